@@ -1,0 +1,1 @@
+"""Ori IR: model, wire format, text form, verifier, instruction-set spec."""
