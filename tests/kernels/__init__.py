@@ -1,0 +1,1 @@
+"""Test kernels: CUDA sources, their PTX, and launches with expected results."""
