@@ -1,0 +1,43 @@
+"""The rule table: every rule module's ``RULES`` merged, and the lookup of the rule for a PTX instruction."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from importlib import import_module
+from pkgutil import iter_modules
+
+from ir_format.ptx import PtxInst
+
+from .builder import Rule
+
+
+@lru_cache(maxsize=1)
+def rules() -> dict[str, Rule]:
+    """All rules by key; raises RuntimeError if two modules claim one key (a fault of ours)."""
+    package = __name__.rpartition(".")[0]
+    here = import_module(package).__path__
+    table: dict[str, Rule] = {}
+    owner: dict[str, str] = {}
+    for name in sorted(m.name for m in iter_modules(here)):
+        if not (name.startswith(("rules_", "math"))):
+            continue
+        module = import_module(f"{package}.{name}")
+        for key, rule in getattr(module, "RULES", {}).items():
+            if key in table:
+                raise RuntimeError(f"lowering rule '{key}' is in both {owner[key]} and {name}")
+            table[key] = rule
+            owner[key] = name
+    return table
+
+
+def find_rule(inst: PtxInst) -> Rule | None:
+    """The most specific rule for an instruction, or None."""
+    table = rules()
+    if inst.types:
+        got = table.get(f"{inst.op}.{'.'.join(inst.types)}")
+        if got is not None:
+            return got
+        got = table.get(f"{inst.op}.{inst.types[0]}")
+        if got is not None:
+            return got
+    return table.get(inst.op)
