@@ -1,0 +1,414 @@
+"""Control flow and liveness of a function: shared by the optimizer, the allocator, the scheduler and the checkers.
+
+Blocks are named by *position* in ``Function.blocks`` here, not by id (``Cfg.index`` maps ids to positions).
+
+Liveness works on *cells*: one cell is one 32-bit component of a virtual register (level ``ori``) or one physical register (``allocated``
+and later). Sets of cells are Python ints used as bitsets. Only cells that are live across a block boundary get a bit, so a set stays
+small in a unit of 100,000 instructions, most of whose values live and die in one block.
+
+A definition under a guard does not kill: the old value stays live through it. A cell is only called live where some definition can
+reach it, so a variable that is first written under a guard is not dragged up to the function's entry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from .model import INV, ZERO, Block, Const, Function, Inst, Label, Mem, Reg
+
+JUMPS: Final = frozenset({"BRA", "BRX", "BRXU", "JMP", "JMX", "JMXU"})
+ENDS: Final = frozenset({"EXIT", "RET", "KILL", "RTT"})
+
+# First cell of each file at the levels with physical registers; a file has at most 256 registers.
+PHYSICAL_BASE: Final = {"R": 0, "UR": 256, "P": 512, "UP": 528, "B": 544}
+
+
+def is_guarded(inst: Inst) -> bool:
+    """Whether the instruction may be skipped: its guard is something else than PT."""
+    guard = inst.guard
+    return guard is not None and (guard.num != ZERO or bool(guard.flags & INV))
+
+
+def is_terminator(inst: Inst) -> bool:
+    """Whether the instruction may only stand at the end of a block."""
+    op = inst.op
+    return op in JUMPS or op in ENDS or (op == "BPT" and "TRAP" in inst.mods)
+
+
+def falls_through(block: Block) -> bool:
+    """Whether control can reach the next block of the layout from the end of this one."""
+    if not block.insts:
+        return True
+    last = block.insts[-1]
+    if not is_terminator(last):
+        return True
+    if is_guarded(last):
+        return True
+    if last.op == "BRA":  # conditional forms: BRA.DIV UR4, BRA.CONV, BRA.U UP0, BRA P0; a constant true predicate stays unconditional
+        if "DIV" in last.mods or "CONV" in last.mods:
+            return True
+        for operand in (*last.dsts, *last.srcs):
+            if type(operand) is Reg and (operand.num != ZERO or operand.flags & INV):
+                return True
+    return False
+
+
+def jump_targets(inst: Inst) -> tuple[int, ...]:
+    """Block ids that a jump names (BRX lists its targets in ``uses``); empty for everything else."""
+    if inst.op not in JUMPS:
+        return ()
+    return tuple(o.block for group in (inst.dsts, inst.srcs, inst.uses) for o in group if type(o) is Label)
+
+
+class Cfg:
+    """Control-flow graph over block positions. ``rpo``: reachable positions in reverse post-order, entry first."""
+
+    __slots__ = ("index", "preds", "rpo", "succs")
+
+    def __init__(self, index: dict[int, int], succs: list[tuple[int, ...]], preds: list[tuple[int, ...]], rpo: list[int]) -> None:
+        self.index = index
+        self.succs = succs
+        self.preds = preds
+        self.rpo = rpo
+
+
+def build_cfg(func: Function) -> Cfg:
+    """The graph of ``func``; KeyError when a jump names a block that does not exist (the verifier refuses such a unit)."""
+    blocks = func.blocks
+    index = {block.id: pos for pos, block in enumerate(blocks)}
+    succs: list[tuple[int, ...]] = []
+    incoming: list[list[int]] = [[] for _ in blocks]
+    for pos, block in enumerate(blocks):
+        out: dict[int, None] = {}
+        if block.insts:
+            for target in jump_targets(block.insts[-1]):
+                out[index[target]] = None
+        if pos + 1 < len(blocks) and falls_through(block):
+            out[pos + 1] = None
+        succs.append(tuple(out))
+        for succ in out:
+            incoming[succ].append(pos)
+    return Cfg(index, succs, [tuple(p) for p in incoming], _reverse_postorder(succs))
+
+
+def _reverse_postorder(succs: list[tuple[int, ...]]) -> list[int]:
+    if not succs:
+        return []
+    seen = bytearray(len(succs))
+    seen[0] = 1
+    order: list[int] = []
+    stack: list[tuple[int, Iterator[int]]] = [(0, iter(succs[0]))]
+    while stack:
+        node, rest = stack[-1]
+        for succ in rest:
+            if not seen[succ]:
+                seen[succ] = 1
+                stack.append((succ, iter(succs[succ])))
+                break
+        else:
+            order.append(node)
+            stack.pop()
+    order.reverse()
+    return order
+
+
+def dominators(cfg: Cfg) -> list[int]:
+    """Immediate dominator of every position; the entry's is itself, -1 for unreachable blocks (Cooper, Harvey, Kennedy)."""
+    rank = [-1] * len(cfg.succs)
+    for number, pos in enumerate(cfg.rpo):
+        rank[pos] = number
+    idom = [-1] * len(cfg.succs)
+    if not cfg.rpo:
+        return idom
+    entry = cfg.rpo[0]
+    idom[entry] = entry
+    changed = True
+    while changed:
+        changed = False
+        for pos in cfg.rpo[1:]:
+            new = -1
+            for pred in cfg.preds[pos]:
+                if idom[pred] < 0:
+                    continue
+                if new < 0:
+                    new = pred
+                    continue
+                other = pred
+                while other != new:
+                    while rank[other] > rank[new]:
+                        other = idom[other]
+                    while rank[new] > rank[other]:
+                        new = idom[new]
+            if idom[pos] != new:
+                idom[pos] = new
+                changed = True
+    return idom
+
+
+def dominates(idom: list[int], upper: int, lower: int) -> bool:
+    """Whether ``upper`` dominates ``lower`` (a block dominates itself); walks the dominator tree."""
+    while lower != upper:
+        above = idom[lower]
+        if above < 0 or above == lower:
+            return False
+        lower = above
+    return True
+
+
+class Loop:
+    """A natural loop: header position, body positions (header included, sorted)."""
+
+    __slots__ = ("body", "header")
+
+    def __init__(self, header: int, body: list[int]) -> None:
+        self.header = header
+        self.body = body
+
+
+def loops(cfg: Cfg, idom: list[int] | None = None) -> list[Loop]:
+    """Natural loops, one per header, in order of header position. Cycles with several entries are not reported."""
+    idom = dominators(cfg) if idom is None else idom
+    latches: dict[int, list[int]] = {}
+    for pos in cfg.rpo:
+        for succ in cfg.succs[pos]:
+            if dominates(idom, succ, pos):
+                latches.setdefault(succ, []).append(pos)
+    result: list[Loop] = []
+    for header in sorted(latches):
+        body = {header}
+        work = list(latches[header])
+        while work:
+            pos = work.pop()
+            if pos not in body:
+                body.add(pos)
+                work.extend(p for p in cfg.preds[pos] if idom[p] >= 0)
+        result.append(Loop(header, sorted(body)))
+    return result
+
+
+def loop_depths(cfg: Cfg, found: list[Loop] | None = None) -> list[int]:
+    """Loop depth per position, 0 outside loops."""
+    depth = [0] * len(cfg.succs)
+    for loop in loops(cfg) if found is None else found:
+        for pos in loop.body:
+            depth[pos] += 1
+    return depth
+
+
+def read_regs(inst: Inst) -> list[Reg]:
+    """Registers the instruction reads, RZ and PT left out: sources, addresses (also those printed on the left), guard, ``uses``."""
+    found: list[Reg] = []
+    guard = inst.guard
+    if guard is not None and guard.num != ZERO:
+        found.append(guard)
+    for operand in inst.srcs:
+        kind = type(operand)
+        if kind is Reg:
+            if operand.num != ZERO:  # type: ignore[union-attr]
+                found.append(operand)  # type: ignore[arg-type]
+        elif kind is Mem or kind is Const:
+            _inner_regs(operand, found)  # type: ignore[arg-type]
+    for operand in inst.dsts:
+        if type(operand) is Mem or type(operand) is Const:
+            _inner_regs(operand, found)
+    for operand in inst.uses:
+        if type(operand) is Reg and operand.num != ZERO:
+            found.append(operand)
+    return found
+
+
+def _inner_regs(operand: Mem | Const, found: list[Reg]) -> None:
+    if type(operand) is Mem:
+        inner: tuple[Reg | None, ...] = (operand.base, operand.ubase, operand.desc)
+    else:
+        inner = (operand.ireg,) if type(operand) is Const else ()
+    for reg in inner:
+        if reg is not None and reg.num != ZERO:
+            found.append(reg)
+
+
+def written_regs(inst: Inst) -> list[Reg]:
+    """Registers the instruction writes, RZ and PT left out: destinations and ``defs``."""
+    found = [o for o in inst.dsts if type(o) is Reg and o.num != ZERO]
+    if inst.defs:
+        found += [o for o in inst.defs if type(o) is Reg and o.num != ZERO]
+    return found
+
+
+class Cells:
+    """Numbering of cells. ``count`` cells; :meth:`first` gives the first cell that a register operand touches."""
+
+    __slots__ = ("base", "count", "owner")
+
+    def __init__(self, func: Function, physical: bool = False) -> None:
+        self.base: list[int] | None = None
+        self.owner: list[tuple[int, int]] = []  # cell -> (vreg, component); empty at physical levels
+        if physical:
+            self.count = 560
+            return
+        base: list[int] = []
+        count = 0
+        for number, vreg in enumerate(func.vregs):
+            base.append(count)
+            count += vreg.width
+            self.owner.extend((number, part) for part in range(vreg.width))
+        self.base = base
+        self.count = count
+
+    def first(self, reg: Reg) -> int:
+        """First cell of the operand; it touches ``reg.width`` cells from there."""
+        if self.base is None:
+            return PHYSICAL_BASE[reg.file] + reg.num
+        return self.base[reg.num] + reg.sub
+
+
+class Liveness:
+    """Result of :func:`liveness`. ``live_in``/``live_out``: per block position, bitsets over *global* cells; ``bit``: cell -> bit for global
+    cells; ``names``: bit -> cell. A cell without a bit is never live across a block boundary."""
+
+    __slots__ = ("bit", "cells", "live_in", "live_out", "names")
+
+    def __init__(self, cells: Cells, live_in: list[int], live_out: list[int], bit: dict[int, int], names: list[int]) -> None:
+        self.cells = cells
+        self.live_in = live_in
+        self.live_out = live_out
+        self.bit = bit
+        self.names = names
+
+    def members(self, bits: int) -> list[int]:
+        """The cells of a bitset, in ascending order of bit."""
+        names = self.names
+        return [names[i] for i in bit_indices(bits)]
+
+    def out_cells(self, pos: int) -> set[int]:
+        """Cells live at the end of the block."""
+        return set(self.members(self.live_out[pos]))
+
+    def in_cells(self, pos: int) -> set[int]:
+        """Cells live at the start of the block."""
+        return set(self.members(self.live_in[pos]))
+
+    def walk_back(self, block: Block, pos: int) -> Iterator[tuple[int, Inst, set[int]]]:
+        """(index, instruction, cells live right after it) from the last instruction to the first. The set is reused: copy it to keep it."""
+        live = self.out_cells(pos)
+        first = self.cells.first
+        for i in range(len(block.insts) - 1, -1, -1):
+            inst = block.insts[i]
+            yield i, inst, live
+            if not is_guarded(inst):
+                for reg in written_regs(inst):
+                    cell = first(reg)
+                    live.difference_update(range(cell, cell + reg.width))
+            for reg in read_regs(inst):
+                cell = first(reg)
+                live.update(range(cell, cell + reg.width))
+
+
+def bit_indices(bits: int) -> list[int]:
+    """Indices of the set bits, ascending."""
+    found: list[int] = []
+    if bits.bit_count() * 16 < bits.bit_length():  # sparse: peel off the lowest bit byte by byte
+        data = bits.to_bytes((bits.bit_length() + 7) // 8, "little")
+        for offset, byte in enumerate(data):
+            while byte:
+                low = byte & -byte
+                found.append(offset * 8 + low.bit_length() - 1)
+                byte ^= low
+        return found
+    text = bin(bits)[:1:-1]
+    at = text.find("1")
+    while at >= 0:
+        found.append(at)
+        at = text.find("1", at + 1)
+    return found
+
+
+def _to_bits(cells: set[int], bit: dict[int, int], size: int) -> int:
+    data = bytearray(size)
+    for cell in cells:
+        index = bit.get(cell)
+        if index is not None:
+            data[index >> 3] |= 1 << (index & 7)
+    return int.from_bytes(data, "little")
+
+
+def liveness(func: Function, cfg: Cfg | None = None, physical: bool = False, clip: bool = True) -> Liveness:
+    """Live cells at the block boundaries of ``func``.
+
+    ``clip`` keeps a cell out where no definition can reach (see the module text); registers with a value at function entry that nothing
+    defines (R1 in a device function without FENTRY) need ``clip=False``.
+    """
+    cfg = build_cfg(func) if cfg is None else cfg
+    cells = Cells(func, physical)
+    first = cells.first
+    exposed: list[set[int]] = []
+    killed: list[set[int]] = []
+    written: list[set[int]] = []
+    for block in func.blocks:
+        use: set[int] = set()
+        kill: set[int] = set()
+        may: set[int] = set()
+        for inst in block.insts:
+            for reg in read_regs(inst):
+                cell = first(reg)
+                for c in range(cell, cell + reg.width):
+                    if c not in kill:
+                        use.add(c)
+            if inst.dsts or inst.defs:
+                target = may if is_guarded(inst) else kill
+                for reg in written_regs(inst):
+                    cell = first(reg)
+                    if reg.width == 1:
+                        target.add(cell)
+                    else:
+                        target.update(range(cell, cell + reg.width))
+        exposed.append(use)
+        killed.append(kill)
+        written.append(may)
+    names = sorted(set().union(*exposed)) if exposed else []
+    bit = {cell: i for i, cell in enumerate(names)}
+    size = (len(names) + 7) // 8
+    gen = [_to_bits(s, bit, size) for s in exposed]
+    kills = [_to_bits(s, bit, size) for s in killed]
+    reached = set(cfg.rpo)
+    order = cfg.rpo + [p for p in range(len(gen)) if p not in reached]
+    live_out, live_in = _solve(order[::-1], cfg.succs, cfg.preds, gen, kills)
+    if clip:
+        defs = [kills[i] | _to_bits(written[i], bit, size) for i in range(len(kills))]
+        reach_in, reach_out = _solve(order, cfg.preds, cfg.succs, defs, None)
+        live_in = [a & b for a, b in zip(live_in, reach_in)]
+        live_out = [a & b for a, b in zip(live_out, reach_out)]
+    return Liveness(cells, live_in, live_out, bit, names)
+
+
+def _solve(
+    order: list[int], sources: list[tuple[int, ...]], users: list[tuple[int, ...]], gen: list[int], kill: list[int] | None
+) -> tuple[list[int], list[int]]:
+    """Least solution of ``after[p] = gen[p] | (before[p] & ~kill[p])``, ``before[p]`` = union of ``after`` over ``sources[p]``. Sweeps over
+    ``order`` until nothing is dirty; returns (before, after)."""
+    count = len(gen)
+    before = [0] * count
+    after = list(gen)
+    dirty = bytearray(b"\1") * count
+    left = count
+    while left:
+        for pos in order:
+            if not dirty[pos]:
+                continue
+            dirty[pos] = 0
+            left -= 1
+            new = 0
+            for source in sources[pos]:
+                new |= after[source]
+            if new == before[pos]:
+                continue
+            before[pos] = new
+            value = gen[pos] | (new if kill is None else new & ~kill[pos])
+            if value != after[pos]:
+                after[pos] = value
+                for user in users[pos]:
+                    if not dirty[user]:
+                        dirty[user] = 1
+                        left += 1
+    return before, after
