@@ -448,6 +448,10 @@ class Writer:
             data = self._pack((tag, body))
         except (ValueError, OverflowError, TypeError, UnicodeEncodeError) as e:
             raise StreamError(f"ori stream: can't write a {tag} record: {e}") from None
+        self.frame(tag, data)
+
+    def frame(self, tag: str, data: bytes) -> None:
+        """Write a record that is packed already."""
         self._crc = zlib.crc32(data, self._crc)
         self._units += tag == "unit"
         self._out(data)
@@ -461,11 +465,10 @@ class Writer:
             self._flush()
 
 
-def records(stream: BinaryIO, raw_lists: bool = False) -> Iterator[tuple[str, Wire]]:
-    """(tag, body) of each record, the trailer checked and left out.
+def frames(stream: BinaryIO) -> Iterator[tuple[str, bytes]]:
+    """(tag, bytes of the whole record) of each record, the trailer checked and left out.
 
-    ``raw_lists``: give lists instead of tuples (the `ptx` level's readers want them). Raises StreamError for anything that is not a whole,
-    well-formed stream.
+    Raises StreamError for anything that is not a whole stream with a header first and a true trailer; bodies are not looked at.
     """
     read = getattr(stream, "read1", stream.read)
     skipper = msgpack.Unpacker(max_buffer_size=MAX_STREAM)
@@ -495,7 +498,7 @@ def records(stream: BinaryIO, raw_lists: bool = False) -> Iterator[tuple[str, Wi
             data = bytes(pending[: end - start])
             del pending[: end - start]
             start = end
-            tag, body = _record(data, raw_lists)
+            tag = _tag(data)
             if ended:
                 raise StreamError("ori stream: bytes after the trailer")
             if first and tag != MAGIC:
@@ -504,24 +507,41 @@ def records(stream: BinaryIO, raw_lists: bool = False) -> Iterator[tuple[str, Wi
                 raise StreamError("ori stream: a second header")
             first = False
             if tag == "end":
+                body = unpack(data)
                 if not isinstance(body, dict) or body.get("crc") != crc or body.get("units") != units:
                     raise StreamError("ori stream: the trailer's checksum or count doesn't agree with the records")
                 ended = True
                 continue
             crc = zlib.crc32(data, crc)
             units += tag == "unit"
-            yield tag, body
+            yield tag, data
     if first:
-        raise StreamError("not an ori stream: it is empty" if not pending else "not an ori stream: truncated")
+        raise StreamError("not an ori stream: truncated" if pending else "not an ori stream: it is empty")
     if not ended or pending:
         raise StreamError("ori stream: truncated")
 
 
-def _record(data: bytes, raw_lists: bool) -> tuple[str, Wire]:
+def records(stream: BinaryIO, raw_lists: bool = False) -> Iterator[tuple[str, Wire]]:
+    """(tag, body) of each record. ``raw_lists``: give lists instead of tuples (the `ptx` level's readers want them)."""
+    for tag, data in frames(stream):
+        yield tag, unpack(data, raw_lists)
+
+
+# A record is a two-element array whose first element is one of four short strings: 0x92, 0xa0 + length, text.
+_TAGS = {bytes((0x92, 0xA0 + len(t))) + t.encode(): t for t in (MAGIC, "module", "unit", "end")}
+
+
+def _tag(data: bytes) -> str:
+    for prefix, tag in _TAGS.items():
+        if data.startswith(prefix):
+            return tag
+    raise fail("a record", data[:16])
+
+
+def unpack(data: bytes, raw_lists: bool = False) -> Wire:
+    """The body of one record, unpacked. Safe: :func:`frames` has seen that every length it claims is there."""
     try:
         rec = msgpack.unpackb(data, use_list=raw_lists, strict_map_key=True)
     except (ValueError, msgpack.exceptions.UnpackException, RecursionError, TypeError) as e:
         raise StreamError(f"ori stream: not msgpack: {e}") from None
-    if type(rec) not in (tuple, list) or len(rec) != 2 or rec[0] not in (MAGIC, "module", "unit", "end"):
-        raise fail("a record", rec)
-    return rec[0], rec[1]
+    return rec[1]

@@ -1,0 +1,17 @@
+"""`orias-encode`: the command line of the encode stage."""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> None:
+    """Run the stage."""
+    from stages.chain import ENCODE
+    from stages.runner import main as run
+
+    sys.exit(run(ENCODE))
+
+
+if __name__ == "__main__":
+    main()

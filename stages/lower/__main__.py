@@ -1,0 +1,17 @@
+"""`orias-lower`: the command line of the lower stage."""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> None:
+    """Run the stage."""
+    from stages.chain import LOWER
+    from stages.runner import main as run
+
+    sys.exit(run(LOWER))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,17 @@
+"""`orias-optimize`: the command line of the optimize stage."""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> None:
+    """Run the stage."""
+    from stages.chain import OPTIMIZE
+    from stages.runner import main as run
+
+    sys.exit(run(OPTIMIZE))
+
+
+if __name__ == "__main__":
+    main()

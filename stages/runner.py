@@ -1,0 +1,263 @@
+"""What every stage between `parse` and `elf` shares: reading a stream, running a table of passes over each unit, writing a stream.
+
+A stage is a :class:`Stage` row: the level it reads, the level it writes, and its passes. :func:`run_stage` works unit by unit as records
+arrive. A unit that fails becomes a diagnostic and travels on empty; the others are compiled. Exit codes: 0 done, 1 input rejected,
+2 a fault of ours (a reproducer file is named).
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO
+
+from ir_format import wire
+from ir_format.diag import CompileError, Diagnostic, StreamError
+from ir_format.model import Header, Module, Unit
+
+VERSION = "0.1.0"
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """One pass over a unit. ``min_opt``: the lowest -O at which it runs. A ``required`` pass can't be skipped."""
+
+    name: str
+    run: Callable[[Unit, Context], object]
+    min_opt: int = 0
+    required: bool = False
+
+
+@dataclass(slots=True)
+class Flags:
+    """A stage's own flags. ``only``/``skip``: pass names. ``limit``: how many rewrites may be applied (None: all)."""
+
+    stop_after: str = ""
+    only: tuple[str, ...] = ()
+    skip: tuple[str, ...] = ()
+    limit: int | None = None
+    dump_after: tuple[str, ...] = ()
+    verify: bool = False
+    stats: bool = False
+    quiet: bool = False  # diagnostics travel in the stream only (the orchestrator prints them in order)
+    extra: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Context:
+    """What a pass may look at beside its unit. ``module`` is the module record of the level that the stage reads."""
+
+    header: Header
+    module: Any
+    flags: Flags
+    stats: dict[str, int] = field(default_factory=dict)
+    rewrites: int = 0
+
+    @property
+    def opt(self) -> int:
+        """The -O level, 0 to 3."""
+        level = self.header.options.get("opt-level", 3)
+        return min(level, 3) if isinstance(level, int) else 3
+
+    def allow(self) -> bool:
+        """Count one rewrite; False when --limit is used up (bisection)."""
+        limit = self.flags.limit
+        if limit is not None and self.rewrites >= limit:
+            return False
+        self.rewrites += 1
+        return True
+
+    def count(self, what: str, n: int = 1) -> None:
+        """Add to a statistic that --stats prints."""
+        self.stats[what] = self.stats.get(what, 0) + n
+
+
+def _same_module(module: Any, header: Header) -> Any:
+    return module
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A stage of the chain. ``passes`` is called once, so that a stage's code is imported only when it runs.
+
+    ``begin`` turns what was read into the unit that the passes work on (`lower`: PTX unit to Ori unit); ``module`` likewise for the module record.
+    """
+
+    name: str
+    reads: str
+    writes: str
+    passes: Callable[[], Sequence[Pass]]
+    begin: Callable[[], Callable[[Any, Context], Unit]] | None = None
+    module: Callable[[], Callable[[Any, Header], Module]] | None = None
+
+
+def select(stage: Stage, passes: Sequence[Pass], ctx: Context) -> list[Pass]:
+    """The passes to run under the flags; unknown names are an error that lists the known ones."""
+    flags = ctx.flags
+    known = [p.name for p in passes]
+    for name in (*flags.only, *flags.skip, *flags.dump_after, *((flags.stop_after,) if flags.stop_after else ())):
+        if name not in known:
+            raise StreamError(f"stage {stage.name} has no pass '{name}'; it has {', '.join(known)}")
+    for p in passes:
+        if p.required and p.name in flags.skip:
+            raise StreamError(f"pass '{p.name}' of stage {stage.name} is required and can't be skipped")
+    out = []
+    for p in passes:
+        if p.required or (ctx.opt >= p.min_opt and p.name not in flags.skip and (not flags.only or p.name in flags.only)):
+            out.append(p)
+        if p.name == flags.stop_after:
+            break
+    return out
+
+
+def failed(unit: Unit) -> bool:
+    """True when an earlier stage gave the unit up."""
+    return any(d[0] in ("error", "fatal") for d in unit.diags)
+
+
+def run_unit(stage: Stage, passes: Sequence[Pass], source: Any, ctx: Context) -> Unit:
+    """Run the passes over one unit; a CompileError becomes a diagnostic of the (emptied) unit."""
+    unit = source if isinstance(source, Unit) else Unit(source.name)
+    try:
+        if stage.begin is not None:
+            unit = stage.begin()(source, ctx)
+        if failed(unit):
+            return unit
+        for p in passes:
+            p.run(unit, ctx)
+            if p.name in ctx.flags.dump_after:
+                from ir_format.text import print_unit
+
+                sys.stderr.write(f"# after {stage.name}/{p.name}\n{print_unit(unit, ctx.header.level)}")
+        if ctx.flags.verify:
+            from ir_format.verify import verify_unit
+
+            verify_unit(unit, stage.writes, ctx.header.target)
+    except CompileError as e:
+        unit.diags.append((e.severity, e.message, e.line))
+        unit.functions = []
+        unit.code = []
+    return unit
+
+
+def run_stage(stage: Stage, inp: BinaryIO, out: BinaryIO, flags: Flags) -> int:
+    """Run a stage over a stream. Returns the exit code; never raises for bad input."""
+    gc.disable()  # a stage's data is a tree that lives as long as the process: cycles are rare, collections cost a third of the time
+    header: Header | None = None
+    body: Any = None
+    tag = ""
+    code = 0
+    try:
+        writer = wire.Writer(out.write, out.flush)
+        recs = wire.records(inp, raw_lists=stage.reads == "ptx")
+        ctx: Context | None = None
+        passes: list[Pass] = []
+        raw_header: Any = None
+        raw_module: Any = None
+        for tag, body in recs:
+            if tag == wire.MAGIC:
+                raw_header = body
+                header = wire.header_from_wire(_tuples(body) if stage.reads == "ptx" else body)
+                if header.level != stage.reads:
+                    raise StreamError(f"stage {stage.name} reads level '{stage.reads}', this stream is at level '{header.level}'")
+                header.level = stage.writes
+                header.producers.append((stage.name, VERSION))
+                writer.record(wire.MAGIC, wire.header_to_wire(header))
+            elif header is None:
+                raise StreamError("ori stream: no header")
+            elif tag == "module":
+                raw_module = body
+                module = _read_module(stage, body)
+                ctx = Context(header, module, flags)
+                passes = select(stage, stage.passes(), ctx)
+                lowered = stage.module()(module, header) if stage.module is not None else module
+                writer.record("module", wire.module_to_wire(lowered))
+            elif ctx is None:
+                raise StreamError("ori stream: a unit before the module record")
+            else:
+                source = _read_unit(stage, body)
+                try:
+                    unit = run_unit(stage, passes, source, ctx)
+                except Exception as e:  # noqa: BLE001 - the border between our faults and the user's: report, never a traceback
+                    return _fault(stage, raw_header, raw_module, body, e)
+                if failed(unit):
+                    code = 1
+                    if not flags.quiet:
+                        print_diags(unit, header)
+                writer.record("unit", wire.unit_to_wire(unit))
+        writer.end()
+        if flags.stats and ctx is not None:
+            for k in sorted(ctx.stats):
+                sys.stderr.write(f"{stage.name}: {k} {ctx.stats[k]}\n")
+    except StreamError as e:
+        sys.stderr.write(f"orias-{stage.name}: {e}\n")
+        return 1
+    except BrokenPipeError:
+        return 1
+    except (MemoryError, RecursionError) as e:
+        sys.stderr.write(f"orias-{stage.name}: {type(e).__name__} while reading the stream\n")
+        return 1
+    return code
+
+
+def print_diags(unit: Unit, header: Header) -> None:
+    """Print a unit's errors as ptxas does."""
+    for sev, msg, line in unit.diags:
+        sys.stderr.write(Diagnostic(sev, msg, header.source, line).render() + "\n")
+
+
+def _tuples(x: Any) -> Any:
+    if type(x) is list:
+        return tuple(_tuples(e) for e in x)
+    if type(x) is dict:
+        return {k: _tuples(v) for k, v in x.items()}
+    return x
+
+
+def _read_module(stage: Stage, body: Any) -> Any:
+    if stage.reads == "ptx":
+        from ir_format import ptx_wire
+
+        return ptx_wire.module_from_wire(body)
+    return wire.module_from_wire(body)
+
+
+def _read_unit(stage: Stage, body: Any) -> Any:
+    if stage.reads == "ptx":
+        from ir_format import ptx_wire
+
+        return ptx_wire.unit_from_wire(body)
+    return wire.unit_from_wire(body, stage.reads)
+
+
+def _fault(stage: Stage, header: Any, module: Any, unit: Any, e: Exception) -> int:
+    """Write the input of one unit to a file and name it: the reproducer of a fault of ours."""
+    import tempfile
+    import traceback
+
+    fd, path = tempfile.mkstemp(prefix=f"orias-{stage.name}-", suffix=".ori")
+    with os.fdopen(fd, "wb") as f:
+        w = wire.Writer(f.write)
+        w.record(wire.MAGIC, header)
+        w.record("module", module)
+        w.record("unit", unit)
+        w.end()
+    where = traceback.extract_tb(e.__traceback__)[-1]
+    sys.stderr.write(
+        f"orias-{stage.name}: internal fault ({type(e).__name__}: {e}) at {os.path.basename(where.filename)}:{where.lineno}; "
+        f"please report it with the file {path}\n"
+    )
+    return 2
+
+
+def main(stage: Stage) -> int:
+    """The command line of a stage. Without arguments it reads stdin and writes stdout, and Typer isn't imported."""
+    if len(sys.argv) == 1:
+        return run_stage(stage, sys.stdin.buffer, sys.stdout.buffer, Flags())
+    from stages.cli import stage_app
+
+    stage_app(stage)()
+    return 0

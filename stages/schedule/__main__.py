@@ -1,0 +1,17 @@
+"""`orias-schedule`: the command line of the schedule stage."""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> None:
+    """Run the stage."""
+    from stages.chain import SCHEDULE
+    from stages.runner import main as run
+
+    sys.exit(run(SCHEDULE))
+
+
+if __name__ == "__main__":
+    main()
