@@ -14,7 +14,7 @@ wire as they are; instructions and blocks are mutable slotted objects.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple, TypeAlias, Union
+from typing import Final, NamedTuple, TypeAlias
 
 LEVELS: Final = ("ptx", "ori", "allocated", "scheduled", "encoded")
 
@@ -110,7 +110,7 @@ class Name(NamedTuple):
     name: str
 
 
-Operand: TypeAlias = Union[Reg, Imm, Const, Mem, Label, Sym, Name]
+Operand: TypeAlias = Reg | Imm | Const | Mem | Label | Sym | Name
 
 RZ: Final = Reg("R", ZERO)
 RZ2: Final = Reg("R", ZERO, 0, 2)
@@ -161,7 +161,7 @@ class Inst:
     ``attrs`` holds rare facts by name (ints, strings or tuples of them): see docs/stream.md.
     """
 
-    __slots__ = ("op", "mods", "dsts", "srcs", "guard", "line", "loc", "ctl", "uses", "defs", "attrs")
+    __slots__ = ("attrs", "ctl", "defs", "dsts", "guard", "line", "loc", "mods", "op", "srcs", "uses")
 
     def __init__(
         self,
@@ -200,7 +200,7 @@ class Inst:
         return f"<{'.'.join((self.op, *self.mods))} {self.dsts} <- {self.srcs}>"
 
 
-AttrValue: TypeAlias = Union[int, str, tuple["AttrValue", ...]]
+AttrValue: TypeAlias = int | str | tuple["AttrValue", ...]
 
 # Pseudo instructions of levels `ori` (none survives `regalloc` except where said):
 #   COPY d <- s        any width; R<->R, UR<->UR, UR->R, P<->P, R->UR when the value is uniform, Imm/Const -> R/UR
@@ -231,7 +231,7 @@ class Block:
     the layout unless the last instruction is an unguarded BRA/BRX/EXIT/RET/BPT.TRAP... BSSY and CALL do not end a block.
     """
 
-    __slots__ = ("id", "insts", "depth")
+    __slots__ = ("depth", "id", "insts")
 
     def __init__(self, id: int, insts: list[Inst] | None = None, depth: int = 0) -> None:
         self.id = id
@@ -254,7 +254,7 @@ class Function:
     ``regs``: register file -> highest physical index used + 1, set by regalloc. ``spills``: (store bytes, load bytes).
     """
 
-    __slots__ = ("name", "kind", "blocks", "vregs", "frame", "locs", "regs", "spills", "attrs")
+    __slots__ = ("attrs", "blocks", "frame", "kind", "locs", "name", "regs", "spills", "vregs")
 
     def __init__(self, name: str, kind: str = "entry") -> None:
         self.name = name
@@ -270,7 +270,7 @@ class Function:
     def new_vreg(self, file: str, width: int = 1, align: int = 0, fixed: int = -1, uniform: int = 0, name: str = "") -> Reg:
         """Add a virtual register and return the operand that names all of it."""
         if align == 0:
-            align = 1 if width == 1 else 2 if width == 2 else 4 if width <= 4 else 4
+            align = min(width, 4) if width != 3 else 4
         self.vregs.append(VReg(file, width, align, fixed, uniform, name))
         return Reg(file, len(self.vregs) - 1, 0, width)
 
@@ -327,7 +327,7 @@ class Unit:
     ``sections``: optional typed data by name (schedule reasons, live ranges...), plain msgpack values.
     """
 
-    __slots__ = ("name", "kind", "linkage", "functions", "params", "code", "symbols", "attrs", "diags", "sections")
+    __slots__ = ("attrs", "code", "diags", "functions", "kind", "linkage", "name", "params", "sections", "symbols")
 
     def __init__(self, name: str, kind: str = "entry", linkage: str = "visible") -> None:
         self.name = name
@@ -359,7 +359,7 @@ class Var(NamedTuple):
 class Module:
     """What units share: variables in declaration order, external functions, unit names in declaration order, debug files."""
 
-    __slots__ = ("vars", "externs", "units", "files", "attrs", "sections")
+    __slots__ = ("attrs", "externs", "files", "sections", "units", "vars")
 
     def __init__(self) -> None:
         self.vars: list[Var] = []
@@ -374,7 +374,7 @@ class Header:
     """First object of a stream. ``target``: e.g. ``sm_90a``; ``ptx_target``/``ptx_version``: from the PTX text; ``options``: by ptxas's long name;
     ``producers``: (stage, version) of every stage that wrote it; ``source``: input file name as given."""
 
-    __slots__ = ("level", "target", "ptx_target", "ptx_version", "options", "producers", "source")
+    __slots__ = ("level", "options", "producers", "ptx_target", "ptx_version", "source", "target")
 
     def __init__(self, level: str, target: str, source: str = "") -> None:
         self.level = level

@@ -181,7 +181,7 @@ def run_stage(stage: Stage, inp: BinaryIO, out: BinaryIO, flags: Flags) -> int:
                 source = _read_unit(stage, body)
                 try:
                     unit = run_unit(stage, passes, source, ctx)
-                except Exception as e:  # noqa: BLE001 - the border between our faults and the user's: report, never a traceback
+                except Exception as e:
                     return _fault(stage, raw_header, raw_module, body, e)
                 if failed(unit):
                     code = 1

@@ -1,0 +1,34 @@
+"""`orias`: PTX in, cubin out, with ptxas's command line."""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> None:
+    """Entry point."""
+    from orchestrator.options import UsageError, read, usage
+
+    try:
+        cl = read(sys.argv[1:])
+    except UsageError as e:
+        sys.stderr.write(f"ptxas fatal   : {e}\n")
+        sys.exit(255)
+    if cl.flag("version"):
+        from stages.runner import VERSION
+
+        sys.stdout.write(f"orias: an open PTX optimizing assembler\nVersion {VERSION}\n")
+    elif cl.flag("list-version"):
+        from ir_format.target import PTX_VERSIONS
+
+        sys.stdout.write("".join(f"{v}\n" for v in PTX_VERSIONS))
+    elif cl.flag("help") or not (cl.inputs or cl.lists.get("input-as-string") or "start-from" in cl.values):
+        sys.stdout.write(usage())
+    else:
+        from orchestrator.driver import run
+
+        sys.exit(run(cl))
+
+
+if __name__ == "__main__":
+    main()

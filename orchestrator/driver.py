@@ -1,0 +1,320 @@
+"""`orias`: run the chain over PTX files, several kernels at once, and write the cubin.
+
+parse runs first; meanwhile this process imports the other stages, so that the chains are forked warm. Units are dealt out to chains
+by size, largest first, and their results put back in module order: output doesn't depend on the number of jobs.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+import time
+from collections.abc import Callable
+from typing import BinaryIO
+
+from ir_format import wire
+from ir_format.diag import Diagnostic, StreamError
+from ir_format.model import AttrValue, Header
+from orchestrator.options import CommandLine, UsageError, stream_options
+from orchestrator.processes import Pipeline, Stalled, Step, pump, start
+from stages.chain import MIDDLE, NAMES, stage
+from stages.runner import Flags, Stage, run_stage
+
+FAILED = 255  # ptxas's exit code for every failure
+
+
+class Abort(Exception):
+    """Stop with exit code 255; what is to be said has been said or is the message."""
+
+
+def _say(severity: str, message: str) -> None:
+    sys.stderr.write(Diagnostic(severity, message).render() + "\n")
+
+
+class Run:
+    """One invocation."""
+
+    def __init__(self, cl: CommandLine) -> None:
+        self.cl = cl
+        self.target = cl.values.get("gpu-name", "sm_75").replace("compute_", "sm_").replace("lto_", "sm_")
+        self.parse_only = not cl.values.get("gpu-name", "sm_75").startswith("sm_")
+        self.options: dict[str, AttrValue] = stream_options(cl, self.target)
+        self.timeout = float(cl.number("stage-timeout", 600))
+        self.foreign = self._foreign()
+        self.flags = self._flags()
+        self.times: list[tuple[str, float]] = []
+        self.stop_after = cl.values.get("stop-after", "")
+        if self.stop_after and self.stop_after not in NAMES:
+            raise UsageError(f"'{self.stop_after}' is no stage; they are {', '.join(NAMES)}")
+
+    def _foreign(self) -> dict[str, str]:
+        out = {}
+        for text in self.cl.lists.get("stage", []):
+            name, eq, command = text.partition("=")
+            if not eq or not command or name not in NAMES[1:]:
+                raise UsageError(f"'{text}': expected NAME=COMMAND with NAME one of {', '.join(NAMES[1:])}")
+            out[name] = command
+        return out
+
+    def _flags(self) -> dict[str, Flags]:
+        flags = {s.name: Flags(quiet=True) for s in MIDDLE}
+        for text in self.cl.lists.get("stage-option", []):
+            name, colon, rest = text.partition(":")
+            key, _, value = rest.partition("=")
+            if not colon or name not in flags:
+                raise UsageError(f"'{text}': expected NAME:KEY=VALUE with NAME one of {', '.join(flags)}")
+            f = flags[name]
+            if key in ("only", "skip", "dump-after"):
+                setattr(f, key.replace("-", "_"), tuple(value.split(",")))
+            elif key == "stop-after":
+                f.stop_after = value
+            elif key == "limit" and value.isdigit():
+                f.limit = int(value)
+            elif key in ("verify", "stats"):
+                setattr(f, key, True)
+            else:
+                f.extra[key] = value
+        return flags
+
+    # -------------------------------------------------------------- the chain
+
+    def sources(self) -> list[tuple[str, bytes]]:
+        """(name, bytes) of every input, in order."""
+        out: list[tuple[str, bytes]] = []
+        for text in self.cl.lists.get("input-as-string", []):
+            out.append(("application ptx input", text.encode("utf-8", "surrogateescape")))
+        for path in self.cl.inputs:
+            try:
+                if path == "-":
+                    out.append(("<stdin>", sys.stdin.buffer.read()))
+                else:
+                    with open(path, "rb") as f:
+                        out.append((path, f.read()))
+            except OSError:
+                _say("fatal", f"Input file '{path}' could not be opened")
+                raise Abort("Ptx assembly aborted due to errors") from None
+        return out
+
+    def parse(self) -> bytes:
+        """The stream at level `ptx`."""
+        from stages.ends import parse_to_stream
+
+        sources = self.sources()
+
+        def body(inp: BinaryIO, out: BinaryIO) -> int:
+            return parse_to_stream(sources, self.target, self.options, out.write, out.flush)
+
+        t = time.perf_counter()
+        pl = start([Step("parse", body)], b"")
+        if not self.foreign and not self.cl.flag("exec"):
+            _import_stages()
+        self._run([pl])
+        self.times.append(("parse", time.perf_counter() - t))
+        sys.stderr.write(bytes(pl.processes[0].err).decode("utf-8", "replace"))
+        self._judge(pl, reported=True)
+        return bytes(pl.result)
+
+    def middle(self, data: bytes, stages: list[Stage]) -> bytes:
+        """Run stages over a stream; several chains at once when there are several units."""
+        t = time.perf_counter()
+        frames = list(wire.frames(io.BytesIO(data)))
+        units = [d for tag, d in frames if tag == "unit"]
+        head = [(tag, d) for tag, d in frames if tag != "unit"]
+        jobs = self.cl.number("jobs", self.cl.number("split-compile", 0)) or os.cpu_count() or 1
+        jobs = max(1, min(jobs, len(units)))
+        hands: list[list[int]] = [[] for _ in range(jobs)]
+        load = [0] * jobs
+        for i in sorted(range(len(units)), key=lambda i: (-len(units[i]), i)):
+            j = load.index(min(load))
+            hands[j].append(i)
+            load[j] += len(units[i])
+        pipelines = []
+        for hand in hands:
+            hand.sort()
+            feed = io.BytesIO()
+            w = wire.Writer(feed.write)
+            for tag, d in head:
+                w.frame(tag, d)
+            for i in hand:
+                w.frame("unit", units[i])
+            w.end()
+            pipelines.append(start([self._step(s) for s in stages], feed.getvalue()))
+        self._run(pipelines)
+        out: list[bytes] = [b""] * len(units)
+        new_head: list[tuple[str, bytes]] = []
+        for pl, hand in zip(pipelines, hands, strict=True):
+            for p in pl.processes:
+                sys.stderr.write(bytes(p.err).decode("utf-8", "replace"))
+            self._judge(pl)
+            try:
+                got = list(wire.frames(io.BytesIO(bytes(pl.result))))
+            except StreamError as e:
+                raise Abort(f"stage {stages[-1].name} wrote no valid stream ({e})") from None
+            results = [d for tag, d in got if tag == "unit"]
+            if len(results) != len(hand):
+                raise Abort(f"stages {stages[0].name} to {stages[-1].name} returned {len(results)} units of {len(hand)}")
+            for i, d in zip(hand, results, strict=True):
+                out[i] = d
+            new_head = [(tag, d) for tag, d in got if tag != "unit"]
+        merged = io.BytesIO()
+        w = wire.Writer(merged.write)
+        for tag, d in new_head:
+            w.frame(tag, d)
+        for d in out:
+            w.frame("unit", d)
+        w.end()
+        self.times.append(("+".join(s.name for s in stages), time.perf_counter() - t))
+        return merged.getvalue()
+
+    def elf(self, data: bytes) -> bytes:
+        """The cubin."""
+        from stages.ends import elf_from_stream
+
+        def body(inp: BinaryIO, out: BinaryIO) -> int:
+            return elf_from_stream(inp, out.write)
+
+        t = time.perf_counter()
+        step = Step("elf", body)
+        if "elf" in self.foreign:
+            step = Step("elf", shell=self.foreign["elf"])
+        elif self.cl.flag("exec"):
+            step = Step("elf", command=_executable("elf"))
+        pl = start([step], data)
+        self._run([pl])
+        self.times.append(("elf", time.perf_counter() - t))
+        sys.stderr.write(bytes(pl.processes[0].err).decode("utf-8", "replace"))
+        self._judge(pl, reported=True)
+        return bytes(pl.result)
+
+    def _step(self, s: Stage) -> Step:
+        if s.name in self.foreign:
+            return Step(s.name, shell=self.foreign[s.name])
+        if self.cl.flag("exec"):
+            return Step(s.name, command=_executable(s.name))
+        flags = self.flags[s.name]
+        return Step(s.name, body=lambda inp, out: run_stage(s, inp, out, flags))
+
+    def _run(self, pipelines: list[Pipeline]) -> None:
+        try:
+            pump(pipelines, self.timeout)
+        except Stalled as e:
+            raise Abort(f"stage {e} made no progress for {self.timeout:g} seconds and was stopped") from None
+
+    def _judge(self, pl: Pipeline, reported: bool = False) -> None:
+        """Raise Abort for a stage that broke. Exit code 1 of a middle stage is no breakage: the unit's diagnostics are in the stream."""
+        for p in pl.processes:
+            if p.status is None or os.WIFSIGNALED(p.status) or os.WEXITSTATUS(p.status) > 1:
+                raise Abort(f"stage {p.name} {p.failure}; no output is written")
+        bad = pl.failed()
+        if bad is not None and reported:
+            raise Abort("")
+        if bad is not None and not pl.result:
+            raise Abort(f"stage {bad.name} gave up; no output is written")
+
+    # -------------------------------------------------------------- what the user asked for
+
+    def start_stream(self) -> tuple[bytes, int]:
+        """The stream to begin with and the index in NAMES of the stage that reads it next."""
+        path = self.cl.values.get("start-from")
+        if path is None:
+            return self.parse(), 1
+        try:
+            with open(path, "rb") as f:
+                data = f.read()
+        except OSError:
+            raise Abort(f"Input file '{path}' could not be opened") from None
+        try:
+            tag, raw = next(wire.frames(io.BytesIO(data)))
+            header: Header = wire.header_from_wire(wire.unpack(raw))
+            for _ in wire.frames(io.BytesIO(data)):
+                pass
+        except StreamError as e:
+            raise Abort(f"'{path}': {e}") from None
+        last = header.producers[-1][0] if header.producers else ""
+        if last in NAMES[:-1]:
+            return data, NAMES.index(last) + 1
+        for i, s in enumerate(MIDDLE):
+            if s.reads == header.level:
+                return data, i + 1
+        return data, len(NAMES) - 1
+
+    def temp(self, index: int, data: bytes) -> None:
+        """Keep a stream under --save-temps: ``N.stage.ori``."""
+        folder = self.cl.values.get("save-temps")
+        if folder is not None:
+            self._write(os.path.join(folder, f"{index}.{NAMES[index]}.ori"), data)
+
+    def _write(self, path: str, data: bytes) -> None:
+        from stages.ends import write_atomically
+
+        try:
+            write_atomically(path, data)
+        except OSError:
+            raise Abort(f"Output file '{path}' could not be opened") from None
+
+    def execute(self) -> None:
+        """Everything; raises Abort."""
+        cl = self.cl
+        folder = cl.values.get("save-temps")
+        if folder is not None:
+            try:
+                os.makedirs(folder, exist_ok=True)
+            except OSError:
+                raise Abort(f"Output file '{folder}' could not be opened") from None
+        data, at = self.start_stream()
+        if at == 1:
+            self.temp(0, data)
+        if self.parse_only and not self.stop_after:
+            return
+        output = cl.values.get("output-file", "elf.o")
+        stop = NAMES.index(self.stop_after) if self.stop_after else len(NAMES) - 1
+        last_middle = min(stop, len(MIDDLE))
+        todo = [stage(n) for n in NAMES[at : last_middle + 1]]
+        groups = [[s] for s in todo] if folder is not None else [todo] if todo else []
+        for group in groups:
+            data = self.middle(data, group)
+            at = NAMES.index(group[-1].name)
+            self.temp(at, data)
+        self._write(output, self.elf(data) if stop == len(NAMES) - 1 else data)
+        if cl.flag("time"):
+            for name, seconds in self.times:
+                sys.stderr.write(f"orias: {name:40} {seconds * 1000:8.1f} ms\n")
+
+
+def _executable(name: str) -> list[str]:
+    """The command that runs a stage's executable: beside this Python if installed there, else as a module."""
+    path = os.path.join(os.path.dirname(sys.executable), f"orias-{name}")
+    return [path] if os.access(path, os.X_OK) else [sys.executable, "-m", f"stages.{name}"]
+
+
+def _import_stages() -> None:
+    """Import what the chains need while parse runs, so that forks share it."""
+    for s in MIDDLE:
+        load: list[Callable[[], object]] = [s.passes]
+        load += [f for f in (s.begin, s.module) if f is not None]
+        for f in load:
+            f()
+
+
+def run(cl: CommandLine) -> int:
+    """Run one invocation; returns the exit code."""
+    try:
+        job = Run(cl)
+        for d in cl.messages:
+            if cl.flag("warning-as-error") and d.severity == "warning":
+                _say("error", d.message)
+                raise Abort("")
+            if not (cl.flag("disable-warnings") and d.severity == "warning"):
+                sys.stderr.write(d.render() + "\n")
+        job.execute()
+    except UsageError as e:
+        _say("fatal", str(e))
+        return FAILED
+    except Abort as e:
+        if str(e):
+            _say("fatal", str(e))
+        return FAILED
+    except KeyboardInterrupt:
+        return 130
+    return 0

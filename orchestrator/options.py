@@ -1,0 +1,253 @@
+"""The command line of `orias`: ptxas's spelling, one row per option, one generic reader.
+
+Grammar (measured on ptxas 13.0): long names with ``--``, short names with ``-``, exact match; a value is the next word or follows ``=``;
+the value of -O must be glued or follow ``=``; flags take none; a repeated scalar warns and the last one wins. Options beyond ptxas's own
+are in the last group and have long names only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from ir_format.diag import Diagnostic
+from ir_format.model import AttrValue
+from ir_format.target import targets
+
+
+class Option(NamedTuple):
+    """``kind``: flag, str, int, bool (true|false), list (comma list), level (-O). ``effect``: ``use`` (acts here), ``ok`` (asks for what
+    orias does anyway, or only affects messages and speed), ``refuse`` (not supported yet: refused by name)."""
+
+    long: str
+    short: str
+    kind: str
+    effect: str
+    help: str
+
+
+OPTIONS: Final = (
+    Option("gpu-name", "arch", "str", "use", "target: sm_75 ... sm_121f; compute_XX or lto_XX parses only (default sm_75)"),
+    Option("opt-level", "O", "level", "use", "optimization level: 0, 1, 2 and more (default 3)"),
+    Option("output-file", "o", "str", "use", "output file (default elf.o)"),
+    Option("verbose", "v", "flag", "use", "print resources of every kernel"),
+    Option("maxrregcount", "maxrregcount", "str", "use", "most registers a thread may use: N, archmin or archmax"),
+    Option("generate-line-info", "lineinfo", "flag", "use", "write line tables"),
+    Option("compile-only", "c", "flag", "refuse", "relocatable object"),
+    Option("entry", "e", "list", "use", "compile these kernels only"),
+    Option("fmad", "fmad", "bool", "use", "contract mul and add into fma (default true)"),
+    Option("warning-as-error", "Werror", "flag", "use", "treat warnings as errors"),
+    Option("disable-warnings", "w", "flag", "use", "print no warnings"),
+    Option("warn-on-spills", "warn-spills", "flag", "use", "warn when registers are spilled"),
+    Option("warn-on-local-memory-usage", "warn-lmem-usage", "flag", "use", "warn when local memory is used"),
+    Option("warn-on-double-precision-use", "warn-double-usage", "flag", "refuse", "warn at f64 instructions"),
+    Option("input-as-string", "ias", "str", "use", "PTX text given as an argument"),
+    Option("options-file", "optf", "list", "use", "read options from files"),
+    Option("split-compile", "split-compile", "int", "use", "kernels compiled at once (0: one per core)"),
+    Option("machine", "m", "int", "ok", "host bits: 64"),
+    Option("minnctapersm", "minnctapersm", "int", "use", "blocks per SM to make room for"),
+    Option("maxntid", "maxntid", "list", "use", "most threads of a block, x,y,z"),
+    Option("override-directive-values", "override-directive-values", "flag", "use", "let options win over directives"),
+    Option("device-function-maxrregcount", "func-maxrregcount", "str", "ok", "register limit of device functions with -c"),
+    Option("register-usage-level", "regUsageLevel", "int", "ok", "0..10"),
+    Option("allow-expensive-optimizations", "allow-expensive-optimizations", "bool", "ok", "no effect"),
+    Option("optimize-float-atomics", "opt-fp-atomics", "flag", "ok", "no effect"),
+    Option("dont-merge-basicblocks", "no-bb-merge", "flag", "ok", "blocks are not merged anyway"),
+    Option("return-at-end", "ret-end", "flag", "ok", "no effect"),
+    Option("disable-optimizer-constants", "disable-optimizer-consts", "flag", "ok", "no optimizer constants are made"),
+    Option("position-independent-code", "pic", "bool", "ok", "no effect"),
+    Option("preserve-relocs", "preserve-relocs", "flag", "refuse", "keep relocations"),
+    Option("device-debug", "g", "flag", "refuse", "debug information"),
+    Option("suppress-debug-info", "suppress-debug-info", "flag", "ok", "no debug information is made"),
+    Option("device-stack-protector", "device-stack-protector", "bool", "ok", "no stack protector is made"),
+    Option("sp-bounds-check", "sp-bounds-check", "flag", "refuse", "check the stack pointer"),
+    Option("extensible-whole-program", "ewp", "flag", "refuse", "extensible whole program"),
+    Option("compile-as-tools-patch", "astoolspatch", "flag", "refuse", "patch code for tools"),
+    Option("sanitize", "sanitize", "str", "refuse", "instrument for a sanitizer"),
+    Option("compiler-annotations", "annotate", "flag", "refuse", "annotations"),
+    Option("make-errors-visible-at-exit", "make-errors-visible-at-exit", "flag", "refuse", "error barrier at exit"),
+    Option("legacy-bar-warp-wide-behavior", "legacy-bar-warp-wide-behavior", "flag", "refuse", "old bar semantics"),
+    Option("def-load-cache", "dlcm", "str", "refuse", "default cache operator of loads"),
+    Option("def-store-cache", "dscm", "str", "refuse", "default cache operator of stores"),
+    Option("force-load-cache", "flcm", "str", "refuse", "forced cache operator of loads"),
+    Option("force-store-cache", "fscm", "str", "refuse", "forced cache operator of stores"),
+    Option("g-tensor-memory-access-check", "g-tmem-access-check", "flag", "refuse", "tensor memory checks"),
+    Option("gno-tensor-memory-access-check", "gno-tmem-access-check", "flag", "ok", "no tensor memory checks"),
+    Option("Ofast-compile", "Ofc", "str", "ok", "0, min, mid, max: no effect"),
+    Option("suppress-async-bulk-multicast-advisory-warning", "suppress-async-bulk-multicast-advisory-warning", "flag", "ok", "messages"),
+    Option("suppress-double-demote-warning", "suppress-double-demote-warning", "flag", "ok", "messages"),
+    Option("suppress-sparse-mma-advisory-info", "suppress-sparse-mma-advisory-info", "flag", "ok", "messages"),
+    Option("suppress-stack-size-warning", "suppress-stack-size-warning", "flag", "ok", "messages"),
+    Option("help", "h", "flag", "use", "print this and stop"),
+    Option("version", "V", "flag", "use", "print the version and stop"),
+    Option("list-version", "version-ls", "flag", "use", "list the PTX versions and stop"),
+    # ptxas accepts these without listing them.
+    Option("cloning", "cloning", "str", "ok", "helpers are always cloned into kernels"),
+    Option("fast-compile", "fast-compile", "flag", "ok", "no effect"),
+    Option("jobserver", "jobserver", "flag", "ok", "no effect"),
+    # Beyond ptxas.
+    Option("jobs", "j", "int", "use", "kernels compiled at once (default: cores)"),
+    Option("exec", "exec", "flag", "use", "run the stages as executables instead of forking them"),
+    Option("stage", "stage", "str", "use", "NAME=COMMAND: run this shell command as a stage; may be repeated"),
+    Option("save-temps", "save-temps", "str", "use", "keep the stream after every stage in this folder"),
+    Option("start-from", "start-from", "str", "use", "continue from a saved stream instead of PTX"),
+    Option("stop-after", "stop-after", "str", "use", "stop after this stage and write its stream"),
+    Option("stage-timeout", "stage-timeout", "int", "use", "seconds without progress after which a stage is killed (default 600)"),
+    Option("stage-option", "stage-option", "str", "use", "NAME:KEY=VALUE for a stage (skip, only, limit, stop-after, dump-after, verify...); may be repeated"),
+    Option("explain", "explain", "flag", "use", "show the source line and a hint under each diagnostic"),
+    Option("time", "time", "flag", "use", "print where the time went"),
+)
+
+_REPEAT: Final = frozenset({"stage", "stage-option", "input-as-string", "options-file", "entry"})
+_LONG: Final = {o.long: o for o in OPTIONS}
+_SHORT: Final = {o.short: o for o in OPTIONS}
+_MAXREG_NAMES: Final = {"archmin": 32, "archmax": 255}  # measured, every target
+
+
+class UsageError(Exception):
+    """A command line that ptxas would refuse; the text is what follows ``ptxas fatal   : ``."""
+
+
+@dataclass(slots=True)
+class CommandLine:
+    """What the user asked for. ``values``: by long option name; ``inputs``: PTX files in order; ``strings``: -ias texts."""
+
+    values: dict[str, str] = field(default_factory=dict)
+    lists: dict[str, list[str]] = field(default_factory=dict)
+    inputs: list[str] = field(default_factory=list)
+    messages: list[Diagnostic] = field(default_factory=list)
+
+    def flag(self, name: str) -> bool:
+        """True when a flag was given."""
+        return name in self.values
+
+    def number(self, name: str, default: int) -> int:
+        """An integer option."""
+        return int(self.values.get(name, default))
+
+
+def read(argv: list[str], cl: CommandLine | None = None, depth: int = 0) -> CommandLine:
+    """Read a command line; raises UsageError."""
+    cl = CommandLine() if cl is None else cl
+    at = 0
+    while at < len(argv):
+        word = argv[at]
+        at += 1
+        if word == "-" or not word.startswith("-"):
+            cl.inputs.append(word)
+            continue
+        name, eq, value = word.partition("=")
+        if name.startswith("--"):
+            opt = _LONG.get(name[2:])
+        else:
+            opt = _SHORT.get(name[1:])
+            if opt is None and name.startswith("-O") and (name[2:].lstrip("-").isdigit()):
+                opt, eq, value = _LONG["opt-level"], "=", name[2:]
+        if opt is None or (opt.short == opt.long and not name.startswith("--") and opt.long in _BEYOND):
+            raise UsageError(f"Unknown option '{name[1:]}'")
+        if opt.effect == "refuse":
+            raise UsageError(f"Option '{name}' is not supported by orias")
+        if opt.kind == "flag":
+            if eq:
+                raise UsageError(f"no argument expected after '{name}'")
+            cl.values[opt.long] = "1"
+            continue
+        if opt.kind == "level" and not eq:
+            cl.values[opt.long] = "3"  # a bare -O is accepted
+            continue
+        if not eq:
+            if at >= len(argv):
+                raise UsageError(f"argument expected after '{name}'")
+            value = argv[at]
+            at += 1
+        _check(opt, name, value)
+        if opt.long == "options-file":
+            if depth > 8:
+                raise UsageError("options files nest too deep")
+            for path in value.split(","):
+                read(_words(path), cl, depth + 1)
+        elif opt.long in _REPEAT:
+            cl.lists.setdefault(opt.long, []).extend(value.split(",") if opt.kind == "list" else [value])
+        else:
+            if opt.long in cl.values and cl.values[opt.long] != value:
+                text = f"incompatible redefinition for option '{opt.long}', the last value of this option was used"
+                cl.messages.append(Diagnostic("warning", text))
+            cl.values[opt.long] = value
+    return cl
+
+
+_BEYOND: Final = frozenset({"exec", "stage", "save-temps", "start-from", "stop-after", "stage-timeout", "stage-option", "explain", "time"})
+
+
+def _check(opt: Option, name: str, value: str) -> None:
+    if opt.kind in ("int", "level") and not value.lstrip("-").isdigit():
+        raise UsageError(f"'{value}': expected a number")
+    if opt.kind == "bool" and value not in ("true", "false"):
+        raise UsageError(f"'{value}': expected true or false")
+    if opt.long == "gpu-name":
+        base = value.replace("compute_", "sm_").replace("lto_", "sm_")
+        if base not in targets():
+            raise UsageError(f"Value '{value}' is not defined for option 'gpu-name'")
+    if opt.long == "maxrregcount" and value not in _MAXREG_NAMES and not value.lstrip("-").isdigit():
+        raise UsageError(f"Invalid value '{value}' for option 'maxrregcount'")
+
+
+def _words(path: str) -> list[str]:
+    import shlex
+
+    try:
+        with open(path, encoding="utf-8") as f:
+            return shlex.split(f.read())
+    except (OSError, ValueError):
+        raise UsageError(f"Could not open options file '{path}'") from None
+
+
+def stream_options(cl: CommandLine, target: str) -> dict[str, AttrValue]:
+    """The options that travel in the header; may add warnings to ``cl.messages``."""
+    out: dict[str, AttrValue] = {"opt-level": max(cl.number("opt-level", 3), 0)}
+    for name in ("verbose", "generate-line-info", "warning-as-error", "disable-warnings", "warn-on-spills", "warn-on-local-memory-usage", "explain"):
+        if cl.flag(name):
+            out[name] = 1
+    if cl.flag("override-directive-values"):
+        out["override-directive-values"] = 1
+    if cl.values.get("fmad") == "false":
+        out["fmad"] = 0
+    if "entry" in cl.lists:
+        out["entry"] = tuple(cl.lists["entry"])
+    if "minnctapersm" in cl.values:
+        out["minnctapersm"] = cl.number("minnctapersm", 0)
+    if "maxntid" in cl.values:
+        dims = cl.values["maxntid"].split(",")
+        if not all(d.isdigit() for d in dims):
+            raise UsageError(f"'{cl.values['maxntid']}': expected a number")
+        if len(dims) > 3:
+            cl.messages.append(Diagnostic("warning", "Too many values specified for option '-maxntid', option will be ignored"))
+        else:
+            out["maxntid"] = tuple(int(d) for d in dims) + (1,) * (3 - len(dims))
+    limit = cl.values.get("maxrregcount")
+    if limit is not None:
+        n = _MAXREG_NAMES.get(limit) or int(limit)
+        if n > 255 or n < 0:
+            cl.messages.append(Diagnostic("warning", f"Too big maxrregcount value specified {n}, will be ignored"))
+        else:
+            if n < 24:
+                text = f"For profile {target} adjusting per thread register count of {n} to lower bound of 24"
+                cl.messages.append(Diagnostic("warning", text))
+            out["maxrregcount"] = max(n, 24)
+    level = cl.values.get("register-usage-level")
+    if level is not None and not 0 <= int(level) <= 10:
+        cl.messages.append(Diagnostic("warning", f"Value of RegUsageLevel ({level}) is out of valid range {{0..10}}, option will be ignored"))
+    return out
+
+
+def usage() -> str:
+    """Help text."""
+    rows = ["Usage  : orias [options] <ptx file>,...", "", "Compiles PTX to a cubin. Options:"]
+    for o in OPTIONS:
+        if o.effect == "refuse":
+            continue
+        value = {"flag": "", "bool": " <true|false>", "int": " <N>", "level": "<N>"}.get(o.kind, " <value>")
+        short = "" if o.long in _BEYOND else f" (-{o.short})"
+        rows.append(f"  {'--' + o.long + value + short:58} {o.help}")
+    rows.append("Options of ptxas that orias refuses by name: " + ", ".join("--" + o.long for o in OPTIONS if o.effect == "refuse"))
+    return "\n".join(rows) + "\n"

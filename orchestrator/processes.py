@@ -1,0 +1,236 @@
+"""Stage processes and the pipes between them.
+
+A process is forked from this warm one and calls the stage's function, or is exec'd (an installed executable, or a user's shell command): both
+speak the same bytes. :func:`pump` moves the data of all pipelines at once and notices death and stalling; nothing survives it.
+"""
+
+from __future__ import annotations
+
+import os
+import selectors
+import signal
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import BinaryIO
+
+Body = Callable[[BinaryIO, BinaryIO], int]
+READ = 1 << 16
+
+
+@dataclass(slots=True)
+class Step:
+    """One stage to run: ``body`` in a forked process, or ``command`` through exec (``shell``: by /bin/sh)."""
+
+    name: str
+    body: Body | None = None
+    command: Sequence[str] = ()
+    shell: str = ""
+
+
+@dataclass(slots=True)
+class Process:
+    """A running stage. ``status``: as from waitpid, None while it runs. ``err``: what it wrote to standard error."""
+
+    name: str
+    pid: int
+    err_fd: int
+    err: bytearray = field(default_factory=bytearray)
+    status: int | None = None
+
+    @property
+    def failure(self) -> str:
+        """Why it counts as failed, or ''."""
+        if self.status is None:
+            return "was stopped"
+        if os.WIFSIGNALED(self.status):
+            return f"died (signal {os.WTERMSIG(self.status)})"
+        code = os.WEXITSTATUS(self.status)
+        return f"exit code {code}" if code else ""
+
+
+@dataclass(slots=True)
+class Pipeline:
+    """Processes joined by pipes: ``feed`` goes into the first, ``result`` comes out of the last."""
+
+    processes: list[Process]
+    in_fd: int
+    out_fd: int
+    feed: memoryview
+    result: bytearray = field(default_factory=bytearray)
+
+    def failed(self) -> Process | None:
+        """The process to blame: the first one that died of itself, else the first with a bad exit code."""
+        bad = [p for p in self.processes if p.failure]
+        for p in bad:
+            if p.status is None or os.WIFSIGNALED(p.status) or os.WEXITSTATUS(p.status) not in (0, 1):
+                return p
+        return bad[0] if bad else None
+
+
+class Stalled(Exception):
+    """No stage made progress for too long; names those that still ran."""
+
+
+_open: set[int] = set()  # pipe ends of this process that a child must close
+
+
+def _pipe() -> tuple[int, int]:
+    r, w = os.pipe()
+    _open.update((r, w))
+    return r, w
+
+
+def _close(fd: int) -> None:
+    if fd in _open:
+        _open.discard(fd)
+        os.close(fd)
+
+
+def start(steps: Sequence[Step], feed: bytes) -> Pipeline:
+    """Start a pipeline. The first step reads ``feed``."""
+    first_r, first_w = _pipe()
+    src = first_r
+    procs: list[Process] = []
+    for step in steps:
+        out_r, out_w = _pipe()
+        err_r, err_w = _pipe()
+        pid = _spawn(step, src, out_w, err_w)
+        for fd in (src, out_w, err_w):
+            _close(fd)
+        procs.append(Process(step.name, pid, err_r))
+        src = out_r
+    os.set_blocking(first_w, False)
+    return Pipeline(procs, first_w, src, memoryview(feed))
+
+
+def _spawn(step: Step, src: int, dst: int, err: int) -> int:
+    sys.stdout.flush()
+    sys.stderr.flush()
+    pid = os.fork()
+    if pid:
+        return pid
+    code = 2
+    try:
+        os.setsid()  # a group of its own, so that a foreign command's children die with it
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        os.dup2(err, 2)
+        if step.body is None:
+            os.dup2(src, 0)
+            os.dup2(dst, 1)
+            for fd in _open:
+                os.close(fd)
+            argv = ["/bin/sh", "-c", step.shell] if step.shell else list(step.command)
+            try:
+                os.execvp(argv[0], argv)
+            except OSError as e:
+                os.write(2, f"can't run {argv[0]}: {e.strerror}\n".encode())
+                os._exit(127)
+        for fd in _open - {src, dst}:
+            os.close(fd)
+        with os.fdopen(src, "rb") as inp, os.fdopen(dst, "wb") as out:
+            code = step.body(inp, out)
+        sys.stderr.flush()
+    except BrokenPipeError:
+        code = 1
+    except BaseException as e:
+        try:
+            os.write(2, f"orias-{step.name}: internal fault ({type(e).__name__}: {e})\n".encode())
+        except OSError:
+            pass
+    os._exit(code)
+
+
+def pump(pipelines: Sequence[Pipeline], timeout: float) -> None:
+    """Run pipelines to their end. Raises Stalled after ``timeout`` seconds without a byte moved or a process ended.
+
+    On any way out every process is dead and reaped, every pipe closed.
+    """
+    sel = selectors.DefaultSelector()
+    try:
+        for pl in pipelines:
+            sel.register(pl.in_fd, selectors.EVENT_WRITE, ("in", pl, None))
+            sel.register(pl.out_fd, selectors.EVENT_READ, ("out", pl, None))
+            for p in pl.processes:
+                sel.register(p.err_fd, selectors.EVENT_READ, ("err", pl, p))
+        last = time.monotonic()
+        while sel.get_map():
+            events = sel.select(timeout=max(0.0, last + timeout - time.monotonic()))
+            if not events:
+                names = sorted({p.name for pl in pipelines for p in pl.processes if not _reap(p, False)})
+                raise Stalled(", ".join(names))
+            last = time.monotonic()
+            for key, _ in events:
+                kind, pl, p = key.data
+                fd = key.fd
+                if kind == "in":
+                    if _write_some(pl):
+                        continue
+                else:
+                    data = os.read(fd, READ)
+                    if data:
+                        (pl.result if kind == "out" else p.err).extend(data)
+                        continue
+                sel.unregister(fd)
+                _close(fd)
+        for pl in pipelines:
+            for p in pl.processes:
+                _wait(p, timeout)
+    finally:
+        sel.close()
+        stop(pipelines)
+
+
+def _write_some(pl: Pipeline) -> bool:
+    """True while there is more to write."""
+    if not pl.feed:
+        return False
+    try:
+        n = os.write(pl.in_fd, pl.feed[:READ])
+    except BlockingIOError:
+        return True
+    except BrokenPipeError:
+        return False
+    pl.feed = pl.feed[n:]
+    return len(pl.feed) > 0
+
+
+def _reap(p: Process, block: bool) -> bool:
+    if p.status is None:
+        pid, status = os.waitpid(p.pid, 0 if block else os.WNOHANG)
+        if pid:
+            p.status = status
+    return p.status is not None
+
+
+def _wait(p: Process, timeout: float) -> None:
+    """Wait for a process whose pipes are closed."""
+    end = time.monotonic() + timeout
+    pause = 0.0005
+    while not _reap(p, False):
+        if time.monotonic() > end:
+            raise Stalled(p.name)
+        time.sleep(pause)
+        pause = min(pause * 2, 0.05)
+
+
+def stop(pipelines: Sequence[Pipeline]) -> None:
+    """Kill what still runs, reap everything, close every pipe."""
+    for pl in pipelines:
+        for p in pl.processes:
+            if p.status is None:
+                for kill in (os.killpg, os.kill):
+                    try:
+                        kill(p.pid, signal.SIGKILL)
+                    except (ProcessLookupError, PermissionError):
+                        pass
+                _, p.status = os.waitpid(p.pid, 0)
+            else:
+                try:
+                    os.killpg(p.pid, signal.SIGKILL)  # children that a foreign command left behind
+                except (ProcessLookupError, PermissionError):
+                    pass
+            _close(p.err_fd)
+        _close(pl.in_fd)
+        _close(pl.out_fd)

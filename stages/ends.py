@@ -1,0 +1,112 @@
+"""The two ends of the chain: PTX text to a stream, a stream to a cubin."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import BinaryIO
+
+from ir_format import wire
+from ir_format.diag import CompileError, Diagnostic, StreamError
+from ir_format.model import AttrValue, Header, Unit
+from stages.runner import VERSION, failed, print_diags
+
+ABORTED = "ptxas fatal   : Ptx assembly aborted due to errors\n"
+
+
+def parse_to_stream(
+    sources: Sequence[tuple[str, bytes]],
+    target: str,
+    options: dict[str, AttrValue],
+    out: Callable[[bytes], object],
+    flush: Callable[[], object] | None = None,
+    say: Callable[[str], object] = sys.stderr.write,
+) -> int:
+    """Parse (name, bytes) sources into one module and write the `ptx` level. Returns 0, or 1 after errors (nothing is written then)."""
+    from ir_format import ptx_wire
+    from stages.parse import parse_sources
+
+    result = parse_sources(sources, target, options)
+    werror = bool(options.get("warning-as-error"))
+    bad = False
+    for d in result.diagnostics:
+        severity = "error" if werror and d.severity == "warning" else d.severity
+        bad = bad or severity in ("error", "fatal")
+        if d.severity == "warning" and options.get("disable-warnings") and not werror:
+            continue
+        say(Diagnostic(severity, d.message, d.file, d.line).render() + "\n")
+    if bad or result.module is None:
+        if not any(d.severity == "fatal" and "aborted due to errors" in d.message for d in result.diagnostics):
+            say(ABORTED)
+        return 1
+    header = Header("ptx", target, sources[0][0])
+    header.ptx_target = result.module.target
+    header.ptx_version = "%d.%d" % result.module.version
+    header.options = options
+    header.producers = [("parse", VERSION)]
+    writer = wire.Writer(out, flush)
+    writer.record(wire.MAGIC, wire.header_to_wire(header))
+    writer.record("module", ptx_wire.module_to_wire(result.module))
+    for unit in result.units:
+        writer.record("unit", ptx_wire.unit_to_wire(unit))
+    writer.end()
+    return 0
+
+
+def elf_from_stream(inp: BinaryIO, write: Callable[[bytes], object], quiet: bool = False) -> int:
+    """Link a stream at level `encoded` and give the cubin's bytes to ``write``. Returns 0, or 1 (diagnostics printed, nothing written)."""
+    from stages.elf.link import link
+
+    header: Header | None = None
+    module = None
+    units: list[Unit] = []
+    try:
+        for tag, body in wire.records(inp):
+            if tag == wire.MAGIC:
+                header = wire.header_from_wire(body)
+                if header.level != "encoded":
+                    raise StreamError(f"stage elf reads level 'encoded', this stream is at level '{header.level}'")
+            elif tag == "module":
+                module = wire.module_from_wire(body)
+            else:
+                units.append(wire.unit_from_wire(body, "encoded"))
+        if header is None or module is None:
+            raise StreamError("ori stream: no module record")
+        bad = [u for u in units if failed(u)]
+        for u in units:
+            if not (failed(u) and quiet):
+                print_diags(u, header)
+        if bad:
+            return 1
+        data = link(header, module, units)
+        if header.options.get("verbose"):
+            from stages.elf.report import resource_lines
+
+            for line in resource_lines(header, module, units):
+                sys.stderr.write(line + "\n")
+    except StreamError as e:
+        sys.stderr.write(f"orias-elf: {e}\n")
+        return 1
+    except CompileError as e:
+        sys.stderr.write(Diagnostic(e.severity, e.message, header.source if header else "", e.line).render() + "\n")
+        return 1
+    except (MemoryError, RecursionError) as e:
+        sys.stderr.write(f"orias-elf: {type(e).__name__} while reading the stream\n")
+        return 1
+    write(data)
+    return 0
+
+
+def write_atomically(path: str, data: bytes) -> None:
+    """Write a file so that it appears whole or not at all. Raises OSError."""
+    folder, name = os.path.split(path)
+    part = os.path.join(folder, f".{name}.{os.getpid()}.part")
+    try:
+        with open(part, "wb") as f:
+            f.write(data)
+        os.replace(part, path)
+    except OSError:
+        if os.path.exists(part):
+            os.unlink(part)
+        raise
