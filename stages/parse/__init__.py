@@ -1,0 +1,7 @@
+"""The parse stage: PTX text to the `ptx` level of the IR."""
+
+from __future__ import annotations
+
+from stages.parse.module import ParseResult, parse_sources, parse_text
+
+__all__ = ["ParseResult", "parse_sources", "parse_text"]

@@ -1,0 +1,447 @@
+"""Declarations: registers, variables with their initialisers, parameters."""
+
+from __future__ import annotations
+
+from ir_format.ptx import PtxParam, PtxReloc, PtxVar
+from stages.parse import expr
+from stages.parse.scan import Scanner
+from stages.parse.symbols import Family as RegFamily
+from stages.parse.symbols import FuncSym, FunctionState, RegSym, Scope, VarSym, declared_here, lookup
+from stages.parse.types import SCALARS, size
+
+MAX_OBJECT = 1 << 40  # bytes of one variable; more is refused
+MAX_INIT = 1 << 28  # bytes of one initialiser
+MAX_FAMILY = (1 << 31) - 1
+_VECTORS = {".v2": 2, ".v4": 4, ".v8": 8}
+_OPAQUE = ("texref", "samplerref", "surfref")
+
+
+class Shape:
+    """Type words collected before the names of a declaration."""
+
+    __slots__ = ("align", "attributes", "line", "ptr", "ptr_align", "ptr_space", "type", "vec")
+
+    def __init__(self, line: int) -> None:
+        self.line = line
+        self.type = ""
+        self.vec = 1
+        self.align = 0
+        self.attributes: list[str] = []
+        self.ptr = False
+        self.ptr_space = ""
+        self.ptr_align = 0
+
+
+def shape(s: Scanner, parameter: bool = False) -> Shape:
+    """Reads `.align`, `.v4`, `.attribute`, `.ptr` and the type up to the first name."""
+    d = Shape(s.line)
+    while s.kind == "dot":
+        word = s.tok
+        if word == ".align":
+            line = s.line
+            s.next()
+            n = expr.integer(s)
+            if n <= 0 or n & (n - 1) or n > 1 << 32:
+                s.notes.error("Alignment must be a power of two", line)
+                n = 1
+            if d.ptr:
+                d.ptr_align = n
+            else:
+                d.align = n
+            continue
+        if word in _VECTORS:
+            d.vec = _VECTORS[word]
+        elif word == ".attribute":
+            s.next()
+            _attributes(s, d)
+            continue
+        elif word == ".ptr" and parameter:
+            d.ptr = True
+        elif d.ptr and word in (".global", ".const", ".shared", ".local"):
+            d.ptr_space = word[1:]
+        elif word[1:] in SCALARS and not d.type:
+            d.type = word[1:]
+        else:
+            s.syntax_error()
+        s.next()
+    if not d.type:
+        s.syntax_error()
+    return d
+
+
+def _attributes(s: Scanner, d: Shape) -> None:
+    s.expect("(")
+    while True:
+        word = s.tok
+        if s.kind != "dot":
+            s.syntax_error()
+        s.next()
+        text = word[1:]
+        if s.kind == "(":
+            s.next()
+            args = [str(expr.integer(s))]
+            while s.accept(","):
+                args.append(str(expr.integer(s)))
+            s.expect(")")
+            text += "(" + ",".join(args) + ")"
+        d.attributes.append(text)
+        if not s.accept(","):
+            break
+    s.expect(")")
+
+
+def registers(s: Scanner, fs: FunctionState) -> None:
+    """`.reg` up to its semicolon."""
+    s.next()
+    d = shape(s)
+    scope = fs.scope
+    scope.cache.clear()
+    while True:
+        line = s.line
+        name = s.expect("id")
+        if s.kind == "<":
+            s.next()
+            if s.kind != "int":
+                s.syntax_error()
+            count = int(expr.int_literal(s).number)
+            s.expect(">")
+            if name in scope.families:
+                s.notes.error(f"Duplicate definition of variable '{name}'", line)
+            elif count > MAX_FAMILY:
+                s.notes.error("Too many registers", line)
+            else:
+                scope.families[name] = RegFamily(count, d.type, d.vec)
+        elif declared_here(scope, name):
+            s.notes.error(f"Duplicate definition of variable '{name}'", line)
+        else:
+            scope.names[name] = fs.add_reg(name, d.type, d.vec)
+        if not s.accept(","):
+            break
+    s.expect(";")
+
+
+def _dims(s: Scanner) -> tuple[int, ...]:
+    dims: list[int] = []
+    while s.kind == "[":
+        s.next()
+        if s.kind == "]":
+            dims.append(0)
+        else:
+            line = s.line
+            n = expr.integer(s)
+            if n < 0:
+                s.notes.error("Array dimension must not be negative", line)
+                n = 0
+            dims.append(n)
+        s.expect("]")
+        if len(dims) > 64:
+            s.syntax_error()
+    return tuple(dims)
+
+
+def _product(dims: tuple[int, ...], s: Scanner, line: int) -> int:
+    total = 1
+    for n in dims:
+        total *= n
+        if total > MAX_OBJECT:
+            s.notes.fatal("Variable too large", line)
+    return total
+
+
+def variables(s: Scanner, scope: Scope, fs: FunctionState | None, linkage: str, out: list[PtxVar]) -> None:
+    """A variable declaration from its state space to the semicolon."""
+    line = s.line
+    space = s.tok[1:]
+    s.next()
+    if space == "const" and s.kind == "[":
+        s.next()
+        expr.integer(s)
+        s.expect("]")
+    d = shape(s)
+    scope.cache.clear()
+    while True:
+        line = s.line
+        name = s.expect("id")
+        if s.kind == "<" and fs is not None:
+            s.syntax_error()
+        var = _variable(s, d, space, name, line, linkage)
+        if s.kind == "=":
+            s.next()
+            _initialise(s, var, scope, fs)
+        _declare(s, scope, fs, var, out, line)
+        if not s.accept(","):
+            break
+    s.expect(";")
+
+
+def _variable(s: Scanner, d: Shape, space: str, name: str, line: int, linkage: str) -> PtxVar:
+    dims = _dims(s)
+    item = size(d.type) * d.vec
+    total = item * _product(dims, s, line)
+    return PtxVar(
+        name, "tex" if d.type in _OPAQUE else space, d.type, d.align or item, total, dims, d.vec,
+        linkage=linkage, attributes=tuple(d.attributes), line=line,
+    )  # fmt: skip
+
+
+def _declare(s: Scanner, scope: Scope, fs: FunctionState | None, var: PtxVar, out: list[PtxVar], line: int) -> None:
+    name = var.name
+    known = scope.names.get(name)
+    if (
+        fs is None
+        and isinstance(known, VarSym)
+        and isinstance(known.var, PtxVar)
+        and "extern" in (known.var.linkage, var.linkage)
+    ):
+        if var.linkage != "extern":
+            out[out.index(known.var)] = var
+            known.var = var
+        return
+    if declared_here(scope, name):
+        s.notes.error(f"Duplicate definition of variable '{name}'", line)
+        return
+    if fs is not None:
+        var.name = unique_name(scope, fs, name)
+    scope.names[name] = VarSym(var.name, var.type if var.space == "tex" else var.space, var)
+    out.append(var)
+
+
+def unique_name(scope: Scope, fs: FunctionState, name: str) -> str:
+    """A name that no other variable of the function and no visible outer one has."""
+    outer = lookup(scope.parent, name, None)
+    n = fs.unique.get(name, 0)
+    if n == 0 and not isinstance(outer, VarSym | FuncSym):
+        fs.unique[name] = 1
+        return name
+    n = max(n, 1)
+    while True:
+        fresh = f"{name}${n}"
+        n += 1
+        if fresh not in fs.unique and not isinstance(lookup(scope, fresh, None), VarSym | FuncSym | RegSym):
+            fs.unique[name] = n
+            fs.unique[fresh] = 1
+            return fresh
+
+
+# --------------------------------------------------------------------------- initialisers
+
+
+class _Filler:
+    """Writes initialiser elements into the bytes of a variable."""
+
+    __slots__ = ("data", "item", "relocs", "type", "var")
+
+    def __init__(self, var: PtxVar) -> None:
+        self.var = var
+        self.type = var.type
+        self.item = size(var.type)
+        self.data = bytearray()
+        self.relocs: list[PtxReloc] = []
+
+    def put(self, index: int, raw: bytes) -> None:
+        end = (index + 1) * self.item
+        if len(self.data) < end:
+            self.data.extend(bytes(end - len(self.data)))
+        self.data[end - self.item : end] = raw
+
+
+def _initialise(s: Scanner, var: PtxVar, scope: Scope, fs: FunctionState | None) -> None:
+    line = s.line
+    if var.space not in ("global", "const", "tex"):
+        s.notes.error(f"Initial value not allowed for '{var.name}' in .{var.space} state space", line)
+    if var.space == "tex":
+        var.fields = _fields(s)
+        return
+    dims = var.dims + ((var.vec,) if var.vec > 1 else ())
+    fill = _Filler(var)
+    if s.kind == "{":
+        if not dims:
+            s.next()
+            _element(s, fill, 0, scope, fs)
+            s.expect("}")
+        else:
+            _braces(s, fill, dims, 0, 0, scope, fs)
+    else:
+        _element(s, fill, 0, scope, fs)
+    if var.dims and var.dims[0] == 0:
+        row = fill.item * max(1, var.vec)
+        for n in var.dims[1:]:
+            row *= n
+        count = -(-len(fill.data) // row) if row else 0
+        var.dims = (count, *var.dims[1:])
+        var.size = count * row
+    if var.size > MAX_INIT:
+        s.notes.fatal("Initialised variable too large", line)
+    if len(fill.data) > var.size:
+        s.notes.error(f"Too many initial values for '{var.name}'", line)
+    data = bytes(fill.data[: var.size])
+    var.init = data + bytes(var.size - len(data))
+    var.relocs = tuple(fill.relocs)
+
+
+def _braces(
+    s: Scanner, fill: _Filler, dims: tuple[int, ...], level: int, base: int, scope: Scope, fs: FunctionState | None
+) -> int:
+    """`{...}` at one dimension; returns the number of elements written by it (in innermost elements)."""
+    s.expect("{")
+    stride = 1
+    for n in dims[level + 1 :]:
+        stride *= n
+    limit = dims[level]
+    index = 0
+    if s.kind != "}":
+        while True:
+            if (limit and index >= limit * stride) or base + index > MAX_INIT:
+                s.notes.fatal(f"Too many initial values for '{fill.var.name}'", s.line)
+            if s.kind == "{" and level + 1 < len(dims):
+                index = -(-index // stride) * stride
+                _braces(s, fill, dims, level + 1, base + index, scope, fs)
+                index += stride
+            elif s.kind == "{":
+                s.syntax_error()
+            else:
+                _element(s, fill, base + index, scope, fs)
+                index += 1
+            if not s.accept(","):
+                break
+            if s.kind == "}":
+                break
+    s.expect("}")
+    return index
+
+
+def _element(s: Scanner, fill: _Filler, index: int, scope: Scope, fs: FunctionState | None) -> None:
+    kind = s.kind
+    if kind == "id" and s.tok != "WARP_SZ":
+        _address(s, fill, index, 0, scope, fs)
+        return
+    if kind == "f32" or kind == "f64":
+        bits = int(s.tok[2:], 16)
+        s.next()
+        if kind == "f64" and fill.item == 4:
+            bits = expr.f32_bits(expr.f64_from_bits(bits))
+        fill.put(index, (bits & ((1 << 8 * fill.item) - 1)).to_bytes(fill.item, "little"))
+        return
+    line = s.line
+    value = expr.expression(s).number
+    if s.kind == "(" and isinstance(value, int):  # a byte mask: 0xff00(symbol)
+        s.next()
+        _address(s, fill, index, value, scope, fs)
+        s.expect(")")
+        return
+    floating = SCALARS[fill.type][1] == "f"
+    if isinstance(value, float) and not floating:
+        s.notes.error("Initial value type mismatch", line)
+        value = 0
+    if floating and isinstance(value, int):
+        value = float(value)
+    if isinstance(value, float):
+        bits = expr.f64_bits(value) if fill.item == 8 else expr.f32_bits(value)
+        if fill.item == 2:
+            bits = 0
+    else:
+        bits = value
+    fill.put(index, (bits & ((1 << 8 * fill.item) - 1)).to_bytes(fill.item, "little"))
+
+
+def _address(s: Scanner, fill: _Filler, index: int, mask: int, scope: Scope, fs: FunctionState | None) -> None:
+    generic = False
+    if s.kind == "id" and s.tok == "generic":
+        generic = True
+        s.next()
+        s.expect("(")
+    line = s.line
+    name = s.expect("id")
+    if generic:
+        s.expect(")")
+    addend = 0
+    if s.kind == "+":
+        s.next()
+        addend = expr.integer(s)
+    elif s.kind == "[":
+        s.next()
+        addend = expr.integer(s)
+        s.expect("]")
+    symbol = lookup(scope, name, None)
+    if isinstance(symbol, VarSym):
+        name = symbol.unique
+    elif not isinstance(symbol, FuncSym):
+        s.notes.error(f"Unknown symbol '{name}'", line)
+    fill.put(index, bytes(fill.item))
+    fill.relocs.append(PtxReloc(index * fill.item, fill.item, name, addend, generic, mask))
+
+
+def _fields(s: Scanner) -> tuple[tuple[str, str], ...]:
+    """`{ key = value, ... }` of an opaque object."""
+    out: list[tuple[str, str]] = []
+    s.expect("{")
+    while s.kind != "}":
+        key = s.expect("id")
+        s.expect("=")
+        if s.kind == "id":
+            value = s.tok
+            s.next()
+        else:
+            value = str(expr.integer(s))
+        out.append((key, value))
+        if not s.accept(","):
+            break
+    s.expect("}")
+    return tuple(out)
+
+
+# --------------------------------------------------------------------------- parameters
+
+
+def parameters(s: Scanner, scope: Scope, fs: FunctionState | None, entry: bool, returns: bool = False) -> list[PtxParam]:
+    """`( parameter, ... )`.  With a function state the names are declared in the scope."""
+    s.expect("(")
+    out: list[PtxParam] = []
+    offset = 0
+    while s.kind != ")":
+        space = s.tok
+        if s.kind != "dot" or space not in (".param", ".reg"):
+            s.syntax_error()
+        s.next()
+        d = shape(s, parameter=True)
+        line = s.line
+        name = s.expect("id")
+        p = _parameter(s, d, name, space[1:], line)
+        if p.space == "param":
+            offset = -(-offset // p.align) * p.align
+            p.offset = offset
+            offset += p.size
+        if fs is not None and name != "_":
+            _declare_parameter(s, scope, fs, p, line, entry, returns)
+        out.append(p)
+        if not s.accept(","):
+            break
+    s.expect(")")
+    return out
+
+
+def _parameter(s: Scanner, d: Shape, name: str, space: str, line: int) -> PtxParam:
+    dims = _dims(s)
+    item = size(d.type) * d.vec
+    total = item * _product(dims, s, line)
+    return PtxParam(
+        name, d.type, d.align or item, total, dims, space,
+        ptr=d.ptr, ptr_space=d.ptr_space, ptr_align=d.ptr_align, vec=d.vec,
+    )  # fmt: skip
+
+
+def _declare_parameter(
+    s: Scanner, scope: Scope, fs: FunctionState, p: PtxParam, line: int, entry: bool, returns: bool
+) -> None:
+    if declared_here(scope, p.name):
+        s.notes.error(f"Duplicate definition of variable '{p.name}'", line)
+        return
+    name = p.name
+    if p.space == "reg":
+        symbol = fs.add_reg(name, p.type, p.vec)
+        p.reg = symbol.reg.index if symbol.reg is not None else symbol.components[0].index
+        scope.names[name] = symbol
+        return
+    p.name = unique_name(scope, fs, name)
+    kind = p.type if p.type in _OPAQUE else "param"
+    scope.names[name] = VarSym(p.name, kind, p, writable=returns and not entry)

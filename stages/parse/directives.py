@@ -1,0 +1,161 @@
+"""Directives that are neither declarations nor code: headers, performance hints, debug data."""
+
+from __future__ import annotations
+
+from ir_format.ptx import PtxDirectives, PtxFile, PtxFixup, PtxLoc, PtxModule, PtxSection
+from stages.parse import expr
+from stages.parse.scan import Scanner
+from stages.parse.symbols import FunctionState
+
+_TRIPLES = {".maxntid": "maxntid", ".reqntid": "reqntid", ".reqnctapercluster": "reqnctapercluster"}
+_NUMBERS = {
+    ".minnctapersm": "minnctapersm", ".maxnctapersm": "maxnctapersm", ".maxnreg": "maxnreg", ".local_maxnreg": "local_maxnreg",
+    ".maxclusterrank": "maxclusterrank", ".abi_preserve": "abi_preserve", ".abi_preserve_control": "abi_preserve_control",
+}  # fmt: skip
+_FLAGS = {".explicitcluster": "explicitcluster", ".blocksareclusters": "blocksareclusters", ".noreturn": "noreturn"}
+_DATA = {".b8": 1, ".b16": 2, ".b32": 4, ".b64": 8, ".u8": 1, ".u16": 2, ".u32": 4, ".u64": 8}
+MAX_SECTION = 1 << 28
+
+
+def performance(s: Scanner, out: PtxDirectives) -> None:
+    """The directives between a function's signature and its body."""
+    while s.kind == "dot":
+        word = s.tok
+        line = s.line
+        if word in _TRIPLES:
+            s.next()
+            values = [expr.integer(s)]
+            while len(values) < 3 and s.accept(","):
+                values.append(expr.integer(s))
+            if any(v <= 0 for v in values):
+                s.notes.error(f"Positive non-zero value expected for {word[1:]}", line)
+                values = [max(v, 1) for v in values]
+            setattr(out, _TRIPLES[word], tuple(values + [1] * (3 - len(values))))
+        elif word in _NUMBERS:
+            s.next()
+            value = expr.integer(s)
+            if value < 0:
+                s.notes.error(f"Positive non-zero value expected for {word[1:]}", line)
+                value = 0
+            setattr(out, _NUMBERS[word], value)
+        elif word in _FLAGS:
+            s.next()
+            setattr(out, _FLAGS[word], True)
+        elif word == ".pragma":
+            out.pragmas += pragma(s)
+        else:
+            return
+
+
+def pragma(s: Scanner) -> tuple[str, ...]:
+    """`.pragma "a", "b";`"""
+    s.next()
+    texts = [s.expect("str")[1:-1]]
+    while s.accept(","):
+        texts.append(s.expect("str")[1:-1])
+    s.expect(";")
+    return tuple(texts)
+
+
+def file(s: Scanner, module: PtxModule) -> None:
+    """`.file index "name" [, timestamp, size]`"""
+    s.next()
+    index = int(expr.int_literal(s).number) if s.kind == "int" else s.syntax_error()
+    name = s.expect("str")[1:-1]
+    stamp = length = None
+    if s.accept(","):
+        stamp = int(expr.int_literal(s).number) if s.kind == "int" else s.syntax_error()
+        s.expect(",")
+        length = int(expr.int_literal(s).number) if s.kind == "int" else s.syntax_error()
+    module.files.append(PtxFile(index, name, stamp, length))
+
+
+def _number(s: Scanner) -> int:
+    if s.kind != "int":
+        s.syntax_error()
+    return int(expr.int_literal(s).number)
+
+
+def loc(s: Scanner, fs: FunctionState) -> None:
+    """`.loc file line column [, function_name label [+ offset], inlined_at file line column]`"""
+    s.next()
+    place = (_number(s), _number(s), _number(s))
+    if s.kind != ",":
+        fs.loc = fs.add_loc(place, PtxLoc(*place))
+        return
+    s.next()
+    if s.kind != "id" or s.tok != "function_name":
+        s.syntax_error()
+    s.next()
+    label = s.tok
+    if s.kind not in ("id", "dot"):
+        s.syntax_error()
+    s.next()
+    offset = 0
+    if s.accept("+"):
+        offset = _number(s)
+    s.expect(",")
+    if s.kind != "id" or s.tok != "inlined_at":
+        s.syntax_error()
+    s.next()
+    outer = (_number(s), _number(s), _number(s))
+    at = fs.loc_index.get(("at", *outer))
+    if at is None:
+        at = fs.add_loc(outer, PtxLoc(*outer))
+    key = (*place, label, offset, at)
+    fs.loc = fs.add_loc(key, PtxLoc(*place, at, (label, offset)))
+    fs.loc_index[("at", *place)] = fs.loc
+
+
+def section(s: Scanner, module: PtxModule) -> None:
+    """`.section name { data }`"""
+    line = s.line
+    s.next()
+    name = s.tok
+    if s.kind not in ("dot", "id"):
+        s.syntax_error()
+    s.next()
+    s.expect("{")
+    data = bytearray()
+    fixups: list[PtxFixup] = []
+    labels: list[tuple[str, int]] = []
+    while s.kind != "}":
+        if s.kind == "id":
+            labels.append((s.tok, len(data)))
+            s.next()
+            s.expect(":")
+            continue
+        width = _DATA.get(s.tok) if s.kind == "dot" else None
+        if width is None:
+            s.syntax_error()
+        s.next()
+        while True:
+            _datum(s, data, width, fixups)
+            if not s.accept(","):
+                break
+        if len(data) > MAX_SECTION:
+            s.notes.fatal("Section too large", line)
+    s.expect("}")
+    module.sections.append(PtxSection(name, bytes(data), tuple(fixups), tuple(labels), line))
+
+
+def _datum(s: Scanner, data: bytearray, width: int, fixups: list[PtxFixup]) -> None:
+    if s.kind in ("id", "dot"):
+        symbol = s.tok
+        s.next()
+        minus = ""
+        addend = 0
+        if s.kind == "-":
+            s.next()
+            minus = s.tok
+            if s.kind not in ("id", "dot"):
+                s.syntax_error()
+            s.next()
+        if s.kind == "+":
+            s.next()
+            addend = _number(s)
+        fixups.append(PtxFixup(len(data), width, symbol, addend, minus))
+        data.extend(bytes(width))
+        return
+    value = expr.integer(s)
+    data.extend((value & ((1 << 8 * width) - 1)).to_bytes(width, "little"))

@@ -1,0 +1,243 @@
+"""Operands: grammar and name resolution in one step."""
+
+from __future__ import annotations
+
+from ir_format.ptx import (
+    Addr,
+    Bracket,
+    Imm,
+    ImmF32,
+    ImmF64,
+    LabelRef,
+    Neg,
+    NotPred,
+    Operand,
+    Pair,
+    Part,
+    Reg,
+    Sink,
+    SReg,
+    Sym,
+    Vec,
+)
+from stages.parse import expr
+from stages.parse.scan import Scanner
+from stages.parse.sregs import sreg_type
+from stages.parse.symbols import COLORS, COMPONENTS, FuncSym, FunctionState, ProtoSym, RegSym, Scope, TargetsSym, Typed, VarSym, lookup
+
+_SINK = Sink()
+_MAX_NESTING = 3
+_VIDEO_SELECTORS = frozenset(
+    [f"{b}{k}" for b in "b" for k in range(4)]
+    + ["h0", "h1"]
+)
+
+
+def operand(s: Scanner, fs: FunctionState, depth: int = 0) -> Typed:
+    """Reads one operand; stops with a syntax error if there is none."""
+    kind = s.kind
+    if kind == "id":
+        left = _named(s, fs)
+        if s.kind == "|":
+            s.next()
+            right = _pair_half(s, fs)
+            return _pair(left, right, s)
+        return left
+    if kind == "{":
+        return _vector(s, fs, depth)
+    if kind == "[":
+        return _bracket(s, fs, depth)
+    if kind == "!" and _next_is_name(s):
+        s.next()
+        inner, k = _named(s, fs)
+        if isinstance(inner, Reg):
+            return NotPred(inner.index), "n" if k == "r:pred" else "n:" + k
+        return inner, "n:" + k
+    if kind == "-" and _next_is_name(s):
+        s.next()
+        inner, k = _named(s, fs)
+        if isinstance(inner, Reg | Part):
+            return Neg(inner), "-:" + k
+        return inner, "-:" + k
+    return _constant(s)
+
+
+def _next_is_name(s: Scanner) -> bool:
+    text = s.text
+    pos = s.pos
+    while pos < s.end and text[pos] in " \t\r\n\f\v":
+        pos += 1
+    return pos < s.end and (text[pos].isalpha() or text[pos] in "_$%") and not text.startswith("WARP_SZ", pos)
+
+
+def _constant(s: Scanner) -> Typed:
+    value = expr.constant(s)
+    if isinstance(value, Imm):
+        return value, "i"
+    if isinstance(value, ImmF32):
+        return value, "f"
+    return value, "d"
+
+
+def _pair_half(s: Scanner, fs: FunctionState) -> Typed:
+    if s.kind != "id":
+        s.syntax_error()
+    return _named(s, fs)
+
+
+def _pair(left: Typed, right: Typed, s: Scanner) -> Typed:
+    kind = f"p:{left[1]}|{right[1]}"
+    a, b = left[0], right[0]
+    if isinstance(a, Reg | Sink) and isinstance(b, Reg | Sink):
+        return Pair(a, b), kind
+    return a, kind
+
+
+def _named(s: Scanner, fs: FunctionState) -> Typed:
+    """An identifier with its component, offset or subscript."""
+    name = s.tok
+    line = s.line
+    s.next()
+    if name == "_":
+        return _SINK, "_"
+    if name == "WARP_SZ":
+        return Imm(32), "i"
+    symbol = lookup(fs.scope, name, fs)
+    if isinstance(symbol, RegSym):
+        if s.kind == "dot":
+            return _component(s, symbol)
+        return symbol.typed()
+    if symbol is None and name[0] == "%":
+        special = _special(s, name)
+        if special is not None:
+            return special
+    if isinstance(symbol, VarSym):
+        offset = _offset(s)
+        return Sym(symbol.unique, offset), "v:" + symbol.space
+    if isinstance(symbol, FuncSym):
+        offset = _offset(s)
+        return Sym(name, offset), "F"
+    if isinstance(symbol, TargetsSym | ProtoSym):
+        return Sym(name), "t"
+    return unresolved(fs.scope, name, line), "l"
+
+
+def unresolved(scope: Scope, name: str, line: int) -> LabelRef:
+    """A reference to a label that may come later."""
+    known: Scope | None = scope
+    ref = LabelRef(-1)
+    if name in scope.labels:
+        ref.index = scope.labels[name]
+        return ref
+    assert known is not None
+    entry = scope.pending.get(name)
+    if entry is None:
+        scope.pending[name] = ([ref], line)
+    else:
+        entry[0].append(ref)
+    return ref
+
+
+def _offset(s: Scanner) -> int:
+    """`+ constant` or `[constant]` after a variable's name."""
+    if s.kind == "+":
+        s.next()
+        return expr.integer(s)
+    if s.kind == "[":
+        s.next()
+        value = expr.integer(s)
+        s.expect("]")
+        return value
+    return 0
+
+
+def _component(s: Scanner, symbol: RegSym) -> Typed:
+    selector = s.tok[1:]
+    line = s.line
+    s.next()
+    if symbol.components:
+        for names in (COMPONENTS, COLORS):
+            if selector in names and names.index(selector) < len(symbol.components):
+                return symbol.components[names.index(selector)], "r:" + symbol.type
+        s.notes.error(f"Unknown vector selector: '{selector}'", line)
+        return symbol.components[0], "r:" + symbol.type
+    assert symbol.reg is not None
+    return Part(symbol.reg, selector), "b:" + symbol.type
+
+
+def _special(s: Scanner, name: str) -> Typed | None:
+    if s.kind == "dot":
+        full = name + s.tok
+        kind = sreg_type(full)
+        if kind is None:
+            if sreg_type(name + ".x") is None:
+                return None
+            s.notes.error(f"Unknown vector selector: '{s.tok[1:]}'", s.line)
+            full, kind = name + ".x", "u32"
+        s.next()
+        return SReg(full), "s:" + kind
+    kind = sreg_type(name)
+    return None if kind is None else (SReg(name), "s:" + kind)
+
+
+def _vector(s: Scanner, fs: FunctionState, depth: int) -> Typed:
+    if depth >= _MAX_NESTING:
+        s.syntax_error()
+    s.next()
+    elems: list[Operand] = []
+    kinds: list[str] = []
+    while True:
+        elem, kind = operand(s, fs, depth + 1)
+        elems.append(elem)
+        kinds.append(kind)
+        if s.kind != ",":
+            break
+        s.next()
+    s.expect("}")
+    return Vec(tuple(elems)), "(" + ",".join(kinds) + ")"
+
+
+def _bracket(s: Scanner, fs: FunctionState, depth: int) -> Typed:
+    """`[address]`, or `[a, b, ...]` for textures and tensors."""
+    if depth >= _MAX_NESTING:
+        s.syntax_error()
+    s.next()
+    parts: list[Operand] = []
+    kinds: list[str] = []
+    while True:
+        part, kind = _address(s, fs) if not parts else operand(s, fs, depth + 1)
+        parts.append(part)
+        kinds.append(kind)
+        if s.kind != ",":
+            break
+        s.next()
+    s.expect("]")
+    if len(parts) == 1:
+        return parts[0], kinds[0]
+    return Bracket(tuple(parts)), "a2:" + ",".join(kinds)
+
+
+def _address(s: Scanner, fs: FunctionState) -> Typed:
+    if s.kind == "id" and s.tok != "WARP_SZ":
+        base, kind = _named(s, fs)
+        if isinstance(base, Sym):
+            return Addr(Sym(base.name), base.offset), "a:" + kind
+        if isinstance(base, Reg):
+            offset = 0
+            if s.kind == "+":
+                s.next()
+                offset = expr.integer(s)
+            return Addr(base, offset), "a:" + kind
+        if s.kind == "+":
+            s.next()
+            expr.integer(s)
+        return base, "a:" + kind
+    value, kind = _constant(s)
+    return (Addr(value), "a:i") if isinstance(value, Imm) else (value, "a:" + kind)
+
+
+def literal_bits(value: Operand, type_: str) -> Operand:
+    """A double literal in an f32 position becomes f32 bits."""
+    if isinstance(value, ImmF64) and type_ == "f32":
+        return ImmF32(expr.f32_bits(expr.f64_from_bits(value.bits)))
+    return value

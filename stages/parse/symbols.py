@@ -1,0 +1,175 @@
+"""Names: scopes, what a name stands for, and the tables of the function being read."""
+
+from __future__ import annotations
+
+from ir_format.ptx import LabelRef, Operand, PtxFunction, PtxLoc, PtxParam, PtxProto, PtxReg, PtxVar, Reg, Vec
+
+COMPONENTS = ("x", "y", "z", "w")
+COLORS = ("r", "g", "b", "a")
+
+# An operand with its kind, the string that instruction matching works on:
+#   "r:f32"        register of that declared type          "i"            integer constant
+#   "d", "f", "D"  double literal, 0f literal, 0d literal  "l"            label, or a name not known (yet)
+#   "n"            negated predicate                       "s:u32"        special register of that type
+#   "_"            bit bucket                              "v:global"     variable of that space ("v:texref" and the like)
+#   "F"            function                                "(k,k)"        vector of kinds
+#   "p:k|k"        pair                                    "a:k"          address: base kind;  "a2:..." bracket list
+#   "b:..."        part of a register                      "-:k"          negated register
+Typed = tuple[Operand, str]
+
+
+class VarSym:
+    """A variable or parameter in memory."""
+
+    __slots__ = ("space", "unique", "var", "writable")
+
+    def __init__(self, unique: str, space: str, var: PtxVar | PtxParam, writable: bool = True) -> None:
+        self.unique = unique
+        self.space = space
+        self.var = var
+        self.writable = writable
+
+
+class FuncSym:
+    """A function or entry; `used` after a reference, `defined` after a body."""
+
+    __slots__ = ("defined", "entry", "function", "line", "proto")
+
+    def __init__(self, proto: PtxProto, entry: bool, line: int) -> None:
+        self.proto = proto
+        self.entry = entry
+        self.line = line
+        self.defined = False
+        self.function: PtxFunction | None = None
+
+
+class RegSym:
+    """A register, or with `components` a whole vector register."""
+
+    __slots__ = ("components", "reg", "type")
+
+    def __init__(self, reg: Reg | None, type_: str, components: tuple[Reg, ...] = ()) -> None:
+        self.reg = reg
+        self.type = type_
+        self.components = components
+
+    def typed(self) -> Typed:
+        """The operand for the whole register."""
+        if self.components:
+            return Vec(self.components), "(" + ",".join(["r:" + self.type] * len(self.components)) + ")"
+        assert self.reg is not None
+        return self.reg, "r:" + self.type
+
+
+class Family:
+    """Registers `name<count>`: made one by one when first used, so a huge count costs nothing."""
+
+    __slots__ = ("count", "type", "vec")
+
+    def __init__(self, count: int, type_: str, vec: int) -> None:
+        self.count = count
+        self.type = type_
+        self.vec = vec
+
+
+class TargetsSym:
+    """A `.branchtargets` or `.calltargets` list."""
+
+    __slots__ = ("kind", "line", "names", "refs")
+
+    def __init__(self, kind: str, names: tuple[str, ...], refs: list[LabelRef], line: int) -> None:
+        self.kind = kind
+        self.names = names
+        self.refs = refs
+        self.line = line
+
+
+class ProtoSym:
+    """A `.callprototype`."""
+
+    __slots__ = ("proto",)
+
+    def __init__(self, proto: PtxProto) -> None:
+        self.proto = proto
+
+
+Symbol = VarSym | FuncSym | RegSym | TargetsSym | ProtoSym
+
+
+class Scope:
+    """Names of one `{}` (or of the module, or of parameters)."""
+
+    __slots__ = ("cache", "families", "labels", "names", "parent", "pending")
+
+    def __init__(self, parent: Scope | None) -> None:
+        self.parent = parent
+        self.names: dict[str, Symbol] = {}
+        self.families: dict[str, Family] = {}
+        self.labels: dict[str, int] = {}
+        # Names used before their definition, taken for labels: references to patch, and line of the first use.
+        self.pending: dict[str, tuple[list[LabelRef], int]] = {}
+        self.cache: dict[str, Typed] = {}  # operand text -> operand, valid while no new name is declared
+
+
+class FunctionState:
+    """The function being read: its tables and open scopes."""
+
+    __slots__ = ("calls", "function", "loc", "loc_index", "scope", "unique")
+
+    def __init__(self, function: PtxFunction, scope: Scope) -> None:
+        self.function = function
+        self.scope = scope
+        self.loc: int | None = None
+        self.loc_index: dict[tuple[object, ...], int] = {}
+        self.unique: dict[str, int] = {}
+
+    def add_reg(self, name: str, type_: str, vec: int) -> RegSym:
+        """Adds a register (or a vector register's components) to the table."""
+        regs = self.function.regs
+        if vec == 1:
+            regs.append(PtxReg(name, type_))
+            return RegSym(Reg(len(regs) - 1), type_)
+        first = len(regs)
+        regs.extend([PtxReg(f"{name}.{c}", type_, vec) for c in COMPONENTS[:vec]])
+        return RegSym(None, type_, tuple([Reg(first + k) for k in range(vec)]))
+
+    def add_loc(self, key: tuple[object, ...], loc: PtxLoc) -> int:
+        """Adds a source location once; returns its index."""
+        index = self.loc_index.get(key)
+        if index is None:
+            index = self.loc_index[key] = len(self.function.locs)
+            self.function.locs.append(loc)
+        return index
+
+
+def find_family(scope: Scope, name: str) -> tuple[Scope, Family] | None:
+    """The register family that declares a numbered name in this scope (not its parents)."""
+    stem = name.rstrip("0123456789")
+    digits = name[len(stem) :]
+    if not digits or len(digits) > 10 or (digits[0] == "0" and len(digits) > 1):
+        return None
+    family = scope.families.get(stem)
+    if family is None or int(digits) >= family.count:
+        return None
+    return scope, family
+
+
+def lookup(scope: Scope | None, name: str, state: FunctionState | None) -> Symbol | None:
+    """The innermost declaration of a name; registers of a family come into being here."""
+    while scope is not None:
+        symbol = scope.names.get(name)
+        if symbol is not None:
+            return symbol
+        if scope.families and state is not None:
+            found = find_family(scope, name)
+            if found is not None:
+                symbol = state.add_reg(name, found[1].type, found[1].vec)
+                scope.names[name] = symbol
+                return symbol
+        scope = scope.parent
+    return None
+
+
+def declared_here(scope: Scope, name: str) -> bool:
+    """True if the scope itself declares the name already."""
+    return name in scope.names or find_family(scope, name) is not None

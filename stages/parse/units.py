@@ -1,0 +1,98 @@
+"""Makes the units: a kernel with private copies of the functions that it reaches."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+
+from ir_format.ptx import Addr, Bracket, CallTarget, Operand, PtxFunction, PtxInst, PtxModule, PtxUnit, PtxVar, Sym, Vec
+from stages.parse.symbols import FuncSym
+
+
+def build_units(module: PtxModule, functions: dict[str, FuncSym], separate: bool) -> list[PtxUnit]:
+    """Units in source order; fills `module.externs`.
+
+    Whole-program: one unit per entry.  `separate`: one per entry or function, no copies.
+    """
+    called: dict[str, tuple[str, ...]] = {}  # names that each function's body mentions, in order
+    variables = {v.name: v for v in module.variables}
+    module.externs = [f.proto for f in functions.values() if not f.defined]
+    units = []
+    for name, symbol in functions.items():
+        if symbol.function is None or not (symbol.entry or separate):
+            continue
+        units.append(_unit(name, symbol.function, functions, variables, called, separate))
+    return units
+
+
+def _unit(
+    name: str,
+    top: PtxFunction,
+    functions: dict[str, FuncSym],
+    variables: dict[str, PtxVar],
+    called: dict[str, tuple[str, ...]],
+    separate: bool,
+) -> PtxUnit:
+    unit = PtxUnit(name, [top])
+    seen = {name}
+    used: dict[str, None] = {}
+    work = [top]
+    while work:
+        function = work.pop(0)
+        if function.name not in called:
+            called[function.name] = mentioned(function)
+        queue = list(called[function.name])
+        queue.reverse()
+        while queue:
+            word = queue.pop()
+            if word in variables:
+                if word not in used:
+                    used[word] = None
+                    queue.extend([r.symbol for r in reversed(variables[word].relocs)])
+                continue
+            symbol = functions.get(word)
+            if symbol is None or word in seen:
+                continue
+            seen.add(word)
+            if symbol.function is None or separate:
+                unit.externs.append(symbol.proto)
+            else:
+                copy = deepcopy(symbol.function) if symbol.entry else symbol.function
+                unit.functions.append(copy)
+                work.append(copy)
+    unit.variables = list(used)
+    return unit
+
+
+def mentioned(function: PtxFunction) -> tuple[str, ...]:
+    """Names of symbols in a body and in the initialisers of its variables, in order of first mention."""
+    out: dict[str, None] = {}
+    for item in function.body:
+        if type(item) is PtxInst:
+            for x in item.operands:
+                _names(x, out)
+    for var in function.vars:
+        for reloc in var.relocs:
+            out[reloc.symbol] = None
+    own = {v.name for v in function.vars} | {p.name for p in (*function.params, *function.rets)}
+    return tuple([n for n in out if n not in own])
+
+
+def _names(x: Operand, out: dict[str, None]) -> None:
+    if isinstance(x, Sym):
+        out[x.name] = None
+    elif isinstance(x, Addr):
+        if isinstance(x.base, Sym):
+            out[x.base.name] = None
+    elif isinstance(x, Vec):
+        for e in x.elems:
+            _names(e, out)
+    elif isinstance(x, Bracket):
+        for e in x.parts:
+            _names(e, out)
+    elif isinstance(x, CallTarget):
+        if isinstance(x.target, Sym):
+            out[x.target.name] = None
+        for e in (*x.rets, *x.args):
+            _names(e, out)
+        for name in x.targets:
+            out[name] = None
