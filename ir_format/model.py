@@ -324,7 +324,7 @@ class Unit:
     ``functions[0]`` is the unit's own function. ``attrs`` holds launch bounds and resources by name (docs/stream.md):
     ``reqntid``, ``maxntid``, ``minnctapersm``, ``maxnreg``, ``shared`` (static bytes), ``barriers`` (highest index + 1)...
     ``diags``: diagnostics as (severity, message, line); a unit with an ``error`` travels on empty and stops `elf`.
-    ``sections``: optional typed data by name (schedule reasons, live ranges...), plain msgpack values.
+    ``sections``: optional data by name (schedule reasons, live ranges...): integers, strings and nested tuples of them.
     """
 
     __slots__ = ("attrs", "code", "diags", "functions", "kind", "linkage", "name", "params", "sections", "symbols")
@@ -339,7 +339,7 @@ class Unit:
         self.symbols: list[str] = []  # module symbols this unit refers to, in first-use order
         self.attrs: dict[str, AttrValue] = {}
         self.diags: list[tuple[str, str, int]] = []
-        self.sections: dict[str, object] = {}
+        self.sections: dict[str, AttrValue] = {}
 
 
 class Var(NamedTuple):
@@ -367,7 +367,7 @@ class Module:
         self.units: list[str] = []
         self.files: list[tuple[int, str]] = []
         self.attrs: dict[str, AttrValue] = {}
-        self.sections: dict[str, object] = {}
+        self.sections: dict[str, AttrValue] = {}
 
 
 class Header:

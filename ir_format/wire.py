@@ -87,11 +87,11 @@ def _map(x: Wire, what: str) -> dict[str, Wire]:
     return x
 
 
-def _attr(x: Wire, depth: int = 0) -> AttrValue:
+def _attr(x: Wire, depth: int = 0, most: int = 4) -> AttrValue:
     if type(x) is int or type(x) is str:
         return x
-    if type(x) is tuple and depth < 4:
-        return tuple(_attr(e, depth + 1) for e in x)
+    if type(x) is tuple and depth < most:
+        return tuple(_attr(e, depth + 1, most) for e in x)
     raise fail("an attribute value", x)
 
 
@@ -271,10 +271,13 @@ def function_from_wire(x: Wire, level: str) -> Function:
         ids.add(bid)
     ops = _Operands(f.vregs if level == "ori" else None, frozenset(ids))
     heads, ctls = _Heads(), _Ctls()
-    for bid, depth, insts in blocks:
-        blk = Block(bid, None, _int(depth, 0, 1 << 16, "loop depth"))
-        blk.insts = _insts_from_wire(_seq(insts, "instructions"), ops, heads, ctls)
-        f.blocks.append(blk)
+    try:
+        for bid, depth, insts in blocks:
+            blk = Block(bid, None, _int(depth, 0, 1 << 16, "loop depth"))
+            blk.insts = _insts_from_wire(_seq(insts, "instructions"), ops, heads, ctls)
+            f.blocks.append(blk)
+    except TypeError as e:  # a map where a list must stand can't be looked up
+        raise StreamError(f"ori stream: {e} in an instruction") from None
     return f
 
 
@@ -343,7 +346,7 @@ def unit_from_wire(x: Wire, level: str) -> Unit:
         u.params.append(Param(_str(n, "name"), _int(off, 0, 1 << 16, "offset"), _int(size, 0, 1 << 16, "size"), _int(align, 1, 1 << 16, "align"), _str(space, "space"), _int(pa, 0, 1 << 31, "align")))
     u.code = [_code(c) for c in _seq(m["code"], "code")]
     u.symbols = [_str(s, "symbol") for s in _seq(m["symbols"], "symbols")]
-    u.sections = dict(_map(m["sections"], "sections"))
+    u.sections = {k: _attr(v, 0, 12) for k, v in _map(m["sections"], "sections").items()}
     return u
 
 
@@ -371,7 +374,7 @@ def module_from_wire(x: Wire) -> Module:
     for fl in _seq(d["files"], "files"):
         idx, fname = _seq(fl, "file", 2)
         m.files.append((_int(idx, 0, 1 << 31, "file index"), _str(fname, "file name")))
-    m.sections = dict(_map(d["sections"], "sections"))
+    m.sections = {k: _attr(v, 0, 12) for k, v in _map(d["sections"], "sections").items()}
     for v in _seq(d["vars"], "variables"):
         name, space, size, align, init, relocs, linkage, attrs = _seq(v, "variable", 8)
         _int(size, 0, 1 << 40, "variable size")
