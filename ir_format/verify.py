@@ -1,0 +1,86 @@
+"""The verifier: what must be true of a unit at each level, judged by the instruction-set rows and the control-flow rules.
+
+`wire` has checked types, bounds and references; here it is meaning: every instruction has an encoding form on the target, jumps stand at
+block ends only, no path falls off a function, pseudo instructions are gone when they must be, pairs are aligned, control words are legal.
+A rule that fails raises CompileError naming the function, the block and instruction, the PTX line and the rule.
+"""
+
+from __future__ import annotations
+
+from ir_format import isa
+from ir_format.diag import CompileError
+from ir_format.flow import falls_through, is_terminator, read_regs, written_regs
+from ir_format.model import PSEUDO, ZERO, Block, Function, Inst, Reg, Unit
+
+# Pseudo instructions legal per level; `allocated` has none (RegAlloc expands them), and PHI lives only inside `optimize`.
+_PSEUDO_AT = {"ori": PSEUDO - {"PHI"}}
+
+
+def _bad(f: Function, b: Block | None, i: Inst | None, rule: str) -> CompileError:
+    where = f"function {f.name}" + (f", block .L{b.id}" if b is not None else "")
+    if i is not None and b is not None:
+        where += f", instruction {next((n for n, x in enumerate(b.insts) if x is i), -1)} ({'.'.join((i.op, *i.mods))})"
+    return CompileError(f"invalid IR: {where}: {rule}", i.line if i is not None else 0)
+
+
+def verify_unit(unit: Unit, level: str, target: str) -> None:
+    """Check a whole unit. Raises CompileError for the first rule that does not hold."""
+    spec = isa.target(target)
+    if level != "encoded" and not unit.functions:
+        raise CompileError(f"invalid IR: unit {unit.name} has no function")
+    if level == "encoded" and not unit.code:
+        raise CompileError(f"invalid IR: unit {unit.name} has no code")
+    for f in unit.functions:
+        verify_function(f, level, spec)
+
+
+def verify_function(f: Function, level: str, spec: isa.Target) -> None:
+    """Check one function."""
+    if not f.blocks:
+        raise _bad(f, None, None, "it has no block")
+    if falls_through(f.blocks[-1]):
+        raise _bad(f, f.blocks[-1], None, "control falls off the end of the function")
+    pseudo = _PSEUDO_AT.get(level, frozenset())
+    matched: dict[object, bool] = {}
+    for b in f.blocks:
+        last = len(b.insts) - 1
+        for n, i in enumerate(b.insts):
+            if n != last and is_terminator(i):
+                raise _bad(f, b, i, "a jump or exit stands before the end of the block")
+            if i.op in PSEUDO:
+                if i.op not in pseudo:
+                    raise _bad(f, b, i, f"this pseudo instruction can't occur at level {level}")
+                continue
+            key = (i.op, i.mods, i.dsts, i.srcs, i.guard)
+            ok = matched.get(key)
+            if ok is None:
+                ok = matched[key] = spec.match(i) is not None
+            if not ok:
+                raise _bad(f, b, i, "the target has no encoding for this instruction with these operands")
+            if level in ("scheduled", "encoded"):
+                _check_ctl(f, b, i)
+            if level != "ori":
+                _check_alignment(f, b, i)
+
+
+def _check_ctl(f: Function, b: Block, i: Inst) -> None:
+    """The control word exists and its stall/yield field is one that exists (measured B2: 0..15 and 17..27 of the 5-bit field)."""
+    if i.ctl is None:
+        raise _bad(f, b, i, "it has no control word")
+    if i.ctl.yield_ and not 1 <= i.ctl.stall <= 11:
+        raise _bad(f, b, i, f"stall {i.ctl.stall} with the yield bit set does not exist")
+    if i.ctl.wr == 6 or i.ctl.rd == 6:
+        raise _bad(f, b, i, "there is no scoreboard 6")
+
+
+def _check_alignment(f: Function, b: Block, i: Inst) -> None:
+    for r in (*written_regs(i), *read_regs(i)):
+        _aligned(f, b, i, r)
+
+
+def _aligned(f: Function, b: Block, i: Inst, r: Reg) -> None:
+    if r.width == 1 or r.num == ZERO:
+        return
+    need = 2 if r.width == 2 else 4
+    if r.num % need:
+        raise _bad(f, b, i, f"{r.file}{r.num} of width {r.width} is not aligned to {need}")

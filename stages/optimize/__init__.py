@@ -1,0 +1,1 @@
+"""The optimize stage: passes over virtual registers."""

@@ -1,0 +1,1 @@
+"""The schedule stage: order of instructions, stall counts, scoreboards."""
