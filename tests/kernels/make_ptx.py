@@ -18,7 +18,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent.parent))
 
-from tests import oracle
+from tests import oracle  # noqa: E402
 
 SMS = (75, 80, 90, 100, 120)
 COMBINED = "all16"

@@ -6,7 +6,7 @@ extern "C" __global__ void match_all(const int *x, unsigned int *all, int *part,
         return;
     int v = x[i], same = 0;
     unsigned int mask = __match_all_sync(0xffffffffu, v >> 4, &same);
-    all[i] = mask + (same ? 1u : 0u);
+    all[i] = mask ^ (same ? 0x100u : 0u);
     if (threadIdx.x & 1)
         part[i] = __popc(__ballot_sync(0xaaaaaaaau, v & 2));
     else
