@@ -1,0 +1,1 @@
+"""`orias-show`: any saved stream as text, DOT or HTML."""

@@ -1,0 +1,63 @@
+"""Read streams and print them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+from ir_format import wire
+from ir_format.diag import StreamError
+from ir_format.model import Header, Unit
+from ir_format.text import print_unit
+
+
+def load(path: str) -> tuple[Header, list[Unit], str]:
+    """(header, units, PTX text). At level `ptx` the units are empty and the text is PTX printed back; else the text is ''."""
+    stream = sys.stdin.buffer if path == "-" else open(path, "rb")
+    frames = list(wire.frames(stream))
+    header = wire.header_from_wire(wire.unpack(frames[0][1]))
+    if header.level == "ptx":
+        from ir_format import ptx_wire
+        from stages.parse.printer import print_module
+
+        module = None
+        units = []
+        for tag, data in frames[1:]:
+            body = wire.unpack(data, raw_lists=True)
+            if tag == "module":
+                module = ptx_wire.module_from_wire(body)
+            else:
+                units.append(ptx_wire.unit_from_wire(body))
+        if module is None:
+            raise StreamError("ori stream: no module record")
+        return header, [], print_module(module, units)
+    return header, [wire.unit_from_wire(wire.unpack(d), header.level) for tag, d in frames if tag == "unit"], ""
+
+
+def show(paths: list[str], form: str, only: str) -> Iterator[str]:
+    """The parts of the output."""
+    from stages.show.graph import dot, page
+
+    columns: list[tuple[str, str, Unit]] = []
+    for path in paths:
+        header, units, ptx = load(path)
+        if ptx:
+            if form != "text":
+                raise StreamError(f"'{path}' is at level ptx: it shows as text only")
+            yield ptx
+            continue
+        picked = [u for u in units if not only or u.name == only]
+        if only and not picked:
+            raise StreamError(f"'{path}' has no unit '{only}'; it has {', '.join(u.name for u in units)}")
+        if form == "text":
+            made = " ".join(f"{s}-{v}" for s, v in header.producers)
+            yield f"// {header.source} for {header.target}, level {header.level}, by {made}\n"
+        for u in picked:
+            if form == "text":
+                yield print_unit(u, header.level)
+            elif form == "dot":
+                yield dot(u, header.level)
+            else:
+                columns.append((f"{header.producers[-1][0] if header.producers else header.level}", header.level, u))
+    if form == "html":
+        yield page(columns)
