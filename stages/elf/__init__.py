@@ -1,0 +1,1 @@
+"""The last stage: machine code and metadata to a cubin."""

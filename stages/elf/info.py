@@ -1,0 +1,255 @@
+"""``.nv.info``, ``.nv.info.<kernel>`` and ``.nv.compat``: attribute records.
+
+A record is (format, code, 16 bits): format 1 = no value, 2 = byte, 3 = half word, 4 = size of the payload that follows (measured by patching
+one code at a time and reading the name that cuobjdump prints). Kernel records are two tables, one per ABI generation, in file order.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import Final
+
+from ir_format.model import Param
+from ir_format.target import PARAM_SMALL, Target
+from stages.elf import attrs
+from stages.elf.layout import Kernel
+
+NVAL: Final = 1
+BVAL: Final = 2
+HVAL: Final = 3
+SVAL: Final = 4
+
+# Codes (names as cuobjdump prints them).
+CTAIDZ_USED: Final = 0x04
+MAX_THREADS: Final = 0x05
+PARAM_CBANK: Final = 0x0A
+EXTERNS: Final = 0x0F
+REQNTID: Final = 0x10
+FRAME_SIZE: Final = 0x11
+MIN_STACK_SIZE: Final = 0x12
+KPARAM_INFO: Final = 0x17
+CBANK_PARAM_SIZE: Final = 0x19
+MAXREG_COUNT: Final = 0x1B
+EXIT_INSTR_OFFSETS: Final = 0x1C
+CRS_STACK_SIZE: Final = 0x1E
+COOP_GROUP_INSTR_OFFSETS: Final = 0x28
+COOP_GROUP_MASK_REGIDS: Final = 0x29
+WMMA_USED: Final = 0x2B
+REGCOUNT: Final = 0x2F
+INT_WARP_WIDE_INSTR_OFFSETS: Final = 0x31
+INDIRECT_BRANCH_TARGETS: Final = 0x34
+SW2861232_WAR: Final = 0x35
+SW_WAR: Final = 0x36
+CUDA_API_VERSION: Final = 0x37
+CTA_PER_CLUSTER: Final = 0x3D
+EXPLICIT_CLUSTER: Final = 0x3E
+MAX_CLUSTER_RANK: Final = 0x3F
+RESERVED_SMEM_USED: Final = 0x41
+KPARAM_INFO_V2: Final = 0x45
+SYSCALL_OFFSETS: Final = 0x46
+VRC_CTA_INIT_COUNT: Final = 0x4A
+NUM_BARRIERS: Final = 0x4C
+SPARSE_MMA_MASK: Final = 0x50
+BLOCKS_ARE_CLUSTERS: Final = 0x5B
+MERCURY_ISA_VERSION: Final = 0x5F
+
+TOOLKIT: Final = 0x82  # 13.0, as major * 10: what the ABI generation we write belongs to
+COOP_MASK_REG: Final = 0x05000000  # register number of the mask of a warp-cooperative instruction
+COOP_MASK_CONST: Final = 0xFFFFFFFF
+
+# Space codes of KPARAM_INFO: sm_90+ numbers const 4 (measured).
+_SPACE: Final = {"": 0, "local": 1, "shared": 2, "const": 3, "global": 4, "generic": 5}
+
+
+def record(fmt: int, code: int, value: int = 0) -> bytes:
+    """A record without payload."""
+    return struct.pack("<BBH", fmt, code, value)
+
+
+def words(code: int, *values: int) -> bytes:
+    """A record with 32-bit words as payload."""
+    return struct.pack(f"<BBH{len(values)}I", SVAL, code, 4 * len(values), *values)
+
+
+Symbols = dict[str, int]
+Writer = Callable[[Kernel, Target, Symbols], bytes]
+
+
+def _sw_war(k: Kernel, t: Target, s: Symbols) -> bytes:
+    return words(SW_WAR, t.sw_war) if t.sw_war >= 0 else b""
+
+
+def _api(k: Kernel, t: Target, s: Symbols) -> bytes:
+    return words(CUDA_API_VERSION, TOOLKIT)
+
+
+def _sw2861232(k: Kernel, t: Target, s: Symbols) -> bytes:
+    return record(NVAL, SW2861232_WAR) if t.sw2861232 else b""
+
+
+def _param_cbank(k: Kernel, t: Target, s: Symbols) -> bytes:
+    if not k.unit.params:
+        return b""
+    return words(PARAM_CBANK, s[f".nv.constant0.{k.name}"], t.param_base(k.param_size) | k.param_size << 16)
+
+
+def _cbank_size(k: Kernel, t: Target, s: Symbols) -> bytes:
+    return record(HVAL, CBANK_PARAM_SIZE, k.param_size) if k.unit.params else b""
+
+
+def _kparam(t: Target, ordinal: int, p: Param, large: bool) -> bytes:
+    place = ordinal | p.offset << 16
+    if large:
+        return words(KPARAM_INFO_V2, 0, place, p.size)
+    space = _SPACE.get(p.space, 0)
+    if space == 3 and t.sm >= 90:
+        space = 4
+    align = max(p.ptr_align, 1).bit_length() - 1
+    return words(KPARAM_INFO, 0, place, (align & 0xFF) | space << 8 | 0x1F << 12 | p.size << 18)
+
+
+def _kparams(k: Kernel, t: Target, s: Symbols) -> bytes:
+    large = k.param_size > PARAM_SMALL
+    rows = [_kparam(t, i, p, large) for i, p in enumerate(k.unit.params)]
+    return b"".join(reversed(rows))
+
+
+def _maxreg(k: Kernel, t: Target, s: Symbols) -> bytes:
+    return record(HVAL, MAXREG_COUNT, attrs.number(k.unit, "maxregcount", 0xFF, 0xFF))
+
+
+def _barriers(k: Kernel, t: Target, s: Symbols) -> bytes:
+    n = attrs.number(k.unit, "barriers", 0, 16)
+    return record(BVAL, NUM_BARRIERS, n) if n else b""
+
+
+def _externs(k: Kernel, t: Target, s: Symbols) -> bytes:
+    return words(EXTERNS, *(s[name] for name in k.externs)) if k.externs else b""
+
+
+def _mercury(k: Kernel, t: Target, s: Symbols) -> bytes:
+    return record(HVAL, MERCURY_ISA_VERSION, t.mercury_isa)
+
+
+def _offsets(code: int, mark: str) -> Writer:
+    def write(k: Kernel, t: Target, s: Symbols) -> bytes:
+        at = [a for a, _ in k.marks(mark)]
+        return words(code, *at) if at else b""
+
+    return write
+
+
+def _coop_masks(k: Kernel, t: Target, s: Symbols) -> bytes:
+    masks = [COOP_MASK_CONST if v < 0 else COOP_MASK_REG | v & 0xFF for _, v in k.marks("coop")]
+    return words(COOP_GROUP_MASK_REGIDS, *masks) if masks else b""
+
+
+def _exits(k: Kernel, t: Target, s: Symbols) -> bytes:
+    return words(EXIT_INSTR_OFFSETS, *k.exits) if k.exits else b""
+
+
+def _indirect(k: Kernel, t: Target, s: Symbols) -> bytes:
+    branches: dict[int, list[int]] = {}
+    for f in k.functions:
+        for kind, at, value in f.code.marks:
+            if kind == "brx_target":
+                branches.setdefault(f.begin + at, []).append(f.begin + value)
+    body: list[int] = []
+    for at, to in branches.items():
+        body += (at, 0, len(to), *to)
+    return words(INDIRECT_BRANCH_TARGETS, *(v & 0xFFFFFFFF for v in body)) if body else b""
+
+
+def _threads(k: Kernel, t: Target, s: Symbols) -> bytes:
+    for key, code in (("reqntid", REQNTID), ("maxntid", MAX_THREADS)):
+        dims = attrs.numbers(k.unit, key, 3, 0xFFFFFFFF)
+        if dims is not None:
+            return words(code, *dims)
+    return b""
+
+
+def _ctaidz(k: Kernel, t: Target, s: Symbols) -> bytes:
+    return record(NVAL, CTAIDZ_USED) if attrs.number(k.unit, "ctaidz_used", 0, 1) else b""
+
+
+def _crs(k: Kernel, t: Target, s: Symbols) -> bytes:
+    if not (k.calls or k.externs or "crs_stack" in k.unit.attrs or k.marks("brx_target")):
+        return b""
+    return words(CRS_STACK_SIZE, attrs.number(k.unit, "crs_stack", 0, 1 << 30))
+
+
+def _reserved_smem(k: Kernel, t: Target, s: Symbols) -> bytes:
+    return record(NVAL, RESERVED_SMEM_USED) if t.reserved_smem_record else b""
+
+
+def _sparse(k: Kernel, t: Target, s: Symbols) -> bytes:
+    return record(HVAL, SPARSE_MMA_MASK)
+
+
+def _vrc(k: Kernel, t: Target, s: Symbols) -> bytes:
+    return record(BVAL, VRC_CTA_INIT_COUNT, attrs.number(k.unit, "vrc_count", 0, 0xFF)) if t.vrc_record else b""
+
+
+def _cluster(k: Kernel, t: Target, s: Symbols) -> bytes:
+    out = b""
+    if attrs.number(k.unit, "explicit_cluster", 0, 1):
+        out += record(NVAL, EXPLICIT_CLUSTER)
+    dims = attrs.numbers(k.unit, "reqnctapercluster", 3, 0xFFFFFFFF)
+    if dims is not None:
+        out += words(CTA_PER_CLUSTER, *dims)
+    rank = attrs.number(k.unit, "maxclusterrank", 0, 0xFFFFFFFF)
+    if rank:
+        out += words(MAX_CLUSTER_RANK, rank)
+    return out
+
+
+_COMMON: Final[tuple[Writer, ...]] = (
+    _mercury,
+    _offsets(INT_WARP_WIDE_INSTR_OFFSETS, "int_warp_wide"),
+    _coop_masks,
+    _offsets(COOP_GROUP_INSTR_OFFSETS, "coop"),
+)
+_BEFORE_90: Final[tuple[Writer, ...]] = (
+    _sw_war, _api, _sw2861232, _param_cbank, _cbank_size, _kparams, _maxreg, _barriers, _externs, *_COMMON,
+    _offsets(SYSCALL_OFFSETS, "syscall"), _exits, _indirect, _ctaidz, _threads, _crs,
+)  # fmt: skip
+_FROM_90: Final[tuple[Writer, ...]] = (
+    _api, _kparams, _reserved_smem, _sparse, _maxreg, _barriers, _externs, *_COMMON, _vrc,
+    _offsets(SYSCALL_OFFSETS, "syscall"), _exits, _indirect, _threads, _cluster, _crs, _cbank_size, _param_cbank, _sw_war,
+)  # fmt: skip
+
+
+def kernel_info(k: Kernel, t: Target, symbols: Symbols) -> bytes:
+    """The bytes of ``.nv.info.<kernel>``."""
+    return b"".join(write(k, t, symbols) for write in (_FROM_90 if t.compat else _BEFORE_90))
+
+
+def module_info(kernels: list[Kernel], t: Target, symbols: Symbols) -> bytes:
+    """The bytes of ``.nv.info``. ``kernels`` in declaration order; a module without kernels has one record (measured)."""
+    if not kernels:
+        return record(HVAL, MERCURY_ISA_VERSION, t.mercury_isa)
+    out = bytearray()
+    for k in kernels:
+        out += words(REGCOUNT, symbols[k.name], k.regcount)
+        for f in reversed(k.functions[1:]):
+            out += words(FRAME_SIZE, symbols[f.symbol], f.code.frame)
+        out += words(FRAME_SIZE, symbols[k.name], k.functions[0].code.frame)
+    for k in reversed(kernels):
+        out += words(MIN_STACK_SIZE, symbols[k.name], k.min_stack)
+    return bytes(out)
+
+
+def compat(t: Target, isa_class: int) -> bytes:
+    """The bytes of ``.nv.compat`` (sm_90+). ``isa_class``: 1 plain, 2 textures, bulk copies or tcgen05, 4 wgmma (measured)."""
+    return b"".join(
+        (
+            record(BVAL, 9, int(t.accelerated)),
+            record(BVAL, 2, isa_class),
+            record(BVAL, 5, 5),
+            record(HVAL, 7, 0x101),
+            record(BVAL, 3),
+            record(BVAL, 6, 1),
+            words(0x0B, t.fast_finalize, 0),
+        )
+    )

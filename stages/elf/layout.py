@@ -1,0 +1,280 @@
+"""Where things go: functions inside a kernel's .text, variables inside sections, address slots inside bank 4."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, field
+from typing import Final
+
+from ir_format.diag import CompileError
+from ir_format.model import Code, Module, Param, Unit, Var
+from ir_format.target import ABI_CALL_FLOOR, CONST_MAX, PARAM_MAX, REG_CEILING, REG_RESERVED, SHARED_MAX, Target
+from stages.elf import attrs
+from stages.elf.image import align_up
+from stages.elf.patch import append_tail, exits
+
+MAX_TEXT: Final = 1 << 28
+MAX_INIT: Final = 1 << 27  # bytes of initialised data held in memory; larger modules are refused
+MAX_VAR: Final = 1 << 48
+MAX_STACK: Final = 1 << 24
+
+GLOBAL_INIT: Final = ".nv.global.init"
+GLOBAL_ZERO: Final = ".nv.global"
+CONST: Final = ".nv.constant3"
+SLOTS: Final = ".nv.constant4"
+
+
+@dataclass(slots=True)
+class Placed:
+    """A function inside a kernel's .text. ``end`` is the end of its instructions; the symbol of the last one also covers the padding."""
+
+    symbol: str
+    code: Code
+    begin: int
+    end: int
+    size: int = 0
+
+
+@dataclass(slots=True)
+class Kernel:
+    """A kernel with its code concatenated, ``text`` padded. Lists hold byte offsets in ``text``."""
+
+    unit: Unit
+    text: bytearray
+    functions: list[Placed]
+    regcount: int
+    shared: int
+    param_size: int
+    min_stack: int
+    exits: list[int] = field(default_factory=list)
+    calls: bool = False
+    externs: list[str] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        return self.unit.name
+
+    def marks(self, kind: str) -> list[tuple[int, int]]:
+        """(offset in .text, value) of every mark of ``kind``, in code order."""
+        return [(f.begin + at, value) for f in self.functions for k, at, value in f.code.marks if k == kind]
+
+    def base(self, function: str) -> int | None:
+        """Where function ``function`` (its name inside the unit) begins in .text."""
+        for f in self.functions:
+            if f.code.name == function:
+                return f.begin
+        return None
+
+
+@dataclass(slots=True)
+class Variables:
+    """Placed module variables. ``order``: as they enter the symbol table; ``place``: name -> (section, offset); ``slot``: name -> offset in bank 4."""
+
+    order: list[Var]
+    place: dict[str, tuple[str, int]]
+    slot: dict[str, int]
+    init: bytearray
+    init_align: int
+    zero_size: int
+    zero_align: int
+    const: bytearray
+    const_align: int
+
+
+def order_units(module: Module, units: list[Unit]) -> list[Unit]:
+    """Units in declaration order. Raises :class:`CompileError` on names that do not fit the module, and on units that carry an error."""
+    found: dict[str, Unit] = {}
+    for u in units:
+        if not u.name or "\0" in u.name:
+            raise CompileError("a unit has an illegal name")
+        if u.name in found:
+            raise CompileError(f"two units are named '{u.name}'")
+        found[u.name] = u
+        for severity, message, line in u.diags:
+            if severity in ("error", "fatal"):
+                raise CompileError(message, line)
+    known = set(module.units)
+    if len(known) != len(module.units):
+        raise CompileError("the module names a unit twice")
+    for name in found:
+        if name not in known:
+            raise CompileError(f"unit '{name}' is not listed in the module record")
+    for name in module.units:
+        if name not in found:
+            raise CompileError(f"unit '{name}' is missing from the stream")
+    return [found[name] for name in module.units]
+
+
+def _param_size(unit: Unit) -> int:
+    size = 0
+    for p in unit.params:
+        _check_param(unit, p)
+        size = max(size, p.offset + p.size)
+    if size > PARAM_MAX:
+        raise CompileError(f"Entry function '{unit.name}' uses too much parameter space ({size:#x} bytes, {PARAM_MAX:#x} max).")
+    return size
+
+
+def _check_param(unit: Unit, p: Param) -> None:
+    if p.offset < 0 or p.size < 0 or p.offset > PARAM_MAX * 2 or p.ptr_align < 0:
+        raise CompileError(f"unit '{unit.name}': parameter '{p.name}' has an illegal place")
+
+
+def _worst_stack(functions: list[Placed]) -> int:
+    """Bytes of the deepest call chain from the entry; 0 for recursion (as ptxas reports it: measured)."""
+    index = {f.code.name: i for i, f in enumerate(functions)}
+    edges = [
+        sorted({index[r.symbol] for r in f.code.relocs if r.kind == "call" and r.symbol in index and r.symbol != functions[0].code.name})
+        for f in functions
+    ]
+    depth = [-1] * len(functions)
+    state = [0] * len(functions)  # 0 new, 1 open, 2 done
+    stack = [0]
+    while stack:
+        at = stack[-1]
+        if state[at] == 0:
+            state[at] = 1
+            for to in edges[at]:
+                if state[to] == 1:
+                    return 0
+                if state[to] == 0:
+                    stack.append(to)
+        else:
+            stack.pop()
+            if state[at] == 1:
+                state[at] = 2
+                depth[at] = functions[at].code.frame + max((depth[to] for to in edges[at]), default=0)
+    return depth[0]
+
+
+def build_kernel(unit: Unit, target: Target, helper_number: int) -> Kernel:
+    """Concatenate the functions of a unit. ``helper_number`` is the first free number of ``$__internal_N_$`` symbols of the module."""
+    if unit.kind != "entry":
+        raise CompileError(f"function '{unit.name}': relocatable output is not supported")
+    if not unit.code or unit.code[0].kind != "entry":
+        raise CompileError(f"unit '{unit.name}' has no code of kind 'entry' in first place")
+    text = bytearray()
+    functions: list[Placed] = []
+    seen: set[str] = set()
+    for code in unit.code:
+        if len(code.data) % 16 or not code.data:
+            raise CompileError(f"function '{code.name}' of unit '{unit.name}': {len(code.data)} bytes are no whole instructions")
+        if code.name in seen:
+            raise CompileError(f"unit '{unit.name}' holds two functions named '{code.name}'")
+        if not 0 <= code.frame <= MAX_STACK or not 0 <= code.regs <= REG_CEILING:
+            raise CompileError(f"function '{code.name}' of unit '{unit.name}': illegal frame or register count")
+        seen.add(code.name)
+        begin = len(text)
+        text += code.data
+        if len(text) > MAX_TEXT:
+            raise CompileError(f"unit '{unit.name}': more than {MAX_TEXT:#x} bytes of code")
+        _check_places(unit, code)
+        functions.append(Placed(_symbol(unit, code, helper_number), code, begin, len(text)))
+        if code.kind == "helper":
+            helper_number += 1
+    append_tail(text, target.branch_low8, target.pad_nops)
+    for f, following in itertools.pairwise(functions):
+        f.size = following.begin - f.begin
+    functions[-1].size = len(text) - functions[-1].begin
+    functions[0].size = len(text)
+    param_size = _param_size(unit)
+    shared = attrs.number(unit, "shared", 0, 1 << 30)
+    if shared > SHARED_MAX:
+        raise CompileError(f"Entry function '{unit.name}' uses too much shared data ({shared:#x} bytes, {SHARED_MAX:#x} max)")
+    # R0 and R1 count even when unused: an empty kernel reports 4 registers (measured).
+    regs = max(2, *(f.code.regs for f in functions)) + REG_RESERVED
+    if attrs.number(unit, "abi_call", 0, 1):
+        regs = max(regs, ABI_CALL_FLOOR)
+    kernel = Kernel(
+        unit=unit,
+        text=text,
+        functions=functions,
+        regcount=min(regs, REG_CEILING),
+        shared=shared,
+        param_size=param_size,
+        min_stack=attrs.number(unit, "min_stack", _worst_stack(functions), MAX_STACK * 2),
+    )
+    marked = kernel.marks("exit")
+    code_end = functions[-1].end
+    kernel.exits = [at for at, _ in marked] if marked else exits(bytes(text[:code_end]), 0, code_end)
+    kernel.calls = any(r.kind == "call" and r.symbol != functions[0].code.name for f in functions for r in f.code.relocs)
+    return kernel
+
+
+def _check_places(unit: Unit, code: Code) -> None:
+    last = len(code.data) - 16
+    for r in code.relocs:
+        if not 0 <= r.offset <= last or r.offset % 16:
+            raise CompileError(f"function '{code.name}' of unit '{unit.name}': relocation at {r.offset:#x} is no instruction of it")
+    for kind, at, _ in code.marks:
+        if not 0 <= at <= last or at % 16:
+            raise CompileError(f"function '{code.name}' of unit '{unit.name}': mark '{kind}' at {at:#x} is no instruction of it")
+
+
+def _symbol(unit: Unit, code: Code, helper_number: int) -> str:
+    if "\0" in code.name or not code.name:
+        raise CompileError(f"unit '{unit.name}' holds a function with an illegal name")
+    if code.kind == "entry":
+        return unit.name
+    if code.kind == "helper":
+        return f"$__internal_{helper_number}_${code.name}"
+    return f"${unit.name}${code.name}"
+
+
+# Creation order of variables (measured): visible, weak, static, each in declaration order.
+_RANK: Final = {"visible": 0, "extern": 0, "weak": 1, "common": 1, "static": 2}
+
+
+def place_variables(module: Module) -> Variables:
+    """Lay out ``.nv.global.init``, ``.nv.global`` and bank 3, and give every global variable its slot in bank 4 (used or not: measured)."""
+    seen: set[str] = set()
+    kept: list[Var] = []
+    for v in module.vars:
+        if v.space in ("shared", "local", "param"):
+            continue  # laid out per kernel by `lower`
+        _check_var(v, seen)
+        kept.append(v)
+    order = sorted(kept, key=lambda v: _RANK[v.linkage])
+    out = Variables(order, {}, {}, bytearray(), 1, 0, 1, bytearray(), 1)
+    for v in order:
+        if v.space == "const":
+            at = align_up(len(out.const), v.align)
+            if at + v.size > CONST_MAX:
+                raise CompileError(f"File uses too much global constant data ({at + v.size:#x} bytes, {CONST_MAX:#x} max)", severity="fatal")
+            out.const += bytes(at - len(out.const)) + v.init + bytes(v.size - len(v.init))
+            out.const_align = max(out.const_align, v.align)
+            out.place[v.name] = (CONST, at)
+        else:
+            out.slot[v.name] = 8 * len(out.slot)
+    # Inside the two global sections: by falling alignment, then in creation order (ptxas breaks ties in another way).
+    for v in sorted((v for v in order if v.space == "global"), key=lambda v: -v.align):
+        if v.init or v.relocs:
+            at = align_up(len(out.init), v.align)
+            if at + v.size > MAX_INIT:
+                raise CompileError(f"more than {MAX_INIT:#x} bytes of initialised global data", severity="fatal")
+            out.init += bytes(at - len(out.init)) + v.init + bytes(v.size - len(v.init))
+            out.init_align = max(out.init_align, v.align)
+            out.place[v.name] = (GLOBAL_INIT, at)
+        else:
+            at = align_up(out.zero_size, v.align)
+            out.zero_size = at + v.size
+            out.zero_align = max(out.zero_align, v.align)
+            out.place[v.name] = (GLOBAL_ZERO, at)
+    return out
+
+
+def _check_var(v: Var, seen: set[str]) -> None:
+    if not v.name or "\0" in v.name or v.name in seen:
+        raise CompileError(f"variable '{v.name}' has an illegal name, or is there twice")
+    seen.add(v.name)
+    if v.space not in ("global", "const"):
+        raise CompileError(f"variable '{v.name}': state space '{v.space}' is not supported by the elf stage")
+    if v.linkage not in _RANK:
+        raise CompileError(f"variable '{v.name}': illegal linkage '{v.linkage}'")
+    if not 0 < v.align <= 1 << 16 or v.align & (v.align - 1):
+        raise CompileError(f"variable '{v.name}': illegal alignment {v.align}")
+    if not 0 <= v.size <= MAX_VAR or len(v.init) > v.size:
+        raise CompileError(f"variable '{v.name}': illegal size {v.size}")
+    for at, symbol, _, _ in v.relocs:
+        if not 0 <= at <= v.size - 8:
+            raise CompileError(f"variable '{v.name}': the address of '{symbol}' does not fit at offset {at}")

@@ -1,0 +1,384 @@
+"""`link`: a module and its encoded units to the bytes of a cubin (ET_EXEC).
+
+Section order, symbol order and every header field follow what ptxas 13.0.88 writes (measured; docs/cubin.md). The optional second copy of
+the code that ptxas adds from sm_100 on is left out, which ``e_flags`` says by its low byte.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final
+
+from ir_format.diag import CompileError
+from ir_format.model import Header, Module, Unit, Var
+from ir_format.target import PARAM_SMALL, Target, target
+from stages.elf import attrs, image, info, notes
+from stages.elf.frame import Frames, debug_frame
+from stages.elf.image import SHT_NOBITS, SHT_PROGBITS, Section, Strings
+from stages.elf.layout import CONST, GLOBAL_INIT, GLOBAL_ZERO, SLOTS, Kernel, Variables, build_kernel, order_units, place_variables
+from stages.elf.resolve import collect_externs, resolve
+from stages.elf.symbols import (
+    BINDING,
+    FUNC,
+    GLOBAL,
+    LOCAL,
+    NOTYPE,
+    OBJECT,
+    OTHER_ENTRY,
+    OTHER_HIDDEN,
+    OTHER_MANAGED,
+    OTHER_RESERVED_SHARED,
+    WEAK,
+    Symbol,
+    SymbolTable,
+)
+
+SASS_ONLY: Final = 0x04
+R_CUDA_64: Final = 2
+R_CUDA_G64: Final = 4
+
+RESERVED: Final = ".nv.shared.reserved.0"
+FRAME: Final = ".debug_frame"
+CALLGRAPH: Final = ".nv.callgraph"
+REL_ACTION: Final = ".nv.rel.action"
+COMPAT: Final = ".nv.compat"
+TKINFO: Final = ".note.nv.tkinfo"
+CUINFO: Final = ".note.nv.cuinfo"
+
+REL_ACTION_BYTES: Final = bytes.fromhex("73000000000000000000001125000536")
+
+Rows = list[tuple[int, int, str, int]]  # relocations of a section: (offset, type, symbol, addend)
+
+
+class Linker:
+    """State of one link: what the parts of the file need to know of each other."""
+
+    def __init__(self, header: Header, module: Module, units: list[Unit]) -> None:
+        self.header = header
+        self.module = module
+        self.target: Target = target(header.target)
+        ordered = order_units(module, units)
+        self.kernels: list[Kernel] = []  # file order: last declared first
+        number = 0
+        for u in reversed(ordered):
+            k = build_kernel(u, self.target, number)
+            number += sum(f.code.kind == "helper" for f in k.functions)
+            self.kernels.append(k)
+        self.variables: Variables = place_variables(module)
+        self.externs = collect_externs(self.kernels, module, self.variables)
+        for k in self.kernels:
+            resolve(k, self.variables, self.target)
+        self.frames: Frames = debug_frame(self.kernels, self.target)
+        self.created: list[str] = []  # sections of variables and shared memory in order of creation
+        self.table = SymbolTable()
+
+    # -- symbols ------------------------------------------------------------------------------------------------------------------------
+
+    def symbols(self) -> None:
+        """Create every symbol, in the order that the file has them."""
+        table, t = self.table, self.target
+        table.section(TKINFO)
+        table.section(CUINFO)
+        for i, k in enumerate(self.kernels):
+            table.section(f".text.{k.name}")
+            table.add(Symbol(k.name, GLOBAL if k.unit.linkage != "weak" else WEAK, FUNC, f".text.{k.name}", 0, len(k.text), OTHER_ENTRY))
+            if k.shared or self._dynamic_shared(k):
+                self._create(f".nv.shared.{k.name}")
+            if i == 0:
+                self._reserved_symbols()
+                self._variable_symbols()
+            self._kernel_symbols(k)
+        if not self.kernels:
+            self._reserved_symbols()
+            self._variable_symbols()
+        for name in self.externs:
+            table.add(Symbol(name, GLOBAL, FUNC))
+        if self.frames.data:
+            table.section(FRAME)
+        table.section(CALLGRAPH)
+        if t.exec_rel:
+            table.section(REL_ACTION)
+        else:
+            for k in self.kernels:
+                table.section(f".nv.constant0.{k.name}", last=True)
+        table.freeze()
+        if len(table.index) + self._anonymous() + 1 != len(table.rows):
+            raise CompileError("two symbols of the cubin have the same name")
+
+    def _anonymous(self) -> int:
+        return sum(not s.name for s in self.table.rows[1:])
+
+    def _dynamic_shared(self, k: Kernel) -> bool:
+        return bool(attrs.number(k.unit, "dynamic_shared", 0, 1))
+
+    def _create(self, section: str) -> None:
+        if section not in self.created:
+            self.created.append(section)
+            self.table.section(section)
+
+    def _reserved_symbols(self) -> None:
+        at = self.target.reserved_smem_offset0
+        if at >= 0:
+            self.table.add(Symbol(".nv.reservedSmem.offset0", WEAK, OBJECT, "", at, 4))
+            self.table.add(Symbol("__nv_reservedSMEM_offset_0_alias", WEAK, NOTYPE, RESERVED, at, 0, OTHER_RESERVED_SHARED))
+
+    def _variable_symbols(self) -> None:
+        for v in self.variables.order:
+            section, at = self.variables.place[v.name]
+            self._create(section)
+            if section != CONST:
+                self._create(SLOTS)
+            other = OTHER_MANAGED if "managed" in v.attrs else 0
+            self.table.add(Symbol(v.name, BINDING[v.linkage], OBJECT, section, at, v.size, other))
+        if self.externs:
+            self._create(SLOTS)
+
+    def _kernel_symbols(self, k: Kernel) -> None:
+        table, t = self.table, self.target
+        if (k.shared or self._dynamic_shared(k)) and t.compat:
+            # sm_90: ptxas leaves an anonymous symbol where sm_100+ has the cap; kept so that symbol indexes agree.
+            if t.sm >= 100:
+                table.add(Symbol(".nv.reservedSmem.cap", WEAK, OBJECT, "", 0x400, 4))
+            else:
+                table.add(Symbol("", LOCAL, NOTYPE, other=OTHER_HIDDEN))
+        if self._bank2(k):
+            table.section(f".nv.constant2.{k.name}")
+        text = f".text.{k.name}"
+        visible = set(attrs.names(k.unit, "visible"))
+        for f in k.functions[1:]:
+            bind = WEAK if f.code.kind == "helper" else GLOBAL if f.code.name in visible else LOCAL
+            table.add(Symbol(f.symbol, bind, FUNC, text, f.begin, f.size))
+        if t.exec_rel:
+            table.section(f".nv.constant0.{k.name}")
+
+    # -- sections -----------------------------------------------------------------------------------------------------------------------
+
+    def sections(self) -> list[Section]:
+        """All sections after the three tables, in file order."""
+        return [
+            Section(FRAME, SHT_PROGBITS, data=self.frames.data),
+            *self._notes(),
+            *self._infos(),
+            *self._relocations(),
+            *self._shared_constants(),
+            *self._kernel_constants(self.target.exec_rel),
+            *self._texts(),
+            *self._globals(),
+            *self._kernel_constants(not self.target.exec_rel),
+        ]
+
+    def _notes(self) -> list[Section]:
+        compat = self.target.compat
+        return [
+            Section(TKINFO, image.SHT_NOTE, 0x02000000, notes.tkinfo(self.header), align=4),
+            Section(
+                CUINFO, image.SHT_NOTE, 0x01000040 if compat else 0x01000000, notes.cuinfo(self.header), link=TKINFO, info=COMPAT if compat else 0, align=4
+            ),
+        ]  # fmt: skip
+
+    def _infos(self) -> list[Section]:
+        t, index = self.target, self.table.index
+        out = [Section(".nv.info", image.SHT_INFO, 0, info.module_info(self.kernels[::-1], t, index), link=".symtab", align=4)]
+        if t.compat:
+            isa = max((attrs.number(k.unit, "isa_class", 1, 4, 1) for k in self.kernels), default=1)
+            out.append(Section(COMPAT, image.SHT_COMPAT, 0, info.compat(t, isa), align=4))
+        for k in self.kernels:
+            body = info.kernel_info(k, t, index)
+            out.append(Section(f".nv.info.{k.name}", image.SHT_INFO, 0x40, body, link=".symtab", info=f".text.{k.name}", align=4))
+        graph = struct.pack("<Ii", 0, -1)
+        for k in self.kernels[::-1]:
+            for name in k.externs:
+                graph += struct.pack("<II", index[k.name], index[name])
+        graph += struct.pack("<IiIiIi", 0, -2, 0, -3, 0, -4)
+        out.append(Section(CALLGRAPH, image.SHT_CALLGRAPH, 0, graph, link=".symtab", align=4, entsize=8))
+        if t.exec_rel:
+            out.append(Section(REL_ACTION, image.SHT_REL_ACTION, 0, REL_ACTION_BYTES, align=8, entsize=8))
+        return out
+
+    def _relocations(self) -> list[Section]:
+        out: list[Section] = []
+        if not self.target.exec_rel:
+            # ptxas leaves the emptied relocation section of a text whose calls or shared addresses it resolved.
+            for k in self.kernels:
+                if k.calls or k.externs or k.shared or k.marks("brx_target"):
+                    out += self._relocation(f".text.{k.name}", [], keep_empty=True)
+                if self._bank2(k) and k.marks("bank2"):
+                    out += self._relocation(f".nv.constant2.{k.name}", [], keep_empty=True)
+        slots: Rows = [(at, R_CUDA_64, name, 0) for name, at in self.variables.slot.items()]
+        out += self._relocation(SLOTS, slots[::-1])
+        out += self._relocation(CONST, self._pointers(CONST))
+        out += self._relocation(GLOBAL_INIT, self._pointers(GLOBAL_INIT))
+        out += self._relocation(FRAME, [(at, R_CUDA_64, name, addend) for at, name, addend in self.frames.relocs], in_place=True)
+        return out
+
+    def _pointers(self, section: str) -> Rows:
+        rows: Rows = []
+        for v in self.variables.order:
+            if self.variables.place[v.name][0] == section:
+                rows += self._pointers_of(v)
+        return sorted(rows, reverse=True)
+
+    def _pointers_of(self, v: Var) -> Rows:
+        base = self.variables.place[v.name][1]
+        rows: Rows = []
+        for at, name, addend, _ in v.relocs:
+            if name not in self.table.index:
+                raise CompileError(f"variable '{v.name}' holds the address of '{name}', which is not in the module")
+            if not -(1 << 63) <= addend < 1 << 63:
+                raise CompileError(f"variable '{v.name}': illegal address offset {addend}")
+            rows.append((base + at, R_CUDA_G64, name, addend))
+        return rows
+
+    def _relocation(self, section: str, rows: Rows, keep_empty: bool = False, in_place: bool = False) -> list[Section]:
+        """Relocation sections of ``section``. Before sm_90 zero addends, and addends that the data holds, go to ``.rel``."""
+        index = self.table.index
+        rela = [r for r in rows if not self.target.exec_rel or (r[3] and not in_place)]
+        rel = [r for r in rows if self.target.exec_rel and (in_place or not r[3])]
+        out: list[Section] = []
+        if rela or keep_empty:
+            body = b"".join(struct.pack("<Q2Iq", at, kind, index[name], addend) for at, kind, name, addend in rela)
+            out.append(Section(f".rela{section}", image.SHT_RELA, 0x40, body, link=".symtab", info=section, align=8, entsize=24))
+        if rel:
+            body = b"".join(struct.pack("<Q2I", at, kind, index[name]) for at, kind, name, _ in rel)
+            out.append(Section(f".rel{section}", image.SHT_REL, 0x40, body, link=".symtab", info=section, align=8, entsize=16))
+        return out
+
+    def _shared_constants(self) -> list[Section]:
+        out: list[Section] = []
+        v = self.variables
+        for name in self.created:
+            if name == SLOTS:
+                out.append(Section(SLOTS, SHT_PROGBITS, 2, bytes(8 * len(v.slot)), align=8))
+            elif name == CONST:
+                out.append(Section(CONST, SHT_PROGBITS, 2, v.const, align=v.const_align))
+        for k in self.kernels:
+            data = self._bank2(k)
+            if data:
+                out.append(Section(f".nv.constant2.{k.name}", SHT_PROGBITS, 0x42, data, info=f".text.{k.name}", align=4))
+        return out
+
+    def _bank2(self, k: Kernel) -> bytes:
+        """The kernel's own constants: words of attrs["bank2"], with addresses of blocks where marks say so."""
+        given = attrs.numbers(k.unit, "bank2", -1, 0xFFFFFFFF)
+        if given is None:
+            return b""
+        row = list(given)
+        for at, slot in k.marks("bank2"):
+            if slot % 4 or not 0 <= slot < 4 * len(row):
+                raise CompileError(f"unit '{k.name}': address slot {slot:#x} is outside bank 2")
+            row[slot // 4] = at
+        return struct.pack(f"<{len(row)}I", *row)
+
+    def _kernel_constants(self, here: bool) -> list[Section]:
+        if not here:
+            return []
+        out: list[Section] = []
+        for k in self.kernels:
+            base = self.target.param_base(k.param_size)
+            size = base + k.param_size
+            if k.param_size > PARAM_SMALL and size > 0x10000:
+                raise CompileError(f"unit '{k.name}': parameters do not fit the constant bank")
+            out.append(Section(f".nv.constant0.{k.name}", SHT_PROGBITS, 0x42, bytes(size), info=f".text.{k.name}", align=4))
+        return out
+
+    def _texts(self) -> list[Section]:
+        out = []
+        for k in self.kernels:
+            symbol = self.table.index[k.name]
+            value = symbol | k.regcount << 24 if self.target.exec_rel else symbol
+            if self.target.exec_rel and symbol >= 1 << 24:
+                raise CompileError("too many symbols for one cubin")
+            out.append(Section(f".text.{k.name}", SHT_PROGBITS, 6, k.text, link=".symtab", info=value, align=128))
+        return out
+
+    def _globals(self) -> list[Section]:
+        v, t = self.variables, self.target
+        out: list[Section] = []
+        if v.init:
+            out.append(Section(GLOBAL_INIT, SHT_PROGBITS, 3, v.init, align=v.init_align))
+        memory: list[Section] = []
+        for name in self.created:
+            if name == GLOBAL_ZERO:
+                memory.append(Section(name, SHT_NOBITS, 3, size=v.zero_size, align=v.zero_align))
+        for k in self.kernels:
+            name = f".nv.shared.{k.name}"
+            if name in self.created:
+                align = attrs.number(k.unit, "shared_align", 1, 1 << 16, 1)
+                if align & (align - 1):
+                    raise attrs.bad(k.unit, "shared_align")
+                memory.append(Section(name, SHT_NOBITS, 0x43, size=t.smem_base + k.shared, info=f".text.{k.name}", align=align))
+        memory.sort(key=lambda s: self.created.index(s.name))
+        if t.reserved_smem_offset0 >= 0:
+            first = f".nv.shared.{self.kernels[0].name}" if self.kernels else ""
+            at = 1 if memory and memory[0].name == first else 0
+            memory.insert(at, Section(RESERVED, SHT_NOBITS, 3, size=t.reserved_smem_offset0))
+        return out + memory
+
+    # -- the file -----------------------------------------------------------------------------------------------------------------------
+
+    def segments(self, sections: list[Section], phoff: int) -> list[bytes]:
+        """Program headers; two styles (measured)."""
+        code = [s for s in sections if s.name.startswith(".text.")]
+        zero = [s for s in sections if s.type == SHT_NOBITS]
+        init = [s for s in sections if s.name == GLOBAL_INIT]
+        banks = [s for s in sections if s.name.startswith(".nv.constant")]
+        first = [s for s in banks if not s.name.startswith(".nv.constant0.")]
+        params = [s for s in banks if s.name.startswith(".nv.constant0.")]
+        old = self.target.exec_rel
+        loads: list[tuple[int, list[Section]]]
+        if old:
+            loads = [(5, banks + code), (6, init + zero)]
+        else:
+            loads = [(4, first), (5, code), (6, init + zero), (4, params)]
+        loads = [(flags, group) for flags, group in loads if group]
+        size = image.PHDR_SIZE * (2 + len(loads))
+        own = image.segment(1, 5 if old else 4, phoff, size, size)
+        out = [image.segment(6, 5 if old else 4, phoff, size, size)]
+        if not old:
+            out.append(own)
+        for flags, group in loads:
+            out.append(self._load(flags, group))
+        if old:
+            out.append(own)
+        return out
+
+    def _load(self, flags: int, group: list[Section]) -> bytes:
+        begin, last = group[0].offset, group[-1]
+        filesz = last.offset + last.in_file - begin
+        return image.segment(1, flags, begin, filesz, filesz + sum(s.size for s in group if s.type == SHT_NOBITS))
+
+    def write(self) -> bytes:
+        """The whole file."""
+        self.symbols()
+        shstrtab = Section(".shstrtab", image.SHT_STRTAB)
+        strtab = Section(".strtab", image.SHT_STRTAB)
+        symtab = Section(".symtab", image.SHT_SYMTAB, link=".strtab", info=self.table.first_global(), align=8, entsize=image.SYM_SIZE)
+        sections = [shstrtab, strtab, symtab, *self.sections()]
+        index = image.number(sections)
+        names, symbol_names = Strings(), Strings()
+        name_at = [names.add(s.name) for s in sections]
+        symtab.data = self.table.pack(symbol_names, index)
+        strtab.data = symbol_names.data
+        shstrtab.data = names.data
+        for s in (shstrtab, strtab, symtab):
+            s.size = len(s.data)
+        end = image.place(sections)
+        shoff = image.align_up(end, 8)
+        phoff = shoff + image.SHDR_SIZE * (len(sections) + 1)
+        segments = self.segments(sections, phoff)
+        flags = index[CUINFO] << 24 | self.target.elf_sm << 8 | SASS_ONLY
+        out = bytearray(image.file_header(2, flags, phoff, len(segments), shoff, len(sections) + 1))
+        for s in sections:
+            if s.type != SHT_NOBITS:
+                out += bytes(s.offset - len(out)) + s.data
+        out += bytes(shoff - len(out))
+        out += bytes(image.SHDR_SIZE)
+        for s, at in zip(sections, name_at, strict=True):
+            out += image.section_header(s, at, index)
+        out += b"".join(segments)
+        return bytes(out)
+
+
+def link(header: Header, module: Module, units: list[Unit]) -> bytes:
+    """The cubin of a module whose units are at level ``encoded``. Raises :class:`CompileError` for anything it can't or won't link."""
+    return Linker(header, module, units).write()

@@ -1,0 +1,51 @@
+"""The two notes: what the driver and the tools read about who made the file, and for which virtual SM."""
+
+from __future__ import annotations
+
+import re
+import struct
+from typing import Final
+
+from ir_format.model import Header
+from stages.elf.image import align_up
+from stages.elf.info import TOOLKIT
+from stages.runner import VERSION
+
+OWNER: Final = b"NVIDIA Corp\0"  # the note's namespace: tools look these notes up by it
+CUINFO: Final = 1000
+TKINFO: Final = 2000
+
+TOOL: Final = "orias"
+
+
+def _note(kind: int, body: bytes) -> bytes:
+    return struct.pack("<3I", len(OWNER), len(body), kind) + OWNER + body
+
+
+def cuinfo(header: Header) -> bytes:
+    """Note version 2, the SM of the PTX ``.target``, toolkit 13.0 (the generation of the layout)."""
+    found = re.fullmatch(r"(?:sm|compute)_(\d{2,3})[af]?", header.ptx_target)
+    sm = int(found[1]) if found else 0
+    return _note(CUINFO, struct.pack("<4H", 2, sm, TOOLKIT, 0))
+
+
+def _options(header: Header) -> str:
+    text = f"-arch {header.target} "
+    level = header.options.get("opt-level")
+    if isinstance(level, int) and level != 3:
+        text = f"-O {level} {text}"
+    if header.options.get("generate-line-info"):
+        text = f"-lineinfo {text}"
+    return text
+
+
+def tkinfo(header: Header) -> bytes:
+    """Four string offsets (tool, version, build, options) and the strings: our own name and version."""
+    strings = [TOOL, f"orias, an open ptxas, version {VERSION}", f"orias {VERSION}", _options(header)]
+    table = bytearray(b"\0")
+    offsets = []
+    for s in strings:
+        offsets.append(len(table))
+        table += s.encode("ascii", "replace") + b"\0"
+    table += bytes(align_up(len(table), 4) - len(table))
+    return _note(TKINFO, struct.pack("<6I", 2, 0, *offsets) + bytes(table))
