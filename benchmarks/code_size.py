@@ -1,0 +1,70 @@
+"""Size of the code we make: instructions and registers per kernel of tests/kernels, beside ptxas's, in one run.
+
+    python -m benchmarks.code_size [--arch sm_90] [--opt 3] [--markdown]
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from benchmarks.cubin_facts import KernelFacts, kernel_facts
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def compile_both(ptx: Path, arch: str, opt: int, folder: Path) -> tuple[dict[str, KernelFacts], dict[str, KernelFacts]]:
+    """(ours, ptxas's) facts; empty where the compiler refused or is absent."""
+    out = []
+    for name, command in (("ours", [sys.executable, "-m", "orchestrator"]), ("ptxas", ["ptxas"])):
+        cubin = folder / f"{name}.cubin"
+        cubin.unlink(missing_ok=True)
+        try:
+            subprocess.run([*command, f"-arch={arch}", f"-O{opt}", str(ptx), "-o", str(cubin)], cwd=ROOT, capture_output=True, check=False)
+        except FileNotFoundError:
+            pass
+        out.append(kernel_facts(cubin.read_bytes()) if cubin.exists() else {})
+    return out[0], out[1]
+
+
+def main() -> None:
+    """Print the table and the geometric means of the ratios."""
+    ap = argparse.ArgumentParser()
+    ap.add_argument("--arch", default="sm_90")
+    ap.add_argument("--opt", type=int, default=3)
+    ap.add_argument("--markdown", action="store_true")
+    ap.add_argument("files", nargs="*", type=Path)
+    args = ap.parse_args()
+    files = args.files or sorted(p for p in (ROOT / "tests/kernels/ptx" / args.arch).glob("*.ptx") if p.stem != "all16")
+    rows = []
+    with tempfile.TemporaryDirectory() as tmp:
+        for f in files:
+            ours, theirs = compile_both(f, args.arch, args.opt, Path(tmp))
+            for k in sorted(set(ours) | set(theirs)):
+                rows.append((k, ours.get(k), theirs.get(k)))
+    sep = " | " if args.markdown else "  "
+    edge = "|" if args.markdown else ""
+    print(edge + sep.join(("kernel".ljust(24), "instr", "ptxas", "ratio", " regs", "ptxas", "ratio")) + edge)
+    if args.markdown:
+        print("|---|---|---|---|---|---|---|")
+    logs: tuple[list[float], list[float]] = ([], [])
+    for k, a, b in rows:
+        cells = [k.ljust(24)]
+        for n in range(2):
+            x, y = (a[n] if a else 0), (b[n] if b else 0)
+            ratio = x / y if x and y else 0.0
+            if ratio:
+                logs[n].append(math.log(ratio))
+            cells += [f"{x or '-':>5}", f"{y or '-':>5}", f"{ratio:5.2f}" if ratio else "    -"]
+        print(edge + sep.join(cells) + edge)
+    for n, what in enumerate(("instructions", "registers")):
+        if logs[n]:
+            print(f"{what}: geometric mean of ours / ptxas = {math.exp(sum(logs[n]) / len(logs[n])):.3f} over {len(logs[n])} kernels ({args.arch} -O{args.opt})")
+
+
+if __name__ == "__main__":
+    main()
