@@ -1,0 +1,36 @@
+"""Our math library: device functions in PTX text that lowering calls for what the hardware has no instruction for.
+
+One file holds one ``.func`` whose arguments and results are registers. The text goes through the project's own parser and lowering, like
+any device function, and becomes a :class:`ir_format.model.Function` of kind ``helper`` in the unit that calls it. The functions use
+integer instructions, plain branches and at most ``cvt``/``rcp.approx``, and call nothing. docs/math.md says how each is proved.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from importlib.resources import files
+from typing import Final
+
+# PTX name -> file stem. The order is the order of the helpers in a unit that uses several.
+FUNCTIONS: Final[dict[str, str]] = {
+    "__orias_div_f32": "div_f32",
+    "__orias_sqrt_f32": "sqrt_f32",
+    "__orias_div_f64": "div_f64",
+    "__orias_sqrt_f64": "sqrt_f64",
+    "__orias_divmod_u64": "divmod_u64",
+    "__orias_divmod_s64": "divmod_s64",
+}
+
+# The lowest version and target that have every instruction of the library.
+HEADER: Final = ".version 7.0\n.target sm_75\n.address_size 64\n"
+
+
+@lru_cache(maxsize=None)
+def function_text(name: str) -> str:
+    """The text of one ``.func``; KeyError for an unknown name."""
+    return files(__name__).joinpath(f"{FUNCTIONS[name]}.ptx").read_text(encoding="ascii")
+
+
+def module_text(name: str) -> str:
+    """A whole PTX module that holds the one function."""
+    return HEADER + function_text(name)

@@ -1,0 +1,221 @@
+"""A tiny vector evaluator of the PTX subset that our library uses: numpy lanes, divergence by lowest line first.
+
+Only what the library needs (32- and 64-bit integers, predicates, branches, two conversions, one approximate reciprocal). It reads the text by
+itself and imports nothing of the project. ``rcp.approx`` is adversarial: the correctly rounded reciprocal moved by a random number of units in
+the last place.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+Array = Any
+U64 = np.uint64
+M32 = U64(0xFFFFFFFF)
+
+
+def mulhi64(a: Array, b: Array) -> Array:
+    """High 64 bits of a 64x64-bit product."""
+    al, ah, bl, bh = a & M32, a >> U64(32), b & M32, b >> U64(32)
+    ll, lh, hl = al * bl, al * bh, ah * bl
+    mid = (ll >> U64(32)) + (lh & M32) + (hl & M32)
+    return ah * bh + (lh >> U64(32)) + (hl >> U64(32)) + (mid >> U64(32))
+
+
+def u64_to_f32_up(x: Array) -> Array:
+    """f32 bits of unsigned integers rounded up."""
+    f = x.astype(np.float64).astype(np.float32)  # near x; then the smallest float that is not below it
+    f = np.nextafter(np.nextafter(f, np.float32(0)), np.float32(0))
+    for _ in range(5):
+        low = f.astype(np.float64)
+        below = np.where(low < 2.0**64, np.minimum(low, 2.0**64 - 2048).astype(U64), U64(2**64 - 1))
+        need = (below < x) & (low < 2.0**64)
+        f = np.where(need, np.nextafter(f, np.float32(np.inf)), f)
+    return f.astype(np.float32).view(np.uint32).astype(U64)
+
+
+@dataclass(slots=True)
+class Ins:
+    op: str
+    args: list[str]
+    guard: str | None
+    neg: bool
+
+
+@dataclass(slots=True)
+class Func:
+    """A parsed function: names of results and parameters, register widths, code with branch targets as indices."""
+
+    rets: list[str]
+    params: list[str]
+    width: dict[str, int]
+    code: list[Ins] = field(default_factory=list)
+    labels: dict[str, int] = field(default_factory=dict)
+
+
+def parse(text: str) -> Func:
+    """Parse one ``.func`` of the library."""
+    text = re.sub(r"//[^\n]*", "", text)
+    m = re.match(r"\s*\.func\s*\(([^)]*)\)\s*\w+\s*\(([^)]*)\)\s*\{(.*)\}\s*$", text, re.S)
+    assert m is not None
+    width: dict[str, int] = {}
+
+    def names(decl: str) -> list[str]:
+        out = []
+        for part in decl.split(","):
+            kind, name = part.split()[-2:]
+            width[name] = int(kind.strip(".b"))
+            out.append(name)
+        return out
+
+    f = Func(names(m[1]), names(m[2]), width)
+    for raw in m[3].split(";"):
+        s = raw.strip()
+        while (lab := re.match(r"(\w+):\s*", s)) is not None:
+            f.labels[lab[1]] = len(f.code)
+            s = s[lab.end() :]
+        if not s:
+            continue
+        if s.startswith(".reg"):
+            kind, rest = s[4:].strip().split(None, 1)
+            for n in rest.split(","):
+                width[n.strip()] = 1 if kind == ".pred" else int(kind[2:])
+            continue
+        guard, neg = None, False
+        if s[0] == "@":
+            g, s = s[1:].split(None, 1)
+            neg = g[0] == "!"
+            guard = g.lstrip("!")
+        op, _, rest = s.partition(" ")
+        f.code.append(Ins(op, [a.strip() for a in rest.split(",")] if rest else [], guard, neg))
+    return f
+
+
+CMP: dict[str, Callable[[Array, Array], Array]] = {
+    "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
+}  # fmt: skip
+
+
+class Machine:
+    """Runs a function over lanes. ``rng`` drives the error of the approximate reciprocal (``rcp_ulps`` units at most)."""
+
+    def __init__(self, func: Func, rng: np.random.Generator, rcp_ulps: int = 1) -> None:
+        self.f = func
+        self.rng = rng
+        self.rcp_ulps = rcp_ulps
+
+    def run(self, *args: Array) -> tuple[Array, ...]:
+        """One uint64 array of bit patterns per parameter; the same per result."""
+        n = max(np.size(a) for a in args)
+        f = self.f
+        self.regs = {r: np.zeros(n, bool if w == 1 else U64) for r, w in f.width.items()}
+        for name, a in zip(f.params, args, strict=True):
+            self.regs[name] = np.broadcast_to(np.asarray(a, U64), (n,)).copy()
+        pc = np.zeros(n, np.int64)
+        end = len(f.code)
+        with np.errstate(all="ignore"):
+            for _ in range(100_000):
+                at = int(pc.min())
+                if at >= end:
+                    return tuple(self.regs[r] for r in f.rets)
+                act = pc == at
+                ins = f.code[at]
+                on = act
+                if ins.guard is not None:
+                    g = self.regs[ins.guard]
+                    on = act & (~g if ins.neg else g)
+                pc[act] = at + 1
+                if ins.op == "bra":
+                    pc[on] = f.labels[ins.args[0]]
+                elif ins.op == "ret":
+                    pc[on] = end
+                else:
+                    d = ins.args[0]
+                    self.regs[d] = np.where(on, self.step(ins, n), self.regs[d])
+        raise AssertionError("endless loop")
+
+    def value(self, x: str, n: int) -> Array:
+        got = self.regs.get(x)
+        if got is not None:
+            return got
+        return np.full(n, int(x, 0) & 0xFFFFFFFFFFFFFFFF, U64)
+
+    def step(self, ins: Ins, n: int) -> Array:
+        op, *mods = ins.op.split(".")
+        t = mods[-1] if mods else ""
+        v = [self.value(a, n) for a in ins.args[1:]]
+        if op == "cvt":
+            return self.convert(ins.op, v[0])
+        if op == "rcp":
+            return self.rcp(v[0])
+        bits = int(t[1:])
+        mask = U64((1 << bits) - 1)
+
+        def signed(x: Array) -> Array:
+            return x.view(np.int64) if bits == 64 else x.astype(np.uint32).view(np.int32).astype(np.int64)
+
+        if op == "setp":
+            num = [x & mask for x in v[:2]]
+            if t[0] == "s":
+                num = [signed(x) for x in num]
+            r = CMP[mods[0]](num[0], num[1])
+            return r if len(mods) == 2 else (r & v[2] if mods[1] == "and" else r | v[2])
+        if op == "selp":
+            return np.where(v[2], v[0], v[1]) & mask
+        if op == "clz":
+            x = v[0] & mask
+            lead = np.zeros(n, U64)
+            for k in (32, 16, 8, 4, 2, 1):
+                big = x >> U64(k) != 0
+                lead = np.where(big, lead + U64(k), lead)
+                x = np.where(big, x >> U64(k), x)
+            return U64(bits - 1) - lead + (x == 0).astype(U64)
+        if op in ("shl", "shr"):
+            amount = v[1] & M32
+            x = v[0] & mask
+            if op == "shr" and t[0] == "s":
+                return (signed(x) >> np.minimum(amount, U64(bits - 1)).astype(np.int64)).view(U64) & mask
+            small = np.minimum(amount, U64(63))
+            r = x << small if op == "shl" else x >> small
+            return np.where(amount >= bits, U64(0), r & mask)
+        if op == "min":
+            assert t == "s32"
+            return np.minimum(signed(v[0]), signed(v[1])).view(U64) & mask
+        if op == "mul":
+            return mulhi64(v[0], v[1]) if mods[0] == "hi" else (v[0] * v[1]) & mask
+        simple: dict[str, Callable[[], Array]] = {
+            "mov": lambda: v[0],
+            "add": lambda: v[0] + v[1],
+            "sub": lambda: v[0] - v[1],
+            "neg": lambda: U64(0) - v[0],
+            "and": lambda: v[0] & v[1],
+            "or": lambda: v[0] | v[1],
+            "xor": lambda: v[0] ^ v[1],
+        }
+        return simple[op]() & mask
+
+    def convert(self, op: str, x: Array) -> Array:
+        if op == "cvt.u32.u64":
+            return x & M32
+        if op == "cvt.u64.u32":
+            return x & M32
+        if op == "cvt.s64.s32":
+            return x.astype(np.uint32).view(np.int32).astype(np.int64).view(U64)
+        if op == "cvt.rp.f32.u64":
+            return u64_to_f32_up(x)
+        assert op == "cvt.rzi.u64.f32"
+        f = x.astype(np.uint32).view(np.float32).astype(np.float64)
+        f = np.nan_to_num(np.trunc(f), nan=0.0, posinf=2.0**65, neginf=0.0)
+        return np.where(f >= 2.0**64, U64(2**64 - 1), np.where(f <= 0, 0.0, np.minimum(f, 2.0**64 - 2048)).astype(U64))
+
+    def rcp(self, x: Array) -> Array:
+        f = x.astype(np.uint32).view(np.float32)
+        r = (1.0 / f.astype(np.float64)).astype(np.float32).view(np.uint32).astype(np.int64)
+        finite = (r & 0x7FFFFFFF) < 0x7F800000
+        r = r + np.where(finite, self.rng.integers(-self.rcp_ulps, self.rcp_ulps + 1, r.shape), 0)
+        return (r & 0xFFFFFFFF).astype(U64)

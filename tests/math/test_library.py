@@ -1,0 +1,115 @@
+"""The library functions against exact integer arithmetic, in every rounding mode."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from stages.lower import library
+
+from . import exact, ptxeval, values
+from .exact import F32, F64, MODES, Format
+
+Array = Any
+
+
+def machine(name: str, seed: int = 1, ulps: int = 1) -> ptxeval.Machine:
+    return ptxeval.Machine(ptxeval.parse(library.function_text(name)), np.random.default_rng(seed), ulps)
+
+
+def check(f: Format, got: Array, want: list[int | None], *operands: Array) -> None:
+    bad = [
+        (hex(int(g)), w if w is None else hex(w), *(hex(int(o[i])) for o in operands))
+        for i, (g, w) in enumerate(zip(got.tolist(), want, strict=True))
+        if (not f.is_nan(g) if w is None else g != w)
+    ]
+    assert not bad, f"{len(bad)} of {len(want)} wrong (got, want, operands): {bad[:5]}"
+
+
+def operands(f: Format, rng: np.random.Generator, n: int) -> tuple[Array, Array]:
+    a, b = values.pairs(f)
+    c, d = values.near_midpoint_quotients(f, rng, n // 4)
+    # the same significands at exponents that put the quotient near and below the smallest normal number
+    low = rng.integers(1, f.bias + f.p, c.size).astype(np.uint64) << np.uint64(f.p - 1)
+    e = (c & np.uint64((1 << (f.p - 1)) - 1)) | low
+    return (
+        np.concatenate([a, c, e, values.random_bits(f, rng, n)]),
+        np.concatenate([b, d, (d & np.uint64((1 << (f.p - 1)) - 1)) | np.uint64((f.bias + 1) << (f.p - 1)), values.random_bits(f, rng, n)]),
+    )
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("ftz", [False, True])
+def test_div_f32(mode: str, ftz: bool, size: int) -> None:
+    a, b = operands(F32, np.random.default_rng(7), size)
+    (got,) = machine("__orias_div_f32").run(a, b, MODES.index(mode) | (4 if ftz else 0))
+    check(F32, got, [exact.div(F32, x, y, mode, ftz) for x, y in zip(a.tolist(), b.tolist(), strict=True)], a, b)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_div_f64(mode: str, size: int) -> None:
+    a, b = operands(F64, np.random.default_rng(8), size)
+    (got,) = machine("__orias_div_f64").run(a, b, MODES.index(mode))
+    check(F64, got, [exact.div(F64, x, y, mode) for x, y in zip(a.tolist(), b.tolist(), strict=True)], a, b)
+
+
+def radicands(f: Format, rng: np.random.Generator, n: int) -> Array:
+    """Specials, random numbers, exact squares and their neighbours, squares of midpoints rounded either way."""
+    root = rng.integers(1 << (f.p - 1), 1 << f.p, n, dtype=np.uint64).tolist()
+    out = values.specials(f)
+    for r in root:
+        n2 = (2 * r + int(rng.integers(0, 2))) ** 2 >> (f.p + 2)
+        n2 >>= max(0, n2.bit_length() - f.p)
+        e = f.bias + int(rng.integers(-f.bias + 1, f.bias + 1))
+        out += [((e << (f.p - 1)) + (n2 - (1 << (f.p - 1))) + d) % f.sign for d in (-1, 0, 1)]
+    short = rng.integers(1, 1 << (f.p // 2), n // 4, dtype=np.uint64).tolist()
+    out += [exact.fma(f, x, x, 0) or 0 for x in (f.pack(0, r, 0, False, "rn") for r in short)]
+    return np.concatenate([np.array(out, np.uint64), values.random_bits(f, rng, n)])
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("ftz", [False, True])
+def test_sqrt_f32(mode: str, ftz: bool, size: int) -> None:
+    a = radicands(F32, np.random.default_rng(9), size // 4)
+    (got,) = machine("__orias_sqrt_f32").run(a, MODES.index(mode) | (4 if ftz else 0))
+    check(F32, got, [exact.sqrt(F32, x, mode, ftz) for x in a.tolist()], a)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_sqrt_f64(mode: str, size: int) -> None:
+    a = radicands(F64, np.random.default_rng(10), size // 4)
+    (got,) = machine("__orias_sqrt_f64").run(a, MODES.index(mode))
+    check(F64, got, [exact.sqrt(F64, x, mode) for x in a.tolist()], a)
+
+
+def integers64(rng: np.random.Generator, n: int) -> tuple[Array, Array]:
+    """Pairs with every combination of bit lengths, edges, and dividends next to multiples of the divisor."""
+    edge = [0, 1, 2, 3, 2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**32 + 1, 2**33, 2**63 - 1, 2**63, 2**63 + 1, 2**64 - 2, 2**64 - 1, 2**53, 2**24 + 1]
+    edge += [2**64 // k + d for k in (3, 5, 7, 2**20 + 7) for d in (-1, 0, 1)] + [1 << k for k in range(0, 64, 5)]
+    ea, eb = np.meshgrid(np.array(edge, np.uint64), np.array(edge, np.uint64))
+    wide = rng.integers(0, 2**64 - 1, (2, n), dtype=np.uint64, endpoint=True)
+    a, b = wide >> rng.integers(0, 64, (2, n)).astype(np.uint64)
+    near = (wide[0] // np.maximum(b, np.uint64(1))) * b + rng.integers(-2, 3, n).astype(np.int64).view(np.uint64)
+    return np.concatenate([ea.ravel(), a, near, wide[0]]), np.concatenate([eb.ravel(), b, b, wide[1]])
+
+
+@pytest.mark.parametrize("ulps", [0, 1])
+def test_divmod_u64(ulps: int, size: int) -> None:
+    a, b = integers64(np.random.default_rng(11), 4 * size)
+    q, r = machine("__orias_divmod_u64", ulps=ulps).run(a, b)
+    safe = np.where(b == 0, np.uint64(1), b)
+    assert np.array_equal(q, np.where(b == 0, np.uint64(2**64 - 1), a // safe))
+    assert np.array_equal(r, np.where(b == 0, np.uint64(2**64 - 1), a % safe))
+
+
+def test_divmod_s64(size: int) -> None:
+    a, b = integers64(np.random.default_rng(12), size)
+    q, r = machine("__orias_divmod_s64").run(a, b)
+    for x, y, u, v in zip(a.view(np.int64).tolist(), b.view(np.int64).tolist(), q.tolist(), r.tolist(), strict=True):
+        if y == 0:
+            assert u == v == 2**64 - 1
+            continue
+        want = abs(x) // abs(y) * (-1 if (x < 0) != (y < 0) else 1)
+        assert u == want % 2**64 and v == (x - want * y) % 2**64, (x, y)
