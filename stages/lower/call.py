@@ -1,0 +1,416 @@
+"""Function entry, parameters, and calls by the fixed convention.
+
+Registers (measured, ptxas -c): arguments fill R4..R15 first fit at natural alignment, later small ones fill holes; one that does not fit goes
+whole to the stack at [R1 + 0..] of the caller. Results likewise, or through a pointer in R4 when they take more than 48 bytes. Return address: R20:R21.
+
+Contract with the stages behind (docs/lowering.md): the return address is ``MOV R20, Imm(sym=function, fmt='ret')``, and R1 moves in instructions
+that carry ``attrs['frame']`` (-1 at entry, +1 before RET).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from ir_format import ptx
+from ir_format.diag import CompileError
+from ir_format.model import RZ, Const, Imm, Mem, Operand, Reg, Sym
+from ir_format.ptx import CallTarget, PtxFunction, PtxInst, PtxParam, PtxProto, PtxVar
+from ir_format.target import ARG_REGS, RETURN_REG
+
+from .builder import Builder
+from .unit import align_up
+
+_FIRST, _LAST = ARG_REGS[0], ARG_REGS[-1]
+
+
+# --------------------------------------------------------------------------- where arguments live
+
+
+def words_of(p: PtxParam | PtxVar) -> int:
+    """32-bit words that a parameter takes in registers."""
+    return max(1, -(-p.size // 4))
+
+
+def chunk_of(p: PtxParam | PtxVar) -> int:
+    """Words per register group of a parameter: its alignment, 1, 2 or 4 words."""
+    w = 4 if p.align >= 16 else 2 if p.align >= 8 else 1
+    while w > 1 and words_of(p) % w:
+        w //= 2
+    return w
+
+
+def assign(params: Sequence[PtxParam], first: int = _FIRST) -> tuple[list[tuple[int, int]], int]:
+    """Place of each parameter: (first register, -1) or (-1, stack offset); and the bytes of stack they take."""
+    used = 0  # bit i: register _FIRST + i is taken
+    for r in range(_FIRST, first):
+        used |= 1 << (r - _FIRST)
+    places: list[tuple[int, int]] = []
+    stack = 0
+    for p in params:
+        n = words_of(p)
+        step = max(1, min(4, p.align // 4))
+        for at in range(_FIRST, _LAST + 2 - n, step):
+            mask = ((1 << n) - 1) << (at - _FIRST)
+            if not used & mask:
+                used |= mask
+                places.append((at, -1))
+                break
+        else:
+            stack = align_up(stack, max(4, p.align))
+            places.append((-1, stack))
+            stack += align_up(p.size, 4)
+    return places, align_up(stack, 8)
+
+
+def returns_in_memory(rets: Sequence[PtxParam]) -> bool:
+    """True when the results take more than the twelve registers."""
+    return any(at < 0 for at, _ in assign(rets)[0])
+
+
+def param_regs(b: Builder, name: str, p: PtxParam | PtxVar) -> list[Reg]:
+    """The vregs that hold a `.param` variable of a function body, one per chunk; made at first use."""
+    got = b.param_words.get(name)
+    if got is None:
+        if isinstance(p, PtxParam) and p.space == "reg":
+            got = [b.reg(p.reg)]
+        else:
+            w = chunk_of(p)
+            got = [b.fn.new_vreg("R", w, name=f"{name}+{4 * w * i}") for i in range(words_of(p) // w)]
+        b.param_words[name] = got
+    return got
+
+
+def param_part(b: Builder, name: str, p: PtxParam | PtxVar, offset: int, words: int) -> list[Reg]:
+    """Registers for ``words`` words at a byte offset of a `.param` variable, widest pieces first where they are contiguous."""
+    regs = param_regs(b, name, p)
+    w = regs[0].width
+    out: list[Reg] = []
+    i = offset // 4
+    end = i + words
+    if offset < 0 or end > w * len(regs):
+        raise CompileError(f"Access outside of parameter '{name}'", b.line)
+    while i < end:
+        sub = i % w
+        n = min(w - sub, end - i)
+        out.append(regs[i // w]._replace(sub=sub, width=n))
+        i += n
+    return out
+
+
+# --------------------------------------------------------------------------- entry and return
+
+
+@contextmanager
+def in_prologue(b: Builder) -> Iterator[None]:
+    """Emit into the function's first block, which dominates everything."""
+    block, guard, line, loc = b.block, b.guard, b.line, b.loc
+    b.block, b.guard, b.line, b.loc = b.fn.blocks[0], None, b.pf.line, -1
+    yield
+    b.block, b.guard, b.line, b.loc = block, guard, line, loc
+
+
+def load_const(b: Builder, dst: Reg, bank: int, offset: int, sym: str = "") -> None:
+    """``dst <- c[bank][offset]``: MOV where arithmetic has constant operands, LDC elsewhere."""
+    if b.ctx.target.alu_const and not offset & 3:
+        for i in range(dst.width):
+            b.emit("MOV", b.word(dst, i), (Const("C", bank, offset + 4 * i, 1, None, 0, sym),))
+    elif dst.width == 2 and not offset & 7:
+        b.emit("LDC.64", dst, (Const("C", bank, offset, 2, None, 0, sym),))
+    else:
+        for i in range(dst.width):
+            b.emit("LDC", b.word(dst, i), (Const("C", bank, offset + 4 * i, 1, None, 0, sym),))
+
+
+def move_stack(b: Builder, sign: int) -> None:
+    """R1 -= frame (sign -1) or += frame; the frame is 0 here and filled in by `regalloc`."""
+    b.emit("IADD3", b.r1, (b.r1, Imm("I", 0), RZ), attrs={"frame": sign})
+
+
+def begin_function(b: Builder) -> None:
+    """Prologue: stack pointer, arguments, local variables."""
+    f = b.pf
+    if f.entry:
+        load_const(b, b.r1, 0, b.ctx.target.bank0.stack_init)
+        move_stack(b, -1)
+    else:
+        _receive(b, f)
+    outgoing = max((_outgoing(b, i) for i in f.body if type(i) is PtxInst and i.op == "call"), default=0)
+    at = outgoing
+    for v in f.vars:
+        if v.space == "local":
+            at = align_up(at, max(1, v.align))
+            b.local_offset[v.name] = at
+            at += v.size
+    big = max((v.align for v in f.vars if v.space == "local"), default=8)
+    if big > 16:
+        raise CompileError(f"Local variable alignment of {big} bytes not supported", f.line)
+    b.fn.frame = align_up(at, 16 if at else 8)
+    b.place(b.new_block())
+
+
+def _receive(b: Builder, f: PtxFunction) -> None:
+    indirect = returns_in_memory(f.rets)
+    places, _ = assign(f.params, _FIRST + 2 if indirect else _FIRST)
+    moves: list[tuple[Reg, Reg]] = []
+    defs: list[Operand] = []
+
+    def take(dst: Reg, at: int) -> None:
+        src = b.fixed(at, dst.width)
+        defs.append(src)
+        moves.append((dst, src))
+
+    stacked: list[tuple[PtxParam, int]] = []
+    if indirect:
+        b.cache["ret_pointer"] = b.r()
+        take(b.cache["ret_pointer"], _FIRST)
+    for p, (at, offset) in zip(f.params, places, strict=True):
+        _check_param(b, p)
+        if at < 0:
+            stacked.append((p, offset))
+            continue
+        for reg in param_regs(b, p.name, p):
+            take(reg, at)
+            at += reg.width
+    b.ret_addr = b.r(2)
+    take(b.ret_addr, RETURN_REG)
+    b.emit("FENTRY", (), (), defs=tuple(defs))
+    for dst, src in moves:
+        b.copy(dst, src)
+    caller = b.r()
+    if stacked:
+        b.copy(caller, b.r1)
+    move_stack(b, -1)
+    for p, offset in stacked:
+        for reg in param_regs(b, p.name, p):
+            _stack_move(b, reg, Mem("M", caller, None, offset), load=True)
+            offset += 4 * reg.width
+
+
+def _stack_move(b: Builder, reg: Reg, where: Mem, load: bool) -> None:
+    size = {1: "", 2: ".64", 4: ".128"}[reg.width]
+    if load:
+        b.emit(f"LDL{size}", reg, (where,))
+    else:
+        b.emit(f"STL{size}", (), (where, reg))
+
+
+def _check_param(b: Builder, p: PtxParam) -> None:
+    if p.type in ("pred", "texref", "samplerref", "surfref"):
+        raise CompileError(f"Function parameter '{p.name}' of type '.{p.type}' not supported", b.line)
+
+
+def end_function(b: Builder) -> None:
+    """Close the function: the one RET block of a device function; a fall off the end returns."""
+    if b.pf.entry:
+        b.line = b.pf.end_line or b.line
+        b.emit("EXIT")
+        return
+    if b.ret_block < 0:
+        b.ret_block = b.new_block()
+    b.place(b.ret_block)
+    b.line = b.pf.end_line or b.line
+    uses: list[Operand] = []
+    f = b.pf
+    if returns_in_memory(f.rets):
+        at = 0
+        for p in f.rets:
+            at = align_up(at, max(4, p.align))
+            for reg in param_regs(b, p.name, p):
+                _stack_move(b, reg, Mem("M", b.cache["ret_pointer"], None, at), load=False)
+                at += 4 * reg.width
+    else:
+        for p, (at, _) in zip(f.rets, assign(f.rets)[0], strict=True):
+            for reg in param_regs(b, p.name, p):
+                out = b.fixed(at, reg.width)
+                b.copy(out, reg)
+                uses.append(out)
+                at += reg.width
+    move_stack(b, 1)
+    back = b.fixed(RETURN_REG, 2)
+    assert b.ret_addr is not None
+    b.copy(back, b.ret_addr)
+    b.emit("RET.REL.NODEC", (), (back, Sym("S", b.ctx.unit.name)), uses=tuple(uses))
+
+
+def lower_ret(b: Builder, inst: PtxInst) -> None:
+    """``ret``: EXIT in a kernel, a jump to the RET block in a function."""
+    if b.pf.entry:
+        b.emit("EXIT")
+        if b.guard is not None:
+            b.place(b.new_block())
+        return
+    if b.ret_block < 0:
+        b.ret_block = b.new_block()
+    b.branch(b.ret_block)
+    if b.guard is None:
+        b.place(b.new_block())
+
+
+# --------------------------------------------------------------------------- calls
+
+
+def signature(b: Builder, target: CallTarget) -> PtxFunction | PtxProto:
+    """The declaration that a call goes by."""
+    if type(target.target) is ptx.Sym:
+        kind, decl = b.ctx.find(b, target.target.name)
+        if kind in ("func", "extern"):
+            return decl  # type: ignore[return-value]
+        raise CompileError(f"Call target '{target.target.name}' is not a function", b.line)
+    for proto in b.pf.protos:
+        if proto.name == target.proto:
+            return proto
+    raise CompileError("Indirect call without a prototype not supported", b.line)
+
+
+def _outgoing(b: Builder, inst: PtxInst) -> int:
+    target = inst.operands[0]
+    if not isinstance(target, CallTarget):
+        return 0
+    sig = signature(b, target)
+    indirect = returns_in_memory(sig.rets)
+    size = assign(sig.params, _FIRST + 2 if indirect else _FIRST)[1]
+    if indirect:
+        size = align_up(size, 16) + sum(align_up(p.size, 16) for p in sig.rets)
+    return size
+
+
+def _argument(b: Builder, x: ptx.Operand, p: PtxParam) -> list[Reg | Imm]:
+    """The chunks of an argument."""
+    if type(x) is ptx.Sym:
+        kind, decl = b.ctx.find(b, x.name)
+        if not isinstance(decl, (PtxVar, PtxParam)) or (isinstance(decl, PtxVar) and decl.space != "param"):
+            raise CompileError(f"Call argument '{x.name}' is not a .param variable", b.line)
+        return list(param_part(b, x.name, decl, 0, words_of(p)))
+    got = b.src(x, p.type)
+    return [got]
+
+
+def lower_call(b: Builder, inst: PtxInst) -> None:
+    """``call``: arguments to their registers or the stack, the call, results back."""
+    target = inst.operands[0]
+    assert isinstance(target, CallTarget)
+    if type(target.target) is not ptx.Sym:
+        raise b.unsupported(inst, "indirect call")
+    name = target.target.name
+    sig = signature(b, target)
+    if isinstance(sig, PtxProto) and b.ctx.unit.kind == "entry":
+        raise b.unsupported(inst, f"'{name}' has no body")
+    if len(target.args) != len(sig.params) or len(target.rets) != len(sig.rets):
+        raise CompileError(f"Call of '{name}' does not match its declaration", inst.line)
+    with b.region():
+        args = [_argument(b, x, p) for x, p in zip(target.args, sig.params, strict=True)]
+        results = _emit_call(b, name, sig, args)
+        for x, p, got in zip(target.rets, sig.rets, results, strict=True):
+            if type(x) is ptx.Sym:
+                decl = b.ctx.find(b, x.name)[1]
+                assert isinstance(decl, (PtxVar, PtxParam))
+                to: Sequence[Reg] = param_part(b, x.name, decl, 0, words_of(p))
+            elif type(x) is ptx.Sink:
+                continue
+            else:
+                to = [b.dst(x)]
+            _copy_all(b, to, got)
+
+
+def call_helper(b: Builder, name: str, args: Sequence[Reg | Imm]) -> list[Reg]:
+    """Call a library function; see :meth:`Builder.call_helper`."""
+    sig = b.ctx.need_helper(name)
+    if len(args) != len(sig.params):
+        raise RuntimeError(f"helper {name} takes {len(sig.params)} arguments, not {len(args)}")
+    with b.region():
+        results = _emit_call(b, name, sig, [[a] for a in args])
+        out: list[Reg] = []
+        for p, got in zip(sig.rets, results, strict=True):
+            whole = b.r(words_of(p))
+            _copy_all(b, [whole], got)
+            out.append(whole)
+    return out
+
+
+def _copy_all(b: Builder, to: Sequence[Reg | Imm], got: Sequence[Reg | Imm]) -> None:
+    """Copy between two groupings of the same words."""
+    if len(to) == len(got):
+        for d, s in zip(to, got, strict=True):
+            b.copy(d, s)  # type: ignore[arg-type]
+        return
+    a = [b.word(x, i) for x in to for i in range(x.width if type(x) is Reg else 1)]
+    c = [b.word(x, i) for x in got for i in range(x.width if type(x) is Reg else 1)]
+    for d, s in zip(a, c, strict=False):
+        b.copy(d, s)  # type: ignore[arg-type]
+
+
+def _emit_call(b: Builder, name: str, sig: PtxFunction | PtxProto, args: Sequence[Sequence[Reg | Imm]]) -> list[list[Reg]]:
+    indirect = returns_in_memory(sig.rets)
+    places, stack = assign(sig.params, _FIRST + 2 if indirect else _FIRST)
+    uses: list[Operand] = []
+    pending: list[tuple[Reg, Reg | Imm]] = []
+    for p, (at, offset), arg in zip(sig.params, places, args, strict=True):
+        _check_param(b, p)
+        w = chunk_of(p)
+        pieces = _rechunk(b, arg, words_of(p), w)
+        for piece in pieces:
+            if at >= 0:
+                pending.append((b.fixed(at, w), piece))
+                at += w
+            else:
+                _stack_move(b, b.in_reg(piece, w), Mem("M", b.r1, None, offset), load=False)
+                offset += 4 * w
+    ret_at = align_up(stack, 16)
+    if indirect:
+        pointer = b.fixed(_FIRST)
+        b.emit("IADD3", pointer, (b.r1, Imm("I", ret_at), RZ))
+        uses.append(pointer)
+    for d, s in pending:
+        b.copy(d, s)
+        uses.append(d)
+    back = b.fixed(RETURN_REG, 2)
+    b.emit("MOV", b.lo_r(back), (Imm("I", 0, b.fn.name, "ret"),))
+    b.emit("MOV", b.hi_r(back), (Imm("I", 0),))
+    uses.append(back)
+    defs: list[Operand] = []
+    results: list[list[Reg]] = []
+    if not indirect:
+        for p, (at, _) in zip(sig.rets, assign(sig.rets)[0], strict=True):
+            w = chunk_of(p)
+            regs = [b.fixed(at + w * i, w) for i in range(words_of(p) // w)]
+            defs += regs
+            results.append(regs)
+    b.emit("CALL.REL.NOINC", (), (Sym("S", name),), uses=tuple(uses), defs=tuple(defs))
+    b.desc_reg = None
+    if indirect:
+        at = ret_at
+        for p in sig.rets:
+            at = align_up(at, max(4, p.align))
+            w = chunk_of(p)
+            regs = [b.r(w) for _ in range(words_of(p) // w)]
+            for reg in regs:
+                _stack_move(b, reg, Mem("M", b.r1, None, at), load=True)
+                at += 4 * w
+            results.append(regs)
+    else:
+        results = [[_fresh_copy(b, reg) for reg in regs] for regs in results]
+    return results
+
+
+def _fresh_copy(b: Builder, reg: Reg) -> Reg:
+    """A vreg of its own, so that a fixed one lives only next to its call."""
+    d = b.r(reg.width)
+    b.copy(d, reg)
+    return d
+
+
+def _rechunk(b: Builder, arg: Sequence[Reg | Imm], words: int, w: int) -> list[Reg | Imm]:
+    """The words of an argument in pieces of ``w``."""
+    if len(arg) == 1 and (type(arg[0]) is Imm or arg[0].width == w) and words == w:  # type: ignore[union-attr]
+        return list(arg)
+    flat = [b.word(x, i) for x in arg for i in range(x.width if type(x) is Reg else words)]
+    if w == 1:
+        return flat
+    out: list[Reg | Imm] = []
+    for i in range(0, words, w):
+        whole = b.r(w)
+        for k in range(w):
+            b.copy(whole._replace(sub=k, width=1), flat[i + k])
+        out.append(whole)
+    return out

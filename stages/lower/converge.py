@@ -1,0 +1,278 @@
+"""Convergence barriers: BSSY where threads may part, BSYNC where they meet, BREAK where some leave for good.
+
+For every divergent branch X with meeting point J (:meth:`Flow.join`) a region (S, J) is found: S dominates every block that lies between it and J,
+and no path comes back to S before J. S is X itself where that holds; for a branch inside a loop that J lies outside of, S is
+a new block in front of the loop's header. On each edge from the region to J stands one BSYNC block. Where a thread can leave the region to a
+place from which J can't be reached, it executes BREAK, so that nobody waits for it; EXIT does that by itself.
+Two regions with one J where one S dominates the other are one region. A region with several entries (irreducible flow) gets no barrier: threads then
+meet later or never, which is slower but right, since nothing that needs all threads stands there without WARPSYNC.
+"""
+
+from __future__ import annotations
+
+from ir_format.flow import falls_through, jump_targets
+from ir_format.model import Block, Function, Inst, Label, Reg
+
+from .divergence import Flow, find_divergence
+
+
+class Region:
+    """One barrier. ``at``: block whose end gets the BSSY, or -1 with ``header``: the loop header that it stands in front of."""
+
+    __slots__ = ("at", "bar", "breaks", "cycle", "header", "inside", "join", "node")
+
+    def __init__(self, at: int, header: int, join: int, inside: set[int], cycle: set[int], breaks: set[tuple[int, int]]) -> None:
+        self.at = at
+        self.header = header
+        self.join = join
+        self.inside = inside
+        self.cycle = cycle
+        self.breaks = breaks
+        self.bar: Reg | None = None
+        self.node = -1  # id of the BSYNC block
+
+
+def insert_convergence(fn: Function, sm: int) -> None:
+    """Mark uniform vregs and insert the barriers."""
+    flow = Flow(fn)
+    varying, parted = find_divergence(fn, flow)
+    fn.vregs = [v if i in varying or v.file == "B" else v._replace(uniform=1) for i, v in enumerate(fn.vregs)]
+    regions: list[Region] = []
+    seen: set[tuple[int, int, int]] = set()
+    for x in parted:
+        r = _find_region(flow, x)
+        if r is None or (r.at, r.header, r.join) in seen:
+            continue
+        seen.add((r.at, r.header, r.join))
+        regions.append(r)
+    regions = _drop_nested(flow, regions)
+    if regions:
+        _Rebuild(fn, flow, regions, sm).run()
+
+
+def _find_region(flow: Flow, x: int) -> Region | None:
+    j = flow.join(x)
+    if j < 0:
+        return None
+    s = x
+    for _ in range(len(flow.cfg.succs)):
+        inside = flow.region(s, j)
+        cycle = _cycle(flow, s, inside)
+        if not cycle:
+            d = s
+            for v in inside:
+                d = flow.common_dominator(d, v)
+            if d == s:
+                return Region(s, -1, j, inside, set(), _breaks(flow, s, j, inside))
+            s = d
+            continue
+        heads = {v for v in cycle if any(p not in cycle for p in flow.cfg.preds[v])}
+        if len(heads) != 1:
+            return None
+        head = heads.pop()
+        inside = inside | cycle
+        d = head
+        for v in inside:
+            d = flow.common_dominator(d, v)
+        if d == head:
+            return Region(-1, head, j, inside, cycle, _breaks(flow, -1, j, inside, head, cycle))
+        s = d
+    return None
+
+
+def _cycle(flow: Flow, s: int, inside: set[int]) -> set[int]:
+    """Blocks on cycles through ``s`` within the region."""
+    if s not in inside:
+        return set()
+    seen = {s}
+    work = [s]
+    while work:
+        for p in flow.cfg.preds[work.pop()]:
+            if p in inside and p not in seen:
+                seen.add(p)
+                work.append(p)
+    return seen
+
+
+def _breaks(flow: Flow, s: int, j: int, inside: set[int], head: int = -1, cycle: set[int] | None = None) -> set[tuple[int, int]]:
+    """Edges on which a thread gives up meeting at ``j``."""
+    cycle = cycle or set()
+    can: set[int] = set()
+    work = [p for p in flow.cfg.preds[j] if p in inside or p == s]
+    while work:
+        v = work.pop()
+        if v in can:
+            continue
+        can.add(v)
+        for p in flow.cfg.preds[v]:
+            if (p in inside or p == s) and not (v == head and p not in cycle):
+                work.append(p)
+    out: set[tuple[int, int]] = set()
+    for u in can:
+        for v in flow.cfg.succs[u]:
+            again = v == head and u not in cycle
+            if v != j and (v not in can or again) and not flow.exit_only[v]:
+                out.add((u, v))
+    return out
+
+
+def _drop_nested(flow: Flow, regions: list[Region]) -> list[Region]:
+    """Leave out a region whose threads meet at the same place by an outer one."""
+    by_join: dict[int, list[Region]] = {}
+    for r in regions:
+        by_join.setdefault(r.join, []).append(r)
+    out: list[Region] = []
+    for r in regions:
+        start = r.at if r.at >= 0 else r.header
+        if not any(o is not r and start in o.inside and (o.at != r.at or o.header != r.header) for o in by_join[r.join]):
+            out.append(r)
+    return out
+
+
+class _Rebuild:
+    """Edits the function: every edge gets its chain of inserted blocks, then the layout is made again."""
+
+    def __init__(self, fn: Function, flow: Flow, regions: list[Region], sm: int) -> None:
+        self.fn = fn
+        self.flow = flow
+        self.regions = regions
+        self.next_id = max(b.id for b in fn.blocks) + 1
+        self.nodes: dict[tuple[int, tuple[tuple[str, int], ...]], Block] = {}
+        self.before: dict[int, list[Block]] = {}
+        self.fall: dict[int, int] = {}  # block id -> id it falls through to
+        self.suffix = ".RECONVERGENT" if sm >= 100 else ""
+        self.reliable = ".RELIABLE" if sm >= 100 else ""
+        self.sm = sm
+
+    def run(self) -> None:
+        fn, flow = self.fn, self.flow
+        chains = self._chains()
+        blocks = list(fn.blocks)
+        for r in self.regions:
+            r.bar = fn.new_vreg("B")
+        for pos, b in enumerate(blocks):
+            falls = pos + 1 < len(blocks) and falls_through(b)
+            targets = [flow.cfg.index[t] for t in jump_targets(b.insts[-1])] if b.insts else []
+            moved: dict[int, int] = {}
+            for v in {*targets, *((pos + 1,) if falls else ())}:
+                chain = chains.get((pos, v), ())
+                moved[blocks[v].id] = self._node(v, chain)
+            if falls:
+                self.fall[b.id] = moved[blocks[pos + 1].id]
+            if targets:
+                _retarget(b.insts[-1], moved)
+        for i, r in enumerate(self.regions):
+            for (_, chain), node in self.nodes.items():
+                if chain[0] == ("Y", i):
+                    r.node = node.id
+        for (_, chain), node in self.nodes.items():
+            node.insts.append(self._inserted(chain[0]))
+        for r in sorted((r for r in self.regions if r.at >= 0), key=lambda r: -len(r.inside)):
+            b = blocks[r.at]
+            b.insts[-1:] = [*self._bssy(r, b.insts[-1]), b.insts[-1]]
+        self._layout(blocks)
+
+    def _chains(self) -> dict[tuple[int, int], tuple[tuple[str, int], ...]]:
+        """Per edge (positions), the inserted steps in order: K = BREAK, Y = BSYNC, S = BSSY; with the region's index."""
+        flow = self.flow
+        while True:
+            steps: dict[tuple[int, int], list[tuple[str, int]]] = {}
+            for i, r in enumerate(self.regions):
+                for e in sorted(r.breaks):
+                    steps.setdefault(e, []).append(("K", i))
+            for i, r in enumerate(self.regions):
+                for u in flow.cfg.preds[r.join]:
+                    if u in r.inside or u == r.at:
+                        steps.setdefault((u, r.join), []).append(("Y", i))
+            for i, r in sorted(enumerate(self.regions), key=lambda ir: -len(ir[1].inside)):
+                if r.header >= 0:
+                    for u in flow.cfg.preds[r.header]:
+                        if u not in r.cycle:
+                            steps.setdefault((u, r.header), []).append(("S", i))
+            chains = {e: tuple(s) for e, s in steps.items()}
+            places: dict[int, set[tuple[int, tuple[tuple[str, int], ...]]]] = {}
+            for (_, v), chain in chains.items():
+                for k, (kind, i) in enumerate(chain):
+                    if kind == "Y":
+                        places.setdefault(i, set()).add((v, chain[k:]))
+            bad = [i for i, p in places.items() if len(p) > 1]
+            if not bad:
+                return chains
+            gone = set(bad)
+            self.regions = [r for i, r in enumerate(self.regions) if i not in gone]
+
+    def _node(self, v: int, chain: tuple[tuple[str, int], ...]) -> int:
+        """Id of the first block of a chain in front of position ``v``."""
+        if not chain:
+            return self.fn.blocks[v].id
+        got = self.nodes.get((v, chain))
+        if got is None:
+            after = self._node(v, chain[1:])
+            got = Block(self.next_id)
+            self.next_id += 1
+            self.nodes[(v, chain)] = got
+            self.fall[got.id] = after
+            self.before.setdefault(v, []).append(got)
+        return got.id
+
+    def _inserted(self, step: tuple[str, int]) -> Inst:
+        kind, i = step
+        r = self.regions[i]
+        assert r.bar is not None
+        line = self.fn.blocks[r.join].insts[0].line if self.fn.blocks[r.join].insts else 0
+        if kind == "Y":
+            return Inst("BSYNC", self._kind(r), (), (r.bar,), None, line)
+        if kind == "K":
+            return Inst("BREAK", self._kind(r), (), (r.bar,), None, line)
+        return self._bssy(r, None)[0]
+
+    def _kind(self, r: Region) -> tuple[str, ...]:
+        if self.sm < 100:
+            return ()
+        return ("RELIABLE",) if r.breaks else ("RECONVERGENT",)
+
+    def _bssy(self, r: Region, where: Inst | None) -> list[Inst]:
+        assert r.bar is not None
+        line = where.line if where is not None else 0
+        return [Inst("BSSY", self._kind(r), (r.bar,), (Label("L", r.node),), None, line)]
+
+    def _layout(self, blocks: list[Block]) -> None:
+        order: list[Block] = []
+        for pos, b in enumerate(blocks):
+            # chains in front of a block: longer ones first, so that they fall into one another
+            order += sorted(self.before.get(pos, ()), key=lambda n: -self._distance(n, b))
+            order.append(b)
+        out: list[Block] = []
+        for i, b in enumerate(order):
+            out.append(b)
+            to = self.fall.get(b.id)
+            if to is None:
+                continue
+            nxt = order[i + 1].id if i + 1 < len(order) else -1
+            if to == nxt:
+                continue
+            line = b.insts[-1].line if b.insts else 0
+            jump = Inst("BRA", (), (), (Label("L", to),), None, line)
+            if b.insts and jump_targets(b.insts[-1]):
+                out.append(Block(self.next_id, [jump]))
+                self.next_id += 1
+            else:
+                if b.insts and b.insts[-1].op in ("EXIT", "RET", "BPT"):
+                    out.append(Block(self.next_id, [jump]))
+                    self.next_id += 1
+                else:
+                    b.insts.append(jump)
+        self.fn.blocks = out
+
+    def _distance(self, node: Block, b: Block) -> int:
+        n, at = 0, node.id
+        while at != b.id:
+            at = self.fall[at]
+            n += 1
+        return n
+
+
+def _retarget(inst: Inst, moved: dict[int, int]) -> None:
+    """Replace block ids in a jump."""
+    inst.srcs = tuple(Label("L", moved.get(o.block, o.block)) if type(o) is Label else o for o in inst.srcs)
+    inst.uses = tuple(Label("L", moved.get(o.block, o.block)) if type(o) is Label else o for o in inst.uses)

@@ -1,0 +1,245 @@
+"""Divergence analysis: which values and branches are the same for all threads of a warp.
+
+A value is uniform when all its definitions have uniform sources, stand under no divergent guard, and lie in no block that depends on a
+divergent branch. The functions are not in SSA form, so one divergent definition makes the variable divergent everywhere.
+A load from a uniform address counts as uniform (ptxas does so too: measured).
+"""
+
+from __future__ import annotations
+
+from ir_format.flow import Cfg, build_cfg, dominators, is_guarded, is_terminator, read_regs, written_regs
+from ir_format.model import Block, Function, Inst, Name
+
+# Special registers whose value differs between threads of a warp.
+_THREAD_SREGS = frozenset({"SR_TID.X", "SR_TID.Y", "SR_TID.Z", "SR_TID", "SR_LANEID", "SR_EQMASK", "SR_LTMASK", "SR_LEMASK", "SR_GTMASK", "SR_GEMASK"})
+# Results that differ between threads even where the sources agree.
+_VARYING = frozenset("FENTRY CALL LDL LD ATOM ATOMG ATOMS SHFL MATCH ELECT LDSM HMMA IMMA DMMA MOVM CS2R LEPC P2R".split())  # noqa: SIM905
+
+
+class Flow:
+    """CFG facts that the analysis and the barrier placement share. ``join[x]``: block where the paths of branch ``x`` meet again, -1 if nowhere;
+    ``idom``; ``reach``: per block, bitset of the blocks that can follow it."""
+
+    __slots__ = ("_pdom_depth", "_reach", "cfg", "depth", "exit_only", "fn", "idom", "ipdom")
+
+    def __init__(self, fn: Function) -> None:
+        self.fn = fn
+        self.cfg: Cfg = build_cfg(fn)
+        self.idom = dominators(self.cfg)
+        self.depth = [0] * len(fn.blocks)
+        for x in self.cfg.rpo[1:]:
+            self.depth[x] = self.depth[self.idom[x]] + 1
+        self.ipdom, self._pdom_depth = _post_dominators(self.cfg)
+        self.exit_only = [_ends_thread(b) for b in fn.blocks]
+        self._reach: list[int] | None = None
+
+    def common_dominator(self, a: int, b: int) -> int:
+        """Nearest common dominator."""
+        while a != b:
+            if self.depth[a] < self.depth[b]:
+                b = self.idom[b]
+            else:
+                a = self.idom[a]
+        return a
+
+    def common_post_dominator(self, a: int, b: int) -> int:
+        """Nearest common post-dominator, -1 for the end of the function."""
+        while a != b:
+            if a < 0 or b < 0:
+                return -1
+            if self._pdom_depth[a] < self._pdom_depth[b]:
+                b = self.ipdom[b]
+            else:
+                a = self.ipdom[a]
+        return a
+
+    def reach(self) -> list[int]:
+        """Per block, bitset of blocks reachable from it (itself included)."""
+        if self._reach is None:
+            n = len(self.cfg.succs)
+            got = [1 << i for i in range(n)]
+            changed = True
+            while changed:
+                changed = False
+                for x in reversed(self.cfg.rpo):
+                    new = got[x]
+                    for s in self.cfg.succs[x]:
+                        new |= got[s]
+                    if new != got[x]:
+                        got[x] = new
+                        changed = True
+            self._reach = got
+        return self._reach
+
+    def join(self, x: int) -> int:
+        """Where threads that part at ``x`` meet: the post-dominator, or, when some paths end the thread first, the block where all
+        other paths meet. -1: nowhere, or only to exit."""
+        j = self.ipdom[x]
+        if j >= 0 and not self.exit_only[j]:
+            return j
+        reach = self.reach()
+        succs = self.cfg.succs[x]
+        common = 0
+        for i, a in enumerate(succs):
+            for b in succs[i + 1 :]:
+                common |= reach[a] & reach[b]
+        if not common:
+            return -1
+        j = -2
+        seen = set(succs)
+        work = list(succs)
+        while work:
+            v = work.pop()
+            if common >> v & 1:
+                if not self.exit_only[v]:
+                    j = v if j == -2 else self.common_post_dominator(j, v)
+                continue
+            for s in self.cfg.succs[v]:
+                if s not in seen:
+                    seen.add(s)
+                    work.append(s)
+        return j if j >= 0 and not self.exit_only[j] else -1
+
+    def region(self, start: int, stop: int) -> set[int]:
+        """Blocks that can follow ``start`` before ``stop``; holds ``start`` itself only when it lies on a cycle that avoids ``stop``."""
+        seen: set[int] = set()
+        work = [s for s in self.cfg.succs[start] if s != stop]
+        while work:
+            v = work.pop()
+            if v in seen:
+                continue
+            seen.add(v)
+            work.extend(s for s in self.cfg.succs[v] if s != stop and s not in seen)
+        return seen
+
+
+def _ends_thread(b: Block) -> bool:
+    """True for a block that does nothing but end the thread."""
+    return len(b.insts) == 1 and b.insts[0].op in ("EXIT", "BPT") and not is_guarded(b.insts[0])
+
+
+def _post_dominators(cfg: Cfg) -> tuple[list[int], list[int]]:
+    """Immediate post-dominators (-1: the end of the function) and depths in that tree; blocks that never end have -1 too."""
+    n = len(cfg.succs)
+    order: list[int] = []
+    seen = bytearray(n)
+    for root in (x for x in range(n) if not cfg.succs[x]):
+        if seen[root]:
+            continue
+        seen[root] = 1
+        stack = [(root, iter(cfg.preds[root]))]
+        while stack:
+            node, rest = stack[-1]
+            for p in rest:
+                if not seen[p]:
+                    seen[p] = 1
+                    stack.append((p, iter(cfg.preds[p])))
+                    break
+            else:
+                order.append(node)
+                stack.pop()
+    order.reverse()
+    rank = {x: i + 1 for i, x in enumerate(order)}
+    rank[-1] = 0
+    ipdom: dict[int, int] = {-1: -1}
+    changed = True
+    while changed:
+        changed = False
+        for x in order:
+            new: int | None = None if cfg.succs[x] else -1
+            for s in cfg.succs[x]:
+                if s not in ipdom:
+                    continue
+                if new is None:
+                    new = s
+                    continue
+                a, b = new, s
+                while a != b:
+                    while rank[a] > rank[b]:
+                        a = ipdom[a]
+                    while rank[b] > rank[a]:
+                        b = ipdom[b]
+                new = a
+            if new is not None and ipdom.get(x, -2) != new:
+                ipdom[x] = new
+                changed = True
+    depth = [0] * n
+    for x in order:
+        depth[x] = 1 if ipdom[x] < 0 else 0
+    for x in order:
+        chain = []
+        y = x
+        while y >= 0 and not depth[y]:
+            chain.append(y)
+            y = ipdom[y]
+        d = 0 if y < 0 else depth[y]
+        for y in reversed(chain):
+            d += 1
+            depth[y] = d
+    return [ipdom.get(x, -1) for x in range(n)], depth
+
+
+def conditional(block: Block, succs: tuple[int, ...]) -> Inst | None:
+    """The branch that may part the threads at the end of a block."""
+    if len(succs) < 2 or not block.insts or not is_terminator(block.insts[-1]):
+        return None
+    return block.insts[-1]
+
+
+def find_divergence(fn: Function, flow: Flow) -> tuple[set[int], list[int]]:
+    """Divergent vregs, and the blocks that end in a divergent branch in reverse post-order."""
+    cfg = flow.cfg
+    varying: set[int] = set()
+    controlled: set[int] = set()
+    parted: dict[int, None] = {}
+    changed = True
+    while changed:
+        before = (len(varying), len(controlled), len(parted))
+        for x in cfg.rpo:
+            under = x in controlled
+            for inst in fn.blocks[x].insts:
+                defs = written_regs(inst)
+                if not defs:
+                    continue
+                if all(r.num in varying for r in defs):
+                    continue
+                if under or _varies(inst, varying):
+                    varying.update(r.num for r in defs)
+            branch = conditional(fn.blocks[x], cfg.succs[x])
+            if branch is None or x in parted or (branch.attrs and "uni" in branch.attrs):
+                continue
+            if any(r.num in varying for r in read_regs(branch)):
+                parted[x] = None
+                j = flow.join(x)
+                if j >= 0 or _merges(flow, x):
+                    controlled |= flow.region(x, j)
+        changed = before != (len(varying), len(controlled), len(parted))
+    rank = {x: i for i, x in enumerate(cfg.rpo)}
+    return varying, sorted(parted, key=lambda x: rank[x])
+
+
+def _merges(flow: Flow, x: int) -> bool:
+    """Whether paths of ``x`` meet in something else than an exit."""
+    reach = flow.reach()
+    common = -1
+    for s in flow.cfg.succs[x]:
+        common &= reach[s]
+    live = 0
+    for i, gone in enumerate(flow.exit_only):
+        if not gone:
+            live |= 1 << i
+    return bool(common & live)
+
+
+def _varies(inst: Inst, varying: set[int]) -> bool:
+    if inst.op in _VARYING:
+        return not (inst.op == "CS2R" and _plain(inst))
+    if inst.op == "S2R":
+        name = inst.srcs[0]
+        return isinstance(name, Name) and name.name in _THREAD_SREGS
+    return any(r.num in varying for r in read_regs(inst))
+
+
+def _plain(inst: Inst) -> bool:
+    """CS2R of the zero register: a move."""
+    return isinstance(inst.srcs[0], Name) and inst.srcs[0].name == "SRZ"

@@ -1,0 +1,116 @@
+"""Lowering of a unit: PTX functions, instruction by instruction, then convergence barriers and legal operand forms."""
+
+from __future__ import annotations
+
+from ir_format import ptx
+from ir_format.diag import CompileError
+from ir_format.model import Header, Module, Param, Unit, Var
+from ir_format.ptx import PtxFunction, PtxInst, PtxLabel, PtxModule, PtxUnit
+
+from .builder import Builder
+from .call import begin_function, end_function
+from .cleanup import tidy_blocks
+from .converge import insert_convergence
+from .legalize import legalize
+from .rules import find_rule
+from .unit import UnitContext, new_function
+
+_LINKAGE = {"": "static", "extern": "extern", "visible": "visible", "weak": "weak", "common": "common"}
+
+
+def lower_module(module: PtxModule, header: Header) -> Module:
+    """The module record of level `ori`: variables and names; what is private to a kernel (shared, local) stays with its unit."""
+    out = Module()
+    for v in module.variables:
+        out.vars.append(
+            Var(
+                v.name, v.space, v.size, max(1, v.align), v.init or b"",
+                tuple((r.offset, r.symbol, r.addend, int(r.generic)) for r in v.relocs), _LINKAGE.get(v.linkage, v.linkage), v.attributes,
+            )
+        )  # fmt: skip
+    out.externs = [e.name for e in module.externs]
+    out.units = list(module.entries)
+    out.files = [(f.index, f.name) for f in module.files]
+    return out
+
+
+def lower_unit(pu: PtxUnit, module: PtxModule, header: Header) -> Unit:
+    """Lower one unit. Raises CompileError, with the PTX line, for the first thing that is not supported."""
+    main = pu.functions[0]
+    unit = Unit(pu.name, "entry" if main.entry else "func", _LINKAGE.get(main.linkage, main.linkage))
+    if module.address_size != 64:
+        raise CompileError("32-bit addresses (.address_size 32) not supported", main.line)
+    ctx = UnitContext(pu, module, header, unit)
+    _launch_facts(unit, main)
+    todo = list(pu.functions)
+    done = 0
+    while done < len(todo):
+        lower_function(ctx, todo[done])
+        done += 1
+        known = {f.name for f in todo}
+        todo += [ctx.funcs[n] for n in ctx.helpers if n not in known]
+    return unit
+
+
+def _launch_facts(unit: Unit, f: PtxFunction) -> None:
+    d = f.directives
+    if f.entry:
+        unit.params = [Param(p.name, p.offset, p.size, max(1, p.align), p.ptr_space or ("generic" if p.ptr else ""), p.ptr_align) for p in f.params]
+        for p in f.params:
+            if p.type in ("texref", "samplerref", "surfref"):
+                raise CompileError(f"Kernel parameter '{p.name}' of type '.{p.type}' not supported", f.line)
+    for name in ("maxntid", "reqntid", "reqnctapercluster"):
+        got = getattr(d, name)
+        if got is not None:
+            unit.attrs[name] = tuple((*got, 1, 1)[:3])
+    for name in ("minnctapersm", "maxnctapersm", "maxnreg", "maxclusterrank"):
+        got = getattr(d, name)
+        if got is not None:
+            unit.attrs[name] = got
+    for name in ("explicitcluster", "blocksareclusters", "noreturn"):
+        if getattr(d, name):
+            unit.attrs[name] = 1
+    unit.attrs["barriers"] = 0
+
+
+def lower_function(ctx: UnitContext, pf: PtxFunction) -> None:
+    """Lower one function and add it to the unit."""
+    fn = new_function(ctx, pf)
+    b = Builder(ctx, pf, fn)
+    begin_function(b)
+    for item in pf.body:
+        k = type(item)
+        if k is PtxInst:
+            lower_inst(b, item)  # type: ignore[arg-type]
+        elif k is PtxLabel:
+            b.place(block_of(b, item.index))  # type: ignore[union-attr]
+    end_function(b)
+    tidy_blocks(fn)
+    insert_convergence(fn, ctx.sm)
+    legalize(fn, ctx)
+    ctx.unit.functions.append(fn)
+
+
+def block_of(b: Builder, index: int) -> int:
+    """The block that a PTX label starts."""
+    got = b.labels.get(index)
+    if got is None:
+        got = b.labels[index] = b.new_block()
+    return got
+
+
+def lower_inst(b: Builder, inst: PtxInst) -> None:
+    """Apply the rule for one PTX instruction, under its guard."""
+    b.line = inst.line
+    b.loc = -1 if inst.loc is None else inst.loc
+    rule = find_rule(inst)
+    if rule is None:
+        raise b.unsupported(inst)
+    if inst.guard is None:
+        b.guard = None
+    else:
+        index, negated = inst.guard
+        b.guard = b.src(ptx.NotPred(index) if negated else ptx.Reg(index), "pred")  # type: ignore[assignment]
+    b.mark = len(b.fn.vregs)
+    rule(b, inst)
+    b.guard = None

@@ -1,0 +1,141 @@
+"""What the functions of one unit share while they are lowered: target, module, symbols, shared-memory layout, helper functions."""
+
+from __future__ import annotations
+
+from ir_format import ptx
+from ir_format.diag import CompileError
+from ir_format.model import Function, Header, Unit
+from ir_format.ptx import PtxFunction, PtxModule, PtxUnit, PtxVar
+from ir_format.target import SHARED_MAX, Target, target
+
+from .builder import Builder
+
+
+def align_up(n: int, a: int) -> int:
+    """``n`` rounded up to a multiple of ``a``."""
+    return -(-n // a) * a if a else n
+
+
+class UnitContext:
+    """Shared state of a unit. ``module_vars``: module variables by name; ``funcs``: PTX functions of the unit and the helpers by name."""
+
+    __slots__ = ("funcs", "header", "helpers", "module", "module_vars", "pu", "shared_at", "shared_size", "sm", "target", "target_name", "unit")
+
+    def __init__(self, pu: PtxUnit, module: PtxModule, header: Header, unit: Unit) -> None:
+        self.pu = pu
+        self.module = module
+        self.header = header
+        self.unit = unit
+        self.target: Target = target(header.target)
+        self.target_name = header.target
+        self.sm = self.target.sm
+        self.module_vars: dict[str, PtxVar] = {v.name: v for v in module.variables}
+        self.funcs: dict[str, PtxFunction] = {f.name: f for f in pu.functions}
+        self.helpers: list[str] = []  # library functions asked for, in order
+        self.shared_at: dict[str, int] = {}
+        self.shared_size = 0
+        self._lay_out_shared()
+
+    # ------------------------------------------------------------------ shared memory
+
+    def _lay_out_shared(self) -> None:
+        """Static shared variables of the kernel in order of declaration; unsized extern arrays all start behind them."""
+        static: list[tuple[str, PtxVar]] = []
+        dynamic: list[PtxVar] = []
+        for name in self.pu.variables:
+            v = self.module_vars.get(name)
+            if v is not None and v.space == "shared":
+                (dynamic.append(v) if v.linkage == "extern" and v.size == 0 else static.append((v.name, v)))
+        for f in self.pu.functions:
+            for v in f.vars:
+                if v.space == "shared":
+                    (dynamic.append(v) if v.linkage == "extern" and v.size == 0 else static.append((self.local_name(f, v.name), v)))
+        at = 0
+        for name, v in static:
+            at = align_up(at, max(1, v.align))
+            self.shared_at[name] = at
+            at += v.size
+        if at > SHARED_MAX:
+            raise CompileError(f"Entry function '{self.pu.name}' uses too much shared data (0x{at:x} bytes, 0x{SHARED_MAX:x} max)")
+        self.shared_size = at
+        dyn_align = max((v.align for v in dynamic), default=1)
+        for v in dynamic:
+            self.shared_at[v.name] = align_up(at, dyn_align)
+        if dynamic:
+            self.unit.attrs["dynamic_shared_align"] = dyn_align
+        self.unit.attrs["shared"] = at
+
+    @staticmethod
+    def local_name(f: PtxFunction, name: str) -> str:
+        """Key of a function-scope shared variable (two functions may use one name)."""
+        return f"{f.name}\0{name}"
+
+    def shared_offset(self, b: Builder, name: str) -> int:
+        """Byte offset of a shared variable in the CTA's window, without the base that the SM adds."""
+        got = self.shared_at.get(self.local_name(b.pf, name))
+        return self.shared_at[name] if got is None else got
+
+    # ------------------------------------------------------------------ symbols
+
+    def find(self, b: Builder, name: str) -> tuple[str, object]:
+        """What a symbol names: (``param``|``var``|``func``|``extern``, declaration)."""
+        for p in (*b.pf.params, *b.pf.rets):
+            if p.name == name:
+                return "param", p
+        for v in b.pf.vars:
+            if v.name == name:
+                return "var", v
+        got = self.module_vars.get(name)
+        if got is not None:
+            return "var", got
+        if name in self.funcs:
+            return "func", self.funcs[name]
+        for e in (*self.pu.externs, *self.module.externs):
+            if e.name == name:
+                return "extern", e
+        raise CompileError(f"Unknown symbol '{name}'", b.line)
+
+    def use_symbol(self, name: str) -> str:
+        """Record that the unit refers to a module symbol."""
+        if name not in self.unit.symbols:
+            self.unit.symbols.append(name)
+        return name
+
+    def space_of(self, b: Builder, x: ptx.Operand) -> str:
+        """The state space of an address operand's symbol, '' if it has none."""
+        base = x.base if type(x) is ptx.Addr else x
+        if type(base) is not ptx.Sym:
+            return ""
+        kind, decl = self.find(b, base.name)
+        if kind == "param":
+            return "param"
+        return decl.space if isinstance(decl, PtxVar) else ""
+
+    def need_helper(self, name: str) -> PtxFunction:
+        """The library function ``name``, lowered into this unit once; CompileError if the library has none."""
+        got = self.funcs.get(name)
+        if got is None:
+            from .helpers import load_helper
+
+            got = load_helper(name, self.target_name)
+            self.funcs[name] = got
+        if name not in self.helpers and all(f.name != name for f in self.pu.functions):
+            self.helpers.append(name)
+        return got
+
+
+def function_kind(ctx: UnitContext, f: PtxFunction) -> str:
+    """Kind of a function of the unit."""
+    if f.entry:
+        return "entry"
+    return "helper" if f.name in ctx.helpers else "func"
+
+
+def new_function(ctx: UnitContext, f: PtxFunction) -> Function:
+    """An empty Ori function for a PTX one, with its source positions."""
+    fn = Function(f.name, function_kind(ctx, f))
+    fn.locs = [
+        (loc.file, loc.line, loc.col, -1 if loc.inlined_at is None else loc.inlined_at, loc.function[0] if loc.function else "")
+        for loc in f.locs
+    ]
+    return fn
