@@ -153,7 +153,7 @@ def matmul(generator: Generator) -> list[Launch]:
 def softmax(generator: Generator) -> list[Launch]:
     """exp(x - max) / sum, per row, within the propagated bound."""
     launches = []
-    plans = (("normal", 1, 2, 3, 50), ("normal", 2, 4, 7, 32), ("one column", 1, 1, 1, 1), ("wide", 1, 1, 1, 100),
+    plans = (("normal", 2, 2, 3, 50), ("normal", 2, 4, 7, 32), ("one column", 1, 1, 1, 1), ("wide", 1, 1, 1, 100),
              ("special", 3, 2, 6, 40), ("no rows", 1, 1, 0, 5))  # fmt: skip
     for kind, blocks, per_block, rows, cols in plans:
         x = exact.floats(generator, rows * cols, scale=3.0).reshape(rows, cols)
