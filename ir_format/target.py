@@ -91,12 +91,11 @@ class Target:
     compat: bool  # .nv.compat section
     sw_war: int  # EIATTR SW_WAR payload, ABSENT = no record
     sw2861232: bool  # EIATTR SW2861232_WAR record
-    reserved_smem_record: bool  # EIATTR RESERVED_SMEM_USED in every kernel (sm_110)
+    reserved_smem_war: int  # bytes of reserved shared memory behind offset0 that every kernel of sm_110 declares used; 0 elsewhere
     reserved_smem_offset0: int  # value of .nv.reservedSmem.offset0, ABSENT = no such symbol
     vrc_record: bool  # EIATTR VRC_CTA_INIT_COUNT
     mercury_isa: int  # EIATTR MERCURY_ISA_VERSION
     accelerated: bool  # .nv.compat CUDA_ACCELERATOR_TARGET
-    fast_finalize: int  # .nv.compat CAN_FASTPATH_FINALIZE
 
     @property
     def elf_sm(self) -> int:
@@ -129,8 +128,7 @@ _BANK_100: Final = ConstMap(
 _SM_75: Final = Target(
     name="sm_75", sm=75, suffix="", isa=75, family=75, min_ptx=(6, 3), bank0=_BANK_75, ur_zero=63, ur_bits=6, ur_count=63, alu_const=True,
     desc_operand=False, smem_base=0, pad_nops=0, branch_low8=False, kernel_prologue_bmov=False, exec_rel=True, compat=False, sw_war=1,
-    sw2861232=False, reserved_smem_record=False, reserved_smem_offset0=ABSENT, vrc_record=False, mercury_isa=0, accelerated=False,
-    fast_finalize=0,
+    sw2861232=False, reserved_smem_war=0, reserved_smem_offset0=ABSENT, vrc_record=False, mercury_isa=0, accelerated=False,
 )  # fmt: skip
 _SM_80: Final = replace(
     _SM_75, name="sm_80", sm=80, isa=80, family=80, min_ptx=(7, 0), bank0=_BANK_80, pad_nops=8, sw_war=ABSENT, sw2861232=True,
@@ -142,12 +140,12 @@ _SM_90: Final = replace(
 # ur_count on sm_100+: the field has 8 bits and UR63 is an ordinary register (measured); how many exist is not: 63 is safe.
 _SM_100: Final = replace(
     _SM_90, name="sm_100", sm=100, isa=100, family=100, min_ptx=(8, 6), bank0=_BANK_100, ur_zero=255, ur_bits=8, reserved_smem_offset0=0x40,
-    vrc_record=True, fast_finalize=9,
+    vrc_record=True,
 )  # fmt: skip
-_SM_103: Final = replace(_SM_100, name="sm_103", sm=103, min_ptx=(8, 8), fast_finalize=0)
-_SM_110: Final = replace(_SM_103, name="sm_110", sm=110, family=110, min_ptx=(9, 0), reserved_smem_record=True)
-_SM_120: Final = replace(_SM_100, name="sm_120", sm=120, isa=120, family=120, min_ptx=(8, 7), sw_war=0, fast_finalize=0x50)
-_SM_121: Final = replace(_SM_120, name="sm_121", sm=121, min_ptx=(8, 8), fast_finalize=0)
+_SM_103: Final = replace(_SM_100, name="sm_103", sm=103, min_ptx=(8, 8))
+_SM_110: Final = replace(_SM_103, name="sm_110", sm=110, family=110, min_ptx=(9, 0), reserved_smem_war=0x80)
+_SM_120: Final = replace(_SM_100, name="sm_120", sm=120, isa=120, family=120, min_ptx=(8, 7), sw_war=0)
+_SM_121: Final = replace(_SM_120, name="sm_121", sm=121, min_ptx=(8, 8))
 
 _BASES: Final = (
     _SM_75,

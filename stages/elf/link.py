@@ -117,21 +117,34 @@ class Linker:
             self.table.section(section)
 
     def _reserved_symbols(self) -> None:
-        at = self.target.reserved_smem_offset0
-        if at >= 0:
-            self.table.add(Symbol(".nv.reservedSmem.offset0", WEAK, OBJECT, "", at, 4))
-            self.table.add(Symbol("__nv_reservedSMEM_offset_0_alias", WEAK, NOTYPE, RESERVED, at, 0, OTHER_RESERVED_SHARED))
+        at, war = self.target.reserved_smem_offset0, self.target.reserved_smem_war
+        if at < 0:
+            return
+        self.table.add(Symbol(".nv.reservedSmem.offset0", WEAK, OBJECT, "", at, 4))
+        if war:
+            self.table.section(RESERVED)
+        self.table.add(Symbol("__nv_reservedSMEM_offset_0_alias", WEAK, NOTYPE, RESERVED, at, 0, OTHER_RESERVED_SHARED))
 
     def _variable_symbols(self) -> None:
+        pending = self.target.reserved_smem_war  # a weak symbol of its own: behind those of the program
         for v in self.variables.order:
+            if pending and BINDING[v.linkage] == LOCAL:
+                self._war_symbol()
+                pending = 0
             section, at = self.variables.place[v.name]
             self._create(section)
-            if section != CONST:
-                self._create(SLOTS)
             other = OTHER_MANAGED if "managed" in v.attrs else 0
             self.table.add(Symbol(v.name, BINDING[v.linkage], OBJECT, section, at, v.size, other))
+            if section != CONST:
+                self._create(SLOTS)
+        if pending:
+            self._war_symbol()
         if self.externs:
             self._create(SLOTS)
+
+    def _war_symbol(self) -> None:
+        at, war = self.target.reserved_smem_offset0, self.target.reserved_smem_war
+        self.table.add(Symbol("__nv_reservedSMEM_gb10b_war_var", WEAK, OBJECT, RESERVED, at, war))
 
     def _kernel_symbols(self, k: Kernel) -> None:
         table, t = self.table, self.target
@@ -181,7 +194,8 @@ class Linker:
         out = [Section(".nv.info", image.SHT_INFO, 0, info.module_info(self.kernels[::-1], t, index), link=".symtab", align=4)]
         if t.compat:
             isa = max((attrs.number(k.unit, "isa_class", 1, 4, 1) for k in self.kernels), default=1)
-            out.append(Section(COMPAT, image.SHT_COMPAT, 0, info.compat(t, isa), align=4))
+            fast = min((attrs.number(k.unit, "fast_finalize", 0, 0xFF) for k in self.kernels), default=0)
+            out.append(Section(COMPAT, image.SHT_COMPAT, 0, info.compat(t, isa, fast), align=4))
         for k in self.kernels:
             body = info.kernel_info(k, t, index)
             out.append(Section(f".nv.info.{k.name}", image.SHT_INFO, 0x40, body, link=".symtab", info=f".text.{k.name}", align=4))
@@ -311,7 +325,8 @@ class Linker:
         if t.reserved_smem_offset0 >= 0:
             first = f".nv.shared.{self.kernels[0].name}" if self.kernels else ""
             at = 1 if memory and memory[0].name == first else 0
-            memory.insert(at, Section(RESERVED, SHT_NOBITS, 3, size=t.reserved_smem_offset0))
+            size = t.reserved_smem_offset0 + t.reserved_smem_war
+            memory.insert(at, Section(RESERVED, SHT_NOBITS, 3, size=size, align=16 if t.reserved_smem_war else 1))
         return out + memory
 
     # -- the file -----------------------------------------------------------------------------------------------------------------------

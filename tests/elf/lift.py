@@ -150,6 +150,10 @@ def _unit(cubin: Cubin, sm: int, name: str, slots: dict[int, str], consts: list[
     regs = module_records(cubin, 0x2F)[name]
     frames = module_records(cubin, 0x11)
     marks = _marks(records)
+    table = f".nv.constant2.{name}"
+    if table in cubin.names():
+        targets = {at for kind, _, at in marks if kind == "brx_target"}
+        marks += [("bank2", w, 4 * i) for i, w in enumerate(u32s(cubin.section(table).data)) if w in targets]
     for s, stop in zip(symbols, bounds, strict=True):
         kind = "entry" if s.name == name else "helper" if s.name.startswith("$__internal") else "func"
         own = tuple((k, at - s.value, v - s.value if k == "brx_target" else v) for k, at, v in marks if s.value <= at < stop)
@@ -159,10 +163,18 @@ def _unit(cubin: Cubin, sm: int, name: str, slots: dict[int, str], consts: list[
             unit.attrs["visible"] = (*unit.attrs.get("visible", ()), _plain(s.name, name))  # type: ignore[misc]
     unit.attrs["min_stack"] = module_records(cubin, 0x12)[name]
     _attributes(cubin, unit, records, sm)
+    if 0x0F in records:
+        unit.attrs["externs"] = tuple(cubin.symbols[i].name for i in u32s(records[0x0F][0]))
     return unit
 
 
 def _attributes(cubin: Cubin, unit: Unit, records: dict[int, list[bytes]], sm: int) -> None:
+    if ".nv.compat" in cubin.names():
+        for _, code, payload in info_records(cubin.section(".nv.compat").data):
+            if code == 2:
+                unit.attrs["isa_class"] = payload[0]
+            elif code == 0x0B:
+                unit.attrs["fast_finalize"] = payload[0]
     if 0x4C in records:
         unit.attrs["barriers"] = records[0x4C][0][0]
     if 0x05 in records:
