@@ -116,7 +116,7 @@ def _kparams(k: Kernel, t: Target, s: Symbols) -> bytes:
 
 
 def _maxreg(k: Kernel, t: Target, s: Symbols) -> bytes:
-    return record(HVAL, MAXREG_COUNT, attrs.number(k.unit, "maxregcount", 0xFF, 0xFF))
+    return record(HVAL, MAXREG_COUNT, k.register_limit)
 
 
 def _barriers(k: Kernel, t: Target, s: Symbols) -> bytes:
@@ -193,8 +193,10 @@ def _vrc(k: Kernel, t: Target, s: Symbols) -> bytes:
 
 def _cluster(k: Kernel, t: Target, s: Symbols) -> bytes:
     out = b""
-    if attrs.number(k.unit, "explicit_cluster", 0, 1):
+    if attrs.number(k.unit, "explicitcluster", 0, 1):
         out += record(NVAL, EXPLICIT_CLUSTER)
+    if attrs.number(k.unit, "blocksareclusters", 0, 1):
+        out += record(NVAL, BLOCKS_ARE_CLUSTERS)
     dims = attrs.numbers(k.unit, "reqnctapercluster", 3, 0xFFFFFFFF)
     if dims is not None:
         out += words(CTA_PER_CLUSTER, *dims)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 from ir_format.diag import CompileError
-from ir_format.model import Code, Module, Param, Unit, Var
+from ir_format.model import AttrValue, Code, Module, Param, Unit, Var
 from ir_format.target import ABI_CALL_FLOOR, CONST_MAX, PARAM_MAX, REG_CEILING, REG_RESERVED, SHARED_MAX, Target
 from stages.elf import attrs
 from stages.elf.image import align_up
 from stages.elf.patch import append_tail, exits
+from stages.regalloc.limits import register_limit
 
 MAX_TEXT: Final = 1 << 28
 MAX_INIT: Final = 1 << 27  # bytes of initialised data held in memory; larger modules are refused
@@ -44,8 +46,11 @@ class Kernel:
     functions: list[Placed]
     regcount: int
     shared: int
+    shared_align: int
+    dynamic: int  # alignment of the dynamic shared array, 0 = the kernel uses none
     param_size: int
     min_stack: int
+    register_limit: int
     exits: list[int] = field(default_factory=list)
     calls: bool = False
     externs: list[str] = field(default_factory=list)
@@ -53,6 +58,11 @@ class Kernel:
     @property
     def name(self) -> str:
         return self.unit.name
+
+    @property
+    def static_shared(self) -> int:
+        """Bytes of static shared memory as the driver must know them: dynamic memory begins behind, at its own alignment (measured)."""
+        return align_up(self.shared, self.dynamic or 1)
 
     def marks(self, kind: str) -> list[tuple[int, int]]:
         """(offset in .text, value) of every mark of ``kind``, in code order."""
@@ -147,7 +157,7 @@ def _worst_stack(functions: list[Placed]) -> int:
     return depth[0]
 
 
-def build_kernel(unit: Unit, target: Target, helper_number: int) -> Kernel:
+def build_kernel(unit: Unit, target: Target, helper_number: int, options: Mapping[str, AttrValue]) -> Kernel:
     """Concatenate the functions of a unit. ``helper_number`` is the first free number of ``$__internal_N_$`` symbols of the module."""
     if unit.kind != "entry":
         raise CompileError(f"function '{unit.name}': relocatable output is not supported")
@@ -191,14 +201,24 @@ def build_kernel(unit: Unit, target: Target, helper_number: int) -> Kernel:
         functions=functions,
         regcount=min(regs, REG_CEILING),
         shared=shared,
+        shared_align=_power_of_two(unit, "shared_align", 16),
+        dynamic=_power_of_two(unit, "dynamic_shared_align", 0),
         param_size=param_size,
         min_stack=attrs.number(unit, "min_stack", _worst_stack(functions), MAX_STACK * 2),
+        register_limit=attrs.number(unit, "maxregcount", register_limit(unit, target.sm, options), REG_CEILING),
     )
     marked = kernel.marks("exit")
     code_end = functions[-1].end
     kernel.exits = [at for at, _ in marked] if marked else exits(bytes(text[:code_end]), 0, code_end)
     kernel.calls = any(r.kind == "call" and r.symbol != functions[0].code.name for f in functions for r in f.code.relocs)
     return kernel
+
+
+def _power_of_two(unit: Unit, key: str, default: int) -> int:
+    value = attrs.number(unit, key, default, 1 << 16)
+    if value & (value - 1):
+        raise attrs.bad(unit, key)
+    return value
 
 
 def _check_places(unit: Unit, code: Code) -> None:

@@ -50,6 +50,12 @@ REL_ACTION_BYTES: Final = bytes.fromhex("73000000000000000000001125000536")
 Rows = list[tuple[int, int, str, int]]  # relocations of a section: (offset, type, symbol, addend)
 
 
+def _binding(k: Kernel) -> int:
+    if k.unit.linkage not in BINDING:
+        raise CompileError(f"unit '{k.name}': illegal linkage '{k.unit.linkage}'")
+    return BINDING[k.unit.linkage]
+
+
 class Linker:
     """State of one link: what the parts of the file need to know of each other."""
 
@@ -61,7 +67,7 @@ class Linker:
         self.kernels: list[Kernel] = []  # file order: last declared first
         number = 0
         for u in reversed(ordered):
-            k = build_kernel(u, self.target, number)
+            k = build_kernel(u, self.target, number, header.options)
             number += sum(f.code.kind == "helper" for f in k.functions)
             self.kernels.append(k)
         self.variables: Variables = place_variables(module)
@@ -71,19 +77,22 @@ class Linker:
         self.frames: Frames = debug_frame(self.kernels, self.target)
         self.created: list[str] = []  # sections of variables and shared memory in order of creation
         self.table = SymbolTable()
+        self.capped = False
 
     # -- symbols ------------------------------------------------------------------------------------------------------------------------
 
     def symbols(self) -> None:
         """Create every symbol, in the order that the file has them."""
         table, t = self.table, self.target
+        # A dynamic array of the module gives every kernel a section, used or not, but only sections with content get a symbol.
+        any_dynamic = any(k.dynamic for k in self.kernels) or any(v.space == "shared" and v.linkage == "extern" for v in self.module.vars)
         table.section(TKINFO)
         table.section(CUINFO)
         for i, k in enumerate(self.kernels):
+            table.add(Symbol(k.name, _binding(k), FUNC, f".text.{k.name}", 0, len(k.text), OTHER_ENTRY))
             table.section(f".text.{k.name}")
-            table.add(Symbol(k.name, GLOBAL if k.unit.linkage != "weak" else WEAK, FUNC, f".text.{k.name}", 0, len(k.text), OTHER_ENTRY))
-            if k.shared or self._dynamic_shared(k):
-                self._create(f".nv.shared.{k.name}")
+            if k.shared or any_dynamic:
+                self._create(f".nv.shared.{k.name}", symbol=k.shared > 0)
             if i == 0:
                 self._reserved_symbols()
                 self._variable_symbols()
@@ -108,13 +117,11 @@ class Linker:
     def _anonymous(self) -> int:
         return sum(not s.name for s in self.table.rows[1:])
 
-    def _dynamic_shared(self, k: Kernel) -> bool:
-        return bool(attrs.number(k.unit, "dynamic_shared", 0, 1))
-
-    def _create(self, section: str) -> None:
+    def _create(self, section: str, symbol: bool = True) -> None:
         if section not in self.created:
             self.created.append(section)
-            self.table.section(section)
+            if symbol:
+                self.table.section(section)
 
     def _reserved_symbols(self) -> None:
         at, war = self.target.reserved_smem_offset0, self.target.reserved_smem_war
@@ -148,8 +155,9 @@ class Linker:
 
     def _kernel_symbols(self, k: Kernel) -> None:
         table, t = self.table, self.target
-        if (k.shared or self._dynamic_shared(k)) and t.compat:
-            # sm_90: ptxas leaves an anonymous symbol where sm_100+ has the cap; kept so that symbol indexes agree.
+        if (k.shared or k.dynamic) and t.compat and not self.capped:
+            # Once a module. sm_90: ptxas leaves an anonymous symbol where sm_100+ has the cap; kept so that symbol indexes agree.
+            self.capped = True
             if t.sm >= 100:
                 table.add(Symbol(".nv.reservedSmem.cap", WEAK, OBJECT, "", 0x400, 4))
             else:
@@ -214,7 +222,7 @@ class Linker:
         if not self.target.exec_rel:
             # ptxas leaves the emptied relocation section of a text whose calls or shared addresses it resolved.
             for k in self.kernels:
-                if k.calls or k.externs or k.shared or k.marks("brx_target"):
+                if k.calls or k.externs or k.shared or k.dynamic or k.marks("brx_target"):
                     out += self._relocation(f".text.{k.name}", [], keep_empty=True)
                 if self._bank2(k) and k.marks("bank2"):
                     out += self._relocation(f".nv.constant2.{k.name}", [], keep_empty=True)
@@ -317,10 +325,8 @@ class Linker:
         for k in self.kernels:
             name = f".nv.shared.{k.name}"
             if name in self.created:
-                align = attrs.number(k.unit, "shared_align", 1, 1 << 16, 1)
-                if align & (align - 1):
-                    raise attrs.bad(k.unit, "shared_align")
-                memory.append(Section(name, SHT_NOBITS, 0x43, size=t.smem_base + k.shared, info=f".text.{k.name}", align=align))
+                size = t.smem_base + k.static_shared
+                memory.append(Section(name, SHT_NOBITS, 0x43, size=size, info=f".text.{k.name}", align=k.shared_align))
         memory.sort(key=lambda s: self.created.index(s.name))
         if t.reserved_smem_offset0 >= 0:
             first = f".nv.shared.{self.kernels[0].name}" if self.kernels else ""

@@ -96,7 +96,24 @@ def lift(cubin: Cubin, sm_name: str, ptx: str) -> tuple[Header, Module, list[Uni
     module.units = re.findall(r"\.entry\s+(\w+)", ptx)
     slots = {struct.unpack_from("<Q", r)[0]: cubin.symbols[struct.unpack_from("<I", r, 12)[0]].name for r in _slot_rows(cubin)}
     consts = sorted((v.value, v.value + v.size, v.name) for v in cubin.symbols if v.type == 1 and _section(cubin, v) == ".nv.constant3")
-    return header, module, [_unit(cubin, sm, name, slots, consts) for name in module.units]
+    units = [_unit(cubin, sm, name, slots, consts) for name in module.units]
+    _dynamic_shared(ptx, units, module)
+    return header, module, units
+
+
+def _dynamic_shared(ptx: str, units: list[Unit], module: Module) -> None:
+    """Which kernels use the module's unsized shared array, and the linkage of kernels: both from the PTX text."""
+    found = re.search(r"\.extern\s+\.shared\s+\.align\s+(\d+)\s+\.b8\s+(\w+)\[\]", ptx)
+    parts = re.split(r"\.entry\s+(\w+)", ptx)
+    bodies = dict(zip(parts[1::2], parts[2::2], strict=True))
+    before = dict(zip(parts[1::2], parts[0::2], strict=False))
+    for u in units:
+        word = before[u.name].split()[-1] if before[u.name].split() else ""
+        u.linkage = word[1:] if word in (".visible", ".weak") else "static"
+        if found and re.search(rf"\b{found[2]}\b", bodies[u.name]):
+            u.attrs["dynamic_shared_align"] = int(found[1])
+    if found:
+        module.vars.append(Var(found[2], "shared", 0, int(found[1]), linkage="extern"))
 
 
 def _slot_rows(cubin: Cubin) -> list[bytes]:
@@ -190,8 +207,6 @@ def _attributes(cubin: Cubin, unit: Unit, records: dict[int, list[bytes]], sm: i
         s = cubin.section(f".nv.shared.{unit.name}")
         unit.attrs["shared"] = s.size - (0x400 if sm >= 90 else 0)
         unit.attrs["shared_align"] = s.align
-        if unit.attrs["shared"] == 0:
-            unit.attrs["dynamic_shared"] = 1
     if f".nv.constant2.{unit.name}" in cubin.names():
         unit.attrs["bank2"] = tuple(u32s(cubin.section(f".nv.constant2.{unit.name}").data))
 

@@ -1,0 +1,53 @@
+"""What ``-v`` prints about each kernel, in ptxas's format (measured). Compile times are the orchestrator's: stages read no clock."""
+
+from __future__ import annotations
+
+from ir_format.model import Header, Module, Unit
+from ir_format.target import target
+from stages.elf import attrs
+from stages.elf.layout import Kernel, build_kernel, order_units, place_variables
+from stages.elf.resolve import collect_externs
+
+INFO = "ptxas info    : "
+
+
+def resource_lines(header: Header, module: Module, units: list[Unit]) -> list[str]:
+    """Lines without newline: memory of the module, then each kernel in file order. Raises as :func:`stages.elf.link.link` does."""
+    t = target(header.target)
+    kernels = [build_kernel(u, t, 0, header.options) for u in reversed(order_units(module, units))]
+    variables = place_variables(module)
+    collect_externs(kernels, module, variables)
+    banks = t.exec_rel  # from sm_90 on ptxas prints no constant banks
+    first = f"{INFO}{len(variables.init) + variables.zero_size} bytes gmem"
+    if banks:
+        first += _bank(3, len(variables.const)) + _bank(4, 8 * len(variables.slot))
+    out = [first]
+    for k in kernels:
+        out.append(f"{INFO}Compiling entry function '{k.name}' for '{header.target}'")
+        out += _properties(k, k.name, 0)
+        line = f"{INFO}Used {k.regcount} registers, used {attrs.number(k.unit, 'barriers', 0, 16)} barriers"
+        if k.min_stack:
+            line += f", {k.min_stack} bytes cumulative stack size"
+        if k.static_shared:
+            line += f", {k.static_shared} bytes smem"
+        if banks:
+            line += _bank(0, t.param_base(k.param_size) + k.param_size)
+            line += _bank(2, 4 * len(attrs.numbers(k.unit, "bank2", -1, 0xFFFFFFFF) or ()))
+        out.append(line)
+        for i, f in enumerate(k.functions):
+            if f.code.kind == "func":
+                out += _properties(k, f.code.name, i)
+    return out
+
+
+def _bank(number: int, size: int) -> str:
+    return f", {size} bytes cmem[{number}]" if size else ""
+
+
+def _properties(k: Kernel, name: str, index: int) -> list[str]:
+    code = k.functions[index].code
+    stores, loads = next((f.spills for f in k.unit.functions if f.name == code.name), (0, 0))
+    return [
+        f"{INFO}Function properties for {name}",
+        f"    {code.frame} bytes stack frame, {stores} bytes spill stores, {loads} bytes spill loads",
+    ]
