@@ -1,0 +1,1 @@
+"""The GPU kit: cubins on a real device, judged by exported expectations."""
