@@ -174,7 +174,7 @@ def _ctaidz(k: Kernel, t: Target, s: Symbols) -> bytes:
 
 
 def _crs(k: Kernel, t: Target, s: Symbols) -> bytes:
-    if not (k.calls or k.externs or "crs_stack" in k.unit.attrs or k.marks("brx_target")):
+    if not (k.converges or "crs_stack" in k.unit.attrs):
         return b""
     return words(CRS_STACK_SIZE, attrs.number(k.unit, "crs_stack", 0, 1 << 30))
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from ir_format.diag import CompileError
 from ir_format.model import Header, Module, Unit, Var
-from ir_format.target import PARAM_SMALL, Target, target
+from ir_format.target import Target, target
 from stages.elf import attrs, image, info, notes
 from stages.elf.frame import Frames, debug_frame
 from stages.elf.image import SHT_NOBITS, SHT_PROGBITS, Section, Strings
@@ -182,10 +182,10 @@ class Linker:
             *self._infos(),
             *self._relocations(),
             *self._shared_constants(),
-            *self._kernel_constants(self.target.exec_rel),
+            *self._own_constants(True, self.target.exec_rel),
             *self._texts(),
             *self._globals(),
-            *self._kernel_constants(not self.target.exec_rel),
+            *self._own_constants(False, not self.target.exec_rel),
         ]
 
     def _notes(self) -> list[Section]:
@@ -222,7 +222,7 @@ class Linker:
         if not self.target.exec_rel:
             # ptxas leaves the emptied relocation section of a text whose calls or shared addresses it resolved.
             for k in self.kernels:
-                if k.calls or k.externs or k.shared or k.dynamic or k.marks("brx_target"):
+                if k.calls or k.externs or k.shared or k.dynamic:
                     out += self._relocation(f".text.{k.name}", [], keep_empty=True)
                 if self._bank2(k) and k.marks("bank2"):
                     out += self._relocation(f".nv.constant2.{k.name}", [], keep_empty=True)
@@ -273,10 +273,6 @@ class Linker:
                 out.append(Section(SLOTS, SHT_PROGBITS, 2, bytes(8 * len(v.slot)), align=8))
             elif name == CONST:
                 out.append(Section(CONST, SHT_PROGBITS, 2, v.const, align=v.const_align))
-        for k in self.kernels:
-            data = self._bank2(k)
-            if data:
-                out.append(Section(f".nv.constant2.{k.name}", SHT_PROGBITS, 0x42, data, info=f".text.{k.name}", align=4))
         return out
 
     def _bank2(self, k: Kernel) -> bytes:
@@ -291,16 +287,17 @@ class Linker:
             row[slot // 4] = at
         return struct.pack(f"<{len(row)}I", *row)
 
-    def _kernel_constants(self, here: bool) -> list[Section]:
-        if not here:
-            return []
+    def _own_constants(self, bank2: bool, params: bool) -> list[Section]:
+        """Banks 2 and 0 of each kernel: before the code, but bank 0 behind all memory from sm_90 on."""
         out: list[Section] = []
         for k in self.kernels:
-            base = self.target.param_base(k.param_size)
-            size = base + k.param_size
-            if k.param_size > PARAM_SMALL and size > 0x10000:
-                raise CompileError(f"unit '{k.name}': parameters do not fit the constant bank")
-            out.append(Section(f".nv.constant0.{k.name}", SHT_PROGBITS, 0x42, bytes(size), info=f".text.{k.name}", align=4))
+            text = f".text.{k.name}"
+            data = self._bank2(k) if bank2 else b""
+            if data:
+                out.append(Section(f".nv.constant2.{k.name}", SHT_PROGBITS, 0x42, data, info=text, align=4))
+            if params:
+                size = self.target.param_base(k.param_size) + k.param_size
+                out.append(Section(f".nv.constant0.{k.name}", SHT_PROGBITS, 0x42, bytes(size), info=text, align=4))
         return out
 
     def _texts(self) -> list[Section]:

@@ -14,7 +14,8 @@ from ir_format.diag import CompileError
 
 OPCODE_MASK: Final = 0x1FF
 OP_LDCU: Final = 0x1AC
-OP_EXIT: Final = 0x14D
+OP_EXIT: Final = frozenset({0x14D})
+OP_CONVERGENCE: Final = frozenset({0x143, 0x144, 0x145})  # CALL.ABS, CALL.REL, BSSY: the kernel has a call-return stack record
 
 BRANCH_SHIFT: Final = 34
 BRANCH_BITS: Final = 48
@@ -85,6 +86,6 @@ def append_tail(text: bytearray, low8: bool, pad_nops: int) -> None:
     text += NOP.to_bytes(16, "little") * count
 
 
-def exits(text: bytes, begin: int, end: int) -> list[int]:
-    """Byte offsets of the EXIT instructions in ``text[begin:end]``."""
-    return [at for at in range(begin, end, 16) if int.from_bytes(text[at : at + 2], "little") & OPCODE_MASK == OP_EXIT]
+def scan(text: bytes | bytearray, end: int, opcodes: frozenset[int]) -> list[int]:
+    """Byte offsets of the instructions in ``text[:end]`` whose base opcode is one of ``opcodes``."""
+    return [at for at in range(0, end, 16) if int.from_bytes(text[at : at + 2], "little") & OPCODE_MASK in opcodes]
