@@ -6,6 +6,7 @@ speak the same bytes. :func:`pump` moves the data of all pipelines at once and n
 
 from __future__ import annotations
 
+import gc
 import os
 import selectors
 import signal
@@ -129,6 +130,7 @@ def _spawn(step: Step, src: int, dst: int, err: int) -> int:
                 os._exit(127)
         for fd in _open - {src, dst}:
             os.close(fd)
+        gc.disable()  # as in stages.runner.main: the process ends before a collection could find anything
         with os.fdopen(src, "rb") as inp, os.fdopen(dst, "wb") as out:
             code = step.body(inp, out)
         sys.stderr.flush()

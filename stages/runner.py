@@ -145,7 +145,6 @@ def run_unit(stage: Stage, passes: Sequence[Pass], source: Any, ctx: Context) ->
 
 def run_stage(stage: Stage, inp: BinaryIO, out: BinaryIO, flags: Flags) -> int:
     """Run a stage over a stream. Returns the exit code; never raises for bad input."""
-    gc.disable()  # a stage's data is a tree that lives as long as the process: cycles are rare, collections cost a third of the time
     header: Header | None = None
     body: Any = None
     tag = ""
@@ -255,6 +254,7 @@ def _fault(stage: Stage, header: Any, module: Any, unit: Any, e: Exception) -> i
 
 def main(stage: Stage) -> int:
     """The command line of a stage. Without arguments it reads stdin and writes stdout, and Typer isn't imported."""
+    gc.disable()  # a stage holds a tree that lives as long as its process: collections find nothing and cost a third of the time
     if len(sys.argv) == 1:
         return run_stage(stage, sys.stdin.buffer, sys.stdout.buffer, Flags())
     from stages.cli import stage_app
