@@ -207,10 +207,10 @@ def trim_one(image: bytes, job: Entry, timeout: float) -> list[tuple[str, str]]:
             if verdicts[-1][1] == "not needed" and part.startswith("section "):
                 removable.append(part)
         smallest, kept_out = image, []
+        places = {f"section {section.name}": section for section in trim.sections(image)}
         for part in removable:
-            # Removed one after another: two sections may stand in for each other.
-            section = next(s for s in trim.sections(smallest) if s.kind and f"section {s.name}" == part)
-            shorter = trim.without_section(smallest, section)
+            # Removed one after another: two sections may stand in for each other.  Headers keep their places.
+            shorter = trim.without_section(smallest, places[part])
             if verdict(shorter) == "not needed":
                 smallest = shorter
                 kept_out.append(part.removeprefix("section "))

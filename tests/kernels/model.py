@@ -124,6 +124,11 @@ class KernelSpec:
         return HERE / self.folder / "ptx" / f"sm_{sm}" / f"{self.name}.ptx"
 
 
+def combined_ptx(sm: int = 90) -> Path:
+    """One PTX module with all sixteen main kernels."""
+    return HERE / "ptx" / f"sm_{sm}" / "all16.ptx"
+
+
 # --- arguments -------------------------------------------------------------------------------------------------
 
 
