@@ -195,8 +195,6 @@ def _cluster(k: Kernel, t: Target, s: Symbols) -> bytes:
     out = b""
     if attrs.number(k.unit, "explicitcluster", 0, 1):
         out += record(NVAL, EXPLICIT_CLUSTER)
-    if attrs.number(k.unit, "blocksareclusters", 0, 1):
-        out += record(NVAL, BLOCKS_ARE_CLUSTERS)
     dims = attrs.numbers(k.unit, "reqnctapercluster", 3, 0xFFFFFFFF)
     if dims is not None:
         out += words(CTA_PER_CLUSTER, *dims)
@@ -204,6 +202,10 @@ def _cluster(k: Kernel, t: Target, s: Symbols) -> bytes:
     if rank:
         out += words(MAX_CLUSTER_RANK, rank)
     return out
+
+
+def _blocks(k: Kernel, t: Target, s: Symbols) -> bytes:
+    return record(NVAL, BLOCKS_ARE_CLUSTERS) if attrs.number(k.unit, "blocksareclusters", 0, 1) else b""
 
 
 _COMMON: Final[tuple[Writer, ...]] = (
@@ -217,8 +219,8 @@ _BEFORE_90: Final[tuple[Writer, ...]] = (
     _offsets(SYSCALL_OFFSETS, "syscall"), _exits, _indirect, _ctaidz, _threads, _crs,
 )  # fmt: skip
 _FROM_90: Final[tuple[Writer, ...]] = (
-    _api, _kparams, _reserved_smem, _sparse, _maxreg, _barriers, _externs, *_COMMON, _vrc,
-    _offsets(SYSCALL_OFFSETS, "syscall"), _exits, _indirect, _threads, _cluster, _crs, _cbank_size, _param_cbank, _sw_war,
+    _blocks, _api, _kparams, _cluster, _reserved_smem, _sparse, _maxreg, _barriers, _externs, *_COMMON, _vrc,
+    _offsets(SYSCALL_OFFSETS, "syscall"), _exits, _indirect, _threads, _crs, _cbank_size, _param_cbank, _sw_war,
 )  # fmt: skip
 
 

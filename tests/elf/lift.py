@@ -148,7 +148,8 @@ def _variables(cubin: Cubin, ptx: str, by_name: dict[str, Symbol]) -> list[Var]:
         if space == "const" and not any(init):
             init = b""
         rows = tuple((at - s.value, n, a, 0) for at, n, a in pointers.get(section.name, []) if s.value <= at < s.value + s.size)
-        out.append(Var(name, space, s.size, align, init, rows, linkage or "static"))
+        managed = re.search(r"\.managed\b[^;]*\b" + name + r"\b", ptx) is not None
+        out.append(Var(name, space, s.size, align, init, rows, linkage or "static", ("managed",) if managed else ()))
     return out
 
 
@@ -198,6 +199,13 @@ def _attributes(cubin: Cubin, unit: Unit, records: dict[int, list[bytes]], sm: i
         unit.attrs["maxntid"] = tuple(u32s(records[0x05][0]))
     if 0x10 in records:
         unit.attrs["reqntid"] = tuple(u32s(records[0x10][0]))
+    if 0x3D in records:
+        unit.attrs["reqnctapercluster"] = tuple(u32s(records[0x3D][0]))
+    if 0x3F in records:
+        unit.attrs["maxclusterrank"] = u32s(records[0x3F][0])[0]
+    for code, key in ((0x3E, "explicitcluster"), (0x5B, "blocksareclusters")):
+        if code in records:
+            unit.attrs[key] = 1
     if 0x04 in records:
         unit.attrs["ctaidz_used"] = 1
     maxreg = struct.unpack("<H", records[0x1B][0])[0]
