@@ -89,7 +89,7 @@ class Body:
                         if verdict is None or not verdict.clean:
                             self._emit(opcode, typed[0], typed[1], guard, line)
                         else:
-                            append(PtxInst(opcode.op, opcode.mods, opcode.types, typed[0], guard, line, fs.loc, opcode.row))
+                            append(PtxInst(opcode.op, opcode.mods, opcode.types, typed[0], guard, line, fs.loc, verdict.row))
                         pos = m.end()
                         continue
             s.seek(pos)
@@ -354,8 +354,8 @@ class Body:
         self, opcode: match.Opcode, operands: tuple[Operand, ...], kinds: tuple[str, ...], guard: tuple[int, bool] | None, line: int
     ) -> None:
         """Checks an instruction against the descriptor table and appends it."""
-        operands = self.matcher.check(opcode, operands, kinds, line, guard is not None)
-        self.function.body.append(PtxInst(opcode.op, opcode.mods, opcode.types, operands, guard, line, self.fs.loc, opcode.row))
+        operands, row = self.matcher.check(opcode, operands, kinds, line)
+        self.function.body.append(PtxInst(opcode.op, opcode.mods, opcode.types, operands, guard, line, self.fs.loc, row))
 
     # ---------------------------------------------------------------- calls
 

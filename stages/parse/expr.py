@@ -223,3 +223,8 @@ def integer(s: Scanner) -> int:
     if isinstance(v.number, float):
         s.syntax_error()
     return v.number
+
+
+def f32_value(bits: int) -> float:
+    """The value of 32 float bits."""
+    return float(struct.unpack("<f", bits.to_bytes(4, "little"))[0])

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ir_format.diag import Diagnostic
 from ir_format.ptx import PtxAlias, PtxDirectives, PtxFunction, PtxModule, PtxParam, PtxProto, PtxUnit
-from stages.parse import declare, directives
+from stages.parse import declare, directives, targets
 from stages.parse.body import Body
 from stages.parse.match import Matcher
 from stages.parse.scan import Abort, Scanner, load
@@ -58,7 +58,6 @@ def parse_text(
     parser = Parser(Scanner.__new__(Scanner), arch)
     try:
         parser.s.__init__(source, notes)  # type: ignore[misc]
-        parser.matcher = Matcher(notes)
         parser.run()
     except Abort:
         pass
@@ -98,14 +97,28 @@ class Parser:
         s.next()
         text = s.expect("flt")
         major, minor = text.split(".")
-        version = int(major), int(minor)
+        version = int(major[:4]), int(minor[:4] or 0)
+        if text not in targets.VERSIONS:
+            notes.error(f"Unsupported .version {text}; current version is '{targets.CURRENT}'", s.line)
         if not (s.kind == "dot" and s.tok == ".target"):
             notes.fatal(f"Missing .target directive at start of file '{s.source.filename}'", s.line)
         s.next()
+        line = s.line
         names = [s.expect("id")]
         while s.accept(","):
             names.append(s.expect("id"))
-        module = PtxModule(version, names[0], tuple(names[1:]))
+        name = next((n for n in names if n not in targets.OPTIONS), names[0])
+        module = PtxModule(version, name, tuple([n for n in names if n != name]))
+        sm = targets.parse_name(name)
+        if sm is None:
+            notes.fatal(f"Unsupported .target '{name}'", line)
+        number = version[0] * 10 + version[1]
+        if number < targets.minimum_version(sm):
+            notes.error(f"PTX .version {text} does not support .target {name}", line)
+        refused = targets.arch_error(name, sm, self.arch)
+        if refused is not None:
+            notes.fatal(refused, 0)
+        self.matcher = Matcher(notes, targets.Target(name, sm, number))
         if s.accept_dot(".address_size"):
             module.address_size = int(s.expect("int"))
         return module

@@ -112,8 +112,8 @@ def _named(s: Scanner, fs: FunctionState) -> Typed:
         if special is not None:
             return special
     if isinstance(symbol, VarSym):
-        offset = _offset(s)
-        return Sym(symbol.unique, offset), "v:" + symbol.space
+        head = "V:" if s.kind == "[" else "v:"
+        return Sym(symbol.unique, _offset(s)), head + symbol.space
     if isinstance(symbol, FuncSym):
         offset = _offset(s)
         return Sym(name, offset), "F"

@@ -1,0 +1,264 @@
+"""Operands against their specifications: agreement of types first (`fits`), then the form (`problems`).
+
+Kinds are the strings described in `stages.parse.symbols`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from stages.parse import compat
+from stages.parse.table import OperandSpec
+
+Problem = tuple[str, str]
+_MAX_VECTOR = (1, 2, 4, 8, 16, 32, 64, 128)
+
+
+def agrees(kind: str, type_: str, relaxed: bool) -> bool:
+    """True if an operand of this kind has a type that fits an instruction type."""
+    head = kind[:2]
+    if head in ("r:", "s:", "b:"):
+        table = compat.RELAXED if relaxed else compat.STRICT
+        return kind[2:] in table.get(type_, frozenset((type_,)))
+    if kind in ("i", "d", "f"):
+        return kind in compat.literals(type_)
+    if head == "v:":
+        return type_ != "pred"
+    if head == "-:" or head == "n:":
+        return agrees(kind[2:], type_, relaxed)
+    if kind == "n":
+        return type_ == "pred"
+    return kind == "F"
+
+
+def elements(kind: str) -> list[str]:
+    """The element kinds of a vector kind."""
+    return kind[1:-1].split(",")
+
+
+def _vector_agrees(kind: str, type_: str, relaxed: bool) -> bool:
+    kinds = [k for k in elements(kind) if k != "_"]
+    if not kinds:
+        return False
+    if len(kinds) > 1 and not _one_size(kinds):
+        return False
+    return all(agrees(k, type_, relaxed) for k in kinds) or _mixed(kinds, type_, relaxed)
+
+
+def _register_sizes(kinds: list[str]) -> set[int]:
+    return {compat.bit_size(k[2:]) for k in kinds if k[:2] == "r:"}
+
+
+def _one_size(kinds: list[str]) -> bool:
+    return len(_register_sizes(kinds)) <= 1
+
+
+def _mixed(kinds: list[str], type_: str, relaxed: bool) -> bool:
+    """Registers of different types but one size count as untyped (measured)."""
+    if len({k for k in kinds if k[:2] == "r:"}) < 2 or not all(k[:2] == "r:" for k in kinds):
+        return False
+    return agrees(f"r:b{_register_sizes(kinds).pop()}", type_, relaxed)
+
+
+def _value(spec: OperandSpec, type_: str, vector: int, kind: str) -> bool:
+    """Registers and constants, scalar or vector."""
+    if spec.vector and (spec.vector != -1 or vector):
+        if kind[0] == "(":
+            return _vector_agrees(kind, type_, spec.relaxed)
+        return agrees(kind, type_, spec.relaxed)
+    if kind[0] == "(":
+        return _vector_agrees(kind, type_, spec.relaxed)
+    return agrees(kind, type_, spec.relaxed)
+
+
+def _destination(spec: OperandSpec, type_: str, vector: int, kind: str) -> bool:
+    if kind == "_":
+        return True
+    if kind[:2] == "p:":
+        first, second = kind[2:].split("|", 1)
+        return (first == "_" or agrees(first, type_, spec.relaxed)) and second in ("r:pred", "_")
+    return _value(spec, type_, vector, kind)
+
+
+def _pack(spec: OperandSpec, type_: str, vector: int, kind: str) -> bool:
+    """`{a, b}` as one scalar of a `bN` type."""
+    if kind[0] != "(":
+        return False
+    kinds = elements(kind)
+    size, rest = divmod(compat.bit_size(type_), len(kinds))
+    if rest or type_[0] != "b" or size not in (8, 16, 32, 64):
+        return False
+    used = [k for k in kinds if k != "_"]
+    if spec.role == "spack" and "i" in kinds and any(k != "i" for k in kinds):
+        return False
+    return bool(used) and all(agrees(k, f"b{size}", False) or (k in "df" and size >= 32) for k in used)
+
+
+def _predicate_dest(spec: OperandSpec, type_: str, vector: int, kind: str) -> bool:
+    if kind[:2] == "p:":
+        first, second = kind[2:].split("|", 1)
+        return spec.role == "dpp" and first in ("r:pred", "_") and second in ("r:pred", "_") and kind != "p:_|_"
+    return kind in ("r:pred", "_", "i", "n")
+
+
+def _memory(spec: OperandSpec, type_: str, vector: int, kind: str) -> bool:
+    return kind[:2] in ("a:", "V:")
+
+
+def _texture_result(spec: OperandSpec, type_: str, vector: int, kind: str) -> bool:
+    if kind[0] == "(":
+        return _vector_agrees(kind, type_, False)
+    return agrees(kind, type_, False)
+
+
+def _selected(spec: OperandSpec, type_: str, vector: int, kind: str) -> bool:
+    if kind[:2] == "-:":
+        return spec.role == "nsel" and kind[2:4] in ("r:", "b:") and kind[4:] in compat.STRICT["b32"]
+    return kind == "i" or (kind[:2] in ("r:", "b:") and kind[2:] in compat.STRICT["b32"])
+
+
+def _gather(spec: OperandSpec, type_: str, vector: int, kind: str) -> bool:
+    want = "f32" if spec.role == "tgrad" else "b32"
+    return (kind[0] == "(" and all(agrees(k, want, False) for k in elements(kind))) or agrees(kind, want, False)
+
+
+_FITS: Final[dict[str, Callable[[OperandSpec, str, int, str], bool]]] = {
+    "d": _destination,
+    "d_": _destination,
+    "dmask": lambda s, t, v, k: k[:2] in ("r:", "b:") and k[2:] in compat.STRICT["b32"],
+    "dsel": lambda s, t, v, k: k[:2] == "b:" and k[2:] in compat.STRICT["b32"],
+    "dtex": _texture_result,
+    "dpack": _pack,
+    "spack": _pack,
+    "s": _value,
+    "x": _value,
+    "i": lambda s, t, v, k: k == "i",
+    "m": _memory,
+    "mt": lambda s, t, v, k: k[:3] == "a2:" and k[3:5] == "a:",
+    "mq": _memory,
+    "tx": lambda s, t, v, k: k[:3] == "a2:" and k[3:5] == "a:",
+    "toff": _gather,
+    "tgrad": _gather,
+    "tcmp": lambda s, t, v, k: agrees(k, "f32", False),
+    "l": lambda s, t, v, k: k in ("l", "i", "F") or (k[:2] in ("r:", "s:") and k[2:] in compat.STRICT["U"]),
+    "t": lambda s, t, v, k: k == "t",
+    "k": lambda s, t, v, k: k == "_",
+    "o": lambda s, t, v, k: k[:2] in ("v:", "r:"),
+    "dp": _predicate_dest,
+    "dpp": _predicate_dest,
+    "ps": lambda s, t, v, k: k in ("r:pred", "n", "i"),
+    "sel": _selected,
+    "nsel": _selected,
+}
+
+
+def fits(spec: OperandSpec, type_: str, vector: int, kind: str) -> bool:
+    """True if the operand's type agrees with the row (else the arguments mismatch)."""
+    return _FITS[spec.role](spec, type_, vector, kind)
+
+
+# --------------------------------------------------------------------------- forms
+
+
+def problems(spec: OperandSpec, type_: str, vector: int, kind: str, index: int, name: str) -> list[Problem]:
+    """What is wrong with the form of an operand whose type agrees."""
+    role = spec.role
+    if role in ("d", "d_", "dp", "dpp", "dtex"):
+        return _bad_destination(spec, type_, vector, kind, index, name)
+    if role in ("s", "x"):
+        return _bad_source(spec, vector, kind, index, name)
+    if role in ("m", "mq"):
+        return _bad_address(kind, name)
+    if role == "l" and kind != "l":
+        return [("error", f"Label expected for argument {index} of instruction '{name}'")]
+    return []
+
+
+def _vector_problem(spec: OperandSpec, vector: int, kind: str, index: int, name: str, result: bool) -> list[Problem]:
+    want = spec.vector
+    if want == -2:
+        return []
+    if want == -1:
+        want = vector
+    if kind[0] != "(":
+        if not want:
+            return []
+        if spec.vector > 0:
+            text = f"Vector of size {want} is expected for argument {index} of instruction '{name}'" if want == 1 else (
+                f"Vector expected for argument {index}"
+            )
+            return [("error", text)]
+        if result:
+            return [("error", "Result vector expected")]
+        return [("error", f"Argument vector size mismatch for instruction '{name}'")]
+    size = len(elements(kind))
+    if size == want:
+        return []
+    if size not in _MAX_VECTOR:
+        return [("error", f"Illegal vector size: {size}")]
+    if spec.vector == 0:
+        return [("error", f"Vector operand is not allowed for instruction '{name}'")]
+    return [("error", f"Argument vector size mismatch for instruction '{name}'")]
+
+
+def _bad_destination(spec: OperandSpec, type_: str, vector: int, kind: str, index: int, name: str) -> list[Problem]:
+    if kind == "_":
+        if spec.role in ("d_", "dp", "dpp") or spec.pair:
+            return [] if not spec.pair else [("fatal", f"Result discard mode is not allowed for instruction '{name}'")]
+        return [("fatal", f"Result discard mode is not allowed for instruction '{name}'")]
+    if kind[:2] == "p:":
+        if spec.pair and kind.startswith("p:_|") and name != "elect":
+            return [("fatal", f"Result discard mode is not allowed for instruction '{name}'")]
+        return [] if spec.pair or spec.role == "dpp" else [("error", f"Predicate output not allowed for instruction '{name}'")]
+    if spec.pair and name == "elect":
+        return [("error", f"Predicate output expected for instruction '{name}'")]
+    if spec.role == "dtex":
+        return []
+    vector_problem = _vector_problem(spec, vector, kind, index, name, True)
+    if vector_problem:
+        return vector_problem
+    if kind in ("i", "d", "f", "F", "n"):
+        return [("error", f"Result register required for instruction '{name}'")]
+    head = kind[:2]
+    if head == "s:":
+        return [("error", "Read-only special register cannot be destination argument")]
+    if head == "v:":
+        return [("error", f"Argument {index} of instruction '{name}': must be register")]
+    if head == "b:":
+        return [("error", f"Video selector is not allowed on destination for instruction '{name}'")]
+    if head == "-:":
+        return [("error", "Operand negation limited to either (source A xor source B) or source C")]
+    return []
+
+
+def _bad_source(spec: OperandSpec, vector: int, kind: str, index: int, name: str) -> list[Problem]:
+    vector_problem = _vector_problem(spec, vector, kind, index, name, False)
+    if vector_problem:
+        return vector_problem
+    head = kind[:2]
+    if spec.role == "x":
+        if head == "v:" or head == "s:":
+            return []
+    elif head == "s:":
+        return [("error", f"Special register argument not allowed for instruction '{name}'")]
+    elif head == "v:":
+        return [("error", f"Argument {index} of instruction '{name}': must be register")]
+    if head == "b:":
+        return [("error", f"Video selector is not allowed on source operand for instruction '{name}'")]
+    if head == "-:":
+        return [("error", f"Operand negation not allowed for instruction '{name}'")]
+    return []
+
+
+def _bad_address(kind: str, name: str) -> list[Problem]:
+    base = kind[2:]
+    if base[:2] == "r:" and base[2:] not in compat.STRICT["A"]:
+        if base[2:] == "b128":
+            return [("error", "Illegal operand type for address/array-index")]
+        return [("error", f"Illegal to use symbol of type .{base[2:]} as address operand. Use integer or bit only.")]
+    if base in ("l", "F", "t", "_"):
+        return [("error", f"Illegal operand type to instruction '{name}'")]
+    if base in ("d", "f"):
+        return [("error", "Integer constant expression expected")]
+    return []

@@ -1,0 +1,96 @@
+"""Modifiers: classes, messages, and gates that hold wherever they appear."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from stages.parse.table import Gate
+
+ROUNDINGS: Final = frozenset(["rn", "rz", "rm", "rp", "rna", "rs", "rni", "rzi", "rmi", "rpi"])
+COMPARISONS: Final = frozenset(["eq", "ne", "lt", "le", "gt", "ge", "lo", "ls", "hi", "hs", "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan"])
+SPACES: Final = frozenset(
+    ["const", "global", "local", "param", "param::entry", "param::func", "shared", "shared::cta", "shared::cluster", "tex"]
+)
+VECTORS: Final = frozenset(["v2", "v4", "v8"])
+CACHE: Final = frozenset(["ca", "cg", "cs", "lu", "cv", "wb", "wt"])
+POST: Final = frozenset(["and", "or", "xor", "add", "min", "max", "inc", "dec", "exch", "cas", "popc"])
+CLAMPS: Final = frozenset(["clamp", "wrap", "trap", "zero"])
+SCOPES: Final = frozenset(["cta", "cluster", "gpu", "sys"])
+ORDERS: Final = frozenset(["relaxed", "acquire", "release", "acq_rel", "sc", "weak", "volatile"])
+DIMENSIONS: Final = frozenset(["1d", "2d", "3d", "4d", "5d", "a1d", "a2d", "cube", "acube", "2dms", "a2dms"])
+TYPES: Final = frozenset(
+    ["u8", "u16", "u32", "u64", "s8", "s16", "s32", "s64", "b8", "b16", "b32", "b64", "b128", "f16", "f16x2", "bf16", "bf16x2", "tf32", "f32", "f64", "f32x2", "pred", "e4m3", "e5m2", "e4m3x2", "e5m2x2", "e2m3", "e3m2", "e2m1", "e2m1x2", "e2m3x2", "e3m2x2", "e4m3x4", "e5m2x4", "e2m1x4", "e2m3x4", "e3m2x4", "ue8m0", "ue8m0x2", "ue4m3", "u4", "s4", "u2", "s2", "b1", "u16x2", "s16x2", "texref", "samplerref", "surfref"]
+)
+
+# Gates of a modifier wherever it stands (measured under .version 1.4, .target sm_10).
+MODIFIER_GATES: Final[dict[str, Gate]] = {
+    "aligned": Gate(60, 20),
+    "bf16": Gate(70, 80), "bf16x2": Gate(70, 80), "tf32": Gate(70, 80),
+    "satfinite": Gate(60, 70), "relu": Gate(70, 80), "NaN": Gate(70, 80), "xorsign": Gate(72, 86), "abs": Gate(72, 86),
+    "acquire": Gate(60, 70), "release": Gate(60, 70), "acq_rel": Gate(60, 70), "relaxed": Gate(60, 70), "weak": Gate(60, 70),
+    "sc": Gate(60, 70), "mmio": Gate(82, 70),
+    "shared::cluster": Gate(78, 90), "shared::cta": Gate(78, 0), "param::func": Gate(83, 0), "param::entry": Gate(83, 0),
+    "L2::cache_hint": Gate(74, 80), "L2::64B": Gate(74, 75), "L2::128B": Gate(74, 75), "L2::256B": Gate(74, 80),
+    "L1::evict_normal": Gate(74, 70), "L1::evict_unchanged": Gate(74, 70), "L1::evict_first": Gate(74, 70),
+    "L1::evict_last": Gate(74, 70), "L1::no_allocate": Gate(74, 70),
+    "ca": Gate(20, 20), "cg": Gate(20, 20), "cs": Gate(20, 20), "lu": Gate(20, 20), "cv": Gate(20, 20),
+    "wb": Gate(20, 20), "wt": Gate(20, 20),
+    "mbarrier::complete_tx::bytes": Gate(80, 90), "multicast::cluster": Gate(80, 90),
+    "b128": Gate(83, 70), "nc": Gate(31, 32),
+}  # fmt: skip
+
+
+def duplicate(mods: list[str]) -> list[str]:
+    """Messages for modifiers of one class given twice."""
+    out: list[str] = []
+    for group, text in (
+        (ROUNDINGS, "Multiple rounding modifiers specified"),
+        (COMPARISONS, "Multiple comparisons set"),
+        (VECTORS, "Multiple vector modifiers specified"),
+        (CACHE, "Multiple cache operation modifiers specified"),
+    ):
+        if sum(m in group for m in mods) > 1:
+            out.append(text)
+    if mods.count("ftz") > 1:
+        out.append("Duplicate .ftz modifier")
+    return out
+
+
+def illegal(mod: str, name: str) -> str:
+    """The message for a modifier that the instruction does not take."""
+    if mod in ROUNDINGS:
+        return f"Illegal rounding modifier for instruction '{name}'"
+    if mod in SPACES:
+        return f"No state space qualifier expected for instruction '{name}'"
+    if mod in VECTORS:
+        return f"Vector qualifier is not allowed for instruction '{name}'"
+    if mod in COMPARISONS:
+        return f"Comparison qualifier is not allowed for instruction '{name}'"
+    if mod in CLAMPS:
+        return f"Illegal modifier 'Clamp' for instruction '{name}'"
+    if mod in DIMENSIONS:
+        return f"Illegal modifier 'dimension' for instruction '{name}'"
+    return f"Illegal modifier '.{mod}' for instruction '{name}'"
+
+
+def missing(values: tuple[str, ...], name: str) -> str:
+    """The message for a required modifier that is absent."""
+    first = values[0]
+    if first in ("approx",) and len(values) > 1:
+        return f"Rounding modifier or '.approx' modifier required for instruction '{name}'"
+    if first in ROUNDINGS:
+        return f"Rounding modifier required for instruction '{name}'"
+    if first in COMPARISONS:
+        return f"Comparison modifier required for instruction '{name}'"
+    if first in ("sync", "aligned"):
+        return f".{first} modifier required for instruction '{name}'"
+    if first in ("clamp", "trap"):
+        return f"Clamp modifier required for instruction '{name}'"
+    if first in SPACES:
+        return f"State space required for instruction '{name}'"
+    if len(values) == 2:
+        return f"'.{first}' or '.{values[1]}' modifier required for instruction '{name}'"
+    return f"'.{first}' modifier required for instruction '{name}'"
+
+# Words that ptxas knows as modifiers although no row here takes them.
+KNOWN_ELSEWHERE: Final = frozenset(("tex", "sp", "geom"))

@@ -1,0 +1,54 @@
+"""Moves, conversions and address conversion.  Column meaning: see `stages.parse.table`."""
+
+ROWS = """
+mov | pred,b16,b32,b64,u16,u32,u64,s16,s32,s64,f32,f64 | v2/v4? | dV, xV |
+mov | b16,b32,b64 | | dpack, x |
+mov | b16,b32,b64 | | d, spack |
+mov | b128 | | d, x | v8.3 t70
+mov | b128 | | dpack, x | v8.3 t70
+mov | b128 | | d, spack | v8.3 t70
+cvt | u8,s8,u16,s16,u32,s32,u64,s64.u8,s8,u16,s16,u32,s32,u64,s64 | sat? | d~, x2~ |
+cvt | u8,s8,u16,s16,u32,s32,u64,s64.f16,f32 | rni/rzi/rmi/rpi ftz? sat? | d~, x2~ |
+cvt | u8,s8,u16,s16,u32,s32,u64,s64.f64 | rni/rzi/rmi/rpi sat? | d~, x2~ |
+cvt | f16,f32,f64.u8,s8,u16,s16,u32,s32,u64,s64 | rn/rz/rm/rp ftz? sat? | d~, x2~ |
+cvt | f32.f32 | rni/rzi/rmi/rpi? ftz? sat? | d~, x2~ |
+cvt | f64.f64 | rni/rzi/rmi/rpi? sat? | d~, x2~ |
+cvt | f16.f16 | rni/rzi/rmi/rpi? ftz? sat? | d~, x2~ |
+cvt | f16.f32 | rn/rz/rm/rp ftz? sat? | d~, x2~ |
+cvt | f16.f32 | rn/rz relu satfinite? | d, s2 | v7.0 t80
+cvt | f16.f32 | rn/rz satfinite | d, s2 | v8.1 t80
+cvt | f16.f64 | rn/rz/rm/rp sat? | d~, x2~ |
+cvt | f32.f64 | rn/rz/rm/rp ftz? sat? | d~, x2~ |
+cvt | f32.f16 | ftz? sat? | d~, x2~ |
+cvt | f64.f16 | sat? | d~, x2~ |
+cvt | f64.f32 | ftz? sat? | d~, x2~ |
+cvt | bf16.f32 | rn/rz/rna? relu? satfinite? | d, s2 | v7.0 t80
+cvt | f16x2.f32 bf16x2.f32 | rn/rz relu? satfinite? | d, s2, s2 | v7.0 t80
+cvt | f16x2.f32 bf16x2.f32 | rs relu? satfinite? | d, s2, s2, s:b32 | v8.7 on=100f+103f
+cvt | tf32.f32 | rna satfinite? | d:b32, s2 | v7.0 t80
+cvt | tf32.f32 | rn/rz relu? satfinite? | d:b32, s2 | v7.8 t90
+cvt | f32.bf16 | | d, s2 | v7.1 t80
+cvt | bf16.u8,s8,u16,s16,u32,s32,u64,s64,f16,f64,bf16 | rn/rz/rm/rp/rni/rzi/rmi/rpi? sat? relu? | d, s2~ | v7.8 t90
+cvt | u8,s8,u16,s16,u32,s32,u64,s64,f16,f64.bf16 | rn/rz/rm/rp/rni/rzi/rmi/rpi? sat? | d~, s2 | v7.8 t90
+cvt | e4m3x2,e5m2x2.f32 | rn satfinite relu? | d:b16, s2, s2 | v7.8 t89
+cvt | e4m3x2,e5m2x2.f16x2 | rn satfinite relu? | d:b16, s:b32 | v7.8 t89
+cvt | f16x2.e4m3x2,e5m2x2 | rn relu? | d:b32, s:b16 | v7.8 t89
+cvt | e4m3x4,e5m2x4,e2m3x4,e3m2x4.f32 | rs relu? satfinite | d:b32, sv4:f32, s:b32 | v8.7 on=100f+103f
+cvt | e2m1x4.f32 | rs relu? satfinite | d:b16, sv4:f32, s:b32 | v8.7 on=100f+103f
+cvt | e2m3x2,e3m2x2.f32 | rn satfinite relu? | d:b16, s2, s2 | v8.6 on=100f+120f
+cvt | e2m1x2.f32 | rn satfinite relu? | d:b8, s2, s2 | v8.6 on=100f+120f
+cvt | f16x2.e2m3x2,e3m2x2 | rn relu? | d:b32, s:b16 | v8.6 on=100f+120f
+cvt | f16x2.e2m1x2 | rn relu? | d:b32, s:b8 | v8.6 on=100f+120f
+cvt | ue8m0x2.f32 | rz/rp satfinite? | d:b16, s2, s2 | v8.6 on=100f+120f
+cvt | ue8m0x2.bf16x2 | rz/rp satfinite? | d:b16, s:b32 | v8.6 on=100f+120f
+cvt | bf16x2.ue8m0x2 | rn | d:b32, s:b16 | v8.6 on=100f+120f
+cvt.pack | u16,s16.s32 | sat | d:b32, s:b32, s:b32 | v6.5 t72
+cvt.pack | u8,s8.s32.b32 | sat | d:b32, s:b32, s:b32, s:b32 | v6.5 t72
+cvt.pack | u4,s4,u2,s2.s32.b32 | sat | d:b32, s:b32, s:b32, s:b32 | v6.5 t75
+cvta | u32,u64 | const/global/local/shared/shared::cta/shared::cluster/param/param::entry | d, x | v2.0 t20
+cvta.to | u32,u64 | const/global/local/shared/shared::cta/shared::cluster/param/param::entry | d, s | v2.0 t20
+isspacep | - | const/global/local/shared/shared::cta/shared::cluster/param/param::entry | dp, s:A | v2.0 t20
+mapa | u32,u64 | shared::cluster? | d, x, s:b32 | v7.8 t90
+getctarank | u32,u64 | shared::cluster? | d:b32, x | v7.8 t90
+istypep | texref,samplerref,surfref | | dp, o | v4.0 t30
+"""

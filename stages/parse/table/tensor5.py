@@ -1,0 +1,77 @@
+"""Fifth-generation tensor cores (tcgen05).  Column meaning: see `stages.parse.table`."""
+
+from __future__ import annotations
+
+_ON = "v8.6 on=100f+110f"
+_CG = "cta_group::1/cta_group::2"
+_LD = {"16x64b": 1, "16x128b": 2, "16x256b": 4, "32x32b": 1}
+_COLLECTOR = "collector::a::fill/collector::a::use/collector::a::lastuse/collector::a::discard"
+_COLLECTOR_B = "/".join([f"collector::b{k}::{u}" for k in range(4) for u in ("fill", "use", "lastuse", "discard")])
+
+
+def _transfers() -> list[str]:
+    out = []
+    for shape, unit in _LD.items():
+        x = 1
+        while unit * x <= 128:
+            out.append(f"tcgen05.ld | b32 | sync aligned {shape} x{x} pack::16b? | dv{unit * x}:b32, m | {_ON}")
+            out.append(f"tcgen05.st | b32 | sync aligned {shape} x{x} unpack::16b? | m, sv{unit * x}:b32 | {_ON}")
+            x *= 2
+    for k in range(8):
+        x = 1 << k
+        out.append(f"tcgen05.ld | b32 | sync aligned 16x32bx2 x{x} pack::16b? | dv{x}:b32, m, i | {_ON}")
+        out.append(f"tcgen05.st | b32 | sync aligned 16x32bx2 x{x} unpack::16b? | m, i, sv{x}:b32 | {_ON}")
+    for k in range(1, 8):
+        x = 1 << k
+        for t, extra in (("u32,s32", ""), ("f32", " abs? NaN?")):
+            reg = "f32" if t == "f32" else "b32"
+            out.append(f"tcgen05.ld.red | {t} | sync aligned 32x32b x{x} min/max{extra} | dv{x}:{reg}, d, m | v8.8 on=101a+103f+110f")
+            out.append(f"tcgen05.ld.red | {t} | sync aligned 16x32bx2 x{x} min/max{extra} | dv{x}:{reg}, d, m, i | v8.8 on=101a+103f+110f")
+    return out
+
+
+def _mma() -> list[str]:
+    out = []
+    plain = "kind::f16/kind::tf32/kind::f8f6f4/kind::i8"
+    for sp, meta in (("", ""), (" sp", ", m")):
+        for a in ("s:b64", "m"):
+            shift = " ashift?" if a == "m" else ""
+            name = f"tcgen05.mma | - |{sp} {_CG} {plain}{shift} {_COLLECTOR}?"
+            out.append(f"{name} | m, {a}, s:b64{meta}, s:b32, sv:b32?, ps, i? | {_ON}")
+            for kind, vec in (
+                ("kind::mxf8f6f4", "scale_vec::1X/block32?"),
+                ("kind::mxf4", "scale_vec::2X/block32?"),
+                ("kind::mxf4nvf4", "scale_vec::2X/scale_vec::4X/block16/block32"),
+            ):
+                out.append(
+                    f"tcgen05.mma | - |{sp} {_CG} {kind} block_scale {vec} {_COLLECTOR}? | m, {a}, s:b64{meta}, s:b32, m, m, ps | {_ON}"
+                )
+            out.append(
+                f"tcgen05.mma.ws | - |{sp} cta_group::1 {plain} {_COLLECTOR_B}? | m, {a}, s:b64{meta}, s:b32, ps, s:b64? | {_ON}"
+            )
+    return out
+
+
+_OTHER = f"""
+tcgen05.alloc | b32 | {_CG} sync aligned shared::cta? | m, s | {_ON}
+tcgen05.dealloc | b32 | {_CG} sync aligned | s, s | {_ON}
+tcgen05.relinquish_alloc_permit | - | {_CG} sync aligned | | {_ON}
+tcgen05.cp | - | {_CG} 128x256b/4x256b/128x128b b8x16? b6x16_p32/b4x16_p64? | m, s:b64 | {_ON}
+tcgen05.cp | - | {_CG} 64x128b warpx2::02_13/warpx2::01_23 b8x16? b6x16_p32/b4x16_p64? | m, s:b64 | {_ON}
+tcgen05.cp | - | {_CG} 32x128b warpx4 b8x16? b6x16_p32/b4x16_p64? | m, s:b64 | {_ON}
+tcgen05.shift | - | {_CG} down | m | {_ON}
+tcgen05.commit | b64 | {_CG} mbarrier::arrive::one shared::cluster? | m | {_ON}
+tcgen05.commit | b64 | {_CG} mbarrier::arrive::one shared::cluster? multicast::cluster | m, s:b16 | {_ON}
+tcgen05.fence::before_thread_sync | - | | | {_ON}
+tcgen05.fence::after_thread_sync | - | | | {_ON}
+tcgen05.wait::ld | - | sync aligned | | {_ON}
+tcgen05.wait::st | - | sync aligned | | {_ON}
+"""
+
+
+def _rows() -> str:
+    return _OTHER + "\n".join(_transfers() + _mma())
+
+
+FAMILIES = {"tcgen05": _rows}
+ROWS = ""

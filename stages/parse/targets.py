@@ -1,0 +1,110 @@
+"""PTX versions, targets, and which target runs on which architecture.
+
+All tables measured on ptxas 13.0 (the matrices of version x target and target x architecture).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+from stages.parse.table import Gate
+
+VERSIONS: Final = frozenset(
+    ["1.0", "1.1", "1.2", "1.3", "1.4", "1.5", "2.0", "2.1", "2.2", "2.3", "3.0", "3.1", "3.2", "4.0", "4.1", "4.2", "4.3", "5.0", "5.1", "6.0", "6.1", "6.2", "6.3", "6.4", "6.5", "7.0", "7.1", "7.2", "7.3", "7.4", "7.5", "7.6", "7.7", "7.8", "8.0", "8.1", "8.2", "8.3", "8.4", "8.5", "8.6", "8.7", "8.8", "9.0"]
+)
+CURRENT: Final = "9.0"
+
+# Target number -> minimum PTX version times ten; a and f variants that differ follow.
+_MINIMUM: Final[dict[int, int]] = {
+    10: 10, 11: 10, 12: 12, 13: 12, 20: 20, 21: 20, 30: 30, 32: 40, 35: 31, 37: 41, 50: 40, 52: 41, 53: 42,
+    60: 50, 61: 50, 62: 50, 70: 51, 72: 61, 75: 63, 80: 70, 82: 62, 86: 71, 87: 74, 88: 73, 89: 78, 90: 78,
+    100: 86, 101: 86, 103: 88, 110: 90, 120: 87, 121: 88,
+}  # fmt: skip
+_SUFFIXED: Final[dict[str, int]] = {
+    "90a": 80, "100a": 86, "101a": 86, "103a": 88, "110a": 90, "120a": 87, "121a": 88,
+    "100f": 88, "101f": 88, "103f": 88, "110f": 90, "120f": 88, "121f": 88,
+}  # fmt: skip
+_FAMILY: Final[dict[int, int]] = {100: 100, 103: 100, 110: 110, 120: 120, 121: 120}
+_ALIAS: Final = {101: 110}
+_NAME: Final = re.compile(r"(?:sm|compute|lto)_([0-9]+)([af]?)")
+OPTIONS: Final = frozenset(("texmode_unified", "texmode_independent", "texmode_raw", "debug", "map_f64_to_f32"))
+
+
+class Sm(NamedTuple):
+    """A parsed target or architecture name."""
+
+    number: int
+    suffix: str
+
+
+def parse_name(name: str) -> Sm | None:
+    """Splits `sm_90a`; None if it is no target that PTX knows."""
+    m = _NAME.fullmatch(name)
+    if m is None:
+        return None
+    number, suffix = int(m.group(1)) if len(m.group(1)) < 5 else 0, m.group(2)
+    if number not in _MINIMUM or (suffix and f"{number}{suffix}" not in _SUFFIXED):
+        return None
+    return Sm(number, suffix)
+
+
+def minimum_version(sm: Sm) -> int:
+    """The first PTX version (times ten) that knows a target."""
+    return _SUFFIXED[f"{sm.number}{sm.suffix}"] if sm.suffix else _MINIMUM[sm.number]
+
+
+def arch_error(target: str, sm: Sm, arch: str) -> str | None:
+    """Why PTX for a target cannot be compiled for an architecture; None if it can."""
+    goal = parse_name(arch)
+    if goal is None:
+        return None
+    number = _ALIAS.get(sm.number, sm.number)
+    have = _ALIAS.get(goal.number, goal.number)
+    if sm.suffix == "a":
+        if number == have and goal.suffix == "a":
+            return None
+        if number > have:
+            return "SM version specified by .target is higher than default SM version assumed"
+        if number == have:
+            return f"PTX with .target '{target}' cannot be compiled for architecture '{arch}'"
+        return f"Program with .target '{target}' cannot be compiled to future architecture"
+    if sm.number > goal.number and number > have:
+        return "SM version specified by .target is higher than default SM version assumed"
+    if sm.suffix == "f" and _FAMILY.get(number) != _FAMILY.get(have):
+        return f"Program with .target '{target}' cannot be compiled to different SM-family architecture"
+    return None
+
+
+class Target:
+    """The version and target of a module: answers whether a gate lets something pass."""
+
+    __slots__ = ("name", "number", "suffix", "version")
+
+    def __init__(self, name: str, sm: Sm, version: int) -> None:
+        self.name = name
+        self.number = _ALIAS.get(sm.number, sm.number)
+        self.suffix = sm.suffix
+        self.version = version
+
+    def has(self, only: tuple[tuple[int, str], ...]) -> bool:
+        """True if the target is one of those listed."""
+        for number, kind in only:
+            number = _ALIAS.get(number, number)
+            if kind == "a":
+                if self.number == number and self.suffix == "a":
+                    return True
+            elif self.suffix and self.number >= number and _FAMILY.get(self.number) == _FAMILY.get(number):
+                return True
+        return False
+
+    def refuses(self, gate: Gate, feature: str, instruction: str = "") -> list[str]:
+        """The messages of a gate that is closed."""
+        out: list[str] = []
+        if self.number < gate.target:
+            out.append(f"{feature} requires .target sm_{gate.target} or higher")
+        if self.version < gate.version:
+            out.append(f"{feature} requires PTX ISA .version {gate.version // 10}.{gate.version % 10} or later")
+        if gate.only and not self.has(gate.only):
+            out.append(f"{instruction or feature} not supported on .target '{self.name}'")
+        return out
