@@ -1,0 +1,296 @@
+"""Operand codecs: how one operand slot of a plan reads, writes and prints its bits.
+
+A codec has ``mask`` (the bits it owns), ``enc(operand) -> bits``, ``dec(word) -> operand`` and ``fmt(operand, pc) -> text``.
+``enc`` raises :class:`Mismatch` where the slot can't hold the operand; ``dec`` raises it for undefined field values.
+"""
+
+from __future__ import annotations
+
+from ir_format.isa import numbers
+from ir_format.isa.rowlang import Bits
+from ir_format.model import ABS, INV, NEG, REUSE, ZERO, Const, Imm, Name, Operand, Reg
+
+#: Register number printed as RZ/URZ/PT/UPT.
+ZERO_NUM = {"R": 255, "P": 7, "UP": 7}
+
+
+class Mismatch(Exception):
+    """The slot does not take this operand, or the field holds an undefined value."""
+
+
+def bits_mask(bits: Bits) -> int:
+    """All bits of a field."""
+    mask = 0
+    for low, count in bits:
+        mask |= ((1 << count) - 1) << low
+    return mask
+
+
+def bits_put(bits: Bits, value: int) -> int:
+    """A field's value at its place. ``value`` must fit."""
+    out = 0
+    for low, count in bits:
+        out |= (value & ((1 << count) - 1)) << low
+        value >>= count
+    if value:
+        raise Mismatch("value does not fit its field")
+    return out
+
+
+def bits_get(bits: Bits, word: int) -> int:
+    """A field's value."""
+    out = shift = 0
+    for low, count in bits:
+        out |= (word >> low & ((1 << count) - 1)) << shift
+        shift += count
+    return out
+
+
+def bits_len(bits: Bits) -> int:
+    """Bits in a field."""
+    return sum(count for _, count in bits)
+
+
+class Codec:
+    """Base: a slot that takes nothing."""
+
+    __slots__ = ("mask", "kind", "name")
+    mask: int
+    kind: str
+    name: str
+
+    def enc(self, o: Operand) -> int:
+        """Bits of an operand."""
+        raise Mismatch(f"slot {self.name} takes no {type(o).__name__}")
+
+    def dec(self, word: int) -> Operand:
+        """The operand in a word."""
+        raise Mismatch("undecodable slot")
+
+    def fmt(self, o: Operand, pc: int) -> str:
+        """nvdisasm's text of the operand."""
+        return operand_text(o)
+
+
+class RegCodec(Codec):
+    """A register field with its sign, absolute, inversion and reuse bits and its suffix table."""
+
+    __slots__ = ("file", "pos", "low", "high", "zero", "width", "flags", "flagmask", "flags_back", "subs", "subs_back", "submask", "fixed")
+
+    def __init__(
+        self, file: str, pos: int, size: int, width: int, flags: dict[int, int], name: str,
+        sub: tuple[tuple[str | None, ...], Bits] | None = None, has_zero: bool = True,
+    ) -> None:
+        """``flags``: single operand flag -> its bit's mask."""
+        self.file, self.pos, self.width, self.name = file, pos, width, name
+        self.kind = file
+        self.low = (1 << size) - 1
+        self.zero = self.low if has_zero else -1
+        combos = {0: 0}
+        for flag, bit in flags.items():
+            combos.update({have | flag: bits | bit for have, bits in list(combos.items())})
+        self.flags = combos
+        self.flags_back = {bits: flag for flag, bits in combos.items()}
+        self.flagmask = 0
+        for bit in flags.values():
+            self.flagmask |= bit
+        self.subs: dict[str, int] = {"": 0}
+        self.subs_back: dict[int, str] = {0: ""}
+        self.submask = 0
+        if sub is not None:
+            names, bits_ = sub
+            self.submask = bits_mask(bits_)
+            self.subs = {n: bits_put(bits_, i) for i, n in enumerate(names) if n is not None}
+            self.subs_back = {v: n for n, v in self.subs.items()}
+        self.mask = self.low << pos | self.flagmask | self.submask
+
+    def enc(self, o: Operand) -> int:
+        if o[0] != self.file:
+            raise Mismatch(f"slot {self.name} takes a {self.file} register")
+        num = o[1]
+        if num == ZERO:
+            num = self.zero
+            if num < 0:
+                raise Mismatch(f"slot {self.name} has no zero register")
+        elif num >= self.low and (num > self.low or self.zero >= 0):
+            raise Mismatch(f"{self.file}{num} is out of range")
+        try:
+            return num << self.pos | self.flags[o[4]] | self.subs[o[5]]  # type: ignore[index,misc]
+        except KeyError:
+            raise Mismatch(f"slot {self.name} does not take {operand_text(o)}") from None
+
+    def dec(self, word: int) -> Reg:
+        num = word >> self.pos & self.low
+        sub = self.subs_back.get(word & self.submask)
+        if sub is None:
+            raise Mismatch(f"undefined suffix of {self.name}")
+        return Reg(self.file, ZERO if num == self.zero else num, 0, self.width, self.flags_back[word & self.flagmask], sub)
+
+
+class ImmCodec(Codec):
+    """An immediate. ``style``: see :mod:`ir_format.isa.numbers`. ``scale``: the field counts units of so many bytes."""
+
+    __slots__ = ("bits", "style", "size", "limit", "one", "negbit")
+
+    def __init__(self, bits: Bits, style: str, name: str, negbit: int = 0) -> None:
+        self.bits, self.style, self.name = bits, style, name
+        self.kind = "I"
+        self.size = bits_len(bits)
+        self.limit = 1 << self.size
+        self.one = bits[0][0] if len(bits) == 1 else -1
+        self.negbit = negbit
+        self.mask = bits_mask(bits) | negbit
+
+    def enc(self, o: Operand) -> int:
+        if o[0] != "I":
+            raise Mismatch(f"slot {self.name} takes an immediate")
+        value = o[1]
+        assert isinstance(value, int)
+        if value < 0:
+            if self.style != "s" or value < -(self.limit >> 1):
+                raise Mismatch(f"immediate {value} does not fit {self.name}")
+            value &= self.limit - 1
+        elif value >= self.limit or (self.style == "s" and self.size < 32 and value >= self.limit >> 1):
+            raise Mismatch(f"immediate {value:#x} does not fit {self.name}")
+        flags = o[4]
+        extra = 0
+        if flags:
+            if flags != INV and flags != NEG or not self.negbit:
+                raise Mismatch(f"slot {self.name} takes no sign on an immediate")
+            extra = self.negbit
+        return (value << self.one if self.one >= 0 else bits_put(self.bits, value)) | extra
+
+    def dec(self, word: int) -> Imm:
+        value = bits_get(self.bits, word)
+        if self.style == "s" and self.size < 32 and value >> (self.size - 1):
+            value -= self.limit
+        return Imm("I", value, "", "", NEG if self.negbit and word & self.negbit else 0)
+
+    def fmt(self, o: Operand, pc: int) -> str:
+        assert isinstance(o, Imm)
+        if o.sym:
+            return operand_text(o)
+        text = numbers.format_imm(o.value, self.style, self.size)
+        return "-" + text if o.flags & NEG else text
+
+
+class ConstCodec(Codec):
+    """``c[bank][offset]`` of arithmetic: offset in words at 40-53, bank at 54-58."""
+
+    __slots__ = ("width", "flags", "flagmask", "flags_back", "subs", "subs_back", "submask")
+
+    def __init__(self, width: int, flags: dict[int, int], name: str, sub: tuple[tuple[str | None, ...], Bits] | None = None) -> None:
+        reg = RegCodec("C", 0, 1, width, flags, name, sub)
+        self.width, self.name, self.kind = width, name, "C"
+        self.flags, self.flagmask, self.flags_back = reg.flags, reg.flagmask, reg.flags_back
+        self.subs, self.subs_back, self.submask = reg.subs, reg.subs_back, reg.submask
+        self.mask = 0x7FFFF << 40 | reg.flagmask | reg.submask
+
+    def enc(self, o: Operand) -> int:
+        if not isinstance(o, Const) or o.ireg is not None:
+            raise Mismatch(f"slot {self.name} takes a constant")
+        if not 0 <= o.bank < 32 or o.offset & 3 or not 0 <= o.offset < 65536:
+            raise Mismatch(f"{operand_text(o)} is out of range")
+        try:
+            return o.offset >> 2 << 40 | o.bank << 54 | self.flags[o.flags] | self.subs[o.mod]
+        except KeyError:
+            raise Mismatch(f"slot {self.name} does not take {operand_text(o)}") from None
+
+    def dec(self, word: int) -> Const:
+        sub = self.subs_back.get(word & self.submask)
+        if sub is None:
+            raise Mismatch(f"undefined suffix of {self.name}")
+        return Const("C", word >> 54 & 31, (word >> 40 & 0x3FFF) << 2, self.width, None, self.flags_back[word & self.flagmask], "", sub)
+
+
+class CxCodec(ConstCodec):
+    """``cx[UR][offset]``: a constant through a descriptor in a uniform register pair (UR at 32-37)."""
+
+    __slots__ = ()
+
+    def __init__(self, width: int, flags: dict[int, int], name: str, sub: tuple[tuple[str | None, ...], Bits] | None = None) -> None:
+        super().__init__(width, flags, name, sub)
+        self.mask = 0x3FFF << 40 | 0x3F << 32 | self.flagmask | self.submask
+
+    def enc(self, o: Operand) -> int:
+        if not isinstance(o, Const) or o.ireg is None or o.ireg.file != "UR":
+            raise Mismatch(f"slot {self.name} takes a constant through a descriptor")
+        if o.offset & 3 or not 0 <= o.offset < 65536:
+            raise Mismatch(f"{operand_text(o)} is out of range")
+        num = 63 if o.ireg.num == ZERO else o.ireg.num
+        try:
+            return o.offset >> 2 << 40 | num << 32 | self.flags[o.flags] | self.subs[o.mod]
+        except KeyError:
+            raise Mismatch(f"slot {self.name} does not take {operand_text(o)}") from None
+
+    def dec(self, word: int) -> Const:
+        num = word >> 32 & 63
+        ireg = Reg("UR", ZERO if num == 63 else num, 0, 2)
+        sub = self.subs_back.get(word & self.submask)
+        if sub is None:
+            raise Mismatch(f"undefined suffix of {self.name}")
+        return Const("C", 0, (word >> 40 & 0x3FFF) << 2, self.width, ireg, self.flags_back[word & self.flagmask], "", sub)
+
+
+class NameCodec(Codec):
+    """A keyword operand from a table (or one fixed word, with no bits)."""
+
+    __slots__ = ("bits", "values", "back")
+
+    def __init__(self, names: tuple[str | None, ...], bits: Bits, name: str) -> None:
+        self.bits, self.name, self.kind = bits, name, "N"
+        self.values = {n: bits_put(bits, i) if bits else 0 for i, n in enumerate(names) if n is not None}
+        self.back = {v: n for n, v in self.values.items()}
+        self.mask = bits_mask(bits)
+
+    def enc(self, o: Operand) -> int:
+        if not isinstance(o, Name) or o.name not in self.values:
+            raise Mismatch(f"slot {self.name} does not take {operand_text(o)}")
+        return self.values[o.name]
+
+    def dec(self, word: int) -> Name:
+        name = self.back.get(word & self.mask)
+        if name is None:
+            raise Mismatch(f"undefined name in {self.name}")
+        return Name("N", name)
+
+
+_REG_ZERO_TEXT = {"R": "RZ", "UR": "URZ", "P": "PT", "UP": "UPT", "B": "BZ"}
+
+
+def operand_text(o: Operand) -> str:
+    """nvdisasm's text of an operand whose text does not depend on its slot."""
+    kind = o[0]
+    if isinstance(o, Reg):
+        text = _REG_ZERO_TEXT.get(kind, "?") if o.num == ZERO else f"{kind}{o.num}"
+        if o.mod:
+            text += "." + o.mod
+        return _flag_text(text, o.flags, kind)
+    if isinstance(o, Const):
+        if o.ireg is not None and o.ireg.file == "UR":
+            text = f"cx[{operand_text(o.ireg)}][{o.offset:#x}]"
+        elif o.ireg is not None:
+            sign = f"+{o.offset:#x}" if o.offset > 0 else f"-{-o.offset:#x}" if o.offset < 0 else ""
+            text = f"c[{o.bank:#x}][{operand_text(o.ireg)}{sign}]"
+        else:
+            text = f"c[{o.bank:#x}][{'-' if o.offset < 0 else ''}{abs(o.offset):#x}]"
+        if o.mod:
+            text += "." + o.mod
+        return _flag_text(text, o.flags, "C")
+    if isinstance(o, Imm):
+        return numbers.format_imm(o.value, "s", 32) if not o.sym else f"{o.fmt or 'off'}({o.sym}{o.value:+#x})"
+    if isinstance(o, Name):
+        return o.name
+    return str(o)
+
+
+def _flag_text(text: str, flags: int, kind: str) -> str:
+    if flags & REUSE:
+        text += ".reuse"
+    if flags & ABS:
+        text = f"|{text}|"
+    if flags & NEG:
+        text = "-" + text
+    if flags & INV:
+        text = ("!" if kind in ("P", "UP") else "~") + text
+    return text

@@ -1,0 +1,388 @@
+"""One SM's instruction set: complete, match, encode, decode, format, parse."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Union
+
+from ir_format.diag import CompileError
+from ir_format.isa import rowlang
+from ir_format.isa.codec import Mismatch, operand_text
+from ir_format.isa.plan import REUSE_BIT, Form, Plan
+from ir_format.isa.rowlang import LAYOUTS, Row, RowError, SlotSpec
+from ir_format.isa.special import TargetCodec
+from ir_format.model import INV, ZERO, Ctl, Imm, Inst, Label, Name, Operand, Reg, Sym
+
+LabelPc = Union[Mapping[int, int], Callable[[int], int]]
+
+#: 5-bit stall and yield values that nvdisasm takes (measured).
+LEGAL_STALL = frozenset([*range(16), *range(17, 28)])
+
+
+class Refusal:
+    """A word that :meth:`Target.decode` does not know, with the reason. False in a condition."""
+
+    __slots__ = ("reason",)
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+
+    def __bool__(self) -> bool:
+        return False
+
+    def __repr__(self) -> str:
+        return f"Refusal({self.reason})"
+
+
+class Target:
+    """The rows of one SM, compiled when they are first used."""
+
+    def __init__(self, sm: int) -> None:
+        self.sm = sm
+        self._source = rowlang.source()
+        self._enums = rowlang.enums_for(sm)
+        self._forms: dict[str, list[Form]] = {}
+        self._rows: dict[str, list[Row]] = {}
+        self._by_opcode: dict[int, list[Form]] = {}
+        self._plans: dict[tuple[str, tuple[str, ...], tuple[str, ...]], list[Plan]] = {}
+        self._parsed: dict[str, Row | None] = {}
+        self._opcode_done: set[int] = set()
+        self._kinds: dict[tuple[str, str, str], frozenset[str]] = {}
+
+    # -- rows ---------------------------------------------------------------------------------------------------
+
+    def rows(self, op: str) -> list[Row]:
+        """The rows of a mnemonic on this SM, in order of the tables."""
+        rows = self._rows.get(op)
+        if rows is None:
+            rows = [r for r in map(self._parse_row, self._source.rows.get(op, ())) if r is not None]
+            self._rows[op] = rows
+        return rows
+
+    def mnemonics(self) -> list[str]:
+        """Every mnemonic that has a row on this SM."""
+        return [op for op in self._source.rows if self.rows(op)]
+
+    def row_of(self, inst: Inst) -> Row | None:
+        """The row of an instruction by its mnemonic and modifiers (operands are not looked at, except where rows share modifiers)."""
+        plans = self._candidates(inst.op, inst.mods, tuple(o[0] for o in (*inst.dsts, *inst.srcs)))
+        if plans:
+            return plans[0].form.row
+        for form in self.forms(inst.op):
+            if form.plan_for_mods(inst.mods) is not None:
+                return form.row
+        return None
+
+    def fact(self, inst: Inst, name: str) -> str:
+        """A fact of the instruction's row (``cls``, ``sb``, ``mem``, ``space``...), '' where the row does not say."""
+        row = self.row_of(inst)
+        return "" if row is None else row.facts.get(name, "")
+
+    def forms(self, op: str) -> list[Form]:
+        """The forms of a mnemonic."""
+        forms = self._forms.get(op)
+        if forms is None:
+            forms = [self._form(row, letters) for row in self.rows(op) for letters in row.forms]
+            self._forms[op] = forms
+        return forms
+
+    def _parse_row(self, text: str) -> Row | None:
+        if text not in self._parsed:
+            try:
+                self._parsed[text] = rowlang.parse_row(text, self.sm, self._enums, self._source.macros)
+            except (RowError, KeyError, ValueError, IndexError) as error:
+                raise RowError(f"{error!r} in row: {text}") from error
+        return self._parsed[text]
+
+    def _form(self, row: Row, letters: str) -> Form:
+        return Form(row, self.sm, letters, self._enums)
+
+    def _forms_at(self, opcode: int) -> list[Form]:
+        """Forms whose low twelve bits are ``opcode``."""
+        base = opcode & 0x1FF
+        if base not in self._opcode_done:
+            self._opcode_done.add(base)
+            for text in self._source.by_opcode.get(base, ()):
+                op = text.split(None, 1)[0].partition(".")[0]
+                for form in self.forms(op):
+                    if form.row.text == self._row_text(text) and form not in self._by_opcode.setdefault(form.opcode, []):
+                        self._by_opcode[form.opcode].append(form)
+        return self._by_opcode.get(opcode, [])
+
+    def _row_text(self, text: str) -> str:
+        row = self._parse_row(text)
+        return "" if row is None else row.text
+
+    # -- complete -----------------------------------------------------------------------------------------------
+
+    def _slot_kinds(self, row: Row, spec: SlotSpec) -> frozenset[str]:
+        key = (row.text, spec.name, spec.kind)
+        kinds = self._kinds.get(key)
+        if kinds is None:
+            if spec.kind == "alu":
+                index = 1 if spec.name in ("c", "uc") else 0
+                letters = {f[index] for f in row.forms}
+                reg = "UR" if row.layout.startswith("U") else "R"
+                names = {"r": reg, "i": "I", "k": "C", "u": "UR", "x": "C"}
+                kinds = frozenset(names[x] for x in letters)
+            else:
+                kinds = _KINDS.get(spec.kind, frozenset((spec.kind,)))
+            self._kinds[key] = kinds
+        return kinds
+
+    def complete(
+        self, op: str, mods: tuple[str, ...], dsts: tuple[Operand, ...], srcs: tuple[Operand, ...]
+    ) -> tuple[tuple[Operand, ...], tuple[Operand, ...]]:
+        """Fill omitted slots with their defaults. Raises CompileError where no row of the mnemonic takes these operands."""
+        why = "no such instruction on this SM"
+        for row in self.rows(op):
+            forms = [f for f in self.forms(op) if f.row is row]
+            plan = next((p for p in (f.plan_for_mods(mods) for f in forms) if p is not None), None)
+            if plan is None:
+                why = "no row takes these modifiers"
+                continue
+            slots = plan.slots
+            out_d = self._fill(row, row.dsts, slots[: plan.ndst], dsts)
+            out_s = self._fill(row, row.srcs, slots[plan.ndst :], srcs)
+            if out_d is None or out_s is None:
+                why = "no row takes these operands"
+                continue
+            return out_d, out_s
+        shown = ", ".join(map(operand_text, (*dsts, *srcs)))
+        raise CompileError(f"{'.'.join((op, *mods))} {shown}: {why} (sm_{self.sm})")
+
+    def _fill(self, row: Row, specs: tuple[SlotSpec, ...], slots: list, given: tuple[Operand, ...]) -> tuple[Operand, ...] | None:  # type: ignore[type-arg]
+        if len(given) == len(specs):
+            return given if all(o[0] in self._slot_kinds(row, s) for o, s in zip(given, specs)) else None
+        out: list[Operand] = []
+        missing = len(specs) - len(given)
+        hidden = [not s.shown for s in slots]
+        i = 0
+        for spec, slot, hide in zip(specs, slots, hidden):
+            default = slot.default
+            if hide and missing > 0:
+                out.append(default)
+                missing -= 1
+                continue
+            omissible = default is not None and (slot.optional or hide or spec.kind in ("P", "UP"))
+            later = sum(hidden[len(out) + 1 :])
+            fits = i < len(given) and given[i][0] in self._slot_kinds(row, spec)
+            if fits and not (omissible and missing > later and spec.kind not in ("P", "UP")):
+                out.append(given[i])
+                i += 1
+            elif omissible and missing > 0:
+                assert default is not None
+                out.append(default)
+                missing -= 1
+            elif fits:
+                out.append(given[i])
+                i += 1
+            else:
+                return None
+        return tuple(out) if i == len(given) else None
+
+    # -- encode -------------------------------------------------------------------------------------------------
+
+    def _candidates(self, op: str, mods: tuple[str, ...], kinds: tuple[str, ...]) -> list[Plan]:
+        key = (op, mods, kinds)
+        plans = self._plans.get(key)
+        if plans is None:
+            plans = []
+            for form in self.forms(op):
+                plan = form.plan_for_mods(mods)
+                if plan is not None and len(plan.slots) == len(kinds):
+                    if all(k in _KINDS.get(s.codec.kind, (s.codec.kind,)) for k, s in zip(kinds, plan.slots)):
+                        plans.append(plan)
+            self._plans[key] = plans
+        return plans
+
+    def match(self, inst: Inst, widths: bool = False) -> Form | None:
+        """The form that takes the instruction's operands and modifiers on this SM; with ``widths`` register widths count too."""
+        plan = self.plan(inst)
+        if plan is None:
+            return None
+        if widths:
+            for o, slot in zip((*inst.dsts, *inst.srcs), plan.slots):
+                want = getattr(slot.codec, "width", 0)
+                if isinstance(o, Reg) and want and o.width != want and o.num != ZERO:
+                    return None
+        return plan.form
+
+    def plan(self, inst: Inst) -> Plan | None:
+        """The plan that takes an instruction, None where none does (virtual register numbers count as any)."""
+        ops = (*inst.dsts, *inst.srcs)
+        for plan in self._candidates(inst.op, inst.mods, tuple([o[0] for o in ops])):
+            try:
+                _encode_operands(plan, ops, 0, {}, True)
+            except Mismatch:
+                continue
+            return plan
+        return None
+
+    def encode(self, inst: Inst, pc: int = 0, label_pc: LabelPc | None = None) -> int:
+        """The 128-bit word. ``pc``: byte address of the instruction; ``label_pc``: block id -> byte address (mapping or callable).
+
+        Raises CompileError that names the instruction and the reason. An operand with a symbol encodes as 0 plus its offset;
+        the caller makes the relocation.
+        """
+        ops = (*inst.dsts, *inst.srcs)
+        try:
+            kinds = tuple([o[0] for o in ops])
+            plans = self._plans.get((inst.op, inst.mods, kinds))
+            if plans is None:
+                plans = self._candidates(inst.op, inst.mods, kinds)
+            why = "no form takes these operands and modifiers"
+            for plan in plans:
+                try:
+                    word = _encode_operands(plan, ops, pc, label_pc, False)
+                except Mismatch as error:
+                    why = str(error)
+                    continue
+                return word | _guard_bits(inst.guard, plan.form.guard) | ctl_bits(inst.ctl)
+        except Mismatch as error:
+            why = str(error)
+        shown = ", ".join(map(operand_text, ops))
+        raise CompileError(f"can't encode {'.'.join((inst.op, *inst.mods))} {shown} on sm_{self.sm}: {why}", inst.line)
+
+    # -- decode -------------------------------------------------------------------------------------------------
+
+    def decode(self, word: int, pc: int = 0) -> Inst | Refusal:
+        """The instruction in a word, or a :class:`Refusal`. Branch targets come as ``Imm`` with the absolute byte address."""
+        found = self.decode_plan(word, pc)
+        return found if isinstance(found, Refusal) else found[0]
+
+    def decode_plan(self, word: int, pc: int = 0) -> tuple[Inst, Plan] | Refusal:
+        """As :meth:`decode`, with the plan that read the word."""
+        opcode = word & 0xFFF
+        forms = self._by_opcode.get(opcode)
+        if forms is None or (opcode & 0x1FF) not in self._opcode_done:
+            forms = self._forms_at(opcode)
+        reason = f"unknown opcode {opcode:#05x}"
+        for form in forms:
+            if word & form.fixmask != form.fixvalue:
+                reason = f"{form.row.name}: undefined fixed bits" if reason.startswith("unknown") else reason
+                continue
+            plan = form.plan_for_word(word)
+            if plan is None:
+                reason = f"{form.row.name}: undefined modifier"
+                continue
+            if word & plan.mask != plan.value:
+                reason = f"{form.row.name}: unknown bits {word & plan.mask ^ plan.value:#x}"
+                continue
+            ops: list[Operand] = []
+            try:
+                for slot in plan.slots:
+                    if not slot.shown:
+                        assert slot.default is not None
+                        ops.append(slot.default)
+                    elif isinstance(slot.codec, TargetCodec):
+                        ops.append(slot.codec.dec_at(word, pc))
+                    else:
+                        ops.append(slot.codec.dec(word))
+            except Mismatch as error:
+                reason = f"{form.row.name}: {error}"
+                continue
+            stall = word >> 105 & 31
+            if stall not in LEGAL_STALL or word >> 126:
+                reason = "undefined control field"
+                continue
+            mods = plan.mods
+            for name, text, rule in plan.derived:
+                if rule(form.letters, mods, ops):
+                    mods = (text, *mods)
+                    break
+            guard = _guard(word, form.guard)
+            ctl = Ctl(stall & 15, stall >> 4, word >> 110 & 7, word >> 113 & 7, word >> 116 & 63)
+            inst = Inst(form.row.op, mods, tuple(ops[: plan.ndst]), tuple(ops[plan.ndst :]), guard, 0, -1, ctl)
+            return inst, plan
+        return Refusal(reason)
+
+    # -- text ---------------------------------------------------------------------------------------------------
+
+    def format(self, inst: Inst, pc: int = 0, plan: Plan | None = None) -> str:
+        """The instruction as nvdisasm prints it, without semicolon. Raises CompileError where no form takes it."""
+        if plan is None:
+            plan = self.plan(inst)
+        if plan is None:
+            raise CompileError(f"can't print {inst!r} on sm_{self.sm}: no form takes it", inst.line)
+        texts: list[str] = []
+        ops = (*inst.dsts, *inst.srcs)
+        slots = plan.slots
+        pending: list[str] = []
+        for slot, o in zip(slots, ops):
+            if not slot.shown:
+                continue
+            text = slot.codec.fmt(o, pc)
+            if slot.optional and o == slot.default:
+                pending.append(text)
+                continue
+            if slot.optional and pending and slot.is_dst:
+                texts += pending
+            pending = []
+            if text:
+                texts.append(text)
+        head = ".".join((inst.op, *inst.mods))
+        if inst.guard is not None:
+            head = f"@{operand_text(inst.guard)} {head}"
+        return f"{head} {', '.join(texts)}" if texts else head
+
+    def parse(self, text: str, pc: int = 0) -> Inst:
+        """Read nvdisasm's text of one instruction. Raises CompileError."""
+        from ir_format.isa import text as reader
+
+        return reader.parse(self, text, pc)
+
+
+#: Operand discriminators that a slot kind takes.
+_KINDS: dict[str, frozenset[str]] = {"T": frozenset("LSI"), "K": frozenset("C"), "UK": frozenset("C"), "PI": frozenset("P"), "M": frozenset("M")}
+
+
+def _encode_operands(plan: Plan, ops: tuple[Operand, ...], pc: int, label_pc: LabelPc | None, loose: bool) -> int:
+    word = plan.value
+    encoders = plan.encoders
+    for i, o in enumerate(ops):
+        enc = encoders[i]
+        if loose and o[0] in ("R", "UR", "P", "UP", "B") and o[1] != ZERO:
+            o = o._replace(num=0)  # type: ignore[union-attr,call-arg]
+        if enc is None:
+            slot = plan.slots[i]
+            if o != slot.default and not (isinstance(o, Reg) and isinstance(slot.default, Reg) and o[:2] == slot.default[:2] and o[4] == slot.default[4]):
+                raise Mismatch(f"operand {slot.name} must be {operand_text(slot.default)} here")  # type: ignore[arg-type]
+            continue
+        codec = plan.slots[i].codec
+        if isinstance(codec, TargetCodec):
+            word |= 0 if loose else codec.enc_at(o, pc, label_pc)
+        else:
+            word |= enc(o)
+    return word
+
+
+def ctl_bits(ctl: Ctl | None) -> int:
+    """Control word at its place. Raises Mismatch for the values that nvdisasm refuses."""
+    if ctl is None:
+        raise Mismatch("no control word")
+    stall = ctl.stall | ctl.yield_ << 4
+    if stall not in LEGAL_STALL or not (0 <= ctl.wr < 8 and 0 <= ctl.rd < 8 and 0 <= ctl.wait < 64):
+        raise Mismatch(f"illegal control word {tuple(ctl)}")
+    return (stall | ctl.wr << 5 | ctl.rd << 8 | ctl.wait << 11) << 105
+
+
+def _guard_bits(guard: Reg | None, file: str) -> int:
+    if guard is None:
+        return 7 << 12
+    if guard.file != file:
+        raise Mismatch(f"the guard is a {file} predicate here")
+    num = 7 if guard.num == ZERO else guard.num
+    if not 0 <= num < 8:
+        raise Mismatch("guard out of range")
+    return num << 12 | (1 << 15 if guard.flags & INV else 0)
+
+
+def _guard(word: int, file: str) -> Reg | None:
+    num = word >> 12 & 15
+    if num == 7:
+        return None
+    return Reg(file, ZERO if num & 7 == 7 else num & 7, 0, 1, INV if num & 8 else 0)
+
+
+__all__ = ["LEGAL_STALL", "Label", "LabelPc", "Name", "Refusal", "Sym", "Target", "Imm", "LAYOUTS", "REUSE_BIT"]

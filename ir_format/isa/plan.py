@@ -1,0 +1,286 @@
+"""From a row to plans: a plan is a row at one SM, in one operand form, with one choice of modifiers.
+
+All that encode, decode, print and parse need is settled when a plan is made, so that the work per instruction is a few calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ir_format.isa import derive
+from ir_format.isa.codec import (
+    ZERO_NUM, Codec, ConstCodec, CxCodec, ImmCodec, Mismatch, NameCodec, RegCodec, bits_get, bits_mask, bits_put,
+)
+from ir_format.isa.rowlang import LAYOUTS, Bits, Enum, ModSpec, Row, SlotSpec
+from ir_format.model import ABS, INV, NEG, REUSE, ZERO, Imm, Name, Operand, Reg
+
+GUARD_MASK = 0xF << 12
+CTL_MASK = 0x1FFFFF << 105
+REUSE_BIT = {24: 1 << 122, 32: 1 << 123, 64: 1 << 124}
+OPCODE_MASK = 0xFFF
+
+#: Places of the sign, absolute and suffix bits by where a flexible operand stands.
+_NEG_AT = {24: 72, 32: 63, 64: 75}
+_ABS_AT = {24: 73, 32: 62, 64: 74}
+_SUB_AT: dict[int, Bits] = {32: ((60, 2),), 64: ((81, 2),)}
+
+#: Layouts whose form letter is an address form.
+MEMORY = frozenset(("G", "L", "L1", "S", "A"))
+
+Codecmaker = Callable[[SlotSpec, "Form", int, tuple[str, ...]], Codec]
+
+#: Codecs of special slot kinds by kind name, filled by the modules that define them.
+SPECIAL: dict[str, Codecmaker] = {}
+
+
+def ur_bits(sm: int) -> int:
+    """Bits of a uniform register field (measured: 6 to sm_90, 8 from sm_100)."""
+    return 8 if sm >= 100 else 6
+
+
+class Slot:
+    """A slot of a plan."""
+
+    __slots__ = ("name", "codec", "default", "shown", "optional", "is_dst")
+
+    def __init__(self, name: str, codec: Codec, default: Operand | None, shown: bool, optional: bool, is_dst: bool) -> None:
+        self.name = name
+        self.codec = codec
+        self.default = default
+        self.shown = shown  # False: not printed with these modifiers, holds its default
+        self.optional = optional  # printed unless it holds its default
+        self.is_dst = is_dst
+
+
+class Plan:
+    """See the module text. ``value``/``mask``: the bits that no operand, guard or control field owns."""
+
+    __slots__ = ("form", "mods", "slots", "ndst", "value", "mask", "encoders", "active", "constant", "derived")
+
+    def __init__(self, form: Form, mods: tuple[str, ...], slots: list[Slot], ndst: int, value: int, owned: int) -> None:
+        self.form = form
+        self.mods = mods
+        self.slots = slots
+        self.ndst = ndst
+        self.value = value
+        self.mask = ((1 << 128) - 1) & ~(owned | GUARD_MASK | CTL_MASK)
+        self.encoders = [s.codec.enc if s.shown else None for s in slots]
+        self.derived = form.derived
+
+
+class Form:
+    """A row at one SM with the kinds of its flexible operands settled."""
+
+    __slots__ = ("row", "sm", "letters", "opcode", "fixvalue", "fixmask", "modmask", "groups", "by_bits", "by_mods", "kinds", "derived", "enums", "guard")
+
+    def __init__(self, row: Row, sm: int, letters: str, enums: dict[str, Enum]) -> None:
+        self.row = row
+        self.sm = sm
+        self.letters = letters
+        self.enums = enums
+        number = LAYOUTS[row.layout][letters]
+        self.opcode = row.opcode if row.layout == "-" else row.opcode | number << 9
+        self.fixvalue, self.fixmask = self.opcode, OPCODE_MASK
+        wide = 1 if "u" in letters or "x" in letters else 0
+        if row.layout != "-" and row.layout not in MEMORY:
+            self.fixmask |= 1 << 91
+            self.fixvalue |= (wide or (row.layout.startswith("U") and row.layout != "UB")) << 91
+        if row.layout in MEMORY:
+            self._address_mode()
+        for bits, value in row.fix:
+            self.fixmask |= bits_mask(bits)
+            self.fixvalue = self.fixvalue & ~bits_mask(bits) | bits_put(bits, value)
+        self.groups = [m for m in row.mods if m.bits]
+        self.modmask = 0
+        for group in self.groups:
+            self.modmask |= bits_mask(group.bits)
+        self.derived = tuple((m.cond, m.values[1] or "", derive.RULES[m.cond]) for m in row.mods if m.cond)
+        self.by_bits: dict[int, Plan | None] = {}
+        self.by_mods: dict[tuple[str, ...], Plan | None] = {}
+        self.guard = "UP" if row.layout.startswith("U") or row.facts.get("guard") == "UP" else "P"
+
+    def _address_mode(self) -> None:
+        """Bits that tell the address forms apart: 91 a uniform register, 90 a 64-bit base, X a descriptor."""
+        fixed = {91: int(self.letters != "r")}
+        if self.row.layout == "G" and self.letters != "r":
+            fixed[90] = int(self.letters != "v")
+            fixed[next(int(a[1:]) for s in self.row.srcs if s.kind == "M" for a in s.args.split(",") if a[0] == "X")] = int(self.letters == "d")
+        for bit, value in fixed.items():
+            self.fixmask |= 1 << bit
+            self.fixvalue = self.fixvalue & ~(1 << bit) | value << bit
+
+    def plan_for_word(self, word: int) -> Plan | None:
+        """The plan by the modifier bits of a word, None where they are undefined."""
+        key = word & self.modmask
+        try:
+            return self.by_bits[key]
+        except KeyError:
+            plan = self._make([bits_get(m.bits, word) if m.bits else 0 for m in self.row.mods])
+            self.by_bits[key] = plan
+            return plan
+
+    def plan_for_mods(self, mods: tuple[str, ...]) -> Plan | None:
+        """The plan by modifier names, None where the row does not take them."""
+        try:
+            return self.by_mods[mods]
+        except KeyError:
+            fixed = self.row.fixed
+            plan = None
+            if mods[: len(fixed)] == fixed:
+                values = choose(self.row.mods, mods[len(fixed):])
+                if values is not None:
+                    plan = self._make(values)
+            self.by_mods[mods] = plan
+            return plan
+
+    def _make(self, values: list[int]) -> Plan | None:
+        names: list[str] = list(self.row.fixed)
+        value = self.fixvalue
+        widths: dict[str, int] = {}
+        for spec, choice in zip(self.row.mods, values):
+            if spec.cond:
+                continue
+            text = spec.values[choice] if choice < len(spec.values) else None
+            if text is None:
+                return None
+            if text:
+                names += text.split(".")
+            if spec.group:
+                widths[spec.group] = spec.width[choice]
+            if spec.bits:
+                value |= bits_put(spec.bits, choice)
+        mods = tuple(names)
+        slots: list[Slot] = []
+        owned = 0
+        row = self.row
+        for is_dst, specs in ((True, row.dsts), (False, row.srcs)):
+            for spec in specs:
+                width = widths.get(spec.group, 0) or spec.width if spec.group else spec.width
+                codec = make_codec(spec, self, width, mods)
+                shown = spec.opt in ("", "*") or any(c in mods for c in spec.opt.split("_"))
+                default = parse_default(spec, codec, width)
+                slot = Slot(spec.name, codec, default, shown, spec.opt == "*", is_dst)
+                slots.append(slot)
+                if shown:
+                    owned |= codec.mask
+                else:
+                    if default is None:
+                        return None  # an absent operand leaves no room for an immediate or a constant
+                    value |= codec.enc(default)
+        value &= ~owned
+        return Plan(self, mods, slots, len(row.dsts), value, owned)
+
+
+def choose(specs: tuple[ModSpec, ...], mods: tuple[str, ...]) -> list[int] | None:
+    """Values of the modifier groups that print as ``mods``; derived names may be there or not. None where nothing fits."""
+
+    def walk(i: int, j: int) -> list[int] | None:
+        if i == len(specs):
+            return [] if j == len(mods) else None
+        spec = specs[i]
+        found: list[int] | None
+        for value, text in enumerate(spec.values):
+            if not text:
+                continue
+            parts = text.split(".")
+            if list(mods[j : j + len(parts)]) == parts:
+                found = walk(i + 1, j + len(parts))
+                if found is not None:
+                    return [value, *found]
+        if "" in spec.values:
+            found = walk(i + 1, j)
+            if found is not None:
+                return [spec.values.index(""), *found]
+        return None
+
+    return walk(0, 0)
+
+
+def parse_default(spec: SlotSpec, codec: Codec, width: int) -> Operand | None:
+    """The operand that a slot holds when it is not written, None where it must be."""
+    text = spec.default
+    if not text:
+        return None
+    kind = spec.kind if spec.kind != "alu" else codec.kind
+    if kind in ("P", "UP", "PI"):
+        return Reg(codec.kind, ZERO, 0, 1, INV if text.startswith("!") else 0)
+    if isinstance(codec, ImmCodec):
+        return Imm("I", int(text, 0)) if text[0].isdigit() else Imm("I", 0)
+    if kind == "N":
+        return Name("N", text)
+    if kind in ("R", "UR"):
+        return Reg(kind, ZERO, 0, width)
+    return None
+
+
+def _flags(spec: SlotSpec, pos: int, inv: bool, reuse: bool, reuse_at: int = 0) -> dict[int, int]:
+    flags: dict[int, int] = {}
+    if spec.neg >= 0:
+        at = _NEG_AT.get(pos, spec.neg) if spec.kind == "alu" else spec.neg
+        flags[INV if inv else NEG] = 1 << at
+    if spec.abs >= 0:
+        flags[ABS] = 1 << (_ABS_AT.get(pos, spec.abs) if spec.kind == "alu" else spec.abs)
+    if reuse and (reuse_at or pos) in REUSE_BIT:
+        flags[REUSE] = REUSE_BIT[reuse_at or pos]
+    return flags
+
+
+def make_codec(spec: SlotSpec, form: Form, width: int, mods: tuple[str, ...]) -> Codec:
+    """The codec of a slot in a form with these modifiers."""
+    inv = spec.inv == "*" or (spec.inv != "" and spec.inv in mods)
+    kind, pos = spec.kind, spec.bits[0][0] if spec.bits else 0
+    alu = form.row.layout != "-"
+    sub = (form.enums[spec.enum].names, spec.ebits) if spec.enum else None
+    if kind == "alu":
+        letter, pos = _place(spec, form)
+        uniform = form.row.layout.startswith("U")
+        if spec.enum:
+            sub = (form.enums[spec.enum].names, _SUB_AT[pos])
+        flags = _flags(spec, pos, inv, letter == "r" and not uniform, {"b": 32, "c": 64}.get(spec.name, 0))
+        if letter == "r":
+            if uniform:
+                return RegCodec("UR", pos, ur_bits(form.sm), width, flags, spec.name, sub)
+            return RegCodec("R", pos, 8, width, flags, spec.name, sub)
+        if letter == "u":
+            return RegCodec("UR", pos, ur_bits(form.sm), width, flags, spec.name, sub)
+        if letter == "k":
+            return ConstCodec(width, flags, spec.name, sub)
+        if letter == "x":
+            return CxCodec(width, flags, spec.name, sub)
+        return ImmCodec(((32, 32),), imm_style(form.row, mods), spec.name)
+    if kind in SPECIAL:
+        return SPECIAL[kind](spec, form, width, mods)
+    if kind == "R":
+        return RegCodec("R", pos, 8, width, _flags(spec, pos, inv, alu and pos in REUSE_BIT), spec.name, sub)
+    if kind == "UR":
+        return RegCodec("UR", pos, ur_bits(form.sm), width, _flags(spec, pos, inv, False), spec.name, sub)
+    if kind in ZERO_NUM:
+        return RegCodec(kind, pos, 3, 1, {INV: 1 << spec.neg} if spec.neg >= 0 else {}, spec.name, sub)
+    if kind == "B":
+        return RegCodec("B", pos, 4, 1, {}, spec.name, None, False)
+    if kind == "I":
+        return ImmCodec(spec.bits, spec.args or imm_style(form.row, mods), spec.name, 1 << spec.neg if spec.neg >= 0 else 0)
+    if kind == "N":
+        names = form.enums[spec.args].names if spec.args in form.enums else (spec.args,)
+        return NameCodec(names, spec.bits, spec.name)
+    raise Mismatch(f"slot kind {kind}")
+
+
+def imm_style(row: Row, mods: tuple[str, ...]) -> str:
+    """How the row prints a 32-bit immediate."""
+    style = row.facts.get("imm", "s")
+    if style == "f16x2" and "BF16_V2" in mods:
+        return "bf16x2"
+    return style
+
+
+def _place(spec: SlotSpec, form: Form) -> tuple[str, int]:
+    """Kind letter and lowest bit of a flexible operand in a form."""
+    layout, letters = form.row.layout, form.letters
+    index = 1 if spec.name in ("c", "uc") else 0
+    letter = letters[index]
+    if letter != "r":
+        return letter, 32
+    if index == 1 or layout == "AY" or (len(letters) == 2 and letters[1] != "r"):
+        return letter, 64
+    return letter, 32

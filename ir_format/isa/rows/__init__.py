@@ -1,0 +1,8 @@
+"""The rows of the ISA spec, a text per family of instructions; the language is that of :mod:`ir_format.isa.rowlang`."""
+
+from __future__ import annotations
+
+from ir_format.isa.rows import control, convert, floating, half, integer, memory, tables, uniform
+
+#: Order matters only for tables and macros, which come first.
+TEXTS = (tables.TEXT, integer.TEXT, floating.TEXT, half.TEXT, convert.TEXT, memory.TEXT, control.TEXT, uniform.TEXT)

@@ -1,0 +1,63 @@
+"""Control flow, barriers, warp operations, special registers."""
+
+from __future__ import annotations
+
+TEXT = r"""
+enum sb      = SB0 SB1 SB2 SB3 SB4 SB5 ? ?
+enum sr      = 0=SR_LANEID SR_CLOCK SR_VIRTCFG SR_VIRTID 15=SR_ORDERING_TICKET SR_PRIM_TYPE SR_INVOCATION_ID SR_Y_DIRECTION SR_THREAD_KILL
+               SM_SHADER_TYPE SR_DIRECTCBEWRITEADDRESSLOW SR_DIRECTCBEWRITEADDRESSHIGH SR_DIRECTCBEWRITEENABLED 25=SR_MACHINE_ID_1
+               SR_MACHINE_ID_2 SR_MACHINE_ID_3 SR_AFFINITY SR_INVOCATION_INFO SR_WSCALEFACTOR_XY SR_WSCALEFACTOR_Z SR_TID SR_TID.X SR_TID.Y
+               SR_TID.Z 37=SR_CTAID.X SR_CTAID.Y SR_CTAID.Z SR_NTID SR_CirQueueIncrMinusOne SR_NLATC 44=SR_SM_SPA_VERSION
+               SR_MULTIPASSSHADERINFO SR_LWINHI SR_SWINHI SR_SWINLO SR_SWINSZ SR_SMEMSZ SR_SMEMBANKS SR_LWINLO SR_LWINSZ SR_LMEMLOSZ
+               SR_LMEMHIOFF SR_EQMASK SR_LTMASK SR_LEMASK SR_GTMASK SR_GEMASK SR_REGALLOC SR_BARRIERALLOC 64=SR_GLOBALERRORSTATUS
+               66=SR_WARPERRORSTATUS SR_VIRTUALSMID SR_VIRTUALENGINEID 80=SR_CLOCKLO SR_CLOCKHI SR_GLOBALTIMERLO SR_GLOBALTIMERHI SR_ESR_PC
+               SR_ESR_PC_HI 96=SR_HWTASKID SR_CIRCULARQUEUEENTRYINDEX SR_CIRCULARQUEUEENTRYADDRESSLOW SR_CIRCULARQUEUEENTRYADDRESSHIGH
+               SR_PM0 SR_PM_HI0 SR_PM1 SR_PM_HI1 SR_PM2 SR_PM_HI2 SR_PM3 SR_PM_HI3 SR_PM4 SR_PM_HI4 SR_PM5 SR_PM_HI5 SR_PM6 SR_PM_HI6 SR_PM7
+               SR_PM_HI7 SR_SNAP_PM0 SR_SNAP_PM_HI0 SR_SNAP_PM1 SR_SNAP_PM_HI1 SR_SNAP_PM2 SR_SNAP_PM_HI2 SR_SNAP_PM3 SR_SNAP_PM_HI3
+               SR_SNAP_PM4 SR_SNAP_PM_HI4 SR_SNAP_PM5 SR_SNAP_PM_HI5 SR_SNAP_PM6 SR_SNAP_PM_HI6 SR_SNAP_PM7 SR_SNAP_PM_HI7 SR_VARIABLE_RATE
+               <75>24=SR_MACHINE_ID_0 <80+>24=SR_SW_SCRATCH <90+>65=SR_CGAERRORSTATUS <90>134=SR_WARPGROUP_INFO <90>135=SR_WARPGROUPID
+               <90+>136=SR_CgaCtaId <90+>137=SR_GpcLocalCgaId <90+>139=SR_CTARegPoolSz <100+>138=SR_CgaSize <100+>141=SR_TMemSz
+               <120+>142=SR_CONTEXT_SAVE_ADDR_LO <120+>143=SR_CONTEXT_SAVE_ADDR_HI 255=SRZ *=SR
+# ---- branches
+BRA          947 - sm=75-89     <- Pp?=PT t:T@34-81             ; .{_ U DIV CONV}@32-33 .{_ INC DEC ?}@85-86                       ; cls=branch ctl=branch
+BRA          947 - sm=90+       <- Pp?=PT t:T@16-23+34-81       ; .{_ U DIV CONV}@32-33 .{_ INC DEC ?}@85-86                       ; cls=branch ctl=branch
+BRA.U        547 - sm=100+      <- UPp:UP@24-26~@27 t:T@16-23+34-81 ; 32-33=1 .{_ INC DEC ?}@85-86                                  ; cls=branch ctl=branch
+BRA.DIV      947 - sm=90        <- Pp?=PT ur:UR@24 t:T@16-23+34-81 ; 32-33=2 ; cls=branch ctl=branch
+BRX          949 -              <- Pp?=PT a2 t:T@34-81          ;                                                                   ; cls=branch ctl=branch
+JMP          94a -              <- Pp?=PT t:I(u)@32-63          ;                                                                   ; cls=branch ctl=branch
+CALL.REL     944 -              <- t:T@34-81                    ; .{_ NOINC}@86                                                     ; cls=branch ctl=call
+CALL.ABS     943 -              <- t:I(u)@32-63                 ; .{_ NOINC}@86                                                     ; cls=branch ctl=call
+RET.REL      950 - sm=75-89     <- Pp?=PT a2 t:T@34-81          ; .NODEC@86 85=0                                                    ; cls=branch ctl=ret
+RET.REL      950 - sm=90+       <- Pp?=PT a2 t:T@16-23+34-81    ; .NODEC@86 85=0                                                    ; cls=branch ctl=ret
+RET.ABS      950 - sm=75-89     <- Pp?=PT a2 t:Ta@34-81         ; .NODEC@86 85=1                                                    ; cls=branch ctl=ret
+RET.ABS      950 - sm=90+       <- Pp?=PT a2 t:Ta@16-23+34-81   ; .NODEC@86 85=1                                                    ; cls=branch ctl=ret
+EXIT         94d -              <- Pp?=PT                       ; .{_ KEEPREFCOUNT PREEMPTED ?}@84-85 .NO_ATEXIT@86                 ; cls=branch ctl=exit
+BPT.TRAP     95c -              <- i:I(u)@34-53                 ; 84-85=3 ; cls=branch ctl=trap
+# ---- convergence
+BSSY         945 - sm=75-89     Pp?=PT B:B@16 <- t:T@34-63      ; ; cls=branch ctl=bssy
+BSSY         945 - sm=90+       Pp?=PT B:B@16 <- t:T@34-63      ; .{_ RELIABLE RECONVERGENT ?}@72-73                                ; cls=branch ctl=bssy
+BSYNC       941 -               <- Pp?=PT B:B@16                ; .{_ RELIABLE RECONVERGENT ?}@72-73                               ; cls=branch ctl=bsync
+BREAK       942 -               <- Pp?=PT B:B@16                ; .{_ RELIABLE ? ?}@72-73                                          ; cls=branch ctl=break
+BMOV         355 -              d <- B:B@24                     ; .32 .CLEAR@84 ; cls=branch sb=WR
+WARPSYNC     148 AB sm=75-89    <- Pp?=PT b                     ; ; cls=branch barrier=1 imm=u
+WARPSYNC     148 AB sm=90+ forms=r <- Pp?=PT b                  ; ; cls=branch barrier=1
+WARPSYNC.ALL 948 - sm=90+       <- Pp?=PT                       ; 86=0 ; cls=branch barrier=1
+WARPSYNC.COLLECTIVE 348 - sm=90+  <- Pp?=PT d t:T@34-81         ; 86=1 ; cls=branch barrier=1
+YIELD        946 -              <- Pp?=PT                       ; ; cls=branch
+NOP          918 -              <-                              ;                                                                   ; cls=ctl
+NANOSLEEP    15d AB             <- b                            ; ; cls=branch
+# ---- barriers
+BAR         b1d -               <- i:I(u)@54-57 n:I(u)@42-53?=0         ; .{SYNC ARV ? ? ? ? ? ?}@77-79 .DEFER_BLOCKING@80               ; cls=lsu sb=R barrier=1
+BAR.RED     b1d -               <- i:I(u)@54-57 n:I(u)@42-53?=0 Pp      ; 77-79=2 .{POPC AND OR ?}@74-75 .DEFER_BLOCKING@80              ; cls=lsu sb=R barrier=1
+# ---- warp operations
+SHFL         189 SH             Pu?=PT d <- a b c               ; .{IDX UP DOWN BFLY}@58-59                                                ; cls=lsu sb=WR
+VOTE         806 -              d Pu=PT <- Pp                   ; .{ALL ANY EQ ?}@72-73                                             ; cls=alu
+MATCH        3a1 -              Pu?=PT d <- a                   ; .{ALL ANY}@79 .U64@73                                             ; cls=lsu sb=WR
+REDUX        3c4 -  sm=80+      d:UR@16 <- a                    ; .{_ OR XOR AND}@78-79 .S32@73                                     ; cls=lsu sb=WR
+# ---- special registers
+S2R          919 -              d <- sr:N(sr)@72-79             ;                                                                   ; cls=lsu sb=WR
+CS2R         805 -              d <- sr:N(sr)@72-79             ; 80=1                                                              ; cls=alu
+CS2R         805 -              d2 <- sr:N(sr)@72-79            ; 80=0                                                              ; cls=alu
+LEPC         94e -              d2 <-                           ;                                                                   ; cls=branch
+ENDCOLLECTIVE 91b - sm=90+      <- Pp?=PT                       ; ; cls=branch
+"""
