@@ -125,9 +125,9 @@ class Bracket:
 
 @dataclass(slots=True)
 class Pair:
-    """`p|q`: two destinations written by one instruction (each Reg or Sink)."""
+    """`p|q`: two destinations written by one instruction (each Reg or Sink; a texture fetch has a Vec first)."""
 
-    first: Reg | Sink
+    first: Reg | Sink | Vec
     second: Reg | Sink
 
 

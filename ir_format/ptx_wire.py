@@ -310,7 +310,7 @@ _IN: tuple[tuple[int, _In], ...] = (
     (-1, lambda r, x, d: Vec(r.many(x[1:], d))),
     (2, lambda r, x, d: Addr(r.one_of(x[1], d, Reg, Sym, Imm), _int(x[2]))),
     (-1, lambda r, x, d: Bracket(r.many(x[1:], d))),
-    (2, lambda r, x, d: Pair(r.one_of(x[1], d, Reg, Sink), r.one_of(x[2], d, Reg, Sink))),
+    (2, lambda r, x, d: Pair(r.one_of(x[1], d, Reg, Sink, Vec), r.one_of(x[2], d, Reg, Sink))),
     (2, lambda r, x, d: Part(r.reg(x[1]), _str(x[2]))),
     (1, lambda r, x, d: Neg(r.one_of(x[1], d, Reg, Part))),
     (5, lambda r, x, d: r.call(x, d)),

@@ -110,6 +110,7 @@ CHECKS: Final[dict[str, Check]] = {
     "pmmask": _within(0, 0, 65535),
     "lut": lambda name, mods, operands: [],
     "size128": _among(1, 128),
+    "fence128": _among(2, 128),
     "zero2": _among(2, 0),
     "cpsize": _among(2, 4, 8, 16),
     "cpsize16": _among(2, 16),

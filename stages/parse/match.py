@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ir_format.ptx import LabelList, LabelRef, Operand, PtxProto
-from stages.parse import checks, compat, operand_forms, rules, table
+from stages.parse import checks, compat, operand_forms, relations, rules, table
 from stages.parse.operands import literal_bits
 from stages.parse.scan import Notes
 from stages.parse.table import Gate, OperandSpec, Row
@@ -125,10 +125,11 @@ class Matcher:
 def _analyse(out: Opcode, parts: list[str], n: int, target: Target) -> None:
     errors: list[tuple[str, str]] = []
     mods = parts[n:]
-    known = [m for m in mods if table.is_modifier(m)]
-    errors.extend([("error", f"Unknown modifier '.{m}'") for m in mods if not table.is_modifier(m)])
-    errors.extend([("error", text) for text in rules.duplicate(known)])
     rows = table.rows(out.name)
+    own = {v for row in rows for slot in row.slots for v in slot.values} | rules.TYPES
+    known = [m for m in mods if m in own or table.is_modifier(m)]
+    errors.extend([("error", f"Unknown modifier '.{m}'") for m in mods if m not in known])
+    errors.extend([("error", text) for text in rules.duplicate(known)])
     typed: list[tuple[Row, tuple[str, ...], list[str]]] = []
     for row in rows:
         split = _split(row, known)
@@ -145,7 +146,13 @@ def _analyse(out: Opcode, parts: list[str], n: int, target: Target) -> None:
             ordered = _assign(row, rest, types)
             if ordered is not None:
                 fits.append((row, types, ordered))
-        if not fits:
+        if fits:
+            related = [relations.errors(out.name, mods, types, target) for _, types, mods in fits]
+            good = [fit for fit, texts in zip(fits, related, strict=True) if not texts]
+            if not good:
+                errors.extend([("error", text) for text in related[0]])
+            fits = good or fits
+        else:
             errors.extend([("error", text) for text in _modifier_errors(out.name, typed)])
     if fits:
         row, out.types, ordered = fits[0]
@@ -205,7 +212,8 @@ def _modifier_errors(name: str, typed: list[tuple[Row, tuple[str, ...], list[str
             taken.update(slot.values)
     alien = [m for m in typed[0][2] if m not in taken]
     if alien:
-        return [rules.illegal(m, name) for m in alien]
+        spaced = any(m in rules.SPACES for m in taken)
+        return [rules.illegal(m, name, spaced) for m in alien]
     best: tuple[int, list[str]] | None = None
     for row, _, rest in typed:
         left = list(rest)
@@ -216,7 +224,7 @@ def _modifier_errors(name: str, typed: list[tuple[Row, tuple[str, ...], list[str
                 left.remove(hit)
             elif slot.required and slot.values:
                 missing.append(rules.missing(slot.values, name))
-        texts = missing + [rules.illegal(m, name) for m in left]
+        texts = missing + [rules.illegal(m, name, True) for m in left]
         if best is None or len(texts) < best[0]:
             best = (len(texts), texts)
     return best[1][:1] if best is not None else []
@@ -273,11 +281,14 @@ def _judge(opcode: Opcode, kinds: tuple[str, ...]) -> Verdict:
             continue
         problems: list[tuple[str, str]] = []
         literals: list[tuple[int, str]] = []
+        memory = operand_forms.Memory(opcode.name, opcode.mods)
         for index, (spec, kind) in enumerate(zip(specs, kinds, strict=True)):
             type_ = type_name(spec, candidate.types)
             if kind == "d" or kind == "f":
                 literals.append((index, type_))
             problems.extend(operand_forms.problems(spec, type_, candidate.vector, kind, index, opcode.name))
+            if spec.role in ("m", "mt"):
+                problems.extend(memory.problems(spec.role, kind))
         if not problems:
             kept = tuple([(i, t) for i, t in literals if (kinds[i] == "d" and t == "f32") or (kinds[i] == "f" and t == "f64")])
             return Verdict(candidate.row.key, opcode.errors, kept, candidate.row.checks)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from stages.parse import compat
+from stages.parse import compat, rules
 from stages.parse.table import OperandSpec
 
 Problem = tuple[str, str]
@@ -249,6 +249,46 @@ def _bad_source(spec: OperandSpec, vector: int, kind: str, index: int, name: str
     if head == "-:":
         return [("error", f"Operand negation not allowed for instruction '{name}'")]
     return []
+
+
+_TWO_SPACES: Final = ("cp.", "tensormap.cp")
+_WRITES: Final = frozenset(("st", "red", "atom"))
+
+
+class Memory:
+    """Compares the spaces of an instruction's addresses with those that its modifiers name, in order.
+
+    A variable's space is known from its name; behind a register it is not.  A third address, or one beyond those named,
+    is an mbarrier in shared memory.
+    """
+
+    __slots__ = ("name", "seen", "spaces")
+
+    def __init__(self, name: str, mods: tuple[str, ...]) -> None:
+        self.name = name
+        self.seen = 0
+        self.spaces = [m.split("::")[0] for m in mods if m in rules.SPACES or m == "global.shared::cta"]
+        if len(self.spaces) > 1 and not name.startswith(_TWO_SPACES):
+            self.spaces = self.spaces[:1]
+
+    def problems(self, role: str, kind: str) -> list[Problem]:
+        """Messages for the next address."""
+        index = self.seen
+        self.seen += 1
+        base = kind[2:]
+        if base == "i" and self.spaces[:1] != ["local"]:
+            return [("error", "Immediate addresses allowed only for .local state space")]
+        if role == "mt" or (base[:2] not in ("v:", "V:") and kind[:2] != "V:"):
+            return []
+        space = kind.rsplit(":", 1)[1]
+        if self.name in _WRITES and space == "param" and base != "v:param!":
+            return []
+        if not self.spaces:
+            bad = space in ("const", "param") and self.name in ("ld", "st", "atom", "red")
+        else:
+            want = self.spaces[index] if index < len(self.spaces) else "shared" if len(self.spaces) > 1 else self.spaces[0]
+            bad = space != want
+        return [("error", f"State space mismatch between instruction and address in instruction '{self.name}'")] if bad else []
 
 
 def _bad_address(kind: str, name: str) -> list[Problem]:

@@ -44,7 +44,11 @@ def operand(s: Scanner, fs: FunctionState, depth: int = 0) -> Typed:
             return _pair(left, right, s)
         return left
     if kind == "{":
-        return _vector(s, fs, depth)
+        left = _vector(s, fs, depth)
+        if s.kind == "|" and depth == 0:
+            s.next()
+            return _pair(left, _pair_half(s, fs), s)
+        return left
     if kind == "[":
         return _bracket(s, fs, depth)
     if kind == "!" and _next_is_name(s):
@@ -88,7 +92,7 @@ def _pair_half(s: Scanner, fs: FunctionState) -> Typed:
 def _pair(left: Typed, right: Typed, s: Scanner) -> Typed:
     kind = f"p:{left[1]}|{right[1]}"
     a, b = left[0], right[0]
-    if isinstance(a, Reg | Sink) and isinstance(b, Reg | Sink):
+    if isinstance(a, Reg | Sink | Vec) and isinstance(b, Reg | Sink):
         return Pair(a, b), kind
     return a, kind
 

@@ -56,11 +56,13 @@ def duplicate(mods: list[str]) -> list[str]:
     return out
 
 
-def illegal(mod: str, name: str) -> str:
-    """The message for a modifier that the instruction does not take."""
+def illegal(mod: str, name: str, spaced: bool) -> str:
+    """The message for a modifier that the instruction does not take (`spaced`: it takes some state space)."""
     if mod in ROUNDINGS:
         return f"Illegal rounding modifier for instruction '{name}'"
     if mod in SPACES:
+        if spaced:
+            return f"State space incorrect for instruction '{name}'"
         return f"No state space qualifier expected for instruction '{name}'"
     if mod in VECTORS:
         return f"Vector qualifier is not allowed for instruction '{name}'"

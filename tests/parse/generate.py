@@ -76,6 +76,8 @@ def _vector(type_: str, n: int, number: int) -> str:
 
 def _space(row: Row, mods: list[str], nth: int) -> str:
     spaces = [m.split("::")[0] for m in mods if m.split("::")[0] in _SYMBOL and m.split("::")[-1] != "complete_tx"]
+    if nth >= len(spaces) > 1:
+        return "shared"
     return spaces[min(nth, len(spaces) - 1)] if spaces else ""
 
 
@@ -89,7 +91,7 @@ def operand_text(spec: OperandSpec, row: Row, types: tuple[str, ...], mods: list
         if spec.pair:
             return f"{register(type_, n)}|%p1"
         if role == "dtex":
-            return _vector(type_, vector or 1, n) if vector else register(type_, n)
+            return _vector(type_, vector, n) if vector else register(type_, n)
         if spec.vector == -1 and vector:
             return _vector(type_, vector, n)
         if spec.vector > 0:
@@ -103,15 +105,22 @@ def operand_text(spec: OperandSpec, row: Row, types: tuple[str, ...], mods: list
         space = _space(row, mods, memory)
         return f"[{_SYMBOL[space]}]" if space else f"[%rd{n}]"
     return {
-        "dp": "%p1", "dpp": "%p1", "ps": "%p2", "i": "0", "l": "LL", "k": "_", "o": "%rd1", "dsel": "%r1.b0",
+        "dp": "%p1", "dpp": "%p1", "ps": "%p2", "i": _CONSTANTS.get(row.checks[0] if row.checks else "", "0"), "l": "LL", "k": "_", "o": "%rd1", "dsel": "%r1.b0",
         "dpack": "{%r1, %r2}" if type_ == "b64" else "{%h1, %h2}" if type_ == "b32" else "{%rd1, %rd2}" if type_ == "b128" else "{%bb1, %bb2}",
         "spack": "{%r1, %r2}" if type_ == "b64" else "{%h1, %h2}" if type_ == "b32" else "{%rd1, %rd2}" if type_ == "b128" else "{%bb1, %bb2}",
         "mt": _tensor(mods), "tx": _coordinates(row, types, mods), "mq": "[sf]" if row.name.startswith("suq") else "[tx]", "t": "TT",
-        "toff": "{%r1, %r2}", "tgrad": "{%f1, %f2}", "tcmp": "%f1",
+        "toff": _sized("%r", mods), "tgrad": _sized("%f", mods), "tcmp": "%f1",
     }[role]  # fmt: skip
 
 
+_CONSTANTS = {"size128": "128", "fence128": "128", "cpsize": "4", "cpsize16": "16", "maxnreg": "64"}
 _COORDINATES = {"1d": 1, "2d": 2, "3d": 4, "a1d": 2, "a2d": 4, "cube": 4, "acube": 4, "2dms": 4, "a2dms": 4}
+
+
+def _sized(prefix: str, mods: list[str]) -> str:
+    """A vector of as many elements as the geometry has dimensions."""
+    n = 1 if any(m in ("1d", "a1d") for m in mods) else 2 if any(m in ("2d", "a2d") for m in mods) else 4
+    return "{" + ", ".join([f"{prefix}{k + 1}" for k in range(n)]) + "}"
 
 
 def _tensor(mods: list[str]) -> str:
@@ -184,7 +193,7 @@ def operands_of(row: Row, mods: list[str], types: tuple[str, ...], optional: boo
         if spec.optional and not optional:
             continue
         out.append(operand_text(spec, row, types, mods, len(out), memory))
-        memory += spec.role == "m"
+        memory += spec.role in ("m", "mt")
     return out
 
 

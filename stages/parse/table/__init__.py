@@ -34,7 +34,7 @@ CHOICES: Final[dict[str, str]] = {
     "space": "const/global/local/param/param::entry/param::func/shared/shared::cta/shared::cluster",
     "stspace": "global/local/param/param::func/shared/shared::cta/shared::cluster",
     "rspace": "global/shared/shared::cta/shared::cluster",
-    "tmspace": "global/shared/shared::cta",
+    "tmspace": "global/shared::cta",
     "ldcop": "ca/cg/cs/lu/cv",
     "stcop": "wb/cg/cs/wt",
     "cop": "ca/cg/cs/cv/wb/wt",
@@ -124,7 +124,7 @@ def split_name(parts: list[str]) -> int:
     """How many leading parts of a dotted opcode form the longest known name; 0 if none."""
     if parts[0] in _PENDING:
         _load_family(parts[0])
-    for n in range(min(4, len(parts)), 0, -1):
+    for n in range(min(5, len(parts)), 0, -1):
         if ".".join(parts[:n]) in _LINES:
             return n
     return 0

@@ -42,8 +42,8 @@ mad.hi | s32 | sat? | d, s, s, s |
 mad.hi | u32,s32 | cc | d, s, s, s | v3.0 t20
 mad.hi | u64,s64 | cc | d, s, s, s | v4.3 t20
 mad.wide | u16,s16,u32,s32 | | d:W, s, s, s:W |
-mad | f32 | rn/rz/rm/rp? ftz? sat? | d, s, s, s |
-mad | f64 | rn/rz/rm/rp? | d, s, s, s |
+mad | f32 | rn/rz/rm/rp ftz? sat? | d, s, s, s |
+mad | f64 | rn/rz/rm/rp | d, s, s, s |
 madc.lo | u32,s32 | cc? | d, s, s, s | v3.0 t20
 madc.lo | u64,s64 | cc? | d, s, s, s | v4.3 t20
 madc.hi | u32,s32 | cc? | d, s, s, s | v3.0 t20

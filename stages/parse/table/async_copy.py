@@ -31,7 +31,8 @@ cp.reduce.async.bulk | s32 | shared::cluster shared::cta mbarrier::complete_tx::
 cp.reduce.async.bulk | u64 | shared::cluster shared::cta mbarrier::complete_tx::bytes add | m, m, s:b32, m | v8.0 t90
 cp.reduce.async.bulk | b32 | shared::cluster shared::cta mbarrier::complete_tx::bytes and/or/xor | m, m, s:b32, m | v8.0 t90
 cp.reduce.async.bulk | u32 | global shared::cta bulk_group L2::cache_hint? add/inc/dec/min/max | m, m, s:b32, s:b64@L2::cache_hint | v8.0 t90
-cp.reduce.async.bulk | s32,u64,s64 | global shared::cta bulk_group L2::cache_hint? add/min/max | m, m, s:b32, s:b64@L2::cache_hint | v8.0 t90
+cp.reduce.async.bulk | s32,u64 | global shared::cta bulk_group L2::cache_hint? add/min/max | m, m, s:b32, s:b64@L2::cache_hint | v8.0 t90
+cp.reduce.async.bulk | s64 | global shared::cta bulk_group L2::cache_hint? min/max | m, m, s:b32, s:b64@L2::cache_hint | v8.0 t90
 cp.reduce.async.bulk | f16,bf16 | global shared::cta bulk_group L2::cache_hint? min/max | m, m, s:b32, s:b64@L2::cache_hint | v8.0 t90
 cp.reduce.async.bulk | f16,bf16 | global shared::cta bulk_group L2::cache_hint? add noftz | m, m, s:b32, s:b64@L2::cache_hint | v8.0 t90
 cp.reduce.async.bulk | f32,f64 | global shared::cta bulk_group L2::cache_hint? add | m, m, s:b32, s:b64@L2::cache_hint | v8.0 t90

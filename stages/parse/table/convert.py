@@ -7,29 +7,39 @@ mov | b16,b32,b64 | | d, spack |
 mov | b128 | | d, x | v8.3 t70
 mov | b128 | | dpack, x | v8.3 t70
 mov | b128 | | d, spack | v8.3 t70
-cvt | u8,s8,u16,s16,u32,s32,u64,s64.u8,s8,u16,s16,u32,s32,u64,s64 | sat? | d~, x2~ |
-cvt | u8,s8,u16,s16,u32,s32,u64,s64.f16,f32 | rni/rzi/rmi/rpi ftz? sat? | d~, x2~ |
-cvt | u8,s8,u16,s16,u32,s32,u64,s64.f64 | rni/rzi/rmi/rpi sat? | d~, x2~ |
-cvt | f16,f32,f64.u8,s8,u16,s16,u32,s32,u64,s64 | rn/rz/rm/rp ftz? sat? | d~, x2~ |
-cvt | f32.f32 | rni/rzi/rmi/rpi? ftz? sat? | d~, x2~ |
-cvt | f64.f64 | rni/rzi/rmi/rpi? sat? | d~, x2~ |
-cvt | f16.f16 | rni/rzi/rmi/rpi? ftz? sat? | d~, x2~ |
-cvt | f16.f32 | rn/rz/rm/rp ftz? sat? | d~, x2~ |
-cvt | f16.f32 | rn/rz relu satfinite? | d, s2 | v7.0 t80
-cvt | f16.f32 | rn/rz satfinite | d, s2 | v8.1 t80
+cvt | u8.u8 s8.s8 u16.u8 u16.u16 s16.u8 s16.s8 s16.s16 u32.u8 u32.u16 u32.u32 s32.u8 s32.s8 s32.u16 s32.s16 s32.s32 u64.u8 u64.u16 u64.u32 u64.u64 s64.u8 s64.s8 s64.u16 s64.s16 s64.u32 s64.s32 s64.s64 | | d~, x2~ |
+cvt | u8.s8 u8.u16 u8.s16 u8.u32 u8.s32 u8.u64 u8.s64 s8.u8 s8.u16 s8.s16 s8.u32 s8.s32 s8.u64 s8.s64 u16.s8 u16.s16 u16.u32 u16.s32 u16.u64 u16.s64 s16.u16 s16.u32 s16.s32 s16.u64 s16.s64 u32.s8 u32.s16 u32.s32 u32.u64 u32.s64 s32.u32 s32.u64 s32.s64 u64.s8 u64.s16 u64.s32 u64.s64 s64.u64 | sat? | d~, x2~ |
+cvt | u8,s8,u16,s16,u32,s32,u64,s64.f16,f64 | rni/rzi/rmi/rpi sat? | d~, x2~ |
+cvt | u8,s8,u16,s16,u32,s32,u64,s64.f32 | rni/rzi/rmi/rpi ftz? sat? | d~, x2~ |
+cvt | u16,s16,u32,s32,u64,s64.bf16 | rni/rzi/rmi/rpi | d~, s2 | v7.8 t90
+cvt | f16,f64.u8,s8,u16,s16,u32,s32,u64,s64 | rn/rz/rm/rp sat? | d~, x2~ |
+cvt | f32.u8,s8,u16,s16,u32,s32,u64,s64 | rn/rz/rm/rp ftz? sat? | d~, x2~ |
+cvt | bf16.u16,s16,u32,s32,u64,s64 | rn/rz/rm/rp | d, x2~ | v7.8 t90
 cvt | f16.f64 | rn/rz/rm/rp sat? | d~, x2~ |
+cvt | bf16.f64 | rn/rz/rm/rp | d, x2~ | v7.8 t90
+cvt | f16.f16 f64.f64 | rni/rzi/rmi/rpi? sat? | d~, x2~ |
+cvt | f32.f32 | rni/rzi/rmi/rpi? ftz? sat? | d~, x2~ |
+cvt | bf16.bf16 | rni/rzi/rmi/rpi? | d, s2 | v7.8 t90
+cvt | f16.bf16 f64.bf16 | rn/rz/rm/rp? | d~, s2 | v7.8 t90
+cvt | bf16.f16 | rn/rz/rm/rp? | d, x2~ | v7.8 t90
 cvt | f32.f64 | rn/rz/rm/rp ftz? sat? | d~, x2~ |
-cvt | f32.f16 | ftz? sat? | d~, x2~ |
 cvt | f64.f16 | sat? | d~, x2~ |
-cvt | f64.f32 | ftz? sat? | d~, x2~ |
-cvt | bf16.f32 | rn/rz/rna? relu? satfinite? | d, s2 | v7.0 t80
-cvt | f16x2.f32 bf16x2.f32 | rn/rz relu? satfinite? | d, s2, s2 | v7.0 t80
+cvt | f32.f16 f64.f32 | ftz? sat? | d~, x2~ |
+cvt | f32.bf16 | | d~, s2 | v7.1 t80
+cvt | f32.bf16 | rn/rz/rm/rp? ftz? | d~, s2 | v7.8 t90
+cvt | f16.f32 | rn/rz/rm/rp ftz? sat? | d~, x2~ |
+cvt | f16.f32 | rn/rz relu | d~, x2~ | v7.0 t80
+cvt | f16.f32 | rn/rz relu? satfinite | d~, x2~ | v8.1 t80
+cvt | bf16.f32 | rn/rz/rm/rp ftz? | d, x2~ | v7.0 t80
+cvt | bf16.f32 | rn/rz relu | d, x2~ | v7.0 t80
+cvt | bf16.f32 | rn/rz relu? satfinite | d, x2~ | v8.1 t80
+cvt | f16x2.f32 bf16x2.f32 | rn/rz relu? | d, s2, s2 | v7.0 t80
+cvt | f16x2.f32 bf16x2.f32 | rn/rz relu? satfinite | d, s2, s2 | v8.1 t80
 cvt | f16x2.f32 bf16x2.f32 | rs relu? satfinite? | d, s2, s2, s:b32 | v8.7 on=100f+103f
-cvt | tf32.f32 | rna satfinite? | d:b32, s2 | v7.0 t80
-cvt | tf32.f32 | rn/rz relu? satfinite? | d:b32, s2 | v7.8 t90
-cvt | f32.bf16 | | d, s2 | v7.1 t80
-cvt | bf16.u8,s8,u16,s16,u32,s32,u64,s64,f16,f64,bf16 | rn/rz/rm/rp/rni/rzi/rmi/rpi? sat? relu? | d, s2~ | v7.8 t90
-cvt | u8,s8,u16,s16,u32,s32,u64,s64,f16,f64.bf16 | rn/rz/rm/rp/rni/rzi/rmi/rpi? sat? | d~, s2 | v7.8 t90
+cvt | tf32.f32 | rna | d:b32, s2 | v7.0 t80
+cvt | tf32.f32 | rna satfinite | d:b32, s2 | v8.1 t80
+cvt | tf32.f32 | rn/rz relu? | d:b32, s2 | v7.8 t90
+cvt | tf32.f32 | rn/rz relu? satfinite | d:b32, s2 | v8.6 t100
 cvt | e4m3x2,e5m2x2.f32 | rn satfinite relu? | d:b16, s2, s2 | v7.8 t89
 cvt | e4m3x2,e5m2x2.f16x2 | rn satfinite relu? | d:b16, s:b32 | v7.8 t89
 cvt | f16x2.e4m3x2,e5m2x2 | rn relu? | d:b32, s:b16 | v7.8 t89

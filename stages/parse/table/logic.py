@@ -34,7 +34,7 @@ xor | pred,b16,b32,b64 | | d, s, s |
 not | pred,b16,b32,b64 | | d, s |
 cnot | b16,b32,b64 | | d, s |
 lop3 | b32 | | d, s, s, s, i | v4.3 t50 | lut
-lop3 | b32 | and/or/xor | d|p, s, s, s, i, ps | v8.2 t70 | lut
+lop3 | b32 | and/or | d|p, s, s, s, i, ps | v8.2 t70 | lut
 shf.l | b32 | clamp/wrap | d, s, s, s:U | v3.1 t32
 shf.r | b32 | clamp/wrap | d, s, s, s:U | v3.1 t32
 shl | b16,b32,b64 | | d, s, s:U |

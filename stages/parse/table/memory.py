@@ -13,22 +13,22 @@ st | b8,b16,b32,b64,b128,u8,u16,u32,u64,s8,s16,s32,s64,f32,f64 | relaxed/release
 st | b8,b16,b32,b64,u8,u16,u32,u64,s8,s16,s32,s64,f32,f64 | mmio relaxed sys global? v2/v4/v8? | m, sV~ | v8.2 t70
 st.async | b32,b64,u32,u64,s32,s64,f32,f64 | weak? shared::cluster? mbarrier::complete_tx::bytes v2/v4? | m, sV, m | v8.1 t90
 st.async | b8,b16,b32,b64,u8,u16,u32,u64,s8,s16,s32,s64,f32,f64 | mmio? release gpu/sys global? | m, s | v8.7 t100
-st.bulk | - | weak? shared/shared::cta? | m, s:b64, i | v8.6 t100 | zero2
+st.bulk | - | weak? shared::cta? | m, s:b64, i | v8.6 t100 | zero2
 prefetch | - | global/local? L1/L2 | m | v2.0 t20
 prefetch | - | global L2::evict_last/L2::evict_normal | m | v7.4 t80
-prefetch | - | const/param/param::entry? tensormap | m | v8.0 t90
+prefetch | - | const/param? tensormap | m | v8.0 t90
 prefetchu | - | L1 | m | v2.0 t20
 applypriority | - | global? L2::evict_normal | m, i | v7.4 t80 | size128
 discard | - | global? L2 | m, i | v7.4 t80 | size128
 createpolicy.fractional | b64 | L2::evict_last/L2::evict_normal/L2::evict_first/L2::evict_unchanged $l2second? | d, s:f32? | v7.4 t80 | fraction
-createpolicy.range | b64 | global? L2::evict_last/L2::evict_normal/L2::evict_first/L2::evict_unchanged $l2second? | d, s:A, s:b32, s:b32 | v7.4 t80
+createpolicy.range | b64 | global? L2::evict_last/L2::evict_normal/L2::evict_first/L2::evict_unchanged $l2second? | d, m, s:b32, s:b32 | v7.4 t80
 createpolicy.cvt | b64 | L2 | d, s | v7.4 t80
 atom | u32 | $sem? $scope? $rspace? inc/dec/min/max/add L2::cache_hint? | d, m, s, s:b64@L2::cache_hint |
 atom | s32,u64,s64 | $sem? $scope? $rspace? min/max/add L2::cache_hint? | d, m, s, s:b64@L2::cache_hint |
 atom | f32,f64 | $sem? $scope? $rspace? add L2::cache_hint? | d, m, s, s:b64@L2::cache_hint |
 atom | b32,b64,b128 | $sem? $scope? $rspace? exch L2::cache_hint? | d, m, s, s:b64@L2::cache_hint |
 atom | b32,b64 | $sem? $scope? $rspace? and/or/xor L2::cache_hint? | d, m, s, s:b64@L2::cache_hint |
-atom | b16,b32,b64,b128 | $sem? $scope? $rspace? cas L2::cache_hint? | d, m, s, s, s:b64@L2::cache_hint |
+atom | b16,b32,b64,b128 | $sem? $scope? $rspace? cas | d, m, s, s |
 atom | f16,f16x2,bf16,bf16x2 | $sem? $scope? $rspace? add noftz L2::cache_hint? | d, m, s, s:b64@L2::cache_hint | v6.2 t60
 atom | f32 | $sem? $scope? global add L2::cache_hint? v2/v4 | dV, m, sV, s:b64@L2::cache_hint | v8.1 t90
 atom | f16,bf16 | $sem? $scope? global add/min/max noftz L2::cache_hint? v2/v4/v8 | dV, m, sV, s:b64@L2::cache_hint | v8.1 t90
@@ -41,20 +41,23 @@ red | f16,f16x2,bf16,bf16x2 | $rsem? $scope? $rspace? add noftz L2::cache_hint? 
 red | f32 | $rsem? $scope? global add L2::cache_hint? v2/v4 | m, sV, s:b64@L2::cache_hint | v8.1 t90
 red | f16,bf16 | $rsem? $scope? global add/min/max noftz L2::cache_hint? v2/v4/v8 | m, sV, s:b64@L2::cache_hint | v8.1 t90
 red | f16x2,bf16x2 | $rsem? $scope? global add/min/max noftz L2::cache_hint? v2/v4 | m, sV, s:b64@L2::cache_hint | v8.1 t90
-red.async | u32 | relaxed? cluster shared::cluster? mbarrier::complete_tx::bytes inc/dec/min/max/add | m, s, m | v8.1 t90
-red.async | s32 | relaxed? cluster shared::cluster? mbarrier::complete_tx::bytes min/max/add | m, s, m | v8.1 t90
-red.async | u64 | relaxed? cluster shared::cluster? mbarrier::complete_tx::bytes add | m, s, m | v8.1 t90
-red.async | b32 | relaxed? cluster shared::cluster? mbarrier::complete_tx::bytes and/or/xor | m, s, m | v8.1 t90
-red.async | u32,s32,u64,s64 | mmio? release gpu/sys global? add/min/max | m, s | v8.7 t100
+red.async | u32 | relaxed cluster shared::cluster? mbarrier::complete_tx::bytes inc/dec/min/max/add | m, s, m | v8.1 t90
+red.async | s32 | relaxed cluster shared::cluster? mbarrier::complete_tx::bytes min/max/add | m, s, m | v8.1 t90
+red.async | u64 | relaxed cluster shared::cluster? mbarrier::complete_tx::bytes add | m, s, m | v8.1 t90
+red.async | b32 | relaxed cluster shared::cluster? mbarrier::complete_tx::bytes and/or/xor | m, s, m | v8.1 t90
+red.async | u32 | mmio? release gpu/sys global? add/min/max/inc/dec | m, s | v8.7 t100
+red.async | s32 | mmio? release gpu/sys global? add/min/max | m, s | v8.7 t100
+red.async | b32 | mmio? release gpu/sys global? and/or/xor | m, s | v8.7 t100
+red.async | u64 | mmio? release gpu/sys global? add | m, s | v8.7 t100
 membar | - | cta/gl/sys | |
 membar.proxy | - | alias | | v7.5 t70
 fence | - | sc/acq_rel? $scope | | v6.0 t70
 fence | - | acquire/release sync_restrict::shared::cluster/sync_restrict::shared::cta cluster | | v8.6 t90
 fence | - | mbarrier_init release cluster | | v8.0 t90
 fence | - | acquire/release $scope | | v8.6 t70
-fence.proxy | - | alias/async/async.global/async.shared::cta/async.shared::cluster | | v7.5 t70
+fence.proxy | - | alias/async global/shared::cta/shared::cluster? | | v7.5 t70
 fence.proxy | - | tensormap::generic release $scope | | v8.3 t90
-fence.proxy | - | tensormap::generic acquire $scope | m, i | v8.3 t90
+fence.proxy | - | tensormap::generic acquire $scope | m, i | v8.3 t90 | size128
 fence.proxy | - | async::generic acquire/release sync_restrict::shared::cluster/sync_restrict::shared::cta cluster | | v8.6 t90
 multimem.ld_reduce | u32,s32,u64 | weak/relaxed/acquire? $scope? global? min/max/add | d, m | v8.1 t90
 multimem.ld_reduce | s64 | weak/relaxed/acquire? $scope? global? min/max | d, m | v8.1 t90
@@ -75,11 +78,11 @@ multimem.red | s64 | relaxed/release? $scope? global? min/max | m, s | v8.1 t90
 multimem.red | b32,b64 | relaxed/release? $scope? global? and/or/xor | m, s | v8.1 t90
 multimem.red | f32 | relaxed/release? $scope? global? add v2/v4? | m, sV | v8.1 t90
 multimem.red | f64 | relaxed/release? $scope? global? add | m, s | v8.1 t90
-multimem.red | f16,bf16 | relaxed/release? $scope? global? min/max/add v4/v8 | m, sV | v8.1 t90
-multimem.red | f16x2,bf16x2 | relaxed/release? $scope? global? min/max/add v2/v4? | m, sV | v8.1 t90
+multimem.red | f16,bf16 | relaxed/release? $scope? global? add v4/v8 | m, sV | v8.1 t90
+multimem.red | f16x2,bf16x2 | relaxed/release? $scope? global? add v2/v4? | m, sV | v8.1 t90
 tensormap.replace | b64 | tile global_address $tmspace? b1024 | m, s | v8.3 on=90a+100f+110f+120f
 tensormap.replace | b32 | tile rank/elemtype/interleave_layout/swizzle_mode/fill_mode/swizzle_atomicity $tmspace? b1024 | m, i | v8.3 on=90a+100f+110f+120f
 tensormap.replace | b32 | tile box_dim/global_dim/element_stride $tmspace? b1024 | m, i, s | v8.3 on=90a+100f+110f+120f
 tensormap.replace | b64 | tile global_stride $tmspace? b1024 | m, i, s | v8.3 on=90a+100f+110f+120f
-tensormap.cp_fenceproxy | - | global.shared::cta tensormap::generic release $scope sync aligned | m, m, i | v8.3 t90
+tensormap.cp_fenceproxy | - | global shared::cta tensormap::generic release $scope sync aligned | m, m, i | v8.3 t90 | fence128
 """

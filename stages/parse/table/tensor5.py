@@ -56,9 +56,12 @@ _OTHER = f"""
 tcgen05.alloc | b32 | {_CG} sync aligned shared::cta? | m, s | {_ON}
 tcgen05.dealloc | b32 | {_CG} sync aligned | s, s | {_ON}
 tcgen05.relinquish_alloc_permit | - | {_CG} sync aligned | | {_ON}
-tcgen05.cp | - | {_CG} 128x256b/4x256b/128x128b b8x16? b6x16_p32/b4x16_p64? | m, s:b64 | {_ON}
-tcgen05.cp | - | {_CG} 64x128b warpx2::02_13/warpx2::01_23 b8x16? b6x16_p32/b4x16_p64? | m, s:b64 | {_ON}
-tcgen05.cp | - | {_CG} 32x128b warpx4 b8x16? b6x16_p32/b4x16_p64? | m, s:b64 | {_ON}
+tcgen05.cp | - | {_CG} 128x256b/4x256b/128x128b | m, s:b64 | {_ON}
+tcgen05.cp | - | {_CG} 64x128b warpx2::02_13/warpx2::01_23 | m, s:b64 | {_ON}
+tcgen05.cp | - | {_CG} 32x128b warpx4 | m, s:b64 | {_ON}
+tcgen05.cp | - | {_CG} 128x256b/4x256b/128x128b b8x16 b6x16_p32/b4x16_p64 | m, s:b64 | {_ON}
+tcgen05.cp | - | {_CG} 64x128b warpx2::02_13/warpx2::01_23 b8x16 b6x16_p32/b4x16_p64 | m, s:b64 | {_ON}
+tcgen05.cp | - | {_CG} 32x128b warpx4 b8x16 b6x16_p32/b4x16_p64 | m, s:b64 | {_ON}
 tcgen05.shift | - | {_CG} down | m | {_ON}
 tcgen05.commit | b64 | {_CG} mbarrier::arrive::one shared::cluster? | m | {_ON}
 tcgen05.commit | b64 | {_CG} mbarrier::arrive::one shared::cluster? multicast::cluster | m, s:b16 | {_ON}

@@ -1,0 +1,223 @@
+"""Rules that tie modifiers, types and state spaces of one opcode together.
+
+The table says which modifiers an instruction has; these say which go together.  Each rule gives messages in ptxas's
+words; all were measured on ptxas 13.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from stages.parse import compat, rules
+from stages.parse.targets import Target
+
+Rule = Callable[[str, tuple[str, ...], tuple[str, ...], Target], list[str]]
+
+_LOADS: Final = frozenset(("ld", "st"))
+_SHARED: Final = frozenset(("shared", "shared::cta", "shared::cluster"))
+_ORDERED: Final = ("volatile", "relaxed", "acquire", "release")
+# Instructions in which an order needs a scope and a scope an order.
+_PAIRED: Final = frozenset(
+    ["multimem.ld_reduce", "multimem.st", "multimem.red", "mbarrier.arrive", "mbarrier.arrive_drop", "mbarrier.arrive.expect_tx", "mbarrier.arrive_drop.expect_tx", "mbarrier.expect_tx", "mbarrier.complete_tx", "mbarrier.test_wait", "mbarrier.test_wait.parity", "mbarrier.try_wait", "mbarrier.try_wait.parity"]
+)
+_ADD_TYPES: Final = ".u32 or .s32 or .u64 or .f64 or f16 or f16x2 or .f32 or .bf16 or .bf16x2"
+
+
+def _space(mods: tuple[str, ...]) -> str:
+    return next((m for m in mods if m in rules.SPACES), "")
+
+
+def _vector(mods: tuple[str, ...]) -> int:
+    return next((int(m[1:]) for m in mods if m in rules.VECTORS), 0)
+
+
+def order_and_scope(name: str, mods: tuple[str, ...], types: tuple[str, ...], target: Target) -> list[str]:
+    """`.relaxed` and its like need a scope, and a scope needs an order."""
+    order = next((m for m in mods if m in ("relaxed", "acquire", "release")), "")
+    scope = next((m for m in mods if m in rules.SCOPES), "")
+    if order and not scope:
+        return [f"Modifier '.{order}' requires scope with '{name}' instruction"]
+    if scope and not order:
+        return [f"Modifier '.{scope}' requires order with '{name}' instruction"]
+    return []
+
+
+def load_spaces(name: str, mods: tuple[str, ...], types: tuple[str, ...], target: Target) -> list[str]:
+    """Which spaces take an order, a cache priority, a prefetch size, 256 bits."""
+    space = _space(mods)
+    out: list[str] = []
+    for m in mods:
+        if m in _ORDERED and space and space != "global" and space not in _SHARED:
+            out.append(f"Modifier '.{m}' cannot be applied to '.{space}' space")
+    if "mmio" in mods and space not in ("", "global"):
+        out.append(f"Modifier '.mmio' cannot be applied to '.{space}' space")
+    if "mmio" in mods and _vector(mods):
+        out.append(f"Modifier '.mmio' cannot be combined with modifier '.v{_vector(mods)}'")
+    for m in mods:
+        if space in ("", "global"):
+            break
+        if m.startswith(("L1::", "L2::evict")):
+            out.append(f"Modifier '.{m.split('::')[1]}' cannot be applied to '.{space}' space for instruction '{name}'")
+        elif m == "L2::cache_hint":
+            out.append(f"Modifier '.L2::cache_hint' cannot be applied to '.{space}' space for instruction '{name}'")
+        elif m in ("L2::64B", "L2::128B", "L2::256B"):
+            out.append("State space incorrect for feature 'cache prefetching'")
+    if "nc" in mods and any(m in ("lu", "cv") for m in mods):
+        out.append("Illegal cache operation for instruction 'ld.nc'")
+    priority = next((m for m in mods if m.startswith("L1::")), "")
+    cache = next((m for m in mods if m in rules.CACHE), "")
+    if priority and cache:
+        out.append(f"Modifier '.{priority.split('::')[1]}' cannot be combined with modifier '.{cache}'")
+    return out
+
+
+def vector_size(name: str, mods: tuple[str, ...], types: tuple[str, ...], target: Target) -> list[str]:
+    """At most 128 bits, 256 for loads and stores of global memory on sm_100 and above."""
+    n = _vector(mods)
+    level2 = next((m for m in mods if m in ("L2::evict_last", "L2::evict_first", "L2::evict_normal")), "")
+    bits = n * compat.bit_size(types[0]) if n and types else 0
+    if level2 and name in _LOADS and bits != 256:
+        return [f"Instruction '{name}' requires '.v8.b32/.v4.b64' type with '.{level2}' modifier."]
+    if bits <= 128 and not (n == 8 and name in _LOADS):
+        return []
+    if types[0] == "pred":
+        return [f"Vector qualifier is not allowed for instruction '{name}'"]
+    if name not in _LOADS:
+        return ["Vector type too large, exceeds 128 bit limit"] if bits > 128 else []
+    if bits > 256:
+        return ["Vector type too large, exceeds 128 bit limit"]
+    out = []
+    if target.version < 88:
+        out.append("Feature '256 bit wide load/store' requires PTX ISA .version 8.8 or later")
+    if target.number < 100:
+        out.append("Feature '256 bit wide load/store' requires .target sm_100 or higher")
+    if _space(mods) not in ("", "global"):
+        out.append("global state space expected for feature '256 bit wide load/store'")
+    return out
+
+
+def move_vector(name: str, mods: tuple[str, ...], types: tuple[str, ...], target: Target) -> list[str]:
+    """`mov.vN`: no predicates, at most 128 bits."""
+    if _vector(mods) and types[0] == "pred":
+        return ["Vector qualifier is not allowed for instruction 'mov'"]
+    return vector_size(name, mods, types, target)
+
+
+def reduction_type(name: str, mods: tuple[str, ...], types: tuple[str, ...], target: Target) -> list[str]:
+    """`add` has no signed 64-bit form."""
+    if "add" in mods and types == ("s64",):
+        return [f"Operation .add requires {_ADD_TYPES} type for instruction '{name}'"]
+    return []
+
+
+def without_sync(name: str, mods: tuple[str, ...], types: tuple[str, ...], target: Target) -> list[str]:
+    """`shfl` and `vote` without `.sync` end with PTX 6.4 on sm_70."""
+    if "sync" not in mods and target.number >= 70 and target.version >= 64:
+        return [f"Instruction '{name}' without '.sync' is not supported on .target sm_70 and higher from PTX ISA version 6.4"]
+    return []
+
+
+def tensor_modes(name: str, mods: tuple[str, ...], types: tuple[str, ...], target: Target) -> list[str]:
+    """Dimensions that the modes of a tensor copy allow."""
+    dim = next((m for m in mods if m in rules.DIMENSIONS), "")
+    mode = next((m for m in mods if m.startswith(("im2col", "tile"))), "")
+    if mode.startswith("im2col") and dim in ("1d", "2d"):
+        return [f"Modifier '.{dim}' cannot be combined with modifier '.{mode}'"]
+    if mode in ("tile::gather4", "tile::scatter4") and dim != "2d":
+        return [f"Modifier '.{dim}' cannot be combined with modifier '.{mode}'"]
+    return []
+
+
+def satfinite_wmma(name: str, mods: tuple[str, ...], types: tuple[str, ...], target: Target) -> list[str]:
+    """`.satfinite` on float wmma ended with PTX 6.5."""
+    if "satfinite" in mods and types[0] in ("f16", "f32") and target.version >= 65:
+        return [f"Instruction ''{name}' with floating point type' with '.satfinite' is not supported starting from PTX ISA version 6.5"]
+    return []
+
+
+def proxy_restrict(name: str, mods: tuple[str, ...], types: tuple[str, ...], target: Target) -> list[str]:
+    """Acquire restricts to the cluster, release to the CTA."""
+    want = "sync_restrict::shared::cluster" if "acquire" in mods else "sync_restrict::shared::cta"
+    have = next((m for m in mods if m.startswith("sync_restrict")), want)
+    if have == want:
+        return []
+    if name == "fence":
+        order = "acquire" if "acquire" in mods else "release"
+        return [f"Modifier '.{have}' cannot be combined with modifier '.{order}'"]
+    return [f".{want} modifier required for instruction '{name}'"]
+
+
+def multisample(name: str, mods: tuple[str, ...], types: tuple[str, ...], target: Target) -> list[str]:
+    """Cube textures take float coordinates, multi-sample ones integers."""
+    out: list[str] = []
+    if types and types[-1] == "s32" and any(m in ("cube", "acube") for m in mods):
+        out.append("Floating-point coordinates required")
+    if types and types[-1] == "f32" and any(m in ("2dms", "a2dms") for m in mods):
+        out.append("Integer coordinates require .s32 instruction type")
+    if types and name != "tld4":
+        want = "v2" if types[0] == "f16x2" else "v4"
+        if want not in mods:
+            out.append(f"Instruction '{name}.{types[0]}' requires .{want} type")
+    if name == "tld4" and "v4" not in mods:
+        out.append(f"Instruction 'tld4.{types[0]}' requires .v4 type")
+    return out
+
+
+def surface_atomics(name: str, mods: tuple[str, ...], types: tuple[str, ...], target: Target) -> list[str]:
+    """Which types the operations of `sured` take."""
+    operation = next((m for m in mods if m in rules.POST), "")
+    type_ = types[0]
+    if name == "sured.b":
+        allowed = {"add": ("u32", "s32", "u64"), "min": ("u32", "s32", "u64", "s64"), "max": ("u32", "s32", "u64", "s64")}
+        if type_ not in allowed.get(operation, ("b32",)):
+            return [f"Incorrect type '.{type_}' for operation '.{operation}' in instruction '{name}'"]
+    elif type_ == "b64" and operation in ("add", "and", "or"):
+        return [f"Incorrect type '.b64' for operation '.{operation}' in instruction '{name}'"]
+    return []
+
+
+def accumulate(name: str, mods: tuple[str, ...], types: tuple[str, ...], target: Target) -> list[str]:
+    """`.acc::f32` is for `add` only."""
+    acc = next((m for m in mods if m.startswith("acc::")), "")
+    if acc == "acc::f32" and "add" not in mods:
+        return [f"Illegal reduction operation for instruction '{name}.{acc}'"]
+    return []
+
+
+RULES: Final[dict[str, tuple[Rule, ...]]] = {
+    "ld": (load_spaces, vector_size),
+    "st": (load_spaces, vector_size),
+    "ldu": (vector_size,),
+    "mov": (move_vector,),
+    "st.async": (vector_size,),
+    "suld.b": (vector_size,),
+    "sust.b": (vector_size,),
+    "atom": (reduction_type,),
+    "red": (reduction_type,),
+    "shfl": (without_sync,),
+    "vote": (without_sync,),
+    "cp.async.bulk.tensor": (tensor_modes,),
+    "cp.async.bulk.prefetch.tensor": (tensor_modes,),
+    "cp.reduce.async.bulk.tensor": (tensor_modes,),
+    "wmma.mma": (satfinite_wmma,),
+    "fence": (proxy_restrict,),
+    "fence.proxy": (proxy_restrict,),
+    "tex": (multisample,),
+    "tex.base": (multisample,),
+    "tex.level": (multisample,),
+    "tex.grad": (multisample,),
+    "tld4": (multisample,),
+    "sured.b": (surface_atomics,),
+    "sured.p": (surface_atomics,),
+    **{name: (order_and_scope,) for name in _PAIRED},
+}
+RULES["multimem.ld_reduce"] = (order_and_scope, accumulate)
+
+
+def errors(name: str, mods: tuple[str, ...], types: tuple[str, ...], target: Target) -> list[str]:
+    """All messages about an opcode's modifiers taken together."""
+    out: list[str] = []
+    for rule in RULES.get(name, ()):
+        out.extend(rule(name, mods, types, target))
+    return out
