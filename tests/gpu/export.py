@@ -2,7 +2,7 @@
 
     python -m tests.gpu.export OUT --sm 90 --cubins PRODUCER=DIR [--cubins ...] [--seed N] [--kernel NAME]
 
-DIR holds NAME.cubin for the kernels to run (of tests/kernels and its corpus); kernels without a cubin are left out.
+DIR holds NAME.cubin for the kernels to run (of tests/kernels, its corpus and hand); kernels without a cubin are left out.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from typing import Any
 
 import numpy as np
 
-from tests.kernels import cases, cases_corpus
+from tests.kernels import cases, cases_corpus, cases_hand
 from tests.kernels.model import Array, Buffer, Expected, KernelSpec, Launch
 
 HERE = Path(__file__).resolve().parent
 KIT_FILES = ("kit.py", "driver.py", "trim.py", "README.md")
 MANIFEST_VERSION = 1
 
-ALL: dict[str, KernelSpec] = {**cases.CASES, **cases_corpus.CASES}
+ALL: dict[str, KernelSpec] = {**cases.CASES, **cases_corpus.CASES, **cases_hand.CASES}
 
 
 class Writer:

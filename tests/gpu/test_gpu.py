@@ -180,6 +180,8 @@ def test_on_this_machines_gpu(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     cubins = tmp_path / "cubins"
     cubins.mkdir()
     for name, spec in export.ALL.items():
+        if capability < spec.min_sm:
+            continue
         built = oracle.run_ptxas(spec.ptx(75), capability)
         assert isinstance(built, Path), str(built)
         (cubins / f"{name}.cubin").write_bytes(built.read_bytes())

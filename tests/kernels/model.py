@@ -103,11 +103,16 @@ Maker = Callable[[np.random.Generator], list[Launch]]
 
 @dataclass(frozen=True, slots=True)
 class KernelSpec:
-    """A kernel of this folder (``folder`` "" for the sixteen, "corpus" for the others) and its launches."""
+    """A kernel of this folder and its launches.
+
+    ``folder`` is "" for the sixteen, "corpus" for other CUDA kernels, "hand" for kernels written in PTX, which have one
+    file for all SMs from ``min_sm`` on.
+    """
 
     name: str
     make: Maker
     folder: str = ""
+    min_sm: int = 75
 
     def launches(self, seed: int = 0) -> list[Launch]:
         """The launches for a seed: the same seed gives the same bytes."""
@@ -116,11 +121,13 @@ class KernelSpec:
             return self.make(generator)
 
     def source(self) -> Path:
-        """The CUDA source."""
-        return HERE / self.folder / f"{self.name}.cu"
+        """The source: CUDA, or PTX for a hand-written kernel."""
+        return HERE / self.folder / f"{self.name}.{'ptx' if self.folder == 'hand' else 'cu'}"
 
     def ptx(self, sm: int = 90) -> Path:
-        """The PTX that nvcc made for an SM of :data:`tests.kernels.make_ptx.SMS`."""
+        """The PTX that nvcc made for an SM of :data:`tests.kernels.make_ptx.SMS`, or the hand-written one."""
+        if self.folder == "hand":
+            return self.source()
         return HERE / self.folder / "ptx" / f"sm_{sm}" / f"{self.name}.ptx"
 
 
