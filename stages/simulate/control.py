@@ -1,0 +1,398 @@
+"""Control flow: branches, calls, convergence barriers, CTA barriers, exits.
+
+A control instruction gets the machine and the bundle; it moves the bundle and says whether the same bundle goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import numpy as np
+
+from ir_format.model import INV, ZERO, Imm, Operand, Reg, Sym
+from stages.simulate.build import Arr, Build, Builder, Get, InstFn, View, count, join64, put
+from stages.simulate.machine import Arrival, Bundle, CtlFn, Fault, Machine
+from stages.simulate.ops_warp import first_active
+from stages.simulate.state import B0, B_WARPSYNC, EXITED, SINK, ballot, spread, warp_any
+
+u32, u64 = np.uint32, np.uint64
+CtlBuilder = Callable[[Build], CtlFn]
+Who = Callable[[Bundle], "Arr | None"]
+
+
+def trivially_true(op: Reg | None) -> bool:
+    """Is the predicate absent or PT?"""
+    return op is None or (op.num == ZERO and not op.flags & INV)
+
+
+def condition(b: Build, own: bool = True) -> Who:
+    """The lanes of a bundle for which guard and condition operand hold; None = all of them."""
+    ops: list[Reg] = [] if trivially_true(b.inst.guard) or b.inst.guard is None else [b.inst.guard]
+    if own:
+        ops += [o for o in b.ps if isinstance(o, Reg) and not trivially_true(o)]
+    gets = [b.p(o) for o in ops]
+    if not gets:
+        return lambda bundle: None
+
+    def who(bundle: Bundle) -> Arr | None:
+        mask = gets[0](bundle.view)
+        for g in gets[1:]:
+            mask = mask & g(bundle.view)
+        if bundle.m is not None:
+            mask = mask & bundle.m
+        n = int(count(mask))
+        return None if n == bundle.active else mask
+
+    return who
+
+
+def guarded_ctl(b: Build, all_lanes: CtlFn, some: Callable[[Machine, Bundle, Arr], bool]) -> CtlFn:
+    """Run ``all_lanes`` when every lane takes part, nothing when none does, ``some`` else."""
+    who = condition(b)
+
+    def run(machine: Machine, bundle: Bundle) -> bool:
+        mask = who(bundle)
+        if mask is None:
+            return all_lanes(machine, bundle)
+        if not count(mask):
+            bundle.pc += 1
+            return True
+        return some(machine, bundle, mask)
+
+    return run
+
+
+def target_of(b: Build) -> int:
+    """Instruction index of the immediate target."""
+    for op in b.inst.srcs:
+        if isinstance(op, Imm):
+            return int(b.ctx.code.index(op.value))
+    raise b.refuse("no target")
+
+
+def bra(b: Build) -> CtlFn:
+    """Branch; .DIV branches where the warp's group is not the whole mask; .U (uniform) is a promise."""
+    b.only("U", "DIV", "CONV", "INC", "DEC", "ANY", "ALL")
+    if "CONV" in b.mods or "ANY" in b.mods or "ALL" in b.mods:
+        raise b.refuse()
+    target = target_of(b)
+    if "DIV" in b.mods:
+        return _bra_div(b, target)
+
+    def jump(machine: Machine, bundle: Bundle) -> bool:
+        bundle.pc = target
+        return True
+
+    return guarded_ctl(b, jump, lambda machine, bundle, mask: machine.split(bundle, mask, target))
+
+
+def _bra_div(b: Build, target: int) -> CtlFn:
+    registers = [o for o in b.s if isinstance(o, Reg)]
+    want = b.u(registers[0]) if registers else None
+    who = condition(b)
+
+    def run(machine: Machine, bundle: Bundle) -> bool:
+        view = bundle.view
+        act = bundle.mask()
+        asked = who(bundle)
+        if want is None:
+            wanted = np.ones(view.n, np.bool_)
+        else:
+            wanted = spread(want(view)[::32])
+        alive = ~view.P[EXITED]
+        divergent = warp_any(wanted & alive & ~act)
+        taken = act & divergent if asked is None else asked & divergent
+        n = int(count(taken))
+        if n == 0:
+            bundle.pc += 1
+            return True
+        if n == bundle.active:
+            bundle.pc = target
+            return True
+        return machine.split(bundle, taken, target)
+
+    return run
+
+
+def _register_target(b: Build) -> Get:
+    """Code addresses from a 64-bit register operand plus the encoded offset."""
+    register = next((o for o in b.s if isinstance(o, Reg)), None)
+    offset = next((o.value for o in b.s if isinstance(o, Imm)), b.address + 16)
+    if b.inst.op in ("RET", "CALL", "JMX", "JMXU") and "REL" not in b.mods:
+        offset -= b.address + 16
+    if register is None:
+        raise b.refuse("no register target")
+    low, high = b.row(register, 0), b.row(register, 1)
+    add = u64(offset & 0xFFFFFFFFFFFFFFFF)
+    return lambda v: join64(v.U[low], v.U[high]) + add
+
+
+def indirect(b: Build) -> CtlFn:
+    """BRX, JMX, RET: every lane to the address in its register."""
+    get = _register_target(b)
+    code = b.ctx.code
+
+    def jump(machine: Machine, bundle: Bundle) -> bool:
+        return machine.scatter(bundle, code.indices(get(bundle.view), bundle.mask()))
+
+    def some(machine: Machine, bundle: Bundle, mask: Arr) -> bool:
+        targets = code.indices(get(bundle.view), mask)
+        return machine.scatter(bundle, np.where(mask, targets, bundle.pc + 1))
+
+    return guarded_ctl(b, jump, some)
+
+
+def call(b: Build) -> CtlFn:
+    """CALL: the return address is in a register already (NOINC); only the jump remains. Driver functions run here."""
+    registers = [o for o in b.s if isinstance(o, Reg)]
+    if any(isinstance(o, Sym) for o in b.inst.srcs):
+        raise b.refuse("unresolved symbol")
+    if registers:
+        return _call_register(b)
+    value = next((o.value for o in b.inst.srcs if isinstance(o, Imm)), -1)
+    stub = b.ctx.launch.stub(value)
+    if stub is not None:
+        return _call_stub(b, stub)
+    target = target_of(b)
+
+    def jump(machine: Machine, bundle: Bundle) -> bool:
+        bundle.pc = target
+        return True
+
+    return guarded_ctl(b, jump, lambda machine, bundle, mask: machine.split(bundle, mask, target))
+
+
+def _call_stub(b: Build, stub: Callable[[Machine, Bundle, Arr], None]) -> CtlFn:
+    def run(machine: Machine, bundle: Bundle) -> bool:
+        mask = who(bundle)
+        stub(machine, bundle, bundle.mask() if mask is None else mask)
+        bundle.pc += 1
+        return True
+
+    who = condition(b)
+    return run
+
+
+def _call_register(b: Build) -> CtlFn:
+    get = _register_target(b)
+    code, launch = b.ctx.code, b.ctx.launch
+
+    def go(machine: Machine, bundle: Bundle, mask: Arr) -> bool:
+        addresses = get(bundle.view)
+        found = np.unique(addresses[mask])
+        if len(found) == 1:
+            stub = launch.stub(int(found[0]))
+            if stub is not None:
+                stub(machine, bundle, mask)
+                bundle.pc += 1
+                return True
+        return machine.scatter(bundle, np.where(mask, code.indices(addresses, mask), bundle.pc + 1))
+
+    return guarded_ctl(b, lambda machine, bundle: go(machine, bundle, bundle.mask()), go)
+
+
+def exit_(b: Build) -> CtlFn:
+    """End of the thread."""
+    return guarded_ctl(b, lambda machine, bundle: machine.exit(bundle, bundle.mask()), lambda machine, bundle, mask: machine.exit(bundle, mask))
+
+
+def trap(b: Build) -> CtlFn:
+    """A trap is an error of the launch."""
+
+    def fail(machine: Machine, bundle: Bundle, mask: Arr) -> bool:
+        raise Fault("trap executed", int(mask.argmax()))
+
+    return guarded_ctl(b, lambda machine, bundle: fail(machine, bundle, bundle.mask()), fail)
+
+
+# --- convergence -----------------------------------------------------------------------------------------------
+
+
+def _barrier_number(b: Build) -> int:
+    for op in (*b.inst.dsts, *b.inst.srcs):
+        if isinstance(op, Reg) and op.file == "B":
+            return op.num
+    raise b.refuse("no convergence barrier")
+
+
+def bssy(b: Build) -> InstFn:
+    """The active lanes of each warp become the barrier's members."""
+    row = B0 + _barrier_number(b)
+    b.writes.append(("P", row))
+
+    def run(v: View, m: Arr | None) -> None:
+        put(v.P[row], np.True_ if m is None else m, v.um)  # type: ignore[arg-type]
+
+    return run
+
+
+def bsync(b: Build) -> CtlFn:
+    """Wait for the members that still live."""
+    k = _barrier_number(b)
+    b.reads.append(("P", B0 + k))
+
+    def some(machine: Machine, bundle: Bundle, mask: Arr) -> bool:
+        machine.split(bundle, mask, bundle.pc)
+        return False
+
+    who = condition(b)
+
+    def run(machine: Machine, bundle: Bundle) -> bool:
+        mask = who(bundle)
+        if mask is None:
+            return machine.converge(bundle, k)
+        if not count(mask):
+            bundle.pc += 1
+            return True
+        return some(machine, bundle, mask)
+
+    return run
+
+
+def break_(b: Build) -> CtlFn:
+    """The lanes leave the barrier."""
+    k = _barrier_number(b)
+    b.reads.append(("P", B0 + k))
+    who = condition(b)
+
+    def run(machine: Machine, bundle: Bundle) -> bool:
+        mask = who(bundle)
+        view = bundle.view
+        lanes = bundle.mask() if mask is None else mask
+        view.P[B0 + k][lanes] = False
+        bundle.pc += 1
+        if machine.waiting[k] and count(lanes):
+            n = len(machine.ready)
+            machine.release(k, view, warp_any(lanes))
+            return len(machine.ready) == n
+        return True
+
+    return run
+
+
+def bmov(b: Build) -> InstFn:
+    """Convergence barrier to register or back; .CLEAR empties it."""
+    b.only("32", "CLEAR")
+    destination = (*b.inst.dsts,)[0]
+    row = B0 + _barrier_number(b)
+    clear = "CLEAR" in b.mods
+    if isinstance(destination, Reg) and destination.file == "B":
+        source = next(o for o in b.inst.srcs if not (isinstance(o, Reg) and o.file == "B"))
+        get = b.u(source)
+        b.writes.append(("P", row))
+
+        def to_barrier(v: View, m: Arr | None) -> None:
+            act = np.ones(v.n, np.bool_) if m is None else m
+            put(v.P[row], spread(first_active(get(v), act)), v.um)
+
+        return to_barrier
+    d = b.out(destination) if isinstance(destination, Reg) else SINK
+    b.reads.append(("P", row))
+    if clear:
+        b.writes.append(("P", row))
+
+    def from_barrier(v: View, m: Arr | None) -> None:
+        put(v.U[d], ballot(v.P[row]).repeat(32), m)
+        if clear:
+            put(v.P[row], np.False_, v.um)  # type: ignore[arg-type]
+
+    return from_barrier
+
+
+def warpsync(b: Build) -> CtlFn:
+    """Wait for the lanes of the mask; they go on as one group. .COLLECTIVE: the same, for one collective instruction."""
+    b.only("ALL", "COLLECTIVE", "EXCLUSIVE")
+    if "EXCLUSIVE" in b.mods:
+        raise b.refuse()
+    values = [o for o in b.s if isinstance(o, (Reg, Imm))]
+    want: Get | None = None if "ALL" in b.mods or not values else b.u(values[0])
+    who = condition(b)
+
+    def run(machine: Machine, bundle: Bundle) -> bool:
+        mask = who(bundle)
+        if mask is not None:
+            if not count(mask):
+                bundle.pc += 1
+                return True
+            return machine.split(bundle, mask, bundle.pc)
+        view = bundle.view
+        act = bundle.mask()
+        members = np.ones(view.n, np.bool_) if want is None else spread(first_active(want(view), act))
+        around = warp_any(act)
+        np.copyto(view.P[B_WARPSYNC], members, where=around)
+        return machine.converge(bundle, 16)
+
+    return run
+
+
+# --- CTA barriers ----------------------------------------------------------------------------------------------
+
+
+def _uniform_value(get: Get, bundle: Bundle) -> int:
+    values = get(bundle.view)[bundle.mask()]
+    value = int(values[0])
+    if count(values != values[0]):
+        raise Fault("barrier operand differs between threads")
+    return value
+
+
+def bar(b: Build) -> CtlFn:
+    """BAR.SYNC, .ARV, .RED with an optional thread count."""
+    b.only("SYNC", "ARV", "RED", "DEFER_BLOCKING", "POPC", "AND", "OR", "SYNCALL")
+    values = [o for o in b.s if isinstance(o, (Reg, Imm))]
+    if not values and "SYNCALL" not in b.mods:
+        raise b.refuse()
+    number = b.u(values[0]) if values else None
+    expected = b.u(values[1]) if len(values) > 1 else None
+    waits = "ARV" not in b.mods
+    reduces = "RED" in b.mods
+    kind = b.pick("POPC", "AND", "OR", default="POPC")
+    value = b.psrc(0, True)
+    launch = b.ctx.launch
+    guard = b.inst.guard
+    if not trivially_true(guard):
+        raise b.refuse("guarded barrier")
+
+    def finish(machine: Machine, lo: int, mask: Arr, arrival: Arrival) -> None:
+        result = {"POPC": arrival.true, "AND": 0xFFFFFFFF * (arrival.true == arrival.total), "OR": 0xFFFFFFFF * (arrival.true > 0)}[kind]
+        launch.bar_result[lo : lo + len(mask)][mask] = result
+
+    def run(machine: Machine, bundle: Bundle) -> bool:
+        which = _uniform_value(number, bundle) if number is not None else 0
+        if not 0 <= which < 16:
+            raise Fault(f"barrier {which} does not exist")
+        threads = _uniform_value(expected, bundle) if expected is not None else 0
+        if threads % 32:
+            raise Fault(f"barrier thread count {threads} is not a multiple of 32")
+        votes = value(bundle.view) if reduces else None
+        return machine.barriers.arrive(bundle, which, threads, waits, finish if reduces else None, votes)
+
+    return run
+
+
+def cluster_barrier(b: Build) -> CtlFn:
+    """UCGABAR_ARV and UCGABAR_WAIT: the barrier of a cluster's threads."""
+    launch = b.ctx.launch
+    arrive = b.inst.op == "UCGABAR_ARV"
+
+    def run(machine: Machine, bundle: Bundle) -> bool:
+        return bool(launch.cluster_barrier(machine, bundle, arrive))
+
+    return run
+
+
+def silent(b: Build) -> InstFn:
+    """Scheduling hints."""
+    return lambda v, m: None
+
+
+CONTROL: Final[dict[str, CtlBuilder]] = {
+    "BRA": bra, "BRX": indirect, "BRXU": indirect, "JMX": indirect, "JMXU": indirect, "JMP": bra, "RET": indirect, "CALL": call, "EXIT": exit_,
+    "KILL": exit_, "BSYNC": bsync, "BREAK": break_, "WARPSYNC": warpsync, "BAR": bar, "BPT": trap, "UCGABAR_ARV": cluster_barrier,
+    "UCGABAR_WAIT": cluster_barrier,
+}  # fmt: skip
+OPS: Final[dict[str, Builder]] = {
+    "BSSY": bssy, "BMOV": bmov, "YIELD": silent, "NANOSLEEP": silent, "ENDCOLLECTIVE": silent, "ACQBULK": silent,
+    "PREEXIT": silent, "USETMAXREG": silent,
+}  # fmt: skip

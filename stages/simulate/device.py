@@ -1,0 +1,235 @@
+"""The Python interface: a device with one loaded module.
+
+>>> dev = Device(open("vadd.cubin", "rb").read())
+>>> c = np.zeros(100, np.float32)
+>>> dev.launch("vadd", 4, 32, [a, b, c, np.int32(100)])
+"""
+
+from __future__ import annotations
+
+import struct
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Union
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stages.simulate.build import Context
+from stages.simulate.image import Image, ImageError, Kernel, load_image
+from stages.simulate.launch import MAX_THREADS, Dim3, Launch, bank0
+from stages.simulate.machine import Fault, Limits, Machine, SimError
+from stages.simulate.memory import Heap, Memory, Window
+from stages.simulate.program import Compiled, Decoder, Program, isa_decoder
+from stages.simulate.state import Lanes
+from stages.simulate.stubs import Stubs
+
+Arr = NDArray[Any]
+Arg = Union[Arr, np.generic, int, float, bytes]
+DEFAULT_LIMIT: Final = 400_000_000
+DEFAULT_STACK: Final = 1024
+MAX_SHARED: Final = 233_472
+MAX_BLOCKS: Final = 1 << 26
+
+
+@dataclass(slots=True)
+class Stats:
+    """What a launch did. ``instructions``: executed warp instructions; ``output``: text of device-side printf."""
+
+    instructions: int = 0
+    seconds: float = 0.0
+    blocks: int = 0
+    output: str = ""
+    cycles: dict[str, object] = field(default_factory=dict)
+
+    @property
+    def rate(self) -> float:
+        """Warp instructions a second."""
+        return self.instructions / self.seconds if self.seconds else 0.0
+
+
+def dim3(value: int | Sequence[int]) -> Dim3:
+    """Three extents from one number or up to three."""
+    parts = (value,) if isinstance(value, (int, np.integer)) else tuple(value)
+    if not 1 <= len(parts) <= 3 or any(int(p) < 1 for p in parts):
+        raise SimError(f"bad extent {value!r}")
+    full = tuple(int(p) for p in parts) + (1, 1)
+    return full[0], full[1], full[2]
+
+
+class Device:
+    """A module loaded into a simulated device. Global variables live as long as the device; buffers as long as a launch."""
+
+    def __init__(self, cubin: bytes, decoder: Decoder | None = None) -> None:
+        """Raises :class:`ImageError` for a file that is not a usable cubin."""
+        self.image: Image = load_image(bytes(cubin))
+        self.sm = self.image.target.sm
+        try:
+            self.program = Program(self.image, decoder or isa_decoder(self.sm))
+        except ValueError as e:
+            raise ImageError(str(e)) from e
+        self.globals = np.frombuffer(bytes(self.image.globals_init), np.uint8).copy()
+        self.constants = np.frombuffer(bytes(self.image.bank3), np.uint8).copy()
+
+    @property
+    def kernels(self) -> list[str]:
+        """Names of the kernels."""
+        return list(self.image.kernels)
+
+    def _variable(self, name: str) -> Arr:
+        var = self.image.variables.get(name)
+        if var is None:
+            raise SimError(f"no variable '{name}' in the module (it has: {', '.join(sorted(self.image.variables)) or 'none'})")
+        memory = self.globals if var.space == "global" else self.constants
+        return memory[var.at : var.at + var.size]
+
+    def get_global(self, name: str, dtype: Any = np.uint8) -> Arr:
+        """A copy of a module variable's bytes as ``dtype``."""
+        return self._variable(name).copy().view(dtype)
+
+    def set_global(self, name: str, value: Arr) -> None:
+        """Overwrite a module variable from its first byte."""
+        memory = self._variable(name)
+        data = np.ascontiguousarray(value).reshape(-1).view(np.uint8)
+        if len(data) > len(memory):
+            raise SimError(f"variable '{name}' has {len(memory)} bytes, not {len(data)}")
+        memory[: len(data)] = data
+
+    def kernel(self, name: str) -> Kernel:
+        """A kernel's record. Raises :class:`SimError`."""
+        found = self.image.kernels.get(name)
+        if found is None:
+            raise SimError(f"no kernel '{name}' in the module (it has: {', '.join(sorted(self.image.kernels))})")
+        return found
+
+    def launch(
+        self,
+        kernel: str,
+        grid: int | Sequence[int],
+        block: int | Sequence[int],
+        args: Sequence[Arg] = (),
+        shared: int = 0,
+        strict: bool = False,
+        seed: int = 0,
+        limit: int = DEFAULT_LIMIT,
+        stack: int = DEFAULT_STACK,
+        cluster: int | Sequence[int] | None = None,
+        names: Sequence[str] = (),
+        cycles: bool = False,
+    ) -> Stats:
+        """Run a kernel to its end. Arrays among ``args`` are buffers: copied in, and back in place when they are writable.
+
+        ``shared``: dynamic shared memory in bytes; ``limit``: most warp instructions; ``stack``: bytes of local memory a thread;
+        ``names``: names of the arguments for messages. Raises :class:`SimError`.
+        """
+        began = time.perf_counter()
+        entry = self.kernel(kernel)
+        grid3, block3 = dim3(grid), dim3(block)
+        cluster3 = dim3(cluster) if cluster is not None else entry.cluster or (1, 1, 1)
+        self._check(entry, grid3, block3, cluster3, shared)
+        labels = [names[i] if i < len(names) else f"argument {i}" for i in range(len(args))]
+        buffers = [(i, a) for i, a in enumerate(args) if isinstance(a, np.ndarray)]
+        stubs = Stubs(self.image)
+        try:
+            heap = Heap([("module variables", len(self.globals)), *((labels[i], a.nbytes) for i, a in buffers), *stubs.arenas()])
+        except Fault as fault:
+            raise SimError(fault.message) from fault
+        heap.slot(0)[:] = self.globals
+        pointers = {}
+        for slot, (i, a) in enumerate(buffers, 1):
+            heap.slot(slot)[:] = np.ascontiguousarray(a).reshape(-1).view(np.uint8)
+            pointers[i] = heap.starts[slot]
+        params = self._params(entry, args, pointers)
+        local = -(-max(entry.min_stack, stack) // 16) * 16
+        shared_size = max(entry.shared, self.image.target.smem_base) + shared
+        launch = Launch(self.image.target, entry, grid3, block3, cluster3, shared_size, stubs.table)
+        lanes = Lanes(launch.resident * launch.warps, seed)
+        memory = Memory(
+            heap, Window("shared", shared_size, launch.resident, "shared_at", seed + 1), Window("local", local, lanes.n, "local_at", seed + 2)
+        )
+        stubs.memory = memory
+        banks = {
+            0: bank0(self.image.target, entry, grid3, block3, params, local, shared, cluster3),
+            2: entry.bank2, 3: self.constants.tobytes(), 4: bytes(self.image.bank4),
+        }  # fmt: skip
+        context = Context(lanes, entry, self.sm, banks, memory, launch, None)
+        code = Compiled(self.program, context)
+        context.code = code
+        stats = Stats(blocks=launch.blocks)
+        try:
+            self._run(entry, launch, lanes, memory, code, Limits(limit), seed, strict, cycles, stats)
+        except Fault as fault:
+            raise SimError(fault.message) from fault
+        finally:
+            stats.output = stubs.text()
+        self.globals[:] = heap.slot(0)
+        for slot, (_, a) in enumerate(buffers, 1):
+            if a.flags.writeable:
+                a[...] = heap.slot(slot).view(a.dtype).reshape(a.shape)
+        stats.seconds = time.perf_counter() - began
+        return stats
+
+    def _run(
+        self, entry: Kernel, launch: Launch, lanes: Lanes, memory: Memory, code: Compiled, limits: Limits, seed: int, strict: bool, cycles: bool, stats: Stats
+    ) -> None:
+        start = self.program.index(entry.entry)
+        for first in range(0, launch.blocks, launch.resident):
+            exists = launch.start(lanes, first, memory.shared.stride, memory.local.stride)
+            machine: Machine
+            if strict or cycles:
+                from stages.simulate.strict import StrictMachine
+
+                machine = StrictMachine(lanes, code, entry.name, limits, seed)
+            else:
+                machine = Machine(lanes, code, entry.name, limits, seed)
+            machine.describe_lane = lambda lane: launch.describe(lanes, lane)
+            launch.machine = machine
+            launch.cluster_arrivals.clear()
+            machine.start(exists, start)
+            machine.executed = stats.instructions
+            try:
+                machine.run()
+            finally:
+                stats.instructions = machine.executed
+
+    def _check(self, entry: Kernel, grid: Dim3, block: Dim3, cluster: Dim3, shared: int) -> None:
+        threads = block[0] * block[1] * block[2]
+        if threads > MAX_THREADS:
+            raise SimError(f"{threads} threads in a block, at most {MAX_THREADS}")
+        if grid[0] * grid[1] * grid[2] > MAX_BLOCKS:
+            raise SimError("too many blocks")
+        if entry.max_threads and threads > entry.max_threads:
+            raise SimError(f"{threads} threads in a block, but kernel '{entry.name}' was compiled for at most {entry.max_threads}")
+        if entry.reqntid and block != entry.reqntid:
+            raise SimError(f"kernel '{entry.name}' was compiled for blocks of {entry.reqntid}, not {block}")
+        if any(g % c for g, c in zip(grid, cluster, strict=True)):
+            raise SimError(f"grid {grid} is not a multiple of the cluster {cluster}")
+        if shared < 0 or entry.shared + shared > MAX_SHARED:
+            raise SimError(f"{entry.shared + shared} bytes of shared memory, at most {MAX_SHARED}")
+
+    def _params(self, entry: Kernel, args: Sequence[Arg], pointers: dict[int, int]) -> bytes:
+        if len(args) != len(entry.params):
+            raise SimError(f"kernel '{entry.name}' takes {len(entry.params)} arguments, not {len(args)}")
+        data = bytearray(max((p.offset + p.size for p in entry.params), default=0))
+        for i, (param, arg) in enumerate(zip(entry.params, args, strict=True)):
+            value = struct.pack("<Q", pointers[i]) if i in pointers else scalar_bytes(arg, param.size)
+            if len(value) != param.size:
+                raise SimError(f"argument {i} of kernel '{entry.name}' has {param.size} bytes, {len(value)} given")
+            data[param.offset : param.offset + param.size] = value
+        return bytes(data)
+
+
+def scalar_bytes(arg: object, size: int) -> bytes:
+    """Little-endian bytes of a scalar argument; Python numbers take the parameter's size."""
+    if isinstance(arg, (bytes, bytearray)):
+        return bytes(arg)
+    if isinstance(arg, np.generic):
+        return bytes(arg.tobytes())
+    if isinstance(arg, bool):
+        arg = int(arg)
+    if isinstance(arg, int):
+        return (arg & ((1 << (8 * size)) - 1)).to_bytes(size, "little")
+    if isinstance(arg, float):
+        return struct.pack({2: "<e", 4: "<f", 8: "<d"}.get(size, "<d"), arg)
+    raise SimError(f"argument {arg!r} is neither a number, bytes nor an array")

@@ -1,0 +1,437 @@
+"""The engine: groups of lanes at one program counter, run in lockstep.
+
+A :class:`Bundle` holds at most one converged group of each of its warps; all its lanes are at the same instruction, so one numpy
+operation serves them all. Groups of the same warp never join by accident: only BSYNC, WARPSYNC and their kin merge
+them, as on the hardware, so a missing reconvergence shows. Groups of different warps join whenever they meet.
+
+Order: the bundle with the lowest program counter runs; every :data:`FAIR` choices the one that waited longest, so that spin
+loops end. A seed other than 0 also makes random choices. The same seed gives the same run.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any, Final, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stages.simulate.state import B0, EXITED, WAIT0, Lanes, View, warp_any, warp_bits
+
+Arr = NDArray[Any]
+FAIR: Final = 48
+count = np.count_nonzero
+
+
+class SimError(Exception):
+    """An execution error: ``message`` and where it happened, in one line."""
+
+
+class Fault(Exception):
+    """An error of one instruction before its place is known. ``lane``: index in the view, -1 = none."""
+
+    def __init__(self, message: str, lane: int = -1) -> None:
+        super().__init__(message)
+        self.message = message
+        self.lane = lane
+
+
+class Bundle:
+    """Lanes ``m`` (None = all) of ``view``, at instruction index ``pc``; ``warps``: bit set of their warps."""
+
+    __slots__ = ("view", "m", "pc", "warps", "active", "stamp", "um", "many", "time")
+
+    def __init__(self, view: View, m: Arr | None, pc: int, warps: int) -> None:
+        self.view = view
+        self.m = m
+        self.pc = pc
+        self.warps = warps
+        self.many = warps.bit_count()
+        if m is None:
+            self.active = view.n
+            self.um: Arr | None = None
+        else:
+            self.active = int(count(m))
+            if self.active == view.n:
+                self.m = self.um = None
+            else:
+                self.um = None if self.many * 32 == view.n else warp_any(m)
+        self.stamp = 0
+        self.time: Any = None
+
+    def mask(self) -> Arr:
+        """The lanes as an array."""
+        return np.ones(self.view.n, np.bool_) if self.m is None else self.m
+
+
+InstFn = Callable[[View, "Arr | None"], None]
+#: A control instruction: moves the bundle; True when the same bundle goes on, False when the set of bundles changed.
+CtlFn = Callable[["Machine", Bundle], bool]
+
+
+class Program(Protocol):
+    """What the machine needs of the code: instructions are numbered from 0 over all sections."""
+
+    fns: list[InstFn]
+    ctls: dict[int, CtlFn]
+
+    def segment_end(self, pc: int) -> int:
+        """Index of the first control instruction at or after ``pc``."""
+
+    def place(self, pc: int, kernel: str) -> str:
+        """Words that say where instruction ``pc`` is."""
+
+
+class Limits:
+    """Bounds of a launch: warp instructions."""
+
+    __slots__ = ("instructions",)
+
+    def __init__(self, instructions: int) -> None:
+        self.instructions = instructions
+
+
+class Machine:
+    """Runs one set of resident blocks to its end."""
+
+    def __init__(self, lanes: Lanes, program: Program, kernel: str, limits: Limits, seed: int) -> None:
+        self.lanes = lanes
+        self.program = program
+        self.kernel = kernel
+        self.limits = limits
+        self.random = random.Random(seed) if seed else None
+        self.ready: list[Bundle] = []
+        self.waiting = [0] * 17  # lanes that wait at each convergence barrier
+        self.wait_pc = np.zeros(lanes.n, np.int64)
+        self.executed = 0  # warp instructions
+        self.lane_executed = 0
+        self.picks = 0
+        self.barriers = Barriers(self)
+        self.describe_lane: Callable[[int], str] = lambda lane: f"lane {lane}"
+
+    # --- bundles ---
+
+    def start(self, mask: Arr, pc: int) -> None:
+        """Begin at ``pc`` with these lanes; the others of the resident warps do not exist."""
+        self.lanes.preds[EXITED] = ~mask
+        self.spawn(0, mask, pc)
+
+    def spawn(self, lo: int, mask: Arr, pc: int) -> Bundle | None:
+        """A new ready bundle of lanes ``mask`` (counted from lane ``lo``), in the smallest view."""
+        warps = warp_bits(mask, lo // 32)
+        if not warps:
+            return None
+        view = self.lanes.view(warps)
+        size = len(mask)
+        if view.lo >= lo and view.hi <= lo + size:
+            local = mask[view.lo - lo : view.hi - lo].copy()
+        else:
+            local = np.zeros(view.n, np.bool_)
+            low, high = max(lo, view.lo), min(lo + size, view.hi)
+            local[low - view.lo : high - view.lo] = mask[low - lo : high - lo]
+        bundle = Bundle(view, local, pc, warps)
+        bundle.stamp = self.picks
+        self.ready.append(bundle)
+        return bundle
+
+    def split(self, bundle: Bundle, taken: Arr, target: int) -> bool:
+        """Lanes ``taken`` (some, not all) go to ``target``, the rest to the next instruction."""
+        view = bundle.view
+        rest = bundle.mask() & ~taken
+        self.retire(bundle)
+        for mask, pc in ((taken, target), (rest, bundle.pc + 1)):
+            child = self.spawn(view.lo, mask, pc)
+            self.inherit(child, bundle)
+        return False
+
+    def inherit(self, child: Bundle | None, parent: Bundle) -> None:
+        """Hook of the timed machine: a child takes over its lanes' pending results."""
+
+    def retire(self, bundle: Bundle) -> None:
+        """The bundle ends: its lanes wait, exited or moved to new bundles."""
+        self.ready.remove(bundle)
+
+    def scatter(self, bundle: Bundle, targets: Arr) -> bool:
+        """Every lane goes to its own target (instruction index a lane)."""
+        mask = bundle.mask()
+        values = np.unique(targets[mask])
+        if len(values) == 1:
+            bundle.pc = int(values[0])
+            return True
+        self.retire(bundle)
+        for value in values:
+            self.inherit(self.spawn(bundle.view.lo, mask & (targets == value), int(value)), bundle)
+        return False
+
+    # --- convergence barriers ---
+
+    def converge(self, bundle: Bundle, k: int) -> bool:
+        """The bundle's lanes arrive at convergence barrier ``k`` (16: WARPSYNC)."""
+        view = bundle.view
+        part, exited = view.P[B0 + k], view.P[EXITED]
+        mask = bundle.mask()
+        missing = part & ~mask & ~exited
+        if bundle.um is not None:
+            missing &= bundle.um
+        if not count(missing):
+            bundle.pc += 1
+            return True
+        waits = mask & part
+        self.retire(bundle)
+        if count(waits) != bundle.active:
+            self.inherit(self.spawn(view.lo, mask & ~part, bundle.pc + 1), bundle)
+        np.logical_or(view.P[WAIT0 + k], waits, out=view.P[WAIT0 + k])
+        self.wait_pc[view.lo : view.hi][waits] = bundle.pc + 1
+        self.waiting[k] += int(count(waits))
+        self.park(bundle, waits)
+        self.release(k, view, warp_any(waits))
+        return False
+
+    def park(self, bundle: Bundle, mask: Arr) -> None:
+        """Hook of the timed machine: these lanes of the bundle wait."""
+
+    def unpark(self, child: Bundle | None) -> None:
+        """Hook of the timed machine: the lanes of this bundle were parked and go on."""
+
+    def release(self, k: int, view: View, lanes: Arr) -> None:
+        """Let the warps among ``lanes`` go whose part-taking lanes all wait at barrier ``k``."""
+        part, waits = view.P[B0 + k], view.P[WAIT0 + k]
+        open_lanes = part & ~waits & ~view.P[EXITED]
+        go = waits & lanes & ~warp_any(open_lanes)
+        n = int(count(go))
+        if not n:
+            return
+        waits[go] = False
+        self.waiting[k] -= n
+        pcs = self.wait_pc[view.lo : view.hi]
+        for pc in np.unique(pcs[go]):
+            self.unpark(self.spawn(view.lo, go & (pcs == pc), int(pc)))
+
+    def left(self, view: View, lanes: Arr) -> None:
+        """Lanes exited or left barriers: see who may go now."""
+        around = warp_any(lanes)
+        for k in range(17):
+            if self.waiting[k]:
+                self.release(k, view, around)
+
+    def exit(self, bundle: Bundle, mask: Arr) -> bool:
+        """Lanes ``mask`` of the bundle end."""
+        view = bundle.view
+        rest = bundle.mask() & ~mask
+        view.P[EXITED][mask] = True
+        self.retire(bundle)
+        if count(rest):
+            self.inherit(self.spawn(view.lo, rest, bundle.pc + 1), bundle)
+        if any(self.waiting):
+            self.left(view, mask)
+        self.barriers.exited(view)
+        return False
+
+    # --- the loop ---
+
+    def pick(self) -> tuple[Bundle, int]:
+        """The next bundle and the instruction index at which another bundle waits to be joined."""
+        ready = self.ready
+        self.picks += 1
+        if len(ready) == 1:
+            return ready[0], 1 << 60
+        best = min(ready, key=_pc_of)
+        if self.picks % FAIR == 0:
+            best = min(ready, key=_stamp_of)
+        elif self.random is not None and self.random.random() < 0.05:
+            best = self.random.choice(ready)
+        pc = best.pc
+        same = [b for b in ready if b.pc == pc]
+        if len(same) > 1:
+            best = self.join(best, same)
+        limit = min((b.pc for b in self.ready if b.pc > pc), default=1 << 60)
+        best.stamp = self.picks
+        return best, limit
+
+    def join(self, first: Bundle, same: list[Bundle]) -> Bundle:
+        """Merge bundles at one pc whose warps are disjoint."""
+        chosen, warps = [first], first.warps
+        for b in same:
+            if b is not first and not b.warps & warps:
+                chosen.append(b)
+                warps |= b.warps
+        if len(chosen) == 1:
+            return first
+        view = self.lanes.view(warps)
+        mask = np.zeros(view.n, np.bool_)
+        for b in chosen:
+            at = b.view.lo - view.lo
+            mask[at : at + b.view.n] |= True if b.m is None else b.m
+            self.ready.remove(b)
+        merged = Bundle(view, mask, first.pc, warps)
+        self.merge_time(merged, chosen)
+        self.ready.append(merged)
+        return merged
+
+    def merge_time(self, merged: Bundle, parts: list[Bundle]) -> None:
+        """Hook of the timed machine."""
+
+    def run(self) -> None:
+        """Run until every lane has exited. Raises :class:`SimError`."""
+        with np.errstate(all="ignore"):
+            while self.ready:
+                bundle, limit = self.pick()
+                self.step(bundle, limit)
+                if not self.ready:
+                    self.barriers.idle()
+        if not self.lanes.preds[EXITED].all():
+            raise SimError(self.deadlock())
+
+    def step(self, bundle: Bundle, limit: int) -> None:
+        """Run the bundle until it meets another, or the set of bundles changes."""
+        program = self.program
+        fns, ctls = program.fns, program.ctls
+        view, m = bundle.view, bundle.m
+        view.um = bundle.um
+        i = bundle.pc
+        many = bundle.many
+        budget = 256 if len(self.ready) > 1 else 1 << 60
+        try:
+            while True:
+                end = program.segment_end(i)
+                stop = end if end < limit else limit
+                for i in range(i, stop):
+                    fns[i](view, m)
+                self.executed += (stop - bundle.pc) * many
+                bundle.pc = i = stop
+                if stop == limit:
+                    return
+                self.executed += many
+                if self.executed > self.limits.instructions:
+                    raise Fault(f"instruction limit of {self.limits.instructions} warp instructions reached (infinite loop?)")
+                if not ctls[i](self, bundle):
+                    return
+                budget -= 1
+                if bundle.pc >= limit or budget < 0:
+                    return
+                i = bundle.pc
+        except Fault as fault:
+            raise SimError(self.explain(fault, i, view)) from fault
+
+    def explain(self, fault: Fault, pc: int, view: View) -> str:
+        """The message of a fault with its place."""
+        who = f", {self.describe_lane(view.lo + fault.lane)}" if fault.lane >= 0 else ""
+        return f"{fault.message} at {self.program.place(pc, self.kernel)}{who}"
+
+    def deadlock(self) -> str:
+        """What the threads that never ended wait for."""
+        parts = []
+        for k in range(17):
+            if self.waiting[k]:
+                pcs = np.unique(self.wait_pc[self.lanes.preds[WAIT0 + k]])
+                name = "WARPSYNC" if k == 16 else f"convergence barrier B{k}"
+                parts.append(f"{self.waiting[k]} threads at {name} before {self.program.place(int(pcs[0]), self.kernel)}")
+        parts += self.barriers.stuck()
+        return "deadlock: " + ("; ".join(parts) or "no thread can run")
+
+
+def _pc_of(bundle: Bundle) -> int:
+    return bundle.pc
+
+
+def _stamp_of(bundle: Bundle) -> int:
+    return bundle.stamp
+
+
+class Barriers:
+    """CTA barriers of every resident block: 16 a block, with counts."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        # (block, barrier) -> [threads arrived, expected count or 0 = all, waiting groups (lo, mask, pc), finisher]
+        self.open: dict[tuple[int, int], Arrival] = {}
+
+    def arrive(self, bundle: Bundle, number: int, expected: int, waits: bool, finish: Finish | None = None, value: Arr | None = None) -> bool:
+        """The bundle arrives at barrier ``number``; ``expected`` threads (0 = all of the block) release it. ``waits``: BAR.ARV does not.
+
+        ``finish(view lanes, arrival)`` runs on release, for reductions; ``value`` are this bundle's predicates.
+        """
+        machine = self.machine
+        view = bundle.view
+        blocks = view.wide("block")
+        mask = bundle.mask()
+        bundle.pc += 1
+        if waits:
+            machine.retire(bundle)
+            machine.park(bundle, mask)
+        present = np.unique(blocks[mask])
+        for block in present:
+            mine = mask & (blocks == block) if len(present) > 1 else mask
+            arrival = self.open.setdefault((int(block), number), Arrival(expected))
+            if expected and arrival.expected and expected != arrival.expected:
+                raise Fault(f"barrier {number}: thread counts {arrival.expected} and {expected} meet")
+            arrival.expected = arrival.expected or expected
+            # Counts go by whole warps: lanes that the block does not have count too.
+            lanes = int(count(warp_any(mine))) if expected else int(count(mine))
+            arrival.arrived += lanes
+            arrival.finish = finish or arrival.finish
+            if value is not None:
+                arrival.true += int(count(value & mine))
+                arrival.total += int(count(mine))
+            if waits:
+                arrival.groups.append((view.lo, mine, bundle.pc))
+        released = False
+        for block in present:
+            released |= self.check(int(block), number)
+        return not waits
+
+    def check(self, block: int, number: int) -> bool:
+        """Release the barrier of the block if it is complete."""
+        arrival = self.open.get((block, number))
+        if arrival is None:
+            return False
+        lanes = self.machine.lanes
+        if arrival.expected:
+            complete = arrival.arrived >= arrival.expected
+        else:
+            alive = int(count((lanes.wide["block"] == block) & ~lanes.preds[EXITED]))
+            complete = arrival.arrived >= alive
+        if not complete:
+            return False
+        del self.open[(block, number)]
+        for lo, mask, pc in arrival.groups:
+            if arrival.finish is not None:
+                arrival.finish(self.machine, lo, mask, arrival)
+            self.machine.unpark(self.machine.spawn(lo, mask, pc))
+        return True
+
+    def exited(self, view: View) -> None:
+        """Threads of the view exited: barriers may be complete."""
+        for block, number in list(self.open):
+            self.check(block, number)
+
+    def idle(self) -> None:
+        """Nothing is ready: last chance to release."""
+        self.exited(next(iter(self.machine.lanes.views.values())))
+
+    def stuck(self) -> list[str]:
+        """Words for the deadlock message."""
+        out = []
+        for (block, number), a in sorted(self.open.items()):
+            need = a.expected or "all"
+            place = self.machine.program.place(a.groups[0][2] - 1, self.machine.kernel) if a.groups else "?"
+            out.append(f"block {block}: {a.arrived} of {need} threads at barrier {number} ({place})")
+        return out[:4]
+
+
+class Arrival:
+    """One barrier in use."""
+
+    __slots__ = ("arrived", "expected", "groups", "finish", "true", "total")
+
+    def __init__(self, expected: int) -> None:
+        self.arrived = 0
+        self.expected = expected
+        self.groups: list[tuple[int, Arr, int]] = []
+        self.finish: Finish | None = None
+        self.true = 0
+        self.total = 0
+
+
+Finish = Callable[[Machine, int, Arr, Arrival], None]

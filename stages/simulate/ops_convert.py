@@ -1,0 +1,269 @@
+"""Conversions between integers and floating-point formats."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+
+from ir_format.model import ABS, NEG, Operand, Reg
+from stages.simulate import exact, fp
+from stages.simulate.build import Arr, Build, Builder, Get, InstFn, flags_of
+from stages.simulate.exact import Format
+from stages.simulate.ops_half import half_source, pack
+
+u8, u16, u32, u64, i32, i64, f32, f64 = np.uint8, np.uint16, np.uint32, np.uint64, np.int32, np.int64, np.float32, np.float64
+_INTS: Final = ("U8", "S8", "U16", "S16", "U32", "S32", "U64", "S64")
+_FLOATS: Final = ("F16", "F32", "F64", "BF16", "TF32")
+_ROUND: Final = {"FLOOR": "RM", "CEIL": "RP", "TRUNC": "RZ", "RM": "RM", "RP": "RP", "RZ": "RZ", "RN": "RN"}
+_SMALL: Final[dict[str, Format]] = {"E4M3": exact.E4M3, "E5M2": exact.E5M2, "E3M2": exact.E3M2, "E2M3": exact.E2M3, "E2M1": exact.E2M1}
+_TYPES: Final[dict[str, Any]] = {
+    "U8": u8, "S8": np.int8, "U16": u16, "S16": np.int16, "U32": u32, "S32": i32, "U64": u64, "S64": i64,
+}  # fmt: skip
+
+
+def _mode(b: Build) -> str:
+    return _ROUND[b.pick(*_ROUND, default="RN")]
+
+
+def _part(op: Operand) -> int:
+    """Byte offset of a selected byte or half word of the source register."""
+    mod = getattr(op, "mod", "")
+    return {"": 0, "B0": 0, "B1": 1, "B2": 2, "B3": 3, "H0": 0, "H0_H0": 0, "H1": 2, "H1_H1": 2}.get(mod, 0)
+
+
+def int_source(b: Build, op: Operand, kind: str) -> Get:
+    """A source integer of type ``kind`` as int64 (U64: as uint64)."""
+    if kind in ("U64", "S64"):
+        wide = b.q(op)
+        return wide if kind == "U64" else (lambda v: wide(v).view(i64))
+    get, shift, numpy_type = b.raw(op), u32(8 * _part(op)), _TYPES[kind]
+    flags = flags_of(op)
+
+    def run(v: Any) -> Arr:
+        x = (get(v) >> shift).astype(numpy_type).astype(i64)
+        if flags & ABS:
+            x = np.abs(x)
+        return -x if flags & NEG else x
+
+    return run
+
+
+def float_source(b: Build, op: Operand, kind: str) -> Get:
+    """A source float as a double (exact)."""
+    if kind == "F64":
+        return b.f64(op)
+    if kind == "F32":
+        get = b.f(op)
+        ftz = "FTZ" in b.mods
+        return lambda v: (fp.ftz32(get(v)) if ftz else get(v)).astype(f64)
+    halves = half_source(b, op, fp.BF16 if kind == "BF16" else fp.F16)
+    return lambda v: halves(v)[0]
+
+
+def from_int(x: Arr, prec: int) -> Arr:
+    """Doubles of 64-bit integers, rounded to odd where they do not fit (good for any later rounding to 51 bits or fewer)."""
+    s = x.astype(f64)
+    if x.dtype == u64:
+        over = s >= 2.0**64
+        back = np.where(over, u64(0), np.where(over, 0.0, s).astype(u64))
+        e = np.where(over, -(u64(0) - x).astype(f64), (x - back).view(i64).astype(f64))
+    else:
+        over = s >= 2.0**63
+        back64 = np.where(over, 0.0, s).astype(i64)
+        e = np.where(over, (x.view(u64) - u64(1 << 63)).view(i64).astype(f64), (x - back64).astype(f64))
+    return fp.to_odd(s, e)
+
+
+def _int_to_f64(x: Arr, mode: str) -> Arr:
+    s = x.astype(f64)
+    if mode == "RN":
+        return s
+    out = [_round_int(int(value), exact.F64, mode) for value in x]
+    return np.array(out, f64)
+
+
+def _round_int(value: int, fmt: Format, mode: str) -> float:
+    from fractions import Fraction
+
+    return exact.round_exact(Fraction(value), fmt, mode)
+
+
+def i2f(b: Build) -> InstFn:
+    """Integer to float."""
+    b.only(*_INTS, *_FLOATS, *_ROUND)
+    kind = b.pick(*_INTS, default="S32")
+    to = b.pick(*_FLOATS, default="F32")
+    mode = _mode(b)
+    get = int_source(b, b.s[0], kind)
+    if to == "F64":
+        return b.emit_q(lambda x: _int_to_f64(x, mode), [get])
+    if to == "F32":
+        return b.emit_f(lambda x: fp.round_f32(from_int(x, 24), mode), [get])
+    fmt = fp.BF16 if to == "BF16" else fp.F16
+    return b.emit(lambda x: fp.encode_half(from_int(x, 11), fmt, mode).astype(u32), [get])
+
+
+_UNITS: Final[dict[str, Callable[[Arr], Arr]]] = {"RN": np.rint, "RM": np.floor, "RP": np.ceil, "RZ": np.trunc}
+
+
+def _to_int(x: Arr, kind: str, mode: str, nan_zero: bool) -> Arr:
+    """Doubles to integers, clamped to the range of ``kind``; NaN gives 0 or the top bit."""
+    info = np.iinfo(_TYPES[kind])
+    y = _UNITS[mode](x)
+    low, high = float(info.min), float(info.max)
+    inside = (y > low) & (y < high)
+    small = np.where(inside, y, 0.0)
+    r = small.astype(u64) if kind == "U64" else small.astype(i64)
+    r = np.where(y >= high, r.dtype.type(info.max), r)
+    r = np.where(y <= low, r.dtype.type(info.min), r)
+    nan = 0 if nan_zero else 1 << (info.bits - 1)
+    bits: Arr = r.view(u64)
+    bits = np.where(x != x, u64(nan), bits)
+    return bits & u64((1 << max(info.bits, 32)) - 1)
+
+
+def f2i(b: Build) -> InstFn:
+    """Float to integer. NaN: 0 with .NTZ, else the top bit of the result alone (documented for cvt)."""
+    b.only(*_INTS, *_FLOATS, *_ROUND, "FTZ", "NTZ", "SAT")
+    kind = b.pick(*_INTS, default="S32")
+    mode = _mode(b)
+    get = float_source(b, b.s[0], b.pick(*_FLOATS, default="F32"))
+    ntz = "NTZ" in b.mods
+    if kind in ("U64", "S64"):
+        return b.emit_q(lambda x: _to_int(x, kind, mode, ntz), [get])
+    return b.emit(lambda x: _to_int(x, kind, mode, ntz).astype(u32), [get])
+
+
+def f2f(b: Build) -> InstFn:
+    """Float to float: modifiers name the result, then the source."""
+    b.only(*_FLOATS, *_ROUND, "FTZ", "SAT")
+    kinds = [m for m in b.inst.mods if m in _FLOATS]
+    if "BF16" in kinds and len(kinds) == 1:
+        kinds.append("F32")
+    to, source = (kinds + ["F32", "F32"])[:2] if kinds else ("F32", "F32")
+    mode = _mode(b)
+    get = float_source(b, b.s[0], source)
+    sat, ftz = "SAT" in b.mods, "FTZ" in b.mods
+    if to == "F64":
+        return b.emit_q(lambda x: x, [get])
+    if to == "F32":
+
+        def run(x: Arr) -> Arr:
+            r = fp.round_f32(x, mode)
+            r = fp.ftz32(r) if ftz else r
+            return fp.sat32(r) if sat else r
+
+        return b.emit_f(run, [get])
+    if to == "TF32":
+        return b.emit_f(lambda x: fp.canonical32(fp.narrow(x, exact.TF32, "RNA").astype(f32)), [get])
+    fmt = fp.BF16 if to == "BF16" else fp.F16
+    return b.emit(lambda x: fp.encode_half(x, fmt, mode).astype(u32), [get])
+
+
+def _relu(x: Arr) -> Arr:
+    return np.where(x != x, x, np.where(x > 0, x, 0.0))
+
+
+def f2fp(b: Build) -> InstFn:
+    """Pack two floats (a above b) into halves, or narrow formats to bytes, or unpack them."""
+    mods = b.mods
+    small = b.pick(*_SMALL)
+    mode = b.pick("RZ", "RNA", "RP", "RM", default="RN")
+    relu = "RELU" in mods
+    if "TF32" in mods:
+        b.only("TF32", "F32", "PACK_B", "RZ", "RNA", "RELU", "SATFINITE", "PACK_AB", "RN")
+        get = b.f(b.s[-1])
+        how = "RZ" if "RZ" in mods else "RN" if "RN" in mods else "RNA"
+        return b.emit_f(lambda x: fp.canonical32(fp.narrow((_relu(x) if relu else x).astype(f64), exact.TF32, how).astype(f32)), [get])
+    if small:
+        return _f2fp_small(b, _SMALL[small], small, relu)
+    b.only("F16", "BF16", "F32", "PACK_AB", "PACK_B", "RZ", "RELU", "SATFINITE", "RN", "FTZ")
+    fmt = fp.BF16 if "BF16" in mods else fp.F16
+    finite = "SATFINITE" in mods
+
+    def one(x: Arr) -> Arr:
+        y = (_relu(x) if relu else x).astype(f64)
+        if finite:
+            y = np.where(np.isfinite(y), fp.narrow(y, fmt, mode, True), np.where(y != y, y, np.copysign(fmt.top, y)))
+        return fp.encode_half(y, fmt, mode)
+
+    if "PACK_B" in mods:
+        return b.emit(lambda y: one(y).astype(u32), [b.f(b.s[-1])])
+    return b.emit(lambda x, y: pack(one(y), one(x)), [b.f(b.s[0]), b.f(b.s[1])])
+
+
+def _f2fp_small(b: Build, fmt: Format, name: str, relu: bool) -> InstFn:
+    mods = list(b.inst.mods)
+    bits = {"E2M1": 4}.get(name, 8)
+    if "UNPACK_B" in b.mods:  # two codes to two halves
+        b.only("F16", "BF16", name, "UNPACK_B", "RELU", "UNPACK_B_MERGE_C")
+        part = u32(8 * _part(b.s[-1]))
+        get = b.raw(b.s[-1])
+
+        def unpack(x: Arr) -> Arr:
+            y = x >> part
+            halves = [fp.encode_half(fp.decode_small(((y >> u32(bits * i)) & u32((1 << bits) - 1)).astype(u8), fmt), fp.F16) for i in (0, 1)]
+            return pack(halves[0], halves[1])
+
+        return b.emit(unpack, [get])
+    if mods.index(name) != next(i for i, m in enumerate(mods) if m in (*_SMALL, "F32", "F16")):
+        raise b.refuse()
+    b.only(name, "F32", "F16", "SATFINITE", "RELU", "PACK_AB_MERGE_C", "PACK_AB", "PACK_B_MERGE_C", "MERGE_C", "PACK_B", "RN", "RZ")
+
+    def code(x: Arr) -> Arr:
+        y = x.astype(f64)
+        return fp.encode_small(_relu(y) if relu else y, fmt).astype(u32)
+
+    merge = [o for o in b.s[2:3]] if any(m.endswith("MERGE_C") for m in mods) else []
+    kept = b.raw(merge[0]) if merge else None
+    half_register = bits * 2
+    if "F16" in b.mods and "F32" not in b.mods:
+        halves = half_source(b, b.s[-2] if merge else b.s[-1], fp.F16)
+        pair: Get = lambda v: code(halves(v)[0]) | (code(halves(v)[1]) << u32(bits))  # noqa: E731
+    else:
+        gx, gy = b.f(b.s[0]), b.f(b.s[1])
+        pair = lambda v: code(gy(v)) | (code(gx(v)) << u32(bits))  # noqa: E731
+    if kept is None:
+        return b.emit(lambda x: x, [pair])
+    mask = u32((1 << half_register) - 1)
+    return b.emit(lambda x, c: (x & mask) | (c & ~mask if bits == 4 else (c << u32(16))), [pair, kept])
+
+
+def i2i(b: Build) -> InstFn:
+    """Integer to narrower integer with saturation."""
+    b.only(*_INTS, "SAT")
+    kinds = [m for m in b.inst.mods if m in _INTS]
+    if not kinds or "SAT" not in b.mods:
+        raise b.refuse()
+    to, source = kinds[0], kinds[1] if len(kinds) > 1 else "S32"
+    info = np.iinfo(_TYPES[to])
+    get = int_source(b, b.s[0], source)
+    return b.emit(lambda x: np.clip(x, info.min, info.max).astype(i64).astype(u32), [get])
+
+
+def i2ip(b: Build) -> InstFn:
+    """Two saturated bytes or nibbles below what c holds."""
+    b.only(*_INTS, "SAT", "U4", "S4")
+    kinds = [m for m in b.inst.mods if m in (*_INTS, "U4", "S4")]
+    if not kinds or len(b.s) < 3 or not all(isinstance(o, Reg) or o[0] in ("I", "C") for o in b.s[:3]):
+        raise b.refuse()
+    to = kinds[0]
+    bits = int(to[1:])
+    low, high = (0, (1 << bits) - 1) if to[0] == "U" else (-(1 << (bits - 1)), (1 << (bits - 1)) - 1)
+    source = kinds[1] if len(kinds) > 1 else "S32"
+    x, y, c = int_source(b, b.s[0], source), int_source(b, b.s[1], source), b.raw(b.s[2])
+    mask = u32((1 << bits) - 1)
+
+    def run(p: Arr, q: Arr, r: Arr) -> Arr:
+        first, second = (np.clip(z, low, high).astype(i64).astype(u32) & mask for z in (q, p))
+        return (r << u32(2 * bits)) | (second << u32(bits)) | first
+
+    return b.emit(run, [x, y, c])
+
+
+OPS: Final[dict[str, Builder]] = {
+    "I2F": i2f, "UI2F": i2f, "I2FP": i2f, "UI2FP": i2f, "F2I": f2i, "UF2I": f2i, "F2F": f2f, "UF2F": f2f, "F2FP": f2fp, "UF2FP": f2fp, "I2I": i2i,
+    "I2IP": i2ip, "UI2IP": i2ip,
+}  # fmt: skip

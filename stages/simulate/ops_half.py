@@ -1,0 +1,212 @@
+"""Packed half and bfloat16 arithmetic: two values a register, or one where a swizzle repeats it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+
+from ir_format.model import ABS, NEG, Imm, Operand, Reg
+from stages.simulate import fp
+from stages.simulate.build import Arr, Build, Builder, InstFn, View, flags_of, put
+from stages.simulate.exact import Format
+from stages.simulate.ops_float import FCMP, best, fcmp_of
+from stages.simulate.ops_int import BOP
+from stages.simulate.state import P_SINK
+
+u16, u32, f32, f64 = np.uint16, np.uint32, np.float32, np.float64
+Halves = Callable[[View], tuple[Arr, Arr]]
+_BF16: Final = ("BF16_V2", "BF16", "BF")
+
+
+def format_of(b: Build) -> Format:
+    """F16, or BF16 where the modifiers say so."""
+    return fp.BF16 if "BF16_V2" in b.mods or "BF16" in b.mods else fp.F16
+
+
+def pack(low: Arr, high: Arr) -> Arr:
+    """uint32 of two uint16."""
+    return low.astype(u32) | (high.astype(u32) << u32(16))
+
+
+def _swizzle(op: Operand) -> tuple[int, int]:
+    mod = op.mod if isinstance(op, (Reg, Imm)) or hasattr(op, "mod") else ""
+    pairs = {"": (0, 1), "H1_H0": (0, 1), "H0_H0": (0, 0), "H1_H1": (1, 1), "H0_NH1": (0, 1), "H0": (0, 0), "H1": (1, 1)}
+    if mod not in pairs:
+        raise KeyError(mod)
+    return pairs[mod]
+
+
+def half_source(b: Build, op: Operand, fmt: Format, ftz: bool = False) -> Halves:
+    """(low, high) halves of a source as doubles, swizzled, with absolute value and negation. A ``.F32`` operand is one float."""
+    get = b.raw(op)
+    flags = flags_of(op)
+    mod = getattr(op, "mod", "")
+    if mod == "F32":
+        raise b.refuse("float operand")
+    try:
+        first, second = _swizzle(op)
+    except KeyError:
+        raise b.refuse(f"operand suffix {mod}") from None
+
+    def half(bits: Arr) -> Arr:
+        x = fp.decode_half(bits, fmt)
+        if ftz:
+            x = np.where(np.abs(x) < 2.0**fmt.emin, np.copysign(0.0, x), x)
+        if flags & ABS:
+            x = np.abs(x)
+        return -x if flags & NEG else x
+
+    def run(v: View) -> tuple[Arr, Arr]:
+        pairs = np.ascontiguousarray(get(v)).view(u16).reshape(-1, 2)
+        low = half(np.ascontiguousarray(pairs[:, first]))
+        return (low, low) if first == second else (low, half(np.ascontiguousarray(pairs[:, second])))
+
+    return run
+
+
+def _finish(b: Build, fmt: Format) -> Callable[[Arr], Arr]:
+    """Round doubles (rounded to odd) to half bits, with .SAT, .RELU and .FTZ."""
+    ftz, sat, relu = "FTZ" in b.mods, "SAT" in b.mods, "RELU" in b.mods
+
+    def run(x: Arr) -> Arr:
+        bits = fp.encode_half(x, fmt)
+        if not (ftz or sat or relu):
+            return bits
+        y = fp.decode_half(bits, fmt)
+        if ftz:
+            y = np.where(np.abs(y) < 2.0**fmt.emin, np.copysign(0.0, y), y)
+        if sat:
+            y = np.where(y > 0, np.minimum(y, 1.0), 0.0)
+        if relu:
+            y = np.where(y != y, y, np.where(y > 0, y, 0.0))
+        return fp.encode_half(y, fmt)
+
+    return run
+
+
+def _arith(b: Build, fn: Callable[..., Arr], n: int) -> InstFn:
+    fmt = format_of(b)
+    ftz = "FTZ" in b.mods
+    gets = [half_source(b, o, fmt, ftz) for o in b.s[:n]]
+    done = _finish(b, fmt)
+    d = b.dst()
+
+    def run(v: View, m: Arr | None) -> None:
+        sources = [g(v) for g in gets]
+        low = done(fn(*[s[0] for s in sources]))
+        high = done(fn(*[s[1] for s in sources]))
+        put(v.U[d], pack(low, high), m)
+
+    return run
+
+
+def hadd2(b: Build) -> InstFn:
+    """a + b; with .F32 the float32 sum of the first halves."""
+    b.only(*_BF16, "F32", "FTZ", "SAT")
+    if "F32" not in b.mods:
+        return _arith(b, fp.add_odd, 2)
+    fmt = format_of(b)
+    x, y = (half_source(b, o, fmt, "FTZ" in b.mods) for o in b.s[:2])
+    sat = "SAT" in b.mods
+
+    def total(v: View) -> Arr:
+        r = fp.round_f32(fp.add_odd(x(v)[0], y(v)[0]))
+        return fp.sat32(r) if sat else r
+
+    return b.emit_f(lambda r: r, [total])
+
+
+def hmul2(b: Build) -> InstFn:
+    """a * b."""
+    b.only(*_BF16, "FTZ", "SAT", "RELU")
+    return _arith(b, lambda x, y: x * y, 2)
+
+
+def hfma2(b: Build) -> InstFn:
+    """a * b + c with one rounding."""
+    b.only(*_BF16, "FTZ", "SAT", "RELU", "MMA")
+    if isinstance(b.s[2], Imm) and all(isinstance(o, Reg) and o.num == -1 for o in b.s[:2]) and flags_of(b.s[0]) & NEG:
+        value = b.s[2].value
+        plain = all((value >> k) & 0x7C00 != 0x7C00 for k in (0, 16))
+        if plain and "FTZ" not in b.mods and "SAT" not in b.mods and "RELU" not in b.mods:
+            return b.emit(lambda x: x, [b.raw(b.s[2])])  # -0 * 0 + c is c
+    return _arith(b, lambda x, y, z: fp.add_odd(x * y, z), 3)
+
+
+def hmnmx2(b: Build) -> InstFn:
+    """Minimum where the predicate is true, maximum where false."""
+    b.only(*_BF16, "FTZ", "NAN", "XORSIGN", "RELU")
+    fmt = format_of(b)
+    x, y = (half_source(b, o, fmt, "FTZ" in b.mods) for o in b.s[:2])
+    nan, sign, relu = "NAN" in b.mods, "XORSIGN" in b.mods, "RELU" in b.mods
+    pp = b.psrc(0, True)
+    d = b.dst()
+
+    def one(low: bool, p: Arr, q: Arr) -> Arr:
+        if not sign:
+            return best(low, nan, p, q)
+        r = np.abs(best(low, nan, np.abs(p), np.abs(q)))
+        return np.where(np.signbit(p) ^ np.signbit(q), -r, r)
+
+    def run(v: View, m: Arr | None) -> None:
+        left, right, lower = x(v), y(v), pp(v)
+        out = []
+        for p, q in zip(left, right, strict=True):
+            r = np.where(lower, one(True, p, q), one(False, p, q))
+            if relu:
+                r = np.where(r != r, r, np.where(r > 0, r, 0.0))
+            out.append(fp.encode_half(r, fmt))
+        put(v.U[d], pack(out[0], out[1]), m)
+
+    return run
+
+
+def hsetp2(b: Build) -> InstFn:
+    """Comparison: Pu of the low halves, Pv of the high ones; .H_AND: Pu of both, Pv its inverse."""
+    b.only(*_BF16, *FCMP, *BOP, "FTZ", "H_AND")
+    fmt = format_of(b)
+    cmp = fcmp_of(b)
+    x, y = (half_source(b, o, fmt, "FTZ" in b.mods) for o in b.s[:2])
+    join: Any = BOP[b.pick(*BOP, default="AND")]
+    pp = b.psrc(0, True)
+    both = "H_AND" in b.mods
+    pu, pv = b.pdst(0), b.pdst(1)
+
+    def run(v: View, m: Arr | None) -> None:
+        left, right, third = x(v), y(v), pp(v)
+        low, high = cmp(left[0], right[0]), cmp(left[1], right[1])
+        if both:
+            low = low & high
+            high = ~low
+        first, second = join(low, third), join(high, third)
+        put(v.P[pu], first, m)
+        if pv != P_SINK:
+            put(v.P[pv], second, m)
+
+    return run
+
+
+def hset2(b: Build) -> InstFn:
+    """Comparison into halves: all ones, or 1.0 with .BF."""
+    fmt = fp.BF16 if "BF16_V2" in b.mods else fp.F16
+    b.only("BF16_V2", *FCMP, *BOP, "FTZ", "BF")
+    cmp = fcmp_of(b)
+    x, y = (half_source(b, o, fmt, "FTZ" in b.mods) for o in b.s[:2])
+    join: Any = BOP[b.pick(*BOP, default="AND")]
+    pp = b.psrc(0, True)
+    d = b.dst()
+    true = u16((0x3F80 if fmt is fp.BF16 else 0x3C00) if "BF" in b.mods else 0xFFFF)
+
+    def run(v: View, m: Arr | None) -> None:
+        left, right, third = x(v), y(v), pp(v)
+        low, high = (np.where(join(cmp(p, q), third), true, u16(0)) for p, q in zip(left, right, strict=True))
+        put(v.U[d], pack(low, high), m)
+
+    return run
+
+
+OPS: Final[dict[str, Builder]] = {
+    "HADD2": hadd2, "HMUL2": hmul2, "HFMA2": hfma2, "HMNMX2": hmnmx2, "HSETP2": hsetp2, "HSET2": hset2,
+}  # fmt: skip
