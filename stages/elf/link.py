@@ -16,6 +16,7 @@ from stages.elf import attrs, image, info, notes
 from stages.elf.frame import Frames, debug_frame
 from stages.elf.image import SHT_NOBITS, SHT_PROGBITS, Section, Strings
 from stages.elf.layout import CONST, GLOBAL_INIT, GLOBAL_ZERO, SLOTS, Kernel, Variables, build_kernel, order_units, place_variables
+from stages.elf.lines import LineInfo, line_info
 from stages.elf.resolve import collect_externs, resolve
 from stages.elf.symbols import (
     BINDING,
@@ -75,6 +76,7 @@ class Linker:
         for k in self.kernels:
             resolve(k, self.variables, self.target)
         self.frames: Frames = debug_frame(self.kernels, self.target)
+        self.lines: LineInfo | None = line_info(module, self.kernels) if header.options.get("generate-line-info") else None
         self.created: list[str] = []  # sections of variables and shared memory in order of creation
         self.table = SymbolTable()
         self.capped = False
@@ -104,6 +106,8 @@ class Linker:
             table.add(Symbol(name, GLOBAL, FUNC))
         if self.frames.data:
             table.section(FRAME)
+        for s in self._debug():
+            table.section(s.name)
         table.section(CALLGRAPH)
         if t.exec_rel:
             table.section(REL_ACTION)
@@ -178,6 +182,7 @@ class Linker:
         """All sections after the three tables, in file order."""
         return [
             Section(FRAME, SHT_PROGBITS, data=self.frames.data),
+            *self._debug(),
             *self._notes(),
             *self._infos(),
             *self._relocations(),
@@ -187,6 +192,18 @@ class Linker:
             *self._globals(),
             *self._own_constants(False, not self.target.exec_rel),
         ]
+
+    def _debug(self) -> list[Section]:
+        """Sections of -lineinfo."""
+        if self.lines is None:
+            return []
+        out = [Section(".debug_line", SHT_PROGBITS, data=self.lines.source.data)]
+        if self.lines.strings:
+            out.append(Section(".debug_str", SHT_PROGBITS, data=self.lines.strings))
+        if self.lines.sass is not None:
+            out.append(Section(".nv_debug_line_sass", SHT_PROGBITS, data=self.lines.sass.data))
+            out.append(Section(".nv_debug_ptx_txt", SHT_PROGBITS, data=self.lines.text))
+        return out
 
     def _notes(self) -> list[Section]:
         compat = self.target.compat
@@ -219,6 +236,11 @@ class Linker:
 
     def _relocations(self) -> list[Section]:
         out: list[Section] = []
+        if self.lines is not None:
+            for name, lines in ((".debug_line", self.lines.source), (".nv_debug_line_sass", self.lines.sass)):
+                if lines is not None:
+                    rows: Rows = [(at, R_CUDA_64, kernel, 0) for at, kernel in lines.relocs]
+                    out += self._relocation(name, rows[::-1] if self.target.exec_rel else rows)
         if not self.target.exec_rel:
             # ptxas leaves the emptied relocation section of a text whose calls or shared addresses it resolved.
             for k in self.kernels:

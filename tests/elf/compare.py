@@ -7,7 +7,8 @@ Allowed differences, all of them:
 3. ``e_flags``, low byte on sm_100+: 0x04 (no second copy of the code) against 0x02, and all sections of that copy.
 4. ``.debug_frame``: ptxas's frame programs have extra location steps. Compared: number of entries, code range of each, the rules by register, the
    relocations. Its size moves what follows, so file offsets (and a first load segment that spans alignment gaps) are not compared.
-5. ``CRS_STACK_SIZE`` of 0: ptxas also writes it for some loops whose convergence barriers it removed.
+5. Line programs (``.debug_line``, ``.nv_debug_line_sass``): other opcodes for the same rows, and no file times; test_lines.py compares rows.
+6. ``CRS_STACK_SIZE`` of 0: ptxas also writes it for some loops whose convergence barriers it removed.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ import struct
 
 from tests.elf.reader import Cubin, Section, info_records
 
-OPAQUE = (".strtab", ".shstrtab", ".note.nv.tkinfo", ".debug_frame", ".rel.debug_frame", ".rela.debug_frame", ".symtab")
+_PROGRAMS = (".debug_frame", ".debug_line", ".nv_debug_line_sass")
+OPAQUE = (".strtab", ".shstrtab", ".note.nv.tkinfo", ".symtab", *(p + s for p in ("", ".rel", ".rela") for s in _PROGRAMS))
 CRS_STACK_SIZE = 0x1E
 
 
