@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stages.simulate.build import Context
-from stages.simulate.image import Image, ImageError, Kernel, load_image
+from stages.simulate.elfread import ImageError
+from stages.simulate.image import Image, Kernel, load_image
 from stages.simulate.launch import MAX_THREADS, Dim3, Launch, bank0
 from stages.simulate.machine import Fault, Limits, Machine, SimError
 from stages.simulate.memory import Heap, Memory, Window
@@ -69,6 +70,12 @@ class Device:
             self.program = Program(self.image, decoder or isa_decoder(self.sm))
         except ValueError as e:
             raise ImageError(str(e)) from e
+        self.globals: Arr
+        self.constants: Arr
+        self.reset()
+
+    def reset(self) -> None:
+        """Give every module variable its initial value again."""
         self.globals = np.frombuffer(bytes(self.image.globals_init), np.uint8).copy()
         self.constants = np.frombuffer(bytes(self.image.bank3), np.uint8).copy()
 

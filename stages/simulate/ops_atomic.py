@@ -9,6 +9,7 @@ import numpy as np
 
 from ir_format.model import Mem, Reg
 from stages.simulate import fp
+from stages.simulate.exact import BF16, F16, Format
 from stages.simulate.build import Arr, Build, Builder, InstFn, View
 from stages.simulate.memory import atomic
 from stages.simulate.ops_float import best
@@ -42,7 +43,7 @@ def _f32_add(flush: bool) -> Step:
     return _typed(f32, run)
 
 
-def _halves(fn: Callable[[Arr, Arr], Arr], fmt: fp.Format) -> Step:
+def _halves(fn: Callable[[Arr, Arr], Arr], fmt: Format) -> Step:
     def run(old: Arr, value: Arr) -> Arr:
         x, y = (fp.decode_half(np.ascontiguousarray(a).view(u16), fmt) for a in (old, value))
         return fp.encode_half(fn(x, y), fmt).view(old.dtype)
@@ -70,8 +71,8 @@ def _step(b: Build, op: str, kind: str) -> tuple[int, Step]:
     if kind in _INT_KINDS:
         size, numpy_type = _INT_KINDS[kind]
         return size, _typed(numpy_type, _PLAIN[op])
-    halves = {"F16x2": (4, fp.F16), "F16X2": (4, fp.F16), "BF16x2": (4, fp.BF16), "BF16X2": (4, fp.BF16), "BF16_V2": (4, fp.BF16),
-              "F16": (2, fp.F16), "BF16": (2, fp.BF16)}.get(kind)  # fmt: skip
+    halves = {"F16x2": (4, F16), "F16X2": (4, F16), "BF16x2": (4, BF16), "BF16X2": (4, BF16), "BF16_V2": (4, BF16),
+              "F16": (2, F16), "BF16": (2, BF16)}.get(kind)  # fmt: skip
     if halves is not None:
         fn = {"ADD": fp.add_odd, "MIN": lambda x, y: best(True, False, x, y), "MAX": lambda x, y: best(False, False, x, y)}.get(op)
         if fn is not None:
@@ -138,11 +139,11 @@ def atom(space: str) -> Builder:
                 mine = values if where is None else values[where]
                 new = news if where is None else news[where]
                 if compare:
-                    old = atomic(store, at // size, lambda o, k, p=mine, q=new: swap(o, p[k], q[k]), mine, True)  # type: ignore[misc]
+                    old = atomic(store, at // size, lambda o, k, p=mine, q=new: swap(o, p[k], q[k]), mine, True)
                 elif op == "EXCH":
-                    old = atomic(store, at // size, lambda o, k, p=mine: p[k], mine, True)  # type: ignore[misc]
+                    old = atomic(store, at // size, lambda o, k, p=mine: p[k], mine, True)
                 else:
-                    old = atomic(store, at // size, lambda o, k, p=mine: step(o, p[k]), mine, want_old, additive)  # type: ignore[misc]
+                    old = atomic(store, at // size, lambda o, k, p=mine: step(o, p[k]), mine, want_old, additive)
                 if where is None:
                     result = old
                 else:

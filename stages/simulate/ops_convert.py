@@ -10,7 +10,7 @@ import numpy as np
 from ir_format.model import ABS, NEG, Operand, Reg
 from stages.simulate import exact, fp
 from stages.simulate.build import Arr, Build, Builder, Get, InstFn, flags_of
-from stages.simulate.exact import Format
+from stages.simulate.exact import BF16, F16, Format
 from stages.simulate.ops_half import half_source, pack
 
 u8, u16, u32, u64, i32, i64, f32, f64 = np.uint8, np.uint16, np.uint32, np.uint64, np.int32, np.int64, np.float32, np.float64
@@ -58,7 +58,7 @@ def float_source(b: Build, op: Operand, kind: str) -> Get:
         get = b.f(op)
         ftz = "FTZ" in b.mods
         return lambda v: (fp.ftz32(get(v)) if ftz else get(v)).astype(f64)
-    halves = half_source(b, op, fp.BF16 if kind == "BF16" else fp.F16)
+    halves = half_source(b, op, BF16 if kind == "BF16" else F16)
     return lambda v: halves(v)[0]
 
 
@@ -101,7 +101,7 @@ def i2f(b: Build) -> InstFn:
         return b.emit_q(lambda x: _int_to_f64(x, mode), [get])
     if to == "F32":
         return b.emit_f(lambda x: fp.round_f32(from_int(x, 24), mode), [get])
-    fmt = fp.BF16 if to == "BF16" else fp.F16
+    fmt = BF16 if to == "BF16" else F16
     return b.emit(lambda x: fp.encode_half(from_int(x, 11), fmt, mode).astype(u32), [get])
 
 
@@ -158,7 +158,7 @@ def f2f(b: Build) -> InstFn:
         return b.emit_f(run, [get])
     if to == "TF32":
         return b.emit_f(lambda x: fp.canonical32(fp.narrow(x, exact.TF32, "RNA").astype(f32)), [get])
-    fmt = fp.BF16 if to == "BF16" else fp.F16
+    fmt = BF16 if to == "BF16" else F16
     return b.emit(lambda x: fp.encode_half(x, fmt, mode).astype(u32), [get])
 
 
@@ -180,7 +180,7 @@ def f2fp(b: Build) -> InstFn:
     if small:
         return _f2fp_small(b, _SMALL[small], small, relu)
     b.only("F16", "BF16", "F32", "PACK_AB", "PACK_B", "RZ", "RELU", "SATFINITE", "RN", "FTZ")
-    fmt = fp.BF16 if "BF16" in mods else fp.F16
+    fmt = BF16 if "BF16" in mods else F16
     finite = "SATFINITE" in mods
 
     def one(x: Arr) -> Arr:
@@ -204,7 +204,7 @@ def _f2fp_small(b: Build, fmt: Format, name: str, relu: bool) -> InstFn:
 
         def unpack(x: Arr) -> Arr:
             y = x >> part
-            halves = [fp.encode_half(fp.decode_small(((y >> u32(bits * i)) & u32((1 << bits) - 1)).astype(u8), fmt), fp.F16) for i in (0, 1)]
+            halves = [fp.encode_half(fp.decode_small(((y >> u32(bits * i)) & u32((1 << bits) - 1)).astype(u8), fmt), F16) for i in (0, 1)]
             return pack(halves[0], halves[1])
 
         return b.emit(unpack, [get])
@@ -220,7 +220,7 @@ def _f2fp_small(b: Build, fmt: Format, name: str, relu: bool) -> InstFn:
     kept = b.raw(merge[0]) if merge else None
     half_register = bits * 2
     if "F16" in b.mods and "F32" not in b.mods:
-        halves = half_source(b, b.s[-2] if merge else b.s[-1], fp.F16)
+        halves = half_source(b, b.s[-2] if merge else b.s[-1], F16)
         pair: Get = lambda v: code(halves(v)[0]) | (code(halves(v)[1]) << u32(bits))  # noqa: E731
     else:
         gx, gy = b.f(b.s[0]), b.f(b.s[1])

@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from stages.simulate import fp
+from stages.simulate.exact import BF16, F16
 from stages.simulate.build import Arr, Build, Builder, Get, InstFn, View, count, put
 from stages.simulate.ops_int import BOP, compare
 
@@ -244,7 +245,7 @@ def mufu(b: Build) -> InstFn:
 def _mufu_half(b: Build, fn: Callable[[Arr], Arr], kind: str) -> InstFn:
     from stages.simulate.ops_half import half_source, pack
 
-    fmt = fp.BF16 if kind == "BF16_V2" else fp.F16
+    fmt = BF16 if kind == "BF16_V2" else F16
     x = half_source(b, b.s[0], fmt)
     d = b.dst()
 
@@ -306,7 +307,7 @@ def frnd(b: Build) -> InstFn:
     if "F16" in b.mods:
         from stages.simulate.ops_half import half_source
 
-        halves = half_source(b, b.s[0], fp.F16)
+        halves = half_source(b, b.s[0], F16)
         return b.emit(lambda x: fp.to_f16(fn(x)).astype(u32), [lambda v: halves(v)[0]])
     (x,) = ftz_in(b, [b.f(b.s[0])])
     return b.emit_f(lambda p: fp.canonical32(np.asarray(fn(p))), [x])

@@ -10,7 +10,7 @@ import numpy as np
 from ir_format.model import ABS, NEG, Imm, Operand, Reg
 from stages.simulate import fp
 from stages.simulate.build import Arr, Build, Builder, InstFn, View, flags_of, put
-from stages.simulate.exact import Format
+from stages.simulate.exact import BF16, F16, Format
 from stages.simulate.ops_float import FCMP, best, fcmp_of
 from stages.simulate.ops_int import BOP
 from stages.simulate.state import P_SINK
@@ -22,7 +22,7 @@ _BF16: Final = ("BF16_V2", "BF16", "BF")
 
 def format_of(b: Build) -> Format:
     """F16, or BF16 where the modifiers say so."""
-    return fp.BF16 if "BF16_V2" in b.mods or "BF16" in b.mods else fp.F16
+    return BF16 if "BF16_V2" in b.mods or "BF16" in b.mods else F16
 
 
 def pack(low: Arr, high: Arr) -> Arr:
@@ -31,7 +31,7 @@ def pack(low: Arr, high: Arr) -> Arr:
 
 
 def _swizzle(op: Operand) -> tuple[int, int]:
-    mod = op.mod if isinstance(op, (Reg, Imm)) or hasattr(op, "mod") else ""
+    mod = getattr(op, "mod", "")
     pairs = {"": (0, 1), "H1_H0": (0, 1), "H0_H0": (0, 0), "H1_H1": (1, 1), "H0_NH1": (0, 1), "H0": (0, 0), "H1": (1, 1)}
     if mod not in pairs:
         raise KeyError(mod)
@@ -190,14 +190,14 @@ def hsetp2(b: Build) -> InstFn:
 
 def hset2(b: Build) -> InstFn:
     """Comparison into halves: all ones, or 1.0 with .BF."""
-    fmt = fp.BF16 if "BF16_V2" in b.mods else fp.F16
+    fmt = BF16 if "BF16_V2" in b.mods else F16
     b.only("BF16_V2", *FCMP, *BOP, "FTZ", "BF")
     cmp = fcmp_of(b)
     x, y = (half_source(b, o, fmt, "FTZ" in b.mods) for o in b.s[:2])
     join: Any = BOP[b.pick(*BOP, default="AND")]
     pp = b.psrc(0, True)
     d = b.dst()
-    true = u16((0x3F80 if fmt is fp.BF16 else 0x3C00) if "BF" in b.mods else 0xFFFF)
+    true = u16((0x3F80 if fmt is BF16 else 0x3C00) if "BF" in b.mods else 0xFFFF)
 
     def run(v: View, m: Arr | None) -> None:
         left, right, third = x(v), y(v), pp(v)

@@ -1,0 +1,111 @@
+"""``orias-run``: execute a kernel of a cubin on the CPU."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+
+@app.command()
+def run(
+    cubin: Annotated[Path, typer.Argument(help="the cubin, ours or another compiler's")],
+    kernel: Annotated[str, typer.Option(help="kernel to run (default: the only one)")] = "",
+    grid: Annotated[str, typer.Option(help="blocks: N or N,N,N")] = "1",
+    block: Annotated[str, typer.Option(help="threads of a block: N or N,N,N")] = "32",
+    cluster: Annotated[str, typer.Option(help="blocks of a cluster: N or N,N,N")] = "",
+    arg: Annotated[list[str] | None, typer.Option("--arg", help="buf:TYPE[COUNT]=FILL, buf:FILE.npy or TYPE=VALUE; once for each parameter")] = None,
+    out: Annotated[list[str] | None, typer.Option("--out", help="INDEX=FILE.npy: save a buffer afterwards")] = None,
+    show: Annotated[list[int] | None, typer.Option("--show", help="INDEX: print a buffer afterwards")] = None,
+    put: Annotated[list[str] | None, typer.Option("--set", help="NAME=FILE.npy: set a module variable before")] = None,
+    get: Annotated[list[str] | None, typer.Option("--get", help="NAME=FILE.npy: save a module variable's bytes afterwards")] = None,
+    shared: Annotated[int, typer.Option(help="dynamic shared memory in bytes")] = 0,
+    stack: Annotated[int, typer.Option(help="local memory of a thread in bytes")] = 1024,
+    seed: Annotated[int, typer.Option(help="seed of random buffers, uninitialised registers and scheduling")] = 0,
+    limit: Annotated[int, typer.Option(help="most warp instructions")] = 400_000_000,
+    strict: Annotated[bool, typer.Option("--strict", help="honour stall counts and scoreboards: a value read too early is the old one")] = False,
+    cycles: Annotated[bool, typer.Option("--cycles", help="estimate issue cycles, by instruction and PTX line")] = False,
+    stats: Annotated[bool, typer.Option("--stats", help="print instruction count and rate")] = False,
+) -> None:
+    """Execute a kernel of CUBIN on the CPU."""
+    try:
+        _execute(cubin, kernel, (grid, block, cluster), arg or [], (out or [], show or [], put or [], get or []),
+                 {"shared": shared, "stack": stack, "seed": seed, "limit": limit, "strict": strict, "cycles": cycles}, stats)  # fmt: skip
+    except _Failure as e:
+        sys.stderr.write(f"orias-run: error: {e}\n")
+        raise typer.Exit(1) from None
+
+
+class _Failure(Exception):
+    pass
+
+
+def _pairs(items: list[str], what: str) -> list[tuple[str, str]]:
+    pairs = []
+    for item in items:
+        key, equals, value = item.partition("=")
+        if not equals or not key or not value:
+            raise _Failure(f"--{what} {item}: expected KEY=FILE")
+        pairs.append((key, value))
+    return pairs
+
+
+def _execute(cubin: Path, kernel: str, dims: tuple[str, str, str], args: list[str], files: tuple[list[str], list[int], list[str], list[str]],
+             options: dict[str, Any], stats: bool) -> None:  # fmt: skip
+    import numpy as np
+
+    from stages.simulate.argspec import ArgError, parse_arg, parse_dim
+    from stages.simulate.device import Device
+    from stages.simulate.elfread import ImageError
+    from stages.simulate.machine import SimError
+
+    out, show, put, get = files
+    try:
+        device = Device(cubin.read_bytes())
+        generator = np.random.default_rng(options["seed"])
+        values = [parse_arg(a, generator) for a in args]
+        for name, path in _pairs(put, "set"):
+            device.set_global(name, np.load(path, allow_pickle=False))
+        if not kernel and len(device.kernels) > 1:
+            raise _Failure(f"several kernels, name one with --kernel: {', '.join(device.kernels)}")
+        result = device.launch(
+            kernel or device.kernels[0], parse_dim(dims[0]), parse_dim(dims[1]), values, cluster=parse_dim(dims[2]) if dims[2] else None, **options
+        )
+        sys.stdout.write(result.output)
+        for index, path in _pairs(out, "out"):
+            np.save(path, _buffer(values, index))
+        for position in show:
+            sys.stdout.write(f"{position}: {_buffer(values, str(position))}\n")
+        for name, path in _pairs(get, "get"):
+            np.save(path, device.get_global(name))
+    except OSError as e:
+        raise _Failure(f"{e.filename}: {e.strerror}") from None
+    except (ArgError, ImageError, SimError, ValueError) as e:
+        raise _Failure(str(e)) from None
+    if result.cycles:
+        from stages.simulate.cycles import report
+
+        sys.stdout.write(report(result.cycles))
+    if stats:
+        sys.stdout.write(f"{result.instructions} warp instructions, {result.blocks} blocks, {result.seconds:.3f} s, {result.rate:.0f} a second\n")
+
+
+def _buffer(values: list[Any], index: str) -> Any:
+    import numpy as np
+
+    if not index.isdecimal() or int(index) >= len(values) or not isinstance(values[int(index)], np.ndarray):
+        raise _Failure(f"argument {index} is not a buffer")
+    return values[int(index)]
+
+
+def main() -> None:
+    """Entry point of ``orias-run``."""
+    app()
+
+
+if __name__ == "__main__":
+    main()
