@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import cache
 from typing import TYPE_CHECKING, TypeAlias
 
 from ir_format import ptx
@@ -63,19 +63,18 @@ TYPE_BITS: dict[str, int] = {
 }  # fmt: skip
 
 # Opcodes with an effect beside their destinations: never executed when the PTX guard is false.
-_PURE_PREFIXES = ("LD",)
 _EFFECTS = frozenset(
     "ST STG STL STS STSM RED REDG REDS ATOM ATOMG ATOMS LD LDG LDL LDS LDSM LDGSTS LDGDEPBAR DEPBAR CCTL CCTLL CCTLT MEMBAR ERRBAR CGAERRBAR FENCE "
     "BAR UCGABAR_ARV UCGABAR_WAIT BRA BRX BRXU JMP CALL RET EXIT KILL BPT NANOSLEEP WARPSYNC SHFL VOTE VOTEU MATCH REDUX YIELD BSSY BSYNC BREAK "
     "SYNCS ELECT ACQBULK UBLKCP UTMALDG UTMASTG USETMAXREG SETMAXREG PREEXIT CREDUX TEX TLD TLD4 TXQ SULD SUST SUATOM SURED SUQUERY FCHK "
-    "HMMA IMMA DMMA QMMA OMMA MOVM HGMMA WARPGROUP WARPGROUPSET TMML PMTRIG QSPC ARRIVES".split()
+    "HMMA IMMA DMMA QMMA OMMA MOVM HGMMA WARPGROUP WARPGROUPSET TMML PMTRIG QSPC ARRIVES".split()  # noqa: SIM905
 )
 # SHFL, VOTE, MATCH, REDUX and MMA have no memory effect, but lanes that must not take part would: they keep the guard.
 
 WORD = 0xFFFFFFFF
 
 
-@lru_cache(maxsize=None)
+@cache
 def split_op(text: str) -> tuple[str, tuple[str, ...]]:
     """``"ISETP.LT.AND"`` -> ``("ISETP", ("LT", "AND"))``."""
     op, *mods = text.split(".")
@@ -304,9 +303,7 @@ class Builder:
         if dst.num == ZERO:
             return
         if type(src) is Reg and src.file == "R" and src.width != dst.width:
-            if src.num == ZERO:
-                src = src._replace(width=dst.width)
-            elif src.width > dst.width:
+            if src.num == ZERO or src.width > dst.width:
                 src = src._replace(width=dst.width)
             else:
                 for i in range(dst.width):
@@ -334,6 +331,7 @@ class Builder:
         """Start block ``block`` here (the previous one falls through to it unless it ended in a jump)."""
         self.block = Block(block)
         self.fn.blocks.append(self.block)
+        self.desc_reg = None
 
     def branch(self, block: int, p: Reg | None = None) -> None:
         """Jump to a block, if ``p``; after a conditional jump a new block starts."""

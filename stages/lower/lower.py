@@ -13,6 +13,7 @@ from .cleanup import tidy_blocks
 from .converge import insert_convergence
 from .legalize import legalize
 from .rules import find_rule
+from .spaces import place_descriptor
 from .unit import UnitContext, new_function
 
 _LINKAGE = {"": "static", "extern": "extern", "visible": "visible", "weak": "weak", "common": "common"}
@@ -67,9 +68,11 @@ def _launch_facts(unit: Unit, f: PtxFunction) -> None:
         got = getattr(d, name)
         if got is not None:
             unit.attrs[name] = got
-    for name in ("explicitcluster", "blocksareclusters", "noreturn"):
+    for name in ("blocksareclusters", "noreturn"):
         if getattr(d, name):
             unit.attrs[name] = 1
+    if d.explicitcluster:
+        unit.attrs["explicitcluster"] = 1
     unit.attrs["barriers"] = 0
 
 
@@ -85,6 +88,7 @@ def lower_function(ctx: UnitContext, pf: PtxFunction) -> None:
         elif k is PtxLabel:
             b.place(block_of(b, item.index))  # type: ignore[union-attr]
     end_function(b)
+    place_descriptor(b)
     tidy_blocks(fn)
     insert_convergence(fn, ctx.sm)
     legalize(fn, ctx)

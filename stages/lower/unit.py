@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ir_format import ptx
 from ir_format.diag import CompileError
-from ir_format.model import Function, Header, Unit
+from ir_format.model import Function, Header, Imm, Reg, Unit
 from ir_format.ptx import PtxFunction, PtxModule, PtxUnit, PtxVar
 from ir_format.target import SHARED_MAX, Target, target
 
@@ -51,7 +51,9 @@ class UnitContext:
                 if v.space == "shared":
                     (dynamic.append(v) if v.linkage == "extern" and v.size == 0 else static.append((self.local_name(f, v.name), v)))
         at = 0
+        align = 1
         for name, v in static:
+            align = max(align, v.align)
             at = align_up(at, max(1, v.align))
             self.shared_at[name] = at
             at += v.size
@@ -63,7 +65,9 @@ class UnitContext:
             self.shared_at[v.name] = align_up(at, dyn_align)
         if dynamic:
             self.unit.attrs["dynamic_shared_align"] = dyn_align
+            align = max(align, dyn_align)
         self.unit.attrs["shared"] = at
+        self.unit.attrs["shared_align"] = align
 
     @staticmethod
     def local_name(f: PtxFunction, name: str) -> str:
@@ -94,6 +98,18 @@ class UnitContext:
             if e.name == name:
                 return "extern", e
         raise CompileError(f"Unknown symbol '{name}'", b.line)
+
+    def address_of(self, b: Builder, x: ptx.Sym) -> Reg | Imm:
+        """The 64-bit address of a symbol in its space."""
+        from .spaces import symbol_address
+
+        return symbol_address(b, x)
+
+    def special(self, b: Builder, name: str, t: str) -> Reg:
+        """The value of a special register."""
+        from .special import read_special
+
+        return read_special(b, name, b.words(t))
 
     def use_symbol(self, name: str) -> str:
         """Record that the unit refers to a module symbol."""

@@ -1,0 +1,25 @@
+"""Library functions: PTX text from :mod:`stages.lower.library`, through our own parser."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from ir_format.diag import CompileError
+from ir_format.ptx import PtxFunction
+
+
+@lru_cache(maxsize=64)
+def load_helper(name: str, target: str) -> PtxFunction:
+    """The PTX function ``name``; RuntimeError if the library has none or its text does not parse (a fault of ours)."""
+    from stages.parse import parse_text
+
+    from .library import FUNCTIONS, module_text
+
+    if name not in FUNCTIONS:
+        raise RuntimeError(f"no library function '{name}'")
+    _, units, diags = parse_text(module_text(name), f"{name}.ptx", target, separate=True)
+    for unit in units:
+        for f in unit.functions:
+            if f.name == name:
+                return f
+    raise CompileError(f"library function '{name}' not supported: {diags[0].message if diags else 'no text'}")

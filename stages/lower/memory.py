@@ -1,0 +1,177 @@
+"""Addresses and orderings of memory instructions: shared by loads, stores and atomics."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ir_format import ptx
+from ir_format.diag import CompileError
+from ir_format.model import RZ, Const, Imm, Mem, Name, Reg
+from ir_format.ptx import PtxInst, PtxParam, PtxVar
+
+from .builder import Builder
+from .spaces import descriptor, param_base, shared_base, space_name, to_generic
+
+_OFFSET_MIN, _OFFSET_END = -(1 << 23), 1 << 23
+
+# PTX scope -> SASS scope; the SM-level one is printed CTA on sm_75.
+SCOPES = {"cta": "SM", "cluster": "GPU", "gpu": "GPU", "sys": "SYS"}
+# cluster: guessed to be GPU scope, the next wider one that exists everywhere.
+
+
+class Where(NamedTuple):
+    """A resolved address: ``space`` after resolution, and the SASS operand (Mem, or Const for const and kernel parameters)."""
+
+    space: str
+    at: Mem | Const
+
+
+class Order(NamedTuple):
+    """Memory semantics of an instruction: ``sem`` weak, relaxed, acquire, release, acq_rel, volatile or mmio; ``scope`` cta, gpu..."""
+
+    sem: str
+    scope: str
+
+
+def order_of(inst: PtxInst, default: str = "weak") -> Order:
+    """The semantics that the modifiers say."""
+    sem, scope = default, ""
+    for m in inst.mods:
+        if m in ("weak", "relaxed", "acquire", "release", "acq_rel", "volatile", "mmio") and not (m == "relaxed" and sem == "mmio"):
+            sem = m
+        elif m in SCOPES and not scope:
+            scope = m
+    if sem == "volatile" or (not scope and sem in ("mmio",)):
+        scope = "sys"
+    return Order(sem, scope or ("gpu" if sem not in ("weak", "volatile") else "sys"))
+
+
+def order_mods(b: Builder, o: Order) -> list[str]:
+    """Modifiers of a load or store; sm_75 always names a scope."""
+    scope = "CTA" if b.sm < 80 and o.scope == "cta" else SCOPES[o.scope]
+    if o.sem == "weak":
+        return ["SYS"] if b.sm < 80 else []
+    return ["MMIO" if o.sem == "mmio" else "STRONG", scope]
+
+
+def fence(b: Builder, kind: str, scope: str) -> None:
+    """MEMBAR of a scope with what must follow it. ``kind``: SC or ALL."""
+    s = {"cta": "CTA", "cluster": "GPU", "gpu": "GPU", "sys": "SYS"}[scope]
+    b.emit(f"MEMBAR.{kind}.{s}")
+    if s != "CTA":
+        b.emit("ERRBAR")
+        if b.sm >= 90:
+            b.emit("CGAERRBAR")
+
+
+def invalidate(b: Builder) -> None:
+    """Drop what L1 holds: after an acquire wider than the CTA."""
+    b.emit("CCTL.IVALL")
+
+
+def resolve(b: Builder, inst: PtxInst, x: ptx.Operand) -> Where:
+    """The address of a memory instruction (not of the .param space of functions)."""
+    space = space_name(inst.mods)
+    if isinstance(x, ptx.Bracket) and len(x.parts) == 1:
+        x = x.parts[0]
+    if not isinstance(x, ptx.Addr):
+        raise b.unsupported(inst, "address form")
+    if space in ("", "global") and isinstance(x.base, ptx.Sym):
+        return _symbol(b, inst, x, space)
+    if space in ("", "global"):
+        return Where(space or "generic", wide_address(b, b.src(x.base, "u64"), x.offset))  # type: ignore[arg-type]
+    if isinstance(x.base, ptx.Sym):
+        return _symbol(b, inst, x, space)
+    base = b.src(x.base, "u64" if isinstance(x.base, ptx.Imm) else "u32")
+    return _narrow(b, inst, space, base, x.offset)
+
+
+def wide_address(b: Builder, base: Reg | Imm, offset: int) -> Mem:
+    """``[base.64 + offset]`` with the descriptor."""
+    if type(base) is Imm or not _OFFSET_MIN <= offset < _OFFSET_END:
+        from .rules_int import add64
+
+        if type(base) is Imm:
+            base = b.in_reg(Imm("I", (base.value + offset) & (1 << 64) - 1), 2)
+        else:
+            t = b.r(2)
+            add64(b, t, base, Imm("I", offset & (1 << 64) - 1))
+            base = t
+        offset = 0
+    base = b.in_reg(base, 2)
+    return Mem("M", base, None, offset, descriptor(b))
+
+
+def _narrow(b: Builder, inst: PtxInst, space: str, base: Reg | Imm, offset: int) -> Where:
+    """A 32-bit address: shared, local, const, kernel parameter, or the cluster's shared memory."""
+    if space == "shared::cluster":
+        high, pair = b.r(), b.r(2)
+        b.emit("S2R", high, (Name("N", "SR_SWINHI"),))
+        b.copy(b.lo_r(pair), b.lo(base))
+        b.copy(b.hi_r(pair), high)
+        return Where("generic", wide_address(b, pair, offset))
+    if type(base) is Imm:
+        low: Reg | None = None
+        offset += base.value
+    else:
+        low = b.lo(base)  # type: ignore[assignment]
+    if space in ("const", "param"):
+        bank = 3
+        if space == "param":
+            if not b.pf.entry:
+                raise b.unsupported(inst, "computed parameter address in a function")
+            bank = 0
+            offset += param_base(b)
+        if not 0 <= offset < 0x8000 and low is not None:
+            low, offset = _folded(b, low, offset), 0
+        return Where(space, Const("C", bank, offset, 1, low))
+    if not _OFFSET_MIN <= offset < _OFFSET_END:
+        low, offset = _folded(b, low or RZ, offset), 0
+    return Where(space, Mem("M", low, None, offset))
+
+
+def _folded(b: Builder, low: Reg, offset: int) -> Reg:
+    d = b.r()
+    b.emit("IADD3", d, (low, Imm("I", offset & 0xFFFFFFFF), RZ))
+    return d
+
+
+def _symbol(b: Builder, inst: PtxInst, x: ptx.Addr, space: str) -> Where:
+    assert isinstance(x.base, ptx.Sym)
+    sym = ptx.Sym(x.base.name, x.base.offset + x.offset)
+    kind, decl = b.ctx.find(b, sym.name)
+    if isinstance(decl, PtxParam) and kind == "param":
+        if not b.pf.entry or space not in ("param", ""):
+            raise b.unsupported(inst, "parameter address")
+        return Where("param", Const("C", 0, param_base(b) + decl.offset + sym.offset))
+    if not isinstance(decl, PtxVar):
+        raise b.unsupported(inst, f"address of '{sym.name}'")
+    own = decl.space
+    if space in ("", "global") and own != "global":
+        return Where("generic", wide_address(b, to_generic(b, own, b.ctx.address_of(b, ptx.Sym(sym.name))), sym.offset))
+    if own == "global":
+        return Where("global", wide_address(b, b.ctx.address_of(b, ptx.Sym(sym.name)), sym.offset))
+    if own == "shared":
+        at = b.ctx.shared_offset(b, sym.name) + sym.offset
+        base = shared_base(b) if b.ctx.target.smem_base else None
+        if space == "shared::cluster":
+            return _narrow(b, inst, space, base if base is not None else Imm("I", 0), at)
+        return Where("shared", Mem("M", base, None, at))
+    if own == "local":
+        if sym.name not in b.local_offset:
+            raise CompileError(f"Local variable '{sym.name}' at module scope not supported", b.line)
+        return Where("local", Mem("M", b.r1, None, b.local_offset[sym.name] + sym.offset))
+    if own == "const":
+        b.ctx.use_symbol(sym.name)
+        return Where("const", Const("C", 3, sym.offset, 1, None, 0, sym.name))
+    raise b.unsupported(inst, f"address of '{sym.name}'")
+
+
+def function_param(b: Builder, x: ptx.Operand) -> tuple[str, PtxParam | PtxVar, int] | None:
+    """(name, declaration, offset) when the address is a `.param` variable that lives in registers."""
+    if not isinstance(x, ptx.Addr) or not isinstance(x.base, ptx.Sym):
+        return None
+    kind, decl = b.ctx.find(b, x.base.name)
+    if kind == "param" and not b.pf.entry or isinstance(decl, PtxVar) and decl.space == "param":
+        return x.base.name, decl, x.base.offset + x.offset  # type: ignore[return-value]
+    return None

@@ -1,0 +1,310 @@
+"""Barriers, fences, warp-wide operations, asynchronous copies, sleep."""
+
+from __future__ import annotations
+
+from ir_format import ptx
+from ir_format.model import PT, RZ, Imm, Mem, Name, Reg
+from ir_format.ptx import PtxInst
+
+from .builder import Builder, Rule
+from .memory import fence, invalidate, wide_address
+from .rules_int import Val, add64, compare, logic, negated
+from .spaces import shared_base
+
+# --------------------------------------------------------------------------- CTA barriers
+
+
+def bar(b: Builder, inst: PtxInst) -> None:
+    """bar and barrier[.cta]: sync, arrive, red; bar.warp.sync; barrier.cluster."""
+    if inst.has("warp"):
+        warpsync(b, b.src(inst.operands[0], "b32"))
+        return
+    if inst.has("cluster"):
+        cluster_barrier(b, inst)
+        return
+    ops = list(inst.operands)
+    red = next((m for m in ("popc", "and", "or") if inst.has("red") and inst.has(m)), "")
+    to = ops.pop(0) if red else None
+    guard = b.src(ops.pop(), "pred") if red else None
+    which = b.src(ops[0], "u32")
+    count = b.src(ops[1], "u32") if len(ops) > 1 else None
+    _note_barrier(b, which)
+    if inst.op == "barrier" and not inst.has("aligned"):
+        warpsync(b, Imm("I", 0xFFFFFFFF))
+    if type(which) is Reg and count is not None:
+        t, u = b.r(), b.r()
+        b.emit("SHF.L.U32", t, (b.in_reg(count), Imm("I", 16), RZ))
+        logic(b, u, 0xF8, t, Imm("I", 15), which)
+        args: tuple[Val, ...] = (u, u)
+    else:
+        args = (which,) if count is None else (which, count)
+    defer = ".DEFER_BLOCKING" if b.sm >= 80 else ""
+    if red:
+        b.emit(f"BAR.RED.{red.upper()}{defer}", (), (*args, guard))  # type: ignore[arg-type]
+        assert to is not None
+        if red == "popc":
+            b.emit("B2R.RESULT", (b.dst(to), PT), ())
+        else:
+            b.emit("B2R.RESULT", (RZ, b.dst(to, "pred")), ())
+    elif inst.has("arrive"):
+        b.emit("BAR.ARV", (), args)
+    else:
+        b.emit(f"BAR.SYNC{defer}", (), args)
+
+
+def _note_barrier(b: Builder, which: Val) -> None:
+    n = which.value + 1 if type(which) is Imm else 16
+    old = b.ctx.unit.attrs.get("barriers", 0)
+    if isinstance(old, int):
+        b.ctx.unit.attrs["barriers"] = max(old, min(n, 16))
+
+
+def warpsync(b: Builder, mask: Val) -> None:
+    """Wait for the threads of a mask."""
+    if type(mask) is Imm and mask.value == 0xFFFFFFFF and b.sm >= 90:
+        b.emit("WARPSYNC.ALL")
+    else:
+        b.emit("WARPSYNC", (), (mask,))
+
+
+def cluster_barrier(b: Builder, inst: PtxInst) -> None:
+    """barrier.cluster: UCGABAR where the launch has clusters; the CTA barrier 0 else (measured on sm_90)."""
+    b.need(inst, 90)
+    from .call import load_const
+
+    with b.region():
+        flag = b.r()
+        load_const(b, flag, 0, b.ctx.target.bank0.is_explicit_cluster)
+        p, _ = compare(b, "EQ", "u32", flag, Imm("I", 1))
+        other, end = b.new_block(), b.new_block()
+        wait = inst.has("wait")
+        if not wait and not inst.has("relaxed"):
+            fence(b, "ALL", "gpu")
+        b.branch(other, b.not_(p))
+        b.emit("UCGABAR_WAIT" if wait else "UCGABAR_ARV")
+        if wait and not inst.has("relaxed"):
+            invalidate(b)
+        b.branch(end)
+        b.place(other)
+        if wait:
+            _note_barrier(b, Imm("I", 0))
+            b.emit("BAR.SYNC.DEFER_BLOCKING", (), (Imm("I", 0),))
+        b.place(end)
+
+
+# --------------------------------------------------------------------------- fences
+
+
+def membar(b: Builder, inst: PtxInst) -> None:
+    scope = next(({"cta": "cta", "gl": "gpu", "sys": "sys"}[m] for m in inst.mods if m in ("cta", "gl", "sys")), "")
+    if not scope:
+        raise b.unsupported(inst)
+    _fenced(b, "SC", scope)
+
+
+def fence_rule(b: Builder, inst: PtxInst) -> None:
+    if inst.mods == ("proxy", "async"):
+        b.need(inst, 90)
+        b.emit("MEMBAR.ALL.GPU")
+        b.emit("FENCE.VIEW.ASYNC.S")
+        return
+    scope = next((m for m in inst.mods if m in ("cta", "cluster", "gpu", "sys")), "")
+    known = {"sc", "acq_rel", scope}
+    if not scope or any(m not in known for m in inst.mods):
+        raise b.unsupported(inst)
+    _fenced(b, "SC" if inst.has("sc") else "ALL", scope)
+
+
+def _fenced(b: Builder, kind: str, scope: str) -> None:
+    fence(b, kind, scope)
+    if scope != "cta":
+        invalidate(b)
+
+
+# --------------------------------------------------------------------------- warp-wide
+
+
+def shfl(b: Builder, inst: PtxInst) -> None:
+    mode = next((m.upper() for m in inst.mods if m in ("up", "down", "bfly", "idx")), "")
+    to = inst.operands[0]
+    d, p = (b.dst(to.first), b.dst(to.second, "pred")) if isinstance(to, ptx.Pair) else (b.dst(to), PT)
+    x, n, c = (b.src(o, "b32") for o in inst.operands[1:4])
+    if type(n) is Imm:
+        n = Imm("I", n.value & 0x1F)
+    if type(c) is Imm:
+        c = Imm("I", c.value & 0x1F1F)
+    b.emit(f"SHFL.{mode}", (p, d), (b.in_reg(x), n, c))
+
+
+def vote(b: Builder, inst: PtxInst) -> None:
+    p: Reg = b.src(inst.operands[1], "pred")  # type: ignore[assignment]
+    if inst.has("ballot"):
+        b.emit("VOTE.ANY", (b.dst(inst.operands[0]), PT), (p,))
+        return
+    kind = {"any": "ANY", "all": "ALL", "uni": "EQ"}[next(m for m in inst.mods if m in ("any", "all", "uni"))]
+    b.emit(f"VOTE.{kind}", (RZ, b.dst(inst.operands[0], "pred")), (p,))
+
+
+def activemask(b: Builder, inst: PtxInst) -> None:
+    b.emit("VOTE.ANY", (b.dst(inst.operands[0]), PT), (PT,))
+
+
+def match(b: Builder, inst: PtxInst) -> None:
+    t = inst.types[0]
+    wide = ".U64" if b.bits(t) == 64 else ""
+    x = b.in_reg(b.src(inst.operands[1], t), 2 if wide else 1)
+    mask = b.src(inst.operands[2], "b32")
+    to = inst.operands[0]
+    if inst.has("any"):
+        m = b.r()
+        b.emit(f"MATCH.ANY{wide}", m, (x,))
+        logic(b, b.dst(to), 0xC0, m, mask)
+        return
+    d, p = (b.dst(to.first), b.dst(to.second, "pred")) if isinstance(to, ptx.Pair) else (b.dst(to), b.p())
+    m = b.r()
+    q = b.p()
+    if b.sm >= 80:
+        b.emit(f"MATCH.ALL{wide}", (q, m), (x,))
+        b.copy(d, m)
+        b.copy(p, q)
+        return
+    b.emit(f"MATCH.ANY{wide}", m, (x,))
+    v = b.r()
+    logic(b, v, 0xC0, m, mask)
+    q, _ = compare(b, "EQ", "u32", v, mask)
+    b.select(d, mask, Imm("I", 0), q)
+    b.copy(p, q)
+
+
+_REDUX = {
+    ("add", "u32"): ".SUM", ("add", "s32"): ".SUM.S32", ("min", "u32"): ".MIN", ("min", "s32"): ".MIN.S32", ("max", "u32"): ".MAX",
+    ("max", "s32"): ".MAX.S32", ("and", "b32"): "", ("or", "b32"): ".OR", ("xor", "b32"): ".XOR",
+}  # fmt: skip
+
+
+def redux(b: Builder, inst: PtxInst) -> None:
+    op = next((m for m in inst.mods if m in ("add", "min", "max", "and", "or", "xor")), "")
+    mods = _REDUX.get((op, inst.types[0]))
+    if mods is None:
+        raise b.unsupported(inst)
+    b.need(inst, 80)
+    u = b.ur()
+    b.emit(f"REDUX{mods}", u, (b.in_reg(b.src(inst.operands[1], inst.types[0])),))
+    b.copy(b.dst(inst.operands[0]), u)
+
+
+def elect(b: Builder, inst: PtxInst) -> None:
+    b.need(inst, 90)
+    to = inst.operands[0]
+    if not isinstance(to, ptx.Pair):
+        raise b.unsupported(inst)
+    u = b.ur()
+    b.emit("ELECT", (b.dst(to.second, "pred"), u), (PT,))
+    if not isinstance(to.first, ptx.Sink):
+        b.copy(b.dst(to.first), u)
+
+
+# --------------------------------------------------------------------------- asynchronous copies
+
+
+def cp(b: Builder, inst: PtxInst) -> None:
+    """cp.async without mbarriers."""
+    if not inst.has("async") or any(m.split("::")[0] in ("bulk", "mbarrier", "reduce") for m in inst.mods):
+        raise b.unsupported(inst)
+    b.need(inst, 80)
+    if inst.has("commit_group"):
+        b.emit("LDGDEPBAR")
+    elif inst.has("wait_group") or inst.has("wait_all"):
+        n = 0
+        if inst.has("wait_group"):
+            x = inst.operands[0]
+            if not isinstance(x, ptx.Imm):
+                raise b.unsupported(inst)
+            n = x.value & 63 if x.value < 63 else 63
+        else:
+            b.emit("LDGDEPBAR")
+        b.emit("DEPBAR.LE", (), (Name("N", "SB0"), Imm("I", n)))
+    else:
+        _copy(b, inst)
+
+
+def _copy(b: Builder, inst: PtxInst) -> None:
+    if any(m == "L2::cache_hint" for m in inst.mods):
+        raise b.unsupported(inst)
+    dst = _shared_part(b, inst, inst.operands[0])
+    size_op = inst.operands[2]
+    if not isinstance(size_op, ptx.Imm) or size_op.value not in (4, 8, 16):
+        raise b.unsupported(inst)
+    size = size_op.value
+    src = inst.operands[1]
+    assert isinstance(src, ptx.Addr)
+    base: Val = b.src(src.base, "u64")
+    at: Mem | None = None
+    zfill = ""
+    p: Reg = PT
+    if len(inst.operands) > 3:
+        x = b.src(inst.operands[3], "u32" if not _is_pred(b, inst.operands[3]) else "pred")
+        if type(x) is Reg and x.file == "P":
+            p = b.not_(x)
+        else:  # the unit reads from the end of the source's aligned chunk: measured address arithmetic of ptxas
+            zfill = ".ZFILL"
+            if type(x) is Imm:
+                at = wide_address(b, base, src.offset + (size - x.value) % size)
+                if x.value == 0:
+                    p = b.not_(PT)
+            else:
+                t, u, moved = b.r(), b.r(2), b.r(2)
+                b.emit("IADD3", t, (negated(x), Imm("I", size), RZ))
+                logic(b, b.lo_r(u), 0xC0, t, Imm("I", size - 1))
+                b.copy(b.hi_r(u), RZ)
+                add64(b, moved, base, u)
+                p, _ = compare(b, "NE", "u32", x, Imm("I", 0))
+                at = wide_address(b, moved, src.offset)
+    if at is None:
+        at = wide_address(b, base, src.offset)
+    bypass = ".BYPASS" if inst.has("cg") else ""
+    ltc = "".join(f".LTC{m[4:]}" for m in inst.mods if m in ("L2::64B", "L2::128B", "L2::256B"))
+    width = {4: "", 8: ".64", 16: ".128"}[size]
+    b.emit(f"LDGSTS.E{bypass}{ltc}{width}{zfill}", (), (dst, at, p))
+
+
+def _is_pred(b: Builder, x: ptx.Operand) -> bool:
+    return isinstance(x, ptx.NotPred) or isinstance(x, ptx.Reg) and b.pf.regs[x.index].type == "pred"
+
+
+def _shared_part(b: Builder, inst: PtxInst, x: ptx.Operand) -> Mem:
+    """The shared destination of a copy, as [R + imm]."""
+    assert isinstance(x, ptx.Addr)
+    if isinstance(x.base, ptx.Sym):
+        at = b.ctx.shared_offset(b, x.base.name) + x.base.offset + x.offset
+        return Mem("M", shared_base(b) if b.ctx.target.smem_base else None, None, at)
+    base = b.lo(b.src(x.base, "u32"))
+    if type(base) is Imm:
+        return Mem("M", None, None, base.value + x.offset)
+    return Mem("M", base, None, x.offset)  # type: ignore[arg-type]
+
+
+# --------------------------------------------------------------------------- the rest
+
+
+def nanosleep(b: Builder, inst: PtxInst) -> None:
+    b.emit("NANOSLEEP.WARP" if b.sm < 80 else "NANOSLEEP", (), (b.src(inst.operands[0], "u32"),))
+
+
+def griddep(b: Builder, inst: PtxInst) -> None:
+    b.need(inst, 90)
+    b.emit("ACQBULK" if inst.has("wait") else "PREEXIT")
+
+
+def pmevent(b: Builder, inst: PtxInst) -> None:
+    x = inst.operands[0]
+    if not isinstance(x, ptx.Imm):
+        raise b.unsupported(inst)
+    b.emit("PMTRIG", (), (Imm("I", x.value & 0xFFFF if inst.has("mask") else 1 << (x.value & 15)),))
+
+
+RULES: dict[str, Rule] = {
+    "bar": bar, "barrier": bar, "membar": membar, "fence": fence_rule, "shfl": shfl, "vote": vote, "activemask": activemask, "match": match,
+    "redux": redux, "elect": elect, "cp": cp, "nanosleep": nanosleep, "griddepcontrol": griddep, "pmevent": pmevent,
+}  # fmt: skip
+

@@ -1,0 +1,183 @@
+"""State spaces: addresses of symbols, and conversion between a space's addresses and generic ones."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ir_format import ptx
+from ir_format.diag import CompileError
+from ir_format.model import RZ, Const, Imm, Name, Reg
+from ir_format.ptx import PtxVar
+
+from .call import in_prologue, load_const
+
+if TYPE_CHECKING:
+    from .builder import Builder
+
+SMEM_BASE = 0x400  # sm_90+: static shared memory starts here in the CTA's window (measured)
+
+
+def space_name(mods: tuple[str, ...]) -> str:
+    """The state space among an instruction's modifiers: global, shared, shared::cluster, local, const, param, or '' (generic)."""
+    for m in mods:
+        base, _, sub = m.partition("::")
+        if base in ("global", "shared", "local", "const", "param"):
+            return "shared::cluster" if (base, sub) == ("shared", "cluster") else base
+    return ""
+
+
+def descriptor(b: Builder) -> Reg | None:
+    """The UR pair with the global-memory descriptor; None where the SM has none. Loaded in each block at first use; see :func:`place_descriptor`."""
+    at = b.ctx.target.bank0.descriptor
+    if at < 0:
+        return None
+    if b.desc_reg is None:
+        reg = b.cache.get("desc")
+        if reg is None:
+            reg = b.cache["desc"] = b.ur(2)
+        guard, b.guard = b.guard, None
+        b.emit("ULDC.64" if b.sm < 100 else "LDCU.64", reg, (Const("C", 0, at, 2),), attrs={"desc": 1})
+        b.guard = guard
+        b.desc_reg = reg
+    return b.desc_reg
+
+
+def place_descriptor(b: Builder) -> None:
+    """In a function without calls, keep one load of the descriptor, in the prologue."""
+    reg = b.cache.get("desc")
+    if reg is None or any(i.op == "CALL" for blk in b.fn.blocks for i in blk.insts):
+        return
+    one = None
+    for blk in b.fn.blocks:
+        kept = []
+        for i in blk.insts:
+            if i.attrs and "desc" in i.attrs:
+                one = i
+            else:
+                kept.append(i)
+        blk.insts = kept
+    assert one is not None
+    one.line, one.loc = b.pf.line, -1
+    b.fn.blocks[0].insts.append(one)
+
+
+def shared_base(b: Builder) -> Reg:
+    """sm_90+: (SR_CgaCtaId << 24) + 0x400, made once in the prologue."""
+    got = b.cache.get("shared_base")
+    if got is None:
+        with in_prologue(b):
+            cta, got, start = b.r(), b.r(), b.r()
+            b.emit("S2R", cta, (Name("N", "SR_CgaCtaId"),))
+            b.emit("MOV", start, (Imm("I", b.ctx.target.smem_base),))
+            b.emit("LEA", got, (cta, start, Imm("I", 24)))
+        b.cache["shared_base"] = got
+    return got
+
+
+def symbol_address(b: Builder, x: ptx.Sym) -> Reg | Imm:
+    """The 64-bit address of a symbol in its own space (what ``mov.u64 d, sym`` gives)."""
+    kind, decl = b.ctx.find(b, x.name)
+    if kind == "param":
+        if not b.pf.entry:
+            raise CompileError(f"Address of function parameter '{x.name}' not supported", b.line)
+        return Imm("I", decl.offset + x.offset)  # type: ignore[attr-defined]
+    if not isinstance(decl, PtxVar):
+        raise CompileError(f"Address of function '{x.name}' not supported", b.line)
+    if decl.space == "shared":
+        at = b.ctx.shared_offset(b, x.name) + x.offset
+        if b.ctx.target.smem_base == 0:
+            return Imm("I", at)
+        d = b.r(2)
+        b.emit("IADD3", b.word(d, 0), (shared_base(b), Imm("I", at & 0xFFFFFFFF), RZ))
+        b.copy(b.hi_r(d), RZ)
+        return d
+    if decl.space == "local":
+        if x.name not in b.local_offset:
+            raise CompileError(f"Local variable '{x.name}' at module scope not supported", b.line)
+        d = b.r(2)
+        b.emit("IADD3", b.word(d, 0), (b.r1, Imm("I", (b.local_offset[x.name] + x.offset) & 0xFFFFFFFF), RZ))
+        b.copy(b.hi_r(d), RZ)
+        return d
+    if decl.space == "const":
+        b.ctx.use_symbol(x.name)
+        d = b.r(2)
+        b.emit("MOV", b.word(d, 0), (Imm("I", x.offset & 0xFFFFFFFF, x.name, "off"),))
+        b.copy(b.hi_r(d), RZ)
+        return d
+    if decl.space == "global":
+        b.ctx.use_symbol(x.name)
+        d = b.r(2)
+        load_const(b, d, 4, 0, x.name)
+        if not x.offset:
+            return d
+        from .rules_int import add64
+
+        out = b.r(2)
+        add64(b, out, d, Imm("I", x.offset & (1 << 64) - 1))
+        return out
+    raise CompileError(f"Address of '{x.name}' in space '.{decl.space}' not supported", b.line)
+
+
+# --------------------------------------------------------------------------- generic addresses
+
+
+def window(b: Builder, space: str) -> Reg | None:
+    """The 64-bit base of a window in the generic space, as a fresh Reg; for shared on sm_90+ only the high word is not 0."""
+    bank = b.ctx.target.bank0
+    d = b.r(2)
+    if space == "shared" and bank.shared_window < 0:
+        b.copy(b.lo_r(d), RZ)
+        b.emit("S2R", b.word(d, 1), (Name("N", "SR_SWINHI"),))
+        return d
+    at = {"shared": bank.shared_window, "local": bank.local_window, "const": bank.const_window}[space]
+    load_const(b, d, 0, at)
+    return d
+
+
+def to_generic(b: Builder, space: str, x: Reg | Imm) -> Reg | Imm:
+    """Generic address of an address in ``space`` (64-bit operand)."""
+    if space == "global":
+        return x
+    base = window(b, "const" if space == "param" else space)
+    assert base is not None
+    from .rules_int import add64
+
+    if space == "param":
+        y = b.r(2)
+        add64(b, y, base, Imm("I", param_base(b)))
+        # kernel parameters live in bank 0, which the const window does not show: there is no generic address for them
+        raise CompileError("Generic address of a kernel parameter not supported", b.line)
+    d = b.r(2)
+    if space == "shared" and b.ctx.target.bank0.shared_window < 0:
+        b.copy(b.lo_r(d), b.lo(x))
+        b.copy(b.hi_r(d), b.hi(base))
+        return d
+    low = b.r(2)
+    b.copy(b.lo_r(low), b.lo(x))
+    b.copy(b.hi_r(low), RZ)
+    add64(b, d, low, base)
+    return d
+
+
+def from_generic(b: Builder, space: str, x: Reg | Imm) -> Reg | Imm:
+    """Address in ``space`` of a generic address (64 bits; high word 0 for the small spaces)."""
+    if space == "global":
+        return x
+    d = b.r(2)
+    bank = b.ctx.target.bank0
+    if space == "shared" and bank.shared_window < 0:
+        b.copy(b.lo_r(d), b.lo(x))
+    else:
+        base = window(b, space)
+        assert base is not None
+        from .rules_int import add32, negated
+
+        add32(b, b.lo_r(d), b.in_reg(b.lo(x)), negated(b.lo(base)))
+    b.copy(b.hi_r(d), RZ)
+    return d
+
+
+def param_base(b: Builder) -> int:
+    """Bank-0 offset of the kernel's parameters."""
+    size = max((p.offset + p.size for p in b.pf.params), default=0)
+    return b.ctx.target.param_base(size)
