@@ -12,7 +12,7 @@ reach it, so a variable that is first written under a guard is not dragged up to
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from .model import INV, ZERO, Block, Const, Function, Inst, Label, Mem, Reg
@@ -144,6 +144,22 @@ def dominators(cfg: Cfg) -> list[int]:
                 idom[pos] = new
                 changed = True
     return idom
+
+
+def post_dominators(cfg: Cfg) -> list[int]:
+    """Immediate post-dominator of every position: ``len(cfg.succs)`` is the virtual exit behind all ends, -1 where no end can be reached."""
+    count = len(cfg.succs)
+    exits = tuple(p for p in range(count) if not cfg.succs[p])
+    succs = [*cfg.preds, exits]
+    preds = [cfg.succs[p] or (count,) for p in range(count)] + [()]
+    # The walk starts at the virtual exit: renumber it to 0 by swapping with position 0.
+    swap = {0: count, count: 0}
+    rename = [swap.get(p, p) for p in range(count + 1)]
+    turned_succs = [tuple(rename[q] for q in succs[rename[p]]) for p in range(count + 1)]
+    turned_preds = [tuple(rename[q] for q in preds[rename[p]]) for p in range(count + 1)]
+    turned = Cfg({}, turned_succs, turned_preds, _reverse_postorder(turned_succs))
+    idom = dominators(turned)
+    return [rename[idom[rename[p]]] if idom[rename[p]] >= 0 else -1 for p in range(count)]
 
 
 def dominates(idom: list[int], upper: int, lower: int) -> bool:
@@ -333,11 +349,13 @@ def _to_bits(cells: set[int], bit: dict[int, int], size: int) -> int:
     return int.from_bytes(data, "little")
 
 
-def liveness(func: Function, cfg: Cfg | None = None, physical: bool = False, clip: bool = True) -> Liveness:
+def liveness(
+    func: Function, cfg: Cfg | None = None, physical: bool = False, clip: bool = True, entry_cells: Iterable[int] = ()
+) -> Liveness:
     """Live cells at the block boundaries of ``func``.
 
-    ``clip`` keeps a cell out where no definition can reach (see the module text); registers with a value at function entry that nothing
-    defines (R1 in a device function without FENTRY) need ``clip=False``.
+    ``clip`` keeps a cell out where no definition can reach (see the module text). ``entry_cells`` have a value at function entry that no
+    instruction defines (fixed registers of a device function without FENTRY).
     """
     cfg = build_cfg(func) if cfg is None else cfg
     cells = Cells(func, physical)
@@ -376,7 +394,12 @@ def liveness(func: Function, cfg: Cfg | None = None, physical: bool = False, cli
     live_out, live_in = _solve(order[::-1], cfg.succs, cfg.preds, gen, kills)
     if clip:
         defs = [kills[i] | _to_bits(written[i], bit, size) for i in range(len(kills))]
+        at_entry = _to_bits(set(entry_cells), bit, size)
+        if defs:
+            defs[0] |= at_entry
         reach_in, reach_out = _solve(order, cfg.preds, cfg.succs, defs, None)
+        if defs:
+            reach_in[0] |= at_entry
         live_in = [a & b for a, b in zip(live_in, reach_in)]
         live_out = [a & b for a, b in zip(live_out, reach_out)]
     return Liveness(cells, live_in, live_out, bit, names)

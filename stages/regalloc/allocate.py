@@ -1,0 +1,248 @@
+"""The driver: rounds of ranges, coalescing and assignment for one function, until nothing has to be spilled any more."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from ir_format.diag import CompileError
+from ir_format.flow import read_regs, written_regs
+from ir_format.model import AttrValue, Function, Header, Inst, Unit
+from ir_format.target import CALLEE_SAVED, STACK_REG, Target
+from ir_format.target import target as find_target
+
+from . import abi, spill
+from .assign import ORDERS, Bank, Memory, assign
+from .diverge import widen
+from .finish import finish_function
+from .groups import Group, Grouping, coalesce, hints_only
+from .limits import FILE_SIZES, last_register, register_limit
+from .parallel import split_parallel
+from .ranges import Ranges
+
+FILES: Final = frozenset({"R", "UR", "P", "UP", "B", "M"})
+MAX_ROUNDS: Final = 60
+LARGE: Final = 20_000  # instructions; above, the first assignment that works is taken
+MAX_SLOTS: Final = 1 << 20
+
+
+@dataclass(slots=True)
+class Job:
+    """What the functions of a unit share. ``limit``: REGCOUNT; ``clobbers``: function name -> file -> registers a call destroys."""
+
+    target: Target
+    limit: int
+    naive: bool = False
+    standard: set[str] = field(default_factory=set)
+    clobbers: dict[str, dict[str, int]] = field(default_factory=dict)
+
+    def clobber(self, inst: Inst) -> dict[str, int]:
+        """Registers that a CALL destroys, per file."""
+        return self.clobbers.get(abi.callee(inst), abi.ABI_CLOBBER)
+
+
+def allocate_unit(unit: Unit, header: Header, options: Mapping[str, AttrValue] | None = None) -> Unit:
+    """Allocate every function of ``unit`` in place (level `ori` to `allocated`) and return it.
+
+    ``options`` are ptxas's by long name (default: the header's), and ``allocator``: ``naive`` to spill everything. CompileError when a limit
+    can't be met.
+    """
+    options = header.options if options is None else options
+    target = find_target(header.target)
+    job = Job(target, register_limit(unit, target.sm, options), options.get("allocator") == "naive")
+    order, job.standard = abi.plan(unit)
+    gone: list[AttrValue] = []
+    for func in order:
+        dropped = allocate_function(func, job)
+        if dropped:
+            gone.append((func.name, dropped))
+    if gone:
+        unit.sections["regalloc"] = tuple(gone)
+    return unit
+
+
+def allocate_function(func: Function, job: Job) -> tuple[int, ...]:
+    """Allocate one function whose callees are done; returns the numbers (layout order) of original instructions that vanished."""
+    _check(func)
+    number = {id(inst): i for i, inst in enumerate(i for b in func.blocks for i in b.insts)}
+    originals = [inst for b in func.blocks for inst in b.insts]  # keeps them alive: identities stay unique
+    split_parallel(func)
+    state = spill.SpillState()
+    if job.naive:
+        ranges = Ranges(func)
+        victims = {v for v, reg in enumerate(func.vregs) if reg.file == "R" and spill.spillable(ranges, state, v) and ranges.touches[v]}
+        spill.rewrite(ranges, state, victims, may_remat=False)
+    slack = 0
+    for attempt in range(MAX_ROUNDS):
+        ranges = Ranges(func)
+        widen(ranges)
+        grouping = Grouping(ranges)
+        if job.naive:
+            hints_only(grouping)
+        else:
+            coalesce(grouping, FILES)
+        grouping.finish()
+        _ban(grouping, job)
+        victims = _round(grouping, job, state, func, slack)
+        if not victims:
+            break
+        spill.rewrite(ranges, state, victims)
+        if attempt % 4 == 3:
+            slack += 1
+    else:
+        raise _insufficient(func, job, ranges)
+    saved = finish_function(func, job.target.sm, grouping, func.name in job.standard, _calls_clobber(func, job))
+    job.clobbers[func.name] = abi.ABI_CLOBBER if func.name in job.standard else saved
+    vanished = [number[id(inst)] for inst in state.gone if id(inst) in number]
+    del originals
+    return tuple(sorted(vanished))
+
+
+def _calls_clobber(func: Function, job: Job) -> dict[str, int]:
+    total = dict.fromkeys(abi.ABI_CLOBBER, 0)
+    for block in func.blocks:
+        for inst in block.insts:
+            if inst.op == "CALL":
+                for file, mask in job.clobber(inst).items():
+                    total[file] |= mask
+    return total
+
+
+def _check(func: Function) -> None:
+    """Refuse what the model does not allow and the allocator would get wrong."""
+    for block in func.blocks:
+        for inst in block.insts:
+            for reg in (*read_regs(inst), *written_regs(inst)):
+                if reg.num >= len(func.vregs) or func.vregs[reg.num].file != reg.file or reg.sub + reg.width > func.vregs[reg.num].width:
+                    raise CompileError(f"Register operand of {inst.op} is outside of its virtual register", inst.line)
+
+
+def _bank(file: str, func: Function, job: Job) -> Bank:
+    if file == "M":
+        return Memory(MAX_SLOTS)
+    if file == "R":
+        numbers = [r for r in range(last_register(job.limit) + 1) if r != STACK_REG]
+        if func.name in job.standard:  # registers that need no saving first
+            numbers = [r for r in numbers if r not in CALLEE_SAVED] + [r for r in numbers if r in CALLEE_SAVED]
+        return Bank("R", numbers)
+    if file == "B" and func.name in job.standard:
+        return Bank("B", range(abi.FIRST_SAVED_B))  # the others would have to be saved
+    return Bank(file, range(job.target.ur_count if file == "UR" else FILE_SIZES[file]))
+
+
+def _ban(grouping: Grouping, job: Job) -> None:
+    """Fill ``Group.banned``: registers that calls inside each slot's range destroy."""
+    ranges = grouping.ranges
+    if not ranges.calls:
+        return
+    kinds: dict[int, list[int]] = {}  # identity of a clobber set -> calls with it
+    sets: dict[int, dict[str, int]] = {}
+    for i in ranges.calls:
+        clobber = job.clobber(ranges.insts[i])
+        kinds.setdefault(id(clobber), []).append(i)
+        sets[id(clobber)] = clobber
+    for group in grouping.groups:
+        banned = [0] * group.width
+        for slot, segs in enumerate(group.segs):
+            for key, calls in kinds.items():
+                mask = sets[key].get(group.file, 0)
+                if mask and any(_crosses(calls, start, stop) for start, stop in segs):
+                    banned[slot] |= mask
+        if any(banned):
+            group.banned = banned
+            if group.fixed >= 0:
+                for slot, mask in enumerate(banned):
+                    if mask >> (group.fixed + slot) & 1:
+                        raise CompileError(f"Register {group.file}{group.fixed + slot} is needed across a call that destroys it")
+
+
+def _crosses(calls: list[int], start: int, stop: int) -> bool:
+    """Whether some call reads at or after ``start`` and writes before ``stop``: the value lives through it."""
+    at = bisect_left(calls, (start + 1) // 2)
+    return at < len(calls) and 2 * calls[at] + 1 < stop
+
+
+def _round(grouping: Grouping, job: Job, state: spill.SpillState, func: Function, slack: int) -> set[int]:
+    """Assign all files; returns vregs to spill, empty when everything has a place."""
+    by_file: dict[str, list[Group]] = {}
+    for group in grouping.groups:
+        by_file.setdefault(group.file, []).append(group)
+    for file in ("P", "UP", "B", "UR", "R", "M"):
+        groups = by_file.get(file)
+        if groups:
+            victims = _assign_file(grouping, job, state, func, file, groups, slack)
+            if victims:
+                return victims
+    return set()
+
+
+def _assign_file(
+    grouping: Grouping, job: Job, state: spill.SpillState, func: Function, file: str, groups: list[Group], slack: int
+) -> set[int]:
+    ranges = grouping.ranges
+    fixed = [g for g in groups if g.fixed >= 0]
+    free = [g for g in groups if g.fixed < 0]
+    best: tuple[int, list[int]] | None = None
+    failed: list[Group] = []
+    bank = _bank(file, func, job)
+    for number, order in enumerate(ORDERS):
+        bank = _bank(file, func, job)
+        _place_fixed(bank, fixed, job)
+        missed = assign(grouping, bank, sorted(free, key=order))
+        if missed:
+            if number == 0 or len(missed) < len(failed):
+                failed = missed
+            continue
+        used = max((g.base + g.width for g in free), default=0)
+        if best is None or used < best[0]:
+            best = (used, [g.base for g in free])
+        if file != "R" or len(ranges.insts) > LARGE:
+            break
+    if best is not None:
+        for group, base in zip(free, best[1]):
+            group.base = base
+        return set()
+    if file == "M":
+        raise CompileError(f"Too many spilled values in function '{func.name}'")
+    usable = bank.usable
+    at_call = {
+        i: len(usable) - sum(1 for r in usable if job.clobber(ranges.insts[i]).get(file, 0) >> r & 1) for i in ranges.calls
+    }
+    victims = spill.choose(ranges, state, file, len(usable) - slack, at_call)
+    if not victims:
+        victims = spill.evict(ranges, state, failed, groups, usable)
+    if not victims:
+        raise _insufficient(func, job, ranges, file)
+    return victims
+
+
+def _place_fixed(bank: Bank, fixed: list[Group], job: Job) -> None:
+    top = 256
+    for group in sorted(fixed, key=lambda g: (g.start, g.order)):
+        if group.fixed + group.width > top:
+            raise CompileError(f"No register {bank.file}{group.fixed}")
+        group.base = group.fixed
+        if bank.file == "R" and group.fixed == STACK_REG:
+            continue
+        for slot in range(group.width):
+            track = bank.track(group.fixed + slot)
+            if not track.is_free(group.segs[slot]):
+                raise CompileError(f"Register {bank.file}{group.fixed + slot} is asked for twice at the same time")
+            track.take(group.segs[slot])
+
+
+def _insufficient(func: Function, job: Job, ranges: Ranges, file: str = "R") -> CompileError:
+    total = spill.pressure(ranges, file)
+    worst = max(range(len(total)), key=lambda p: total[p])
+    line = ranges.insts[min(worst >> 1, len(ranges.insts) - 1)].line
+    if file != "R":
+        return CompileError(f"Insufficient {file} registers to compile instruction in function '{func.name}'", line, "fatal")
+    return CompileError(
+        f"(C7602) Insufficient registers ({job.limit}) to compile instruction at line {line} in function {func.name}. "
+        f"Try to compile with register target of {total[worst] + 4} or higher.",
+        0,
+        "fatal",
+    )
+

@@ -1,0 +1,151 @@
+"""Assignment: give every group a base register, greedily, in a priority order, each physical register being a list of taken segments."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+from .groups import Group, Grouping
+from .ranges import Seg
+
+
+class Track:
+    """Segments during which one physical register is taken, as parallel sorted lists."""
+
+    __slots__ = ("starts", "stops")
+
+    def __init__(self) -> None:
+        self.starts: list[int] = []
+        self.stops: list[int] = []
+
+    def is_free(self, segs: Sequence[Seg]) -> bool:
+        """Whether none of the segments meets a taken one."""
+        starts, stops = self.starts, self.stops
+        if not starts:
+            return True
+        count = len(starts)
+        for start, stop in segs:
+            at = bisect_right(starts, start)
+            if at and stops[at - 1] > start:
+                return False
+            if at < count and starts[at] < stop:
+                return False
+        return True
+
+    def take(self, segs: Iterable[Seg]) -> None:
+        """Mark the segments taken; they must be free (fixed registers may share: overlaps merge)."""
+        starts, stops = self.starts, self.stops
+        for start, stop in segs:
+            at = bisect_left(starts, start)
+            starts.insert(at, start)
+            stops.insert(at, stop)
+
+    def free_at(self, start: int, stop: int) -> bool:
+        """Whether the register is free over [start, stop)."""
+        return self.is_free(((start, stop),))
+
+
+class Bank:
+    """The physical registers of one file in preference order."""
+
+    __slots__ = ("file", "order", "tracks", "usable")
+
+    def __init__(self, file: str, order: Sequence[int]) -> None:
+        self.file = file
+        self.order = list(order)
+        self.usable = frozenset(order)
+        self.tracks: dict[int, Track] = {}
+
+    def track(self, number: int) -> Track:
+        """The track of a register, made on demand."""
+        got = self.tracks.get(number)
+        if got is None:
+            got = self.tracks[number] = Track()
+        return got
+
+
+class Memory(Bank):
+    """File M: as many 4-byte slots as are asked for, lowest first."""
+
+    __slots__ = ()
+
+    def __init__(self, most: int) -> None:
+        super().__init__("M", range(most))
+
+
+def fits(bank: Bank, group: Group, base: int) -> bool:
+    """Whether the group can stand at ``base``."""
+    if base < 0 or base % group.align != group.residue:
+        return False
+    usable, banned, segs, tracks = bank.usable, group.banned, group.segs, bank.tracks
+    for slot in range(group.width):
+        number = base + slot
+        if not segs[slot]:
+            if number not in usable and group.width > 1 and number > 255:
+                return False
+            continue
+        if number not in usable or (banned and banned[slot] >> number & 1):
+            return False
+        track = tracks.get(number)
+        if track is not None and not track.is_free(segs[slot]):
+            return False
+    return True
+
+
+def put(bank: Bank, group: Group, base: int) -> None:
+    """Place the group."""
+    group.base = base
+    for slot in range(group.width):
+        if group.segs[slot]:
+            bank.track(base + slot).take(group.segs[slot])
+
+
+def hinted(grouping: Grouping, group: Group) -> list[int]:
+    """Bases that would make copies vanish, in the order of the copies."""
+    found: list[int] = []
+    for slot, cell in group.hints:
+        other, other_slot = grouping.place(cell)
+        if other.base >= 0 and other is not group:
+            base = other.base + other_slot - slot
+            if base not in found:
+                found.append(base)
+    return found
+
+
+def assign(grouping: Grouping, bank: Bank, groups: Sequence[Group]) -> list[Group]:
+    """Place ``groups`` in the given order; returns those that found no register (their base is -1)."""
+    failed: list[Group] = []
+    for group in groups:
+        group.base = -1
+    for group in groups:
+        base = -1
+        for candidate in hinted(grouping, group) if group.hints else ():
+            if candidate in bank.usable and fits(bank, group, candidate):
+                base = candidate
+                break
+        else:
+            for candidate in bank.order:
+                if fits(bank, group, candidate):
+                    base = candidate
+                    break
+        if base < 0:
+            failed.append(group)
+        else:
+            put(bank, group, base)
+    return failed
+
+
+def _by_start(group: Group) -> tuple[int, int, int]:
+    return (group.start, -group.width, group.order)
+
+
+def _by_width(group: Group) -> tuple[int, int, int]:
+    return (-group.width, group.start, group.order)
+
+
+def _by_length(group: Group) -> tuple[int, int, int, int]:
+    return (-group.width, -sum(stop - start for segs in group.segs for start, stop in segs), group.start, group.order)
+
+
+ORDERS: Final[tuple[Callable[[Group], tuple[int, ...]], ...]] = (_by_start, _by_width, _by_length)

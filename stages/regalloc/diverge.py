@@ -1,0 +1,89 @@
+"""Uniform registers and divergent code.
+
+A UR, UP or B register belongs to the warp: when the two sides of a divergent branch run one after the other, or interleaved, what one side
+writes the other side sees. Per-thread liveness does not know that. So every such register that is live or named anywhere in a two-sided
+divergent region is kept apart from all others that are, over the whole region. A one-sided region needs nothing: the threads that skip
+it wait at its end.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ir_format.flow import JUMPS, is_guarded, post_dominators
+from ir_format.model import ZERO, Inst, Reg
+
+from .ranges import Ranges, Seg, union
+
+WARP_FILES: Final = frozenset({"UR", "UP", "B"})
+
+
+def _may_diverge(ranges: Ranges, inst: Inst) -> bool:
+    if inst.op not in JUMPS:
+        return False
+    if "U" in inst.mods or inst.op in ("BRXU", "JMXU"):
+        return False
+    vregs = ranges.func.vregs
+    conditions = [inst.guard] if is_guarded(inst) and inst.guard is not None else []
+    conditions += [o for o in (*inst.dsts, *inst.srcs) if type(o) is Reg]
+    return any(r.file in ("P", "R") and r.num != ZERO and not vregs[r.num].uniform for r in conditions)
+
+
+def divergent_regions(ranges: Ranges) -> list[list[int]]:
+    """Block positions of the outermost two-sided divergent regions."""
+    cfg = ranges.cfg
+    blocks = ranges.func.blocks
+    forks = [p for p in cfg.rpo if len(cfg.succs[p]) > 1 and blocks[p].insts and _may_diverge(ranges, blocks[p].insts[-1])]
+    if not forks:
+        return []
+    join = post_dominators(cfg)
+    covered: set[int] = set()
+    found: list[list[int]] = []
+    for fork in forks:
+        if fork in covered:
+            continue
+        stop = join[fork]
+        sides: list[set[int]] = []
+        for succ in cfg.succs[fork]:
+            side: set[int] = set()
+            work = [succ]
+            while work:
+                pos = work.pop()
+                if pos != stop and pos not in side:
+                    side.add(pos)
+                    work.extend(cfg.succs[pos])
+            if side:
+                sides.append(side)
+        if len(sides) < 2:
+            continue
+        region = set().union(*sides)
+        covered |= region
+        found.append(sorted(region))
+    return found
+
+
+def widen(ranges: Ranges, files: frozenset[str] = WARP_FILES) -> None:
+    """Stretch the ranges of warp registers over the divergent regions that they are seen in."""
+    vregs = ranges.func.vregs
+    owner = ranges.cells.owner
+    warp = [c for c in range(ranges.cells.count) if vregs[owner[c][0]].file in files and ranges.segs[c]]
+    if not warp:
+        return
+    for region in divergent_regions(ranges):
+        hull: list[Seg] = []
+        for pos in region:
+            low, high = 2 * ranges.starts[pos], 2 * ranges.starts[pos + 1]
+            if low < high:
+                if hull and hull[-1][1] == low:
+                    hull[-1] = (hull[-1][0], high)
+                else:
+                    hull.append((low, high))
+        for cell in warp:
+            if _meets(ranges.segs[cell], hull):
+                ranges.segs[cell] = union(ranges.segs[cell], hull)
+
+
+def _meets(a: list[Seg], b: list[Seg]) -> bool:
+    from .ranges import overlap
+
+    return overlap(a, b)

@@ -1,0 +1,128 @@
+"""From virtual to physical: operands renamed, copies made real, the frame laid out, callee-saved registers saved."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ir_format.model import ZERO, Function, Imm, Inst, Reg, imm, mem
+from ir_format.target import CALLEE_SAVED
+
+from .groups import Grouping
+from .moves import R1, Mover
+from .operands import rename
+
+_COUNTED: Final = ("R", "UR", "P", "UP", "B")
+
+
+def finish_function(func: Function, sm: int, grouping: Grouping, standard: bool, called: dict[str, int]) -> dict[str, int]:
+    """Rewrite ``func`` to physical registers. ``called``: what its calls destroy. Returns file -> registers that a call of it destroys
+    when it does not follow the standard convention."""
+    slots = 0
+    for group in grouping.groups:
+        if group.file == "M":
+            slots = max(slots, group.base + group.width)
+    base = (func.frame + 7) // 8 * 8 if slots else func.frame
+    mover = Mover(sm, base)
+    place = _places(func, grouping)
+
+    def physical(reg: Reg) -> Reg:
+        return Reg(reg.file, place[reg.num] + reg.sub, 0, reg.width, reg.flags, reg.mod)
+
+    stores = loads = 0
+    for block in func.blocks:
+        out: list[Inst] = []
+        for inst in block.insts:
+            op = inst.op
+            if op == "UNDEF":
+                continue
+            rename(inst, physical)
+            if op == "COPY":
+                dst = inst.dsts[0]
+                assert isinstance(dst, Reg)
+                made = mover.copy(inst, dst, inst.srcs[0]) if dst.num != ZERO else []
+                for move in made:
+                    stores += 4 * _width(move) if move.op == "STL" else 0
+                    loads += 4 * _width(move) if move.op == "LDL" else 0
+                out.extend(made)
+            else:
+                out.append(inst)
+        block.insts = out
+    func.vregs = []
+    written = _written(func)
+    destroyed = {file: written.get(file, 0) | called.get(file, 0) for file in _COUNTED}
+    saved = [r for r in CALLEE_SAVED if destroyed["R"] >> r & 1] if standard else []
+    frame = (base + 4 * slots + 7) // 8 * 8
+    saves_at = frame
+    frame += (4 * len(saved) + 7) // 8 * 8
+    _frame_code(func, frame, saves_at, saved)
+    func.frame = frame
+    func.spills = (stores, loads)
+    func.regs = _highest(func)
+    destroyed["R"] &= ~(1 << R1.num)
+    return destroyed
+
+
+def _width(inst: Inst) -> int:
+    return 2 if "64" in inst.mods else 1
+
+
+def _places(func: Function, grouping: Grouping) -> list[int]:
+    """vreg -> first physical register. A vreg without a range is never written to a purpose: it gets register 0 of its file, or its fixed one."""
+    place: list[int] = []
+    for vreg, reg in enumerate(func.vregs):
+        group, offset = grouping.of[vreg]
+        if group.base >= 0:
+            place.append(group.base + offset)
+        else:
+            place.append(max(reg.fixed, 0))
+    return place
+
+
+def _frame_code(func: Function, frame: int, saves_at: int, saved: list[int]) -> None:
+    """Fill in the marked moves of R1 and put saves at the entry and restores before each RET, both while R1 has the caller's value."""
+    for block in func.blocks:
+        out: list[Inst] = []
+        for inst in block.insts:
+            sign = inst.attrs.get("frame") if inst.attrs else None
+            if isinstance(sign, int):
+                if frame:
+                    inst.srcs = tuple(imm(sign * frame) if type(o) is Imm else o for o in inst.srcs)
+                    out.append(inst)
+                continue
+            if inst.op == "FENTRY":
+                for at, number in enumerate(saved):
+                    offset = saves_at - frame + 4 * at
+                    out.append(Inst("STL", (), (), (mem(R1, offset), Reg("R", number)), None, inst.line, inst.loc, attrs={"ra": "save"}))
+                continue
+            if inst.op == "RET":
+                for at, number in enumerate(saved):
+                    offset = saves_at - frame + 4 * at
+                    out.append(
+                        Inst("LDL", (), (Reg("R", number),), (mem(R1, offset),), inst.guard, inst.line, inst.loc, attrs={"ra": "restore"})
+                    )
+            out.append(inst)
+        block.insts = out
+
+
+def _written(func: Function) -> dict[str, int]:
+    masks: dict[str, int] = {}
+    for block in func.blocks:
+        for inst in block.insts:
+            if inst.op == "FENTRY":
+                continue
+            for o in (*inst.dsts, *inst.defs):
+                if type(o) is Reg and o.num != ZERO:
+                    masks[o.file] = masks.get(o.file, 0) | ((1 << o.width) - 1) << o.num
+    return masks
+
+
+def _highest(func: Function) -> dict[str, int]:
+    from ir_format.flow import read_regs, written_regs
+
+    top: dict[str, int] = {}
+    for block in func.blocks:
+        for inst in block.insts:
+            for reg in (*read_regs(inst), *written_regs(inst)):
+                if reg.num + reg.width > top.get(reg.file, 0):
+                    top[reg.file] = reg.num + reg.width
+    return {file: top[file] for file in _COUNTED if file in top}

