@@ -51,6 +51,7 @@ class Kernel:
     param_size: int
     min_stack: int
     register_limit: int
+    begins: dict[str, int]
     exits: list[int] = field(default_factory=list)
     calls: bool = False
     converges: bool = False
@@ -71,10 +72,7 @@ class Kernel:
 
     def base(self, function: str) -> int | None:
         """Where function ``function`` (its name inside the unit) begins in .text."""
-        for f in self.functions:
-            if f.code.name == function:
-                return f.begin
-        return None
+        return self.begins.get(function)
 
 
 @dataclass(slots=True)
@@ -207,6 +205,7 @@ def build_kernel(unit: Unit, target: Target, helper_number: int, options: Mappin
         param_size=param_size,
         min_stack=attrs.number(unit, "min_stack", _worst_stack(functions), MAX_STACK * 2),
         register_limit=attrs.number(unit, "maxregcount", register_limit(unit, target.sm, options), REG_CEILING),
+        begins={f.code.name: f.begin for f in functions},
     )
     marked = kernel.marks("exit")
     code_end = functions[-1].end

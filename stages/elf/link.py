@@ -77,7 +77,7 @@ class Linker:
             resolve(k, self.variables, self.target)
         self.frames: Frames = debug_frame(self.kernels, self.target)
         self.lines: LineInfo | None = line_info(module, self.kernels) if header.options.get("generate-line-info") else None
-        self.created: list[str] = []  # sections of variables and shared memory in order of creation
+        self.created: dict[str, int] = {}  # sections of variables and shared memory: name -> order of creation
         self.table = SymbolTable()
         self.capped = False
 
@@ -123,7 +123,7 @@ class Linker:
 
     def _create(self, section: str, symbol: bool = True) -> None:
         if section not in self.created:
-            self.created.append(section)
+            self.created[section] = len(self.created)
             if symbol:
                 self.table.section(section)
 
@@ -346,7 +346,7 @@ class Linker:
             if name in self.created:
                 size = t.smem_base + k.static_shared
                 memory.append(Section(name, SHT_NOBITS, 0x43, size=size, info=f".text.{k.name}", align=k.shared_align))
-        memory.sort(key=lambda s: self.created.index(s.name))
+        memory.sort(key=lambda s: self.created[s.name])
         if t.reserved_smem_offset0 >= 0:
             first = f".nv.shared.{self.kernels[0].name}" if self.kernels else ""
             at = 1 if memory and memory[0].name == first else 0

@@ -188,8 +188,8 @@ def test_kernels_stand_in_reverse_order_whatever_the_order_of_records() -> None:
 def test_same_bytes_under_any_hash_seed() -> None:
     program = (
         "import sys, hashlib; from tests.elf.test_link import *\n"
-        "u = vadd(); v = unit('z', 9, barriers=2, shared=64); m = module(u, v, vars=VARS); m.externs = ['f', 'g', 'h']\n"
-        "v.attrs['externs'] = ('h', 'f', 'g')\n"
+        "u = vadd(); v = unit('z', 9, barriers=2, shared=64); m = module(u, v, vars=VARS); m.externs = ['free', 'malloc', 'vprintf']\n"
+        "v.attrs['externs'] = ('vprintf', 'free', 'malloc')\n"
         "print(hashlib.sha256(link(Header('encoded', 'sm_90'), m, [u, v])).hexdigest())"
     )
     root = Path(__file__).parents[2]
@@ -244,6 +244,7 @@ REFUSED = {
     "type of maxntid": lambda u: u.attrs.update(maxntid="12"),
     "alignment": lambda u: u.attrs.update(dynamic_shared_align=3),
     "extern is a variable": lambda u: u.attrs.update(externs=("g0",)),
+    "extern without a driver": lambda u: u.attrs.update(externs=("printf",)),
     "bank 2 slot": lambda u: (u.attrs.update(bank2=(0,)), setattr(u, "code", [Code("k", "entry", EXIT, (), (), (("bank2", 0, 4),))])),
     "linkage": lambda u: setattr(u, "linkage", "strange"),
     "surrogate in a name": lambda u: setattr(u, "code", [Code("k", "entry", EXIT), Code("\ud800", "func", EXIT)]),
@@ -260,6 +261,19 @@ def test_bad_units_are_refused(what: str, sm: str) -> None:
     with pytest.raises(CompileError) as caught:
         link(Header("encoded", sm), module(bad, vars=VARS), [bad])
     assert caught.value.message
+
+
+def test_variable_with_the_name_of_a_driver_function() -> None:
+    u = unit(externs=("vprintf",))
+    with pytest.raises(CompileError, match="both a variable and"):
+        link(Header("encoded", "sm_90"), module(u, vars=(Var("vprintf", "global", 4, 4),)), [u])
+
+
+def test_unresolved_function_is_named_as_ptxas_does() -> None:
+    u = unit(externs=("helper",))
+    with pytest.raises(CompileError, match=r"^Unresolved extern function 'helper'$") as caught:
+        link(Header("encoded", "sm_90"), module(u), [u])
+    assert caught.value.severity == "fatal"
 
 
 BAD_VARS = {
