@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from ir_format.ptx import Imm, ImmF32, ImmF64, Operand
+from ir_format.ptx import Bracket, Imm, ImmF32, ImmF64, Operand, Vec
 
 Check = Callable[[str, tuple[str, ...], tuple[Operand, ...]], list[str]]
 _U64 = (1 << 64) - 1
@@ -100,6 +100,78 @@ def sparse(name: str, mods: tuple[str, ...], operands: tuple[Operand, ...]) -> l
     return [f"Argument 6 of instruction 'Sparse mma': value '{value}' out of range, expected to be in range [0..3]"]
 
 
+_OFFSETS: Final = {"3d": 1, "4d": 2, "5d": 3}
+_FIELDS: Final = {
+    "elemtype": 15, "interleave_layout": 2, "swizzle_mode": 3, "fill_mode": 1, "swizzle_atomicity": 3,
+    "box_dim": 4, "global_dim": 4, "element_stride": 4, "global_stride": 4,
+}  # fmt: skip
+
+
+def tensor(name: str, mods: tuple[str, ...], operands: tuple[Operand, ...]) -> list[str]:
+    """Coordinates as many as dimensions (five for gather and scatter), im2col offsets two fewer (two for `::w`)."""
+    out: list[str] = []
+    dim = next((m for m in mods if m in ("1d", "2d", "3d", "4d", "5d")), "1d")
+    mode = next((m for m in mods if m.startswith(("im2col", "tile"))), "")
+    place = 0
+    for x in operands:
+        if isinstance(x, Bracket):
+            want = 5 if mode in ("tile::gather4", "tile::scatter4") else int(dim[0])
+            place += 1
+            have = len(x.parts[1].elems) if len(x.parts) > 1 and isinstance(x.parts[1], Vec) else 1
+            if have != want:
+                out.append(f"Argument {place} of instruction '{name}': Argument vector size mismatch")
+        elif isinstance(x, Vec) and mode.startswith("im2col"):
+            want = 2 if mode.startswith("im2col::w") else _OFFSETS.get(dim, 1)
+            if len(x.elems) != want:
+                out.append(f"Argument {place} of instruction '{name}': Argument vector size mismatch")
+        place += 1
+    return out
+
+
+def tensormap(name: str, mods: tuple[str, ...], operands: tuple[Operand, ...]) -> list[str]:
+    """Ordinals and enumerations of tensor map fields."""
+    field = next((m for m in mods if m in _FIELDS), "")
+    value = _constant(operands, 1)
+    if not field or value is None or 0 <= value <= _FIELDS[field]:
+        return []
+    return [
+        f"Argument 1 of instruction '{name}': value '{value}' expected to be in range [0..{_FIELDS[field]}] "
+        f"when .{field} modifier is used."
+    ]
+
+
+def wgmma(name: str, mods: tuple[str, ...], operands: tuple[Operand, ...]) -> list[str]:
+    """The scales are 1 or -1, the transposes 0 or 1."""
+    out: list[str] = []
+    first = next((k for k, x in enumerate(operands) if k > 2 and isinstance(x, Imm) and k > 3), len(operands))
+    shown = f"{name} with floating point types"
+    for k in range(max(first, 4), len(operands)):
+        value = _constant(operands, k)
+        low = -1 if k - first < 2 else 0
+        if value is not None and value not in (low, 1):
+            out.append(f"Argument {k} of instruction '{shown}': unexpected value '{value}', expected to be {low} or 1")
+    return out
+
+
+def wgmma_sparse(name: str, mods: tuple[str, ...], operands: tuple[Operand, ...]) -> list[str]:
+    """The sparsity selector: 0 for 8-bit types, else 0 to 3; then the scales."""
+    value = _constant(operands, 4)
+    out: list[str] = []
+    if value is not None and any(m in ("e4m3", "e5m2", "u8", "s8") for m in mods):
+        kind = "FP8" if any(m in ("e4m3", "e5m2") for m in mods) else "integer"
+        if value:
+            out.append(f"Argument 4 of instruction 'Sparse {name} with {kind} types': unexpected value '{value}', expected to be 0")
+    elif value is not None and not 0 <= value <= 3:
+        out.append(f"Argument 4 of instruction 'Sparse {name}': value '{value}' out of range, expected to be in range [0..3]")
+    return out + wgmma(name, mods, (*operands[:4], *operands[5:]))
+
+
+def power_of_two(name: str, mods: tuple[str, ...], operands: tuple[Operand, ...]) -> list[str]:
+    """The alignment of alloca."""
+    value = _constant(operands, 2)
+    return ["Alignment must be a power of two"] if value is not None and (value <= 0 or value & (value - 1)) else []
+
+
 CHECKS: Final[dict[str, Check]] = {
     "barrier": barrier,
     "maxnreg": maxnreg,
@@ -107,7 +179,11 @@ CHECKS: Final[dict[str, Check]] = {
     "fraction": fraction,
     "sparse": sparse,
     "pmevent": _within(0, 0, 15),
-    "pmmask": _within(0, 0, 65535),
+    "tensor": tensor,
+    "tensormap": tensormap,
+    "wgmma": wgmma,
+    "wgmmasp": wgmma_sparse,
+    "power2": power_of_two,
     "lut": lambda name, mods, operands: [],
     "size128": _among(1, 128),
     "fence128": _among(2, 128),

@@ -36,7 +36,8 @@ def _strict() -> dict[str, frozenset[str]]:
     out["f32x2"] = frozenset(("b64",))
     out["U"] = _INTS[32]
     out["A"] = _INTS[8] | _INTS[16] | _INTS[32] | _INTS[64]
-    for name in ("e4m3x2", "e5m2x2", "e2m3x2", "e3m2x2", "ue8m0x2", "e4m3", "e5m2"):
+    out["e4m3"] = out["e5m2"] = _INTS[8]
+    for name in ("e4m3x2", "e5m2x2", "e2m3x2", "e3m2x2", "ue8m0x2"):
         out[name] = frozenset(("b16", "u16", "s16"))
     for name in ("e4m3x4", "e5m2x4", "e2m3x4", "e3m2x4"):
         out[name] = frozenset(("b32",))

@@ -264,6 +264,8 @@ def _gate_errors(row: Row, mods: tuple[str, ...], target: Target) -> list[str]:
     for m, gate in row.modifier_gates:
         if m in mods:
             out.extend(target.refuses(gate, f"Modifier '.{m}'"))
+    for gate in table.combination_gates(row.name, frozenset(mods)):
+        out.extend(target.refuses(gate, f"Feature '{row.name}.{'.'.join(mods)}'"))
     return out
 
 

@@ -137,6 +137,7 @@ _FITS: Final[dict[str, Callable[[OperandSpec, str, int, str], bool]]] = {
     "m": _memory,
     "mt": lambda s, t, v, k: k[:3] == "a2:" and k[3:5] == "a:",
     "mq": _memory,
+    "ms": _memory,
     "tx": lambda s, t, v, k: k[:3] == "a2:" and k[3:5] == "a:",
     "toff": _gather,
     "tgrad": _gather,
@@ -170,6 +171,8 @@ def problems(spec: OperandSpec, type_: str, vector: int, kind: str, index: int, 
         return _bad_source(spec, vector, kind, index, name)
     if role in ("m", "mq"):
         return _bad_address(kind, name)
+    if role == "ms" and kind in ("a:v:texref", "a:v:surfref"):
+        return [("error", f"Argument {index} of instruction '{name}': .samplerref expected")]
     if role == "l" and kind != "l":
         return [("error", f"Label expected for argument {index} of instruction '{name}'")]
     return []
@@ -280,9 +283,9 @@ class Memory:
             return [("error", "Immediate addresses allowed only for .local state space")]
         if role == "mt" or (base[:2] not in ("v:", "V:") and kind[:2] != "V:"):
             return []
-        space = kind.rsplit(":", 1)[1]
-        if self.name in _WRITES and space == "param" and base != "v:param!":
-            return []
+        space, _, parameter = kind.rsplit(":", 1)[1].partition("!")
+        if parameter and self.name in _WRITES:
+            return [("error", f"Illegal to write to function input parameter '{parameter}'")]
         if not self.spaces:
             bad = space in ("const", "param") and self.name in ("ld", "st", "atom", "red")
         else:

@@ -117,7 +117,8 @@ def _named(s: Scanner, fs: FunctionState) -> Typed:
             return special
     if isinstance(symbol, VarSym):
         head = "V:" if s.kind == "[" else "v:"
-        return Sym(symbol.unique, _offset(s)), head + symbol.space
+        kind = head + symbol.space
+        return Sym(symbol.unique, _offset(s)), kind if symbol.writable else f"{kind}!{name}"
     if isinstance(symbol, FuncSym):
         offset = _offset(s)
         return Sym(name, offset), "F"

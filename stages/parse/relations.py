@@ -79,13 +79,13 @@ def vector_size(name: str, mods: tuple[str, ...], types: tuple[str, ...], target
     bits = n * compat.bit_size(types[0]) if n and types else 0
     if level2 and name in _LOADS and bits != 256:
         return [f"Instruction '{name}' requires '.v8.b32/.v4.b64' type with '.{level2}' modifier."]
-    if bits <= 128 and not (n == 8 and name in _LOADS):
+    if bits <= 128:
         return []
     if types[0] == "pred":
         return [f"Vector qualifier is not allowed for instruction '{name}'"]
     if name not in _LOADS:
         return ["Vector type too large, exceeds 128 bit limit"] if bits > 128 else []
-    if bits > 256:
+    if bits > 256 or types[0] == "b128":
         return ["Vector type too large, exceeds 128 bit limit"]
     out = []
     if target.version < 88:
@@ -180,7 +180,7 @@ def surface_atomics(name: str, mods: tuple[str, ...], types: tuple[str, ...], ta
 def accumulate(name: str, mods: tuple[str, ...], types: tuple[str, ...], target: Target) -> list[str]:
     """`.acc::f32` is for `add` only."""
     acc = next((m for m in mods if m.startswith("acc::")), "")
-    if acc == "acc::f32" and "add" not in mods:
+    if acc and "add" not in mods:
         return [f"Illegal reduction operation for instruction '{name}.{acc}'"]
     return []
 

@@ -91,7 +91,10 @@ class Target:
         """True if the target is one of those listed."""
         for number, kind in only:
             number = _ALIAS.get(number, number)
-            if kind == "a":
+            if kind == "g":
+                if self.number >= number:
+                    return True
+            elif kind == "a":
                 if self.number == number and self.suffix == "a":
                     return True
             elif self.suffix and self.number >= number and _FAMILY.get(self.number) == _FAMILY.get(number):

@@ -81,6 +81,14 @@ def _space(row: Row, mods: list[str], nth: int) -> str:
     return spaces[min(nth, len(spaces) - 1)] if spaces else ""
 
 
+def _any_length(row: Row, mods: list[str]) -> int:
+    if "tcgen05" in row.name:
+        return 4
+    if any(m.startswith("im2col::w") for m in mods):
+        return 2
+    return {"4d": 2, "5d": 3}.get(next((m for m in mods if m in ("4d", "5d")), ""), 1)
+
+
 def operand_text(spec: OperandSpec, row: Row, types: tuple[str, ...], mods: list[str], index: int, memory: int) -> str:
     """Text of an operand that should be right."""
     type_ = type_name(spec, types)
@@ -97,8 +105,10 @@ def operand_text(spec: OperandSpec, row: Row, types: tuple[str, ...], mods: list
         if spec.vector > 0:
             return _vector(type_, spec.vector, 1)
         if spec.vector == -2:
-            return _vector(type_, 4 if "tcgen05" in row.name else 1, n)
+            return _vector(type_, _any_length(row, mods), n)
         return register("b32" if role in ("dmask", "sel", "nsel") else type_, n)
+    if role == "i" and row.checks == ("wgmmasp",) and row.operands.index(spec) == index:
+        return "0"  # the sparsity selector
     if role == "m":
         if row.name.startswith("tcgen05"):
             return f"[%r{n}]" if row.name.split(".")[1] not in ("commit",) else f"[%rd{n}]"
@@ -108,12 +118,12 @@ def operand_text(spec: OperandSpec, row: Row, types: tuple[str, ...], mods: list
         "dp": "%p1", "dpp": "%p1", "ps": "%p2", "i": _CONSTANTS.get(row.checks[0] if row.checks else "", "0"), "l": "LL", "k": "_", "o": "%rd1", "dsel": "%r1.b0",
         "dpack": "{%r1, %r2}" if type_ == "b64" else "{%h1, %h2}" if type_ == "b32" else "{%rd1, %rd2}" if type_ == "b128" else "{%bb1, %bb2}",
         "spack": "{%r1, %r2}" if type_ == "b64" else "{%h1, %h2}" if type_ == "b32" else "{%rd1, %rd2}" if type_ == "b128" else "{%bb1, %bb2}",
-        "mt": _tensor(mods), "tx": _coordinates(row, types, mods), "mq": "[sf]" if row.name.startswith("suq") else "[tx]", "t": "TT",
+        "mt": _tensor(mods), "tx": _coordinates(row, types, mods), "ms": "[%rd1]", "mq": "[sf]" if row.name.startswith("suq") else "[tx]", "t": "TT",
         "toff": _sized("%r", mods), "tgrad": _sized("%f", mods), "tcmp": "%f1",
     }[role]  # fmt: skip
 
 
-_CONSTANTS = {"size128": "128", "fence128": "128", "cpsize": "4", "cpsize16": "16", "maxnreg": "64"}
+_CONSTANTS = {"size128": "128", "fence128": "128", "cpsize": "4", "cpsize16": "16", "maxnreg": "64", "wgmma": "1", "wgmmasp": "1", "power2": "8"}
 _COORDINATES = {"1d": 1, "2d": 2, "3d": 4, "a1d": 2, "a2d": 4, "cube": 4, "acube": 4, "2dms": 4, "a2dms": 4}
 
 

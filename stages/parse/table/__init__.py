@@ -17,7 +17,7 @@ The files of this package hold rows as text, one per line, in five or six column
   `:A` an address, `:name` that type.  `~`: wider registers are taken too.  `?`: may be absent.
   `@mods`: present exactly if one of these modifiers is.
 * gates: `v7.0` minimum PTX version, `t80` minimum target, `on=90a+100f` the only targets (a: that one, f: its family
-  from that number on); after `;` the same for a modifier: `relu v8.0 t90`.
+  from that number on, g: that number and all greater); after `;` the same for a modifier: `relu v8.0 t90`.
 * checks: names of value checks in `stages.parse.checks`.
 
 Sources: the PTX ISA manual for forms, gates measured with ptxas 13.0 (tests/parse/agreement.py compares).
@@ -28,7 +28,7 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-from stages.parse.table import arith, async_copy, control, convert, logic, matrix, memory, tensor5, texture, video
+from stages.parse.table import arith, async_copy, control, convert, gates, logic, matrix, memory, tensor5, texture, video
 
 CHOICES: Final[dict[str, str]] = {
     "space": "const/global/local/param/param::entry/param::func/shared/shared::cta/shared::cluster",
@@ -93,7 +93,7 @@ _BAR = re.compile(r"\|(?!p)")  # the bar of an operand `d|p` does not separate c
 _MODULES = (arith, async_copy, control, convert, logic, matrix, memory, tensor5, texture, video)
 _FAMILIES = {**matrix.FAMILIES, **tensor5.FAMILIES}
 _OPERAND = re.compile(
-    r"(dtex|dsel|dmask|dpp|dp|d_|dpack|d|spack|sel|nsel|s|x|i|mt|mq|m|l|tx|toff|tcmp|tgrad|t|ps|k|o)"
+    r"(dtex|dsel|dmask|dpp|dp|d_|dpack|d|spack|sel|nsel|s|x|i|mt|mq|ms|m|l|tx|toff|tcmp|tgrad|t|ps|k|o)"
     r"(V|v\d*)?(\d)?(~)?(?::(\w+))?(\|p)?(\?)?(?:@(.+))?"
 )
 
@@ -208,6 +208,24 @@ def _gate(words: list[str]) -> Gate:
         elif word.startswith("on="):
             only = [(int(w[:-1]), w[-1]) for w in word[3:].split("+")]
     return Gate(version, target, tuple(only))
+
+
+def _combinations() -> dict[str, list[tuple[frozenset[str], Gate]]]:
+    out: dict[str, list[tuple[frozenset[str], Gate]]] = {}
+    for line in gates.RULES.splitlines():
+        if line:
+            named, words, text = line.split("|")
+            for name in named.split():
+                out.setdefault(name, []).append((frozenset(words.split()), _gate(text.split())))
+    return out
+
+
+_COMBINATIONS: dict[str, list[tuple[frozenset[str], Gate]]] = _combinations()
+
+
+def combination_gates(name: str, words: frozenset[str]) -> list[Gate]:
+    """The gates of `stages.parse.table.gates` that an instruction's modifiers and types meet."""
+    return [gate for needed, gate in _COMBINATIONS.get(name, ()) if needed <= words]
 
 
 _KNOWN: dict[str, bool] = {}

@@ -23,9 +23,9 @@ sub | bf16,bf16x2 | rn? | d, s, s | v7.8 t90
 sub | f32x2 | rn/rz/rm/rp? ftz? | d, s, s | v8.6 t100
 sub | f32.f16 f32.bf16 | rn/rz/rm/rp? sat? | d, s2, s1 | v8.6 t100
 addc | u32,s32 | cc? | d, s, s | v1.2
-addc | u64,s64 | cc? | d, s, s | v4.3
-subc | u32,s32 | cc? | d, s, s | v3.0
-subc | u64,s64 | cc? | d, s, s | v4.3
+addc | u64,s64 | cc? | d, s, s | v1.2
+subc | u32,s32 | cc? | d, s, s | v1.2
+subc | u64,s64 | cc? | d, s, s | v1.2
 mul.lo | u16,s16,u32,s32,u64,s64 | | d, s, s |
 mul.hi | u16,s16,u32,s32,u64,s64 | | d, s, s |
 mul.wide | u16,s16,u32,s32 | | d:W, s, s |
@@ -45,9 +45,9 @@ mad.wide | u16,s16,u32,s32 | | d:W, s, s, s:W |
 mad | f32 | rn/rz/rm/rp ftz? sat? | d, s, s, s |
 mad | f64 | rn/rz/rm/rp | d, s, s, s |
 madc.lo | u32,s32 | cc? | d, s, s, s | v3.0 t20
-madc.lo | u64,s64 | cc? | d, s, s, s | v4.3 t20
+madc.lo | u64,s64 | cc? | d, s, s, s | v3.0 t20
 madc.hi | u32,s32 | cc? | d, s, s, s | v3.0 t20
-madc.hi | u64,s64 | cc? | d, s, s, s | v4.3 t20
+madc.hi | u64,s64 | cc? | d, s, s, s | v3.0 t20
 mul24.lo | u32,s32 | | d, s, s |
 mul24.hi | u32,s32 | | d, s, s |
 mad24.lo | u32,s32 | | d, s, s, s |
@@ -119,7 +119,8 @@ rcp | f64 | approx ftz | d, s | v2.1 t20
 sqrt | f32 | approx/rn/rz/rm/rp ftz? | d, s |
 sqrt | f64 | rn/rz/rm/rp | d, s |
 rsqrt | f32 | approx ftz? | d, s |
-rsqrt | f64 | approx ftz? | d, s |
+rsqrt | f64 | approx | d, s |
+rsqrt | f64 | approx ftz | d, s | v4.0
 sin | f32 | approx ftz? | d, s |
 cos | f32 | approx ftz? | d, s |
 lg2 | f32 | approx ftz? | d, s |

@@ -9,11 +9,11 @@ exit | - | | |
 trap | - | | |
 brkpt | - | | | v1.0 t11
 pmevent | - | | i | v1.4 | pmevent
-pmevent.mask | - | | i | v3.0 t20 | pmmask
+pmevent.mask | - | | i | v3.0 t20
 nanosleep | u32 | | s | v6.2 t70
 stacksave | u32,u64 | | d | v7.3 t52
 stackrestore | u32,u64 | | s | v7.3 t52
-alloca | u32,u64 | | d, s, i? | v7.3 t52
+alloca | u32,u64 | | d, s, i? | v7.3 t52 | power2
 setmaxnreg.inc | u32 | sync aligned | i | v8.0 on=90a+100f+110f+120f | maxnreg
 setmaxnreg.dec | u32 | sync aligned | i | v8.0 on=90a+100f+110f+120f | maxnreg
 griddepcontrol | - | launch_dependents/wait | | v7.8 t90
@@ -22,10 +22,10 @@ bar.arrive | - | | s:U, s:U | v2.0 t20 | barrier
 bar.red | u32 | popc | d, s:U, s:U?, ps | v2.0 t20 | barrier
 bar.red | pred | and/or | dp, s:U, s:U?, ps | v2.0 t20 | barrier
 bar.warp | - | sync | s:U | v6.0 t30
-bar.cta | - | sync | s:U, s:U? | v7.8 t30 | barrier
-bar.cta.arrive | - | | s:U, s:U | v7.8 t30 | barrier
-bar.cta.red | u32 | popc | d, s:U, s:U?, ps | v7.8 t30 | barrier
-bar.cta.red | pred | and/or | dp, s:U, s:U?, ps | v7.8 t30 | barrier
+bar.cta | - | sync | s:U, s:U? | v7.8 | barrier
+bar.cta.arrive | - | | s:U, s:U | v7.8 | barrier
+bar.cta.red | u32 | popc | d, s:U, s:U?, ps | v7.8 | barrier
+bar.cta.red | pred | and/or | dp, s:U, s:U?, ps | v7.8 | barrier
 barrier | - | sync aligned? | s:U, s:U? | v6.0 t30 | barrier
 barrier.arrive | - | aligned? | s:U, s:U | v6.0 t30 | barrier
 barrier.red | u32 | popc aligned? | d, s:U, s:U?, ps | v6.0 t30 | barrier

@@ -26,16 +26,18 @@ cvt | f32.f64 | rn/rz/rm/rp ftz? sat? | d~, x2~ |
 cvt | f64.f16 | sat? | d~, x2~ |
 cvt | f32.f16 f64.f32 | ftz? sat? | d~, x2~ |
 cvt | f32.bf16 | | d~, s2 | v7.1 t80
-cvt | f32.bf16 | rn/rz/rm/rp? ftz? | d~, s2 | v7.8 t90
+cvt | f32.bf16 | rn/rz/rm/rp? ftz | d~, s2 | v7.8 t90
+cvt | f32.bf16 | rn/rz/rm/rp | d~, s2 | v7.1 t80
 cvt | f16.f32 | rn/rz/rm/rp ftz? sat? | d~, x2~ |
 cvt | f16.f32 | rn/rz relu | d~, x2~ | v7.0 t80
-cvt | f16.f32 | rn/rz relu? satfinite | d~, x2~ | v8.1 t80
+cvt | f16.f32 | rn/rz satfinite | d~, x2~ | v8.1 t70
+cvt | f16.f32 | rn/rz relu satfinite | d~, x2~ | v8.1 t80
 cvt | bf16.f32 | rn/rz/rm/rp ftz? | d, x2~ | v7.0 t80
 cvt | bf16.f32 | rn/rz relu | d, x2~ | v7.0 t80
 cvt | bf16.f32 | rn/rz relu? satfinite | d, x2~ | v8.1 t80
 cvt | f16x2.f32 bf16x2.f32 | rn/rz relu? | d, s2, s2 | v7.0 t80
 cvt | f16x2.f32 bf16x2.f32 | rn/rz relu? satfinite | d, s2, s2 | v8.1 t80
-cvt | f16x2.f32 bf16x2.f32 | rs relu? satfinite? | d, s2, s2, s:b32 | v8.7 on=100f+103f
+cvt | f16x2.f32 bf16x2.f32 | rs relu? satfinite? | d, s2, s2, s:b32 | v8.7 on=100a+103a
 cvt | tf32.f32 | rna | d:b32, s2 | v7.0 t80
 cvt | tf32.f32 | rna satfinite | d:b32, s2 | v8.1 t80
 cvt | tf32.f32 | rn/rz relu? | d:b32, s2 | v7.8 t90
@@ -43,8 +45,8 @@ cvt | tf32.f32 | rn/rz relu? satfinite | d:b32, s2 | v8.6 t100
 cvt | e4m3x2,e5m2x2.f32 | rn satfinite relu? | d:b16, s2, s2 | v7.8 t89
 cvt | e4m3x2,e5m2x2.f16x2 | rn satfinite relu? | d:b16, s:b32 | v7.8 t89
 cvt | f16x2.e4m3x2,e5m2x2 | rn relu? | d:b32, s:b16 | v7.8 t89
-cvt | e4m3x4,e5m2x4,e2m3x4,e3m2x4.f32 | rs relu? satfinite | d:b32, sv4:f32, s:b32 | v8.7 on=100f+103f
-cvt | e2m1x4.f32 | rs relu? satfinite | d:b16, sv4:f32, s:b32 | v8.7 on=100f+103f
+cvt | e4m3x4,e5m2x4,e2m3x4,e3m2x4.f32 | rs relu? satfinite | d:b32, sv4:f32, s:b32 | v8.7 on=100a+103a
+cvt | e2m1x4.f32 | rs relu? satfinite | d:b16, sv4:f32, s:b32 | v8.7 on=100a+103a
 cvt | e2m3x2,e3m2x2.f32 | rn satfinite relu? | d:b16, s2, s2 | v8.6 on=100f+120f
 cvt | e2m1x2.f32 | rn satfinite relu? | d:b8, s2, s2 | v8.6 on=100f+120f
 cvt | f16x2.e2m3x2,e3m2x2 | rn relu? | d:b32, s:b16 | v8.6 on=100f+120f

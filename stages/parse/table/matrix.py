@@ -37,6 +37,8 @@ m16n8k128,m16n8k256 ; s32 ; b1.b1 ; s32 ; row col T xor/and popc ; v7.0 t80
 m16n8k32 ; f32 ; {fp8} ; f32 ; row col ; v8.4 t89
 m16n8k16 ; f32 ; {fp8} ; f32 ; row col ; v8.7 t89
 m16n8k16,m16n8k32 ; f16 ; {fp8} ; f16 ; row col ; v8.7 t89
+m16n8k32 ; f32 ; {fp8} ; f32 ; row col kind::f8f6f4 ; v8.6 on=100f+110f+120f
+m16n8k32 ; f16 ; {fp8} ; f16 ; row col kind::f8f6f4 ; v8.6 on=100f+110f+120f
 m16n8k32 ; f32 ; {fp864} ; f32 ; row col kind::f8f6f4 ; v8.7 on=120f
 m16n8k32 ; f16 ; {fp864} ; f16 ; row col kind::f8f6f4 ; v8.7 on=120f
 """
@@ -56,7 +58,8 @@ m16n8k8,m16n8k16 ; f32 ; tf32.tf32 ; f32 ; row col ; v7.1 t80
 m16n8k32,m16n8k64 ; s32 ; {int8} ; s32 ; row col satfinite? ; v7.1 t80
 m16n8k64,m16n8k128 ; s32 ; {int4} ; s32 ; row col satfinite? ; v7.1 t80
 m16n8k64 ; f32 ; {fp8} ; f32 ; row col ; v8.4 t89
-m16n8k64 ; f16 ; {fp8} ; f16 ; row col ; v8.7 t89
+m16n8k64 ; f16 ; {fp8} ; f16 ; row col ; v8.7 on=120f
+m16n8k64 ; f32 ; {fp8} ; f32 ; row col kind::f8f6f4 ; v8.6 on=100f+110f+120f
 m16n8k64 ; f32 ; {fp864} ; f32 ; row col kind::f8f6f4 ; v8.7 on=120f
 m16n8k64 ; f16 ; {fp864} ; f16 ; row col kind::f8f6f4 ; v8.7 on=120f
 """
@@ -104,7 +107,8 @@ def _mma_rows() -> str:
                 for d in ds.split(","):
                     for c in cs.split(","):
                         vd, va, vb, vc = _sizes(shape, d, ab.split(".")[0].split(",")[0], c, sparse, False)
-                        head = f"{_SP} sync aligned" if sparse else "sync aligned"
+                        form = "sp::ordered_metadata" if "kind::" in slots or gates.endswith("on=120f") else _SP
+                        head = f"{form} sync aligned" if sparse else "sync aligned"
                         tail = ", s:b32, i" if sparse else ""
                         check = " | sparse" if sparse else ""
                         out.append(
@@ -114,20 +118,20 @@ def _mma_rows() -> str:
         for shape, ab, slots, scale in _expand(text):
             nibble = "mxf4" in slots
             vd, va, vb, vc = _sizes(shape, "f32", ab.split(".")[0].split(",")[0], "f32", sparse, nibble)
-            head = f"{_SP} sync aligned" if sparse else "sync aligned"
+            head = "sp::ordered_metadata sync aligned" if sparse else "sync aligned"
             tail = ", s:b32, i" if sparse else ""
             out.append(
                 f"mma | f32.{ab}.f32.{scale} | {head} {shape} {slots} | dv{vd}, sv{va}, sv{vb}, sv{vc}{tail}, "
-                "s1:b32, sv2:b16, s1:b32, sv2:b16 | v8.7 on=120f"
+                "s1:b32, sv2:b16, s1:b32, sv2:b16 | v8.7 on=120a+121a"
             )
     return "\n".join(out)
 
 
 # wmma: shape; matrix types with registers per fragment: a, b, c/d.
 _WMMA = """
-m16n16k16 ; f16 8:b32 8:b32 ; f16 4:b32, f32 8:f32 ; v6.0 t70
-m8n32k16 ; f16 8:b32 8:b32 ; f16 4:b32, f32 8:f32 ; v6.1 t70
-m32n8k16 ; f16 8:b32 8:b32 ; f16 4:b32, f32 8:f32 ; v6.1 t70
+m16n16k16 ; f16 8:b32 8:b32 ; f16 4:b32, f32 8:f32 ; v6.3 t70
+m8n32k16 ; f16 8:b32 8:b32 ; f16 4:b32, f32 8:f32 ; v6.3 t70
+m32n8k16 ; f16 8:b32 8:b32 ; f16 4:b32, f32 8:f32 ; v6.3 t70
 m16n16k16 ; bf16 4:b32 4:b32 ; f32 8:f32 ; v7.0 t80
 m8n32k16 ; bf16 2:b32 8:b32 ; f32 8:f32 ; v7.0 t80
 m32n8k16 ; bf16 8:b32 2:b32 ; f32 8:f32 ; v7.0 t80
@@ -203,15 +207,15 @@ def _wgmma_rows() -> str:
                     continue
                 size = f"{n // 4 if d == 'f16' else n // 2}:{_REG[d]}"
                 slots = f"sync aligned m64n{n}k{k}" + (" satfinite?" if ab == _INT8 else "") + (" T and popc" if ab == "b1.b1" else "")
-                for sp, meta, kk in (("", "", int(k)), ("sp ", ", s:b32, i", 2 * int(k))):
+                for sp, meta, tag, kk in (("", "", "", int(k)), ("sp ", ", s:b32, i", "sp", 2 * int(k))):
                     if sp and ab == "b1.b1":
                         continue
                     shaped = slots.replace(f"k{k}", f"k{kk}", 1)
                     out.append(
-                        f"wgmma.mma_async | {d}.{ab} | {sp}{shaped} | dv{size}, s:b64, s:b64{meta}, ps{imm_desc} | {gates} on=90a"
+                        f"wgmma.mma_async | {d}.{ab} | {sp}{shaped} | dv{size}, s:b64, s:b64{meta}, ps{imm_desc} | {gates} on=90a | wgmma{tag}"
                     )
                     out.append(
-                        f"wgmma.mma_async | {d}.{ab} | {sp}{shaped} | dv{size}, sv4:b32, s:b64{meta}, ps{imm_reg} | {gates} on=90a"
+                        f"wgmma.mma_async | {d}.{ab} | {sp}{shaped} | dv{size}, sv4:b32, s:b64{meta}, ps{imm_reg} | {gates} on=90a | wgmma{tag}"
                     )
     return "\n".join(out)
 

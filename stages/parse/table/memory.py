@@ -50,39 +50,45 @@ red.async | s32 | mmio? release gpu/sys global? add/min/max | m, s | v8.7 t100
 red.async | b32 | mmio? release gpu/sys global? and/or/xor | m, s | v8.7 t100
 red.async | u64 | mmio? release gpu/sys global? add | m, s | v8.7 t100
 membar | - | cta/gl/sys | |
-membar.proxy | - | alias | | v7.5 t70
+membar.proxy | - | alias | | v7.5 t60
 fence | - | sc/acq_rel? $scope | | v6.0 t70
 fence | - | acquire/release sync_restrict::shared::cluster/sync_restrict::shared::cta cluster | | v8.6 t90
 fence | - | mbarrier_init release cluster | | v8.0 t90
-fence | - | acquire/release $scope | | v8.6 t70
-fence.proxy | - | alias/async global/shared::cta/shared::cluster? | | v7.5 t70
-fence.proxy | - | tensormap::generic release $scope | | v8.3 t90
-fence.proxy | - | tensormap::generic acquire $scope | m, i | v8.3 t90 | size128
-fence.proxy | - | async::generic acquire/release sync_restrict::shared::cluster/sync_restrict::shared::cta cluster | | v8.6 t90
+fence | - | acquire/release $scope | | v6.0 t70
+fence.proxy | - | alias | | v7.5 t70
+fence.proxy | - | async global/shared::cta/shared::cluster? | | v7.5 t70
+fence.proxy | - | tensormap::generic release $scope | | v8.3 t70 on=90g
+fence.proxy | - | tensormap::generic acquire $scope | m, i | v8.3 t70 on=90g | size128
+fence.proxy | - | async::generic acquire/release sync_restrict::shared::cluster/sync_restrict::shared::cta cluster | | v8.6 on=90g
 multimem.ld_reduce | u32,s32,u64 | weak/relaxed/acquire? $scope? global? min/max/add | d, m | v8.1 t90
 multimem.ld_reduce | s64 | weak/relaxed/acquire? $scope? global? min/max | d, m | v8.1 t90
 multimem.ld_reduce | b32,b64 | weak/relaxed/acquire? $scope? global? and/or/xor | d, m | v8.1 t90
 multimem.ld_reduce | f32 | weak/relaxed/acquire? $scope? global? add v2/v4? | dV, m | v8.1 t90
 multimem.ld_reduce | f64 | weak/relaxed/acquire? $scope? global? add | d, m | v8.1 t90
-multimem.ld_reduce | f16,bf16 | weak/relaxed/acquire? $scope? global? min/max/add acc::f32? v4/v8 | dV, m | v8.1 t90
+multimem.ld_reduce | f16,bf16 | weak/relaxed/acquire? $scope? global? min/max/add acc::f32? v2/v4/v8 | dV, m | v8.1 t90
 multimem.ld_reduce | f16x2,bf16x2 | weak/relaxed/acquire? $scope? global? min/max/add acc::f32? v2/v4? | dV, m | v8.1 t90
-multimem.ld_reduce | e5m2,e4m3 | weak/relaxed/acquire? $scope? global? min/max/add acc::f16? v4/v8 | dV, m | v8.6 on=100f+110f
-multimem.ld_reduce | e5m2x2,e4m3x2 | weak/relaxed/acquire? $scope? global? min/max/add acc::f16? v2/v4/v8? | dV, m | v8.6 on=100f+110f
-multimem.ld_reduce | e5m2x4,e4m3x4 | weak/relaxed/acquire? $scope? global? min/max/add acc::f16? v2/v4? | dV, m | v8.6 on=100f+110f
+multimem.ld_reduce | e5m2,e4m3 | weak/relaxed/acquire? $scope? global? min/max/add acc::f16? v4/v8 | dV, m | v8.6 on=100f+110f+120a+121a
+multimem.ld_reduce | e5m2x2,e4m3x2 | weak/relaxed/acquire? $scope? global? min/max/add acc::f16? v2/v4/v8 | dV, m | v8.6 on=100f+110f+120a+121a
+multimem.ld_reduce | e5m2x4,e4m3x4 | weak/relaxed/acquire? $scope? global? min/max/add acc::f16? v2/v4? | dV, m | v8.6 on=100f+110f+120a+121a
+multimem.st | e5m2,e4m3 | weak/relaxed/release? $scope? global? v4/v8 | m, sV | v8.6 on=100f+110f+120a+121a
+multimem.st | e5m2x2,e4m3x2 | weak/relaxed/release? $scope? global? v2/v4/v8 | m, sV | v8.6 on=100f+110f+120a+121a
+multimem.st | e5m2x4,e4m3x4 | weak/relaxed/release? $scope? global? v2/v4? | m, sV | v8.6 on=100f+110f+120a+121a
 multimem.st | u32,s32,u64,s64,b32,b64,f64 | weak/relaxed/release? $scope? global? | m, s | v8.1 t90
 multimem.st | f32 | weak/relaxed/release? $scope? global? v2/v4? | m, sV | v8.1 t90
-multimem.st | f16,bf16 | weak/relaxed/release? $scope? global? v4/v8 | m, sV | v8.1 t90
+multimem.st | f16,bf16 | weak/relaxed/release? $scope? global? v2/v4/v8 | m, sV | v8.1 t90
 multimem.st | f16x2,bf16x2 | weak/relaxed/release? $scope? global? v2/v4? | m, sV | v8.1 t90
 multimem.red | u32,s32,u64 | relaxed/release? $scope? global? min/max/add | m, s | v8.1 t90
 multimem.red | s64 | relaxed/release? $scope? global? min/max | m, s | v8.1 t90
 multimem.red | b32,b64 | relaxed/release? $scope? global? and/or/xor | m, s | v8.1 t90
 multimem.red | f32 | relaxed/release? $scope? global? add v2/v4? | m, sV | v8.1 t90
 multimem.red | f64 | relaxed/release? $scope? global? add | m, s | v8.1 t90
-multimem.red | f16,bf16 | relaxed/release? $scope? global? add v4/v8 | m, sV | v8.1 t90
-multimem.red | f16x2,bf16x2 | relaxed/release? $scope? global? add v2/v4? | m, sV | v8.1 t90
+multimem.red | f16,bf16 | relaxed/release? $scope? global? min/max/add v2/v4/v8 | m, sV | v8.1 t90
+multimem.red | f16x2,bf16x2 | relaxed/release? $scope? global? add | m, s | v8.1 t90
+multimem.red | f16x2,bf16x2 | relaxed/release? $scope? global? min/max/add v2/v4 | m, sV | v8.1 t90
 tensormap.replace | b64 | tile global_address $tmspace? b1024 | m, s | v8.3 on=90a+100f+110f+120f
-tensormap.replace | b32 | tile rank/elemtype/interleave_layout/swizzle_mode/fill_mode/swizzle_atomicity $tmspace? b1024 | m, i | v8.3 on=90a+100f+110f+120f
-tensormap.replace | b32 | tile box_dim/global_dim/element_stride $tmspace? b1024 | m, i, s | v8.3 on=90a+100f+110f+120f
-tensormap.replace | b64 | tile global_stride $tmspace? b1024 | m, i, s | v8.3 on=90a+100f+110f+120f
-tensormap.cp_fenceproxy | - | global shared::cta tensormap::generic release $scope sync aligned | m, m, i | v8.3 t90 | fence128
+tensormap.replace | b32 | tile rank $tmspace? b1024 | m, s | v8.3 on=90a+100f+110f+120f
+tensormap.replace | b32 | tile elemtype/interleave_layout/swizzle_mode/fill_mode/swizzle_atomicity $tmspace? b1024 | m, i | v8.3 on=90a+100f+110f+120f | tensormap
+tensormap.replace | b32 | tile box_dim/global_dim/element_stride $tmspace? b1024 | m, i, s | v8.3 on=90a+100f+110f+120f | tensormap
+tensormap.replace | b64 | tile global_stride $tmspace? b1024 | m, i, s | v8.3 on=90a+100f+110f+120f | tensormap
+tensormap.cp_fenceproxy | - | global shared::cta tensormap::generic release $scope sync aligned | m, m, i | v8.3 t70 on=90g | fence128
 """

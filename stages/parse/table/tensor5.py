@@ -25,8 +25,8 @@ def _transfers() -> list[str]:
         x = 1 << k
         for t, extra in (("u32,s32", ""), ("f32", " abs? NaN?")):
             reg = "f32" if t == "f32" else "b32"
-            out.append(f"tcgen05.ld.red | {t} | sync aligned 32x32b x{x} min/max{extra} | dv{x}:{reg}, d, m | v8.8 on=101a+103f+110f")
-            out.append(f"tcgen05.ld.red | {t} | sync aligned 16x32bx2 x{x} min/max{extra} | dv{x}:{reg}, d, m, i | v8.8 on=101a+103f+110f")
+            out.append(f"tcgen05.ld.red | {t} | sync aligned 32x32b x{x} min/max{extra} | dv{x}:{reg}, d, m | v8.8 on=103f+110f")
+            out.append(f"tcgen05.ld.red | {t} | sync aligned 16x32bx2 x{x} min/max{extra} | dv{x}:{reg}, d, m, i | v8.8 on=103f+110f")
     return out
 
 
@@ -38,13 +38,18 @@ def _mma() -> list[str]:
             shift = " ashift?" if a == "m" else ""
             name = f"tcgen05.mma | - |{sp} {_CG} {plain}{shift} {_COLLECTOR}?"
             out.append(f"{name} | m, {a}, s:b64{meta}, s:b32, sv:b32?, ps, i? | {_ON}")
-            for kind, vec in (
-                ("kind::mxf8f6f4", "scale_vec::1X/block32?"),
-                ("kind::mxf4", "scale_vec::2X/block32?"),
-                ("kind::mxf4nvf4", "scale_vec::2X/scale_vec::4X/block16/block32"),
+            newer = _ON.replace("v8.6", "v8.8")
+            exact = "v8.6 on=100a+103a+110a"
+            for kind, vec, gates in (
+                ("kind::mxf8f6f4", "scale_vec::1X", exact),
+                ("kind::mxf8f6f4", "block32?", newer),
+                ("kind::mxf4", "scale_vec::2X", exact),
+                ("kind::mxf4", "block32?", newer),
+                ("kind::mxf4nvf4", "scale_vec::2X/scale_vec::4X", exact),
+                ("kind::mxf4nvf4", "block16/block32", newer),
             ):
                 out.append(
-                    f"tcgen05.mma | - |{sp} {_CG} {kind} block_scale {vec} {_COLLECTOR}? | m, {a}, s:b64{meta}, s:b32, m, m, ps | {_ON}"
+                    f"tcgen05.mma | - |{sp} {_CG} {kind} block_scale {vec} {_COLLECTOR}? | m, {a}, s:b64{meta}, s:b32, m, m, ps | {gates}"
                 )
             out.append(
                 f"tcgen05.mma.ws | - |{sp} cta_group::1 {plain} {_COLLECTOR_B}? | m, {a}, s:b64{meta}, s:b32, ps, s:b64? | {_ON}"
@@ -62,7 +67,7 @@ tcgen05.cp | - | {_CG} 32x128b warpx4 | m, s:b64 | {_ON}
 tcgen05.cp | - | {_CG} 128x256b/4x256b/128x128b b8x16 b6x16_p32/b4x16_p64 | m, s:b64 | {_ON}
 tcgen05.cp | - | {_CG} 64x128b warpx2::02_13/warpx2::01_23 b8x16 b6x16_p32/b4x16_p64 | m, s:b64 | {_ON}
 tcgen05.cp | - | {_CG} 32x128b warpx4 b8x16 b6x16_p32/b4x16_p64 | m, s:b64 | {_ON}
-tcgen05.shift | - | {_CG} down | m | {_ON}
+tcgen05.shift | - | {_CG} down | m | v8.6 on=100a+103a+110a
 tcgen05.commit | b64 | {_CG} mbarrier::arrive::one shared::cluster? | m | {_ON}
 tcgen05.commit | b64 | {_CG} mbarrier::arrive::one shared::cluster? multicast::cluster | m, s:b16 | {_ON}
 tcgen05.fence::before_thread_sync | - | | | {_ON}
