@@ -178,13 +178,14 @@ def run_stage(stage: Stage, inp: BinaryIO, out: BinaryIO, flags: Flags) -> int:
                 raise StreamError("ori stream: a unit before the module record")
             else:
                 source = _read_unit(stage, body)
+                known = isinstance(source, Unit) and failed(source)
                 try:
                     unit = run_unit(stage, passes, source, ctx)
                 except Exception as e:
                     return _fault(stage, raw_header, raw_module, body, e)
                 if failed(unit):
                     code = 1
-                    if not flags.quiet:
+                    if not flags.quiet and not known:
                         print_diags(unit, header)
                 writer.record("unit", wire.unit_to_wire(unit))
         writer.end()

@@ -1,0 +1,66 @@
+"""Dead code: pure instructions none of whose results is read go, and so on for what only they read.
+
+Pre: any function at level `ori`. Post: the same effects; every remaining pure instruction has a reader. A guarded definition does not
+kill, so all definitions of a register live and die together.
+"""
+
+from __future__ import annotations
+
+from ir_format.flow import read_regs, written_regs
+from ir_format.model import ZERO, Function, Inst, Reg, Unit
+from stages.optimize.values import is_pure
+from stages.runner import Context
+
+# Loads whose result nobody wants may go as well (a fault that they would have raised is no defined behaviour), unless ordered or volatile.
+_LOADS = frozenset({"LDG", "LDS", "LDL", "LD"})
+
+
+def is_removable(inst: Inst) -> bool:
+    """Whether the instruction may go when its results are not read."""
+    if is_pure(inst):
+        return True
+    return inst.op in _LOADS and not any(m in ("STRONG", "MMIO", "CONSTANT") for m in inst.mods) and not inst.uses and not inst.defs
+
+
+def remove_dead_code(unit: Unit, ctx: Context) -> None:
+    """The pass."""
+    for f in unit.functions:
+        _function(f, ctx)
+
+
+def _function(f: Function, ctx: Context) -> None:
+    readers = [0] * len(f.vregs)
+    writers: dict[int, list[Inst]] = {}
+    for b in f.blocks:
+        for i in b.insts:
+            for r in read_regs(i):
+                readers[r.num] += 1
+            for r in written_regs(i):
+                writers.setdefault(r.num, []).append(i)
+    dead: set[int] = set()
+    work = [v for v in writers if not readers[v]]
+    while work:
+        for i in writers[work.pop()]:
+            if id(i) in dead or not is_removable(i) or any(readers[r.num] for r in written_regs(i)):
+                continue
+            if not ctx.allow():
+                work.clear()
+                break
+            dead.add(id(i))
+            for r in read_regs(i):
+                readers[r.num] -= 1
+                if not readers[r.num] and r.num in writers:
+                    work.append(r.num)
+    if dead:
+        ctx.count("dead instructions", len(dead))
+        for b in f.blocks:
+            b.insts = [i for i in b.insts if id(i) not in dead]
+    # An unused predicate output of a live instruction becomes PT, so that it needs no register.
+    for b in f.blocks:
+        for i in b.insts:
+            for n, d in enumerate(i.dsts):
+                if type(d) is Reg and d.num != ZERO and d.file in ("P", "UP") and not readers[d.num] and i.op in _PRED_OUT:
+                    i.dsts = (*i.dsts[:n], d._replace(num=ZERO, sub=0), *i.dsts[n + 1 :])
+
+
+_PRED_OUT = frozenset({"ISETP", "FSETP", "DSETP", "IADD3", "IMAD", "LEA", "LOP3", "PLOP3", "UISETP", "LDG", "LD", "FLO", "HSETP2"})

@@ -1,0 +1,230 @@
+"""Rules for one instruction: constants, identities, simpler forms. Each returns the new instruction or None."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ir_format.model import INV, NEG, NOT_PT, PT, RZ, ZERO, Imm, Inst, Operand, Reg
+
+if TYPE_CHECKING:
+    from stages.optimize.simplify import Simplifier
+
+WORD = 0xFFFFFFFF
+
+
+def value_of(o: Operand) -> int | None:
+    """The 32-bit value of an integer operand that is known, sign applied; None else."""
+    if type(o) is Reg and o.num == ZERO and o.file == "R" and not o.flags:
+        return 0
+    if type(o) is Imm and not o.sym and not o.fmt and not o.flags and not o.mod:
+        return o.value & WORD
+    return None
+
+
+def copy_of(i: Inst, d: Operand, s: Operand) -> Inst:
+    """A COPY in the place of ``i``."""
+    return Inst("COPY", (), (d,), (s,), i.guard, i.line, i.loc)
+
+
+def is_pt(o: Operand) -> bool:
+    """The predicate PT as an operand."""
+    return o == PT
+
+
+def plain_iadd3(i: Inst) -> bool:
+    """An IADD3 without carry in or out."""
+    return not i.mods and i.dsts[1:] == (PT, PT)
+
+
+def fold_iadd3(s: Simplifier, i: Inst) -> Inst | None:
+    """x + 0 + 0, and sums with several constants."""
+    if not plain_iadd3(i):
+        return None
+    total = 0
+    consts = 0
+    rest: list[Operand] = []
+    for o in i.srcs[:3]:
+        v = value_of(o)
+        if v is None:
+            rest.append(o)
+        else:
+            total += v
+            consts += v != 0 or type(o) is Imm
+    total &= WORD
+    if not rest:
+        return copy_of(i, i.dsts[0], Imm("I", total) if total else RZ)
+    if len(rest) == 1 and total == 0 and type(rest[0]) is Reg and not rest[0].flags:
+        return copy_of(i, i.dsts[0], rest[0])
+    if len(rest) == 1 and consts > 1:
+        return s.like(i, "IADD3", (), i.dsts, (rest[0], Imm("I", total), RZ))
+    return None
+
+
+def lut_of(lut: int, values: tuple[int | None, int | None, int | None]) -> int:
+    """The truth table with inputs that are all zeros (0) or all ones (1) put in."""
+    out = 0
+    for row in range(8):
+        at = row
+        for n, v in enumerate(values):
+            bit = 4 >> n
+            if v is not None:
+                at = at & ~bit | (bit if v else 0)
+        out |= (lut >> at & 1) << row
+    return out
+
+
+def fold_lop3(s: Simplifier, i: Inst) -> Inst | None:
+    """Bitwise functions of constants; functions that are one of their inputs."""
+    if i.mods != ("LUT",) or i.dsts[0] != PT:
+        return None
+    lut_op = i.srcs[3]
+    if type(lut_op) is not Imm:
+        return None
+    lut = lut_op.value & 0xFF
+    vals = [value_of(o) for o in i.srcs[:3]]
+    d = i.dsts[1]
+    if all(v is not None or not _depends(lut, n) for n, v in enumerate(vals)):
+        total = 0
+        a, b, c = (v or 0 for v in vals)
+        for row in range(8):
+            if lut >> row & 1:
+                total |= (a if row & 4 else ~a) & (b if row & 2 else ~b) & (c if row & 1 else ~c)
+        total &= WORD
+        return copy_of(i, d, Imm("I", total) if total else RZ)
+    fixed = tuple({0: 0, WORD: 1}.get(v) if v is not None else None for v in vals)
+    small = lut_of(lut, fixed)  # type: ignore[arg-type]
+    for n, same in enumerate((0xF0, 0xCC, 0xAA)):
+        o = i.srcs[n]
+        if small == same and type(o) is Reg and not o.flags:
+            return copy_of(i, d, o)
+    if small in (0, 0xFF):
+        return copy_of(i, d, RZ if small == 0 else Imm("I", WORD))
+    if any(f is not None and type(o) is Imm for f, o in zip(fixed, i.srcs[:3], strict=True)):
+        srcs = tuple(RZ if f is not None else o for f, o in zip(fixed, i.srcs[:3], strict=True))
+        return s.like(i, "LOP3", ("LUT",), i.dsts, (*srcs, Imm("I", small), *i.srcs[4:]))
+    return None
+
+
+def _depends(lut: int, n: int) -> bool:
+    """Whether the truth table depends on input ``n``."""
+    bit = 4 >> n
+    return any((lut >> row & 1) != (lut >> (row ^ bit) & 1) for row in range(8))
+
+
+def fold_shift(s: Simplifier, i: Inst) -> Inst | None:
+    """Shifts of a word by a constant: by 0, and of a constant."""
+    n = value_of(i.srcs[1])
+    if n is None:
+        return None
+    low, high = i.srcs[0], i.srcs[2]
+    d = i.dsts[0]
+    if i.mods == ("L", "U32") and high == RZ and n < 32:
+        if n == 0 and type(low) is Reg and not low.flags:
+            return copy_of(i, d, low)
+        v = value_of(low)
+        return None if v is None else copy_of(i, d, Imm("I", v << n & WORD))
+    if i.mods in (("R", "U32", "HI"), ("R", "S32", "HI")) and low == RZ and n < 32:
+        if n == 0 and type(high) is Reg and not high.flags:
+            return copy_of(i, d, high)
+        v = value_of(high)
+        if v is None:
+            return None
+        if "S32" in i.mods and v >> 31:
+            v -= 1 << 32
+        return copy_of(i, d, Imm("I", v >> n & WORD))
+    return None
+
+
+def fold_imad(s: Simplifier, i: Inst) -> Inst | None:
+    """x * 0 + c, x * 1 + c."""
+    if i.mods not in ((), ("U32",)) or i.dsts[1:] != (PT,):
+        return None
+    a, b, c = i.srcs[:3]
+    for x, y in ((a, b), (b, a)):
+        v = value_of(x)
+        if v == 0:
+            return _sum(s, i, RZ, c)
+        if v == 1:
+            return _sum(s, i, y, c)
+    va, vb = value_of(a), value_of(b)
+    if va is not None and vb is not None:
+        return _sum(s, i, Imm("I", va * vb & WORD), c)
+    return None
+
+
+def _sum(s: Simplifier, i: Inst, x: Operand, y: Operand) -> Inst | None:
+    if x == RZ and not getattr(y, "flags", 0):
+        return copy_of(i, i.dsts[0], y)
+    if y == RZ and not getattr(x, "flags", 0):
+        return copy_of(i, i.dsts[0], x)
+    if type(x) is Imm:
+        x, y = y, x
+    return s.like(i, "IADD3", (), (i.dsts[0],), (x, y, RZ))
+
+
+def fold_sel(s: Simplifier, i: Inst) -> Inst | None:
+    """A choice between equal things, or by a constant."""
+    a, b, p = i.srcs[:3]
+    if i.mods:
+        return None
+    pick = a if is_pt(p) or a == b else b if p == NOT_PT else None
+    if pick is None or (type(pick) is Reg and pick.flags):
+        return None
+    return copy_of(i, i.dsts[0], pick)
+
+
+def fold_prmt(s: Simplifier, i: Inst) -> Inst | None:
+    """Byte permutations of constants, and the identity."""
+    sel = value_of(i.srcs[1])
+    if i.mods or sel is None:
+        return None
+    a, c = i.srcs[0], i.srcs[2]
+    if sel & 0xFFFF == 0x3210 and type(a) is Reg and not a.flags:
+        return copy_of(i, i.dsts[0], a)
+    if sel & 0xFFFF == 0x7654 and type(c) is Reg and not c.flags:
+        return copy_of(i, i.dsts[0], c)
+    va, vc = value_of(a), value_of(c)
+    used = {sel >> (4 * n) & 7 for n in range(4)}
+    if (va is None and any(u < 4 for u in used)) or (vc is None and any(u >= 4 for u in used)):
+        return None
+    both = (va or 0) | (vc or 0) << 32
+    out = 0
+    for n in range(4):
+        k = sel >> (4 * n) & 15
+        byte = both >> (8 * (k & 7)) & 0xFF
+        if k & 8:
+            byte = 0xFF if byte & 0x80 else 0
+        out |= byte << (8 * n)
+    return copy_of(i, i.dsts[0], Imm("I", out) if out else RZ)
+
+
+_CMP = {
+    "LT": lambda a, b: a < b, "EQ": lambda a, b: a == b, "LE": lambda a, b: a <= b,
+    "GT": lambda a, b: a > b, "NE": lambda a, b: a != b, "GE": lambda a, b: a >= b,
+}  # fmt: skip
+
+
+def fold_isetp(s: Simplifier, i: Inst) -> Inst | None:
+    """A comparison of constants with nothing to combine."""
+    if "EX" in i.mods or i.mods[-1] != "AND" or i.srcs[2] != PT or i.mods[0] not in _CMP or i.dsts[1] != PT:
+        return None
+    a, b = value_of(i.srcs[0]), value_of(i.srcs[1])
+    if a is None or b is None:
+        return None
+    if "U32" not in i.mods:
+        a, b = ((v ^ 1 << 31) - (1 << 31) for v in (a, b))
+    return copy_of(i, i.dsts[0], PT if _CMP[i.mods[0]](a, b) else NOT_PT)
+
+
+def negated(o: Operand) -> Operand | None:
+    """The operand -o of an integer addition."""
+    if type(o) is Imm and not o.sym:
+        return Imm("I", -o.value & WORD)
+    if type(o) is Reg and not o.flags & ~NEG and o.file == "R":
+        return o if o.num == ZERO else o._replace(flags=o.flags ^ NEG)
+    return None
+
+
+def not_inverted(o: Operand) -> bool:
+    """Whether the operand carries no ~ or !."""
+    return not (type(o) is Reg and o.flags & INV)

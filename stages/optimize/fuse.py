@@ -1,0 +1,230 @@
+"""Rules for two instructions that one can do, and for addresses that fit [R+imm]. Each returns the new instruction or None.
+
+A multiply or shift is only taken into its reader when nothing else reads it; an address is folded however many read it, since the sum dies
+when all of them have folded it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ir_format.model import NEG, PT, RZ, ZERO, Imm, Inst, Mem, Operand, Reg
+from stages.optimize.fold import WORD, negated, plain_iadd3, value_of
+
+if TYPE_CHECKING:
+    from stages.optimize.simplify import Simplifier
+
+OFFSET_MIN, OFFSET_END = -(1 << 23), 1 << 23  # signed 24-bit byte offset (measured B3)
+
+
+def fuse_iadd3(s: Simplifier, i: Inst) -> Inst | None:
+    """x * y + z -> IMAD; (x << n) + z -> LEA; (x + y) + z -> three-input IADD3."""
+    if not plain_iadd3(i):
+        return None
+    terms = [o for o in i.srcs[:3] if o != RZ]
+    if len(terms) != 2:
+        return None
+    for x, z in ((terms[0], terms[1]), (terms[1], terms[0])):
+        if type(x) is not Reg or x.flags & ~NEG or x.mod or not s.once(x):
+            continue
+        for take in (_take_imad, _take_shift, _take_sum):
+            new = take(s, i, x, z)
+            if new is not None:
+                return new
+    return None
+
+
+def _take_imad(s: Simplifier, i: Inst, x: Reg, z: Operand) -> Inst | None:
+    m = s.made_by(x, "IMAD")
+    if m is None or x.flags or m.mods not in ((), ("U32",)) or m.dsts[1:] != (PT,) or m.srcs[2] != RZ:
+        return None
+    if not all(map(s.steady, m.srcs[:2])):
+        return None
+    return s.like(i, "IMAD", m.mods, (i.dsts[0],), (m.srcs[0], m.srcs[1], z))
+
+
+def _take_shift(s: Simplifier, i: Inst, x: Reg, z: Operand) -> Inst | None:
+    m = s.made_by(x, "SHF")
+    if m is None or x.flags or m.mods != ("L", "U32") or m.srcs[2] != RZ or not s.steady(m.srcs[0]):
+        return None
+    n = value_of(m.srcs[1])
+    if n is None or not 0 < n < 32 or type(m.srcs[0]) is not Reg:
+        return None
+    return s.like(i, "LEA", (), (i.dsts[0], PT), (m.srcs[0], z, RZ, Imm("I", n)))
+
+
+def _take_sum(s: Simplifier, i: Inst, x: Reg, z: Operand) -> Inst | None:
+    m = s.made_by(x, "IADD3")
+    if m is None or not plain_iadd3(m):
+        return None
+    inner = [o for o in m.srcs[:3] if o != RZ]
+    if len(inner) > 2 or not all(map(s.steady, inner)):
+        return None
+    if x.flags & NEG:
+        turned = [negated(o) for o in inner]
+        if any(o is None for o in turned):
+            return None
+        inner = [o for o in turned if o is not None]
+    terms = [*inner, z]
+    consts = [v for v in map(value_of, terms) if v is not None]
+    regs = [o for o in terms if value_of(o) is None]
+    total = sum(consts) & WORD
+    if total:
+        regs = [*regs[:1], Imm("I", total), *regs[1:]]  # an immediate is encoded in the second place
+    regs += [RZ] * (3 - len(regs))
+    return s.like(i, "IADD3", (), i.dsts, tuple(regs)) if len(regs) == 3 else None
+
+
+# ------------------------------------------------------------------ 64-bit sums
+
+
+def split_sum(s: Simplifier, base: Reg) -> tuple[Reg, Operand] | None:
+    """(a, b) when the pair ``base`` is the 64-bit sum of the pair ``a`` and ``b``: a pair or a 64-bit Imm; None else."""
+    if base.width != 2 or base.num == ZERO or not s.values.value[base.num]:
+        return None
+    lo = s.made_by(base._replace(width=1), "IADD3")
+    hi = s.made_by(base._replace(sub=base.sub + 1, width=1), "IADD3")
+    if lo is None or hi is None or lo.mods or hi.mods != ("X",) or lo.dsts[2] != PT or hi.dsts[1:] != (PT, PT):
+        return None
+    carry = lo.dsts[1]
+    if hi.srcs[3] != carry or carry == PT or lo.srcs[2] != RZ or hi.srcs[2] != RZ:
+        return None
+    a = _joined(lo.srcs[0], hi.srcs[0])
+    b = _joined(lo.srcs[1], hi.srcs[1])
+    if type(a) is Imm:
+        a, b = b, a
+    if type(a) is not Reg or b is None or not s.steady(a) or not s.steady(b):
+        return None
+    return a, b
+
+
+def _joined(lo: Operand, hi: Operand) -> Operand | None:
+    """The 64-bit operand made of two words."""
+    if type(lo) is Reg and type(hi) is Reg and not lo.flags | hi.flags and lo.num == hi.num != ZERO and hi.sub == lo.sub + 1 and lo.sub % 2 == 0:
+        return lo._replace(width=2)
+    x, y = value_of(lo), value_of(hi)
+    if x is not None and y is not None:
+        return Imm("I", y << 32 | x)
+    return None
+
+
+def fuse_wide(s: Simplifier, i: Inst) -> Inst | None:
+    """The copy of a 64-bit sum `x * y + b` whose product nothing else reads, done by one IMAD.WIDE.
+
+    It stands at the upper half of the sum (IADD3.X): that one becomes the IMAD.WIDE that writes the pair, the lower half a reader-less leftover."""
+    d = i.dsts[0]
+    if i.mods != ("X",) or type(d) is not Reg or d.num == ZERO or d.sub % 2 != 1:
+        return None
+    pair = d._replace(sub=d.sub - 1, width=2)
+    parts = split_sum(s, pair)
+    if parts is None or type(parts[1]) is not Reg:
+        return None
+    lo = s.made_by(pair._replace(width=1), "IADD3")
+    if lo is None or not s.once(i.srcs[3]) or s.values.place.get((d.num, d.sub)) != s.values.place.get((d.num, d.sub - 1)):
+        return None
+    for t, other in ((parts[0], parts[1]), (parts[1], parts[0])):
+        if type(t) is not Reg or type(other) is not Reg or not s.once(t):
+            continue
+        m = s.made_by(t._replace(width=1), "IMAD")
+        if m is None or m.mods not in (("WIDE",), ("WIDE", "U32")) or m.srcs[2] != RZ._replace(width=2) or m.dsts[0] != t:
+            continue
+        if not all(map(s.steady, m.srcs[:2])) or s.values.uses.get((d.num, d.sub - 1), 0) == 0:
+            continue
+        new = s.like(i, "IMAD", m.mods, (pair,), (m.srcs[0], m.srcs[1], other))
+        if new is None or not s.unread_between(lo, i):
+            continue
+        s.retire(lo)
+        return new
+    return None
+
+
+def fold_address(s: Simplifier, i: Inst) -> Inst | None:
+    """[a + imm] with a base that is a sum with a constant."""
+    for where, ops in (("srcs", i.srcs), ("dsts", i.dsts)):
+        for n, o in enumerate(ops):
+            if type(o) is not Mem:
+                continue
+            new = _address(s, o)
+            if new is None:
+                continue
+            srcs, dsts = i.srcs, i.dsts
+            if where == "srcs":
+                srcs = (*srcs[:n], new, *srcs[n + 1 :])
+            else:
+                dsts = (*dsts[:n], new, *dsts[n + 1 :])
+            made = Inst(i.op, i.mods, dsts, srcs, i.guard, i.line, i.loc, None, i.uses, i.defs, i.attrs)
+            if s.legal(made):
+                return made
+    return None
+
+
+def _address(s: Simplifier, m: Mem) -> Mem | None:
+    base = m.base
+    if base is None or base.num == ZERO or base.flags or base.mod or m.sym:
+        return None
+    if base.width == 2:
+        parts = split_sum(s, base)
+        if parts is None or type(parts[1]) is not Imm:
+            return None
+        a: Operand = parts[0]
+        off = (parts[1].value ^ 1 << 63) - (1 << 63)
+    else:
+        sum_ = s.made_by(base, "IADD3")
+        if sum_ is None or not plain_iadd3(sum_):
+            return None
+        terms = [o for o in sum_.srcs[:3] if o != RZ]
+        consts = [v for v in map(value_of, terms) if v is not None]
+        regs = [o for o in terms if value_of(o) is None]
+        if len(regs) != 1 or len(consts) != 1 or not s.steady(regs[0]):
+            return None
+        a = regs[0]
+        off = (consts[0] ^ 1 << 31) - (1 << 31)
+    off += m.offset
+    if type(a) is not Reg or a.flags or a.mod or not OFFSET_MIN <= off < OFFSET_END:
+        return None
+    return m._replace(base=a, offset=off)
+
+
+# ------------------------------------------------------------------ logic
+
+
+def fuse_lop3(s: Simplifier, i: Inst) -> Inst | None:
+    """f(g(a, b), c) of at most three different inputs: one LOP3."""
+    if i.mods != ("LUT",) or i.dsts[0] != PT or type(i.srcs[3]) is not Imm:
+        return None
+    outer = i.srcs[3].value & 0xFF
+    for n in range(3):
+        x = i.srcs[n]
+        if type(x) is not Reg or x.flags or not s.once(x):
+            continue
+        m = s.made_by(x, "LOP3")
+        if m is None or m.mods != ("LUT",) or m.dsts[0] != PT or type(m.srcs[3]) is not Imm:
+            continue
+        ins: list[Operand] = []
+        for o in (*m.srcs[:3], *(o for k, o in enumerate(i.srcs[:3]) if k != n)):
+            if o != RZ and o not in ins:
+                ins.append(o)
+        if len(ins) > 3 or not all(map(s.steady, ins)):
+            continue
+        ins.sort(key=lambda o: type(o) is not Reg)  # registers first; an immediate must stand second
+        if len(ins) == 3 and type(ins[2]) is not Reg:
+            ins[1], ins[2] = ins[2], ins[1]
+        inner = m.srcs[3].value & 0xFF
+        lut = 0
+        for row in range(8):
+            bits = {o: row >> (2 - k) & 1 for k, o in enumerate(ins)}
+            g = _row(m.srcs[:3], bits)
+            mid = inner >> g & 1
+            lut |= (outer >> _row(tuple(o if k != n else None for k, o in enumerate(i.srcs[:3])), bits, mid) & 1) << row
+        new = s.like(i, "LOP3", ("LUT",), i.dsts, (*ins, *[RZ] * (3 - len(ins)), Imm("I", lut)))
+        if new is not None:
+            return new
+    return None
+
+
+def _row(ops: tuple[Operand | None, ...], bits: dict[Operand, int], mid: int = 0) -> int:
+    """The row of a truth table for given input bits; None stands for the inner result ``mid``, RZ for 0."""
+    row = 0
+    for o in ops:
+        row = row << 1 | (mid if o is None else bits.get(o, 0))
+    return row

@@ -1,0 +1,19 @@
+"""Which rules are tried on which mnemonic, in order."""
+
+from __future__ import annotations
+
+from stages.optimize import fold, fuse
+from stages.optimize.simplify import Rule
+
+_MEMORY = ["LDG", "STG", "LD", "ST", "LDS", "STS", "LDL", "STL", "ATOMG", "ATOMS", "ATOM", "RED", "REDG"]
+
+RULES: dict[str, tuple[Rule, ...]] = {
+    "IADD3": (fold.fold_iadd3, fuse.fuse_iadd3, fuse.fuse_wide),
+    "IMAD": (fold.fold_imad,),
+    "LOP3": (fold.fold_lop3, fuse.fuse_lop3),
+    "SHF": (fold.fold_shift,),
+    "SEL": (fold.fold_sel,),
+    "PRMT": (fold.fold_prmt,),
+    "ISETP": (fold.fold_isetp,),
+    **{op: (fuse.fold_address,) for op in _MEMORY},
+}

@@ -1,0 +1,288 @@
+"""Copy and constant propagation, value numbering, folding and fusing, in one walk over the dominator tree.
+
+Pre: a function at level `ori` whose operand forms are legal. Post: the same, fewer or cheaper instructions; dead ones are left to `dce`.
+Only registers that are values (:mod:`stages.optimize.values`) are looked through. Rules are tried until none applies:
+
+* :mod:`stages.optimize.fold`: an instruction that is a constant, a copy, or simpler than written;
+* :mod:`stages.optimize.fuse`: two instructions that one can do (IMAD, LEA, IADD3, LOP3), addresses that fit [R+imm].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ir_format import isa
+from ir_format.diag import CompileError
+from ir_format.flow import is_guarded, read_regs, written_regs
+from ir_format.model import ZERO, Const, Function, Imm, Inst, Mem, Operand, Reg, Unit
+from stages.optimize.values import Cell, Values, is_pure
+from stages.runner import Context
+
+Rule = Callable[["Simplifier", Inst], "Inst | None"]
+
+
+class Simplifier:
+    """State of the walk over one function. Rules use ``values``, :meth:`made_by`, :meth:`legal`."""
+
+    def __init__(self, func: Function, ctx: Context, rules: dict[str, tuple[Rule, ...]]) -> None:
+        self.func = func
+        self.ctx = ctx
+        self.target = isa.target(ctx.header.target)
+        self.sm = self.target.sm
+        self.rules = rules
+        self.values = Values(func)
+        self.repl: dict[Cell, Operand] = {}  # a value's component -> what to read instead
+        self.table: dict[object, tuple[Operand, ...]] = {}
+        self.here: tuple[list[Inst], int] = ([], 0)  # the block being walked and the index in it
+        self.retired: set[int] = set()
+
+    # ------------------------------------------------------------------ what rules may ask
+
+    def made_by(self, o: Operand, op: str) -> Inst | None:
+        """The unguarded instruction with mnemonic ``op`` that makes the one-word value ``o``; None if there is none."""
+        if type(o) is not Reg or o.num == ZERO:
+            return None
+        i = self.values.def_of(o)
+        return i if i is not None and i.op == op else None
+
+    def once(self, o: Operand) -> bool:
+        """Whether the value is read in one place only."""
+        return type(o) is Reg and o.num != ZERO and self.values.use_count(o) == 1
+
+    def steady(self, o: Operand) -> bool:
+        """Whether the operand means the same wherever it is read: a value, RZ, an immediate, a constant-bank word."""
+        if type(o) is Reg:
+            return o.num == ZERO or bool(self.values.value[o.num])
+        if type(o) is Const:
+            return o.ireg is None or self.steady(o.ireg)
+        return type(o) is Imm
+
+    def legal(self, i: Inst) -> bool:
+        """Whether the target encodes the instruction as it stands; pseudo instructions always are."""
+        if i.op == "COPY":
+            return True
+        try:
+            return self.target.match(i) is not None
+        except CompileError:
+            return False
+
+    def like(self, i: Inst, op: str, mods: tuple[str, ...], dsts: tuple[Operand, ...], srcs: tuple[Operand, ...]) -> Inst | None:
+        """An instruction to put in the place of ``i``, optional slots filled; None where the target has no such form."""
+        try:
+            dsts, srcs = self.target.complete(op, mods, dsts, srcs)
+        except CompileError:
+            return None
+        new = Inst(op, mods, dsts, srcs, i.guard, i.line, i.loc)
+        return new if self.legal(new) else None
+
+    def unread_between(self, first: Inst, last: Inst) -> bool:
+        """Whether ``first`` stands shortly before ``last`` (the instruction at hand) and nothing between reads what it makes."""
+        insts, at = self.here
+        made = {(r.num, c) for r in written_regs(first) for c in range(r.sub, r.sub + r.width)}
+        for n in range(at - 1, max(-1, at - 40), -1):
+            if insts[n] is first:
+                return True
+            if any((r.num, c) in made for r in read_regs(insts[n]) for c in range(r.sub, r.sub + r.width)):
+                return False
+        return False
+
+    def retire(self, i: Inst) -> None:
+        """Take an instruction out: another one now makes what it made."""
+        self.values.adjust(i, -1)
+        self.retired.add(id(i))
+
+    # ------------------------------------------------------------------ the walk
+
+    def run(self) -> None:
+        """Walk the dominator tree in preorder; the value table is undone on the way up."""
+        v = self.values
+        if not v.cfg.rpo:
+            return
+        undo: list[list[object]] = []
+        todo: list[tuple[str, int]] = [("enter", v.cfg.rpo[0])]
+        while todo:
+            what, pos = todo.pop()
+            if what == "leave":
+                for key in undo.pop():
+                    del self.table[key]
+                continue
+            fresh: list[object] = []
+            undo.append(fresh)
+            self._block(pos, fresh)
+            todo.append(("leave", pos))
+            todo += [("enter", c) for c in reversed(v.children[pos])]
+        if self.retired:
+            for b in self.func.blocks:
+                b.insts = [i for i in b.insts if id(i) not in self.retired]
+
+    def _block(self, pos: int, fresh: list[object]) -> None:
+        block = self.func.blocks[pos]
+        out = block.insts
+        for n, i in enumerate(out):
+            self.here = (out, n)
+            if i.attrs and "frame" in i.attrs:  # its immediate is not known yet
+                continue
+            i = self._substitute(i)
+            for rule in self.rules.get(i.op, ()):
+                new = rule(self, i)
+                if new is None:
+                    continue
+                if not self.ctx.allow():
+                    return
+                self.ctx.count(f"rule {rule.__name__}")
+                self._replace(i, new)
+                i = new
+            i = self._number(i, fresh)
+            out[n] = i
+            self._remember_copy(i)
+
+    def _replace(self, old: Inst, new: Inst) -> None:
+        """Put ``new`` where ``old`` was: use counts and definitions follow."""
+        v = self.values
+        v.adjust(old, -1)
+        v.adjust(new, +1)
+        for d in new.dsts:
+            if type(d) is Reg and d.num != ZERO:
+                for c in range(d.sub, d.sub + d.width):
+                    if (d.num, c) in v.defs:
+                        v.defs[(d.num, c)] = new
+
+    # ------------------------------------------------------------------ copies
+
+    def _remember_copy(self, i: Inst) -> None:
+        """Note that a copy's destination may be read through."""
+        if i.op not in ("COPY", "MOV") or is_guarded(i) or i.uses or i.defs:
+            return
+        d, s = i.dsts[0], i.srcs[0]
+        if i.op == "MOV" and len(i.srcs) > 1 and i.srcs[1] != Imm("I", 15):
+            return
+        if type(d) is not Reg or d.num == ZERO or not self.values.value[d.num] or not self.steady(s):
+            return
+        if type(s) is Reg:
+            if s.file != d.file or s.mod or (s.flags and d.file != "P"):
+                return
+            for c in range(d.width):
+                self.repl[(d.num, d.sub + c)] = s if s.num == ZERO else s._replace(sub=s.sub + c, width=1)
+        elif (type(s) is Imm and d.width == 1 and not s.fmt) or (type(s) is Const and d.width == 1):
+            self.repl[(d.num, d.sub)] = s
+
+    def _reg(self, r: Reg) -> Operand:
+        """What to read instead of a register operand (itself if nothing)."""
+        if r.num == ZERO:
+            return r
+        first = self.repl.get((r.num, r.sub))
+        if first is None:
+            return r
+        if r.width == 1:
+            if type(first) is Reg:
+                return first._replace(flags=_joined(first, r), mod=r.mod, width=1)
+            return first if not r.flags and not r.mod else r
+        if type(first) is not Reg or first.flags:
+            return r
+        for c in range(1, r.width):
+            got = self.repl.get((r.num, r.sub + c))
+            if first.num == ZERO:
+                if got != first:
+                    return r
+            elif type(got) is not Reg or got.num != first.num or got.sub != first.sub + c or got.flags:
+                return r
+        if first.num != ZERO and first.sub % min(4, r.width if r.width != 3 else 4):
+            return r
+        return r._replace(num=first.num, sub=first.sub if first.num != ZERO else 0)
+
+    def _substitute(self, i: Inst) -> Inst:
+        """The instruction with copies read through where the result is legal; the same object, changed in place."""
+        if i.op == "UNDEF" or not self.repl:
+            return i
+        for n, o in enumerate(i.srcs):
+            new = self._operand(o)
+            if new is o or new == o or self._try(i, srcs=(*i.srcs[:n], new, *i.srcs[n + 1 :])):
+                continue
+            if n == 0 and len(i.srcs) > 1 and self.target.fact(i, "comm").startswith("ab"):
+                self._try(i, srcs=(i.srcs[1], new, *i.srcs[2:]))  # an immediate or constant is only encoded in the second place
+        for n, o in enumerate(i.dsts):
+            if type(o) is Mem:
+                new = self._operand(o)
+                if new != o:
+                    self._try(i, dsts=(*i.dsts[:n], new, *i.dsts[n + 1 :]))
+        g = i.guard
+        if g is not None and g.num != ZERO:
+            new = self._reg(g)
+            if new != g and type(new) is Reg and self.ctx.allow():
+                self.values.adjust(i, -1)
+                i.guard = new
+                self.values.adjust(i, +1)
+        return i
+
+    def _operand(self, o: Operand) -> Operand:
+        if type(o) is Reg:
+            return self._reg(o)
+        if type(o) is Mem:
+            return self._address(o)
+        if type(o) is Const and o.ireg is not None:
+            new = self._reg(o.ireg)
+            return o._replace(ireg=new) if type(new) is Reg and new.num != ZERO else o
+        return o
+
+    def _address(self, m: Mem) -> Mem:
+        base = m.base
+        if base is None or base.num == ZERO:
+            return m
+        new = self._reg(base)
+        if type(new) is Reg and not new.flags:
+            return m._replace(base=new)
+        if type(new) is Imm and base.width == 1 and not new.sym and not base.mod and m.ubase is None and new.value + m.offset < 1 << 23:
+            return m._replace(base=base._replace(num=ZERO, sub=0), offset=m.offset + new.value)
+        return m
+
+    def _try(self, i: Inst, srcs: tuple[Operand, ...] | None = None, dsts: tuple[Operand, ...] | None = None) -> bool:
+        """Change operands if the target has the form; whether it did."""
+        old_s, old_d = i.srcs, i.dsts
+        self.values.adjust(i, -1)
+        i.srcs = old_s if srcs is None else srcs
+        i.dsts = old_d if dsts is None else dsts
+        done = (i.op in ("COPY", "PCOPY") or self.legal(i)) and self.ctx.allow()
+        if not done:
+            i.srcs, i.dsts = old_s, old_d
+        self.values.adjust(i, +1)
+        return done
+
+    # ------------------------------------------------------------------ value numbering
+
+    def _number(self, i: Inst, fresh: list[object]) -> Inst:
+        """A copy of an earlier equal computation, or the instruction itself."""
+        if i.op in ("COPY", "MOV", "UNDEF") or not is_pure(i) or is_guarded(i):
+            return i
+        dsts = i.dsts
+        if not all(type(d) is Reg and self.values.is_value(d) for d in dsts) or not all(map(self.steady_source, i.srcs)):
+            return i
+        key = (i.op, i.mods, i.srcs, tuple((d.width, d.num == ZERO) for d in dsts))  # type: ignore[union-attr]
+        got = self.table.get(key)
+        if got is None:
+            self.table[key] = dsts
+            fresh.append(key)
+            return i
+        real = [(d, s) for d, s in zip(dsts, got, strict=True) if d.num != ZERO]  # type: ignore[union-attr]
+        if len(real) != 1 or not self.ctx.allow():
+            return i
+        new = Inst("COPY", (), (real[0][0],), (real[0][1],), None, i.line, i.loc)
+        self.ctx.count("equal values")
+        self._replace(i, new)
+        return new
+
+    def steady_source(self, o: Operand) -> bool:
+        """As :meth:`steady`; names (special registers) are steady in a pure instruction."""
+        return type(o) not in (Mem,) and (type(o) not in (Reg, Const) or self.steady(o))
+
+
+def _joined(inner: Reg, outer: Reg) -> int:
+    """Flags of reading ``inner`` through ``outer`` (predicates: two inversions cancel)."""
+    return inner.flags ^ outer.flags if outer.file in ("P", "UP") else outer.flags
+
+
+def simplify(unit: Unit, ctx: Context) -> None:
+    """The pass."""
+    from stages.optimize.rules import RULES
+
+    for f in unit.functions:
+        Simplifier(f, ctx, RULES).run()

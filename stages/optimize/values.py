@@ -1,0 +1,130 @@
+"""Which virtual registers behave as values: one unguarded definition per component, which dominates every use.
+
+PTX from real compilers is mostly in this shape already; the registers that are not (loop variables, results of two branches) are left alone by
+the value passes. If `x` and `y` are both values and `x` is a copy of `y`, then `y` may stand for `x` anywhere: a path on which `y` is
+computed again between the copy and a use would give a path to the use around the copy, and the copy dominates the use.
+"""
+
+from __future__ import annotations
+
+from ir_format.flow import build_cfg, dominators, is_guarded, read_regs, written_regs
+from ir_format.model import ZERO, Function, Inst, Reg
+
+Cell = tuple[int, int]  # (virtual register, component)
+
+# Instructions without an effect: may be dropped when unused and computed once when equal. LDC reads constant banks, which a kernel can't write.
+PURE = frozenset(
+    ["COPY", "MOV", "IADD3", "IADD", "IMAD", "LEA", "LOP3", "PLOP3", "SHF", "SHL", "PRMT", "SGXT", "BMSK", "POPC", "FLO", "BREV", "SEL", "IABS", "ISETP", "FSETP", "DSETP", "HSETP2", "IMNMX", "VIMNMX", "VIMNMX3", "VIADD", "FADD", "FMUL", "FFMA", "FMNMX", "FMNMX3", "FSEL", "FSET", "FCHK", "MUFU", "DADD", "DMUL", "DFMA", "HADD2", "HMUL2", "HFMA2", "HMNMX2", "HSET2", "F2F", "F2I", "I2F", "I2FP", "F2FP", "FRND", "I2I", "I2IP", "P2R", "R2P", "VABSDIFF", "VABSDIFF4", "IDP", "LDC", "ULDC", "LDCU", "UMOV", "UIADD3", "ULOP3", "USHF", "USEL", "UISETP", "UIMAD", "ULEA", "UPRMT", "R2UR", "UNDEF"]
+)
+# Special registers that never change while a thread runs.
+_STEADY = ("SR_TID", "SR_CTAID", "SR_NTID", "SR_NCTAID", "SR_LANEID", "SR_EQMASK", "SR_LTMASK", "SR_LEMASK", "SR_GTMASK", "SR_GEMASK", "SR_SWINHI", "SR_CgaCtaId")
+
+
+def is_pure(inst: Inst) -> bool:
+    """Whether the instruction only computes its destinations from its sources."""
+    if inst.op in PURE:
+        return not inst.uses and not inst.defs and not (inst.attrs and "frame" in inst.attrs)
+    if inst.op in ("S2R", "S2UR"):
+        return str(getattr(inst.srcs[0], "name", "")).startswith(_STEADY)
+    return False
+
+
+class Values:
+    """The value registers of a function at one moment. ``value[v]`` is 1 for a value; ``defs`` maps a cell of a value to its instruction;
+    ``uses`` counts the operands that read a cell. ``order``: block positions so that a dominator comes before what it dominates."""
+
+    def __init__(self, func: Function) -> None:
+        self.func = func
+        self.cfg = build_cfg(func)
+        self.idom = dominators(self.cfg)
+        self.children: list[list[int]] = [[] for _ in func.blocks]
+        for pos in self.cfg.rpo[1:]:
+            self.children[self.idom[pos]].append(pos)
+        self.enter = [0] * len(func.blocks)
+        self.leave = [0] * len(func.blocks)
+        self._number()
+        self.value = bytearray(b"\1" * len(func.vregs))
+        self.defs: dict[Cell, Inst] = {}
+        self.place: dict[Cell, int] = {}
+        self.uses: dict[Cell, int] = {}
+        self._scan()
+
+    def _number(self) -> None:
+        clock = 0
+        if not self.cfg.rpo:
+            return
+        stack: list[tuple[int, int]] = [(self.cfg.rpo[0], 0)]
+        self.enter[self.cfg.rpo[0]] = 0
+        while stack:
+            pos, at = stack.pop()
+            if at == 0:
+                clock += 1
+                self.enter[pos] = clock
+            kids = self.children[pos]
+            if at < len(kids):
+                stack.append((pos, at + 1))
+                stack.append((kids[at], 0))
+            else:
+                clock += 1
+                self.leave[pos] = clock
+
+    def dominates(self, upper: int, lower: int) -> bool:
+        """Whether block position ``upper`` dominates ``lower``."""
+        return self.enter[upper] <= self.enter[lower] and self.leave[lower] <= self.leave[upper]
+
+    def _scan(self) -> None:
+        value, defs, place, uses = self.value, self.defs, self.place, self.uses
+        vregs = self.func.vregs
+        for n, v in enumerate(vregs):
+            if v.fixed >= 0:
+                value[n] = 0
+        blocks = self.func.blocks
+        for pos in self.cfg.rpo:
+            for inst in blocks[pos].insts:
+                guarded = is_guarded(inst)
+                for r in written_regs(inst):
+                    if guarded:
+                        value[r.num] = 0
+                        continue
+                    for c in range(r.sub, r.sub + r.width):
+                        if (r.num, c) in defs:
+                            value[r.num] = 0
+                        defs[(r.num, c)] = inst
+                        place[(r.num, c)] = pos
+        for pos in self.cfg.rpo:
+            seen: set[Cell] = set()
+            for inst in blocks[pos].insts:
+                for r in read_regs(inst):
+                    for c in range(r.sub, r.sub + r.width):
+                        cell = (r.num, c)
+                        uses[cell] = uses.get(cell, 0) + 1
+                        if not value[r.num]:
+                            continue
+                        at = place.get(cell)
+                        if at is None or not (cell in seen if at == pos else self.dominates(at, pos)):
+                            value[r.num] = 0
+                for r in written_regs(inst):
+                    for c in range(r.sub, r.sub + r.width):
+                        seen.add((r.num, c))
+
+    def is_value(self, r: Reg) -> bool:
+        """Whether the operand is RZ, PT or a value."""
+        return r.num == ZERO or bool(self.value[r.num])
+
+    def def_of(self, r: Reg) -> Inst | None:
+        """The instruction that makes a one-word value, or None."""
+        if r.num == ZERO or not self.value[r.num]:
+            return None
+        return self.defs.get((r.num, r.sub))
+
+    def use_count(self, r: Reg) -> int:
+        """How many operands read the register (the most of its components)."""
+        return max(self.uses.get((r.num, c), 0) for c in range(r.sub, r.sub + r.width))
+
+    def adjust(self, inst: Inst, by: int) -> None:
+        """Add or take away an instruction's reads from the counts."""
+        uses = self.uses
+        for r in read_regs(inst):
+            for c in range(r.sub, r.sub + r.width):
+                cell = (r.num, c)
+                uses[cell] = uses.get(cell, 0) + by
