@@ -168,6 +168,6 @@ def fma(f: Format, a: int, b: int, c: int, mode: str = "rn", ftz: bool = False) 
     if x == 0:
         if ma * mb == 0 and mc == 0 and (sa ^ sb) == sc:
             return f.sign if sc else 0
-        if ma * mb == 0 and mc == 0 or mc or ma * mb:
+        if (ma * mb == 0 and mc == 0) or mc or ma * mb:
             return f.sign if mode == "rm" else 0
     return f.pack(1 if x < 0 else 0, abs(x), e, False, mode, ftz)
