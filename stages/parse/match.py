@@ -8,22 +8,24 @@ operand types ("Arguments mismatch"), then the form of each operand.
 
 from __future__ import annotations
 
+from itertools import combinations
 from typing import NamedTuple
 
 from ir_format.ptx import LabelList, LabelRef, Operand, PtxProto
 from stages.parse import checks, compat, operand_forms, relations, rules, table
 from stages.parse.operands import literal_bits
 from stages.parse.scan import Notes
-from stages.parse.table import Gate, OperandSpec, Row
+from stages.parse.table import OperandSpec, Row
 from stages.parse.targets import Target
 
 
-class Candidate(NamedTuple):
-    """A row that fits an opcode's modifiers, with the types chosen."""
+class Typed(NamedTuple):
+    """A row whose types agree with an opcode's; `rest` are the opcode's modifiers without the types."""
 
     row: Row
     types: tuple[str, ...]
-    vector: int
+    rest: tuple[str, ...]
+    mods: tuple[str, ...] | None  # in canonical order with the types; None if the row does not take these modifiers
 
 
 class Verdict:
@@ -48,7 +50,7 @@ class Verdict:
 class Opcode:
     """One distinct opcode text, analysed once."""
 
-    __slots__ = ("candidates", "errors", "mods", "name", "op", "plain", "row", "types", "verdicts")
+    __slots__ = ("errors", "mods", "name", "op", "plain", "row", "typed", "types", "vector", "verdicts")
 
     def __init__(self, op: str, name: str) -> None:
         self.op = op
@@ -58,7 +60,8 @@ class Opcode:
         self.row = ""
         self.plain = op not in ("call", "brx")
         self.errors: tuple[tuple[str, str], ...] = ()
-        self.candidates: tuple[Candidate, ...] = ()
+        self.typed: tuple[Typed, ...] = ()
+        self.vector = 0
         self.verdicts: dict[tuple[str, ...], Verdict] = {}
 
 
@@ -84,7 +87,7 @@ class Matcher:
             self.unknown.add(text)
             return None
         found = self.opcodes[text] = Opcode(parts[0], ".".join(parts[:n]))
-        _analyse(found, parts, n, self.target)
+        _analyse(found, parts, n)
         return found
 
     def complain(self, text: str, line: int) -> None:
@@ -97,7 +100,7 @@ class Matcher:
         """Reports what is wrong with an instruction; returns its operands with literals in their final form, and its row."""
         verdict = opcode.verdicts.get(kinds)
         if verdict is None:
-            verdict = opcode.verdicts[kinds] = _judge(opcode, kinds)
+            verdict = opcode.verdicts[kinds] = _judge(opcode, kinds, self.target)
         for severity, message in verdict.errors:
             if severity == "fatal":
                 self.notes.fatal(message, line)
@@ -122,47 +125,38 @@ class Matcher:
 # --------------------------------------------------------------------------- opcodes
 
 
-def _analyse(out: Opcode, parts: list[str], n: int, target: Target) -> None:
-    errors: list[tuple[str, str]] = []
+def _analyse(out: Opcode, parts: list[str], n: int) -> None:
+    """Finds the rows whose types agree, and the faults that show before any operand is looked at."""
     mods = parts[n:]
     rows = table.rows(out.name)
     own = {v for row in rows for slot in row.slots for v in slot.values} | rules.TYPES
     known = [m for m in mods if m in own or table.is_modifier(m)]
-    errors.extend([("error", f"Unknown modifier '.{m}'") for m in mods if m not in known])
+    errors = [("error", f"Unknown modifier '.{m}'") for m in mods if m not in known]
     errors.extend([("error", text) for text in rules.duplicate(known)])
-    typed: list[tuple[Row, tuple[str, ...], list[str]]] = []
+    if _misplaced_vector(mods):
+        errors.append(("warning", "Vector Type not specified properly"))
+    out.mods = tuple(parts[1:])
+    out.vector = next((int(m[1:]) for m in mods if m in rules.VECTORS), 0)
+    typed: list[Typed] = []
     for row in rows:
         split = _split(row, known)
         if split is not None:
-            typed.append((row, *split))
-    out.mods = tuple(parts[1:])
+            types, rest = split
+            typed.append(Typed(row, types, tuple(rest), _assign(row, rest, types)))
     if not typed:
         errors.append(("error", f"Unexpected instruction types specified for '{out.name}'"))
-        out.errors = tuple(errors)
-        return
-    fits: list[tuple[Row, tuple[str, ...], tuple[str, ...]]] = []
-    if not errors:
-        for row, types, rest in typed:
-            ordered = _assign(row, rest, types)
-            if ordered is not None:
-                fits.append((row, types, ordered))
-        if fits:
-            related = [relations.errors(out.name, mods, types, target) for _, types, mods in fits]
-            good = [fit for fit, texts in zip(fits, related, strict=True) if not texts]
-            if not good:
-                errors.extend([("error", text) for text in related[0]])
-            fits = good or fits
-        else:
-            errors.extend([("error", text) for text in _modifier_errors(out.name, typed)])
-    if fits:
-        row, out.types, ordered = fits[0]
-        out.mods = tuple(parts[1:n]) + ordered
-        out.row = row.key
-        allowed, refused = _gates(fits, target)
-        out.candidates = tuple([Candidate(r, t, _vector(o)) for r, t, o in allowed or fits])
-        if not allowed:
-            errors.extend(refused)
+    fit = next((t for t in typed if t.mods is not None), None)
+    if fit is not None and fit.mods is not None:
+        out.types = fit.types
+        out.mods = tuple(parts[1:n]) + fit.mods
+        out.row = fit.row.key
+    out.typed = tuple(typed)
     out.errors = tuple(errors)
+
+
+def _misplaced_vector(mods: list[str]) -> bool:
+    """A `.vN` must stand right before the types (measured: a warning)."""
+    return any(m in rules.VECTORS and (k + 1 >= len(mods) or mods[k + 1] not in rules.TYPES) for k, m in enumerate(mods))
 
 
 def _split(row: Row, mods: list[str]) -> tuple[tuple[str, ...], list[str]] | None:
@@ -204,63 +198,43 @@ def _assign(row: Row, mods: list[str], types: tuple[str, ...]) -> tuple[str, ...
     return tuple(ordered)
 
 
-def _modifier_errors(name: str, typed: list[tuple[Row, tuple[str, ...], list[str]]]) -> list[str]:
+def _modifier_errors(name: str, typed: list[Typed]) -> list[str]:
     """The nearest row's complaint: modifiers that no row with these types takes, else a required one that is absent."""
     taken: set[str] = set()
-    for row, _, _ in typed:
-        for slot in row.slots:
+    for t in typed:
+        for slot in t.row.slots:
             taken.update(slot.values)
-    alien = [m for m in typed[0][2] if m not in taken]
+    rest = typed[0].rest
+    spaces = [m for m in rest if m in rules.SPACES]
+    if len(spaces) > 1 and not name.startswith(("cp.", "tensormap")):
+        return [f"Unexpected number of state spaces specified in instruction '{name}'"]
+    alien = [m for m in rest if m not in taken]
     if alien:
         spaced = any(m in rules.SPACES for m in taken)
         return [rules.illegal(m, name, spaced) for m in alien]
     best: tuple[int, list[str]] | None = None
-    for row, _, rest in typed:
-        left = list(rest)
+    for t in typed:
+        left = list(t.rest)
         missing: list[str] = []
-        for slot in row.slots:
+        for slot in t.row.slots:
             hit = next((m for m in left if m in slot.values), None)
             if hit is not None:
                 left.remove(hit)
             elif slot.required and slot.values:
-                missing.append(rules.missing(slot.values, name))
+                missing.append(rules.missing(slot.values, name, t.types))
         texts = missing + [rules.illegal(m, name, True) for m in left]
         if best is None or len(texts) < best[0]:
             best = (len(texts), texts)
     return best[1][:1] if best is not None else []
 
 
-def _vector(mods: tuple[str, ...]) -> int:
-    for m in mods:
-        if m in rules.VECTORS:
-            return int(m[1:])
-    return 0
-
-
-_Fit = tuple[Row, tuple[str, ...], tuple[str, ...]]
-
-
-def _gates(fits: list[_Fit], target: Target) -> tuple[list[_Fit], list[tuple[str, str]]]:
-    """The fitting rows that version and target allow, and why the first is refused."""
-    allowed: list[_Fit] = []
-    refused: list[tuple[str, str]] = []
-    for fit in fits:
-        row, _, mods = fit
-        texts = _gate_errors(row, mods, target)
-        if not texts:
-            allowed.append(fit)
-        elif not refused:
-            refused = [("error", t) for t in texts]
-    return allowed, refused
-
-
 def _gate_errors(row: Row, mods: tuple[str, ...], target: Target) -> list[str]:
     out: list[str] = []
+    out.extend(target.refuses(row.gate, f"Feature '{row.name}'", f"Instruction '{row.name}'"))
     for m in mods:
         gate = rules.MODIFIER_GATES.get(m)
         if gate is not None:
             out.extend(target.refuses(gate, f"Feature '.{m}'"))
-    out.extend(target.refuses(row.gate, f"Feature '{row.name}'", f"Instruction '{row.name}'"))
     for m, gate in row.modifier_gates:
         if m in mods:
             out.extend(target.refuses(gate, f"Modifier '.{m}'"))
@@ -272,41 +246,66 @@ def _gate_errors(row: Row, mods: tuple[str, ...], target: Target) -> list[str]:
 # --------------------------------------------------------------------------- operands
 
 
-def _judge(opcode: Opcode, kinds: tuple[str, ...]) -> Verdict:
-    """Matches operand kinds against the candidates of an opcode."""
-    if not opcode.candidates:
-        return Verdict(opcode.row, opcode.errors, (), ())
+def _judge(opcode: Opcode, kinds: tuple[str, ...], target: Target) -> Verdict:
+    """Matches operand kinds against the rows of an opcode, in ptxas's order: operand types, then gates and modifiers, then forms."""
+    early = opcode.errors
+    if not opcode.typed:
+        return Verdict(opcode.row, early, (), ())
+    bound = [(t, _bind(t, kinds, opcode.vector, None)) for t in opcode.typed]
+    fitting = [t for t, specs in bound if specs is not None]
+    if not fitting:
+        return Verdict(opcode.row, (*early, ("error", f"Arguments mismatch for instruction '{opcode.name}'")), (), ())
     nearest: list[tuple[str, str]] | None = None
-    for candidate in opcode.candidates:
-        specs = _bind(candidate, opcode.mods, kinds)
+    for t in fitting:
+        if t.mods is None:
+            continue
+        specs = _bind(t, kinds, opcode.vector, t.mods)
         if specs is None:
             continue
-        problems: list[tuple[str, str]] = []
+        problems = [("error", text) for text in _gate_errors(t.row, t.mods, target)]
+        problems.extend([("error", text) for text in relations.errors(opcode.name, t.mods, t.types, target)])
+        memory = operand_forms.Memory(opcode.name, t.mods)
         literals: list[tuple[int, str]] = []
-        memory = operand_forms.Memory(opcode.name, opcode.mods)
         for index, (spec, kind) in enumerate(zip(specs, kinds, strict=True)):
-            type_ = type_name(spec, candidate.types)
-            if kind == "d" or kind == "f":
+            type_ = type_name(spec, t.types)
+            if (kind == "d" and type_ == "f32") or (kind == "f" and type_ == "f64"):
                 literals.append((index, type_))
-            problems.extend(operand_forms.problems(spec, type_, candidate.vector, kind, index, opcode.name))
+            problems.extend(operand_forms.problems(spec, type_, opcode.vector, kind, index, opcode.name))
             if spec.role in ("m", "mt"):
                 problems.extend(memory.problems(spec.role, kind))
         if not problems:
-            kept = tuple([(i, t) for i, t in literals if (kinds[i] == "d" and t == "f32") or (kinds[i] == "f" and t == "f64")])
-            return Verdict(candidate.row.key, opcode.errors, kept, candidate.row.checks)
-        if nearest is None:
+            return Verdict(t.row.key, early, tuple(literals), t.row.checks)
+        if nearest is None or len(problems) < len(nearest):
             nearest = problems
-    problems = nearest or [("error", f"Arguments mismatch for instruction '{opcode.name}'")]
-    return Verdict(opcode.row, (*opcode.errors, *problems), (), ())
+    if nearest is None:
+        nearest = [("error", text) for text in _refusal(opcode, fitting, target)]
+    return Verdict(opcode.row, (*early, *nearest), (), ())
 
 
-def _bind(candidate: Candidate, mods: tuple[str, ...], kinds: tuple[str, ...]) -> list[OperandSpec] | None:
-    """Which operand of the row each operand is, with optional ones left out from the right; None if types disagree."""
+def _refusal(opcode: Opcode, fitting: list[Typed], target: Target) -> list[str]:
+    """Why no row takes the modifiers, given that the operands are right for some row."""
+    first = fitting[0]
+    known = tuple([*first.rest, *first.types])
+    out = _gate_errors(first.row, known, target)
+    bad = _modifier_errors(opcode.name, fitting)
+    if not bad or any(t.mods is not None for t in fitting):
+        bad = [rules.conditional(opcode.name, first.rest)]
+    return out + relations.errors(opcode.name, first.rest, first.types, target) + bad
+
+
+def _bind(t: Typed, kinds: tuple[str, ...], vector: int, mods: tuple[str, ...] | None) -> list[OperandSpec] | None:
+    """Which operand of the row each operand is, with optional ones left out from the right; None if types disagree.
+
+    Operands that a modifier calls for are there exactly with it; with `mods` None they are optional.
+    """
     needed: list[OperandSpec] = []
     optional = 0
-    for spec in candidate.row.operands:
-        if spec.when and not any(w in mods for w in spec.when):
-            continue
+    for spec in t.row.operands:
+        if spec.when:
+            if mods is None:
+                spec = spec._replace(optional=True)
+            elif not any(w in mods for w in spec.when):
+                continue
         needed.append(spec)
         optional += spec.optional
     spare = len(needed) - len(kinds)
@@ -315,8 +314,7 @@ def _bind(candidate: Candidate, mods: tuple[str, ...], kinds: tuple[str, ...]) -
     for drop in _drops(needed, spare):
         specs = [spec for k, spec in enumerate(needed) if k not in drop]
         if all(
-            operand_forms.fits(spec, type_name(spec, candidate.types), candidate.vector, kind)
-            for spec, kind in zip(specs, kinds, strict=True)
+            operand_forms.fits(spec, type_name(spec, t.types), vector, kind) for spec, kind in zip(specs, kinds, strict=True)
         ):
             return specs
     return None
@@ -325,13 +323,7 @@ def _bind(candidate: Candidate, mods: tuple[str, ...], kinds: tuple[str, ...]) -
 def _drops(specs: list[OperandSpec], spare: int) -> list[frozenset[int]]:
     """Choices of optional operands to leave out, later ones first."""
     places = [k for k, spec in enumerate(specs) if spec.optional][::-1]
-    if spare == 0:
-        return [frozenset()]
-    if spare == 1:
-        return [frozenset((k,)) for k in places]
-    if spare == len(places):
-        return [frozenset(places)]
-    return [frozenset((a, b)) for i, a in enumerate(places) for b in places[i + 1 :]] if spare == 2 else []
+    return [frozenset(choice) for choice in combinations(places, spare)]
 
 
 def type_name(spec: OperandSpec, types: tuple[str, ...]) -> str:
@@ -359,4 +351,4 @@ def check_call(
         notes.error(f"Argument count mismatch in call to '{name}'", line)
 
 
-__all__ = ["Candidate", "Gate", "Matcher", "Opcode", "Verdict", "check_call"]
+__all__ = ["Matcher", "Opcode", "Verdict", "check_call"]

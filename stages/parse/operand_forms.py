@@ -299,7 +299,7 @@ def _bad_address(kind: str, name: str) -> list[Problem]:
     if base[:2] == "r:" and base[2:] not in compat.STRICT["A"]:
         if base[2:] == "b128":
             return [("error", "Illegal operand type for address/array-index")]
-        return [("error", f"Illegal to use symbol of type .{base[2:]} as address operand. Use integer or bit only.")]
+        return [("error", f"Illegal to use symbol '' of type .{base[2:]} as address operand. Use integer or bit only.")]
     if base in ("l", "F", "t", "_"):
         return [("error", f"Illegal operand type to instruction '{name}'")]
     if base in ("d", "f"):

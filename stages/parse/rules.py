@@ -36,24 +36,28 @@ MODIFIER_GATES: Final[dict[str, Gate]] = {
     "ca": Gate(20, 20), "cg": Gate(20, 20), "cs": Gate(20, 20), "lu": Gate(20, 20), "cv": Gate(20, 20),
     "wb": Gate(20, 20), "wt": Gate(20, 20),
     "mbarrier::complete_tx::bytes": Gate(80, 90), "multicast::cluster": Gate(80, 90),
-    "b128": Gate(83, 70), "nc": Gate(31, 32),
+    "nc": Gate(31, 32),
 }  # fmt: skip
+
+
+_ONCE: Final = (
+    (ROUNDINGS, "Multiple rounding modifiers specified"),
+    (COMPARISONS, "Multiple comparisons set"),
+    (VECTORS, "Multiple vector modifiers specified"),
+    (CACHE, "Multiple cache operation modifiers specified"),
+    (SCOPES, "Multiple scope modifiers specified"),
+    (CLAMPS, "Multiple clamp modifiers specified"),
+    (frozenset(("relaxed", "acquire", "release", "acq_rel", "sc")), "Duplicate .acquire modifier"),
+    (POST, "Multiple instruction post-operation flags set"),
+)
 
 
 def duplicate(mods: list[str]) -> list[str]:
     """Messages for modifiers of one class given twice."""
-    out: list[str] = []
-    for group, text in (
-        (ROUNDINGS, "Multiple rounding modifiers specified"),
-        (COMPARISONS, "Multiple comparisons set"),
-        (VECTORS, "Multiple vector modifiers specified"),
-        (CACHE, "Multiple cache operation modifiers specified"),
-    ):
-        if sum(m in group for m in mods) > 1:
-            out.append(text)
+    out = [text for group, text in _ONCE if sum(m in group for m in mods) > 1]
     if mods.count("ftz") > 1:
         out.append("Duplicate .ftz modifier")
-    return out
+    return [t for t in out if not (t == _ONCE[-1][1] and "popc" in mods)]
 
 
 def illegal(mod: str, name: str, spaced: bool) -> str:
@@ -75,24 +79,69 @@ def illegal(mod: str, name: str, spaced: bool) -> str:
     return f"Illegal modifier '.{mod}' for instruction '{name}'"
 
 
-def missing(values: tuple[str, ...], name: str) -> str:
+_MISSING: Final[dict[str, str]] = {
+    "approx": ".approx modifier required",
+    "clamp": "Clamp modifier required",
+    "trap": "Clamp modifier required",
+    "1d": "Geometry modifier required",
+    "2d": "Geometry modifier required",
+    "sync": ".sync modifier required",
+    "aligned": ".aligned modifier required",
+    "row": "layout modifier required",
+    "kind::f16": ".kind modifier required",
+    "alias": ".proxykind modifier required",
+    "async": ".proxykind modifier required",
+    "tensormap::generic": ".proxykind modifier required",
+    "cta_group::1": ".cta_group modifier required",
+    "r": "Component modifier required",
+    "rn": "Rounding modifier required",
+}
+_LEVELS: Final = frozenset(("L1", "L2"))
+
+
+def missing(values: tuple[str, ...], name: str, types: tuple[str, ...]) -> str:
     """The message for a required modifier that is absent."""
     first = values[0]
-    if first in ("approx",) and len(values) > 1:
-        return f"Rounding modifier or '.approx' modifier required for instruction '{name}'"
+    tail = f" for instruction '{name}'"
+    if first == "approx" and len(values) > 1:
+        return "Rounding modifier or '.approx' modifier required" + tail
+    if first == "sync" and name.startswith("bar"):
+        return "Barrier modifier required" + tail
+    if first in _MISSING:
+        return _MISSING[first] + tail
     if first in ROUNDINGS:
-        return f"Rounding modifier required for instruction '{name}'"
+        return "Rounding modifier required" + tail
     if first in COMPARISONS:
-        return f"Comparison modifier required for instruction '{name}'"
-    if first in ("sync", "aligned"):
-        return f".{first} modifier required for instruction '{name}'"
-    if first in ("clamp", "trap"):
-        return f"Clamp modifier required for instruction '{name}'"
+        return "Comparison modifier required" + tail
+    if first in _LEVELS:
+        return ("Cache level modifier required" if name.startswith("prefetch") else ".level modifier required") + tail
     if first in SPACES:
-        return f"State space required for instruction '{name}'"
+        return ("State space incorrect" if name.startswith("cp.") else "State space modifier required") + tail
+    if first in SCOPES:
+        return "scope modifier required" + tail
+    if first in POST:
+        return _missing_operation(name, types)
+    if first[0] == "m" and first[1:2].isdigit():
+        return "Shape modifier required" + tail
     if len(values) == 2:
-        return f"'.{first}' or '.{values[1]}' modifier required for instruction '{name}'"
-    return f"'.{first}' modifier required for instruction '{name}'"
+        return f"'.{first}' or '.{values[1]}' modifier required" + tail
+    return f"'.{first}' modifier required" + tail
+
+
+def _missing_operation(name: str, types: tuple[str, ...]) -> str:
+    if name in ("atom", "red"):
+        return f"Illegal operation '' for instruction '{name}'"
+    if name.endswith(".red") and name.startswith("bar"):
+        return f"Illegal reduction operation for instruction '{name}.{types[0]}'"
+    return f"Reduction operation is required for instruction '{name}'"
+
+
+def conditional(name: str, mods: tuple[str, ...]) -> str:
+    """An operand is there that a modifier must call for, or the modifier without its operand."""
+    if name in ("setp", "set", "lop3") and not any(m in ("and", "or", "xor") for m in mods):
+        return f"Boolean operation is required for instruction '{name}'"
+    return f"Arguments mismatch for instruction '{name}'"
+
 
 # Words that ptxas knows as modifiers although no row here takes them.
 KNOWN_ELSEWHERE: Final = frozenset(("tex", "sp", "geom"))
