@@ -1,0 +1,469 @@
+"""The strict machine: results appear when their latency or scoreboard says so; whoever reads earlier gets the old value.
+
+Every bundle has a clock. An instruction issues when the stall count of the one before has passed and the scoreboards in its wait
+mask are free. Its results are kept aside as *pending* writes of rows, and enter the row when an instruction that reads it issues
+late enough for its class. Instructions with variable latency read their registers some time after issue, until the
+read scoreboard is released: a register that is overwritten in between is read new.
+Latencies come from :mod:`timing`. Pending writes of one row with fixed latency stay in order of issue; one with variable latency lands
+when it lands, also over a younger one. The operand reuse cache holds a value for the next instruction.
+
+When bundles meet, the elapsed time of each since its own events is kept, none is added: waiting hides no hazard.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ir_format.model import REUSE, ZERO, Ctl, Imm, Inst, Name, Reg
+from stages.simulate.build import Build, Unsupported, count, is_uniform
+from stages.simulate.control import CONTROL
+from stages.simulate.machine import Bundle, Fault, InstFn, Limits, Machine, SimError
+from stages.simulate.program import OPS, Compiled
+from stages.simulate.state import B0, P_SINK, UP0, UR0, Lanes, View
+from stages.simulate.timing import Draw, is_dual, is_variable, latency, pipe_of, reader_class, writer_class
+
+Arr = NDArray[Any]
+Row = tuple[str, int]
+_DRAIN = 40
+
+
+class Entry:
+    """A pending write: ``values`` for lanes ``mask`` (None = all of the view), issued at ``at``; ``ready`` >= 0 for variable latency."""
+
+    __slots__ = ("values", "mask", "at", "ready", "writer", "part", "dual")
+
+    def __init__(self, values: Arr, mask: Arr | None, at: int, ready: int, writer: str, part: int, dual: bool) -> None:
+        self.values = values
+        self.mask = mask
+        self.at = at
+        self.ready = ready
+        self.writer = writer
+        self.part = part
+        self.dual = dual
+
+
+class Deferred:
+    """A variable-latency instruction that has issued but not yet read its registers."""
+
+    __slots__ = ("read_at", "plan", "mask", "at", "ready")
+
+    def __init__(self, read_at: int, plan: Plan, mask: Arr | None, at: int, ready: int) -> None:
+        self.read_at = read_at
+        self.plan = plan
+        self.mask = mask
+        self.at = at
+        self.ready = ready
+
+
+class Time:
+    """The clock of a bundle and all that is under way."""
+
+    __slots__ = ("clock", "pending", "boards", "queue", "pipes", "read_pipe", "reuse")
+
+    def __init__(self) -> None:
+        self.clock = 0
+        self.pending: dict[Row, list[Entry]] = {}
+        self.boards: list[list[int]] = [[] for _ in range(6)]
+        self.queue: deque[Deferred] = deque()
+        self.pipes: dict[str, int] = {}
+        self.read_pipe = 0
+        self.reuse: dict[int, tuple[int, Arr]] = {}
+
+    def restricted(self, source: View, target: View, lanes: Arr | None) -> Time:
+        """This state for a bundle in ``target`` (inside ``source``) with lanes ``lanes`` of it."""
+        out = Time()
+        out.clock, out.pipes, out.read_pipe = self.clock, dict(self.pipes), self.read_pipe
+        out.boards = [list(b) for b in self.boards]
+        part = slice(target.lo - source.lo, target.hi - source.lo)
+        for row, entries in self.pending.items():
+            kept = []
+            for e in entries:
+                mask = lanes if e.mask is None else e.mask[part] if lanes is None else e.mask[part] & lanes
+                if mask is None or count(mask):
+                    kept.append(Entry(e.values[part], mask, e.at, e.ready, e.writer, e.part, e.dual))
+            if kept:
+                out.pending[row] = kept
+        return out
+
+    def absorb(self, other: Time, source: View, target: View, lanes: Arr) -> None:
+        """Take over ``other``'s pending results for its ``lanes`` (of ``source``), moved to this clock and view."""
+        shift = self.clock - other.clock
+        offset = source.lo - target.lo
+        for row, entries in other.pending.items():
+            mine = self.pending.setdefault(row, [])
+            for e in entries:
+                values = np.zeros(target.n, e.values.dtype)
+                mask = np.zeros(target.n, np.bool_)
+                values[offset : offset + source.n] = e.values
+                mask[offset : offset + source.n] = lanes if e.mask is None else e.mask & lanes
+                mine.append(Entry(values, mask, e.at + shift, e.ready + shift if e.ready >= 0 else -1, e.writer, e.part, e.dual))
+        for board, times in zip(self.boards, other.boards, strict=True):
+            board.extend(t + shift for t in times)
+        for name, when in other.pipes.items():
+            self.pipes[name] = max(self.pipes.get(name, 0), when + shift)
+        self.read_pipe = max(self.read_pipe, other.read_pipe + shift)
+
+
+class Plan:
+    """An instruction prepared for the strict machine."""
+
+    __slots__ = (
+        "inst", "ctl", "run", "guard", "guard_row", "uniform", "reads", "writes", "variable", "writer", "reader", "pipe", "dual", "late",
+        "early", "reuse", "slots", "depbar", "uniform_out",
+    )  # fmt: skip
+
+    def __init__(self, build: Build, run: InstFn | None, sm: int, guard: Any) -> None:
+        inst = build.inst
+        self.inst: Inst = inst
+        self.ctl: Ctl = inst.ctl or Ctl()
+        self.run = run
+        self.guard = guard
+        self.guard_row = -1
+        g = inst.guard
+        if g is not None and g.num != ZERO:
+            self.guard_row = g.num + (UP0 if g.file == "UP" else 0)
+        self.uniform = is_uniform(inst)
+        self.variable = is_variable(inst, sm)
+        self.writer = writer_class(inst, sm)
+        self.reader = reader_class(inst, sm)
+        self.pipe = pipe_of(inst)
+        self.dual = is_dual(inst)
+        self.reads = list(dict.fromkeys(build.reads))
+        self.writes = [w for w in dict.fromkeys(build.writes) if not (w[0] == "P" and w[1] >= B0)]
+        self.uniform_out = any(isinstance(o, Reg) and o.file in ("UR", "UP") and o.num != ZERO for o in inst.dsts)
+        self.reads = [r for r in self.reads if not (r[0] == "P" and r[1] >= B0)]
+        # A read scoreboard protects vector registers; predicates and uniform registers are read at issue (measured).
+        self.late = self.variable and inst.op not in ("S2R", "S2UR", "LDGDEPBAR", "BMOV") and any(r[0] == "U" and r[1] < 256 for r in self.reads)
+        self.early = [r for r in self.reads if not (r[0] == "U" and r[1] < 256)]
+        self.slots: dict[int, int] = {}
+        self.reuse: list[int] = []
+        for i, op in enumerate(o for o in inst.srcs if not (isinstance(o, Reg) and o.file in ("P", "UP"))):
+            if isinstance(op, Reg) and op.file == "R" and op.num != ZERO and i < 3:
+                self.slots[i] = op.num
+                if op.flags & REUSE:
+                    self.reuse.append(i)
+        self.depbar: tuple[int, int] | None = None
+        if inst.op == "DEPBAR":
+            board = next((int(o.name[2]) for o in inst.srcs if isinstance(o, Name) and o.name.startswith("SB")), -1)
+            least = next((o.value for o in inst.srcs if isinstance(o, Imm)), 0)
+            if 0 <= board < 6:
+                self.depbar = (board, least)
+
+
+class StrictMachine(Machine):
+    """See the module text."""
+
+    def __init__(self, lanes: Lanes, program: Compiled, kernel: str, limits: Limits, seed: int) -> None:
+        super().__init__(lanes, program, kernel, limits, seed)
+        self.code = program
+        self.sm = program.context.sm
+        self.draw = Draw(seed)
+        self.plans: dict[int, Plan] = {}
+        self.parked: list[tuple[View, Arr, Time]] = []
+        self.watch: Any = None
+
+    # --- plans ---
+
+    def plan(self, index: int) -> Plan:
+        """The prepared instruction."""
+        got = self.plans.get(index)
+        if got is None:
+            try:
+                build = self.code.build_of(index)
+                guard = build.inst.guard
+                get = build.p(guard) if guard is not None and not (guard.num == ZERO and not guard.flags & 4) else None
+                n = len(build.reads)
+                if build.inst.op in CONTROL:
+                    self.code.segment_end(index)
+                    run = None
+                else:
+                    builder = OPS.get(build.inst.op)
+                    if builder is None:
+                        raise build.refuse()
+                    del build.reads[: 0 if get is None else n]
+                    run = builder(build)
+            except Unsupported as e:
+                raise Fault(str(e)) from e
+            except (IndexError, StopIteration, AttributeError, TypeError, KeyError) as e:
+                raise Fault(f"instruction number {index} has operands that the simulator can't read ({e!r})") from e
+            got = self.plans[index] = Plan(build, run, self.sm, get)
+        return got
+
+    # --- time of bundles ---
+
+    def time_of(self, bundle: Bundle) -> Time:
+        """The bundle's clock, made on first use."""
+        if bundle.time is None:
+            bundle.time = Time()
+        return bundle.time  # type: ignore[no-any-return]
+
+    def inherit(self, child: Bundle | None, parent: Bundle) -> None:
+        if child is not None and parent.time is not None:
+            self.drain(parent)
+            child.time = parent.time.restricted(parent.view, child.view, child.m)
+
+    def merge_time(self, merged: Bundle, parts: list[Bundle]) -> None:
+        for part in parts:
+            self.drain(part)
+        time = merged.time = Time()
+        time.clock = max(self.time_of(p).clock for p in parts)
+        for part in parts:
+            time.absorb(self.time_of(part), part.view, merged.view, part.mask())
+
+    def park(self, bundle: Bundle, mask: Arr) -> None:
+        self.drain(bundle)
+        self.parked.append((bundle.view, mask.copy(), self.time_of(bundle)))
+
+    def unpark(self, child: Bundle | None) -> None:
+        if child is None:
+            return
+        view, lanes = child.view, child.mask()
+        sources = []
+        kept = []
+        for source, mask, time in self.parked:
+            low, high = max(source.lo, view.lo), min(source.hi, view.hi)
+            if low >= high:
+                kept.append((source, mask, time))
+                continue
+            mine = np.zeros(source.n, np.bool_)
+            mine[low - source.lo : high - source.lo] = mask[low - source.lo : high - source.lo] & lanes[low - view.lo : high - view.lo]
+            if count(mine):
+                sources.append((source, mine, time))
+                mask = mask & ~mine
+            if count(mask):
+                kept.append((source, mask, time))
+        self.parked = kept
+        child.time = Time()
+        child.time.clock = max((t.clock for _, _, t in sources), default=0)
+        for source, mine, time in sources:
+            if source.lo >= view.lo and source.hi <= view.hi:
+                child.time.absorb(time, source, view, mine)
+            else:
+                low, high = max(source.lo, view.lo), min(source.hi, view.hi)
+                middle = self.lanes.views.get((low // 32, (high - low).bit_length() - 6)) or View(self.lanes, low, high)
+                child.time.absorb(time.restricted(source, middle, mine[low - source.lo : high - source.lo]), middle, view, mine[low - source.lo : high - source.lo])
+
+    # --- rows ---
+
+    def settle(self, time: Time, view: View, row: Row, reader: str, at: int) -> None:
+        """Enter the pending writes of a row that a ``reader`` issuing at ``at`` sees."""
+        entries = time.pending[row]
+        kind, number = row
+        uniform = number >= UR0 if kind == "U" else UP0 <= number < P_SINK
+        seen, rest = [], []
+        for e in entries:
+            if e.ready >= 0:
+                visible = at >= e.ready
+            else:
+                visible = at - e.at >= latency(e.writer, e.part, e.dual, reader, kind, uniform, self.sm)
+            (seen if visible else rest).append(e)
+        if not seen:
+            return
+        seen.sort(key=_landing)
+        target = (view.U if kind == "U" else view.P)[number]
+        for e in seen:
+            if e.mask is None:
+                target[:] = e.values
+            else:
+                np.copyto(target, e.values, where=e.mask)
+        newest = max((e.at for e in seen if e.ready < 0), default=-1)
+        rest = [e for e in rest if e.ready >= 0 or e.at > newest]
+        if rest:
+            time.pending[row] = rest
+        else:
+            del time.pending[row]
+
+    def capture(self, time: Time, view: View, plan: Plan, mask: Arr | None, at: int, ready: int) -> None:
+        """Run the instruction and set its results aside."""
+        run = plan.run
+        assert run is not None
+        rows = [(view.U if k == "U" else view.P)[r] for k, r in plan.writes]
+        if not rows:
+            run(view, mask)
+            return
+        old = [row.copy() for row in rows]
+        run(view, mask)
+        lanes = mask
+        if plan.uniform_out and not plan.uniform and mask is not None:
+            lanes = view.um
+        for part, (key, row, before) in enumerate(zip(plan.writes, rows, old, strict=True)):
+            entry = Entry(row.copy(), lanes, at, ready, plan.writer, part, plan.dual)
+            row[:] = before
+            held = time.pending.get(key)
+            if held is None:
+                time.pending[key] = [entry]
+            else:
+                held.append(entry)
+
+    def perform(self, time: Time, view: View, d: Deferred) -> None:
+        """A deferred instruction reads its registers and acts."""
+        plan = d.plan
+        for row in plan.reads:
+            if row in time.pending:
+                self.settle(time, view, row, plan.reader, d.read_at)
+        self.capture(time, view, plan, d.mask, d.at, d.ready)
+
+    def drain(self, bundle: Bundle) -> None:
+        """Make every deferred instruction of the bundle read now."""
+        time = bundle.time
+        if time is None:
+            return
+        saved = bundle.view.um
+        bundle.view.um = bundle.um
+        while time.queue:
+            self.perform(time, bundle.view, time.queue.popleft())
+        bundle.view.um = saved
+
+    # --- issue ---
+
+    def wait(self, time: Time, ctl: Ctl) -> int:
+        """The cycle at which the instruction can issue."""
+        at = time.clock
+        mask = ctl.wait
+        if mask:
+            for i in range(6):
+                if mask >> i & 1 and time.boards[i]:
+                    at = max(at, max(time.boards[i]))
+                    time.boards[i].clear()
+        return at
+
+    def issue(self, bundle: Bundle, time: Time, plan: Plan) -> None:
+        """Issue one data instruction."""
+        view = bundle.view
+        ctl = plan.ctl
+        at = self.wait(time, ctl)
+        if plan.depbar is not None:
+            board, least = plan.depbar
+            times = sorted(time.boards[board])
+            if len(times) > least:
+                at = max(at, times[len(times) - least - 1])
+                time.boards[board] = times[len(times) - least :]
+        queue = time.queue
+        while queue and queue[0].read_at <= at:
+            self.perform(time, view, queue.popleft())
+        pending = time.pending
+        base = bundle.um if plan.uniform else bundle.m
+        mask = base
+        skip = False
+        if plan.guard is not None:
+            row = ("P", plan.guard_row)
+            if row in pending:
+                self.settle(time, view, row, "guard", at)
+            g = plan.guard(view)
+            mask = g.copy() if base is None else g & base
+            n = int(count(mask))
+            skip = not n
+            if n == view.n:
+                mask = None
+        if self.watch is not None:
+            self.watch.issued(bundle, at)
+        ready = -1
+        if plan.variable:
+            ready = at + self.draw.result(plan.inst)
+            if plan.pipe:
+                ready = time.pipes[plan.pipe] = max(ready, time.pipes.get(plan.pipe, 0))
+            read_at = time.read_pipe = max(at + self.draw.source(plan.inst), time.read_pipe) if plan.late else at
+            ready = max(ready, read_at + 2)
+            if ctl.wr < 6:
+                time.boards[ctl.wr].append(ready)
+            if ctl.rd < 6:
+                time.boards[ctl.rd].append(read_at)
+            if not skip:
+                for row in plan.early if plan.late else plan.reads:
+                    if row in pending:
+                        self.settle(time, view, row, plan.reader, at)
+                if plan.late:
+                    queue.append(Deferred(read_at, plan, mask, at, ready))
+                else:
+                    self.capture(time, view, plan, mask, at, ready)
+        else:
+            if ctl.wr < 6:
+                time.boards[ctl.wr].append(at + 2)
+            if ctl.rd < 6:
+                time.boards[ctl.rd].append(at + 2)
+            if not skip:
+                for row in plan.reads:
+                    if row in pending:
+                        self.settle(time, view, row, plan.reader, at)
+                if time.reuse:
+                    self.capture_reused(time, view, plan, mask, at)
+                else:
+                    self.capture(time, view, plan, mask, at, -1)
+        time.reuse = {i: (plan.slots[i], view.U[plan.slots[i]].copy()) for i in plan.reuse} if plan.reuse else {}
+        time.clock = at + (ctl.stall or _DRAIN)
+
+    def capture_reused(self, time: Time, view: View, plan: Plan, mask: Arr | None, at: int) -> None:
+        """Run an instruction some of whose operands come from the reuse cache."""
+        swapped: list[tuple[int, Arr]] = []
+        for slot, (number, values) in time.reuse.items():
+            if plan.slots.get(slot) == number and not np.array_equal(view.U[number], values):
+                swapped.append((number, view.U[number].copy()))
+                view.U[number][:] = values
+        self.capture(time, view, plan, mask, at, -1)
+        for number, values in swapped:
+            view.U[number][:] = values
+
+    def step(self, bundle: Bundle, limit: int) -> None:
+        program = self.program
+        view = bundle.view
+        time = self.time_of(bundle)
+        i = bundle.pc
+        budget = 64 if len(self.ready) > 1 else 1 << 60
+        plans = self.plans
+        try:
+            while True:
+                view.um = bundle.um
+                end = program.segment_end(i)
+                stop = end if end < limit else limit
+                for k in range(i, stop):
+                    i = k
+                    plan = plans.get(k) or self.plan(k)
+                    self.issue(bundle, time, plan)
+                self.executed += (stop - bundle.pc) * bundle.many
+                bundle.pc = i = stop
+                if stop == limit:
+                    return
+                self.executed += bundle.many
+                if self.executed > self.limits.instructions:
+                    raise Fault(f"instruction limit of {self.limits.instructions} warp instructions reached (infinite loop?)")
+                if not self.control(bundle, time, i):
+                    return
+                budget -= 1
+                if bundle.pc >= limit or budget < 0:
+                    return
+                i = bundle.pc
+        except Fault as fault:
+            raise SimError(self.explain(fault, i, view)) from fault
+
+    def control(self, bundle: Bundle, time: Time, index: int) -> bool:
+        """Issue a control instruction."""
+        view = bundle.view
+        if index not in self.plans and index in self.program.ctls and index not in self.code.builds:
+            return self.program.ctls[index](self, bundle)  # a refusal
+        plan = self.plans.get(index) or self.plan(index)
+        at = self.wait(time, plan.ctl)
+        queue = time.queue
+        while queue and (queue[0].read_at <= at or plan.inst.op in ("BAR", "EXIT", "CALL")):
+            self.perform(time, view, queue.popleft())
+        if plan.guard_row >= 0 and ("P", plan.guard_row) in time.pending:
+            self.settle(time, view, ("P", plan.guard_row), "guard", at)
+        for row in plan.reads:
+            if row in time.pending:
+                self.settle(time, view, row, "branch", at)
+        if self.watch is not None:
+            self.watch.issued(bundle, at)
+        time.reuse = {}
+        if plan.ctl.rd < 6:
+            time.boards[plan.ctl.rd].append(at + 2)
+        time.clock = at + (plan.ctl.stall or _DRAIN)
+        return self.program.ctls[index](self, bundle)
+
+
+def _landing(e: Entry) -> tuple[int, int]:
+    return (e.ready, e.at) if e.ready >= 0 else (e.at + 4, e.at)
+
+

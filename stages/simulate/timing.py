@@ -1,0 +1,179 @@
+"""When results become visible, for the strict machine: latency classes and tables.
+
+Distances are cycles from the issue of the producer to the issue of the consumer. The tables are the documented ones that Mesa publishes for
+SM75, SM80 and SM100 (readers in rows, writers in columns); SM90 follows SM80 but for FP64 and DMMA (measured in ptxas's output), SM120
+adds one cycle around the "dual" ALU ops (measured). Variable latencies have no bound: they are drawn.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Final
+
+from ir_format.model import Inst
+
+_ALU: Final = frozenset(
+    "IADD3 IADD VIADD LEA LOP3 PLOP3 SHF PRMT SGXT BMSK IABS MOV SEL ISETP IMNMX VIMNMX VIMNMX3 VIADDMNMX VABSDIFF VABSDIFF4 FMNMX FMNMX3 FSEL "
+    "FSETP FSET F2FP I2FP P2R R2P VOTE CS2R I2I I2IP".split()
+)
+_DUAL: Final = frozenset("FMNMX SEL FSEL MOV ISETP FSETP FSET IMNMX VIMNMX VOTE".split())
+_FMA: Final = frozenset("FADD FMUL FFMA IMAD IDP FSWZADD".split())
+_HALF: Final = frozenset("HADD2 HMUL2 HFMA2 HMNMX2 HSETP2 HSET2".split())
+_FP64: Final = frozenset("DADD DMUL DFMA DSETP".split())
+_XU: Final = frozenset("MUFU F2I I2F F2F FRND FCHK FLO POPC BREV".split())
+_MEMORY: Final = frozenset(
+    "LDG LD LDS LDL LDC LDCU LDSM STG ST STS STL STSM ATOM ATOMG ATOMS RED REDG REDS SHFL MATCH REDUX CREDUX S2R S2UR B2R BAR MEMBAR LDGSTS "
+    "LDGDEPBAR MOVM CCTL CCTLL SYNCS ARRIVES QSPC ERRBAR UBLKCP".split()
+)
+#: Pipes whose results come back in the order of issue (measured: ptxas tags only the last of a run).
+_ORDERED: Final[dict[str, str]] = {
+    **dict.fromkeys(("LDS", "LDSM", "ATOMS", "SHFL", "MATCH", "MOVM", "S2R", "S2UR", "B2R", "REDUX"), "shared"), **dict.fromkeys(("LDC", "LDCU"), "const"),
+    **dict.fromkeys(_XU, "xu"), **dict.fromkeys(_FP64, "fp64"), "DMMA": "dmma",
+}  # fmt: skip
+
+_W75: Final = ("disp64", "alu", "fma", "wlo", "whi", "fp64", "half", "mma1", "mma2", "imma")
+_T75: Final[dict[str, tuple[int, ...]]] = {
+    "alu": (6, 4, 5, 3, 5, 9, 8, 14, 22, 10), "fma": (6, 5, 4, 2, 4, 9, 8, 14, 22, 10), "wide": (4, 3, 2, 2, 2, 7, 6, 12, 20, 8),
+    "fp64": (6, 6, 6, 6, 6, 8, 8, 14, 22, 10), "half": (6, 6, 6, 6, 6, 9, 6, 14, 22, 10), "mem": (6, 6, 6, 6, 6, 9, 8, 14, 22, 10),
+    "xu": (6, 6, 6, 6, 6, 9, 8, 14, 22, 10), "mma": (6, 6, 6, 6, 6, 9, 8, 14, 22, 4), "branch": (6, 6, 6, 6, 6, 9, 8, 14, 22, 10),
+}  # fmt: skip
+_W80: Final = ("alu", "disp64", "fma", "wlo", "whi", "half", "halfmma", "fp64", "imma", "mma1", "mma2", "dmma")
+_T80: Final[dict[str, tuple[int, ...]]] = {
+    "alu": (4, 6, 5, 3, 5, 5, 10, 10, 13, 16, 24, 25), "fma": (5, 6, 4, 2, 4, 5, 10, 10, 13, 16, 24, 25),
+    "wide": (3, 4, 2, 2, 2, 3, 8, 8, 11, 14, 22, 23), "half": (5, 6, 5, 3, 5, 4, 10, 10, 13, 16, 24, 25),
+    "halfmma": (6, 6, 6, 6, 6, 6, 6, 6, 13, 16, 24, 25), "fp64": (6, 6, 6, 6, 6, 6, 6, 6, 13, 16, 24, 25),
+    "mma": (7, 7, 7, 7, 7, 7, 11, 11, 6, 6, 10, 18), "xu": (4, 4, 4, 4, 4, 4, 6, 6, 11, 14, 22, 23),
+    "branch": (2, 4, 4, 4, 4, 4, 6, 6, 11, 14, 22, 23), "mem": (5, 5, 5, 5, 5, 5, 7, 7, 12, 15, 23, 24),
+}  # fmt: skip
+#: Predicates: reader -> (from alu, fma, half, fp64).
+_P75: Final = {"alu": (4, 5, 8, 9), "fma": (5, 4, 8, 9), "wide": (2, 2, 8, 9), "fp64": (12, 12, 14, 8), "half": (12, 12, 6, 15)}
+_P80: Final = {"alu": (4, 5, 5, 6), "fma": (5, 4, 5, 6), "wide": (2, 2, 5, 6), "fp64": (13, 13, 13, 6), "halfmma": (13, 13, 13, 6), "half": (5, 5, 4, 6)}
+_P_GUARD: Final = {75: (12, 12, 14, 15), 80: (13, 13, 13, 14)}
+#: Uniform registers: reader -> (from the uniform datapath, from ULDC, UMOV or VOTEU).
+_UNIFORM: Final = {"uni": (4, 2), "mem": (9, 2), "xu": (9, 2), "branch": (9, 2)}
+_UNIFORM_P: Final = {"uni": (4, 1), "guard": (11, 5), "branch": (9, 2)}
+
+
+def writer_class(inst: Inst, sm: int) -> str:
+    """The class of an instruction as a producer; ``var`` has no fixed latency."""
+    op = inst.op
+    if is_variable(inst, sm):
+        return "var"
+    if op in _ALU:
+        return "disp64" if op == "CS2R" and "32" not in inst.mods else "alu"
+    if op in _FMA:
+        return "wide" if "WIDE" in inst.mods else "fma"
+    if op in _HALF:
+        return "halfmma" if "MMA" in inst.mods else "half"
+    if op in _FP64:
+        return "fp64"
+    if op in ("HMMA", "IMMA"):
+        long = any(m in ("16816", "16832", "16864") for m in inst.mods)
+        return "mma2" if long else "imma" if op == "IMMA" and "8816" in inst.mods else "mma1"
+    if op in ("ULDC", "UMOV", "VOTEU"):
+        return "uldc"
+    if op == "R2UR":
+        return "r2ur"
+    return "uni" if op.startswith("U") else "alu"
+
+
+def reader_class(inst: Inst, sm: int) -> str:
+    """The class of an instruction as a consumer."""
+    op = inst.op
+    if op in _ALU:
+        return "alu"
+    if op in _FMA:
+        return "wide" if "WIDE" in inst.mods else "fma"
+    if op in _HALF:
+        return "halfmma" if "MMA" in inst.mods else "half"
+    if op in _FP64:
+        return "fp64"
+    if op in ("HMMA", "IMMA", "DMMA", "QMMA", "OMMA"):
+        return "mma"
+    if op in _XU or op == "R2UR":
+        return "xu"
+    if op in _MEMORY:
+        return "mem"
+    if op.startswith("U") or op == "VOTEU":
+        return "uni"
+    return "branch"
+
+
+def is_variable(inst: Inst, sm: int) -> bool:
+    """Does the instruction deliver its result at a time only a scoreboard tells? (measured from what -O0 tags)"""
+    op = inst.op
+    if op in _XU or op in _MEMORY or op in ("DMMA", "BMOV"):
+        return True
+    if op in _FP64:
+        return sm not in (90, 100)
+    if op == "HMMA":
+        return sm == 75
+    if op == "IMMA":
+        return sm in (75, 103)
+    if op == "R2UR":
+        return sm < 90
+    return op in ("UF2I", "UI2F", "UFRND", "QMMA", "OMMA", "HGMMA", "TEX", "TLD", "SULD", "SUST")
+
+
+def latency(writer: str, part: int, dual: bool, reader: str, kind: str, uniform: bool, sm: int) -> int:
+    """Cycles from issue to issue after which a fixed-latency result is seen. ``part``: which register of the result; ``kind``: U or P."""
+    if writer == "r2ur":
+        return 10 if sm < 100 else 13
+    if uniform:
+        table = _UNIFORM_P if kind == "P" else _UNIFORM
+        pair = table.get(reader, (6, 1) if kind == "P" else (6, 2))
+        return pair[1] if writer in ("uldc", "uldcp") else pair[0]
+    if kind == "P":
+        column = {"alu": 0, "disp64": 0, "fma": 1, "wide": 1, "half": 2, "halfmma": 3, "fp64": 3}.get(writer, 0)
+        table_p = _P75 if sm == 75 else _P80
+        row = table_p.get(reader)
+        if row is None:
+            row = _P_GUARD[75 if sm == 75 else 80]
+        return row[column] + (1 if sm >= 120 and dual and reader in ("alu", "fma") else 0)
+    if writer in ("mma1", "mma2", "imma") and sm >= 100:
+        base = 19 + (reader == "mma")
+        return base + (0 if sm < 120 else 7 if writer == "imma" else 9)
+    if writer == "fp64" and reader == "fp64" and sm >= 90:
+        return 8
+    columns, rows = (_W75, _T75) if sm == 75 else (_W80, _T80)
+    name = ("wlo" if part == 0 else "whi") if writer == "wide" else writer
+    values = rows.get("alu" if reader in ("uni", "guard") else reader, rows["alu"])
+    base = values[columns.index(name)] if name in columns else 4
+    return base + (1 if sm >= 120 and dual and reader == "alu" else 0)
+
+
+def is_dual(inst: Inst) -> bool:
+    """One of the ops that SM120 treats apart (measured)."""
+    return inst.op in _DUAL
+
+
+def pipe_of(inst: Inst) -> str:
+    """The in-order pipe of a variable-latency instruction, '' where results may overtake each other."""
+    return _ORDERED.get(inst.op, "")
+
+
+class Draw:
+    """Variable latencies. ``seed % 4``: 0 and 3 random, 1 all short, 2 all long."""
+
+    __slots__ = ("mode", "random")
+
+    def __init__(self, seed: int) -> None:
+        self.mode = seed % 4
+        self.random = random.Random(seed * 7919 + 17)
+
+    def result(self, inst: Inst) -> int:
+        """Cycles from issue until the result of a variable-latency instruction is written."""
+        op = inst.op
+        low, high = (30, 900) if op in ("LDG", "LD", "LDL", "ATOM", "ATOMG", "LDGSTS", "TEX", "TLD", "SULD") else (22, 140) if op in _MEMORY else (16, 90)
+        return self._between(low, high)
+
+    def source(self, inst: Inst) -> int:
+        """Cycles from issue until the sources have been read."""
+        return self._between(6, 120)
+
+    def _between(self, low: int, high: int) -> int:
+        if self.mode == 1:
+            return low
+        if self.mode == 2:
+            return high
+        return low if self.random.random() < 0.4 else self.random.randint(low, high)
