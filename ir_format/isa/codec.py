@@ -99,6 +99,9 @@ class RegCodec(Codec):
         self.submask = 0
         if sub is not None:
             names, bits_ = sub
+            if not bits_:
+                self.subs, self.subs_back = {names[0] or "": 0}, {0: names[0] or ""}
+        if sub is not None and bits_:
             self.submask = bits_mask(bits_)
             self.subs = {n: bits_put(bits_, i) for i, n in enumerate(names) if n is not None}
             self.subs_back = {v: n for n, v in self.subs.items()}
@@ -263,9 +266,7 @@ def operand_text(o: Operand) -> str:
     kind = o[0]
     if isinstance(o, Reg):
         text = _REG_ZERO_TEXT.get(kind, "?") if o.num == ZERO else f"{kind}{o.num}"
-        if o.mod:
-            text += "." + o.mod
-        return _flag_text(text, o.flags, kind)
+        return _flag_text(text, o.flags, kind, o.mod)
     if isinstance(o, Const):
         if o.ireg is not None and o.ireg.file == "UR":
             text = f"cx[{operand_text(o.ireg)}][{o.offset:#x}]"
@@ -274,9 +275,7 @@ def operand_text(o: Operand) -> str:
             text = f"c[{o.bank:#x}][{operand_text(o.ireg)}{sign}]"
         else:
             text = f"c[{o.bank:#x}][{'-' if o.offset < 0 else ''}{abs(o.offset):#x}]"
-        if o.mod:
-            text += "." + o.mod
-        return _flag_text(text, o.flags, "C")
+        return _flag_text(text, o.flags, "C", o.mod)
     if isinstance(o, Imm):
         return numbers.format_imm(o.value, "s", 32) if not o.sym else f"{o.fmt or 'off'}({o.sym}{o.value:+#x})"
     if isinstance(o, Name):
@@ -284,11 +283,16 @@ def operand_text(o: Operand) -> str:
     return str(o)
 
 
-def _flag_text(text: str, flags: int, kind: str) -> str:
-    if flags & REUSE:
-        text += ".reuse"
+def _flag_text(text: str, flags: int, kind: str, mod: str) -> str:
+    """Signs, bars, reuse and suffix in nvdisasm's order: bars hold a uniform register's suffix, but not a register's."""
+    if mod and kind == "UR":
+        text += "." + mod
     if flags & ABS:
         text = f"|{text}|"
+    if flags & REUSE:
+        text += ".reuse"
+    if mod and kind != "UR":
+        text += "." + mod
     if flags & NEG:
         text = "-" + text
     if flags & INV:

@@ -319,7 +319,9 @@ class Target:
             if slot.optional and pending and slot.is_dst:
                 texts += pending
             pending = []
-            if text:
+            if isinstance(slot.codec, TargetCodec) and slot.codec.spaced and texts:
+                texts[-1] += " " + text
+            elif text:
                 texts.append(text)
         head = ".".join((inst.op, *inst.mods))
         if inst.guard is not None:

@@ -11,14 +11,16 @@ def f32_text(bits: int) -> str:
     sign = "-" if bits >> 31 else "+"
     if exponent == 0xFF:
         if fraction == 0:
-            return sign + "INF"
-        return sign + ("QNAN" if fraction >> 22 else "SNAN")
+            return sign + "INF "
+        return sign + ("QNAN " if fraction >> 22 else "SNAN ")
     return f64_digits(struct.unpack("<f", struct.pack("<I", bits))[0])
 
 
 def f64_digits(value: float) -> str:
-    """``%.20g`` of a finite value."""
-    return "%.20g" % value
+    """A finite value: ``%.20g`` below 1e9, ``%.20e`` from there on (measured)."""
+    if value == 0:
+        return "0" if str(value)[0] != "-" else "-0.0 "
+    return "%.20e" % value if abs(value) >= 1e9 else "%.20g" % value
 
 
 def f64_text(high: int) -> str:
@@ -27,8 +29,8 @@ def f64_text(high: int) -> str:
     sign = "-" if high >> 31 else "+"
     if exponent == 0x7FF:
         if fraction == 0:
-            return sign + "INF"
-        return sign + ("QNAN" if fraction >> 19 else "SNAN")
+            return sign + "INF "
+        return sign + ("QNAN " if fraction >> 19 else "SNAN ")
     return f64_digits(struct.unpack("<d", struct.pack("<Q", high << 32))[0])
 
 
@@ -38,8 +40,8 @@ def f16_text(bits: int) -> str:
     sign = "-" if bits >> 15 else "+"
     if exponent == 31:
         if fraction == 0:
-            return sign + "INF"
-        return sign + ("QNAN" if fraction >> 9 else "SNAN")
+            return sign + "INF "
+        return sign + ("QNAN " if fraction >> 9 else "SNAN ")
     return f64_digits(struct.unpack("<e", struct.pack("<H", bits))[0])
 
 
@@ -57,6 +59,8 @@ def format_imm(value: int, style: str, size: int) -> str:
         return f"{f16_text(value >> 16)}, {f16_text(value & 0xFFFF)}"
     if style == "bf16x2":
         return f"{f32_text(value >> 16 << 16)}, {f32_text((value & 0xFFFF) << 16)}"
+    if style == "f16":
+        return f16_text(value & 0xFFFF)
     if style == "d":
         return str(value)
     return f"{value:#x}"

@@ -97,7 +97,7 @@ class Form:
         self.derived = tuple((m.cond, m.values[1] or "", derive.RULES[m.cond]) for m in row.mods if m.cond)
         self.by_bits: dict[int, Plan | None] = {}
         self.by_mods: dict[tuple[str, ...], Plan | None] = {}
-        self.guard = "UP" if row.layout.startswith("U") or row.facts.get("guard") == "UP" else "P"
+        self.guard = row.facts.get("guard") or ("UP" if row.op.startswith("U") and any(d.kind in ("UR", "UP") for d in row.dsts) else "P")
 
     def _address_mode(self) -> None:
         """Bits that tell the address forms apart: 91 a uniform register, 90 a 64-bit base, X a descriptor."""
@@ -213,10 +213,10 @@ def parse_default(spec: SlotSpec, codec: Codec, width: int) -> Operand | None:
     return None
 
 
-def _flags(spec: SlotSpec, pos: int, inv: bool, reuse: bool, reuse_at: int = 0) -> dict[int, int]:
+def _flags(spec: SlotSpec, pos: int, inv: bool, reuse: bool, reuse_at: int = 0, yneg: int = 0) -> dict[int, int]:
     flags: dict[int, int] = {}
     if spec.neg >= 0:
-        at = _NEG_AT.get(pos, spec.neg) if spec.kind == "alu" else spec.neg
+        at = (yneg if yneg and pos == 64 else _NEG_AT.get(pos, spec.neg)) if spec.kind == "alu" else spec.neg
         flags[INV if inv else NEG] = 1 << at
     if spec.abs >= 0:
         flags[ABS] = 1 << (_ABS_AT.get(pos, spec.abs) if spec.kind == "alu" else spec.abs)
@@ -225,18 +225,25 @@ def _flags(spec: SlotSpec, pos: int, inv: bool, reuse: bool, reuse_at: int = 0) 
     return flags
 
 
+def _suffixes(spec: SlotSpec, form: Form, pos: int) -> tuple[tuple[str | None, ...], Bits]:
+    """Suffix table and bits of a slot; ``<=SIGN>`` is a suffix that is always there."""
+    if spec.enum.startswith("="):
+        return (spec.enum[1:],), ()
+    return form.enums[spec.enum].names, _SUB_AT.get(pos, spec.ebits) if spec.ebits in _SUB_AT.values() else spec.ebits
+
+
 def make_codec(spec: SlotSpec, form: Form, width: int, mods: tuple[str, ...]) -> Codec:
     """The codec of a slot in a form with these modifiers."""
     inv = spec.inv == "*" or (spec.inv != "" and spec.inv in mods)
     kind, pos = spec.kind, spec.bits[0][0] if spec.bits else 0
     alu = form.row.layout != "-"
-    sub = (form.enums[spec.enum].names, spec.ebits) if spec.enum else None
+    sub = _suffixes(spec, form, 0) if spec.enum else None
     if kind == "alu":
         letter, pos = _place(spec, form)
         uniform = form.row.layout.startswith("U")
         if spec.enum:
-            sub = (form.enums[spec.enum].names, _SUB_AT[pos])
-        flags = _flags(spec, pos, inv, letter == "r" and not uniform, {"b": 32, "c": 64}.get(spec.name, 0))
+            sub = _suffixes(spec, form, pos)
+        flags = _flags(spec, pos, inv, letter == "r" and not uniform, {"b": 32, "c": 64}.get(spec.name, 0), int(form.row.facts.get("yneg", "0")))
         if letter == "r":
             if uniform:
                 return RegCodec("UR", pos, ur_bits(form.sm), width, flags, spec.name, sub)

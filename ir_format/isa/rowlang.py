@@ -155,7 +155,7 @@ _ABS_BIT = {"a": 73, "b": 62, "c": 74, "ua": 73, "ub": 62, "uc": 74}
 
 _SLOT = re.compile(
     r"(?P<name>[A-Za-z]+?)(?P<width>\d+)?(?::(?P<kind>[A-Za-z]+)(?:\((?P<args>[^)]*)\))?)?(?:@(?P<bits>[\d+-]*\d))?"
-    r"(?:/(?P<group>\w+))?(?P<flags>(?:-(?:@\d+)?|\|(?:@\d+)?|~(?:\w+)?)*)(?:<(?P<enum>\w+)>@(?P<ebits>[\d+-]*\d))?"
+    r"(?:/(?P<group>\w+))?(?P<flags>(?:-(?:@\d+)?|\|(?:@\d+)?|~(?:\w+)?)*)(?:<(?P<enum>=?\w+)>(?:@(?P<ebits>[\d+-]*\d))?)?"
     r"(?P<opt>\?\w*)?(?:=(?P<default>\S+))?$"
 )
 _FLAG = re.compile(r"([-|~])(?:@(\d+)|(\w+))?")

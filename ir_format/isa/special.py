@@ -17,11 +17,12 @@ if TYPE_CHECKING:
 class TargetCodec(Codec):
     """A pc-relative branch target in units of 4 bytes from the next instruction."""
 
-    __slots__ = ("bits", "size", "relative")
+    __slots__ = ("bits", "size", "relative", "spaced")
 
-    def __init__(self, bits: Bits, name: str, relative: bool = True) -> None:
+    def __init__(self, bits: Bits, name: str, relative: bool = True, spaced: bool = False) -> None:
         self.bits, self.name, self.kind = bits, name, "T"
         self.relative = relative
+        self.spaced = spaced  # nvdisasm prints a blank, not a comma, before it
         self.size = bits_len(bits)
         self.mask = bits_mask(bits)
 
@@ -115,7 +116,8 @@ class LdcCodec(Codec):
     def fmt(self, o: Operand, pc: int) -> str:
         assert isinstance(o, Const)
         if o.ireg is None:
-            return operand_text(o)
+            text = operand_text(o)
+            return text if o.offset or self.file == "UR" else text[: text.rindex("[")] + "[RZ]"
         sign = f"+{o.offset:#x}" if o.offset > 0 else f"+-{-o.offset:#x}" if o.offset < 0 else ""
         return f"c[{o.bank:#x}][{operand_text(o.ireg)}{sign}]"
 
@@ -226,8 +228,8 @@ def mem_text(o: Mem, hide_desc: bool = False) -> str:
     return inner if o.desc is None or hide_desc else f"desc[{operand_text(o.desc)}]{inner}"
 
 
-SPECIAL["T"] = lambda spec, form, width, mods: TargetCodec(spec.bits, spec.name)
-SPECIAL["Ta"] = lambda spec, form, width, mods: TargetCodec(spec.bits, spec.name, False)
+SPECIAL["T"] = lambda spec, form, width, mods: TargetCodec(spec.bits, spec.name, True, spec.args == "sp")
+SPECIAL["Ta"] = lambda spec, form, width, mods: TargetCodec(spec.bits, spec.name, False, spec.args == "sp")
 SPECIAL["K"] = lambda spec, form, width, mods: LdcCodec(spec, form, width, "R")
 SPECIAL["UK"] = lambda spec, form, width, mods: LdcCodec(spec, form, width, "UR")
 SPECIAL["M"] = lambda spec, form, width, mods: MemCodec(spec, form, mods)

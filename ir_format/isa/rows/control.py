@@ -21,16 +21,18 @@ enum sr      = 0=SR_LANEID SR_CLOCK SR_VIRTCFG SR_VIRTID 15=SR_ORDERING_TICKET S
 # ---- branches
 BRA          947 - sm=75-89     <- Pp?=PT t:T@34-81             ; .{_ U DIV CONV}@32-33 .{_ INC DEC ?}@85-86                       ; cls=branch ctl=branch
 BRA          947 - sm=90+       <- Pp?=PT t:T@16-23+34-81       ; .{_ U DIV CONV}@32-33 .{_ INC DEC ?}@85-86                       ; cls=branch ctl=branch
-BRA.U        547 - sm=100+      <- UPp:UP@24-26~@27 t:T@16-23+34-81 ; 32-33=1 .{_ INC DEC ?}@85-86                                  ; cls=branch ctl=branch
+BRA.U        547 - sm=100+      <- UPp:UP@24-26-@27 t:T@16-23+34-81 ; 32-33=1 .{_ INC DEC ?}@85-86                                  ; cls=branch ctl=branch
 BRA.DIV      947 - sm=90        <- Pp?=PT ur:UR@24 t:T@16-23+34-81 ; 32-33=2 ; cls=branch ctl=branch
-BRX          949 -              <- Pp?=PT a2 t:T@34-81          ;                                                                   ; cls=branch ctl=branch
+BRX          949 - sm=75-89     <- Pp?=PT a2 t:T(sp)@34-81          ; .{_ INC DEC ?}@85-86                                                                   ; cls=branch ctl=branch
+BRX          949 - sm=90+       <- Pp?=PT a2 t:T(sp)@16-23+34-81    ; .{_ INC DEC ?}@85-86                                                                   ; cls=branch ctl=branch
 JMP          94a -              <- Pp?=PT t:I(u)@32-63          ;                                                                   ; cls=branch ctl=branch
-CALL.REL     944 -              <- t:T@34-81                    ; .{_ NOINC}@86                                                     ; cls=branch ctl=call
-CALL.ABS     943 -              <- t:I(u)@32-63                 ; .{_ NOINC}@86                                                     ; cls=branch ctl=call
-RET.REL      950 - sm=75-89     <- Pp?=PT a2 t:T@34-81          ; .NODEC@86 85=0                                                    ; cls=branch ctl=ret
-RET.REL      950 - sm=90+       <- Pp?=PT a2 t:T@16-23+34-81    ; .NODEC@86 85=0                                                    ; cls=branch ctl=ret
-RET.ABS      950 - sm=75-89     <- Pp?=PT a2 t:Ta@34-81         ; .NODEC@86 85=1                                                    ; cls=branch ctl=ret
-RET.ABS      950 - sm=90+       <- Pp?=PT a2 t:Ta@16-23+34-81   ; .NODEC@86 85=1                                                    ; cls=branch ctl=ret
+CALL.REL     944 - sm=75-89     <- Pp?=PT t:T@34-81                 ; .NOINC@86                                           ; cls=branch ctl=call
+CALL.REL     944 - sm=90+       <- Pp?=PT t:T@16-23+34-81           ; .NOINC@86                                           ; cls=branch ctl=call
+CALL.ABS     943 -              <- Pp?=PT t:I(u)@32-79              ; .NOINC@86                                           ; cls=branch ctl=call
+RET.REL      950 - sm=75-89     <- Pp?=PT a2 t:T(sp)@34-81          ; .NODEC@86 85=0                                                    ; cls=branch ctl=ret
+RET.REL      950 - sm=90+       <- Pp?=PT a2 t:T(sp)@16-23+34-81    ; .NODEC@86 85=0                                                    ; cls=branch ctl=ret
+RET.ABS      950 - sm=75-89     <- Pp?=PT a2 t:Ta(sp)@34-81         ; .NODEC@86 85=1                                                    ; cls=branch ctl=ret
+RET.ABS      950 - sm=90+       <- Pp?=PT a2 t:Ta(sp)@16-23+34-81   ; .NODEC@86 85=1                                                    ; cls=branch ctl=ret
 EXIT         94d -              <- Pp?=PT                       ; .{_ KEEPREFCOUNT PREEMPTED ?}@84-85 .NO_ATEXIT@86                 ; cls=branch ctl=exit
 BPT.TRAP     95c -              <- i:I(u)@34-53                 ; 84-85=3 ; cls=branch ctl=trap
 # ---- convergence
@@ -56,8 +58,8 @@ MATCH        3a1 -              Pu?=PT d <- a                   ; .{ALL ANY}@79 
 REDUX        3c4 -  sm=80+      d:UR@16 <- a                    ; .{_ OR XOR AND}@78-79 .S32@73                                     ; cls=lsu sb=WR
 # ---- special registers
 S2R          919 -              d <- sr:N(sr)@72-79             ;                                                                   ; cls=lsu sb=WR
-CS2R         805 -              d <- sr:N(sr)@72-79             ; 80=1                                                              ; cls=alu
-CS2R         805 -              d2 <- sr:N(sr)@72-79            ; 80=0                                                              ; cls=alu
+CS2R         805 -              d <- sr:N(sr)@72-79             ; .32 80=0                                                              ; cls=alu
+CS2R         805 -              d2 <- sr:N(sr)@72-79            ; 80=1                                                              ; cls=alu
 LEPC         94e -              d2 <-                           ;                                                                   ; cls=branch
 ENDCOLLECTIVE 91b - sm=90+      <- Pp?=PT                       ; ; cls=branch
 """

@@ -3,33 +3,33 @@
 from __future__ import annotations
 
 TEXT = r"""
+enum sh4     = _ ? 24 28
 # ---- add, multiply, shift-add
 IADD3       010 ABC            d Pu?=PT Pv?=PT <- a-~X b-~X c-~X Pp?X=!PT Pq?X=!PT ; .X@74                                ; cls=alu comm=abc
 IADD        035 AB  sm=120+    d Pu?=PT  <- a-~X b-~X Pp?X=!PT   ; .X@74 73=0          ; cls=alu comm=ab
 IADD.64     035 AB  sm=120+    d2 Pu?=PT <- a2-~X b2-~X Pp?X=!PT ; .X@74 73=1          ; cls=alu64 comm=ab
-VIADD       036 AB  sm=90+     d  <- a- b-                                                     ; ; cls=alu comm=ab
-IMAD        024 ABC            d Pu?=PT <- a b- c- Pp?X=!PT    ; .MOV?(mov) .SHL?(shl) .IADD?(iadd) .U32@73=0 .X@74             ; cls=imad comm=ab
-IMAD.WIDE   025 ABC            d2 Pu?=PT <- a b- c2- Pp?X=!PT  ; .U32@73=0 .X@74                                   ; cls=imadwide comm=ab
-IMAD.HI     027 ABC            d Pu?=PT <- a b- c2- Pp?X=!PT   ; .U32@73=0 .X@74                                   ; cls=imadhi comm=ab
-IDP         026 ABC sm=75-90   d <- a b c                  ; .4A@74=0 .2A@74 ; cls=fma
-LEA         011 ABC            d Pu?=PT <- a-~X b-~X c?HI s:I(u)@75-79 Pp?X=!PT ; .HI@80 .X@74 73=0          ; cls=alu
-LEA.HI.SX32 011 ABC            d Pu?=PT <- a-~X b-~X s:I(u)@75-79 Pp?X=!PT ; 80=1 73=1 74=0 64-71=255                      ; cls=alu
-LEA.HI.X.SX32 011 ABC          d Pu?=PT <- a-~X b-~X s:I(u)@75-79 Pp=!PT ; 80=1 73=1 74=1 64-71=255                       ; cls=alu
+VIADD       036 AB  sm=90+     d  <- a- b-                 ; .16x2@73                                              ; cls=alu comm=ab imm=u
+IMAD        024 ABC            d Pu?=PT <- a b- c-~X Pp?X=!PT    ; .MOV?(mov) .SHL?(shl) .IADD?(iadd) .U32@73=0 .X@74             ; cls=imad comm=ab
+IMAD.WIDE   025 ABC            d2 Pu?=PT <- a b- c2-~X Pp?X=!PT  ; .U32@73=0 .X@74                                   ; cls=imadwide comm=ab
+IMAD.HI     027 ABC            d Pu?=PT <- a b- c2-~X Pp?X=!PT   ; .U32@73=0 .X@74                                   ; cls=imadhi comm=ab
+LEA         011 ABC            d Pu?=PT <- a-~X b-~X c?HI s:I(u)@75-79 Pp?X=!PT ; .HI@80 .X@74 73=0          ; cls=alu imm=u
+LEA.HI.SX32 011 ABC            d Pu?=PT <- a-~X b-~X s:I(u)@75-79 Pp?X=!PT ; 80=1 73=1 74=0 64-71=255                      ; cls=alu imm=u
+LEA.HI.X.SX32 011 ABC          d Pu?=PT <- a-~X b-~X s:I(u)@75-79 Pp=!PT ; 80=1 73=1 74=1 64-71=255                       ; cls=alu imm=u
 # ---- logic and bits
-LOP3        012 ABC            Pu?=PT d <- a b c lut:I(u)@72-79 Pp=!PT ; .PAND@80 .LUT                                ; cls=alu
+LOP3        012 ABC            Pu?=PT d <- a b c lut:I(u)@72-79 Pp=!PT ; .LUT .PAND@80                                ; cls=alu imm=u
 PLOP3       81c -              Pu=PT Pv=PT <- Pp Pq Px lut:I(u)@64-66+72-76 lut2:I(u)@16-23 ; .LUT 67=0            ; cls=alu
-SHF         019 ABC            d <- a b c                  ; .{L R}@76 .W@75 .{S64 U64 S32 U32}@73-74 .HI@80             ; cls=alu
-PRMT        016 ABC            d <- a b c                  ; .{_ F4E B4E RC8 ECL ECR RC16 ?}@72-74                        ; cls=alu
-SGXT        01a AB             d <- a b                    ; .W@75 .U32@73=0                                              ; cls=alu
-BMSK        01b AB             d <- a b                    ; .W@75                                                        ; cls=alu
-IABS        013 AB             d <- b                      ; ; cls=alu
-POPC        109 AB             d <- b~                     ; ; cls=xu sb=WR
-FLO         100 AB             d Pu?=PT <- b~              ; .U32@73=0 .SH@74                                             ; cls=xu sb=WR
-BREV        101 AB             d <- b                      ; ; cls=xu sb=WR
+SHF         019 ABC            d <- a b c                  ; .{L R}@76 .W@75 .{S64 U64 S32 U32}@73-74 .HI@80             ; cls=alu imm=u
+PRMT        016 ABC            d <- a b c                  ; .{_ F4E B4E RC8 ECL ECR RC16 ?}@72-74                        ; cls=alu imm=u
+SGXT        01a AB             d <- a b                    ; .W@75 .U32@73=0                                              ; cls=alu imm=u
+BMSK        01b AB             d <- a b                    ; .W@75                                                        ; cls=alu imm=u
+IABS        013 AB             d <- b                      ; ; cls=alu imm=u
+POPC        109 AB             d <- b~                     ; ; cls=xu sb=WR imm=u
+FLO         100 AB             d Pu?=PT <- b~              ; .U32@73=0 .SH@74                                             ; cls=xu sb=WR imm=u
+BREV        101 AB             d <- b                      ; ; cls=xu sb=WR imm=u
 # ---- move and select
-MOV         002 AB             d <- b mask:I(u)@72-75?=15  ; 80=0 ; cls=alu
+MOV         002 AB             d <- b mask:I(u)@72-75?=15  ; 80=0 ; cls=alu imm=u
 MOV.64      002 AB  sm=120+    d2 <- b2                    ; 80=1 72-75=15 ; cls=alu64
-SEL         007 AB             d <- a b Pp                 ; ; cls=alu
+SEL         007 AB             d <- a b Pp                 ; ; cls=alu imm=u
 SEL.64      007 S64 sm=120+    d2 <- a2 b2 Pp              ; ; cls=alu64
 # ---- compare, minimum
 ISETP       00c AB  sm=75-110  Pu Pv <- a b Pp Px?EX=PT    ; .icmp@76-78 .U32@73=0 .bop@74-75 .EX@72                      ; cls=alu
@@ -41,9 +41,16 @@ VIMNMX      048 AB  sm=90-110  d <- a b Pp                 ; .{U32 _ U16x2 S16x2
 VIMNMX      048 AB  sm=120+    d <- a b Pp                 ; .{U32 S32 U16x2 S16x2}@72-73 .RELU@76 81-86=63                 ; cls=alu comm=ab
 VIMNMX3     00f ABC sm=90+     d <- a b c Pp               ; .U32@73=0                                                    ; cls=alu
 VIADDMNMX   046 ABC sm=90+     d <- a b- c Pp              ; .U32@72=0                                                    ; cls=alu imm=u
-VABSDIFF    014 ABC sm=75-110  d <- a b c                  ; .U32@73=0                                                    ; cls=alu
-VABSDIFF4   015 ABC sm=75-110  d <- a b c                  ; .U8@73=0 .ACC@74                                             ; cls=alu
+VABSDIFF    014 ABC sm=75-110  d <- a b c                  ; .U32@73=0 81-83=7                                                    ; cls=alu imm=u
+VABSDIFF4   015 ABC sm=75-110  d <- a b c                  ; .U8@73=0 .ACC@74 81-83=7                                             ; cls=alu imm=u
 # ---- predicates and registers
 P2R         003 AB             d <- p:N(PR) a b            ; ; cls=alu
 R2P         004 AB             p:N(PR) <- a b              ; ; cls=alu
+IDP.4A      026 ABC            d <- a b c-                 ; .{U8 S8}@73 .{U8 S8}@74 76-77=0                             ; cls=fma imm=u
+IDP.2A      026 ABC            d <- a b c-                 ; .{LO HI}@77 .{U16 S16}@73 .{U8 S8}@74 76=1                  ; cls=fma imm=u
+I2IP        039 ABC sm=75-89   d <- a b c<h1>@72           ; .{U8 S8 U16 S16 ? ? ? ?}@76-78 .S32 .SAT 73-75=0       ; cls=alu imm=u
+I2IP        039 ABC sm=75-89   d <- a b c<sh4>@72-73       ; .{? ? ? ? U2 S2 U4 S4}@76-78 .S32 .SAT 74-75=0              ; cls=alu imm=u
+I2IP        039 ABC sm=90+     d <- a b c<h1>@72           ; .{U8 S8 U16 S16 ? ? ? ?}@76-78 .S32 .SAT@74 73=0 75=0       ; cls=alu imm=u
+I2IP        039 ABC sm=90+     d <- a b c<sh4>@72-73       ; .{? ? ? ? U2 S2 U4 S4}@76-78 .S32 .SAT@74 75=0              ; cls=alu imm=u
+PLOP3.LUT   01f ABC            Pu=PT Pv=PT <- a<=SIGN> b<=SIGN> c<=SIGN> lut:I(u)@72-79 lut2:I(u)@16-23 ; ; cls=alu imm=u
 """

@@ -6,21 +6,21 @@ TEXT = r"""
 UIADD3       090 UABC           ud UPu?=UPT UPv?=UPT <- ua-~X ub-~X uc-~X UPp?X=!UPT UPq?X=!UPT ; .X@74                                   ; cls=uni comm=abc
 UIMAD        0a4 UABC           ud UPu?=UPT <- ua ub- uc- UPp?X=!UPT    ; .U32@73=0 .X@74                                                 ; cls=uni comm=ab
 UIMAD.WIDE   0a5 UABC           ud2 UPu?=UPT <- ua ub- uc2- UPp?X=!UPT  ; .U32@73=0 .X@74                                                 ; cls=uni comm=ab
-ULEA         091 UABC           ud UPu?=UPT <- ua-~X ub-~X uc?HI s:I(u)@75-79 UPp?X=!UPT ; .HI@80 .X@74 .SX32@73                          ; cls=uni
-ULOP3        092 UABC           UPu?=UPT ud <- ua ub uc lut:I(u)@72-79 UPp=!UPT ; .PAND@80 .LUT                                           ; cls=uni
-UPLOP3       89c -              UPu=UPT UPv=UPT <- UPp UPq UPx lut:I(u)@64-66+72-76 lut2:I(u)@16-23 ; .LUT                          ; cls=uni guard=UP
-USHF         099 UABC           ud <- ua ub uc                          ; .{L R}@76 .W@75 .{S64 U64 S32 U32}@73-74 .HI@80                 ; cls=uni
-UPRMT        096 UABC           ud <- ua ub uc                          ; ; cls=uni
-USGXT        09a UAB            ud <- ua ub                             ; .W@75 .U32@73=0                                                 ; cls=uni
-UBMSK        09b UAB            ud <- ua ub                             ; .W@75                                                           ; cls=uni
+ULEA         091 UABC           ud UPu?=UPT <- ua-~X ub-~X uc?HI s:I(u)@75-79 UPp?X=!UPT ; .HI@80 .X@74 .SX32@73                          ; cls=uni imm=u
+ULOP3        092 UABC           UPu?=UPT ud <- ua ub uc lut:I(u)@72-79 UPp=!UPT ; .PAND@80 .LUT                                           ; cls=uni imm=u
+UPLOP3       89c -              UPu=UPT UPv=UPT <- UPp UPq UPx lut:I(u)@64-66+72-76 lut2:I(u)@16-23 ; .LUT                          ; cls=uni guard=UP imm=u
+USHF         099 UABC           ud <- ua ub uc                          ; .{L R}@76 .W@75 .{S64 U64 S32 U32}@73-74 .HI@80                 ; cls=uni imm=u
+UPRMT        096 UABC           ud <- ua ub uc                          ; ; cls=uni imm=u
+USGXT        09a UAB            ud <- ua ub                             ; .W@75 .U32@73=0                                                 ; cls=uni imm=u
+UBMSK        09b UAB            ud <- ua ub                             ; .W@75                                                           ; cls=uni imm=u
 UISETP       08c UAB            UPu UPv <- ua ub UPp UPx?EX=UPT         ; .icmp@76-78 .U32@73=0 .bop@74-75 .EX@72                         ; cls=uni
-USEL         087 UAB            ud <- ua ub UPp                         ; ; cls=uni
-UMOV        082 UB              ud <- ub                                ; ; cls=uni
-UMOV.64     482+91 -  sm=120+   ud2 <- i:I(u)@24-87             ; ; cls=uni
-UFLO         0bd UB1            ud UPu?=UPT <- ub~                      ; .U32@73=0 .SH@74                                                ; cls=uni
-UPOPC        0bf UB1            ud <- ub~                               ; ; cls=uni
-UBREV        0be UB1            ud <- ub                                ; ; cls=uni
-ULDC        ab9 -  sm=75-90     ud/csize <- k:UK                        ; .csize@73-75                                                     ; cls=uni space=const
+USEL         087 UAB            ud <- ua ub UPp                         ; ; cls=uni imm=u
+UMOV        082 UB              ud <- ub                                ; ; cls=uni imm=u
+UMOV.64     482+91 -  sm=120+   ud2 <- i:I(u)@24-87             ; ; cls=uni imm=u
+UFLO         0bd UB1            ud UPu?=UPT <- ub~                      ; .U32@73=0 .SH@74                                                ; cls=uni imm=u
+UPOPC        0bf UB1            ud <- ub~                               ; ; cls=uni imm=u
+UBREV        0be UB1            ud <- ub                                ; ; cls=uni imm=u
+ULDC        ab9 -  sm=75-90     ud/csize <- k:UK                        ; .csize@73-75                                                     ; cls=uni space=const imm=u
 LDCU        7ac+91 - sm=100+   ud/usize <- k:UK                       ; .{U8:1 S8:1 U16:1 S16:1 _:1 64:2 128:4 ?}:usize@73-75                                                     ; cls=lsu sb=W space=const
 R2UR        3c2 -  sm=75-89     Pu?=PT ud <- a                          ; .OR@84 ; cls=xu sb=WR
 R2UR        2ca -  sm=90+       Pu?=PT ud <- a                          ; .OR@84 ; cls=r2ur
