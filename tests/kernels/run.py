@@ -1,6 +1,6 @@
 """Compile test kernels, run them in the simulator and judge the results: a tool, and the helper of the tests.
 
-    python -m tests.kernels.run [--arch 90] [--with orias|ptxas|both] [--set main|corpus|hand|all]
+    python -m tests.kernels.run [--arch 90] [--with orias|ptxas|both] [--set main|corpus|hand|tensor|all]
                                 [--seed N] [--strict] [--option=-O0] [NAME ...]
 
 One line a kernel; exit 1 where anything is wrong.  ``--with both`` runs ptxas's cubin and ours in turn.
@@ -16,14 +16,15 @@ import time
 from pathlib import Path
 
 from tests import oracle
-from tests.kernels import cases, cases_corpus, cases_hand, make_ptx
+from tests.kernels import cases, cases_corpus, cases_hand, cases_tensor, make_ptx
 from tests.kernels.model import Array, Buffer, KernelSpec, Launch, check
 
 SETS: dict[str, dict[str, KernelSpec]] = {
     "main": cases.CASES,
     "corpus": cases_corpus.CASES,
     "hand": cases_hand.CASES,
-    "all": {**cases.CASES, **cases_corpus.CASES, **cases_hand.CASES},
+    "tensor": cases_tensor.CASES,
+    "all": {**cases.CASES, **cases_corpus.CASES, **cases_hand.CASES, **cases_tensor.CASES},
 }
 
 #: Seconds for one compilation by our chain.

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tests.kernels import cases, cases_corpus, cases_hand, exact
+from tests.kernels import cases, cases_corpus, cases_hand, cases_tensor, exact
 from tests.kernels.model import Array, Expected, Launch, check, compare
 
-ALL = {**cases.CASES, **cases_corpus.CASES, **cases_hand.CASES}
+ALL = {**cases.CASES, **cases_corpus.CASES, **cases_hand.CASES, **cases_tensor.CASES}
 
 #: (precision in bits, smallest exponent of a unit in the last place, largest finite exponent)
 FORMATS = {"float16": (11, -24, 15), "float32": (24, -149, 127), "float64": (53, -1074, 1023)}
@@ -115,6 +115,23 @@ def test_directed_rounding(numerator: int, denominator: int, shift: int, dtype: 
         with np.errstate(over="ignore"):
             assert np.nextafter(kind(down), kind(np.inf)) == up
     assert zero == (down if value > 0 else up) and near in (down, up)
+
+
+def test_small_floats() -> None:
+    """Encoding and decoding against numpy's half type, and the marks of the formats without one."""
+    for code in range(1 << 16):
+        value = float(np.array(code, np.uint16).view(np.float16))
+        if value == value:
+            assert cases_tensor.encode(value, "f16") == code and cases_tensor.decode(code, "f16") == value
+    generator = np.random.default_rng(4)
+    for value in (generator.standard_normal(3000) * 10.0 ** generator.integers(-9, 6, 3000)).tolist():
+        with np.errstate(over="ignore"):
+            assert cases_tensor.encode(value, "f16") == int(np.float16(value).view(np.uint16))
+    assert cases_tensor.encode(1e9, "e4m3", saturate=True) == 0x7E and cases_tensor.decode(0x7E, "e4m3") == 448
+    assert cases_tensor.encode(1e9, "e5m2", saturate=True) == 0x7B and cases_tensor.decode(0x7B, "e5m2") == 57344
+    assert cases_tensor.encode(2.0**-10, "e4m3") == 0 and cases_tensor.encode(3 * 2.0**-11, "e4m3") == 1
+    assert cases_tensor.encode(3.4e38, "bf16", "rz") == 0x7F7F and cases_tensor.encode(3.4e38, "bf16") == 0x7F80
+    assert cases_tensor.encode(1 + 2.0**-11, "tf32", "rna") == cases_tensor.encode(1 + 2.0**-10, "tf32")
 
 
 def test_special_values() -> None:

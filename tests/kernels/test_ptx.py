@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from tests import oracle
-from tests.kernels import cases, cases_corpus, cases_hand, make_ptx
+from tests.kernels import cases, cases_corpus, cases_hand, cases_tensor, make_ptx
 from tests.kernels.model import HERE, combined_ptx
 
 SPECS = [*cases.CASES.values(), *cases_corpus.CASES.values()]
+HAND = {**cases_hand.CASES, **cases_tensor.CASES}
 
 #: nvcc's release that made the files in place.
 NVCC_RELEASE = "V13.0.88"
@@ -30,8 +31,8 @@ def test_every_source_has_launches_and_ptx() -> None:
 
 
 def test_every_hand_written_kernel_has_launches() -> None:
-    assert sorted(path.stem for path in (HERE / "hand").glob("*.ptx")) == sorted(cases_hand.CASES)
-    for spec in cases_hand.CASES.values():
+    assert sorted(path.stem for path in (HERE / "hand").glob("*.ptx")) == sorted(HAND)
+    for spec in HAND.values():
         text = spec.ptx(120).read_text()
         assert f".target sm_{spec.min_sm}\n" in text
         assert re.findall(r"\.entry (\w+)\(", text) == [spec.name]
@@ -47,7 +48,7 @@ def test_no_paths() -> None:
 def test_parameters_match_the_launches() -> None:
     """Sizes and order of the PTX parameters are those of the launches' arguments."""
     widths = {"u64": 8, "u32": 4, "f32": 4, "u16": 2, "u8": 1, "s32": 4, "s64": 8, "b64": 8, "b32": 4, "f64": 8}
-    for spec in [*SPECS, *cases_hand.CASES.values()]:
+    for spec in [*SPECS, *HAND.values()]:
         head = spec.ptx(90).read_text().split(".entry", 1)[1].split(")", 1)[0]
         sizes = []
         for kind, rest in re.findall(r"\.param(?: \.align \d+)? \.(\w+) ?([^,\n]*)", head):
@@ -62,7 +63,7 @@ def test_parameters_match_the_launches() -> None:
 @pytest.mark.parametrize("sm", make_ptx.SMS)
 def test_ptxas_takes_all(sm: int) -> None:
     oracle.require("ptxas")
-    for spec in [*SPECS, *cases_hand.CASES.values()]:
+    for spec in [*SPECS, *HAND.values()]:
         if sm < spec.min_sm:
             continue
         result = oracle.run_ptxas(spec.ptx(sm), sm)
