@@ -43,6 +43,7 @@ class Stats:
     blocks: int = 0
     output: str = ""
     cycles: dict[str, object] = field(default_factory=dict)
+    hazards: list[str] = field(default_factory=list)  # strict mode: reads of values that were not there yet
 
     @property
     def rate(self) -> float:
@@ -199,6 +200,8 @@ class Device:
                 machine.run()
             finally:
                 stats.instructions = machine.executed
+                if strict:
+                    stats.hazards += [h for h in machine.hazard_lines() if h not in stats.hazards]
 
     def _check(self, entry: Kernel, grid: Dim3, block: Dim3, cluster: Dim3, shared: int) -> None:
         threads = block[0] * block[1] * block[2]

@@ -319,6 +319,10 @@ class Machine:
         who = f", {self.describe_lane(view.lo + fault.lane)}" if fault.lane >= 0 else ""
         return f"{fault.message} at {self.program.place(pc, self.kernel)}{who}"
 
+    def hazard_lines(self) -> list[str]:
+        """Timing hazards seen, in words; only the timed machine sees any."""
+        return []
+
     def deadlock(self) -> str:
         """What the threads that never ended wait for."""
         parts = []

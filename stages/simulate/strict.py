@@ -34,9 +34,9 @@ _DRAIN = 40
 class Entry:
     """A pending write: ``values`` for lanes ``mask`` (None = all of the view), issued at ``at``; ``ready`` >= 0 for variable latency."""
 
-    __slots__ = ("values", "mask", "at", "ready", "writer", "part", "dual")
+    __slots__ = ("at", "dual", "mask", "part", "pc", "ready", "values", "writer")
 
-    def __init__(self, values: Arr, mask: Arr | None, at: int, ready: int, writer: str, part: int, dual: bool) -> None:
+    def __init__(self, values: Arr, mask: Arr | None, at: int, ready: int, writer: str, part: int, dual: bool, pc: int) -> None:
         self.values = values
         self.mask = mask
         self.at = at
@@ -44,6 +44,7 @@ class Entry:
         self.writer = writer
         self.part = part
         self.dual = dual
+        self.pc = pc
 
 
 class Deferred:
@@ -84,7 +85,7 @@ class Time:
             for e in entries:
                 mask = lanes if e.mask is None else e.mask[part] if lanes is None else e.mask[part] & lanes
                 if mask is None or count(mask):
-                    kept.append(Entry(e.values[part], mask, e.at, e.ready, e.writer, e.part, e.dual))
+                    kept.append(Entry(e.values[part], mask, e.at, e.ready, e.writer, e.part, e.dual, e.pc))
             if kept:
                 out.pending[row] = kept
         return out
@@ -100,7 +101,7 @@ class Time:
                 mask = np.zeros(target.n, np.bool_)
                 values[offset : offset + source.n] = e.values
                 mask[offset : offset + source.n] = lanes if e.mask is None else e.mask & lanes
-                mine.append(Entry(values, mask, e.at + shift, e.ready + shift if e.ready >= 0 else -1, e.writer, e.part, e.dual))
+                mine.append(Entry(values, mask, e.at + shift, e.ready + shift if e.ready >= 0 else -1, e.writer, e.part, e.dual, e.pc))
         for board, times in zip(self.boards, other.boards, strict=True):
             board.extend(t + shift for t in times)
         for name, when in other.pipes.items():
@@ -113,11 +114,12 @@ class Plan:
 
     __slots__ = (
         "inst", "ctl", "run", "guard", "guard_row", "uniform", "reads", "writes", "variable", "writer", "reader", "pipe", "dual", "late",
-        "early", "reuse", "slots", "depbar", "uniform_out",
+        "early", "reuse", "slots", "depbar", "uniform_out", "pc",
     )  # fmt: skip
 
     def __init__(self, build: Build, run: InstFn | None, sm: int, guard: Any) -> None:
         inst = build.inst
+        self.pc = build.pc
         self.inst: Inst = inst
         self.ctl: Ctl = inst.ctl or Ctl()
         self.run = run
@@ -165,6 +167,8 @@ class StrictMachine(Machine):
         self.plans: dict[int, Plan] = {}
         self.parked: list[tuple[View, Arr, Time]] = []
         self.watch: Any = None
+        #: (writer, reader, row) -> distance, for every read of a register whose new value was not there yet.
+        self.hazards: dict[tuple[int, int, Row], int] = {}
 
     # --- plans ---
 
@@ -192,6 +196,18 @@ class StrictMachine(Machine):
                 raise Fault(f"instruction number {index} has operands that the simulator can't read ({e!r})") from e
             got = self.plans[index] = Plan(build, run, self.sm, get)
         return got
+
+    def hazard_lines(self) -> list[str]:
+        """One line for every pair of instructions of which the second read too early."""
+        names = []
+        for (writer, reader, (kind, row)), distance in self.hazards.items():
+            if kind == "U":
+                name = f"UR{row - UR0}" if row >= UR0 else f"R{row}"
+            else:
+                name = f"UP{row - UP0}" if UP0 <= row < P_SINK else f"P{row}"
+            where = self.program.place(reader, self.kernel)
+            names.append(f"{name} of {self.program.place(writer, self.kernel)} read {distance} cycles later by {where}")
+        return names
 
     # --- time of bundles ---
 
@@ -249,8 +265,8 @@ class StrictMachine(Machine):
 
     # --- rows ---
 
-    def settle(self, time: Time, view: View, row: Row, reader: str, at: int) -> None:
-        """Enter the pending writes of a row that a ``reader`` issuing at ``at`` sees."""
+    def settle(self, time: Time, view: View, row: Row, reader: str, at: int, pc: int) -> None:
+        """Enter the pending writes of a row that a ``reader`` (instruction ``pc``) issuing at ``at`` sees; note those it does not see."""
         entries = time.pending[row]
         kind, number = row
         uniform = number >= UR0 if kind == "U" else UP0 <= number < P_SINK
@@ -261,6 +277,10 @@ class StrictMachine(Machine):
             else:
                 visible = at - e.at >= latency(e.writer, e.part, e.dual, reader, kind, uniform, self.sm)
             (seen if visible else rest).append(e)
+        for e in rest:
+            key = (e.pc, pc, row)
+            if key not in self.hazards and len(self.hazards) < 1000:
+                self.hazards[key] = at - e.at
         if not seen:
             return
         seen.sort(key=_landing)
@@ -291,7 +311,7 @@ class StrictMachine(Machine):
         if plan.uniform_out and not plan.uniform and mask is not None:
             lanes = view.um
         for part, (key, row, before) in enumerate(zip(plan.writes, rows, old, strict=True)):
-            entry = Entry(row.copy(), lanes, at, ready, plan.writer, part, plan.dual)
+            entry = Entry(row.copy(), lanes, at, ready, plan.writer, part, plan.dual, plan.pc)
             row[:] = before
             held = time.pending.get(key)
             if held is None:
@@ -304,7 +324,7 @@ class StrictMachine(Machine):
         plan = d.plan
         for row in plan.reads:
             if row in time.pending:
-                self.settle(time, view, row, plan.reader, d.read_at)
+                self.settle(time, view, row, plan.reader, d.read_at, plan.pc)
         self.capture(time, view, plan, d.mask, d.at, d.ready)
 
     def drain(self, bundle: Bundle) -> None:
@@ -352,7 +372,7 @@ class StrictMachine(Machine):
         if plan.guard is not None:
             row = ("P", plan.guard_row)
             if row in pending:
-                self.settle(time, view, row, "guard", at)
+                self.settle(time, view, row, "guard", at, plan.pc)
             g = plan.guard(view)
             mask = g.copy() if base is None else g & base
             n = int(count(mask))
@@ -375,7 +395,7 @@ class StrictMachine(Machine):
             if not skip:
                 for row in plan.early if plan.late else plan.reads:
                     if row in pending:
-                        self.settle(time, view, row, plan.reader, at)
+                        self.settle(time, view, row, plan.reader, at, plan.pc)
                 if plan.late:
                     queue.append(Deferred(read_at, plan, mask, at, ready))
                 else:
@@ -388,7 +408,7 @@ class StrictMachine(Machine):
             if not skip:
                 for row in plan.reads:
                     if row in pending:
-                        self.settle(time, view, row, plan.reader, at)
+                        self.settle(time, view, row, plan.reader, at, plan.pc)
                 if time.reuse:
                     self.capture_reused(time, view, plan, mask, at)
                 else:
@@ -450,10 +470,10 @@ class StrictMachine(Machine):
         while queue and (queue[0].read_at <= at or plan.inst.op in ("BAR", "EXIT", "CALL")):
             self.perform(time, view, queue.popleft())
         if plan.guard_row >= 0 and ("P", plan.guard_row) in time.pending:
-            self.settle(time, view, ("P", plan.guard_row), "guard", at)
+            self.settle(time, view, ("P", plan.guard_row), "guard", at, plan.pc)
         for row in plan.reads:
             if row in time.pending:
-                self.settle(time, view, row, "branch", at)
+                self.settle(time, view, row, "branch", at, plan.pc)
         if self.watch is not None:
             self.watch.issued(bundle, at)
         time.reuse = {}
