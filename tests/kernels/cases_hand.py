@@ -335,7 +335,7 @@ def round_f64(g: Generator) -> list[Launch]:
 
 
 def ftz_sat(g: Generator) -> list[Launch]:
-    """.ftz flushes inputs and results; .sat clamps to [0, 1], NaN to +0."""
+    """.ftz flushes inputs and results; .sat clamps to [0, 1], NaN to +0; copysign d, a, b is |b| with the sign of a."""
 
     def saturate(values: Array) -> Array:
         return np.where(values > 0, np.minimum(values, np.float32(1)), np.float32(0)).astype(np.float32)
@@ -352,7 +352,7 @@ def ftz_sat(g: Generator) -> list[Launch]:
         parts = (
             exact.ftz(a + b), exact.ftz(a * b), exact.ftz(exact.fma(a, b, a)), saturate(x + y), saturate(exact.ftz(a * b)),
             saturate(exact.fma(x, y, y)), exact.ftz(a / b), exact.ftz(np.sqrt(a)), exact.ftz(one / b), exact.min_f32(a, b),
-            exact.max_f32(a, b), np.abs(a), -b, tests.astype(np.uint32).view(np.float32), np.copysign(x, y),
+            exact.max_f32(a, b), np.abs(a), -b, tests.astype(np.uint32).view(np.float32), np.copysign(y, x),
         )  # fmt: skip
         want = expected(np.stack(parts, axis=1).astype(np.float32).ravel())
         mask = np.ones(len(want.values), np.bool_)
