@@ -335,7 +335,8 @@ def round_f64(g: Generator) -> list[Launch]:
 
 
 def ftz_sat(g: Generator) -> list[Launch]:
-    """.ftz flushes inputs and results; .sat clamps to [0, 1], NaN to +0; copysign d, a, b is |b| with the sign of a."""
+    """.ftz flushes inputs and results; .sat clamps to [0, 1], NaN to +0; copysign d, a, b is |b| with the sign of a;
+    a zero counts as normal for testp."""
 
     def saturate(values: Array) -> Array:
         return np.where(values > 0, np.minimum(values, np.float32(1)), np.float32(0)).astype(np.float32)
@@ -347,7 +348,7 @@ def ftz_sat(g: Generator) -> list[Launch]:
         one = np.float32(1)
         tests = (
             (a == 0) * 1 + ((np.abs(x) < np.finfo(np.float32).tiny) & (x != 0)) * 2 + np.isfinite(x) * 4 + np.isnan(y) * 8
-            + np.isinf(y) * 16 + (np.isfinite(y) & (np.abs(y) >= np.finfo(np.float32).tiny)) * 32
+            + np.isinf(y) * 16 + (np.isfinite(y) & ((np.abs(y) >= np.finfo(np.float32).tiny) | (y == 0))) * 32
         )  # fmt: skip
         parts = (
             exact.ftz(a + b), exact.ftz(a * b), exact.ftz(exact.fma(a, b, a)), saturate(x + y), saturate(exact.ftz(a * b)),
