@@ -1,14 +1,16 @@
 """Compile test kernels, run them in the simulator and judge the results: a tool, and the helper of the tests.
 
     python -m tests.kernels.run [--arch 90] [--with orias|ptxas|both] [--set main|corpus|hand|tensor|all]
-                                [--seed N] [--strict] [--option=-O0] [NAME ...]
+                                [--seed N] [--strict] [--combined] [--option=-O0] [NAME ...]
 
-One line a kernel; exit 1 where anything is wrong.  ``--with both`` runs ptxas's cubin and ours in turn.
+One line a kernel; exit 1 where anything is wrong.  ``--with both`` runs ptxas's cubin and ours in turn;
+``--combined`` takes the main kernels from one cubin of the combined module.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import subprocess
 import sys
 import tempfile
@@ -17,7 +19,7 @@ from pathlib import Path
 
 from tests import oracle
 from tests.kernels import cases, cases_corpus, cases_hand, cases_tensor, make_ptx
-from tests.kernels.model import Array, Buffer, KernelSpec, Launch, check
+from tests.kernels.model import Array, Buffer, KernelSpec, Launch, check, combined_ptx
 
 SETS: dict[str, dict[str, KernelSpec]] = {
     "main": cases.CASES,
@@ -31,10 +33,15 @@ SETS: dict[str, dict[str, KernelSpec]] = {
 COMPILE_TIMEOUT_S = 120.0
 
 
-def ptx_for(spec: KernelSpec, arch: str) -> Path:
-    """The newest checked-in PTX that an SM takes ("86" takes that of sm_80, "90a" that of sm_90)."""
+def ptx_sm(arch: str) -> int:
+    """The newest SM with checked-in PTX that an arch takes ("86" takes that of sm_80, "90a" that of sm_90)."""
     number = int(arch.rstrip("af"))
-    return spec.ptx(max(sm for sm in make_ptx.SMS if sm <= number))
+    return max(sm for sm in make_ptx.SMS if sm <= number)
+
+
+def ptx_for(spec: KernelSpec, arch: str, combined: bool = False) -> Path:
+    """The PTX file for a kernel and an arch; ``combined`` gives the module of all main kernels."""
+    return combined_ptx(ptx_sm(arch)) if combined and not spec.folder else spec.ptx(ptx_sm(arch))
 
 
 def compile_ptxas(ptx: Path, arch: str, options: list[str]) -> bytes | str:
@@ -56,6 +63,11 @@ def compile_orias(ptx: Path, arch: str, options: list[str]) -> bytes | str:
             lines = done.stderr.strip().splitlines() or ["no output file"]
             return f"exit {done.returncode}: {lines[-1 if lines[0].startswith('Traceback') else 0]}"
         return out.read_bytes()
+
+
+@functools.cache
+def _compile(compiler: str, ptx: Path, arch: str, options: tuple[str, ...]) -> bytes | str:
+    return COMPILERS[compiler](ptx, arch, list(options))
 
 
 COMPILERS = {"ptxas": compile_ptxas, "orias": compile_orias}
@@ -95,6 +107,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--set", dest="which", default="main", choices=list(SETS))
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--strict", action="store_true", help="with the simulator's timing model")
+    parser.add_argument("--combined", action="store_true", help="main kernels from the combined module")
     parser.add_argument("--option", action="append", default=[], help="an option for the compiler (may be repeated)")
     parser.add_argument("names", nargs="*", help="kernels (default: the whole set)")
     options = parser.parse_args(argv)
@@ -108,7 +121,8 @@ def main(argv: list[str] | None = None) -> int:
             continue
         for compiler in COMPILERS if options.compiler == "both" else (options.compiler,):
             start = time.perf_counter()
-            image = COMPILERS[compiler](ptx_for(spec, options.arch), options.arch, options.option)
+            ptx = ptx_for(spec, options.arch, options.combined)
+            image = _compile(compiler, ptx, options.arch, tuple(options.option))
             made = time.perf_counter()
             lines = [image] if isinstance(image, str) else judge(spec, image, seed=options.seed, strict=options.strict)
             times = f"compile {made - start:.2f} s, run {time.perf_counter() - made:.2f} s"
