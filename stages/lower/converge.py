@@ -37,86 +37,163 @@ def insert_convergence(fn: Function, sm: int) -> None:
     flow = Flow(fn)
     varying, parted = find_divergence(fn, flow)
     fn.vregs = [v if i in varying or v.file == "B" else v._replace(uniform=1) for i, v in enumerate(fn.vregs)]
-    regions: list[Region] = []
-    seen: set[tuple[int, int, int]] = set()
-    for x in parted:
-        r = _find_region(flow, x)
-        if r is None or (r.at, r.header, r.join) in seen:
-            continue
-        seen.add((r.at, r.header, r.join))
-        regions.append(r)
-    regions = _drop_nested(flow, regions)
+    regions = _choose(flow, parted)
     if regions:
         _Rebuild(fn, flow, regions, sm).run()
 
 
-def _find_region(flow: Flow, x: int) -> Region | None:
-    j = flow.join(x)
-    if j < 0:
-        return None
+Key = tuple[int, int, int]
+
+
+def _choose(flow: Flow, parted: list[int]) -> list[Region]:
+    """The regions that can all be had together.
+
+    Where a branch's threads meet without a barrier they run apart: they may then pass one and the same inner region as separate groups, which would
+    share its barrier register. So the regions that follow such a place, up to where an enclosing region brings the threads together, are given up too.
+    """
+    found: dict[Key, Region] = {}
+    wanted: list[tuple[int, int, Key | None]] = []  # (branch, meeting point or -1, its region)
+    for x in parted:
+        j = flow.join(x)
+        points = flow.meeting_points(x, j)
+        if j < 0 and not points and flow.merges(x):
+            wanted.append((x, -1, None))
+        for t in points if j < 0 else [j, *points]:
+            r = _find_region(flow, x, t, -1 if t == j else j)
+            wanted.append((x, t, None if r is None else (r.at, r.header, r.join)))
+            if r is not None:
+                found.setdefault((r.at, r.header, r.join), r)
+    while True:
+        regions = _drop_nested(list(found.values()))
+        gone = {(r.at, r.header, r.join) for r in _clashing(flow, regions)}
+        for x, t, key in wanted:
+            if key is not None and key in found and key not in gone:
+                continue
+            around = [r for k, r in found.items() if k not in gone and (x in r.inside or x == r.at) and not r.breaks and t != r.join]
+            stop = min(around, key=lambda r: (len(r.inside), r.join)).join if around else -1
+            loose = flow.region(x, stop) if t < 0 else flow.region(t, stop) | {t}
+            gone |= {k for k, r in found.items() if (r.at if r.at >= 0 else r.header) in loose}
+        if not gone & found.keys():
+            return regions
+        for k in gone:
+            found.pop(k, None)
+
+
+Step = tuple[str, int]
+
+
+def edge_steps(flow: Flow, regions: list[Region]) -> dict[tuple[int, int], tuple[Step, ...]]:
+    """Per edge (positions), the inserted steps in order: K = BREAK, Y = BSYNC, S = BSSY; with the region's index."""
+    steps: dict[tuple[int, int], list[Step]] = {}
+    for i, r in enumerate(regions):
+        for e in sorted(r.breaks):
+            steps.setdefault(e, []).append(("K", i))
+    for i, r in enumerate(regions):
+        for u in flow.cfg.preds[r.join]:
+            if u in r.inside or u == r.at:
+                steps.setdefault((u, r.join), []).append(("Y", i))
+    for i, r in sorted(enumerate(regions), key=lambda ir: -len(ir[1].inside)):
+        if r.header >= 0:
+            for u in flow.cfg.preds[r.header]:
+                if u not in r.cycle:
+                    steps.setdefault((u, r.header), []).append(("S", i))
+    return {e: tuple(s) for e, s in steps.items()}
+
+
+def _clashing(flow: Flow, regions: list[Region]) -> list[Region]:
+    """Regions whose BSYNC would stand in two places: BSSY can name only one."""
+    places: dict[int, set[tuple[int, tuple[Step, ...]]]] = {}
+    for (_, v), chain in edge_steps(flow, regions).items():
+        for k, (kind, i) in enumerate(chain):
+            if kind == "Y":
+                places.setdefault(i, set()).add((v, chain[k:]))
+    return [regions[i] for i, p in sorted(places.items()) if len(p) > 1]
+
+
+def _find_region(flow: Flow, x: int, j: int, end: int) -> Region | None:
+    """The region of branch ``x`` whose threads meet at ``j``; threads that reach ``end`` (-1: nothing) meet there instead."""
     s = x
     for _ in range(len(flow.cfg.succs)):
-        inside = flow.region(s, j)
-        cycle = _cycle(flow, s, inside)
-        if not cycle:
-            d = s
-            for v in inside:
-                d = flow.common_dominator(d, v)
-            if d == s:
-                return Region(s, -1, j, inside, set(), _breaks(flow, s, j, inside))
-            s = d
-            continue
-        heads = {v for v in cycle if any(p not in cycle for p in flow.cfg.preds[v])}
-        if len(heads) != 1:
-            return None
-        head = heads.pop()
-        inside = inside | cycle
-        d = head
-        for v in inside:
+        ahead = flow.region(s, j, end)
+        cycle = _cycle(flow, s, ahead)
+        if cycle:
+            heads = {v for v in cycle if any(p not in cycle for p in flow.cfg.preds[v])}
+            if len(heads) != 1 or flow.cfg.rpo[0] in cycle:
+                return None
+            head = heads.pop()
+            region = Region(-1, head, j, _before(flow, -1, j, ahead | cycle, head, cycle), cycle, set())
+            top = head
+        else:
+            region = Region(s, -1, j, _before(flow, s, j, ahead, -1, cycle), cycle, set())
+            top = s
+        d = top
+        for v in region.inside:
             d = flow.common_dominator(d, v)
-        if d == head:
-            return Region(-1, head, j, inside, cycle, _breaks(flow, -1, j, inside, head, cycle))
+        if d == top:
+            region.breaks = _breaks(flow, region)
+            return None if _comes_again(flow, region) else region
         s = d
     return None
 
 
-def _cycle(flow: Flow, s: int, inside: set[int]) -> set[int]:
-    """Blocks on cycles through ``s`` within the region."""
-    if s not in inside:
+def _cycle(flow: Flow, s: int, ahead: set[int]) -> set[int]:
+    """Blocks on cycles through ``s`` within ``ahead``."""
+    if s not in ahead:
         return set()
     seen = {s}
     work = [s]
     while work:
         for p in flow.cfg.preds[work.pop()]:
-            if p in inside and p not in seen:
+            if p in ahead and p not in seen:
                 seen.add(p)
                 work.append(p)
     return seen
 
 
-def _breaks(flow: Flow, s: int, j: int, inside: set[int], head: int = -1, cycle: set[int] | None = None) -> set[tuple[int, int]]:
-    """Edges on which a thread gives up meeting at ``j``."""
-    cycle = cycle or set()
+def _before(flow: Flow, s: int, j: int, ahead: set[int], head: int, cycle: set[int]) -> set[int]:
+    """The blocks of ``ahead`` (without ``s``) from which ``j`` can be reached without a new start."""
     can: set[int] = set()
-    work = [p for p in flow.cfg.preds[j] if p in inside or p == s]
+    work = [p for p in flow.cfg.preds[j] if p in ahead and p != s]
     while work:
         v = work.pop()
         if v in can:
             continue
         can.add(v)
         for p in flow.cfg.preds[v]:
-            if (p in inside or p == s) and not (v == head and p not in cycle):
+            if p in ahead and p != s and not (v == head and p not in cycle):
                 work.append(p)
+    return can
+
+
+def _breaks(flow: Flow, r: Region) -> set[tuple[int, int]]:
+    """Edges on which a thread gives up meeting at the region's join."""
     out: set[tuple[int, int]] = set()
-    for u in can:
+    for u in (*r.inside, *((r.at,) if r.at >= 0 else ())):
         for v in flow.cfg.succs[u]:
-            again = v == head and u not in cycle
-            if v != j and (v not in can or again) and not flow.exit_only[v]:
+            again = v == r.header and u not in r.cycle or v == r.at
+            if v != r.join and (v not in r.inside or again) and not flow.exit_only[v]:
                 out.add((u, v))
     return out
 
 
-def _drop_nested(flow: Flow, regions: list[Region]) -> list[Region]:
+def _comes_again(flow: Flow, r: Region) -> bool:
+    """Whether a thread can pass the join twice without a new start: the barrier would be stale."""
+    seen: set[int] = set()
+    work = [r.join]
+    while work:
+        u = work.pop()
+        for v in flow.cfg.succs[u]:
+            if v == r.at or v == r.header and u not in r.cycle:
+                continue
+            if v == r.join:
+                return True
+            if v not in seen:
+                seen.add(v)
+                work.append(v)
+    return r.join == r.at
+
+
+def _drop_nested(regions: list[Region]) -> list[Region]:
     """Leave out a region whose threads meet at the same place by an outer one."""
     by_join: dict[int, list[Region]] = {}
     for r in regions:
@@ -146,7 +223,7 @@ class _Rebuild:
 
     def run(self) -> None:
         fn, flow = self.fn, self.flow
-        chains = self._chains()
+        chains = edge_steps(flow, self.regions)
         blocks = list(fn.blocks)
         for r in self.regions:
             r.bar = fn.new_vreg("B")
@@ -169,37 +246,11 @@ class _Rebuild:
             node.insts.append(self._inserted(chain[0]))
         for r in sorted((r for r in self.regions if r.at >= 0), key=lambda r: -len(r.inside)):
             b = blocks[r.at]
-            b.insts[-1:] = [*self._bssy(r, b.insts[-1]), b.insts[-1]]
+            if b.insts:
+                b.insts[-1:] = [*self._bssy(r, b.insts[-1]), b.insts[-1]]
+            else:
+                b.insts = self._bssy(r, None)
         self._layout(blocks)
-
-    def _chains(self) -> dict[tuple[int, int], tuple[tuple[str, int], ...]]:
-        """Per edge (positions), the inserted steps in order: K = BREAK, Y = BSYNC, S = BSSY; with the region's index."""
-        flow = self.flow
-        while True:
-            steps: dict[tuple[int, int], list[tuple[str, int]]] = {}
-            for i, r in enumerate(self.regions):
-                for e in sorted(r.breaks):
-                    steps.setdefault(e, []).append(("K", i))
-            for i, r in enumerate(self.regions):
-                for u in flow.cfg.preds[r.join]:
-                    if u in r.inside or u == r.at:
-                        steps.setdefault((u, r.join), []).append(("Y", i))
-            for i, r in sorted(enumerate(self.regions), key=lambda ir: -len(ir[1].inside)):
-                if r.header >= 0:
-                    for u in flow.cfg.preds[r.header]:
-                        if u not in r.cycle:
-                            steps.setdefault((u, r.header), []).append(("S", i))
-            chains = {e: tuple(s) for e, s in steps.items()}
-            places: dict[int, set[tuple[int, tuple[tuple[str, int], ...]]]] = {}
-            for (_, v), chain in chains.items():
-                for k, (kind, i) in enumerate(chain):
-                    if kind == "Y":
-                        places.setdefault(i, set()).add((v, chain[k:]))
-            bad = [i for i, p in places.items() if len(p) > 1]
-            if not bad:
-                return chains
-            gone = set(bad)
-            self.regions = [r for i, r in enumerate(self.regions) if i not in gone]
 
     def _node(self, v: int, chain: tuple[tuple[str, int], ...]) -> int:
         """Id of the first block of a chain in front of position ``v``."""

@@ -20,7 +20,7 @@ class Flow:
     """CFG facts that the analysis and the barrier placement share. ``join[x]``: block where the paths of branch ``x`` meet again, -1 if nowhere;
     ``idom``; ``reach``: per block, bitset of the blocks that can follow it."""
 
-    __slots__ = ("_pdom_depth", "_reach", "cfg", "depth", "exit_only", "fn", "idom", "ipdom")
+    __slots__ = ("_main", "_pdom_depth", "_reach", "cfg", "depth", "exit_only", "fn", "idom", "ipdom")
 
     def __init__(self, fn: Function) -> None:
         self.fn = fn
@@ -29,7 +29,8 @@ class Flow:
         self.depth = [0] * len(fn.blocks)
         for x in self.cfg.rpo[1:]:
             self.depth[x] = self.depth[self.idom[x]] + 1
-        self.ipdom, self._pdom_depth = _post_dominators(self.cfg)
+        self.ipdom, self._pdom_depth = _post_dominators(self.cfg, [x for x, s in enumerate(self.cfg.succs) if not s])
+        self._main: list[int] | None = None
         self.exit_only = [_ends_thread(b) for b in fn.blocks]
         self._reach: list[int] | None = None
 
@@ -41,6 +42,15 @@ class Flow:
             else:
                 a = self.idom[a]
         return a
+
+    def main_ipdom(self) -> list[int]:
+        """Post-dominators that count only the ways to the main end: the one that the most blocks can reach."""
+        if self._main is None:
+            ends = [x for x in self.cfg.rpo if not self.cfg.succs[x]]
+            reach = self.reach()
+            best = max(ends, key=lambda e: (sum(r >> e & 1 for r in reach), e), default=-1)
+            self._main = _post_dominators(self.cfg, [best])[0] if len(ends) > 1 else self.ipdom
+        return self._main
 
     def common_post_dominator(self, a: int, b: int) -> int:
         """Nearest common post-dominator, -1 for the end of the function."""
@@ -77,6 +87,9 @@ class Flow:
         j = self.ipdom[x]
         if j >= 0 and not self.exit_only[j]:
             return j
+        j = self.main_ipdom()[x]
+        if j >= 0 and not self.exit_only[j]:
+            return j
         reach = self.reach()
         succs = self.cfg.succs[x]
         common = 0
@@ -100,9 +113,50 @@ class Flow:
                     work.append(s)
         return j if j >= 0 and not self.exit_only[j] else -1
 
-    def region(self, start: int, stop: int) -> set[int]:
-        """Blocks that can follow ``start`` before ``stop``; holds ``start`` itself only when it lies on a cycle that avoids ``stop``."""
+    def meeting_points(self, x: int, j: int) -> list[int]:
+        """Blocks before ``j`` where threads that parted at ``x`` arrive by different ways, or, when ``x`` is in a loop, in different rounds."""
+        ahead = self.region(x, j)
+        order = [v for v in self.cfg.rpo if v in ahead]
+        succs, preds = self.cfg.succs[x], self.cfg.preds
+        met: set[int] = set()
+        while True:
+            # label of a block: the successor of x, or the last meeting point, that its threads come from
+            label = {v: v for v in (*succs, *met)}
+            before = len(met)
+            for v in order:
+                come = {v if p == x else label[p] for p in preds[v] if p == x or p in label}
+                if v in label:
+                    if v not in met and come - {v}:
+                        met.add(v)
+                elif len(come) > 1:
+                    met.add(v)
+                    label[v] = v
+                elif come:
+                    label[v] = come.pop()
+            for v in order:  # back edges: a block whose way round carries another label than its own
+                come = {v if p == x else label[p] for p in preds[v] if p == x or p in label}
+                if v not in met and (come - {label[v]} if v in label else len(come) > 1):
+                    met.add(v)
+            if len(met) == before:
+                break
+        if x in ahead:
+            met |= {v for v in succs if v in ahead and x not in self.region(v, j)}
+        return [v for v in order if v in met and not self.exit_only[v]]
+
+    def merges(self, x: int) -> bool:
+        """Whether paths of branch ``x`` meet in something else than an exit."""
+        reach = self.reach()
+        live = 0
+        for i, gone in enumerate(self.exit_only):
+            live |= 0 if gone else 1 << i
+        succs = self.cfg.succs[x]
+        return any(reach[a] & reach[b] & live for i, a in enumerate(succs) for b in succs[i + 1 :])
+
+    def region(self, start: int, stop: int, other: int = -1) -> set[int]:
+        """Blocks that can follow ``start`` before ``stop`` and ``other``; holds ``start`` only when it lies on a cycle that avoids them."""
         seen: set[int] = set()
+        if other >= 0:
+            seen.add(other)
         work = [s for s in self.cfg.succs[start] if s != stop]
         while work:
             v = work.pop()
@@ -110,6 +164,7 @@ class Flow:
                 continue
             seen.add(v)
             work.extend(s for s in self.cfg.succs[v] if s != stop and s not in seen)
+        seen.discard(other)
         return seen
 
 
@@ -118,12 +173,12 @@ def _ends_thread(b: Block) -> bool:
     return len(b.insts) == 1 and b.insts[0].op in ("EXIT", "BPT") and not is_guarded(b.insts[0])
 
 
-def _post_dominators(cfg: Cfg) -> tuple[list[int], list[int]]:
-    """Immediate post-dominators (-1: the end of the function) and depths in that tree; blocks that never end have -1 too."""
+def _post_dominators(cfg: Cfg, roots: list[int]) -> tuple[list[int], list[int]]:
+    """Immediate post-dominators (-1: none) counting the ways to ``roots`` only, and depths in that tree."""
     n = len(cfg.succs)
     order: list[int] = []
     seen = bytearray(n)
-    for root in (x for x in range(n) if not cfg.succs[x]):
+    for root in roots:
         if seen[root]:
             continue
         seen[root] = 1
@@ -211,24 +266,11 @@ def find_divergence(fn: Function, flow: Flow) -> tuple[set[int], list[int]]:
             if any(r.num in varying for r in read_regs(branch)):
                 parted[x] = None
                 j = flow.join(x)
-                if j >= 0 or _merges(flow, x):
+                if j >= 0 or flow.merges(x):
                     controlled |= flow.region(x, j)
         changed = before != (len(varying), len(controlled), len(parted))
     rank = {x: i for i, x in enumerate(cfg.rpo)}
     return varying, sorted(parted, key=lambda x: rank[x])
-
-
-def _merges(flow: Flow, x: int) -> bool:
-    """Whether paths of ``x`` meet in something else than an exit."""
-    reach = flow.reach()
-    common = -1
-    for s in flow.cfg.succs[x]:
-        common &= reach[s]
-    live = 0
-    for i, gone in enumerate(flow.exit_only):
-        if not gone:
-            live |= 1 << i
-    return bool(common & live)
 
 
 def _varies(inst: Inst, varying: set[int]) -> bool:
