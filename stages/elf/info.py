@@ -10,6 +10,7 @@ import struct
 from collections.abc import Callable
 from typing import Final
 
+from ir_format.diag import CompileError
 from ir_format.model import Param
 from ir_format.target import PARAM_SMALL, Target
 from stages.elf import attrs
@@ -43,6 +44,8 @@ SW2861232_WAR: Final = 0x35
 SW_WAR: Final = 0x36
 CUDA_API_VERSION: Final = 0x37
 CTA_PER_CLUSTER: Final = 0x3D
+NUM_MBARRIERS: Final = 0x38
+MBARRIER_INSTR_OFFSETS: Final = 0x39
 EXPLICIT_CLUSTER: Final = 0x3E
 MAX_CLUSTER_RANK: Final = 0x3F
 RESERVED_SMEM_USED: Final = 0x41
@@ -51,6 +54,7 @@ SYSCALL_OFFSETS: Final = 0x46
 VRC_CTA_INIT_COUNT: Final = 0x4A
 NUM_BARRIERS: Final = 0x4C
 SPARSE_MMA_MASK: Final = 0x50
+REG_RECONFIG: Final = 0x54
 BLOCKS_ARE_CLUSTERS: Final = 0x5B
 MERCURY_ISA_VERSION: Final = 0x5F
 
@@ -69,6 +73,8 @@ def record(fmt: int, code: int, value: int = 0) -> bytes:
 
 def words(code: int, *values: int) -> bytes:
     """A record with 32-bit words as payload."""
+    if len(values) > 0x3FFF:
+        raise CompileError(f"attribute record {code:#x}: {len(values)} entries are more than a record holds")
     return struct.pack(f"<BBH{len(values)}I", SVAL, code, 4 * len(values), *values)
 
 
@@ -169,10 +175,6 @@ def _threads(k: Kernel, t: Target, s: Symbols) -> bytes:
     return b""
 
 
-def _ctaidz(k: Kernel, t: Target, s: Symbols) -> bytes:
-    return record(NVAL, CTAIDZ_USED) if attrs.number(k.unit, "ctaidz_used", 0, 1) else b""
-
-
 def _crs(k: Kernel, t: Target, s: Symbols) -> bytes:
     if not (k.converges or "crs_stack" in k.unit.attrs):
         return b""
@@ -204,23 +206,41 @@ def _cluster(k: Kernel, t: Target, s: Symbols) -> bytes:
     return out
 
 
-def _blocks(k: Kernel, t: Target, s: Symbols) -> bytes:
-    return record(NVAL, BLOCKS_ARE_CLUSTERS) if attrs.number(k.unit, "blocksareclusters", 0, 1) else b""
+def _mbarriers(k: Kernel, t: Target, s: Symbols) -> bytes:
+    rows = b""
+    for at, value in k.marks("mbarrier"):
+        op, reg, operand = value & 0xFF, value >> 8 & 0xFF, value >> 16 & 0xFFFFFFFF
+        rows += struct.pack("<3I4B", at, 0xFF, operand, op, 1, reg, 0)
+    if not rows:
+        return b""
+    if len(rows) > 0xFFFF:
+        raise CompileError(f"unit '{k.name}': too many mbarrier instructions for one record")
+    count = attrs.number(k.unit, "mbarriers", 1, 0xFFFF)
+    return struct.pack("<BBH", SVAL, MBARRIER_INSTR_OFFSETS, len(rows)) + rows + record(HVAL, NUM_MBARRIERS, count)
+
+
+def _flag(code: int, key: str) -> Writer:
+    def write(k: Kernel, t: Target, s: Symbols) -> bytes:
+        return record(NVAL, code) if attrs.number(k.unit, key, 0, 1) else b""
+
+    return write
 
 
 _COMMON: Final[tuple[Writer, ...]] = (
     _mercury,
+    _flag(REG_RECONFIG, "reg_reconfig"),
     _offsets(INT_WARP_WIDE_INSTR_OFFSETS, "int_warp_wide"),
     _coop_masks,
     _offsets(COOP_GROUP_INSTR_OFFSETS, "coop"),
 )
 _BEFORE_90: Final[tuple[Writer, ...]] = (
-    _sw_war, _api, _sw2861232, _param_cbank, _cbank_size, _kparams, _maxreg, _barriers, _externs, *_COMMON,
-    _offsets(SYSCALL_OFFSETS, "syscall"), _exits, _indirect, _ctaidz, _threads, _crs,
+    _sw_war, _api, _sw2861232, _param_cbank, _cbank_size, _kparams, _flag(WMMA_USED, "wmma_used"), _maxreg, _barriers, _externs, *_COMMON,
+    _offsets(SYSCALL_OFFSETS, "syscall"), _mbarriers, _exits, _indirect, _flag(CTAIDZ_USED, "ctaidz_used"), _threads, _crs,
 )  # fmt: skip
 _FROM_90: Final[tuple[Writer, ...]] = (
-    _blocks, _api, _kparams, _cluster, _reserved_smem, _sparse, _maxreg, _barriers, _externs, *_COMMON, _vrc,
-    _offsets(SYSCALL_OFFSETS, "syscall"), _exits, _indirect, _threads, _crs, _cbank_size, _param_cbank, _sw_war,
+    _flag(BLOCKS_ARE_CLUSTERS, "blocksareclusters"), _api, _kparams, _cluster, _reserved_smem, _sparse, _flag(WMMA_USED, "wmma_used"),
+    _maxreg, _barriers, _externs, *_COMMON, _vrc,
+    _offsets(SYSCALL_OFFSETS, "syscall"), _mbarriers, _exits, _indirect, _threads, _crs, _cbank_size, _param_cbank, _sw_war,
 )  # fmt: skip
 
 
@@ -244,8 +264,9 @@ def module_info(kernels: list[Kernel], t: Target, symbols: Symbols) -> bytes:
     return bytes(out)
 
 
-def compat(t: Target, isa_class: int, fast_finalize: int) -> bytes:
-    """The bytes of ``.nv.compat`` (sm_90+). ``isa_class``: 1 plain, 2 textures, bulk copies or tcgen05, 4 wgmma (measured).
+def compat(t: Target, isa_class: int, fast_finalize: int, tensormap: int) -> bytes:
+    """The bytes of ``.nv.compat`` (sm_90+). ``isa_class``: 1 plain, 2 textures, bulk copies, setmaxnreg or tcgen05, 4 wgmma; ``tensormap``: 1 with
+    tensor copies (measured).
 
     ``fast_finalize``: SMs of the family that could run the code unchanged, as bits; ptxas writes 0x09 for plain kernels on sm_100, 0x01 for
     kernels with f64, 0x50 on sm_120, 0 elsewhere (measured; that the bits name SMs is a guess). 0 promises nothing and is always right.
@@ -256,7 +277,7 @@ def compat(t: Target, isa_class: int, fast_finalize: int) -> bytes:
             record(BVAL, 2, isa_class),
             record(BVAL, 5, 5),
             record(HVAL, 7, 0x101),
-            record(BVAL, 3),
+            record(BVAL, 3, tensormap),
             record(BVAL, 6, 1),
             words(0x0B, fast_finalize, 0),
         )

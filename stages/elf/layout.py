@@ -242,12 +242,12 @@ def _symbol(unit: Unit, code: Code, helper_number: int) -> str:
     return f"${unit.name}${code.name}"
 
 
-# Creation order of variables (measured): visible, weak, static, each in declaration order.
-_RANK: Final = {"visible": 0, "extern": 0, "weak": 1, "common": 1, "static": 2}
+# Creation order of variables (measured): first those that other modules see, then static ones, each in declaration order.
+_RANK: Final = {"visible": 0, "extern": 0, "weak": 0, "common": 0, "static": 1}
 
 
 def place_variables(module: Module) -> Variables:
-    """Lay out ``.nv.global.init``, ``.nv.global`` and bank 3, and give every global variable its slot in bank 4 (used or not: measured)."""
+    """Lay out ``.nv.global.init``, ``.nv.global`` and bank 3. Slots are given by :func:`stages.elf.resolve.collect_externs`."""
     seen: set[str] = set()
     kept: list[Var] = []
     for v in module.vars:
@@ -265,8 +265,6 @@ def place_variables(module: Module) -> Variables:
             out.const += bytes(at - len(out.const)) + v.init + bytes(v.size - len(v.init))
             out.const_align = max(out.const_align, v.align)
             out.place[v.name] = (CONST, at)
-        else:
-            out.slot[v.name] = 8 * len(out.slot)
     filled = [v for v in order if v.space == "global" and (v.init or v.relocs)]
     empty = [v for v in order if v.space == "global" and not (v.init or v.relocs)]
     for v in [*_packed(filled), *_packed(empty)]:

@@ -80,6 +80,7 @@ class Linker:
         self.created: dict[str, int] = {}  # sections of variables and shared memory: name -> order of creation
         self.table = SymbolTable()
         self.capped = False
+        self.late_slots = False  # bank 4 begins with a function that only a later kernel calls
 
     # -- symbols ------------------------------------------------------------------------------------------------------------------------
 
@@ -95,8 +96,13 @@ class Linker:
             table.section(f".text.{k.name}")
             if k.shared or any_dynamic:
                 self._create(f".nv.shared.{k.name}", symbol=k.shared > 0)
+            if k.externs and i and SLOTS not in self.created:
+                self.late_slots = True
+                self._create(SLOTS)
             if i == 0:
                 self._reserved_symbols()
+                if k.externs:
+                    self._create(SLOTS)
                 self._variable_symbols()
             self._kernel_symbols(k)
         if not self.kernels:
@@ -150,8 +156,6 @@ class Linker:
                 self._create(SLOTS)
         if pending:
             self._war_symbol()
-        if self.externs:
-            self._create(SLOTS)
 
     def _war_symbol(self) -> None:
         at, war = self.target.reserved_smem_offset0, self.target.reserved_smem_war
@@ -186,8 +190,7 @@ class Linker:
             *self._notes(),
             *self._infos(),
             *self._relocations(),
-            *self._shared_constants(),
-            *self._own_constants(True, self.target.exec_rel),
+            *self._constants(),
             *self._texts(),
             *self._globals(),
             *self._own_constants(False, not self.target.exec_rel),
@@ -220,13 +223,14 @@ class Linker:
         if t.compat:
             isa = max((attrs.number(k.unit, "isa_class", 1, 4, 1) for k in self.kernels), default=1)
             fast = min((attrs.number(k.unit, "fast_finalize", 0, 0xFF) for k in self.kernels), default=0)
-            out.append(Section(COMPAT, image.SHT_COMPAT, 0, info.compat(t, isa, fast), align=4))
+            tensormap = max((attrs.number(k.unit, "tensormap", 0, 1) for k in self.kernels), default=0)
+            out.append(Section(COMPAT, image.SHT_COMPAT, 0, info.compat(t, isa, fast, tensormap), align=4))
         for k in self.kernels:
             body = info.kernel_info(k, t, index)
             out.append(Section(f".nv.info.{k.name}", image.SHT_INFO, 0x40, body, link=".symtab", info=f".text.{k.name}", align=4))
         graph = struct.pack("<Ii", 0, -1)
         for k in self.kernels[::-1]:
-            for name in k.externs:
+            for name in k.externs[::-1]:
                 graph += struct.pack("<II", index[k.name], index[name])
         graph += struct.pack("<IiIiIi", 0, -2, 0, -3, 0, -4)
         out.append(Section(CALLGRAPH, image.SHT_CALLGRAPH, 0, graph, link=".symtab", align=4, entsize=8))
@@ -244,16 +248,19 @@ class Linker:
         if not self.target.exec_rel:
             # ptxas leaves the emptied relocation section of a text whose calls or shared addresses it resolved.
             for k in self.kernels:
-                if k.calls or k.externs or k.shared or k.dynamic:
+                if k.calls or k.shared or k.dynamic:
                     out += self._relocation(f".text.{k.name}", [], keep_empty=True)
                 if self._bank2(k) and k.marks("bank2"):
                     out += self._relocation(f".nv.constant2.{k.name}", [], keep_empty=True)
         slots: Rows = [(at, R_CUDA_64, name, 0) for name, at in self.variables.slot.items()]
-        out += self._relocation(SLOTS, slots[::-1])
+        addresses = self._relocation(SLOTS, slots[::-1])
+        frames = self._relocation(FRAME, [(at, R_CUDA_64, name, addend) for at, name, addend in self.frames.relocs], in_place=True)
+        if not self.late_slots:
+            out += addresses
         out += self._relocation(CONST, self._pointers(CONST))
         out += self._relocation(GLOBAL_INIT, self._pointers(GLOBAL_INIT))
-        out += self._relocation(FRAME, [(at, R_CUDA_64, name, addend) for at, name, addend in self.frames.relocs], in_place=True)
-        return out
+        out += frames
+        return out + addresses if self.late_slots else out
 
     def _pointers(self, section: str) -> Rows:
         rows: Rows = []
@@ -286,6 +293,11 @@ class Linker:
             body = b"".join(struct.pack("<Q2I", at, kind, index[name]) for at, kind, name, _ in rel)
             out.append(Section(f".rel{section}", image.SHT_REL, 0x40, body, link=".symtab", info=section, align=8, entsize=16))
         return out
+
+    def _constants(self) -> list[Section]:
+        """Banks that stand before the code, in order of creation: bank 4 comes late if only a later kernel needs it."""
+        place = {s.name: i for i, s in enumerate(self.table.low)}
+        return sorted(self._shared_constants() + self._own_constants(True, self.target.exec_rel), key=lambda s: place[s.name])
 
     def _shared_constants(self) -> list[Section]:
         out: list[Section] = []

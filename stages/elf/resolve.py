@@ -17,7 +17,10 @@ DRIVER_PREFIXES: Final = ("__cuda_syscall_", "cnp")
 
 
 def collect_externs(kernels: list[Kernel], module: Module, variables: Variables) -> list[str]:
-    """External functions in order of first use; gives each a slot in bank 4 behind the variables, and each kernel its own list."""
+    """External functions in order of first use by ``kernels`` (file order); gives each kernel its own list, and fills bank 4.
+
+    Slots (measured): functions that the first kernel calls, every global variable, used or not, functions that only later kernels call.
+    """
     known = set(module.externs)
     found: dict[str, None] = {}
     for k in kernels:
@@ -33,9 +36,11 @@ def collect_externs(kernels: list[Kernel], module: Module, variables: Variables)
     for name in found:
         if name not in DRIVER_FUNCTIONS and not name.startswith(DRIVER_PREFIXES):
             raise CompileError(f"Unresolved extern function '{name}'", severity="fatal")
-        if name in variables.place or name in variables.slot:
+        if name in variables.place:
             raise CompileError(f"'{name}' is both a variable and an external function")
-        variables.slot[name] = 8 * len(variables.slot)
+    first = kernels[0].externs if kernels else []
+    data = [v.name for v in variables.order if v.space == "global"]
+    variables.slot = {name: 8 * i for i, name in enumerate(dict.fromkeys((*first, *data, *found)))}
     if 8 * len(variables.slot) > CONST_MAX:
         raise CompileError(f"too many global variables: their addresses take {8 * len(variables.slot):#x} bytes, {CONST_MAX:#x} max", severity="fatal")
     return list(found)

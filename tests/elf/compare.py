@@ -8,7 +8,8 @@ Allowed differences, all of them:
 4. ``.debug_frame``: ptxas's frame programs have extra location steps. Compared: number of entries, code range of each, the rules by register, the
    relocations. Its size moves what follows, so file offsets (and a first load segment that spans alignment gaps) are not compared.
 5. Line programs (``.debug_line``, ``.nv_debug_line_sass``): other opcodes for the same rows, and no file times; test_lines.py compares rows.
-6. ``CRS_STACK_SIZE`` of 0: ptxas also writes it for some loops whose convergence barriers it removed.
+6. ``CRS_STACK_SIZE`` of 0: ours follows the code (calls, BSSY); ptxas also writes it for some loops whose convergence barriers it removed, and
+   not for a kernel whose only call does not return.
 """
 
 from __future__ import annotations

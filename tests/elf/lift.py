@@ -191,6 +191,8 @@ def _attributes(cubin: Cubin, unit: Unit, records: dict[int, list[bytes]], sm: i
         for _, code, payload in info_records(cubin.section(".nv.compat").data):
             if code == 2:
                 unit.attrs["isa_class"] = payload[0]
+            elif code == 3:
+                unit.attrs["tensormap"] = payload[0]
             elif code == 0x0B:
                 unit.attrs["fast_finalize"] = payload[0]
     if 0x4C in records:
@@ -203,7 +205,9 @@ def _attributes(cubin: Cubin, unit: Unit, records: dict[int, list[bytes]], sm: i
         unit.attrs["reqnctapercluster"] = tuple(u32s(records[0x3D][0]))
     if 0x3F in records:
         unit.attrs["maxclusterrank"] = u32s(records[0x3F][0])[0]
-    for code, key in ((0x3E, "explicitcluster"), (0x5B, "blocksareclusters")):
+    if 0x38 in records:
+        unit.attrs["mbarriers"] = struct.unpack("<H", records[0x38][0])[0]
+    for code, key in ((0x3E, "explicitcluster"), (0x5B, "blocksareclusters"), (0x2B, "wmma_used"), (0x54, "reg_reconfig")):
         if code in records:
             unit.attrs[key] = 1
     if 0x04 in records:
@@ -225,6 +229,10 @@ def _marks(records: dict[int, list[bytes]]) -> list[tuple[str, int, int]]:
     offsets = [at for p in records.get(0x28, []) for at in u32s(p)]
     out += [("coop", at, -1 if m == 0xFFFFFFFF else m & 0xFF) for at, m in zip(offsets, masks, strict=True)]
     out += [("syscall", at, 0) for p in records.get(0x46, []) for at in u32s(p)]
+    for p in records.get(0x39, []):
+        for i in range(0, len(p), 16):
+            at, _, operand, op, _, reg, _ = struct.unpack_from("<3I4B", p, i)
+            out.append(("mbarrier", at, op | reg << 8 | operand << 16))
     for p in records.get(0x34, []):
         row = u32s(p)
         while row:

@@ -114,13 +114,13 @@ def test_bank_relocations() -> None:
     c = cubin("sm_90", u, vars=VARS, externs=("vprintf",))
     text = c.section(".text.k").data
     assert text[:16] == const_word(3, 16 + 4 + 8)
-    assert text[16:32] == const_word(4, 8)
-    assert text[32:48] == const_word(4, 16 + 4)
-    assert struct.unpack_from("<I", text, 52)[0] == 16  # NOP with an immediate: the slot of vprintf
+    assert text[16:32] == const_word(4, 16)
+    assert text[32:48] == const_word(4, 4)
+    assert struct.unpack_from("<I", text, 52)[0] == 0  # NOP with an immediate: the slot of vprintf
     assert c.section(".nv.constant3").data == b"\7\0\0\0" + bytes(12) + b"\1\2\3\4" + bytes(12)
     assert c.section(".nv.constant4").data == bytes(24)
     rows = [struct.unpack_from("<QIIq", c.section(".rela.nv.constant4").data, i) for i in (0, 24, 48)]
-    assert [(at, kind, c.symbols[s].name, add) for at, kind, s, add in rows] == [(16, 2, "vprintf", 0), (8, 2, "g1", 0), (0, 2, "g0", 0)]
+    assert [(at, kind, c.symbols[s].name, add) for at, kind, s, add in rows] == [(16, 2, "g1", 0), (8, 2, "g0", 0), (0, 2, "vprintf", 0)]
     externs = [p for _, code, p in info_records(c.section(".nv.info.k").data) if code == 0x0F]
     assert [c.symbols[i].name for i in struct.unpack("<I", externs[0])] == ["vprintf"]
 
@@ -131,7 +131,7 @@ def test_uniform_load_constant_has_its_own_field() -> None:
     u = unit()
     u.code = [Code("k", "entry", word.to_bytes(16, "little") + EXIT, (Reloc(0, "bank4", "g1"),))]
     text = cubin("sm_120", u, vars=VARS).section(".text.k").data
-    assert int.from_bytes(text[:16], "little") == word | 8 << 37
+    assert int.from_bytes(text[:16], "little") == word | 8 << 37  # g1 has the second slot
 
 
 @pytest.mark.parametrize("sm", ["sm_75", "sm_89", "sm_90", "sm_120"])
