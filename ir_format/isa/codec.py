@@ -180,9 +180,12 @@ class ImmCodec(Codec):
 class ConstCodec(Codec):
     """``c[bank][offset]`` of arithmetic: offset in words at 40-53, bank at 54-58."""
 
-    __slots__ = ("width", "flags", "flagmask", "flags_back", "subs", "subs_back", "submask")
+    __slots__ = ("width", "flags", "flagmask", "flags_back", "subs", "subs_back", "submask", "spaced")
 
-    def __init__(self, width: int, flags: dict[int, int], name: str, sub: tuple[tuple[str | None, ...], Bits] | None = None) -> None:
+    def __init__(
+        self, width: int, flags: dict[int, int], name: str, sub: tuple[tuple[str | None, ...], Bits] | None = None, spaced: bool = False
+    ) -> None:
+        self.spaced = spaced  # operations on halves print a blank between the brackets (measured)
         reg = RegCodec("C", 0, 1, width, flags, name, sub)
         self.width, self.name, self.kind = width, name, "C"
         self.flags, self.flagmask, self.flags_back = reg.flags, reg.flagmask, reg.flags_back
@@ -199,6 +202,9 @@ class ConstCodec(Codec):
         except KeyError:
             raise Mismatch(f"slot {self.name} does not take {operand_text(o)}") from None
 
+    def fmt(self, o: Operand, pc: int) -> str:
+        return operand_text(o, self.spaced)
+
     def dec(self, word: int) -> Const:
         sub = self.subs_back.get(word & self.submask)
         if sub is None:
@@ -211,8 +217,8 @@ class CxCodec(ConstCodec):
 
     __slots__ = ()
 
-    def __init__(self, width: int, flags: dict[int, int], name: str, sub: tuple[tuple[str | None, ...], Bits] | None = None) -> None:
-        super().__init__(width, flags, name, sub)
+    def __init__(self, width: int, flags: dict[int, int], name: str, sub: tuple[tuple[str | None, ...], Bits] | None = None, spaced: bool = False) -> None:
+        super().__init__(width, flags, name, sub, spaced)
         self.mask = 0x3FFF << 40 | 0x3F << 32 | self.flagmask | self.submask
 
     def enc(self, o: Operand) -> int:
@@ -261,7 +267,7 @@ class NameCodec(Codec):
 _REG_ZERO_TEXT = {"R": "RZ", "UR": "URZ", "P": "PT", "UP": "UPT", "B": "BZ"}
 
 
-def operand_text(o: Operand) -> str:
+def operand_text(o: Operand, spaced: bool = False) -> str:
     """nvdisasm's text of an operand whose text does not depend on its slot."""
     kind = o[0]
     if isinstance(o, Reg):
@@ -275,6 +281,8 @@ def operand_text(o: Operand) -> str:
             text = f"c[{o.bank:#x}][{operand_text(o.ireg)}{sign}]"
         else:
             text = f"c[{o.bank:#x}][{'-' if o.offset < 0 else ''}{abs(o.offset):#x}]"
+        if spaced:
+            text = text.replace("][", "] [")
         return _flag_text(text, o.flags, "C", o.mod)
     if isinstance(o, Imm):
         return numbers.format_imm(o.value, "s", 32) if not o.sym else f"{o.fmt or 'off'}({o.sym}{o.value:+#x})"
@@ -285,13 +293,13 @@ def operand_text(o: Operand) -> str:
 
 def _flag_text(text: str, flags: int, kind: str, mod: str) -> str:
     """Signs, bars, reuse and suffix in nvdisasm's order: bars hold a uniform register's suffix, but not a register's."""
-    if mod and kind == "UR":
+    if mod and kind in ("UR", "C"):
         text += "." + mod
     if flags & ABS:
         text = f"|{text}|"
     if flags & REUSE:
         text += ".reuse"
-    if mod and kind != "UR":
+    if mod and kind not in ("UR", "C"):
         text += "." + mod
     if flags & NEG:
         text = "-" + text

@@ -1,33 +1,43 @@
-"""Modifiers that nvdisasm derives from operands: they have no bits of their own (measured on all SMs)."""
+"""Modifiers that nvdisasm derives from operands: they have no bits of their own (measured, the same on all SMs)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from ir_format.model import ZERO, Imm, Operand, Reg
+from ir_format.model import NEG, ZERO, Imm, Operand, Reg
 
+#: (form letters, modifiers, operands: d, Pu, a, b, c, ...) -> the name is printed
 Rule = Callable[[str, tuple[str, ...], list[Operand]], bool]
 
 
-def _rz(o: Operand) -> bool:
-    return isinstance(o, Reg) and o.file == "R" and o.num == ZERO and not o.flags & 7
+def _rz(o: Operand, signed: bool = False) -> bool:
+    return isinstance(o, Reg) and o.file == "R" and o.num == ZERO and (signed or not o.flags & NEG)
 
 
 def imad_mov(letters: str, mods: tuple[str, ...], ops: list[Operand]) -> bool:
-    """IMAD d, RZ, RZ, c is printed IMAD.MOV (not where c is uniform)."""
-    return letters in ("rr", "ri", "rk") and _rz(ops[2]) and _rz(ops[3]) and "X" not in mods
+    """One factor is zero (or one, and nothing is added): only c or a is left."""
+    if "X" in mods or letters not in ("rr", "ri", "ir", "rk", "kr"):
+        return False
+    a, b, c = ops[2], ops[3], ops[4]
+    if _rz(a):
+        return not (isinstance(b, Reg) and b.flags & NEG)
+    if isinstance(b, Imm):
+        return b.value == 0 or (b.value == 1 and _rz(c, True))
+    return _rz(b)
 
 
 def imad_shl(letters: str, mods: tuple[str, ...], ops: list[Operand]) -> bool:
-    """IMAD d, a, 2**n, RZ with n > 0 is printed IMAD.SHL."""
+    """b is a power of two above 1, nothing is added; 2**16 and 2**31 are left out."""
     b = ops[3]
-    return isinstance(b, Imm) and _rz(ops[4]) and b.value > 1 and b.value & (b.value - 1) == 0 and "X" not in mods
+    if "X" in mods or not isinstance(b, Imm) or not _rz(ops[4], True):
+        return False
+    return b.value > 1 and b.value & (b.value - 1) == 0 and b.value not in (0x10000, 0x80000000)
 
 
 def imad_iadd(letters: str, mods: tuple[str, ...], ops: list[Operand]) -> bool:
-    """IMAD d, a, 1, c is printed IMAD.IADD."""
+    """b is 1."""
     b = ops[3]
-    return isinstance(b, Imm) and b.value == 1 and "X" not in mods
+    return "X" not in mods and isinstance(b, Imm) and b.value == 1
 
 
 RULES: dict[str, Rule] = {"mov": imad_mov, "shl": imad_shl, "iadd": imad_iadd}

@@ -219,10 +219,14 @@ def _flags(spec: SlotSpec, pos: int, inv: bool, reuse: bool, reuse_at: int = 0, 
         at = (yneg if yneg and pos == 64 else _NEG_AT.get(pos, spec.neg)) if spec.kind == "alu" else spec.neg
         flags[INV if inv else NEG] = 1 << at
     if spec.abs >= 0:
-        flags[ABS] = 1 << (_ABS_AT.get(pos, spec.abs) if spec.kind == "alu" else spec.abs)
+        flags[ABS] = 1 << ((83 if yneg == 84 and pos == 64 else _ABS_AT.get(pos, spec.abs)) if spec.kind == "alu" else spec.abs)
     if reuse and (reuse_at or pos) in REUSE_BIT:
         flags[REUSE] = REUSE_BIT[reuse_at or pos]
     return flags
+
+
+def _spaced(form: Form, mods: tuple[str, ...]) -> bool:
+    return form.row.facts.get("csp") == "1" or ("F16" in mods and form.row.op in ("F2I", "FRND")) or (form.row.op == "F2F" and mods[-1] == "F16")
 
 
 def _suffixes(spec: SlotSpec, form: Form, pos: int) -> tuple[tuple[str | None, ...], Bits]:
@@ -251,9 +255,9 @@ def make_codec(spec: SlotSpec, form: Form, width: int, mods: tuple[str, ...]) ->
         if letter == "u":
             return RegCodec("UR", pos, ur_bits(form.sm), width, flags, spec.name, sub)
         if letter == "k":
-            return ConstCodec(width, flags, spec.name, sub)
+            return ConstCodec(width, flags, spec.name, sub, _spaced(form, mods))
         if letter == "x":
-            return CxCodec(width, flags, spec.name, sub)
+            return CxCodec(width, flags, spec.name, sub, _spaced(form, mods))
         return ImmCodec(((32, 32),), imm_style(form.row, mods), spec.name)
     if kind in SPECIAL:
         return SPECIAL[kind](spec, form, width, mods)
@@ -288,6 +292,6 @@ def _place(spec: SlotSpec, form: Form) -> tuple[str, int]:
     letter = letters[index]
     if letter != "r":
         return letter, 32
-    if index == 1 or layout == "AY" or (len(letters) == 2 and letters[1] != "r"):
+    if index == 1 or layout.endswith("AY") or (len(letters) == 2 and letters[1] != "r"):
         return letter, 64
     return letter, 32

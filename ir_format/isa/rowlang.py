@@ -90,7 +90,8 @@ LAYOUTS: dict[str, dict[str, int]] = {
     "AB": {"r": 1, "i": 4, "k": 5, "u": 6, "x": 5},
     "AC": {"r": 1, "i": 2, "k": 3, "u": 7, "x": 3},
     "AY": {"r": 1, "i": 2, "k": 3, "u": 7, "x": 3},  # as AC, the register at 64-71
-    "S64": {"r": 3},
+    "S64": {"r": 3, "i": 2},
+    "UAY": {"r": 1, "i": 2},
     "UABC": {"rr": 1, "ri": 2, "ir": 4},
     "UAB": {"r": 1, "i": 4},
     "UB": {"u": 6, "i": 4},
@@ -228,7 +229,14 @@ def parse_enum(items: str) -> Enum:
     return Enum(tuple(names), tuple(width))
 
 
-def parse_mod(text: str, enums: dict[str, Enum]) -> ModSpec:
+def guarded(items: str, sm: int) -> str:
+    """Drop the ``<RANGE>`` items that are for other SMs."""
+    if "<" not in items:
+        return items
+    return " ".join(t.partition(">")[2] if t[0] == "<" else t for t in items.split() if t[0] != "<" or sm in sm_set(t[1:].partition(">")[0]))
+
+
+def parse_mod(text: str, enums: dict[str, Enum], sm: int) -> ModSpec:
     """A modifier token."""
     m = _MOD.match(text)
     if m is None:
@@ -236,7 +244,7 @@ def parse_mod(text: str, enums: dict[str, Enum]) -> ModSpec:
     bits = parse_bits(m["bits"]) if m["bits"] else ()
     group, cond = m["group"] or "", m["cond"] or ""
     if m["list"] is not None:
-        enum = parse_enum(m["list"])
+        enum = parse_enum(guarded(m["list"], sm))
     elif m["name"] in enums and bits:
         enum = enums[m["name"]]
         group = group or m["name"]
@@ -286,7 +294,7 @@ def parse_row(text: str, sm: int, enums: dict[str, Enum], macros: dict[str, str]
         if m is not None:
             fix.append((parse_bits(m["bits"]), int(m["val"], 0)))
         else:
-            mods.append(parse_mod(token, enums))
+            mods.append(parse_mod(token, enums, sm))
     base, plus, extra = opc.partition("+")
     opcode = int(base, 16)
     if plus:
@@ -321,9 +329,7 @@ def enums_for(sm: int) -> dict[str, Enum]:
     """The value tables of one SM."""
     out = {}
     for name, items in source().enums.items():
-        if "<" in items:
-            items = " ".join(t.partition(">")[2] if t[0] == "<" else t for t in items.split() if t[0] != "<" or sm in sm_set(t[1:].partition(">")[0]))
-        out[name] = parse_enum(items)
+        out[name] = parse_enum(guarded(items, sm))
     return out
 
 

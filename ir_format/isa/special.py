@@ -161,7 +161,7 @@ class MemCodec(Codec):
         if not 0 <= number < 256 or (base is not None and base.file != "R"):
             raise Mismatch("base register out of range")
         mod = "" if base is None else base.mod
-        if self.letter == "v" and number != 255 and mod != "U32" or mod and self.letter in ("r", "w", "d") and mod not in _SCALES:
+        if self.letter == "v" and mod != "U32" or mod and self.letter in ("r", "w", "d") and mod not in _SCALES:
             raise Mismatch(f"base suffix {mod}")
         if self.letter in ("w", "d") and base is not None and base.num != ZERO and base.width != 2:
             raise Mismatch("base is a 64-bit pair here")

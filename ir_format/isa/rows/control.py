@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 TEXT = r"""
+enum rpc     = Rpc.LO Rpc.HI
 enum sb      = SB0 SB1 SB2 SB3 SB4 SB5 ? ?
 enum sr      = 0=SR_LANEID SR_CLOCK SR_VIRTCFG SR_VIRTID 15=SR_ORDERING_TICKET SR_PRIM_TYPE SR_INVOCATION_ID SR_Y_DIRECTION SR_THREAD_KILL
                SM_SHADER_TYPE SR_DIRECTCBEWRITEADDRESSLOW SR_DIRECTCBEWRITEADDRESSHIGH SR_DIRECTCBEWRITEENABLED 25=SR_MACHINE_ID_1
@@ -21,7 +22,7 @@ enum sr      = 0=SR_LANEID SR_CLOCK SR_VIRTCFG SR_VIRTID 15=SR_ORDERING_TICKET S
 # ---- branches
 BRA          947 - sm=75-89     <- Pp?=PT t:T@34-81             ; .{_ U DIV CONV}@32-33 .{_ INC DEC ?}@85-86                       ; cls=branch ctl=branch
 BRA          947 - sm=90+       <- Pp?=PT t:T@16-23+34-81       ; .{_ U DIV CONV}@32-33 .{_ INC DEC ?}@85-86                       ; cls=branch ctl=branch
-BRA.U        547 - sm=100+      <- UPp:UP@24-26-@27 t:T@16-23+34-81 ; 32-33=1 .{_ INC DEC ?}@85-86                                  ; cls=branch ctl=branch
+BRA.U        547+91 - sm=100+   <- UPp:UP@24-26-@27 t:T@16-23+34-81 ; 32-33=1 .{_ INC DEC ?}@85-86 87-90=7                             ; cls=branch ctl=branch
 BRA.DIV      947 - sm=90        <- Pp?=PT ur:UR@24 t:T@16-23+34-81 ; 32-33=2 ; cls=branch ctl=branch
 BRX          949 - sm=75-89     <- Pp?=PT a2 t:T(sp)@34-81          ; .{_ INC DEC ?}@85-86                                                                   ; cls=branch ctl=branch
 BRX          949 - sm=90+       <- Pp?=PT a2 t:T(sp)@16-23+34-81    ; .{_ INC DEC ?}@85-86                                                                   ; cls=branch ctl=branch
@@ -62,4 +63,6 @@ CS2R         805 -              d <- sr:N(sr)@72-79             ; .32 80=0      
 CS2R         805 -              d2 <- sr:N(sr)@72-79            ; 80=1                                                              ; cls=alu
 LEPC         94e -              d2 <-                           ;                                                                   ; cls=branch
 ENDCOLLECTIVE 91b - sm=90+      <- Pp?=PT                       ; ; cls=branch
+RPCMOV.32    352 - sm=100+      rpc:N(rpc)@31 <- b              ; ; cls=branch
+RPCMOV.32    353 - sm=100+      d <- rpc:N(rpc)@31              ; ; cls=branch
 """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 TEXT = r"""
 def f2fpm    = .SATFINITE@77 .RELU@75
-enum f2fp    = F16 BF16 TF32 ? E5M2 E4M3 ? ?
+enum f2fp    = F16 BF16 ? TF32 E5M2 E4M3 ? ?
 enum isrc   = U8:1 S8:1 U16:1 S16:1 U32:1 _:1 U64:2 S64:2
 enum fsize  = ? F16:1 _:1 F64:2
 F2F         104 AB             d <- b-|                    ; .FTZ@80 .{? F16 F32 ? BF16 ? ? ?}@75-77 .{? F16 F32 ? BF16 ? ? ?}@84-86 .rnd@78-79 ; cls=xu sb=WR imm=f32

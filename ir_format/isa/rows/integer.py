@@ -5,10 +5,11 @@ from __future__ import annotations
 TEXT = r"""
 enum sh4     = _ ? 24 28
 # ---- add, multiply, shift-add
-IADD3       010 ABC            d Pu?=PT Pv?=PT <- a-~X b-~X c-~X Pp?X=!PT Pq?X=!PT ; .X@74                                ; cls=alu comm=abc
+IADD3       010 ABC            d <75-90>Pu?=PT <75-90>Pv?=PT <100+>Pu=PT <100+>Pv=PT <- a-~X b-~X c-~X Pp?X=!PT Pq?X=!PT ; .X@74                                ; cls=alu comm=abc
 IADD        035 AB  sm=120+    d Pu?=PT  <- a-~X b-~X Pp?X=!PT   ; .X@74 73=0          ; cls=alu comm=ab
 IADD.64     035 AB  sm=120+    d2 Pu?=PT <- a2-~X b2-~X Pp?X=!PT ; .X@74 73=1          ; cls=alu64 comm=ab
-VIADD       036 AB  sm=90+     d  <- a- b-                 ; .16x2@73                                              ; cls=alu comm=ab imm=u
+VIADD       036 AB  sm=90-110  d  <- a- b-                 ; .16x2@73                                              ; cls=alu comm=ab imm=u
+VIADD       036 AB  sm=120+    d  <- a- b-                 ; .{_ 16x2 S32 S16x2}@73-74 .ISAT@80                                              ; cls=alu comm=ab imm=u
 IMAD        024 ABC            d Pu?=PT <- a b- c-~X Pp?X=!PT    ; .MOV?(mov) .SHL?(shl) .IADD?(iadd) .U32@73=0 .X@74             ; cls=imad comm=ab
 IMAD.WIDE   025 ABC            d2 Pu?=PT <- a b- c2-~X Pp?X=!PT  ; .U32@73=0 .X@74                                   ; cls=imadwide comm=ab
 IMAD.HI     027 ABC            d Pu?=PT <- a b- c2-~X Pp?X=!PT   ; .U32@73=0 .X@74                                   ; cls=imadhi comm=ab
@@ -28,17 +29,19 @@ FLO         100 AB             d Pu?=PT <- b~              ; .U32@73=0 .SH@74   
 BREV        101 AB             d <- b                      ; ; cls=xu sb=WR imm=u
 # ---- move and select
 MOV         002 AB             d <- b mask:I(u)@72-75?=15  ; 80=0 ; cls=alu imm=u
-MOV.64      002 AB  sm=120+    d2 <- b2                    ; 80=1 72-75=15 ; cls=alu64
+MOV.64      002 AB forms=r,u sm=120+  d2 <- b2             ; 80=1 72-75=15 ; cls=alu64 imm=u
+MOV.64      402 -   sm=120+    d2 <- i:I(u)@24-87          ; ; cls=alu64
 SEL         007 AB             d <- a b Pp                 ; ; cls=alu imm=u
-SEL.64      007 S64 sm=120+    d2 <- a2 b2 Pp              ; ; cls=alu64
+SEL.64      007 S64 forms=r sm=120+    d2 <- a2 b2 Pp              ; ; cls=alu64
+SEL.64      407 -   sm=120+    d2 <- a2 i:I(s)@32-64 Pp    ; ; cls=alu64
 # ---- compare, minimum
 ISETP       00c AB  sm=75-110  Pu Pv <- a b Pp Px?EX=PT    ; .icmp@76-78 .U32@73=0 .bop@74-75 .EX@72                      ; cls=alu
 ISETP       00c AB  sm=120+    Pu Pv <- a b Pp Px?EX=PT    ; .icmp@76-78 .U32@73=0 .bop@74-75 .EX@72 80=0                 ; cls=alu
 ISETP       00c AB  sm=120+    Pu Pv <- a2 b2 Pp           ; .icmp@76-78 .{U64 S64}@73 .bop@74-75 72=0 80=1 68-71=7       ; cls=alu64
 IMNMX       017 AB  sm=75-89   d <- a b Pp                 ; .U32@73=0                                                    ; cls=alu comm=ab
-IMNMX       017 AB  sm=110+    d2 <- a2 b2 Pp              ; .{U64 S64}@73                                                ; cls=alu64 comm=ab
-VIMNMX      048 AB  sm=90-110  d <- a b Pp                 ; .{U32 _ U16x2 S16x2}@72-73 .RELU@76 81-86=63                   ; cls=alu comm=ab
-VIMNMX      048 AB  sm=120+    d <- a b Pp                 ; .{U32 S32 U16x2 S16x2}@72-73 .RELU@76 81-86=63                 ; cls=alu comm=ab
+IMNMX       017 AB  sm=110+    Pu=PT Pv=PT d2 <- a2 b2 Pp Pq=!PT    ; .{U64 S64}@73 74=1                                                 ; cls=alu64 comm=ab
+VIMNMX      048 AB  sm=90,120+ d <- a b Pp                 ; .{U32 <90>_ <120+>S32 U16x2 S16x2}@72-73 .RELU@76 81-86=63                   ; cls=alu comm=ab
+VIMNMX      048 AB  sm=100-110 d Pu=PT Pv=PT <- a b Pp     ; .{U32 _ U16x2 S16x2}@72-73 .RELU@76                ; cls=alu comm=ab
 VIMNMX3     00f ABC sm=90+     d <- a b c Pp               ; .U32@73=0                                                    ; cls=alu
 VIADDMNMX   046 ABC sm=90+     d <- a b- c Pp              ; .U32@72=0                                                    ; cls=alu imm=u
 VABSDIFF    014 ABC sm=75-110  d <- a b c                  ; .U32@73=0 81-83=7                                                    ; cls=alu imm=u
@@ -52,5 +55,5 @@ I2IP        039 ABC sm=75-89   d <- a b c<h1>@72           ; .{U8 S8 U16 S16 ? ?
 I2IP        039 ABC sm=75-89   d <- a b c<sh4>@72-73       ; .{? ? ? ? U2 S2 U4 S4}@76-78 .S32 .SAT 74-75=0              ; cls=alu imm=u
 I2IP        039 ABC sm=90+     d <- a b c<h1>@72           ; .{U8 S8 U16 S16 ? ? ? ?}@76-78 .S32 .SAT@74 73=0 75=0       ; cls=alu imm=u
 I2IP        039 ABC sm=90+     d <- a b c<sh4>@72-73       ; .{? ? ? ? U2 S2 U4 S4}@76-78 .S32 .SAT@74 75=0              ; cls=alu imm=u
-PLOP3.LUT   01f ABC            Pu=PT Pv=PT <- a<=SIGN> b<=SIGN> c<=SIGN> lut:I(u)@72-79 lut2:I(u)@16-23 ; ; cls=alu imm=u
+PLOP3.LUT   01f ABC            Pu=PT Pv=PT <- a<=SIGN> b<=SIGN> c<=SIGN> lut:I(u)@72-79 lut2:I(u)@16-23 ; ; cls=alu imm=u csp=1
 """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 TEXT = r"""
-UIADD3       090 UABC           ud UPu?=UPT UPv?=UPT <- ua-~X ub-~X uc-~X UPp?X=!UPT UPq?X=!UPT ; .X@74                                   ; cls=uni comm=abc
+UIADD3       090 UABC           ud <75-90>UPu?=UPT <75-90>UPv?=UPT <100+>UPu=UPT <100+>UPv=UPT <- ua-~X ub-~X uc-~X UPp?X=!UPT UPq?X=!UPT ; .X@74                                   ; cls=uni comm=abc
 UIMAD        0a4 UABC           ud UPu?=UPT <- ua ub- uc- UPp?X=!UPT    ; .U32@73=0 .X@74                                                 ; cls=uni comm=ab
 UIMAD.WIDE   0a5 UABC           ud2 UPu?=UPT <- ua ub- uc2- UPp?X=!UPT  ; .U32@73=0 .X@74                                                 ; cls=uni comm=ab
 ULEA         091 UABC           ud UPu?=UPT <- ua-~X ub-~X uc?HI s:I(u)@75-79 UPp?X=!UPT ; .HI@80 .X@74 .SX32@73                          ; cls=uni imm=u
@@ -13,7 +13,8 @@ USHF         099 UABC           ud <- ua ub uc                          ; .{L R}
 UPRMT        096 UABC           ud <- ua ub uc                          ; ; cls=uni imm=u
 USGXT        09a UAB            ud <- ua ub                             ; .W@75 .U32@73=0                                                 ; cls=uni imm=u
 UBMSK        09b UAB            ud <- ua ub                             ; .W@75                                                           ; cls=uni imm=u
-UISETP       08c UAB            UPu UPv <- ua ub UPp UPx?EX=UPT         ; .icmp@76-78 .U32@73=0 .bop@74-75 .EX@72                         ; cls=uni
+UISETP       08c UAB            UPu UPv <- ua ub UPp UPx?EX=UPT         ; .icmp@76-78 .U32@73=0 .bop@74-75 .EX@72 80=0                         ; cls=uni
+UISETP       08c UAB sm=110+    UPu UPv <- ua2 ub2 UPp           ; .icmp@76-78 .{U64 S64}@73 .bop@74-75 72=0 80=1 68-71=7       ; cls=uni
 USEL         087 UAB            ud <- ua ub UPp                         ; ; cls=uni imm=u
 UMOV        082 UB              ud <- ub                                ; ; cls=uni imm=u
 UMOV.64     482+91 -  sm=120+   ud2 <- i:I(u)@24-87             ; ; cls=uni imm=u
@@ -21,9 +22,20 @@ UFLO         0bd UB1            ud UPu?=UPT <- ub~                      ; .U32@7
 UPOPC        0bf UB1            ud <- ub~                               ; ; cls=uni imm=u
 UBREV        0be UB1            ud <- ub                                ; ; cls=uni imm=u
 ULDC        ab9 -  sm=75-90     ud/csize <- k:UK                        ; .csize@73-75                                                     ; cls=uni space=const imm=u
-LDCU        7ac+91 - sm=100+   ud/usize <- k:UK                       ; .{U8:1 S8:1 U16:1 S16:1 _:1 64:2 128:4 ?}:usize@73-75                                                     ; cls=lsu sb=W space=const
+LDCU        7ac+91 - sm=100+   ud/usize <- k:UK                       ; .{U8:1 S8:1 U16:1 S16:1 _:1 64:2 128:4 ?}:usize@73-75                                                     ; cls=lsu sb=W space=const guard=UP
 R2UR        3c2 -  sm=75-89     Pu?=PT ud <- a                          ; .OR@84 ; cls=xu sb=WR
 R2UR        2ca -  sm=90+       Pu?=PT ud <- a                          ; .OR@84 ; cls=r2ur
 S2UR         9c3 -              ud <- sr:N(sr)@72-79                    ;                                                          ; cls=lsu sb=WR
 VOTEU       886 -               ud UPu=UPT <- Pp                        ; .{ALL ANY EQ ?}@72-73                                            ; cls=uni
+UFADD        054 UAY sm=110+     ud <- ua-| ub-|                         ; .FTZ@80 .rnd@78-79 .SAT@77 81=0 ; cls=uni imm=f32
+UFMUL        056 UAB sm=110+     ud <- ua-| ub-|                         ; .{_ FTZ FMZ ?}@80+76 .{? D8 D4 D2 _ M2 M4 M8}@84-86 .rnd@78-79 .SAT@77 ; cls=uni imm=f32
+UFFMA        055 UABC sm=110+    ud <- ua-| ub-| uc-|                    ; .{_ FTZ FMZ ?}@80+76 .rnd@78-79 .SAT@77 81=0 ; cls=uni imm=f32
+UFSETP       053 UAB sm=110+     UPu UPv <- ua-| ub-| UPp                ; .fcmp@76-79 .FTZ@80 .bop@74-75 ; cls=uni imm=f32
+UFSEL        051 UAB sm=110+     ud <- ua-| ub-| UPp                     ; .FTZ@80 ; cls=uni imm=f32
+UFRND        05d UAB sm=110+     ud <- ub-|                              ; .FTZ@80 75-77=2 84-86=2 .{_ FLOOR CEIL TRUNC}@78-79 ; cls=uni imm=f32
+UI2F         05a UAB sm=110+     ud <- ub<h1>@60-61                      ; .{? F16 _ ? BF16 ? ? ?}@75-77 .{U8 S8 U16 S16 U32 _ ? ?}@74+84-85 .rnd@78-79 ; cls=uni imm=u
+UF2F         05b UAB sm=110+     ud <- ub-|                              ; .FTZ@80 .{? F16 F32 ? BF16 ? ? ?}@75-77 .{? F16 F32 ? BF16 ? ? ?}@84-86 .rnd@78-79 ; cls=uni imm=f32
+UF2I         05c UAB sm=110+     ud <- ub-|                              ; .FTZ@80 .{U8 S8 U16 S16 U32 _ ? ?}@72+75-76 .{? F16 _ ? BF16 ? ? ?}@84-86 .{_ FLOOR CEIL TRUNC}@78-79 .NTZ@77 ; cls=uni imm=f32
+UI2FP        05e UAB sm=110+     ud <- ub                                ; .{? ? F32 ? ? ? ? ?}@75-77 .{? ? ? ? U32 S32 ? ?}@74+84-85 .rnd@78-79 ; cls=uni imm=u
+UIADD3.64    097 UABC sm=110+     ud2 UPu=UPT UPv=UPT <- ua2- ub2- uc2-  ; 74=0 87-90=15 77-80=15    ; cls=uni comm=abc
 """
