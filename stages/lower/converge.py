@@ -170,7 +170,7 @@ def _breaks(flow: Flow, r: Region) -> set[tuple[int, int]]:
     out: set[tuple[int, int]] = set()
     for u in (*r.inside, *((r.at,) if r.at >= 0 else ())):
         for v in flow.cfg.succs[u]:
-            again = v == r.header and u not in r.cycle or v == r.at
+            again = (v == r.header and u not in r.cycle) or v == r.at
             if v != r.join and (v not in r.inside or again) and not flow.exit_only[v]:
                 out.add((u, v))
     return out
@@ -183,7 +183,7 @@ def _comes_again(flow: Flow, r: Region) -> bool:
     while work:
         u = work.pop()
         for v in flow.cfg.succs[u]:
-            if v == r.at or v == r.header and u not in r.cycle:
+            if v == r.at or (v == r.header and u not in r.cycle):
                 continue
             if v == r.join:
                 return True

@@ -172,6 +172,6 @@ def function_param(b: Builder, x: ptx.Operand) -> tuple[str, PtxParam | PtxVar, 
     if not isinstance(x, ptx.Addr) or not isinstance(x.base, ptx.Sym):
         return None
     kind, decl = b.ctx.find(b, x.base.name)
-    if kind == "param" and not b.pf.entry or isinstance(decl, PtxVar) and decl.space == "param":
+    if (kind == "param" and not b.pf.entry) or (isinstance(decl, PtxVar) and decl.space == "param"):
         return x.base.name, decl, x.base.offset + x.offset  # type: ignore[return-value]
     return None

@@ -179,7 +179,7 @@ def _load_elements(b: Builder, inst: PtxInst, space: str, at: Mem, elems: tuple[
     total = n * len(elems)
     if len(elems) == 1 and not isinstance(elems[0], ptx.Sink):
         d = b.dst(elems[0], t)
-        if total >= 4 and 4 * d.width == total or total < 4 and d.width == 1:
+        if (total >= 4 and 4 * d.width == total) or (total < 4 and d.width == 1):
             b.emit(access_op(b, inst, space, total, is_signed(t), True), d, (at,))
             return
     if len(elems) == 1 and total < 4:

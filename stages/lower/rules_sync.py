@@ -269,7 +269,7 @@ def _copy(b: Builder, inst: PtxInst) -> None:
 
 
 def _is_pred(b: Builder, x: ptx.Operand) -> bool:
-    return isinstance(x, ptx.NotPred) or isinstance(x, ptx.Reg) and b.pf.regs[x.index].type == "pred"
+    return isinstance(x, ptx.NotPred) or (isinstance(x, ptx.Reg) and b.pf.regs[x.index].type == "pred")
 
 
 def _shared_part(b: Builder, inst: PtxInst, x: ptx.Operand) -> Mem:

@@ -92,7 +92,7 @@ def _read(b: Builder, name: str) -> Reg:
         return _bank(b, bank.nsmid)
     if name == "%gridid":
         return _bank(b, bank.gridid, 2)
-    if name in ("%total_smem_size", "%reserved_smem_offset_begin") and b.sm < 90 or name == "%total_smem_size":
+    if (name in ("%total_smem_size", "%reserved_smem_offset_begin") and b.sm < 90) or name == "%total_smem_size":
         total = s2r(b, "SR_SMEMSZ")
         if bank.smem_bias < 0:
             return total
