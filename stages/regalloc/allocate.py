@@ -43,15 +43,15 @@ class Job:
         return self.clobbers.get(abi.callee(inst), abi.ABI_CLOBBER)
 
 
-def allocate_unit(unit: Unit, header: Header, options: Mapping[str, AttrValue] | None = None) -> Unit:
+def allocate_unit(unit: Unit, header: Header, options: Mapping[str, AttrValue] | None = None, limit: int = 0) -> Unit:
     """Allocate every function of ``unit`` in place (level `ori` to `allocated`) and return it.
 
-    ``options`` are ptxas's by long name (default: the header's), and ``allocator``: ``naive`` to spill everything. CompileError when a limit
-    can't be met.
+    ``options`` are ptxas's by long name (default: the header's), and ``allocator``: ``naive`` to spill everything. ``limit`` overrides
+    the REGCOUNT limit (tests). CompileError when a limit can't be met.
     """
     options = header.options if options is None else options
     target = find_target(header.target)
-    job = Job(target, register_limit(unit, target.sm, options), options.get("allocator") == "naive")
+    job = Job(target, limit or register_limit(unit, target.sm, options), options.get("allocator") == "naive")
     order, job.standard = abi.plan(unit)
     gone: list[AttrValue] = []
     for func in order:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from ir_format.model import ZERO, Function, Imm, Inst, Reg, imm, mem
+from ir_format.diag import CompileError
+from ir_format.model import RZ, ZERO, Function, Imm, Inst, Mem, Reg, imm, mem
 from ir_format.target import CALLEE_SAVED
 
 from .groups import Grouping
@@ -79,29 +80,53 @@ def _places(func: Function, grouping: Grouping) -> list[int]:
 
 
 def _frame_code(func: Function, frame: int, saves_at: int, saved: list[int]) -> None:
-    """Fill in the marked moves of R1 and put saves at the entry and restores before each RET, both while R1 has the caller's value."""
-    for block in func.blocks:
+    """Fill in the marked moves of R1. Spill code that stands outside of them (arguments at the entry, the return address before RET) and the
+    saves and restores of callee-saved registers address the frame from the caller's R1."""
+    if frame and not any(_sign(inst) == -1 for inst in func.blocks[0].insts):
+        _add_frame_move(func)
+    for pos, block in enumerate(func.blocks):
         out: list[Inst] = []
+        inside = pos > 0
         for inst in block.insts:
-            sign = inst.attrs.get("frame") if inst.attrs else None
-            if isinstance(sign, int):
+            sign = _sign(inst)
+            if sign:
+                inside = sign < 0
                 if frame:
                     inst.srcs = tuple(imm(sign * frame) if type(o) is Imm else o for o in inst.srcs)
                     out.append(inst)
                 continue
+            mark = inst.attrs.get("ra") if inst.attrs else None
+            if not inside and mark in ("spill", "refill"):
+                inst.srcs = tuple(o._replace(offset=o.offset - frame) if type(o) is Mem else o for o in inst.srcs)
             if inst.op == "FENTRY":
                 for at, number in enumerate(saved):
-                    offset = saves_at - frame + 4 * at
-                    out.append(Inst("STL", (), (), (mem(R1, offset), Reg("R", number)), None, inst.line, inst.loc, attrs={"ra": "save"}))
+                    where = mem(R1, saves_at - frame + 4 * at)
+                    out.append(Inst("STL", (), (), (where, Reg("R", number)), None, inst.line, inst.loc, attrs={"ra": "save"}))
                 continue
             if inst.op == "RET":
                 for at, number in enumerate(saved):
-                    offset = saves_at - frame + 4 * at
-                    out.append(
-                        Inst("LDL", (), (Reg("R", number),), (mem(R1, offset),), inst.guard, inst.line, inst.loc, attrs={"ra": "restore"})
-                    )
+                    where = mem(R1, saves_at - frame + 4 * at)
+                    out.append(Inst("LDL", (), (Reg("R", number),), (where,), inst.guard, inst.line, inst.loc, attrs={"ra": "restore"}))
             out.append(inst)
         block.insts = out
+
+
+def _sign(inst: Inst) -> int:
+    sign = inst.attrs.get("frame") if inst.attrs else None
+    return sign if isinstance(sign, int) else 0
+
+
+def _add_frame_move(func: Function) -> None:
+    """A kernel that was made without the marked move of R1 gets one after the instruction that sets R1."""
+    if func.kind != "entry":
+        raise CompileError(f"Function '{func.name}' needs a stack frame and does not move the stack pointer")
+    insts = func.blocks[0].insts
+    for at, inst in enumerate(insts):
+        if any(type(o) is Reg and o.file == "R" and o.num == R1.num for o in inst.dsts):
+            srcs = (R1, imm(0), RZ)
+            insts.insert(at + 1, Inst("IADD3", (), (R1,), srcs, None, inst.line, inst.loc, attrs={"frame": -1, "ra": "frame"}))
+            return
+    raise CompileError(f"Function '{func.name}' needs a stack frame and does not set the stack pointer")
 
 
 def _written(func: Function) -> dict[str, int]:

@@ -1,0 +1,885 @@
+"""Register-allocation checker: does every use in the allocated unit find the value that the virtual program put there?
+
+Symbolic, in the manner of regalloc2's checker, and written apart from the allocator: nothing is taken from it but two things that are only
+hints for lining the programs up. ``attrs["ra"]`` marks inserted instructions (a wrong mark makes an original instruction missing, which is a
+finding), and the section ``regalloc`` lists original instructions that vanished (accepted only where the instruction can be made
+again from nothing: a constant, a parameter, a special register).
+
+Both programs are executed side by side, block by block, over value numbers. A *place* is a physical register or a word of the frame, a *cell* a
+component of a virtual register. At block boundaries the state says for every place which cells it holds on all paths; states are
+intersected where paths meet until nothing changes. A virtual value that no path defines may be anything, and so may the
+register that stands for it.
+
+What it does not see: warp-level effects on uniform registers in divergent code, and user code that writes outside of its frame.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final, NamedTuple, TypeAlias
+
+from ir_format.flow import Cfg, build_cfg, is_guarded, liveness
+from ir_format.model import INV, ZERO, AttrValue, Const, Function, Imm, Inst, Mem, Name, Operand, Reg, Sym, Unit
+from ir_format.target import CALLEE_SAVED, STACK_REG
+
+Place: TypeAlias = "tuple[str, int]"  # (file, number); frame words: ("M", byte offset from R1 at function entry)
+Names: TypeAlias = "frozenset[object]"
+
+FILE_LIMIT: Final = {"R": 255, "UR": 255, "P": 7, "UP": 7, "B": 16}
+PSEUDO: Final = ("COPY", "PCOPY", "UNDEF", "FENTRY")
+STEADY: Final = ("SR_TID", "SR_CTAID", "SR_LANEID", "SR_NTID", "SR_NCTAID", "SR_LANEMASK", "SRZ", "SR_CgaCtaId", "SR_SWINHI")
+MAX_FINDINGS: Final = 50
+
+
+class Finding(NamedTuple):
+    """What is wrong and where: function, block id, position in the allocated block, PTX line."""
+
+    function: str
+    block: int
+    at: int
+    line: int
+    message: str
+
+    def render(self) -> str:
+        """One line of text."""
+        return f"{self.function}: block {self.block}, instruction {self.at} (line {self.line}): {self.message}"
+
+
+class Values:
+    """Interned terms. A term is a tuple whose children are value numbers."""
+
+    __slots__ = ("facts", "soft", "table", "terms")
+
+    def __init__(self) -> None:
+        self.table: dict[tuple[object, ...], int] = {}
+        self.terms: list[tuple[object, ...]] = []
+        self.soft: list[bool] = []  # contains something undefined
+        self.facts: set[tuple[int, int]] = set()  # (a, b): a place with value a may stand for the partly undefined value b
+
+    def make(self, *term: object) -> int:
+        """The number of a term."""
+        got = self.table.get(term)
+        if got is None:
+            got = self.table[term] = len(self.terms)
+            self.terms.append(term)
+            kind = term[0]
+            soft = kind in ("undef", "partial")
+            if kind in ("sel", "not", "p2r", "r2p"):
+                soft = any(self.soft[child] for child in term[1:] if isinstance(child, int))
+            self.soft.append(soft)
+        return got
+
+    def negate(self, value: int) -> int:
+        """Not of a predicate."""
+        term = self.terms[value]
+        return term[1] if term[0] == "not" and isinstance(term[1], int) else self.make("not", value)
+
+    def to_r(self, value: int) -> int:
+        """Predicate as 0 or 1 in a register."""
+        return self.make("p2r", value)
+
+    def to_p(self, value: int) -> int:
+        """Register not zero."""
+        term = self.terms[value]
+        return term[1] if term[0] == "p2r" and isinstance(term[1], int) else self.make("r2p", value)
+
+    def select(self, guard: int, new: int, old: int) -> int:
+        """``guard ? new : old``, in a normal form: no negated guard, no second test of the same guard below it."""
+        term = self.terms[guard]
+        if term[0] == "not" and isinstance(term[1], int):
+            return self.select(term[1], old, new)
+        for arm in (2, 3):
+            value = new if arm == 2 else old
+            mine = self.terms[value]
+            if mine[0] == "sel" and mine[1] == guard:
+                inner = mine[arm]
+                assert isinstance(inner, int)
+                if arm == 2:
+                    new = inner
+                else:
+                    old = inner
+        return new if new == old else self.make("sel", guard, new, old)
+
+    def refines(self, real: int, wanted: int) -> bool:
+        """Whether a place with value ``real`` may stand for the virtual value ``wanted``."""
+        if real == wanted:
+            return True
+        if not self.soft[wanted]:
+            return False
+        if (real, wanted) in self.facts:
+            return True
+        term = self.terms[wanted]
+        if term[0] == "undef":
+            return True
+        if term[0] == "sel":
+            _, guard, new, old = term
+            assert isinstance(guard, int) and isinstance(new, int) and isinstance(old, int)
+            mine = self.terms[real]
+            if mine[0] == "sel" and mine[1] == guard:
+                assert isinstance(mine[2], int) and isinstance(mine[3], int)
+                return self.refines(mine[2], new) and self.refines(mine[3], old)
+            return self.refines(real, new) and self.refines(real, old)
+        if term[0] in ("not", "p2r", "r2p"):
+            mine = self.terms[real]
+            return mine[0] == term[0] and isinstance(mine[1], int) and isinstance(term[1], int) and self.refines(mine[1], term[1])
+        return False
+
+
+class State:
+    """At a block boundary. ``holds``: place -> cells and constants it holds on every path; ``undef``: cells that no path defines; ``partial``: cells
+    that some path leaves undefined; ``consts``: cell -> constant. ``stack``: R1 minus its entry value, None when paths differ."""
+
+    __slots__ = ("consts", "holds", "partial", "stack", "undef")
+
+    def __init__(
+        self,
+        holds: dict[Place, Names],
+        undef: frozenset[int],
+        partial: frozenset[int],
+        consts: dict[int, tuple[object, ...]],
+        stack: int | None,
+    ) -> None:
+        self.holds = holds
+        self.undef = undef
+        self.partial = partial
+        self.consts = consts
+        self.stack = stack
+
+    def same(self, other: State) -> bool:
+        """Equality."""
+        return (
+            self.holds == other.holds
+            and self.undef == other.undef
+            and self.partial == other.partial
+            and self.consts == other.consts
+            and self.stack == other.stack
+        )
+
+
+def _join(states: list[State], predicates: frozenset[int]) -> State:
+    first = states[0]
+    if len(states) == 1:
+        return first
+    holds: dict[Place, Names] = {}
+    places = set(first.holds)
+    for state in states[1:]:
+        places |= set(state.holds)
+    for place in places:
+        names: Names | None = None
+        for state in states:
+            mine: Names = state.holds.get(place, frozenset()) | state.undef | {("p2r", cell) for cell in state.undef & predicates}
+            names = mine if names is None else names & mine
+        if names:
+            holds[place] = names
+    undef = first.undef
+    partial = first.partial | first.undef
+    consts: dict[int, tuple[object, ...]] = {}
+    for state in states:
+        consts.update(state.consts)
+    for state in states[1:]:
+        undef &= state.undef
+        partial |= state.partial | state.undef
+    consts = {c: t for c, t in consts.items() if all(s.consts.get(c) == t or c in s.undef for s in states)}
+    stack = first.stack if all(s.stack == first.stack for s in states) else None
+    if undef:
+        drop = undef | {("p2r", cell) for cell in undef}
+        holds = {place: names - drop for place, names in holds.items()}
+    return State(holds, undef, partial - undef, consts, stack)
+
+
+def constant_words(inst: Inst) -> list[tuple[object, ...]] | None:
+    """Per destination word the constant that the instruction makes; None when it depends on anything. Places that hold equal constants are equal."""
+    if len(inst.dsts) != 1 or type(inst.dsts[0]) is not Reg or inst.defs or inst.uses or is_guarded(inst) or len(inst.srcs) != 1:
+        return None
+    width = inst.dsts[0].width
+    src = inst.srcs[0]
+    op, mods = inst.op, inst.mods
+    if type(src) is Imm and op in ("MOV", "UMOV", "COPY") and not mods and src.fmt != "ret" and not src.flags and not src.mod:
+        if src.sym:
+            return [("sym", src.sym, src.fmt, src.value)] if width == 1 else None
+        if op != "COPY" and width != 1:
+            return None
+        return [("imm", (src.value >> (32 * i)) & 0xFFFFFFFF) for i in range(width)]
+    if type(src) is Reg and src.num == ZERO and src.file in ("R", "UR") and op in ("MOV", "UMOV", "COPY") and not mods and not src.flags:
+        return [("imm", 0)] * width
+    if type(src) is Const and src.ireg is None and not src.flags and not src.mod:
+        plain = (op in ("MOV", "COPY") and not mods) or (op in ("LDC", "ULDC", "LDCU") and mods in ((), ("64",), ("128",)))
+        if plain:
+            return [("c", src.bank, src.offset + 4 * i, src.sym) for i in range(width)]
+        if op in ("LDC", "ULDC", "LDCU"):
+            return [("op", op, mods, src, i) for i in range(width)]
+    if type(src) is Name and op in ("S2R", "S2UR") and src.name.startswith(STEADY) and width == 1:
+        return [("sr", src.name)]
+    return None
+
+
+def _registers(operand: Operand) -> Iterator[Reg]:
+    if type(operand) is Reg:
+        yield operand
+    elif type(operand) is Mem:
+        for reg in (operand.base, operand.ubase, operand.desc):
+            if reg is not None:
+                yield reg
+    elif type(operand) is Const and operand.ireg is not None:
+        yield operand.ireg
+
+
+def _shape(operand: Operand) -> object:
+    """The operand without its register numbers."""
+    if type(operand) is Reg:
+        return ("reg", operand.file, operand.num == ZERO, operand.width, operand.flags, operand.mod)
+    if type(operand) is Mem:
+        parts = [None if r is None else _shape(r) for r in (operand.base, operand.ubase, operand.desc)]
+        return ("mem", *parts, operand.offset, operand.sym)
+    if type(operand) is Const:
+        return operand._replace(ireg=None), None if operand.ireg is None else _shape(operand.ireg)
+    return operand
+
+
+Pair: TypeAlias = "tuple[Inst | None, Inst | None]"  # (virtual, physical): pseudo, inserted, or an original in both forms
+
+
+class FunctionChecker:
+    """Checks one function. ``preserved``: function name -> places that a call of it leaves alone."""
+
+    def __init__(self, before: Function, after: Function, gone: frozenset[int], preserved: dict[str, frozenset[Place]]) -> None:
+        self.before = before
+        self.after = after
+        self.gone = gone
+        self.preserved = preserved
+        self.values = Values()
+        self.findings: list[Finding] = []
+        self.base: list[int] = []
+        count = 0
+        for vreg in before.vregs:
+            self.base.append(count)
+            count += vreg.width
+        self.count = count
+        self.stack_cells = {self.base[v] for v, reg in enumerate(before.vregs) if reg.file == "R" and reg.fixed == STACK_REG}
+        self.predicates = frozenset(self.base[v] for v, reg in enumerate(before.vregs) if reg.file in ("P", "UP"))
+        self.at_return: frozenset[Place] | None = None
+        self.undef_value = self.values.make("undef")
+        self.true = self.values.make("true")
+        self.real: dict[Place, int] = {}
+        self._virtual: dict[int, int] = {}
+        self._undef: frozenset[int] = frozenset()
+        self._partial: frozenset[int] = frozenset()
+        self._number: Callable[[object], int] = self.values.make
+        self.stack: int | None = None
+        self.pos = 0
+        self.index = 0
+        self.line = 0
+        self.quiet = True
+
+    # ------------------------------------------------------------------ lining up
+
+    def report(self, message: str) -> None:
+        """Add a finding at the current place."""
+        if not self.quiet and len(self.findings) < MAX_FINDINGS:
+            block = self.after.blocks[self.pos].id if self.pos < len(self.after.blocks) else -1
+            self.findings.append(Finding(self.after.name, block, self.index, self.line, message))
+
+    def line_up(self) -> list[list[Pair]] | None:
+        """Per block the two programs in step; None (with a finding) when they do not match."""
+        self.quiet = False
+        if [b.id for b in self.before.blocks] != [b.id for b in self.after.blocks]:
+            self.report("the blocks are not the same")
+            return None
+        out: list[list[Pair]] = []
+        number = 0
+        for pos, (old, new) in enumerate(zip(self.before.blocks, self.after.blocks, strict=True)):
+            self.pos = pos
+            pairs: list[Pair] = []
+            at = 0
+            insts = new.insts
+            for inst in old.insts:
+                number += 1
+                if inst.op in PSEUDO:
+                    pairs.append((inst, None))
+                    continue
+                if inst.attrs and "frame" in inst.attrs and not self.after.frame:
+                    continue
+                if number - 1 in self.gone:
+                    if constant_words(inst) is None:
+                        self.line = inst.line
+                        self.report(f"{inst.op} vanished and can't be made again")
+                        return None
+                    pairs.append((inst, None))
+                    continue
+                while at < len(insts) and _inserted(insts[at]):
+                    pairs.append((None, insts[at]))
+                    at += 1
+                if at >= len(insts):
+                    self.line = inst.line
+                    self.report(f"{inst.op} is missing")
+                    return None
+                pairs.append((inst, insts[at]))
+                at += 1
+            for inst in insts[at:]:
+                if not _inserted(inst):
+                    self.index, self.line = at, inst.line
+                    self.report(f"{inst.op} is not in the virtual program")
+                    return None
+                pairs.append((None, inst))
+            out.append(pairs)
+        return out
+
+    # ------------------------------------------------------------------ the fixed point
+
+    def run(self) -> None:
+        """Check the function; findings in ``findings``."""
+        paired = self.line_up()
+        if paired is None:
+            return
+        cfg = build_cfg(self.before)
+        if build_cfg(self.after).succs != cfg.succs:
+            self.report("the control flow is not the same")
+            return
+        live = liveness(self.before, cfg, clip=False)
+        live_out = [frozenset(live.members(bits)) for bits in live.live_out]
+        exits: list[State | None] = [None] * len(paired)
+        entries: list[State | None] = [None] * len(paired)
+        self.quiet = True
+        dirty = bytearray(b"\1") * len(paired)
+        changed = True
+        while changed:
+            changed = False
+            for pos in cfg.rpo:
+                if not dirty[pos]:
+                    continue
+                dirty[pos] = 0
+                entry = self._entry(cfg, exits, pos)
+                entries[pos] = entry
+                result = self._block(pos, entry, paired[pos], live_out[pos])
+                old = exits[pos]
+                if old is None or not old.same(result):
+                    exits[pos] = result
+                    for succ in cfg.succs[pos]:
+                        dirty[succ] = 1
+                        changed = True
+        self.quiet = False
+        for pos in cfg.rpo:
+            entry_state = entries[pos]
+            assert entry_state is not None
+            self._block(pos, entry_state, paired[pos], live_out[pos])
+
+    def _entry(self, cfg: Cfg, exits: list[State | None], pos: int) -> State:
+        states = [s for s in (exits[p] for p in cfg.preds[pos]) if s is not None]
+        if pos == 0:
+            states.append(self._start())
+        return _join(states, self.predicates)
+
+    def _start(self) -> State:
+        holds: dict[Place, Names] = {}
+        defined: set[int] = set()
+        if self.before.kind != "entry":
+            for number, vreg in enumerate(self.before.vregs):
+                if vreg.fixed >= 0:  # an incoming argument, the return address, R1
+                    for part in range(vreg.width):
+                        place = (vreg.file, vreg.fixed + part)
+                        cell = self.base[number] + part
+                        holds[place] = holds.get(place, frozenset()) | {cell}
+                        defined.add(cell)
+            for file, limit in FILE_LIMIT.items():
+                for n in range(limit):
+                    holds[file, n] = holds.get((file, n), frozenset()) | {("entry", file, n)}
+        undef = frozenset(c for c in range(self.count) if c not in defined)
+        return State(holds, undef, frozenset(), {}, 0)
+
+    def _block(self, pos: int, entry: State, pairs: list[Pair], live_out: frozenset[int]) -> State:
+        self.pos = pos
+        self.index = 0
+        self._enter(entry)
+        for old, new in pairs:
+            inst = old if new is None else new
+            assert inst is not None
+            self.line = inst.line
+            if old is None:
+                assert new is not None
+                self._inserted(new)
+            elif new is None:
+                self._pseudo(old)
+            else:
+                self._original(old, new)
+            if new is not None:
+                self.index += 1
+        return self._leave(entry, live_out)
+
+    def _enter(self, entry: State) -> None:
+        values = self.values
+        values.facts = set()
+        pos = self.pos
+        self.stack = entry.stack
+        virtual: dict[int, int] = {}
+        for c, t in entry.consts.items():
+            if c in entry.partial:
+                values.facts.add((values.make(*t), values.make("partial", pos, c)))
+            else:
+                virtual[c] = values.make(*t)
+        self.real = {}
+        # Cells defined on all paths that share a place are equal; find the classes.
+        leader: dict[object, object] = {}
+
+        def find(x: object) -> object:
+            while leader.get(x, x) != x:
+                x = leader[x]
+            return x
+
+        firm: dict[Place, object] = {}
+        for place, names in entry.holds.items():
+            head: object = None
+            for name in names:
+                if (isinstance(name, int) and name in entry.partial) or (isinstance(name, tuple) and name[0] == "p2r"):
+                    continue
+                key: object = entry.consts.get(name, name) if isinstance(name, int) else name
+                if head is None:
+                    head = find(key)
+                else:
+                    other = find(key)
+                    if other != head:
+                        # constants and entry values lead their class, else the lowest cell
+                        if isinstance(other, tuple) or (isinstance(head, int) and isinstance(other, int) and other < head):
+                            head, other = other, head
+                        leader[other] = head
+            if head is not None:
+                firm[place] = head
+        numbers: dict[object, int] = {}
+
+        def number(key: object) -> int:
+            top = find(key)
+            got = numbers.get(top)
+            if got is None:
+                got = values.make(*top) if isinstance(top, tuple) else values.make("in", pos, top)
+                numbers[top] = got
+            return got
+
+        for place, head in firm.items():
+            self.real[place] = number(head)
+        self._virtual = virtual
+        self._undef = entry.undef
+        self._partial = entry.partial
+        self._number = number
+        for place, names in entry.holds.items():
+            if place not in self.real:
+                spilled = [name[1] for name in names if isinstance(name, tuple) and name[0] == "p2r"]
+                firmly = [cell for cell in spilled if cell not in entry.partial]
+                if spilled:
+                    inner = number(firmly[0]) if firmly else values.make("junk", pos, place)
+                    self.real[place] = values.to_r(inner)
+                    values.facts.update((inner, values.make("partial", pos, cell)) for cell in spilled if cell in entry.partial)
+                else:
+                    self.real[place] = values.make("junk", pos, place)
+            for name in names:
+                if isinstance(name, int) and name in entry.partial:
+                    values.facts.add((self.real[place], values.make("partial", pos, name)))
+
+    def cell(self, cell: int) -> int:
+        """Value of a virtual cell."""
+        got = self._virtual.get(cell)
+        if got is None:
+            if cell in self._undef:
+                got = self.undef_value
+            elif cell in self._partial:
+                got = self.values.make("partial", self.pos, cell)
+            else:
+                got = self._number(cell)
+            self._virtual[cell] = got
+        return got
+
+    def place(self, place: Place) -> int:
+        """Value of a place."""
+        got = self.real.get(place)
+        if got is None:
+            got = self.real[place] = self.values.make("junk", self.pos, place)
+        return got
+
+    def _leave(self, entry: State, live_out: frozenset[int]) -> State:
+        values = self.values
+        by_value: dict[int, list[object]] = {}
+        soft: list[tuple[int, int]] = []
+        undef: set[int] = set()
+        partial: set[int] = set()
+        consts: dict[int, tuple[object, ...]] = {}
+        for cell in live_out:
+            value = self.cell(cell)
+            if value == self.undef_value:
+                undef.add(cell)
+                continue
+            if values.soft[value]:
+                partial.add(cell)
+                soft.append((cell, value))
+                if cell in entry.consts and value == values.make("partial", self.pos, cell):
+                    consts[cell] = entry.consts[cell]
+                continue
+            by_value.setdefault(value, []).append(cell)
+            term = values.terms[value]
+            if term[0] in ("imm", "c", "sym", "sr", "op"):
+                consts[cell] = term
+        holds: dict[Place, Names] = {}
+        for place, value in self.real.items():
+            names = list(by_value.get(value, ()))
+            term = values.terms[value]
+            if term[0] in ("imm", "c", "sym", "sr", "op", "entry"):
+                names.append(term)
+            if term[0] == "p2r":
+                inner = term[1]
+                assert isinstance(inner, int)
+                names.extend(("p2r", cell) for cell in by_value.get(inner, ()))
+                names.extend(("p2r", cell) for cell, wanted in soft if values.refines(inner, wanted))
+            if soft:
+                names.extend(cell for cell, wanted in soft if values.refines(value, wanted))
+            if names:
+                holds[place] = frozenset(names)
+        return State(holds, frozenset(undef), frozenset(partial), consts, self.stack)
+
+    # ------------------------------------------------------------------ execution
+
+    def guard_value(self, reg: Reg, value: int) -> int:
+        """Truth of a guard operand."""
+        return self.values.negate(value) if reg.flags & INV else value
+
+    def _virtual_word(self, reg: Reg, part: int) -> int:
+        if reg.num == ZERO:
+            return self.true if reg.file in ("P", "UP") else self.values.make("imm", 0)
+        return self.cell(self.base[reg.num] + reg.sub + part)
+
+    def _real_word(self, reg: Reg, part: int) -> int:
+        if reg.num == ZERO:
+            return self.true if reg.file in ("P", "UP") else self.values.make("imm", 0)
+        return self.place((reg.file, reg.num + part))
+
+    def _pseudo(self, inst: Inst) -> None:
+        """A virtual instruction without a physical counterpart: only the names of values move."""
+        values = self.values
+        if inst.op == "FENTRY":
+            return
+        if inst.op == "UNDEF":
+            for dst in inst.dsts:
+                if type(dst) is Reg and dst.num != ZERO:
+                    for part in range(dst.width):
+                        self._virtual[self.base[dst.num] + dst.sub + part] = self.undef_value
+            return
+        moves: list[tuple[int, int]] = []
+        if inst.op in ("COPY", "PCOPY"):
+            for dst, src in zip(inst.dsts, inst.srcs):
+                assert type(dst) is Reg
+                if dst.num != ZERO:
+                    words = self._source_words(inst, dst, src)
+                    moves.extend((self.base[dst.num] + dst.sub + i, w) for i, w in enumerate(words))
+        else:
+            words_of = constant_words(inst)
+            dst = inst.dsts[0]
+            assert words_of is not None and type(dst) is Reg
+            moves.extend((self.base[dst.num] + dst.sub + i, values.make(*w)) for i, w in enumerate(words_of))
+        if is_guarded(inst):
+            assert inst.guard is not None
+            guard = self.guard_value(inst.guard, self._virtual_word(inst.guard, 0))
+            moves = [(cell, values.select(guard, word, self.cell(cell))) for cell, word in moves]
+        for cell, word in moves:
+            self._virtual[cell] = word
+
+    def _source_words(self, inst: Inst, dst: Reg, src: Operand) -> list[int]:
+        values = self.values
+        if type(src) is Reg:
+            words = [self._virtual_word(src, i) for i in range(dst.width)]
+            if src.file in ("P", "UP"):
+                words = [self.guard_value(src, w) for w in words]
+                if dst.file in ("R", "UR"):
+                    words = [values.to_r(w) for w in words]
+            elif dst.file in ("P", "UP"):
+                words = [values.to_p(w) for w in words]
+            return words
+        made = constant_words(Inst("COPY", (), (dst,), (src,)))
+        if made is None:
+            return [values.make("opaque", self.pos, id(inst), i) for i in range(dst.width)]
+        return [values.make(*w) for w in made]
+
+    def _inserted(self, inst: Inst) -> None:
+        """An instruction that the allocator added: executed for what it does, whatever its mark says."""
+        values = self.values
+        if inst.attrs and inst.attrs.get("frame") == -1:
+            self._move_stack(inst, -1)
+            return
+        words = self._effect(inst)
+        if words is None:
+            self.report(f"inserted {inst.op} is not a move")
+            return
+        if is_guarded(inst):
+            assert inst.guard is not None
+            guard = self.guard_value(inst.guard, self._real_word(inst.guard, 0))
+            words = [(place, values.select(guard, value, self.place(place))) for place, value in words]
+        for place, value in words:
+            if place == ("R", STACK_REG):
+                self.report("R1 is overwritten")
+            self.real[place] = value
+        self._check_numbers(inst)
+
+    def _effect(self, inst: Inst) -> list[tuple[Place, int]] | None:
+        values = self.values
+        if inst.op == "STL":
+            where, src = inst.srcs
+            if type(where) is not Mem or type(src) is not Reg:
+                return None
+            return [(p, self._real_word(src, i)) for i, p in enumerate(self._frame_words(where, src.width, inst))]
+        dst = inst.dsts[0] if inst.dsts else None
+        if type(dst) is not Reg or dst.num == ZERO:
+            return None
+        places = [(dst.file, dst.num + i) for i in range(dst.width)]
+        if inst.op == "LDL":
+            where = inst.srcs[0]
+            if type(where) is not Mem:
+                return None
+            return [(places[i], self.place(p)) for i, p in enumerate(self._frame_words(where, dst.width, inst))]
+        bare = Inst(inst.op, inst.mods, inst.dsts, inst.srcs)
+        made = constant_words(bare)
+        if made is not None:
+            return [(p, values.make(*w)) for p, w in zip(places, made)]
+        if not inst.srcs:
+            return None
+        src = inst.srcs[0]
+        if inst.op in ("MOV", "UMOV", "R2UR", "BMOV") and type(src) is Reg and not src.flags and not src.mod and src.width == dst.width == 1:
+            files = {"MOV": ("R", ("R", "UR")), "UMOV": ("UR", ("UR",)), "R2UR": ("UR", ("R",)), "BMOV": (dst.file, ("R", "B"))}[inst.op]
+            if dst.file != files[0] or src.file not in files[1]:
+                return None
+            return [(places[0], self._real_word(src, 0))]
+        if inst.op in ("PLOP3", "UPLOP3") and type(src) is Reg and len(inst.srcs) == 5:
+            ones = all(type(o) is Reg and o.num == ZERO and not o.flags for o in inst.srcs[1:3])
+            lut = inst.srcs[3]
+            if not ones or type(lut) is not Imm or lut.value != 0x80:
+                return None
+            return [(places[0], self.guard_value(src, self._real_word(src, 0)))]
+        if inst.op in ("SEL", "USEL") and len(inst.srcs) == 3:
+            zero, one, cond = inst.srcs
+            if type(zero) is Reg and zero.num == ZERO and type(one) is Imm and one.value == 1 and type(cond) is Reg:
+                return [(places[0], values.to_r(values.negate(self.guard_value(cond, self._real_word(cond, 0)))))]
+            return None
+        if inst.op in ("ISETP", "UISETP") and inst.mods == ("NE", "U32", "AND") and type(src) is Reg and not src.flags:
+            rest = inst.srcs[1:3]
+            if all(type(o) is Reg and o.num == ZERO and not o.flags for o in rest):
+                return [(places[0], values.to_p(self._real_word(src, 0)))]
+        return None
+
+    def _frame_words(self, where: Mem, width: int, inst: Inst) -> list[Place]:
+        """Places of an inserted access to the frame."""
+        base = where.base
+        if base is None or base.file != "R" or base.num != STACK_REG or where.ubase is not None:
+            self.report(f"inserted {inst.op} does not go through R1")
+            return []
+        wanted = {1: (), 2: ("64",), 4: ("128",)}.get(width)
+        if inst.mods != wanted:
+            self.report(f"inserted {inst.op} has the wrong size")
+        if self.stack is None:
+            self.report("R1 differs between paths")
+            return []
+        at = self.stack + where.offset
+        low = -self.after.frame + self.before.frame
+        if at < low or at + 4 * width > 0 or at % (4 * width):
+            self.report(f"inserted {inst.op} at [R1{where.offset:+d}] is outside of the spill area")
+        return [("M", at + 4 * i) for i in range(width)]
+
+    def _original(self, old: Inst, new: Inst) -> None:
+        values = self.values
+        if old.op != new.op or old.mods != new.mods or len(old.dsts) != len(new.dsts) or len(old.srcs) != len(new.srcs):
+            self.report(f"{new.op} stands where {old.op} should")
+            return
+        sign = old.attrs.get("frame") if old.attrs else None
+        if isinstance(sign, int):
+            self._move_stack(new, sign)
+            return
+        groups = ((old.dsts, new.dsts), (old.srcs, new.srcs), (old.uses, new.uses), (old.defs, new.defs))
+        for mine, theirs in groups:
+            if [_shape(o) for o in mine] != [_shape(o) for o in theirs]:
+                self.report(f"operands of {new.op} changed")
+                return
+        guard = 0
+        if (old.guard is None) != (new.guard is None) or (old.guard and new.guard and _shape(old.guard) != _shape(new.guard)):
+            self.report(f"guard of {new.op} changed")
+            return
+        if old.guard is not None and new.guard is not None:
+            self._use(old.guard, new.guard, new)
+            guard = self.guard_value(new.guard, self._real_word(new.guard, 0))
+        for mine, theirs in (groups[0], groups[1], groups[2]):
+            for a, b in zip(mine, theirs):
+                if mine is old.dsts and type(a) is Reg:
+                    continue
+                for x, y in zip(_registers(a), _registers(b)):
+                    self._use(x, y, new)
+        made = constant_words(old)
+        if new.op == "CALL":
+            self._call(new)
+        if new.op == "RET":
+            self._return()
+        guarded = is_guarded(old)
+        written: set[Place] = set()
+        serial = 0
+        results: list[tuple[int, Place, int]] = []
+        for a, b in zip((*old.dsts, *old.defs), (*new.dsts, *new.defs)):
+            if type(a) is not Reg or type(b) is not Reg or a.num == ZERO:
+                continue
+            self._check_home(a, b, new)
+            for part in range(a.width):
+                place = (b.file, b.num + part)
+                if place in written:
+                    self.report(f"two results of {new.op} share {b.file}{b.num + part}")
+                written.add(place)
+                fresh = values.make(*made[part]) if made is not None else values.make("def", self.pos, self.index, serial)
+                serial += 1
+                results.append((self.base[a.num] + a.sub + part, place, fresh))
+        for cell, place, fresh in results:
+            if place == ("R", STACK_REG) and cell not in self.stack_cells:
+                self.report("R1 is overwritten")
+            if guarded:
+                real = values.select(guard, fresh, self.place(place))
+                before = self.cell(cell)
+                if values.refines(self.place(place), before):
+                    wanted = real
+                else:
+                    wanted = values.select(guard, fresh, before)
+                self.real[place] = real
+                self._virtual[cell] = wanted
+            else:
+                self.real[place] = fresh
+                self._virtual[cell] = fresh
+        self._check_numbers(new)
+
+    def _use(self, virtual: Reg, physical: Reg, inst: Inst) -> None:
+        if virtual.num == ZERO:
+            return
+        self._check_home(virtual, physical, inst)
+        for part in range(virtual.width):
+            wanted = self._virtual_word(virtual, part)
+            real = self._real_word(physical, part)
+            if not self.values.refines(real, wanted):
+                name = self.before.vregs[virtual.num].name or f"v{virtual.num}"
+                self.report(f"{inst.op} reads {physical.file}{physical.num + part}, which does not hold {name}[{virtual.sub + part}]")
+
+    def _check_home(self, virtual: Reg, physical: Reg, inst: Inst) -> None:
+        vreg = self.before.vregs[virtual.num]
+        if vreg.fixed >= 0 and physical.num != vreg.fixed + virtual.sub:
+            self.report(f"{inst.op} should name {vreg.file}{vreg.fixed + virtual.sub}, not {physical.file}{physical.num}")
+        if virtual.width > 1:
+            align = 1
+            while align < vreg.align and virtual.sub % (align * 2) == 0 and align < virtual.width:
+                align *= 2
+            if physical.num % align:
+                self.report(f"{physical.file}{physical.num} is not aligned for {virtual.width} registers")
+
+    def _check_numbers(self, inst: Inst) -> None:
+        operands = (*inst.dsts, *inst.srcs, *inst.uses, *inst.defs, *((inst.guard,) if inst.guard is not None else ()))
+        for operand in operands:
+            for reg in _registers(operand):
+                if reg.num == ZERO:
+                    continue
+                if reg.sub or reg.num + reg.width > FILE_LIMIT[reg.file]:
+                    self.report(f"{inst.op} names {reg.file}{reg.num}, which does not exist")
+                elif reg.num + reg.width > self.after.regs.get(reg.file, 0):
+                    self.report(f"{inst.op} names {reg.file}{reg.num}, beyond the declared count of {self.after.regs.get(reg.file, 0)}")
+
+    def _move_stack(self, inst: Inst, sign: int) -> None:
+        reg = inst.dsts[0]
+        amount = [o.value for o in inst.srcs if type(o) is Imm]
+        if type(reg) is not Reg or reg.num != STACK_REG or is_guarded(inst) or not amount:
+            self.report("the stack pointer is moved in a strange way")
+            return
+        step = amount[0] - (1 << 32) if amount[0] >> 31 else amount[0]
+        if step != sign * self.after.frame:
+            self.report(f"the stack pointer moves by {step}, the frame has {self.after.frame} bytes")
+        if self.stack is not None:
+            self.stack += step
+            value = self.values.make("stack", self.stack)
+            self.real["R", STACK_REG] = value
+            for cell in self.stack_cells:
+                self._virtual[cell] = value
+
+    def _call(self, inst: Inst) -> None:
+        if self.stack != -self.after.frame and self.after.frame:
+            self.report("a call while R1 is not at the bottom of the frame")
+        name = next((o.name for o in inst.srcs if type(o) is Sym), "")
+        keep = self.preserved.get(name, ABI_PRESERVED)
+        for place in [p for p in self.real if p[0] != "M" and p not in keep and p != ("R", STACK_REG)]:
+            self.real[place] = self.values.make("call", self.pos, self.index, place)
+        for file, limit in FILE_LIMIT.items():
+            for n in range(limit):
+                if (file, n) not in self.real and (file, n) not in keep:
+                    self.real[file, n] = self.values.make("call", self.pos, self.index, (file, n))
+
+    def _return(self) -> None:
+        if self.stack != 0:
+            self.report(f"returns with R1 off by {self.stack}")
+        kept = frozenset(
+            place for place, value in self.real.items() if place[0] != "M" and self.values.terms[value] == ("entry", place[0], place[1])
+        )
+        if not self.quiet:
+            self.at_return = kept if self.at_return is None else self.at_return & kept
+
+
+ABI_PRESERVED: Final[frozenset[Place]] = frozenset({("R", r) for r in (STACK_REG, *CALLEE_SAVED)} | {("B", b) for b in range(6, 16)})
+
+
+def _inserted(inst: Inst) -> bool:
+    return inst.attrs is not None and "ra" in inst.attrs
+
+
+def _gone(unit: Unit) -> dict[str, frozenset[int]]:
+    section: AttrValue = unit.sections.get("regalloc", ())
+    found: dict[str, frozenset[int]] = {}
+    if isinstance(section, tuple):
+        for entry in section:
+            if isinstance(entry, tuple) and len(entry) == 2 and isinstance(entry[0], str) and isinstance(entry[1], tuple):
+                found[entry[0]] = frozenset(n for n in entry[1] if isinstance(n, int))
+    return found
+
+
+def check_allocation(before: Unit, after: Unit) -> list[Finding]:
+    """Findings about ``after`` (level `allocated`), which should be ``before`` (level `ori`) allocated; empty when all is well."""
+    findings: list[Finding] = []
+    if [f.name for f in before.functions] != [f.name for f in after.functions]:
+        return [Finding(before.name, 0, 0, 0, "the functions are not the same")]
+    gone = _gone(after)
+    by_name = {f.name: (f, g) for f, g in zip(before.functions, after.functions)}
+    preserved: dict[str, frozenset[Place]] = {}
+    assumed: set[str] = {before.functions[0].name} if before.functions else set()
+    for name in _callees_first(before, assumed):
+        old, new = by_name[name]
+        checker = FunctionChecker(old, new, gone.get(name, frozenset()), preserved)
+        checker.run()
+        findings.extend(checker.findings)
+        kept = checker.at_return
+        if old.kind != "entry" and kept is not None:
+            preserved[name] = kept
+            if name in assumed:
+                missing = sorted(p for p in ABI_PRESERVED if p not in kept and p != ("R", STACK_REG))
+                if missing:
+                    text = ", ".join(f"{f}{n}" for f, n in missing[:4])
+                    findings.append(Finding(name, 0, 0, 0, f"does not preserve {text}"))
+    return findings
+
+
+def _callees_first(unit: Unit, assumed: set[str]) -> list[str]:
+    """Function names, callees first; callees on a cycle join ``assumed``: their callers rely on the convention."""
+    calls = {f.name: [o.name for b in f.blocks for i in b.insts if i.op == "CALL" for o in i.srcs if type(o) is Sym] for f in unit.functions}
+    for func in unit.functions:
+        for block in func.blocks:
+            for inst in block.insts:
+                for operand in inst.srcs:
+                    if type(operand) is Imm and operand.sym in calls and operand.fmt != "ret":
+                        assumed.add(operand.sym)
+    done: dict[str, bool] = {}
+    order: list[str] = []
+    for root in calls:
+        stack = [(root, iter(calls[root]))] if root not in done else []
+        done.setdefault(root, False)
+        while stack:
+            name, rest = stack[-1]
+            for target in rest:
+                if target in calls and target not in done:
+                    done[target] = False
+                    stack.append((target, iter(calls[target])))
+                    break
+                if done.get(target) is False:
+                    assumed.add(target)
+            else:
+                done[name] = True
+                order.append(name)
+                stack.pop()
+    return order
