@@ -109,7 +109,7 @@ def _joined(lo: Operand, hi: Operand) -> Operand | None:
 
 
 def fuse_wide(s: Simplifier, i: Inst) -> Inst | None:
-    """The copy of a 64-bit sum `x * y + b` whose product nothing else reads, done by one IMAD.WIDE.
+    """The 64-bit sum `x * y + b`, done by one IMAD.WIDE.
 
     It stands at the upper half of the sum (IADD3.X): that one becomes the IMAD.WIDE that writes the pair, the lower half a reader-less leftover."""
     d = i.dsts[0]
@@ -123,8 +123,8 @@ def fuse_wide(s: Simplifier, i: Inst) -> Inst | None:
     if lo is None or not s.once(i.srcs[3]) or s.values.place.get((d.num, d.sub)) != s.values.place.get((d.num, d.sub - 1)):
         return None
     for t, other in ((parts[0], parts[1]), (parts[1], parts[0])):
-        if type(t) is not Reg or type(other) is not Reg or not s.once(t):
-            continue
+        if type(t) is not Reg or type(other) is not Reg:
+            continue  # however many read the product: one instruction replaces two
         m = s.made_by(t._replace(width=1), "IMAD")
         if m is None or m.mods not in (("WIDE",), ("WIDE", "U32")) or m.srcs[2] != RZ._replace(width=2) or m.dsts[0] != t:
             continue
