@@ -54,7 +54,7 @@ def bits_len(bits: Bits) -> int:
 class Codec:
     """Base: a slot that takes nothing."""
 
-    __slots__ = ("mask", "kind", "name")
+    __slots__ = ("kind", "mask", "name")
     mask: int
     kind: str
     name: str
@@ -75,7 +75,7 @@ class Codec:
 class RegCodec(Codec):
     """A register field with its sign, absolute, inversion and reuse bits and its suffix table."""
 
-    __slots__ = ("file", "pos", "low", "high", "zero", "width", "flags", "flagmask", "flags_back", "subs", "subs_back", "submask", "fixed")
+    __slots__ = ("file", "fixed", "flagmask", "flags", "flags_back", "high", "low", "pos", "submask", "subs", "subs_back", "width", "zero")
 
     def __init__(
         self, file: str, pos: int, size: int, width: int, flags: dict[int, int], name: str,
@@ -108,7 +108,7 @@ class RegCodec(Codec):
         self.mask = self.low << pos | self.flagmask | self.submask
 
     def enc(self, o: Operand) -> int:
-        if o[0] != self.file:
+        if not isinstance(o, Reg) or o[0] != self.file:
             raise Mismatch(f"slot {self.name} takes a {self.file} register")
         num = o[1]
         if num == ZERO:
@@ -118,7 +118,7 @@ class RegCodec(Codec):
         elif num >= self.low and (num > self.low or self.zero >= 0):
             raise Mismatch(f"{self.file}{num} is out of range")
         try:
-            return num << self.pos | self.flags[o[4]] | self.subs[o[5]]  # type: ignore[index,misc]
+            return num << self.pos | self.flags[o[4]] | self.subs[o[5]]
         except KeyError:
             raise Mismatch(f"slot {self.name} does not take {operand_text(o)}") from None
 
@@ -133,7 +133,7 @@ class RegCodec(Codec):
 class ImmCodec(Codec):
     """An immediate. ``style``: see :mod:`ir_format.isa.numbers`. ``scale``: the field counts units of so many bytes."""
 
-    __slots__ = ("bits", "style", "size", "limit", "one", "negbit")
+    __slots__ = ("bits", "limit", "negbit", "one", "size", "style")
 
     def __init__(self, bits: Bits, style: str, name: str, negbit: int = 0) -> None:
         self.bits, self.style, self.name = bits, style, name
@@ -145,20 +145,19 @@ class ImmCodec(Codec):
         self.mask = bits_mask(bits) | negbit
 
     def enc(self, o: Operand) -> int:
-        if o[0] != "I":
+        if not isinstance(o, Imm):
             raise Mismatch(f"slot {self.name} takes an immediate")
-        value = o[1]
-        assert isinstance(value, int)
+        value = o.value
         if value < 0:
             if self.style != "s" or value < -(self.limit >> 1):
                 raise Mismatch(f"immediate {value} does not fit {self.name}")
             value &= self.limit - 1
         elif value >= self.limit or (self.style == "s" and self.size < 32 and value >= self.limit >> 1):
             raise Mismatch(f"immediate {value:#x} does not fit {self.name}")
-        flags = o[4]
+        flags = o.flags
         extra = 0
         if flags:
-            if flags != INV and flags != NEG or not self.negbit:
+            if (flags != INV and flags != NEG) or not self.negbit:
                 raise Mismatch(f"slot {self.name} takes no sign on an immediate")
             extra = self.negbit
         return (value << self.one if self.one >= 0 else bits_put(self.bits, value)) | extra
@@ -180,7 +179,7 @@ class ImmCodec(Codec):
 class ConstCodec(Codec):
     """``c[bank][offset]`` of arithmetic: offset in words at 40-53, bank at 54-58."""
 
-    __slots__ = ("width", "flags", "flagmask", "flags_back", "subs", "subs_back", "submask", "spaced")
+    __slots__ = ("flagmask", "flags", "flags_back", "spaced", "submask", "subs", "subs_back", "width")
 
     def __init__(
         self, width: int, flags: dict[int, int], name: str, sub: tuple[tuple[str | None, ...], Bits] | None = None, spaced: bool = False
@@ -244,7 +243,7 @@ class CxCodec(ConstCodec):
 class NameCodec(Codec):
     """A keyword operand from a table (or one fixed word, with no bits)."""
 
-    __slots__ = ("bits", "values", "back")
+    __slots__ = ("back", "bits", "values")
 
     def __init__(self, names: tuple[str | None, ...], bits: Bits, name: str) -> None:
         self.bits, self.name, self.kind = bits, name, "N"

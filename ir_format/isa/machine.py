@@ -387,4 +387,4 @@ def _guard(word: int, file: str) -> Reg | None:
     return Reg(file, ZERO if num & 7 == 7 else num & 7, 0, 1, INV if num & 8 else 0)
 
 
-__all__ = ["LEGAL_STALL", "Label", "LabelPc", "Name", "Refusal", "Sym", "Target", "Imm", "LAYOUTS", "REUSE_BIT"]
+__all__ = ["LAYOUTS", "LEGAL_STALL", "REUSE_BIT", "Imm", "Label", "LabelPc", "Name", "Refusal", "Sym", "Target"]

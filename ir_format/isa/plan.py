@@ -9,7 +9,17 @@ from collections.abc import Callable
 
 from ir_format.isa import derive
 from ir_format.isa.codec import (
-    ZERO_NUM, Codec, ConstCodec, CxCodec, ImmCodec, Mismatch, NameCodec, RegCodec, bits_get, bits_mask, bits_put,
+    ZERO_NUM,
+    Codec,
+    ConstCodec,
+    CxCodec,
+    ImmCodec,
+    Mismatch,
+    NameCodec,
+    RegCodec,
+    bits_get,
+    bits_mask,
+    bits_put,
 )
 from ir_format.isa.rowlang import LAYOUTS, Bits, Enum, ModSpec, Row, SlotSpec
 from ir_format.model import ABS, INV, NEG, REUSE, ZERO, Imm, Name, Operand, Reg
@@ -41,7 +51,7 @@ def ur_bits(sm: int) -> int:
 class Slot:
     """A slot of a plan."""
 
-    __slots__ = ("name", "codec", "default", "shown", "optional", "is_dst")
+    __slots__ = ("codec", "default", "is_dst", "name", "optional", "shown")
 
     def __init__(self, name: str, codec: Codec, default: Operand | None, shown: bool, optional: bool, is_dst: bool) -> None:
         self.name = name
@@ -55,7 +65,7 @@ class Slot:
 class Plan:
     """See the module text. ``value``/``mask``: the bits that no operand, guard or control field owns."""
 
-    __slots__ = ("form", "mods", "slots", "ndst", "value", "mask", "encoders", "active", "constant", "derived")
+    __slots__ = ("active", "constant", "derived", "encoders", "form", "mask", "mods", "ndst", "slots", "value")
 
     def __init__(self, form: Form, mods: tuple[str, ...], slots: list[Slot], ndst: int, value: int, owned: int) -> None:
         self.form = form
@@ -71,7 +81,7 @@ class Plan:
 class Form:
     """A row at one SM with the kinds of its flexible operands settled."""
 
-    __slots__ = ("row", "sm", "letters", "opcode", "fixvalue", "fixmask", "modmask", "groups", "by_bits", "by_mods", "kinds", "derived", "enums", "guard")
+    __slots__ = ("by_bits", "by_mods", "derived", "enums", "fixmask", "fixvalue", "groups", "guard", "kinds", "letters", "modmask", "opcode", "row", "sm")
 
     def __init__(self, row: Row, sm: int, letters: str, enums: dict[str, Enum]) -> None:
         self.row = row
@@ -137,18 +147,18 @@ class Form:
         names: list[str] = list(self.row.fixed)
         value = self.fixvalue
         widths: dict[str, int] = {}
-        for spec, choice in zip(self.row.mods, values):
-            if spec.cond:
+        for group, choice in zip(self.row.mods, values):
+            if group.cond:
                 continue
-            text = spec.values[choice] if choice < len(spec.values) else None
+            text = group.values[choice] if choice < len(group.values) else None
             if text is None:
                 return None
             if text:
                 names += text.split(".")
-            if spec.group:
-                widths[spec.group] = spec.width[choice]
-            if spec.bits:
-                value |= bits_put(spec.bits, choice)
+            if group.group:
+                widths[group.group] = group.width[choice]
+            if group.bits:
+                value |= bits_put(group.bits, choice)
         mods = tuple(names)
         slots: list[Slot] = []
         owned = 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Union
+from typing import TYPE_CHECKING
 
 from ir_format.isa.codec import Codec, Mismatch, bits_get, bits_len, bits_mask, bits_put, operand_text
 from ir_format.isa.plan import SPECIAL, ur_bits
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class TargetCodec(Codec):
     """A pc-relative branch target in units of 4 bytes from the next instruction."""
 
-    __slots__ = ("bits", "size", "relative", "spaced")
+    __slots__ = ("bits", "relative", "size", "spaced")
 
     def __init__(self, bits: Bits, name: str, relative: bool = True, spaced: bool = False) -> None:
         self.bits, self.name, self.kind = bits, name, "T"
@@ -26,7 +26,7 @@ class TargetCodec(Codec):
         self.size = bits_len(bits)
         self.mask = bits_mask(bits)
 
-    def enc_at(self, o: Operand, pc: int, label_pc: Union[Mapping[int, int], Callable[[int], int], None]) -> int:
+    def enc_at(self, o: Operand, pc: int, label_pc: Mapping[int, int] | Callable[[int], int] | None) -> int:
         """Field bits for a target: Label by ``label_pc``, Imm as absolute byte address, Sym as 0 (relocated)."""
         if isinstance(o, Label):
             if label_pc is None:
@@ -84,7 +84,7 @@ class InvPredCodec(Codec):
 class LdcCodec(Codec):
     """``c[bank][Rindex + offset]`` of LDC, ULDC and LDCU: index register at 24, byte offset at 38-53, bank at 54-58."""
 
-    __slots__ = ("width", "file", "zero", "low", "omask")
+    __slots__ = ("file", "low", "omask", "width", "zero")
 
     def __init__(self, spec: SlotSpec, form: Form, width: int, file: str) -> None:
         self.name, self.kind, self.width = spec.name, "K", width
@@ -130,7 +130,7 @@ class MemCodec(Codec):
     v ``R.U32 + UR``, w ``R.64 + UR``, d ``desc[UR][R.64]``.
     """
 
-    __slots__ = ("base", "off", "upos", "ur", "letter", "wide", "scale", "hidden")
+    __slots__ = ("base", "hidden", "letter", "off", "scale", "upos", "ur", "wide")
 
     def __init__(self, spec: SlotSpec, form: Form, mods: tuple[str, ...]) -> None:
         self.name, self.kind = spec.name, "M"
@@ -161,7 +161,7 @@ class MemCodec(Codec):
         if not 0 <= number < 256 or (base is not None and base.file != "R"):
             raise Mismatch("base register out of range")
         mod = "" if base is None else base.mod
-        if self.letter == "v" and mod != "U32" or mod and self.letter in ("r", "w", "d") and mod not in _SCALES:
+        if (self.letter == "v" and mod != "U32") or (mod and self.letter in ("r", "w", "d") and mod not in _SCALES):
             raise Mismatch(f"base suffix {mod}")
         if self.letter in ("w", "d") and base is not None and base.num != ZERO and base.width != 2:
             raise Mismatch("base is a 64-bit pair here")

@@ -1,0 +1,1 @@
+"""The encode stage: scheduled functions to machine code."""

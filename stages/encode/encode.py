@@ -1,0 +1,119 @@
+"""Machine code of a unit: every function becomes a :class:`~ir_format.model.Code` record.
+
+Functions stay apart, each from offset 0; `elf` places them one behind the other and fills the places that the relocations name.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ir_format import isa
+from ir_format.diag import CompileError
+from ir_format.model import Block, Code, Const, Function, Header, Imm, Inst, Operand, Reg, Reloc, Sym, Unit
+
+if TYPE_CHECKING:
+    from ir_format.isa.machine import Target
+
+WORD = 16
+
+#: Places that the driver wants listed, by mnemonic (docs/stream.md, `marks`).
+_MARKS = {"EXIT": "exit"}
+
+
+def encode_unit(unit: Unit, header: Header) -> Unit:
+    """Encode every function of the unit, in place. Raises CompileError with the PTX line of the instruction that has no encoding."""
+    target = isa.target(header.target)
+    unit.code = [encode_function(f, target) for f in unit.functions]
+    return unit
+
+
+def encode_function(f: Function, target: Target) -> Code:
+    """Machine code of one function."""
+    begin = block_offsets(f)
+    data = bytearray()
+    relocs: list[Reloc] = []
+    lines: list[tuple[int, int, int]] = []
+    marks: list[tuple[str, int, int]] = []
+    place = (-1, -1)
+    encode = target.encode
+    for block in f.blocks:
+        pc = begin[block.id]
+        for index, inst in enumerate(block.insts):
+            if inst.ctl is None:
+                raise CompileError(f"{f.name}: {inst.op} has no control word; the schedule stage comes first", inst.line)
+            try:
+                word = encode(_with_return(inst, block, index, pc), pc, begin)
+            except KeyError as error:
+                raise CompileError(f"{f.name}: {inst.op} names block {error.args[0]}, which the function does not have", inst.line) from None
+            data += word.to_bytes(WORD, "little")
+            for o in inst.srcs:
+                found = _reloc(o, pc)
+                if found is not None:
+                    relocs.append(found)
+            if (inst.line, inst.loc) != place:
+                place = (inst.line, inst.loc)
+                lines.append((pc, *place))
+            _mark(inst, pc, marks)
+            pc += WORD
+    regs = f.regs.get("R", 0)
+    return Code(f.name, f.kind, bytes(data), tuple(relocs), tuple(lines), tuple(marks), regs, f.frame)
+
+
+def block_offsets(f: Function) -> dict[int, int]:
+    """Byte offset of every block in the function."""
+    begin: dict[int, int] = {}
+    at = 0
+    for block in f.blocks:
+        begin[block.id] = at
+        at += WORD * len(block.insts)
+    return begin
+
+
+def _with_return(inst: Inst, block: Block, index: int, pc: int) -> Inst:
+    """Give ``MOV d, Imm(fmt='ret')`` its value: the offset behind the block's next CALL (`elf` adds the function's place)."""
+    k = next((k for k, o in enumerate(inst.srcs) if isinstance(o, Imm) and o.fmt == "ret"), -1)
+    if k < 0:
+        return inst
+    o = inst.srcs[k]
+    assert isinstance(o, Imm)
+    for ahead in range(index + 1, len(block.insts)):
+        if block.insts[ahead].op == "CALL":
+            value = pc + (ahead - index + 1) * WORD
+            srcs: tuple[Operand, ...] = (*inst.srcs[:k], o._replace(value=value), *inst.srcs[k + 1 :])
+            return Inst(inst.op, inst.mods, inst.dsts, srcs, inst.guard, inst.line, inst.loc, inst.ctl)
+    raise CompileError("a return address has no call behind it in its block", inst.line)
+
+
+_IMM_KINDS = {"lo": "imm_lo", "hi": "imm_hi", "off": "imm_off", "": "imm_off", "ret": "imm_off"}
+
+
+def _reloc(o: Operand, pc: int) -> Reloc | None:
+    """The relocation that an operand asks for."""
+    if isinstance(o, Sym):
+        return Reloc(pc, "call", o.name, o.addend)
+    if isinstance(o, Const) and o.sym:
+        return Reloc(pc, "bank4" if o.bank == 4 else "bank3", o.sym)
+    if isinstance(o, Imm) and o.sym:
+        kind = _IMM_KINDS.get(o.fmt)
+        if kind is None:
+            raise CompileError(f"a relocated immediate of format '{o.fmt}' is not known")
+        return Reloc(pc, kind, o.sym)
+    return None
+
+
+def _mark(inst: Inst, pc: int, marks: list[tuple[str, int, int]]) -> None:
+    """Marks that the mnemonic asks for, and those that ``attrs`` carries (``mark``: name, ``mark_value``: integer or a source's index)."""
+    kind = _MARKS.get(inst.op)
+    if kind is not None:
+        marks.append((kind, pc, 0))
+    attrs = inst.attrs
+    if not attrs:
+        return
+    name = attrs.get("mark")
+    if isinstance(name, str):
+        value = attrs.get("mark_value", 0)
+        marks.append((name, pc, value if isinstance(value, int) else 0))
+    if "coop" in attrs:
+        source = attrs["coop"]
+        o = inst.srcs[source] if isinstance(source, int) and 0 <= source < len(inst.srcs) else None
+        marks.append(("coop", pc, o.num if isinstance(o, Reg) and o.file == "R" and o.num >= 0 else -1))
