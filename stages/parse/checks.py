@@ -107,6 +107,16 @@ _FIELDS: Final = {
 }  # fmt: skip
 
 
+def _multiple(index: int, unit: int) -> Check:
+    def check(name: str, mods: tuple[str, ...], operands: tuple[Operand, ...]) -> list[str]:
+        value = _constant(operands, index)
+        if value is None or value % unit == 0:
+            return []
+        return [f"Argument {index} of instruction '{name}': unexpected value '{value}', expected to be multiple of {unit}"]
+
+    return check
+
+
 def tensor(name: str, mods: tuple[str, ...], operands: tuple[Operand, ...]) -> list[str]:
     """Coordinates as many as dimensions (five for gather and scatter), im2col offsets two fewer (two for `::w`)."""
     out: list[str] = []
@@ -179,6 +189,8 @@ CHECKS: Final[dict[str, Check]] = {
     "fraction": fraction,
     "sparse": sparse,
     "pmevent": _within(0, 0, 15),
+    "size16": _multiple(2, 16),
+    "size16p": _multiple(1, 16),
     "tensor": tensor,
     "tensormap": tensormap,
     "wgmma": wgmma,

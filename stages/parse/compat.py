@@ -35,6 +35,8 @@ def _strict() -> dict[str, frozenset[str]]:
         out[name] = frozenset(("b32", "f16x2"))
     out["f32x2"] = frozenset(("b64",))
     out["U"] = _INTS[32]
+    for n in _SIZES:
+        out[f"B{n}"] = frozenset((f"b{n}",))
     out["A"] = _INTS[8] | _INTS[16] | _INTS[32] | _INTS[64]
     out["e4m3"] = out["e5m2"] = _INTS[8]
     for name in ("e4m3x2", "e5m2x2", "e2m3x2", "e3m2x2", "ue8m0x2"):

@@ -142,6 +142,7 @@ def _analyse(out: Opcode, parts: list[str], n: int) -> None:
         split = _split(row, known)
         if split is not None:
             types, rest = split
+            rest = _once(rest)
             typed.append(Typed(row, types, tuple(rest), _assign(row, rest, types)))
     if not typed:
         errors.append(("error", f"Unexpected instruction types specified for '{out.name}'"))
@@ -152,6 +153,14 @@ def _analyse(out: Opcode, parts: list[str], n: int) -> None:
         out.row = fit.row.key
     out.typed = tuple(typed)
     out.errors = tuple(errors)
+
+
+_REPEATED = frozenset(("row", "col")) | rules.SPACES
+
+
+def _once(mods: list[str]) -> list[str]:
+    """A flag given twice counts once (measured)."""
+    return [m for k, m in enumerate(mods) if m in _REPEATED or m not in mods[:k]]
 
 
 def _misplaced_vector(mods: list[str]) -> bool:
@@ -228,9 +237,10 @@ def _modifier_errors(name: str, typed: list[Typed]) -> list[str]:
     return best[1][:1] if best is not None else []
 
 
-def _gate_errors(row: Row, mods: tuple[str, ...], target: Target) -> list[str]:
+def _gate_errors(row: Row, mods: tuple[str, ...], target: Target) -> tuple[list[str], list[str]]:
+    """Messages of closed gates: of the row, and of its modifiers."""
+    named = target.refuses(row.gate, f"Feature '{row.name}'", f"Instruction '{row.name}'")
     out: list[str] = []
-    out.extend(target.refuses(row.gate, f"Feature '{row.name}'", f"Instruction '{row.name}'"))
     for m in mods:
         gate = rules.MODIFIER_GATES.get(m)
         if gate is not None:
@@ -240,7 +250,7 @@ def _gate_errors(row: Row, mods: tuple[str, ...], target: Target) -> list[str]:
             out.extend(target.refuses(gate, f"Modifier '.{m}'"))
     for gate in table.combination_gates(row.name, frozenset(mods)):
         out.extend(target.refuses(gate, f"Feature '{row.name}.{'.'.join(mods)}'"))
-    return out
+    return named, out
 
 
 # --------------------------------------------------------------------------- operands
@@ -262,7 +272,8 @@ def _judge(opcode: Opcode, kinds: tuple[str, ...], target: Target) -> Verdict:
         specs = _bind(t, kinds, opcode.vector, t.mods)
         if specs is None:
             continue
-        problems = [("error", text) for text in _gate_errors(t.row, t.mods, target)]
+        named, worded = _gate_errors(t.row, t.mods, target)
+        problems = [("error", text) for text in named + worded]
         problems.extend([("error", text) for text in relations.errors(opcode.name, t.mods, t.types, target)])
         memory = operand_forms.Memory(opcode.name, t.mods)
         literals: list[tuple[int, str]] = []
@@ -286,11 +297,16 @@ def _refusal(opcode: Opcode, fitting: list[Typed], target: Target) -> list[str]:
     """Why no row takes the modifiers, given that the operands are right for some row."""
     first = fitting[0]
     known = tuple([*first.rest, *first.types])
-    out = _gate_errors(first.row, known, target)
+    named, worded = _gate_errors(first.row, known, target)
     bad = _modifier_errors(opcode.name, fitting)
     if not bad or any(t.mods is not None for t in fitting):
         bad = [rules.conditional(opcode.name, first.rest)]
-    return out + relations.errors(opcode.name, first.rest, first.types, target) + bad
+    related = relations.errors(opcode.name, first.rest, first.types, target)
+    if "state space" in bad[0].lower() or opcode.op == "wgmma":
+        return bad + named + worded + related
+    if any(m in rules.ORDERS for m in known):
+        return named + worded + related + bad
+    return named + bad + worded + related
 
 
 def _bind(t: Typed, kinds: tuple[str, ...], vector: int, mods: tuple[str, ...] | None) -> list[OperandSpec] | None:

@@ -25,6 +25,8 @@ def agrees(kind: str, type_: str, relaxed: bool) -> bool:
         return kind in compat.literals(type_)
     if head == "v:":
         return type_ != "pred"
+    if head == "a:":  # an address counts as 32 bits wide (measured)
+        return type_ in ("b32", "u32", "s32")
     if head == "-:" or head == "n:":
         return agrees(kind[2:], type_, relaxed)
     if kind == "n":
@@ -63,6 +65,8 @@ def _mixed(kinds: list[str], type_: str, relaxed: bool) -> bool:
 
 def _value(spec: OperandSpec, type_: str, vector: int, kind: str) -> bool:
     """Registers and constants, scalar or vector."""
+    if not spec.vector and not spec.type.isdigit() and spec.type != "W" and (kind[0] == "(" or kind[:2] == "v:"):
+        return False
     if spec.vector and (spec.vector != -1 or vector):
         if kind[0] == "(":
             return _vector_agrees(kind, type_, spec.relaxed)
@@ -114,8 +118,17 @@ def _texture_result(spec: OperandSpec, type_: str, vector: int, kind: str) -> bo
 
 def _selected(spec: OperandSpec, type_: str, vector: int, kind: str) -> bool:
     if kind[:2] == "-:":
-        return spec.role == "nsel" and kind[2:4] in ("r:", "b:") and kind[4:] in compat.STRICT["b32"]
-    return kind == "i" or (kind[:2] in ("r:", "b:") and kind[2:] in compat.STRICT["b32"])
+        return spec.role == "nsel" and kind[2:4] in ("r:", "b:") and kind[4:] in compat.STRICT["u32"]
+    return kind == "i" or (kind[:2] in ("r:", "b:") and kind[2:] in compat.STRICT["u32"])
+
+
+_TEXTURES: Final = frozenset(("a:v:texref", "a:v:surfref", "a:v:samplerref", "a:r:b64", "a:r:u64", "a:r:s64", "a:i"))
+
+
+def _texture(spec: OperandSpec, type_: str, vector: int, kind: str) -> bool:
+    if spec.role == "tx":
+        return kind[:3] == "a2:" and kind[3:].split(",", 1)[0] in _TEXTURES
+    return kind in _TEXTURES
 
 
 def _gather(spec: OperandSpec, type_: str, vector: int, kind: str) -> bool:
@@ -123,11 +136,13 @@ def _gather(spec: OperandSpec, type_: str, vector: int, kind: str) -> bool:
     return (kind[0] == "(" and all(agrees(k, want, False) for k in elements(kind))) or agrees(kind, want, False)
 
 
+_TENSOR_BASES: Final = compat.STRICT["A"] | {"f32", "f64", "f16"}  # floats pass here (measured)
+
 _FITS: Final[dict[str, Callable[[OperandSpec, str, int, str], bool]]] = {
     "d": _destination,
     "d_": _destination,
-    "dmask": lambda s, t, v, k: k[:2] in ("r:", "b:") and k[2:] in compat.STRICT["b32"],
-    "dsel": lambda s, t, v, k: k[:2] == "b:" and k[2:] in compat.STRICT["b32"],
+    "dmask": lambda s, t, v, k: k[:2] in ("r:", "b:") and k[2:] in compat.STRICT["u32"],
+    "dsel": lambda s, t, v, k: k[:2] == "b:" and k[2:] in compat.STRICT["u32"],
     "dtex": _texture_result,
     "dpack": _pack,
     "spack": _pack,
@@ -136,9 +151,10 @@ _FITS: Final[dict[str, Callable[[OperandSpec, str, int, str], bool]]] = {
     "i": lambda s, t, v, k: k == "i",
     "m": _memory,
     "mt": lambda s, t, v, k: k[:3] == "a2:" and k[3:5] == "a:",
-    "mq": _memory,
-    "ms": _memory,
-    "tx": lambda s, t, v, k: k[:3] == "a2:" and k[3:5] == "a:",
+    "ta": lambda s, t, v, k: k == "a:i" or (k[:4] == "a:r:" and k[4:] in _TENSOR_BASES),
+    "mq": _texture,
+    "ms": _texture,
+    "tx": _texture,
     "toff": _gather,
     "tgrad": _gather,
     "tcmp": lambda s, t, v, k: agrees(k, "f32", False),
@@ -151,6 +167,7 @@ _FITS: Final[dict[str, Callable[[OperandSpec, str, int, str], bool]]] = {
     "ps": lambda s, t, v, k: k in ("r:pred", "n", "i"),
     "sel": _selected,
     "nsel": _selected,
+    "msel": _selected,
 }
 
 
@@ -169,10 +186,16 @@ def problems(spec: OperandSpec, type_: str, vector: int, kind: str, index: int, 
         return _bad_destination(spec, type_, vector, kind, index, name)
     if role in ("s", "x"):
         return _bad_source(spec, vector, kind, index, name)
-    if role in ("m", "mq"):
+    if role == "m":
         return _bad_address(kind, name)
     if role == "ms" and kind in ("a:v:texref", "a:v:surfref"):
         return [("error", f"Argument {index} of instruction '{name}': .samplerref expected")]
+    if role == "msel" and kind == "i":
+        return [("error", f"Incorrect video selector for operand {index}")]
+    if role in ("mq", "tx"):
+        return _bad_texture(kind, index, name)
+    if role == "tgrad" and kind[0] != "(":
+        return [("error", f"Vector expected for argument {index + 1}")]
     if role == "l" and kind != "l":
         return [("error", f"Label expected for argument {index} of instruction '{name}'")]
     return []
@@ -217,7 +240,7 @@ def _bad_destination(spec: OperandSpec, type_: str, vector: int, kind: str, inde
     if spec.pair and name == "elect":
         return [("error", f"Predicate output expected for instruction '{name}'")]
     if spec.role == "dtex":
-        return []
+        return [] if kind[0] == "(" else [("error", "Result vector expected")]
     vector_problem = _vector_problem(spec, vector, kind, index, name, True)
     if vector_problem:
         return vector_problem
@@ -225,8 +248,10 @@ def _bad_destination(spec: OperandSpec, type_: str, vector: int, kind: str, inde
         return [("error", f"Result register required for instruction '{name}'")]
     head = kind[:2]
     if head == "s:":
-        return [("error", "Read-only special register cannot be destination argument")]
-    if head == "v:":
+        if name in ("mov", "cvt", "cvta"):
+            return [("error", "Read-only special register cannot be destination argument")]
+        return [("error", f"Special register argument not allowed for instruction '{name}'")]
+    if head == "v:" or head == "a:":
         return [("error", f"Argument {index} of instruction '{name}': must be register")]
     if head == "b:":
         return [("error", f"Video selector is not allowed on destination for instruction '{name}'")]
@@ -235,11 +260,21 @@ def _bad_destination(spec: OperandSpec, type_: str, vector: int, kind: str, inde
     return []
 
 
+def _bad_texture(kind: str, index: int, name: str) -> list[Problem]:
+    want = "surfref" if name[0] == "s" else "texref"
+    base = kind.removeprefix("a2:").split(",", 1)[0]
+    if (base.startswith("a:v:") and base != f"a:v:{want}") or base == "a:i":
+        return [("error", f"Argument 1 of instruction '{name}': .{want} or .u64 register expected")]
+    return []
+
+
 def _bad_source(spec: OperandSpec, vector: int, kind: str, index: int, name: str) -> list[Problem]:
     vector_problem = _vector_problem(spec, vector, kind, index, name, False)
     if vector_problem:
         return vector_problem
     head = kind[:2]
+    if head == "a:":
+        return [("error", f"Argument {index} of instruction '{name}': must be register")]
     if spec.role == "x":
         if head == "v:" or head == "s:":
             return []

@@ -33,7 +33,10 @@ SREGS: Final[dict[str, tuple[str, int, int]]] = {
 }
 
 
+_UNTYPED: Final = {"u32": "b32", "u64": "b64"}  # a special register agrees with floats too (measured), then is refused there
+
+
 def sreg_type(name: str) -> str | None:
     """Type of a special register by its full name, or None if there is no such register."""
     facts = SREGS.get(name)
-    return None if facts is None else facts[0]
+    return None if facts is None else _UNTYPED.get(facts[0], facts[0])

@@ -95,7 +95,7 @@ def operand_text(spec: OperandSpec, row: Row, types: tuple[str, ...], mods: list
     role = spec.role
     n = index * 8 + 1
     vector = next((int(m[1:]) for m in mods if m in VECTORS), 0)
-    if role in ("d", "d_", "s", "x", "dtex", "dmask", "sel", "nsel"):
+    if role in ("d", "d_", "s", "x", "dtex", "dmask", "sel", "nsel", "msel"):
         if spec.pair:
             return f"{register(type_, n)}|%p1"
         if role == "dtex":
@@ -106,12 +106,12 @@ def operand_text(spec: OperandSpec, row: Row, types: tuple[str, ...], mods: list
             return _vector(type_, spec.vector, 1)
         if spec.vector == -2:
             return _vector(type_, _any_length(row, mods), n)
-        return register("b32" if role in ("dmask", "sel", "nsel") else type_, n)
+        return register("b32" if role in ("dmask", "sel", "nsel", "msel") else type_, n)
     if role == "i" and row.checks == ("wgmmasp",) and row.operands.index(spec) == index:
         return "0"  # the sparsity selector
+    if role == "ta":
+        return f"[%r{n}]"
     if role == "m":
-        if row.name.startswith("tcgen05"):
-            return f"[%r{n}]" if row.name.split(".")[1] not in ("commit",) else f"[%rd{n}]"
         space = _space(row, mods, memory)
         return f"[{_SYMBOL[space]}]" if space else f"[%rd{n}]"
     return {

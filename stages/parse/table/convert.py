@@ -37,30 +37,30 @@ cvt | bf16.f32 | rn/rz relu | d, x2~ | v7.0 t80
 cvt | bf16.f32 | rn/rz relu? satfinite | d, x2~ | v8.1 t80
 cvt | f16x2.f32 bf16x2.f32 | rn/rz relu? | d, s2, s2 | v7.0 t80
 cvt | f16x2.f32 bf16x2.f32 | rn/rz relu? satfinite | d, s2, s2 | v8.1 t80
-cvt | f16x2.f32 bf16x2.f32 | rs relu? satfinite? | d, s2, s2, s:b32 | v8.7 on=100a+103a
-cvt | tf32.f32 | rna | d:b32, s2 | v7.0 t80
-cvt | tf32.f32 | rna satfinite | d:b32, s2 | v8.1 t80
-cvt | tf32.f32 | rn/rz relu? | d:b32, s2 | v7.8 t90
-cvt | tf32.f32 | rn/rz relu? satfinite | d:b32, s2 | v8.6 t100
-cvt | e4m3x2,e5m2x2.f32 | rn satfinite relu? | d:b16, s2, s2 | v7.8 t89
-cvt | e4m3x2,e5m2x2.f16x2 | rn satfinite relu? | d:b16, s:b32 | v7.8 t89
-cvt | f16x2.e4m3x2,e5m2x2 | rn relu? | d:b32, s:b16 | v7.8 t89
-cvt | e4m3x4,e5m2x4,e2m3x4,e3m2x4.f32 | rs relu? satfinite | d:b32, sv4:f32, s:b32 | v8.7 on=100a+103a
-cvt | e2m1x4.f32 | rs relu? satfinite | d:b16, sv4:f32, s:b32 | v8.7 on=100a+103a
-cvt | e2m3x2,e3m2x2.f32 | rn satfinite relu? | d:b16, s2, s2 | v8.6 on=100f+120f
+cvt | f16x2.f32 bf16x2.f32 | rs relu? satfinite? | d, s2, s2, s:B32 | v8.7 on=100a+103a
+cvt | tf32.f32 | rna | d:B32, s2 | v7.0 t80
+cvt | tf32.f32 | rna satfinite | d:B32, s2 | v8.1 t80
+cvt | tf32.f32 | rn/rz relu? | d:B32, s2 | v7.8 t90
+cvt | tf32.f32 | rn/rz relu? satfinite | d:B32, s2 | v8.6 t100
+cvt | e4m3x2,e5m2x2.f32 | rn satfinite relu? | d:B16, s2, s2 | v7.8 t89
+cvt | e4m3x2,e5m2x2.f16x2 | rn satfinite relu? | d:B16, s:B32 | v7.8 t89
+cvt | f16x2.e4m3x2,e5m2x2 | rn relu? | d:B32, s:B16 | v7.8 t89
+cvt | e4m3x4,e5m2x4,e2m3x4,e3m2x4.f32 | rs relu? satfinite | d:B32, sv4:f32, s:B32 | v8.7 on=100a+103a
+cvt | e2m1x4.f32 | rs relu? satfinite | d:B16, sv4:f32, s:B32 | v8.7 on=100a+103a
+cvt | e2m3x2,e3m2x2.f32 | rn satfinite relu? | d:B16, s2, s2 | v8.6 on=100f+120f
 cvt | e2m1x2.f32 | rn satfinite relu? | d:b8, s2, s2 | v8.6 on=100f+120f
-cvt | f16x2.e2m3x2,e3m2x2 | rn relu? | d:b32, s:b16 | v8.6 on=100f+120f
-cvt | f16x2.e2m1x2 | rn relu? | d:b32, s:b8 | v8.6 on=100f+120f
-cvt | ue8m0x2.f32 | rz/rp satfinite? | d:b16, s2, s2 | v8.6 on=100f+120f
-cvt | ue8m0x2.bf16x2 | rz/rp satfinite? | d:b16, s:b32 | v8.6 on=100f+120f
-cvt | bf16x2.ue8m0x2 | rn | d:b32, s:b16 | v8.6 on=100f+120f
-cvt.pack | u16,s16.s32 | sat | d:b32, s:b32, s:b32 | v6.5 t72
-cvt.pack | u8,s8.s32.b32 | sat | d:b32, s:b32, s:b32, s:b32 | v6.5 t72
-cvt.pack | u4,s4,u2,s2.s32.b32 | sat | d:b32, s:b32, s:b32, s:b32 | v6.5 t75
+cvt | f16x2.e2m3x2,e3m2x2 | rn relu? | d:B32, s:B16 | v8.6 on=100f+120f
+cvt | f16x2.e2m1x2 | rn relu? | d:B32, s:b8 | v8.6 on=100f+120f
+cvt | ue8m0x2.f32 | rz/rp satfinite? | d:B16, s2, s2 | v8.6 on=100f+120f
+cvt | ue8m0x2.bf16x2 | rz/rp satfinite? | d:B16, s:B32 | v8.6 on=100f+120f
+cvt | bf16x2.ue8m0x2 | rn | d:B32, s:B16 | v8.6 on=100f+120f
+cvt.pack | u16,s16.s32 | sat | d~:u32, s:u32, s:u32 | v6.5 t72
+cvt.pack | u8,s8.s32.b32 | sat | d~:u32, s:u32, s:u32, s:b32 | v6.5 t72
+cvt.pack | u4,s4,u2,s2.s32.b32 | sat | d~:u32, s:u32, s:u32, s:b32 | v6.5 t75
 cvta | u32,u64 | const/global/local/shared/shared::cta/shared::cluster/param/param::entry | d, x | v2.0 t20
 cvta.to | u32,u64 | const/global/local/shared/shared::cta/shared::cluster/param/param::entry | d, s | v2.0 t20
 isspacep | - | const/global/local/shared/shared::cta/shared::cluster/param/param::entry | dp, s:A | v2.0 t20
-mapa | u32,u64 | shared::cluster? | d, x, s:b32 | v7.8 t90
-getctarank | u32,u64 | shared::cluster? | d:b32, x | v7.8 t90
+mapa | u32,u64 | shared::cluster? | d, x, s:u32 | v7.8 t90
+getctarank | u32,u64 | shared::cluster? | d:u32, x | v7.8 t90
 istypep | texref,samplerref,surfref | | dp, o | v4.0 t30
 """

@@ -154,13 +154,13 @@ def _wmma_rows() -> str:
         sub = shape in ("m8n8k32", "m8n8k128")
         for matrix, size in (("a", va), ("b", vb)):
             layout = ("row" if matrix == "a" else "col") if sub else "row/col"
-            out.append(f"wmma.load | {types} | {matrix} sync aligned {layout} {shape} {_SPACES} | dv{size}, m, s:b32? | {gates}")
+            out.append(f"wmma.load.{matrix} | {types} | sync aligned {layout} {shape} {_SPACES} | dv{size}, m, s:b32? | {gates}")
         for pair in cd.split(","):
             c, vc = pair.split()
             if (shape, c) not in seen:
                 seen.add((shape, c))
-                out.append(f"wmma.load | {c} | c sync aligned row/col {shape} {_SPACES} | dv{vc}, m, s:b32? | {gates}")
-                out.append(f"wmma.store | {c} | d sync aligned row/col {shape} {_SPACES} | m, sv{vc}, s:b32? | {gates}")
+                out.append(f"wmma.load.c | {c} | sync aligned row/col {shape} {_SPACES} | dv{vc}, m, s:b32? | {gates}")
+                out.append(f"wmma.store.d | {c} | sync aligned row/col {shape} {_SPACES} | m, sv{vc}, s:b32? | {gates}")
         out.extend(_wmma_mma(shape, types, va, vb, [p.split() for p in cd.split(",")], gates))
     return "\n".join(out)
 
@@ -206,16 +206,16 @@ def _wgmma_rows() -> str:
                 if ints and n > 32 and n % 16:
                     continue
                 size = f"{n // 4 if d == 'f16' else n // 2}:{_REG[d]}"
-                slots = f"sync aligned m64n{n}k{k}" + (" satfinite?" if ab == _INT8 else "") + (" T and popc" if ab == "b1.b1" else "")
+                slots = f"sync aligned? m64n{n}k{k}" + (" satfinite?" if ab == _INT8 else "") + (" T and popc" if ab == "b1.b1" else "")
                 for sp, meta, tag, kk in (("", "", "", int(k)), ("sp ", ", s:b32, i", "sp", 2 * int(k))):
                     if sp and ab == "b1.b1":
                         continue
                     shaped = slots.replace(f"k{k}", f"k{kk}", 1)
                     out.append(
-                        f"wgmma.mma_async | {d}.{ab} | {sp}{shaped} | dv{size}, s:b64, s:b64{meta}, ps{imm_desc} | {gates} on=90a | wgmma{tag}"
+                        f"wgmma.mma_async | {d}.{ab} | {sp}{shaped} | dv{size}, s:u64, s:u64{meta}, ps{imm_desc} | {gates} on=90a | wgmma{tag}"
                     )
                     out.append(
-                        f"wgmma.mma_async | {d}.{ab} | {sp}{shaped} | dv{size}, sv4:b32, s:b64{meta}, ps{imm_reg} | {gates} on=90a | wgmma{tag}"
+                        f"wgmma.mma_async | {d}.{ab} | {sp}{shaped} | dv{size}, sv4:b32, s:u64{meta}, ps{imm_reg} | {gates} on=90a | wgmma{tag}"
                     )
     return "\n".join(out)
 
@@ -238,9 +238,9 @@ stmatrix | b8 | sync aligned m16n8 x1 trans shared/shared::cta? | m, sv1:b32 | v
 stmatrix | b8 | sync aligned m16n8 x2 trans shared/shared::cta? | m, sv2:b32 | v8.6 on=100f+110f+120f
 stmatrix | b8 | sync aligned m16n8 x4 trans shared/shared::cta? | m, sv4:b32 | v8.6 on=100f+110f+120f
 movmatrix | b16 | sync aligned m8n8 trans | d:b32, s:b32 | v7.8 t75
-wgmma.fence | - | sync aligned | | v8.0 on=90a
-wgmma.commit_group | - | sync aligned | | v8.0 on=90a
-wgmma.wait_group | - | sync aligned | i | v8.0 on=90a
+wgmma.fence | - | sync aligned? | | v8.0 on=90a
+wgmma.commit_group | - | sync aligned? | | v8.0 on=90a
+wgmma.wait_group | - | sync aligned? | i | v8.0 on=90a
 """
 
 FAMILIES = {"mma": _mma_rows, "wmma": _wmma_rows, "wgmma": _wgmma_rows}

@@ -1,19 +1,19 @@
 """Loads, stores, caches, atomics, fences.  Column meaning: see `stages.parse.table`."""
 
 ROWS = """
-ld | b8,b16,b32,b64,b128,u8,u16,u32,u64,s8,s16,s32,s64,f32,f64 | weak? $space? $ldcop? $l1evict? $l2evict? L2::cache_hint? $l2fetch? v2/v4/v8? | dV~, m, s:b64@L2::cache_hint |
+ld | b8,b16,b32,b64,b128,u8,u16,u32,u64,s8,s16,s32,s64,f32,f64 | weak? $space? $ldcop? $l1evict? $l2evict? L2::cache_hint? $l2fetch? v2/v4/v8? | dV~, m, s:u64@L2::cache_hint |
 ld | b8,b16,b32,b64,b128,u8,u16,u32,u64,s8,s16,s32,s64,f32,f64 | volatile $space? $l2fetch? v2/v4/v8? | dV~, m |
-ld | b8,b16,b32,b64,b128,u8,u16,u32,u64,s8,s16,s32,s64,f32,f64 | relaxed/acquire $scope $space? $l1evict? $l2evict? L2::cache_hint? $l2fetch? v2/v4/v8? | dV~, m, s:b64@L2::cache_hint | v6.0 t70
+ld | b8,b16,b32,b64,b128,u8,u16,u32,u64,s8,s16,s32,s64,f32,f64 | relaxed/acquire $scope $space? $l1evict? $l2evict? L2::cache_hint? $l2fetch? v2/v4/v8? | dV~, m, s:u64@L2::cache_hint | v6.0 t70
 ld | b8,b16,b32,b64,u8,u16,u32,u64,s8,s16,s32,s64,f32,f64 | mmio relaxed sys global? v2/v4/v8? | dV~, m | v8.2 t70
-ld | b8,b16,b32,b64,b128,u8,u16,u32,u64,s8,s16,s32,s64,f32,f64 | global $ldcop? nc $l1evict? $l2evict? L2::cache_hint? $l2fetch? v2/v4/v8? | dV~, m, s:b64@L2::cache_hint | v3.1 t32
+ld | b8,b16,b32,b64,b128,u8,u16,u32,u64,s8,s16,s32,s64,f32,f64 | global $ldcop? nc $l1evict? $l2evict? L2::cache_hint? $l2fetch? v2/v4/v8? | dV~, m, s:u64@L2::cache_hint | v3.1 t32
 ldu | b8,b16,b32,b64,b128,u8,u16,u32,u64,s8,s16,s32,s64,f32,f64 | global? v2/v4? | dV~, m | v2.0 t20
-st | b8,b16,b32,b64,b128,u8,u16,u32,u64,s8,s16,s32,s64,f32,f64 | weak? $stspace? $stcop? $l1evict? $l2evict? L2::cache_hint? v2/v4/v8? | m, sV~, s:b64@L2::cache_hint |
+st | b8,b16,b32,b64,b128,u8,u16,u32,u64,s8,s16,s32,s64,f32,f64 | weak? $stspace? $stcop? $l1evict? $l2evict? L2::cache_hint? v2/v4/v8? | m, sV~, s:u64@L2::cache_hint |
 st | b8,b16,b32,b64,b128,u8,u16,u32,u64,s8,s16,s32,s64,f32,f64 | volatile $stspace? v2/v4/v8? | m, sV~ |
-st | b8,b16,b32,b64,b128,u8,u16,u32,u64,s8,s16,s32,s64,f32,f64 | relaxed/release $scope $stspace? $l1evict? $l2evict? L2::cache_hint? v2/v4/v8? | m, sV~, s:b64@L2::cache_hint | v6.0 t70
+st | b8,b16,b32,b64,b128,u8,u16,u32,u64,s8,s16,s32,s64,f32,f64 | relaxed/release $scope $stspace? $l1evict? $l2evict? L2::cache_hint? v2/v4/v8? | m, sV~, s:u64@L2::cache_hint | v6.0 t70
 st | b8,b16,b32,b64,u8,u16,u32,u64,s8,s16,s32,s64,f32,f64 | mmio relaxed sys global? v2/v4/v8? | m, sV~ | v8.2 t70
 st.async | b32,b64,u32,u64,s32,s64,f32,f64 | weak? shared::cluster? mbarrier::complete_tx::bytes v2/v4? | m, sV, m | v8.1 t90
 st.async | b8,b16,b32,b64,u8,u16,u32,u64,s8,s16,s32,s64,f32,f64 | mmio? release gpu/sys global? | m, s | v8.7 t100
-st.bulk | - | weak? shared::cta? | m, s:b64, i | v8.6 t100 | zero2
+st.bulk | - | weak? shared::cta? | m, s:u64, i | v8.6 t100 | zero2
 prefetch | - | global/local? L1/L2 | m | v2.0 t20
 prefetch | - | global L2::evict_last/L2::evict_normal | m | v7.4 t80
 prefetch | - | const/param? tensormap | m | v8.0 t90
@@ -21,26 +21,26 @@ prefetchu | - | L1 | m | v2.0 t20
 applypriority | - | global? L2::evict_normal | m, i | v7.4 t80 | size128
 discard | - | global? L2 | m, i | v7.4 t80 | size128
 createpolicy.fractional | b64 | L2::evict_last/L2::evict_normal/L2::evict_first/L2::evict_unchanged $l2second? | d, s:f32? | v7.4 t80 | fraction
-createpolicy.range | b64 | global? L2::evict_last/L2::evict_normal/L2::evict_first/L2::evict_unchanged $l2second? | d, m, s:b32, s:b32 | v7.4 t80
+createpolicy.range | b64 | global? L2::evict_last/L2::evict_normal/L2::evict_first/L2::evict_unchanged $l2second? | d, m, s:u32, s:u32 | v7.4 t80
 createpolicy.cvt | b64 | L2 | d, s | v7.4 t80
-atom | u32 | $sem? $scope? $rspace? inc/dec/min/max/add L2::cache_hint? | d, m, s, s:b64@L2::cache_hint |
-atom | s32,u64,s64 | $sem? $scope? $rspace? min/max/add L2::cache_hint? | d, m, s, s:b64@L2::cache_hint |
-atom | f32,f64 | $sem? $scope? $rspace? add L2::cache_hint? | d, m, s, s:b64@L2::cache_hint |
-atom | b32,b64,b128 | $sem? $scope? $rspace? exch L2::cache_hint? | d, m, s, s:b64@L2::cache_hint |
-atom | b32,b64 | $sem? $scope? $rspace? and/or/xor L2::cache_hint? | d, m, s, s:b64@L2::cache_hint |
+atom | u32 | $sem? $scope? $rspace? inc/dec/min/max/add L2::cache_hint? | d, m, s, s:u64@L2::cache_hint |
+atom | s32,u64,s64 | $sem? $scope? $rspace? min/max/add L2::cache_hint? | d, m, s, s:u64@L2::cache_hint |
+atom | f32,f64 | $sem? $scope? $rspace? add L2::cache_hint? | d, m, s, s:u64@L2::cache_hint |
+atom | b32,b64,b128 | $sem? $scope? $rspace? exch L2::cache_hint? | d, m, s, s:u64@L2::cache_hint |
+atom | b32,b64 | $sem? $scope? $rspace? and/or/xor L2::cache_hint? | d, m, s, s:u64@L2::cache_hint |
 atom | b16,b32,b64,b128 | $sem? $scope? $rspace? cas | d, m, s, s |
-atom | f16,f16x2,bf16,bf16x2 | $sem? $scope? $rspace? add noftz L2::cache_hint? | d, m, s, s:b64@L2::cache_hint | v6.2 t60
-atom | f32 | $sem? $scope? global add L2::cache_hint? v2/v4 | dV, m, sV, s:b64@L2::cache_hint | v8.1 t90
-atom | f16,bf16 | $sem? $scope? global add/min/max noftz L2::cache_hint? v2/v4/v8 | dV, m, sV, s:b64@L2::cache_hint | v8.1 t90
-atom | f16x2,bf16x2 | $sem? $scope? global add/min/max noftz L2::cache_hint? v2/v4 | dV, m, sV, s:b64@L2::cache_hint | v8.1 t90
-red | u32 | $rsem? $scope? $rspace? inc/dec/min/max/add L2::cache_hint? | m, s, s:b64@L2::cache_hint | v1.2
-red | s32,u64,s64 | $rsem? $scope? $rspace? min/max/add L2::cache_hint? | m, s, s:b64@L2::cache_hint | v1.2
-red | f32,f64 | $rsem? $scope? $rspace? add L2::cache_hint? | m, s, s:b64@L2::cache_hint | v1.2
-red | b32,b64 | $rsem? $scope? $rspace? and/or/xor L2::cache_hint? | m, s, s:b64@L2::cache_hint | v1.2
-red | f16,f16x2,bf16,bf16x2 | $rsem? $scope? $rspace? add noftz L2::cache_hint? | m, s, s:b64@L2::cache_hint | v6.2 t60
-red | f32 | $rsem? $scope? global add L2::cache_hint? v2/v4 | m, sV, s:b64@L2::cache_hint | v8.1 t90
-red | f16,bf16 | $rsem? $scope? global add/min/max noftz L2::cache_hint? v2/v4/v8 | m, sV, s:b64@L2::cache_hint | v8.1 t90
-red | f16x2,bf16x2 | $rsem? $scope? global add/min/max noftz L2::cache_hint? v2/v4 | m, sV, s:b64@L2::cache_hint | v8.1 t90
+atom | f16,f16x2,bf16,bf16x2 | $sem? $scope? $rspace? add noftz L2::cache_hint? | d, m, s, s:u64@L2::cache_hint | v6.2 t60
+atom | f32 | $sem? $scope? global add L2::cache_hint? v2/v4 | dV, m, sV, s:u64@L2::cache_hint | v8.1 t90
+atom | f16,bf16 | $sem? $scope? global add/min/max noftz L2::cache_hint? v2/v4/v8 | dV, m, sV, s:u64@L2::cache_hint | v8.1 t90
+atom | f16x2,bf16x2 | $sem? $scope? global add/min/max noftz L2::cache_hint? v2/v4 | dV, m, sV, s:u64@L2::cache_hint | v8.1 t90
+red | u32 | $rsem? $scope? $rspace? inc/dec/min/max/add L2::cache_hint? | m, s, s:u64@L2::cache_hint | v1.2
+red | s32,u64,s64 | $rsem? $scope? $rspace? min/max/add L2::cache_hint? | m, s, s:u64@L2::cache_hint | v1.2
+red | f32,f64 | $rsem? $scope? $rspace? add L2::cache_hint? | m, s, s:u64@L2::cache_hint | v1.2
+red | b32,b64 | $rsem? $scope? $rspace? and/or/xor L2::cache_hint? | m, s, s:u64@L2::cache_hint | v1.2
+red | f16,f16x2,bf16,bf16x2 | $rsem? $scope? $rspace? add noftz L2::cache_hint? | m, s, s:u64@L2::cache_hint | v6.2 t60
+red | f32 | $rsem? $scope? global add L2::cache_hint? v2/v4 | m, sV, s:u64@L2::cache_hint | v8.1 t90
+red | f16,bf16 | $rsem? $scope? global add/min/max noftz L2::cache_hint? v2/v4/v8 | m, sV, s:u64@L2::cache_hint | v8.1 t90
+red | f16x2,bf16x2 | $rsem? $scope? global add/min/max noftz L2::cache_hint? v2/v4 | m, sV, s:u64@L2::cache_hint | v8.1 t90
 red.async | u32 | relaxed cluster shared::cluster? mbarrier::complete_tx::bytes inc/dec/min/max/add | m, s, m | v8.1 t90
 red.async | s32 | relaxed cluster shared::cluster? mbarrier::complete_tx::bytes min/max/add | m, s, m | v8.1 t90
 red.async | u64 | relaxed cluster shared::cluster? mbarrier::complete_tx::bytes add | m, s, m | v8.1 t90

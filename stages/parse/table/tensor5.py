@@ -14,30 +14,30 @@ def _transfers() -> list[str]:
     for shape, unit in _LD.items():
         x = 1
         while unit * x <= 128:
-            out.append(f"tcgen05.ld | b32 | sync aligned {shape} x{x} pack::16b? | dv{unit * x}:b32, m | {_ON}")
-            out.append(f"tcgen05.st | b32 | sync aligned {shape} x{x} unpack::16b? | m, sv{unit * x}:b32 | {_ON}")
+            out.append(f"tcgen05.ld | b32 | sync aligned {shape} x{x} pack::16b? | dv{unit * x}:b32, ta | {_ON}")
+            out.append(f"tcgen05.st | b32 | sync aligned {shape} x{x} unpack::16b? | ta, sv{unit * x}:b32 | {_ON}")
             x *= 2
     for k in range(8):
         x = 1 << k
-        out.append(f"tcgen05.ld | b32 | sync aligned 16x32bx2 x{x} pack::16b? | dv{x}:b32, m, i | {_ON}")
-        out.append(f"tcgen05.st | b32 | sync aligned 16x32bx2 x{x} unpack::16b? | m, i, sv{x}:b32 | {_ON}")
+        out.append(f"tcgen05.ld | b32 | sync aligned 16x32bx2 x{x} pack::16b? | dv{x}:b32, ta, i | {_ON}")
+        out.append(f"tcgen05.st | b32 | sync aligned 16x32bx2 x{x} unpack::16b? | ta, i, sv{x}:b32 | {_ON}")
     for k in range(1, 8):
         x = 1 << k
         for t, extra in (("u32,s32", ""), ("f32", " abs? NaN?")):
             reg = "f32" if t == "f32" else "b32"
-            out.append(f"tcgen05.ld.red | {t} | sync aligned 32x32b x{x} min/max{extra} | dv{x}:{reg}, d, m | v8.8 on=103f+110f")
-            out.append(f"tcgen05.ld.red | {t} | sync aligned 16x32bx2 x{x} min/max{extra} | dv{x}:{reg}, d, m, i | v8.8 on=103f+110f")
+            out.append(f"tcgen05.ld.red | {t} | sync aligned 32x32b x{x} min/max{extra} | dv{x}:{reg}, d, ta | v8.8 on=103f+110f")
+            out.append(f"tcgen05.ld.red | {t} | sync aligned 16x32bx2 x{x} min/max{extra} | dv{x}:{reg}, d, ta, i | v8.8 on=103f+110f")
     return out
 
 
 def _mma() -> list[str]:
     out = []
     plain = "kind::f16/kind::tf32/kind::f8f6f4/kind::i8"
-    for sp, meta in (("", ""), (" sp", ", m")):
-        for a in ("s:b64", "m"):
-            shift = " ashift?" if a == "m" else ""
+    for sp, meta in (("", ""), (" sp", ", ta")):
+        for a in ("s:u64", "ta"):
+            shift = " ashift?" if a == "ta" else ""
             name = f"tcgen05.mma | - |{sp} {_CG} {plain}{shift} {_COLLECTOR}?"
-            out.append(f"{name} | m, {a}, s:b64{meta}, s:b32, sv:b32?, ps, i? | {_ON}")
+            out.append(f"{name} | ta, {a}, s:u64{meta}, s:u32, sv:b32?, ps, i? | {_ON}")
             newer = _ON.replace("v8.6", "v8.8")
             exact = "v8.6 on=100a+103a+110a"
             for kind, vec, gates in (
@@ -49,27 +49,27 @@ def _mma() -> list[str]:
                 ("kind::mxf4nvf4", "block16/block32", newer),
             ):
                 out.append(
-                    f"tcgen05.mma | - |{sp} {_CG} {kind} block_scale {vec} {_COLLECTOR}? | m, {a}, s:b64{meta}, s:b32, m, m, ps | {gates}"
+                    f"tcgen05.mma | - |{sp} {_CG} {kind} block_scale {vec} {_COLLECTOR}? | ta, {a}, s:u64{meta}, s:u32, ta, ta, ps | {gates}"
                 )
             out.append(
-                f"tcgen05.mma.ws | - |{sp} cta_group::1 {plain} {_COLLECTOR_B}? | m, {a}, s:b64{meta}, s:b32, ps, s:b64? | {_ON}"
+                f"tcgen05.mma.ws | - |{sp} cta_group::1 {plain} {_COLLECTOR_B}? | ta, {a}, s:u64{meta}, s:u32, ps, s:u64? | {_ON}"
             )
     return out
 
 
 _OTHER = f"""
-tcgen05.alloc | b32 | {_CG} sync aligned shared::cta? | m, s | {_ON}
-tcgen05.dealloc | b32 | {_CG} sync aligned | s, s | {_ON}
+tcgen05.alloc | b32 | {_CG} sync aligned shared::cta? | m, s:u32 | {_ON}
+tcgen05.dealloc | b32 | {_CG} sync aligned | s:u32, s:u32 | {_ON}
 tcgen05.relinquish_alloc_permit | - | {_CG} sync aligned | | {_ON}
-tcgen05.cp | - | {_CG} 128x256b/4x256b/128x128b | m, s:b64 | {_ON}
-tcgen05.cp | - | {_CG} 64x128b warpx2::02_13/warpx2::01_23 | m, s:b64 | {_ON}
-tcgen05.cp | - | {_CG} 32x128b warpx4 | m, s:b64 | {_ON}
-tcgen05.cp | - | {_CG} 128x256b/4x256b/128x128b b8x16 b6x16_p32/b4x16_p64 | m, s:b64 | {_ON}
-tcgen05.cp | - | {_CG} 64x128b warpx2::02_13/warpx2::01_23 b8x16 b6x16_p32/b4x16_p64 | m, s:b64 | {_ON}
-tcgen05.cp | - | {_CG} 32x128b warpx4 b8x16 b6x16_p32/b4x16_p64 | m, s:b64 | {_ON}
-tcgen05.shift | - | {_CG} down | m | v8.6 on=100a+103a+110a
+tcgen05.cp | - | {_CG} 128x256b/4x256b/128x128b | ta, s:u64 | {_ON}
+tcgen05.cp | - | {_CG} 64x128b warpx2::02_13/warpx2::01_23 | ta, s:u64 | {_ON}
+tcgen05.cp | - | {_CG} 32x128b warpx4 | ta, s:u64 | {_ON}
+tcgen05.cp | - | {_CG} 128x256b/4x256b/128x128b b8x16 b6x16_p32/b4x16_p64 | ta, s:u64 | {_ON}
+tcgen05.cp | - | {_CG} 64x128b warpx2::02_13/warpx2::01_23 b8x16 b6x16_p32/b4x16_p64 | ta, s:u64 | {_ON}
+tcgen05.cp | - | {_CG} 32x128b warpx4 b8x16 b6x16_p32/b4x16_p64 | ta, s:u64 | {_ON}
+tcgen05.shift | - | {_CG} down | ta | v8.6 on=100a+103a+110a
 tcgen05.commit | b64 | {_CG} mbarrier::arrive::one shared::cluster? | m | {_ON}
-tcgen05.commit | b64 | {_CG} mbarrier::arrive::one shared::cluster? multicast::cluster | m, s:b16 | {_ON}
+tcgen05.commit | b64 | {_CG} mbarrier::arrive::one shared::cluster? multicast::cluster | m, s:u16 | {_ON}
 tcgen05.fence::before_thread_sync | - | | | {_ON}
 tcgen05.fence::after_thread_sync | - | | | {_ON}
 tcgen05.wait::ld | - | sync aligned | | {_ON}
