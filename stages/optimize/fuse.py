@@ -38,14 +38,14 @@ def _take_imad(s: Simplifier, i: Inst, x: Reg, z: Operand) -> Inst | None:
     m = s.made_by(x, "IMAD")
     if m is None or x.flags or m.mods not in ((), ("U32",)) or m.dsts[1:] != (PT,) or m.srcs[2] != RZ:
         return None
-    if not all(map(s.steady, m.srcs[:2])):
+    if not s.still(m, *m.srcs[:2]):
         return None
     return s.like(i, "IMAD", m.mods, (i.dsts[0],), (m.srcs[0], m.srcs[1], z))
 
 
 def _take_shift(s: Simplifier, i: Inst, x: Reg, z: Operand) -> Inst | None:
     m = s.made_by(x, "SHF")
-    if m is None or x.flags or m.mods != ("L", "U32") or m.srcs[2] != RZ or not s.steady(m.srcs[0]):
+    if m is None or x.flags or m.mods != ("L", "U32") or m.srcs[2] != RZ or not s.still(m, m.srcs[0]):
         return None
     n = value_of(m.srcs[1])
     if n is None or not 0 < n < 32 or type(m.srcs[0]) is not Reg:
@@ -58,7 +58,7 @@ def _take_sum(s: Simplifier, i: Inst, x: Reg, z: Operand) -> Inst | None:
     if m is None or not plain_iadd3(m):
         return None
     inner = [o for o in m.srcs[:3] if o != RZ]
-    if len(inner) > 2 or not all(map(s.steady, inner)):
+    if len(inner) > 2 or not s.still(m, *inner):
         return None
     if x.flags & NEG:
         turned = [negated(o) for o in inner]
@@ -93,7 +93,7 @@ def split_sum(s: Simplifier, base: Reg) -> tuple[Reg, Operand] | None:
     b = _joined(lo.srcs[1], hi.srcs[1])
     if type(a) is Imm:
         a, b = b, a
-    if type(a) is not Reg or b is None or not s.steady(a) or not s.steady(b):
+    if type(a) is not Reg or b is None or not s.still(lo, a, b) or not s.still(hi, a, b):
         return None
     return a, b
 
@@ -128,7 +128,7 @@ def fuse_wide(s: Simplifier, i: Inst) -> Inst | None:
         m = s.made_by(t._replace(width=1), "IMAD")
         if m is None or m.mods not in (("WIDE",), ("WIDE", "U32")) or m.srcs[2] != RZ._replace(width=2) or m.dsts[0] != t:
             continue
-        if not all(map(s.steady, m.srcs[:2])) or s.values.uses.get((d.num, d.sub - 1), 0) == 0:
+        if not s.still(m, *m.srcs[:2]) or s.values.uses.get((d.num, d.sub - 1), 0) == 0:
             continue
         new = s.like(i, "IMAD", m.mods, (pair,), (m.srcs[0], m.srcs[1], other))
         if new is None or not s.unread_between(lo, i):
@@ -175,7 +175,7 @@ def _address(s: Simplifier, m: Mem) -> Mem | None:
         terms = [o for o in sum_.srcs[:3] if o != RZ]
         consts = [v for v in map(value_of, terms) if v is not None]
         regs = [o for o in terms if value_of(o) is None]
-        if len(regs) != 1 or len(consts) != 1 or not s.steady(regs[0]):
+        if len(regs) != 1 or len(consts) != 1 or not s.still(sum_, regs[0]):
             return None
         a = regs[0]
         off = (consts[0] ^ 1 << 31) - (1 << 31)
@@ -204,7 +204,7 @@ def fuse_lop3(s: Simplifier, i: Inst) -> Inst | None:
         for o in (*m.srcs[:3], *(o for k, o in enumerate(i.srcs[:3]) if k != n)):
             if o != RZ and o not in ins:
                 ins.append(o)
-        if len(ins) > 3 or not all(map(s.steady, ins)):
+        if len(ins) > 3 or not s.still(m, *ins[: len({o for o in m.srcs[:3] if o != RZ})]):
             continue
         ins.sort(key=lambda o: type(o) is not Reg)  # registers first; an immediate must stand second
         if len(ins) == 3 and type(ins[2]) is not Reg:

@@ -57,6 +57,20 @@ class Simplifier:
             return o.ireg is None or self.steady(o.ireg)
         return type(o) is Imm
 
+    def still(self, since: Inst, *ops: Operand) -> bool:
+        """Whether operands that ``since`` reads mean the same at the instruction at hand: they are steady, or ``since`` stands shortly before in the
+        same block and nothing between writes them."""
+        loose = {o.num for o in ops if type(o) is Reg and not self.steady(o)}
+        if not loose:
+            return all(map(self.steady, ops))
+        insts, at = self.here
+        for n in range(at - 1, max(-1, at - 64), -1):
+            if any(r.num in loose for r in written_regs(insts[n])):
+                return False
+            if insts[n] is since:
+                return all(type(o) is Reg or self.steady(o) for o in ops)
+        return False
+
     def legal(self, i: Inst) -> bool:
         """Whether the target encodes the instruction as it stands; pseudo instructions always are."""
         if i.op == "COPY":
