@@ -6,7 +6,7 @@ from ir_format.ptx import PtxParam, PtxReloc, PtxVar
 from stages.parse import expr
 from stages.parse.scan import Scanner
 from stages.parse.symbols import Family as RegFamily
-from stages.parse.symbols import FuncSym, FunctionState, RegSym, Scope, VarSym, declared_here, lookup
+from stages.parse.symbols import FuncSym, FunctionState, Scope, VarSym, declared_here, lookup
 from stages.parse.types import SCALARS, size
 
 MAX_OBJECT = 1 << 40  # bytes of one variable; more is refused
@@ -201,26 +201,9 @@ def _declare(s: Scanner, scope: Scope, fs: FunctionState | None, var: PtxVar, ou
         s.notes.error(f"Duplicate definition of variable '{name}'", line)
         return
     if fs is not None:
-        var.name = unique_name(scope, fs, name)
+        var.name = fs.fresh(scope.parent, name)
     scope.names[name] = VarSym(var.name, var.type if var.space == "tex" else var.space, var)
     out.append(var)
-
-
-def unique_name(scope: Scope, fs: FunctionState, name: str) -> str:
-    """A name that no other variable of the function and no visible outer one has."""
-    outer = lookup(scope.parent, name, None)
-    n = fs.unique.get(name, 0)
-    if n == 0 and not isinstance(outer, VarSym | FuncSym):
-        fs.unique[name] = 1
-        return name
-    n = max(n, 1)
-    while True:
-        fresh = f"{name}${n}"
-        n += 1
-        if fresh not in fs.unique and not isinstance(lookup(scope, fresh, None), VarSym | FuncSym | RegSym):
-            fs.unique[name] = n
-            fs.unique[fresh] = 1
-            return fresh
 
 
 # --------------------------------------------------------------------------- initialisers
@@ -442,6 +425,6 @@ def _declare_parameter(
         p.reg = symbol.reg.index if symbol.reg is not None else symbol.components[0].index
         scope.names[name] = symbol
         return
-    p.name = unique_name(scope, fs, name)
+    p.name = fs.fresh(scope.parent, name)
     kind = p.type if p.type in _OPAQUE else "param"
     scope.names[name] = VarSym(p.name, kind, p, writable=returns and not entry)

@@ -279,8 +279,9 @@ def _judge(opcode: Opcode, kinds: tuple[str, ...], target: Target) -> Verdict:
         literals: list[tuple[int, str]] = []
         for index, (spec, kind) in enumerate(zip(specs, kinds, strict=True)):
             type_ = type_name(spec, t.types)
-            if (kind == "d" and type_ == "f32") or (kind == "f" and type_ == "f64"):
-                literals.append((index, type_))
+            float_type = _literal_type(spec, type_, kind)
+            if float_type:
+                literals.append((index, float_type))
             problems.extend(operand_forms.problems(spec, type_, opcode.vector, kind, index, opcode.name))
             if spec.role in ("m", "mt"):
                 problems.extend(memory.problems(spec.role, kind))
@@ -291,6 +292,19 @@ def _judge(opcode: Opcode, kinds: tuple[str, ...], target: Target) -> Verdict:
     if nearest is None:
         nearest = [("error", text) for text in _refusal(opcode, fitting, target)]
     return Verdict(opcode.row, (*early, *nearest), (), ())
+
+
+def _literal_type(spec: OperandSpec, type_: str, kind: str) -> str:
+    """The float type that a literal (or the literals of a vector) must be brought to; "" if it stays as it is."""
+    if (kind == "d" and type_ == "f32") or (kind == "f" and type_ == "f64"):
+        return type_
+    if kind[0] == "(" and ("d" in kind or "f" in kind):
+        kinds = operand_forms.elements(kind)
+        if spec.role == "spack":
+            type_ = f"f{compat.bit_size(type_) // len(kinds)}"
+        if type_ in ("f32", "f64") and ("d" in kinds or "f" in kinds):
+            return type_
+    return ""
 
 
 def _refusal(opcode: Opcode, fitting: list[Typed], target: Target) -> list[str]:

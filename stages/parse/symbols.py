@@ -121,11 +121,27 @@ class FunctionState:
         self.scope = scope
         self.loc: int | None = None
         self.loc_index: dict[tuple[object, ...], int] = {}
-        self.unique: dict[str, int] = {}
+        self.unique: dict[str, int] = {}  # names of registers and variables in the tables, and how often they were declared
+
+    def fresh(self, scope: Scope | None, name: str) -> str:
+        """A name for the tables: the name itself, or `name$1`, `name$2`... if another one (or a visible outer one) has it."""
+        count = self.unique.get(name)
+        if count is None and (name[0] == "%" or not isinstance(lookup(scope, name, None), VarSym | FuncSym)):
+            self.unique[name] = 1
+            return name
+        n = count or 1
+        while True:
+            unique = f"{name}${n}"
+            n += 1
+            if unique not in self.unique and lookup(scope, unique, None) is None:
+                self.unique[name] = n
+                self.unique[unique] = 1
+                return unique
 
     def add_reg(self, name: str, type_: str, vec: int) -> RegSym:
         """Adds a register (or a vector register's components) to the table."""
         regs = self.function.regs
+        name = self.fresh(self.scope.parent, name)
         if vec == 1:
             regs.append(PtxReg(name, type_))
             return RegSym(Reg(len(regs) - 1), type_)
