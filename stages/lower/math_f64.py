@@ -37,21 +37,37 @@ MAGNITUDE: Final = Imm("I", 0x7FFFFFFF)
 # --------------------------------------------------------------------------- arithmetic
 
 
+def emit_d(b: Builder, op: str, d: Reg | tuple[Reg, Reg], srcs: tuple[Val, ...], tail: tuple[Reg, ...] = (), guard: Reg | None = None) -> None:
+    """Emit an FP64 instruction. One source behind the first may be an immediate: the high word of a number whose low word is 0."""
+    v = list(srcs)
+    if type(v[0]) is Imm and type(v[1]) is Reg and not op.startswith("DSETP"):
+        v[0], v[1] = v[1], v[0]
+    free = True
+    for i, x in enumerate(v):
+        if type(x) is Imm:
+            if free and i and not x.value & 0xFFFFFFFF:
+                v[i] = Imm("I", x.value >> 32)
+                free = False
+            else:
+                v[i] = b.in_reg(x, 2)
+    b.emit(op, d, (*v, *tail), guard)
+
+
 def add(b: Builder, inst: PtxInst) -> None:
     d, x, y = inst.operands
     v = b.src(y, T)
-    b.emit("DADD" + ROUND[rounding(inst)], b.dst(d, T), (b.src(x, T), negate(v, T) if inst.op == "sub" else v))
+    emit_d(b, "DADD" + ROUND[rounding(inst)], b.dst(d, T), (b.src(x, T), negate(v, T) if inst.op == "sub" else v))
 
 
 def mul(b: Builder, inst: PtxInst) -> None:
     d, x, y = inst.operands
-    b.emit("DMUL" + ROUND[rounding(inst)], b.dst(d, T), (b.src(x, T), b.src(y, T)))
+    emit_d(b, "DMUL" + ROUND[rounding(inst)], b.dst(d, T), (b.src(x, T), b.src(y, T)))
 
 
 def fma(b: Builder, inst: PtxInst) -> None:
     """fma, and mad, which means the same from sm_20 on."""
     d, x, y, z = inst.operands
-    b.emit("DFMA" + ROUND[rounding(inst)], b.dst(d, T), (b.src(x, T), b.src(y, T), b.src(z, T)))
+    emit_d(b, "DFMA" + ROUND[rounding(inst)], b.dst(d, T), (b.src(x, T), b.src(y, T), b.src(z, T)))
 
 
 def neg(b: Builder, inst: PtxInst) -> None:
@@ -81,7 +97,7 @@ def saturate(b: Builder, d: Reg, x: Reg) -> None:
     """d = x clamped to [0, 1]; a NaN becomes +0."""
     for op, bound in (("GT", Imm("I", 0)), ("LT", ONE)):
         p, t = b.p(), b.r(2)
-        b.emit(f"DSETP.{op}.AND", (p, PT), (x, RZ2 if bound.value == 0 else bound, PT))
+        emit_d(b, f"DSETP.{op}.AND", (p, PT), (x, RZ2 if bound.value == 0 else bound), (PT,))
         b.select(t, x, bound, p)
         x = t
     b.copy(d, x)
@@ -125,7 +141,7 @@ def testp(b: Builder, inst: PtxInst) -> None:
 def setp(b: Builder, inst: PtxInst) -> None:
     d, x, y = inst.operands[:3]
     cmp, bop = comparison(inst)
-    b.emit(f"DSETP.{cmp}.{bop}", pred_dsts(b, d), (b.src(x, T), b.src(y, T), combine_pred(b, inst, 3)))
+    emit_d(b, f"DSETP.{cmp}.{bop}", pred_dsts(b, d), (b.src(x, T), b.src(y, T)), (combine_pred(b, inst, 3),))
 
 
 def set_f64(b: Builder, inst: PtxInst) -> None:
@@ -135,7 +151,7 @@ def set_f64(b: Builder, inst: PtxInst) -> None:
     d, x, y = inst.operands[:3]
     cmp, bop = comparison(inst)
     p = b.p()
-    b.emit(f"DSETP.{cmp}.{bop}", (p, PT), (b.src(x, T), b.src(y, T), combine_pred(b, inst, 3)))
+    emit_d(b, f"DSETP.{cmp}.{bop}", (p, PT), (b.src(x, T), b.src(y, T)), (combine_pred(b, inst, 3),))
     b.select(b.dst(d), Imm("I", set_true(inst.types[0])), RZ, p)
 
 
@@ -145,7 +161,7 @@ def set_f64(b: Builder, inst: PtxInst) -> None:
 def dfma(b: Builder, x: Val, y: Val, z: Val, rnd: str = "") -> Reg:
     """x*y + z in a fresh register."""
     d = b.r(2)
-    b.emit("DFMA" + rnd, d, (x, y, z))
+    emit_d(b, "DFMA" + rnd, d, (x, y, z))
     return d
 
 
@@ -158,9 +174,14 @@ def seed(b: Builder, fn: str, x: Reg) -> Reg:
 
 
 def reciprocal(b: Builder, v: Reg) -> Reg:
-    """1/v to nearest, but for the last bit at most: a cubic step (20 bits to 60, rounded to 53), then a Newton step."""
+    """1/v to nearest: a cubic step (18 bits to 53), then a Newton step.
+
+    The seed is moved away from zero by three units of its last place, at least as far as the true value, so that the first step errs in that
+    direction too: the reciprocal of the number just below a power of two, which is all but a tie, then ends on the right side of it.
+    """
     nv = negate(v, T)
     r = seed(b, "RCP64H", v)
+    b.emit("IADD3", b.hi_r(r), (b.hi(r), Imm("I", 3), RZ))
     e = dfma(b, nv, r, ONE)
     r = dfma(b, r, dfma(b, e, e, e), r)
     return dfma(b, r, dfma(b, nv, r, ONE), r)
@@ -248,7 +269,7 @@ def sqrt(b: Builder, inst: PtxInst) -> None:
         _, y = rsqrt_step(b, v)
         s, h = b.r(2), b.r(2)
         b.emit("DMUL", s, (v, y))
-        b.emit("DMUL", h, (y, HALF))
+        emit_d(b, "DMUL", h, (y, HALF))
         s = dfma(b, dfma(b, negate(s, T), s, v), h, s, "")
         if mode != "rn":
             s = dfma(b, dfma(b, negate(s, T), s, v), h, s, ROUND[mode])
@@ -273,9 +294,9 @@ def rsqrt(b: Builder, inst: PtxInst) -> None:
     t, tiny, special = b.r(), b.p(), b.p()
     b.emit("LOP3.LUT", t, (b.hi(v), MAGNITUDE, RZ, Imm("I", 0xC0)))
     b.emit("ISETP.LT.U32.AND", (tiny, PT), (t, Imm("I", 1 << 20), PT))
-    b.emit("DMUL", v, (v, TWO_54), tiny)
+    emit_d(b, "DMUL", v, (v, TWO_54), guard=tiny)
     first, y = rsqrt_step(b, v)
-    b.emit("DMUL", y, (y, TWO_27), tiny)
+    emit_d(b, "DMUL", y, (y, TWO_27), guard=tiny)
     b.emit("IADD3", t, (b.hi(v), Imm("I", -(1 << 20) & 0xFFFFFFFF), RZ))
     b.emit("ISETP.GE.U32.AND", (special, PT), (t, Imm("I", 2046 << 20), PT))
     b.select(b.dst(d, T), first, y, special)

@@ -40,17 +40,29 @@ def fma(b: Builder, x: Val, y: Val, z: Val, rnd: str = "") -> Reg:
     return d
 
 
+def reciprocal(b: Builder, v: Reg, r: Reg) -> Reg:
+    """1/v to nearest, by two Newton steps from a seed at most one unit off (all significands tried; the last one before a power of two needs an
+    exact seed, which the hardware gives: docs/math.md)."""
+    nv = negate(v, T)
+    for _ in range(2):
+        r = fma(b, r, fma(b, nv, r, ONE), r)
+    return r
+
+
 def div_f32(b: Builder, inst: PtxInst) -> None:
-    """a / b: r = 1/b, one Newton step; q = a*r, corrected by its exact residual; directed modes correct once more."""
+    """a / b: r = 1/b improved; q = a*r, corrected by its exact residual; directed modes correct once more.
+
+    To nearest one plain Newton step for r is enough (docs/math.md names the two divisors for which the seed must be right, as the hardware's is).
+    """
     d, x, y = inst.operands
     mode = rounding(inst)
     with b.region():
         n, v = b.in_reg(b.src(x, T)), b.in_reg(b.src(y, T))
         nv = negate(v, T)
-        r0, slow = b.r(), b.p()
-        b.emit("MUFU.RCP", r0, (v,))
+        r, slow = b.r(), b.p()
+        b.emit("MUFU.RCP", r, (v,))
         b.emit("FCHK", slow, (n, v))
-        r = fma(b, r0, fma(b, nv, r0, ONE), r0)
+        r = fma(b, r, fma(b, nv, r, ONE), r) if mode == "rn" else reciprocal(b, v, r)
         q = fma(b, n, r, RZ)
         q = fma(b, r, fma(b, nv, q, n), q)
         if mode != "rn":
@@ -60,7 +72,7 @@ def div_f32(b: Builder, inst: PtxInst) -> None:
 
 
 def rcp_f32(b: Builder, inst: PtxInst) -> None:
-    """1 / b: two Newton steps, the second one rounded as asked (a third one for directed modes).
+    """1 / b; directed modes correct the nearest number once more.
 
     Safe exponents are the biased 1..252 (the reciprocal is normal): doubling drops the sign, adding 3 brings 253..255 and 0 below 4.
     """
@@ -68,13 +80,13 @@ def rcp_f32(b: Builder, inst: PtxInst) -> None:
     mode = rounding(inst)
     with b.region():
         v = b.in_reg(b.src(x, T))
-        nv = negate(v, T)
         t, slow, r = b.r(), b.p(), b.r()
         b.emit("LEA", t, (v, Imm("I", 3 << 24), Imm("I", 1)))
         b.emit("ISETP.LT.U32.AND", (slow, PT), (t, Imm("I", 4 << 24), PT))
         b.emit("MUFU.RCP", r, (v,))
-        for rnd in ("", "") if mode == "rn" else ("", "", ROUND[mode]):
-            r = fma(b, r, fma(b, nv, r, ONE), r, rnd)
+        r = reciprocal(b, v, r)
+        if mode != "rn":
+            r = fma(b, r, fma(b, negate(v, T), r, ONE), r, ROUND[mode])
         finish(b, r, slow, "__orias_div_f32", (ONE, v, mode_imm(inst)))
         b.copy(b.dst(d), r)
 

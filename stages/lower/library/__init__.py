@@ -7,7 +7,7 @@ integer instructions, plain branches and at most ``cvt``/``rcp.approx``, and cal
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
 from importlib.resources import files
 from typing import Final
 
@@ -25,7 +25,7 @@ FUNCTIONS: Final[dict[str, str]] = {
 HEADER: Final = ".version 7.0\n.target sm_75\n.address_size 64\n"
 
 
-@lru_cache(maxsize=None)
+@cache
 def function_text(name: str) -> str:
     """The text of one ``.func``; KeyError for an unknown name."""
     return files(__name__).joinpath(f"{FUNCTIONS[name]}.ptx").read_text(encoding="ascii")
