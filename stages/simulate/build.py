@@ -188,7 +188,13 @@ class Build:
 
     def q(self, op: Operand) -> Get:
         """A 64-bit integer source (register pair, constant, or a 64-bit immediate) with negation or inversion."""
-        low, high = self.row(op, 0), self.row(op, 1)
+        if isinstance(op, Imm):
+            value = op.value
+            if self.inst.op not in ("MOV", "UMOV", "SEL", "USEL") and not (self.inst.op in ("IMAD", "UIMAD") and "U32" in self.mods):
+                value = (value & 0xFFFFFFFF) - ((value & 0x80000000) << 1)  # a 32-bit field, sign-extended (measured: IADD.64 -1)
+            low, high = self.ctx.lanes.constant(value), self.ctx.lanes.constant(value >> 32)
+        else:
+            low, high = self.row(op, 0), self.row(op, 1)
         flags = flags_of(op)
 
         def get(v: View) -> Arr:

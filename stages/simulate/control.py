@@ -350,15 +350,19 @@ def bar(b: Build) -> CtlFn:
     kind = b.pick("POPC", "AND", "OR", default="POPC")
     value = b.psrc(0, True)
     launch = b.ctx.launch
-    guard = b.inst.guard
-    if not trivially_true(guard):
-        raise b.refuse("guarded barrier")
+    guard = condition(b, own=False)
 
     def finish(machine: Machine, lo: int, mask: Arr, arrival: Arrival) -> None:
         result = {"POPC": arrival.true, "AND": 0xFFFFFFFF * (arrival.true == arrival.total), "OR": 0xFFFFFFFF * (arrival.true > 0)}[kind]
         launch.bar_result[lo : lo + len(mask)][mask] = result
 
     def run(machine: Machine, bundle: Bundle) -> bool:
+        mask = guard(bundle)
+        if mask is not None:
+            if not count(mask):
+                bundle.pc += 1
+                return True
+            return machine.split(bundle, mask, bundle.pc)
         which = _uniform_value(number, bundle) if number is not None else 0
         if not 0 <= which < 16:
             raise Fault(f"barrier {which} does not exist")

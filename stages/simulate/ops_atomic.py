@@ -14,6 +14,7 @@ from stages.simulate.build import Arr, Build, Builder, InstFn, View
 from stages.simulate.memory import atomic
 from stages.simulate.ops_float import best
 from stages.simulate.ops_memory import HINTS, active, data_rows, gather_data, generic, locate, mem_of, words_of
+from stages.simulate.ops_sync import arrive_shared
 from stages.simulate.state import SINK
 
 u16, u32, u64, i32, i64, f32, f64 = np.uint16, np.uint32, np.uint64, np.int32, np.int64, np.float32, np.float64
@@ -98,6 +99,8 @@ def atom(space: str) -> Builder:
 
     def build(b: Build) -> InstFn:
         words = words_of(b)
+        if "ARRIVE" in words:
+            return arrive_shared(b)
         op = next((w for w in words if w in _OPS), "")
         if not op or any(w not in _OPS and w not in _TYPES and w not in _QUIET and w not in HINTS for w in words):
             raise b.refuse()

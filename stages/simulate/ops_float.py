@@ -83,13 +83,9 @@ def best(low: bool, nan: bool, x: Arr, y: Arr) -> Arr:
 
 def _mnmx(b: Build, index: int) -> Callable[[View, Arr, Arr], Arr]:
     nan = "NAN" in b.mods
-    xorsign = "XORSIGN" in b.mods
 
     def signed(low: bool, x: Arr, y: Arr) -> Arr:
-        if not xorsign:
-            return best(low, nan, x, y)
-        r = np.abs(best(low, nan, np.abs(x), np.abs(y)))
-        return np.where(np.signbit(x) ^ np.signbit(y), -r, r)
+        return best(low, nan, x, y)
 
     fixed = b.pconst(index) if index < len(b.ps) else None
     if fixed is not None:
@@ -105,11 +101,18 @@ def fmnmx(b: Build) -> InstFn:
     gets = ftz_in(b, [b.f(o) for o in values])
     pick = _mnmx(b, 0)
     d = b.dst()
+    # .XORSIGN: the sign is that of the product of the operands before their |x| (PTX manual, min.xorsign.abs).
+    signs = [b.raw(o) for o in values] if "XORSIGN" in b.mods else []
 
     def run(v: View, m: Arr | None) -> None:
         r = gets[0](v)
         for g in gets[1:]:
             r = pick(v, r, g(v))
+        if signs:
+            flip = signs[0](v)
+            for s in signs[1:]:
+                flip = flip ^ s(v)
+            r = np.where(r == r, np.copysign(r, np.where(flip >> u32(31) != 0, f32(-1), f32(1))), r)
         put(v.F[d], fp.canonical32(np.array(r, f32)), m)
 
     return run

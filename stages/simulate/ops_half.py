@@ -144,17 +144,19 @@ def hmnmx2(b: Build) -> InstFn:
     pp = b.psrc(0, True)
     d = b.dst()
 
+    raw = [b.raw(o) for o in b.s[:2]]
+
     def one(low: bool, p: Arr, q: Arr) -> Arr:
-        if not sign:
-            return best(low, nan, p, q)
-        r = np.abs(best(low, nan, np.abs(p), np.abs(q)))
-        return np.where(np.signbit(p) ^ np.signbit(q), -r, r)
+        return best(low, nan, p, q)
 
     def run(v: View, m: Arr | None) -> None:
         left, right, lower = x(v), y(v), pp(v)
         out = []
-        for p, q in zip(left, right, strict=True):
+        for i, (p, q) in enumerate(zip(left, right, strict=True)):
             r = np.where(lower, one(True, p, q), one(False, p, q))
+            if sign:  # of the operands before their |x|
+                flip = (raw[0](v) ^ raw[1](v)) >> u32(15 + 16 * i) & u32(1)
+                r = np.where(r == r, np.copysign(r, np.where(flip != 0, -1.0, 1.0)), r)
             if relu:
                 r = np.where(r != r, r, np.where(r > 0, r, 0.0))
             out.append(fp.encode_half(r, fmt))

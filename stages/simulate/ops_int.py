@@ -55,7 +55,9 @@ def carries(b: Build) -> list[Get]:
 
 def iadd3(b: Build) -> InstFn:
     """Three-input add with carries."""
-    b.only("X")
+    b.only("X", "64")
+    if "64" in b.mods:
+        return _add64(b)
     ps = carries(b)
     live = [o for o in b.s if not (isinstance(o, Reg) and o.num == ZERO and not o.flags & (NEG | INV))]
     if not ps and all(isinstance(p, Reg) and p.num == ZERO for p in b.pd):
@@ -68,25 +70,60 @@ def iadd3(b: Build) -> InstFn:
     return _carry_add(b, [wide(b, o) for o in live] or [wide(b, b.s[0])], ps)
 
 
-def iadd(b: Build) -> InstFn:
-    """Two-input add, 32 or 64 bits."""
-    b.only("64")
-    if "64" not in b.mods:
-        return b.emit(np.add, [b.u(o) for o in b.s[:2]])
-    x, y = (b.q(o) for o in b.s[:2])
-    pu = b.pdst(0)
-    if pu == P_SINK:
-        return b.emit_q(np.add, [x, y])
+def _add64(b: Build) -> InstFn:
+    """64-bit sum of all sources. The carry-out of a sum with a negated source is that of adding its complement."""
+    gets = [b.q(o) for o in b.s if not (isinstance(o, Reg) and o.num == ZERO and not o.flags & (NEG | INV))] or [b.q(b.s[0])]
+    ps = carries(b)
+    pu, pv = b.pdst(0), b.pdst(1)
+    if pu == P_SINK and pv == P_SINK and not ps:
+        return b.emit_q(lambda *xs: sum(xs[1:], xs[0]), gets)
+    if pv != P_SINK or len(gets) > 2:
+        raise b.refuse("second carry")
+    negated = sum(bool(flags_of(o) & NEG) for o in b.s)
     low, high = b.dst(0), b.dst(1)
 
     def run(v: View, m: Arr | None) -> None:
-        a, c = x(v), y(v)
-        total = a + c
+        total = gets[0](v)
+        carry = np.zeros(v.n, np.bool_)
+        for g in gets[1:]:
+            x = g(v)
+            total = total + x
+            carry |= total < x
+        for p in ps:
+            one = p(v)
+            total = total + one
+            carry |= one & (total == 0)
+        if negated:  # -0 carries
+            for g, o in zip(gets, b.s, strict=False):
+                if flags_of(o) & NEG:
+                    carry |= g(v) == 0
         put(v.U[low], total.astype(u32), m)
         put(v.U[high], (total >> _32).astype(u32), m)
-        put(v.P[pu], total < a, m)
+        put(v.P[pu], carry, m)
 
     return run
+
+
+def iadd(b: Build) -> InstFn:
+    """Two-input add, 32 or 64 bits; .ISAT clamps."""
+    b.only("64", "X", "S32", "U32", "ISAT")
+    if "64" in b.mods:
+        return _add64(b)
+    x, y = (b.u(o) for o in b.s[:2])
+    if "ISAT" in b.mods:
+        gx, gy = b.raw(b.s[0]), b.raw(b.s[1])
+        kind: Any = u32 if "U32" in b.mods else i32
+        info = np.iinfo(kind)
+        signs = [-1 if flags_of(o) & NEG else 1 for o in b.s[:2]]
+
+        def clamp(p: Arr, q: Arr) -> Arr:
+            total = p.view(kind).astype(i64) * signs[0] + q.view(kind).astype(i64) * signs[1]
+            return np.clip(total, info.min, info.max).astype(kind).view(u32)
+
+        return b.emit(clamp, [gx, gy])
+    if "X" in b.mods or any(isinstance(p, Reg) and p.num != ZERO for p in b.pd):
+        return _carry_add(b, [wide(b, o) for o in b.s[:2]], carries(b))
+    return b.emit(np.add, [x, y])
 
 
 def _copy(x: Arr) -> Arr:
@@ -284,11 +321,25 @@ def lop3(b: Build) -> InstFn:
     return run
 
 
+def _pred_or_sign(b: Build, op: Reg) -> Get:
+    """A predicate, or the sign of a register."""
+    if op.file in ("P", "UP"):
+        return b.p(op)
+    if op.mod != "SIGN":
+        raise b.refuse(f"operand {op!r}")
+    get = b.raw(op)
+    flip = bool(op.flags & INV)
+    return lambda v: (get(v) >> u32(31) != 0) ^ flip
+
+
 def plop3(b: Build) -> InstFn:
     """Two functions of three predicates."""
     b.only("LUT")
-    first, second = lut3(_lut_of(b, 0)), lut3(_lut_of(b, 1))
-    gets = [b.psrc(i, True) for i in range(3)]
+    tables = [o for o in b.inst.srcs if isinstance(o, Imm)]
+    if len(tables) != 2:
+        raise b.refuse("needs two tables")
+    first, second = lut3(tables[0].value & 0xFF), lut3(tables[1].value & 0xFF)
+    gets = [_pred_or_sign(b, o) for o in b.inst.srcs if isinstance(o, Reg)][:3]
     return b.emit_p(lambda x, y, z: (first(x, y, z), second(x, y, z)), gets)
 
 
@@ -563,8 +614,11 @@ def _no_preds(b: Build) -> None:
 
 def imnmx(b: Build) -> InstFn:
     """Minimum or maximum of two."""
-    b.only("U32", "S32", "U64", "S64", "RELU")
+    b.only("U32", "S32", "U64", "S64", "RELU", "U16x2", "S16x2", "16x2")
     _no_preds(b)
+    packed = next((m for m in b.inst.mods if m.endswith("16x2")), "")
+    if packed:
+        return _packed(b, np.uint16 if packed[0] == "U" else np.int16)
     if "U64" in b.mods or "S64" in b.mods:
         kind64: Any = i64 if "S64" in b.mods else u64
         best64 = _minmax(b, kind64, b.q(b.s[0]), b.q(b.s[1]))
@@ -574,6 +628,24 @@ def imnmx(b: Build) -> InstFn:
     if "RELU" in b.mods:
         return b.emit(lambda x: np.maximum(x, 0).view(u32), [best])
     return b.emit(lambda x: x.view(u32), [best])
+
+
+def _packed(b: Build, kind: Any) -> InstFn:
+    """Minimum or maximum of the two halves apart; two predicates choose for the low and the high half."""
+    x, y = b.u(b.s[0]), b.u(b.s[1])
+    first, second = b.psrc(0, True), b.psrc(1 if len(b.ps) > 1 else 0, True)
+    relu = "RELU" in b.mods
+    d = b.dst()
+
+    def run(v: View, m: Arr | None) -> None:
+        p, q = (np.ascontiguousarray(g(v)).view(kind).reshape(-1, 2) for g in (x, y))
+        low = np.stack([first(v), second(v)], axis=1)
+        r = np.where(low, np.minimum(p, q), np.maximum(p, q))
+        if relu:
+            r = np.maximum(r, 0)
+        put(v.U[d], np.ascontiguousarray(r).view(u32).reshape(-1), m)
+
+    return run
 
 
 def vimnmx3(b: Build) -> InstFn:

@@ -127,7 +127,7 @@ def redux(b: Build) -> InstFn:
     uniform = is_ur(b)
     if "F32" in words:
         return _redux_float(b, words, d, uniform)
-    op = next((w for w in words if w in _REDUCE or w in ("MIN", "MAX")), "SUM")
+    op = next((w for w in words if w in _REDUCE or w in ("MIN", "MAX")), "AND")  # AND prints nothing
     signed = "S32" in words
 
     def run(v: View, m: Arr | None) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ir_format.model import Inst
-from stages.simulate import control, ops_atomic, ops_convert, ops_float, ops_half, ops_int, ops_memory, ops_warp
+from stages.simulate import control, ops_atomic, ops_convert, ops_float, ops_half, ops_int, ops_matrix, ops_memory, ops_sync, ops_warp
 from stages.simulate.build import Build, Builder, Context, Unsupported, guarded, text_of
 from stages.simulate.control import CONTROL
 from stages.simulate.image import Image
@@ -22,7 +22,8 @@ Arr = NDArray[Any]
 Decoder = Callable[[int, int], Inst]
 
 OPS: Final[dict[str, Builder]] = {
-    **ops_int.OPS, **ops_float.OPS, **ops_half.OPS, **ops_convert.OPS, **ops_memory.OPS, **ops_atomic.OPS, **ops_warp.OPS, **control.OPS,
+    **ops_int.OPS, **ops_float.OPS, **ops_half.OPS, **ops_convert.OPS, **ops_memory.OPS, **ops_atomic.OPS, **ops_warp.OPS, **ops_matrix.OPS,
+    **ops_sync.OPS, **control.OPS,
 }  # fmt: skip
 
 
@@ -68,7 +69,7 @@ class Program:
             word = self.words[index]
             try:
                 got = self.decode(word, self.addresses[index])
-            except ValueError as e:
+            except Exception as e:  # whatever a hostile word does to the decoder
                 raise Unsupported(f"instruction word {word:#034x} can't be decoded ({e})") from e
             self.insts[index] = got
         return got

@@ -1,0 +1,257 @@
+"""Matrix instructions: HMMA, IMMA, BMMA, DMMA, and moves of 8x8 tiles (LDSM, STSM).
+
+Fragments (PTX manual): lane = 4 g + t. Register r of A holds row g + 8 (r & 1) (m16; m8: row g), and of k block r >> 1 (m8: r) the
+elements t e .. t e + e - 1, e elements a register; B likewise with column g; C and D hold columns 2 t and 2 t + 1 of rows g and g + 8.
+Floating products are summed in double and rounded once to the accumulator's type; the hardware's order and truncation are not modelled.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from ir_format.model import ZERO, Imm, Mem, Operand, Reg
+from stages.simulate import fp
+from stages.simulate.arr import Arr
+from stages.simulate.build import Build, Builder, InstFn, View, put
+from stages.simulate.exact import BF16, E4M3, E5M2, F16
+from stages.simulate.ops_memory import locate, mem_of
+
+u8, u16, u32, u64, i64, f32, f64 = np.uint8, np.uint16, np.uint32, np.uint64, np.int64, np.float32, np.float64
+
+#: shape name -> (m, n, k)
+_SHAPES: Final[dict[str, tuple[int, int, int]]] = {
+    "16816": (16, 8, 16), "1688": (16, 8, 8), "1684": (16, 8, 4), "16832": (16, 8, 32), "16864": (16, 8, 64), "168128": (16, 8, 128),
+    "168256": (16, 8, 256), "8816": (8, 8, 16), "8832": (8, 8, 32), "88128": (8, 8, 128), "884": (8, 8, 4), "8x8x4": (8, 8, 4),
+    "16x8x4": (16, 8, 4), "16x8x8": (16, 8, 8), "16x8x16": (16, 8, 16),
+}  # fmt: skip
+
+
+def _words(v: View, rows: list[int]) -> Arr:
+    """[warp, lane, register] words."""
+    return np.stack([v.U[r] for r in rows], axis=1).reshape(-1, 32, len(rows))
+
+
+def _elements(words: Arr, bits: int, kind: str) -> Arr:
+    """[warp, lane, register, element] numbers: float64 or int64."""
+    flat = np.ascontiguousarray(words)
+    if kind == "F16":
+        return fp.decode_half(flat.view(u16), F16).reshape(*words.shape, 2)
+    if kind == "BF16":
+        return fp.decode_half(flat.view(u16), BF16).reshape(*words.shape, 2)
+    if kind == "TF32":
+        return (flat & u32(0xFFFFE000)).view(f32).astype(f64).reshape(*words.shape, 1)
+    if kind in ("E4M3", "E5M2"):
+        return fp.decode_small(flat.view(u8), E4M3 if kind == "E4M3" else E5M2).reshape(*words.shape, 4)
+    if bits == 8:
+        return flat.view(np.int8 if kind[0] == "S" else u8).astype(i64).reshape(*words.shape, 4)
+    if bits == 4:
+        out = (flat[..., None] >> (u32(4) * np.arange(8, dtype=u32))) & u32(15)
+        numbers = out.astype(i64)
+        return np.where(numbers >= 8, numbers - 16, numbers) if kind[0] == "S" else numbers
+    return ((flat[..., None] >> np.arange(32, dtype=u32)) & u32(1)).astype(i64)
+
+
+def _matrix(x: Arr, m: int, k: int, is_a: bool) -> Arr:
+    """[warp, rows, k] from fragments [warp, 4 g + t, register, element]; for B the "rows" are its columns."""
+    w, _, registers, e = x.shape
+    y = x.reshape(w, 8, 4, registers, e)
+    if is_a and m == 16:
+        # registers run (block, half): row = g + 8 half, k = block 4 e + t e + i
+        y = y.reshape(w, 8, 4, registers // 2, 2, e).transpose(0, 4, 1, 3, 2, 5)
+        return np.ascontiguousarray(y).reshape(w, 16, k)
+    return np.ascontiguousarray(y.transpose(0, 1, 3, 2, 4)).reshape(w, 8, k)
+
+
+def _accumulator(x: Arr, m: int) -> Arr:
+    """[warp, m, 8] from [warp, 4 g + t, value]: values (half, pair)."""
+    w = x.shape[0]
+    halves = m // 8
+    return np.ascontiguousarray(x.reshape(w, 8, 4, halves, 2).transpose(0, 3, 1, 2, 4)).reshape(w, m, 8)
+
+
+def _scatter(x: Arr, m: int) -> Arr:
+    """The inverse of :func:`_accumulator`."""
+    w = x.shape[0]
+    halves = m // 8
+    return np.ascontiguousarray(x.reshape(w, halves, 8, 4, 2).transpose(0, 2, 3, 1, 4)).reshape(w, 32, halves * 2)
+
+
+def _rows(b: Build, op: Operand, n: int) -> list[int]:
+    if isinstance(op, Reg) and op.num == ZERO:
+        return [b.row(op)] * n
+    return [b.row(op, i) for i in range(n)]
+
+
+def _shape(b: Build) -> tuple[int, int, int]:
+    for mod in b.inst.mods:
+        if mod in _SHAPES:
+            return _SHAPES[mod]
+    raise b.refuse("shape")
+
+
+def _store(v: View, rows: list[int], words: Arr, m: Arr | None) -> None:
+    flat = words.reshape(-1, len(rows))
+    for i, row in enumerate(rows):
+        put(v.U[row], flat[:, i], m)
+
+
+def hmma(b: Build) -> InstFn:
+    """Half, bfloat16, TF32 or FP8 products, float32 or half sums."""
+    b.only(*_SHAPES, "F16", "F32", "BF16", "TF32", "E4M3", "E5M2", "E2M1", "E3M2", "E2M3")
+    m, _, k = _shape(b)
+    mods = [x for x in b.inst.mods if x not in _SHAPES]
+    half_sum = mods[:1] == ["F16"]
+    kinds = [x for x in mods[1:] if x != "F32"] or ["F16"]
+    if any(x in ("E2M1", "E3M2", "E2M3") for x in kinds):
+        raise b.refuse("narrow type")
+    kind_a, kind_b = kinds[0], kinds[-1]
+    bits = {"TF32": 32, "E4M3": 8, "E5M2": 8}.get(kind_a, 16)
+    values = [o for o in b.s if isinstance(o, Reg)]
+    na, nb = m * k * bits // 1024, 8 * k * bits // 1024
+    ra, rb = _rows(b, values[0], na), _rows(b, values[1], nb)
+    nc = m // 8 if half_sum else m // 4
+    rc, rd = _rows(b, values[2], nc), [b.dst(i) for i in range(nc)]
+
+    def run(v: View, mask: Arr | None) -> None:
+        a = _matrix(_elements(_words(v, ra), bits, kind_a), m, k, True)
+        bb = _matrix(_elements(_words(v, rb), bits, kind_b), 8, k, False)
+        cw = _words(v, rc)
+        if half_sum:
+            c = _accumulator(fp.decode_half(np.ascontiguousarray(cw).view(u16), F16), m)
+        else:
+            c = _accumulator(np.ascontiguousarray(cw).view(f32).astype(f64), m)
+        d = _scatter(a @ bb.transpose(0, 2, 1) + c, m)
+        if half_sum:
+            out = np.ascontiguousarray(fp.to_f16(d)).view(u32)
+        else:
+            out = fp.round_f32(d).view(u32)
+        _store(v, rd, out, mask)
+
+    return run
+
+
+def imma(b: Build) -> InstFn:
+    """8- and 4-bit integer products, wrapping or (.SAT) clamped 32-bit sums."""
+    b.only(*_SHAPES, "S8", "U8", "S4", "U4", "SAT")
+    m, _, k = _shape(b)
+    kinds = [x for x in b.inst.mods if x in ("S8", "U8", "S4", "U4")]
+    bits = int(kinds[0][1])
+    values = [o for o in b.s if isinstance(o, Reg)]
+    na, nb, nc = m * k * bits // 1024, 8 * k * bits // 1024, m // 4
+    ra, rb, rc = _rows(b, values[0], na), _rows(b, values[1], nb), _rows(b, values[2], nc)
+    rd = [b.dst(i) for i in range(nc)]
+    saturate = "SAT" in b.mods
+
+    def run(v: View, mask: Arr | None) -> None:
+        a = _matrix(_elements(_words(v, ra), bits, kinds[0]), m, k, True)
+        bb = _matrix(_elements(_words(v, rb), bits, kinds[-1]), 8, k, False)
+        c = _accumulator(np.ascontiguousarray(_words(v, rc)).view(np.int32).astype(i64), m)
+        d = _scatter(a @ bb.transpose(0, 2, 1) + c, m)
+        if saturate:
+            d = np.clip(d, -(1 << 31), (1 << 31) - 1)
+        _store(v, rd, d.astype(u32), mask)
+
+    return run
+
+
+def bmma(b: Build) -> InstFn:
+    """Counts of equal or common bits."""
+    b.only(*_SHAPES, "AND", "XOR", "POPC")
+    m, _, k = _shape(b)
+    values = [o for o in b.s if isinstance(o, Reg)]
+    na, nb, nc = m * k // 1024, 8 * k // 1024, m // 4
+    ra, rb, rc = _rows(b, values[0], na), _rows(b, values[1], nb), _rows(b, values[2], nc)
+    rd = [b.dst(i) for i in range(nc)]
+    xor = "XOR" in b.mods
+
+    def run(v: View, mask: Arr | None) -> None:
+        a = _matrix(_elements(_words(v, ra), 1, "U1"), m, k, True)
+        bb = _matrix(_elements(_words(v, rb), 1, "U1"), 8, k, False)
+        both = a @ bb.transpose(0, 2, 1)
+        if xor:
+            both = a.sum(axis=2)[:, :, None] + bb.sum(axis=2)[:, None, :] - 2 * both
+        c = _accumulator(_words(v, rc).astype(i64), m)
+        _store(v, rd, _scatter(both + c, m).astype(u32), mask)
+
+    return run
+
+
+def dmma(b: Build) -> InstFn:
+    """Double products: sums in double in order of k, each product-sum rounded once."""
+    b.only(*_SHAPES, "RM", "RP", "RZ")
+    mode = b.pick("RM", "RP", "RZ", default="RN")
+    m, _, k = _shape(b)
+    values = [o for o in b.s if isinstance(o, Reg)]
+    na, nb, nc = m * k // 32, 8 * k // 32, m // 4
+    ra, rb, rc = _rows(b, values[0], 2 * na), _rows(b, values[1], 2 * nb), _rows(b, values[2], 2 * nc)
+    rd = [b.dst(i) for i in range(2 * nc)]
+
+    def doubles(v: View, rows: list[int], n: int) -> Arr:
+        return np.ascontiguousarray(_words(v, rows)).view(f64).reshape(-1, 32, n)
+
+    def run(v: View, mask: Arr | None) -> None:
+        a = _matrix(doubles(v, ra, na)[..., None], m, k, True)
+        bb = _matrix(doubles(v, rb, nb)[..., None], 8, k, False)
+        d = _accumulator(doubles(v, rc, nc), m)
+        for i in range(k):
+            x, y, z = np.broadcast_arrays(a[:, :, i, None], bb[:, None, :, i], d)
+            d = fp.fma64(x, y, z, mode)
+        _store(v, rd, np.ascontiguousarray(_scatter(d, m)).view(u32), mask)
+
+    return run
+
+
+# --- tiles in shared memory ------------------------------------------------------------------------------------
+
+
+def _count(b: Build) -> int:
+    return next((int(x) for x in b.inst.mods if x in ("2", "4")), 1)
+
+
+def ldsm(b: Build) -> InstFn:
+    """Load 1, 2 or 4 tiles of 8 rows of 16 bytes; lane i gives the address of row i. MT88: transposed."""
+    b.only("16", "M88", "MT88", "2", "4")
+    n = _count(b)
+    place = locate(b, "shared", mem_of(b), 16, "read")
+    rows = [b.dst(i) for i in range(n)]
+    transposed = "MT88" in b.mods
+
+    def run(v: View, m: Arr | None) -> None:
+        lanes = np.arange(v.n).reshape(-1, 32)[:, : 8 * n].ravel()
+        memory, at = place(v, lanes)
+        tiles = memory.load(at, 16).reshape(-1, n, 8, 4)
+        if transposed:
+            halves = np.ascontiguousarray(tiles).view(u16).reshape(-1, n, 8, 8).transpose(0, 1, 3, 2)
+            tiles = np.ascontiguousarray(halves).view(u32).reshape(-1, n, 8, 4)
+        for i, row in enumerate(rows):
+            put(v.U[row], np.ascontiguousarray(tiles[:, i]).reshape(-1), m)
+
+    return run
+
+
+def stsm(b: Build) -> InstFn:
+    """Store tiles: the inverse of LDSM."""
+    b.only("16", "M88", "MT88", "2", "4")
+    n = _count(b)
+    place = locate(b, "shared", mem_of(b), 16, "write")
+    data = [o for o in b.s if not isinstance(o, (Mem, Imm))]
+    rows = [b.row(data[-1], i) for i in range(n)]
+    transposed = "MT88" in b.mods
+
+    def run(v: View, m: Arr | None) -> None:
+        tiles = np.stack([v.U[r].reshape(-1, 8, 4) for r in rows], axis=1)
+        if transposed:
+            halves = np.ascontiguousarray(tiles).view(u16).reshape(-1, n, 8, 8).transpose(0, 1, 3, 2)
+            tiles = np.ascontiguousarray(halves).view(u32).reshape(-1, n, 8, 4)
+        lanes = np.arange(v.n).reshape(-1, 32)[:, : 8 * n].ravel()
+        memory, at = place(v, lanes)
+        memory.store(at, 16, tiles.reshape(-1, 4))
+
+    return run
+
+
+OPS: Final[dict[str, Builder]] = {
+    "HMMA": hmma, "QMMA": hmma, "IMMA": imma, "BMMA": bmma, "DMMA": dmma, "LDSM": ldsm, "STSM": stsm,
+}  # fmt: skip
