@@ -40,6 +40,7 @@ from ir_format.ptx import (
     Vec,
 )
 from stages.parse.types import size
+from stages.parse.units import mentioned
 
 _ROW = 16  # initialiser elements a line
 
@@ -59,17 +60,27 @@ def print_module(module: PtxModule, units: Iterable[PtxUnit]) -> str:
             functions.setdefault(function.name, function)
     for proto in module.externs:
         out.append(_signature(proto.linkage, False, proto.name, proto.rets, proto.params, proto.directives) + ";")
-    for function in functions.values():  # all known before any body or initialiser refers to them
-        if not function.entry:
-            out.append(_function_head(function) + ";")
+    order = sorted(functions.values(), key=lambda f: f.line)
+    early = _used_early(module, order)
+    out.extend(_function_head(f) + ";" for f in order if f.name in early)
     out.extend(variable(v) for v in module.variables)
     out.extend(f".alias {a.name}, {a.aliasee};" for a in module.aliases)
-    order = [n for n in (*module.functions, *module.entries) if n in functions]
-    for name in order:
-        out.extend(print_function(functions[name]))
+    for function in order:
+        out.extend(print_function(function))
     for section in module.sections:
         out.extend(_section(section))
     return "\n".join(out) + "\n"
+
+
+def _used_early(module: PtxModule, order: list[PtxFunction]) -> set[str]:
+    """Functions that need a declaration because something refers to them before their body."""
+    used = {r.symbol for v in module.variables for r in v.relocs} | {a.aliasee for a in module.aliases}
+    early: set[str] = set()
+    done: set[str] = set()
+    for function in order:
+        early.update(n for n in mentioned(function) if n not in done and n != function.name)
+        done.add(function.name)
+    return early | used
 
 
 # --------------------------------------------------------------------------- declarations
