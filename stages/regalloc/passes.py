@@ -21,4 +21,10 @@ def _allocate(unit: Unit, ctx: Context) -> None:
         ctx.count("registers", func.regs.get("R", 0))
 
 
-PASSES: Final = (Pass("allocate", _allocate, required=True),)
+def _fill(unit: Unit, ctx: Context) -> None:
+    from .slots import fill_slots
+
+    fill_slots(unit, ctx.header.target)
+
+
+PASSES: Final = (Pass("allocate", _allocate, required=True), Pass("fill-slots", _fill, required=True))
