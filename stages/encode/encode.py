@@ -70,18 +70,21 @@ def block_offsets(f: Function) -> dict[int, int]:
 
 
 def _with_return(inst: Inst, block: Block, index: int, pc: int) -> Inst:
-    """Give ``MOV d, Imm(fmt='ret')`` its value: the offset behind the block's next CALL (`elf` adds the function's place)."""
-    k = next((k for k, o in enumerate(inst.srcs) if isinstance(o, Imm) and o.fmt == "ret"), -1)
+    """Give an immediate about the block's next CALL its value: ``ret`` is the offset behind the call (`elf` adds the function's place), ``dist``
+    the bytes from the LEPC before this instruction to behind the call."""
+    k = next((k for k, o in enumerate(inst.srcs) if isinstance(o, Imm) and o.fmt in ("ret", "dist")), -1)
     if k < 0:
         return inst
     o = inst.srcs[k]
     assert isinstance(o, Imm)
-    for ahead in range(index + 1, len(block.insts)):
-        if block.insts[ahead].op == "CALL":
-            value = pc + (ahead - index + 1) * WORD
-            srcs: tuple[Operand, ...] = (*inst.srcs[:k], o._replace(value=value), *inst.srcs[k + 1 :])
-            return Inst(inst.op, inst.mods, inst.dsts, srcs, inst.guard, inst.line, inst.loc, inst.ctl)
-    raise CompileError("a return address has no call behind it in its block", inst.line)
+    insts = block.insts
+    call = next((i for i in range(index + 1, len(insts)) if insts[i].op == "CALL"), -1)
+    start = next((i for i in range(index - 1, -1, -1) if insts[i].op == "LEPC"), -1) if o.fmt == "dist" else 0
+    if call < 0 or start < 0:
+        raise CompileError("a return address has no call behind it in its block", inst.line)
+    value = pc + (call - index + 1) * WORD if o.fmt == "ret" else (call + 1 - start) * WORD
+    srcs: tuple[Operand, ...] = (*inst.srcs[:k], o._replace(value=value), *inst.srcs[k + 1 :])
+    return Inst(inst.op, inst.mods, inst.dsts, srcs, inst.guard, inst.line, inst.loc, inst.ctl)
 
 
 _IMM_KINDS = {"lo": "imm_lo", "hi": "imm_hi", "off": "imm_off", "": "imm_off", "ret": "imm_off"}

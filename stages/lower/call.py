@@ -9,12 +9,12 @@ that carry ``attrs['frame']`` (-1 at entry, +1 before RET).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from ir_format import ptx
 from ir_format.diag import CompileError
-from ir_format.model import RZ, Const, Imm, Mem, Operand, Reg, Sym
+from ir_format.model import RZ, Const, Imm, Label, Mem, Operand, Reg, Sym
 from ir_format.ptx import CallTarget, PtxFunction, PtxInst, PtxParam, PtxProto, PtxVar
 from ir_format.target import ARG_REGS, RETURN_REG
 
@@ -290,17 +290,18 @@ def lower_call(b: Builder, inst: PtxInst) -> None:
     """``call``: arguments to their registers or the stack, the call, results back."""
     target = inst.operands[0]
     assert isinstance(target, CallTarget)
-    if type(target.target) is not ptx.Sym:
-        raise b.unsupported(inst, "indirect call")
-    name = target.target.name
     sig = signature(b, target)
-    if isinstance(sig, PtxProto) and b.ctx.unit.kind == "entry":
-        raise b.unsupported(inst, f"'{name}' has no body")
     if len(target.args) != len(sig.params) or len(target.rets) != len(sig.rets):
-        raise CompileError(f"Call of '{name}' does not match its declaration", inst.line)
+        raise CompileError(f"Call of '{sig.name}' does not match its declaration", inst.line)
     with b.region():
         args = [_argument(b, x, p) for x, p in zip(target.args, sig.params, strict=True)]
-        results = _emit_call(b, name, sig, args)
+        if type(target.target) is not ptx.Sym:
+            jump = _indirect(b, target.target)  # type: ignore[arg-type]
+        elif isinstance(sig, PtxProto):
+            jump = _external(b, target.target.name)
+        else:
+            jump = _direct(b, target.target.name)
+        results = _emit_call(b, jump, sig, args)
         for x, p, got in zip(target.rets, sig.rets, results, strict=True):
             if type(x) is ptx.Sym:
                 decl = b.ctx.find(b, x.name)[1]
@@ -313,13 +314,72 @@ def lower_call(b: Builder, inst: PtxInst) -> None:
             _copy_all(b, to, got)
 
 
+Jump = Callable[[Reg, tuple[Operand, ...], tuple[Operand, ...]], None]
+# given the return-address pair and the uses and defs of the call: sets the pair and calls
+
+
+def _return_offset(b: Builder, back: Reg) -> None:
+    """R20:R21 <- offset in .text of the instruction behind the call."""
+    b.emit("MOV", b.lo_r(back), (Imm("I", 0, b.fn.name, "ret"),))
+    b.emit("MOV", b.hi_r(back), (Imm("I", 0),))
+
+
+def _direct(b: Builder, name: str) -> Jump:
+    def jump(back: Reg, uses: tuple[Operand, ...], defs: tuple[Operand, ...]) -> None:
+        _return_offset(b, back)
+        b.emit("CALL.REL.NOINC", (), (Sym("S", name),), uses=uses, defs=defs)
+
+    return jump
+
+
+def _indirect(b: Builder, x: ptx.Reg) -> Jump:
+    """By pointer: the offset of the function in the kernel's .text, since every kernel holds copies of its callees."""
+    to = b.r(2)
+    b.copy(to, b.reg(x.index))
+
+    def jump(back: Reg, uses: tuple[Operand, ...], defs: tuple[Operand, ...]) -> None:
+        _return_offset(b, back)
+        # threads with different pointers part here; they must be together again behind the call
+        bar, after = b.fn.new_vreg("B"), b.new_block()
+        kind = ".RECONVERGENT" if b.sm >= 100 else ""
+        b.emit(f"BSSY{kind}", bar, (Label("L", after),))
+        b.emit("CALL.REL.NOINC", (), (to, Sym("S", b.ctx.unit.name)), uses=uses, defs=defs)
+        b.place(after)
+        b.emit(f"BSYNC{kind}", (), (bar,))
+
+    return jump
+
+
+def _external(b: Builder, name: str) -> Jump:
+    """A function of the driver: its address from bank 4, an absolute return address."""
+    b.ctx.use_symbol(name)
+    b.ctx.unit.attrs["abi_call"] = 1
+    to = b.r(2)
+    load_const(b, to, 4, 0, name)
+
+    def jump(back: Reg, uses: tuple[Operand, ...], defs: tuple[Operand, ...]) -> None:
+        if b.sm >= 90:
+            after = b.new_block()
+            b.emit("LEPC", back, (Label("L", after),))
+            b.emit("CALL.ABS.NOINC", (), (to,), uses=uses, defs=defs)
+            b.place(after)
+            return
+        here, c = b.r(2), b.p()
+        b.emit("LEPC", here, ())
+        b.emit("IADD3", (b.lo_r(back), c), (b.lo_r(here), Imm("I", 0, "", "dist"), RZ))
+        b.emit("IADD3.X", b.hi_r(back), (b.hi_r(here), RZ, RZ, c))
+        b.emit("CALL.ABS.NOINC", (), (to,), uses=uses, defs=defs)
+
+    return jump
+
+
 def call_helper(b: Builder, name: str, args: Sequence[Reg | Imm]) -> list[Reg]:
     """Call a library function; see :meth:`Builder.call_helper`."""
     sig = b.ctx.need_helper(name)
     if len(args) != len(sig.params):
         raise RuntimeError(f"helper {name} takes {len(sig.params)} arguments, not {len(args)}")
     with b.region():
-        results = _emit_call(b, name, sig, [[a] for a in args])
+        results = _emit_call(b, _direct(b, name), sig, [[a] for a in args])
         out: list[Reg] = []
         for p, got in zip(sig.rets, results, strict=True):
             whole = b.r(words_of(p))
@@ -340,7 +400,7 @@ def _copy_all(b: Builder, to: Sequence[Reg | Imm], got: Sequence[Reg | Imm]) -> 
         b.copy(d, s)  # type: ignore[arg-type]
 
 
-def _emit_call(b: Builder, name: str, sig: PtxFunction | PtxProto, args: Sequence[Sequence[Reg | Imm]]) -> list[list[Reg]]:
+def _emit_call(b: Builder, jump: Jump, sig: PtxFunction | PtxProto, args: Sequence[Sequence[Reg | Imm]]) -> list[list[Reg]]:
     indirect = returns_in_memory(sig.rets)
     places, stack = assign(sig.params, _FIRST + 2 if indirect else _FIRST)
     uses: list[Operand] = []
@@ -365,8 +425,6 @@ def _emit_call(b: Builder, name: str, sig: PtxFunction | PtxProto, args: Sequenc
         b.copy(d, s)
         uses.append(d)
     back = b.fixed(RETURN_REG, 2)
-    b.emit("MOV", b.lo_r(back), (Imm("I", 0, b.fn.name, "ret"),))
-    b.emit("MOV", b.hi_r(back), (Imm("I", 0),))
     uses.append(back)
     defs: list[Operand] = []
     results: list[list[Reg]] = []
@@ -376,7 +434,7 @@ def _emit_call(b: Builder, name: str, sig: PtxFunction | PtxProto, args: Sequenc
             regs = [b.fixed(at + w * i, w) for i in range(words_of(p) // w)]
             defs += regs
             results.append(regs)
-    b.emit("CALL.REL.NOINC", (), (Sym("S", name),), uses=tuple(uses), defs=tuple(defs))
+    jump(back, tuple(uses), tuple(defs))
     b.desc_reg = None
     if indirect:
         at = ret_at

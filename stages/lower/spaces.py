@@ -81,8 +81,13 @@ def symbol_address(b: Builder, x: ptx.Sym) -> Reg | Imm:
         if not b.pf.entry:
             raise CompileError(f"Address of function parameter '{x.name}' not supported", b.line)
         return Imm("I", decl.offset + x.offset)  # type: ignore[attr-defined]
+    if kind == "func":
+        d = b.r(2)
+        b.emit("MOV", b.word(d, 0), (Imm("I", x.offset & 0xFFFFFFFF, x.name, "off"),))
+        b.copy(b.hi_r(d), RZ)
+        return d
     if not isinstance(decl, PtxVar):
-        raise CompileError(f"Address of function '{x.name}' not supported", b.line)
+        raise CompileError(f"Address of external function '{x.name}' not supported", b.line)
     if decl.space == "shared":
         at = b.ctx.shared_offset(b, x.name) + x.offset
         if b.ctx.target.smem_base == 0:
