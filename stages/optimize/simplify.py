@@ -208,7 +208,8 @@ class Simplifier:
         """The instruction with copies read through where the result is legal; the same object, changed in place."""
         if i.op == "UNDEF" or not self.repl:
             return i
-        for n, o in enumerate(i.srcs):
+        for n in range(len(i.srcs)):
+            o = i.srcs[n]  # read again each time: a swap moves operands
             new = self._operand(o)
             if new is o or new == o or self._try(i, srcs=(*i.srcs[:n], new, *i.srcs[n + 1 :])):
                 continue
