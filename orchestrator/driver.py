@@ -290,6 +290,9 @@ def _executable(name: str) -> list[str]:
 
 def _import_stages() -> None:
     """Import what the chains need while parse runs, so that forks share it."""
+    import ir_format.isa.machine
+    import stages.elf.link  # noqa: F401 - warm
+
     for s in MIDDLE:
         load: list[Callable[[], object]] = [s.passes]
         load += [f for f in (s.begin, s.module) if f is not None]

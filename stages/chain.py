@@ -15,7 +15,9 @@ from stages.runner import Context, Pass, Stage
 
 def _lower_begin() -> Callable[[Any, Context], Unit]:
     from stages.lower.lower import lower_unit
+    from stages.lower.rules import rules
 
+    rules()  # the table imports every rule module: done here, so that a warm process has it before it forks
     return lambda source, ctx: lower_unit(source, ctx.module, ctx.header)
 
 
@@ -26,12 +28,15 @@ def _lower_module() -> Callable[[Any, Header], Module]:
 
 
 def _optimize_passes() -> Sequence[Pass]:
+    import stages.optimize.rules  # noqa: F401 - warm
     from stages.optimize.passes import PASSES
 
     return PASSES
 
 
 def _regalloc_passes() -> Sequence[Pass]:
+    import stages.regalloc.allocate
+    import stages.regalloc.slots  # noqa: F401 - warm
     from stages.regalloc.passes import PASSES
 
     return PASSES
@@ -44,6 +49,7 @@ def _schedule_passes() -> Sequence[Pass]:
 
 
 def _encode_passes() -> Sequence[Pass]:
+    import stages.encode.encode  # noqa: F401 - warm
     from stages.encode.passes import PASSES
 
     return PASSES
