@@ -216,7 +216,7 @@ class Builder:
         assert isinstance(x, Reg)
         if x.num == ZERO or i >= x.width:
             return Reg("R", ZERO)
-        return x._replace(sub=x.sub + i, width=1)
+        return Reg(x[0], x[1], x[2] + i, 1, x[4], x[5])
 
     def lo(self, x: Reg | Imm) -> Reg | Imm:
         """Low word."""

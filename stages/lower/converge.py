@@ -180,9 +180,12 @@ def _comes_again(flow: Flow, r: Region) -> bool:
     """Whether a thread can pass the join twice without a new start: the barrier would be stale."""
     seen: set[int] = set()
     work = [r.join]
+    round_ = flow.rounds()
     while work:
         u = work.pop()
         for v in flow.cfg.succs[u]:
+            if round_[v] != round_[r.join]:
+                continue
             if v == r.at or (v == r.header and u not in r.cycle):
                 continue
             if v == r.join:

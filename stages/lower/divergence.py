@@ -20,7 +20,7 @@ class Flow:
     """CFG facts that the analysis and the barrier placement share. ``join[x]``: block where the paths of branch ``x`` meet again, -1 if nowhere;
     ``idom``; ``reach``: per block, bitset of the blocks that can follow it."""
 
-    __slots__ = ("_main", "_pdom_depth", "_reach", "cfg", "depth", "exit_only", "fn", "idom", "ipdom")
+    __slots__ = ("_main", "_pdom_depth", "_reach", "_rounds", "cfg", "depth", "exit_only", "fn", "idom", "ipdom")
 
     def __init__(self, fn: Function) -> None:
         self.fn = fn
@@ -31,6 +31,7 @@ class Flow:
             self.depth[x] = self.depth[self.idom[x]] + 1
         self.ipdom, self._pdom_depth = _post_dominators(self.cfg, [x for x, s in enumerate(self.cfg.succs) if not s])
         self._main: list[int] | None = None
+        self._rounds: list[int] | None = None
         self.exit_only = [_ends_thread(b) for b in fn.blocks]
         self._reach: list[int] | None = None
 
@@ -42,6 +43,12 @@ class Flow:
             else:
                 a = self.idom[a]
         return a
+
+    def rounds(self) -> list[int]:
+        """Strongly connected component of every block (Tarjan, iterative)."""
+        if self._rounds is None:
+            self._rounds = _components(self.cfg)
+        return self._rounds
 
     def main_ipdom(self) -> list[int]:
         """Post-dominators that count only the ways to the main end: the one that the most blocks can reach."""
@@ -166,6 +173,42 @@ class Flow:
             work.extend(s for s in self.cfg.succs[v] if s != stop and s not in seen)
         seen.discard(other)
         return seen
+
+
+def _components(cfg: Cfg) -> list[int]:
+    n = len(cfg.succs)
+    index, low, comp = [-1] * n, [0] * n, [-1] * n
+    stack: list[int] = []
+    count = 0
+    for root in cfg.rpo:
+        if index[root] >= 0:
+            continue
+        work = [(root, iter(cfg.succs[root]))]
+        index[root] = low[root] = count
+        count += 1
+        stack.append(root)
+        while work:
+            v, rest = work[-1]
+            for w in rest:
+                if index[w] < 0:
+                    index[w] = low[w] = count
+                    count += 1
+                    stack.append(w)
+                    work.append((w, iter(cfg.succs[w])))
+                    break
+                if comp[w] < 0:
+                    low[v] = min(low[v], index[w])
+            else:
+                work.pop()
+                if work:
+                    low[work[-1][0]] = min(low[work[-1][0]], low[v])
+                if low[v] == index[v]:
+                    while True:
+                        w = stack.pop()
+                        comp[w] = v
+                        if w == v:
+                            break
+    return comp
 
 
 def _ends_thread(b: Block) -> bool:

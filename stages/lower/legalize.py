@@ -12,16 +12,20 @@ from ir_format import isa
 from ir_format.diag import CompileError
 from ir_format.model import ABS, INV, NEG, PSEUDO, ZERO, Const, Function, Imm, Inst, Mem, Operand, Reg
 
+from ir_format.ptx import PtxFunction, PtxInst
+
 from .unit import UnitContext
 
 if TYPE_CHECKING:
     from ir_format.isa.machine import Target
 
+    Template = list[int | Operand]
+    Kinds = tuple[str, tuple[str, ...], tuple[str, ...], tuple[str, ...]]
     Shape = tuple[str, tuple[str, ...], tuple[Operand, ...], tuple[Operand, ...]]
 
 
-def legalize(fn: Function, ctx: UnitContext) -> None:
-    """Complete and legalize every instruction of a function."""
+def legalize(fn: Function, ctx: UnitContext, pf: PtxFunction) -> None:
+    """Complete and legalize every instruction of a function; CompileError names the PTX instruction that needs a form the SM lacks."""
     forms = Forms(isa.target(ctx.sm))
     for block in fn.blocks:
         out: list[Inst] = []
@@ -30,10 +34,11 @@ def legalize(fn: Function, ctx: UnitContext) -> None:
                 out.append(inst)
                 continue
             try:
-                inst.dsts, inst.srcs = forms.machine.complete(inst.op, inst.mods, inst.dsts, inst.srcs)
-            except CompileError as e:
-                raise CompileError(e.message, inst.line) from e
-            _legal(fn, ctx, forms, inst, out)
+                forms.complete(inst)
+            except CompileError:
+                raise _refused(inst, ctx, pf) from None
+            if not _legal(fn, ctx, forms, inst, out):
+                raise _refused(inst, ctx, pf)
             out.append(inst)
         block.insts = out
 
@@ -41,11 +46,23 @@ def legalize(fn: Function, ctx: UnitContext) -> None:
 class Forms:
     """Asks the instruction set whether a form exists; remembers the answer for operands that differ in register numbers only."""
 
-    __slots__ = ("known", "machine")
+    __slots__ = ("filled", "known", "machine")
 
     def __init__(self, machine: Target) -> None:
         self.machine = machine
         self.known: dict[Shape, bool] = {}
+        self.filled: dict[Kinds, tuple[Template, Template]] = {}
+
+    def complete(self, inst: Inst) -> None:
+        """Fill the instruction's omitted slots; CompileError where no row takes its operands. Which slots they are depends on operand kinds only."""
+        key = (inst.op, inst.mods, tuple([o[0] for o in inst.dsts]), tuple([o[0] for o in inst.srcs]))
+        got = self.filled.get(key)
+        if got is None:
+            marks = tuple((k, i) for i, k in enumerate(key[2])), tuple((k, i) for i, k in enumerate(key[3]))
+            full = self.machine.complete(inst.op, inst.mods, *marks)  # type: ignore[arg-type]
+            got = self.filled[key] = tuple([o[1] if len(o) == 2 else o for o in side] for side in full)  # type: ignore[misc,assignment]
+        inst.dsts = _filled(inst.dsts, got[0])
+        inst.srcs = _filled(inst.srcs, got[1])
 
     def takes(self, inst: Inst, srcs: tuple[Operand, ...]) -> bool:
         """Whether some form takes the instruction with these sources."""
@@ -56,26 +73,36 @@ class Forms:
         return got
 
 
+def _filled(given: tuple[Operand, ...], template: Template) -> tuple[Operand, ...]:
+    return given if len(given) == len(template) else tuple([given[x] if type(x) is int else x for x in template])  # type: ignore[misc]
+
+
 def _reg(r: Reg | None) -> Reg | None:
-    return r if r is None or r.num == ZERO else r._replace(num=0, sub=0)
+    return r if r is None or r[1] == ZERO else Reg(r[0], 0, 0, r[3], r[4], r[5])
 
 
 def _bare(o: Operand) -> Operand:
     """The operand with register 0 in place of its registers."""
     k = type(o)
     if k is Reg:
-        return o if o.num == ZERO else o._replace(num=0, sub=0)  # type: ignore[union-attr,call-arg]
+        return _reg(o)  # type: ignore[arg-type,return-value]
     if k is Mem:
-        return o._replace(base=_reg(o.base), ubase=_reg(o.ubase), desc=_reg(o.desc))  # type: ignore[union-attr,call-arg]
-    if k is Const:
+        return Mem("M", _reg(o[1]), _reg(o[2]), o[3], _reg(o[4]), o[5])  # type: ignore[arg-type,misc,index]
+    if k is Const and o[4] is not None:  # type: ignore[misc,index]
         return o._replace(ireg=_reg(o.ireg))  # type: ignore[union-attr,call-arg]
     return o
 
 
-def _legal(fn: Function, ctx: UnitContext, forms: Forms, inst: Inst, out: list[Inst]) -> None:
+def _refused(inst: Inst, ctx: UnitContext, pf: PtxFunction) -> CompileError:
+    name = next((i.opcode for i in pf.body if type(i) is PtxInst and i.line == inst.line), pf.name)
+    sass = ".".join((inst.op, *inst.mods))
+    return CompileError(f"Instruction '{name}' not supported on .target '{ctx.target_name}' (no encoding of {sass})", inst.line)
+
+
+def _legal(fn: Function, ctx: UnitContext, forms: Forms, inst: Inst, out: list[Inst]) -> bool:
     original = inst.srcs
     if forms.takes(inst, original):
-        return
+        return True
     movable = [i for i, o in enumerate(original) if type(o) is Imm or type(o) is Const]
     # one operand at a time, the last first; then all of them
     for chosen in (*([i] for i in reversed(movable)), movable):
@@ -86,8 +113,8 @@ def _legal(fn: Function, ctx: UnitContext, forms: Forms, inst: Inst, out: list[I
         if chosen and forms.takes(inst, tuple(trial)):
             inst.srcs = tuple(trial)
             out.extend(moves)
-            return
-    raise CompileError(f"Instruction '{'.'.join((inst.op, *inst.mods))}' has no legal form on .target '{ctx.target_name}'", inst.line)
+            return True
+    return False
 
 
 def _move(fn: Function, ctx: UnitContext, o: Operand, inst: Inst, moves: list[Inst]) -> Reg:

@@ -91,7 +91,7 @@ def lower_function(ctx: UnitContext, pf: PtxFunction) -> None:
     place_descriptor(b)
     tidy_blocks(fn)
     insert_convergence(fn, ctx.sm)
-    legalize(fn, ctx)
+    legalize(fn, ctx, pf)
     ctx.unit.functions.append(fn)
 
 
