@@ -11,6 +11,7 @@ import re
 
 from ir_format.ptx import (
     Addr,
+    Bracket,
     CallTarget,
     Imm,
     ImmF32,
@@ -27,6 +28,7 @@ from ir_format.ptx import (
     Vec,
 )
 from stages.parse import declare, directives, match
+from stages.parse.calls import check_call
 from stages.parse.operands import operand, unresolved
 from stages.parse.scan import Scanner
 from stages.parse.symbols import FuncSym, FunctionState, ProtoSym, RegSym, Scope, TargetsSym, Typed, lookup
@@ -46,7 +48,7 @@ _VARIABLE = frozenset(SPACES)
 class Body:
     """Reads one body; `run` leaves the scanner after the closing brace."""
 
-    __slots__ = ("depth", "fs", "function", "guards", "matcher", "notes", "rooted", "s")
+    __slots__ = ("depth", "end", "fs", "function", "guards", "matcher", "notes", "rooted", "s")
 
     def __init__(self, s: Scanner, fs: FunctionState, matcher: match.Matcher) -> None:
         self.s = s
@@ -55,6 +57,7 @@ class Body:
         self.function: PtxFunction = fs.function
         self.matcher = matcher
         self.depth = 0
+        self.end = 0
         self.rooted = fs.scope
         self.guards: dict[tuple[str, str], tuple[int, bool]] = {}
 
@@ -94,6 +97,7 @@ class Body:
                         continue
             s.seek(pos)
             if s.kind == "}" and self.depth == 0:
+                self.end = s.start
                 s.next()
                 return
             self._statement()
@@ -198,13 +202,14 @@ class Body:
 
     def _settle(self, scope: Scope, parent: Scope | None) -> None:
         """Resolves the labels of a scope that ends; what is left goes to its parent."""
+        unknown: list[tuple[str, list[LabelRef], int]] = []
         for name, (refs, line) in scope.pending.items():
             index = scope.labels.get(name)
             if index is not None:
                 for ref in refs:
                     ref.index = index
             elif parent is None:
-                self.notes.error(f"Unknown symbol '{name}'", line)
+                unknown.append((name, refs, line))
             elif name in parent.pending:
                 known = parent.pending[name]
                 known[0].extend(refs)
@@ -212,6 +217,20 @@ class Body:
             else:
                 parent.pending[name] = (refs, line)
         scope.pending = {}
+        if unknown:
+            self._unknown(unknown)
+
+    def _unknown(self, unknown: list[tuple[str, list[LabelRef], int]]) -> None:
+        """Reports every use of names that nothing declares, in order."""
+        names = {id(ref): name for name, refs, _ in unknown for ref in refs}
+        uses: list[tuple[int, str]] = []
+        for item in self.function.body:
+            if isinstance(item, PtxInst):
+                uses.extend([(item.line, names[k]) for k in _references(item.operands) if k in names])
+        found = {name for _, name in uses}
+        uses.extend([(line, name) for name, _, line in unknown if name not in found])
+        for line, name in sorted(uses, key=lambda use: use[0]):
+            self.notes.error(f"Unknown symbol '{name}'", line)
 
     def finish(self) -> None:
         """After the body: unresolved names are errors, label lists get their indices."""
@@ -258,7 +277,8 @@ class Body:
             if word == ".branchtargets":
                 refs.append(unresolved(scope, target, at))
             elif not isinstance(lookup(scope, target, None), FuncSym):
-                self.notes.error(f"Unknown symbol '{target}'", at)
+                self.notes.error("Illegal call target, device function expected", at)
+                self.notes.fatal("Call target not recognized", at)
             if not s.accept(","):
                 break
         s.expect(";")
@@ -277,9 +297,7 @@ class Body:
             declare.variables(s, self.fs.scope, self.fs, "", self.function.vars)
         elif word in (".extern", ".visible", ".weak", ".common"):
             s.next()
-            if s.tok not in _VARIABLE:
-                s.syntax_error()
-            declare.variables(s, self.fs.scope, self.fs, word[1:], self.function.vars)
+            s.syntax_error()
         elif word == ".pragma":
             line = s.line
             for text in directives.pragma(s):
@@ -318,6 +336,7 @@ class Body:
         operands: list[Operand] = []
         kinds: list[str] = []
         cache = self.fs.scope.cache
+        errors = self.notes.errors
         if s.kind != ";":
             while True:
                 start = s.start
@@ -326,7 +345,7 @@ class Body:
                     value, kind = self._targets(value)
                 operands.append(value)
                 kinds.append(kind)
-                if kind != "t":
+                if kind != "t" and self.notes.errors == errors:
                     chunk = s.text[start : s.start].rstrip()
                     cache[chunk] = cache[" " + chunk] = (value, kind)
                 if s.kind != ",":
@@ -395,16 +414,25 @@ class Body:
         target: Sym | Reg
         proto: PtxProto | None = None
         targets: tuple[str, ...] = ()
+        illegal = opcode is not None and any(m != "uni" for m in opcode.mods)
+        if illegal and opcode is not None:
+            self.notes.error(f"Illegal modifier '.{next(m for m in opcode.mods if m != 'uni')}' for instruction 'call'", line)
         if isinstance(symbol, FuncSym):
             target = Sym(name)
             proto = symbol.proto
+            if symbol.entry:
+                self.notes.error("Illegal call target, device function expected", line)
         else:
             if isinstance(symbol, RegSym) and symbol.reg is not None:
                 target = symbol.reg
             else:
                 target = Sym(name)
-                self.notes.error(f"Call to '{name}' requires call prototype", line)
-                unresolved(scope, name, line)
+                if symbol is None:
+                    self.notes.error(f"Call to '{name}' requires call prototype", line)
+                    unresolved(scope, name, line)
+                else:
+                    self.notes.error("Label expected for argument 0 of instruction 'call'", line)
+                    self.notes.error("Argument 0 of instruction 'call': must be register", line)
             if proto_name is not None:
                 table = lookup(scope, proto_name, None)
                 if isinstance(table, ProtoSym):
@@ -415,16 +443,35 @@ class Body:
                     first = lookup(scope, targets[0], None)
                     proto = first.proto if isinstance(first, FuncSym) else None
                 else:
+                    self.notes.error(f"Unknown symbol '{proto_name}'", line)
+                    self.notes.error("Arguments mismatch for instruction 'call'", line)
                     unresolved(scope, proto_name, line)
             elif isinstance(target, Reg):
-                self.notes.error(f"Call to '{name}' requires call prototype", line)
+                self.notes.error("Label expected for argument 0 of instruction 'call'", line)
         if proto is not None:
-            match.check_call(self.notes, proto, name, rets, args, line)
+            check_call(self.notes, self.fs, proto, rets, args, line)
         if opcode is None:
             return
         shown = None if isinstance(symbol, FuncSym) else proto_name
         call = CallTarget(target, tuple(rets[0]), tuple(args[0]), shown, targets)
         self.function.body.append(PtxInst("call", opcode.mods, (), (call,), guard, line, self.fs.loc, opcode.row))
+
+
+def _references(operands: tuple[Operand, ...]) -> list[int]:
+    """Identities of the label references in operands, in order."""
+    out: list[int] = []
+    for x in operands:
+        if isinstance(x, LabelRef):
+            out.append(id(x))
+        elif isinstance(x, Vec):
+            out.extend(_references(x.elems))
+        elif isinstance(x, Bracket):
+            out.extend(_references(x.parts))
+        elif isinstance(x, Addr):
+            out.extend(_references((x.base,)))
+        elif isinstance(x, CallTarget):
+            out.extend(_references((*x.rets, *x.args)))
+    return out
 
 
 def prototype(s: Scanner, name: str, line: int) -> PtxProto:

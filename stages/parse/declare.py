@@ -13,6 +13,7 @@ MAX_OBJECT = 1 << 40  # bytes of one variable; more is refused
 MAX_INIT = 1 << 28  # bytes of one initialiser
 MAX_FAMILY = (1 << 31) - 1
 _VECTORS = {".v2": 2, ".v4": 4, ".v8": 8}
+_ATTRIBUTES = frozenset(("managed", "unified"))
 _OPAQUE = ("texref", "samplerref", "surfref")
 
 
@@ -40,10 +41,14 @@ def shape(s: Scanner, parameter: bool = False) -> Shape:
         if word == ".align":
             line = s.line
             s.next()
-            n = expr.integer(s)
-            if n <= 0 or n & (n - 1) or n > 1 << 32:
+            n = _integer(s)
+            if n > 0xFFFFFFFF:
+                s.notes.error("Constant overflow", line)
+            if n <= 0 or n & (n - 1) or n > 0xFFFFFFFF:
                 s.notes.error("Alignment must be a power of two", line)
                 n = 1
+            if d.type and not d.ptr:
+                s.syntax_error()
             if d.ptr:
                 d.ptr_align = n
             else:
@@ -75,8 +80,10 @@ def _attributes(s: Scanner, d: Shape) -> None:
         word = s.tok
         if s.kind != "dot":
             s.syntax_error()
-        s.next()
         text = word[1:]
+        if text not in _ATTRIBUTES:
+            s.syntax_error()
+        s.next()
         if s.kind == "(":
             s.next()
             args = [str(expr.integer(s))]
@@ -106,14 +113,25 @@ def registers(s: Scanner, fs: FunctionState) -> None:
             count = int(expr.int_literal(s).number)
             s.expect(">")
             if name in scope.families:
-                s.notes.error(f"Duplicate definition of variable '{name}'", line)
+                s.notes.error(f"Duplicate definition of variable '{name}<'", line)
             elif count > MAX_FAMILY:
-                s.notes.error("Too many registers", line)
+                s.notes.error("Constant overflow", line)
             else:
                 scope.families[name] = RegFamily(count, d.type, d.vec)
         elif declared_here(scope, name):
             s.notes.error(f"Duplicate definition of variable '{name}'", line)
+        elif s.kind == "[":
+            _dims(s)
+            s.notes.error(f"Variable '{name}' cannot be allocated into a register", line)
+        elif s.kind == "=":
+            s.next()
+            expr.constant(s)
+            s.notes.error(f"No initial value is allowed for '{name}' in this state space", line)
+        elif d.type in _OPAQUE:
+            s.notes.error("Texture/surface variable must be at module or entry parameter scope", line)
+            s.notes.error(f"Variable '{name}' cannot be allocated into a register", line)
         else:
+            _late(s, scope, name, line)
             scope.names[name] = fs.add_reg(name, d.type, d.vec)
         if not s.accept(","):
             break
@@ -127,12 +145,7 @@ def _dims(s: Scanner) -> tuple[int, ...]:
         if s.kind == "]":
             dims.append(0)
         else:
-            line = s.line
-            n = expr.integer(s)
-            if n < 0:
-                s.notes.error("Array dimension must not be negative", line)
-                n = 0
-            dims.append(n)
+            dims.append(_integer(s))
         s.expect("]")
         if len(dims) > 64:
             s.syntax_error()
@@ -148,11 +161,34 @@ def _product(dims: tuple[int, ...], s: Scanner, line: int) -> int:
     return total
 
 
+def _integer(s: Scanner) -> int:
+    if s.kind != "int":
+        s.syntax_error()
+    return int(expr.int_literal(s).number)
+
+
+def _late(s: Scanner, scope: Scope, name: str, line: int) -> None:
+    """A name may not be used before its declaration: the use was taken for a label."""
+    if name in scope.pending:
+        s.notes.fatal(f"Label expected for forward reference of '{name}'", line)
+
+
+_WRONG_SPACE = {
+    "local": "Module-scoped variables in .local state space are not allowed with ABI",
+    "reg": "Module-scoped variables in .reg state space are not allowed with ABI",
+    "param": "Parameter variables may not be declared at module scope",
+}
+
+
 def variables(s: Scanner, scope: Scope, fs: FunctionState | None, linkage: str, out: list[PtxVar]) -> None:
     """A variable declaration from its state space to the semicolon."""
     line = s.line
     space = s.tok[1:]
     s.next()
+    if fs is None and space in _WRONG_SPACE:
+        s.notes.error(_WRONG_SPACE[space], line)
+    if linkage == "common" and space != "global":
+        s.notes.error(".common variables must be declared in .global space", line)
     if space == "const" and s.kind == "[":
         s.next()
         expr.integer(s)
@@ -165,13 +201,31 @@ def variables(s: Scanner, scope: Scope, fs: FunctionState | None, linkage: str, 
         if s.kind == "<" and fs is not None:
             s.syntax_error()
         var = _variable(s, d, space, name, line, linkage)
+        if fs is not None:
+            _late(s, scope, name, line)
         if s.kind == "=":
             s.next()
             _initialise(s, var, scope, fs)
+        elif 0 in var.dims and linkage != "extern" and space != "param":
+            s.notes.error(f"Non-external variable '{name}' has incomplete type", line)
+        _check_variable(s, var, d, space, line)
         _declare(s, scope, fs, var, out, line)
         if not s.accept(","):
             break
     s.expect(";")
+
+
+def _check_variable(s: Scanner, var: PtxVar, d: Shape, space: str, line: int) -> None:
+    if d.type == "pred":
+        s.notes.error(f"Predicate variable '{var.name}' must be in register state space", line)
+    if var.vec * size(d.type) > 16:
+        s.notes.error("Vector type too large, exceeds 128 bit limit", line)
+    if space != "global":
+        for word in var.attributes:
+            if word in ("managed", "unified"):
+                s.notes.error(f"Illegal attribute '.{word}' for symbol '{var.name}'", line)
+        if d.type in _OPAQUE:
+            s.notes.error("Texture and surface variables must be declared in .global space", line)
 
 
 def _variable(s: Scanner, d: Shape, space: str, name: str, line: int, linkage: str) -> PtxVar:
@@ -193,8 +247,13 @@ def _declare(s: Scanner, scope: Scope, fs: FunctionState | None, var: PtxVar, ou
         and isinstance(known.var, PtxVar)
         and "extern" in (known.var.linkage, var.linkage)
     ):
+        old = known.var
+        if (old.type, old.space, old.vec) != (var.type, var.space, var.vec):
+            s.notes.error(f"Inconsistent redefinition of variable '{name}'", line)
+        elif old.linkage == "extern" and var.linkage == "":
+            s.notes.error(f"'.extern' variable '{name}' cannot be resolved by a '.static'", line)
         if var.linkage != "extern":
-            out[out.index(known.var)] = var
+            out[out.index(old)] = var
             known.var = var
         return
     if declared_here(scope, name):
@@ -231,7 +290,11 @@ class _Filler:
 def _initialise(s: Scanner, var: PtxVar, scope: Scope, fs: FunctionState | None) -> None:
     line = s.line
     if var.space not in ("global", "const", "tex"):
-        s.notes.error(f"Initial value not allowed for '{var.name}' in .{var.space} state space", line)
+        s.notes.error(f"No initial value is allowed for '{var.name}' in this state space", line)
+    elif var.linkage == "extern":
+        s.notes.error(f"No initial value is allowed for external symbol '{var.name}'", line)
+    if var.type in ("f16", "f16x2"):
+        s.notes.fatal(f"No initial value is allowed for .{var.type} type", line)
     if var.space == "tex":
         var.fields = _fields(s)
         return
@@ -239,12 +302,12 @@ def _initialise(s: Scanner, var: PtxVar, scope: Scope, fs: FunctionState | None)
     fill = _Filler(var)
     if s.kind == "{":
         if not dims:
-            s.next()
-            _element(s, fill, 0, scope, fs)
-            s.expect("}")
+            s.notes.fatal("Initial value type mismatch", line)
         else:
             _braces(s, fill, dims, 0, 0, scope, fs)
     else:
+        if dims:
+            s.notes.fatal("Initial value type mismatch", line)
         _element(s, fill, 0, scope, fs)
     if var.dims and var.dims[0] == 0:
         row = fill.item * max(1, var.vec)
@@ -255,8 +318,6 @@ def _initialise(s: Scanner, var: PtxVar, scope: Scope, fs: FunctionState | None)
         var.size = count * row
     if var.size > MAX_INIT:
         s.notes.fatal("Initialised variable too large", line)
-    if len(fill.data) > var.size:
-        s.notes.error(f"Too many initial values for '{var.name}'", line)
     data = bytes(fill.data[: var.size])
     var.init = data + bytes(var.size - len(data))
     var.relocs = tuple(fill.relocs)
@@ -275,13 +336,15 @@ def _braces(
     if s.kind != "}":
         while True:
             if (limit and index >= limit * stride) or base + index > MAX_INIT:
-                s.notes.fatal(f"Too many initial values for '{fill.var.name}'", s.line)
+                s.notes.fatal("Greater number of elements in array initializer", s.line)
             if s.kind == "{" and level + 1 < len(dims):
                 index = -(-index // stride) * stride
                 _braces(s, fill, dims, level + 1, base + index, scope, fs)
                 index += stride
             elif s.kind == "{":
-                s.syntax_error()
+                s.notes.fatal("Initial value type mismatch", s.line)
+            elif level + 1 < len(dims):
+                s.notes.fatal(_flat(s, limit), s.line)
             else:
                 _element(s, fill, base + index, scope, fs)
                 index += 1
@@ -291,6 +354,15 @@ def _braces(
                 break
     s.expect("}")
     return index
+
+
+def _flat(s: Scanner, limit: int) -> str:
+    """A list that leaves out inner braces: its elements are counted, then refused."""
+    count = 1
+    while s.kind not in ("}", "eof"):
+        count += s.kind == ","
+        s.next()
+    return "Greater number of elements in array initializer" if limit and count > limit else "Initial value type mismatch"
 
 
 def _element(s: Scanner, fill: _Filler, index: int, scope: Scope, fs: FunctionState | None) -> None:
@@ -313,15 +385,10 @@ def _element(s: Scanner, fill: _Filler, index: int, scope: Scope, fs: FunctionSt
         s.expect(")")
         return
     floating = SCALARS[fill.type][1] == "f"
-    if isinstance(value, float) and not floating:
-        s.notes.error("Initial value type mismatch", line)
-        value = 0
-    if floating and isinstance(value, int):
-        value = float(value)
+    if isinstance(value, float) != floating:
+        s.notes.fatal("Initial value type mismatch", line)
     if isinstance(value, float):
         bits = expr.f64_bits(value) if fill.item == 8 else expr.f32_bits(value)
-        if fill.item == 2:
-            bits = 0
     else:
         bits = value
     fill.put(index, (bits & ((1 << 8 * fill.item) - 1)).to_bytes(fill.item, "little"))
@@ -347,9 +414,13 @@ def _address(s: Scanner, fill: _Filler, index: int, mask: int, scope: Scope, fs:
         s.expect("]")
     symbol = lookup(scope, name, None)
     if isinstance(symbol, VarSym):
+        if symbol.space in ("shared", "local", "param"):
+            s.notes.fatal("Variable used as initial value not in .global or .const state space", line)
         name = symbol.unique
     elif not isinstance(symbol, FuncSym):
-        s.notes.error(f"Unknown symbol '{name}'", line)
+        s.notes.fatal(f"Invalid initial value symbol '{name}'", line)
+    if SCALARS[fill.type][1] == "f":
+        s.notes.fatal("Initial value type mismatch", line)
     fill.put(index, bytes(fill.item))
     fill.relocs.append(PtxReloc(index * fill.item, fill.item, name, addend, generic, mask))
 
@@ -390,6 +461,12 @@ def parameters(s: Scanner, scope: Scope, fs: FunctionState | None, entry: bool, 
         line = s.line
         name = s.expect("id")
         p = _parameter(s, d, name, space[1:], line)
+        if d.type == "pred" and space != ".reg":
+            s.notes.error(f"Predicate variable '{name}' must be in register state space", line)
+        if entry and space == ".reg":
+            s.notes.error(f"Entry parameter '{name}' must have .param state space", line)
+        if entry and p.dims and 0 in p.dims:
+            s.notes.error("Parameter to entry function cannot be an incomplete array.", line)
         if p.space == "param":
             offset = -(-offset // p.align) * p.align
             p.offset = offset

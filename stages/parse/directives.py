@@ -6,6 +6,8 @@ from ir_format.ptx import PtxDirectives, PtxFile, PtxFixup, PtxLoc, PtxModule, P
 from stages.parse import expr
 from stages.parse.scan import Scanner
 from stages.parse.symbols import FunctionState
+from stages.parse.table import Gate
+from stages.parse.targets import Target
 
 _TRIPLES = {".maxntid": "maxntid", ".reqntid": "reqntid", ".reqnctapercluster": "reqnctapercluster"}
 _NUMBERS = {
@@ -17,26 +19,45 @@ _DATA = {".b8": 1, ".b16": 2, ".b32": 4, ".b64": 8, ".u8": 1, ".u16": 2, ".u32":
 MAX_SECTION = 1 << 28
 
 
-def performance(s: Scanner, out: PtxDirectives) -> None:
+_GATES = {
+    ".minnctapersm": Gate(20), ".reqntid": Gate(21), ".maxnreg": Gate(13), ".maxntid": Gate(13), ".noreturn": Gate(64, 30),
+    ".explicitcluster": Gate(78, 90), ".reqnctapercluster": Gate(78, 90), ".maxclusterrank": Gate(78, 90),
+    ".blocksareclusters": Gate(90, 90), ".local_maxnreg": Gate(88), ".abi_preserve": Gate(90, 80),
+    ".abi_preserve_control": Gate(90, 80), ".pragma": Gate(20),
+}  # fmt: skip
+_OF_FUNCTIONS = frozenset((".noreturn", ".local_maxnreg", ".abi_preserve", ".abi_preserve_control", ".pragma"))
+
+
+def performance(s: Scanner, out: PtxDirectives, target: Target | None = None, entry: bool = False) -> None:
     """The directives between a function's signature and its body."""
     while s.kind == "dot":
         word = s.tok
         line = s.line
+        known = word in _TRIPLES or word in _NUMBERS or word in _FLAGS
+        if known and (word in _OF_FUNCTIONS) == entry:
+            s.syntax_error()
+        if target is not None and word in _GATES:
+            for text in target.refuses(_GATES[word], f"Feature '{word}'"):
+                s.notes.error(text, line)
         if word in _TRIPLES:
             s.next()
-            values = [expr.integer(s)]
+            values = [_number(s)]
             while len(values) < 3 and s.accept(","):
-                values.append(expr.integer(s))
+                values.append(_number(s))
             if any(v <= 0 for v in values):
-                s.notes.error(f"Positive non-zero value expected for {word[1:]}", line)
+                if word != ".reqnctapercluster":
+                    s.notes.error(f"Positive non-zero value expected for {word[1:]}", s.line)
                 values = [max(v, 1) for v in values]
             setattr(out, _TRIPLES[word], tuple(values + [1] * (3 - len(values))))
         elif word in _NUMBERS:
             s.next()
-            value = expr.integer(s)
-            if value < 0:
+            value = _number(s)
+            if value == 0 and word == ".maxnreg":
                 s.notes.error(f"Positive non-zero value expected for {word[1:]}", line)
-                value = 0
+            if word == ".maxnctapersm":
+                s.notes.error("Deprecated feature: '.maxnctapersm directive' not supported as of PTX version 2.1", line)
+            if word in (".maxclusterrank", ".reqnctapercluster") and out.reqnctapercluster is not None:
+                s.notes.error("Conflicting directives: .reqnctapercluster and .maxclusterrank cannot both be specified", line)
             setattr(out, _NUMBERS[word], value)
         elif word in _FLAGS:
             s.next()
@@ -57,11 +78,23 @@ def pragma(s: Scanner) -> tuple[str, ...]:
     return tuple(texts)
 
 
+def conflicts(s: Scanner, d: PtxDirectives, line: int) -> None:
+    """What is wrong with an entry's directives taken together; reported at the end of its body (measured)."""
+    if d.maxntid is not None and d.reqntid is not None:
+        s.notes.error("Conflicting directives: .maxntid and .reqntid cannot both be specified", line)
+    if d.minnctapersm is not None and d.maxntid is None and d.reqntid is None:
+        s.notes.warning(".minnctapersm is ignored when neither .maxntid nor .reqntid is specified.", line)
+    if d.blocksareclusters and (d.reqntid is None or d.reqnctapercluster is None):
+        s.notes.error(".reqntid and .reqnctapercluster directive(s) required for directive '.blocksareclusters'", line)
+
+
 def file(s: Scanner, module: PtxModule) -> None:
     """`.file index "name" [, timestamp, size]`"""
     s.next()
     index = int(expr.int_literal(s).number) if s.kind == "int" else s.syntax_error()
     name = s.expect("str")[1:-1]
+    if any(f.index == index for f in module.files):
+        s.notes.error(f"Duplicate file index #{index}", s.line)
     stamp = length = None
     if s.accept(","):
         stamp = int(expr.int_literal(s).number) if s.kind == "int" else s.syntax_error()

@@ -11,7 +11,7 @@ from __future__ import annotations
 from itertools import combinations
 from typing import NamedTuple
 
-from ir_format.ptx import LabelList, LabelRef, Operand, PtxProto
+from ir_format.ptx import LabelList, LabelRef, Operand
 from stages.parse import checks, compat, operand_forms, relations, rules, table
 from stages.parse.operands import literal_bits
 from stages.parse.scan import Notes
@@ -365,20 +365,4 @@ def type_name(spec: OperandSpec, types: tuple[str, ...]) -> str:
     return compat.wide(types[0]) if t == "W" else t
 
 
-# --------------------------------------------------------------------------- calls
-
-
-def check_call(
-    notes: Notes,
-    proto: PtxProto,
-    name: str,
-    rets: tuple[list[Operand], list[str]],
-    args: tuple[list[Operand], list[str]],
-    line: int,
-) -> None:
-    """Compares the lists of a call with a signature."""
-    if len(rets[0]) != len(proto.rets) or len(args[0]) != len(proto.params):
-        notes.error(f"Argument count mismatch in call to '{name}'", line)
-
-
-__all__ = ["Matcher", "Opcode", "Verdict", "check_call"]
+__all__ = ["Matcher", "Opcode", "Verdict"]

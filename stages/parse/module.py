@@ -7,15 +7,18 @@ from dataclasses import dataclass
 
 from ir_format.diag import Diagnostic
 from ir_format.ptx import PtxAlias, PtxDirectives, PtxFunction, PtxModule, PtxParam, PtxProto, PtxUnit
-from stages.parse import declare, directives, targets
+from stages.parse import declare, directives, table, targets
 from stages.parse.body import Body
+from stages.parse.calls import check_redeclaration
 from stages.parse.match import Matcher
 from stages.parse.scan import Abort, Scanner, load
 from stages.parse.symbols import FuncSym, FunctionState, Scope
 from stages.parse.types import LINKAGES, SPACES
 from stages.parse.units import build_units
 
-_SPACES = frozenset(SPACES)
+_SPACES = frozenset((*SPACES, ".reg"))
+_PARAM_SMALL = 0x1100
+_PARAM_LARGE = 0x7FFC
 
 
 @dataclass(slots=True)
@@ -59,6 +62,7 @@ def parse_text(
     try:
         parser.s.__init__(source, notes)  # type: ignore[misc]
         parser.run()
+        parser.finish()
     except Abort:
         pass
     except RecursionError:
@@ -72,7 +76,7 @@ def parse_text(
 class Parser:
     """State of one parse at module level."""
 
-    __slots__ = ("arch", "functions", "matcher", "module", "s", "scope")
+    __slots__ = ("arch", "entered", "functions", "located", "matcher", "module", "s", "scope", "target", "target_line", "too_old")
 
     def __init__(self, s: Scanner, arch: str) -> None:
         self.s = s
@@ -81,6 +85,11 @@ class Parser:
         self.functions: dict[str, FuncSym] = {}
         self.module: PtxModule | None = None
         self.matcher: Matcher
+        self.target: targets.Target
+        self.target_line = 0
+        self.too_old = ""  # the message about a version that does not know the target, until an entry calls for it
+        self.entered = False
+        self.located = False  # a .loc was seen
 
     def run(self) -> None:
         """Reads the whole file."""
@@ -92,36 +101,97 @@ class Parser:
     def _header(self) -> PtxModule:
         s = self.s
         notes = s.notes
-        if not (s.kind == "dot" and s.tok == ".version"):
-            notes.fatal(f"Missing .version directive at start of file '{s.source.filename}'", s.line)
-        s.next()
-        text = s.expect("flt")
-        major, minor = text.split(".")
-        version = int(major[:4]), int(minor[:4] or 0)
-        if text not in targets.VERSIONS:
-            notes.error(f"Unsupported .version {text}; current version is '{targets.CURRENT}'", s.line)
+        version = self._version()
+        text = f"{version[0]}.{version[1]}"
         if not (s.kind == "dot" and s.tok == ".target"):
             notes.fatal(f"Missing .target directive at start of file '{s.source.filename}'", s.line)
-        s.next()
-        line = s.line
-        names = [s.expect("id")]
-        while s.accept(","):
-            names.append(s.expect("id"))
-        name = next((n for n in names if n not in targets.OPTIONS), names[0])
-        module = PtxModule(version, name, tuple([n for n in names if n != name]))
+        self.target_line = s.line
+        name, options = self._target_names()
+        module = PtxModule(version, name, options)
         sm = targets.parse_name(name)
-        if sm is None:
-            notes.fatal(f"Unsupported .target '{name}'", line)
+        assert sm is not None
         number = version[0] * 10 + version[1]
+        self.target = targets.Target(name, sm, number)
         if number < targets.minimum_version(sm):
-            notes.error(f"PTX .version {text} does not support .target {name}", line)
+            self.too_old = f"PTX .version {text} does not support .target {name}"
         refused = targets.arch_error(name, sm, self.arch)
         if refused is not None:
             notes.fatal(refused, 0)
-        self.matcher = Matcher(notes, targets.Target(name, sm, number))
-        if s.accept_dot(".address_size"):
-            module.address_size = int(s.expect("int"))
+        self.matcher = Matcher(notes, self.target)
         return module
+
+    def _version(self) -> tuple[int, int]:
+        s = self.s
+        missing = f"Missing .version directive at start of file '{s.source.filename}'"
+        if not (s.kind == "dot" and s.tok == ".version"):
+            if s.kind == "dot" and s.tok == ".target":
+                self._target_names()
+            s.notes.fatal(missing, s.line)
+        line = s.line
+        s.next()
+        if s.kind != "flt" or s.tok[0] == ".":
+            s.notes.fatal(missing, line)
+        text = s.tok
+        s.next()
+        if text not in targets.VERSIONS:
+            s.notes.fatal(f"Unsupported .version {text}; current version is '{targets.CURRENT}'", line)
+        major, minor = text.split(".")
+        return int(major), int(minor)
+
+    def _target_names(self) -> tuple[str, tuple[str, ...]]:
+        """`.target name, option, ...` with its conflicts."""
+        s = self.s
+        line = s.line
+        s.next()
+        names = [s.expect("id")]
+        while s.accept(","):
+            names.append(s.expect("id"))
+        target = ""
+        options: list[str] = []
+        for name in names:
+            if name in targets.OPTIONS:
+                if name.startswith("texmode") and any(o.startswith("texmode") for o in options):
+                    s.notes.error(f"Conflicting .target option '{name}'", line)
+                options.append(name)
+            elif targets.parse_name(name) is None:
+                s.notes.fatal(f"Unsupported .target '{name}'", line)
+            else:
+                target = name
+        if not target:
+            s.notes.fatal(f"Unsupported .target '{names[0]}'", line)
+        if "map_f64_to_f32" in options:
+            s.notes.error("Directive map_f64_to_f32 is not supported with SM 1.3 or higher", line)
+        return target, tuple(options)
+
+    def _address_size(self, module: PtxModule) -> None:
+        s = self.s
+        line = s.line
+        s.next()
+        value = int(s.tok) if s.kind == "int" and len(s.tok) < 9 and s.tok.isdigit() else s.syntax_error()
+        s.next()
+        for text in self.target.refuses(table.Gate(23), "Feature '.address_size directive'"):
+            s.notes.error(text, line)
+        if value not in (32, 64):
+            s.notes.error("Illegal value for .address_size directive (must be 32 or 64)", line)
+            return
+        module.address_size = value
+        if value == 32 and self.arch.startswith("sm_"):
+            s.notes.warning(" 64 Bit host architecture (--machine) being used mismatches with .address_size of 32 bits", 0)
+            if self.target.number >= 90:
+                s.notes.fatal(" 32-Bit ABI (--machine 32 or 32-Bit addressing) is not supported on sm_90 or higher architectures.", 0)
+            s.notes.fatal(" 32-Bit compilation is no longer supported", 0)
+
+    def finish(self) -> None:
+        """Checks that need the whole file."""
+        module = self.module
+        assert module is not None
+        notes = self.s.notes
+        if "debug" in module.target_options and not any(".debug_" in x.name for x in module.sections):
+            notes.error("Debug information not found in presence of .target debug", 0)
+        if self.located and not module.files:
+            notes.warning(
+                ".loc directive without .file directive is found, line information in generated binary may not be complete", 0
+            )
 
     def _item(self) -> None:
         s = self.s
@@ -138,7 +208,7 @@ class Parser:
         if word in (".entry", ".func"):
             self._function(linkage, word == ".entry")
         elif word in _SPACES:
-            declare.variables(s, self.scope, None, linkage, self.module.variables)
+            self._variables(linkage)
         elif linkage:
             s.syntax_error()
         elif word == ".file":
@@ -148,14 +218,39 @@ class Parser:
         elif word == ".pragma":
             self.module.pragmas += directives.pragma(s)
         elif word == ".alias":
-            line = s.line
-            s.next()
-            name = s.expect("id")
-            s.expect(",")
-            self.module.aliases.append(PtxAlias(name, s.expect("id"), line))
-            s.expect(";")
+            self._alias()
+        elif word == ".target":
+            self._target_names()
+        elif word == ".address_size":
+            self._address_size(self.module)
         else:
             s.syntax_error()
+
+    def _variables(self, linkage: str) -> None:
+        assert self.module is not None
+        s = self.s
+        first = len(self.module.variables)
+        line = s.line
+        declare.variables(s, self.scope, None, linkage, self.module.variables)
+        independent = any(o in ("texmode_independent", "texmode_raw") for o in self.module.target_options)
+        if not independent and any(v.type == "samplerref" for v in self.module.variables[first:]):
+            s.notes.error("Instruction or declaration violates .target texmode_unified setting", line)
+
+    def _alias(self) -> None:
+        assert self.module is not None
+        s = self.s
+        line = s.line
+        s.next()
+        name = s.expect("id")
+        s.expect(",")
+        aliasee = s.expect("id")
+        s.expect(";")
+        for word in (name, aliasee):
+            if not isinstance(self.scope.names.get(word), FuncSym):
+                s.notes.error(f"Unknown symbol '{word}'", line)
+        for text in self.target.refuses(table.Gate(63, 30), "Feature '.alias'"):
+            s.notes.error(text, line)
+        self.module.aliases.append(PtxAlias(name, aliasee, line))
 
     def _function(self, linkage: str, entry: bool) -> None:
         s = self.s
@@ -163,9 +258,10 @@ class Parser:
         s.next()
         scope = Scope(self.scope)
         function = PtxFunction("", entry, linkage)
-        fs = FunctionState(function, scope)
+        fs = FunctionState(function, scope, self.target)
         hints = PtxDirectives()
-        directives.performance(s, hints)
+        if not entry:
+            directives.performance(s, hints, self.target, entry)
         rets: list[PtxParam] = []
         if s.kind == "(" and not entry:
             rets = declare.parameters(s, scope, fs, entry, True)
@@ -174,11 +270,12 @@ class Parser:
         params: list[PtxParam] = []
         if s.kind == "(":
             params = declare.parameters(s, scope, fs, entry)
-        directives.performance(s, hints)
         function.name = name
-        function.line = line
         function.rets = tuple(rets)
         function.params = tuple(params)
+        directives.performance(s, hints, self.target, entry)
+        self._check_function(function, linkage, hints, line)
+        function.line = line
         function.directives = hints
         symbol = self._declare(name, function, entry, line)
         if s.kind == ";":
@@ -193,20 +290,59 @@ class Parser:
         (self.module.entries if entry else self.module.functions).append(name)
         body = Body(s, fs, self.matcher)
         body.run()
-        function.end_line = s.source.line(max(0, s.pos - 1))
+        function.end_line = s.source.line(max(0, body.end))
+        self.located = self.located or bool(function.locs)
         body.finish()
         self.matcher.finish()
+        if entry:
+            directives.conflicts(s, hints, function.end_line)
+
+    def _check_function(self, function: PtxFunction, linkage: str, hints: PtxDirectives, line: int) -> None:
+        s = self.s
+        notes = s.notes
+        if function.entry:
+            self.entered = True
+            if self.too_old:
+                notes.error(self.too_old, self.target_line)
+                self.too_old = ""
+            total = max([p.offset + p.size for p in function.params], default=0)
+            limit = _PARAM_LARGE if self.target.version >= 81 and self.target.number >= 70 else _PARAM_SMALL
+            if total > limit:
+                notes.error(f"Entry function '{function.name}' uses too much parameter space (0x{total:x} bytes, 0x{limit:x} max).", line)
+            if total > _PARAM_SMALL:
+                for text in self.target.refuses(table.Gate(81, 70), "Feature 'Kernel parameter size larger than 4352 bytes'"):
+                    notes.error(text, line)
+        if hints.noreturn and function.rets:
+            notes.error(f"Invalid directive '.noreturn' for function '{function.name}'", line)
+        if linkage == "extern" and s.kind == "{":
+            notes.error(f"Function definition conflicts with '.extern' declaration for function '{function.name}'", line)
 
     def _declare(self, name: str, function: PtxFunction, entry: bool, line: int) -> FuncSym:
         known = self.scope.names.get(name)
+        notes = self.s.notes
         if isinstance(known, FuncSym):
             if known.entry != entry:
-                self.s.notes.error(f"Inconsistent redefinition of '{name}' as entry and function", line)
+                notes.error(f"Inconsistent redefinition of '{name}' as entry and function", line)
+            else:
+                new = PtxProto(name, function.rets, function.params)
+                check_redeclaration(notes, known.proto, new, line)
+                self._check_linkage(known, function, line)
             return known
         if known is not None:
-            self.s.notes.error(f"Duplicate definition of variable '{name}'", line)
+            notes.error(f"Inconsistent redefinition of variable '{name}'", line)
+            notes.error(f"Duplicate definition of function '{name}'", line)
+            notes.fatal(f"Inconsistent redefinition of symbol '{name}'", line)
         proto = PtxProto(name, function.rets, function.params, function.linkage, function.directives, line)
         symbol = FuncSym(proto, entry, line)
         self.scope.names[name] = symbol
         self.functions[name] = symbol
         return symbol
+
+    def _check_linkage(self, known: FuncSym, function: PtxFunction, line: int) -> None:
+        old, new = known.proto.linkage, function.linkage
+        if old == new or (new == "" and old != "extern") or known.entry:
+            return
+        if old == "extern" or new == "visible":
+            self.s.notes.error(f"Inconsistent redefinition of variable '{function.name}'", line)
+        if old == "extern" and self.s.kind == "{":
+            self.s.notes.error(f"Function definition conflicts with '.extern' declaration for function '{function.name}'", line)

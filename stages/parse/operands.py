@@ -22,8 +22,9 @@ from ir_format.ptx import (
 )
 from stages.parse import expr
 from stages.parse.scan import Scanner
-from stages.parse.sregs import sreg_type
+from stages.parse.sregs import SREGS, sreg_type
 from stages.parse.symbols import COLORS, COMPONENTS, FuncSym, FunctionState, ProtoSym, RegSym, Scope, TargetsSym, Typed, VarSym, lookup
+from stages.parse.table import Gate
 
 _SINK = Sink()
 _MAX_NESTING = 3
@@ -112,7 +113,7 @@ def _named(s: Scanner, fs: FunctionState) -> Typed:
             return _component(s, symbol)
         return symbol.typed()
     if symbol is None and name[0] == "%":
-        special = _special(s, name)
+        special = _special(s, name, fs)
         if special is not None:
             return special
     if isinstance(symbol, VarSym):
@@ -170,7 +171,11 @@ def _component(s: Scanner, symbol: RegSym) -> Typed:
     return Part(symbol.reg, selector), "b:" + symbol.type
 
 
-def _special(s: Scanner, name: str) -> Typed | None:
+def _special(s: Scanner, name: str, fs: FunctionState) -> Typed | None:
+    facts = SREGS.get(name) or SREGS.get(name + ".x")
+    if facts is not None and (facts[1] > fs.target.version or facts[2] > fs.target.number):
+        for text in fs.target.refuses(Gate(facts[1], facts[2]), f"Feature '{name}'"):
+            s.notes.error(text, s.line)
     if s.kind == "dot":
         full = name + s.tok
         kind = sreg_type(full)
@@ -182,6 +187,8 @@ def _special(s: Scanner, name: str) -> Typed | None:
         s.next()
         return SReg(full), "s:" + kind
     kind = sreg_type(name)
+    if kind is None and sreg_type(name + ".x") is not None:
+        return Vec(tuple([SReg(f"{name}.{c}") for c in "xyzw"])), "(s:b32,s:b32,s:b32,s:b32)"
     return None if kind is None else (SReg(name), "s:" + kind)
 
 

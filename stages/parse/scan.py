@@ -108,7 +108,7 @@ def load(text: str, filename: str) -> tuple[Source, Notes]:
         if bad:
             line = source.line(bad.start())
             what = "Unexpected EOF" if bad.group() == "\0" else "Unexpected non-ASCII character"
-            notes.fatal(f"{what} encountered on line {line}", line)
+            notes.fatal(f"{what} encountered on line {line}", 0)
         source.text = _blank_comments(text, source, notes)
         _take_markers(source)
     except Abort:
@@ -133,7 +133,7 @@ def _blank_comments(text: str, source: Source, notes: Notes) -> str:
         if text[start + 1] == "*":
             end = text.find("*/", start + 2)
             if end < 0:
-                notes.fatal("unexpected EOF while scanning", source.line(len(text)))
+                notes.fatal("Parsing error near '': unexpected EOF while scanning", source.line(max(0, len(text) - 1)))
             end += 2
             # Blanks keep the line numbers; positions of later tokens shift, so the line table is made again below.
             parts.append(" " + "\n" * text.count("\n", start, end))

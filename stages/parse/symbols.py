@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ir_format.ptx import LabelRef, Operand, PtxFunction, PtxLoc, PtxParam, PtxProto, PtxReg, PtxVar, Reg, Vec
+from stages.parse.targets import Target
 
 COMPONENTS = ("x", "y", "z", "w")
 COLORS = ("r", "g", "b", "a")
@@ -114,10 +115,11 @@ class Scope:
 class FunctionState:
     """The function being read: its tables and open scopes."""
 
-    __slots__ = ("calls", "function", "loc", "loc_index", "scope", "unique")
+    __slots__ = ("function", "loc", "loc_index", "scope", "target", "unique")
 
-    def __init__(self, function: PtxFunction, scope: Scope) -> None:
+    def __init__(self, function: PtxFunction, scope: Scope, target: Target) -> None:
         self.function = function
+        self.target = target
         self.scope = scope
         self.loc: int | None = None
         self.loc_index: dict[tuple[object, ...], int] = {}
@@ -162,7 +164,7 @@ def find_family(scope: Scope, name: str) -> tuple[Scope, Family] | None:
     """The register family that declares a numbered name in this scope (not its parents)."""
     stem = name.rstrip("0123456789")
     digits = name[len(stem) :]
-    if not digits or len(digits) > 10 or (digits[0] == "0" and len(digits) > 1):
+    if not digits or len(digits) > 10:
         return None
     family = scope.families.get(stem)
     if family is None or int(digits) >= family.count:
@@ -179,8 +181,9 @@ def lookup(scope: Scope | None, name: str, state: FunctionState | None) -> Symbo
         if scope.families and state is not None:
             found = find_family(scope, name)
             if found is not None:
-                symbol = state.add_reg(name, found[1].type, found[1].vec)
-                scope.names[name] = symbol
+                plain = name.rstrip("0123456789") + str(int(name[len(name.rstrip("0123456789")) :]))
+                symbol = scope.names.get(plain) or state.add_reg(plain, found[1].type, found[1].vec)
+                scope.names[name] = scope.names[plain] = symbol
                 return symbol
         scope = scope.parent
     return None
