@@ -203,6 +203,24 @@ def run_stage(stage: Stage, inp: BinaryIO, out: BinaryIO, flags: Flags) -> int:
     return code
 
 
+def _refused(stage: Stage, body: Any, header: Header) -> Unit | None:
+    """After a crash: the unit with a diagnostic when what came in breaks a rule of its level (a forged or foreign stream), None when it is valid."""
+    if stage.reads == "ptx":
+        return None
+    from ir_format.verify import verify_unit
+
+    unit = _read_unit(stage, body)
+    assert isinstance(unit, Unit)
+    try:
+        verify_unit(unit, stage.reads, header.target)
+    except CompileError as e:
+        unit.diags.append((e.severity, e.message, e.line))
+        unit.functions = []
+        unit.code = []
+        return unit
+    return None
+
+
 def print_diags(unit: Unit, header: Header) -> None:
     """Print a unit's errors as ptxas does."""
     for sev, msg, line in unit.diags:

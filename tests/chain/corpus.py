@@ -1,0 +1,33 @@
+"""The kernels that the chain is tested on, compiled once per process and cached."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+
+from orchestrator.api import compile_ptx
+
+PTX = Path(__file__).resolve().parents[1] / "kernels" / "ptx"
+FULL = ("sm_80", "sm_90", "sm_120")
+PARTIAL = ("sm_75", "sm_86", "sm_89", "sm_100")
+#: nvcc's PTX of the nearest older target serves an SM that has none of its own.
+PTX_OF = {"sm_86": "sm_80", "sm_89": "sm_80"}
+
+
+def kernels(arch: str = "sm_90") -> list[str]:
+    """Names of the sixteen kernels."""
+    return sorted(p.stem for p in (PTX / arch).glob("*.ptx") if p.stem != "all16")
+
+
+def ptx_path(kernel: str, arch: str) -> Path:
+    """The checked-in PTX of a kernel for a target."""
+    return PTX / PTX_OF.get(arch, arch) / f"{kernel}.ptx"
+
+
+@lru_cache(maxsize=None)
+def cubin(kernel: str, arch: str, opt: int = 3, maxrregcount: int = 0) -> bytes:
+    """Our cubin; raises ChainError with the diagnostics."""
+    options: dict[str, int] = {"opt-level": opt}
+    if maxrregcount:
+        options["maxrregcount"] = maxrregcount
+    return compile_ptx(ptx_path(kernel, arch).read_bytes(), arch, dict(options), name=f"{kernel}.ptx")

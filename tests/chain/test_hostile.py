@@ -1,0 +1,121 @@
+"""Hostile input: cut, flipped and forged streams into every stage, random bytes as PTX. A diagnostic and an exit code, never an exception."""
+
+from __future__ import annotations
+
+import io
+import random
+import subprocess
+import sys
+from functools import lru_cache
+from typing import Any
+
+import msgpack
+import pytest
+
+from ir_format import wire
+from orchestrator.api import compile_ptx
+from stages.chain import MIDDLE, NAMES, Stage
+from stages.ends import elf_from_stream, parse_to_stream
+from stages.runner import Flags, run_stage
+from tests.chain.corpus import ptx_path
+from tests.chain.test_chain import env
+
+CUTS = 2000  # over all stages
+PTX_CASES = 500
+
+
+@lru_cache(maxsize=1)
+def streams() -> dict[str, bytes]:
+    """The stream after every stage for one kernel with branches, shared memory and a loop."""
+    kept: dict[str, bytes] = {}
+    compile_ptx(ptx_path("matmul", "sm_90").read_bytes(), "sm_90", {}, streams=kept)
+    return kept
+
+
+def feed(name: str, data: bytes) -> int:
+    """Run one stage on bytes; its exit code."""
+    if name == "elf":
+        return elf_from_stream(io.BytesIO(data), lambda b: None)
+    stage: Stage = next(s for s in MIDDLE if s.name == name)
+    return run_stage(stage, io.BytesIO(data), io.BytesIO(), Flags(quiet=True))
+
+
+@pytest.mark.parametrize("at", range(1, len(NAMES)))
+def test_cut_and_flipped_streams(at: int, capsys: pytest.CaptureFixture[str]) -> None:
+    data = streams()[NAMES[at - 1]]
+    rng = random.Random(at)
+    for case in range(-(-CUTS // (len(NAMES) - 1))):
+        bad = bytearray(data)
+        if case % 2:
+            del bad[rng.randrange(len(bad)) :]
+        else:
+            bad[rng.randrange(len(bad))] ^= 1 << rng.randrange(8)
+        assert feed(NAMES[at], bytes(bad)) == 1
+    err = capsys.readouterr().err
+    assert "Traceback" not in err and "internal fault" not in err
+
+
+def forge(rng: random.Random, x: Any, depth: int = 0) -> Any:
+    """One value somewhere inside changed."""
+    if isinstance(x, list) and x and rng.random() < 0.93:
+        i = rng.randrange(len(x))
+        return [*x[:i], forge(rng, x[i], depth + 1), *x[i + 1 :]]
+    if isinstance(x, dict) and x:
+        k = rng.choice(sorted(x, key=str))
+        return {**x, k: forge(rng, x[k], depth + 1)}
+    if isinstance(x, int):
+        return rng.choice([x + 1, x - 1, 0, -1, 255, 1 << 20, 1 << 40])
+    if isinstance(x, str):
+        return rng.choice(["", "IADD3", "BRA", "R", "P", "PHI", "COPY", "X", x + "x"])
+    return rng.choice([None, 0, "", b"", []])
+
+
+def resealed(data: bytes, rng: random.Random) -> bytes:
+    """The stream with one forged value and a true trailer."""
+    frames = [(tag, msgpack.unpackb(d, use_list=True)[1]) for tag, d in wire.frames(io.BytesIO(data))]
+    out = io.BytesIO()
+    w = wire.Writer(out.write)
+    victim = rng.choice([n for n, (t, _) in enumerate(frames) if t == "unit"] * 6 + list(range(len(frames))))
+    for n, (tag, body) in enumerate(frames):
+        w.record(tag, forge(rng, body) if n == victim else body)
+    w.end()
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("at", range(1, len(NAMES)))
+def test_forged_streams_with_a_true_checksum(at: int, capsys: pytest.CaptureFixture[str]) -> None:
+    data = streams()[NAMES[at - 1]]
+    rng = random.Random(100 + at)
+    for _ in range(80):
+        assert feed(NAMES[at], resealed(data, rng)) in (0, 1)
+    err = capsys.readouterr().err
+    assert "Traceback" not in err
+
+
+def test_random_bytes_as_ptx() -> None:
+    rng = random.Random(5)
+    good = ptx_path("saxpy", "sm_90").read_bytes()
+    for case in range(PTX_CASES):
+        if case % 2:
+            text = bytes(rng.randrange(256) for _ in range(rng.randrange(400)))
+        else:
+            text = bytearray(good)
+            for _ in range(rng.randrange(1, 30)):
+                text[rng.randrange(len(text))] = rng.randrange(256)
+        said: list[str] = []
+        code = parse_to_stream([("r.ptx", bytes(text))], "sm_90", {"opt-level": 3}, lambda b: None, say=said.append)
+        assert code in (0, 1)
+        assert code == 0 or any("error" in s or "fatal" in s for s in said)
+
+
+def test_memory_stays_bounded() -> None:
+    """A nest of arrays that claim four billion elements each, into a stage that may hold 512 MiB."""
+    bomb = b"\x92\xa5orias" + b"\xdd\xff\xff\xff\xff" * 900
+    script = (
+        "import resource, sys, io\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (512 << 20, 512 << 20))\n"
+        "from stages.chain import LOWER; from stages.runner import run_stage, Flags\n"
+        "sys.exit(run_stage(LOWER, sys.stdin.buffer, io.BytesIO(), Flags()))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], input=bomb, capture_output=True, env=env(), timeout=60)
+    assert done.returncode == 1 and b"Traceback" not in done.stderr
