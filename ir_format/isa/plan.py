@@ -35,7 +35,7 @@ _ABS_AT = {24: 73, 32: 62, 64: 74}
 _SUB_AT: dict[int, Bits] = {32: ((60, 2),), 64: ((81, 2),)}
 
 #: Layouts whose form letter is an address form.
-MEMORY = frozenset(("G", "L", "L1", "S", "A"))
+MEMORY = frozenset(("G", "G4", "GA", "AP", "GS", "L", "L1", "A", "GU"))
 
 Codecmaker = Callable[[SlotSpec, "Form", int, tuple[str, ...]], Codec]
 
@@ -110,11 +110,10 @@ class Form:
         self.guard = row.facts.get("guard") or ("UP" if row.op.startswith("U") and any(d.kind in ("UR", "UP") for d in row.dsts) else "P")
 
     def _address_mode(self) -> None:
-        """Bits that tell the address forms apart: 91 a uniform register, 90 a 64-bit base, X a descriptor."""
-        fixed = {91: int(self.letters != "r")}
-        if self.row.layout == "G" and self.letters != "r":
-            fixed[90] = int(self.letters != "v")
-            fixed[next(int(a[1:]) for s in self.row.srcs if s.kind == "M" for a in s.args.split(",") if a[0] == "X")] = int(self.letters == "d")
+        from ir_format.isa.special import address_bits
+
+        args = next(s.args for s in (*self.row.srcs, *self.row.dsts) if s.kind == "M")
+        fixed = address_bits(self.letters, args, self.row.layout)
         for bit, value in fixed.items():
             self.fixmask |= 1 << bit
             self.fixvalue = self.fixvalue & ~(1 << bit) | value << bit
@@ -235,6 +234,11 @@ def _flags(spec: SlotSpec, pos: int, inv: bool, reuse: bool, reuse_at: int = 0, 
     return flags
 
 
+def _reuse_at(spec: SlotSpec, form: Form) -> int:
+    """Which operand's reuse bit: by place in the three-operand scheme, where the b of AC layouts is the third (measured)."""
+    return 64 if spec.name == "c" or form.row.layout in ("AC", "AY") else 32
+
+
 def _spaced(form: Form, mods: tuple[str, ...]) -> bool:
     return form.row.facts.get("csp") == "1" or ("F16" in mods and form.row.op in ("F2I", "FRND")) or (form.row.op == "F2F" and mods[-1] == "F16")
 
@@ -250,14 +254,14 @@ def make_codec(spec: SlotSpec, form: Form, width: int, mods: tuple[str, ...]) ->
     """The codec of a slot in a form with these modifiers."""
     inv = spec.inv == "*" or (spec.inv != "" and spec.inv in mods)
     kind, pos = spec.kind, spec.bits[0][0] if spec.bits else 0
-    alu = form.row.layout != "-"
+    alu = form.row.layout != "-" or "reuse" in form.row.facts
     sub = _suffixes(spec, form, 0) if spec.enum else None
     if kind == "alu":
         letter, pos = _place(spec, form)
         uniform = form.row.layout.startswith("U")
         if spec.enum:
             sub = _suffixes(spec, form, pos)
-        flags = _flags(spec, pos, inv, letter == "r" and not uniform, {"b": 32, "c": 64}.get(spec.name, 0), int(form.row.facts.get("yneg", "0")))
+        flags = _flags(spec, pos, inv, letter == "r" and not uniform, _reuse_at(spec, form), int(form.row.facts.get("yneg", "0")))
         if letter == "r":
             if uniform:
                 return RegCodec("UR", pos, ur_bits(form.sm), width, flags, spec.name, sub)

@@ -96,13 +96,16 @@ LAYOUTS: dict[str, dict[str, int]] = {
     "UAB": {"r": 1, "i": 4},
     "UB": {"u": 6, "i": 4},
     "UB1": {"u": 1},
-    # memory: r [R], u [R+UR], v [R.U32+UR], w [R.64+UR], d desc[UR][R.64]
-    "G": {"r": 1, "v": 4, "w": 4, "d": 4},
+    # memory: r [R], u [R+UR], v [R.U32+UR], w [R.64+UR], d desc[UR][R.64], p the same with a cache policy
+    "G": {"r": 1, "v": 4, "w": 4, "d": 4, "p": 4},
     "L": {"r": 4, "u": 4},
     "L1": {"r": 1, "u": 4},
-    "S": {"r": 1, "u": 4},
-    "A": {"r": 1, "u": 7},
-    "SH": {"rr": 1, "ri": 2, "ir": 4, "ii": 7},
+    "A": {"r": 1, "u": 4},
+    "G4": {"r": 4, "v": 4, "w": 4, "d": 4, "p": 4},
+    "GU": {"v": 4, "w": 4, "d": 4},
+    "GS": {"v": 6, "w": 6},
+    "GA": {"v": 7, "w": 7, "d": 7, "p": 7},
+    "AP": {"u": 7},
     "-": {"": 0},
 }
 

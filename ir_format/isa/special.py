@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from ir_format.isa.codec import Codec, Mismatch, bits_get, bits_len, bits_mask, bits_put, operand_text
+from ir_format.isa.codec import Codec, ImmCodec, Mismatch, RegCodec, bits_get, bits_len, bits_mask, bits_put, operand_text
 from ir_format.isa.plan import SPECIAL, ur_bits
-from ir_format.isa.rowlang import Bits, SlotSpec
-from ir_format.model import INV, ZERO, Const, Imm, Label, Mem, Operand, Reg, Sym
+from ir_format.isa.rowlang import Bits, SlotSpec, parse_bits
+from ir_format.model import INV, ZERO, Const, Imm, Label, Mem, Name, Operand, Reg, Sym
 
 if TYPE_CHECKING:
     from ir_format.isa.plan import Form
@@ -17,11 +17,12 @@ if TYPE_CHECKING:
 class TargetCodec(Codec):
     """A pc-relative branch target in units of 4 bytes from the next instruction."""
 
-    __slots__ = ("bits", "relative", "size", "spaced")
+    __slots__ = ("bits", "relative", "size", "spaced", "distance")
 
-    def __init__(self, bits: Bits, name: str, relative: bool = True, spaced: bool = False) -> None:
+    def __init__(self, bits: Bits, name: str, relative: bool = True, spaced: bool = False, distance: bool = False) -> None:
         self.bits, self.name, self.kind = bits, name, "T"
         self.relative = relative
+        self.distance = distance  # printed as the distance from the next instruction
         self.spaced = spaced  # nvdisasm prints a blank, not a comma, before it
         self.size = bits_len(bits)
         self.mask = bits_mask(bits)
@@ -56,7 +57,8 @@ class TargetCodec(Codec):
 
     def fmt(self, o: Operand, pc: int) -> str:
         if isinstance(o, Imm):
-            return f"{o.value:#x}" if o.value >= 0 else f"-{-o.value:#x}"
+            value = o.value - pc - 16 if self.distance else o.value
+            return f"{value:#x}" if value >= 0 else f"-{-value:#x}"
         return operand_text(o)
 
 
@@ -117,7 +119,8 @@ class LdcCodec(Codec):
         assert isinstance(o, Const)
         if o.ireg is None:
             text = operand_text(o)
-            return text if o.offset or self.file == "UR" else text[: text.rindex("[")] + "[RZ]"
+            zero = "RZ" if self.file == "R" else "URZ" if self.zero else ""
+            return text if o.offset or not zero else f"{text[: text.rindex('[')]}[{zero}]"
         sign = f"+{o.offset:#x}" if o.offset > 0 else f"+-{-o.offset:#x}" if o.offset < 0 else ""
         return f"c[{o.bank:#x}][{operand_text(o.ireg)}{sign}]"
 
@@ -125,84 +128,209 @@ class LdcCodec(Codec):
 class MemCodec(Codec):
     """A memory address.
 
-    Arguments: ``R24`` base at 24-31, ``O40`` signed 24-bit byte offset, ``U32`` uniform register (base or descriptor) at 32,
-    ``S78`` scale of the base at 78-79. The form letter says which parts there are: r none, u uniform base,
-    v ``R.U32 + UR``, w ``R.64 + UR``, d ``desc[UR][R.64]``.
+    Arguments: ``R24`` base at 24-31, ``O40-63`` signed byte offset (``O40-56*32``: in units of 32), ``U32`` uniform register (base or
+    descriptor) at 32, ``S78`` scale of the base at 78-79; ``W90`` and ``X76``: see :func:`address_bits`. The form letter says which parts
+    there are: r none, u uniform base, v ``R.U32 + UR``, w ``R.64 + UR``, d ``desc[UR][R.64]``.
     """
 
-    __slots__ = ("base", "hidden", "letter", "off", "scale", "upos", "ur", "wide")
+    __slots__ = ("base", "off", "osize", "unit", "upos", "ur", "letter", "wide", "scale", "hidden", "uwide", "quiet")
 
     def __init__(self, spec: SlotSpec, form: Form, mods: tuple[str, ...]) -> None:
         self.name, self.kind = spec.name, "M"
-        args = dict((a[0], int(a[1:])) for a in spec.args.split(","))
-        self.letter = form.letters
-        self.base, self.off = args.get("R", -1), args.get("O", -1)
-        self.scale = args.get("S", -1)
-        self.upos = args.get("U", -1) if self.letter in ("u", "v", "w", "d") else -1
+        self.letter = "r" if spec.kind == "MS" else form.letters or "r"
+        self.base = self.off = self.osize = self.upos = self.scale = -1
+        self.unit = 1
         self.ur = (1 << ur_bits(form.sm)) - 1
-        self.wide = 2 if "E" in mods and self.letter not in ("v", "u") else 1
-        self.hidden = form.sm < 90
         self.mask = 0
-        if self.base >= 0:
-            self.mask |= 255 << self.base
-        if self.off >= 0:
-            self.mask |= 0xFFFFFF << self.off
-        if self.upos >= 0:
-            self.mask |= self.ur << self.upos
-        if self.scale >= 0:
-            self.mask |= 3 << self.scale
+        for arg in spec.args.split(","):
+            where, star, unit = arg[1:].partition("*")
+            low = parse_bits(where)[0][0]
+            if arg[0] == "R":
+                self.base = low
+                self.mask |= 255 << low
+            elif arg[0] == "O":
+                self.off, self.osize = parse_bits(where)[0]
+                self.unit = int(unit) if star else 1
+                self.mask |= ((1 << self.osize) - 1) << low
+            elif arg[0] == "U" and self.letter != "r":
+                self.upos = low
+                self.mask |= self.ur << low
+            elif arg[0] == "S":
+                self.scale = low
+                self.mask |= 3 << low
+        self.wide = 2 if self.letter in ("w", "d", "p") or (self.letter == "r" and spec.kind == "M" and "E" in mods and self.upos == -1 and self.scale < 0) else 1
+        self.uwide = 2 if self.letter in ("v", "w", "d", "p") and "A1" not in form.row.facts else 1
+        self.hidden = self.letter == "d" and form.sm < 90
+        self.quiet = "Z0" in spec.args  # URZ is not printed
 
     def enc(self, o: Operand) -> int:
         if not isinstance(o, Mem):
             raise Mismatch(f"slot {self.name} takes an address")
-        word = 0
-        base = o.base
+        base, letter = o.base, self.letter
         number = 255 if base is None or base.num == ZERO else base.num
-        if not 0 <= number < 256 or (base is not None and base.file != "R"):
-            raise Mismatch("base register out of range")
         mod = "" if base is None else base.mod
-        if (self.letter == "v" and mod != "U32") or (mod and self.letter in ("r", "w", "d") and mod not in _SCALES):
-            raise Mismatch(f"base suffix {mod}")
-        if self.letter in ("w", "d") and base is not None and base.num != ZERO and base.width != 2:
-            raise Mismatch("base is a 64-bit pair here")
-        word |= number << self.base
-        if not -0x800000 <= o.offset < 0x800000:
-            raise Mismatch(f"offset {o.offset:#x} does not fit")
-        word |= (o.offset & 0xFFFFFF) << self.off
-        uniform = o.desc if self.letter == "d" else o.ubase if self.upos >= 0 else None
-        if (self.letter == "d") != (o.desc is not None) or (self.letter in ("u", "v", "w")) != (o.ubase is not None):
+        if (letter in ("d", "p")) != (o.desc is not None) or (o.desc is not None and (o.desc.mod == "P") != (letter == "p")) or (letter in ("u", "v", "w")) != (o.ubase is not None):
             raise Mismatch("address parts of another form")
+        if (letter == "v") != (mod == "U32") or (self.scale < 0 and mod in _SCALES and mod):
+            raise Mismatch(f"base suffix {mod}")
+        word = 0
+        if self.base >= 0:
+            if base is not None and (base.file != "R" or not 0 <= number < 256):
+                raise Mismatch("base register out of range")
+            if letter in ("w", "d", "p") and number != 255 and base is not None and base.width != 2:
+                raise Mismatch("base is a 64-bit pair here")
+            word = number << self.base
+        elif number != 255:
+            raise Mismatch("the address has no base register here")
+        offset, rest = divmod(o.offset, self.unit)
+        half = 1 << (self.osize - 1) if self.off >= 0 else 0
+        if rest or (offset and not -half <= offset < half):
+            raise Mismatch(f"offset {o.offset:#x} does not fit")
+        if self.off >= 0:
+            word |= (offset & (2 * half - 1)) << self.off
+        uniform = o.desc if letter in ("d", "p") else o.ubase
         if uniform is not None:
             num = self.ur if uniform.num == ZERO else uniform.num
             if not 0 <= num <= self.ur or uniform.file != "UR":
                 raise Mismatch("uniform register out of range")
             word |= num << self.upos
         if self.scale >= 0:
-            word |= _SCALES.get(mod, 0) << self.scale
+            word |= _SCALES[mod] << self.scale
         return word
 
     def dec(self, word: int) -> Mem:
-        number = word >> self.base & 255
-        offset = word >> self.off & 0xFFFFFF
-        if offset >> 23:
-            offset -= 1 << 24
+        offset = 0
+        if self.off >= 0:
+            offset = word >> self.off & ((1 << self.osize) - 1)
+            if offset >> (self.osize - 1):
+                offset -= 1 << self.osize
         mod = "U32" if self.letter == "v" else ""
         if self.scale >= 0:
             mod = _SCALE_NAMES[word >> self.scale & 3]
-        base = Reg("R", ZERO if number == 255 else number, 0, self.wide, 0, mod)
+        base = None
+        if self.base >= 0:
+            number = word >> self.base & 255
+            base = Reg("R", ZERO if number == 255 else number, 0, self.wide, 0, mod)
         ubase = desc = None
         if self.upos >= 0:
             num = word >> self.upos & self.ur
-            uniform = Reg("UR", ZERO if num == self.ur else num, 0, 2 if self.letter in ("v", "w", "d") else 1)
-            if self.letter == "d":
+            uniform = Reg("UR", ZERO if num == self.ur else num, 0, self.uwide, 0, "P" if self.letter == "p" else "")
+            if self.letter in ("d", "p"):
                 desc = uniform
             else:
                 ubase = uniform
-        return Mem("M", base, ubase, offset, desc)
+        return Mem("M", base, ubase, offset * self.unit, desc)
 
     def fmt(self, o: Operand, pc: int) -> str:
         assert isinstance(o, Mem)
+        if self.quiet and self.letter == "w" and o.ubase == Reg("UR", ZERO, 0, self.uwide):
+            return mem_text(o._replace(ubase=None, desc=o.ubase), True)
         return mem_text(o, self.hidden)
+
+
+class UMemCodec(Codec):
+    """``[UR]``: an address in uniform registers, or ``desc[UR]`` (argument ``D``)."""
+
+    __slots__ = ("low", "ur", "width", "desc")
+
+    def __init__(self, spec: SlotSpec, form: Form, width: int) -> None:
+        self.name, self.kind, self.width = spec.name, "M", width
+        self.desc = spec.args[0] == "D"
+        self.low = int(spec.args.lstrip("D"))
+        self.ur = (1 << ur_bits(form.sm)) - 1
+        self.mask = self.ur << self.low
+
+    def enc(self, o: Operand) -> int:
+        if not isinstance(o, Mem) or o.base is not None or o.offset:
+            raise Mismatch(f"slot {self.name} takes an address in uniform registers")
+        reg = o.desc if self.desc else o.ubase
+        if reg is None or (o.ubase if self.desc else o.desc) is not None:
+            raise Mismatch(f"slot {self.name} takes another kind of address")
+        num = self.ur if reg.num == ZERO else reg.num
+        if not 0 <= num <= self.ur:
+            raise Mismatch("uniform register out of range")
+        return num << self.low
+
+    def dec(self, word: int) -> Mem:
+        num = word >> self.low & self.ur
+        reg = Reg("UR", ZERO if num == self.ur else num, 0, self.width)
+        return Mem("M", None, None, 0, reg) if self.desc else Mem("M", None, reg)
+
+    def fmt(self, o: Operand, pc: int) -> str:
+        assert isinstance(o, Mem)
+        return f"desc[{operand_text(o.desc)}]" if o.desc is not None else mem_text(o)
+
+
+class ScoreboardSet(Codec):
+    """``{5,4,3}``: a set of scoreboards as a bit mask; the operand is the text as a name."""
+
+    __slots__ = ("low",)
+
+    def __init__(self, bits: Bits, name: str) -> None:
+        self.name, self.kind, self.low = name, "N", bits[0][0]
+        self.mask = 63 << self.low
+
+    def enc(self, o: Operand) -> int:
+        if not isinstance(o, Name) or o.name[:1] + o.name[-1:] != "{}":
+            raise Mismatch(f"slot {self.name} takes a set of scoreboards")
+        word = 0
+        for item in filter(None, o.name[1:-1].split(",")):
+            if item not in _DIGITS:
+                raise Mismatch(f"no scoreboard {item}")
+            word |= 1 << self.low + int(item)
+        return word
+
+    def dec(self, word: int) -> Name:
+        bits = word >> self.low & 63
+        return Name("N", "{" + ",".join(str(i) for i in range(5, -1, -1) if bits >> i & 1) + "}")
+
+
+_DIGITS = frozenset("012345")
+
+
+class DupCodec(RegCodec):
+    """A register field that the word holds twice (measured: the data of ST without a uniform register, at 32 and at 64)."""
+
+    __slots__ = ("again",)
+
+    def __init__(self, pos: int, again: int, width: int, name: str) -> None:
+        super().__init__("R", pos, 8, width, {}, name)
+        self.again = again - pos
+        self.mask |= self.mask << self.again
+
+    def enc(self, o: Operand) -> int:
+        word = super().enc(o)
+        return word | word << self.again
+
+    def dec(self, word: int) -> Reg:
+        one = super().dec(word)
+        if word >> self.pos & 255 != word >> (self.pos + self.again) & 255:
+            raise Mismatch("the two copies of the data register differ")
+        return one
+
+
+class HiddenCodec(ImmCodec):
+    """Bits that nvdisasm does not print."""
+
+    __slots__ = ()
+
+    def fmt(self, o: Operand, pc: int) -> str:
+        return ""
+
+
+def address_bits(letters: str, args: str, layout: str) -> dict[int, int]:
+    """Bits that tell address forms apart: 91 a uniform register; ``W``: the base is 64 bits wide; ``X``: the uniform register is a descriptor."""
+    fixed = {91: int(letters != "r")}
+    if layout.startswith("G") and letters != "r":
+        fixed[_arg(args, "W", 90)] = int(letters != "v")
+        fixed[_arg(args, "X", 76)] = int(letters in "dp")
+        if letters == "p":
+            fixed[101] = 1
+    return fixed
+
+
+def _arg(args: str, letter: str, default: int) -> int:
+    return next((int(a[1:]) for a in args.split(",") if a[0] == letter), default)
 
 
 _SCALES = {"": 0, "X4": 1, "X8": 2, "X16": 3}
@@ -213,7 +341,7 @@ def mem_text(o: Mem, hide_desc: bool = False) -> str:
     """nvdisasm's text of an address."""
     parts: list[str] = []
     base = o.base
-    if base is not None and (base.num != ZERO or (o.ubase is None and o.offset == 0)):
+    if base is not None and (base.num != ZERO or base.mod or (o.ubase is None and o.offset == 0)):
         text = "RZ" if base.num == ZERO else f"R{base.num}"
         if base.mod:
             text += "." + base.mod
@@ -223,14 +351,20 @@ def mem_text(o: Mem, hide_desc: bool = False) -> str:
     if o.ubase is not None:
         parts.append(operand_text(o.ubase))
     if o.offset or not parts:
-        parts.append(f"{o.offset:#x}" if o.offset >= 0 else f"-{-o.offset:#x}")
+        parts.append(f"{'-' if o.offset < 0 else ''}{abs(o.offset):#x}")
     inner = f"[{'+'.join(parts)}]"
-    return inner if o.desc is None or hide_desc else f"desc[{operand_text(o.desc)}]{inner}"
+    return inner if o.desc is None or hide_desc else f"desc[{operand_text(o.desc._replace(mod=''))}]{inner}"
 
 
 SPECIAL["T"] = lambda spec, form, width, mods: TargetCodec(spec.bits, spec.name, True, spec.args == "sp")
+SPECIAL["Tr"] = lambda spec, form, width, mods: TargetCodec(spec.bits, spec.name, True, spec.args == "sp", True)
 SPECIAL["Ta"] = lambda spec, form, width, mods: TargetCodec(spec.bits, spec.name, False, spec.args == "sp")
 SPECIAL["K"] = lambda spec, form, width, mods: LdcCodec(spec, form, width, "R")
 SPECIAL["UK"] = lambda spec, form, width, mods: LdcCodec(spec, form, width, "UR")
+SPECIAL["RD"] = lambda spec, form, width, mods: DupCodec(spec.bits[0][0], spec.bits[1][0], width, spec.name)
+SPECIAL["H"] = lambda spec, form, width, mods: HiddenCodec(spec.bits, "u", spec.name)
+SPECIAL["MU"] = lambda spec, form, width, mods: UMemCodec(spec, form, width)
+SPECIAL["SBS"] = lambda spec, form, width, mods: ScoreboardSet(spec.bits, spec.name)
 SPECIAL["M"] = lambda spec, form, width, mods: MemCodec(spec, form, mods)
+SPECIAL["MS"] = SPECIAL["M"]
 SPECIAL["PI"] = lambda spec, form, width, mods: InvPredCodec(spec.bits[0][0], spec.name)

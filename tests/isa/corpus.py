@@ -75,6 +75,9 @@ def kernel(name: str, opcode: str, operands: str, mode: str) -> str | None:
             text_ops.append("_")
             continue
         for j, letter in enumerate(t.replace("|", "")):
+            if letter == "_":
+                names.append("_")
+                continue
             reg = f"d{k}{j}"
             lines.append(_declare(letter, reg))
             stores += _store(letter, reg, 4 * k + j)
@@ -114,8 +117,8 @@ def kernels(families: set[str] | None = None) -> Iterator[tuple[str, str]]:
             if not line:
                 continue
             head, _, operands = line.partition(" ")
-            flags = re.findall(r"@(\w+)", operands)
-            operands = re.sub(r"@\w+", "", operands)
+            flags = [f for group in re.findall(r"@([\w,]+)", operands) for f in group.split(",")]
+            operands = re.sub(r"@[\w,]+", "", operands)
             for opcode in expand(head):
                 for variant in expand(operands):
                     for mode in (flags or MODES):
@@ -139,7 +142,7 @@ def expand_at(text: str) -> Iterator[str]:
 
 
 HEAD = ".version {version}\n.target sm_{sm}\n.address_size 64\n.extern .shared .align 16 .b8 smem[];\n.global .align 16 .b8 gmem[256];\n" \
-    ".global .texref tex0;\n.global .surfref surf0;\n"
+    ".const .align 16 .b8 cmem[256];\n.global .texref tex0;\n.global .surfref surf0;\n"
 
 
 def compile_all(out: Path, sm: str, opt: str = "3", families: set[str] | None = None, bundle: int = 60) -> tuple[int, int]:

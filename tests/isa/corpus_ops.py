@@ -257,6 +257,265 @@ mov.u64 d %{clock64,globaltimer,gridid,pm0_64,current_graph_exec}
 mov.pred p %is_explicit_cluster
 activemask.b32 r
 """,
+    "mem": """
+ld.global.{u8,s8} h [a+4] @reg
+ld.global.{u16,s16} h [a+4] @reg
+ld.global{,.ca,.cg,.cs,.lu,.cv,.nc}.b32 r [a+-4] @reg
+ld.global{,.ca,.cg,.cs,.lu,.cv,.nc}.b64 d [a+8] @reg
+ld.global{,.nc}.v4.b32 rrrr [a+16] @reg
+ld.global{,.nc}.v2.b64 dd [a+16] @reg
+ld.global.v8.b32 rrrrrrrr [a+32] @reg
+ld.global.v4.b64 dddd [a+32] @reg
+ld.{volatile,relaxed.cta,relaxed.cluster,relaxed.gpu,relaxed.sys,acquire.cta,acquire.cluster,acquire.gpu,acquire.sys}.global.b32 r [a] @reg
+ld.{volatile,relaxed.gpu,relaxed.sys,acquire.gpu}.global.v2.b32 rr [a] @reg
+ld.{volatile,relaxed.cta,relaxed.gpu,acquire.sys}.b32 r [a] @reg
+ld.{volatile,relaxed.cta,acquire.cta}.shared.b32 r [sa] @reg
+ld.mmio.relaxed.sys.global.u32 r [a] @reg
+ld.global{.L1::evict_normal,.L1::evict_unchanged,.L1::evict_first,.L1::evict_last,.L1::no_allocate}{,.L2::64B,.L2::128B,.L2::256B}.b32 r [a] @reg
+ld.global.nc{.L1::evict_first,.L1::no_allocate}{,.L2::256B}.v4.b32 rrrr [a] @reg
+ld.global.L2::cache_hint.b32 r [a] d @reg
+ld.global.L1::evict_last.L2::cache_hint.v4.b32 rrrr [a] d @reg
+ld.global{.L2::evict_last,.L2::evict_first,.L2::evict_normal}.v8.b32 rrrrrrrr [a] @reg
+ld.{u8,s8,u16,s16} h [a+4] @reg
+ld.b32 r [a+4] @reg
+ld.b64 d [a+8] @reg
+ld.v4.b32 rrrr [a+16] @reg
+ld.b128 q [a+16] @reg
+ld.global.b128 q [a+16] @reg
+ld.shared.{u8,s8,u16,s16} h [sa+4] @reg
+ld.shared.b32 r [sa+4] @reg
+ld.shared.b32 r [s32a+4] @reg
+ld.shared.b64 d [sa+8] @reg
+ld.shared.v4.b32 rrrr [sa+16] @reg
+ld.shared::cluster.b32 r [sa] @reg
+ld.shared::cluster.v4.b32 rrrr [sa] @reg
+ld.const.b32 r [cmem+4] @reg
+ld.const.{u8,s8,u16,s16} h [cmem+4] @reg
+ld.const.v4.b32 rrrr [cmem+16] @reg
+ldu.global.b32 r [a] @reg
+ldu.global.v4.b32 rrrr [a] @reg
+st.global.{u8,u16} : [a+4] h @reg
+st.global{,.wb,.cg,.cs,.wt}.b32 : [a+-4] r @reg,imm
+st.global.b64 : [a+8] d @reg
+st.global.v4.b32 : [a+16] rrrr @reg
+st.global.v8.b32 : [a+32] rrrrrrrr @reg
+st.global.b128 : [a+16] q @reg
+st.{volatile,relaxed.cta,relaxed.cluster,relaxed.gpu,relaxed.sys,release.cta,release.cluster,release.gpu,release.sys}.global.b32 : [a] r @reg
+st.{volatile,relaxed.gpu,release.sys}.b32 : [a] r @reg
+st.{volatile,relaxed.cta,release.cta}.shared.b32 : [sa] r @reg
+st.mmio.relaxed.sys.global.u32 : [a] r @reg
+st.global{.L1::evict_normal,.L1::evict_unchanged,.L1::evict_first,.L1::evict_last,.L1::no_allocate}.b32 : [a] r @reg
+st.global.L2::cache_hint.b32 : [a] r d @reg
+st.global.L1::evict_first.L2::cache_hint.v4.b32 : [a] rrrr d @reg
+st.{u8,u16} : [a+4] h @reg
+st.b32 : [a+4] r @reg
+st.b64 : [a+8] d @reg
+st.v4.b32 : [a+16] rrrr @reg
+st.shared.{u8,u16} : [sa+4] h @reg
+st.shared.b32 : [sa+4] r @reg
+st.shared.b64 : [sa+8] d @reg
+st.shared.v4.b32 : [sa+16] rrrr @reg
+st.shared::cluster.b32 : [sa] r @reg
+prefetch.global.{L1,L2} : [a] @reg
+prefetch.{L1,L2} : [a] @reg
+prefetch.global.L2::{evict_last,evict_normal} : [a] @reg
+prefetchu.L1 : [a] @reg
+applypriority.global.L2::evict_normal : [a] 128 @reg
+discard.global.L2 : [a] 128 @reg
+createpolicy.fractional.L2::{evict_last,evict_normal,evict_first,evict_unchanged}.b64 d f @reg
+createpolicy.fractional.L2::evict_last.L2::evict_unchanged.b64 d f @reg
+createpolicy.range.global.L2::evict_last.b64 d [a] r r @reg
+createpolicy.cvt.L2.b64 d d @reg
+isspacep.{global,shared,local,const,shared::cluster,param} p d @reg
+cvta.{global,shared,local,const}.u64 d d @reg
+cvta.to.{global,shared,local,const}.u64 d d @reg
+cvta.shared::cluster.u64 d d @reg
+mapa.u64 d d r @reg
+mapa.shared::cluster.u32 r r r @reg
+getctarank.u64 r d @reg
+getctarank.shared::cluster.u32 r r @reg
+membar.{cta,gl,sys} : @reg
+fence.{sc,acq_rel}.{cta,gpu,sys,cluster} : @reg
+fence.{acquire,release}.sync_restrict::shared::{cta,cluster}.cluster : @reg
+fence.proxy.{async,alias,async.global,async.shared::cta,async.shared::cluster} : @reg
+fence.mbarrier_init.release.cluster : @reg
+fence.proxy.tensormap::generic.{release.gpu,release.cta,release.sys,release.cluster} : @reg
+fence.proxy.tensormap::generic.{acquire.gpu,acquire.sys} : [a] 128 @reg
+""",
+    "atom": """
+atom.global.{add,min,max,inc,dec,and,or,xor,exch}.{u32,s32,b32} r [a] r @reg,imm
+atom.global.{add,min,max,and,or,xor,exch}.{u64,s64,b64} d [a] d @reg
+atom.global.cas.b32 r [a] r r @reg
+atom.global.cas.b64 d [a] d d @reg
+atom.global.cas.b16 h [a] h h @reg
+atom.global.{cas,exch}.b128 q [a] q q @reg
+atom.global.exch.b128 q [a] q @reg
+atom.global.add.f32 f [a] f @reg
+atom.global.add.f64 g [a] g @reg
+atom.global.add.noftz.{f16,bf16} h [a] h @reg
+atom.global.add.noftz.{f16x2,bf16x2} r [a] r @reg
+atom{.relaxed,.acquire,.release,.acq_rel}{.cta,.cluster,.gpu,.sys}.global.add.u32 r [a] r @reg
+atom.{add,min,max,inc,dec,and,or,xor,exch}.{u32,s32,b32} r [a] r @reg
+atom.{add,min,max,and,or,xor,exch}.{u64,s64,b64} d [a] d @reg
+atom.cas.b32 r [a] r r @reg
+atom.cas.b64 d [a] d d @reg
+atom.add.f32 f [a] f @reg
+atom.shared.{add,min,max,inc,dec,and,or,xor,exch}.{u32,s32,b32} r [sa+4] r @reg,imm
+atom.shared.{add,min,max,and,or,xor,exch}.{u64,s64,b64} d [sa] d @reg
+atom.shared.cas.b32 r [sa] r r @reg
+atom.shared.cas.b64 d [sa] d d @reg
+atom.shared.cas.b16 h [sa] h h @reg
+atom.shared.add.f32 f [sa] f @reg
+atom.shared.add.f64 g [sa] g @reg
+atom.shared::cluster.add.u32 r [sa] r @reg
+atom.global.v4.f32.add ffff [a] ffff @reg
+atom.global.add.noftz{.v2,.v4}.f16x2 rr [a] rr @reg
+atom.global.add.v2.f32 ff [a] ff @reg
+atom.global.add.v4.f32 ffff [a] ffff @reg
+atom.global.add.noftz.v4.{f16x2,bf16x2} rrrr [a] rrrr @reg
+atom.global.{add,min,max}.noftz.v2.{f16,bf16} hh [a] hh @reg
+atom.global.L2::cache_hint.add.u32 r [a] r d @reg
+red.global.{add,min,max,inc,dec,and,or,xor}.{u32,s32,b32} : [a] r @reg,imm
+red.global.{add,min,max,and,or,xor}.{u64,s64,b64} : [a] d @reg
+red.global.add.f32 : [a] f @reg
+red.global.add.f64 : [a] g @reg
+red.global.add.noftz.{f16,bf16} : [a] h @reg
+red.global.add.noftz.{f16x2,bf16x2} : [a] r @reg
+red{.relaxed,.release}{.cta,.cluster,.gpu,.sys}.global.add.u32 : [a] r @reg
+red.{add,min,and}.{u32,s32} : [a] r @reg
+red.add.f32 : [a] f @reg
+red.shared.{add,min,max,inc,dec,and,or,xor}.{u32,s32,b32} : [sa+4] r @reg
+red.shared.add.u64 : [sa] d @reg
+red.shared.add.f32 : [sa] f @reg
+red.global.add.v2.f32 : [a] ff @reg
+red.global.add.v4.f32 : [a] ffff @reg
+red.global.add.noftz.v4.{f16x2,bf16x2} : [a] rrrr @reg
+red.global.L2::cache_hint.add.u32 : [a] r d @reg
+red.async.relaxed.cluster.global.shared::cluster.mbarrier::complete_tx::bytes.{inc,dec,min,max,add,and,or,xor}.u32 : [sa] r [sa+8] @reg
+red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.{inc,dec,min,max,add,and,or,xor}.u32 : [s32a] r [s32a+8] @reg
+red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u64 : [s32a] d [s32a+8] @reg
+st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.{b32,u32} : [s32a] r [s32a+8] @reg
+st.async.shared::cluster.mbarrier::complete_tx::bytes.b64 : [s32a] d [s32a+8] @reg
+st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 : [s32a] rrrr [s32a+8] @reg
+multimem.ld_reduce.relaxed.gpu.global.add.{u32,f32} r [a] @reg
+multimem.ld_reduce.relaxed.sys.global.add.f32 f [a] @reg
+multimem.ld_reduce.global.{add,min,max}.f16x2 r [a] @reg
+multimem.ld_reduce.global.{add,min,max}.v4.f16x2 rrrr [a] @reg
+multimem.ld_reduce.global.add.v4.f32 ffff [a] @reg
+multimem.st.relaxed.gpu.global.u32 : [a] r @reg
+multimem.st.global.v4.f32 : [a] ffff @reg
+multimem.red.relaxed.gpu.global.add.{u32,s32,u64,f32} : [a] r @reg
+multimem.red.global.{add,min,max}.{u32,s32} : [a] r @reg
+multimem.red.global.add.v4.f32 : [a] ffff @reg
+""",
+    "warp": """
+shfl.sync.{up,down,bfly,idx}.b32 r r r r 0xffffffff @reg
+shfl.sync.{up,down,bfly,idx}.b32 r r 3 0x1f 0xffffffff @reg
+shfl.sync.{up,down,bfly,idx}.b32 r r r 0x1f r @reg
+shfl.sync.{up,idx}.b32 r|p : r 1 r r @reg
+vote.sync.{all,any,uni}.pred p p 0xffffffff @reg
+vote.sync.{all,any,uni}.pred p p r @reg
+vote.sync.ballot.b32 r p r @reg
+vote.sync.ballot.b32 r p 0xffffffff @reg,uni
+match.any.sync.{b32} r r r @reg
+match.any.sync.b64 r d r @reg
+match.all.sync.b32 r|p : r r @reg
+match.all.sync.b64 r|p : d r @reg
+redux.sync.{add,min,max}.{u32,s32} r r r @reg
+redux.sync.{and,or,xor}.b32 r r r @reg
+redux.sync.{min,max}{,.abs}{,.NaN}.f32 f f r @reg
+activemask.b32 r @reg
+elect.sync r|p : r @reg
+elect.sync _|p : 0xffffffff @reg
+bar.sync : 0 @reg
+bar.sync : 1 64 @reg
+bar.sync : r r @reg
+barrier.sync.aligned : 3 @reg
+barrier.sync : r @reg
+barrier.arrive : 2 r @reg
+bar.arrive : 1 128 @reg
+bar.red.popc.u32 r 0 p @reg
+bar.red.{and,or}.pred p 0 p @reg
+bar.red.{and,or}.pred p r r p @reg
+barrier.red.popc.u32 r 2 64 p @reg
+bar.warp.sync : 0xffffffff @reg
+bar.warp.sync : r @reg
+barrier.cluster.arrive{,.release,.relaxed}{,.aligned} : @reg
+barrier.cluster.wait{,.acquire}{,.aligned} : @reg
+griddepcontrol.{launch_dependents,wait} : @reg
+nanosleep.u32 : r @reg
+nanosleep.u32 : 100 @reg
+pmevent : 3 @reg
+pmevent.mask : 7 @reg
+brkpt : @reg
+trap : @reg
+exit : @reg
+setmaxnreg.{inc,dec}.sync.aligned.u32 : 128 @reg
+clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes.b128 : [s32a] [s32a+16] @reg
+clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 p q @reg
+clusterlaunchcontrol.query_cancel.get_first_ctaid.v4.b32.b128 rrrr q @reg
+clusterlaunchcontrol.query_cancel.get_first_ctaid::x.b32.b128 r q @reg
+""",
+    "async": """
+cp.async.ca.shared.global{,.L2::64B,.L2::128B,.L2::256B} : [s32a] [a] {4,8,16} @reg
+cp.async.cg.shared.global{,.L2::128B} : [s32a+16] [a+32] 16 @reg
+cp.async.ca.shared.global : [s32a] [a] 4 r @reg
+cp.async.cg.shared.global : [s32a] [a] 16 r @reg
+cp.async.cg.shared.global.L2::cache_hint : [s32a] [a] 16 d @reg
+cp.async.ca.shared.global : [s32a] [a] 16 p @reg
+cp.async.commit_group : @reg
+cp.async.wait_group : {0,1,3} @reg
+cp.async.wait_all : @reg
+cp.async.mbarrier.arrive{,.noinc}.shared.b64 : [s32a] @reg
+mbarrier.init.shared.b64 : [s32a] r @reg,imm
+mbarrier.inval.shared.b64 : [s32a] @reg
+mbarrier.arrive.shared.b64 d [s32a] @reg
+mbarrier.arrive.shared.b64 d [s32a] r @reg
+mbarrier.arrive.noComplete.shared.b64 d [s32a] r @reg
+mbarrier.arrive.expect_tx.shared.b64 d [s32a] r @reg
+mbarrier.arrive.shared::cluster.b64 _ [s32a] @reg
+mbarrier.arrive.expect_tx.release.cluster.shared::cluster.b64 _ [s32a] r @reg
+mbarrier.arrive_drop.shared.b64 d [s32a] @reg
+mbarrier.arrive_drop.noComplete.shared.b64 d [s32a] r @reg
+mbarrier.expect_tx.relaxed.cta.shared::cta.b64 : [s32a] r @reg
+mbarrier.expect_tx.relaxed.cluster.shared::cluster.b64 : [s32a] r @reg
+mbarrier.complete_tx.relaxed.cluster.shared::cluster.b64 : [s32a] r @reg
+mbarrier.test_wait.shared.b64 p [s32a] d @reg
+mbarrier.test_wait.parity.shared.b64 p [s32a] r @reg
+mbarrier.test_wait.parity.acquire.cluster.shared.b64 p [s32a] r @reg
+mbarrier.try_wait.shared.b64 p [s32a] d @reg
+mbarrier.try_wait.parity.shared.b64 p [s32a] r @reg
+mbarrier.try_wait.parity.shared.b64 p [s32a] r r @reg
+mbarrier.try_wait.parity.relaxed.cluster.shared.b64 p [s32a] r @reg
+mbarrier.pending_count.b64 r d @reg
+cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes : [s32a] [a] r [s32a+8] @reg,uni
+cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes : [s32a] [a] r [s32a+8] @reg,uni
+cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster : [s32a] [a] r [s32a+8] h @reg
+cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint : [s32a] [a] r [s32a+8] d @reg
+cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes : [s32a] [s32a+64] r [s32a+8] @reg
+cp.async.bulk.global.shared::cta.bulk_group{,.L2::cache_hint} : [a] [s32a] r d @reg
+cp.async.bulk.global.shared::cta.bulk_group : [a] [s32a] r @reg,uni
+cp.async.bulk.prefetch.L2.global : [a] r @reg
+cp.reduce.async.bulk.global.shared::cta.bulk_group.{add,min,max,and,or,xor,inc,dec}.{u32,s32,u64,s64,b32,b64} : [a] [s32a] r @reg
+cp.reduce.async.bulk.global.shared::cta.bulk_group.{add.f32,add.f64,add.noftz.f16,add.noftz.bf16,min.f16,max.bf16} : [a] [s32a] r @reg
+cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.{add,min,and,inc,dec}.{u32,s32,b32} : [s32a] [s32a+64] r [s32a+8] @reg
+cp.async.bulk.commit_group : @reg
+cp.async.bulk.wait_group{,.read} : {0,1} @reg
+cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes : [s32a] [a,{r}] [s32a+8] @reg
+""",
+    "video": """
+{vadd,vsub,vabsdiff,vmin,vmax}.{u32,s32}.{u32,s32}.{u32,s32}{,.sat} r r r @reg
+{vadd,vsub,vabsdiff,vmin,vmax}.u32.u32.s32{.add,.min,.max} r r r r @reg
+vadd.s32.u32.s32 r r.b1 r.h0 @reg
+{vshl,vshr}.{u32,s32}.{u32,s32}.u32{.clamp,.wrap} r r r @reg
+vmad.u32.u32.u32{,.shr7,.shr15} r r r r @reg
+vmad.s32.s32.s32.sat r r r r @reg
+vset.{u32,s32}.{u32,s32}.{eq,ne,lt,le,gt,ge} r r r @reg
+{vadd2,vsub2,vavrg2,vabsdiff2,vmin2,vmax2}.{u32,s32}.{u32,s32}.{u32,s32} r r r r @reg
+{vadd4,vsub4,vavrg4,vabsdiff4,vmin4,vmax4}.{u32,s32}.{u32,s32}.{u32,s32} r r r r @reg
+vabsdiff4.u32.u32.u32.add r r r r @reg
+{vset2,vset4}.{u32,s32}.{u32,s32}.{eq,lt,ge} r r r r @reg
+""",
 }
 
 RAW: list[str] = []

@@ -20,12 +20,14 @@ enum sr      = 0=SR_LANEID SR_CLOCK SR_VIRTCFG SR_VIRTID 15=SR_ORDERING_TICKET S
                <90+>136=SR_CgaCtaId <90+>137=SR_GpcLocalCgaId <90+>139=SR_CTARegPoolSz <100+>138=SR_CgaSize <100+>141=SR_TMemSz
                <120+>142=SR_CONTEXT_SAVE_ADDR_LO <120+>143=SR_CONTEXT_SAVE_ADDR_HI 255=SRZ *=SR
 # ---- branches
-BRA          947 - sm=75-89     <- Pp?=PT t:T@34-81             ; .{_ U DIV CONV}@32-33 .{_ INC DEC ?}@85-86                       ; cls=branch ctl=branch
-BRA          947 - sm=90+       <- Pp?=PT t:T@16-23+34-81       ; .{_ U DIV CONV}@32-33 .{_ INC DEC ?}@85-86                       ; cls=branch ctl=branch
-BRA.U        547+91 - sm=100+   <- UPp:UP@24-26-@27 t:T@16-23+34-81 ; 32-33=1 .{_ INC DEC ?}@85-86 87-90=7                             ; cls=branch ctl=branch
-BRA.DIV      947 - sm=90        <- Pp?=PT ur:UR@24 t:T@16-23+34-81 ; 32-33=2 ; cls=branch ctl=branch
-BRX          949 - sm=75-89     <- Pp?=PT a2 t:T(sp)@34-81          ; .{_ INC DEC ?}@85-86                                                                   ; cls=branch ctl=branch
-BRX          949 - sm=90+       <- Pp?=PT a2 t:T(sp)@16-23+34-81    ; .{_ INC DEC ?}@85-86                                                                   ; cls=branch ctl=branch
+BRA          947 - sm=75-89     <- Pp?=PT t:T@34-81             ; .{_ U DIV CONV}@32-33 .{_ INC DEC ?}@85-86 84=0                      ; cls=branch ctl=branch
+BRA          947 - sm=90+       <- Pp?=PT t:T@16-23+34-81       ; .{_ INC DEC ?}@85-86 .{_ U DIV CONV}@32-33 84=0                      ; cls=branch ctl=branch
+BRA.U        547+91 - sm=90+    <- UPp:UP@24-26-@27 t:T@16-23+34-81 ; 32-33=1 .{_ INC DEC ?}@85-86 87-90=7                             ; cls=branch ctl=branch
+BRA.DIV      947+91 - sm=75-89   <- Pp?=PT ur:UR@24-@30~ t:T@34-81 ; 32-33=2 .{_ INC DEC ?}@85-86 31=0 ; cls=branch ctl=branch
+BRA.DIV      947+91 - sm=90     <- Pp?=PT ur:UR@24-@30~ t:T@16-23+34-81 ; 32-33=2 .{_ INC DEC ?}@85-86 31=0 84=0 ; cls=branch ctl=branch
+BRA.DIV      947+91 - sm=100+   <- Pp?=PT ur:UR@24 t:T@16-23+34-81 ; 32-33=2 .{_ INC DEC ?}@85-86 84=0 ; cls=branch ctl=branch
+BRX          949 - sm=75-89     <- Pp?=PT a2 t:Tr(sp)@34-81          ; .{_ INC DEC ?}@85-86                                                                   ; cls=branch ctl=branch
+BRX          949 - sm=90+       <- Pp?=PT a2 t:Tr(sp)@16-23+34-81    ; .{_ INC DEC ?}@85-86                                                                   ; cls=branch ctl=branch
 JMP          94a -              <- Pp?=PT t:I(u)@32-63          ;                                                                   ; cls=branch ctl=branch
 CALL.REL     944 - sm=75-89     <- Pp?=PT t:T@34-81                 ; .NOINC@86                                           ; cls=branch ctl=call
 CALL.REL     944 - sm=90+       <- Pp?=PT t:T@16-23+34-81           ; .NOINC@86                                           ; cls=branch ctl=call
@@ -45,24 +47,42 @@ BMOV         355 -              d <- B:B@24                     ; .32 .CLEAR@84 
 WARPSYNC     148 AB sm=75-89    <- Pp?=PT b                     ; ; cls=branch barrier=1 imm=u
 WARPSYNC     148 AB sm=90+ forms=r <- Pp?=PT b                  ; ; cls=branch barrier=1
 WARPSYNC.ALL 948 - sm=90+       <- Pp?=PT                       ; 86=0 ; cls=branch barrier=1
-WARPSYNC.COLLECTIVE 348 - sm=90+  <- Pp?=PT d t:T@34-81         ; 86=1 ; cls=branch barrier=1
+WARPSYNC.COLLECTIVE 348 - sm=90+  <- Pp?=PT a t:T@16-23+34-81         ; 86=1 ; cls=branch barrier=1
 YIELD        946 -              <- Pp?=PT                       ; ; cls=branch
 NOP          918 -              <-                              ;                                                                   ; cls=ctl
-NANOSLEEP    15d AB             <- b                            ; ; cls=branch
+NANOSLEEP    15d AB             <- Pp?=PT b                             ; .RAND@86 .WARP@85 .SYNCS@84 ; cls=branch imm=u
 # ---- barriers
-BAR         b1d -               <- i:I(u)@54-57 n:I(u)@42-53?=0         ; .{SYNC ARV ? ? ? ? ? ?}@77-79 .DEFER_BLOCKING@80               ; cls=lsu sb=R barrier=1
-BAR.RED     b1d -               <- i:I(u)@54-57 n:I(u)@42-53?=0 Pp      ; 77-79=2 .{POPC AND OR ?}@74-75 .DEFER_BLOCKING@80              ; cls=lsu sb=R barrier=1
+BAR          51d -              <- b:R@32 n:I(u)@42-53?=0               ; .{SYNC ARV ? ? ? ? ? ?}@77-79 .DEFER_BLOCKING@80               ; cls=lsu sb=R barrier=1
+BAR          31d -              <- b:R@32 n:R@32                        ; .{SYNC ARV ? ? ? ? ? ?}@77-79 .DEFER_BLOCKING@80  ; cls=lsu sb=R barrier=1
+BAR          b1d -              <- i:I(u)@54-57 n:I(u)@42-53?=0         ; .{SYNC ARV ? ? ? ? ? ?}@77-79 .DEFER_BLOCKING@80               ; cls=lsu sb=R barrier=1
+BAR          91d -              <- i:I(u)@54-57 b:R@32                  ; .{SYNC ARV ? ? ? ? ? ?}@77-79 .DEFER_BLOCKING@80               ; cls=lsu sb=R barrier=1
 # ---- warp operations
-SHFL         189 SH             Pu?=PT d <- a b c               ; .{IDX UP DOWN BFLY}@58-59                                                ; cls=lsu sb=WR
-VOTE         806 -              d Pu=PT <- Pp                   ; .{ALL ANY EQ ?}@72-73                                             ; cls=alu
-MATCH        3a1 -              Pu?=PT d <- a                   ; .{ALL ANY}@79 .U64@73                                             ; cls=lsu sb=WR
-REDUX        3c4 -  sm=80+      d:UR@16 <- a                    ; .{_ OR XOR AND}@78-79 .S32@73                                     ; cls=lsu sb=WR
+SHFL         389 -              Pu=PT d <- a b c                         ; .{IDX UP DOWN BFLY}@58-59                                                ; cls=lsu sb=WR
+SHFL         589 -              Pu=PT d <- a b c:I(u)@40-52              ; .{IDX UP DOWN BFLY}@58-59                                                ; cls=lsu sb=WR
+SHFL         989 -              Pu=PT d <- a b:I(u)@53-57 c              ; .{IDX UP DOWN BFLY}@58-59                                                ; cls=lsu sb=WR
+SHFL         f89 -              Pu=PT d <- a b:I(u)@53-57 c:I(u)@40-52   ; .{IDX UP DOWN BFLY}@58-59                                                ; cls=lsu sb=WR
+VOTE         806 -              d?=RZ Pu=PT <- Pp                       ; .{ALL ANY EQ ?}@72-73                                             ; cls=alu
+REDUX        3c4 -  sm=80+      d:UR@16 <- a                            ; .{_ OR XOR SUM MIN MAX ? ?}@78-80 .S32@73                                        ; cls=lsu sb=WR
 # ---- special registers
 S2R          919 -              d <- sr:N(sr)@72-79             ;                                                                   ; cls=lsu sb=WR
 CS2R         805 -              d <- sr:N(sr)@72-79             ; .32 80=0                                                              ; cls=alu
 CS2R         805 -              d2 <- sr:N(sr)@72-79            ; 80=1                                                              ; cls=alu
 LEPC         94e -              d2 <-                           ;                                                                   ; cls=branch
 ENDCOLLECTIVE 91b - sm=90+      <- Pp?=PT                       ; ; cls=branch
-RPCMOV.32    352 - sm=100+      rpc:N(rpc)@31 <- b              ; ; cls=branch
-RPCMOV.32    353 - sm=100+      d <- rpc:N(rpc)@31              ; ; cls=branch
+RPCMOV.32    352 - sm=90+       rpc:N(rpc)@31 <- b              ; ; cls=branch
+RPCMOV.32    353 - sm=90+       d <- rpc:N(rpc)@31              ; ; cls=branch
+MATCH.ALL    3a1 -              Pu=PT d <- a/mw                         ; .{_:1 U64:2}:mw@73 79=0                                                   ; cls=lsu sb=WR
+MATCH.ANY    3a1 -              d <- a/mw                               ; .{_:1 U64:2}:mw@73 79=1 81-83=7                                                  ; cls=lsu sb=WR
+CREDUX       2cc -  sm=100+     d:UR@16 <- a                            ; .{MAX MAXABS MIN MINABS}@78-79 .{_ S32 F32 ?}@73-74 .NAN@77                         ; cls=alu
+PMTRIG       801 -              <- Pp?=PT i:I(u)@32-63                  ; ; cls=branch
+ELECT        82f -  sm=90+      Pu=PT ud <- Pp                          ; .IGNOREKILL@85 ; cls=alu
+ACQBULK      82e -  sm=90+      <-                                      ; ; cls=branch
+PREEXIT      82d -  sm=90+      <-                                      ; ; cls=branch
+BRA.U.ANY    947 - sm=90+       <- Pp?=PT t:T@16-23+34-81       ; 32-33=1 84=1                      ; cls=branch ctl=branch
+B2R.RESULT   31c -              d Pu?=PT <-                             ; 78-79=1 ; cls=lsu sb=WR
+B2R          31c -              d <- i:I(u)@54-57                       ; 78-79=0 ; cls=lsu sb=WR
+BAR.RED      51d -              <- b:R@32 n:I(u)@42-53?=0 Pp            ; 77-79=2 .{POPC AND OR ?}@74-75 .DEFER_BLOCKING@80              ; cls=lsu sb=R barrier=1
+BAR.RED      b1d -              <- i:I(u)@54-57 n:I(u)@42-53?=0 Pp      ; 77-79=2 .{POPC AND OR ?}@74-75 .DEFER_BLOCKING@80              ; cls=lsu sb=R barrier=1
+BAR.RED      91d -              <- i:I(u)@54-57 b:R@32 Pp               ; 77-79=2 .{POPC AND OR ?}@74-75 .DEFER_BLOCKING@80              ; cls=lsu sb=R barrier=1
+BAR.RED      31d -              <- b:R@32 n:R@32 Pp                     ; 77-79=2 .{POPC AND OR ?}@74-75 .DEFER_BLOCKING@80              ; cls=lsu sb=R barrier=1
 """

@@ -45,7 +45,7 @@ VIMNMX      048 AB  sm=100-110 d Pu=PT Pv=PT <- a b Pp     ; .{U32 _ U16x2 S16x2
 VIMNMX3     00f ABC sm=90+     d <- a b c Pp               ; .U32@73=0                                                    ; cls=alu
 VIADDMNMX   046 ABC sm=90+     d <- a b- c Pp              ; .U32@72=0                                                    ; cls=alu imm=u
 VABSDIFF    014 ABC sm=75-110  d <- a b c                  ; .U32@73=0 81-83=7                                                    ; cls=alu imm=u
-VABSDIFF4   015 ABC sm=75-110  d <- a b c                  ; .U8@73=0 .ACC@74 81-83=7                                             ; cls=alu imm=u
+VABSDIFF4    015 ABC sm=75-110  d <- a b c                  ; .U8@73=0 .ACC@75 81-83=7                                             ; cls=alu imm=u
 # ---- predicates and registers
 P2R         003 AB             d <- p:N(PR) a b            ; ; cls=alu
 R2P         004 AB             p:N(PR) <- a b              ; ; cls=alu

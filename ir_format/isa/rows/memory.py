@@ -3,6 +3,17 @@
 from __future__ import annotations
 
 TEXT = r"""
+def afsize75 = .{F16x2.RN:1 F16x4.RN:2 F16x8.RN:4 BF16x2.RN:1 BF16x4.RN:2 BF16x8.RN:4 ? ? ? F32.FTZ.RN:1 F32x2.FTZ.RN:2 F32x4.FTZ.RN:4 F32.RN:1 F32x2.RN:2 F32x4.RN:4 F64.RN:2}:at@73-75+87
+enum ordcp   = _ CONSTANT.PRIVATE CONSTANT.CTA CONSTANT.CTA.PRIVATE CONSTANT MMIO.CTA GPU.PRIVATE MMIO.CTA.PRIVATE MMIO.SM CONSTANT.SM MMIO.VC CONSTANT.SM.PRIVATE
+               MMIO.GPU CONSTANT.VC CONSTANT.VC.PRIVATE CONSTANT.GPU
+def ordatom  = <75>.{CONSTANT _ STRONG MMIO}@79-80 <75>.{CTA SM GPU SYS}@77-78 <75>.PRIVATE@76 <80+>.sto80@77-80
+def afsize  = .{F16x2.RN:1 F16x4.RN:2 F16x8.RN:4 BF16x2.RN:1 BF16x4.RN:2 BF16x8.RN:4 ? ? ? F32.FTZ.RN:1 F32x2.FTZ.RN:2 F32x4.FTZ.RN:4 F32.RN:1 F32x2.RN:2 F32x4.RN:4 F64.RN:2}:at@73-76
+def asize   = <75-89>.{_:1 S32:1 64:2 F32.FTZ.RN:1 F16x2.RN:1 S64:2 F64.RN:2 ?}:at@73-75 <90+>.{_:1 S32:1 64:2 S64:2 128:4 ? ? ?}:at@73-75
+def policy  = <75,90+>pol:H@101?=0
+def ared    = <75-90>m:M(R24,O40-63,U64,X71,W90) <100+>m:M(R24,O40-63,U64,X81,W90)
+def aatom   = <75-90>m:M(R24,O40-63,U64,X71,W70) <100+>m:M(R24,O40-62,U64,X76,W63)
+def astore  = m:M(R24,O40-63,U64,X76)
+def aload   = m:M(R24,O40-63,U32,X76)
 enum ltc     = _ LTC64B LTC128B LTC256B
 enum ord80   = _ CONSTANT.PRIVATE CONSTANT.CTA CONSTANT.CTA.PRIVATE CONSTANT STRONG.SM STRONG.GPU.PRIVATE STRONG.GPU MMIO.GPU CONSTANT.SM
                STRONG.SYS CONSTANT.SM.PRIVATE MMIO.SYS CONSTANT.VC CONSTANT.VC.PRIVATE CONSTANT.GPU
@@ -11,37 +22,70 @@ enum sto80   = _ CONSTANT.PRIVATE CONSTANT.CTA CONSTANT.CTA.PRIVATE STRONG.SM.PR
 enum atomop  = ADD MIN MAX INC DEC AND OR XOR EXCH ? ? ? ? ? ? ?
 enum redop   = ADD MIN MAX INC DEC AND OR XOR
 enum atype   = _:1 S32:1 64:2 F32.FTZ.RN:1 F16x2.RN:1 S64:2 F64.RN:2 BF16_V2:1
-enum cassize = _:1 64:2 ? ?
+enum cassize = _:1 ? 64:2 ? 128:4 ? ? ?
 def ordload  = <75>.{CONSTANT _ STRONG MMIO}@79-80 <75>.{CTA SM GPU SYS}@77-78 <75>.PRIVATE@76 <80+>.ord80@77-80
 def ordstore = <75>.{CONSTANT _ STRONG MMIO}@79-80 <75>.{CTA SM GPU SYS}@77-78 <75>.PRIVATE@76 <80+>.sto80@77-80
 # ---- loads and stores
 LDC          b82 - sm=75+ d/csize <- k:K@5               ; .csize@73-75 .{_ IL IS ISL}@78-79                                        ; cls=lsu sb=WR mem=r space=const
-LDG          181 G              Pu?=PT d/msize <- m:M(R24,O40,U32,X76) Pz:PI@64?=PT ; .E@72 .evict@84-86 .ltc@68-69 .msize@73-75 $ordload  ; cls=lsu sb=WR mem=r space=global
-STG          186 G              <- m:M(R24,O40,U64,X76) s:R@32/msize    ; .E@72 .evict@84-86 .msize@73-75 $ordstore                        ; cls=lsu sb=R mem=w space=global
-LD           180 G              Pu?=PT d/msize <- m:M(R24,O40,U32,X76) Pz:PI@64?=PT ; .E@72 .evict@84-86 .ltc@68-69 .msize@73-75 $ordload  ; cls=lsu sb=WR mem=r space=generic
-ST           185 G              <- m:M(R24,O40,U64,X76) s:R@32/msize    ; .E@72 .evict@84-86 .msize@73-75 $ordstore                        ; cls=lsu sb=R mem=w space=generic
-LDL          183 L              d/msize <- m:M(R24,O40,U32)             ; .evict@84-86 .msize@73-75                                        ; cls=lsu sb=WR mem=r space=local
-STL          187 L1             <- m:M(R24,O40,U64) s:R@32/msize        ; .evict@84-86 .msize@73-75                                        ; cls=lsu sb=R mem=w space=local
-LDS          184 L  sm=75       d/msize <- m:M(R24,O40,U32,S78)         ; .U@76 .msize@73-75                                              ; cls=lsu sb=WR mem=r space=shared
-LDS          184 L  sm=80+      d/msize <- m:M(R24,O40,U32,S78)         ; .msize@73-75                                                    ; cls=lsu sb=WR mem=r space=shared
-STS          188 L1             <- m:M(R24,O40,U64,S78) s:R@32/msize    ; .msize@73-75                                                    ; cls=lsu sb=R mem=w space=shared
-LDSM         03b S              d/lnum <- m:M(R24,O40,U32,S80)          ; .16 .{M88:1 MT88:1}@78 .{_:1 2:2 4:4 ?}:lnum@72-73               ; cls=lsu sb=WR mem=r space=shared
+LDG          181 G forms=r,v,w,d Pu?=PT d/msize <- $aload Pz:PI@64?=PT $policy ; .E@72 .evict@84-86 .ltc@68-69 .msize@73-75 $ordload  ; cls=lsu sb=WR mem=r space=global
+LDG          181 G forms=p      Pu?=PT d/msize <- $aload Pz:PI@64?=PT ; .E@72 .evict@84-86 .ltc@68-69 .msize@73-75 $ordload  ; cls=lsu sb=WR mem=r space=global
+STG          186 G forms=r,v,w,d <- $astore s:R@32/msize $policy    ; .E@72 .evict@84-86 .msize@73-75 $ordstore                        ; cls=lsu sb=R mem=w space=global
+STG          186 G forms=p      <- $astore s:R@32/msize    ; .E@72 .evict@84-86 .msize@73-75 $ordstore                        ; cls=lsu sb=R mem=w space=global
+LD           180 G forms=v,w,d  d/msize <- $aload Pz:PI@64?=PT $policy ; .E@72 .evict@84-86 .ltc@68-69 .msize@73-75 $ordload  ; cls=lsu sb=WR mem=r space=generic
+LD           180 G forms=p      d/msize <- $aload Pz:PI@64?=PT ; .E@72 .evict@84-86 .ltc@68-69 .msize@73-75 $ordload  ; cls=lsu sb=WR mem=r space=generic
+LD           180 L forms=r      d/msize <- m:M(R24,O32-63) Pz:PI@64?=PT ; .E@72 .evict@84-86 .ltc@68-69 .msize@73-75 $ordload  ; cls=lsu sb=WR mem=r space=generic
+ST           185 G forms=v,w,d  <- $astore s:R@32/msize $policy    ; .E@72 .evict@84-86 .msize@73-75 $ordstore                        ; cls=lsu sb=R mem=w space=generic
+ST           185 G forms=p      <- $astore s:R@32/msize    ; .E@72 .evict@84-86 .msize@73-75 $ordstore                        ; cls=lsu sb=R mem=w space=generic
+ST           185 G forms=r      <- m:M(R24,O32-63) s:R@64/msize $policy ; .E@72 .evict@84-86 .msize@73-75 $ordstore                        ; cls=lsu sb=R mem=w space=generic
+LDL          183 L              d/msize <- m:M(R24,O40-63,U32)             ; .evict@84-86 .msize@73-75                                        ; cls=lsu sb=WR mem=r space=local
+STL          187 L1             <- m:M(R24,O40-63,U64) s:R@32/msize        ; .evict@84-86 .msize@73-75                                        ; cls=lsu sb=R mem=w space=local
+LDS          184 L  sm=75       d/msize <- m:M(R24,O40-63,U32,S78)         ; .U@76 .msize@73-75                                              ; cls=lsu sb=WR mem=r space=shared
+LDS          184 L  sm=80+      d/msize <- m:M(R24,O40-63,U32,S78)         ; .msize@73-75                                                    ; cls=lsu sb=WR mem=r space=shared
+STS          188 L1             <- m:M(R24,O40-63,U64,S78) s:R@32/msize    ; .msize@73-75                                                    ; cls=lsu sb=R mem=w space=shared
+LDSM         03b L              d/lnum <- m:M(R24,O40-63,U32)          ; .16 .{M88:1 MT88:1}@78 .{_:1 2:2 4:4 ?}:lnum@72-73               ; cls=lsu sb=WR mem=r space=shared
 # ---- atomics
-ATOMS        18c A              d/atype <- m:M(R24,O40,U64,S78) s:R@32/atype ; .atomop@87-90 .atype@73-75                                  ; cls=lsu sb=WR mem=rw space=shared
-ATOMS.CAS    18d A              d/cassize <- m:M(R24,O40,U64,S78) s:R@32/cassize c/cassize ; .cassize@73-74                                ; cls=lsu sb=WR mem=rw space=shared
-ATOMG        1a8 G              Pu=PT d/atype <- m:M(R24,O40,U64,X71) s:R@32/atype ; .E@72 .atomop@87-90 .evict@84-86 .atype@73-75 $ordstore ; cls=lsu sb=WR mem=rw space=global
-ATOMG.CAS    1a9 G              Pu=PT d/cassize <- m:M(R24,O40,U72,X71) s:R@32/cassize c/cassize ; .E@72 .evict@84-86 .cassize@73-74 $ordstore ; cls=lsu sb=WR mem=rw space=global
-ATOM         18a G              Pu=PT d/atype <- m:M(R24,O40,U64,X71) s:R@32/atype ; .E@72 .atomop@87-90 .evict@84-86 .atype@73-75 $ordstore ; cls=lsu sb=WR mem=rw space=generic
-ATOM.CAS     18b G              Pu=PT d/cassize <- m:M(R24,O40,U72,X71) s:R@32/cassize c/cassize ; .E@72 .evict@84-86 .cassize@73-74 $ordstore ; cls=lsu sb=WR mem=rw space=generic
-RED          18e L  sm=75       <- m:M(R24,O40,U64) s:R@32/atype    ; .E@72 .redop@87-89 .evict@84-86 .atype@73-75 $ordstore           ; cls=lsu sb=R mem=rw space=global
-REDG         18e G  sm=80+      <- m:M(R24,O40,U64,X71) s:R@32/atype    ; .E@72 .redop@87-89 .evict@84-86 .{_:1 S32:1 64:2 ? ? S64:2 ? ?}:atype@73-75 $ordstore           ; cls=lsu sb=R mem=rw space=global
-REDG         1a6 G  sm=80+      <- m:M(R24,O40,U64,X71) s:R@32/ftype    ; .E@72 .redop@87-89 .evict@84-86 .{? ? ? F32.FTZ.RN:1 F16x2.RN:1 ? F64.RN:2 BF16_V2:1}:ftype@73-75 $ordstore ; cls=lsu sb=R mem=rw space=global
+ATOMS        18c A forms=r      d/at <- m:M(R24,O40-63,S78) s:R@32/at cc:H@64-71?=255 ; .atomop@87-90 $asize                                  ; cls=lsu sb=WR mem=rw space=shared
+ATOMS        18c A forms=u      d/at <- m:M(R24,O40-63,U64,S78) s:R@32/at ; .atomop@87-90 $asize                                  ; cls=lsu sb=WR mem=rw space=shared
+ATOMS.CAS    38d A forms=r      d/cassize <- m:M(R24,O40-63,S78) s:R@32/cassize c/cassize ; .cassize@73-75 87-88=0                                 ; cls=lsu sb=WR mem=rw space=shared
+ATOMG        1a3 GU sm=90+      Pu=PT d/at <- $aatom s:R@32/at $policy ; .E@72 .{ADD MIN MAX ?}@88-89 90=0 .evict@84-86 $afsize75 $ordatom ; cls=lsu sb=WR mem=rw space=global
+ATOMG        1a8 G  forms=r     Pu=PT d/at <- m:M(R24,O40-63) s:R@32/at cc:H@64-71?=255 $policy ; .E@72 .atomop@87-90 .evict@84-86 $asize $ordatom ; cls=lsu sb=WR mem=rw space=global
+ATOMG        1a8 G  forms=v,w,d Pu=PT d/at <- $aatom s:R@32/at $policy ; .E@72 .atomop@87-90 .evict@84-86 $asize $ordatom ; cls=lsu sb=WR mem=rw space=global
+ATOMG        1a8 G  forms=p     Pu=PT d/at <- $aatom s:R@32/at ; .E@72 .atomop@87-90 .evict@84-86 $asize $ordatom ; cls=lsu sb=WR mem=rw space=global
+ATOMG        1a9 G  forms=r     Pu=PT d/cassize <- m:M(R24,O40-63) s:R@32/cassize c/cassize $policy ; .E@72 .CAS .evict@84-86 .cassize@73-75 $ordatom 87-88=0 ; cls=lsu sb=WR mem=rw space=global
+ATOMG        1a9 G  forms=r     Pu=PT d/cassize <- m:M(R24,O40-63) s:R@32/cassize c/cassize $policy ; .E@72 .CAST.SPIN .evict@84-86 .cassize@73-75 $ordatom 87-88=3 ; cls=lsu sb=WR mem=rw space=global
+ATOM         1a2 GU sm=90+      Pu=PT d/at <- $aatom s:R@32/at $policy ; .E@72 .{ADD MIN MAX ?}@88-89 90=0 .evict@84-86 $afsize75 $ordatom ; cls=lsu sb=WR mem=rw space=generic
+ATOM         18a G  forms=r     Pu=PT d/at <- m:M(R24,O40-63) s:R@32/at cc:H@64-71?=255 $policy ; .E@72 .atomop@87-90 .evict@84-86 $asize $ordatom ; cls=lsu sb=WR mem=rw space=generic
+ATOM         18a G  forms=v,w,d Pu=PT d/at <- $aatom s:R@32/at $policy ; .E@72 .atomop@87-90 .evict@84-86 $asize $ordatom ; cls=lsu sb=WR mem=rw space=generic
+ATOM         18a G  forms=p     Pu=PT d/at <- $aatom s:R@32/at ; .E@72 .atomop@87-90 .evict@84-86 $asize $ordatom ; cls=lsu sb=WR mem=rw space=generic
+ATOM         18b G  forms=r     Pu=PT d/cassize <- m:M(R24,O40-63) s:R@32/cassize c/cassize $policy ; .E@72 .CAS .evict@84-86 .cassize@73-75 $ordatom 87-88=0 ; cls=lsu sb=WR mem=rw space=generic
+ATOM         18b G  forms=r     Pu=PT d/cassize <- m:M(R24,O40-63) s:R@32/cassize c/cassize $policy ; .E@72 .CAST.SPIN .evict@84-86 .cassize@73-75 $ordatom 87-88=3 ; cls=lsu sb=WR mem=rw space=generic
+RED          18e G4 sm=75-89 forms=r,v,w,d <- $ared s:R@32/at $policy    ; .E@72 .redop@87-89 .evict@84-86 $asize $ordatom           ; cls=lsu sb=R mem=rw space=global
+RED          18e G4 sm=75-89 forms=p <- $ared s:R@32/at    ; .E@72 .redop@87-89 .evict@84-86 $asize $ordatom           ; cls=lsu sb=R mem=rw space=global
+REDG         18e G4 sm=90+      <- $ared s:R@32/at $policy    ; .E@72 .redop@87-89 .evict@84-86 .{_:1 S32:1 64:2 S64:2 ? ? ? ?}:at@73-75 $ordatom           ; cls=lsu sb=R mem=rw space=global
+REDG         1a6 G4 sm=90+      <- $ared s:R@32/at $policy    ; .E@72 .{ADD ? MIN ? MAX ? ? ?}@87-89 .evict@84-86 $afsize $ordatom ; cls=lsu sb=R mem=rw space=global
 # ---- fences and caches
 MEMBAR       992 -              <-                                      ; .{SC ALL}@79 .{CTA SM GPU SYS ? VC ? ?}@76-78             ; cls=lsu sb=R fence=1
 ERRBAR       9ab -              <-                                      ;                                                           ; cls=lsu
-CCTL         98f -              <- m:M(R24,O40)                         ; .E@72                                                     ; cls=lsu sb=R
+CCTL         98f -              <- m:M(R24,O40)                         ; .E@72 .{_ U C I}@78-79 .{PF1 PF2 WB IV ? RS ? ? ? PML2 DML2 RML2 ? ? ? ?}@87-90       ; cls=lsu sb=R
+CCTL         98f -              <-                                      ; .{_ U C I}@78-79 .{? ? ? ? IVALL ? IVALLP WBALL WBALLP ? ? ? ? ? ? ?}@87-90 24-31=255   ; cls=lsu sb=R
 # ---- asynchronous copies
-LDGSTS       1ae -  sm=80+      <- t:M(R16,O40) m:M(R24,D32)            ; .E .BYPASS .128                                                  ; cls=lsu sb=WR mem=rw space=global
-LDGDEPBAR    9af -  sm=80+      <-                                      ;                                                           ; cls=lsu sb=W
+LDGSTS       1ae GA sm=80-90   <- t:MS(R16,O44-63) m:M(R24,O32-43,U64,X76,W70) Pp?=PT $policy ; .E .BYPASS@81=0 .evict@84-86 .ltc@71-72 .{? ? ? ? _ 64 128 ?}@73-75 .ordcp@77-80 .ZFILL@82 ; cls=lsu <80-89>sb=R <90+>sb=WR mem=rw space=global
+LDGSTS       1ae GA sm=100+     <- t:MS(R16,O44-63) m:M(R24,O32-43,U64,X76,W83) Pp?=PT $policy ; .E .BYPASS@81=0 .evict@84-86 .ltc@72-73 .{_ 64 128 ?}@74-75 .ordcp@77-80 .ZFILL@82 ; cls=lsu sb=WR mem=rw space=global
+LDGDEPBAR    9af -  sm=80+      <-                                      ; ; cls=lsu <80-89>sb=W <90+>sb=WR
 DEPBAR       91a -              <- sb:N(sb)@44-46 n:I(u)@38-43          ; .LE 47=1                                                  ; cls=ctl
+DEPBAR       91a -              <- set:SBS@32-37                        ; 47=0                                                  ; cls=ctl
+LDG.E        17e GU sm=100+     e:R4@64 d4 <- m:M(R24,O40-56*32,U32,X76,W75) mask:I(u)@57-63+72?=255 Pp?=PT $policy ; .evict@84-86 .{EFL2 ENL2 ? ?}@81-82 .{_ LTC64B LTC128B ?}@73-74 .256 .ord80@77-80 ; cls=lsu sb=WR mem=r space=global
+STG.E        17f GU sm=100+     <- m:M(R24,O40-58*32,U64,X76,W75) s:R4@32 e:R4@16 mask:I(u)@59-63+88-90?=255 $policy ; .evict@84-86 .{EFL2 ENL2 ? ?}@81-82 .256 .sto80@77-80 ; cls=lsu sb=R mem=w space=global
+ATOMS.POPC.INC.32 18c AP forms=u d <- m:M(R24,O40-63,U64,S78)         ; <75-89>87-90=10 <90+>87-90=11 73-75=0 ; cls=lsu sb=WR mem=rw space=shared
+ATOMS.CAST.SPIN 38d - sm=75-90   d/cassize <- m:M(R24,O40-63,S78) s:R@32/cassize c/cassize ; .cassize@73-75 87-88=3      ; cls=lsu sb=WR mem=rw space=shared
+ATOMS.CAST.SPIN 58d - sm=100+    Pu=PT <- m:M(R24,O40-63,S78) s:R@32/cassize c/cassize ; .cassize@73-75 87-88=3      ; cls=lsu sb=WR mem=rw space=shared
+LDGMC        1a4 GU sm=90+      d/at <- <90>m:M(R24,O40-63,U64,X71,W70) <100+>m:M(R24,O40-63,U64,X82,W81) ; .E@72 .atomop@87-90 .{32:1 S32:1 64:2 S64:2 ? ? ? ?}:at@73-75 76=0 .STRONG.SYS 77-80=10 ; cls=lsu sb=WR mem=r space=global
+LDGMC        1a5 GU sm=90+      d/at <- <90>m:M(R24,O40-63,U64,X71,W70) <100+>m:M(R24,O40-63,U64,X82,W81) ; .E@72 .{ADD MIN MAX F32ADD}@88-89 87=0 $afsize .STRONG.SYS 77-80=10 ; cls=lsu sb=WR mem=r space=global
+QSPC         3aa -              Pu=PT d <- m:M(R24,O40-63)              ; .E@72 .{G L S D}@73-74 ; cls=lsu sb=WR
+QSPC         1aa GU             Pu=PT d <- m:M(R24,O40-63,U32,W90,X126)   ; .E@72 .{G L S D}@73-74 ; cls=lsu sb=WR
+REDAS        1be GS sm=90+      <- m:M(R24,O40-63,U64,X126,W72,Z0) s:R@32/rsz ; .redop@87-89 .{_:1 ? 64:2 ?}:rsz@73-74 ; cls=lsu sb=R mem=rw space=shared
+STAS         1bd GS sm=90+      <- m:M(R24,O40-63,U64,X126,W90,Z0) s:R@32/ssz ; .{? ? ? ? _:1 64:2 128:4 ?}:ssz@73-75 ; cls=lsu sb=R mem=w space=shared
+CGAERRBAR    5ab -  sm=90+      <-                                      ; ; cls=lsu
+FENCE.VIEW.ASYNC 3c6 - sm=90+   <-                                      ; .{S G}@72 ; cls=lsu
+ATOMS.ARRIVE.64 18c AP forms=u  d2 <- m:M(R24,O40-63,U64,S78)         ; 87-90=9 73-75=2 ; cls=lsu sb=WR mem=rw space=shared
 """

@@ -23,10 +23,10 @@ UPOPC        0bf UB1            ud <- ub~                               ; ; cls=
 UBREV        0be UB1            ud <- ub                                ; ; cls=uni imm=u
 ULDC        ab9 -  sm=75-90     ud/csize <- k:UK                        ; .csize@73-75                                                     ; cls=uni space=const imm=u
 LDCU        7ac+91 - sm=100+   ud/usize <- k:UK                       ; .{U8:1 S8:1 U16:1 S16:1 _:1 64:2 128:4 ?}:usize@73-75                                                     ; cls=lsu sb=W space=const guard=UP
-R2UR        3c2 -  sm=75-89     Pu?=PT ud <- a                          ; .OR@84 ; cls=xu sb=WR
-R2UR        2ca -  sm=90+       Pu?=PT ud <- a                          ; .OR@84 ; cls=r2ur
+R2UR         3c2 -  sm=75-89    Pu?=PT ud <- a                          ; .OR@84 ; cls=xu sb=WR reuse=1
+R2UR         2ca -  sm=90+      Pu?=PT ud <- a                          ; .OR@84 ; cls=r2ur reuse=1
 S2UR         9c3 -              ud <- sr:N(sr)@72-79                    ;                                                          ; cls=lsu sb=WR
-VOTEU       886 -               ud UPu=UPT <- Pp                        ; .{ALL ANY EQ ?}@72-73                                            ; cls=uni
+VOTEU        886 -              ud?=URZ UPu=UPT <- Pp                   ; .{ALL ANY EQ ?}@72-73                                            ; cls=uni
 UFADD        054 UAY sm=110+     ud <- ua-| ub-|                         ; .FTZ@80 .rnd@78-79 .SAT@77 81=0 ; cls=uni imm=f32
 UFMUL        056 UAB sm=110+     ud <- ua-| ub-|                         ; .{_ FTZ FMZ ?}@80+76 .{? D8 D4 D2 _ M2 M4 M8}@84-86 .rnd@78-79 .SAT@77 ; cls=uni imm=f32
 UFFMA        055 UABC sm=110+    ud <- ua-| ub-| uc-|                    ; .{_ FTZ FMZ ?}@80+76 .rnd@78-79 .SAT@77 81=0 ; cls=uni imm=f32
@@ -38,4 +38,12 @@ UF2F         05b UAB sm=110+     ud <- ub-|                              ; .FTZ@
 UF2I         05c UAB sm=110+     ud <- ub-|                              ; .FTZ@80 .{U8 S8 U16 S16 U32 _ ? ?}@72+75-76 .{? F16 _ ? BF16 ? ? ?}@84-86 .{_ FLOOR CEIL TRUNC}@78-79 .NTZ@77 ; cls=uni imm=f32
 UI2FP        05e UAB sm=110+     ud <- ub                                ; .{? ? F32 ? ? ? ? ?}@75-77 .{? ? ? ? U32 S32 ? ?}@74+84-85 .rnd@78-79 ; cls=uni imm=u
 UIADD3.64    097 UABC sm=110+     ud2 UPu=UPT UPv=UPT <- ua2- ub2- uc2-  ; 74=0 87-90=15 77-80=15    ; cls=uni comm=abc
+UP2UR        883 -  sm=75+      ud <- p:N(UPR) ua i:I(u)@32-63 ; .{_ B1 B2 B3}@76-77 91=1 ; cls=uni
+UR2UP        884 -  sm=75+      p:N(UPR) <- ua<b4>@76-77 i:I(u)@32-63?=255 ; 91=1 ; cls=uni
+UCGABAR_ARV  9c7+91 - sm=90+    <-                                      ; ; cls=uni
+UCGABAR_WAIT dc7+91 - sm=90+    <-                                      ; ; cls=uni
+UTMACMDFLUSH 9b7 -  sm=90+      <-                                      ; ; cls=uni sb=R
+UTMACCTL     9b9+91 - sm=90+    <- m:MU(24)                             ; .{IV PF}@82 ; cls=uni sb=R
+ARRIVES.LDGSTSBAR.64 9b0+91 L forms=u sm=80-90 <- m:M(R24,O40-63,U64)       ; 73-75=5 .{_ ARVCNT TRANSCNT ?}@70-71 ; cls=lsu sb=R
+ARRIVES.LDGSTSBAR.64 9b0+91 L forms=u sm=100+ <- m:M(R24,O40-63,U64)       ; 73-75=5 .{_ ARVCNT TRANSCNT ?}@76-77 ; cls=lsu sb=R
 """

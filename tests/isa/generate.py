@@ -1,0 +1,98 @@
+"""Random instruction words from the rows.
+
+    python -m tests.isa.generate --sm 90 --count 20 [--op IMAD,LDG] [--seed 1]
+
+Every form of every row gets ``count`` words with random modifiers and operand fields; each that our decoder takes is compared with nvdisasm's text.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+
+from ir_format import isa
+from ir_format.isa.machine import Target
+from ir_format.isa.plan import CTL_MASK, Form
+from tests.isa.coverage import spaces
+from tests.isa.probe import texts
+
+CTL = 0x7E0 << 105 | 1 << 105
+ALL = (1 << 128) - 1
+REUSE = 15 << 122
+
+
+def random_word(form: Form, rng: random.Random) -> int | None:
+    """A word of a form, or None where no defined modifier combination was found."""
+    for _ in range(60):
+        bits = rng.getrandbits(128)
+        word = form.fixvalue | (bits & form.modmask)
+        plan = form.plan_for_word(word)
+        if plan is None:
+            continue
+        owned = ALL & ~(plan.mask | CTL_MASK)
+        bits = rng.getrandbits(128)
+        if rng.random() < 0.3:
+            bits |= rng.getrandbits(128)  # more ones: RZ, PT
+        if rng.random() < 0.7:
+            bits = bits & ~(0xF << 12) | 7 << 12
+        if rng.random() < 0.6:
+            bits &= ~REUSE
+        return plan.value | bits & owned | CTL
+    return None
+
+
+def random_words(target: Target, count: int, seed: int, ops: set[str] | None = None) -> Iterator[tuple[Form, int]]:
+    """Words of every form of the target, in the order of the tables."""
+    rng = random.Random(seed)
+    for op in target.mnemonics():
+        if ops and op not in ops:
+            continue
+        for form in target.forms(op):
+            for _ in range(count):
+                word = random_word(form, rng)
+                if word is not None:
+                    yield form, word
+
+
+def main() -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--sm", required=True)
+    parser.add_argument("--count", type=int, default=10)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--op", default="")
+    parser.add_argument("--show", type=int, default=2)
+    args = parser.parse_args()
+    target = isa.target(args.sm)
+    pairs = list(random_words(target, args.count, args.seed, set(args.op.split(",")) if args.op else None))
+    taken = [(f, w) for f, w in pairs if target.decode_plan(w)]
+    got: list[str] = []
+    for start in range(0, len(taken), 256):
+        part = [w for _, w in taken[start : start + 256]]
+        got += texts(part, args.sm, 256)
+    wrong: dict[str, list[str]] = defaultdict(list)
+    for k, ((form, word), text) in enumerate(zip(taken, got)):
+        pc = 16 * (k % 256)
+        found = target.decode_plan(word, pc)
+        assert found
+        inst, plan = found
+        ours = target.format(inst, pc, plan)
+        name = f"{form.row.name}/{form.letters}"
+        if spaces(ours).rstrip() != spaces(text):
+            wrong[name].append(f"{word:032x} {spaces(text) or '-'} | {ours}")
+            continue
+        again = target.encode(inst, pc)
+        if again != word:
+            wrong[name].append(f"{word:032x} {spaces(text)} | bits {again ^ word:#x}")
+    for name, items in wrong.items():
+        print(f"{name}: {len(items)}")
+        for item in items[: args.show]:
+            print("   ", re.sub(r" {2,}", " ", item)[:230])
+    print(f"sm_{args.sm}: {len(pairs)} made, {len(taken)} taken, {sum(map(len, wrong.values()))} wrong in {len(wrong)} forms")
+
+
+if __name__ == "__main__":
+    main()
