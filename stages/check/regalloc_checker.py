@@ -81,7 +81,13 @@ class Values:
     def to_p(self, value: int) -> int:
         """Register not zero."""
         term = self.terms[value]
-        return term[1] if term[0] == "p2r" and isinstance(term[1], int) else self.make("r2p", value)
+        if term[0] == "p2r" and isinstance(term[1], int):
+            return term[1]
+        if term[0] == "sel":
+            _, guard, new, old = term
+            assert isinstance(guard, int) and isinstance(new, int) and isinstance(old, int)
+            return self.select(guard, self.to_p(new), self.to_p(old))
+        return self.make("r2p", value)
 
     def select(self, guard: int, new: int, old: int) -> int:
         """``guard ? new : old``, in a normal form: no negated guard, no second test of the same guard below it."""
@@ -425,24 +431,37 @@ class FunctionChecker:
                 x = leader[x]
             return x
 
+        def unite(keys: list[object]) -> object:
+            """One class for all keys; constants and entry values lead their class, else the lowest cell."""
+            head = find(keys[0])
+            for key in keys[1:]:
+                other = find(key)
+                if other != head:
+                    if isinstance(other, tuple) or (isinstance(head, int) and isinstance(other, int) and other < head):
+                        head, other = other, head
+                    leader[other] = head
+            return head
+
         firm: dict[Place, object] = {}
+        spilled: dict[Place, list[int]] = {}  # predicates that the place holds as 0 or 1
         for place, names in entry.holds.items():
-            head: object = None
+            direct: list[object] = []
+            packed: list[int] = []
             for name in names:
-                if (isinstance(name, int) and name in entry.partial) or (isinstance(name, tuple) and name[0] == "p2r"):
-                    continue
-                key: object = entry.consts.get(name, name) if isinstance(name, int) else name
-                if head is None:
-                    head = find(key)
+                if isinstance(name, int):
+                    if name not in entry.partial:
+                        direct.append(entry.consts.get(name, name))
+                elif isinstance(name, tuple) and name[0] == "p2r":
+                    packed.append(name[1])
                 else:
-                    other = find(key)
-                    if other != head:
-                        # constants and entry values lead their class, else the lowest cell
-                        if isinstance(other, tuple) or (isinstance(head, int) and isinstance(other, int) and other < head):
-                            head, other = other, head
-                        leader[other] = head
-            if head is not None:
-                firm[place] = head
+                    direct.append(name)
+            if direct:
+                firm[place] = unite(direct)
+            if packed:
+                spilled[place] = packed
+                certain: list[object] = [cell for cell in packed if cell not in entry.partial]
+                if len(certain) > 1:
+                    unite(certain)
         numbers: dict[object, int] = {}
 
         def number(key: object) -> int:
@@ -461,12 +480,12 @@ class FunctionChecker:
         self._number = number
         for place, names in entry.holds.items():
             if place not in self.real:
-                spilled = [name[1] for name in names if isinstance(name, tuple) and name[0] == "p2r"]
-                firmly = [cell for cell in spilled if cell not in entry.partial]
-                if spilled:
-                    inner = number(firmly[0]) if firmly else values.make("junk", pos, place)
+                inside = spilled.get(place)
+                if inside:
+                    certainly = [cell for cell in inside if cell not in entry.partial]
+                    inner = number(certainly[0]) if certainly else values.make("junk", pos, place)
                     self.real[place] = values.to_r(inner)
-                    values.facts.update((inner, values.make("partial", pos, cell)) for cell in spilled if cell in entry.partial)
+                    values.facts.update((inner, values.make("partial", pos, cell)) for cell in inside if cell in entry.partial)
                 else:
                     self.real[place] = values.make("junk", pos, place)
             for name in names:
@@ -521,9 +540,8 @@ class FunctionChecker:
             term = values.terms[value]
             if term[0] in ("imm", "c", "sym", "sr", "op", "entry"):
                 names.append(term)
-            if term[0] == "p2r":
-                inner = term[1]
-                assert isinstance(inner, int)
+            if term[0] == "p2r" or (term[0] == "sel" and place[0] in ("R", "M")):
+                inner = values.to_p(value)
                 names.extend(("p2r", cell) for cell in by_value.get(inner, ()))
                 names.extend(("p2r", cell) for cell, wanted in soft if values.refines(inner, wanted))
             if soft:
@@ -641,7 +659,10 @@ class FunctionChecker:
             files = {"MOV": ("R", ("R", "UR")), "UMOV": ("UR", ("UR",)), "R2UR": ("UR", ("R",)), "BMOV": (dst.file, ("R", "B"))}[inst.op]
             if dst.file != files[0] or src.file not in files[1]:
                 return None
-            return [(places[0], self._real_word(src, 0))]
+            moved = [(places[0], self._real_word(src, 0))]
+            if "CLEAR" in inst.mods:
+                moved.append(((src.file, src.num), values.make("clear", self.pos, self.index)))
+            return moved
         if inst.op in ("PLOP3", "UPLOP3") and type(src) is Reg and len(inst.srcs) == 5:
             ones = all(type(o) is Reg and o.num == ZERO and not o.flags for o in inst.srcs[1:3])
             lut = inst.srcs[3]

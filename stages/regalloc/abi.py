@@ -18,7 +18,7 @@ FIRST_SAVED_B: Final = 6  # B6 is saved by the callee that uses it (measured); t
 ALL: Final = (1 << 256) - 1
 _SAVED_R: Final = sum(1 << r for r in (STACK_REG, *CALLEE_SAVED))
 ABI_CLOBBER: Final = {"R": ALL & ~_SAVED_R, "UR": ALL, "P": ALL, "UP": ALL, "B": (1 << FIRST_SAVED_B) - 1, "M": 0}
-SAVED_B: Final = frozenset(range(FIRST_SAVED_B, B_COUNT))
+SAVED_B: Final = range(FIRST_SAVED_B, B_COUNT)
 
 
 def callee(inst: Inst) -> str:

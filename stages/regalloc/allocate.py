@@ -77,7 +77,7 @@ def allocate_function(func: Function, job: Job) -> tuple[int, ...]:
     slack = 0
     for attempt in range(MAX_ROUNDS):
         ranges = Ranges(func)
-        widen(ranges)
+        widen(ranges, state.temps)
         grouping = Grouping(ranges)
         if job.naive:
             hints_only(grouping)
@@ -127,8 +127,6 @@ def _bank(file: str, func: Function, job: Job) -> Bank:
         if func.name in job.standard:  # registers that need no saving first
             numbers = [r for r in numbers if r not in CALLEE_SAVED] + [r for r in numbers if r in CALLEE_SAVED]
         return Bank("R", numbers)
-    if file == "B" and func.name in job.standard:
-        return Bank("B", range(abi.FIRST_SAVED_B))  # the others would have to be saved
     return Bank(file, range(job.target.ur_count if file == "UR" else FILE_SIZES[file]))
 
 
@@ -206,7 +204,7 @@ def _assign_file(
         return set()
     if file == "M":
         raise CompileError(f"Too many spilled values in function '{func.name}'")
-    usable = bank.usable
+    usable = frozenset(bank.order)
     at_call = {
         i: len(usable) - sum(1 for r in usable if job.clobber(ranges.insts[i]).get(file, 0) >> r & 1) for i in ranges.calls
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from typing import Final
 
 from .groups import Group, Grouping
@@ -53,8 +53,8 @@ class Bank:
 
     def __init__(self, file: str, order: Sequence[int]) -> None:
         self.file = file
-        self.order = list(order)
-        self.usable = frozenset(order)
+        self.order = order
+        self.usable: Container[int] = order if isinstance(order, range) else frozenset(order)
         self.tracks: dict[int, Track] = {}
 
     def track(self, number: int) -> Track:

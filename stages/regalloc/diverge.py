@@ -13,7 +13,7 @@ from typing import Final
 from ir_format.flow import JUMPS, is_guarded, post_dominators
 from ir_format.model import ZERO, Inst, Reg
 
-from .ranges import Ranges, Seg, union
+from .ranges import Ranges, Seg, overlap, union
 
 WARP_FILES: Final = frozenset({"UR", "UP", "B"})
 
@@ -62,11 +62,11 @@ def divergent_regions(ranges: Ranges) -> list[list[int]]:
     return found
 
 
-def widen(ranges: Ranges, files: frozenset[str] = WARP_FILES) -> None:
-    """Stretch the ranges of warp registers over the divergent regions that they are seen in."""
+def widen(ranges: Ranges, temps: set[int], files: frozenset[str] = WARP_FILES) -> None:
+    """Stretch the ranges of warp registers over the divergent regions that they are seen in; ``temps`` (spill code, next to its use) excepted."""
     vregs = ranges.func.vregs
     owner = ranges.cells.owner
-    warp = [c for c in range(ranges.cells.count) if vregs[owner[c][0]].file in files and ranges.segs[c]]
+    warp = [c for c in range(ranges.cells.count) if vregs[owner[c][0]].file in files and ranges.segs[c] and owner[c][0] not in temps]
     if not warp:
         return
     for region in divergent_regions(ranges):
@@ -79,11 +79,6 @@ def widen(ranges: Ranges, files: frozenset[str] = WARP_FILES) -> None:
                 else:
                     hull.append((low, high))
         for cell in warp:
-            if _meets(ranges.segs[cell], hull):
+            if overlap(ranges.segs[cell], hull):
                 ranges.segs[cell] = union(ranges.segs[cell], hull)
 
-
-def _meets(a: list[Seg], b: list[Seg]) -> bool:
-    from .ranges import overlap
-
-    return overlap(a, b)

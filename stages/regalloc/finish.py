@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import Final
 
 from ir_format.diag import CompileError
-from ir_format.model import RZ, ZERO, Function, Imm, Inst, Mem, Reg, imm, mem
+from ir_format.model import RZ, ZERO, Function, Imm, Inst, Mem, Operand, Reg, imm, mem
 from ir_format.target import CALLEE_SAVED
 
+from .abi import SAVED_B
 from .groups import Grouping
 from .moves import R1, Mover
 from .operands import rename
 
+R0: Final = Reg("R", 0)
 _COUNTED: Final = ("R", "UR", "P", "UP", "B")
 
 
@@ -51,7 +53,10 @@ def finish_function(func: Function, sm: int, grouping: Grouping, standard: bool,
     func.vregs = []
     written = _written(func)
     destroyed = {file: written.get(file, 0) | called.get(file, 0) for file in _COUNTED}
-    saved = [r for r in CALLEE_SAVED if destroyed["R"] >> r & 1] if standard else []
+    saved: list[Reg] = []
+    if standard:
+        saved = [Reg("R", r) for r in CALLEE_SAVED if destroyed["R"] >> r & 1]
+        saved += [Reg("B", b) for b in SAVED_B if destroyed["B"] >> b & 1]
     frame = (base + 4 * slots + 7) // 8 * 8
     saves_at = frame
     frame += (4 * len(saved) + 7) // 8 * 8
@@ -79,7 +84,7 @@ def _places(func: Function, grouping: Grouping) -> list[int]:
     return place
 
 
-def _frame_code(func: Function, frame: int, saves_at: int, saved: list[int]) -> None:
+def _frame_code(func: Function, frame: int, saves_at: int, saved: list[Reg]) -> None:
     """Fill in the marked moves of R1. Spill code that stands outside of them (arguments at the entry, the return address before RET) and the
     saves and restores of callee-saved registers address the frame from the caller's R1."""
     if frame and not any(_sign(inst) == -1 for inst in func.blocks[0].insts):
@@ -99,16 +104,37 @@ def _frame_code(func: Function, frame: int, saves_at: int, saved: list[int]) -> 
             if not inside and mark in ("spill", "refill"):
                 inst.srcs = tuple(o._replace(offset=o.offset - frame) if type(o) is Mem else o for o in inst.srcs)
             if inst.op == "FENTRY":
-                for at, number in enumerate(saved):
-                    where = mem(R1, saves_at - frame + 4 * at)
-                    out.append(Inst("STL", (), (), (where, Reg("R", number)), None, inst.line, inst.loc, attrs={"ra": "save"}))
+                for at, reg in enumerate(saved):
+                    out.extend(_save(inst, reg, saves_at - frame + 4 * at))
                 continue
             if inst.op == "RET":
-                for at, number in enumerate(saved):
-                    where = mem(R1, saves_at - frame + 4 * at)
-                    out.append(Inst("LDL", (), (Reg("R", number),), (where,), inst.guard, inst.line, inst.loc, attrs={"ra": "restore"}))
+                for at, reg in enumerate(saved):
+                    out.extend(_restore(inst, reg, saves_at - frame + 4 * at))
             out.append(inst)
         block.insts = out
+
+
+def _made(origin: Inst, op: str, mods: tuple[str, ...], dsts: tuple[Operand, ...], srcs: tuple[Operand, ...], mark: str) -> Inst:
+    return Inst(op, mods, dsts, srcs, origin.guard, origin.line, origin.loc, attrs={"ra": mark})
+
+
+def _save(origin: Inst, reg: Reg, offset: int) -> list[Inst]:
+    """Store a callee-saved register; a barrier goes through R0, which is free at the entry and at RET (neither saved nor an argument)."""
+    if reg.file == "R":
+        return [_made(origin, "STL", (), (), (mem(R1, offset), reg), "save")]
+    return [
+        _made(origin, "BMOV", ("32", "CLEAR"), (R0,), (reg,), "save"),
+        _made(origin, "STL", (), (), (mem(R1, offset), R0), "save"),
+    ]
+
+
+def _restore(origin: Inst, reg: Reg, offset: int) -> list[Inst]:
+    if reg.file == "R":
+        return [_made(origin, "LDL", (), (reg,), (mem(R1, offset),), "restore")]
+    return [
+        _made(origin, "LDL", (), (R0,), (mem(R1, offset),), "restore"),
+        _made(origin, "BMOV", ("32",), (reg,), (R0,), "restore"),
+    ]
 
 
 def _sign(inst: Inst) -> int:

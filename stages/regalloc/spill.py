@@ -216,10 +216,15 @@ def rewrite(ranges: Ranges, state: SpillState, victims: set[int], may_remat: boo
             state.gone.append(inst)
             continue
         homes = [v for v in work[i] if v not in remat]
+        if inst.op == "UNDEF":
+            for vreg in homes:
+                _change_file(inst, vreg, func.vregs[vreg].file)
+            continue
         if len(work[i]) == 1 and homes and _is_direct(func, inst, homes[0]):
             _change_file(inst, homes[0], func.vregs[homes[0]].file)
             continue
-        for vreg in work[i]:
+        guard = inst.guard.num if inst.guard is not None else -1
+        for vreg in sorted(work[i], key=lambda v: v != guard):  # the guard first: stores of the others are under its temporary
             pre, post = _around(ranges, state, inst, vreg, remat.get(vreg, -1))
             before.setdefault(i, []).extend(pre)
             after.setdefault(i, []).extend(post)
@@ -244,6 +249,8 @@ def _is_direct(func: Function, inst: Inst, vreg: int) -> bool:
     dst, src = inst.dsts[0], inst.srcs[0]
     if type(dst) is not Reg or not is_plain(src) or type(src) is not Reg or dst.width != src.width or dst.num == src.num:
         return False
+    if vreg not in (dst.num, src.num) or (inst.guard is not None and inst.guard.num == vreg):
+        return False
     other = src if dst.num == vreg else dst
     return func.vregs[other.num].file == other.file == (dst if other is src else src).file
 
@@ -260,10 +267,9 @@ def _around(ranges: Ranges, state: SpillState, inst: Inst, vreg: int, source: in
     file = named[0].file
     if source >= 0:
         low, high = 0, home.width
+    align = min(home.align, max(1 << (r.width - 1).bit_length() for r in named))
+    low -= low % align
     width = high - low
-    align = min(home.align, 1 << max(0, (width - 1).bit_length()))
-    while low % align:
-        align //= 2
     temp = func.new_vreg(file, width, align, -1, home.uniform, home.name)
     state.temps.add(temp.num)
     guard = inst.guard
@@ -282,6 +288,8 @@ def _around(ranges: Ranges, state: SpillState, inst: Inst, vreg: int, source: in
             # The guard does not outlive the instruction: keep the old value and store unconditionally.
             spans = _spans(reads + writes)
             guarded = False
+    if guarded and writes:  # a guarded result does not kill: without this the temporary would be live from its last use in a loop
+        before.append(Inst("UNDEF", (), (temp,), (), None, inst.line, inst.loc))
     for at, count in spans:
         before.append(Inst("COPY", (), (temp._replace(sub=at - low, width=count),), (Reg(home.file, vreg, at, count),), None, inst.line, inst.loc))
     for at, count in _spans(writes):

@@ -210,11 +210,13 @@ class Maker:
             dst = self.pick_whole("R", 2)
             self.emit("COPY", (dst,), (src,), self.pick("P"))
         else:
+            parts = [self.pick("R") for _ in range(2)]
             dst = self.target("R", 2)
-            self.emit("UNDEF", (dst,))
-            for part in range(2):
-                self.emit("COPY", (dst._replace(sub=part, width=1),), (self.pick("R") if dst in self.known("R", 2) else imm(part),))
-            self.done(dst)
+            if all(part.num != dst.num for part in parts):
+                self.emit("UNDEF", (dst,))
+                for at, part in enumerate(parts):
+                    self.emit("COPY", (dst._replace(sub=at, width=1),), (part,))
+                self.done(dst)
 
     def local(self) -> None:
         if self.fn.frame:
