@@ -64,11 +64,15 @@ TYPE_BITS: dict[str, int] = {
 
 # Opcodes with an effect beside their destinations: never executed when the PTX guard is false.
 _EFFECTS = frozenset(
-    "ST STG STL STS STSM RED REDG REDS ATOM ATOMG ATOMS LD LDG LDL LDS LDSM LDGSTS LDGDEPBAR DEPBAR CCTL CCTLL CCTLT MEMBAR ERRBAR CGAERRBAR FENCE "
-    "BAR UCGABAR_ARV UCGABAR_WAIT BRA BRX BRXU JMP CALL RET EXIT KILL BPT NANOSLEEP WARPSYNC SHFL VOTE VOTEU MATCH REDUX YIELD BSSY BSYNC BREAK "
-    "SYNCS ELECT ACQBULK UBLKCP UTMALDG UTMASTG USETMAXREG SETMAXREG PREEXIT CREDUX TEX TLD TLD4 TXQ SULD SUST SUATOM SURED SUQUERY FCHK "
-    "HMMA IMMA DMMA QMMA OMMA MOVM HGMMA WARPGROUP WARPGROUPSET TMML PMTRIG QSPC ARRIVES".split()  # noqa: SIM905
-)
+    {
+        "ST", "STG", "STL", "STS", "STSM", "RED", "REDG", "REDS", "ATOM", "ATOMG", "ATOMS", "LD", "LDG", "LDL", "LDS", "LDSM", "LDGSTS",
+        "LDGDEPBAR", "DEPBAR", "CCTL", "CCTLL", "CCTLT", "MEMBAR", "ERRBAR", "CGAERRBAR", "FENCE", "BAR", "UCGABAR_ARV", "UCGABAR_WAIT",
+        "BRA", "BRX", "BRXU", "JMP", "CALL", "RET", "EXIT", "KILL", "BPT", "NANOSLEEP", "WARPSYNC", "SHFL", "VOTE", "VOTEU", "MATCH",
+        "REDUX", "YIELD", "BSSY", "BSYNC", "BREAK", "SYNCS", "ELECT", "ACQBULK", "UBLKCP", "UTMALDG", "UTMASTG", "USETMAXREG",
+        "SETMAXREG", "PREEXIT", "CREDUX", "TEX", "TLD", "TLD4", "TXQ", "SULD", "SUST", "SUATOM", "SURED", "SUQUERY", "FCHK", "HMMA",
+        "IMMA", "DMMA", "QMMA", "OMMA", "MOVM", "HGMMA", "WARPGROUP", "WARPGROUPSET", "TMML", "PMTRIG", "QSPC", "ARRIVES",
+    }
+)  # fmt: skip
 # SHFL, VOTE, MATCH, REDUX and MMA have no memory effect, but lanes that must not take part would: they keep the guard.
 
 WORD = 0xFFFFFFFF
@@ -89,8 +93,25 @@ class Builder:
     """Builds one function. ``ctx`` holds what the functions of a unit share; ``pf`` is the PTX function, ``fn`` the one being made."""
 
     __slots__ = (
-        "ctx", "sm", "pf", "fn", "block", "line", "loc", "guard", "regs", "labels", "mark", "next_block", "desc_reg", "r1",
-        "param_words", "local_offset", "ret_block", "ret_addr", "cache",
+        "block",
+        "cache",
+        "ctx",
+        "desc_reg",
+        "fn",
+        "guard",
+        "labels",
+        "line",
+        "loc",
+        "local_offset",
+        "mark",
+        "next_block",
+        "param_words",
+        "pf",
+        "r1",
+        "regs",
+        "ret_addr",
+        "ret_block",
+        "sm",
     )  # fmt: skip
 
     def __init__(self, ctx: UnitContext, pf: PtxFunction, fn: Function) -> None:
@@ -270,7 +291,7 @@ class Builder:
     ) -> Inst:
         """Append an instruction; ``op`` is dotted (``"ISETP.GE.U32.AND"``), a single destination may stand alone."""
         name, mods = split_op(op)
-        d: tuple[Operand, ...] = dsts if type(dsts) is tuple and (not dsts or type(dsts[0]) is not str) else (dsts,)  # type: ignore[assignment]
+        d: tuple[Operand, ...] = dsts if type(dsts) is tuple and (not dsts or type(dsts[0]) is not str) else (dsts,)
         g = guard
         outer = self.guard
         if outer is not None:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from ir_format import isa
 from ir_format.diag import CompileError
 from ir_format.model import ABS, INV, NEG, PSEUDO, ZERO, Const, Function, Imm, Inst, Mem, Operand, Reg
-
 from ir_format.ptx import PtxFunction, PtxInst
 
 from .unit import UnitContext
@@ -60,7 +59,7 @@ class Forms:
         if got is None:
             marks = tuple((k, i) for i, k in enumerate(key[2])), tuple((k, i) for i, k in enumerate(key[3]))
             full = self.machine.complete(inst.op, inst.mods, *marks)  # type: ignore[arg-type]
-            got = self.filled[key] = tuple([o[1] if len(o) == 2 else o for o in side] for side in full)  # type: ignore[misc,assignment]
+            got = self.filled[key] = _template(full[0]), _template(full[1])
         inst.dsts = _filled(inst.dsts, got[0])
         inst.srcs = _filled(inst.srcs, got[1])
 
@@ -71,6 +70,11 @@ class Forms:
         if got is None:
             got = self.known[shape] = self.machine.match(Inst(inst.op, inst.mods, shape[2], shape[3])) is not None
         return got
+
+
+def _template(side: tuple[Operand, ...]) -> Template:
+    """Marks (kind, index) become indices; what `complete` put in stays."""
+    return [o[1] if len(o) == 2 and type(o) is tuple else o for o in side]
 
 
 def _filled(given: tuple[Operand, ...], template: Template) -> tuple[Operand, ...]:
@@ -87,8 +91,8 @@ def _bare(o: Operand) -> Operand:
     if k is Reg:
         return _reg(o)  # type: ignore[arg-type,return-value]
     if k is Mem:
-        return Mem("M", _reg(o[1]), _reg(o[2]), o[3], _reg(o[4]), o[5])  # type: ignore[arg-type,misc,index]
-    if k is Const and o[4] is not None:  # type: ignore[misc,index]
+        return Mem("M", _reg(o[1]), _reg(o[2]), o[3], _reg(o[4]), o[5])  # type: ignore[arg-type,misc]
+    if k is Const and o[4] is not None:  # type: ignore[misc]
         return o._replace(ireg=_reg(o.ireg))  # type: ignore[union-attr,call-arg]
     return o
 

@@ -95,12 +95,17 @@ def float_to_int(b: Builder, inst: PtxInst) -> None:
     f = ".FTZ" if "ftz" in inst.mods and not wide else ""
     ntz = "" if wide or st == "f64" else ".NTZ"
     x = b.in_reg(b.src(inst.operands[1], st), b.words(st))
+    if wide and "ftz" in inst.mods and rnd in (".FLOOR", ".CEIL"):  # the other roundings make a subnormal zero by themselves
+        t = b.r()
+        b.emit("FADD.FTZ", t, (x, NEG_RZ))
+        x = t
     r = b.r(2 if wide else 1)
     b.emit(f"F2I{f}{_PART[dt]}{_PART[st]}{rnd}{ntz}", r, (x,))
     if wide:
         b.copy(b.dst(inst.operands[0], dt), r)
     else:
-        store_int(b, inst.operands[0], dt, r)
+        # F2I extends what it makes of a number to 32 bits; not so what it makes of a NaN in double precision (measured: extended there)
+        store_int(b, inst.operands[0], dt, b.in_reg(b.ext(r, dt)) if st == "f64" else r)
 
 
 # --------------------------------------------------------------------------- between float types

@@ -284,7 +284,10 @@ def approx_high(b: Builder, inst: PtxInst, fn: str) -> None:
 
 
 def rsqrt(b: Builder, inst: PtxInst) -> None:
-    """rsqrt.approx: a subnormal is scaled by 2**54 first; zeros, infinities, negative numbers and NaNs take the seed, which is right for them."""
+    """rsqrt.approx: a subnormal is scaled by 2**54 first; zeros, infinities and negative numbers take the seed, which is right for them.
+
+    A NaN does not (its high word may be that of an infinity): it goes through the arithmetic.
+    """
     d, x = inst.operands
     if "ftz" in inst.mods:
         approx_high(b, inst, "RSQ64H")
@@ -299,6 +302,7 @@ def rsqrt(b: Builder, inst: PtxInst) -> None:
     emit_d(b, "DMUL", y, (y, TWO_27), guard=tiny)
     b.emit("IADD3", t, (b.hi(v), Imm("I", -(1 << 20) & 0xFFFFFFFF), RZ))
     b.emit("ISETP.GE.U32.AND", (special, PT), (t, Imm("I", 2046 << 20), PT))
+    b.emit("DSETP.NUM.AND", (special, PT), (v, v, special))
     b.select(b.dst(d, T), first, y, special)
 
 

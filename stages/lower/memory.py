@@ -79,7 +79,7 @@ def resolve(b: Builder, inst: PtxInst, x: ptx.Operand) -> Where:
     if space in ("", "global") and isinstance(x.base, ptx.Sym):
         return _symbol(b, inst, x, space)
     if space in ("", "global"):
-        return Where(space or "generic", wide_address(b, b.src(x.base, "u64"), x.offset))  # type: ignore[arg-type]
+        return Where(space or "generic", wide_address(b, b.src(x.base, "u64"), x.offset))
     if isinstance(x.base, ptx.Sym):
         return _symbol(b, inst, x, space)
     base = b.src(x.base, "u64" if isinstance(x.base, ptx.Imm) else "u32")

@@ -7,32 +7,12 @@ routines for (sub-byte and 1-bit on sm_90 and later, m8n8k4 with f16) are refuse
 from __future__ import annotations
 
 from ir_format import ptx
-from ir_format.model import Mem, Reg
+from ir_format.model import Reg
 from ir_format.ptx import PtxInst
 
 from .builder import Builder, Rule
-from .memory import resolve
+from .rules_async import shared_address
 from .rules_memory import gather
-from .spaces import from_generic, shared_base
-
-
-def _shared(b: Builder, inst: PtxInst, x: ptx.Operand) -> Mem:
-    """The shared address of a matrix; generic ones are converted (the PTX rule: they must lie in shared memory)."""
-    if isinstance(x, ptx.Addr) and any(m.split("::")[0] == "shared" for m in inst.mods):
-        where = resolve(b, inst, x)
-        if isinstance(where.at, Mem) and where.space == "shared":
-            return where.at
-        raise b.unsupported(inst, "address")
-    if not isinstance(x, ptx.Addr):
-        raise b.unsupported(inst, "address")
-    if isinstance(x.base, ptx.Sym):
-        if b.ctx.space_of(b, x) != "shared":
-            raise b.unsupported(inst, "address")
-        at = b.ctx.shared_offset(b, x.base.name) + x.base.offset + x.offset
-        return Mem("M", shared_base(b) if b.ctx.target.smem_base else None, None, at)
-    low = b.in_reg(b.lo(from_generic(b, "shared", b.in_reg(b.src(x.base, "u64"), 2))))
-    return Mem("M", low, None, x.offset)
-
 
 _COUNT = {"x1": 1, "x2": 2, "x4": 4}
 
@@ -51,7 +31,7 @@ def ldmatrix(b: Builder, inst: PtxInst) -> None:
     elems = to.elems if isinstance(to, ptx.Vec) else (to,)
     if len(elems) != n:
         raise b.unsupported(inst)
-    at = _shared(b, inst, inst.operands[1])
+    at = shared_address(b, inst, inst.operands[1])
     got = b.r(n)
     b.emit(op, got, (at,))
     for i, e in enumerate(elems):
@@ -66,7 +46,7 @@ def stmatrix(b: Builder, inst: PtxInst) -> None:
     elems = x.elems if isinstance(x, ptx.Vec) else (x,)
     if len(elems) != n:
         raise b.unsupported(inst)
-    at = _shared(b, inst, inst.operands[0])
+    at = shared_address(b, inst, inst.operands[0])
     b.emit(op, (), (at, gather(b, elems, "b32")))
 
 

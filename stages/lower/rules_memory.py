@@ -298,10 +298,10 @@ def _st_function_param(b: Builder, inst: PtxInst, elems: tuple[ptx.Operand, ...]
             for piece in param_part(b, name, decl, at, n // 4):
                 if piece.width == 1:
                     b.copy(piece, b.word(v, k))
-                elif type(v) is Imm:
+                elif isinstance(v, Imm):
                     b.copy(piece, Imm("I", v.value >> (32 * k)))
                 else:
-                    b.copy(piece, v._replace(sub=v.sub + k, width=piece.width))  # type: ignore[union-attr]
+                    b.copy(piece, v._replace(sub=v.sub + k, width=piece.width))
                 k += piece.width
         elif n < 4 and (at & 3) + n <= 4:
             w = param_part(b, name, decl, at & ~3, 1)[0]

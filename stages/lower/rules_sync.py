@@ -103,16 +103,34 @@ def membar(b: Builder, inst: PtxInst) -> None:
 
 
 def fence_rule(b: Builder, inst: PtxInst) -> None:
-    if inst.mods == ("proxy", "async"):
+    special = _FENCES.get(".".join(inst.mods))
+    if special is not None:
         b.need(inst, 90)
-        b.emit("MEMBAR.ALL.GPU")
-        b.emit("FENCE.VIEW.ASYNC.S")
+        for op in special:
+            b.emit(op)
         return
     scope = next((m for m in inst.mods if m in ("cta", "cluster", "gpu", "sys")), "")
-    known = {"sc", "acq_rel", scope}
-    if not scope or any(m not in known for m in inst.mods):
+    if not scope or any(m not in ("sc", "acq_rel", "acquire", "release", scope) for m in inst.mods):
         raise b.unsupported(inst)
-    _fenced(b, "SC" if inst.has("sc") else "ALL", scope)
+    if inst.has("acquire"):
+        if scope != "cta":
+            invalidate(b)
+    elif inst.has("release"):
+        fence(b, "ALL", scope)
+    else:
+        _fenced(b, "SC" if inst.has("sc") else "ALL", scope)
+
+
+# Measured: what ptxas makes of the other fences. Those with nothing order what the hardware keeps in order.
+_FENCES: dict[str, tuple[str, ...]] = {
+    "proxy.async": ("MEMBAR.ALL.GPU", "FENCE.VIEW.ASYNC.S"),
+    "proxy.async.shared::cluster": ("MEMBAR.ALL.GPU", "FENCE.VIEW.ASYNC.S"),
+    "proxy.async.shared::cta": ("MEMBAR.ALL.CTA", "FENCE.VIEW.ASYNC.S"),
+    "proxy.async.global": ("FENCE.VIEW.ASYNC.G",),
+    "mbarrier_init.release.cluster": ("MEMBAR.ALL.CTA",),
+    "acquire.sync_restrict::shared::cluster.cluster": ("MEMBAR.ALL.CTA",),
+    "release.sync_restrict::shared::cta.cluster": ("MEMBAR.ALL.CTA",),
+}
 
 
 def _fenced(b: Builder, kind: str, scope: str) -> None:

@@ -134,7 +134,9 @@ def window(b: Builder, space: str) -> Reg | None:
         b.copy(b.lo_r(d), RZ)
         b.emit("S2R", b.word(d, 1), (Name("N", "SR_SWINHI"),))
         return d
-    at = {"shared": bank.shared_window, "local": bank.local_window, "const": bank.const_window}[space]
+    at = {"shared": bank.shared_window, "local": bank.local_window, "const": bank.const_window}.get(space)
+    if at is None:
+        raise CompileError(f"Generic addresses of space '.{space}' not supported", b.line)
     load_const(b, d, 0, at)
     return d
 
@@ -143,15 +145,10 @@ def to_generic(b: Builder, space: str, x: Reg | Imm) -> Reg | Imm:
     """Generic address of an address in ``space`` (64-bit operand)."""
     if space == "global":
         return x
-    base = window(b, "const" if space == "param" else space)
+    base = window(b, space)
     assert base is not None
     from .rules_int import add64
 
-    if space == "param":
-        y = b.r(2)
-        add64(b, y, base, Imm("I", param_base(b)))
-        # kernel parameters live in bank 0, which the const window does not show: there is no generic address for them
-        raise CompileError("Generic address of a kernel parameter not supported", b.line)
     d = b.r(2)
     if space == "shared" and b.ctx.target.bank0.shared_window < 0:
         b.copy(b.lo_r(d), b.lo(x))

@@ -1,0 +1,205 @@
+"""mbarrier, cluster addresses, cache policies. Sequences measured with ptxas 13.0.88 on sm_80, sm_90 and sm_100.
+
+sm_80 to sm_89 keep an mbarrier in two words that ATOMS.ARRIVE counts down; from sm_90 on the SYNCS unit has a layout of its own.
+"""
+
+from __future__ import annotations
+
+from ir_format import ptx
+from ir_format.model import PT, RZ, URZ, Imm, Mem, Reg
+from ir_format.ptx import PtxInst
+
+from .builder import Builder, Rule
+from .memory import fence, resolve
+from .rules_int import Val, logic, negated, pair
+from .spaces import from_generic, shared_base
+
+
+def shared_address(b: Builder, inst: PtxInst, x: ptx.Operand) -> Mem:
+    """``[R + imm]`` of an operand that must lie in the CTA's shared memory (a generic address is converted)."""
+    if any(m.split("::")[0] == "shared" for m in inst.mods):
+        if any(m == "shared::cluster" for m in inst.mods):
+            raise b.unsupported(inst, "another CTA's shared memory")
+        where = resolve(b, inst, x)
+        if isinstance(where.at, Mem) and where.space == "shared":
+            return where.at
+        raise b.unsupported(inst, "address")
+    if not isinstance(x, ptx.Addr):
+        raise b.unsupported(inst, "address")
+    if isinstance(x.base, ptx.Sym):
+        if b.ctx.space_of(b, x) != "shared":
+            raise b.unsupported(inst, "address")
+        at = b.ctx.shared_offset(b, x.base.name) + x.base.offset + x.offset
+        return Mem("M", shared_base(b) if b.ctx.target.smem_base else None, None, at)
+    low = b.in_reg(b.lo(from_generic(b, "shared", b.in_reg(b.src(x.base, "u64"), 2))))
+    return Mem("M", low, None, x.offset)
+
+
+def _syncs(at: Mem) -> Mem:
+    """The address form of SYNCS and ATOMS.ARRIVE: ``[R + URZ + imm]``."""
+    return at._replace(base=at.base if at.base is not None else RZ, ubase=URZ)
+
+
+def mbarrier(b: Builder, inst: PtxInst) -> None:
+    """All mbarrier operations on the CTA's own barriers."""
+    what = inst.mods[0] if inst.mods else ""
+    rule = _OPS.get(what)
+    if rule is None or inst.has("noComplete"):
+        raise b.unsupported(inst)
+    b.need(inst, 80)
+    rule(b, inst)
+
+
+def _init(b: Builder, inst: PtxInst) -> None:
+    at = shared_address(b, inst, inst.operands[0])
+    n = b.src(inst.operands[1], "u32")
+    if b.sm < 90:
+        lo, hi = b.r(), b.r()
+        for d, start in ((lo, 0x40000000), (hi, 0x80000000)):
+            b.emit("IADD3", d, (negated(b.in_reg(n)), Imm("I", start), RZ))
+        b.emit("STS.64", (), (at, pair(b, lo, hi)))
+        return
+    left, lo, hi = b.r(), b.r(), b.r()
+    b.emit("IADD3", left, (negated(b.in_reg(n)), Imm("I", 0x100000), RZ))
+    b.emit("SHF.L.U32", hi, (left, Imm("I", 11), RZ))
+    b.emit("SHF.L.U32", lo, (left, Imm("I", 1), RZ))
+    where, value = b.ur(), b.ur(2)
+    low = b.r()
+    b.emit("IADD3", low, (at.base if at.base is not None else RZ, Imm("I", at.offset & 0xFFFFFFFF), RZ))
+    b.emit("R2UR", where, (low,))
+    b.emit("R2UR", value._replace(width=1), (lo,))
+    b.emit("R2UR", value._replace(sub=1, width=1), (hi,))
+    b.emit("SYNCS.EXCH.64", URZ._replace(width=2), (Mem("M", None, where, 0), value))
+
+
+def _inval(b: Builder, inst: PtxInst) -> None:
+    at = shared_address(b, inst, inst.operands[0])
+    if b.sm >= 90:
+        b.emit("SYNCS.CCTL.IV", (), (_syncs(at),))
+
+
+def _arrive(b: Builder, inst: PtxInst) -> None:
+    drop = inst.has("arrive_drop")
+    tx = inst.has("expect_tx")
+    to = inst.operands[0]
+    state = Reg("R", -1, 0, 2) if isinstance(to, ptx.Sink) else b.dst(to, "b64")
+    at = shared_address(b, inst, inst.operands[1])
+    count = b.src(inst.operands[2], "u32") if len(inst.operands) > 2 else None
+    if b.sm < 90:
+        if tx or count is not None:
+            raise b.unsupported(inst)
+        b.emit("MEMBAR.ALL.CTA")
+        if drop:
+            b.emit("ATOMS.POPC.INC.32", RZ, (_syncs(at),))
+        b.emit("ATOMS.ARRIVE.64", state, (_syncs(at),))
+        return
+    if any(m in ("cluster", "gpu", "sys") for m in inst.mods) and not inst.has("relaxed"):
+        fence(b, "ALL", "gpu")
+    how = "" if tx else ".A1T0" if count is None else ".ART0"
+    b.emit(f"SYNCS.ARRIVE.TRANS64{'.OPTOUT' if drop else ''}{how}", state, (_syncs(at), RZ if count is None else b.in_reg(count)))
+
+
+def _tx(b: Builder, inst: PtxInst) -> None:
+    b.need(inst, 90)
+    at = shared_address(b, inst, inst.operands[0])
+    how = "A0TR" if inst.has("expect_tx") else "A0TX"
+    b.emit(f"SYNCS.ARRIVE.TRANS64.RED.{how}", RZ, (_syncs(at), b.in_reg(b.src(inst.operands[1], "u32"))))
+
+
+def _wait(b: Builder, inst: PtxInst) -> None:
+    """test_wait and try_wait; a time hint is taken as given and not used (it only bounds the wait)."""
+    p = b.dst(inst.operands[0], "pred")
+    at = shared_address(b, inst, inst.operands[1])
+    if inst.has("parity"):
+        phase = b.r()
+        b.emit("SHF.L.U32", phase, (b.in_reg(b.src(inst.operands[2], "u32")), Imm("I", 31), RZ))
+    else:
+        phase = b.in_reg(b.hi(b.src(inst.operands[2], "b64")))
+    q = b.p()
+    if b.sm < 90:
+        if inst.has("try_wait"):
+            raise b.unsupported(inst)
+        w = b.r()
+        b.emit("LDS", w, (at._replace(offset=at.offset + 4),))
+        b.emit("LOP3.LUT", (q, RZ), (w, Imm("I", 0x80000000), phase, Imm("I", 0x48)))
+    else:
+        b.emit("SYNCS.PHASECHK.TRANS64" + (".TRYWAIT" if inst.has("try_wait") else ""), q, (_syncs(at), phase))
+    if any(m in ("cluster", "gpu", "sys") for m in inst.mods) and not inst.has("relaxed"):
+        b.emit("CCTL.IVALL", (), (), q)
+    b.emit("PLOP3.LUT", (p, PT), (q, PT, PT, Imm("I", 0xF0), Imm("I", 0)))
+
+
+def _pending(b: Builder, inst: PtxInst) -> None:
+    hi = b.in_reg(b.hi(b.src(inst.operands[1], "b64")))
+    d = b.dst(inst.operands[0])
+    t = b.r()
+    if b.sm < 90:
+        logic(b, t, 0xC0, hi, Imm("I", 0x7FFFFFFF))
+        b.emit("IADD3", d, (negated(t), Imm("I", 0x80000000), RZ))
+    else:
+        u = b.r()
+        b.emit("SHF.R.U32.HI", u, (RZ, Imm("I", 11), hi))
+        logic(b, t, 0xC0, u, Imm("I", 0xFFFFF))
+        b.emit("IADD3", d, (negated(t), Imm("I", 0x100000), RZ))
+
+
+_OPS: dict[str, Rule] = {
+    "init": _init, "inval": _inval, "arrive": _arrive, "arrive_drop": _arrive, "expect_tx": _tx, "complete_tx": _tx, "test_wait": _wait,
+    "try_wait": _wait, "pending_count": _pending,
+}  # fmt: skip
+
+
+# --------------------------------------------------------------------------- clusters
+
+
+def _local_address(b: Builder, x: ptx.Operand, t: str) -> Val:
+    if isinstance(x, ptx.Addr):
+        x = ptx.Sym(x.base.name, x.base.offset + x.offset) if isinstance(x.base, ptx.Sym) else x.base
+    v = b.src(x, t)
+    return b.lo(v) if t == "u32" else v
+
+
+def mapa(b: Builder, inst: PtxInst) -> None:
+    """The same shared variable in another CTA of the cluster: its rank in the top byte of the window address."""
+    b.need(inst, 90)
+    t = inst.types[0]
+    d = b.dst(inst.operands[0], t)
+    x = _local_address(b, inst.operands[1], t)
+    rank = b.in_reg(b.src(inst.operands[2], "u32"))
+    lo = b.r()
+    b.emit("PRMT", lo, (rank, Imm("I", 0x0654), b.in_reg(b.lo(x))))
+    if d.width == 2:
+        b.copy(b.hi_r(d), b.hi(x))
+    b.copy(b.lo_r(d), lo)
+
+
+def getctarank(b: Builder, inst: PtxInst) -> None:
+    b.need(inst, 90)
+    x = _local_address(b, inst.operands[1], inst.types[0])
+    b.emit("SHF.R.U32.HI", b.dst(inst.operands[0]), (RZ, Imm("I", 24), b.in_reg(b.lo(x))))
+
+
+# --------------------------------------------------------------------------- cache policies
+
+_PRIMARY = {"L2::evict_last": 0x140, "L2::evict_first": 0x120}
+
+
+def createpolicy(b: Builder, inst: PtxInst) -> None:
+    """createpolicy.fractional with a constant fraction and no second priority (or evict_unchanged, its default)."""
+    b.need(inst, 80)
+    hints = [m for m in inst.mods if m.startswith("L2::")]
+    base = _PRIMARY.get(hints[0]) if hints else None
+    if not inst.has("fractional") or base is None or hints[1:] not in ([], ["L2::evict_unchanged"]):
+        raise b.unsupported(inst)
+    x = inst.operands[1] if len(inst.operands) > 1 else ptx.ImmF32(0x3F800000)
+    if not isinstance(x, ptx.ImmF32):
+        raise b.unsupported(inst, "variable fraction")
+    from struct import pack, unpack
+
+    fraction = unpack("<f", pack("<I", x.bits))[0]
+    if not 0.0 < fraction <= 1.0:
+        raise b.unsupported(inst, "fraction out of range")
+    b.copy(b.dst(inst.operands[0], "b64"), Imm("I", (base | int(fraction * 15.99)) << 52))
+
+
+RULES: dict[str, Rule] = {"mbarrier": mbarrier, "mapa": mapa, "getctarank": getctarank, "createpolicy": createpolicy}
