@@ -40,6 +40,7 @@ from ir_format.model import (
     Var,
     VReg,
 )
+from ir_format.target import targets
 
 MAGIC = "orias"
 VERSION = 1
@@ -422,7 +423,9 @@ def header_from_wire(x: Wire) -> Header:
         raise fail("the keys of a header", sorted(d))
     if d["level"] not in LEVELS:
         raise fail("a level", d["level"])
-    h = Header(d["level"], _str(d["target"], "target"), _str(d["source"], "source"))
+    if _str(d["target"], "target") not in targets():
+        raise fail("a target", d["target"])
+    h = Header(d["level"], d["target"], _str(d["source"], "source"))
     h.ptx_target = _str(d["ptx_target"], "PTX target")
     h.ptx_version = _str(d["ptx_version"], "PTX version")
     h.options = _attrs(d["options"], "options")

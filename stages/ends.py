@@ -94,6 +94,13 @@ def elf_from_stream(inp: BinaryIO, write: Callable[[bytes], object], quiet: bool
     except (MemoryError, RecursionError) as e:
         sys.stderr.write(f"orias-elf: {type(e).__name__} while reading the stream\n")
         return 1
+    except Exception as e:
+        where = e.__traceback__
+        while where is not None and where.tb_next is not None:
+            where = where.tb_next
+        place = f"{os.path.basename(where.tb_frame.f_code.co_filename)}:{where.tb_lineno}" if where is not None else "?"
+        sys.stderr.write(f"orias-elf: internal fault ({type(e).__name__}: {e}) at {place}; please report it with the stream\n")
+        return 2
     write(data)
     return 0
 

@@ -217,7 +217,7 @@ def build_kernel(unit: Unit, target: Target, helper_number: int, options: Mappin
 
 def _power_of_two(unit: Unit, key: str, default: int) -> int:
     value = attrs.number(unit, key, default, 1 << 16)
-    if value & (value - 1):
+    if value & (value - 1) or (value == 0 and key in unit.attrs):
         raise attrs.bad(unit, key)
     return value
 
