@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from stages.parse.module import ParseResult, parse_sources, parse_text
+from stages.parse.sources import ParseResult, parse_sources, parse_text
 
 __all__ = ["ParseResult", "parse_sources", "parse_text"]

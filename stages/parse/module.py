@@ -2,75 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-
-from ir_format.diag import Diagnostic
-from ir_format.ptx import PtxAlias, PtxDirectives, PtxFunction, PtxModule, PtxParam, PtxProto, PtxUnit
+from ir_format.ptx import PtxAlias, PtxDirectives, PtxFunction, PtxModule, PtxParam, PtxProto
 from stages.parse import declare, directives, table, targets
 from stages.parse.body import Body
 from stages.parse.calls import check_redeclaration
 from stages.parse.match import Matcher
-from stages.parse.scan import Abort, Scanner, load
+from stages.parse.scan import Scanner
 from stages.parse.symbols import FuncSym, FunctionState, Scope
 from stages.parse.types import LINKAGES, SPACES
-from stages.parse.units import build_units
 
 _SPACES = frozenset((*SPACES, ".reg"))
 _PARAM_SMALL = 0x1100
 _PARAM_LARGE = 0x7FFC
-
-
-@dataclass(slots=True)
-class ParseResult:
-    """What a parse gives: `module` is None and `units` empty when a diagnostic is an error."""
-
-    module: PtxModule | None
-    units: list[PtxUnit]
-    diagnostics: list[Diagnostic]
-
-
-def parse_sources(sources: Sequence[tuple[str, bytes]], arch: str, options: Mapping[str, object]) -> ParseResult:
-    """Parses (name, bytes) sources, one after another.
-
-    Options read: `compile-only` (one unit per function).  Several sources are refused for now.  Never raises for bad input.
-    """
-    diagnostics: list[Diagnostic] = []
-    if len(sources) != 1:
-        diagnostics.append(Diagnostic("fatal", "Several PTX inputs are not supported"))
-        return ParseResult(None, [], diagnostics)
-    name, data = sources[0]
-    # Latin-1 maps every byte to one character; the reader refuses all that is not ASCII.
-    module, units, diagnostics = parse_text(data.decode("latin-1"), name, arch, separate=bool(options.get("compile-only")))
-    return ParseResult(module, units, diagnostics)
-
-
-def parse_text(
-    text: str, filename: str, arch: str, *, separate: bool = False
-) -> tuple[PtxModule | None, list[PtxUnit], list[Diagnostic]]:
-    """Parses and checks PTX text for an architecture name (`sm_90a`, `compute_90a`).
-
-    Returns the module record, the units, and all diagnostics in ptxas's order; module and units are
-    None and empty if there is an error.  `separate` makes one unit per function (`-c`).
-    Never raises for bad input.
-    """
-    try:
-        source, notes = load(text, filename)
-    except Abort as stop:
-        return None, [], stop.args[0].diags
-    parser = Parser(Scanner.__new__(Scanner), arch)
-    try:
-        parser.s.__init__(source, notes)  # type: ignore[misc]
-        parser.run()
-        parser.finish()
-    except Abort:
-        pass
-    except RecursionError:
-        notes.add("fatal", "Expression nested too deeply", 0)
-    if notes.errors or parser.module is None:
-        return None, [], notes.diags
-    units = build_units(parser.module, parser.functions, separate)
-    return parser.module, units, notes.diags
 
 
 class Parser:

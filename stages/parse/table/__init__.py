@@ -245,3 +245,9 @@ def is_modifier(word: str) -> bool:
             for slot in row.slots:
                 _KNOWN.update(dict.fromkeys(slot.values, True))
     return word in _KNOWN
+
+
+def modifiers() -> list[str]:
+    """All modifiers and types, sorted."""
+    is_modifier("")
+    return sorted(_KNOWN)

@@ -1,0 +1,136 @@
+"""Entry points of the front end: text or several sources to a module and its units."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from ir_format.diag import Diagnostic
+from ir_format.ptx import PtxModule, PtxUnit, PtxVar
+from stages.parse.module import Parser
+from stages.parse.scan import Abort, Scanner, load
+from stages.parse.symbols import FuncSym
+from stages.parse.units import build_units
+
+
+class ParseResult(NamedTuple):
+    """What a parse gives: `module` is None and `units` empty when a diagnostic is an error."""
+
+    module: PtxModule | None
+    units: list[PtxUnit]
+    diagnostics: list[Diagnostic]
+
+
+def parse_sources(sources: Sequence[tuple[str, bytes]], arch: str, options: Mapping[str, object]) -> ParseResult:
+    """Parses (name, bytes) sources into one module, in order; a function of one may be called from another.
+
+    Options read: `compile-only` (one unit per function), `explain` (source line and hint under each message).
+    Never raises for bad input.
+    """
+    diagnostics: list[Diagnostic] = []
+    parsers: list[Parser] = []
+    for name, data in sources:
+        # Latin-1 maps every byte to one character; the reader refuses all that is not ASCII.
+        text = data.decode("latin-1")
+        parser, found = _parse(text, name, arch)
+        if options.get("explain") and found:
+            from stages.parse.explain import explain
+
+            found = explain(found, text, name)
+        diagnostics.extend(found)
+        if parser is not None:
+            parsers.append(parser)
+    if len(parsers) != len(sources) or not parsers:
+        return ParseResult(None, [], diagnostics)
+    module, functions, clashes = _merge(parsers)
+    diagnostics.extend(clashes)
+    if clashes:
+        return ParseResult(None, [], diagnostics)
+    units = build_units(module, functions, bool(options.get("compile-only")))
+    return ParseResult(module, units, diagnostics)
+
+
+def parse_text(
+    text: str, filename: str, arch: str, *, separate: bool = False
+) -> tuple[PtxModule | None, list[PtxUnit], list[Diagnostic]]:
+    """Parses and checks PTX text for an architecture name (`sm_90a`, `compute_90a`).
+
+    Returns the module record, the units, and all diagnostics in ptxas's order; module and units are
+    None and empty if there is an error.  `separate` makes one unit per function (`-c`).
+    Never raises for bad input.
+    """
+    parser, diagnostics = _parse(text, filename, arch)
+    if parser is None or parser.module is None:
+        return None, [], diagnostics
+    return parser.module, build_units(parser.module, parser.functions, separate), diagnostics
+
+
+def _parse(text: str, filename: str, arch: str) -> tuple[Parser | None, list[Diagnostic]]:
+    try:
+        source, notes = load(text, filename)
+    except Abort as stop:
+        return None, stop.args[0].diags
+    collecting = gc.isenabled()
+    gc.disable()  # the tree that is made has no cycles, and scanning it over and over costs a third of the time
+    try:
+        parser = Parser(Scanner(source, notes), arch)
+        parser.run()
+        parser.finish()
+    except Abort:
+        return None, notes.diags
+    except RecursionError:
+        notes.add("fatal", "Expression nested too deeply", 0)
+        return None, notes.diags
+    finally:
+        if collecting:
+            gc.enable()
+    return (None if notes.errors else parser), notes.diags
+
+
+def _merge(parsers: list[Parser]) -> tuple[PtxModule, dict[str, FuncSym], list[Diagnostic]]:
+    """One module of several: definitions replace external declarations, two definitions clash."""
+    first = parsers[0]
+    module = first.module
+    assert module is not None
+    functions = dict(first.functions)
+    clashes: list[Diagnostic] = []
+    for parser in parsers[1:]:
+        other = parser.module
+        assert other is not None
+        file = parser.s.source.filename
+        shift = max([f.index for f in module.files], default=0)
+        for f in other.files:
+            f.index += shift
+        module.files.extend(other.files)
+        for name, symbol in parser.functions.items():
+            if symbol.function is not None:
+                for loc in symbol.function.locs:
+                    loc.file += shift
+            known = functions.get(name)
+            if known is None or (symbol.defined and not known.defined):
+                functions[name] = symbol
+            elif symbol.defined:
+                clashes.append(Diagnostic("error", f"Duplicate definition of function '{name}'", file, symbol.line))
+        clashes.extend(_merge_variables(module, other.variables, file))
+        module.entries.extend(other.entries)
+        module.functions.extend(other.functions)
+        module.aliases.extend(other.aliases)
+        module.sections.extend(other.sections)
+        module.pragmas += other.pragmas
+    return module, functions, clashes
+
+
+def _merge_variables(module: PtxModule, variables: list[PtxVar], file: str) -> list[Diagnostic]:
+    clashes: list[Diagnostic] = []
+    places = {v.name: k for k, v in enumerate(module.variables)}
+    for var in variables:
+        place = places.get(var.name)
+        if place is None:
+            places[var.name] = len(module.variables)
+            module.variables.append(var)
+        elif module.variables[place].linkage == "extern":
+            module.variables[place] = var
+        elif var.linkage not in ("extern", "common", "weak"):
+            clashes.append(Diagnostic("error", f"Duplicate definition of variable '{var.name}'", file, var.line))
+    return clashes
