@@ -17,11 +17,12 @@ if TYPE_CHECKING:
 class TargetCodec(Codec):
     """A pc-relative branch target in units of 4 bytes from the next instruction."""
 
-    __slots__ = ("bits", "relative", "size", "spaced", "distance")
+    __slots__ = ("bits", "relative", "size", "spaced", "distance", "unit")
 
-    def __init__(self, bits: Bits, name: str, relative: bool = True, spaced: bool = False, distance: bool = False) -> None:
+    def __init__(self, bits: Bits, name: str, relative: bool = True, spaced: bool = False, distance: bool = False, unit: int = 4) -> None:
         self.bits, self.name, self.kind = bits, name, "T"
         self.relative = relative
+        self.unit = unit  # bytes
         self.distance = distance  # printed as the distance from the next instruction
         self.spaced = spaced  # nvdisasm prints a blank, not a comma, before it
         self.size = bits_len(bits)
@@ -40,9 +41,9 @@ class TargetCodec(Codec):
         else:
             raise Mismatch(f"slot {self.name} takes a branch target")
         delta = at - pc - 16 if self.relative else at
-        if delta & 3:
+        if delta % self.unit:
             raise Mismatch("branch target is not aligned")
-        delta >>= 2
+        delta //= self.unit
         half = 1 << (self.size - 1)
         if not -half <= delta < half:
             raise Mismatch("branch target is too far")
@@ -53,7 +54,7 @@ class TargetCodec(Codec):
         value = bits_get(self.bits, word)
         if value >> (self.size - 1):
             value -= 1 << self.size
-        return Imm("I", 4 * value + (pc + 16 if self.relative else 0))
+        return Imm("I", self.unit * value + (pc + 16 if self.relative else 0))
 
     def fmt(self, o: Operand, pc: int) -> str:
         if isinstance(o, Imm):
@@ -133,13 +134,14 @@ class MemCodec(Codec):
     there are: r none, u uniform base, v ``R.U32 + UR``, w ``R.64 + UR``, d ``desc[UR][R.64]``.
     """
 
-    __slots__ = ("base", "off", "osize", "unit", "upos", "ur", "letter", "wide", "scale", "hidden", "uwide", "quiet")
+    __slots__ = ("base", "off", "osize", "unit", "upos", "ur", "letter", "wide", "scale", "hidden", "uwide", "quiet", "next")
 
     def __init__(self, spec: SlotSpec, form: Form, mods: tuple[str, ...]) -> None:
         self.name, self.kind = spec.name, "M"
-        self.letter = "r" if spec.kind == "MS" else form.letters or "r"
+        self.letter = "r" if spec.kind == "MS" else "u" if spec.kind == "MT" else form.letters or "r"
         self.base = self.off = self.osize = self.upos = self.scale = -1
         self.unit = 1
+        self.next = 0  # 1: the register after the one in the field
         self.ur = (1 << ur_bits(form.sm)) - 1
         self.mask = 0
         for arg in spec.args.split(","):
@@ -152,8 +154,9 @@ class MemCodec(Codec):
                 self.off, self.osize = parse_bits(where)[0]
                 self.unit = int(unit) if star else 1
                 self.mask |= ((1 << self.osize) - 1) << low
-            elif arg[0] == "U" and self.letter != "r":
+            elif arg[0] in "UN" and self.letter != "r":
                 self.upos = low
+                self.next = int(arg[0] == "N")
                 self.mask |= self.ur << low
             elif arg[0] == "S":
                 self.scale = low
@@ -190,7 +193,7 @@ class MemCodec(Codec):
             word |= (offset & (2 * half - 1)) << self.off
         uniform = o.desc if letter in ("d", "p") else o.ubase
         if uniform is not None:
-            num = self.ur if uniform.num == ZERO else uniform.num
+            num = self.ur if uniform.num == ZERO else uniform.num - self.next
             if not 0 <= num <= self.ur or uniform.file != "UR":
                 raise Mismatch("uniform register out of range")
             word |= num << self.upos
@@ -214,6 +217,8 @@ class MemCodec(Codec):
         ubase = desc = None
         if self.upos >= 0:
             num = word >> self.upos & self.ur
+            if num != self.ur:
+                num += self.next
             uniform = Reg("UR", ZERO if num == self.ur else num, 0, self.uwide, 0, "P" if self.letter == "p" else "")
             if self.letter in ("d", "p"):
                 desc = uniform
@@ -261,6 +266,34 @@ class UMemCodec(Codec):
         return f"desc[{operand_text(o.desc)}]" if o.desc is not None else mem_text(o)
 
 
+class UOffCodec(MemCodec):
+    """``[UR + offset]`` with no vector register: arguments ``U24``, ``O32-63``."""
+
+    __slots__ = ()
+
+    def __init__(self, spec: SlotSpec, form: Form) -> None:
+        super().__init__(spec, form, ())
+        self.letter = "u"
+        self.upos = next(int(a[1:]) for a in spec.args.split(",") if a[0] == "U")
+        self.mask |= self.ur << self.upos
+
+
+class UNextCodec(UMemCodec):
+    """``[UR]`` of the register after the one in the field."""
+
+    __slots__ = ()
+
+    def enc(self, o: Operand) -> int:
+        if not isinstance(o, Mem) or o.ubase is None:
+            raise Mismatch(f"slot {self.name} takes an address in uniform registers")
+        return super().enc(o._replace(ubase=o.ubase if o.ubase.num == ZERO else o.ubase._replace(num=o.ubase.num - 1)))
+
+    def dec(self, word: int) -> Mem:
+        o = super().dec(word)
+        assert o.ubase is not None
+        return o if o.ubase.num == ZERO else o._replace(ubase=o.ubase._replace(num=o.ubase.num + 1))
+
+
 class ScoreboardSet(Codec):
     """``{5,4,3}``: a set of scoreboards as a bit mask; the operand is the text as a name."""
 
@@ -286,27 +319,6 @@ class ScoreboardSet(Codec):
 
 
 _DIGITS = frozenset("012345")
-
-
-class DupCodec(RegCodec):
-    """A register field that the word holds twice (measured: the data of ST without a uniform register, at 32 and at 64)."""
-
-    __slots__ = ("again",)
-
-    def __init__(self, pos: int, again: int, width: int, name: str) -> None:
-        super().__init__("R", pos, 8, width, {}, name)
-        self.again = again - pos
-        self.mask |= self.mask << self.again
-
-    def enc(self, o: Operand) -> int:
-        word = super().enc(o)
-        return word | word << self.again
-
-    def dec(self, word: int) -> Reg:
-        one = super().dec(word)
-        if word >> self.pos & 255 != word >> (self.pos + self.again) & 255:
-            raise Mismatch("the two copies of the data register differ")
-        return one
 
 
 class HiddenCodec(ImmCodec):
@@ -361,10 +373,12 @@ SPECIAL["Tr"] = lambda spec, form, width, mods: TargetCodec(spec.bits, spec.name
 SPECIAL["Ta"] = lambda spec, form, width, mods: TargetCodec(spec.bits, spec.name, False, spec.args == "sp")
 SPECIAL["K"] = lambda spec, form, width, mods: LdcCodec(spec, form, width, "R")
 SPECIAL["UK"] = lambda spec, form, width, mods: LdcCodec(spec, form, width, "UR")
-SPECIAL["RD"] = lambda spec, form, width, mods: DupCodec(spec.bits[0][0], spec.bits[1][0], width, spec.name)
 SPECIAL["H"] = lambda spec, form, width, mods: HiddenCodec(spec.bits, "u", spec.name)
 SPECIAL["MU"] = lambda spec, form, width, mods: UMemCodec(spec, form, width)
 SPECIAL["SBS"] = lambda spec, form, width, mods: ScoreboardSet(spec.bits, spec.name)
 SPECIAL["M"] = lambda spec, form, width, mods: MemCodec(spec, form, mods)
-SPECIAL["MS"] = SPECIAL["M"]
+SPECIAL["MS"] = SPECIAL["MT"] = SPECIAL["M"]
+SPECIAL["MUO"] = lambda spec, form, width, mods: UOffCodec(spec, form)
+SPECIAL["MUN"] = lambda spec, form, width, mods: UNextCodec(spec, form, width)
+SPECIAL["Tb"] = lambda spec, form, width, mods: TargetCodec(spec.bits, spec.name, unit=1)
 SPECIAL["PI"] = lambda spec, form, width, mods: InvPredCodec(spec.bits[0][0], spec.name)

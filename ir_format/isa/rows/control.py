@@ -32,6 +32,8 @@ JMP          94a -              <- Pp?=PT t:I(u)@32-63          ;               
 CALL.REL     944 - sm=75-89     <- Pp?=PT t:T@34-81                 ; .NOINC@86                                           ; cls=branch ctl=call
 CALL.REL     944 - sm=90+       <- Pp?=PT t:T@16-23+34-81           ; .NOINC@86                                           ; cls=branch ctl=call
 CALL.ABS     943 -              <- Pp?=PT t:I(u)@32-79              ; .NOINC@86                                           ; cls=branch ctl=call
+CALL.ABS     343 - sm=75+       <- Pp?=PT a2:R@24                       ; .NOINC@86                                           ; cls=branch ctl=call
+CALL.ABS     943 -              <- Pp?=PT t:I(u)@32-79              ; .NOINC@86                                           ; cls=branch ctl=call
 RET.REL      950 - sm=75-89     <- Pp?=PT a2 t:T(sp)@34-81          ; .NODEC@86 85=0                                                    ; cls=branch ctl=ret
 RET.REL      950 - sm=90+       <- Pp?=PT a2 t:T(sp)@16-23+34-81    ; .NODEC@86 85=0                                                    ; cls=branch ctl=ret
 RET.ABS      950 - sm=75-89     <- Pp?=PT a2 t:Ta(sp)@34-81         ; .NODEC@86 85=1                                                    ; cls=branch ctl=ret
@@ -67,7 +69,8 @@ REDUX        3c4 -  sm=80+      d:UR@16 <- a                            ; .{_ OR
 S2R          919 -              d <- sr:N(sr)@72-79             ;                                                                   ; cls=lsu sb=WR
 CS2R         805 -              d <- sr:N(sr)@72-79             ; .32 80=0                                                              ; cls=alu
 CS2R         805 -              d2 <- sr:N(sr)@72-79            ; 80=1                                                              ; cls=alu
-LEPC         94e -              d2 <-                           ;                                                                   ; cls=branch
+LEPC         34e - sm=75-110    d2 <-                                   ; ; cls=branch
+LEPC         94e - sm=75+       d2 <- t:Tb@24-81                        ; ; cls=branch
 ENDCOLLECTIVE 91b - sm=90+      <- Pp?=PT                       ; ; cls=branch
 RPCMOV.32    352 - sm=90+       rpc:N(rpc)@31 <- b              ; ; cls=branch
 RPCMOV.32    353 - sm=90+       d <- rpc:N(rpc)@31              ; ; cls=branch

@@ -8,8 +8,8 @@ enum sh4     = _ ? 24 28
 IADD3       010 ABC            d <75-90>Pu?=PT <75-90>Pv?=PT <100+>Pu=PT <100+>Pv=PT <- a-~X b-~X c-~X Pp?X=!PT Pq?X=!PT ; .X@74                                ; cls=alu comm=abc
 IADD        035 AB  sm=120+    d Pu?=PT  <- a-~X b-~X Pp?X=!PT   ; .X@74 73=0          ; cls=alu comm=ab
 IADD.64     035 AB  sm=120+    d2 Pu?=PT <- a2-~X b2-~X Pp?X=!PT ; .X@74 73=1          ; cls=alu64 comm=ab
+VIADD       036 AB  sm=120+    d  <- a- b-                 ; .{_ 16x2 S32 S16x2 U8x4 S8x4 ? ?}@73-75 .ISAT@80                                              ; cls=alu comm=ab imm=u
 VIADD       036 AB  sm=90-110  d  <- a- b-                 ; .16x2@73                                              ; cls=alu comm=ab imm=u
-VIADD       036 AB  sm=120+    d  <- a- b-                 ; .{_ 16x2 S32 S16x2}@73-74 .ISAT@80                                              ; cls=alu comm=ab imm=u
 IMAD        024 ABC            d Pu?=PT <- a b- c-~X Pp?X=!PT    ; .MOV?(mov) .SHL?(shl) .IADD?(iadd) .U32@73=0 .X@74             ; cls=imad comm=ab
 IMAD.WIDE   025 ABC            d2 Pu?=PT <- a b- c2-~X Pp?X=!PT  ; .U32@73=0 .X@74                                   ; cls=imadwide comm=ab
 IMAD.HI     027 ABC            d Pu?=PT <- a b- c2-~X Pp?X=!PT   ; .U32@73=0 .X@74                                   ; cls=imadhi comm=ab
@@ -40,7 +40,8 @@ ISETP       00c AB  sm=120+    Pu Pv <- a b Pp Px?EX=PT    ; .icmp@76-78 .U32@73
 ISETP       00c AB  sm=120+    Pu Pv <- a2 b2 Pp           ; .icmp@76-78 .{U64 S64}@73 .bop@74-75 72=0 80=1 68-71=7       ; cls=alu64
 IMNMX       017 AB  sm=75-89   d <- a b Pp                 ; .U32@73=0                                                    ; cls=alu comm=ab
 IMNMX       017 AB  sm=110+    Pu=PT Pv=PT d2 <- a2 b2 Pp Pq=!PT    ; .{U64 S64}@73 74=1                                                 ; cls=alu64 comm=ab
-VIMNMX      048 AB  sm=90,120+ d <- a b Pp                 ; .{U32 <90>_ <120+>S32 U16x2 S16x2}@72-73 .RELU@76 81-86=63                   ; cls=alu comm=ab
+VIMNMX      048 AB  sm=90      d <- a b Pp                 ; .{U32 _ U16x2 S16x2}@72-73 .RELU@76 81-86=63                   ; cls=alu comm=ab
+VIMNMX      048 AB  sm=120+    d <- a b Pp                 ; .{U32 S32 U16x2 S16x2 U8x4 S8x4 ? ?}@72-74 .RELU@76 81-86=63                   ; cls=alu comm=ab
 VIMNMX      048 AB  sm=100-110 d Pu=PT Pv=PT <- a b Pp     ; .{U32 _ U16x2 S16x2}@72-73 .RELU@76                ; cls=alu comm=ab
 VIMNMX3     00f ABC sm=90+     d <- a b c Pp               ; .U32@73=0                                                    ; cls=alu
 VIADDMNMX   046 ABC sm=90+     d <- a b- c Pp              ; .U32@72=0                                                    ; cls=alu imm=u

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 TEXT = r"""
+enum ublko   = ADD MIN MAX INC DEC AND OR XOR
+enum ublkt   = _ S32 U64 S64 F16.RN F32.RN F32.FTZ.RN F64.RN BF16.RN ? ? ? ? ? ? ?
+enum ltcs    = _ LTC64B LTC128B LTC256B
 UIADD3       090 UABC           ud <75-90>UPu?=UPT <75-90>UPv?=UPT <100+>UPu=UPT <100+>UPv=UPT <- ua-~X ub-~X uc-~X UPp?X=!UPT UPq?X=!UPT ; .X@74                                   ; cls=uni comm=abc
 UIMAD        0a4 UABC           ud UPu?=UPT <- ua ub- uc- UPp?X=!UPT    ; .U32@73=0 .X@74                                                 ; cls=uni comm=ab
 UIMAD.WIDE   0a5 UABC           ud2 UPu?=UPT <- ua ub- uc2- UPp?X=!UPT  ; .U32@73=0 .X@74                                                 ; cls=uni comm=ab
@@ -46,4 +49,13 @@ UTMACMDFLUSH 9b7 -  sm=90+      <-                                      ; ; cls=
 UTMACCTL     9b9+91 - sm=90+    <- m:MU(24)                             ; .{IV PF}@82 ; cls=uni sb=R
 ARRIVES.LDGSTSBAR.64 9b0+91 L forms=u sm=80-90 <- m:M(R24,O40-63,U64)       ; 73-75=5 .{_ ARVCNT TRANSCNT ?}@70-71 ; cls=lsu sb=R
 ARRIVES.LDGSTSBAR.64 9b0+91 L forms=u sm=100+ <- m:M(R24,O40-63,U64)       ; 73-75=5 .{_ ARVCNT TRANSCNT ?}@76-77 ; cls=lsu sb=R
+UBLKCP       3ba+91 - sm=90+    <- t:MU(32) m:MU(24) us:UR@64           ; .{G.G S.G G.S S.S}@73-74 .MULTICAST@75 .ltcs@81-82 .SEQUENCED@83 76=0 ; cls=uni sb=R
+UBLKCP       3ba+91 - sm=90+    <- t:MU(32) m:MU(24) us:UR@64 x2:MU(D40) ; .{G.G S.G G.S S.S}@73-74 .MULTICAST@75 .ltcs@81-82 .SEQUENCED@83 76=1 ; cls=uni sb=R
+UBLKRED      3bb+91 - sm=90+    <- t:MU(32) m:MU(24) us:UR@64           ; .{? ? G.S S.S}@73-74 .ublko@87-89 .ublkt@81-84 76=0 ; cls=uni sb=R
+UBLKRED      3bb+91 - sm=90+    <- t:MU(32) m:MU(24) us:UR@64 x2:MU(D40) ; .{? ? G.S S.S}@73-74 .ublko@87-89 .ublkt@81-84 76=1 ; cls=uni sb=R
+UBLKPF.L2    3bc+91 - sm=90+    <- m:MU(24) us:UR@64                    ; 76=0 ; cls=uni sb=R
+UBLKPF.L2    3bc+91 - sm=90+    <- m:MU(24) us:UR@64 x2:MU(D40)         ; 76=1 ; cls=uni sb=R
+UGETNEXTWORKID 3ca+91 - sm=100+ <- m:MU(24) n:MUN(24)                   ; .{SELFCAST BROADCAST}@72 ; cls=uni sb=R
+UVIMNMX      04a UAB sm=110+    ud <- ua ub UPp                         ; .{U32 S32 U16x2 S16x2 U8x4 S8x4 ? ?}@72-74 .RELU@76 81-86=63 ; cls=uni
+UIMNMX       085 UAB sm=110+    UPu=UPT UPv=UPT ud2 <- ua2 ub2 UPp UPq=!UPT ; .{U64 S64}@73 74=1 ; cls=uni imm=u
 """
