@@ -43,8 +43,15 @@ def half_source(b: Build, op: Operand, fmt: Format, ftz: bool = False) -> Halves
     get = b.raw(op)
     flags = flags_of(op)
     mod = getattr(op, "mod", "")
-    if mod == "F32":
-        raise b.refuse("float operand")
+    if mod == "F32":  # one float32 for both halves
+        single = b.f(op)
+
+        def wide(v: View) -> tuple[Arr, Arr]:
+            x = single(v)
+            y = (fp.ftz32(x) if ftz else x).astype(f64)
+            return y, y
+
+        return wide
     try:
         first, second = _swizzle(op)
     except KeyError:

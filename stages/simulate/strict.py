@@ -23,7 +23,7 @@ from stages.simulate.build import Build, Unsupported, count, is_uniform
 from stages.simulate.control import CONTROL
 from stages.simulate.machine import Bundle, Fault, InstFn, Limits, Machine, SimError
 from stages.simulate.program import OPS, Compiled
-from stages.simulate.state import B0, P_SINK, UP0, UR0, Lanes, View
+from stages.simulate.state import B0, P_SINK, UP0, UR0, Lanes, View, warp_any
 from stages.simulate.timing import Draw, is_dual, is_variable, latency, pipe_of, reader_class, writer_class
 
 Arr = NDArray[Any]
@@ -50,14 +50,15 @@ class Entry:
 class Deferred:
     """A variable-latency instruction that has issued but not yet read its registers."""
 
-    __slots__ = ("read_at", "plan", "mask", "at", "ready")
+    __slots__ = ("at", "held", "mask", "plan", "read_at", "ready")
 
-    def __init__(self, read_at: int, plan: Plan, mask: Arr | None, at: int, ready: int) -> None:
+    def __init__(self, read_at: int, plan: Plan, mask: Arr | None, at: int, ready: int, held: list[tuple[Arr, Arr]]) -> None:
         self.read_at = read_at
         self.plan = plan
         self.mask = mask
         self.at = at
         self.ready = ready
+        self.held = held  # rows read at issue, with the values they had
 
 
 class Time:
@@ -80,10 +81,12 @@ class Time:
         out.clock, out.pipes, out.read_pipe = self.clock, dict(self.pipes), self.read_pipe
         out.boards = [list(b) for b in self.boards]
         part = slice(target.lo - source.lo, target.hi - source.lo)
+        warps = None if lanes is None else warp_any(lanes)
         for row, entries in self.pending.items():
             kept = []
+            mine = warps if is_uniform_row(row) else lanes
             for e in entries:
-                mask = lanes if e.mask is None else e.mask[part] if lanes is None else e.mask[part] & lanes
+                mask = mine if e.mask is None else e.mask[part] if mine is None else e.mask[part] & mine
                 if mask is None or count(mask):
                     kept.append(Entry(e.values[part], mask, e.at, e.ready, e.writer, e.part, e.dual, e.pc))
             if kept:
@@ -94,13 +97,15 @@ class Time:
         """Take over ``other``'s pending results for its ``lanes`` (of ``source``), moved to this clock and view."""
         shift = self.clock - other.clock
         offset = source.lo - target.lo
+        warps = warp_any(lanes)
         for row, entries in other.pending.items():
+            chosen = warps if is_uniform_row(row) else lanes
             mine = self.pending.setdefault(row, [])
             for e in entries:
                 values = np.zeros(target.n, e.values.dtype)
                 mask = np.zeros(target.n, np.bool_)
                 values[offset : offset + source.n] = e.values
-                mask[offset : offset + source.n] = lanes if e.mask is None else e.mask & lanes
+                mask[offset : offset + source.n] = chosen if e.mask is None else e.mask & chosen
                 mine.append(Entry(values, mask, e.at + shift, e.ready + shift if e.ready >= 0 else -1, e.writer, e.part, e.dual, e.pc))
         for board, times in zip(self.boards, other.boards, strict=True):
             board.extend(t + shift for t in times)
@@ -114,7 +119,7 @@ class Plan:
 
     __slots__ = (
         "inst", "ctl", "run", "guard", "guard_row", "uniform", "reads", "writes", "variable", "writer", "reader", "pipe", "dual", "late",
-        "early", "reuse", "slots", "depbar", "uniform_out", "pc",
+        "early", "late_reads", "reuse", "slots", "depbar", "uniform_out", "pc",
     )  # fmt: skip
 
     def __init__(self, build: Build, run: InstFn | None, sm: int, guard: Any) -> None:
@@ -141,6 +146,7 @@ class Plan:
         # A read scoreboard protects vector registers; predicates and uniform registers are read at issue (measured).
         self.late = self.variable and inst.op not in ("S2R", "S2UR", "LDGDEPBAR", "BMOV") and any(r[0] == "U" and r[1] < 256 for r in self.reads)
         self.early = [r for r in self.reads if not (r[0] == "U" and r[1] < 256)]
+        self.late_reads = [r for r in self.reads if r[0] == "U" and r[1] < 256]
         self.slots: dict[int, int] = {}
         self.reuse: list[int] = []
         for i, op in enumerate(o for o in inst.srcs if not (isinstance(o, Reg) and o.file in ("P", "UP"))):
@@ -269,7 +275,7 @@ class StrictMachine(Machine):
         """Enter the pending writes of a row that a ``reader`` (instruction ``pc``) issuing at ``at`` sees; note those it does not see."""
         entries = time.pending[row]
         kind, number = row
-        uniform = number >= UR0 if kind == "U" else UP0 <= number < P_SINK
+        uniform = is_uniform_row(row)
         seen, rest = [], []
         for e in entries:
             if e.ready >= 0:
@@ -290,8 +296,8 @@ class StrictMachine(Machine):
                 target[:] = e.values
             else:
                 np.copyto(target, e.values, where=e.mask)
-        newest = max((e.at for e in seen if e.ready < 0), default=-1)
-        rest = [e for e in rest if e.ready >= 0 or e.at > newest]
+        if rest:
+            rest = _superseded(rest, seen)
         if rest:
             time.pending[row] = rest
         else:
@@ -322,10 +328,18 @@ class StrictMachine(Machine):
     def perform(self, time: Time, view: View, d: Deferred) -> None:
         """A deferred instruction reads its registers and acts."""
         plan = d.plan
-        for row in plan.reads:
+        for row in plan.late_reads:
             if row in time.pending:
                 self.settle(time, view, row, plan.reader, d.read_at, plan.pc)
+        if not d.held:
+            self.capture(time, view, plan, d.mask, d.at, d.ready)
+            return
+        now = [row.copy() for row, _ in d.held]
+        for row, values in d.held:
+            row[:] = values
         self.capture(time, view, plan, d.mask, d.at, d.ready)
+        for (row, _), values in zip(d.held, now, strict=True):
+            row[:] = values
 
     def drain(self, bundle: Bundle) -> None:
         """Make every deferred instruction of the bundle read now."""
@@ -397,7 +411,11 @@ class StrictMachine(Machine):
                     if row in pending:
                         self.settle(time, view, row, plan.reader, at, plan.pc)
                 if plan.late:
-                    queue.append(Deferred(read_at, plan, mask, at, ready))
+                    held = []
+                    for kind, number in plan.early:
+                        source = (view.U if kind == "U" else view.P)[number]
+                        held.append((source, source.copy()))
+                    queue.append(Deferred(read_at, plan, mask, at, ready, held))
                 else:
                     self.capture(time, view, plan, mask, at, ready)
         else:
@@ -413,7 +431,7 @@ class StrictMachine(Machine):
                     self.capture_reused(time, view, plan, mask, at)
                 else:
                     self.capture(time, view, plan, mask, at, -1)
-        time.reuse = {i: (plan.slots[i], view.U[plan.slots[i]].copy()) for i in plan.reuse} if plan.reuse else {}
+        time.reuse = {i: (plan.slots[i], view.U[plan.slots[i]].copy()) for i in plan.reuse} if plan.reuse and not skip else {}
         time.clock = at + (ctl.stall or _DRAIN)
 
     def capture_reused(self, time: Time, view: View, plan: Plan, mask: Arr | None, at: int) -> None:
@@ -481,6 +499,30 @@ class StrictMachine(Machine):
             time.boards[plan.ctl.rd].append(at + 2)
         time.clock = at + (plan.ctl.stall or _DRAIN)
         return self.program.ctls[index](self, bundle)
+
+
+def is_uniform_row(row: Row) -> bool:
+    """Does the row belong to the uniform datapath, so that all lanes of a warp share it?"""
+    kind, number = row
+    return number >= UR0 if kind == "U" else UP0 <= number < P_SINK
+
+
+def _superseded(rest: list[Entry], seen: list[Entry]) -> list[Entry]:
+    """What is left of unseen fixed-latency writes after younger ones of the same lanes have entered."""
+    out = []
+    for e in rest:
+        if e.ready < 0:
+            for s in seen:
+                if s.ready < 0 and s.at > e.at:
+                    if s.mask is None:
+                        break
+                    e.mask = ~s.mask if e.mask is None else e.mask & ~s.mask
+            else:
+                if e.mask is None or count(e.mask):
+                    out.append(e)
+            continue
+        out.append(e)
+    return out
 
 
 def _landing(e: Entry) -> tuple[int, int]:

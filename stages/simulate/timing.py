@@ -25,7 +25,7 @@ _EITHER: Final = frozenset(("VIADD",))
 _FP64: Final = frozenset("DADD DMUL DFMA DSETP".split())
 _XU: Final = frozenset("MUFU F2I I2F F2F FRND FCHK FLO POPC BREV".split())
 _MEMORY: Final = frozenset(
-    "LDG LD LDS LDL LDC LDCU LDSM STG ST STS STL STSM ATOM ATOMG ATOMS RED REDG REDS SHFL MATCH REDUX CREDUX S2R S2UR B2R BAR MEMBAR LDGSTS "
+    "LDG LD LDS LDL LDC LDCU LDSM STG ST STS STL STSM ATOM ATOMG ATOMS RED REDG REDS SHFL MATCH REDUX S2R S2UR B2R BAR MEMBAR LDGSTS "
     "LDGDEPBAR MOVM CCTL CCTLL SYNCS ARRIVES QSPC ERRBAR UBLKCP".split()
 )
 #: Pipes whose results come back in the order of issue (measured: ptxas tags only the last of a run).
@@ -77,7 +77,7 @@ def writer_class(inst: Inst, sm: int) -> str:
         return "mma2" if long else "imma" if op == "IMMA" and "8816" in inst.mods else "mma1"
     if op in ("ULDC", "UMOV", "VOTEU"):
         return "uldc"
-    if op == "R2UR":
+    if op in ("R2UR", "CREDUX"):
         return "r2ur"
     return "uni" if op.startswith("U") else "alu"
 
@@ -97,7 +97,7 @@ def reader_class(inst: Inst, sm: int) -> str:
         return "fp64"
     if op in ("HMMA", "IMMA", "DMMA", "QMMA", "OMMA"):
         return "mma"
-    if op in _XU or op == "R2UR":
+    if op in _XU or op in ("R2UR", "CREDUX"):
         return "xu"
     if op in _MEMORY:
         return "mem"
