@@ -11,7 +11,7 @@ from ir_format.isa.codec import Mismatch, operand_text
 from ir_format.isa.plan import REUSE_BIT, Form, Plan
 from ir_format.isa.rowlang import LAYOUTS, Row, RowError, SlotSpec
 from ir_format.isa.special import TargetCodec
-from ir_format.model import INV, ZERO, Ctl, Imm, Inst, Label, Name, Operand, Reg, Sym
+from ir_format.model import INV, ZERO, Const, Ctl, Imm, Inst, Label, Mem, Name, Operand, Reg, Sym
 
 LabelPc = Union[Mapping[int, int], Callable[[int], int]]
 
@@ -344,8 +344,8 @@ def _encode_operands(plan: Plan, ops: tuple[Operand, ...], pc: int, label_pc: La
     encoders = plan.encoders
     for i, o in enumerate(ops):
         enc = encoders[i]
-        if loose and o[0] in ("R", "UR", "P", "UP", "B") and o[1] != ZERO:
-            o = o._replace(num=0)  # type: ignore[union-attr,call-arg]
+        if loose:
+            o = _any_number(o)
         if enc is None:
             slot = plan.slots[i]
             if o != slot.default and not (isinstance(o, Reg) and isinstance(slot.default, Reg) and o[:2] == slot.default[:2] and o[4] == slot.default[4]):
@@ -357,6 +357,18 @@ def _encode_operands(plan: Plan, ops: tuple[Operand, ...], pc: int, label_pc: La
         else:
             word |= enc(o)
     return word
+
+
+def _any_number(o: Operand) -> Operand:
+    """The operand with register 0 for each of its registers: virtual numbers have no range."""
+    if isinstance(o, Reg):
+        return o if o.num == ZERO else o._replace(num=0)
+    if isinstance(o, Mem):
+        inner = [r if r is None or r.num == ZERO else r._replace(num=0) for r in (o.base, o.ubase, o.desc)]
+        return o._replace(base=inner[0], ubase=inner[1], desc=inner[2])
+    if isinstance(o, Const) and o.ireg is not None and o.ireg.num != ZERO:
+        return o._replace(ireg=o.ireg._replace(num=0))
+    return o
 
 
 def ctl_bits(ctl: Ctl | None) -> int:
