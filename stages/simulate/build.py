@@ -30,7 +30,7 @@ class Unsupported(Exception):
 class Context:
     """What instructions of a launch share: registers, banks, memories (see :mod:`device`)."""
 
-    __slots__ = ("lanes", "kernel", "sm", "banks", "memory", "launch", "code")
+    __slots__ = ("banks", "code", "kernel", "lanes", "launch", "memory", "sm")
 
     def __init__(self, lanes: Lanes, kernel: Kernel, sm: int, banks: dict[int, bytes], memory: Any, launch: Any, code: Any) -> None:
         self.lanes = lanes
@@ -53,7 +53,7 @@ def put(row: Arr, value: Arr, m: Arr | None) -> None:
 class Build:
     """One instruction under construction. ``reads`` and ``writes`` collect the rows it touches, as ('U', row) or ('P', row)."""
 
-    __slots__ = ("inst", "ctx", "pc", "mods", "reads", "writes", "d", "pd", "s", "ps", "address")
+    __slots__ = ("address", "ctx", "d", "inst", "mods", "pc", "pd", "ps", "reads", "s", "writes")
 
     def __init__(self, inst: Inst, ctx: Context, pc: int, address: int) -> None:
         self.inst = inst

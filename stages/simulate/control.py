@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from ir_format.model import INV, ZERO, Imm, Operand, Reg, Sym
+from ir_format.model import INV, ZERO, Imm, Reg, Sym
 from stages.simulate.build import Arr, Build, Builder, Get, InstFn, View, count, join64, put
 from stages.simulate.machine import Arrival, Bundle, CtlFn, Fault, Machine
 from stages.simulate.ops_warp import first_active

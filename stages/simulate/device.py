@@ -11,7 +11,7 @@ import struct
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Union
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,7 @@ from stages.simulate.state import Lanes
 from stages.simulate.stubs import Stubs
 
 Arr = NDArray[Any]
-Arg = Union[Arr, np.generic, int, float, bytes]
+Arg: TypeAlias = "Arr | np.generic | int | float | bytes"
 DEFAULT_LIMIT: Final = 400_000_000
 DEFAULT_STACK: Final = 1024
 MAX_SHARED: Final = 233_472
@@ -56,7 +56,7 @@ def dim3(value: int | Sequence[int]) -> Dim3:
     parts = (value,) if isinstance(value, (int, np.integer)) else tuple(value)
     if not 1 <= len(parts) <= 3 or any(int(p) < 1 for p in parts):
         raise SimError(f"bad extent {value!r}")
-    full = tuple(int(p) for p in parts) + (1, 1)
+    full = (*(int(p) for p in parts), 1, 1)
     return full[0], full[1], full[2]
 
 
@@ -182,13 +182,18 @@ class Device:
         self, entry: Kernel, launch: Launch, lanes: Lanes, memory: Memory, code: Compiled, limits: Limits, seed: int, strict: bool, cycles: bool, stats: Stats
     ) -> None:
         start = self.program.index(entry.entry)
+        profile = None
         for first in range(0, launch.blocks, launch.resident):
             exists = launch.start(lanes, first, memory.shared.stride, memory.local.stride)
             machine: Machine
             if strict or cycles:
+                from stages.simulate.cycles import Profile
                 from stages.simulate.strict import StrictMachine
 
-                machine = StrictMachine(lanes, code, entry.name, limits, seed)
+                timed = StrictMachine(lanes, code, entry.name, limits, seed, typical=not strict)
+                if cycles:
+                    profile = timed.watch = profile or Profile()
+                machine = timed
             else:
                 machine = Machine(lanes, code, entry.name, limits, seed)
             machine.describe_lane = lambda lane: launch.describe(lanes, lane)
@@ -202,6 +207,8 @@ class Device:
                 stats.instructions = machine.executed
                 if strict:
                     stats.hazards += [h for h in machine.hazard_lines() if h not in stats.hazards]
+        if profile is not None:
+            stats.cycles = profile.table(self.program)
 
     def _check(self, entry: Kernel, grid: Dim3, block: Dim3, cluster: Dim3, shared: int) -> None:
         threads = block[0] * block[1] * block[2]

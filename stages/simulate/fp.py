@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stages.simulate import exact
-from stages.simulate.exact import BF16, F16, F32, F64, Format
+from stages.simulate.exact import BF16, F16, F64, Format
 
 Arr = NDArray[Any]
 
@@ -162,11 +162,14 @@ def _step64(s: Arr, e: Arr, mode: str) -> Arr:
 def _patch(r: Arr, easy: Arr, mode: str, *args: Arr) -> Arr:
     """Redo the lanes that are not easy, one by one, exactly."""
     r = np.array(r)
-    function = exact.fma_exact if len(args) == 3 else exact.mul_exact
     flat = [np.broadcast_to(x, r.shape).ravel() for x in args]
     out = r.ravel()
     for i in np.flatnonzero(~easy.ravel()):
-        out[i] = function(*(float(x[i]) for x in flat), F64, mode)
+        values = [float(x[i]) for x in flat]
+        if len(values) == 3:
+            out[i] = exact.fma_exact(values[0], values[1], values[2], F64, mode)
+        else:
+            out[i] = exact.mul_exact(values[0], values[1], F64, mode)
     return out.reshape(r.shape)
 
 

@@ -225,7 +225,7 @@ def _all(fn: Callable[[Launch], int]) -> Callable[[Launch, Lanes], Arr]:
 
 def _packed_tid(launch: Launch, lanes: Lanes) -> Arr:
     w = lanes.wide
-    return (w["tid_x"] | w["tid_y"] << 16 | w["tid_z"] << 26).astype(u32)
+    return np.asarray((w["tid_x"] | w["tid_y"] << 16 | w["tid_z"] << 26).astype(u32))
 
 
 def _virtid(launch: Launch, lanes: Lanes) -> Arr:

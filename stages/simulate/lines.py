@@ -15,7 +15,7 @@ _MAX_ROWS = 1 << 22
 class LineTable:
     """Lazily read line tables."""
 
-    __slots__ = ("image", "_ptx", "_source")
+    __slots__ = ("_ptx", "_source", "image")
 
     def __init__(self, image: Image) -> None:
         self.image = image

@@ -40,7 +40,7 @@ class Fault(Exception):
 class Bundle:
     """Lanes ``m`` (None = all) of ``view``, at instruction index ``pc``; ``warps``: bit set of their warps."""
 
-    __slots__ = ("view", "m", "pc", "warps", "active", "stamp", "um", "many", "time")
+    __slots__ = ("active", "m", "many", "pc", "stamp", "time", "um", "view", "warps")
 
     def __init__(self, view: View, m: Arr | None, pc: int, warps: int) -> None:
         self.view = view
@@ -296,8 +296,9 @@ class Machine:
             while True:
                 end = program.segment_end(i)
                 stop = end if end < limit else limit
-                for i in range(i, stop):
-                    fns[i](view, m)
+                for k in range(i, stop):
+                    i = k
+                    fns[k](view, m)
                 self.executed += (stop - bundle.pc) * many
                 bundle.pc = i = stop
                 if stop == limit:
@@ -427,7 +428,7 @@ class Barriers:
 class Arrival:
     """One barrier in use."""
 
-    __slots__ = ("arrived", "expected", "groups", "finish", "true", "total")
+    __slots__ = ("arrived", "expected", "finish", "groups", "total", "true")
 
     def __init__(self, expected: int) -> None:
         self.arrived = 0

@@ -29,7 +29,7 @@ _SHIFT: Final = {1: 0, 2: 1, 4: 2, 8: 3, 16: 4, 32: 5}
 class Bytes:
     """A flat memory with typed views."""
 
-    __slots__ = ("data", "views", "quads", "octs")
+    __slots__ = ("data", "octs", "quads", "views")
 
     def __init__(self, data: Arr) -> None:
         self.data = data
@@ -61,7 +61,7 @@ class Bytes:
 class Heap(Bytes):
     """Global memory: named allocations between guard zones."""
 
-    __slots__ = ("starts", "ends", "names")
+    __slots__ = ("ends", "names", "starts")
 
     def __init__(self, allocations: list[tuple[str, int]]) -> None:
         """``allocations``: (name, bytes), laid out in order."""
@@ -132,7 +132,7 @@ def aligned(address: Arr, size: int, act: Arr | None, what: str, space: str) -> 
 class Window(Bytes):
     """Shared or local memory: ``stride`` bytes a block or a thread, ``base`` (view name) the offset of each lane's part."""
 
-    __slots__ = ("name", "size", "stride", "lane_key")
+    __slots__ = ("lane_key", "name", "size", "stride")
 
     def __init__(self, name: str, size: int, count: int, lane_key: str, seed: int) -> None:
         self.name = name
@@ -159,7 +159,7 @@ class Window(Bytes):
 class Memory:
     """The memories of a set of resident blocks."""
 
-    __slots__ = ("heap", "shared", "local")
+    __slots__ = ("heap", "local", "shared")
 
     def __init__(self, heap: Heap, shared: Window, local: Window) -> None:
         self.heap = heap

@@ -9,8 +9,8 @@ import numpy as np
 
 from ir_format.model import Mem, Reg
 from stages.simulate import fp
-from stages.simulate.exact import BF16, F16, Format
 from stages.simulate.build import Arr, Build, Builder, InstFn, View
+from stages.simulate.exact import BF16, F16, Format
 from stages.simulate.memory import atomic
 from stages.simulate.ops_float import best
 from stages.simulate.ops_memory import HINTS, active, data_rows, gather_data, generic, locate, mem_of, words_of
@@ -53,7 +53,7 @@ def _halves(fn: Callable[[Arr, Arr], Arr], fmt: Format) -> Step:
 
 
 def _inc(x: Arr, y: Arr) -> Arr:
-    return np.where(x >= y, x.dtype.type(0), x + x.dtype.type(1))
+    return np.asarray(np.where(x >= y, x.dtype.type(0), x + x.dtype.type(1)))
 
 
 def _dec(x: Arr, y: Arr) -> Arr:
@@ -124,7 +124,7 @@ def atom(space: str) -> Builder:
             rows, rows2 = data_rows(b, operands[0], size), []
         out = [b.dst(i) for i in range(max(size // 4, 1))] if b.d else [SINK]
         swap = _cas(size)
-        additive = op == "ADD" and kind in _INT_KINDS or op == "POPC"
+        additive = (op == "ADD" and kind in _INT_KINDS) or op == "POPC"
         groups = _groups(b, space, target, size)
         flags = [p for p in b.pd if isinstance(p, Reg) and p.num != -1]
         flag = b.pout(flags[0]) if flags else -1

@@ -142,7 +142,7 @@ def f2f(b: Build) -> InstFn:
     kinds = [m for m in b.inst.mods if m in _FLOATS]
     if "BF16" in kinds and len(kinds) == 1:
         kinds.append("F32")
-    to, source = (kinds + ["F32", "F32"])[:2] if kinds else ("F32", "F32")
+    to, source = [*kinds, "F32", "F32"][:2] if kinds else ("F32", "F32")
     mode = _mode(b)
     get = float_source(b, b.s[0], source)
     sat, ftz = "SAT" in b.mods, "FTZ" in b.mods
@@ -258,7 +258,7 @@ def i2ip(b: Build) -> InstFn:
 
     def run(p: Arr, q: Arr, r: Arr) -> Arr:
         first, second = (np.clip(z, low, high).astype(i64).astype(u32) & mask for z in (q, p))
-        return (r << u32(2 * bits)) | (second << u32(bits)) | first
+        return np.asarray((r << u32(2 * bits)) | (second << u32(bits)) | first)
 
     return b.emit(run, [x, y, c])
 

@@ -8,8 +8,8 @@ from typing import Any, Final
 import numpy as np
 
 from stages.simulate import fp
-from stages.simulate.exact import BF16, F16
 from stages.simulate.build import Arr, Build, Builder, Get, InstFn, View, count, put
+from stages.simulate.exact import BF16, F16
 from stages.simulate.ops_int import BOP, compare
 
 u32, u64, f32, f64 = np.uint32, np.uint64, np.float32, np.float64

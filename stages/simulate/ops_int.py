@@ -118,7 +118,7 @@ def iadd(b: Build) -> InstFn:
 
         def clamp(p: Arr, q: Arr) -> Arr:
             total = p.view(kind).astype(i64) * signs[0] + q.view(kind).astype(i64) * signs[1]
-            return np.clip(total, info.min, info.max).astype(kind).view(u32)
+            return np.asarray(np.clip(total, info.min, info.max).astype(kind).view(u32))
 
         return b.emit(clamp, [gx, gy])
     if "X" in b.mods or any(isinstance(p, Reg) and p.num != ZERO for p in b.pd):
@@ -203,7 +203,7 @@ def idp(b: Build) -> InstFn:
             left = p.view(np.int16 if first_signed else np.uint16).reshape(-1, 2).astype(i64)
             bytes_ = q.view(np.int8 if second_signed else u8).reshape(-1, 4).astype(i64)
             right = bytes_[:, 2:] if upper else bytes_[:, :2]
-        return ((left * right).sum(axis=1) + r.astype(i64)).astype(u32)
+        return np.asarray(((left * right).sum(axis=1) + r.astype(i64)).astype(u32))
 
     return b.emit(lambda p, q, r: run(np.ascontiguousarray(p), np.ascontiguousarray(q), r), [x, y, z])
 
@@ -280,8 +280,8 @@ def lut3(table: int) -> Callable[[Arr, Arr, Arr], Arr]:
         zero = f0
         return lambda a, b, c: a | zero(b, c)
     if table & 15 == 15:
-        one = f1
-        return lambda a, b, c: ~a | one(b, c)
+        other = f1
+        return lambda a, b, c: ~a | other(b, c)
     if (table >> 4) & 15 == ~table & 15:
         zero = f0
         return lambda a, b, c: a ^ zero(b, c)
@@ -459,7 +459,7 @@ def _popcount(x: Arr) -> Arr:
     y = x - ((x >> u32(1)) & u32(0x55555555))
     y = (y & u32(0x33333333)) + ((y >> u32(2)) & u32(0x33333333))
     y = (y + (y >> u32(4))) & u32(0x0F0F0F0F)
-    return (y * u32(0x01010101)) >> u32(24)
+    return np.asarray((y * u32(0x01010101)) >> u32(24))
 
 
 def popc(b: Build) -> InstFn:
@@ -520,12 +520,16 @@ def mov(b: Build) -> InstFn:
     return b.emit(_copy, [b.u(b.s[0])])
 
 
+def _choose(p: Arr, x: Arr, y: Arr) -> Arr:
+    return np.where(p, x, y)
+
+
 def sel(b: Build) -> InstFn:
     """a where the predicate is true, else b."""
     b.only("64")
     if "64" in b.mods:
-        return b.emit_q(lambda p, x, y: np.where(p, x, y), [b.psrc(0, True), b.q(b.s[0]), b.q(b.s[1])])
-    return b.emit(lambda p, x, y: np.where(p, x, y), [b.psrc(0, True), b.u(b.s[0]), b.u(b.s[1])])
+        return b.emit_q(_choose, [b.psrc(0, True), b.q(b.s[0]), b.q(b.s[1])])
+    return b.emit(_choose, [b.psrc(0, True), b.u(b.s[0]), b.u(b.s[1])])
 
 
 # --- compare and minimum ---------------------------------------------------------------------------------------
@@ -589,10 +593,10 @@ def isetp(b: Build) -> InstFn:
     def extended(v: View) -> Arr:
         p, q = x(v).view(kind), y(v).view(kind)
         if name == "NE":
-            return (p != q) | px(v)
+            return np.asarray((p != q) | px(v))
         if strict is None:
             return cmp(p, q) & px(v)
-        return strict(p, q) | ((p == q) & px(v))
+        return np.asarray(strict(p, q) | ((p == q) & px(v)))
 
     return compare(b, extended)
 
@@ -676,7 +680,7 @@ def vabsdiff(b: Build) -> InstFn:
     kind: Any = u32 if "U32" in b.mods else i32
 
     def run(x: Arr, y: Arr, z: Arr) -> Arr:
-        return (np.abs(x.view(kind).astype(i64) - y.view(kind).astype(i64))).astype(u32) + z
+        return np.asarray((np.abs(x.view(kind).astype(i64) - y.view(kind).astype(i64))).astype(u32) + z)
 
     return b.emit(run, [b.u(o) for o in b.s[:3]])
 
@@ -691,7 +695,7 @@ def vabsdiff4(b: Build) -> InstFn:
         p = np.ascontiguousarray(x).view(kind).reshape(-1, 4).astype(i64)
         q = np.ascontiguousarray(y).view(kind).reshape(-1, 4).astype(i64)
         d = np.abs(p - q)
-        return d.sum(axis=1).astype(u32) + z if acc else d.astype(u8).view(u32).reshape(-1)
+        return np.asarray(d.sum(axis=1).astype(u32) + z if acc else d.astype(u8).view(u32).reshape(-1))
 
     return b.emit(run, [b.u(o) for o in b.s[:3]])
 

@@ -49,7 +49,7 @@ def _elements(words: Arr, bits: int, kind: str) -> Arr:
     if bits == 4:
         out = (flat[..., None] >> (u32(4) * np.arange(8, dtype=u32))) & u32(15)
         numbers = out.astype(i64)
-        return np.where(numbers >= 8, numbers - 16, numbers) if kind[0] == "S" else numbers
+        return np.asarray(np.where(numbers >= 8, numbers - 16, numbers) if kind[0] == "S" else numbers)
     return ((flat[..., None] >> np.arange(32, dtype=u32)) & u32(1)).astype(i64)
 
 

@@ -40,7 +40,7 @@ RowMaker = Callable[["Lanes"], Arr]
 class View:
     """Lanes ``lo`` to ``hi`` (multiples of 32). ``um``: lanes of the warps that run now, None = all (set before each run)."""
 
-    __slots__ = ("lanes", "lo", "hi", "n", "U", "F", "I", "P", "um", "extra")
+    __slots__ = ("F", "I", "P", "U", "extra", "hi", "lanes", "lo", "n", "um")
 
     def __init__(self, lanes: Lanes, lo: int, hi: int) -> None:
         self.lanes = lanes
@@ -70,7 +70,7 @@ class View:
 class Lanes:
     """The registers of ``warps`` warps."""
 
-    __slots__ = ("warps", "n", "rows", "preds", "specs", "index", "views", "wide", "keep")
+    __slots__ = ("index", "keep", "n", "preds", "rows", "specs", "views", "warps", "wide")
 
     def __init__(self, warps: int, seed: int) -> None:
         self.warps = warps
@@ -141,7 +141,7 @@ def warp_bits(mask: Arr, first_warp: int) -> int:
 
 def warp_any(mask: Arr) -> Arr:
     """For every lane: is any lane of its warp in ``mask``?"""
-    return np.logical_or.reduce(mask.reshape(-1, 32), axis=1).repeat(32)
+    return np.asarray(np.logical_or.reduce(mask.reshape(-1, 32), axis=1).repeat(32))
 
 
 def ballot(mask: Arr) -> Arr:

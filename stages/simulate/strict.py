@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from ir_format.model import REUSE, ZERO, Ctl, Imm, Inst, Name, Reg
 from stages.simulate.build import Build, Unsupported, count, is_uniform
 from stages.simulate.control import CONTROL
+from stages.simulate.cycles import Profile
 from stages.simulate.machine import Bundle, Fault, InstFn, Limits, Machine, SimError
 from stages.simulate.program import OPS, Compiled
 from stages.simulate.state import B0, P_SINK, UP0, UR0, Lanes, View, warp_any
@@ -64,7 +65,7 @@ class Deferred:
 class Time:
     """The clock of a bundle and all that is under way."""
 
-    __slots__ = ("clock", "pending", "boards", "queue", "pipes", "read_pipe", "reuse")
+    __slots__ = ("boards", "clock", "pending", "pipes", "queue", "read_pipe", "reuse")
 
     def __init__(self) -> None:
         self.clock = 0
@@ -118,8 +119,27 @@ class Plan:
     """An instruction prepared for the strict machine."""
 
     __slots__ = (
-        "inst", "ctl", "run", "guard", "guard_row", "uniform", "reads", "writes", "variable", "writer", "reader", "pipe", "dual", "late",
-        "early", "late_reads", "reuse", "slots", "depbar", "uniform_out", "pc",
+        "ctl",
+        "depbar",
+        "dual",
+        "early",
+        "guard",
+        "guard_row",
+        "inst",
+        "late",
+        "late_reads",
+        "pc",
+        "pipe",
+        "reader",
+        "reads",
+        "reuse",
+        "run",
+        "slots",
+        "uniform",
+        "uniform_out",
+        "variable",
+        "writer",
+        "writes",
     )  # fmt: skip
 
     def __init__(self, build: Build, run: InstFn | None, sm: int, guard: Any) -> None:
@@ -165,14 +185,14 @@ class Plan:
 class StrictMachine(Machine):
     """See the module text."""
 
-    def __init__(self, lanes: Lanes, program: Compiled, kernel: str, limits: Limits, seed: int) -> None:
+    def __init__(self, lanes: Lanes, program: Compiled, kernel: str, limits: Limits, seed: int, typical: bool = False) -> None:
         super().__init__(lanes, program, kernel, limits, seed)
         self.code = program
         self.sm = program.context.sm
-        self.draw = Draw(seed)
+        self.draw = Draw(seed, typical)
         self.plans: dict[int, Plan] = {}
         self.parked: list[tuple[View, Arr, Time]] = []
-        self.watch: Any = None
+        self.watch: Profile | None = None
         #: (writer, reader, row) -> distance, for every read of a register whose new value was not there yet.
         self.hazards: dict[tuple[int, int, Row], int] = {}
 
@@ -276,7 +296,8 @@ class StrictMachine(Machine):
         entries = time.pending[row]
         kind, number = row
         uniform = is_uniform_row(row)
-        seen, rest = [], []
+        seen: list[Entry] = []
+        rest: list[Entry] = []
         for e in entries:
             if e.ready >= 0:
                 visible = at >= e.ready
@@ -334,12 +355,12 @@ class StrictMachine(Machine):
         if not d.held:
             self.capture(time, view, plan, d.mask, d.at, d.ready)
             return
-        now = [row.copy() for row, _ in d.held]
-        for row, values in d.held:
-            row[:] = values
+        now = [held.copy() for held, _ in d.held]
+        for held, values in d.held:
+            held[:] = values
         self.capture(time, view, plan, d.mask, d.at, d.ready)
-        for (row, _), values in zip(d.held, now, strict=True):
-            row[:] = values
+        for (held, _), values in zip(d.held, now, strict=True):
+            held[:] = values
 
     def drain(self, bundle: Bundle) -> None:
         """Make every deferred instruction of the bundle read now."""
@@ -394,7 +415,7 @@ class StrictMachine(Machine):
             if n == view.n:
                 mask = None
         if self.watch is not None:
-            self.watch.issued(bundle, at)
+            self.watch.issued(plan.pc, bundle.many, ctl.stall or _DRAIN, at - time.clock, at)
         ready = -1
         if plan.variable:
             ready = at + self.draw.result(plan.inst)
@@ -493,7 +514,7 @@ class StrictMachine(Machine):
             if row in time.pending:
                 self.settle(time, view, row, "branch", at, plan.pc)
         if self.watch is not None:
-            self.watch.issued(bundle, at)
+            self.watch.issued(plan.pc, bundle.many, plan.ctl.stall or _DRAIN, at - time.clock, at)
         time.reuse = {}
         if plan.ctl.rd < 6:
             time.boards[plan.ctl.rd].append(at + 2)

@@ -71,12 +71,12 @@ class Stubs:
 
     def _vprintf(self, machine: Machine, bundle: Bundle, mask: Arr) -> None:
         u = bundle.view.U
-        for lane in np.flatnonzero(mask):
+        for lane in np.flatnonzero(mask).tolist():
             form = int(u[_ARG0][lane]) | int(u[_ARG0 + 1][lane]) << 32
             values = int(u[_ARG0 + 2][lane]) | int(u[_ARG0 + 3][lane]) << 32
-            text = self._format(self._string(form, lane, bundle), values, int(lane), bundle)
+            text = self._format(self._string(form, lane, bundle), values, lane, bundle)
             if self.size + len(text) > MAX_TEXT:
-                raise Fault(f"more than {MAX_TEXT} bytes printed", int(lane))
+                raise Fault(f"more than {MAX_TEXT} bytes printed", lane)
             self.size += len(text)
             self.parts.append(text)
             u[_ARG0][lane] = len(_CONVERSION.findall(self._string(form, lane, bundle)))
@@ -108,9 +108,9 @@ class Stubs:
                     number &= (1 << (64 if wide else 32)) - 1
                 if letter == "c":
                     return bytes([number & 0xFF])
-                return ((spec + (b"d" if letter in "iu" else kind)).decode() % number).encode()
+                return str((spec + (b"d" if letter in "iu" else kind)).decode() % number).encode()
             if letter in "eEfFgG":
-                return ((spec + kind).decode() % struct.unpack("<d", take(8))[0]).encode()
+                return str((spec + kind).decode() % struct.unpack("<d", take(8))[0]).encode()
             if letter in "aA":
                 return float.hex(struct.unpack("<d", take(8))[0]).encode()
             pointer = struct.unpack("<Q", take(8))[0]

@@ -14,20 +14,19 @@ from typing import Final
 from ir_format.model import Inst
 
 _ALU: Final = frozenset(
-    "IADD3 IADD LEA LOP3 PLOP3 SHF PRMT SGXT BMSK IABS MOV SEL ISETP IMNMX VIMNMX VIMNMX3 VIADDMNMX VABSDIFF VABSDIFF4 FMNMX FMNMX3 FSEL "
-    "FSETP FSET F2FP I2FP P2R R2P VOTE CS2R I2I I2IP".split()
+    ["IADD3", "IADD", "LEA", "LOP3", "PLOP3", "SHF", "PRMT", "SGXT", "BMSK", "IABS", "MOV", "SEL", "ISETP", "IMNMX", "VIMNMX", "VIMNMX3", "VIADDMNMX", "VABSDIFF", "VABSDIFF4", "FMNMX", "FMNMX3", "FSEL", "FSETP", "FSET", "F2FP", "I2FP", "P2R", "R2P", "VOTE", "CS2R", "I2I", "I2IP"]
 )
-_DUAL: Final = frozenset("FMNMX SEL FSEL MOV ISETP FSETP FSET IMNMX VIMNMX VOTE".split())
-_FMA: Final = frozenset("FADD FMUL FFMA IMAD IDP FSWZADD".split())
-_HALF: Final = frozenset("HADD2 HMUL2 HFMA2 HMNMX2 HSETP2 HSET2".split())
+_DUAL: Final = frozenset(["FMNMX", "SEL", "FSEL", "MOV", "ISETP", "FSETP", "FSET", "IMNMX", "VIMNMX", "VOTE"])
+_FMA: Final = frozenset(["FADD", "FMUL", "FFMA", "IMAD", "IDP", "FSWZADD"])
+_HALF: Final = frozenset(["HADD2", "HMUL2", "HFMA2", "HMNMX2", "HSETP2", "HSET2"])
 #: Ops that either pipe runs: the shorter distance holds (measured: VIADD follows IMAD, and the other way round, at 4).
 _EITHER: Final = frozenset(("VIADD",))
-_FP64: Final = frozenset("DADD DMUL DFMA DSETP".split())
-_XU: Final = frozenset("MUFU F2I I2F F2F FRND FCHK FLO POPC BREV".split())
+_FP64: Final = frozenset(["DADD", "DMUL", "DFMA", "DSETP"])
+_XU: Final = frozenset(["MUFU", "F2I", "I2F", "F2F", "FRND", "FCHK", "FLO", "POPC", "BREV"])
 _MEMORY: Final = frozenset(
-    "LDG LD LDS LDL LDC LDCU LDSM STG ST STS STL STSM ATOM ATOMG ATOMS RED REDG REDS SHFL MATCH REDUX S2R S2UR B2R BAR MEMBAR LDGSTS "
-    "LDGDEPBAR MOVM CCTL CCTLL SYNCS ARRIVES QSPC ERRBAR UBLKCP".split()
+    ["LDG", "LD", "LDS", "LDL", "LDC", "LDCU", "LDSM", "STG", "ST", "STS", "STL", "STSM", "ATOM", "ATOMG", "ATOMS", "RED", "REDG", "REDS", "SHFL", "MATCH", "REDUX", "S2R", "S2UR", "B2R", "BAR", "MEMBAR", "LDGSTS", "LDGDEPBAR", "MOVM", "CCTL", "CCTLL", "SYNCS", "ARRIVES", "QSPC", "ERRBAR", "UBLKCP"]
 )
+_FAR: Final = frozenset("LDG LD LDL ATOM ATOMG LDGSTS TEX TLD SULD".split())
 #: Pipes whose results come back in the order of issue (measured: ptxas tags only the last of a run).
 _ORDERED: Final[dict[str, str]] = {
     **dict.fromkeys(("LDS", "LDSM", "ATOMS", "SHFL", "MATCH", "MOVM", "S2R", "S2UR", "B2R", "REDUX"), "shared"), **dict.fromkeys(("LDC", "LDCU"), "const"),
@@ -165,23 +164,25 @@ def pipe_of(inst: Inst) -> str:
 
 
 class Draw:
-    """Variable latencies. ``seed % 4``: 0 and 3 random, 1 all short, 2 all long."""
+    """Variable latencies. ``seed % 4``: 0 and 3 random, 1 all short, 2 all long; ``typical``: one guess an instruction, for estimates."""
 
     __slots__ = ("mode", "random")
 
-    def __init__(self, seed: int) -> None:
-        self.mode = seed % 4
+    def __init__(self, seed: int, typical: bool = False) -> None:
+        self.mode = 4 if typical else seed % 4
         self.random = random.Random(seed * 7919 + 17)
 
     def result(self, inst: Inst) -> int:
         """Cycles from issue until the result of a variable-latency instruction is written."""
         op = inst.op
-        low, high = (30, 900) if op in ("LDG", "LD", "LDL", "ATOM", "ATOMG", "LDGSTS", "TEX", "TLD", "SULD") else (22, 140) if op in _MEMORY else (16, 90)
+        if self.mode == 4:
+            return 300 if op in _FAR else 28 if op in _MEMORY else 20
+        low, high = (30, 900) if op in _FAR else (22, 140) if op in _MEMORY else (16, 90)
         return self._between(low, high)
 
     def source(self, inst: Inst) -> int:
         """Cycles from issue until the sources have been read."""
-        return self._between(6, 120)
+        return 12 if self.mode == 4 else self._between(6, 120)
 
     def _between(self, low: int, high: int) -> int:
         if self.mode == 1:

@@ -1,0 +1,60 @@
+"""An estimate of issue cycles: where the warps' time goes, by instruction and PTX line.
+
+The strict machine tells when each instruction of each bundle issues; the gap since the previous issue is charged to the instruction that
+waited, split by cause: the stall count of the instruction before, or scoreboards. Warps are taken as if alone on their scheduler,
+so the sum is an upper estimate of latency-bound time, not a prediction; it is the same model for every compiler's code.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class Profile:
+    """Counts by instruction number: [warp issues, cycles of stall counts, cycles of scoreboard waits]."""
+
+    __slots__ = ("counts", "longest")
+
+    def __init__(self) -> None:
+        self.counts: dict[int, list[int]] = {}
+        self.longest = 0
+
+    def issued(self, pc: int, warps: int, stall: int, waited: int, clock: int) -> None:
+        """One instruction issued for ``warps`` warps."""
+        row = self.counts.get(pc)
+        if row is None:
+            row = self.counts[pc] = [0, 0, 0]
+        row[0] += warps
+        row[1] += stall * warps
+        row[2] += waited * warps
+        if clock > self.longest:
+            self.longest = clock
+
+    def table(self, program: Any) -> dict[str, object]:
+        """Plain values for :func:`report`: one row an instruction, one a PTX line."""
+        rows = []
+        lines: dict[int, list[int]] = {}
+        for pc in sorted(self.counts):
+            issues, stall, waited = self.counts[pc]
+            address = program.addresses[pc]
+            line = program.lines.ptx_line(address)
+            name, offset = program.image.function_at(address)
+            inst = program.insts[pc]
+            text = ".".join((inst.op, *inst.mods)) if inst is not None else "?"
+            rows.append((name, offset, text, line, issues, stall, waited))
+            total = lines.setdefault(line, [0, 0, 0])
+            for i, value in enumerate((issues, stall, waited)):
+                total[i] += value
+        return {"longest": self.longest, "instructions": rows, "lines": [(line, *lines[line]) for line in sorted(lines)]}
+
+
+def report(table: dict[str, Any]) -> str:
+    """The table as text."""
+    out = [f"estimated cycles of the longest warp: {table['longest']} (latencies are guesses; compare, do not believe)"]
+    out.append(f"{'function':24} {'offset':>8} {'PTX':>6} {'issues':>10} {'stall':>10} {'wait':>10}  instruction")
+    for name, offset, text, line, issues, stall, waited in table["instructions"]:
+        out.append(f"{name[:24]:24} {offset:#8x} {line or '':>6} {issues:>10} {stall:>10} {waited:>10}  {text}")
+    out.append(f"{'PTX line':>8} {'issues':>10} {'stall':>10} {'wait':>10}")
+    for line, issues, stall, waited in table["lines"]:
+        out.append(f"{line or '?':>8} {issues:>10} {stall:>10} {waited:>10}")
+    return "\n".join(out) + "\n"
