@@ -11,7 +11,7 @@ meet later or never, which is slower but right, since nothing that needs all thr
 from __future__ import annotations
 
 from ir_format.flow import falls_through, jump_targets
-from ir_format.model import Block, Function, Inst, Label, Reg
+from ir_format.model import RZ, Block, Function, Inst, Label, Reg
 
 from .divergence import Flow, find_divergence
 
@@ -246,7 +246,7 @@ class _Rebuild:
                 if chain[0] == ("Y", i):
                     r.node = node.id
         for (_, chain), node in self.nodes.items():
-            node.insts.append(self._inserted(chain[0]))
+            node.insts += self._inserted(chain[0])
         for r in sorted((r for r in self.regions if r.at >= 0), key=lambda r: -len(r.inside)):
             b = blocks[r.at]
             if b.insts:
@@ -269,16 +269,16 @@ class _Rebuild:
             self.before.setdefault(v, []).append(got)
         return got.id
 
-    def _inserted(self, step: tuple[str, int]) -> Inst:
+    def _inserted(self, step: tuple[str, int]) -> list[Inst]:
         kind, i = step
         r = self.regions[i]
         assert r.bar is not None
         line = self.fn.blocks[r.join].insts[0].line if self.fn.blocks[r.join].insts else 0
         if kind == "Y":
-            return Inst("BSYNC", self._kind(r), (), (r.bar,), None, line)
+            return [Inst("BSYNC", self._kind(r), (), (r.bar,), None, line)]
         if kind == "K":
-            return Inst("BREAK", self._kind(r), (), (r.bar,), None, line)
-        return self._bssy(r, None)[0]
+            return [Inst("BREAK", self._kind(r), (), (r.bar,), None, line)]
+        return self._bssy(r, None)
 
     def _kind(self, r: Region) -> tuple[str, ...]:
         if self.sm < 100:
@@ -288,7 +288,11 @@ class _Rebuild:
     def _bssy(self, r: Region, where: Inst | None) -> list[Inst]:
         assert r.bar is not None
         line = where.line if where is not None else 0
-        return [Inst("BSSY", self._kind(r), (r.bar,), (Label("L", r.node),), None, line)]
+        start = Inst("BSSY", self._kind(r), (r.bar,), (Label("L", r.node),), None, line)
+        if self.sm >= 80:
+            return [start]
+        # ptxas clears the barrier before BSSY on sm_75, and only there (measured): old participants may be left in it
+        return [Inst("UNDEF", (), (r.bar,), (), None, line), Inst("BMOV", ("32", "CLEAR"), (RZ,), (r.bar,), None, line), start]
 
     def _layout(self, blocks: list[Block]) -> None:
         order: list[Block] = []

@@ -354,7 +354,10 @@ def mov(b: Builder, inst: PtxInst) -> None:
     t = inst.types[0]
     to, x = inst.operands[0], inst.operands[1]
     if isinstance(to, ptx.Vec):
-        _unpack(b, inst, to, x, t)
+        if isinstance(x, ptx.Vec):
+            _move_all(b, inst, to, x, t)
+        else:
+            _unpack(b, inst, to, x, t)
         return
     d = b.dst(to, t)
     if isinstance(x, ptx.Vec):
@@ -367,6 +370,20 @@ def mov(b: Builder, inst: PtxInst) -> None:
     if d.file == "R" and type(v) is Reg and v.width > d.width:
         v = b.lo(v)
     b.copy(d, v)
+
+
+def _move_all(b: Builder, inst: PtxInst, to: ptx.Vec, x: ptx.Vec, t: str) -> None:
+    """mov.v2 and the like: element by element, as if at once."""
+    if len(to.elems) != len(x.elems):
+        raise b.unsupported(inst)
+    held = []
+    for e in x.elems:
+        v = b.r(b.words(t))
+        b.copy(v, b.src(e, t))
+        held.append(v)
+    for e, v in zip(to.elems, held, strict=True):
+        if not isinstance(e, ptx.Sink):
+            b.copy(b.dst(e, t), v)
 
 
 def _pack(b: Builder, inst: PtxInst, d: Reg, x: ptx.Vec, t: str) -> None:
@@ -453,7 +470,10 @@ _INT = frozenset(f"{k}{n}" for k in "us" for n in (8, 16, 32, 64))
 
 def cvt(b: Builder, inst: PtxInst) -> None:
     """Integer to integer: extend or truncate, .sat clamps to the destination type."""
-    if len(inst.types) != 2 or inst.types[0] not in _INT or inst.types[1] not in _INT or inst.has("pack"):
+    if inst.has("pack"):
+        cvt_pack(b, inst)
+        return
+    if len(inst.types) != 2 or inst.types[0] not in _INT or inst.types[1] not in _INT:
         raise b.unsupported(inst)
     dt, st_ = inst.types
     d = b.dst(inst.operands[0], dt)
@@ -462,6 +482,23 @@ def cvt(b: Builder, inst: PtxInst) -> None:
         x = clamp(b, x, st_, dt)
         st_ = dt if b.bits(dt) <= b.bits(st_) else st_
     extend_to(b, d, x, st_ if b.bits(st_) < b.bits(dt) else dt)
+
+
+def cvt_pack(b: Builder, inst: PtxInst) -> None:
+    """cvt.pack.sat.ctype.s32[.b32]: clamp two values, pack them low; the third operand moves up behind them."""
+    t = inst.types[0]
+    n = b.bits(t)
+    if n not in (8, 16) or not inst.has("sat") or inst.types[1] != "s32":
+        raise b.unsupported(inst)
+    parts = [b.in_reg(clamp(b, b.src(o, "s32"), "s32", t)) for o in inst.operands[1:3]]
+    d = b.dst(inst.operands[0])
+    if n == 16:
+        b.emit("PRMT", d, (parts[1], Imm("I", 0x5410), parts[0]))
+        return
+    two = b.r()
+    b.emit("PRMT", two, (parts[1], Imm("I", 0x0040), parts[0]))
+    c = b.in_reg(b.src(inst.operands[3], "b32")) if len(inst.operands) > 3 else RZ
+    b.emit("PRMT", d, (two, Imm("I", 0x5410), c))
 
 
 def extend_to(b: Builder, d: Reg, x: Val, t: str) -> None:
