@@ -29,6 +29,7 @@ FILE_LIMIT: Final = {"R": 255, "UR": 255, "P": 7, "UP": 7, "B": 16}
 PSEUDO: Final = ("COPY", "PCOPY", "UNDEF", "FENTRY")
 STEADY: Final = ("SR_TID", "SR_CTAID", "SR_LANEID", "SR_NTID", "SR_NCTAID", "SR_LANEMASK", "SRZ", "SR_CgaCtaId", "SR_SWINHI")
 MAX_FINDINGS: Final = 50
+ALL_LANES: Final = (Imm("I", 15),)  # second operand of MOV: write all four bytes
 
 
 class Finding(NamedTuple):
@@ -195,7 +196,9 @@ def _join(states: list[State], predicates: frozenset[int]) -> State:
 
 def constant_words(inst: Inst) -> list[tuple[object, ...]] | None:
     """Per destination word the constant that the instruction makes; None when it depends on anything. Places that hold equal constants are equal."""
-    if len(inst.dsts) != 1 or type(inst.dsts[0]) is not Reg or inst.defs or inst.uses or is_guarded(inst) or len(inst.srcs) != 1:
+    if len(inst.dsts) != 1 or type(inst.dsts[0]) is not Reg or inst.defs or inst.uses or is_guarded(inst) or not inst.srcs:
+        return None
+    if inst.srcs[1:] and (inst.op != "MOV" or inst.srcs[1:] != ALL_LANES):
         return None
     width = inst.dsts[0].width
     src = inst.srcs[0]
@@ -655,6 +658,8 @@ class FunctionChecker:
         if not inst.srcs:
             return None
         src = inst.srcs[0]
+        if inst.srcs[1:] not in ((), ALL_LANES) and inst.op in ("MOV", "UMOV", "R2UR", "BMOV"):
+            return None
         if inst.op in ("MOV", "UMOV", "R2UR", "BMOV") and type(src) is Reg and not src.flags and not src.mod and src.width == dst.width == 1:
             files = {"MOV": ("R", ("R", "UR")), "UMOV": ("UR", ("UR",)), "R2UR": ("UR", ("R",)), "BMOV": (dst.file, ("R", "B"))}[inst.op]
             if dst.file != files[0] or src.file not in files[1]:

@@ -2,23 +2,42 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Final
 
+from ir_format.diag import CompileError
 from ir_format.model import Unit
 from stages.runner import Context, Pass
+
+ALLOCATORS: Final = ("greedy", "naive")
+MAX_SHOWN: Final = 10
 
 
 def _allocate(unit: Unit, ctx: Context) -> None:
     from .allocate import allocate_unit
 
     options = dict(ctx.header.options)
-    if ctx.flags.extra.get("allocator"):
-        options["allocator"] = ctx.flags.extra["allocator"]
+    name = ctx.flags.extra.get("allocator", "greedy")
+    if name not in ALLOCATORS:
+        raise CompileError(f"Unknown allocator '{name}': {', '.join(ALLOCATORS)}")
+    options["allocator"] = name
+    before = deepcopy(unit) if ctx.flags.verify else None
     allocate_unit(unit, ctx.header, options)
+    if before is not None:
+        _verify(before, unit)
     for func in unit.functions:
         ctx.count("spill-store-bytes", func.spills[0])
         ctx.count("spill-load-bytes", func.spills[1])
         ctx.count("registers", func.regs.get("R", 0))
+
+
+def _verify(before: Unit, after: Unit) -> None:
+    from stages.check.regalloc_checker import check_allocation
+
+    findings = check_allocation(before, after)
+    if findings:
+        shown = "; ".join(f.render() for f in findings[:MAX_SHOWN])
+        raise CompileError(f"Register allocation of '{after.name}' failed its check: {shown}", findings[0].line)
 
 
 def _fill(unit: Unit, ctx: Context) -> None:

@@ -50,18 +50,20 @@ def remat_source(ranges: Ranges, vreg: int) -> int:
     if found < 0:
         return -1
     inst = ranges.insts[found]
-    if inst.op not in REMAT_OPS or is_guarded(inst) or read_regs(inst) or inst.defs or inst.uses or len(inst.dsts) != 1:
+    if inst.op not in REMAT_OPS or is_guarded(inst) or read_regs(inst) or inst.defs or inst.uses or len(inst.dsts) != 1 or not inst.srcs:
         return -1
     dst = inst.dsts[0]
     if type(dst) is not Reg or dst.width != func.vregs[vreg].width:
         return -1
-    for operand in inst.srcs:
-        if type(operand) is Name and not operand.name.startswith(REMAT_SPECIAL):
-            return -1
-        if type(operand) is Imm and operand.fmt == "ret":
-            return -1
-        if type(operand) not in (Imm, Const, Name, Reg):
-            return -1
+    source = inst.srcs[0]
+    if type(source) is Name:
+        steady = inst.op in ("S2R", "S2UR") and source.name.startswith(REMAT_SPECIAL)
+    elif type(source) is Const:
+        steady = inst.op not in ("S2R", "S2UR")
+    else:
+        steady = type(source) in (Imm, Reg) and inst.op in ("MOV", "COPY", "UMOV") and not (type(source) is Imm and source.fmt == "ret")
+    if not steady:
+        return -1
     return found
 
 
