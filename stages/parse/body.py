@@ -300,7 +300,9 @@ class Body:
             s.syntax_error()
         elif word == ".pragma":
             line = s.line
-            for text in directives.pragma(s):
+            texts = directives.pragma(s)
+            directives.check_pragmas(s, texts, line, self.fs.target, "body")
+            for text in texts:
                 self.function.body.append(PtxPragma(text, line))
         else:
             s.syntax_error()

@@ -63,7 +63,10 @@ def performance(s: Scanner, out: PtxDirectives, target: Target | None = None, en
             s.next()
             setattr(out, _FLAGS[word], True)
         elif word == ".pragma":
-            out.pragmas += pragma(s)
+            texts = pragma(s)
+            if target is not None:
+                check_pragmas(s, texts, line, target, "function")
+            out.pragmas += texts
         else:
             return
 
@@ -76,6 +79,24 @@ def pragma(s: Scanner) -> tuple[str, ...]:
         texts.append(s.expect("str")[1:-1])
     s.expect(";")
     return tuple(texts)
+
+
+_PRAGMAS = frozenset(("nounroll", "abi_param_reg"))
+_PRAGMAS_OF_BODIES = frozenset(("used_bytes_mask", "enable_smem_spilling", "frequency"))
+
+
+def check_pragmas(s: Scanner, texts: tuple[str, ...], line: int, target: Target, scope: str) -> None:
+    """Reports pragmas that are out of place, or (when code is made) unknown: an error at module level, else a warning."""
+    for text in texts:
+        word = text.split(" ", 1)[0]
+        if word in _PRAGMAS_OF_BODIES:
+            if scope != "body":
+                s.notes.error(f"Pragma '{text}' is allowed only within function scope", line)
+        elif word not in _PRAGMAS and target.real:
+            if scope == "module":
+                s.notes.error(f"Pragma '{text}' not supported", 0)
+            else:
+                s.notes.warning(f"Pragma '{text}' unsupported", 0)
 
 
 def conflicts(s: Scanner, d: PtxDirectives, line: int) -> None:

@@ -54,7 +54,7 @@ class Parser:
         sm = targets.parse_name(name)
         assert sm is not None
         number = version[0] * 10 + version[1]
-        self.target = targets.Target(name, sm, number)
+        self.target = targets.Target(name, sm, number, self.arch.startswith("sm_"))
         if number < targets.minimum_version(sm):
             self.too_old = f"PTX .version {text} does not support .target {name}"
         refused = targets.arch_error(name, sm, self.arch)
@@ -159,7 +159,10 @@ class Parser:
         elif word == ".section":
             directives.section(s, self.module)
         elif word == ".pragma":
-            self.module.pragmas += directives.pragma(s)
+            line = s.line
+            texts = directives.pragma(s)
+            directives.check_pragmas(s, texts, line, self.target, "module")
+            self.module.pragmas += texts
         elif word == ".alias":
             self._alias()
         elif word == ".target":

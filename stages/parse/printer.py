@@ -64,7 +64,7 @@ def print_module(module: PtxModule, units: Iterable[PtxUnit]) -> str:
     early = _used_early(module, order)
     out.extend(_function_head(f) + ";" for f in order if f.name in early)
     out.extend(variable(v) for v in module.variables)
-    out.extend(f".alias {a.name}, {a.aliasee};" for a in module.aliases)
+    out.extend(f".alias {a.name}, {a.aliasee};" for a in module.aliases if a.aliasee in functions)
     for function in order:
         out.extend(print_function(function))
     for section in module.sections:
@@ -74,7 +74,8 @@ def print_module(module: PtxModule, units: Iterable[PtxUnit]) -> str:
 
 def _used_early(module: PtxModule, order: list[PtxFunction]) -> set[str]:
     """Functions that need a declaration because something refers to them before their body."""
-    used = {r.symbol for v in module.variables for r in v.relocs} | {a.aliasee for a in module.aliases}
+    names = {f.name for f in order}
+    used = {r.symbol for v in module.variables for r in v.relocs} | {a.aliasee for a in module.aliases if a.aliasee in names}
     early: set[str] = set()
     done: set[str] = set()
     for function in order:

@@ -16,7 +16,7 @@ from ir_format.diag import Diagnostic
 # decimal floats "flt", bit-pattern floats "f32" and "f64", quoted strings "str", the end "eof"; punctuation is its own kind.
 TOKEN = re.compile(
     r"""[ \t\r\n\f\v]*(?:
-      (?P<id>[A-Za-z_$%][A-Za-z0-9_$]*)
+      (?P<id>[A-Za-z_][A-Za-z0-9_$]*|[$%][A-Za-z0-9_$]+)
     | (?P<f32>0[fF][0-9A-Fa-f]{8})
     | (?P<f64>0[dD][0-9A-Fa-f]{16})
     | (?P<int>0[xX][0-9A-Fa-f]+U?|0[bB][01]+U?)

@@ -79,10 +79,11 @@ def arch_error(target: str, sm: Sm, arch: str) -> str | None:
 class Target:
     """The version and target of a module: answers whether a gate lets something pass."""
 
-    __slots__ = ("name", "number", "suffix", "version")
+    __slots__ = ("name", "number", "real", "suffix", "version")
 
-    def __init__(self, name: str, sm: Sm, version: int) -> None:
+    def __init__(self, name: str, sm: Sm, version: int, real: bool) -> None:
         self.name = name
+        self.real = real  # code is made, not only checked (`-arch sm_...`, not `compute_...`)
         self.number = _ALIAS.get(sm.number, sm.number)
         self.suffix = sm.suffix
         self.version = version

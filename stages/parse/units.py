@@ -13,6 +13,7 @@ def build_units(module: PtxModule, functions: dict[str, FuncSym], separate: bool
 
     Whole-program: one unit per entry.  `separate`: one per entry or function, no copies.
     """
+    aliases = {a.name: a.aliasee for a in module.aliases}
     called: dict[str, tuple[str, ...]] = {}  # names that each function's body mentions, in order
     variables = {v.name: v for v in module.variables}
     module.externs = [f.proto for f in functions.values() if not f.defined]
@@ -20,8 +21,32 @@ def build_units(module: PtxModule, functions: dict[str, FuncSym], separate: bool
     for name, symbol in functions.items():
         if symbol.function is None or not (symbol.entry or separate):
             continue
-        units.append(_unit(name, symbol.function, functions, variables, called, separate))
+        units.append(_unit(name, symbol.function, functions, variables, aliases, called, separate))
+    if units and not separate:
+        _adopt(units, functions, variables, aliases, called)
     return units
+
+
+def _adopt(
+    units: list[PtxUnit],
+    functions: dict[str, FuncSym],
+    variables: dict[str, PtxVar],
+    aliases: dict[str, str],
+    called: dict[str, tuple[str, ...]],
+) -> None:
+    """Functions that only module data point to: the first unit gets them, so that no address is left without code."""
+    reached = {f.name for u in units for f in u.functions}
+    for var in variables.values():
+        for reloc in var.relocs:
+            symbol = functions.get(reloc.symbol)
+            if symbol is None or symbol.function is None or symbol.entry or reloc.symbol in reached:
+                continue
+            extra = _unit(reloc.symbol, symbol.function, functions, variables, aliases, called, False)
+            first = units[0]
+            have = {f.name for f in first.functions}
+            first.functions.extend([f for f in extra.functions if f.name not in have])
+            first.variables.extend([v for v in extra.variables if v not in first.variables])
+            reached.update(f.name for f in extra.functions)
 
 
 def _unit(
@@ -29,6 +54,7 @@ def _unit(
     top: PtxFunction,
     functions: dict[str, FuncSym],
     variables: dict[str, PtxVar],
+    aliases: dict[str, str],
     called: dict[str, tuple[str, ...]],
     separate: bool,
 ) -> PtxUnit:
@@ -53,7 +79,10 @@ def _unit(
             if symbol is None or word in seen:
                 continue
             seen.add(word)
-            if symbol.function is None or separate:
+            if word in aliases and not separate:
+                unit.externs.append(symbol.proto)
+                queue.append(aliases[word])
+            elif symbol.function is None or separate:
                 unit.externs.append(symbol.proto)
             else:
                 copy = deepcopy(symbol.function) if symbol.entry else symbol.function

@@ -14,10 +14,13 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter, defaultdict
+from collections.abc import Callable
 from pathlib import Path
 
 from stages.parse import parse_text
+from tests.oracle import find
 from tests.parse.generate import TARGETS, Case, accepted, kernel, mutated
+from tests.parse.module_cases import CASES
 
 _LINE = re.compile(r"ptxas (?:.*, line (\d+); )?(\w+)\s*: (.*)")
 Messages = list[tuple[str, str]]
@@ -54,11 +57,18 @@ def ours(lines: list[str], version: str, target: str) -> list[Messages]:
     return _run(lines, version, target, run)
 
 
+def _tool() -> str:
+    tool = find("ptxas")
+    if tool is None:
+        raise SystemExit("ptxas is not installed")
+    return str(tool)
+
+
 def _ptxas(text: str, arch: str) -> list[tuple[int, str, str]]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "k.ptx"
-        path.write_text(text)
-        done = subprocess.run(["ptxas", "-arch", arch, str(path)], capture_output=True, text=True, check=False)
+        path.write_bytes(text.encode("latin-1"))
+        done = subprocess.run([_tool(), "-arch", arch, str(path)], capture_output=True, text=True, check=False)
     out = []
     for line in done.stderr.splitlines():
         m = _LINE.match(line)
@@ -69,7 +79,7 @@ def _ptxas(text: str, arch: str) -> list[tuple[int, str, str]]:
     return out
 
 
-def _run(lines, version, target, front) -> list[Messages]:  # type: ignore[no-untyped-def]
+def _run(lines: list[str], version: str, target: str, front: Callable[[str], list[tuple[int, str, str]]]) -> list[Messages]:
     out: list[Messages] = [[] for _ in lines]
     active = list(range(len(lines)))
     while active:
@@ -157,6 +167,26 @@ def _count(case: Case, a: Messages, b: Messages, counts: Counter[str], wrong: di
             wrong[f"class: {message_class(_first(a))}  <>  {message_class(_first(b))}"].append(f"{where}  {_first(a)}  <> {_first(b)}")
 
 
+def compare_modules(show: bool) -> tuple[int, int, int]:
+    """Whole modules: how many, how many verdicts equal, how many with all messages equal in text, line and order."""
+    cases = equal = same = 0
+    for name, text in CASES.items():
+        theirs = [m for m in _ptxas(text, "compute_90")]
+        _, _, diagnostics = parse_text(text, "k.ptx", "compute_90")
+        mine = [(d.line, d.severity, d.message.replace("'k.ptx'", "'*'")) for d in diagnostics]
+        theirs = [(line, severity, re.sub(r"'/[^']*\.ptx'", "'*'", message)) for line, severity, message in theirs]
+        cases += 1
+        if refused([m[1:] for m in theirs]) != refused([m[1:] for m in mine]):
+            if show:
+                print(f"module {name}: ptxas {theirs[:2]}, ours {mine[:2]}")
+            continue
+        equal += 1
+        same += theirs == mine
+        if show and theirs != mine:
+            print(f"module {name}: messages differ: ptxas {theirs[:3]}, ours {mine[:3]}")
+    return cases, equal, same
+
+
 def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -165,7 +195,12 @@ def main() -> None:
     parser.add_argument("--targets", default=",".join(TARGETS))
     parser.add_argument("--show", type=int, default=2, help="examples per disagreement")
     parser.add_argument("--accept", action="store_true", help="only the cases made to be accepted")
+    parser.add_argument("--modules", action="store_true", help="only the whole modules of module_cases")
     args = parser.parse_args()
+    modules, equal, same = compare_modules(True)
+    print(f"modules: {modules}, verdicts equal {equal}, all messages equal {same}")
+    if args.modules:
+        return
     total: Counter[str] = Counter()
     for target in args.targets.split(","):
         cases = list(accepted(target))

@@ -1,0 +1,43 @@
+"""Agreement with ptxas on a small sample; `python -m tests.parse.agreement` measures it in full."""
+
+from __future__ import annotations
+
+import pytest
+
+from stages.parse import table
+from tests import oracle
+from tests.parse.agreement import compare, compare_modules
+from tests.parse.generate import accepted, mutated
+
+
+def test_every_row_can_be_read() -> None:
+    names = table.names()
+    rows = [row for name in names for row in table.rows(name)]
+    assert len(names) > 220
+    assert len({row.key for row in rows}) == len(rows)
+    assert all(row.name == name for name in names for row in table.rows(name))
+
+
+def test_every_row_makes_a_case() -> None:
+    made = {case.row for case in accepted("sm_100a", 1)}
+    skipped = ("call", "brx.idx", "ret", "exit")
+    assert {row.key for name in table.names() if name not in skipped for row in table.rows(name)} <= made
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("target", ["sm_80", "sm_100a"])
+def test_instructions(target: str) -> None:
+    oracle.require("ptxas")
+    cases = list(accepted(target, 2))[::4] + list(mutated(target, 11, 1500))
+    counts = compare(cases)
+    n = counts["cases"] - counts["oracle crashed"]
+    assert counts["verdict equal"] >= 0.995 * n
+    assert counts["first class equal"] >= 0.93 * counts["refused by both"]
+
+
+@pytest.mark.oracle
+def test_modules() -> None:
+    oracle.require("ptxas")
+    cases, equal, same = compare_modules(False)
+    assert equal >= 0.995 * cases
+    assert same >= 0.98 * cases
