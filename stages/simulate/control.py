@@ -344,7 +344,11 @@ def bar(b: Build) -> CtlFn:
     if not values and "SYNCALL" not in b.mods:
         raise b.refuse()
     number = b.u(values[0]) if values else None
-    expected = b.u(values[1]) if len(values) > 1 else None
+    counts = [o for o in values[1:] if not (isinstance(o, Imm) and o.value == 0)]
+    expected = b.u(counts[0]) if counts else None
+    if counts and isinstance(counts[0], Reg) and counts[0] == values[0]:  # one register for both: number below, count above (measured)
+        packed = b.u(counts[0])
+        number, expected = (lambda v: packed(v) & u32(0xF)), (lambda v: packed(v) >> u32(16))
     waits = "ARV" not in b.mods
     reduces = "RED" in b.mods
     kind = b.pick("POPC", "AND", "OR", default="POPC")

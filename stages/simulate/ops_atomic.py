@@ -108,7 +108,7 @@ def atom(space: str) -> Builder:
             op = "POPC"
         kind = next((w for w in words if w in _TYPES), "U32")
         target = mem_of(b)
-        operands = [o for o in b.s if not isinstance(o, Mem)]
+        operands = [o for o in b.s if isinstance(o, Reg)]
         want_old = bool(b.d) and not (isinstance(b.d[0], Reg) and b.d[0].num == -1)
         compare = op in ("CAS", "CAST")
         if op == "POPC":  # one more for every active lane at the address

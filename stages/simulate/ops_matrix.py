@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from ir_format.model import ZERO, Imm, Mem, Operand, Reg
+from ir_format.model import ZERO, Mem, Operand, Reg
 from stages.simulate import fp
 from stages.simulate.arr import Arr
 from stages.simulate.build import Build, Builder, InstFn, View, put
@@ -236,8 +236,8 @@ def stsm(b: Build) -> InstFn:
     b.only("16", "M88", "MT88", "2", "4")
     n = _count(b)
     place = locate(b, "shared", mem_of(b), 16, "write")
-    data = [o for o in b.s if not isinstance(o, (Mem, Imm))]
-    rows = [b.row(data[-1], i) for i in range(n)]
+    data = [o for o in b.s if isinstance(o, Reg)]
+    rows = [b.row(data[0], i) for i in range(n)]
     transposed = "MT88" in b.mods
 
     def run(v: View, m: Arr | None) -> None:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ir_format.model import ZERO, Const, Mem, Operand, Reg
+from ir_format.model import ZERO, Const, Imm, Mem, Operand, Reg
 from stages.simulate.build import Arr, Build, Builder, Get, InstFn, View, count, join64, put
 from stages.simulate.memory import LOCAL_HI, SHARED_HI
 
@@ -241,6 +241,17 @@ def _plain_preds(b: Build) -> None:
         raise b.refuse("predicate result")
 
 
+def data_operands(b: Build) -> list[Reg]:
+    """The register operands that hold data. Cache-policy operands must be the default."""
+    for op in b.s:
+        if isinstance(op, Imm) and op.value not in (0, 255):
+            raise b.refuse(f"operand {op.value:#x}")
+    data = [o for o in b.s if isinstance(o, Reg)]
+    if not data:
+        raise b.refuse("no data operand")
+    return data
+
+
 def data_rows(b: Build, op: Operand, size: int) -> list[int]:
     """Rows of the data of a store or atomic."""
     return [b.row(op, i) for i in range(max(size // 4, 1))]
@@ -261,10 +272,8 @@ def store(space: str) -> Builder:
     def build(b: Build) -> InstFn:
         size, _ = access_size(b)
         op = mem_of(b)
-        data = [o for o in b.s if not isinstance(o, Mem)]
-        if not data:
-            raise b.refuse("no data operand")
-        rows = data_rows(b, data[-1], size) if size < 32 else [b.row(o, i) for o in data[-2:][::-1] for i in range(4)]
+        data = data_operands(b)
+        rows = data_rows(b, data[0], size) if size < 32 else [b.row(o, i) for o in data[:2] for i in range(4)]
         if space == "generic":
             groups = generic(b, op, size, "write")
 
@@ -343,7 +352,9 @@ def ldgsts(b: Build) -> InstFn:
         raise b.refuse("needs two addresses")
     to = locate(b, "shared", mems[0], size, "write")
     source = locate(b, "global", mems[1], size, "read")
-    pred = b.psrc(0, True) if b.ps else None
+    pred = b.psrc(0, True) if b.ps and b.pconst(0) is not True else None
+    if "ZFILL" in words_of(b):
+        return _zero_fill(b, mems[1], size, to, pred)
 
     def run(v: View, m: Arr | None) -> None:
         act = active(m)
@@ -361,6 +372,32 @@ def ldgsts(b: Build) -> InstFn:
             shared, there = to(v, zeros)
             n = len(zeros)
             shared.store(there, size, np.zeros(n if size <= 8 else (n, size // 4), {4: u32, 8: u64}.get(size, u32)))
+
+    return run
+
+
+def _zero_fill(b: Build, op: Mem, size: int, to: Callable[[View, Arr | None], tuple[Any, Arr]], pred: Get | None) -> InstFn:
+    """LDGSTS.ZFILL: the low bits k of the address say that the last k bytes are zeros instead (measured: the code adds -size & 3);
+    with the predicate false all are."""
+    get = address64(b, op, "E" in words_of(b))
+    heap = b.ctx.memory.heap
+
+    def run(v: View, m: Arr | None) -> None:
+        act = active(m)
+        address = cut(get(v), act)
+        lanes = np.arange(v.n) if act is None else act
+        k = (address & u64(size - 1)).astype(i64)
+        n = size - k
+        if pred is not None:
+            n = np.where(cut(pred(v), act), n, 0)
+        data = np.zeros((len(address), size), u8)
+        base = address & ~u64(size - 1)
+        for i in range(size):
+            here = (n > i).nonzero()[0]
+            if len(here):
+                data[here, i] = heap.load(heap.offsets(base[here] + u64(i), 1, lanes[here], "read"), 1)
+        shared, there = to(v, act)
+        shared.store(there, size, data.view(u32) if size == 16 else data.view({4: u32, 8: u64}[size]).reshape(-1))
 
     return run
 

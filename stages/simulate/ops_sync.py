@@ -67,7 +67,7 @@ def syncs(b: Build) -> InstFn:
     mods = b.inst.mods
     target = mem_of(b)
     place = locate(b, "shared", target, 8, "atomic")
-    others = [o for o in b.s if not isinstance(o, Mem)]
+    others = [o for o in b.s if isinstance(o, Reg)]
     if "EXCH" in mods and "64" in mods:
         low, high = b.row(others[0], 0), b.row(others[0], 1)
         rows = [b.dst(0), b.dst(1)] if b.d else []
