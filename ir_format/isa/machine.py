@@ -133,8 +133,12 @@ class Target:
     def complete(
         self, op: str, mods: tuple[str, ...], dsts: tuple[Operand, ...], srcs: tuple[Operand, ...]
     ) -> tuple[tuple[Operand, ...], tuple[Operand, ...]]:
-        """Fill omitted slots with their defaults. Raises CompileError where no row of the mnemonic takes these operands."""
+        """Fill omitted slots with their defaults; of several rows that take the operands, one with an encoding for them goes first.
+
+        Raises CompileError where no row of the mnemonic takes these operands.
+        """
         why = "no such instruction on this SM"
+        first: tuple[tuple[Operand, ...], tuple[Operand, ...]] | None = None
         for row in self.rows(op):
             forms = [f for f in self.forms(op) if f.row is row]
             plan = next((p for p in (f.plan_for_mods(mods) for f in forms) if p is not None), None)
@@ -147,7 +151,11 @@ class Target:
             if out_d is None or out_s is None:
                 why = "no row takes these operands"
                 continue
-            return out_d, out_s
+            if self.plan(Inst(op, mods, out_d, out_s)) is not None:
+                return out_d, out_s
+            first = first or (out_d, out_s)
+        if first is not None:
+            return first
         shown = ", ".join(map(operand_text, (*dsts, *srcs)))
         raise CompileError(f"{'.'.join((op, *mods))} {shown}: {why} (sm_{self.sm})")
 

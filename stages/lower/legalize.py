@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from ir_format.isa.machine import Target
 
     Template = list[int | Operand]
-    Kinds = tuple[str, tuple[str, ...], tuple[str, ...], tuple[str, ...]]
     Shape = tuple[str, tuple[str, ...], tuple[Operand, ...], tuple[Operand, ...]]
 
 
@@ -32,53 +31,55 @@ def legalize(fn: Function, ctx: UnitContext, pf: PtxFunction) -> None:
             if inst.op in PSEUDO:
                 out.append(inst)
                 continue
-            try:
-                forms.complete(inst)
-            except CompileError:
-                raise _refused(inst, ctx, pf) from None
-            if not _legal(fn, ctx, forms, inst, out):
+            if not forms.complete(inst) and not _moved(fn, ctx, forms, inst, out):
                 raise _refused(inst, ctx, pf)
             out.append(inst)
         block.insts = out
 
 
 class Forms:
-    """Asks the instruction set whether a form exists; remembers the answer for operands that differ in register numbers only."""
+    """Asks the instruction set about operand forms; remembers the answers for operands that differ in register numbers only."""
 
-    __slots__ = ("filled", "known", "machine")
+    __slots__ = ("known", "machine")
 
     def __init__(self, machine: Target) -> None:
         self.machine = machine
-        self.known: dict[Shape, bool] = {}
-        self.filled: dict[Kinds, tuple[Template, Template]] = {}
+        self.known: dict[Shape, tuple[Template, Template, bool] | None] = {}
 
-    def complete(self, inst: Inst) -> None:
-        """Fill the instruction's omitted slots; CompileError where no row takes its operands. Which slots they are depends on operand kinds only."""
-        key = (inst.op, inst.mods, tuple([o[0] for o in inst.dsts]), tuple([o[0] for o in inst.srcs]))
-        got = self.filled.get(key)
+    def complete(self, inst: Inst) -> bool:
+        """Fill the instruction's omitted slots; whether some form takes it then (False also where no row has such operands)."""
+        shape = (inst.op, inst.mods, tuple([_bare(o) for o in inst.dsts]), tuple([_bare(o) for o in inst.srcs]))
+        if shape in self.known:
+            got = self.known[shape]
+        else:
+            got = self.known[shape] = self._ask(shape)
         if got is None:
-            marks = tuple((k, i) for i, k in enumerate(key[2])), tuple((k, i) for i, k in enumerate(key[3]))
-            full = self.machine.complete(inst.op, inst.mods, *marks)  # type: ignore[arg-type]
-            got = self.filled[key] = _template(full[0]), _template(full[1])
-        inst.dsts = _filled(inst.dsts, got[0])
-        inst.srcs = _filled(inst.srcs, got[1])
+            return False
+        if len(got[0]) != len(inst.dsts):
+            inst.dsts = tuple([inst.dsts[x] if type(x) is int else x for x in got[0]])  # type: ignore[misc]
+        if len(got[1]) != len(inst.srcs):
+            inst.srcs = tuple([inst.srcs[x] if type(x) is int else x for x in got[1]])  # type: ignore[misc]
+        return got[2]
+
+    def _ask(self, shape: Shape) -> tuple[Template, Template, bool] | None:
+        # fresh objects, so that a default that equals a given operand is not taken for it
+        given = tuple([type(o)(*o) for o in shape[2]]), tuple([type(o)(*o) for o in shape[3]])
+        try:
+            full = self.machine.complete(shape[0], shape[1], *given)
+        except CompileError:
+            return None
+        ok = self.machine.match(Inst(shape[0], shape[1], *full)) is not None
+        return _template(given[0], full[0]), _template(given[1], full[1]), ok
 
     def takes(self, inst: Inst, srcs: tuple[Operand, ...]) -> bool:
-        """Whether some form takes the instruction with these sources."""
-        shape = (inst.op, inst.mods, tuple([_bare(o) for o in inst.dsts]), tuple([_bare(o) for o in srcs]))
-        got = self.known.get(shape)
-        if got is None:
-            got = self.known[shape] = self.machine.match(Inst(inst.op, inst.mods, shape[2], shape[3])) is not None
-        return got
+        """Whether some form takes the completed instruction with these sources."""
+        return self.machine.match(Inst(inst.op, inst.mods, inst.dsts, srcs)) is not None
 
 
-def _template(side: tuple[Operand, ...]) -> Template:
-    """Marks (kind, index) become indices; what `complete` put in stays."""
-    return [o[1] if len(o) == 2 and type(o) is tuple else o for o in side]
-
-
-def _filled(given: tuple[Operand, ...], template: Template) -> tuple[Operand, ...]:
-    return given if len(given) == len(template) else tuple([given[x] if type(x) is int else x for x in template])  # type: ignore[misc]
+def _template(given: tuple[Operand, ...], full: tuple[Operand, ...]) -> Template:
+    """For each slot the index of the operand that was given for it, or what `complete` put in."""
+    at = {id(o): i for i, o in enumerate(given)}
+    return [at.get(id(o), o) for o in full]
 
 
 def _reg(r: Reg | None) -> Reg | None:
@@ -103,10 +104,9 @@ def _refused(inst: Inst, ctx: UnitContext, pf: PtxFunction) -> CompileError:
     return CompileError(f"Instruction '{name}' not supported on .target '{ctx.target_name}' (no encoding of {sass})", inst.line)
 
 
-def _legal(fn: Function, ctx: UnitContext, forms: Forms, inst: Inst, out: list[Inst]) -> bool:
+def _moved(fn: Function, ctx: UnitContext, forms: Forms, inst: Inst, out: list[Inst]) -> bool:
+    """Move operands to registers until a form takes the instruction; False where none does."""
     original = inst.srcs
-    if forms.takes(inst, original):
-        return True
     movable = [i for i, o in enumerate(original) if type(o) is Imm or type(o) is Const]
     # one operand at a time, the last first; then all of them
     for chosen in (*([i] for i in reversed(movable)), movable):
