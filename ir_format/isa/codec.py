@@ -194,10 +194,10 @@ class ConstCodec(Codec):
     def enc(self, o: Operand) -> int:
         if not isinstance(o, Const) or o.ireg is not None:
             raise Mismatch(f"slot {self.name} takes a constant")
-        if not 0 <= o.bank < 32 or o.offset & 3 or not 0 <= o.offset < 65536:
+        if not 0 <= o.bank < 32 or o.offset & 3 or not -32768 <= o.offset < 65536:
             raise Mismatch(f"{operand_text(o)} is out of range")
         try:
-            return o.offset >> 2 << 40 | o.bank << 54 | self.flags[o.flags] | self.subs[o.mod]
+            return (o.offset & 0xFFFF) >> 2 << 40 | o.bank << 54 | self.flags[o.flags] | self.subs[o.mod]
         except KeyError:
             raise Mismatch(f"slot {self.name} does not take {operand_text(o)}") from None
 
@@ -208,7 +208,10 @@ class ConstCodec(Codec):
         sub = self.subs_back.get(word & self.submask)
         if sub is None:
             raise Mismatch(f"undefined suffix of {self.name}")
-        return Const("C", word >> 54 & 31, (word >> 40 & 0x3FFF) << 2, self.width, None, self.flags_back[word & self.flagmask], "", sub)
+        offset = (word >> 40 & 0x3FFF) << 2
+        if offset >= 0x8000:
+            offset -= 0x10000  # the field is signed (measured)
+        return Const("C", word >> 54 & 31, offset, self.width, None, self.flags_back[word & self.flagmask], "", sub)
 
 
 class CxCodec(ConstCodec):

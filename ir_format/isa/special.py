@@ -103,7 +103,7 @@ class LdcCodec(Codec):
         if o.ireg is not None and (o.ireg.file != self.file or not self.zero):
             raise Mismatch("index register of the wrong file")
         index = self.zero if o.ireg is None or o.ireg.num == ZERO else o.ireg.num
-        if not -(self.omask + 1 >> 1) <= o.offset <= self.omask >> 1 or not 0 <= o.bank < 32 or index > self.zero:
+        if not -(self.omask + 1 >> 1) <= o.offset <= 0xFFFF or not 0 <= o.bank < 32 or index > self.zero:
             raise Mismatch(f"{operand_text(o)} is out of range")
         return (o.offset & self.omask) << self.low | o.bank << 54 | index << 24
 

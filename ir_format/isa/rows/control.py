@@ -45,8 +45,8 @@ BSSY         945 - sm=75-89     Pp?=PT B:B@16 <- t:T@34-63      ; ; cls=branch c
 BSSY         945 - sm=90+       Pp?=PT B:B@16 <- t:T@34-63      ; .{_ RELIABLE RECONVERGENT ?}@72-73                                ; cls=branch ctl=bssy
 BSYNC       941 -               <- Pp?=PT B:B@16                ; .{_ RELIABLE RECONVERGENT ?}@72-73                               ; cls=branch ctl=bsync
 BREAK       942 -               <- Pp?=PT B:B@16                ; .{_ RELIABLE ? ?}@72-73                                          ; cls=branch ctl=break
-BMOV         355 -              d <- B:B@24                     ; .32 .CLEAR@84 ; cls=branch sb=WR
-WARPSYNC     148 AB sm=75-89    <- Pp?=PT b                     ; ; cls=branch barrier=1 imm=u
+WARPSYNC     148 AB sm=80-89    <- Pp?=PT b                     ; .EXCLUSIVE@86 ; cls=branch barrier=1 imm=u
+WARPSYNC     148 AB sm=75       <- Pp?=PT b                     ; ; cls=branch barrier=1 imm=u
 WARPSYNC     148 AB sm=90+ forms=r <- Pp?=PT b                  ; ; cls=branch barrier=1
 WARPSYNC.ALL 948 - sm=90+       <- Pp?=PT                       ; 86=0 ; cls=branch barrier=1
 WARPSYNC.COLLECTIVE 348 - sm=90+  <- Pp?=PT a t:T@16-23+34-81         ; 86=1 ; cls=branch barrier=1
@@ -88,4 +88,11 @@ BAR.RED      51d -              <- b:R@32 n:I(u)@42-53?=0 Pp            ; 77-79=
 BAR.RED      b1d -              <- i:I(u)@54-57 n:I(u)@42-53?=0 Pp      ; 77-79=2 .{POPC AND OR ?}@74-75 .DEFER_BLOCKING@80              ; cls=lsu sb=R barrier=1
 BAR.RED      91d -              <- i:I(u)@54-57 b:R@32 Pp               ; 77-79=2 .{POPC AND OR ?}@74-75 .DEFER_BLOCKING@80              ; cls=lsu sb=R barrier=1
 BAR.RED      31d -              <- b:R@32 n:R@32 Pp                     ; 77-79=2 .{POPC AND OR ?}@74-75 .DEFER_BLOCKING@80              ; cls=lsu sb=R barrier=1
+WARPSYNC.COLLECTIVE.ALL 948 - sm=90+  <- Pp?=PT t:T@16-23+34-81         ; 86=1 ; cls=branch barrier=1
+BRA.CONV     947+91 - sm=75-89   <- Pp?=PT ur:UR@24-@30~ t:T@34-81 ; 32-33=3 .{_ INC DEC ?}@85-86 31=0 84=0 ; cls=branch ctl=branch
+BRA.CONV     947+91 - sm=90     <- Pp?=PT ur:UR@24-@30~ t:T@16-23+34-81 ; 32-33=3 .{_ INC DEC ?}@85-86 31=0 84=0 ; cls=branch ctl=branch
+BMOV.32      355 -              d <- B:B@24                     ; .CLEAR@84 28-29=0 ; cls=branch sb=WR
+BMOV.32      f55 -              D:B@16 <- B:B@24                ; .CLEAR@84 28-29=0 ; cls=branch sb=WR
+BMOV.32      356 -              B:B@24 <- b:R@32                ; .PQUAD@84 ; cls=branch sb=WR
+BMOV.32      956 -              B:B@24 <- i:I(u)@32-63          ; .PQUAD@84 ; cls=branch sb=WR
 """

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 TEXT = r"""
+def f2fr     = .{_ ? RP RZ ? ? ? ?}@79-81
+enum f2fs    = F32 F16 E5M2 E4M3 ? ? E2M3 E3M2 ? BF16 ? E8 ? ? ? ?
+enum f2fd    = F16 BF16 ? E2M1 ? TF32 E2M3 E3M2 E5M2 E4M3 ? ? E8 ? ? ?
 def f2fpm    = .SATFINITE@77 .RELU@75
 enum f2fp    = F16 BF16 ? TF32 E5M2 E4M3 ? ?
 enum isrc   = U8:1 S8:1 U16:1 S16:1 U32:1 _:1 U64:2 S64:2
@@ -22,12 +25,19 @@ FRND        113 AB             d2 <- b2-|                  ; .FTZ@80 .F64 75-77=
 I2FP        045 AB  sm=86+     d <- b                      ; .{? ? F32 ? ? ? ? ?}@75-77 .{? ? ? ? U32 S32 ? ?}@74+84-85 .rnd@78-79               ; cls=alu imm=u
 F2FP        03e ABC sm=80-88   d <- a b                    ; $f2fpm .BF16@76 .PACK_AB 78=0 .{_ ? ? RZ}@79-80 81=0 64-71=255  ; cls=alu imm=f32
 F2FP        03e ABC sm=80-88   d <- b c<h1>@72-73          ; $f2fpm .BF16@76 .MERGE_C 78=1 .{_ ? ? RZ}@79-80 81=0 24-31=255  ; cls=alu imm=f32
-F2FP        03e ABC sm=89+     d <- a b                    ; $f2fpm .f2fp@76+86-87 .F32 73-74=0 .PACK_AB 78=0 89-90=0 .{_ ? ? RZ}@79-80 81=0 64-71=255  ; cls=alu imm=f32
-F2FP        03e ABC sm=89+     d <- b c<h1>@72             ; $f2fpm .f2fp@76+86-87 .F32 73-74=0 .MERGE_C 78=1 89-90=0 .{_ ? ? RZ}@79-80 81=0 24-31=255 ; cls=alu imm=f32
-F2FP        03e ABC sm=89+     d <- b                      ; $f2fpm .f2fp@76+86-87 .F32 73-74=0 .PACK_B 78=1 89-90=1 .{_ ? ? RZ}@79-80 81=0 24-31=255 64-71=255 ; cls=alu imm=f32
-F2FP        03e ABC sm=89+     d <- b<h1>@60               ; .RELU@75 .F16 76-77=0 86-87=0 .{? ? E5M2 E4M3}@73-74 .UNPACK_B 78=0 89-90=1 79-81=0 24-31=255 64-71=255 ; cls=alu imm=u
-F2FP        03e ABC sm=89+     d <- a b c<h1>@72           ; $f2fpm .{? ? ? ? E5M2 E4M3 ? ?}@76+86-87 .F32 73-74=0 .PACK_AB_MERGE_C 78=1 89-90=2 79-81=0 ; cls=alu imm=f32
-F2FP        03e ABC sm=89+     d <- b c<h1>@72             ; $f2fpm .{? ? ? ? E5M2 E4M3 ? ?}@76+86-87 .F16 73-74=1 .UNPACK_B_MERGE_C 78=0 89-90=2 79-81=0 24-31=255 ; cls=alu imm=u
+F2FP        03e ABC sm=89-90   d <- a b                    ; $f2fpm .f2fp@76+86-87 .F32 73-74=0 .PACK_AB 78=0 89-90=0 .{_ ? ? RZ}@79-80 81=0 64-71=255  ; cls=alu imm=f32
+F2FP        03e ABC sm=89-90   d <- b c<h1>@72             ; $f2fpm .f2fp@76+86-87 .F32 73-74=0 .MERGE_C 78=1 89-90=0 .{_ ? ? RZ}@79-80 81=0 24-31=255 ; cls=alu imm=f32
+F2FP        03e ABC sm=89-90   d <- b                      ; $f2fpm .f2fp@76+86-87 .F32 73-74=0 .PACK_B 78=1 89-90=1 .{_ ? ? RZ}@79-80 81=0 24-31=255 64-71=255 ; cls=alu imm=f32
+F2FP        03e ABC sm=89-90   d <- b<h1>@60               ; .RELU@75 .F16 76-77=0 86-87=0 .{? ? E5M2 E4M3}@73-74 .UNPACK_B 78=0 89-90=1 79-81=0 24-31=255 64-71=255 ; cls=alu imm=u
+F2FP        03e ABC sm=89-90   d <- a b c<h1>@72           ; $f2fpm .{? ? ? ? E5M2 E4M3 ? ?}@76+86-87 .F32 73-74=0 .PACK_AB_MERGE_C 78=1 89-90=2 79-81=0 ; cls=alu imm=f32
+F2FP        03e ABC sm=89-90   d <- b c<h1>@72             ; $f2fpm .{? ? ? ? E5M2 E4M3 ? ?}@76+86-87 .F16 73-74=1 .UNPACK_B_MERGE_C 78=0 89-90=2 79-81=0 24-31=255 ; cls=alu imm=u
+F2FP        03e ABC sm=100+    d <- a b                    ; $f2fpm .f2fd@76+85-87 .F32 73-74=0 82-83=0 .PACK_AB 78=0 89-90=0 $f2fr 64-71=255  ; cls=alu imm=f32
+F2FP        03e ABC sm=100+    d <- a b c                  ; $f2fpm .f2fd@76+85-87 .F32 73-74=0 82-83=0 .PACK_AB 78=0 89-90=0 .RS 79-81=4  ; cls=alu imm=f32
+F2FP        03e ABC sm=100+    d <- b c<h1>@72             ; $f2fpm .f2fd@76+85-87 .F32 73-74=0 82-83=0 .MERGE_C 78=1 89-90=0 $f2fr 24-31=255 ; cls=alu imm=f32
+F2FP        03e ABC sm=100+    d <- b                      ; $f2fpm .f2fd@76+85-87 .F32 73-74=0 82-83=0 .PACK_B 78=1 89-90=1 $f2fr 24-31=255 64-71=255 ; cls=alu imm=f32
+F2FP        03e ABC sm=100+    d <- b<h1>@60               ; .RELU@75 .f2fd@76+85-87 77=0 .f2fs@73-74+82-83 .UNPACK_B 78=0 89-90=1 79-81=0 24-31=255 64-71=255 ; cls=alu imm=u
+F2FP        03e ABC sm=100+    d <- a b c<h1>@72           ; $f2fpm .f2fd@76+85-87 .F32 73-74=0 82-83=0 .PACK_AB_MERGE_C 78=1 89-90=2 .{_ ? RP RZ RS ? ? ?}@79-81 ; cls=alu imm=f32
+F2FP        03e ABC sm=100+    d <- b c<h1>@72             ; $f2fpm .f2fd@76+85-87 .f2fs@73-74+82-83 .UNPACK_B_MERGE_C 78=0 89-90=2 $f2fr 24-31=255 ; cls=alu imm=u
 I2I         038 AB             d <- b                      ; .{U8 S8 U16 S16}@76-77 .S32 .SAT      ; cls=alu imm=u
 F2IP        043 ABC sm=80+     d <- a b c                  ; .{U8 S8 ? ?}@76-77 .F32 .{_ ? ? TRUNC}@78-79 .NTZ@74 .RELU@75 ; cls=alu imm=f32
 """

@@ -20,6 +20,8 @@ MUFU        108 AB             d <- b-|                    ; .{COS SIN EX2 LG2 R
 MUFU        108 AB             d <- b-|                    ; .{? ? ? ? ? ? RCP64H RSQ64H ? ? ? ? ? ? ? ?}@74-77 72-73=0 ; cls=xu sb=WR imm=f64
 MUFU        108 AB sm=75-89    d <- b-|<h1>@60-61          ; .{? ? EX2 ? ? ? ? ? ? TANH ? ? ? ? ? ?}@74-77 .{? ? F16 ?}@72-73 ; cls=xu sb=WR imm=f16 csp=1
 MUFU        108 AB sm=90+      d <- b-|<h1>@60-61          ; .{? ? EX2 ? ? ? ? ? ? TANH ? ? ? ? ? ?}@74-77 .{? F16 BF16 ?}@72-73 ; cls=xu sb=WR imm=f16
+MUFU        108 AB sm=103      d <- b-|                   ; .{? ? EX2 ? ? ? ? ? ? TANH ? ? ? ? ? ?}@74-77 .F16x2 72-73=3 80=0 ; cls=xu sb=WR imm=f16x2
+MUFU        108 AB sm=103      d <- b-|                   ; .{? ? EX2 ? ? ? ? ? ? TANH ? ? ? ? ? ?}@74-77 .BF16x2 72-73=0 80=1 ; cls=xu sb=WR imm=bf16x2
 DADD        029 AY             d2 <- a2-| b2-|             ; .rnd@78-79                                                   ; cls=fp64 <75-89,103+>sb=WR imm=f64 comm=ab
 DMUL        028 AB             d2 <- a2-| b2-|             ; .rnd@78-79                                                   ; cls=fp64 <75-89,103+>sb=WR imm=f64 comm=ab
 DFMA        02b ABC            d2 <- a2- b2- c2-           ; .rnd@78-79                                                   ; cls=fp64 <75-89,103+>sb=WR imm=f64 comm=ab

@@ -39,6 +39,7 @@ ISETP       00c AB  sm=75-110  Pu Pv <- a b Pp Px?EX=PT    ; .icmp@76-78 .U32@73
 ISETP       00c AB  sm=120+    Pu Pv <- a b Pp Px?EX=PT    ; .icmp@76-78 .U32@73=0 .bop@74-75 .EX@72 80=0                 ; cls=alu
 ISETP       00c AB  sm=120+    Pu Pv <- a2 b2 Pp           ; .icmp@76-78 .{U64 S64}@73 .bop@74-75 72=0 80=1 68-71=7       ; cls=alu64
 IMNMX       017 AB  sm=75-89   d <- a b Pp                 ; .U32@73=0                                                    ; cls=alu comm=ab
+IMNMX       017 AB  sm=110     d <- a b Pp                 ; .U32@73=0 74=0 81-86=63 77-80=15                             ; cls=alu comm=ab
 IMNMX       017 AB  sm=110+    Pu=PT Pv=PT d2 <- a2 b2 Pp Pq=!PT    ; .{U64 S64}@73 74=1                                                 ; cls=alu64 comm=ab
 VIMNMX      048 AB  sm=90      d <- a b Pp                 ; .{U32 _ U16x2 S16x2}@72-73 .RELU@76 81-86=63                   ; cls=alu comm=ab
 VIMNMX      048 AB  sm=120+    d <- a b Pp                 ; .{U32 S32 U16x2 S16x2 U8x4 S8x4 ? ?}@72-74 .RELU@76 81-86=63                   ; cls=alu comm=ab
