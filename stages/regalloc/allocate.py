@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Final
 
 from ir_format.diag import CompileError
@@ -24,7 +25,8 @@ from .ranges import Ranges
 
 FILES: Final = frozenset({"R", "UR", "P", "UP", "B", "M"})
 MAX_ROUNDS: Final = 60
-LARGE: Final = 20_000  # instructions; above, the first assignment that works is taken
+LARGE: Final = 5_000  # instructions; above, one order is tried
+RETRIES: Final = 8
 MAX_SLOTS: Final = 1 << 20
 
 
@@ -182,41 +184,76 @@ def _assign_file(
     ranges = grouping.ranges
     fixed = [g for g in groups if g.fixed >= 0]
     free = [g for g in groups if g.fixed < 0]
-    best: tuple[int, list[int]] | None = None
-    failed: list[Group] = []
-    bank = _bank(file, func, job)
-    for number, order in enumerate(ORDERS):
-        bank = _bank(file, func, job)
-        _place_fixed(bank, fixed, job)
-        missed = assign(grouping, bank, sorted(free, key=order))
-        if missed:
-            if number == 0 or len(missed) < len(failed):
-                failed = missed
-            continue
-        used = max((g.base + g.width for g in free), default=0)
-        if best is None or used < best[0]:
-            best = (used, [g.base for g in free])
-        if file != "R" or len(ranges.insts) > LARGE:
-            break
-    if best is not None:
-        for group, base in zip(free, best[1]):
-            group.base = base
+    order = _bank(file, func, job).order
+    crowded = file != "M" and _peak(grouping, groups) > len(order)
+    if not crowded and _place_all(grouping, job, func, file, fixed, free):
         return set()
     if file == "M":
         raise CompileError(f"Too many spilled values in function '{func.name}'")
-    usable = frozenset(bank.order)
+    usable = frozenset(order)
     at_call = {
         i: len(usable) - sum(1 for r in usable if job.clobber(ranges.insts[i]).get(file, 0) >> r & 1) for i in ranges.calls
     }
     victims = spill.choose(ranges, state, file, len(usable) - slack, at_call)
     if not victims:
-        victims = spill.evict(ranges, state, failed, groups, usable)
+        if crowded:
+            _place_all(grouping, job, func, file, fixed, free)
+        victims = spill.evict(ranges, state, [g for g in free if g.base < 0], groups, order)
     if not victims:
         raise _insufficient(func, job, ranges, file)
     return victims
 
 
-def _place_fixed(bank: Bank, fixed: list[Group], job: Job) -> None:
+def _peak(grouping: Grouping, groups: list[Group]) -> int:
+    """Most registers of one file in use at any point, the stack pointer left out."""
+    delta = [0] * (2 * len(grouping.ranges.insts) + 2)
+    for group in groups:
+        if group.file == "R" and group.fixed == STACK_REG:
+            continue
+        for segs in group.segs:
+            for start, stop in segs:
+                delta[start] += 1
+                delta[stop] -= 1
+    return max(accumulate(delta))
+
+
+def _place_all(grouping: Grouping, job: Job, func: Function, file: str, fixed: list[Group], free: list[Group]) -> bool:
+    """Place the groups of one file, trying several orders and keeping the one that needs the fewest registers. When every order fails, the
+    groups that found no place go first in the next tries. On failure the groups without a place have base -1."""
+
+    def attempt(order: list[Group]) -> list[Group]:
+        bank = _bank(file, func, job)
+        _place_fixed(bank, fixed)
+        return assign(grouping, bank, order)
+
+    best: tuple[int, list[int]] | None = None
+    missed: list[Group] = []
+    order: list[Group] = []
+    for key in ORDERS:
+        now = sorted(free, key=key)
+        lost = attempt(now)
+        if not lost:
+            used = max((g.base + g.width for g in free), default=0)
+            if best is None or used < best[0]:
+                best = (used, [g.base for g in free])
+        elif not order or len(lost) < len(missed):
+            missed, order = lost, now
+        if file != "R" or len(grouping.ranges.insts) > LARGE:
+            break
+    if best is not None:
+        for group, base in zip(free, best[1]):
+            group.base = base
+        return True
+    for _ in range(RETRIES):
+        first = {id(g) for g in missed}
+        order = missed + [g for g in order if id(g) not in first]
+        missed = attempt(order)
+        if not missed:
+            return True
+    return False
+
+
+def _place_fixed(bank: Bank, fixed: list[Group]) -> None:
     top = 256
     for group in sorted(fixed, key=lambda g: (g.start, g.order)):
         if group.fixed + group.width > top:

@@ -8,6 +8,7 @@ vreg of the old file instead, filled by a COPY before and emptied by a COPY afte
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from ir_format.flow import is_guarded, read_regs, written_regs
@@ -167,29 +168,66 @@ def _names(ranges: Ranges, vreg: int, i: int) -> bool:
     return at < len(touches) and touches[at] == i
 
 
-def evict(ranges: Ranges, state: SpillState, failed: list[Group], groups: list[Group], usable: frozenset[int]) -> set[int]:
-    """Vregs to spill because ``failed`` groups found no place: the group itself, or the cheapest one that is live together with it."""
+def evict(ranges: Ranges, state: SpillState, failed: list[Group], groups: list[Group], usable: Sequence[int]) -> set[int]:
+    """Vregs to spill because ``failed`` groups found no place: for each the group itself, or whatever stands in its way at the base where that is
+    cheapest. The group takes the place, so that the next one sees it."""
     chosen: set[int] = set()
+    out: set[int] = set()  # identities of groups that leave
+    allowed = frozenset(usable)
     for group in failed:
-        options: list[tuple[float, int, Group]] = []
-        # Where calls destroy every register of the file, only the group's own departure helps.
-        alone = any(all(mask >> number & 1 for number in usable) for mask in group.banned)
-        for other in [group] if alone else [group, *groups]:
-            if other.fixed >= 0 or not all(spillable(ranges, state, v) for v, _ in other.members):
-                continue
-            if any(v in chosen for v, _ in other.members):
-                options = []
-                break
-            if other is group or _meet(group, other):
-                length = sum(stop - start for segs in other.segs for start, stop in segs)
-                options.append((other.weight / max(1, length), other.order, other))
-        if options:
-            chosen.update(v for v, _ in min(options, key=lambda o: o[:2])[2].members)
+        itself = group.weight if _may_leave(ranges, state, group) else INFINITE
+        cost, base, leaving = min(
+            ((INFINITE, -1, []), *_places(ranges, state, group, [g for g in groups if id(g) not in out], allowed)), key=lambda p: p[:2]
+        )
+        if itself <= cost:
+            leaving = [group] if itself < INFINITE else []
+        else:
+            group.base = base
+        for other in leaving:
+            out.add(id(other))
+            chosen.update(v for v, _ in other.members)
     return chosen
 
 
-def _meet(a: Group, b: Group) -> bool:
-    return any(overlap(x, y) for x in a.segs for y in b.segs)
+INFINITE: Final = 1e30
+
+
+def _may_leave(ranges: Ranges, state: SpillState, group: Group) -> bool:
+    return group.fixed < 0 and all(spillable(ranges, state, v) for v, _ in group.members)
+
+
+def _places(
+    ranges: Ranges, state: SpillState, group: Group, groups: list[Group], allowed: frozenset[int]
+) -> Iterator[tuple[float, int, list[Group]]]:
+    """(cost, base, groups to spill) for every base where the group could stand."""
+    blockers: dict[int, list[tuple[Group, int]]] = {}  # register -> groups there, and the slot of the group that meets them as a bit set
+    for other in groups:
+        if other is group or other.base < 0 or other.file != group.file:
+            continue
+        for slot, segs in enumerate(other.segs):
+            meets = 0
+            for mine, own in enumerate(group.segs):
+                if segs and own and overlap(segs, own):
+                    meets |= 1 << mine
+            if meets:
+                blockers.setdefault(other.base + slot, []).append((other, meets))
+    cost: dict[int, float] = {}
+    for base in sorted(allowed):
+        if base % group.align != group.residue or any(base + slot not in allowed for slot in range(group.width)):
+            continue
+        if group.banned and any(mask >> (base + slot) & 1 for slot, mask in enumerate(group.banned)):
+            continue
+        leaving: dict[int, Group] = {}
+        total = 0.0
+        for slot in range(group.width):
+            for other, meets in blockers.get(base + slot, ()):
+                if meets >> slot & 1 and id(other) not in leaving:
+                    if id(other) not in cost:
+                        cost[id(other)] = other.weight if _may_leave(ranges, state, other) else INFINITE
+                    leaving[id(other)] = other
+                    total += cost[id(other)]
+        if total < INFINITE:
+            yield total, base, list(leaving.values())
 
 
 def rewrite(ranges: Ranges, state: SpillState, victims: set[int], may_remat: bool = True) -> None:
