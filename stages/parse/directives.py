@@ -132,6 +132,7 @@ def _number(s: Scanner) -> int:
 
 def loc(s: Scanner, fs: FunctionState) -> None:
     """`.loc file line column [, function_name label [+ offset], inlined_at file line column]`"""
+    line = s.line
     s.next()
     place = (_number(s), _number(s), _number(s))
     if s.kind != ",":
@@ -155,6 +156,11 @@ def loc(s: Scanner, fs: FunctionState) -> None:
     outer = (_number(s), _number(s), _number(s))
     at = fs.loc_index.get(("at", *outer))
     if at is None:
+        if outer not in fs.loc_index:
+            s.notes.error(
+                f"Source location {outer[0]} {outer[1]} {outer[2]} used in inlined_at directive must be used in a preceding .loc directive",
+                line,
+            )
         at = fs.add_loc(outer, PtxLoc(*outer))
     key = (*place, label, offset, at)
     fs.loc = fs.add_loc(key, PtxLoc(*place, at, (label, offset)))

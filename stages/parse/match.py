@@ -11,7 +11,7 @@ from __future__ import annotations
 from itertools import combinations
 from typing import NamedTuple
 
-from ir_format.ptx import LabelList, LabelRef, Operand
+from ir_format.ptx import LabelList, LabelRef, Operand, Vec
 from stages.parse import checks, compat, operand_forms, relations, rules, table
 from stages.parse.operands import literal_bits
 from stages.parse.scan import Notes
@@ -31,8 +31,8 @@ class Typed(NamedTuple):
 class Verdict:
     """What is known of one opcode with one tuple of operand kinds.
 
-    `clean`: nothing to report, convert or look at.  `literals`: operand index and the float type that a double
-    literal there takes.
+    `clean`: nothing to report, convert or look at.  `literals`: operand index and the float type that
+    literals there take; in braces if the operand is a vector of one, to be unwrapped.
     """
 
     __slots__ = ("checks", "clean", "errors", "literals", "row")
@@ -111,7 +111,10 @@ class Matcher:
         if verdict.literals:
             changed = list(operands)
             for index, type_ in verdict.literals:
-                changed[index] = literal_bits(changed[index], type_)
+                x = changed[index]
+                if type_[0] == "{" and isinstance(x, Vec):
+                    x, type_ = x.elems[0], type_[1:-1]
+                changed[index] = literal_bits(x, type_)
             operands = tuple(changed)
         return operands, verdict.row
 
@@ -298,6 +301,8 @@ def _literal_type(spec: OperandSpec, type_: str, kind: str) -> str:
     """The float type that a literal (or the literals of a vector) must be brought to; "" if it stays as it is."""
     if (kind == "d" and type_ == "f32") or (kind == "f" and type_ == "f64"):
         return type_
+    if kind[0] == "(" and spec.vector == -1 and "," not in kind:
+        return f"{{{type_}}}"  # a vector of one where a scalar stands
     if kind[0] == "(" and ("d" in kind or "f" in kind):
         kinds = operand_forms.elements(kind)
         if spec.role == "spack":

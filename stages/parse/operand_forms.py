@@ -219,7 +219,7 @@ def _vector_problem(spec: OperandSpec, vector: int, kind: str, index: int, name:
             return [("error", "Result vector expected")]
         return [("error", f"Argument vector size mismatch for instruction '{name}'")]
     size = len(elements(kind))
-    if size == want:
+    if size == want or (size == 1 and spec.vector == -1 and not want):
         return []
     if size not in _MAX_VECTOR:
         return [("error", f"Illegal vector size: {size}")]

@@ -267,17 +267,21 @@ class _Body:
     def lines(self) -> list[str]:
         out: list[str] = []
         loc: int | None = None
+        shown = 0  # the table's places up to here are printed; later ones may name them in `inlined_at`
         labels = self.function.labels
         for item in self.function.body:
             if isinstance(item, PtxInst):
                 if item.loc != loc and item.loc is not None:
+                    out.extend(self.location(k) for k in range(shown, item.loc))
                     out.append(self.location(item.loc))
+                    shown = max(shown, item.loc + 1)
                 loc = item.loc
                 out.append(self.instruction(item))
             elif isinstance(item, PtxLabel):
                 out.append(f"{labels[item.index]}:")
             elif isinstance(item, PtxPragma):
                 out.append(f'.pragma "{item.text}";')
+        out.extend(self.location(k) for k in range(shown, len(self.function.locs)))
         return out
 
     def location(self, index: int) -> str:
