@@ -13,8 +13,6 @@ from typing import Final
 from ir_format.diag import CompileError
 from ir_format.model import (
     INV,
-    NOT_PT,
-    NOT_UPT,
     PT,
     RZ,
     UPT,
@@ -156,7 +154,7 @@ class Mover:
 
     def r_to_p(self, origin: Inst, dst: Reg, src: Operand) -> list[Inst]:
         """R to predicate: not zero."""
-        return [_inst(origin, "ISETP", ("NE", "U32", "AND"), (dst, PT), (src, RZ, PT, NOT_PT))]
+        return [_inst(origin, "ISETP", ("NE", "U32", "AND"), (dst, PT), (src, RZ, PT))]
 
     def up_to_ur(self, origin: Inst, dst: Reg, src: Operand) -> list[Inst]:
         """Uniform predicate to UR: 1 or 0."""
@@ -165,7 +163,7 @@ class Mover:
 
     def ur_to_up(self, origin: Inst, dst: Reg, src: Operand) -> list[Inst]:
         """UR to uniform predicate: not zero."""
-        return [_inst(origin, "UISETP", ("NE", "U32", "AND"), (dst, UPT), (src, URZ, UPT, NOT_UPT))]
+        return [_inst(origin, "UISETP", ("NE", "U32", "AND"), (dst, UPT), (src, URZ, UPT))]
 
     def bmov(self, origin: Inst, dst: Reg, src: Operand) -> list[Inst]:
         """Convergence barrier to or from R."""
