@@ -72,12 +72,12 @@ def target_of(b: Build) -> int:
 
 
 def bra(b: Build) -> CtlFn:
-    """Branch; .DIV branches where the warp's group is not the whole mask; .U (uniform) is a promise."""
+    """Branch; .DIV branches where the warp's group is not the whole mask, .CONV where it is; .U (uniform) is a promise."""
     b.only("U", "DIV", "CONV", "INC", "DEC", "ANY", "ALL")
-    if "CONV" in b.mods or "ANY" in b.mods or "ALL" in b.mods:
+    if "ANY" in b.mods or "ALL" in b.mods:
         raise b.refuse()
     target = target_of(b)
-    if "DIV" in b.mods:
+    if "DIV" in b.mods or "CONV" in b.mods:
         return _bra_div(b, target)
 
     def jump(machine: Machine, bundle: Bundle) -> bool:
@@ -90,6 +90,7 @@ def bra(b: Build) -> CtlFn:
 def _bra_div(b: Build, target: int) -> CtlFn:
     registers = [o for o in b.s if isinstance(o, Reg)]
     want = b.u(registers[0]) if registers else None
+    converged = "CONV" in b.mods
     who = condition(b)
 
     def run(machine: Machine, bundle: Bundle) -> bool:
@@ -102,6 +103,8 @@ def _bra_div(b: Build, target: int) -> CtlFn:
             wanted = spread(want(view)[::32])
         alive = ~view.P[EXITED]
         divergent = warp_any(wanted & alive & ~act)
+        if converged:
+            divergent = ~divergent
         taken = act & divergent if asked is None else asked & divergent
         n = int(count(taken))
         if n == 0:

@@ -428,11 +428,14 @@ class StrictMachine(Machine):
             if ctl.rd < 6:
                 time.boards[ctl.rd].append(read_at)
             if not skip:
-                for row in plan.early if plan.late else plan.reads:
+                held = []
+                for row in plan.reads:
                     if row in pending:
                         self.settle(time, view, row, plan.reader, at, plan.pc)
+                        if plan.late and row in pending:  # too early for this one: it gets the old value, however late it reads
+                            source = (view.U if row[0] == "U" else view.P)[row[1]]
+                            held.append((source, source.copy()))
                 if plan.late:
-                    held = []
                     for kind, number in plan.early:
                         source = (view.U if kind == "U" else view.P)[number]
                         held.append((source, source.copy()))

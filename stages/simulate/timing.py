@@ -19,6 +19,8 @@ _ALU: Final = frozenset(
 _DUAL: Final = frozenset(["FMNMX", "SEL", "FSEL", "MOV", "ISETP", "FSETP", "FSET", "IMNMX", "VIMNMX", "VOTE"])
 _FMA: Final = frozenset(["FADD", "FMUL", "FFMA", "IMAD", "IDP", "FSWZADD"])
 _HALF: Final = frozenset(["HADD2", "HMUL2", "HFMA2", "HMNMX2", "HSETP2", "HSET2"])
+#: Memory-pipe instructions whose operands come as early as those of the special function unit (documented for LDC, measured for MATCH).
+_EARLY: Final = frozenset(("R2UR", "CREDUX", "LDC", "LDCU", "MATCH", "REDUX"))
 #: Ops that either pipe runs: the shorter distance holds (measured: VIADD follows IMAD, and the other way round, at 4).
 _EITHER: Final = frozenset(("VIADD",))
 _FP64: Final = frozenset(["DADD", "DMUL", "DFMA", "DSETP"])
@@ -96,7 +98,7 @@ def reader_class(inst: Inst, sm: int) -> str:
         return "fp64"
     if op in ("HMMA", "IMMA", "DMMA", "QMMA", "OMMA"):
         return "mma"
-    if op in _XU or op in ("R2UR", "CREDUX"):
+    if op in _XU or op in _EARLY:
         return "xu"
     if op in _MEMORY:
         return "mem"
