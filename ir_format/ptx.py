@@ -453,7 +453,7 @@ class PtxModule:
     `version` is (major, minor); `target` the `.target` name (`sm_90a`), `target_options` the rest
     of that directive in order (`texmode_independent`, `debug`); `address_size` 64 (or 32).
     `variables` are all module-scope variables in source order, `entries` and `functions` the names
-    of the defined ones in source order, `externs` the signatures of undefined functions.
+    of those that units hold, in source order, `externs` the signatures of undefined functions.
     """
 
     version: tuple[int, int]

@@ -9,7 +9,7 @@ from stages.parse.symbols import FuncSym
 
 
 def build_units(module: PtxModule, functions: dict[str, FuncSym], separate: bool) -> list[PtxUnit]:
-    """Units in source order; fills `module.externs`.
+    """Units in source order; fills `module.externs`, and drops from the module's lists the functions that no unit holds.
 
     Whole-program: one unit per entry.  `separate`: one per entry or function, no copies.
     """
@@ -24,6 +24,10 @@ def build_units(module: PtxModule, functions: dict[str, FuncSym], separate: bool
         units.append(_unit(name, symbol.function, functions, variables, aliases, called, separate))
     if units and not separate:
         _adopt(units, functions, variables, aliases, called)
+    if not separate:
+        kept = {f.name for u in units for f in u.functions}
+        module.functions = [name for name in module.functions if name in kept]
+        module.aliases = [a for a in module.aliases if a.aliasee in kept]
     return units
 
 
