@@ -1,4 +1,8 @@
-"""The passes of the schedule stage."""
+"""The passes of the schedule stage.
+
+The serial rule at -O0 and with ``--option scheduler=naive``; otherwise ``order`` (which may be skipped) and ``control``. ``--option scheduler=inorder``
+keeps the order and gives fitting control words.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +10,26 @@ from ir_format.model import Unit
 from stages.runner import Context, Pass
 
 
-def _naive(unit: Unit, ctx: Context) -> None:
-    from stages.schedule.naive import assign_serial_control
-
-    assign_serial_control(unit, ctx.header.target)
+def _kind(ctx: Context) -> str:
+    return "naive" if ctx.opt == 0 else ctx.flags.extra.get("scheduler", "list")
 
 
-PASSES = (Pass("naive-control", _naive, required=True),)
+def _order(unit: Unit, ctx: Context) -> None:
+    if _kind(ctx) == "list":
+        from stages.schedule.list_schedule import order_unit
+
+        order_unit(unit, ctx)
+
+
+def _control(unit: Unit, ctx: Context) -> None:
+    if _kind(ctx) == "naive":
+        from stages.schedule.naive import assign_serial_control
+
+        assign_serial_control(unit, ctx.header.target)
+    else:
+        from stages.schedule.list_schedule import control_unit
+
+        control_unit(unit, ctx)
+
+
+PASSES = (Pass("order", _order, min_opt=1), Pass("control", _control, required=True))

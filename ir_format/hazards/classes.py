@@ -1,0 +1,137 @@
+"""Hazard classes: which pipe an instruction runs in, and with it how it takes part in every table of :mod:`ir_format.hazards.distances`.
+
+``CLASSES``: a line is ``class : instructions``; an instruction is a mnemonic with the modifiers that make the difference (``IMAD.WIDE`` speaks
+of any IMAD that has the modifier WIDE); the entry with most modifiers wins. ``/75-89`` behind an instruction limits it to these SMs.
+
+``PIPES``: a line is ``class : pipe interval latency``. ``interval``: issue cycles after which the pipe takes the next instruction of a warp
+(measured C4; a wrong one costs time, never a wrong result). ``latency``: cycles until the result can be used, for priorities only (memory: a
+guess at the loaded machine; the rest from the published Turing microbenchmarks).
+
+``BOARDS``: a line is ``class tag SMs : W, R, WR or -``: does the instruction announce its result (W), and that it has read its general registers
+(R), through a scoreboard? Later lines win. Provenance tags: m measured (what ptxas -O0 tags, C2), d documented, g guessed on the safe side.
+
+``STALLS``: least issue cycles after an instruction (measured B1/C4 of ptxas's output, anchors 1.4 and 1.6; where sources differ, the larger).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+CLASSES: Final = """
+alu      : IADD3 LOP3 SHF PRMT LEA SGXT BMSK IABS F2FP I2FP F2IP I2I I2IP VABSDIFF VABSDIFF4 VIADDMNMX VIMNMX3 FMNMX3 IADD
+alu      : CS2R.32 RPCMOV VHMNMX
+r2p      : R2P
+p2r      : P2R
+dual     : ISETP IMNMX FMNMX FSET FSETP FSEL MOV SEL VIMNMX PLOP3
+vote     : VOTE
+either   : VIADD
+alu64    : IADD.64 MOV.64 SEL.64 ISETP.U64 ISETP.S64 IMNMX.U64 IMNMX.S64
+disp64   : CS2R LEPC
+fma      : FADD FMUL FFMA IMAD IDP FSWZADD FHADD FHFMA FADD2 FMUL2 FFMA2
+imadw    : IMAD.WIDE
+imadhi   : IMAD.HI
+half     : HADD2 HMUL2 HFMA2
+hcmp     : HSET2 HSETP2 HMNMX2
+hf32     : HADD2.F32
+halfmma  : HFMA2.MMA
+fp64     : DADD DMUL DFMA DSETP
+imma1    : IMMA
+mma1     : HMMA HMMA.1688 HMMA.1684 HMMA.884 IMMA.16816 BMMA
+mma2     : HMMA.16816 HMMA.16832 IMMA.16832 IMMA.16864 QMMA OMMA BMMA.168256
+dmma     : DMMA
+xu       : MUFU F2I I2F F2F FRND FCHK FLO POPC BREV R2UR/75-89
+lds      : LDS LDSM MOVM
+ldg      : LDG LD TEX TLD TLD4 TXQ SULD
+ldl      : LDL
+ldc      : LDC LDCU
+stg      : STG ST STL SUST
+sts      : STS STSM
+atom     : ATOM ATOMG ATOMS SUATOM
+red      : RED REDG REDS SURED
+ldgsts   : LDGSTS
+ldgdep   : LDGDEPBAR ARRIVES
+shfl     : SHFL MATCH REDUX CREDUX
+sreg     : S2R S2UR B2R QSPC
+bar      : BAR
+membar   : MEMBAR FENCE
+cctl     : CCTL CCTLL CCTLT
+errbar   : ERRBAR CGAERRBAR
+syncs    : SYNCS UBLKCP UBLKRED UBLKPF UTMALDG UTMASTG UTMAREDG UTMAPF UTMACCTL UTMACMDFLUSH UCGABAR_ARV UCGABAR_WAIT ACQBULK PREEXIT ELECT
+setreg   : USETMAXREG SETMAXREG
+bmov     : BMOV
+branch   : BRA BRX BRXU JMP JMX JMXU EXIT BPT KILL RTT BSSY BSYNC BREAK WARPSYNC YIELD NANOSLEEP ENDCOLLECTIVE
+call     : CALL
+ret      : RET
+nop      : NOP
+depbar   : DEPBAR
+udp      : UIADD3 UIMAD ULEA ULOP3 UPLOP3 USHF UPRMT USGXT UBMSK UISETP USEL UFLO UPOPC UBREV UP2UR UR2UP CS2UR
+uflt     : UFADD UFMUL UFFMA UFSETP UFSEL UFRND UI2F UF2F UF2I UI2FP UFMNMX UVIMNMX UIABS UF2FP UVIADD
+udp64    : UIADD3.64 UISETP.U64 UISETP.S64
+uldc     : ULDC UMOV VOTEU UMOV.64
+r2ur     : R2UR/90+
+"""
+
+PIPES: Final = """
+alu dual disp64 r2p p2r vote : alu 2 4
+either  : alu 1 4
+alu64   : alu 2 6
+fma     : fma 2 4
+imadw imadhi : fma 4 5
+half hcmp hf32 : half 2 5
+halfmma : tensor 2 10
+fp64    : fp64 4 16
+imma1 mma1 : tensor 8 20
+mma2    : tensor 16 28
+dmma    : fp64 16 40
+xu      : xu 8 20
+lds     : mio 4 30
+ldg     : mio 4 300
+ldl     : mio 4 120
+ldc     : mio 4 40
+stg sts red ldgdep bar membar cctl errbar syncs setreg : mio 4 12
+ldgsts  : mio 4 300
+atom    : mio 4 300
+shfl sreg : mio 4 26
+bmov    : branch 2 12
+branch call ret nop depbar : branch 1 2
+udp uldc udp64 : uni 2 6
+uflt    : uni 2 12
+r2ur    : xu 2 13
+"""
+
+#: class(es), provenance, SMs, scoreboards
+BOARDS: Final = """
+xu lds ldg ldl ldc atom shfl sreg dmma m 75+ : WR
+stg sts red bar membar                  m 75+ : R
+ldgsts                                  m 80-89 : R
+ldgsts                                  m 90+ : WR
+ldgdep                                  m 80-89 : W
+ldgdep                                  m 90+ : WR
+cctl                                    d 75+ : R
+bmov                                    m 75+ : WR
+fp64                                    m 75-89,103,110+ : WR
+mma1 mma2                               m 75 : WR
+imma1                                   m 75,103 : WR
+syncs setreg                            g 75+ : WR
+uflt                                    g 75+ : W
+"""
+
+STALLS: Final = """
+bar     m 75    : 5
+bar     m 80+   : 6
+membar  m 75    : 5
+membar  m 80+   : 6
+errbar  m 75+   : 0
+cctl    d 75+   : 11
+depbar  d 75+   : 4
+branch call ret m 75+ : 5
+bmov    g 75+   : 2
+syncs setreg g 75+ : 6
+"""
+
+#: How a class stands in the tables where it has no row or column of its own: as a result, and as a reader of R and of P.
+AS_RESULT: Final = {"r2p": "alu", "p2r": "alu", "vote": "dual", "imadw": "whi", "call": "alu", "ret": "alu", "uflt": "udp"}
+AS_READER: Final = {
+    "r2p": "alu", "p2r": "alu", "vote": "alu", "disp64": "alu", "imadw": "wab", "imma1": "mma", "mma1": "mma", "mma2": "mma", "dmma": "mma", "xu": "xu",
+    "branch": "jump", "ret": "jump", "call": "call", "r2ur": "xu", "udp": "uni", "uldc": "uni", "uflt": "uni", "udp64": "uni",
+}  # fmt: skip

@@ -1,0 +1,138 @@
+"""Reads the tables of this package into matrices, once per SM."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Final, NamedTuple
+
+from ir_format.hazards.classes import BOARDS, CLASSES, PIPES, STALLS
+from ir_format.hazards.distances import TABLES
+
+KINDS: Final = ("raw", "waw", "war")
+_SOURCES: Final = {"d": "documented", "m": "measured", "g": "guessed"}
+
+
+class Cell(NamedTuple):
+    """One table cell: cycles from issue to issue, and where the number is from (``documented``, ``measured``, ``guessed``)."""
+
+    cycles: int
+    source: str
+
+
+class Pipe(NamedTuple):
+    """Pipe of a class, issue cycles until it takes the next instruction, cycles until a result can be used (priorities only)."""
+
+    name: str
+    interval: int
+    latency: int
+
+
+Matrix = dict[str, dict[str, Cell]]  # later role or group -> earlier class -> cell
+
+
+def covers(text: str, sm: int) -> bool:
+    """Whether a list of SMs (``80+``, ``75-89``, ``90,100``) has ``sm``."""
+    for part in text.split(","):
+        low, dash, high = part.rstrip("+").partition("-")
+        if int(low) <= sm and (part.endswith("+") or sm <= int(high if dash else low)):
+            return True
+    return False
+
+
+def _lines(text: str) -> list[list[str]]:
+    return [t for line in text.splitlines() if (t := line.partition("#")[0].split())]
+
+
+@cache
+def matrices(sm: int) -> dict[tuple[str, str], Matrix]:
+    """(kind, register file) -> matrix."""
+    out: dict[tuple[str, str], Matrix] = {}
+    universe: dict[tuple[str, str], tuple[dict[str, None], dict[str, None]]] = {}
+    lines = _lines(TABLES)
+    for words in lines:  # names first: `*` and `any` speak of all rows and columns of a kind and file
+        if words[0] in KINDS:
+            rows, columns = universe.setdefault((words[0], words[1]), ({}, {}))
+            use = covers(words[2], sm)
+        elif words[0] == ":":
+            columns.update(dict.fromkeys(words[1:] if use else ()))
+        elif use:
+            rows.update(dict.fromkeys(_row(words)[0]))
+    for words in lines:
+        if words[0] in KINDS:
+            key = (words[0], words[1])
+            use = covers(words[2], sm)
+            rows, columns = universe[key]
+            matrix = out.setdefault(key, {})
+        elif words[0] == ":":
+            names = words[1:]
+        elif use:
+            later, tag, cells = _row(words)
+            if len(cells) != len(names):
+                raise ValueError(f"hazard table {key}: row {later} has {len(cells)} cells for {len(names)} columns")
+            for row in (rows if later == ["*"] else later):
+                line = matrix.setdefault(row, {})
+                for name, text in zip(names, cells):
+                    if text == "-":
+                        continue
+                    number, own = (text[:-1], text[-1]) if text[-1].isalpha() else (text, tag)
+                    for column in (columns if name == "any" else (name,)):
+                        line[column] = Cell(int(number), _SOURCES[own])
+    for matrix in out.values():  # a row that only later tables name has the values of `*`
+        for line in matrix.values():
+            for column, cell in matrix.get("*", {}).items():
+                line.setdefault(column, cell)
+    return out
+
+
+def _row(words: list[str]) -> tuple[list[str], str, list[str]]:
+    at = next(i for i, w in enumerate(words) if w in _SOURCES)
+    return words[:at], words[at], words[at + 1 :]
+
+
+@cache
+def classes(sm: int) -> dict[str, list[tuple[frozenset[str], str]]]:
+    """Mnemonic -> (modifiers that must be there, class), most modifiers first."""
+    out: dict[str, list[tuple[frozenset[str], str]]] = {}
+    for words in _lines(CLASSES):
+        for item in words[2:]:
+            name, slash, sms = item.partition("/")
+            if slash and not covers(sms, sm):
+                continue
+            op, *mods = name.split(".")
+            out.setdefault(op, []).append((frozenset(mods), words[0]))
+    for entries in out.values():
+        entries.sort(key=lambda e: -len(e[0]))
+    return out
+
+
+@cache
+def pipes() -> dict[str, Pipe]:
+    """Class -> pipe."""
+    out = {}
+    for words in _lines(PIPES):
+        at = words.index(":")
+        for name in words[:at]:
+            out[name] = Pipe(words[at + 1], int(words[at + 2]), int(words[at + 3]))
+    return out
+
+
+def _per_class(text: str, sm: int) -> dict[str, tuple[str, str]]:
+    out: dict[str, tuple[str, str]] = {}
+    for words in _lines(text):
+        at = words.index(":")
+        if covers(words[at - 1], sm):
+            for name in words[: at - 2]:
+                out[name] = (words[at + 1], _SOURCES[words[at - 2]])
+    return out
+
+
+@cache
+def boards(sm: int) -> dict[str, tuple[str, str]]:
+    """Class -> (``W``, ``R``, ``WR``; source) for the classes that use scoreboards."""
+    return _per_class(BOARDS, sm)
+
+
+@cache
+def stalls(sm: int) -> dict[str, tuple[str, str]]:
+    """Class -> (least stall as text, source)."""
+    return _per_class(STALLS, sm)

@@ -1,0 +1,313 @@
+"""Hazards of one SM: what an instruction reads and writes, in which roles, and how far apart two instructions must issue.
+
+The time between two instructions is counted from issue to issue. :meth:`Hazards.access` gives everything the tables need to know about an
+instruction; :meth:`Hazards.distance` answers for a pair and one register. Registers are numbered as in :mod:`ir_format.flow`
+(``PHYSICAL_BASE``), so sets of them are integers used as bitsets. B registers are tracked by the hardware (documented): no distances.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Final
+
+from ir_format import isa
+from ir_format.diag import CompileError
+from ir_format.flow import PHYSICAL_BASE, is_guarded
+from ir_format.hazards import load
+from ir_format.hazards.classes import AS_READER, AS_RESULT
+from ir_format.hazards.load import Cell
+from ir_format.model import ZERO, Const, Inst, Mem, Name, Reg
+
+FILES: Final = ("R", "UR", "P", "UP")
+B0: Final = PHYSICAL_BASE["B"]
+_R_END: Final = PHYSICAL_BASE["UR"]
+_P0: Final = PHYSICAL_BASE["P"]
+_UP0: Final = PHYSICAL_BASE["UP"]
+R_CELLS: Final = (1 << _R_END) - 1
+P_CELLS: Final = ((1 << _UP0) - 1) ^ ((1 << _P0) - 1)
+UNIFORM_CELLS: Final = ((1 << _P0) - 1) ^ R_CELLS | ((1 << B0) - 1) ^ ((1 << _UP0) - 1)
+#: Predicates that an instruction names as a whole file.
+_FILES_BY_NAME: Final = {"PR": (_P0, 7), "UPR": (_UP0, 7)}
+
+_MEMORY: Final = frozenset("lds ldg ldl ldc stg sts atom red ldgsts cctl syncs".split())  # noqa: SIM905
+_DATA: Final = _MEMORY | frozenset("shfl membar bar sreg bmov setreg".split())  # noqa: SIM905
+_UNIFORM: Final = frozenset("udp udp64 uflt uldc".split())  # noqa: SIM905
+_TENSOR: Final = frozenset(("imma1", "mma1", "mma2", "dmma"))
+_P_READERS: Final = frozenset("alu dual either alu64 fma imadw imadhi half hcmp hf32 fp64 halfmma r2p".split())  # noqa: SIM905
+_GROUPS: Final = {"disp64": "disp64", "hf32": "hf32", "halfmma": "halfmma", "fp64": "fp64", "r2ur": "r2ur", "uldc": "uldc", "half": "half", "hcmp": "half"}
+#: The row `cls` of the ISA spec to a hazard class, for instructions that the class table does not name.
+_BY_ROW: Final = {
+    "alu": "alu", "alu64": "alu64", "fma": "fma", "imad": "fma", "imadwide": "imadw", "imadhi": "imadhi", "half": "half", "halfmma": "halfmma", "fp64": "fp64",
+    "xu": "xu", "uni": "udp", "branch": "branch",
+}  # fmt: skip
+
+
+class Access:
+    """An instruction as the tables see it.
+
+    ``reads``: (cell, role, reader class) per register read; ``writes``: (cell, result column, group of later writer); names as in the tables.
+    ``read_mask``/``write_mask``: the same cells as bitsets, with B registers. ``late``: cells that the instruction may read long after issue, until its read
+    scoreboard is released. ``board_w``/``board_r``: its results, its late reads need a scoreboard. ``stall``: least issue cycles after it (0: drain).
+    """
+
+    __slots__ = (
+        "board_r", "board_w", "guarded", "interval", "klass", "late", "latency", "pipe", "read_mask", "reads", "stall", "write_mask", "writes",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.klass = ""
+        self.reads: list[tuple[int, str, str]] = []
+        self.writes: list[tuple[int, str, str]] = []
+        self.read_mask = 0
+        self.write_mask = 0
+        self.late = 0
+        self.board_w = False
+        self.board_r = False
+        self.guarded = False
+        self.pipe = ""
+        self.interval = 1
+        self.latency = 4
+        self.stall = 1
+
+
+class Hazards:
+    """The tables of one SM."""
+
+    def __init__(self, sm: int) -> None:
+        self.sm = sm
+        self._spec = isa.target(sm)
+        self._matrices = load.matrices(sm)
+        self._classes = load.classes(sm)
+        self._boards = load.boards(sm)
+        self._stalls = load.stalls(sm)
+        self._known: dict[tuple[str, tuple[str, ...]], str] = {}
+
+    # -- classes ------------------------------------------------------------------------------------------------
+
+    def klass(self, inst: Inst) -> str:
+        """The hazard class of an instruction. Raises CompileError for one that no table knows."""
+        key = (inst.op, inst.mods)
+        found = self._known.get(key)
+        if found is None:
+            mods = frozenset(inst.mods)
+            found = next((name for need, name in self._classes.get(inst.op, ()) if need <= mods), "")
+            if not found:
+                found = _BY_ROW.get(self._spec.fact(inst, "cls"), "")
+            if not found:
+                raise CompileError(f"no hazard data for instruction {'.'.join((inst.op, *inst.mods))} on sm_{self.sm}", inst.line)
+            self._known[key] = found
+        return found
+
+    def boards(self, inst: Inst) -> str:
+        """Which scoreboards the instruction needs: '', 'W', 'R' or 'WR'."""
+        return self._boards.get(self.klass(inst), ("", ""))[0]
+
+    def least_stall(self, inst: Inst) -> int:
+        """Least stall count behind the instruction; 0 means a drain, which the control word spells 0."""
+        return int(self._stalls.get(self.klass(inst), ("1", ""))[0])
+
+    # -- operands -----------------------------------------------------------------------------------------------
+
+    def access(self, inst: Inst) -> Access:
+        """Everything the tables need about the instruction (physical registers)."""
+        a = Access()
+        klass = a.klass = self.klass(inst)
+        pipe = load.pipes()[klass]
+        a.pipe, a.interval, a.latency = pipe
+        tags = self._boards.get(klass)
+        variable = tags is not None
+        a.guarded = is_guarded(inst)
+        a.stall = int(self._stalls[klass][0]) if klass in self._stalls else 1
+        p_role = klass if klass in _P_READERS else "guard"
+        if klass == "imadw":
+            p_role = "wab"
+        elif klass == "r2p":
+            p_role = "alu"
+        u_role = self._uniform_role(inst, klass, variable)
+        plain = AS_READER.get(klass) or ("data" if (variable and klass in _MEMORY) or klass in ("shfl", "membar", "bar", "sreg", "bmov", "setreg") else klass)
+        reads = a.reads
+        guard = inst.guard
+        if guard is not None and guard.num != ZERO:
+            reads.append((PHYSICAL_BASE[guard.file] + guard.num, "guard", klass))
+        roles = {"R": plain, "UR": u_role, "P": p_role, "UP": "guard" if klass == "uldc" else u_role if u_role != "var" else "vec", "B": ""}
+        if klass == "branch":
+            roles["P"] = "guard"
+            roles["UP"] = "jump"
+        for slot, operand in enumerate(inst.srcs):
+            if type(operand) is Reg:
+                if operand.num == ZERO:
+                    continue
+                if operand.file == "R" and klass == "imadw" and slot == 2:
+                    first = operand.num
+                    reads.append((first, "clo", klass))
+                    if operand.width > 1:
+                        reads.append((first + 1, "chi", klass))
+                    continue
+                self._read(a, operand, roles[operand.file], klass)
+            else:
+                self._inner(a, operand, roles, klass)
+        for operand in inst.dsts:
+            if type(operand) is not Reg:
+                self._inner(a, operand, roles, klass)
+        for operand in inst.uses:
+            if type(operand) is Reg and operand.num != ZERO:
+                self._read(a, operand, roles[operand.file], klass)
+        self._results(a, inst, klass, variable)
+        mask = 0
+        late = 0
+        for cell, role, _ in reads:
+            mask |= 1 << cell
+            if cell < _R_END or (_P0 <= cell < _UP0 and role != "guard"):
+                late |= 1 << cell
+        a.read_mask |= mask
+        if tags is not None:
+            # A strong load whose result nobody reads still tells when it is done: the cache invalidation behind an acquire waits for it.
+            a.board_w = "W" in tags[0] and (a.write_mask & ((1 << B0) - 1) != 0 or (klass in ("ldg", "atom") and any(m.startswith("STRONG") for m in inst.mods)))
+            for operand in inst.srcs:  # a predicate source beside the guard counts as read late: nothing measured says otherwise
+                if type(operand) is Reg and operand.file == "P" and operand.num != ZERO:
+                    late |= 1 << (_P0 + operand.num)
+            if "R" in tags[0] and late:
+                a.board_r = True
+                a.late = late
+        return a
+
+    def _uniform_role(self, inst: Inst, klass: str, variable: bool) -> str:
+        if klass in _UNIFORM:
+            if klass == "uldc":
+                return "uldc" if inst.op == "ULDC" else "umov"
+            return "uni"
+        if klass in ("branch", "call", "ret"):
+            return "jump"
+        if klass == "ldc":
+            return "uldc"
+        return "var" if variable or klass in _TENSOR or klass == "r2ur" else "vec"
+
+    def _read(self, a: Access, reg: Reg, role: str, klass: str) -> None:
+        first = PHYSICAL_BASE[reg.file] + reg.num
+        if reg.file == "B":
+            a.read_mask |= 1 << first
+            return
+        for cell in range(first, first + reg.width):
+            a.reads.append((cell, role, klass))
+
+    def _inner(self, a: Access, operand: object, roles: dict[str, str], klass: str) -> None:
+        if type(operand) is Mem:
+            if operand.base is not None and operand.base.num != ZERO:
+                self._read(a, operand.base, "addr", klass)
+            for reg in (operand.ubase, operand.desc):
+                if reg is not None and reg.num != ZERO:
+                    self._read(a, reg, roles["UR"], klass)
+        elif type(operand) is Const:
+            reg = operand.ireg
+            if reg is not None and reg.num != ZERO:
+                self._read(a, reg, "addr" if reg.file == "R" else "uldc", klass)
+        elif type(operand) is Name and operand.name in _FILES_BY_NAME:
+            first, count = _FILES_BY_NAME[operand.name]
+            for cell in range(first, first + count):
+                a.reads.append((cell, "guard", klass))
+
+    def _results(self, a: Access, inst: Inst, klass: str, variable: bool) -> None:
+        column = AS_RESULT.get(klass, klass)
+        group = "var" if variable else _GROUPS.get(klass, "mma" if klass in _TENSOR else "fixed")
+        mask = 0
+        for operand in (*inst.dsts, *inst.defs):
+            if type(operand) is Reg:
+                if operand.num == ZERO:
+                    continue
+                first = PHYSICAL_BASE[operand.file] + operand.num
+                for part in range(operand.width):
+                    mask |= 1 << (first + part)
+                    if operand.file == "B":
+                        continue
+                    name = column
+                    if klass == "imadw":
+                        name = ("whi" if part else "wlo") if operand.file == "R" else "imadw"
+                    elif klass == "imadhi" and operand.file == "P":
+                        name = "imadw"
+                    elif klass == "r2p":
+                        name = "r2p"
+                    a.writes.append((first + part, name, group))
+            elif type(operand) is Name and operand.name in _FILES_BY_NAME:
+                first, count = _FILES_BY_NAME[operand.name]
+                a.guarded = True  # the mask may leave some of them as they were
+                for cell in range(first, first + count):
+                    mask |= 1 << cell
+                    a.writes.append((cell, "r2p", group))
+        a.write_mask = mask
+
+    # -- distances ----------------------------------------------------------------------------------------------
+
+    def cell(self, kind: str, file: str, earlier: str, later: str, guarded: bool = False) -> Cell:
+        """A table cell. ``earlier``: result column (raw, waw) or reader class (war); ``later``: operand role (raw) or writer group."""
+        matrix = self._matrices[(kind, file)]
+        line = matrix.get(later)
+        if line is None:
+            line = matrix.get("*")
+        if line is None:
+            raise KeyError(f"{kind} {file}: no row {later} on sm_{self.sm}")
+        if guarded:
+            found = line.get(earlier + "@")
+            if found is not None:
+                return found
+        found = line.get(earlier) or line.get("any")
+        if found is None and kind == "war":
+            return Cell(1, "guessed") if later == "fixed" else Cell(2, "guessed")
+        if found is None:
+            raise KeyError(f"{kind} {file}: no cell {earlier} -> {later} on sm_{self.sm}")
+        return found
+
+    def longest(self, what: str, file: str, earlier: str) -> int:
+        """The largest distance that any later instruction keeps from a result (``what`` w; ``@`` behind its column: guarded) or from a reader (r)."""
+        name = earlier.rstrip("@")
+        most = 1
+        for kind in ("raw", "waw") if what == "w" else ("war",):
+            for later in self._matrices[(kind, file)]:
+                line = self._matrices[(kind, file)][later]
+                found = line.get(earlier) or line.get(name) or line.get("any")
+                if found is not None:
+                    most = max(most, found.cycles)
+        return max(most, 2) if what == "r" else most
+
+    def distance(self, kind: str, earlier: Inst, later: Inst, cell: int) -> Cell | None:
+        """Cycles that must lie between the issues of two instructions for register ``cell``; None where there is no such hazard.
+
+        For an earlier instruction with a scoreboard for this hazard the answer is :data:`WAIT`: wait, at least two cycles later.
+        """
+        return self.between(kind, self.access(earlier), self.access(later), cell)
+
+    def between(self, kind: str, first: Access, second: Access, cell: int) -> Cell | None:
+        """As :meth:`distance`, for instructions that :meth:`access` has looked at."""
+        if first.board_r and first.late >> cell & 1 if kind == "war" else first.board_w and first.write_mask >> cell & 1:
+            return WAIT if (second.read_mask if kind == "raw" else second.write_mask) >> cell & 1 else None
+        best: Cell | None = None
+        file = file_of(cell)
+        for at, name, reader in first.reads if kind == "war" else first.writes:
+            if at != cell:
+                continue
+            for at2, role, group in second.reads if kind == "raw" else second.writes:
+                if at2 == cell:
+                    found = self.cell(kind, file, reader if kind == "war" else name, role if kind == "raw" else group, first.guarded)
+                    if best is None or found.cycles > best.cycles:
+                        best = found
+        return best
+
+
+#: The instruction that waits for a scoreboard issues at least two cycles after the one that sets it.
+WAIT: Final = Cell(2, "documented")
+
+
+def file_of(cell: int) -> str:
+    """Register file of a cell."""
+    return "R" if cell < _R_END else "UR" if cell < _P0 else "P" if cell < _UP0 else "UP" if cell < B0 else "B"
+
+
+def cell_name(cell: int) -> str:
+    """``R12``, ``UP3``..."""
+    file = file_of(cell)
+    return f"{file}{cell - PHYSICAL_BASE[file]}"
+
+
+@cache
+def hazards(target: str | int) -> Hazards:
+    """The tables of a target (``sm_90a`` or 90)."""
+    return Hazards(target if isinstance(target, int) else int("".join(c for c in target if c.isdigit())))

@@ -1,0 +1,284 @@
+"""Scoreboards: which of the six counters announces which result, and who waits.
+
+Allocation walks a block in its final order. A counter may serve several instructions; who waits for it then waits for all of them, so instructions
+share a counter when they are needed at about the same place. Only what somebody can miss gets a counter: a read is announced when one of the
+registers read late may be overwritten before the result has been waited for.
+
+Waits come from a dataflow over the blocks: per counter the registers under way (results) and the registers still to be read. A wait clears its
+counter. Waits are only ever added, so the iteration ends; :func:`add_waits` stops when a whole sweep adds none.
+
+SB0 belongs to LDGDEPBAR alone in a function that has one: DEPBAR counts its groups.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ir_format.flow import Cfg
+from ir_format.hazards import Access
+from ir_format.model import Inst
+
+COUNT: Final = 6
+_FAR: Final = 1 << 30
+#: Instructions under way on one counter before we wait: the counters have six bits as far as is known (guessed); far from the limit.
+_MOST: Final = 32
+#: Nothing may be under way here: the other side knows nothing of our counters.
+BOUNDARIES: Final = frozenset(("CALL", "RET", "RTT"))
+_DONE: Final = frozenset(("CCTL", "CCTLL", "CCTLT"))
+
+
+class Boarded:
+    """A block with its counters: ``wr``/``rd``: per instruction the counter set or -1; ``waits``: wait mask per instruction."""
+
+    __slots__ = ("accesses", "insts", "rd", "waits", "wr")
+
+    def __init__(self, insts: list[Inst], accesses: list[Access]) -> None:
+        self.insts = insts
+        self.accesses = accesses
+        self.wr = [-1] * len(insts)
+        self.rd = [-1] * len(insts)
+        self.waits = [0] * len(insts)
+
+
+class _State:
+    """Per counter: registers whose result it announces, registers whose reading it announces."""
+
+    __slots__ = ("any", "reads", "results")
+
+    def __init__(self) -> None:
+        self.results = [0] * COUNT
+        self.reads = [0] * COUNT
+        self.any = 0  # counters that may be above zero
+
+    def copy(self) -> _State:
+        out = _State()
+        out.results = list(self.results)
+        out.reads = list(self.reads)
+        out.any = self.any
+        return out
+
+    def join(self, other: _State) -> None:
+        for k in range(COUNT):
+            self.results[k] |= other.results[k]
+            self.reads[k] |= other.reads[k]
+        self.any |= other.any
+
+    def same(self, other: _State) -> bool:
+        return self.any == other.any and self.results == other.results and self.reads == other.reads
+
+    def needed(self, inst: Inst, a: Access) -> int:
+        """Counters the instruction must find at zero."""
+        any_ = self.any
+        if not any_:
+            return 0
+        if inst.op in BOUNDARIES:
+            return any_
+        wait = 0
+        touched = a.read_mask | a.write_mask
+        written = a.write_mask
+        done = inst.op in _DONE
+        for k in range(COUNT):
+            if any_ >> k & 1 and (self.results[k] & touched or self.reads[k] & written or (done and self.results[k])):
+                wait |= 1 << k
+        return wait
+
+    def clear(self, wait: int) -> None:
+        for k in range(COUNT):
+            if wait >> k & 1:
+                self.results[k] = 0
+                self.reads[k] = 0
+        self.any &= ~wait
+
+    def set_results(self, k: int, cells: int) -> None:
+        self.results[k] |= cells | _SOMETHING
+        self.any |= 1 << k
+
+    def set_reads(self, k: int, cells: int) -> None:
+        self.reads[k] |= cells
+        self.any |= 1 << k
+
+
+_SOMETHING: Final = 1 << 600  # marks a counter in use whose instruction writes no register
+
+
+def assign(blocks: list[Boarded], cfg: Cfg) -> None:
+    """Give counters to all blocks, then compute the waits."""
+    reserved = any(i.op == "LDGDEPBAR" or i.op == "ARRIVES" for b in blocks for i in b.insts)
+    later = _later_writes(blocks, cfg)
+    order = layout_order(cfg)
+    exits: dict[int, _State] = {}
+    for pos in order:
+        entry = _State()
+        for pred in cfg.preds[pos]:
+            if pred in exits:
+                entry.join(exits[pred])
+        exits[pos] = _allocate(blocks[pos], entry, later[pos], reserved)
+    add_waits(blocks, cfg)
+
+
+def layout_order(cfg: Cfg) -> list[int]:
+    """Reachable blocks in reverse postorder, then the others."""
+    reached = set(cfg.rpo)
+    return cfg.rpo + [p for p in range(len(cfg.succs)) if p not in reached]
+
+
+def _later_writes(blocks: list[Boarded], cfg: Cfg) -> list[int]:
+    """Per block, the registers that may be written after its end (all of them behind a call or return)."""
+    own = []
+    for b in blocks:
+        mask = 0
+        for inst, a in zip(b.insts, b.accesses):
+            mask |= -1 if inst.op in BOUNDARIES else a.write_mask
+        own.append(mask)
+    later = [0] * len(blocks)
+    order = layout_order(cfg)[::-1]
+    changed = True
+    while changed:
+        changed = False
+        for pos in order:
+            mask = later[pos]
+            for succ in cfg.succs[pos]:
+                mask |= own[succ] | later[succ]
+            if mask != later[pos]:
+                later[pos] = mask
+                changed = True
+    return later
+
+
+def _needs(block: Boarded, later: int) -> list[tuple[int, int]]:
+    """Per instruction: index of the first instruction that waits for its result, and for its reads; _FAR: behind the block, -1: nobody."""
+    count = len(block.insts)
+    out = [(-1, -1)] * count
+    touched: dict[int, int] = {}
+    written: dict[int, int] = {}
+    boundary = _FAR
+    for i in range(count - 1, -1, -1):
+        a = block.accesses[i]
+        if a.board_w or a.board_r:
+            result = -1
+            if a.board_w:
+                result = min((touched.get(c, _FAR) for c, _, _ in a.writes), default=_FAR)
+                result = min(result, boundary)
+            read = -1
+            if a.board_r:
+                cells = a.late & ~(a.write_mask if a.board_w else 0)
+                first = boundary
+                for cell, _, _ in a.reads:
+                    if cells >> cell & 1:
+                        first = min(first, written.get(cell, _FAR))
+                if first < _FAR or later & cells:
+                    read = first
+                if a.board_w and (result < _FAR and result <= first):
+                    read = -1  # who waits for the result waits for the reads
+            out[i] = (result, read)
+        if block.insts[i].op in BOUNDARIES:
+            boundary = i
+        for cell, _, _ in a.writes:
+            written[cell] = i
+            touched[cell] = i
+        for cell, _, _ in a.reads:
+            touched[cell] = i
+    return out
+
+
+def _allocate(block: Boarded, entry: _State, later: int, reserved: bool) -> _State:
+    needs = _needs(block, later)
+    state = entry
+    due = [_FAR] * COUNT  # index of the first instruction that waits for the counter
+    counts = [0] * COUNT
+    kinds = [""] * COUNT
+    first_touch: dict[int, int] = {}
+    if state.any:
+        for i in range(len(block.insts) - 1, -1, -1):
+            a = block.accesses[i]
+            for cell, _, _ in (*a.writes, *a.reads):
+                first_touch[cell] = i
+        for k in range(COUNT):
+            for cell, at in first_touch.items():
+                if (state.results[k] | state.reads[k]) >> cell & 1 and at < due[k]:
+                    due[k] = at
+    usable = range(1 if reserved else 0, COUNT)
+
+    def pick(i: int, due_at: int, kind: str) -> int:
+        best = -1
+        best_cost = 1 << 40
+        for k in usable:
+            if not state.any >> k & 1:
+                cost = 40 + k  # a free counter: taken unless one fits exactly
+            else:
+                cost = min(abs(due[k] - due_at), 1 << 20) * 4 + (0 if kinds[k] == kind else 60)
+                if cost >= 40:
+                    cost += 60
+                if counts[k] >= _MOST:
+                    cost += 1 << 30
+            if cost < best_cost:
+                best_cost = cost
+                best = k
+        if state.any >> best & 1 and counts[best] >= _MOST:
+            block.waits[i] |= 1 << best
+            state.clear(1 << best)
+            counts[best] = 0
+            due[best] = _FAR
+        if not state.any >> best & 1:
+            due[best] = _FAR
+            counts[best] = 0
+            kinds[best] = kind
+        due[best] = min(due[best], due_at)
+        counts[best] += 1
+        return best
+
+    for i, (inst, a) in enumerate(zip(block.insts, block.accesses)):
+        wait = state.needed(inst, a)
+        if wait:
+            state.clear(wait)
+        result, read = needs[i]
+        if inst.op == "LDGDEPBAR" or inst.op == "ARRIVES":
+            block.wr[i] = 0
+            state.set_results(0, 0)
+            continue
+        kind = a.klass
+        if result >= 0:
+            k = pick(i, result, kind)
+            block.wr[i] = k
+            state.set_results(k, a.write_mask)
+        if read >= 0:
+            k = pick(i, read, "r" + kind)
+            if k == block.wr[i]:  # one counter set twice would do, but no cubin was ever seen to do it
+                k = next(c for c in usable if c != k)
+            block.rd[i] = k
+            state.set_reads(k, a.late)
+    return state
+
+
+def add_waits(blocks: list[Boarded], cfg: Cfg) -> None:
+    """Complete the wait masks: a sweep over the blocks until nothing changes."""
+    order = layout_order(cfg)
+    exits: list[_State | None] = [None] * len(blocks)
+    dirty = set(order)
+    while dirty:
+        for pos in order:
+            if pos not in dirty:
+                continue
+            dirty.discard(pos)
+            state = _State()
+            for pred in cfg.preds[pos]:
+                before = exits[pred]
+                if before is not None:
+                    state.join(before)
+            block = blocks[pos]
+            waits = block.waits
+            for i, (inst, a) in enumerate(zip(block.insts, block.accesses)):
+                wait = waits[i]
+                if state.any:
+                    wait |= state.needed(inst, a)
+                    waits[i] = wait
+                    if wait:
+                        state.clear(wait)
+                if block.wr[i] >= 0:
+                    state.set_results(block.wr[i], a.write_mask)
+                if block.rd[i] >= 0:
+                    state.set_reads(block.rd[i], a.late)
+            old = exits[pos]
+            if old is None or not old.same(state):
+                exits[pos] = state
+                dirty.update(cfg.succs[pos])
