@@ -6,7 +6,6 @@ enumerations further down take every hard case of f32 there is.
 
 from __future__ import annotations
 
-import random
 from typing import Any
 
 import numpy as np

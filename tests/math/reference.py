@@ -1,0 +1,568 @@
+"""Every floating-point and division instruction with what the PTX manual says it computes: a table of one-instruction kernels and their references.
+
+A reference takes operand bits (integers) and returns the result's bits, or None for "any NaN". Approximate functions give a :class:`Near` instead.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+
+from . import exact
+from .exact import BF16, F16, F32, F64, MODES, Format
+
+FORMATS = {"f16": F16, "bf16": BF16, "f32": F32, "f64": F64}
+BITS = {"f16": 16, "bf16": 16, "f32": 32, "f64": 64, "f16x2": 32, "bf16x2": 32, "b32": 32, "b16": 16, "b64": 64, "tf32": 32,
+        **{f"{k}{n}": n for k in "us" for n in (8, 16, 32, 64)}}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Near:
+    """An approximate result: within ``rel`` of ``value``, or within ``abs_``. ``low``/``high``: both results are fine (flushing at a boundary)."""
+
+    value: float
+    rel: float
+    abs_: float = 0.0
+
+
+ANY = Near(0.0, 0.0, math.inf)
+Result = int | Near | None
+Ref = Callable[..., Result]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """``op`` with ``$d`` and ``$0``...; types of destination and sources; the first SM that has it."""
+
+    op: str
+    dst: str
+    srcs: tuple[str, ...]
+    ref: Ref
+    sm: int = 75
+    version: str = "8.0"
+
+    @property
+    def name(self) -> str:
+        return self.op.split(" ")[0] if self.op[0] != "{" else self.op.split(";")[1].split()[0]
+
+
+def to_float(f: Format, x: int) -> float:
+    if f.is_nan(x):
+        return math.nan
+    if f.is_inf(x):
+        return -math.inf if x & f.sign else math.inf
+    s, m, e = f.split(x)
+    return math.ldexp(-m if s else m, e) if m else (-0.0 if s else 0.0)
+
+
+def to_fraction(f: Format, x: int) -> Fraction:
+    s, m, e = f.split(x)
+    v = Fraction(m) * Fraction(2) ** e
+    return -v if s else v
+
+
+def clamp01(f: Format, x: int | None) -> int:
+    """.sat: NaN and everything below become +0."""
+    one = f.bias << (f.p - 1)
+    if x is None or f.is_nan(x) or x & f.sign:
+        return 0
+    return min(x, one)
+
+
+def order(f: Format, x: int) -> int:
+    """A key that orders numbers, with -0 below +0."""
+    m = x & (f.sign - 1)
+    return -m - 1 if x & f.sign else m
+
+
+def modifiers(f: Format, sat: bool = True) -> Iterator[tuple[str, bool, bool]]:
+    for ftz in (False, True) if f in (F32, F16) else (False,):
+        for s in (False, True) if sat and f in (F32, F16) else (False,):
+            yield (".ftz" if ftz else "") + (".sat" if s else ""), ftz, s
+
+
+# --------------------------------------------------------------------------- arithmetic
+
+
+def arith(f: Format, mode: str, ftz: bool, sat: bool, kind: str) -> Ref:
+    one = f.bias << (f.p - 1)
+
+    def ref(a: int, b: int, c: int = 0) -> Result:
+        if kind == "mul":
+            zero = (a ^ b) & f.sign
+            r = exact.fma(f, a, b, zero, mode, ftz)
+        elif kind == "fma":
+            r = exact.fma(f, a, b, c, mode, ftz)
+        else:
+            r = exact.fma(f, a, one, b ^ (f.sign if kind == "sub" else 0), mode, ftz)
+        if ftz and r is not None and f.is_zero(r):
+            # flushed because it is tiny when rounded as if exponents had no bound; the manual does not say if it should
+            # be so when rounding to the subnormal's place makes the smallest normal number: both are fine
+            x, y, z = (f.flush(v) for v in (a, b, c))
+            operands = {"mul": (x, y, (x ^ y) & f.sign), "fma": (x, y, z)}.get(kind, (x, one, y ^ (f.sign if kind == "sub" else 0)))
+            if not f.is_zero(f.flush(exact.fma(f, *operands, mode) or 0)):
+                return ANY
+        return clamp01(f, r) if sat else r
+
+    return ref
+
+
+def pick(f: Format, want_max: bool, ftz: bool, nan: bool, xorsign: bool = False) -> Ref:
+    """min and max; .xorsign.abs compares magnitudes and takes the exclusive or of the signs."""
+
+    def ref(a: int, b: int) -> Result:
+        if ftz:
+            a, b = f.flush(a), f.flush(b)
+        sign = (a ^ b) & f.sign
+        if xorsign:
+            a, b = a & ~f.sign, b & ~f.sign
+        na, nb = f.is_nan(a), f.is_nan(b)
+        if (na and nb) or (nan and (na or nb)):
+            return None
+        r = b if na else a if nb else (max if want_max else min)(a, b, key=lambda x: order(f, x))
+        return r | sign if xorsign else r
+
+    return ref
+
+
+COMPARE: dict[str, Callable[[float, float], bool]] = {
+    "eq": lambda a, b: a == b, "ne": lambda a, b: a != b, "lt": lambda a, b: a < b,
+    "le": lambda a, b: a <= b, "gt": lambda a, b: a > b, "ge": lambda a, b: a >= b,
+}  # fmt: skip
+
+
+def compare(f: Format, cmp: str, ftz: bool, a: int, b: int) -> bool:
+    if ftz:
+        a, b = f.flush(a), f.flush(b)
+    nan = f.is_nan(a) or f.is_nan(b)
+    if cmp in ("num", "nan"):
+        return nan == (cmp == "nan")
+    if nan:
+        return cmp.endswith("u")
+    return COMPARE[cmp[:2]](to_float(f, a), to_float(f, b))
+
+
+def setp_case(t: str, cmp: str, ftz: bool, sm: int) -> Case:
+    f = FORMATS[t]
+    z = ".ftz" if ftz else ""
+    text = f"{{.reg .pred q, r; setp.eq.s32 r, $2, 0; setp.{cmp}.and{z}.{t} q, $0, $1, !r; selp.b32 $d, 1, 0, q;}}"
+    return Case(text, "b32", (t, t, "s32"), lambda a, b, c: int(compare(f, cmp, ftz, a, b) and c != 0), sm)
+
+
+# --------------------------------------------------------------------------- conversions
+
+INTEGRAL = {"rni": "rn", "rzi": "rz", "rmi": "rm", "rpi": "rp"}
+
+
+def round_integer(x: Fraction, mode: str) -> int:
+    low = math.floor(x)
+    rest = x - low
+    if rest == 0:
+        return low
+    if mode == "rn":
+        return low + (rest > Fraction(1, 2) or (rest == Fraction(1, 2) and low & 1))
+    if mode == "rz":
+        return low if x > 0 else low + 1
+    return low + (mode == "rp")
+
+
+def from_int(f: Format, t: str, mode: str, sat: bool = False) -> Ref:
+    n = BITS[t]
+
+    def ref(a: int) -> Result:
+        v = a - (1 << n) if t[0] == "s" and a >> (n - 1) else a
+        r = f.pack(int(v < 0), abs(v), 0, False, mode)
+        return clamp01(f, r) if sat else r
+
+    return ref
+
+
+def to_int(f: Format, t: str, mode: str, ftz: bool = False) -> Ref:
+    """Out of range: the nearest end. NaN: 0, or the top bit alone where a 64-bit type takes part (PTX manual)."""
+    n = BITS[t]
+    low, high = (-(1 << n - 1), (1 << n - 1) - 1) if t[0] == "s" else (0, (1 << n) - 1)
+    mask = (1 << n) - 1
+
+    def ref(a: int) -> Result:
+        if ftz:
+            a = f.flush(a)
+        if f.is_nan(a):
+            return nan_integer(t, f)
+        if f.is_inf(a):
+            return (low if a & f.sign else high) & mask
+        return min(max(round_integer(to_fraction(f, a), mode), low), high) & mask
+
+    return ref
+
+
+def nan_integer(t: str, f: Format) -> int:
+    n = BITS[t]
+    return 1 << (n - 1) if n == 64 or f is F64 else 0
+
+
+def to_float_format(src: Format, dst: Format, mode: str, ftz: bool = False, sat: bool = False, relu: bool = False, satfinite: bool = False) -> Ref:
+    def ref(a: int) -> Result:
+        if ftz and src is F32:
+            a = src.flush(a)
+        if src.is_nan(a):
+            return 0 if sat else dst.nan if relu or satfinite else None
+        s = a & src.sign
+        if src.is_inf(a):
+            r: int | None = dst.inf | (dst.sign if s else 0)
+        else:
+            sb, m, e = src.split(a)
+            r = dst.pack(sb, m, e, False, mode, ftz and dst is F32)
+        assert r is not None
+        if satfinite and dst.is_inf(r):
+            r -= 1
+        if relu and s:
+            r = 0
+        return clamp01(dst, r) if sat else r
+
+    return ref
+
+
+def integral(f: Format, mode: str, ftz: bool = False) -> Ref:
+    def ref(a: int) -> Result:
+        if ftz:
+            a = f.flush(a)
+        if f.is_nan(a):
+            return None
+        if f.is_inf(a) or f.is_zero(a):
+            return a
+        v = round_integer(to_fraction(f, a), mode)
+        return (a & f.sign) | f.pack(0, abs(v), 0, False, "rn")
+
+    return ref
+
+
+def same(f: Format, ftz: bool, sat: bool) -> Ref:
+    def ref(a: int) -> Result:
+        if ftz:
+            a = f.flush(a)
+        if sat:
+            return clamp01(f, a)
+        return None if f.is_nan(a) else a
+
+    return ref
+
+
+def tf32_rna(satfinite: bool) -> Ref:
+    f = Format("tf32", 11, 8, 0)
+
+    def ref(a: int) -> Result:
+        if F32.is_nan(a):
+            return None if a >> 13 & 0x3FF else ANY  # a payload in the 13 bits that go is lost (measured)
+        if F32.is_inf(a):
+            return (a & F32.sign) | (0x7F7FE000 if satfinite else F32.inf)
+        s, m, e = F32.split(a)
+        r = f.pack(s, m, e, False, "rna")
+        if satfinite and f.is_inf(r):
+            r -= 1
+        return r << 13
+
+    return ref
+
+
+# --------------------------------------------------------------------------- approximate functions
+
+
+def approx(fn: Callable[[float], float], rel: float, abs_: float, ftz: bool) -> Ref:
+    """Bounds of the PTX manual; a result that may be flushed is allowed to be zero."""
+
+    def ref(a: int) -> Result:
+        x = to_float(F32, F32.flush(a) if ftz else a)
+        try:
+            v = fn(x)
+        except (ValueError, ZeroDivisionError, OverflowError):
+            v = math.nan
+        if math.isnan(v):
+            return None
+        slack = abs_
+        if ftz and abs(v) <= 2.0**-126 * (1 + rel):
+            slack = max(slack, 2.0**-126)
+        elif abs(v) < 2.0**-126:
+            slack = max(slack, 2.0**-149)
+        return Near(v, rel, slack)
+
+    return ref
+
+
+def recip(x: float) -> float:
+    return math.copysign(math.inf, x) if x == 0 else 1 / x
+
+
+def rsqrt(x: float) -> float:
+    return math.copysign(math.inf, x) if x == 0 else 0.0 if x == math.inf else 1 / math.sqrt(x)
+
+
+def exp2(x: float) -> float:
+    return math.inf if x > 1100 else 0.0 if x < -1100 else 2.0**x
+
+
+def log2(x: float) -> float:
+    return -math.inf if x == 0 else math.log2(x)
+
+
+def quotient(rel: float, ftz: bool, limit: float) -> Ref:
+    """Approximate division; no statement for divisors above ``limit`` (PTX manual), except that infinity divides to zero."""
+
+    def ref(a: int, b: int) -> Result:
+        if ftz:
+            a, b = F32.flush(a), F32.flush(b)
+        x, y = to_float(F32, a), to_float(F32, b)
+        if math.isnan(x) or math.isnan(y) or (x == 0 == y) or (math.isinf(x) and math.isinf(y)):
+            return None
+        if abs(y) > limit and not math.isinf(y):
+            return Near(0.0, 0.0, math.inf)
+        if y == 0:
+            return Near(math.copysign(math.inf, x) * math.copysign(1, y), 0)
+        v = x / y
+        return Near(v, rel, 2.0**-125 if ftz and abs(v) < 2.0**-125 else 2.0**-149)
+
+    return ref
+
+
+# --------------------------------------------------------------------------- the table
+
+
+def integer_division(t: str, rem: bool) -> Ref:
+    n = BITS[t]
+    mask = (1 << n) - 1
+
+    def ref(a: int, b: int) -> Result:
+        if b == 0:
+            return mask
+        if t[0] == "s":
+            a, b = (v - (1 << n) if v >> (n - 1) else v for v in (a, b))
+        q = abs(a) // abs(b) * (-1 if (a < 0) != (b < 0) else 1)
+        return (a - q * b if rem else q) & mask
+
+    return ref
+
+
+def lanes(ref: Ref) -> Ref:
+    """A scalar 16-bit reference on both halves (results in the two halves; NaN as 0xFFFF means any NaN)."""
+
+    def both(*ops: int) -> Result:
+        low = ref(*(o & 0xFFFF for o in ops))
+        high = ref(*(o >> 16 for o in ops))
+        if isinstance(low, Near) or isinstance(high, Near):
+            return ANY
+        return (0xFFFF if low is None else low) | (0xFFFF if high is None else high) << 16
+
+    return both
+
+
+def arithmetic_cases() -> Iterator[Case]:
+    for t in ("f32", "f64"):
+        f = FORMATS[t]
+        for mode in MODES:
+            for text, ftz, sat in modifiers(f):
+                for kind in ("add", "sub", "mul", "fma"):
+                    n = 3 if kind == "fma" else 2
+                    ops = ", ".join(f"${i}" for i in range(n))
+                    yield Case(f"{kind}.{mode}{text}.{t} $d, {ops}", t, (t,) * n, arith(f, mode, ftz, sat, kind))
+    for t in ("f16", "bf16"):
+        f = FORMATS[t]
+        for text, ftz, sat in modifiers(f):
+            for kind in ("add", "sub", "mul", "fma"):
+                n = 3 if kind == "fma" else 2
+                ops = ", ".join(f"${i}" for i in range(n))
+                sm = 75 if t == "f16" else 80 if kind == "fma" else 90
+                ref = arith(f, "rn", ftz, sat, kind)
+                yield Case(f"{kind}.rn{text}.{t} $d, {ops}", t, (t,) * n, ref, sm)
+                yield Case(f"{kind}.rn{text}.{t}x2 $d, {ops}", t + "x2", (t + "x2",) * n, lanes(ref), sm)
+
+
+def selection_cases() -> Iterator[Case]:
+    for t, f in FORMATS.items():
+        half = f in (F16, BF16)
+        for ftz in (False, True) if f in (F32, F16) else (False,):
+            for nan in (False, True) if f is not F64 else (False,):
+                for xs in (False, True) if f is not F64 else (False,):
+                    text = (".ftz" if ftz else "") + (".NaN" if nan else "") + (".xorsign.abs" if xs else "")
+                    sm = 86 if xs else 80 if nan or half else 75
+                    for op in ("min", "max"):
+                        ref = pick(f, op == "max", ftz, nan, xs)
+                        yield Case(f"{op}{text}.{t} $d, $0, $1", t, (t, t), ref, sm)
+                        if half:
+                            yield Case(f"{op}{text}.{t}x2 $d, $0, $1", t + "x2", (t + "x2",) * 2, lanes(ref), sm)
+        sm = 90 if t == "bf16" else 75
+        for cmp in ("eq", "ne", "lt", "le", "gt", "ge", "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan"):
+            for ftz in (False, True) if f in (F32, F16) else (False,):
+                yield setp_case(t, cmp, ftz, sm)
+        for op in ("neg", "abs"):
+            for ftz in (False, True) if f in (F32, F16) else (False,):
+
+                def sign(a: int, f: Format = f, op: str = op, ftz: bool = ftz) -> Result:
+                    if f.is_nan(a):
+                        return None
+                    a = f.flush(a) if ftz else a
+                    return a ^ f.sign if op == "neg" else a & ~f.sign
+
+                yield Case(f"{op}{'.ftz' if ftz else ''}.{t} $d, $0", t, (t,), sign, 80 if t == "bf16" else 75)
+                if half:
+                    yield Case(f"{op}{'.ftz' if ftz else ''}.{t}x2 $d, $0", t + "x2", (t + "x2",), lanes(sign), 80 if t == "bf16" else 75)
+    for t in ("f32", "f64"):
+        f = FORMATS[t]
+        yield Case(f"copysign.{t} $d, $0, $1", t, (t, t), lambda a, b, f=f: (a & f.sign) | (b & ~f.sign))
+        yield Case(f"{{.reg .pred q; setp.ne.s32 q, $2, 0; selp.{t} $d, $0, $1, q;}}", t, (t, t, "s32"), lambda a, b, c: a if c else b)
+        yield Case(f"slct.{t}.s32 $d, $0, $1, $2", t, (t, t, "s32"), lambda a, b, c: b if c >> 31 else a)
+        yield Case(f"slct.{t}.f32 $d, $0, $1, $2", t, (t, t, "f32"), lambda a, b, c: a if compare(F32, "ge", False, c, 0) else b)
+        for kind, test in TESTP.items():
+            yield Case(
+                f"{{.reg .pred q; testp.{kind}.{t} q, $0; selp.b32 $d, 1, 0, q;}}", "b32", (t,), lambda a, f=f, test=test: int(test(f, a & ~f.sign))
+            )
+        for dt, true in (("f32", 0x3F800000), ("u32", 0xFFFFFFFF), ("s32", 0xFFFFFFFF)):
+            yield Case(f"set.ltu.{dt}.{t} $d, $0, $1", dt, (t, t), lambda a, b, f=f, true=true: true if compare(f, "ltu", False, a, b) else 0)
+    for t in ("f16", "bf16"):
+        f = FORMATS[t]
+        for dt, true in ((t, f.bias << (f.p - 1)), ("u16", 0xFFFF), ("s32", 0xFFFFFFFF)):
+            yield Case(
+                f"set.gt.{dt}.{t} $d, $0, $1", dt, (t, t), lambda a, b, f=f, true=true: true if compare(f, "gt", False, a, b) else 0,
+                90 if t == "bf16" else 75,
+            )  # fmt: skip
+
+
+TESTP: dict[str, Callable[[Format, int], bool]] = {
+    "finite": lambda f, m: m < f.inf, "infinite": lambda f, m: m == f.inf, "number": lambda f, m: m <= f.inf, "notanumber": lambda f, m: m > f.inf,
+    "subnormal": lambda f, m: 0 < m < 1 << (f.p - 1), "normal": lambda f, m: m == 0 or 1 << (f.p - 1) <= m < f.inf,
+}  # fmt: skip
+
+
+def conversion_cases() -> Iterator[Case]:
+    ints = [f"{k}{n}" for k in "us" for n in (8, 16, 32, 64)]
+    for t, f in FORMATS.items():
+        for i in ints:
+            if t == "bf16" and i.endswith("8"):
+                continue
+            reg = i if not i.endswith("8") else i[0] + "32"
+            sm = 90 if t == "bf16" else 75
+            for mode in MODES:
+                shown = f"cvt.{mode}.{t}.{i} $d, $0"
+                cut = (1 << BITS[i]) - 1
+                ref = from_int(f, i, mode)
+                yield Case(shown, t, (reg,), lambda a, ref=ref, cut=cut: ref(a & cut), sm)
+            for text, mode in INTEGRAL.items():
+                for ftz in (False, True) if t == "f32" else (False,):
+                    ref = to_int(f, i, mode, ftz)
+                    z = ".ftz" if ftz else ""
+                    if i.endswith("8"):  # into a wider register: extended
+                        ref = extended(ref, i)
+                    yield Case(f"cvt.{text}{z}.{i}.{t} $d, $0", reg, (t,), ref, sm)
+        if t in ("f16", "f32", "f64"):
+            yield Case(f"cvt.rn.sat.{t}.s32 $d, $0", t, ("s32",), from_int(f, "s32", "rn", True))
+        sm = 90 if t == "bf16" else 75
+        for text, mode in INTEGRAL.items():
+            for ftz in (False, True) if t == "f32" else (False,):
+                yield Case(f"cvt.{text}{'.ftz' if ftz else ''}.{t}.{t} $d, $0", t, (t,), integral(f, mode, ftz), sm)
+        if t != "bf16":
+            for ftz in (False, True) if t == "f32" else (False,):
+                yield Case(f"cvt{'.ftz' if ftz else ''}.sat.{t}.{t} $d, $0", t, (t,), same(f, ftz, True), sm)
+    yield Case("cvt.ftz.f32.f32 $d, $0", "f32", ("f32",), same(F32, True, False))
+    yield from float_conversions()
+
+
+def extended(ref: Ref, t: str) -> Ref:
+    def wide(a: int) -> Result:
+        r = ref(a)
+        assert isinstance(r, int)
+        return r | 0xFFFFFF00 if t[0] == "s" and r & 0x80 else r
+
+    return wide
+
+
+def float_conversions() -> Iterator[Case]:
+    for mode in MODES:
+        for ftz in (False, True):
+            z = ".ftz" if ftz else ""
+            for d in ("f16", "bf16"):
+                yield Case(f"cvt.{mode}{z}.{d}.f32 $d, $0", d, ("f32",), to_float_format(F32, FORMATS[d], mode, ftz), 80 if d == "bf16" else 75)
+            for sat in (False, True):
+                s = ".sat" if sat else ""
+                yield Case(f"cvt.{mode}{z}{s}.f32.f64 $d, $0", "f32", ("f64",), to_float_format(F64, F32, mode, ftz, sat))
+        yield Case(f"cvt.{mode}.f16.f64 $d, $0", "f16", ("f64",), to_float_format(F64, F16, mode))
+        yield Case(f"cvt.{mode}.bf16.f64 $d, $0", "bf16", ("f64",), to_float_format(F64, BF16, mode), 90)
+        yield Case(f"cvt.{mode}.f16.bf16 $d, $0", "f16", ("bf16",), to_float_format(BF16, F16, mode), 90)
+        yield Case(f"cvt.{mode}.bf16.f16 $d, $0", "bf16", ("f16",), to_float_format(F16, BF16, mode), 90)
+    yield Case("cvt.rn.sat.f16.f32 $d, $0", "f16", ("f32",), to_float_format(F32, F16, "rn", sat=True))
+    for s in ("f16", "bf16"):
+        sm = 80 if s == "bf16" else 75
+        yield Case(f"cvt.f32.{s} $d, $0", "f32", (s,), to_float_format(FORMATS[s], F32, "rn"), sm)
+        yield Case(f"cvt.f64.{s} $d, $0", "f64", (s,), to_float_format(FORMATS[s], F64, "rn"), 90 if s == "bf16" else 75)
+    yield Case("cvt.sat.f32.f16 $d, $0", "f32", ("f16",), to_float_format(F16, F32, "rn", sat=True))
+    for ftz in (False, True):
+        for sat in (False, True):
+            text = (".ftz" if ftz else "") + (".sat" if sat else "")
+            yield Case(f"cvt{text}.f64.f32 $d, $0", "f64", ("f32",), to_float_format(F32, F64, "rn", ftz, sat))
+    for d in ("f16", "bf16"):
+        for mode in ("rn", "rz"):
+            for relu in (False, True):
+                ref = to_float_format(F32, FORMATS[d], mode, relu=relu)
+                r = ".relu" if relu else ""
+                yield Case(f"cvt.{mode}{r}.{d}x2.f32 $d, $0, $1", d + "x2", ("f32", "f32"), packed(ref), 80)
+                if relu:
+                    yield Case(f"cvt.{mode}{r}.{d}.f32 $d, $0", d, ("f32",), ref, 80)
+    yield Case("cvt.rna.tf32.f32 $d, $0", "b32", ("f32",), tf32_rna(False), 80)
+
+
+def packed(ref: Ref) -> Ref:
+    """Two f32 to a pair: the first operand is the upper half."""
+
+    def both(a: int, b: int) -> Result:
+        high, low = ref(a), ref(b)
+        return (0xFFFF if low is None else low) | (0xFFFF if high is None else high) << 16  # type: ignore[operator]
+
+    return both
+
+
+def ieee_cases() -> Iterator[Case]:
+    for mode in MODES:
+        for ftz in (False, True):
+            z = ".ftz" if ftz else ""
+            yield Case(f"div.{mode}{z}.f32 $d, $0, $1", "f32", ("f32", "f32"), lambda a, b, m=mode, z=ftz: exact.div(F32, a, b, m, z))
+            yield Case(f"rcp.{mode}{z}.f32 $d, $0", "f32", ("f32",), lambda a, m=mode, z=ftz: exact.div(F32, 0x3F800000, a, m, z))
+            yield Case(f"sqrt.{mode}{z}.f32 $d, $0", "f32", ("f32",), lambda a, m=mode, z=ftz: exact.sqrt(F32, a, m, z))
+        yield Case(f"div.{mode}.f64 $d, $0, $1", "f64", ("f64", "f64"), lambda a, b, m=mode: exact.div(F64, a, b, m))
+        yield Case(f"rcp.{mode}.f64 $d, $0", "f64", ("f64",), lambda a, m=mode: exact.div(F64, 0x3FF << 52, a, m))
+        yield Case(f"sqrt.{mode}.f64 $d, $0", "f64", ("f64",), lambda a, m=mode: exact.sqrt(F64, a, m))
+    for t in ("u16", "s16", "u32", "s32", "u64", "s64"):
+        for op in ("div", "rem"):
+            yield Case(f"{op}.{t} $d, $0, $1", t, (t, t), integer_division(t, op == "rem"))
+
+
+def rsqrt64(a: int) -> Result:
+    x = to_float(F64, a)
+    if math.isnan(x) or (x < 0):
+        return None
+    return Near(rsqrt(x), 2.0**-51)
+
+
+def approximate_cases() -> Iterator[Case]:
+    for ftz in (False, True):
+        z = ".ftz" if ftz else ""
+        one: list[tuple[str, Callable[[float], float], float, float]] = [
+            ("rcp", recip, 2.0**-23, 0.0),
+            ("sqrt", math.sqrt, 2.0**-23, 0.0),
+            ("rsqrt", rsqrt, 2.0**-22.9, 0.0),
+            ("ex2", exp2, 2.0**-22.5, 0.0),
+            ("lg2", log2, 2.0**-22.6, 2.0**-22),
+        ]
+        for op, fn, rel, abs_ in one:
+            yield Case(f"{op}.approx{z}.f32 $d, $0", "f32", ("f32",), approx(fn, rel, abs_, ftz))
+        yield Case(f"div.approx{z}.f32 $d, $0, $1", "f32", ("f32", "f32"), quotient(2.0**-22, ftz, 2.0**126))
+        yield Case(f"div.full{z}.f32 $d, $0, $1", "f32", ("f32", "f32"), quotient(2.0**-22, ftz, math.inf))
+    yield Case("tanh.approx.f32 $d, $0", "f32", ("f32",), approx(math.tanh, 2.0**-10.98, 2.0**-126, False))
+    for op, fn in (("sin", math.sin), ("cos", math.cos)):
+        ref = approx(fn, 0.0, 2.0**-20.5, False)
+        # the manual's bound holds in [-pi, pi]
+        yield Case(f"{op}.approx.f32 $d, $0", "f32", ("f32",), lambda a, ref=ref: ref(a) if a & 0x7FFFFFFF <= 0x40490FDB else Near(0.0, 0.0, math.inf))
+    yield Case("rsqrt.approx.f64 $d, $0", "f64", ("f64",), rsqrt64)
+
+
+GROUPS: dict[str, Callable[[], Iterator[Case]]] = {
+    "arithmetic": arithmetic_cases, "selection": selection_cases, "conversion": conversion_cases, "ieee": ieee_cases, "approximate": approximate_cases,
+}  # fmt: skip
