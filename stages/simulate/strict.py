@@ -30,6 +30,7 @@ from stages.simulate.timing import Draw, is_dual, is_variable, latency, pipe_of,
 Arr = NDArray[Any]
 Row = tuple[str, int]
 _DRAIN = 40
+_WRITE = 2  # cycles after issue in which no fixed-latency result lands
 
 
 class Entry:
@@ -193,8 +194,8 @@ class StrictMachine(Machine):
         self.plans: dict[int, Plan] = {}
         self.parked: list[tuple[View, Arr, Time]] = []
         self.watch: Profile | None = None
-        #: (writer, reader, row) -> distance, for every read of a register whose new value was not there yet.
-        self.hazards: dict[tuple[int, int, Row], int] = {}
+        #: (what, first, second, row) -> distance, for every register that two instructions use too close to each other.
+        self.hazards: dict[tuple[str, int, int, Row], int] = {}
 
     # --- plans ---
 
@@ -226,13 +227,12 @@ class StrictMachine(Machine):
     def hazard_lines(self) -> list[str]:
         """One line for every pair of instructions of which the second read too early."""
         names = []
-        for (writer, reader, (kind, row)), distance in self.hazards.items():
+        for (what, first, second, (kind, row)), distance in self.hazards.items():
             if kind == "U":
                 name = f"UR{row - UR0}" if row >= UR0 else f"R{row}"
             else:
                 name = f"UP{row - UP0}" if UP0 <= row < P_SINK else f"P{row}"
-            where = self.program.place(reader, self.kernel)
-            names.append(f"{name} of {self.program.place(writer, self.kernel)} read {distance} cycles later by {where}")
+            names.append(f"{name} of {self.program.place(first, self.kernel)} {what} {self.program.place(second, self.kernel)} {distance} cycles later")
         return names
 
     # --- time of bundles ---
@@ -291,6 +291,12 @@ class StrictMachine(Machine):
 
     # --- rows ---
 
+    def note(self, what: str, first: int, second: int, row: Row, distance: int) -> None:
+        """Remember a hazard."""
+        key = (what, first, second, row)
+        if key not in self.hazards and len(self.hazards) < 1000:
+            self.hazards[key] = distance
+
     def settle(self, time: Time, view: View, row: Row, reader: str, at: int, pc: int) -> None:
         """Enter the pending writes of a row that a ``reader`` (instruction ``pc``) issuing at ``at`` sees; note those it does not see."""
         entries = time.pending[row]
@@ -305,9 +311,7 @@ class StrictMachine(Machine):
                 visible = at - e.at >= latency(e.writer, e.part, e.dual, reader, kind, uniform, self.sm)
             (seen if visible else rest).append(e)
         for e in rest:
-            key = (e.pc, pc, row)
-            if key not in self.hazards and len(self.hazards) < 1000:
-                self.hazards[key] = at - e.at
+            self.note("read too early by", e.pc, pc, row, at - e.at)
         if not seen:
             return
         seen.sort(key=_landing)
@@ -341,6 +345,10 @@ class StrictMachine(Machine):
             entry = Entry(row.copy(), lanes, at, ready, plan.writer, part, plan.dual, plan.pc)
             row[:] = before
             held = time.pending.get(key)
+            if held is not None:
+                for e in held:
+                    if e.ready > (at + _WRITE if ready < 0 else ready) and overlap(e.mask, lanes):
+                        self.note("still to be written over", e.pc, plan.pc, key, at - e.at)
             if held is None:
                 time.pending[key] = [entry]
             else:
@@ -351,6 +359,9 @@ class StrictMachine(Machine):
         plan = d.plan
         for row in plan.late_reads:
             if row in time.pending:
+                for e in time.pending[row]:
+                    if e.at > d.at and e.ready < 0 and d.read_at - e.at >= _WRITE and overlap(e.mask, d.mask):
+                        self.note("overwritten by", plan.pc, e.pc, row, e.at - d.at)
                 self.settle(time, view, row, plan.reader, d.read_at, plan.pc)
         if not d.held:
             self.capture(time, view, plan, d.mask, d.at, d.ready)
@@ -523,6 +534,13 @@ class StrictMachine(Machine):
             time.boards[plan.ctl.rd].append(at + 2)
         time.clock = at + (plan.ctl.stall or _DRAIN)
         return self.program.ctls[index](self, bundle)
+
+
+def overlap(a: Arr | None, b: Arr | None) -> bool:
+    """Do two lane sets (None = all) share a lane?"""
+    if a is None or b is None:
+        return True
+    return bool(count(a & b))
 
 
 def is_uniform_row(row: Row) -> bool:

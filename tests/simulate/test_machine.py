@@ -1,0 +1,267 @@
+"""The engine on hand-made instructions: divergence, barriers, limits, faults, and the timed machine."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ir_format.model import INV, PT, REUSE, RZ, Ctl, Imm, Inst, Mem, Name, Reg, imm
+from stages.simulate import SimError
+from tests.simulate.minicubin import at, device, p, prologue, r, store
+
+EXIT = Inst("EXIT")
+
+
+def run(insts: list[Inst], n: int = 32, block: int = 32, grid: int = 1, **options: object) -> np.ndarray:
+    """The words that the kernel stored."""
+    out = np.zeros(n, np.uint32)
+    device(insts, **({"shared": options.pop("static")} if "static" in options else {})).launch("k", grid, block, [out], **options)
+    return out
+
+
+def test_lanes_and_constants() -> None:
+    insts = [*prologue(), Inst("IADD3", (), (r(5),), (r(0), imm(-1), RZ)), store(5), EXIT]
+    assert list(run(insts)) == [(i - 1) & 0xFFFFFFFF for i in range(32)]
+
+
+def test_partial_warp_and_many_blocks() -> None:
+    out = np.zeros(40, np.uint32)
+    device([*prologue(), store(0), EXIT]).launch("k", 3, 40, [out])
+    assert list(out) == list(range(40))
+
+
+def diverge(sync: bool) -> list[Inst]:
+    """Odd lanes go around an add; then every lane stores the ballot of its group."""
+    body = [*prologue(), Inst("LOP3", ("LUT",), (p(0), RZ), (r(0), imm(1), RZ, imm(0xC0), Reg("P", -1, 0, 1, INV)))]
+    if sync:
+        body.append(Inst("BSSY", (), (Reg("B", 0),), (at(0),)))
+    start = len(body)
+    tail = start + 2
+    body += [
+        Inst("BRA", (), (), (at(tail),), guard=p(0)),
+        Inst("NOP"),
+    ]
+    if sync:
+        body.append(Inst("BSYNC", (), (), (Reg("B", 0),)))
+    body += [Inst("VOTE", ("ANY",), (r(5), PT), (PT,)), store(5), EXIT]
+    return body
+
+
+def test_without_bsync_the_groups_stay_apart() -> None:
+    got = run(diverge(False))
+    assert set(got[0::2]) == {0x55555555} and set(got[1::2]) == {0xAAAAAAAA}
+
+
+def test_bsync_joins_the_groups() -> None:
+    assert set(run(diverge(True))) == {0xFFFFFFFF}
+
+
+def test_shared_memory_and_barrier() -> None:
+    insts = [
+        *prologue(),
+        Inst("IMAD", ("SHL", "U32"), (r(6),), (r(0), imm(4), RZ)),
+        Inst("STS", (), (), (Mem("M", r(6)), r(0))),
+        Inst("BAR", ("SYNC",), (), (imm(0),)),
+        Inst("IADD3", (), (r(7),), (r(6, 1, 1), imm(4 * 63), RZ)),
+        Inst("LDS", (), (r(5),), (Mem("M", r(7)),)),
+        store(5),
+        EXIT,
+    ]
+    for strict in (False, True):
+        assert list(run(insts, 64, 64, static=256, strict=strict)) == list(range(63, -1, -1))
+
+
+def test_one_warp_short_of_a_barrier_is_a_deadlock() -> None:
+    insts = [
+        *prologue(),
+        Inst("ISETP", ("GE", "AND"), (p(0), PT), (r(0), imm(32), PT)),
+        Inst("BAR", ("SYNC",), (), (imm(0), imm(96))),
+        EXIT,
+    ]
+    with pytest.raises(SimError, match=r"deadlock: block 0: 64 of 96 threads at barrier 0 .*SASS 0x0040"):
+        run(insts, 64, 64)
+
+
+def test_endless_loop_hits_the_limit() -> None:
+    with pytest.raises(SimError, match="instruction limit of 1000"):
+        run([Inst("BRA", (), (), (at(0),))], limit=1000)
+
+
+def test_out_of_bounds_names_the_instruction() -> None:
+    insts = [*prologue(), store(0, offset=4), EXIT]
+    with pytest.raises(SimError, match=r"out-of-bounds global write of 4 bytes at .* 128 bytes into 'argument 0' of 128 bytes.*SASS 0x0030.*thread \(31,0,0\)"):
+        run(insts)
+
+
+def test_misaligned_access() -> None:
+    with pytest.raises(SimError, match="misaligned global write of 4 bytes"):
+        run([*prologue(), store(0, offset=2), EXIT], 64)
+
+
+def test_unknown_instruction_is_refused_by_name() -> None:
+    with pytest.raises(SimError, match="instruction TEX.B.LL is not supported"):
+        run([Inst("TEX", ("B", "LL"), (r(0),), (r(0),)), EXIT])
+
+
+def test_unknown_modifier_is_refused() -> None:
+    with pytest.raises(SimError, match="FOO"):
+        run([*prologue(), Inst("IADD3", ("FOO",), (r(5),), (r(0), RZ, RZ)), EXIT])
+
+
+def test_undecodable_word_is_reported() -> None:
+    with pytest.raises(SimError, match="ran off the end"):
+        run([Inst("NOP")])
+
+
+def test_uninitialised_registers_depend_on_the_seed() -> None:
+    insts = [*prologue(), store(9), EXIT]
+    first, again, other = run(insts, seed=1), run(insts, seed=1), run(insts, seed=2)
+    assert (first == again).all() and (first != other).any()
+
+
+@pytest.mark.parametrize("bad", [[np.zeros(4, np.float32), np.int32(1)], [], [np.int32(1)]])
+def test_wrong_arguments(bad: list[object]) -> None:
+    with pytest.raises(SimError, match="argument"):
+        device([EXIT]).launch("k", 1, 32, bad)
+
+
+def test_wrong_launch() -> None:
+    dev = device([EXIT], params=())
+    with pytest.raises(SimError, match="no kernel 'missing'"):
+        dev.launch("missing", 1, 32)
+    with pytest.raises(SimError, match="1056 threads"):
+        dev.launch("k", 1, 1056)
+    with pytest.raises(SimError, match="bad extent"):
+        dev.launch("k", 0, 32)
+
+
+# --- timing ----------------------------------------------------------------------------------------------------
+
+
+def ctl(stall: int, wr: int = 7, rd: int = 7, wait: int = 0) -> Ctl:
+    return Ctl(stall, 0, wr, rd, wait)
+
+
+def timed(distance: int) -> list[Inst]:
+    """R5 = 7 (old), then R5 = tid, read by an add ``distance`` cycles later."""
+    head = prologue()
+    head[0].ctl = ctl(2, wr=0)
+    head[1].ctl = ctl(6)
+    head[2].ctl = ctl(6, wait=1)
+    return [
+        *head,
+        Inst("IADD3", (), (r(5),), (RZ, imm(7), RZ), ctl=ctl(6)),
+        Inst("IADD3", (), (r(5),), (r(0), RZ, RZ), ctl=ctl(distance)),
+        Inst("IADD3", (), (r(6),), (r(5), imm(100), RZ), ctl=ctl(6)),
+        Inst("STG", ("E",), (), (Mem("M", r(2, 2)), r(6)), ctl=ctl(4)),
+        Inst("EXIT", ctl=ctl(5)),
+    ]
+
+
+def test_a_value_read_too_early_is_the_old_one() -> None:
+    assert list(run(timed(4), strict=True)) == [i + 100 for i in range(32)]
+    assert list(run(timed(3), strict=True)) == [107] * 32
+    assert list(run(timed(3))) == [i + 100 for i in range(32)]
+
+
+def test_the_hazard_is_reported() -> None:
+    out = np.zeros(32, np.uint32)
+    stats = device(timed(2)).launch("k", 1, 32, [out], strict=True)
+    assert len(stats.hazards) == 1
+    assert "R5 of SASS 0x0040" in stats.hazards[0] and "read too early by SASS 0x0050" in stats.hazards[0] and "2 cycles later" in stats.hazards[0]
+    assert not device(timed(4)).launch("k", 1, 32, [out], strict=True).hazards
+
+
+def loaded(wait: int) -> list[Inst]:
+    """Load a word, add 1, store it back; the add waits for the scoreboard or not."""
+    head = timed(4)[:3]
+    return [
+        *head,
+        Inst("MOV", (), (r(5),), (imm(50),), ctl=ctl(6)),
+        Inst("LDG", ("E",), (r(5),), (Mem("M", r(2, 2)),), ctl=ctl(4, wr=1)),
+        Inst("IADD3", (), (r(6),), (r(5), imm(1), RZ), ctl=ctl(6, wait=wait)),
+        Inst("STG", ("E",), (), (Mem("M", r(2, 2)), r(6)), ctl=ctl(4)),
+        Inst("EXIT", ctl=ctl(5)),
+    ]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_load_needs_its_scoreboard(seed: int) -> None:
+    assert list(run(loaded(2), strict=True, seed=seed)) == [1] * 32
+    assert list(run(loaded(0), strict=True, seed=seed)) == [51] * 32
+
+
+def overwritten(rd: int, wait: int) -> list[Inst]:
+    """Store R0, then overwrite R0: the second must wait until the store has read it."""
+    head = timed(4)[:3]
+    return [
+        *head,
+        Inst("STG", ("E",), (), (Mem("M", r(2, 2)), r(0)), ctl=ctl(1, rd=rd)),
+        Inst("MOV", (), (r(0),), (imm(999),), ctl=ctl(6, wait=wait)),
+        Inst("EXIT", ctl=ctl(5)),
+    ]
+
+
+def test_overwriting_a_store_operand_needs_the_read_scoreboard() -> None:
+    assert list(run(overwritten(3, 8), strict=True, seed=2)) == list(range(32))
+    assert list(run(overwritten(7, 0), strict=True, seed=2)) == [999] * 32
+
+
+def test_a_load_that_lands_after_a_younger_write() -> None:
+    head = timed(4)[:3]
+    insts = [
+        *head,
+        Inst("LDG", ("E",), (r(5),), (Mem("M", r(2, 2)),), ctl=ctl(4, wr=1)),
+        Inst("MOV", (), (r(5),), (imm(77),), ctl=ctl(15)),
+        Inst("NOP", ctl=ctl(15, wait=2)),
+        Inst("STG", ("E",), (), (Mem("M", r(2, 2)), r(5)), ctl=ctl(4)),
+        Inst("EXIT", ctl=ctl(5)),
+    ]
+    assert list(run(insts, strict=True, seed=2)) == [0] * 32
+    assert list(run(insts)) == [77] * 32
+
+
+def test_depbar_waits_for_all_but_n() -> None:
+    def insts(n: int) -> list[Inst]:
+        loads = [Inst("LDS", (), (r(10 + i),), (Mem("M", None, None, 4 * i),), ctl=ctl(4, wr=2)) for i in range(3)]
+        return [
+            *timed(4)[:3],
+            Inst("STS", (), (), (Mem("M", None, None, 8), RZ), ctl=ctl(15)),
+            Inst("MOV", (), (r(12),), (imm(5),), ctl=ctl(15)),
+            *loads,
+            Inst("DEPBAR", ("LE",), (), (Name("N", "SB2"), imm(n)), ctl=ctl(4)),
+            Inst("IADD3", (), (r(6),), (r(12), RZ, RZ), ctl=ctl(6)),
+            Inst("STG", ("E",), (), (Mem("M", r(2, 2)), r(6)), ctl=ctl(4)),
+            Inst("EXIT", ctl=ctl(5)),
+        ]
+
+    assert list(run(insts(0), static=64, strict=True, seed=2)) == [0] * 32
+    stats = device(insts(1), shared=64).launch("k", 1, 32, [np.zeros(32, np.uint32)], strict=True, seed=4)
+    assert any("R12" in h for h in stats.hazards) or not stats.hazards  # the third load may come along with the second
+
+
+def test_a_planted_reuse_bit_gives_the_old_value() -> None:
+    def insts(flags: int) -> list[Inst]:
+        return [
+            *timed(4)[:3],
+            Inst("IADD3", (), (r(0),), (r(0, 1, flags), imm(10), RZ), ctl=ctl(6)),
+            Inst("IADD3", (), (r(6),), (r(0), imm(1000), RZ), ctl=ctl(6)),
+            Inst("STG", ("E",), (), (Mem("M", r(2, 2)), r(6)), ctl=ctl(4)),
+            Inst("EXIT", ctl=ctl(5)),
+        ]
+
+    assert list(run(insts(0), strict=True)) == [i + 1010 for i in range(32)]
+    assert list(run(insts(REUSE), strict=True)) == [i + 1000 for i in range(32)]
+
+
+def test_cycles_name_the_waiting_instruction() -> None:
+    out = np.zeros(32, np.uint32)
+    stats = device(loaded(2)).launch("k", 1, 32, [out], cycles=True)
+    rows = {row[1]: row for row in stats.cycles["instructions"]}  # type: ignore[attr-defined]
+    assert rows[0x50][2] == "IADD3" and rows[0x50][6] > 100 > rows[0x60][6]
+
+
+def test_immediates_of_other_kinds() -> None:
+    # PRMT takes bytes of {c, a}; a selector with the top bit of a nibble replicates the sign.
+    insts = [*prologue(), Inst("PRMT", (), (r(5),), (imm(0x80C0), Imm("I", 0x9910), RZ)), store(5), EXIT]
+    assert set(run(insts)) == {0xFFFF80C0}
