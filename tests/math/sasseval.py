@@ -27,7 +27,7 @@ WIDTH = {"f32": 32, "u32": 32, "s32": 32, "b32": 32, "f64": 64, "b64": 64, "u64"
 def one_op(op: str, dst: str, srcs: list[str], sm: str) -> Unit:
     """Lower a kernel around ``op``, in which ``$d``, ``$0``, ``$1``... stand for the registers."""
     from stages.lower.lower import lower_unit
-    from stages.parse.module import parse_text
+    from stages.parse import parse_text
 
     lines = [f".reg .b{WIDTH[dst]} d;", ".reg .b64 p;", "ld.param.u64 p, [o];"]
     text = op.replace("$d", "d")
