@@ -90,7 +90,7 @@ def allocate_function(func: Function, job: Job) -> tuple[int, ...]:
         victims = _round(grouping, job, state, func, slack)
         if not victims:
             break
-        spill.rewrite(ranges, state, victims)
+        spill.rewrite(ranges, state, victims, room=state.room)
         if attempt % 4 == 3:
             slack += 1
     else:
@@ -191,6 +191,7 @@ def _assign_file(
     if file == "M":
         raise CompileError(f"Too many spilled values in function '{func.name}'")
     usable = frozenset(order)
+    state.room = len(order) - slack
     at_call = {
         i: len(usable) - sum(1 for r in usable if job.clobber(ranges.insts[i]).get(file, 0) >> r & 1) for i in ranges.calls
     }

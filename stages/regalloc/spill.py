@@ -24,17 +24,21 @@ HOME: Final = {"R": "M", "P": "R", "UR": "R", "UP": "UR", "B": "R"}  # where a s
 REMAT_OPS: Final = frozenset({"MOV", "COPY", "S2R", "S2UR", "LDC", "ULDC", "LDCU", "UMOV"})
 # Special registers that hold the same value all through a kernel.
 REMAT_SPECIAL: Final = ("SR_TID", "SR_CTAID", "SR_LANEID", "SR_NTID", "SR_NCTAID", "SR_LANEMASK", "SRZ", "SR_CgaCtaId", "SR_SWINHI")
+RUN_GAP: Final = 64  # instructions between two accesses that share a temporary
 REMAT_COST: Final = 0.4  # against a load
 
 
 class SpillState:
-    """What survives from round to round. ``temps``: vregs that must not be spilled (they came from spilling); ``gone``: original instructions
-    that rematerialization made superfluous, by identity."""
+    """What survives from round to round. ``temps``: vregs that must not be spilled (they came from spilling); ``shared``: temporaries of several
+    accesses, which may be spilled once more, access by access; ``gone``: original instructions that rematerialization made superfluous;
+    ``room``: registers of the file that spills."""
 
-    __slots__ = ("gone", "temps")
+    __slots__ = ("gone", "room", "shared", "temps")
 
     def __init__(self) -> None:
         self.temps: set[int] = set()
+        self.shared: set[int] = set()
+        self.room = 0
         self.gone: list[Inst] = []
 
 
@@ -159,7 +163,41 @@ def choose(ranges: Ranges, state: SpillState, file: str, capacity: int, at_call:
             width = ranges.func.vregs[best].width
             for at in ranges.touches[best]:
                 extra[at] = extra.get(at, 0) + width
-    return chosen
+    return _keep_some(ranges, chosen, total, capacity, at_call) or chosen
+
+
+def _keep_some(ranges: Ranges, chosen: set[int], total: list[int], capacity: int, at_call: dict[int, int]) -> set[int]:
+    """Take back choices that later ones made needless, the costliest first: the sweep decides without knowing what comes."""
+    load = list(total)
+    for vreg in chosen:
+        _add(ranges, vreg, load, -1)
+        _add_temps(ranges, vreg, load, 1)
+    calls = sorted(at_call)
+    left = set(chosen)
+    for vreg in sorted(chosen, key=lambda v: (-ranges.weight[v], v)):
+        width = ranges.func.vregs[vreg].width
+        segs = [seg for cell in cells_of(ranges, vreg) for seg in ranges.segs[cell]]
+        _add_temps(ranges, vreg, load, -1)
+        crosses = any(bisect_left(calls, start >> 1) < bisect_left(calls, stop >> 1) for start, stop in segs)
+        if not crosses and all(max(load[start:stop]) + width <= capacity for start, stop in segs):
+            _add(ranges, vreg, load, 1)
+            left.discard(vreg)
+        else:
+            _add_temps(ranges, vreg, load, 1)
+    return left
+
+
+def _add(ranges: Ranges, vreg: int, load: list[int], sign: int) -> None:
+    for cell in cells_of(ranges, vreg):
+        for start, stop in ranges.segs[cell]:
+            load[start:stop] = [n + sign for n in load[start:stop]]
+
+
+def _add_temps(ranges: Ranges, vreg: int, load: list[int], sign: int) -> None:
+    step = sign * ranges.func.vregs[vreg].width
+    for i in ranges.touches[vreg]:
+        load[2 * i] += step
+        load[2 * i + 1] += step
 
 
 def _names(ranges: Ranges, vreg: int, i: int) -> bool:
@@ -230,52 +268,170 @@ def _places(
             yield total, base, list(leaving.values())
 
 
-def rewrite(ranges: Ranges, state: SpillState, victims: set[int], may_remat: bool = True) -> None:
+class _Plan:
+    """What one call of :func:`rewrite` inserts, and where."""
+
+    __slots__ = ("after", "before", "drop", "load", "ranges", "remat", "room", "state")
+
+    def __init__(self, ranges: Ranges, state: SpillState, room: int) -> None:
+        self.ranges = ranges
+        self.state = state
+        self.room = room
+        self.before: dict[int, list[Inst]] = {}
+        self.after: dict[int, list[Inst]] = {}
+        self.drop: set[int] = set()  # numbers of instructions that rematerialization replaces
+        self.remat: dict[int, int] = {}  # vreg -> number of the instruction that makes it
+        self.load: dict[str, list[int]] = {}  # file -> registers in use at each point once the victims are gone
+
+
+def rewrite(ranges: Ranges, state: SpillState, victims: set[int], may_remat: bool = True, room: int = 0) -> None:
     """Spill the victims: change their file and insert copies (or the making instruction) around every instruction that names them.
 
-    ``ranges`` is out of date afterwards."""
+    Neighbouring accesses share one temporary where ``room`` registers suffice between them. ``ranges`` is out of date afterwards."""
     func = ranges.func
-    before: dict[int, list[Inst]] = {}
-    after: dict[int, list[Inst]] = {}
-    drop: set[int] = set()
+    plan = _Plan(ranges, state, room)
     work: dict[int, list[int]] = {}
-    remat: dict[int, int] = {}
     for vreg in sorted(victims):
         source = remat_source(ranges, vreg) if may_remat else -1
         if source >= 0:
-            remat[vreg] = source
-            drop.add(source)
-        else:
-            old = func.vregs[vreg]
-            func.vregs[vreg] = old._replace(file=HOME[old.file])
+            plan.remat[vreg] = source
+            plan.drop.add(source)
         for i in ranges.touches[vreg]:
             work.setdefault(i, []).append(vreg)
+    _measure(plan, victims)
+    runs: dict[tuple[int, int], list[int]] = {}  # (first instruction, vreg) -> the accesses of the run
+    inside: set[tuple[int, int]] = set()  # later members of runs
+    for vreg in sorted(victims):
+        for run in _runs(plan, vreg):
+            runs[run[0], vreg] = run
+            inside.update((i, vreg) for i in run)
+        if vreg not in plan.remat:
+            old = func.vregs[vreg]
+            func.vregs[vreg] = old._replace(file=HOME[old.file])
     for i in sorted(work):
         inst = ranges.insts[i]
-        if i in drop:
+        if i in plan.drop:
             state.gone.append(inst)
             continue
-        homes = [v for v in work[i] if v not in remat]
+        single = [v for v in work[i] if (i, v) not in inside]
         if inst.op == "UNDEF":
-            for vreg in homes:
+            for vreg in work[i]:
                 _change_file(inst, vreg, func.vregs[vreg].file)
             continue
-        if len(work[i]) == 1 and homes and _is_direct(func, inst, homes[0]):
-            _change_file(inst, homes[0], func.vregs[homes[0]].file)
+        if len(work[i]) == 1 and single and single[0] not in plan.remat and _is_direct(func, inst, single[0]):
+            _change_file(inst, single[0], func.vregs[single[0]].file)
             continue
         guard = inst.guard.num if inst.guard is not None else -1
         for vreg in sorted(work[i], key=lambda v: v != guard):  # the guard first: stores of the others are under its temporary
-            pre, post = _around(ranges, state, inst, vreg, remat.get(vreg, -1))
-            before.setdefault(i, []).extend(pre)
-            after.setdefault(i, []).extend(post)
+            if (i, vreg) in runs:
+                _share(plan, runs[i, vreg], vreg)
+            elif (i, vreg) not in inside:
+                pre, post = _around(ranges, state, inst, vreg, plan.remat.get(vreg, -1))
+                plan.before.setdefault(i, []).extend(pre)
+                plan.after.setdefault(i, []).extend(post)
     for pos, block in enumerate(func.blocks):
         out: list[Inst] = []
         for i in range(ranges.starts[pos], ranges.starts[pos + 1]):
-            out.extend(before.get(i, ()))
-            if i not in drop:
+            out.extend(plan.before.get(i, ()))
+            if i not in plan.drop:
                 out.append(ranges.insts[i])
-            out.extend(after.get(i, ()))
+            out.extend(plan.after.get(i, ()))
         block.insts = out
+
+
+def _measure(plan: _Plan, victims: set[int]) -> None:
+    """Pressure without the victims but with a temporary at each of their accesses."""
+    ranges = plan.ranges
+    for file in sorted({ranges.func.vregs[v].file for v in victims}):
+        load = pressure(ranges, file)
+        for vreg in victims:
+            reg = ranges.func.vregs[vreg]
+            if reg.file != file:
+                continue
+            _add(ranges, vreg, load, -1)
+            _add_temps(ranges, vreg, load, 1)
+        plan.load[file] = load
+
+
+def _runs(plan: _Plan, vreg: int) -> list[list[int]]:
+    """Runs of two and more accesses in one block that may share a temporary."""
+    ranges = plan.ranges
+    reg = ranges.func.vregs[vreg]
+    if not plan.room or vreg in plan.state.shared:
+        return []
+    load = plan.load[reg.file]
+    runs: list[list[int]] = []
+    last = -1
+    for i in ranges.touches[vreg]:
+        inst = ranges.insts[i]
+        if i in plan.drop or inst.op in ("UNDEF", "CALL"):
+            last = -1
+            continue
+        gap = range(2 * last + 2, 2 * i)
+        if (
+            last >= 0
+            and ranges.block_of[last] == ranges.block_of[i]
+            and i - last <= RUN_GAP
+            and (not gap or max(load[gap.start : gap.stop]) + reg.width < plan.room)
+            and all(ranges.insts[k].op != "CALL" for k in range(last + 1, i))
+        ):
+            runs[-1].append(i)
+            for point in gap:
+                load[point] += reg.width
+        else:
+            runs.append([i])
+        last = i
+    return [run for run in runs if len(run) > 1]
+
+
+def _share(plan: _Plan, run: list[int], vreg: int) -> None:
+    """One temporary for a run of accesses: loaded before the first where it is needed, stored once after the last write."""
+    ranges = plan.ranges
+    func = ranges.func
+    home = func.vregs[vreg]
+    source = plan.remat.get(vreg, -1)
+    need: list[Reg] = []  # read, or written under a guard, before the run has written it
+    written: list[Reg] = []
+    certain: set[int] = set()
+    last_write = -1
+    named: list[Reg] = []
+    for i in run:
+        inst = ranges.insts[i]
+        reads = [r for r in read_regs(inst) if r.num == vreg]
+        writes = [r for r in written_regs(inst) if r.num == vreg]
+        named += reads + writes
+        if is_guarded(inst):
+            reads = reads + writes
+        need.extend(r for r in reads if not certain.issuperset(range(r.sub, r.sub + r.width)))
+        if writes:
+            last_write = i
+            written += writes
+            if not is_guarded(inst):
+                certain.update(p for r in writes for p in range(r.sub, r.sub + r.width))
+    align = min(home.align, max(1 << (r.width - 1).bit_length() for r in named))
+    low = min(r.sub for r in named) if source < 0 else 0
+    high = max(r.sub + r.width for r in named) if source < 0 else home.width
+    low -= low % align
+    temp = func.new_vreg(named[0].file, high - low, align if source < 0 else home.align, -1, home.uniform, home.name)
+    plan.state.shared.add(temp.num)
+    first = ranges.insts[run[0]]
+    before = plan.before.setdefault(run[0], [])
+    if source >= 0:
+        made = ranges.insts[source]
+        before.append(Inst(made.op, made.mods, (temp,), made.srcs, None, first.line, first.loc, attrs={"ra": "remat"}))
+    else:
+        for at, count in _spans(need):
+            before.append(_move(temp._replace(sub=at - low, width=count), Reg(home.file, vreg, at, count), first))
+    for i in run:
+        rename(ranges.insts[i], lambda r: r._replace(num=temp.num, sub=r.sub - low) if r.num == vreg else r)
+    if last_write >= 0:
+        after = plan.after.setdefault(last_write, [])
+        for at, count in _spans(written):
+            after.append(_move(Reg(home.file, vreg, at, count), temp._replace(sub=at - low, width=count), ranges.insts[last_write]))
+
+
+def _move(dst: Reg, src: Reg, origin: Inst) -> Inst:
+    return Inst("COPY", (), (dst,), (src,), None, origin.line, origin.loc)
 
 
 def _change_file(inst: Inst, vreg: int, file: str) -> None:
@@ -331,9 +487,9 @@ def _around(ranges: Ranges, state: SpillState, inst: Inst, vreg: int, source: in
     if guarded and writes:  # a guarded result does not kill: without this the temporary would be live from its last use in a loop
         before.append(Inst("UNDEF", (), (temp,), (), None, inst.line, inst.loc))
     for at, count in spans:
-        before.append(Inst("COPY", (), (temp._replace(sub=at - low, width=count),), (Reg(home.file, vreg, at, count),), None, inst.line, inst.loc))
+        before.append(_move(temp._replace(sub=at - low, width=count), Reg(home.file, vreg, at, count), inst))
     for at, count in _spans(writes):
-        store = Inst("COPY", (), (Reg(home.file, vreg, at, count),), (temp._replace(sub=at - low, width=count),), None, inst.line, inst.loc)
+        store = _move(Reg(home.file, vreg, at, count), temp._replace(sub=at - low, width=count), inst)
         if guarded:
             store.guard = guard
         after.append(store)
