@@ -244,5 +244,6 @@ _SPECIAL: Final[dict[str, Callable[[Launch, Lanes], Arr]]] = {
     "SR_CLOCKLO": _all(lambda x: x.clock()), "SR_CLOCKHI": _all(lambda x: x.clock() >> 32), "SR_CLOCK": _all(lambda x: x.clock()),
     "SR_GLOBALTIMERLO": _all(lambda x: x.clock()), "SR_GLOBALTIMERHI": _all(lambda x: x.clock() >> 32),
     "SR_VIRTCFG": _all(lambda x: x.warps << 8), "SR_CTXADDR": _all(lambda x: 0),
+    "SR_LMEMHIOFF": _all(lambda x: 0),  # lowest address of the stack: -O0 code checks against it (measured)
 }  # fmt: skip
 __all__ = ["LANES", "Launch", "RowMaker", "Stub", "bank0"]

@@ -298,7 +298,7 @@ class StrictMachine(Machine):
             self.hazards[key] = distance
 
     def settle(self, time: Time, view: View, row: Row, reader: str, at: int, pc: int) -> None:
-        """Enter the pending writes of a row that a ``reader`` (instruction ``pc``) issuing at ``at`` sees; note those it does not see."""
+        """Enter the pending writes of a row that a ``reader`` issuing at ``at`` sees. ``pc``: the instruction, to note what it does not see (-1: do not)."""
         entries = time.pending[row]
         kind, number = row
         uniform = is_uniform_row(row)
@@ -310,7 +310,7 @@ class StrictMachine(Machine):
             else:
                 visible = at - e.at >= latency(e.writer, e.part, e.dual, reader, kind, uniform, self.sm)
             (seen if visible else rest).append(e)
-        for e in rest:
+        for e in rest if pc >= 0 else ():
             self.note("read too early by", e.pc, pc, row, at - e.at)
         if not seen:
             return
@@ -362,7 +362,7 @@ class StrictMachine(Machine):
                 for e in time.pending[row]:
                     if e.at > d.at and e.ready < 0 and d.read_at - e.at >= _WRITE and overlap(e.mask, d.mask):
                         self.note("overwritten by", plan.pc, e.pc, row, e.at - d.at)
-                self.settle(time, view, row, plan.reader, d.read_at, plan.pc)
+                self.settle(time, view, row, plan.reader, d.read_at, -1)
         if not d.held:
             self.capture(time, view, plan, d.mask, d.at, d.ready)
             return

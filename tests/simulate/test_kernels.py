@@ -83,9 +83,12 @@ def test_lost_waits_are_caught(name: str) -> None:
     """Clear every wait mask of ptxas's code, one instruction at a time: the strict machine objects where the wait mattered."""
     spec = cases.CASES[name]
     device = Device(cubin(spec, "90"))
-    launch = spec.launches(0)[-1]
+    launch = max(spec.launches(0), key=lambda candidate: run(device, candidate)[1].instructions)
+    _, profile = run(device, launch, cycles=True)
     caught = total = 0
-    for index, word in enumerate(device.program.words):
+    for row in profile.cycles["instructions"]:  # the instructions that this launch executes
+        index = row[1] // 16
+        word = device.program.words[index]
         if not (word >> 116) & 63:
             continue
         device.program.words[index] = word & ~(63 << 116)
@@ -99,8 +102,8 @@ def test_lost_waits_are_caught(name: str) -> None:
             caught += 1
         device.program.words[index] = word
         device.program.insts[index] = None
-    # Not every instruction runs in this launch, and some waits are covered by others.
-    assert caught >= total // 3, (caught, total)
+    # Some waits are covered by others.
+    assert caught >= 0.8 * total, (caught, total)
 
 
 def test_seeds_change_nothing() -> None:
