@@ -27,8 +27,16 @@ class Near:
     abs_: float = 0.0
 
 
+@dataclass(frozen=True, slots=True)
+class Halves:
+    """A packed result, half by half."""
+
+    low: int | Near | None
+    high: int | Near | None
+
+
 ANY = Near(0.0, 0.0, math.inf)
-Result = int | Near | None
+Result = int | Near | Halves | None
 Ref = Callable[..., Result]
 
 
@@ -344,14 +352,12 @@ def integer_division(t: str, rem: bool) -> Ref:
 
 
 def lanes(ref: Ref) -> Ref:
-    """A scalar 16-bit reference on both halves (results in the two halves; NaN as 0xFFFF means any NaN)."""
+    """A scalar 16-bit reference on both halves."""
 
     def both(*ops: int) -> Result:
-        low = ref(*(o & 0xFFFF for o in ops))
-        high = ref(*(o >> 16 for o in ops))
-        if isinstance(low, Near) or isinstance(high, Near):
-            return ANY
-        return (0xFFFF if low is None else low) | (0xFFFF if high is None else high) << 16
+        low, high = ref(*(o & 0xFFFF for o in ops)), ref(*(o >> 16 for o in ops))
+        assert not isinstance(low, Halves) and not isinstance(high, Halves)
+        return Halves(low, high)
 
     return both
 
@@ -514,7 +520,8 @@ def packed(ref: Ref) -> Ref:
 
     def both(a: int, b: int) -> Result:
         high, low = ref(a), ref(b)
-        return (0xFFFF if low is None else low) | (0xFFFF if high is None else high) << 16  # type: ignore[operator]
+        assert not isinstance(low, Halves) and not isinstance(high, Halves)
+        return Halves(low, high)
 
     return both
 
@@ -563,6 +570,94 @@ def approximate_cases() -> Iterator[Case]:
     yield Case("rsqrt.approx.f64 $d, $0", "f64", ("f64",), rsqrt64)
 
 
+def half_function(t: str, fn: Callable[[float], float], rel: float, abs_: float, ftz: bool = False) -> Ref:
+    f = FORMATS[t]
+    least = to_float(f, 1)
+
+    def ref(a: int) -> Result:
+        x = to_float(f, f.flush(a) if ftz else a)
+        if math.isnan(x):
+            return None
+        v = fn(x)
+        # rounding to the format comes on top of the function's bound
+        return Near(v, rel + 2.0**-f.p, max(abs_, least if not ftz else to_float(f, 1 << (f.p - 1)) if v < to_float(f, 1 << (f.p - 1)) else 0.0))
+
+    return ref
+
+
+def half_cases() -> Iterator[Case]:
+    """ex2 and tanh of the half types; bounds of the PTX manual."""
+    rows: list[tuple[str, str, Callable[[float], float], float, float, int]] = [
+        ("ex2.approx.f16", "f16", exp2, 2.0**-9.9, 0.0, 75), ("ex2.approx.ftz.bf16", "bf16", exp2, 2.0**-7, 0.0, 90),
+        ("tanh.approx.f16", "f16", math.tanh, 0.0, 2.0**-10.987, 75), ("tanh.approx.bf16", "bf16", math.tanh, 0.0, 2.0**-8, 90),
+    ]  # fmt: skip
+    for op, t, fn, rel, abs_, sm in rows:
+        ref = half_function(t, fn, rel, abs_, "ftz" in op)
+        yield Case(f"{op} $d, $0", t, (t,), ref, sm)
+        yield Case(f"{op}x2 $d, $0", t + "x2", (t + "x2",), lanes(ref), sm)
+    for t in ("f16", "bf16"):
+        f = FORMATS[t]
+        sm = 90 if t == "bf16" else 75
+        for dt, true in ((t + "x2", f.bias << (f.p - 1)), ("u32", 0xFFFF)):
+
+            def greater(a: int, b: int, f: Format = f, true: int = true) -> Result:
+                return true if compare(f, "gtu", False, a, b) else 0
+
+            # as an integer both halves are compared as bits
+            yield Case(f"set.gtu.{dt}.{t}x2 $d, $0, $1", t + "x2", (t + "x2",) * 2, lanes(greater), sm)
+        text = f"{{.reg .pred q, r, s; setp.eq.s32 s, $2, 0; setp.le.xor.{t}x2 q|r, $0, $1, s; selp.b32 $d, 1, 0, q; @r or.b32 $d, $d, 2;}}"
+
+        def both(a: int, b: int, c: int, f: Format = f) -> Result:
+            x, y = (compare(f, "le", False, u, v) != (c == 0) for u, v in ((a & 0xFFFF, b & 0xFFFF), (a >> 16, b >> 16)))
+            return x | y << 1
+
+        yield Case(text, "b32", (t + "x2", t + "x2", "s32"), both, sm)
+
+
+def operand_cases() -> Iterator[Case]:
+    """Immediates in every slot, a destination that is a source, guards."""
+    for t, c, text in (("f32", 0x3EAAAAAB, "0f3EAAAAAB"), ("f64", 0x3FD5555555555555, "0d3FD5555555555555"), ("f64", 0x4008000000000000, "0d4008000000000000")):
+        f = FORMATS[t]
+        for kind in ("add", "sub", "mul"):
+            ref = arith(f, "rn", False, False, kind)
+            yield Case(f"{kind}.{t} $d, {text}, $0", t, (t,), lambda a, ref=ref, c=c: ref(c, a))
+            yield Case(f"{kind}.{t} $d, $0, {text}", t, (t,), lambda a, ref=ref, c=c: ref(a, c))
+        ref = arith(f, "rz", False, False, "fma")
+        for i in range(3):
+            ops = ["$0", "$1"]
+            ops.insert(i, text)
+            yield Case(
+                f"fma.rz.{t} $d, {', '.join(ops)}", t, (t, t), lambda a, b, ref=ref, c=c, i=i: ref(*[a, b][:i], c, *[a, b][i:])
+            )
+        yield Case(f"fma.rz.{t} $d, {text}, $0, {text}", t, (t,), lambda a, ref=ref, c=c: ref(c, a, c))
+        yield Case(f"neg.{t} $d, {text}", t, (t,), lambda a, f=f, c=c: c ^ f.sign)
+        yield Case(f"max.{t} $d, $0, {text}", t, (t,), lambda a, f=f, c=c: c if f.is_nan(a) else max(a, c, key=lambda x: order(f, x)))
+        for k, ops in enumerate((f"{text}, $0", f"$0, {text}")):
+            yield Case(
+                f"{{.reg .pred q; setp.lt.{t} q, {ops}; selp.b32 $d, 1, 0, q;}}", "b32", (t,),
+                lambda a, f=f, c=c, k=k: int(compare(f, "lt", False, *((a, c) if k else (c, a)))),
+            )  # fmt: skip
+            yield Case(f"div.rn.{t} $d, {ops}", t, (t,), lambda a, f=f, c=c, k=k: exact.div(f, *((a, c) if k else (c, a)), "rn"))
+        yield Case(f"sqrt.rn.{t} $d, {text}", t, (t,), lambda a, f=f, c=c: exact.sqrt(f, c, "rn"))
+        yield Case(f"{{mov.b{BITS[t]} $d, $0; div.rp.{t} $d, $1, $d;}}", t, (t, t), lambda a, b, f=f: exact.div(f, b, a, "rp"))
+        yield Case(f"{{mov.b{BITS[t]} $d, $0; rcp.rm.{t} $d, $d;}}", t, (t,), lambda a, f=f: exact.div(f, f.bias << (f.p - 1), a, "rm"))
+        yield Case(
+            f"{{.reg .pred q; setp.eq.s32 q, $2, 0; mov.b{BITS[t]} $d, $0; @!q div.rn.{t} $d, $0, $1; @q fma.rn.{t} $d, $0, $1, $d;}}", t, (t, t, "s32"),
+            lambda a, b, c, f=f: exact.div(f, a, b, "rn") if c else exact.fma(f, a, b, a),
+        )  # fmt: skip
+    for t in ("u16", "s16", "u32", "s32", "u64", "s64"):
+        for op in ("div", "rem"):
+            ref = integer_division(t, op == "rem")
+            for c in (1, 7, 10, 16, (1 << BITS[t] - 1) - 1):
+                yield Case(f"{op}.{t} $d, $0, {c}", t, (t,), lambda a, ref=ref, c=c: ref(a, c))
+            yield Case(f"{op}.{t} $d, 1000, $0", t, (t,), lambda a, ref=ref: ref(1000, a))
+            yield Case(f"{{mov.b{BITS[t]} $d, $0; {op}.{t} $d, $1, $d;}}", t, (t, t), lambda a, b, ref=ref: ref(b, a))
+    yield Case("add.rn.f16 $d, $0, $0", "f16", ("f16",), lambda a: exact.fma(F16, a, 0x4000, a & 0x8000))
+    yield Case("{.reg .pred q; setp.eq.s32 q, $1, 0; mov.b16 $d, $0; @q mul.rn.f16 $d, $0, $0;}", "f16", ("f16", "s32"),
+               lambda a, c: a if c else exact.fma(F16, a, a, 0))  # fmt: skip
+
+
 GROUPS: dict[str, Callable[[], Iterator[Case]]] = {
     "arithmetic": arithmetic_cases, "selection": selection_cases, "conversion": conversion_cases, "ieee": ieee_cases, "approximate": approximate_cases,
+    "half": half_cases, "operands": operand_cases,
 }  # fmt: skip
