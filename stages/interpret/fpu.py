@@ -149,6 +149,18 @@ def _fma(inst: PtxInst) -> Fn:
 
 
 def _div(inst: PtxInst) -> Fn:
+    if inst.has("approx"):
+        plain = _arith(inst, lambda f, mode: lambda a, b: floats.div(a, b, f, mode))
+
+        def approx(a: Arr, b: Arr) -> Arr:
+            """Documented: for divisors of 2**126 and more a finite dividend gives 0, an infinite one NaN."""
+            magnitude = unsigned(b, 32) & U64(F32.sign - 1)
+            big = (magnitude > U64(253 << 23)) & (magnitude < U64(F32.inf))
+            finite = (unsigned(a, 32) & U64(F32.sign - 1)) < U64(F32.inf)
+            zero = (a ^ b) & U64(F32.sign)
+            return np.where(big, np.where(finite, zero, U64(F32.nan)), plain(a, b))
+
+        return approx
     return _arith(inst, lambda f, mode: lambda a, b: floats.div(a, b, f, mode))
 
 
@@ -275,7 +287,7 @@ def _testp(inst: PtxInst) -> Fn:
             "infinite": m == inf,
             "number": m <= inf,
             "notanumber": m > inf,
-            "normal": (m >= smallest) & (m < inf),
+            "normal": ((m >= smallest) & (m < inf)) | (m == 0),  # documented: zeros count as normal
             "subnormal": (m < smallest) & (m != 0),
         }
         return answers[what].astype(U64)
