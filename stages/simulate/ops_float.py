@@ -284,7 +284,7 @@ def dfma(b: Build) -> InstFn:
 
 
 def dsetp(b: Build) -> InstFn:
-    """Double comparison. MIN and MAX (measured in min.f64 and max.f64 sequences): Pu says that a is the answer, Pv that one is a NaN."""
+    """Double comparison. MIN and MAX: Pu says that a is the answer, Pv that both are NaN (the sequences of min.f64 make b a quiet NaN then)."""
     x, y = (b.f64(o) for o in b.s[:2])
     if "MIN" in b.mods or "MAX" in b.mods:
         low = "MIN" in b.mods
@@ -293,7 +293,7 @@ def dsetp(b: Build) -> InstFn:
         def run(p: Arr, q: Arr) -> tuple[Arr, Arr]:
             nan = (p != p) | (q != q)
             first = (p < q) | ((p == q) & np.signbit(p)) if low else (p > q) | ((p == q) & ~np.signbit(p))
-            return np.where(nan, q != q, first), nan
+            return np.where(nan, q != q, first), (p != p) & (q != q)
 
         return b.emit_p(run, [x, y])
     b.only(*FCMP, *BOP)
