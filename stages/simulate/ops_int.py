@@ -104,8 +104,16 @@ def _add64(b: Build) -> InstFn:
     return run
 
 
+def _add_halves(p: Arr, q: Arr) -> Arr:
+    """Sums of the two halves."""
+    return np.asarray(((p + q) & u32(0xFFFF)) | ((p & u32(0xFFFF0000)) + (q & u32(0xFFFF0000))))
+
+
 def iadd(b: Build) -> InstFn:
-    """Two-input add, 32 or 64 bits; .ISAT clamps."""
+    """Two-input add, 32 or 64 bits, or two halves; .ISAT clamps."""
+    if "16x2" in b.mods and not any(flags_of(o) & NEG for o in b.s[:2]):
+        b.only("16x2")
+        return b.emit(_add_halves, [b.u(o) for o in b.s[:2]])
     b.only("64", "X", "S32", "U32", "ISAT")
     if "64" in b.mods:
         return _add64(b)
