@@ -12,7 +12,8 @@ from .call import begin_function, end_function
 from .cleanup import tidy_blocks
 from .converge import insert_convergence
 from .legalize import legalize
-from .rules import find_rule
+from .modifiers import unknown_modifier
+from .rules import find_rule, own_check
 from .spaces import place_descriptor
 from .unit import UnitContext, new_function
 
@@ -110,6 +111,10 @@ def lower_inst(b: Builder, inst: PtxInst) -> None:
     rule = find_rule(inst)
     if rule is None:
         raise b.unsupported(inst)
+    if not own_check(rule):
+        odd = unknown_modifier(inst)
+        if odd:
+            raise b.unsupported(inst, f"modifier .{odd}")
     if inst.guard is None:
         b.guard = None
     else:

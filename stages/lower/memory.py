@@ -102,6 +102,15 @@ def wide_address(b: Builder, base: Reg | Imm, offset: int) -> Mem:
     return Mem("M", base, None, offset, descriptor(b))
 
 
+def with_policy(b: Builder, at: Mem, x: ptx.Operand) -> Mem:
+    """The address with a cache policy (64 bits) in place of the descriptor: measured, ptxas does so."""
+    policy = b.in_reg(b.src(x, "b64"), 2)
+    u = b.ur(2)
+    for i in range(2):
+        b.emit("R2UR", u._replace(sub=i, width=1), (b.word(policy, i),))
+    return at._replace(desc=u)
+
+
 def _narrow(b: Builder, inst: PtxInst, space: str, base: Reg | Imm, offset: int) -> Where:
     """A 32-bit address: shared, local, const, kernel parameter, or the cluster's shared memory."""
     if space == "shared::cluster":

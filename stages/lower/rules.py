@@ -41,3 +41,8 @@ def find_rule(inst: PtxInst) -> Rule | None:
         if got is not None:
             return got
     return table.get(inst.op)
+
+
+def own_check(rule: Rule) -> bool:
+    """True for the rules of the math modules, which look at modifiers themselves."""
+    return ".math" in getattr(rule, "__module__", "")

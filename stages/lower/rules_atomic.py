@@ -13,7 +13,7 @@ from ir_format.model import PT, RZ, Imm, Mem, Reg
 from ir_format.ptx import PtxInst
 
 from .builder import Builder, Rule
-from .memory import fence, invalidate, order_mods, order_of, resolve
+from .memory import fence, invalidate, order_mods, order_of, resolve, with_policy
 from .rules_int import Val, add32, add64, compare, logic, minmax, pair
 from .spaces import from_generic
 
@@ -38,7 +38,7 @@ def atom(b: Builder, inst: PtxInst) -> None:
     """atom.* and red.*: the same but for the result."""
     op = next((m for m in inst.mods if m in _OPS), "")
     t = inst.types[0] if len(inst.types) == 1 else ""
-    if not op or not t or any(m in ("v2", "v4", "v8", "async") for m in inst.mods) or any(m.endswith("cache_hint") for m in inst.mods):
+    if not op or not t or any(m in ("v2", "v4", "v8", "async") for m in inst.mods):
         raise b.unsupported(inst)
     red = inst.op == "red"
     ops = inst.operands if red else inst.operands[1:]
@@ -47,12 +47,18 @@ def atom(b: Builder, inst: PtxInst) -> None:
     where = resolve(b, inst, ops[0])
     if not isinstance(where.at, Mem) or where.space == "local":
         raise b.unsupported(inst, "space")
+    if inst.has("L2::cache_hint"):
+        if op == "cas" or where.space != "global" or not _native(b, where.space, op, t):
+            raise b.unsupported(inst, "cache policy")
+        where = where._replace(at=with_policy(b, where.at, ops[-1]))
+        ops = ops[:-1]
     vals = [b.src(o, t) for o in ops[1:]]
     o = order_of(inst, "relaxed")
     if o.sem in ("release", "acq_rel"):
         fence(b, "ALL", o.scope)
     mods = ".".join(order_mods(b, o))
     with b.region() if not _native(b, where.space, op, t) else _nothing():
+        assert isinstance(where.at, Mem)
         _perform(b, inst, d, where.space, where.at, op, t, vals, mods)
     if o.sem in ("acquire", "acq_rel") and o.scope != "cta":
         invalidate(b)

@@ -8,7 +8,7 @@ from ir_format.ptx import PtxInst
 
 from .builder import Builder, Rule, is_signed
 from .call import param_part, param_regs
-from .memory import fence, function_param, invalidate, order_mods, order_of, resolve
+from .memory import fence, function_param, invalidate, order_mods, order_of, resolve, with_policy
 from .rules_int import Val, compare, compare_into
 from .spaces import from_generic, to_generic
 
@@ -70,16 +70,8 @@ def access_op(b: Builder, inst: PtxInst, space: str, size: int, signed: bool, lo
 
 
 def _hinted(b: Builder, inst: PtxInst, at: Mem, extra: tuple[ptx.Operand, ...]) -> Mem:
-    """The address with a cache policy in place of the descriptor."""
-    if not any(m == "L2::cache_hint" for m in inst.mods) or not extra:
-        return at
-    if at.desc is None:
-        return at
-    policy = b.in_reg(b.src(extra[0], "b64"), 2)
-    u = b.ur(2)
-    for i in range(2):
-        b.emit("R2UR", u._replace(sub=i, width=1), (policy._replace(sub=policy.sub + i, width=1),))
-    return at._replace(desc=u)
+    """The address with a cache policy in place of the descriptor, where one is given."""
+    return with_policy(b, at, extra[0]) if inst.has("L2::cache_hint") and extra else at
 
 
 def _plus(at: Mem, n: int) -> Mem:

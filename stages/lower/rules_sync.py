@@ -7,7 +7,7 @@ from ir_format.model import PT, RZ, Imm, Mem, Name, Reg
 from ir_format.ptx import PtxInst
 
 from .builder import Builder, Rule
-from .memory import fence, invalidate, wide_address
+from .memory import fence, invalidate, wide_address, with_policy
 from .rules_int import Val, add64, compare, logic, negated
 from .spaces import shared_base
 
@@ -112,12 +112,9 @@ def fence_rule(b: Builder, inst: PtxInst) -> None:
     scope = next((m for m in inst.mods if m in ("cta", "cluster", "gpu", "sys")), "")
     if not scope or any(m not in ("sc", "acq_rel", "acquire", "release", scope) for m in inst.mods):
         raise b.unsupported(inst)
-    if inst.has("acquire"):
-        if scope != "cta":
-            invalidate(b)
-    elif inst.has("release"):
+    if inst.has("release"):
         fence(b, "ALL", scope)
-    else:
+    else:  # acquire too: ptxas leaves out the MEMBAR there, but our later stages must see a fence
         _fenced(b, "SC" if inst.has("sc") else "ALL", scope)
 
 
@@ -247,8 +244,8 @@ def cp(b: Builder, inst: PtxInst) -> None:
 
 
 def _copy(b: Builder, inst: PtxInst) -> None:
-    if any(m == "L2::cache_hint" for m in inst.mods):
-        raise b.unsupported(inst)
+    ops = list(inst.operands)
+    policy = ops.pop() if inst.has("L2::cache_hint") else None
     dst = _shared_part(b, inst, inst.operands[0])
     size_op = inst.operands[2]
     if not isinstance(size_op, ptx.Imm) or size_op.value not in (4, 8, 16):
@@ -260,8 +257,8 @@ def _copy(b: Builder, inst: PtxInst) -> None:
     at: Mem | None = None
     zfill = ""
     p: Reg = PT
-    if len(inst.operands) > 3:
-        x = b.src(inst.operands[3], "u32" if not _is_pred(b, inst.operands[3]) else "pred")
+    if len(ops) > 3:
+        x = b.src(ops[3], "u32" if not _is_pred(b, ops[3]) else "pred")
         if type(x) is Reg and x.file == "P":
             p = b.not_(x)
         else:  # the unit reads from the end of the source's aligned chunk: measured address arithmetic of ptxas
@@ -280,6 +277,8 @@ def _copy(b: Builder, inst: PtxInst) -> None:
                 at = wide_address(b, moved, src.offset)
     if at is None:
         at = wide_address(b, base, src.offset)
+    if policy is not None:
+        at = with_policy(b, at, policy)
     bypass = ".BYPASS" if inst.has("cg") else ""
     ltc = "".join(f".LTC{m[4:]}" for m in inst.mods if m in ("L2::64B", "L2::128B", "L2::256B"))
     width = {4: "", 8: ".64", 16: ".128"}[size]

@@ -1,0 +1,66 @@
+"""The modifiers that each core rule understands, by PTX opcode (types aside). Anything else is refused: a rule never ignores what it does not know."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ir_format.ptx import PtxInst
+
+
+def _s(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_SPACES = _s("global shared shared::cta shared::cluster local const param param::entry param::func")
+_SCOPES = _s("cta cluster gpu sys")
+_VECTOR = _s("v2 v4 v8")
+_L1 = _s("L1::evict_normal L1::evict_unchanged L1::evict_first L1::evict_last L1::no_allocate")
+_L2_FETCH = _s("L2::64B L2::128B L2::256B")
+_HINT = _s("L2::cache_hint")
+_COMPARE = _s("eq ne lt le gt ge lo ls hi hs and or xor")
+_WIDTH = _s("lo hi wide")
+_CLAMP = _s("clamp wrap")
+_MMA_SHAPES = _s("m8n8k4 m8n8k16 m8n8k32 m8n8k128 m16n8k4 m16n8k8 m16n8k16 m16n8k32 m16n8k64 m16n8k128 m16n8k256")
+_ATOMIC = (
+    _s("add min max inc dec and or xor exch cas noftz relaxed acquire release acq_rel global shared shared::cta shared::cluster") | _SCOPES | _HINT
+)
+
+MODIFIERS: Final[dict[str, frozenset[str]]] = {
+    **{op: _s("sat cc") for op in ("add", "sub", "addc", "subc")},
+    "mul": _WIDTH, "mad": _WIDTH | _s("sat cc"), "madc": _WIDTH | _s("cc"), "mul24": _s("lo hi"), "mad24": _s("lo hi sat"),
+    "min": _s("relu"), "max": _s("relu"), "lop3": _s("and or"), "shf": _s("l r") | _CLAMP, "szext": _CLAMP, "bmsk": _CLAMP,
+    "prmt": _s("f4e b4e rc8 ecl ecr rc16"), "bfind": _s("shiftamt"), "setp": _COMPARE, "set": _COMPARE, "slct": _s("ftz"), "dp2a": _s("lo hi"),
+    "ld": _SPACES | _SCOPES | _VECTOR | _L1 | _L2_FETCH | _HINT | _s("weak relaxed acquire volatile mmio nc ca cg cs lu cv"),
+    "ldu": _s("global v2 v4"),
+    "st": _SPACES | _SCOPES | _VECTOR | _L1 | _HINT | _s("weak relaxed release volatile mmio wb cg cs wt"),
+    "prefetch": _s("global L1 L2 L2::evict_last L2::evict_normal"), "prefetchu": _s("L1"), "discard": _s("global L2"),
+    "applypriority": _s("global L2::evict_normal"), "mov": _s("v2 v4"), "cvta": _SPACES | _s("to"), "isspacep": _SPACES, "cvt": _s("sat pack"),
+    "atom": _ATOMIC, "red": _ATOMIC,
+    "bar": _s("cta sync arrive red popc and or warp"),
+    "barrier": _s("cta cluster sync arrive wait red popc and or aligned acquire release relaxed"),
+    "membar": _s("cta gl sys"),
+    "fence": _SCOPES | _s("sc acq_rel acquire release proxy async async.global global shared::cta shared::cluster mbarrier_init")
+    | _s("sync_restrict::shared::cluster sync_restrict::shared::cta"),
+    "shfl": _s("sync up down bfly idx"), "vote": _s("sync any all uni ballot"), "match": _s("sync any all"),
+    "redux": _s("sync add min max and or xor"), "elect": _s("sync"),
+    "cp": _s("async ca cg shared shared::cta global commit_group wait_group wait_all") | _L2_FETCH | _HINT,
+    "griddepcontrol": _s("wait launch_dependents"), "pmevent": _s("mask"),
+    "bra": _s("uni"), "brx": _s("idx uni"), "call": _s("uni"), "ret": _s("uni"),
+    "ldmatrix": _s("sync aligned m8n8 x1 x2 x4 trans shared shared::cta"), "stmatrix": _s("sync aligned m8n8 x1 x2 x4 trans shared shared::cta"),
+    "movmatrix": _s("sync aligned m8n8 trans"), "mma": _s("sync aligned row col satfinite xor and popc") | _MMA_SHAPES,
+    "mbarrier": _s("init inval arrive arrive_drop expect_tx complete_tx test_wait try_wait pending_count parity noComplete shared shared::cta")
+    | _s("relaxed acquire release shared::cluster") | _SCOPES,
+    "mapa": _s("shared::cluster"), "getctarank": _s("shared::cluster"),
+    "createpolicy": _s("fractional L2::evict_last L2::evict_first L2::evict_unchanged L2::evict_normal"),
+}  # fmt: skip
+_NONE: Final[frozenset[str]] = frozenset()
+
+
+def unknown_modifier(inst: PtxInst) -> str:
+    """The first modifier that the core rule for the instruction does not understand, '' if it understands all."""
+    known = MODIFIERS.get(inst.op, _NONE)
+    types = inst.types
+    for m in inst.mods:
+        if m not in known and m not in types:
+            return m
+    return ""
