@@ -19,7 +19,7 @@ from .assign import ORDERS, Bank, Memory, assign
 from .diverge import widen
 from .finish import finish_function
 from .groups import Group, Grouping, coalesce, hints_only
-from .limits import FILE_SIZES, last_register, register_limit
+from .limits import FILE_SIZES, FIRST_UR, last_register, register_limit
 from .parallel import split_parallel
 from .ranges import Ranges
 
@@ -129,7 +129,9 @@ def _bank(file: str, func: Function, job: Job) -> Bank:
         if func.name in job.standard:  # registers that need no saving first
             numbers = [r for r in numbers if r not in CALLEE_SAVED] + [r for r in numbers if r in CALLEE_SAVED]
         return Bank("R", numbers)
-    return Bank(file, range(job.target.ur_count if file == "UR" else FILE_SIZES[file]))
+    if file == "UR":
+        return Bank("UR", range(FIRST_UR, job.target.ur_count))
+    return Bank(file, range(FILE_SIZES[file]))
 
 
 def _ban(grouping: Grouping, job: Job) -> None:
