@@ -24,10 +24,11 @@ r2p      : R2P
 p2r      : P2R
 dual     : ISETP IMNMX FMNMX FSET FSETP FSEL MOV SEL VIMNMX PLOP3
 vote     : VOTE
-either   : VIADD
-alu64    : IADD.64 MOV.64 SEL.64 ISETP.U64 ISETP.S64 IMNMX.U64 IMNMX.S64
+iadd64   : IADD.64
+alu64    : MOV.64 SEL.64 IMNMX.U64 IMNMX.S64
+setp64   : ISETP.U64 ISETP.S64
 disp64   : CS2R LEPC
-fma      : FADD FMUL FFMA IMAD IDP FSWZADD FHADD FHFMA FADD2 FMUL2 FFMA2
+fma      : FADD FMUL FFMA IMAD IDP FSWZADD FHADD FHFMA FADD2 FMUL2 FFMA2 VIADD
 imadw    : IMAD.WIDE
 imadhi   : IMAD.HI
 half     : HADD2 HMUL2 HFMA2
@@ -73,8 +74,7 @@ r2ur     : R2UR/90+
 
 PIPES: Final = """
 alu dual disp64 r2p p2r vote : alu 2 4
-either  : alu 1 4
-alu64   : alu 2 6
+iadd64 alu64 setp64 : alu 2 6
 fma     : fma 2 4
 imadw imadhi : fma 4 5
 half hcmp hf32 : half 2 5
@@ -130,8 +130,8 @@ syncs setreg g 75+ : 6
 """
 
 #: How a class stands in the tables where it has no row or column of its own: as a result, and as a reader of R and of P.
-AS_RESULT: Final = {"r2p": "alu", "p2r": "alu", "vote": "dual", "imadw": "whi", "call": "alu", "ret": "alu", "uflt": "udp"}
+AS_RESULT: Final = {"r2p": "alu", "p2r": "alu", "vote": "dual", "setp64": "alu64", "imadw": "whi", "call": "alu", "ret": "alu", "uflt": "udp"}
 AS_READER: Final = {
-    "r2p": "alu", "p2r": "alu", "vote": "alu", "disp64": "alu", "imadw": "wab", "imma1": "mma", "mma1": "mma", "mma2": "mma", "dmma": "mma", "xu": "xu",
+    "r2p": "alu", "p2r": "alu", "vote": "alu", "disp64": "alu", "imadw": "wab", "imadhi": "wab", "imma1": "mma", "mma1": "mma", "mma2": "mma", "dmma": "mma", "xu": "xu",
     "branch": "jump", "ret": "jump", "call": "call", "r2ur": "xu", "udp": "uni", "uldc": "uni", "uflt": "uni", "udp64": "uni",
 }  # fmt: skip

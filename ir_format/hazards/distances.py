@@ -8,11 +8,14 @@ Tags: d documented (published by NVIDIA through Mesa), m measured (smallest dist
 the safe side, from the nearest class. Where a document and a measurement disagree the larger number stands.
 
 Columns are *results*: a class of :mod:`ir_format.hazards.classes`, ``wlo``/``whi`` for the two registers of IMAD.WIDE. Rows of ``raw`` are operand
-*roles*: a class, or ``wab``/``clo``/``chi`` (IMAD.WIDE: A and B, low and high register of C), ``addr``, ``data``, ``lsu`` (address, stored data, any other
-operand of the memory pipe), ``guard`` (guards, branch conditions, votes, predicates read by the other pipes), ``vec``/``var`` (uniform operand of a fixed
+*roles*: a class, or ``wab``/``clo``/``chi`` (IMAD.WIDE: A and B, low and high register of C), ``addr``, ``data``, ``lsu``, ``idx`` (address, stored data, any other operand of
+the memory pipe, index of a constant access), ``guard`` (guards, branch conditions, votes, predicates read by the other pipes), ``vec``/``var`` (uniform operand of a fixed
 or variable latency instruction), ``uldc`` (index of a constant access), ``jump`` (address of an indirect branch). Rows of ``waw`` and ``war`` are
 groups of later writers: ``fixed``, ``disp64``, ``hf32``, ``halfmma``, ``fp64``, ``mma``, ``var``, ``udp``, ``uldc``, ``r2ur``.
 Columns with ``@`` are for an earlier instruction with a guard.
+
+Two readings that look like longer latencies and are not (measured): IADD3.X -> LDG at 6 and IABS -> F2I at 6 are the WAW distance to a variable
+latency result where the load or conversion overwrites its own source.
 
 A result that is announced by a scoreboard has no column: its reader waits, and any distance from 1 on is right.
 """
@@ -24,41 +27,42 @@ from typing import Final
 TABLES: Final = """
 raw R 75
                           :    alu dual disp64 fma wlo whi imadhi half hcmp hf32
-alu dual uni              d    4   4    6      5   3   5   5      8    8    8
-fma imadhi                d    5   5    6      4   2   4   4      8    8    8
-wab                       d    5   5    6      4   4   6   6      8    8    8
+alu dual                  d    4   4    6      5   3   5   5      8    8    8
+fma                       d    5   5    6      4   2   4   4      8    8    8
+wab                       d    5   5    6      4   4   6   6m     8    8    8
 clo                       d    5   5    6      4   2   2   4      8    8    8
 chi                       d    3   3    4      2   2   2   4      6    6    6
 fp64                      d    6   6    6      6   6   6   6      8    8    8
 half hcmp hf32            d    6   6    6      6   6   6   6      6    6    6
-mma xu                    d    6   6    6      6   6   6   6      8    8    8
+mma xu idx                d    6   6    6      6   6   6   6      8    8    8
 addr data lsu             m    8   8    8      8   8   8   8      8    8    8
 jump                      m    6   6    6g     6   6   6   6      8g   8g   8g
 call                      m    3   3    3g     3   3   3   3      8g   8g   8g
 
 raw R 80+
-                          :    alu dual disp64 either alu64 fma wlo whi imadhi half hcmp hf32 halfmma fp64 imma1 mma1 mma2 dmma
-alu dual uni              d    4   4    6      4m     8g    5   3   5   5      5    5    5    10      10   13    16   24   25
-alu64                     g    6   6    6      6      8     6   6   6   6      6    6    6    10      10   13    16   24   25
-either                    m    4   4    6      4      8g    4   4g  5g  5g     5    5    5    10      10   13    16   24   25
-fma imadhi                d    5   5    6      4m     8g    4   2   4   4      5    5    5    10      10   13    16   24   25
-wab                       d    5   5    6      5g     8g    4   4   6   6      5    5    5    10      10   13    16   24   25
-clo                       d    5   5    6      5g     8g    4   2   2   4      5    5    5    10      10   13    16   24   25
-chi                       d    3   3    4      5g     8g    2   2   2   4      3    3    3    8       8    11    14   22   23
-half                      d    5   5    6      5      8g    5   3   5   5      4    5    5    10      10   13    16   24   25
-hcmp                      d    5   5    6      5      8g    5   3   5   5      5    4    5    10      10   13    16   24   25
-hf32                      d    5   5    6      5      8g    5   3   5   5      5    5    5    10      10   13    16   24   25
-halfmma fp64              d    6   6    6      6g     8g    6   6   6   6      6    6    6    6       6    13    16   24   25
-mma                       d    7   7    7      7g     8g    7   7   7   7      7    7    7    11      11   14    16m  24m  26
-xu                        m    6   6    6      6      8g    6   6   6   6      6    6    6    6       6    11    14   22   23
-addr                      m    6   6    6g     6      8g    6   6   6   6      6g   6g   6g   7       7    12    15   23   24
-data lsu                  d    5   5    5      5g     8g    5   5   5   5      5    5    5    7       7    12    15   23   24
-jump                      g    6   6    6      6      8     6   6   6   6      6    6    6    7       10   14    16   24   26
-call                      m    2   2    5g     2      8g    2   2   2   2      5g   5g   5g   7g      10g  14g   16g  24g  26g
+                          :    alu dual disp64 iadd64 alu64 fma wlo whi imadhi half hcmp hf32 halfmma fp64 imma1 mma1 mma2 dmma
+alu                       d    4   4    6      5m     5m    5   3   5   5      5    5    5    10      10   13    16   24   25
+dual                      d    4   4    6      6m     6m    5   3   5   5      5    5    5    10      10   13    16   24   25
+iadd64 alu64              m    5   5    6g     4      6g    5   5   5   5      5    5g   5g   10g     10g  13g   16g  24g  25g
+setp64                    m    5   5    6g     6      6g    5   5   5   5      5    5g   5g   10g     10g  13g   16g  24g  25g
+fma                       d    5   5    6      6m     6g    4   2   4   4      5    5    5    10      10   13    16   24   25
+wab                       d    5   5    6      4m     6g    4   4   6   6m     5    5    5    10      10   13    16   24   25
+clo                       d    5   5    6      4m     6g    4   2   2   4      5    5    5    10      10   13    16   24   25
+chi                       d    3   3    4      4m     6g    2   2   2   4      3    3    3    8       8    11    14   22   23
+half                      d    5   5    6      6g     6g    5   5   5   5      4    5    5    10      10   13    16   24   25
+hcmp                      d    5   5    6      6g     6g    5   5   5   5      5    4    5    10      10   13    16   24   25
+hf32                      d    5   5    6      6g     6g    5   5   5   5      5    5    5    10      10   13    16   24   25
+halfmma fp64              d    6   6    6      8g     8g    6   6   6   6      6    6    6    6       6    13    16   24   25
+mma                       d    7   7    7      8g     8g    7   7   7   7      7    7    7    11      11   14    16m  24m  26
+xu idx                    m    4   4    4d     5g     5     4   4   4   4      4    4    4    6       6    11    14   22   23
+addr                      m    5   5    5d     6g     6     5   5   5   5      5    5    5    7       7    12    15   23   24
+data lsu                  d    5   5    5      6g     6g    5   5   5   5      5    5    5    7       7    12    15   23   24
+jump                      m    4   4    6g     6g     6g    4   4   4   4      4    6g   6g   6       10g  14g   16g  24g  26g
+call                      m    2   2    5g     6g     6g    2   2   2   2      5g   5g   5g   7g      10g  14g   16g  24g  26g
 
 raw R 90+
-                          :    alu dual disp64 either fma wlo whi imadhi half hcmp hf32
-call                      m    7   7    7g     7      7   7   7   7      7g   7g   7g
+                          :    alu dual disp64 iadd64 alu64 fma wlo whi imadhi half hcmp hf32
+call                      m    7   7    7g     7g     7g    7   7   7   7      7g   7g   7g
 
 raw R 90
                           :    fp64 dmma
@@ -74,8 +78,8 @@ halfmma                   d    8       10   -     -    -
 
 raw R 120+
                           :    alu dual
-alu dual either           m    -    5
-dual                      m    5    5
+alu                       d    -   5m
+dual                      m    5   5
 
 # The tensor distances of sm_120: the larger of two measurements.
 raw R 120+
@@ -93,19 +97,20 @@ half hcmp hf32            d    12  12   12g 12  12    6    6    15
 guard                     d    12  12   12g 12  12    14   14   15
 
 raw P 80+
-                          :    alu dual r2p either alu64 fma imadw half hcmp fp64 r2ur
-alu dual either           d    4   4    5   4g     8g    5   5     5    5    6    8
-alu64                     g    8   8    8   8      8     8   8     8    8    8    13
-fma                       d    5   5    13  5g     8g    4   4     5    5    6    13
-wab imadhi                d    5   5    13  5g     8g    4   4     5    5    6    13
-half hcmp hf32            g    13  13   13  13     13    13  13    5    5    13   13
-fp64 halfmma              d    13  13   13  13     13g   13  13    13   13   6    13
-guard                     d    13  13   13  13     13m   13  13    13   13   14   13
+                          :    alu dual r2p iadd64 alu64 fma imadw half hcmp fp64 r2ur
+alu dual                  d    4   4    5   6g     8g    5   5     5    5    6    8
+iadd64 alu64              m    5   5    8g  6g     6     5g  9g    8g   8g   8g   13g
+setp64                    m    5   5    8g  6g     6     5g  9g    8g   8g   8g   13g
+fma                       d    5   5    13  6g     8g    4   4     5    5    6    13
+wab imadhi                d    5   5    13  6g     8g    4   4     5    5    6    13
+half hcmp hf32            g    13  13   13  13     14    13  13    5    5    13   13
+fp64 halfmma              d    13  13   13  13g    14g   13  13    13   13   6    13
+guard                     d    13  13   13  13g    14m   13  13    13   13   14   13
 
 raw P 120+
-                          :    alu dual fma imadw
-alu dual either           m    5   5    5   5
-fma wab imadhi            m    5   5    5   5
+                          :    alu dual fma
+dual                      m    4   5    5
+alu fma wab imadhi        m    -   5    -
 
 raw UR 75
                           :    udp uldc
@@ -118,17 +123,17 @@ uldc                      d    12  5
 
 raw UR 80+
                           :    udp udp64 uldc r2ur
-uni                       d    4   8g    2    13
-vec                       d    6   8g    2    13
-var                       d    9   11g   2    13
-jump                      d    10  12g   3    13
-umov                      d    7   9g    2    13
-uldc                      d    12  14g   5    15
+uni                       d    4   6g    2    13
+vec                       d    6   6m    2    13
+var                       d    9   9m    2    13
+jump                      d    10  10g   3    13
+umov                      d    7   7g    2    13
+uldc                      d    12  12g   5    15
 
 raw UP 75+
                           :    udp udp64 uldc r2ur
-uni                       d    4   8g    1    13g
-vec                       d    6   8g    1    13g
+uni                       d    4   6g    1    13g
+vec                       d    6   6g    1    13g
 guard                     d    11  13g   5    13g
 jump                      d    9   11g   2    13g
 uldc                      d    11  13g   5    15g
@@ -139,14 +144,14 @@ waw R 75
 disp64                    d    2   2    2      2   2g  2g  2g     4    4    4    5     5     5
 var                       d    6   6    6      6   6   6   6      6    6    6    6     6     6
 
-# First two rows of tensor columns: the guarded value stands for both.
+# Tensor columns: the value for a guarded first write stands for both.
 waw R 80+
-                          :    alu dual disp64 either alu64 fma wlo whi imadhi half hcmp hf32 halfmma fp64 fp64@ imma1 mma1 mma2 dmma halfmma@
-*                         d    1   1    2      2g     4g    1   3   3   3g     2g   2g   2g   6g      3    6     9     12   20   21   6g
-disp64 hf32 halfmma       d    1   1    2      2g     4g    1   3   3   3g     2g   2g   2g   6g      3    6     9     12   20   21   6g
-fp64                      d    1   1    2      2g     4g    1   3   3   3g     2g   2g   2g   2g      1    2     7     10   18   19   2g
-mma                       d    1   1    2      2g     4g    1   3   3   3g     2g   2g   2g   2g      6    6     4     8    16   17   2g
-var                       d    6   6    6      6      8g    6   6   6   6      6    6    6    10      9    10    13    15   23   25   10
+                          :    alu dual disp64 iadd64 alu64 fma wlo whi imadhi half hcmp hf32 halfmma fp64 fp64@ imma1 mma1 mma2 dmma halfmma@
+*                         d    1   1    2      4g     4g    1   1m  3   3g     2g   2g   2g   6g      3    6     9     12   20   21   6g
+disp64 hf32 halfmma       d    1   1    2      4g     4g    1   1m  3   3g     2g   2g   2g   6g      3    6     9     12   20   21   6g
+fp64                      d    1   1    2      4g     4g    1   1m  3   3g     2g   2g   2g   2g      1    2     7     10   18   19   2g
+mma                       d    1   1    2      4g     4g    1   1m  3   3g     2g   2g   2g   2g      6    6     4     8    16   17   2g
+var                       d    6   6    6      7m     8g    6   6   6   6      6    6    6    10      9    10    13    15   23   25   10
 
 waw R 100+
                           :    fp64 imma1 mma1 mma2
@@ -169,7 +174,7 @@ var                       d    2   2    2      2   2     2      2    2    2    2
 bmov                      d    9   9    9      9   9     9      9    9    9    9g
 
 war R 80+
-                          :    alu dual disp64 either alu64 fma imadw imadhi half hcmp hf32 halfmma fp64 imma1 mma1 mma2 dmma uni r2ur branch
+                          :    alu dual disp64 iadd64 alu64 fma imadw imadhi half hcmp hf32 halfmma fp64 imma1 mma1 mma2 dmma uni r2ur branch
 *                         d    1   1    1      1      1g    1   1     1      1    1    1    1       1    7g    7g   7    7    1   1    1
 mma var                   d    2   2    2      2      2g    2   2     2      2    2    2    2       2    7g    7g   7    7    2   2g   2g
 bmov                      d    2   2    2      2      2g    2   2     2      2    2    2    2       2    7g    7g   7    7    2   2g   2g
@@ -180,28 +185,27 @@ war R 120+
 mma var bmov              d    14    14   14
 
 waw P 75+
-                          :    alu dual r2p either alu64 fma imadw half hcmp fp64 r2ur
-*                         d    1   1    1g  1g     4g    1   1     1g   1g   1g   4g
-fp64                      d    7   7    7g  7g     7g    7   7     7    7    7    7g
-half                      d    9   9    9g  9g     9g    9   9     9    9    9    9g
-var                       d    13  13   13g 13g    13g   13  13    13   13   13   13g
+                          :    alu dual r2p iadd64 alu64 fma imadw half hcmp fp64 fp64@ r2ur
+*                         d    1   1    1g  4g     4g    1   1     1g   1g   1g   1g    4g
+fp64                      d    7   7    7g  7g     7g    7   7     7    7    5    7     7g
+half                      d    9   9    9g  9g     9g    9   9     9    9    9    9     9g
+var                       d    13  13   13g 13g    14g   13  13    13   13   13   13    13g
 
 war P 75+
                           :    any
 *                         d    1
-var                       g    2
 
 waw UR 75+
                           :    udp udp64 uldc r2ur
 *                         d    1   4g    1    4g
-uldc                      d    7   9g    1    7g
-r2ur var                  d    11  13g   4    11g
+uldc                      d    7   7g    1    7g
+r2ur var                  d    11  11m   4    11g
 
 war UR 75+
                           :    udp any
 *                         d    1   1
 uldc                      d    3   1
-r2ur var                  g    3   2
+r2ur                      g    3   2
 
 waw UP 75+
                           :    udp udp64 uldc r2ur
@@ -212,6 +216,6 @@ r2ur var                  g    11  13    4    11
 war UP 75+
                           :    udp any
 *                         d    1   1
-uldc                      d    2   2
+uldc                      m    1   1
 r2ur var                  g    3   2
 """

@@ -33,11 +33,11 @@ _MEMORY: Final = frozenset("lds ldg ldl ldc stg sts atom red ldgsts cctl syncs".
 _DATA: Final = _MEMORY | frozenset("shfl membar bar sreg bmov setreg".split())  # noqa: SIM905
 _UNIFORM: Final = frozenset("udp udp64 uflt uldc".split())  # noqa: SIM905
 _TENSOR: Final = frozenset(("imma1", "mma1", "mma2", "dmma"))
-_P_READERS: Final = frozenset("alu dual either alu64 fma imadw imadhi half hcmp hf32 fp64 halfmma r2p".split())  # noqa: SIM905
+_P_READERS: Final = frozenset("alu dual iadd64 alu64 setp64 fma imadw imadhi half hcmp hf32 fp64 halfmma r2p".split())  # noqa: SIM905
 _GROUPS: Final = {"disp64": "disp64", "hf32": "hf32", "halfmma": "halfmma", "fp64": "fp64", "r2ur": "r2ur", "uldc": "uldc", "half": "half", "hcmp": "half"}
 #: The row `cls` of the ISA spec to a hazard class, for instructions that the class table does not name.
 _BY_ROW: Final = {
-    "alu": "alu", "alu64": "alu64", "fma": "fma", "imad": "fma", "imadwide": "imadw", "imadhi": "imadhi", "half": "half", "halfmma": "halfmma", "fp64": "fp64",
+    "alu": "alu", "alu64": "iadd64", "fma": "fma", "imad": "fma", "imadwide": "imadw", "imadhi": "imadhi", "half": "half", "halfmma": "halfmma", "fp64": "fp64",
     "xu": "xu", "uni": "udp", "branch": "branch",
 }  # fmt: skip
 
@@ -119,7 +119,7 @@ class Hazards:
         a.guarded = is_guarded(inst)
         a.stall = int(self._stalls[klass][0]) if klass in self._stalls else 1
         p_role = klass if klass in _P_READERS else "guard"
-        if klass == "imadw":
+        if klass in ("imadw", "imadhi"):
             p_role = "wab"
         elif klass == "r2p":
             p_role = "alu"
@@ -137,7 +137,7 @@ class Hazards:
             if type(operand) is Reg:
                 if operand.num == ZERO:
                     continue
-                if operand.file == "R" and klass == "imadw" and slot == 2:
+                if operand.file == "R" and slot == 2 and klass in ("imadw", "imadhi"):
                     first = operand.num
                     reads.append((first, "clo", klass))
                     if operand.width > 1:
@@ -200,7 +200,7 @@ class Hazards:
         elif type(operand) is Const:
             reg = operand.ireg
             if reg is not None and reg.num != ZERO:
-                self._read(a, reg, "addr" if reg.file == "R" else "uldc", klass)
+                self._read(a, reg, "idx" if reg.file == "R" else "uldc", klass)
         elif type(operand) is Name and operand.name in _FILES_BY_NAME:
             first, count = _FILES_BY_NAME[operand.name]
             for cell in range(first, first + count):
