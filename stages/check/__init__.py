@@ -1,0 +1,1 @@
+"""orias-check: the judges."""
