@@ -87,8 +87,8 @@ def test_names_do_not_matter() -> None:
         for word in sorted(set(re.findall(r"[%$\w]+", text))):
             if re.match(rf"%(r|rd|f|fd|p|rs)\d+$|\$L__|{name}|_ZN", word):
                 swap[word] = f"{word[0] if word[0] in '%$' else 'x'}q{len(swap)}_{word[-1]}"
-        other = re.sub(r"[%$\w]+", lambda m: swap.get(m[0], m[0]), text)
-        other = re.sub(r"\.reg \.(\w+)\s+%(\w+)<(\d+)>;", lambda m: _declare(m, swap), other)
+        other = re.sub(r"[%$\w]+", lambda m: swap.get(m[0], m[0]), text)  # noqa: B023 - used at once
+        other = re.sub(r"\.reg \.(\w+)\s+%(\w+)<(\d+)>;", lambda m: _declare(m, swap), other)  # noqa: B023
         (a,), (b,) = lower_text(text, "sm_90"), lower_text(other, "sm_90")
         assert names(a) == names(b)
         assert [len(i.srcs) for i in insts(a)] == [len(i.srcs) for i in insts(b)]
