@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ir_format.ptx import CallTarget, LabelList, LabelRef, PtxInst, Reg, Sym
+from ir_format.ptx import CallTarget, LabelList, LabelRef, Pair, PtxInst, Reg, Sym
 from stages.interpret.code import FUNCTION_BASE, Action, Code, Step, address, get, put
 from stages.interpret.machine import BARRIER, DONE, LEVEL, MAX_DEPTH, RUN, WAIT, Frame, InterpreterError, Machine
 from stages.interpret.rows import U64, Arr, Unsupported, signed
@@ -304,7 +304,7 @@ def shfl(code: Code, step: Step, pc: int) -> Action:
     inst = step.inst
     f = code.functions[step.function]
     dest = inst.operands[0]
-    first, second = (dest.first, dest.second) if hasattr(dest, "first") else (dest, None)
+    first, second = (dest.first, dest.second) if isinstance(dest, Pair) else (dest, None)
     to, to_p = put(f, first), put(f, second)
     a, b, c = (get(code, step.function, x) for x in inst.operands[1:4])
     member = inst.operands[4] if len(inst.operands) > 4 else None
@@ -370,7 +370,7 @@ def match(code: Code, step: Step, pc: int) -> Action:
     inst = step.inst
     f = code.functions[step.function]
     dest = inst.operands[0]
-    first, second = (dest.first, dest.second) if hasattr(dest, "first") else (dest, None)
+    first, second = (dest.first, dest.second) if isinstance(dest, Pair) else (dest, None)
     to, to_p = put(f, first), put(f, second)
     a = get(code, step.function, inst.operands[1])
     width = U64(FULL) if inst.types[-1] == "b32" else U64((1 << 64) - 1)
@@ -437,7 +437,7 @@ def elect(code: Code, step: Step, pc: int) -> Action:
     inst = step.inst
     f = code.functions[step.function]
     dest = inst.operands[0]
-    first, second = (dest.first, dest.second) if hasattr(dest, "first") else (dest, None)
+    first, second = (dest.first, dest.second) if isinstance(dest, Pair) else (dest, None)
     to, to_p = put(f, first), put(f, second)
 
     def run(m: Machine, threads: Arr) -> None:

@@ -177,11 +177,12 @@ def _sqrt(inst: PtxInst) -> Fn:
 
 
 def _high_word(fn: Any) -> Fn:
-    """An f64 approximation with subnormals flushed and the low word of the result 0."""
+    """An f64 approximation with subnormals flushed; the low words of source and result count as 0."""
+    high = U64(0xFFFFFFFF00000000)
 
     def apply(a: Arr) -> Arr:
-        r = narrow(fn(decode(flush(a, F64), F64)), F64)
-        return flush(r & U64(0xFFFFFFFF00000000), F64)
+        r = narrow(fn(decode(flush(a & high, F64), F64)), F64)
+        return flush(r & high, F64)
 
     return apply
 

@@ -18,7 +18,7 @@ from ir_format.diag import Diagnostic
 from ir_format.ptx import CallTarget, PtxInst, PtxVar, Sym
 from stages.interpret.code import FUNCTION_BASE, Code
 from stages.interpret.machine import Geometry, InterpreterError, Machine
-from stages.interpret.memory import WINDOWS, Heap, Window
+from stages.interpret.memory import WINDOWS, Filler, Heap, Window
 
 Arr = NDArray[Any]
 Arg: TypeAlias = "Arr | np.generic | bytes | int"
@@ -84,13 +84,14 @@ class Module:
     ) -> Result:  # fmt: skip
         """Run a kernel; arrays among `args` are buffers, copied in and back.
 
-        `seed` draws the contents of what is undefined (registers, shared and local memory); `shuffled` runs warps one by one in
+        `seed` draws the contents of what is undefined (registers, shared and local memory), see :class:`Filler`; `shuffled` runs warps one by one in
         random order; `track` notes who wrote what.  Raises InterpreterError.
         """
         code = self.codes.get(entry)
         if code is None:
             raise InterpreterError("unsupported", f"no kernel '{entry}'")
         rng = np.random.default_rng([seed, 17])
+        filler = Filler(seed, rng)
         directives = code.functions[0].function.directives
         geometry = Geometry(grid, block, _cluster(directives.reqnctapercluster))
         buffers = [(k, a) for k, a in enumerate(args) if isinstance(a, np.ndarray)]
@@ -114,10 +115,10 @@ class Module:
         while done < geometry.blocks:
             count = min(together, geometry.blocks - done)
             machine = Machine(
-                code, geometry, heap, Window("shared", dynamic + shared, count, rng), Window("local", _stack(code), count * per, rng), const, kparam,
+                code, geometry, heap, Window("shared", dynamic + shared, count, filler), Window("local", _stack(code), count * per, filler), const, kparam,
                 dynamic, shared, done, count, rng, limit - result.steps, track,
             )  # fmt: skip
-            machine.prepare(shuffled)
+            machine.prepare(shuffled, filler)
             machine.run()
             result.steps += machine.executed
             done += count

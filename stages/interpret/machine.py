@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stages.interpret.code import Code, FunctionCode
-from stages.interpret.memory import Heap, MemoryFault, Window
+from stages.interpret.memory import Filler, Heap, MemoryFault, Window
 from stages.interpret.rows import U64, Unsupported
 
 Arr = NDArray[Any]
@@ -114,7 +114,7 @@ class Machine:
     clock: int = 0
     split: int = 0
 
-    def prepare(self, shuffled: bool) -> None:
+    def prepare(self, shuffled: bool, filler: Filler) -> None:
         """Lay out the threads; `shuffled` runs warps one by one in random order instead of together."""
         g = self.geometry
         per = -(-g.threads // 32) * 32
@@ -139,7 +139,7 @@ class Machine:
         self.bar_id = np.full(n, -1, np.int64)
         self.bar_count = np.zeros(n, np.int64)
         self.bar_value = np.zeros(n, U64)
-        self.junk = self.rng.integers(0, 1 << 64, n, dtype=np.uint64)
+        self.junk = filler.bytes(8 * n).view(np.uint64)
         self.junk_bits = self.junk & U64(1)
         self.sp = np.full(n, self.code.functions[0].frame, U64)
         self.frames[0, 0] = self.new_frame(self.code.functions[0])

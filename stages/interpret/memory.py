@@ -33,6 +33,22 @@ class MemoryFault(Exception):
         self.thread = thread
 
 
+class Filler:
+    """Contents of what is undefined: random bits for even seeds, values that are floats near one (of any width) for odd ones."""
+
+    __slots__ = ("rng", "seed")
+
+    def __init__(self, seed: int, rng: np.random.Generator) -> None:
+        self.seed = seed
+        self.rng = rng
+
+    def bytes(self, count: int) -> Arr:
+        """So many bytes."""
+        if self.seed % 2:
+            return self.rng.integers(0x38, 0x40, count, dtype=np.uint8)
+        return self.rng.integers(0, 256, count, dtype=np.uint8)
+
+
 class Bytes:
     """Flat bytes with typed views."""
 
@@ -107,12 +123,12 @@ class Window(Bytes):
 
     __slots__ = ("name", "size", "stride")
 
-    def __init__(self, name: str, size: int, count: int, fill: np.random.Generator | None) -> None:
+    def __init__(self, name: str, size: int, count: int, fill: Filler | None) -> None:
         self.name = name
         self.size = size
         self.stride = -(-size // 32) * 32
         total = self.stride * count
-        super().__init__(fill.integers(0, 256, total, dtype=np.uint8) if fill is not None else np.zeros(total, np.uint8))
+        super().__init__(fill.bytes(total) if fill is not None else np.zeros(total, np.uint8))
 
     def offsets(self, address: Arr, size: int, what: str, part: Arr) -> Arr:
         """Checked byte offsets; `part` is the number of each thread's part."""

@@ -1,0 +1,81 @@
+"""What the command line does: compile, co-simulate, print."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+TIMEOUT_S: Final = 120.0
+
+
+def compile_elsewhere(compiler: Path, source: Path, arch: str, options: Sequence[str]) -> bytes | str:
+    """A cubin by another compiler, or what it said."""
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "out.cubin"
+        command = [str(compiler), str(source), "-arch", arch, *options, "-o", str(out)]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=TIMEOUT_S)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            return str(error)
+        if done.returncode or not out.is_file():
+            return done.stderr.strip() or f"exit {done.returncode}"
+        return out.read_bytes()
+
+
+def sides_of(text: str, source: Path, arch: str, ptxas: Path | None, cubin: Path | None, level: int = 3) -> tuple[dict[str, Any], list[str]]:
+    """Simulator devices by side, and what failed.  Both compilers leave multiplications and additions apart (-fmad=false), so that
+    results are what the PTX says."""
+    from orchestrator.api import ChainError, compile_ptx
+    from stages.simulate import Device, ImageError
+
+    images: dict[str, bytes] = {}
+    problems: list[str] = []
+    if cubin is not None:
+        images["cubin"] = cubin.read_bytes()
+    else:
+        try:
+            images["ours"] = compile_ptx(text, arch, {"fmad": False, "opt-level": level}, name=str(source))
+        except ChainError as error:
+            problems.append(f"ours: {str(error).strip()}")
+    if ptxas is not None:
+        got = compile_elsewhere(ptxas, source, arch, ["-fmad", "false", f"-O{level}"])
+        if isinstance(got, str):
+            problems.append(f"{ptxas.name}: {got}")
+        else:
+            images["ptxas"] = got
+    devices: dict[str, Any] = {}
+    for side, image in images.items():
+        try:
+            devices[side] = Device(image)
+        except ImageError as error:
+            problems.append(f"{side}: {error}")
+    return devices, problems
+
+
+def check_file(file: Path, arch: str, kernels: Sequence[str], seeds: int, ptxas: Path | None, cubin: Path | None, level: int = 3) -> int:
+    """Co-simulate a PTX file; prints findings; 1 if a cubin is wrong, 2 if there was nothing to judge."""
+    from stages.check.cosim import Cosim
+    from stages.interpret.launch import ParseError
+
+    try:
+        text = file.read_bytes().decode("latin-1")
+        devices, problems = sides_of(text, file, arch, ptxas, cubin, level)
+    except OSError as error:
+        sys.stderr.write(f"orias-check: {error.filename}: {error.strerror}\n")
+        return 2
+    try:
+        report = Cosim(text, arch, devices, seeds).run(kernels)
+    except ParseError as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    for problem in problems:
+        print(f"not judged: {problem}")
+    for finding in report.findings:
+        print(finding)
+    counts = ", ".join(f"{side}: {report.judged.get(side, 0)} launches" for side in devices)
+    print(f"{len(report.differences())} differences ({counts or 'no cubins'})")
+    return 1 if report.differences() else 2 if problems or not devices else 0

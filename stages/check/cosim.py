@@ -1,0 +1,253 @@
+"""Co-simulation: one kernel, launches made up on the spot, run by the PTX interpreter and as cubins in the simulator; all memory is
+compared.
+
+Every launch is interpreted three times: as it is, with other contents of everything undefined, and with another order of warps.
+Bytes that differ between these runs depend on undefined values or on a race (or on the order of atomic additions of floats): they
+are reported as that and not compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ir_format.ptx import PtxInst, PtxUnit
+from stages.check.launches import Launch, launches, make, pointers_in_structs
+from stages.check.sides import Outcome, interpret, last_store, simulate
+from stages.interpret.fpu import bound_of
+from stages.interpret.launch import Module
+
+Arr = NDArray[Any]
+ATTEMPTS: Final = 4
+#: Relative error allowed to floats of kernels that use approximations (their bounds times a few steps of arithmetic).
+APPROXIMATE: Final = 2.0**-9
+_KINDS: Final = {"f16": np.float16, "f32": np.float32, "f64": np.float64}
+
+
+@dataclass(slots=True)
+class Finding:
+    """One thing found: `kind` is difference, undefined, race, refused, failed or skipped."""
+
+    kind: str
+    kernel: str
+    side: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.kernel}: {self.side}: {self.kind}: {self.text}"
+
+
+@dataclass(slots=True)
+class Report:
+    """All findings, and how many launches were judged on each side."""
+
+    findings: list[Finding] = field(default_factory=list)
+    judged: dict[str, int] = field(default_factory=dict)
+
+    def differences(self) -> list[Finding]:
+        """What is wrong with a cubin."""
+        return [f for f in self.findings if f.kind in ("difference", "failed")]
+
+
+def approximates(unit: PtxUnit) -> bool:
+    """Whether any result depends on an approximation that hardware and interpreter may round differently."""
+    return any(isinstance(i, PtxInst) and bound_of(i) is not None for f in unit.functions for i in f.body)
+
+
+def unequal(a: Arr, b: Arr, type_: str, loose: bool) -> Arr:
+    """Bytes that differ; elements of float buffers count as equal if both are NaN or, where `loose`, close."""
+    differ = a != b
+    kind = _KINDS.get(type_)
+    if kind is None or not differ.any() or len(a) % np.dtype(kind).itemsize:
+        return np.asarray(differ)
+    size = np.dtype(kind).itemsize
+    x, y = a.view(kind), b.view(kind)
+    with np.errstate(all="ignore"):
+        fine = np.isnan(x) & np.isnan(y)
+        if loose:
+            u, v = x.astype(np.float64), y.astype(np.float64)
+            fine |= np.abs(u - v) <= APPROXIMATE * np.maximum(np.maximum(np.abs(u), np.abs(v)), 1e-3)
+            fine |= u == v
+    return np.asarray(differ & ~np.repeat(fine, size))
+
+
+def memory_of(outcome: Outcome) -> dict[Any, Arr]:
+    """Buffers by argument and variables by name."""
+    return {**outcome.buffers, **outcome.variables}
+
+
+def by_elements(bytes_: Arr, type_: str) -> Arr:
+    """A mark on any byte of an element marks the whole element."""
+    size = _size(type_)
+    if len(bytes_) % size:
+        return bytes_
+    return np.repeat(bytes_.reshape(-1, size).any(1), size)
+
+
+class Cosim:
+    """One module with its compiled sides."""
+
+    def __init__(self, text: str, arch: str, devices: dict[str, Any], seeds: int = 4) -> None:
+        """`devices`: simulator devices by name (ours, ptxas).  Raises ParseError."""
+        self.module = Module(text, arch)
+        self.devices = devices
+        self.seeds = seeds
+        self.report = Report()
+
+    def run(self, kernels: Sequence[str] = ()) -> Report:
+        """Judge all kernels, or the named ones."""
+        for name, code in self.module.codes.items():
+            if not kernels or name in kernels:
+                self._kernel(name, code.unit)
+        return self.report
+
+    def _say(self, kind: str, kernel: str, side: str, text: str) -> None:
+        finding = Finding(kind, kernel, side, text)
+        if finding not in self.report.findings:
+            self.report.findings.append(finding)
+
+    def _kernel(self, name: str, unit: PtxUnit) -> None:
+        if pointers_in_structs(unit):
+            self._say("skipped", name, "launch", f"pointers inside of a parameter: {pointers_in_structs(unit)[0]}")
+            return
+        loose = approximates(unit)
+        broken: set[str] = set()
+        for shape, seed in launches(self.module.module, unit, self.seeds):
+            launch, base = self._sound(unit, shape, seed)
+            if base is None:
+                continue
+            stable = self._stable(launch, base)
+            for side, device in self.devices.items():
+                if side in broken:
+                    continue
+                got = simulate(device, launch, seed=seed)
+                if got.error:
+                    self._say("failed", name, side, f"{got.error} ({launch.describe()})")
+                    broken.add(side)
+                    continue
+                self.report.judged[side] = self.report.judged.get(side, 0) + 1
+                if self._first(launch, base, got, stable, loose) is not None:
+                    self._explain(launch, side, device, loose)
+                    broken.add(side)
+
+    def _sound(self, unit: PtxUnit, shape: Any, seed: int) -> tuple[Launch, Outcome | None]:
+        """A launch that stays within its buffers and ends, with its outcome."""
+        launch, base = make(self.module.module, unit, shape, seed), Outcome()
+        for attempt in range(ATTEMPTS):
+            launch = make(self.module.module, unit, shape, seed, attempt)
+            base = interpret(self.module, launch)
+            if not base.error:
+                return launch, base
+            if base.kind == "unsupported":
+                self._say("skipped", unit.name, "interpreter", base.error)
+                return launch, None
+        self._say("undefined", unit.name, "interpreter", f"{base.kind}: {base.error} ({launch.describe()})")
+        return launch, None
+
+    def _stable(self, launch: Launch, base: Outcome, quiet: bool = False) -> dict[Any, Arr]:
+        """For each buffer and variable, the bytes whose elements depend neither on undefined values nor on the order of warps."""
+        keep: dict[Any, Arr] = {k: np.ones(len(v), np.bool_) for k, v in memory_of(base).items()}
+        runs: list[tuple[str, dict[str, Any]]] = [("undefined", {"seed": s}) for s in (1, 2, 3)]
+        for kind, how in [*runs, ("race", {"shuffled": True}), ("race", {"shuffled": True, "seed": 5})]:
+            other = interpret(self.module, launch, **how)
+            if other.error:
+                if not quiet:
+                    self._say(kind, launch.entry, "interpreter", f"{other.error} ({launch.describe()})")
+                for v in keep.values():
+                    v[:] = False
+                continue
+            for k, v in memory_of(other).items():
+                changed = by_elements(v != memory_of(base)[k], self._type(launch, k)) & keep[k]
+                if not changed.any():
+                    continue
+                where = launch.names[k] if isinstance(k, int) else k
+                what = "on undefined values" if kind == "undefined" else "on the order of warps"
+                if not quiet:
+                    self._say(kind, launch.entry, "interpreter", f"{where}: {int(changed.sum())} bytes from {int(changed.argmax())} on depend {what} ({launch.describe()})")
+                keep[k] &= ~changed
+        return keep
+
+    def _type(self, launch: Launch, k: int | str) -> str:
+        if isinstance(k, int):
+            return launch.types[k]
+        return next((x.type for x in self.module.module.variables if x.name == k), "b32")
+
+    def _first(self, launch: Launch, base: Outcome, got: Outcome, stable: dict[Any, Arr], loose: bool) -> tuple[Any, int] | None:
+        """The first differing byte: (argument or variable, offset)."""
+        for k, v in base.buffers.items():
+            bad = unequal(v, got.buffers[k], launch.types[k], loose) & stable[k]
+            if bad.any():
+                return k, int(bad.argmax())
+        for name, v in base.variables.items():
+            other = got.variables.get(name)
+            if other is None or len(other) < len(v):
+                continue
+            bad = unequal(v, other[: len(v)], self._type(launch, name), loose) & stable[name]
+            if bad.any():
+                return name, int(bad.argmax())
+        return None
+
+    def _differs(self, launch: Launch, device: Any, loose: bool) -> bool:
+        base = interpret(self.module, launch)
+        if base.error:
+            return False
+        got = simulate(device, launch)
+        if got.error:
+            return False
+        return self._first(launch, base, got, self._stable(launch, base, quiet=True), loose) is not None
+
+    def shrink(self, launch: Launch, bad: Callable[[Launch], bool]) -> Launch:
+        """The smallest geometry that still differs, by halving one extent at a time."""
+        fixed = self.module.codes[launch.entry].functions[0].function.directives.reqntid is not None
+        progress = True
+        while progress:
+            progress = False
+            for which in ("grid", "block"):
+                if which == "block" and fixed:
+                    continue
+                for axis in (2, 1, 0):
+                    extent = list(getattr(launch, which))
+                    for size in sorted({1, extent[axis] // 2, extent[axis] - 1}):
+                        if not 1 <= size < extent[axis]:
+                            continue
+                        tried = [*extent[:axis], size, *extent[axis + 1 :]]
+                        smaller = (tried[0], tried[1], tried[2])
+                        candidate = launch.resized(smaller, launch.block) if which == "grid" else launch.resized(launch.grid, smaller)
+                        if bad(candidate):
+                            launch, progress = candidate, True
+                            break
+        return launch
+
+    def _explain(self, launch: Launch, side: str, device: Any, loose: bool) -> None:
+        """Shrink, then report the first differing element with the last stores to it."""
+        small = self.shrink(launch, lambda x: self._differs(x, device, loose))
+        base = interpret(self.module, small, track=True)
+        got = simulate(device, small)
+        first = self._first(small, base, got, self._stable(small, base, quiet=True), loose)
+        if first is None:  # the shrunk launch differs in something that a second look does not show
+            self._say("difference", small.entry, side, f"memory differs ({launch.describe()})")
+            return
+        k, byte = first
+        where = small.names[k] if isinstance(k, int) else k
+        want, have = (base.buffers[k], got.buffers[k]) if isinstance(k, int) else (base.variables[k], got.variables[k])
+        size = _size(small.types[k]) if isinstance(k, int) else 4
+        at = byte // size * size
+        a, b = (int.from_bytes(bytes(v[at : at + size]), "little") for v in (want, have))
+        text = f"{where}[{at // size}]: {b:#x}, interpreter {a:#x}"
+        writer = base.writers.get(k) if isinstance(k, int) else None
+        if writer is not None:
+            index = int(writer[byte])
+            inst = self.module.codes[small.entry].steps[index - 1].inst if index else None
+            text += f"; PTX line {inst.line} ({inst.opcode})" if inst is not None else "; no PTX store to it"
+        if isinstance(k, int):
+            text += f"; {last_store(device, small, k, byte)}"
+        self._say("difference", small.entry, side, f"{text} ({small.describe()})")
+
+
+def _size(type_: str) -> int:
+    digits = "".join(c for c in type_ if c.isdigit())
+    return int(digits) // 8 if digits in ("8", "16", "32", "64") else 4

@@ -1,0 +1,171 @@
+"""Launches made up for a kernel: shapes, buffers, scalars, all drawn from a seed."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ir_format.ptx import PtxModule, PtxParam, PtxUnit, SReg
+from stages.check.pointers import Field, Use, pointer_fields
+
+Arr = NDArray[Any]
+Dim3 = tuple[int, int, int]
+BUFFER_BYTES: Final = 1 << 16
+_FLOATS: Final = {"f16": np.float16, "f32": np.float32, "f64": np.float64}
+_WIDTH: Final = {"8": 1, "16": 2, "32": 4, "64": 8}
+
+
+@dataclass(slots=True)
+class Launch:
+    """Geometry and arguments.  `args` holds for each parameter its bytes; `buffers` the arrays that pointer parameters get."""
+
+    entry: str
+    grid: Dim3
+    block: Dim3
+    shared: int
+    args: list[bytes]
+    buffers: dict[int, Arr] = field(default_factory=dict)
+    types: dict[int, str] = field(default_factory=dict)
+    names: list[str] = field(default_factory=list)
+    seed: int = 0
+
+    def values(self) -> list[Any]:
+        """Arguments for a run: fresh copies of the buffers."""
+        return [self.buffers[k].copy() if k in self.buffers else a for k, a in enumerate(self.args)]
+
+    def describe(self) -> str:
+        """The launch in words."""
+        scalars = [f"{self.names[k]}={int.from_bytes(a, 'little'):#x}" for k, a in enumerate(self.args) if k not in self.buffers and len(a) <= 8]
+        return f"seed {self.seed}, grid {self.grid}, block {self.block}, shared {self.shared}, {', '.join(scalars) or 'no scalars'}"
+
+    def resized(self, grid: Dim3, block: Dim3) -> Launch:
+        """The same with another geometry."""
+        return replace(self, grid=grid, block=block)
+
+
+def _uses(unit: PtxUnit, names: tuple[str, ...]) -> bool:
+    for f in unit.functions:
+        for item in f.body:
+            for x in getattr(item, "operands", ()):
+                if isinstance(x, SReg) and x.name in names:
+                    return True
+    return False
+
+
+def shapes(unit: PtxUnit) -> list[tuple[Dim3, Dim3]]:
+    """Geometries to try: within the kernel's own bounds."""
+    d = unit.functions[0].directives
+    flat: list[tuple[Dim3, Dim3]] = [((2, 1, 1), (64, 1, 1)), ((1, 1, 1), (32, 1, 1)), ((3, 1, 1), (50, 1, 1)), ((1, 1, 1), (128, 1, 1))]
+    if _uses(unit, ("%tid.y", "%ctaid.y", "%ntid.y")):
+        flat = [((2, 2, 1), (8, 8, 1)), ((1, 1, 1), (16, 16, 1)), ((2, 1, 1), (32, 2, 1)), *flat[1:2]]
+    if d.reqntid is not None:
+        block = _three(d.reqntid)
+        flat = [(grid, block) for grid, _ in flat]
+    elif d.maxntid is not None:
+        most = 1
+        for x in d.maxntid:
+            most *= x
+        flat = [(g, b) for g, b in flat if b[0] * b[1] * b[2] <= most] or [((1, 1, 1), (most, 1, 1))]
+    if d.reqnctapercluster is not None:
+        c = _three(d.reqnctapercluster)
+        flat = [((-(-g[0] // c[0]) * c[0], -(-g[1] // c[1]) * c[1], -(-g[2] // c[2]) * c[2]), b) for g, b in flat]
+    return flat
+
+
+def _three(x: tuple[int, ...]) -> Dim3:
+    full = (*x, 1, 1)
+    return full[0], full[1], full[2]
+
+
+def _dynamic(module: PtxModule, unit: PtxUnit, threads: int) -> int:
+    used = set(unit.variables)
+    found = any(v.space == "shared" and v.linkage == "extern" and v.name in used for v in module.variables)
+    found |= any(v.space == "shared" and v.linkage == "extern" for f in unit.functions for v in f.vars)
+    return max(4096, 32 * threads) if found else 0
+
+
+def fill(type_: str, rng: np.random.Generator, wild: bool, count: int = BUFFER_BYTES) -> Arr:
+    """Contents of a buffer of a type: floats of moderate size with some special ones, small integers (any with `wild`)."""
+    if type_ in _FLOATS:
+        kind = _FLOATS[type_]
+        n = count // np.dtype(kind).itemsize
+        v = (rng.standard_normal(n) * rng.choice([0.1, 1.0, 8.0], n)).astype(kind)
+        if wild:
+            special = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, np.finfo(kind).tiny, np.finfo(kind).max, np.finfo(kind).smallest_subnormal], kind)
+            at = rng.random(n) < 0.1
+            v = np.where(at, special[rng.integers(0, len(special), n)], v)
+        return v.view(np.uint8).copy()
+    width = next((w for s, w in _WIDTH.items() if type_.endswith(s) and "x" not in type_), 4)
+    if width == 1:
+        return rng.integers(0, 256, count, dtype=np.uint8)
+    kind = {2: np.uint16, 4: np.uint32, 8: np.uint64}[width]
+    n = count // width
+    if not wild:
+        return rng.integers(0, 32, n).astype(kind).view(np.uint8).copy()
+    v = rng.integers(0, 1 << 8 * width, n, dtype=np.uint64).astype(kind)
+    edges = np.array([0, 1, 2, (1 << 8 * width) - 1, 1 << 8 * width - 1, (1 << 8 * width - 1) - 1], np.uint64).astype(kind)
+    at = rng.random(n) < 0.25
+    return np.where(at, edges[rng.integers(0, 6, n)], v).view(np.uint8).copy()
+
+
+def _scalar(p: PtxParam, rng: np.random.Generator, threads: int, attempt: int) -> bytes:
+    """A parameter by value: near the number of threads at first, smaller with every attempt."""
+    if p.type in _FLOATS and not p.dims:
+        return np.array([rng.choice([1.5, -2.25, 0.5, 3.0])], _FLOATS[p.type]).tobytes()
+    if p.dims or p.size > 8:
+        words = rng.integers(0, 8, -(-p.size // 4), dtype=np.uint32)
+        return words.tobytes()[: p.size]
+    choices = [[threads, threads - 3, 17, 8], [8, 5, 4, 16], [3, 2, 1, 4], [1, 2, 0, 1]][min(attempt, 3)]
+    value = int(rng.choice(choices)) & (1 << 8 * p.size) - 1
+    return value.to_bytes(p.size, "little")
+
+
+def make(module: PtxModule, unit: PtxUnit, shape: tuple[Dim3, Dim3], seed: int, attempt: int = 0) -> Launch:
+    """One launch.  Higher attempts take smaller scalars and tamer data, for kernels that leave their buffers."""
+    rng = np.random.default_rng([seed, zlib.crc32(unit.name.encode()), attempt])
+    grid, block = shape
+    total = block[0] * block[1] * block[2] * grid[0] * grid[1] * grid[2]
+    found = pointer_fields(unit)
+    wild = seed % 2 == 1 and attempt == 0
+    launch = Launch(unit.name, grid, block, _dynamic(module, unit, block[0] * block[1] * block[2]), [], seed=seed)
+    for k, p in enumerate(unit.functions[0].params):
+        launch.names.append(p.name)
+        use = found.get((p.name, 0))
+        if use is not None and p.size == 8 and not p.dims:
+            type_ = element_type(use)
+            launch.buffers[k] = fill(type_, rng, wild)
+            launch.types[k] = type_
+            launch.args.append(bytes(8))
+        else:
+            launch.args.append(_scalar(p, rng, total, attempt))
+    return launch
+
+
+def element_type(use: Use) -> str:
+    """The type that most accesses have; float types win ties over integers."""
+    if not use.types:
+        return "b32"
+    floats = [t for t in use.types if t in _FLOATS]
+    best = max(use.types.values())
+    for t in floats:
+        if use.types[t] == best:
+            return t
+    return min(t for t, n in use.types.items() if n == best)
+
+
+def pointers_in_structs(unit: PtxUnit) -> list[Field]:
+    """Pointer fields inside of larger parameters: such launches can't be made up."""
+    single = {p.name for p in unit.functions[0].params if p.size == 8 and not p.dims}
+    return sorted(f for f in pointer_fields(unit) if f[0] not in single)
+
+
+def launches(module: PtxModule, unit: PtxUnit, seeds: int) -> Iterator[tuple[tuple[Dim3, Dim3], int]]:
+    """Shapes and seeds: each shape once, then more seeds on the first."""
+    options = shapes(unit)
+    for seed in range(seeds):
+        yield options[seed % len(options)], seed

@@ -1,0 +1,111 @@
+"""The sides of a co-simulation: the PTX interpreter, and cubins in the simulator; and who stored a byte last."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stages.check.launches import Launch
+from stages.interpret.launch import InterpreterError, Module
+
+Arr = NDArray[Any]
+STEP_LIMIT: Final = 300_000
+SIM_LIMIT: Final = 4_000_000
+
+
+@dataclass(slots=True)
+class Outcome:
+    """Memory after a run (buffers by argument, module variables by name), or why there is none."""
+
+    buffers: dict[int, Arr] = field(default_factory=dict)
+    variables: dict[str, Arr] = field(default_factory=dict)
+    error: str = ""
+    kind: str = ""
+    writers: dict[int, Arr] = field(default_factory=dict)
+
+
+def interpret(module: Module, launch: Launch, *, seed: int = 0, shuffled: bool = False, track: bool = False) -> Outcome:
+    """Run the PTX."""
+    module.reset()
+    args = launch.values()
+    try:
+        result = module.launch(
+            launch.entry, launch.grid, launch.block, args, shared=launch.shared, seed=seed, shuffled=shuffled, limit=STEP_LIMIT, track=track
+        )
+    except InterpreterError as error:
+        return Outcome(error=str(error), kind=error.kind)
+    out = Outcome({k: args[k] for k in launch.buffers}, {v.name: module.get_global(v.name) for v in module.module.variables if v.space == "global"})
+    for k, writer in zip(launch.buffers, result.writers, strict=False):
+        if writer is not None:
+            out.writers[k] = writer
+    return out
+
+
+def simulate(device: Any, launch: Launch, *, seed: int = 0) -> Outcome:
+    """Run a cubin."""
+    from stages.simulate import SimError
+
+    device.reset()
+    args = launch.values()
+    try:
+        device.launch(launch.entry, launch.grid, launch.block, args, shared=launch.shared, seed=seed, limit=SIM_LIMIT, names=launch.names)
+    except SimError as error:
+        return Outcome(error=str(error), kind="simulator")
+    variables = {name: device.get_global(name) for name, var in device.image.variables.items() if var.space == "global"}
+    return Outcome({k: args[k] for k in launch.buffers}, variables)
+
+
+@contextmanager
+def watching(log: dict[int, int], slots: dict[str, Any]) -> Iterator[None]:
+    """While active, every instruction of a launch that changes global memory is noted: `log` maps a byte offset of the heap to the
+    number of the last instruction that changed it."""
+    from stages.simulate import device as home
+
+    plain = home.Compiled
+
+    class Watching(plain):  # type: ignore[misc,valid-type]
+        """Compiles global stores and atomics with a note of what they changed."""
+
+        def compile(self, index: int) -> Any:
+            fn = super().compile(index)
+            op = self.program.inst(index).op
+            if not op.startswith(("ST", "ATOM", "RED")):
+                return fn
+            heap = self.context.memory.heap
+            slots["heap"], slots["program"] = heap, self.program
+
+            def run(v: Any, m: Any) -> None:
+                before = heap.data.copy()
+                fn(v, m)
+                for at in np.flatnonzero(before != heap.data):
+                    log[int(at)] = index
+
+            self.fns[index] = run
+            return run
+
+    home.Compiled = Watching  # type: ignore[misc]
+    try:
+        yield
+    finally:
+        home.Compiled = plain  # type: ignore[misc]
+
+
+def last_store(device: Any, launch: Launch, argument: int, byte: int) -> str:
+    """The SASS instruction that changed a byte of a buffer last, in words."""
+    log: dict[int, int] = {}
+    slots: dict[str, Any] = {}
+    with watching(log, slots):
+        simulate(device, launch)
+    heap = slots.get("heap")
+    if heap is None:
+        return "no store was executed"
+    from stages.simulate.memory import GLOBAL_BASE
+
+    slot = 1 + list(launch.buffers).index(argument)
+    index = log.get(heap.starts[slot] - GLOBAL_BASE + byte)
+    return "no store changed it" if index is None else str(slots["program"].place(index, launch.entry))
