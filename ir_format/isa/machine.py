@@ -316,17 +316,12 @@ class Target:
         texts: list[str] = []
         ops = (*inst.dsts, *inst.srcs)
         slots = plan.slots
-        pending: list[str] = []
         for slot, o in zip(slots, ops):
             if not slot.shown:
                 continue
             text = slot.codec.fmt(o, pc)
             if slot.optional and o == slot.default:
-                pending.append(text)
                 continue
-            if slot.optional and pending and slot.is_dst:
-                texts += pending
-            pending = []
             if isinstance(slot.codec, TargetCodec) and slot.codec.spaced and texts:
                 texts[-1] += " " + text
             elif text:
@@ -344,7 +339,7 @@ class Target:
 
 
 #: Operand discriminators that a slot kind takes.
-_KINDS: dict[str, frozenset[str]] = {"T": frozenset("LSI"), "Tr": frozenset("LSI"), "Ta": frozenset("LSI"), "K": frozenset("C"), "UK": frozenset("C"), "PI": frozenset("P"), "MU": frozenset("M"), "MS": frozenset("M"), "MT": frozenset("M"), "MUO": frozenset("M"), "MUN": frozenset("M"), "Tb": frozenset("LSI"), "H": frozenset("I"), "SBS": frozenset("N"), "M": frozenset("M")}
+_KINDS: dict[str, frozenset[str]] = {"T": frozenset("LSI"), "Tr": frozenset("LSI"), "Ta": frozenset("LSI"), "Tas": frozenset("LSI"), "K": frozenset("C"), "UK": frozenset("C"), "PI": frozenset("P"), "MU": frozenset("M"), "MS": frozenset("M"), "MT": frozenset("M"), "MUO": frozenset("M"), "MUN": frozenset("M"), "Tb": frozenset("LSI"), "H": frozenset("I"), "SBS": frozenset("N"), "M": frozenset("M")}
 
 
 def _encode_operands(plan: Plan, ops: tuple[Operand, ...], pc: int, label_pc: LabelPc | None, loose: bool) -> int:

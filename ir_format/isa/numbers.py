@@ -61,6 +61,8 @@ def format_imm(value: int, style: str, size: int) -> str:
         return f"{f32_text(value >> 16 << 16)}, {f32_text((value & 0xFFFF) << 16)}"
     if style == "f16":
         return f16_text(value & 0xFFFF)
+    if style == "bf16":
+        return f32_text(value << 16)
     if style == "d":
         return str(value)
     return f"{value:#x}"

@@ -107,13 +107,15 @@ class Form:
         self.derived = tuple((m.cond, m.values[1] or "", derive.RULES[m.cond]) for m in row.mods if m.cond)
         self.by_bits: dict[int, Plan | None] = {}
         self.by_mods: dict[tuple[str, ...], Plan | None] = {}
-        self.guard = row.facts.get("guard") or ("UP" if row.op.startswith("U") and any(d.kind in ("UR", "UP") for d in row.dsts) else "P")
+        self.guard = row.facts.get("guard") or ("UP" if row.op.startswith("U") else "P")
 
     def _address_mode(self) -> None:
         from ir_format.isa.special import address_bits
 
         args = next(s.args for s in (*self.row.srcs, *self.row.dsts) if s.kind == "M")
         fixed = address_bits(self.letters, args, self.row.layout)
+        if self.letters in ("w", "d", "p") and any(m.bits == ((72, 1),) and m.values == ("", "E") for m in self.row.mods):
+            fixed[72] = 1  # a 64-bit base is an extended address
         for bit, value in fixed.items():
             self.fixmask |= 1 << bit
             self.fixvalue = self.fixvalue & ~(1 << bit) | value << bit
@@ -177,6 +179,8 @@ class Form:
                         return None  # an absent operand leaves no room for an immediate or a constant
                     value |= codec.enc(default)
         value &= ~owned
+        if (value ^ self.fixvalue) & self.fixmask:
+            return None  # the modifiers contradict the fixed bits of the form
         return Plan(self, mods, slots, len(row.dsts), value, owned)
 
 
@@ -239,8 +243,15 @@ def _reuse_at(spec: SlotSpec, form: Form) -> int:
     return 64 if spec.name == "c" or form.row.layout in ("AC", "AY") else 32
 
 
-def _spaced(form: Form, mods: tuple[str, ...]) -> bool:
-    return form.row.facts.get("csp") == "1" or ("F16" in mods and form.row.op in ("F2I", "FRND")) or (form.row.op == "F2F" and mods[-1] == "F16")
+def _spaced(form: Form, mods: tuple[str, ...], name: str) -> bool:
+    facts = form.row.facts
+    if facts.get("csp") == "1" or (name == "c" and facts.get("cspc") == "1"):
+        return True
+    if form.row.op in ("F2I", "FRND", "MUFU"):
+        return "F16" in mods or "BF16" in mods
+    if form.row.op == "I2F":
+        return source_type(tuple(m for m in mods if m not in ("F16", "BF16"))) in _SMALL
+    return form.row.op == "F2F" and source_type(mods) in _SMALL
 
 
 def _suffixes(spec: SlotSpec, form: Form, pos: int) -> tuple[tuple[str | None, ...], Bits]:
@@ -269,10 +280,13 @@ def make_codec(spec: SlotSpec, form: Form, width: int, mods: tuple[str, ...]) ->
         if letter == "u":
             return RegCodec("UR", pos, ur_bits(form.sm), width, flags, spec.name, sub)
         if letter == "k":
-            return ConstCodec(width, flags, spec.name, sub, _spaced(form, mods))
+            return ConstCodec(width, flags, spec.name, sub, _spaced(form, mods, spec.name))
         if letter == "x":
-            return CxCodec(width, flags, spec.name, sub, _spaced(form, mods))
-        return ImmCodec(((32, 32),), imm_style(form.row, mods), spec.name)
+            return CxCodec(width, flags, spec.name, sub, _spaced(form, mods, spec.name))
+        style = imm_style(form.row, mods)
+        small = style in ("f16", "bf16") or (form.row.op == "I2F" and source_type(tuple(m for m in mods if m not in ("F16", "BF16", "F64"))) in _SMALL)
+        size = 16 if small else 32
+        return ImmCodec(((32, size),), style, spec.name)
     if kind in SPECIAL:
         return SPECIAL[kind](spec, form, width, mods)
     if kind == "R":
@@ -292,11 +306,29 @@ def make_codec(spec: SlotSpec, form: Form, width: int, mods: tuple[str, ...]) ->
 
 
 def imm_style(row: Row, mods: tuple[str, ...]) -> str:
-    """How the row prints a 32-bit immediate."""
+    """How the row prints an immediate. ``src``: by the source type, the last type modifier; ``int``: signed for signed types."""
     style = row.facts.get("imm", "s")
     if style == "f16x2" and "BF16_V2" in mods:
         return "bf16x2"
+    if style == "src":
+        return {"F16": "f16", "BF16": "bf16"}.get(source_type(mods), "f32")
+    if style == "int":
+        kind = source_type(mods)
+        return "u" if kind.startswith("U") else "s"
     return style
+
+
+_TYPES = frozenset("F16 BF16 F32 F64 U8 S8 U16 S16 U32 S32 U64 S64".split())  # noqa: SIM905
+
+
+def source_type(mods: tuple[str, ...]) -> str:
+    """The source type of a conversion, '' where it is the unprinted 32-bit one."""
+    types = [m for m in mods if m in _TYPES]
+    return types[-1] if types else ""
+
+
+#: Source types of 8 and 16 bits: nvdisasm prints their constants with a blank between the brackets (measured).
+_SMALL = frozenset("F16 BF16 U8 S8 U16 S16".split())  # noqa: SIM905
 
 
 def _place(spec: SlotSpec, form: Form) -> tuple[str, int]:

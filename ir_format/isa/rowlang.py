@@ -87,12 +87,13 @@ class Row(NamedTuple):
 #: r register, i immediate, k constant, u uniform register, x constant through a descriptor (``cx``).
 LAYOUTS: dict[str, dict[str, int]] = {
     "ABC": {"rr": 1, "ri": 2, "rk": 3, "ir": 4, "kr": 5, "ur": 6, "ru": 7, "rx": 3, "xr": 5},
+    "ABc": {"rr": 1, "ir": 4, "kr": 5, "ur": 6},
     "AB": {"r": 1, "i": 4, "k": 5, "u": 6, "x": 5},
     "AC": {"r": 1, "i": 2, "k": 3, "u": 7, "x": 3},
     "AY": {"r": 1, "i": 2, "k": 3, "u": 7, "x": 3},  # as AC, the register at 64-71
     "S64": {"r": 3, "i": 2},
     "UAY": {"r": 1, "i": 2},
-    "UABC": {"rr": 1, "ri": 2, "ir": 4},
+    "UABC": {"rr": 1, "ir": 4},
     "UAB": {"r": 1, "i": 4},
     "UB": {"u": 6, "i": 4},
     "UB1": {"u": 1},
@@ -177,7 +178,7 @@ def parse_slot(text: str, layout: str) -> SlotSpec:
     name = m["name"]
     kind, bits, negbit, default = NAMED.get(name, ("", "", -1, ""))
     alu = layout != "-" and name.removeprefix("u") in ("b", "c") and not m["bits"] and not m["kind"]
-    if name.endswith("c") and "C" not in layout[2:]:
+    if name.endswith("c") and "C" not in layout[2:].upper():
         alu = False
     if m["kind"]:
         kind = m["kind"]
@@ -305,6 +306,8 @@ def parse_row(text: str, sm: int, enums: dict[str, Enum], macros: dict[str, str]
         fix.append((parse_bits(extra), 1))
     forms = LAYOUTS[layout]
     names = tuple(f for f in (wanted or forms) if _form_on(f, sm, wanted is not None))
+    if layout.endswith(("ABC", "ABc")) and not any(s.name in ("c", "uc") for s in srcs):
+        names = tuple(f for f in names if f[1] == "r")  # the third place is fixed
     op, *fixed = name.split(".")
     facts = dict(t.partition("=")[::2] for t in facttexts)
     return Row(name, op, tuple(fixed), opcode, layout, names, dsts, srcs, tuple(mods), tuple(fix), facts, text)

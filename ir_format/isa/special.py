@@ -17,11 +17,12 @@ if TYPE_CHECKING:
 class TargetCodec(Codec):
     """A pc-relative branch target in units of 4 bytes from the next instruction."""
 
-    __slots__ = ("bits", "relative", "size", "spaced", "distance", "unit")
+    __slots__ = ("bits", "relative", "size", "spaced", "distance", "unit", "signed")
 
-    def __init__(self, bits: Bits, name: str, relative: bool = True, spaced: bool = False, distance: bool = False, unit: int = 4) -> None:
+    def __init__(self, bits: Bits, name: str, relative: bool = True, spaced: bool = False, distance: bool = False, unit: int = 4, signed: bool = False) -> None:
         self.bits, self.name, self.kind = bits, name, "T"
         self.relative = relative
+        self.signed = relative or signed
         self.unit = unit  # bytes
         self.distance = distance  # printed as the distance from the next instruction
         self.spaced = spaced  # nvdisasm prints a blank, not a comma, before it
@@ -45,14 +46,14 @@ class TargetCodec(Codec):
             raise Mismatch("branch target is not aligned")
         delta //= self.unit
         half = 1 << (self.size - 1)
-        if not -half <= delta < half:
+        if not (-half <= delta < half if self.signed else 0 <= delta < 2 * half):
             raise Mismatch("branch target is too far")
         return bits_put(self.bits, delta & ((1 << self.size) - 1))
 
     def dec_at(self, word: int, pc: int) -> Imm:
         """The absolute byte address."""
         value = bits_get(self.bits, word)
-        if value >> (self.size - 1):
+        if value >> (self.size - 1) and self.signed:
             value -= 1 << self.size
         return Imm("I", self.unit * value + (pc + 16 if self.relative else 0))
 
@@ -134,13 +135,16 @@ class MemCodec(Codec):
     there are: r none, u uniform base, v ``R.U32 + UR``, w ``R.64 + UR``, d ``desc[UR][R.64]``.
     """
 
-    __slots__ = ("base", "off", "osize", "unit", "upos", "ur", "letter", "wide", "scale", "hidden", "uwide", "quiet", "next")
+    __slots__ = ("base", "off", "osize", "unit", "upos", "ur", "letter", "wide", "scale", "hidden", "uwide", "quiet", "next", "absolute", "store", "low12")
 
     def __init__(self, spec: SlotSpec, form: Form, mods: tuple[str, ...]) -> None:
         self.name, self.kind = spec.name, "M"
         self.letter = "r" if spec.kind == "MS" else "u" if spec.kind == "MT" else form.letters or "r"
         self.base = self.off = self.osize = self.upos = self.scale = -1
         self.unit = 1
+        self.absolute = self.letter == "r" and spec.kind == "M"
+        self.low12 = "O32-43" in spec.args
+        self.store = "U64" in spec.args and form.sm >= 90  # a 64-bit base plus a uniform register can't be RZ there (measured)
         self.next = 0  # 1: the register after the one in the field
         self.ur = (1 << ur_bits(form.sm)) - 1
         self.mask = 0
@@ -187,7 +191,7 @@ class MemCodec(Codec):
             raise Mismatch("the address has no base register here")
         offset, rest = divmod(o.offset, self.unit)
         half = 1 << (self.osize - 1) if self.off >= 0 else 0
-        if rest or (offset and not -half <= offset < half):
+        if rest or (offset and not -half <= offset < half * (2 if self.absolute and number == 255 else 1)):
             raise Mismatch(f"offset {o.offset:#x} does not fit")
         if self.off >= 0:
             word |= (offset & (2 * half - 1)) << self.off
@@ -205,7 +209,8 @@ class MemCodec(Codec):
         offset = 0
         if self.off >= 0:
             offset = word >> self.off & ((1 << self.osize) - 1)
-            if offset >> (self.osize - 1):
+            plain = self.absolute and word >> self.base & 255 == 255  # an absolute address is printed unsigned (measured)
+            if offset >> (self.osize - 1) and not plain:
                 offset -= 1 << self.osize
         mod = "U32" if self.letter == "v" else ""
         if self.scale >= 0:
@@ -213,12 +218,16 @@ class MemCodec(Codec):
         base = None
         if self.base >= 0:
             number = word >> self.base & 255
+            if number == 255 and ((self.letter == "r" and mod) or (self.letter == "w" and self.store)):
+                raise Mismatch("RZ can't be the base here")
             base = Reg("R", ZERO if number == 255 else number, 0, self.wide, 0, mod)
         ubase = desc = None
         if self.upos >= 0:
             num = word >> self.upos & self.ur
-            if num != self.ur:
-                num += self.next
+            if self.next:
+                if num >= self.ur - 1:
+                    raise Mismatch("the uniform register after the last")
+                num += 1
             uniform = Reg("UR", ZERO if num == self.ur else num, 0, self.uwide, 0, "P" if self.letter == "p" else "")
             if self.letter in ("d", "p"):
                 desc = uniform
@@ -228,7 +237,7 @@ class MemCodec(Codec):
 
     def fmt(self, o: Operand, pc: int) -> str:
         assert isinstance(o, Mem)
-        if self.quiet and self.letter == "w" and o.ubase == Reg("UR", ZERO, 0, self.uwide):
+        if (self.quiet or self.next or self.low12) and self.letter == "w" and o.ubase == Reg("UR", ZERO, 0, self.uwide):
             return mem_text(o._replace(ubase=None, desc=o.ubase), True)
         return mem_text(o, self.hidden)
 
@@ -353,7 +362,7 @@ def mem_text(o: Mem, hide_desc: bool = False) -> str:
     """nvdisasm's text of an address."""
     parts: list[str] = []
     base = o.base
-    if base is not None and (base.num != ZERO or base.mod or (o.ubase is None and o.offset == 0)):
+    if base is not None and (base.num != ZERO or base.mod or (o.desc is not None and not hide_desc) or (o.ubase is None and o.offset == 0)):
         text = "RZ" if base.num == ZERO else f"R{base.num}"
         if base.mod:
             text += "." + base.mod
@@ -370,6 +379,7 @@ def mem_text(o: Mem, hide_desc: bool = False) -> str:
 
 SPECIAL["T"] = lambda spec, form, width, mods: TargetCodec(spec.bits, spec.name, True, spec.args == "sp")
 SPECIAL["Tr"] = lambda spec, form, width, mods: TargetCodec(spec.bits, spec.name, True, spec.args == "sp", True)
+SPECIAL["Tas"] = lambda spec, form, width, mods: TargetCodec(spec.bits, spec.name, False, spec.args == "sp", signed=True)
 SPECIAL["Ta"] = lambda spec, form, width, mods: TargetCodec(spec.bits, spec.name, False, spec.args == "sp")
 SPECIAL["K"] = lambda spec, form, width, mods: LdcCodec(spec, form, width, "R")
 SPECIAL["UK"] = lambda spec, form, width, mods: LdcCodec(spec, form, width, "UR")

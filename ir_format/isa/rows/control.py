@@ -22,42 +22,49 @@ enum sr      = 0=SR_LANEID SR_CLOCK SR_VIRTCFG SR_VIRTID 15=SR_ORDERING_TICKET S
 # ---- branches
 BRA          947 - sm=75-89     <- Pp?=PT t:T@34-81             ; .{_ U DIV CONV}@32-33 .{_ INC DEC ?}@85-86 84=0                      ; cls=branch ctl=branch
 BRA          947 - sm=90+       <- Pp?=PT t:T@16-23+34-81       ; .{_ INC DEC ?}@85-86 .{_ U DIV CONV}@32-33 84=0                      ; cls=branch ctl=branch
-BRA.U        547+91 - sm=90+    <- UPp:UP@24-26-@27 t:T@16-23+34-81 ; 32-33=1 .{_ INC DEC ?}@85-86 87-90=7                             ; cls=branch ctl=branch
-BRA.DIV      947+91 - sm=75-89   <- Pp?=PT ur:UR@24-@30~ t:T@34-81 ; 32-33=2 .{_ INC DEC ?}@85-86 31=0 ; cls=branch ctl=branch
-BRA.DIV      947+91 - sm=90     <- Pp?=PT ur:UR@24-@30~ t:T@16-23+34-81 ; 32-33=2 .{_ INC DEC ?}@85-86 31=0 84=0 ; cls=branch ctl=branch
-BRA.DIV      947+91 - sm=100+   <- Pp?=PT ur:UR@24 t:T@16-23+34-81 ; 32-33=2 .{_ INC DEC ?}@85-86 84=0 ; cls=branch ctl=branch
+BRA          547+91 - sm=90+    <- UPp:UP@24-26-@27 t:T@16-23+34-81 ; .{_ INC DEC ?}@85-86 .U 32-33=1 87-90=7                             ; cls=branch ctl=branch
+BRA          947+91 - sm=75-89  <- Pp?=PT ur:UR@24-@30~ t:T@34-81 ; .{_ INC DEC ?}@85-86 .{? ? DIV CONV}@32-33 31=0 84=0 ; cls=branch ctl=branch
+BRA          947+91 - sm=90     <- Pp?=PT ur:UR@24-@30~ t:T@16-23+34-81 ; .{_ INC DEC ?}@85-86 .{? ? DIV CONV}@32-33 31=0 84=0 ; cls=branch ctl=branch
+BRA          947+91 - sm=100+   <- Pp?=PT ur:UR@24 t:T@16-23+34-81 ; .{_ INC DEC ?}@85-86 .DIV 32-33=2 84=0 ; cls=branch ctl=branch
 BRX          949 - sm=75-89     <- Pp?=PT a2 t:Tr(sp)@34-81          ; .{_ INC DEC ?}@85-86                                                                   ; cls=branch ctl=branch
 BRX          949 - sm=90+       <- Pp?=PT a2 t:Tr(sp)@16-23+34-81    ; .{_ INC DEC ?}@85-86                                                                   ; cls=branch ctl=branch
-JMP          94a -              <- Pp?=PT t:I(u)@32-63          ;                                                                   ; cls=branch ctl=branch
+JMP          94a - sm=75-89     <- Pp?=PT t:Ta@34-80            ; .{_ INC DEC ?}@85-86 .{_ U ? CONV}@32-33                                  ; cls=branch ctl=branch
+JMP          94a - sm=90+       <- Pp?=PT t:Ta@16-23+34-80      ; .{_ INC DEC ?}@85-86 .{_ U ? CONV}@32-33                                  ; cls=branch ctl=branch
 CALL.REL     944 - sm=75-89     <- Pp?=PT t:T@34-81                 ; .NOINC@86                                           ; cls=branch ctl=call
 CALL.REL     944 - sm=90+       <- Pp?=PT t:T@16-23+34-81           ; .NOINC@86                                           ; cls=branch ctl=call
-CALL.ABS     943 -              <- Pp?=PT t:I(u)@32-79              ; .NOINC@86                                           ; cls=branch ctl=call
 CALL.ABS     343 - sm=75+       <- Pp?=PT a2:R@24                       ; .NOINC@86                                           ; cls=branch ctl=call
-CALL.ABS     943 -              <- Pp?=PT t:I(u)@32-79              ; .NOINC@86                                           ; cls=branch ctl=call
+CALL.ABS     943 - sm=75-89     <- Pp?=PT t:Ta@34-80            ; .NOINC@86                                           ; cls=branch ctl=call
+CALL.ABS     943 - sm=90+       <- Pp?=PT t:Ta@16-23+34-80      ; .NOINC@86                                           ; cls=branch ctl=call
 RET.REL      950 - sm=75-89     <- Pp?=PT a2 t:T(sp)@34-81          ; .NODEC@86 85=0                                                    ; cls=branch ctl=ret
 RET.REL      950 - sm=90+       <- Pp?=PT a2 t:T(sp)@16-23+34-81    ; .NODEC@86 85=0                                                    ; cls=branch ctl=ret
-RET.ABS      950 - sm=75-89     <- Pp?=PT a2 t:Ta(sp)@34-81         ; .NODEC@86 85=1                                                    ; cls=branch ctl=ret
-RET.ABS      950 - sm=90+       <- Pp?=PT a2 t:Ta(sp)@16-23+34-81   ; .NODEC@86 85=1                                                    ; cls=branch ctl=ret
+RET.ABS      950 - sm=75-89     <- Pp?=PT a2 t:Tas(sp)@34-81         ; .NODEC@86 85=1                                                    ; cls=branch ctl=ret
+RET.ABS      950 - sm=90+       <- Pp?=PT a2 t:Tas(sp)@16-23+34-81   ; .NODEC@86 85=1                                                    ; cls=branch ctl=ret
 EXIT         94d -              <- Pp?=PT                       ; .{_ KEEPREFCOUNT PREEMPTED ?}@84-85 .NO_ATEXIT@86                 ; cls=branch ctl=exit
-BPT.TRAP     95c -              <- i:I(u)@34-53                 ; 84-85=3 ; cls=branch ctl=trap
+BPT.TRAP     95c -              <- i:I(u)@34-36?=0              ; 84-85=3 ; cls=branch ctl=trap
 # ---- convergence
-BSSY         945 - sm=75-89     Pp?=PT B:B@16 <- t:T@34-63      ; ; cls=branch ctl=bssy
-BSSY         945 - sm=90+       Pp?=PT B:B@16 <- t:T@34-63      ; .{_ RELIABLE RECONVERGENT ?}@72-73                                ; cls=branch ctl=bssy
-BSYNC       941 -               <- Pp?=PT B:B@16                ; .{_ RELIABLE RECONVERGENT ?}@72-73                               ; cls=branch ctl=bsync
-BREAK       942 -               <- Pp?=PT B:B@16                ; .{_ RELIABLE ? ?}@72-73                                          ; cls=branch ctl=break
+BSSY         945 - sm=75-90     Pp?=PT B:B@16 <- t:T@34-63      ; ; cls=branch ctl=bssy
+BSSY         945 - sm=100+      Pp?=PT B:B@16 <- t:T@34-63      ; .{_ RELIABLE RECONVERGENT ?}@72-73                                ; cls=branch ctl=bssy
+BSYNC        941 - sm=75-90     <- Pp?=PT B:B@16                ;                                                            ; cls=branch ctl=bsync
+BSYNC        941 - sm=100+      <- Pp?=PT B:B@16                ; .{_ RELIABLE RECONVERGENT ?}@72-73                               ; cls=branch ctl=bsync
+BREAK        942 - sm=75-90     <- Pp?=PT B:B@16                ;                                                            ; cls=branch ctl=break
+BREAK        942 - sm=100+      <- Pp?=PT B:B@16                ; .{_ RELIABLE ? ?}@72-73                                          ; cls=branch ctl=break
 WARPSYNC     148 AB sm=80-89    <- Pp?=PT b                     ; .EXCLUSIVE@86 ; cls=branch barrier=1 imm=u
 WARPSYNC     148 AB sm=75       <- Pp?=PT b                     ; ; cls=branch barrier=1 imm=u
-WARPSYNC     148 AB sm=90+ forms=r <- Pp?=PT b                  ; ; cls=branch barrier=1
+WARPSYNC     348 - sm=90+       <- Pp?=PT a                     ; 86=0 ; cls=branch barrier=1
 WARPSYNC.ALL 948 - sm=90+       <- Pp?=PT                       ; 86=0 ; cls=branch barrier=1
 WARPSYNC.COLLECTIVE 348 - sm=90+  <- Pp?=PT a t:T@16-23+34-81         ; 86=1 ; cls=branch barrier=1
 YIELD        946 -              <- Pp?=PT                       ; ; cls=branch
 NOP          918 -              <-                              ;                                                                   ; cls=ctl
 NANOSLEEP    15d AB             <- Pp?=PT b                             ; .RAND@86 .WARP@85 .SYNCS@84 ; cls=branch imm=u
 # ---- barriers
-BAR          51d -              <- b:R@32 n:I(u)@42-53?=0               ; .{SYNC ARV ? ? ? ? ? ?}@77-79 .DEFER_BLOCKING@80               ; cls=lsu sb=R barrier=1
-BAR          31d -              <- b:R@32 n:R@32                        ; .{SYNC ARV ? ? ? ? ? ?}@77-79 .DEFER_BLOCKING@80  ; cls=lsu sb=R barrier=1
-BAR          b1d -              <- i:I(u)@54-57 n:I(u)@42-53?=0         ; .{SYNC ARV ? ? ? ? ? ?}@77-79 .DEFER_BLOCKING@80               ; cls=lsu sb=R barrier=1
-BAR          91d -              <- i:I(u)@54-57 b:R@32                  ; .{SYNC ARV ? ? ? ? ? ?}@77-79 .DEFER_BLOCKING@80               ; cls=lsu sb=R barrier=1
+BAR          b1d -              <- i:I(u)@54-57 n:I(u)@42-53?=0         ; .SYNC 77-79=0 .DEFER_BLOCKING@80               ; cls=lsu sb=R barrier=1
+BAR          b1d -              <- i:I(u)@54-57 n:I(u)@42-53            ; .ARV 77-79=1 80=0               ; cls=lsu sb=R barrier=1
+BAR          91d -              <- i:I(u)@54-57 b:R@32?=RZ              ; .SYNC 77-79=0 .DEFER_BLOCKING@80               ; cls=lsu sb=R barrier=1
+BAR          91d -              <- i:I(u)@54-57 b:R@32                  ; .ARV 77-79=1 80=0               ; cls=lsu sb=R barrier=1
+BAR          51d -              <- b:R@32 n:I(u)@42-53?=0               ; .SYNC 77-79=0 .DEFER_BLOCKING@80               ; cls=lsu sb=R barrier=1
+BAR          51d -              <- b:R@32 n:I(u)@42-53                  ; .ARV 77-79=1 80=0               ; cls=lsu sb=R barrier=1
+BAR          31d -              <- b:R@32 n:R@32                        ; .SYNC 77-79=0 .DEFER_BLOCKING@80  ; cls=lsu sb=R barrier=1
+BAR          31d -              <- b:R@32 n:R@32                        ; .ARV 77-79=1 80=0  ; cls=lsu sb=R barrier=1
 # ---- warp operations
 SHFL         389 -              Pu=PT d <- a b c                         ; .{IDX UP DOWN BFLY}@58-59                                                ; cls=lsu sb=WR
 SHFL         589 -              Pu=PT d <- a b c:I(u)@40-52              ; .{IDX UP DOWN BFLY}@58-59                                                ; cls=lsu sb=WR
@@ -77,22 +84,20 @@ RPCMOV.32    353 - sm=90+       d <- rpc:N(rpc)@31              ; ; cls=branch
 MATCH.ALL    3a1 -              Pu=PT d <- a/mw                         ; .{_:1 U64:2}:mw@73 79=0                                                   ; cls=lsu sb=WR
 MATCH.ANY    3a1 -              d <- a/mw                               ; .{_:1 U64:2}:mw@73 79=1 81-83=7                                                  ; cls=lsu sb=WR
 CREDUX       2cc -  sm=100+     d:UR@16 <- a                            ; .{MAX MAXABS MIN MINABS}@78-79 .{_ S32 F32 ?}@73-74 .NAN@77                         ; cls=alu
-PMTRIG       801 -              <- Pp?=PT i:I(u)@32-63                  ; ; cls=branch
+PMTRIG       801 -              <- Pp?=PT i:I(u)@32-47                  ; ; cls=branch
 ELECT        82f -  sm=90+      Pu=PT ud <- Pp                          ; .IGNOREKILL@85 ; cls=alu
 ACQBULK      82e -  sm=90+      <-                                      ; ; cls=branch
 PREEXIT      82d -  sm=90+      <-                                      ; ; cls=branch
 BRA.U.ANY    947 - sm=90+       <- Pp?=PT t:T@16-23+34-81       ; 32-33=1 84=1                      ; cls=branch ctl=branch
 B2R.RESULT   31c -              d Pu?=PT <-                             ; 78-79=1 ; cls=lsu sb=WR
 B2R          31c -              d <- i:I(u)@54-57                       ; 78-79=0 ; cls=lsu sb=WR
-BAR.RED      51d -              <- b:R@32 n:I(u)@42-53?=0 Pp            ; 77-79=2 .{POPC AND OR ?}@74-75 .DEFER_BLOCKING@80              ; cls=lsu sb=R barrier=1
 BAR.RED      b1d -              <- i:I(u)@54-57 n:I(u)@42-53?=0 Pp      ; 77-79=2 .{POPC AND OR ?}@74-75 .DEFER_BLOCKING@80              ; cls=lsu sb=R barrier=1
-BAR.RED      91d -              <- i:I(u)@54-57 b:R@32 Pp               ; 77-79=2 .{POPC AND OR ?}@74-75 .DEFER_BLOCKING@80              ; cls=lsu sb=R barrier=1
+BAR.RED      91d -              <- i:I(u)@54-57 b:R@32?=RZ Pp           ; 77-79=2 .{POPC AND OR ?}@74-75 .DEFER_BLOCKING@80              ; cls=lsu sb=R barrier=1
 BAR.RED      31d -              <- b:R@32 n:R@32 Pp                     ; 77-79=2 .{POPC AND OR ?}@74-75 .DEFER_BLOCKING@80              ; cls=lsu sb=R barrier=1
+BAR.RED      51d -              <- b:R@32 n:I(u)@42-53?=0 Pp            ; 77-79=2 .{POPC AND OR ?}@74-75 .DEFER_BLOCKING@80              ; cls=lsu sb=R barrier=1
 WARPSYNC.COLLECTIVE.ALL 948 - sm=90+  <- Pp?=PT t:T@16-23+34-81         ; 86=1 ; cls=branch barrier=1
-BRA.CONV     947+91 - sm=75-89   <- Pp?=PT ur:UR@24-@30~ t:T@34-81 ; 32-33=3 .{_ INC DEC ?}@85-86 31=0 84=0 ; cls=branch ctl=branch
-BRA.CONV     947+91 - sm=90     <- Pp?=PT ur:UR@24-@30~ t:T@16-23+34-81 ; 32-33=3 .{_ INC DEC ?}@85-86 31=0 84=0 ; cls=branch ctl=branch
 BMOV.32      355 -              d <- B:B@24                     ; .CLEAR@84 28-29=0 ; cls=branch sb=WR
-BMOV.32      f55 -              D:B@16 <- B:B@24                ; .CLEAR@84 28-29=0 ; cls=branch sb=WR
 BMOV.32      356 -              B:B@24 <- b:R@32                ; .PQUAD@84 ; cls=branch sb=WR
 BMOV.32      956 -              B:B@24 <- i:I(u)@32-63          ; .PQUAD@84 ; cls=branch sb=WR
+BMOV.32.CLEAR f55 -             D:B@16 <- B:B@24                ; 84=1 28-29=0 ; cls=branch sb=WR
 """

@@ -14,12 +14,12 @@ FMNMX       009 AB             d <- a-| b-| Pp             ; .FTZ@80 .NAN@81 .XO
 FMNMX3      076 ABC sm=100+    d <- a-| b-| c-| Pp         ; .FTZ@80 .NAN@81                                                     ; cls=alu imm=f32
 FSEL        008 AB             d <- a-| b-| Pp             ; .FTZ@80                                                      ; cls=alu imm=f32
 FSETP       00b AB             Pu Pv <- a-| b-| Pp         ; .fcmp@76-79 .FTZ@80 .bop@74-75                               ; cls=alu imm=f32
-FSET        00a AB             d <- a-| b-| Pp             ; .BF@71=0 .fcmp@76-79 .FTZ@80 .bop@74-75                        ; cls=alu imm=f32
+FSET        00a AB             d <- a-| b-| Pp             ; .BF 71=0 .fcmp@76-79 .FTZ@80 .bop@74-75                        ; cls=alu imm=f32
 FCHK        102 AB             Pu <- a-| b-|               ; ; cls=xu sb=WR imm=f32
-MUFU        108 AB             d <- b-|                    ; .{COS SIN EX2 LG2 RCP RSQ ? ? SQRT TANH ? ? ? ? ? ?}@74-77 72-73=0 ; cls=xu sb=WR imm=f32
-MUFU        108 AB             d <- b-|                    ; .{? ? ? ? ? ? RCP64H RSQ64H ? ? ? ? ? ? ? ?}@74-77 72-73=0 ; cls=xu sb=WR imm=f64
-MUFU        108 AB sm=75-89    d <- b-|<h1>@60-61          ; .{? ? EX2 ? ? ? ? ? ? TANH ? ? ? ? ? ?}@74-77 .{? ? F16 ?}@72-73 ; cls=xu sb=WR imm=f16 csp=1
-MUFU        108 AB sm=90+      d <- b-|<h1>@60-61          ; .{? ? EX2 ? ? ? ? ? ? TANH ? ? ? ? ? ?}@74-77 .{? F16 BF16 ?}@72-73 ; cls=xu sb=WR imm=f16
+MUFU        108 AB             d <- b-|                    ; .{COS SIN EX2 LG2 RCP RSQ ? ? SQRT TANH ? ? ? ? ? ?}@74-77 72-73=0 80=0 ; cls=xu sb=WR imm=f32
+MUFU        108 AB             d <- b-|                    ; .{? ? ? ? ? ? RCP64H RSQ64H ? ? ? ? ? ? ? ?}@74-77 72-73=0 80=0 ; cls=xu sb=WR imm=f64
+MUFU        108 AB sm=75-89    d <- b-<h1>@60-61           ; .{? ? EX2 ? ? ? ? ? ? TANH ? ? ? ? ? ?}@74-77 .{? ? F16 ?}@72-73 ; cls=xu sb=WR imm=src
+MUFU        108 AB sm=90+      d <- b-<h1>@60-61           ; .{? ? EX2 ? ? ? ? ? ? TANH ? ? ? ? ? ?}@74-77 .{? F16 BF16 ?}@72-73 ; cls=xu sb=WR imm=src
 MUFU        108 AB sm=103      d <- b-|                   ; .{? ? EX2 ? ? ? ? ? ? TANH ? ? ? ? ? ?}@74-77 .F16x2 72-73=3 80=0 ; cls=xu sb=WR imm=f16x2
 MUFU        108 AB sm=103      d <- b-|                   ; .{? ? EX2 ? ? ? ? ? ? TANH ? ? ? ? ? ?}@74-77 .BF16x2 72-73=0 80=1 ; cls=xu sb=WR imm=bf16x2
 DADD        029 AY             d2 <- a2-| b2-|             ; .rnd@78-79                                                   ; cls=fp64 <75-89,103+>sb=WR imm=f64 comm=ab

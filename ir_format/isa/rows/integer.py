@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 TEXT = r"""
-enum sh4     = _ ? 24 28
+enum sh2     = ? ? ? 28
+enum sh4     = ? ? 24 ?
 # ---- add, multiply, shift-add
-IADD3       010 ABC            d <75-90>Pu?=PT <75-90>Pv?=PT <100+>Pu=PT <100+>Pv=PT <- a-~X b-~X c-~X Pp?X=!PT Pq?X=!PT ; .X@74                                ; cls=alu comm=abc
+IADD3       010 ABc            d <75-90>Pu?=PT <75-90>Pv?=PT <100+>Pu=PT <100+>Pv=PT <- a-~X b-~X c-~X Pp?X=!PT Pq?X=!PT ; .X@74                                ; cls=alu comm=abc
 IADD        035 AB  sm=120+    d Pu?=PT  <- a-~X b-~X Pp?X=!PT   ; .X@74 73=0          ; cls=alu comm=ab
 IADD.64     035 AB  sm=120+    d2 Pu?=PT <- a2-~X b2-~X Pp?X=!PT ; .X@74 73=1          ; cls=alu64 comm=ab
+VIADD       036 AB  sm=90-110  d  <- a b-                  ; .16x2@73                                              ; cls=alu imm=u
 VIADD       036 AB  sm=120+    d  <- a- b-                 ; .{_ 16x2 S32 S16x2 U8x4 S8x4 ? ?}@73-75 .ISAT@80                                              ; cls=alu comm=ab imm=u
-VIADD       036 AB  sm=90-110  d  <- a- b-                 ; .16x2@73                                              ; cls=alu comm=ab imm=u
-IMAD        024 ABC            d Pu?=PT <- a b- c-~X Pp?X=!PT    ; .MOV?(mov) .SHL?(shl) .IADD?(iadd) .U32@73=0 .X@74             ; cls=imad comm=ab
-IMAD.WIDE   025 ABC            d2 Pu?=PT <- a b- c2-~X Pp?X=!PT  ; .U32@73=0 .X@74                                   ; cls=imadwide comm=ab
-IMAD.HI     027 ABC            d Pu?=PT <- a b- c2-~X Pp?X=!PT   ; .U32@73=0 .X@74                                   ; cls=imadhi comm=ab
-LEA         011 ABC            d Pu?=PT <- a-~X b-~X c?HI s:I(u)@75-79 Pp?X=!PT ; .HI@80 .X@74 73=0          ; cls=alu imm=u
+IMAD        024 ABC            d <- a b c-~X Pp?X=!PT      ; .MOV?(mov) .SHL?(shl) .IADD?(iadd) .U32@73=0 .X@74 81-83=7             ; cls=imad comm=ab
+IMAD.WIDE   025 ABC forms=rr,rk,ir,kr,ur,ru d2 Pu?=PT <- a b c2-~X Pp?X=!PT  ; .U32@73=0 .X@74                                   ; cls=imadwide comm=ab
+IMAD.HI     027 ABC forms=rr,rk,ir,kr,ur,ru d Pu?=PT <- a b c2-~X Pp?X=!PT   ; .U32@73=0 .X@74                                   ; cls=imadhi comm=ab
+LEA         011 ABc            d Pu?=PT <- a-~X b-~X c?HI s:I(u)@75-79 Pp?X=!PT ; .HI@80 .X@74 73=0          ; cls=alu imm=u
 LEA.HI.SX32 011 ABC            d Pu?=PT <- a-~X b-~X s:I(u)@75-79 Pp?X=!PT ; 80=1 73=1 74=0 64-71=255                      ; cls=alu imm=u
 LEA.HI.X.SX32 011 ABC          d Pu?=PT <- a-~X b-~X s:I(u)@75-79 Pp=!PT ; 80=1 73=1 74=1 64-71=255                       ; cls=alu imm=u
 # ---- logic and bits
-LOP3        012 ABC            Pu?=PT d <- a b c lut:I(u)@72-79 Pp=!PT ; .LUT .PAND@80                                ; cls=alu imm=u
+LOP3        012 ABc            Pu?=PT d <- a b c lut:I(u)@72-79 Pp=!PT ; .LUT .PAND@80                                ; cls=alu imm=u
 PLOP3       81c -              Pu=PT Pv=PT <- Pp Pq Px lut:I(u)@64-66+72-76 lut2:I(u)@16-23 ; .LUT 67=0            ; cls=alu
 SHF         019 ABC            d <- a b c                  ; .{L R}@76 .W@75 .{S64 U64 S32 U32}@73-74 .HI@80             ; cls=alu imm=u
 PRMT        016 ABC            d <- a b c                  ; .{_ F4E B4E RC8 ECL ECR RC16 ?}@72-74                        ; cls=alu imm=u
 SGXT        01a AB             d <- a b                    ; .W@75 .U32@73=0                                              ; cls=alu imm=u
 BMSK        01b AB             d <- a b                    ; .W@75                                                        ; cls=alu imm=u
-IABS        013 AB             d <- b                      ; ; cls=alu imm=u
+IABS        013 AB             d <- b                      ; ; cls=alu
 POPC        109 AB             d <- b~                     ; ; cls=xu sb=WR imm=u
 FLO         100 AB             d Pu?=PT <- b~              ; .U32@73=0 .SH@74                                             ; cls=xu sb=WR imm=u
 BREV        101 AB             d <- b                      ; ; cls=xu sb=WR imm=u
@@ -44,18 +45,20 @@ IMNMX       017 AB  sm=110+    Pu=PT Pv=PT d2 <- a2 b2 Pp Pq=!PT    ; .{U64 S64}
 VIMNMX      048 AB  sm=90      d <- a b Pp                 ; .{U32 _ U16x2 S16x2}@72-73 .RELU@76 81-86=63                   ; cls=alu comm=ab
 VIMNMX      048 AB  sm=120+    d <- a b Pp                 ; .{U32 S32 U16x2 S16x2 U8x4 S8x4 ? ?}@72-74 .RELU@76 81-86=63                   ; cls=alu comm=ab
 VIMNMX      048 AB  sm=100-110 d Pu=PT Pv=PT <- a b Pp     ; .{U32 _ U16x2 S16x2}@72-73 .RELU@76                ; cls=alu comm=ab
-VIMNMX3     00f ABC sm=90+     d <- a b c Pp               ; .U32@73=0                                                    ; cls=alu
+VIMNMX3     00f ABc sm=90+     d <- a b c Pp               ; .{U32 <90-110>_ <120+>S32 U16x2 S16x2}@72-73 .RELU@76                                               ; cls=alu imm=u
 VIADDMNMX   046 ABC sm=90+     d <- a b- c Pp              ; .U32@72=0                                                    ; cls=alu imm=u
 VABSDIFF    014 ABC sm=75-110  d <- a b c                  ; .U32@73=0 81-83=7                                                    ; cls=alu imm=u
 VABSDIFF4    015 ABC sm=75-110  d <- a b c                  ; .U8@73=0 .ACC@75 81-83=7                                             ; cls=alu imm=u
 # ---- predicates and registers
-P2R         003 AB             d <- p:N(PR) a b            ; ; cls=alu
-R2P         004 AB             p:N(PR) <- a b              ; ; cls=alu
-IDP.4A      026 ABC            d <- a b c-                 ; .{U8 S8}@73 .{U8 S8}@74 76-77=0                             ; cls=fma imm=u
-IDP.2A      026 ABC            d <- a b c-                 ; .{LO HI}@77 .{U16 S16}@73 .{U8 S8}@74 76=1                  ; cls=fma imm=u
-I2IP        039 ABC sm=75-89   d <- a b c<h1>@72           ; .{U8 S8 U16 S16 ? ? ? ?}@76-78 .S32 .SAT 73-75=0       ; cls=alu imm=u
-I2IP        039 ABC sm=75-89   d <- a b c<sh4>@72-73       ; .{? ? ? ? U2 S2 U4 S4}@76-78 .S32 .SAT 74-75=0              ; cls=alu imm=u
-I2IP        039 ABC sm=90+     d <- a b c<h1>@72           ; .{U8 S8 U16 S16 ? ? ? ?}@76-78 .S32 .SAT@74 73=0 75=0       ; cls=alu imm=u
-I2IP        039 ABC sm=90+     d <- a b c<sh4>@72-73       ; .{? ? ? ? U2 S2 U4 S4}@76-78 .S32 .SAT@74 75=0              ; cls=alu imm=u
-PLOP3.LUT   01f ABC            Pu=PT Pv=PT <- a<=SIGN> b<=SIGN> c<=SIGN> lut:I(u)@72-79 lut2:I(u)@16-23 ; ; cls=alu imm=u csp=1
+P2R         003 AB             d <- p:N(PR) a b            ; ; cls=alu imm=u
+R2P         004 AB             p:N(PR) <- a b              ; ; cls=alu imm=u
+IDP.4A      026 ABc forms=rr,kr,ur d <- a b c-             ; .{U8 S8}@73 .{U8 S8}@74 76-77=0                             ; cls=fma imm=u
+IDP.2A      026 ABc forms=rr,kr,ur d <- a b c-             ; .{LO HI}@77 .{U16 S16}@73 .{U8 S8}@74 76=1                  ; cls=fma imm=u
+I2IP        039 ABc sm=75-89   d <- a b c<h1>@72           ; .{U8 S8 U16 S16 ? ? ? ?}@76-78 .S32 .SAT 73-75=0       ; cls=alu
+I2IP        039 ABc sm=75-89   d <- a b c<sh2>@72-73       ; .{? ? ? ? U2 S2 ? ?}@76-78 .S32 .SAT 74-75=0              ; cls=alu
+I2IP        039 ABc sm=75-89   d <- a b c<sh4>@72-73       ; .{? ? ? ? ? ? U4 S4}@76-78 .S32 .SAT 74-75=0              ; cls=alu
+I2IP        039 ABc sm=90+     d <- a b c<h1>@72           ; .{U8 S8 U16 S16 ? ? ? ?}@76-78 .S32 .SAT@74 73=0 75=0       ; cls=alu
+I2IP        039 ABc sm=90+     d <- a b c<sh2>@72-73       ; .{? ? ? ? U2 S2 ? ?}@76-78 .S32 .SAT@74 75=0              ; cls=alu
+I2IP        039 ABc sm=90+     d <- a b c<sh4>@72-73       ; .{? ? ? ? ? ? U4 S4}@76-78 .S32 .SAT@74 75=0              ; cls=alu
+PLOP3.LUT   01f ABc forms=rr,kr,ur Pu=PT Pv=PT <- a<=SIGN> b<=SIGN> c<=SIGN> lut:I(u)@72-79 lut2:I(u)@16-23 ; ; cls=alu imm=u csp=1
 """

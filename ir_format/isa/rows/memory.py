@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 TEXT = r"""
+def smsize  = <75-89>.{_:1 S32:1 64:2 F32.FTZ.RN:1 F16x2.RN:1 S64:2 F64.RN:2 ?}:at@73-75 <90+>.{_:1 S32:1 64:2 ? 128:4 ? ? ?}:at@73-75
 enum synop   = _ A1T0 A0T1 A0TR A0TX ART0 ? ?
 def aatomf  = <90>m:M(R24,O40-63,U64,X71,W70) <100+>m:M(R24,O40-62,U64,X90,W63)
 enum ordcp   = _ CONSTANT.PRIVATE CONSTANT.CTA CONSTANT.CTA.PRIVATE CONSTANT MMIO.CTA GPU.PRIVATE MMIO.CTA.PRIVATE MMIO.SM CONSTANT.SM MMIO.VC CONSTANT.SM.PRIVATE
@@ -32,9 +33,9 @@ LDG          181 G forms=r,v,w,d Pu?=PT d/msize <- $aload Pz:PI@64?=PT $policy ;
 LDG          181 G forms=p      Pu?=PT d/msize <- $aload Pz:PI@64?=PT ; .E@72 .evict@84-86 .ltc@68-69 .msize@73-75 $ordload  ; cls=lsu sb=WR mem=r space=global
 STG          186 G forms=r,v,w,d <- $astore s:R@32/msize $policy    ; .E@72 .evict@84-86 .msize@73-75 $ordstore                        ; cls=lsu sb=R mem=w space=global
 STG          186 G forms=p      <- $astore s:R@32/msize    ; .E@72 .evict@84-86 .msize@73-75 $ordstore                        ; cls=lsu sb=R mem=w space=global
+LD           180 L forms=r      d/msize <- m:M(R24,O32-63) Pz:PI@64?=PT $policy ; .E@72 .evict@84-86 .ltc@68-69 .msize@73-75 $ordload  ; cls=lsu sb=WR mem=r space=generic
 LD           180 G forms=v,w,d  d/msize <- $aload Pz:PI@64?=PT $policy ; .E@72 .evict@84-86 .ltc@68-69 .msize@73-75 $ordload  ; cls=lsu sb=WR mem=r space=generic
 LD           180 G forms=p      d/msize <- $aload Pz:PI@64?=PT ; .E@72 .evict@84-86 .ltc@68-69 .msize@73-75 $ordload  ; cls=lsu sb=WR mem=r space=generic
-LD           180 L forms=r      d/msize <- m:M(R24,O32-63) Pz:PI@64?=PT ; .E@72 .evict@84-86 .ltc@68-69 .msize@73-75 $ordload  ; cls=lsu sb=WR mem=r space=generic
 ST           185 G forms=v,w,d  <- $astore s:R@32/msize $policy    ; .E@72 .evict@84-86 .msize@73-75 $ordstore                        ; cls=lsu sb=R mem=w space=generic
 ST           185 G forms=p      <- $astore s:R@32/msize    ; .E@72 .evict@84-86 .msize@73-75 $ordstore                        ; cls=lsu sb=R mem=w space=generic
 ST           185 G forms=r      <- m:M(R24,O32-63) s:R@64/msize $policy ; .E@72 .evict@84-86 .msize@73-75 $ordstore                        ; cls=lsu sb=R mem=w space=generic
@@ -45,14 +46,13 @@ LDS          184 L  sm=80+      d/msize <- m:M(R24,O40-63,U32,S78)         ; .ms
 STS          188 L1             <- m:M(R24,O40-63,U64,S78) s:R@32/msize    ; .msize@73-75                                                    ; cls=lsu sb=R mem=w space=shared
 LDSM         03b L              d/lnum <- m:M(R24,O40-63,U32)          ; .16 .{M88:1 MT88:1}@78 .{_:1 2:2 4:4 ?}:lnum@72-73               ; cls=lsu sb=WR mem=r space=shared
 # ---- atomics
-ATOMS        18c A forms=r      d/at <- m:M(R24,O40-63,S78) s:R@32/at cc:H@64-71?=255 ; .atomop@87-90 $asize                                  ; cls=lsu sb=WR mem=rw space=shared
-ATOMS        18c A forms=u      d/at <- m:M(R24,O40-63,U64,S78) s:R@32/at ; .atomop@87-90 $asize                                  ; cls=lsu sb=WR mem=rw space=shared
+ATOMS        18c A forms=r      d/at <- m:M(R24,O40-63,S78) s:R@32/at cc:H@64-71?=255 ; .atomop@87-90 $smsize                                  ; cls=lsu sb=WR mem=rw space=shared
+ATOMS        18c A forms=u      d/at <- m:M(R24,O40-63,U64,S78) s:R@32/at ; .atomop@87-90 $smsize                                  ; cls=lsu sb=WR mem=rw space=shared
 ATOMS.CAS    38d A forms=r      d/cassize <- m:M(R24,O40-63,S78) s:R@32/cassize c/cassize ; .cassize@73-75 87-88=0                                 ; cls=lsu sb=WR mem=rw space=shared
 ATOMG        1a8 G  forms=r     Pu=PT d/at <- m:M(R24,O40-63) s:R@32/at cc:H@64-71?=255 $policy ; .E@72 .atomop@87-90 .evict@84-86 $asize $ordatom ; cls=lsu sb=WR mem=rw space=global
 ATOMG        1a8 G  forms=v,w,d Pu=PT d/at <- $aatom s:R@32/at $policy ; .E@72 .atomop@87-90 .evict@84-86 $asize $ordatom ; cls=lsu sb=WR mem=rw space=global
 ATOMG        1a8 G  forms=p     Pu=PT d/at <- $aatom s:R@32/at ; .E@72 .atomop@87-90 .evict@84-86 $asize $ordatom ; cls=lsu sb=WR mem=rw space=global
 ATOMG        1a9 G  forms=r     Pu=PT d/cassize <- m:M(R24,O40-63) s:R@32/cassize c/cassize $policy ; .E@72 .CAS .evict@84-86 .cassize@73-75 $ordatom 87-88=0 ; cls=lsu sb=WR mem=rw space=global
-ATOMG        1a9 G  forms=r     Pu=PT d/cassize <- m:M(R24,O40-63) s:R@32/cassize c/cassize $policy ; .E@72 .CAST.SPIN .evict@84-86 .cassize@73-75 $ordatom 87-88=3 ; cls=lsu sb=WR mem=rw space=global
 ATOMG        1a3 GU sm=90+      Pu=PT d/at <- $aatomf s:R@32/at $policy ; .E@72 .{ADD MIN MAX ?}@88-89 87=0 .evict@84-86 $afsize $ordatom ; cls=lsu sb=WR mem=rw space=global
 ATOM         18a G  forms=r     Pu=PT d/at <- m:M(R24,O40-63) s:R@32/at cc:H@64-71?=255 $policy ; .E@72 .atomop@87-90 .evict@84-86 $asize $ordatom ; cls=lsu sb=WR mem=rw space=generic
 ATOM         18a G  forms=v,w,d Pu=PT d/at <- $aatom s:R@32/at $policy ; .E@72 .atomop@87-90 .evict@84-86 $asize $ordatom ; cls=lsu sb=WR mem=rw space=generic
@@ -67,13 +67,13 @@ REDG         1a6 G4 sm=90+      <- $ared s:R@32/at $policy    ; .E@72 .{ADD ? MI
 # ---- fences and caches
 MEMBAR       992 -              <-                                      ; .{SC ALL}@79 .{CTA SM GPU SYS ? VC ? ?}@76-78             ; cls=lsu sb=R fence=1
 ERRBAR       9ab -              <-                                      ;                                                           ; cls=lsu
-CCTL         98f -              <- m:M(R24,O40)                         ; .E@72 .{_ U C I}@78-79 .{PF1 PF2 WB IV ? RS ? ? ? PML2 DML2 RML2 ? ? ? ?}@87-90       ; cls=lsu sb=R
+CCTL         98f -              <- m:M(R24,O32-63)                     ; .E@72 .{_ U C I}@78-79 .{PF1 PF2 WB IV ? RS ? ? ? PML2 DML2 RML2 ? ? ? ?}@87-90       ; cls=lsu sb=R
 CCTL         98f -              <-                                      ; .{_ U C I}@78-79 .{? ? ? ? IVALL ? IVALLP WBALL WBALLP ? ? ? ? ? ? ?}@87-90 24-31=255   ; cls=lsu sb=R
 # ---- asynchronous copies
-LDGSTS       1ae GA sm=80-90   <- t:MS(R16,O44-63) m:M(R24,O32-43,U64,X76,W70) Pp?=PT $policy ; .E .BYPASS@81=0 .evict@84-86 .ltc@71-72 .{? ? ? ? _ 64 128 ?}@73-75 .ordcp@77-80 .ZFILL@82 ; cls=lsu <80-89>sb=R <90+>sb=WR mem=rw space=global
-LDGSTS       1ae GA sm=100+     <- t:MS(R16,O44-63) m:M(R24,O32-43,U64,X76,W83) Pp?=PT $policy ; .E .BYPASS@81=0 .evict@84-86 .ltc@72-73 .{_ 64 128 ?}@74-75 .ordcp@77-80 .ZFILL@82 ; cls=lsu sb=WR mem=rw space=global
-LDGSTS      1ae GT sm=80-90    <- t:MT(R16,O44-63,U64) m:M(R24,O32-43,N64,X76,W70) Pp?=PT $policy ; .E .BYPASS@81=0 .evict@84-86 .ltc@71-72 .{? ? ? ? _ 64 128 ?}@73-75 .ordcp@77-80 .ZFILL@82 ; cls=lsu <80-89>sb=R <90+>sb=WR mem=rw space=global
-LDGSTS      1ae GT sm=100+     <- t:MT(R16,O44-63,U64) m:M(R24,O32-43,N64,X76,W83) Pp?=PT $policy ; .E .BYPASS@81=0 .evict@84-86 .ltc@72-73 .{_ 64 128 ?}@74-75 .ordcp@77-80 .ZFILL@82 ; cls=lsu sb=WR mem=rw space=global
+LDGSTS       1ae GA sm=80-90   <- t:MS(R16,O44-63) m:M(R24,O32-43,U64,X76,W70) Pp?=PT $policy ; .E .BYPASS@81=0 .evict@84-86 .ltc@71-72 .{? ? ? ? _ 64 128 ?}@73-75 .ZFILL@82 .ordcp@77-80 ; cls=lsu <80-89>sb=R <90+>sb=WR mem=rw space=global
+LDGSTS       1ae GA sm=100+     <- t:MS(R16,O44-63) m:M(R24,O32-43,U64,X76,W83) Pp?=PT $policy ; .E .BYPASS@81=0 .evict@84-86 .ltc@72-73 .{_ 64 128 ?}@74-75 .ZFILL@82 .ordcp@77-80 ; cls=lsu sb=WR mem=rw space=global
+LDGSTS      1ae GT sm=80-90    <- t:MT(R16,O44-63,U64) m:M(R24,O32-43,N64,X76,W70) Pp?=PT $policy ; .E .BYPASS@81=0 .evict@84-86 .ltc@71-72 .{? ? ? ? _ 64 128 ?}@73-75 .ZFILL@82 .ordcp@77-80 ; cls=lsu <80-89>sb=R <90+>sb=WR mem=rw space=global
+LDGSTS      1ae GT sm=100+     <- t:MT(R16,O44-63,U64) m:M(R24,O32-43,N64,X76,W83) Pp?=PT $policy ; .E .BYPASS@81=0 .evict@84-86 .ltc@72-73 .{_ 64 128 ?}@74-75 .ZFILL@82 .ordcp@77-80 ; cls=lsu sb=WR mem=rw space=global
 LDGDEPBAR    9af -  sm=80+      <-                                      ; ; cls=lsu <80-89>sb=W <90+>sb=WR
 DEPBAR       91a -              <- sb:N(sb)@44-46 n:I(u)@38-43          ; .LE 47=1                                                  ; cls=ctl
 DEPBAR       91a -              <- set:SBS@32-37                        ; 47=0                                                  ; cls=ctl
@@ -82,19 +82,19 @@ STG.E        17f GU sm=100+     <- m:M(R24,O40-58*32,U64,X76,W75) s4:R@32 e4:R@1
 ATOMS.POPC.INC.32 18c AP forms=u d <- m:M(R24,O40-63,U64,S78)         ; <75-89>87-90=10 <90+>87-90=11 73-75=0 ; cls=lsu sb=WR mem=rw space=shared
 ATOMS.CAST.SPIN 38d - sm=75-90   d/cassize <- m:M(R24,O40-63,S78) s:R@32/cassize c/cassize ; .cassize@73-75 87-88=3      ; cls=lsu sb=WR mem=rw space=shared
 ATOMS.CAST.SPIN 58d - sm=100+    Pu=PT <- m:M(R24,O40-63,S78) s:R@32/cassize c/cassize ; .cassize@73-75 87-88=3      ; cls=lsu sb=WR mem=rw space=shared
-LDGMC        1a4 GU sm=90+      d/at <- <90>m:M(R24,O40-63,U64,X71,W70) <100+>m:M(R24,O40-63,U64,X82,W81) ; .E@72 .atomop@87-90 .{32:1 S32:1 64:2 S64:2 ? ? ? ?}:at@73-75 76=0 .STRONG.SYS 77-80=10 ; cls=lsu sb=WR mem=r space=global
-LDGMC        1a5 GU sm=90+      d/at <- <90>m:M(R24,O40-63,U64,X71,W70) <100+>m:M(R24,O40-63,U64,X82,W81) ; .E@72 .{ADD MIN MAX F32ADD}@88-89 87=0 $afsize .STRONG.SYS 77-80=10 ; cls=lsu sb=WR mem=r space=global
+LDGMC        1a4 GU sm=90+      d/at <- <90>m:M(R24,O40-63,U64,X71,W70) <100+>m:M(R24,O40-63,U64,X82,W81) ; .E 72=1 .{ADD MIN MAX ? ? AND OR XOR ? ? ? ? ? ? ? ?}@87-90 .{32:1 S32:1 64:2 S64:2 ? ? ? ?}:at@73-75 76=0 .STRONG.SYS 77-80=10 ; cls=lsu sb=WR mem=r space=global
+LDGMC        1a5 GU sm=90+      d/at <- <90>m:M(R24,O40-63,U64,X71,W70) <100+>m:M(R24,O40-63,U64,X82,W81) ; .E 72=1 .{ADD MIN MAX F32ADD}@88-89 87=0 .{F16x2.RN:1 F16x4.RN:2 F16x8.RN:4 BF16x2.RN:1 BF16x4.RN:2 BF16x8.RN:4 ? ? ? ? ? ? F32.RN:1 F32x2.RN:2 F32x4.RN:4 F64.RN:2}:at@73-76 .STRONG.SYS 77-80=10 ; cls=lsu sb=WR mem=r space=global
 QSPC         3aa -              Pu=PT d <- m:M(R24,O40-63)              ; .E@72 .{G L S D}@73-74 ; cls=lsu sb=WR
 QSPC         1aa GU             Pu=PT d <- m:M(R24,O40-63,U32,W90,X126)   ; .E@72 .{G L S D}@73-74 ; cls=lsu sb=WR
 REDAS        1be GS sm=90+      <- m:M(R24,O40-63,U64,X126,W72,Z0) s:R@32/rsz ; .redop@87-89 .{_:1 ? 64:2 ?}:rsz@73-74 ; cls=lsu sb=R mem=rw space=shared
 STAS         1bd GS sm=90+      <- m:M(R24,O40-63,U64,X126,W90,Z0) s:R@32/ssz ; .{? ? ? ? _:1 64:2 128:4 ?}:ssz@73-75 ; cls=lsu sb=R mem=w space=shared
 CGAERRBAR    5ab -  sm=90+      <-                                      ; ; cls=lsu
 FENCE.VIEW.ASYNC 3c6 - sm=90+   <-                                      ; .{S G}@72 ; cls=lsu
-ATOMS.ARRIVE.64 18c AP forms=u  d2 <- m:M(R24,O40-63,U64,S78)         ; 87-90=9 73-75=2 ; cls=lsu sb=WR mem=rw space=shared
+ATOMS.ARRIVE.64 f8c+91 -        d2 <- m:MT(U64)       ; 87-90=9 73-75=2 24-31=255 ; cls=lsu sb=WR mem=rw space=shared
 CCTL.E.C.LDCU 540+91 - sm=100+     <- m:MUO(U24,O32-63)                    ; .IV .DEEP@86 87-90=3 78-80=2 ; cls=lsu sb=R
 SYNCS.PHASECHK.TRANS64 5a7+91 - sm=90 Pu=PT <- m:MT(R24,O40-63,U64) s:R@32 ; 70-71=1 .TRYWAIT@72 ; cls=lsu sb=WR mem=rw space=shared
 SYNCS.PHASECHK.TRANS64 5a7+91 - sm=100+ Pu=PT <- m:MT(R24,O40-63,U64) s:R@32 ; 76-77=1 .TRYWAIT@72 ; cls=lsu sb=WR mem=rw space=shared
-SYNCS.ARRIVE.TRANS64 1a7 L forms=u sm=90+ d2 <- m:M(R24,O40-63,U64) s:R@32 ; .TMASK@73 .RED@74 .OPTOUT@75 .synop@84-86 <90>70-71=0 ; cls=lsu sb=WR mem=rw space=shared
+SYNCS.ARRIVE.TRANS64 1a7 L forms=u sm=90+ d2 <- m:M(R24,O40-63,U64) s:R@32 ; .{_ TMASK RED ?}@73-74 .OPTOUT@75 .synop@84-86 <90>70-71=0 ; cls=lsu sb=WR mem=rw space=shared
 SYNCS.CCTL   9b1 L forms=u sm=90+ <- m:M(R24,O40-63,U64)                ; .{IV WB}@72 ; cls=lsu sb=R mem=rw space=shared
 SYNCS.CCTL.IVALL 9b1 - sm=90+   <-                                      ; 91=0 24-31=255 ; cls=lsu sb=R
 SYNCS.EXCH.64 5b2+91 - sm=90+   ud2 <- m:MUO(U24,O40-63) us2:UR@32      ; 72-73=1 ; cls=lsu sb=WR mem=rw space=shared guard=UP

@@ -7,10 +7,10 @@ enum ublko   = ADD MIN MAX INC DEC AND OR XOR
 enum ublkt   = _ S32 U64 S64 F16.RN F32.RN F32.FTZ.RN F64.RN BF16.RN ? ? ? ? ? ? ?
 enum ltcs    = _ LTC64B LTC128B LTC256B
 UIADD3       090 UABC           ud <75-90>UPu?=UPT <75-90>UPv?=UPT <100+>UPu=UPT <100+>UPv=UPT <- ua-~X ub-~X uc-~X UPp?X=!UPT UPq?X=!UPT ; .X@74                                   ; cls=uni comm=abc
-UIMAD        0a4 UABC           ud UPu?=UPT <- ua ub- uc- UPp?X=!UPT    ; .U32@73=0 .X@74                                                 ; cls=uni comm=ab
-UIMAD.WIDE   0a5 UABC           ud2 UPu?=UPT <- ua ub- uc2- UPp?X=!UPT  ; .U32@73=0 .X@74                                                 ; cls=uni comm=ab
-ULEA         091 UABC           ud UPu?=UPT <- ua-~X ub-~X uc?HI s:I(u)@75-79 UPp?X=!UPT ; .HI@80 .X@74 .SX32@73                          ; cls=uni imm=u
-ULOP3        092 UABC           UPu?=UPT ud <- ua ub uc lut:I(u)@72-79 UPp=!UPT ; .PAND@80 .LUT                                           ; cls=uni imm=u
+UIMAD        0a4 UABC           ud <- ua ub uc-~X UPp?X=!UPT            ; .U32@73=0 .X@74 81-83=7                                         ; cls=uni comm=ab
+UIMAD.WIDE   0a5 UABC           ud2 UPu?=UPT <- ua ub uc2-~X UPp?X=!UPT ; .U32@73=0 .X@74                                                 ; cls=uni comm=ab
+ULEA         091 UABC           ud UPu?=UPT <- ua-~X ub-~X uc?HI s:I(u)@75-79 UPp?X=!UPT ; .HI@80 .X@74 73=0                              ; cls=uni imm=u
+ULOP3        092 UABC           UPu?=UPT ud <- ua ub uc lut:I(u)@72-79 UPp=!UPT ; .LUT .PAND@80                                           ; cls=uni imm=u
 UPLOP3       89c -              UPu=UPT UPv=UPT <- UPp UPq UPx lut:I(u)@64-66+72-76 lut2:I(u)@16-23 ; .LUT                          ; cls=uni guard=UP imm=u
 USHF         099 UABC           ud <- ua ub uc                          ; .{L R}@76 .W@75 .{S64 U64 S32 U32}@73-74 .HI@80                 ; cls=uni imm=u
 UPRMT        096 UABC           ud <- ua ub uc                          ; ; cls=uni imm=u
@@ -26,9 +26,9 @@ UPOPC        0bf UB1            ud <- ub~                               ; ; cls=
 UBREV        0be UB1            ud <- ub                                ; ; cls=uni imm=u
 ULDC        ab9 -  sm=75-90     ud/csize <- k:UK                        ; .csize@73-75                                                     ; cls=uni space=const imm=u
 LDCU        7ac+91 - sm=100+   ud/usize <- k:UK                       ; .{U8:1 S8:1 U16:1 S16:1 _:1 64:2 128:4 ?}:usize@73-75                                                     ; cls=lsu sb=W space=const guard=UP
-R2UR         3c2 -  sm=75-89    Pu?=PT ud <- a                          ; .OR@84 ; cls=xu sb=WR reuse=1
-R2UR         2ca -  sm=90+      Pu?=PT ud <- a                          ; .OR@84 ; cls=r2ur reuse=1
-S2UR         9c3 -              ud <- sr:N(sr)@72-79                    ;                                                          ; cls=lsu sb=WR
+R2UR         3c2 -  sm=75-89    Pu?=PT ud <- a                          ; 84=0 ; cls=xu sb=WR reuse=1
+R2UR         2ca -  sm=90+      Pu?=PT ud <- a                          ; 84=0 ; cls=r2ur reuse=1
+S2UR         9c3 -               ud <- sr:N(sr)@72-79                    ;                                                 ; cls=lsu sb=WR guard=UP
 VOTEU        886 -              ud?=URZ UPu=UPT <- Pp                   ; .{ALL ANY EQ ?}@72-73                                            ; cls=uni
 UFADD        054 UAY sm=110+     ud <- ua-| ub-|                         ; .FTZ@80 .rnd@78-79 .SAT@77 81=0 ; cls=uni imm=f32
 UFMUL        056 UAB sm=110+     ud <- ua-| ub-|                         ; .{_ FTZ FMZ ?}@80+76 .{? D8 D4 D2 _ M2 M4 M8}@84-86 .rnd@78-79 .SAT@77 ; cls=uni imm=f32
@@ -58,4 +58,8 @@ UBLKPF.L2    3bc+91 - sm=90+    <- m:MU(24) us:UR@64 x2:MU(D40)         ; 76=1 ;
 UGETNEXTWORKID 3ca+91 - sm=100+ <- m:MU(24) n:MUN(24)                   ; .{SELFCAST BROADCAST}@72 ; cls=uni sb=R
 UVIMNMX      04a UAB sm=110+    ud <- ua ub UPp                         ; .{U32 S32 U16x2 S16x2 U8x4 S8x4 ? ?}@72-74 .RELU@76 81-86=63 ; cls=uni
 UIMNMX       085 UAB sm=110+    UPu=UPT UPv=UPT ud2 <- ua2 ub2 UPp UPq=!UPT ; .{U64 S64}@73 74=1 ; cls=uni imm=u
+ULEA.HI.SX32 091 UABC           ud UPu?=UPT <- ua-~X ub-~X s:I(u)@75-79 UPp?X=!UPT ; 80=1 73=1 74=0 64-71=255                             ; cls=uni imm=u
+ULEA.HI.X.SX32 091 UABC         ud UPu?=UPT <- ua-~X ub-~X s:I(u)@75-79 UPp=!UPT ; 80=1 73=1 74=1 64-71=255                               ; cls=uni imm=u
+R2UR.OR      3c2 -  sm=75-89    Pu=PT ud <- a                           ; 84=1 ; cls=xu sb=WR reuse=1
+R2UR.OR      2ca -  sm=90+      Pu=PT ud <- a                           ; 84=1 ; cls=r2ur reuse=1
 """
