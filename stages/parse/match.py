@@ -87,7 +87,7 @@ class Matcher:
             self.unknown.add(text)
             return None
         found = self.opcodes[text] = Opcode(parts[0], ".".join(parts[:n]))
-        _analyse(found, parts, n)
+        _analyse(found, parts, n, self.target)
         return found
 
     def complain(self, text: str, line: int) -> None:
@@ -128,13 +128,17 @@ class Matcher:
 # --------------------------------------------------------------------------- opcodes
 
 
-def _analyse(out: Opcode, parts: list[str], n: int) -> None:
+def _analyse(out: Opcode, parts: list[str], n: int, target: Target) -> None:
     """Finds the rows whose types agree, and the faults that show before any operand is looked at."""
     mods = parts[n:]
     rows = table.rows(out.name)
     own = {v for row in rows for slot in row.slots for v in slot.values} | rules.TYPES
     known = [m for m in mods if m in own or table.is_modifier(m)]
     errors = [("error", f"Unknown modifier '.{m}'") for m in mods if m not in known]
+    for m in [*(p for p in parts[1:n] if p in rules.NAMES_GATED_EARLY), *known]:
+        gate = rules.EARLY_GATES.get(m)
+        if gate is not None:
+            errors.extend([("error", text) for text in target.refuses(gate, f"Feature '.{m}'")])
     errors.extend([("error", text) for text in rules.duplicate(known)])
     if _misplaced_vector(mods):
         errors.append(("warning", "Vector Type not specified properly"))
@@ -218,6 +222,8 @@ def _modifier_errors(name: str, typed: list[Typed]) -> list[str]:
             taken.update(slot.values)
     rest = typed[0].rest
     spaces = [m for m in rest if m in rules.SPACES]
+    if name.startswith("cp.") and len(spaces) > 2:
+        return ["Multiple state spaces specified"]
     if len(spaces) > 1 and not name.startswith(("cp.", "tensormap")):
         return [f"Unexpected number of state spaces specified in instruction '{name}'"]
     alien = [m for m in rest if m not in taken]
@@ -266,7 +272,8 @@ def _judge(opcode: Opcode, kinds: tuple[str, ...], target: Target) -> Verdict:
         return Verdict(opcode.row, early, (), ())
     bound = [(t, _bind(t, kinds, opcode.vector, None)) for t in opcode.typed]
     fitting = [t for t, specs in bound if specs is not None]
-    if not fitting:
+    taking = [t for t in opcode.typed if t.mods is not None]
+    if not fitting or (taking and not any(t in taking for t in fitting)):
         return Verdict(opcode.row, (*early, ("error", f"Arguments mismatch for instruction '{opcode.name}'")), (), ())
     nearest: list[tuple[str, str]] | None = None
     for t in fitting:
@@ -276,7 +283,8 @@ def _judge(opcode: Opcode, kinds: tuple[str, ...], target: Target) -> Verdict:
         if specs is None:
             continue
         named, worded = _gate_errors(t.row, t.mods, target)
-        problems = [("error", text) for text in named + worded]
+        problems = [] if opcode.op != "st" else operand_forms.written_parameters(kinds)
+        problems.extend([("error", text) for text in named + worded])
         problems.extend([("error", text) for text in relations.errors(opcode.name, t.mods, t.types, target)])
         memory = operand_forms.Memory(opcode.name, t.mods)
         literals: list[tuple[int, str]] = []
@@ -321,7 +329,8 @@ def _refusal(opcode: Opcode, fitting: list[Typed], target: Target) -> list[str]:
     if not bad or any(t.mods is not None for t in fitting):
         bad = [rules.conditional(opcode.name, first.rest)]
     related = relations.errors(opcode.name, first.rest, first.types, target)
-    if "state space" in bad[0].lower() or opcode.op == "wgmma":
+    first_bad = first.rest and any(m in rules.POST for m in first.rest) and "Illegal modifier" in bad[0]
+    if "state space" in bad[0].lower() or opcode.op == "wgmma" or first_bad:
         return bad + named + worded + related
     if any(m in rules.ORDERS for m in known):
         return named + worded + related + bad

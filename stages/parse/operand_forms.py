@@ -18,6 +18,8 @@ _MAX_VECTOR = (1, 2, 4, 8, 16, 32, 64, 128)
 def agrees(kind: str, type_: str, relaxed: bool) -> bool:
     """True if an operand of this kind has a type that fits an instruction type."""
     head = kind[:2]
+    if kind == "s:b32" and type_ in ("u16", "s16", "b16", "f16"):
+        return True  # measured; refused by form later
     if head in ("r:", "s:", "b:"):
         table = compat.RELAXED if relaxed else compat.STRICT
         return kind[2:] in table.get(type_, frozenset((type_,)))
@@ -119,7 +121,9 @@ def _texture_result(spec: OperandSpec, type_: str, vector: int, kind: str) -> bo
 def _selected(spec: OperandSpec, type_: str, vector: int, kind: str) -> bool:
     if kind[:2] == "-:":
         return spec.role == "nsel" and kind[2:4] in ("r:", "b:") and kind[4:] in compat.STRICT["u32"]
-    return kind == "i" or (kind[:2] in ("r:", "b:") and kind[2:] in compat.STRICT["u32"])
+    if kind[0] == "(":
+        return _vector_agrees(kind, "u32", False)
+    return kind == "i" or kind[:2] in ("v:", "a:") or (kind[:2] in ("r:", "b:", "s:") and kind[2:] in compat.STRICT["u32"])
 
 
 _TEXTURES: Final = frozenset(("a:v:texref", "a:v:surfref", "a:v:samplerref", "a:r:b64", "a:r:u64", "a:r:s64", "a:i"))
@@ -137,6 +141,8 @@ def _gather(spec: OperandSpec, type_: str, vector: int, kind: str) -> bool:
 
 
 _TENSOR_BASES: Final = compat.STRICT["A"] | {"f32", "f64", "f16"}  # floats pass here (measured)
+
+_BRANCH: Final = compat.STRICT["U"] | compat.STRICT["u16"]
 
 _FITS: Final[dict[str, Callable[[OperandSpec, str, int, str], bool]]] = {
     "d": _destination,
@@ -158,7 +164,7 @@ _FITS: Final[dict[str, Callable[[OperandSpec, str, int, str], bool]]] = {
     "toff": _gather,
     "tgrad": _gather,
     "tcmp": lambda s, t, v, k: agrees(k, "f32", False),
-    "l": lambda s, t, v, k: k in ("l", "i", "F") or (k[:2] in ("r:", "s:") and k[2:] in compat.STRICT["U"]),
+    "l": lambda s, t, v, k: k in ("l", "i", "F") or (k[:2] in ("r:", "s:") and k[2:] in _BRANCH),
     "t": lambda s, t, v, k: k == "t",
     "k": lambda s, t, v, k: k == "_",
     "o": lambda s, t, v, k: k[:2] in ("v:", "r:"),
@@ -190,8 +196,8 @@ def problems(spec: OperandSpec, type_: str, vector: int, kind: str, index: int, 
         return _bad_address(kind, name)
     if role == "ms" and kind in ("a:v:texref", "a:v:surfref"):
         return [("error", f"Argument {index} of instruction '{name}': .samplerref expected")]
-    if role == "msel" and kind == "i":
-        return [("error", f"Incorrect video selector for operand {index}")]
+    if role in ("sel", "nsel", "msel"):
+        return _bad_selected(role, kind, index, name)
     if role in ("mq", "tx"):
         return _bad_texture(kind, index, name)
     if role == "tgrad" and kind[0] != "(":
@@ -260,6 +266,18 @@ def _bad_destination(spec: OperandSpec, type_: str, vector: int, kind: str, inde
     return []
 
 
+def _bad_selected(role: str, kind: str, index: int, name: str) -> list[Problem]:
+    if kind[0] == "(":
+        return [("error", f"Vector operand is not allowed for instruction '{name}'")]
+    if kind[:2] == "s:":
+        return [("error", f"Special register argument not allowed for instruction '{name}'")]
+    if role == "msel" and kind[:2] not in ("r:", "b:"):
+        return [("error", f"Incorrect video selector for operand {index}")]
+    if kind[:2] in ("v:", "a:"):
+        return [("error", f"Argument {index} of instruction '{name}': must be register")]
+    return []
+
+
 def _bad_texture(kind: str, index: int, name: str) -> list[Problem]:
     want = "surfref" if name[0] == "s" else "texref"
     base = kind.removeprefix("a2:").split(",", 1)[0]
@@ -293,6 +311,13 @@ _TWO_SPACES: Final = ("cp.", "tensormap.cp")
 _WRITES: Final = frozenset(("st", "red", "atom"))
 
 
+def written_parameters(kinds: tuple[str, ...]) -> list[Problem]:
+    """A store to an input parameter: reported before all else."""
+    if kinds and kinds[0][:9] == "a:v:param" and "!" in kinds[0]:
+        return [("error", f"Illegal to write to function input parameter '{kinds[0].split('!', 1)[1]}'")]
+    return []
+
+
 class Memory:
     """Compares the spaces of an instruction's addresses with those that its modifiers name, in order.
 
@@ -319,6 +344,8 @@ class Memory:
         if role == "mt" or (base[:2] not in ("v:", "V:") and kind[:2] != "V:"):
             return []
         space, _, parameter = kind.rsplit(":", 1)[1].partition("!")
+        if parameter and self.name == "st":
+            return []
         if parameter and self.name in _WRITES:
             return [("error", f"Illegal to write to function input parameter '{parameter}'")]
         if not self.spaces:

@@ -186,8 +186,8 @@ def accumulate(name: str, mods: tuple[str, ...], types: tuple[str, ...], target:
 
 
 RULES: Final[dict[str, tuple[Rule, ...]]] = {
-    "ld": (load_spaces, vector_size),
-    "st": (load_spaces, vector_size),
+    "ld": (vector_size, load_spaces),
+    "st": (vector_size, load_spaces),
     "ldu": (vector_size,),
     "mov": (move_vector,),
     "st.async": (vector_size,),

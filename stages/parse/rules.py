@@ -22,13 +22,30 @@ TYPES: Final = frozenset(
     ["u8", "u16", "u32", "u64", "s8", "s16", "s32", "s64", "b8", "b16", "b32", "b64", "b128", "f16", "f16x2", "bf16", "bf16x2", "tf32", "f32", "f64", "f32x2", "pred", "e4m3", "e5m2", "e4m3x2", "e5m2x2", "e2m3", "e3m2", "e2m1", "e2m1x2", "e2m3x2", "e3m2x2", "e4m3x4", "e5m2x4", "e2m1x4", "e2m3x4", "e3m2x4", "ue8m0", "ue8m0x2", "ue4m3", "u4", "s4", "u2", "s2", "b1", "u16x2", "s16x2", "texref", "samplerref", "surfref"]
 )
 
+_TENSOR = ((100, "f"), (110, "f"))
+_MATRIX = (*_TENSOR, (120, "f"))
+
+# Gates that close before types and operands are looked at (measured with instructions that take none of these).
+EARLY_GATES: Final[dict[str, Gate]] = {
+    "aligned": Gate(60, 20), "bf16": Gate(70, 80), "bf16x2": Gate(70, 80), "tf32": Gate(70, 80),
+    "s4": Gate(63, 75), "u4": Gate(63, 75), "b1": Gate(63, 75), "s2": Gate(65, 75), "u2": Gate(65, 75),
+    "abs": Gate(72, 86), "relu": Gate(70, 0), "satfinite": Gate(60, 70), "weak": Gate(60, 70), "oob": Gate(81, 90), "mmio": Gate(82, 70),
+    "alias": Gate(75, 60), "async": Gate(80, 90), "read": Gate(80, 90), "launch_dependents": Gate(78, 90), "wait": Gate(78, 90),
+    "sp::ordered_metadata": Gate(85, 80), "is_canceled": Gate(86, 100), "get_first_ctaid": Gate(86, 100),
+    "get_first_ctaid::x": Gate(86, 100), "get_first_ctaid::y": Gate(86, 100), "get_first_ctaid::z": Gate(86, 100),
+    **dict.fromkeys(
+        ["128x128b", "128x256b", "16x128b", "16x256b", "16x32bx2", "16x64b", "32x128b", "32x32b", "4x256b", "64x128b"], Gate(86, 0, _TENSOR)
+    ),
+    "m16n16": Gate(86, 0, _MATRIX), "m16n8": Gate(86, 0, _MATRIX),
+}  # fmt: skip
+
+# Parts of instruction names that have such a gate (an `async` in a name has none).
+NAMES_GATED_EARLY: Final = frozenset(("is_canceled", "get_first_ctaid", "get_first_ctaid::x", "get_first_ctaid::y", "get_first_ctaid::z"))
+
 # Gates of a modifier wherever it stands (measured under .version 1.4, .target sm_10).
 MODIFIER_GATES: Final[dict[str, Gate]] = {
-    "aligned": Gate(60, 20),
-    "bf16": Gate(70, 80), "bf16x2": Gate(70, 80), "tf32": Gate(70, 80),
-    "satfinite": Gate(60, 70), "relu": Gate(70, 80), "NaN": Gate(70, 80), "xorsign": Gate(72, 86), "abs": Gate(72, 86),
-    "acquire": Gate(60, 70), "release": Gate(60, 70), "acq_rel": Gate(60, 70), "relaxed": Gate(60, 70), "weak": Gate(60, 70),
-    "sc": Gate(60, 70), "mmio": Gate(82, 70),
+    "relu": Gate(0, 80), "NaN": Gate(70, 80), "xorsign": Gate(72, 86),
+    "acquire": Gate(60, 70), "release": Gate(60, 70), "acq_rel": Gate(60, 70), "relaxed": Gate(60, 70), "sc": Gate(60, 70),
     "shared::cluster": Gate(78, 90), "shared::cta": Gate(78, 0), "param::func": Gate(83, 0), "param::entry": Gate(83, 0),
     "L2::cache_hint": Gate(74, 80), "L2::64B": Gate(74, 75), "L2::128B": Gate(74, 75), "L2::256B": Gate(74, 80),
     "L1::evict_normal": Gate(74, 70), "L1::evict_unchanged": Gate(74, 70), "L1::evict_first": Gate(74, 70),
@@ -57,6 +74,8 @@ def duplicate(mods: list[str]) -> list[str]:
     out = [text for group, text in _ONCE if sum(m in group for m in mods) > 1]
     if mods.count("ftz") > 1:
         out.append("Duplicate .ftz modifier")
+    if mods.count("aligned") > 1:
+        out.append("Multiple .aligned modifiers specified")
     return [t for t in out if not (t == _ONCE[-1][1] and "popc" in mods)]
 
 
@@ -94,6 +113,16 @@ _MISSING: Final[dict[str, str]] = {
     "tensormap::generic": ".proxykind modifier required",
     "cta_group::1": ".cta_group modifier required",
     "r": "Component modifier required",
+    "width": "Query modifier required",
+    "filter_mode": "Query modifier required",
+    "force_unnormalized_coords": "Query modifier required",
+    "sat": ".sat modifier required",
+    "mbarrier::complete_tx::bytes": ".completion_mechanism modifier required",
+    "mbarrier::arrive::one": ".completion_mechanism modifier required",
+    "bulk_group": ".completion_mechanism modifier required",
+    "L2::evict_last": "cache eviction priority modifier required",
+    "x1": ".num modifier required", "x2": ".num modifier required", "x4": ".num modifier required",
+    "up": "Shuffle modifier required",
     "rn": "Rounding modifier required",
 }
 _LEVELS: Final = frozenset(("L1", "L2"))
@@ -105,7 +134,15 @@ def missing(values: tuple[str, ...], name: str, types: tuple[str, ...]) -> str:
     tail = f" for instruction '{name}'"
     if first == "approx" and len(values) > 1:
         return "Rounding modifier or '.approx' modifier required" + tail
-    if first == "sync" and name.startswith("bar"):
+    if first == "1d" and name.startswith("cp."):
+        return ".dim modifier required" + tail
+    if name == "membar":
+        return "Membar level required" + tail
+    if name == "createpolicy.cvt":
+        return ".L2 modifier required" + tail
+    if first == "approx" and name in ("ex2", "tanh") and types[0] in ("f16", "f16x2", "bf16", "bf16x2"):
+        return "Rounding modifier or '.approx' modifier required" + tail
+    if first == "sync" and name.startswith("bar") and name != "bar.warp":
         return "Barrier modifier required" + tail
     if first in _MISSING:
         return _MISSING[first] + tail

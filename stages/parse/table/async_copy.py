@@ -58,5 +58,5 @@ mbarrier.test_wait | b64 | acquire/relaxed? cta/cluster? shared/shared::cta? | d
 mbarrier.test_wait.parity | b64 | acquire/relaxed? cta/cluster? shared/shared::cta? | dp, m, s:u32 | v7.1 t80
 mbarrier.try_wait | b64 | acquire/relaxed? cta/cluster? shared/shared::cta? | dp, m, s:u64, s:u32? | v7.8 t90
 mbarrier.try_wait.parity | b64 | acquire/relaxed? cta/cluster? shared/shared::cta? | dp, m, s:u32, s:u32? | v7.8 t90
-mbarrier.pending_count | b64 | | d:u32, s | v7.0 t80
+mbarrier.pending_count | b64 | | d:u32, s:u64 | v7.0 t80
 """

@@ -154,13 +154,13 @@ def _wmma_rows() -> str:
         sub = shape in ("m8n8k32", "m8n8k128")
         for matrix, size in (("a", va), ("b", vb)):
             layout = ("row" if matrix == "a" else "col") if sub else "row/col"
-            out.append(f"wmma.load.{matrix} | {types} | sync aligned {layout} {shape} {_SPACES} | dv{size}, m, s:b32? | {gates}")
+            out.append(f"wmma.load.{matrix} | {types} | sync aligned {layout} {shape} {_SPACES} | dv{size}, m, s:u32? | {gates}")
         for pair in cd.split(","):
             c, vc = pair.split()
             if (shape, c) not in seen:
                 seen.add((shape, c))
-                out.append(f"wmma.load.c | {c} | sync aligned row/col {shape} {_SPACES} | dv{vc}, m, s:b32? | {gates}")
-                out.append(f"wmma.store.d | {c} | sync aligned row/col {shape} {_SPACES} | m, sv{vc}, s:b32? | {gates}")
+                out.append(f"wmma.load.c | {c} | sync aligned row/col {shape} {_SPACES} | dv{vc}, m, s:u32? | {gates}")
+                out.append(f"wmma.store.d | {c} | sync aligned row/col {shape} {_SPACES} | m, sv{vc}, s:u32? | {gates}")
         out.extend(_wmma_mma(shape, types, va, vb, [p.split() for p in cd.split(",")], gates))
     return "\n".join(out)
 

@@ -20,9 +20,9 @@ prefetch | - | const/param? tensormap | m | v8.0 t90
 prefetchu | - | L1 | m | v2.0 t20
 applypriority | - | global? L2::evict_normal | m, i | v7.4 t80 | size128
 discard | - | global? L2 | m, i | v7.4 t80 | size128
-createpolicy.fractional | b64 | L2::evict_last/L2::evict_normal/L2::evict_first/L2::evict_unchanged $l2second? | d, s:f32? | v7.4 t80 | fraction
-createpolicy.range | b64 | global? L2::evict_last/L2::evict_normal/L2::evict_first/L2::evict_unchanged $l2second? | d, m, s:u32, s:u32 | v7.4 t80
-createpolicy.cvt | b64 | L2 | d, s | v7.4 t80
+createpolicy.fractional | b64 | L2::evict_last/L2::evict_normal/L2::evict_first/L2::evict_unchanged $l2second? | d:u64, s:f32? | v7.4 t80 | fraction
+createpolicy.range | b64 | global? L2::evict_last/L2::evict_normal/L2::evict_first/L2::evict_unchanged $l2second? | d:u64, m, s:u32, s:u32 | v7.4 t80
+createpolicy.cvt | b64 | L2 | d:u64, s | v7.4 t80
 atom | u32 | $sem? $scope? $rspace? inc/dec/min/max/add L2::cache_hint? | d, m, s, s:u64@L2::cache_hint |
 atom | s32,u64,s64 | $sem? $scope? $rspace? min/max/add L2::cache_hint? | d, m, s, s:u64@L2::cache_hint |
 atom | f32,f64 | $sem? $scope? $rspace? add L2::cache_hint? | d, m, s, s:u64@L2::cache_hint |
