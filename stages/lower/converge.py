@@ -5,13 +5,13 @@ and no path comes back to S before J. S is X itself where that holds; for a bran
 a new block in front of the loop's header. On each edge from the region to J stands one BSYNC block. Where a thread can leave the region to a
 place from which J can't be reached, it executes BREAK, so that nobody waits for it; EXIT does that by itself.
 Two regions with one J where one S dominates the other are one region. A region with several entries (irreducible flow) gets no barrier: threads then
-meet later or never, which is slower but right, since nothing that needs all threads stands there without WARPSYNC.
+meet later or never, which is slower but right, since what needs all threads waits for them by WARPSYNC (:func:`wait_for_warp`).
 """
 
 from __future__ import annotations
 
-from ir_format.flow import falls_through, jump_targets
-from ir_format.model import RZ, Block, Function, Inst, Label, Reg
+from ir_format.flow import build_cfg, falls_through, jump_targets
+from ir_format.model import RZ, Block, Function, Imm, Inst, Label, Reg
 
 from .divergence import Flow, find_divergence
 
@@ -40,6 +40,64 @@ def insert_convergence(fn: Function, sm: int) -> None:
     regions = _choose(flow, parted)
     if regions:
         _Rebuild(fn, flow, regions, sm).run()
+    if parted or any(i.op == "CALL" for b in fn.blocks for i in b.insts):
+        wait_for_warp(fn, sm)
+
+
+def _spins(fn: Function, r: Region) -> bool:
+    """Whether a loop waits for other threads: it swaps or exchanges in memory (ptxas yields in such loops, and in no others: measured)."""
+    for v in r.cycle:
+        for i in fn.blocks[v].insts:
+            if i.op in ("ATOM", "ATOMG", "ATOMS") and ("CAS" in i.mods or "EXCH" in i.mods) and not (i.attrs and "retry" in i.attrs):
+                return True
+    return False
+
+
+def wait_for_warp(fn: Function, sm: int) -> None:
+    """WARPSYNC before instructions that need the whole warp (attrs ``warp``), wherever threads may have parted before.
+
+    BSYNC alone does not promise it: a YIELD lets waiting threads go on. ptxas does the same (measured on sm_90 and sm_100).
+    """
+    cfg = build_cfg(fn)
+    entry = [False] * len(fn.blocks)
+
+    def leave(pos: int) -> bool:
+        apart = entry[pos]
+        for i in fn.blocks[pos].insts:
+            if i.op in ("BSSY", "BSYNC", "CALL"):
+                apart = True
+            elif i.op == "WARPSYNC" or (i.attrs and "warp" in i.attrs):
+                apart = False
+        return apart
+
+    starts = [any(i.op in ("BSSY", "BSYNC", "CALL") for i in b.insts) for b in fn.blocks]
+    work = [p for p in cfg.rpo if starts[p]]
+    seen = set(work)
+    while work:
+        pos = work.pop()
+        if not leave(pos):
+            continue
+        for s in cfg.succs[pos]:
+            if not entry[s]:
+                entry[s] = True
+                work.append(s)
+                seen.add(s)
+    full: tuple[Imm, ...] = () if sm >= 90 else (Imm("I", 0xFFFFFFFF),)
+    mods = ("ALL",) if sm >= 90 else ()
+    for pos in sorted(seen):
+        apart = entry[pos]
+        out: list[Inst] = []
+        for i in fn.blocks[pos].insts:
+            if i.attrs and "warp" in i.attrs:
+                if apart:
+                    out.append(Inst("WARPSYNC", mods, (), full, i.guard, i.line, i.loc))
+                apart = False
+            elif i.op == "WARPSYNC":
+                apart = False
+            elif i.op in ("BSSY", "BSYNC", "CALL"):
+                apart = True
+            out.append(i)
+        fn.blocks[pos].insts = out
 
 
 Key = tuple[int, int, int]
@@ -247,6 +305,9 @@ class _Rebuild:
                     r.node = node.id
         for (_, chain), node in self.nodes.items():
             node.insts += self._inserted(chain[0])
+        for head in sorted({r.header for r in self.regions if r.header >= 0 and _spins(fn, r)}):
+            first = blocks[head].insts
+            first.insert(0, Inst("YIELD", (), (), (), None, first[0].line if first else 0))
         for r in sorted((r for r in self.regions if r.at >= 0), key=lambda r: -len(r.inside)):
             b = blocks[r.at]
             if b.insts:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ir_format.model import PT, RZ, Imm, Mem, Reg
+from ir_format.model import PT, RZ, AttrValue, Imm, Mem, Reg
 from ir_format.ptx import PtxInst
 
 from .builder import Builder, Rule
@@ -30,6 +30,9 @@ _GLOBAL: dict[tuple[str, str], str] = {
 }  # fmt: skip
 _SHARED = {k: v for k, v in _GLOBAL.items() if k[1] in ("u32", "s32", "b32") or k in (("exch", "b64"), ("cas", "b64"))}
 _OPS = ("add", "min", "max", "inc", "dec", "and", "or", "xor", "exch", "cas")
+
+# Marks the swap of a loop of ours, which needs no YIELD: some thread always gets on (see converge.py).
+_RETRY: dict[str, AttrValue] = {"retry": 1}
 
 Step = Callable[[Builder, Reg], Reg]
 
@@ -143,9 +146,9 @@ def cas_loop(b: Builder, space: str, at: Mem, width: int, mods: str, step: Step)
     new = step(b, old)
     got = b.r(width)
     if space == "shared":
-        b.emit(f"ATOMS.CAS{size}", got, (at, old, new))
+        b.emit(f"ATOMS.CAS{size}", got, (at, old, new), attrs=_RETRY)
     else:
-        b.emit(f"{'ATOMG' if space == 'global' else 'ATOM'}.E.CAS{size}.{mods}", (PT, got), (bare, old, new))
+        b.emit(f"{'ATOMG' if space == 'global' else 'ATOM'}.E.CAS{size}.{mods}", (PT, got), (bare, old, new), attrs=_RETRY)
     p, _ = compare(b, "NE", "u64" if width == 2 else "u32", got, old)
     b.copy(old, got)
     b.branch(again, p)
@@ -244,9 +247,9 @@ def _half_loop(b: Builder, inst: PtxInst, d: Reg, space: str, at: Mem, op: str, 
         got = b.r()
         v = insert(b, old, new)
         if space == "shared":
-            b.emit("ATOMS.CAS", got, (place, old, v))
+            b.emit("ATOMS.CAS", got, (place, old, v), attrs=_RETRY)
         else:
-            b.emit(f"{'ATOMG' if space == 'global' else 'ATOM'}.E.CAS.{mods}", (PT, got), (place._replace(desc=None), old, v))
+            b.emit(f"{'ATOMG' if space == 'global' else 'ATOM'}.E.CAS.{mods}", (PT, got), (place._replace(desc=None), old, v), attrs=_RETRY)
         p, _ = compare(b, "NE", "u32", got, old)
         b.copy(old, got)
         b.branch(again, p)

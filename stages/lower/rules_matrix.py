@@ -33,7 +33,7 @@ def ldmatrix(b: Builder, inst: PtxInst) -> None:
         raise b.unsupported(inst)
     at = shared_address(b, inst, inst.operands[1])
     got = b.r(n)
-    b.emit(op, got, (at,))
+    b.emit(op, got, (at,), attrs={"warp": 1})
     for i, e in enumerate(elems):
         if not isinstance(e, ptx.Sink):
             b.copy(b.dst(e), got._replace(sub=i, width=1))
@@ -47,11 +47,11 @@ def stmatrix(b: Builder, inst: PtxInst) -> None:
     if len(elems) != n:
         raise b.unsupported(inst)
     at = shared_address(b, inst, inst.operands[0])
-    b.emit(op, (), (at, gather(b, elems, "b32")))
+    b.emit(op, (), (at, gather(b, elems, "b32")), attrs={"warp": 1})
 
 
 def movmatrix(b: Builder, inst: PtxInst) -> None:
-    b.emit("MOVM.16.MT88", b.dst(inst.operands[0]), (b.in_reg(b.src(inst.operands[1], "b32")),))
+    b.emit("MOVM.16.MT88", b.dst(inst.operands[0]), (b.in_reg(b.src(inst.operands[1], "b32")),), attrs={"warp": 1})
 
 
 # --------------------------------------------------------------------------- mma
@@ -130,7 +130,7 @@ def _emit(b: Builder, inst: PtxInst, op: str, na: int, nb: int, nc: int, ma: str
     rb = _operand(b, inst, y, nb, t)._replace(mod=mb)
     rc = _operand(b, inst, c, nc, t)
     out = b.r(nc)
-    b.emit(op, out, (ra, rb, rc))
+    b.emit(op, out, (ra, rb, rc), attrs={"warp": 1})
     elems = d.elems if isinstance(d, ptx.Vec) else (d,)
     k = 2 if wide else 1
     for i, e in enumerate(elems):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ir_format import ptx
-from ir_format.model import PT, RZ, Imm, Mem, Name, Reg
+from ir_format.model import PT, RZ, AttrValue, Imm, Mem, Name, Reg
 from ir_format.ptx import PtxInst
 
 from .builder import Builder, Rule
@@ -29,8 +29,6 @@ def bar(b: Builder, inst: PtxInst) -> None:
     which = b.src(ops[0], "u32")
     count = b.src(ops[1], "u32") if len(ops) > 1 else None
     _note_barrier(b, which)
-    if inst.op == "barrier" and not inst.has("aligned"):
-        warpsync(b, Imm("I", 0xFFFFFFFF))
     if type(which) is Reg and count is not None:
         t, u = b.r(), b.r()
         b.emit("SHF.L.U32", t, (b.in_reg(count), Imm("I", 16), RZ))
@@ -40,16 +38,16 @@ def bar(b: Builder, inst: PtxInst) -> None:
         args = (which,) if count is None else (which, count)
     defer = ".DEFER_BLOCKING" if b.sm >= 80 else ""
     if red:
-        b.emit(f"BAR.RED.{red.upper()}{defer}", (), (*args, guard))  # type: ignore[arg-type]
+        b.emit(f"BAR.RED.{red.upper()}{defer}", (), (*args, guard), attrs={"warp": 1})  # type: ignore[arg-type]
         assert to is not None
         if red == "popc":
             b.emit("B2R.RESULT", (b.dst(to), PT), ())
         else:
             b.emit("B2R.RESULT", (RZ, b.dst(to, "pred")), ())
     elif inst.has("arrive"):
-        b.emit("BAR.ARV", (), args)
+        b.emit("BAR.ARV", (), args, attrs={"warp": 1})
     else:
-        b.emit(f"BAR.SYNC{defer}", (), args)
+        b.emit(f"BAR.SYNC{defer}", (), args, attrs={"warp": 1})
 
 
 def _note_barrier(b: Builder, which: Val) -> None:
@@ -64,7 +62,19 @@ def warpsync(b: Builder, mask: Val) -> None:
     if type(mask) is Imm and mask.value == 0xFFFFFFFF and b.sm >= 90:
         b.emit("WARPSYNC.ALL")
     else:
-        b.emit("WARPSYNC", (), (mask,))
+        b.emit("WARPSYNC", (), (b.in_reg(mask) if b.sm >= 90 else mask,))
+
+
+def members(b: Builder, inst: PtxInst, index: int) -> dict[str, AttrValue] | None:
+    """The threads of a warp-wide instruction must be together. A full mask is left to :mod:`stages.lower.converge`, which knows where threads may be
+    apart (attrs ``warp``); any other mask is waited for here."""
+    if not inst.has("sync") or len(inst.operands) <= index:
+        return None
+    mask = b.src(inst.operands[index], "b32")
+    if type(mask) is Imm and mask.value == 0xFFFFFFFF:
+        return {"warp": 1}
+    warpsync(b, mask)
+    return None
 
 
 def cluster_barrier(b: Builder, inst: PtxInst) -> None:
@@ -148,16 +158,16 @@ def shfl(b: Builder, inst: PtxInst) -> None:
         n = Imm("I", n.value & 0x1F)
     if type(c) is Imm:
         c = Imm("I", c.value & 0x1F1F)
-    b.emit(f"SHFL.{mode}", (p, d), (b.in_reg(x), n, c))
+    b.emit(f"SHFL.{mode}", (p, d), (b.in_reg(x), n, c), attrs=members(b, inst, 4))
 
 
 def vote(b: Builder, inst: PtxInst) -> None:
     p: Reg = b.src(inst.operands[1], "pred")  # type: ignore[assignment]
     if inst.has("ballot"):
-        b.emit("VOTE.ANY", (b.dst(inst.operands[0]), PT), (p,))
+        b.emit("VOTE.ANY", (b.dst(inst.operands[0]), PT), (p,), attrs=members(b, inst, 2))
         return
     kind = {"any": "ANY", "all": "ALL", "uni": "EQ"}[next(m for m in inst.mods if m in ("any", "all", "uni"))]
-    b.emit(f"VOTE.{kind}", (RZ, b.dst(inst.operands[0], "pred")), (p,))
+    b.emit(f"VOTE.{kind}", (RZ, b.dst(inst.operands[0], "pred")), (p,), attrs=members(b, inst, 2))
 
 
 def activemask(b: Builder, inst: PtxInst) -> None:
@@ -172,18 +182,18 @@ def match(b: Builder, inst: PtxInst) -> None:
     to = inst.operands[0]
     if inst.has("any"):
         m = b.r()
-        b.emit(f"MATCH.ANY{wide}", m, (x,))
+        b.emit(f"MATCH.ANY{wide}", m, (x,), attrs=members(b, inst, 2))
         logic(b, b.dst(to), 0xC0, m, mask)
         return
     d, p = (b.dst(to.first), b.dst(to.second, "pred")) if isinstance(to, ptx.Pair) else (b.dst(to), b.p())
     m = b.r()
     q = b.p()
     if b.sm >= 80:
-        b.emit(f"MATCH.ALL{wide}", (q, m), (x,))
+        b.emit(f"MATCH.ALL{wide}", (q, m), (x,), attrs=members(b, inst, 2))
         b.copy(d, m)
         b.copy(p, q)
         return
-    b.emit(f"MATCH.ANY{wide}", m, (x,))
+    b.emit(f"MATCH.ANY{wide}", m, (x,), attrs=members(b, inst, 2))
     v = b.r()
     logic(b, v, 0xC0, m, mask)
     q, _ = compare(b, "EQ", "u32", v, mask)
@@ -204,7 +214,7 @@ def redux(b: Builder, inst: PtxInst) -> None:
         raise b.unsupported(inst)
     b.need(inst, 80)
     u = b.ur()
-    b.emit(f"REDUX{mods}", u, (b.in_reg(b.src(inst.operands[1], inst.types[0])),))
+    b.emit(f"REDUX{mods}", u, (b.in_reg(b.src(inst.operands[1], inst.types[0])),), attrs=members(b, inst, 2))
     b.copy(b.dst(inst.operands[0]), u)
 
 
@@ -214,7 +224,7 @@ def elect(b: Builder, inst: PtxInst) -> None:
     if not isinstance(to, ptx.Pair):
         raise b.unsupported(inst)
     u = b.ur()
-    b.emit("ELECT", (b.dst(to.second, "pred"), u), (PT,))
+    b.emit("ELECT", (b.dst(to.second, "pred"), u), (PT,), attrs=members(b, inst, 1))
     if not isinstance(to.first, ptx.Sink):
         b.copy(b.dst(to.first), u)
 
