@@ -42,31 +42,36 @@ mma2     : HMMA.16816 HMMA.16832 IMMA.16832 IMMA.16864 QMMA OMMA BMMA.168256
 dmma     : DMMA
 xu       : MUFU F2I I2F F2F FRND FCHK FLO POPC BREV R2UR/75-89
 lds      : LDS LDSM MOVM
-ldg      : LDG LD TEX TLD TLD4 TXQ SULD
+ldg      : LDG LD LDGMC TEX TLD TLD4 TXQ SULD
 ldl      : LDL
 ldc      : LDC LDCU
 stg      : STG ST STL SUST
-sts      : STS STSM
+sts      : STS STSM STAS
 atom     : ATOM ATOMG ATOMS SUATOM
-red      : RED REDG REDS SURED
+red      : RED REDG REDS REDAS SURED
 ldgsts   : LDGSTS
-ldgdep   : LDGDEPBAR ARRIVES
-shfl     : SHFL MATCH REDUX CREDUX
+ldgdep   : LDGDEPBAR
+shfl     : SHFL MATCH
+redux    : REDUX
+credux   : CREDUX
 sreg     : S2R S2UR B2R QSPC
 bar      : BAR
-membar   : MEMBAR FENCE
+membar   : MEMBAR
+fence    : FENCE
 cctl     : CCTL CCTLL CCTLT
 errbar   : ERRBAR CGAERRBAR
-syncs    : SYNCS UBLKCP UBLKRED UBLKPF UTMALDG UTMASTG UTMAREDG UTMAPF UTMACCTL UTMACMDFLUSH UCGABAR_ARV UCGABAR_WAIT ACQBULK PREEXIT ELECT
+syncs    : SYNCS UBLKCP UBLKRED UBLKPF UTMALDG UTMASTG UTMAREDG UTMAPF UTMACCTL UTMACMDFLUSH UCGABAR_ARV UCGABAR_WAIT ACQBULK PREEXIT ARRIVES UGETNEXTWORKID
+elect    : ELECT
 setreg   : USETMAXREG SETMAXREG
 bmov     : BMOV
-branch   : BRA BRX BRXU JMP JMX JMXU EXIT BPT KILL RTT BSSY BSYNC BREAK WARPSYNC YIELD NANOSLEEP ENDCOLLECTIVE
+bssy     : BSSY
+branch   : BRA BRX BRXU JMP JMX JMXU EXIT BPT KILL RTT PMTRIG BSYNC BREAK WARPSYNC YIELD NANOSLEEP ENDCOLLECTIVE
 call     : CALL
 ret      : RET
 nop      : NOP
 depbar   : DEPBAR
-udp      : UIADD3 UIMAD ULEA ULOP3 UPLOP3 USHF UPRMT USGXT UBMSK UISETP USEL UFLO UPOPC UBREV UP2UR UR2UP CS2UR
-uflt     : UFADD UFMUL UFFMA UFSETP UFSEL UFRND UI2F UF2F UF2I UI2FP UFMNMX UVIMNMX UIABS UF2FP UVIADD
+udp      : UIADD3 UIMAD ULEA ULOP3 UPLOP3 USHF UPRMT USGXT UBMSK UISETP USEL UFLO UPOPC UBREV UP2UR UR2UP CS2UR UIMNMX UVIADD UIABS UVIMNMX
+uflt     : UFADD UFMUL UFFMA UFSETP UFSEL UFRND UI2F UF2F UF2I UI2FP UFMNMX UF2FP
 udp64    : UIADD3.64 UISETP.U64 UISETP.S64
 uldc     : ULDC UMOV VOTEU UMOV.64
 r2ur     : R2UR/90+
@@ -88,12 +93,13 @@ lds     : mio 4 30
 ldg     : mio 4 300
 ldl     : mio 4 120
 ldc     : mio 4 40
-stg sts red ldgdep bar membar cctl errbar syncs setreg : mio 4 12
+stg sts red ldgdep bar membar fence cctl errbar syncs setreg : mio 4 12
 ldgsts  : mio 4 300
 atom    : mio 4 300
-shfl sreg : mio 4 26
+shfl sreg redux : mio 4 26
+credux elect : alu 2 13
 bmov    : branch 2 12
-branch call ret nop depbar : branch 1 2
+bssy branch call ret nop depbar : branch 1 2
 udp uldc udp64 : uni 2 6
 uflt    : uni 2 12
 r2ur    : xu 2 13
@@ -101,7 +107,7 @@ r2ur    : xu 2 13
 
 #: class(es), provenance, SMs, scoreboards
 BOARDS: Final = """
-xu lds ldg ldl ldc atom shfl sreg dmma m 75+ : WR
+xu lds ldg ldl ldc atom shfl redux sreg dmma m 75+ : WR
 stg sts red bar membar                  m 75+ : R
 ldgsts                                  m 80-89 : R
 ldgsts                                  m 90+ : WR
@@ -112,8 +118,8 @@ bmov                                    m 75+ : WR
 fp64                                    m 75-89,103,110+ : WR
 mma1 mma2                               m 75 : WR
 imma1                                   m 75,103 : WR
-syncs setreg                            g 75+ : WR
-uflt                                    g 75+ : W
+fence                                   m 90+ : W
+syncs setreg                            m 75+ : WR
 """
 
 STALLS: Final = """
@@ -122,7 +128,9 @@ bar     m 80+   : 6
 membar  m 75    : 5
 membar  m 80+   : 6
 errbar  m 75+   : 0
-cctl    d 75+   : 11
+cctl    m 75-89 : 5
+cctl    m 90+   : 4
+fence   m 90+   : 10
 depbar  d 75+   : 4
 branch call ret m 75+ : 5
 bmov    g 75+   : 2
@@ -130,8 +138,8 @@ syncs setreg g 75+ : 6
 """
 
 #: How a class stands in the tables where it has no row or column of its own: as a result, and as a reader of R and of P.
-AS_RESULT: Final = {"r2p": "alu", "p2r": "alu", "vote": "dual", "setp64": "alu64", "imadw": "whi", "call": "alu", "ret": "alu", "uflt": "udp"}
+AS_RESULT: Final = {"r2p": "alu", "p2r": "alu", "vote": "dual", "credux": "r2ur", "setp64": "alu64", "imadw": "whi", "call": "alu", "ret": "alu", "uflt": "udp"}
 AS_READER: Final = {
     "r2p": "alu", "p2r": "alu", "vote": "alu", "disp64": "alu", "imadw": "wab", "imadhi": "wab", "imma1": "mma", "mma1": "mma", "mma2": "mma", "dmma": "mma", "xu": "xu",
-    "branch": "jump", "ret": "jump", "call": "call", "r2ur": "xu", "udp": "uni", "uldc": "uni", "uflt": "uni", "udp64": "uni",
+    "branch": "jump", "ret": "jump", "call": "call", "r2ur": "xu", "udp": "uni", "uldc": "uni", "uflt": "uni", "udp64": "uni", "redux": "xu", "credux": "alu",
 }  # fmt: skip

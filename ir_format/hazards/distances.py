@@ -98,7 +98,7 @@ guard                     d    12  12   12g 12  12    14   14   15
 
 raw P 80+
                           :    alu dual r2p iadd64 alu64 fma imadw half hcmp fp64 r2ur
-alu dual                  d    4   4    5   6g     8g    5   5     5    5    6    8
+alu dual                  d    4   4    5   6g     6m    5   5     5    5    6    8
 iadd64 alu64              m    5   5    8g  6g     6     5g  9g    8g   8g   8g   13g
 setp64                    m    5   5    8g  6g     6     5g  9g    8g   8g   8g   13g
 fma                       d    5   5    13  6g     8g    4   4     5    5    6    13
@@ -128,11 +128,11 @@ vec                       d    6   6m    2    13
 var                       d    9   9m    2    13
 jump                      d    10  10g   3    13
 umov                      d    7   7g    2    13
-uldc                      d    12  12g   5    15
+uldc                      d    12  12g   5    14m
 
 raw UP 75+
                           :    udp udp64 uldc r2ur
-uni                       d    4   6g    1    13g
+uni                       d    4   4m    1    13g
 vec                       d    6   6g    1    13g
 guard                     d    11  13g   5    13g
 jump                      d    9   11g   2    13g
@@ -185,27 +185,28 @@ war R 120+
 mma var bmov              d    14    14   14
 
 waw P 75+
-                          :    alu dual r2p iadd64 alu64 fma imadw half hcmp fp64 fp64@ r2ur
-*                         d    1   1    1g  4g     4g    1   1     1g   1g   1g   1g    4g
-fp64                      d    7   7    7g  7g     7g    7   7     7    7    5    7     7g
-half                      d    9   9    9g  9g     9g    9   9     9    9    9    9     9g
-var                       d    13  13   13g 13g    14g   13  13    13   13   13   13    13g
+                          :    alu alu@ dual dual@ r2p iadd64 alu64 fma imadw half hcmp fp64 fp64@ r2ur
+*                         d    1   1    1    1     1g  4g     4g    1   1     1g   1g   1g   1g    4g
+fp64                      d    7   7    7    7     7g  7g     7g    7   7     7    7    5    7     7g
+half                      d    9   9    9    9     9g  9g     9g    9   9     9    9    9    9     9g
+var                       d    12  13   12   13    13g 13g    14g   13  13    13   13   13   13    13g
 
 war P 75+
                           :    any
 *                         d    1
 
 waw UR 75+
-                          :    udp udp64 uldc r2ur
-*                         d    1   4g    1    4g
-uldc                      d    7   7g    1    7g
-r2ur var                  d    11  11m   4    11g
+                          :    udp udp@ udp64 uldc r2ur
+*                         d    1   1    4g    1    4g
+uldc                      d    7   7    7g    1    7g
+r2ur                      d    7   11   11    4    11g
+var                       d    11  11   11m   4    11g
 
 war UR 75+
                           :    udp any
 *                         d    1   1
 uldc                      d    3   1
-r2ur                      g    3   2
+r2ur                      m    1   1
 
 waw UP 75+
                           :    udp udp64 uldc r2ur

@@ -30,7 +30,7 @@ UNIFORM_CELLS: Final = ((1 << _P0) - 1) ^ R_CELLS | ((1 << B0) - 1) ^ ((1 << _UP
 _FILES_BY_NAME: Final = {"PR": (_P0, 7), "UPR": (_UP0, 7)}
 
 _MEMORY: Final = frozenset("lds ldg ldl ldc stg sts atom red ldgsts cctl syncs".split())  # noqa: SIM905
-_DATA: Final = _MEMORY | frozenset("shfl membar bar sreg bmov setreg".split())  # noqa: SIM905
+_DATA: Final = _MEMORY | frozenset("shfl membar fence bar sreg bmov setreg elect".split())  # noqa: SIM905
 _UNIFORM: Final = frozenset("udp udp64 uflt uldc".split())  # noqa: SIM905
 _TENSOR: Final = frozenset(("imma1", "mma1", "mma2", "dmma"))
 _P_READERS: Final = frozenset("alu dual iadd64 alu64 setp64 fma imadw imadhi half hcmp hf32 fp64 halfmma r2p".split())  # noqa: SIM905
@@ -48,10 +48,11 @@ class Access:
     ``reads``: (cell, role, reader class) per register read; ``writes``: (cell, result column, group of later writer); names as in the tables.
     ``read_mask``/``write_mask``: the same cells as bitsets, with B registers. ``late``: cells that the instruction may read long after issue, until its read
     scoreboard is released. ``board_w``/``board_r``: its results, its late reads need a scoreboard. ``stall``: least issue cycles after it (0: drain).
+    ``signals``: memory accesses and barriers behind it wait for its scoreboard; MEMBAR sets one for that alone.
     """
 
     __slots__ = (
-        "board_r", "board_w", "guarded", "interval", "klass", "late", "latency", "pipe", "read_mask", "reads", "stall", "write_mask", "writes",
+        "board_r", "board_w", "guarded", "interval", "klass", "late", "latency", "pipe", "read_mask", "reads", "signals", "stall", "write_mask", "writes",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -64,6 +65,7 @@ class Access:
         self.board_w = False
         self.board_r = False
         self.guarded = False
+        self.signals = False
         self.pipe = ""
         self.interval = 1
         self.latency = 4
@@ -91,8 +93,8 @@ class Hazards:
         if found is None:
             mods = frozenset(inst.mods)
             found = next((name for need, name in self._classes.get(inst.op, ()) if need <= mods), "")
-            if not found:
-                found = _BY_ROW.get(self._spec.fact(inst, "cls"), "")
+            if not found:  # with a scoreboard, or unknown: treated with most care
+                found = "syncs" if self._spec.fact(inst, "sb") else _BY_ROW.get(self._spec.fact(inst, "cls"), "")
             if not found:
                 raise CompileError(f"no hazard data for instruction {'.'.join((inst.op, *inst.mods))} on sm_{self.sm}", inst.line)
             self._known[key] = found
@@ -157,7 +159,7 @@ class Hazards:
         late = 0
         for cell, role, _ in reads:
             mask |= 1 << cell
-            if cell < _R_END or (_P0 <= cell < _UP0 and role != "guard"):
+            if cell < _R_END or (klass == "syncs" and role != "guard"):
                 late |= 1 << cell
         a.read_mask |= mask
         if tags is not None:
@@ -166,6 +168,11 @@ class Hazards:
             for operand in inst.srcs:  # a predicate source beside the guard counts as read late: nothing measured says otherwise
                 if type(operand) is Reg and operand.file == "P" and operand.num != ZERO:
                     late |= 1 << (_P0 + operand.num)
+            if klass in ("fence", "syncs"):  # what follows waits until it is done, whether it writes a register or not (measured)
+                a.board_w = True
+            a.signals = klass in ("fence", "syncs", "membar")
+            if klass == "membar":
+                a.board_r = True
             if "R" in tags[0] and late:
                 a.board_r = True
                 a.late = late
@@ -226,6 +233,8 @@ class Hazards:
                         name = "imadw"
                     elif klass == "r2p":
                         name = "r2p"
+                    elif klass == "elect":
+                        name = "dual" if operand.file == "P" else "udp"
                     a.writes.append((first + part, name, group))
             elif type(operand) is Name and operand.name in _FILES_BY_NAME:
                 first, count = _FILES_BY_NAME[operand.name]

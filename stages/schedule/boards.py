@@ -77,8 +77,9 @@ class _State:
         touched = a.read_mask | a.write_mask
         written = a.write_mask
         done = inst.op in _DONE
+        meets = a.pipe == "mio" and a.klass not in _APART
         for k in range(COUNT):
-            if any_ >> k & 1 and (self.results[k] & touched or self.reads[k] & written or (done and self.results[k])):
+            if any_ >> k & 1 and (self.results[k] & touched or self.reads[k] & written or (done and self.results[k]) or (meets and (self.results[k] | self.reads[k]) & _SIGNAL)):
                 wait |= 1 << k
         return wait
 
@@ -89,21 +90,28 @@ class _State:
                 self.reads[k] = 0
         self.any &= ~wait
 
-    def set_results(self, k: int, cells: int) -> None:
-        self.results[k] |= cells | _SOMETHING
-        self.any |= 1 << k
+    def issue(self, inst: Inst, a: Access, wr: int, rd: int) -> None:
+        """Take note of what the instruction sets under way."""
+        if a.klass == "membar":  # loads in front of a fence are done before accesses behind it start (measured: sm_90 waits for all counters)
+            for k in range(COUNT):
+                if self.results[k]:
+                    self.results[k] |= _SIGNAL
+        if wr >= 0:
+            self.results[wr] |= a.write_mask | (_SIGNAL if a.signals else _LOAD if a.board_w else 0)
+            self.any |= 1 << wr
+        if rd >= 0:
+            self.reads[rd] |= a.late | (_SIGNAL if a.signals else 0)
+            self.any |= 1 << rd
 
-    def set_reads(self, k: int, cells: int) -> None:
-        self.reads[k] |= cells
-        self.any |= 1 << k
 
-
-_SOMETHING: Final = 1 << 600  # marks a counter in use whose instruction writes no register
+_LOAD: Final = 1 << 600  # a counter in use, whether its instruction writes a register or not
+_SIGNAL: Final = 1 << 601  # memory accesses and barriers wait for it
+_APART: Final = frozenset(("ldc", "sreg", "errbar"))
 
 
 def assign(blocks: list[Boarded], cfg: Cfg) -> None:
     """Give counters to all blocks, then compute the waits."""
-    reserved = any(i.op == "LDGDEPBAR" or i.op == "ARRIVES" for b in blocks for i in b.insts)
+    reserved = any(i.op == "LDGDEPBAR" for b in blocks for i in b.insts)
     later = _later_writes(blocks, cfg)
     order = layout_order(cfg)
     exits: dict[int, _State] = {}
@@ -152,13 +160,14 @@ def _needs(block: Boarded, later: int) -> list[tuple[int, int]]:
     touched: dict[int, int] = {}
     written: dict[int, int] = {}
     boundary = _FAR
+    meeting = _FAR
     for i in range(count - 1, -1, -1):
         a = block.accesses[i]
         if a.board_w or a.board_r:
             result = -1
             if a.board_w:
                 result = min((touched.get(c, _FAR) for c, _, _ in a.writes), default=_FAR)
-                result = min(result, boundary)
+                result = min(result, boundary, meeting if a.signals else _FAR)
             read = -1
             if a.board_r:
                 cells = a.late & ~(a.write_mask if a.board_w else 0)
@@ -170,9 +179,13 @@ def _needs(block: Boarded, later: int) -> list[tuple[int, int]]:
                     read = first
                 if a.board_w and (result < _FAR and result <= first):
                     read = -1  # who waits for the result waits for the reads
+                if a.signals:
+                    read = min(first, meeting)
             out[i] = (result, read)
         if block.insts[i].op in BOUNDARIES:
             boundary = i
+        if a.pipe == "mio" and a.klass not in _APART:
+            meeting = i
         for cell, _, _ in a.writes:
             written[cell] = i
             touched[cell] = i
@@ -232,21 +245,20 @@ def _allocate(block: Boarded, entry: _State, later: int, reserved: bool) -> _Sta
         if wait:
             state.clear(wait)
         result, read = needs[i]
-        if inst.op == "LDGDEPBAR" or inst.op == "ARRIVES":
+        if inst.op == "LDGDEPBAR":
             block.wr[i] = 0
-            state.set_results(0, 0)
+            state.issue(inst, a, 0, -1)
             continue
         kind = a.klass
         if result >= 0:
             k = pick(i, result, kind)
             block.wr[i] = k
-            state.set_results(k, a.write_mask)
         if read >= 0:
             k = pick(i, read, "r" + kind)
             if k == block.wr[i]:  # one counter set twice would do, but no cubin was ever seen to do it
                 k = next(c for c in usable if c != k)
             block.rd[i] = k
-            state.set_reads(k, a.late)
+        state.issue(inst, a, block.wr[i], block.rd[i])
     return state
 
 
@@ -274,10 +286,7 @@ def add_waits(blocks: list[Boarded], cfg: Cfg) -> None:
                     waits[i] = wait
                     if wait:
                         state.clear(wait)
-                if block.wr[i] >= 0:
-                    state.set_results(block.wr[i], a.write_mask)
-                if block.rd[i] >= 0:
-                    state.set_reads(block.rd[i], a.late)
+                state.issue(inst, a, block.wr[i], block.rd[i])
             old = exits[pos]
             if old is None or not old.same(state):
                 exits[pos] = state

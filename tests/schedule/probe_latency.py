@@ -128,7 +128,11 @@ def _pairs(sm: int, recent: list[tuple[Inst, Access, int]], inst: Inst, a: Acces
 
 def _text(sm: int, inst: Inst) -> str:
     assert inst.ctl is not None
-    return f"{isa.target(sm).format(inst)} [{inst.ctl.stall}]"
+    try:
+        text = isa.target(sm).format(inst)
+    except CompileError:
+        text = ".".join((inst.op, *inst.mods))
+    return f"{text} [{inst.ctl.stall}]"
 
 
 def compare(seen: Seen, sm: int, every: bool = False) -> list[tuple[str, Key, int, int, str, str]]:
@@ -200,7 +204,7 @@ def chain_kernels(names: Iterable[str] = CHAIN_OPS) -> list[str]:
             if _BITS[d1] == _BITS[a2]:
                 body.append(f"mov.b{_BITS[d1]} y, x;")
             elif _BITS[a2] == 64:
-                body.append(f"mov.b64 y, {{x, x}};" if d1 == "b32" else "{ .reg .b32 z; mov.b32 z, x; mov.b64 y, {z, z}; }")
+                body.append("mov.b64 y, {x, x};" if d1 == "b32" else "{ .reg .b32 z; mov.b32 z, x; mov.b64 y, {z, z}; }")
             else:
                 body.append("{ .reg .b32 z; mov.b64 {z, y}, x; }" if a2 == "b32" else "{ .reg .b32 z, w; mov.b64 {z, w}, x; mov.b32 y, w; }")
             carry = "y"
