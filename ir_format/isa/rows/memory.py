@@ -90,7 +90,7 @@ REDAS        1be GS sm=90+      <- m:M(R24,O40-63,U64,X126,W72,Z0) s:R@32/rsz ; 
 STAS         1bd GS sm=90+      <- m:M(R24,O40-63,U64,X126,W90,Z0) s:R@32/ssz ; .{? ? ? ? _:1 64:2 128:4 ?}:ssz@73-75 ; cls=lsu sb=R mem=w space=shared
 CGAERRBAR    5ab -  sm=90+      <-                                      ; ; cls=lsu
 FENCE.VIEW.ASYNC 3c6 - sm=90+   <-                                      ; .{S G}@72 ; cls=lsu
-ATOMS.ARRIVE.64 f8c+91 -        d2 <- m:MT(U64)       ; 87-90=9 73-75=2 24-31=255 ; cls=lsu sb=WR mem=rw space=shared
+ATOMS.ARRIVE.64 f8c+91 -        d2 <- m:MT(R24,U64)       ; 87-90=9 73-75=2 ; cls=lsu sb=WR mem=rw space=shared
 CCTL.E.C.LDCU 540+91 - sm=100+     <- m:MUO(U24,O32-63)                    ; .IV .DEEP@86 87-90=3 78-80=2 ; cls=lsu sb=R
 SYNCS.PHASECHK.TRANS64 5a7+91 - sm=90 Pu=PT <- m:MT(R24,O40-63,U64) s:R@32 ; 70-71=1 .TRYWAIT@72 ; cls=lsu sb=WR mem=rw space=shared
 SYNCS.PHASECHK.TRANS64 5a7+91 - sm=100+ Pu=PT <- m:MT(R24,O40-63,U64) s:R@32 ; 76-77=1 .TRYWAIT@72 ; cls=lsu sb=WR mem=rw space=shared

@@ -1,0 +1,296 @@
+"""Read nvdisasm's text of one instruction.
+
+The text is matched against the plans of the mnemonic: operand texts are dealt to the printed slots from left to right, optional slots may
+be passed over. What the text does not say takes its default: hidden fields, the descriptor of a global access before sm_90 (URZ), the payload of a NaN.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from typing import TYPE_CHECKING
+
+from ir_format.diag import CompileError
+from ir_format.isa.codec import Codec, ConstCodec, CxCodec, ImmCodec, Mismatch, NameCodec, RegCodec
+from ir_format.isa.special import (
+    HiddenCodec, InvPredCodec, LdcCodec, MemCodec, ScoreboardSet, TargetCodec, UMemCodec, UNextCodec,
+)
+from ir_format.model import ABS, INV, NEG, REUSE, ZERO, Const, Imm, Inst, Mem, Name, Operand, Reg
+
+if TYPE_CHECKING:
+    from ir_format.isa.machine import Target
+    from ir_format.isa.plan import Plan
+
+_HEAD = re.compile(r"\s*(?:@(?P<guard>!?U?P[T\d])\s+)?(?P<op>[A-Z][\w.]*)\s*(?P<rest>.*?)\s*;?\s*$", re.S)
+_REG = re.compile(r"(?P<file>UR|UP|R|P|B)(?P<num>Z|T|\d+)$")
+_CONST = re.compile(r"c(?P<x>x?)\[(?P<bank>[^\]]*)\]\s*\[(?P<at>[^\]]*)\]$")
+_MEM = re.compile(r"(?:desc\[(?P<desc>[^\]]*)\])?(?:\[(?P<inner>[^\]]*)\])?$")
+
+
+def parse(target: Target, text: str, pc: int = 0) -> Inst:
+    """The instruction; branch targets as ``Imm`` with the absolute byte address. Raises CompileError."""
+    m = _HEAD.match(text)
+    if m is None:
+        raise CompileError(f"not an instruction: {text!r}")
+    op, *names = m["op"].split(".")
+    mods = tuple(names)
+    items = split_operands(m["rest"])
+    why = "unknown mnemonic" if not target.forms(op) else "no form has these modifiers"
+    for form in target.forms(op):
+        plan = form.plan_for_mods(mods)
+        if plan is None:
+            continue
+        try:
+            ops = _deal(plan, list(items), pc)
+            if ops is None:
+                why = "the operands fit no form"
+                continue
+            for slot, o in zip(plan.slots, ops):
+                if slot.shown:
+                    slot.codec.enc_at(o, pc, None) if isinstance(slot.codec, TargetCodec) else slot.codec.enc(o)
+        except Mismatch as error:
+            why = str(error)
+            continue
+        guard = None if m["guard"] is None else _register(m["guard"])
+        return Inst(op, mods, tuple(ops[: plan.ndst]), tuple(ops[plan.ndst :]), guard)
+    raise CompileError(f"can't read {text.strip()!r} on sm_{target.sm}: {why}")
+
+
+def split_operands(text: str) -> list[str]:
+    """Operands at the top level of brackets and braces, stripped."""
+    out: list[str] = []
+    depth = start = 0
+    for i, c in enumerate(text):
+        if c in "[{(":
+            depth += 1
+        elif c in "]})":
+            depth -= 1
+        elif c == "," and depth == 0:
+            out.append(text[start:i].strip())
+            start = i + 1
+    last = text[start:].strip()
+    return [*out, last] if last else out
+
+
+def _deal(plan: Plan, items: list[str], pc: int) -> list[Operand] | None:
+    """Operands for all slots of the plan, or None where the texts do not fit."""
+    slots = plan.slots
+    spaced = any(isinstance(s.codec, TargetCodec) and s.codec.spaced for s in slots)
+    if spaced and items:
+        items = [*items[:-1], *items[-1].split()]
+
+    def walk(i: int, j: int) -> list[Operand] | None:
+        if i == len(slots):
+            return [] if j == len(items) else None
+        slot = slots[i]
+        codec = slot.codec
+        default = slot.default
+        if not slot.shown or (isinstance(codec, HiddenCodec) and default is not None):
+            assert default is not None
+            rest = walk(i + 1, j)
+            return None if rest is None else [default, *rest]
+        take = 2 if isinstance(codec, ImmCodec) and codec.style in ("f16x2", "bf16x2") else 1
+        if j + take <= len(items):
+            found = read_operand(", ".join(items[j : j + take]), codec, pc)
+            if found is not None:
+                rest = walk(i + 1, j + take)
+                if rest is not None:
+                    return [found, *rest]
+        if slot.optional and default is not None:
+            rest = walk(i + 1, j)
+            return None if rest is None else [default, *rest]
+        return None
+
+    return walk(0, 0)
+
+
+def read_operand(text: str, codec: Codec, pc: int) -> Operand | None:
+    """The operand that a slot with this codec reads from a text, None where it can't."""
+    for kind, reader in _READERS:
+        if isinstance(codec, kind):
+            try:
+                return reader(text, codec, pc)
+            except (ValueError, OverflowError, struct.error, TypeError):
+                return None
+    return None
+
+
+def _register(text: str) -> Reg:
+    flags = INV if text.startswith("!") else 0
+    m = _REG.match(text.lstrip("!"))
+    if m is None:
+        raise CompileError(f"not a register: {text}")
+    return Reg(m["file"], ZERO if m["num"] in "ZT" else int(m["num"]), 0, 1, flags)
+
+
+def _signs(text: str) -> tuple[str, int, str]:
+    """The bare operand, its flags and its suffix."""
+    flags = 0
+    mod = ""
+    if text[:1] == "-":
+        flags, text = NEG, text[1:]
+    elif text[:1] in ("!", "~"):
+        flags, text = INV, text[1:]
+    if text[:1] == "|":
+        inner, _, tail = text[1:].partition("|")
+        flags |= ABS
+        text = inner
+        mod = tail.removeprefix(".")
+    for piece in ("reuse",):
+        if mod == piece or mod.startswith(piece + "."):
+            flags |= REUSE
+            mod = mod[len(piece) + 1 :]
+    head, bracket, tail = text.rpartition("]")
+    name, _, suffix = (tail if bracket else text).partition(".")
+    if suffix == "reuse" or suffix.startswith("reuse."):
+        flags |= REUSE
+        suffix = suffix[6:]
+    return head + bracket + name, flags, suffix or mod
+
+
+def _read_reg(text: str, codec: RegCodec, pc: int) -> Operand | None:
+    bare, flags, mod = _signs(text)
+    m = _REG.match(bare)
+    if m is None or m["file"] != codec.file:
+        return None
+    return Reg(codec.file, ZERO if m["num"] in "ZT" else int(m["num"]), 0, codec.width, flags, mod)
+
+
+def _read_pred(text: str, codec: InvPredCodec, pc: int) -> Operand | None:
+    m = _REG.match(text.lstrip("!"))
+    return _register(text) if m is not None and m["file"] == "P" else None
+
+
+def _int(text: str) -> int:
+    """A hexadecimal or decimal number with an optional sign (``+-0x10`` too)."""
+    text = text.replace("+-", "-").lstrip("+")
+    return int(text, 0)
+
+
+def _float(text: str) -> float:
+    text = text.strip()
+    if text[1:] in ("QNAN", "SNAN"):
+        return -float("nan") if text[0] == "-" else float("nan")
+    return float(text)
+
+
+def _read_imm(text: str, codec: ImmCodec, pc: int) -> Operand | None:
+    style = codec.style
+    text = text.strip()
+    if style in ("f16x2", "bf16x2"):
+        high, low = text.split(",")
+        form = _half if style == "f16x2" else _bfloat
+        return Imm("I", form(high) << 16 | form(low))
+    if style == "f32":
+        return Imm("I", struct.unpack("<I", struct.pack("<f", _float(text)))[0])
+    if style == "f64":
+        bits = struct.unpack("<Q", struct.pack("<d", _float(text)))[0]
+        return Imm("I", bits >> 32) if not bits & 0xFFFFFFFF else None
+    if style == "f16":
+        return Imm("I", _half(text))
+    if style == "bf16":
+        return Imm("I", _bfloat(text))
+    value = _int(text)
+    if value < 0 and not (style == "s" and codec.size < 32):
+        value &= codec.limit - 1
+    return Imm("I", value)
+
+
+def _half(text: str) -> int:
+    value: int = struct.unpack("<H", struct.pack("<e", _float(text)))[0]
+    return value
+
+
+def _bfloat(text: str) -> int:
+    value: int = struct.unpack("<I", struct.pack("<f", _float(text)))[0]
+    return value >> 16
+
+
+def _read_const(text: str, codec: ConstCodec, pc: int) -> Operand | None:
+    bare, flags, mod = _signs(text)
+    m = _CONST.match(bare)
+    if m is None or bool(m["x"]) != isinstance(codec, CxCodec):
+        return None
+    if m["x"]:
+        ireg = _register(m["bank"])._replace(width=2)
+        return Const("C", 0, _int(m["at"]), codec.width, ireg, flags, "", mod)
+    return Const("C", _int(m["bank"]), _int(m["at"]), codec.width, None, flags, "", mod)
+
+
+def _read_ldc(text: str, codec: LdcCodec, pc: int) -> Operand | None:
+    m = _CONST.match(text)
+    if m is None or m["x"]:
+        return None
+    ireg = None
+    offset = 0
+    for part in m["at"].replace("+-", "+@").split("+"):
+        part = part.replace("@", "-")
+        if part[:1] in "RU":
+            reg = _register(part)
+            ireg = None if reg.num == ZERO else reg
+        else:
+            offset = _int(part)
+    return Const("C", _int(m["bank"]), offset, codec.width, ireg)
+
+
+def _read_mem(text: str, codec: MemCodec, pc: int) -> Operand | None:
+    m = _MEM.match(text)
+    if m is None or m["inner"] is None:
+        return None
+    base = ubase = desc = None
+    offset = 0
+    letter = codec.letter
+    if ".64" in text and letter in ("r", "u", "v"):
+        return None
+    if m["desc"] is not None:
+        desc = _register(m["desc"])._replace(width=2, mod="P" if letter == "p" else "")
+    parts = re.split(r"\+", m["inner"].replace("+-", "+@"))
+    for part in parts:
+        name, _, suffix = part.partition(".")
+        reg = _REG.match(name)
+        if reg is not None and reg["file"] == "R":
+            base = Reg("R", ZERO if reg["num"] == "Z" else int(reg["num"]), 0, codec.wide, 0, "" if suffix == "64" else suffix)
+        elif reg is not None and reg["file"] == "UR":
+            ubase = Reg("UR", ZERO if reg["num"] == "Z" else int(reg["num"]), 0, codec.uwide)
+        else:
+            offset = _int(part.replace("@", "-"))
+    if codec.base >= 0 and base is None:
+        if letter == "v":
+            return None
+        base = Reg("R", ZERO, 0, codec.wide)
+    if codec.hidden and letter == "d" and desc is None and base is not None and ubase is None and ".64" in text:
+        desc = Reg("UR", ZERO, 0, 2)
+    if letter == "w" and ubase is None and (codec.quiet or codec.low12) and ".64" in text:
+        ubase = Reg("UR", ZERO, 0, codec.uwide)
+    return Mem("M", base, ubase, offset, desc)
+
+
+def _read_umem(text: str, codec: UMemCodec, pc: int) -> Operand | None:
+    m = _MEM.match(text)
+    if m is None:
+        return None
+    if codec.desc:
+        return None if m["desc"] is None or m["inner"] is not None else Mem("M", None, None, 0, _register(m["desc"])._replace(width=codec.width))
+    if m["desc"] is not None or m["inner"] is None or _REG.match(m["inner"]) is None:
+        return None
+    return Mem("M", None, _register(m["inner"])._replace(width=codec.width))
+
+
+def _read_target(text: str, codec: TargetCodec, pc: int) -> Operand | None:
+    value = _int(text)
+    return Imm("I", value + pc + 16 if codec.distance else value)
+
+
+def _read_name(text: str, codec: NameCodec, pc: int) -> Operand | None:
+    return Name("N", text) if text in codec.values else None
+
+
+def _read_set(text: str, codec: ScoreboardSet, pc: int) -> Operand | None:
+    return Name("N", text.replace(" ", "")) if text[:1] == "{" else None
+
+
+_READERS: tuple = (  # type: ignore[type-arg]
+    (TargetCodec, _read_target), (LdcCodec, _read_ldc), (MemCodec, _read_mem), (UNextCodec, _read_umem), (UMemCodec, _read_umem),
+    (InvPredCodec, _read_pred), (ScoreboardSet, _read_set), (NameCodec, _read_name), (ConstCodec, _read_const), (ImmCodec, _read_imm),
+    (RegCodec, _read_reg),
+)
