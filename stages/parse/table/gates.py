@@ -37,8 +37,6 @@ cvta cvta.to isspacep | param::entry | v7.7 t70
 fence.proxy | async | v8.0 t90
 mma wmma.mma | b1 and | v7.1 t80
 mma | sp::ordered_metadata | v8.5
-set | s16 f16 | v6.5
-set | u16 f16 | v6.5
 set | u32 f16x2 | v6.5
 set | s32 f16x2 | v6.5
 suld.b sust.b sust.p | 3d | v3.0
@@ -74,4 +72,5 @@ tcgen05.mma | kind::mxf4nvf4 | v8.7
 tensormap.replace | swizzle_atomicity | v8.6 on=100f+110f+120f
 tcgen05.mma tcgen05.mma.ws | kind::i8 | on=100a+110a
 wgmma.mma_async | sp | v8.2
+wgmma.mma_async | u8 s8 | v8.4
 """

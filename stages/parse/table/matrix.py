@@ -38,7 +38,7 @@ m16n8k32 ; f32 ; {fp8} ; f32 ; row col ; v8.4 t89
 m16n8k16 ; f32 ; {fp8} ; f32 ; row col ; v8.7 t89
 m16n8k16,m16n8k32 ; f16 ; {fp8} ; f16 ; row col ; v8.7 t89
 m16n8k32 ; f32 ; {fp8} ; f32 ; row col kind::f8f6f4 ; v8.6 on=100f+110f+120f
-m16n8k32 ; f16 ; {fp8} ; f16 ; row col kind::f8f6f4 ; v8.6 on=100f+110f+120f
+m16n8k32 ; f16 ; {fp8} ; f16 ; row col kind::f8f6f4 ; v8.7 on=100f+110f+120f
 m16n8k32 ; f32 ; {fp864} ; f32 ; row col kind::f8f6f4 ; v8.7 on=120f
 m16n8k32 ; f16 ; {fp864} ; f16 ; row col kind::f8f6f4 ; v8.7 on=120f
 """
