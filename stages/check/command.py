@@ -38,7 +38,7 @@ def sides_of(text: str, source: Path, arch: str, ptxas: Path | None, cubin: Path
         images["cubin"] = cubin.read_bytes()
     else:
         try:
-            images["ours"] = compile_ptx(text, arch, {"fmad": "false", "opt-level": level}, name=str(source))
+            images["ours"] = compile_ptx(text, arch, {"fmad": 0, "opt-level": level}, name=str(source))
         except ChainError as error:
             problems.append(f"ours: {str(error).strip()}")
     if ptxas is not None:

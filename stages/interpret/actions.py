@@ -540,7 +540,9 @@ def nothing(code: Code, step: Step, pc: int) -> Action:
 def cp(code: Code, step: Step, pc: int) -> Action:
     """cp.async: the copy is made at once (the manual lets it happen at any time before the wait)"""
     inst = step.inst
-    if "bulk" in inst.mods or "mbarrier" in inst.mods or "reduce" in inst.mods:
+    if "mbarrier" in inst.mods:
+        return _copy_arrives(code, step, pc)
+    if "bulk" in inst.mods or "reduce" in inst.mods:
         raise Unsupported(inst.opcode)
     if "commit_group" in inst.mods or "wait_group" in inst.mods or "wait_all" in inst.mods:
         return lambda m: None
@@ -579,6 +581,23 @@ def cp(code: Code, step: Step, pc: int) -> Action:
     return run
 
 
+def _copy_arrives(code: Code, step: Step, pc: int) -> Action:
+    """cp.async.mbarrier.arrive: the copies are done, so it arrives; without .noinc it counts itself as one more first."""
+    inst = step.inst
+    if not inst.has("noinc"):
+        return nothing(code, step, pc)
+    from stages.interpret.mbarrier import mbarrier
+
+    mods = ("arrive", *[x for x in inst.mods if x.startswith("shared")], "b64")
+    return mbarrier(code, Step(PtxInst("mbarrier", mods, ("b64",), inst.operands, line=inst.line), step.function), pc)
+
+
+def _mbarrier(code: Code, step: Step, pc: int) -> Action:
+    from stages.interpret.mbarrier import mbarrier
+
+    return mbarrier(code, step, pc)
+
+
 def stack(code: Code, step: Step, pc: int) -> Action:
     """alloca, stacksave, stackrestore"""
     inst = step.inst
@@ -614,7 +633,7 @@ def stack(code: Code, step: Step, pc: int) -> Action:
 
 ACTIONS: Final[dict[str, Maker]] = {
     "mov": mov, "cvta": cvta, "isspacep": isspacep, "mapa": mapa, "ld": load, "ldu": load, "st": store, "atom": atomic, "red": atomic,
-    "add": arith, "sub": arith, "mad": arith, "addc": carry, "subc": carry, "madc": carry, "cp": cp, "alloca": stack, "stacksave": stack,
+    "add": arith, "sub": arith, "mad": arith, "addc": carry, "subc": carry, "madc": carry, "cp": cp, "mbarrier": _mbarrier, "alloca": stack, "stacksave": stack,
     "stackrestore": stack, "membar": nothing, "fence": nothing, "prefetch": nothing, "prefetchu": nothing, "nanosleep": nothing,
     "pmevent": nothing, "applypriority": nothing, "discard": nothing, "griddepcontrol": nothing, "setmaxnreg": nothing,
 }  # fmt: skip

@@ -97,6 +97,7 @@ class Machine:
     bar_count: Arr = field(default_factory=lambda: np.zeros(0, np.int64))
     bar_value: Arr = field(default_factory=lambda: np.zeros(0, np.uint64))
     arrived: dict[tuple[int, int], int] = field(default_factory=dict)
+    barriers: dict[int, Any] = field(default_factory=dict)  # mbarrier objects by their place in shared memory
     last: Arr = field(default_factory=lambda: np.zeros(0, np.int64))
     sp: Arr = field(default_factory=lambda: np.zeros(0, np.uint64))
     base: Arr = field(default_factory=lambda: np.zeros(0, np.uint64))
