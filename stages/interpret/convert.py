@@ -118,7 +118,7 @@ def _cvt(inst: PtxInst) -> Fn:
     if dest in _INT:
         f = FORMATS[source]
         nan = 1 << BITS[dest] - 1 if source == "f64" or dest in ("s64", "u64") else 0
-        return lambda a: float_to_int(_source(a, f, ftz), dest, integral or "rzi", nan)
+        return lambda a: widen(float_to_int(_source(a, f, ftz), dest, integral or "rzi", nan), dest)
     g = FORMATS[dest]
     mode = rounding(inst)
     if source in _INT:

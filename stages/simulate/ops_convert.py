@@ -179,7 +179,7 @@ def f2fp(b: Build) -> InstFn:
         return b.emit_f(lambda x: fp.canonical32(fp.narrow((_relu(x) if relu else x).astype(f64), exact.TF32, how).astype(f32)), [get])
     if small:
         return _f2fp_small(b, _SMALL[small], small, relu)
-    b.only("F16", "BF16", "F32", "PACK_AB", "PACK_B", "RZ", "RELU", "SATFINITE", "RN", "FTZ")
+    b.only("F16", "BF16", "F32", "PACK_AB", "PACK_B", "MERGE_C", "RZ", "RELU", "SATFINITE", "RN", "FTZ")
     fmt = BF16 if "BF16" in mods else F16
     finite = "SATFINITE" in mods
 
@@ -191,6 +191,9 @@ def f2fp(b: Build) -> InstFn:
 
     if "PACK_B" in mods:
         return b.emit(lambda y: one(y).astype(u32), [b.f(b.s[-1])])
+    if "MERGE_C" in mods:  # above the result: the half of c that its suffix names
+        kept, shift = b.raw(b.s[1]), u32(8 * _part(b.s[1]))
+        return b.emit(lambda x, c: one(x).astype(u32) | ((c >> shift) << u32(16)), [b.f(b.s[0]), kept])
     return b.emit(lambda x, y: pack(one(y), one(x)), [b.f(b.s[0]), b.f(b.s[1])])
 
 
@@ -245,8 +248,8 @@ def i2i(b: Build) -> InstFn:
 
 def i2ip(b: Build) -> InstFn:
     """Two saturated bytes or nibbles below what c holds."""
-    b.only(*_INTS, "SAT", "U4", "S4")
-    kinds = [m for m in b.inst.mods if m in (*_INTS, "U4", "S4")]
+    b.only(*_INTS, "SAT", "U4", "S4", "U2", "S2")
+    kinds = [m for m in b.inst.mods if m in (*_INTS, "U4", "S4", "U2", "S2")]
     if not kinds or len(b.s) < 3 or not all(isinstance(o, Reg) or o[0] in ("I", "C") for o in b.s[:3]):
         raise b.refuse()
     to = kinds[0]

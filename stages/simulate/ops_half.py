@@ -129,6 +129,23 @@ def hadd2(b: Build) -> InstFn:
     return b.emit_f(lambda r: r, [total])
 
 
+def fhfma(b: Build) -> InstFn:
+    """FHADD and FHFMA: a half (two for FHFMA) and a float32, one rounding to float32."""
+    b.only("BF16", "RM", "RP", "RZ", "RN", "SAT")
+    fmt = format_of(b)
+    halves = [half_source(b, o, fmt) for o in b.s[:-1]]
+    wide = b.f(b.s[-1])
+    mode, sat = b.pick("RM", "RP", "RZ", default="RN"), "SAT" in b.mods
+
+    def total(v: View) -> Arr:
+        first = halves[0](v)[0].astype(f32)
+        second = halves[1](v)[0].astype(f32) if len(halves) > 1 else np.ones_like(first)
+        r = fp.fma32(first, second, wide(v), mode)
+        return fp.sat32(r) if sat else r
+
+    return b.emit_f(lambda r: r, [total])
+
+
 def hmul2(b: Build) -> InstFn:
     """a * b."""
     b.only(*_BF16, "FTZ", "SAT", "RELU")
@@ -137,13 +154,33 @@ def hmul2(b: Build) -> InstFn:
 
 def hfma2(b: Build) -> InstFn:
     """a * b + c with one rounding."""
-    b.only(*_BF16, "FTZ", "SAT", "RELU", "MMA")
+    b.only(*_BF16, "FTZ", "SAT", "RELU", "MMA", "OOB")
+    if "OOB" in b.mods:
+        return _without_holes(b, _arith(b, lambda x, y, z: fp.add_odd(x * y, z), 3))
     if isinstance(b.s[2], Imm) and all(isinstance(o, Reg) and o.num == -1 for o in b.s[:2]) and flags_of(b.s[0]) & NEG:
         value = b.s[2].value
         plain = all((value >> k) & 0x7C00 != 0x7C00 for k in (0, 16))
         if plain and "FTZ" not in b.mods and "SAT" not in b.mods and "RELU" not in b.mods:
             return b.emit(lambda x: x, [b.raw(b.s[2])])  # -0 * 0 + c is c
     return _arith(b, lambda x, y, z: fp.add_odd(x * y, z), 3)
+
+
+def _without_holes(b: Build, plain: InstFn) -> InstFn:
+    """.OOB: halves of the product's operands that are all ones stand for elements out of bounds; the result is 0 there (documented)."""
+    parts = [(b.raw(o), _swizzle(o)) for o in b.s[:2]]
+    d = b.dst()
+
+    def run(v: View, m: Arr | None) -> None:
+        holes = [np.zeros(len(v.U[d]), np.bool_), np.zeros(len(v.U[d]), np.bool_)]
+        for get, lanes in parts:
+            bits = np.broadcast_to(get(v), v.U[d].shape)
+            for k in (0, 1):
+                holes[k] = holes[k] | ((bits >> u32(16 * lanes[k])) & u32(0xFFFF) == u32(0xFFFF))
+        plain(v, m)
+        keep = np.where(holes[0], u32(0), u32(0xFFFF)) | np.where(holes[1], u32(0), u32(0xFFFF0000))
+        put(v.U[d], v.U[d] & keep, m)
+
+    return run
 
 
 def hmnmx2(b: Build) -> InstFn:
@@ -222,4 +259,5 @@ def hset2(b: Build) -> InstFn:
 
 OPS: Final[dict[str, Builder]] = {
     "HADD2": hadd2, "HMUL2": hmul2, "HFMA2": hfma2, "HMNMX2": hmnmx2, "HSETP2": hsetp2, "HSET2": hset2,
+    "FHADD": fhfma, "FHFMA": fhfma,
 }  # fmt: skip
