@@ -141,5 +141,5 @@ syncs setreg g 75+ : 6
 AS_RESULT: Final = {"r2p": "alu", "p2r": "alu", "vote": "dual", "credux": "r2ur", "setp64": "alu64", "imadw": "whi", "call": "alu", "ret": "alu", "uflt": "udp"}
 AS_READER: Final = {
     "r2p": "alu", "p2r": "alu", "vote": "alu", "disp64": "alu", "imadw": "wab", "imadhi": "wab", "imma1": "mma", "mma1": "mma", "mma2": "mma", "dmma": "mma", "xu": "xu",
-    "branch": "jump", "ret": "jump", "call": "call", "r2ur": "xu", "udp": "uni", "uldc": "uni", "uflt": "uni", "udp64": "uni", "redux": "xu", "credux": "alu",
+    "branch": "jump", "ret": "jump", "call": "call", "r2ur": "xu", "udp": "uni", "uldc": "uni", "uflt": "uni", "udp64": "uni", "redux": "xu", "syncs": "xu", "credux": "alu",
 }  # fmt: skip

@@ -24,6 +24,10 @@ _FAR: Final = 1 << 30
 _MOST: Final = 32
 #: Nothing may be under way here: the other side knows nothing of our counters.
 BOUNDARIES: Final = frozenset(("CALL", "RET", "RTT"))
+#: Estimated cycles until sources have been read.
+_READ: Final = 16
+#: What a free counter costs, in cycles of waiting, by the number in use.
+_SCARCE: Final = (0, 1, 2, 4, 8, 16, 16)
 _DONE: Final = frozenset(("CCTL", "CCTLL", "CCTLT"))
 
 
@@ -199,7 +203,9 @@ def _allocate(block: Boarded, entry: _State, later: int, reserved: bool) -> _Sta
     state = entry
     due = [_FAR] * COUNT  # index of the first instruction that waits for the counter
     counts = [0] * COUNT
-    kinds = [""] * COUNT
+    ready = [0] * COUNT  # estimated time at which it is zero again
+    now = 0
+    here = 0
     first_touch: dict[int, int] = {}
     if state.any:
         for i in range(len(block.insts) - 1, -1, -1):
@@ -212,16 +218,19 @@ def _allocate(block: Boarded, entry: _State, later: int, reserved: bool) -> _Sta
                     due[k] = at
     usable = range(1 if reserved else 0, COUNT)
 
-    def pick(i: int, due_at: int, kind: str) -> int:
+    def pick(i: int, due_at: int, done: int) -> int:
+        """A counter for an instruction whose result or reads are ``done`` at that time and waited for at index ``due_at``: free ones are
+        the dearer the fewer are left, shared ones cost what one waits longer than needed."""
         best = -1
         best_cost = 1 << 40
+        busy = state.any.bit_count()
         for k in usable:
             if not state.any >> k & 1:
-                cost = 40 + k  # a free counter: taken unless one fits exactly
+                cost = _SCARCE[busy] * 16 + k
             else:
-                cost = min(abs(due[k] - due_at), 1 << 20) * 4 + (0 if kinds[k] == kind else 60)
-                if cost >= 40:
-                    cost += 60
+                early = done - _when(due[k]) if due[k] < due_at else 0
+                late = ready[k] - _when(due_at) if due_at < due[k] else 0
+                cost = (max(early, 0) + max(late, 0)) * 16 + k
                 if counts[k] >= _MOST:
                     cost += 1 << 30
             if cost < best_cost:
@@ -230,31 +239,35 @@ def _allocate(block: Boarded, entry: _State, later: int, reserved: bool) -> _Sta
         if state.any >> best & 1 and counts[best] >= _MOST:
             block.waits[i] |= 1 << best
             state.clear(1 << best)
-            counts[best] = 0
-            due[best] = _FAR
         if not state.any >> best & 1:
             due[best] = _FAR
             counts[best] = 0
-            kinds[best] = kind
+            ready[best] = 0
         due[best] = min(due[best], due_at)
+        ready[best] = max(ready[best], done)
         counts[best] += 1
         return best
 
+    def _when(index: int) -> int:
+        return 1 << 20 if index >= _FAR else now + 2 * (index - here)
+
     for i, (inst, a) in enumerate(zip(block.insts, block.accesses)):
         wait = state.needed(inst, a)
+        now += 2
+        here = i
         if wait:
+            now = max([now, *(ready[k] for k in range(COUNT) if wait >> k & 1)])
             state.clear(wait)
         result, read = needs[i]
         if inst.op == "LDGDEPBAR":
             block.wr[i] = 0
             state.issue(inst, a, 0, -1)
             continue
-        kind = a.klass
         if result >= 0:
-            k = pick(i, result, kind)
+            k = pick(i, result, now + a.latency)
             block.wr[i] = k
         if read >= 0:
-            k = pick(i, read, "r" + kind)
+            k = pick(i, read, now + _READ)
             if k == block.wr[i]:  # one counter set twice would do, but no cubin was ever seen to do it
                 k = next(c for c in usable if c != k)
             block.rd[i] = k
