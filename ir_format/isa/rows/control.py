@@ -32,6 +32,8 @@ JMP          94a - sm=75-89     <- Pp?=PT t:Ta@34-80            ; .{_ INC DEC ?}
 JMP          94a - sm=90+       <- Pp?=PT t:Ta@16-23+34-80      ; .{_ INC DEC ?}@85-86 .{_ U ? CONV}@32-33                                  ; cls=branch ctl=branch
 CALL.REL     944 - sm=75-89     <- Pp?=PT t:T@34-81                 ; .NOINC@86                                           ; cls=branch ctl=call
 CALL.REL     944 - sm=90+       <- Pp?=PT t:T@16-23+34-81           ; .NOINC@86                                           ; cls=branch ctl=call
+CALL.REL     344 - sm=75-89     <- Pp?=PT a2 t:T(sp)@34-81          ; .NOINC@86                                           ; cls=branch ctl=call
+CALL.REL     344 - sm=90+       <- Pp?=PT a2 t:T(sp)@16-23+34-81    ; .NOINC@86                                           ; cls=branch ctl=call
 CALL.ABS     343 - sm=75+       <- Pp?=PT a2:R@24                       ; .NOINC@86                                           ; cls=branch ctl=call
 CALL.ABS     943 - sm=75-89     <- Pp?=PT t:Ta@34-80            ; .NOINC@86                                           ; cls=branch ctl=call
 CALL.ABS     943 - sm=90+       <- Pp?=PT t:Ta@16-23+34-80      ; .NOINC@86                                           ; cls=branch ctl=call
@@ -96,8 +98,8 @@ BAR.RED      91d -              <- i:I(u)@54-57 b:R@32?=RZ Pp           ; 77-79=
 BAR.RED      31d -              <- b:R@32 n:R@32 Pp                     ; 77-79=2 .{POPC AND OR ?}@74-75 .DEFER_BLOCKING@80              ; cls=lsu sb=R barrier=1
 BAR.RED      51d -              <- b:R@32 n:I(u)@42-53?=0 Pp            ; 77-79=2 .{POPC AND OR ?}@74-75 .DEFER_BLOCKING@80              ; cls=lsu sb=R barrier=1
 WARPSYNC.COLLECTIVE.ALL 948 - sm=90+  <- Pp?=PT t:T@16-23+34-81         ; 86=1 ; cls=branch barrier=1
-BMOV.32      355 -              d <- B:B@24                     ; .CLEAR@84 28-29=0 ; cls=branch sb=WR
-BMOV.32      356 -              B:B@24 <- b:R@32                ; .PQUAD@84 ; cls=branch sb=WR
+BMOV.32      355 -              d <- B:B@24                     ; .CLEAR@84 28-29=0 ; cls=branch sb=W
+BMOV.32      356 -              B:B@24 <- b:R@32                ; .PQUAD@84 ; cls=branch sb=R
 BMOV.32      956 -              B:B@24 <- i:I(u)@32-63          ; .PQUAD@84 ; cls=branch sb=WR
 BMOV.32.CLEAR f55 -             D:B@16 <- B:B@24                ; 84=1 28-29=0 ; cls=branch sb=WR
 """
