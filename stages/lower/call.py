@@ -16,7 +16,7 @@ from ir_format import ptx
 from ir_format.diag import CompileError
 from ir_format.model import RZ, Const, Imm, Label, Mem, Operand, Reg, Sym
 from ir_format.ptx import CallTarget, PtxFunction, PtxInst, PtxParam, PtxProto, PtxVar
-from ir_format.target import ARG_REGS, RETURN_REG
+from ir_format.target import ARG_REGS, PARAM_MAX, RETURN_REG
 
 from .builder import Builder
 from .unit import align_up
@@ -74,6 +74,8 @@ def param_regs(b: Builder, name: str, p: PtxParam | PtxVar) -> list[Reg]:
     if got is None:
         if isinstance(p, PtxParam) and p.space == "reg":
             got = [b.reg(p.reg)]
+        elif p.size > PARAM_MAX:
+            raise CompileError(f"Parameter '{name}' of {p.size} bytes not supported", b.line)
         else:
             w = chunk_of(p)
             got = [b.fn.new_vreg("R", w, name=f"{name}+{4 * w * i}") for i in range(words_of(p) // w)]

@@ -75,6 +75,11 @@ _NIBBLES: dict[str, tuple[str, int, int, int, int, int]] = {
     "m16n8k32": ("IMMA.16832", 2, 1, 4, 80, 89),
     "m16n8k64": ("IMMA.16864", 4, 2, 4, 80, 89),
 }
+_BITS: dict[str, tuple[str, int, int, int, int, int]] = {
+    "m8n8k128": ("BMMA.88128", 1, 1, 2, 75, 89),
+    "m16n8k128": ("BMMA.168128", 2, 1, 4, 80, 89),
+    "m16n8k256": ("BMMA.168256", 4, 2, 4, 80, 89),
+}
 _F8 = ("e4m3", "e5m2", "e3m2", "e2m3", "e2m1")
 
 
@@ -108,6 +113,14 @@ def mma(b: Builder, inst: PtxInst) -> None:
             sat = ".SAT" if inst.has("satfinite") else ""
             _emit(b, inst, f"{name}.{at.upper()}.{bt.upper()}{sat}", na, nb, nc, "ROW", "COL")
             return
+    bits = _BITS.get(shape) if at == bt == "b1" and dt == ct == "s32" and inst.has("popc") else None
+    how = "AND" if inst.has("and") else "XOR"
+    # from sm_90 on only m16n8k256 with AND is left, and that until sm_99
+    if bits is not None and (bits[4] <= b.sm <= bits[5] or (shape == "m16n8k256" and how == "AND" and b.sm == 90)):
+        if how == "AND":
+            b.need(inst, 80)
+        _emit(b, inst, f"{bits[0]}.{how}.POPC", bits[1], bits[2], bits[3], "ROW", "COL")
+        return
     if at in _F8 and bt in _F8 and shape == "m16n8k32" and dt == ct == "f32" and b.sm >= 120:
         _emit(b, inst, f"QMMA.16832.F32.{at.upper()}.{bt.upper()}", 4, 2, 4, "", "")
         return

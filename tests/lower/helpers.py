@@ -5,8 +5,11 @@ from __future__ import annotations
 import re
 
 from ir_format.model import Header, Inst, Unit
+from stages.lower import lower
 from stages.lower.lower import lower_unit
 from stages.parse import parse_text
+
+lower.SHOW_FAULTS = True
 
 
 def lower_text(text: str, target: str) -> list[Unit]:
