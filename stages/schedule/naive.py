@@ -10,9 +10,12 @@ from __future__ import annotations
 
 from ir_format.hazards import file_of, hazards
 from ir_format.hazards.model import Hazards
-from ir_format.model import Ctl, Inst, Unit
+from ir_format.model import Ctl, Inst, Reg, Unit
 
 _SERIAL = {"": (7, 7), "W": (0, 7), "R": (7, 1), "WR": (0, 1)}
+
+# These read GPRs or write them, never both, and have no tag for the other side: BMOV to or from B registers, LDCU.
+_ONE_SIDED = frozenset({"BMOV", "LDCU"})
 
 
 def assign_serial_control(unit: Unit, target: str) -> None:
@@ -22,6 +25,8 @@ def assign_serial_control(unit: Unit, target: str) -> None:
         for b in f.blocks:
             for i in b.insts:
                 wr, rd = _SERIAL[tables.boards(i)]
+                if i.op in _ONE_SIDED:  # nvdisasm refuses the other tag (measured)
+                    wr, rd = (7, 1) if any(isinstance(o, Reg) and o.file == "B" for o in i.dsts) else (0, 7)
                 i.ctl = Ctl(0 if _drains(tables, i) else 15, 0, wr, rd, 0b000011)
 
 
