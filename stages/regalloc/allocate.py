@@ -10,13 +10,13 @@ from typing import Final
 
 from ir_format.diag import CompileError
 from ir_format.flow import read_regs, written_regs
-from ir_format.model import AttrValue, Function, Header, Inst, Unit
-from ir_format.target import CALLEE_SAVED, STACK_REG, Target
+from ir_format.model import ZERO, AttrValue, Const, Function, Header, Imm, Inst, Reg, Unit
+from ir_format.target import CALLEE_SAVED, REG_CEILING, STACK_REG, Target
 from ir_format.target import target as find_target
 
 from . import abi, spill
 from .assign import ORDERS, Bank, Memory, assign
-from .diverge import widen
+from .diverge import WARP_FILES, widen
 from .finish import finish_function
 from .groups import Group, Grouping, coalesce, hints_only
 from .limits import FILE_SIZES, FIRST_UR, last_register, register_limit
@@ -77,9 +77,10 @@ def allocate_function(func: Function, job: Job) -> tuple[int, ...]:
         victims = {v for v, reg in enumerate(func.vregs) if reg.file == "R" and spill.spillable(ranges, state, v) and ranges.touches[v]}
         spill.rewrite(ranges, state, victims, may_remat=False)
     slack = 0
+    apart = True  # barriers of the two sides of a branch: only as long as there are enough
     for attempt in range(MAX_ROUNDS):
         ranges = Ranges(func)
-        widen(ranges, state.temps)
+        widen(ranges, state.temps, WARP_FILES if apart else WARP_FILES - {"B"})
         grouping = Grouping(ranges)
         if job.naive:
             hints_only(grouping)
@@ -90,6 +91,9 @@ def allocate_function(func: Function, job: Job) -> tuple[int, ...]:
         victims = _round(grouping, job, state, func, slack)
         if not victims:
             break
+        if apart and all(func.vregs[v].file == "B" for v in victims):
+            apart = False
+            continue
         spill.rewrite(ranges, state, victims, room=state.room)
         if attempt % 4 == 3:
             slack += 1
@@ -114,11 +118,35 @@ def _calls_clobber(func: Function, job: Job) -> dict[str, int]:
 
 def _check(func: Function) -> None:
     """Refuse what the model does not allow and the allocator would get wrong."""
+    if not func.blocks:
+        raise CompileError(f"Function '{func.name}' has no blocks")
+    for number, vreg in enumerate(func.vregs):
+        if vreg.file not in FILES or vreg.file == "M":
+            raise CompileError(f"Virtual register {number} of '{func.name}' is of unknown file '{vreg.file}'")
+        if vreg.width < 1 or vreg.align < 1 or vreg.align & (vreg.align - 1) or (vreg.file not in ("R", "UR") and vreg.width != 1):
+            raise CompileError(f"Virtual register {number} of '{func.name}' has an impossible width or alignment")
+        if vreg.width > REG_CEILING:
+            raise CompileError(f"Virtual register {number} of '{func.name}' is wider than the register file")
     for block in func.blocks:
         for inst in block.insts:
             for reg in (*read_regs(inst), *written_regs(inst)):
-                if reg.num >= len(func.vregs) or func.vregs[reg.num].file != reg.file or reg.sub + reg.width > func.vregs[reg.num].width:
+                if not 0 <= reg.num < len(func.vregs):
+                    raise CompileError(f"{inst.op} names a virtual register that does not exist", inst.line)
+                vreg = func.vregs[reg.num]
+                if vreg.file != reg.file or reg.sub < 0 or reg.width < 1 or reg.sub + reg.width > vreg.width:
                     raise CompileError(f"Register operand of {inst.op} is outside of its virtual register", inst.line)
+            if inst.op in ("COPY", "PCOPY"):
+                _check_copy(inst)
+
+
+def _check_copy(inst: Inst) -> None:
+    if len(inst.dsts) != len(inst.srcs) or (inst.op == "COPY" and len(inst.dsts) != 1):
+        raise CompileError(f"{inst.op} has {len(inst.dsts)} destinations and {len(inst.srcs)} sources", inst.line)
+    for dst, src in zip(inst.dsts, inst.srcs):
+        if type(dst) is not Reg or type(src) not in (Reg, Imm, Const):
+            raise CompileError(f"{inst.op} of an operand that can't be copied", inst.line)
+        if type(src) is Reg and src.num != ZERO and src.width != dst.width:
+            raise CompileError(f"{inst.op} between registers of different widths", inst.line)
 
 
 def _bank(file: str, func: Function, job: Job) -> Bank:

@@ -223,7 +223,7 @@ def evict(ranges: Ranges, state: SpillState, failed: list[Group], groups: list[G
             group.base = base
         for other in leaving:
             out.add(id(other))
-            chosen.update(v for v, _ in other.members)
+            chosen.update(v for v, _ in other.members if spillable(ranges, state, v))
     return chosen
 
 
@@ -231,7 +231,8 @@ INFINITE: Final = 1e30
 
 
 def _may_leave(ranges: Ranges, state: SpillState, group: Group) -> bool:
-    return group.fixed < 0 and all(spillable(ranges, state, v) for v, _ in group.members)
+    """Whether spilling those members that can be spilled breaks the group up."""
+    return group.fixed < 0 and any(spillable(ranges, state, v) for v, _ in group.members)
 
 
 def _places(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ir_format.diag import CompileError
-from ir_format.model import INV, RZ, Block, Imm, Inst, Mem, Reg, Sym, Unit, imm, label
+from ir_format.model import INV, RZ, Block, Imm, Inst, Mem, Operand, Reg, Sym, Unit, imm, label
 from stages.regalloc.limits import last_register, launch_bound_limit, register_limit
 from tests.regalloc.build import Kernel, allocated, ops
 
@@ -215,6 +215,44 @@ def test_uniform_registers_of_two_sides_are_kept_apart() -> None:
     for block in (1, 2):
         written.append(after.functions[0].blocks[block].insts[0].dsts[0])
     assert written[0] != written[1]
+
+
+@pytest.mark.parametrize("depth", [12, 40])
+def test_nested_barriers(depth: int) -> None:
+    """Sixteen barriers; beyond, they are kept in registers."""
+    k = Kernel()
+    barriers = []
+    for _ in range(depth):
+        b = k.reg("B")
+        k.emit("BSSY", (b,), (label(1),))
+        barriers.append(b)
+    for b in reversed(barriers):
+        k.emit("BSYNC", (), (b,))
+    k.fn.blocks.append(Block(1))
+    after = allocated(k.unit())
+    assert after.functions[0].regs["B"] <= 16
+    assert ("BMOV" in ops(after)) == (depth > 16)
+
+
+@pytest.mark.parametrize(
+    ("op", "dsts", "srcs"),
+    [
+        ("COPY", (), ()),
+        ("COPY", (Reg("R", 1),), (Reg("R", 99),)),
+        ("COPY", (Reg("R", 1),), (Reg("R", 2, 0, 2),)),
+        ("PCOPY", (Reg("R", 1),), ()),
+        ("IADD3", (Reg("R", 1, 3),), ()),
+        ("IADD3", (Reg("P", 1),), ()),
+        ("COPY", (Reg("R", 1),), (label(0),)),
+    ],
+)
+def test_malformed_instructions_are_refused(op: str, dsts: tuple[Operand, ...], srcs: tuple[Operand, ...]) -> None:
+    k = Kernel()
+    k.reg()
+    k.reg("R", 2)
+    k.emit(op, dsts, srcs)
+    with pytest.raises(CompileError):
+        allocated(k.unit())
 
 
 def _calling(callee: str) -> Kernel:

@@ -42,6 +42,12 @@ def test_random_programs(first: int) -> None:
     assert not bad
 
 
+@pytest.mark.parametrize("seed", [102319, 103892])
+def test_programs_that_once_failed(seed: int) -> None:
+    """A group that holds spill temporaries had to leave its register."""
+    assert not one(seed)
+
+
 def kill_rate(seeds: range) -> tuple[dict[str, list[int]], list[str]]:
     """Per kind [made, value changed, killed], and the survivors: mutants that an execution shows to be wrong and the checker passes."""
     table = {kind: [0, 0, 0] for kind in KINDS}
