@@ -19,6 +19,8 @@ from stages.simulate.state import B0, B_WARPSYNC, EXITED, SINK, ballot, spread, 
 u32, u64 = np.uint32, np.uint64
 CtlBuilder = Callable[[Build], CtlFn]
 Who = Callable[[Bundle], "Arr | None"]
+#: YIELDs of a spinning bundle after which lanes that wait for it are let go.
+PATIENCE: Final = 512
 
 
 def trivially_true(op: Reg | None) -> bool:
@@ -169,6 +171,7 @@ def call(b: Build) -> CtlFn:
 def _call_stub(b: Build, stub: Callable[[Machine, Bundle, Arr], None]) -> CtlFn:
     def run(machine: Machine, bundle: Bundle) -> bool:
         mask = who(bundle)
+        machine.before_stub(bundle)
         stub(machine, bundle, bundle.mask() if mask is None else mask)
         bundle.pc += 1
         return True
@@ -187,6 +190,7 @@ def _call_register(b: Build) -> CtlFn:
         if len(found) == 1:
             stub = launch.stub(int(found[0]))
             if stub is not None:
+                machine.before_stub(bundle)
                 stub(machine, bundle, mask)
                 bundle.pc += 1
                 return True
@@ -234,6 +238,7 @@ def bsync(b: Build) -> CtlFn:
     """Wait for the members that still live."""
     k = _barrier_number(b)
     b.reads.append(("P", B0 + k))
+    firm = "RECONVERGENT" in b.mods or "RELIABLE" in b.mods
 
     def some(machine: Machine, bundle: Bundle, mask: Arr) -> bool:
         machine.split(bundle, mask, bundle.pc)
@@ -244,6 +249,7 @@ def bsync(b: Build) -> CtlFn:
     def run(machine: Machine, bundle: Bundle) -> bool:
         mask = who(bundle)
         if mask is None:
+            (machine.firm.add if firm else machine.firm.discard)(k)
             return machine.converge(bundle, k)
         if not count(mask):
             bundle.pc += 1
@@ -301,6 +307,21 @@ def bmov(b: Build) -> InstFn:
             put(v.P[row], np.False_, v.um)  # type: ignore[arg-type]
 
     return from_barrier
+
+
+def yield_(b: Build) -> CtlFn:
+    """A hint to switch; what it promises is progress of lanes that wait at a plain convergence barrier for this bundle."""
+
+    def run(machine: Machine, bundle: Bundle) -> bool:
+        bundle.pc += 1
+        if not any(machine.waiting):
+            return True
+        bundle.yields += 1  # starts at 0 whenever lanes join or part
+        if bundle.yields % PATIENCE:
+            return True
+        return not machine.loosen(bundle)
+
+    return run
 
 
 def warpsync(b: Build) -> CtlFn:
@@ -400,10 +421,10 @@ def silent(b: Build) -> InstFn:
 
 CONTROL: Final[dict[str, CtlBuilder]] = {
     "BRA": bra, "BRX": indirect, "BRXU": indirect, "JMX": indirect, "JMXU": indirect, "JMP": bra, "RET": indirect, "CALL": call, "EXIT": exit_,
-    "KILL": exit_, "BSYNC": bsync, "BREAK": break_, "WARPSYNC": warpsync, "BAR": bar, "BPT": trap, "UCGABAR_ARV": cluster_barrier,
+    "KILL": exit_, "BSYNC": bsync, "YIELD": yield_, "BREAK": break_, "WARPSYNC": warpsync, "BAR": bar, "BPT": trap, "UCGABAR_ARV": cluster_barrier,
     "UCGABAR_WAIT": cluster_barrier,
 }  # fmt: skip
 OPS: Final[dict[str, Builder]] = {
-    "BSSY": bssy, "BMOV": bmov, "YIELD": silent, "NANOSLEEP": silent, "ENDCOLLECTIVE": silent, "ACQBULK": silent,
+    "BSSY": bssy, "BMOV": bmov, "NANOSLEEP": silent, "ENDCOLLECTIVE": silent, "ACQBULK": silent,
     "PREEXIT": silent, "USETMAXREG": silent,
 }  # fmt: skip

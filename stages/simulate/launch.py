@@ -80,7 +80,7 @@ class Launch:
         self.bar_result: Arr = np.zeros(self.resident * self.warps * 32, u32)
         self.order = self._block_order()
         self.machine: Machine | None = None
-        self.executed = 0
+        self.looks = 0
         self.cluster_arrivals: dict[int, ClusterArrival] = {}
 
     def _block_order(self) -> Arr:
@@ -137,9 +137,10 @@ class Launch:
             return (255, 255)
         raise Unsupported(f"special register {name} is not supported by the simulator")
 
-    def clock(self) -> int:
-        """Cycles so far, by a fixed guess of one a warp instruction."""
-        return self.executed + (self.machine.executed if self.machine is not None else 0)
+    def tick(self) -> int:
+        """A cycle count that grows with every look: warp instructions so far plus looks taken."""
+        self.looks += 1
+        return self.looks + (self.machine.executed if self.machine is not None else 0)
 
     # --- clusters ---
 
@@ -241,8 +242,7 @@ _SPECIAL: Final[dict[str, Callable[[Launch, Lanes], Arr]]] = {
     "SR_GEMASK": _mask(lambda x: 0xFFFFFFFF & ~((1 << x) - 1)), "SR_VIRTID": _virtid, "SR_SWINHI": _all(lambda x: SHARED_HI),
     "SR_SWINLO": _all(lambda x: 0), "SR_LWINHI": _all(lambda x: LOCAL_HI), "SR_CgaCtaId": _wide("rank"), "SR_CGA_CTAID": _wide("rank"),
     "SR_CgaSize": _all(lambda x: x.cluster_size), "SR_SMEMSZ": _all(lambda x: x.shared), "SR_NTID": _all(lambda x: x.threads),
-    "SR_CLOCKLO": _all(lambda x: x.clock()), "SR_CLOCKHI": _all(lambda x: x.clock() >> 32), "SR_CLOCK": _all(lambda x: x.clock()),
-    "SR_GLOBALTIMERLO": _all(lambda x: x.clock()), "SR_GLOBALTIMERHI": _all(lambda x: x.clock() >> 32),
+    "SR_VIRTUALSMID": _all(lambda x: 0),
     "SR_VIRTCFG": _all(lambda x: x.warps << 8), "SR_CTXADDR": _all(lambda x: 0),
     "SR_LMEMHIOFF": _all(lambda x: 0),  # lowest address of the stack: -O0 code checks against it (measured)
 }  # fmt: skip

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from stages.simulate.state import B0, EXITED, WAIT0, Lanes, View, warp_any, warp_bits
 
 Arr = NDArray[Any]
-FAIR: Final = 48
+FAIR: Final = 16
 count = np.count_nonzero
 
 
@@ -40,7 +40,7 @@ class Fault(Exception):
 class Bundle:
     """Lanes ``m`` (None = all) of ``view``, at instruction index ``pc``; ``warps``: bit set of their warps."""
 
-    __slots__ = ("active", "m", "many", "pc", "stamp", "time", "um", "view", "warps")
+    __slots__ = ("active", "m", "many", "pc", "stamp", "time", "um", "view", "warps", "yields")
 
     def __init__(self, view: View, m: Arr | None, pc: int, warps: int) -> None:
         self.view = view
@@ -58,6 +58,7 @@ class Bundle:
             else:
                 self.um = None if self.many * 32 == view.n else warp_any(m)
         self.stamp = 0
+        self.yields = 0
         self.time: Any = None
 
     def mask(self) -> Arr:
@@ -108,6 +109,7 @@ class Machine:
         self.lane_executed = 0
         self.picks = 0
         self.barriers = Barriers(self)
+        self.firm: set[int] = set()  # convergence barriers that really must join (.RECONVERGENT)
         self.describe_lane: Callable[[int], str] = lambda lane: f"lane {lane}"
 
     # --- bundles ---
@@ -208,6 +210,29 @@ class Machine:
         for pc in np.unique(pcs[go]):
             self.unpark(self.spawn(view.lo, go & (pcs == pc), int(pc)))
 
+    def loosen(self, bundle: Bundle) -> bool:
+        """Let lanes go that wait at plain convergence barriers for warps of this bundle, which spins: a plain barrier gives way to progress
+        (ptxas relies on it: it moves the body of a spin lock behind the loop). True if any went."""
+        view = bundle.view
+        around = warp_any(bundle.mask())
+        freed = False
+        for k in range(16):
+            if not self.waiting[k] or k in self.firm:
+                continue
+            waits = view.P[WAIT0 + k]
+            go = waits & around
+            n = int(count(go))
+            if not n:
+                continue
+            waits[go] = False
+            view.P[B0 + k][go] = False
+            self.waiting[k] -= n
+            pcs = self.wait_pc[view.lo : view.hi]
+            for pc in np.unique(pcs[go]):
+                self.unpark(self.spawn(view.lo, go & (pcs == pc), int(pc)))
+            freed = True
+        return freed
+
     def left(self, view: View, lanes: Arr) -> None:
         """Lanes exited or left barriers: see who may go now."""
         around = warp_any(lanes)
@@ -291,7 +316,7 @@ class Machine:
         view.um = bundle.um
         i = bundle.pc
         many = bundle.many
-        budget = 256 if len(self.ready) > 1 else 1 << 60
+        budget = 32 if len(self.ready) > 1 else 1 << 60
         try:
             while True:
                 end = program.segment_end(i)
@@ -319,6 +344,9 @@ class Machine:
         """The message of a fault with its place."""
         who = f", {self.describe_lane(view.lo + fault.lane)}" if fault.lane >= 0 else ""
         return f"{fault.message} at {self.program.place(pc, self.kernel)}{who}"
+
+    def before_stub(self, bundle: Bundle) -> None:
+        """Hook of the timed machine: a driver function is about to read its argument registers."""
 
     def hazard_lines(self) -> list[str]:
         """Timing hazards seen, in words; only the timed machine sees any."""

@@ -122,7 +122,8 @@ def atom(space: str) -> Builder:
         else:
             size, step = _step(b, op, kind)
             rows, rows2 = data_rows(b, operands[0], size), []
-        out = [b.dst(i) for i in range(max(size // 4, 1))] if b.d else [SINK]
+        out = [b.dst(i) for i in range(1 if op == "CAST" else max(size // 4, 1))] if b.d else [SINK]
+        heap = b.ctx.memory.heap
         swap = _cas(size)
         additive = (op == "ADD" and kind in _INT_KINDS) or op == "POPC"
         groups = _groups(b, space, target, size)
@@ -137,7 +138,12 @@ def atom(space: str) -> Builder:
             values = gather_data(rows, size, v, act) if rows else np.ones(n, u32)
             news = gather_data(rows2, size, v, act) if rows2 else values
             result = np.empty_like(values)
+            done = np.ones(n, np.bool_)
             for memory, at, where in groups(v, act):
+                if flag >= 0 and space == "generic" and memory is not heap:
+                    # The form with a predicate works in global memory alone; the code then tries otherwise (measured: f16x2 add).
+                    done[slice(None) if where is None else where] = False
+                    continue
                 store = memory.quads if size == 16 else memory.views[size]
                 mine = values if where is None else values[where]
                 new = news if where is None else news[where]
@@ -151,16 +157,18 @@ def atom(space: str) -> Builder:
                     result = old
                 else:
                     result[where] = old
+            if op == "CAST":  # the result is whether the exchange took place (measured: the code compares it with 1)
+                done = result == values if result.ndim == 1 else (result == values).all(axis=1)
+                result = done.astype(u32)
             if want_old:
-                table = result.view(u32).reshape(n, -1) if size >= 8 else result.astype(u32).reshape(n, 1)
+                table = result.view(u32).reshape(n, -1) if result.dtype == u64 or result.ndim > 1 else result.astype(u32).reshape(n, 1)
                 for i, row in enumerate(out):
                     if act is None:
                         v.U[row][:] = table[:, i]
                     else:
                         v.U[row][act] = table[:, i]
-            if flag >= 0:  # success of a compare-and-swap loop step
-                equal = result == values
-                v.P[flag][slice(None) if act is None else act] = equal if equal.ndim == 1 else equal.all(axis=1)
+            if flag >= 0:
+                v.P[flag][slice(None) if act is None else act] = done
 
         return run
 

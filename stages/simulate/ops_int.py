@@ -109,12 +109,31 @@ def _add_halves(p: Arr, q: Arr) -> Arr:
     return np.asarray(((p + q) & u32(0xFFFF)) | ((p & u32(0xFFFF0000)) + (q & u32(0xFFFF0000))))
 
 
+def _packed_add(b: Build, kind: Any) -> InstFn:
+    """Sums of halves or bytes apart, wrapping or (.ISAT) clamped."""
+    info = np.iinfo(kind)
+    signs = [-1 if flags_of(o) & NEG else 1 for o in b.s[:2]]
+    clamp = "ISAT" in b.mods
+
+    def run(p: Arr, q: Arr) -> Arr:
+        parts = [np.ascontiguousarray(x).view(kind).astype(i64) * sign for x, sign in zip((p, q), signs, strict=True)]
+        total = parts[0] + parts[1]
+        if clamp:
+            total = np.clip(total, info.min, info.max)
+        return total.astype(kind).view(u32)
+
+    return b.emit(run, [b.raw(o) for o in b.s[:2]])
+
+
 def iadd(b: Build) -> InstFn:
     """Two-input add, 32 or 64 bits, or two halves; .ISAT clamps."""
     if "16x2" in b.mods and not any(flags_of(o) & NEG for o in b.s[:2]):
         b.only("16x2")
         return b.emit(_add_halves, [b.u(o) for o in b.s[:2]])
-    b.only("64", "X", "S32", "U32", "ISAT")
+    b.only("64", "X", "S32", "U32", "ISAT", *_PACKED)
+    lanes = next((m for m in b.inst.mods if m in _PACKED), "")
+    if lanes:
+        return _packed_add(b, _PACKED[lanes])
     if "64" in b.mods:
         return _add64(b)
     x, y = (b.u(o) for o in b.s[:2])
@@ -626,11 +645,11 @@ def _no_preds(b: Build) -> None:
 
 def imnmx(b: Build) -> InstFn:
     """Minimum or maximum of two."""
-    b.only("U32", "S32", "U64", "S64", "RELU", "U16x2", "S16x2", "16x2")
+    b.only("U32", "S32", "U64", "S64", "RELU", *_PACKED)
     _no_preds(b)
-    packed = next((m for m in b.inst.mods if m.endswith("16x2")), "")
+    packed = next((m for m in b.inst.mods if m in _PACKED), "")
     if packed:
-        return _packed(b, np.uint16 if packed[0] == "U" else np.int16)
+        return _packed(b, _PACKED[packed])
     if "U64" in b.mods or "S64" in b.mods:
         kind64: Any = i64 if "S64" in b.mods else u64
         best64 = _minmax(b, kind64, b.q(b.s[0]), b.q(b.s[1]))
@@ -642,16 +661,24 @@ def imnmx(b: Build) -> InstFn:
     return b.emit(lambda x: x.view(u32), [best])
 
 
+_PACKED: Final[dict[str, Any]] = {
+    "U16x2": np.uint16, "S16x2": np.int16, "16x2": np.int16, "U8x4": u8, "S8x4": np.int8, "8x4": np.int8,
+}  # fmt: skip
+
+
 def _packed(b: Build, kind: Any) -> InstFn:
-    """Minimum or maximum of the two halves apart; two predicates choose for the low and the high half."""
+    """Minimum or maximum of halves or bytes apart; a second predicate, where there is one, chooses for the upper half."""
+    parts = 4 // np.dtype(kind).itemsize
+    if parts == 4 and len(b.ps) > 1 and b.pconst(1) is not b.pconst(0):
+        raise b.refuse("predicate for each byte")
     x, y = b.u(b.s[0]), b.u(b.s[1])
     first, second = b.psrc(0, True), b.psrc(1 if len(b.ps) > 1 else 0, True)
     relu = "RELU" in b.mods
     d = b.dst()
 
     def run(v: View, m: Arr | None) -> None:
-        p, q = (np.ascontiguousarray(g(v)).view(kind).reshape(-1, 2) for g in (x, y))
-        low = np.stack([first(v), second(v)], axis=1)
+        p, q = (np.ascontiguousarray(g(v)).view(kind).reshape(-1, parts) for g in (x, y))
+        low = first(v)[:, None] if parts == 4 else np.stack([first(v), second(v)], axis=1)
         r = np.where(low, np.minimum(p, q), np.maximum(p, q))
         if relu:
             r = np.maximum(r, 0)

@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from ir_format.model import ZERO, Mem, Operand, Reg
+from ir_format.model import ZERO, Operand, Reg
 from stages.simulate import fp
 from stages.simulate.arr import Arr
 from stages.simulate.build import Build, Builder, InstFn, View, put

@@ -201,6 +201,22 @@ def r2ur(b: Build) -> InstFn:
     return run
 
 
+#: Registers that change while the kernel runs: which 32 bits of the cycle count they show.
+_CLOCKS: Final = {"SR_CLOCKLO": 0, "SR_CLOCKHI": 32, "SR_CLOCK": 0, "SR_GLOBALTIMERLO": 0, "SR_GLOBALTIMERHI": 32, "SR_GLOBALTIMER": 0}
+
+
+def _clock(b: Build, shift: int, wide: bool) -> InstFn:
+    launch = b.ctx.launch
+    out = [b.dst(i) for i in range(2 if wide else 1)]
+
+    def run(v: View, m: Arr | None) -> None:
+        now = launch.tick() >> shift
+        for i, row in enumerate(out):
+            put(v.U[row], np.full(v.n, (now >> (32 * i)) & 0xFFFFFFFF, u32), m)
+
+    return run
+
+
 def s2r(b: Build) -> InstFn:
     """Read a special register, 32 bits (CS2R: 64 unless .32)."""
     b.only("32", "64")
@@ -208,6 +224,8 @@ def s2r(b: Build) -> InstFn:
     if not name and b.s and isinstance(b.s[0], Reg) and b.s[0].num == ZERO:
         name = "SRZ"
     wide = b.inst.op in ("CS2R", "CS2UR") and "32" not in b.mods
+    if name in _CLOCKS:
+        return _clock(b, _CLOCKS[name], wide)
     rows = b.ctx.launch.special(name, b)
     out = [b.dst(i) for i in range(2 if wide else 1)]
     sources = list(rows)[: len(out)] + [255] * (len(out) - len(rows))

@@ -30,6 +30,7 @@ from stages.simulate.timing import Draw, is_dual, is_variable, latency, pipe_of,
 Arr = NDArray[Any]
 Row = tuple[str, int]
 _DRAIN = 40
+_ARGUMENTS = range(4, 16)  # registers of arguments and results in the calling convention
 _WRITE = 2  # cycles after issue in which no fixed-latency result lands
 
 
@@ -77,6 +78,13 @@ class Time:
         self.read_pipe = 0
         self.reuse: dict[int, tuple[int, Arr]] = {}
 
+    def hold(self, board: int, until: int) -> None:
+        """One more instruction in flight on a scoreboard."""
+        times = self.boards[board]
+        if len(times) >= 64:
+            times[:] = [t for t in times if t > self.clock]
+        times.append(until)
+
     def restricted(self, source: View, target: View, lanes: Arr | None) -> Time:
         """This state for a bundle in ``target`` (inside ``source``) with lanes ``lanes`` of it."""
         out = Time()
@@ -103,14 +111,21 @@ class Time:
         for row, entries in other.pending.items():
             chosen = warps if is_uniform_row(row) else lanes
             mine = self.pending.setdefault(row, [])
+            part = slice(offset, offset + source.n)
             for e in entries:
-                values = np.zeros(target.n, e.values.dtype)
-                mask = np.zeros(target.n, np.bool_)
-                values[offset : offset + source.n] = e.values
-                mask[offset : offset + source.n] = chosen if e.mask is None else e.mask & chosen
-                mine.append(Entry(values, mask, e.at + shift, e.ready + shift if e.ready >= 0 else -1, e.writer, e.part, e.dual, e.pc))
+                lanes_here = chosen if e.mask is None else e.mask & chosen
+                at, ready = e.at + shift, e.ready + shift if e.ready >= 0 else -1
+                # The two sides of a branch carry parts of one entry from before it: join them again.
+                twin = next((x for x in mine if x.pc == e.pc and x.at == at and x.ready == ready), None)
+                if twin is None or twin.mask is None:
+                    twin = Entry(np.zeros(target.n, e.values.dtype), np.zeros(target.n, np.bool_), at, ready, e.writer, e.part, e.dual, e.pc)
+                    mine.append(twin)
+                np.copyto(twin.values[part], e.values, where=lanes_here)
+                grown = np.zeros(target.n, np.bool_) if twin.mask is None else twin.mask.copy()
+                grown[part] |= lanes_here
+                twin.mask = grown
         for board, times in zip(self.boards, other.boards, strict=True):
-            board.extend(t + shift for t in times)
+            board[:] = sorted({t for t in board if t > self.clock} | {t + shift for t in times if t > other.clock})
         for name, when in other.pipes.items():
             self.pipes[name] = max(self.pipes.get(name, 0), when + shift)
         self.read_pipe = max(self.read_pipe, other.read_pipe + shift)
@@ -120,6 +135,7 @@ class Plan:
     """An instruction prepared for the strict machine."""
 
     __slots__ = (
+        "at_read",
         "ctl",
         "depbar",
         "dual",
@@ -168,6 +184,8 @@ class Plan:
         self.late = self.variable and inst.op not in ("S2R", "S2UR", "LDGDEPBAR", "BMOV") and any(r[0] == "U" and r[1] < 256 for r in self.reads)
         self.early = [r for r in self.reads if not (r[0] == "U" and r[1] < 256)]
         self.late_reads = [r for r in self.reads if r[0] == "U" and r[1] < 256]
+        # The predicate of a generic atomic without a result is known when its address is (measured: the branch waits for the read scoreboard).
+        self.at_read = inst.op == "ATOM" and bool(self.writes) and all(kind == "P" for kind, _ in self.writes)
         self.slots: dict[int, int] = {}
         self.reuse: list[int] = []
         for i, op in enumerate(o for o in inst.srcs if not (isinstance(o, Reg) and o.file in ("P", "UP"))):
@@ -351,8 +369,10 @@ class StrictMachine(Machine):
                         self.note("still to be written over", e.pc, plan.pc, key, at - e.at)
             if held is None:
                 time.pending[key] = [entry]
-            else:
-                held.append(entry)
+                continue
+            held.append(entry)
+            if len(held) > 8:  # a row that is written again and again but not read
+                self.settle(time, view, key, "alu", at, -1)
 
     def perform(self, time: Time, view: View, d: Deferred) -> None:
         """A deferred instruction reads its registers and acts."""
@@ -383,6 +403,13 @@ class StrictMachine(Machine):
         while time.queue:
             self.perform(time, bundle.view, time.queue.popleft())
         bundle.view.um = saved
+
+    def before_stub(self, bundle: Bundle) -> None:
+        time = self.time_of(bundle)
+        for number in _ARGUMENTS:
+            row = ("U", number)
+            if row in time.pending:
+                self.settle(time, bundle.view, row, "branch", time.clock, -1)
 
     # --- issue ---
 
@@ -432,12 +459,14 @@ class StrictMachine(Machine):
             ready = at + self.draw.result(plan.inst)
             if plan.pipe:
                 ready = time.pipes[plan.pipe] = max(ready, time.pipes.get(plan.pipe, 0))
-            read_at = time.read_pipe = max(at + self.draw.source(plan.inst), time.read_pipe) if plan.late else at
-            ready = max(ready, read_at + 2)
+            read_at = at
+            if plan.late:
+                read_at = time.read_pipe = max(at + self.draw.source(plan.inst), time.read_pipe)
+            ready = read_at if plan.at_read else max(ready, read_at + 2)
             if ctl.wr < 6:
-                time.boards[ctl.wr].append(ready)
+                time.hold(ctl.wr, ready)
             if ctl.rd < 6:
-                time.boards[ctl.rd].append(read_at)
+                time.hold(ctl.rd, read_at)
             if not skip:
                 held = []
                 for row in plan.reads:
@@ -455,9 +484,9 @@ class StrictMachine(Machine):
                     self.capture(time, view, plan, mask, at, ready)
         else:
             if ctl.wr < 6:
-                time.boards[ctl.wr].append(at + 2)
+                time.hold(ctl.wr, at + 2)
             if ctl.rd < 6:
-                time.boards[ctl.rd].append(at + 2)
+                time.hold(ctl.rd, at + 2)
             if not skip:
                 for row in plan.reads:
                     if row in pending:
@@ -485,7 +514,7 @@ class StrictMachine(Machine):
         view = bundle.view
         time = self.time_of(bundle)
         i = bundle.pc
-        budget = 64 if len(self.ready) > 1 else 1 << 60
+        budget = 32 if len(self.ready) > 1 else 1 << 60
         plans = self.plans
         try:
             while True:
@@ -531,7 +560,7 @@ class StrictMachine(Machine):
             self.watch.issued(plan.pc, bundle.many, plan.ctl.stall or _DRAIN, at - time.clock, at)
         time.reuse = {}
         if plan.ctl.rd < 6:
-            time.boards[plan.ctl.rd].append(at + 2)
+            time.hold(plan.ctl.rd, at + 2)
         time.clock = at + (plan.ctl.stall or _DRAIN)
         return self.program.ctls[index](self, bundle)
 

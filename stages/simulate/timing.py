@@ -28,7 +28,7 @@ _XU: Final = frozenset(["MUFU", "F2I", "I2F", "F2F", "FRND", "FCHK", "FLO", "POP
 _MEMORY: Final = frozenset(
     ["LDG", "LD", "LDS", "LDL", "LDC", "LDCU", "LDSM", "STG", "ST", "STS", "STL", "STSM", "ATOM", "ATOMG", "ATOMS", "RED", "REDG", "REDS", "SHFL", "MATCH", "REDUX", "S2R", "S2UR", "B2R", "BAR", "MEMBAR", "LDGSTS", "LDGDEPBAR", "MOVM", "CCTL", "CCTLL", "SYNCS", "ARRIVES", "QSPC", "ERRBAR", "UBLKCP"]
 )
-_FAR: Final = frozenset("LDG LD LDL ATOM ATOMG LDGSTS TEX TLD SULD".split())
+_FAR: Final = frozenset(["LDG", "LD", "LDL", "ATOM", "ATOMG", "LDGSTS", "TEX", "TLD", "SULD"])
 #: Pipes whose results come back in the order of issue (measured: ptxas tags only the last of a run).
 _ORDERED: Final[dict[str, str]] = {
     **dict.fromkeys(("LDS", "LDSM", "ATOMS", "SHFL", "MATCH", "MOVM", "S2R", "S2UR", "B2R", "REDUX"), "shared"), **dict.fromkeys(("LDC", "LDCU"), "const"),
