@@ -31,8 +31,9 @@ def div16(b: Builder, n: Reg, v: Reg) -> Reg:
     (n + 1/2) / v is at least 1/(2v) away from every integer, and the relative error of the product, below 2**-21, moves it by less.
     """
     fn, fv, r, q, out = (b.r() for _ in range(5))
-    b.emit("I2F.U16", fn, (n,))
-    b.emit("I2F.U16", fv, (v,))
+    to_float = "I2FP.F32.U32" if b.sm >= 86 else "I2F.U32"
+    b.emit(to_float, fn, (n,))
+    b.emit(to_float, fv, (v,))
     b.emit("FADD", fn, (fn, HALF))
     b.emit("MUFU.RCP", r, (fv,))
     b.emit("FMUL", q, (fn, r))

@@ -140,6 +140,8 @@ class Machine:
         raise AssertionError("endless loop")
 
     def value(self, x: str, n: int) -> Array:
+        if x[0] == "!":
+            return ~self.regs[x[1:]]
         got = self.regs.get(x)
         if got is not None:
             return got
@@ -183,9 +185,9 @@ class Machine:
             small = np.minimum(amount, U64(63))
             r = x << small if op == "shl" else x >> small
             return np.where(amount >= bits, U64(0), r & mask)
-        if op == "min":
+        if op in ("min", "max"):
             assert t == "s32"
-            return np.minimum(signed(v[0]), signed(v[1])).view(U64) & mask
+            return (np.minimum if op == "min" else np.maximum)(signed(v[0]), signed(v[1])).view(U64) & mask
         if op == "mul":
             return mulhi64(v[0], v[1]) if mods[0] == "hi" else (v[0] * v[1]) & mask
         simple: dict[str, Callable[[], Array]] = {
