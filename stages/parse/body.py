@@ -21,6 +21,7 @@ from ir_format.ptx import (
     PtxFunction,
     PtxInst,
     PtxLabel,
+    PtxLoc,
     PtxPragma,
     PtxProto,
     Reg,
@@ -39,6 +40,12 @@ STATEMENT = re.compile(
 )
 _CHUNK = re.compile(r"(?:\{[^{}]*\}|\[[^\[\]]*\]|[^,{}\[\]])+")
 _ADDRESS = re.compile(r"\[([%A-Za-z0-9_$]+)(?:\+(-?[1-9][0-9]{0,9}|0))?\]")
+# A label alone on its line (no table follows), or a plain `.loc`.
+_MARK = re.compile(
+    r"[ \t\r\n]*(?:(?P<label>[A-Za-z_$][A-Za-z0-9_$]*):(?=[ \t\r]*\n[ \t\r\n]*[@A-Za-z_$}])"
+    r"|\.loc[ \t]+(?P<file>[1-9][0-9]{0,8})[ \t]+(?P<line>[1-9][0-9]{0,8}|0)[ \t]+(?P<col>[1-9][0-9]{0,8}|0)(?=[ \t\r]*\n[ \t\r\n]*[@A-Za-z_$}]))"
+)
+_NAME = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*")
 _SMALL = re.compile(r"-?[1-9][0-9]{0,8}|0")
 _F32 = re.compile(r"0[fF][0-9A-Fa-f]{8}")
 MAX_SCOPES = 1000
@@ -95,6 +102,15 @@ class Body:
                             append(PtxInst(opcode.op, opcode.mods, opcode.types, typed[0], guard, line, fs.loc, verdict.row))
                         pos = m.end()
                         continue
+            m = _MARK.match(text, pos)
+            if m is not None:
+                pos = m.end()
+                if m.lastgroup == "label":
+                    self._place_label(m.group("label"), line_of(m.start("label")))
+                else:
+                    place = int(m.group("file")), int(m.group("line")), int(m.group("col"))
+                    fs.loc = fs.add_loc(place, PtxLoc(*place))
+                continue
             s.seek(pos)
             if s.kind == "}" and self.depth == 0:
                 self.end = s.start
@@ -154,6 +170,8 @@ class Body:
             typed = Imm(int(bare)), "i"
         elif _F32.fullmatch(bare):
             typed = ImmF32(int(bare[2:], 16)), "f"
+        elif symbol is None and bare[0] != "%" and len(bare) > 1 and bare != "WARP_SZ" and _NAME.fullmatch(bare):
+            typed = unresolved(self.fs.scope, bare, 0), "l"
         if typed is not None:
             cache[chunk] = typed
         return typed
@@ -238,10 +256,13 @@ class Body:
 
     def _label(self, name: str, line: int) -> None:
         s = self.s
-        scope = self.fs.scope
         if s.kind == "dot" and s.tok in (".branchtargets", ".calltargets", ".callprototype"):
             self._table(name, line)
             return
+        self._place_label(name, line)
+
+    def _place_label(self, name: str, line: int) -> None:
+        scope = self.fs.scope
         if name in scope.labels or name in scope.names:
             self.notes.error(f"Duplicate definition of label '{name}'", line)
             return

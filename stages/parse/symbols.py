@@ -143,7 +143,10 @@ class FunctionState:
     def add_reg(self, name: str, type_: str, vec: int) -> RegSym:
         """Adds a register (or a vector register's components) to the table."""
         regs = self.function.regs
-        name = self.fresh(self.scope.parent, name)
+        if name[0] == "%" and name not in self.unique:
+            self.unique[name] = 1
+        else:
+            name = self.fresh(self.scope.parent, name)
         if vec == 1:
             regs.append(PtxReg(name, type_))
             return RegSym(Reg(len(regs) - 1), type_)
@@ -160,16 +163,19 @@ class FunctionState:
         return index
 
 
-def find_family(scope: Scope, name: str) -> tuple[Scope, Family] | None:
-    """The register family that declares a numbered name in this scope (not its parents)."""
+def find_family(scope: Scope, name: str) -> tuple[str, Family] | None:
+    """The register family that declares a numbered name in this scope (not its parents), and the name without leading zeros."""
     stem = name.rstrip("0123456789")
+    family = scope.families.get(stem)
+    if family is None:
+        return None
     digits = name[len(stem) :]
     if not digits or len(digits) > 10:
         return None
-    family = scope.families.get(stem)
-    if family is None or int(digits) >= family.count:
+    number = int(digits)
+    if number >= family.count:
         return None
-    return scope, family
+    return (name if digits[0] != "0" or len(digits) == 1 else stem + str(number)), family
 
 
 def lookup(scope: Scope | None, name: str, state: FunctionState | None) -> Symbol | None:
@@ -181,8 +187,10 @@ def lookup(scope: Scope | None, name: str, state: FunctionState | None) -> Symbo
         if scope.families and state is not None:
             found = find_family(scope, name)
             if found is not None:
-                plain = name.rstrip("0123456789") + str(int(name[len(name.rstrip("0123456789")) :]))
-                symbol = scope.names.get(plain) or state.add_reg(plain, found[1].type, found[1].vec)
+                plain, family = found
+                if plain is not name:
+                    symbol = scope.names.get(plain)
+                symbol = symbol or state.add_reg(plain, family.type, family.vec)
                 scope.names[name] = scope.names[plain] = symbol
                 return symbol
         scope = scope.parent

@@ -54,6 +54,7 @@ suq txq | array_size | v4.1
 suq | memory_layout | v4.2
 txq | num_mipmap_levels | v4.1
 txq | num_samples | v4.1 t30
+sured.b sured.p | 3d | v3.0
 sured.b | min s64 | v8.1 t50
 sured.b | max s64 | v8.1 t50
 sured.b | min u64 | v8.1 t50
