@@ -1,17 +1,18 @@
 """Warp-wide matrix instructions: ldmatrix, stmatrix, movmatrix, and the mma forms that are one SASS instruction.
 
-Opcode and modifier spellings and the SMs that have each form: measured with ptxas 13.0.88. Forms that ptxas calls helper
-routines for (sub-byte and 1-bit on sm_90 and later, m8n8k4 with f16) are refused.
+Opcode and modifier spellings and the SMs that have each form: measured with ptxas 13.0.88. Sub-byte and 1-bit forms that an SM lacks go by way of
+bytes; m8n8k4 with f16 is refused.
 """
 
 from __future__ import annotations
 
 from ir_format import ptx
-from ir_format.model import Reg
+from ir_format.model import RZ, Imm, Reg
 from ir_format.ptx import PtxInst
 
 from .builder import Builder, Rule
 from .rules_async import shared_address
+from .rules_int import logic, negated, saturated
 from .rules_memory import gather
 
 _COUNT = {"x1": 1, "x2": 2, "x4": 4}
@@ -66,7 +67,7 @@ _FLOAT: dict[tuple[str, str], tuple[str, int, int, int]] = {
     ("m16n8k8", "tf32"): ("HMMA.1688", 4, 2, 80),
 }
 _BYTES: dict[str, tuple[str, int, int, int, int, int]] = {  # (opcode, words of a, b, c, first SM, last SM)
-    "m8n8k16": ("IMMA.8816", 1, 1, 2, 75, 99),
+    "m8n8k16": ("IMMA.8816", 1, 1, 2, 75, 999),
     "m16n8k16": ("IMMA.16816", 2, 1, 4, 80, 999),
     "m16n8k32": ("IMMA.16832", 4, 2, 4, 80, 999),
 }
@@ -105,26 +106,120 @@ def mma(b: Builder, inst: PtxInst) -> None:
         op = "DMMA.884" if b.sm < 90 else "DMMA.8x8x4"
         _emit(b, inst, op, 2, 2, 4, "", "")
         return
-    table = _BYTES if at[1:] == "8" and bt[1:] == "8" else _NIBBLES if at[1:] == "4" and bt[1:] == "4" else {}
-    row = table.get(shape)
-    if row is not None and dt == ct == "s32" and at[0] in "us" and bt[0] in "us":
+    small = {"8": _BYTES, "4": _NIBBLES, "1": _BITS}.get(at[1:] if at[1:] == bt[1:] and at[0] in "usb" else "", {})
+    row = small.get(shape)
+    if row is not None and dt == ct == "s32" and (at != "b1" or inst.has("popc")):
         name, na, nb, nc, low, high = row
-        if low <= b.sm <= high:
-            sat = ".SAT" if inst.has("satfinite") else ""
-            _emit(b, inst, f"{name}.{at.upper()}.{bt.upper()}{sat}", na, nb, nc, "ROW", "COL")
-            return
-    bits = _BITS.get(shape) if at == bt == "b1" and dt == ct == "s32" and inst.has("popc") else None
-    how = "AND" if inst.has("and") else "XOR"
-    # from sm_90 on only m16n8k256 with AND is left, and that until sm_99
-    if bits is not None and (bits[4] <= b.sm <= bits[5] or (shape == "m16n8k256" and how == "AND" and b.sm == 90)):
-        if how == "AND":
-            b.need(inst, 80)
-        _emit(b, inst, f"{bits[0]}.{how}.POPC", bits[1], bits[2], bits[3], "ROW", "COL")
+        how = f".{'AND' if inst.has('and') else 'XOR'}.POPC" if at == "b1" else f".{at.upper()}.{bt.upper()}"
+        if b.sm < low or (how == ".AND.POPC" and b.sm < 80):
+            raise b.unsupported(inst)
+        if b.sm > high or (shape == "m8n8k16" and b.sm >= 100):
+            _by_bytes(b, inst, shape, at, bt, na, nb, nc)
+        else:
+            _emit(b, inst, name + how + (".SAT" if inst.has("satfinite") else ""), na, nb, nc, "ROW", "COL")
         return
     if at in _F8 and bt in _F8 and shape == "m16n8k32" and dt == ct == "f32" and b.sm >= 120:
         _emit(b, inst, f"QMMA.16832.F32.{at.upper()}.{bt.upper()}", 4, 2, 4, "", "")
         return
     raise b.unsupported(inst)
+
+
+# --------------------------------------------------------------------------- small integers by way of bytes
+#
+# A dot product does not mind the order of its terms, as long as both factors have the same. So the nibbles (or bits) of a word are taken apart into planes
+# of four bytes each, and every plane goes through the byte instruction of the same rows and columns.
+
+_PLANE_SHAPE = {
+    "m8n8k16": "m8n8k16", "m8n8k32": "m8n8k16", "m16n8k32": "m16n8k16", "m16n8k64": "m16n8k32", "m8n8k128": "m8n8k16", "m16n8k128": "m16n8k16",
+    "m16n8k256": "m16n8k32",
+}  # fmt: skip
+
+
+def _by_bytes(b: Builder, inst: PtxInst, shape: str, at: str, bt: str, na: int, nb: int, nc: int) -> None:
+    d, x, y, c = inst.operands
+    rx, ry, rc = _operand(b, inst, x, na, "b32"), _operand(b, inst, y, nb, "b32"), _operand(b, inst, c, nc, "b32")
+    xor = at == "b1" and not inst.has("and")
+    total = Reg("R", -1, 0, nc)
+    for px, py in zip(_planes(b, rx, at, xor), _planes(b, ry, bt, xor), strict=True):
+        total = _bytes_mma(b, _PLANE_SHAPE[shape], _plane_type(at, xor), _plane_type(bt, xor), px, py, total, nc)
+    scale = 4 * ((at == "s4") + (bt == "s4"))  # a signed nibble stands in the upper half of its byte: times 16
+    elems = d.elems if isinstance(d, ptx.Vec) else (d,)
+    out: list[Reg] = []
+    for i in range(nc):
+        p = total._replace(sub=i, width=1)
+        q = b.r()
+        if xor:  # bits as +1 and -1: their product sums to (equal - unequal)
+            k, t = b.r(), b.r()
+            b.emit("IADD3", t, (negated(p), Imm("I", int(shape.partition("k")[2])), RZ))
+            b.emit("SHF.R.S32.HI", k, (RZ, Imm("I", 1), t))
+            p = k
+        elif scale:
+            k = b.r()
+            b.emit("SHF.R.S32.HI", k, (RZ, Imm("I", scale), p))
+            p = k
+        word = rc._replace(sub=i, width=1)
+        if inst.has("satfinite"):
+            saturated(b, q, p, word, False)
+        else:
+            b.emit("IADD3", q, (p, word, RZ))
+        out.append(q)
+    for e, q in zip(elems, out, strict=True):
+        b.copy(b.dst(e), q)
+
+
+def _plane_type(t: str, xor: bool) -> str:
+    return "s8" if t[0] == "s" or xor else "u8"
+
+
+def _planes(b: Builder, x: Reg, t: str, xor: bool) -> list[Reg]:
+    """The bytes, nibbles or bits of the words of ``x`` as byte vectors."""
+    if t[1:] == "8":
+        return [x]
+    out: list[Reg] = []
+    for k in range(2 if t[1:] == "4" else 8):
+        plane = b.r(x.width)
+        for i in range(x.width):
+            w, to = x._replace(sub=i, width=1), plane._replace(sub=i, width=1)
+            if t == "s4":  # odd nibbles stand where they must; even ones move up
+                v = w
+                if k == 0:
+                    v = b.r()
+                    b.emit("SHF.L.U32", v, (w, Imm("I", 4), RZ))
+                logic(b, to, 0xC0, v, Imm("I", 0xF0F0F0F0))
+                continue
+            v = b.r()
+            b.emit("SHF.R.U32.HI", v, (RZ, Imm("I", k * (4 if t == "u4" else 1)), w))
+            if t == "u4":
+                logic(b, to, 0xC0, v, Imm("I", 0x0F0F0F0F))
+            elif not xor:
+                logic(b, to, 0xC0, v, Imm("I", 0x01010101))
+            else:
+                u = b.r()
+                logic(b, u, 0xC0, v, Imm("I", 0x01010101))
+                b.emit("IMAD", to, (u, Imm("I", 0xFE), b.in_reg(Imm("I", 0x01010101))))
+        out.append(plane)
+    return out
+
+
+def _bytes_mma(b: Builder, shape: str, ta: str, tb: str, x: Reg, y: Reg, c: Reg, nc: int) -> Reg:
+    """One byte product; eight rows go as half of sixteen where the SM has only those."""
+    name = _BYTES[shape][0]
+    out_words = nc
+    if shape == "m8n8k16" and b.sm >= 100:
+        name, out_words = "IMMA.16816", 4
+        wide = b.r(2)
+        b.copy(b.lo_r(wide), x)
+        b.copy(b.hi_r(wide), RZ)
+        x = wide
+        if c.num >= 0:
+            more = b.r(4)
+            for i in range(4):
+                b.copy(more._replace(sub=i, width=1), c._replace(sub=i, width=1) if i < nc else RZ)
+            c = more
+    c = c._replace(width=out_words) if c.num < 0 else c
+    out = b.r(out_words)
+    b.emit(f"{name}.{ta.upper()}.{tb.upper()}", out, (x._replace(mod="ROW"), y._replace(mod="COL"), c), attrs={"warp": 1})
+    return out._replace(width=nc)
 
 
 def _operand(b: Builder, inst: PtxInst, x: ptx.Operand, words: int, t: str) -> Reg:
