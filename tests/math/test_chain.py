@@ -10,7 +10,8 @@ import pytest
 
 from tests import oracle
 
-from . import kernels, reference
+from . import cases as table
+from . import kernels
 from .reference import Case
 
 # The simulator takes the second predicate of DSETP.MIN and .MAX for "one is NaN", which ptxas's own sequence for min.f64 contradicts.
@@ -26,7 +27,7 @@ def number(arch: str) -> int:
 @cache
 def cases(group: str, arch: str, step: int = 1) -> tuple[Case, ...]:
     """The cases of a group that the SM has; every ``step``-th of them, other ones on every SM."""
-    return tuple(c for c in reference.GROUPS[group]() if c.sm <= number(arch))[number(arch) % step :: step]
+    return tuple(c for c in table.GROUPS[group]() if c.sm <= number(arch))[number(arch) % step :: step]
 
 
 def stride(size: int) -> int:
@@ -47,7 +48,7 @@ def check(device: Any, chosen: tuple[Case, ...], n: int) -> None:
 
 
 @pytest.mark.parametrize("arch", ARCHES)
-@pytest.mark.parametrize("group", reference.GROUPS)
+@pytest.mark.parametrize("group", table.GROUPS)
 def test_chain(group: str, arch: str, size: int) -> None:
     from orchestrator.api import compile_ptx
     from stages.simulate import Device
@@ -57,7 +58,7 @@ def test_chain(group: str, arch: str, size: int) -> None:
 
 
 @pytest.mark.oracle
-@pytest.mark.parametrize("group", reference.GROUPS)
+@pytest.mark.parametrize("group", table.GROUPS)
 def test_ptxas_agrees(group: str, size: int) -> None:
     """The references are not ours alone: ptxas's cubins give the same in the simulator (but for .ftz that it ignores in two conversions)."""
     from stages.simulate import Device
