@@ -36,7 +36,7 @@ SEL         007 AB             d <- a b Pp                 ; ; cls=alu imm=u
 SEL.64      007 S64 forms=r sm=120+    d2 <- a2 b2 Pp              ; ; cls=alu64
 SEL.64      407 -   sm=120+    d2 <- a2 i:I(s)@32-64 Pp    ; ; cls=alu64
 # ---- compare, minimum
-ISETP       00c AB  sm=75-110  Pu Pv <- a b Pp Px?EX=PT    ; .icmp@76-78 .U32@73=0 .bop@74-75 .EX@72                      ; cls=alu
+ISETP       00c AB  sm=75-110  Pu Pv <- a b Pp <75>Px?=PT <80+>Px?EX=PT    ; .icmp@76-78 .U32@73=0 .bop@74-75 .EX@72                      ; cls=alu
 ISETP       00c AB  sm=120+    Pu Pv <- a b Pp Px?EX=PT    ; .icmp@76-78 .U32@73=0 .bop@74-75 .EX@72 80=0                 ; cls=alu
 ISETP       00c AB  sm=120+    Pu Pv <- a2 b2 Pp           ; .icmp@76-78 .{U64 S64}@73 .bop@74-75 72=0 80=1 68-71=7       ; cls=alu64
 IMNMX       017 AB  sm=75-89   d <- a b Pp                 ; .U32@73=0                                                    ; cls=alu comm=ab
