@@ -60,7 +60,10 @@ membar   : MEMBAR
 fence    : FENCE
 cctl     : CCTL CCTLL CCTLT
 errbar   : ERRBAR CGAERRBAR
-syncs    : SYNCS UBLKCP UBLKRED UBLKPF UTMALDG UTMASTG UTMAREDG UTMAPF UTMACCTL UTMACMDFLUSH UCGABAR_ARV UCGABAR_WAIT ACQBULK PREEXIT ARRIVES UGETNEXTWORKID
+syncs    : SYNCS
+bulk     : UBLKCP UBLKRED UBLKPF UTMALDG UTMASTG UTMAREDG UTMAPF UTMACCTL UTMACMDFLUSH UGETNEXTWORKID
+arrives  : ARRIVES
+gate     : UCGABAR_ARV UCGABAR_WAIT ACQBULK PREEXIT
 elect    : ELECT
 setreg   : USETMAXREG SETMAXREG
 bmov     : BMOV
@@ -93,7 +96,7 @@ lds     : mio 4 30
 ldg     : mio 4 300
 ldl     : mio 4 120
 ldc     : mio 4 40
-stg sts red ldgdep bar membar fence cctl errbar syncs setreg : mio 4 12
+stg sts red ldgdep bar membar fence cctl errbar syncs bulk arrives gate setreg : mio 4 12
 ldgsts  : mio 4 300
 atom    : mio 4 300
 shfl sreg redux : mio 4 26
@@ -119,7 +122,9 @@ fp64                                    m 75-89,103,110+ : WR
 mma1 mma2                               m 75 : WR
 imma1                                   m 75,103 : WR
 fence                                   m 90+ : W
-syncs setreg                            m 75+ : WR
+syncs                                   m 75+ : WR
+bulk                                    m 75+ : R
+arrives                                 m 100+ : R
 """
 
 STALLS: Final = """
@@ -134,12 +139,14 @@ fence   m 90+   : 10
 depbar  d 75+   : 4
 branch call ret m 75+ : 5
 bmov    g 75+   : 2
-syncs setreg g 75+ : 6
+syncs bulk arrives g 75+ : 2
+gate    m 75+   : 6
+setreg  g 75+   : 15
 """
 
 #: How a class stands in the tables where it has no row or column of its own: as a result, and as a reader of R and of P.
 AS_RESULT: Final = {"r2p": "alu", "p2r": "alu", "vote": "dual", "credux": "r2ur", "setp64": "alu64", "imadw": "whi", "call": "alu", "ret": "alu", "uflt": "udp"}
 AS_READER: Final = {
     "r2p": "alu", "p2r": "alu", "vote": "alu", "disp64": "alu", "imadw": "wab", "imadhi": "wab", "imma1": "mma", "mma1": "mma", "mma2": "mma", "dmma": "mma", "xu": "xu",
-    "branch": "jump", "ret": "jump", "call": "call", "r2ur": "xu", "udp": "uni", "uldc": "uni", "uflt": "uni", "udp64": "uni", "redux": "xu", "syncs": "xu", "credux": "alu",
+    "branch": "jump", "ret": "jump", "call": "call", "r2ur": "xu", "udp": "uni", "uldc": "uni", "uflt": "uni", "udp64": "uni", "redux": "xu", "syncs": "xu", "bulk": "xu", "arrives": "xu", "gate": "xu", "credux": "alu",
 }  # fmt: skip

@@ -31,6 +31,8 @@ _FILES_BY_NAME: Final = {"PR": (_P0, 7), "UPR": (_UP0, 7)}
 
 _MEMORY: Final = frozenset("lds ldg ldl ldc stg sts atom red ldgsts cctl syncs".split())  # noqa: SIM905
 _DATA: Final = _MEMORY | frozenset("shfl membar fence bar sreg bmov setreg elect".split())  # noqa: SIM905
+#: Instructions whose read scoreboard covers their uniform registers too (measured).
+_LATE_UNIFORM: Final = frozenset(("syncs", "bulk", "arrives"))
 _UNIFORM: Final = frozenset("udp udp64 uflt uldc".split())  # noqa: SIM905
 _TENSOR: Final = frozenset(("imma1", "mma1", "mma2", "dmma"))
 _P_READERS: Final = frozenset("alu dual iadd64 alu64 setp64 fma imadw imadhi half hcmp hf32 fp64 halfmma r2p".split())  # noqa: SIM905
@@ -93,12 +95,16 @@ class Hazards:
         if found is None:
             mods = frozenset(inst.mods)
             found = next((name for need, name in self._classes.get(inst.op, ()) if need <= mods), "")
-            if not found:  # with a scoreboard, or unknown: treated with most care
-                found = "syncs" if self._spec.fact(inst, "sb") else _BY_ROW.get(self._spec.fact(inst, "cls"), "")
+            if not found:
+                found = self._by_board(inst) or _BY_ROW.get(self._spec.fact(inst, "cls"), "")
             if not found:
                 raise CompileError(f"no hazard data for instruction {'.'.join((inst.op, *inst.mods))} on sm_{self.sm}", inst.line)
             self._known[key] = found
         return found
+
+    def _by_board(self, inst: Inst) -> str:
+        """A class for an instruction with a scoreboard that the class table does not name: the one that goes with its row's facts."""
+        return {"": "", "R": "bulk", "W": "ldc"}.get(self._spec.fact(inst, "sb"), "syncs")
 
     def boards(self, inst: Inst) -> str:
         """Which scoreboards the instruction needs: '', 'W', 'R' or 'WR'."""
@@ -159,7 +165,7 @@ class Hazards:
         late = 0
         for cell, role, _ in reads:
             mask |= 1 << cell
-            if cell < _R_END or (klass == "syncs" and role != "guard"):
+            if cell < _R_END or (klass in _LATE_UNIFORM and role != "guard"):
                 late |= 1 << cell
         a.read_mask |= mask
         if tags is not None:

@@ -215,9 +215,9 @@ def chain_kernels(names: Iterable[str] = CHAIN_OPS) -> list[str]:
     return out
 
 
-def compile_chains(sm: int, per_file: int = 200) -> list[Path]:
+def compile_chains(sm: int, per_file: int = 200, names: Iterable[str] = CHAIN_OPS) -> list[Path]:
     """ptxas's cubins of the chains."""
-    kernels = chain_kernels()
+    kernels = chain_kernels(names)
     out = []
     for n in range(0, len(kernels), per_file):
         text = f".version 9.0\n.target sm_{sm}\n.address_size 64\n" + "\n".join(kernels[n : n + per_file])
