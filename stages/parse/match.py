@@ -297,7 +297,8 @@ def _judge(opcode: Opcode, kinds: tuple[str, ...], target: Target) -> Verdict:
             if spec.role in ("m", "mt"):
                 problems.extend(memory.problems(spec.role, kind))
         if not problems:
-            return Verdict(t.row.key, early, tuple(literals), t.row.checks)
+            notices = relations.notices(opcode.name, t.mods, target)
+            return Verdict(t.row.key, (*early, *notices), tuple(literals), t.row.checks)
         if nearest is None or len(problems) < len(nearest):
             nearest = problems
     if nearest is None:

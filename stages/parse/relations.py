@@ -221,3 +221,18 @@ def errors(name: str, mods: tuple[str, ...], types: tuple[str, ...], target: Tar
     for rule in RULES.get(name, ()):
         out.extend(rule(name, mods, types, target))
     return out
+
+
+def notices(name: str, mods: tuple[str, ...], target: Target) -> list[tuple[str, str]]:
+    """Warnings and advice about an instruction that is right, as (severity, text)."""
+    out: list[tuple[str, str]] = []
+    if name in ("shfl", "vote") and "sync" not in mods:
+        out.append(("warning", f"Instruction '{name}' without '.sync' may give any result on sm_70 and later architectures"))
+        if target.version >= 60:
+            out.append(("warning", f"Instruction '{name}' without '.sync' is deprecated since PTX ISA version 6.0"))
+    if name == "mma" and "sp" in mods and target.version >= 85:
+        out.append(("info", "Advisory: '.sp::ordered_metadata' is preferred to '.sp' on 'mma': later architectures may run '.sp' much slower"))
+    if "multicast::cluster" in mods and name.startswith("cp.async.bulk") and not target.suffix:
+        text = f"Advisory: '.multicast::cluster' on '{name}' runs well on targets with suffix 'a' or 'f' only, not on '{target.name}'"
+        out.append(("warning", text))
+    return out
