@@ -248,12 +248,13 @@ def _modifier_errors(name: str, typed: list[Typed]) -> list[str]:
 
 def _gate_errors(row: Row, mods: tuple[str, ...], target: Target) -> tuple[list[str], list[str]]:
     """Messages of closed gates: of the row, and of its modifiers."""
-    named = target.refuses(row.gate, f"Feature '{row.name}'", f"Instruction '{row.name}'")
+    called = rules.feature(row.name, mods)
+    named = target.refuses(row.gate, f"Feature '{called}'", f"Instruction '{called}'")
     out: list[str] = []
     for m in mods:
         gate = rules.MODIFIER_GATES.get(m)
         if gate is not None and (row.name, m) != ("cp.async", "shared::cta"):  # measured: no gate of its own there
-            out.extend(target.refuses(gate, f"Feature '.{m}'"))
+            out.extend(target.refuses(gate, rules.modifier_feature(m)))
     for m, gate in row.modifier_gates:
         if m in mods:
             out.extend(target.refuses(gate, f"Modifier '.{m}'"))

@@ -180,5 +180,59 @@ def conditional(name: str, mods: tuple[str, ...]) -> str:
     return f"Arguments mismatch for instruction '{name}'"
 
 
+_SMALL_FLOATS: Final = frozenset(("e3m2", "e2m3", "e2m1"))
+_FP8: Final = frozenset(("e4m3", "e5m2"))
+
+
+def feature(name: str, mods: tuple[str, ...]) -> str:
+    """What a gate message calls an instruction: its name, or the feature that it belongs to (measured)."""
+    words = frozenset(mods)
+    if name == "wgmma.mma_async":
+        if words & _FP8:
+            kind = "FP8 types"
+        elif "b1" in words:
+            kind = "boolean type"
+        elif "s32" in words:
+            kind = "mixed integer types" if {"u8", "s8"} <= words else "integer types"
+        else:
+            kind = "floating point types"
+        return f"{'Sparse ' if 'sp' in words else ''}{name} with {kind}"
+    if name == "mma":
+        if "block_scale" in words:
+            return "mma with block scale"
+        if words & _SMALL_FLOATS:
+            return "mma with with FP6/FP4 floating point type"
+        if words & _FP8:
+            return "mma with FP8 floating point type"
+        if words & {"sp", "sp::ordered_metadata"}:
+            return "Sparse MMA"
+    if name in ("atom", "red") and words & VECTORS:
+        return f"{name} instruction with vector types"
+    if name in ("st.async", "red.async") and "release" in words:
+        return "st.async/red.async with .release modifier"
+    types = [m for m in mods if m in TYPES]
+    if name in ("add", "sub", "mul", "fma") and (words & {"f32x2", "bf16", "bf16x2", "u16x2", "s16x2"} or len(types) == 2):
+        return ".".join([name, *types])
+    if name == "cvt" and words & {"e4m3x2", "e5m2x2"}:
+        return "cvt with .e4m3x2/.e5m2x2"
+    if name == "cvt" and words & {"f16x2", "bf16", "bf16x2", "tf32"}:
+        return ".".join([name, *types])
+    if words & {"f16", "f16x2"} and name in ("add", "sub", "mul", "fma", "set", "setp"):
+        return "f16 arithemetic and compare instructions"
+    return name.split("::")[0]
+
+
+_SPELLED: Final = {
+    "shared::cluster": "Feature '::cluster'", "shared::cta": "Feature '::cta'", "param::func": "Feature '::func'",
+    "param::entry": "Feature '::entry'", "L2::64B": "Feature 'cache prefetching'", "L2::128B": "Feature 'cache prefetching'",
+    "L2::256B": "Modifier '.L2::256B'", "L2::cache_hint": "Modifier '.L2::cache_hint'",
+}  # fmt: skip
+
+
+def modifier_feature(mod: str) -> str:
+    """What a gate message calls a modifier."""
+    return _SPELLED.get(mod, f"Feature '.{mod}'")
+
+
 # Words that ptxas knows as modifiers although no row here takes them.
 KNOWN_ELSEWHERE: Final = frozenset(("tex", "sp", "geom"))
