@@ -33,7 +33,7 @@ from stages.parse.calls import check_call
 from stages.parse.operands import operand, unresolved
 from stages.parse.scan import Scanner
 from stages.parse.symbols import FuncSym, FunctionState, ProtoSym, RegSym, Scope, TargetsSym, Typed, lookup
-from stages.parse.types import SPACES
+from stages.parse.types import SCALARS, SPACES
 
 STATEMENT = re.compile(
     r"[ \t\r\n]*(?:@(!?)[ \t]*([%A-Za-z0-9_$]+)[ \t\r\n]+)?([a-z][a-z0-9_]*(?:\.[A-Za-z0-9_:]+)*)(?:[ \t]+([^;:()@\"'=#!|]*))?;"
@@ -134,7 +134,12 @@ class Body:
     ) -> tuple[tuple[Operand, ...], tuple[str, ...]] | None:
         if not text:
             return (), ()
-        chunks = text.split(", ") if "{" not in text else _CHUNK.findall(text)
+        if "{" in text:
+            chunks = _CHUNK.findall(text)
+            if sum(map(len, chunks)) + len(chunks) - 1 != len(text):
+                return None  # a stray brace or comma
+        else:
+            chunks = text.split(", ")
         operands: list[Operand] = []
         kinds: list[str] = []
         for chunk in chunks:
@@ -325,6 +330,11 @@ class Body:
             directives.check_pragmas(s, texts, line, self.fs.target, "body")
             for text in texts:
                 self.function.body.append(PtxPragma(text, line))
+        elif word[1:] in SCALARS:
+            line = s.line
+            s.next()
+            s.expect("id")
+            self.notes.fatal("No variable storage specified", line)
         else:
             s.syntax_error()
 

@@ -97,9 +97,17 @@ def _attributes(s: Scanner, d: Shape) -> None:
     s.expect(")")
 
 
+def _one_space(s: Scanner) -> None:
+    """A second state space is an error, and skipped."""
+    while s.kind == "dot" and s.tok in (".param", ".reg", ".global", ".const", ".shared", ".local"):
+        s.notes.error("Multiple state spaces specified", s.line)
+        s.next()
+
+
 def registers(s: Scanner, fs: FunctionState) -> None:
     """`.reg` up to its semicolon."""
     s.next()
+    _one_space(s)
     d = shape(s)
     scope = fs.scope
     scope.cache.clear()
@@ -306,6 +314,8 @@ def _initialise(s: Scanner, var: PtxVar, scope: Scope, fs: FunctionState | None)
         else:
             _braces(s, fill, dims, 0, 0, scope, fs)
     else:
+        if s.kind not in ("id", "f32", "f64") and not expr.starts_constant(s):
+            s.syntax_error()
         if dims:
             s.notes.fatal("Initial value type mismatch", line)
         _element(s, fill, 0, scope, fs)
@@ -454,12 +464,20 @@ def parameters(s: Scanner, scope: Scope, fs: FunctionState | None, entry: bool, 
     offset = 0
     while s.kind != ")":
         space = s.tok
-        if s.kind != "dot" or space not in (".param", ".reg"):
+        bare = s.kind == "dot" and space[1:] in SCALARS
+        if s.kind != "dot" or (not bare and space not in (".param", ".reg")):
             s.syntax_error()
-        s.next()
+        if bare:
+            space = ".param"
+        else:
+            s.next()
+            _one_space(s)
         d = shape(s, parameter=True)
         line = s.line
         name = s.expect("id")
+        if bare:
+            what = "Entry" if entry else "Function"
+            s.notes.error(f"{what} parameter '{name}' must have .param state space", line)
         p = _parameter(s, d, name, space[1:], line)
         if d.type == "pred" and space != ".reg":
             s.notes.error(f"Predicate variable '{name}' must be in register state space", line)

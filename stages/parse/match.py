@@ -92,6 +92,9 @@ class Matcher:
 
     def complain(self, text: str, line: int) -> None:
         """Reports an opcode that is not an instruction."""
+        for part in text.split(".")[1:]:
+            if not table.is_modifier(part):
+                self.notes.error(f"Unknown modifier '.{part}'", line)
         self.notes.error(f"Not a name of any known instruction: '{text.split('.')[0]}'", line)
 
     def check(

@@ -191,7 +191,7 @@ def problems(spec: OperandSpec, type_: str, vector: int, kind: str, index: int, 
     if role in ("d", "d_", "dp", "dpp", "dtex"):
         return _bad_destination(spec, type_, vector, kind, index, name)
     if role in ("s", "x"):
-        return _bad_source(spec, vector, kind, index, name)
+        return _bad_source(spec, type_, vector, kind, index, name)
     if role == "m":
         return _bad_address(kind, name)
     if role == "ms" and kind in ("a:v:texref", "a:v:surfref"):
@@ -286,19 +286,18 @@ def _bad_texture(kind: str, index: int, name: str) -> list[Problem]:
     return []
 
 
-def _bad_source(spec: OperandSpec, vector: int, kind: str, index: int, name: str) -> list[Problem]:
+def _bad_source(spec: OperandSpec, type_: str, vector: int, kind: str, index: int, name: str) -> list[Problem]:
     vector_problem = _vector_problem(spec, vector, kind, index, name, False)
     if vector_problem:
         return vector_problem
     head = kind[:2]
     if head == "a:":
         return [("error", f"Argument {index} of instruction '{name}': must be register")]
-    if spec.role == "x":
-        if head == "v:" or head == "s:":
-            return []
-    elif head == "s:":
+    if spec.role == "x" and (head == "v:" or (head == "s:" and type_[0] != "f")):
+        return []
+    if head == "s:":
         return [("error", f"Special register argument not allowed for instruction '{name}'")]
-    elif head == "v:":
+    if head == "v:":
         return [("error", f"Argument {index} of instruction '{name}': must be register")]
     if head == "b:":
         return [("error", f"Video selector is not allowed on source operand for instruction '{name}'")]
@@ -362,6 +361,8 @@ def _bad_address(kind: str, name: str) -> list[Problem]:
         if base[2:] == "b128":
             return [("error", "Illegal operand type for address/array-index")]
         return [("error", f"Illegal to use symbol '' of type .{base[2:]} as address operand. Use integer or bit only.")]
+    if base[:1] == "(" or base[:2] == "s:":
+        return [("error", "Illegal operand type for address/array-index")]
     if base in ("l", "F", "t", "_"):
         return [("error", f"Illegal operand type to instruction '{name}'")]
     if base in ("d", "f"):

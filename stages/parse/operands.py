@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from ir_format.ptx import (
     Addr,
     Bracket,
@@ -20,7 +22,8 @@ from ir_format.ptx import (
     Sym,
     Vec,
 )
-from stages.parse import expr
+from stages.parse import expr, table
+from stages.parse.rules import TYPES
 from stages.parse.scan import Scanner
 from stages.parse.sregs import SREGS, sreg_type
 from stages.parse.symbols import COLORS, COMPONENTS, FuncSym, FunctionState, ProtoSym, RegSym, Scope, TargetsSym, Typed, VarSym, lookup
@@ -28,10 +31,7 @@ from stages.parse.table import Gate
 
 _SINK = Sink()
 _MAX_NESTING = 3
-_VIDEO_SELECTORS = frozenset(
-    [f"{b}{k}" for b in "b" for k in range(4)]
-    + ["h0", "h1"]
-)
+_SELECTOR = re.compile(r"b[0-7]{1,4}|h[0-3]{1,2}")
 
 
 def operand(s: Scanner, fs: FunctionState, depth: int = 0) -> Typed:
@@ -60,9 +60,11 @@ def operand(s: Scanner, fs: FunctionState, depth: int = 0) -> Typed:
         return inner, "n:" + k
     if kind == "-" and _next_is_name(s):
         s.next()
+        line = s.line
         inner, k = _named(s, fs)
         if isinstance(inner, Reg | Part):
             return Neg(inner), "-:" + k
+        s.notes.error("Illegal argument to unary minus", line)
         return inner, "-:" + k
     return _constant(s)
 
@@ -111,6 +113,9 @@ def _named(s: Scanner, fs: FunctionState) -> Typed:
     if isinstance(symbol, RegSym):
         if s.kind == "dot":
             return _component(s, symbol)
+        if s.kind == "[":
+            s.notes.error("Array indexing on non-array", s.line)
+            _bracket(s, fs, 1)
         return symbol.typed()
     if symbol is None and name[0] == "%":
         special = _special(s, name, fs)
@@ -125,7 +130,18 @@ def _named(s: Scanner, fs: FunctionState) -> Typed:
         return Sym(name, offset), "F"
     if isinstance(symbol, TargetsSym | ProtoSym):
         return Sym(name), "t"
+    if s.kind == "dot":
+        _field(s)
+        s.notes.error(f"Unknown field '{s.tok}'", s.line)
+        s.next()
     return unresolved(fs.scope, name, line), "l"
+
+
+def _field(s: Scanner) -> None:
+    """A dotted word after a name: a modifier there is no field but a syntax error."""
+    word = s.tok[1:]
+    if word not in TYPES and table.is_modifier(word):
+        s.syntax_error()
 
 
 def unresolved(scope: Scope, name: str, line: int) -> LabelRef:
@@ -160,6 +176,8 @@ def _offset(s: Scanner) -> int:
 def _component(s: Scanner, symbol: RegSym) -> Typed:
     selector = s.tok[1:]
     line = s.line
+    if not symbol.components and not _SELECTOR.fullmatch(selector):
+        _field(s)
     s.next()
     if symbol.components:
         for names in (COMPONENTS, COLORS):
@@ -168,6 +186,9 @@ def _component(s: Scanner, symbol: RegSym) -> Typed:
         s.notes.error(f"Unknown vector selector: '{selector}'", line)
         return symbol.components[0], "r:" + symbol.type
     assert symbol.reg is not None
+    if not _SELECTOR.fullmatch(selector):
+        wide = symbol.type in ("b32", "u32", "s32", "f32", "f16x2")
+        s.notes.error(f"Unknown video selector: '.{selector}'" if wide else f"Unknown field '.{selector}'", line)
     return Part(symbol.reg, selector), "b:" + symbol.type
 
 
@@ -199,6 +220,8 @@ def _vector(s: Scanner, fs: FunctionState, depth: int) -> Typed:
     elems: list[Operand] = []
     kinds: list[str] = []
     while True:
+        if s.kind == "[":
+            s.syntax_error()
         elem, kind = operand(s, fs, depth + 1)
         elems.append(elem)
         kinds.append(kind)
@@ -217,6 +240,8 @@ def _bracket(s: Scanner, fs: FunctionState, depth: int) -> Typed:
     parts: list[Operand] = []
     kinds: list[str] = []
     while True:
+        if parts and s.kind in ("int", "flt", "["):
+            s.syntax_error()
         part, kind = _address(s, fs) if not parts else operand(s, fs, depth + 1)
         parts.append(part)
         kinds.append(kind)

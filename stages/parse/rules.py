@@ -74,6 +74,8 @@ def duplicate(mods: list[str]) -> list[str]:
     out = [text for group, text in _ONCE if sum(m in group for m in mods) > 1]
     if mods.count("ftz") > 1:
         out.append("Duplicate .ftz modifier")
+    if sum(m in ("up", "down", "bfly", "idx") for m in mods) > 1:
+        out.append("Multiple shuffle modifiers specified")
     if mods.count("aligned") > 1:
         out.append("Multiple .aligned modifiers specified")
     return [t for t in out if not (t == _ONCE[-1][1] and "popc" in mods)]
