@@ -13,7 +13,7 @@ from typing import Final
 from ir_format.model import PT, RZ, ZERO, Imm, Reg
 from ir_format.ptx import PtxInst
 
-from .builder import Builder, Rule
+from .builder import Builder, Rule, is_signed
 from .math_common import NEG_RZ, ROUND, Val, absolute, float_imm, rounding, store_int
 from .math_half import LOW, NEG_RZ_LOW, plus_zero
 
@@ -95,7 +95,7 @@ def float_to_int(b: Builder, inst: PtxInst) -> None:
     f = ".FTZ" if "ftz" in inst.mods and not wide else ""
     ntz = "" if wide or st == "f64" else ".NTZ"
     x = b.in_reg(b.src(inst.operands[1], st), b.words(st))
-    if wide and "ftz" in inst.mods and rnd in (".FLOOR", ".CEIL"):  # the other roundings make a subnormal zero by themselves
+    if wide and "ftz" in inst.mods and (rnd == ".CEIL" or (rnd == ".FLOOR" and is_signed(dt))):  # else a subnormal becomes zero by itself
         t = b.r()
         b.emit("FADD.FTZ", t, (x, NEG_RZ))
         x = t
