@@ -136,7 +136,7 @@ class Body:
             return (), ()
         if "{" in text:
             chunks = _CHUNK.findall(text)
-            if sum(map(len, chunks)) + len(chunks) - 1 != len(text):
+            if ",".join(chunks) != text:
                 return None  # a stray brace or comma
         else:
             chunks = text.split(", ")

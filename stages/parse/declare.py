@@ -60,7 +60,7 @@ def shape(s: Scanner, parameter: bool = False) -> Shape:
             s.next()
             _attributes(s, d)
             continue
-        elif word == ".ptr" and parameter:
+        elif word == ".ptr" and parameter and not d.ptr:
             d.ptr = True
         elif d.ptr and word in (".global", ".const", ".shared", ".local"):
             d.ptr_space = word[1:]
@@ -111,6 +111,7 @@ def registers(s: Scanner, fs: FunctionState) -> None:
     d = shape(s)
     scope = fs.scope
     scope.cache.clear()
+    twice: list[tuple[str, int]] = []  # reported after the semicolon: a syntax error before it comes first
     while True:
         line = s.line
         name = s.expect("id")
@@ -121,13 +122,13 @@ def registers(s: Scanner, fs: FunctionState) -> None:
             count = int(expr.int_literal(s).number)
             s.expect(">")
             if name in scope.families:
-                s.notes.error(f"Duplicate definition of variable '{name}<'", line)
+                twice.append((f"{name}<", line))
             elif count > MAX_FAMILY:
                 s.notes.error("Constant overflow", line)
             else:
                 scope.families[name] = RegFamily(count, d.type, d.vec)
         elif declared_here(scope, name):
-            s.notes.error(f"Duplicate definition of variable '{name}'", line)
+            twice.append((name, line))
         elif s.kind == "[":
             _dims(s)
             s.notes.error(f"Variable '{name}' cannot be allocated into a register", line)
@@ -144,6 +145,12 @@ def registers(s: Scanner, fs: FunctionState) -> None:
         if not s.accept(","):
             break
     s.expect(";")
+    _report_twice(s, twice)
+
+
+def _report_twice(s: Scanner, twice: list[tuple[str, int]]) -> None:
+    for name, line in twice:
+        s.notes.error(f"Duplicate definition of variable '{name}'", line)
 
 
 def _dims(s: Scanner) -> tuple[int, ...]:
@@ -203,6 +210,7 @@ def variables(s: Scanner, scope: Scope, fs: FunctionState | None, linkage: str, 
         s.expect("]")
     d = shape(s)
     scope.cache.clear()
+    twice: list[tuple[str, int]] = []
     while True:
         line = s.line
         name = s.expect("id")
@@ -217,10 +225,12 @@ def variables(s: Scanner, scope: Scope, fs: FunctionState | None, linkage: str, 
         elif 0 in var.dims and linkage != "extern" and space != "param":
             s.notes.error(f"Non-external variable '{name}' has incomplete type", line)
         _check_variable(s, var, d, space, line)
-        _declare(s, scope, fs, var, out, line)
+        if not _declare(s, scope, fs, var, out, line):
+            twice.append((name, line))
         if not s.accept(","):
             break
     s.expect(";")
+    _report_twice(s, twice)
 
 
 def _check_variable(s: Scanner, var: PtxVar, d: Shape, space: str, line: int) -> None:
@@ -246,7 +256,8 @@ def _variable(s: Scanner, d: Shape, space: str, name: str, line: int, linkage: s
     )  # fmt: skip
 
 
-def _declare(s: Scanner, scope: Scope, fs: FunctionState | None, var: PtxVar, out: list[PtxVar], line: int) -> None:
+def _declare(s: Scanner, scope: Scope, fs: FunctionState | None, var: PtxVar, out: list[PtxVar], line: int) -> bool:
+    """Adds a variable to its scope; False if the scope has the name already."""
     name = var.name
     known = scope.names.get(name)
     if (
@@ -263,14 +274,14 @@ def _declare(s: Scanner, scope: Scope, fs: FunctionState | None, var: PtxVar, ou
         if var.linkage != "extern":
             out[out.index(old)] = var
             known.var = var
-        return
+        return True
     if declared_here(scope, name):
-        s.notes.error(f"Duplicate definition of variable '{name}'", line)
-        return
+        return False
     if fs is not None:
         var.name = fs.fresh(scope.parent, name)
     scope.names[name] = VarSym(var.name, var.type if var.space == "tex" else var.space, var)
     out.append(var)
+    return True
 
 
 # --------------------------------------------------------------------------- initialisers

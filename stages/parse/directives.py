@@ -202,6 +202,8 @@ def section(s: Scanner, module: PtxModule) -> None:
 def _datum(s: Scanner, data: bytearray, width: int, fixups: list[PtxFixup]) -> None:
     if s.kind in ("id", "dot"):
         symbol = s.tok
+        if symbol in _DATA:
+            s.syntax_error()
         s.next()
         minus = ""
         addend = 0

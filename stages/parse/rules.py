@@ -64,6 +64,7 @@ _ONCE: Final = (
     (CACHE, "Multiple cache operation modifiers specified"),
     (SCOPES, "Multiple scope modifiers specified"),
     (CLAMPS, "Multiple clamp modifiers specified"),
+    (frozenset("x1 x2 x4 x8 x16 x32 x64 x128".split()), "Multiple .num modifiers specified"),
     (frozenset(("relaxed", "acquire", "release", "acq_rel", "sc")), "Duplicate .acquire modifier"),
     (POST, "Multiple instruction post-operation flags set"),
 )

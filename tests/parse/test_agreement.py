@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from stages.parse import table
 from tests import oracle
+from tests.parse import tokens
 from tests.parse.agreement import compare, compare_modules
 from tests.parse.generate import accepted, mutated
+from tests.parse.helpers import corpus
 
 
 def test_every_row_can_be_read() -> None:
@@ -41,3 +45,14 @@ def test_modules() -> None:
     cases, equal, same = compare_modules(False)
     assert equal >= 0.995 * cases
     assert same >= 0.98 * cases
+
+
+@pytest.mark.oracle
+def test_one_token_faults() -> None:
+    oracle.require("ptxas")
+    rng = random.Random(21)
+    files = [p.read_text() for p in corpus() if p.stat().st_size < 6000 and p.parent.name in ("sm_90", "hand")]
+    counts, _ = tokens.compare([tokens.mutate(rng, rng.choice(files)) for _ in range(150)])
+    assert counts["verdict equal"] >= 0.98 * counts["cases"]
+    assert counts["line equal"] >= 0.97 * counts["refused by both"]
+    assert counts["class equal"] >= 0.93 * counts["refused by both"]
