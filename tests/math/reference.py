@@ -300,7 +300,7 @@ def rsqrt(x: float) -> float:
 
 
 def exp2(x: float) -> float:
-    return math.inf if x > 1100 else 0.0 if x < -1100 else 2.0**x
+    return math.inf if x >= 1024 else 0.0 if x < -1100 else 2.0**x
 
 
 def log2(x: float) -> float:
