@@ -113,7 +113,7 @@ class Form:
         from ir_format.isa.special import address_bits
 
         args = next(s.args for s in (*self.row.srcs, *self.row.dsts) if s.kind == "M")
-        fixed = address_bits(self.letters, args, self.row.layout)
+        fixed = address_bits(self.letters, args, self.row.layout, self.sm)
         if self.letters in ("w", "d", "p") and any(m.bits == ((72, 1),) and m.values == ("", "E") for m in self.row.mods):
             fixed[72] = 1  # a 64-bit base is an extended address
         for bit, value in fixed.items():
@@ -170,7 +170,7 @@ class Form:
                 codec = make_codec(spec, self, width, mods)
                 shown = spec.opt in ("", "*") or any(c in mods for c in spec.opt.split("_"))
                 default = parse_default(spec, codec, width)
-                slot = Slot(spec.name, codec, default, shown, spec.opt == "*", is_dst)
+                slot = Slot(spec.name, codec, default, shown, spec.opt == "*" or (spec.opt == "EX" and spec.name in ("Px", "UPx")), is_dst)
                 slots.append(slot)
                 if shown:
                     owned |= codec.mask
@@ -216,7 +216,7 @@ def parse_default(spec: SlotSpec, codec: Codec, width: int) -> Operand | None:
         return None
     kind = spec.kind if spec.kind != "alu" else codec.kind
     if kind in ("P", "UP", "PI"):
-        return Reg(codec.kind, ZERO, 0, 1, INV if text.startswith("!") else 0)
+        return Reg(codec.kind, 0 if text.endswith("0") else ZERO, 0, 1, INV if text.startswith("!") else 0)
     if isinstance(codec, ImmCodec):
         return Imm("I", int(text, 0)) if text[0].isdigit() else Imm("I", 0)
     if kind == "N":

@@ -315,7 +315,7 @@ def parse_row(text: str, sm: int, enums: dict[str, Enum], macros: dict[str, str]
 
 def _form_on(form: str, sm: int, explicit: bool) -> bool:
     """Constant operands of arithmetic end with sm_90 (measured); ``cx`` ones only where a row asks for them."""
-    if ("k" in form and sm >= 100) or (form == "d" and sm < 80):
+    if ("k" in form and sm >= 100) or (form == "d" and sm < 80) or (form == "p" and not 80 <= sm < 90):
         return False
     return not ("x" in form and (sm >= 100 or not explicit))
 

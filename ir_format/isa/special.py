@@ -135,7 +135,7 @@ class MemCodec(Codec):
     there are: r none, u uniform base, v ``R.U32 + UR``, w ``R.64 + UR``, d ``desc[UR][R.64]``.
     """
 
-    __slots__ = ("base", "off", "osize", "unit", "upos", "ur", "letter", "wide", "scale", "hidden", "uwide", "quiet", "next", "absolute", "store", "low12")
+    __slots__ = ("base", "off", "osize", "unit", "upos", "ur", "letter", "wide", "scale", "hidden", "uwide", "quiet", "next", "absolute", "store", "low12", "only_zero")
 
     def __init__(self, spec: SlotSpec, form: Form, mods: tuple[str, ...]) -> None:
         self.name, self.kind = spec.name, "M"
@@ -143,6 +143,7 @@ class MemCodec(Codec):
         self.base = self.off = self.osize = self.upos = self.scale = -1
         self.unit = 1
         self.absolute = self.letter == "r" and spec.kind == "M"
+        self.only_zero = "Q0" in spec.args
         self.low12 = "O32-43" in spec.args
         self.store = "U64" in spec.args and form.sm >= 90  # a 64-bit base plus a uniform register can't be RZ there (measured)
         self.next = 0  # 1: the register after the one in the field
@@ -224,6 +225,8 @@ class MemCodec(Codec):
         ubase = desc = None
         if self.upos >= 0:
             num = word >> self.upos & self.ur
+            if self.only_zero and num != self.ur:
+                raise Mismatch("the uniform register must be URZ")
             if self.next:
                 if num >= self.ur - 1:
                     raise Mismatch("the uniform register after the last")
@@ -339,12 +342,13 @@ class HiddenCodec(ImmCodec):
         return ""
 
 
-def address_bits(letters: str, args: str, layout: str) -> dict[int, int]:
+def address_bits(letters: str, args: str, layout: str, sm: int) -> dict[int, int]:
     """Bits that tell address forms apart: 91 a uniform register; ``W``: the base is 64 bits wide; ``X``: the uniform register is a descriptor."""
     fixed = {91: int(letters != "r")}
     if layout.startswith("G") and letters != "r":
         fixed[_arg(args, "W", 90)] = int(letters != "v")
-        fixed[_arg(args, "X", 76)] = int(letters in "dp")
+        if sm >= 80:
+            fixed[_arg(args, "X", 76)] = int(letters in "dp")
         if letters == "p":
             fixed[101] = 1
     return fixed

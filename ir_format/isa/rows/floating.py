@@ -10,8 +10,8 @@ def fmods  = .FTZ@80 .rnd@78-79 .SAT@77
 FADD        021 AC             d <- a-| b-|                ; .FTZ@80 .rnd@78-79 .SAT@77 <100+>81-82=0                                         ; cls=fma imm=f32 comm=ab
 FMUL        020 AB             d <- a-| b-|                ; .{_ FTZ FMZ ?}@80+76 .{? D8 D4 D2 _ M2 M4 M8}@84-86 .rnd@78-79 .SAT@77     ; cls=fma imm=f32 comm=ab
 FFMA        023 ABC            d <- a-| b-| c-|            ; .{_ FTZ FMZ ?}@80+76 .rnd@78-79 .SAT@77                                       ; cls=fma imm=f32 comm=ab
-FMNMX       009 AB             d <- a-| b-| Pp             ; .FTZ@80 .NAN@81 .XORSIGN@82                                                   ; cls=alu imm=f32 comm=ab
-FMNMX3      076 ABC sm=100+    d <- a-| b-| c-| Pp         ; .FTZ@80 .NAN@81                                                     ; cls=alu imm=f32
+FMNMX       009 AB             d <- a-| b-| Pp             ; .FTZ@80 <75>81-82=0 <80+>.NAN@81 <80>82=0 <86+>.XORSIGN@82                                                   ; cls=alu imm=f32 comm=ab
+FMNMX3      076 ABC sm=100-110 d <- a-| b-| c-| Pp         ; .FTZ@80 .NAN@81                                                     ; cls=alu imm=f32
 FSEL        008 AB             d <- a-| b-| Pp             ; .FTZ@80                                                      ; cls=alu imm=f32
 FSETP       00b AB             Pu Pv <- a-| b-| Pp         ; .fcmp@76-79 .FTZ@80 .bop@74-75                               ; cls=alu imm=f32
 FSET        00a AB             d <- a-| b-| Pp             ; .BF 71=0 .fcmp@76-79 .FTZ@80 .bop@74-75                        ; cls=alu imm=f32
@@ -29,6 +29,6 @@ DSETP       02a AC             Pu Pv <- a2-| b2-| Pp       ; .{MIN LT EQ LE GT N
 FADD2       04b AC  sm=100-110 d2 <- a2-|<f2>@81-83 b2-|<f2>@84-86 ; .FTZ@80 .rnd@78-79 ; cls=fma imm=f32 comm=ab
 FMUL2       04a AB  sm=100-110 d2 <- a2-|<f2>@81-83 b2-|<f2s>@87-88 ; .{_ FTZ FMZ ?}@80+76 .rnd@78-79 ; cls=fma imm=f32 comm=ab
 FFMA2       049 ABC sm=100-110 d2 <- a2-|<f2>@81-83 b2-|<f2s>@87-88 c2-|<f2>@84-86 ; .{_ FTZ FMZ ?}@80+76 .rnd@78-79 ; cls=fma imm=f32 comm=ab
-FHADD       021 AC  sm=100+    d <- a-|<h1>@83 b-|         ; .{? _ ? BF16}@81-82 .rnd@78-79 .SAT@77                                         ; cls=fma imm=f32 comm=ab
-FHFMA       023 ABC sm=100+    d <- a-|<h1>@83 b-|<h1>@84 c-| ; .{? _ ? BF16}@81-82 .rnd@78-79 .SAT@77                                         ; cls=fma imm=f32 comm=ab
+FHADD       021 AC  sm=100+ forms=r,u d <- a-|<h1>@83 b-|         ; .{? _ ? BF16}@81-82 .rnd@78-79 .SAT@77                                         ; cls=fma imm=f32 comm=ab
+FHFMA       023 ABC sm=100+ forms=rr,ur,ru d <- a-|<h1>@83 b-|<h1>@84 c-| ; .{? _ ? BF16}@81-82 .rnd@78-79 .SAT@77                                         ; cls=fma imm=f32 comm=ab
 """

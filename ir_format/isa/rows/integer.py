@@ -10,7 +10,8 @@ IADD3       010 ABc            d <75-90>Pu?=PT <75-90>Pv?=PT <100+>Pu=PT <100+>P
 IADD        035 AB  sm=120+    d Pu?=PT  <- a-~X b-~X Pp?X=!PT   ; .X@74 73=0          ; cls=alu comm=ab
 IADD.64     035 AB  sm=120+    d2 Pu?=PT <- a2-~X b2-~X Pp?X=!PT ; .X@74 73=1          ; cls=alu64 comm=ab
 VIADD       036 AB  sm=90-110  d  <- a b-                  ; .16x2@73                                              ; cls=alu imm=u
-VIADD       036 AB  sm=120+    d  <- a- b-                 ; .{_ 16x2 S32 S16x2 U8x4 S8x4 ? ?}@73-75 .ISAT@80                                              ; cls=alu comm=ab imm=u
+VIADD       036 AB  sm=120+    d  <- a- b-                 ; .{_ 16x2 S32 S16x2 U8x4 S8x4 ? ?}@73-75 80=0                                              ; cls=alu comm=ab imm=u
+VIADD       036 AB  sm=120+    d  <- a- b-                 ; .{32 16x2 S32 S16x2 U8x4 S8x4 ? ?}@73-75 .ISAT 80=1                                              ; cls=alu comm=ab imm=u
 IMAD        024 ABC            d <- a b c-~X Pp?X=!PT      ; .MOV?(mov) .SHL?(shl) .IADD?(iadd) .U32@73=0 .X@74 81-83=7             ; cls=imad comm=ab
 IMAD.WIDE   025 ABC forms=rr,rk,ir,kr,ur,ru d2 Pu?=PT <- a b c2-~X Pp?X=!PT  ; .U32@73=0 .X@74                                   ; cls=imadwide comm=ab
 IMAD.HI     027 ABC forms=rr,rk,ir,kr,ur,ru d Pu?=PT <- a b c2-~X Pp?X=!PT   ; .U32@73=0 .X@74                                   ; cls=imadhi comm=ab
@@ -45,12 +46,12 @@ IMNMX       017 AB  sm=110+    Pu=PT Pv=PT d2 <- a2 b2 Pp Pq=!PT    ; .{U64 S64}
 VIMNMX      048 AB  sm=90      d <- a b Pp                 ; .{U32 _ U16x2 S16x2}@72-73 .RELU@76 81-86=63                   ; cls=alu comm=ab
 VIMNMX      048 AB  sm=120+    d <- a b Pp                 ; .{U32 S32 U16x2 S16x2 U8x4 S8x4 ? ?}@72-74 .RELU@76 81-86=63                   ; cls=alu comm=ab
 VIMNMX      048 AB  sm=100-110 d Pu=PT Pv=PT <- a b Pp     ; .{U32 _ U16x2 S16x2}@72-73 .RELU@76                ; cls=alu comm=ab
-VIMNMX3     00f ABc sm=90+     d <- a b c Pp               ; .{U32 <90-110>_ <120+>S32 U16x2 S16x2}@72-73 .RELU@76                                               ; cls=alu imm=u
-VIADDMNMX   046 ABC sm=90+     d <- a b- c Pp              ; .U32@72=0                                                    ; cls=alu imm=u
+VIMNMX3     00f ABc sm=90-110  d <- a b c Pp               ; .{U32 _ U16x2 S16x2}@72-73 .RELU@76                                               ; cls=alu imm=u
+VIADDMNMX   046 ABC sm=90-110  d <- a b- c Pp              ; .U32@72=0                                                    ; cls=alu imm=u
 VABSDIFF    014 ABC sm=75-110  d <- a b c                  ; .U32@73=0 81-83=7                                                    ; cls=alu imm=u
 VABSDIFF4    015 ABC sm=75-110  d <- a b c                  ; .U8@73=0 .ACC@75 81-83=7                                             ; cls=alu imm=u
 # ---- predicates and registers
-P2R         003 AB             d <- p:N(PR) a b            ; ; cls=alu imm=u
+P2R         003 AB             d <- p:N(PR) a b            ; ; cls=alu <75-89>imm=s <90+>imm=u
 R2P         004 AB             p:N(PR) <- a b              ; ; cls=alu imm=u
 IDP.4A      026 ABc forms=rr,kr,ur d <- a b c-             ; .{U8 S8}@73 .{U8 S8}@74 76-77=0                             ; cls=fma imm=u
 IDP.2A      026 ABc forms=rr,kr,ur d <- a b c-             ; .{LO HI}@77 .{U16 S16}@73 .{U8 S8}@74 76=1                  ; cls=fma imm=u

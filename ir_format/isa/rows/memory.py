@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 TEXT = r"""
-def smsize  = <75-89>.{_:1 S32:1 64:2 F32.FTZ.RN:1 F16x2.RN:1 S64:2 F64.RN:2 ?}:at@73-75 <90+>.{_:1 S32:1 64:2 ? 128:4 ? ? ?}:at@73-75
+def smsize  = <75-89>.{_:1 S32:1 64:2 ? ? ? ? ?}:at@73-75 <90+>.{_:1 S32:1 64:2 ? 128:4 ? ? ?}:at@73-75
 enum synop   = _ A1T0 A0T1 A0TR A0TX ART0 ? ?
 def aatomf  = <90>m:M(R24,O40-63,U64,X71,W70) <100+>m:M(R24,O40-62,U64,X90,W63)
 enum ordcp   = _ CONSTANT.PRIVATE CONSTANT.CTA CONSTANT.CTA.PRIVATE CONSTANT MMIO.CTA GPU.PRIVATE MMIO.CTA.PRIVATE MMIO.SM CONSTANT.SM MMIO.VC CONSTANT.SM.PRIVATE
                MMIO.GPU CONSTANT.VC CONSTANT.VC.PRIVATE CONSTANT.GPU
-def ordatom  = <75>.{CONSTANT _ STRONG MMIO}@79-80 <75>.{CTA SM GPU SYS}@77-78 <75>.PRIVATE@76 <80+>.sto80@77-80
+def ordatom  = <75>.{? _ STRONG ?}@79-80 <75>.{CTA SM GPU SYS}@77-78 <75>.PRIVATE@76 <80+>.sto80@77-80
 def afsize  = .{F16x2.RN:1 F16x4.RN:2 F16x8.RN:4 BF16x2.RN:1 BF16x4.RN:2 BF16x8.RN:4 ? ? ? F32.FTZ.RN:1 F32x2.FTZ.RN:2 F32x4.FTZ.RN:4 F32.RN:1 F32x2.RN:2 F32x4.RN:4 F64.RN:2}:at@73-76
 def asize   = <75-89>.{_:1 S32:1 64:2 F32.FTZ.RN:1 F16x2.RN:1 S64:2 F64.RN:2 ?}:at@73-75 <90+>.{_:1 S32:1 64:2 S64:2 128:4 ? ? ?}:at@73-75
 def policy  = <75,90+>pol:H@101?=0
@@ -16,17 +16,18 @@ def ared    = <75-90>m:M(R24,O40-63,U64,X71,W90) <100+>m:M(R24,O40-63,U64,X81,W9
 def aatom   = <75-90>m:M(R24,O40-63,U64,X71,W70) <100+>m:M(R24,O40-62,U64,X76,W63)
 def astore  = m:M(R24,O40-63,U64,X76)
 def aload   = m:M(R24,O40-63,U32,X76)
-enum ltc     = _ LTC64B LTC128B LTC256B
+enum lsize   = U8:1 S8:1 U16:1 S16:1 _:1 64:2 128:4 ?
+enum ltc     = _ LTC64B LTC128B <75>? <80+>LTC256B
 enum ord80   = _ CONSTANT.PRIVATE CONSTANT.CTA CONSTANT.CTA.PRIVATE CONSTANT STRONG.SM STRONG.GPU.PRIVATE STRONG.GPU MMIO.GPU CONSTANT.SM
                STRONG.SYS CONSTANT.SM.PRIVATE MMIO.SYS CONSTANT.VC CONSTANT.VC.PRIVATE CONSTANT.GPU
 enum sto80   = _ CONSTANT.PRIVATE CONSTANT.CTA CONSTANT.CTA.PRIVATE STRONG.SM.PRIVATE STRONG.SM STRONG.GPU.PRIVATE STRONG.GPU MMIO.GPU CONSTANT.SM
-               STRONG.SYS CONSTANT.SM.PRIVATE MMIO.SYS CONSTANT.VC CONSTANT.VC.PRIVATE CONSTANT.GPU
+               STRONG.SYS CONSTANT.SM.PRIVATE MMIO.SYS <80-90>CONSTANT.VC <80-90>CONSTANT.VC.PRIVATE <80-90>CONSTANT.GPU <100+>SYS.ORDERED <100+>STRONG.SYS.ORDERED <100+>MMIO.SYS.ORDERED
 enum atomop  = ADD MIN MAX INC DEC AND OR XOR EXCH ? ? ? ? ? ? ?
 enum redop   = ADD MIN MAX INC DEC AND OR XOR
 enum atype   = _:1 S32:1 64:2 F32.FTZ.RN:1 F16x2.RN:1 S64:2 F64.RN:2 BF16_V2:1
 enum cassize = _:1 ? 64:2 ? 128:4 ? ? ?
 def ordload  = <75>.{CONSTANT _ STRONG MMIO}@79-80 <75>.{CTA SM GPU SYS}@77-78 <75>.PRIVATE@76 <80+>.ord80@77-80
-def ordstore = <75>.{CONSTANT _ STRONG MMIO}@79-80 <75>.{CTA SM GPU SYS}@77-78 <75>.PRIVATE@76 <80+>.sto80@77-80
+def ordstore = <75>.{? _ STRONG MMIO}@79-80 <75>.{CTA SM GPU SYS}@77-78 <75>.PRIVATE@76 <80+>.sto80@77-80
 # ---- loads and stores
 LDC          b82 - sm=75+ d/csize <- k:K@5               ; .csize@73-75 .{_ IL IS ISL}@78-79                                        ; cls=lsu sb=WR mem=r space=const
 LDG          181 G forms=r,v,w,d Pu?=PT d/msize <- $aload Pz:PI@64?=PT $policy ; .E@72 .evict@84-86 .ltc@68-69 .msize@73-75 $ordload  ; cls=lsu sb=WR mem=r space=global
@@ -39,11 +40,11 @@ LD           180 G forms=p      d/msize <- $aload Pz:PI@64?=PT ; .E@72 .evict@84
 ST           185 G forms=v,w,d  <- $astore s:R@32/msize $policy    ; .E@72 .evict@84-86 .msize@73-75 $ordstore                        ; cls=lsu sb=R mem=w space=generic
 ST           185 G forms=p      <- $astore s:R@32/msize    ; .E@72 .evict@84-86 .msize@73-75 $ordstore                        ; cls=lsu sb=R mem=w space=generic
 ST           185 G forms=r      <- m:M(R24,O32-63) s:R@64/msize $policy ; .E@72 .evict@84-86 .msize@73-75 $ordstore                        ; cls=lsu sb=R mem=w space=generic
-LDL          183 L              d/msize <- m:M(R24,O40-63,U32)             ; .evict@84-86 .msize@73-75                                        ; cls=lsu sb=WR mem=r space=local
-STL          187 L1             <- m:M(R24,O40-63,U64) s:R@32/msize        ; .evict@84-86 .msize@73-75                                        ; cls=lsu sb=R mem=w space=local
-LDS          184 L  sm=75       d/msize <- m:M(R24,O40-63,U32,S78)         ; .U@76 .msize@73-75                                              ; cls=lsu sb=WR mem=r space=shared
-LDS          184 L  sm=80+      d/msize <- m:M(R24,O40-63,U32,S78)         ; .msize@73-75                                                    ; cls=lsu sb=WR mem=r space=shared
-STS          188 L1             <- m:M(R24,O40-63,U64,S78) s:R@32/msize    ; .msize@73-75                                                    ; cls=lsu sb=R mem=w space=shared
+LDL          183 L              d/lsize <- m:M(R24,O40-63,U32)             ; .evict@84-86 .lsize@73-75                                        ; cls=lsu sb=WR mem=r space=local
+STL          187 L1             <- m:M(R24,O40-63,U64) s:R@32/lsize        ; .evict@84-86 .lsize@73-75                                        ; cls=lsu sb=R mem=w space=local
+LDS          184 L  sm=75       d/lsize <- m:M(R24,O40-63,U32,S78)         ; .U@76 .lsize@73-75                                              ; cls=lsu sb=WR mem=r space=shared
+LDS          184 L  sm=80+      d/lsize <- m:M(R24,O40-63,U32,S78)         ; .lsize@73-75                                                    ; cls=lsu sb=WR mem=r space=shared
+STS          188 L1             <- m:M(R24,O40-63,U64,S78) s:R@32/lsize    ; .lsize@73-75                                                    ; cls=lsu sb=R mem=w space=shared
 LDSM         03b L              d/lnum <- m:M(R24,O40-63,U32)          ; .16 .{M88:1 MT88:1}@78 .{_:1 2:2 4:4 ?}:lnum@72-73               ; cls=lsu sb=WR mem=r space=shared
 # ---- atomics
 ATOMS        18c A forms=r      d/at <- m:M(R24,O40-63,S78) s:R@32/at cc:H@64-71?=255 ; .atomop@87-90 $smsize                                  ; cls=lsu sb=WR mem=rw space=shared
@@ -77,20 +78,20 @@ LDGSTS      1ae GT sm=100+     <- t:MT(R16,O44-63,U64) m:M(R24,O32-43,N64,X76,W8
 LDGDEPBAR    9af -  sm=80+      <-                                      ; ; cls=lsu <80-89>sb=W <90+>sb=WR
 DEPBAR       91a -              <- sb:N(sb)@44-46 n:I(u)@38-43          ; .LE 47=1                                                  ; cls=ctl
 DEPBAR       91a -              <- set:SBS@32-37                        ; 47=0                                                  ; cls=ctl
-LDG.E        17e GU sm=100+     e4:R@64 d4 <- m:M(R24,O40-56*32,U32,X76,W75) mask:I(u)@57-63+72?=255 nv:H@87-90?=0 $policy ; .evict@84-86 .{EFL2 ENL2 ELL2 ?}@81-82 .{_ LTC64B LTC128B ?}@73-74 .256 .ord80@77-80 ; cls=lsu sb=WR mem=r space=global
+LDG.E        17e GU sm=100+     e4:R@64 d4 <- m:M(R24,O40-56*32,U32,X76,W75) mask:I(u)@57-63+72?=255 Pp?=P0 $policy ; .evict@84-86 .{EFL2 ENL2 ELL2 ?}@81-82 .{_ LTC64B LTC128B ?}@73-74 .256 .ord80@77-80 ; cls=lsu sb=WR mem=r space=global
 STG.E        17f GU sm=100+     <- m:M(R24,O40-58*32,U64,X76,W75) s4:R@32 e4:R@16 mask:I(u)@59-63+88-90?=255 $policy ; .evict@84-86 .{EFL2 ENL2 ELL2 ?}@81-82 .256 .sto80@77-80 ; cls=lsu sb=R mem=w space=global
 ATOMS.POPC.INC.32 18c AP forms=u d <- m:M(R24,O40-63,U64,S78)         ; <75-89>87-90=10 <90+>87-90=11 73-75=0 ; cls=lsu sb=WR mem=rw space=shared
 ATOMS.CAST.SPIN 38d - sm=75-90   d/cassize <- m:M(R24,O40-63,S78) s:R@32/cassize c/cassize ; .cassize@73-75 87-88=3      ; cls=lsu sb=WR mem=rw space=shared
 ATOMS.CAST.SPIN 58d - sm=100+    Pu=PT <- m:M(R24,O40-63,S78) s:R@32/cassize c/cassize ; .cassize@73-75 87-88=3      ; cls=lsu sb=WR mem=rw space=shared
 LDGMC        1a4 GU sm=90+      d/at <- <90>m:M(R24,O40-63,U64,X71,W70) <100+>m:M(R24,O40-63,U64,X82,W81) ; .E 72=1 .{ADD MIN MAX ? ? AND OR XOR ? ? ? ? ? ? ? ?}@87-90 .{32:1 S32:1 64:2 S64:2 ? ? ? ?}:at@73-75 76=0 .STRONG.SYS 77-80=10 ; cls=lsu sb=WR mem=r space=global
-LDGMC        1a5 GU sm=90+      d/at <- <90>m:M(R24,O40-63,U64,X71,W70) <100+>m:M(R24,O40-63,U64,X82,W81) ; .E 72=1 .{ADD MIN MAX F32ADD}@88-89 87=0 .{F16x2.RN:1 F16x4.RN:2 F16x8.RN:4 BF16x2.RN:1 BF16x4.RN:2 BF16x8.RN:4 ? ? ? ? ? ? F32.RN:1 F32x2.RN:2 F32x4.RN:4 F64.RN:2}:at@73-76 .STRONG.SYS 77-80=10 ; cls=lsu sb=WR mem=r space=global
+LDGMC        1a5 GU sm=90+      d/at <- <90>m:M(R24,O40-63,U64,X71,W70) <100+>m:M(R24,O40-63,U64,X82,W81) ; .E 72=1 .{ADD MIN MAX <90>F32ADD <100+>HPADD}@88-89 87=0 .{F16x2.RN:1 F16x4.RN:2 F16x8.RN:4 BF16x2.RN:1 BF16x4.RN:2 BF16x8.RN:4 ? ? ? ? ? ? F32.RN:1 F32x2.RN:2 F32x4.RN:4 F64.RN:2}:at@73-76 .STRONG.SYS 77-80=10 ; cls=lsu sb=WR mem=r space=global
 QSPC         3aa -              Pu=PT d <- m:M(R24,O40-63)              ; .E@72 .{G L S D}@73-74 ; cls=lsu sb=WR
 QSPC         1aa GU             Pu=PT d <- m:M(R24,O40-63,U32,W90,X126)   ; .E@72 .{G L S D}@73-74 ; cls=lsu sb=WR
 REDAS        1be GS sm=90+      <- m:M(R24,O40-63,U64,X126,W72,Z0) s:R@32/rsz ; .redop@87-89 .{_:1 ? 64:2 ?}:rsz@73-74 ; cls=lsu sb=R mem=rw space=shared
 STAS         1bd GS sm=90+      <- m:M(R24,O40-63,U64,X126,W90,Z0) s:R@32/ssz ; .{? ? ? ? _:1 64:2 128:4 ?}:ssz@73-75 ; cls=lsu sb=R mem=w space=shared
 CGAERRBAR    5ab -  sm=90+      <-                                      ; ; cls=lsu
 FENCE.VIEW.ASYNC 3c6 - sm=90+   <-                                      ; .{S G}@72 ; cls=lsu
-ATOMS.ARRIVE.64 f8c+91 -        d2 <- m:MT(R24,U64)       ; 87-90=9 73-75=2 ; cls=lsu sb=WR mem=rw space=shared
+ATOMS.ARRIVE.64 f8c+91 -        d2 <- m:MT(R24,U64,Q0)       ; 87-90=9 73-75=2 ; cls=lsu sb=WR mem=rw space=shared
 CCTL.E.C.LDCU 540+91 - sm=100+     <- m:MUO(U24,O32-63)                    ; .IV .DEEP@86 87-90=3 78-80=2 ; cls=lsu sb=R
 SYNCS.PHASECHK.TRANS64 5a7+91 - sm=90 Pu=PT <- m:MT(R24,O40-63,U64) s:R@32 ; 70-71=1 .TRYWAIT@72 ; cls=lsu sb=WR mem=rw space=shared
 SYNCS.PHASECHK.TRANS64 5a7+91 - sm=100+ Pu=PT <- m:MT(R24,O40-63,U64) s:R@32 ; 76-77=1 .TRYWAIT@72 ; cls=lsu sb=WR mem=rw space=shared

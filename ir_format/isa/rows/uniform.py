@@ -36,10 +36,13 @@ UFFMA        055 UABC sm=110+    ud <- ua-| ub-| uc-|                    ; .{_ F
 UFSETP       053 UAB sm=110+     UPu UPv <- ua-| ub-| UPp                ; .fcmp@76-79 .FTZ@80 .bop@74-75 ; cls=uni imm=f32
 UFSEL        051 UAB sm=110+     ud <- ua-| ub-| UPp                     ; .FTZ@80 ; cls=uni imm=f32
 UFRND        05d UAB sm=110+     ud <- ub-|                              ; .FTZ@80 75-77=2 84-86=2 .{_ FLOOR CEIL TRUNC}@78-79 ; cls=uni imm=f32
-UI2F         05a UAB sm=110+     ud <- ub<h1>@60-61                      ; .{? F16 _ ? BF16 ? ? ?}@75-77 .{U8 S8 U16 S16 U32 _ ? ?}@74+84-85 .rnd@78-79 ; cls=uni imm=u
-UF2F         05b UAB sm=110+     ud <- ub-|                              ; .FTZ@80 .{? F16 F32 ? BF16 ? ? ?}@75-77 .{? F16 F32 ? BF16 ? ? ?}@84-86 .rnd@78-79 ; cls=uni imm=f32
-UF2I         05c UAB sm=110+     ud <- ub-|                              ; .FTZ@80 .{U8 S8 U16 S16 U32 _ ? ?}@72+75-76 .{? F16 _ ? BF16 ? ? ?}@84-86 .{_ FLOOR CEIL TRUNC}@78-79 .NTZ@77 ; cls=uni imm=f32
-UI2FP        05e UAB sm=110+     ud <- ub                                ; .{? ? F32 ? ? ? ? ?}@75-77 .{? ? ? ? U32 S32 ? ?}@74+84-85 .rnd@78-79 ; cls=uni imm=u
+UI2F         05a UAB sm=110+ forms=r ud <- ub<h1>@60-61                      ; .{? F16 _ ? BF16 ? ? ?}@75-77 .{U8 S8 U16 S16 ? ? ? ?}@74+84-85 .rnd@78-79 ; cls=uni imm=u
+UI2F         05a UAB sm=110+     ud <- ub                               ; .{? F16 _ ? BF16 ? ? ?}@75-77 .{? ? ? ? U32 _ ? ?}@74+84-85 .rnd@78-79 ; cls=uni imm=int
+UF2F         05b UAB sm=110+     ud <- ub-|                              ; .FTZ@80 .{? F16 ? ? BF16 ? ? ?}@75-77 .F32 84-86=2 .rnd@78-79 ; cls=uni imm=f32
+UF2F         05b UAB sm=110+ forms=r ud <- ub-|                          ; .FTZ@80 .F32 75-77=2 .{? F16 ? ? BF16 ? ? ?}@84-86 78-79=0 ; cls=uni imm=f32
+UF2I         05c UAB sm=110+     ud <- ub-|                              ; .FTZ@80 .{U8 S8 U16 S16 U32 _ ? ?}@72+75-76 84-86=2 .{_ FLOOR CEIL TRUNC}@78-79 .NTZ@77 ; cls=uni imm=f32
+UF2I         05c UAB sm=110+ forms=r ud <- ub-|                          ; .FTZ@80 .{U8 S8 U16 S16 U32 _ ? ?}@72+75-76 .{? F16 ? ? BF16 ? ? ?}@84-86 .{_ FLOOR CEIL TRUNC}@78-79 .NTZ@77 ; cls=uni imm=f32
+UI2FP        05e UAB sm=110+     ud <- ub                                ; .{? ? F32 ? ? ? ? ?}@75-77 .{? ? ? ? U32 S32 ? ?}@74+84-85 .{_ ? ? RZ}@78-79 ; cls=uni imm=int
 UIADD3.64    097 UABC sm=110+     ud2 UPu=UPT UPv=UPT <- ua2- ub2- uc2-  ; 74=0 87-90=15 77-80=15    ; cls=uni comm=abc
 UP2UR        883 -  sm=75+      ud <- p:N(UPR) ua i:I(u)@32-63 ; .{_ B1 B2 B3}@76-77 91=1 ; cls=uni
 UR2UP        884 -  sm=75+      p:N(UPR) <- ua<b4>@76-77 i:I(u)@32-63?=255 ; 91=1 ; cls=uni
@@ -57,7 +60,7 @@ UBLKPF.L2    3bc+91 - sm=90+    <- m:MU(24) us:UR@64                    ; 76=0 ;
 UBLKPF.L2    3bc+91 - sm=90+    <- m:MU(24) us:UR@64 x2:MU(D40)         ; 76=1 ; cls=uni sb=R
 UGETNEXTWORKID 3ca+91 - sm=100+ <- m:MU(24) n:MUN(24)                   ; .{SELFCAST BROADCAST}@72 ; cls=uni sb=R
 UVIMNMX      04a UAB sm=110+    ud <- ua ub UPp                         ; .{U32 S32 U16x2 S16x2 U8x4 S8x4 ? ?}@72-74 .RELU@76 81-86=63 ; cls=uni
-UIMNMX       085 UAB sm=110+    UPu=UPT UPv=UPT ud2 <- ua2 ub2 UPp UPq=!UPT ; .{U64 S64}@73 74=1 ; cls=uni imm=u
+UIMNMX       085 UAB sm=110+    UPu=UPT UPv=UPT ud2 <- ua2 ub2 UPp UPq=!UPT ; .{U64 S64}@73 74=1 ; cls=uni
 ULEA.HI.SX32 091 UABC           ud UPu?=UPT <- ua-~X ub-~X s:I(u)@75-79 UPp?X=!UPT ; 80=1 73=1 74=0 64-71=255                             ; cls=uni imm=u
 ULEA.HI.X.SX32 091 UABC         ud UPu?=UPT <- ua-~X ub-~X s:I(u)@75-79 UPp=!UPT ; 80=1 73=1 74=1 64-71=255                               ; cls=uni imm=u
 R2UR.OR      3c2 -  sm=75-89    Pu=PT ud <- a                           ; 84=1 ; cls=xu sb=WR reuse=1
