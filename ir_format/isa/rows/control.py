@@ -20,7 +20,7 @@ enum sr      = 0=SR_LANEID SR_CLOCK SR_VIRTCFG SR_VIRTID 15=SR_ORDERING_TICKET S
                <90+>136=SR_CgaCtaId <90+>137=SR_GpcLocalCgaId <90+>139=SR_CTARegPoolSz <100+>138=SR_CgaSize <100+>141=SR_TMemSz
                <120+>142=SR_CONTEXT_SAVE_ADDR_LO <120+>143=SR_CONTEXT_SAVE_ADDR_HI 255=SRZ *=SR
 # ---- branches
-BRA          947 - sm=75-89     <- Pp?=PT t:T@34-81             ; .{_ U DIV CONV}@32-33 .{_ INC DEC ?}@85-86 84=0                      ; cls=branch ctl=branch
+BRA          947 - sm=75-89     <- Pp?=PT t:T@34-81             ; .{_ INC DEC ?}@85-86 .{_ U DIV CONV}@32-33 84=0                      ; cls=branch ctl=branch
 BRA          947 - sm=90+       <- Pp?=PT t:T@16-23+34-81       ; .{_ INC DEC ?}@85-86 .{_ U DIV CONV}@32-33 84=0                      ; cls=branch ctl=branch
 BRA          547+91 - sm=90+    <- UPp:UP@24-26-@27 t:T@16-23+34-81 ; .{_ INC DEC ?}@85-86 .U 32-33=1 87-90=7                             ; cls=branch ctl=branch
 BRA          947+91 - sm=75-89  <- Pp?=PT ur:UR@24-@30~ t:T@34-81 ; .{_ INC DEC ?}@85-86 .{? ? DIV CONV}@32-33 31=0 84=0 ; cls=branch ctl=branch
@@ -57,7 +57,7 @@ WARPSYNC.ALL 948 - sm=90+       <- Pp?=PT                       ; 86=0 ; cls=bra
 WARPSYNC.COLLECTIVE 348 - sm=90+  <- Pp?=PT a t:T@16-23+34-81         ; 86=1 ; cls=branch barrier=1
 YIELD        946 -              <- Pp?=PT                       ; ; cls=branch
 NOP          918 -              <-                              ;                                                                   ; cls=ctl
-NANOSLEEP    15d AB             <- Pp?=PT b                             ; .RAND@86 .WARP@85 .SYNCS@84 ; cls=branch imm=u
+NANOSLEEP    15d AB             <- Pp?=PT b                             ; .RAND@86 .WARP@85 <75-89>84=0 <90+>.SYNCS@84 ; cls=branch imm=u
 # ---- barriers
 BAR          b1d -              <- i:I(u)@54-57 n:I(u)@42-53?=0         ; .SYNC 77-79=0 .DEFER_BLOCKING@80               ; cls=lsu sb=R barrier=1
 BAR          b1d -              <- i:I(u)@54-57 n:I(u)@42-53            ; .ARV 77-79=1 80=0               ; cls=lsu sb=R barrier=1
@@ -79,13 +79,14 @@ S2R          919 -              d <- sr:N(sr)@72-79             ;               
 CS2R         805 -              d <- sr:N(sr)@72-79             ; .32 80=0                                                              ; cls=alu
 CS2R         805 -              d2 <- sr:N(sr)@72-79            ; 80=1                                                              ; cls=alu
 LEPC         34e - sm=75-110    d2 <-                                   ; ; cls=branch
-LEPC         94e - sm=75+       d2 <- t:Tb@24-81                        ; ; cls=branch
+LEPC         94e - sm=80+       d2 <- t:Tb@24-81                        ; ; cls=branch
 ENDCOLLECTIVE 91b - sm=90+      <- Pp?=PT                       ; ; cls=branch
 RPCMOV.32    352 - sm=90+       rpc:N(rpc)@31 <- b              ; ; cls=branch
 RPCMOV.32    353 - sm=90+       d <- rpc:N(rpc)@31              ; ; cls=branch
 MATCH.ALL    3a1 -              Pu=PT d <- a/mw                         ; .{_:1 U64:2}:mw@73 79=0                                                   ; cls=lsu sb=WR
 MATCH.ANY    3a1 -              d <- a/mw                               ; .{_:1 U64:2}:mw@73 79=1 81-83=7                                                  ; cls=lsu sb=WR
-CREDUX       2cc -  sm=100+     d:UR@16 <- a                            ; .{MAX MAXABS MIN MINABS}@78-79 .{_ S32 <100-110>F32 <120+>? ?}@73-74 .NAN@77                         ; cls=alu
+CREDUX       2cc -  sm=100+     d:UR@16 <- a                            ; .{MAX ? MIN ?}@78-79 .{_ S32 ? ?}@73-74 77=0                         ; cls=alu
+CREDUX       2cc -  sm=100-110  d:UR@16 <- a                            ; .{MAX MAXABS MIN MINABS}@78-79 .F32 73-74=2 .NAN@77                         ; cls=alu
 PMTRIG       801 -              <- Pp?=PT i:I(u)@32-47                  ; ; cls=branch
 ELECT        82f -  sm=90+      Pu=PT ud <- Pp                          ; .IGNOREKILL@85 ; cls=alu
 ACQBULK      82e -  sm=90+      <-                                      ; ; cls=branch

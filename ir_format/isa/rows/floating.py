@@ -11,7 +11,7 @@ FADD        021 AC             d <- a-| b-|                ; .FTZ@80 .rnd@78-79 
 FMUL        020 AB             d <- a-| b-|                ; .{_ FTZ FMZ ?}@80+76 .{? D8 D4 D2 _ M2 M4 M8}@84-86 .rnd@78-79 .SAT@77     ; cls=fma imm=f32 comm=ab
 FFMA        023 ABC            d <- a-| b-| c-|            ; .{_ FTZ FMZ ?}@80+76 .rnd@78-79 .SAT@77                                       ; cls=fma imm=f32 comm=ab
 FMNMX       009 AB             d <- a-| b-| Pp             ; .FTZ@80 <75>81-82=0 <80+>.NAN@81 <80>82=0 <86+>.XORSIGN@82                                                   ; cls=alu imm=f32 comm=ab
-FMNMX3      076 ABC sm=100-110 d <- a-| b-| c-| Pp         ; .FTZ@80 .NAN@81                                                     ; cls=alu imm=f32
+FMNMX3      076 ABc sm=100-110 d <- a-| b-| c-| Pp         ; .FTZ@80 .NAN@81                                                     ; cls=alu imm=f32
 FSEL        008 AB             d <- a-| b-| Pp             ; .FTZ@80                                                      ; cls=alu imm=f32
 FSETP       00b AB             Pu Pv <- a-| b-| Pp         ; .fcmp@76-79 .FTZ@80 .bop@74-75                               ; cls=alu imm=f32
 FSET        00a AB             d <- a-| b-| Pp             ; .BF 71=0 .fcmp@76-79 .FTZ@80 .bop@74-75                        ; cls=alu imm=f32

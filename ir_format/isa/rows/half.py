@@ -6,8 +6,8 @@ TEXT = r"""
 HMUL2       032 AB             d <- a-|<h2>@74-75 b-|<h2>@60-61           ; <75-89>85=0 <90+>.BF16_V2@85 .FTZ@80 .SAT@77                            ; cls=half imm=f16x2 comm=ab csp=1
 HFMA2       031 ABC            d <- a-|<h2>@74-75 b-|<h2f>@60-61 c-|<h2>@81-82 ; <75>85=0 <80+>.BF16_V2@85 .{_ FTZ FMZ <75-89>? <90+>OOB}@80+76 .SAT@77 79=0                 ; cls=half imm=f16x2 comm=ab yneg=84 csp=1
 HFMA2       031 ABC sm=80+         d <- a-|<h2>@74-75 b-|<h2f>@60-61 c-|<h2>@81-82 Pp?=PT ; <75>85=0 <80+>.BF16_V2@85 .{_ FTZ FMZ <75-89>? <90+>OOB}@80+76 .RELU 79=1 77=0      ; cls=half imm=f16x2 comm=ab yneg=84 csp=1
-HFMA2.MMA   035 ABC sm=80-90   d <- a-| b- c-|             ; <75>85=0 <80+>.BF16_V2@85 .{_ FTZ FMZ ?}@80+76 .SAT@77 79=0                 ; cls=halfmma imm=f16x2 comm=ab yneg=84
-HFMA2.MMA   035 ABC sm=80-90   d <- a-| b- c-| Pp?=PT      ; <75>85=0 <80+>.BF16_V2@85 .{_ FTZ FMZ ?}@80+76 .RELU 79=1 77=0      ; cls=halfmma imm=f16x2 comm=ab yneg=84
+HFMA2.MMA   035 ABC sm=80-90   d <- a-| b- c-|             ; <80-89>85=0 <90>.BF16_V2@85 .{_ FTZ FMZ ?}@80+76 .SAT@77 79=0                 ; cls=halfmma imm=f16x2 comm=ab yneg=84
+HFMA2.MMA   035 ABC sm=80-90   d <- a-| b- c-| Pp?=PT      ; <80-89>85=0 <90>.BF16_V2@85 .{_ FTZ FMZ ?}@80+76 .RELU 79=1 77=0      ; cls=halfmma imm=f16x2 comm=ab yneg=84
 HMNMX2      040 AB  sm=80+     d <- a-|<h2>@74-75 b-|<h2>@60-61 Pp        ; <75>85=0 <80+>.BF16_V2@85 .FTZ@80 .NAN@81 <80>82=0 <86+>.XORSIGN@82                       ; cls=half imm=f16x2 comm=ab csp=1
 HSETP2      034 AC             Pu Pv <- a-|<h2>@74-75 b-|<h2>@60-61 Pp    ; <75-89>65=0 <90+>.BF16_V2@65 .fcmp@76-79 .H_AND@71 .FTZ@80 .bop@69-70             ; cls=half imm=f16x2 csp=1
 HSET2       033 AC             d <- a-|<h2>@74-75 b-|<h2>@60-61 Pp        ; <75-89>65=0 <90+>.BF16_V2@65 .BF@71 .fcmp@76-79 .FTZ@80 .bop@69-70      ; cls=half imm=f16x2 csp=1

@@ -21,19 +21,22 @@ enum ltc     = _ LTC64B LTC128B <75>? <80+>LTC256B
 enum ord80   = _ CONSTANT.PRIVATE CONSTANT.CTA CONSTANT.CTA.PRIVATE CONSTANT STRONG.SM STRONG.GPU.PRIVATE STRONG.GPU MMIO.GPU CONSTANT.SM
                STRONG.SYS CONSTANT.SM.PRIVATE MMIO.SYS CONSTANT.VC CONSTANT.VC.PRIVATE CONSTANT.GPU
 enum sto80   = _ CONSTANT.PRIVATE CONSTANT.CTA CONSTANT.CTA.PRIVATE STRONG.SM.PRIVATE STRONG.SM STRONG.GPU.PRIVATE STRONG.GPU MMIO.GPU CONSTANT.SM
+               STRONG.SYS CONSTANT.SM.PRIVATE MMIO.SYS CONSTANT.VC CONSTANT.VC.PRIVATE CONSTANT.GPU
+enum stg80   = _ CONSTANT.PRIVATE CONSTANT.CTA CONSTANT.CTA.PRIVATE STRONG.SM.PRIVATE STRONG.SM STRONG.GPU.PRIVATE STRONG.GPU MMIO.GPU CONSTANT.SM
                STRONG.SYS CONSTANT.SM.PRIVATE MMIO.SYS <80-90>CONSTANT.VC <80-90>CONSTANT.VC.PRIVATE <80-90>CONSTANT.GPU <100+>SYS.ORDERED <100+>STRONG.SYS.ORDERED <100+>MMIO.SYS.ORDERED
 enum atomop  = ADD MIN MAX INC DEC AND OR XOR EXCH ? ? ? ? ? ? ?
 enum redop   = ADD MIN MAX INC DEC AND OR XOR
 enum atype   = _:1 S32:1 64:2 F32.FTZ.RN:1 F16x2.RN:1 S64:2 F64.RN:2 BF16_V2:1
-enum cassize = _:1 ? 64:2 ? 128:4 ? ? ?
+enum cassize = _:1 ? 64:2 ? <75-89>? <90+>128:4 ? ? ?
 def ordload  = <75>.{CONSTANT _ STRONG MMIO}@79-80 <75>.{CTA SM GPU SYS}@77-78 <75>.PRIVATE@76 <80+>.ord80@77-80
+def ordstg   = <75>.{? _ STRONG MMIO}@79-80 <75>.{CTA SM GPU SYS}@77-78 <75>.PRIVATE@76 <80+>.stg80@77-80
 def ordstore = <75>.{? _ STRONG MMIO}@79-80 <75>.{CTA SM GPU SYS}@77-78 <75>.PRIVATE@76 <80+>.sto80@77-80
 # ---- loads and stores
 LDC          b82 - sm=75+ d/csize <- k:K@5               ; .csize@73-75 .{_ IL IS ISL}@78-79                                        ; cls=lsu sb=WR mem=r space=const
 LDG          181 G forms=r,v,w,d Pu?=PT d/msize <- $aload Pz:PI@64?=PT $policy ; .E@72 .evict@84-86 .ltc@68-69 .msize@73-75 $ordload  ; cls=lsu sb=WR mem=r space=global
 LDG          181 G forms=p      Pu?=PT d/msize <- $aload Pz:PI@64?=PT ; .E@72 .evict@84-86 .ltc@68-69 .msize@73-75 $ordload  ; cls=lsu sb=WR mem=r space=global
-STG          186 G forms=r,v,w,d <- $astore s:R@32/msize $policy    ; .E@72 .evict@84-86 .msize@73-75 $ordstore                        ; cls=lsu sb=R mem=w space=global
-STG          186 G forms=p      <- $astore s:R@32/msize    ; .E@72 .evict@84-86 .msize@73-75 $ordstore                        ; cls=lsu sb=R mem=w space=global
+STG          186 G forms=r,v,w,d <- $astore s:R@32/msize $policy    ; .E@72 .evict@84-86 .msize@73-75 $ordstg                        ; cls=lsu sb=R mem=w space=global
+STG          186 G forms=p      <- $astore s:R@32/msize    ; .E@72 .evict@84-86 .msize@73-75 $ordstg                        ; cls=lsu sb=R mem=w space=global
 LD           180 L forms=r      d/msize <- m:M(R24,O32-63) Pz:PI@64?=PT $policy ; .E@72 .evict@84-86 .ltc@68-69 .msize@73-75 $ordload  ; cls=lsu sb=WR mem=r space=generic
 LD           180 G forms=v,w,d  d/msize <- $aload Pz:PI@64?=PT $policy ; .E@72 .evict@84-86 .ltc@68-69 .msize@73-75 $ordload  ; cls=lsu sb=WR mem=r space=generic
 LD           180 G forms=p      d/msize <- $aload Pz:PI@64?=PT ; .E@72 .evict@84-86 .ltc@68-69 .msize@73-75 $ordload  ; cls=lsu sb=WR mem=r space=generic
@@ -79,14 +82,14 @@ LDGDEPBAR    9af -  sm=80+      <-                                      ; ; cls=
 DEPBAR       91a -              <- sb:N(sb)@44-46 n:I(u)@38-43          ; .LE 47=1                                                  ; cls=ctl
 DEPBAR       91a -              <- set:SBS@32-37                        ; 47=0                                                  ; cls=ctl
 LDG.E        17e GU sm=100+     e4:R@64 d4 <- m:M(R24,O40-56*32,U32,X76,W75) mask:I(u)@57-63+72?=255 Pp?=P0 $policy ; .evict@84-86 .{EFL2 ENL2 ELL2 ?}@81-82 .{_ LTC64B LTC128B ?}@73-74 .256 .ord80@77-80 ; cls=lsu sb=WR mem=r space=global
-STG.E        17f GU sm=100+     <- m:M(R24,O40-58*32,U64,X76,W75) s4:R@32 e4:R@16 mask:I(u)@59-63+88-90?=255 $policy ; .evict@84-86 .{EFL2 ENL2 ELL2 ?}@81-82 .256 .sto80@77-80 ; cls=lsu sb=R mem=w space=global
+STG.E        17f GU sm=100+     <- m:M(R24,O40-58*32,U64,X76,W75) s4:R@32 e4:R@16 mask:I(u)@59-63+88-90?=255 $policy ; .evict@84-86 .{EFL2 ENL2 ELL2 ?}@81-82 .256 .stg80@77-80 ; cls=lsu sb=R mem=w space=global
 ATOMS.POPC.INC.32 18c AP forms=u d <- m:M(R24,O40-63,U64,S78)         ; <75-89>87-90=10 <90+>87-90=11 73-75=0 ; cls=lsu sb=WR mem=rw space=shared
 ATOMS.CAST.SPIN 38d - sm=75-90   d/cassize <- m:M(R24,O40-63,S78) s:R@32/cassize c/cassize ; .cassize@73-75 87-88=3      ; cls=lsu sb=WR mem=rw space=shared
 ATOMS.CAST.SPIN 58d - sm=100+    Pu=PT <- m:M(R24,O40-63,S78) s:R@32/cassize c/cassize ; .cassize@73-75 87-88=3      ; cls=lsu sb=WR mem=rw space=shared
 LDGMC        1a4 GU sm=90+      d/at <- <90>m:M(R24,O40-63,U64,X71,W70) <100+>m:M(R24,O40-63,U64,X82,W81) ; .E 72=1 .{ADD MIN MAX ? ? AND OR XOR ? ? ? ? ? ? ? ?}@87-90 .{32:1 S32:1 64:2 S64:2 ? ? ? ?}:at@73-75 76=0 .STRONG.SYS 77-80=10 ; cls=lsu sb=WR mem=r space=global
 LDGMC        1a5 GU sm=90+      d/at <- <90>m:M(R24,O40-63,U64,X71,W70) <100+>m:M(R24,O40-63,U64,X82,W81) ; .E 72=1 .{ADD MIN MAX <90>F32ADD <100+>HPADD}@88-89 87=0 .{F16x2.RN:1 F16x4.RN:2 F16x8.RN:4 BF16x2.RN:1 BF16x4.RN:2 BF16x8.RN:4 ? ? ? ? ? ? F32.RN:1 F32x2.RN:2 F32x4.RN:4 F64.RN:2}:at@73-76 .STRONG.SYS 77-80=10 ; cls=lsu sb=WR mem=r space=global
-QSPC         3aa -              Pu=PT d <- m:M(R24,O40-63)              ; .E@72 .{G L S D}@73-74 ; cls=lsu sb=WR
-QSPC         1aa GU             Pu=PT d <- m:M(R24,O40-63,U32,W90,X126)   ; .E@72 .{G L S D}@73-74 ; cls=lsu sb=WR
+QSPC         3aa -              Pu=PT d <- m:M(R24,O40-63)              ; .E@72 .{G L S <75-89>? <90+>D}@73-74 ; cls=lsu sb=WR
+QSPC         1aa GU             Pu=PT d <- m:M(R24,O40-63,U32,W90,X126)   ; .E@72 .{G L S <75-89>? <90+>D}@73-74 ; cls=lsu sb=WR
 REDAS        1be GS sm=90+      <- m:M(R24,O40-63,U64,X126,W72,Z0) s:R@32/rsz ; .redop@87-89 .{_:1 ? 64:2 ?}:rsz@73-74 ; cls=lsu sb=R mem=rw space=shared
 STAS         1bd GS sm=90+      <- m:M(R24,O40-63,U64,X126,W90,Z0) s:R@32/ssz ; .{? ? ? ? _:1 64:2 128:4 ?}:ssz@73-75 ; cls=lsu sb=R mem=w space=shared
 CGAERRBAR    5ab -  sm=90+      <-                                      ; ; cls=lsu

@@ -36,7 +36,8 @@ UFFMA        055 UABC sm=110+    ud <- ua-| ub-| uc-|                    ; .{_ F
 UFSETP       053 UAB sm=110+     UPu UPv <- ua-| ub-| UPp                ; .fcmp@76-79 .FTZ@80 .bop@74-75 ; cls=uni imm=f32
 UFSEL        051 UAB sm=110+     ud <- ua-| ub-| UPp                     ; .FTZ@80 ; cls=uni imm=f32
 UFRND        05d UAB sm=110+     ud <- ub-|                              ; .FTZ@80 75-77=2 84-86=2 .{_ FLOOR CEIL TRUNC}@78-79 ; cls=uni imm=f32
-UI2F         05a UAB sm=110+ forms=r ud <- ub<h1>@60-61                      ; .{? F16 _ ? BF16 ? ? ?}@75-77 .{U8 S8 U16 S16 ? ? ? ?}@74+84-85 .rnd@78-79 ; cls=uni imm=u
+UI2F         05a UAB sm=110+ forms=r ud <- ub<h1>@60-61                      ; .{? F16 _ ? BF16 ? ? ?}@75-77 .{? ? U16 S16 ? ? ? ?}@74+84-85 .rnd@78-79 ; cls=uni imm=u
+UI2F         05a UAB sm=110+ forms=r ud <- ub<b4>@60-61                      ; .{? F16 _ ? BF16 ? ? ?}@75-77 .{U8 S8 ? ? ? ? ? ?}@74+84-85 .rnd@78-79 ; cls=uni imm=u
 UI2F         05a UAB sm=110+     ud <- ub                               ; .{? F16 _ ? BF16 ? ? ?}@75-77 .{? ? ? ? U32 _ ? ?}@74+84-85 .rnd@78-79 ; cls=uni imm=int
 UF2F         05b UAB sm=110+     ud <- ub-|                              ; .FTZ@80 .{? F16 ? ? BF16 ? ? ?}@75-77 .F32 84-86=2 .rnd@78-79 ; cls=uni imm=f32
 UF2F         05b UAB sm=110+ forms=r ud <- ub-|                          ; .FTZ@80 .F32 75-77=2 .{? F16 ? ? BF16 ? ? ?}@84-86 78-79=0 ; cls=uni imm=f32
