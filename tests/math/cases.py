@@ -365,7 +365,30 @@ def operand_cases() -> Iterator[Case]:
                lambda a, c: a if c else exact.fma(F16, a, a, 0))  # fmt: skip
 
 
+def guarded(case: Case) -> Case:
+    """The instruction under a guard: where that is false the destination keeps what it had."""
+    n = len(case.srcs)
+    bits = BITS[case.dst]
+    kept = 0x5A5A5A5A5A5A5A5A & (1 << bits) - 1
+    guard = "@q" if bits == 32 else "@!q"
+    text = f"{{.reg .pred q; setp.{'eq' if bits == 32 else 'ne'}.s32 q, ${n}, 0; mov.b{bits} $d, {kept}; {guard} {case.op};}}"
+
+    def ref(*ops: int) -> Result:
+        return kept if ops[n] else case.ref(*ops[:n])
+
+    return Case(text, case.dst, (*case.srcs, "s32"), ref, case.sm)
+
+
+def guarded_cases() -> Iterator[Case]:
+    """Every fifth of the other instructions, and all of the approximate ones."""
+    for i, case in enumerate(c for make in _PLAIN for c in make()):
+        if case.op[0] != "{" and (i % 5 == 0 or ".approx" in case.op):
+            yield guarded(case)
+
+
+_PLAIN = (arithmetic_cases, selection_cases, conversion_cases, ieee_cases, approximate_cases, half_cases)
+
 GROUPS: dict[str, Callable[[], Iterator[Case]]] = {
     "arithmetic": arithmetic_cases, "selection": selection_cases, "conversion": conversion_cases, "ieee": ieee_cases, "approximate": approximate_cases,
-    "half": half_cases, "operands": operand_cases,
+    "half": half_cases, "operands": operand_cases, "guards": guarded_cases,
 }  # fmt: skip

@@ -69,7 +69,7 @@ def test_ptxas_agrees(group: str, size: int) -> None:
     device = Device(out.read_bytes())
     wrong = []
     for i, case in enumerate(chosen):
-        if case.name in PTXAS_DIFFERS:
+        if any(name in case.op for name in PTXAS_DIFFERS):
             continue
         try:
             bad = kernels.failures(device, f"k{i}", case, max(128, size // 32 // 64 * 64), seed=i)
@@ -83,4 +83,4 @@ def test_ptxas_agrees(group: str, size: int) -> None:
 
 
 # .ftz has no effect on subnormal operands here (measured); the manual says that it flushes them.
-PTXAS_DIFFERS = frozenset(f"cvt.{r}.ftz.f16.f32" for r in ("rm", "rp"))
+PTXAS_DIFFERS = ("cvt.rm.ftz.f16.f32", "cvt.rp.ftz.f16.f32")
