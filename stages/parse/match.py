@@ -149,7 +149,7 @@ def _analyse(out: Opcode, parts: list[str], n: int, target: Target) -> None:
     out.vector = next((int(m[1:]) for m in mods if m in rules.VECTORS), 0)
     typed: list[Typed] = []
     for row in rows:
-        split = _split(row, known)
+        split = _split(row, known) if target.knows(row.gate) else None
         if split is not None:
             types, rest = split
             rest = _once(rest)

@@ -215,6 +215,9 @@ class Parser:
         name = s.expect("id")
         params: list[PtxParam] = []
         if s.kind == "(":
+            if entry:
+                for text in self.target.refuses(table.Gate(14), "Feature 'kernel parameter list'"):
+                    s.notes.error(text, s.line)
             params = declare.parameters(s, scope, fs, entry)
         function.name = name
         function.rets = tuple(rets)

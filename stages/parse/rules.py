@@ -44,7 +44,7 @@ NAMES_GATED_EARLY: Final = frozenset(("is_canceled", "get_first_ctaid", "get_fir
 
 # Gates of a modifier wherever it stands (measured under .version 1.4, .target sm_10).
 MODIFIER_GATES: Final[dict[str, Gate]] = {
-    "relu": Gate(0, 80), "NaN": Gate(70, 80), "xorsign": Gate(72, 86),
+    "ftz": Gate(14, 0), "relu": Gate(0, 80), "NaN": Gate(70, 80), "xorsign": Gate(72, 86),
     "acquire": Gate(60, 70), "release": Gate(60, 70), "acq_rel": Gate(60, 70), "relaxed": Gate(60, 70), "sc": Gate(60, 70),
     "shared::cluster": Gate(78, 90), "shared::cta": Gate(78, 0), "param::func": Gate(83, 0), "param::entry": Gate(83, 0),
     "L2::cache_hint": Gate(74, 80), "L2::64B": Gate(74, 75), "L2::128B": Gate(74, 75), "L2::256B": Gate(74, 80),
@@ -64,7 +64,7 @@ _ONCE: Final = (
     (CACHE, "Multiple cache operation modifiers specified"),
     (SCOPES, "Multiple scope modifiers specified"),
     (CLAMPS, "Multiple clamp modifiers specified"),
-    (frozenset("x1 x2 x4 x8 x16 x32 x64 x128".split()), "Multiple .num modifiers specified"),
+    (frozenset(["x1", "x2", "x4", "x8", "x16", "x32", "x64", "x128"]), "Multiple .num modifiers specified"),
     (frozenset(("relaxed", "acquire", "release", "acq_rel", "sc")), "Duplicate .acquire modifier"),
     (POST, "Multiple instruction post-operation flags set"),
 )

@@ -102,6 +102,10 @@ class Target:
                 return True
         return False
 
+    def knows(self, gate: Gate) -> bool:
+        """False for a form of old times that this version or target has no more."""
+        return not ((gate.version_below and self.version >= gate.version_below) or (gate.target_below and self.number >= gate.target_below))
+
     def refuses(self, gate: Gate, feature: str, instruction: str = "") -> list[str]:
         """The messages of a gate that is closed."""
         out: list[str] = []

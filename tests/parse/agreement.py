@@ -19,7 +19,7 @@ from pathlib import Path
 
 from stages.parse import parse_text
 from tests.oracle import find
-from tests.parse.generate import TARGETS, Case, accepted, kernel, mutated
+from tests.parse.generate import TARGETS, Case, accepted, kernel, mutated, old_cases
 from tests.parse.module_cases import CASES
 
 _LINE = re.compile(r"ptxas (?:.*, line (\d+); )?(\w+)\s*: (.*)")
@@ -202,6 +202,9 @@ def main() -> None:
     if args.modules:
         return
     total: Counter[str] = Counter()
+    if not args.accept:
+        total.update(compare(list(old_cases()), args.show))
+        print("old versions and targets", dict(total))
     for target in args.targets.split(","):
         cases = list(accepted(target))
         if not args.accept:

@@ -226,6 +226,8 @@ def accepted(target: str, limit: int = 12) -> Iterator[Case]:
         if name in ("call", "brx.idx", "ret", "exit"):
             continue
         for row in table.rows(name):
+            if row.gate.version_below or row.gate.target_below:
+                continue  # `old_cases` makes these
             tuples = type_tuples(row)
             for k, mods in enumerate(modifier_lists(row)):
                 chosen = tuples if k == 0 else tuples[:: max(1, len(tuples) // limit)]
@@ -233,6 +235,19 @@ def accepted(target: str, limit: int = 12) -> Iterator[Case]:
                     for optional in (False, True) if any(o.optional for o in row.operands) and k == 0 else (False,):
                         text = f"{opcode_text(row, mods, types)} {', '.join(operands_of(row, mods, types, optional))};"
                         yield Case(text, "9.0", target, row.key, "accept")
+
+
+def old_cases() -> Iterator[Case]:
+    """Instructions under PTX 1.x and 2.0 on the first targets: forms that came and went then."""
+    for version, target in (("1.4", "sm_10"), ("1.4", "sm_13"), ("1.5", "sm_13"), ("2.0", "sm_10"), ("2.0", "sm_20"), ("9.0", "sm_10"), ("9.0", "sm_20")):
+        for name in table.names():
+            if name in ("call", "brx.idx", "ret", "exit") or name[0] == "w":
+                continue
+            for row in table.rows(name)[:8]:
+                types = type_tuples(row)[0]
+                for mods in modifier_lists(row)[:2]:
+                    text = f"{opcode_text(row, mods, types)} {', '.join(operands_of(row, mods, types, False))};"
+                    yield Case(text, version, target, row.key, "old")
 
 
 _OLD = ("sm_20", "sm_30", "sm_50", "sm_52", "sm_60", "sm_70", "sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
@@ -248,6 +263,7 @@ def mutated(target: str, seed: int, count: int) -> Iterator[Case]:
     """One-step mutations of accepted instructions, drawn with a seed."""
     rng = random.Random(seed)
     pool = [(name, row) for name in table.names() if name not in ("call", "brx.idx", "ret", "exit") for row in table.rows(name)]
+    pool = [(name, row) for name, row in pool if not row.gate.version_below and not row.gate.target_below]
     names = sorted({name for name, _ in pool})
     by_name = {n: [row for name, row in pool if name == n] for n in names}
     for _ in range(count):

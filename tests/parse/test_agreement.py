@@ -25,7 +25,8 @@ def test_every_row_can_be_read() -> None:
 def test_every_row_makes_a_case() -> None:
     made = {case.row for case in accepted("sm_100a", 1)}
     skipped = ("call", "brx.idx", "ret", "exit")
-    assert {row.key for name in table.names() if name not in skipped for row in table.rows(name)} <= made
+    rows = [row for name in table.names() if name not in skipped for row in table.rows(name)]
+    assert {row.key for row in rows if not row.gate.version_below and not row.gate.target_below} <= made
 
 
 @pytest.mark.oracle

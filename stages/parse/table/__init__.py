@@ -16,7 +16,7 @@ The files of this package hold rows as text, one per line, in five or six column
   Type: a digit is the place in the type tuple (1 if absent), `:W` twice as wide as type 1, `:U` an unsigned 32-bit count,
   `:A` an address, `:name` that type.  `~`: wider registers are taken too.  `?`: may be absent.
   `@mods`: present exactly if one of these modifiers is.
-* gates: `v7.0` minimum PTX version, `t80` minimum target, `on=90a+100f` the only targets (a: that one, f: its family
+* gates: `v7.0` minimum PTX version, `t80` minimum target, `b1.4` and `u20` the version and target that the form must be below, `on=90a+100f` the only targets (a: that one, f: its family
   from that number on, g: that number and all greater); after `;` the same for a modifier: `relu v8.0 t90`.
 * checks: names of value checks in `stages.parse.checks`.
 
@@ -50,11 +50,14 @@ CHOICES: Final[dict[str, str]] = {
 
 
 class Gate(NamedTuple):
-    """Minimum PTX version (times ten; 0: any), minimum target number, the only targets as (number, suffix) or ()."""
+    """Minimum PTX version (times ten; 0: any), minimum target number, the only targets as (number, suffix) or ();
+    a form of old times has a version or target that it must stay below (0: none)."""
 
     version: int = 0
     target: int = 0
     only: tuple[tuple[int, str], ...] = ()
+    version_below: int = 0
+    target_below: int = 0
 
 
 class Slot(NamedTuple):
@@ -197,7 +200,7 @@ def _operand(text: str) -> OperandSpec:
 
 
 def _gate(words: list[str]) -> Gate:
-    version = target = 0
+    version = target = version_below = target_below = 0
     only: list[tuple[int, str]] = []
     for word in words:
         if word[0] == "v":
@@ -205,9 +208,14 @@ def _gate(words: list[str]) -> Gate:
             version = int(major) * 10 + int(minor)
         elif word[0] == "t":
             target = int(word[1:])
+        elif word[0] == "b":
+            major, minor = word[1:].split(".")
+            version_below = int(major) * 10 + int(minor)
+        elif word[0] == "u":
+            target_below = int(word[1:])
         elif word.startswith("on="):
             only = [(int(w[:-1]), w[-1]) for w in word[3:].split("+")]
-    return Gate(version, target, tuple(only))
+    return Gate(version, target, tuple(only), version_below, target_below)
 
 
 def _combinations() -> dict[str, list[tuple[frozenset[str], Gate]]]:

@@ -42,6 +42,19 @@ mad.hi | s32 | sat? | d, s, s, s |
 mad.hi | u32,s32 | cc | d, s, s, s | v3.0 t20
 mad.hi | u64,s64 | cc | d, s, s, s | v4.3 t20
 mad.wide | u16,s16,u32,s32 | | d:W, s, s, s:W |
+mad | f32 | ftz? sat? | d, s, s, s | u20
+mad | f64 | | d, s, s, s | b1.4
+div | f32 | ftz? | d, s, s | b1.4
+div | f64 | | d, s, s | b1.4
+rcp | f32 | ftz? | d, s | b1.4
+sqrt | f32 | ftz? | d, s | b1.4
+sqrt | f64 | | d, s | b1.4
+rsqrt | f32 | ftz? | d, s | b1.4
+rsqrt | f64 | | d, s | b1.4
+sin | f32 | ftz? | d, s | b1.4
+cos | f32 | ftz? | d, s | b1.4
+lg2 | f32 | ftz? | d, s | b1.4
+ex2 | f32 | ftz? | d, s | b1.4
 mad | f32 | rn/rz/rm/rp ftz? sat? | d, s, s, s |
 mad | f64 | rn/rz/rm/rp | d, s, s, s |
 madc.lo | u32,s32 | cc? | d, s, s, s | v3.0 t20
@@ -56,7 +69,7 @@ mad24.hi | s32 | sat? | d, s, s, s |
 sad | u16,s16,u32,s32,u64,s64 | | d, s, s, s |
 div | u16,s16,u32,s32,u64,s64 | | d, s, s |
 div | f32 | approx/rn/rz/rm/rp ftz? | d, s, s |
-div.full | f32 | ftz? | d, s, s |
+div.full | f32 | ftz? | d, s, s | v1.4
 div | f64 | rn/rz/rm/rp | d, s, s |
 rem | u16,s16,u32,s32,u64,s64 | | d, s, s |
 abs | s16,s32,s64 | | d, s |
@@ -106,7 +119,7 @@ dp4a | u32,s32.u32,s32 | | d:u32, s:u32, s:u32, s:u32 | v5.0 t61
 dp2a.lo | u32,s32.u32,s32 | | d:u32, s:u32, s:u32, s:u32 | v5.0 t61
 dp2a.hi | u32,s32.u32,s32 | | d:u32, s:u32, s:u32, s:u32 | v5.0 t61
 fma | f32 | rn/rz/rm/rp ftz? sat? | d, s, s, s | v2.0 t20
-fma | f64 | rn/rz/rm/rp | d, s, s, s |
+fma | f64 | rn/rz/rm/rp | d, s, s, s | v1.4
 fma | f16,f16x2 | rn ftz? sat? | d, s, s, s | v4.2 t53
 fma | f16,f16x2 | rn ftz? relu | d, s, s, s | v7.0 t80
 fma | f16,f16x2,bf16,bf16x2 | rn oob relu? | d, s, s, s | v8.1 t90

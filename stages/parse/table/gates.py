@@ -6,6 +6,7 @@ Measured with ptxas 13.0; `tests/parse/gates.py` compares them with what it repo
 """
 
 RULES = """
+atom red | | v1.1 t11
 atom red | cta | v5.0 t60
 atom red | gpu | v5.0 t60
 atom red | sys | v5.0 t60

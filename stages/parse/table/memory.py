@@ -49,7 +49,7 @@ red.async | u32 | mmio? release gpu/sys global? add/min/max/inc/dec | m, s | v8.
 red.async | s32 | mmio? release gpu/sys global? add/min/max | m, s | v8.7 t100
 red.async | b32 | mmio? release gpu/sys global? and/or/xor | m, s | v8.7 t100
 red.async | u64 | mmio? release gpu/sys global? add | m, s | v8.7 t100
-membar | - | cta/gl/sys | |
+membar | - | cta/gl/sys | | v1.4
 membar.proxy | - | alias | | v7.5 t60
 fence | - | sc/acq_rel? $scope | | v6.0 t70
 fence | - | acquire/release sync_restrict::shared::cluster/sync_restrict::shared::cta cluster | | v8.6 t90
