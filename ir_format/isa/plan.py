@@ -215,7 +215,7 @@ def parse_default(spec: SlotSpec, codec: Codec, width: int) -> Operand | None:
     if not text:
         return None
     kind = spec.kind if spec.kind != "alu" else codec.kind
-    if kind in ("P", "UP", "PI"):
+    if kind in ("P", "UP", "PI", "UPI"):
         return Reg(codec.kind, 0 if text.endswith("0") else ZERO, 0, 1, INV if text.startswith("!") else 0)
     if isinstance(codec, ImmCodec):
         return Imm("I", int(text, 0)) if text[0].isdigit() else Imm("I", 0)
@@ -265,7 +265,7 @@ def make_codec(spec: SlotSpec, form: Form, width: int, mods: tuple[str, ...]) ->
     """The codec of a slot in a form with these modifiers."""
     inv = spec.inv == "*" or (spec.inv != "" and spec.inv in mods)
     kind, pos = spec.kind, spec.bits[0][0] if spec.bits else 0
-    alu = form.row.layout != "-" or "reuse" in form.row.facts
+    alu = form.row.layout != "-" or form.row.facts.get("reuse", "") in ("1", "ab") and spec.name != "c"
     sub = _suffixes(spec, form, 0) if spec.enum else None
     if kind == "alu":
         letter, pos = _place(spec, form)

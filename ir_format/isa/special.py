@@ -69,12 +69,12 @@ class InvPredCodec(Codec):
 
     __slots__ = ("pos",)
 
-    def __init__(self, pos: int, name: str) -> None:
-        self.pos, self.name, self.kind = pos, name, "P"
+    def __init__(self, pos: int, name: str, file: str = "P") -> None:
+        self.pos, self.name, self.kind = pos, name, file
         self.mask = 15 << pos
 
     def enc(self, o: Operand) -> int:
-        if not isinstance(o, Reg) or o.file != "P" or o.flags & ~INV:
+        if not isinstance(o, Reg) or o.file != self.kind or o.flags & ~INV:
             raise Mismatch(f"slot {self.name} takes a predicate")
         num = 7 if o.num == ZERO else o.num
         return (7 - num | (8 if o.flags & INV else 0)) << self.pos
@@ -82,7 +82,7 @@ class InvPredCodec(Codec):
     def dec(self, word: int) -> Reg:
         value = word >> self.pos & 15
         num = 7 - (value & 7)
-        return Reg("P", ZERO if num == 7 else num, 0, 1, INV if value & 8 else 0)
+        return Reg(self.kind, ZERO if num == 7 else num, 0, 1, INV if value & 8 else 0)
 
 
 class LdcCodec(Codec):
@@ -395,4 +395,5 @@ SPECIAL["MS"] = SPECIAL["MT"] = SPECIAL["M"]
 SPECIAL["MUO"] = lambda spec, form, width, mods: UOffCodec(spec, form)
 SPECIAL["MUN"] = lambda spec, form, width, mods: UNextCodec(spec, form, width)
 SPECIAL["Tb"] = lambda spec, form, width, mods: TargetCodec(spec.bits, spec.name, unit=1)
+SPECIAL["UPI"] = lambda spec, form, width, mods: InvPredCodec(spec.bits[0][0], spec.name, "UP")
 SPECIAL["PI"] = lambda spec, form, width, mods: InvPredCodec(spec.bits[0][0], spec.name)

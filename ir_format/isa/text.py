@@ -158,7 +158,7 @@ def _read_reg(text: str, codec: RegCodec, pc: int) -> Operand | None:
 
 def _read_pred(text: str, codec: InvPredCodec, pc: int) -> Operand | None:
     m = _REG.match(text.lstrip("!"))
-    return _register(text) if m is not None and m["file"] == "P" else None
+    return _register(text) if m is not None and m["file"] == codec.kind else None
 
 
 def _int(text: str) -> int:

@@ -82,7 +82,8 @@ def kernel(name: str, opcode: str, operands: str, mode: str) -> str | None:
             lines.append(_declare(letter, reg))
             stores += _store(letter, reg, 4 * k + j)
             names.append(reg)
-        text_ops.append(names[0] if len(t) == 1 else "|".join(names) if "|" in t else "{" + ", ".join(names) + "}")
+        braced = opcode.startswith("ldmatrix")
+        text_ops.append(names[0] if len(t) == 1 and not braced else "|".join(names) if "|" in t else "{" + ", ".join(names) + "}")
     for k, t in enumerate(srcs):
         if not set(t) <= set("hrdfgpq"):
             text_ops.append(t)
@@ -96,7 +97,8 @@ def kernel(name: str, opcode: str, operands: str, mode: str) -> str | None:
             lines.append(_declare(letter, reg))
             lines += _load(letter, reg, 4 * k + j, "param" if mode == "uni" or (mode == "param" and k == last) else "global")
             names.append(reg)
-        text_ops.append(names[0] if len(t) == 1 else "{" + ", ".join(names) + "}")
+        brace = len(t) > 1 or (opcode.startswith(("mma", "ldmatrix", "stmatrix")) and not (len(dsts) + k >= 4 + len(dsts)))
+        text_ops.append("{" + ", ".join(names) + "}" if brace else names[0])
     text = ", ".join(text_ops)
     body = "\n  ".join([*lines, f"{opcode} {text};", *stores])
     return (

@@ -516,6 +516,34 @@ vset.{u32,s32}.{u32,s32}.{eq,ne,lt,le,gt,ge} r r r @reg
 vabsdiff4.u32.u32.u32.add r r r r @reg
 {vset2,vset4}.{u32,s32}.{u32,s32}.{eq,lt,ge} r r r r @reg
 """,
+    "tensor": """
+mma.sync.aligned.m16n8k8.row.col.{f16.f16.f16.f16} rr rr r rr @reg
+mma.sync.aligned.m16n8k8.row.col.f32.{f16.f16,bf16.bf16}.f32 ffff rr r ffff @reg
+mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 rr rrrr rr rr @reg
+mma.sync.aligned.m16n8k16.row.col.f32.{f16.f16,bf16.bf16}.f32 ffff rrrr rr ffff @reg
+mma.sync.aligned.m16n8k4.row.col.f32.tf32.tf32.f32 ffff rr r ffff @reg
+mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 ffff rrrr rr ffff @reg
+mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 gg g g gg @reg
+mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64 gggg gggggggg gggg gggg @reg
+mma.sync.aligned.m8n8k16.row.col{,.satfinite}.s32.{u8,s8}.{u8,s8}.s32 rr r r rr @reg
+mma.sync.aligned.m16n8k16.row.col{,.satfinite}.s32.{u8,s8}.{u8,s8}.s32 rrrr rr r rrrr @reg
+mma.sync.aligned.m16n8k32.row.col{,.satfinite}.s32.{u8,s8}.{u8,s8}.s32 rrrr rrrr rr rrrr @reg
+mma.sync.aligned.m8n8k32.row.col.s32.{u4,s4}.{u4,s4}.s32 rr r r rr @reg
+mma.sync.aligned.m16n8k64.row.col.s32.{u4,s4}.{u4,s4}.s32 rrrr rrrr rr rrrr @reg
+mma.sync.aligned.m16n8k256.row.col.s32.b1.b1.s32.{xor,and}.popc rrrr rrrr rr rrrr @reg
+mma.sync.aligned.m16n8k32.row.col.f32.{e4m3,e5m2}.{e4m3,e5m2}.f32 ffff rrrr rr ffff @reg
+mma.sync.aligned.kind::f8f6f4.m16n8k32.row.col.f32.{e4m3,e3m2,e2m3,e2m1}.{e5m2,e2m1}.f32 ffff rrrr rr ffff @reg
+mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.{f16.f16,bf16.bf16}.f32 ffff rrrr rrrr ffff r 0x{0,1} @reg
+mma.sp::ordered_metadata.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 ffff rr rr ffff r 0x{0,1} @reg
+mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.s32.{u8,s8}.s8.s32 rrrr rrrr rrrr rrrr r 0x0 @reg
+ldmatrix.sync.aligned.m8n8.x1{,.trans}.shared.b16 r [s32a] @reg
+ldmatrix.sync.aligned.m8n8.x2{,.trans}.shared.b16 rr [s32a+16] @reg
+ldmatrix.sync.aligned.m8n8.x4{,.trans}.shared.b16 rrrr [s32a+16] @reg
+stmatrix.sync.aligned.m8n8.x1{,.trans}.shared.b16 : [s32a] r @reg
+stmatrix.sync.aligned.m8n8.x2{,.trans}.shared.b16 : [s32a] rr @reg
+stmatrix.sync.aligned.m8n8.x4{,.trans}.shared.b16 : [s32a+16] rrrr @reg
+movmatrix.sync.aligned.m8n8.trans.b16 r r @reg
+""",
 }
 
 RAW: list[str] = []
