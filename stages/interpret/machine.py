@@ -19,7 +19,7 @@ from stages.interpret.rows import U64, Unsupported
 Arr = NDArray[Any]
 RUN, WAIT, BARRIER, DONE = 0, 1, 2, 3
 #: Steps of a group after which a waiting group gets its turn.
-PATIENCE: Final = 3000
+PATIENCE: Final = 1000
 MAX_DEPTH: Final = 200
 LEVEL: Final = 1 << 32
 
@@ -113,7 +113,7 @@ class Machine:
     pc: int = 0
     executed: int = 0
     clock: int = 0
-    split: int = 0
+    tired: bool = False  # the last group used up its patience
 
     def prepare(self, shuffled: bool, filler: Filler) -> None:
         """Lay out the threads; `shuffled` runs warps one by one in random order instead of together."""
@@ -163,7 +163,6 @@ class Machine:
 
     def run(self) -> None:
         """Run all threads to their end.  Raises InterpreterError."""
-        turns = 0
         with np.errstate(all="ignore"):
             while True:
                 running = self.status == RUN
@@ -173,9 +172,8 @@ class Machine:
                     if not self._release():
                         self._deadlock()
                     continue
-                turns += 1
                 order = self.key + self.rank
-                if turns % 64 == 0:
+                if self.tired:
                     oldest = int(np.where(running, self.last, 1 << 62).argmin())
                     chosen = int(order[oldest])
                 else:
@@ -199,6 +197,7 @@ class Machine:
         whole: Any = slice(None) if len(threads) == self.n else threads
         self.idx, self.act = idx, whole
         budget = PATIENCE if others else 1 << 60
+        self.tired = False
         self.last[threads] = self.executed + 1
         while True:
             step = steps[pc]
@@ -218,6 +217,7 @@ class Machine:
                                 off = idx[~taken]
                                 self.key[off] = level + pc + 1
                                 stop = min(stop, level + pc + 1)
+                                budget = min(budget, PATIENCE)  # somebody waits now
                                 idx = idx[taken]
                                 self.idx = self.act = whole = idx
                             else:
@@ -229,6 +229,7 @@ class Machine:
                             pc += 1
                             if level + pc >= stop or budget <= 0:
                                 self.key[idx] = level + pc
+                                self.tired = budget <= 0
                                 return
                             continue
                 at = step.run(self)  # type: ignore[misc]
@@ -246,6 +247,7 @@ class Machine:
                 pc = at
             if level + pc >= stop or budget <= 0 or self.executed > self.limit:
                 self.key[idx] = level + pc
+                self.tired = budget <= 0
                 if self.executed > self.limit:
                     raise InterpreterError("limit", f"more than {self.limit} steps", step.inst.line, step.inst.opcode)
                 return
