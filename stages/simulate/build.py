@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ir_format.model import ABS, INV, NEG, ZERO, Const, Imm, Inst, Mem, Name, Operand, Reg
 from stages.simulate.image import Kernel
 from stages.simulate.machine import Fault, InstFn
-from stages.simulate.state import B0, P_SINK, PT_ROW, RZ_ROW, SINK, UP0, UR0, Lanes, View
+from stages.simulate.state import P_SINK, PT_ROW, RZ_ROW, SINK, UP0, UR0, Lanes, View
 
 Arr = NDArray[Any]
 Get = Callable[[View], Arr]
@@ -124,7 +124,7 @@ class Build:
             raise self.refuse("destination is not a predicate")
         if op.num == ZERO:
             return P_SINK
-        row = op.num + (UP0 if op.file == "UP" else B0 if op.file == "B" else 0)
+        row = op.num + (UP0 if op.file == "UP" else 0)
         self.writes.append(("P", row))
         return row
 

@@ -12,9 +12,8 @@ import numpy as np
 
 from ir_format.model import INV, ZERO, Imm, Reg, Sym
 from stages.simulate.build import Arr, Build, Builder, Get, InstFn, View, count, join64, put
-from stages.simulate.machine import Arrival, Bundle, CtlFn, Fault, Machine
-from stages.simulate.ops_warp import first_active
-from stages.simulate.state import B0, B_WARPSYNC, EXITED, SINK, ballot, spread, warp_any
+from stages.simulate.machine import Arrival, Bundle, CtlFn, Fault, Machine, leave
+from stages.simulate.state import B_WARPSYNC, EXITED, SINK, ballot, spread, warp_any
 
 u32, u64 = np.uint32, np.uint64
 CtlBuilder = Callable[[Build], CtlFn]
@@ -225,11 +224,13 @@ def _barrier_number(b: Build) -> int:
 
 def bssy(b: Build) -> InstFn:
     """The active lanes of each warp become the barrier's members."""
-    row = B0 + _barrier_number(b)
-    b.writes.append(("P", row))
+    k = _barrier_number(b)
 
     def run(v: View, m: Arr | None) -> None:
-        put(v.P[row], np.True_ if m is None else m, v.um)  # type: ignore[arg-type]
+        if m is None:
+            v.B[k][:] = 0xFFFFFFFF
+        else:
+            put(v.B[k], ballot(m).repeat(32), m)
 
     return run
 
@@ -237,7 +238,6 @@ def bssy(b: Build) -> InstFn:
 def bsync(b: Build) -> CtlFn:
     """Wait for the members that still live."""
     k = _barrier_number(b)
-    b.reads.append(("P", B0 + k))
     firm = "RECONVERGENT" in b.mods or "RELIABLE" in b.mods
 
     def some(machine: Machine, bundle: Bundle, mask: Arr) -> bool:
@@ -262,14 +262,13 @@ def bsync(b: Build) -> CtlFn:
 def break_(b: Build) -> CtlFn:
     """The lanes leave the barrier."""
     k = _barrier_number(b)
-    b.reads.append(("P", B0 + k))
     who = condition(b)
 
     def run(machine: Machine, bundle: Bundle) -> bool:
         mask = who(bundle)
         view = bundle.view
         lanes = bundle.mask() if mask is None else mask
-        view.P[B0 + k][lanes] = False
+        leave(view, k, lanes)
         bundle.pc += 1
         if machine.waiting[k] and count(lanes):
             n = len(machine.ready)
@@ -284,27 +283,22 @@ def bmov(b: Build) -> InstFn:
     """Convergence barrier to register or back; .CLEAR empties it."""
     b.only("32", "CLEAR")
     destination = (*b.inst.dsts,)[0]
-    row = B0 + _barrier_number(b)
+    k = _barrier_number(b)
     clear = "CLEAR" in b.mods
     if isinstance(destination, Reg) and destination.file == "B":
         source = next(o for o in b.inst.srcs if not (isinstance(o, Reg) and o.file == "B"))
         get = b.u(source)
-        b.writes.append(("P", row))
 
         def to_barrier(v: View, m: Arr | None) -> None:
-            act = np.ones(v.n, np.bool_) if m is None else m
-            put(v.P[row], spread(first_active(get(v), act)), v.um)
+            put(v.B[k], get(v), m)
 
         return to_barrier
     d = b.out(destination) if isinstance(destination, Reg) else SINK
-    b.reads.append(("P", row))
-    if clear:
-        b.writes.append(("P", row))
 
     def from_barrier(v: View, m: Arr | None) -> None:
-        put(v.U[d], ballot(v.P[row]).repeat(32), m)
+        put(v.U[d], v.B[k], m)
         if clear:
-            put(v.P[row], np.False_, v.um)  # type: ignore[arg-type]
+            put(v.B[k], np.zeros_like(v.B[k]), m)
 
     return from_barrier
 
@@ -342,9 +336,7 @@ def warpsync(b: Build) -> CtlFn:
             return machine.split(bundle, mask, bundle.pc)
         view = bundle.view
         act = bundle.mask()
-        members = np.ones(view.n, np.bool_) if want is None else spread(first_active(want(view), act))
-        around = warp_any(act)
-        np.copyto(view.P[B_WARPSYNC], members, where=around)
+        np.copyto(view.B[B_WARPSYNC], u32(0xFFFFFFFF) if want is None else want(view), where=act)
         return machine.converge(bundle, 16)
 
     return run

@@ -17,7 +17,7 @@ from typing import Any, Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from stages.simulate.state import B0, EXITED, WAIT0, Lanes, View, warp_any, warp_bits
+from stages.simulate.state import EXITED, WAIT0, Lanes, View, ballot, warp_any, warp_bits
 
 Arr = NDArray[Any]
 FAIR: Final = 16
@@ -171,14 +171,17 @@ class Machine:
     def converge(self, bundle: Bundle, k: int) -> bool:
         """The bundle's lanes arrive at convergence barrier ``k`` (16: WARPSYNC)."""
         view = bundle.view
-        part, exited = view.P[B0 + k], view.P[EXITED]
         mask = bundle.mask()
-        missing = part & ~mask & ~exited
-        if bundle.um is not None:
-            missing &= bundle.um
-        if not count(missing):
+        mine = view.B[k]
+        if bundle.m is None:  # every lane of the warps is here
             bundle.pc += 1
             return True
+        absent = (ballot(~mask & ~view.P[EXITED])).repeat(32)
+        missing = mine & absent
+        if not count(missing[mask]):
+            bundle.pc += 1
+            return True
+        part = mine != 0
         waits = mask & part
         self.retire(bundle)
         if count(waits) != bundle.active:
@@ -198,9 +201,9 @@ class Machine:
 
     def release(self, k: int, view: View, lanes: Arr) -> None:
         """Let the warps among ``lanes`` go whose part-taking lanes all wait at barrier ``k``."""
-        part, waits = view.P[B0 + k], view.P[WAIT0 + k]
-        open_lanes = part & ~waits & ~view.P[EXITED]
-        go = waits & lanes & ~warp_any(open_lanes)
+        waits = view.P[WAIT0 + k]
+        absent = (ballot(~waits & ~view.P[EXITED])).repeat(32)
+        go = waits & lanes & ((view.B[k] & absent) == 0)
         n = int(count(go))
         if not n:
             return
@@ -225,7 +228,7 @@ class Machine:
             if not n:
                 continue
             waits[go] = False
-            view.P[B0 + k][go] = False
+            leave(view, k, go)
             self.waiting[k] -= n
             pcs = self.wait_pc[view.lo : view.hi]
             for pc in np.unique(pcs[go]):
@@ -362,6 +365,13 @@ class Machine:
                 parts.append(f"{self.waiting[k]} threads at {name} before {self.program.place(int(pcs[0]), self.kernel)}")
         parts += self.barriers.stuck()
         return "deadlock: " + ("; ".join(parts) or "no thread can run")
+
+
+def leave(view: View, k: int, lanes: Arr) -> None:
+    """Take lanes out of convergence barrier ``k``: nobody waits for them any more, and they wait for nobody."""
+    row = view.B[k]
+    row[lanes] = 0
+    row &= ~ballot(lanes).repeat(32)
 
 
 def _pc_of(bundle: Bundle) -> int:

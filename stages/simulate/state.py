@@ -4,8 +4,10 @@ Rows of 32-bit words (``View.U``; ``F`` and ``I`` are the same memory as float32
 R0..R254, RZ (zeros), a sink for writes to RZ, UR0..UR254, then constants and special registers as they are asked for.
 A uniform register is kept as a row as well, equal in the 32 lanes of a warp: vector instructions read it like any register.
 
-Rows of booleans (``View.P``): P0..P6, PT, UP0..UP6, a sink, B0..B15 (which lanes take part), the part-taking row of WARPSYNC,
-one "waits here" row for each of those 17, and "has exited".
+Rows of booleans (``View.P``): P0..P6, PT, UP0..UP6, a sink, "waits at convergence barrier k" for k = 0..16, and "has exited".
+Rows of convergence barriers (``View.B``): B0..B15 and one for WARPSYNC. A row holds, for each lane, the 32-bit set of lanes of its warp
+that it must meet. That each lane has its own set matters where groups of a warp are in the same code at different
+depth (recursion): ptxas saves and restores B registers around calls as if they belonged to the thread.
 
 A :class:`View` is a range of warps (a power of two, aligned): instructions run over the smallest view that holds their lanes.
 """
@@ -28,9 +30,8 @@ FIXED_ROWS: Final = UR0 + 256
 PT_ROW: Final = 7
 UP0: Final = 8
 P_SINK: Final = 15
-B0: Final = 16
-B_WARPSYNC: Final = B0 + 16
-WAIT0: Final = B_WARPSYNC + 1
+B_WARPSYNC: Final = 16
+WAIT0: Final = 16
 EXITED: Final = WAIT0 + 17
 P_ROWS: Final = EXITED + 1
 
@@ -40,7 +41,7 @@ RowMaker = Callable[["Lanes"], Arr]
 class View:
     """Lanes ``lo`` to ``hi`` (multiples of 32). ``um``: lanes of the warps that run now, None = all (set before each run)."""
 
-    __slots__ = ("F", "I", "P", "U", "extra", "hi", "lanes", "lo", "n", "um")
+    __slots__ = ("B", "F", "I", "P", "U", "extra", "hi", "lanes", "lo", "n", "um")
 
     def __init__(self, lanes: Lanes, lo: int, hi: int) -> None:
         self.lanes = lanes
@@ -49,6 +50,7 @@ class View:
         self.F: list[Arr] = [row.view(np.float32) for row in self.U]
         self.I: list[Arr] = [row.view(np.int32) for row in self.U]
         self.P: list[Arr] = [row[lo:hi] for row in lanes.preds]
+        self.B: list[Arr] = [row[lo:hi] for row in lanes.barriers]
         self.um: Arr | None = None
         self.extra: dict[str, Arr] = {}
 
@@ -70,7 +72,7 @@ class View:
 class Lanes:
     """The registers of ``warps`` warps."""
 
-    __slots__ = ("index", "keep", "n", "preds", "rows", "specs", "views", "warps", "wide")
+    __slots__ = ("barriers", "index", "keep", "n", "preds", "rows", "specs", "views", "warps", "wide")
 
     def __init__(self, warps: int, seed: int) -> None:
         self.warps = warps
@@ -85,13 +87,14 @@ class Lanes:
         preds = generator.integers(0, 2, (P_ROWS, self.n), dtype=np.uint8).astype(np.bool_)
         preds[UP0:P_SINK] = preds[UP0:P_SINK, ::32].repeat(32, axis=1)
         preds[PT_ROW] = True
-        preds[B0:] = False
+        preds[WAIT0:] = False
         self.preds = preds
         self.specs: list[RowMaker] = []
         self.index: dict[object, int] = {}
         self.views: dict[tuple[int, int], View] = {}
         self.wide: dict[str, Arr] = {}
         self.keep = (words,)
+        self.barriers = np.zeros((17, self.n), np.uint32)
 
     def row(self, key: object, maker: RowMaker) -> int:
         """The row of a constant or special register, made on first request and kept from one block set to the next."""
@@ -116,7 +119,8 @@ class Lanes:
         """Recompute the special-register rows in place, for the next set of blocks."""
         for i, maker in enumerate(self.specs):
             self.rows[FIXED_ROWS + i][:] = maker(self)
-        self.preds[B0:] = False
+        self.preds[WAIT0:] = False
+        self.barriers[:] = 0
 
     def view(self, warps: int) -> View:
         """The smallest view that covers a nonempty bit set of warps."""

@@ -24,7 +24,7 @@ from stages.simulate.control import CONTROL
 from stages.simulate.cycles import Profile
 from stages.simulate.machine import Bundle, Fault, InstFn, Limits, Machine, SimError
 from stages.simulate.program import OPS, Compiled
-from stages.simulate.state import B0, P_SINK, UP0, UR0, Lanes, View, warp_any
+from stages.simulate.state import P_SINK, UP0, UR0, Lanes, View, warp_any
 from stages.simulate.timing import Draw, is_dual, is_variable, latency, pipe_of, reader_class, writer_class
 
 Arr = NDArray[Any]
@@ -109,14 +109,15 @@ class Time:
         offset = source.lo - target.lo
         warps = warp_any(lanes)
         for row, entries in other.pending.items():
-            chosen = warps if is_uniform_row(row) else lanes
+            uniform = is_uniform_row(row)
+            chosen = warps if uniform else lanes
             mine = self.pending.setdefault(row, [])
             part = slice(offset, offset + source.n)
             for e in entries:
                 lanes_here = chosen if e.mask is None else e.mask & chosen
                 at, ready = e.at + shift, e.ready + shift if e.ready >= 0 else -1
                 # The two sides of a branch carry parts of one entry from before it: join them again.
-                twin = next((x for x in mine if x.pc == e.pc and x.at == at and x.ready == ready), None)
+                twin = next((x for x in mine if x.pc == e.pc and (uniform or x.at == at and x.ready == ready)), None)
                 if twin is None or twin.mask is None:
                     twin = Entry(np.zeros(target.n, e.values.dtype), np.zeros(target.n, np.bool_), at, ready, e.writer, e.part, e.dual, e.pc)
                     mine.append(twin)
@@ -177,9 +178,8 @@ class Plan:
         self.pipe = pipe_of(inst)
         self.dual = is_dual(inst)
         self.reads = list(dict.fromkeys(build.reads))
-        self.writes = [w for w in dict.fromkeys(build.writes) if not (w[0] == "P" and w[1] >= B0)]
+        self.writes = list(dict.fromkeys(build.writes))
         self.uniform_out = any(isinstance(o, Reg) and o.file in ("UR", "UP") and o.num != ZERO for o in inst.dsts)
-        self.reads = [r for r in self.reads if not (r[0] == "P" and r[1] >= B0)]
         # A read scoreboard protects vector registers; predicates and uniform registers are read at issue (measured).
         self.late = self.variable and inst.op not in ("S2R", "S2UR", "LDGDEPBAR", "BMOV") and any(r[0] == "U" and r[1] < 256 for r in self.reads)
         self.early = [r for r in self.reads if not (r[0] == "U" and r[1] < 256)]
@@ -273,6 +273,7 @@ class StrictMachine(Machine):
         time.clock = max(self.time_of(p).clock for p in parts)
         for part in parts:
             time.absorb(self.time_of(part), part.view, merged.view, part.mask())
+        self.trim(time, merged.view)
 
     def park(self, bundle: Bundle, mask: Arr) -> None:
         self.drain(bundle)
@@ -306,6 +307,8 @@ class StrictMachine(Machine):
                 low, high = max(source.lo, view.lo), min(source.hi, view.hi)
                 middle = self.lanes.views.get((low // 32, (high - low).bit_length() - 6)) or View(self.lanes, low, high)
                 child.time.absorb(time.restricted(source, middle, mine[low - source.lo : high - source.lo]), middle, view, mine[low - source.lo : high - source.lo])
+
+        self.trim(child.time, view)
 
     # --- rows ---
 
@@ -403,6 +406,11 @@ class StrictMachine(Machine):
         while time.queue:
             self.perform(time, bundle.view, time.queue.popleft())
         bundle.view.um = saved
+
+    def trim(self, time: Time, view: View) -> None:
+        """Enter what has landed of rows with many pending writes: joins must not let them pile up."""
+        for row in [r for r, entries in time.pending.items() if len(entries) > 8]:
+            self.settle(time, view, row, "alu", time.clock, -1)
 
     def before_stub(self, bundle: Bundle) -> None:
         time = self.time_of(bundle)
