@@ -363,14 +363,14 @@ def _encode_operands(plan: Plan, ops: tuple[Operand, ...], pc: int, label_pc: La
 
 
 def _any_number(o: Operand) -> Operand:
-    """The operand with register 0 for each of its registers: virtual numbers have no range."""
+    """The operand with register 1 for each of its registers: virtual numbers have no range."""
     if isinstance(o, Reg):
-        return o if o.num == ZERO else o._replace(num=0)
+        return o if o.num == ZERO else o._replace(num=1)
     if isinstance(o, Mem):
-        inner = [r if r is None or r.num == ZERO else r._replace(num=0) for r in (o.base, o.ubase, o.desc)]
+        inner = [r if r is None or r.num == ZERO else r._replace(num=1) for r in (o.base, o.ubase, o.desc)]
         return o._replace(base=inner[0], ubase=inner[1], desc=inner[2])
     if isinstance(o, Const) and o.ireg is not None and o.ireg.num != ZERO:
-        return o._replace(ireg=o.ireg._replace(num=0))
+        return o._replace(ireg=o.ireg._replace(num=1))
     return o
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ir_format.isa.machine import Target
     from ir_format.isa.plan import Plan
 
-_HEAD = re.compile(r"\s*(?:@(?P<guard>!?U?P[T\d])\s+)?(?P<op>[A-Z][\w.]*)\s*(?P<rest>.*?)\s*;?\s*$", re.S)
+_HEAD = re.compile(r"\s*(?:@(?P<guard>!?U?P[T0-6])\s+)?(?P<op>[A-Z][\w.]*)\s*(?P<rest>.*?)\s*;?\s*$", re.S)
 _REG = re.compile(r"(?P<file>UR|UP|R|P|B)(?P<num>Z|T|\d+)$")
 _CONST = re.compile(r"c(?P<x>x?)\[(?P<bank>[^\]]*)\]\s*\[(?P<at>[^\]]*)\]$")
 _MEM = re.compile(r"(?:desc\[(?P<desc>[^\]]*)\])?(?:\[(?P<inner>[^\]]*)\])?$")
@@ -240,7 +240,7 @@ def _read_mem(text: str, codec: MemCodec, pc: int) -> Operand | None:
     base = ubase = desc = None
     offset = 0
     letter = codec.letter
-    if ".64" in text and letter in ("r", "u", "v"):
+    if (".64" in text and letter in ("r", "u", "v")) or (codec.hidden and m["desc"] is not None):
         return None
     if m["desc"] is not None:
         desc = _register(m["desc"])._replace(width=2, mod="P" if letter == "p" else "")
