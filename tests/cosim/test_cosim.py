@@ -1,0 +1,153 @@
+"""Co-simulation: known miscompilations are flagged, ours passes; undefined values and races are told from differences."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orchestrator.api import compile_ptx
+from stages.check.command import compile_elsewhere
+from stages.check.cosim import Cosim, Report
+from stages.simulate import Device
+from tests import oracle
+from tests.cosim import one_op
+
+KNOWN = sorted((Path(__file__).parent / "known").glob("*.ptx"))
+KERNELS = Path(__file__).parents[1] / "kernels" / "ptx" / "sm_90"
+
+
+def ours(text: str, arch: str = "sm_90") -> Any:
+    """Our cubin, in the simulator."""
+    return Device(compile_ptx(text, arch, {"fmad": 0}))
+
+
+def judge(text: str, *, seeds: int = 3, **devices: Any) -> Report:
+    """The report on a module."""
+    return Cosim(text, "sm_90", devices, seeds).run()
+
+
+@pytest.mark.parametrize("path", KNOWN, ids=lambda p: p.stem)
+def test_known_cases_pass_with_ours(path: Path) -> None:
+    """What ptxas gets wrong is right in our cubin."""
+    text = path.read_text()
+    report = judge(text, ours=ours(text))
+    assert report.findings == []
+    assert report.judged["ours"] == 3
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("path", KNOWN, ids=lambda p: p.stem)
+def test_known_cases_are_flagged_in_ptxas(path: Path) -> None:
+    """ptxas 13.0 fails on each of them, and the report names the PTX line and the SASS instruction."""
+    oracle.require("ptxas")
+    image = compile_elsewhere(oracle.find("ptxas"), path, "sm_90", [])  # type: ignore[arg-type]
+    assert isinstance(image, bytes)
+    report = judge(path.read_text(), ptxas=Device(image))
+    assert [f.kind for f in report.findings] == ["difference"]
+    assert "PTX line" in report.findings[0].text and "STG" in report.findings[0].text
+
+
+HEAD = """.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 p, .param .u64 q)
+{ .reg .pred %p<4>; .reg .b32 %r<9>; .reg .b64 %d<9>; .shared .b32 s[256];
+ld.param.u64 %d0, [p]; ld.param.u64 %d1, [q]; cvta.to.global.u64 %d0, %d0; cvta.to.global.u64 %d1, %d1;
+mov.u32 %r0, %tid.x; mul.wide.u32 %d2, %r0, 4; add.u64 %d0, %d0, %d2; add.u64 %d1, %d1, %d2;
+"""
+
+
+def kernel(body: str) -> str:
+    """A kernel that reads at %d0 and writes at %d1."""
+    return f"{HEAD}{body}\nret; }}\n"
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("add.u32 %r2, %r1, 7;", "add.u32 %r2, %r1, 8;"),
+        ("setp.lt.u32 %p1, %r1, 9; selp.u32 %r2, 1, 2, %p1;", "setp.ge.u32 %p1, %r1, 9; selp.u32 %r2, 1, 2, %p1;"),
+        ("mul.lo.u32 %r2, %r1, %r1;", "mul.lo.u32 %r2, %r1, %r0;"),
+        ("mov.u32 %r2, %r1;", "setp.eq.u32 %p1, %r0, 5; mov.u32 %r2, %r1; @%p1 mov.u32 %r2, 99;"),
+    ],
+)
+def test_a_wrong_cubin_is_flagged(right: str, wrong: str) -> None:
+    """The cubin of another program: it differs in one instruction."""
+    load, store = "ld.global.u32 %r1, [%d0];\n", "\nst.global.u32 [%d1], %r2;"
+    text = kernel(load + right + store)
+    assert judge(text, ours=ours(text)).findings == []
+    report = judge(text, other=ours(kernel(load + wrong + store)))
+    assert [f.kind for f in report.findings] == ["difference"]
+    assert "block (" in report.findings[0].text
+
+
+def test_undefined_values_are_no_difference() -> None:
+    """A register that was never written, and shared memory that was not: both are reported as undefined."""
+    text = kernel("ld.global.u32 %r1, [%d0]; add.u32 %r2, %r1, %r5; st.global.u32 [%d1], %r2;")
+    assert {f.kind for f in judge(text, ours=ours(text)).findings} == {"undefined"}
+    text = kernel("and.b32 %r3, %r0, 63; shl.b32 %r3, %r3, 2; mov.u32 %r4, s; add.u32 %r4, %r4, %r3; ld.shared.u32 %r2, [%r4]; st.global.u32 [%d1], %r2;")
+    assert {f.kind for f in judge(text, ours=ours(text)).findings} == {"undefined"}
+
+
+def test_races_are_no_difference() -> None:
+    """Warps that read what others write without a barrier."""
+    body = """
+    and.b32 %r3, %r0, 255; shl.b32 %r3, %r3, 2; mov.u32 %r4, s; add.u32 %r4, %r4, %r3; st.shared.u32 [%r4], %r0; BARRIER
+    xor.b32 %r3, %r3, 128; mov.u32 %r4, s; add.u32 %r4, %r4, %r3; ld.shared.u32 %r2, [%r4]; st.global.u32 [%d1], %r2;"""
+    safe = kernel(body.replace("BARRIER", "bar.sync 0;"))
+    report = Cosim(safe, "sm_90", {"ours": ours(safe)}, 1).run()
+    assert report.findings == []
+    racy = kernel(body.replace("BARRIER", ""))
+    report = Cosim(racy, "sm_90", {"ours": ours(racy)}, 1).run()
+    assert report.findings and {f.kind for f in report.findings} <= {"race", "undefined"}
+
+
+def test_wild_accesses_are_undefined() -> None:
+    """A kernel that leaves every buffer is not judged, and says so with its line."""
+    text = kernel("ld.global.u32 %r1, [%d0+100000000]; st.global.u32 [%d1], %r1;")
+    report = judge(text, ours=ours(text))
+    assert {f.kind for f in report.findings} == {"undefined"}
+    assert "line 8" in report.findings[0].text
+    assert report.judged == {}
+
+
+@pytest.mark.parametrize("name", ["vadd", "saxpy", "scan", "histogram", "switch10", "call_twice", "divrem64", "half2_ops", "local_array"])
+def test_kernels(name: str) -> None:
+    """Test kernels with launches made up here: our cubins are right, and something was judged."""
+    text = (KERNELS / f"{name}.ptx").read_text()
+    report = judge(text, ours=ours(text))
+    assert report.differences() == []
+    assert report.judged["ours"] == 3
+
+
+def test_command_line() -> None:
+    """`orias-check --cosim`: exit status 0, 2 for nothing to do; no traceback on a missing file or bad PTX."""
+
+    def check(*args: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([sys.executable, "-m", "stages.check", *args], capture_output=True, text=True, check=False, timeout=60)
+
+    good = check(str(KNOWN[0]), "--cosim", "--seeds", "1")
+    assert good.returncode == 0 and "0 differences" in good.stdout
+    for bad in (["/nonexistent.ptx", "--cosim"], [__file__, "--cosim"], [str(KNOWN[0])]):
+        done = check(*bad)
+        assert done.returncode == 2, done
+        assert "Traceback" not in done.stderr
+
+
+#: Exceptions of the sweep: opcode pattern, side, cause.
+EXPECTED = {"cvt.rm.ftz.f16.f32": "ptxas drops .ftz", "cvt.rp.ftz.f16.f32": "ptxas drops .ftz"}
+
+
+@pytest.mark.parametrize("arch", ["80", "90"])
+def test_one_instruction_forms(arch: str) -> None:
+    """A small sweep: interpreter and our cubin agree on a few forms of every row that both take."""
+    sweep = one_op.Sweep(f"sm_{arch}", False, 5, None)
+    forms = [f for f in one_op.forms_for(f"sm_{arch}", "", 1, 5) if not f.name.startswith("v")]
+    for at in range(0, len(forms), one_op.CHUNK):
+        sweep.chunk(forms[at : at + one_op.CHUNK])
+    assert sweep.counts["ours differs"] == 0
+    assert sweep.counts["ours compared"] >= 80
