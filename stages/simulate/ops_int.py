@@ -120,7 +120,7 @@ def _packed_add(b: Build, kind: Any) -> InstFn:
         total = parts[0] + parts[1]
         if clamp:
             total = np.clip(total, info.min, info.max)
-        return total.astype(kind).view(u32)
+        return np.asarray(total.astype(kind).view(u32))
 
     return b.emit(run, [b.raw(o) for o in b.s[:2]])
 
