@@ -117,7 +117,7 @@ class Time:
                 lanes_here = chosen if e.mask is None else e.mask & chosen
                 at, ready = e.at + shift, e.ready + shift if e.ready >= 0 else -1
                 # The two sides of a branch carry parts of one entry from before it: join them again.
-                twin = next((x for x in mine if x.pc == e.pc and (uniform or x.at == at and x.ready == ready)), None)
+                twin = next((x for x in mine if x.pc == e.pc and (uniform or (x.at == at and x.ready == ready))), None)
                 if twin is None or twin.mask is None:
                     twin = Entry(np.zeros(target.n, e.values.dtype), np.zeros(target.n, np.bool_), at, ready, e.writer, e.part, e.dual, e.pc)
                     mine.append(twin)
