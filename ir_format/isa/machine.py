@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Union
 
 from ir_format.diag import CompileError
 from ir_format.isa import rowlang
@@ -13,7 +12,7 @@ from ir_format.isa.rowlang import LAYOUTS, Row, RowError, SlotSpec
 from ir_format.isa.special import TargetCodec
 from ir_format.model import INV, ZERO, Const, Ctl, Imm, Inst, Label, Mem, Name, Operand, Reg, Sym
 
-LabelPc = Union[Mapping[int, int], Callable[[int], int]]
+LabelPc = Mapping[int, int] | Callable[[int], int]
 
 #: 5-bit stall and yield values that nvdisasm takes (measured).
 LEGAL_STALL = frozenset([*range(16), *range(17, 28)])
@@ -198,9 +197,10 @@ class Target:
             plans = []
             for form in self.forms(op):
                 plan = form.plan_for_mods(mods)
-                if plan is not None and len(plan.slots) == len(kinds):
-                    if all(k in _KINDS.get(s.codec.kind, (s.codec.kind,)) for k, s in zip(kinds, plan.slots)):
-                        plans.append(plan)
+                if plan is None or len(plan.slots) != len(kinds):
+                    continue
+                if all(k in _KINDS.get(s.codec.kind, (s.codec.kind,)) for k, s in zip(kinds, plan.slots)):
+                    plans.append(plan)
             self._plans[key] = plans
         return plans
 
@@ -295,7 +295,7 @@ class Target:
                 reason = "undefined control field"
                 continue
             mods = plan.mods
-            for name, text, rule in plan.derived:
+            for _, text, rule in plan.derived:
                 if rule(form.letters, mods, ops):
                     mods = (text, *mods)
                     break

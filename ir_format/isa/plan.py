@@ -265,7 +265,7 @@ def make_codec(spec: SlotSpec, form: Form, width: int, mods: tuple[str, ...]) ->
     """The codec of a slot in a form with these modifiers."""
     inv = spec.inv == "*" or (spec.inv != "" and spec.inv in mods)
     kind, pos = spec.kind, spec.bits[0][0] if spec.bits else 0
-    alu = form.row.layout != "-" or form.row.facts.get("reuse", "") in ("1", "ab") and spec.name != "c"
+    alu = form.row.layout != "-" or (form.row.facts.get("reuse", "") in ("1", "ab") and spec.name != "c")
     sub = _suffixes(spec, form, 0) if spec.enum else None
     if kind == "alu":
         letter, pos = _place(spec, form)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from ir_format.isa.codec import Codec, ImmCodec, Mismatch, RegCodec, bits_get, bits_len, bits_mask, bits_put, operand_text
+from ir_format.isa.codec import Codec, ImmCodec, Mismatch, bits_get, bits_len, bits_mask, bits_put, operand_text
 from ir_format.isa.plan import SPECIAL, ur_bits
 from ir_format.isa.rowlang import Bits, SlotSpec, parse_bits
 from ir_format.model import INV, ZERO, Const, Imm, Label, Mem, Name, Operand, Reg, Sym
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class TargetCodec(Codec):
     """A pc-relative branch target in units of 4 bytes from the next instruction."""
 
-    __slots__ = ("bits", "relative", "size", "spaced", "distance", "unit", "signed")
+    __slots__ = ("bits", "distance", "relative", "signed", "size", "spaced", "unit")
 
     def __init__(self, bits: Bits, name: str, relative: bool = True, spaced: bool = False, distance: bool = False, unit: int = 4, signed: bool = False) -> None:
         self.bits, self.name, self.kind = bits, name, "T"
@@ -135,7 +135,7 @@ class MemCodec(Codec):
     there are: r none, u uniform base, v ``R.U32 + UR``, w ``R.64 + UR``, d ``desc[UR][R.64]``.
     """
 
-    __slots__ = ("base", "off", "osize", "unit", "upos", "ur", "letter", "wide", "scale", "hidden", "uwide", "quiet", "next", "absolute", "store", "low12", "only_zero")
+    __slots__ = ("absolute", "base", "hidden", "letter", "low12", "next", "off", "only_zero", "osize", "quiet", "scale", "store", "unit", "upos", "ur", "uwide", "wide")
 
     def __init__(self, spec: SlotSpec, form: Form, mods: tuple[str, ...]) -> None:
         self.name, self.kind = spec.name, "M"
@@ -248,7 +248,7 @@ class MemCodec(Codec):
 class UMemCodec(Codec):
     """``[UR]``: an address in uniform registers, or ``desc[UR]`` (argument ``D``)."""
 
-    __slots__ = ("low", "ur", "width", "desc")
+    __slots__ = ("desc", "low", "ur", "width")
 
     def __init__(self, spec: SlotSpec, form: Form, width: int) -> None:
         self.name, self.kind, self.width = spec.name, "M", width

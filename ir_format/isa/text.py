@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING
 from ir_format.diag import CompileError
 from ir_format.isa.codec import Codec, ConstCodec, CxCodec, ImmCodec, Mismatch, NameCodec, RegCodec
 from ir_format.isa.special import (
-    HiddenCodec, InvPredCodec, LdcCodec, MemCodec, ScoreboardSet, TargetCodec, UMemCodec, UNextCodec,
+    HiddenCodec,
+    InvPredCodec,
+    LdcCodec,
+    MemCodec,
+    ScoreboardSet,
+    TargetCodec,
+    UMemCodec,
+    UNextCodec,
 )
 from ir_format.model import ABS, INV, NEG, REUSE, ZERO, Const, Imm, Inst, Mem, Name, Operand, Reg
 
@@ -109,7 +116,8 @@ def read_operand(text: str, codec: Codec, pc: int) -> Operand | None:
     for kind, reader in _READERS:
         if isinstance(codec, kind):
             try:
-                return reader(text, codec, pc)
+                found: Operand | None = reader(text, codec, pc)
+                return found
             except (ValueError, OverflowError, struct.error, TypeError):
                 return None
     return None

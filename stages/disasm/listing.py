@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from ir_format import isa
 from ir_format.diag import CompileError
+from ir_format.isa.machine import Refusal
 from ir_format.isa.special import TargetCodec
 from ir_format.model import Imm, Inst
 from stages.disasm.cubin import WORD, CodeSection, Cubin, CubinError
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 class Decoded:
     """One instruction of a listing. ``inst`` is None where the word is refused, with the reason."""
 
-    __slots__ = ("pc", "word", "inst", "plan", "text", "reason", "target")
+    __slots__ = ("inst", "pc", "plan", "reason", "target", "text", "word")
 
     def __init__(self, pc: int, word: int, inst: Inst | None, plan: Plan | None, text: str, reason: str) -> None:
         self.pc, self.word, self.inst, self.plan, self.text, self.reason = pc, word, inst, plan, text, reason
@@ -35,8 +36,8 @@ def decode_section(section: CodeSection, target: Target) -> list[Decoded]:
     for index, word in enumerate(section.words):
         pc = index * WORD
         found = target.decode_plan(word, pc)
-        if not found:
-            out.append(Decoded(pc, word, None, None, "", getattr(found, "reason", "")))
+        if isinstance(found, Refusal):
+            out.append(Decoded(pc, word, None, None, "", found.reason))
             continue
         inst, plan = found
         item = Decoded(pc, word, inst, plan, target.format(inst, pc, plan), "")
@@ -171,30 +172,33 @@ def assemble(text: str, cubin: Cubin) -> dict[str, bytes]:
     return out
 
 
+def _with_addresses(text: str, labels: dict[str, int], number: int) -> str:
+    """The text with ``(label) references replaced by addresses."""
+    for name in _REF.findall(text):
+        if name not in labels:
+            raise CompileError(f"unknown label {name}", number)
+    return _REF.sub(lambda m: f"{labels[m['name']]:#x}", text)
+
+
 def _assemble_section(section: CodeSection, lines: list[tuple[int, int, str]], labels: dict[str, int], target: Target) -> bytes:
     words = section.words
     for number, pc, text in lines:
         if pc % WORD or pc // WORD >= len(words):
             raise CompileError(f"no instruction at {pc:#x}", number)
 
-        def address(m: re.Match[str]) -> str:
-            if m["name"] not in labels:
-                raise CompileError(f"unknown label {m['name']}", number)
-            return f"{labels[m['name']]:#x}"
-
-        plain = re.sub(r"\s+", " ", _REF.sub(address, text)).strip()
+        plain = re.sub(r"\s+", " ", _with_addresses(text, labels, number)).strip()
         if plain.startswith(".word "):
             words[pc // WORD] = int(plain[6:], 0)
             continue
         old = words[pc // WORD]
         found = target.decode_plan(old, pc)
-        if found:
+        if not isinstance(found, Refusal):
             before = re.sub(r"\s+", " ", target.format(found[0], pc, found[1])).strip()
             if before == plain:
                 continue
         try:
             inst = target.parse(plain, pc)
-            inst.ctl = found[0].ctl if found else None
+            inst.ctl = None if isinstance(found, Refusal) else found[0].ctl
             words[pc // WORD] = target.encode(inst, pc)
         except CompileError as error:
             raise CompileError(error.message, number) from None
