@@ -19,9 +19,10 @@ def main() -> None:
 
         sys.stdout.write(f"orias: an open PTX optimizing assembler\nVersion {VERSION}\n")
     elif cl.flag("list-version"):
-        from ir_format.target import PTX_VERSIONS
+        from stages.parse.targets import VERSIONS
 
-        sys.stdout.write("".join(f"{v}\n" for v in PTX_VERSIONS))
+        ordered = sorted(VERSIONS, key=lambda v: tuple(map(int, v.split("."))))
+        sys.stdout.write("".join(f"{v}\n" for v in ordered))
     elif cl.flag("help") or not (cl.inputs or cl.lists.get("input-as-string") or "start-from" in cl.values):
         sys.stdout.write(usage())
     else:

@@ -290,7 +290,7 @@ def _executable(name: str) -> list[str]:
 
 def _import_stages() -> None:
     """Import what the chains need while parse runs, so that forks share it."""
-    import ir_format.isa.machine
+    import ir_format.isa.machine  # noqa: F401 - warm
     import stages.elf.link  # noqa: F401 - warm
 
     for s in MIDDLE:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 
 from orchestrator.api import compile_ptx
@@ -24,7 +24,7 @@ def ptx_path(kernel: str, arch: str) -> Path:
     return PTX / PTX_OF.get(arch, arch) / f"{kernel}.ptx"
 
 
-@lru_cache(maxsize=None)
+@cache
 def cubin(kernel: str, arch: str, opt: int = 3, maxrregcount: int = 0) -> bytes:
     """Our cubin; raises ChainError with the diagnostics."""
     options: dict[str, int] = {"opt-level": opt}
