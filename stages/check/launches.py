@@ -92,25 +92,25 @@ def _dynamic(module: PtxModule, unit: PtxUnit, threads: int) -> int:
 def fill(type_: str, rng: np.random.Generator, wild: bool, count: int = BUFFER_BYTES) -> Arr:
     """Contents of a buffer of a type: floats of moderate size with some special ones, small integers (any with `wild`)."""
     if type_ in _FLOATS:
-        kind = _FLOATS[type_]
+        kind: Any = _FLOATS[type_]
         n = count // np.dtype(kind).itemsize
         v = (rng.standard_normal(n) * rng.choice([0.1, 1.0, 8.0], n)).astype(kind)
         if wild:
             special = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, np.finfo(kind).tiny, np.finfo(kind).max, np.finfo(kind).smallest_subnormal], kind)
             at = rng.random(n) < 0.1
             v = np.where(at, special[rng.integers(0, len(special), n)], v)
-        return v.view(np.uint8).copy()
+        return np.asarray(v.view(np.uint8)).copy()
     width = next((w for s, w in _WIDTH.items() if type_.endswith(s) and "x" not in type_), 4)
     if width == 1:
         return rng.integers(0, 256, count, dtype=np.uint8)
-    kind = {2: np.uint16, 4: np.uint32, 8: np.uint64}[width]
+    whole: Any = {2: np.uint16, 4: np.uint32, 8: np.uint64}[width]
     n = count // width
     if not wild:
-        return rng.integers(0, 32, n).astype(kind).view(np.uint8).copy()
-    v = rng.integers(0, 1 << 8 * width, n, dtype=np.uint64).astype(kind)
-    edges = np.array([0, 1, 2, (1 << 8 * width) - 1, 1 << 8 * width - 1, (1 << 8 * width - 1) - 1], np.uint64).astype(kind)
+        return rng.integers(0, 32, n).astype(whole).view(np.uint8).copy()
+    v = rng.integers(0, 1 << 8 * width, n, dtype=np.uint64).astype(whole)
+    edges = np.array([0, 1, 2, (1 << 8 * width) - 1, 1 << 8 * width - 1, (1 << 8 * width - 1) - 1], np.uint64).astype(whole)
     at = rng.random(n) < 0.25
-    return np.where(at, edges[rng.integers(0, 6, n)], v).view(np.uint8).copy()
+    return np.asarray(np.where(at, edges[rng.integers(0, 6, n)], v)).view(np.uint8).copy()
 
 
 def _scalar(p: PtxParam, rng: np.random.Generator, threads: int, attempt: int) -> bytes:

@@ -64,11 +64,13 @@ def simulate(device: Any, launch: Launch, *, seed: int = 0) -> Outcome:
 def watching(log: dict[int, int], slots: dict[str, Any]) -> Iterator[None]:
     """While active, every instruction of a launch that changes global memory is noted: `log` maps a byte offset of the heap to the
     number of the last instruction that changed it."""
-    from stages.simulate import device as home
+    import stages.simulate.device as module
 
-    plain = home.Compiled
+    home: Any = module
 
-    class Watching(plain):  # type: ignore[misc,valid-type]
+    plain: Any = home.Compiled
+
+    class Watching(plain):  # type: ignore[misc]
         """Compiles global stores and atomics with a note of what they changed."""
 
         def compile(self, index: int) -> Any:
@@ -88,11 +90,11 @@ def watching(log: dict[int, int], slots: dict[str, Any]) -> Iterator[None]:
             self.fns[index] = run
             return run
 
-    home.Compiled = Watching  # type: ignore[misc]
+    home.Compiled = Watching
     try:
         yield
     finally:
-        home.Compiled = plain  # type: ignore[misc]
+        home.Compiled = plain
 
 
 def last_store(device: Any, launch: Launch, argument: int, byte: int) -> str:
@@ -104,7 +106,7 @@ def last_store(device: Any, launch: Launch, argument: int, byte: int) -> str:
     heap = slots.get("heap")
     if heap is None:
         return "no store was executed"
-    from stages.simulate.memory import GLOBAL_BASE
+    from stages.simulate.image import GLOBAL_BASE
 
     slot = 1 + list(launch.buffers).index(argument)
     index = log.get(heap.starts[slot] - GLOBAL_BASE + byte)

@@ -324,7 +324,7 @@ def load(code: Code, step: Step, pc: int) -> Action:
         places = resolve(m, space, where(m), total, "load", threads)
         for k, out in enumerate(outs):
             if wide:
-                value = np.zeros((len(threads), 2), U64)
+                value: Arr = np.zeros((len(threads), 2), U64)
                 for memory, off, which in places:
                     value[which, 0] = memory.load(off + k * 16, 8)
                     value[which, 1] = memory.load(off + k * 16 + 8, 8)

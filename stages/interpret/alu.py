@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
@@ -16,7 +17,7 @@ INTEGER: Final = frozenset(["u16", "s16", "u32", "s32", "u64", "s64", "u16x2", "
 INT: Final[dict[str, Maker]] = {}
 
 
-def _int(*names: str) -> Any:
+def _int(*names: str) -> Callable[[Maker], Maker]:
     def enter(maker: Maker) -> Maker:
         for name in names:
             INT[name] = maker
@@ -36,7 +37,7 @@ def high64(a: Arr, b: Arr) -> Arr:
     low = mask(32)
     al, ah, bl, bh = a & low, a >> U64(32), b & low, b >> U64(32)
     middle = ((al * bl) >> U64(32)) + ((al * bh) & low) + ((ah * bl) & low)
-    return ah * bh + ((al * bh) >> U64(32)) + ((ah * bl) >> U64(32)) + (middle >> U64(32))
+    return np.asarray(ah * bh + ((al * bh) >> U64(32)) + ((ah * bl) >> U64(32)) + (middle >> U64(32)))
 
 
 def mul_high(a: Arr, b: Arr, type_: str) -> Arr:
@@ -426,14 +427,14 @@ def _lop3(inst: PtxInst) -> Fn:
 @row("selp")
 def _selp(inst: PtxInst) -> Fn:
     bits = BITS[inst.types[0]]
-    return lambda a, b, p: unsigned(np.where(p != 0, a, b), bits)
+    return lambda a, b, p: unsigned(np.asarray(np.where(p != 0, a, b)), bits)
 
 
 @row("slct")
 def _slct(inst: PtxInst) -> Fn:
     bits = BITS[inst.types[0]]
     if inst.types[1] == "s32":
-        return lambda a, b, c: unsigned(np.where(signed(c, 32) >= 0, a, b), bits)
+        return lambda a, b, c: unsigned(np.asarray(np.where(signed(c, 32) >= 0, a, b)), bits)
     ftz = inst.has("ftz")
 
     def select(a: Arr, b: Arr, c: Arr) -> Arr:

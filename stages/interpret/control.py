@@ -82,7 +82,7 @@ def _return(m: Machine, code: Code, callee: int, call: Step, threads: Arr) -> No
     inner_base = m.base
     for formal, actual in zip(f.function.rets, target.rets, strict=False):
         if formal.space == "reg":
-            value = m.regs[formal.reg][threads]
+            value: Any = m.regs[formal.reg][threads]
         else:
             value = m.local.load(m.local.offsets(inner_base[threads] + U64(f.places[formal.name].offset), formal.size, "return", threads), formal.size) if not formal.dims and formal.size <= 8 else None
         if isinstance(actual, Reg):
@@ -135,7 +135,7 @@ def _enter(m: Machine, code: Code, step: Step, pc: int, k: int, target: CallTarg
     depth = m.depth + 1
     if depth >= MAX_DEPTH:
         raise InterpreterError("limit", "calls nested too deep", step.inst.line, step.inst.opcode)
-    values = []
+    values: list[tuple[Any, Any, Any]] = []
     for formal, actual in zip(f.function.params, target.args, strict=False):
         place = code.place(step.function, actual.name) if isinstance(actual, Sym) else None
         if place is not None and place.space == "local":

@@ -89,12 +89,12 @@ def decode(x: Arr, f: Format) -> Arr:
 def _up(mode: str, negative: Arr, low: Arr, rest: Arr, half: Arr) -> Arr:
     """Whether to go to the next magnitude."""
     if mode == "rn":
-        return (rest > half) | ((rest == half) & (low & ONE != 0))
+        return np.asarray((rest > half) | ((rest == half) & (low & ONE != 0)))
     if mode == "rna":
-        return (rest >= half) & (rest != 0)
+        return np.asarray((rest >= half) & (rest != 0))
     if mode == "rz":
         return np.zeros(rest.shape, np.bool_)
-    return (rest != 0) & (negative if mode == "rm" else ~negative)
+    return np.asarray((rest != 0) & (negative if mode == "rm" else ~negative))
 
 
 def narrow(x: Arr, f: Format, mode: str = "rn", satfinite: bool = False) -> Arr:

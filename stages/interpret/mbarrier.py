@@ -81,14 +81,14 @@ def _one(m: Machine, step: Step, what: str, at: int, values: list[int], expect: 
     if what == "init":
         m.barriers[at] = State(values[0], values[0])
         return 0
-    state = m.barriers.get(at)
+    state: State | None = m.barriers.get(at)
     if state is None:
         raise InterpreterError("undefined", "an mbarrier that was not initialised", inst.line, inst.opcode)
     if what == "inval":
         del m.barriers[at]
         return 0
     if what in ("arrive", "arrive_drop"):
-        token = state.phase | state.pending << 32
+        token: int = state.phase | state.pending << 32
         count = 1
         if expect and values:
             state.tx += values.pop()

@@ -138,7 +138,7 @@ class Window(Bytes):
             first = int(bad.argmax())
             raise MemoryFault(f"{what} of {size} bytes outside of {self.name} memory ({self.size} bytes) at {int(address.ravel()[first]):#x}", first)
         aligned(off, size, what)
-        return off + part * self.stride
+        return np.asarray(off + part * self.stride)
 
 
 def aligned(off: Arr, size: int, what: str) -> None:

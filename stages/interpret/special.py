@@ -22,7 +22,8 @@ def _one(x: int) -> Arr:
 def cluster_rank(m: Machine) -> tuple[Arr, Arr, Arr]:
     """Block coordinates in the cluster."""
     c = m.geometry.cluster
-    return tuple(m.ctaid[k][m.act] % U64(c[k]) for k in range(3))  # type: ignore[return-value]
+    x, y, z = (np.asarray(m.ctaid[k][m.act] % U64(c[k])) for k in range(3))
+    return x, y, z
 
 
 def _linear(xyz: tuple[Arr, Arr, Arr], extent: tuple[int, int, int]) -> Arr:

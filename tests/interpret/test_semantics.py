@@ -268,10 +268,12 @@ def test_divergent_shuffle_and_vote() -> None:
 def test_indirect_call() -> None:
     """Functions by address: each thread calls its own."""
     before = """
-    .func (.reg .b32 %o) twice(.reg .b32 %x) { add.u32 %o, %x, %x; ret; }
-    .func (.reg .b32 %o) plus9(.reg .b32 %x) { add.u32 %o, %x, 9; ret; }"""
+    .func (.reg .b32 %o) twice(.reg .b32 %x)
+    { add.u32 %o, %x, %x; ret; }
+    .func (.reg .b32 %o) plus9(.reg .b32 %x)
+    { add.u32 %o, %x, 9; ret; }"""
     body = """
     and.b32 %r1, %r0, 1; setp.eq.u32 %p1, %r1, 0; mov.u64 %d1, twice; mov.u64 %d2, plus9; selp.b64 %d3, %d1, %d2, %p1;
     P: .callprototype (.reg .b32 _) _ (.reg .b32 _);
     call (%r2), %d3, (%r0), P; st.global.u32 [%d0], %r2;"""
-    assert run(body)[:32].tolist() == [2 * k if k % 2 == 0 else k + 9 for k in range(32)]
+    assert run(body, before=before)[:32].tolist() == [2 * k if k % 2 == 0 else k + 9 for k in range(32)]
