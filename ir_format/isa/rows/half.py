@@ -14,4 +14,5 @@ HSET2       033 AC             d <- a-|<h2>@74-75 b-|<h2>@60-61 Pp        ; <75-
 HADD2.F32   030 AC forms=r,k,u d <- a-<h2>@74-75 b-|<h2>@60-61           ; 85=0 78=1 .FTZ@80 .SAT@77                    ; cls=half imm=f16x2 csp=1
 HADD2       030 AC             d <- a-|<h2>@74-75 b-|<h2>@60-61           ; <75-89>85=0 <90+>.BF16_V2@85 78=0 .FTZ@80 .SAT@77                    ; cls=half imm=f16x2 comm=ab csp=1
 HADD2       030 AC sm=75 forms=k d <- a-|<h2>@74-75 b-|<=F32>            ; 60-61=1 78=0 85=0 .FTZ@80 .SAT@77                    ; cls=half imm=f16x2 csp=1
+HADD2       030 AC sm=75 forms=r d <- a-|<=F32> b-|<h2>@60-61            ; 74-75=1 78=0 85=0 .FTZ@80 .SAT@77                    ; cls=half imm=f16x2 csp=1
 """
