@@ -240,7 +240,7 @@ class Hazards:
                     elif klass == "r2p":
                         name = "r2p"
                     elif klass == "elect":
-                        name = "dual" if operand.file == "P" else "udp"
+                        name = "dual" if operand.file == "P" else "uldc"  # measured
                     a.writes.append((first + part, name, group))
             elif type(operand) is Name and operand.name in _FILES_BY_NAME:
                 first, count = _FILES_BY_NAME[operand.name]
