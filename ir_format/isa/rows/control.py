@@ -85,7 +85,7 @@ RPCMOV.32    352 - sm=90+       rpc:N(rpc)@31 <- b              ; ; cls=branch
 RPCMOV.32    353 - sm=90+       d <- rpc:N(rpc)@31              ; ; cls=branch
 MATCH.ALL    3a1 -              Pu=PT d <- a/mw                         ; .{_:1 U64:2}:mw@73 79=0                                                   ; cls=lsu sb=WR
 MATCH.ANY    3a1 -              d <- a/mw                               ; .{_:1 U64:2}:mw@73 79=1 81-83=7                                                  ; cls=lsu sb=WR
-CREDUX       2cc -  sm=100+     d:UR@16 <- a                            ; .{MAX ? MIN ?}@78-79 .{_ S32 ? ?}@73-74 77=0                         ; cls=alu
+CREDUX       2cc -  sm=100-110     d:UR@16 <- a                            ; .{MAX ? MIN ?}@78-79 .{_ S32 ? ?}@73-74 77=0                         ; cls=alu
 CREDUX       2cc -  sm=100-110  d:UR@16 <- a                            ; .{MAX MAXABS MIN MINABS}@78-79 .F32 73-74=2 .NAN@77                         ; cls=alu
 PMTRIG       801 -              <- Pp?=PT i:I(u)@32-47                  ; ; cls=branch
 ELECT        82f -  sm=90+      Pu=PT ud <- Pp                          ; .IGNOREKILL@85 ; cls=alu

@@ -20,13 +20,13 @@ IMMA.16816   237 -  sm=80+      d4 <- a2<=ROW> b<=COL> c4 $upz       ; 75=0 85-8
 IMMA.16832   237 -  sm=80+      d4 <- a4<=ROW> b2<=COL> c4 $upz      ; 75=1 85-86=2 $ity                                                  ; cls=imma <103>sb=WR reuse=ab
 IMMA.8832    237 -  sm=75-89    d2 <- a<=ROW> b<=COL> c2 <80+>$upz   ; 75=0 85-86=1 $ity4                                                 ; cls=imma <75>sb=WR reuse=ab
 IMMA.16864   237 -  sm=80-89    d4 <- a4<=ROW> b2<=COL> c4 $upz      ; 75=0 85-86=3 $ity4                                                 ; cls=imma reuse=ab
-BMMA.168256  23d -  sm=80-90    d4 <- a4<=ROW> b2<=COL> c4 $upz      ; 72-76=20 .{XOR ? AND ?}@77-78 .POPC 80=1                           ; cls=imma
+BMMA.168256  23d -  sm=80-90    d4 <- a4<=ROW> b2<=COL> c4 $upz      ; 72-76=20 .{<80-89>XOR <90>? ? AND ?}@77-78 .POPC 80=1                           ; cls=imma
 # ---- double
 DMMA.884     23f -  sm=80-89    d4 <- a2-| b2-| c4-|                 ; 76=0 .rnd@78-79                                                    ; cls=dmma sb=WR reuse=ab
 DMMA.8x8x4   23f -  sm=90+      d4 <- a2-| b2-| c4-| $upz            ; 76-77=0 .rnd@78-79                                                 ; cls=dmma sb=WR reuse=ab
-DMMA.16x8x4  23f -  sm=90+      d8 <- a4-| b2-| c8-| $upz            ; 76-77=1 .rnd@78-79                                                 ; cls=dmma sb=WR reuse=ab
-DMMA.16x8x8  23f -  sm=90+      d8 <- a8-| b4-| c8-| $upz            ; 76-77=2 .rnd@78-79                                                 ; cls=dmma sb=WR reuse=ab
-DMMA.16x8x16 23f -  sm=90+      d8 <- a16-| b8-| c8-| $upz           ; 76-77=3 .rnd@78-79                                                 ; cls=dmma sb=WR reuse=ab
+DMMA.16x8x4  23f -  sm=90-110      d8 <- a4-| b2-| c8-| $upz            ; 76-77=1 .rnd@78-79                                                 ; cls=dmma sb=WR reuse=ab
+DMMA.16x8x8  23f -  sm=90-110      d8 <- a8-| b4-| c8-| $upz            ; 76-77=2 .rnd@78-79                                                 ; cls=dmma sb=WR reuse=ab
+DMMA.16x8x16 23f -  sm=90-110      d8 <- a16-| b8-| c8-| $upz           ; 76-77=3 .rnd@78-79                                                 ; cls=dmma sb=WR reuse=ab
 # ---- eight bits and fewer
 enum qty     = E4M3 E5M2 ? E3M2 E2M3 E2M1 ? ?
 QMMA.16832   27a -  sm=120+     d/qacc <- a4-@72 b2- c/qacc $upz     ; 73-76=6 .{F16:2 F32:4}:qacc@77 .qty@78+82-83 .qty@79+84-85 80-81=0  ; cls=hmma
