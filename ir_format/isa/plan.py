@@ -170,7 +170,7 @@ class Form:
                 codec = make_codec(spec, self, width, mods)
                 shown = spec.opt in ("", "*") or any(c in mods for c in spec.opt.split("_"))
                 default = parse_default(spec, codec, width)
-                slot = Slot(spec.name, codec, default, shown, spec.opt == "*" or (spec.opt == "EX" and spec.name == "Px"), is_dst)
+                slot = Slot(spec.name, codec, default, shown, spec.opt == "*", is_dst)
                 slots.append(slot)
                 if shown:
                     owned |= codec.mask
