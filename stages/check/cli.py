@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -11,9 +10,9 @@ import typer
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
-@app.command(help="Judges: co-simulation of PTX (--cosim).")
+@app.command(help="Judges: the schedule of a cubin (every distance and scoreboard wait, over all paths), or with --cosim co-simulation of PTX.")
 def run(
-    file: Annotated[Path, typer.Argument(help="PTX")],
+    file: Annotated[Path, typer.Argument(help="cubin, or PTX with --cosim")],
     cosim: Annotated[bool, typer.Option("--cosim", help="run the PTX interpreter and cubins side by side")] = False,
     arch: Annotated[str, typer.Option("--arch", "-arch", help="architecture, such as sm_90")] = "sm_90",
     kernel: Annotated[list[str] | None, typer.Option("--kernel", help="only this kernel (may be repeated)")] = None,
@@ -22,9 +21,8 @@ def run(
     cubin: Annotated[Path | None, typer.Option("--cubin", help="a cubin to judge instead of the one that the chain makes")] = None,
     opt_level: Annotated[int, typer.Option("-O", help="optimization level of the compilers")] = 3,
 ) -> None:
-    from stages.check.command import check_file
+    from stages.check.command import check_file, check_schedule
 
     if not cosim:
-        sys.stderr.write("orias-check: say what to check: --cosim\n")
-        raise typer.Exit(2)
+        raise typer.Exit(check_schedule(file))
     raise typer.Exit(check_file(file, arch, kernel or [], seeds, ptxas, cubin, opt_level))

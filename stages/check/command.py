@@ -79,3 +79,24 @@ def check_file(file: Path, arch: str, kernels: Sequence[str], seeds: int, ptxas:
     counts = ", ".join(f"{side}: {report.judged.get(side, 0)} launches" for side in devices)
     print(f"{len(report.differences())} differences ({counts or 'no cubins'})")
     return 1 if report.differences() else 2 if problems or not devices else 0
+
+
+def check_schedule(file: Path) -> int:
+    """Judge the control words of a cubin; prints findings; 1 if a rule is broken, 2 if something could not be judged."""
+    from ir_format.diag import OriasError
+    from stages.check.schedule_checker import check_bytes
+
+    try:
+        report = check_bytes(file.read_bytes())
+    except OSError as error:
+        sys.stderr.write(f"orias-check: {error.filename}: {error.strerror}\n")
+        return 2
+    except OriasError as error:
+        sys.stderr.write(f"orias-check: {file}: {error}\n")
+        return 2
+    for finding in report.findings:
+        print(finding)
+    for text in report.unjudged:
+        print(f"not judged: {text}")
+    print(f"{len(report.findings)} findings, {report.instructions} instructions")
+    return 1 if report.findings else 2 if report.unjudged else 0

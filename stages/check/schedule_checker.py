@@ -1,0 +1,382 @@
+"""Static check of the control words of a cubin: over all paths, every distance and every scoreboard wait of the hazard tables.
+
+Written apart from the scheduler: it reads machine code and :mod:`ir_format.hazards`, nothing else. Forward dataflow over the decoded code; at
+each place the state holds, for the paths that lead there:
+
+* ``recent``: instructions whose results of fixed latency, or whose reads without a scoreboard, are younger than any table speaks of, with the least
+  issue cycles passed since (sums of stall counts; a stall of 0 drains the pipe);
+* ``pending``: instructions that announce results or late reads through a counter, with the registers still under way and the counters that tell.
+  An instruction of an in-order class that announces nothing is covered by a later one of its class that does (measured C2).
+
+The entry of a function that is only reached from outside starts with nothing under way.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from ir_format import isa
+from ir_format.diag import CompileError
+from ir_format.flow import PHYSICAL_BASE, bit_indices
+from ir_format.hazards import Access, Hazards, cell_name, hazards
+from ir_format.model import Ctl, Imm, Inst, Name
+from stages.check.schedule_flow import Flow, branch_tables
+from stages.disasm.cubin import CodeSection, Cubin, read_cubin
+from stages.disasm.listing import Decoded, decode_section
+
+#: Cycles from which on no table speaks of a pair (the largest cell is 33; test_schedule holds it against the tables).
+REACH: Final = 48
+_CELLS: Final = (1 << PHYSICAL_BASE["B"]) - 1  # B registers are tracked by the hardware
+#: Classes whose instructions finish in order, by queue: results, and reads of registers (measured C2).
+_RESULT_QUEUE: Final = {c: c for c in ("xu", "lds", "ldc", "shfl", "fp64", "dmma", "sreg", "imma1", "mma1", "mma2")}
+_MEMORY: Final = ("lds", "ldg", "ldl", "stg", "sts", "atom", "red", "ldgsts", "bar")
+_READ_QUEUE: Final = _RESULT_QUEUE | dict.fromkeys(_MEMORY, "memory")
+#: Classes whose results come out of the memory pipe behind the reads of everything that went into it before (measured: ptxas lets LDS, LDC and B2R
+#: overwrite what an earlier access reads, without a wait).
+_BEHIND_MEMORY: Final = frozenset(("lds", "ldg", "ldl", "ldc", "atom", "sreg"))
+_YOUNGEST: Final = 63  # a counter holds no more
+#: Table cells that ptxas's output contradicts (measured on sm_90): (kind, earlier class, later mnemonic or "") -> cycles.
+RELAXED: Final = {
+    ("raw", "", "MATCH"): 4,  # LOP3 -> MATCH.ANY at 4, where the row for stored data says 5
+    ("war", "mma1", ""): 1,  # HMMA.1688 -> IMAD.WIDE over its B operand in the next cycle, where a guess says 7
+}
+
+
+class Finding(NamedTuple):
+    """One broken rule. ``kind``: raw, waw, war (too near), wait (result or read under way), silent (result without a scoreboard), set
+    (waited for too early). ``need``, ``have``: cycles. ``rule``: the table's names, earlier -> later; ``source``: where the number is from."""
+
+    kind: str
+    register: str
+    earlier: str
+    later: str
+    need: int
+    have: int
+    rule: str
+    source: str
+    section: str
+    line: int
+
+    def __str__(self) -> str:
+        at = f" (PTX line {self.line})" if self.line else ""
+        if self.kind in ("raw", "waw", "war"):
+            what = f"{self.have} cycles apart, {self.need} needed [{self.rule}, {self.source}]"
+        else:
+            what = f"{self.rule} [{self.source}]"
+        return f"{self.section}: {self.kind} {self.register}{at}: {what}\n    {self.earlier}\n    {self.later}"
+
+
+class Report(NamedTuple):
+    """What was found, what could not be judged (text), and how many instructions were looked at."""
+
+    findings: list[Finding]
+    unjudged: list[str]
+    instructions: int
+
+
+class _Node:
+    """One instruction as the walk needs it; bitsets of cells. ``slow_w``/``slow_r``: announced by a scoreboard; the rest is fixed."""
+
+    __slots__ = ("access", "ctl", "depbar", "fixed_r", "fixed_w", "item", "r", "rq", "slow_r", "slow_w", "w", "wq")
+
+    def __init__(self, item: Decoded, inst: Inst, access: Access) -> None:
+        self.item = item
+        self.access = access
+        self.ctl: Ctl = inst.ctl or Ctl()
+        self.w = access.write_mask & _CELLS
+        self.r = access.read_mask & _CELLS
+        self.slow_w = self.w if access.board_w else 0
+        self.fixed_w = 0 if access.board_w else self.w
+        self.slow_r = access.late & _CELLS if access.board_r else 0
+        self.fixed_r = self.r & ~self.slow_r
+        self.wq = _RESULT_QUEUE.get(access.klass, "")
+        self.rq = _READ_QUEUE.get(access.klass, "")
+        self.depbar = _depbar(inst)
+
+
+def _control(word: int) -> Ctl:
+    """The control word of an instruction (bits 105-121)."""
+    return Ctl(word >> 105 & 15, word >> 109 & 1, word >> 110 & 7, word >> 113 & 7, word >> 116 & 63)
+
+
+def _depbar(inst: Inst) -> tuple[int, int] | None:
+    """Counter and number of DEPBAR.LE SBx, n."""
+    if inst.op != "DEPBAR" or "LE" not in inst.mods:
+        return None
+    board, left = -1, 0
+    for o in inst.srcs:
+        if isinstance(o, Name) and o.name.startswith("SB") and o.name[2:].isdigit():
+            board = int(o.name[2:])
+        elif isinstance(o, Imm):
+            left = int(o.value)
+    return (board, left) if board >= 0 else None
+
+
+# recent: instruction -> (cycles since issue, results still visible); pending: (instruction, counters that tell its results, counters that tell its
+# reads) -> (results, reads, younger setters, cycles since issue)
+_Recent = dict[int, tuple[int, int]]
+_Key = tuple[int, int, int]
+_Pending = dict[_Key, tuple[int, int, int, int]]
+
+
+class _State:
+    """``raised``: cycles since each counter was last set."""
+
+    __slots__ = ("pending", "raised", "recent")
+
+    def __init__(self, recent: _Recent, pending: _Pending, raised: list[int]) -> None:
+        self.recent = recent
+        self.pending = pending
+        self.raised = raised
+
+    def join(self, other: _State) -> bool:
+        """Take in another path; whether anything is new."""
+        raised = [min(a, b) for a, b in zip(self.raised, other.raised)]
+        changed = raised != self.raised
+        self.raised = raised
+        for n, (at, live) in other.recent.items():
+            mine = self.recent.get(n)
+            new = (at, live) if mine is None else (min(at, mine[0]), live | mine[1])
+            if new != mine:
+                self.recent[n] = new
+                changed = True
+        for key, (w, r, younger, since) in other.pending.items():
+            old = self.pending.get(key)
+            now = (w, r, younger, since) if old is None else (w | old[0], r | old[1], min(younger, old[2]), min(since, old[3]))
+            if now != old:
+                self.pending[key] = now
+                changed = True
+        return changed
+
+
+class _Walk:
+    """The dataflow over one section."""
+
+    def __init__(self, section: CodeSection, h: Hazards, tables: dict[int, tuple[int, ...]]) -> None:
+        self.name = section.name.removeprefix(".text.")
+        self.h = h
+        self.items = decode_section(section, isa.target(h.sm))
+        self.unjudged: list[str] = []
+        self.nodes: list[_Node] = []
+        for item in self.items:
+            self.nodes.append(self._node(item))
+        self.flow = Flow(section, self.items, tables)
+        for n in self.flow.lost:
+            self.unjudged.append(f"{self.name}: {self._text(n)}: where this branch goes is not known")
+        self.found: dict[tuple[str, int, int], Finding] = {}
+
+    def _node(self, item: Decoded) -> _Node:
+        if item.inst is None:
+            self.unjudged.append(f"{self.name}: {item.pc:#06x}: {item.reason}")
+            return _Node(item, Inst("?", ctl=_control(item.word)), Access())  # no registers known; its control word counts
+        try:
+            return _Node(item, item.inst, self.h.access(item.inst))
+        except (CompileError, KeyError) as error:
+            self.unjudged.append(f"{self.name}: {item.pc:#06x} {item.text}: {error}")
+            return _Node(item, item.inst, Access())
+
+    def _text(self, n: int) -> str:
+        item = self.items[n]
+        c = item.inst.ctl if item.inst is not None and item.inst.ctl is not None else Ctl()
+        tags = "".join((f" W{c.wr}" if c.wr != 7 else "", f" R{c.rd}" if c.rd != 7 else "", f" wait {c.wait:06b}" if c.wait else ""))
+        return f"{item.pc:#06x} {item.text}  {{stall {c.stall}{tags}}}"
+
+    def run(self) -> list[Finding]:
+        blocks, following = self.flow.blocks, self.flow.following
+        entry: list[_State | None] = [None] * len(blocks)
+        work = sorted(set(self.flow.entries))
+        for b in work:
+            entry[b] = _State({}, {}, [REACH] * 6)
+        queued = set(work)
+        work.reverse()
+        while work:
+            b = work.pop()
+            queued.discard(b)
+            state = entry[b]
+            assert state is not None
+            out = self._block(b, state, False)
+            for succ in following[b]:
+                there = entry[succ]
+                if there is None:
+                    entry[succ] = _State(dict(out.recent), dict(out.pending), list(out.raised))
+                elif not there.join(out):
+                    continue
+                if succ not in queued:
+                    queued.add(succ)
+                    work.append(succ)
+        for b, state in enumerate(entry):
+            if state is not None:
+                self._block(b, state, True)
+        return list(self.found.values())
+
+    # -- one block ------------------------------------------------------------------------------------------------
+
+    def _block(self, b: int, start: _State, judge: bool) -> _State:
+        recent = {n: (-at, live) for n, (at, live) in start.recent.items()}  # issue times while inside
+        pending = {key: (w, r, y, -since) for key, (w, r, y, since) in start.pending.items()}
+        raised = [-since for since in start.raised]
+        clock = 0
+        first, end = self.flow.blocks[b]
+        for n in range(first, end):
+            node = self.nodes[n]
+            if node.ctl.wait or node.depbar is not None:
+                self._wait(n, node, pending, raised, clock, judge)
+            if judge:
+                self._judge(n, node, recent, pending, clock)
+            w = node.w
+            if w and not node.access.guarded:
+                for m in [m for m, (_, live) in recent.items() if live & w]:
+                    at, live = recent[m]
+                    recent[m] = (at, live & ~w)
+            if w:
+                for key in [k for k, v in pending.items() if (v[0] | v[1]) & w]:  # judged once: what follows is not blamed again
+                    pw, pr, y, at = pending[key]
+                    pw, pr = pw & ~w, pr & ~w
+                    if pw | pr:
+                        pending[key] = (pw, pr, y, at)
+                    else:
+                        del pending[key]
+            self._issue(n, node, recent, pending, raised, clock)
+            if node.ctl.stall == 0:
+                recent.clear()
+                clock += 1
+            else:
+                clock += node.ctl.stall
+            if n in self.flow.drained:
+                recent.clear()
+                pending.clear()
+            if len(recent) > REACH:
+                recent = {m: v for m, v in recent.items() if clock - v[0] < REACH}
+        return _State(
+            {m: (clock - at, live) for m, (at, live) in recent.items() if clock - at < REACH},
+            {key: (w, r, y, min(clock - at, REACH)) for key, (w, r, y, at) in pending.items()},
+            [min(clock - at, REACH) for at in raised],
+        )
+
+    def _wait(self, n: int, node: _Node, pending: _Pending, raised: list[int], clock: int, judge: bool) -> None:
+        early = sum(1 << k for k in range(6) if clock - raised[k] < 2)
+        mask = node.ctl.wait & ~early
+        early &= node.ctl.wait
+        board, left = node.depbar if node.depbar is not None else (-1, 0)
+        for key in list(pending):
+            m, by_w, by_r = key
+            w, r, younger, at = pending[key]
+            done_w = by_w & mask
+            done_r = by_r & mask
+            if judge and (by_w | by_r) & early and clock - at < 2:
+                self._add("set", -1, m, n, 2, clock - at, "waited for less than 2 cycles after it was set", "documented")
+            if board >= 0 and younger >= left:
+                done_w |= by_w & 1 << board
+                done_r |= by_r & 1 << board
+            if done_w:
+                del pending[key]
+            elif done_r:
+                del pending[key]
+                if w:
+                    pending[(m, by_w, 0)] = (w, 0, younger, at)
+
+    def _issue(self, n: int, node: _Node, recent: _Recent, pending: _Pending, raised: list[int], clock: int) -> None:
+        if node.fixed_w or node.fixed_r:
+            recent[n] = (clock, node.fixed_w)
+        elif n in recent:
+            del recent[n]
+        c = node.ctl
+        bits_w = 1 << c.wr if c.wr != 7 else 0
+        bits_r = 1 << c.rd if c.rd != 7 else 0
+        both = bits_w | bits_r
+        if both:
+            for key in list(pending):
+                m, by_w, by_r = key
+                earlier = self.nodes[m]
+                w, r, younger, at = pending[key]
+                if (by_w | by_r) & both:
+                    younger = min(younger + 1, _YOUNGEST)
+                if bits_w and node.wq and earlier.wq == node.wq and not by_w and w:
+                    by_w |= bits_w
+                if node.rq and earlier.rq == node.rq and r:
+                    by_r |= both
+                del pending[key]
+                _merge(pending, (m, by_w, by_r), (w, r, younger, at))
+            for k in bit_indices(both):
+                raised[k] = clock
+        if node.slow_w or node.slow_r:
+            _merge(pending, (n, bits_w, bits_r), (node.slow_w, node.slow_r, 0, clock))
+
+    # -- rules ----------------------------------------------------------------------------------------------------
+
+    def _judge(self, n: int, node: _Node, recent: _Recent, pending: _Pending, clock: int) -> None:
+        r, w = node.r, node.w
+        for m, (at, live) in recent.items():
+            if clock - at >= REACH:
+                continue
+            first = self.nodes[m]
+            for kind, cells in (("raw", live & r), ("waw", first.fixed_w & w), ("war", first.fixed_r & w)):
+                for cell in bit_indices(cells) if cells else ():
+                    need = self.h.between(kind, first.access, node.access, cell)
+                    if need is not None and clock - at < min(need.cycles, _relaxed(kind, first, node)):
+                        self._add(kind, cell, m, n, need.cycles, clock - at, self._rule(kind, first, node, cell), need.source)
+        for (m, by_w, by_r), (results, reads, _, at) in pending.items():
+            first = self.nodes[m]
+            hit = results & (r if first.wq and first.wq == node.wq else r | w)  # an in-order pipe writes in order
+            if hit:
+                told = f"its result is under way, told by {_boards(by_w)}" if by_w else "its result needs a scoreboard and has none"
+                cell = bit_indices(hit)[0]
+                self._add("wait" if by_w else "silent", cell, m, n, 2, clock - at, told, "measured")
+            hit = reads & w & ~results
+            if hit and not self._in_turn(first, node):
+                by = by_w | by_r
+                told = f"it may still read this, told by {_boards(by)}" if by else "it may still read this and tells nobody"
+                self._add("wait" if by else "silent", bit_indices(hit)[0], m, n, 2, clock - at, told, "measured")
+
+    def _in_turn(self, first: _Node, second: _Node) -> bool:
+        """Whether the later result can only come after the earlier instruction has read its registers, by the order of their pipe."""
+        return second.slow_w != 0 and (first.rq == "memory" and second.access.klass in _BEHIND_MEMORY or (first.rq != "" and first.rq == second.rq))
+
+    def _rule(self, kind: str, first: _Node, second: _Node, cell: int) -> str:
+        one = [name if kind != "war" else reader for at, name, reader in (first.access.reads if kind == "war" else first.access.writes) if at == cell]
+        two = [role if kind == "raw" else group for at, role, group in (second.access.reads if kind == "raw" else second.access.writes) if at == cell]
+        return f"{kind} {'/'.join(dict.fromkeys(one))} -> {'/'.join(dict.fromkeys(two))} on sm_{self.h.sm}"
+
+    def _add(self, kind: str, cell: int, earlier: int, later: int, need: int, have: int, rule: str, source: str) -> None:
+        key = (kind, earlier, later)
+        if key not in self.found:
+            inst = self.items[later].inst
+            name = cell_name(cell) if cell >= 0 else "-"
+            line = inst.line if inst is not None else 0
+            self.found[key] = Finding(kind, name, self._text(earlier), self._text(later), need, have, rule, source, self.name, line)
+
+
+def _relaxed(kind: str, first: _Node, second: _Node) -> int:
+    inst = second.item.inst
+    by_reader = RELAXED.get((kind, "", inst.op if inst is not None else ""), REACH)
+    return min(by_reader, RELAXED.get((kind, first.access.klass, ""), REACH))
+
+
+def _merge(pending: _Pending, key: _Key, new: tuple[int, int, int, int]) -> None:
+    old = pending.get(key)
+    w, r, younger, at = new
+    pending[key] = new if old is None else (w | old[0], r | old[1], min(younger, old[2]), max(at, old[3]))
+
+
+def _boards(bits: int) -> str:
+    return " or ".join(f"SB{k}" for k in bit_indices(bits))
+
+
+def check_cubin(cubin: Cubin) -> Report:
+    """Judge every code section. Raises CubinError or CompileError for a file or an SM that cannot be judged at all."""
+    h = hazards(cubin.sm)
+    tables = branch_tables(cubin.data)
+    findings: list[Finding] = []
+    unjudged: list[str] = []
+    count = 0
+    for section in cubin.sections:
+        walk = _Walk(section, h, tables.get(section.name, {}))
+        findings += walk.run()
+        unjudged += walk.unjudged
+        count += len(walk.items)
+    return Report(findings, unjudged, count)
+
+
+def check_bytes(data: bytes) -> Report:
+    """:func:`check_cubin` of a file's bytes."""
+    return check_cubin(read_cubin(data))
