@@ -144,8 +144,11 @@ class Run:
         out: list[bytes] = [b""] * len(units)
         new_head: list[tuple[str, bytes]] = []
         for pl, hand in zip(pipelines, hands, strict=True):
+            bad = pl.failed()
+            broken = bad is not None and bad.hard
             for p in pl.processes:
-                sys.stderr.write(bytes(p.err).decode("utf-8", "replace"))
+                if not broken or p is bad:  # what its victims say of the cut stream is no news
+                    sys.stderr.write(bytes(p.err).decode("utf-8", "replace"))
             self._judge(pl)
             try:
                 got = list(wire.frames(io.BytesIO(bytes(pl.result))))
@@ -204,7 +207,7 @@ class Run:
     def _judge(self, pl: Pipeline, reported: bool = False) -> None:
         """Raise Abort for a stage that broke. Exit code 1 of a middle stage is no breakage: the unit's diagnostics are in the stream."""
         for p in pl.processes:
-            if p.status is None or os.WIFSIGNALED(p.status) or os.WEXITSTATUS(p.status) > 1:
+            if p.hard:
                 raise Abort(f"stage {p.name} {p.failure}; no output is written")
         bad = pl.failed()
         if bad is not None and reported:

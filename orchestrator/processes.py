@@ -51,6 +51,12 @@ class Process:
         return f"exit code {code}" if code else ""
 
 
+    @property
+    def hard(self) -> bool:
+        """Whether it broke, other than by refusing its input (exit code 1)."""
+        return self.status is None or os.WIFSIGNALED(self.status) or os.WEXITSTATUS(self.status) > 1
+
+
 @dataclass(slots=True)
 class Pipeline:
     """Processes joined by pipes: ``feed`` goes into the first, ``result`` comes out of the last."""
@@ -64,10 +70,7 @@ class Pipeline:
     def failed(self) -> Process | None:
         """The process to blame: the first one that died of itself, else the first with a bad exit code."""
         bad = [p for p in self.processes if p.failure]
-        for p in bad:
-            if p.status is None or os.WIFSIGNALED(p.status) or os.WEXITSTATUS(p.status) not in (0, 1):
-                return p
-        return bad[0] if bad else None
+        return next((p for p in bad if p.hard), bad[0] if bad else None)
 
 
 class Stalled(Exception):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ir_format.diag import CompileError
-from ir_format.model import RZ, Const, Imm, Name, Reg
+from ir_format.model import NEG, RZ, Const, Imm, Name, Reg
 
 if TYPE_CHECKING:
     from .builder import Builder
@@ -111,7 +111,9 @@ def _read(b: Builder, name: str) -> Reg:
         d = b.r()
         q = _cluster_index(b, comp)
         n = _cga(b, f"%cluster_nctaid.{comp}")
-        b.emit("IMAD", d, (q._replace(flags=1), n, s2r(b, f"SR_CTAID.{comp.upper()}")))
+        first = b.r()
+        b.emit("IMAD", first, (q, n, RZ))
+        b.emit("IADD3", d, (s2r(b, f"SR_CTAID.{comp.upper()}"), first._replace(flags=NEG), RZ))
         return d
     if name.startswith("%envreg") and name[7:].isdigit() and bank.envreg0 >= 0 and int(name[7:]) < 32:
         return _bank(b, bank.envreg0 + 4 * int(name[7:]))
