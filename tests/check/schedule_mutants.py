@@ -1,0 +1,166 @@
+"""Cubins with one broken control word, and how many of them the schedule checker finds.
+
+Two sorts. *Certain* mutants break a rule by construction: an adjacent pair brought nearer than its table cell, the only wait between an
+announced result (or read) and the instruction that needs it dropped, its counter renamed. *Random* ones change any stall, wait or counter; many of
+them break nothing, so their rate has no bar.
+
+    python -m tests.check.schedule_mutants --sm 90 --count 200
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from ir_format import isa
+from ir_format.flow import ENDS, JUMPS
+from ir_format.hazards import Access, hazards
+from ir_format.model import Ctl, Inst
+from stages.check.schedule_checker import check_cubin, relaxed
+from stages.disasm.cubin import WORD, Cubin
+from stages.disasm.listing import decode_section
+
+KERNELS = Path(__file__).parent.parent / "kernels"
+_AT = {"stall": (105, 4), "wr": (110, 3), "rd": (113, 3), "wait": (116, 6)}
+_LEAVES = JUMPS | ENDS | {"CALL", "BSYNC", "DEPBAR"}
+_REACH = 24  # instructions between producer and consumer
+
+
+class Mutant(NamedTuple):
+    """One field of one control word changed."""
+
+    kind: str
+    section: int
+    index: int
+    field: str
+    value: int
+
+    def apply(self, cubin: Cubin) -> Cubin:
+        section = cubin.sections[self.section]
+        at, width = _AT[self.field]
+        word = section.words[self.index] & ~((1 << width) - 1 << at) | self.value << at
+        data = bytearray(section.data)
+        data[self.index * WORD : (self.index + 1) * WORD] = word.to_bytes(WORD, "little")
+        return cubin._replace(sections=(*cubin.sections[: self.section], section._replace(data=bytes(data)), *cubin.sections[self.section + 1 :]))
+
+
+def _code(cubin: Cubin) -> Iterator[tuple[int, list[tuple[Inst, Access, Ctl]]]]:
+    h = hazards(cubin.sm)
+    target = isa.target(cubin.sm)
+    for number, section in enumerate(cubin.sections):
+        code = []
+        for item in decode_section(section, target):
+            if item.inst is None or item.inst.ctl is None:
+                break
+            code.append((item.inst, h.access(item.inst), item.inst.ctl))
+        yield number, code
+
+
+def certain(cubin: Cubin, rng: random.Random) -> list[Mutant]:
+    """Every place where a mutant surely breaks a rule, one value each."""
+    out: list[Mutant] = []
+    h = hazards(cubin.sm)
+    for s, code in _code(cubin):
+        for i, (inst, a, ctl) in enumerate(code[:-1]):
+            if inst.op in _LEAVES:
+                continue
+            later, b, _ = code[i + 1]
+            for kind, cells in (("raw", a.write_mask & b.read_mask), ("waw", a.write_mask & b.write_mask)):
+                if not a.board_w and cells and ctl.stall:
+                    cell = cells.bit_length() - 1
+                    need = h.between(kind, a, b, cell)
+                    least = min(need.cycles, relaxed(kind, a, inst.op, b, later.op, cubin.sm)) if need is not None else 1
+                    if 1 < least <= ctl.stall:
+                        out.append(Mutant(f"stall {kind}", s, i, "stall", rng.randrange(1, least)))
+            if ctl.wr != 7 and a.board_w:
+                out += _around(s, code, i, ctl.wr, a.write_mask, True)
+            elif ctl.rd != 7 and a.board_r:
+                out += _around(s, code, i, ctl.rd, a.late, False)
+    return out
+
+
+def _around(s: int, code: list[tuple[Inst, Access, Ctl]], i: int, board: int, cells: int, result: bool) -> Iterator[Mutant]:
+    """Mutants for the first instruction behind ``i`` that needs its counter."""
+    waited = 0
+    name = "result" if result else "read"
+    for j in range(i + 1, min(i + _REACH, len(code))):
+        inst, b, ctl = code[j]
+        touched = b.write_mask | b.read_mask if result else b.write_mask
+        waited |= ctl.wait
+        if touched & cells:
+            if ctl.wait >> board & 1:
+                if not result and b.board_w:
+                    return  # the order of the pipe may do
+                yield Mutant(f"wait {name}", s, j, "wait", ctl.wait & ~(1 << board))
+                for other in range(6):
+                    if not waited >> other & 1:
+                        yield Mutant(f"index {name}", s, i, "wr" if result else "rd", other)
+                        break
+            return
+        if ctl.wait >> board & 1 or inst.op in _LEAVES or inst.op == "BAR" or (not result and (ctl.wr != 7 or ctl.rd != 7)):
+            return
+
+
+def anywhere(cubin: Cubin, rng: random.Random, count: int) -> list[Mutant]:
+    """Random changes of random control words, whether they matter or not."""
+    places: dict[str, list[Mutant]] = {"random stall": [], "random wait": [], "random index": []}
+    for s, code in _code(cubin):
+        for i, (_, _, ctl) in enumerate(code):
+            if ctl.stall > 1:
+                places["random stall"].append(Mutant("random stall", s, i, "stall", rng.randrange(1, ctl.stall)))
+            bits = [k for k in range(6) if ctl.wait >> k & 1]
+            if bits:
+                places["random wait"].append(Mutant("random wait", s, i, "wait", ctl.wait & ~(1 << rng.choice(bits))))
+            if ctl.wr != 7:
+                places["random index"].append(Mutant("random index", s, i, "wr", (ctl.wr + rng.randrange(1, 6)) % 6))
+    return [m for found in places.values() for m in rng.sample(found, min(count, len(found)))]
+
+
+def judge(cubin: Cubin, mutants: list[Mutant]) -> tuple[Counter[str], Counter[str], list[Mutant]]:
+    """Mutants by kind, the caught ones by kind, the others."""
+    made: Counter[str] = Counter()
+    caught: Counter[str] = Counter()
+    left: list[Mutant] = []
+    for mutant in mutants:
+        made[mutant.kind] += 1
+        if check_cubin(mutant.apply(cubin)).findings:
+            caught[mutant.kind] += 1
+        else:
+            left.append(mutant)
+    return made, caught, left
+
+
+def main() -> None:
+    import argparse
+
+    from orchestrator.api import compile_ptx
+    from stages.disasm.cubin import read_cubin
+
+    parser = argparse.ArgumentParser(description="kill rates of the schedule checker on our cubins")
+    parser.add_argument("--sm", type=int, nargs="*", default=[75, 80, 90, 120])
+    parser.add_argument("--count", type=int, default=20, help="mutants of each sort a kernel")
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    rng = random.Random(options.seed)
+    for sm in options.sm:
+        made: Counter[str] = Counter()
+        caught: Counter[str] = Counter()
+        for path in sorted((KERNELS / "ptx" / f"sm_{sm}").glob("*.ptx")):
+            if path.stem == "all16":
+                continue
+            cubin = read_cubin(compile_ptx(path.read_text(), f"sm_{sm}"))
+            sure = certain(cubin, rng)
+            one, two, left = judge(cubin, rng.sample(sure, min(options.count, len(sure))) + anywhere(cubin, rng, options.count // 3))
+            made += one
+            caught += two
+            for m in left:
+                if not m.kind.startswith("random"):
+                    print(f"survives: sm_{sm} {path.stem} {m}")
+        print(f"sm_{sm}: " + ", ".join(f"{kind} {caught[kind]}/{made[kind]}" for kind in sorted(made)))
+
+
+if __name__ == "__main__":
+    main()
