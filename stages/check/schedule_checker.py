@@ -19,7 +19,8 @@ from ir_format import isa
 from ir_format.diag import CompileError
 from ir_format.flow import PHYSICAL_BASE, bit_indices
 from ir_format.hazards import Access, Hazards, cell_name, hazards
-from ir_format.model import Ctl, Imm, Inst, Name
+from ir_format.hazards.load import covers
+from ir_format.model import INV, ZERO, Ctl, Imm, Inst, Name
 from stages.check.schedule_flow import Flow, branch_tables
 from stages.disasm.cubin import CodeSection, Cubin, read_cubin
 from stages.disasm.listing import Decoded, decode_section
@@ -29,7 +30,7 @@ REACH: Final = 48
 _CELLS: Final = (1 << PHYSICAL_BASE["B"]) - 1  # B registers are tracked by the hardware
 _R_CELLS: Final = (1 << PHYSICAL_BASE["UR"]) - 1
 #: Classes whose instructions finish in order, by queue: results, and reads of registers (measured C2).
-_RESULT_QUEUE: Final = {c: c for c in ("xu", "lds", "ldc", "shfl", "fp64", "dmma", "sreg", "imma1", "mma1", "mma2")}
+_RESULT_QUEUE: Final = {c: c for c in ("xu", "lds", "ldc", "shfl", "redux", "fp64", "dmma", "sreg", "imma1", "mma1", "mma2")}
 _MEMORY: Final = ("lds", "ldg", "ldl", "stg", "sts", "atom", "red", "ldgsts", "bar")
 _READ_QUEUE: Final = _RESULT_QUEUE | dict.fromkeys(_MEMORY, "memory")
 #: Classes whose results come out of the memory pipe behind the reads of everything that went into it before (measured: ptxas lets LDS, LDC and B2R
@@ -37,19 +38,20 @@ _READ_QUEUE: Final = _RESULT_QUEUE | dict.fromkeys(_MEMORY, "memory")
 _BEHIND_MEMORY: Final = frozenset(("lds", "ldg", "ldl", "ldc", "atom", "sreg"))
 _YOUNGEST: Final = 63  # a counter holds no more
 #: Where ptxas 13.0 is nearer than the tables (all measured on its output for test kernels): kind, earlier class or mnemonic, later class or mnemonic
-#: ("" any, "var": with a scoreboard), first SM, least cycles seen. The tables stay as they are for the scheduler: on the safe side.
+#: ("" any, "var": with a scoreboard), SMs, least cycles seen. The tables stay as they are for the scheduler: on the safe side.
 RELAXED: Final = (
-    ("raw", "", "MATCH", 75, 4),  # LOP3 -> MATCH.ANY on sm_90; the row for stored data says 5
-    ("raw", "alu64", "", 120, 5),  # SEL.64 -> IADD.64; 6
-    ("raw", "setp64", "", 120, 5),  # ISETP.U64 -> PLOP3; 6
-    ("raw", "IMMA", "", 120, 26),  # IMMA.16832 -> STG, IADD3, IMMA (27); 28 and 32, which are right for HMMA
-    ("raw", "HMMA", "HMMA", 120, 29),  # HMMA.16816 -> HMMA.1688; 32
-    ("waw", "alu64", "", 120, 2),  # MOV.64 -> MOV; a guess says 4
-    ("waw", "half", "", 120, 1),  # HFMA2 -> @P MOV; a guess says 2
-    ("war", "bar", "", 75, 1),  # BAR.RED -> LOP3 over its predicate on sm_80; 2
-    ("war", "mma1", "", 75, 1),  # HMMA.1688 -> IMAD.WIDE over B on sm_90; a guess says 7
-    ("war", "IMMA", "var", 120, 1),  # IMMA.16832 -> MOVM over A
-    ("war", "IMMA", "", 120, 8),  # IMMA.16832 -> LOP3 over A; 14
+    ("raw", "", "MATCH", "75+", 4),  # LOP3 -> MATCH.ANY on sm_90; the row for stored data says 5
+    ("raw", "alu64", "", "120+", 5),  # SEL.64 -> IADD.64; 6
+    ("raw", "setp64", "", "120+", 5),  # ISETP.U64 -> PLOP3; 6
+    ("raw", "IMMA", "", "120+", 26),  # IMMA.16832 -> STG, IADD3, IMMA (27); 28 and 32, which are right for HMMA
+    ("raw", "HMMA", "HMMA", "120+", 29),  # HMMA.16816 -> HMMA.1688; 32
+    ("waw", "alu64", "", "120+", 2),  # MOV.64 -> MOV; a guess says 4
+    ("waw", "half", "", "120+", 1),  # HFMA2 -> @P MOV; a guess says 2
+    ("war", "bar", "", "75+", 1),  # BAR.RED -> LOP3 over its predicate on sm_80; 2
+    ("war", "mma1", "", "75+", 1),  # HMMA.1688 -> IMAD.WIDE over B on sm_90; a guess says 7
+    ("war", "IMMA", "var", "120+", 1),  # IMMA.16832 -> MOVM over A
+    ("war", "IMMA", "", "120+", 8),  # IMMA.16832 -> LOP3 over A; 14
+    ("war", "mma2", "", "100-119", 1),  # HMMA.16816 -> SHF, IMMA.16832 -> LOP3, MOVM over A or B; 7
 )
 
 
@@ -88,12 +90,14 @@ class Report(NamedTuple):
 class _Node:
     """One instruction as the walk needs it; bitsets of cells. ``slow_w``/``slow_r``: announced by a scoreboard; the rest is fixed."""
 
-    __slots__ = ("access", "ctl", "depbar", "fixed_r", "fixed_w", "item", "op", "r", "rq", "slow_r", "slow_w", "w", "wq")
+    __slots__ = ("access", "ctl", "depbar", "fixed_r", "fixed_w", "guard", "item", "op", "r", "rq", "slow_r", "slow_w", "w", "wq")
 
     def __init__(self, item: Decoded, inst: Inst, access: Access) -> None:
         self.item = item
         self.access = access
         self.op = inst.op
+        g = inst.guard
+        self.guard = (PHYSICAL_BASE[g.file] + g.num) * 2 + bool(g.flags & INV) if g is not None and g.num != ZERO else -1
         self.ctl: Ctl = inst.ctl or Ctl()
         self.w = access.write_mask & _CELLS
         self.r = access.read_mask & _CELLS
@@ -134,11 +138,12 @@ _Pending = dict[_Key, tuple[int, int, int, int]]
 
 
 class _State:
-    """``raised``: cycles since each counter was last set."""
+    """``raised``: cycles since each counter was last set. ``stale``: pending instructions whose guard has been written since."""
 
-    __slots__ = ("pending", "raised", "recent")
+    __slots__ = ("pending", "raised", "recent", "stale")
 
-    def __init__(self, recent: _Recent, pending: _Pending, raised: list[int]) -> None:
+    def __init__(self, recent: _Recent, pending: _Pending, raised: list[int], stale: frozenset[int]) -> None:
+        self.stale = stale
         self.recent = recent
         self.pending = pending
         self.raised = raised
@@ -148,6 +153,9 @@ class _State:
         raised = [min(a, b) for a, b in zip(self.raised, other.raised)]
         changed = raised != self.raised
         self.raised = raised
+        if not other.stale <= self.stale:
+            self.stale |= other.stale
+            changed = True
         for n, (at, live) in other.recent.items():
             mine = self.recent.get(n)
             new = (at, live) if mine is None else (min(at, mine[0]), live | mine[1])
@@ -200,7 +208,7 @@ class _Walk:
         entry: list[_State | None] = [None] * len(blocks)
         work = sorted(set(self.flow.entries))
         for b in work:
-            entry[b] = _State({}, {}, [REACH] * 6)
+            entry[b] = _State({}, {}, [REACH] * 8, frozenset())
         queued = set(work)
         work.reverse()
         while work:
@@ -212,7 +220,7 @@ class _Walk:
             for succ in following[b]:
                 there = entry[succ]
                 if there is None:
-                    entry[succ] = _State(dict(out.recent), dict(out.pending), list(out.raised))
+                    entry[succ] = _State(dict(out.recent), dict(out.pending), list(out.raised), out.stale)
                 elif not there.join(out):
                     continue
                 if succ not in queued:
@@ -229,21 +237,26 @@ class _Walk:
         recent = {n: (-at, live) for n, (at, live) in start.recent.items()}  # issue times while inside
         pending = {key: (w, r, y, -since) for key, (w, r, y, since) in start.pending.items()}
         raised = [-since for since in start.raised]
+        stale = set(start.stale)
         clock = 0
         first, end = self.flow.blocks[b]
         for n in range(first, end):
             node = self.nodes[n]
             if node.ctl.wait or node.depbar is not None:
-                self._wait(n, node, pending, raised, clock, judge)
+                self._wait(n, node, recent, pending, raised, clock, judge)
             if judge:
-                self._judge(n, node, recent, pending, clock)
+                self._judge(n, node, recent, pending, stale, clock)
             w = node.w
             if w and not node.access.guarded:
                 for m in [m for m, (_, live) in recent.items() if live & w]:
                     at, live = recent[m]
                     recent[m] = (at, live & ~w)
+            if w & ~_R_CELLS:
+                stale.update(key[0] for key in pending if self.nodes[key[0]].guard >= 0 and w >> (self.nodes[key[0]].guard >> 1) & 1)
+            if n in stale and all(key[0] != n for key in pending):
+                stale.discard(n)
             if w:
-                for key in [k for k, v in pending.items() if (v[0] | v[1]) & w]:  # judged once: what follows is not blamed again
+                for key in [k for k, v in pending.items() if (v[0] | v[1]) & w and not self._either(k[0], node, stale)]:  # judged once: what follows is not blamed again
                     pw, pr, y, at = pending[key]
                     pw, pr = pw & ~w, pr & ~w
                     if pw | pr:
@@ -251,9 +264,11 @@ class _Walk:
                     else:
                         del pending[key]
             self._issue(n, node, recent, pending, raised, clock)
+            if node.guard >= 0 and w >> (node.guard >> 1) & 1:
+                stale.add(n)
             if node.ctl.stall == 0:
                 recent.clear()
-                clock += 1
+                clock += 2  # a drain is long enough for a counter to be seen (measured: DMMA at -O0)
             else:
                 clock += node.ctl.stall
             if node.op == "BAR" and self.h.sm == 75:  # shared accesses have read their registers behind a barrier (measured on sm_75 alone)
@@ -270,12 +285,15 @@ class _Walk:
             {m: (clock - at, live) for m, (at, live) in recent.items() if clock - at < REACH},
             {key: (w, r, y, min(clock - at, REACH)) for key, (w, r, y, at) in pending.items()},
             [min(clock - at, REACH) for at in raised],
+            frozenset(stale & {key[0] for key in pending}),
         )
 
-    def _wait(self, n: int, node: _Node, pending: _Pending, raised: list[int], clock: int, judge: bool) -> None:
+    def _wait(self, n: int, node: _Node, recent: _Recent, pending: _Pending, raised: list[int], clock: int, judge: bool) -> None:
         early = sum(1 << k for k in range(6) if clock - raised[k] < 2)
         mask = node.ctl.wait & ~early
         early &= node.ctl.wait
+        for m in [m for m in recent if self.nodes[m].ctl.wr != 7 and mask >> self.nodes[m].ctl.wr & 1]:
+            del recent[m]  # announced though the tables call it fixed (measured: IMMA.16832 on sm_103)
         board, left = node.depbar if node.depbar is not None else (-1, 0)
         for key in list(pending):
             m, by_w, by_r = key
@@ -323,7 +341,7 @@ class _Walk:
 
     # -- rules ----------------------------------------------------------------------------------------------------
 
-    def _judge(self, n: int, node: _Node, recent: _Recent, pending: _Pending, clock: int) -> None:
+    def _judge(self, n: int, node: _Node, recent: _Recent, pending: _Pending, stale: set[int], clock: int) -> None:
         r, w = node.r, node.w
         for m, (at, live) in recent.items():
             if clock - at >= REACH:
@@ -336,6 +354,8 @@ class _Walk:
                         self._add(kind, cell, m, n, need.cycles, clock - at, self._rule(kind, first, node, cell), need.source)
         for (m, by_w, by_r), (results, reads, _, at) in pending.items():
             first = self.nodes[m]
+            if self._either(m, node, stale):
+                continue  # @P and @!P of the same value: only one of them runs (measured: MUFU and FFMA on sm_75)
             hit = results & (r if first.wq and first.wq == node.wq else r | w)  # an in-order pipe writes in order
             if hit:
                 told = f"its result is under way, told by {_boards(by_w)}" if by_w else "its result needs a scoreboard and has none"
@@ -346,6 +366,11 @@ class _Walk:
                 by = by_w | by_r
                 told = f"it may still read this, told by {_boards(by)}" if by else "it may still read this and tells nobody"
                 self._add("wait" if by else "silent", bit_indices(hit)[0], m, n, 2, clock - at, told, "measured")
+
+    def _either(self, m: int, node: _Node, stale: set[int]) -> bool:
+        """Whether the two instructions stand under P and !P of the same value."""
+        guard = self.nodes[m].guard
+        return guard >= 0 and node.guard == guard ^ 1 and m not in stale
 
     def _in_turn(self, first: _Node, second: _Node) -> bool:
         """Whether the later result can only come after the earlier instruction has read its registers, by the order of their pipe."""
@@ -372,7 +397,7 @@ def relaxed(kind: str, first: Access, first_op: str, second: Access, second_op: 
     """Cycles that ptxas's output shows to be enough for such a pair, :data:`REACH` where it shows nothing below the tables."""
     before = ("", first.klass, first_op)
     behind = ("", second.klass, second_op, "var" if second.board_w else "")
-    return min((c for k, a, b, low, c in RELAXED if k == kind and a in before and b in behind and sm >= low), default=REACH)
+    return min((c for k, a, b, sms, c in RELAXED if k == kind and a in before and b in behind and covers(sms, sm)), default=REACH)
 
 
 def _merge(pending: _Pending, key: _Key, new: tuple[int, int, int, int]) -> None:

@@ -34,16 +34,16 @@ class Mutant(NamedTuple):
 
     kind: str
     section: int
-    index: int
+    place: int
     field: str
     value: int
 
     def apply(self, cubin: Cubin) -> Cubin:
         section = cubin.sections[self.section]
         at, width = _AT[self.field]
-        word = section.words[self.index] & ~((1 << width) - 1 << at) | self.value << at
+        word = section.words[self.place] & ~((1 << width) - 1 << at) | self.value << at
         data = bytearray(section.data)
-        data[self.index * WORD : (self.index + 1) * WORD] = word.to_bytes(WORD, "little")
+        data[self.place * WORD : (self.place + 1) * WORD] = word.to_bytes(WORD, "little")
         return cubin._replace(sections=(*cubin.sections[: self.section], section._replace(data=bytes(data)), *cubin.sections[self.section + 1 :]))
 
 

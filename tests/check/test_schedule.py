@@ -88,7 +88,7 @@ def test_finding_names_everything(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert check_schedule(bad) == 1
     said = capsys.readouterr().out
     assert "raw R" in said or "raw P" in said or "raw UR" in said
-    assert f"{mutant.index * 16:#06x} " in said
+    assert f"{mutant.place * 16:#06x} " in said
     assert "needed [raw" in said
     assert "on sm_90" in said
 
