@@ -21,6 +21,7 @@ LEA.HI.X.SX32 011 ABC          d Pu?=PT <- a-~X b-~X s:I(u)@75-79 Pp=!PT ; 80=1 
 # ---- logic and bits
 LOP3        012 ABc            Pu?=PT d <- a b c lut:I(u)@72-79 Pp=!PT ; .LUT .PAND@80                                ; cls=alu imm=u
 PLOP3       81c -              Pu=PT Pv=PT <- Pp Pq Px lut:I(u)@64-66+72-76 lut2:I(u)@16-23 ; .LUT 67=0            ; cls=alu
+PLOP3       81c -              Pu=PT Pv=PT <- Pp Pq UPx lut:I(u)@64-66+72-76 lut2:I(u)@16-23 ; .LUT 67=1           ; cls=alu
 SHF         019 ABC            d <- a b c                  ; .{L R}@76 .W@75 .{S64 U64 S32 U32}@73-74 .HI@80             ; cls=alu imm=u
 PRMT        016 ABC            d <- a b c                  ; .{_ F4E B4E RC8 ECL ECR RC16 ?}@72-74                        ; cls=alu imm=u
 SGXT        01a AB             d <- a b                    ; .W@75 .U32@73=0                                              ; cls=alu imm=u
