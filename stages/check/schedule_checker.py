@@ -30,7 +30,7 @@ REACH: Final = 48
 _CELLS: Final = (1 << PHYSICAL_BASE["B"]) - 1  # B registers are tracked by the hardware
 _R_CELLS: Final = (1 << PHYSICAL_BASE["UR"]) - 1
 #: Classes whose instructions finish in order, by queue: results, and reads of registers (measured C2).
-_RESULT_QUEUE: Final = {c: c for c in ("xu", "lds", "ldc", "shfl", "redux", "fp64", "dmma", "sreg", "imma1", "mma1", "mma2")}
+_RESULT_QUEUE: Final = {c: c for c in ("xu", "lds", "ldc", "shfl", "redux", "fp64")}
 _MEMORY: Final = ("lds", "ldg", "ldl", "stg", "sts", "atom", "red", "ldgsts", "bar")
 _READ_QUEUE: Final = _RESULT_QUEUE | dict.fromkeys(_MEMORY, "memory")
 #: Classes whose results come out of the memory pipe behind the reads of everything that went into it before (measured: ptxas lets LDS, LDC and B2R
@@ -57,7 +57,7 @@ RELAXED: Final = (
 
 class Finding(NamedTuple):
     """One broken rule. ``kind``: raw, waw, war (too near), wait (result or read under way), silent (result without a scoreboard), set
-    (waited for too early). ``need``, ``have``: cycles. ``rule``: the table's names, earlier -> later; ``source``: where the number is from."""
+    (waited for too early). ``need``, ``have``: cycles. ``pc``: of the later one. ``rule``: the table's names, earlier -> later; ``source``: where the number is from."""
 
     kind: str
     register: str
@@ -68,6 +68,7 @@ class Finding(NamedTuple):
     rule: str
     source: str
     section: str
+    pc: int
     line: int
 
     def __str__(self) -> str:
@@ -107,7 +108,7 @@ class _Node:
         if access.klass == "bar":  # BAR.RED reads its predicate at issue (measured: the next instruction overwrites it on sm_75 to sm_90)
             self.slow_r &= _R_CELLS
         self.fixed_r = self.r & ~self.slow_r
-        self.wq = _RESULT_QUEUE.get(access.klass, "")
+        self.wq = "qspc" if inst.op == "QSPC" else _RESULT_QUEUE.get(access.klass, "")  # QSPC: measured on sm_120
         self.rq = _READ_QUEUE.get(access.klass, "")
         self.depbar = _depbar(inst)
 
@@ -356,7 +357,7 @@ class _Walk:
             first = self.nodes[m]
             if self._either(m, node, stale):
                 continue  # @P and @!P of the same value: only one of them runs (measured: MUFU and FFMA on sm_75)
-            hit = results & (r if first.wq and first.wq == node.wq else r | w)  # an in-order pipe writes in order
+            hit = results & (r if first.wq == node.wq == "lds" else r | w)  # LDS over an untagged LDS.128: they write in order (measured)
             if hit:
                 told = f"its result is under way, told by {_boards(by_w)}" if by_w else "its result needs a scoreboard and has none"
                 cell = bit_indices(hit)[0]
@@ -387,10 +388,8 @@ class _Walk:
     def _add(self, kind: str, cell: int, earlier: int, later: int, need: int, have: int, rule: str, source: str) -> None:
         key = (kind, earlier, later)
         if key not in self.found:
-            inst = self.items[later].inst
             name = cell_name(cell) if cell >= 0 else "-"
-            line = inst.line if inst is not None else 0
-            self.found[key] = Finding(kind, name, self._text(earlier), self._text(later), need, have, rule, source, self.name, line)
+            self.found[key] = Finding(kind, name, self._text(earlier), self._text(later), need, have, rule, source, self.name, self.items[later].pc, 0)
 
 
 def relaxed(kind: str, first: Access, first_op: str, second: Access, second_op: str, sm: int) -> int:
@@ -410,6 +409,21 @@ def _boards(bits: int) -> str:
     return " or ".join(f"SB{k}" for k in bit_indices(bits))
 
 
+def _with_lines(cubin: Cubin, findings: list[Finding]) -> list[Finding]:
+    """The findings with the PTX line of the later instruction, where the cubin has line tables."""
+    from stages.simulate.elfread import ImageError
+    from stages.simulate.image import load_image
+    from stages.simulate.lines import LineTable
+
+    try:
+        image = load_image(cubin.data)
+    except ImageError:
+        return findings
+    table = LineTable(image)
+    bases = {section.name: section.base for section in image.code}
+    return [f._replace(line=table.ptx_line(base + f.pc)) if (base := bases.get(f".text.{f.section}")) is not None else f for f in findings]
+
+
 def check_cubin(cubin: Cubin) -> Report:
     """Judge every code section. Raises CubinError or CompileError for a file or an SM that cannot be judged at all."""
     h = hazards(cubin.sm)
@@ -422,7 +436,7 @@ def check_cubin(cubin: Cubin) -> Report:
         findings += walk.run()
         unjudged += walk.unjudged
         count += len(walk.items)
-    return Report(findings, unjudged, count)
+    return Report(_with_lines(cubin, findings) if findings else findings, unjudged, count)
 
 
 def check_bytes(data: bytes) -> Report:

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from ir_format.diag import OriasError
 from ir_format.hazards.load import matrices
 from orchestrator.api import ChainError, compile_ptx
 from stages.check.command import check_schedule
-from stages.check.schedule_checker import REACH, check_bytes
+from stages.check.schedule_checker import REACH, check_bytes, check_cubin
 from stages.disasm.cubin import read_cubin
 from tests import oracle
 from tests.check.schedule_mutants import KERNELS, certain, judge
@@ -100,3 +101,38 @@ def test_bad_files(tmp_path: Path, data: bytes, capsys: pytest.CaptureFixture[st
     assert check_schedule(path) == 2
     assert "orias-check:" in capsys.readouterr().err
     assert check_schedule(tmp_path / "absent.cubin") == 2
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("sm", SMS)
+def test_certain_mutants_of_ptxas_die(sm: int) -> None:
+    oracle.require("ptxas")
+    rng = random.Random(sm)
+    lines = 0
+    for name in ("reduce_sum", "scan", "switch10", "mandelbrot"):
+        path = oracle.run_ptxas(KERNELS / "ptx" / f"sm_{sm}" / f"{name}.ptx", sm, "-lineinfo")
+        assert isinstance(path, Path), path
+        cubin = read_cubin(path.read_bytes())
+        sure = certain(cubin, rng)
+        _, _, left = judge(cubin, rng.sample(sure, min(8, len(sure))))
+        assert left == []
+        lines += sum(f.line > 0 for f in check_cubin(sure[0].apply(cubin)).findings)
+    assert lines > 0  # findings name the PTX line where the cubin has the tables
+
+
+def test_damaged_code_is_no_traceback() -> None:
+    rng = random.Random(9)
+    data = compile_ptx((KERNELS / "ptx" / "sm_90" / "switch10.ptx").read_text(), "sm_90")
+    judged = 0
+    for n in range(150):
+        damaged = bytearray(data)
+        for _ in range(rng.choice((1, 3, 20))):
+            damaged[rng.randrange(len(damaged))] = rng.randrange(256)
+        if n % 5 == 0:
+            del damaged[rng.randrange(len(damaged)) :]
+        try:
+            check_bytes(bytes(damaged))
+            judged += 1
+        except OriasError:
+            pass
+    assert judged > 50
