@@ -156,6 +156,32 @@ def test_a_broken_stage_gives_one_error_and_no_file(command: str, text: str, tmp
     assert not out.exists() and list(tmp_path.iterdir()) == []
 
 
+def test_several_files_and_standard_input(tmp_path: Path) -> None:
+    """Two files make one cubin with both kernels; '-' reads standard input and gives the same code."""
+    import io
+
+    from elftools.elf.elffile import ELFFile
+
+    two, one = tmp_path / "two", tmp_path / "one"
+    vadd, saxpy = ptx_path("vadd", "sm_90"), ptx_path("saxpy", "sm_90")
+    assert orias(str(vadd), str(saxpy), "-arch=sm_90", "-o", str(two)).returncode == 0
+    names = {s.name for s in ELFFile(io.BytesIO(two.read_bytes())).iter_sections()}
+    assert {".text.vadd", ".text.saxpy"} <= names
+    assert orias("-", "-arch=sm_90", "-o", str(one), input=vadd.read_text()).returncode == 0
+    assert text_section(one.read_bytes()) == text_section(cubin("vadd", "sm_90"))
+
+
+def test_unsupported_instruction_is_refused_with_its_line(tmp_path: Path) -> None:
+    src, out = tmp_path / "t.ptx", tmp_path / "o.cubin"
+    src.write_text(
+        ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 a)\n{\n.reg .b64 %d;\n.reg .b32 %r<3>;\n"
+        "alloca.u64 %d, 64;\nret;\n}\n"
+    )
+    done = orias(str(src), "-arch=sm_90", "-o", str(out))
+    assert done.returncode == 255 and not out.exists()
+    assert f"ptxas {src}, line 8; error   : " in done.stderr and "alloca" in done.stderr
+
+
 def test_no_nvidia_tool_is_needed(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     out = tmp_path / "o.cubin"
