@@ -75,10 +75,6 @@ class Context:
         self.stats[what] = self.stats.get(what, 0) + n
 
 
-def _same_module(module: Any, header: Header) -> Any:
-    return module
-
-
 @dataclass(frozen=True, slots=True)
 class Stage:
     """A stage of the chain. ``passes`` is called once, so that a stage's code is imported only when it runs.

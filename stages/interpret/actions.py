@@ -102,10 +102,6 @@ def _plain(x: Any) -> Any:
 # --------------------------------------------------------------------------- moves and addresses
 
 
-def _pieces(vec: Vec, width: int) -> int:
-    return width // len(vec.elems)
-
-
 def mov(code: Code, step: Step, pc: int) -> Action:
     """mov: registers, special registers, addresses, packing"""
     inst = step.inst

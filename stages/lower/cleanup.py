@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ir_format.flow import build_cfg, falls_through
-from ir_format.model import PT, Function, Inst
+from ir_format.model import Function, Inst
 
 
 def tidy_blocks(fn: Function) -> None:
@@ -19,8 +19,3 @@ def tidy_blocks(fn: Function) -> None:
             last = here.insts[-1]
             if last.guard is None and not last.mods and len(last.srcs) == 1 and getattr(last.srcs[0], "block", -1) == after.id:
                 here.insts.pop()
-
-
-def plain_bra(inst: Inst) -> bool:
-    """A branch whose only condition is its guard."""
-    return inst.op == "BRA" and not any(x for x in inst.srcs[:-1] if x != PT)

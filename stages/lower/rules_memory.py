@@ -7,7 +7,7 @@ from ir_format.model import PT, RZ, Const, Imm, Mem, Reg
 from ir_format.ptx import PtxInst
 
 from .builder import Builder, Rule, is_signed
-from .call import param_part, param_regs
+from .call import param_part
 from .memory import fence, function_param, invalidate, order_mods, order_of, resolve, with_policy
 from .rules_int import Val, compare, compare_into
 from .spaces import from_generic, to_generic
@@ -309,14 +309,6 @@ def _st_function_param(b: Builder, inst: PtxInst, elems: tuple[ptx.Operand, ...]
             raise b.unsupported(inst, "misaligned parameter access")
 
 
-def define_params(b: Builder) -> None:
-    """`.param` variables that are filled byte by byte must be defined first."""
-    for name in b.param_words:
-        decl = b.ctx.find(b, name)[1]
-        for reg in param_regs(b, name, decl):  # type: ignore[arg-type]
-            b.emit("UNDEF", reg)
-
-
 # --------------------------------------------------------------------------- prefetch and the like
 
 
@@ -531,4 +523,3 @@ RULES: dict[str, Rule] = {
     "ld": ld, "ldu": ld, "st": st, "prefetch": prefetch, "prefetchu": prefetch, "discard": discard, "applypriority": discard,
     "mov": mov, "cvta": cvta, "isspacep": isspacep, "cvt": cvt,
 }  # fmt: skip
-

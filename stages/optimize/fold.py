@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ir_format.model import INV, NEG, NOT_PT, PT, RZ, ZERO, Imm, Inst, Operand, Reg
+from ir_format.model import NEG, NOT_PT, PT, RZ, ZERO, Imm, Inst, Operand, Reg
 
 if TYPE_CHECKING:
     from stages.optimize.simplify import Simplifier
@@ -223,8 +223,3 @@ def negated(o: Operand) -> Operand | None:
     if type(o) is Reg and not o.flags & ~NEG and o.file == "R":
         return o if o.num == ZERO else o._replace(flags=o.flags ^ NEG)
     return None
-
-
-def not_inverted(o: Operand) -> bool:
-    """Whether the operand carries no ~ or !."""
-    return not (type(o) is Reg and o.flags & INV)

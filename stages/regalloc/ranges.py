@@ -13,7 +13,7 @@ from bisect import bisect_right
 from typing import Final, TypeAlias
 
 from ir_format.flow import Cells, Cfg, Liveness, build_cfg, is_guarded, liveness, loop_depths, read_regs, written_regs
-from ir_format.model import PSEUDO, ZERO, Function, Inst, Reg
+from ir_format.model import ZERO, Function, Inst, Reg
 
 Seg: TypeAlias = "tuple[int, int]"
 
@@ -177,8 +177,3 @@ def overlap(a: list[Seg], b: list[Seg]) -> bool:
         else:
             return True
     return False
-
-
-def is_pseudo(inst: Inst) -> bool:
-    """COPY, PCOPY, UNDEF, FENTRY: gone after allocation."""
-    return inst.op in PSEUDO
