@@ -128,11 +128,13 @@ def kernels(families: set[str] | None = None) -> Iterator[tuple[str, str]]:
                         if text is not None:
                             count += 1
                             yield family, text
-    if families is None or "raw" in families:
-        for body in RAW:
+    for family, bodies in RAW.items():
+        if families and family not in families:
+            continue
+        for body in bodies:
             for variant in expand_at(body):
                 count += 1
-                yield "raw", variant.replace("NAME", f"k{count}_raw")
+                yield family, variant.replace("NAME", f"k{count}_raw")
 
 
 def expand_at(text: str) -> Iterator[str]:

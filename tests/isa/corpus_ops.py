@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from tests.isa.corpus_tcgen05 import TENSOR_MEMORY
+
 OPS: dict[str, str] = {
     "int": """
 {add,sub}.{u16,s16} h h h
@@ -546,4 +548,5 @@ movmatrix.sync.aligned.m8n8.trans.b16 r r @reg
 """,
 }
 
-RAW: list[str] = []
+#: Whole kernels, by family.
+RAW: dict[str, tuple[str, ...]] = {"tcgen05": TENSOR_MEMORY}
