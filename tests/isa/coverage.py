@@ -16,9 +16,8 @@ from pathlib import Path
 
 from ir_format import isa
 from ir_format.diag import CompileError
-from tests.isa.probe import texts
-
-BATCH = 2048
+from ir_format.isa.machine import Refusal, Target
+from tests.isa.probe import BATCH, texts
 
 
 def code_words(cubin: Path) -> Iterable[int]:
@@ -53,43 +52,47 @@ class Report:
 
 def spaces(text: str) -> str:
     """One blank where nvdisasm pads."""
-    return re.sub(r"\s+", " ", text)
+    return re.sub(r"\s+", " ", text).rstrip()
 
 
-def check(words: list[int], sm: int | str, bits: bool = True) -> Report:
+def fault(target: Target, word: int, pc: int, text: str) -> str:
+    """What is wrong with our reading of a word that nvdisasm prints as ``text`` ('' = refuses): '' when nothing is. Refusals are not wrong."""
+    found = target.decode_plan(word, pc)
+    if isinstance(found, Refusal):
+        return ""
+    inst, plan = found
+    ours = target.format(inst, pc, plan)
+    if spaces(ours) != spaces(text):
+        return f"text {word:032x} {spaces(text) or '-'} | {ours}"
+    try:
+        again = target.encode(inst, pc)
+    except CompileError as error:
+        return f"encode {word:032x} {text} | {error}"
+    if again != word:
+        return f"bits {word:032x} {text} | {again ^ word:#x}"
+    return ""
+
+
+def check(words: list[int], sm: int | str) -> Report:
     """Compare our decode, print, encode with nvdisasm's text and the words themselves."""
     target = isa.target(sm)
     report = Report()
     report.words = len(words)
-    for start in range(0, len(words), BATCH):
-        part = words[start : start + BATCH]
-        for i, (word, text) in enumerate(zip(part, texts(part, sm, BATCH))):
-            pc = 16 * i
-            found = target.decode_plan(word, pc)
-            name = re.sub(r"^@\S+ ", "", text).split(" ")[0] or "?"
-            if not found:
-                report.refused += 1
-                if text:
-                    report.examples[name.partition(".")[0]].append(f"refused {word:032x} {text} | {found.reason}")
-                else:
-                    report.undefined += 1
-                continue
-            inst, plan = found
-            ours = target.format(inst, pc, plan)
-            if spaces(ours).rstrip() != spaces(text):
-                report.wrong += 1
-                report.examples[name.partition(".")[0]].append(f"text {word:032x} {spaces(text)} | {ours}")
-                continue
-            if bits:
-                try:
-                    again = target.encode(inst, pc)
-                except CompileError as error:
-                    report.wrong += 1
-                    report.examples[name.partition(".")[0]].append(f"encode {word:032x} {text} | {error}")
-                    continue
-                if again != word:
-                    report.wrong += 1
-                    report.examples[name.partition(".")[0]].append(f"bits {word:032x} {text} | {again ^ word:#x}")
+    for i, (word, text) in enumerate(zip(words, texts(words, sm))):
+        pc = 16 * (i % BATCH)
+        found = target.decode_plan(word, pc)
+        name = (re.sub(r"^@\S+ ", "", text).split(" ")[0] or "?").partition(".")[0]
+        if isinstance(found, Refusal):
+            report.refused += 1
+            if text:
+                report.examples[name].append(f"refused {word:032x} {text} | {found.reason}")
+            else:
+                report.undefined += 1
+            continue
+        why = fault(target, word, pc, text)
+        if why:
+            report.wrong += 1
+            report.examples[name].append(why)
     return report
 
 

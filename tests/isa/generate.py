@@ -1,6 +1,6 @@
 """Random instruction words from the rows.
 
-    python -m tests.isa.generate --sm 90 --count 20 [--op IMAD,LDG] [--seed 1]
+    python -m tests.isa.generate --sm 90 --count 40 [--op IMAD,LDG] [--seed 1]
 
 Every form of every row gets ``count`` words with random modifiers and operand fields; each that our decoder takes is compared with nvdisasm's text.
 """
@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from ir_format import isa
 from ir_format.isa.machine import Target
 from ir_format.isa.plan import CTL_MASK, Form
-from tests.isa.coverage import spaces
-from tests.isa.probe import texts
+from tests.isa.coverage import fault
+from tests.isa.probe import BATCH, texts
 
 CTL = 0x7E0 << 105 | 1 << 105
 ALL = (1 << 128) - 1
@@ -60,38 +60,33 @@ def random_words(target: Target, count: int, seed: int, ops: set[str] | None = N
 def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--sm", required=True)
-    parser.add_argument("--count", type=int, default=10)
+    parser.add_argument("--sm", required=True, help="an SM, or several with commas")
+    parser.add_argument("--count", type=int, default=40)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--op", default="")
+    parser.add_argument("--op", default="", help="only these mnemonics")
     parser.add_argument("--show", type=int, default=2)
     args = parser.parse_args()
-    target = isa.target(args.sm)
-    pairs = list(random_words(target, args.count, args.seed, set(args.op.split(",")) if args.op else None))
+    for sm in args.sm.split(","):
+        sweep(sm, args.count, args.seed, set(args.op.split(",")) if args.op else None, args.show)
+
+
+def sweep(sm: str, count: int, seed: int, ops: set[str] | None, show: int) -> int:
+    """Generate, compare and print the differences of one SM by form; how many there were."""
+    target = isa.target(sm)
+    pairs = list(random_words(target, count, seed, ops))
     taken = [(f, w) for f, w in pairs if target.decode_plan(w)]
-    got: list[str] = []
-    for start in range(0, len(taken), 256):
-        part = [w for _, w in taken[start : start + 256]]
-        got += texts(part, args.sm, 256)
     wrong: dict[str, list[str]] = defaultdict(list)
-    for k, ((form, word), text) in enumerate(zip(taken, got)):
-        pc = 16 * (k % 256)
-        found = target.decode_plan(word, pc)
-        assert found
-        inst, plan = found
-        ours = target.format(inst, pc, plan)
-        name = f"{form.row.name}/{form.letters}"
-        if spaces(ours).rstrip() != spaces(text):
-            wrong[name].append(f"{word:032x} {spaces(text) or '-'} | {ours}")
-            continue
-        again = target.encode(inst, pc)
-        if again != word:
-            wrong[name].append(f"{word:032x} {spaces(text)} | bits {again ^ word:#x}")
+    for k, ((form, word), text) in enumerate(zip(taken, texts([w for _, w in taken], sm))):
+        why = fault(target, word, 16 * (k % BATCH), text)
+        if why:
+            wrong[f"{form.row.name}/{form.letters}"].append(why)
     for name, items in wrong.items():
         print(f"{name}: {len(items)}")
-        for item in items[: args.show]:
+        for item in items[:show]:
             print("   ", re.sub(r" {2,}", " ", item)[:230])
-    print(f"sm_{args.sm}: {len(pairs)} made, {len(taken)} taken, {sum(map(len, wrong.values()))} wrong in {len(wrong)} forms")
+    total = sum(map(len, wrong.values()))
+    print(f"sm_{sm}: {len(pairs)} made, {len(taken)} taken, {total} wrong in {len(wrong)} forms", flush=True)
+    return total
 
 
 if __name__ == "__main__":

@@ -53,11 +53,7 @@ def _batch(words: list[int], sm: str) -> list[str]:
                 return out
             found = {int(at, 16) // 16 for at in _BAD.findall(done.stderr)} - bad
             if not found:
-                if len(words) == 1:
-                    return [""]
-                half = len(words) // 2
-                # NOPs in front keep every word at its address
-                return _batch(words[:half], sm) + _batch([NOP] * half + words[half:], sm)[half:]
+                raise RuntimeError(done.stderr)
             bad |= found
             for i in found:
                 todo[i] = NOP
