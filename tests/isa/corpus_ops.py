@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.isa import corpus_bulk
 from tests.isa.corpus_tcgen05 import TENSOR_MEMORY
 
 OPS: dict[str, str] = {
@@ -549,4 +550,5 @@ movmatrix.sync.aligned.m8n8.trans.b16 r r @reg
 }
 
 #: Whole kernels, by family.
-RAW: dict[str, tuple[str, ...]] = {"tcgen05": TENSOR_MEMORY}
+RAW: dict[str, tuple[str, ...]] = {"tcgen05": TENSOR_MEMORY, **corpus_bulk.RAW}
+OPS.update(corpus_bulk.OPS)
