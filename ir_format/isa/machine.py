@@ -291,8 +291,8 @@ class Target:
                 reason = f"{form.row.name}: {error}"
                 continue
             stall = word >> 105 & 31
-            if stall not in LEGAL_STALL or word >> 126:
-                reason = "undefined control field"
+            if stall not in LEGAL_STALL or word >> 126 or (word >> 122 and stall < 16):
+                reason = "undefined control field"  # without bit 109 the reuse bits are no reuse hints (measured)
                 continue
             mods = plan.mods
             for _, text, rule in plan.derived:

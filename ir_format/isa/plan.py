@@ -25,7 +25,7 @@ from ir_format.isa.rowlang import LAYOUTS, Bits, Enum, ModSpec, Row, SlotSpec
 from ir_format.model import ABS, INV, NEG, REUSE, ZERO, Imm, Name, Operand, Reg
 
 GUARD_MASK = 0xF << 12
-CTL_MASK = 0x1FFFFF << 105
+CTL_MASK = 0x1FFFF << 105  # stall, yield, scoreboards, waits; the reuse bits 122-125 belong to the slots
 REUSE_BIT = {24: 1 << 122, 32: 1 << 123, 64: 1 << 124}
 OPCODE_MASK = 0xFFF
 
@@ -243,6 +243,14 @@ def _reuse_at(spec: SlotSpec, form: Form) -> int:
     return 64 if spec.name == "c" or form.row.layout in ("AC", "AY") else 32
 
 
+def _has_reuse(row: Row, spec: SlotSpec) -> bool:
+    """Whether a register slot may carry a reuse hint: all of arithmetic but the slow unit; matrix rows say ``reuse=ab`` or ``reuse=1``."""
+    said = row.facts.get("reuse")
+    if said is not None:
+        return said == "1" or spec.name in said
+    return row.layout != "-" and row.layout not in MEMORY and row.facts.get("cls") not in ("xu", "branch")
+
+
 def _spaced(form: Form, mods: tuple[str, ...], name: str) -> bool:
     facts = form.row.facts
     if facts.get("csp") == "1" or (name == "c" and facts.get("cspc") == "1"):
@@ -265,14 +273,14 @@ def make_codec(spec: SlotSpec, form: Form, width: int, mods: tuple[str, ...]) ->
     """The codec of a slot in a form with these modifiers."""
     inv = spec.inv == "*" or (spec.inv != "" and spec.inv in mods)
     kind, pos = spec.kind, spec.bits[0][0] if spec.bits else 0
-    alu = form.row.layout != "-" or (form.row.facts.get("reuse", "") in ("1", "ab") and spec.name != "c")
+    reuse = _has_reuse(form.row, spec)
     sub = _suffixes(spec, form, 0) if spec.enum else None
     if kind == "alu":
         letter, pos = _place(spec, form)
         uniform = form.row.layout.startswith("U")
         if spec.enum:
             sub = _suffixes(spec, form, pos)
-        flags = _flags(spec, pos, inv, letter == "r" and not uniform, _reuse_at(spec, form), int(form.row.facts.get("yneg", "0")))
+        flags = _flags(spec, pos, inv, reuse and letter == "r" and not uniform, _reuse_at(spec, form), int(form.row.facts.get("yneg", "0")))
         if letter == "r":
             if uniform:
                 return RegCodec("UR", pos, ur_bits(form.sm), width, flags, spec.name, sub)
@@ -290,7 +298,7 @@ def make_codec(spec: SlotSpec, form: Form, width: int, mods: tuple[str, ...]) ->
     if kind in SPECIAL:
         return SPECIAL[kind](spec, form, width, mods)
     if kind == "R":
-        return RegCodec("R", pos, 8, width, _flags(spec, pos, inv, alu and pos in REUSE_BIT), spec.name, sub)
+        return RegCodec("R", pos, 8, width, _flags(spec, pos, inv, reuse and pos in REUSE_BIT), spec.name, sub)
     if kind == "UR":
         return RegCodec("UR", pos, ur_bits(form.sm), width, _flags(spec, pos, inv, False), spec.name, sub)
     if kind in ZERO_NUM:

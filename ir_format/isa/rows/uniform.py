@@ -26,7 +26,7 @@ UPOPC        0bf UB1            ud <- ub~                               ; ; cls=
 UBREV        0be UB1            ud <- ub                                ; ; cls=uni imm=u
 ULDC        ab9 -  sm=75-90     ud/csize <- k:UK                        ; .csize@73-75                                                     ; cls=uni space=const imm=u
 LDCU        7ac+91 - sm=100+   ud/usize <- k:UK                       ; .{U8:1 S8:1 U16:1 S16:1 _:1 64:2 128:4 ?}:usize@73-75                                                     ; cls=lsu sb=W space=const guard=UP
-R2UR         3c2 -  sm=75-89    Pu?=PT ud <- a                          ; 84=0 ; cls=xu sb=WR reuse=1
+R2UR         3c2 -  sm=75-89    Pu?=PT ud <- a                          ; 84=0 ; cls=xu sb=WR
 R2UR         2ca -  sm=90+      Pu?=PT ud <- a                          ; 84=0 ; cls=r2ur reuse=1
 S2UR         9c3 -               ud <- sr:N(sr)@72-79                    ;                                                 ; cls=lsu sb=WR guard=UP
 VOTEU        886 -              ud?=URZ UPu=UPT <- Pp                   ; .{ALL ANY EQ ?}@72-73                                            ; cls=uni
@@ -64,6 +64,6 @@ UVIMNMX      04a UAB sm=110+    ud <- ua ub UPp                         ; .{U32 
 UIMNMX       085 UAB sm=110+    UPu=UPT UPv=UPT ud2 <- ua2 ub2 UPp UPq=!UPT ; .{U64 S64}@73 74=1 ; cls=uni
 ULEA.HI.SX32 091 UABC           ud UPu?=UPT <- ua-~X ub-~X s:I(u)@75-79 UPp?X=!UPT ; 80=1 73=1 74=0 64-71=255                             ; cls=uni imm=u
 ULEA.HI.X.SX32 091 UABC         ud UPu?=UPT <- ua-~X ub-~X s:I(u)@75-79 UPp=!UPT ; 80=1 73=1 74=1 64-71=255                               ; cls=uni imm=u
-R2UR.OR      3c2 -  sm=75-89    Pu=PT ud <- a                           ; 84=1 ; cls=xu sb=WR reuse=1
+R2UR.OR      3c2 -  sm=75-89    Pu=PT ud <- a                           ; 84=1 ; cls=xu sb=WR
 R2UR.OR      2ca -  sm=90+      Pu=PT ud <- a                           ; 84=1 ; cls=r2ur reuse=1
 """
