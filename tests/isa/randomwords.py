@@ -1,0 +1,108 @@
+"""Damaged and random words: what the decoder takes, nvdisasm must take with the same text.
+
+    python -m tests.isa.randomwords --sm 90 --count 40 [--random 100000] [--files half,tensor] [--missed]
+
+``--count`` words of every form get one to three flipped bits; ``--random`` words are uniform. ``--missed`` turns the question round: words that nvdisasm
+prints without an undefined value and our decoder refuses, by mnemonic.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+
+from ir_format import isa
+from ir_format.isa import rows
+from ir_format.isa.machine import Target
+from tests.isa.coverage import spaces
+from tests.isa.generate import random_word
+from tests.isa.probe import texts
+
+BATCH = 8192
+FIELDS = [*range(9, 12), *range(16, 105), *range(122, 126)]
+
+
+def mnemonics_of(files: str) -> set[str]:
+    """Mnemonics with rows in the named row files (``half,tensor``)."""
+    out: set[str] = set()
+    for name in files.split(","):
+        out.update(re.findall(r"^([A-Z][A-Z0-9_]*)[.\w]*\s+[0-9a-f]{3}", getattr(rows, name).TEXT, re.M))
+    return out
+
+
+def flipped_words(target: Target, count: int, seed: int, ops: set[str]) -> Iterator[int]:
+    """Words of every form with one to three bits flipped outside guard and control."""
+    rng = random.Random(seed)
+    for op in target.mnemonics():
+        if ops and op not in ops:
+            continue
+        for form in target.forms(op):
+            for _ in range(count):
+                word = random_word(form, rng)
+                if word is None:
+                    continue
+                for _ in range(rng.randrange(1, 4)):
+                    word ^= 1 << rng.choice(FIELDS)
+                yield word
+
+
+def undefined(text: str) -> bool:
+    """nvdisasm prints the word, but names a value that the instruction set does not define."""
+    return not text or "INVALID" in text or "???" in text
+
+
+def compare(target: Target, words: list[int], wrong: dict[str, list[str]], missed: dict[str, list[str]] | None = None) -> int:
+    """Number of words that the decoder takes; those that nvdisasm reads otherwise go to ``wrong``, the refused ones that it reads to ``missed``."""
+    taken = 0
+    for start in range(0, len(words), BATCH):
+        part = words[start : start + BATCH]
+        if missed is None:
+            part = [w for w in part if target.decode_plan(w)]
+        for k, (word, text) in enumerate(zip(part, texts(part, target.sm, BATCH))):
+            found = target.decode_plan(word, 16 * k)
+            if not found:
+                if missed is not None and not undefined(text):
+                    missed[re.sub(r"^@\S+ ", "", text).split(" ")[0].split(".")[0]].append(f"{word:032x} {spaces(text)} | {found.reason}")
+                continue
+            taken += 1
+            inst, plan = found
+            ours = target.format(inst, 16 * k, plan)
+            if spaces(ours).rstrip() != spaces(text):
+                wrong[f"{plan.form.row.name}/{plan.form.letters}"].append(f"{word:032x} {spaces(text) or '-'} | {ours}")
+            elif target.encode(inst, 16 * k) != word:
+                wrong[f"{plan.form.row.name}/{plan.form.letters}"].append(f"{word:032x} {spaces(text)} | bits {target.encode(inst, 16 * k) ^ word:#x}")
+    return taken
+
+
+def main() -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--sm", required=True)
+    parser.add_argument("--count", type=int, default=10)
+    parser.add_argument("--random", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--files", default="")
+    parser.add_argument("--op", default="")
+    parser.add_argument("--show", type=int, default=2)
+    parser.add_argument("--missed", action="store_true")
+    args = parser.parse_args()
+    target = isa.target(args.sm)
+    ops = mnemonics_of(args.files) if args.files else set(filter(None, args.op.split(",")))
+    rng = random.Random(args.seed)
+    words = list(flipped_words(target, args.count, args.seed, ops)) + [rng.getrandbits(128) for _ in range(args.random)]
+    wrong: dict[str, list[str]] = defaultdict(list)
+    missed: dict[str, list[str]] | None = defaultdict(list) if args.missed else None
+    taken = compare(target, words, wrong, missed)
+    for title, table in (("wrong", wrong), ("missed", missed or {})):
+        for name, items in table.items():
+            print(f"{title} {name}: {len(items)}")
+            for item in items[: args.show]:
+                print("   ", re.sub(r" {2,}", " ", item)[:250])
+    print(f"sm_{args.sm}: {len(words)} words, {taken} taken, {sum(map(len, wrong.values()))} wrong in {len(wrong)} forms")
+
+
+if __name__ == "__main__":
+    main()
