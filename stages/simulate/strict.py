@@ -12,193 +12,25 @@ When bundles meet, the elapsed time of each since its own events is kept, none i
 
 from __future__ import annotations
 
-from collections import deque
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ir_format.model import REUSE, ZERO, Ctl, Imm, Inst, Name, Reg
-from stages.simulate.build import Build, Unsupported, count, is_uniform
+from ir_format.model import ZERO, Ctl
+from stages.simulate.build import Unsupported, count, guarded
 from stages.simulate.control import CONTROL
 from stages.simulate.cycles import Profile
-from stages.simulate.machine import Bundle, Fault, InstFn, Limits, Machine, SimError
+from stages.simulate.machine import Bundle, Fault, Limits, Machine, SimError
 from stages.simulate.program import OPS, Compiled
-from stages.simulate.state import P_SINK, UP0, UR0, Lanes, View, warp_any
-from stages.simulate.timing import Draw, is_dual, is_variable, latency, pipe_of, reader_class, writer_class
+from stages.simulate.state import P_SINK, UP0, UR0, Lanes, View
+from stages.simulate.strict_runs import Run, Runs, longest
+from stages.simulate.strict_time import DRAIN, Deferred, Entry, Plan, Row, Time, is_uniform_row, overlap
+from stages.simulate.timing import Draw, latency
 
 Arr = NDArray[Any]
-Row = tuple[str, int]
-_DRAIN = 40
 _ARGUMENTS = range(4, 16)  # registers of arguments and results in the calling convention
 _WRITE = 2  # cycles after issue in which no fixed-latency result lands
-
-
-class Entry:
-    """A pending write: ``values`` for lanes ``mask`` (None = all of the view), issued at ``at``; ``ready`` >= 0 for variable latency."""
-
-    __slots__ = ("at", "dual", "mask", "part", "pc", "ready", "values", "writer")
-
-    def __init__(self, values: Arr, mask: Arr | None, at: int, ready: int, writer: str, part: int, dual: bool, pc: int) -> None:
-        self.values = values
-        self.mask = mask
-        self.at = at
-        self.ready = ready
-        self.writer = writer
-        self.part = part
-        self.dual = dual
-        self.pc = pc
-
-
-class Deferred:
-    """A variable-latency instruction that has issued but not yet read its registers."""
-
-    __slots__ = ("at", "held", "mask", "plan", "read_at", "ready")
-
-    def __init__(self, read_at: int, plan: Plan, mask: Arr | None, at: int, ready: int, held: list[tuple[Arr, Arr]]) -> None:
-        self.read_at = read_at
-        self.plan = plan
-        self.mask = mask
-        self.at = at
-        self.ready = ready
-        self.held = held  # rows read at issue, with the values they had
-
-
-class Time:
-    """The clock of a bundle and all that is under way."""
-
-    __slots__ = ("boards", "clock", "pending", "pipes", "queue", "read_pipe", "reuse")
-
-    def __init__(self) -> None:
-        self.clock = 0
-        self.pending: dict[Row, list[Entry]] = {}
-        self.boards: list[list[int]] = [[] for _ in range(6)]
-        self.queue: deque[Deferred] = deque()
-        self.pipes: dict[str, int] = {}
-        self.read_pipe = 0
-        self.reuse: dict[int, tuple[int, Arr]] = {}
-
-    def hold(self, board: int, until: int) -> None:
-        """One more instruction in flight on a scoreboard."""
-        times = self.boards[board]
-        if len(times) >= 64:
-            times[:] = [t for t in times if t > self.clock]
-        times.append(until)
-
-    def restricted(self, source: View, target: View, lanes: Arr | None) -> Time:
-        """This state for a bundle in ``target`` (inside ``source``) with lanes ``lanes`` of it."""
-        out = Time()
-        out.clock, out.pipes, out.read_pipe = self.clock, dict(self.pipes), self.read_pipe
-        out.boards = [list(b) for b in self.boards]
-        part = slice(target.lo - source.lo, target.hi - source.lo)
-        warps = None if lanes is None else warp_any(lanes)
-        for row, entries in self.pending.items():
-            kept = []
-            mine = warps if is_uniform_row(row) else lanes
-            for e in entries:
-                mask = mine if e.mask is None else e.mask[part] if mine is None else e.mask[part] & mine
-                if mask is None or count(mask):
-                    kept.append(Entry(e.values[part], mask, e.at, e.ready, e.writer, e.part, e.dual, e.pc))
-            if kept:
-                out.pending[row] = kept
-        return out
-
-    def absorb(self, other: Time, source: View, target: View, lanes: Arr) -> None:
-        """Take over ``other``'s pending results for its ``lanes`` (of ``source``), moved to this clock and view."""
-        shift = self.clock - other.clock
-        offset = source.lo - target.lo
-        warps = warp_any(lanes)
-        for row, entries in other.pending.items():
-            uniform = is_uniform_row(row)
-            chosen = warps if uniform else lanes
-            mine = self.pending.setdefault(row, [])
-            part = slice(offset, offset + source.n)
-            for e in entries:
-                lanes_here = chosen if e.mask is None else e.mask & chosen
-                at, ready = e.at + shift, e.ready + shift if e.ready >= 0 else -1
-                # The two sides of a branch carry parts of one entry from before it: join them again.
-                twin = next((x for x in mine if x.pc == e.pc and (uniform or (x.at == at and x.ready == ready))), None)
-                if twin is None or twin.mask is None:
-                    twin = Entry(np.zeros(target.n, e.values.dtype), np.zeros(target.n, np.bool_), at, ready, e.writer, e.part, e.dual, e.pc)
-                    mine.append(twin)
-                np.copyto(twin.values[part], e.values, where=lanes_here)
-                grown = np.zeros(target.n, np.bool_) if twin.mask is None else twin.mask.copy()
-                grown[part] |= lanes_here
-                twin.mask = grown
-        for board, times in zip(self.boards, other.boards, strict=True):
-            board[:] = sorted({t for t in board if t > self.clock} | {t + shift for t in times if t > other.clock})
-        for name, when in other.pipes.items():
-            self.pipes[name] = max(self.pipes.get(name, 0), when + shift)
-        self.read_pipe = max(self.read_pipe, other.read_pipe + shift)
-
-
-class Plan:
-    """An instruction prepared for the strict machine."""
-
-    __slots__ = (
-        "at_read",
-        "ctl",
-        "depbar",
-        "dual",
-        "early",
-        "guard",
-        "guard_row",
-        "inst",
-        "late",
-        "late_reads",
-        "pc",
-        "pipe",
-        "reader",
-        "reads",
-        "reuse",
-        "run",
-        "slots",
-        "uniform",
-        "uniform_out",
-        "variable",
-        "writer",
-        "writes",
-    )  # fmt: skip
-
-    def __init__(self, build: Build, run: InstFn | None, sm: int, guard: Any) -> None:
-        inst = build.inst
-        self.pc = build.pc
-        self.inst: Inst = inst
-        self.ctl: Ctl = inst.ctl or Ctl()
-        self.run = run
-        self.guard = guard
-        self.guard_row = -1
-        g = inst.guard
-        if g is not None and g.num != ZERO:
-            self.guard_row = g.num + (UP0 if g.file == "UP" else 0)
-        self.uniform = is_uniform(inst)
-        self.variable = is_variable(inst, sm)
-        self.writer = writer_class(inst, sm)
-        self.reader = reader_class(inst, sm)
-        self.pipe = pipe_of(inst)
-        self.dual = is_dual(inst)
-        self.reads = list(dict.fromkeys(build.reads))
-        self.writes = list(dict.fromkeys(build.writes))
-        self.uniform_out = any(isinstance(o, Reg) and o.file in ("UR", "UP") and o.num != ZERO for o in inst.dsts)
-        # A read scoreboard protects vector registers; predicates and uniform registers are read at issue (measured).
-        self.late = self.variable and inst.op not in ("S2R", "S2UR", "LDGDEPBAR", "BMOV") and any(r[0] == "U" and r[1] < 256 for r in self.reads)
-        self.early = [r for r in self.reads if not (r[0] == "U" and r[1] < 256)]
-        self.late_reads = [r for r in self.reads if r[0] == "U" and r[1] < 256]
-        # The predicate of a generic atomic without a result is known when its address is (measured: the branch waits for the read scoreboard).
-        self.at_read = inst.op == "ATOM" and bool(self.writes) and all(kind == "P" for kind, _ in self.writes)
-        self.slots: dict[int, int] = {}
-        self.reuse: list[int] = []
-        for i, op in enumerate(o for o in inst.srcs if not (isinstance(o, Reg) and o.file in ("P", "UP"))):
-            if isinstance(op, Reg) and op.file == "R" and op.num != ZERO and i < 3:
-                self.slots[i] = op.num
-                if op.flags & REUSE:
-                    self.reuse.append(i)
-        self.depbar: tuple[int, int] | None = None
-        if inst.op == "DEPBAR":
-            board = next((int(o.name[2]) for o in inst.srcs if isinstance(o, Name) and o.name.startswith("SB")), -1)
-            least = next((o.value for o in inst.srcs if isinstance(o, Imm)), 0)
-            if 0 <= board < 6:
-                self.depbar = (board, least)
 
 
 class StrictMachine(Machine):
@@ -210,6 +42,7 @@ class StrictMachine(Machine):
         self.sm = program.context.sm
         self.draw = Draw(seed, typical)
         self.plans: dict[int, Plan] = {}
+        self.runs = Runs(program, self.plan, self.sm)
         self.parked: list[tuple[View, Arr, Time]] = []
         self.watch: Profile | None = None
         #: (what, first, second, row) -> distance, for every register that two instructions use too close to each other.
@@ -240,6 +73,8 @@ class StrictMachine(Machine):
             except (IndexError, StopIteration, AttributeError, TypeError, KeyError) as e:
                 raise Fault(f"instruction number {index} has operands that the simulator can't read ({e!r})") from e
             got = self.plans[index] = Plan(build, run, self.sm, get)
+            if run is not None:
+                self.code.fns[index] = guarded(build.inst, run, build)  # what a safe run calls
         return got
 
     def hazard_lines(self) -> list[str]:
@@ -419,7 +254,28 @@ class StrictMachine(Machine):
             if row in time.pending:
                 self.settle(time, bundle.view, row, "branch", time.clock, -1)
 
+    def landed(self, time: Time, view: View, row: Row, at: int) -> bool:
+        """Enter the pending writes of a row if all of them can be seen by whoever reads at ``at``."""
+        kind, uniform = row[0], is_uniform_row(row)
+        for e in time.pending[row]:
+            if at < e.ready if e.ready >= 0 else at - e.at < longest(e.writer, e.part, e.dual, kind, uniform, self.sm):
+                return False
+        self.settle(time, view, row, "alu", at, -1)
+        return True
+
     # --- issue ---
+
+    def enter(self, bundle: Bundle, time: Time, run: Run, first: Ctl) -> bool:
+        """Can the run begin? Waits for what its first instruction waits for."""
+        at = time.clock = self.wait(time, first)
+        queue = time.queue
+        while queue and queue[0].read_at <= at:
+            self.perform(time, bundle.view, queue.popleft())
+        if queue or time.reuse:
+            return False
+        pending = time.pending
+        touched = run.touched
+        return not pending or all(self.landed(time, bundle.view, row, at) for row in [r for r in pending if r in touched])
 
     def wait(self, time: Time, ctl: Ctl) -> int:
         """The cycle at which the instruction can issue."""
@@ -461,7 +317,7 @@ class StrictMachine(Machine):
             if n == view.n:
                 mask = None
         if self.watch is not None:
-            self.watch.issued(plan.pc, bundle.many, ctl.stall or _DRAIN, at - time.clock, at)
+            self.watch.issued(plan.pc, bundle.many, ctl.stall or DRAIN, at - time.clock, at)
         ready = -1
         if plan.variable:
             ready = at + self.draw.result(plan.inst)
@@ -483,7 +339,11 @@ class StrictMachine(Machine):
                         if plan.late and row in pending:  # too early for this one: it gets the old value, however late it reads
                             source = (view.U if row[0] == "U" else view.P)[row[1]]
                             held.append((source, source.copy()))
-                if plan.late:
+                direct = not held and not queue and self.runs.safe(plan) and not any(r in pending for r in plan.reads)
+                if direct and all(r not in pending or self.landed(time, view, r, at) for r in plan.writes):
+                    assert plan.run is not None
+                    plan.run(view, mask)
+                elif plan.late:
                     for kind, number in plan.early:
                         source = (view.U if kind == "U" else view.P)[number]
                         held.append((source, source.copy()))
@@ -504,7 +364,7 @@ class StrictMachine(Machine):
                 else:
                     self.capture(time, view, plan, mask, at, -1)
         time.reuse = {i: (plan.slots[i], view.U[plan.slots[i]].copy()) for i in plan.reuse} if plan.reuse and not skip else {}
-        time.clock = at + (ctl.stall or _DRAIN)
+        time.clock = at + (ctl.stall or DRAIN)
 
     def capture_reused(self, time: Time, view: View, plan: Plan, mask: Arr | None, at: int) -> None:
         """Run an instruction some of whose operands come from the reuse cache."""
@@ -524,15 +384,27 @@ class StrictMachine(Machine):
         i = bundle.pc
         budget = 32 if len(self.ready) > 1 else 1 << 60
         plans = self.plans
+        m, fns = bundle.m, program.fns
+        known, find = self.runs.known, self.runs.find
+        direct = self.watch is None
         try:
             while True:
                 view.um = bundle.um
                 end = program.segment_end(i)
                 stop = end if end < limit else limit
-                for k in range(i, stop):
+                k = i
+                while k < stop:
                     i = k
                     plan = plans.get(k) or self.plan(k)
+                    run = known[k] if k in known else find(k)
+                    if run is not None and run.stop <= stop and direct and self.enter(bundle, time, run, plan.ctl):
+                        for i in range(k, run.stop):
+                            fns[i](view, m)
+                        time.clock += run.cycles
+                        k = run.stop
+                        continue
                     self.issue(bundle, time, plan)
+                    k += 1
                 self.executed += (stop - bundle.pc) * bundle.many
                 bundle.pc = i = stop
                 if stop == limit:
@@ -565,25 +437,12 @@ class StrictMachine(Machine):
             if row in time.pending:
                 self.settle(time, view, row, "branch", at, plan.pc)
         if self.watch is not None:
-            self.watch.issued(plan.pc, bundle.many, plan.ctl.stall or _DRAIN, at - time.clock, at)
+            self.watch.issued(plan.pc, bundle.many, plan.ctl.stall or DRAIN, at - time.clock, at)
         time.reuse = {}
         if plan.ctl.rd < 6:
             time.hold(plan.ctl.rd, at + 2)
-        time.clock = at + (plan.ctl.stall or _DRAIN)
+        time.clock = at + (plan.ctl.stall or DRAIN)
         return self.program.ctls[index](self, bundle)
-
-
-def overlap(a: Arr | None, b: Arr | None) -> bool:
-    """Do two lane sets (None = all) share a lane?"""
-    if a is None or b is None:
-        return True
-    return bool(count(a & b))
-
-
-def is_uniform_row(row: Row) -> bool:
-    """Does the row belong to the uniform datapath, so that all lanes of a warp share it?"""
-    kind, number = row
-    return number >= UR0 if kind == "U" else UP0 <= number < P_SINK
 
 
 def _superseded(rest: list[Entry], seen: list[Entry]) -> list[Entry]:
