@@ -10,6 +10,7 @@ from ir_format.isa.codec import Mismatch, operand_text
 from ir_format.isa.plan import REUSE_BIT, Form, Plan
 from ir_format.isa.rowlang import LAYOUTS, Row, RowError, SlotSpec
 from ir_format.isa.special import TargetCodec
+from ir_format.isa.tmem import KINDS as TMEM_KINDS
 from ir_format.model import INV, ZERO, Const, Ctl, Imm, Inst, Label, Mem, Name, Operand, Reg, Sym
 
 LabelPc = Mapping[int, int] | Callable[[int], int]
@@ -339,7 +340,7 @@ class Target:
 
 
 #: Operand discriminators that a slot kind takes.
-_KINDS: dict[str, frozenset[str]] = {"T": frozenset("LSI"), "Tr": frozenset("LSI"), "Ta": frozenset("LSI"), "Tas": frozenset("LSI"), "K": frozenset("C"), "UK": frozenset("C"), "PI": frozenset("P"), "UPI": frozenset(("UP",)), "MU": frozenset("M"), "MS": frozenset("M"), "MT": frozenset("M"), "MUO": frozenset("M"), "MUN": frozenset("M"), "Tb": frozenset("LSI"), "H": frozenset("I"), "SBS": frozenset("N"), "M": frozenset("M")}
+_KINDS: dict[str, frozenset[str]] = {"T": frozenset("LSI"), "Tr": frozenset("LSI"), "Ta": frozenset("LSI"), "Tas": frozenset("LSI"), "K": frozenset("C"), "UK": frozenset("C"), "PI": frozenset("P"), "UPI": frozenset(("UP",)), "MU": frozenset("M"), "MS": frozenset("M"), "MT": frozenset("M"), "MUO": frozenset("M"), "MUN": frozenset("M"), "Tb": frozenset("LSI"), "H": frozenset("I"), "SBS": frozenset("N"), "M": frozenset("M"), **TMEM_KINDS}
 
 
 def _encode_operands(plan: Plan, ops: tuple[Operand, ...], pc: int, label_pc: LabelPc | None, loose: bool) -> int:

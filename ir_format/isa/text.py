@@ -22,6 +22,7 @@ from ir_format.isa.special import (
     UMemCodec,
     UNextCodec,
 )
+from ir_format.isa.tmem import KeywordCodec, PairCodec
 from ir_format.model import ABS, INV, NEG, REUSE, ZERO, Const, Imm, Inst, Mem, Name, Operand, Reg
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ def _deal(plan: Plan, items: list[str], pc: int) -> list[Operand] | None:
             assert default is not None
             rest = walk(i + 1, j)
             return None if rest is None else [default, *rest]
-        take = 2 if isinstance(codec, ImmCodec) and codec.style in ("f16x2", "bf16x2") else 1
+        take = 2 if isinstance(codec, PairCodec) or (isinstance(codec, ImmCodec) and codec.style in ("f16x2", "bf16x2")) else 1
         if j + take <= len(items):
             found = read_operand(", ".join(items[j : j + take]), codec, pc)
             if found is not None:
@@ -297,8 +298,12 @@ def _read_set(text: str, codec: ScoreboardSet, pc: int) -> Operand | None:
     return Name("N", text.replace(" ", "")) if text[:1] == "{" else None
 
 
+def _read_keyword(text: str, codec: KeywordCodec, pc: int) -> Operand | None:
+    return codec.read(text)
+
+
 _READERS: tuple = (  # type: ignore[type-arg]
-    (TargetCodec, _read_target), (LdcCodec, _read_ldc), (MemCodec, _read_mem), (UNextCodec, _read_umem), (UMemCodec, _read_umem),
+    (KeywordCodec, _read_keyword), (TargetCodec, _read_target), (LdcCodec, _read_ldc), (MemCodec, _read_mem), (UNextCodec, _read_umem), (UMemCodec, _read_umem),
     (InvPredCodec, _read_pred), (ScoreboardSet, _read_set), (NameCodec, _read_name), (ConstCodec, _read_const), (ImmCodec, _read_imm),
     (RegCodec, _read_reg),
 )

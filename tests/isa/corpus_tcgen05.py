@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 _HEAD = (
     ".visible .entry NAME(.param .align 16 .b8 p0[1024], .param .u64 pa, .param .u64 po) {{\n"
-    "  .reg .b64 a, o, sa; .reg .b32 s32a; .reg .b32 r<{n}>; .reg .b64 d<10>; .reg .f32 f<{n}>; .reg .b16 h0, h1; .reg .pred p<4>; .reg .b128 q0;\n"
+    "  .reg .b64 a, o, sa; .reg .b32 s32a; .reg .b32 r<{n}>; .reg .b64 d<10>; .reg .f32 f<{n}>; .reg .b16 h0, h1; .reg .pred t<4>; .reg .b128 q0;\n"
     "  ld.param.u64 a, [pa]; ld.param.u64 o, [po]; cvta.to.global.u64 a, a; cvta.to.global.u64 o, o; mov.u64 sa, smem; cvt.u32.u64 s32a, sa;\n  {body}\n  ret;\n}}\n"
 )
 
@@ -29,12 +29,12 @@ def _kernel(body: list[str], regs: int = 40) -> str:
 
 
 def _operands(space: str, words: int = 12, pairs: int = 4) -> list[str]:
-    """Loads of r0.. and d0.., and of the predicate p0, from global memory or the parameters."""
+    """Loads of r0.. and d0.., and of the predicates t0 and t1, from global memory or the parameters."""
     base = "a" if space == "global" else "p0"
     kind = "global" if space == "global" else "param"
     out = [f"ld.{kind}.b32 r{k}, [{base}+{4 * k}];" for k in range(words)]
     out += [f"ld.{kind}.b64 d{k}, [{base}+{256 + 8 * k}];" for k in range(pairs)]
-    return [*out, f"ld.{kind}.b16 h0, [{base}+400];", "setp.ne.s32 p0, r0, 7;", "setp.eq.s32 p1, r1, 9;"]
+    return [*out, f"ld.{kind}.b16 h0, [{base}+400];", "setp.ne.s32 t0, r0, 7;", "setp.eq.s32 t1, r1, 9;"]
 
 
 def _vector(letter: str, count: int, first: int = 0) -> str:
@@ -57,7 +57,7 @@ def _transfers() -> Iterator[str]:
                 st = f"tcgen05.st.sync.aligned.{shape}.x{x}{mod}.b32 [r{n}]{half}, {_vector('r', n)};"
                 yield _kernel([*load, *loads, st, "tcgen05.wait::st.sync.aligned;"], n + 4)
             x *= 2
-    for at in ("r4", "r4+8", "r4+1048576", "0", "100"):
+    for at in ("r4", "r4+8", "r4+1048576"):
         yield _kernel(["ld.global.b32 r4, [a];", f"tcgen05.ld.sync.aligned.32x32b.x4.b32 {_vector('r', 4)}, [{at}];", "tcgen05.wait::ld.sync.aligned;", "st.global.b32 [o], r1;"])
         yield _kernel(["ld.param.b32 r4, [p0];", f"tcgen05.ld.sync.aligned.32x32b.x4.b32 {_vector('r', 4)}, [{at}];", "tcgen05.wait::ld.sync.aligned;", "st.global.b32 [o], r1;"])
     for k, t, op in itertools.product(range(1, 8), ("u32", "s32", "f32", "f32.abs", "f32.NaN", "f32.abs.NaN"), ("min", "max")):
@@ -81,7 +81,7 @@ def _management() -> Iterator[str]:
             yield _kernel([*ops, f"tcgen05.alloc.{g}.sync.aligned.shared::cta.b32 [r1+16], {count};"])
             yield _kernel([*ops, f"tcgen05.dealloc.{g}.sync.aligned.b32 r1, {count};"])
         yield _kernel([f"tcgen05.relinquish_alloc_permit.{g}.sync.aligned;"])
-        for guard in ("", "@p0 ", "@!p0 "):
+        for guard in ("", "@t0 ", "@!t0 "):
             yield _kernel([*ops, f"{guard}tcgen05.shift.{g}.down [r1];"])
             yield _kernel([*ops, f"{guard}tcgen05.shift.{g}.down [r1+32];"])
             for where in ("", ".shared::cluster"):
@@ -107,23 +107,23 @@ def _mma() -> Iterator[str]:
                 for shift in ("", ".ashift") if a != "d0" else ("",):
                     head = f"tcgen05.mma{sp}.{g}.kind::{kind}{shift}{coll} [r0], {a}, d1{meta}, r3"
                     lanes = ", " + _vector("r", 4 * group, 4)
-                    yield _kernel([*ops, f"{head}, p0;"])
+                    yield _kernel([*ops, f"{head}, t0;"])
                     if use in ("", "use"):
-                        yield _kernel([*ops, f"{head}{lanes}, p0;"])
-                        yield _kernel([*ops, f"@p1 {head}, !p0;"])
+                        yield _kernel([*ops, f"{head}{lanes}, t0;"])
+                        yield _kernel([*ops, f"@t1 {head}, !t0;"])
                     if kind in ("f16", "tf32") and use in ("", "fill"):
-                        yield _kernel([*ops, f"{head}, p0, 5;"])
-                        yield _kernel([*ops, f"{head}{lanes}, p0, 15;"])
+                        yield _kernel([*ops, f"{head}, t0, 5;"])
+                        yield _kernel([*ops, f"{head}{lanes}, t0, 15;"])
             for kind, vecs in _SCALED:
                 for vec in vecs:
-                    yield _kernel([*ops, f"tcgen05.mma{sp}.{g}.kind::{kind}.block_scale{vec}{coll} [r0], {a}, d1{meta}, r3, [r4], [r5], p0;"])
+                    yield _kernel([*ops, f"tcgen05.mma{sp}.{g}.kind::{kind}.block_scale{vec}{coll} [r0], {a}, d1{meta}, r3, [r4], [r5], t0;"])
                     if not use:
-                        yield _kernel([*ops, f"@!p1 tcgen05.mma{sp}.{g}.kind::{kind}.block_scale{vec} [r0], {a}, d1{meta}, r3, [r4+4], [r5], !p0;"])
+                        yield _kernel([*ops, f"@!t1 tcgen05.mma{sp}.{g}.kind::{kind}.block_scale{vec} [r0], {a}, d1{meta}, r3, [r4+4], [r5], !t0;"])
         if group == 1:
             for kind, zero in itertools.product(_PLAIN, ("", ", d2")):
                 for coll in ("", *[f".collector::b{b}::{u}" for b in range(4) for u in uses[1:]]):
-                    yield _kernel([*ops, f"tcgen05.mma.ws{sp}.{g}.kind::{kind}{coll} [r0], {a}, d1{meta}, r3, p0{zero};"])
-                yield _kernel([*ops, f"@p1 tcgen05.mma.ws{sp}.{g}.kind::{kind} [r0+4], {a}, d1{meta}, r3, !p0{zero};"])
+                    yield _kernel([*ops, f"tcgen05.mma.ws{sp}.{g}.kind::{kind}{coll} [r0], {a}, d1{meta}, r3, t0{zero};"])
+                yield _kernel([*ops, f"@t1 tcgen05.mma.ws{sp}.{g}.kind::{kind} [r0+4], {a}, d1{meta}, r3, !t0{zero};"])
 
 
 #: Tensor memory.
