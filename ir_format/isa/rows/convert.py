@@ -50,6 +50,6 @@ F2FP        03e ABC sm=100+    d <- b c<h1>@72             ; .SATFINITE@77 75=0 
 I2I         038 AB             d <- b                      ; .{U8 S8 U16 S16}@76-77 .S32 .SAT      ; cls=alu imm=s
 F2IP        043 ABC sm=86+     d <- a b c                  ; .{U8 S8 ? ?}@76-77 .F32 .{_ ? ? TRUNC}@78-79 .NTZ@74 .RELU@75 ; cls=alu imm=f32 cspc=1
 F2FP        03e ABC sm=100+    d <- a b c<h1>@72           ; $f2fpm .{? ? ? ? ? ? E2M3 E3M2 E5M2 E4M3 ? ? ? ? ? ?}@76+85-87 .F32 73-74=0 82-83=0 .PACK_AB_MERGE_C 78=1 89-90=2 79-81=0 ; cls=alu imm=f32 cspc=1
-F2FP        03e ABC sm=100+    d <- a b c<h1>@72           ; .SATFINITE 77=1 .RELU@75 .E2M1 76=1 85-87=1 .F32 73-74=0 82-83=0 .PACK_AB_MERGE_C 78=1 89-90=2 79-81=0 ; cls=alu imm=f32 cspc=1
+F2FP        03e ABC sm=100+    d <- a b c                  ; .SATFINITE 77=1 .RELU@75 .E2M1 76=1 85-87=1 .F32 73-74=0 82-83=0 .PACK_AB_MERGE_C 78=1 89-90=2 79-81=0 ; cls=alu imm=f32 cspc=1
 F2FP        03e ABC sm=100,103 d <- a b c                  ; .SATFINITE 77=1 .RELU@75 .{? ? ? E2M1 ? ? E2M3 E3M2 E5M2 E4M3 ? ? ? ? ? ?}@76+85-87 .F32 72-74=0 82-83=0 .PACK_AB_MERGE_C 78=1 89-90=2 .RS 79-81=4 ; cls=alu imm=f32
 """

@@ -9,9 +9,8 @@ enum sh4     = ? ? 24 ?
 IADD3       010 ABc            d <75-90>Pu?=PT <75-90>Pv?=PT <100+>Pu=PT <100+>Pv=PT <- a-~X b-~X c-~X Pp?X=!PT Pq?X=!PT ; .X@74                                ; cls=alu comm=abc
 IADD        035 AB  sm=120+    d Pu?=PT  <- a-~X b-~X Pp?X=!PT   ; .X@74 73=0          ; cls=alu comm=ab
 IADD.64     035 AB  sm=120+    d2 Pu?=PT <- a2-~X b2-~X Pp?X=!PT ; .X@74 73=1          ; cls=alu64 comm=ab
-VIADD       036 AB  sm=90-110  d  <- a b-                  ; .16x2@73                                              ; cls=alu imm=u
-VIADD       036 AB  sm=120+    d  <- a- b-                 ; .{_ 16x2 S32 S16x2 U8x4 S8x4 ? ?}@73-75 80=0                                              ; cls=alu comm=ab imm=u
-VIADD       036 AB  sm=120+    d  <- a- b-                 ; .{32 16x2 S32 S16x2 U8x4 S8x4 ? ?}@73-75 .ISAT 80=1                                              ; cls=alu comm=ab imm=u
+VIADD       036 AB  sm=90-103  d  <- a b-                  ; .16x2@73                                              ; cls=alu imm=u
+VIADD       036 AB  sm=120+    d  <- a- b-                 ; .{32 16x2 S32 S16x2 U8x4 S8x4 ? ?}@73-75 .ISAT@80                                              ; cls=alu comm=ab imm=u
 IMAD        024 ABC            d <- a b c-~X Pp?X=!PT      ; .MOV?(mov) .SHL?(shl) .IADD?(iadd) .U32@73=0 .X@74 81-83=7             ; cls=imad comm=ab
 IMAD.WIDE   025 ABC forms=rr,rk,ir,kr,ur,ru d2 Pu?=PT <- a b c2-~X Pp?X=!PT  ; .U32@73=0 .X@74                                   ; cls=imadwide comm=ab
 IMAD.HI     027 ABC forms=rr,rk,ir,kr,ur,ru d Pu?=PT <- a b c2-~X Pp?X=!PT   ; .U32@73=0 .X@74                                   ; cls=imadhi comm=ab
@@ -36,19 +35,19 @@ MOV.64      002 AB forms=r,u sm=120+  d2 <- b2             ; 80=1 72-75=15 ; cls
 MOV.64      402 -   sm=120+    d2 <- i:I(u)@24-87          ; ; cls=alu64
 SEL         007 AB             d <- a b Pp                 ; ; cls=alu imm=u
 SEL.64      007 S64 forms=r sm=120+    d2 <- a2 b2 Pp              ; ; cls=alu64
-SEL.64      407 -   sm=120+    d2 <- a2 i:I(s)@32-64 Pp    ; ; cls=alu64
+SEL.64      407 -   sm=120+    d2 <- a2 i:I(s)@32-64 Pp    ; ; cls=alu64 reuse=a
 # ---- compare, minimum
 ISETP       00c AB  sm=75-110  Pu Pv <- a b Pp <75>Px?=PT <80+>Px?EX=PT    ; .icmp@76-78 .U32@73=0 .bop@74-75 .EX@72                      ; cls=alu
 ISETP       00c AB  sm=120+    Pu Pv <- a b Pp Px?EX=PT    ; .icmp@76-78 .U32@73=0 .bop@74-75 .EX@72 80=0                 ; cls=alu
 ISETP       00c AB  sm=120+    Pu Pv <- a2 b2 Pp           ; .icmp@76-78 .{U64 S64}@73 .bop@74-75 72=0 80=1 68-71=7       ; cls=alu64
 IMNMX       017 AB  sm=75-89   d <- a b Pp                 ; .U32@73=0                                                    ; cls=alu comm=ab
 IMNMX       017 AB  sm=110     d <- a b Pp                 ; .U32@73=0 74=0 81-86=63 77-80=15                             ; cls=alu comm=ab
-IMNMX       017 AB  sm=110+    Pu=PT Pv=PT d2 <- a2 b2 Pp Pq=!PT    ; .{U64 S64}@73 74=1                                                 ; cls=alu64 comm=ab
+IMNMX       017 AB  sm=120+    Pu=PT Pv=PT d2 <- a2 b2 Pp Pq=!PT    ; .{U64 S64}@73 74=1                                                 ; cls=alu64 comm=ab
 VIMNMX      048 AB  sm=90      d <- a b Pp                 ; .{U32 _ U16x2 S16x2}@72-73 .RELU@76 81-86=63                   ; cls=alu comm=ab
 VIMNMX      048 AB  sm=120+    d <- a b Pp                 ; .{U32 S32 U16x2 S16x2 U8x4 S8x4 ? ?}@72-74 .RELU@76 81-86=63                   ; cls=alu comm=ab
-VIMNMX      048 AB  sm=100-110 d Pu=PT Pv=PT <- a b Pp     ; .{U32 _ U16x2 S16x2}@72-73 .RELU@76                ; cls=alu comm=ab
-VIMNMX3     00f ABc sm=90-110  d <- a b c Pp               ; .{U32 _ U16x2 S16x2}@72-73 .RELU@76                                               ; cls=alu imm=u
-VIADDMNMX   046 ABC sm=90-110  d <- a b- c Pp              ; .U32@72=0                                                    ; cls=alu imm=u
+VIMNMX      048 AB  sm=100,103 d Pu=PT Pv=PT <- a b Pp     ; .{U32 _ U16x2 S16x2}@72-73 .RELU@76                ; cls=alu comm=ab
+VIMNMX3     00f ABc sm=90-103  d <- a b c Pp               ; .{U32 _ U16x2 S16x2}@72-73 .RELU@76                                               ; cls=alu imm=u
+VIADDMNMX   046 ABC sm=90-103  d <- a b- c Pp              ; .U32@72=0                                                    ; cls=alu imm=u
 VABSDIFF    014 ABC sm=75-110  d <- a b c                  ; .U32@73=0 81-83=7                                                    ; cls=alu imm=u
 VABSDIFF4    015 ABC sm=75-110  d <- a b c                  ; .U8@73=0 .ACC@75 81-83=7                                             ; cls=alu imm=u
 # ---- predicates and registers
