@@ -122,7 +122,7 @@ def atom(space: str) -> Builder:
         else:
             size, step = _step(b, op, kind)
             rows, rows2 = data_rows(b, operands[0], size), []
-        out = [b.dst(i) for i in range(1 if op == "CAST" else max(size // 4, 1))] if b.d else [SINK]
+        out = [b.dst(i) for i in range(max(size // 4, 1))] if b.d else [SINK]
         heap = b.ctx.memory.heap
         swap = _cas(size)
         additive = (op == "ADD" and kind in _INT_KINDS) or op == "POPC"
@@ -159,7 +159,7 @@ def atom(space: str) -> Builder:
                     result[where] = old
             if op == "CAST":  # the result is whether the exchange took place (measured: the code compares it with 1)
                 done = result == values if result.ndim == 1 else (result == values).all(axis=1)
-                result = done.astype(u32)
+                result = done.astype(values.dtype)  # as wide as the data (measured: .64 is compared as a pair)
             if want_old:
                 table = result.view(u32).reshape(n, -1) if result.dtype == u64 or result.ndim > 1 else result.astype(u32).reshape(n, 1)
                 for i, row in enumerate(out):
