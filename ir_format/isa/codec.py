@@ -75,17 +75,18 @@ class Codec:
 class RegCodec(Codec):
     """A register field with its sign, absolute, inversion and reuse bits and its suffix table."""
 
-    __slots__ = ("file", "fixed", "flagmask", "flags", "flags_back", "high", "low", "pos", "submask", "subs", "subs_back", "width", "zero")
+    __slots__ = ("file", "fixed", "flagmask", "flags", "flags_back", "high", "low", "pos", "refused", "submask", "subs", "subs_back", "width", "zero")
 
     def __init__(
         self, file: str, pos: int, size: int, width: int, flags: dict[int, int], name: str,
-        sub: tuple[tuple[str | None, ...], Bits] | None = None, has_zero: bool = True,
+        sub: tuple[tuple[str | None, ...], Bits] | None = None, has_zero: bool | None = True,
     ) -> None:
-        """``flags``: single operand flag -> its bit's mask."""
+        """``flags``: single operand flag -> its bit's mask. ``has_zero``: the highest number is the zero register; None: it may not stand here."""
         self.file, self.pos, self.width, self.name = file, pos, width, name
         self.kind = file
         self.low = (1 << size) - 1
         self.zero = self.low if has_zero else -1
+        self.refused = self.low if has_zero is None else -1
         combos = {0: 0}
         for flag, bit in flags.items():
             combos.update({have | flag: bits | bit for have, bits in list(combos.items())})
@@ -115,7 +116,7 @@ class RegCodec(Codec):
             num = self.zero
             if num < 0:
                 raise Mismatch(f"slot {self.name} has no zero register")
-        elif num >= self.low and (num > self.low or self.zero >= 0):
+        elif num >= self.low and (num > self.low or self.zero >= 0 or num == self.refused):
             raise Mismatch(f"{self.file}{num} is out of range")
         try:
             return num << self.pos | self.flags[o[4]] | self.subs[o[5]]
@@ -127,6 +128,8 @@ class RegCodec(Codec):
         sub = self.subs_back.get(word & self.submask)
         if sub is None:
             raise Mismatch(f"undefined suffix of {self.name}")
+        if num == self.refused:
+            raise Mismatch(f"slot {self.name} has no zero register")
         return Reg(self.file, ZERO if num == self.zero else num, 0, self.width, self.flags_back[word & self.flagmask], sub)
 
 

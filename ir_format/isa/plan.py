@@ -219,7 +219,7 @@ def parse_default(spec: SlotSpec, codec: Codec, width: int) -> Operand | None:
         return Reg(codec.kind, 0 if text.endswith("0") else ZERO, 0, 1, INV if text.startswith("!") else 0)
     if isinstance(codec, ImmCodec):
         return Imm("I", int(text, 0)) if text[0].isdigit() else Imm("I", 0)
-    if kind == "N":
+    if kind in ("N", "SBS"):
         return Name("N", text)
     if kind in ("R", "UR"):
         return Reg(kind, ZERO, 0, width)
@@ -297,8 +297,8 @@ def make_codec(spec: SlotSpec, form: Form, width: int, mods: tuple[str, ...]) ->
         return ImmCodec(((32, size),), style, spec.name)
     if kind in SPECIAL:
         return SPECIAL[kind](spec, form, width, mods)
-    if kind == "R":
-        return RegCodec("R", pos, 8, width, _flags(spec, pos, inv, reuse and pos in REUSE_BIT), spec.name, sub)
+    if kind in ("R", "Rn"):
+        return RegCodec("R", pos, 8, width, _flags(spec, pos, inv, reuse and pos in REUSE_BIT), spec.name, sub, kind == "R" or None)
     if kind == "UR":
         return RegCodec("UR", pos, ur_bits(form.sm), width, _flags(spec, pos, inv, False), spec.name, sub)
     if kind in ZERO_NUM:

@@ -132,24 +132,30 @@ class MemCodec(Codec):
 
     Arguments: ``R24`` base at 24-31, ``O40-63`` signed byte offset (``O40-56*32``: in units of 32), ``U32`` uniform register (base or
     descriptor) at 32, ``S78`` scale of the base at 78-79; ``W90`` and ``X76``: see :func:`address_bits`. The form letter says which parts
-    there are: r none, u uniform base, v ``R.U32 + UR``, w ``R.64 + UR``, d ``desc[UR][R.64]``.
+    there are: r none, u uniform base, v ``R.U32 + UR``, w ``R.64 + UR``, d ``desc[UR][R.64]``. ``!dp``: RZ can't be the base in these forms
+    (nvdisasm refuses it, or prints what another form prints); ``Z``: URZ is not printed in w, ``Zv`` in v and w, where RZ is; ``Y``: an absolute address is signed too; ``A``: one with a uniform
+    register is unsigned too.
     """
 
-    __slots__ = ("absolute", "base", "hidden", "letter", "low12", "next", "off", "only_zero", "osize", "quiet", "scale", "store", "unit", "upos", "ur", "uwide", "wide")
+    __slots__ = ("absolute", "base", "hidden", "letter", "next", "nozero", "off", "osize", "quiet", "scale", "unit", "upos", "ur", "uwide", "wide")
 
     def __init__(self, spec: SlotSpec, form: Form, mods: tuple[str, ...]) -> None:
         self.name, self.kind = spec.name, "M"
         self.letter = "r" if spec.kind == "MS" else "u" if spec.kind == "MT" else form.letters or "r"
         self.base = self.off = self.osize = self.upos = self.scale = -1
         self.unit = 1
-        self.absolute = self.letter == "r" and spec.kind == "M"
-        self.only_zero = "Q0" in spec.args
-        self.low12 = "O32-43" in spec.args
-        self.store = "U64" in spec.args and form.sm >= 90  # a 64-bit base plus a uniform register can't be RZ there (measured)
+        args = spec.args.split(",")
+        #: an absolute address (RZ as base) is printed unsigned (measured)
+        self.absolute = spec.kind == "M" and "Y" not in args and (self.letter == "r" or "A" in args)
+        #: RZ as base is undefined in w addresses from sm_90 on; before, a v address with RZ prints as the w one does (measured)
+        self.nozero = (self.letter == ("v" if form.sm < 90 else "w")) or any(a[0] == "!" and self.letter in a for a in args)
+        self.quiet = next((a for a in args if a[0] == "Z"), "")
         self.next = 0  # 1: the register after the one in the field
         self.ur = (1 << ur_bits(form.sm)) - 1
         self.mask = 0
-        for arg in spec.args.split(","):
+        for arg in args:
+            if arg[0] in "!AYZ":
+                continue
             where, star, unit = arg[1:].partition("*")
             low = parse_bits(where)[0][0]
             if arg[0] == "R":
@@ -169,7 +175,6 @@ class MemCodec(Codec):
         self.wide = 2 if self.letter in ("w", "d", "p") or (self.letter == "r" and spec.kind == "M" and "E" in mods and self.upos == -1 and self.scale < 0) else 1
         self.uwide = 2 if self.letter in ("v", "w", "d", "p") and "A1" not in form.row.facts else 1
         self.hidden = self.letter == "d" and form.sm < 90
-        self.quiet = "Z0" in spec.args  # URZ is not printed
 
     def enc(self, o: Operand) -> int:
         if not isinstance(o, Mem):
@@ -187,6 +192,8 @@ class MemCodec(Codec):
                 raise Mismatch("base register out of range")
             if letter in ("w", "d", "p") and number != 255 and base is not None and base.width != 2:
                 raise Mismatch("base is a 64-bit pair here")
+            if number == 255 and self.nozero:
+                raise Mismatch("RZ can't be the base here")
             word = number << self.base
         elif number != 255:
             raise Mismatch("the address has no base register here")
@@ -219,14 +226,12 @@ class MemCodec(Codec):
         base = None
         if self.base >= 0:
             number = word >> self.base & 255
-            if number == 255 and ((self.letter == "r" and mod) or (self.letter == "w" and self.store)):
+            if number == 255 and (self.nozero or (self.letter == "r" and mod)):
                 raise Mismatch("RZ can't be the base here")
             base = Reg("R", ZERO if number == 255 else number, 0, self.wide, 0, mod)
         ubase = desc = None
         if self.upos >= 0:
             num = word >> self.upos & self.ur
-            if self.only_zero and num != self.ur:
-                raise Mismatch("the uniform register must be URZ")
             if self.next:
                 if num >= self.ur - 1:
                     raise Mismatch("the uniform register after the last")
@@ -240,8 +245,8 @@ class MemCodec(Codec):
 
     def fmt(self, o: Operand, pc: int) -> str:
         assert isinstance(o, Mem)
-        if (self.quiet or self.next or self.low12) and self.letter == "w" and o.ubase == Reg("UR", ZERO, 0, self.uwide):
-            return mem_text(o._replace(ubase=None, desc=o.ubase), True)
+        if self.quiet and self.letter in "vw"[self.quiet == "Z" :] and o.ubase is not None:
+            return mem_text(o._replace(ubase=None, desc=o.ubase) if o.ubase.num == ZERO else o, True, self.quiet == "Zv")
         return mem_text(o, self.hidden)
 
 
@@ -286,8 +291,13 @@ class UOffCodec(MemCodec):
     def __init__(self, spec: SlotSpec, form: Form) -> None:
         super().__init__(spec, form, ())
         self.letter = "u"
+        self.nozero = False
         self.upos = next(int(a[1:]) for a in spec.args.split(",") if a[0] == "U")
         self.mask |= self.ur << self.upos
+
+    def fmt(self, o: Operand, pc: int) -> str:
+        assert isinstance(o, Mem)
+        return mem_text(o._replace(ubase=None) if self.quiet and o.ubase is not None and o.ubase.num == ZERO and o.offset else o)
 
 
 class UNextCodec(UMemCodec):
@@ -298,12 +308,16 @@ class UNextCodec(UMemCodec):
     def enc(self, o: Operand) -> int:
         if not isinstance(o, Mem) or o.ubase is None:
             raise Mismatch(f"slot {self.name} takes an address in uniform registers")
-        return super().enc(o._replace(ubase=o.ubase if o.ubase.num == ZERO else o.ubase._replace(num=o.ubase.num - 1)))
+        if o.ubase.num <= 0:
+            raise Mismatch("no register before this one")
+        return super().enc(o._replace(ubase=o.ubase._replace(num=o.ubase.num - 1)))
 
     def dec(self, word: int) -> Mem:
         o = super().dec(word)
         assert o.ubase is not None
-        return o if o.ubase.num == ZERO else o._replace(ubase=o.ubase._replace(num=o.ubase.num + 1))
+        if o.ubase.num == ZERO or o.ubase.num == self.ur - 1:
+            raise Mismatch("no register after this one")
+        return o._replace(ubase=o.ubase._replace(num=o.ubase.num + 1))
 
 
 class ScoreboardSet(Codec):
@@ -328,6 +342,10 @@ class ScoreboardSet(Codec):
     def dec(self, word: int) -> Name:
         bits = word >> self.low & 63
         return Name("N", "{" + ",".join(str(i) for i in range(5, -1, -1) if bits >> i & 1) + "}")
+
+    def fmt(self, o: Operand, pc: int) -> str:
+        assert isinstance(o, Name)
+        return o.name if o.name != "{}" else ""
 
 
 _DIGITS = frozenset("012345")
@@ -362,11 +380,11 @@ _SCALES = {"": 0, "X4": 1, "X8": 2, "X16": 3}
 _SCALE_NAMES = ("", "X4", "X8", "X16")
 
 
-def mem_text(o: Mem, hide_desc: bool = False) -> str:
+def mem_text(o: Mem, hide_desc: bool = False, show_base: bool = False) -> str:
     """nvdisasm's text of an address."""
     parts: list[str] = []
     base = o.base
-    if base is not None and (base.num != ZERO or base.mod or (o.desc is not None and not hide_desc) or (o.ubase is None and o.offset == 0)):
+    if base is not None and (base.num != ZERO or base.mod or show_base or o.desc is not None or (o.ubase is None and o.offset == 0)):
         text = "RZ" if base.num == ZERO else f"R{base.num}"
         if base.mod:
             text += "." + base.mod

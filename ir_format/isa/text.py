@@ -269,7 +269,7 @@ def _read_mem(text: str, codec: MemCodec, pc: int) -> Operand | None:
         base = Reg("R", ZERO, 0, codec.wide)
     if codec.hidden and letter == "d" and desc is None and base is not None and ubase is None and ".64" in text:
         desc = Reg("UR", ZERO, 0, 2)
-    if letter == "w" and ubase is None and (codec.quiet or codec.low12) and ".64" in text:
+    if codec.quiet and letter in "vw" and ubase is None and base is not None and (".64" in text or letter == "v"):
         ubase = Reg("UR", ZERO, 0, codec.uwide)
     return Mem("M", base, ubase, offset, desc)
 

@@ -19,9 +19,14 @@ from ir_format.isa.plan import CTL_MASK, Form
 from tests.isa.coverage import fault
 from tests.isa.probe import BATCH, texts
 
-CTL = 0x7E0 << 105 | 1 << 105
+CTL = 0x7E0 << 105 | 17 << 105  # without bit 109 there are no reuse hints
 ALL = (1 << 128) - 1
 REUSE = 15 << 122
+#: Values where printing or a derived name changes: infinities and NaNs of every width, limits of f32 printing, powers of two, signs.
+IMMEDIATES = (
+    0, 1, 2, 3, 0x10000, 0x80000000, 0x7FFFFFFF, 0xFFFFFFFF, 0x8000, 0xFFFF, 0x7F800000, 0xFF800000, 0x7FC00000, 0x7FF00000, 0xFFF80000,
+    0x7C007C00, 0xFC00, 0x3C003C00, 0x4E6E6B28, 0x4E6E6B27, 0x80000001, 1 << 20, 0x3F800000, 0x3FF00000, 0x7F807F80, 0x41CDCD65, 0x41CDCD64,
+)
 
 
 def random_word(form: Form, rng: random.Random) -> int | None:
@@ -34,8 +39,16 @@ def random_word(form: Form, rng: random.Random) -> int | None:
             continue
         owned = ALL & ~(plan.mask | CTL_MASK)
         bits = rng.getrandbits(128)
-        if rng.random() < 0.3:
+        kind = rng.random()
+        if kind < 0.3:
             bits |= rng.getrandbits(128)  # more ones: RZ, PT
+        elif kind < 0.45:
+            bits &= rng.getrandbits(128) & rng.getrandbits(128)  # few ones: zeros, powers of two, register 0
+        elif kind < 0.55:
+            bits = bits & ~(0xFFFFFFFF << 32) | rng.choice(IMMEDIATES) << 32
+        for low in (16, 24, 32, 64):
+            if rng.random() < 0.06:
+                bits |= 255 << low  # RZ or URZ in one place
         if rng.random() < 0.7:
             bits = bits & ~(0xF << 12) | 7 << 12
         if rng.random() < 0.6:

@@ -16,14 +16,14 @@ enum sr      = 0=SR_LANEID SR_CLOCK SR_VIRTCFG SR_VIRTID 15=SR_ORDERING_TICKET S
                SR_PM0 SR_PM_HI0 SR_PM1 SR_PM_HI1 SR_PM2 SR_PM_HI2 SR_PM3 SR_PM_HI3 SR_PM4 SR_PM_HI4 SR_PM5 SR_PM_HI5 SR_PM6 SR_PM_HI6 SR_PM7
                SR_PM_HI7 SR_SNAP_PM0 SR_SNAP_PM_HI0 SR_SNAP_PM1 SR_SNAP_PM_HI1 SR_SNAP_PM2 SR_SNAP_PM_HI2 SR_SNAP_PM3 SR_SNAP_PM_HI3
                SR_SNAP_PM4 SR_SNAP_PM_HI4 SR_SNAP_PM5 SR_SNAP_PM_HI5 SR_SNAP_PM6 SR_SNAP_PM_HI6 SR_SNAP_PM7 SR_SNAP_PM_HI7 SR_VARIABLE_RATE
-               <75>24=SR_MACHINE_ID_0 <80+>24=SR_SW_SCRATCH <90+>65=SR_CGAERRORSTATUS <90>134=SR_WARPGROUP_INFO <90>135=SR_WARPGROUPID
+               <75>24=SR_MACHINE_ID_0 <80+>24=SR_SW_SCRATCH <90+>65=SR_CGAERRORSTATUS <90,110>134=SR_WARPGROUP_INFO <90,110>135=SR_WARPGROUPID
                <90+>136=SR_CgaCtaId <90+>137=SR_GpcLocalCgaId <90+>139=SR_CTARegPoolSz <100+>138=SR_CgaSize <100+>141=SR_TMemSz
-               <120+>142=SR_CONTEXT_SAVE_ADDR_LO <120+>143=SR_CONTEXT_SAVE_ADDR_HI 255=SRZ *=SR
+               133=__HIR0X000 <120+>142=SR_CONTEXT_SAVE_ADDR_LO <120+>143=SR_CONTEXT_SAVE_ADDR_HI 255=SRZ *=SR
 # ---- branches
 BRA          947 - sm=75-89     <- Pp?=PT t:T@34-81             ; .{_ INC DEC ?}@85-86 .{_ U DIV CONV}@32-33 84=0                      ; cls=branch ctl=branch
 BRA          947 - sm=90+       <- Pp?=PT t:T@16-23+34-81       ; .{_ INC DEC ?}@85-86 .{_ U DIV CONV}@32-33 84=0                      ; cls=branch ctl=branch
 BRA          547+91 - sm=90+    <- UPp:UP@24-26-@27 t:T@16-23+34-81 ; .{_ INC DEC ?}@85-86 .U 32-33=1 87-90=7                             ; cls=branch ctl=branch
-BRA          947+91 - sm=75-89  <- Pp?=PT ur:UR@24-@30~ t:T@34-81 ; .{_ INC DEC ?}@85-86 .{? ? DIV CONV}@32-33 31=0 84=0 ; cls=branch ctl=branch
+BRA          947+91 - sm=80-89  <- Pp?=PT ur:UR@24-@30~ t:T@34-81 ; .{_ INC DEC ?}@85-86 .{? ? DIV CONV}@32-33 31=0 84=0 ; cls=branch ctl=branch
 BRA          947+91 - sm=90     <- Pp?=PT ur:UR@24-@30~ t:T@16-23+34-81 ; .{_ INC DEC ?}@85-86 .{? ? DIV CONV}@32-33 31=0 84=0 ; cls=branch ctl=branch
 BRA          947+91 - sm=100+   <- Pp?=PT ur:UR@24 t:T@16-23+34-81 ; .{_ INC DEC ?}@85-86 .DIV 32-33=2 84=0 ; cls=branch ctl=branch
 BRX          949 - sm=75-89     <- Pp?=PT a2 t:Tr(sp)@34-81          ; .{_ INC DEC ?}@85-86                                                                   ; cls=branch ctl=branch
@@ -50,7 +50,8 @@ BSYNC        941 - sm=75-90     <- Pp?=PT B:B@16                ;               
 BSYNC        941 - sm=100+      <- Pp?=PT B:B@16                ; .{_ RELIABLE RECONVERGENT ?}@72-73                               ; cls=branch ctl=bsync
 BREAK        942 - sm=75-90     <- Pp?=PT B:B@16                ;                                                            ; cls=branch ctl=break
 BREAK        942 - sm=100+      <- Pp?=PT B:B@16                ; .{_ RELIABLE ? ?}@72-73                                          ; cls=branch ctl=break
-WARPSYNC     148 AB sm=80-89    <- Pp?=PT b                     ; .EXCLUSIVE@86 ; cls=branch barrier=1 imm=u
+WARPSYNC     148 AB sm=80-89 forms=r <- Pp?=PT b                ; .EXCLUSIVE@86 ; cls=branch barrier=1
+WARPSYNC     148 AB sm=80-89 forms=i,k,u <- Pp?=PT b            ; 86=0 ; cls=branch barrier=1 imm=u
 WARPSYNC     148 AB sm=75       <- Pp?=PT b                     ; ; cls=branch barrier=1 imm=u
 WARPSYNC     348 - sm=90+       <- Pp?=PT a                     ; 86=0 ; cls=branch barrier=1
 WARPSYNC.ALL 948 - sm=90+       <- Pp?=PT                       ; 86=0 ; cls=branch barrier=1
@@ -61,7 +62,7 @@ NANOSLEEP    15d AB             <- Pp?=PT b                             ; .RAND@
 # ---- barriers
 BAR          b1d -              <- i:I(u)@54-57 n:I(u)@42-53?=0         ; .SYNC 77-79=0 .DEFER_BLOCKING@80               ; cls=lsu sb=R barrier=1
 BAR          b1d -              <- i:I(u)@54-57 n:I(u)@42-53            ; .ARV 77-79=1 80=0               ; cls=lsu sb=R barrier=1
-BAR          91d -              <- i:I(u)@54-57 b:R@32?=RZ              ; .SYNC 77-79=0 .DEFER_BLOCKING@80               ; cls=lsu sb=R barrier=1
+BAR          91d -              <- i:I(u)@54-57 <75-89>b:R@32 <90+>b:Rn@32 ; .SYNC 77-79=0 .DEFER_BLOCKING@80               ; cls=lsu sb=R barrier=1
 BAR          91d -              <- i:I(u)@54-57 b:R@32                  ; .ARV 77-79=1 80=0               ; cls=lsu sb=R barrier=1
 BAR          51d -              <- b:R@32 n:I(u)@42-53?=0               ; .SYNC 77-79=0 .DEFER_BLOCKING@80               ; cls=lsu sb=R barrier=1
 BAR          51d -              <- b:R@32 n:I(u)@42-53                  ; .ARV 77-79=1 80=0               ; cls=lsu sb=R barrier=1
@@ -79,14 +80,14 @@ S2R          919 -              d <- sr:N(sr)@72-79             ;               
 CS2R         805 -              d <- sr:N(sr)@72-79             ; .32 80=0                                                              ; cls=alu
 CS2R         805 -              d2 <- sr:N(sr)@72-79            ; 80=1                                                              ; cls=alu
 LEPC         34e - sm=75-110    d2 <-                                   ; ; cls=branch
-LEPC         94e - sm=80+       d2 <- t:Tb@24-81                        ; ; cls=branch
+LEPC         94e - sm=90+       d2 <- t:Tb@24-81                        ; ; cls=branch
 ENDCOLLECTIVE 91b - sm=90+      <- Pp?=PT                       ; ; cls=branch
 RPCMOV.32    352 - sm=90+       rpc:N(rpc)@31 <- b              ; ; cls=branch
 RPCMOV.32    353 - sm=90+       d <- rpc:N(rpc)@31              ; ; cls=branch
 MATCH.ALL    3a1 -              Pu=PT d <- a/mw                         ; .{_:1 U64:2}:mw@73 79=0                                                   ; cls=lsu sb=WR
 MATCH.ANY    3a1 -              d <- a/mw                               ; .{_:1 U64:2}:mw@73 79=1 81-83=7                                                  ; cls=lsu sb=WR
-CREDUX       2cc -  sm=100-110     d:UR@16 <- a                            ; .{MAX ? MIN ?}@78-79 .{_ S32 ? ?}@73-74 77=0                         ; cls=alu
-CREDUX       2cc -  sm=100-110  d:UR@16 <- a                            ; .{MAX MAXABS MIN MINABS}@78-79 .F32 73-74=2 .NAN@77                         ; cls=alu
+CREDUX       2cc -  sm=100,103 d:UR@16 <- a                            ; .{MAX ? MIN ?}@78-79 .{_ S32 ? ?}@73-74 77=0                         ; cls=alu
+CREDUX       2cc -  sm=100,103 d:UR@16 <- a                            ; .{MAX MAXABS MIN MINABS}@78-79 .F32 73-74=2 .NAN@77                         ; cls=alu
 PMTRIG       801 -              <- Pp?=PT i:I(u)@32-47                  ; ; cls=branch
 ELECT        82f -  sm=90+      Pu=PT ud <- Pp                          ; .IGNOREKILL@85 ; cls=alu
 ACQBULK      82e -  sm=90+      <-                                      ; ; cls=branch
@@ -95,7 +96,7 @@ BRA.U.ANY    947 - sm=90+       <- Pp?=PT t:T@16-23+34-81       ; 32-33=1 84=1  
 B2R.RESULT   31c -              d Pu?=PT <-                             ; 78-79=1 ; cls=lsu sb=WR
 B2R          31c -              d <- i:I(u)@54-57                       ; 78-79=0 ; cls=lsu sb=WR
 BAR.RED      b1d -              <- i:I(u)@54-57 n:I(u)@42-53?=0 Pp      ; 77-79=2 .{POPC AND OR ?}@74-75 .DEFER_BLOCKING@80              ; cls=lsu sb=R barrier=1
-BAR.RED      91d -              <- i:I(u)@54-57 b:R@32?=RZ Pp           ; 77-79=2 .{POPC AND OR ?}@74-75 .DEFER_BLOCKING@80              ; cls=lsu sb=R barrier=1
+BAR.RED      91d -              <- i:I(u)@54-57 <75-89>b:R@32 <90+>b:Rn@32 Pp ; 77-79=2 .{POPC AND OR ?}@74-75 .DEFER_BLOCKING@80              ; cls=lsu sb=R barrier=1
 BAR.RED      31d -              <- b:R@32 n:R@32 Pp                     ; 77-79=2 .{POPC AND OR ?}@74-75 .DEFER_BLOCKING@80              ; cls=lsu sb=R barrier=1
 BAR.RED      51d -              <- b:R@32 n:I(u)@42-53?=0 Pp            ; 77-79=2 .{POPC AND OR ?}@74-75 .DEFER_BLOCKING@80              ; cls=lsu sb=R barrier=1
 WARPSYNC.COLLECTIVE.ALL 948 - sm=90+  <- Pp?=PT t:T@16-23+34-81         ; 86=1 ; cls=branch barrier=1

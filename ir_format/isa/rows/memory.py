@@ -13,7 +13,7 @@ def afsize  = .{F16x2.RN:1 F16x4.RN:2 F16x8.RN:4 BF16x2.RN:1 BF16x4.RN:2 BF16x8.
 def asize   = <75-89>.{_:1 S32:1 64:2 F32.FTZ.RN:1 F16x2.RN:1 S64:2 F64.RN:2 ?}:at@73-75 <90+>.{_:1 S32:1 64:2 S64:2 128:4 ? ? ?}:at@73-75
 def policy  = <75,90+>pol:H@101?=0
 def ared    = <75-90>m:M(R24,O40-63,U64,X71,W90) <100+>m:M(R24,O40-63,U64,X81,W90)
-def aatom   = <75-90>m:M(R24,O40-63,U64,X71,W70) <100+>m:M(R24,O40-62,U64,X76,W63)
+def aatom   = <75-89>m:M(R24,O40-63,U64,X71,W70,!dp) <90>m:M(R24,O40-63,U64,X71,W70) <100+>m:M(R24,O40-62,U64,X76,W63)
 def astore  = m:M(R24,O40-63,U64,X76)
 def aload   = m:M(R24,O40-63,U32,X76)
 enum lsize   = U8:1 S8:1 U16:1 S16:1 _:1 64:2 128:4 ?
@@ -48,7 +48,7 @@ STL          187 L1             <- m:M(R24,O40-63,U64) s:R@32/lsize        ; .ev
 LDS          184 L  sm=75       d/lsize <- m:M(R24,O40-63,U32,S78)         ; .U@76 .lsize@73-75                                              ; cls=lsu sb=WR mem=r space=shared
 LDS          184 L  sm=80+      d/lsize <- m:M(R24,O40-63,U32,S78)         ; .lsize@73-75                                                    ; cls=lsu sb=WR mem=r space=shared
 STS          188 L1             <- m:M(R24,O40-63,U64,S78) s:R@32/lsize    ; .lsize@73-75                                                    ; cls=lsu sb=R mem=w space=shared
-LDSM         03b L              d/lnum <- m:M(R24,O40-63,U32)          ; .16 .{M88:1 MT88:1}@78 .{_:1 2:2 4:4 ?}:lnum@72-73               ; cls=lsu sb=WR mem=r space=shared
+LDSM         03b L              d/lnum <- <75>m:M(R24,O40-63,U32,A) <80+>m:M(R24,O40-63,U32,Y) ; .16 .{M88:1 MT88:1}@78 .{_:1 2:2 4:4 ?}:lnum@72-73               ; cls=lsu sb=WR mem=r space=shared
 # ---- atomics
 ATOMS        18c A forms=r      d/at <- m:M(R24,O40-63,S78) s:R@32/at cc:H@64-71?=255 ; .atomop@87-90 $smsize                                  ; cls=lsu sb=WR mem=rw space=shared
 ATOMS        18c A forms=u      d/at <- m:M(R24,O40-63,U64,S78) s:R@32/at ; .atomop@87-90 $smsize                                  ; cls=lsu sb=WR mem=rw space=shared
@@ -56,7 +56,7 @@ ATOMS.CAS    38d A forms=r      d/cassize <- m:M(R24,O40-63,S78) s:R@32/cassize 
 ATOMG        1a8 G  forms=r     Pu=PT d/at <- m:M(R24,O40-63) s:R@32/at cc:H@64-71?=255 $policy ; .E@72 .atomop@87-90 .evict@84-86 $asize $ordatom ; cls=lsu sb=WR mem=rw space=global
 ATOMG        1a8 G  forms=v,w,d Pu=PT d/at <- $aatom s:R@32/at $policy ; .E@72 .atomop@87-90 .evict@84-86 $asize $ordatom ; cls=lsu sb=WR mem=rw space=global
 ATOMG        1a8 G  forms=p     Pu=PT d/at <- $aatom s:R@32/at ; .E@72 .atomop@87-90 .evict@84-86 $asize $ordatom ; cls=lsu sb=WR mem=rw space=global
-ATOMG        1a9 G  forms=r     Pu=PT d/cassize <- m:M(R24,O40-63) s:R@32/cassize c/cassize $policy ; .E@72 .CAS .evict@84-86 .cassize@73-75 $ordatom 87-88=0 ; cls=lsu sb=WR mem=rw space=global
+ATOMG        1a9 G  forms=r     Pu=PT d/cassize <- m:M(R24,O40-63) <75>s:Rn@32/cassize <80+>s:R@32/cassize c/cassize $policy ; .E@72 .CAS .evict@84-86 .cassize@73-75 $ordatom 87-88=0 ; cls=lsu sb=WR mem=rw space=global
 ATOMG        1a3 GU sm=90+      Pu=PT d/at <- $aatomf s:R@32/at $policy ; .E@72 .{ADD MIN MAX ?}@88-89 87=0 .evict@84-86 $afsize $ordatom ; cls=lsu sb=WR mem=rw space=global
 ATOM         18a G  forms=r     Pu=PT d/at <- m:M(R24,O40-63) s:R@32/at cc:H@64-71?=255 $policy ; .E@72 .atomop@87-90 .evict@84-86 $asize $ordatom ; cls=lsu sb=WR mem=rw space=generic
 ATOM         18a G  forms=v,w,d Pu=PT d/at <- $aatom s:R@32/at $policy ; .E@72 .atomop@87-90 .evict@84-86 $asize $ordatom ; cls=lsu sb=WR mem=rw space=generic
@@ -71,31 +71,31 @@ REDG         1a6 G4 sm=90+      <- $ared s:R@32/at $policy    ; .E@72 .{ADD ? MI
 # ---- fences and caches
 MEMBAR       992 -              <-                                      ; .{SC ALL}@79 .{CTA SM GPU SYS ? VC ? ?}@76-78             ; cls=lsu sb=R fence=1
 ERRBAR       9ab -              <-                                      ;                                                           ; cls=lsu
-CCTL         98f -              <- m:M(R24,O32-63)                     ; .E@72 .{_ U C I}@78-79 .{PF1 PF2 WB IV ? RS ? ? ? PML2 DML2 RML2 ? ? ? ?}@87-90       ; cls=lsu sb=R
+CCTL         98f -              <- m:M(R24,O32-63)                     ; .E@72 .{_ U C I}@78-79 .{PF1 PF2 WB IV ? RS ? ? ? <75>? <80+>PML2 <75>? <80+>DML2 <75>? <80+>RML2 ? ? ? ?}@87-90       ; cls=lsu sb=R
 CCTL         98f -              <-                                      ; .{_ U C I}@78-79 .{? ? ? ? IVALL ? IVALLP WBALL WBALLP ? ? ? ? ? ? ?}@87-90 24-31=255   ; cls=lsu sb=R
 # ---- asynchronous copies
-LDGSTS       1ae GA sm=80-90   <- t:MS(R16,O44-63) m:M(R24,O32-43,U64,X76,W70) Pp?=PT $policy ; .E .BYPASS@81=0 .evict@84-86 .ltc@71-72 .{? ? ? ? _ 64 128 ?}@73-75 .ZFILL@82 .ordcp@77-80 ; cls=lsu <80-89>sb=R <90+>sb=WR mem=rw space=global
-LDGSTS       1ae GA sm=100+     <- t:MS(R16,O44-63) m:M(R24,O32-43,U64,X76,W83) Pp?=PT $policy ; .E .BYPASS@81=0 .evict@84-86 .ltc@72-73 .{_ 64 128 ?}@74-75 .ZFILL@82 .ordcp@77-80 ; cls=lsu sb=WR mem=rw space=global
-LDGSTS      1ae GT sm=80-90    <- t:MT(R16,O44-63,U64) m:M(R24,O32-43,N64,X76,W70) Pp?=PT $policy ; .E .BYPASS@81=0 .evict@84-86 .ltc@71-72 .{? ? ? ? _ 64 128 ?}@73-75 .ZFILL@82 .ordcp@77-80 ; cls=lsu <80-89>sb=R <90+>sb=WR mem=rw space=global
-LDGSTS      1ae GT sm=100+     <- t:MT(R16,O44-63,U64) m:M(R24,O32-43,N64,X76,W83) Pp?=PT $policy ; .E .BYPASS@81=0 .evict@84-86 .ltc@72-73 .{_ 64 128 ?}@74-75 .ZFILL@82 .ordcp@77-80 ; cls=lsu sb=WR mem=rw space=global
+LDGSTS       1ae GA sm=80-90   <- t:MS(R16,O44-63) m:M(R24,O32-43,U64,X76,W70,Zv) Pp?=PT $policy ; .E .BYPASS@81=0 .evict@84-86 .ltc@71-72 .{? ? ? ? _ 64 128 ?}@73-75 .ZFILL@82 .ordcp@77-80 ; cls=lsu <80-89>sb=R <90+>sb=WR mem=rw space=global
+LDGSTS       1ae GA sm=100+     <- t:MS(R16,O44-63) m:M(R24,O32-43,U64,X76,W83,Zv) Pp?=PT $policy ; .E .BYPASS@81=0 .evict@84-86 .ltc@72-73 .{_ 64 128 ?}@74-75 .ZFILL@82 .ordcp@77-80 ; cls=lsu sb=WR mem=rw space=global
+LDGSTS      1ae GT sm=80-90    <- t:MT(R16,O44-63,U64) m:M(R24,O32-43,N64,X76,W70,Zv) Pp?=PT $policy ; .E .BYPASS@81=0 .evict@84-86 .ltc@71-72 .{? ? ? ? _ 64 128 ?}@73-75 .ZFILL@82 .ordcp@77-80 ; cls=lsu <80-89>sb=R <90+>sb=WR mem=rw space=global
+LDGSTS      1ae GT sm=100+     <- t:MT(R16,O44-63,U64) m:M(R24,O32-43,N64,X76,W83,Zv) Pp?=PT $policy ; .E .BYPASS@81=0 .evict@84-86 .ltc@72-73 .{_ 64 128 ?}@74-75 .ZFILL@82 .ordcp@77-80 ; cls=lsu sb=WR mem=rw space=global
 LDGDEPBAR    9af -  sm=80+      <-                                      ; ; cls=lsu <80-89>sb=W <90+>sb=WR
 DEPBAR       91a -              <- sb:N(sb)@44-46 n:I(u)@38-43          ; .LE 47=1                                                  ; cls=ctl
-DEPBAR       91a -              <- set:SBS@32-37                        ; 47=0                                                  ; cls=ctl
-LDG.E        17e GU sm=100+     e4:R@64 d4 <- m:M(R24,O40-56*32,U32,X76,W75) mask:I(u)@57-63+72?=255 Pz:PI@87?=PT $policy ; .evict@84-86 .{EFL2 ENL2 ELL2 ?}@81-82 .{_ LTC64B LTC128B ?}@73-74 .256 .ord80@77-80 ; cls=lsu sb=WR mem=r space=global
-STG.E        17f GU sm=100+     <- m:M(R24,O40-58*32,U64,X76,W75) s4:R@32 e4:R@16 mask:I(u)@59-63+88-90?=255 $policy ; .evict@84-86 .{EFL2 ENL2 ELL2 ?}@81-82 .256 .stg80@77-80 ; cls=lsu sb=R mem=w space=global
-ATOMS.POPC.INC.32 18c AP forms=u d <- m:M(R24,O40-63,U64,S78)         ; <75-89>87-90=10 <90+>87-90=11 73-75=0 ; cls=lsu sb=WR mem=rw space=shared
+DEPBAR       91a -              <- set:SBS@32-37?={}                    ; 47=0                                                  ; cls=ctl
+LDG.E        17e GU sm=100+     e4:R@64 d4 <- m:M(R24,O40-56*32,U32,X76,W75,!vd) mask:I(u)@57-63+72?=255 Pz:PI@87?=PT $policy ; .evict@84-86 .{EFL2 ENL2 ELL2 ?}@81-82 .{_ LTC64B LTC128B ?}@73-74 .256 .ord80@77-80 ; cls=lsu sb=WR mem=r space=global
+STG.E        17f GU sm=100+     <- m:M(R24,O40-58*32,U64,X76,W75,!vd) s4:R@32 e4:R@16 mask:I(u)@59-63+88-90?=255 $policy ; .evict@84-86 .{EFL2 ENL2 ELL2 ?}@81-82 .256 .stg80@77-80 ; cls=lsu sb=R mem=w space=global
+ATOMS.POPC.INC.32 18c AP forms=u sm=80+ d <- m:M(R24,O40-63,U64,S78)         ; <80-89>87-90=10 <90+>87-90=11 73-75=0 ; cls=lsu sb=WR mem=rw space=shared
 ATOMS.CAST.SPIN 38d - sm=75-90   d/cassize <- m:M(R24,O40-63,S78) s:R@32/cassize c/cassize ; .cassize@73-75 87-88=3      ; cls=lsu sb=WR mem=rw space=shared
 ATOMS.CAST.SPIN 58d - sm=100+    Pu=PT <- m:M(R24,O40-63,S78) s:R@32/cassize c/cassize ; .cassize@73-75 87-88=3      ; cls=lsu sb=WR mem=rw space=shared
 LDGMC        1a4 GU sm=90+      d/at <- <90>m:M(R24,O40-63,U64,X71,W70) <100+>m:M(R24,O40-63,U64,X82,W81) ; .E 72=1 .{ADD MIN MAX ? ? AND OR XOR ? ? ? ? ? ? ? ?}@87-90 .{32:1 S32:1 64:2 S64:2 ? ? ? ?}:at@73-75 76=0 .STRONG.SYS 77-80=10 ; cls=lsu sb=WR mem=r space=global
 LDGMC        1a5 GU sm=90+      d/at <- <90>m:M(R24,O40-63,U64,X71,W70) <100+>m:M(R24,O40-63,U64,X82,W81) ; .E 72=1 .{ADD MIN MAX <90>F32ADD <100+>HPADD}@88-89 87=0 .{F16x2.RN:1 F16x4.RN:2 F16x8.RN:4 BF16x2.RN:1 BF16x4.RN:2 BF16x8.RN:4 ? ? ? ? ? ? F32.RN:1 F32x2.RN:2 F32x4.RN:4 F64.RN:2}:at@73-76 .STRONG.SYS 77-80=10 ; cls=lsu sb=WR mem=r space=global
 QSPC         3aa -              Pu=PT d <- m:M(R24,O40-63)              ; .E@72 .{G L S <75-89>? <90+>D}@73-74 ; cls=lsu sb=WR
 QSPC         1aa GU             Pu=PT d <- m:M(R24,O40-63,U32,W90,X126)   ; .E@72 .{G L S <75-89>? <90+>D}@73-74 ; cls=lsu sb=WR
-REDAS        1be GS sm=90+      <- m:M(R24,O40-63,U64,X126,W72,Z0) s:R@32/rsz ; .redop@87-89 .{_:1 ? 64:2 ?}:rsz@73-74 ; cls=lsu sb=R mem=rw space=shared
-STAS         1bd GS sm=90+      <- m:M(R24,O40-63,U64,X126,W90,Z0) s:R@32/ssz ; .{? ? ? ? _:1 64:2 128:4 ?}:ssz@73-75 ; cls=lsu sb=R mem=w space=shared
+REDAS        1be GS sm=90+      <- m:M(R24,O40-63,U64,X126,W72,Z) s:R@32/rsz ; .redop@87-89 .{_:1 ? 64:2 ?}:rsz@73-74 ; cls=lsu sb=R mem=rw space=shared
+STAS         1bd GS sm=90+      <- m:M(R24,O40-63,U64,X126,W90,Z) s:R@32/ssz ; .{? ? ? ? _:1 64:2 128:4 ?}:ssz@73-75 ; cls=lsu sb=R mem=w space=shared
 CGAERRBAR    5ab -  sm=90+      <-                                      ; ; cls=lsu
 FENCE.VIEW.ASYNC 3c6 - sm=90+   <-                                      ; .{S G}@72 ; cls=lsu
-ATOMS.ARRIVE.64 f8c+91 -        d2 <- m:MT(R24,U64,Q0)       ; 87-90=9 73-75=2 ; cls=lsu sb=WR mem=rw space=shared
-CCTL.E.C.LDCU 540+91 - sm=100+     <- m:MUO(U24,O32-63)                    ; .IV .DEEP@86 87-90=3 78-80=2 ; cls=lsu sb=R
+ATOMS.ARRIVE.64 18c AP forms=u sm=80+ d2 <- m:M(R24,O40-63,U64,S78) ; <80-89>87-90=9 <90+>87-90=10 73-75=2 ; cls=lsu sb=WR mem=rw space=shared
+CCTL.E.C.LDCU 540+91 - sm=100+     <- m:MUO(U24,O32-63,Z)                    ; .IV .DEEP@86 87-90=3 78-80=2 ; cls=lsu sb=R
 SYNCS.PHASECHK.TRANS64 5a7+91 - sm=90 Pu=PT <- m:MT(R24,O40-63,U64) s:R@32 ; 70-71=1 .TRYWAIT@72 ; cls=lsu sb=WR mem=rw space=shared
 SYNCS.PHASECHK.TRANS64 5a7+91 - sm=100+ Pu=PT <- m:MT(R24,O40-63,U64) s:R@32 ; 76-77=1 .TRYWAIT@72 ; cls=lsu sb=WR mem=rw space=shared
 SYNCS.ARRIVE.TRANS64 1a7 L forms=u sm=90+ d2 <- m:M(R24,O40-63,U64) s:R@32 ; .{_ TMASK RED ?}@73-74 .OPTOUT@75 .synop@84-86 <90>70-71=0 ; cls=lsu sb=WR mem=rw space=shared

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 TEXT = r"""
-enum ublko   = ADD MIN MAX INC DEC AND OR XOR
-enum ublkt   = _ S32 U64 S64 F16.RN F32.RN F32.FTZ.RN F64.RN BF16.RN ? ? ? ? ? ? ?
-enum ltcs    = _ LTC64B LTC128B LTC256B
 UIADD3       090 UABC           ud <75-90>UPu?=UPT <75-90>UPv?=UPT <100+>UPu=UPT <100+>UPv=UPT <- ua-~X ub-~X uc-~X UPp?X=!UPT UPq?X=!UPT ; .X@74                                   ; cls=uni comm=abc
 UIMAD        0a4 UABC           ud <- ua ub uc-~X UPp?X=!UPT            ; .U32@73=0 .X@74 81-83=7                                         ; cls=uni comm=ab
 UIMAD.WIDE   0a5 UABC           ud2 UPu?=UPT <- ua ub uc2-~X UPp?X=!UPT ; .U32@73=0 .X@74                                                 ; cls=uni comm=ab
@@ -17,7 +14,7 @@ UPRMT        096 UABC           ud <- ua ub uc                          ; ; cls=
 USGXT        09a UAB            ud <- ua ub                             ; .W@75 .U32@73=0                                                 ; cls=uni imm=u
 UBMSK        09b UAB            ud <- ua ub                             ; .W@75                                                           ; cls=uni imm=u
 UISETP       08c UAB            UPu UPv <- ua ub UPp UPx?EX=UPT         ; .icmp@76-78 .U32@73=0 .bop@74-75 .EX@72 80=0                         ; cls=uni
-UISETP       08c UAB sm=110+    UPu UPv <- ua2 ub2 UPp           ; .icmp@76-78 .{U64 S64}@73 .bop@74-75 72=0 80=1 68-71=7       ; cls=uni
+UISETP       08c UAB sm=120+    UPu UPv <- ua2 ub2 UPp           ; .icmp@76-78 .{U64 S64}@73 .bop@74-75 72=0 80=1 68-71=7       ; cls=uni
 USEL         087 UAB            ud <- ua ub UPp                         ; ; cls=uni imm=u
 UMOV        082 UB              ud <- ub                                ; ; cls=uni imm=u
 UMOV.64     482+91 -  sm=120+   ud2 <- i:I(u)@24-87             ; ; cls=uni imm=u
@@ -30,38 +27,30 @@ R2UR         3c2 -  sm=75-89    Pu?=PT ud <- a                          ; 84=0 ;
 R2UR         2ca -  sm=90+      Pu?=PT ud <- a                          ; 84=0 ; cls=r2ur reuse=1
 S2UR         9c3 -               ud <- sr:N(sr)@72-79                    ;                                                 ; cls=lsu sb=WR guard=UP
 VOTEU        886 -              ud?=URZ UPu=UPT <- Pp                   ; .{ALL ANY EQ ?}@72-73                                            ; cls=uni
-UFADD        054 UAY sm=110+     ud <- ua-| ub-|                         ; .FTZ@80 .rnd@78-79 .SAT@77 81=0 ; cls=uni imm=f32
-UFMUL        056 UAB sm=110+     ud <- ua-| ub-|                         ; .{_ FTZ FMZ ?}@80+76 .{? D8 D4 D2 _ M2 M4 M8}@84-86 .rnd@78-79 .SAT@77 ; cls=uni imm=f32
-UFFMA        055 UABC sm=110+    ud <- ua-| ub-| uc-|                    ; .{_ FTZ FMZ ?}@80+76 .rnd@78-79 .SAT@77 81=0 ; cls=uni imm=f32
-UFSETP       053 UAB sm=110+     UPu UPv <- ua-| ub-| UPp                ; .fcmp@76-79 .FTZ@80 .bop@74-75 ; cls=uni imm=f32
-UFSEL        051 UAB sm=110+     ud <- ua-| ub-| UPp                     ; .FTZ@80 ; cls=uni imm=f32
-UFRND        05d UAB sm=110+     ud <- ub-|                              ; .FTZ@80 75-77=2 84-86=2 .{_ FLOOR CEIL TRUNC}@78-79 ; cls=uni imm=f32
-UI2F         05a UAB sm=110+ forms=r ud <- ub<h1>@60-61                      ; .{? F16 _ ? BF16 ? ? ?}@75-77 .{? ? U16 S16 ? ? ? ?}@74+84-85 .rnd@78-79 ; cls=uni imm=u
-UI2F         05a UAB sm=110+ forms=r ud <- ub<b4>@60-61                      ; .{? F16 _ ? BF16 ? ? ?}@75-77 .{U8 S8 ? ? ? ? ? ?}@74+84-85 .rnd@78-79 ; cls=uni imm=u
-UI2F         05a UAB sm=110+     ud <- ub                               ; .{? F16 _ ? BF16 ? ? ?}@75-77 .{? ? ? ? U32 _ ? ?}@74+84-85 .rnd@78-79 ; cls=uni imm=int
-UF2F         05b UAB sm=110+     ud <- ub-|                              ; .FTZ@80 .{? F16 ? ? BF16 ? ? ?}@75-77 .F32 84-86=2 .rnd@78-79 ; cls=uni imm=f32
-UF2F         05b UAB sm=110+ forms=r ud <- ub-|                          ; .FTZ@80 .F32 75-77=2 .{? F16 ? ? BF16 ? ? ?}@84-86 78-79=0 ; cls=uni imm=f32
-UF2I         05c UAB sm=110+     ud <- ub-|                              ; .FTZ@80 .{U8 S8 U16 S16 U32 _ ? ?}@72+75-76 84-86=2 .{_ FLOOR CEIL TRUNC}@78-79 .NTZ@77 ; cls=uni imm=f32
-UF2I         05c UAB sm=110+ forms=r ud <- ub-|                          ; .FTZ@80 .{U8 S8 U16 S16 U32 _ ? ?}@72+75-76 .{? F16 ? ? BF16 ? ? ?}@84-86 .{_ FLOOR CEIL TRUNC}@78-79 .NTZ@77 ; cls=uni imm=f32
-UI2FP        05e UAB sm=110+     ud <- ub                                ; .{? ? F32 ? ? ? ? ?}@75-77 .{? ? ? ? U32 S32 ? ?}@74+84-85 .{_ ? ? RZ}@78-79 ; cls=uni imm=int
-UIADD3.64    097 UABC sm=110+     ud2 UPu=UPT UPv=UPT <- ua2- ub2- uc2-  ; 74=0 87-90=15 77-80=15    ; cls=uni comm=abc
+UFADD        054 UAY sm=120+     ud <- ua-| ub-|                         ; .FTZ@80 .rnd@78-79 .SAT@77 81=0 ; cls=uni imm=f32
+UFMUL        056 UAB sm=120+     ud <- ua-| ub-|                         ; .{_ FTZ FMZ ?}@80+76 .{? D8 D4 D2 _ M2 M4 M8}@84-86 .rnd@78-79 .SAT@77 ; cls=uni imm=f32
+UFFMA        055 UABC sm=120+    ud <- ua-| ub-| uc-|                    ; .{_ FTZ FMZ ?}@80+76 .rnd@78-79 .SAT@77 81=0 ; cls=uni imm=f32
+UFSETP       053 UAB sm=120+     UPu UPv <- ua-| ub-| UPp                ; .fcmp@76-79 .FTZ@80 .bop@74-75 ; cls=uni imm=f32
+UFSEL        051 UAB sm=120+     ud <- ua-| ub-| UPp                     ; .FTZ@80 ; cls=uni imm=f32
+UFRND        05d UAB sm=120+     ud <- ub-|                              ; .FTZ@80 75-77=2 84-86=2 .{_ FLOOR CEIL TRUNC}@78-79 ; cls=uni imm=f32
+UI2F         05a UAB sm=120+ forms=r ud <- ub<h1>@60-61                      ; .{? F16 _ ? BF16 ? ? ?}@75-77 .{? ? U16 S16 ? ? ? ?}@74+84-85 .rnd@78-79 ; cls=uni imm=u
+UI2F         05a UAB sm=120+ forms=r ud <- ub<b4>@60-61                      ; .{? F16 _ ? BF16 ? ? ?}@75-77 .{U8 S8 ? ? ? ? ? ?}@74+84-85 .rnd@78-79 ; cls=uni imm=u
+UI2F         05a UAB sm=120+     ud <- ub                               ; .{? F16 _ ? BF16 ? ? ?}@75-77 .{? ? ? ? U32 _ ? ?}@74+84-85 .rnd@78-79 ; cls=uni imm=int
+UF2F         05b UAB sm=120+     ud <- ub-|                              ; .FTZ@80 .{? F16 ? ? BF16 ? ? ?}@75-77 .F32 84-86=2 .rnd@78-79 ; cls=uni imm=f32
+UF2F         05b UAB sm=120+ forms=r ud <- ub-|                          ; .FTZ@80 .F32 75-77=2 .{? F16 ? ? BF16 ? ? ?}@84-86 78-79=0 ; cls=uni imm=f32
+UF2I         05c UAB sm=120+     ud <- ub-|                              ; .FTZ@80 .{U8 S8 U16 S16 U32 _ ? ?}@72+75-76 84-86=2 .{_ FLOOR CEIL TRUNC}@78-79 .NTZ@77 ; cls=uni imm=f32
+UF2I         05c UAB sm=120+ forms=r ud <- ub-|                          ; .FTZ@80 .{U8 S8 U16 S16 U32 _ ? ?}@72+75-76 .{? F16 ? ? BF16 ? ? ?}@84-86 .{_ FLOOR CEIL TRUNC}@78-79 .NTZ@77 ; cls=uni imm=f32
+UI2FP        05e UAB sm=120+     ud <- ub                                ; .{? ? F32 ? ? ? ? ?}@75-77 .{? ? ? ? U32 S32 ? ?}@74+84-85 .{_ ? ? RZ}@78-79 ; cls=uni imm=int
+UIADD3.64    097 UABC sm=90+      ud2 <90>UPu?=UPT <90>UPv?=UPT <100+>UPu=UPT <100+>UPv=UPT <- ua2- ub2- uc2-  ; 74=0 87-90=15 77-80=15    ; cls=uni comm=abc
 UP2UR        883 -  sm=75+      ud <- p:N(UPR) ua i:I(u)@32-63 ; .{_ B1 B2 B3}@76-77 91=1 ; cls=uni
 UR2UP        884 -  sm=75+      p:N(UPR) <- ua<b4>@76-77 i:I(u)@32-63?=255 ; 91=1 ; cls=uni
 UCGABAR_ARV  9c7+91 - sm=90+    <-                                      ; ; cls=uni
 UCGABAR_WAIT dc7+91 - sm=90+    <-                                      ; ; cls=uni
-UTMACMDFLUSH 9b7 -  sm=90+      <-                                      ; ; cls=uni sb=R
-UTMACCTL     9b9+91 - sm=90+    <- m:MU(24)                             ; .{IV PF}@82 ; cls=uni sb=R
-ARRIVES.LDGSTSBAR.64 9b0+91 L forms=u sm=80-90 <- m:M(R24,O40-63,U64)       ; 73-75=5 .{_ ARVCNT TRANSCNT ?}@70-71 ; cls=lsu sb=R
+ARRIVES.LDGSTSBAR.64 9b0+91 L forms=u sm=80-90 <- m:M(R24,O40-63,U64)       ; 73-75=5 <80-89>70-71=0 <90>.{_ ARVCNT TRANSCNT ?}@70-71 ; cls=lsu sb=R
 ARRIVES.LDGSTSBAR.64 9b0+91 L forms=u sm=100+ <- m:M(R24,O40-63,U64)       ; 73-75=5 .{_ ARVCNT TRANSCNT ?}@76-77 ; cls=lsu sb=R
-UBLKCP       3ba+91 - sm=90+    <- t:MU(32) m:MU(24) us:UR@64           ; .{G.G S.G G.S S.S}@73-74 .MULTICAST@75 .ltcs@81-82 .SEQUENCED@83 76=0 ; cls=uni sb=R
-UBLKCP       3ba+91 - sm=90+    <- t:MU(32) m:MU(24) us:UR@64 x2:MU(D40) ; .{G.G S.G G.S S.S}@73-74 .MULTICAST@75 .ltcs@81-82 .SEQUENCED@83 76=1 ; cls=uni sb=R
-UBLKRED      3bb+91 - sm=90+    <- t:MU(32) m:MU(24) us:UR@64           ; .{? ? G.S S.S}@73-74 .ublko@87-89 .ublkt@81-84 76=0 ; cls=uni sb=R
-UBLKRED      3bb+91 - sm=90+    <- t:MU(32) m:MU(24) us:UR@64 x2:MU(D40) ; .{? ? G.S S.S}@73-74 .ublko@87-89 .ublkt@81-84 76=1 ; cls=uni sb=R
-UBLKPF.L2    3bc+91 - sm=90+    <- m:MU(24) us:UR@64                    ; 76=0 ; cls=uni sb=R
-UBLKPF.L2    3bc+91 - sm=90+    <- m:MU(24) us:UR@64 x2:MU(D40)         ; 76=1 ; cls=uni sb=R
 UGETNEXTWORKID 3ca+91 - sm=100+ <- m:MU(24) n:MUN(24)                   ; .{SELFCAST BROADCAST}@72 ; cls=uni sb=R
-UVIMNMX      04a UAB sm=110+    ud <- ua ub UPp                         ; .{U32 S32 U16x2 S16x2 U8x4 S8x4 ? ?}@72-74 .RELU@76 81-86=63 ; cls=uni
-UIMNMX       085 UAB sm=110+    UPu=UPT UPv=UPT ud2 <- ua2 ub2 UPp UPq=!UPT ; .{U64 S64}@73 74=1 ; cls=uni
+UVIMNMX      04a UAB sm=120+    ud <- ua ub UPp                         ; .{U32 S32 U16x2 S16x2 U8x4 S8x4 ? ?}@72-74 .RELU@76 81-86=63 ; cls=uni
+UIMNMX       085 UAB sm=120+    UPu=UPT UPv=UPT ud2 <- ua2 ub2 UPp UPq=!UPT ; .{U64 S64}@73 74=1 ; cls=uni
 ULEA.HI.SX32 091 UABC           ud UPu?=UPT <- ua-~X ub-~X s:I(u)@75-79 UPp?X=!UPT ; 80=1 73=1 74=0 64-71=255                             ; cls=uni imm=u
 ULEA.HI.X.SX32 091 UABC         ud UPu?=UPT <- ua-~X ub-~X s:I(u)@75-79 UPp=!UPT ; 80=1 73=1 74=1 64-71=255                               ; cls=uni imm=u
 R2UR.OR      3c2 -  sm=75-89    Pu=PT ud <- a                           ; 84=1 ; cls=xu sb=WR
