@@ -284,7 +284,7 @@ class UMemCodec(Codec):
 
 
 class UOffCodec(MemCodec):
-    """``[UR + offset]`` with no vector register: arguments ``U24``, ``O32-63``."""
+    """``[UR + offset]`` with no vector register: arguments ``U24``, ``O32-63``; ``E64``: the base is a pair."""
 
     __slots__ = ()
 
@@ -292,6 +292,7 @@ class UOffCodec(MemCodec):
         super().__init__(spec, form, ())
         self.letter = "u"
         self.nozero = False
+        self.uwide = 2 if "E64" in spec.args else 1
         self.upos = next(int(a[1:]) for a in spec.args.split(",") if a[0] == "U")
         self.mask |= self.ur << self.upos
 

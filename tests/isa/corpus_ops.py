@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.isa import corpus_bulk
-from tests.isa.corpus_tcgen05 import TENSOR_MEMORY
+from tests.isa.corpus_tcgen05 import NEWER, TENSOR_MEMORY
 
 OPS: dict[str, str] = {
     "int": """
@@ -547,6 +547,7 @@ stmatrix.sync.aligned.m8n8.x2{,.trans}.shared.b16 : [s32a] rr @reg
 stmatrix.sync.aligned.m8n8.x4{,.trans}.shared.b16 : [s32a+16] rrrr @reg
 movmatrix.sync.aligned.m8n8.trans.b16 r r @reg
 """,
+    "newer": NEWER,
 }
 
 #: Whole kernels, by family.

@@ -128,3 +128,61 @@ def _mma() -> Iterator[str]:
 
 #: Tensor memory.
 TENSOR_MEMORY: tuple[str, ...] = (*_management(), *_transfers(), *_mma())
+
+#: Other forms that only sm_100 and later targets have, in the notation of :mod:`tests.isa.corpus`.
+NEWER: str = """
+{add,sub}{.rn,.rz,.rm,.rp}{,.sat}.f32.{f16,bf16} f h f
+fma{.rn,.rz,.rm,.rp}{,.sat}.f32.{f16,bf16} f h h f
+{min,max}{,.ftz}{,.NaN}{,.abs}.f32 f f f f
+cvt.rn.satfinite{,.relu}.{e2m1x2,e2m3x2,e3m2x2,e4m3x2,e5m2x2}.f32 h f f
+cvt.rn{,.relu}.f16x2.{e2m3x2,e3m2x2,e4m3x2,e5m2x2} r h
+add.{rn,rz}.f32x2 d d d
+mul.rn.f32x2 d d d
+st.bulk.weak.shared::cta : [sa] d 0 @reg,uni
+st.bulk.weak : [sa] 256 0 @reg
+st.global{,.relaxed.gpu,.release.gpu,.volatile,.relaxed.sys,.mmio.relaxed.sys}.b32 : [a] r @uni
+st.global{,.relaxed.gpu}.b64 : [a] d @uni
+st.global.{b8,b16} : [a] h @uni
+st.global{,.L1::evict_first,.L1::evict_last,.L1::no_allocate}.v4.b32 : [a] rrrr @uni
+st.global.L2::cache_hint.b32 : [a] r d @uni
+st.global{,.L2::evict_first,.L2::evict_last}.v8.b32 : [a] rrrrrrrr @reg,uni
+st.global{,.L1::evict_first,.L1::no_allocate}{,.L2::evict_first,.L2::evict_last,.L2::evict_normal}.v8.f32 : [a+64] ffffffff @reg
+st.global{,.volatile,.relaxed.gpu,.relaxed.sys}.v4.f64 : [a+32] gggg @reg
+ld.global{,.nc}{,.L1::evict_first,.L1::no_allocate}{,.L2::evict_first,.L2::evict_last,.L2::evict_normal}.v8.f32 ffffffff [a+64] @reg
+ld.global{,.volatile,.relaxed.gpu,.acquire.sys}.v4.f64 gggg [a+32] @reg
+ld.global{,.nc}.L2::cache_hint.v8.b32 rrrrrrrr [a+64] d @reg
+red{,.relaxed,.release}{,.gpu,.sys,.cta}.global.{add,min,max,inc,dec}.u32 : [a] r @uni
+red.global.{and,or,xor}.b32 : [a] r @uni
+red.global.{min,max}.{u64,s64} : [a] d
+red.global.{min,max}.s32 : [a] r @uni
+red.global.add.f64 : [a] g @uni
+red.global.add.f32 : [a] f @uni
+red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.{inc,dec,min,max,add}.u32 : [s32a] r [s32a+8] @reg,uni
+red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.{min,max,add}.s32 : [s32a] r [s32a+8] @reg,uni
+red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.{and,or,xor}.b32 : [s32a] r [s32a+8] @reg
+red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u64 : [s32a] d [s32a+8] @reg
+red.async.mmio.release{.gpu,.sys}.global.add.u64 : [a] d @reg,uni
+red.async.mmio.release.gpu.global.{add,inc,dec,min,max}.u32 : [a] r @reg,uni
+red.async.mmio.release.gpu.global.{and,or,xor}.b32 : [a] r @reg,uni
+st.async.mmio.release{.gpu,.sys}.global.b32 : [a] r @reg,uni
+st.async.mmio.release.gpu.global.{b8,b16} : [a] h @reg,uni
+st.async{,.weak}.shared::cluster.mbarrier::complete_tx::bytes.{b32,u32,s32} : [s32a] r [s32a+8] @reg,uni
+st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 : [s32a] rrrr [s32a+8] @reg
+st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.b64 : [s32a] dd [s32a+8] @reg
+st.async.mmio.release{.gpu,.sys}.global.b64 : [a] d @reg,uni
+ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8 rr [s32a] @reg
+ldmatrix.sync.aligned.m16n16.x2.trans.shared.b8 rrrr [s32a+16] @reg
+ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8x16.{b6x16_p32,b4x16_p64} rr [s32a] @reg
+ldmatrix.sync.aligned.m16n16.x2.trans.shared.b8x16.{b6x16_p32,b4x16_p64} rrrr [s32a+32] @reg
+ldmatrix.sync.aligned.m8n16.x1.shared.b8x16.{b6x16_p32,b4x16_p64} r [s32a] @reg
+ldmatrix.sync.aligned.m8n16.x2.shared.b8x16.{b6x16_p32,b4x16_p64} rr [s32a] @reg
+ldmatrix.sync.aligned.m8n16.x4.shared.b8x16.{b6x16_p32,b4x16_p64} rrrr [s32a+32] @reg
+stmatrix.sync.aligned.m16n8.x1.trans.shared.b8 : [s32a] r @reg
+stmatrix.sync.aligned.m16n8.x2.trans.shared.b8 : [s32a] rr @reg
+stmatrix.sync.aligned.m16n8.x4.trans.shared.b8 : [s32a+32] rrrr @reg
+clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes{,.multicast::cluster::all}.b128 : [s32a] [s32a+16] @reg
+clusterlaunchcontrol.try_cancel.async.mbarrier::complete_tx::bytes.b128 : [sa] [sa+16] @reg
+clusterlaunchcontrol.query_cancel.get_first_ctaid::{x,y,z}.b32.b128 r q @reg
+prefetch.local.{L1,L2} : [a] @reg
+mbarrier.try_wait{,.parity}.{acquire,relaxed}.{cta,cluster}.shared::cta.b64 p [s32a] r @reg
+"""

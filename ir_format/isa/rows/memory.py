@@ -90,7 +90,7 @@ LDGMC        1a4 GU sm=90+      d/at <- <90>m:M(R24,O40-63,U64,X71,W70) <100+>m:
 LDGMC        1a5 GU sm=90+      d/at <- <90>m:M(R24,O40-63,U64,X71,W70) <100+>m:M(R24,O40-63,U64,X82,W81) ; .E 72=1 .{ADD MIN MAX <90>F32ADD <100+>HPADD}@88-89 87=0 .{F16x2.RN:1 F16x4.RN:2 F16x8.RN:4 BF16x2.RN:1 BF16x4.RN:2 BF16x8.RN:4 ? ? ? ? ? ? F32.RN:1 F32x2.RN:2 F32x4.RN:4 F64.RN:2}:at@73-76 .STRONG.SYS 77-80=10 ; cls=lsu sb=WR mem=r space=global
 QSPC         3aa -              Pu=PT d <- m:M(R24,O40-63)              ; .E@72 .{G L S <75-89>? <90+>D}@73-74 ; cls=lsu sb=WR
 QSPC         1aa GU             Pu=PT d <- m:M(R24,O40-63,U32,W90,X126)   ; .E@72 .{G L S <75-89>? <90+>D}@73-74 ; cls=lsu sb=WR
-REDAS        1be GS sm=90+      <- m:M(R24,O40-63,U64,X126,W72,Z) s:R@32/rsz ; .redop@87-89 .{_:1 ? 64:2 ?}:rsz@73-74 ; cls=lsu sb=R mem=rw space=shared
+REDAS        1be GS sm=90+      <- m:M(R24,O40-63,U64,X126,W72,Z) s:R@32/rsz ; .redop@87-89 .{_:1 S32:1 64:2 ?}:rsz@73-74 ; cls=lsu sb=R mem=rw space=shared
 STAS         1bd GS sm=90+      <- m:M(R24,O40-63,U64,X126,W90,Z) s:R@32/ssz ; .{? ? ? ? _:1 64:2 128:4 ?}:ssz@73-75 ; cls=lsu sb=R mem=w space=shared
 CGAERRBAR    5ab -  sm=90+      <-                                      ; ; cls=lsu
 FENCE.VIEW.ASYNC 3c6 - sm=90+   <-                                      ; .{S G}@72 ; cls=lsu

@@ -35,6 +35,6 @@ QMMA.16816   27a -  sm=120+     d/qacc <- a2-@72 b- c/qacc $upz      ; 73-76=2 .
 # ---- fragments
 MOVM.16      23a -              d <- a                               ; .{MT88 M832 M864 ?}@78-79 75-77=0                                  ; cls=lsu sb=WR
 MOVM.U4TO8   23a -  sm=100+     d <- a                               ; .{MT88 M832 M864 ?}@78-79 75-77=1                                  ; cls=lsu sb=WR
-STSM         044 L  sm=90+      <- m:M(R24,O40-63,U64) s:R@32/lnum   ; .16 .{M88 MT88}@78 .{_:1 2:2 4:4 ?}:lnum@72-73                     ; cls=lsu sb=R mem=w space=shared
+STSM         044 L  sm=90+      <- m:M(R24,O40-63,U64,Y) s:R@32/lnum   ; .16 .{M88 MT88}@78 .{_:1 2:2 4:4 ?}:lnum@72-73                     ; cls=lsu sb=R mem=w space=shared
 IMMA.SP.16864 237 - sm=80+      d4 <- a4<=ROW> b4<=COL> c4 $upz e:R@40 sel:I(u)@48-49 ; 75=0 85-86=3 .{U8 S8}@76 77=0 83=0 .{U8 S8}@78 79=0 84=0 .SAT@82 72-74=5 ; cls=imma <103>sb=WR reuse=ab
 """
