@@ -1,0 +1,61 @@
+"""Bulk copies, tensor-map copies and what goes with them; the registers that a warpgroup hands over.
+
+Provenance: measured on ptxas 13.0's output for sm_90a, 100a, 103a, 110a, 120a and 121a, bits flipped one by one under nvdisasm 13.5. Blocks of uniform
+registers (measured in ptxas's code): ``t`` of UTMALDG is {shared address, mbarrier, coordinates}, of UTMASTG and UTMAREDG {shared address, coordinates},
+of UTMAPF the coordinates, each for the map at ``m``; ``t`` of UBLKCP.S.* and UBLKRED.S.S is {shared address, mbarrier}. ``us`` of the bulk copies is the size in units of
+16 bytes, its high half the mask of CTAs or bytes; ``us`` of the tensor-map copies has the im2col offsets, its high half the mask of CTAs.
+"""
+
+from __future__ import annotations
+
+TEXT = r"""
+enum ublko   = ADD MIN MAX INC DEC AND OR XOR
+enum ublkt   = _ S32 U64 S64 F16.RN F32.RN F32.FTZ.RN F64.RN BF16.RN ? ? ? ? ? ? ?
+enum ltcs    = _ LTC64B LTC128B LTC256B
+def ubmods   = .MULTICAST@75 <100+>.DST_G_BYTE_MASK@84 .ltcs@81-82 .SEQUENCED@83 <100-110>.COUNTED@85
+def tdim     = .{1D:3 2D:4 3D:5 4D:6 5D:7 ? ? ?}:dim@79-81
+def sdim     = .{1D:2 2D:3 3D:4 4D:5 5D:6 ? ? ?}:dim@79-81
+def pdim     = .{1D:1 2D:2 3D:3 4D:4 5D:5 ? ? ?}:dim@79-81
+def gdim     = .{1D 2D 3D 4D 5D ? ? ?}@79-81
+def tmode    = <90>.IM2COL@82 <100-110>.{_ IM2COL W128 W}@82-83 <120+>.{_ IM2COL ? W}@82-83 <100+>84=0
+def pmode    = <90>.IM2COL <90>82=1 <100-110>.{? IM2COL W128 W}@82-83 <120+>.{? IM2COL ? W}@82-83 <100+>84=0
+def twocta   = <100-110>.2CTA@85
+# ---- bulk copies
+UBLKCP       3ba+91 - sm=90+    <- t2:MU(32) m2:MU(24) us:UR@64            ; .{G.G S.G ? ?}@73-74 $ubmods 76=0                ; cls=uni sb=R
+UBLKCP       3ba+91 - sm=90+    <- t2:MU(32) m2:MU(24) us:UR@64 x2:MU(D40) ; .{G.G S.G ? ?}@73-74 $ubmods 76=1                ; cls=uni sb=R
+UBLKCP       3ba+91 - sm=90+    <- t2:MU(32) m:MU(24) us:UR@64             ; .{? ? G.S S.S}@73-74 $ubmods 76=0                ; cls=uni sb=R
+UBLKCP       3ba+91 - sm=90+    <- t2:MU(32) m:MU(24) us:UR@64 x2:MU(D40)  ; .{? ? G.S S.S}@73-74 $ubmods 76=1                ; cls=uni sb=R
+UBLKRED      3bb+91 - sm=90+    <- t2:MU(32) m:MU(24) us:UR@64             ; .{? ? G.S S.S}@73-74 .ublko@87-89 .ublkt@81-84 76=0 ; cls=uni sb=R
+UBLKRED      3bb+91 - sm=90+    <- t2:MU(32) m:MU(24) us:UR@64 x2:MU(D40)  ; .{? ? G.S S.S}@73-74 .ublko@87-89 .ublkt@81-84 76=1 ; cls=uni sb=R
+UBLKPF.L2    3bc+91 - sm=90+    <- m2:MU(24) us:UR@64                      ; 76=0                                              ; cls=uni sb=R
+UBLKPF.L2    3bc+91 - sm=90+    <- m2:MU(24) us:UR@64 x2:MU(D40)           ; 76=1                                              ; cls=uni sb=R
+UMEMSETS.64  3cb+91 - sm=100+   <- m:MUO(U24,O40-63,Z) v:N(URZ) us:UR@64     ; 32-39=255                                         ; cls=uni sb=R
+# ---- tensor-map copies: the second opcode has offsets or a mask in us
+UTMALDG      5b4+91 - sm=90+    <- t:MU(32)/dim m2:MU(24)                      ; $tdim $twocta 76=0                            ; cls=uni sb=R
+UTMALDG      5b4+91 - sm=90+    <- t:MU(32)/dim m2:MU(24) x2:MU(D40)           ; $tdim $twocta 76=1                            ; cls=uni sb=R
+UTMALDG      3b4+91 - sm=90+    <- t:MU(32)/dim m2:MU(24) us:UR@64             ; $tdim $tmode .MULTICAST@75 $twocta 76=0       ; cls=uni sb=R
+UTMALDG      3b4+91 - sm=90+    <- t:MU(32)/dim m2:MU(24) us:UR@64 x2:MU(D40)  ; $tdim $tmode .MULTICAST@75 $twocta 76=1       ; cls=uni sb=R
+UTMALDG      5b4+91 - sm=100+   <- t7:MU(32) m2:MU(24)                         ; $gdim .GATHER4 84=1 $twocta 76=0              ; cls=uni sb=R
+UTMALDG      5b4+91 - sm=100+   <- t7:MU(32) m2:MU(24) x2:MU(D40)              ; $gdim .GATHER4 84=1 $twocta 76=1              ; cls=uni sb=R
+UTMALDG      3b4+91 - sm=100+   <- t7:MU(32) m2:MU(24) us:UR@64                ; $gdim .GATHER4 82-84=4 .MULTICAST@75 $twocta 76=0 ; cls=uni sb=R
+UTMALDG      3b4+91 - sm=100+   <- t7:MU(32) m2:MU(24) us:UR@64 x2:MU(D40)     ; $gdim .GATHER4 82-84=4 .MULTICAST@75 $twocta 76=1 ; cls=uni sb=R
+UTMASTG      3b5+91 - sm=90+    <- t:MU(32)/dim m2:MU(24)                      ; $sdim .IM2COL@82 83=0 76=0                    ; cls=uni sb=R
+UTMASTG      3b5+91 - sm=90+    <- t:MU(32)/dim m2:MU(24) x2:MU(D40)           ; $sdim .IM2COL@82 83=0 76=1                    ; cls=uni sb=R
+UTMASTG      3b5+91 - sm=100+   <- t6:MU(32) m2:MU(24)                         ; $gdim .SCATTER4 82-83=2 76=0                  ; cls=uni sb=R
+UTMASTG      3b5+91 - sm=100+   <- t6:MU(32) m2:MU(24) x2:MU(D40)              ; $gdim .SCATTER4 82-83=2 76=1                  ; cls=uni sb=R
+UTMAREDG     3b6+91 - sm=90+    <- t:MU(32)/dim m2:MU(24)                      ; $sdim .IM2COL@82 .ublko@87-89 76=0            ; cls=uni sb=R
+UTMAREDG     3b6+91 - sm=90+    <- t:MU(32)/dim m2:MU(24) x2:MU(D40)           ; $sdim .IM2COL@82 .ublko@87-89 76=1            ; cls=uni sb=R
+UTMAPF.L2    5b8+91 - sm=90+    <- t:MU(32)/dim m2:MU(24)                      ; $pdim 76=0                                    ; cls=uni sb=R
+UTMAPF.L2    5b8+91 - sm=90+    <- t:MU(32)/dim m2:MU(24) x2:MU(D40)           ; $pdim 76=1                                    ; cls=uni sb=R
+UTMAPF.L2    3b8+91 - sm=90+    <- t:MU(32)/dim m2:MU(24) us:UR@64             ; $pdim $pmode 76=0                             ; cls=uni sb=R
+UTMAPF.L2    3b8+91 - sm=90+    <- t:MU(32)/dim m2:MU(24) us:UR@64 x2:MU(D40)  ; $pdim $pmode 76=1                             ; cls=uni sb=R
+UTMAPF.L2    5b8+91 - sm=100+   <- t5:MU(32) m2:MU(24)                         ; $gdim .GATHER4 84=1 76=0                      ; cls=uni sb=R
+UTMAPF.L2    5b8+91 - sm=100+   <- t5:MU(32) m2:MU(24) x2:MU(D40)              ; $gdim .GATHER4 84=1 76=1                      ; cls=uni sb=R
+UTMACCTL     9b9+91 - sm=90+    <- m2:MU(24)                                   ; .{IV PF}@82                                   ; cls=uni sb=R
+UTMACMDFLUSH 9b7 -  sm=90+      <-                                             ;                                               ; cls=uni sb=R
+# ---- register counts of warps
+USETMAXREG   9c8+91 - sm=90+    UPu <- i:I(u)@32-41                            ; .TRY_ALLOC 72-73=2 .CTAPOOL 74=1              ; cls=uni sb=W
+USETMAXREG   9c8+91 - sm=90+    <- i:I(u)@32-41                                ; .DEALLOC 72-73=1 .CTAPOOL 74=1 81-83=7         ; cls=uni
+# ---- reductions of multicast objects over eight-bit floats (the others are in memory.py)
+LDGMC        1a5 GU sm=100+     d/at <- m:M(R24,O40-63,U64,X82,W81) ; .E 72=1 .{ADD MIN MAX HPADD}@88-89 87=1 .{? E5M2x4.RN:1 E5M2x8.RN:2 E5M2x16.RN:4 E4M3x4.RN:1 E4M3x8.RN:2 E4M3x16.RN:4 ? ? ? ? ? ? ? ? ?}:at@73-76 .STRONG.SYS 77-80=10 ; cls=lsu sb=WR mem=r space=global
+"""
