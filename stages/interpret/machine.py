@@ -276,9 +276,9 @@ class Machine:
 
     def _release(self) -> bool:
         """Let waiting threads go on whose partners have ended."""
-        from stages.interpret import control
+        from stages.interpret.barriers import release_all
 
-        return control.release_all(self)
+        return release_all(self)
 
     def write_wide(self, i: int, v: Any) -> None:
         """Write a 128-bit register."""

@@ -15,9 +15,9 @@ import numpy as np
 
 from ir_format.ptx import Addr, PtxInst, Vec
 from stages.interpret.code import Action, Code, Step, address, get, put
-from stages.interpret.control import spread, warp_operation
 from stages.interpret.floats import FORMATS, decode, narrow
 from stages.interpret.machine import Machine
+from stages.interpret.meeting import spread, warp_operation
 from stages.interpret.rows import U64, Arr, Unsupported, bits_of, signed, unsigned
 
 _LANE: Final = np.arange(32)

@@ -9,6 +9,7 @@ import numpy as np
 
 from ir_format.ptx import Addr, Imm, Reg, Sink
 from stages.interpret.code import Action, Code, Step, address, get, put, space_of
+from stages.interpret.loads import resolve
 from stages.interpret.machine import InterpreterError, Machine
 from stages.interpret.rows import U64, Arr, Unsupported
 
@@ -58,8 +59,6 @@ def mbarrier(code: Code, step: Step, pc: int) -> Action:
 
     def run(m: Machine) -> int | None:
         threads = m.all[m.act]
-        from stages.interpret.actions import resolve
-
         off = np.zeros(len(threads), np.int64)
         for memory, offsets, which in resolve(m, space, where(m), 8, "mbarrier", threads):
             if memory is not m.shared:

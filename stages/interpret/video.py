@@ -50,10 +50,15 @@ def _core(inst: PtxInst) -> Any:
         "vabsdiff": lambda a, b: np.abs(a - b),
         "vmin": np.minimum,
         "vmax": np.maximum,
-        "vshl": lambda a, b: (a & np.int64(0xFFFFFFFF)) << amount(b),
+        "vshl": lambda a, b: a << amount(b),
         "vshr": lambda a, b: a >> amount(b),
-        "vavrg": lambda a, b: (a + b + 1) >> np.int64(1),
+        "vavrg": lambda a, b: (a + b + (a + b >= 0)) >> np.int64(1),  # negative sums are not rounded up (documented)
     }[op]
+
+
+def _wide(r: Arr) -> Arr:
+    """The intermediate result has 34 bits and a sign (documented): what a left shift moves beyond them is lost."""
+    return np.asarray((r << np.int64(30)) >> np.int64(30))
 
 
 @row("vadd", "vsub", "vabsdiff", "vmin", "vmax", "vshl", "vshr", "vset")
@@ -66,10 +71,19 @@ def _scalar(inst: PtxInst) -> Fn:
     second = next((m for m in inst.mods if m in ("add", "min", "max")), None)
     d_signed = dest[0] == "s"
 
+    def combine(r: Arr, c: Arr) -> Arr:
+        """The second operation.  The sign of the intermediate and of c is that of the destination (documented): compared without a sign, a
+        negative intermediate is greater than every c."""
+        w = signed(c, 32) if d_signed else unsigned(c, 32).astype(np.int64)
+        if second == "add":
+            return r + w
+        a, b = (r, w) if d_signed else (np.asarray(r).view(U64), w.view(U64))
+        return np.asarray(np.minimum(a, b) if second == "min" else np.maximum(a, b)).view(np.int64)
+
     def apply(a: Arr, b: Arr, *c: Arr) -> Arr:
         x = selected(a, inst.operands[1], sources[0][0] == "s")
         y = selected(b, inst.operands[2], sources[1][0] == "s")
-        r = core(x, y)
+        r = _wide(np.broadcast_arrays(core(x, y), x)[0])
         if isinstance(into, Part):
             bits = 8 if into.selector[0] == "b" else 16
             if sat:
@@ -78,12 +92,7 @@ def _scalar(inst: PtxInst) -> Fn:
             return unsigned((c[0] & ~(mask(bits) << at)) | (bits_of(r, bits) << at), 32)
         if sat:
             r = _saturated(r, d_signed, 32)
-        word = bits_of(r, 32)
-        if second is None:
-            return word
-        v = signed(word, 32) if d_signed else word.astype(np.int64)
-        w = signed(c[0], 32) if d_signed else unsigned(c[0], 32).astype(np.int64)
-        return bits_of(v + w if second == "add" else np.minimum(v, w) if second == "min" else np.maximum(v, w), 32)
+        return bits_of(combine(r, c[0]) if second else r, 32)
 
     return apply
 
@@ -94,13 +103,14 @@ def _vmad(inst: PtxInst) -> Fn:
     shift = next((int(m[3:]) for m in inst.mods if m.startswith("shr")), 0)
     product_negative = isinstance(inst.operands[1], Neg) != isinstance(inst.operands[2], Neg)
     c_negative = isinstance(inst.operands[3], Neg)
-    # The third source and the result are signed if any operand is (documented).
-    is_signed = ta[0] == "s" or tb[0] == "s" or product_negative or c_negative
+    # Documented: the product is signed if a source is or it is negated; c is like the product; the result is signed too if c is negated.
+    product_signed = ta[0] == "s" or tb[0] == "s" or product_negative
+    is_signed = product_signed or c_negative
 
     def apply(a: Arr, b: Arr, c: Arr) -> Arr:
         x = selected(a, inst.operands[1], ta[0] == "s").astype(object)
         y = selected(b, inst.operands[2], tb[0] == "s").astype(object)
-        z = selected(c, inst.operands[3], is_signed).astype(object)
+        z = selected(c, inst.operands[3], product_signed).astype(object)
         r = (-(x * y) if product_negative else x * y) + (-z if c_negative else z)
         if inst.has("po"):
             r = r + 1

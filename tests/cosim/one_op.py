@@ -1,342 +1,109 @@
-"""One-instruction kernels: every arithmetic, logic, comparison, selection, bit and conversion form of the descriptor table,
-run by the PTX interpreter, our cubin and ptxas's cubin, on edge cases and random values.
+"""One-instruction kernels: every form of the descriptor table that ptxas takes, run by the PTX interpreter, and the cubins of ptxas
+and ours in the simulator, on edge cases and random values.
 
-    python -m tests.cosim.one_op [--arch 80 --arch 90 ...] [--only NAME] [--limit N] [--seed N] [--no-ptxas] [--report FILE]
+    python -m tests.cosim.one_op [--arch 80 --arch 90 ...] [--only NAME] [--limit N] [--seed N] [--who ptxas --who ours] [--report FILE]
 
-Prints the disagreements, one line a form, and counts.
+ptxas decides which forms exist.  Prints what differs or is refused, one line a form, then a table for each target.
 """
 
 from __future__ import annotations
 
 import argparse
-import itertools
-import random
 import re
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from stages.interpret.floats import FORMATS
-from stages.interpret.fpu import BOUNDS, Bound
-from stages.interpret.rows import BITS, PURE
-from stages.parse import table
-from stages.parse.match import type_name
-from stages.parse.table import Row
 from tests import oracle
-from tests.parse.generate import needs, opcode_text, type_tuples
+from tests.cosim.forms import Corpus
+from tests.cosim.forms.base import Form, kernel_text, module_text
+from tests.cosim.forms.values import Array, inputs, memory, wrong
 
-Array = np.ndarray[Any, Any]
-THREADS = 256
-#: Bytes of one input of one thread, and of its output.
-SLOT, OUT = 8, 16
-CHUNK = 30
-CARRY = ("addc", "subc", "madc")
+CHUNK = 60
+TARGETS = ("80", "90", "120a")
+_LINE = re.compile(r"line (\d+); (?:error|fatal) *: (.*)")
+#: Steps that a kernel of one instruction may take.
+LIMIT = 400_000
 
-
-@dataclass
-class Form:
-    """One instruction form: text, types of its sources, of its destinations, and how to judge it."""
-
-    opcode: str
-    body: str
-    sources: list[str]
-    dests: list[str]
-    name: str
-    wide: list[bool] = field(default_factory=list)
+Outputs = tuple[Array, Array]
 
 
-def _full(name: str) -> list[tuple[str, Row]]:
-    return [(name, row) for row in table.rows(name)]
+def buffers(form: Form, seed: int) -> tuple[Array, Array, bytes]:
+    """Sources, third buffer and parameter bytes of a form."""
+    rng = np.random.default_rng([seed, sum(form.text.encode())])
+    data = inputs(form, rng)
+    third = memory(form, data, rng) if form.memory else np.zeros(form.count * 64, np.uint8)
+    return data, third, bytes(rng.integers(0, 256, 64, dtype=np.uint8))
 
 
-def names() -> list[str]:
-    """Mnemonics that the sweep covers."""
-    return [n for n in table.names() if n.split(".")[0] in PURE or n.split(".")[0] in CARRY]
+def run_interpreter(module: Any, entry: str, form: Form, given: tuple[Array, Array, bytes]) -> Outputs:
+    """Results and the third buffer afterwards."""
+    data, third, blob = given
+    out = np.full((form.count, max(len(form.dests), 1)), 0xA5A5A5A5A5A5A5A5, np.uint64)
+    third = third.copy()
+    args = [data.copy(), out, third, *([blob] if form.blob else [])]
+    module.launch(entry, (form.blocks, 1, 1), (form.threads, 1, 1), args, limit=LIMIT)
+    return out, third
 
 
-def _modifiers(row: Row) -> Iterator[list[str]]:
-    """All combinations of the row's modifiers."""
-    slots = [(*(() if s.required else ("",)), *s.values) if s.values else ("",) for s in row.slots]
-    yield from (list(c) for c in itertools.product(*slots))
-
-
-def register(type_: str, k: int) -> str:
-    """The register that holds an operand."""
-    width = max(BITS[type_], 16)
-    return f"%{'p' if type_ == 'pred' else {16: 'h', 32: 'r', 64: 'd'}[width]}{k}"
-
-
-def _load(type_: str, k: int) -> str:
-    if type_ == "pred":
-        return f"ld.global.u8 %t0, [%in+{k * SLOT}]; and.b16 %t0, %t0, 1; setp.ne.u16 {register(type_, k)}, %t0, 0;"
-    return f"ld.global.{'u' if BITS[type_] == 8 else 'b'}{BITS[type_]} {register(type_, k)}, [%in+{k * SLOT}];"
-
-
-def _store(type_: str, reg: str, at: int) -> str:
-    if type_ == "pred":
-        return f"selp.u32 %t1, 1, 0, {reg}; st.global.u32 [%out+{at}], %t1;"
-    width = {"h": 16, "r": 32, "d": 64}[reg[1]]
-    return f"st.global.b{width} [%out+{at}], {reg};"
-
-
-SELECTORS = ("", ".b0", ".b1", ".b2", ".b3", ".h0", ".h1")
-
-
-class Builder:
-    """Makes forms from rows."""
-
-    def __init__(self, rng: random.Random) -> None:
-        self.rng = rng
-
-    def form(self, row: Row, mods: list[str], types: tuple[str, ...]) -> Form | None:
-        """One form; None where this sweep has no rule for an operand."""
-        opcode = opcode_text(row, mods, types)
-        name = opcode.split(".")[0]
-        operands: list[str] = []
-        sources: list[str] = []
-        dests: list[tuple[str, str]] = []
-        initial: list[str] = []
-        for spec in row.operands:
-            if spec.when and not any(w in mods for w in spec.when):
-                continue
-            if spec.optional:
-                continue
-            type_ = type_name(spec, types)
-            role = spec.role
-            if spec.vector:
-                return None
-            if role in ("d", "dp", "d_"):
-                if type_ not in BITS and role != "dp":
-                    return None
-                reg = "%p30" if role == "dp" or type_ == "pred" else register(type_, 30)
-                dests.append(("pred" if reg[1] == "p" else type_, reg))
-                if spec.pair:
-                    operands.append(f"{reg}|%p31")
-                    dests.append(("pred", "%p31"))
-                else:
-                    operands.append(reg)
-            elif role == "dpp" and type_ in ("f16", "bf16"):
-                operands.append("%p30")  # a scalar half has no second result (measured)
-                dests.append(("pred", "%p30"))
-            elif role == "dpp":
-                operands.append("%p30|%p31")
-                dests += [("pred", "%p30"), ("pred", "%p31")]
-            elif role == "ps":
-                operands.append(register("pred", len(sources)))
-                sources.append("pred")
-            elif role in ("s", "x"):
-                if type_ not in BITS or BITS[type_] > 64:
-                    return None
-                operands.append(register(type_, len(sources)))
-                sources.append(type_)
-            elif role == "i":
-                operands.append(str(self.rng.choice([0x96, 0xE8, 0xCA, 0x1B, 0x3F, 0x80])))
-            elif role in ("sel", "nsel", "msel"):
-                k = len(sources)
-                sources.append("b32")
-                if role == "msel":
-                    operands.append(f"%r{k}")
-                else:
-                    operands.append(f"%r{k}{self.rng.choice(SELECTORS)}")
-            elif role == "dsel":
-                operands.append(f"%r30{self.rng.choice(SELECTORS[1:])}")
-                dests.append(("b32", "%r30"))
-            elif role == "dmask":
-                operands.append("%r30")
-                dests.append(("b32", "%r30"))
-            else:
-                return None
-        lines = [_load(t, k) for k, t in enumerate(sources)]
-        extra = ""
-        if "cc" in mods or name in CARRY:
-            bits = BITS[types[0]]
-            t = f"u{bits}"
-            r = "r" if bits == 32 else "d"
-            before = f"add.cc.{t} %{r}20, %{r}0, %{r}1;" if name != "subc" else f"sub.cc.{t} %{r}20, %{r}0, %{r}1;"
-            if name in CARRY:
-                initial.append(before)
-            if "cc" in mods:
-                extra = f"addc.{t} %{r}31, 0, 0;" if not name.startswith("sub") else f"subc.{t} %{r}31, 0, 0;"
-                dests.append((t, f"%{r}31"))
-        lines += [*initial, f"{opcode} {', '.join(operands)};", extra]
-        at = 0
-        for type_, reg in dests:
-            lines.append(_store(type_, reg, at))
-            at += 8
-        return Form(opcode, "\n".join(x for x in lines if x), sources, [t for t, _ in dests], name)
-
-
-def module_text(forms: list[Form], target: str) -> str:
-    """A module with one kernel for each form."""
-    out = [f".version 9.0\n.target {target}\n.address_size 64"]
-    for k, f in enumerate(forms):
-        out.append(
-            f".visible .entry k{k}(.param .u64 pin, .param .u64 pout)\n{{\n.reg .b16 %h<40>, %t0; .reg .b32 %r<40>, %t1, %ti; .reg .b64 %d<40>, %in, %out, %o;\n"
-            f".reg .pred %p<40>;\nld.param.u64 %in, [pin]; ld.param.u64 %out, [pout]; mov.u32 %ti, %tid.x;\n"
-            f"mad.wide.u32 %in, %ti, {4 * SLOT}, %in; mad.wide.u32 %out, %ti, {OUT}, %out;\ncvta.to.global.u64 %in, %in; cvta.to.global.u64 %out, %out;\n"
-            f"{f.body}\nret;\n}}"
-        )
-    return "\n".join(out) + "\n"
-
-
-# --------------------------------------------------------------------------- inputs
-
-
-def _edges(type_: str) -> list[int]:
-    bits = BITS[type_]
-    if type_ == "pred":
-        return [0, 1]
-    element = re.sub(r"x[24]$", "", type_)
-    if element in FORMATS and element not in ("tf32",):
-        f = FORMATS[element]
-        one = (1 - f.emin) << f.prec - 1
-        top = (1 << f.prec - 1) - 1
-        positive = [
-            0, 1, 2, top - 1, top, top + 1, top + 2, 2 * (top + 1), one, one - 1, one + 1, one + (1 << f.prec - 2), one + top, one + top + 1,
-            one - top - 1, f.inf - 1, f.inf, one + (5 << f.prec - 1), one + (16 << f.prec - 1), one + (31 << f.prec - 1) + top // 3,
-            one + (32 << f.prec - 1), one + (63 << f.prec - 1) + 3, one + (24 << f.prec - 1) + 1, f.nan, f.inf + 1,
-        ]  # fmt: skip
-        positive = [p for p in positive if 0 <= p < f.sign]
-        values = [*positive, *(p | f.sign for p in positive)]
-        if element != type_:
-            n = int(type_[-1])
-            return [v | (values[(k * 7 + 3) % len(values)] << f.bits) if n == 2 else v * 0x01010101 for k, v in enumerate(values)]
-        return values
-    m = (1 << bits) - 1
-    return [0, 1, 2, 3, 5, 7, 8, 15, 16, 31, 32, 33, 63, 64, 127, 128, 255, 256, m, m - 1, m >> 1, (m >> 1) + 1, (m >> 1) + 2, m // 3, m // 5 * 2, 1 << bits // 2, (1 << bits // 2) - 1]
-
-
-def inputs(form: Form, rng: np.random.Generator) -> Array:
-    """Values for THREADS threads and four sources, as uint64."""
-    out = rng.integers(0, 1 << 64, (THREADS, 4), dtype=np.uint64)
-    for k, type_ in enumerate(form.sources):
-        edges = np.array(_edges(type_), np.uint64)
-        pick = rng.integers(0, len(edges), THREADS)
-        use = rng.random(THREADS) < 0.6
-        out[:, k] = np.where(use, edges[pick], out[:, k])
-        # Like exponents make sums and differences interesting.
-        element = type_.removesuffix("x2")
-        if k and element in ("f32", "f64", "f16", "bf16") and form.sources[k - 1] == type_:
-            close = rng.random(THREADS) < 0.2
-            out[:, k] = np.where(close, out[:, k - 1] ^ rng.integers(0, 1 << 12, THREADS, dtype=np.uint64), out[:, k])
-        if type_ == "u32" and k:
-            small = rng.random(THREADS) < 0.4
-            out[:, k] = np.where(small, rng.integers(0, 70, THREADS, dtype=np.uint64), out[:, k])
-        if element in ("f32", "f64") and form.name in ("cvt", "sin", "cos", "ex2", "tanh", "set", "setp"):
-            near = rng.random(THREADS) < 0.35
-            scale = rng.choice([1.0, 10.0, 300.0, 70000.0, 3e9, 1e19], THREADS)
-            value = np.round((rng.random(THREADS) - 0.5) * scale, 0) / rng.choice([1, 2, 4, 3], THREADS)
-            bits = value.astype(np.float32).view(np.uint32).astype(np.uint64) if element == "f32" else value.view(np.uint64)
-            out[:, k] = np.where(near, bits, out[:, k])
-    if form.name in ("sin", "cos"):  # no bound is documented beyond 100 pi
-        x = out[:, 0].astype(np.uint32).view(np.float32)
-        out[:, 0] = np.where(np.isfinite(x) & (np.abs(x) > 300), np.uint64(0x40490FDB), out[:, 0])
-    if form.name in ("div", "rem") and form.sources[0][0] in "us":
-        mask = np.uint64((1 << BITS[form.sources[1]]) - 1)
-        out[:, 1] = np.where(out[:, 1] & mask == 0, np.uint64(3), out[:, 1])  # division by zero is unspecified
-    return out
-
-
-# --------------------------------------------------------------------------- comparison
-
-
-def bound(form: Form) -> Bound | None:
-    """The error that the manual allows."""
-    return BOUNDS.get(form.opcode) or BOUNDS.get(form.opcode.replace(".ftz", ""))
-
-
-def _values(bits: Array, type_: str) -> list[tuple[Array, Any]]:
-    """(bits, format or None) of each element of a result."""
-    element = re.sub(r"x[24]$", "", type_)
-    if element == "tf32":
-        return [(bits & np.uint64(0xFFFFFFFF), FORMATS["f32"])]
-    if element not in FORMATS or BITS[type_] == 8:
-        return [(bits & np.uint64((1 << max(BITS[type_], 16)) - 1), None)]
-    f = FORMATS[element]
-    count = int(type_[-1]) if element != type_ else 1
-    return [((bits >> np.uint64(k * f.bits)) & np.uint64((1 << f.bits) - 1), f) for k in range(count)]
-
-
-def wrong(form: Form, want: Array, got: Array) -> Array:
-    """Which threads disagree."""
-    from stages.interpret.floats import decode, is_nan
-
-    bad = np.zeros(THREADS, np.bool_)
-    limit = bound(form)
-    if form.opcode.startswith("div.full") or form.opcode.startswith("div.approx"):
-        limit = Bound(ulp=2)
-    for k, type_ in enumerate(form.dests):
-        for (a, f), (b, _) in zip(_values(want[:, k], type_), _values(got[:, k], type_), strict=True):
-            differ = a != b
-            if f is not None and f.kind != "finite":
-                nan = is_nan(a, f) & is_nan(b, f)
-                differ &= ~nan
-                if limit is not None and differ.any():
-                    with np.errstate(all="ignore"):
-                        x, y = decode(a, f), decode(b, f)
-                        step = 2.0 ** (np.floor(np.log2(np.maximum(np.abs(x), 2.0**f.emin))) - f.prec + 1)
-                        room = np.maximum.reduce([limit.rel * np.abs(x), np.full(x.shape, limit.abs), limit.ulp * step])
-                        ok = np.isfinite(x) & np.isfinite(y) & (np.abs(x - y) <= room)
-                    differ &= ~ok
-            bad |= differ
-    return bad
-
-
-def run_interpreter(module: Any, entry: str, data: Array) -> Array:
-    """Outputs as (threads, 2) uint64."""
-    out = np.full((THREADS, 2), 0xA5A5A5A5A5A5A5A5, np.uint64)
-    module.launch(entry, (1, 1, 1), (THREADS, 1, 1), [data.copy(), out])
-    return out
-
-
-def run_cubin(device: Any, entry: str, data: Array) -> Array:
+def run_cubin(device: Any, entry: str, form: Form, given: tuple[Array, Array, bytes], **options: Any) -> Outputs:
     """The same by the simulator."""
-    out = np.full((THREADS, 2), 0xA5A5A5A5A5A5A5A5, np.uint64)
-    device.launch(entry, 1, THREADS, [data.copy(), out])
-    return out
+    data, third, blob = given
+    out = np.full((form.count, max(len(form.dests), 1)), 0xA5A5A5A5A5A5A5A5, np.uint64)
+    third = third.copy()
+    device.launch(entry, form.blocks, form.threads, [data.copy(), out, third, *([blob] if form.blob else [])], limit=LIMIT, **options)
+    return out, third
 
 
-def forms_for(target: str, only: str, limit: int, seed: int) -> list[Form]:
-    """The forms that a target has; at most `limit` a row."""
-    number = int(re.sub(r"\D", "", target))
-    rng = random.Random(seed)
-    builder = Builder(rng)
-    out: list[Form] = []
-    for name in names():
-        if only and not re.fullmatch(only, name.split(".")[0]):
-            continue
-        for row in table.rows(name):
-            if row.gate.target > number:
+def ptxas_takes(forms: list[Form], target: str, refusals: Counter[str] | None = None) -> tuple[list[Form], Any]:
+    """The forms that ptxas compiles, and their cubin as a device; forms that it refuses are counted with the message."""
+    from stages.simulate import Device
+
+    while forms:
+        text = module_text(forms, target)
+        got = oracle.compile_ptx(text, target)
+        if not isinstance(got, oracle.ToolError):
+            return forms, Device(got.read_bytes())
+        starts = []
+        line = 4
+        for k, f in enumerate(forms):
+            starts.append(line)
+            line += kernel_text(f, k).count("\n") + 1
+        bad: dict[int, str] = {}
+        for m in _LINE.finditer(got.stderr):
+            k = int(np.searchsorted(starts, int(m.group(1)), "right")) - 1
+            bad.setdefault(max(k, 0), m.group(2))
+        if not bad:
+            if len(forms) > 1:  # an error without a line
+                half = len(forms) // 2
+                first, second = (ptxas_takes(part, target, refusals)[0] for part in (forms[:half], forms[half:]))
+                if len(first) + len(second) == len(forms):
+                    raise RuntimeError(f"ptxas takes the kernels apart but not together: {got}")
+                forms = first + second
                 continue
-            if row.gate.only and not any(n == number or (s in "fg" and number >= n and (s == "g" or number // 10 == n // 10)) for n, s in row.gate.only):
-                continue
-            combos = [(m, t) for m in _modifiers(row) for t in type_tuples(row)]
-            if len(combos) > limit:
-                combos = [combos[0], *rng.sample(combos[1:], limit - 1)]
-            for mods, types in combos:
-                if needs(row, [m for m in mods if m], types)[1] > number:
-                    continue
-                form = builder.form(row, mods, types)
-                if form is not None:
-                    out.append(form)
-    return out
+            bad[0] = got.stderr.strip().splitlines()[0] if got.stderr.strip() else "?"
+        if refusals is not None:
+            for k, message in bad.items():
+                refusals[f"{forms[k].row}: {message}"] += 1
+        forms = [f for k, f in enumerate(forms) if k not in bad]
+    return [], None
 
 
 class Sweep:
-    """State of one sweep: counts and lines."""
+    """One target: judges forms, keeps counts and lines."""
 
-    def __init__(self, target: str, use_ptxas: bool, seed: int, report: Any) -> None:
+    def __init__(self, target: str, who: tuple[str, ...], seed: int, report: Any) -> None:
         self.target = target
-        self.use_ptxas = use_ptxas
+        self.who = who
         self.seed = seed
         self.report = report
         self.counts: Counter[str] = Counter()
-        self.times: Counter[str] = Counter()
+        self.refused: Counter[str] = Counter()
+        self.ptxas_refuses: Counter[str] = Counter()
+        self.by_name: Counter[str] = Counter()
 
     def say(self, line: str) -> None:
         """One finding."""
@@ -346,114 +113,148 @@ class Sweep:
             self.report.flush()
 
     def _ours(self, text: str) -> Any:
-        from orchestrator.api import ChainError, compile_ptx
-        from stages.simulate import Device, ImageError
-
-        start = time.perf_counter()
-        try:
-            return Device(compile_ptx(text, self.target))
-        except ChainError as error:
-            return str(error)
-        except (ImageError, Exception) as error:
-            return f"{type(error).__name__}: {error}"
-        finally:
-            self.times["compile"] += int(1000 * (time.perf_counter() - start))
-
-    def _theirs(self, text: str) -> Any:
+        from orchestrator.api import compile_ptx
         from stages.simulate import Device
 
-        got = oracle.compile_ptx(text, self.target)
-        if isinstance(got, oracle.ToolError):
-            return str(got)
         try:
-            return Device(got.read_bytes())
+            return Device(compile_ptx(text, self.target, {"fmad": 0}))
         except Exception as error:
             return f"{type(error).__name__}: {error}"
 
     def chunk(self, forms: list[Form]) -> None:
-        """Judge some forms together; a module that somebody refuses is taken apart."""
+        """Judge some forms; those that ptxas refuses do not count."""
+        forms, theirs = ptxas_takes(forms, self.target, self.ptxas_refuses)
+        if not forms:
+            return
+        if "ptxas" in self.who:
+            modules = self._modules(forms)
+            for k, form in enumerate(forms):
+                self.counts["ptxas takes"] += 1
+                self.by_name[form.name] += 1
+                module, entry = modules[k]
+                self._judge(form, module, entry, "ptxas", theirs, f"k{k}")
+        if "ours" in self.who:
+            self.judge_ours(forms)
+
+    def _modules(self, forms: list[Form]) -> list[tuple[Any, str]]:
+        """For each form an interpreter module and the entry in it; a text where our parser refuses it."""
         from stages.interpret.launch import Module, ParseError
 
-        text = module_text(forms, self.target)
         try:
-            module = Module(text, self.target)
+            module = Module(module_text(forms, self.target), self.target)
+            return [(module, f"k{k}") for k in range(len(forms))]
         except ParseError as error:
-            if len(forms) > 1:
-                self._halves(forms)
-                return
-            self.counts["refused by the parser"] += 1
-            del error
+            if len(forms) == 1:
+                return [(f"our parser refuses it: {error}", "")]
+            half = len(forms) // 2
+            return self._modules(forms[:half]) + self._modules(forms[half:])
+
+    def judge_ours(self, forms: list[Form]) -> None:
+        """Judge our cubins of some forms."""
+        device = self._ours(module_text(forms, self.target))
+        if isinstance(device, str) and len(forms) > 1:
+            half = len(forms) // 2
+            self.judge_ours(forms[:half])
+            self.judge_ours(forms[half:])
             return
-        theirs = self._theirs(text) if self.use_ptxas else None
-        if isinstance(theirs, str) and len(forms) > 1:
-            self._halves(forms)
-            return
-        ours = self._ours(text)
-        if isinstance(ours, str) and len(forms) > 1:
-            self._halves(forms)
-            return
+        modules = self._modules(forms)
         for k, form in enumerate(forms):
-            self._judge(form, f"k{k}", module, ours, theirs)
+            self._judge(form, *modules[k], "ours", device, f"k{k}")
 
-    def _halves(self, forms: list[Form]) -> None:
-        middle = len(forms) // 2
-        self.chunk(forms[:middle])
-        self.chunk(forms[middle:])
-
-    def _judge(self, form: Form, entry: str, module: Any, ours: Any, theirs: Any) -> None:
-        self.counts["forms"] += 1
-        data = inputs(form, np.random.default_rng([self.seed, sum(form.opcode.encode())]))
-        want: Any = None
+    def _judge(self, form: Form, module: Any, entry: str, who: str, device: Any, theirs: str) -> None:
+        given = buffers(form, self.seed)
+        if isinstance(module, str):
+            self._refuse(form, who, "interpreter", module)
+            return
+        if isinstance(device, str):
+            self._refuse(form, who, "compiler", device)
+            return
         try:
-            want = run_interpreter(module, entry, data)
+            want = run_interpreter(module, entry, form, given)
         except Exception as error:
-            self.counts["interpreter cannot"] += 1
-            self.say(f"{self.target} {form.opcode}: interpreter: {type(error).__name__}: {str(error)[:150]}")
-        for who, device in (("ours", ours), ("ptxas", theirs)):
-            if device is None:
-                continue
-            if isinstance(device, str):
-                self.counts[f"{who} cannot"] += 1
-                self.say(f"{self.target} {form.opcode}: {who}: {' '.join(device.split())[:220]}")
-                continue
-            try:
-                got = run_cubin(device, entry, data)
-            except Exception as error:
-                self.counts[f"{who} cannot run"] += 1
-                self.say(f"{self.target} {form.opcode}: {who}: run: {type(error).__name__}: {str(error)[:220]}")
-                continue
-            if want is None:
-                continue
-            bad = wrong(form, want, got)
-            self.counts[f"{who} compared"] += 1
-            if bad.any():
-                self.counts[f"{who} differs"] += 1
-                t = int(bad.argmax())
-                shown = ",".join(f"{int(data[t, j]) & (1 << max(BITS[x], 1)) - 1:#x}" for j, x in enumerate(form.sources))
-                a, b = (",".join(f"{int(v[t, j]) & (1 << max(BITS[x], 16)) - 1:#x}" for j, x in enumerate(form.dests)) for v in (want, got))
-                self.say(f"{self.target} {form.opcode}: {who} differs on {int(bad.sum())}: ({shown}) -> {b}, interpreter {a}")
+            self._refuse(form, who, "interpreter", f"{type(error).__name__}: {error}")
+            return
+        try:
+            got = run_cubin(device, theirs, form, given)
+        except Exception as error:
+            self._refuse(form, who, "simulator", f"{type(error).__name__}: {error}")
+            return
+        bad = wrong(form, want, got)
+        if not bad.any():
+            self.counts[f"{who} equal"] += 1
+            return
+        self.counts[f"{who} differs"] += 1
+        self.say(f"{self.target} {who} DIFFERS {form.text} [{int(bad.sum())}] {_shown(form, given, want, got, int(bad.argmax()))}")
+
+    def _refuse(self, form: Form, who: str, by: str, why: str) -> None:
+        self.counts[f"{who} refused by {by}"] += 1
+        why = " ".join(why.split())
+        self.refused[f"{who} {by}: {_reason(why)}"] += 1
+        self.say(f"{self.target} {who} REFUSED {form.text} {by}: {why[:260]}")
+
+    def table(self, corpus: Corpus, seconds: float) -> None:
+        """The counts."""
+        self.say(f"\n{self.target}: {self.counts['ptxas takes']} forms that ptxas takes, of {len(corpus.forms)} made, {len(self.by_name)} mnemonics, {seconds:.0f} s")
+        for who in self.who:
+            mine = {k.removeprefix(who + " "): v for k, v in sorted(self.counts.items()) if k.startswith(who + " ") and k != "ptxas takes"}
+            total = sum(mine.values())
+            self.say(f"  {who}: {total} judged: " + ", ".join([f"{k} {v}" for k, v in mine.items()]) + f" ({100 * mine.get('equal', 0) / max(total, 1):.2f} % equal)")
+        for why, n in self.refused.most_common(40):
+            self.say(f"    refused {n:5} {why}")
+        for why, n in sorted(corpus.apart.items()):
+            self.say(f"    apart {n:5} {why}")
+        for name, n in sorted(corpus.unmade.items()):
+            self.say(f"    no kernel made {n:5} {name}")
+        missing = sorted({f.name for f in corpus.forms} - set(self.by_name))
+        if missing:
+            self.say("    mnemonics of which ptxas took no form: " + " ".join(missing))
+
+
+def _reason(why: str) -> str:
+    """A message without what is particular to a place."""
+    why = re.sub(r"SASS 0x[0-9a-f]+ ", "", why)
+    return re.sub(r"k\d+|line \d+|0x[0-9a-f]+|/\S+", "", why)[:110]
+
+
+def _shown(form: Form, given: tuple[Array, Array, bytes], want: Outputs, got: Outputs, t: int) -> str:
+    sources = ",".join([f"{int(x):#x}" for x in given[0][t]])
+    if form.dests and (want[0][t] != got[0][t]).any():
+        a, b = (",".join([f"{int(x):#x}" for x in v[0][t]]) for v in (want, got))
+    else:
+        a, b = (v[1].reshape(form.count, -1)[t].tobytes().hex() for v in (want, got))
+    return f"thread {t} ({sources}) -> {b}, interpreter {a}"
+
+
+def sweep(arch: str, who: tuple[str, ...], only: str, limit: int, seed: int, report: Any = None) -> Sweep:
+    """Judge the forms of a target."""
+    state = Sweep(f"sm_{arch}", who, seed, report)
+    start = time.perf_counter()
+    corpus = Corpus(f"sm_{arch}", only, limit, seed)
+    for at in range(0, len(corpus.forms), CHUNK):
+        state.chunk(corpus.forms[at : at + CHUNK])
+    state.table(corpus, time.perf_counter() - start)
+    return state
 
 
 def main(argv: list[str] | None = None) -> int:
     """Command line; see the module's text."""
     parser = argparse.ArgumentParser(description="One-instruction kernels, judged three ways.")
     parser.add_argument("--arch", action="append", default=[], help="80, 90, 120a, ... (default 80, 90, 120a)")
-    parser.add_argument("--only", default="", help="a regular expression for mnemonics")
-    parser.add_argument("--limit", type=int, default=60, help="most forms of one descriptor row")
+    parser.add_argument("--only", default="", help="a regular expression for names of rows")
+    parser.add_argument("--limit", type=int, default=40, help="most forms of one descriptor row")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--no-ptxas", action="store_true")
+    parser.add_argument("--who", action="append", choices=["ptxas", "ours"], default=[], help="whose cubins (default both)")
+    parser.add_argument("--refusals", action="store_true", help="print what ptxas refuses, by row")
     parser.add_argument("--report", default="")
     options = parser.parse_args(argv)
     report = open(options.report, "w") if options.report else None
     bad = 0
-    for arch in options.arch or ["80", "90", "120a"]:
-        sweep = Sweep(f"sm_{arch}", not options.no_ptxas and oracle.have("ptxas"), options.seed, report)
-        start = time.perf_counter()
-        forms = forms_for(f"sm_{arch}", options.only, options.limit, options.seed)
-        for at in range(0, len(forms), CHUNK):
-            sweep.chunk(forms[at : at + CHUNK])
-        sweep.say(f"sm_{arch}: {dict(sweep.counts)} in {time.perf_counter() - start:.0f} s")
-        bad += sweep.counts["ours differs"] + sweep.counts["ptxas differs"]
+    for arch in options.arch or TARGETS:
+        state = sweep(arch, tuple(options.who or ("ptxas", "ours")), options.only, options.limit, options.seed, report)
+        bad += state.counts["ours differs"] + state.counts["ptxas differs"]
+        if options.refusals:
+            for why, n in sorted(state.ptxas_refuses.items()):
+                state.say(f"    ptxas refuses {n:5} {why}")
     return 1 if bad else 0
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from stages.interpret.launch import InterpreterError, Module
-from tests.cosim.one_op import THREADS, Form, module_text
+from tests.cosim.forms.base import Form, module_text
 
 F32_NAN = 0x7FFFFFFF
 
@@ -32,13 +32,12 @@ def evaluate(opcode: str, *sources: int, dest: str = "r", widths: str = "") -> i
     operands = ", ".join(f"%{w}{k}" for k, w in enumerate(widths))
     body.append(f"{opcode} %{dest}30, {operands};" if "@" not in opcode else opcode.replace("@", operands).replace("$", f"%{dest}30"))
     body.append("selp.u32 %t1, 1, 0, %p30; st.global.u32 [%out], %t1;" if dest == "p" else f"st.global.{loads[dest]} [%out], %{dest}30;")
-    form = Form(opcode, "\n".join(body), [], [], "")
+    n = max(len(sources), 1)
+    form = Form(opcode, opcode, "\n".join(body), ["b64"] * n, ["b64"], "")
     module = Module(module_text([form], "sm_90"), "sm_90")
-    data = np.zeros((THREADS, 4), np.uint64)
-    for k, s in enumerate(sources):
-        data[:, k] = s & (1 << 64) - 1
-    out = np.zeros((THREADS, 2), np.uint64)
-    module.launch("k0", (1, 1, 1), (1, 1, 1), [data, out])
+    data = np.array([[s & (1 << 64) - 1 for s in sources] or [0]], np.uint64)
+    out = np.zeros((1, 1), np.uint64)
+    module.launch("k0", (1, 1, 1), (1, 1, 1), [data, out, np.zeros(64, np.uint8)])
     return int(out[0, 0]) & {"p": 1, "h": 0xFFFF, "r": 0xFFFFFFFF, "d": (1 << 64) - 1}[dest]
 
 
