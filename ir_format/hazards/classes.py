@@ -61,11 +61,15 @@ fence    : FENCE
 cctl     : CCTL CCTLL CCTLT
 errbar   : ERRBAR CGAERRBAR
 syncs    : SYNCS
-bulk     : UBLKCP UBLKRED UBLKPF UTMALDG UTMASTG UTMAREDG UTMAPF UTMACCTL UTMACMDFLUSH UGETNEXTWORKID
+bulk     : UBLKCP UBLKRED UBLKPF UTMALDG UTMASTG UTMAREDG UTMAPF UTMACCTL UTMACMDFLUSH UMEMSETS UGETNEXTWORKID
 arrives  : ARRIVES
 gate     : UCGABAR_ARV UCGABAR_WAIT ACQBULK PREEXIT
 elect    : ELECT
 setreg   : USETMAXREG SETMAXREG
+setregd  : USETMAXREG.DEALLOC
+gmma     : HGMMA QGMMA IGMMA BGMMA
+wgarrive : WARPGROUP.ARRIVE
+wgdepbar : WARPGROUP.DEPBAR
 bmov     : BMOV
 bssy     : BSSY
 branch   : BRA BRX BRXU JMP JMX JMXU EXIT BPT KILL RTT PMTRIG BSYNC BREAK WARPSYNC YIELD NANOSLEEP ENDCOLLECTIVE
@@ -91,12 +95,15 @@ fp64    : fp64 4 16
 imma1 mma1 : tensor 8 20
 mma2    : tensor 16 28
 dmma    : fp64 16 40
+gmma    : tensor 4 128
+wgarrive : tensor 6 6
+wgdepbar : tensor 2 128
 xu      : xu 8 20
 lds     : mio 4 30
 ldg     : mio 4 300
 ldl     : mio 4 120
 ldc     : mio 4 40
-stg sts red ldgdep bar membar fence cctl errbar syncs bulk arrives gate setreg : mio 4 12
+stg sts red ldgdep bar membar fence cctl errbar syncs bulk arrives gate setreg setregd : mio 4 12
 ldgsts  : mio 4 300
 atom    : mio 4 300
 shfl sreg redux : mio 4 26
@@ -125,6 +132,7 @@ fence                                   m 90+ : W
 syncs                                   m 75+ : WR
 bulk                                    m 75+ : R
 arrives                                 m 100+ : R
+setreg setregd                          m 90+ : W
 """
 
 STALLS: Final = """
@@ -141,12 +149,15 @@ branch call ret m 75+ : 5
 bmov    g 75+   : 2
 syncs bulk arrives g 75+ : 2
 gate    m 75+   : 6
-setreg  g 75+   : 15
+setreg  m 90+   : 2
+setregd m 90+   : 0
+wgarrive m 90   : 6
+wgdepbar m 90   : 2
 """
 
 #: How a class stands in the tables where it has no row or column of its own: as a result, and as a reader of R and of P.
 AS_RESULT: Final = {"r2p": "alu", "p2r": "alu", "vote": "dual", "credux": "r2ur", "setp64": "alu64", "imadw": "whi", "call": "alu", "ret": "alu", "uflt": "udp"}
 AS_READER: Final = {
-    "r2p": "alu", "p2r": "alu", "vote": "alu", "disp64": "alu", "imadw": "wab", "imadhi": "wab", "imma1": "mma", "mma1": "mma", "mma2": "mma", "dmma": "mma", "xu": "xu",
+    "r2p": "alu", "p2r": "alu", "vote": "alu", "disp64": "alu", "imadw": "wab", "imadhi": "wab", "imma1": "mma", "mma1": "mma", "mma2": "mma", "dmma": "mma", "gmma": "mma", "setregd": "setreg", "xu": "xu",
     "branch": "jump", "ret": "jump", "call": "call", "r2ur": "xu", "udp": "uni", "uldc": "uni", "uflt": "uni", "udp64": "uni", "redux": "xu", "syncs": "xu", "bulk": "xu", "arrives": "xu", "gate": "xu", "credux": "alu",
 }  # fmt: skip

@@ -87,6 +87,11 @@ raw R 120+
 *                         m    33    28   28
 mma                       m    33    32   32
 
+# Accumulators are there when WARPGROUP.DEPBAR lets the warp go on: their reader keeps behind it, not away from the product.
+raw R 90
+                          :    gmma
+*                         m    1
+
 raw P 75
                           :    alu dual r2p fma imadw half hcmp fp64
 alu dual                  d    4   4    12g 5   5     8    8    9
@@ -194,6 +199,10 @@ var                       d    12  13   12   13    13g 13g    14g   13  13    13
 war P 75+
                           :    any
 *                         d    1
+
+waw R 90
+                          :    gmma
+*                         m    1
 
 waw UR 75+
                           :    udp udp@ udp64 uldc r2ur

@@ -33,8 +33,10 @@ _MEMORY: Final = frozenset("lds ldg ldl ldc stg sts atom red ldgsts cctl syncs".
 _DATA: Final = _MEMORY | frozenset("shfl membar fence bar sreg bmov setreg elect".split())  # noqa: SIM905
 #: Instructions whose read scoreboard covers their uniform registers too (measured).
 _LATE_UNIFORM: Final = frozenset(("syncs", "bulk", "arrives"))
+#: What follows waits for their scoreboard, whether they write a register or not (measured).
+_SIGNALS: Final = frozenset(("fence", "syncs", "setreg", "setregd"))
 _UNIFORM: Final = frozenset("udp udp64 uflt uldc".split())  # noqa: SIM905
-_TENSOR: Final = frozenset(("imma1", "mma1", "mma2", "dmma"))
+_TENSOR: Final = frozenset(("imma1", "mma1", "mma2", "dmma", "gmma"))
 _P_READERS: Final = frozenset("alu dual iadd64 alu64 setp64 fma imadw imadhi half hcmp hf32 fp64 halfmma r2p".split())  # noqa: SIM905
 _GROUPS: Final = {"disp64": "disp64", "hf32": "hf32", "halfmma": "halfmma", "fp64": "fp64", "r2ur": "r2ur", "uldc": "uldc", "half": "half", "hcmp": "half"}
 #: The row `cls` of the ISA spec to a hazard class, for instructions that the class table does not name.
@@ -174,9 +176,9 @@ class Hazards:
             for operand in inst.srcs:  # a predicate source beside the guard counts as read late: nothing measured says otherwise
                 if type(operand) is Reg and operand.file == "P" and operand.num != ZERO:
                     late |= 1 << (_P0 + operand.num)
-            if klass in ("fence", "syncs"):  # what follows waits until it is done, whether it writes a register or not (measured)
+            if klass in _SIGNALS:  # what follows waits until it is done, whether it writes a register or not (measured)
                 a.board_w = True
-            a.signals = klass in ("fence", "syncs", "membar")
+            a.signals = klass in _SIGNALS or klass == "membar"
             if klass == "membar":
                 a.board_r = True
             if "R" in tags[0] and late:
