@@ -82,7 +82,7 @@ def kernel(name: str, opcode: str, operands: str, mode: str) -> str | None:
             lines.append(_declare(letter, reg))
             stores += _store(letter, reg, 4 * k + j)
             names.append(reg)
-        braced = opcode.startswith("ldmatrix")
+        braced = opcode.startswith(("ldmatrix", "wmma.load"))
         text_ops.append(names[0] if len(t) == 1 and not braced else "|".join(names) if "|" in t else "{" + ", ".join(names) + "}")
     for k, t in enumerate(srcs):
         if not set(t) <= set("hrdfgpq"):
@@ -97,7 +97,7 @@ def kernel(name: str, opcode: str, operands: str, mode: str) -> str | None:
             lines.append(_declare(letter, reg))
             lines += _load(letter, reg, 4 * k + j, "param" if mode == "uni" or (mode == "param" and k == last) else "global")
             names.append(reg)
-        brace = len(t) > 1 or (opcode.startswith(("mma", "ldmatrix", "stmatrix")) and not (len(dsts) + k >= 4 + len(dsts)))
+        brace = len(t) > 1 or (opcode.startswith(("mma", "wmma.mma", "ldmatrix", "stmatrix")) and not (len(dsts) + k >= 4 + len(dsts)))
         text_ops.append("{" + ", ".join(names) + "}" if brace else names[0])
     text = ", ".join(text_ops)
     body = "\n  ".join([*lines, f"{opcode} {text};", *stores])
@@ -171,7 +171,7 @@ def compile_all(out: Path, sm: str, opt: str = "3", families: set[str] | None = 
             if done.returncode == 0:
                 good += len(part)
                 break
-            wrong = {int(x) for x in re.findall(r"line (\d+)", done.stderr)}
+            wrong = {int(x) for x in re.findall(r"line (\d+); (?!info|warning)", done.stderr)}
             hit = {max((i for i, first in enumerate(lines) if first <= w), default=0) for w in wrong}
             named = set(re.findall(r"k\d+_\w+", done.stderr))
             hit |= {i for i, t in enumerate(part) if any(n + "(" in t for n in named)}

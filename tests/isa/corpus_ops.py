@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.isa import corpus_bulk
+from tests.isa import corpus_bulk, corpus_tensor
 from tests.isa.corpus_tcgen05 import NEWER, TENSOR_MEMORY
 
 OPS: dict[str, str] = {
@@ -553,3 +553,4 @@ movmatrix.sync.aligned.m8n8.trans.b16 r r @reg
 #: Whole kernels, by family.
 RAW: dict[str, tuple[str, ...]] = {"tcgen05": TENSOR_MEMORY, **corpus_bulk.RAW}
 OPS.update(corpus_bulk.OPS)
+OPS.update(corpus_tensor.OPS)
