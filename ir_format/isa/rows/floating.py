@@ -24,7 +24,7 @@ MUFU        108 AB sm=103      d <- b-|                   ; .EX2 74-77=2 .F16x2 
 MUFU        108 AB sm=103      d <- b-|                   ; .EX2 74-77=2 .BF16x2 72-73=0 80=1 ; cls=xu sb=WR imm=bf16x2
 DADD        029 AY             d2 <- a2-| b2-|             ; .rnd@78-79                                                   ; cls=fp64 <75-89,103+>sb=WR <120+>reuse=0 imm=f64 comm=ab
 DMUL        028 AB             d2 <- a2-| b2-|             ; .rnd@78-79                                                   ; cls=fp64 <75-89,103+>sb=WR <120+>reuse=0 imm=f64 comm=ab
-DFMA        02b ABC            d2 <- a2- b2- c2-           ; .rnd@78-79                                                   ; cls=fp64 <75-89,103+>sb=WR <120+>reuse=0 imm=f64 comm=ab
+DFMA        02b ABC            d2 <- a2-| b2-| c2-|        ; .rnd@78-79                                                   ; cls=fp64 <75-89,103+>sb=WR <120+>reuse=0 imm=f64 comm=ab
 DSETP       02a AC             Pu Pv <- a2-| b2-| Pp       ; .{MIN LT EQ LE GT NE GE NUM NAN LTU EQU LEU GTU NEU GEU MAX}@76-79 .bop@74-75                                       ; cls=fp64 <75-89,103+>sb=WR <120+>reuse=0 imm=f64
 FADD2       04b AC  sm=100,103 d2 <- a2-|<f2>@81-83 b2-|<f2>@84-86 ; .FTZ@80 .rnd@78-79 ; cls=fma imm=f32 comm=ab
 FMUL2       04a AB  sm=100,103 d2 <- a2-|<f2>@81-83 b2-|<f2s>@87-88 ; .{_ FTZ FMZ ?}@80+76 .rnd@78-79 ; cls=fma imm=f32 comm=ab
