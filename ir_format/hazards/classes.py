@@ -42,6 +42,13 @@ mma2     : HMMA.16816 HMMA.16832 IMMA.16832/75-100,110+ IMMA.16864/75-100,110+ Q
 dmma     : DMMA
 xu       : MUFU F2I I2F F2F FRND FCHK FLO POPC BREV R2UR/75-89
 lds      : LDS LDSM MOVM
+ldtm     : LDTM
+sttm     : STTM
+utc      : UTCHMMA UTCIMMA UTCQMMA UTCOMMA UTCCP UTCBAR
+utcshift : UTCSHIFT
+utcatom  : UTCATOMSWS
+utcvirt  : UVIRTCOUNT
+ustg     : USTGR UREDGR
 ldg      : LDG LD LDGMC TEX TLD TLD4 TXQ SULD
 ldl      : LDL
 ldc      : LDC LDCU
@@ -100,6 +107,9 @@ wgarrive : tensor 6 6
 wgdepbar : tensor 2 128
 xu      : xu 8 20
 lds     : mio 4 30
+ldtm    : mio 4 40
+sttm utc utcshift utcvirt ustg : mio 4 12
+utcatom : mio 4 30
 ldg     : mio 4 300
 ldl     : mio 4 120
 ldc     : mio 4 40
@@ -131,6 +141,10 @@ imma1                                   m 75,103 : WR
 fence                                   m 90+ : W
 syncs                                   m 75+ : WR
 bulk                                    m 75+ : R
+ldtm                                    m 100+ : W
+sttm utc                                m 100+ : R
+ustg                                    m 100+ : R
+utcatom                                 m 100+ : WR
 arrives                                 m 100+ : R
 setreg setregd                          m 90+ : W
 """
@@ -148,6 +162,9 @@ depbar  d 75+   : 4
 branch call ret m 75+ : 5
 bmov    g 75+   : 2
 syncs bulk arrives g 75+ : 2
+utc utcshift m 100+ : 12
+utcatom m 100+ : 2
+utcvirt m 100+ : 4
 gate    m 75+   : 6
 setreg  m 90+   : 2
 setregd m 90+   : 0
@@ -159,5 +176,5 @@ wgdepbar m 90   : 2
 AS_RESULT: Final = {"r2p": "alu", "p2r": "alu", "vote": "dual", "credux": "r2ur", "setp64": "alu64", "imadw": "whi", "call": "alu", "ret": "alu", "uflt": "udp"}
 AS_READER: Final = {
     "r2p": "alu", "p2r": "alu", "vote": "alu", "disp64": "alu", "imadw": "wab", "imadhi": "wab", "imma1": "mma", "mma1": "mma", "mma2": "mma", "dmma": "mma", "gmma": "mma", "setregd": "setreg", "xu": "xu",
-    "branch": "jump", "ret": "jump", "call": "call", "r2ur": "xu", "udp": "uni", "uldc": "uni", "uflt": "uni", "udp64": "uni", "redux": "xu", "syncs": "xu", "bulk": "xu", "arrives": "xu", "gate": "xu", "credux": "alu",
+    "branch": "jump", "ret": "jump", "call": "call", "r2ur": "xu", "udp": "uni", "uldc": "uni", "uflt": "uni", "udp64": "uni", "redux": "xu", "syncs": "xu", "bulk": "xu", "arrives": "xu", "gate": "xu", "credux": "alu", "ldtm": "xu", "sttm": "xu", "utc": "xu", "utcshift": "xu", "utcatom": "xu", "utcvirt": "xu", "ustg": "xu",
 }  # fmt: skip

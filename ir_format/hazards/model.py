@@ -32,7 +32,7 @@ _FILES_BY_NAME: Final = {"PR": (_P0, 7), "UPR": (_UP0, 7)}
 _MEMORY: Final = frozenset("lds ldg ldl ldc stg sts atom red ldgsts cctl syncs".split())  # noqa: SIM905
 _DATA: Final = _MEMORY | frozenset("shfl membar fence bar sreg bmov setreg elect".split())  # noqa: SIM905
 #: Instructions whose read scoreboard covers their uniform registers too (measured).
-_LATE_UNIFORM: Final = frozenset(("syncs", "bulk", "arrives"))
+_LATE_UNIFORM: Final = frozenset(("syncs", "bulk", "arrives", "utc", "utcatom", "ustg"))
 #: What follows waits for their scoreboard, whether they write a register or not (measured).
 _SIGNALS: Final = frozenset(("fence", "syncs", "setreg", "setregd"))
 _UNIFORM: Final = frozenset("udp udp64 uflt uldc".split())  # noqa: SIM905
