@@ -190,7 +190,9 @@ class Build:
         """A 64-bit integer source (register pair, constant, or a 64-bit immediate) with negation or inversion."""
         if isinstance(op, Imm):
             value = op.value
-            if self.inst.op not in ("MOV", "UMOV", "SEL", "USEL") and not (self.inst.op in ("IMAD", "UIMAD") and "U32" in self.mods):
+            if self.inst.op in ("SEL", "USEL"):
+                value = (value & 0x1FFFFFFFF) - ((value & 0x100000000) << 1)  # a 33-bit field (measured: SEL.64 -1 beside 0xffffffff)
+            elif self.inst.op not in ("MOV", "UMOV") and not (self.inst.op in ("IMAD", "UIMAD") and "U32" in self.mods):
                 value = (value & 0xFFFFFFFF) - ((value & 0x80000000) << 1)  # a 32-bit field, sign-extended (measured: IADD.64 -1)
             low, high = self.ctx.lanes.constant(value), self.ctx.lanes.constant(value >> 32)
         else:
