@@ -68,8 +68,8 @@ def _transfers() -> Iterator[str]:
             half = ", 8" if shape == "16x32bx2" else ""
             mods = "." + extra if extra else ""
             ld = f"tcgen05.ld.red.sync.aligned.{shape}.x{n}.{op}{mods}.{kind} {_vector(letter, n)}, {letter}{n}, [r{n + 1}]{half};"
-            load = f"ld.{space}.b32 r{n + 1}, [{'a' if space == 'global' else 'p0'}];"
-            yield _kernel([load, ld, "tcgen05.wait::ld.sync.aligned;", *[f"st.global.b32 [o+{4 * j}], {letter}{j};" for j in range(n + 1)]], n + 4)
+            address = f"ld.{space}.b32 r{n + 1}, [{'a' if space == 'global' else 'p0'}];"
+            yield _kernel([address, ld, "tcgen05.wait::ld.sync.aligned;", *[f"st.global.b32 [o+{4 * j}], {letter}{j};" for j in range(n + 1)]], n + 4)
 
 
 def _management() -> Iterator[str]:
