@@ -10,7 +10,7 @@ import numpy as np
 import stages.interpret.convert
 import stages.interpret.video  # noqa: F401  (both enter rows)
 from ir_format.ptx import Neg, Pair, Part, PtxInst, Reg, Sym, Vec
-from stages.interpret import alu, barriers, control, copies, warps
+from stages.interpret import alu, barriers, bulk, control, copies, warps
 from stages.interpret.atomics import atomic
 from stages.interpret.code import Action, Code, Step, generic, get, put, symbol
 from stages.interpret.loads import FULL, load, store
@@ -24,13 +24,17 @@ Maker = Callable[[Code, Step, int], Action]
 def action(code: Code, step: Step, pc: int) -> Action:
     """The action of an instruction.  Raises Unsupported."""
     inst = step.inst
+    if inst.has("async") and inst.op in ("st", "red"):
+        return bulk.remote(code, step, pc)
+    if inst.has("bulk") and inst.op == "st":
+        return bulk.zeros(code, step, pc)
     maker = _ALL.get(inst.op)
     if maker is not None:
         return maker(code, step, pc)
-    if inst.op in ("ldmatrix", "stmatrix", "movmatrix", "mma"):
-        from stages.interpret import matrix
+    if inst.op in ("ldmatrix", "stmatrix", "movmatrix", "mma", "wmma"):
+        from stages.interpret import matrix, tiles, wmma
 
-        return matrix.ACTIONS[inst.op](code, step, pc)
+        return {**tiles.ACTIONS, **matrix.ACTIONS, **wmma.ACTIONS}[inst.op](code, step, pc)
     return pure(code, step)
 
 
@@ -300,6 +304,32 @@ def nothing(code: Code, step: Step, pc: int) -> Action:
     return lambda m: None
 
 
+def policy(code: Code, step: Step, pc: int) -> Action:
+    """createpolicy: a cache policy is opaque and changes no value"""
+    to = put(code.functions[step.function], step.inst.operands[0])
+
+    def run(m: Machine) -> int | None:
+        to(m, m.junk[m.act])
+        return None
+
+    return run
+
+
+def rank(code: Code, step: Step, pc: int) -> Action:
+    """getctarank: the rank in the cluster of the block whose shared memory an address lies in"""
+    inst = step.inst
+    to = put(code.functions[step.function], inst.operands[0])
+    read = get(code, step.function, inst.operands[1])
+
+    def run(m: Machine) -> int | None:
+        far = (read(m) & U64(FULL)) >> U64(RANK_SHIFT)
+        own = m.special("%cluster_ctarank")
+        to(m, np.where(far > 0, far - U64(1), own))
+        return None
+
+    return run
+
+
 def _mbarrier(code: Code, step: Step, pc: int) -> Action:
     from stages.interpret.mbarrier import mbarrier
 
@@ -340,7 +370,7 @@ def stack(code: Code, step: Step, pc: int) -> Action:
 
 
 ACTIONS: Final[dict[str, Maker]] = {
-    "mov": mov, "cvta": cvta, "isspacep": isspacep, "mapa": mapa, "ld": load, "ldu": load, "st": store, "atom": atomic, "red": atomic,
+    "mov": mov, "cvta": cvta, "isspacep": isspacep, "mapa": mapa, "getctarank": rank, "createpolicy": policy, "ld": load, "ldu": load, "st": store, "atom": atomic, "red": atomic,
     "add": arith, "sub": arith, "mad": arith, "addc": carry, "subc": carry, "madc": carry, "cp": copies.cp, "mbarrier": _mbarrier, "alloca": stack, "stacksave": stack,
     "stackrestore": stack, "membar": nothing, "fence": nothing, "prefetch": nothing, "prefetchu": nothing, "nanosleep": nothing,
     "pmevent": nothing, "applypriority": nothing, "discard": nothing, "griddepcontrol": nothing, "setmaxnreg": nothing,

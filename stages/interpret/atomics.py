@@ -50,8 +50,6 @@ def update(inst: PtxInst) -> tuple[Any, str]:
 def atomic(code: Code, step: Step, pc: int) -> Action:
     """atom and red: one thread after the other where addresses meet"""
     inst = step.inst
-    if inst.has("async"):
-        raise Unsupported(inst.opcode)
     f = code.functions[step.function]
     operands = list(inst.operands)
     outs = [put(f, d) for d in vector(operands.pop(0))] if inst.op == "atom" else []

@@ -145,7 +145,7 @@ class Code:
         return found
 
 
-CONTROL: Final = frozenset(["bra", "brx", "call", "ret", "exit", "trap", "bar", "barrier", "shfl", "vote", "match", "redux", "elect", "activemask", "ldmatrix", "stmatrix", "movmatrix", "mma"])
+CONTROL: Final = frozenset(["bra", "brx", "call", "ret", "exit", "trap", "bar", "barrier", "shfl", "vote", "match", "redux", "elect", "activemask", "ldmatrix", "stmatrix", "movmatrix", "mma", "wmma"])
 
 
 # --------------------------------------------------------------------------- operands

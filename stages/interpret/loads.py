@@ -103,7 +103,7 @@ def store(code: Code, step: Step, pc: int) -> Action:
     """st"""
     inst = step.inst
     at = inst.operands[0]
-    if not isinstance(at, Addr) or inst.has("async") or inst.has("bulk"):
+    if not isinstance(at, Addr):
         raise Unsupported(inst.opcode)
     sources = vector(inst.operands[1])
     where = address(code, step.function, at)

@@ -1,4 +1,4 @@
-"""Matrix instructions of a warp: ldmatrix, stmatrix, movmatrix, mma.sync (dense).  Layouts: the PTX ISA manual.
+"""Products of matrices of a warp: mma.sync, dense, sparse and scaled.  Layouts: the PTX ISA manual.
 
 With g = lane / 4, t = lane % 4 and e elements in a register: A holds in register r the row g + 8 (r % 2) and columns t e + i + 4 e (r / 2);
 B in register r the rows t e + i + 4 e r of column g; C and D the rows g, g + 8 and columns 2 t, 2 t + 1.  How the hardware rounds inside of
@@ -9,107 +9,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
-from ir_format.ptx import Addr, PtxInst, Vec
-from stages.interpret.code import Action, Code, Step, address, get, put
+from ir_format.ptx import Imm, PtxInst
+from stages.interpret import floats
+from stages.interpret.code import Action, Code, Step, get, put
 from stages.interpret.floats import FORMATS, decode, narrow
 from stages.interpret.machine import Machine
 from stages.interpret.meeting import spread, warp_operation
-from stages.interpret.rows import U64, Arr, Unsupported, bits_of, signed, unsigned
+from stages.interpret.rows import U64, Arr, Unsupported, bits_of, rounding, signed, unsigned
+from stages.interpret.tiles import registers
 
 _LANE: Final = np.arange(32)
 _WIDTHS: Final = {"s4": 4, "u4": 4, "b1": 1, "s8": 8, "u8": 8, "f16": 16, "bf16": 16, "tf32": 32, "f64": 64, "e4m3": 8, "e5m2": 8, "e3m2": 8, "e2m3": 8, "e2m1": 8}
-
-
-def _registers(x: Any) -> list[Any]:
-    return list(x.elems) if isinstance(x, Vec) else [x]
-
-
-def _shared_rows(m: Machine, threads: Arr, a: Arr, there: Arr, where: Arr, matrices: int, what: str) -> tuple[Arr, Arr]:
-    """Byte offsets of the rows of each matrix: (warps, matrices, 8)."""
-    rows, _, _ = spread(m, threads, a)
-    warps = rows.shape[0]
-    chosen = rows[:, : 8 * matrices].reshape(warps, matrices, 8)
-    first = np.unique(threads // 32) * 32
-    block = np.broadcast_to(m.block_of[first][:, None, None], chosen.shape)
-    off = m.shared.offsets((chosen & U64(0xFFFFFFFF)).ravel(), 16, what, block.ravel())
-    return off.reshape(chosen.shape), first
-
-
-def ldmatrix(code: Code, step: Step, pc: int) -> Action:
-    """ldmatrix of 8x8 matrices of 16-bit elements"""
-    inst = step.inst
-    if not inst.has("m8n8") or inst.types[-1] != "b16":
-        raise Unsupported(inst.opcode)
-    f = code.functions[step.function]
-    outs = [put(f, x) for x in _registers(inst.operands[0])]
-    at = inst.operands[1]
-    assert isinstance(at, Addr)
-    where_is = address(code, step.function, at)
-    trans = inst.has("trans")
-
-    def run(m: Machine, threads: Arr) -> None:
-        a = np.broadcast_to(where_is(m), threads.shape)
-        _, there, where = spread(m, threads, a)
-        off, _ = _shared_rows(m, threads, a, there, where, len(outs), "matrix load")
-        lane = threads % 32
-        for k, out in enumerate(outs):
-            if trans:
-                low, high = (m.shared.load(off[where, k, 2 * (lane % 4) + i] + 2 * (lane // 4), 2) for i in (0, 1))
-                out(m, low | (high << U64(16)))
-            else:
-                out(m, m.shared.load(off[where, k, lane // 4] + 4 * (lane % 4), 4))
-
-    return warp_operation(code, step, pc, None, run)
-
-
-def stmatrix(code: Code, step: Step, pc: int) -> Action:
-    """stmatrix of 8x8 matrices of 16-bit elements"""
-    inst = step.inst
-    if not inst.has("m8n8") or inst.types[-1] != "b16":
-        raise Unsupported(inst.opcode)
-    at = inst.operands[0]
-    assert isinstance(at, Addr)
-    where_is = address(code, step.function, at)
-    sources = [get(code, step.function, x) for x in _registers(inst.operands[1])]
-    trans = inst.has("trans")
-
-    def run(m: Machine, threads: Arr) -> None:
-        a = np.broadcast_to(where_is(m), threads.shape)
-        _, there, where = spread(m, threads, a)
-        off, _ = _shared_rows(m, threads, a, there, where, len(sources), "matrix store")
-        lane = threads % 32
-        for k, read in enumerate(sources):
-            v = np.broadcast_to(read(m), threads.shape)
-            if trans:
-                for i in (0, 1):
-                    m.shared.store(off[where, k, 2 * (lane % 4) + i] + 2 * (lane // 4), 2, (v >> U64(16 * i)) & U64(0xFFFF))
-            else:
-                m.shared.store(off[where, k, lane // 4] + 4 * (lane % 4), 4, v)
-
-    return warp_operation(code, step, pc, None, run)
-
-
-def movmatrix(code: Code, step: Step, pc: int) -> Action:
-    """movmatrix: an 8x8 matrix of 16-bit elements, transposed"""
-    inst = step.inst
-    to = put(code.functions[step.function], inst.operands[0])
-    read = get(code, step.function, inst.operands[1])
-
-    def run(m: Machine, threads: Arr) -> None:
-        values, _, where = spread(m, threads, read(m))
-        lane = threads % 32
-        out: Any = U64(0)
-        for i in (0, 1):
-            row, col = 2 * (lane % 4) + i, lane // 4
-            v = values[where, row * 4 + col // 2]
-            out = out | (((v >> (U64(16) * (col % 2).astype(U64))) & U64(0xFFFF)) << U64(16 * i))
-        to(m, out)
-
-    return warp_operation(code, step, pc, None, run)
 
 
 # --------------------------------------------------------------------------- mma
@@ -122,8 +37,10 @@ def _elements(regs: list[Arr], width: int, count: int) -> Arr:
     return np.asarray((stacked[..., None] >> shifts) & U64((1 << width) - 1))
 
 
-def _values(x: Arr, type_: str) -> Arr:
-    """Numbers of element bits: float64 or int64."""
+def _values(x: Arr, type_: str, nibbles: bool = False) -> Arr:
+    """Numbers of element bits: float64 or int64.  4- and 6-bit floats stand in bytes, unless `nibbles`: 4-bit ones in bits 2 to 5 (documented)."""
+    if type_ == "e2m1" and not nibbles:
+        x = x >> U64(2)
     if type_[0] == "s":
         return signed(x, _WIDTHS[type_])
     if type_[0] in "ub" and type_ != "bf16":
@@ -134,25 +51,91 @@ def _values(x: Arr, type_: str) -> Arr:
     return decode(unsigned(x, f.bits), f)
 
 
+@dataclass(frozen=True, slots=True)
+class Sparse:
+    """How metadata of a sparse A lies in the threads of a group of four (documented).
+
+    ``threads`` hold it (1, 2 or 4, from ``first``); a word has the choices of 16 columns of rows g and g + 8 (``halves``), or of one row, g in
+    even threads and g + 8 in odd ones.  A choice of 2 bits tells of each stored ``unit`` of elements where it stands in its chunk of
+    ``chunk`` columns."""
+
+    threads: int
+    first: int
+    halves: bool
+    unit: int
+    chunk: int
+
+
+def _sparsity(shape: tuple[int, int, int], type_: str, selector: int) -> Sparse:
+    depth = shape[2]
+    if type_ == "tf32":
+        one = depth == 8
+        return Sparse(1 if one else 2, selector if one else 2 * selector, True, 1, 2)
+    if type_ in ("f16", "bf16"):
+        one = depth == 16
+        return Sparse(1 if one else 2, selector if one else 2 * selector, True, 1, 4)
+    nibbles = type_ in ("u4", "s4") or (type_ == "e2m1" and depth == 128)
+    pair = depth == (64 if nibbles else 32)
+    return Sparse(2 if pair else 4, 2 * selector if pair else 0, False, 2 if nibbles else 1, 8 if nibbles else 4)
+
+
+def _expand(stored: Arr, meta: Arr, how: Sparse, type_: str) -> Arr:
+    """The dense A of (warps, rows, half of the columns) and metadata words of (warps, 32)."""
+    warps, rows, half = stored.shape
+    full = np.zeros((warps, rows, 2 * half), stored.dtype)
+    words = meta.reshape(warps, 8, 4)
+    columns = np.arange(half)
+    step = 1 if type_ == "tf32" else 2  # stored units of a nibble: one choice of 32-bit places, or two
+    unit = columns // how.unit
+    nibble = unit // step
+    for row in range(rows):
+        g, upper = row % 8, row // 8
+        if how.halves:
+            word = words[:, g, how.first + nibble // 4]
+            shift = 16 * upper + 4 * (nibble % 4)
+        else:
+            word = words[:, g, how.first + upper + 2 * (nibble // 8)]
+            shift = 4 * (nibble % 8)
+        bits = (word >> shift.astype(U64)) & U64(15)
+        if type_ == "tf32":
+            place = (bits >> U64(3)).astype(np.int64)  # 0100: the first, 1110: the second of two (documented)
+        else:
+            place = ((bits >> (2 * (unit % 2)).astype(U64)) & U64(3)).astype(np.int64)
+        target = how.chunk * nibble + how.unit * place + columns % how.unit
+        np.put_along_axis(full[:, row], target, stored[:, row], axis=1)
+    return full
+
+
 def mma(code: Code, step: Step, pc: int) -> Action:
-    """mma.sync"""
+    """mma.sync and mma.sp"""
     inst = step.inst
     shape = next((re.fullmatch(r"m(\d+)n(\d+)k(\d+)", x) for x in inst.mods if re.fullmatch(r"m\d+n\d+k\d+", x)), None)
-    if shape is None or "sp" in inst.mods or any(x.startswith(("sp::", "block_scale", "kind::mx")) for x in inst.mods):
+    if shape is None:
         raise Unsupported(inst.opcode)
     rows, cols, depth = (int(x) for x in shape.groups())
     td, ta, tb, tc = _types(inst)
     if (rows, cols, depth) == (8, 8, 4) and ta == "f16":
-        raise Unsupported(inst.opcode)
+        return _four(code, step, pc)
     f = code.functions[step.function]
-    dest, a, b, c = (_registers(x) for x in inst.operands[:4])
+    dest, a, b, c = (registers(x) for x in inst.operands[:4])
     outs = [put(f, x) for x in dest]
     reads = [[get(code, step.function, x) for x in group] for group in (a, b, c)]
+    rest = list(inst.operands[4:])
+    how: Sparse | None = None
+    meta: Any = None
+    if any(x.startswith("sp") for x in inst.mods):
+        meta = get(code, step.function, rest.pop(0))
+        selector = rest.pop(0)
+        assert isinstance(selector, Imm)
+        how = _sparsity((rows, cols, depth), ta, selector.value)
+    scale = _scales(code, step, rest, depth) if inst.has("block_scale") else None
     container = 64 if ta == "f64" else 32
-    width = _WIDTHS[ta]
+    nibbles = any(x.startswith("kind::mxf4") for x in inst.mods)
+    width = 4 if nibbles else max(_WIDTHS[ta], 8) if ta == "e2m1" else _WIDTHS[ta]
     e = container // width
     high = rows // 8
     operation = next((x for x in inst.mods if x in ("xor", "and")), None)
+    mode = rounding(inst)
 
     def run(m: Machine, threads: Arr) -> None:
         gathered = [[spread(m, threads, r(m))[0] for r in group] for group in reads]
@@ -162,27 +145,122 @@ def mma(code: Code, step: Step, pc: int) -> Action:
         warps = ea.shape[0]
         g, t = _LANE // 4, _LANE % 4
         integer = td == "s32"
-        left = np.zeros((warps, rows, depth), np.int64 if integer else np.float64)
+        left = np.zeros((warps, rows, depth if how is None else depth // 2), np.int64 if integer else np.float64)
         right = np.zeros((warps, depth, cols), left.dtype)
         for r in range(ea.shape[2]):
             for i in range(e):
-                left[:, g + 8 * (r % high), t * e + i + 4 * e * (r // high)] = _values(ea[:, :, r, i], ta)
+                left[:, g + 8 * (r % high), t * e + i + 4 * e * (r // high)] = _values(ea[:, :, r, i], ta, nibbles)
         for r in range(eb.shape[2]):
             for i in range(e):
-                right[:, t * e + i + 4 * e * r, g] = _values(eb[:, :, r, i], tb)
+                right[:, t * e + i + 4 * e * r, g] = _values(eb[:, :, r, i], tb, nibbles)
+        if how is not None:
+            left = _expand(left, spread(m, threads, meta(m))[0], how, ta)
         if operation == "xor":
             product = (left[:, :, :, None] != right[:, None, :, :]).sum(2).astype(np.int64)
+        elif td == "f64":
+            product = left
+        elif scale is not None:
+            product = scale(m, threads, left, right)
         else:
             product = left @ right
         lane = threads % 32
+        if td == "f64":
+            _accumulate64(m, left, right, gathered[2], outs, where, lane, mode)
+            return
         _accumulate(m, product, gathered[2], outs, where, lane, tc, td, inst)
 
     return warp_operation(code, step, pc, None, run)
 
 
+def _four(code: Code, step: Step, pc: int) -> Action:
+    """m8n8k4 of halves: four products at once, each by a quad and the one sixteen lanes on (documented)."""
+    inst = step.inst
+    row_a, row_b = (x == "row" for x in inst.mods if x in ("row", "col"))
+    td, tc = inst.types[0], inst.types[-1]
+    dest, a, b, c = (registers(x) for x in inst.operands[:4])
+    outs = [put(code.functions[step.function], x) for x in dest]
+    reads = [[get(code, step.function, x) for x in group] for group in (a, b, c)]
+    half = FORMATS["f16"]
+    lane32 = _LANE
+    quad, upper = lane32 // 4 % 4, 4 * (lane32 // 16)
+    low = lane32 % 4
+
+    def place(i: int, type_: str) -> tuple[Arr, Arr]:
+        """Row and column of element i of an accumulator in each lane."""
+        if type_ == "f16":
+            return low + upper, np.full(32, i)
+        return (lane32 & 1) + (i & 2) + upper, (i & 4) + (lane32 & 2) + np.full(32, i & 1)
+
+    def run(m: Machine, threads: Arr) -> None:
+        ga, gb, gc = ([spread(m, threads, r(m))[0] for r in group] for group in reads)
+        _, _, where = spread(m, threads, np.zeros(1, U64))
+        ea, eb = (decode(_elements(g, 16, 2).reshape(-1, 32, 4), half) for g in (ga, gb))
+        warps = ea.shape[0]
+        left, right, total = np.zeros((warps, 4, 8, 4)), np.zeros((warps, 4, 4, 8)), np.zeros((warps, 4, 8, 8))
+        for i in range(4):
+            if row_a:
+                left[:, quad, low + upper, i] = ea[:, :, i]
+            else:
+                left[:, quad, i + upper, low] = ea[:, :, i]
+            if row_b:
+                right[:, quad, low, i + upper] = eb[:, :, i]
+            else:
+                right[:, quad, i, low + upper] = eb[:, :, i]
+        for i in range(8):
+            r, col = place(i, tc)
+            word = (gc[i // 2] >> U64(16 * (i % 2))) & U64(0xFFFF) if tc == "f16" else unsigned(gc[i], 32)
+            total[:, quad, r, col] = decode(word, FORMATS[tc])
+        bits = narrow(left @ right + total, FORMATS[td])
+        lane = threads % 32
+        for k, out in enumerate(outs):
+            parts = []
+            for i in ((2 * k, 2 * k + 1) if td == "f16" else (k,)):
+                r, col = place(i, td)
+                parts.append(bits[where, quad[lane], r[lane], col[lane]])
+            out(m, parts[0] | (parts[1] << U64(16)) if td == "f16" else parts[0])
+
+    return warp_operation(code, step, pc, None, run)
+
+
+def _scales(code: Code, step: Step, operands: list[Any], depth: int) -> Any:
+    """Scaled products: blocks of columns of A, and of rows of B, each with a factor.  A thread of the pair (A: `thread` 0 or 1 names the
+    pair, even for row g, odd for g + 8) or of the group (B) holds the factors of its row or column, bytes from `byte` up (documented)."""
+    inst = step.inst
+    form = next((x for x in inst.mods if x.startswith("scale_vec")), "scale_vec::2X" if inst.has("kind::mxf4") else "scale_vec::1X")
+    count = int(form[-2])
+    kind = inst.types[-1]
+    reads = [get(code, step.function, operands[k]) for k in (0, 2)]
+    places = []
+    for vector in (operands[1], operands[3]):
+        byte, thread = registers(vector)
+        if not (isinstance(byte, Imm) and isinstance(thread, Imm)):
+            raise Unsupported(inst.opcode)
+        places.append((byte.value, thread.value))
+
+    def factor(codes: Arr) -> Arr:
+        if kind == "ue8m0":
+            return np.where(codes == 255, np.nan, np.ldexp(1.0, codes.astype(np.int32) - 127))
+        return decode(codes & U64(0x7F), FORMATS["e4m3"])
+
+    def run(m: Machine, threads: Arr, left: Arr, right: Arr) -> Arr:
+        (byte_a, pair), (byte_b, thread) = places
+        wa, wb = (spread(m, threads, r(m))[0] for r in reads)
+        g = np.arange(8)
+        block = depth // count
+        total = np.zeros((left.shape[0], left.shape[1], right.shape[2]))
+        for k in range(count):
+            fa = np.concatenate([factor((wa[:, 4 * g + 2 * pair + upper] >> U64(8 * (byte_a + k))) & U64(0xFF)) for upper in (0, 1)], axis=1)
+            fb = factor((wb[:, 4 * g + thread] >> U64(8 * (byte_b + k))) & U64(0xFF))
+            part = slice(k * block, (k + 1) * block)
+            total += (left[:, :, part] @ right[:, part, :]) * fa[:, :, None] * fb[:, None, :]
+        return total
+
+    return run
+
+
 def _types(inst: PtxInst) -> tuple[str, str, str, str]:
     types = inst.types
-    if len(types) == 4:
+    if len(types) in (4, 5):
         return types[0], types[1], types[2], types[3]
     raise Unsupported(inst.opcode)
 
@@ -212,4 +290,14 @@ def _accumulate(m: Machine, product: Arr, c: list[Arr], outs: list[Any], where: 
         out(m, word)
 
 
-ACTIONS: Final[dict[str, Callable[[Code, Step, int], Action]]] = {"ldmatrix": ldmatrix, "stmatrix": stmatrix, "movmatrix": movmatrix, "mma": mma}
+def _accumulate64(m: Machine, left: Arr, right: Arr, c: list[Arr], outs: list[Any], where: Arr, lane: Arr, mode: str) -> None:
+    """Doubles: one fused multiply-add after the other in the order of k (the order is not documented), each in the rounding mode."""
+    for place, out in enumerate(outs):
+        row, col = lane // 4 + 8 * (place // 2), 2 * (lane % 4) + place % 2
+        total = c[place][where, lane]
+        for k in range(left.shape[2]):
+            total = floats.fma(left[where, row, k].view(U64), right[where, k, col].view(U64), total, FORMATS["f64"], mode)
+        out(m, total)
+
+
+ACTIONS: Final[dict[str, Callable[[Code, Step, int], Action]]] = {"mma": mma}

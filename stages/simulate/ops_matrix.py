@@ -11,11 +11,11 @@ from typing import Final
 
 import numpy as np
 
-from ir_format.model import ZERO, Operand, Reg
+from ir_format.model import ZERO, Imm, Operand, Reg
 from stages.simulate import fp
 from stages.simulate.arr import Arr
 from stages.simulate.build import Build, Builder, InstFn, View, put
-from stages.simulate.exact import BF16, E4M3, E5M2, F16
+from stages.simulate.exact import BF16, F16
 from stages.simulate.ops_memory import locate, mem_of
 
 u8, u16, u32, u64, i64, f32, f64 = np.uint8, np.uint16, np.uint32, np.uint64, np.int64, np.float32, np.float64
@@ -25,6 +25,27 @@ _SHAPES: Final[dict[str, tuple[int, int, int]]] = {
     "16816": (16, 8, 16), "1688": (16, 8, 8), "1684": (16, 8, 4), "16832": (16, 8, 32), "16864": (16, 8, 64), "168128": (16, 8, 128),
     "168256": (16, 8, 256), "8816": (8, 8, 16), "8832": (8, 8, 32), "88128": (8, 8, 128), "884": (8, 8, 4), "8x8x4": (8, 8, 4),
     "16x8x4": (16, 8, 4), "16x8x8": (16, 8, 8), "16x8x16": (16, 8, 16),
+}  # fmt: skip
+
+
+def _table(exponent: int, fraction: int, nan: str) -> Arr:
+    """Values of the 256 bytes whose low bits are a small float: sign, exponent, fraction."""
+    bits = 1 + exponent + fraction
+    code = np.arange(256) & ((1 << bits) - 1)
+    field, man = (code >> fraction) & ((1 << exponent) - 1), code & ((1 << fraction) - 1)
+    bias = (1 << (exponent - 1)) - 1
+    value = np.where(field > 0, (1 << fraction) + man, man) * 2.0 ** (np.maximum(field, 1) - bias - fraction)
+    top = field == (1 << exponent) - 1
+    if nan == "ieee":
+        value = np.where(top, np.where(man == 0, np.inf, np.nan), value)
+    elif nan == "one":
+        value = np.where(top & (man == (1 << fraction) - 1), np.nan, value)
+    return np.asarray(np.where(code >> (bits - 1) != 0, -value, value))
+
+
+#: Small floats by name: the value of each byte.
+_SMALL: Final[dict[str, Arr]] = {
+    "E4M3": _table(4, 3, "one"), "E5M2": _table(5, 2, "ieee"), "E3M2": _table(3, 2, ""), "E2M3": _table(2, 3, ""), "E2M1": _table(2, 1, ""),
 }  # fmt: skip
 
 
@@ -42,8 +63,10 @@ def _elements(words: Arr, bits: int, kind: str) -> Arr:
         return fp.decode_half(flat.view(u16), BF16).reshape(*words.shape, 2)
     if kind == "TF32":
         return (flat & u32(0xFFFFE000)).view(f32).astype(f64).reshape(*words.shape, 1)
-    if kind in ("E4M3", "E5M2"):
-        return fp.decode_small(flat.view(u8), E4M3 if kind == "E4M3" else E5M2).reshape(*words.shape, 4)
+    if kind in _SMALL:
+        # A 4-bit number stands in bits 2 to 5 of its byte, one of 6 bits in the lower ones (documented).
+        codes = flat.view(u8) >> u8(2) if kind == "E2M1" else flat.view(u8)
+        return _SMALL[kind][codes].reshape(*words.shape, 4)
     if bits == 8:
         return flat.view(np.int8 if kind[0] == "S" else u8).astype(i64).reshape(*words.shape, 4)
     if bits == 4:
@@ -91,6 +114,58 @@ def _shape(b: Build) -> tuple[int, int, int]:
     raise b.refuse("shape")
 
 
+def _dense(packed: Arr, words: Arr, kind: str, bits: int, selector: int) -> Arr:
+    """A of full width from its stored half ([warp, rows, k / 2]) and the words of metadata ([warp, 32]).
+
+    A nibble of metadata tells where the stored elements of four (tf32: two; 4 bits: eight, in pairs) columns stand, two bits each.  Sixteen-bit
+    and wider types: a word has four nibbles of row g, then four of row g + 8, the lanes of a group of four go along the columns. Narrower
+    types: eight nibbles of one row, the odd lanes have row g + 8.  Where fewer lanes than four suffice, the selector says which
+    (documented for PTX; the same numbers stand in the code)."""
+    w, m, half = packed.shape
+    wide = bits >= 16
+    nibbles = half if kind == "TF32" else half // 2 if bits > 4 else half // 4  # in a row
+    lanes = -(-nibbles // 4) if wide else 2 * (-(-nibbles // 8))
+    quads = words.reshape(w, 8, 4)[:, :, lanes * selector : lanes * selector + lanes] if lanes < 4 else words.reshape(w, 8, 4)
+    digits = (quads[..., None] >> (u32(4) * np.arange(8, dtype=u32))) & u32(15)  # [warp, g, lane, nibble]
+    if wide:
+        rows = digits.reshape(w, 8, lanes, 2, 4).transpose(0, 3, 1, 2, 4).reshape(w, 16, lanes * 4)
+    else:
+        rows = digits.reshape(w, 8, lanes // 2, 2, 8).transpose(0, 3, 1, 2, 4).reshape(w, 16, lanes * 4)
+    rows = rows[:, :m, :nibbles].astype(i64)
+    out = np.zeros((w, m, 2 * half), packed.dtype)
+    wi, mi, ni = np.ogrid[:w, :m, :nibbles]
+    if kind == "TF32":
+        out[wi, mi, 2 * ni + (rows >> 3)] = packed
+        return out
+    unit = 2 if bits == 4 else 1
+    parts = packed.reshape(w, m, nibbles, 2, unit)
+    for j in (0, 1):
+        place = (rows >> (2 * j)) & 3
+        for i in range(unit):
+            out[wi, mi, 4 * unit * ni + unit * place + i] = parts[:, :, :, j, i]
+    return out
+
+
+class _Sparse:
+    """The metadata operand and selector of an .SP form; nothing to do for others."""
+
+    def __init__(self, b: Build, values: list[Reg], kind: str, bits: int) -> None:
+        self.on = "SP" in b.mods
+        self.kind, self.bits = kind, bits
+        if self.on:
+            self.row = b.row(values[3])
+            number = [o.value for o in b.s if isinstance(o, Imm)]
+            if not number:
+                raise b.refuse("no selector")
+            self.selector = number[-1]
+
+    def a(self, v: View, packed: Arr) -> Arr:
+        """A as the product needs it."""
+        if not self.on:
+            return packed
+        return _dense(packed, v.U[self.row].reshape(-1, 32), self.kind, self.bits, self.selector)
+
+
 def _store(v: View, rows: list[int], words: Arr, m: Arr | None) -> None:
     flat = words.reshape(-1, len(rows))
     for i, row in enumerate(rows):
@@ -99,23 +174,23 @@ def _store(v: View, rows: list[int], words: Arr, m: Arr | None) -> None:
 
 def hmma(b: Build) -> InstFn:
     """Half, bfloat16, TF32 or FP8 products, float32 or half sums."""
-    b.only(*_SHAPES, "F16", "F32", "BF16", "TF32", "E4M3", "E5M2", "E2M1", "E3M2", "E2M3")
+    b.only(*_SHAPES, "F16", "F32", "BF16", "TF32", "SP", *_SMALL)
     m, _, k = _shape(b)
-    mods = [x for x in b.inst.mods if x not in _SHAPES]
+    mods = [x for x in b.inst.mods if x not in _SHAPES and x != "SP"]
     half_sum = mods[:1] == ["F16"]
     kinds = [x for x in mods[1:] if x != "F32"] or ["F16"]
-    if any(x in ("E2M1", "E3M2", "E2M3") for x in kinds):
-        raise b.refuse("narrow type")
     kind_a, kind_b = kinds[0], kinds[-1]
-    bits = {"TF32": 32, "E4M3": 8, "E5M2": 8}.get(kind_a, 16)
+    bits = 32 if kind_a == "TF32" else 8 if kind_a in _SMALL else 16
     values = [o for o in b.s if isinstance(o, Reg)]
-    na, nb = m * k * bits // 1024, 8 * k * bits // 1024
+    sparse = _Sparse(b, values, kind_a, bits)
+    stored = k // 2 if sparse.on else k
+    na, nb = m * stored * bits // 1024, 8 * k * bits // 1024
     ra, rb = _rows(b, values[0], na), _rows(b, values[1], nb)
     nc = m // 8 if half_sum else m // 4
     rc, rd = _rows(b, values[2], nc), [b.dst(i) for i in range(nc)]
 
     def run(v: View, mask: Arr | None) -> None:
-        a = _matrix(_elements(_words(v, ra), bits, kind_a), m, k, True)
+        a = sparse.a(v, _matrix(_elements(_words(v, ra), bits, kind_a), m, stored, True))
         bb = _matrix(_elements(_words(v, rb), bits, kind_b), 8, k, False)
         cw = _words(v, rc)
         if half_sum:
@@ -134,18 +209,20 @@ def hmma(b: Build) -> InstFn:
 
 def imma(b: Build) -> InstFn:
     """8- and 4-bit integer products, wrapping or (.SAT) clamped 32-bit sums."""
-    b.only(*_SHAPES, "S8", "U8", "S4", "U4", "SAT")
+    b.only(*_SHAPES, "S8", "U8", "S4", "U4", "SAT", "SP")
     m, _, k = _shape(b)
     kinds = [x for x in b.inst.mods if x in ("S8", "U8", "S4", "U4")]
     bits = int(kinds[0][1])
     values = [o for o in b.s if isinstance(o, Reg)]
-    na, nb, nc = m * k * bits // 1024, 8 * k * bits // 1024, m // 4
+    sparse = _Sparse(b, values, kinds[0], bits)
+    stored = k // 2 if sparse.on else k
+    na, nb, nc = m * stored * bits // 1024, 8 * k * bits // 1024, m // 4
     ra, rb, rc = _rows(b, values[0], na), _rows(b, values[1], nb), _rows(b, values[2], nc)
     rd = [b.dst(i) for i in range(nc)]
     saturate = "SAT" in b.mods
 
     def run(v: View, mask: Arr | None) -> None:
-        a = _matrix(_elements(_words(v, ra), bits, kinds[0]), m, k, True)
+        a = sparse.a(v, _matrix(_elements(_words(v, ra), bits, kinds[0]), m, stored, True))
         bb = _matrix(_elements(_words(v, rb), bits, kinds[-1]), 8, k, False)
         c = _accumulator(np.ascontiguousarray(_words(v, rc)).view(np.int32).astype(i64), m)
         d = _scatter(a @ bb.transpose(0, 2, 1) + c, m)
