@@ -4,10 +4,10 @@ from __future__ import annotations
 
 TEXT = r"""
 def hacc     = .{F16:2 F32:4}:acc@76
-def upz      = UPz:UPI@87?=UPT
+def upz      = <86+>UPz:UPI@87?=UPT
 # ---- half, bfloat, tf32
 HMMA.1684    23c -  sm=80+      d4 <- a2 b- c4 $upz                 ; 75=0 78=1 73-74=0 76-77=1 .F32 .TF32 82-83=2                        ; cls=hmma
-HMMA.1688    23c -              d/acc <- a2-@72 b- c/acc <80+>$upz  ; 75=0 78=0 73-74=0 77=0 $hacc .{_ <80+>BF16 <75>? ? ?}@82-83          ; cls=hmma <75>sb=WR
+HMMA.1688    23c -              d/acc <- a2-@72 b- c/acc $upz  ; 75=0 78=0 73-74=0 77=0 $hacc .{_ <80+>BF16 <75>? ? ?}@82-83          ; cls=hmma <75>sb=WR
 HMMA.1688    23c -  sm=80+      d4 <- a4 b2- c4 $upz                ; 75=0 78=0 73-74=0 76-77=1 .F32 .TF32 82-83=2                        ; cls=hmma
 HMMA.16816   23c -  sm=80+      d/acc <- a4-@72 b2- c/acc $upz      ; 75=1 78=0 73-74=0 77=0 $hacc .{_ BF16 ? ?}@82-83                    ; cls=hmma
 HMMA.SP.16816 23c - sm=80+      d/acc <- a2-@72 b2- c/acc $upz e:R@40 sel:I(u)@48-49 ; 73=1 75=1 78=0 74=0 77=0 $hacc .{_ BF16 ? ?}@82-83 ; cls=hmma
@@ -15,11 +15,14 @@ HMMA.SP.16832 23c - sm=80+      d/acc <- a4-@72 b4- c/acc $upz e:R@40 sel:I(u)@4
 # ---- integers
 def ity      = .{U8 S8}@76 77=0 83=0 .{U8 S8}@78 79=0 84=0 .SAT@82 72-74=4
 def ity4     = .{U4 S4}@76 77=0 83=1 .{U4 S4}@78 79=0 84=1 .SAT@82 72-74=4
-IMMA.8816    237 -  sm=75-110   d2 <- a<=ROW> b<=COL> c2 <80+>$upz   ; 75=0 85-86=0 $ity                                                  ; cls=imma <75,103>sb=WR reuse=ab
+IMMA.8816    237 -  sm=75-110   d2 <- a<=ROW> b<=COL> c2 $upz   ; 75=0 85-86=0 $ity                                                  ; cls=imma <75,103>sb=WR reuse=ab
 IMMA.16816   237 -  sm=80+      d4 <- a2<=ROW> b<=COL> c4 $upz       ; 75=0 85-86=2 $ity                                                  ; cls=imma <103>sb=WR reuse=ab
 IMMA.16832   237 -  sm=80+      d4 <- a4<=ROW> b2<=COL> c4 $upz      ; 75=1 85-86=2 $ity                                                  ; cls=imma <103>sb=WR reuse=ab
-IMMA.8832    237 -  sm=75-89    d2 <- a<=ROW> b<=COL> c2 <80+>$upz   ; 75=0 85-86=1 $ity4                                                 ; cls=imma <75>sb=WR reuse=ab
+IMMA.8832    237 -  sm=75-89    d2 <- a<=ROW> b<=COL> c2 $upz   ; 75=0 85-86=1 $ity4                                                 ; cls=imma <75>sb=WR reuse=ab
 IMMA.16864   237 -  sm=80-89    d4 <- a4<=ROW> b2<=COL> c4 $upz      ; 75=0 85-86=3 $ity4                                                 ; cls=imma reuse=ab
+IMMA.16832   237 -  sm=80-89      d4 <- a2<=ROW> b<=COL> c4 $upz     ; 75=1 85-86=2 $ity4                                                 ; cls=imma reuse=ab
+BMMA.88128   23d -  sm=75-90      d2 <- a<=ROW> b<=COL> c2 $upz   ; 72-76=4 .{<75-89>XOR <90>? ? <75>? <80-90>AND ?}@77-78 .POPC 80=1                ; cls=imma <75>sb=WR
+BMMA.168128  23d -  sm=80-90      d4 <- a2<=ROW> b<=COL> c4 $upz       ; 72-76=12 .{<80-89>XOR <90>? ? AND ?}@77-78 .POPC 80=1                           ; cls=imma
 BMMA.168256  23d -  sm=80-90    d4 <- a4<=ROW> b2<=COL> c4 $upz      ; 72-76=20 .{<80-89>XOR <90>? ? AND ?}@77-78 .POPC 80=1                           ; cls=imma
 # ---- double
 DMMA.884     23f -  sm=80-89    d4 <- a2-| b2-| c4-|                 ; 76=0 .rnd@78-79                                                    ; cls=dmma sb=WR reuse=ab
