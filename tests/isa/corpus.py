@@ -155,34 +155,33 @@ def compile_all(out: Path, sm: str, opt: str = "3", families: set[str] | None = 
     ptxas = str(oracle.find("ptxas"))
     good = bad = 0
     texts = [t for _, t in kernels(families)]
-    for start in range(0, len(texts), bundle):
-        part = texts[start : start + bundle]
-        cubin = out / f"c{start:05d}.cubin"
-        while part:
-            path = out / "in.ptx"
-            head = HEAD.format(version="9.0", sm=sm)
-            lines: list[int] = []
-            at = head.count("\n") + 1
-            for text in part:
-                lines.append(at)
-                at += text.count("\n")
-            path.write_text(head + "".join(part))
-            done = subprocess.run([ptxas, f"-arch=sm_{sm}", f"-O{opt}", str(path), "-o", str(cubin)], capture_output=True, text=True, check=False)
-            if done.returncode == 0:
-                good += len(part)
-                break
-            wrong = {int(x) for x in re.findall(r"line (\d+); (?!info|warning)", done.stderr)}
-            hit = {max((i for i, first in enumerate(lines) if first <= w), default=0) for w in wrong}
-            named = set(re.findall(r"k\d+_\w+", done.stderr))
-            hit |= {i for i, t in enumerate(part) if any(n + "(" in t for n in named)}
-            if not hit:
-                if len(part) > 1:
-                    hit = set(range(len(part) // 2, len(part)))
-                    texts[start + bundle : start + bundle] = []
-                else:
-                    hit = {0}
-            bad += len(hit)
-            part = [t for i, t in enumerate(part) if i not in hit]
+    todo = [texts[i : i + bundle] for i in range(0, len(texts), bundle)][::-1]
+    path = out / "in.ptx"
+    head = HEAD.format(version="9.0", sm=sm)
+    while todo:
+        part = todo.pop()
+        lines: list[int] = []
+        at = head.count("\n") + 1
+        for text in part:
+            lines.append(at)
+            at += text.count("\n")
+        path.write_text(head + "".join(part))
+        cubin = out / f"c{good + bad:05d}.cubin"
+        done = subprocess.run([ptxas, f"-arch=sm_{sm}", f"-O{opt}", str(path), "-o", str(cubin)], capture_output=True, text=True, check=False)
+        if done.returncode == 0:
+            good += len(part)
+            continue
+        wrong = {int(x) for x in re.findall(r"in\.ptx, line (\d+); (?!info|warning)", done.stderr)}
+        hit = {max((i for i, first in enumerate(lines) if first <= w), default=0) for w in wrong}
+        named = set(re.findall(r"k\d+_\w+", done.stderr))
+        hit |= {i for i, t in enumerate(part) if any(n + "(" in t for n in named)}
+        if not hit and len(part) > 1:  # an error without a place: halve
+            todo += [part[len(part) // 2 :], part[: len(part) // 2]]
+            continue
+        bad += len(hit) or 1
+        rest = [t for i, t in enumerate(part) if i not in hit] if hit else []
+        if rest:
+            todo.append(rest)
     return good, bad
 
 
