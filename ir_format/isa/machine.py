@@ -308,8 +308,11 @@ class Target:
 
     # -- text ---------------------------------------------------------------------------------------------------
 
-    def format(self, inst: Inst, pc: int = 0, plan: Plan | None = None) -> str:
-        """The instruction as nvdisasm prints it, without semicolon. Raises CompileError where no form takes it."""
+    def format(self, inst: Inst, pc: int = 0, plan: Plan | None = None, instead: Mapping[int, str] | None = None) -> str:
+        """The instruction as nvdisasm prints it, without semicolon. Raises CompileError where no form takes it.
+
+        ``instead``: texts of some operands by their index in dsts and srcs together (labels, relocated symbols).
+        """
         if plan is None:
             plan = self.plan(inst)
         if plan is None:
@@ -317,10 +320,10 @@ class Target:
         texts: list[str] = []
         ops = (*inst.dsts, *inst.srcs)
         slots = plan.slots
-        for slot, o in zip(slots, ops):
+        for k, (slot, o) in enumerate(zip(slots, ops)):
             if not slot.shown:
                 continue
-            text = slot.codec.fmt(o, pc)
+            text = instead[k] if instead and k in instead else slot.codec.fmt(o, pc)
             if slot.optional and o == slot.default:
                 continue
             if isinstance(slot.codec, TargetCodec) and slot.codec.spaced and texts:
@@ -340,7 +343,7 @@ class Target:
 
 
 #: Operand discriminators that a slot kind takes.
-_KINDS: dict[str, frozenset[str]] = {"T": frozenset("LSI"), "Tr": frozenset("LSI"), "Ta": frozenset("LSI"), "Tas": frozenset("LSI"), "K": frozenset("C"), "UK": frozenset("C"), "PI": frozenset("P"), "UPI": frozenset(("UP",)), "MU": frozenset("M"), "MS": frozenset("M"), "MT": frozenset("M"), "MUO": frozenset("M"), "MUN": frozenset("M"), "Tb": frozenset("LSI"), "H": frozenset("I"), "SBS": frozenset("N"), "Rn": frozenset("R"), "M": frozenset("M"), **TMEM_KINDS}
+_KINDS: dict[str, frozenset[str]] = {"T": frozenset("LSI"), "Tr": frozenset("LSI"), "Ta": frozenset("LSI"), "Tas": frozenset("LSI"), "K": frozenset("C"), "UK": frozenset("C"), "PI": frozenset("P"), "UPI": frozenset(("UP",)), "MU": frozenset("M"), "MS": frozenset("M"), "MT": frozenset("M"), "MUO": frozenset("M"), "MUN": frozenset("M"), "Tb": frozenset("LSI"), "H": frozenset("I"), "SBS": frozenset("N"), "Rn": frozenset("R"), "URn": frozenset(("UR",)), "SWZ": frozenset("N"), "M": frozenset("M"), **TMEM_KINDS}
 
 
 def _encode_operands(plan: Plan, ops: tuple[Operand, ...], pc: int, label_pc: LabelPc | None, loose: bool) -> int:

@@ -299,8 +299,8 @@ def make_codec(spec: SlotSpec, form: Form, width: int, mods: tuple[str, ...]) ->
         return SPECIAL[kind](spec, form, width, mods)
     if kind in ("R", "Rn"):
         return RegCodec("R", pos, 8, width, _flags(spec, pos, inv, reuse and pos in REUSE_BIT), spec.name, sub, kind == "R" or None)
-    if kind == "UR":
-        return RegCodec("UR", pos, ur_bits(form.sm), width, _flags(spec, pos, inv, False), spec.name, sub)
+    if kind in ("UR", "URn"):
+        return RegCodec("UR", pos, ur_bits(form.sm), width, _flags(spec, pos, inv, False), spec.name, sub, kind == "UR" or None)
     if kind in ZERO_NUM:
         return RegCodec(kind, pos, 3, 1, {INV: 1 << spec.neg} if spec.neg >= 0 else {}, spec.name, sub)
     if kind == "B":

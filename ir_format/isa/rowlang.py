@@ -94,6 +94,7 @@ LAYOUTS: dict[str, dict[str, int]] = {
     "S64": {"r": 3, "i": 2},
     "UAY": {"r": 1, "i": 2},
     "UABC": {"rr": 1, "ir": 4},
+    "UIABC": {"rr": 1, "ir": 4, "ri": 2},
     "UAB": {"r": 1, "i": 4},
     "UB": {"u": 6, "i": 4},
     "UB1": {"u": 1},
@@ -187,7 +188,7 @@ def parse_slot(text: str, layout: str) -> SlotSpec:
     if not kind:
         raise RowError(f"slot {text!r}: unknown name")
     pieces = parse_bits(bits) if bits else ()
-    if kind == "UR" and pieces and "-" not in bits:
+    if kind in ("UR", "URn") and pieces and "-" not in bits:
         pieces = ((pieces[0][0], 0),)  # width of the field depends on the SM
     neg, absbit, inv = -1, -1, ""
     if kind in ("P", "UP") and negbit >= 0:

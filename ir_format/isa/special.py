@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from ir_format.isa.codec import Codec, ImmCodec, Mismatch, bits_get, bits_len, bits_mask, bits_put, operand_text
+from ir_format.isa.codec import Codec, ImmCodec, Mismatch, NameCodec, bits_get, bits_len, bits_mask, bits_put, operand_text
 from ir_format.isa.plan import SPECIAL, ur_bits
 from ir_format.isa.rowlang import Bits, SlotSpec, parse_bits
 from ir_format.model import INV, ZERO, Const, Imm, Label, Mem, Name, Operand, Reg, Sym
@@ -400,6 +400,12 @@ def mem_text(o: Mem, hide_desc: bool = False, show_base: bool = False) -> str:
     return inner if o.desc is None or hide_desc else f"desc[{operand_text(o.desc._replace(mod=''))}]{inner}"
 
 
+def swizzles() -> tuple[str, ...]:
+    """The 256 signs of FSWZADD: per lane pair of the two quads, highest first, both added, one negated, or the first left out."""
+    pairs = ("PP", "PN", "NP", "ZP")
+    return tuple(["".join(pairs[v >> at & 3] for at in (6, 4, 2, 0)) for v in range(256)])
+
+
 SPECIAL["T"] = lambda spec, form, width, mods: TargetCodec(spec.bits, spec.name, True, spec.args == "sp")
 SPECIAL["Tr"] = lambda spec, form, width, mods: TargetCodec(spec.bits, spec.name, True, spec.args == "sp", True)
 SPECIAL["Tas"] = lambda spec, form, width, mods: TargetCodec(spec.bits, spec.name, False, spec.args == "sp", signed=True)
@@ -409,6 +415,7 @@ SPECIAL["UK"] = lambda spec, form, width, mods: LdcCodec(spec, form, width, "UR"
 SPECIAL["H"] = lambda spec, form, width, mods: HiddenCodec(spec.bits, "u", spec.name)
 SPECIAL["MU"] = lambda spec, form, width, mods: UMemCodec(spec, form, width)
 SPECIAL["SBS"] = lambda spec, form, width, mods: ScoreboardSet(spec.bits, spec.name)
+SPECIAL["SWZ"] = lambda spec, form, width, mods: NameCodec(swizzles(), spec.bits, spec.name)
 SPECIAL["M"] = lambda spec, form, width, mods: MemCodec(spec, form, mods)
 SPECIAL["MS"] = SPECIAL["MT"] = SPECIAL["M"]
 SPECIAL["MUO"] = lambda spec, form, width, mods: UOffCodec(spec, form)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 TEXT = r"""
 UIADD3       090 UABC           ud <75-90>UPu?=UPT <75-90>UPv?=UPT <100+>UPu=UPT <100+>UPv=UPT <- ua-~X ub-~X uc-~X UPp?X=!UPT UPq?X=!UPT ; .X@74                                   ; cls=uni comm=abc
-UIMAD        0a4 UABC           ud <- ua ub uc-~X UPp?X=!UPT            ; .U32@73=0 .X@74 81-83=7                                         ; cls=uni comm=ab
+UIMAD        0a4 UIABC          ud <- ua ub uc-~X UPp?X=!UPT            ; .U32@73=0 .X@74 81-83=7                                         ; cls=uni comm=ab
 UIMAD.WIDE   0a5 UABC           ud2 UPu?=UPT <- ua ub uc2-~X UPp?X=!UPT ; .U32@73=0 .X@74                                                 ; cls=uni comm=ab
 ULEA         091 UABC           ud UPu?=UPT <- ua-~X ub-~X uc?HI s:I(u)@75-79 UPp?X=!UPT ; .HI@80 .X@74 73=0                              ; cls=uni imm=u
 ULOP3        092 UABC           UPu?=UPT ud <- ua ub uc lut:I(u)@72-79 UPp=!UPT ; .LUT .PAND@80                                           ; cls=uni imm=u
