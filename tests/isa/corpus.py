@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests import oracle
-from tests.isa.corpus_ops import OPS, RAW
+from tests.isa.corpus_ops import MODULES, OPS, RAW
 
 TYPES = {"h": "b16", "r": "b32", "d": "b64", "f": "f32", "g": "f64", "p": "pred", "q": "b128"}
 SIZES = {"h": 2, "r": 4, "d": 8, "f": 4, "g": 8, "p": 4, "q": 16}
@@ -97,7 +97,7 @@ def kernel(name: str, opcode: str, operands: str, mode: str) -> str | None:
             lines.append(_declare(letter, reg))
             lines += _load(letter, reg, 4 * k + j, "param" if mode == "uni" or (mode == "param" and k == last) else "global")
             names.append(reg)
-        brace = len(t) > 1 or (opcode.startswith(("mma", "wmma.mma", "ldmatrix", "stmatrix")) and not (len(dsts) + k >= 4 + len(dsts)))
+        brace = len(t) > 1 or (opcode.startswith(("mma", "wmma.mma", "ldmatrix", "stmatrix")) and k < 3)
         text_ops.append("{" + ", ".join(names) + "}" if brace else names[0])
     text = ", ".join(text_ops)
     body = "\n  ".join([*lines, f"{opcode} {text};", *stores])
@@ -145,7 +145,7 @@ def expand_at(text: str) -> Iterator[str]:
         yield "".join(combo)
 
 
-HEAD = ".version {version}\n.target sm_{sm}\n.address_size 64\n.extern .shared .align 16 .b8 smem[];\n.global .align 16 .b8 gmem[256];\n" \
+HEAD = ".version {version}\n.target sm_{sm}{options}\n.address_size 64\n.extern .shared .align 16 .b8 smem[];\n.global .align 16 .b8 gmem[256];\n" \
     ".const .align 16 .b8 cmem[256];\n.global .texref tex0;\n.global .surfref surf0;\n"
 
 
@@ -154,12 +154,15 @@ def compile_all(out: Path, sm: str, opt: str = "3", families: set[str] | None = 
     out.mkdir(parents=True, exist_ok=True)
     ptxas = str(oracle.find("ptxas"))
     good = bad = 0
-    texts = [t for _, t in kernels(families)]
-    todo = [texts[i : i + bundle] for i in range(0, len(texts), bundle)][::-1]
+    todo: list[tuple[tuple[str, str], list[str]]] = []
+    for module, group in itertools.groupby(kernels(families), lambda k: MODULES.get(k[0], ("", ""))):
+        texts = [t for _, t in group]
+        todo += [(module, texts[i : i + bundle]) for i in range(0, len(texts), bundle)]
+    todo.reverse()
     path = out / "in.ptx"
-    head = HEAD.format(version="9.0", sm=sm)
     while todo:
-        part = todo.pop()
+        module, part = todo.pop()
+        head = HEAD.format(version="9.0", sm=sm, options=module[0]) + module[1]
         lines: list[int] = []
         at = head.count("\n") + 1
         for text in part:
@@ -176,12 +179,12 @@ def compile_all(out: Path, sm: str, opt: str = "3", families: set[str] | None = 
         named = set(re.findall(r"k\d+_\w+", done.stderr))
         hit |= {i for i, t in enumerate(part) if any(n + "(" in t for n in named)}
         if not hit and len(part) > 1:  # an error without a place: halve
-            todo += [part[len(part) // 2 :], part[: len(part) // 2]]
+            todo += [(module, part[len(part) // 2 :]), (module, part[: len(part) // 2])]
             continue
         bad += len(hit) or 1
         rest = [t for i, t in enumerate(part) if i not in hit] if hit else []
         if rest:
-            todo.append(rest)
+            todo.append((module, rest))
     return good, bad
 
 
