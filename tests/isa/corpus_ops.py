@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tests.isa import corpus_bulk, corpus_tensor
+from collections.abc import Iterable
+
+from tests.isa import corpus_bulk, corpus_tensor, corpus_texture
 from tests.isa.corpus_tcgen05 import NEWER, TENSOR_MEMORY
 
 OPS: dict[str, str] = {
@@ -551,6 +553,8 @@ movmatrix.sync.aligned.m8n8.trans.b16 r r @reg
 }
 
 #: Whole kernels, by family.
-RAW: dict[str, tuple[str, ...]] = {"tcgen05": TENSOR_MEMORY, **corpus_bulk.RAW}
+RAW: dict[str, Iterable[str]] = {"tcgen05": TENSOR_MEMORY, **corpus_bulk.RAW, **corpus_texture.RAW}
+#: What a family's modules need: options behind the target, declarations.
+MODULES: dict[str, tuple[str, str]] = corpus_texture.MODULES
 OPS.update(corpus_bulk.OPS)
 OPS.update(corpus_tensor.OPS)
