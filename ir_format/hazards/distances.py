@@ -64,6 +64,15 @@ raw R 90+
                           :    alu dual disp64 iadd64 alu64 fma wlo whi imadhi half hcmp hf32
 call                      m    7   7    7g     7g     7g    7   7   7   7      7g   7g   7g
 
+# The low register of IMAD.WIDE: documented at 3. ptxas 13.0 is there from sm_90 on, never below 5 before. basalt-sass, which judges whole mnemonics, asks for 4.
+raw R 75-89
+                          :    wlo
+alu dual                  m    5
+
+raw R 90+
+                          :    wlo
+alu dual                  g    4
+
 raw R 90
                           :    fp64 dmma
 fp64                      m    8    25
@@ -116,6 +125,7 @@ raw P 120+
                           :    alu dual fma
 dual                      m    4   5    5
 alu fma wab imadhi        m    -   5    -
+half hcmp hf32            m    5   5    -
 
 raw UR 75
                           :    udp uldc
@@ -128,7 +138,7 @@ uldc                      d    12  5
 
 raw UR 80+
                           :    udp udp64 uldc r2ur
-uni                       d    4   6g    2    13
+uni                       d    4   5m    2    13
 vec                       d    6   6m    2    13
 var                       d    9   9m    2    13
 jump                      d    10  10g   3    13
@@ -139,7 +149,7 @@ raw UP 75+
                           :    udp udp64 uldc r2ur
 uni                       d    4   4m    1    13g
 vec                       d    6   6g    1    13g
-guard                     d    11  13g   5    13g
+guard                     d    11  11m   5    13g
 jump                      d    9   11g   2    13g
 uldc                      d    11  13g   5    15g
 

@@ -29,30 +29,49 @@ from stages.disasm.listing import Decoded, decode_section
 REACH: Final = 48
 _CELLS: Final = (1 << PHYSICAL_BASE["B"]) - 1  # B registers are tracked by the hardware
 _R_CELLS: Final = (1 << PHYSICAL_BASE["UR"]) - 1
+_P_CELLS: Final = (1 << PHYSICAL_BASE["UP"]) - (1 << PHYSICAL_BASE["P"])
 #: Classes whose instructions finish in order, by queue: results, and reads of registers (measured C2).
 _RESULT_QUEUE: Final = {c: c for c in ("xu", "lds", "ldc", "shfl", "redux", "fp64")}
+_OWN_QUEUE: Final = {"QSPC": "qspc", "LDTM": "ldtm"}  # measured on sm_120, sm_100
+_WRITE_IN_ORDER: Final = frozenset(("lds", "ldtm"))  # queues in which a result may overwrite an earlier one that is under way (measured: LDS over LDS.128)
 _MEMORY: Final = ("lds", "ldg", "ldl", "stg", "sts", "atom", "red", "ldgsts", "bar")
 _READ_QUEUE: Final = _RESULT_QUEUE | dict.fromkeys(_MEMORY, "memory")
 #: Classes whose results come out of the memory pipe behind the reads of everything that went into it before (measured: ptxas lets LDS, LDC and B2R
 #: overwrite what an earlier access reads, without a wait).
 _BEHIND_MEMORY: Final = frozenset(("lds", "ldg", "ldl", "ldc", "atom", "sreg"))
 _YOUNGEST: Final = 63  # a counter holds no more
-#: Where ptxas 13.0 is nearer than the tables (all measured on its output for test kernels): kind, earlier class or mnemonic, later class or mnemonic
-#: ("" any, "var": with a scoreboard), SMs, least cycles seen. The tables stay as they are for the scheduler: on the safe side.
+#: Where ptxas 13.0 is nearer than the tables (all measured on its output): kind, earlier, later, SMs, least cycles seen. Earlier and later are a class, a
+#: mnemonic, ``=NAME`` for a result column or operand role of the tables, ``MNEMONIC=ROLE``, "var" (with a scoreboard) or "" (any). The tables stay as they
+#: are for the scheduler: on the safe side.
 RELAXED: Final = (
-    ("raw", "", "MATCH", "75+", 4),  # LOP3 -> MATCH.ANY on sm_90; the row for stored data says 5
-    ("raw", "alu64", "", "120+", 5),  # SEL.64 -> IADD.64; 6
-    ("raw", "setp64", "", "120+", 5),  # ISETP.U64 -> PLOP3; 6
+    ("raw", "", "MATCH=data", "75+", 4),  # LOP3 -> MATCH.ANY on sm_90; 5
+    ("raw", "=alu", "SYNCS=addr", "90+", 4),  # LEA -> SYNCS.ARRIVE on sm_90 and sm_120; 5
+    ("raw", "=wlo", "=alu", "90+", 3),  # IMAD.WIDE -> SHF, LEA, IADD3 over its low register; documented so, the table has 4
+    ("raw", "=wlo", "=dual", "90+", 3),
+    ("raw", "=alu64", "=iadd64", "120+", 5),  # SEL.64 -> IADD.64; 6
+    ("raw", "=alu64", "=alu64", "120+", 4),  # IMNMX.S64 -> IMNMX.U64; a guess says 6
+    ("raw", "=alu64", "=fp64", "120+", 7),  # MOV.64 -> DSETP; a guess says 8
+    ("raw", "setp64", "=dual", "120+", 5),  # ISETP.U64 -> PLOP3; 6
+    ("raw", "=udp64", "=uni", "120+", 4),  # UIADD3.64 -> ULOP3, its low register; the high one at 5
     ("raw", "IMMA", "", "120+", 26),  # IMMA.16832 -> STG, IADD3, IMMA (27); 28 and 32, which are right for HMMA
     ("raw", "HMMA", "HMMA", "120+", 29),  # HMMA.16816 -> HMMA.1688; 32
-    ("waw", "alu64", "", "120+", 2),  # MOV.64 -> MOV; a guess says 4
+    ("waw", "=alu64", "fixed", "120+", 2),  # MOV.64 -> MOV; a guess says 4
     ("waw", "half", "", "120+", 1),  # HFMA2 -> @P MOV; a guess says 2
+    ("waw", "=alu", "hcmp", "120+", 5),  # LOP3 -> HSETP2 over the predicate that it reads; 9, documented for the first SMs
+    ("waw", "=dual", "hcmp", "120+", 5),  # ISETP -> HSETP2
+    ("waw", "IMMA", "", "100-119", 16),  # IMMA.16816 -> SHF; 17
+    ("waw", "IMMA", "", "120+", 23),  # IMMA.16816 -> SHF; 24
     ("war", "bar", "", "75+", 1),  # BAR.RED -> LOP3 over its predicate on sm_80; 2
+    ("war", "syncs", "", "75+", 1),  # SYNCS -> ULDC over its uniform address on sm_90; 2
     ("war", "mma1", "", "75+", 1),  # HMMA.1688 -> IMAD.WIDE over B on sm_90; a guess says 7
+    ("war", "imma1", "", "75+", 1),  # IMMA.8816, IMMA.8832 -> IMAD.MOV over B on sm_80 and sm_90; a guess says 7
     ("war", "IMMA", "var", "120+", 1),  # IMMA.16832 -> MOVM over A
     ("war", "IMMA", "", "120+", 8),  # IMMA.16832 -> LOP3 over A; 14
     ("war", "mma2", "", "100-119", 1),  # HMMA.16816 -> SHF, IMMA.16832 -> LOP3, MOVM over A or B; 7
+    ("war", "mma2", "var", "75+", 1),  # HMMA.16816, QMMA -> LDC over A on sm_90 and sm_120: what comes through a scoreboard comes late
 )
+#: Cycles after which an FP64 matrix product without a scoreboard is over (measured: ptxas puts NOPs behind DMMA on sm_120, 586 cycles at least).
+_DMMA_OVER: Final = 512
 
 
 class Finding(NamedTuple):
@@ -91,7 +110,7 @@ class Report(NamedTuple):
 class _Node:
     """One instruction as the walk needs it; bitsets of cells. ``slow_w``/``slow_r``: announced by a scoreboard; the rest is fixed."""
 
-    __slots__ = ("access", "ctl", "depbar", "fixed_r", "fixed_w", "guard", "item", "op", "r", "rq", "slow_r", "slow_w", "w", "wq")
+    __slots__ = ("access", "ctl", "depbar", "early_w", "fixed_r", "fixed_w", "guard", "item", "op", "r", "rq", "slow_r", "slow_w", "w", "wq")
 
     def __init__(self, item: Decoded, inst: Inst, access: Access) -> None:
         self.item = item
@@ -105,10 +124,16 @@ class _Node:
         self.slow_w = self.w if access.board_w else 0
         self.fixed_w = 0 if access.board_w else self.w
         self.slow_r = access.late & _CELLS if access.board_r else 0
-        if access.klass == "bar":  # BAR.RED reads its predicate at issue (measured: the next instruction overwrites it on sm_75 to sm_90)
+        if access.klass in ("bar", "syncs"):
+            # BAR.RED reads its predicate at issue (measured: the next instruction overwrites it on sm_75 to sm_90), SYNCS its uniform address
+            # (measured: ULDC and LDCU overwrite it one cycle later on sm_90 and sm_120).
             self.slow_r &= _R_CELLS
+        # The predicate of a generic atomic tells where the address is: it comes with the read scoreboard at the latest (measured: the
+        # branch waits for that alone).
+        self.early_w = self.slow_w & _P_CELLS if inst.op == "ATOM" else 0
+        self.slow_w &= ~self.early_w
         self.fixed_r = self.r & ~self.slow_r
-        self.wq = "qspc" if inst.op == "QSPC" else _RESULT_QUEUE.get(access.klass, "")  # QSPC: measured on sm_120
+        self.wq = _OWN_QUEUE.get(inst.op) or _RESULT_QUEUE.get(access.klass, "")
         self.rq = _READ_QUEUE.get(access.klass, "")
         self.depbar = _depbar(inst)
 
@@ -339,6 +364,8 @@ class _Walk:
                 raised[k] = clock
         if node.slow_w or node.slow_r:
             _merge(pending, (n, bits_w, bits_r), (node.slow_w, node.slow_r, 0, clock))
+        if node.early_w:
+            _merge(pending, (n, both, 0), (node.early_w, 0, 0, clock))
 
     # -- rules ----------------------------------------------------------------------------------------------------
 
@@ -351,13 +378,15 @@ class _Walk:
             for kind, cells in (("raw", live & r), ("waw", first.fixed_w & w), ("war", first.fixed_r & w)):
                 for cell in bit_indices(cells) if cells else ():
                     need = self.h.between(kind, first.access, node.access, cell)
-                    if need is not None and clock - at < need.cycles and clock - at < self._relaxed(kind, first, node):
+                    if need is not None and clock - at < need.cycles and clock - at < relaxed(kind, first.access, first.op, node.access, node.op, self.h.sm, cell):
                         self._add(kind, cell, m, n, need.cycles, clock - at, self._rule(kind, first, node, cell), need.source)
         for (m, by_w, by_r), (results, reads, _, at) in pending.items():
             first = self.nodes[m]
+            if not by_w and first.access.klass == "dmma" and clock - at >= _DMMA_OVER:
+                continue
             if self._either(m, node, stale):
                 continue  # @P and @!P of the same value: only one of them runs (measured: MUFU and FFMA on sm_75)
-            hit = results & (r if first.wq == node.wq == "lds" else r | w)  # LDS over an untagged LDS.128: they write in order (measured)
+            hit = results & (r if first.wq == node.wq and node.wq in _WRITE_IN_ORDER else r | w)
             if hit:
                 told = f"its result is under way, told by {_boards(by_w)}" if by_w else "its result needs a scoreboard and has none"
                 cell = bit_indices(hit)[0]
@@ -377,9 +406,6 @@ class _Walk:
         """Whether the later result can only come after the earlier instruction has read its registers, by the order of their pipe."""
         return second.slow_w != 0 and (first.rq == "memory" and second.access.klass in _BEHIND_MEMORY or (first.rq != "" and first.rq == second.rq))
 
-    def _relaxed(self, kind: str, first: _Node, second: _Node) -> int:
-        return relaxed(kind, first.access, first.op, second.access, second.op, self.h.sm)
-
     def _rule(self, kind: str, first: _Node, second: _Node, cell: int) -> str:
         one = [name if kind != "war" else reader for at, name, reader in (first.access.reads if kind == "war" else first.access.writes) if at == cell]
         two = [role if kind == "raw" else group for at, role, group in (second.access.reads if kind == "raw" else second.access.writes) if at == cell]
@@ -392,10 +418,16 @@ class _Walk:
             self.found[key] = Finding(kind, name, self._text(earlier), self._text(later), need, have, rule, source, self.name, self.items[later].pc, 0)
 
 
-def relaxed(kind: str, first: Access, first_op: str, second: Access, second_op: str, sm: int) -> int:
-    """Cycles that ptxas's output shows to be enough for such a pair, :data:`REACH` where it shows nothing below the tables."""
-    before = ("", first.klass, first_op)
-    behind = ("", second.klass, second_op, "var" if second.board_w else "")
+def relaxed(kind: str, first: Access, first_op: str, second: Access, second_op: str, sm: int, cell: int) -> int:
+    """Cycles that ptxas's output shows to be enough for such a pair over a register, :data:`REACH` where it shows nothing below the tables."""
+    before = {"", first.klass, first_op}
+    behind = {"", second.klass, second_op, "var" if second.board_w else "fixed"}
+    if kind != "war":
+        before.update("=" + name for at, name, _ in first.writes if at == cell)
+    if kind == "raw":
+        for at, role, _ in second.reads:
+            if at == cell:
+                behind.update(("=" + role, f"{second_op}={role}"))
     return min((c for k, a, b, sms, c in RELAXED if k == kind and a in before and b in behind and covers(sms, sm)), default=REACH)
 
 

@@ -72,7 +72,7 @@ def certain(cubin: Cubin, rng: random.Random) -> list[Mutant]:
                 if not a.board_w and cells and ctl.stall:
                     cell = cells.bit_length() - 1
                     need = h.between(kind, a, b, cell)
-                    least = min(need.cycles, relaxed(kind, a, inst.op, b, later.op, cubin.sm)) if need is not None else 1
+                    least = min(need.cycles, relaxed(kind, a, inst.op, b, later.op, cubin.sm, cell)) if need is not None else 1
                     if 1 < least <= ctl.stall:
                         out.append(Mutant(f"stall {kind}", s, i, "stall", rng.randrange(1, least)))
             if ctl.wr != 7 and a.board_w:
