@@ -52,7 +52,8 @@ VABSDIFF    014 ABC sm=75-110  d <- a b c                  ; .U32@73=0 81-83=7  
 VABSDIFF4    015 ABC sm=75-110  d <- a b c                  ; .U8@73=0 .ACC@75 81-83=7                                             ; cls=alu imm=u
 # ---- predicates and registers
 P2R         003 AB             d <- p:N(PR) a b            ; ; cls=alu <75-89>imm=s <90+>imm=u
-R2P         004 AB             p:N(PR) <- a b              ; ; cls=alu imm=u
+R2P         004 AB forms=r,k,u p:N(PR) <- a b              ; ; cls=alu imm=u
+R2P         004 AB forms=i     p:N(PR) <- a b?=255         ; ; cls=alu imm=u
 IDP.4A      026 ABc forms=rr,kr,ur d <- a b c-             ; .{U8 S8}@73 .{U8 S8}@74 76-77=0                             ; cls=fma imm=u
 IDP.2A      026 ABc forms=rr,kr,ur d <- a b c-             ; .{LO HI}@77 .{U16 S16}@73 .{U8 S8}@74 76=1                  ; cls=fma imm=u
 I2IP        039 ABc sm=75-89   d <- a b c<h1>@72           ; .{U8 S8 U16 S16 ? ? ? ?}@76-78 .S32 .SAT 73-75=0       ; cls=alu
