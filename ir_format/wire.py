@@ -50,7 +50,7 @@ CHUNK = 1 << 16
 Wire = Any  # what msgpack gives: int, str, bytes, None, tuple, dict
 
 _REGS = {"R": 255, "UR": 255, "P": 7, "UP": 7, "B": 16}  # physical registers per file: the highest number is below this
-_MODS_OK = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.:-+")
+_MODS_OK = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.:-+{,}")  # braces: sets of scoreboards
 
 
 def fail(what: str, x: object) -> StreamError:
