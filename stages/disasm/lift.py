@@ -25,8 +25,8 @@ def lift_section(section: CodeSection, sm: int) -> Unit:
     unit.functions.append(function)
     starts = {0}
     for item in items:
-        if item.target >= 0:
-            starts.add(item.target)
+        if item.label >= 0:
+            starts.add(item.label)
         if item.inst is not None and item.inst.op in ENDS:
             starts.add(item.pc + WORD)
     numbers = {pc: k for k, pc in enumerate(sorted(pc for pc in starts if pc < len(section.data)))}
@@ -48,10 +48,10 @@ def lift_section(section: CodeSection, sm: int) -> Unit:
 def _labelled(item: Decoded, numbers: dict[int, int]) -> Inst:
     inst = item.inst
     assert inst is not None and item.plan is not None
-    if item.target < 0:
+    if item.label < 0:
         return inst
     ops: list[Operand] = [*inst.dsts, *inst.srcs]
-    ops[branch_slot(item.plan)] = Label("L", numbers[item.target])
+    ops[branch_slot(item.plan)] = Label("L", numbers[item.label])
     n = len(inst.dsts)
     return Inst(inst.op, inst.mods, tuple(ops[:n]), tuple(ops[n:]), inst.guard, inst.line, inst.loc, inst.ctl)
 

@@ -49,8 +49,8 @@ def stream(cubin: Cubin, source: str) -> bytes:
 
 
 def _new_code(data: bytes, cubin: Cubin) -> dict[str, bytes]:
+    from stages.disasm.assemble import assemble
     from stages.disasm.lift import relowered
-    from stages.disasm.listing import assemble
 
     try:
         text = data.decode("utf-8")

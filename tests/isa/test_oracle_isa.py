@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from ir_format import isa
+from stages.disasm.assemble import assemble
 from stages.disasm.cubin import CubinError, patch_cubin, read_cubin
 from stages.disasm.lift import lift, relowered
-from stages.disasm.listing import assemble, print_cubin
+from stages.disasm.listing import print_cubin
 from tests import oracle
 from tests.isa.corpus import compile_all
 from tests.isa.coverage import check, distinct_words, spaces
