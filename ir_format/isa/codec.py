@@ -133,6 +133,23 @@ class RegCodec(Codec):
         return Reg(self.file, ZERO if num == self.zero else num, 0, self.width, self.flags_back[word & self.flagmask], sub)
 
 
+class SplitRegCodec(RegCodec):
+    """A plain register whose field has several pieces."""
+
+    __slots__ = ("bits",)
+
+    def __init__(self, file: str, bits: Bits, width: int, name: str) -> None:
+        super().__init__(file, 0, bits_len(bits), width, {}, name)
+        self.bits = bits
+        self.mask = bits_mask(bits)
+
+    def enc(self, o: Operand) -> int:
+        return bits_put(self.bits, super().enc(o))
+
+    def dec(self, word: int) -> Reg:
+        return super().dec(bits_get(self.bits, word))
+
+
 class ImmCodec(Codec):
     """An immediate. ``style``: see :mod:`ir_format.isa.numbers`. ``scale``: the field counts units of so many bytes."""
 

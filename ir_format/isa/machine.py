@@ -292,7 +292,7 @@ class Target:
                 reason = f"{form.row.name}: {error}"
                 continue
             stall = word >> 105 & 31
-            if stall not in LEGAL_STALL or word >> 126 or (word >> 122 and stall < 16):
+            if stall not in LEGAL_STALL or word >> 126 or (word & plan.hints and stall < 16):
                 reason = "undefined control field"  # without bit 109 the reuse bits are no reuse hints (measured)
                 continue
             mods = plan.mods

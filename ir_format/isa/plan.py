@@ -17,6 +17,7 @@ from ir_format.isa.codec import (
     Mismatch,
     NameCodec,
     RegCodec,
+    SplitRegCodec,
     bits_get,
     bits_mask,
     bits_put,
@@ -26,7 +27,8 @@ from ir_format.model import ABS, INV, NEG, REUSE, ZERO, Imm, Name, Operand, Reg
 
 GUARD_MASK = 0xF << 12
 CTL_MASK = 0x1FFFF << 105  # stall, yield, scoreboards, waits; the reuse bits 122-125 belong to the slots
-REUSE_BIT = {24: 1 << 122, 32: 1 << 123, 64: 1 << 124}
+#: Bit of the reuse hint by the lowest bit of the register field; the metadata and scales of matrix products have theirs elsewhere.
+REUSE_BIT = {24: 1 << 122, 32: 1 << 123, 64: 1 << 124, 40: 1 << 50, 52: 1 << 51}
 OPCODE_MASK = 0xFFF
 
 #: Places of the sign, absolute and suffix bits by where a flexible operand stands.
@@ -65,7 +67,7 @@ class Slot:
 class Plan:
     """See the module text. ``value``/``mask``: the bits that no operand, guard or control field owns."""
 
-    __slots__ = ("active", "constant", "derived", "encoders", "form", "mask", "mods", "ndst", "slots", "value")
+    __slots__ = ("active", "constant", "derived", "encoders", "form", "hints", "mask", "mods", "ndst", "slots", "value")
 
     def __init__(self, form: Form, mods: tuple[str, ...], slots: list[Slot], ndst: int, value: int, owned: int) -> None:
         self.form = form
@@ -75,6 +77,10 @@ class Plan:
         self.value = value
         self.mask = ((1 << 128) - 1) & ~(owned | GUARD_MASK | CTL_MASK)
         self.encoders = [s.codec.enc if s.shown else None for s in slots]
+        self.hints = 0  # reuse bits of the operands
+        for s in slots:
+            if s.shown and isinstance(s.codec, RegCodec):
+                self.hints |= s.codec.flags.get(REUSE, 0)
         self.derived = form.derived
 
 
@@ -299,6 +305,8 @@ def make_codec(spec: SlotSpec, form: Form, width: int, mods: tuple[str, ...]) ->
         return SPECIAL[kind](spec, form, width, mods)
     if kind in ("R", "Rn"):
         return RegCodec("R", pos, 8, width, _flags(spec, pos, inv, reuse and pos in REUSE_BIT), spec.name, sub, kind == "R" or None)
+    if kind == "UR" and len(spec.bits) > 1:
+        return SplitRegCodec("UR", spec.bits, width, spec.name)
     if kind in ("UR", "URn"):
         return RegCodec("UR", pos, ur_bits(form.sm), width, _flags(spec, pos, inv, False), spec.name, sub, kind == "UR" or None)
     if kind in ZERO_NUM:
