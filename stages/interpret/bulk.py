@@ -57,7 +57,8 @@ def copy(code: Code, step: Step, pc: int) -> Action:
     get_to, get_from = address(code, step.function, to), address(code, step.function, frm)
     size_of = get(code, step.function, operands[2])
     rest = operands[3:]
-    barrier = address(code, step.function, rest.pop(0)) if inst.has("mbarrier::complete_tx::bytes") else None
+    bar = rest.pop(0) if inst.has("mbarrier::complete_tx::bytes") else None
+    barrier = address(code, step.function, bar) if isinstance(bar, Addr) else None
     targets = get(code, step.function, rest.pop(0)) if inst.has("multicast::cluster") else None
     if inst.has("L2::cache_hint"):
         rest.pop(0)

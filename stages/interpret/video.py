@@ -58,7 +58,7 @@ def _core(inst: PtxInst) -> Any:
 
 def _wide(r: Arr) -> Arr:
     """The intermediate result has 34 bits and a sign (documented): what a left shift moves beyond them is lost."""
-    return np.right_shift(np.left_shift(r, 30), 30)
+    return np.asarray(np.right_shift(np.left_shift(r, 30), 30))
 
 
 @row("vadd", "vsub", "vabsdiff", "vmin", "vmax", "vshl", "vshr", "vset")
@@ -76,7 +76,7 @@ def _scalar(inst: PtxInst) -> Fn:
         negative intermediate is greater than every c."""
         w = signed(c, 32) if d_signed else unsigned(c, 32).astype(np.int64)
         if second == "add":
-            return r + w
+            return np.asarray(r + w)
         a, b = (r, w) if d_signed else (np.asarray(r).view(U64), w.view(U64))
         return np.asarray(np.minimum(a, b) if second == "min" else np.maximum(a, b)).view(np.int64)
 

@@ -75,9 +75,9 @@ def target_of(b: Build) -> int:
 def bra(b: Build) -> CtlFn:
     """Branch; .DIV branches where the warp's group is not the whole mask, .CONV where it is; .U (uniform) is a promise."""
     b.only("U", "DIV", "CONV", "INC", "DEC", "ANY", "ALL")
-    if "ANY" in b.mods or "ALL" in b.mods:
-        raise b.refuse()
     target = target_of(b)
+    if "ANY" in b.mods or "ALL" in b.mods:
+        return _bra_vote(b, target, "ALL" in b.mods)
     if "DIV" in b.mods or "CONV" in b.mods:
         return _bra_div(b, target)
 
@@ -86,6 +86,26 @@ def bra(b: Build) -> CtlFn:
         return True
 
     return guarded_ctl(b, jump, lambda machine, bundle, mask: machine.split(bundle, mask, target))
+
+
+def _bra_vote(b: Build, target: int, every: bool) -> CtlFn:
+    """A branch that the lanes of a warp take together: if the guard is true in any (.ALL: in each) of them."""
+    who = condition(b)
+
+    def run(machine: Machine, bundle: Bundle) -> bool:
+        asked = who(bundle)
+        act = bundle.mask()
+        taken = act if asked is None else act & ~warp_any(act & ~asked) if every else act & warp_any(asked)
+        n = int(count(taken))
+        if n == 0:
+            bundle.pc += 1
+            return True
+        if n == bundle.active:
+            bundle.pc = target
+            return True
+        return machine.split(bundle, taken, target)
+
+    return run
 
 
 def _bra_div(b: Build, target: int) -> CtlFn:

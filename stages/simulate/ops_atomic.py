@@ -20,7 +20,11 @@ from stages.simulate.state import SINK
 u16, u32, u64, i32, i64, f32, f64 = np.uint16, np.uint32, np.uint64, np.int32, np.int64, np.float32, np.float64
 
 _OPS: Final = ("ADD", "MIN", "MAX", "INC", "DEC", "AND", "OR", "XOR", "EXCH", "CAS", "SAFEADD", "POPC", "CAST")
-_TYPES: Final = ("U32", "S32", "U64", "S64", "F32", "F64", "F16x2", "BF16x2", "F16", "BF16", "64", "128", "32", "F16X2", "BF16_V2", "BF16X2")
+#: Vectors: (bytes, element type).
+_VECTORS: Final = {
+    "F16x4": (8, "F16"), "F16x8": (16, "F16"), "BF16x4": (8, "BF16"), "BF16x8": (16, "BF16"), "F32x2": (8, "F32"), "F32x4": (16, "F32"),
+}  # fmt: skip
+_TYPES: Final = ("U32", "S32", "U64", "S64", "F32", "F64", "F16x2", "BF16x2", "F16", "BF16", "64", "128", "32", "F16X2", "BF16_V2", "BF16X2", *_VECTORS)
 #: Words that change nothing: rounding is to nearest, a retry loop never spins here.
 _QUIET: Final = ("RN", "FTZ", "INC", "SPIN", "NOINC")
 
@@ -67,8 +71,25 @@ _PLAIN: Final[dict[str, Callable[[Arr, Arr], Arr]]] = {
 _INT_KINDS: Final[dict[str, tuple[int, Any]]] = {"U32": (4, u32), "32": (4, u32), "S32": (4, i32), "U64": (8, u64), "64": (8, u64), "S64": (8, i64)}
 
 
+def operation(b: Build) -> tuple[int, Step]:
+    """(bytes, step) of the operation that the modifiers name; addition of 32-bit words where they name none."""
+    words = words_of(b)
+    op = next((w for w in words if w in _PLAIN), "ADD")
+    return _step(b, op, next((w for w in words if w in _TYPES), "U32"))
+
+
 def _step(b: Build, op: str, kind: str) -> tuple[int, Step]:
     """(bytes, step) of an operation on a type."""
+    if kind in _VECTORS:
+        size, element = _VECTORS[kind]
+        one = _step(b, op, element)[1]
+        unit = u16 if element.endswith("F16") else u32
+
+        def each(old: Arr, value: Arr) -> Arr:
+            x, y = (np.ascontiguousarray(a).view(unit) for a in (old, value))
+            return np.ascontiguousarray(one(x, y)).view(old.dtype).reshape(old.shape)
+
+        return size, each
     if kind in _INT_KINDS:
         size, numpy_type = _INT_KINDS[kind]
         return size, _typed(numpy_type, _PLAIN[op])

@@ -175,7 +175,7 @@ def f2fp(b: Build) -> InstFn:
     if "TF32" in mods:
         b.only("TF32", "F32", "PACK_B", "RZ", "RNA", "RELU", "SATFINITE", "PACK_AB", "RN")
         get = b.f(b.s[-1])
-        how = "RZ" if "RZ" in mods else "RN" if "RN" in mods else "RNA"
+        how = "RZ" if "RZ" in mods else "RNA" if "RNA" in mods else "RN"  # to nearest even prints nothing (measured: cvt.rn.tf32)
         return b.emit_f(lambda x: fp.canonical32(fp.narrow((_relu(x) if relu else x).astype(f64), exact.TF32, how).astype(f32)), [get])
     if small:
         return _f2fp_small(b, _SMALL[small], small, relu)
@@ -207,7 +207,8 @@ def _f2fp_small(b: Build, fmt: Format, name: str, relu: bool) -> InstFn:
 
         def unpack(x: Arr) -> Arr:
             y = x >> part
-            halves = [fp.encode_half(fp.decode_small(((y >> u32(bits * i)) & u32((1 << bits) - 1)).astype(u8), fmt), F16) for i in (0, 1)]
+            values = [fp.decode_small(((y >> u32(bits * i)) & u32((1 << bits) - 1)).astype(u8), fmt) for i in (0, 1)]
+            halves = [fp.encode_half(_relu(z) if relu else z, F16) for z in values]
             return pack(halves[0], halves[1])
 
         return b.emit(unpack, [get])

@@ -237,7 +237,7 @@ def mufu(b: Build) -> InstFn:
     fn = _MUFU[name]
     halves = b.pick("F16", "F16_V2", "BF16", "BF16_V2")
     if halves:
-        return _mufu_half(b, fn, halves)
+        return _mufu_half(b, fn, halves, name == "EX2" and halves.startswith("BF16"))
     if name == "TANH":  # documented of tanh.approx.f32: subnormals are their own results
 
         def tanh(x: Arr) -> Arr:
@@ -251,15 +251,19 @@ def mufu(b: Build) -> InstFn:
     return b.emit_f(run, [b.f(b.s[0])])
 
 
-def _mufu_half(b: Build, fn: Callable[[Arr], Arr], kind: str) -> InstFn:
+def _mufu_half(b: Build, fn: Callable[[Arr], Arr], kind: str, flush: bool) -> InstFn:
+    """``flush``: subnormals become zeros (documented of ex2.ftz.bf16, which has no other form)."""
     from stages.simulate.ops_half import half_source, pack
+
+    def tiny(x: Arr) -> Arr:
+        return np.where(np.abs(x) < 2.0**-126, np.copysign(0.0, x), x) if flush else x
 
     fmt = BF16 if kind.startswith("BF16") else F16
     x = half_source(b, b.s[0], fmt)
     d = b.dst()
 
     def run(v: View, m: Arr | None) -> None:
-        low, high = (fp.encode_half(np.asarray(fn(h)), fmt) for h in x(v))
+        low, high = (fp.encode_half(tiny(np.asarray(fn(tiny(h)))), fmt) for h in x(v))
         put(v.U[d], pack(low, high) if kind.endswith("_V2") else low.astype(u32), m)
 
     return run

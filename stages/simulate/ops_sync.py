@@ -1,10 +1,4 @@
-"""Barrier objects in shared memory (mbarrier), address-space queries.
-
-sm_80: two words. The lower is 2**30 - n for n expected arrivals; the upper counts from 2**31 - n up, so that its top bit flips with the last
-arrival (measured: the code compares that bit). sm_90: one 64-bit word: bit 63 the phase, 43-62 the arrival counter (from
-2**20 - n up), 21-41 the bytes that copies still owe, 1-20 the counter's start (measured from the word that init writes;
-the byte count's place is guessed, nothing reads it).
-"""
+"""Barrier objects in shared memory (mbarrier; their words: :mod:`ops_barrier_words`), address-space queries."""
 
 from __future__ import annotations
 
@@ -13,26 +7,15 @@ from typing import Final
 import numpy as np
 
 from ir_format.model import ZERO, Mem, Reg
+from stages.simulate import ops_bulk
 from stages.simulate.arr import Arr
 from stages.simulate.build import Build, Builder, InstFn, View, put
 from stages.simulate.memory import LOCAL_HI, SHARED_HI, atomic
+from stages.simulate.ops_barrier_words import arrive80, step90
 from stages.simulate.ops_memory import active, address64, cut, locate, mem_of
 from stages.simulate.state import P_SINK
 
 u32, u64 = np.uint32, np.uint64
-_COUNT: Final = u64(0xFFFFF)
-_BYTES: Final = u64(0x1FFFFF)
-
-
-def _arrive80(old: Arr) -> Arr:
-    """One arrival at sm_80's pair of words."""
-    low, high = old & u64(0xFFFFFFFF), old >> u64(32)
-    after = (high + u64(1)) & u64(0xFFFFFFFF)
-    flipped = ((after ^ high) >> u64(31)) != 0
-    start = (low + u64(0x40000000)) & u64(0x7FFFFFFF)
-    after = np.where(flipped, (after & u64(0x80000000)) | start, after)
-    return low | (after << u64(32))
-
 
 def arrive_shared(b: Build) -> InstFn:
     """ATOMS.ARRIVE.64: one arrival; the old words."""
@@ -42,24 +25,11 @@ def arrive_shared(b: Build) -> InstFn:
     def run(v: View, m: Arr | None) -> None:
         act = active(m)
         memory, at = place(v, act)
-        old = atomic(memory.views[8], at // 8, lambda o, k: _arrive80(o), np.zeros(len(at), u64), True)
+        old = atomic(memory.views[8], at // 8, lambda o, k: arrive80(o), np.zeros(len(at), u64), True)
         for i, row in enumerate(rows):
             v.U[row][slice(None) if act is None else act] = (old >> u64(32 * i)).astype(u32)
 
     return run
-
-
-def _step90(old: Arr, arrivals: Arr, owed: Arr) -> Arr:
-    """``arrivals`` arrivals and ``owed`` more (or fewer) bytes at sm_90's word."""
-    start, phase = (old >> u64(1)) & _COUNT, old >> u64(63)
-    count = (old >> u64(43)) & _COUNT
-    waiting = ((old >> u64(21)) + owed) & _BYTES
-    # The counter stands at 0 when all have arrived but bytes are still owed.
-    count = np.where((count == 0) & (arrivals == 0), u64(0), (count + arrivals) & _COUNT)
-    done = (count == 0) & (waiting == 0)
-    phase = np.where(done, phase ^ u64(1), phase)
-    count = np.where(done, start, count)
-    return np.asarray((old & u64(1)) | (start << u64(1)) | (waiting << u64(21)) | (count << u64(43)) | (phase << u64(63)))
 
 
 def syncs(b: Build) -> InstFn:
@@ -95,9 +65,13 @@ def syncs(b: Build) -> InstFn:
             v.P[pu][slice(None) if act is None else act] = passed
 
         return check
-    kind = next((x for x in mods if len(x) == 4 and x[0] == "A" and x[2] == "T"), "")
-    if "ARRIVE" not in mods or not kind or any(x not in ("ARRIVE", "TRANS64", "RED", kind) for x in mods):
+    if mods[:2] == ("CCTL", "IV"):
+        return lambda v, m: None  # the barrier is given up
+    kind = next((x for x in mods if len(x) == 4 and x[0] == "A" and x[2] == "T"), "A1TR")
+    # TMASK: the phase must not complete (the program promises that it does not); OPTOUT: the thread leaves the barrier.
+    if "ARRIVE" not in mods or any(x not in ("ARRIVE", "TRANS64", "RED", "TMASK", "OPTOUT", kind) for x in mods):
         raise b.refuse()
+    leave, together = "OPTOUT" in mods, "TMASK" in mods
     operand = b.raw(others[-1]) if others else None
     arrives, owes = kind[1], kind[3]
     rows = [b.dst(0), b.dst(1)] if b.d else []
@@ -108,12 +82,26 @@ def syncs(b: Build) -> InstFn:
         n = len(at)
         value = cut(operand(v), act).astype(u64) if operand is not None else np.zeros(n, u64)
         arrivals = value if arrives == "R" else np.full(n, int(arrives), u64)
-        owed = value if owes == "R" else np.full(n, int(owes), u64)
-        old = atomic(memory.views[8], at // 8, lambda o, k: _step90(o, arrivals[k], owed[k]), value, True)
+        # R: that many bytes more to wait for; X: that many have come (measured: the code of expect_tx and complete_tx)
+        owed = value if owes == "R" else u64(0) - value if owes == "X" else np.full(n, int(owes), u64)
+        before = memory.views[8][at // 8].copy()
+        old = atomic(memory.views[8], at // 8, lambda o, k: step90(o, arrivals[k], owed[k], leave), value, True)
+        if together:  # all lanes see the word as it was, and which lanes arrived with them (measured: the code counts those below itself)
+            old = (before & u64(0xFFFFFFFF00000000)) | _partners(v, act, at)
         for i, row in enumerate(rows):
             v.U[row][slice(None) if act is None else act] = (old >> u64(32 * i)).astype(u32)
 
     return arrive
+
+
+def _partners(v: View, act: Arr | None, at: Arr) -> Arr:
+    """For each active lane: the lanes of its warp that name the same place."""
+    lanes = np.arange(v.n) if act is None else act
+    key = lanes // 32 * (1 << 40) + at
+    _, group = np.unique(key, return_inverse=True)
+    words = np.zeros(int(group.max(initial=-1)) + 1, u64)
+    np.bitwise_or.at(words, group, u64(1) << (lanes % 32).astype(u64))
+    return np.asarray(words[group])
 
 
 def arrives(b: Build) -> InstFn:
@@ -121,16 +109,18 @@ def arrives(b: Build) -> InstFn:
     b.only("LDGSTSBAR", "64", "ARVCNT", "TRANSCNT", "NOINC")
     place = locate(b, "shared", mem_of(b), 8, "atomic")
     old_form = b.ctx.sm < 90
-    arrives_once = "ARVCNT" not in b.mods
+    arrives_once = "TRANSCNT" not in b.mods
 
     def run(v: View, m: Arr | None) -> None:
-        if not arrives_once:
-            return  # counts itself in and arrives: nothing changes
         act = active(m)
         memory, at = place(v, act)
         n = len(at)
         one, none = np.ones(n, u64), np.zeros(n, u64)
-        atomic(memory.views[8], at // 8, lambda o, k: _arrive80(o) if old_form else _step90(o, one[k], none[k]), one, True)
+        # TRANSCNT: the code has counted itself in as one more byte to wait for (measured), which has come now.
+        arrived, owed = (one, none) if arrives_once else (none, none - one)
+        if old_form and not arrives_once:
+            return
+        atomic(memory.views[8], at // 8, lambda o, k: arrive80(o) if old_form else step90(o, arrived[k], owed[k]), one, True)
 
     return run
 
@@ -158,4 +148,4 @@ def qspc(b: Build) -> InstFn:
     return run
 
 
-OPS: Final[dict[str, Builder]] = {"SYNCS": syncs, "ARRIVES": arrives, "QSPC": qspc}
+OPS: Final[dict[str, Builder]] = {"SYNCS": syncs, "ARRIVES": arrives, "QSPC": qspc, **ops_bulk.OPS}

@@ -188,7 +188,18 @@ def r2ur(b: Build) -> InstFn:
     pu = b.pdst(0)
     both = "OR" in b.mods
     if pu != P_SINK:
-        raise b.refuse("predicate result")
+        # Pu: my value is not the one taken; .OR joins what Pu says already (measured: loops that take the values of a warp in turn).
+        if both:
+            b.reads.append(("P", pu))
+
+        def turn(v: View, m: Arr | None) -> None:
+            values = get(v)
+            words = first_active(values, group(v, m))
+            other = values != words.repeat(32)
+            put(v.P[pu], other | v.P[pu] if both else other, m)
+            write_uniform(v, d, words, m)
+
+        return turn
 
     def run(v: View, m: Arr | None) -> None:
         act = group(v, m)
@@ -276,6 +287,22 @@ def b2r(b: Build) -> InstFn:
     return run
 
 
+def rpcmov(b: Build) -> InstFn:
+    """RPCMOV: halves of a 64-bit register of the thread that returns use; the code keeps values in it (measured)."""
+    b.only("32")
+    name = next((o.name for o in (*b.inst.dsts, *b.inst.srcs) if isinstance(o, Name)), "")
+    if name not in ("Rpc.LO", "Rpc.HI"):
+        raise b.refuse()
+    kept = b.ctx.lanes.row(name, lambda lanes: np.zeros(lanes.n, u32))
+    if isinstance(b.inst.dsts[0], Reg):
+        d = b.dst()
+        b.reads.append(("U", kept))
+        return lambda v, m: put(v.U[d], v.U[kept], m)
+    get = b.u(b.s[0])
+    b.writes.append(("U", kept))
+    return lambda v, m: put(v.U[kept], get(v), m)
+
+
 def movm(b: Build) -> InstFn:
     """Transpose an 8x8 matrix of 16-bit elements held four lanes a row."""
     b.only("16", "MT88")
@@ -304,5 +331,5 @@ def lepc(b: Build) -> InstFn:
 
 OPS: Final[dict[str, Builder]] = {
     "VOTE": vote, "VOTEU": vote, "SHFL": shfl, "MATCH": match, "REDUX": redux, "CREDUX": redux, "R2UR": r2ur, "S2R": s2r, "S2UR": s2r,
-    "CS2R": s2r, "CS2UR": s2r, "ELECT": elect, "B2R": b2r, "MOVM": movm, "LEPC": lepc,
+    "CS2R": s2r, "CS2UR": s2r, "ELECT": elect, "B2R": b2r, "MOVM": movm, "LEPC": lepc, "RPCMOV": rpcmov,
 }  # fmt: skip
