@@ -6,11 +6,11 @@ TEXT = r"""
 def hacc     = .{F16:2 F32:4}:acc@76
 def upz      = <86+>UPz:UPI@87?=UPT
 enum rowcol  = ROW COL
-# reuse hints: the registers that may carry one
+# reuse hints: the registers that may carry one; ptxas also sets bit 125 (of sparse products on sm_90), which nvdisasm does not print
 def hre      = <75>reuse=b <80-110>reuse=ab <120+>reuse=b
 def hsre     = <80-110>reuse=abe <120+>reuse=b
 def ire      = <75>reuse=abc <80-110>reuse=ab <120+>reuse=b
-def sparse   = e:R@40 sel:I(u)@48-49
+def sparse   = e:R@40 <80-110>h:H@125?=0 sel:I(u)@48-49
 # ---- half, bfloat, tf32
 HMMA.884      236 -  sm=75       d2 <- a2-@72<rowcol>@73 b2-<rowcol>@74 c2 ; 75-76=0 .F16 78=0 .F16 .{STEP0 STEP1 ? ?}@79-80 .SATFINITE@77    ; cls=hmma sb=WR reuse=abc
 HMMA.884      236 -  sm=75       d2 <- a2-@72<rowcol>@73 b2-<rowcol>@74 c2 ; 75-76=2 .F32 .{F16 F32}@78 .{STEP0 STEP1 STEP2 STEP3}@79-80 .SATFINITE@77 ; cls=hmma sb=WR reuse=abc
