@@ -11,6 +11,7 @@ from ir_format.isa.plan import REUSE_BIT, Form, Plan
 from ir_format.isa.rowlang import LAYOUTS, Row, RowError, SlotSpec
 from ir_format.isa.special import TargetCodec
 from ir_format.isa.tmem import KINDS as TMEM_KINDS
+from ir_format.isa.vectors import widen
 from ir_format.model import INV, ZERO, Const, Ctl, Imm, Inst, Label, Mem, Name, Operand, Reg, Sym
 
 LabelPc = Mapping[int, int] | Callable[[int], int]
@@ -211,7 +212,12 @@ class Target:
         if plan is None:
             return None
         if widths:
-            for o, slot in zip((*inst.dsts, *inst.srcs), plan.slots):
+            ops = (*inst.dsts, *inst.srcs)
+            if plan.form.widths is not None:
+                right = list(ops)
+                widen(plan.form.widths, plan.mods, [s.name for s in plan.slots], right, self.sm)
+                return plan.form if all(r.width == o.width or o.num == ZERO for r, o in zip(right, ops) if isinstance(o, Reg) and isinstance(r, Reg)) else None
+            for o, slot in zip(ops, plan.slots):
                 want = getattr(slot.codec, "width", 0)
                 if isinstance(o, Reg) and want and o.width != want and o.num != ZERO:
                     return None
@@ -296,6 +302,8 @@ class Target:
                 reason = "undefined control field"  # without bit 109 the reuse bits are no reuse hints (measured)
                 continue
             mods = plan.mods
+            if form.widths is not None:
+                widen(form.widths, mods, [s.name for s in plan.slots], ops, self.sm)
             for _, text, rule in plan.derived:
                 if rule(form.letters, mods, ops):
                     mods = (text, *mods)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ir_format.isa import derive
+from ir_format.isa import derive, vectors
 from ir_format.isa.codec import (
     ZERO_NUM,
     Codec,
@@ -87,7 +87,7 @@ class Plan:
 class Form:
     """A row at one SM with the kinds of its flexible operands settled."""
 
-    __slots__ = ("by_bits", "by_mods", "derived", "enums", "fixmask", "fixvalue", "groups", "guard", "kinds", "letters", "modmask", "opcode", "row", "sm")
+    __slots__ = ("by_bits", "by_mods", "derived", "enums", "fixmask", "fixvalue", "groups", "guard", "kinds", "letters", "modmask", "opcode", "row", "sm", "widths")
 
     def __init__(self, row: Row, sm: int, letters: str, enums: dict[str, Enum]) -> None:
         self.row = row
@@ -113,6 +113,7 @@ class Form:
         self.derived = tuple((m.cond, m.values[1] or "", derive.RULES[m.cond]) for m in row.mods if m.cond)
         self.by_bits: dict[int, Plan | None] = {}
         self.by_mods: dict[tuple[str, ...], Plan | None] = {}
+        self.widths = vectors.RULES.get(row.facts.get("widths", ""))
         self.guard = row.facts.get("guard") or ("UP" if row.op.startswith("U") else "P")
 
     def _address_mode(self) -> None:

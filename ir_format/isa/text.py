@@ -23,6 +23,7 @@ from ir_format.isa.special import (
     UNextCodec,
 )
 from ir_format.isa.tmem import KeywordCodec, PairCodec
+from ir_format.isa.vectors import widen
 from ir_format.model import ABS, INV, NEG, REUSE, ZERO, Const, Imm, Inst, Mem, Name, Operand, Reg
 
 if TYPE_CHECKING:
@@ -59,6 +60,8 @@ def parse(target: Target, text: str, pc: int = 0) -> Inst:
         except Mismatch as error:
             why = str(error)
             continue
+        if form.widths is not None:
+            widen(form.widths, plan.mods, [s.name for s in plan.slots], ops, target.sm)
         guard = None if m["guard"] is None else _register(m["guard"])
         return Inst(op, mods, tuple(ops[: plan.ndst]), tuple(ops[plan.ndst :]), guard)
     raise CompileError(f"can't read {text.strip()!r} on sm_{target.sm}: {why}")
@@ -267,6 +270,8 @@ def _read_mem(text: str, codec: MemCodec, pc: int) -> Operand | None:
         if letter == "v":
             return None
         base = Reg("R", ZERO, 0, codec.wide)
+    if codec.quiet and letter == "u" and ubase is None:
+        ubase = Reg("UR", ZERO, 0, codec.uwide)
     if codec.hidden and letter == "d" and desc is None and base is not None and ubase is None and ".64" in text:
         desc = Reg("UR", ZERO, 0, 2)
     if codec.quiet and letter in "vw" and ubase is None and base is not None and (".64" in text or letter == "v"):

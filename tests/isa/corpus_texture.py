@@ -23,6 +23,13 @@ SAMPLER_QUERIES = ("filter_mode", "addr_mode_0", "addr_mode_1", "addr_mode_2", "
 SURFACE_QUERIES = ("width", "height", "depth", "channel_data_type", "channel_order", "array_size", "memory_layout")
 
 
+#: operation of sured -> its types, with b for sured.b, p for sured.p in front
+REDUCTIONS = {
+    "add": "b.u32 b.s32 b.u64 p.b32", "min": "b.u32 b.s32 b.u64 b.s64 p.b32 p.b64", "max": "b.u32 b.s32 b.u64 b.s64 p.b32 p.b64", "and": "b.b32 p.b32",
+    "or": "b.b32 p.b32",
+}  # fmt: skip
+
+
 class Form(NamedTuple):
     """``text``: the statement; ``results``: registers that it writes, stored afterwards (``q`` as a guard)."""
 
@@ -50,7 +57,7 @@ def coordinates(geometry: str, kind: str) -> str:
 def offsets(geometry: str) -> str:
     """The offset operand."""
     count = GEOMETRIES[geometry][2]
-    return _vector(["i5", "i6", "i7", "i7"][:count]) if count > 1 else "i5"
+    return _vector(["i5", "i6", "i7", "i7"][:count])
 
 
 def gradient(geometry: str, name: str) -> str:
@@ -144,12 +151,10 @@ def surfaces() -> Iterator[Form]:
                                 yield Form(f"sust.p.{geometry}{cache}{dot}.{size}.{clamp} {at}, {value}", ())
             if geometry[0] == "a":
                 continue
-            for operation in ("add", "min", "max", "and", "or"):
-                for size in ("u32", "s32", "b32", "u64", "s64", "b64"):
+            for operation, types in REDUCTIONS.items():
+                for size in types.split():
                     value = "d0" if "64" in size else "r0"
-                    yield Form(f"sured.b.{operation}.{geometry}.{size}.{clamp} {at}, {value}", ())
-                    if size[0] == "b":
-                        yield Form(f"sured.p.{operation}.{geometry}.{size}.{clamp} {at}, {value}", ())
+                    yield Form(f"sured.{size[0]}.{operation}.{geometry}.{size[2:]}.{clamp} {at}, {value}", ())
 
 
 #: name -> type, in the order of their places in the input.

@@ -47,10 +47,10 @@ TEX          b60 - sm=75-90   $tregs $hnum g:N(geo)@61-63 $tmask ; .SCR@60 .f16r
 TEX          f60+91 -         $tregs $hreg g:N(geo)@61-63 $tmask ; .SCR@60 .f16rnd@79-80 $tlod $toff .DC@78 .evict@84-86 $tndv .NODEP@90 $hfix ; cls=lsu sb=WR mem=r space=texture widths=tex
 TEX          361 - sm=75-90   $tregsb g:N(geo)@61-63 $tmask       ; .SCR@60 .B .f16rnd@79-80 $tlod $toff .DC@78 .evict@84-86 $tndv .NODEP@90 59=1 ; cls=lsu sb=WR mem=r space=texture widths=tex
 TEX          d61+91 - sm=100+ $tregsb <120+>ux:UR@48?=URZ g:N(geo)@61-63 $tmask ; .SCR@60 .B .f16rnd@79-80 $tlod $toff .DC@78 .evict@84-86 $tndv .NODEP@90 <100-110>48-55=255 ; cls=lsu sb=WR mem=r space=texture widths=tex
-TLD          b66 - sm=75-90   $tregs $hnum g:N(geoxl)@61-63 $tmask ; .SCR@60 .f16rnd@79-80 $tldlod $toff .evict@84-86 $tldms .NODEP@90 59=0 ; cls=lsu sb=WR mem=r space=texture widths=tld
-TLD          f66+91 -         $tregs $hreg g:N(geoxl)@61-63 $tmask ; .SCR@60 .f16rnd@79-80 $tldlod $toff .evict@84-86 $tldms .NODEP@90 $hfix ; cls=lsu sb=WR mem=r space=texture widths=tld
-TLD          367 - sm=75-90   $tregsb g:N(geoxl)@61-63 $tmask     ; .SCR@60 .B .f16rnd@79-80 $tldlod $toff .evict@84-86 $tldms .NODEP@90 59=1 ; cls=lsu sb=WR mem=r space=texture widths=tld
-TLD          d67+91 - sm=100+ $tregsb <120+>ux:UR@48?=URZ g:N(geoxl)@61-63 $tmask ; .SCR@60 .B .f16rnd@79-80 $tldlod $toff .evict@84-86 $tldms .NODEP@90 <100-110>48-55=255 ; cls=lsu sb=WR mem=r space=texture widths=tld
+TLD          b66 - sm=75-90   $tregs $hnum g:N(geoxl)@61-63 $tmask ; .SCR@60 .f16rnd@79-80 $tldlod $toff .evict@84-86 $tldms .NODEP@90 59=0 ; cls=lsu sb=WR mem=r space=texture widths=tex
+TLD          f66+91 -         $tregs $hreg g:N(geoxl)@61-63 $tmask ; .SCR@60 .f16rnd@79-80 $tldlod $toff .evict@84-86 $tldms .NODEP@90 $hfix ; cls=lsu sb=WR mem=r space=texture widths=tex
+TLD          367 - sm=75-90   $tregsb g:N(geoxl)@61-63 $tmask     ; .SCR@60 .B .f16rnd@79-80 $tldlod $toff .evict@84-86 $tldms .NODEP@90 59=1 ; cls=lsu sb=WR mem=r space=texture widths=tex
+TLD          d67+91 - sm=100+ $tregsb <120+>ux:UR@48?=URZ g:N(geoxl)@61-63 $tmask ; .SCR@60 .B .f16rnd@79-80 $tldlod $toff .evict@84-86 $tldms .NODEP@90 <100-110>48-55=255 ; cls=lsu sb=WR mem=r space=texture widths=tex
 TLD4         b63 - sm=75-90   $tregs $hnum g:N(geoxg)@61-63 $tmask ; .SCR@60 .{R G B A}@87-88 .f16rnd@79-80 $tldoff4 .DC@78 .evict@84-86 .NODEP@90 59=0 ; cls=lsu sb=WR mem=r space=texture widths=tld4
 TLD4         f63+91 -         $tregs $hreg g:N(geoxg)@61-63 $tmask ; .SCR@60 .{R G B A}@87-88 .f16rnd@79-80 $tldoff4 .DC@78 .evict@84-86 .NODEP@90 $hfix ; cls=lsu sb=WR mem=r space=texture widths=tld4
 TLD4         364 - sm=75-90   $tregsb g:N(geoxg)@61-63 $tmask     ; .SCR@60 .{R G B A}@87-88 .B .f16rnd@79-80 $tldoff4 .DC@78 .evict@84-86 .NODEP@90 59=1 ; cls=lsu sb=WR mem=r space=texture widths=tld4
