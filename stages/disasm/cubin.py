@@ -13,9 +13,6 @@ if TYPE_CHECKING:
 
 WORD = 16
 
-#: Section type of `.nv.info` sections.
-_SHT_CUDA_INFO = 0x70000000
-
 
 class CubinError(OriasError):
     """The file is no cubin that we can read; the text says why."""
@@ -65,7 +62,7 @@ class CodeSection(NamedTuple):
 
 class Cubin(NamedTuple):
     """What is needed of a cubin. ``sm``: 90; ``data``: the whole file; ``linked``: an executable, no relocatable object. Sections and symbols
-    stand in the file's order, ``noted`` are the indices of the code sections in the order of their `.nv.info` sections."""
+    stand in the file's order, ``noted`` are the indices of the code sections in the order of their `.nv.info` sections; ``accelerated``: made for a target with an `a` (sm_90a)."""
 
     sm: int
     data: bytes
@@ -73,6 +70,7 @@ class Cubin(NamedTuple):
     symbols: tuple[Symbol, ...] = ()
     linked: bool = True
     noted: tuple[int, ...] = ()
+    accelerated: bool = False
 
 
 def read_cubin(data: bytes) -> Cubin:
@@ -101,6 +99,7 @@ def _read(elf: ELFFile, sm: int, data: bytes) -> Cubin:
     symbols: list[Symbol] = []
     infos: list[tuple[str, int, bytes]] = []
     tables = []
+    accelerated = False
     for index, section in enumerate(elf.iter_sections()):
         header = section.header
         kind = header["sh_type"]
@@ -112,8 +111,10 @@ def _read(elf: ELFFile, sm: int, data: bytes) -> Cubin:
             found[index] = CodeSection(section.name, header["sh_offset"], body, header["sh_addralign"], (), index, registers=header["sh_info"] >> 24)
         elif isinstance(section, SymbolTableSection):
             symbols = _symbols(section.data(), elf.get_section(header["sh_link"]).data())
-        elif kind == _SHT_CUDA_INFO or section.name.startswith(".nv.info."):
+        elif section.name.startswith(".nv.info."):
             infos.append((section.name, header["sh_info"], section.data()))
+        elif section.name == ".nv.compat":
+            accelerated = b"\x02\x09\x01\x00" in section.data()
         elif kind in ("SHT_REL", "SHT_RELA"):
             tables.append((header["sh_info"], kind == "SHT_RELA", section.data()))
     noted: list[int] = []
@@ -130,7 +131,7 @@ def _read(elf: ELFFile, sm: int, data: bytes) -> Cubin:
     for index, code in found.items():
         functions = {(s.value, s.size, s.name, s.bind != "LOCAL") for s in symbols if s.section == index and s.kind == "FUNC"}
         sections.append(code._replace(symbols=tuple(sorted(functions))))
-    return Cubin(sm, data, tuple(sections), tuple(symbols), elf["e_type"] == "ET_EXEC", tuple(noted))
+    return Cubin(sm, data, tuple(sections), tuple(symbols), elf["e_type"] == "ET_EXEC", tuple(noted), accelerated)
 
 
 _KINDS = ("NOTYPE", "OBJECT", "FUNC", "SECTION", "FILE")

@@ -21,9 +21,10 @@ if TYPE_CHECKING:
 
 Place = tuple[int, int]  # (section index, byte offset)
 
-#: `.nv.info` attributes whose payload is a list of code offsets (measured): external, exit, cooperative group, warp-wide, system call instructions.
-_OFFSETS = frozenset((0x1C, 0x1D, 0x28, 0x31, 0x46, 0x47))
-_BRANCH_TARGETS, _MBARRIER = 0x34, 0x39
+#: `.nv.info` attributes that note code offsets: code -> words of a record, the offset first. Measured: exits, cooperative groups, warp-wide and
+#: system call instructions, 16-bit atomics (with a register), register maps, mbarriers. Guessed from their names: SR_CTAID reads, barriers of the system.
+_NOTED = {0x1C: 1, 0x28: 1, 0x31: 1, 0x46: 1, 0x2E: 2, 0x40: 3, 0x39: 4, 0x1D: 1, 0x47: 1}
+_BRANCH_TARGETS = 0x34
 
 #: Relocation kinds by what they fill in (measured): the text around the symbol, for immediates and targets.
 _IMMEDIATE = {
@@ -86,10 +87,8 @@ class Names:
     def _noted(self, index: int, code: int, payload: bytes) -> list[int]:
         """Code offsets in an attribute."""
         words = [w for (w,) in struct.iter_unpack("<I", payload[: len(payload) & ~3])]
-        if code in _OFFSETS:
-            return words
-        if code == _MBARRIER:
-            return words[::4]
+        if code in _NOTED:
+            return words[:: _NOTED[code]]
         out: list[int] = []
         if code == _BRANCH_TARGETS:  # branch, 0, count, targets
             at = 0

@@ -65,7 +65,8 @@ def print_cubin(cubin: Cubin, hex_words: bool = False) -> Iterator[str]:
     target = isa.target(cubin.sm)
     decoded = {s.number: decode_section(s, target) for s in cubin.sections}
     names = Names(cubin, decoded)
-    yield f'\t.target\tsm_{cubin.sm}\n\n\t.elftype\t@"{"ET_EXEC" if cubin.linked else "ET_REL"}"\n\n'
+    name = f"sm_{cubin.sm}{'a' if cubin.accelerated else ''}"
+    yield f'\t.target\t{name}\n\n\t.elftype\t@"{"ET_EXEC" if cubin.linked else "ET_REL"}"\n\n'
     for section in cubin.sections:
         yield f"\n//--------------------- {section.name:<25}--------------------------\n"
         yield f'\t.section\t{section.name},"ax",@progbits\n'
@@ -122,7 +123,7 @@ def _other(symbol: Symbol) -> str:
 
 def _undefined(cubin: Cubin) -> Iterator[str]:
     """The list of symbols that are defined elsewhere."""
-    kinds = {"FUNC": "@function", "OBJECT": "@object", "13": '@"STT_CUDA_OBJECT"'}
+    kinds = {"FUNC": "@function", "OBJECT": "@object", "10": '@"STT_CUDA_TEXTURE"', "12": '@"STT_CUDA_SURFACE"', "13": '@"STT_CUDA_OBJECT"'}
     found = [s for s in cubin.symbols if s.section == 0 and s.kind in kinds]
     if found:
         yield "\n//--------------------- SYMBOLS --------------------------\n\n"
