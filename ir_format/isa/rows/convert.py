@@ -11,7 +11,7 @@ enum f2fp    = F16 BF16 ? TF32 E5M2 E4M3 ? ?
 enum isrc   = U8:1 S8:1 U16:1 S16:1 U32:1 _:1 U64:2 S64:2
 enum fsize  = ? F16:1 _:1 F64:2
 F2F         104 AB             d <- b-|                    ; .FTZ@80 .{? F16 ? ? <75>? <80+>BF16 ? ? ?}@75-77 .F32 84-86=2 .rnd@78-79 ; cls=xu sb=WR imm=f32
-F2F         104 AB             d <- b-|                    ; .FTZ@80 .F32 75-77=2 .{? F16 ? ? <75-89>? <90+>BF16 ? ? ?}@84-86 78-79=0 ; cls=xu sb=WR imm=src
+F2F         104 AB             d <- b-|                    ; .FTZ@80 .F32 75-77=2 .{? F16 ? ? <75-89>? <90+>BF16 ? ? ?}@84-86 .rnd@78-79 ; cls=xu sb=WR imm=src
 F2F         110 AB             d2 <- b-|                   ; .FTZ@80 .F64 75-77=3 .{? F16 F32 ? <75-89>? <90+>BF16 ? ? ?}@84-86 .rnd@78-79 ; cls=xu sb=WR imm=src
 F2F         110 AB             d/dt <- b2-|                ; .FTZ@80 .{? F16:1 F32:1 ? <75-89>? <90+>BF16:1 ? ? ?}:dt@75-77 .F64 84-86=3 .rnd@78-79 ; cls=xu sb=WR imm=f64
 F2F         104 AB sm=90+            d <- b-|                    ; .FTZ@80 .F16 75-77=1 .BF16 84-86=4 .rnd@78-79 ; cls=xu sb=WR imm=src

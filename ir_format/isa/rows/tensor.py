@@ -56,7 +56,7 @@ QMMA.SP.16864 27a -  sm=89       d/qacc <- a4<=ROW> b4<=COL> c/qacc $upz $sparse
 QMMA.16816    27a -  sm=120+     d/qacc <- a2-@72 b- c/qacc $upz      ; 73-76=2 80-81=0 $qacc $qtys                                      ; cls=hmma reuse=b
 QMMA.16832    27a -  sm=120+     d/qacc <- a4-@72 b2- c/qacc $upz     ; 73-76=6 80-81=0 $qacc $qtys                                      ; cls=hmma reuse=b
 QMMA.SP.16864 27a -  sm=120+     d/qacc <- a4-@72 b4- c/qacc $upz $sparse ; 73-76=10 80-81=1 $qacc $qtys                                 ; cls=hmma reuse=b
-# ---- with block scales: s scales of a (and behind them the metadata of a sparse product), t those of b, u their places in the registers
+# ---- with block scales: s scales of a (of a sparse product: metadata, then scales), t those of b, u their places in the registers
 def scales   = s:R@40 t:R@52 u:UR@60-62+73-77
 def sscales  = s2:R@40 t:R@52 u:UR@60-62+73-77 sel:I(u)@48-49
 QMMA.SF.16832 47a -  sm=120+     d4 <- a4-@72 b2- c4 $upz $scales     ; 80-81=0 .F32 $qtys .E8                                           ; cls=hmma reuse=bt
