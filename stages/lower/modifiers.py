@@ -47,6 +47,8 @@ MODIFIERS: Final[dict[str, frozenset[str]]] = {
     "griddepcontrol": _s("wait launch_dependents"), "pmevent": _s("mask"),
     "bra": _s("uni"), "brx": _s("idx uni"), "call": _s("uni"), "ret": _s("uni"),
     "ldmatrix": _s("sync aligned m8n8 x1 x2 x4 trans shared shared::cta"), "stmatrix": _s("sync aligned m8n8 x1 x2 x4 trans shared shared::cta"),
+    "wmma": _s("load store mma a b c d sync aligned row col global shared shared::cta satfinite xor and popc rn rz rm rp")
+    | _s("m16n16k16 m8n32k16 m32n8k16 m16n16k8 m8n8k4 m8n8k32 m8n8k128"),
     "movmatrix": _s("sync aligned m8n8 trans"), "mma": _s("sync aligned row col satfinite xor and popc") | _MMA_SHAPES,
     "mbarrier": _s("init inval arrive arrive_drop expect_tx complete_tx test_wait try_wait pending_count parity noComplete shared shared::cta")
     | _s("relaxed acquire release shared::cluster") | _SCOPES,

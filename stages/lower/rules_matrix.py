@@ -13,7 +13,7 @@ from ir_format.ptx import PtxInst
 from .builder import Builder, Rule
 from .rules_async import shared_address
 from .rules_int import logic, negated, saturated
-from .rules_memory import gather
+from .rules_memory import gather, vector_of
 
 _COUNT = {"x1": 1, "x2": 2, "x4": 4}
 
@@ -106,17 +106,12 @@ def mma(b: Builder, inst: PtxInst) -> None:
         op = "DMMA.884" if b.sm < 90 else "DMMA.8x8x4"
         _emit(b, inst, op, 2, 2, 4, "", "")
         return
-    small = {"8": _BYTES, "4": _NIBBLES, "1": _BITS}.get(at[1:] if at[1:] == bt[1:] and at[0] in "usb" else "", {})
-    row = small.get(shape)
-    if row is not None and dt == ct == "s32" and (at != "b1" or inst.has("popc")):
-        name, na, nb, nc, low, high = row
-        how = f".{'AND' if inst.has('and') else 'XOR'}.POPC" if at == "b1" else f".{at.upper()}.{bt.upper()}"
-        if b.sm < low or (how == ".AND.POPC" and b.sm < 80):
-            raise b.unsupported(inst)
-        if b.sm > high or (shape == "m8n8k16" and b.sm >= 100):
-            _by_bytes(b, inst, shape, at, bt, na, nb, nc)
-        else:
-            _emit(b, inst, name + how + (".SAT" if inst.has("satfinite") else ""), na, nb, nc, "ROW", "COL")
+    small = small_row(at, bt, shape)
+    if small is not None and dt == ct == "s32":
+        d, x, y, c = inst.operands
+        out = small_product(b, inst, shape, at, bt, *(_operand(b, inst, o, n, "b32") for o, n in zip((x, y, c), small[1:4], strict=True)))
+        for e, q in zip(vector_of(d), out, strict=True):
+            b.copy(b.dst(e), q)
         return
     if at in _F8 and bt in _F8 and shape == "m16n8k32" and dt == ct == "f32" and b.sm >= 120:
         _emit(b, inst, f"QMMA.16832.F32.{at.upper()}.{bt.upper()}", 4, 2, 4, "", "")
@@ -135,15 +130,52 @@ _PLANE_SHAPE = {
 }  # fmt: skip
 
 
-def _by_bytes(b: Builder, inst: PtxInst, shape: str, at: str, bt: str, na: int, nb: int, nc: int) -> None:
-    d, x, y, c = inst.operands
-    rx, ry, rc = _operand(b, inst, x, na, "b32"), _operand(b, inst, y, nb, "b32"), _operand(b, inst, c, nc, "b32")
+def small_row(at: str, bt: str, shape: str) -> tuple[str, int, int, int, int, int] | None:
+    """The row of the tables above for integer factors, None where there is none."""
+    tables = {"8": _BYTES, "4": _NIBBLES, "1": _BITS}
+    return tables.get(at[1:] if at[1:] == bt[1:] and at[0] in "usb" else "", {}).get(shape)
+
+
+def small_product(b: Builder, inst: PtxInst, shape: str, at: str, bt: str, rx: Reg, ry: Reg, rc: Reg) -> list[Reg]:
+    """The words of ``x * y + c`` for integer factors of a shape of :func:`small_row`; ``inst`` says xor or and, and satfinite."""
+    row = small_row(at, bt, shape)
+    if row is None or (at == "b1" and not inst.has("popc")):
+        raise b.unsupported(inst)
+    name, _, _, nc, low, high = row
+    conjunction = inst.has("and")
+    if b.sm < low or (at == "b1" and conjunction and b.sm < 80):
+        raise b.unsupported(inst)
+    if at == "b1" and b.sm == 90:  # only AND is left there: what differs is x and not y, and y and not x (measured)
+        out = rc
+        for p, q in ((rx, ry),) if conjunction else ((rx, _inverted(b, ry)), (_inverted(b, rx), ry)):
+            out = _one(b, f"{name}.AND.POPC", p, q, out, nc)
+    elif b.sm > high or (shape == "m8n8k16" and b.sm >= 100):
+        return _by_bytes(b, inst, shape, at, bt, rx, ry, rc, nc)
+    else:
+        how = f"{'AND' if conjunction else 'XOR'}.POPC" if at == "b1" else f"{at.upper()}.{bt.upper()}" + (".SAT" if inst.has("satfinite") else "")
+        out = _one(b, f"{name}.{how}", rx, ry, rc, nc)
+    return [out._replace(sub=i, width=1) for i in range(nc)]
+
+
+def _one(b: Builder, op: str, x: Reg, y: Reg, c: Reg, nc: int) -> Reg:
+    out = b.r(nc)
+    b.emit(op, out, (x._replace(mod="ROW"), y._replace(mod="COL"), c), attrs={"warp": 1})
+    return out
+
+
+def _inverted(b: Builder, x: Reg) -> Reg:
+    out = b.r(x.width)
+    for i in range(x.width):
+        logic(b, out._replace(sub=i, width=1), 0x0F, x._replace(sub=x.sub + i, width=1))
+    return out
+
+
+def _by_bytes(b: Builder, inst: PtxInst, shape: str, at: str, bt: str, rx: Reg, ry: Reg, rc: Reg, nc: int) -> list[Reg]:
     xor = at == "b1" and not inst.has("and")
     total = Reg("R", -1, 0, nc)
     for px, py in zip(_planes(b, rx, at, xor), _planes(b, ry, bt, xor), strict=True):
         total = _bytes_mma(b, _PLANE_SHAPE[shape], _plane_type(at, xor), _plane_type(bt, xor), px, py, total, nc)
     scale = 4 * ((at == "s4") + (bt == "s4"))  # a signed nibble stands in the upper half of its byte: times 16
-    elems = d.elems if isinstance(d, ptx.Vec) else (d,)
     out: list[Reg] = []
     for i in range(nc):
         p = total._replace(sub=i, width=1)
@@ -157,14 +189,13 @@ def _by_bytes(b: Builder, inst: PtxInst, shape: str, at: str, bt: str, na: int, 
             k = b.r()
             b.emit("SHF.R.S32.HI", k, (RZ, Imm("I", scale), p))
             p = k
-        word = rc._replace(sub=i, width=1)
+        word = rc._replace(sub=rc.sub + i, width=1)
         if inst.has("satfinite"):
             saturated(b, q, p, word, False)
         else:
             b.emit("IADD3", q, (p, word, RZ))
         out.append(q)
-    for e, q in zip(elems, out, strict=True):
-        b.copy(b.dst(e), q)
+    return out
 
 
 def _plane_type(t: str, xor: bool) -> str:
@@ -179,7 +210,7 @@ def _planes(b: Builder, x: Reg, t: str, xor: bool) -> list[Reg]:
     for k in range(2 if t[1:] == "4" else 8):
         plane = b.r(x.width)
         for i in range(x.width):
-            w, to = x._replace(sub=i, width=1), plane._replace(sub=i, width=1)
+            w, to = x._replace(sub=x.sub + i, width=1), plane._replace(sub=i, width=1)
             if t == "s4":  # odd nibbles stand where they must; even ones move up
                 v = w
                 if k == 0:
