@@ -36,6 +36,8 @@ class ConstMap:
     nsmid: int
     cluster_nctaid: int  # ABSENT below sm_90 and on sm_100+ (indexed by SR_CgaSize)
     is_explicit_cluster: int
+    param_window: int = 0x40  # 64-bit: the generic address of bank 0 plus `param_bias` (measured)
+    param_bias: int = 0
 
 
 # The parameter area moves on sm_75..89 when it is larger than PARAM_SMALL bytes; KPARAM records change form with it on every target.
@@ -117,12 +119,12 @@ _BANK_75: Final = ConstMap(
 _BANK_80: Final = replace(_BANK_75, descriptor=0x118, smem_bias=0x114)
 _BANK_90: Final = replace(
     _BANK_80, shared_window=ABSENT, const_window=0xD0, descriptor=0x208, param_base=0x210, envreg0=0x40, cluster_nctaid=0x144,
-    is_explicit_cluster=0x140,
+    is_explicit_cluster=0x140, param_window=0x198, param_bias=0x220,
 )  # fmt: skip
 _BANK_100: Final = ConstMap(
     ntid=(0x360, 0x364, 0x368), nctaid=(0x370, 0x374, 0x378), stack_init=0x37C, local_window=0x2F8, shared_window=ABSENT,
     const_window=0x120, descriptor=0x358, param_base=0x380, dyn_smem=ABSENT, gridid=0x140, envreg0=ABSENT, smem_bias=0x16C,
-    nsmid=0x2D0, cluster_nctaid=ABSENT, is_explicit_cluster=0x36C,
+    nsmid=0x2D0, cluster_nctaid=ABSENT, is_explicit_cluster=0x36C, param_window=0x348, param_bias=0x380,
 )  # fmt: skip
 
 _SM_75: Final = Target(

@@ -20,6 +20,9 @@ _HINT = _s("L2::cache_hint")
 _COMPARE = _s("eq ne lt le gt ge lo ls hi hs and or xor")
 _WIDTH = _s("lo hi wide")
 _CLAMP = _s("clamp wrap")
+_BULK = _s("bulk reduce prefetch tensor L2 shared::cluster bulk_group read mbarrier::complete_tx::bytes multicast::cluster cp_mask noftz") | _s(
+    "add min max inc dec and or xor 1d 2d 3d 4d 5d tile im2col im2col::w im2col::w::128 im2col_no_offs tile::gather4 tile::scatter4 cta_group::1 cta_group::2"
+)
 _MMA_SHAPES = _s("m8n8k4 m8n8k16 m8n8k32 m8n8k128 m16n8k4 m16n8k8 m16n8k16 m16n8k32 m16n8k64 m16n8k128 m16n8k256")
 _ATOMIC = (
     _s("add min max inc dec and or xor exch cas noftz relaxed acquire release acq_rel global shared shared::cta shared::cluster") | _SCOPES | _HINT
@@ -32,18 +35,22 @@ MODIFIERS: Final[dict[str, frozenset[str]]] = {
     "prmt": _s("f4e b4e rc8 ecl ecr rc16"), "bfind": _s("shiftamt"), "setp": _COMPARE, "set": _COMPARE, "slct": _s("ftz"), "dp2a": _s("lo hi"),
     "ld": _SPACES | _SCOPES | _VECTOR | _L1 | _L2_FETCH | _HINT | _s("weak relaxed acquire volatile mmio nc ca cg cs lu cv"),
     "ldu": _s("global v2 v4"),
-    "st": _SPACES | _SCOPES | _VECTOR | _L1 | _HINT | _s("weak relaxed release volatile mmio wb cg cs wt"),
-    "prefetch": _s("global L1 L2 L2::evict_last L2::evict_normal"), "prefetchu": _s("L1"), "discard": _s("global L2"),
+    "st": _SPACES | _SCOPES | _VECTOR | _L1 | _HINT | _s("weak relaxed release volatile mmio wb cg cs wt bulk"),
+    "prefetch": _s("global L1 L2 L2::evict_last L2::evict_normal tensormap"), "prefetchu": _s("L1"), "discard": _s("global L2"),
     "applypriority": _s("global L2::evict_normal"), "mov": _s("v2 v4"), "cvta": _SPACES | _s("to"), "isspacep": _SPACES, "cvt": _s("sat pack"),
     "atom": _ATOMIC, "red": _ATOMIC,
     "bar": _s("cta sync arrive red popc and or warp"),
     "barrier": _s("cta cluster sync arrive wait red popc and or aligned acquire release relaxed"),
-    "membar": _s("cta gl sys"),
+    "membar": _s("cta gl sys proxy alias"),
     "fence": _SCOPES | _s("sc acq_rel acquire release proxy async async.global global shared::cta shared::cluster mbarrier_init")
-    | _s("sync_restrict::shared::cluster sync_restrict::shared::cta"),
+    | _s("sync_restrict::shared::cluster sync_restrict::shared::cta tensormap::generic async::generic alias"),
     "shfl": _s("sync up down bfly idx"), "vote": _s("sync any all uni ballot"), "match": _s("sync any all"),
     "redux": _s("sync add min max and or xor"), "elect": _s("sync"),
-    "cp": _s("async ca cg shared shared::cta global commit_group wait_group wait_all") | _L2_FETCH | _HINT,
+    "cp": _s("async ca cg shared shared::cta global commit_group wait_group wait_all") | _L2_FETCH | _HINT | _BULK,
+    "tensormap": _s("replace tile global_address rank box_dim global_dim global_stride element_stride elemtype interleave_layout swizzle_mode fill_mode")
+    | _s("swizzle_atomicity global shared::cta b1024 cp_fenceproxy tensormap::generic release sync aligned") | _SCOPES,
+    "multimem": _s("ld_reduce st red weak relaxed acquire release global add min max and or xor acc::f16 acc::f32") | _SCOPES | _VECTOR,
+    "setmaxnreg": _s("inc dec sync aligned"),
     "griddepcontrol": _s("wait launch_dependents"), "pmevent": _s("mask"),
     "bra": _s("uni"), "brx": _s("idx uni"), "call": _s("uni"), "ret": _s("uni"),
     "ldmatrix": _s("sync aligned m8n8 x1 x2 x4 trans shared shared::cta"), "stmatrix": _s("sync aligned m8n8 x1 x2 x4 trans shared shared::cta"),

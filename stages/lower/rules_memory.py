@@ -255,6 +255,11 @@ def _ld_function_param(b: Builder, inst: PtxInst, elems: tuple[ptx.Operand, ...]
 
 
 def st(b: Builder, inst: PtxInst) -> None:
+    if inst.has("bulk"):
+        from .rules_bulk import fill
+
+        fill(b, inst)
+        return
     t = inst.types[0]
     addr, value = inst.operands[0], inst.operands[1]
     elems = vector_of(value)
@@ -313,9 +318,14 @@ def _st_function_param(b: Builder, inst: PtxInst, elems: tuple[ptx.Operand, ...]
 
 
 def prefetch(b: Builder, inst: PtxInst) -> None:
+    if inst.has("tensormap"):
+        from .rules_bulk import prefetch_map
+
+        prefetch_map(b, inst)
+        return
     level = {"L1": "PF1", "L2": "PF2", "L2::evict_last": "PML2", "L2::evict_normal": "PF2"}
     what = next((level[m] for m in inst.mods if m in level), None)
-    if inst.has("tensormap") or what is None or any(m.split("::")[0] in ("local", "const", "param") for m in inst.mods):
+    if what is None or any(m.split("::")[0] in ("local", "const", "param") for m in inst.mods):
         raise b.unsupported(inst)
     _cctl(b, inst, what)
 

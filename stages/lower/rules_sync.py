@@ -8,6 +8,7 @@ from ir_format.ptx import PtxInst
 
 from .builder import Builder, Rule
 from .memory import fence, invalidate, wide_address, with_policy
+from .rules_bulk import bulk, forget_map
 from .rules_int import Val, add64, compare, logic, negated
 from .spaces import shared_base
 
@@ -105,7 +106,16 @@ def cluster_barrier(b: Builder, inst: PtxInst) -> None:
 # --------------------------------------------------------------------------- fences
 
 
+def _alias(b: Builder) -> None:
+    """fence.proxy.alias; from sm_80 on ptxas asks a flag of the launch whether the GPU scope will do, the wider one always does."""
+    b.emit("MEMBAR.SC.GPU" if b.sm < 80 else "MEMBAR.SC.SYS")
+    invalidate(b)
+
+
 def membar(b: Builder, inst: PtxInst) -> None:
+    if inst.has("alias"):
+        _alias(b)
+        return
     scope = next(({"cta": "cta", "gl": "gpu", "sys": "sys"}[m] for m in inst.mods if m in ("cta", "gl", "sys")), "")
     if not scope:
         raise b.unsupported(inst)
@@ -113,6 +123,16 @@ def membar(b: Builder, inst: PtxInst) -> None:
 
 
 def fence_rule(b: Builder, inst: PtxInst) -> None:
+    if inst.has("tensormap::generic"):
+        b.need(inst, 90)
+        if inst.has("acquire"):
+            forget_map(b, inst)
+        else:
+            fence(b, "ALL", "sys" if inst.has("sys") else "gpu")
+        return
+    if inst.has("alias"):
+        _alias(b)
+        return
     special = _FENCES.get(".".join(inst.mods))
     if special is not None:
         b.need(inst, 90)
@@ -134,6 +154,8 @@ _FENCES: dict[str, tuple[str, ...]] = {
     "proxy.async.shared::cluster": ("MEMBAR.ALL.GPU", "FENCE.VIEW.ASYNC.S"),
     "proxy.async.shared::cta": ("MEMBAR.ALL.CTA", "FENCE.VIEW.ASYNC.S"),
     "proxy.async.global": ("FENCE.VIEW.ASYNC.G",),
+    "proxy.async::generic.acquire.sync_restrict::shared::cluster.cluster": (),
+    "proxy.async::generic.release.sync_restrict::shared::cta.cluster": ("MEMBAR.ALL.CTA", "FENCE.VIEW.ASYNC.S"),
     "mbarrier_init.release.cluster": ("MEMBAR.ALL.CTA",),
     "acquire.sync_restrict::shared::cluster.cluster": ("MEMBAR.ALL.CTA",),
     "release.sync_restrict::shared::cta.cluster": ("MEMBAR.ALL.CTA",),
@@ -233,8 +255,11 @@ def elect(b: Builder, inst: PtxInst) -> None:
 
 
 def cp(b: Builder, inst: PtxInst) -> None:
-    """cp.async without mbarriers."""
-    if not inst.has("async") or any(m.split("::")[0] in ("bulk", "mbarrier", "reduce") for m in inst.mods):
+    """cp.async without mbarriers; bulk copies are in :mod:`stages.lower.rules_bulk`."""
+    if inst.has("bulk"):
+        bulk(b, inst)
+        return
+    if not inst.has("async") or inst.has("mbarrier"):
         raise b.unsupported(inst)
     b.need(inst, 80)
     if inst.has("commit_group"):

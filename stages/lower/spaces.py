@@ -134,6 +134,9 @@ def window(b: Builder, space: str) -> Reg | None:
         b.copy(b.lo_r(d), RZ)
         b.emit("S2R", b.word(d, 1), (Name("N", "SR_SWINHI"),))
         return d
+    if space == "param":
+        _param_generic(b, d, Imm("I", 0))
+        return d
     at = {"shared": bank.shared_window, "local": bank.local_window, "const": bank.const_window}.get(space)
     if at is None:
         raise CompileError(f"Generic addresses of space '.{space}' not supported", b.line)
@@ -141,10 +144,24 @@ def window(b: Builder, space: str) -> Reg | None:
     return d
 
 
+def _param_generic(b: Builder, d: Reg, x: Imm) -> None:
+    """``d`` <- the generic address of an offset in the parameters."""
+    from .rules_int import add64
+
+    bank = b.ctx.target.bank0
+    base = b.r(2)
+    load_const(b, base, 0, bank.param_window)
+    add64(b, d, base, Imm("I", x.value + param_base(b) - bank.param_bias & (1 << 64) - 1))
+
+
 def to_generic(b: Builder, space: str, x: Reg | Imm) -> Reg | Imm:
     """Generic address of an address in ``space`` (64-bit operand)."""
     if space == "global":
         return x
+    if space == "param" and type(x) is Imm:
+        d = b.r(2)
+        _param_generic(b, d, x)
+        return d
     base = window(b, space)
     assert base is not None
     from .rules_int import add64

@@ -7,7 +7,7 @@ registers read late may be overwritten before the result has been waited for.
 Waits come from a dataflow over the blocks: per counter the registers under way (results) and the registers still to be read. A wait clears its
 counter. Waits are only ever added, so the iteration ends; :func:`add_waits` stops when a whole sweep adds none.
 
-SB0 belongs to LDGDEPBAR alone in a function that has one: DEPBAR counts its groups.
+SB0 belongs to LDGDEPBAR and UTMACMDFLUSH alone in a function that has one: DEPBAR counts their groups (ptxas has both on SB0 too).
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ BOUNDARIES: Final = frozenset(("CALL", "RET", "RTT"))
 _READ: Final = 16
 #: What a free counter costs, in cycles of waiting, by the number in use.
 _SCARCE: Final = (0, 1, 2, 4, 8, 16, 16)
+#: Instructions whose groups DEPBAR counts.
+_COUNTED: Final = frozenset(("LDGDEPBAR", "UTMACMDFLUSH"))
 _DONE: Final = frozenset(("CCTL", "CCTLL", "CCTLT"))
 
 
@@ -115,7 +117,7 @@ _APART: Final = frozenset(("ldc", "sreg", "errbar"))
 
 def assign(blocks: list[Boarded], cfg: Cfg) -> None:
     """Give counters to all blocks, then compute the waits."""
-    reserved = any(i.op == "LDGDEPBAR" for b in blocks for i in b.insts)
+    reserved = any(i.op in _COUNTED for b in blocks for i in b.insts)
     later = _later_writes(blocks, cfg)
     order = layout_order(cfg)
     exits: dict[int, _State] = {}
@@ -262,6 +264,10 @@ def _allocate(block: Boarded, entry: _State, later: int, reserved: bool) -> _Sta
         if inst.op == "LDGDEPBAR":
             block.wr[i] = 0
             state.issue(inst, a, 0, -1)
+            continue
+        if inst.op == "UTMACMDFLUSH":
+            block.rd[i] = 0
+            state.issue(inst, a, -1, 0)
             continue
         if result >= 0:
             k = pick(i, result, now + a.latency)

@@ -17,10 +17,10 @@ from ir_format.model import ZERO, Inst, Mem, Name
 
 #: Nothing moves over these. Time reads are here so that what a program measures is what stands between them.
 WALLS: Final = frozenset(
-    "CALL RET BSYNC BREAK WARPSYNC YIELD NANOSLEEP BPT KILL ENDCOLLECTIVE PREEXIT ACQBULK USETMAXREG SETMAXREG FENCE B2R RTT LEPC EXIT BRA BRX BRXU JMP JMX JMXU".split()  # noqa: SIM905
+    "CALL RET BSYNC BREAK WARPSYNC YIELD NANOSLEEP BPT KILL ENDCOLLECTIVE PREEXIT ACQBULK WARPGROUP USETMAXREG SETMAXREG FENCE B2R RTT LEPC EXIT BRA BRX BRXU JMP JMX JMXU".split()  # noqa: SIM905
 )
 #: Memory accesses do not move over these, other instructions do.
-FENCES: Final = frozenset("BAR MEMBAR ERRBAR CGAERRBAR CCTL CCTLL CCTLT DEPBAR LDGDEPBAR SYNCS ARRIVES REDUX MATCH".split())  # noqa: SIM905
+FENCES: Final = frozenset("BAR MEMBAR ERRBAR CGAERRBAR CCTL CCTLL CCTLT DEPBAR LDGDEPBAR UTMACMDFLUSH SYNCS ARRIVES REDUX MATCH".split())  # noqa: SIM905
 #: Instructions in which the threads of a warp meet keep their order.
 MEETINGS: Final = frozenset("BSSY BAR SHFL VOTE VOTEU MATCH REDUX CREDUX ELECT MOVM LDSM STSM HMMA IMMA DMMA".split())  # noqa: SIM905
 _CLOCKS: Final = frozenset(("SR_CLOCKLO", "SR_CLOCKHI", "SR_GLOBALTIMERLO", "SR_GLOBALTIMERHI", "SR_CLOCK"))

@@ -1,0 +1,569 @@
+"""Bulk and tensor-map copies, their groups, tensor maps in memory, register counts of warps.
+
+Sequences measured with ptxas 13.0.88 on sm_90a, sm_100a and sm_120a. A bulk instruction runs once for a warp, with its operands in uniform registers,
+while PTX means it once per thread: so the threads take turns. Each round elects one of those that are left, hands its values to the
+uniform registers, and the elected one leaves the loop (ptxas counts rounds with a second predicate instead, to the same effect).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from ir_format import ptx
+from ir_format.model import PT, RZ, URZ, Imm, Mem, Name, Operand, Reg
+from ir_format.ptx import PtxInst
+
+from .builder import Builder, Rule
+from .memory import SCOPES, fence, invalidate, order_mods, order_of, resolve, wide_address
+from .rules_int import Val, add64, logic
+from .rules_memory import gather, put, vector_of
+from .spaces import descriptor, shared_base
+
+_HINT: Final = "L2::cache_hint"
+_ADD = {"add": "ADD", "min": "MIN", "max": "MAX", "inc": "INC", "dec": "DEC", "and": "AND", "or": "OR", "xor": "XOR"}
+_TYPES = {
+    "u32": "", "b32": "", "s32": ".S32", "u64": ".U64", "b64": ".U64", "s64": ".S64", "f16": ".F16.RN", "bf16": ".BF16.RN", "f32": ".F32.FTZ.RN", "f64": ".F64.RN",
+}  # fmt: skip
+
+# --------------------------------------------------------------------------- operands
+
+
+def shared_word(b: Builder, inst: PtxInst, x: ptx.Operand) -> Reg:
+    """The 32-bit address of an operand in the CTA's or the cluster's shared memory."""
+    if not isinstance(x, ptx.Addr):
+        raise b.unsupported(inst, "address")
+    base: Val
+    if isinstance(x.base, ptx.Sym):
+        if b.ctx.space_of(b, x) != "shared":
+            raise b.unsupported(inst, "address")
+        at = b.ctx.shared_offset(b, x.base.name) + x.base.offset + x.offset
+        base = shared_base(b)
+    else:
+        at = x.offset
+        base = b.lo(b.src(x.base, "u32"))
+    if type(base) is Imm:
+        return b.in_reg(Imm("I", base.value + at & 0xFFFFFFFF))
+    if not at:
+        return b.in_reg(base)
+    d = b.r()
+    b.emit("IADD3", d, (base, Imm("I", at & 0xFFFFFFFF), RZ))
+    return d
+
+
+def wide_word(b: Builder, inst: PtxInst, x: ptx.Operand) -> Reg:
+    """The 64-bit address of an operand in global memory (generic addresses of global memory are the same)."""
+    if not isinstance(x, ptx.Addr):
+        raise b.unsupported(inst, "address")
+    if isinstance(x.base, ptx.Sym):
+        if b.ctx.space_of(b, x) != "global":
+            raise b.unsupported(inst, "address")
+        base: Val = b.ctx.address_of(b, ptx.Sym(x.base.name, x.base.offset + x.offset))
+    else:
+        base = b.src(x.base, "u64")
+        if x.offset:
+            d = b.r(2)
+            add64(b, d, base, Imm("I", x.offset & (1 << 64) - 1))
+            base = d
+    return b.in_reg(base, 2)
+
+
+def pack16(b: Builder, low: Val, high: Val | None) -> Val:
+    """Two halves in a word."""
+    if type(low) is Imm and (high is None or type(high) is Imm):
+        return Imm("I", low.value & 0xFFFF | ((high.value & 0xFFFF) << 16 if high is not None else 0))
+    d = b.r()
+    b.emit("PRMT", d, (b.in_reg(low), Imm("I", 0x5410), RZ if high is None else b.in_reg(high)))
+    return d
+
+
+class Uniform:
+    """Uniform register operands of one instruction: filled in every round by the thread whose turn it is."""
+
+    __slots__ = ("b", "turn")
+
+    def __init__(self, b: Builder, turn: Reg | None) -> None:
+        self.b = b
+        self.turn = turn
+
+    def block(self, words: list[Val]) -> Reg:
+        """Words in neighbouring registers, aligned as ptxas has them (4 up to four, else 8)."""
+        b = self.b
+        n = len(words)
+        align = 1 if n == 1 else 2 if n == 2 else 4 if n <= 4 else 8
+        to = b.fn.new_vreg("UR", n, align, -1, 1)
+        if self.turn is not None:
+            b.emit("UNDEF", to, ())
+        for i, w in enumerate(words):
+            part = to._replace(sub=i, width=1)
+            if type(w) is Imm:
+                b.emit("COPY", part, (w,))
+            else:
+                b.emit("R2UR", part, (b.in_reg(w),), self.turn)
+        return to
+
+    def pair(self, x: Reg) -> Reg:
+        """A 64-bit value."""
+        return self.block([self.b.word(x, 0), self.b.word(x, 1)])
+
+    def at(self, words: list[Val]) -> Mem:
+        """``[UR]``."""
+        return Mem("M", None, self.block(words))
+
+    def at_pair(self, x: Reg) -> Mem:
+        return Mem("M", None, self.pair(x))
+
+    def policy(self, x: Reg | None) -> list[Operand]:
+        """``desc[UR]`` where there is a cache policy."""
+        return [] if x is None else [Mem("M", None, None, 0, self.pair(x))]
+
+
+def each_thread(b: Builder, make: Callable[[Uniform], None], warp_once: bool = False) -> None:
+    """Make an instruction for every active thread in turn; ``warp_once``: the warp does it together, once (its operands are the same)."""
+    with b.region():
+        if warp_once:
+            make(Uniform(b, None))
+            return
+        again = b.new_block()
+        b.place(again)
+        turn = b.p()
+        b.emit("ELECT", (turn, URZ), (PT,))
+        make(Uniform(b, turn))
+        b.branch(again, b.not_(turn))
+
+
+def _policy(b: Builder, inst: PtxInst, ops: list[ptx.Operand]) -> Reg | None:
+    """The cache policy, the last operand left."""
+    return b.in_reg(b.src(ops.pop(), "b64"), 2) if inst.has(_HINT) else None
+
+
+def _finish(b: Builder, inst: PtxInst, ops: list[ptx.Operand], want: int) -> None:
+    if len(ops) != want:
+        raise b.unsupported(inst, "operands")
+
+
+# --------------------------------------------------------------------------- copies without a map
+
+
+def _direction(b: Builder, inst: PtxInst) -> str:
+    spaces = tuple(m for m in inst.mods if m in ("global", "shared::cta", "shared::cluster"))
+    form = {
+        ("shared::cluster", "global"): "S.G", ("shared::cta", "global"): "S.G", ("global", "shared::cta"): "G.S", ("shared::cluster", "shared::cta"): "S.S",
+    }.get(spaces)  # fmt: skip
+    if form is None:
+        raise b.unsupported(inst)
+    return form
+
+
+def _size(b: Builder, inst: PtxInst, x: ptx.Operand, mask: Val | None) -> Val:
+    """Units of 16 bytes, with a mask above."""
+    n = b.src(x, "u32")
+    if type(n) is Imm:
+        return pack16(b, Imm("I", n.value >> 4), mask)
+    t = b.r()
+    b.emit("SHF.R.U32.HI", t, (RZ, Imm("I", 4), b.in_reg(n)))
+    return pack16(b, t, mask)
+
+
+def _bulk(b: Builder, inst: PtxInst) -> None:
+    """cp.async.bulk and cp.reduce.async.bulk."""
+    form = _direction(b, inst)
+    ops = list(inst.operands)
+    mask: Val | None = None
+    if inst.has("cp_mask"):
+        mask = b.src(ops.pop(), "u16")
+    policy = _policy(b, inst, ops)
+    if inst.has("multicast::cluster"):
+        mask = b.src(ops.pop(), "u16")
+    _finish(b, inst, ops, 3 if form == "G.S" else 4)
+    size = _size(b, inst, ops[2], mask)
+    if inst.has("reduce"):
+        t = inst.types[0]
+        what = next(m for m in inst.mods if m in _ADD)
+        name = f"UBLKRED.{form}.{_ADD[what]}{_TYPES[t]}"
+    else:
+        name = f"UBLKCP.{form}" + (".MULTICAST" if inst.has("multicast::cluster") else "") + (".DST_G_BYTE_MASK" if inst.has("cp_mask") else "")
+    if form == "G.S":
+        to, src = wide_word(b, inst, ops[0]), shared_word(b, inst, ops[1])
+        each_thread(b, lambda u: _put(b, name, (u.at_pair(to), u.at([src]), u.block([size]), *u.policy(policy))))
+        return
+    if b.sm >= 120 and inst.has("shared::cluster"):
+        raise b.unsupported(inst, "another CTA's shared memory on this target")
+    low, bar = shared_word(b, inst, ops[0]), shared_word(b, inst, ops[3])
+    if form == "S.G":
+        src = wide_word(b, inst, ops[1])
+        each_thread(b, lambda u: _put(b, name, (u.at([low, bar]), u.at_pair(src), u.block([size]), *u.policy(policy))))
+    else:
+        src = shared_word(b, inst, ops[1])
+        each_thread(b, lambda u: _put(b, name, (u.at([low, bar]), u.at([src]), u.block([size]), *u.policy(policy))))
+
+
+def _put(b: Builder, name: str, srcs: tuple[Operand, ...]) -> None:
+    b.emit(name, (), srcs)
+
+
+def _prefetch(b: Builder, inst: PtxInst) -> None:
+    """cp.async.bulk.prefetch.L2."""
+    ops = list(inst.operands)
+    policy = _policy(b, inst, ops)
+    _finish(b, inst, ops, 2)
+    at = wide_word(b, inst, ops[0])
+    size = _size(b, inst, ops[1], None)
+    each_thread(b, lambda u: _put(b, "UBLKPF.L2", (u.at_pair(at), u.block([size]), *u.policy(policy))))
+
+
+# --------------------------------------------------------------------------- copies by a map
+
+_LOAD_MODES: Final = {
+    "tile": "", "im2col": ".IM2COL", "im2col::w": ".W", "im2col::w::128": ".W128", "tile::gather4": ".GATHER4", "tile::scatter4": ".SCATTER4",
+    "im2col_no_offs": ".IM2COL",
+}  # fmt: skip
+
+
+def _mode(inst: PtxInst) -> str:
+    return next((_LOAD_MODES[m] for m in inst.mods if m in _LOAD_MODES), "")
+
+
+def _map_operand(b: Builder, inst: PtxInst, x: ptx.Operand) -> tuple[Reg, list[Val]]:
+    """(address of the map, coordinates) of ``[map, {c0, c1...}]``."""
+    if not isinstance(x, ptx.Bracket) or len(x.parts) != 2 or not isinstance(x.parts[1], ptx.Vec):
+        raise b.unsupported(inst, "address")
+    return wide_word(b, inst, x.parts[0]), [b.in_reg(b.src(c, "s32")) for c in x.parts[1].elems]
+
+
+def _offsets(b: Builder, inst: PtxInst, x: ptx.Operand, dims: int) -> Val:
+    """im2col offsets in a half word: eight bits each in four dimensions, five in five; with ``w`` eleven bits below the other (measured)."""
+    elems = x.elems if isinstance(x, ptx.Vec) else (x,)
+    words = [b.src(e, "u16") for e in elems]
+    step = 11 if "im2col::w" in inst.mods or "im2col::w::128" in inst.mods else {3: 16, 4: 8, 5: 5}[dims]
+    total: Val = words[0]
+    if step == 8:
+        d = b.r()
+        b.emit("PRMT", d, (b.in_reg(words[0]), Imm("I", 0x0040), b.in_reg(words[1])))
+        return d
+    for i, w in enumerate(words[1:], 1):
+        d = b.r()
+        b.emit("LEA", d, (b.in_reg(w), b.in_reg(total), Imm("I", step * i)))
+        total = d
+    return total
+
+
+def _tensor(b: Builder, inst: PtxInst) -> None:
+    """cp.async.bulk.tensor, its reductions and prefetches."""
+    dims = next(int(m[0]) for m in inst.mods if m in ("1d", "2d", "3d", "4d", "5d"))
+    ops = list(inst.operands)
+    policy = _policy(b, inst, ops)
+    name = f".{dims}D{_mode(inst)}"
+    if inst.has("prefetch"):
+        at, coords = _map_operand(b, inst, ops[0])
+        more = [_offsets(b, inst, ops[1], dims)] if len(ops) > 1 else []
+        us = [pack16(b, m, None) for m in more]
+        each_thread(b, lambda u: _put(b, f"UTMAPF.L2{name}", (u.at(coords), u.at_pair(at), *(u.block([w]) for w in us), *u.policy(policy))))
+        return
+    if inst.has("bulk_group"):
+        at, coords = _map_operand(b, inst, ops[0])
+        _finish(b, inst, ops, 2)
+        src = shared_word(b, inst, ops[1])
+        what = next((m for m in inst.mods if m in _ADD), "") if inst.has("reduce") else ""
+        op = f"UTMAREDG{name}.{_ADD[what]}" if what else f"UTMASTG{name}"
+        each_thread(b, lambda u: _put(b, op, (u.at([src, *coords]), u.at_pair(at), *u.policy(policy))))
+        return
+    if b.sm >= 120 and inst.has("shared::cluster"):
+        raise b.unsupported(inst, "another CTA's shared memory on this target")
+    mask = b.src(ops.pop(), "u16") if inst.has("multicast::cluster") else None
+    at, coords = _map_operand(b, inst, ops[1])
+    low, bar = shared_word(b, inst, ops[0]), shared_word(b, inst, ops[2])
+    offsets = _offsets(b, inst, ops[3], dims) if len(ops) > 3 else None
+    _finish(b, inst, ops, 3 if offsets is None else 4)
+    us = [] if offsets is None and mask is None else [pack16(b, offsets if offsets is not None else Imm("I", 0), mask)]
+    op = f"UTMALDG{name}" + (".MULTICAST" if mask is not None else "") + (".2CTA" if inst.has("cta_group::2") else "")
+    each_thread(b, lambda u: _put(b, op, (u.at([low, bar, *coords]), u.at_pair(at), *(u.block([w]) for w in us), *u.policy(policy))))
+
+
+# --------------------------------------------------------------------------- groups
+
+
+def _commit(b: Builder, inst: PtxInst) -> None:
+    b.emit("UTMACMDFLUSH")
+
+
+def _wait(b: Builder, inst: PtxInst) -> None:
+    x = inst.operands[0]
+    if not isinstance(x, ptx.Imm):
+        raise b.unsupported(inst)
+    b.emit("DEPBAR.LE", (), (Name("N", "SB0"), Imm("I", max(0, min(x.value, 63)))))
+    if not inst.has("read"):
+        invalidate(b)
+
+
+def bulk(b: Builder, inst: PtxInst) -> None:
+    """Every ``cp`` that is a bulk copy."""
+    b.need(inst, 90)
+    if inst.has("commit_group"):
+        _commit(b, inst)
+    elif inst.has("wait_group"):
+        _wait(b, inst)
+    elif inst.has("tensor"):
+        _tensor(b, inst)
+    elif inst.has("prefetch"):
+        _prefetch(b, inst)
+    else:
+        _bulk(b, inst)
+
+
+# --------------------------------------------------------------------------- maps
+
+
+def prefetch_map(b: Builder, inst: PtxInst) -> None:
+    """prefetch.tensormap."""
+    b.need(inst, 90)
+    x = inst.operands[0]
+    at = wide_word(b, inst, x)
+    each_thread(b, lambda u: _put(b, "UTMACCTL.PF", (u.at_pair(at),)))
+
+
+def forget_map(b: Builder, inst: PtxInst) -> None:
+    """fence.proxy.tensormap::generic.acquire: what the copy unit holds of the map is dropped."""
+    at = wide_word(b, inst, inst.operands[0])
+    b.emit("DEPBAR", (), (Name("N", "{5,4,3,2,1,0}"),))
+
+    def forget(u: Uniform) -> None:
+        where = u.at_pair(at)
+        if b.sm >= 100:
+            _put(b, "CCTL.E.C.LDCU.IV.DEEP", (where,))
+        _put(b, "UTMACCTL.IV", (where,))
+
+    each_thread(b, forget)
+
+
+def fill(b: Builder, inst: PtxInst) -> None:
+    """st.bulk: zeros, in units of eight bytes."""
+    b.need(inst, 100)
+    low = shared_word(b, inst, inst.operands[0])
+    n = b.src(inst.operands[1], "u64")
+    units: Val
+    if type(n) is Imm:
+        units = Imm("I", n.value >> 3 & 0xFFFFFFFF)
+    else:
+        units = b.r()
+        b.emit("SHF.R.U64", units, (b.lo(n), Imm("I", 3), b.hi(n)))
+    each_thread(b, lambda u: _put(b, "UMEMSETS.64", (u.at([low]), Name("N", "URZ"), u.block([units]))))
+
+
+#: Field of a map: (byte offset of its word, shift, mask); an enumerated or plain value goes in as it is. Measured, the same on all targets.
+_FIELDS: Final[dict[str, tuple[int, int, int]]] = {
+    "rank": (8, 4, 0x70), "interleave_layout": (8, 11, 0x1800), "swizzle_mode": (8, 13, 0x6000), "fill_mode": (8, 15, 0x8000), "swizzle_atomicity": (8, 19, 0x380000),
+    "elemtype": (8, 7, 0x780),
+}  # fmt: skip
+#: What else changes: (mask, value) of the same word. Element types 11 and 12 are 7 and 8 with a bit; those above count on from 11 (measured).
+_ROUNDED: Final = 0x10000
+_SWIZZLE_FLAG: Final = 0x400000
+_ACCESS: Final = {"global": ("LDG.E", "STG.E"), "generic": ("LD.E", "ST.E"), "shared": ("LDS", "STS")}
+
+
+def tensormap(b: Builder, inst: PtxInst) -> None:
+    """tensormap.replace and tensormap.cp_fenceproxy: plain accesses to the 128 bytes of a map."""
+    b.need(inst, 90)
+    if inst.has("cp_fenceproxy"):
+        _publish(b, inst)
+        return
+    field = next((m for m in inst.mods if m in _FIELDS or m in _INDEXED or m == "global_address"), "")
+    where = resolve(b, inst, inst.operands[0])
+    if not field or not isinstance(where.at, Mem) or where.space not in _ACCESS:
+        raise b.unsupported(inst)
+    word = _Word(b, where.space, where.at)
+    x = inst.operands[-1]
+    if field == "global_address":
+        b.emit(_ACCESS[where.space][1] + ".64", (), (where.at, b.in_reg(b.src(x, "b64"), 2)))
+    elif field in _FIELDS:
+        at, shift, mask = _FIELDS[field]
+        v = b.src(x, "b32")
+        if field == "elemtype":
+            assert isinstance(v, Imm)
+            more = v.value in (11, 12)
+            n = v.value - 4 if more else v.value - 2 if v.value > 12 else v.value
+            word.put(at, mask | (_ROUNDED if more else 0), Imm("I", n << shift | (_ROUNDED if more else 0)))
+        elif type(v) is Imm:
+            word.put(at, mask | (_SWIZZLE_FLAG if field == "swizzle_mode" else 0), Imm("I", v.value << shift & mask))
+        else:
+            word.put(at, mask, _shifted(b, v, shift))
+    else:
+        _indexed(b, inst, field, word)
+
+
+#: Fields by dimension: how many there are.
+_INDEXED: Final = {"box_dim": 5, "global_dim": 5, "element_stride": 5, "global_stride": 4}
+
+
+def _indexed(b: Builder, inst: PtxInst, field: str, word: _Word) -> None:
+    """Dimensions and strides: sizes are stored less one, strides in units of 16 bytes with their upper four bits apart (measured)."""
+    n = inst.operands[1]
+    if not isinstance(n, ptx.Imm) or not 0 <= n.value < _INDEXED[field]:
+        raise b.unsupported(inst)
+    i = n.value
+    if field == "global_stride":
+        v = b.in_reg(b.src(inst.operands[2], "b64"), 2)
+        low, high = b.r(), b.r()
+        b.emit("SHF.R.U64", low, (b.lo_r(v), Imm("I", 4), b.hi_r(v)))
+        b.emit("SHF.R.U32.HI", high, (RZ, Imm("I", 4), b.hi_r(v)))
+        word.store(0x0C + 4 * i, low)
+        word.put(0x1C, 0xF << 4 * i, _shifted(b, high, 4 * i))
+        return
+    less = b.r()
+    b.emit("IADD3", less, (b.in_reg(b.src(inst.operands[2], "b32")), Imm("I", 0xFFFFFFFF), RZ))
+    if field == "global_dim":
+        word.store(0x20 + 4 * i, less)
+    elif field == "element_stride":
+        word.put(0x34, 7 << 3 * i, _shifted(b, less, 3 * i))
+    elif i == 0:
+        word.put(0x34, 0xFF000000, _shifted(b, less, 24))
+    else:
+        word.put(0x38, 0xFF << 8 * (i - 1), _shifted(b, less, 8 * (i - 1)))
+
+
+def _shifted(b: Builder, x: Val, n: int) -> Reg:
+    if not n:
+        return b.in_reg(x)
+    d = b.r()
+    b.emit("SHF.L.U32", d, (b.in_reg(x), Imm("I", n), RZ))
+    return d
+
+
+class _Word:
+    """Words of a map in memory."""
+
+    __slots__ = ("at", "b", "load_op", "store_op")
+
+    def __init__(self, b: Builder, space: str, at: Mem) -> None:
+        self.b = b
+        self.at = at
+        self.load_op, self.store_op = _ACCESS[space]
+
+    def store(self, offset: int, x: Reg) -> None:
+        """Replace a word."""
+        self.b.emit(self.store_op, (), (self.at._replace(offset=self.at.offset + offset), x))
+
+    def put(self, offset: int, mask: int, x: Val) -> None:
+        """Replace the bits of a mask in a word."""
+        b = self.b
+        old, new = b.r(), b.r()
+        b.emit(self.load_op, old, (self.at._replace(offset=self.at.offset + offset),))
+        logic(b, new, 0xB8, old, Imm("I", mask), x)
+        self.store(offset, new)
+
+
+def _publish(b: Builder, inst: PtxInst) -> None:
+    """tensormap.cp_fenceproxy: each thread of the warp exchanges its word of the copy, at the scope given."""
+    scope = next((m for m in inst.mods if m in SCOPES), "")
+    x = inst.operands[2] if len(inst.operands) > 2 else None
+    if not scope or not isinstance(x, ptx.Imm) or x.value != 128:
+        raise b.unsupported(inst)
+    with b.region():
+        src, to = shared_word(b, inst, inst.operands[1]), wide_word(b, inst, inst.operands[0])
+        lane, step, at, wide, v = b.r(), b.r(2), b.r(), b.r(2), b.r()
+        b.emit("S2R", lane, (Name("N", "SR_LANEID"),))
+        b.emit("SHF.L.U32", b.lo_r(step), (lane, Imm("I", 2), RZ))
+        b.copy(b.hi_r(step), RZ)
+        b.emit("IADD3", at, (b.lo_r(step), src, RZ))
+        b.emit("LDS", v, (Mem("M", at, None, 0),), attrs={"warp": 1})
+        add64(b, wide, to, step)
+        b.emit(f"ATOMG.E.EXCH.STRONG.{SCOPES[scope]}", (PT, RZ), (Mem("M", wide, None, 0, descriptor(b)), v))
+
+
+# --------------------------------------------------------------------------- multicast objects
+
+_MC_HALF = {"f16": "F16", "bf16": "BF16", "f16x2": "F16", "bf16x2": "BF16"}
+_MC_BYTE = {"e4m3": "E4M3", "e5m2": "E5M2"}
+_MC_INT = {"u32": "32", "b32": "32", "s32": "S32", "u64": "64", "b64": "64", "s64": "S64"}
+_RED_INT = {"u32": "", "b32": "", "s32": ".S32", "u64": ".64", "b64": ".64", "s64": ".S64"}
+
+
+def multimem(b: Builder, inst: PtxInst) -> None:
+    """multimem.ld_reduce, .st and .red."""
+    b.need(inst, 90)
+    what = inst.mods[0]
+    t = inst.types[-1]
+    count = next((int(m[1:]) for m in inst.mods if m in ("v2", "v4", "v8")), 1)
+    bits = b.bits(t) * count
+    if bits < 32 or bits > 128 or bits & bits - 1:
+        raise b.unsupported(inst)
+    op = next((m for m in inst.mods[1:] if m in _ADD), "")
+    o = order_of(inst, "weak" if what == "st" else "relaxed")
+    if o.sem == "release":
+        fence(b, "ALL", o.scope)
+    order = ".".join(order_mods(b, o))
+    if what == "ld_reduce":
+        d = b.r(bits // 32)
+        at = Mem("M", b.in_reg(b.src(_base(b, inst, inst.operands[1]), "u64"), 2), Reg("UR", -1, 0, 2), _offset(inst.operands[1]))
+        b.emit(f"LDGMC.E.{_reduction(b, inst, op, t, bits)}.STRONG.SYS", d, (at,))
+        if o.sem == "acquire":
+            invalidate(b)
+        for i, e in enumerate(vector_of(inst.operands[0])):
+            put(b, e, d, i * b.bits(t) // 8, t)
+        return
+    at = wide_address(b, b.src(_base(b, inst, inst.operands[0]), "u64"), _offset(inst.operands[0]))
+    data = gather(b, vector_of(inst.operands[1]), t)
+    if what == "st":
+        size = {32: "", 64: ".64", 128: ".128"}[bits]
+        b.emit(f"STG.E{size}" + (f".{order}" if order else ""), (), (at, data))
+    elif what == "red":
+        b.emit(f"REDG.E.{_red(b, inst, op, t, bits)}.{order}", (), (at, data))
+    else:
+        raise b.unsupported(inst)
+
+
+def _base(b: Builder, inst: PtxInst, x: ptx.Operand) -> ptx.Operand:
+    if not isinstance(x, ptx.Addr):
+        raise b.unsupported(inst, "address")
+    return x.base if not isinstance(x.base, ptx.Sym) else ptx.Sym(x.base.name, x.base.offset)
+
+
+def _offset(x: ptx.Operand) -> int:
+    assert isinstance(x, ptx.Addr)
+    return x.offset
+
+
+def _lanes(name: str, n: int) -> str:
+    return f"{name}x{n}" if n > 1 else name
+
+
+def _reduction(b: Builder, inst: PtxInst, op: str, t: str, bits: int) -> str:
+    """Operation and type of LDGMC; a wider accumulator has names of its own (sm_90: F32ADD)."""
+    if t in _MC_INT:
+        return f"{_ADD[op]}.{_MC_INT[t]}"
+    wide = any(m.startswith("acc::") for m in inst.mods)
+    how = ("F32ADD" if b.sm < 100 else "HPADD") if wide else _ADD[op]
+    if t in ("f32", "f64"):
+        return f"{how}.{_lanes(t.upper(), bits // b.bits(t))}.RN"
+    if t in _MC_HALF:
+        return f"{how}.{_MC_HALF[t]}x{bits // 16}.RN"
+    byte = _MC_BYTE.get(t.partition("x")[0])
+    if byte is None or b.sm < 100:
+        raise b.unsupported(inst)
+    return f"{how}.{byte}x{bits // 8}.RN"
+
+
+def _red(b: Builder, inst: PtxInst, op: str, t: str, bits: int) -> str:
+    if t in _RED_INT:
+        return _ADD[op] + _RED_INT[t]
+    if t == "f64":
+        return "ADD.F64.RN"
+    if t == "f32":
+        return f"ADD.{_lanes('F32', bits // 32)}.FTZ.RN"
+    if t in _MC_HALF:
+        return f"{_ADD[op]}.{_MC_HALF[t]}x{bits // 16}.RN"
+    raise b.unsupported(inst)
+
+
+# --------------------------------------------------------------------------- registers of a warp
+
+
+def register_count(b: Builder, inst: PtxInst) -> None:
+    """setmaxnreg: the release drains the warp, the request is repeated until it is granted."""
+    x = inst.operands[0]
+    if not isinstance(x, ptx.Imm):
+        raise b.unsupported(inst)
+    raise b.unsupported(inst, "register counts that change")
+
+
+RULES: dict[str, Rule] = {"tensormap": tensormap, "multimem": multimem, "setmaxnreg": register_count}
