@@ -66,6 +66,7 @@ bar      : BAR
 membar   : MEMBAR
 fence    : FENCE
 cctl     : CCTL CCTLL CCTLT
+cctlu    : CCTL.LDCU
 errbar   : ERRBAR CGAERRBAR
 syncs    : SYNCS
 bulk     : UBLKCP UBLKRED UBLKPF UTMALDG UTMASTG UTMAREDG UTMAPF UTMACCTL UTMACMDFLUSH UMEMSETS UGETNEXTWORKID
@@ -113,7 +114,7 @@ utcatom : mio 4 30
 ldg     : mio 4 300
 ldl     : mio 4 120
 ldc     : mio 4 40
-stg sts red ldgdep bar membar fence cctl errbar syncs bulk arrives gate setreg setregd : mio 4 12
+stg sts red ldgdep bar membar fence cctl errbar syncs bulk arrives gate setreg setregd cctlu : mio 4 12
 ldgsts  : mio 4 300
 atom    : mio 4 300
 shfl sreg redux : mio 4 26
@@ -147,6 +148,7 @@ ustg                                    m 100+ : R
 utcatom                                 m 100+ : WR
 arrives                                 m 100+ : R
 setreg setregd                          m 90+ : W
+cctlu                                   m 100+ : W
 """
 
 STALLS: Final = """

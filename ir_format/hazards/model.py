@@ -34,7 +34,7 @@ _DATA: Final = _MEMORY | frozenset("shfl membar fence bar sreg bmov setreg elect
 #: Instructions whose read scoreboard covers their uniform registers too (measured).
 _LATE_UNIFORM: Final = frozenset(("syncs", "bulk", "arrives", "utc", "utcatom", "ustg"))
 #: What follows waits for their scoreboard, whether they write a register or not (measured).
-_SIGNALS: Final = frozenset(("fence", "syncs", "setreg", "setregd"))
+_SIGNALS: Final = frozenset(("fence", "syncs", "setreg", "setregd", "cctlu"))
 _UNIFORM: Final = frozenset("udp udp64 uflt uldc".split())  # noqa: SIM905
 _TENSOR: Final = frozenset(("imma1", "mma1", "mma2", "dmma", "gmma"))
 _P_READERS: Final = frozenset("alu dual iadd64 alu64 setp64 fma imadw imadhi half hcmp hf32 fp64 halfmma r2p".split())  # noqa: SIM905
