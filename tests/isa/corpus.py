@@ -145,7 +145,7 @@ def expand_at(text: str) -> Iterator[str]:
         yield "".join(combo)
 
 
-HEAD = ".version {version}\n.target sm_{sm}{options}\n.address_size 64\n.extern .shared .align 16 .b8 smem[];\n.global .align 16 .b8 gmem[256];\n" \
+HEAD = ".version {version}\n.target sm_{sm}\n.address_size 64\n.extern .shared .align 16 .b8 smem[];\n.global .align 16 .b8 gmem[256];\n" \
     ".const .align 16 .b8 cmem[256];\n.global .texref tex0;\n.global .surfref surf0;\n"
 
 
@@ -162,7 +162,7 @@ def compile_all(out: Path, sm: str, opt: str = "3", families: set[str] | None = 
     path = out / "in.ptx"
     while todo:
         module, part = todo.pop()
-        head = HEAD.format(version="9.0", sm=sm, options=module[0]) + module[1]
+        head = HEAD.format(version="9.0", sm=sm + module[0]) + module[1]
         lines: list[int] = []
         at = head.count("\n") + 1
         for text in part:
