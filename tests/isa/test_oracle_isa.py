@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -10,11 +11,13 @@ from ir_format import isa
 from stages.disasm.assemble import assemble
 from stages.disasm.cubin import CubinError, patch_cubin, read_cubin
 from stages.disasm.lift import lift, relowered
-from stages.disasm.listing import print_cubin
+from stages.disasm.listing import json_cubin, print_cubin
+from stages.disasm.work import run
 from tests import oracle
 from tests.isa.corpus import compile_all
 from tests.isa.coverage import check, distinct_words, spaces
 from tests.isa.generate import random_words
+from tests.isa.listings import cubins, difference
 from tests.isa.probe import texts
 
 pytestmark = pytest.mark.oracle
@@ -45,17 +48,91 @@ def test_generated(sm: int) -> None:
         assert spaces(target.format(found[0], 16 * k, found[1])).rstrip() == spaces(text), hex(word)
 
 
+SHAPES = Path(__file__).parents[1] / "elf" / "shapes"
+#: Calls, local and weak functions, indirect branches, system calls, texture symbols, several kernels.
+LISTED = [SHAPES / f"{n}.ptx" for n in ("calls", "shared", "print_malloc", "texture", "full")]
+
+
+@pytest.mark.parametrize("sm", [75, 90, 120])
+def test_listing(sm: int) -> None:
+    """The listing is nvdisasm's, blanks apart; so is the one with words."""
+    oracle.require("ptxas", "nvdisasm")
+    found = cubins([*LISTED, KERNELS / f"sm_{sm}" / "switch10.ptx"], str(sm), ("3",))
+    assert len(found) >= 4
+    for name, cubin in found:
+        assert difference(cubin, name.startswith("elf")) == [], name
+
+
+RELOCATABLE = """.version 9.0
+.target sm_90
+.address_size 64
+.global .align 4 .u32 gv[8];
+.const .align 4 .u32 cv[8];
+.extern .func (.param .b32 r) other(.param .b32 a);
+.extern .shared .align 8 .b8 dyn[];
+.visible .entry k(.param .u64 p) {
+  .reg .b32 a<9>; .reg .b64 b<9>; ld.param.u64 b1, [p]; ld.global.u32 a1, [gv+4]; ld.const.u32 a2, [cv+12]; mov.u32 a6, dyn; st.global.u32 [b1+36], a6;
+  { .param .b32 q; .param .b32 w; st.param.b32 [q], a2; call (w), other, (q); ld.param.b32 a3, [w]; }
+  add.s32 a3, a3, a1; st.global.u32 [b1], a3; ret;
+}
+"""
+
+
+@pytest.mark.parametrize("sm", [75, 80, 90, 100, 120])
+def test_relocatable(sm: int) -> None:
+    """Relocated operands print as symbols, and an edited line beside them keeps them."""
+    oracle.require("ptxas", "nvdisasm")
+    path = oracle.compile_ptx(RELOCATABLE.replace("sm_90", f"sm_{sm}"), sm, "-c")
+    assert isinstance(path, Path)
+    assert difference(path) == []
+    cubin = read_cubin(path.read_bytes())
+    text = "".join(print_cubin(cubin))
+    assert "32@lo(gv)" in text and "`(other)" in text and "cv + 0xc" in text
+    assert patch_cubin(cubin, assemble(text, cubin)) == cubin.data
+    line = next(x for x in text.splitlines() if "32@lo(gv)" in x)
+    edited = text.replace(line, line.replace("MOV", "@PT MOV").replace("U@PT MOV", "@!UPT UMOV"))
+    patched = patch_cubin(cubin, assemble(edited, cubin))
+    assert sum(a != b for a, b in zip(patched, cubin.data)) <= 1 and len(patched) == len(cubin.data)
+
+
 @pytest.mark.parametrize("sm", [75, 80, 90, 100, 120])
 def test_disasm_round_trip(sm: int) -> None:
     """A cubin's listing and its lifted form both give its bytes back."""
     oracle.require("ptxas")
-    path = oracle.run_ptxas(KERNELS / f"sm_{sm}" / "scan.ptx", sm)
+    for source in (KERNELS / f"sm_{sm}" / "scan.ptx", *LISTED[:3]):
+        for _, path in cubins([source], str(sm), ("3",)):
+            cubin = read_cubin(path.read_bytes())
+            assert cubin.sm == sm
+            assert patch_cubin(cubin, assemble("".join(print_cubin(cubin, True)), cubin)) == cubin.data
+            header, _, units = lift(cubin)
+            assert patch_cubin(cubin, relowered(units, header)) == cubin.data
+            assert all("text" in row for part in json.loads(json_cubin(cubin)) for row in part["instructions"])
+
+
+@pytest.mark.parametrize("sm", [75, 90, 120])
+def test_edit_in_place(sm: int, tmp_path: Path) -> None:
+    """Text edited and put back through the command line: the edited instructions change, every other byte of the file stays."""
+    oracle.require("ptxas", "nvdisasm")
+    path = oracle.run_ptxas(KERNELS / f"sm_{sm}" / "saxpy.ptx", sm)
     assert isinstance(path, Path)
+    text = run(path, False, False, False, None).decode()
+    line = next(x for x in text.splitlines() if " FFMA " in x)
+    head, _, last = line.rpartition(", ")
+    new = line.replace("FFMA", "FADD") if line.count(",") == 2 else f"{head.replace('FFMA', 'FMUL')} ;"
+    listing = tmp_path / "edited.sass"
+    listing.write_text(text.replace(line, new))
+    patched = run(path, False, False, False, listing)
     cubin = read_cubin(path.read_bytes())
-    assert cubin.sm == sm
-    assert patch_cubin(cubin, assemble("".join(print_cubin(cubin, True)), cubin)) == cubin.data
+    place = next(s for s in cubin.sections if s.symbols).offset + int(line.split("/*")[1][:4], 16)
+    changed = [i for i, (a, b) in enumerate(zip(patched, cubin.data)) if a != b]
+    assert changed and place <= changed[0] and changed[-1] < place + 16 and len(patched) == len(cubin.data)
+    out = tmp_path / "patched.cubin"
+    out.write_bytes(patched)
+    theirs = oracle.nvdisasm(out, "-c")
+    assert spaces(new).strip() in {spaces(x).strip() for x in theirs.splitlines()}
+    # the lifted form, edited: the same change from an Ori stream
     header, _, units = lift(cubin)
-    assert patch_cubin(cubin, relowered(units, header)) == cubin.data
+    assert patch_cubin(cubin, {**relowered(units, header), **{s.name: s.data for s in read_cubin(patched).sections}}) == patched
 
 
 def test_damaged_cubins() -> None:
