@@ -1,0 +1,109 @@
+"""Double constants in the kernel's own constant bank.
+
+An instruction on doubles takes the upper word of a constant as an immediate, and only where the lower word is 0. Other constants cost two
+moves and a register pair. Up to sm_89 a word pair in constant bank 2 (section `.nv.constant2.K`) is as good as a register (measured: ptxas puts
+them there; from sm_90 on it uses uniform registers instead). Pre: a function at level `ori`. Post: the same; the moves are left to `dce`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ir_format import isa
+from ir_format.diag import CompileError
+from ir_format.flow import is_guarded
+from ir_format.model import RZ, ZERO, Const, Function, Imm, Inst, Operand, Reg, Unit
+from stages.optimize.values import Values
+from stages.runner import Context
+
+if TYPE_CHECKING:
+    from ir_format.isa.machine import Target
+
+_DOUBLE = frozenset({"DADD", "DMUL", "DFMA", "DSETP"})
+_LAST_SM = 89
+_MAX = 0x8000  # bytes of the bank that the pool may fill (guessed: half of what an offset field reaches)
+
+
+class Pool:
+    """Constants of a unit: value of 64 bits -> byte offset in bank 2."""
+
+    def __init__(self, unit: Unit) -> None:
+        given = unit.attrs.get("bank2", ())
+        self.words: list[int] = [w for w in given if isinstance(w, int)] if isinstance(given, tuple) else []
+        self.offsets: dict[int, int] = {}
+
+    def find(self, value: int) -> int:
+        """Where a value is or would be placed."""
+        return self.offsets.get(value, 4 * (len(self.words) + len(self.words) % 2))
+
+    def place(self, value: int) -> None:
+        """Give a value its place."""
+        if value not in self.offsets:
+            self.words += [0] * (len(self.words) % 2)
+            self.offsets[value] = 4 * len(self.words)
+            self.words += [value & 0xFFFFFFFF, value >> 32]
+
+
+def pool_doubles(unit: Unit, ctx: Context) -> None:
+    """The pass."""
+    target = isa.target(ctx.header.target)
+    if target.sm > _LAST_SM:
+        return
+    pool = Pool(unit)
+    for f in unit.functions:
+        _function(f, pool, target, ctx)
+    if pool.offsets:
+        unit.attrs["bank2"] = tuple(pool.words)
+
+
+def _function(f: Function, pool: Pool, target: Target, ctx: Context) -> None:
+    users = [i for b in f.blocks for i in b.insts if i.op in _DOUBLE]
+    if not users:
+        return
+    values = Values(f)
+    for i in users:
+        for n, o in enumerate(i.srcs):
+            if type(o) is not Reg or o.file != "R" or o.width != 2 or o.num == ZERO:
+                continue
+            value = _constant(values, o)
+            if value is None or not value & 0xFFFFFFFF:
+                continue
+            at = pool.find(value)
+            srcs = _legal(target, i, n, Const("C", 2, at, 2, None, o.flags))
+            if srcs is not None and at < _MAX and ctx.allow():
+                pool.place(value)
+                i.srcs = srcs
+                ctx.count("pooled constants")
+                break  # an instruction reads one constant
+
+
+def _constant(values: Values, o: Reg) -> int | None:
+    """The 64-bit value of a register pair both words of which are known."""
+    out = 0
+    for c in range(2):
+        made = values.def_of(o._replace(sub=o.sub + c, width=1))
+        if made is None or made.op not in ("MOV", "COPY") or is_guarded(made) or made.uses or made.defs:
+            return None
+        d, s = made.dsts[0], made.srcs[0]
+        if type(d) is not Reg or d.width != 1 or (made.op == "MOV" and len(made.srcs) > 1 and made.srcs[1] != Imm("I", 15)):
+            return None
+        if s == RZ:
+            continue
+        if type(s) is not Imm or s.sym or s.fmt or s.flags or s.mod:
+            return None
+        out |= (s.value & 0xFFFFFFFF) << (32 * c)
+    return out
+
+
+def _legal(target: Target, i: Inst, n: int, o: Const) -> tuple[Operand, ...] | None:
+    """The sources with ``o`` as number ``n``; factors are swapped where only the second may be a constant. None where the target has no such form."""
+    forms = [(*i.srcs[:n], o, *i.srcs[n + 1 :])]
+    if n == 0 and target.fact(i, "comm").startswith("ab"):
+        forms.append((i.srcs[1], o, *i.srcs[2:]))
+    for srcs in forms:
+        try:
+            if target.match(Inst(i.op, i.mods, i.dsts, srcs, i.guard, i.line, i.loc)) is not None:
+                return srcs
+        except CompileError:
+            continue
+    return None
