@@ -57,7 +57,8 @@ def _core(inst: PtxInst) -> Any:
 
 
 def _wide(r: Arr) -> Arr:
-    """The intermediate result has 34 bits and a sign (documented): what a left shift moves beyond them is lost."""
+    """What saturation sees: the intermediate result has 34 bits (documented), so what a left shift moves beyond them is lost.  Without
+    saturation the manual leaves open what becomes of those bits; a second operation sees them here (measured: ptxas)."""
     return np.asarray(np.right_shift(np.left_shift(r, 30), 30))
 
 
@@ -83,7 +84,9 @@ def _scalar(inst: PtxInst) -> Fn:
     def apply(a: Arr, b: Arr, *c: Arr) -> Arr:
         x = selected(a, inst.operands[1], sources[0][0] == "s")
         y = selected(b, inst.operands[2], sources[1][0] == "s")
-        r = _wide(np.broadcast_arrays(core(x, y), x)[0])
+        r = np.broadcast_arrays(core(x, y), x)[0]
+        if sat:
+            r = _wide(r)
         if isinstance(into, Part):
             bits = 8 if into.selector[0] == "b" else 16
             if sat:

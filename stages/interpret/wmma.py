@@ -13,12 +13,13 @@ from typing import Any, Final
 import numpy as np
 
 from ir_format.ptx import Addr, PtxInst
+from stages.interpret import floats
 from stages.interpret.code import Action, Code, Step, address, get, put, space_of
 from stages.interpret.floats import FORMATS, decode, narrow
 from stages.interpret.loads import resolve
 from stages.interpret.machine import Machine
 from stages.interpret.meeting import spread, warp_operation
-from stages.interpret.rows import U64, Arr, Unsupported, bits_of, signed
+from stages.interpret.rows import U64, Arr, Unsupported, bits_of, rounding, signed
 from stages.interpret.tiles import registers
 
 _BITS: Final = {"f16": 16, "bf16": 16, "tf32": 32, "f32": 32, "f64": 64, "s32": 32, "u8": 8, "s8": 8, "u4": 4, "s4": 4, "b1": 1}
@@ -130,6 +131,7 @@ def multiply(code: Code, step: Step, pc: int) -> Action:
     reads = [[get(code, step.function, x) for x in group] for group in fragments[1:]]
     operation = next((x for x in inst.mods if x in ("xor", "and")), None)
     rows, cols = dims[0], dims[1]
+    mode = rounding(inst)
     per = max(32 // _BITS[td], 1)
     n = len(outs)
 
@@ -138,8 +140,14 @@ def multiply(code: Code, step: Step, pc: int) -> Action:
             _numbers(_gather(m, threads, group, *_extent(matrix, dims), _BITS[t]), t)
             for group, matrix, t in zip(reads, "abc", (ta, tb, tc), strict=True)
         )
-        product = (a[:, :, :, None] != b[:, None, :, :]).sum(2).astype(np.int64) if operation == "xor" else a @ b
-        total = product + c
+        if td == "f64":
+            total = np.array(c)
+            for k in range(dims[2]):  # in the order of k, each step rounded (the order is not documented)
+                x, y = np.broadcast_arrays(a[:, :, k, None], b[:, None, k, :])
+                total = decode(floats.fma(x.copy().view(U64), y.copy().view(U64), total.view(U64), FORMATS["f64"], mode), FORMATS["f64"])
+        else:
+            product = (a[:, :, :, None] != b[:, None, :, :]).sum(2).astype(np.int64) if operation == "xor" else a @ b
+            total = product + c
         if td == "s32":
             bits = bits_of(np.clip(total, -(1 << 31), (1 << 31) - 1) if inst.has("satfinite") else total, 32)
         else:

@@ -99,9 +99,8 @@ def _reduction(b: Build) -> Reduce:
     def run(old: Arr, new: Arr) -> Arr:
         x, y = (np.ascontiguousarray(a).view(view) for a in (old, new))
         with np.errstate(all="ignore"):
-            if kind == "F32":  # subnormals are flushed, as by additions of single words (guessed)
-                x, y = fp.ftz32(x), fp.ftz32(y)
-                return np.asarray(np.ascontiguousarray(fp.ftz32(fp.canonical32(x + y))).view(u8))
+            if kind == "F32":  # the word has no .FTZ, unlike the additions of single numbers in global memory
+                return np.asarray(np.ascontiguousarray(fp.canonical32(x + y)).view(u8))
             return np.asarray(np.ascontiguousarray(plain[op](x, y).astype(view)).view(u8))
 
     return run

@@ -10,7 +10,7 @@ import numpy as np
 from stages.simulate import fp
 from stages.simulate.build import Arr, Build, Builder, Get, InstFn, View, count, put
 from stages.simulate.exact import BF16, F16
-from stages.simulate.ops_int import BOP, compare
+from stages.simulate.ops_compare import BOP, compare
 
 u32, u64, f32, f64 = np.uint32, np.uint64, np.float32, np.float64
 MODES: Final = ("RM", "RP", "RZ")

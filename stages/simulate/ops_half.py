@@ -11,8 +11,8 @@ from ir_format.model import ABS, NEG, Imm, Operand, Reg
 from stages.simulate import fp
 from stages.simulate.build import Arr, Build, Builder, InstFn, View, flags_of, put
 from stages.simulate.exact import BF16, F16, Format
+from stages.simulate.ops_compare import BOP
 from stages.simulate.ops_float import FCMP, best, fcmp_of
-from stages.simulate.ops_int import BOP
 from stages.simulate.state import P_SINK
 
 u16, u32, f32, f64 = np.uint16, np.uint32, np.float32, np.float64

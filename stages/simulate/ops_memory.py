@@ -9,10 +9,12 @@ import numpy as np
 
 from ir_format.model import ZERO, Const, Imm, Mem, Operand, Reg
 from stages.simulate.build import Arr, Build, Builder, Get, InstFn, View, count, join64, put
-from stages.simulate.memory import LOCAL_HI, SHARED_HI
+from stages.simulate.memory import LOCAL_HI, SHARED_HI, Bytes, aligned
 
 u8, u32, u64, i64 = np.uint8, np.uint32, np.uint64, np.int64
 
+#: Upper word of the window of constants (the same as in :mod:`launch`, which imports this module's users).
+CONST_HI: Final = 0x7F43
 #: Modifier words that do not change what an access does in a model without caches, where memory is strongly ordered.
 HINTS: Final = frozenset(
     ["E", "CONSTANT", "STRONG", "WEAK", "MMIO", "SYS", "GPU", "SM", "CTA", "VC", "EF", "EL", "LU", "EU", "NA", "U", "LTC64B", "LTC128B", "LTC256B", "PRIVATE", "ADDR", "BYPASS", "ACCESS", "EN", "ENL2", "L2", "IVALL", "32", "D", "B"]
@@ -142,11 +144,33 @@ def generic(b: Build, op: Mem, size: int, what: str) -> Callable[[View, Arr | No
     """Groups ``(memory, byte offsets, positions among the active lanes)`` of a generic access."""
     memory = b.ctx.memory
     get = address64(b, op, "E" in words_of(b))
+    constants: list[Bytes] = []
+
+    def constant(address: Arr, who: Arr) -> tuple[Any, Arr]:
+        """Reads of module constants through their window."""
+        bank = b.ctx.banks.get(3, b"")
+        if not constants:
+            constants.append(Bytes(np.frombuffer(bank + bytes(64 - len(bank) % 32), u8).copy()))
+        at = (address & u64(0xFFFFFFFF)).astype(i64)
+        aligned(at, size, who, what, "constant")
+        bad = at + size > len(bank)
+        if what != "read" or count(bad):
+            from stages.simulate.machine import Fault
+
+            raise Fault(f"{what} of {size} bytes in the window of constants at {int(address[int(bad.argmax())]):#x}", int(who[0]))
+        return constants[0], at
 
     def run(v: View, act: Arr | None) -> list[tuple[Any, Arr, Arr | None]]:
         address = cut(get(v), act)
         upper = address >> u64(32)
         shared, local = upper == u64(SHARED_HI), upper == u64(LOCAL_HI)
+        fixed = upper == u64(CONST_HI)
+        if count(fixed):
+            lanes = np.arange(v.n) if act is None else act
+            if not fixed.all():
+                raise b.refuse("constants and other memory in one access")
+            memory_, at = constant(address, lanes)
+            return [(memory_, at, None)]
         if not count(shared) and not count(local):
             return [(memory.heap, memory.heap.offsets(address, size, act, what), None)]
         out: list[tuple[Any, Arr, Arr | None]] = []
