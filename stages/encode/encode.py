@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ir_format import isa
 from ir_format.diag import CompileError
-from ir_format.model import Block, Code, Const, Function, Header, Imm, Inst, Operand, Reg, Reloc, Sym, Unit
+from ir_format.model import Block, Code, Const, Function, Header, Imm, Inst, Mem, Operand, Reg, Reloc, Sym, Unit
 
 if TYPE_CHECKING:
     from ir_format.isa.machine import Target
@@ -47,7 +47,7 @@ def encode_function(f: Function, target: Target) -> Code:
                 raise CompileError(f"{f.name}: {inst.op} names block {error.args[0]}, which the function does not have", inst.line) from None
             data += word.to_bytes(WORD, "little")
             for o in inst.srcs:
-                found = _reloc(o, pc)
+                found = _reloc(o, pc, inst.line)
                 if found is not None:
                     relocs.append(found)
             if (inst.line, inst.loc) != place:
@@ -90,8 +90,8 @@ def _with_return(inst: Inst, block: Block, index: int, pc: int) -> Inst:
 _IMM_KINDS = {"lo": "imm_lo", "hi": "imm_hi", "off": "imm_off", "": "imm_off", "ret": "imm_off"}
 
 
-def _reloc(o: Operand, pc: int) -> Reloc | None:
-    """The relocation that an operand asks for."""
+def _reloc(o: Operand, pc: int, line: int) -> Reloc | None:
+    """The relocation that an operand asks for. Raises CompileError for a symbol in a place that `elf` does not fill."""
     if isinstance(o, Sym):
         return Reloc(pc, "call", o.name, o.addend)
     if isinstance(o, Const) and o.sym:
@@ -99,8 +99,10 @@ def _reloc(o: Operand, pc: int) -> Reloc | None:
     if isinstance(o, Imm) and o.sym:
         kind = _IMM_KINDS.get(o.fmt)
         if kind is None:
-            raise CompileError(f"a relocated immediate of format '{o.fmt}' is not known")
+            raise CompileError(f"a relocated immediate of format '{o.fmt}' is not known", line)
         return Reloc(pc, kind, o.sym)
+    if isinstance(o, Mem) and o.sym:
+        raise CompileError(f"an address relative to the symbol {o.sym} has no relocation; its place goes into a register", line)
     return None
 
 

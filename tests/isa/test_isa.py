@@ -113,3 +113,16 @@ def test_bad_text(text: str) -> None:
     """Text that is no instruction gives a diagnostic."""
     with pytest.raises(CompileError):
         isa.target(90).parse(text)
+
+
+def test_address_symbol_is_refused() -> None:
+    """A symbol in an address has no relocation: encode says so, with the PTX line, instead of dropping it."""
+    from ir_format.model import Block, Function, Mem
+    from stages.encode.encode import encode_function
+
+    load = Inst("LDS", (), (reg(0),), (Mem("M", RZ, None, 8, None, "shared_array"),), None, 7, ctl=CTL)
+    f = Function("k", "entry")
+    f.blocks.append(Block(0, [load]))
+    with pytest.raises(CompileError, match="shared_array") as caught:
+        encode_function(f, isa.target(90))
+    assert caught.value.line == 7
