@@ -1,8 +1,9 @@
 """Damaged and random words: what the decoder takes, nvdisasm must take with the same text.
 
-    python -m tests.isa.randomwords --sm 90 --count 40 [--random 100000] [--files half,tensor] [--missed]
+    python -m tests.isa.randomwords --sm 90 --count 40 [--body 1000] [--random 100000] [--files half,tensor] [--missed]
 
-``--count`` words of every form get one to three flipped bits; ``--random`` words are uniform. ``--missed`` turns the question round: words that nvdisasm
+``--count`` words of every form get one to three flipped bits; ``--body`` words of every opcode get random operands and modifiers;
+``--random`` words are uniform. ``--missed`` turns the question round: words that nvdisasm
 prints without an undefined value and our decoder refuses, by mnemonic.
 """
 
@@ -18,10 +19,12 @@ from ir_format import isa
 from ir_format.isa import rows
 from ir_format.isa.machine import Target
 from tests.isa.coverage import spaces
-from tests.isa.generate import random_word
+from tests.isa.generate import CTL, random_word
 from tests.isa.probe import texts
 
 BATCH = 8192
+BODY = (1 << 92) - (1 << 12)
+MODIFIERS = (1 << 92) - (1 << 72) | (1 << 64) - (1 << 40)
 FIELDS = [*range(9, 12), *range(16, 105), *range(122, 126)]
 
 
@@ -47,6 +50,18 @@ def flipped_words(target: Target, count: int, seed: int, ops: set[str]) -> Itera
                 for _ in range(rng.randrange(1, 4)):
                     word ^= 1 << rng.choice(FIELDS)
                 yield word
+
+
+def body_words(target: Target, count: int, seed: int, ops: set[str]) -> Iterator[int]:
+    """Random operand and modifier bits behind every known opcode, ``count`` each: few of them are defined, all look alike."""
+    rng = random.Random(seed)
+    opcodes = sorted({f.opcode for op in target.mnemonics() if not ops or op in ops for f in target.forms(op)})
+    for opcode in opcodes:
+        for _ in range(count):
+            word = rng.getrandbits(128) & BODY
+            for _ in range(rng.randrange(4)):
+                word &= ~(rng.getrandbits(128) & MODIFIERS)  # fewer ones where a bit more often makes a word undefined
+            yield word | opcode | CTL | rng.getrandbits(3) << 122 & rng.getrandbits(128)
 
 
 def undefined(text: str) -> bool:
@@ -83,6 +98,7 @@ def main() -> None:
     parser.add_argument("--sm", required=True)
     parser.add_argument("--count", type=int, default=10)
     parser.add_argument("--random", type=int, default=0)
+    parser.add_argument("--body", type=int, default=0)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--files", default="")
     parser.add_argument("--op", default="")
@@ -92,7 +108,8 @@ def main() -> None:
     target = isa.target(args.sm)
     ops = mnemonics_of(args.files) if args.files else set(filter(None, args.op.split(",")))
     rng = random.Random(args.seed)
-    words = list(flipped_words(target, args.count, args.seed, ops)) + [rng.getrandbits(128) for _ in range(args.random)]
+    words = [*flipped_words(target, args.count, args.seed, ops), *body_words(target, args.body, args.seed, ops)]
+    words += [rng.getrandbits(128) for _ in range(args.random)]
     wrong: dict[str, list[str]] = defaultdict(list)
     missed: dict[str, list[str]] | None = defaultdict(list) if args.missed else None
     taken = compare(target, words, wrong, missed)
