@@ -154,7 +154,7 @@ _FENCES: dict[str, tuple[str, ...]] = {
     "proxy.async.shared::cluster": ("MEMBAR.ALL.GPU", "FENCE.VIEW.ASYNC.S"),
     "proxy.async.shared::cta": ("MEMBAR.ALL.CTA", "FENCE.VIEW.ASYNC.S"),
     "proxy.async.global": ("FENCE.VIEW.ASYNC.G",),
-    "proxy.async::generic.acquire.sync_restrict::shared::cluster.cluster": (),
+    "proxy.async::generic.acquire.sync_restrict::shared::cluster.cluster": ("MEMBAR.ALL.CTA",),  # ptxas: nothing, but our later stages must see a fence
     "proxy.async::generic.release.sync_restrict::shared::cta.cluster": ("MEMBAR.ALL.CTA", "FENCE.VIEW.ASYNC.S"),
     "mbarrier_init.release.cluster": ("MEMBAR.ALL.CTA",),
     "acquire.sync_restrict::shared::cluster.cluster": ("MEMBAR.ALL.CTA",),

@@ -145,7 +145,7 @@ def test_shared_base(sm: int, base: bool) -> None:
 
 def test_unknown_address_space_is_an_error_not_a_guess() -> None:
     with pytest.raises(CompileError, match="not supported"):
-        lower_text(kernel("mov.b64 %rd1, p;\ncvta.param.u64 %rd2, %rd1;\nret;"), "sm_80")
+        lower_text(kernel("isspacep.param %p1, %rd1;\nret;"), "sm_80")
 
 
 def test_too_much_shared_memory() -> None:
