@@ -53,6 +53,8 @@ def _batch(words: list[int], sm: str) -> list[str]:
                 return out
             found = {int(at, 16) // 16 for at in _BAD.findall(done.stderr)} - bad
             if not found:
+                found = {i for i, word in enumerate(todo) if word == 0}  # refused without an address
+            if not found:
                 raise RuntimeError(done.stderr)
             bad |= found
             for i in found:
