@@ -76,9 +76,12 @@ def wide(type_: str) -> str:
     return type_[0] + str(2 * int(type_[1:]))
 
 
+_BITS: Final = {
+    **{f"{k}{n}": n for k in "busf" for n in (1, 2, 4, 8, 16, 32, 64, 128)},
+    "bf16": 16, "f16x2": 32, "bf16x2": 32, "f32x2": 64, "u16x2": 32, "s16x2": 32, "tf32": 32,
+}  # fmt: skip
+
+
 def bit_size(type_: str) -> int:
     """Bits of an instruction type (packed types too)."""
-    name = type_.lstrip("busf")
-    if name.isdigit():
-        return int(name)
-    return {"bf16": 16, "f16x2": 32, "bf16x2": 32, "f32x2": 64, "u16x2": 32, "s16x2": 32, "tf32": 32}.get(type_, 32)
+    return _BITS.get(type_, 32)

@@ -37,7 +37,7 @@ def performance(s: Scanner, out: PtxDirectives, target: Target | None = None, en
         if known and (word in _OF_FUNCTIONS) == entry:
             s.syntax_error()
         if target is not None and word in _GATES:
-            for text in target.refuses(_GATES[word], f"Feature '{word}'"):
+            for text in target.refuses(_GATES[word], "Feature", word):
                 s.notes.error(text, line)
         if word in _TRIPLES:
             s.next()

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from ir_format.ptx import LabelList, LabelRef, Operand, Vec
 from stages.parse import checks, compat, operand_forms, relations, rules, table
+from stages.parse.gating import Gates
 from stages.parse.operands import literal_bits
 from stages.parse.scan import Notes
 from stages.parse.table import OperandSpec, Row
@@ -68,11 +69,12 @@ class Opcode:
 class Matcher:
     """The opcodes and verdicts of one parse."""
 
-    __slots__ = ("late", "notes", "opcodes", "target", "unknown")
+    __slots__ = ("gates", "late", "notes", "opcodes", "target", "unknown")
 
     def __init__(self, notes: Notes, target: Target) -> None:
         self.notes = notes
         self.target = target
+        self.gates = Gates(target)
         self.opcodes: dict[str, Opcode] = {}
         self.unknown: set[str] = set()
         self.late: list[tuple[LabelList, list[LabelRef]]] = []
@@ -87,7 +89,7 @@ class Matcher:
             self.unknown.add(text)
             return None
         found = self.opcodes[text] = Opcode(parts[0], ".".join(parts[:n]))
-        _analyse(found, parts, n, self.target)
+        _analyse(found, parts, n, self.gates)
         return found
 
     def complain(self, text: str, line: int) -> None:
@@ -103,7 +105,7 @@ class Matcher:
         """Reports what is wrong with an instruction; returns its operands with literals in their final form, and its row."""
         verdict = opcode.verdicts.get(kinds)
         if verdict is None:
-            verdict = opcode.verdicts[kinds] = _judge(opcode, kinds, self.target)
+            verdict = opcode.verdicts[kinds] = _judge(opcode, kinds, self.gates)
         for severity, message in verdict.errors:
             if severity == "fatal":
                 self.notes.fatal(message, line)
@@ -131,29 +133,26 @@ class Matcher:
 # --------------------------------------------------------------------------- opcodes
 
 
-def _analyse(out: Opcode, parts: list[str], n: int, target: Target) -> None:
+def _analyse(out: Opcode, parts: list[str], n: int, gates: Gates) -> None:
     """Finds the rows whose types agree, and the faults that show before any operand is looked at."""
     mods = parts[n:]
-    rows = table.rows(out.name)
-    own = {v for row in rows for slot in row.slots for v in slot.values} | rules.TYPES
-    known = [m for m in mods if m in own or table.is_modifier(m)]
+    own = table.modifiers_of(out.name)
+    known = [m for m in mods if m in own or m in rules.TYPES or table.is_modifier(m)]
     errors = [("error", f"Unknown modifier '.{m}'") for m in mods if m not in known]
-    for m in [*(p for p in parts[1:n] if p in rules.NAMES_GATED_EARLY), *known]:
-        gate = rules.EARLY_GATES.get(m)
-        if gate is not None:
-            errors.extend([("error", text) for text in target.refuses(gate, f"Feature '.{m}'")])
+    early = [text for part in parts[1:n] for text in gates.named_early(part)] + [text for m in known for text in gates.early(m)]
+    errors.extend([("error", text) for text in early])
     errors.extend([("error", text) for text in rules.duplicate(known)])
     if _misplaced_vector(mods):
         errors.append(("warning", "Vector Type not specified properly"))
     out.mods = tuple(parts[1:])
     out.vector = next((int(m[1:]) for m in mods if m in rules.VECTORS), 0)
     typed: list[Typed] = []
-    for row in rows:
-        split = _split(row, known) if target.knows(row.gate) else None
-        if split is not None:
-            types, rest = split
-            rest = _once(rest)
-            typed.append(Typed(row, types, tuple(rest), _assign(row, rest, types)))
+    types = tuple([m for m in known if m in rules.TYPES])
+    untyped = _once([m for m in known if m not in rules.TYPES])
+    for row in table.rows_with(out.name, types):
+        split, rest = (types, untyped) if row.types else ((), _once(known))
+        if gates.target.knows(row.gate):
+            typed.append(Typed(row, split, tuple(rest), _assign(row, rest, split)))
     if not typed:
         errors.append(("error", f"Unexpected instruction types specified for '{out.name}'"))
     fit = next((t for t in typed if t.mods is not None), None)
@@ -176,20 +175,6 @@ def _once(mods: list[str]) -> list[str]:
 def _misplaced_vector(mods: list[str]) -> bool:
     """A `.vN` must stand right before the types (measured: a warning)."""
     return any(m in rules.VECTORS and (k + 1 >= len(mods) or mods[k + 1] not in rules.TYPES) for k, m in enumerate(mods))
-
-
-def _split(row: Row, mods: list[str]) -> tuple[tuple[str, ...], list[str]] | None:
-    """Separates the types of an opcode from its modifiers, if the row has them."""
-    if not row.types:
-        slots = {v for slot in row.slots for v in slot.values}
-        if any(m in rules.TYPES and m not in slots for m in mods):
-            return None
-        return (), mods
-    types = [m for m in mods if m in rules.TYPES]
-    for alternative in row.types:
-        if len(alternative) == len(types) and all(t in place for t, place in zip(types, alternative, strict=True)):
-            return tuple(types), [m for m in mods if m not in rules.TYPES]
-    return None
 
 
 def _assign(row: Row, mods: list[str], types: tuple[str, ...]) -> tuple[str, ...] | None:
@@ -249,65 +234,58 @@ def _modifier_errors(name: str, typed: list[Typed]) -> list[str]:
     return best[1][:1] if best is not None else []
 
 
-def _gate_errors(row: Row, mods: tuple[str, ...], target: Target) -> tuple[list[str], list[str]]:
-    """Messages of closed gates: of the row, and of its modifiers."""
-    called = rules.feature(row.name, mods)
-    named = target.refuses(row.gate, f"Feature '{called}'", f"Instruction '{called}'")
-    out: list[str] = []
-    for m in mods:
-        gate = rules.MODIFIER_GATES.get(m)
-        if gate is not None and (row.name, m) != ("cp.async", "shared::cta"):  # measured: no gate of its own there
-            out.extend(target.refuses(gate, rules.modifier_feature(m)))
-    for m, gate in row.modifier_gates:
-        if m in mods:
-            out.extend(target.refuses(gate, f"Modifier '.{m}'"))
-    for gate in table.combination_gates(row.name, frozenset(mods)):
-        out.extend(target.refuses(gate, f"Feature '{row.name}.{'.'.join(mods)}'"))
-    return named, out
-
-
 # --------------------------------------------------------------------------- operands
 
 
-def _judge(opcode: Opcode, kinds: tuple[str, ...], target: Target) -> Verdict:
+def _judge(opcode: Opcode, kinds: tuple[str, ...], gates: Gates) -> Verdict:
     """Matches operand kinds against the rows of an opcode, in ptxas's order: operand types, then gates and modifiers, then forms."""
     early = opcode.errors
     if not opcode.typed:
         return Verdict(opcode.row, early, (), ())
-    bound = [(t, _bind(t, kinds, opcode.vector, None)) for t in opcode.typed]
+    known: Fits = {}
+    nearest: list[tuple[str, str]] | None = None
+    for t in opcode.typed:
+        if t.mods is None:
+            continue
+        specs = _bind(t, kinds, opcode.vector, t.mods, known)
+        if specs is None:
+            continue
+        problems, literals = _problems(opcode, t, t.mods, specs, kinds, gates)
+        if not problems:
+            notices = relations.notices(opcode.name, t.mods, gates.target)
+            return Verdict(t.row.key, (*early, *notices), literals, t.row.checks)
+        if nearest is None or len(problems) < len(nearest):
+            nearest = problems
+    bound = [(t, _bind(t, kinds, opcode.vector, None, known)) for t in opcode.typed]
     fitting = [t for t, specs in bound if specs is not None]
     taking = [t for t in opcode.typed if t.mods is not None]
     if not fitting or (taking and not any(t in taking for t in fitting)):
         return Verdict(opcode.row, (*early, ("error", f"Arguments mismatch for instruction '{opcode.name}'")), (), ())
-    nearest: list[tuple[str, str]] | None = None
-    for t in fitting:
-        if t.mods is None:
-            continue
-        specs = _bind(t, kinds, opcode.vector, t.mods)
-        if specs is None:
-            continue
-        named, worded = _gate_errors(t.row, t.mods, target)
-        problems = [] if opcode.op != "st" else operand_forms.written_parameters(kinds)
-        problems.extend([("error", text) for text in named + worded])
-        problems.extend([("error", text) for text in relations.errors(opcode.name, t.mods, t.types, target)])
-        memory = operand_forms.Memory(opcode.name, t.mods)
-        literals: list[tuple[int, str]] = []
-        for index, (spec, kind) in enumerate(zip(specs, kinds, strict=True)):
-            type_ = type_name(spec, t.types)
-            float_type = _literal_type(spec, type_, kind)
-            if float_type:
-                literals.append((index, float_type))
-            problems.extend(operand_forms.problems(spec, type_, opcode.vector, kind, index, opcode.name))
-            if spec.role in ("m", "mt"):
-                problems.extend(memory.problems(spec.role, kind))
-        if not problems:
-            notices = relations.notices(opcode.name, t.mods, target)
-            return Verdict(t.row.key, (*early, *notices), tuple(literals), t.row.checks)
-        if nearest is None or len(problems) < len(nearest):
-            nearest = problems
     if nearest is None:
-        nearest = [("error", text) for text in _refusal(opcode, fitting, target)]
+        nearest = [("error", text) for text in _refusal(opcode, fitting, kinds, gates)]
     return Verdict(opcode.row, (*early, *nearest), (), ())
+
+
+def _problems(
+    opcode: Opcode, t: Typed, mods: tuple[str, ...], specs: list[OperandSpec], kinds: tuple[str, ...], gates: Gates
+) -> tuple[list[tuple[str, str]], tuple[tuple[int, str], ...]]:
+    """What is wrong with an instruction if it is of this row; and its literals that take a float type."""
+    named, worded = gates.refusals(t.row, mods, t.types, kinds)
+    problems = [] if opcode.op != "st" else operand_forms.written_parameters(kinds)
+    older = relations.first(opcode.name, mods, t.types, gates.target)
+    problems.extend([("error", text) for text in older + named + worded])
+    problems.extend([("error", text) for text in relations.errors(opcode.name, mods, t.types, gates.target)])
+    memory = operand_forms.Memory(opcode.name, mods)
+    literals: list[tuple[int, str]] = []
+    for index, (spec, kind) in enumerate(zip(specs, kinds, strict=True)):
+        type_ = type_name(spec, t.types)
+        float_type = _literal_type(spec, type_, kind)
+        if float_type:
+            literals.append((index, float_type))
+        problems.extend(operand_forms.problems(spec, type_, opcode.vector, kind, index, opcode.name))
+        if spec.role in ("m", "mt"):
+            problems.extend(memory.problems(spec.role, kind))
+    return problems, tuple(literals)
 
 
 def _literal_type(spec: OperandSpec, type_: str, kind: str) -> str:
@@ -325,15 +303,15 @@ def _literal_type(spec: OperandSpec, type_: str, kind: str) -> str:
     return ""
 
 
-def _refusal(opcode: Opcode, fitting: list[Typed], target: Target) -> list[str]:
+def _refusal(opcode: Opcode, fitting: list[Typed], kinds: tuple[str, ...], gates: Gates) -> list[str]:
     """Why no row takes the modifiers, given that the operands are right for some row."""
     first = fitting[0]
     known = tuple([*first.rest, *first.types])
-    named, worded = _gate_errors(first.row, known, target)
+    named, worded = gates.refusals(first.row, known, first.types, kinds)
     bad = _modifier_errors(opcode.name, fitting)
     if not bad or any(t.mods is not None for t in fitting):
         bad = [rules.conditional(opcode.name, first.rest)]
-    related = relations.errors(opcode.name, first.rest, first.types, target)
+    related = relations.errors(opcode.name, first.rest, first.types, gates.target)
     first_bad = first.rest and any(m in rules.POST for m in first.rest) and "Illegal modifier" in bad[0]
     if "state space" in bad[0].lower() or opcode.op == "wgmma" or first_bad:
         return bad + named + worded + related
@@ -342,10 +320,14 @@ def _refusal(opcode: Opcode, fitting: list[Typed], target: Target) -> list[str]:
     return named + bad + worded + related
 
 
-def _bind(t: Typed, kinds: tuple[str, ...], vector: int, mods: tuple[str, ...] | None) -> list[OperandSpec] | None:
+Fits = dict[tuple[OperandSpec, str, str], bool]  # operand specification, type, operand kind
+
+
+def _bind(t: Typed, kinds: tuple[str, ...], vector: int, mods: tuple[str, ...] | None, known: Fits) -> list[OperandSpec] | None:
     """Which operand of the row each operand is, with optional ones left out from the right; None if types disagree.
 
-    Operands that a modifier calls for are there exactly with it; with `mods` None they are optional.
+    Operands that a modifier calls for are there exactly with it; with `mods` None they are optional.  Rows have many operands
+    in common: `known` holds what fits.
     """
     needed: list[OperandSpec] = []
     optional = 0
@@ -362,9 +344,14 @@ def _bind(t: Typed, kinds: tuple[str, ...], vector: int, mods: tuple[str, ...] |
         return None
     for drop in _drops(needed, spare):
         specs = [spec for k, spec in enumerate(needed) if k not in drop]
-        if all(
-            operand_forms.fits(spec, type_name(spec, t.types), vector, kind) for spec, kind in zip(specs, kinds, strict=True)
-        ):
+        for spec, kind in zip(specs, kinds, strict=True):
+            key = (spec, type_name(spec, t.types), kind)
+            fits = known.get(key)
+            if fits is None:
+                fits = known[key] = operand_forms.fits(spec, key[1], vector, kind)
+            if not fits:
+                break
+        else:
             return specs
     return None
 

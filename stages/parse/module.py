@@ -112,7 +112,7 @@ class Parser:
         s.next()
         value = int(s.tok) if s.kind == "int" and len(s.tok) < 9 and s.tok.isdigit() else s.syntax_error()
         s.next()
-        for text in self.target.refuses(table.Gate(23), "Feature '.address_size directive'"):
+        for text in self.target.refuses(table.Gate(23), "Feature", ".address_size directive"):
             s.notes.error(text, line)
         if value not in (32, 64):
             s.notes.error("Illegal value for .address_size directive (must be 32 or 64)", line)
@@ -194,7 +194,7 @@ class Parser:
         for word in (name, aliasee):
             if not isinstance(self.scope.names.get(word), FuncSym):
                 s.notes.error(f"Unknown symbol '{word}'", line)
-        for text in self.target.refuses(table.Gate(63, 30), "Feature '.alias'"):
+        for text in self.target.refuses(table.Gate(63, 30), "Feature", ".alias"):
             s.notes.error(text, line)
         self.module.aliases.append(PtxAlias(name, aliasee, line))
 
@@ -216,7 +216,7 @@ class Parser:
         params: list[PtxParam] = []
         if s.kind == "(":
             if entry:
-                for text in self.target.refuses(table.Gate(14), "Feature 'kernel parameter list'"):
+                for text in self.target.refuses(table.Gate(14), "Feature", "kernel parameter list"):
                     s.notes.error(text, s.line)
             params = declare.parameters(s, scope, fs, entry)
         function.name = name
@@ -259,7 +259,7 @@ class Parser:
             if total > limit:
                 notes.error(f"Entry function '{function.name}' uses too much parameter space (0x{total:x} bytes, 0x{limit:x} max).", line)
             if total > _PARAM_SMALL:
-                for text in self.target.refuses(table.Gate(81, 70), "Feature 'Kernel parameter size larger than 4352 bytes'"):
+                for text in self.target.refuses(table.Gate(81, 70), "Feature", "Kernel parameter size larger than 4352 bytes"):
                     notes.error(text, line)
         if hints.noreturn and function.rets:
             notes.error(f"Invalid directive '.noreturn' for function '{function.name}'", line)

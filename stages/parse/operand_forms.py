@@ -42,7 +42,7 @@ def elements(kind: str) -> list[str]:
 
 
 def _vector_agrees(kind: str, type_: str, relaxed: bool) -> bool:
-    kinds = [k for k in elements(kind) if k != "_"]
+    kinds = list(dict.fromkeys([k for k in elements(kind) if k != "_"]))  # of a long vector each kind once
     if not kinds:
         return False
     if len(kinds) > 1 and not _one_size(kinds):

@@ -88,10 +88,6 @@ def vector_size(name: str, mods: tuple[str, ...], types: tuple[str, ...], target
     if bits > 256 or types[0] == "b128":
         return ["Vector type too large, exceeds 128 bit limit"]
     out = []
-    if target.version < 88:
-        out.append("Feature '256 bit wide load/store' requires PTX ISA .version 8.8 or later")
-    if target.number < 100:
-        out.append("Feature '256 bit wide load/store' requires .target sm_100 or higher")
     if _space(mods) not in ("", "global"):
         out.append("global state space expected for feature '256 bit wide load/store'")
     return out
@@ -185,11 +181,43 @@ def accumulate(name: str, mods: tuple[str, ...], types: tuple[str, ...], target:
     return []
 
 
+_ROUNDED: Final = frozenset(("add", "sub", "mul", "fma", "mad", "div", "rcp", "sqrt", "mma", "wmma.mma"))
+_NAMED_FIRST: Final = frozenset(("mad", "div", "rcp", "sqrt"))
+
+
+def old_roundings(name: str, mods: tuple[str, ...], types: tuple[str, ...], target: Target) -> list[str]:
+    """Roundings that came later: `.rm` and `.rp` with sm_20, all of `mad.f32` too, those of `div.f32` and its like with PTX 1.4.
+
+    For `.f64` sm_13 has them.
+    """
+    if name not in _ROUNDED:
+        return []
+    directed = any(m in ("rm", "rp") for m in mods)
+    if target.number < (13 if types[:1] == ("f64",) else 20) and (directed or (name == "mad" and types == ("f32",) and any(m in rules.ROUNDINGS for m in mods))):
+        return [f"Illegal rounding modifier for instruction '{name}'"]
+    if target.version < 14 and any(m in rules.ROUNDINGS for m in mods) and (
+        (name in ("div", "rcp", "sqrt") and types == ("f32",)) or (name == "rcp" and types == ("f64",))
+    ):
+        return [rules.missing(("approx", "rn"), name, types)]
+    return []
+
+
+_FLUSHED_LATER: Final = frozenset([("u64", "f32"), ("s64", "f32"), ("f32", "u8"), ("f32", "s8"), ("f64", "f32")])
+
+
+def old_flush(name: str, mods: tuple[str, ...], types: tuple[str, ...], target: Target) -> list[str]:
+    """Conversions that take `.ftz` from PTX 1.5 on."""
+    if "ftz" in mods and types in _FLUSHED_LATER and target.version < 15:
+        return ["Modifier '.ftz' does not apply to this type of convert operation"]
+    return []
+
+
 RULES: Final[dict[str, tuple[Rule, ...]]] = {
     "ld": (vector_size, load_spaces),
     "st": (vector_size, load_spaces),
     "ldu": (vector_size,),
     "mov": (move_vector,),
+    "cvt": (old_flush,),
     "st.async": (vector_size,),
     "suld.b": (vector_size,),
     "sust.b": (vector_size,),
@@ -215,9 +243,14 @@ RULES: Final[dict[str, tuple[Rule, ...]]] = {
 RULES["multimem.ld_reduce"] = (order_and_scope, accumulate)
 
 
+def first(name: str, mods: tuple[str, ...], types: tuple[str, ...], target: Target) -> list[str]:
+    """What is reported before gates."""
+    return old_roundings(name, mods, types, target) if name in _NAMED_FIRST else []
+
+
 def errors(name: str, mods: tuple[str, ...], types: tuple[str, ...], target: Target) -> list[str]:
     """All messages about an opcode's modifiers taken together."""
-    out: list[str] = []
+    out = [] if name in _NAMED_FIRST else old_roundings(name, mods, types, target)
     for rule in RULES.get(name, ()):
         out.extend(rule(name, mods, types, target))
     return out

@@ -1,10 +1,8 @@
-"""Modifiers: classes, messages, and gates that hold wherever they appear."""
+"""Modifiers: classes and messages."""
 
 from __future__ import annotations
 
 from typing import Final
-
-from stages.parse.table import Gate
 
 ROUNDINGS: Final = frozenset(["rn", "rz", "rm", "rp", "rna", "rs", "rni", "rzi", "rmi", "rpi"])
 COMPARISONS: Final = frozenset(["eq", "ne", "lt", "le", "gt", "ge", "lo", "ls", "hi", "hs", "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan"])
@@ -21,41 +19,6 @@ DIMENSIONS: Final = frozenset(["1d", "2d", "3d", "4d", "5d", "a1d", "a2d", "cube
 TYPES: Final = frozenset(
     ["u8", "u16", "u32", "u64", "s8", "s16", "s32", "s64", "b8", "b16", "b32", "b64", "b128", "f16", "f16x2", "bf16", "bf16x2", "tf32", "f32", "f64", "f32x2", "pred", "e4m3", "e5m2", "e4m3x2", "e5m2x2", "e2m3", "e3m2", "e2m1", "e2m1x2", "e2m3x2", "e3m2x2", "e4m3x4", "e5m2x4", "e2m1x4", "e2m3x4", "e3m2x4", "ue8m0", "ue8m0x2", "ue4m3", "u4", "s4", "u2", "s2", "b1", "u16x2", "s16x2", "texref", "samplerref", "surfref"]
 )
-
-_TENSOR = ((100, "f"), (110, "f"))
-_MATRIX = (*_TENSOR, (120, "f"))
-
-# Gates that close before types and operands are looked at (measured with instructions that take none of these).
-EARLY_GATES: Final[dict[str, Gate]] = {
-    "aligned": Gate(60, 20), "bf16": Gate(70, 80), "bf16x2": Gate(70, 80), "tf32": Gate(70, 80),
-    "s4": Gate(63, 75), "u4": Gate(63, 75), "b1": Gate(63, 75), "s2": Gate(65, 75), "u2": Gate(65, 75),
-    "abs": Gate(72, 86), "relu": Gate(70, 0), "satfinite": Gate(60, 70), "weak": Gate(60, 70), "oob": Gate(81, 90), "mmio": Gate(82, 70),
-    "alias": Gate(75, 60), "async": Gate(80, 90), "read": Gate(80, 90), "launch_dependents": Gate(78, 90), "wait": Gate(78, 90),
-    "sp::ordered_metadata": Gate(85, 80), "is_canceled": Gate(86, 100), "get_first_ctaid": Gate(86, 100),
-    "get_first_ctaid::x": Gate(86, 100), "get_first_ctaid::y": Gate(86, 100), "get_first_ctaid::z": Gate(86, 100),
-    **dict.fromkeys(
-        ["128x128b", "128x256b", "16x128b", "16x256b", "16x32bx2", "16x64b", "32x128b", "32x32b", "4x256b", "64x128b"], Gate(86, 0, _TENSOR)
-    ),
-    "m16n16": Gate(86, 0, _MATRIX), "m16n8": Gate(86, 0, _MATRIX),
-}  # fmt: skip
-
-# Parts of instruction names that have such a gate (an `async` in a name has none).
-NAMES_GATED_EARLY: Final = frozenset(("is_canceled", "get_first_ctaid", "get_first_ctaid::x", "get_first_ctaid::y", "get_first_ctaid::z"))
-
-# Gates of a modifier wherever it stands (measured under .version 1.4, .target sm_10).
-MODIFIER_GATES: Final[dict[str, Gate]] = {
-    "ftz": Gate(14, 0), "relu": Gate(0, 80), "NaN": Gate(70, 80), "xorsign": Gate(72, 86),
-    "acquire": Gate(60, 70), "release": Gate(60, 70), "acq_rel": Gate(60, 70), "relaxed": Gate(60, 70), "sc": Gate(60, 70),
-    "shared::cluster": Gate(78, 90), "shared::cta": Gate(78, 0), "param::func": Gate(83, 0), "param::entry": Gate(83, 0),
-    "L2::cache_hint": Gate(74, 80), "L2::64B": Gate(74, 75), "L2::128B": Gate(74, 75), "L2::256B": Gate(74, 80),
-    "L1::evict_normal": Gate(74, 70), "L1::evict_unchanged": Gate(74, 70), "L1::evict_first": Gate(74, 70),
-    "L1::evict_last": Gate(74, 70), "L1::no_allocate": Gate(74, 70),
-    "ca": Gate(20, 20), "cg": Gate(20, 20), "cs": Gate(20, 20), "lu": Gate(20, 20), "cv": Gate(20, 20),
-    "wb": Gate(20, 20), "wt": Gate(20, 20),
-    "mbarrier::complete_tx::bytes": Gate(80, 90), "multicast::cluster": Gate(80, 90),
-    "nc": Gate(31, 32),
-}  # fmt: skip
-
 
 _ONCE: Final = (
     (ROUNDINGS, "Multiple rounding modifiers specified"),
@@ -223,18 +186,6 @@ def feature(name: str, mods: tuple[str, ...]) -> str:
     if words & {"f16", "f16x2"} and name in ("add", "sub", "mul", "fma", "set", "setp"):
         return "f16 arithemetic and compare instructions"
     return name.split("::")[0]
-
-
-_SPELLED: Final = {
-    "shared::cluster": "Feature '::cluster'", "shared::cta": "Feature '::cta'", "param::func": "Feature '::func'",
-    "param::entry": "Feature '::entry'", "L2::64B": "Feature 'cache prefetching'", "L2::128B": "Feature 'cache prefetching'",
-    "L2::256B": "Modifier '.L2::256B'", "L2::cache_hint": "Modifier '.L2::cache_hint'",
-}  # fmt: skip
-
-
-def modifier_feature(mod: str) -> str:
-    """What a gate message calls a modifier."""
-    return _SPELLED.get(mod, f"Feature '.{mod}'")
 
 
 # Words that ptxas knows as modifiers although no row here takes them.

@@ -106,13 +106,25 @@ class Target:
         """False for a form of old times that this version or target has no more."""
         return not ((gate.version_below and self.version >= gate.version_below) or (gate.target_below and self.number >= gate.target_below))
 
-    def refuses(self, gate: Gate, feature: str, instruction: str = "") -> list[str]:
-        """The messages of a gate that is closed."""
+    def before(self, version: int) -> bool:
+        """True if the module's version is older.  What asks for 6.0 is there from 5.1 on (measured)."""
+        return self.version < version and (version != 60 or self.version < 51)
+
+    def closed(self, gate: Gate) -> bool:
+        """True if the gate lets nothing pass here."""
+        if gate.version_below and self.version >= gate.version_below:
+            return False
+        return self.number < gate.target or self.before(gate.version) or bool(gate.only and not self.has(gate.only))
+
+    def refuses(self, gate: Gate, kind: str, quoted: str) -> list[str]:
+        """The messages of a gate that is closed, about a `kind` (Feature, Instruction, Modifier) with a name."""
         out: list[str] = []
-        if self.number < gate.target:
-            out.append(f"{feature} requires .target sm_{gate.target} or higher")
-        if self.version < gate.version:
-            out.append(f"{feature} requires PTX ISA .version {gate.version // 10}.{gate.version % 10} or later")
-        if gate.only and not self.has(gate.only):
-            out.append(f"{instruction or feature} not supported on .target '{self.name}'")
+        for what in gate.order:
+            if what in "tT" and self.number < gate.target:
+                word = "Instruction" if what == "T" else kind
+                out.append(f"{word} '{quoted}' requires .target sm_{gate.target} or higher")
+            elif what == "v" and self.before(gate.version):
+                out.append(f"{kind} '{quoted}' requires PTX ISA .version {gate.version // 10}.{gate.version % 10} or later")
+            elif what == "o" and gate.only and not self.has(gate.only):
+                out.append(f"{kind} '{quoted}' not supported on .target '{self.name}'")
         return out

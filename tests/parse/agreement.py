@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import re
 import subprocess
-import sys
 import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Callable
@@ -42,7 +41,7 @@ def oracle(lines: list[str], version: str, target: str) -> list[Messages]:
     number = int(re.sub(r"\D", "", target))
     if number < 75 or number in (82,):
         arch = "compute_75" if number < 75 else "compute_86"
-    return _run(lines, version, target, lambda text: _ptxas(text, arch))
+    return judge(lines, lambda part: kernel(part, version, target), lambda text: _ptxas(text, arch))
 
 
 def ours(lines: list[str], version: str, target: str) -> list[Messages]:
@@ -54,7 +53,7 @@ def ours(lines: list[str], version: str, target: str) -> list[Messages]:
         _, _, diagnostics = parse_text(text, "k.ptx", arch)
         return [(d.line, d.severity, d.message) for d in diagnostics]
 
-    return _run(lines, version, target, run)
+    return judge(lines, lambda part: kernel(part, version, target), run)
 
 
 def _tool() -> str:
@@ -79,11 +78,14 @@ def _ptxas(text: str, arch: str) -> list[tuple[int, str, str]]:
     return out
 
 
-def _run(lines: list[str], version: str, target: str, front: Callable[[str], list[tuple[int, str, str]]]) -> list[Messages]:
+def judge(
+    lines: list[str], module: Callable[[list[str]], tuple[str, int]], front: Callable[[str], list[tuple[int, str, str]]]
+) -> list[Messages]:
+    """A front end's messages for each line of a module (made with the number of lines before the first)."""
     out: list[Messages] = [[] for _ in lines]
     active = list(range(len(lines)))
     while active:
-        text, before = kernel([lines[i] for i in active], version, target)
+        text, before = module([lines[i] for i in active])
         found = front(text)
         if any(sev == "crash" for _, sev, _ in found):
             if len(active) == 1:
@@ -91,7 +93,7 @@ def _run(lines: list[str], version: str, target: str, front: Callable[[str], lis
                 break
             half = len(active) // 2
             for part in (active[:half], active[half:]):
-                for i, got in zip(part, _run([lines[i] for i in part], version, target, front), strict=True):
+                for i, got in zip(part, judge([lines[i] for i in part], module, front), strict=True):
                     out[i] = got
             break
         per: dict[int, Messages] = defaultdict(list)
@@ -103,15 +105,12 @@ def _run(lines: list[str], version: str, target: str, front: Callable[[str], lis
                 fatal = k
         if fatal is not None:
             if not 0 <= fatal < len(active):
-                raise SystemExit(f"fatal outside the cases: {per[fatal]} version {version} target {target}")
+                raise SystemExit(f"fatal outside the cases: {per[fatal]} in {text[:60]!r}")
             out[active[fatal]] = [m for m in per[fatal] if m[0] == "fatal"]
             active.pop(fatal)
             continue
         for k, i in enumerate(active):
             out[i] = per.get(k, [])
-        stray = [k for k in per if not 0 <= k < len(active)]
-        if stray:
-            print("outside the cases:", version, target, [(k, per[k][0]) for k in stray][:2], file=sys.stderr)
         break
     return out
 

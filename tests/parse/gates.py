@@ -1,117 +1,150 @@
-"""Compares the gates of the descriptor table with those that ptxas reports.
+"""Compares gates with ptxas's: under which `.version` and `.target` each form is taken, and what is said if not.
 
-    python -m tests.parse.gates [--show K]
+    python -m tests.parse.gates [--every N] [--show K]
 
-Every case that ptxas takes at PTX 9.0 on some target is run again under an old `.version` (on that target) and under an
-old `.target` (at 9.0); the highest version and target that it then asks for are compared with the table's.
+Every form that the table makes and ptxas takes at PTX 9.0 on some target is given to both front ends under each of the 44
+versions (on that target), under each of the 45 targets (at 9.0), and under ten old versions with old targets.  Prints
+how often the verdict differs (so a minimum version or the set of targets), and how often the first message does.
 """
 
 from __future__ import annotations
 
 import argparse
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
+from collections.abc import Callable
 
-from stages.parse import table
-from stages.parse.rules import EARLY_GATES, MODIFIER_GATES, TYPES
-from stages.parse.table import Row
-from tests.parse.agreement import Messages, _ptxas, _run, oracle, refused
-from tests.parse.generate import accepted
+from stages.parse import parse_text
+from stages.parse.targets import VERSIONS
+from tests.parse.agreement import Messages, _ptxas, judge, message_class, refused
+from tests.parse.generate import REGISTERS, accepted
 
-TARGETS = ("sm_100a", "sm_120a", "sm_90a", "sm_103a", "sm_80", "sm_75")
-_VERSION = re.compile(r"requires PTX ISA \.version (\d+)\.(\d+)")
-_TARGET = re.compile(r"requires \.target sm_(\d+)")
-_Key = tuple[str, str]
+BASES = ("sm_100a", "sm_120a", "sm_90a", "sm_103a", "sm_110a", "sm_80", "sm_75", "sm_121f")
+_NUMBERS = (10, 11, 12, 13, 20, 21, 30, 32, 35, 37, 50, 52, 53, 60, 61, 62, 70, 72, 75, 80, 82, 86, 87, 88, 89, 90, 100, 101, 103, 110, 120, 121)
+TARGETS = [f"sm_{n}{suffix}" for n in _NUMBERS for suffix in ("", "a", "f") if not suffix or (n >= 90 and (n, suffix) != (90, "f"))]
+BOTH = (
+    ("2.3", "sm_20"), ("3.0", "sm_20"), ("4.2", "sm_30"), ("5.0", "sm_60"), ("6.0", "sm_60"), ("6.3", "sm_75"),
+    ("7.0", "sm_75"), ("7.0", "sm_80"), ("7.8", "sm_90"), ("8.0", "sm_89"), ("8.6", "sm_100"),
+)  # fmt: skip
+Form = tuple[str, str]  # row, instruction
+Front = Callable[[str], list[tuple[int, str, str]]]
 
 
-def _runnable() -> dict[_Key, str]:
-    """Cases with the first target that takes them."""
-    waiting: dict[_Key, None] = {}
-    for target in TARGETS:
-        waiting.update(dict.fromkeys((c.row, c.text) for c in accepted(target, 6)))
-    found: dict[_Key, str] = {}
-    for target in TARGETS:
+def architecture(target: str) -> str:
+    """A `compute_` name that takes the target."""
+    m = re.fullmatch(r"sm_(\d+)([af]?)", target)
+    assert m is not None
+    number = int(m.group(1))
+    number = 110 if number == 101 else 86 if number == 82 else max(75, number)
+    return f"compute_{number}{m.group(2)}"
+
+
+def kernel(lines: list[str], version: str, target: str) -> tuple[str, int]:
+    """A module as `generate.kernel` makes it, but everything declared, even what an old version refuses."""
+    head = f".version {version}\n.target {target}\n.address_size 64\n"
+    head += ".global .align 16 .b8 gm[4096]; .const .align 16 .b8 cm[64]; .global .texref tx; .global .surfref sf;\n.entry k(.param .u64 p0)\n{ "
+    head += " ".join([f".reg .{t} {name}<300>;" for t, name in REGISTERS.items()])
+    head += " .shared .align 16 .b8 sm[4096]; .local .align 16 .b8 lm[64]; LL:\n"
+    return head + "\n".join(lines) + "\nret;\n}\n", head.count("\n")
+
+
+def theirs(lines: list[str], version: str, target: str) -> list[Messages]:
+    """ptxas's messages for each line."""
+    return judge(lines, lambda part: kernel(part, version, target), lambda text: _ptxas(text, architecture(target)))
+
+
+def ours(lines: list[str], version: str, target: str) -> list[Messages]:
+    """Our messages for each line."""
+
+    def run(text: str) -> list[tuple[int, str, str]]:
+        _, _, diagnostics = parse_text(text, "k.ptx", architecture(target))
+        return [(d.line, d.severity, d.message) for d in diagnostics]
+
+    return judge(lines, lambda part: kernel(part, version, target), run)
+
+
+def forms(limit: int = 6) -> dict[Form, str]:
+    """The table's forms with the first target of `BASES` on which ptxas takes them at PTX 9.0."""
+    waiting: dict[Form, None] = {}
+    for target in BASES:
+        waiting.update(dict.fromkeys((c.row, c.text) for c in accepted(target, limit)))
+    found: dict[Form, str] = {}
+    for target in BASES:
         keys = [k for k in waiting if k not in found]
         for start in range(0, len(keys), 4000):
             part = keys[start : start + 4000]
-            for key, messages in zip(part, oracle([k[1] for k in part], "9.0", target), strict=True):
+            for key, messages in zip(part, theirs([k[1] for k in part], "9.0", target), strict=True):
                 if not refused(messages):
                     found[key] = target
     return found
 
 
-def _old(lines: list[str], version: str, target: str, arch: str) -> list[Messages]:
-    return _run(lines, version, target, lambda text: [m for m in _ptxas(text, arch) if "does not support .target" not in m[2]])
+class Comparison:
+    """Counts and examples of differences."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+        self.wrong: dict[tuple[str, str], list[str]] = defaultdict(list)
+
+    def run(self, keys: list[Form], version: str, target: str) -> None:
+        """Compares forms under one version and target."""
+        for start in range(0, len(keys), 4000):
+            part = keys[start : start + 4000]
+            lines = [k[1] for k in part]
+            for (row, text), a, b in zip(part, theirs(lines, version, target), ours(lines, version, target), strict=True):
+                self._add(row.split("#")[0], f"[{version} {target}] {text}", _errors(a), _errors(b))
+
+    def _add(self, name: str, case: str, a: list[str], b: list[str]) -> None:
+        self.counts["cases"] += 1
+        if bool(a) != bool(b):
+            self.counts["verdict differs"] += 1
+            self.wrong["verdict", f"{name}: {(a or b)[0]}"].append(f"{case}  ptxas {a[:2]}, ours {b[:2]}")
+        elif a:
+            self.counts["refused by both"] += 1
+            pair = message_class(a[0]), message_class(b[0])
+            self.counts["first text equal"] += a[0] == b[0]
+            if pair[0] == pair[1]:
+                self.counts["first class equal"] += 1
+            else:
+                self.wrong["class", f"{name}: {pair[0]} <> {pair[1]}"].append(f"{case}  ptxas {a[:2]}, ours {b[:2]}")
 
 
-def measured(keys: list[_Key], target: str) -> list[tuple[int, int, bool]]:
-    """Version (times ten), target, and whether only some targets have it, by ptxas's messages; 20 stands for 20 or less."""
-    lines = [k[1] for k in keys]
-    arch = target.replace("sm_", "compute_")
-    runs = [
-        _old(lines, "4.2", target, arch), _old(lines, "2.0", target, arch),
-        _old(lines, "9.0", "sm_60", "compute_100a"), _old(lines, "9.0", "sm_20", "compute_100a"),
-    ]  # fmt: skip
-    out = []
-    for messages in zip(*runs, strict=True):
-        texts = [m for part in messages for _, m in part]
-        version = max([int(a) * 10 + int(b) for t in texts for a, b in _VERSION.findall(t)], default=20)
-        number = max([int(n) for t in texts for n in _TARGET.findall(t)], default=20)
-        only = any("not supported on .target" in t and "without" not in t for t in texts)
-        out.append((max(version, 20), max(number, 20), only))
+def _errors(messages: Messages) -> list[str]:
+    return [m for severity, m in messages if severity in ("error", "fatal", "crash")]
+
+
+def compare(found: dict[Form, str], versions: list[str], targets: list[str], both: tuple[tuple[str, str], ...]) -> Comparison:
+    """Compares forms under versions (each form on its own target), under targets (at 9.0), and under pairs."""
+    out = Comparison()
+    by_base: dict[str, list[Form]] = defaultdict(list)
+    for key, base in found.items():
+        by_base[base].append(key)
+    for base, keys in by_base.items():
+        for version in versions:
+            out.run(keys, version, base)
+    everything = list(found)
+    for version, target in (*[("9.0", t) for t in targets], *both):
+        out.run(everything, version, target)
     return out
-
-
-def expected(row: Row, text: str) -> tuple[int, int, bool]:
-    """The same by the tables."""
-    parts = text.split()[0].rstrip(";").split(".")
-    n = table.split_name(parts)
-    mods = parts[n:]
-    gates = [row.gate, *table.combination_gates(row.name, frozenset(mods))]
-    gates += [g for m in mods for g in (MODIFIER_GATES.get(m), EARLY_GATES.get(m)) if g is not None]
-    gates += [g for m, g in row.modifier_gates if m in mods]
-    if row.name == "cp.async" and "shared::cta" in mods:
-        gates.remove(MODIFIER_GATES["shared::cta"])
-    if row.name in ("ld", "st") and _bits(mods) > 128:
-        gates.append(table.Gate(88, 100))
-    return max(20, *(g.version for g in gates)), max(20, *(g.target for g in gates)), any(g.only for g in gates)
-
-
-def _bits(mods: list[str]) -> int:
-    vector = next((int(m[1:]) for m in mods if m in ("v2", "v4", "v8")), 1)
-    type_ = next((m for m in mods if m in TYPES), "b8")
-    digits = re.sub(r"\D", "", type_)
-    return vector * int(digits or 0)
 
 
 def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--show", type=int, default=3)
+    parser.add_argument("--every", type=int, default=20, help="take each N-th form; 1 takes about 20 minutes")
+    parser.add_argument("--show", type=int, default=1)
     args = parser.parse_args()
-    rows = {row.key: row for name in table.names() for row in table.rows(name)}
-    by_target: dict[str, list[_Key]] = defaultdict(list)
-    for key, target in _runnable().items():
-        if ".b128" not in key[1]:  # an old version cannot declare the registers
-            by_target[target].append(key)
-    wrong: dict[str, list[str]] = defaultdict(list)
-    total = 0
-    for target, keys in by_target.items():
-        for start in range(0, len(keys), 3000):
-            part = keys[start : start + 3000]
-            for (name, text), got in zip(part, measured(part, target), strict=True):
-                want = expected(rows[name], text)
-                total += 1
-                if want[2] or got[2]:  # a list of targets stands for a minimum
-                    want, got = (want[0], 0, want[2]), (got[0], 0, got[2])
-                if want != got:
-                    wrong[name].append(f"table {want} ptxas {got}: {text[:100]}")
-    for name in sorted(wrong):
-        print(name, len(wrong[name]))
-        for line in wrong[name][: args.show]:
-            print("    ", line)
-    bad = sum(map(len, wrong.values()))
-    print(f"{total} forms, gates equal {total - bad} = {100 * (total - bad) / total:.2f} %")
+    found = forms()
+    sample = dict(list(found.items())[:: args.every])
+    result = compare(sample, sorted(VERSIONS, key=float), TARGETS, BOTH)
+    for key in sorted(result.wrong, key=lambda k: (k[0], -len(result.wrong[k]))):
+        print(f"{len(result.wrong[key]):6} {key[0]}: {key[1]}")
+        for text in result.wrong[key][: args.show]:
+            print("         ", text)
+    n, bad, both = result.counts["cases"], result.counts["verdict differs"], max(1, result.counts["refused by both"])
+    print(f"{len(sample)} of {len(found)} forms, {len(VERSIONS)} versions, {len(TARGETS)} targets")
+    print(f"verdicts equal: {n - bad} of {n} = {100 * (n - bad) / n:.3f} %; refused by both: {both}; first message: "
+          f"class equal {100 * result.counts['first class equal'] / both:.2f} %, text equal {100 * result.counts['first text equal'] / both:.2f} %")
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from stages.parse import compat, table
 from stages.parse.match import type_name
-from stages.parse.rules import MODIFIER_GATES, TYPES, VECTORS
+from stages.parse.rules import TYPES, VECTORS
 from stages.parse.table import OperandSpec, Row
 from stages.parse.targets import parse_name
 
@@ -205,19 +205,6 @@ def operands_of(row: Row, mods: list[str], types: tuple[str, ...], optional: boo
         out.append(operand_text(spec, row, types, mods, len(out), memory))
         memory += spec.role in ("m", "mt")
     return out
-
-
-def needs(row: Row, mods: list[str], types: tuple[str, ...]) -> tuple[int, int]:
-    """Minimum version (times ten) and target of an instruction by the tables."""
-    version, target = max(row.gate.version, 10), max(row.gate.target, 10)
-    for m in (*mods, *types):
-        gate = MODIFIER_GATES.get(m)
-        if gate is not None:
-            version, target = max(version, gate.version), max(target, gate.target)
-    for m, gate in row.modifier_gates:
-        if m in mods:
-            version, target = max(version, gate.version), max(target, gate.target)
-    return version, target
 
 
 def accepted(target: str, limit: int = 12) -> Iterator[Case]:

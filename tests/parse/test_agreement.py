@@ -8,7 +8,7 @@ import pytest
 
 from stages.parse import table
 from tests import oracle
-from tests.parse import tokens
+from tests.parse import gates, tokens
 from tests.parse.agreement import compare, compare_modules
 from tests.parse.generate import accepted, mutated
 from tests.parse.helpers import corpus
@@ -38,6 +38,17 @@ def test_instructions(target: str) -> None:
     n = counts["cases"] - counts["oracle crashed"]
     assert counts["verdict equal"] >= 0.995 * n
     assert counts["first class equal"] >= 0.93 * counts["refused by both"]
+
+
+@pytest.mark.oracle
+def test_gates() -> None:
+    oracle.require("ptxas")
+    found = dict(list(gates.forms(2).items())[::120])
+    versions = ["1.4", "2.0", "3.1", "5.1", "6.3", "7.0", "7.8", "8.1", "8.6"]
+    result = gates.compare(found, versions, ["sm_13", "sm_30", "sm_60", "sm_75", "sm_89", "sm_100f", "sm_110a", "sm_121"], (("8.0", "sm_89"),))
+    assert result.counts["cases"] > 500
+    assert not result.counts["verdict differs"], result.wrong
+    assert result.counts["first class equal"] >= 0.98 * result.counts["refused by both"]
 
 
 @pytest.mark.oracle

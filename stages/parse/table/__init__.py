@@ -28,7 +28,7 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-from stages.parse.table import arith, async_copy, control, convert, gates, logic, matrix, memory, tensor5, texture, video
+from stages.parse.table import arith, async_copy, control, convert, logic, matrix, memory, tensor5, texture, video
 
 CHOICES: Final[dict[str, str]] = {
     "space": "const/global/local/param/param::entry/param::func/shared/shared::cta/shared::cluster",
@@ -58,6 +58,7 @@ class Gate(NamedTuple):
     only: tuple[tuple[int, str], ...] = ()
     version_below: int = 0
     target_below: int = 0
+    order: str = "tvo"  # what is reported first: v version, t target (T: in words of its own), o the list of targets
 
 
 class Slot(NamedTuple):
@@ -141,6 +142,37 @@ def rows(name: str) -> tuple[Row, ...]:
     return found
 
 
+_WITH: dict[tuple[str, tuple[str, ...]], tuple[Row, ...]] = {}
+
+
+def rows_with(name: str, types: tuple[str, ...]) -> tuple[Row, ...]:
+    """The rows of a name that an opcode with these types can be of; a row without types may have the words as modifiers."""
+    found = _WITH.get((name, types))
+    if found is None:
+        found = _WITH[name, types] = tuple([row for row in rows(name) if _has_types(row, types)])
+    return found
+
+
+def _has_types(row: Row, types: tuple[str, ...]) -> bool:
+    if not row.types:
+        return all(any(t in slot.values for slot in row.slots) for t in types)
+    return any(
+        len(alternative) == len(types) and all(t in place for t, place in zip(types, alternative, strict=True))
+        for alternative in row.types
+    )
+
+
+_OF: dict[str, frozenset[str]] = {}
+
+
+def modifiers_of(name: str) -> frozenset[str]:
+    """All modifiers that some row of a name takes."""
+    found = _OF.get(name)
+    if found is None:
+        found = _OF[name] = frozenset([v for row in rows(name) for slot in row.slots for v in slot.values])
+    return found
+
+
 def names() -> list[str]:
     """All names, sorted."""
     for first in list(_PENDING):
@@ -161,8 +193,8 @@ def parse_row(line: str, number: int) -> Row:
         alternatives,
         tuple([_slot(s) for s in slots.split()]),
         tuple([_operand(o.strip()) for o in operands.split(",")]) if operands else (),
-        _gate(first.split()),
-        tuple([(m.split()[0], _gate(m.split()[1:])) for m in modifiers]),
+        parse_gate(first.split()),
+        tuple([(m.split()[0], parse_gate(m.split()[1:])) for m in modifiers]),
         tuple(checks.split()),
     )
 
@@ -199,14 +231,16 @@ def _operand(text: str) -> OperandSpec:
     )  # fmt: skip
 
 
-def _gate(words: list[str]) -> Gate:
+def parse_gate(words: list[str]) -> Gate:
+    """Parses the words of a gate."""
     version = target = version_below = target_below = 0
     only: list[tuple[int, str]] = []
+    order = "".join([word[0] for word in words if word[0] in "vtTo"])
     for word in words:
         if word[0] == "v":
             major, minor = word[1:].split(".")
             version = int(major) * 10 + int(minor)
-        elif word[0] == "t":
+        elif word[0] in "tT":
             target = int(word[1:])
         elif word[0] == "b":
             major, minor = word[1:].split(".")
@@ -215,25 +249,7 @@ def _gate(words: list[str]) -> Gate:
             target_below = int(word[1:])
         elif word.startswith("on="):
             only = [(int(w[:-1]), w[-1]) for w in word[3:].split("+")]
-    return Gate(version, target, tuple(only), version_below, target_below)
-
-
-def _combinations() -> dict[str, list[tuple[frozenset[str], Gate]]]:
-    out: dict[str, list[tuple[frozenset[str], Gate]]] = {}
-    for line in gates.RULES.splitlines():
-        if line:
-            named, words, text = line.split("|")
-            for name in named.split():
-                out.setdefault(name, []).append((frozenset(words.split()), _gate(text.split())))
-    return out
-
-
-_COMBINATIONS: dict[str, list[tuple[frozenset[str], Gate]]] = _combinations()
-
-
-def combination_gates(name: str, words: frozenset[str]) -> list[Gate]:
-    """The gates of `stages.parse.table.gates` that an instruction's modifiers and types meet."""
-    return [gate for needed, gate in _COMBINATIONS.get(name, ()) if needed <= words]
+    return Gate(version, target, tuple(only), version_below, target_below, order)
 
 
 _KNOWN: dict[str, bool] = {}

@@ -27,8 +27,8 @@ txq | b32 | width/height/depth/channel_data_type/channel_order/normalized_coords
 txq | b32 | filter_mode/addr_mode_0/addr_mode_1/addr_mode_2 | d, mq | v1.5
 txq | b32 | force_unnormalized_coords | d, ms | v3.1
 txq.level | b32 | width/height/depth | d, mq, s:u32 | v4.3 t30
-suld.b | b8,b16,b32,b64 | 1d/2d/3d/a1d/a2d ca/cg/cs/cv? v2/v4? trap/clamp/zero | dV~, tx | v1.5 t20
-sust.b | b8,b16,b32,b64 | 1d/2d/3d/a1d/a2d wb/cg/cs/wt? v2/v4? trap/clamp/zero | tx, sV~ | v1.5 t20
+suld.b | b8,b16,b32,b64 | 1d/2d/3d/a1d/a2d ca/cg/cs/cv? v2/v4? trap/clamp/zero | dV~, tx | v1.5
+sust.b | b8,b16,b32,b64 | 1d/2d/3d/a1d/a2d wb/cg/cs/wt? v2/v4? trap/clamp/zero | tx, sV~ | v1.5
 sust.p | b32 | 1d/2d/3d/a1d/a2d wb/cg/cs/wt? v2/v4? trap/clamp/zero | tx, sV | v1.5 t20
 sured.b | u32,u64,s32,b32,s64 | add/min/max/and/or 1d/2d/3d trap/clamp/zero | tx, s~ | v2.0 t20
 sured.p | b32,b64 | add/min/max/and/or 1d/2d/3d trap/clamp/zero | tx, s~ | v2.0 t20

@@ -1,0 +1,188 @@
+"""Gates that are closed for an instruction, in ptxas's order and words (the table: `stages.parse.table.gates`)."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from stages.parse import compat, rules
+from stages.parse.table import Gate, Row, gates, parse_gate
+from stages.parse.targets import Target
+
+_KINDS: Final = {"F": "Feature", "I": "Instruction", "M": "Modifier"}
+
+
+class Rule(NamedTuple):
+    """A line of the table: the names it is for; one tuple of alternatives per word (`a*` a prefix); words that must not be
+    there; kind and text of the feature."""
+
+    names: tuple[str, ...]
+    words: tuple[tuple[str, ...], ...]
+    never: tuple[str, ...]
+    kind: str
+    quoted: str
+    gate: Gate
+
+    def holds(self, words: frozenset[str]) -> str | None:
+        """The word that the first choice found, else the first word; None if the line does not hold."""
+        if any(_hits(w, words) for w in self.never):
+            return None
+        found = chosen = ""
+        for choice in self.words:
+            hit = next((w for c in choice for w in _hits(c, words)), None)
+            if hit is None:
+                return None
+            found = found or hit
+            if not chosen and (len(choice) > 1 or choice[0].endswith("*")):
+                chosen = hit
+        return chosen or found
+
+
+def _hits(wanted: str, words: frozenset[str]) -> list[str]:
+    if wanted.endswith("*"):
+        return sorted([w for w in words if w.startswith(wanted[:-1])])
+    return [wanted] if wanted in words else []
+
+
+def _parse(text: str) -> list[Rule]:
+    out: list[Rule] = []
+    for line in text.splitlines():
+        if not line:
+            continue
+        names, words, feature, gate = [column.strip() for column in line.split("|")]
+        parts = words.split()
+        out.append(
+            Rule(
+                tuple(names.split()),
+                tuple([tuple(w.split("/")) for w in parts if w[0] != "!"]),
+                tuple([w[1:] for w in parts if w[0] == "!"]),
+                _KINDS[feature[0]],
+                feature[2:],
+                parse_gate(gate.split()),
+            )
+        )
+    return out
+
+
+def _early() -> dict[str, list[tuple[str, str, Gate]]]:
+    out: dict[str, list[tuple[str, str, Gate]]] = {}
+    for line in gates.EARLY.splitlines():
+        if line:
+            words, feature, gate = [column.strip() for column in line.split("|")]
+            for word in words.split():
+                out.setdefault(word, []).append((_KINDS[feature[0]], feature[2:].replace("{mod}", word), parse_gate(gate.split())))
+    return out
+
+
+_TABLE: dict[str, tuple[list[Rule], list[Rule]]] = {}  # filled when first needed
+_EARLY: dict[str, list[tuple[str, str, Gate]]] = {}
+
+
+def _is_for(rule: Rule, name: str) -> bool:
+    taken = False
+    for n in rule.names:
+        if n[0] == "!":
+            if _covers(n[1:], name):
+                return False
+        else:
+            taken = taken or _covers(n, name)
+    return taken
+
+
+def _covers(pattern: str, name: str) -> bool:
+    return name.startswith(pattern[:-1]) if pattern[-1] == "*" else name == pattern
+
+
+class Gates:
+    """The gates under one version and target."""
+
+    __slots__ = ("_early", "_rules", "target")
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self._rules: dict[str, tuple[list[Rule], list[Rule]]] = {}
+        self._early: dict[str, list[str]] = {}
+
+    def early(self, word: str) -> list[str]:
+        """Messages about a modifier as it is read."""
+        found = self._early.get(word)
+        if found is None:
+            if not _EARLY:
+                _EARLY.update(_early())
+            found = [text for kind, quoted, gate in _EARLY.get(word, ()) for text in self.target.refuses(gate, kind, quoted)]
+            self._early[word] = found
+        return found
+
+    def named_early(self, part: str) -> list[str]:
+        """Messages about a part of an instruction's name as it is read."""
+        return self.early(part) if part in gates.NAMED_EARLY else []
+
+    def _closed(self, name: str) -> tuple[list[Rule], list[Rule]]:
+        found = self._rules.get(name)
+        if found is None:
+            if not _TABLE:
+                _TABLE[""] = _parse(gates.OWN), _parse(gates.OTHER)
+            own, other = _TABLE[""]
+            found = self._rules[name] = self._for(own, name), self._for(other, name)
+        return found
+
+    def _for(self, lines: list[Rule], name: str) -> list[Rule]:
+        return [rule for rule in lines if self.target.closed(rule.gate) and _is_for(rule, name)]
+
+    def refusals(self, row: Row, mods: tuple[str, ...], types: tuple[str, ...], kinds: tuple[str, ...]) -> tuple[list[str], list[str]]:
+        """Messages about the instruction itself, and about its modifiers and the spaces of its addresses."""
+        target = self.target
+        own, other = self._closed(row.name)
+        named: list[str] = []
+        worded: list[str] = []
+        version = number = 0
+        listed = False
+        if own or other:
+            words = _words(row, mods, types, kinds)
+            for lines, out in ((own, named), (other, worded)):
+                for rule in lines:
+                    found = rule.holds(words)
+                    if found is None:
+                        continue
+                    out.extend(target.refuses(rule.gate, rule.kind, _text(rule.quoted, row, mods, types, found)))
+                    version = max(version, rule.gate.version)
+                    number = max(number, rule.gate.target)
+                    listed = listed or bool(rule.gate.only and not target.has(rule.gate.only))
+        for gate in (row.gate, *[g for m, g in row.modifier_gates if m in mods]):
+            if target.closed(gate):
+                left = gate._replace(
+                    version=gate.version if gate.version > version else 0,
+                    target=gate.target if gate.target > number else 0,
+                    only=() if listed else gate.only,
+                )
+                worded.extend(target.refuses(left, "Feature", rules.feature(row.name, mods)))
+        return named, worded
+
+
+def _words(row: Row, mods: tuple[str, ...], types: tuple[str, ...], kinds: tuple[str, ...]) -> frozenset[str]:
+    """The words that lines of the table ask for."""
+    words = {*mods, *types, f"<{'.'.join(types)}>", f"<{len(kinds)}>"}
+    if not any(m in rules.SPACES for m in mods) and row.name != "fence.proxy" and any(o.role == "m" for o in row.operands):
+        words.add("<generic>")
+    if "r:pred" in kinds or "n" in kinds:
+        words.add("<guard>")
+    if "i" in kinds[1:] and kinds[-1] == "i" and "r:pred" in kinds:
+        words.add("<scale>")
+    vector = next((int(m[1:]) for m in mods if m in rules.VECTORS), 0)
+    if vector and types and vector * compat.bit_size(types[0]) > 128:
+        words.add("<wide>")
+    return frozenset(words)
+
+
+def _text(quoted: str, row: Row, mods: tuple[str, ...], types: tuple[str, ...], found: str) -> str:
+    if "{" not in quoted:
+        return quoted
+    if "{atomic}" in quoted:
+        operation = next((m for m in mods if m in rules.POST), "")
+        space = next((m for m in mods if m in rules.SPACES), "")
+        where = f".{space}" if space else " with generic state space"
+        return f"{row.name}.{operation}.{types[0] if types else ''}{where}"
+    shown = found.split("::")[-1] if found.startswith("L1::") else found
+    return quoted.replace("{name}", row.name).replace("{mod}", shown).replace("{types}", ".".join(types))
+
+
+
