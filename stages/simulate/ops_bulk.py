@@ -114,7 +114,7 @@ def bulk(b: Build) -> InstFn:
     if len(spaces) != 2 or any(x not in _KNOWN for x in words):
         raise b.refuse()
     to, source = mem_of(b, 0), mem_of(b, 1)
-    multicast = "MULTICAST" in words
+    multicast, masked = "MULTICAST" in words, "DST_G_BYTE_MASK" in words
     size_row = next(b.row(o) for o in b.inst.srcs if isinstance(o, Reg) and o.file == "UR")
     get_to = address64(b, to, True) if spaces[0] == "G" else address32(b, to)
     get_from = address64(b, source, True) if spaces[1] == "G" else address32(b, source)
@@ -134,6 +134,10 @@ def bulk(b: Build) -> InstFn:
             for r in ranks:
                 address = a[one] if r < 0 else _in_block(a[one], r)
                 dest, out = _span(b, v, spaces[0], address, one, size, "write")
+                if masked:  # the upper half says which of each 16 bytes to write
+                    keep = np.resize((word >> (16 + np.arange(16)) & 1).astype(np.bool_), size)
+                    dest.data[out] = np.where(keep, data, dest.data[out])
+                    continue
                 dest.data[out] = data if reduce is None else reduce(dest.data[out], data)
                 if barrier is not None:
                     bar = v.U[barrier][one]
@@ -143,7 +147,7 @@ def bulk(b: Build) -> InstFn:
 
 
 _KNOWN: Final = frozenset(
-    ["S", "G", "MULTICAST", "ADD", "MIN", "MAX", "INC", "DEC", "AND", "OR", "XOR", "U32", "S32", "U64", "S64", "64", "F16", "BF16", "F32", "F64", "RN"]
+    ["S", "G", "MULTICAST", "DST_G_BYTE_MASK", "ADD", "MIN", "MAX", "INC", "DEC", "AND", "OR", "XOR", "U32", "S32", "U64", "S64", "64", "F16", "BF16", "F32", "F64", "RN"]
 )
 
 

@@ -176,7 +176,17 @@ def f2fp(b: Build) -> InstFn:
         b.only("TF32", "F32", "PACK_B", "RZ", "RNA", "RELU", "SATFINITE", "PACK_AB", "RN")
         get = b.f(b.s[-1])
         how = "RZ" if "RZ" in mods else "RNA" if "RNA" in mods else "RN"  # to nearest even prints nothing (measured: cvt.rn.tf32)
-        return b.emit_f(lambda x: fp.canonical32(fp.narrow((_relu(x) if relu else x).astype(f64), exact.TF32, how).astype(f32)), [get])
+        finite = "SATFINITE" in mods
+
+        def tf32(x: Arr) -> Arr:
+            y = (_relu(x) if relu else x).astype(f64)
+            if finite:
+                y = np.where(np.isinf(y), np.copysign(exact.TF32.top, y), y)
+            return fp.canonical32(fp.narrow(y, exact.TF32, how, finite).astype(f32))
+
+        return b.emit_f(tf32, [get])
+    if "E8" in mods:
+        return _f2fp_exponents(b, mode)
     if small:
         return _f2fp_small(b, _SMALL[small], small, relu)
     b.only("F16", "BF16", "F32", "PACK_AB", "PACK_B", "MERGE_C", "RZ", "RELU", "SATFINITE", "RN", "FTZ")
@@ -214,17 +224,18 @@ def _f2fp_small(b: Build, fmt: Format, name: str, relu: bool) -> InstFn:
         return b.emit(unpack, [get])
     if mods.index(name) != next(i for i, m in enumerate(mods) if m in (*_SMALL, "F32", "F16")):
         raise b.refuse()
-    b.only(name, "F32", "F16", "SATFINITE", "RELU", "PACK_AB_MERGE_C", "PACK_AB", "PACK_B_MERGE_C", "MERGE_C", "PACK_B", "RN", "RZ")
+    b.only(name, "F32", "F16", "SATFINITE", "RELU", "PACK_AB_MERGE_C", "PACK_AB", "PACK_B_MERGE_C", "UNPACK_B_MERGE_C", "MERGE_C", "PACK_B", "RN", "RZ")
 
     def code(x: Arr) -> Arr:
         y = x.astype(f64)
         return fp.encode_small(_relu(y) if relu else y, fmt).astype(u32)
 
-    merge = [o for o in b.s[2:3]] if any(m.endswith("MERGE_C") for m in mods) else []
+    unpacks = "UNPACK_B_MERGE_C" in b.mods  # one register with two halves
+    merge = [o for o in b.s[1:2]] if unpacks else [o for o in b.s[2:3]] if any(m.endswith("MERGE_C") for m in mods) else []
     kept = b.raw(merge[0]) if merge else None
     half_register = bits * 2
     if "F16" in b.mods and "F32" not in b.mods:
-        halves = half_source(b, b.s[-2] if merge else b.s[-1], F16)
+        halves = half_source(b, b.s[0] if unpacks else b.s[-2] if merge else b.s[-1], F16)
         pair: Get = lambda v: code(halves(v)[0]) | (code(halves(v)[1]) << u32(bits))  # noqa: E731
     else:
         gx, gy = b.f(b.s[0]), b.f(b.s[1])
@@ -233,6 +244,37 @@ def _f2fp_small(b: Build, fmt: Format, name: str, relu: bool) -> InstFn:
         return b.emit(lambda x: x, [pair])
     mask = u32((1 << half_register) - 1)
     return b.emit(lambda x, c: (x & mask) | (c & ~mask if bits == 4 else (c << u32(16))), [pair, kept])
+
+
+def _f2fp_exponents(b: Build, mode: str) -> InstFn:
+    """Bytes that are exponents alone (E8, bias 127, 255 NaN), from two floats or two brains, or to two brains."""
+    b.only("E8", "F32", "BF16", "SATFINITE", "UNPACK_B", "UNPACK_B_MERGE_C", "PACK_AB", "PACK_AB_MERGE_C", "RZ", "RP")
+    if "UNPACK_B" in b.mods:
+        get = b.raw(b.s[-1])
+        part = u32(8 * _part(b.s[-1]))
+
+        def unpack(x: Arr) -> Arr:
+            codes = [((x >> part) >> u32(8 * i)) & u32(0xFF) for i in (0, 1)]
+            halves = [fp.encode_half(np.where(c == 255, np.nan, np.ldexp(1.0, c.astype(np.int32) - 127)), BF16) for c in codes]
+            return pack(halves[0], halves[1])
+
+        return b.emit(unpack, [get])
+    finite = "SATFINITE" in b.mods
+
+    def code(x: Arr) -> Arr:
+        size = np.abs(x.astype(f64))
+        fraction, exponent = np.frexp(np.where(np.isfinite(size) & (size > 0), size, 1.0))
+        e = np.where(size == 0, -127, exponent - 1 + ((fraction != 0.5) if mode == "RP" else 0))
+        c = np.where(np.isinf(size) | (e > 127), 254 if finite else 255, np.clip(e, -127, 127) + 127)
+        return np.where(x != x, 255, c).astype(u32)
+
+    if "UNPACK_B_MERGE_C" in b.mods:
+        brains = half_source(b, b.s[0], BF16)
+        kept = b.raw(b.s[1])
+        return b.emit(lambda x, c: x | (c << u32(16)), [lambda v: code(brains(v)[0]) | (code(brains(v)[1]) << u32(8)), kept])
+    gx, gy = b.f(b.s[0]), b.f(b.s[1])
+    above = [b.raw(o) for o in b.s[2:3]] or [lambda v: np.zeros(v.n, u32)]
+    return b.emit(lambda x, c: x | (c << u32(16)), [lambda v: code(gy(v)) | (code(gx(v)) << u32(8)), above[0]])
 
 
 def i2i(b: Build) -> InstFn:

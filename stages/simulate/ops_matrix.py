@@ -1,4 +1,4 @@
-"""Matrix instructions: HMMA, IMMA, BMMA, DMMA, and moves of 8x8 tiles (LDSM, STSM).
+"""Products of matrices: HMMA, QMMA, OMMA, IMMA, BMMA, DMMA (tiles: :mod:`ops_tiles`).
 
 Fragments (PTX manual): lane = 4 g + t. Register r of A holds row g + 8 (r & 1) (m16; m8: row g), and of k block r >> 1 (m8: r) the
 elements t e .. t e + e - 1, e elements a register; B likewise with column g; C and D hold columns 2 t and 2 t + 1 of rows g and g + 8.
@@ -12,11 +12,10 @@ from typing import Final
 import numpy as np
 
 from ir_format.model import ZERO, Imm, Operand, Reg
-from stages.simulate import fp
+from stages.simulate import fp, ops_tiles
 from stages.simulate.arr import Arr
 from stages.simulate.build import Build, Builder, InstFn, View, put
 from stages.simulate.exact import BF16, F16
-from stages.simulate.ops_memory import locate, mem_of
 
 u8, u16, u32, u64, i64, f32, f64 = np.uint8, np.uint16, np.uint32, np.uint64, np.int64, np.float32, np.float64
 
@@ -207,6 +206,67 @@ def hmma(b: Build) -> InstFn:
     return run
 
 
+def _scale_factors(codes: Arr, kind: str) -> Arr:
+    """Values of scale bytes: exponents (E8) or E4M3 without a sign."""
+    if kind == "E8":
+        return np.where(codes == 255, np.nan, np.ldexp(1.0, codes.astype(np.int32) - 127))
+    return np.asarray(_SMALL["E4M3"][codes & u32(0x7F)])
+
+
+def scaled(b: Build) -> InstFn:
+    """OMMA.SF (4-bit floats), QMMA.SF (bytes): blocks of k with a factor for each row of A and each column of B.
+
+    The uniform word: bits 0-1 first byte of A's factors, 2 which pair of lanes of four has them, 3-4 first byte of B's, 5-6 which lane (measured:
+    ptxas packs the selectors of PTX so)."""
+    words = list(b.inst.mods)
+    shape = next((x for x in words if x in _SHAPES), "")
+    kinds = [x for x in words if x in _SMALL]
+    scale_kind = next((x for x in words if x in ("E8", "UE4M3")), "")
+    blocks = next((int(x[0]) for x in words if x in ("1X", "2X", "4X")), 2 if b.inst.op == "OMMA" else 1)
+    if not shape or not kinds or not scale_kind or any(x not in (*_SHAPES, *_SMALL, "SF", "SP", "F32", "E8", "UE4M3", "1X", "2X", "4X") for x in words):
+        raise b.refuse()
+    m, _, k = _SHAPES[shape]
+    bits = 4 if b.inst.op == "OMMA" else 8
+    values = [o for o in b.s if isinstance(o, Reg) and o.file == "R"]
+    uniform = [o for o in b.s if isinstance(o, Reg) and o.file == "UR"]
+    sparse = _Sparse(b, values, kinds[0], bits)
+    stored = k // 2 if sparse.on else k
+    ra, rb = _rows(b, values[0], m * stored * bits // 1024), _rows(b, values[1], 8 * k * bits // 1024)
+    rc, rd = _rows(b, values[2], m // 4), [b.dst(i) for i in range(m // 4)]
+    sa, sb = b.row(values[3], 1 if sparse.on else 0), b.row(values[4])
+    selector = b.row(uniform[0])
+
+    def numbers(v: View, rows: list[int], kind: str) -> Arr:
+        words_ = _words(v, rows)
+        if bits == 8:
+            return _elements(words_, 8, kind)
+        nibbles = (np.ascontiguousarray(words_)[..., None] >> (u32(4) * np.arange(8, dtype=u32))) & u32(15)
+        return np.asarray(_SMALL["E2M1"][nibbles])
+
+    def run(v: View, mask: Arr | None) -> None:
+        a = sparse.a(v, _matrix(numbers(v, ra, kinds[0]), m, stored, True))
+        bb = _matrix(numbers(v, rb, kinds[-1]), 8, k, False)
+        total = _accumulator(np.ascontiguousarray(_words(v, rc)).view(f32).astype(f64), m)
+        word = int(v.U[selector][0])
+        quads_a, quads_b = (v.U[r].reshape(-1, 8, 4) for r in (sa, sb))
+        pair, lane = 2 * (word >> 2 & 1), word >> 5 & 3
+        size = k // blocks
+        for i in range(blocks):
+            fa = _scale_factors((quads_a[:, :, pair : pair + 2] >> u32(8 * ((word & 3) + i))) & u32(0xFF), scale_kind)
+            fb = _scale_factors((quads_b[:, :, lane] >> u32(8 * ((word >> 3 & 3) + i))) & u32(0xFF), scale_kind)
+            part = slice(i * size, (i + 1) * size)
+            rows = np.concatenate([fa[:, :, 0], fa[:, :, 1]], axis=1)
+            total = total + (a[:, :, part] @ bb[:, :, part].transpose(0, 2, 1)) * rows[:, :, None] * fb[:, None, :]
+        _store(v, rd, fp.round_f32(_scatter(total, m)).view(u32), mask)
+
+    return run
+
+
+def qmma(b: Build) -> InstFn:
+    """Byte products, with or without scales."""
+    return scaled(b) if "SF" in b.mods else hmma(b)
+
+
 def imma(b: Build) -> InstFn:
     """8- and 4-bit integer products, wrapping or (.SAT) clamped 32-bit sums."""
     b.only(*_SHAPES, "S8", "U8", "S4", "U4", "SAT", "SP")
@@ -280,55 +340,6 @@ def dmma(b: Build) -> InstFn:
     return run
 
 
-# --- tiles in shared memory ------------------------------------------------------------------------------------
-
-
-def _count(b: Build) -> int:
-    return next((int(x) for x in b.inst.mods if x in ("2", "4")), 1)
-
-
-def ldsm(b: Build) -> InstFn:
-    """Load 1, 2 or 4 tiles of 8 rows of 16 bytes; lane i gives the address of row i. MT88: transposed."""
-    b.only("16", "M88", "MT88", "2", "4")
-    n = _count(b)
-    place = locate(b, "shared", mem_of(b), 16, "read")
-    rows = [b.dst(i) for i in range(n)]
-    transposed = "MT88" in b.mods
-
-    def run(v: View, m: Arr | None) -> None:
-        lanes = np.arange(v.n).reshape(-1, 32)[:, : 8 * n].ravel()
-        memory, at = place(v, lanes)
-        tiles = memory.load(at, 16).reshape(-1, n, 8, 4)
-        if transposed:
-            halves = np.ascontiguousarray(tiles).view(u16).reshape(-1, n, 8, 8).transpose(0, 1, 3, 2)
-            tiles = np.ascontiguousarray(halves).view(u32).reshape(-1, n, 8, 4)
-        for i, row in enumerate(rows):
-            put(v.U[row], np.ascontiguousarray(tiles[:, i]).reshape(-1), m)
-
-    return run
-
-
-def stsm(b: Build) -> InstFn:
-    """Store tiles: the inverse of LDSM."""
-    b.only("16", "M88", "MT88", "2", "4")
-    n = _count(b)
-    place = locate(b, "shared", mem_of(b), 16, "write")
-    data = [o for o in b.s if isinstance(o, Reg)]
-    rows = [b.row(data[0], i) for i in range(n)]
-    transposed = "MT88" in b.mods
-
-    def run(v: View, m: Arr | None) -> None:
-        tiles = np.stack([v.U[r].reshape(-1, 8, 4) for r in rows], axis=1)
-        if transposed:
-            halves = np.ascontiguousarray(tiles).view(u16).reshape(-1, n, 8, 8).transpose(0, 1, 3, 2)
-            tiles = np.ascontiguousarray(halves).view(u32).reshape(-1, n, 8, 4)
-        lanes = np.arange(v.n).reshape(-1, 32)[:, : 8 * n].ravel()
-        memory, at = place(v, lanes)
-        memory.store(at, 16, tiles.reshape(-1, 4))
-
-    return run
-
-
 OPS: Final[dict[str, Builder]] = {
-    "HMMA": hmma, "QMMA": hmma, "IMMA": imma, "BMMA": bmma, "DMMA": dmma, "LDSM": ldsm, "STSM": stsm,
+    "HMMA": hmma, "QMMA": qmma, "OMMA": scaled, "IMMA": imma, "BMMA": bmma, "DMMA": dmma, **ops_tiles.OPS,
 }  # fmt: skip

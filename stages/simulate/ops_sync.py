@@ -126,20 +126,20 @@ def arrives(b: Build) -> InstFn:
 
 
 def qspc(b: Build) -> InstFn:
-    """QSPC.E.{G L S}: is the generic address in that space? (C: constant, which has no window here.)"""
+    """QSPC.E.{G L S}: is the generic address in that space? (C: constant, which has no window here; D: shared memory of the cluster, asked where S does not hold.)"""
     target = next((o for o in b.inst.srcs if isinstance(o, Mem)), None)
     if target is None:
         raise b.refuse("no address")
     get = address64(b, target, True)
     pu = b.pdst(0)
-    space = b.pick("G", "L", "S", "C")
+    space = b.pick("G", "L", "S", "C", "D")
     if not space:
         raise b.refuse()
 
     def run(v: View, m: Arr | None) -> None:
         upper = get(v) >> u64(32)
         shared, local = upper == u64(SHARED_HI), upper == u64(LOCAL_HI)
-        verdict = {"S": shared, "L": local, "G": ~shared & ~local, "C": np.zeros(v.n, np.bool_)}[space]
+        verdict = {"S": shared, "L": local, "G": ~shared & ~local, "C": np.zeros(v.n, np.bool_), "D": shared}[space]
         put(v.P[pu], verdict, m)
         if b.d and not (isinstance(b.d[0], Reg) and b.d[0].num == ZERO):
             put(v.U[row], verdict.astype(u32), m)

@@ -305,14 +305,31 @@ def rpcmov(b: Build) -> InstFn:
 
 def movm(b: Build) -> InstFn:
     """Transpose an 8x8 matrix of 16-bit elements held four lanes a row."""
-    b.only("16", "MT88")
     get = b.u(b.s[0])
+    if "U4TO8" in b.mods:
+        return _movm_nibbles(b, get)
+    b.only("16", "MT88")
 
     def run(x: Arr) -> Arr:
         tiles = np.ascontiguousarray(x).view(np.uint16).reshape(-1, 8, 8)
         return np.ascontiguousarray(tiles.transpose(0, 2, 1)).view(u32).reshape(-1)
 
     return b.emit(run, [get])
+
+
+def _movm_nibbles(b: Build, get: Get) -> InstFn:
+    """U4TO8.M832: 8 rows of 32 nibbles, four lanes a row, to bytes: columns 0-15 in the first register, 16-31 in the second (measured: the code of
+    four-bit products on sm_120 feeds them to byte products so)."""
+    b.only("U4TO8", "M832")
+    outs = [b.dst(0), b.dst(1)]
+
+    def run(v: View, m: Arr | None) -> None:
+        nibbles = (get(v)[:, None] >> (u32(4) * np.arange(8, dtype=u32))) & u32(15)
+        rows = np.ascontiguousarray(nibbles.astype(np.uint8).reshape(-1, 2, 16)).view(u32).reshape(-1, 2, 4)
+        for i, row in enumerate(outs):
+            put(v.U[row], np.ascontiguousarray(rows[:, i]).reshape(-1), m)
+
+    return run
 
 
 def lepc(b: Build) -> InstFn:

@@ -7,8 +7,7 @@ import random
 from stages.interpret.rows import BITS
 from stages.parse.match import type_name
 from stages.parse.table import OperandSpec, Row
-from tests.cosim.forms.base import Form, load, register, store
-from tests.parse.generate import opcode_text
+from tests.cosim.forms.base import Form, load, opcode_text, register, store
 
 CARRY = ("addc", "subc", "madc")
 PARTS = ("", ".b0", ".b1", ".b2", ".b3", ".h0", ".h1")
@@ -124,7 +123,12 @@ def operand(o: Operands, spec: OperandSpec, row: Row, mods: list[str], types: tu
     elif role in ("dpack", "spack"):
         half = {"b16": "b8", "b32": "b16", "b64": "b32", "b128": "b64"}[type_]
         if half == "b8":
-            return False  # needs 8-bit registers: see `moves`
+            n = 2
+            if role == "dpack":
+                o.texts.append("{" + ", ".join([o.result("b8", f"%b{RESULT + k}") for k in range(n)]) + "}")
+            else:
+                o.texts.append("{" + ", ".join([o.byte() for _ in range(n)]) + "}")
+            return True
         o.texts.append(o.vector_result(half, 2) if role == "dpack" else o.vector(half, 2))
     else:
         return False
@@ -156,14 +160,14 @@ def form(row: Row, mods: list[str], types: tuple[str, ...], rng: random.Random) 
 
 
 def moves() -> list[Form]:
-    """Packing moves of bytes, which the registers of the other forms do not have."""
-    out = []
-    for n, kind, reg in ((2, "b16", "%h0"), (4, "b32", "%r0")):
-        names = [f"%b{k}" for k in range(n)]
-        unpack = f"mov.{kind} {{{', '.join(names)}}}, {reg};"
-        back = " ".join([f"st.global.u8 [%out+{k * 8}], %b{k};" for k in range(n)])
-        out.append(Form(f"mov.{kind}", unpack, f"{load(kind, 0, 0)} {unpack} {back}", [kind], ["b8"] * n, "mov#1"))
-        loads = " ".join([f"ld.global.u8 %b{k}, [%in+{k * 8}];" for k in range(n)])
-        pack = f"mov.{kind} {reg}, {{{', '.join(names)}}};"
-        out.append(Form(f"mov.{kind}", pack, f"{loads} {pack} {store(kind, reg, 0)}", ["b8"] * n, [kind], "mov#2"))
-    return out
+    """Packing moves of four bytes: the table's rows tell the type of the whole alone."""
+    names = [f"%b{k}" for k in range(4)]
+    vector = "{" + ", ".join(names) + "}"
+    unpack = f"mov.b32 {vector}, %r0;"
+    back = " ".join([f"st.global.u8 [%out+{k * 8}], %b{k};" for k in range(4)])
+    loads = " ".join([f"ld.global.u8 %b{k}, [%in+{k * 8}];" for k in range(4)])
+    pack = f"mov.b32 %r0, {vector};"
+    return [
+        Form("mov.b32", unpack, f"{load('b32', 0, 0)} {unpack} {back}", ["b32"], ["b8"] * 4, "mov#1"),
+        Form("mov.b32", pack, f"{loads} {pack} {store('b32', '%r0', 0)}", ["b8"] * 4, ["b32"], "mov#2"),
+    ]

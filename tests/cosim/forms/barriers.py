@@ -9,8 +9,7 @@ import random
 
 from stages.interpret.rows import BITS
 from stages.parse.table import Row
-from tests.cosim.forms.base import PART, Form
-from tests.parse.generate import opcode_text
+from tests.cosim.forms.base import PART, Form, opcode_text
 
 NAMES = ("mbarrier", "cp", "st.async", "red.async", "st.bulk")
 EXPECTED = 6

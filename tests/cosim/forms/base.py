@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from stages.interpret.rows import BITS
 from stages.parse import table
 from stages.parse.table import Row
-from tests.parse.generate import needs, type_tuples
 
 #: Bytes of one source and of one result of a thread, in the buffers.
 SLOT = 8
@@ -116,6 +115,21 @@ def store(kind: str, reg: str, slot: int) -> str:
 # --------------------------------------------------------------------------- the table
 
 
+def type_tuples(row: Row) -> list[tuple[str, ...]]:
+    """All type tuples of a row, in a fixed order."""
+    if not row.types:
+        return [()]
+    return [t for alternative in row.types for t in itertools.product(*[sorted(place) for place in alternative])]
+
+
+def opcode_text(row: Row, mods: list[str], types: tuple[str, ...]) -> str:
+    """The dotted opcode; types stand at the empty slot, else at the end."""
+    parts = [row.name]
+    for slot, mod in zip(row.slots, mods, strict=True):
+        parts += [mod] if mod else [] if slot.values else types
+    return ".".join(parts if any(not s.values for s in row.slots) else [*parts, *types])
+
+
 def modifiers(row: Row) -> Iterator[list[str]]:
     """All combinations of the row's modifiers."""
     slots = [(*(() if s.required else ("",)), *s.values) if s.values else ("",) for s in row.slots]
@@ -146,9 +160,8 @@ def reaches(row: Row, target: str) -> bool:
     return not row.gate.only or any(fits(n, s) for n, s in row.gate.only)
 
 
-def choices(row: Row, target: str, limit: int, rng: random.Random) -> list[tuple[list[str], tuple[str, ...]]]:
+def choices(row: Row, limit: int, rng: random.Random) -> list[tuple[list[str], tuple[str, ...]]]:
     """At most `limit` pairs of modifiers and types: every type tuple with the first modifiers, every modifier value once, then random ones."""
-    number = int(re.sub(r"\D", "", target))
     tuples = type_tuples(row)
     slots = [(*(() if s.required else ("",)), *s.values) if s.values else ("",) for s in row.slots]
     out: list[tuple[list[str], tuple[str, ...]]] = []
@@ -169,7 +182,7 @@ def choices(row: Row, target: str, limit: int, rng: random.Random) -> list[tuple
             if (tuple(pick[0]), pick[1]) not in seen:
                 seen.add((tuple(pick[0]), pick[1]))
                 out.append(pick)
-    return [(m, t) for m, t in out if needs(row, [x for x in m if x], t)[1] <= number]
+    return out
 
 
 def walk(target: str, only: str, limit: int, rng: random.Random) -> Iterator[tuple[Row, list[str], tuple[str, ...]]]:
@@ -179,5 +192,5 @@ def walk(target: str, only: str, limit: int, rng: random.Random) -> Iterator[tup
             continue
         for row in table.rows(name):
             if reaches(row, target):
-                for mods, types in choices(row, target, limit, rng):
+                for mods, types in choices(row, limit, rng):
                     yield row, mods, types

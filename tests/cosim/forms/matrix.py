@@ -7,8 +7,7 @@ import re
 
 from stages.parse.table import Row
 from tests.cosim.forms import arith
-from tests.cosim.forms.base import Form, store
-from tests.parse.generate import opcode_text
+from tests.cosim.forms.base import Form, opcode_text, store
 
 NAMES = ("mma", "wmma", "ldmatrix", "stmatrix", "movmatrix")
 
@@ -32,6 +31,7 @@ def _mma(opcode: str, row: Row, mods: list[str], types: tuple[str, ...], rng: ra
     kinds = {1: types[1], 2: types[2], 3: types[3]}
     sparse = any(m.startswith("sp") for m in mods)
     place = 0
+    factor = ""  # of A: its selector names a pair of threads
     for k, spec in enumerate(row.operands):
         if k == 0:
             kind = _register_kind(types[0], spec.type)
@@ -41,12 +41,15 @@ def _mma(opcode: str, row: Row, mods: list[str], types: tuple[str, ...], rng: ra
         elif spec.role == "i":
             o.texts.append(str(_selector(opcode, rng)))
         elif spec.vector:
-            o.texts.append("{0, 0}")
+            step = next((int(m[-2]) for m in mods if m.startswith("scale_vec")), 2 if "mxf4" in opcode else 1)
+            byte = 0 if step == 4 else rng.choice([0, 2]) if step == 2 else rng.randrange(4)
+            o.texts.append(f"{{{byte}, {rng.randrange(2 if o.texts[-1] == factor else 4)}}}")
         elif sparse and place == 0:
             place = 1
             o.texts.append(o.source("meta." + types[1]))
         else:
             o.texts.append(o.source("scale." + types[-1]))
+            factor = factor or o.texts[-1]
     text = f"{opcode} {', '.join(o.texts)};"
     return Form(opcode, text, "\n".join([*o.lines, text, *o.stores()]), o.sources, o.kinds(), row.key, threads=64)
 
@@ -123,8 +126,10 @@ def _wmma_mma(opcode: str, row: Row, mods: list[str], types: tuple[str, ...], sh
     d, c = types[0], types[-1]
     a = types[1] if len(types) == 4 else "f16"
     layouts = _layouts(mods)
-    lines, sources, declared = [], [], []
-    texts = {}
+    lines: list[str] = []
+    sources: list[str] = []
+    declared: list[str] = []
+    texts: dict[str, str] = {}
     for matrix, (rows, cols), layout, type_ in (("a", (m, k), layouts[0], a), ("b", (k, n), layouts[1], a), ("c", (m, n), "row", c)):
         memory, size = _matrix_memory(f"m{matrix}", rows * cols, type_)
         declared.append(memory)
@@ -159,6 +164,29 @@ def _read_back(name: str, size: int, body: list[str], kind: str) -> list[str]:
     return dests
 
 
+#: The first thread's part of the third buffer: the launch has one warp, whose parts follow one another.
+_BASE = "ld.param.u64 %d55, [pmem];"
+
+
+def _to_global(name: str, size: int) -> str:
+    """Copy a matrix from shared memory to the third buffer."""
+    lines = [_BASE, f"mov.u32 %t2, {name}; mad.lo.u32 %t2, %me, 4, %t2; mad.wide.u32 %d56, %me, 4, %d55;"]
+    words = size // 4
+    for j in range(-(-words // 32)):
+        guard = f"setp.lt.u32 %p50, %me, {words - 32 * j}; @%p50 "
+        lines.append(f"ld.shared.b32 %r60, [%t2+{128 * j}]; {guard}st.global.b32 [%d56+{128 * j}], %r60;" if words >= 32 * (j + 1) else f"{guard}ld.shared.b32 %r60, [%t2+{128 * j}]; @%p50 st.global.b32 [%d56+{128 * j}], %r60;")
+    return " ".join([*lines, "bar.warp.sync 0xffffffff;"])
+
+
+def _from_global(name: str, size: int) -> str:
+    """Copy it back."""
+    lines = ["bar.warp.sync 0xffffffff;", f"mov.u32 %t2, {name}; mad.lo.u32 %t2, %me, 4, %t2; mad.wide.u32 %d56, %me, 4, %d55;"]
+    words = size // 4
+    for j in range(-(-words // 32)):
+        lines.append(f"setp.lt.u32 %p50, %me, {words - 32 * j}; @%p50 ld.global.b32 %r60, [%d56+{128 * j}]; @%p50 st.shared.b32 [%t2+{128 * j}], %r60;")
+    return " ".join(lines)
+
+
 def _wmma_move(opcode: str, row: Row, mods: list[str], type_: str, shape: str, dims: tuple[int, int, int], rng: random.Random) -> Form | None:
     """Loads and stores of accumulators: load in one layout, store in another.  Loads of A and B are seen through a product."""
     m, n, k = dims
@@ -177,19 +205,21 @@ def _wmma_move(opcode: str, row: Row, mods: list[str], type_: str, shape: str, d
     load = f"wmma.load.c.sync.aligned.{load_layout}.{shape}.shared.{type_} {regs}, [%r59], {_stride(m, n, load_layout)};"
     store_ = f"wmma.store.d.sync.aligned.{store_layout}.{shape}.shared.{type_} [%r58], {regs}, {_stride(m, n, store_layout)};"
     address = {"c": "%r59", "d": "%r58"}[matrix]
-    pre = ""
-    if space == "global" or not space:
+    pre, post = "", ""
+    if space == "global":
+        pre, post = (_to_global("mc", size), "") if matrix == "c" else (_BASE, _from_global("md", size))
+        address = "%d55"
+    elif not space:
         pre = f"cvt.u64.u32 %d51, {address}; cvta.shared.u64 %d51, %d51;"
         address = "%d51"
-    if space == "global":
-        return None
     if matrix == "c":
         load = f"{pre} {bare} {regs}, [{address}], {_stride(m, n, load_layout)};"
     else:
-        store_ = f"{pre} {bare} [{address}], {regs}, {_stride(m, n, store_layout)};"
+        store_ = f"{pre} {bare} [{address}], {regs}, {_stride(m, n, store_layout)}; {post}"
     body = [_fill("mc", size, 0), "bar.warp.sync 0xffffffff; mov.u32 %r59, mc; mov.u32 %r58, md;", load, store_, "bar.warp.sync 0xffffffff;"]
     dests = _read_back("md", size, body, "b32")
-    return Form(opcode, load if matrix == "c" else store_, "\n".join(body), ["b32"] * _slots(size, False), dests, row.key, local=f"{memory} {out}", threads=32)
+    text = load if matrix == "c" else store_
+    return Form(opcode, text, "\n".join(body), ["b32"] * _slots(size, False), dests, row.key, local=f"{memory} {out}", threads=32, memory="b8" if space == "global" else "")
 
 
 def _wmma_load(opcode: str, row: Row, mods: list[str], type_: str, shape: str, dims: tuple[int, int, int]) -> Form | None:
@@ -216,13 +246,15 @@ def _wmma_load(opcode: str, row: Row, mods: list[str], type_: str, shape: str, d
         whole = _wmma_mma(opcode_text(other, slots, chosen), other, slots, chosen, shape, dims)
         whole.row = row.key
         space = next((x for x in mods if x.startswith(("shared", "global"))), "")
-        if space == "global":
-            return None
         lines = whole.body.split("\n")
         for k, line in enumerate(lines):
             if line.startswith(f"LD{matrix}:"):
                 text = re.sub(r"wmma\.load\S+", opcode, line)
                 whole.text = text.split(": ", 1)[1]
+                if space == "global":
+                    rows, cols = (dims[0], dims[2]) if matrix == "a" else (dims[2], dims[1])
+                    text = f"{_to_global(f'm{matrix}', max(rows * cols * _BITS[type_] // 8, 16))} " + text.replace("[%r59]", "[%d55]")
+                    whole.memory = "b8"
                 if not space:
                     text = "cvt.u64.u32 %d51, %r59; cvta.shared.u64 %d51, %d51; " + text.replace("[%r59]", "[%d51]")
                 lines[k] = text

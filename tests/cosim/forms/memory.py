@@ -10,8 +10,7 @@ import random
 from stages.interpret.rows import BITS
 from stages.parse.table import Row
 from tests.cosim.forms import arith
-from tests.cosim.forms.base import BLOCK, PART, Form
-from tests.parse.generate import opcode_text
+from tests.cosim.forms.base import BLOCK, PART, Form, opcode_text
 
 NAMES = ("ld", "ldu", "st", "atom", "red", "prefetch", "prefetchu", "applypriority", "discard", "cvta", "isspacep", "mapa", "getctarank", "createpolicy", "alloca", "stacksave", "stackrestore")
 #: Those that have kernels of their own.
@@ -32,12 +31,12 @@ def _copy(to: str, to_base: str, source: str, source_base: str) -> str:
 class Place:
     """Where the accesses of a form go: the address register, set-up, what follows, declarations."""
 
-    def __init__(self, space: str, rng: random.Random) -> None:
+    def __init__(self, space: str, rng: random.Random, atomic: bool = False) -> None:
         self.module = self.local = self.before = self.after = ""
         self.cluster = 1
         self.blob = False
         self.base = "%mem"
-        kind = space or rng.choice(["global", "global", "shared", "local"])
+        kind = space or rng.choice(["global", "shared"] if atomic else ["global", "global", "shared", "local"])  # atomics reach no local memory
         word = kind.split("::")[0]
         if word == "shared":
             self.local = f".shared .align 128 .b8 sm[{PART * BLOCK}];"
@@ -82,7 +81,7 @@ def form(row: Row, mods: list[str], types: tuple[str, ...], rng: random.Random) 
     opcode = opcode_text(row, mods, types)
     o = arith.Operands()
     atomic = name in ("atom", "red")
-    place = Place(space, rng)
+    place = Place(space, rng, atomic)
     if "nc" in mods or name == "ldu" or "mmio" in mods:
         place = Place("global", rng)
     before = [place.before]
@@ -194,8 +193,10 @@ def _windows(opcode: str, row: Row, mods: list[str], types: tuple[str, ...], bas
         convert = f"cvta.{other}.u64 %d51, %d51;"
         body = f"{_address(other, 64)} {convert} {text} selp.u32 %t1, 1, 0, %p40; st.global.u32 [%out], %t1;"
         return Form(opcode, text, body, [], ["pred"], **base)  # type: ignore[arg-type]
-    if types[0] == "u32":
-        return None
+    if types[0] == "u32":  # half an address: the lower word of what the 64-bit form gives
+        text = f"{opcode} %r40, %r51;"
+        body = f"{_address(space, 32)} {text} sub.u32 %r41, %r40, %r51; st.global.b32 [%out], %r41;"
+        return Form(opcode, text, body, [], ["b32"], blob=word == "param", **base)  # type: ignore[arg-type]
     blob = word == "param"
     if row.name == "cvta":
         text = f"{opcode} %d40, %d51;"

@@ -6,8 +6,7 @@ import random
 
 from stages.parse.table import Row
 from tests.cosim.forms import arith
-from tests.cosim.forms.base import Form
-from tests.parse.generate import opcode_text
+from tests.cosim.forms.base import Form, opcode_text
 
 NAMES = ("shfl", "vote", "match", "redux", "elect", "activemask", "bar", "barrier", "membar", "fence", "nanosleep", "griddepcontrol", "pmevent", "setmaxnreg", "bra", "brx", "call", "ret", "exit", "trap")
 #: Kinds of values of operands that are not free.

@@ -1,0 +1,120 @@
+"""Tiles of matrices between shared memory and registers: LDSM, STSM."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from ir_format.model import Reg
+from stages.simulate.arr import Arr
+from stages.simulate.build import Build, Builder, InstFn, View, put
+from stages.simulate.ops_memory import locate, mem_of
+
+u8, u16, u32 = np.uint8, np.uint16, np.uint32
+
+
+def _count(b: Build) -> int:
+    return next((int(x) for x in b.inst.mods if x in ("2", "4")), 1)
+
+
+def ldsm(b: Build) -> InstFn:
+    """Load 1, 2 or 4 tiles of 8 rows of 16 bytes; lane i gives the address of row i. MT88: transposed."""
+    if any(x in b.mods for x in ("M816", "MT1616")):
+        return _ldsm_bytes(b)
+    b.only("16", "M88", "MT88", "2", "4")
+    n = _count(b)
+    place = locate(b, "shared", mem_of(b), 16, "read")
+    rows = [b.dst(i) for i in range(n)]
+    transposed = "MT88" in b.mods
+
+    def run(v: View, m: Arr | None) -> None:
+        lanes = np.arange(v.n).reshape(-1, 32)[:, : 8 * n].ravel()
+        memory, at = place(v, lanes)
+        tiles = memory.load(at, 16).reshape(-1, n, 8, 4)
+        if transposed:
+            halves = np.ascontiguousarray(tiles).view(u16).reshape(-1, n, 8, 8).transpose(0, 1, 3, 2)
+            tiles = np.ascontiguousarray(halves).view(u32).reshape(-1, n, 8, 4)
+        for i, row in enumerate(rows):
+            put(v.U[row], np.ascontiguousarray(tiles[:, i]).reshape(-1), m)
+
+    return run
+
+
+def stsm(b: Build) -> InstFn:
+    """Store tiles: the inverse of LDSM."""
+    if "MT168" in b.mods:
+        return _stsm_bytes(b)
+    b.only("16", "M88", "MT88", "2", "4")
+    n = _count(b)
+    place = locate(b, "shared", mem_of(b), 16, "write")
+    data = [o for o in b.s if isinstance(o, Reg)]
+    rows = [b.row(data[0], i) for i in range(n)]
+    transposed = "MT88" in b.mods
+
+    def run(v: View, m: Arr | None) -> None:
+        tiles = np.stack([v.U[r].reshape(-1, 8, 4) for r in rows], axis=1)
+        if transposed:
+            halves = np.ascontiguousarray(tiles).view(u16).reshape(-1, n, 8, 8).transpose(0, 1, 3, 2)
+            tiles = np.ascontiguousarray(halves).view(u32).reshape(-1, n, 8, 4)
+        lanes = np.arange(v.n).reshape(-1, 32)[:, : 8 * n].ravel()
+        memory, at = place(v, lanes)
+        memory.store(at, 16, tiles.reshape(-1, 4))
+
+    return run
+
+
+#: Packed elements of a row of 16 bytes: bits of each, and where it stands in its byte.
+_PACKED: Final = {"U6x16P32TO8": (6, 0), "U4x16P64TO8": (4, 2)}
+
+
+def _ldsm_bytes(b: Build) -> InstFn:
+    """Tiles of bytes: M816 8 rows of 16, two lanes a half row; MT1616 16 rows of 16, transposed, two registers a tile.
+
+    U6x16P32TO8, U4x16P64TO8: sixteen packed elements of a row become bytes (documented for PTX)."""
+    b.only("8", "M816", "MT1616", "2", "4", *_PACKED)
+    square = "MT1616" in b.mods
+    n = _count(b)
+    rows = 16 if square else 8
+    place = locate(b, "shared", mem_of(b), 16, "read")
+    outs = [b.dst(i) for i in range(n * (2 if square else 1))]
+    packed = next((_PACKED[x] for x in b.inst.mods if x in _PACKED), None)
+
+    def run(v: View, m: Arr | None) -> None:
+        lanes = np.arange(v.n).reshape(-1, 32)[:, : rows * n].ravel()
+        memory, at = place(v, lanes)
+        data = np.ascontiguousarray(memory.load(at, 16)).view(u8).reshape(-1, 16)
+        if packed is not None:
+            bits, shift = packed
+            flat = np.unpackbits(data, axis=1, bitorder="little")[:, : 16 * bits].reshape(-1, 16, bits)
+            data = (flat * (1 << np.arange(bits))).sum(axis=2).astype(u8) << u8(shift)
+        tiles = data.reshape(-1, n, rows, 16)  # [warp, tile, row, column]
+        if square:
+            tiles = tiles.transpose(0, 1, 3, 2)
+        halves = tiles.shape[2] // 8  # rows g, then g + 8; lane 4 g + t: columns 4 t and on
+        for i, row in enumerate(outs):
+            tile, half = divmod(i, halves)
+            part = np.ascontiguousarray(tiles[:, tile, 8 * half : 8 * half + 8])
+            put(v.U[row], part.view(u32).reshape(-1), m)
+
+    return run
+
+
+def _stsm_bytes(b: Build) -> InstFn:
+    """MT168: 16 rows of 8 bytes, stored transposed: 8 rows of 16 bytes."""
+    b.only("8", "MT168", "2", "4")
+    n = _count(b)
+    place = locate(b, "shared", mem_of(b), 16, "write")
+    data = [o for o in b.s if isinstance(o, Reg)]
+    rows = [b.row(data[0], i) for i in range(n)]
+
+    def run(v: View, m: Arr | None) -> None:
+        tiles = np.stack([v.U[r].reshape(-1, 8, 4) for r in rows], axis=1)  # lane 4 g + t: bytes 4 t and on of row g
+        lanes = np.arange(v.n).reshape(-1, 32)[:, : 8 * n].ravel()
+        memory, at = place(v, lanes)
+        memory.store(at, 16, tiles.reshape(-1, 4))
+
+    return run
+
+
+OPS: Final[dict[str, Builder]] = {"LDSM": ldsm, "STSM": stsm}
