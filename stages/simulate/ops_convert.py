@@ -136,6 +136,22 @@ def f2i(b: Build) -> InstFn:
     return b.emit(lambda x: _to_int(x, kind, mode, ntz).astype(u32), [get])
 
 
+def f2ip(b: Build) -> InstFn:
+    """Two floats to clamped bytes below what c holds: the second source lowest (as I2IP; measured: with zeros above a single one)."""
+    b.only("U8", "S8", "F32", *_ROUND, "FTZ", "NTZ")
+    kind = b.pick("U8", "S8", default="U8")
+    mode = _mode(b)
+    x, y = (float_source(b, o, "F32") for o in b.s[:2])
+    above = b.raw(b.s[2])
+    ntz = "NTZ" in b.mods
+
+    def run(p: Arr, q: Arr, c: Arr) -> Arr:
+        high, low = (_to_int(z, kind, mode, ntz).astype(u32) & u32(0xFF) for z in (p, q))
+        return np.asarray((c << u32(16)) | (high << u32(8)) | low)
+
+    return b.emit(run, [x, y, above])
+
+
 def f2f(b: Build) -> InstFn:
     """Float to float: modifiers name the result, then the source."""
     b.only(*_FLOATS, *_ROUND, "FTZ", "SAT")
@@ -310,6 +326,6 @@ def i2ip(b: Build) -> InstFn:
 
 
 OPS: Final[dict[str, Builder]] = {
-    "I2F": i2f, "UI2F": i2f, "I2FP": i2f, "UI2FP": i2f, "F2I": f2i, "UF2I": f2i, "F2F": f2f, "UF2F": f2f, "F2FP": f2fp, "UF2FP": f2fp, "I2I": i2i,
+    "I2F": i2f, "UI2F": i2f, "I2FP": i2f, "UI2FP": i2f, "F2I": f2i, "UF2I": f2i, "F2IP": f2ip, "F2F": f2f, "UF2F": f2f, "F2FP": f2fp, "UF2FP": f2fp, "I2I": i2i,
     "I2IP": i2ip, "UI2IP": i2ip,
 }  # fmt: skip

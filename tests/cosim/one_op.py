@@ -20,6 +20,7 @@ import numpy as np
 from tests import oracle
 from tests.cosim.forms import Corpus
 from tests.cosim.forms.base import Form, kernel_text, module_text
+from tests.cosim.forms.exceptions import cause
 from tests.cosim.forms.values import Array, inputs, memory, wrong
 
 CHUNK = 60
@@ -104,6 +105,7 @@ class Sweep:
         self.refused: Counter[str] = Counter()
         self.ptxas_refuses: Counter[str] = Counter()
         self.by_name: Counter[str] = Counter()
+        self.known: Counter[str] = Counter()
 
     def say(self, line: str) -> None:
         """One finding."""
@@ -183,8 +185,11 @@ class Sweep:
         if not bad.any():
             self.counts[f"{who} equal"] += 1
             return
-        self.counts[f"{who} differs"] += 1
-        self.say(f"{self.target} {who} DIFFERS {form.text} [{int(bad.sum())}] {_shown(form, given, want, got, int(bad.argmax()))}")
+        why = cause(form.text, who)
+        self.counts[f"{who} {'known difference' if why else 'differs'}"] += 1
+        if why:
+            self.known[why] += 1
+        self.say(f"{self.target} {who} {'KNOWN' if why else 'DIFFERS'} {form.text} [{int(bad.sum())}] {_shown(form, given, want, got, int(bad.argmax()))}")
 
     def _refuse(self, form: Form, who: str, by: str, why: str) -> None:
         self.counts[f"{who} refused by {by}"] += 1
@@ -199,6 +204,8 @@ class Sweep:
             mine = {k.removeprefix(who + " "): v for k, v in sorted(self.counts.items()) if k.startswith(who + " ") and k != "ptxas takes"}
             total = sum(mine.values())
             self.say(f"  {who}: {total} judged: " + ", ".join([f"{k} {v}" for k, v in mine.items()]) + f" ({100 * mine.get('equal', 0) / max(total, 1):.2f} % equal)")
+        for why, n in sorted(self.known.items()):
+            self.say(f"    known {n:5} {why}")
         for why, n in self.refused.most_common(40):
             self.say(f"    refused {n:5} {why}")
         for why, n in sorted(corpus.apart.items()):

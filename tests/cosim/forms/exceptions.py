@@ -1,0 +1,31 @@
+"""Where ptxas 13.0 is known to leave the manual: patterns of instructions, and the cause.  The manual's answer is the interpreter's.
+
+A form that differs and matches no pattern is a finding.  `tests/cosim/known` holds kernels for the main causes.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_ARITH = r"v(?:add|sub|absdiff|min|max)\.\S*"
+#: (pattern of the instruction, cause).
+PTXAS: Final = (
+    (r"v(?:add|sub|absdiff|min|max|set|shl|shr)\.\S* %r40\.h1,", "video, destination .h1: ptxas puts the upper half of the intermediate there, not the lower"),
+    (_ARITH + r"\.sat %r40\.[bh]\d,", "video, .sat into a byte or half: ptxas compares without sign, a negative intermediate becomes the greatest value"),
+    (r"vsh[lr]\.\S*\.sat\S* %r40\.[bh]\d,", "vshl, vshr with .sat into a byte or half: ptxas clamps to 32 bits only"),
+    (r"vset\.s32\.\S*\.(?:min|max) ", "vset with a second min or max: ptxas compares the unsigned c with a sign where a is signed"),
+    (r"vmad\.", "vmad: ptxas extends c by sign for unsigned products too, and multiplies 32-bit operands of unlike sign as if both were signed"),
+    (_ARITH + r"(?:\.sat|\.sat\.(?:min|max)|\.min|\.max) %r40, ", "video, intermediate of 33 or 34 bits: ptxas adds in 32 bits before it clamps or compares"),
+    (r"vshl\.\S*\.sat\S*\.(?:min|max|add) %r40, ", "vshl.sat with a second operation: ptxas compares what the shift moved beyond 32 bits"),
+    (r"bf[ei]\.[usb]64 ", "bfe, bfi of 64 bits: ptxas does not cut position and length to 8 bits"),
+    (r"cvt\.rna(?:\.satfinite)?\.tf32\.f32 ", "cvt.rna.tf32: a NaN whose payload lies in the 13 dropped bits becomes an infinity (with .satfinite: the greatest number)"),
+    (r"cvt\.r[mp]\.ftz\.f16\.f32 ", "cvt.rm/rp.ftz.f16.f32: ptxas drops .ftz"),
+)
+
+
+def cause(text: str, who: str) -> str:
+    """The known cause of a difference; "" if there is none."""
+    if who != "ptxas":
+        return ""
+    return next((why for pattern, why in PTXAS if re.match(pattern, text)), "")
