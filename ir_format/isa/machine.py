@@ -79,6 +79,16 @@ class Target:
         row = self.row_of(inst)
         return "" if row is None else row.facts.get(name, "")
 
+    def provenance(self, row: Row) -> str:
+        """Where the row comes from on this SM: see :func:`ir_format.isa.evidence.describe`."""
+        from ir_format.isa import evidence
+
+        return evidence.describe(evidence.keys()[self.written(row)], self.sm, row.facts.get("src") == "guess")
+
+    def written(self, row: Row) -> str:
+        """The row's text as it stands in the tables, before macros."""
+        return next(text for text in self._source.rows[row.op] if self._parse_row(text) is row)
+
     def forms(self, op: str) -> list[Form]:
         """The forms of a mnemonic."""
         forms = self._forms.get(op)

@@ -11,20 +11,36 @@ import sys
 from pathlib import Path
 
 from ir_format import isa
+from ir_format.isa import evidence
+from ir_format.isa.machine import Target
 from ir_format.isa.rowlang import SMS
 
 DOC = Path(__file__).resolve().parents[2] / "docs" / "isa.md"
 BEGIN, END = "<!-- mnemonics: made by tests/isa/mnemonics.py -->", "<!-- end of mnemonics -->"
 
 
+def cell(target: Target, op: str) -> str:
+    """Number of forms of a mnemonic, with ° where ptxas was never seen to write one on this SM."""
+    rows = target.rows(op)
+    if not rows:
+        return ""
+    return f"{len(target.forms(op))}{'' if any(target.provenance(r) == 'ptxas' for r in rows) else '°'}"
+
+
 def table() -> str:
     """Markdown: a line per mnemonic, the number of encoding forms on each SM."""
-    forms = {sm: {op: len(isa.target(sm).forms(op)) for op in isa.target(sm).mnemonics()} for sm in SMS}
-    ops = sorted({op for f in forms.values() for op in f})
+    targets = [isa.target(sm) for sm in SMS]
+    ops = sorted({op for t in targets for op in t.mnemonics()})
     lines = ["| mnemonic | " + " | ".join(map(str, SMS)) + " |", "|---" * (len(SMS) + 1) + "|"]
-    lines += [f"| {op} | " + " | ".join(str(forms[sm].get(op, "")) for sm in SMS) + " |" for op in ops]
-    lines += ["| **all** | " + " | ".join(str(len(forms[sm])) for sm in SMS) + " |"]
+    lines += [f"| {op} | " + " | ".join(cell(t, op) for t in targets) + " |" for op in ops]
+    lines += ["| **all** | " + " | ".join(str(len(t.mnemonics())) for t in targets) + " |"]
+    lines += ["", f"{len(unseen())} of {len(evidence.keys())} rows rest on nvdisasm alone: " + ", ".join(f"`{k}`" for k in unseen()) + "."]
     return "\n".join(lines)
+
+
+def unseen() -> list[str]:
+    """Short names of the rows that ptxas was never seen to write."""
+    return [key for key in evidence.keys().values() if not evidence.seen().get(key)]
 
 
 def updated(text: str) -> str:
