@@ -49,13 +49,15 @@ utcshift : UTCSHIFT
 utcatom  : UTCATOMSWS
 utcvirt  : UVIRTCOUNT
 ustg     : USTGR UREDGR
-ldg      : LDG LD LDGMC TEX TLD TLD4 TXQ SULD
+ldg      : LDG LD LDGMC
+tex      : TEX TLD TLD4 TXD TXQ TMML SULD SUATOM
+sust     : SUST SURED
 ldl      : LDL
 ldc      : LDC LDCU
-stg      : STG ST STL SUST
+stg      : STG ST STL
 sts      : STS STSM STAS
-atom     : ATOM ATOMG ATOMS SUATOM
-red      : RED REDG REDS REDAS SURED
+atom     : ATOM ATOMG ATOMS
+red      : RED REDG REDS REDAS
 ldgsts   : LDGSTS
 ldgdep   : LDGDEPBAR
 shfl     : SHFL MATCH
@@ -112,9 +114,10 @@ ldtm    : mio 4 40
 sttm utc utcshift utcvirt ustg : mio 4 12
 utcatom : mio 4 30
 ldg     : mio 4 300
+tex     : tex 4 400
 ldl     : mio 4 120
 ldc     : mio 4 40
-stg sts red ldgdep bar membar fence cctl errbar syncs bulk arrives gate setreg setregd cctlu : mio 4 12
+stg sts red sust ldgdep bar membar fence cctl errbar syncs bulk arrives gate setreg setregd cctlu : mio 4 12
 ldgsts  : mio 4 300
 atom    : mio 4 300
 shfl sreg redux : mio 4 26
@@ -128,8 +131,8 @@ r2ur    : xu 2 13
 
 #: class(es), provenance, SMs, scoreboards
 BOARDS: Final = """
-xu lds ldg ldl ldc atom shfl redux sreg dmma m 75+ : WR
-stg sts red bar membar                  m 75+ : R
+xu lds ldg ldl ldc atom tex shfl redux sreg dmma m 75+ : WR
+stg sts red sust bar membar             m 75+ : R
 ldgsts                                  m 80-89 : R
 ldgsts                                  m 90+ : WR
 ldgdep                                  m 80-89 : W
@@ -177,6 +180,6 @@ wgdepbar m 90   : 2
 #: How a class stands in the tables where it has no row or column of its own: as a result, and as a reader of R and of P.
 AS_RESULT: Final = {"r2p": "alu", "p2r": "alu", "vote": "dual", "credux": "r2ur", "setp64": "alu64", "imadw": "whi", "call": "alu", "ret": "alu", "uflt": "udp"}
 AS_READER: Final = {
-    "r2p": "alu", "p2r": "alu", "vote": "alu", "disp64": "alu", "imadw": "wab", "imadhi": "wab", "imma1": "mma", "mma1": "mma", "mma2": "mma", "dmma": "mma", "gmma": "mma", "setregd": "xu", "xu": "xu",
+    "r2p": "alu", "p2r": "alu", "vote": "alu", "disp64": "alu", "imadw": "wab", "imadhi": "wab", "imma1": "mma", "mma1": "mma", "mma2": "mma", "dmma": "mma", "gmma": "mma", "wgarrive": "mma", "wgdepbar": "mma", "setregd": "xu", "xu": "xu", "tex": "xu", "sust": "xu",
     "branch": "jump", "ret": "jump", "call": "call", "r2ur": "xu", "udp": "uni", "uldc": "uni", "uflt": "uni", "udp64": "uni", "redux": "xu", "syncs": "xu", "bulk": "xu", "arrives": "xu", "gate": "xu", "credux": "alu", "ldtm": "xu", "sttm": "xu", "utc": "xu", "utcshift": "xu", "utcatom": "xu", "utcvirt": "xu", "ustg": "xu",
 }  # fmt: skip

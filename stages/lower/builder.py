@@ -70,7 +70,7 @@ _EFFECTS = frozenset(
         "BRA", "BRX", "BRXU", "JMP", "CALL", "RET", "EXIT", "KILL", "BPT", "NANOSLEEP", "WARPSYNC", "SHFL", "VOTE", "VOTEU", "MATCH",
         "REDUX", "YIELD", "BSSY", "BSYNC", "BREAK", "SYNCS", "ELECT", "ACQBULK", "UBLKCP", "UTMALDG", "UTMASTG", "USETMAXREG",
         "SETMAXREG", "PREEXIT", "CREDUX", "TEX", "TLD", "TLD4", "TXQ", "SULD", "SUST", "SUATOM", "SURED", "SUQUERY", "FCHK", "HMMA",
-        "IMMA", "BMMA", "DMMA", "QMMA", "OMMA", "MOVM", "HGMMA", "WARPGROUP", "WARPGROUPSET", "TMML", "PMTRIG", "QSPC", "ARRIVES",
+        "IMMA", "BMMA", "DMMA", "QMMA", "OMMA", "MOVM", "HGMMA", "QGMMA", "IGMMA", "BGMMA", "LDGMC", "UBLKRED", "UBLKPF", "UTMAREDG", "UTMAPF", "UTMACCTL", "UMEMSETS", "WARPGROUP", "WARPGROUPSET", "TMML", "PMTRIG", "QSPC", "ARRIVES",
     }
 )  # fmt: skip
 # SHFL, VOTE, MATCH, REDUX and MMA have no memory effect, but lanes that must not take part would: they keep the guard.

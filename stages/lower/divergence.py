@@ -13,7 +13,7 @@ from ir_format.model import Block, Function, Inst, Name
 # Special registers whose value differs between threads of a warp.
 _THREAD_SREGS = frozenset({"SR_TID.X", "SR_TID.Y", "SR_TID.Z", "SR_TID", "SR_LANEID", "SR_EQMASK", "SR_LTMASK", "SR_LEMASK", "SR_GTMASK", "SR_GEMASK"})
 # Results that differ between threads even where the sources agree.
-_VARYING = frozenset("FENTRY CALL LDL LD ATOM ATOMG ATOMS SHFL MATCH ELECT LDSM HMMA IMMA DMMA MOVM CS2R LEPC P2R".split())  # noqa: SIM905
+_VARYING = frozenset("FENTRY CALL LDL LD ATOM ATOMG ATOMS SHFL MATCH ELECT LDSM HMMA IMMA DMMA HGMMA QGMMA IGMMA BGMMA MOVM CS2R LEPC P2R".split())  # noqa: SIM905
 
 
 class Flow:

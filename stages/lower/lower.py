@@ -14,6 +14,7 @@ from .converge import insert_convergence
 from .legalize import legalize
 from .modifiers import unknown_modifier
 from .rules import find_rule, own_check
+from .rules_warpgroup import bind_vectors
 from .spaces import place_descriptor
 from .unit import UnitContext, new_function
 
@@ -86,6 +87,7 @@ def lower_function(ctx: UnitContext, pf: PtxFunction) -> None:
     fn = new_function(ctx, pf)
     b = Builder(ctx, pf, fn)
     begin_function(b)
+    bind_vectors(b)
     placed: set[int] = set()
     for item in pf.body:
         k = type(item)

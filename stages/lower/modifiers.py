@@ -23,6 +23,7 @@ _CLAMP = _s("clamp wrap")
 _BULK = _s("bulk reduce prefetch tensor L2 shared::cluster bulk_group read mbarrier::complete_tx::bytes multicast::cluster cp_mask noftz") | _s(
     "add min max inc dec and or xor 1d 2d 3d 4d 5d tile im2col im2col::w im2col::w::128 im2col_no_offs tile::gather4 tile::scatter4 cta_group::1 cta_group::2"
 )
+_WGMMA_SHAPES = frozenset(f"m64n{n}k{k}" for n in range(8, 257, 8) for k in (8, 16, 32, 64, 256))
 _MMA_SHAPES = _s("m8n8k4 m8n8k16 m8n8k32 m8n8k128 m16n8k4 m16n8k8 m16n8k16 m16n8k32 m16n8k64 m16n8k128 m16n8k256")
 _ATOMIC = (
     _s("add min max inc dec and or xor exch cas noftz relaxed acquire release acq_rel global shared shared::cta shared::cluster") | _SCOPES | _HINT
@@ -51,6 +52,7 @@ MODIFIERS: Final[dict[str, frozenset[str]]] = {
     | _s("swizzle_atomicity global shared::cta b1024 cp_fenceproxy tensormap::generic release sync aligned") | _SCOPES,
     "multimem": _s("ld_reduce st red weak relaxed acquire release global add min max and or xor acc::f16 acc::f32") | _SCOPES | _VECTOR,
     "setmaxnreg": _s("inc dec sync aligned"),
+    "wgmma": _s("fence mma_async commit_group wait_group sync aligned sp satfinite and popc") | _WGMMA_SHAPES,
     "griddepcontrol": _s("wait launch_dependents"), "pmevent": _s("mask"),
     "bra": _s("uni"), "brx": _s("idx uni"), "call": _s("uni"), "ret": _s("uni"),
     "ldmatrix": _s("sync aligned m8n8 x1 x2 x4 trans shared shared::cta"), "stmatrix": _s("sync aligned m8n8 x1 x2 x4 trans shared shared::cta"),

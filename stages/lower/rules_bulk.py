@@ -284,7 +284,8 @@ def _tensor(b: Builder, inst: PtxInst) -> None:
 
 
 def _commit(b: Builder, inst: PtxInst) -> None:
-    b.emit("UTMACMDFLUSH")
+    with b.region():  # its guard would be a uniform predicate
+        b.emit("UTMACMDFLUSH")
 
 
 def _wait(b: Builder, inst: PtxInst) -> None:

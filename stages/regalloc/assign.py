@@ -76,7 +76,7 @@ class Memory(Bank):
 
 def fits(bank: Bank, group: Group, base: int) -> bool:
     """Whether the group can stand at ``base``."""
-    if base < 0 or base % group.align != group.residue:
+    if base < group.floor or base % group.align != group.residue:
         return False
     usable, banned, segs, tracks = bank.usable, group.banned, group.segs, bank.tracks
     for slot in range(group.width):

@@ -7,18 +7,20 @@ after it, unless it is a copy from that very slot (every live member of a slot h
 
 from __future__ import annotations
 
-from ir_format.model import Inst, Reg
+from ir_format.model import ZERO, Inst, Reg
 
+from .limits import FIRST_PRODUCT_REG
 from .ranges import Ranges, Seg, covers, is_plain, union
+from .warpgroup import PRODUCTS
 
 MAX_SEGMENTS = 4000  # a group with more segments is not grown: keeps coalescing linear
 
 
 class Group:
-    """``members``: (vreg, offset). ``base % align == residue`` for its first register. Per slot: ``segs``, ``defs``, ``banned`` (bit set of physical
+    """``members``: (vreg, offset). ``base % align == residue`` for its first register, and ``base >= floor``. Per slot: ``segs``, ``defs``, ``banned`` (bit set of physical
     registers that a call inside the range destroys). ``hints``: (slot, other cell) of copies that were not merged."""
 
-    __slots__ = ("align", "banned", "base", "defs", "file", "fixed", "hints", "members", "residue", "segs", "start", "weight", "width")
+    __slots__ = ("align", "banned", "base", "defs", "file", "fixed", "floor", "hints", "members", "residue", "segs", "start", "weight", "width")
 
     def __init__(self, file: str, vreg: int, width: int, align: int, fixed: int, weight: float) -> None:
         self.file = file
@@ -26,6 +28,7 @@ class Group:
         self.width = width
         self.align = align
         self.residue = 0
+        self.floor = 0
         self.fixed = fixed
         self.weight = weight
         self.base = fixed
@@ -58,6 +61,11 @@ class Grouping:
             group.defs = [ranges.defs[cell + i] for i in range(vreg.width)]
             self.of.append((group, 0))
         self.groups: list[Group] = [g for g, _ in self.of]
+        for inst in ranges.insts:
+            if inst.op in PRODUCTS:
+                for operand in (*inst.dsts, *inst.srcs):
+                    if type(operand) is Reg and operand.file == "R" and operand.num != ZERO:
+                        self.of[operand.num][0].floor = FIRST_PRODUCT_REG
 
     def place(self, cell: int) -> tuple[Group, int]:
         """(group, slot) of a cell."""
@@ -152,6 +160,7 @@ def _try_merge(grouping: Grouping, dst: Reg, src: Reg) -> bool:
         defs.append(sorted(my_defs + other_defs) if my_defs and other_defs else my_defs or other_defs)
     a.segs, a.defs = segs, defs
     a.width = high - low
+    a.floor = max(0, max(a.floor, b.floor - shift) + low)
     a.align = large[1]
     a.residue = (large[0] + low) % a.align
     a.members = sorted([(v, o - low) for v, o in a.members] + [(v, o + shift - low) for v, o in b.members])

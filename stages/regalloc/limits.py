@@ -17,6 +17,8 @@ SM_RESIDENCY: Final = {
 # P7 and UP7 are PT and UPT. UR comes from the target record.
 # ptxas never names UR0..UR3 (measured: no occurrence in 212 cubins of sm_80, 90, 100 and 120); what they are for is unknown, so we leave them.
 FIRST_UR: Final = 4
+# ptxas never puts operands of warpgroup products below this register; with fewer registers it gives up (measured: -maxrregcount 24 and 26 fail).
+FIRST_PRODUCT_REG: Final = 24
 FILE_SIZES: Final = {"P": 7, "UP": 7, "B": 16}
 
 

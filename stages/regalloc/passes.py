@@ -46,4 +46,12 @@ def _fill(unit: Unit, ctx: Context) -> None:
     fill_slots(unit, ctx.header.target)
 
 
-PASSES: Final = (Pass("allocate", _allocate, required=True), Pass("fill-slots", _fill, required=True))
+def _order(unit: Unit, ctx: Context) -> None:
+    from .warpgroup import order_warpgroups
+
+    added = order_warpgroups(unit)
+    if added:
+        ctx.count("warpgroup waits and arrivals", added)
+
+
+PASSES: Final = (Pass("allocate", _allocate, required=True), Pass("warpgroup", _order, required=True), Pass("fill-slots", _fill, required=True))

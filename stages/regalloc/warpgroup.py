@@ -1,0 +1,201 @@
+"""Registers that warpgroup products have under way: nothing else may touch them before the wait.
+
+A product (HGMMA and its kin) reads its A fragment and reads and writes its accumulators while the warp goes on. WARPGROUP.DEPBAR waits for groups of
+products, WARPGROUP.ARRIVE hands over what the warp wrote. This pass follows the groups over the blocks. Where an instruction touches a register that is under
+way it puts a wait in front, and where a product needs a register that was written since the last ARRIVE it puts another ARRIVE in front, as
+ptxas does (it says then that the products are serialized). So copies that allocation left between products cost time, never a wrong value.
+
+Post: every ARRIVE uses the registers that the products behind it read, so that loads into them are waited for there.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ir_format.diag import CompileError
+from ir_format.flow import Cfg, build_cfg, read_regs, written_regs
+from ir_format.model import ZERO, Function, Imm, Inst, Name, Operand, Reg, Unit
+
+PRODUCTS: Final = frozenset(("HGMMA", "QGMMA", "IGMMA", "BGMMA"))
+_OPEN: Final = Name("N", "none")
+_END: Final = Name("N", "gsb0")
+_MOST: Final = 8
+
+
+class _State:
+    """``groups[0]``: registers of the products since the last end of a group; then of the ended groups, youngest first. ``written``: registers
+    written since the last ARRIVE; all of them where no ARRIVE was met."""
+
+    __slots__ = ("groups", "shapes", "written")
+
+    def __init__(self, groups: tuple[int, ...], written: int, shapes: frozenset[int]) -> None:
+        self.groups = groups
+        self.written = written
+        self.shapes = shapes  # accumulator blocks under way, as register masks
+
+    def key(self) -> tuple[tuple[int, ...], int, frozenset[int]]:
+        return self.groups, self.written, self.shapes
+
+
+_EMPTY: Final = (0,) * (_MOST + 1)
+
+
+def order_warpgroups(unit: Unit) -> int:
+    """The pass, on physical registers; returns how many instructions it put in."""
+    return sum(_function(f) for f in unit.functions if any(i.op in PRODUCTS for b in f.blocks for i in b.insts))
+
+
+def _mask(regs: list[Reg]) -> int:
+    mask = 0
+    for r in regs:
+        if r.file == "R" and r.num != ZERO:
+            mask |= (1 << r.width) - 1 << r.num
+    return mask
+
+
+def _accumulators(inst: Inst) -> int:
+    d = inst.dsts[0]
+    c = inst.srcs[2 if type(inst.srcs[0]) is Reg else 1]
+    assert isinstance(d, Reg) and isinstance(c, Reg)
+    if c.num not in (ZERO, d.num):
+        raise CompileError(f"{inst.op} without its accumulators in place", inst.line)
+    return _mask([d])
+
+
+def _function(func: Function) -> int:
+    cfg = build_cfg(func)
+    exits: dict[int, _State] = {}
+    added = 0
+    dirty = set(cfg.rpo)
+    while dirty:
+        for pos in cfg.rpo:
+            if pos not in dirty:
+                continue
+            dirty.discard(pos)
+            state = _entry(cfg, pos, exits)
+            block = func.blocks[pos]
+            block.insts, state, more = _walk(block.insts, state)
+            added += more
+            old = exits.get(pos)
+            if old is None or old.key() != state.key():
+                exits[pos] = state
+                dirty.update(cfg.succs[pos])
+    for block in func.blocks:
+        _name_registers(block.insts)
+    return added
+
+
+def _entry(cfg: Cfg, pos: int, exits: dict[int, _State]) -> _State:
+    groups, written, shapes = list(_EMPTY), 0, frozenset[int]()
+    for pred in cfg.preds[pos]:
+        s = exits.get(pred)
+        if s is not None:
+            groups = [a | b for a, b in zip(groups, s.groups)]
+            written |= s.written
+            shapes |= s.shapes
+    return _State(tuple(groups), -1 if pos == cfg.rpo[0] else written, shapes)
+
+
+def _walk(insts: list[Inst], state: _State) -> tuple[list[Inst], _State, int]:
+    out: list[Inst] = []
+    groups, written, shapes = list(state.groups), state.written, state.shapes
+    added = 0
+
+    def wait(n: int) -> None:
+        nonlocal shapes
+        for k in range(n + 1, _MOST + 1):
+            groups[k] = 0
+        if not any(groups):
+            shapes = frozenset()
+
+    def settle(line: int) -> None:
+        """Wait for everything; an open group is ended at its last product."""
+        nonlocal added
+        if groups[0]:
+            if not _end_group(out):
+                raise CompileError("Registers of a warpgroup product are touched before its group is committed", line)
+            end_group()
+        out.append(Inst("WARPGROUP", ("DEPBAR", "LE"), (), (_END, Imm("I", 0)), None, line))
+        added += 1
+        wait(0)
+
+    def end_group() -> None:
+        groups[1:] = [groups[0], *groups[1:_MOST]]
+        groups[0] = 0
+
+    for inst in insts:
+        if inst.op in PRODUCTS:
+            own = _accumulators(inst)
+            reads = _mask(read_regs(inst)) | own
+            busy = 0
+            for g in groups:
+                busy |= g
+            others = 0
+            for s in shapes:
+                if s != own:
+                    others |= s
+            if others & reads or busy & own and own not in shapes:
+                settle(inst.line)
+            if written & reads:
+                out.append(Inst("WARPGROUP", ("ARRIVE",), (), (), None, inst.line))
+                added += 1
+                written = 0
+            out.append(inst)
+            groups[0] |= reads
+            shapes |= {own}
+            if inst.srcs[-1] == _END:
+                end_group()
+            continue
+        if inst.op == "WARPGROUP":
+            if "ARRIVE" in inst.mods:
+                written = 0
+            else:
+                n = inst.srcs[1]
+                assert isinstance(n, Imm)
+                wait(n.value)
+            out.append(inst)
+            continue
+        writes = _mask(written_regs(inst))
+        touched = writes | _mask(read_regs(inst))
+        accumulators = 0
+        for s in shapes:
+            accumulators |= s
+        busy = 0
+        for g in groups:
+            busy |= g
+        if busy & writes or accumulators & busy & touched:
+            settle(inst.line)
+        written |= writes
+        out.append(inst)
+    return out, _State(tuple(groups), written, shapes), added
+
+
+def _end_group(out: list[Inst]) -> bool:
+    for inst in reversed(out):
+        if inst.op in PRODUCTS:
+            if inst.srcs[-1] == _OPEN:
+                inst.srcs = (*inst.srcs[:-1], _END)
+                return True
+            return False
+    return False
+
+
+def _name_registers(insts: list[Inst]) -> None:
+    """ARRIVE uses what the products up to the next WARPGROUP instruction read."""
+    at: Inst | None = None
+    found: dict[int, Operand] = {}
+
+    def close() -> None:
+        if at is not None:
+            at.uses = tuple(found.values())
+
+    for inst in insts:
+        if inst.op == "WARPGROUP":
+            close()
+            at = inst if "ARRIVE" in inst.mods else None
+            found = {}
+        elif inst.op in PRODUCTS and at is not None:
+            for r in read_regs(inst):
+                if r.file == "R" and r.num != ZERO:
+                    found[r.num] = r._replace(flags=0, mod="")
+    close()
