@@ -20,7 +20,7 @@ from ir_format.diag import CompileError
 from ir_format.flow import PHYSICAL_BASE, bit_indices
 from ir_format.hazards import Access, Hazards, cell_name, hazards
 from ir_format.hazards.load import covers
-from ir_format.model import INV, ZERO, Ctl, Imm, Inst, Name
+from ir_format.model import INV, REUSE, ZERO, Ctl, Imm, Inst, Name, Reg
 from stages.check.schedule_flow import Flow, branch_tables
 from stages.disasm.cubin import CodeSection, Cubin, read_cubin
 from stages.disasm.listing import Decoded, decode_section
@@ -30,6 +30,12 @@ REACH: Final = 48
 _CELLS: Final = (1 << PHYSICAL_BASE["B"]) - 1  # B registers are tracked by the hardware
 _R_CELLS: Final = (1 << PHYSICAL_BASE["UR"]) - 1
 _P_CELLS: Final = (1 << PHYSICAL_BASE["UP"]) - (1 << PHYSICAL_BASE["P"])
+#: Two cells that are no registers. ORDER: something that later memory accesses must wait for; LOADED: a load from global memory that is not back.
+_ORDER: Final = 1 << PHYSICAL_BASE["B"] + 64
+_LOADED: Final = _ORDER << 1
+#: Who waits for ORDER (measured: before the next of these ptxas waits for FENCE and SYNCS, for a MEMBAR that has a scoreboard, and for the loads in
+#: front of a MEMBAR; it gives most MEMBARs no scoreboard at -O3).
+_ORDERED: Final = frozenset(("lds", "ldg", "ldl", "stg", "sts", "atom", "red", "ldgsts", "bar", "syncs", "fence", "cctl", "bulk"))
 #: Classes whose instructions finish in order, by queue: results, and reads of registers (measured C2).
 _RESULT_QUEUE: Final = {c: c for c in ("xu", "lds", "ldc", "shfl", "redux", "fp64")}
 _OWN_QUEUE: Final = {"QSPC": "qspc", "LDTM": "ldtm"}  # measured on sm_120, sm_100
@@ -70,13 +76,16 @@ RELAXED: Final = (
     ("war", "mma2", "", "100-119", 1),  # HMMA.16816 -> SHF, IMMA.16832 -> LOP3, MOVM over A or B; 7
     ("war", "mma2", "var", "75+", 1),  # HMMA.16816, QMMA -> LDC over A on sm_90 and sm_120: what comes through a scoreboard comes late
 )
+#: Instructions of a class with a least stall that need none (measured: BREAK and NANOSLEEP on sm_75, CCTL.IVALL on sm_90).
+_QUICK: Final = frozenset(("BREAK", "CCTL", "NANOSLEEP"))
 #: Cycles after which an FP64 matrix product without a scoreboard is over (measured: ptxas puts NOPs behind DMMA on sm_120, 586 cycles at least).
 _DMMA_OVER: Final = 512
 
 
 class Finding(NamedTuple):
     """One broken rule. ``kind``: raw, waw, war (too near), wait (result or read under way), silent (result without a scoreboard), set
-    (waited for too early). ``need``, ``have``: cycles. ``pc``: of the later one. ``rule``: the table's names, earlier -> later; ``source``: where the number is from."""
+    (waited for too early), stall (too short whatever follows), call (under way when control leaves the section),
+    reuse (an operand kept for the next instruction is overwritten; measured: ptxas never does). ``need``, ``have``: cycles. ``pc``: of the later one. ``rule``: the table's names, earlier -> later; ``source``: where the number is from."""
 
     kind: str
     register: str
@@ -110,7 +119,7 @@ class Report(NamedTuple):
 class _Node:
     """One instruction as the walk needs it; bitsets of cells. ``slow_w``/``slow_r``: announced by a scoreboard; the rest is fixed."""
 
-    __slots__ = ("access", "ctl", "depbar", "early_w", "fixed_r", "fixed_w", "guard", "item", "op", "r", "rq", "slow_r", "slow_w", "w", "wq")
+    __slots__ = ("access", "ctl", "depbar", "early_w", "fixed_r", "fixed_w", "guard", "in_turn", "item", "op", "r", "reused", "rq", "signal", "slow_r", "slow_w", "w", "wq")
 
     def __init__(self, item: Decoded, inst: Inst, access: Access) -> None:
         self.item = item
@@ -119,6 +128,9 @@ class _Node:
         g = inst.guard
         self.guard = (PHYSICAL_BASE[g.file] + g.num) * 2 + bool(g.flags & INV) if g is not None and g.num != ZERO else -1
         self.ctl: Ctl = inst.ctl or Ctl()
+        waits = _drained(inst)
+        if waits:
+            self.ctl = self.ctl._replace(wait=self.ctl.wait | waits)
         self.w = access.write_mask & _CELLS
         self.r = access.read_mask & _CELLS
         self.slow_w = self.w if access.board_w else 0
@@ -136,6 +148,20 @@ class _Node:
         self.wq = _OWN_QUEUE.get(inst.op) or _RESULT_QUEUE.get(access.klass, "")
         self.rq = _READ_QUEUE.get(access.klass, "")
         self.depbar = _depbar(inst)
+        self.reused = 0
+        for o in inst.srcs:
+            if type(o) is Reg and o.flags & REUSE and o.num != ZERO:
+                self.reused |= ((1 << o.width) - 1) << PHYSICAL_BASE[o.file] + o.num
+        # DEPBAR.LE SBx, n > 0 counts: it speaks only of what finishes in order. Loads and atomics do not; textures do (documented).
+        self.in_turn = access.klass not in ("ldg", "atom") or inst.op.startswith(("T", "SU"))
+        # Waiting for memory: what this instruction makes others wait for, and what it waits for itself.
+        self.signal = _ORDER if access.signals else 0
+        if access.klass in _ORDERED:
+            self.r |= _ORDER
+        if access.klass == "cctl":
+            self.r |= _LOADED
+        if access.klass in ("ldg", "atom") and self.slow_w:
+            self.slow_w |= _LOADED
 
 
 def _control(word: int) -> Ctl:
@@ -154,6 +180,14 @@ def _depbar(inst: Inst) -> tuple[int, int] | None:
         elif isinstance(o, Imm):
             left = int(o.value)
     return (board, left) if board >= 0 else None
+
+
+def _drained(inst: Inst) -> int:
+    """Counters that a DEPBAR waits for to be zero, as a mask: ``DEPBAR {5,4}``, ``DEPBAR.LE SB0, 0x0, {5}``."""
+    if inst.op != "DEPBAR":
+        return 0
+    sets = [o.name[1:-1] for o in inst.srcs if isinstance(o, Name) and o.name.startswith("{")]
+    return sum(1 << int(n) for text in sets for n in text.split(",") if n.isdigit())
 
 
 # recent: instruction -> (cycles since issue, results still visible); pending: (instruction, counters that tell its results, counters that tell its
@@ -328,7 +362,7 @@ class _Walk:
             done_r = by_r & mask
             if judge and (by_w | by_r) & early and clock - at < 2:
                 self._add("set", -1, m, n, 2, clock - at, "waited for less than 2 cycles after it was set", "documented")
-            if board >= 0 and younger >= left:
+            if board >= 0 and younger >= left and (left == 0 or self.nodes[m].in_turn):
                 done_w |= by_w & 1 << board
                 done_r |= by_r & 1 << board
             if done_w:
@@ -366,6 +400,12 @@ class _Walk:
             _merge(pending, (n, bits_w, bits_r), (node.slow_w, node.slow_r, 0, clock))
         if node.early_w:
             _merge(pending, (n, both, 0), (node.early_w, 0, 0, clock))
+        if node.signal and (both or node.access.klass != "membar"):
+            _merge(pending, (n, both, 0), (node.signal, 0, 0, clock))
+        if node.access.klass == "membar":
+            for key, (w, r, younger, at) in list(pending.items()):
+                if w & _LOADED:
+                    pending[key] = (w | _ORDER, r, younger, at)
 
     # -- rules ----------------------------------------------------------------------------------------------------
 
@@ -397,6 +437,25 @@ class _Walk:
                 told = f"it may still read this, told by {_boards(by)}" if by else "it may still read this and tells nobody"
                 self._add("wait" if by else "silent", bit_indices(hit)[0], m, n, 2, clock - at, told, "measured")
 
+        self._rules(n, node, pending, clock)
+
+    def _rules(self, n: int, node: _Node, pending: _Pending, clock: int) -> None:
+        """What concerns one place: the least stall behind it, counters that are up when control leaves the section."""
+        least = self.h.floor(node.access.klass) if node.op not in _QUICK else 0
+        if 0 < node.ctl.stall < least:
+            source = "measured"
+            self._add("stall", -1, n, n, least, node.ctl.stall, f"stall {node.ctl.stall}, {least} needed behind {node.op}", source)
+        if node.reused & node.w:
+            told = "its operand is kept for the next instruction, and it overwrites that register"
+            self._add("reuse", bit_indices(node.reused & node.w)[0], n, n, 0, 0, told, "measured")
+        if n in self.flow.leaving:
+            for (m, by_w, by_r), (results, reads, _, at) in pending.items():
+                if self._either(m, node, set()):
+                    continue
+                told = _boards(by_w | by_r) or "no scoreboard"
+                cell = bit_indices(results | reads)[0]
+                self._add("call", cell, m, n, 2, clock - at, f"under way when control leaves this code, told by {told}", "documented")
+
     def _either(self, m: int, node: _Node, stale: set[int]) -> bool:
         """Whether the two instructions stand under P and !P of the same value."""
         guard = self.nodes[m].guard
@@ -414,7 +473,7 @@ class _Walk:
     def _add(self, kind: str, cell: int, earlier: int, later: int, need: int, have: int, rule: str, source: str) -> None:
         key = (kind, earlier, later)
         if key not in self.found:
-            name = cell_name(cell) if cell >= 0 else "-"
+            name = "-" if cell < 0 else "memory" if 1 << cell >= _ORDER else cell_name(cell)
             self.found[key] = Finding(kind, name, self._text(earlier), self._text(later), need, have, rule, source, self.name, self.items[later].pc, 0)
 
 
