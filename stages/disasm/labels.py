@@ -21,9 +21,10 @@ if TYPE_CHECKING:
 
 Place = tuple[int, int]  # (section index, byte offset)
 
-#: `.nv.info` attributes that note code offsets: code -> words of a record, the offset first. Measured: exits, cooperative groups, warp-wide and
-#: system call instructions, 16-bit atomics (with a register), register maps, mbarriers. Guessed from their names: SR_CTAID reads, barriers of the system.
-_NOTED = {0x1C: 1, 0x28: 1, 0x31: 1, 0x46: 1, 0x2E: 2, 0x40: 3, 0x39: 4, 0x1D: 1, 0x47: 1}
+#: `.nv.info` attributes that note code offsets: code -> words of a record, the offset first; 0: the first record alone is read. Measured: exits,
+#: cooperative groups, warp-wide and system call instructions, 16-bit atomics (with a register), unused bytes of loads, mbarriers, register maps.
+#: Guessed from their names: SR_CTAID reads, barriers of the system.
+_NOTED = {0x1C: 1, 0x28: 1, 0x31: 1, 0x46: 1, 0x2E: 2, 0x44: 2, 0x39: 4, 0x40: 0, 0x1D: 1, 0x47: 1}
 _BRANCH_TARGETS = 0x34
 
 #: Relocation kinds by what they fill in (measured): the text around the symbol, for immediates and targets.
@@ -88,7 +89,7 @@ class Names:
         """Code offsets in an attribute."""
         words = [w for (w,) in struct.iter_unpack("<I", payload[: len(payload) & ~3])]
         if code in _NOTED:
-            return words[:: _NOTED[code]]
+            return words[:: _NOTED[code]] if _NOTED[code] else words[:1]
         out: list[int] = []
         if code == _BRANCH_TARGETS:  # branch, 0, count, targets
             at = 0
