@@ -44,7 +44,7 @@ def fold_iadd3(s: Simplifier, i: Inst) -> Inst | None:
     consts = 0
     rest: list[Operand] = []
     for o in i.srcs[:3]:
-        v = value_of(o)
+        v = s.known(o)
         if v is None:
             rest.append(o)
         else:
@@ -81,7 +81,7 @@ def fold_lop3(s: Simplifier, i: Inst) -> Inst | None:
     if type(lut_op) is not Imm:
         return None
     lut = lut_op.value & 0xFF
-    vals = [value_of(o) for o in i.srcs[:3]]
+    vals = [s.known(o) for o in i.srcs[:3]]
     d = i.dsts[1]
     if all(v is not None or not _depends(lut, n) for n, v in enumerate(vals)):
         total = 0
@@ -113,7 +113,7 @@ def _depends(lut: int, n: int) -> bool:
 
 def fold_shift(s: Simplifier, i: Inst) -> Inst | None:
     """Shifts of a word by a constant: by 0, and of a constant."""
-    n = value_of(i.srcs[1])
+    n = s.known(i.srcs[1])
     if n is None:
         return None
     low, high = i.srcs[0], i.srcs[2]
@@ -121,12 +121,12 @@ def fold_shift(s: Simplifier, i: Inst) -> Inst | None:
     if i.mods == ("L", "U32") and high == RZ and n < 32:
         if n == 0 and type(low) is Reg and not low.flags:
             return copy_of(i, d, low)
-        v = value_of(low)
+        v = s.known(low)
         return None if v is None else copy_of(i, d, Imm("I", v << n & WORD))
     if i.mods in (("R", "U32", "HI"), ("R", "S32", "HI")) and low == RZ and n < 32:
         if n == 0 and type(high) is Reg and not high.flags:
             return copy_of(i, d, high)
-        v = value_of(high)
+        v = s.known(high)
         if v is None:
             return None
         if "S32" in i.mods and v >> 31:
@@ -141,12 +141,12 @@ def fold_imad(s: Simplifier, i: Inst) -> Inst | None:
         return None
     a, b, c = i.srcs[:3]
     for x, y in ((a, b), (b, a)):
-        v = value_of(x)
+        v = s.known(x)
         if v == 0:
             return _sum(s, i, RZ, c)
         if v == 1:
             return _sum(s, i, y, c)
-    va, vb = value_of(a), value_of(b)
+    va, vb = s.known(a), s.known(b)
     if va is not None and vb is not None:
         return _sum(s, i, Imm("I", va * vb & WORD), c)
     return None
@@ -175,7 +175,7 @@ def fold_sel(s: Simplifier, i: Inst) -> Inst | None:
 
 def fold_prmt(s: Simplifier, i: Inst) -> Inst | None:
     """Byte permutations of constants, and the identity."""
-    sel = value_of(i.srcs[1])
+    sel = s.known(i.srcs[1])
     if i.mods or sel is None:
         return None
     a, c = i.srcs[0], i.srcs[2]
@@ -183,7 +183,7 @@ def fold_prmt(s: Simplifier, i: Inst) -> Inst | None:
         return copy_of(i, i.dsts[0], a)
     if sel & 0xFFFF == 0x7654 and type(c) is Reg and not c.flags:
         return copy_of(i, i.dsts[0], c)
-    va, vc = value_of(a), value_of(c)
+    va, vc = s.known(a), s.known(c)
     used = {sel >> (4 * n) & 7 for n in range(4)}
     if (va is None and any(u < 4 for u in used)) or (vc is None and any(u >= 4 for u in used)):
         return None
@@ -208,7 +208,7 @@ def fold_isetp(s: Simplifier, i: Inst) -> Inst | None:
     """A comparison of constants with nothing to combine."""
     if "EX" in i.mods or i.mods[-1] != "AND" or i.srcs[2] != PT or i.mods[0] not in _CMP or i.dsts[1] != PT:
         return None
-    a, b = value_of(i.srcs[0]), value_of(i.srcs[1])
+    a, b = s.known(i.srcs[0]), s.known(i.srcs[1])
     if a is None or b is None:
         return None
     if "U32" not in i.mods:

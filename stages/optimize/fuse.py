@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ir_format.model import NEG, PT, RZ, ZERO, Imm, Inst, Mem, Operand, Reg
+from ir_format.model import NEG, PT, RZ, ZERO, Const, Imm, Inst, Mem, Operand, Reg
 from stages.optimize.fold import WORD, negated, plain_iadd3, value_of
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def _take_sum(s: Simplifier, i: Inst, x: Reg, z: Operand) -> Inst | None:
 
 
 def split_sum(s: Simplifier, base: Reg) -> tuple[Reg, Operand] | None:
-    """(a, b) when the pair ``base`` is the 64-bit sum of the pair ``a`` and ``b``: a pair or a 64-bit Imm; None else."""
+    """(a, b) when the pair ``base`` is the 64-bit sum of the pair ``a`` and ``b``: a pair, a pair of constant-bank words or a 64-bit Imm; None else."""
     if base.width != 2 or base.num == ZERO or not s.values.value[base.num]:
         return None
     lo = s.made_by(base._replace(width=1), "IADD3")
@@ -91,7 +91,7 @@ def split_sum(s: Simplifier, base: Reg) -> tuple[Reg, Operand] | None:
         return None
     a = _joined(lo.srcs[0], hi.srcs[0])
     b = _joined(lo.srcs[1], hi.srcs[1])
-    if type(a) is Imm:
+    if type(a) is not Reg:
         a, b = b, a
     if type(a) is not Reg or b is None or not s.still(lo, a, b) or not s.still(hi, a, b):
         return None
@@ -102,6 +102,9 @@ def _joined(lo: Operand, hi: Operand) -> Operand | None:
     """The 64-bit operand made of two words."""
     if type(lo) is Reg and type(hi) is Reg and not lo.flags | hi.flags and lo.num == hi.num != ZERO and hi.sub == lo.sub + 1 and lo.sub % 2 == 0:
         return lo._replace(width=2)
+    if type(lo) is Const:
+        plain = lo.ireg is None and not lo.sym and not lo.flags and lo.offset % 8 == 0
+        return lo._replace(width=2) if plain and hi == lo._replace(offset=lo.offset + 4) else None
     x, y = value_of(lo), value_of(hi)
     if x is not None and y is not None:
         return Imm("I", y << 32 | x)
@@ -117,20 +120,22 @@ def fuse_wide(s: Simplifier, i: Inst) -> Inst | None:
         return None
     pair = d._replace(sub=d.sub - 1, width=2)
     parts = split_sum(s, pair)
-    if parts is None or type(parts[1]) is not Reg:
+    if parts is None or type(parts[1]) is Imm:
         return None
     lo = s.made_by(pair._replace(width=1), "IADD3")
     if lo is None or not s.once(i.srcs[3]) or s.values.place.get((d.num, d.sub)) != s.values.place.get((d.num, d.sub - 1)):
         return None
     for t, other in ((parts[0], parts[1]), (parts[1], parts[0])):
-        if type(t) is not Reg or type(other) is not Reg:
+        if type(t) is not Reg:
             continue  # however many read the product: one instruction replaces two
         m = s.made_by(t._replace(width=1), "IMAD")
         if m is None or m.mods not in (("WIDE",), ("WIDE", "U32")) or m.srcs[2] != RZ._replace(width=2) or m.dsts[0] != t:
             continue
         if not s.still(m, *m.srcs[:2]) or s.values.uses.get((d.num, d.sub - 1), 0) == 0:
             continue
-        new = s.like(i, "IMAD", m.mods, (pair,), (m.srcs[0], m.srcs[1], other))
+        factor = value_of(m.srcs[1])
+        y = s.in_register(factor) if type(other) is Const and factor is not None else m.srcs[1]  # one operand is not a register
+        new = s.like(i, "IMAD", m.mods, (pair,), (m.srcs[0], y, other))
         if new is None or not s.unread_between(lo, i):
             continue
         s.retire(lo)
@@ -228,3 +233,14 @@ def _row(ops: tuple[Operand | None, ...], bits: dict[Operand, int], mid: int = 0
     for o in ops:
         row = row << 1 | (mid if o is None else bits.get(o, 0))
     return row
+
+
+def wide_constant(s: Simplifier, i: Inst) -> Inst | None:
+    """x * immediate + pair of constant-bank words: the factor goes to a register, which the addresses of several buffers share (as ptxas does)."""
+    if i.mods not in (("WIDE",), ("WIDE", "U32")) or type(i.srcs[1]) is not Imm or type(i.srcs[2]) is not Reg or i.srcs[2].width != 2:
+        return None
+    base = s.behind(i.srcs[2])
+    value = value_of(i.srcs[1])
+    if type(base) is not Const or value is None:
+        return None
+    return s.like(i, "IMAD", i.mods, i.dsts, (i.srcs[0], s.in_register(value), base, *i.srcs[3:]))

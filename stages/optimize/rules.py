@@ -9,7 +9,7 @@ _MEMORY = ["LDG", "STG", "LD", "ST", "LDS", "STS", "LDL", "STL", "ATOMG", "ATOMS
 
 RULES: dict[str, tuple[Rule, ...]] = {
     "IADD3": (fold.fold_iadd3, fuse.fuse_iadd3, fuse.fuse_wide),
-    "IMAD": (fold.fold_imad,),
+    "IMAD": (fold.fold_imad, fuse.wide_constant),
     "LOP3": (fold.fold_lop3, fuse.fuse_lop3),
     "SHF": (fold.fold_shift,),
     "SEL": (fold.fold_sel,),

@@ -14,7 +14,8 @@ from collections.abc import Callable
 from ir_format import isa
 from ir_format.diag import CompileError
 from ir_format.flow import is_guarded, read_regs, written_regs
-from ir_format.model import ZERO, Const, Function, Imm, Inst, Mem, Operand, Reg, Unit
+from ir_format.model import ZERO, Const, Function, Imm, Inst, Mem, Operand, Reg, Unit, VReg
+from stages.optimize.fold import value_of
 from stages.optimize.values import Cell, Values, is_pure
 from stages.runner import Context
 
@@ -35,6 +36,9 @@ class Simplifier:
         self.table: dict[object, tuple[Operand, ...]] = {}
         self.here: tuple[list[Inst], int] = ([], 0)  # the block being walked and the index in it
         self.retired: set[int] = set()
+        self.at_block = 0  # its position
+        self.before: list[tuple[int, Inst]] = []  # instructions to put into it, in order of their places
+        self.fresh: list[object] = []  # keys that it has added to the table
 
     # ------------------------------------------------------------------ what rules may ask
 
@@ -89,6 +93,35 @@ class Simplifier:
         new = Inst(op, mods, dsts, srcs, i.guard, i.line, i.loc)
         return new if self.legal(new) else None
 
+    def behind(self, o: Operand) -> Operand:
+        """What an operand is a copy of, whether or not the instruction at hand could read that."""
+        return self._operand(o)
+
+    def known(self, o: Operand) -> int | None:
+        """The 32-bit value of an operand, also of a register that holds a constant; None where it is not known."""
+        got = value_of(o)
+        return got if got is not None or type(o) is not Reg or o.flags or o.mod else value_of(self._reg(o))
+
+    def in_register(self, value: int) -> Reg:
+        """A register with a constant, for a place that takes no immediate; shared with what the instruction at hand dominates."""
+        key = ("constant", value)
+        got = self.table.get(key)
+        if got is not None and type(got[0]) is Reg:
+            return got[0]
+        insts, at = self.here
+        f, v = self.func, self.values
+        r = Reg("R", len(f.vregs))
+        f.vregs.append(VReg("R", 1))
+        dsts, srcs = self.target.complete("MOV", (), (r,), (Imm("I", value),))
+        move = Inst("MOV", (), dsts, srcs, None, insts[at].line, insts[at].loc)
+        v.value.append(1)
+        v.defs[(r.num, 0)] = move
+        v.place[(r.num, 0)] = self.at_block
+        self.before.append((at, move))
+        self.table[key] = (r,)
+        self.fresh.append(key)
+        return r
+
     def unread_between(self, first: Inst, last: Inst) -> bool:
         """Whether ``first`` stands shortly before ``last`` (the instruction at hand) and nothing between reads what it makes."""
         insts, at = self.here
@@ -132,6 +165,7 @@ class Simplifier:
     def _block(self, pos: int, fresh: list[object]) -> None:
         block = self.func.blocks[pos]
         out = block.insts
+        self.at_block, self.fresh, self.before = pos, fresh, []
         for n, i in enumerate(out):
             self.here = (out, n)
             if i.attrs and "frame" in i.attrs:  # its immediate is not known yet
@@ -142,6 +176,7 @@ class Simplifier:
                 if new is None:
                     continue
                 if not self.ctx.allow():
+                    self._insert(out)
                     return
                 self.ctx.count(f"rule {rule.__name__}")
                 self._replace(i, new)
@@ -149,6 +184,15 @@ class Simplifier:
             i = self._number(i, fresh)
             out[n] = i
             self._remember_copy(i)
+        self._insert(out)
+
+    def _insert(self, out: list[Inst]) -> None:
+        """Put the instructions of ``before`` into the block."""
+        if self.before:
+            places: dict[int, list[Inst]] = {}
+            for n, i in self.before:
+                places.setdefault(n, []).append(i)
+            out[:] = [x for n, i in enumerate(out) for x in (*places.get(n, ()), i)]
 
     def _replace(self, old: Inst, new: Inst) -> None:
         """Put ``new`` where ``old`` was: use counts and definitions follow."""
@@ -179,6 +223,9 @@ class Simplifier:
                 self.repl[(d.num, d.sub + c)] = s if s.num == ZERO else s._replace(sub=s.sub + c, width=1)
         elif (type(s) is Imm and d.width == 1 and not s.fmt) or (type(s) is Const and d.width == 1):
             self.repl[(d.num, d.sub)] = s
+        elif type(s) is Const and d.width == 2 == s.width and s.ireg is None and not s.sym and not s.flags:
+            self.repl[(d.num, d.sub)] = s._replace(width=1)
+            self.repl[(d.num, d.sub + 1)] = s._replace(width=1, offset=s.offset + 4)
 
     def _reg(self, r: Reg) -> Operand:
         """What to read instead of a register operand (itself if nothing)."""
@@ -191,6 +238,8 @@ class Simplifier:
             if type(first) is Reg:
                 return first._replace(flags=_joined(first, r), mod=r.mod, width=1)
             return first if not r.flags and not r.mod else r
+        if type(first) is Const and r.width == 2:
+            return self._const_pair(r, first)
         if type(first) is not Reg or first.flags:
             return r
         for c in range(1, r.width):
@@ -203,6 +252,13 @@ class Simplifier:
         if first.num != ZERO and first.sub % min(4, r.width if r.width != 3 else 4):
             return r
         return r._replace(num=first.num, sub=first.sub if first.num != ZERO else 0)
+
+    def _const_pair(self, r: Reg, low: Const) -> Operand:
+        """The pair of constant-bank words that a register pair is a copy of, or the pair itself."""
+        high = self.repl.get((r.num, r.sub + 1))
+        if low.ireg is not None or low.sym or low.flags or low.offset % 8 or r.mod or high != low._replace(offset=low.offset + 4):
+            return r
+        return low._replace(width=2, flags=r.flags)
 
     def _substitute(self, i: Inst) -> Inst:
         """The instruction with copies read through where the result is legal; the same object, changed in place."""
