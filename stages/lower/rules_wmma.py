@@ -329,9 +329,9 @@ def load(b: Builder, inst: PtxInst) -> None:
         got = [_transposed(b, x) for x in got]
     if len(elems) % len(got):
         raise b.unsupported(inst)
-    for i, e in enumerate(elems):
-        if not isinstance(e, ptx.Sink):
-            b.copy(b.dst(e, "b64" if words == 2 else "b32"), got[i % len(got)])
+    for i, to in enumerate(elems):
+        if not isinstance(to, ptx.Sink):
+            b.copy(b.dst(to, "b64" if words == 2 else "b32"), got[i % len(got)])
 
 
 def _transposed(b: Builder, x: Reg) -> Reg:
