@@ -17,7 +17,7 @@ from collections.abc import Iterator
 
 from ir_format import isa
 from ir_format.isa import rows
-from ir_format.isa.machine import Target
+from ir_format.isa.machine import Refusal, Target
 from tests.isa.coverage import spaces
 from tests.isa.generate import CTL, random_word
 from tests.isa.probe import texts
@@ -78,7 +78,7 @@ def compare(target: Target, words: list[int], wrong: dict[str, list[str]], misse
             part = [w for w in part if target.decode_plan(w)]
         for k, (word, text) in enumerate(zip(part, texts(part, target.sm, BATCH))):
             found = target.decode_plan(word, 16 * k)
-            if not found:
+            if isinstance(found, Refusal):
                 if missed is not None and not undefined(text):
                     missed[re.sub(r"^@\S+ ", "", text).split(" ")[0].split(".")[0]].append(f"{word:032x} {spaces(text)} | {found.reason}")
                 continue
