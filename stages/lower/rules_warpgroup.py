@@ -19,6 +19,8 @@ from .rules_int import Val
 
 #: Mnemonics of the products.
 PRODUCTS: Final = frozenset(("HGMMA", "QGMMA", "IGMMA", "BGMMA"))
+#: The product that writes nothing.
+EMPTY: Final = "HGMMA.64x8x16.F16"
 _FLOATS: Final = {"f16": "", "bf16": ".BF16", "tf32": ".TF32"}
 _BYTES: Final = ("e4m3", "e5m2")
 _MOST: Final = 7  # groups that WARPGROUP.DEPBAR can leave under way
@@ -159,14 +161,15 @@ def _product(b: Builder, inst: PtxInst) -> None:
 
 
 def _commit(b: Builder, inst: PtxInst) -> None:
-    """The last product of a group carries its end."""
+    """The last product of a group carries its end; where it is not in the block, a product of nothing does (measured: ptxas ends empty groups so)."""
     for made in reversed(b.block.insts):
         if made.op in PRODUCTS:
             if made.srcs[-1] == Name("N", "none"):
                 made.srcs = (*made.srcs[:-1], Name("N", "gsb0"))
                 return
             break
-    raise b.unsupported(inst, "no product before it in its block")
+    none = Reg("R", -1, 0, 2)
+    b.emit(EMPTY, none, (Mem("M", None, None, 0, Reg("UR", -1, 0, 4)), none, NOT_UPT, Name("N", "gsb0")), attrs={"warp": 1})
 
 
 def _wait(b: Builder, inst: PtxInst) -> None:

@@ -14,12 +14,14 @@ from typing import Final
 
 from ir_format.diag import CompileError
 from ir_format.flow import Cfg, build_cfg, read_regs, written_regs
-from ir_format.model import ZERO, Function, Imm, Inst, Name, Operand, Reg, Unit
+from ir_format.model import NOT_UPT, ZERO, Function, Imm, Inst, Mem, Name, Operand, Reg, Unit
 
 PRODUCTS: Final = frozenset(("HGMMA", "QGMMA", "IGMMA", "BGMMA"))
 _OPEN: Final = Name("N", "none")
 _END: Final = Name("N", "gsb0")
 _MOST: Final = 8
+_NOTHING: Final = Reg("R", ZERO, 0, 2)
+_NO_DESCRIPTOR: Final = Mem("M", None, None, 0, Reg("UR", ZERO, 0, 4))
 
 
 class _State:
@@ -113,7 +115,8 @@ def _walk(insts: list[Inst], state: _State) -> tuple[list[Inst], _State, int]:
         nonlocal added
         if groups[0]:
             if not _end_group(out):
-                raise CompileError("Registers of a warpgroup product are touched before its group is committed", line)
+                out.append(Inst("HGMMA", ("64x8x16", "F16"), (_NOTHING,), (_NO_DESCRIPTOR, _NOTHING, NOT_UPT, _END), None, line))
+                added += 1
             end_group()
         out.append(Inst("WARPGROUP", ("DEPBAR", "LE"), (), (_END, Imm("I", 0)), None, line))
         added += 1
@@ -142,7 +145,7 @@ def _walk(insts: list[Inst], state: _State) -> tuple[list[Inst], _State, int]:
                 written = 0
             out.append(inst)
             groups[0] |= reads
-            shapes |= {own}
+            shapes |= {own} if own else frozenset()
             if inst.srcs[-1] == _END:
                 end_group()
             continue
@@ -181,7 +184,7 @@ def _end_group(out: list[Inst]) -> bool:
 
 
 def _name_registers(insts: list[Inst]) -> None:
-    """ARRIVE uses what the products up to the next WARPGROUP instruction read."""
+    """ARRIVE uses what the products up to the next WARPGROUP instruction read; DEPBAR, which can wait for no counter, uses nothing any more."""
     at: Inst | None = None
     found: dict[int, Operand] = {}
 
@@ -193,6 +196,7 @@ def _name_registers(insts: list[Inst]) -> None:
         if inst.op == "WARPGROUP":
             close()
             at = inst if "ARRIVE" in inst.mods else None
+            inst.uses = ()
             found = {}
         elif inst.op in PRODUCTS and at is not None:
             for r in read_regs(inst):
