@@ -104,3 +104,23 @@ def _once(table: str) -> str:
 
 #: More families of operations.
 OPS: dict[str, str] = {"mma": _once(DENSE), "mmascale": _once(SCALED), "mmasparse": _once(SPARSE), "wmma": _once(WMMA)}
+
+_PACKED = (
+    ".visible .entry NAME(.param .u64 pa) {{\n"
+    "  .reg .b64 a; .reg .b8 q0, q1; .reg .b16 h; .reg .b32 r; .reg .f32 f0, f1;\n"
+    "  ld.param.u64 a, [pa]; ld.global.f32 f0, [a]; ld.global.f32 f1, [a+4]; ld.global.b16 h, [a+8]; mov.b16 {{q0, q1}}, h;\n"
+    "  {body}\n  ret;\n}}\n"
+)
+
+#: Whole kernels: conversions of pairs of four-bit floats, which live in registers of eight bits.
+RAW: dict[str, tuple[str, ...]] = {
+    "cvt4": tuple(
+        _PACKED.format(body=body)
+        for relu in ("", ".relu")
+        for body in (
+            f"cvt.rn.satfinite{relu}.e2m1x2.f32 q0, f0, f1; mov.b16 h, {{q0, q1}}; st.global.b16 [a+64], h;",
+            f"cvt.rn{relu}.f16x2.e2m1x2 r, q0; st.global.b32 [a+64], r;",
+            f"cvt.rn{relu}.f16x2.e2m1x2 r, q1; st.global.b32 [a+64], r;",
+        )
+    )
+}
