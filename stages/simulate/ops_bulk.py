@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ir_format.model import Reg
+from ir_format.model import ZERO, Reg
 from stages.simulate import fp
 from stages.simulate.arr import Arr
 from stages.simulate.build import Build, Builder, InstFn, View
@@ -187,6 +187,29 @@ def async_store(b: Build) -> InstFn:
     return run
 
 
+def fill(b: Build) -> InstFn:
+    """UMEMSETS.64: so many words of 8 bytes of shared memory become zero (measured: st.bulk)."""
+    b.only("64")
+    registers = [o for o in b.inst.srcs if isinstance(o, Reg) and o.file == "UR"]
+    if len(registers) > 1 and registers[0].num != ZERO:
+        raise b.refuse("another value than zero")
+    get = address32(b, mem_of(b))
+    count = b.row(registers[-1])
+
+    def run(v: View, m: Arr | None) -> None:
+        address = get(v)
+        for lane in _leaders(v, m):
+            one = np.array([lane])
+            size = 8 * int(v.U[count][lane])
+            if size:
+                memory = b.ctx.memory.shared
+                at = int(_shared_at(b, v, address[one], one, 8, "write")[0])
+                _shared_at(b, v, address[one] + u32(size - 8), one, 8, "write")
+                memory.data[at : at + size] = 0
+
+    return run
+
+
 def quiet(b: Build) -> InstFn:
     """Hints and events without an effect here."""
     return lambda v, m: None
@@ -199,5 +222,5 @@ def prefetch_only(b: Build) -> InstFn:
 
 
 OPS: Final[dict[str, Builder]] = {
-    "UBLKCP": bulk, "UBLKRED": bulk, "UBLKPF": quiet, "UTMACMDFLUSH": quiet, "UTMACCTL": prefetch_only, "PMTRIG": quiet, "STAS": async_store, "REDAS": async_store,
+    "UBLKCP": bulk, "UBLKRED": bulk, "UBLKPF": quiet, "UMEMSETS": fill, "UTMACMDFLUSH": quiet, "UTMACCTL": prefetch_only, "PMTRIG": quiet, "STAS": async_store, "REDAS": async_store,
 }  # fmt: skip

@@ -17,7 +17,7 @@ u8, u32, u64, i64 = np.uint8, np.uint32, np.uint64, np.int64
 CONST_HI: Final = 0x7F43
 #: Modifier words that do not change what an access does in a model without caches, where memory is strongly ordered.
 HINTS: Final = frozenset(
-    ["E", "CONSTANT", "STRONG", "WEAK", "MMIO", "SYS", "GPU", "SM", "CTA", "VC", "EF", "EL", "LU", "EU", "NA", "U", "LTC64B", "LTC128B", "LTC256B", "PRIVATE", "ADDR", "BYPASS", "ACCESS", "EN", "ENL2", "L2", "IVALL", "32", "D", "B"]
+    ["E", "CONSTANT", "STRONG", "WEAK", "MMIO", "SYS", "GPU", "SM", "CTA", "VC", "EF", "EL", "LU", "EU", "NA", "U", "LTC64B", "LTC128B", "LTC256B", "PRIVATE", "ADDR", "BYPASS", "ACCESS", "EN", "ENL2", "ELL2", "EFL2", "L2", "IVALL", "32", "D", "B"]
 )
 SIZES: Final[dict[str, tuple[int, bool]]] = {
     "U8": (1, False), "S8": (1, True), "U16": (2, False), "S16": (2, True), "32": (4, False), "64": (8, False), "128": (16, False),

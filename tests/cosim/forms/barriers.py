@@ -252,7 +252,9 @@ def _remote(opcode: str, row: Row, mods: list[str], types: tuple[str, ...]) -> F
 
 def _bulk_store(opcode: str, row: Row) -> Form:
     """st.bulk: zeros."""
-    text = f"{opcode} [%r60+16], %d0, 0;"
+    generic = "shared" not in opcode
+    text = f"{opcode} [{'%d51' if generic else '%r60'}+16], %d0, 0;"
     fill = " ".join([f"ld.global.b64 %d52, [%mem+{k}]; st.shared.b64 [%r60+{k}], %d52;" for k in range(0, PART, 8)])
-    body = f"{_own()} {fill} mov.u64 %d0, 24; {text} {_BACK}"
+    address = "cvt.u64.u32 %d51, %r60; cvta.shared.u64 %d51, %d51;" if generic else ""
+    body = f"{_own()} {fill} {address} mov.u64 %d0, 24; {text} {_BACK}"
     return Form(opcode, text, body, [], [], row.key, local=_SHARED, memory="b8")

@@ -16,12 +16,19 @@ PTXAS: Final = (
     (r"vsh[lr]\.\S*\.sat\S* %r40\.[bh]\d,", "vshl, vshr with .sat into a byte or half: ptxas clamps to 32 bits only"),
     (r"vset\.s32\.\S*\.(?:min|max) ", "vset with a second min or max: ptxas compares the unsigned c with a sign where a is signed"),
     (r"vmad\.", "vmad: ptxas extends c by sign for unsigned products too, and multiplies 32-bit operands of unlike sign as if both were signed"),
-    (_ARITH + r"(?:\.sat|\.sat\.(?:min|max)|\.min|\.max) %r40, ", "video, intermediate of 33 or 34 bits: ptxas adds in 32 bits before it clamps or compares"),
-    (r"vshl\.\S*\.sat\S*\.(?:min|max|add) %r40, ", "vshl.sat with a second operation: ptxas compares what the shift moved beyond 32 bits"),
+    (_ARITH + r"(?:\.sat|\.sat\.(?:min|max|add)|\.min|\.max) %r40, ", "video, intermediate of 33 or 34 bits: ptxas adds in 32 bits before it clamps or compares"),
+    (r"vsh[lr]\.\S*\.sat\S*\.(?:min|max|add) %r40, ", "vshl.sat, vshr.sat with a second operation: ptxas compares what the shift moved beyond 32 bits"),
     (r"bf[ei]\.[usb]64 ", "bfe, bfi of 64 bits: ptxas does not cut position and length to 8 bits"),
     (r"cvt\.rna(?:\.satfinite)?\.tf32\.f32 ", "cvt.rna.tf32: a NaN whose payload lies in the 13 dropped bits becomes an infinity (with .satfinite: the greatest number)"),
-    (r"cvt\.r[mp]\.ftz\.f16\.f32 ", "cvt.rm/rp.ftz.f16.f32: ptxas drops .ftz"),
+    (r"cvt\.r[mp]\.ftz(?:\.sat)?\.f16\.f32 ", "cvt.rm/rp.ftz.f16.f32: ptxas drops .ftz"),
+    (r"(?:ld|st)\.\S*v8\.[bus](?:8|16) ", "ld, st of eight bytes or halves: ptxas takes them and moves the first element alone (the manual has no such form)"),
+    (r"(?:red|st)\.async\.mmio\.release\.gpu\.", "st.async, red.async with .mmio.release.gpu: ptxas emits no code"),
+    (r"red\.async\.(?:mmio\.)?release\.", "red.async to global memory: ptxas adds whatever the operation is"),
 )
+
+
+#: Words of the refusals that are ptxas's own fault.
+NO_CODE: Final = (r"fence\.(?:acquire|release)\.", "fence.acquire, fence.release: ptxas emits a word of zeros, which is no instruction")
 
 
 def cause(text: str, who: str) -> str:

@@ -10,7 +10,7 @@ import random
 from stages.interpret.rows import BITS
 from stages.parse.table import Row
 from tests.cosim.forms import arith
-from tests.cosim.forms.base import BLOCK, PART, Form, opcode_text
+from tests.cosim.forms.base import BLOCK, PART, Form, opcode_text, register
 
 NAMES = ("ld", "ldu", "st", "atom", "red", "prefetch", "prefetchu", "applypriority", "discard", "cvta", "isspacep", "mapa", "getctarank", "createpolicy", "alloca", "stacksave", "stackrestore")
 #: Those that have kernels of their own.
@@ -82,7 +82,8 @@ def form(row: Row, mods: list[str], types: tuple[str, ...], rng: random.Random) 
     o = arith.Operands()
     atomic = name in ("atom", "red")
     place = Place(space, rng, atomic)
-    if "nc" in mods or name == "ldu" or "mmio" in mods:
+    wide = BITS.get(types[0] if types else "b8", 8) * max(arith._vector_length(mods), 1) > 128
+    if "nc" in mods or name in ("ldu", "applypriority", "discard") or "mmio" in mods or (wide and not space):
         place = Place("global", rng)
     before = [place.before]
     hint = False
@@ -127,26 +128,32 @@ def _func_param(row: Row, mods: list[str], types: tuple[str, ...], rng: random.R
     opcode = opcode_text(row, mods, types)
     o = arith.Operands()
     name = row.name
+    size = BITS[types[0]] // 8 * max(arith._vector_length(mods), 1)
+    offset = 0
     for spec in row.operands:
         if spec.when and not any(w in mods for w in spec.when):
             continue
         if spec.role == "m":
-            size = BITS[types[0]] // 8 * max(arith._vector_length(mods), 1)
-            o.texts.append(f"[{'pa' if name == 'ld' else 'ca'}+{rng.randrange(PART // size) * size}]")
+            offset = rng.randrange(PART // max(size, 8)) * max(size, 8)
+            o.texts.append(f"[{'pa' if name == 'ld' else 'ca'}+{offset}]")
         elif spec.when:
             o.texts.append("%d50")
         elif not arith.operand(o, spec, row, mods, types, rng):
             return None
     text = f"{opcode} {', '.join(o.texts)};"
     hint = _POLICY if any("cache_hint" in m for m in mods) else ""
+    own = range(offset // 8 * 8, -(-(offset + size) // 8) * 8, 8) if name == "st" else range(0)
+    element, unit = types[0].replace("s", "b").replace("u", "b").replace("f", "b"), BITS[types[0]] // 8
     registers = ".reg .b8 %b<48>; .reg .b16 %h<64>, %t0; .reg .b32 %r<64>, %t1; .reg .b64 %d<64>, %out; .reg .b128 %q<48>; .reg .pred %p<64>;"
     if name == "ld":
         inner = " ".join([hint, text, *o.stores()])
     else:
-        inner = " ".join([f"ld.param.b64 %d52, [pa+{k}]; st.global.b64 [%out+{k}], %d52;" for k in range(0, PART, 8)])
+        inner = " ".join([f"ld.param.b64 %d52, [pa+{k}]; st.global.b64 [%out+{k}], %d52;" for k in range(0, PART, 8) if k not in own])
+        reg = register(element, 45)
+        inner += " ".join([f" ld.param.{element} {reg}, [pa+{offset + k}]; st.global.{element} [%out+{offset + k}], {reg};" for k in range(0, size, unit)])
         hint += " ".join(o.lines)
     module = f".func f$$(.param .align 64 .b8 pa[{PART}], .param .b64 po) {{ {registers} ld.param.b64 %out, [po]; {inner} ret; }}"
-    fill = " ".join([f"ld.global.b64 %d52, [%mem+{k}]; st.param.b64 [ca+{k}], %d52;" for k in range(0, PART, 8)])
+    fill = " ".join([f"ld.global.b64 %d52, [%mem+{k}]; st.param.b64 [ca+{k}], %d52;" for k in range(0, PART, 8) if k not in own])
     target = "%out" if name == "ld" else "%mem"
     body = f"{hint if name == 'st' else ''}\n{{ .param .align 64 .b8 ca[{PART}]; .param .b64 co; {fill} {text if name == 'st' else ''}\nst.param.b64 [co], {target}; call.uni f$$, (ca, co); }}"
     return Form(opcode, text, body, o.sources, o.kinds(), row.key, module=module, memory=types[-1])
