@@ -82,12 +82,12 @@ CS2R         805 -              d2 <- sr:N(sr)@72-79            ; 80=1          
 LEPC         34e - sm=75-110    d2 <-                                   ; ; cls=branch
 LEPC         94e - sm=90+       d2 <- t:Tb@24-81                        ; ; cls=branch
 ENDCOLLECTIVE 91b - sm=90+      <- Pp?=PT                       ; ; cls=branch
-RPCMOV.32    352 - sm=90+       rpc:N(rpc)@31 <- b              ; ; cls=branch
+RPCMOV.32    352 - sm=90+       rpc:N(rpc)@31 <- b              ; ; cls=branch reuse=1
 RPCMOV.32    353 - sm=90+       d <- rpc:N(rpc)@31              ; ; cls=branch
 MATCH.ALL    3a1 -              Pu=PT d <- a/mw                         ; .{_:1 U64:2}:mw@73 79=0                                                   ; cls=lsu sb=WR
 MATCH.ANY    3a1 -              d <- a/mw                               ; .{_:1 U64:2}:mw@73 79=1 81-83=7                                                  ; cls=lsu sb=WR
-CREDUX       2cc -  sm=100,103 d:UR@16 <- a                            ; .{MAX ? MIN ?}@78-79 .{_ S32 ? ?}@73-74 77=0                         ; cls=alu
-CREDUX       2cc -  sm=100,103 d:UR@16 <- a                            ; .{MAX MAXABS MIN MINABS}@78-79 .F32 73-74=2 .NAN@77                         ; cls=alu
+CREDUX       2cc -  sm=100,103 d:UR@16 <- a                            ; .{MAX ? MIN ?}@78-79 .{_ S32 ? ?}@73-74 77=0                         ; cls=alu reuse=1
+CREDUX       2cc -  sm=100,103 d:UR@16 <- a                            ; .{MAX MAXABS MIN MINABS}@78-79 .F32 73-74=2 .NAN@77                         ; cls=alu reuse=1
 PMTRIG       801 -              <- Pp?=PT i:I(u)@32-47                  ; ; cls=branch
 ELECT        82f -  sm=90+      Pu=PT ud <- Pp                          ; .IGNOREKILL@85 ; cls=alu
 ACQBULK      82e -  sm=90+      <-                                      ; ; cls=branch

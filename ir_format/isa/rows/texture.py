@@ -67,7 +67,7 @@ TXQ          f6f+91 -         e:R@64 d <- a:Rn@24-31 q:N(header)@62-63 <75-90>u:
 TXQ          370 - sm=75-90   e:R@64 d <- a:Rn@24-31 q:N(header)@62-63 mask:I(u)@72-75 ; .B .NODEP@90 59=1 ; cls=lsu sb=WR space=texture widths=txq
 # ---- what ptxas uses beside them: sums over a quad, the mask of active threads
 enum threads = 26=MACTIVE
-FSWZADD      822 -            d <- a b:R@64 signs:SWZ@32-39      ; .FTZ@80 .rnd@78-79 .NDV@77 ; cls=fma
+FSWZADD      822 -            d <- a b:R@64 signs:SWZ@32-39      ; .FTZ@80 .rnd@78-79 .NDV@77 ; cls=fma reuse=1
 BMOV.32      f55 - sm=75-89   D:B@16 <- n:N(threads)@24-29       ; 84=0 ; cls=branch sb=WR
 BMOV.32      f56 - sm=75-89   n:N(threads)@24-29 <- S:B@16       ; .PQUAD@84 ; cls=branch sb=WR
 # ---- surfaces

@@ -24,7 +24,7 @@ UBREV        0be UB1            ud <- ub                                ; ; cls=
 ULDC        ab9 -  sm=75-90     ud/csize <- k:UK                        ; .csize@73-75                                                     ; cls=uni space=const imm=u
 LDCU        7ac+91 - sm=100+   ud/usize <- k:UK                       ; .{U8:1 S8:1 U16:1 S16:1 _:1 64:2 128:4 ?}:usize@73-75                                                     ; cls=lsu sb=W space=const guard=UP
 R2UR         3c2 -  sm=75-89    Pu?=PT ud <- a                          ; 84=0 ; cls=xu sb=WR
-R2UR         2ca -  sm=90+      Pu?=PT ud <- a                          ; 84=0 ; cls=r2ur reuse=1
+R2UR         2ca -  sm=90+      Pu?=PT ud <- a                          ; 84=0 <100+>.{_ FILL BROADCAST ?}@86-87 ; cls=r2ur reuse=1
 S2UR         9c3 -               ud <- sr:N(sr)@72-79                    ;                                                 ; cls=lsu sb=WR guard=UP
 VOTEU        886 -              ud?=URZ UPu=UPT <- Pp                   ; .{ALL ANY EQ ?}@72-73                                            ; cls=uni
 UFADD        054 UAY sm=120+     ud <- ua-| ub-|                         ; .FTZ@80 .rnd@78-79 .SAT@77 81=0 ; cls=uni imm=f32
@@ -54,5 +54,5 @@ UIMNMX       085 UAB sm=120+    UPu=UPT UPv=UPT ud2 <- ua2 ub2 UPp UPq=!UPT ; .{
 ULEA.HI.SX32 091 UABC           ud UPu?=UPT <- ua-~X ub-~X s:I(u)@75-79 UPp?X=!UPT ; 80=1 73=1 74=0 64-71=255                             ; cls=uni imm=u
 ULEA.HI.X.SX32 091 UABC         ud UPu?=UPT <- ua-~X ub-~X s:I(u)@75-79 UPp=!UPT ; 80=1 73=1 74=1 64-71=255                               ; cls=uni imm=u
 R2UR.OR      3c2 -  sm=75-89    Pu=PT ud <- a                           ; 84=1 ; cls=xu sb=WR
-R2UR.OR      2ca -  sm=90+      Pu=PT ud <- a                           ; 84=1 ; cls=r2ur reuse=1
+R2UR.OR      2ca -  sm=90+      Pu=PT ud <- a                           ; 84=1 <100+>.{_ FILL BROADCAST ?}@86-87 ; cls=r2ur reuse=1
 """
