@@ -25,6 +25,11 @@ _BULK = _s("bulk reduce prefetch tensor L2 shared::cluster bulk_group read mbarr
 )
 _WGMMA_SHAPES = frozenset(f"m64n{n}k{k}" for n in range(8, 257, 8) for k in (8, 16, 32, 64, 256))
 _MMA_SHAPES = _s("m8n8k4 m8n8k16 m8n8k32 m8n8k128 m16n8k4 m16n8k8 m16n8k16 m16n8k32 m16n8k64 m16n8k128 m16n8k256")
+_TEXTURE = _s("1d 2d 3d cube a1d a2d acube 2dms a2dms v2 v4")
+_SURFACE = _s("1d 2d 3d a1d a2d v2 v4 trap clamp zero")
+_QUERY = _s("level width height depth channel_data_type channel_order normalized_coords array_size num_mipmap_levels num_samples memory_layout") | _s(
+    "filter_mode addr_mode_0 addr_mode_1 addr_mode_2 force_unnormalized_coords"
+)
 _ATOMIC = (
     _s("add min max inc dec and or xor exch cas noftz relaxed acquire release acq_rel global shared shared::cta shared::cluster") | _SCOPES | _HINT
 )
@@ -58,6 +63,8 @@ MODIFIERS: Final[dict[str, frozenset[str]]] = {
     "ldmatrix": _s("sync aligned m8n8 x1 x2 x4 trans shared shared::cta"), "stmatrix": _s("sync aligned m8n8 x1 x2 x4 trans shared shared::cta"),
     "wmma": _s("load store mma a b c d sync aligned row col global shared shared::cta satfinite xor and popc rn rz rm rp")
     | _s("m16n16k16 m8n32k16 m32n8k16 m16n16k8 m8n8k4 m8n8k32 m8n8k128"),
+    "tex": _TEXTURE | _s("base level grad"), "tld4": _TEXTURE | _s("r g b a"), "txq": _QUERY, "suq": _QUERY,
+    "suld": _SURFACE | _s("b ca cg cs cv"), "sust": _SURFACE | _s("b p wb cg cs wt"), "sured": _SURFACE | _s("b p add min max and or"),
     "movmatrix": _s("sync aligned m8n8 trans"), "mma": _s("sync aligned row col satfinite xor and popc") | _MMA_SHAPES,
     "mbarrier": _s("init inval arrive arrive_drop expect_tx complete_tx test_wait try_wait pending_count parity noComplete shared shared::cta")
     | _s("relaxed acquire release shared::cluster") | _SCOPES,

@@ -1,0 +1,125 @@
+"""Where the header of a texture, sampler or surface comes from.
+
+A handle in a register is the header's number (a texture object's low word; with separate samplers the sampler's handle has its own number). A name
+(`.texref`, `.samplerref`, `.surfref`) is a word of bank 0 behind the kernel's parameters, which the driver fills in: the unit attribute ``headers``
+lists (kind, symbol, offset from the end of the parameters), `elf` makes the relocations. All measured on ptxas 13.0.
+
+Instructions of sm_75 to sm_89 take the place of the word (bank, number of the word), or the handle among their values (``.B``). From sm_90 on they take
+uniform registers: texture and sampler (0 where they are one); surfaces take one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ir_format import ptx
+from ir_format.model import RZ, ZERO, Const, Imm, Operand, Reg
+from ir_format.ptx import PtxInst, PtxParam, PtxVar
+
+from .builder import Builder
+from .call import load_const
+from .spaces import param_base
+
+_KINDS = {"texref": "texture", "samplerref": "sampler", "surfref": "surface"}
+#: Unit attribute: (kind, symbol, local 0|1, byte offset in bank 0) per word.
+ATTRIBUTE = "headers"
+
+
+def separate(b: Builder) -> bool:
+    """Samplers have names and handles of their own (``.target texmode_independent``)."""
+    return "texmode_independent" in b.ctx.module.target_options
+
+
+class Header:
+    """A header as PTX names it. ``texture``/``sampler``: byte offset of a word in bank 0, or a register with the number; None: there is none."""
+
+    __slots__ = ("sampler", "surface", "texture")
+
+    def __init__(self, texture: int | Reg, sampler: int | Reg | None, surface: bool = False) -> None:
+        self.texture = texture
+        self.sampler = sampler
+        self.surface = surface
+
+    @property
+    def numbers(self) -> tuple[Operand, ...] | None:
+        """Bank and word, where the instruction can read the header's number itself."""
+        if isinstance(self.texture, int) and self.sampler is None:
+            return Imm("I", 0), Imm("I", self.texture // 4)
+        return None
+
+    def register(self, b: Builder) -> Reg:
+        """The number in a register: the sampler's in the upper twelve bits."""
+        low = _loaded(b, self.texture)
+        if self.sampler is None:
+            return low
+        up, both = b.r(), b.r()
+        b.emit("IMAD.SHL.U32", up, (_loaded(b, self.sampler), Imm("I", 1 << 20), RZ))
+        b.emit("LOP3.LUT", both, (low, Imm("I", 0xFFFFF), up, Imm("I", 0xEA)))
+        return both
+
+    def uniform(self, b: Builder) -> tuple[Operand, ...]:
+        """The uniform registers, and what else the instruction has beside them on this SM."""
+        to = b.fn.new_vreg("UR", 1 if self.surface else 2, 0, -1, 1)
+        self._put(b, to._replace(width=1), self.texture)
+        if not self.surface:
+            high = to._replace(sub=1, width=1)
+            if self.sampler is None:
+                b.emit("COPY", high, (Imm("I", 0),))
+            else:
+                self._put(b, high, self.sampler)
+        if b.sm < 100:
+            return to, Imm("I", 0)
+        return (to, Reg("UR", ZERO)) if b.sm >= 120 else (to,)
+
+    @staticmethod
+    def _put(b: Builder, to: Reg, x: int | Reg) -> None:
+        if isinstance(x, int):
+            b.emit("ULDC" if b.sm < 100 else "LDCU", to, (Const("C", 0, x),))
+        else:
+            b.emit("R2UR", to, (x,))
+
+
+def _loaded(b: Builder, x: int | Reg) -> Reg:
+    if not isinstance(x, int):
+        return x
+    d = b.r()
+    load_const(b, d, 0, x)
+    return d
+
+
+def handle(b: Builder, inst: PtxInst, parts: Sequence[ptx.Operand], surface: bool = False) -> Header:
+    """The header that the first operands of a texture or surface instruction name."""
+    if not 1 <= len(parts) <= 2:
+        raise b.unsupported(inst, "operands")
+    texture = _one(b, inst, parts[0])
+    sampler = _one(b, inst, parts[1]) if len(parts) == 2 else None
+    return Header(texture, sampler, surface)
+
+
+def _one(b: Builder, inst: PtxInst, x: ptx.Operand) -> int | Reg:
+    base = x.base if isinstance(x, ptx.Addr) else x
+    if isinstance(base, ptx.Reg):
+        return b.lo_r(b.reg(base.index))
+    if not isinstance(base, ptx.Sym):
+        raise b.unsupported(inst, "handle")
+    kind, decl = b.ctx.find(b, base.name)
+    if not isinstance(decl, PtxVar | PtxParam) or decl.type not in _KINDS:
+        raise b.unsupported(inst, f"handle '{base.name}'")
+    if not b.pf.entry:
+        raise b.unsupported(inst, f"'.{decl.type}' name in a device function")
+    return header_word(b, _KINDS[decl.type], base.name, kind == "param")
+
+
+def header_word(b: Builder, kind: str, name: str, local: bool) -> int:
+    """Byte offset in bank 0 of the word for a name; words are given in order of first use."""
+    size = max((p.offset + p.size for p in b.pf.params), default=0)
+    first = param_base(b) + (size + 3 & ~3)
+    words = b.ctx.unit.attrs.get(ATTRIBUTE, ())
+    assert isinstance(words, tuple)
+    for entry in words:
+        assert isinstance(entry, tuple)
+        if entry[:3] == (kind, name, int(local)):
+            return int(entry[3])  # type: ignore[arg-type]
+    at = first + 4 * len(words)
+    b.ctx.unit.attrs[ATTRIBUTE] = (*words, (kind, name, int(local), at))
+    return at
