@@ -251,8 +251,8 @@ def place_variables(module: Module) -> Variables:
     seen: set[str] = set()
     kept: list[Var] = []
     for v in module.vars:
-        if v.space in ("shared", "local", "param"):
-            continue  # laid out per kernel by `lower`
+        if v.space in ("shared", "local", "param", "tex"):
+            continue  # laid out per kernel by `lower`; for tex see `headers`
         _check_var(v, seen)
         kept.append(v)
     order = sorted(kept, key=lambda v: _RANK[v.linkage])

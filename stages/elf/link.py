@@ -14,6 +14,7 @@ from ir_format.model import Header, Module, Unit, Var
 from ir_format.target import Target, target
 from stages.elf import attrs, image, info, notes
 from stages.elf.frame import Frames, debug_frame
+from stages.elf.headers import header_symbol, header_variables, header_words
 from stages.elf.image import SHT_NOBITS, SHT_PROGBITS, Section, Strings
 from stages.elf.layout import CONST, GLOBAL_INIT, GLOBAL_ZERO, SLOTS, Kernel, Variables, build_kernel, order_units, place_variables
 from stages.elf.lines import LineInfo, line_info
@@ -156,6 +157,8 @@ class Linker:
                 self._create(SLOTS)
         if pending:
             self._war_symbol()
+        for v in header_variables(self.module):
+            self.table.add(header_symbol(v))
 
     def _war_symbol(self) -> None:
         at, war = self.target.reserved_smem_offset0, self.target.reserved_smem_war
@@ -252,6 +255,12 @@ class Linker:
                     out += self._relocation(f".text.{k.name}", [], keep_empty=True)
                 if self._bank2(k) and k.marks("bank2"):
                     out += self._relocation(f".nv.constant2.{k.name}", [], keep_empty=True)
+        for k in self.kernels:
+            words = header_words(k.unit)[::-1]
+            for _, _, name in words:
+                if name not in self.table.index:
+                    raise CompileError(f"unit '{k.name}' uses '{name}', which is not in the module")
+            out += self._relocation(f".nv.constant0.{k.name}", [(at, kind, name, 0) for at, kind, name in words])
         slots: Rows = [(at, R_CUDA_64, name, 0) for name, at in self.variables.slot.items()]
         addresses = self._relocation(SLOTS, slots[::-1])
         frames = self._relocation(FRAME, [(at, R_CUDA_64, name, addend) for at, name, addend in self.frames.relocs], in_place=True)
@@ -331,6 +340,7 @@ class Linker:
                 out.append(Section(f".nv.constant2.{k.name}", SHT_PROGBITS, 0x42, data, info=text, align=4))
             if params:
                 size = self.target.param_base(k.param_size) + k.param_size
+                size = max([size, *[at + 4 for at, _, _ in header_words(k.unit)]])
                 out.append(Section(f".nv.constant0.{k.name}", SHT_PROGBITS, 0x42, bytes(size), info=text, align=4))
         return out
 

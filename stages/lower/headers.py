@@ -2,7 +2,7 @@
 
 A handle in a register is the header's number (a texture object's low word; with separate samplers the sampler's handle has its own number). A name
 (`.texref`, `.samplerref`, `.surfref`) is a word of bank 0 behind the kernel's parameters, which the driver fills in: the unit attribute ``headers``
-lists (kind, symbol, offset from the end of the parameters), `elf` makes the relocations. All measured on ptxas 13.0.
+lists (kind, symbol, byte offset), `elf` makes the relocations. All measured on ptxas 13.0.
 
 Instructions of sm_75 to sm_89 take the place of the word (bank, number of the word), or the handle among their values (``.B``). From sm_90 on they take
 uniform registers: texture and sampler (0 where they are one); surfaces take one.
@@ -21,7 +21,7 @@ from .call import load_const
 from .spaces import param_base
 
 _KINDS = {"texref": "texture", "samplerref": "sampler", "surfref": "surface"}
-#: Unit attribute: (kind, symbol, local 0|1, byte offset in bank 0) per word.
+#: Unit attribute: (kind, symbol, byte offset in bank 0) per word.
 ATTRIBUTE = "headers"
 
 
@@ -103,23 +103,26 @@ def _one(b: Builder, inst: PtxInst, x: ptx.Operand) -> int | Reg:
     if not isinstance(base, ptx.Sym):
         raise b.unsupported(inst, "handle")
     kind, decl = b.ctx.find(b, base.name)
-    if not isinstance(decl, PtxVar | PtxParam) or decl.type not in _KINDS:
+    if isinstance(decl, PtxParam) and decl.type in _KINDS:
+        raise b.unsupported(inst, f"parameter '{base.name}' of type '.{decl.type}'")
+    if not isinstance(decl, PtxVar) or decl.type not in _KINDS:
         raise b.unsupported(inst, f"handle '{base.name}'")
+    if decl.fields:
+        raise b.unsupported(inst, f"'{base.name}' has an initialiser")
     if not b.pf.entry:
         raise b.unsupported(inst, f"'.{decl.type}' name in a device function")
-    return header_word(b, _KINDS[decl.type], base.name, kind == "param")
+    return header_word(b, _KINDS[decl.type], base.name)
 
 
-def header_word(b: Builder, kind: str, name: str, local: bool) -> int:
+def header_word(b: Builder, kind: str, name: str) -> int:
     """Byte offset in bank 0 of the word for a name; words are given in order of first use."""
     size = max((p.offset + p.size for p in b.pf.params), default=0)
     first = param_base(b) + (size + 3 & ~3)
     words = b.ctx.unit.attrs.get(ATTRIBUTE, ())
     assert isinstance(words, tuple)
     for entry in words:
-        assert isinstance(entry, tuple)
-        if entry[:3] == (kind, name, int(local)):
-            return int(entry[3])  # type: ignore[arg-type]
+        if isinstance(entry, tuple) and entry[:2] == (kind, name) and isinstance(entry[2], int):
+            return entry[2]
     at = first + 4 * len(words)
-    b.ctx.unit.attrs[ATTRIBUTE] = (*words, (kind, name, int(local), at))
+    b.ctx.unit.attrs[ATTRIBUTE] = (*words, (kind, name, at))
     return at

@@ -32,7 +32,7 @@ def lower_module(module: PtxModule, header: Header) -> Module:
         out.vars.append(
             Var(
                 v.name, v.space, v.size, max(1, v.align), v.init or b"",
-                tuple((r.offset, r.symbol, r.addend, int(r.generic)) for r in v.relocs), _LINKAGE.get(v.linkage, v.linkage), v.attributes,
+                tuple((r.offset, r.symbol, r.addend, int(r.generic)) for r in v.relocs), _LINKAGE.get(v.linkage, v.linkage), (*v.attributes, v.type) if v.space == "tex" else v.attributes,
             )
         )  # fmt: skip
     out.externs = [e.name for e in module.externs]
