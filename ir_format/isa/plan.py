@@ -37,7 +37,7 @@ _ABS_AT = {24: 73, 32: 62, 64: 74}
 _SUB_AT: dict[int, Bits] = {32: ((60, 2),), 64: ((81, 2),)}
 
 #: Layouts whose form letter is an address form.
-MEMORY = frozenset(("G", "G4", "GA", "GT", "AP", "GS", "L", "L1", "A", "GU"))
+MEMORY = frozenset(("G", "G4", "GA", "GT", "AP", "GS", "L", "L1", "L6", "A", "GU"))
 
 Codecmaker = Callable[[SlotSpec, "Form", int, tuple[str, ...]], Codec]
 

@@ -64,6 +64,8 @@ ATOM         18a G  forms=p     Pu=PT d/at <- $aatom s:R@32/at ; .E@72 .atomop@8
 ATOM         18b G  forms=r     Pu=PT d/cassize <- m:M(R24,O40-63) s:R@32/cassize c/cassize $policy ; .E@72 .CAS .evict@84-86 .cassize@73-75 $ordatom 87-88=0 ; cls=lsu sb=WR mem=rw space=generic
 ATOM         18b G  forms=r     Pu=PT d/cassize <- m:M(R24,O40-63) s:R@32/cassize c/cassize $policy ; .E@72 .CAST.SPIN .evict@84-86 .cassize@73-75 $ordatom 87-88=3 ; cls=lsu sb=WR mem=rw space=generic
 ATOM         1a2 GU sm=90+      Pu=PT d/at <- $aatomf s:R@32/at $policy ; .E@72 .{ADD MIN MAX ?}@88-89 87=0 .evict@84-86 $afsize $ordatom ; cls=lsu sb=WR mem=rw space=generic
+ATOM         18a GA forms=v,w sm=80-89 Pu=PT d <- m:M(R24,O40-63,U64,X71,W70,!dp) ; .E 72=1 .POPC.INC 87-90=10 .evict@84-86 .32 73-76=0 $ordatom ; cls=lsu sb=WR mem=rw space=generic
+ATOM         18a GA forms=v,w sm=80-89 Pu=PT d2 <- m:M(R24,O40-63,U64,X71,W70,!dp) ; .E 72=1 .ARRIVE 87-90=9 .evict@84-86 .64 73-76=2 $ordatom ; cls=lsu sb=WR mem=rw space=generic
 RED          18e G4 sm=75-89 forms=r,v,w,d <- $ared s:R@32/at $policy    ; .E@72 .redop@87-89 .evict@84-86 $asize $ordatom           ; cls=lsu sb=R mem=rw space=global
 RED          18e G4 sm=75-89 forms=p <- $ared s:R@32/at    ; .E@72 .redop@87-89 .evict@84-86 $asize $ordatom           ; cls=lsu sb=R mem=rw space=global
 REDG         18e G4 sm=90+      <- $ared s:R@32/at $policy    ; .E@72 .redop@87-89 .evict@84-86 .{_:1 S32:1 64:2 S64:2 ? ? ? ?}:at@73-75 $ordatom           ; cls=lsu sb=R mem=rw space=global

@@ -17,4 +17,5 @@ LDSM         03b L  sm=100+      d/lnum <- m:M(R24,O40-63,U32,Y)     ; .{? ? ? ?
 STSM         044 L  sm=100+      <- m:M(R24,O40-63,U64,Y) s:R@32/lnum  ; .8 75=1 .MT168 78-79=2 .{_:1 2:2 4:4 ?}:lnum@72-73 ; cls=lsu sb=R mem=w space=shared
 # ---- caches of local memory
 CCTLL        990 -               <- m:M(R24,O40-63)                  ; .{PF1 PF2 WB IV ? RS ? ? ? ? ? ? ? ? ? ?}@87-90 ; cls=lsu sb=R
+CCTLL        190 L6 forms=u     <- m:M(R24,U32)              ; .{PF1 PF2 WB IV ? RS ? ? ? ? ? ? ? ? ? ?}@87-90 ; cls=lsu sb=R
 """
