@@ -18,7 +18,7 @@ from .builder import Builder, Rule
 from .memory import SCOPES, fence, invalidate, order_mods, order_of, resolve, wide_address
 from .rules_int import Val, add64, logic
 from .rules_memory import gather, put, vector_of
-from .spaces import descriptor, shared_base
+from .spaces import shared_base
 
 _HINT: Final = "L2::cache_hint"
 _ADD = {"add": "ADD", "min": "MIN", "max": "MAX", "inc": "INC", "dec": "DEC", "and": "AND", "or": "OR", "xor": "XOR"}
@@ -145,11 +145,13 @@ def _finish(b: Builder, inst: PtxInst, ops: list[ptx.Operand], want: int) -> Non
 # --------------------------------------------------------------------------- copies without a map
 
 
+_FORMS: Final[dict[tuple[str, ...], str]] = {
+    ("shared::cluster", "global"): "S.G", ("shared::cta", "global"): "S.G", ("global", "shared::cta"): "G.S", ("shared::cluster", "shared::cta"): "S.S",
+}  # fmt: skip
+
+
 def _direction(b: Builder, inst: PtxInst) -> str:
-    spaces = tuple(m for m in inst.mods if m in ("global", "shared::cta", "shared::cluster"))
-    form = {
-        ("shared::cluster", "global"): "S.G", ("shared::cta", "global"): "S.G", ("global", "shared::cta"): "G.S", ("shared::cluster", "shared::cta"): "S.S",
-    }.get(spaces)  # fmt: skip
+    form = _FORMS.get(tuple(m for m in inst.mods if m in ("global", "shared::cta", "shared::cluster")))
     if form is None:
         raise b.unsupported(inst)
     return form
@@ -468,7 +470,7 @@ def _publish(b: Builder, inst: PtxInst) -> None:
         b.emit("IADD3", at, (b.lo_r(step), src, RZ))
         b.emit("LDS", v, (Mem("M", at, None, 0),), attrs={"warp": 1})
         add64(b, wide, to, step)
-        b.emit(f"ATOMG.E.EXCH.STRONG.{SCOPES[scope]}", (PT, RZ), (Mem("M", wide, None, 0, descriptor(b)), v))
+        b.emit(f"ATOMG.E.EXCH.STRONG.{SCOPES[scope]}", (PT, RZ), (Mem("M", wide, None, 0), v))  # without descriptor (measured)
 
 
 # --------------------------------------------------------------------------- multicast objects

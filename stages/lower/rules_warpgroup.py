@@ -153,8 +153,8 @@ def _product(b: Builder, inst: PtxInst) -> None:
     srcs.append(Reg("R", -1, 0, block.width) if gone else block)
     b.emit(name, block, (*srcs, keep, *meta, Name("N", "none")), attrs={"warp": 1})
     if copied:
-        for i, e in enumerate(to.elems):
-            b.copy(b.dst(e), block._replace(sub=i, width=1))
+        for i, x in enumerate(to.elems):
+            b.copy(b.dst(x), block._replace(sub=i, width=1))
 
 
 # --------------------------------------------------------------------------- order
@@ -178,7 +178,8 @@ def _wait(b: Builder, inst: PtxInst) -> None:
 
 
 def _under_way(b: Builder) -> tuple[Operand, ...]:
-    """Registers that products since the last full wait read and write: they must keep their places until here."""
+    """Fragments that products since the last full wait read: they must keep their places until here. Accumulators are wanted later anyway; if they
+    were named here, a block that moves on to the next could not take its registers along."""
     found: dict[int, Operand] = {}
     for block in reversed(b.fn.blocks):
         for made in reversed(block.insts):
@@ -190,8 +191,8 @@ def _under_way(b: Builder) -> tuple[Operand, ...]:
 
 
 def _note(made: Inst, found: dict[int, Operand]) -> None:
-    for o in (*made.dsts, *made.srcs):
-        if type(o) is Reg and o.file == "R" and o.num >= 0:
+    for o in made.srcs:
+        if type(o) is Reg and o.file == "R" and o.num >= 0 and o not in made.dsts:
             found[o.num] = o._replace(flags=0)
 
 
