@@ -152,12 +152,10 @@ def tensormap(name: str, mods: tuple[str, ...], operands: tuple[Operand, ...]) -
 
 def wgmma(name: str, mods: tuple[str, ...], operands: tuple[Operand, ...]) -> list[str]:
     """The scales are 1 or -1, the transposes 0 or 1."""
-    return _scales(f"{name} with floating point types", operands, 4)
-
-
-def _scales(shown: str, operands: tuple[Operand, ...], first: int) -> list[str]:
     out: list[str] = []
-    for k in range(first, len(operands)):
+    first = next((k for k, x in enumerate(operands) if k > 2 and isinstance(x, Imm) and k > 3), len(operands))
+    shown = f"{name} with floating point types"
+    for k in range(max(first, 4), len(operands)):
         value = _constant(operands, k)
         low = -1 if k - first < 2 else 0
         if value is not None and value not in (low, 1):
@@ -175,8 +173,7 @@ def wgmma_sparse(name: str, mods: tuple[str, ...], operands: tuple[Operand, ...]
             out.append(f"Argument 4 of instruction 'Sparse {name} with {kind} types': unexpected value '{value}', expected to be 0")
     elif value is not None and not 0 <= value <= 3:
         out.append(f"Argument 4 of instruction 'Sparse {name}': value '{value}' out of range, expected to be in range [0..3]")
-    types = "FP8" if any(m in ("e4m3", "e5m2") for m in mods) else "floating point"
-    return out + _scales(f"Sparse {name} with {types} types", operands, 6)
+    return out + wgmma(name, mods, (*operands[:4], *operands[5:]))
 
 
 def power_of_two(name: str, mods: tuple[str, ...], operands: tuple[Operand, ...]) -> list[str]:

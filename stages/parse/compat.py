@@ -30,6 +30,7 @@ def _strict() -> dict[str, frozenset[str]]:
     for n in (16, 32, 64):
         out[f"f{n}"] = frozenset((f"f{n}", f"b{n}"))
     out["bf16"] = frozenset(("b16",))
+    out["bf16i"] = frozenset(("b16", "u16", "s16"))  # beside f32
     out["bf16x2"] = frozenset(("b32",))
     for name in ("f16x2", "u16x2", "s16x2"):
         out[name] = frozenset(("b32", "f16x2"))
@@ -37,6 +38,7 @@ def _strict() -> dict[str, frozenset[str]]:
     out["U"] = _INTS[32]
     for n in _SIZES:
         out[f"B{n}"] = frozenset((f"b{n}",))
+    out["S"] = _INTS[32] | _INTS[64]
     out["A"] = _INTS[8] | _INTS[16] | _INTS[32] | _INTS[64]
     out["e4m3"] = out["e5m2"] = _INTS[8]
     for name in ("e4m3x2", "e5m2x2", "e2m3x2", "e3m2x2", "ue8m0x2"):
@@ -55,13 +57,14 @@ def _relaxed(strict: dict[str, frozenset[str]]) -> dict[str, frozenset[str]]:
         out[f"b{n}"] = ints | frozenset(t for m in wider for t in _FLOATS[m])
         if n > 8:
             out[f"f{n}"] = frozenset(f"b{m}" for m in wider) | {"b128", f"f{n}"}
+    out["f16x2"] = strict["f16x2"] | {"b64", "b128"}
     return {**strict, **out}
 
 
 STRICT: Final = _strict()
 RELAXED: Final = _relaxed(STRICT)
 _NO_INT_LITERAL: Final = frozenset(
-    ("f16", "f32", "f64", "bf16", "f16x2", "bf16x2", "f32x2")
+    ("f16", "f32", "f64", "bf16", "bf16i", "f16x2", "bf16x2", "f32x2", "u16x2", "s16x2")
 )
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from itertools import combinations
 from typing import NamedTuple
 
-from ir_format.ptx import LabelList, LabelRef, Operand, Vec
+from ir_format.ptx import LabelList, LabelRef, Operand, Pair, Vec
 from stages.parse import checks, compat, operand_forms, relations, rules, table
 from stages.parse.gating import Gates
 from stages.parse.operands import literal_bits
@@ -33,7 +33,7 @@ class Verdict:
     """What is known of one opcode with one tuple of operand kinds.
 
     `clean`: nothing to report, convert or look at.  `literals`: operand index and the float type that
-    literals there take; in braces if the operand is a vector of one, to be unwrapped.
+    literals there take; in braces if the operand is a vector of one, to be unwrapped; a bar if it is a pair whose second is `_`.
     """
 
     __slots__ = ("checks", "clean", "errors", "literals", "row")
@@ -117,6 +117,9 @@ class Matcher:
             changed = list(operands)
             for index, type_ in verdict.literals:
                 x = changed[index]
+                if type_ == "|" and isinstance(x, Pair):
+                    changed[index] = x.first
+                    continue
                 if type_[0] == "{" and isinstance(x, Vec):
                     x, type_ = x.elems[0], type_[1:-1]
                 changed[index] = literal_bits(x, type_)
@@ -137,6 +140,7 @@ def _analyse(out: Opcode, parts: list[str], n: int, gates: Gates) -> None:
     """Finds the rows whose types agree, and the faults that show before any operand is looked at."""
     mods = parts[n:]
     own = table.modifiers_of(out.name)
+    mods = [m for m in mods if m in own or m not in rules.IGNORED]
     known = [m for m in mods if m in own or m in rules.TYPES or table.is_modifier(m)]
     errors = [("error", f"Unknown modifier '.{m}'") for m in mods if m not in known]
     early = [text for part in parts[1:n] for text in gates.named_early(part)] + [text for m in known for text in gates.early(m)]
@@ -290,6 +294,8 @@ def _problems(
 
 def _literal_type(spec: OperandSpec, type_: str, kind: str) -> str:
     """The float type that a literal (or the literals of a vector) must be brought to; "" if it stays as it is."""
+    if kind[:2] == "p:" and kind.endswith("|_") and not spec.pair and spec.role != "dpp":
+        return "|"
     if (kind == "d" and type_ == "f32") or (kind == "f" and type_ == "f64"):
         return type_
     if kind[0] == "(" and spec.vector == -1 and "," not in kind:
@@ -368,6 +374,10 @@ def type_name(spec: OperandSpec, types: tuple[str, ...]) -> str:
     if t.isdigit():
         index = int(t) - 1
         return types[index] if index < len(types) else "b32"
+    if t == "X":
+        return types[0] if types[0] in ("f16x2", "e4m3x2", "e5m2x2") else "b32"
+    if t == "M":
+        return "bf16i" if types[1] == "bf16" else types[1]
     return compat.wide(types[0]) if t == "W" else t
 
 

@@ -18,7 +18,7 @@ _MAX_VECTOR = (1, 2, 4, 8, 16, 32, 64, 128)
 def agrees(kind: str, type_: str, relaxed: bool) -> bool:
     """True if an operand of this kind has a type that fits an instruction type."""
     head = kind[:2]
-    if kind == "s:b32" and type_ in ("u16", "s16", "b16", "f16"):
+    if kind == "s:b32" and type_ in ("u16", "s16", "f16"):
         return True  # measured; refused by form later
     if head in ("r:", "s:", "b:"):
         table = compat.RELAXED if relaxed else compat.STRICT
@@ -113,10 +113,6 @@ def _memory(spec: OperandSpec, type_: str, vector: int, kind: str) -> bool:
 
 
 def _texture_result(spec: OperandSpec, type_: str, vector: int, kind: str) -> bool:
-    if kind[:2] == "p:":
-        kind, flag = kind[2:].split("|", 1)
-        if flag != "r:pred":
-            return False
     if kind[0] == "(":
         return _vector_agrees(kind, type_, False)
     return agrees(kind, type_, False)
@@ -196,6 +192,8 @@ def problems(spec: OperandSpec, type_: str, vector: int, kind: str, index: int, 
         return _bad_destination(spec, type_, vector, kind, index, name)
     if role in ("s", "x"):
         return _bad_source(spec, type_, vector, kind, index, name)
+    if role in ("dpack", "spack"):
+        return _bad_pack(role, kind, name)
     if role == "m":
         return _bad_address(kind, name)
     if role == "ms" and kind in ("a:v:texref", "a:v:surfref"):
@@ -208,6 +206,15 @@ def problems(spec: OperandSpec, type_: str, vector: int, kind: str, index: int, 
         return [("error", f"Vector expected for argument {index + 1}")]
     if role == "l" and kind != "l":
         return [("error", f"Label expected for argument {index} of instruction '{name}'")]
+    return []
+
+
+def _bad_pack(role: str, kind: str, name: str) -> list[Problem]:
+    kinds = elements(kind)
+    if role == "dpack" and any(k in ("i", "d", "f") for k in kinds):
+        return [("error", f"Result register required for instruction '{name}'")]
+    if role == "spack" and "_" in kinds and "r:b16" not in kinds:  # measured: 16-bit halves may be left out
+        return [("error", "Sink '_' not allowed as a source operand")]
     return []
 
 
@@ -244,11 +251,11 @@ def _bad_destination(spec: OperandSpec, type_: str, vector: int, kind: str, inde
             return [] if not spec.pair else [("fatal", f"Result discard mode is not allowed for instruction '{name}'")]
         return [("fatal", f"Result discard mode is not allowed for instruction '{name}'")]
     if kind[:2] == "p:":
-        if spec.role == "dtex" and kind[2] != "(":
-            return [("error", "Result vector expected")]
         if spec.pair and kind.startswith("p:_|") and name != "elect":
             return [("fatal", f"Result discard mode is not allowed for instruction '{name}'")]
-        return [] if spec.pair or spec.role == "dpp" else [("error", f"Predicate output not allowed for instruction '{name}'")]
+        if spec.role == "dpp":
+            return [("error", f"Predicate output not allowed for instruction '{name}'")] if type_ in ("f16", "bf16") else []
+        return [] if spec.pair or kind.endswith("|_") else [("error", f"Predicate output not allowed for instruction '{name}'")]
     if spec.pair and name == "elect":
         return [("error", f"Predicate output expected for instruction '{name}'")]
     if spec.role == "dtex":
@@ -287,8 +294,6 @@ def _bad_selected(role: str, kind: str, index: int, name: str) -> list[Problem]:
 def _bad_texture(kind: str, index: int, name: str) -> list[Problem]:
     want = "surfref" if name[0] == "s" else "texref"
     base = kind.removeprefix("a2:").split(",", 1)[0]
-    if base == "a:v:samplerref" and name.startswith("txq"):
-        return []
     if (base.startswith("a:v:") and base != f"a:v:{want}") or base == "a:i":
         return [("error", f"Argument 1 of instruction '{name}': .{want} or .u64 register expected")]
     return []
@@ -298,10 +303,14 @@ def _bad_source(spec: OperandSpec, type_: str, vector: int, kind: str, index: in
     vector_problem = _vector_problem(spec, vector, kind, index, name, False)
     if vector_problem:
         return vector_problem
+    if kind[0] == "(" and "_" in elements(kind):
+        return [("error", "Sink '_' not allowed as a source operand")]
     head = kind[:2]
     if head == "a:":
         return [("error", f"Argument {index} of instruction '{name}': must be register")]
-    if spec.role == "x" and (head == "v:" or (head == "s:" and type_[0] != "f")):
+    if kind in ("v:texref", "v:surfref") and type_ != "u64" and name == "mov":
+        return [("error", f"Indirect access to {'texture' if kind == 'v:texref' else 'surface'} requires .u64 type")]
+    if spec.role == "x" and ((head == "v:" and name != "cvt") or (head == "s:" and type_[0] != "f")):
         return []
     if head == "s:":
         return [("error", f"Special register argument not allowed for instruction '{name}'")]
@@ -371,7 +380,7 @@ def _bad_address(kind: str, name: str) -> list[Problem]:
         return [("error", f"Illegal to use symbol '' of type .{base[2:]} as address operand. Use integer or bit only.")]
     if base[:1] == "(" or base[:2] == "s:":
         return [("error", "Illegal operand type for address/array-index")]
-    if base in ("l", "F", "t", "_"):
+    if base in ("l", "F", "t", "_") or (name in ("ld", "st") and base in ("v:texref", "v:surfref", "v:samplerref")):
         return [("error", f"Illegal operand type to instruction '{name}'")]
     if base in ("d", "f"):
         return [("error", "Integer constant expression expected")]

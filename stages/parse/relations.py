@@ -212,13 +212,38 @@ def old_flush(name: str, mods: tuple[str, ...], types: tuple[str, ...], target: 
     return []
 
 
+def asynchronous_store(name: str, mods: tuple[str, ...], types: tuple[str, ...], target: Target) -> list[str]:
+    """What needs what in `st.async`: `.mmio` a release, a release a scope; vectors and the cluster's memory an mbarrier."""
+    out: list[str] = []
+    if "mmio" in mods and "release" not in mods:
+        out.append(f"Modifier '.mmio' requires modifier '.release' for instruction '{name}'")
+    if "release" in mods and not any(m in rules.SCOPES for m in mods):
+        out.append(f"Modifier '.release' requires scope with '{name}' instruction")
+    if "mbarrier::complete_tx::bytes" not in mods:
+        if "shared::cluster" in mods:
+            out.append(f"Modifier '.shared::cluster' requires modifier '.completion_mechanism' for instruction '{name}'")
+        if _vector(mods):
+            out.append(f"Vector qualifier is not allowed for instruction '{name}'")
+    return out
+
+
+def unsigned_comparison(name: str, mods: tuple[str, ...], types: tuple[str, ...], target: Target) -> list[str]:
+    """`.lo` and its like compare with an unsigned second source."""
+    if any(m in ("lo", "ls", "hi", "hs") for m in mods) and types[-1][0] != "u":
+        return ["Mismatch between instruction type and comparison qualifier"]
+    return []
+
+
 RULES: Final[dict[str, tuple[Rule, ...]]] = {
     "ld": (vector_size, load_spaces),
     "st": (vector_size, load_spaces),
     "ldu": (vector_size,),
     "mov": (move_vector,),
     "cvt": (old_flush,),
-    "st.async": (vector_size,),
+    "st.async": (vector_size, asynchronous_store),
+    "vset": (unsigned_comparison,),
+    "vset2": (unsigned_comparison,),
+    "vset4": (unsigned_comparison,),
     "suld.b": (vector_size,),
     "sust.b": (vector_size,),
     "atom": (reduction_type,),

@@ -35,16 +35,16 @@ def message_class(text: str) -> str:
     return re.sub(r"\d+", "N", text)
 
 
-def oracle(lines: list[str], version: str, target: str) -> list[Messages]:
+def oracle(lines: list[str], version: str, target: str, known: bool = False) -> list[Messages]:
     """ptxas's messages for each line."""
     arch = target.replace("sm_", "compute_")
     number = int(re.sub(r"\D", "", target))
     if number < 75 or number in (82,):
         arch = "compute_75" if number < 75 else "compute_86"
-    return judge(lines, lambda part: kernel(part, version, target), lambda text: _ptxas(text, arch))
+    return judge(lines, lambda part: kernel(part, version, target), lambda text: _ptxas(text, arch), known)
 
 
-def ours(lines: list[str], version: str, target: str) -> list[Messages]:
+def ours(lines: list[str], version: str, target: str, known: bool = False) -> list[Messages]:
     """Our messages for each line."""
     number = int(re.sub(r"\D", "", target))
     arch = target if number >= 75 else "sm_75"
@@ -53,7 +53,7 @@ def ours(lines: list[str], version: str, target: str) -> list[Messages]:
         _, _, diagnostics = parse_text(text, "k.ptx", arch)
         return [(d.line, d.severity, d.message) for d in diagnostics]
 
-    return judge(lines, lambda part: kernel(part, version, target), run)
+    return judge(lines, lambda part: kernel(part, version, target), run, known)
 
 
 def _tool() -> str:
@@ -79,9 +79,13 @@ def _ptxas(text: str, arch: str) -> list[tuple[int, str, str]]:
 
 
 def judge(
-    lines: list[str], module: Callable[[list[str]], tuple[str, int]], front: Callable[[str], list[tuple[int, str, str]]]
+    lines: list[str], module: Callable[[list[str]], tuple[str, int]], front: Callable[[str], list[tuple[int, str, str]]], known: bool = False
 ) -> list[Messages]:
-    """A front end's messages for each line of a module (made with the number of lines before the first)."""
+    """A front end's messages for each line of a module (made with the number of lines before the first).
+
+    With `known` every name is declared, so that nothing is left to the end of the function: the lines before a fatal
+    message have had theirs.
+    """
     out: list[Messages] = [[] for _ in lines]
     active = list(range(len(lines)))
     while active:
@@ -93,7 +97,7 @@ def judge(
                 break
             half = len(active) // 2
             for part in (active[:half], active[half:]):
-                for i, got in zip(part, judge([lines[i] for i in part], module, front), strict=True):
+                for i, got in zip(part, judge([lines[i] for i in part], module, front, known), strict=True):
                     out[i] = got
             break
         per: dict[int, Messages] = defaultdict(list)
@@ -106,6 +110,12 @@ def judge(
         if fatal is not None:
             if not 0 <= fatal < len(active):
                 raise SystemExit(f"fatal outside the cases: {per[fatal]} in {text[:60]!r}")
+            if known:
+                for k, i in enumerate(active[:fatal]):
+                    out[i] = per.get(k, [])
+                out[active[fatal]] = per[fatal]
+                active = active[fatal + 1 :]
+                continue
             out[active[fatal]] = [m for m in per[fatal] if m[0] == "fatal"]
             active.pop(fatal)
             continue

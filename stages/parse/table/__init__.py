@@ -14,7 +14,7 @@ The files of this package hold rows as text, one per line, in five or six column
   d_ destination or `_`, `d|p` destination with optional predicate, others for textures and video (see `stages.parse.match`).
   `V` after the role: a vector if a `.v` modifier is present; `v4` a vector of four, `v` of any length.
   Type: a digit is the place in the type tuple (1 if absent), `:W` twice as wide as type 1, `:U` an unsigned 32-bit count,
-  `:A` an address, `:name` that type.  `~`: wider registers are taken too.  `?`: may be absent.
+  `:A` an integer (an address), `:S` one of 32 or 64 bits, `:M` `:X` see `match.type_name`, `:name` that type.  `~`: wider registers are taken too.  `?`: may be absent.
   `@mods`: present exactly if one of these modifiers is.
 * gates: `v7.0` minimum PTX version, `t80` minimum target, `b1.4` and `u20` the version and target that the form must be below, `on=90a+100f` the only targets (a: that one, f: its family
   from that number on, g: that number and all greater); after `;` the same for a modifier: `relu v8.0 t90`.

@@ -10,7 +10,7 @@ add | f64 | rn/rz/rm/rp? | d, s, s |
 add | f16,f16x2 | rn? ftz? sat? | d, s, s | v4.2 t53
 add | bf16,bf16x2 | rn? | d, s, s | v7.8 t90
 add | f32x2 | rn/rz/rm/rp? ftz? | d, s, s | v8.6 t100
-add | f32.f16 f32.bf16 | rn/rz/rm/rp? sat? | d, s2, s1 | v8.6 t100
+add | f32.f16 f32.bf16 | rn/rz/rm/rp? sat? | d, s:M, s1 | v8.6 t100
 add | u16x2,s16x2 | | d, s, s | v8.0 t90
 sub | u16,s16,u64,s64,u32 | | d, s, s |
 sub | s32 | sat? | d, s, s |
@@ -21,7 +21,7 @@ sub | f64 | rn/rz/rm/rp? | d, s, s |
 sub | f16,f16x2 | rn? ftz? sat? | d, s, s | v4.2 t53
 sub | bf16,bf16x2 | rn? | d, s, s | v7.8 t90
 sub | f32x2 | rn/rz/rm/rp? ftz? | d, s, s | v8.6 t100
-sub | f32.f16 f32.bf16 | rn/rz/rm/rp? sat? | d, s2, s1 | v8.6 t100
+sub | f32.f16 f32.bf16 | rn/rz/rm/rp? sat? | d, s:M, s1 | v8.6 t100
 addc | u32,s32 | cc? | d, s, s | v1.2
 addc | u64,s64 | cc? | d, s, s | v1.2
 subc | u32,s32 | cc? | d, s, s | v1.2
@@ -109,12 +109,12 @@ max | bf16,bf16x2 | NaN? xorsign abs | d, s, s | v7.2 t86
 popc | b32,b64 | | d:U, s | v2.0 t20
 clz | b32,b64 | | d:U, s | v2.0 t20
 bfind | u32,s32,u64,s64 | shiftamt? | d:U, s | v2.0 t20
-fns | b32 | | d, s, s:U, s:U | v6.0 t30
+fns | b32 | | d, s, s, s | v6.0 t30
 brev | b32,b64 | | d, s | v2.0 t20
 bfe | u32,s32,u64,s64 | | d, s, s:U, s:U | v2.0 t20 | bitfield
 bfi | b32,b64 | | d, s, s, s:U, s:U | v2.0 t20
 szext | u32,s32 | clamp/wrap | d, s, s:U | v7.6 t70
-bmsk | b32 | clamp/wrap | d, s:U, s:U | v7.6 t70
+bmsk | b32 | clamp/wrap | d:U, s:U, s:U | v7.6 t70
 dp4a | u32,s32.u32,s32 | | d:u32, s:u32, s:u32, s:u32 | v5.0 t61
 dp2a.lo | u32,s32.u32,s32 | | d:u32, s:u32, s:u32, s:u32 | v5.0 t61
 dp2a.hi | u32,s32.u32,s32 | | d:u32, s:u32, s:u32, s:u32 | v5.0 t61
@@ -125,7 +125,7 @@ fma | f16,f16x2 | rn ftz? relu | d, s, s, s | v7.0 t80
 fma | f16,f16x2,bf16,bf16x2 | rn oob relu? | d, s, s, s | v8.1 t90
 fma | bf16,bf16x2 | rn relu? | d, s, s, s | v7.0 t80
 fma | f32x2 | rn/rz/rm/rp ftz? | d, s, s, s | v8.6 t100
-fma | f32.f16 f32.bf16 | rn/rz/rm/rp sat? | d, s2, s2, s1 | v8.6 t100
+fma | f32.f16 f32.bf16 | rn/rz/rm/rp sat? | d, s:M, s:M, s1 | v8.6 t100
 rcp | f32 | approx/rn/rz/rm/rp ftz? | d, s |
 rcp | f64 | rn/rz/rm/rp | d, s |
 rcp | f64 | approx ftz | d, s | v2.1 t20
@@ -143,6 +143,7 @@ ex2 | bf16,bf16x2 | approx ftz | d, s | v7.8 t90
 tanh | f32 | approx | d, s | v7.0 t75
 tanh | f16,f16x2 | approx | d, s | v7.0 t75
 tanh | bf16,bf16x2 | approx | d, s | v7.8 t90
+fma | bf16,bf16x2 | rz/rm/rp oob? relu? | d, s, s, s | v7.0 t80 ; oob v8.1 t90
 testp | f32,f64 | finite/infinite/number/notanumber/normal/subnormal | dp, s | v2.0 t20
 copysign | f32,f64 | | d, s, s | v2.0 t20
 """

@@ -12,9 +12,9 @@ cvt | u8.s8 u8.u16 u8.s16 u8.u32 u8.s32 u8.u64 u8.s64 s8.u8 s8.u16 s8.s16 s8.u32
 cvt | u8,s8,u16,s16,u32,s32,u64,s64.f16,f64 | rni/rzi/rmi/rpi sat? | d~, x2~ |
 cvt | u8,s8,u16,s16,u32,s32,u64,s64.f32 | rni/rzi/rmi/rpi ftz? sat? | d~, x2~ |
 cvt | u16,s16,u32,s32,u64,s64.bf16 | rni/rzi/rmi/rpi | d~, s2 | v7.8 t90
-cvt | f16,f64.u8,s8,u16,s16,u32,s32,u64,s64 | rn/rz/rm/rp sat? | d~, x2~ |
-cvt | f32.u8,s8,u16,s16,u32,s32,u64,s64 | rn/rz/rm/rp ftz? sat? | d~, x2~ |
-cvt | bf16.u16,s16,u32,s32,u64,s64 | rn/rz/rm/rp | d, x2~ | v7.8 t90
+cvt | f16,f64.u8,s8,u16,s16,u32,s32,u64,s64 | rn/rz/rm/rp sat? | d~, s2~ |
+cvt | f32.u8,s8,u16,s16,u32,s32,u64,s64 | rn/rz/rm/rp ftz? sat? | d~, s2~ |
+cvt | bf16.u16,s16,u32,s32,u64,s64 | rn/rz/rm/rp | d, s2~ | v7.8 t90
 cvt | f16.f64 | rn/rz/rm/rp sat? | d~, x2~ |
 cvt | bf16.f64 | rn/rz/rm/rp | d, x2~ | v7.8 t90
 cvt | f16.f16 f64.f64 | rni/rzi/rmi/rpi? sat? | d~, x2~ |
@@ -35,9 +35,9 @@ cvt | f16.f32 | rn/rz relu satfinite | d~, x2~ | v8.1 t80
 cvt | bf16.f32 | rn/rz/rm/rp ftz? | d, x2~ | v7.0 t80
 cvt | bf16.f32 | rn/rz relu | d, x2~ | v7.0 t80
 cvt | bf16.f32 | rn/rz relu? satfinite | d, x2~ | v8.1 t80
-cvt | f16x2.f32 bf16x2.f32 | rn/rz relu? | d, s2, s2 | v7.0 t80
-cvt | f16x2.f32 bf16x2.f32 | rn/rz relu? satfinite | d, s2, s2 | v8.1 t80
-cvt | f16x2.f32 bf16x2.f32 | rs relu? satfinite? | d, s2, s2, s:B32 | v8.7 on=100a+103a
+cvt | f16x2.f32 bf16x2.f32 | rn/rz relu? | d~, s2, s2 | v7.0 t80
+cvt | f16x2.f32 bf16x2.f32 | rn/rz relu? satfinite | d~, s2, s2 | v8.1 t80
+cvt | f16x2.f32 bf16x2.f32 | rs relu? satfinite? | d~, s2, s2, s:B32 | v8.7 on=100a+103a
 cvt | tf32.f32 | rna | d:B32, s2 | v7.0 t80
 cvt | tf32.f32 | rna satfinite | d:B32, s2 | v8.1 t80
 cvt | tf32.f32 | rn/rz relu? | d:B32, s2 | v7.8 t90
@@ -54,13 +54,13 @@ cvt | f16x2.e2m1x2 | rn relu? | d:B32, s:b8 | v8.6 on=100f+110f+120f
 cvt | ue8m0x2.f32 | rz/rp satfinite? | d:B16, s2, s2 | v8.6 on=100f+110f+120f
 cvt | ue8m0x2.bf16x2 | rz/rp satfinite? | d:B16, s:B32 | v8.6 on=100f+110f+120f
 cvt | bf16x2.ue8m0x2 | rn | d:B32, s:B16 | v8.6 on=100f+110f+120f
-cvt.pack | u16,s16.s32 | sat | d~:u32, s:u32, s:u32 | v6.5 t72
-cvt.pack | u8,s8.s32.b32 | sat | d~:u32, s:u32, s:u32, s:b32 | v6.5 t72
-cvt.pack | u4,s4,u2,s2.s32.b32 | sat | d~:u32, s:u32, s:u32, s:b32 | v6.5 t75
+cvt.pack | u16,s16.s32 | sat | d~:u32, s~:u32, s~:u32 | v6.5 t72
+cvt.pack | u8,s8.s32.b32 | sat | d~:u32, s~:u32, s~:u32, s~:b32 | v6.5 t72
+cvt.pack | u4,s4,u2,s2.s32.b32 | sat | d~:u32, s~:u32, s~:u32, s~:b32 | v6.5 t75
 cvta | u32,u64 | const/global/local/shared/shared::cta/shared::cluster/param/param::entry | d, x | v2.0 t20
 cvta.to | u32,u64 | const/global/local/shared/shared::cta/shared::cluster/param/param::entry | d, s | v2.0 t20
-isspacep | - | const/global/local/shared/shared::cta/shared::cluster/param/param::entry | dp, s:A | v2.0 t20
+isspacep | - | const/global/local/shared/shared::cta/shared::cluster/param/param::entry | dp, s:S | v2.0 t20
 mapa | u32,u64 | shared::cluster? | d, x, s:u32 | v7.8 t90
 getctarank | u32,u64 | shared::cluster? | d:u32, x | v7.8 t90
-istypep | texref,samplerref,surfref | | dp, o | v4.0 t30
+istypep | texref,samplerref,surfref | | dp, s:u64 | v4.0 t30
 """

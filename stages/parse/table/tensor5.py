@@ -14,13 +14,13 @@ def _transfers() -> list[str]:
     for shape, unit in _LD.items():
         x = 1
         while unit * x <= 128:
-            out.append(f"tcgen05.ld | b32 | sync aligned {shape} x{x} pack::16b? | dv{unit * x}:b32, ta | {_ON}")
-            out.append(f"tcgen05.st | b32 | sync aligned {shape} x{x} unpack::16b? | ta, sv{unit * x}:b32 | {_ON}")
+            out.append(f"tcgen05.ld | b32 | sync aligned? {shape} x{x} pack::16b? | dv{unit * x}:b32, ta | {_ON}")
+            out.append(f"tcgen05.st | b32 | sync aligned? {shape} x{x} unpack::16b? | ta, sv{unit * x}:b32 | {_ON}")
             x *= 2
     for k in range(8):
         x = 1 << k
-        out.append(f"tcgen05.ld | b32 | sync aligned 16x32bx2 x{x} pack::16b? | dv{x}:b32, ta, i | {_ON}")
-        out.append(f"tcgen05.st | b32 | sync aligned 16x32bx2 x{x} unpack::16b? | ta, i, sv{x}:b32 | {_ON}")
+        out.append(f"tcgen05.ld | b32 | sync aligned? 16x32bx2 x{x} pack::16b? | dv{x}:b32, ta, i | {_ON}")
+        out.append(f"tcgen05.st | b32 | sync aligned? 16x32bx2 x{x} unpack::16b? | ta, i, sv{x}:b32 | {_ON}")
     for k in range(1, 8):
         x = 1 << k
         for t, extra in (("u32,s32", ""), ("f32", " abs? NaN?")):
