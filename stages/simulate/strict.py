@@ -197,7 +197,7 @@ class StrictMachine(Machine):
         lanes = mask
         if plan.uniform_out and not plan.uniform and mask is not None:
             lanes = view.um
-        for part, (key, row, before) in enumerate(zip(plan.writes, rows, old, strict=True)):
+        for part, key, row, before in zip(plan.parts, plan.writes, rows, old, strict=True):
             entry = Entry(row.copy(), lanes, at, ready, plan.writer, part, plan.dual, plan.pc)
             row[:] = before
             held = time.pending.get(key)

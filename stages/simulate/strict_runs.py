@@ -107,7 +107,7 @@ class Runs:
         """Every path keeps the distance that each reader of a fixed-latency result needs."""
         if plan.depbar is not None or plan.ctl.wr < _NONE or plan.ctl.rd < _NONE:
             return False
-        parts = {row: part for part, row in enumerate(plan.writes)}
+        parts = dict(zip(plan.writes, plan.parts, strict=True))
         if any(("U", plan.slots[i]) in parts for i in plan.reuse):
             return False
         needs = [longest(plan.writer, part, plan.dual, row[0], is_uniform_row(row), self.sm) for row, part in parts.items()]

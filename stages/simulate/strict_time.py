@@ -131,6 +131,7 @@ class Plan:
         "inst",
         "late",
         "late_reads",
+        "parts",
         "pc",
         "pipe",
         "reader",
@@ -166,6 +167,8 @@ class Plan:
         self.dual = is_dual(inst)
         self.reads = list(dict.fromkeys(build.reads))
         self.writes = list(dict.fromkeys(build.writes))
+        #: for each row written, which register of the result it is (a predicate: 0)
+        self.parts = [sum(k == "U" for k, _ in self.writes[:n]) if kind == "U" else 0 for n, (kind, _) in enumerate(self.writes)]
         self.uniform_out = any(isinstance(o, Reg) and o.file in ("UR", "UP") and o.num != ZERO for o in inst.dsts)
         # A read scoreboard protects vector registers; predicates and uniform registers are read at issue (measured).
         self.late = self.variable and inst.op not in ("S2R", "S2UR", "LDGDEPBAR", "BMOV") and any(r[0] == "U" and r[1] < 256 for r in self.reads)
