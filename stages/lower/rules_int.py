@@ -84,17 +84,23 @@ def pair(b: Builder, lo: Val, hi: Val) -> Reg:
 
 
 def mulhi64(b: Builder, signed: bool, x: Val, y: Val) -> Reg:
-    """High 64 bits of the 128-bit product; schoolbook, four 32 x 32 products, no sum overflows."""
+    """High 64 bits of the 128-bit product: four 32 x 32 products chained by carries (the shape that ptxas uses)."""
+    constant = y.value if type(y) is Imm else None
     x, y = b.in_reg(x, 2), b.in_reg(y, 2)
-    p0, p1, p2, r = b.r(2), b.r(2), b.r(2), b.r(2)
-    wide(b, False, p0, b.lo(x), b.lo(y))
-    wide(b, False, p1, b.hi(x), b.lo(y), pair(b, b.hi(p0), RZ))
-    wide(b, False, p2, b.lo(x), b.hi(y), pair(b, b.lo(p1), RZ))
-    wide(b, False, r, b.hi(x), b.hi(y), pair(b, b.hi(p1), RZ))
-    out = b.r(2)
-    add64(b, out, r, pair(b, b.hi(p2), RZ))
+    upper, middle, lower, out = b.r(2), b.r(2), b.r(2), b.r(2)
+    carry, low_carry = b.p(), b.p()
+    wide(b, False, upper, b.hi(x), b.lo(y))
+    b.emit("IMAD.WIDE.U32", (middle, carry), (b.lo(x), b.hi(y), upper))
+    wide(b, False, lower, b.lo(x), b.lo(y))
+    b.emit("IADD3", (RZ, low_carry), (b.hi(lower), b.lo(middle), RZ))
+    top = b.r(2)
+    b.copy(b.lo_r(top), b.hi(middle))
+    b.emit("IADD3.X", b.hi_r(top), (RZ, RZ, RZ, carry))
+    b.emit("IMAD.WIDE.U32.X", out, (b.hi(x), b.hi(y), top, low_carry))
     if signed:  # hi_s = hi_u - (x < 0 ? y : 0) - (y < 0 ? x : 0)
-        for u, v in ((x, y), (y, x)):
+        for u, v, sign in ((x, y, None), (y, x, constant)):
+            if sign is not None and not sign >> 63 & 1:
+                continue
             m = sign_word(b, b.hi(u))
             t = b.r(2)
             for i in range(2):
