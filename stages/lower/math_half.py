@@ -70,6 +70,9 @@ def mul(b: Builder, inst: PtxInst) -> None:
 def fma(b: Builder, inst: PtxInst) -> None:
     t = inst.types[0]
     d, x, y, z = inst.operands
+    for rounding in ("rz", "rm", "rp"):  # ptxas takes these for bfloat16 and rounds in f32
+        if rounding in inst.mods:
+            raise b.unsupported(inst, f"modifier .{rounding}")
     b.emit("HFMA2" + mods_of(inst, t), b.dst(d, t), (half_src(b, x, t), half_src(b, y, t), half_src(b, z, t)))
 
 
