@@ -194,6 +194,7 @@ def build_kernel(unit: Unit, target: Target, helper_number: int, options: Mappin
     regs = max(2, *(f.code.regs for f in functions)) + REG_RESERVED
     if attrs.number(unit, "abi_call", 0, 1):
         regs = max(regs, ABI_CALL_FLOOR)
+    regs = max(regs, attrs.number(unit, "regcount", 0, REG_CEILING))
     kernel = Kernel(
         unit=unit,
         text=text,

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Final
 
 from ir_format import ptx
-from ir_format.model import PT, RZ, URZ, Imm, Mem, Name, Operand, Reg
+from ir_format.model import PT, RZ, URZ, Imm, Label, Mem, Name, Operand, Reg
 from ir_format.ptx import PtxInst
 
 from .builder import Builder, Rule
@@ -302,6 +302,9 @@ def _wait(b: Builder, inst: PtxInst) -> None:
 def bulk(b: Builder, inst: PtxInst) -> None:
     """Every ``cp`` that is a bulk copy."""
     b.need(inst, 90)
+    if inst.has("tensor"):
+        b.ctx.unit.attrs["tensormap"] = 1
+    bulk_class(b)
     if inst.has("commit_group"):
         _commit(b, inst)
     elif inst.has("wait_group"):
@@ -562,11 +565,38 @@ def _red(b: Builder, inst: PtxInst, op: str, t: str, bits: int) -> str:
 
 
 def register_count(b: Builder, inst: PtxInst) -> None:
-    """setmaxnreg: the release drains the warp, the request is repeated until it is granted."""
+    """setmaxnreg: the release drains the warp, the request is repeated until it is granted. As with ptxas the launch bounds must say with how many
+    registers the kernel starts."""
+    b.need(inst, 90)
     x = inst.operands[0]
-    if not isinstance(x, ptx.Imm):
+    if not isinstance(x, ptx.Imm) or not 24 <= x.value <= 256 or x.value % 8:
         raise b.unsupported(inst)
-    raise b.unsupported(inst, "register counts that change")
+    attrs = b.ctx.unit.attrs
+    if not ("maxntid" in attrs or "reqntid" in attrs) or not ("maxnreg" in attrs or "minnctapersm" in attrs) or not b.pf.entry:
+        note = ("info", "(C7508) Potential Performance Loss: 'setmaxnreg' ignored; unable to determine register count at entry.", 0)
+        if note not in b.ctx.unit.diags:
+            b.ctx.unit.diags.append(note)
+        return
+    attrs["reg_reconfig"] = 1
+    bulk_class(b)
+    with b.region():
+        b.emit("WARPSYNC.ALL")
+        if inst.has("dec"):
+            b.emit("USETMAXREG.DEALLOC.CTAPOOL", (), (Imm("I", x.value),))
+            return
+        again = b.new_block()
+        b.place(again)
+        got = b.fn.new_vreg("UP", 1, 0, -1, 1)
+        b.emit("USETMAXREG.TRY_ALLOC.CTAPOOL", got, (Imm("I", x.value),))
+        b.emit("BRA.U", (), (b.not_(got), Label("L", again)))
+        b.place(b.new_block())
+
+
+def bulk_class(b: Builder) -> None:
+    """The kernel needs what is marked in the cubin as class 2 (docs/stream.md)."""
+    attrs = b.ctx.unit.attrs
+    if attrs.get("isa_class", 1) == 1:
+        attrs["isa_class"] = 2
 
 
 RULES: dict[str, Rule] = {"tensormap": tensormap, "multimem": multimem, "setmaxnreg": register_count}

@@ -54,4 +54,20 @@ def _order(unit: Unit, ctx: Context) -> None:
         ctx.count("warpgroup waits and arrivals", added)
 
 
-PASSES: Final = (Pass("allocate", _allocate, required=True), Pass("warpgroup", _order, required=True), Pass("fill-slots", _fill, required=True))
+def _counts(unit: Unit, ctx: Context) -> None:
+    from ir_format.target import target
+
+    from .counts import check_counts
+    from .limits import register_limit
+
+    taken = check_counts(unit, register_limit(unit, target(ctx.header.target).sm, ctx.header.options))
+    if taken:
+        ctx.count("register count changes taken out", taken)
+
+
+PASSES: Final = (
+    Pass("allocate", _allocate, required=True),
+    Pass("warpgroup", _order, required=True),
+    Pass("counts", _counts, required=True),
+    Pass("fill-slots", _fill, required=True),
+)

@@ -22,8 +22,8 @@ COUNT: Final = 6
 _FAR: Final = 1 << 30
 #: Instructions under way on one counter before we wait: the counters have six bits as far as is known (guessed); far from the limit.
 _MOST: Final = 32
-#: Nothing may be under way here: the other side knows nothing of our counters.
-BOUNDARIES: Final = frozenset(("CALL", "RET", "RTT"))
+#: Nothing may be under way here: the other side knows nothing of our counters, or registers go away.
+BOUNDARIES: Final = frozenset(("CALL", "RET", "RTT", "USETMAXREG"))
 #: Estimated cycles until sources have been read.
 _READ: Final = 16
 #: What a free counter costs, in cycles of waiting, by the number in use.

@@ -232,3 +232,28 @@ def test_refused_by_name(body: str, target: str, why: str) -> None:
     """What can't be done is said, with its line."""
     with pytest.raises((CompileError, AssertionError), match=why):
         lower_text(kernel(body + "\nret;", target), target)
+
+
+_COUNTS = ".reqntid 384\n.minnctapersm 1\n"
+
+
+@pytest.mark.parametrize(("bounds", "kept"), [(_COUNTS, True), (".maxntid 384\n.maxnreg 168\n", True), (".maxntid 384\n", False), ("", False)])
+def test_register_counts_change_where_the_first_is_known(bounds: str, kept: bool, tmp_path: Path) -> None:
+    """setmaxnreg stands where the launch bounds say the count at entry; the kernel then reports that count."""
+    text = kernel("setmaxnreg.dec.sync.aligned.u32 40;\nld.param.u64 %rd1, [p];\nst.global.u32 [%rd1], %r1;\nret;", "sm_90a").replace("n)\n{", "n)\n" + bounds + "{")
+    got = compile_ptx(text, "sm_90a", {}, name="t.ptx")
+    insts = decoded(got, "90a", tmp_path)
+    assert any(i.op == "USETMAXREG" for i in insts) == kept
+    assert not check_bytes(got).findings
+    regcount = (b"\x04\x2f\x08\x00", 8)  # EIATTR_REGCOUNT, a symbol and a number
+    at = got.index(regcount[0])
+    assert (int.from_bytes(got[at + 8 : at + 12], "little") == 168) == kept
+
+
+def test_register_counts_are_kept(tmp_path: Path) -> None:
+    """Where more registers are in use behind the release than are left, no change is made."""
+    loads = "".join(f"ld.global.u32 %r{k}, [%rd1+{4 * k}];\n" for k in range(50))
+    sums = "".join(f"add.u32 %r50, %r50, %r{k};\n" for k in range(50))
+    body = "ld.param.u64 %rd1, [p];\n" + loads + "bar.sync 0;\nsetmaxnreg.dec.sync.aligned.u32 40;\nmov.u32 %r50, 0;\n" + sums + "st.global.u32 [%rd1], %r50;\nret;"
+    got = compile_ptx(kernel(body, "sm_90a").replace("n)\n{", "n)\n" + _COUNTS + "{"), "sm_90a", {}, name="t.ptx")
+    assert not any(i.op == "USETMAXREG" for i in decoded(got, "90a", tmp_path))
