@@ -80,6 +80,8 @@ def _vector_length(mods: list[str]) -> int:
 
 def kind_of(spec: OperandSpec, types: tuple[str, ...]) -> str:
     """The kind of value of an operand."""
+    if spec.type == "M":  # the narrow sources of mixed additions
+        return types[1]
     type_ = type_name(spec, types)
     return {"B8": "b8", "B16": "b16", "B32": "b32", "B64": "b64", "U": "u32", "A": "u64"}.get(type_, type_)
 

@@ -83,7 +83,7 @@ def form(row: Row, mods: list[str], types: tuple[str, ...], rng: random.Random) 
     atomic = name in ("atom", "red")
     place = Place(space, rng, atomic)
     wide = BITS.get(types[0] if types else "b8", 8) * max(arith._vector_length(mods), 1) > 128
-    if "nc" in mods or name in ("ldu", "applypriority", "discard") or "mmio" in mods or (wide and not space):
+    if "nc" in mods or name in ("ldu", "applypriority", "discard") or "mmio" in mods or ((wide or (atomic and arith._vector_length(mods))) and not space):
         place = Place("global", rng)
     before = [place.before]
     hint = False
