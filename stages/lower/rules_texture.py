@@ -15,13 +15,14 @@ Every fact here was measured on ptxas 13.0's output for all forms (tests/lower/t
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from ir_format import ptx
 from ir_format.isa.vectors import split
 from ir_format.model import ABS, RZ, ZERO, Imm, Name, Operand, Reg
-from ir_format.ptx import PtxInst
+from ir_format.ptx import PtxFunction, PtxInst
 
 from .builder import Builder, Rule
 from .headers import Header, handle, separate
@@ -57,6 +58,48 @@ def _target(x: ptx.Operand) -> tuple[tuple[ptx.Operand, ...], ptx.Operand | None
     return (_parts(x.first), x.second) if isinstance(x, ptx.Pair) else (_parts(x), None)
 
 
+class _Seen(NamedTuple):
+    function: PtxFunction | None
+    counts: Counter[int]
+
+
+_last = _Seen(None, Counter())
+
+
+def _mentions(pf: PtxFunction) -> Counter[int]:
+    """How often the function's body names each register."""
+    global _last
+    if _last.function is not pf:
+        counts: Counter[int] = Counter()
+        for item in pf.body:
+            if isinstance(item, PtxInst):
+                if item.guard is not None:
+                    counts[item.guard[0]] += 1
+                for x in item.operands:
+                    _count(x, counts)
+        _last = _Seen(pf, counts)
+    return _last.counts
+
+
+def _count(x: object, counts: Counter[int]) -> None:
+    if isinstance(x, ptx.Reg | ptx.NotPred):
+        counts[x.index] += 1
+    elif isinstance(x, tuple | list):
+        for y in x:
+            _count(y, counts)
+    elif hasattr(x, "__dataclass_fields__"):
+        for name in x.__dataclass_fields__:
+            _count(getattr(x, name), counts)
+    elif hasattr(x, "__slots__"):
+        for name in x.__slots__:
+            _count(getattr(x, name), counts)
+
+
+def unread(b: Builder, x: ptx.Operand) -> bool:
+    """A result that no other operand of the function names."""
+    return isinstance(x, ptx.Sink) or (isinstance(x, ptx.Reg) and _mentions(b.pf)[x.index] == 1)
+
+
 # --------------------------------------------------------------------------- values
 
 
@@ -70,24 +113,26 @@ def array_index(b: Builder, x: Val) -> Val:
     return d
 
 
-def packed_offsets(b: Builder, parts: Sequence[ptx.Operand], count: int) -> Val:
-    """Signed offsets of four bits, the first lowest; a single one is taken as it is."""
+def packed_offsets(b: Builder, parts: Sequence[ptx.Operand], count: int, every: int = 4, size: int = 4) -> Val:
+    """Signed offsets of ``size`` bits, ``every`` so many bits, the first lowest; a single one is taken as it is."""
     values = [b.src(p, "b32") for p in parts[:count]]
     if count == 1:
         return values[0]
     constant = 0
+    field = (1 << size) - 1
+    first = (1 << every) - 1
     made: Reg | None = None
     for k, v in enumerate(values):
         if type(v) is Imm:
-            constant |= (v.value & 15) << 4 * k
+            constant |= (v.value & (field if k else first)) << every * k
             continue
         part = b.r()
         if k == 0:
-            b.emit("LOP3.LUT", part, (v, Imm("I", 15), RZ, Imm("I", 0xC0)))
+            b.emit("LOP3.LUT", part, (v, Imm("I", first), RZ, Imm("I", 0xC0)))
         else:
             up = b.r()
-            b.emit("IMAD.SHL.U32", up, (v, Imm("I", 1 << 4 * k), RZ))
-            b.emit("LOP3.LUT", part, (up, Imm("I", 15 << 4 * k), made or RZ, Imm("I", 0xEA)))  # (up & mask) | made
+            b.emit("IMAD.SHL.U32", up, (v, Imm("I", 1 << every * k), RZ))
+            b.emit("LOP3.LUT", part, (up, Imm("I", field << every * k), made or RZ, Imm("I", 0xEA)))  # (up & mask) | made
         made = part
     if made is None:
         return Imm("I", constant)
@@ -127,8 +172,8 @@ def as_float(b: Builder, x: Val) -> Reg:
 def emit_fetch(b: Builder, inst: PtxInst, f: Fetch, header: Header, out: ptx.Operand, half: bool) -> None:
     """The instruction, and its results to their places."""
     elems, flag = _target(out)
-    # A result that goes to the sink is not asked for; two results in one register: the last one counts.
-    wanted = [k for k, e in enumerate(elems) if not isinstance(e, ptx.Sink)]
+    # A result that nobody reads is not asked for; two results in one register: the last one counts.
+    wanted = [k for k, e in enumerate(elems) if not unread(b, e)]
     count = 2 if half else 1
     mask = sum(1 << k * count + j for k in wanted for j in range(count))
     mods = [*f.mods]
@@ -169,10 +214,10 @@ def emit_fetch(b: Builder, inst: PtxInst, f: Fetch, header: Header, out: ptx.Ope
     dsts = (residency, e, d) if need else (residency, RZ, RZ)
     b.emit(".".join((f.op, *[m for m in mods if m])), dsts, (a, c, *where, Name("N", f.geometry), Imm("I", mask)))
     if half and not packed:
-        for k, element in enumerate(e2 for e2 in elems if not isinstance(e2, ptx.Sink)):
+        for k, element in enumerate(elems[k] for k in wanted):
             pack_halves(b, b.dst(element), results[2 * k], results[2 * k + 1])
     else:
-        for value, element in zip(results, (e2 for e2 in elems if not isinstance(e2, ptx.Sink))):
+        for value, element in zip(results, [elems[k] for k in wanted]):
             b.copy(b.dst(element), value)
     if flag is not None and not isinstance(flag, ptx.Sink):
         # The hardware's predicate is true where some texel was absent; PTX's is true where all were there.
@@ -242,7 +287,7 @@ def _tex(b: Builder, inst: PtxInst) -> None:
         raise b.unsupported(inst, "operands")
     if lod == "grad" and (compare is not None or dims == 3):
         raise b.unsupported(inst, "derivatives of 3d and cube textures, and with a comparison")
-    fetch_texel = integer and (multisample or lod == "level" or not separate(b))
+    fetch_texel = integer and (multisample or lod == "level" or geometry == "1d" or not separate(b))
     if integer and not fetch_texel:
         coordinates = [as_float(b, c) for c in coordinates]
     if name.endswith("CUBE"):
@@ -318,7 +363,7 @@ def tld4(b: Builder, inst: PtxInst) -> None:
         place += cube_direction(b, coordinates) if dims == 3 else coordinates
         mods, values = [component], []
         if rest and isinstance(rest[0], ptx.Vec):
-            values.append(packed_offsets(b, rest.pop(0).elems, dims))  # type: ignore[union-attr]
+            values.append(packed_offsets(b, rest.pop(0).elems, dims, 8, 6))  # type: ignore[union-attr]
             mods.append("AOFFI")
         if rest:
             values.append(b.src(rest.pop(0), "f32"))
