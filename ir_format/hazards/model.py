@@ -116,6 +116,11 @@ class Hazards:
         """Least stall count behind the instruction; 0 means a drain, which the control word spells 0."""
         return int(self._stalls.get(self.klass(inst), ("1", ""))[0])
 
+    def floor(self, klass: str) -> int:
+        """Least stall count behind a class of instructions where it is known, not guessed, and no drain; else 0."""
+        text, source = self._stalls.get(klass, ("0", "guessed"))
+        return int(text) if source != "guessed" else 0
+
     # -- operands -----------------------------------------------------------------------------------------------
 
     def access(self, inst: Inst) -> Access:

@@ -33,8 +33,8 @@ _P_CELLS: Final = (1 << PHYSICAL_BASE["UP"]) - (1 << PHYSICAL_BASE["P"])
 #: Two cells that are no registers. ORDER: something that later memory accesses must wait for; LOADED: a load from global memory that is not back.
 _ORDER: Final = 1 << PHYSICAL_BASE["B"] + 64
 _LOADED: Final = _ORDER << 1
-#: Who waits for ORDER (measured: before the next of these ptxas waits for FENCE and SYNCS, for a MEMBAR that has a scoreboard, and for the loads in
-#: front of a MEMBAR; it gives most MEMBARs no scoreboard at -O3).
+#: Who waits for ORDER (measured: before the next of these ptxas waits for FENCE, for a SYNCS with a write and a MEMBAR with any scoreboard, and for the
+#: loads in front of a MEMBAR; it gives most MEMBARs no scoreboard at -O3).
 _ORDERED: Final = frozenset(("lds", "ldg", "ldl", "stg", "sts", "atom", "red", "ldgsts", "bar", "syncs", "fence", "cctl", "bulk"))
 #: Classes whose instructions finish in order, by queue: results, and reads of registers (measured C2).
 _RESULT_QUEUE: Final = {c: c for c in ("xu", "lds", "ldc", "shfl", "redux", "fp64")}
@@ -76,8 +76,8 @@ RELAXED: Final = (
     ("war", "mma2", "", "100-119", 1),  # HMMA.16816 -> SHF, IMMA.16832 -> LOP3, MOVM over A or B; 7
     ("war", "mma2", "var", "75+", 1),  # HMMA.16816, QMMA -> LDC over A on sm_90 and sm_120: what comes through a scoreboard comes late
 )
-#: Instructions of a class with a least stall that need none (measured: BREAK and NANOSLEEP on sm_75, CCTL.IVALL on sm_90).
-_QUICK: Final = frozenset(("BREAK", "CCTL", "NANOSLEEP"))
+#: Instructions whose least stall is a rule. Not all of a class of the table: 1 is measured behind BAR, YIELD, WARPSYNC, NANOSLEEP, BREAK, BPT and PMTRIG.
+_PACED: Final = frozenset(("MEMBAR", "DEPBAR", "BRA", "BRX", "BRXU", "JMP", "JMX", "EXIT", "CALL", "RET"))
 #: Cycles after which an FP64 matrix product without a scoreboard is over (measured: ptxas puts NOPs behind DMMA on sm_120, 586 cycles at least).
 _DMMA_OVER: Final = 512
 
@@ -119,7 +119,7 @@ class Report(NamedTuple):
 class _Node:
     """One instruction as the walk needs it; bitsets of cells. ``slow_w``/``slow_r``: announced by a scoreboard; the rest is fixed."""
 
-    __slots__ = ("access", "ctl", "depbar", "early_w", "fixed_r", "fixed_w", "guard", "in_turn", "item", "op", "r", "reused", "rq", "signal", "slow_r", "slow_w", "w", "wq")
+    __slots__ = ("access", "ctl", "depbar", "early_w", "fixed_r", "fixed_w", "guard", "in_turn", "item", "op", "paced", "r", "reused", "rq", "signal", "slow_r", "slow_w", "w", "wq")
 
     def __init__(self, item: Decoded, inst: Inst, access: Access) -> None:
         self.item = item
@@ -148,6 +148,7 @@ class _Node:
         self.wq = _OWN_QUEUE.get(inst.op) or _RESULT_QUEUE.get(access.klass, "")
         self.rq = _READ_QUEUE.get(access.klass, "")
         self.depbar = _depbar(inst)
+        self.paced = inst.op in _PACED
         self.reused = 0
         for o in inst.srcs:
             if type(o) is Reg and o.flags & REUSE and o.num != ZERO:
@@ -349,7 +350,7 @@ class _Walk:
         )
 
     def _wait(self, n: int, node: _Node, recent: _Recent, pending: _Pending, raised: list[int], clock: int, judge: bool) -> None:
-        early = sum(1 << k for k in range(6) if clock - raised[k] < 2)
+        early = sum(1 << k for k in range(6) if clock - raised[k] < 2) if node.op != "DEPBAR" else 0  # measured: LDCU, DEPBAR one cycle later on sm_100
         mask = node.ctl.wait & ~early
         early &= node.ctl.wait
         for m in [m for m in recent if self.nodes[m].ctl.wr != 7 and mask >> self.nodes[m].ctl.wr & 1]:
@@ -400,8 +401,9 @@ class _Walk:
             _merge(pending, (n, bits_w, bits_r), (node.slow_w, node.slow_r, 0, clock))
         if node.early_w:
             _merge(pending, (n, both, 0), (node.early_w, 0, 0, clock))
-        if node.signal and (both or node.access.klass != "membar"):
-            _merge(pending, (n, both, 0), (node.signal, 0, 0, clock))
+        signals = both if node.access.klass != "syncs" else bits_w
+        if node.signal and (signals or node.access.klass == "fence"):
+            _merge(pending, (n, signals, 0), (node.signal, 0, 0, clock))
         if node.access.klass == "membar":
             for key, (w, r, younger, at) in list(pending.items()):
                 if w & _LOADED:
@@ -441,7 +443,7 @@ class _Walk:
 
     def _rules(self, n: int, node: _Node, pending: _Pending, clock: int) -> None:
         """What concerns one place: the least stall behind it, counters that are up when control leaves the section."""
-        least = self.h.floor(node.access.klass) if node.op not in _QUICK else 0
+        least = self.h.floor(node.access.klass) if node.paced else 0
         if 0 < node.ctl.stall < least:
             source = "measured"
             self._add("stall", -1, n, n, least, node.ctl.stall, f"stall {node.ctl.stall}, {least} needed behind {node.op}", source)

@@ -71,13 +71,15 @@ def _may_pass(inst: Inst) -> bool:
 
 
 class Flow:
-    """Successors by instruction index. ``drained``: calls to code outside the section, behind which everything has arrived. ``lost``: indirect
+    """Successors by instruction index. ``drained``: calls to code outside the section, behind which everything has arrived. ``leaving``:
+    those, and returns to callers that are not in the section. ``lost``: indirect
     branches without known targets. ``blocks``: (first, last + 1) index of straight runs; ``following``: their successors by block number."""
 
-    __slots__ = ("blocks", "drained", "entries", "following", "lost", "succs")
+    __slots__ = ("blocks", "drained", "entries", "following", "leaving", "lost", "succs")
 
     def __init__(self, section: CodeSection, items: list[Decoded], tables: dict[int, tuple[int, ...]]) -> None:
         self.drained: set[int] = set()
+        self.leaving: set[int] = set()
         self.lost: list[int] = []
         self.succs: list[tuple[int, ...]] = []
         count = len(items)
@@ -93,6 +95,7 @@ class Flow:
                     returns.setdefault(_region(starts, item.target // WORD), []).append(n + 1)
                 else:
                     self.drained.add(n)
+                    self.leaving.add(n)
             elif inst.op == "BSSY" and item.target >= 0:
                 for o in (*inst.dsts, *inst.srcs):
                     if type(o) is Reg and o.file == "B":
@@ -117,6 +120,8 @@ class Flow:
                             self.lost.append(n)
                     passes = _may_pass(inst)
                 elif inst.op == "RET":
+                    if not returns.get(_region(starts, n)):
+                        self.leaving.add(n)
                     for place in returns.get(_region(starts, n), ()):
                         if place < count:
                             out[place] = None

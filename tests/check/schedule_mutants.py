@@ -1,7 +1,7 @@
 """Cubins with one broken control word, and how many of them the schedule checker finds.
 
 Two sorts. *Certain* mutants break a rule by construction: an adjacent pair brought nearer than its table cell, the only wait between an
-announced result (or read) and the instruction that needs it dropped, its counter renamed. *Random* ones change any stall, wait or counter; many of
+announced result (or read) and the instruction that needs it dropped, its counter renamed, an operand kept for reuse that is overwritten. *Random* ones change any stall, wait or counter; many of
 them break nothing, so their rate has no bar.
 
     python -m tests.check.schedule_mutants --sm 90 --count 200
@@ -9,6 +9,7 @@ them break nothing, so their rate has no bar.
 
 from __future__ import annotations
 
+import copy
 import random
 from collections import Counter
 from collections.abc import Iterator
@@ -16,27 +17,34 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ir_format import isa
+from ir_format.diag import CompileError
 from ir_format.flow import ENDS, JUMPS
 from ir_format.hazards import Access, hazards
-from ir_format.model import Ctl, Inst
+from ir_format.model import REUSE, ZERO, Ctl, Inst, Reg
 from stages.check.schedule_checker import check_cubin, relaxed
 from stages.disasm.cubin import WORD, Cubin
 from stages.disasm.listing import decode_section
 
 KERNELS = Path(__file__).parent.parent / "kernels"
-_AT = {"stall": (105, 4), "wr": (110, 3), "rd": (113, 3), "wait": (116, 6)}
+_AT = {"stall": (105, 4), "wr": (110, 3), "rd": (113, 3), "wait": (116, 6), "word": (0, 128)}
 _LEAVES = JUMPS | ENDS | {"CALL", "BSYNC", "DEPBAR"}
 _REACH = 24  # instructions between producer and consumer
 
 
 class Mutant(NamedTuple):
-    """One field of one control word changed."""
+    """One field of one instruction changed. ``partner``: the instruction with which it breaks a rule (-1: none in particular)."""
 
     kind: str
     section: int
     place: int
     field: str
     value: int
+    partner: int = -1
+
+    def bytes(self, cubin: Cubin) -> bytes:
+        """The whole file with the mutant in it."""
+        broken = self.apply(cubin).sections[self.section]
+        return cubin.data[: broken.offset] + broken.data + cubin.data[broken.offset + len(broken.data) :]
 
     def apply(self, cubin: Cubin) -> Cubin:
         section = cubin.sections[self.section]
@@ -63,6 +71,7 @@ def certain(cubin: Cubin, rng: random.Random) -> list[Mutant]:
     """Every place where a mutant surely breaks a rule, one value each."""
     out: list[Mutant] = []
     h = hazards(cubin.sm)
+    target = isa.target(cubin.sm)
     for s, code in _code(cubin):
         for i, (inst, a, ctl) in enumerate(code[:-1]):
             if inst.op in _LEAVES:
@@ -74,11 +83,47 @@ def certain(cubin: Cubin, rng: random.Random) -> list[Mutant]:
                     need = h.between(kind, a, b, cell)
                     least = min(need.cycles, relaxed(kind, a, inst.op, b, later.op, cubin.sm, cell)) if need is not None else 1
                     if 1 < least <= ctl.stall:
-                        out.append(Mutant(f"stall {kind}", s, i, "stall", rng.randrange(1, least)))
+                        out.append(Mutant(f"stall {kind}", s, i, "stall", rng.randrange(1, least), i + 1))
+            out += _reuse(s, i, inst, ctl, later, target)
             if ctl.wr != 7 and a.board_w:
                 out += _around(s, code, i, ctl.wr, a.write_mask, True)
             elif ctl.rd != 7 and a.board_r:
                 out += _around(s, code, i, ctl.rd, a.late, False)
+    return out
+
+
+def _reuse(s: int, i: int, inst: Inst, ctl: Ctl, later: Inst, target: isa.Target) -> Iterator[Mutant]:
+    """The operand cache told to keep a register that the instruction overwrites and the next one reads in the same slot."""
+    mine, next_ = _vector_slots(inst), _vector_slots(later)
+    if inst.guard is not None and inst.guard.num != ZERO or not 0 < ctl.stall < 12:
+        return
+    for slot, (place, reg) in mine.items():
+        other = next_.get(slot)
+        if other is None or other[1].num != reg.num or reg.flags & REUSE or reg.width != 1 or other[1].width != 1:
+            continue
+        if not any(type(o) is Reg and o.file == "R" and o.num <= reg.num < o.num + o.width for o in inst.dsts):
+            continue
+        planted = replace(inst, srcs=(*inst.srcs[:place], reg._replace(flags=reg.flags | REUSE), *inst.srcs[place + 1 :]), ctl=ctl._replace(yield_=1))
+        try:
+            yield Mutant("reuse", s, i, "word", target.encode(planted, i * WORD), i + 1)
+        except CompileError:
+            continue  # this slot of this form has no such bit
+
+
+def _vector_slots(inst: Inst) -> dict[int, tuple[int, Reg]]:
+    """Operand slots A, B, C -> (index in the sources, register); only A where the others can't be told from the text."""
+    values = [(place, o) for place, o in enumerate(inst.srcs) if not (type(o) is Reg and o.file in ("P", "UP"))]
+    if len(values) < 2:
+        return {}  # conversions and the like: their one operand stands in slot B
+    plain = all(type(o) is Reg and o.file == "R" for _, o in values)
+    return {slot: (place, o) for slot, (place, o) in enumerate(values[:3]) if type(o) is Reg and o.file == "R" and o.num != ZERO and (plain or slot == 0)}
+
+
+def replace(inst: Inst, **changes: object) -> Inst:
+    """A copy of an instruction with other fields."""
+    out = copy.copy(inst)
+    for name, value in changes.items():
+        setattr(out, name, value)
     return out
 
 
@@ -94,10 +139,10 @@ def _around(s: int, code: list[tuple[Inst, Access, Ctl]], i: int, board: int, ce
             if ctl.wait >> board & 1:
                 if not result and b.board_w:
                     return  # the order of the pipe may do
-                yield Mutant(f"wait {name}", s, j, "wait", ctl.wait & ~(1 << board))
+                yield Mutant(f"wait {name}", s, j, "wait", ctl.wait & ~(1 << board), i)
                 for other in range(6):
                     if not waited >> other & 1:
-                        yield Mutant(f"index {name}", s, i, "wr" if result else "rd", other)
+                        yield Mutant(f"index {name}", s, i, "wr" if result else "rd", other, j)
                         break
             return
         if ctl.wait >> board & 1 or inst.op in _LEAVES or inst.op == "BAR" or (not result and (ctl.wr != 7 or ctl.rd != 7)):

@@ -1,0 +1,121 @@
+"""The strict simulator as a judge of broken control words: it runs the test kernels, and a mutant is caught by a wrong result, a reported hazard or a fault.
+
+Only what runs can be caught. A survivor is set apart, with its reason, where an argument shows that it changes nothing here:
+
+* ``never reached``: one of the two instructions is not issued in any launch, or never for a lane (its guard is false each time);
+* ``order of the pipe``: a later instruction of the same in-order pipe is waited for before the result is needed, so the result is there;
+* ``the later result is slower``: two writes of a register nearer than their table cell, the second one's by a scoreboard: it takes 16 cycles at least
+  (timing.Draw), longer than any fixed one that it could overtake;
+* ``waited for elsewhere``: on the only path, an instruction between the two waits for the counter that the renamed mutant raises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from ir_format import isa
+from ir_format.model import Inst
+from stages.disasm.cubin import WORD, Cubin, read_cubin
+from stages.disasm.listing import decode_section
+from stages.simulate import Device, ImageError, SimError
+from stages.simulate.timing import is_variable, pipe_of
+from tests.check.schedule_mutants import Mutant
+from tests.kernels.model import Buffer, KernelSpec, Launch, check
+
+#: Latencies: all long, all short, two random ones; more random ones for what survives these.
+SEEDS = (2, 1, 3, 4)
+MORE = (7, 8, 11, 12, 15, 16, 19, 20)
+#: Threads of the largest launch that is used.
+THREADS = 2048
+#: Warp instructions of a launch; a mutant may never end.
+LIMIT = 3_000_000
+
+
+class Verdict(NamedTuple):
+    """``caught``: how (wrong, hazard, fault) or "". ``apart``: why a survivor changes nothing here, or ""."""
+
+    caught: str
+    apart: str
+
+
+def run(device: Device, launch: Launch, **how: Any) -> tuple[list[str], Any]:
+    """What is wrong with a launch's results, and its statistics."""
+    device.reset()
+    for name, values in launch.globals.items():
+        device.set_global(name, values)
+    buffers = {a.name: a.data.copy() for a in launch.args if isinstance(a, Buffer)}
+    args = [buffers[a.name] if isinstance(a, Buffer) else a.data for a in launch.args]
+    stats = device.launch(launch.entry, launch.grid, launch.block, args, shared=launch.shared, limit=LIMIT, **how)
+    after = {name: device.get_global(name, want.values.dtype) for name, want in launch.expect_globals.items()}
+    return check(launch, buffers, after), stats
+
+
+class Bench:
+    """One kernel's cubin with its launches of up to ``THREADS`` threads."""
+
+    def __init__(self, spec: KernelSpec, data: bytes) -> None:
+        self.name = spec.name
+        self.cubin = read_cubin(data)
+        launches = sorted(spec.launches(0), key=lambda launch: launch.threads())
+        self.launches = [launch for launch in launches if launch.threads() <= THREADS] or launches[:1]
+        device = Device(data)
+        self.reached: set[tuple[int, int]] = set()
+        for launch in self.launches:
+            for seed in SEEDS:
+                wrong, stats = run(device, launch, strict=True, seed=seed)
+                assert not wrong and not stats.hazards, f"{spec.name}: the sound cubin fails: {wrong[:1]} {stats.hazards[:1]}"
+            self.reached |= self._reached(run(device, launch, cycles=True)[1].cycles)
+
+    def _reached(self, table: dict[str, Any]) -> set[tuple[int, int]]:
+        starts = {name: (k, at) for k, s in enumerate(self.cubin.sections) for at, _, name, _ in s.symbols}
+        out = set()
+        for name, offset, *_ in table["instructions"]:
+            if name in starts:
+                section, at = starts[name]
+                out.add((section, (at + offset) // WORD))
+        return out
+
+    def judge(self, mutant: Mutant) -> Verdict:
+        """Run a mutant until something shows."""
+        try:
+            device = Device(mutant.bytes(self.cubin))
+            for seed, launch in [(seed, launch) for seed in (*SEEDS, *MORE) for launch in reversed(self.launches)]:
+                wrong, stats = run(device, launch, strict=True, seed=seed)
+                if wrong or stats.hazards:
+                    return Verdict("wrong" if wrong else "hazard", "")
+        except (SimError, ImageError):
+            return Verdict("fault", "")
+        return Verdict("", self._why(mutant))
+
+    def _why(self, mutant: Mutant) -> str:
+        pair = [mutant.place] if mutant.partner < 0 else [mutant.place, mutant.partner]
+        if any((mutant.section, n) not in self.reached for n in pair):
+            return "never reached"
+        first, last = min(pair), max(pair)
+        if mutant.kind == "stall waw" and self._variable(mutant.section, last):
+            return "the later result is slower"
+        if first == last or mutant.kind.split()[0] not in ("wait", "index"):
+            return ""
+        code = list(_between(mutant.apply(self.cubin), mutant.section, first, last))
+        queue = code[0][0]
+        for n, (klass, wr, _) in enumerate(code[1:], 1):
+            if queue and klass == queue and wr != 7 and any(w >> wr & 1 for _, _, w in code[n + 1 :]):
+                return "order of the pipe"
+        if mutant.kind.startswith("index") and any(w >> mutant.value & 1 for _, _, w in code[1:]):
+            return "waited for elsewhere"
+        return ""
+
+
+    def _variable(self, section: int, place: int) -> bool:
+        inst = isa.target(self.cubin.sm).decode(self.cubin.sections[section].words[place], place * WORD)
+        return isinstance(inst, Inst) and is_variable(inst, self.cubin.sm)
+
+
+def _between(cubin: Cubin, section: int, first: int, last: int) -> Iterator[tuple[str, int, int]]:
+    """In-order pipe of the simulator, write counter and wait mask of the instructions from ``first`` to ``last``."""
+    for item in decode_section(cubin.sections[section], isa.target(cubin.sm))[first : last + 1]:
+        if item.inst is None or item.inst.ctl is None:
+            yield "", 7, 0
+        else:
+            yield pipe_of(item.inst), item.inst.ctl.wr, item.inst.ctl.wait
