@@ -263,6 +263,8 @@ class Target:
                 except Mismatch as error:
                     why = str(error)
                     continue
+                if word & plan.hints and inst.ctl is not None and not inst.ctl.yield_:
+                    raise Mismatch("a reuse hint needs bit 109 of the control word")
                 return word | _guard_bits(inst.guard, plan.form.guard) | ctl_bits(inst.ctl)
         except Mismatch as error:
             why = str(error)
