@@ -23,7 +23,11 @@ PTXAS: Final = (
     (r"cvt\.r[mp]\.ftz(?:\.sat)?\.f16\.f32 ", "cvt.rm/rp.ftz.f16.f32: ptxas drops .ftz"),
     (r"(?:ld|st)\.\S*v8\.[bus](?:8|16) ", "ld, st of eight bytes or halves: ptxas takes them and moves the first element alone (the manual has no such form)"),
     (r"(?:red|st)\.async\.mmio\.release\.gpu\.", "st.async, red.async with .mmio.release.gpu: ptxas emits no code"),
-    (r"red\.async\.(?:mmio\.)?release\.", "red.async to global memory: ptxas adds whatever the operation is"),
+    (r"st\.async(?:\.weak)?(?:\.global)?\.[bsuf]\d+ \[%mem\]", "st.async to global memory without .release (not in the manual): ptxas takes it and emits no code"),
+    (r"red\.async\.(?:mmio\.)?(?:release|relaxed)\.(?:gpu|sys)\.", "red.async to global memory: ptxas adds whatever the operation is"),
+    (r"fma\.r[zmp]\.\S*bf16", "fma.rz, .rm, .rp of bf16 (not in the manual): ptxas takes it and reads the operands as f16"),
+    (r"fns\.b32 ", "fns with the offset -2**31: ptxas finds the first bit where there is none"),
+    (r"(?:ld|st)\.param\S*\.b128 ", "parameters of 128 bits of a function: ptxas passes the lower half alone"),
 )
 
 

@@ -59,10 +59,10 @@ def expected(form: Form, data: Array) -> Array | None:
 
 def memory(form: Form, data: Array, third: Array) -> Array | None:
     """The third buffer as ptxas's code leaves it, where that is known to be wrong."""
-    if not re.match(r"(?:red|st)\.async\.(?:mmio\.)?release", form.text):
+    if not re.match(r"(?:red|st)\.async\.", form.text):
         return None
     out = third.copy()
-    if ".mmio.release.gpu" not in form.text:
+    if form.text.startswith("red") and ".mmio.release.gpu" not in form.text:
         size = 8 if form.text.split()[0].endswith("64") else 4
         view = {4: np.uint32, 8: np.uint64}[size]
         out.view(view).reshape(form.count, -1)[:, 0] += data[:, 0].astype(view)

@@ -1,0 +1,246 @@
+"""Cubins with one instruction that computes something else, and co-simulation as their judge.
+
+Four kinds, planted in the machine code of any compiler: a predicate inverted, an immediate off by one, two registers of an instruction exchanged, all
+accesses to one spill slot sent to another. Launches, interpreter runs and the comparison are those of ``orias-check --cosim``, made once a kernel.
+
+A survivor is set apart where an argument shows that nothing has changed:
+
+* ``never reached``: the instruction is issued in no launch;
+* ``the same value``: the registers that the instruction writes are equal in both programs each time it is issued, in every lane (compared in the
+  simulator, launch by launch). Such a change can't be seen by any test with these launches, and most are true identities (max(x, -1) of lengths).
+"""
+
+from __future__ import annotations
+
+import copy
+import random
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+import numpy as np
+
+from ir_format import isa
+from ir_format.diag import CompileError
+from ir_format.flow import ENDS, JUMPS
+from ir_format.model import INV, ZERO, Imm, Inst, Mem, Reg
+from stages.check.cosim import Cosim, approximates
+from stages.check.launches import launches
+from stages.check.sides import simulate
+from stages.disasm.cubin import WORD, Cubin, read_cubin
+from stages.disasm.listing import decode_section
+from stages.simulate import Device, ImageError
+from tests.check.schedule_mutants import Mutant
+
+KINDS: Final = ("predicate", "immediate", "registers", "slot")
+_FLOW: Final = JUMPS | ENDS | {"CALL", "BSSY", "BSYNC", "WARPSYNC", "BAR", "DEPBAR", "NOP", "BREAK", "YIELD", "LEPC", "BMOV", "ERRBAR", "MEMBAR"}
+#: Instructions whose first two operands may be exchanged, whatever their values.
+_COMMUTE: Final = frozenset(
+    "IADD3 IADD FADD FMUL FFMA DADD DMUL DFMA HADD2 HMUL2 HFMA2 IMAD IDP IMNMX FMNMX VIMNMX UIADD3 UIMAD FADD2 FMUL2 FFMA2".split()  # noqa: SIM905
+)
+
+
+class Group:
+    """Several words changed together; looks like a :class:`Mutant` to the judges."""
+
+    def __init__(self, parts: list[Mutant]) -> None:
+        self.parts = parts
+        self.kind, self.section, self.place, self.partner = parts[0].kind, parts[0].section, parts[0].place, -1
+
+    def bytes(self, cubin: Cubin) -> bytes:
+        """The whole file with the mutant in it."""
+        out = bytearray(cubin.data)
+        for m in self.parts:
+            at = cubin.sections[m.section].offset + m.place * WORD
+            out[at : at + WORD] = m.value.to_bytes(WORD, "little")
+        return bytes(out)
+
+
+def _variants(inst: Inst) -> Iterator[tuple[str, Inst]]:
+    """Everything that can be changed in one instruction: kind, the changed one."""
+
+    def edit(**changes: Any) -> Inst:
+        out = copy.copy(inst)
+        for name, value in changes.items():
+            setattr(out, name, value)
+        return out
+
+    srcs = inst.srcs
+    if inst.guard is not None and inst.guard.num != ZERO:
+        yield "predicate", edit(guard=inst.guard._replace(flags=inst.guard.flags ^ INV))
+    for n, o in enumerate(srcs):
+        if type(o) is Reg and o.file in ("P", "UP") and o.num != ZERO:
+            yield "predicate", edit(srcs=(*srcs[:n], o._replace(flags=o.flags ^ INV), *srcs[n + 1 :]))
+    if inst.op in _FLOW:
+        return
+    for n, o in enumerate(srcs):
+        if type(o) is Imm and type(o.value) is int:
+            yield "immediate", edit(srcs=(*srcs[:n], o._replace(value=o.value + 1), *srcs[n + 1 :]))
+    vector = [(side, n, o) for side in ("dsts", "srcs") for n, o in enumerate(getattr(inst, side)) if type(o) is Reg and o.file == "R" and o.num != ZERO]
+    for i, (side, n, o) in enumerate(vector):
+        for side2, n2, o2 in vector[i + 1 :]:
+            if o.num == o2.num or o.width != o2.width:
+                continue
+            if side == side2 == "srcs" and ((inst.op in _COMMUTE and n + n2 == 1) or inst.op in ("IADD3", "LOP3") or (inst.op == "ISETP" and ("EQ" in inst.mods or "NE" in inst.mods))):
+                continue  # equal by algebra, or (LOP3) for many tables
+            out = edit()
+            for where, k, reg, num in ((side, n, o, o2.num), (side2, n2, o2, o.num)):
+                operands = list(getattr(out, where))
+                operands[k] = reg._replace(num=num)
+                setattr(out, where, tuple(operands))
+            yield "registers", out
+
+
+def mutants(cubin: Cubin) -> list[Any]:
+    """Every mutant of a cubin that its encoding allows."""
+    target = isa.target(cubin.sm)
+    out: list[Any] = []
+    for s, section in enumerate(cubin.sections):
+        spills: dict[int, list[tuple[int, Inst]]] = {}
+        for place, item in enumerate(decode_section(section, target)):
+            if item.inst is None:
+                continue
+            for kind, changed in _variants(item.inst):
+                try:
+                    word = target.encode(changed, item.pc)
+                except CompileError:
+                    continue
+                if word != item.word:
+                    out.append(Mutant(kind, s, place, "word", word))
+            if item.inst.op in ("STL", "LDL"):
+                memory = next((o for o in item.inst.srcs if type(o) is Mem), None)
+                if memory is not None and memory.base is not None and memory.base.num == 1:
+                    spills.setdefault(memory.offset, []).append((place, item.inst))
+        out += _shared(s, spills, target)
+    return out
+
+
+def _shared(s: int, spills: dict[int, list[tuple[int, Inst]]], target: Any) -> Iterator[Group]:
+    """One slot's accesses moved to the next slot of the same size."""
+    slots = sorted(at for at, users in spills.items() if {i.op for _, i in users} == {"STL", "LDL"})
+    for old in slots:
+        new = next((at for at in slots if at != old and {i.mods for _, i in spills[at]} == {i.mods for _, i in spills[old]}), None)
+        if new is None:
+            continue
+        parts = []
+        for place, inst in spills[old]:
+            changed = copy.copy(inst)
+            changed.srcs = tuple(o._replace(offset=new) if type(o) is Mem else o for o in inst.srcs)
+            parts.append(Mutant("slot", s, place, "word", target.encode(changed, place * WORD)))
+        yield Group(parts)
+
+
+@contextmanager
+def tracing(log: dict[int, list[Any]], wanted: frozenset[int]) -> Iterator[None]:
+    """While active, the values that the wanted instructions write are noted, by instruction number, as a running list of bytes."""
+    import stages.simulate.device as module
+
+    home: Any = module
+    plain: Any = home.Compiled
+
+    class Tracing(plain):  # type: ignore[misc]
+        """Compiles some instructions with a note of what they write."""
+
+        def compile(self, index: int) -> Any:
+            fn = super().compile(index)
+            if index not in wanted:
+                return fn
+            rows = list(dict.fromkeys(self.build_of(index).writes))
+
+            def noted(v: Any, m: Any) -> None:
+                fn(v, m)
+                lanes = np.ones(v.n, np.bool_) if m is None else m
+                log.setdefault(index, []).append([np.where(lanes, r, 0).tobytes() if len(r := (v.U if k == "U" else v.P)[n]) == len(lanes) else r.tobytes() for k, n in rows])
+
+            self.fns[index] = noted
+            return noted
+
+    home.Compiled = Tracing
+    try:
+        yield
+    finally:
+        home.Compiled = plain
+
+
+class Bench:
+    """One kernel with its launches, interpreted once."""
+
+    def __init__(self, name: str, text: str, arch: str, data: bytes, seeds: int = 4) -> None:
+        self.name = name
+        self.cubin = read_cubin(data)
+        self.cosim = Cosim(text, arch, {}, seeds)
+        self.runs: list[tuple[Any, ...]] = []
+        for entry, code in self.cosim.module.codes.items():
+            loose = approximates(code.unit)
+            for shape, seed in launches(self.cosim.module.module, code.unit, seeds):
+                launch, base = self.cosim._sound(code.unit, shape, seed)
+                if base is not None:
+                    self.runs.append((entry, launch, base, self.cosim._stable(launch, base, quiet=True), loose, seed))
+        assert self.runs, f"{name}: nothing can be judged"
+        assert not self.wrong(data), f"{name}: the sound cubin differs"
+        device = Device(data)
+        self.reached: set[tuple[int, int]] = set()
+        starts = {name: (k, at) for k, s in enumerate(self.cubin.sections) for at, _, name, _ in s.symbols}
+        for _, launch, _, _, _, seed in self.runs:
+            device.reset()
+            stats = device.launch(launch.entry, launch.grid, launch.block, launch.values(), shared=launch.shared, seed=seed, cycles=True)
+            for function, offset, *_ in stats.cycles["instructions"]:  # type: ignore[attr-defined]
+                if function in starts:
+                    section, at = starts[function]
+                    self.reached.add((section, (at + offset) // WORD))
+
+    def wrong(self, data: bytes) -> bool:
+        """Whether co-simulation objects to a cubin."""
+        try:
+            device = Device(data)
+        except ImageError:
+            return True
+        for _, launch, base, stable, loose, seed in self.runs:
+            got = simulate(device, launch, seed=seed)
+            if got.error or self.cosim._first(launch, base, got, stable, loose) is not None:
+                return True
+        return False
+
+    def judge(self, mutant: Any) -> tuple[bool, str]:
+        """(caught, why a survivor changes nothing)."""
+        if self.wrong(mutant.bytes(self.cubin)):
+            return True, ""
+        if (mutant.section, mutant.place) not in self.reached:
+            return False, "never reached"
+        return False, "the same value" if self._same(mutant) else ""
+
+    def _same(self, mutant: Any) -> bool:
+        """Whether the mutated instruction writes what the sound one writes, each time."""
+        if isinstance(mutant, Group):
+            return False
+        target = isa.target(self.cubin.sm)
+        word = self.cubin.sections[mutant.section].words[mutant.place]
+        sound, changed = target.decode(word, mutant.place * WORD), target.decode(mutant.value, mutant.place * WORD)
+        if not isinstance(sound, Inst) or not isinstance(changed, Inst) or sound.dsts != changed.dsts or not sound.dsts:
+            return False
+        logs = []
+        for data in (self.cubin.data, mutant.bytes(self.cubin)):
+            log: dict[int, list[Any]] = {}
+            device = Device(data)
+            index = _number(device, self.cubin, mutant)
+            with tracing(log, frozenset((index,))):
+                for _, launch, _, _, _, seed in self.runs:
+                    simulate(device, launch, seed=seed)
+            logs.append(log)
+        return bool(logs[0]) and logs[0] == logs[1]
+
+
+def _number(device: Any, cubin: Cubin, mutant: Any) -> int:
+    """The simulator's number of an instruction: sections follow each other by base address."""
+    image = device.image
+    base = next(c.base for c in image.code if c.name == cubin.sections[mutant.section].name)
+    return int(device.program.addresses.index(base + mutant.place * WORD))
+
+
+def sample(found: list[Any], per_kind: int, rng: random.Random, wanted: Callable[[Any], bool] = lambda m: True) -> list[Any]:
+    """Some mutants of each kind."""
+    out: list[Any] = []
+    for kind in KINDS:
+        mine = [m for m in found if m.kind == kind and wanted(m)]
+        out += rng.sample(mine, min(per_kind, len(mine)))
+    return out
