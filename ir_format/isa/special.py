@@ -137,7 +137,7 @@ class MemCodec(Codec):
     register is unsigned too.
     """
 
-    __slots__ = ("absolute", "base", "hidden", "letter", "next", "nozero", "off", "osize", "quiet", "scale", "unit", "upos", "ur", "uwide", "wide")
+    __slots__ = ("absolute", "base", "hidden", "letter", "next", "nourz", "nozero", "off", "osize", "quiet", "scale", "unit", "upos", "ur", "uwide", "wide")
 
     def __init__(self, spec: SlotSpec, form: Form, mods: tuple[str, ...]) -> None:
         self.name, self.kind = spec.name, "M"
@@ -150,6 +150,8 @@ class MemCodec(Codec):
         #: RZ as base is undefined in w addresses from sm_90 on; before, a v address with RZ prints as the w one does (measured)
         self.nozero = (self.letter == ("v" if form.sm < 90 else "w")) or any(a[0] == "!" and self.letter in a for a in args)
         self.quiet = next((a for a in args if a[0] == "Z"), "")
+        #: URZ is not there where its text is that of the descriptor form, whose descriptor is not printed (measured, sm_80 to sm_89)
+        self.nourz = self.quiet == "Zv" and self.letter == "w" and form.sm < 90
         self.next = 0  # 1: the register after the one in the field
         self.ur = (1 << ur_bits(form.sm)) - 1
         self.mask = 0
@@ -208,6 +210,8 @@ class MemCodec(Codec):
             num = self.ur if uniform.num == ZERO else uniform.num - self.next
             if not 0 <= num <= self.ur or uniform.file != "UR":
                 raise Mismatch("uniform register out of range")
+            if num == self.ur and self.nourz:
+                raise Mismatch("URZ can't be the uniform base here")
             word |= num << self.upos
         if self.scale >= 0:
             word |= _SCALES[mod] << self.scale
@@ -232,6 +236,8 @@ class MemCodec(Codec):
         ubase = desc = None
         if self.upos >= 0:
             num = word >> self.upos & self.ur
+            if num == self.ur and self.nourz:
+                raise Mismatch("URZ can't be the uniform base here")
             if self.next:
                 if num >= self.ur - 1:
                     raise Mismatch("the uniform register after the last")

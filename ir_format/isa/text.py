@@ -179,43 +179,41 @@ def _int(text: str) -> int:
     return int(text, 0)
 
 
-def _float(text: str) -> float:
+#: Patterns for the NaNs whose payload the text does not show: quiet and signalling, positive.
+_NAN = {
+    "f32": (0x7FFFFFFF, 0x7F800001), "f64": (0x7FF80000, 0x7FF00001), "f16": (0x7FFF, 0x7C01), "bf16": (0x7FFF, 0x7F81),
+}
+_SIZE = {"f32": 32, "f64": 32, "f16": 16, "bf16": 16}
+
+
+def _float_bits(text: str, style: str) -> int | None:
+    """The field of a printed float, None where it does not hold it exactly."""
     text = text.strip()
     if text[1:] in ("QNAN", "SNAN"):
-        return -float("nan") if text[0] == "-" else float("nan")
-    return float(text)
+        return _NAN[style][text[1:] == "SNAN"] | (1 << _SIZE[style] - 1 if text[0] == "-" else 0)
+    value = float(text)
+    if style == "f64":
+        bits = struct.unpack("<Q", struct.pack("<d", value))[0]
+        return None if bits & 0xFFFFFFFF else int(bits >> 32)
+    if style == "f16":
+        return int(struct.unpack("<H", struct.pack("<e", value))[0])
+    bits = struct.unpack("<I", struct.pack("<f", value))[0]
+    return int(bits >> 16 if style == "bf16" else bits)
 
 
 def _read_imm(text: str, codec: ImmCodec, pc: int) -> Operand | None:
     style = codec.style
     text = text.strip()
     if style in ("f16x2", "bf16x2"):
-        high, low = text.split(",")
-        form = _half if style == "f16x2" else _bfloat
-        return Imm("I", form(high) << 16 | form(low))
-    if style == "f32":
-        return Imm("I", struct.unpack("<I", struct.pack("<f", _float(text)))[0])
-    if style == "f64":
-        bits = struct.unpack("<Q", struct.pack("<d", _float(text)))[0]
-        return Imm("I", bits >> 32) if not bits & 0xFFFFFFFF else None
-    if style == "f16":
-        return Imm("I", _half(text))
-    if style == "bf16":
-        return Imm("I", _bfloat(text))
+        high, low = (_float_bits(part, style[:-2]) for part in text.split(","))
+        return None if high is None or low is None else Imm("I", high << 16 | low)
+    if style in _NAN:
+        bits = _float_bits(text, style)
+        return None if bits is None else Imm("I", bits)
     value = _int(text)
     if value < 0 and not (style == "s" and codec.size < 32):
         value &= codec.limit - 1
     return Imm("I", value)
-
-
-def _half(text: str) -> int:
-    value: int = struct.unpack("<H", struct.pack("<e", _float(text)))[0]
-    return value
-
-
-def _bfloat(text: str) -> int:
-    value: int = struct.unpack("<I", struct.pack("<f", _float(text)))[0]
-    return value >> 16
 
 
 def _read_const(text: str, codec: ConstCodec, pc: int) -> Operand | None:

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 from ir_format import isa
 from ir_format.isa.machine import Target
-from ir_format.isa.plan import CTL_MASK, Form
+from ir_format.isa.plan import CTL_MASK, Form, Plan
 from tests.isa.coverage import fault
 from tests.isa.probe import BATCH, texts
 
@@ -29,43 +29,49 @@ IMMEDIATES = (
 )
 
 
-def random_word(form: Form, rng: random.Random) -> int | None:
-    """A word of a form, or None where no defined modifier combination was found."""
+def random_plan(form: Form, rng: random.Random) -> Plan | None:
+    """A random defined modifier combination of a form, or None where none was found."""
     for _ in range(60):
-        bits = rng.getrandbits(128)
-        word = form.fixvalue | (bits & form.modmask)
-        plan = form.plan_for_word(word)
-        if plan is None:
-            continue
-        owned = ALL & ~(plan.mask | CTL_MASK)
-        bits = rng.getrandbits(128)
-        kind = rng.random()
-        if kind < 0.3:
-            bits |= rng.getrandbits(128)  # more ones: RZ, PT
-        elif kind < 0.45:
-            bits &= rng.getrandbits(128) & rng.getrandbits(128)  # few ones: zeros, powers of two, register 0
-        elif kind < 0.55:
-            bits = bits & ~(0xFFFFFFFF << 32) | rng.choice(IMMEDIATES) << 32
-        for low in (16, 24, 32, 64):
-            if rng.random() < 0.06:
-                bits |= 255 << low  # RZ or URZ in one place
-        if rng.random() < 0.7:
-            bits = bits & ~(0xF << 12) | 7 << 12
-        if rng.random() < 0.6:
-            bits &= ~REUSE
-        return plan.value | bits & owned | CTL
+        plan = form.plan_for_word(form.fixvalue | (rng.getrandbits(128) & form.modmask))
+        if plan is not None:
+            return plan
     return None
 
 
-def random_words(target: Target, count: int, seed: int, ops: set[str] | None = None) -> Iterator[tuple[Form, int]]:
-    """Words of every form of the target, in the order of the tables."""
+def random_word(form: Form, rng: random.Random, plan: Plan | None = None) -> int | None:
+    """A word of a form (with the modifiers of ``plan``), or None where no defined modifier combination was found."""
+    plan = plan or random_plan(form, rng)
+    if plan is None:
+        return None
+    owned = ALL & ~(plan.mask | CTL_MASK)
+    bits = rng.getrandbits(128)
+    kind = rng.random()
+    if kind < 0.3:
+        bits |= rng.getrandbits(128)  # more ones: RZ, PT
+    elif kind < 0.45:
+        bits &= rng.getrandbits(128) & rng.getrandbits(128)  # few ones: zeros, powers of two, register 0
+    elif kind < 0.55:
+        bits = bits & ~(0xFFFFFFFF << 32) | rng.choice(IMMEDIATES) << 32
+    for low in (16, 24, 32, 64):
+        if rng.random() < 0.06:
+            bits |= 255 << low  # RZ or URZ in one place
+    if rng.random() < 0.7:
+        bits = bits & ~(0xF << 12) | 7 << 12
+    if rng.random() < 0.6:
+        bits &= ~REUSE
+    return plan.value | bits & owned | CTL
+
+
+def random_words(target: Target, count: int, seed: int, ops: set[str] | None = None, plans: int = 0) -> Iterator[tuple[Form, int]]:
+    """``count`` words of every form of the target, in the order of the tables; with ``plans`` at most so many modifier combinations of a form."""
     rng = random.Random(seed)
     for op in target.mnemonics():
         if ops and op not in ops:
             continue
         for form in target.forms(op):
-            for _ in range(count):
-                word = random_word(form, rng)
+            kept = [random_plan(form, rng) for _ in range(plans)]
+            for k in range(count):
+                word = random_word(form, rng, kept[k % plans] if plans else None)
                 if word is not None:
                     yield form, word
 
