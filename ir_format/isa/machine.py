@@ -344,7 +344,7 @@ class Target:
             if not slot.shown:
                 continue
             text = instead[k] if instead and k in instead else slot.codec.fmt(o, pc)
-            if slot.optional and o == slot.default:
+            if slot.optional and (o == slot.default or (isinstance(o, Reg) and isinstance(slot.default, Reg) and o._replace(width=slot.default.width) == slot.default)):
                 continue
             if isinstance(slot.codec, TargetCodec) and slot.codec.spaced and texts:
                 texts[-1] += " " + text
