@@ -15,10 +15,11 @@ from stages.disasm.listing import json_cubin, print_cubin
 from stages.disasm.work import run
 from tests import oracle
 from tests.isa.corpus import compile_all
-from tests.isa.coverage import check, distinct_words, spaces
+from tests.isa.coverage import check, distinct_words, fault, spaces
 from tests.isa.generate import random_words
 from tests.isa.listings import cubins, difference
-from tests.isa.probe import texts
+from tests.isa.probe import BATCH, texts
+from tests.isa.randomwords import flipped_words
 
 pytestmark = pytest.mark.oracle
 KERNELS = Path(__file__).parents[1] / "kernels" / "ptx"
@@ -35,17 +36,17 @@ def test_corpus(sm: str, tmp_path: Path) -> None:
     assert report.refused == report.undefined, dict(report.examples)
 
 
-@pytest.mark.parametrize("sm", [90])
-def test_generated(sm: int) -> None:
-    """Random instructions of the arithmetic rows print as nvdisasm prints them."""
+@pytest.mark.parametrize("sm", ["75", "80", "90a", "100a", "120a"])
+def test_generated(sm: str) -> None:
+    """Random instructions of every form, and damaged words that the decoder takes, print as nvdisasm prints them."""
     oracle.require("nvdisasm")
     target = isa.target(sm)
-    ops = set("IADD3 IMAD ISETP LOP3 SHF PRMT FADD FMUL FFMA FSETP DADD DFMA HADD2 MOV SEL LDS STS LDL STL S2R".split())  # noqa: SIM905
-    words = [w for _, w in random_words(target, 4, 7, ops) if target.decode_plan(w)]
-    for k, (word, text) in enumerate(zip(words, texts(words, sm, 4096))):
-        found = target.decode_plan(word, 16 * k)
-        assert found
-        assert spaces(target.format(found[0], 16 * k, found[1])).rstrip() == spaces(text), hex(word)
+    words = [w for _, w in random_words(target, 4, 7, None, 2)]
+    words += list(flipped_words(target, 3, 7, set()))
+    words = [w for w in words if target.decode_plan(w)]
+    assert len(words) > 2000
+    found = [why for k, (word, text) in enumerate(zip(words, texts(words, sm))) if (why := fault(target, word, 16 * (k % BATCH), text))]
+    assert found == []
 
 
 SHAPES = Path(__file__).parents[1] / "elf" / "shapes"
