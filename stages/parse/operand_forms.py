@@ -96,7 +96,7 @@ def _pack(spec: OperandSpec, type_: str, vector: int, kind: str) -> bool:
     if rest or type_[0] != "b" or size not in (8, 16, 32, 64):
         return False
     used = [k for k in kinds if k != "_"]
-    if spec.role == "spack" and "i" in kinds and any(k != "i" for k in kinds):
+    if spec.role == "spack" and "i" in kinds and any(k[:3] == "r:f" for k in kinds):  # integers go with integer registers
         return False
     return bool(used) and all(agrees(k, f"b{size}", False) or (k in "df" and size >= 32) for k in used)
 
@@ -113,10 +113,6 @@ def _memory(spec: OperandSpec, type_: str, vector: int, kind: str) -> bool:
 
 
 def _texture_result(spec: OperandSpec, type_: str, vector: int, kind: str) -> bool:
-    if kind[:2] == "p:":
-        kind, flag = kind[2:].split("|", 1)
-        if flag != "r:pred":
-            return False
     if kind[0] == "(":
         return _vector_agrees(kind, type_, False)
     return agrees(kind, type_, False)
@@ -255,8 +251,6 @@ def _bad_destination(spec: OperandSpec, type_: str, vector: int, kind: str, inde
             return [] if not spec.pair else [("fatal", f"Result discard mode is not allowed for instruction '{name}'")]
         return [("fatal", f"Result discard mode is not allowed for instruction '{name}'")]
     if kind[:2] == "p:":
-        if spec.role == "dtex" and kind[2] != "(":
-            return [("error", "Result vector expected")]
         if spec.pair and kind.startswith("p:_|") and name != "elect":
             return [("fatal", f"Result discard mode is not allowed for instruction '{name}'")]
         if spec.role == "dpp":
@@ -300,8 +294,6 @@ def _bad_selected(role: str, kind: str, index: int, name: str) -> list[Problem]:
 def _bad_texture(kind: str, index: int, name: str) -> list[Problem]:
     want = "surfref" if name[0] == "s" else "texref"
     base = kind.removeprefix("a2:").split(",", 1)[0]
-    if base == "a:v:samplerref" and name.startswith("txq"):
-        return []
     if (base.startswith("a:v:") and base != f"a:v:{want}") or base == "a:i":
         return [("error", f"Argument 1 of instruction '{name}': .{want} or .u64 register expected")]
     return []

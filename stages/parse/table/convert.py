@@ -11,10 +11,10 @@ cvt | u8.u8 s8.s8 u16.u8 u16.u16 s16.u8 s16.s8 s16.s16 u32.u8 u32.u16 u32.u32 s3
 cvt | u8.s8 u8.u16 u8.s16 u8.u32 u8.s32 u8.u64 u8.s64 s8.u8 s8.u16 s8.s16 s8.u32 s8.s32 s8.u64 s8.s64 u16.s8 u16.s16 u16.u32 u16.s32 u16.u64 u16.s64 s16.u16 s16.u32 s16.s32 s16.u64 s16.s64 u32.s8 u32.s16 u32.s32 u32.u64 u32.s64 s32.u32 s32.u64 s32.s64 u64.s8 u64.s16 u64.s32 u64.s64 s64.u64 | sat? | d~, x2~ |
 cvt | u8,s8,u16,s16,u32,s32,u64,s64.f16,f64 | rni/rzi/rmi/rpi sat? | d~, x2~ |
 cvt | u8,s8,u16,s16,u32,s32,u64,s64.f32 | rni/rzi/rmi/rpi ftz? sat? | d~, x2~ |
-cvt | u16,s16,u32,s32,u64,s64.bf16 | rni/rzi/rmi/rpi | d~, s2 | v7.8 t90
+cvt | u16,s16,u32,s32,u64,s64.bf16 | rni/rzi/rmi/rpi | d, s2 | v7.8 t90
 cvt | f16,f64.u8,s8,u16,s16,u32,s32,u64,s64 | rn/rz/rm/rp sat? | d~, s2~ |
 cvt | f32.u8,s8,u16,s16,u32,s32,u64,s64 | rn/rz/rm/rp ftz? sat? | d~, s2~ |
-cvt | bf16.u16,s16,u32,s32,u64,s64 | rn/rz/rm/rp | d, s2~ | v7.8 t90
+cvt | bf16.u16,s16,u32,s32,u64,s64 | rn/rz/rm/rp | d, s2 | v7.8 t90
 cvt | f16.f64 | rn/rz/rm/rp sat? | d~, x2~ |
 cvt | bf16.f64 | rn/rz/rm/rp | d, x2~ | v7.8 t90
 cvt | f16.f16 f64.f64 | rni/rzi/rmi/rpi? sat? | d~, x2~ |
@@ -54,6 +54,8 @@ cvt | f16x2.e2m1x2 | rn relu? | d:B32, s:b8 | v8.6 on=100f+110f+120f
 cvt | ue8m0x2.f32 | rz/rp satfinite? | d:B16, s2, s2 | v8.6 on=100f+110f+120f
 cvt | ue8m0x2.bf16x2 | rz/rp satfinite? | d:B16, s:B32 | v8.6 on=100f+110f+120f
 cvt | bf16x2.ue8m0x2 | rn | d:B32, s:B16 | v8.6 on=100f+110f+120f
+cvt | u8,s8.bf16 | rni/rzi/rmi/rpi | d, s2 | v7.8 t90
+cvt | bf16.u8,s8 | rn/rz/rm/rp | d, s2 | v7.8 t90
 cvt.pack | u16,s16.s32 | sat | d~:u32, s~:u32, s~:u32 | v6.5 t72
 cvt.pack | u8,s8.s32.b32 | sat | d~:u32, s~:u32, s~:u32, s~:b32 | v6.5 t72
 cvt.pack | u4,s4,u2,s2.s32.b32 | sat | d~:u32, s~:u32, s~:u32, s~:b32 | v6.5 t75
