@@ -60,12 +60,14 @@ MODIFIERS: Final[dict[str, frozenset[str]]] = {
     "wgmma": _s("fence mma_async commit_group wait_group sync aligned sp satfinite and popc") | _WGMMA_SHAPES,
     "griddepcontrol": _s("wait launch_dependents"), "pmevent": _s("mask"),
     "bra": _s("uni"), "brx": _s("idx uni"), "call": _s("uni"), "ret": _s("uni"),
-    "ldmatrix": _s("sync aligned m8n8 x1 x2 x4 trans shared shared::cta"), "stmatrix": _s("sync aligned m8n8 x1 x2 x4 trans shared shared::cta"),
+    "ldmatrix": _s("sync aligned m8n8 m8n16 m16n16 x1 x2 x4 trans shared shared::cta b6x16_p32 b4x16_p64 b8x16"),
+    "stmatrix": _s("sync aligned m8n8 m16n8 x1 x2 x4 trans shared shared::cta"),
     "wmma": _s("load store mma a b c d sync aligned row col global shared shared::cta satfinite xor and popc rn rz rm rp")
     | _s("m16n16k16 m8n32k16 m32n8k16 m16n16k8 m8n8k4 m8n8k32 m8n8k128"),
     "tex": _TEXTURE | _s("base level grad"), "tld4": _TEXTURE | _s("r g b a"), "txq": _QUERY, "suq": _QUERY,
     "suld": _SURFACE | _s("b ca cg cs cv"), "sust": _SURFACE | _s("b p wb cg cs wt"), "sured": _SURFACE | _s("b p add min max and or"),
-    "movmatrix": _s("sync aligned m8n8 trans"), "mma": _s("sync aligned row col satfinite xor and popc") | _MMA_SHAPES,
+    "movmatrix": _s("sync aligned m8n8 trans"), "mma": _MMA_SHAPES | _s("sync aligned row col satfinite xor and popc rn rz rm rp sp sp::ordered_metadata block_scale scale_vec::1X scale_vec::2X scale_vec::4X")
+    | _s("kind::f8f6f4 kind::mxf8f6f4 kind::mxf4 kind::mxf4nvf4"),
     "mbarrier": _s("init inval arrive arrive_drop expect_tx complete_tx test_wait try_wait pending_count parity noComplete shared shared::cta")
     | _s("relaxed acquire release shared::cluster") | _SCOPES,
     "mapa": _s("shared::cluster"), "getctarank": _s("shared::cluster"),

@@ -1,7 +1,7 @@
-"""Warp-wide matrix instructions: ldmatrix, stmatrix, movmatrix, and the mma forms that are one SASS instruction.
+"""Warp-wide matrix instructions: ldmatrix, stmatrix, movmatrix, and dense mma of halves and integers.
 
 Opcode and modifier spellings and the SMs that have each form: measured with ptxas 13.0.88. Sub-byte and 1-bit forms that an SM lacks go by way of
-bytes; m8n8k4 with f16 is refused.
+bytes. The other mma are in :mod:`rules_mma`.
 """
 
 from __future__ import annotations
@@ -18,12 +18,27 @@ from .rules_memory import gather, vector_of
 _COUNT = {"x1": 1, "x2": 2, "x4": 4}
 
 
+#: (shape, type in memory) -> SASS names of format and shape, registers for x1.
+_TILES = {
+    ("m8n16", "b6x16_p32"): ("U6x16P32TO8.M816", 1), ("m8n16", "b4x16_p64"): ("U4x16P64TO8.M816", 1),
+    ("m16n16", "b6x16_p32"): ("U6x16P32TO8.MT1616", 2), ("m16n16", "b4x16_p64"): ("U4x16P64TO8.MT1616", 2), ("m16n16", ""): ("8.MT1616", 2),
+    ("m16n8", ""): ("8.MT168", 1),
+}  # fmt: skip
+
+
 def _matrix_op(b: Builder, inst: PtxInst, op: str) -> tuple[str, int]:
+    """The opcode and the number of registers."""
     n = next((_COUNT[m] for m in inst.mods if m in _COUNT), 0)
-    if not n or not inst.has("m8n8") or inst.types != ("b16",):
+    many = f".{n}" if n > 1 else ""
+    if n and inst.has("m8n8") and inst.types == ("b16",):
+        return f"{op}.16.{'MT88' if inst.has('trans') else 'M88'}{many}", n
+    shape = next((m for m in inst.mods if m in ("m8n16", "m16n16", "m16n8")), "")
+    packed = next((m for m in inst.mods if m in ("b6x16_p32", "b4x16_p64")), "")
+    tile = _TILES.get((shape, packed))
+    if not n or tile is None or (op == "LDSM") != (shape != "m16n8") or inst.has("trans") != (shape != "m8n16") or (shape == "m16n16" and n > 2):
         raise b.unsupported(inst)
-    trans = "MT88" if inst.has("trans") else "M88"
-    return f"{op}.16.{trans}" + (f".{n}" if n > 1 else ""), n
+    b.need(inst, 100)
+    return f"{op}.{tile[0]}{many}", n * tile[1]
 
 
 def ldmatrix(b: Builder, inst: PtxInst) -> None:
@@ -81,17 +96,12 @@ _BITS: dict[str, tuple[str, int, int, int, int, int]] = {
     "m16n8k128": ("BMMA.168128", 2, 1, 4, 80, 89),
     "m16n8k256": ("BMMA.168256", 4, 2, 4, 80, 89),
 }
-_F8 = ("e4m3", "e5m2", "e3m2", "e2m3", "e2m1")
 
 
-def mma(b: Builder, inst: PtxInst) -> None:
-    """mma.sync with dense operands."""
-    if any(m.startswith(("sp", "block_scale", "kind", "scale_vec")) for m in inst.mods) or len(inst.types) != 4 or len(inst.operands) != 4:
-        raise b.unsupported(inst)
+def dense(b: Builder, inst: PtxInst) -> None:
+    """mma.sync of f16, bf16, tf32 and integers with dense operands."""
     shape = next((m for m in inst.mods if m[:1] == "m" and m[1:2].isdigit()), "")
     dt, at, bt, ct = inst.types
-    if not (inst.has("row") and inst.has("col")) or inst.mods.index("row") > inst.mods.index("col"):
-        raise b.unsupported(inst)
     got = _FLOAT.get((shape, at))
     if got is not None and at == bt and dt == ct:
         op, na, nb, first = got
@@ -101,20 +111,12 @@ def mma(b: Builder, inst: PtxInst) -> None:
         kind = {"f16": "", "bf16": ".BF16", "tf32": ".TF32"}[at]
         _emit(b, inst, f"{op}.{dt.upper()}{kind}", na, nb, 4 if dt == "f32" else 2, "", "")
         return
-    if dt == "f64" and shape == "m8n8k4":
-        b.need(inst, 80)
-        op = "DMMA.884" if b.sm < 90 else "DMMA.8x8x4"
-        _emit(b, inst, op, 2, 2, 4, "", "")
-        return
     small = small_row(at, bt, shape)
     if small is not None and dt == ct == "s32":
         d, x, y, c = inst.operands
-        out = small_product(b, inst, shape, at, bt, *(_operand(b, inst, o, n, "b32") for o, n in zip((x, y, c), small[1:4], strict=True)))
+        out = small_product(b, inst, shape, at, bt, *(operand(b, inst, o, n, "b32") for o, n in zip((x, y, c), small[1:4], strict=True)))
         for e, q in zip(vector_of(d), out, strict=True):
             b.copy(b.dst(e), q)
-        return
-    if at in _F8 and bt in _F8 and shape == "m16n8k32" and dt == ct == "f32" and b.sm >= 120:
-        _emit(b, inst, f"QMMA.16832.F32.{at.upper()}.{bt.upper()}", 4, 2, 4, "", "")
         return
     raise b.unsupported(inst)
 
@@ -253,7 +255,7 @@ def _bytes_mma(b: Builder, shape: str, ta: str, tb: str, x: Reg, y: Reg, c: Reg,
     return out._replace(width=nc)
 
 
-def _operand(b: Builder, inst: PtxInst, x: ptx.Operand, words: int, t: str) -> Reg:
+def operand(b: Builder, inst: PtxInst, x: ptx.Operand, words: int, t: str) -> Reg:
     elems = x.elems if isinstance(x, ptx.Vec) else (x,)
     got = gather(b, elems, t)
     if got.width != words:
@@ -265,9 +267,9 @@ def _emit(b: Builder, inst: PtxInst, op: str, na: int, nb: int, nc: int, ma: str
     wide = inst.types[0] == "f64"
     t = "b64" if wide else "b32"
     d, x, y, c = inst.operands
-    ra = _operand(b, inst, x, na, t)._replace(mod=ma)
-    rb = _operand(b, inst, y, nb, t)._replace(mod=mb)
-    rc = _operand(b, inst, c, nc, t)
+    ra = operand(b, inst, x, na, t)._replace(mod=ma)
+    rb = operand(b, inst, y, nb, t)._replace(mod=mb)
+    rc = operand(b, inst, c, nc, t)
     out = b.r(nc)
     b.emit(op, out, (ra, rb, rc), attrs={"warp": 1})
     elems = d.elems if isinstance(d, ptx.Vec) else (d,)
@@ -276,4 +278,4 @@ def _emit(b: Builder, inst: PtxInst, op: str, na: int, nb: int, nc: int, ma: str
         b.copy(b.dst(e, t), out._replace(sub=k * i, width=k))
 
 
-RULES: dict[str, Rule] = {"ldmatrix": ldmatrix, "stmatrix": stmatrix, "movmatrix": movmatrix, "mma": mma}
+RULES: dict[str, Rule] = {"ldmatrix": ldmatrix, "stmatrix": stmatrix, "movmatrix": movmatrix}
