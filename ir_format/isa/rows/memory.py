@@ -71,7 +71,7 @@ RED          18e G4 sm=75-89 forms=p <- $ared s:R@32/at    ; .E@72 .redop@87-89 
 REDG         18e G4 sm=90+      <- $ared s:R@32/at $policy    ; .E@72 .redop@87-89 .evict@84-86 .{_:1 S32:1 64:2 S64:2 ? ? ? ?}:at@73-75 $ordatom           ; cls=lsu sb=R mem=rw space=global
 REDG         1a6 G4 sm=90+      <- $ared s:R@32/at $policy    ; .E@72 .{ADD ? MIN ? MAX ? ? ?}@87-89 .evict@84-86 $afsize $ordatom ; cls=lsu sb=R mem=rw space=global
 # ---- fences and caches
-MEMBAR       992 -              <-                                      ; .{SC ALL}@79 .{CTA SM GPU SYS ? VC ? ?}@76-78             ; cls=lsu sb=R fence=1
+MEMBAR       992 -              <-                                      ; <75>.{SC ALL _ ?}@79-80 <80+>.{SC ALL _ MMIO}@79-80 <75-89>.{CTA SM GPU SYS ? VC ? ?}@76-78 <90+>.{CTA SM GPU SYS ? VC CTA.PARTIAL ?}@76-78             ; cls=lsu sb=R fence=1
 ERRBAR       9ab -              <-                                      ;                                                           ; cls=lsu
 CCTL         98f -              <- m:M(R24,O32-63)                     ; .E@72 .{_ U C I}@78-79 .{PF1 PF2 WB IV ? RS ? ? ? <75>? <80+>PML2 <75>? <80+>DML2 <75>? <80+>RML2 ? ? ? ?}@87-90       ; cls=lsu sb=R
 CCTL         98f -              <-                                      ; .{_ U C I}@78-79 .{? ? ? ? IVALL ? IVALLP WBALL WBALLP ? ? ? ? ? ? ?}@87-90 24-31=255   ; cls=lsu sb=R
@@ -81,7 +81,7 @@ LDGSTS       1ae GA sm=100+     <- t:MS(R16,O44-63) m:M(R24,O32-43,U64,X76,W83,Z
 LDGSTS      1ae GT sm=80-90    <- t:MT(R16,O44-63,U64) m:M(R24,O32-43,N64,X76,W70,Zv) Pp?=PT $policy ; .E .BYPASS@81=0 .evict@84-86 .ltc@71-72 .{? ? ? ? _ 64 128 ?}@73-75 .ZFILL@82 .ordcp@77-80 ; cls=lsu <80-89>sb=R <90+>sb=WR mem=rw space=global
 LDGSTS      1ae GT sm=100+     <- t:MT(R16,O44-63,U64) m:M(R24,O32-43,N64,X76,W83,Zv) Pp?=PT $policy ; .E .BYPASS@81=0 .evict@84-86 .ltc@72-73 .{_ 64 128 ?}@74-75 .ZFILL@82 .ordcp@77-80 ; cls=lsu sb=WR mem=rw space=global
 LDGDEPBAR    9af -  sm=80+      <-                                      ; ; cls=lsu <80-89>sb=W <90+>sb=WR
-DEPBAR       91a -              <- sb:N(sb)@44-46 n:I(u)@38-43 set:SBS@32-36?={} ; .LE 47=1                                                  ; cls=ctl
+DEPBAR       91a -              <- sb:N(sb)@44-46 n:I(u)@38-43 set:SBS@32-37?={} ; .LE 47=1                                                  ; cls=ctl
 DEPBAR       91a -              <- set:SBS@32-37?={}                    ; 47=0                                                  ; cls=ctl
 LDG.E        17e GU sm=100+     e4:R@64 d4 <- m:M(R24,O40-56*32,U32,X76,W75,!vd) mask:I(u)@57-63+72?=255 Pz:PI@87?=PT $policy ; .evict@84-86 .{EFL2 ENL2 ELL2 ?}@81-82 .{_ LTC64B LTC128B ?}@73-74 .256 .ord80@77-80 ; cls=lsu sb=WR mem=r space=global
 STG.E        17f GU sm=100+     <- m:M(R24,O40-58*32,U64,X76,W75,!vd) s4:R@32 e4:R@16 mask:I(u)@59-63+88-90?=255 $policy ; .evict@84-86 .{EFL2 ENL2 ELL2 ?}@81-82 .256 .stg80@77-80 ; cls=lsu sb=R mem=w space=global
