@@ -144,11 +144,11 @@ def test_command_line() -> None:
 @pytest.mark.parametrize("arch", ["80", "90"])
 def test_one_instruction_forms(arch: str) -> None:
     """A small sweep: interpreter and our cubin agree on a form of a sample of the rows that our chain takes."""
-    forms = sample(f"sm_{arch}", 160, 5)
+    forms = sample(f"sm_{arch}", 110, 5)
     sweep = one_op.Sweep(f"sm_{arch}", ("ours",), 5, None)
     sweep.judge_ours([f for f in forms if f.name[0] != "v"])
     assert sweep.counts["ours differs"] == 0
-    assert sweep.counts["ours equal"] >= 60
+    assert sweep.counts["ours equal"] >= 40
 
 
 @pytest.mark.oracle
@@ -157,11 +157,11 @@ def test_one_instruction_forms_of_ptxas(arch: str) -> None:
     """A sample of the corpus: the interpreter and ptxas's cubins agree, apart from the listed exceptions."""
     oracle.require("ptxas")
     sweep = one_op.Sweep(f"sm_{arch}", ("ptxas",), 7, None)
-    forms = sample(f"sm_{arch}", 240, 7)
+    forms = sample(f"sm_{arch}", 150, 7)
     for at in range(0, len(forms), one_op.CHUNK):
         sweep.chunk(forms[at : at + one_op.CHUNK])
     assert sweep.counts["ptxas differs"] == 0
-    assert sweep.counts["ptxas equal"] >= 150
+    assert sweep.counts["ptxas equal"] >= 100
 
 
 def sample(target: str, count: int, seed: int) -> list[Form]:

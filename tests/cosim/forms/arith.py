@@ -105,7 +105,8 @@ def operand(o: Operands, spec: OperandSpec, row: Row, mods: list[str], types: tu
         elif spec.pair:
             o.texts.append(f"{o.result(type_, register(type_, RESULT))}|{o.result('pred', '%p41')}")
         else:
-            o.texts.append(o.result(type_, register(type_, RESULT)))
+            kind = "tf32" if types and types[0] == "tf32" else type_
+            o.texts.append(o.result(kind, register(type_, RESULT)))
     elif role == "ps":
         o.texts.append(o.source("pred"))
     elif role in ("s", "x") and type_ in BITS:

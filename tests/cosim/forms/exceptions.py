@@ -31,12 +31,14 @@ PTXAS: Final = (
 )
 
 
+#: What our own chain shares.
+OURS: Final = tuple([x for x in PTXAS if x[0].startswith(r"cvt\.rna")])
+
 #: Words of the refusals that are ptxas's own fault.
 NO_CODE: Final = (r"fence\.(?:acquire|release)\.", "fence.acquire, fence.release: ptxas emits a word of zeros, which is no instruction")
 
 
 def cause(text: str, who: str) -> str:
     """The known cause of a difference; "" if there is none."""
-    if who != "ptxas":
-        return ""
-    return next((why for pattern, why in PTXAS if re.match(pattern, text)), "")
+    table = PTXAS if who == "ptxas" else OURS
+    return next((why for pattern, why in table if re.match(pattern, text)), "")
