@@ -113,6 +113,10 @@ def _memory(spec: OperandSpec, type_: str, vector: int, kind: str) -> bool:
 
 
 def _texture_result(spec: OperandSpec, type_: str, vector: int, kind: str) -> bool:
+    if kind[:2] == "p:":
+        kind, flag = kind[2:].split("|", 1)
+        if flag != "r:pred":
+            return False
     if kind[0] == "(":
         return _vector_agrees(kind, type_, False)
     return agrees(kind, type_, False)
@@ -251,6 +255,8 @@ def _bad_destination(spec: OperandSpec, type_: str, vector: int, kind: str, inde
             return [] if not spec.pair else [("fatal", f"Result discard mode is not allowed for instruction '{name}'")]
         return [("fatal", f"Result discard mode is not allowed for instruction '{name}'")]
     if kind[:2] == "p:":
+        if spec.role == "dtex" and kind[2] != "(":
+            return [("error", "Result vector expected")]
         if spec.pair and kind.startswith("p:_|") and name != "elect":
             return [("fatal", f"Result discard mode is not allowed for instruction '{name}'")]
         if spec.role == "dpp":
@@ -294,6 +300,8 @@ def _bad_selected(role: str, kind: str, index: int, name: str) -> list[Problem]:
 def _bad_texture(kind: str, index: int, name: str) -> list[Problem]:
     want = "surfref" if name[0] == "s" else "texref"
     base = kind.removeprefix("a2:").split(",", 1)[0]
+    if base == "a:v:samplerref" and name.startswith("txq"):
+        return []
     if (base.startswith("a:v:") and base != f"a:v:{want}") or base == "a:i":
         return [("error", f"Argument 1 of instruction '{name}': .{want} or .u64 register expected")]
     return []

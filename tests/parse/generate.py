@@ -96,7 +96,7 @@ def operand_text(spec: OperandSpec, row: Row, types: tuple[str, ...], mods: list
     n = index * 8 + 1
     vector = next((int(m[1:]) for m in mods if m in VECTORS), 0)
     if role in ("d", "d_", "s", "x", "dtex", "dmask", "sel", "nsel", "msel"):
-        if spec.pair:
+        if spec.pair and role != "dtex":
             return f"{register(type_, n)}|%p1"
         if role == "dtex":
             return _vector(type_, vector, n) if vector else register(type_, n)

@@ -4,13 +4,13 @@ The number of coordinates, offsets and gradients follows from the geometry (`sta
 """
 
 _FETCH = """
-{name} | f32,u32,s32,f16x2.f32 | 1d/2d/a1d/a2d v2/v4? | dtex, tx{lod}, toff?, tcmp? | {gate}
-{name} | f32,u32,s32,f16x2.f32 | 3d v2/v4? | dtex, tx{lod}, toff? | {gate}
-{name} | f32,u32,s32,f16x2.f32 | cube/acube v2/v4? | dtex, tx{lod}, tcmp? | {gate}
-{name} | f32,u32,s32,f16x2.s32 | 1d/2d/a1d/a2d/3d/cube/acube v2/v4? | dtex, tx{lod}, toff? | {gate}
+{name} | f32,u32,s32,f16x2.f32 | 1d/2d/a1d/a2d v2/v4? | dtex|p, tx{lod}, toff?, tcmp? | {gate}
+{name} | f32,u32,s32,f16x2.f32 | 3d v2/v4? | dtex|p, tx{lod}, toff? | {gate}
+{name} | f32,u32,s32,f16x2.f32 | cube/acube v2/v4? | dtex|p, tx{lod}, tcmp? | {gate}
+{name} | f32,u32,s32,f16x2.s32 | 1d/2d/a1d/a2d/3d/cube/acube v2/v4? | dtex|p, tx{lod}, toff? | {gate}
 """
 _MULTISAMPLE = """
-{name} | f32,u32,s32,f16x2.f32,s32 | 2dms/a2dms v2/v4? | dtex, tx, toff? | v3.2 t30
+{name} | f32,u32,s32,f16x2.f32,s32 | 2dms/a2dms v2/v4? | dtex|p, tx, toff? | v3.2 t30
 """
 
 ROWS = (
@@ -21,8 +21,8 @@ ROWS = (
     + _MULTISAMPLE.format(name="tex")
     + _MULTISAMPLE.format(name="tex.base")
     + """
-tld4 | f32,u32,s32.f32 | r/g/b/a 2d/a2d v2/v4? | dtex, tx, toff?, tcmp? | v2.2 t20
-tld4 | f32,u32,s32.f32 | r/g/b/a cube/acube v2/v4? | dtex, tx, tcmp? | v2.2 t20
+tld4 | f32,u32,s32.f32 | r/g/b/a 2d/a2d v2/v4? | dtex|p, tx, toff?, tcmp? | v2.2 t20
+tld4 | f32,u32,s32.f32 | r/g/b/a cube/acube v2/v4? | dtex|p, tx, tcmp? | v2.2 t20
 txq | b32 | width/height/depth/channel_data_type/channel_order/normalized_coords/array_size/num_mipmap_levels/num_samples | d, mq | v1.5
 txq | b32 | filter_mode/addr_mode_0/addr_mode_1/addr_mode_2 | d, mq | v1.5
 txq | b32 | force_unnormalized_coords | d, ms | v3.1
