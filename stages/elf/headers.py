@@ -16,6 +16,8 @@ from stages.elf.symbols import GLOBAL, Symbol
 ATTRIBUTE: Final = "headers"
 #: kind -> (symbol type, relocation)
 KINDS: Final = {"texture": (10, 6), "sampler": (11, 7), "surface": (12, 52)}
+#: From sm_90 on a sampler has a word of its own; before, it shares its texture's (upper twelve bits).
+SAMPLER_ALONE: Final = 101
 _TYPES: Final = {"texref": "texture", "samplerref": "sampler", "surfref": "surface"}
 _BANK_END: Final = 1 << 16
 
@@ -33,8 +35,8 @@ def header_symbol(v: Var) -> Symbol:
     return Symbol(v.name, GLOBAL, KINDS[kind][0])
 
 
-def header_words(unit: Unit) -> list[tuple[int, int, str]]:
-    """(byte offset in bank 0, relocation, symbol) of the unit's words, in order of offsets. Raises CompileError where the attribute is malformed."""
+def header_words(unit: Unit, apart: bool) -> list[tuple[int, int, str]]:
+    """(byte offset in bank 0, relocation, symbol) of the unit's words, in order of offsets; ``apart``: samplers have words of their own. Raises CompileError where the attribute is malformed."""
     value = unit.attrs.get(ATTRIBUTE, ())
     if not isinstance(value, tuple):
         raise bad(unit, ATTRIBUTE)
@@ -45,8 +47,8 @@ def header_words(unit: Unit) -> list[tuple[int, int, str]]:
         kind, name, at = entry
         if not isinstance(kind, str) or kind not in KINDS or not isinstance(name, str) or not isinstance(at, int) or at & 3 or not 0 <= at < _BANK_END:
             raise bad(unit, ATTRIBUTE)
-        out.append((int(at), KINDS[kind][1], str(name)))
+        out.append((int(at), SAMPLER_ALONE if apart and kind == "sampler" else KINDS[kind][1], str(name)))
     out.sort()
-    if len({at for at, _, _ in out}) != len(out):
+    if len({row[:2] for row in out}) != len(out):
         raise bad(unit, ATTRIBUTE)
     return out

@@ -256,7 +256,7 @@ class Linker:
                 if self._bank2(k) and k.marks("bank2"):
                     out += self._relocation(f".nv.constant2.{k.name}", [], keep_empty=True)
         for k in self.kernels:
-            words = header_words(k.unit)[::-1]
+            words = header_words(k.unit, not self.target.exec_rel)[::-1]
             for _, _, name in words:
                 if name not in self.table.index:
                     raise CompileError(f"unit '{k.name}' uses '{name}', which is not in the module")
@@ -340,7 +340,7 @@ class Linker:
                 out.append(Section(f".nv.constant2.{k.name}", SHT_PROGBITS, 0x42, data, info=text, align=4))
             if params:
                 size = self.target.param_base(k.param_size) + k.param_size
-                size = max([size, *[at + 4 for at, _, _ in header_words(k.unit)]])
+                size = max([size, *[at + 4 for at, _, _ in header_words(k.unit, not self.target.exec_rel)]])
                 out.append(Section(f".nv.constant0.{k.name}", SHT_PROGBITS, 0x42, bytes(size), info=text, align=4))
         return out
 

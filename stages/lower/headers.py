@@ -91,6 +91,10 @@ def handle(b: Builder, inst: PtxInst, parts: Sequence[ptx.Operand], surface: boo
     """The header that the first operands of a texture or surface instruction name."""
     if not 1 <= len(parts) <= 2:
         raise b.unsupported(inst, "operands")
+    if len(parts) == 2 and b.sm < 90:
+        names = [_named(b, inst, p) for p in parts]
+        if all(names):  # one word takes both numbers
+            return Header(header_word(b, *[n for n in names if n]), None)
     texture = _one(b, inst, parts[0])
     sampler = _one(b, inst, parts[1]) if len(parts) == 2 else None
     return Header(texture, sampler, surface)
@@ -100,9 +104,18 @@ def _one(b: Builder, inst: PtxInst, x: ptx.Operand) -> int | Reg:
     base = x.base if isinstance(x, ptx.Addr) else x
     if isinstance(base, ptx.Reg):
         return b.lo_r(b.reg(base.index))
-    if not isinstance(base, ptx.Sym):
+    name = _named(b, inst, x)
+    if name is None:
         raise b.unsupported(inst, "handle")
-    kind, decl = b.ctx.find(b, base.name)
+    return header_word(b, name)
+
+
+def _named(b: Builder, inst: PtxInst, x: ptx.Operand) -> tuple[str, str] | None:
+    """Kind and name of a handle that is a name."""
+    base = x.base if isinstance(x, ptx.Addr) else x
+    if not isinstance(base, ptx.Sym):
+        return None
+    _, decl = b.ctx.find(b, base.name)
     if isinstance(decl, PtxParam) and decl.type in _KINDS:
         raise b.unsupported(inst, f"parameter '{base.name}' of type '.{decl.type}'")
     if not isinstance(decl, PtxVar) or decl.type not in _KINDS:
@@ -111,18 +124,24 @@ def _one(b: Builder, inst: PtxInst, x: ptx.Operand) -> int | Reg:
         raise b.unsupported(inst, f"'{base.name}' has an initialiser")
     if not b.pf.entry:
         raise b.unsupported(inst, f"'.{decl.type}' name in a device function")
-    return header_word(b, _KINDS[decl.type], base.name)
+    return _KINDS[decl.type], base.name
 
 
-def header_word(b: Builder, kind: str, name: str) -> int:
-    """Byte offset in bank 0 of the word for a name; words are given in order of first use."""
+def header_word(b: Builder, *names: tuple[str, str]) -> int:
+    """Byte offset in bank 0 of the word for a name, or for a texture and its sampler; words are given in order of first use."""
     size = max((p.offset + p.size for p in b.pf.params), default=0)
     first = param_base(b) + (size + 3 & ~3)
-    words = b.ctx.unit.attrs.get(ATTRIBUTE, ())
-    assert isinstance(words, tuple)
-    for entry in words:
-        if isinstance(entry, tuple) and entry[:2] == (kind, name) and isinstance(entry[2], int):
-            return entry[2]
+    words: dict[int, list[tuple[str, str]]] = {}
+    entries = b.ctx.unit.attrs.get(ATTRIBUTE, ())
+    assert isinstance(entries, tuple)
+    for entry in entries:
+        assert isinstance(entry, tuple)
+        kind, name, at = entry
+        assert isinstance(kind, str) and isinstance(name, str) and isinstance(at, int)
+        words.setdefault(at, []).append((kind, name))
+    for at, held in words.items():
+        if held == list(names):
+            return at
     at = first + 4 * len(words)
-    b.ctx.unit.attrs[ATTRIBUTE] = (*words, (kind, name, at))
+    b.ctx.unit.attrs[ATTRIBUTE] = (*entries, *[(kind, name, at) for kind, name in names])
     return at

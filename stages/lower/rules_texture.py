@@ -4,8 +4,8 @@ Every fact here was measured on ptxas 13.0's output for all forms (tests/lower/t
 
 * The values of a fetch, in order: array index, coordinates, bindless handle (up to sm_89), level of detail, offsets, value to compare with,
   sample. `ir_format.isa.vectors` says how they are dealt to the two operands.
-* A kernel has no implicit derivatives up to sm_110: ``tex`` and ``tex.base`` ask for level -32.0, which is the base level. sm_120 fetches without a level, and
-  with ``.LZ`` for ``tex.base`` with a separate sampler.
+* A kernel has no implicit derivatives: up to sm_110 ``tex`` and ``tex.base`` ask for level -32.0, which is the base level. sm_120 fetches without a level, and
+  with ``.LZ`` where integer coordinates became floats.
 * Where sampler and texture are one (``texmode_unified``), 1d textures are 2d ones with y = 0; integer coordinates go to TLD. With separate samplers integer
   coordinates without a level become floats, since TLD has no sampler.
 * Offsets are four bits each, packed; for TXD they stand in the upper half of the array index. Array indices are held to 0..65535.
@@ -312,7 +312,7 @@ def _tex(b: Builder, inst: PtxInst) -> None:
     elif b.sm < 120:
         mods.append("LL")
         values.append(BASE_LEVEL)
-    elif separate(b) and (lod == "base" or integer):
+    elif separate(b) and integer:
         mods.append("LZ")
     if offset is not None:
         mods.append("AOFFI")
