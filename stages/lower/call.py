@@ -14,7 +14,7 @@ from contextlib import contextmanager
 
 from ir_format import ptx
 from ir_format.diag import CompileError
-from ir_format.model import RZ, Const, Imm, Label, Mem, Operand, Reg, Sym
+from ir_format.model import RZ, AttrValue, Const, Imm, Label, Mem, Operand, Reg, Sym
 from ir_format.ptx import CallTarget, PtxFunction, PtxInst, PtxParam, PtxProto, PtxVar
 from ir_format.target import ARG_REGS, PARAM_MAX, RETURN_REG
 
@@ -22,6 +22,8 @@ from .builder import Builder
 from .unit import align_up
 
 _FIRST, _LAST = ARG_REGS[0], ARG_REGS[-1]
+#: Functions of the driver, whose calls the cubin lists (measured).
+_DRIVER = frozenset(("vprintf", "vfprintf", "malloc", "free", "__assertfail"))
 
 
 # --------------------------------------------------------------------------- where arguments live
@@ -137,7 +139,7 @@ def begin_function(b: Builder) -> None:
         move_stack(b, -1)
     else:
         _receive(b, f)
-    outgoing = max((_outgoing(b, i) for i in f.body if type(i) is PtxInst and i.op == "call"), default=0)
+    outgoing = max((_outgoing(b, i) for i in f.body if type(i) is PtxInst and i.op in ("call", "cp")), default=0)
     at = outgoing
     for v in f.vars:
         if v.space == "local":
@@ -266,6 +268,8 @@ def signature(b: Builder, target: CallTarget) -> PtxFunction | PtxProto:
 
 
 def _outgoing(b: Builder, inst: PtxInst) -> int:
+    if inst.op == "cp":
+        return DRIVER_STACK if b.sm >= 120 and inst.has("tensor") and inst.has("shared::cluster") else 0
     target = inst.operands[0]
     if not isinstance(target, CallTarget):
         return 0
@@ -358,21 +362,35 @@ def _external(b: Builder, name: str) -> Jump:
     b.ctx.unit.attrs["abi_call"] = 1
     to = b.r(2)
     load_const(b, to, 4, 0, name)
+    mark: dict[str, AttrValue] | None = {"mark": "syscall"} if name in _DRIVER or name.startswith("__cuda_syscall_") else None
 
     def jump(back: Reg, uses: tuple[Operand, ...], defs: tuple[Operand, ...]) -> None:
         if b.sm >= 90:
             after = b.new_block()
             b.emit("LEPC", back, (Label("L", after),))
-            b.emit("CALL.ABS.NOINC", (), (to,), uses=uses, defs=defs)
+            b.emit("CALL.ABS.NOINC", (), (to,), uses=uses, defs=defs, attrs=mark)
             b.place(after)
             return
         here, c = b.r(2), b.p()
         b.emit("LEPC", here, ())
         b.emit("IADD3", (b.lo_r(back), c), (b.lo_r(here), Imm("I", 0, "", "dist"), RZ))
         b.emit("IADD3.X", b.hi_r(back), (b.hi_r(here), RZ, RZ, c))
-        b.emit("CALL.ABS.NOINC", (), (to,), uses=uses, defs=defs)
+        b.emit("CALL.ABS.NOINC", (), (to,), uses=uses, defs=defs, attrs=mark)
 
     return jump
+
+
+#: Bytes of stack that the driver's copy functions take.
+DRIVER_STACK = 16
+
+
+def call_driver(b: Builder, name: str, params: Sequence[PtxParam], args: Sequence[Reg | Imm]) -> None:
+    """Call a function of the driver that no PTX declares; it returns nothing."""
+    known = b.ctx.unit.attrs.get("externs", ())
+    if isinstance(known, tuple) and name not in known:
+        b.ctx.unit.attrs["externs"] = (*known, name)
+    with b.region():
+        _emit_call(b, _external(b, name), PtxProto(name, (), tuple(params)), [[a] for a in args])
 
 
 def call_helper(b: Builder, name: str, args: Sequence[Reg | Imm]) -> list[Reg]:

@@ -12,11 +12,12 @@ from typing import Final
 
 from ir_format import ptx
 from ir_format.model import PT, RZ, URZ, Imm, Label, Mem, Name, Operand, Reg
-from ir_format.ptx import PtxInst
+from ir_format.ptx import PtxInst, PtxParam
 
 from .builder import Builder, Rule
+from .call import call_driver
 from .memory import SCOPES, fence, invalidate, order_mods, order_of, resolve, wide_address
-from .rules_int import Val, add64, logic
+from .rules_int import Val, add64, compare, logic
 from .rules_memory import gather, put, vector_of
 from .spaces import shared_base
 
@@ -142,6 +143,43 @@ def _finish(b: Builder, inst: PtxInst, ops: list[ptx.Operand], want: int) -> Non
         raise b.unsupported(inst, "operands")
 
 
+# --------------------------------------------------------------------------- shared memory of another CTA on sm_120
+#
+# There the copy unit writes its own CTA only; for the rest of the cluster the driver has functions (measured: names, arguments, and the test of the address).
+
+_WORD = PtxParam("w", "b32", 4, 4)
+_LONG = PtxParam("d", "b64", 8, 8)
+_HALVES = PtxParam("h", "b8", 4, 8)  # three halves, on the stack
+
+
+def here_or_elsewhere(b: Builder, low: Reg, here: Callable[[], None], name: str, params: list[PtxParam], args: list[Val]) -> None:
+    """``here`` where ``low`` lies in the own CTA's shared memory, a call of the driver's function elsewhere."""
+    with b.region():
+        rank, owner = b.r(), b.r()
+        b.emit("S2R", rank, (Name("N", "SR_CgaCtaId"),))
+        b.emit("SHF.R.U32.HI", owner, (RZ, Imm("I", 24), low))
+        own, _ = compare(b, "EQ", "u32", owner, rank)
+        other, end = b.new_block(), b.new_block()
+        b.branch(other, b.not_(own))
+        here()
+        b.branch(end)
+        b.place(other)
+        call_driver(b, f"__cuda_syscall_cp_async_bulk_{name}unicast", params, args)
+        b.place(end)
+
+
+def _wide(b: Builder, x: Reg) -> Reg:
+    """A shared address as 64 bits."""
+    d = b.r(2)
+    b.copy(b.lo_r(d), x)
+    b.copy(b.hi_r(d), RZ)
+    return d
+
+
+def _hint(policy: Reg | None) -> Val:
+    return Imm("I", 0) if policy is None else policy
+
+
 # --------------------------------------------------------------------------- copies without a map
 
 
@@ -189,12 +227,21 @@ def _bulk(b: Builder, inst: PtxInst) -> None:
         to, src = wide_word(b, inst, ops[0]), shared_word(b, inst, ops[1])
         each_thread(b, lambda u: _put(b, name, (u.at_pair(to), u.at([src]), u.block([size]), *u.policy(policy))))
         return
-    if b.sm >= 120 and inst.has("shared::cluster"):
-        raise b.unsupported(inst, "another CTA's shared memory on this target")
     low, bar = shared_word(b, inst, ops[0]), shared_word(b, inst, ops[3])
     if form == "S.G":
         src = wide_word(b, inst, ops[1])
-        each_thread(b, lambda u: _put(b, name, (u.at([low, bar]), u.at_pair(src), u.block([size]), *u.policy(policy))))
+
+        def here() -> None:
+            each_thread(b, lambda u: _put(b, name, (u.at([low, bar]), u.at_pair(src), u.block([size]), *u.policy(policy))))
+
+        if b.sm >= 120 and inst.has("shared::cluster"):
+            if mask is not None:
+                raise b.unsupported(inst, "several CTAs on this target")
+            bytes_ = b.in_reg(b.src(ops[2], "u32"))
+            args: list[Val] = [_wide(b, low), src, bytes_, _wide(b, bar), _hint(policy)]
+            here_or_elsewhere(b, low, here, "", [_LONG, _LONG, _WORD, _LONG, _LONG], args)
+        else:
+            here()
     else:
         src = shared_word(b, inst, ops[1])
         each_thread(b, lambda u: _put(b, name, (u.at([low, bar]), u.at([src]), u.block([size]), *u.policy(policy))))
@@ -270,8 +317,6 @@ def _tensor(b: Builder, inst: PtxInst) -> None:
         op = f"UTMAREDG{name}.{_ADD[what]}" if what else f"UTMASTG{name}"
         each_thread(b, lambda u: _put(b, op, (u.at([src, *coords]), u.at_pair(at), *u.policy(policy))))
         return
-    if b.sm >= 120 and inst.has("shared::cluster"):
-        raise b.unsupported(inst, "another CTA's shared memory on this target")
     mask = b.src(ops.pop(), "u16") if inst.has("multicast::cluster") else None
     at, coords = _map_operand(b, inst, ops[1])
     low, bar = shared_word(b, inst, ops[0]), shared_word(b, inst, ops[2])
@@ -279,7 +324,29 @@ def _tensor(b: Builder, inst: PtxInst) -> None:
     _finish(b, inst, ops, 3 if offsets is None else 4)
     us = [] if offsets is None and mask is None else [pack16(b, offsets if offsets is not None else Imm("I", 0), mask)]
     op = f"UTMALDG{name}" + (".MULTICAST" if mask is not None else "") + (".2CTA" if inst.has("cta_group::2") else "")
-    each_thread(b, lambda u: _put(b, op, (u.at([low, bar, *coords]), u.at_pair(at), *(u.block([w]) for w in us), *u.policy(policy))))
+
+    def here() -> None:
+        each_thread(b, lambda u: _put(b, op, (u.at([low, bar, *coords]), u.at_pair(at), *(u.block([w]) for w in us), *u.policy(policy))))
+
+    if b.sm < 120 or not inst.has("shared::cluster"):
+        here()
+        return
+    mode = next((m for m in inst.mods if m in _LOAD_MODES), "tile")
+    if mask is not None or mode not in ("tile", "im2col"):
+        raise b.unsupported(inst, "several CTAs, or this mode, on this target")
+    params = [_LONG, _LONG, *[_WORD] * 5, _LONG]
+    args: list[Val] = [_wide(b, low), at, *coords, *[RZ] * (5 - dims), _wide(b, bar)]
+    if offsets is not None:
+        x = ops[3]
+        halves = [b.src(e, "u16") for e in (x.elems if isinstance(x, ptx.Vec) else (x,))]
+        three = b.r(2)
+        b.copy(b.lo_r(three), pack16(b, halves[0], halves[1] if len(halves) > 1 else None))
+        b.copy(b.hi_r(three), halves[2] if len(halves) > 2 else RZ)
+        params.append(_HALVES)
+        args.append(three)
+    params.append(_LONG)
+    args.append(_hint(policy))
+    here_or_elsewhere(b, low, here, f"tensor_{dims}d_{mode}_", params, args)
 
 
 # --------------------------------------------------------------------------- groups
