@@ -1,4 +1,4 @@
-"""Bulk and tensor-map copies, their groups, tensor maps in memory, register counts of warps.
+"""Bulk and tensor-map copies, their groups, register counts of warps.
 
 Sequences measured with ptxas 13.0.88 on sm_90a, sm_100a and sm_120a. A bulk instruction runs once for a warp, with its operands in uniform registers,
 while PTX means it once per thread: so the threads take turns. Each round elects one of those that are left, hands its values to the
@@ -16,13 +16,12 @@ from ir_format.ptx import PtxInst, PtxParam
 
 from .builder import Builder, Rule
 from .call import call_driver
-from .memory import SCOPES, fence, invalidate, order_mods, order_of, resolve, wide_address
-from .rules_int import Val, add64, compare, logic
-from .rules_memory import gather, put, vector_of
+from .memory import invalidate
+from .rules_int import Val, add64, compare
 from .spaces import shared_base
 
 _HINT: Final = "L2::cache_hint"
-_ADD = {"add": "ADD", "min": "MIN", "max": "MAX", "inc": "INC", "dec": "DEC", "and": "AND", "or": "OR", "xor": "XOR"}
+REDUCTIONS: Final = {"add": "ADD", "min": "MIN", "max": "MAX", "inc": "INC", "dec": "DEC", "and": "AND", "or": "OR", "xor": "XOR"}
 _TYPES = {
     "u32": "", "b32": "", "s32": ".S32", "u64": ".U64", "b64": ".U64", "s64": ".S64", "f16": ".F16.RN", "bf16": ".BF16.RN", "f32": ".F32.FTZ.RN", "f64": ".F64.RN",
 }  # fmt: skip
@@ -219,8 +218,8 @@ def _bulk(b: Builder, inst: PtxInst) -> None:
     size = _size(b, inst, ops[2], mask)
     if inst.has("reduce"):
         t = inst.types[0]
-        what = next(m for m in inst.mods if m in _ADD)
-        name = f"UBLKRED.{form}.{_ADD[what]}{_TYPES[t]}"
+        what = next(m for m in inst.mods if m in REDUCTIONS)
+        name = f"UBLKRED.{form}.{REDUCTIONS[what]}{_TYPES[t]}"
     else:
         name = f"UBLKCP.{form}" + (".MULTICAST" if inst.has("multicast::cluster") else "") + (".DST_G_BYTE_MASK" if inst.has("cp_mask") else "")
     if form == "G.S":
@@ -313,8 +312,8 @@ def _tensor(b: Builder, inst: PtxInst) -> None:
         at, coords = _map_operand(b, inst, ops[0])
         _finish(b, inst, ops, 2)
         src = shared_word(b, inst, ops[1])
-        what = next((m for m in inst.mods if m in _ADD), "") if inst.has("reduce") else ""
-        op = f"UTMAREDG{name}.{_ADD[what]}" if what else f"UTMASTG{name}"
+        what = next((m for m in inst.mods if m in REDUCTIONS), "") if inst.has("reduce") else ""
+        op = f"UTMAREDG{name}.{REDUCTIONS[what]}" if what else f"UTMASTG{name}"
         each_thread(b, lambda u: _put(b, op, (u.at([src, *coords]), u.at_pair(at), *u.policy(policy))))
         return
     mask = b.src(ops.pop(), "u16") if inst.has("multicast::cluster") else None
@@ -423,211 +422,6 @@ def fill(b: Builder, inst: PtxInst) -> None:
     each_thread(b, lambda u: _put(b, "UMEMSETS.64", (u.at([low]), Name("N", "URZ"), u.block([units]))))
 
 
-#: Field of a map: (byte offset of its word, shift, mask); an enumerated or plain value goes in as it is. Measured, the same on all targets.
-_FIELDS: Final[dict[str, tuple[int, int, int]]] = {
-    "rank": (8, 4, 0x70), "interleave_layout": (8, 11, 0x1800), "swizzle_mode": (8, 13, 0x6000), "fill_mode": (8, 15, 0x8000), "swizzle_atomicity": (8, 19, 0x380000),
-    "elemtype": (8, 7, 0x780),
-}  # fmt: skip
-#: What else changes: (mask, value) of the same word. Element types 11 and 12 are 7 and 8 with a bit; those above count on from 11 (measured).
-_ROUNDED: Final = 0x10000
-_SWIZZLE_FLAG: Final = 0x400000
-_ACCESS: Final = {"global": ("LDG.E", "STG.E"), "generic": ("LD.E", "ST.E"), "shared": ("LDS", "STS")}
-
-
-def tensormap(b: Builder, inst: PtxInst) -> None:
-    """tensormap.replace and tensormap.cp_fenceproxy: plain accesses to the 128 bytes of a map."""
-    b.need(inst, 90)
-    if inst.has("cp_fenceproxy"):
-        _publish(b, inst)
-        return
-    field = next((m for m in inst.mods if m in _FIELDS or m in _INDEXED or m == "global_address"), "")
-    where = resolve(b, inst, inst.operands[0])
-    if not field or not isinstance(where.at, Mem) or where.space not in _ACCESS:
-        raise b.unsupported(inst)
-    word = _Word(b, where.space, where.at)
-    x = inst.operands[-1]
-    if field == "global_address":
-        b.emit(_ACCESS[where.space][1] + ".64", (), (where.at, b.in_reg(b.src(x, "b64"), 2)))
-    elif field in _FIELDS:
-        at, shift, mask = _FIELDS[field]
-        v = b.src(x, "b32")
-        if field == "elemtype":
-            assert isinstance(v, Imm)
-            more = v.value in (11, 12)
-            n = v.value - 4 if more else v.value - 2 if v.value > 12 else v.value
-            word.put(at, mask | (_ROUNDED if more else 0), Imm("I", n << shift | (_ROUNDED if more else 0)))
-        elif type(v) is Imm:
-            word.put(at, mask | (_SWIZZLE_FLAG if field == "swizzle_mode" else 0), Imm("I", v.value << shift & mask))
-        else:
-            word.put(at, mask, _shifted(b, v, shift))
-    else:
-        _indexed(b, inst, field, word)
-
-
-#: Fields by dimension: how many there are.
-_INDEXED: Final = {"box_dim": 5, "global_dim": 5, "element_stride": 5, "global_stride": 4}
-
-
-def _indexed(b: Builder, inst: PtxInst, field: str, word: _Word) -> None:
-    """Dimensions and strides: sizes are stored less one, strides in units of 16 bytes with their upper four bits apart (measured)."""
-    n = inst.operands[1]
-    if not isinstance(n, ptx.Imm) or not 0 <= n.value < _INDEXED[field]:
-        raise b.unsupported(inst)
-    i = n.value
-    if field == "global_stride":
-        v = b.in_reg(b.src(inst.operands[2], "b64"), 2)
-        low, high = b.r(), b.r()
-        b.emit("SHF.R.U64", low, (b.lo_r(v), Imm("I", 4), b.hi_r(v)))
-        b.emit("SHF.R.U32.HI", high, (RZ, Imm("I", 4), b.hi_r(v)))
-        word.store(0x0C + 4 * i, low)
-        word.put(0x1C, 0xF << 4 * i, _shifted(b, high, 4 * i))
-        return
-    less = b.r()
-    b.emit("IADD3", less, (b.in_reg(b.src(inst.operands[2], "b32")), Imm("I", 0xFFFFFFFF), RZ))
-    if field == "global_dim":
-        word.store(0x20 + 4 * i, less)
-    elif field == "element_stride":
-        word.put(0x34, 7 << 3 * i, _shifted(b, less, 3 * i))
-    elif i == 0:
-        word.put(0x34, 0xFF000000, _shifted(b, less, 24))
-    else:
-        word.put(0x38, 0xFF << 8 * (i - 1), _shifted(b, less, 8 * (i - 1)))
-
-
-def _shifted(b: Builder, x: Val, n: int) -> Reg:
-    if not n:
-        return b.in_reg(x)
-    d = b.r()
-    b.emit("SHF.L.U32", d, (b.in_reg(x), Imm("I", n), RZ))
-    return d
-
-
-class _Word:
-    """Words of a map in memory."""
-
-    __slots__ = ("at", "b", "load_op", "store_op")
-
-    def __init__(self, b: Builder, space: str, at: Mem) -> None:
-        self.b = b
-        self.at = at
-        self.load_op, self.store_op = _ACCESS[space]
-
-    def store(self, offset: int, x: Reg) -> None:
-        """Replace a word."""
-        self.b.emit(self.store_op, (), (self.at._replace(offset=self.at.offset + offset), x))
-
-    def put(self, offset: int, mask: int, x: Val) -> None:
-        """Replace the bits of a mask in a word."""
-        b = self.b
-        old, new = b.r(), b.r()
-        b.emit(self.load_op, old, (self.at._replace(offset=self.at.offset + offset),))
-        logic(b, new, 0xB8, old, Imm("I", mask), x)
-        self.store(offset, new)
-
-
-def _publish(b: Builder, inst: PtxInst) -> None:
-    """tensormap.cp_fenceproxy: each thread of the warp exchanges its word of the copy, at the scope given."""
-    scope = next((m for m in inst.mods if m in SCOPES), "")
-    x = inst.operands[2] if len(inst.operands) > 2 else None
-    if not scope or not isinstance(x, ptx.Imm) or x.value != 128:
-        raise b.unsupported(inst)
-    with b.region():
-        src, to = shared_word(b, inst, inst.operands[1]), wide_word(b, inst, inst.operands[0])
-        lane, step, at, wide, v = b.r(), b.r(2), b.r(), b.r(2), b.r()
-        b.emit("S2R", lane, (Name("N", "SR_LANEID"),))
-        b.emit("SHF.L.U32", b.lo_r(step), (lane, Imm("I", 2), RZ))
-        b.copy(b.hi_r(step), RZ)
-        b.emit("IADD3", at, (b.lo_r(step), src, RZ))
-        b.emit("LDS", v, (Mem("M", at, None, 0),), attrs={"warp": 1})
-        add64(b, wide, to, step)
-        b.emit(f"ATOMG.E.EXCH.STRONG.{SCOPES[scope]}", (PT, RZ), (Mem("M", wide, None, 0), v))  # without descriptor (measured)
-
-
-# --------------------------------------------------------------------------- multicast objects
-
-_MC_HALF = {"f16": "F16", "bf16": "BF16", "f16x2": "F16", "bf16x2": "BF16"}
-_MC_BYTE = {"e4m3": "E4M3", "e5m2": "E5M2"}
-_MC_INT = {"u32": "32", "b32": "32", "s32": "S32", "u64": "64", "b64": "64", "s64": "S64"}
-_RED_INT = {"u32": "", "b32": "", "s32": ".S32", "u64": ".64", "b64": ".64", "s64": ".S64"}
-
-
-def multimem(b: Builder, inst: PtxInst) -> None:
-    """multimem.ld_reduce, .st and .red."""
-    b.need(inst, 90)
-    what = inst.mods[0]
-    t = inst.types[-1]
-    count = next((int(m[1:]) for m in inst.mods if m in ("v2", "v4", "v8")), 1)
-    bits = b.bits(t) * count
-    if bits < 32 or bits > 128 or bits & bits - 1:
-        raise b.unsupported(inst)
-    op = next((m for m in inst.mods[1:] if m in _ADD), "")
-    o = order_of(inst, "weak" if what == "st" else "relaxed")
-    if o.sem == "release":
-        fence(b, "ALL", o.scope)
-    order = ".".join(order_mods(b, o))
-    if what == "ld_reduce":
-        d = b.r(bits // 32)
-        at = Mem("M", b.in_reg(b.src(_base(b, inst, inst.operands[1]), "u64"), 2), Reg("UR", -1, 0, 2), _offset(inst.operands[1]))
-        b.emit(f"LDGMC.E.{_reduction(b, inst, op, t, bits)}.STRONG.SYS", d, (at,))
-        if o.sem == "acquire":
-            invalidate(b)
-        for i, e in enumerate(vector_of(inst.operands[0])):
-            put(b, e, d, i * b.bits(t) // 8, t)
-        return
-    at = wide_address(b, b.src(_base(b, inst, inst.operands[0]), "u64"), _offset(inst.operands[0]))
-    data = gather(b, vector_of(inst.operands[1]), t)
-    if what == "st":
-        size = {32: "", 64: ".64", 128: ".128"}[bits]
-        b.emit(f"STG.E{size}" + (f".{order}" if order else ""), (), (at, data))
-    elif what == "red":
-        b.emit(f"REDG.E.{_red(b, inst, op, t, bits)}.{order}", (), (at, data))
-    else:
-        raise b.unsupported(inst)
-
-
-def _base(b: Builder, inst: PtxInst, x: ptx.Operand) -> ptx.Operand:
-    if not isinstance(x, ptx.Addr):
-        raise b.unsupported(inst, "address")
-    return x.base if not isinstance(x.base, ptx.Sym) else ptx.Sym(x.base.name, x.base.offset)
-
-
-def _offset(x: ptx.Operand) -> int:
-    assert isinstance(x, ptx.Addr)
-    return x.offset
-
-
-def _lanes(name: str, n: int) -> str:
-    return f"{name}x{n}" if n > 1 else name
-
-
-def _reduction(b: Builder, inst: PtxInst, op: str, t: str, bits: int) -> str:
-    """Operation and type of LDGMC; a wider accumulator has names of its own (sm_90: F32ADD)."""
-    if t in _MC_INT:
-        return f"{_ADD[op]}.{_MC_INT[t]}"
-    wide = any(m.startswith("acc::") for m in inst.mods)
-    how = ("F32ADD" if b.sm < 100 else "HPADD") if wide else _ADD[op]
-    if t in ("f32", "f64"):
-        return f"{how}.{_lanes(t.upper(), bits // b.bits(t))}.RN"
-    if t in _MC_HALF:
-        return f"{how}.{_MC_HALF[t]}x{bits // 16}.RN"
-    byte = _MC_BYTE.get(t.partition("x")[0])
-    if byte is None or b.sm < 100:
-        raise b.unsupported(inst)
-    return f"{how}.{byte}x{bits // 8}.RN"
-
-
-def _red(b: Builder, inst: PtxInst, op: str, t: str, bits: int) -> str:
-    if t in _RED_INT:
-        return _ADD[op] + _RED_INT[t]
-    if t == "f64":
-        return "ADD.F64.RN"
-    if t == "f32":
-        return f"ADD.{_lanes('F32', bits // 32)}.FTZ.RN"
-    if t in _MC_HALF:
-        return f"{_ADD[op]}.{_MC_HALF[t]}x{bits // 16}.RN"
-    raise b.unsupported(inst)
-
-
 # --------------------------------------------------------------------------- registers of a warp
 
 
@@ -666,4 +460,4 @@ def bulk_class(b: Builder) -> None:
         attrs["isa_class"] = 2
 
 
-RULES: dict[str, Rule] = {"tensormap": tensormap, "multimem": multimem, "setmaxnreg": register_count}
+RULES: dict[str, Rule] = {"setmaxnreg": register_count}
