@@ -386,7 +386,7 @@ def query(b: Builder, inst: PtxInst) -> None:
         mods: list[str] = []
         where: tuple[Operand, ...]
         if b.sm >= 90:
-            where = header.uniform(b)[:2]
+            where = (header.uniform(b)[0], Imm("I", 0))
         elif header.numbers is not None:
             where = header.numbers
         else:

@@ -101,7 +101,7 @@ def stand_in() -> Iterator[list[Line]]:
     def padded(self: Device, *args: Any) -> bytes:
         return params(self, *args) + struct.pack("<4I", 0x5100, 0x5200, 0x5300, 0x5400)  # what the driver would put behind
 
-    Device._params = padded  # type: ignore[method-assign]
+    Device._params = padded  # type: ignore[assignment, method-assign]
     for op in OPS:
         program.OPS[op] = _stand_in(trace)
     try:

@@ -1,0 +1,125 @@
+"""Textures and surfaces: operands as ptxas lays them out, header words, refusals."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ir_format.diag import CompileError
+from ir_format.model import Mem, Name, Reg
+from orchestrator.api import compile_ptx
+from tests import oracle
+from tests.isa import corpus_texture as corpus
+from tests.isa.coverage import check, code_words
+from tests.lower import texture_trace
+from tests.lower.helpers import insts, lower_text
+
+#: What is refused, by the words of the message: everything else must be lowered.
+REFUSED = ("derivatives of 3d and cube textures", "descriptor tables", "does not run here")
+SMS = ("75", "80", "90", "100", "120")
+
+
+def _kernel(body: str, sm: str = "90", options: str = "") -> str:
+    regs = ".reg .b64 %h<4>; .reg .f32 %f<20>; .reg .b32 %r<20>; .reg .pred %p<4>;"
+    names = ".global .texref tex0;\n.global .surfref surf0;\n" + (".global .samplerref samp0;\n" if options else "")
+    return f".version 9.0\n.target sm_{sm}{options}\n.address_size 64\n{names}.visible .entry k(.param .u64 ph, .param .u64 po)\n{{ {regs}\nld.param.u64 %h0, [ph]; ld.param.u64 %h1, [po];\n{body}\nret; }}\n"
+
+
+def test_vectors() -> None:
+    """A fetch from an array of 2d textures: index and coordinates in one block of three, the rest in another, the handle in a uniform pair."""
+    text = _kernel("tex.level.a2d.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%h0, {%r0, %f4, %f5, %f5}], %f6;\nst.global.v4.f32 [%h1], {%f0, %f1, %f2, %f3};")
+    (unit,) = lower_text(text, "sm_90")
+    fetch = next(i for i in insts(unit) if i.op == "TEX")
+    assert fetch.mods == ("LL",)
+    assert Name("N", "ARRAY_2D") in fetch.srcs
+    widths = {k: o.width for k, o in enumerate(fetch.srcs) if isinstance(o, Reg)}
+    assert widths == {0: 3, 1: 1, 2: 2}
+    assert [o.width for o in fetch.dsts[1:] if isinstance(o, Reg)] == [2, 2]
+
+
+def test_unread_results() -> None:
+    """Components that nothing reads are not fetched."""
+    (unit,) = lower_text(_kernel("tex.2d.v4.f32.f32 {%f0, _, %f2, %f3}, [%h0, {%f4, %f5}];\nst.global.f32 [%h1], %f2;"), "sm_90")
+    fetch = next(i for i in insts(unit) if i.op == "TEX")
+    assert fetch.srcs[-1].value == 0b0100  # type: ignore[union-attr]
+
+
+def test_surface_address() -> None:
+    """Coordinates, then the array index; a 128-bit access has four registers."""
+    (unit,) = lower_text(_kernel("sust.b.a2d.v4.b32.trap [%h0, {%r0, %r1, %r2, %r2}], {%r3, %r4, %r5, %r6};"), "sm_90")
+    store = next(i for i in insts(unit) if i.op == "SUST")
+    assert store.mods == ("D", "BA", "2D_ARRAY", "128", "STRONG", "SM", "TRAP")
+    at = store.srcs[0]
+    assert isinstance(at, Mem)
+    assert at.base is not None
+    assert at.base.width == 3
+
+
+@pytest.mark.parametrize(("sm", "options", "want"), [
+    ("75", "", (("texture", "tex0", 0x170), ("surface", "surf0", 0x174))),
+    ("90", "", (("texture", "tex0", 0x220), ("surface", "surf0", 0x224))),
+    ("80", ", texmode_independent", (("texture", "tex0", 0x170), ("sampler", "samp0", 0x170), ("surface", "surf0", 0x174))),
+    ("120", ", texmode_independent", (("texture", "tex0", 0x390), ("sampler", "samp0", 0x394), ("surface", "surf0", 0x398))),
+])  # fmt: skip
+def test_header_words(sm: str, options: str, want: tuple[object, ...]) -> None:
+    """Names have words behind the parameters, each one once."""
+    sampler = "samp0, " if options else ""
+    body = f"tex.2d.v4.f32.f32 {{%f0, %f1, %f2, %f3}}, [tex0, {sampler}{{%f4, %f5}}];\n" * 2 + "sust.b.1d.b32.zero [surf0, {%r0}], %r1;"
+    (unit,) = lower_text(_kernel(body, sm, options), f"sm_{sm}")
+    assert unit.attrs["headers"] == want
+
+
+@pytest.mark.parametrize(("body", "words"), [
+    ("tex.grad.3d.v4.f32.f32 {%f0,%f1,%f2,%f3}, [%h0, {%f4,%f5,%f6,%f6}], {%f7,%f8,%f9,%f9}, {%f7,%f8,%f9,%f9};", "derivatives of 3d"),
+    ("txq.channel_order.b32 %r0, [%h0];", "descriptor tables"),
+    ("suq.memory_layout.b32 %r0, [surf0];", "descriptor tables"),
+])  # fmt: skip
+def test_refused_by_name(body: str, words: str) -> None:
+    with pytest.raises(CompileError, match=words) as caught:
+        lower_text(_kernel(body), "sm_90")
+    assert caught.value.line == 9
+
+
+def test_forged_header_words() -> None:
+    """A stream with nonsense in the attribute is refused, with words."""
+    from stages.elf.headers import header_words
+
+    (unit,) = lower_text(_kernel("sust.b.1d.b32.zero [surf0, {%r0}], %r1;"), "sm_90")
+    for value in (3, ("surface",), (("surface", "surf0", 3),), (("ghost", "surf0", 4),), (("surface", "surf0", 4), ("surface", "surf0", 4))):
+        unit.attrs["headers"] = value
+        with pytest.raises(CompileError, match="headers"):
+            header_words(unit, True)
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("sm", SMS)
+@pytest.mark.parametrize("handle", ["memory", "direct"])
+def test_operands_are_ptxas(sm: str, handle: str, tmp_path: Path) -> None:
+    """Every value of every operand, and where the results go, as in ptxas's code; every geometry is among the forms."""
+    oracle.require("ptxas")
+    for family, step in (("texture", 61), ("texture-independent", 67), ("surface", 97)):
+        forms = list(corpus.forms(family))[SMS.index(sm) :: step]
+        equal, different, refused = texture_trace.compare(family, sm, forms, handle, tmp_path)
+        assert not different, different[0]
+        assert equal
+        assert all(any(r in text for r in REFUSED) for text in refused), refused
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("sm", SMS)
+def test_tools_take_it(sm: str, tmp_path: Path) -> None:
+    """nvdisasm prints every word as we do, nvlink links the cubin, the schedule checker finds nothing."""
+    from stages.check.schedule_checker import check_bytes
+
+    oracle.require("nvdisasm", "nvlink")
+    forms = [f for f in list(corpus.forms("texture"))[::40] + list(corpus.forms("surface"))[::60] if "grad" not in f.text and f.text[2] != "q"]
+    forms += [f for f in corpus.forms("texture") if f.text.startswith(("tex.grad.2d.v4.f32.f32", "txq.width")) and not f.text.endswith(", z")]
+    image = compile_ptx(texture_trace.module_text("texture", sm, forms, "direct"), f"sm_{sm}", {})
+    path = tmp_path / "t.cubin"
+    path.write_bytes(image)
+    report = check(sorted(set(code_words(path))), sm)
+    assert (report.wrong, report.refused) == (0, 0)
+    linked = oracle.run_tool("nvlink", f"-arch=sm_{sm}", str(path), "-o", str(tmp_path / "linked.cubin"))
+    assert not isinstance(linked, oracle.ToolError), linked
+    assert check_bytes(image).findings == []
