@@ -35,6 +35,20 @@ def shared_address(b: Builder, inst: PtxInst, x: ptx.Operand) -> Mem:
     return Mem("M", low, None, x.offset)
 
 
+def _barrier_address(b: Builder, inst: PtxInst, x: ptx.Operand) -> Mem:
+    """The address of a barrier that may be another CTA's (from sm_90 on an address in shared memory names its CTA)."""
+    if not inst.has("shared::cluster"):
+        return shared_address(b, inst, x)
+    b.need(inst, 90)
+    if not isinstance(x, ptx.Addr):
+        raise b.unsupported(inst, "address")
+    if isinstance(x.base, ptx.Sym):
+        if b.ctx.space_of(b, x) != "shared":
+            raise b.unsupported(inst, "address")
+        return Mem("M", shared_base(b), None, b.ctx.shared_offset(b, x.base.name) + x.base.offset + x.offset)
+    return Mem("M", b.in_reg(b.lo(b.src(x.base, "u32"))), None, x.offset)
+
+
 def _syncs(at: Mem) -> Mem:
     """The address form of SYNCS and ATOMS.ARRIVE: ``[R + URZ + imm]``."""
     return at._replace(base=at.base if at.base is not None else RZ, ubase=URZ)
@@ -83,7 +97,7 @@ def _arrive(b: Builder, inst: PtxInst) -> None:
     tx = inst.has("expect_tx")
     to = inst.operands[0]
     state = Reg("R", -1, 0, 2) if isinstance(to, ptx.Sink) else b.dst(to, "b64")
-    at = shared_address(b, inst, inst.operands[1])
+    at = _barrier_address(b, inst, inst.operands[1])
     count = b.src(inst.operands[2], "u32") if len(inst.operands) > 2 else None
     if b.sm < 90:
         if tx or count is not None:
@@ -96,12 +110,13 @@ def _arrive(b: Builder, inst: PtxInst) -> None:
     if any(m in ("cluster", "gpu", "sys") for m in inst.mods) and not inst.has("relaxed"):
         fence(b, "ALL", "gpu")
     how = "" if tx else ".A1T0" if count is None else ".ART0"
-    b.emit(f"SYNCS.ARRIVE.TRANS64{'.OPTOUT' if drop else ''}{how}", state, (_syncs(at), RZ if count is None else b.in_reg(count)))
+    remote = ".RED" if inst.has("shared::cluster") else ""  # no state comes back
+    b.emit(f"SYNCS.ARRIVE.TRANS64{remote}{'.OPTOUT' if drop else ''}{how}", RZ if remote else state, (_syncs(at), RZ if count is None else b.in_reg(count)))
 
 
 def _tx(b: Builder, inst: PtxInst) -> None:
     b.need(inst, 90)
-    at = shared_address(b, inst, inst.operands[0])
+    at = _barrier_address(b, inst, inst.operands[0])
     how = "A0TR" if inst.has("expect_tx") else "A0TX"
     b.emit(f"SYNCS.ARRIVE.TRANS64.RED.{how}", RZ, (_syncs(at), b.in_reg(b.src(inst.operands[1], "u32"))))
 
