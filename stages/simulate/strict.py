@@ -358,7 +358,7 @@ class StrictMachine(Machine):
             if not skip:
                 for row in plan.reads:
                     if row in pending:
-                        self.settle(time, view, row, plan.reader, at, plan.pc)
+                        self.settle(time, view, row, plan.readers.get(row, plan.reader), at, plan.pc)
                 if time.reuse:
                     self.capture_reused(time, view, plan, mask, at)
                 else:

@@ -135,6 +135,7 @@ class Plan:
         "pc",
         "pipe",
         "reader",
+        "readers",
         "reads",
         "reuse",
         "run",
@@ -166,6 +167,10 @@ class Plan:
         self.pipe = pipe_of(inst)
         self.dual = is_dual(inst)
         self.reads = list(dict.fromkeys(build.reads))
+        # IMAD.WIDE takes C later than A and B, which come as early as those of any multiplication (documented).
+        self.readers: dict[Row, str] = {}
+        if self.reader == "wide":
+            self.readers = {("U", o.num): "fma" for o in inst.srcs[:2] if isinstance(o, Reg) and o.file == "R" and o.num != ZERO}
         self.writes = list(dict.fromkeys(build.writes))
         #: for each row written, which register of the result it is (a predicate: 0)
         self.parts = [sum(k == "U" for k, _ in self.writes[:n]) if kind == "U" else 0 for n, (kind, _) in enumerate(self.writes)]

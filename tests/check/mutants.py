@@ -1,0 +1,199 @@
+"""Mutants and their judges: how many of each kind each judge catches, and what survives.
+
+    python -m tests.check.mutants [--sm 80] [--who ours|ptxas|both] [--judge schedule,strict,cosim,allocation] [--count N] [--seed S] [NAME ...]
+
+Kinds that break control words are judged by the schedule checker and by the strict simulator; kinds that change what is computed by co-simulation;
+faults of register allocation, planted in allocated units, by the allocation checker. Places are drawn from a seed, in our cubins and in ptxas's of the
+16 kernels. Survivors are printed; those that an argument shows to change nothing are counted apart (the arguments stand in
+:mod:`tests.check.strict_mutants` and :mod:`tests.cosim.mutants`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from ir_format import isa
+from ir_format.model import Inst
+from orchestrator.api import compile_ptx
+from stages.check.schedule_checker import check_bytes, check_cubin
+from stages.disasm.cubin import WORD, Cubin, read_cubin
+from tests import oracle
+from tests.check.schedule_mutants import certain
+from tests.check.strict_mutants import Bench as StrictBench
+from tests.cosim import mutants as code
+from tests.kernels import cases
+from tests.kernels.run import ptx_for
+
+JUDGES = ("schedule", "strict", "cosim", "allocation")
+#: Kernels compiled with few registers for co-simulation, so that they have spill slots (the others have none at any limit).
+SPILLING = ("divrem64", "softmax")
+CONTROL_KINDS = ("stall raw", "stall waw", "wait result", "wait read", "index result", "index read", "reuse")
+
+
+class Tally:
+    """Counts by (judge, kind): made, caught, apart; the rest survived."""
+
+    def __init__(self) -> None:
+        self.made: Counter[tuple[str, str]] = Counter()
+        self.caught: Counter[tuple[str, str]] = Counter()
+        self.apart: Counter[tuple[str, str]] = Counter()
+        self.reasons: Counter[tuple[str, str, str]] = Counter()
+        self.survivors: list[str] = []
+
+    def note(self, judge: str, kind: str, caught: bool, apart: str, text: str) -> None:
+        """One mutant's fate."""
+        key = (judge, kind)
+        self.made[key] += 1
+        if caught:
+            self.caught[key] += 1
+        elif apart:
+            self.apart[key] += 1
+            self.reasons[(judge, kind, apart)] += 1
+        else:
+            self.survivors.append(f"{judge}: {kind}: {text}")
+
+    def rate(self, judge: str) -> float:
+        """Caught among those that are not set apart; 1.0 for none."""
+        made = sum(n - self.apart[key] for key, n in self.made.items() if key[0] == judge)
+        return sum(n for key, n in self.caught.items() if key[0] == judge) / made if made else 1.0
+
+    def table(self) -> str:
+        """One line a judge and kind."""
+        out = [f"{'judge':10} {'kind':14} {'made':>5} {'apart':>5} {'caught':>6}  rate"]
+        for key in sorted(self.made, key=lambda k: (JUDGES.index(k[0]), k[1])):
+            left = self.made[key] - self.apart[key]
+            why = ", ".join(f"{n} {reason}" for (j, kind, reason), n in sorted(self.reasons.items()) if (j, kind) == key)
+            share = f"{100 * self.caught[key] / left:5.1f} %" if left else "    -"
+            out.append(f"{key[0]:10} {key[1]:14} {self.made[key]:5} {self.apart[key]:5} {self.caught[key]:6} {share}" + (f"  ({why})" if why else ""))
+        out += [f"{judge}: {100 * self.rate(judge):.1f} %" for judge in JUDGES if any(k[0] == judge for k in self.made)]
+        return "\n".join(out)
+
+
+def describe(cubin: Cubin, mutant: Any) -> str:
+    """The instructions of a mutant, as text."""
+    target = isa.target(cubin.sm)
+    words = cubin.sections[mutant.section].words
+    out = []
+    for place in sorted({mutant.place, mutant.partner} - {-1}):
+        inst = target.decode(words[place], place * WORD)
+        if isinstance(inst, Inst):
+            out.append(f"{place * WORD:#06x} {target.format(inst)} {{stall {inst.ctl.stall if inst.ctl else '?'}}}")
+    value = getattr(mutant, "value", None)
+    if getattr(mutant, "field", "word") != "word":
+        out.append(f"{mutant.field} := {value}")
+    elif value is not None:
+        inst = target.decode(value, mutant.place * WORD)
+        out.append(f"-> {target.format(inst) if isinstance(inst, Inst) else 'no instruction'}")
+    return " | ".join(out)
+
+
+def cubin_of(name: str, sm: str, who: str, exact: bool) -> bytes | None:
+    """A kernel's cubin; ``exact``: for co-simulation, without fused multiplications. None where the compiler refuses."""
+    path = ptx_for(cases.CASES[name], sm)
+    if who == "ptxas":
+        got = oracle.run_ptxas(path, sm, *(("-fmad", "false") if exact else ()))
+        return got.read_bytes() if isinstance(got, Path) else None
+    options: dict[str, Any] = {"fmad": 0} if exact else {}
+    if exact and name in SPILLING:
+        options["maxrregcount"] = 24
+    return compile_ptx(path.read_text(), f"sm_{sm}", options)
+
+
+def control_words(tally: Tally, name: str, sm: str, who: str, judges: tuple[str, ...], count: int, rng: random.Random) -> None:
+    """Mutants of control words of one kernel, by the schedule checker and the strict simulator."""
+    data = cubin_of(name, sm, who, exact=False)
+    if data is None:
+        return
+    cubin = read_cubin(data)
+    assert not check_bytes(data).findings, f"{name}: the schedule checker objects to the sound cubin"
+    bench = StrictBench(cases.CASES[name], data) if "strict" in judges else None
+    found = certain(cubin, rng)
+    for kind in CONTROL_KINDS:
+        mine = [m for m in found if m.kind == kind]
+        for mutant in rng.sample(mine, min(count, len(mine))):
+            text = f"sm_{sm} {who} {name}: {describe(cubin, mutant)}"
+            if "schedule" in judges:
+                report = check_cubin(mutant.apply(cubin))
+                tally.note("schedule", kind, bool(report.findings), "", text)
+            if bench is not None:
+                verdict = bench.judge(mutant)
+                tally.note("strict", kind, bool(verdict.caught), verdict.apart, text)
+
+
+def computations(tally: Tally, name: str, sm: str, who: str, count: int, rng: random.Random) -> None:
+    """Mutants of what one kernel computes, by co-simulation."""
+    data = cubin_of(name, sm, who, exact=True)
+    if data is None:
+        return
+    bench = code.Bench(name, ptx_for(cases.CASES[name], sm).read_text(), f"sm_{sm}", data)
+    for mutant in code.sample(code.mutants(bench.cubin), count, rng):
+        caught, apart = bench.judge(mutant)
+        tally.note("cosim", mutant.kind, caught, apart, f"sm_{sm} {who} {name}: {describe(bench.cubin, mutant)}")
+
+
+def allocation(tally: Tally, programs: int, seed: int) -> None:
+    """Faults of allocation in random programs, by the allocation checker; those that change no value in four executions are apart."""
+    from tests.regalloc.test_fuzz import kill_rate
+
+    table, survivors = kill_rate(range(seed * 10000, seed * 10000 + programs))
+    for kind, (made, changed, killed) in table.items():
+        key = ("allocation", kind)
+        tally.made[key] += made
+        tally.apart[key] += made - changed
+        tally.caught[key] += killed
+        if made > changed:
+            tally.reasons[("allocation", kind, "no value changes")] += made - changed
+    tally.survivors += [f"allocation: {s}" for s in survivors]
+
+
+def run(sms: list[str], sides: tuple[str, ...], judges: tuple[str, ...], names: list[str], count: int, seed: int, say: bool = False, seconds: float = 1e9) -> Tally:
+    """Judge ``count`` mutants of each kind and kernel; no new kernel is begun after ``seconds``."""
+    tally = Tally()
+    began = time.monotonic()
+    for sm in sms:
+        for who in sides:
+            for name in names:
+                if time.monotonic() - began > seconds:
+                    print(f"sm_{sm} {who} {name}: left out, time is up")
+                    continue
+                rng = random.Random(f"{seed} {sm} {who} {name}")
+                if "schedule" in judges or "strict" in judges:
+                    control_words(tally, name, sm, who, judges, count, rng)
+                if "cosim" in judges:
+                    computations(tally, name, sm, who, count, rng)
+                if say:
+                    print(f"sm_{sm} {who} {name}: {sum(tally.made.values())} judged", flush=True)
+    if "allocation" in judges:
+        allocation(tally, 20 * count, seed)
+    return tally
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Command line; see the module's text."""
+    parser = argparse.ArgumentParser(description="kill rates of the judges")
+    parser.add_argument("--sm", action="append", default=[], help="80, 90, 120 (default: these three)")
+    parser.add_argument("--who", choices=("ours", "ptxas", "both"), default="both")
+    parser.add_argument("--judge", default=",".join(JUDGES))
+    parser.add_argument("--count", type=int, default=3, help="mutants of each kind and kernel")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seconds", type=float, default=1e9, help="begin no kernel after this time")
+    parser.add_argument("--progress", action="store_true")
+    parser.add_argument("names", nargs="*", help="kernels (default: all sixteen)")
+    options = parser.parse_args(argv)
+    sides = ("ours", "ptxas") if options.who == "both" else (options.who,)
+    names = options.names or sorted(cases.CASES)
+    tally = run(options.sm or ["80", "90", "120"], sides, tuple(options.judge.split(",")), names, options.count, options.seed, options.progress, options.seconds)
+    for text in tally.survivors:
+        print(f"survives: {text}")
+    print(tally.table())
+    return 1 if tally.survivors else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,110 @@
+"""Every judge catches what is planted for it: small seeded runs of :mod:`tests.check.mutants`; and one mutant for each rule of the schedule checker that
+concerns a single place."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from ir_format import isa
+from ir_format.model import Inst
+from orchestrator.api import compile_ptx
+from stages.check.schedule_checker import check_cubin
+from stages.disasm.cubin import Cubin, read_cubin
+from stages.disasm.listing import decode_section
+from tests import oracle
+from tests.check import mutants
+from tests.check.schedule_mutants import KERNELS, Mutant, certain
+
+
+@pytest.mark.parametrize("sm", ["80", "90", "120"])
+def test_broken_control_words(sm: str) -> None:
+    """All of them by the schedule checker, at least 95 % by the strict simulator."""
+    tally = mutants.run([sm], ("ours",), ("schedule", "strict"), ["vadd", "switch10"], 1 if sm != "90" else 2, 3)
+    assert tally.rate("schedule") == 1.0, tally.survivors
+    assert tally.rate("strict") >= 0.95, tally.survivors
+    judged = {kind for judge, kind in tally.made if judge == "strict"}
+    assert {"stall raw", "wait result", "index result", "reuse"} <= judged
+    assert sum(tally.caught.values()) > 15
+
+
+def test_changed_computations() -> None:
+    """At least 95 % by co-simulation."""
+    tally = mutants.run(["90"], ("ours",), ("cosim",), ["vadd", "divrem64", "switch10"], 3, 3)
+    assert tally.rate("cosim") >= 0.95, tally.survivors
+    assert {kind for _, kind in tally.made} == {"predicate", "immediate", "registers", "slot"}
+    assert sum(tally.caught.values()) > 20
+
+
+@pytest.mark.oracle
+def test_ptxas_too() -> None:
+    oracle.require("ptxas")
+    tally = mutants.run(["90"], ("ptxas",), mutants.JUDGES[:3], ["vadd"], 2, 4)
+    for judge in mutants.JUDGES[:3]:
+        assert tally.rate(judge) >= 0.95, tally.survivors
+        assert sum(n for (who, _), n in tally.caught.items() if who == judge) >= 4
+
+
+def findings(cubin: Cubin, section: int, place: int, field: str, value: int) -> list[str]:
+    """Kinds of what is found when one field is changed."""
+    return [f.kind for f in check_cubin(Mutant("", section, place, field, value).apply(cubin)).findings]
+
+
+def code(cubin: Cubin, section: int = 0) -> list[Inst]:
+    """The instructions of a section."""
+    items = decode_section(cubin.sections[section], isa.target(cubin.sm))
+    return [item.inst for item in items if item.inst is not None]
+
+
+@pytest.mark.parametrize("sm", [80, 90, 120])
+def test_least_stall(sm: int) -> None:
+    cubin = read_cubin(compile_ptx((KERNELS / "ptx" / f"sm_{sm}" / "vadd.ptx").read_text(), f"sm_{sm}"))
+    exits = [n for n, inst in enumerate(code(cubin)) if inst.op == "EXIT"]
+    assert "stall" in findings(cubin, 0, exits[0], "stall", 1)
+
+
+def test_memory_waits_for_a_fence() -> None:
+    """A FENCE or SYNCS that nobody waits for."""
+    cubin = read_cubin(compile_ptx((KERNELS / "hand" / "shared_barrier.ptx").read_text(), "sm_90"))
+    tried = 0
+    for s in range(len(cubin.sections)):
+        insts = code(cubin, s)
+        for n, inst in enumerate(insts):
+            if inst.op not in ("FENCE", "SYNCS") or inst.ctl is None or inst.ctl.wr == 7:
+                continue
+            broken = cubin
+            for later in range(n + 1, len(insts)):
+                ctl = insts[later].ctl
+                if ctl is not None and ctl.wait:
+                    broken = Mutant("", s, later, "wait", 0).apply(broken)
+            assert any(f.register == "memory" for f in check_cubin(broken).findings)
+            tried += 1
+    assert tried
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("sm", [80, 90, 120])
+def test_nothing_is_under_way_when_control_leaves(sm: int) -> None:
+    oracle.require("ptxas")
+    text = """.version 8.0
+.target sm_75
+.address_size 64
+.visible .func mine(.param .b64 p)
+{ .reg .b32 %r<4>; .reg .b64 %d; ld.param.u64 %d, [p]; ld.u32 %r0, [%d]; add.u32 %r0, %r0, 3; st.u32 [%d+128], %r0; ret; }
+"""
+    path = oracle.compile_ptx(text, str(sm), "-c")
+    assert isinstance(path, Path), path
+    cubin = read_cubin(path.read_bytes())
+    assert check_cubin(cubin).findings == []
+    place = next(n for n, inst in enumerate(code(cubin)) if inst.op == "RET")
+    assert "call" in findings(cubin, 0, place, "wait", 0)
+
+
+def test_reuse_of_an_overwritten_operand() -> None:
+    cubin = read_cubin(compile_ptx((KERNELS / "ptx" / "sm_90" / "vadd.ptx").read_text(), "sm_90"))
+    planted = [m for m in certain(cubin, random.Random(1)) if m.kind == "reuse"]
+    assert planted
+    for mutant in planted[:5]:
+        assert "reuse" in [f.kind for f in check_cubin(mutant.apply(cubin)).findings]
