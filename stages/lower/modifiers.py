@@ -42,7 +42,7 @@ MODIFIERS: Final[dict[str, frozenset[str]]] = {
     "ld": _SPACES | _SCOPES | _VECTOR | _L1 | _L2_FETCH | _HINT | _s("weak relaxed acquire volatile mmio nc ca cg cs lu cv"),
     "ldu": _s("global v2 v4"),
     "st": _SPACES | _SCOPES | _VECTOR | _L1 | _HINT | _s("weak relaxed release volatile mmio wb cg cs wt bulk"),
-    "prefetch": _s("global L1 L2 L2::evict_last L2::evict_normal tensormap"), "prefetchu": _s("L1"), "discard": _s("global L2"),
+    "prefetch": _s("global L1 L2 L2::evict_last L2::evict_normal tensormap param const"), "prefetchu": _s("L1"), "discard": _s("global L2"),
     "applypriority": _s("global L2::evict_normal"), "mov": _s("v2 v4"), "cvta": _SPACES | _s("to"), "isspacep": _SPACES, "cvt": _s("sat pack"),
     "atom": _ATOMIC, "red": _ATOMIC,
     "bar": _s("cta sync arrive red popc and or warp"),

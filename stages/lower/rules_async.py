@@ -6,7 +6,7 @@ sm_80 to sm_89 keep an mbarrier in two words that ATOMS.ARRIVE counts down; from
 from __future__ import annotations
 
 from ir_format import ptx
-from ir_format.model import PT, RZ, URZ, Imm, Mem, Reg
+from ir_format.model import PT, RZ, URZ, Imm, Mem, Name, Reg
 from ir_format.ptx import PtxInst
 
 from .builder import Builder, Rule
@@ -58,7 +58,7 @@ def mbarrier(b: Builder, inst: PtxInst) -> None:
     """All mbarrier operations on the CTA's own barriers."""
     what = inst.mods[0] if inst.mods else ""
     rule = _OPS.get(what)
-    if rule is None or inst.has("noComplete"):
+    if rule is None or (inst.has("noComplete") and b.sm < 90):
         raise b.unsupported(inst)
     b.need(inst, 80)
     rule(b, inst)
@@ -110,8 +110,25 @@ def _arrive(b: Builder, inst: PtxInst) -> None:
     if any(m in ("cluster", "gpu", "sys") for m in inst.mods) and not inst.has("relaxed"):
         fence(b, "ALL", "gpu")
     how = "" if tx else ".A1T0" if count is None else ".ART0"
+    if inst.has("noComplete"):
+        _arrive_masked(b, state, at, b.in_reg(count) if count is not None else RZ, drop)
+        return
     remote = ".RED" if inst.has("shared::cluster") else ""  # no state comes back
     b.emit(f"SYNCS.ARRIVE.TRANS64{remote}{'.OPTOUT' if drop else ''}{how}", RZ if remote else state, (_syncs(at), RZ if count is None else b.in_reg(count)))
+
+
+def _arrive_masked(b: Builder, state: Reg, at: Mem, count: Reg, drop: bool) -> None:
+    """noComplete: the answer is the state before the warp's arrivals and the mask of its threads; each adds the arrivals of the threads below it."""
+    got, below, n, steps = b.r(2), b.r(), b.r(), b.r()
+    b.emit(f"SYNCS.ARRIVE.TRANS64.TMASK{'.OPTOUT' if drop else ''}.ART0", got, (_syncs(at), count))
+    lt, both = b.r(), b.r()
+    b.emit("S2R", lt, (Name("N", "SR_LTMASK"),))
+    logic(b, both, 0xC0, b.lo_r(got), lt)
+    b.emit("POPC", below, (both,))
+    b.emit("SHF.L.U32", n, (below, Imm("I", 11), RZ))
+    b.emit("IMAD", steps, (n, count, b.hi_r(got)))
+    b.copy(b.lo_r(state), b.lo_r(got))
+    b.copy(b.hi_r(state), steps)
 
 
 def _tx(b: Builder, inst: PtxInst) -> None:

@@ -18,7 +18,7 @@ from .builder import Builder, Rule
 from .call import call_driver
 from .memory import invalidate
 from .rules_int import Val, add64, compare
-from .spaces import shared_base
+from .spaces import shared_base, to_generic
 
 _HINT: Final = "L2::cache_hint"
 REDUCTIONS: Final = {"add": "ADD", "min": "MIN", "max": "MAX", "inc": "INC", "dec": "DEC", "and": "AND", "or": "OR", "xor": "XOR"}
@@ -390,7 +390,12 @@ def prefetch_map(b: Builder, inst: PtxInst) -> None:
     """prefetch.tensormap."""
     b.need(inst, 90)
     x = inst.operands[0]
-    at = wide_word(b, inst, x)
+    if inst.has("param") and isinstance(x, ptx.Addr) and isinstance(x.base, ptx.Sym):
+        at = b.in_reg(to_generic(b, "param", b.ctx.address_of(b, ptx.Sym(x.base.name, x.base.offset + x.offset))), 2)
+    elif inst.has("param") or inst.has("const"):
+        raise b.unsupported(inst, "space")
+    else:
+        at = wide_word(b, inst, x)
     each_thread(b, lambda u: _put(b, "UTMACCTL.PF", (u.at_pair(at),)))
 
 
