@@ -7,7 +7,7 @@ one code at a time and reading the name that cuobjdump prints). Kernel records a
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from ir_format.diag import CompileError
@@ -50,6 +50,8 @@ EXPLICIT_CLUSTER: Final = 0x3E
 MAX_CLUSTER_RANK: Final = 0x3F
 RESERVED_SMEM_USED: Final = 0x41
 KPARAM_INFO_V2: Final = 0x45
+TEXMODE_INDEPENDENT: Final = 0x4D
+SAMPLER_INIT: Final = 0x09
 SYSCALL_OFFSETS: Final = 0x46
 VRC_CTA_INIT_COUNT: Final = 0x4A
 NUM_BARRIERS: Final = 0x4C
@@ -249,16 +251,22 @@ def kernel_info(k: Kernel, t: Target, symbols: Symbols) -> bytes:
     return b"".join(write(k, t, symbols) for write in (_FROM_90 if t.compat else _BEFORE_90))
 
 
-def module_info(kernels: list[Kernel], t: Target, symbols: Symbols) -> bytes:
-    """The bytes of ``.nv.info``. ``kernels`` in declaration order; a module without kernels has one record (measured)."""
+def module_info(kernels: list[Kernel], t: Target, symbols: Symbols, samplers: Sequence[str] = ()) -> bytes:
+    """The bytes of ``.nv.info``. ``kernels`` in declaration order; a module without kernels has one record (measured). ``samplers``: names of the
+    module's samplers; none has an initialiser."""
     if not kernels:
         return record(HVAL, MERCURY_ISA_VERSION, t.mercury_isa)
     out = bytearray()
     for k in kernels:
         out += words(REGCOUNT, symbols[k.name], k.regcount)
+        if k is kernels[0]:
+            for name in samplers:
+                out += words(SAMPLER_INIT, symbols[name], 0xFFFFFFFF)
         for f in reversed(k.functions[1:]):
             out += words(FRAME_SIZE, symbols[f.symbol], f.code.frame)
         out += words(FRAME_SIZE, symbols[k.name], k.functions[0].code.frame)
+        if k is kernels[0] and any(attrs.number(other.unit, "texmode_independent", 0, 1) for other in kernels):
+            out += record(NVAL, TEXMODE_INDEPENDENT)
     for k in reversed(kernels):
         out += words(MIN_STACK_SIZE, symbols[k.name], k.min_stack)
     return bytes(out)

@@ -157,7 +157,8 @@ class Linker:
                 self._create(SLOTS)
         if pending:
             self._war_symbol()
-        for v in header_variables(self.module):
+        used = {name for k in self.kernels for _, _, name in header_words(k.unit, not self.target.exec_rel)}
+        for v in sorted(header_variables(self.module), key=lambda v: v.name not in used):
             self.table.add(header_symbol(v))
 
     def _war_symbol(self) -> None:
@@ -222,7 +223,8 @@ class Linker:
 
     def _infos(self) -> list[Section]:
         t, index = self.target, self.table.index
-        out = [Section(".nv.info", image.SHT_INFO, 0, info.module_info(self.kernels[::-1], t, index), link=".symtab", align=4)]
+        samplers = [v.name for v in header_variables(self.module) if "samplerref" in v.attrs]
+        out = [Section(".nv.info", image.SHT_INFO, 0, info.module_info(self.kernels[::-1], t, index, samplers), link=".symtab", align=4)]
         if t.compat:
             isa = max((attrs.number(k.unit, "isa_class", 1, 4, 1) for k in self.kernels), default=1)
             fast = min((attrs.number(k.unit, "fast_finalize", 0, 0xFF) for k in self.kernels), default=0)

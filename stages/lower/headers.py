@@ -91,6 +91,8 @@ def handle(b: Builder, inst: PtxInst, parts: Sequence[ptx.Operand], surface: boo
     """The header that the first operands of a texture or surface instruction name."""
     if not 1 <= len(parts) <= 2:
         raise b.unsupported(inst, "operands")
+    if b.ctx.unit.attrs.get("isa_class", 1) == 1:
+        b.ctx.unit.attrs["isa_class"] = 2
     if len(parts) == 2 and b.sm < 90:
         names = [_named(b, inst, p) for p in parts]
         if all(names):  # one word takes both numbers

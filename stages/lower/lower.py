@@ -49,6 +49,8 @@ def lower_unit(pu: PtxUnit, module: PtxModule, header: Header) -> Unit:
         raise CompileError("32-bit addresses (.address_size 32) not supported", main.line)
     ctx = UnitContext(pu, module, header, unit)
     _launch_facts(unit, main)
+    if "texmode_independent" in module.target_options:
+        unit.attrs["texmode_independent"] = 1
     todo = list(pu.functions)
     done = 0
     while done < len(todo):
