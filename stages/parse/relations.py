@@ -227,13 +227,6 @@ def asynchronous_store(name: str, mods: tuple[str, ...], types: tuple[str, ...],
     return out
 
 
-def unsigned_comparison(name: str, mods: tuple[str, ...], types: tuple[str, ...], target: Target) -> list[str]:
-    """`.lo` and its like compare with an unsigned second source."""
-    if any(m in ("lo", "ls", "hi", "hs") for m in mods) and types[-1][0] != "u":
-        return ["Mismatch between instruction type and comparison qualifier"]
-    return []
-
-
 RULES: Final[dict[str, tuple[Rule, ...]]] = {
     "ld": (vector_size, load_spaces),
     "st": (vector_size, load_spaces),
@@ -241,9 +234,6 @@ RULES: Final[dict[str, tuple[Rule, ...]]] = {
     "mov": (move_vector,),
     "cvt": (old_flush,),
     "st.async": (vector_size, asynchronous_store),
-    "vset": (unsigned_comparison,),
-    "vset2": (unsigned_comparison,),
-    "vset4": (unsigned_comparison,),
     "suld.b": (vector_size,),
     "sust.b": (vector_size,),
     "atom": (reduction_type,),

@@ -27,10 +27,10 @@ ROWS = (
     )
     + """
 vmad | u32,s32.u32,s32.u32,s32 | T po? sat? shr7/shr15? | d, nsel, nsel, nsel | v2.0 t20
-vset | u32,s32.u32,s32 | T eq/ne/lt/le/gt/ge/lo/ls/hi/hs | d:u32, sel, sel | v2.0 t20
-vset | u32,s32.u32,s32 | T eq/ne/lt/le/gt/ge/lo/ls/hi/hs add/min/max? | d:u32, sel, sel, s:u32 | v2.0 t20
-vset | u32,s32.u32,s32 | T eq/ne/lt/le/gt/ge/lo/ls/hi/hs | dsel, sel, sel, s:u32 | v2.0 t20
-vset2 | u32,s32.u32,s32 | T eq/ne/lt/le/gt/ge/lo/ls/hi/hs add? | dmask, msel, msel, msel | v3.0 t30
-vset4 | u32,s32.u32,s32 | T eq/ne/lt/le/gt/ge/lo/ls/hi/hs add? | dmask, msel, msel, msel | v3.0 t30
+vset | u32,s32.u32,s32 | T eq/ne/lt/le/gt/ge | d:u32, sel, sel | v2.0 t20
+vset | u32,s32.u32,s32 | T eq/ne/lt/le/gt/ge add/min/max? | d:u32, sel, sel, s:u32 | v2.0 t20
+vset | u32,s32.u32,s32 | T eq/ne/lt/le/gt/ge | dsel, sel, sel, s:u32 | v2.0 t20
+vset2 | u32,s32.u32,s32 | T eq/ne/lt/le/gt/ge add? | dmask, msel, msel, msel | v3.0 t30
+vset4 | u32,s32.u32,s32 | T eq/ne/lt/le/gt/ge add? | dmask, msel, msel, msel | v3.0 t30
 """
 )
