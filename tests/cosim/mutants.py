@@ -6,6 +6,7 @@ accesses to one spill slot sent to another. Launches, interpreter runs and the c
 A survivor is set apart where an argument shows that nothing has changed:
 
 * ``never reached``: the instruction is issued in no launch;
+* ``nobody reads it``: no register that the instruction writes, before or after the change, reaches a store, a branch or an address (over all paths);
 * ``the same value``: the registers that the instruction writes are equal in both programs each time it is issued, in every lane (compared in the
   simulator, launch by launch). Such a change can't be seen by any test with these launches, and most are true identities (max(x, -1) of lengths).
 """
@@ -23,9 +24,11 @@ import numpy as np
 from ir_format import isa
 from ir_format.diag import CompileError
 from ir_format.flow import ENDS, JUMPS
+from ir_format.hazards import hazards
 from ir_format.model import INV, ZERO, Imm, Inst, Mem, Reg
 from stages.check.cosim import Cosim, approximates
 from stages.check.launches import launches
+from stages.check.schedule_flow import Flow, branch_tables
 from stages.check.sides import simulate
 from stages.disasm.cubin import WORD, Cubin, read_cubin
 from stages.disasm.listing import decode_section
@@ -38,6 +41,37 @@ _FLOW: Final = JUMPS | ENDS | {"CALL", "BSSY", "BSYNC", "WARPSYNC", "BAR", "DEPB
 _COMMUTE: Final = frozenset(
     "IADD3 IADD FADD FMUL FFMA DADD DMUL DFMA HADD2 HMUL2 HFMA2 IMAD IDP IMNMX FMNMX VIMNMX UIADD3 UIMAD FADD2 FMUL2 FFMA2".split()  # noqa: SIM905
 )
+
+
+#: Classes of the hazard tables whose instructions do nothing but write registers.
+_PURE: Final = frozenset("alu dual fma imadw imadhi half hcmp hf32 fp64 iadd64 alu64 setp64 disp64 xu lds ldg ldl ldc udp udp64 uldc uflt r2p p2r".split())  # noqa: SIM905
+
+
+def used_behind(cubin: Cubin, section: int) -> list[int]:
+    """For each instruction the registers (bitset) whose value behind it reaches a store, a branch or anything else that is more than a register."""
+    h = hazards(cubin.sm)
+    items = decode_section(cubin.sections[section], isa.target(cubin.sm))
+    flow = Flow(cubin.sections[section], items, branch_tables(cubin.data).get(cubin.sections[section].name, {}))
+    accesses = [h.access(item.inst) if item.inst is not None else None for item in items]
+    before = [0] * len(items)
+    behind = [0] * len(items)
+    changed = True
+    while changed:
+        changed = False
+        for n in range(len(items) - 1, -1, -1):
+            live = 0
+            for k in flow.succs[n] if n < len(flow.succs) else ():
+                live |= before[k]
+            a = accesses[n]
+            behind[n] = live
+            if a is None or n in flow.lost or n in flow.leaving:
+                live = -1
+            elif a.klass not in _PURE or a.write_mask & live:
+                live = live & ~(0 if a.guarded else a.write_mask) | a.read_mask
+            if live != before[n]:
+                before[n] = live
+                changed = True
+    return behind
 
 
 class Group:
@@ -207,7 +241,23 @@ class Bench:
             return True, ""
         if (mutant.section, mutant.place) not in self.reached:
             return False, "never reached"
+        if self._unread(mutant):
+            return False, "nobody reads it"
         return False, "the same value" if self._same(mutant) else ""
+
+    def _unread(self, mutant: Any) -> bool:
+        if isinstance(mutant, Group):
+            return False
+        h, target = hazards(self.cubin.sm), isa.target(self.cubin.sm)
+        live = used_behind(self.cubin, mutant.section)[mutant.place]
+        for word in (self.cubin.sections[mutant.section].words[mutant.place], mutant.value):
+            inst = target.decode(word, mutant.place * WORD)
+            if not isinstance(inst, Inst):
+                return False
+            a = h.access(inst)
+            if a.klass not in _PURE or a.write_mask & live:
+                return False
+        return True
 
     def _same(self, mutant: Any) -> bool:
         """Whether the mutated instruction writes what the sound one writes, each time."""
