@@ -66,7 +66,8 @@ def test_every_ptx_instruction_is_lowered_or_refused_by_name(target: str) -> Non
             assert e.line == line, (case.text, e.message)
             continue
         lowered += 1
-        assert EMPTY.match(case.text) or any(i.line == line for i in insts(unit)), f"{case.text} left nothing"
+        said = case.text.startswith("setmaxnreg") and any("setmaxnreg" in message for _, message, _ in unit.diags)  # no launch bounds: left out with a note
+        assert said or EMPTY.match(case.text) or any(i.line == line for i in insts(unit)), f"{case.text} left nothing"
     assert lowered > 150
     assert refused > 0
 
