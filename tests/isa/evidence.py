@@ -18,7 +18,7 @@ from pathlib import Path
 from ir_format import isa
 from ir_format.isa import evidence
 from ir_format.isa.machine import Refusal
-from stages.disasm.cubin import read_cubin
+from stages.disasm.cubin import CubinError, read_cubin
 from tests.isa.coverage import distinct_words
 
 TABLE = Path(evidence.__file__).parent / "rows" / "seen.py"
@@ -30,7 +30,10 @@ def by_sm(paths: Iterable[Path]) -> dict[int, list[Path]]:
     out: dict[int, list[Path]] = defaultdict(list)
     for path in paths:
         for file in sorted(path.glob("*.cubin")) if path.is_dir() else [path]:
-            out[read_cubin(file.read_bytes()).sm].append(file)
+            try:
+                out[read_cubin(file.read_bytes()).sm].append(file)
+            except CubinError as error:
+                print(f"{file}: {error}")
     return out
 
 
