@@ -2,7 +2,22 @@
 
 from __future__ import annotations
 
-from ir_format.isa.rows import bulk, control, convert, floating, half, integer, memory, newer, tables, tensor, tensor_memory, texture, uniform, warpgroup
+from ir_format.isa.rows import (
+    bulk,
+    control,
+    convert,
+    floating,
+    half,
+    integer,
+    memory,
+    newer,
+    tables,
+    tensor,
+    tensor_memory,
+    texture,
+    uniform,
+    warpgroup,
+)
 
 #: Order matters only for tables and macros, which come first.
 TEXTS = (tables.TEXT, integer.TEXT, floating.TEXT, half.TEXT, convert.TEXT, memory.TEXT, newer.TEXT, control.TEXT, uniform.TEXT, tensor.TEXT, tensor_memory.TEXT, texture.TEXT, bulk.TEXT, warpgroup.TEXT)
