@@ -20,7 +20,7 @@ from stages.simulate import Device
 from tests import oracle
 from tests.kernels import cases
 from tests.kernels.model import Buffer, Launch
-from tests.kernels.run import compile_ptxas, ptx_for
+from tests.kernels.run import compile_ptxas, prepare, ptx_for
 
 ALU = """
 .version 8.8
@@ -99,10 +99,7 @@ inner:
 
 def measure(device: Device, launch: Launch, strict: bool) -> tuple[float, int]:
     """Processor seconds and warp instructions of one launch."""
-    device.reset()
-    for name, values in launch.globals.items():
-        device.set_global(name, values)
-    args = [a.data.copy() if isinstance(a, Buffer) else a.data for a in launch.args]
+    _, args = prepare(device, launch)
     start = time.process_time()
     stats = device.launch(launch.entry, launch.grid, launch.block, args, shared=launch.shared, strict=strict, seed=3)
     return time.process_time() - start, stats.instructions

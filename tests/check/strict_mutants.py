@@ -21,7 +21,8 @@ from stages.disasm.listing import decode_section
 from stages.simulate import Device, ImageError, SimError
 from stages.simulate.timing import is_variable, pipe_of
 from tests.check.schedule_mutants import Mutant
-from tests.kernels.model import Buffer, KernelSpec, Launch, check
+from tests.kernels.model import KernelSpec, Launch
+from tests.kernels.run import run_launch
 
 #: Latencies: all long, all short, two random ones; more random ones for what survives these.
 SEEDS = (2, 1, 3, 4)
@@ -40,15 +41,8 @@ class Verdict(NamedTuple):
 
 
 def run(device: Device, launch: Launch, **how: Any) -> tuple[list[str], Any]:
-    """What is wrong with a launch's results, and its statistics."""
-    device.reset()
-    for name, values in launch.globals.items():
-        device.set_global(name, values)
-    buffers = {a.name: a.data.copy() for a in launch.args if isinstance(a, Buffer)}
-    args = [buffers[a.name] if isinstance(a, Buffer) else a.data for a in launch.args]
-    stats = device.launch(launch.entry, launch.grid, launch.block, args, shared=launch.shared, limit=LIMIT, **how)
-    after = {name: device.get_global(name, want.values.dtype) for name, want in launch.expect_globals.items()}
-    return check(launch, buffers, after), stats
+    """As :func:`run_launch`, ended at ``LIMIT``."""
+    return run_launch(device, launch, limit=LIMIT, **how)
 
 
 class Bench:

@@ -8,57 +8,18 @@ A flip that nvdisasm refuses shows as ``-``; one that changes nothing shows as `
 
 from __future__ import annotations
 
-import re
-import subprocess
 import sys
-import tempfile
 from collections.abc import Iterable
-from pathlib import Path
 
 from tests import oracle
 
-NOP = oracle.NOP_WORD
 #: Words of one nvdisasm call.
 BATCH = 16384
-_LINE = re.compile(r"^\s*/\*([0-9a-f]{4,})\*/\s*(.*?)\s*;?\s*$")
-_BAD = re.compile(r"at address 0x([0-9a-f]+)")
 
 
 def texts(words: Iterable[int], sm: int | str, batch: int = BATCH) -> list[str]:
-    """nvdisasm's text of each word, '' where refused. Word i stands at address ``16 * (i % batch)``.
-
-    nvdisasm names every refused word of a file in one call (measured, 13.5), so a batch costs two calls of about 0.3 s.
-    """
-    items = list(words)
-    return [text for i in range(0, len(items), batch) for text in _batch(items[i : i + batch], str(sm))]
-
-
-def _batch(words: list[int], sm: str) -> list[str]:
-    out = [""] * len(words)
-    todo = list(words)
-    bad: set[int] = set()
-    tool = str(oracle.find("nvdisasm"))
-    with tempfile.NamedTemporaryFile(suffix=".bin") as file:
-        path = Path(file.name)
-        while True:
-            path.write_bytes(b"".join(w.to_bytes(16, "little") for w in todo))
-            done = subprocess.run([tool, "-b", "SM" + sm, "-ndf", file.name], capture_output=True, text=True, errors="replace", check=False)
-            if done.returncode == 0:
-                for line in done.stdout.splitlines():
-                    m = _LINE.match(line)
-                    if m:
-                        out[int(m[1], 16) // 16] = m[2]
-                for i in bad:
-                    out[i] = ""
-                return out
-            found = {int(at, 16) // 16 for at in _BAD.findall(done.stderr)} - bad
-            if not found:
-                found = {i for i, word in enumerate(todo) if word == 0}  # refused without an address
-            if not found:
-                raise RuntimeError(done.stderr)
-            bad |= found
-            for i in found:
-                todo[i] = NOP
+    """nvdisasm's text of each word, '' where refused. Word i stands at address ``16 * (i % batch)``."""
+    return oracle.disasm_batches(list(words), sm, batch)
 
 
 def parse_range(text: str) -> list[int]:

@@ -16,10 +16,15 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from tests import oracle
 from tests.kernels import cases, cases_corpus, cases_hand, cases_tensor, make_ptx
 from tests.kernels.model import Array, Buffer, KernelSpec, Launch, check, combined_ptx
+
+if TYPE_CHECKING:
+    from stages.interpret.launch import Module
+    from stages.simulate import Device
 
 SETS: dict[str, dict[str, KernelSpec]] = {
     "main": cases.CASES,
@@ -73,22 +78,31 @@ def _compile(compiler: str, ptx: Path, arch: str, options: tuple[str, ...]) -> b
 COMPILERS = {"ptxas": compile_ptxas, "orias": compile_orias}
 
 
+def prepare(device: Device | Module, launch: Launch) -> tuple[dict[str, Array], list[Any]]:
+    """Reset a device, set the launch's symbols: its buffers as fresh copies by name, its arguments in order."""
+    device.reset()
+    for name, value in launch.globals.items():
+        device.set_global(name, value)
+    memory: dict[str, Array] = {name: buffer.data.copy() for name, buffer in launch.buffers().items()}
+    return memory, [memory[arg.name] if isinstance(arg, Buffer) else arg.data for arg in launch.args]
+
+
+def run_launch(device: Device | Module, launch: Launch, **options: Any) -> tuple[list[str], Any]:
+    """What is wrong with a launch's results in the simulator or the interpreter, and its statistics.  Raises SimError; ``options`` go to ``launch``."""
+    memory, args = prepare(device, launch)
+    stats = device.launch(launch.entry, launch.grid, launch.block, args, shared=launch.shared, **options)
+    symbols = {name: device.get_global(name, want.values.dtype) for name, want in launch.expect_globals.items()}
+    return check(launch, memory, symbols), stats
+
+
 def simulate(image: bytes, launch: Launch, *, strict: bool = False, seed: int = 0) -> list[str]:
     """Run one launch of a cubin in the simulator; the differences, or the simulator's error as one line."""
     from stages.simulate import Device, ImageError, SimError
 
     try:
-        device = Device(image)
-        for name, value in launch.globals.items():
-            device.set_global(name, value)
-        memory: dict[str, Array] = {name: buffer.data.copy() for name, buffer in launch.buffers().items()}
-        args = [memory[arg.name] if isinstance(arg, Buffer) else arg.data for arg in launch.args]
-        names = [arg.name for arg in launch.args]
-        device.launch(launch.entry, launch.grid, launch.block, args, shared=launch.shared, strict=strict, seed=seed, names=names)
-        symbols = {name: device.get_global(name, want.values.dtype) for name, want in launch.expect_globals.items()}
+        return run_launch(Device(image), launch, strict=strict, seed=seed, names=[arg.name for arg in launch.args])[0]
     except (ImageError, SimError) as error:
         return [f"{type(error).__name__}: {error}"]
-    return check(launch, memory, symbols)
 
 
 def judge(spec: KernelSpec, image: bytes, *, seed: int = 0, strict: bool = False) -> list[str]:

@@ -7,11 +7,11 @@ import functools
 import numpy as np
 import pytest
 
-from stages.simulate import Device, Stats
+from stages.simulate import Device
 from tests import oracle
 from tests.kernels import cases, cases_corpus
-from tests.kernels.model import Buffer, KernelSpec, Launch, check
-from tests.kernels.run import compile_ptxas, ptx_for
+from tests.kernels.model import KernelSpec
+from tests.kernels.run import compile_ptxas, ptx_for, run_launch
 
 pytestmark = pytest.mark.oracle
 
@@ -28,22 +28,10 @@ def cubin(spec: KernelSpec, arch: str, options: tuple[str, ...] = ()) -> bytes:
     return result
 
 
-def run(device: Device, launch: Launch, **options: object) -> tuple[list[str], Stats]:
-    """What is wrong with a launch's results, and its statistics."""
-    device.reset()
-    for name, values in launch.globals.items():
-        device.set_global(name, values)
-    buffers = {a.name: a.data.copy() for a in launch.args if isinstance(a, Buffer)}
-    args = [buffers[a.name] if isinstance(a, Buffer) else a.data for a in launch.args]
-    stats = device.launch(launch.entry, launch.grid, launch.block, args, shared=launch.shared, names=[a.name for a in launch.args], **options)
-    after = {name: device.get_global(name, want.values.dtype) for name, want in launch.expect_globals.items()}
-    return check(launch, buffers, after), stats
-
-
 def judge(spec: KernelSpec, arch: str, options: tuple[str, ...] = (), last: int = 0, **how: object) -> None:
     device = Device(cubin(spec, arch, options))
     for launch in spec.launches(0)[-last:]:
-        wrong, stats = run(device, launch, **how)
+        wrong, stats = run_launch(device, launch, **how)
         assert not wrong, f"{spec.name} sm_{arch} {launch.label}: {wrong[:3]}"
         assert not stats.hazards, f"{spec.name} sm_{arch} {launch.label}: {stats.hazards[:3]}"
 
@@ -83,8 +71,8 @@ def test_lost_waits_are_caught(name: str) -> None:
     """Clear every wait mask of ptxas's code, one instruction at a time: the strict machine objects where the wait mattered."""
     spec = cases.CASES[name]
     device = Device(cubin(spec, "90"))
-    launch = max(spec.launches(0), key=lambda candidate: run(device, candidate)[1].instructions)
-    _, profile = run(device, launch, cycles=True)
+    launch = max(spec.launches(0), key=lambda candidate: run_launch(device, candidate)[1].instructions)
+    _, profile = run_launch(device, launch, cycles=True)
     caught = total = 0
     for row in profile.cycles["instructions"]:  # the instructions that this launch executes
         index = row[1] // 16
@@ -95,7 +83,7 @@ def test_lost_waits_are_caught(name: str) -> None:
         device.program.insts[index] = None
         total += 1
         try:
-            wrong, stats = run(device, launch, strict=True, seed=2, limit=200_000)
+            wrong, stats = run_launch(device, launch, strict=True, seed=2, limit=200_000)
             caught += bool(wrong or stats.hazards)
         except Exception as error:  # an access with a stale address
             assert type(error).__name__ == "SimError"
@@ -111,7 +99,7 @@ def test_seeds_change_nothing() -> None:
     device = Device(cubin(spec, "90"))
     for launch in spec.launches(0):
         for seed in (0, 1, 5):
-            wrong, _ = run(device, launch, seed=seed)
+            wrong, _ = run_launch(device, launch, seed=seed)
             assert not wrong
 
 

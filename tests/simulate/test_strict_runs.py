@@ -14,8 +14,8 @@ from stages.simulate.strict_runs import Runs
 from stages.simulate.strict_time import Plan
 from tests import oracle
 from tests.kernels import cases
-from tests.kernels.model import Buffer, KernelSpec, Launch
-from tests.kernels.run import compile_ptxas, ptx_for
+from tests.kernels.model import KernelSpec, Launch
+from tests.kernels.run import compile_ptxas, prepare, ptx_for
 
 pytestmark = pytest.mark.oracle
 
@@ -42,10 +42,7 @@ def broken(cubin: bytes, r: random.Random) -> bytes:
 def outcome(cubin: bytes, launch: Launch, seed: int) -> tuple[object, ...]:
     """What a strict launch leaves."""
     device = Device(cubin)
-    for name, values in launch.globals.items():
-        device.set_global(name, values)
-    buffers = {a.name: a.data.copy() for a in launch.args if isinstance(a, Buffer)}
-    args = [buffers[a.name] if isinstance(a, Buffer) else a.data for a in launch.args]
+    buffers, args = prepare(device, launch)
     try:
         stats = device.launch(launch.entry, launch.grid, launch.block, args, shared=launch.shared, strict=True, seed=seed, limit=100_000)
     except SimError as e:
