@@ -24,7 +24,7 @@ from stages.interpret.rows import U64, Arr, Unsupported, bits_of, rounding, sign
 from stages.interpret.tiles import registers
 
 _LANE: Final = np.arange(32)
-_WIDTHS: Final = {"s4": 4, "u4": 4, "b1": 1, "s8": 8, "u8": 8, "f16": 16, "bf16": 16, "tf32": 32, "f64": 64, "e4m3": 8, "e5m2": 8, "e3m2": 8, "e2m3": 8, "e2m1": 8}
+WIDTHS: Final = {"f32": 32, "s32": 32, "s4": 4, "u4": 4, "b1": 1, "s8": 8, "u8": 8, "f16": 16, "bf16": 16, "tf32": 32, "f64": 64, "e4m3": 8, "e5m2": 8, "e3m2": 8, "e2m3": 8, "e2m1": 8}
 
 
 # --------------------------------------------------------------------------- mma
@@ -37,12 +37,12 @@ def _elements(regs: list[Arr], width: int, count: int) -> Arr:
     return np.asarray((stacked[..., None] >> shifts) & U64((1 << width) - 1))
 
 
-def _values(x: Arr, type_: str, nibbles: bool = False) -> Arr:
+def numbers(x: Arr, type_: str, nibbles: bool = False) -> Arr:
     """Numbers of element bits: float64 or int64.  4- and 6-bit floats stand in bytes, unless `nibbles`: 4-bit ones in bits 2 to 5 (documented)."""
     if type_ == "e2m1" and not nibbles:
         x = x >> U64(2)
     if type_[0] == "s":
-        return signed(x, _WIDTHS[type_])
+        return signed(x, WIDTHS[type_])
     if type_[0] in "ub" and type_ != "bf16":
         return x.astype(np.int64)
     if type_ == "tf32":
@@ -131,7 +131,7 @@ def mma(code: Code, step: Step, pc: int) -> Action:
     scale = _scales(code, step, rest, depth) if inst.has("block_scale") else None
     container = 64 if ta == "f64" else 32
     nibbles = any(x.startswith("kind::mxf4") for x in inst.mods)
-    width = 4 if nibbles else max(_WIDTHS[ta], 8) if ta == "e2m1" else _WIDTHS[ta]
+    width = 4 if nibbles else max(WIDTHS[ta], 8) if ta == "e2m1" else WIDTHS[ta]
     e = container // width
     high = rows // 8
     operation = next((x for x in inst.mods if x in ("xor", "and")), None)
@@ -149,10 +149,10 @@ def mma(code: Code, step: Step, pc: int) -> Action:
         right = np.zeros((warps, depth, cols), left.dtype)
         for r in range(ea.shape[2]):
             for i in range(e):
-                left[:, g + 8 * (r % high), t * e + i + 4 * e * (r // high)] = _values(ea[:, :, r, i], ta, nibbles)
+                left[:, g + 8 * (r % high), t * e + i + 4 * e * (r // high)] = numbers(ea[:, :, r, i], ta, nibbles)
         for r in range(eb.shape[2]):
             for i in range(e):
-                right[:, t * e + i + 4 * e * r, g] = _values(eb[:, :, r, i], tb, nibbles)
+                right[:, t * e + i + 4 * e * r, g] = numbers(eb[:, :, r, i], tb, nibbles)
         if how is not None:
             left = _expand(left, spread(m, threads, meta(m))[0], how, ta)
         if operation == "xor":

@@ -8,19 +8,25 @@ from typing import Any, Final
 import numpy as np
 
 from ir_format.ptx import Pair, PtxInst
-from stages.interpret.code import Action, Code, Step, get, put
+from stages.interpret.code import Action, Code, FunctionCode, Step, get, put
 from stages.interpret.machine import Machine
 from stages.interpret.meeting import FULL, spread, warp_operation
 from stages.interpret.rows import U64, Arr, signed
+
+Write = Callable[[Machine, Any], None]
+
+
+def _results(function: FunctionCode, dest: Any) -> tuple[Write, Write]:
+    """What writes the value and the predicate of ``d|p``; without a predicate nothing is written for it."""
+    first, second = (dest.first, dest.second) if isinstance(dest, Pair) else (dest, None)
+    return put(function, first), put(function, second)
 
 
 def shfl(code: Code, step: Step, pc: int) -> Action:
     """shfl.sync (and the form without a mask)"""
     inst = step.inst
     f = code.functions[step.function]
-    dest = inst.operands[0]
-    first, second = (dest.first, dest.second) if isinstance(dest, Pair) else (dest, None)
-    to, to_p = put(f, first), put(f, second)
+    to, to_p = _results(f, inst.operands[0])
     a, b, c = (get(code, step.function, x) for x in inst.operands[1:4])
     member = inst.operands[4] if len(inst.operands) > 4 else None
     mode = next(x for x in inst.mods if x in ("up", "down", "bfly", "idx"))
@@ -84,9 +90,7 @@ def match(code: Code, step: Step, pc: int) -> Action:
     """match.any and match.all"""
     inst = step.inst
     f = code.functions[step.function]
-    dest = inst.operands[0]
-    first, second = (dest.first, dest.second) if isinstance(dest, Pair) else (dest, None)
-    to, to_p = put(f, first), put(f, second)
+    to, to_p = _results(f, inst.operands[0])
     a = get(code, step.function, inst.operands[1])
     width = U64(FULL) if inst.types[-1] == "b32" else U64((1 << 64) - 1)
     every = inst.has("all")
@@ -151,9 +155,7 @@ def elect(code: Code, step: Step, pc: int) -> Action:
     """elect.sync: the lowest thread (the manual leaves the choice open; guessed)"""
     inst = step.inst
     f = code.functions[step.function]
-    dest = inst.operands[0]
-    first, second = (dest.first, dest.second) if isinstance(dest, Pair) else (dest, None)
-    to, to_p = put(f, first), put(f, second)
+    to, to_p = _results(f, inst.operands[0])
 
     def run(m: Machine, threads: Arr) -> None:
         _, there, where = spread(m, threads, np.zeros(1, U64))

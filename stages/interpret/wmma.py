@@ -18,11 +18,10 @@ from stages.interpret.code import Action, Code, Step, address, get, put, space_o
 from stages.interpret.floats import FORMATS, decode, narrow
 from stages.interpret.loads import resolve
 from stages.interpret.machine import Machine
+from stages.interpret.matrix import WIDTHS, numbers
 from stages.interpret.meeting import spread, warp_operation
-from stages.interpret.rows import U64, Arr, Unsupported, bits_of, rounding, signed
+from stages.interpret.rows import U64, Arr, Unsupported, bits_of, rounding
 from stages.interpret.tiles import registers
-
-_BITS: Final = {"f16": 16, "bf16": 16, "tf32": 32, "f32": 32, "f64": 64, "s32": 32, "u8": 8, "s8": 8, "u4": 4, "s4": 4, "b1": 1}
 
 
 def _dims(inst: PtxInst) -> tuple[int, int, int]:
@@ -58,7 +57,7 @@ def move(code: Code, step: Step, pc: int) -> Action:
     space = space_of(code, step.function, at, inst)
     stride = get(code, step.function, operands[0]) if operands else None
     natural = cols if by_row else rows
-    bits = _BITS[inst.types[0]]
+    bits = WIDTHS[inst.types[0]]
     per = 64 // bits if bits == 64 else 32 // bits
     n = len(fragment)
     outs = [put(code.functions[step.function], x) for x in fragment] if loads else []
@@ -108,17 +107,6 @@ def _gather(m: Machine, threads: Arr, reads: list[Any], rows: int, cols: int, bi
     return np.asarray(flat[:, : rows * cols].reshape(-1, rows, cols))
 
 
-def _numbers(x: Arr, type_: str) -> Arr:
-    """float64 or int64 values of element bits."""
-    if type_[0] == "s":
-        return signed(x, _BITS[type_])
-    if type_[0] in "ub" and type_ != "bf16":
-        return x.astype(np.int64)
-    if type_ == "tf32":
-        return decode(x & U64(0xFFFFE000), FORMATS["f32"])
-    return decode(x, FORMATS[type_])
-
-
 def multiply(code: Code, step: Step, pc: int) -> Action:
     """wmma.mma"""
     inst = step.inst
@@ -132,12 +120,12 @@ def multiply(code: Code, step: Step, pc: int) -> Action:
     operation = next((x for x in inst.mods if x in ("xor", "and")), None)
     rows, cols = dims[0], dims[1]
     mode = rounding(inst)
-    per = max(32 // _BITS[td], 1)
+    per = max(32 // WIDTHS[td], 1)
     n = len(outs)
 
     def run(m: Machine, threads: Arr) -> None:
         a, b, c = (
-            _numbers(_gather(m, threads, group, *_extent(matrix, dims), _BITS[t]), t)
+            numbers(_gather(m, threads, group, *_extent(matrix, dims), WIDTHS[t]), t)
             for group, matrix, t in zip(reads, "abc", (ta, tb, tc), strict=True)
         )
         if td == "f64":
@@ -159,7 +147,7 @@ def multiply(code: Code, step: Step, pc: int) -> Action:
             word: Any = U64(0)
             for i in range(per):
                 element = ((lane * n + k) * per + i) % (rows * cols)
-                word = word | (flat[where, element] << U64(i * _BITS[td] % 64))
+                word = word | (flat[where, element] << U64(i * WIDTHS[td] % 64))
             out(m, word)
 
     return warp_operation(code, step, pc, None, run)
