@@ -88,6 +88,18 @@ def bra(b: Build) -> CtlFn:
     return guarded_ctl(b, jump, lambda machine, bundle, mask: machine.split(bundle, mask, target))
 
 
+def _branch(machine: Machine, bundle: Bundle, taken: Arr, target: int) -> bool:
+    """The lanes ``taken``, which may be none or all of the bundle, go to ``target``."""
+    n = int(count(taken))
+    if n == 0:
+        bundle.pc += 1
+        return True
+    if n == bundle.active:
+        bundle.pc = target
+        return True
+    return machine.split(bundle, taken, target)
+
+
 def _bra_vote(b: Build, target: int, every: bool) -> CtlFn:
     """A branch that the lanes of a warp take together: if the guard is true in any (.ALL: in each) of them."""
     who = condition(b)
@@ -96,14 +108,7 @@ def _bra_vote(b: Build, target: int, every: bool) -> CtlFn:
         asked = who(bundle)
         act = bundle.mask()
         taken = act if asked is None else act & ~warp_any(act & ~asked) if every else act & warp_any(asked)
-        n = int(count(taken))
-        if n == 0:
-            bundle.pc += 1
-            return True
-        if n == bundle.active:
-            bundle.pc = target
-            return True
-        return machine.split(bundle, taken, target)
+        return _branch(machine, bundle, taken, target)
 
     return run
 
@@ -127,14 +132,7 @@ def _bra_div(b: Build, target: int) -> CtlFn:
         if converged:
             divergent = ~divergent
         taken = act & divergent if asked is None else asked & divergent
-        n = int(count(taken))
-        if n == 0:
-            bundle.pc += 1
-            return True
-        if n == bundle.active:
-            bundle.pc = target
-            return True
-        return machine.split(bundle, taken, target)
+        return _branch(machine, bundle, taken, target)
 
     return run
 
