@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from ir_format import isa
 from ir_format.diag import CompileError
-from ir_format.flow import is_guarded
-from ir_format.model import RZ, ZERO, Const, Function, Imm, Inst, Operand, Reg, Unit
-from stages.optimize.values import Values
+from ir_format.model import ZERO, Const, Function, Inst, Operand, Reg, Unit
+from stages.optimize.fold import value_of
+from stages.optimize.values import Values, copied
 from stages.runner import Context
 
 if TYPE_CHECKING:
@@ -82,16 +82,13 @@ def _constant(values: Values, o: Reg) -> int | None:
     out = 0
     for c in range(2):
         made = values.def_of(o._replace(sub=o.sub + c, width=1))
-        if made is None or made.op not in ("MOV", "COPY") or is_guarded(made) or made.uses or made.defs:
+        if made is None or type(made.dsts[0]) is not Reg or made.dsts[0].width != 1:
             return None
-        d, s = made.dsts[0], made.srcs[0]
-        if type(d) is not Reg or d.width != 1 or (made.op == "MOV" and len(made.srcs) > 1 and made.srcs[1] != Imm("I", 15)):
+        source = copied(made)
+        word = None if source is None else value_of(source)
+        if word is None:
             return None
-        if s == RZ:
-            continue
-        if type(s) is not Imm or s.sym or s.fmt or s.flags or s.mod:
-            return None
-        out |= (s.value & 0xFFFFFFFF) << (32 * c)
+        out |= word << (32 * c)
     return out
 
 

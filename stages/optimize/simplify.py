@@ -16,7 +16,7 @@ from ir_format.diag import CompileError
 from ir_format.flow import is_guarded, read_regs, written_regs
 from ir_format.model import ZERO, Const, Function, Imm, Inst, Mem, Operand, Reg, Unit, VReg
 from stages.optimize.fold import value_of
-from stages.optimize.values import Cell, Values, is_pure
+from stages.optimize.values import Cell, Values, copied, is_pure
 from stages.runner import Context
 
 Rule = Callable[["Simplifier", Inst], "Inst | None"]
@@ -209,11 +209,10 @@ class Simplifier:
 
     def _remember_copy(self, i: Inst) -> None:
         """Note that a copy's destination may be read through."""
-        if i.op not in ("COPY", "MOV") or is_guarded(i) or i.uses or i.defs:
+        s = copied(i)
+        if s is None:
             return
-        d, s = i.dsts[0], i.srcs[0]
-        if i.op == "MOV" and len(i.srcs) > 1 and i.srcs[1] != Imm("I", 15):
-            return
+        d = i.dsts[0]
         if type(d) is not Reg or d.num == ZERO or not self.values.value[d.num] or not self.steady(s):
             return
         if type(s) is Reg:

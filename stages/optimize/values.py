@@ -8,7 +8,7 @@ computed again between the copy and a use would give a path to the use around th
 from __future__ import annotations
 
 from ir_format.flow import build_cfg, dominators, is_guarded, read_regs, written_regs
-from ir_format.model import ZERO, Function, Inst, Reg
+from ir_format.model import ZERO, Function, Imm, Inst, Operand, Reg
 
 Cell = tuple[int, int]  # (virtual register, component)
 
@@ -27,6 +27,15 @@ def is_pure(inst: Inst) -> bool:
     if inst.op in ("S2R", "S2UR"):
         return str(getattr(inst.srcs[0], "name", "")).startswith(_STEADY)
     return False
+
+
+def copied(inst: Inst) -> Operand | None:
+    """What an unguarded COPY or MOV puts into its destination; None for any other instruction."""
+    if inst.op not in ("COPY", "MOV") or is_guarded(inst) or inst.uses or inst.defs:
+        return None
+    if inst.op == "MOV" and len(inst.srcs) > 1 and inst.srcs[1] != Imm("I", 15):  # a byte mask
+        return None
+    return inst.srcs[0]
 
 
 class Values:
