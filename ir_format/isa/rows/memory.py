@@ -57,12 +57,14 @@ ATOMG        1a8 G  forms=r     Pu=PT d/at <- m:M(R24,O40-63) s:R@32/at cc:H@64-
 ATOMG        1a8 G  forms=v,w,d Pu=PT d/at <- $aatom s:R@32/at $policy ; .E@72 .atomop@87-90 .evict@84-86 $asize $ordatom ; cls=lsu sb=WR mem=rw space=global
 ATOMG        1a8 G  forms=p     Pu=PT d/at <- $aatom s:R@32/at ; .E@72 .atomop@87-90 .evict@84-86 $asize $ordatom ; cls=lsu sb=WR mem=rw space=global
 ATOMG        1a9 G  forms=r     Pu=PT d/cassize <- m:M(R24,O40-63) <75>s:Rn@32/cassize <80+>s:R@32/cassize c/cassize $policy ; .E@72 .CAS .evict@84-86 .cassize@73-75 $ordatom 87-88=0 ; cls=lsu sb=WR mem=rw space=global
+ATOMG        1a3 G  forms=r sm=90+ Pu=PT d/at <- m:M(R24,O40-63) s:R@32/at ; .E@72 .{ADD MIN MAX ?}@88-89 87=0 .evict@84-86 $afsize $ordatom ; cls=lsu sb=WR mem=rw space=global
 ATOMG        1a3 GU sm=90+      Pu=PT d/at <- $aatomf s:R@32/at $policy ; .E@72 .{ADD MIN MAX ?}@88-89 87=0 .evict@84-86 $afsize $ordatom ; cls=lsu sb=WR mem=rw space=global
 ATOM         18a G  forms=r     Pu=PT d/at <- m:M(R24,O40-63) s:R@32/at cc:H@64-71?=255 $policy ; .E@72 .atomop@87-90 .evict@84-86 $asize $ordatom ; cls=lsu sb=WR mem=rw space=generic
 ATOM         18a G  forms=v,w,d Pu=PT d/at <- $aatom s:R@32/at $policy ; .E@72 .atomop@87-90 .evict@84-86 $asize $ordatom ; cls=lsu sb=WR mem=rw space=generic
 ATOM         18a G  forms=p     Pu=PT d/at <- $aatom s:R@32/at ; .E@72 .atomop@87-90 .evict@84-86 $asize $ordatom ; cls=lsu sb=WR mem=rw space=generic
 ATOM         18b G  forms=r     Pu=PT d/cassize <- m:M(R24,O40-63) s:R@32/cassize c/cassize $policy ; .E@72 .CAS .evict@84-86 .cassize@73-75 $ordatom 87-88=0 ; cls=lsu sb=WR mem=rw space=generic
 ATOM         18b G  forms=r     Pu=PT d/cassize <- m:M(R24,O40-63) s:R@32/cassize c/cassize $policy ; .E@72 .CAST.SPIN .evict@84-86 .cassize@73-75 $ordatom 87-88=3 ; cls=lsu sb=WR mem=rw space=generic
+ATOM         1a2 G  forms=r sm=90+ Pu=PT d/at <- m:M(R24,O40-63) s:R@32/at ; .E@72 .{ADD MIN MAX ?}@88-89 87=0 .evict@84-86 $afsize $ordatom ; cls=lsu sb=WR mem=rw space=generic
 ATOM         1a2 GU sm=90+      Pu=PT d/at <- $aatomf s:R@32/at $policy ; .E@72 .{ADD MIN MAX ?}@88-89 87=0 .evict@84-86 $afsize $ordatom ; cls=lsu sb=WR mem=rw space=generic
 ATOM         18a GA forms=v,w sm=80-89 Pu=PT d <- m:M(R24,O40-63,U64,X71,W70,!dp) ; .E 72=1 .POPC.INC 87-90=10 .evict@84-86 .32 73-76=0 $ordatom ; cls=lsu sb=WR mem=rw space=generic
 ATOM         18a GA forms=v,w sm=80-89 Pu=PT d2 <- m:M(R24,O40-63,U64,X71,W70,!dp) ; .E 72=1 .ARRIVE 87-90=9 .evict@84-86 .64 73-76=2 $ordatom ; cls=lsu sb=WR mem=rw space=generic
