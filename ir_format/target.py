@@ -119,7 +119,7 @@ _BANK_75: Final = ConstMap(
 _BANK_80: Final = replace(_BANK_75, descriptor=0x118, smem_bias=0x114)
 _BANK_90: Final = replace(
     _BANK_80, shared_window=ABSENT, const_window=0xD0, descriptor=0x208, param_base=0x210, envreg0=0x40, cluster_nctaid=0x144,
-    is_explicit_cluster=0x140, param_window=0x198, param_bias=0x220,
+    is_explicit_cluster=0x140, param_window=0x198, param_bias=0x210,
 )  # fmt: skip
 _BANK_100: Final = ConstMap(
     ntid=(0x360, 0x364, 0x368), nctaid=(0x370, 0x374, 0x378), stack_init=0x37C, local_window=0x2F8, shared_window=ABSENT,
