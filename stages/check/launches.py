@@ -70,7 +70,10 @@ def shapes(unit: PtxUnit) -> list[tuple[Dim3, Dim3]]:
         most = 1
         for x in d.maxntid:
             most *= x
-        flat = [(g, b) for g, b in flat if b[0] * b[1] * b[2] <= most] or [((1, 1, 1), (most, 1, 1))]
+        # Code with launch bounds is mostly written for exactly that many threads (tables and exchanges in shared memory): every other shape has them.
+        full = _three(d.maxntid)
+        rest = [(g, b) for g, b in flat if b[0] * b[1] * b[2] <= most] or [((1, 1, 1), full)]
+        flat = [x for pair in zip([(g, full) for g, _ in flat], rest * len(flat), strict=False) for x in pair]
     if d.reqnctapercluster is not None:
         c = _three(d.reqnctapercluster)
         flat = [((-(-g[0] // c[0]) * c[0], -(-g[1] // c[1]) * c[1], -(-g[2] // c[2]) * c[2]), b) for g, b in flat]
