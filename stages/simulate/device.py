@@ -156,12 +156,11 @@ class Device:
         memory = Memory(
             heap, Window("shared", shared_size, launch.resident, "shared_at", seed + 1), Window("local", local, lanes.n, "local_at", seed + 2)
         )
-        stubs.memory = memory
         banks = {
             0: bank0(self.image.target, entry, grid3, block3, params, local, shared, cluster3),
             2: entry.bank2, 3: self.constants.tobytes(), 4: bytes(self.image.bank4),
         }  # fmt: skip
-        context = Context(lanes, entry, self.sm, banks, memory, launch, None)
+        context = stubs.context = Context(lanes, entry, self.sm, banks, memory, launch, None)
         code = Compiled(self.program, context)
         context.code = code
         stats = Stats(blocks=launch.blocks)

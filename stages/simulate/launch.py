@@ -13,7 +13,7 @@ from ir_format.target import ABSENT, Target
 from stages.simulate.build import Build, Unsupported
 from stages.simulate.image import Kernel
 from stages.simulate.machine import Bundle, Fault, Machine
-from stages.simulate.memory import LOCAL_HI, SHARED_HI
+from stages.simulate.memory import CONST_HI, LOCAL_HI, PARAM_HI, SHARED_HI
 from stages.simulate.state import EXITED, Lanes, RowMaker, View
 
 Arr = NDArray[Any]
@@ -22,7 +22,6 @@ u32, i64 = np.uint32, np.int64
 
 #: Lanes that are resident together (whole blocks; at least one block): wide enough to hide numpy's call cost.
 LANES: Final = 2048
-CONST_HI: Final = 0x7F43
 MAX_THREADS: Final = 1024
 Stub = Callable[[Machine, Bundle, Arr], None]
 
@@ -51,6 +50,7 @@ def bank0(target: Target, kernel: Kernel, grid: Dim3, block: Dim3, params: bytes
     window(m.local_window, LOCAL_HI)
     window(m.shared_window, SHARED_HI)
     window(m.const_window, CONST_HI)
+    window(m.param_window, PARAM_HI)
     word(m.descriptor, 0)
     word(m.dyn_smem, dynamic)
     word(m.gridid, 1)

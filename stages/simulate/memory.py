@@ -1,7 +1,8 @@
 """Memories of a launch: global (buffers with guard zones), shared, local; bounds and alignment are checked on every access.
 
 Addresses: global memory from :data:`image.GLOBAL_BASE` up; a generic address whose upper word is :data:`SHARED_HI` or
-:data:`LOCAL_HI` lies in the window of the thread's shared or local memory.
+:data:`LOCAL_HI` lies in the window of the thread's shared or local memory, one with :data:`CONST_HI` or :data:`PARAM_HI` in the window of
+the module's constants or of the kernel's parameters, which are read only.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ u8, u16, u32, u64, i64 = np.uint8, np.uint16, np.uint32, np.uint64, np.int64
 
 SHARED_HI: Final = 0x7F40
 LOCAL_HI: Final = 0x7F41
+CONST_HI: Final = 0x7F43
+PARAM_HI: Final = 0x7F44
 GUARD: Final = 256
 MAX_HEAP: Final = 1 << 31
 _TYPES: Final = {1: u8, 2: u16, 4: u32, 8: u64}

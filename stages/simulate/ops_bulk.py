@@ -15,7 +15,7 @@ import numpy as np
 from ir_format.model import ZERO, Reg
 from stages.simulate import fp
 from stages.simulate.arr import Arr
-from stages.simulate.build import Build, Builder, InstFn, View
+from stages.simulate.build import Build, Builder, Context, InstFn, View
 from stages.simulate.exact import BF16, F16
 from stages.simulate.memory import atomic
 from stages.simulate.ops_barrier_words import step90
@@ -33,10 +33,10 @@ def _leaders(v: View, m: Arr | None) -> Arr:
     return np.asarray((lanes + some.argmax(axis=1))[some.any(axis=1)])
 
 
-def _shared_at(b: Build, v: View, address: Arr, lanes: Arr, size: int, what: str) -> Arr:
+def _shared_at(ctx: Context, v: View, address: Arr, lanes: Arr, size: int, what: str) -> Arr:
     """Byte offsets of shared addresses, whose upper byte names the block of the cluster."""
-    launch = b.ctx.launch
-    window = b.ctx.memory.shared
+    launch = ctx.launch
+    window = ctx.memory.shared
     if launch.cluster_size > 1:
         base = launch.cluster_base(v, address, lanes)
         address = address & u32(0xFFFFFF)
@@ -45,29 +45,44 @@ def _shared_at(b: Build, v: View, address: Arr, lanes: Arr, size: int, what: str
     return np.asarray(window.offsets(address, size, lanes, what, base))
 
 
-def _span(b: Build, v: View, space: str, address: Arr, lane: Arr, size: int, what: str) -> tuple[Any, slice]:
+def _span(ctx: Context, v: View, space: str, address: Arr, lane: Arr, size: int, what: str) -> tuple[Any, slice]:
     """Memory and bytes of one copy, both ends checked."""
-    memory = b.ctx.memory
+    memory = ctx.memory
     if space == "G":
         heap = memory.heap
         at = int(heap.offsets(address, 16, lane, what)[0])
         heap.offsets(address + u64(size - 16), 16, lane, what)
         return heap, slice(at, at + size)
-    at = int(_shared_at(b, v, address, lane, 16, what)[0])
-    _shared_at(b, v, address + u32(size - 16), lane, 16, what)
+    at = int(_shared_at(ctx, v, address, lane, 16, what)[0])
+    _shared_at(ctx, v, address + u32(size - 16), lane, 16, what)
     return memory.shared, slice(at, at + size)
 
 
-def _arrive(b: Build, v: View, address: Arr, lane: Arr, size: int) -> None:
+def _arrive(ctx: Context, v: View, address: Arr, lane: Arr, size: int) -> None:
     """Bytes have come to a barrier object."""
-    at = _shared_at(b, v, address, lane, 8, "atomic")
-    view = b.ctx.memory.shared.views[8]
+    at = _shared_at(ctx, v, address, lane, 8, "atomic")
+    view = ctx.memory.shared.views[8]
     count = np.array([size], u64)
     atomic(view, at // 8, lambda o, k: step90(o, np.zeros(len(k), u64), u64(0) - count[k]), count, True)
 
 
 def _in_block(address: Arr, rank: int) -> Arr:
     return np.asarray((address & u32(0xFFFFFF)) | u32(rank << 24))
+
+
+def multicast(ctx: Context, v: View, lane: int, to: int, source: int, size: int, blocks: int, barrier: int) -> None:
+    """One lane copies ``size`` bytes from global memory to the same place in shared memory of each block of the mask, where a barrier object gets them."""
+    one = np.array([lane])
+    memory, span = _span(ctx, v, "G", np.array([source], u64), one, size, "read")
+    data = memory.data[span].copy()
+    for r in _bits(blocks):
+        dest, out = _span(ctx, v, "S", _in_block(np.array([to], u32), r), one, size, "write")
+        dest.data[out] = data
+        _arrive(ctx, v, _in_block(np.array([barrier], u32), r), one, size)
+
+
+def _bits(mask: int) -> list[int]:
+    return [r for r in range(16) if mask >> r & 1]
 
 
 Reduce = Callable[[Arr, Arr], Arr]
@@ -114,7 +129,7 @@ def bulk(b: Build) -> InstFn:
     if len(spaces) != 2 or any(x not in _KNOWN for x in words):
         raise b.refuse()
     to, source = mem_of(b, 0), mem_of(b, 1)
-    multicast, masked = "MULTICAST" in words, "DST_G_BYTE_MASK" in words
+    several, masked = "MULTICAST" in words, "DST_G_BYTE_MASK" in words
     size_row = next(b.row(o) for o in b.inst.srcs if isinstance(o, Reg) and o.file == "UR")
     get_to = address64(b, to, True) if spaces[0] == "G" else address32(b, to)
     get_from = address64(b, source, True) if spaces[1] == "G" else address32(b, source)
@@ -128,12 +143,12 @@ def bulk(b: Build) -> InstFn:
             size = 16 * (word & 0xFFFF)
             if not size:
                 continue
-            memory, span = _span(b, v, spaces[1], f[one], one, size, "read")
+            memory, span = _span(b.ctx, v, spaces[1], f[one], one, size, "read")
             data = memory.data[span].copy()
-            ranks = [r for r in range(16) if word >> (16 + r) & 1] if multicast else [-1]
+            ranks = _bits(word >> 16) if several else [-1]
             for r in ranks:
                 address = a[one] if r < 0 else _in_block(a[one], r)
-                dest, out = _span(b, v, spaces[0], address, one, size, "write")
+                dest, out = _span(b.ctx, v, spaces[0], address, one, size, "write")
                 if masked:  # the upper half says which of each 16 bytes to write
                     keep = np.resize((word >> (16 + np.arange(16)) & 1).astype(np.bool_), size)
                     dest.data[out] = np.where(keep, data, dest.data[out])
@@ -141,7 +156,7 @@ def bulk(b: Build) -> InstFn:
                 dest.data[out] = data if reduce is None else reduce(dest.data[out], data)
                 if barrier is not None:
                     bar = v.U[barrier][one]
-                    _arrive(b, v, bar if r < 0 else _in_block(bar, r), one, size)
+                    _arrive(b.ctx, v, bar if r < 0 else _in_block(bar, r), one, size)
 
     return run
 
@@ -182,7 +197,7 @@ def async_store(b: Build) -> InstFn:
         lanes = np.arange(v.n) if act is None else act
         for lane in lanes:
             one = np.array([lane])
-            _arrive(b, v, v.U[bar][one], one, size)
+            _arrive(b.ctx, v, v.U[bar][one], one, size)
 
     return run
 
@@ -203,8 +218,8 @@ def fill(b: Build) -> InstFn:
             size = 8 * int(v.U[count][lane])
             if size:
                 memory = b.ctx.memory.shared
-                at = int(_shared_at(b, v, address[one], one, 8, "write")[0])
-                _shared_at(b, v, address[one] + u32(size - 8), one, 8, "write")
+                at = int(_shared_at(b.ctx, v, address[one], one, 8, "write")[0])
+                _shared_at(b.ctx, v, address[one] + u32(size - 8), one, 8, "write")
                 memory.data[at : at + size] = 0
 
     return run

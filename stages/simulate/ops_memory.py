@@ -9,12 +9,12 @@ import numpy as np
 
 from ir_format.model import ZERO, Const, Imm, Mem, Operand, Reg
 from stages.simulate.build import Arr, Build, Builder, Get, InstFn, View, count, join64, put
-from stages.simulate.memory import LOCAL_HI, SHARED_HI, Bytes, aligned
+from stages.simulate.image import GLOBAL_BASE
+from stages.simulate.machine import Fault
+from stages.simulate.memory import CONST_HI, LOCAL_HI, PARAM_HI, SHARED_HI, Bytes, aligned, lane_of
 
 u8, u32, u64, i64 = np.uint8, np.uint32, np.uint64, np.int64
 
-#: Upper word of the window of constants (the same as in :mod:`launch`, which imports this module's users).
-CONST_HI: Final = 0x7F43
 #: Modifier words that do not change what an access does in a model without caches, where memory is strongly ordered.
 HINTS: Final = frozenset(
     ["E", "CONSTANT", "STRONG", "WEAK", "MMIO", "SYS", "GPU", "SM", "CTA", "VC", "EF", "EL", "LU", "EU", "NA", "U", "LTC64B", "LTC128B", "LTC256B", "PRIVATE", "ADDR", "BYPASS", "ACCESS", "EN", "ENL2", "ELL2", "EFL2", "L2", "IVALL", "32", "D", "B"]
@@ -140,53 +140,57 @@ def locate(b: Build, space: str, op: Mem, size: int, what: str) -> Callable[[Vie
     return in_window
 
 
+def _fixed(b: Build, upper: int, what: str, size: int) -> Callable[[Arr, Arr], tuple[Bytes, Arr]]:
+    """``(memory, byte offsets)`` of addresses in a window of constants: the module's (bank 3), or the kernel's parameters (bank 0)."""
+    number, start, name = (3, 0, "constants") if upper == CONST_HI else (0, b.ctx.launch.target.bank0.param_bias, "parameters")
+    bank = b.ctx.banks.get(number, b"")
+    memory = Bytes(np.frombuffer(bank + bytes(64 - len(bank) % 32), u8).copy())
+
+    def find(address: Arr, who: Arr) -> tuple[Bytes, Arr]:
+        at = (address & u64(0xFFFFFFFF)).astype(i64) + start
+        aligned(at, size, who, what, "constant")
+        bad = at + size > len(bank)
+        if what != "read" or count(bad):
+            first = int(bad.argmax())
+            raise Fault(f"{what} of {size} bytes in the window of {name} at {int(address[first]):#x}", lane_of(who, first))
+        return memory, at
+
+    return find
+
+
 def generic(b: Build, op: Mem, size: int, what: str) -> Callable[[View, Arr | None], list[tuple[Any, Arr, Arr | None]]]:
     """Groups ``(memory, byte offsets, positions among the active lanes)`` of a generic access."""
     memory = b.ctx.memory
     get = address64(b, op, "E" in words_of(b))
-    constants: list[Bytes] = []
-
-    def constant(address: Arr, who: Arr) -> tuple[Any, Arr]:
-        """Reads of module constants through their window."""
-        bank = b.ctx.banks.get(3, b"")
-        if not constants:
-            constants.append(Bytes(np.frombuffer(bank + bytes(64 - len(bank) % 32), u8).copy()))
-        at = (address & u64(0xFFFFFFFF)).astype(i64)
-        aligned(at, size, who, what, "constant")
-        bad = at + size > len(bank)
-        if what != "read" or count(bad):
-            from stages.simulate.machine import Fault
-
-            raise Fault(f"{what} of {size} bytes in the window of constants at {int(address[int(bad.argmax())]):#x}", int(who[0]))
-        return constants[0], at
+    fixed: dict[int, Callable[[Arr, Arr], tuple[Bytes, Arr]]] = {}
 
     def run(v: View, act: Arr | None) -> list[tuple[Any, Arr, Arr | None]]:
         address = cut(get(v), act)
         upper = address >> u64(32)
-        shared, local = upper == u64(SHARED_HI), upper == u64(LOCAL_HI)
-        fixed = upper == u64(CONST_HI)
-        if count(fixed):
-            lanes = np.arange(v.n) if act is None else act
-            if not fixed.all():
-                raise b.refuse("constants and other memory in one access")
-            memory_, at = constant(address, lanes)
-            return [(memory_, at, None)]
-        if not count(shared) and not count(local):
+        windows = (upper >= u64(SHARED_HI)) & (upper <= u64(PARAM_HI)) & (upper != u64(GLOBAL_BASE >> 32))
+        if not count(windows):
             return [(memory.heap, memory.heap.offsets(address, size, act, what), None)]
         out: list[tuple[Any, Arr, Arr | None]] = []
         lanes = np.arange(v.n) if act is None else act
-        for mask, window in ((shared, memory.shared), (local, memory.local)):
-            where = mask.nonzero()[0]
-            if len(where):
-                low = address[where].astype(u32)
-                who = lanes[where]
-                if window is memory.shared and b.ctx.launch.cluster_size > 1:
-                    base = b.ctx.launch.cluster_base(v, low, who)
-                    low = low & u32(0xFFFFFF)
-                else:
-                    base = v.wide(window.lane_key)[who]
-                out.append((window, window.offsets(low, size, who, what, base), where))
-        where = (~shared & ~local).nonzero()[0]
+        for high in (SHARED_HI, LOCAL_HI, CONST_HI, PARAM_HI):
+            where = (upper == u64(high)).nonzero()[0]
+            if not len(where):
+                continue
+            who = lanes[where]
+            if high in (CONST_HI, PARAM_HI):
+                if high not in fixed:
+                    fixed[high] = _fixed(b, high, what, size)
+                out.append((*fixed[high](address[where], who), where))
+                continue
+            window = memory.shared if high == SHARED_HI else memory.local
+            low = address[where].astype(u32)
+            if window is memory.shared and b.ctx.launch.cluster_size > 1:
+                base = b.ctx.launch.cluster_base(v, low, who)
+                low = low & u32(0xFFFFFF)
+            else:
+                base = v.wide(window.lane_key)[who]
+            out.append((window, window.offsets(low, size, who, what, base), where))
+        where = (~windows).nonzero()[0]
         if len(where):
             out.append((memory.heap, memory.heap.offsets(address[where], size, lanes[where], what), where))
         return out
@@ -349,9 +353,6 @@ def ldc(b: Build) -> InstFn:
         at = cut(index(v), act).astype(np.int32).astype(i64) + base
         bad = (at < 0) | (at + size > len(data))
         if count(bad):
-            from stages.simulate.machine import Fault
-            from stages.simulate.memory import lane_of
-
             first = int(bad.argmax())
             raise Fault(f"out-of-bounds constant read of {size} bytes at c[{bank:#x}][{int(at[first]):#x}]", lane_of(act, first))
         bytes_ = data[at[:, None] + np.arange(size)]

@@ -10,7 +10,7 @@ from ir_format.model import ZERO, Mem, Reg
 from stages.simulate import ops_bulk
 from stages.simulate.arr import Arr
 from stages.simulate.build import Build, Builder, InstFn, View, put
-from stages.simulate.memory import LOCAL_HI, SHARED_HI, atomic
+from stages.simulate.memory import CONST_HI, LOCAL_HI, SHARED_HI, atomic
 from stages.simulate.ops_barrier_words import arrive80, step90
 from stages.simulate.ops_memory import active, address64, cut, locate, mem_of
 from stages.simulate.state import P_SINK
@@ -126,7 +126,7 @@ def arrives(b: Build) -> InstFn:
 
 
 def qspc(b: Build) -> InstFn:
-    """QSPC.E.{G L S}: is the generic address in that space? (C: constant, which has no window here; D: shared memory of the cluster, asked where S does not hold.)"""
+    """QSPC.E.{G L S}: is the generic address in that space? (C: constants; D: shared memory of the cluster, asked where S does not hold.)"""
     target = next((o for o in b.inst.srcs if isinstance(o, Mem)), None)
     if target is None:
         raise b.refuse("no address")
@@ -139,7 +139,7 @@ def qspc(b: Build) -> InstFn:
     def run(v: View, m: Arr | None) -> None:
         upper = get(v) >> u64(32)
         shared, local = upper == u64(SHARED_HI), upper == u64(LOCAL_HI)
-        verdict = {"S": shared, "L": local, "G": ~shared & ~local, "C": np.zeros(v.n, np.bool_), "D": shared}[space]
+        verdict = {"S": shared, "L": local, "G": ~shared & ~local, "C": upper == u64(CONST_HI), "D": shared}[space]
         put(v.P[pu], verdict, m)
         if b.d and not (isinstance(b.d[0], Reg) and b.d[0].num == ZERO):
             put(v.U[row], verdict.astype(u32), m)

@@ -1,4 +1,4 @@
-"""Functions that the driver provides to device code: vprintf, malloc, free, __assertfail."""
+"""Functions that the driver provides to device code: vprintf, malloc, free, __assertfail, and (sm_120) multicast copies."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from stages.simulate.build import Context
 from stages.simulate.image import GLOBAL_BASE, Image
 from stages.simulate.machine import Bundle, Fault, Machine
 from stages.simulate.memory import LOCAL_HI, SHARED_HI, Memory
+from stages.simulate.ops_bulk import multicast
 
 Arr = NDArray[Any]
 #: Argument registers of the calling convention (measured): pairs from R4.
@@ -28,13 +30,21 @@ class Stubs:
     def __init__(self, image: Image) -> None:
         known: dict[str, Callable[[Machine, Bundle, Arr], None]] = {
             "vprintf": self._vprintf, "malloc": self._malloc, "free": self._free, "__assertfail": self._assertfail,
+            "__cuda_syscall_cp_async_bulk_multicast": self._multicast,
         }  # fmt: skip
         self.table = {address: known.get(name, _unknown(name)) for address, name in image.stubs.items()}
         self.names = set(image.stubs.values())
-        self.memory: Memory | None = None
+        self.context: Context | None = None
         self.parts: list[str] = []
         self.size = 0
         self.used = 0
+
+    @property
+    def memory(self) -> Memory:
+        """The memories of the launch, which gives its context before it runs."""
+        assert self.context is not None
+        memory: Memory = self.context.memory
+        return memory
 
     def arenas(self) -> list[tuple[str, int]]:
         """Global allocations that the functions need."""
@@ -47,7 +57,6 @@ class Stubs:
     def _bytes(self, address: int, size: int, lane: int, bundle: Bundle) -> bytes:
         """Bytes at a generic address of one lane."""
         memory = self.memory
-        assert memory is not None
         upper, low = address >> 32, address & 0xFFFFFFFF
         if upper in (SHARED_HI, LOCAL_HI):
             window = memory.shared if upper == SHARED_HI else memory.local
@@ -122,7 +131,6 @@ class Stubs:
 
     def _malloc(self, machine: Machine, bundle: Bundle, mask: Arr) -> None:
         memory = self.memory
-        assert memory is not None
         u = bundle.view.U
         slot = memory.heap.names.index("device heap")
         for lane in np.flatnonzero(mask):
@@ -141,6 +149,16 @@ class Stubs:
         u = bundle.view.U
         message = self._string(int(u[_ARG0][lane]) | int(u[_ARG0 + 1][lane]) << 32, lane, bundle)
         raise Fault(f"assertion failed: {message.decode('utf-8', 'replace')}", lane)
+
+
+    def _multicast(self, machine: Machine, bundle: Bundle, mask: Arr) -> None:
+        """R4 destination, R6 source, R8 bytes, R9 blocks of the cluster, R10 barrier object, addresses in pairs (measured); R12, a cache policy, is not read."""
+        assert self.context is not None
+        u = bundle.view.U
+        for lane in np.flatnonzero(mask).tolist():
+            to, low, high, size, blocks, barrier = (int(u[_ARG0 + k][lane]) for k in (0, 2, 3, 4, 5, 6))
+            if size:
+                multicast(self.context, bundle.view, lane, to, low | high << 32, size, blocks & 0xFFFF, barrier)
 
 
 def _unknown(name: str) -> Callable[[Machine, Bundle, Arr], None]:
