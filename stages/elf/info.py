@@ -55,7 +55,10 @@ SAMPLER_INIT: Final = 0x09
 SYSCALL_OFFSETS: Final = 0x46
 VRC_CTA_INIT_COUNT: Final = 0x4A
 NUM_BARRIERS: Final = 0x4C
+AT_ENTRY_FRAGMENTS: Final = 0x4F
 SPARSE_MMA_MASK: Final = 0x50
+TCGEN05_1CTA_USED: Final = 0x51
+TCGEN05_2CTA_USED: Final = 0x52
 REG_RECONFIG: Final = 0x54
 BLOCKS_ARE_CLUSTERS: Final = 0x5B
 MERCURY_ISA_VERSION: Final = 0x5F
@@ -184,7 +187,18 @@ def _crs(k: Kernel, t: Target, s: Symbols) -> bytes:
 
 
 def _reserved_smem(k: Kernel, t: Target, s: Symbols) -> bytes:
-    return record(NVAL, RESERVED_SMEM_USED) if t.reserved_smem_war else b""
+    return record(NVAL, RESERVED_SMEM_USED) if t.reserved_smem_war or attrs.number(k.unit, "tcgen05_alloc", 0, 3) else b""
+
+
+def _fragments(k: Kernel, t: Target, s: Symbols) -> bytes:
+    """What the driver runs before the kernel: preparing the allocator of tensor memory, 6 for single CTAs, 7 for pairs."""
+    used = attrs.number(k.unit, "tcgen05_alloc", 0, 3)
+    return words(AT_ENTRY_FRAGMENTS, *(6 + i for i in range(2) if used >> i & 1)) if used else b""
+
+
+def _tcgen05(k: Kernel, t: Target, s: Symbols) -> bytes:
+    used = attrs.number(k.unit, "tcgen05", 0, 3)
+    return b"".join(record(NVAL, code) for i, code in enumerate((TCGEN05_1CTA_USED, TCGEN05_2CTA_USED)) if used >> i & 1)
 
 
 def _sparse(k: Kernel, t: Target, s: Symbols) -> bytes:
@@ -240,7 +254,7 @@ _BEFORE_90: Final[tuple[Writer, ...]] = (
     _offsets(SYSCALL_OFFSETS, "syscall"), _mbarriers, _exits, _indirect, _flag(CTAIDZ_USED, "ctaidz_used"), _threads, _crs,
 )  # fmt: skip
 _FROM_90: Final[tuple[Writer, ...]] = (
-    _flag(BLOCKS_ARE_CLUSTERS, "blocksareclusters"), _api, _kparams, _cluster, _reserved_smem, _sparse, _flag(WMMA_USED, "wmma_used"),
+    _flag(BLOCKS_ARE_CLUSTERS, "blocksareclusters"), _api, _kparams, _fragments, _cluster, _reserved_smem, _sparse, _tcgen05, _flag(WMMA_USED, "wmma_used"),
     _maxreg, _barriers, _externs, *_COMMON, _vrc,
     _offsets(SYSCALL_OFFSETS, "syscall"), _mbarriers, _exits, _indirect, _threads, _crs, _cbank_size, _param_cbank, _sw_war,
 )  # fmt: skip

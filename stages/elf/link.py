@@ -39,6 +39,7 @@ SASS_ONLY: Final = 0x04
 R_CUDA_64: Final = 2
 R_CUDA_G64: Final = 4
 
+PARTITION_SIZE: Final = 0x20
 RESERVED: Final = ".nv.shared.reserved.0"
 FRAME: Final = ".debug_frame"
 CALLGRAPH: Final = ".nv.callgraph"
@@ -80,6 +81,8 @@ class Linker:
         self.lines: LineInfo | None = line_info(module, self.kernels) if header.options.get("generate-line-info") else None
         self.created: dict[str, int] = {}  # sections of variables and shared memory: name -> order of creation
         self.table = SymbolTable()
+        # Bytes of the allocator of tensor memory behind offset0 in reserved shared memory.
+        self.partition = PARTITION_SIZE if any(attrs.number(k.unit, "tcgen05_alloc", 0, 3) for k in self.kernels) else 0
         self.capped = False
         self.late_slots = False  # bank 4 begins with a function that only a later kernel calls
 
@@ -139,9 +142,11 @@ class Linker:
         if at < 0:
             return
         self.table.add(Symbol(".nv.reservedSmem.offset0", WEAK, OBJECT, "", at, 4))
-        if war:
+        if war or self.partition:
             self.table.section(RESERVED)
         self.table.add(Symbol("__nv_reservedSMEM_offset_0_alias", WEAK, NOTYPE, RESERVED, at, 0, OTHER_RESERVED_SHARED))
+        if not war:
+            self._partition_symbol()
 
     def _variable_symbols(self) -> None:
         pending = self.target.reserved_smem_war  # a weak symbol of its own: behind those of the program
@@ -164,10 +169,16 @@ class Linker:
     def _war_symbol(self) -> None:
         at, war = self.target.reserved_smem_offset0, self.target.reserved_smem_war
         self.table.add(Symbol("__nv_reservedSMEM_gb10b_war_var", WEAK, OBJECT, RESERVED, at, war))
+        self._partition_symbol()
+
+    def _partition_symbol(self) -> None:
+        if self.partition:
+            at = self.target.reserved_smem_offset0 + self.target.reserved_smem_war
+            self.table.add(Symbol("__nv_reservedSMEM_tcgen05_partition", WEAK, OBJECT, RESERVED, at, self.partition))
 
     def _kernel_symbols(self, k: Kernel) -> None:
         table, t = self.table, self.target
-        if (k.shared or k.dynamic) and t.compat and not self.capped:
+        if (k.shared or k.dynamic or self.partition) and t.compat and not self.capped:
             # Once a module. sm_90: ptxas leaves an anonymous symbol where sm_100+ has the cap; kept so that symbol indexes agree.
             self.capped = True
             if t.sm >= 100:
@@ -374,7 +385,7 @@ class Linker:
         if t.reserved_smem_offset0 >= 0:
             first = f".nv.shared.{self.kernels[0].name}" if self.kernels else ""
             at = 1 if memory and memory[0].name == first else 0
-            size = t.reserved_smem_offset0 + t.reserved_smem_war
+            size = t.reserved_smem_offset0 + self.partition + t.reserved_smem_war
             memory.insert(at, Section(RESERVED, SHT_NOBITS, 3, size=size, align=16 if t.reserved_smem_war else 1))
         return out + memory
 

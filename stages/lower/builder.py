@@ -71,6 +71,7 @@ _EFFECTS = frozenset(
         "REDUX", "YIELD", "BSSY", "BSYNC", "BREAK", "SYNCS", "ELECT", "ACQBULK", "UBLKCP", "UTMALDG", "UTMASTG", "USETMAXREG",
         "SETMAXREG", "PREEXIT", "CREDUX", "TEX", "TLD", "TLD4", "TXQ", "SULD", "SUST", "SUATOM", "SURED", "SUQUERY", "TXD", "FCHK", "HMMA",
         "IMMA", "BMMA", "DMMA", "QMMA", "OMMA", "MOVM", "HGMMA", "QGMMA", "IGMMA", "BGMMA", "LDGMC", "UBLKRED", "UBLKPF", "UTMAREDG", "UTMAPF", "UTMACCTL", "UMEMSETS", "WARPGROUP", "WARPGROUPSET", "TMML", "PMTRIG", "QSPC", "ARRIVES",
+        "UTCHMMA", "UTCIMMA", "UTCQMMA", "UTCOMMA", "UTCCP", "UTCSHIFT", "UTCBAR", "UTCATOMSWS", "UVIRTCOUNT", "LDTM", "STTM", "STAS", "REDAS", "UGETNEXTWORKID",
     }
 )  # fmt: skip
 # SHFL, VOTE, MATCH, REDUX and MMA have no memory effect, but lanes that must not take part would: they keep the guard.

@@ -310,5 +310,5 @@ RULES: dict[str, Rule] = {
     "add.f64": add, "sub.f64": add, "mul.f64": mul, "fma.f64": fma, "mad.f64": fma, "neg.f64": neg, "abs.f64": neg,
     "min.f64": minmax, "max.f64": minmax, "copysign.f64": copysign, "testp.f64": testp, "setp.f64": setp,
     "div.f64": div, "rcp.f64": rcp, "sqrt.f64": sqrt, "rsqrt.f64": rsqrt,
-    **{f"set.{d}.f64": set_f64 for d in ("f32", "u32", "s32", "b32")},
+    **{f"set.{d}.f64": set_f64 for d in ("f32", "u32", "s32", "b32", "f16", "bf16", "u16", "s16")},
 }  # fmt: skip

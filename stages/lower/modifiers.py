@@ -34,6 +34,15 @@ _ATOMIC = (
     _s("add min max inc dec and or xor exch cas noftz relaxed acquire release acq_rel global shared shared::cta shared::cluster") | _SCOPES | _HINT
 )
 
+_TCGEN05 = (
+    _s("mma sp ws cp shift down commit ld st red alloc dealloc relinquish_alloc_permit wait::ld wait::st fence::before_thread_sync fence::after_thread_sync")
+    | _s("cta_group::1 cta_group::2 sync aligned shared::cta shared::cluster multicast::cluster mbarrier::arrive::one ashift block_scale block16 block32")
+    | _s("kind::f16 kind::tf32 kind::i8 kind::f8f6f4 kind::mxf8f6f4 kind::mxf4 kind::mxf4nvf4 scale_vec::1X scale_vec::2X scale_vec::4X")
+    | _s("128x256b 4x256b 128x128b 64x128b 32x128b warpx2::02_13 warpx2::01_23 warpx4 b8x16 b6x16_p32 b4x16_p64 min max abs NaN")
+    | _s("32x32b 16x64b 16x128b 16x256b 16x32bx2 pack::16b unpack::16b x1 x2 x4 x8 x16 x32 x64 x128")
+    | frozenset(f"collector::{w}::{how}" for w in ("a", "b0", "b1", "b2", "b3") for how in ("fill", "use", "lastuse", "discard"))
+)
+
 MODIFIERS: Final[dict[str, frozenset[str]]] = {
     **{op: _s("sat cc") for op in ("add", "sub", "addc", "subc")},
     "mul": _WIDTH, "mad": _WIDTH | _s("sat cc"), "madc": _WIDTH | _s("cc"), "mul24": _s("lo hi"), "mad24": _s("lo hi sat"),
@@ -41,10 +50,12 @@ MODIFIERS: Final[dict[str, frozenset[str]]] = {
     "prmt": _s("f4e b4e rc8 ecl ecr rc16"), "bfind": _s("shiftamt"), "setp": _COMPARE, "set": _COMPARE, "slct": _s("ftz"), "dp2a": _s("lo hi"),
     "ld": _SPACES | _SCOPES | _VECTOR | _L1 | _L2_FETCH | _HINT | _s("weak relaxed acquire volatile mmio nc ca cg cs lu cv"),
     "ldu": _s("global v2 v4"),
-    "st": _SPACES | _SCOPES | _VECTOR | _L1 | _HINT | _s("weak relaxed release volatile mmio wb cg cs wt bulk"),
+    "st": _SPACES | _SCOPES | _VECTOR | _L1 | _HINT | _s("async mbarrier::complete_tx::bytes weak relaxed release volatile mmio wb cg cs wt bulk"),
     "prefetch": _s("global L1 L2 L2::evict_last L2::evict_normal tensormap param const"), "prefetchu": _s("L1"), "discard": _s("global L2"),
     "applypriority": _s("global L2::evict_normal"), "mov": _s("v2 v4"), "cvta": _SPACES | _s("to"), "isspacep": _SPACES, "cvt": _s("sat pack"),
-    "atom": _ATOMIC, "red": _ATOMIC,
+    "atom": _ATOMIC | _VECTOR, "red": _ATOMIC | _VECTOR | _s("async mbarrier::complete_tx::bytes mmio"),
+    "clusterlaunchcontrol": _s("try_cancel async query_cancel is_canceled get_first_ctaid get_first_ctaid::x get_first_ctaid::y get_first_ctaid::z v4")
+    | _s("shared::cta mbarrier::complete_tx::bytes multicast::cluster::all"),
     "bar": _s("cta sync arrive red popc and or warp"),
     "barrier": _s("cta cluster sync arrive wait red popc and or aligned acquire release relaxed"),
     "membar": _s("cta gl sys proxy alias"),
@@ -52,7 +63,7 @@ MODIFIERS: Final[dict[str, frozenset[str]]] = {
     | _s("sync_restrict::shared::cluster sync_restrict::shared::cta tensormap::generic async::generic alias"),
     "shfl": _s("sync up down bfly idx"), "vote": _s("sync any all uni ballot"), "match": _s("sync any all"),
     "redux": _s("sync add min max and or xor"), "elect": _s("sync"),
-    "cp": _s("async ca cg shared shared::cta global commit_group wait_group wait_all") | _L2_FETCH | _HINT | _BULK,
+    "cp": _s("mbarrier arrive noinc async ca cg shared shared::cta global commit_group wait_group wait_all") | _L2_FETCH | _HINT | _BULK,
     "tensormap": _s("replace tile global_address rank box_dim global_dim global_stride element_stride elemtype interleave_layout swizzle_mode fill_mode")
     | _s("swizzle_atomicity global shared::cta b1024 cp_fenceproxy tensormap::generic release sync aligned") | _SCOPES,
     "multimem": _s("ld_reduce st red weak relaxed acquire release global add min max and or xor acc::f16 acc::f32") | _SCOPES | _VECTOR,
@@ -70,8 +81,8 @@ MODIFIERS: Final[dict[str, frozenset[str]]] = {
     | _s("kind::f8f6f4 kind::mxf8f6f4 kind::mxf4 kind::mxf4nvf4"),
     "mbarrier": _s("init inval arrive arrive_drop expect_tx complete_tx test_wait try_wait pending_count parity noComplete shared shared::cta")
     | _s("relaxed acquire release shared::cluster") | _SCOPES,
-    "mapa": _s("shared::cluster"), "getctarank": _s("shared::cluster"),
-    "createpolicy": _s("fractional L2::evict_last L2::evict_first L2::evict_unchanged L2::evict_normal"),
+    "tcgen05": _TCGEN05, "mapa": _s("shared::cluster"), "getctarank": _s("shared::cluster"),
+    "createpolicy": _s("fractional range cvt L2 L2::evict_last L2::evict_first L2::evict_unchanged L2::evict_normal"),
 }  # fmt: skip
 _NONE: Final[frozenset[str]] = frozenset()
 

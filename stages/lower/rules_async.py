@@ -11,7 +11,8 @@ from ir_format.ptx import PtxInst
 
 from .builder import Builder, Rule
 from .memory import fence, resolve
-from .rules_int import Val, logic, negated, pair
+from .rules_bulk import wide_word
+from .rules_int import Val, add32, add64, logic, minmax, negated, pair
 from .spaces import from_generic, shared_base
 
 
@@ -213,25 +214,77 @@ def getctarank(b: Builder, inst: PtxInst) -> None:
 
 # --------------------------------------------------------------------------- cache policies
 
-_PRIMARY = {"L2::evict_last": 0x140, "L2::evict_first": 0x120}
+# High word of a policy: 0x1 in bits 28.., then priorities; the fraction is four bits at 20.
+_PRIMARY = {"L2::evict_last": 0x140, "L2::evict_first": 0x120, "L2::evict_normal": 0x160, "L2::evict_unchanged": 0x100}
+_SECOND = {"L2::evict_unchanged": 0, "L2::evict_first": 0x10}
+_RANGE = 0x80
+_FRACTION = 0x417FD70A  # 15.99f: one in fifteen parts
 
 
 def createpolicy(b: Builder, inst: PtxInst) -> None:
-    """createpolicy.fractional with a constant fraction and no second priority (or evict_unchanged, its default)."""
+    """createpolicy: a fraction of the lines, the lines of a range, or a policy made elsewhere."""
     b.need(inst, 80)
+    d = b.dst(inst.operands[0], "b64")
+    if inst.has("cvt"):
+        b.copy(d, b.src(inst.operands[1], "b64"))
+        return
     hints = [m for m in inst.mods if m.startswith("L2::")]
     base = _PRIMARY.get(hints[0]) if hints else None
-    if not inst.has("fractional") or base is None or hints[1:] not in ([], ["L2::evict_unchanged"]):
+    second = _SECOND.get(hints[1]) if len(hints) > 1 else 0
+    if base is None or second is None:
         raise b.unsupported(inst)
+    if inst.has("range"):
+        _range(b, inst, d, base | second | _RANGE)
+        return
+    base |= second
     x = inst.operands[1] if len(inst.operands) > 1 else ptx.ImmF32(0x3F800000)
-    if not isinstance(x, ptx.ImmF32):
-        raise b.unsupported(inst, "variable fraction")
-    from struct import pack, unpack
+    if isinstance(x, ptx.ImmF32):
+        from struct import pack, unpack
 
-    fraction = unpack("<f", pack("<I", x.bits))[0]
-    if not 0.0 < fraction <= 1.0:
-        raise b.unsupported(inst, "fraction out of range")
-    b.copy(b.dst(inst.operands[0], "b64"), Imm("I", (base | int(fraction * 15.99)) << 52))
+        fraction = unpack("<f", pack("<I", x.bits))[0]
+        if not 0.0 < fraction <= 1.0:
+            raise b.unsupported(inst, "fraction out of range")
+        b.copy(d, Imm("I", (base | int(fraction * 15.99)) << 52))
+        return
+    scaled, parts, nibble, hi = b.r(), b.r(), b.r(), b.r()
+    b.emit("FMUL", scaled, (b.in_reg(b.src(x, "f32")), Imm("I", _FRACTION)))
+    b.emit("F2I.U32.TRUNC.NTZ", parts, (scaled,))
+    logic(b, nibble, 0xC0, parts, Imm("I", 15))
+    b.emit("SHF.L.U32", hi, (nibble, Imm("I", 20), RZ))
+    b.copy(b.lo_r(d), Imm("I", 0))
+    logic(b, b.hi_r(d), 0xFC, hi, Imm("I", base << 20))
+
+
+def _range(b: Builder, inst: PtxInst, d: Reg, base: int) -> None:
+    """The window in units of 2**k bytes, k = max(ceil(log2(size)) - 7, 12): its first unit and the number of units with the first priority, seven bits each."""
+    first = wide_word(b, inst, inst.operands[1])
+    primary, size = (b.in_reg(b.src(x, "u32")) for x in inst.operands[2:4])
+    less, top, log, k = b.r(), b.r(), b.r(), b.r()
+    add32(b, less, size, Imm("I", 0xFFFFFFFF))
+    b.emit("FLO.U32", top, (less,))  # -1 where nothing is set: size 1
+    add32(b, log, top, Imm("I", (1 - 7) & 0xFFFFFFFF))
+    minmax(b, k, "s32", log, Imm("I", 12), True)
+    unit, last = b.r(), b.r()
+    b.emit("SHF.L.U32", unit, (b.in_reg(Imm("I", 1)), k, RZ))
+    b.emit("IADD3", last, (primary, Imm("I", 0xFFFFFFFF), unit))
+    end = b.r(2)
+    add64(b, end, first, pair(b, last, RZ))
+    begin, stop = b.r(), b.r()
+    b.emit("SHF.R.U64", begin, (b.word(first, 0), k, b.word(first, 1)))
+    b.emit("SHF.R.U64", stop, (b.word(end, 0), k, b.word(end, 1)))
+    count, few, low = b.r(), b.r(), b.r()
+    b.emit("IADD3", count, (stop, negated(begin), RZ))
+    minmax(b, few, "u32", count, Imm("I", 0x7F), False)
+    logic(b, low, 0xC0, begin, Imm("I", 0x7F))
+    word = b.r()
+    add32(b, word, k, Imm("I", base - 12 & 0xFFFFFFFF))
+    for shift, part in ((8, low), (7, few)):
+        moved, joined = b.r(), b.r()
+        b.emit("SHF.L.U32", moved, (word, Imm("I", shift), RZ))
+        logic(b, joined, 0xFC, moved, part)
+        word = joined
+    b.emit("SHF.L.U32", b.hi_r(d), (word, Imm("I", 5), RZ))
+    b.copy(b.lo_r(d), Imm("I", 0))
 
 
 RULES: dict[str, Rule] = {"mbarrier": mbarrier, "mapa": mapa, "getctarank": getctarank, "createpolicy": createpolicy}

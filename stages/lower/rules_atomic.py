@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ir_format import ptx
 from ir_format.model import PT, RZ, AttrValue, Imm, Mem, Reg
 from ir_format.ptx import PtxInst
 
 from .builder import Builder, Rule
 from .memory import fence, invalidate, order_mods, order_of, resolve, with_policy
+from .rules_cluster import reduce_async, remote
 from .rules_int import Val, add32, add64, compare, logic, minmax, pair
 from .spaces import from_generic
 
@@ -26,9 +28,9 @@ _GLOBAL: dict[tuple[str, str], str] = {
     ("inc", "u32"): "INC", ("dec", "u32"): "DEC",
     **{(o, "b32"): o.upper() for o in ("and", "or", "xor", "exch", "cas")},
     **{(o, "b64"): o.upper() + ".64" for o in ("and", "or", "xor", "exch", "cas")},
-    ("exch", "b128"): "EXCH.128",
+    ("exch", "b128"): "EXCH.128", ("cas", "b128"): "CAS.128",
 }  # fmt: skip
-_SHARED = {k: v for k, v in _GLOBAL.items() if k[1] in ("u32", "s32", "b32") or k in (("exch", "b64"), ("cas", "b64"))}
+_SHARED = {k: v for k, v in _GLOBAL.items() if k[1] in ("u32", "s32", "b32", "b128") or k in (("exch", "b64"), ("cas", "b64"))}
 _OPS = ("add", "min", "max", "inc", "dec", "and", "or", "xor", "exch", "cas")
 
 # Marks the swap of a loop of ours, which needs no YIELD: some thread always gets on (see converge.py).
@@ -41,7 +43,13 @@ def atom(b: Builder, inst: PtxInst) -> None:
     """atom.* and red.*: the same but for the result."""
     op = next((m for m in inst.mods if m in _OPS), "")
     t = inst.types[0] if len(inst.types) == 1 else ""
-    if not op or not t or any(m in ("v2", "v4", "v8", "async") for m in inst.mods):
+    if inst.has("async") and remote(inst):
+        reduce_async(b, inst)
+        return
+    if any(m in ("v2", "v4", "v8") for m in inst.mods):
+        _vector(b, inst, op, t)
+        return
+    if not op or not t:
         raise b.unsupported(inst)
     red = inst.op == "red"
     ops = inst.operands if red else inst.operands[1:]
@@ -51,8 +59,7 @@ def atom(b: Builder, inst: PtxInst) -> None:
     if not isinstance(where.at, Mem) or where.space == "local":
         raise b.unsupported(inst, "space")
     if inst.has("L2::cache_hint"):
-        if op == "cas" or where.space != "global" or not _native(b, where.space, op, t):
-            raise b.unsupported(inst, "cache policy")
+        # loops and compare-and-swap have no place for it: there it is left out, as ptxas does
         where = where._replace(at=with_policy(b, where.at, ops[-1]))
         ops = ops[:-1]
     vals = [b.src(o, t) for o in ops[1:]]
@@ -107,6 +114,53 @@ def _emit(b: Builder, d: Reg, space: str, at: Mem, mods: str, vals: list[Reg], o
         b.emit(f"{'ATOMG' if space == 'global' else 'ATOM'}.E.{mods}.{order}", (PT, d), (at, *vals))
 
 
+def _vector(b: Builder, inst: PtxInst, op: str, t: str) -> None:
+    """Operations on two to eight neighbours in global memory (sm_90 on); halves travel in pairs."""
+    b.need(inst, 90)
+    red = inst.op == "red"
+    ops = inst.operands if red else inst.operands[1:]
+    value = ops[1]
+    if not isinstance(value, ptx.Vec) or op not in ("add", "min", "max"):
+        raise b.unsupported(inst)
+    where = resolve(b, inst, ops[0])
+    if not isinstance(where.at, Mem) or where.space not in ("global", "generic"):
+        raise b.unsupported(inst, "space")
+    at = with_policy(b, where.at, ops[2]) if inst.has("L2::cache_hint") else where.at
+    count = len(value.elems) * (2 if t.endswith("x2") else 1)
+    single = b.bits(t) == 16
+    words = [b.in_reg(b.src(e, t)) for e in value.elems]
+    if single:
+        pairs = []
+        for low, high in zip(words[::2], words[1::2], strict=True):
+            both = b.r()
+            b.emit("PRMT", both, (low, Imm("I", 0x5410), high))
+            pairs.append(both)
+        words = pairs
+    data = b.r(len(words))
+    for i, w in enumerate(words):
+        b.copy(data._replace(sub=i, width=1), w)
+    kind = f"F32x{count}.FTZ.RN" if t == "f32" else f"{'BF16' if t.startswith('b') else 'F16'}x{count}.RN"
+    o = order_of(inst, "relaxed")
+    if o.sem in ("release", "acq_rel"):
+        fence(b, "ALL", o.scope)
+    old = Reg("R", -1, 0, len(words)) if red else b.r(len(words))
+    _emit(b, old, where.space, at, f"{op.upper()}.{kind}", [data], ".".join(order_mods(b, o)), False)
+    if o.sem in ("acquire", "acq_rel") and o.scope != "cta":
+        invalidate(b)
+    if red:
+        return
+    to = inst.operands[0]
+    assert isinstance(to, ptx.Vec)
+    for i, e in enumerate(to.elems):
+        if isinstance(e, ptx.Sink):
+            continue
+        word = old._replace(sub=i // 2 if single else i, width=1)
+        if single and i & 1:
+            b.emit("SHF.R.U32.HI", b.dst(e), (RZ, Imm("I", 16), word))
+        else:
+            b.copy(b.dst(e), word)
+
+
 def _split(b: Builder, inst: PtxInst, d: Reg, at: Mem, op: str, t: str, vals: list[Val], mods: str) -> None:
     """A generic address, an operation that shared memory lacks: ask which space it is."""
     assert at.base is not None
@@ -122,10 +176,8 @@ def _split(b: Builder, inst: PtxInst, d: Reg, at: Mem, op: str, t: str, vals: li
     _perform(b, inst, d, "shared", Mem("M", low, None, 0), op, t, vals, mods)
     b.branch(end)
     b.place(other)
-    from .spaces import descriptor
-
     width = max(1, b.bits(t) // 32)
-    _emit(b, d, "generic", Mem("M", base, None, 0, descriptor(b)), _GLOBAL[op, t], [b.in_reg(v, width) for v in vals], mods, False)
+    _emit(b, d, "generic", Mem("M", base, None, 0, at.desc), _GLOBAL[op, t], [b.in_reg(v, width) for v in vals], mods, False)
     b.place(end)
 
 

@@ -9,6 +9,7 @@ from ir_format.ptx import PtxInst
 from .builder import Builder, Rule, is_signed
 from .call import param_part
 from .memory import fence, function_param, invalidate, order_mods, order_of, resolve, with_policy
+from .rules_cluster import remote, store_async
 from .rules_int import Val, compare, compare_into
 from .spaces import from_generic, to_generic
 
@@ -260,6 +261,9 @@ def st(b: Builder, inst: PtxInst) -> None:
 
         fill(b, inst)
         return
+    if inst.has("async") and remote(inst):
+        store_async(b, inst)
+        return
     t = inst.types[0]
     addr, value = inst.operands[0], inst.operands[1]
     elems = vector_of(value)
@@ -435,7 +439,10 @@ def isspacep(b: Builder, inst: PtxInst) -> None:
     x = b.in_reg(b.src(inst.operands[1], "u64"), 2)
     m = next((m for m in inst.mods if m.split("::")[0] in ("global", "shared", "local", "const", "param")), "")
     space, _, sub = m.partition("::")
-    if space == "param" or sub == "cluster":
+    if sub == "cluster":
+        b.emit("QSPC.E.D", (p, RZ), (Mem("M", x, None, 0),))
+        return
+    if space == "param":
         raise b.unsupported(inst)
     if space == "const" or space == "global":
         from .rules_int import add64

@@ -9,6 +9,7 @@ from ir_format.ptx import PtxInst
 from .builder import Builder, Rule
 from .memory import fence, invalidate, wide_address, with_policy
 from .rules_bulk import bulk, forget_map
+from .rules_cluster import arrive_copies
 from .rules_int import Val, add64, compare, logic, negated
 from .spaces import shared_base
 
@@ -255,11 +256,14 @@ def elect(b: Builder, inst: PtxInst) -> None:
 
 
 def cp(b: Builder, inst: PtxInst) -> None:
-    """cp.async without mbarriers; bulk copies are in :mod:`stages.lower.rules_bulk`."""
+    """cp.async; bulk copies are in :mod:`stages.lower.rules_bulk`."""
     if inst.has("bulk"):
         bulk(b, inst)
         return
-    if not inst.has("async") or inst.has("mbarrier"):
+    if inst.has("mbarrier"):
+        arrive_copies(b, inst)
+        return
+    if not inst.has("async"):
         raise b.unsupported(inst)
     b.need(inst, 80)
     if inst.has("commit_group"):

@@ -29,14 +29,20 @@ _MOST: Final = 7  # groups that WARPGROUP.DEPBAR can leave under way
 
 
 def bind_vectors(b: Builder) -> None:
-    """Give the PTX registers of accumulators and A fragments their places in wide registers."""
+    """Give the PTX registers of accumulators and A fragments, and of what goes to and from tensor memory, their places in wide registers."""
     taken: dict[int, tuple[int, ...]] = {}
     for inst in b.pf.body:
-        if type(inst) is not PtxInst or inst.op != "wgmma" or "mma_async" not in inst.mods:
+        if type(inst) is not PtxInst or not _takes_blocks(inst):
             continue
-        for x in inst.operands[:2]:
+        for x in inst.operands:
             if isinstance(x, ptx.Vec):
                 _bind(b, tuple(e.index for e in x.elems if isinstance(e, ptx.Reg)), len(x.elems), taken)
+
+
+def _takes_blocks(inst: PtxInst) -> bool:
+    if inst.op == "wgmma":
+        return "mma_async" in inst.mods
+    return inst.op == "tcgen05" and inst.mods[0] in ("ld", "st")
 
 
 def _bind(b: Builder, regs: tuple[int, ...], want: int, taken: dict[int, tuple[int, ...]]) -> None:
@@ -53,7 +59,7 @@ def _align(width: int) -> int:
     return 8 if width >= 8 else 4 if width > 2 else width
 
 
-def _vector(b: Builder, x: ptx.Vec, read: bool) -> tuple[Reg, bool]:
+def vector(b: Builder, x: ptx.Vec, read: bool) -> tuple[Reg, bool]:
     """(the block of a vector, whether it is a block of its own with copies around it)."""
     parts = [b.dst(e) for e in x.elems]
     first = parts[0]
@@ -140,7 +146,7 @@ def _product(b: Builder, inst: PtxInst) -> None:
     srcs: list[Operand] = []
     if in_regs:
         assert isinstance(a, ptx.Vec)
-        frag, _ = _vector(b, a, True)
+        frag, _ = vector(b, a, True)
         srcs.append(frag._replace(flags=NEG if neg_a else 0))
         neg_a = False
     else:
@@ -148,7 +154,7 @@ def _product(b: Builder, inst: PtxInst) -> None:
         words = {0: b.lo(adesc), 1: b.hi(adesc), **words}
     keep = _accumulate(b, scale)
     gone = keep == NOT_UPT
-    block, copied = _vector(b, to, not gone)
+    block, copied = vector(b, to, not gone)
     srcs.append(_descriptors(b, words, _suffix(neg_a, neg_b, trans_a, trans_b)))
     srcs.append(Reg("R", -1, 0, block.width) if gone else block)
     b.emit(name, block, (*srcs, keep, *meta, Name("N", "none")), attrs={"warp": 1})
