@@ -81,6 +81,7 @@ MODIFIERS: Final[dict[str, frozenset[str]]] = {
     | _s("kind::f8f6f4 kind::mxf8f6f4 kind::mxf4 kind::mxf4nvf4"),
     "mbarrier": _s("init inval arrive arrive_drop expect_tx complete_tx test_wait try_wait pending_count parity noComplete shared shared::cta")
     | _s("relaxed acquire release shared::cluster") | _SCOPES,
+    **{op + n: _s("sat add min max wrap clamp po shr7 shr15 eq ne lt le gt ge") for op in ("vadd", "vsub", "vabsdiff", "vmin", "vmax", "vshl", "vshr", "vset", "vmad", "vavrg") for n in ("", "2", "4")},
     "tcgen05": _TCGEN05, "mapa": _s("shared::cluster"), "getctarank": _s("shared::cluster"),
     "createpolicy": _s("fractional range cvt L2 L2::evict_last L2::evict_first L2::evict_unchanged L2::evict_normal"),
 }  # fmt: skip

@@ -219,7 +219,7 @@ def _bulk(b: Builder, inst: PtxInst) -> None:
     if inst.has("reduce"):
         t = inst.types[0]
         what = next(m for m in inst.mods if m in REDUCTIONS)
-        name = f"UBLKRED.{form}.{REDUCTIONS[what]}{_TYPES[t]}"
+        name = f"UBLKRED.{form}.{REDUCTIONS[what]}{'.F32.RN' if t == 'f32' else _TYPES[t]}"
     else:
         name = f"UBLKCP.{form}" + (".MULTICAST" if inst.has("multicast::cluster") else "") + (".DST_G_BYTE_MASK" if inst.has("cp_mask") else "")
     if form == "G.S":
