@@ -142,7 +142,7 @@ class Cosim:
             base = interpret(self.module, launch)
             if not base.error:
                 return launch, base
-            if base.kind == "unsupported":
+            if base.kind in ("unsupported", "outside"):
                 self._say("skipped", unit.name, "interpreter", base.error)
                 return launch, None
         self._say("undefined", unit.name, "interpreter", f"{base.kind}: {base.error} ({launch.describe()})")

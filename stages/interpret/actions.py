@@ -16,6 +16,7 @@ from stages.interpret.code import Action, Code, Step, generic, get, put, symbol
 from stages.interpret.loads import FULL, load, store
 from stages.interpret.machine import Machine
 from stages.interpret.memory import RANK_SHIFT, WINDOWS
+from stages.interpret.outside import refuse_outside
 from stages.interpret.rows import BITS, PURE, U64, Arr, Unsupported, unsigned
 
 Maker = Callable[[Code, Step, int], Action]
@@ -24,6 +25,7 @@ Maker = Callable[[Code, Step, int], Action]
 def action(code: Code, step: Step, pc: int) -> Action:
     """The action of an instruction.  Raises Unsupported."""
     inst = step.inst
+    refuse_outside(inst.opcode, code.module.target)
     if inst.has("async") and inst.op in ("st", "red"):
         return bulk.remote(code, step, pc)
     if inst.has("bulk") and inst.op == "st":

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from stages.interpret.code import Code, FunctionCode
 from stages.interpret.memory import Filler, Heap, MemoryFault, Window
+from stages.interpret.outside import Outside
 from stages.interpret.rows import U64, Unsupported
 
 Arr = NDArray[Any]
@@ -26,7 +27,7 @@ LEVEL: Final = 1 << 32
 
 class InterpreterError(Exception):
     """The program did what it must not, or more than the limits allow.  `line` is the PTX line, 0 if unknown; `kind` is one
-    of address, deadlock, limit, trap, unsupported, undefined."""
+    of address, deadlock, limit, trap, unsupported, undefined, outside (a form that the manual does not have)."""
 
     def __init__(self, kind: str, message: str, line: int = 0, opcode: str = "") -> None:
         where = f" (line {line}: {opcode})" if line else ""
@@ -258,6 +259,8 @@ class Machine:
         step = self.code.steps[pc]
         try:
             step.run = action(self.code, step, pc)
+        except Outside as missing:
+            raise InterpreterError("outside", str(missing), step.inst.line) from missing
         except Unsupported as missing:
             raise InterpreterError("unsupported", f"not interpreted: {missing}", step.inst.line, step.inst.opcode) from missing
 

@@ -1,11 +1,13 @@
 """Where ptxas 13.0 is known to leave the manual: patterns of instructions, and the cause.  The manual's answer is the interpreter's.
 
-A form that differs and matches no pattern is a finding.  `tests/cosim/known` holds kernels for the main causes.
+A form that differs and matches no pattern is a finding, and so is one that its model in `quirks` does not predict.  `tests/cosim/known` holds kernels
+for the main causes.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Final
 
 _ARITH = r"v(?:add|sub|absdiff|min|max)\.\S*"
@@ -21,24 +23,35 @@ PTXAS: Final = (
     (r"bf[ei]\.[usb]64 ", "bfe, bfi of 64 bits: ptxas does not cut position and length to 8 bits"),
     (r"cvt\.rna(?:\.satfinite)?\.tf32\.f32 ", "cvt.rna.tf32: a NaN whose payload lies in the 13 dropped bits becomes an infinity (with .satfinite: the greatest number)"),
     (r"cvt\.r[mp]\.ftz(?:\.sat)?\.f16\.f32 ", "cvt.rm/rp.ftz.f16.f32: ptxas drops .ftz"),
-    (r"(?:ld|st)\.\S*v8\.[bus](?:8|16) ", "ld, st of eight bytes or halves: ptxas takes them and moves the first element alone (the manual has no such form)"),
-    (r"(?:red|st)\.async\.mmio\.release\.gpu\.", "st.async, red.async with .mmio.release.gpu: ptxas emits no code"),
-    (r"st\.async(?:\.weak)?(?:\.global)?\.[bsuf]\d+ \[%mem\]", "st.async to global memory without .release (not in the manual): ptxas takes it and emits no code"),
-    (r"red\.async\.(?:mmio\.)?(?:release|relaxed)\.(?:gpu|sys)\.", "red.async to global memory: ptxas adds whatever the operation is"),
-    (r"fma\.r[zmp]\.\S*bf16", "fma.rz, .rm, .rp of bf16 (not in the manual): ptxas takes it and reads the operands as f16"),
     (r"fns\.b32 ", "fns with the offset -2**31: ptxas finds the first bit where there is none"),
     (r"(?:ld|st)\.param\S*\.b128 ", "parameters of 128 bits of a function: ptxas passes the lower half alone"),
 )
 
 
+#: What ptxas makes of forms that the manual does not have (`stages.interpret.outside`): (pattern, what).
+OUTSIDE: Final = (
+    (r"(?:ld|st)\.\S*v8\.[bus](?:8|16) ", "ld, st of eight bytes or halves: moves the first element alone"),
+    (r"(?:red|st)\.async\.mmio\.release\.gpu\.", "st.async, red.async with .mmio.release.gpu: no code"),
+    (r"st\.async(?!.*\.release)", "st.async to global memory without .release: no code (with a scope on sm_120: a store)"),
+    (r"red\.async\.", "red.async to global memory other than .release and .add: adds whatever the operation is (sm_90: no code)"),
+    (r"fma\.r[zmp]\.\S*bf16 ", "fma.rz, .rm, .rp of bf16: reads the operands as f16"),
+    (r"fma\.r[zmp]\.\S*bf16x2 ", "fma.rz, .rm, .rp of bf16x2: rounds to nearest"),
+    (r"fence\.(?:acquire|release)\.", "fence.acquire, fence.release below sm_90: a word of zeros, which is no instruction"),
+)
+
 #: What our own chain shares.
 OURS: Final = tuple([x for x in PTXAS if x[0].startswith(r"cvt\.rna")])
-
-#: Words of the refusals that are ptxas's own fault.
-NO_CODE: Final = (r"fence\.(?:acquire|release)\.", "fence.acquire, fence.release: ptxas emits a word of zeros, which is no instruction")
 
 
 def cause(text: str, who: str) -> str:
     """The known cause of a difference; "" if there is none."""
-    table = PTXAS if who == "ptxas" else OURS
+    return _first(PTXAS if who == "ptxas" else OURS, text)
+
+
+def outside(text: str) -> str:
+    """What ptxas makes of a form that the manual does not have; "" if that is not known."""
+    return _first(OUTSIDE, text)
+
+
+def _first(table: Iterable[tuple[str, str]], text: str) -> str:
     return next((why for pattern, why in table if re.match(pattern, text)), "")

@@ -134,7 +134,7 @@ def _func_param(row: Row, mods: list[str], types: tuple[str, ...], rng: random.R
         if spec.when and not any(w in mods for w in spec.when):
             continue
         if spec.role == "m":
-            offset = rng.randrange(PART // max(size, 8)) * max(size, 8)
+            offset = rng.randrange(max(PART // max(size, 8), 1)) * max(size, 8)
             o.texts.append(f"[{'pa' if name == 'ld' else 'ca'}+{offset}]")
         elif spec.when:
             o.texts.append("%d50")

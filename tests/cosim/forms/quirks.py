@@ -1,18 +1,23 @@
 """What ptxas 13.0 computes where it leaves the manual: models read off its code, so that a known difference can be checked value by value.
 
-They serve this sweep alone.  A difference that a model predicts in every thread is ptxas's, not the simulator's.
+They serve this sweep alone.  A difference that a model predicts in every thread is ptxas's, not the simulator's; so is what ptxas makes of forms that
+the manual does not have.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Any
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Final
 
 import numpy as np
 
 from tests.cosim.forms.base import Form
+from tests.cosim.forms.values import Array, differ, wrong
 
-Array = np.ndarray[Any, Any]
+U64 = np.uint64
+Outputs = tuple[Array, Array]
 _VIDEO = re.compile(r"(v\w+)\.(\S+) %r40(\.[bh]\d)?, (-?)%r0(\.[bh]\d)?, (-?)%r1(\.[bh]\d)?(?:, (-?)%r2)?;")
 _FIELD = re.compile(r"bf(e|i)\.([usb])64 ")
 _COMPARE = {"eq": int.__eq__, "ne": int.__ne__, "lt": int.__lt__, "le": int.__le__, "gt": int.__gt__, "ge": int.__ge__}
@@ -35,7 +40,47 @@ def _clamp(x: int, signed: bool, bits: int) -> int:
     return min(max(x, low), high)
 
 
-def expected(form: Form, data: Array) -> Array | None:
+#: What a form does as another one would: (pattern of the target and the instruction, the other instruction, whether its first result alone is
+#: defined).  "" for no instruction at all.  The interpreter runs the other one.
+AS_IF: Final = (
+    (r"\S+ (ld\S*)\.v8\.(\w+) \{(%\w+), .*\}, (.*)", r"\1.\2 \3, \4", True),
+    (r"\S+ (st\S*)\.v8\.(\w+) (\[.*\]), \{(%\w+),.*", r"\1.\2 \3, \4;", False),
+    (r"\S+ fma\.r[zmp]\.(.*bf16x2 .*)", r"fma.rn.\1", False),
+    (r"\S+ cvt\.(r[mp])\.ftz(\S*\.f16\.f32 .*)", r"cvt.\1\2", False),
+    (r"\S+ (?:st|red)\.async\.mmio\.release\.gpu\..*", "", False),
+    (r"sm_1\S+ st\.async\.(?:gpu|sys)((?:\.global)?\.\w+ .*)", r"st\1", False),
+    (r"\S+ st\.async(?!.*\.release).*", "", False),
+    (r"sm_90\w? red\.async\..*", "", False),
+    (r"\S+ red\.async\.(?:mmio\.)?(?:release|relaxed)\.(?:gpu|sys)(\.global)?\.\w+\.\w(\d\d .*)", r"red\1.add.u\2", False),
+)
+
+
+def predicts(form: Form, target: str, given: Any, want: Outputs | None, got: Outputs, interpret: Callable[[Form], Outputs]) -> bool:
+    """Whether a cubin of ptxas gives in every thread what the model of the form says.
+
+    ``given``: sources and third buffer; ``want``: the interpreter's answer (None: the manual does not have the form); ``interpret`` runs another form.
+    """
+    for pattern, other, first in AS_IF:
+        found = re.fullmatch(pattern, f"{target} {form.text}")
+        if found:
+            text = found.expand(other)
+            changed = replace(form, text=text, body=form.body.replace(form.text, text))
+            if changed.body == form.body:
+                return False
+            model = interpret(changed)
+            if first:
+                return not differ(model[0][:, 0], got[0][:, 0], form.dests[0]).any()
+            return not wrong(form, model, got).any()
+    if form.text.startswith("st.param"):
+        return bool((_half_parameter(form, given[0], given[1]) == got[1]).all())
+    if form.text.startswith("fns") and want is not None:
+        least = given[0][:, 2] & U64(M32) == U64(1 << 31)
+        return not differ(np.where(least, U64(0), want[0][:, 0]), got[0][:, 0], "b32").any()
+    results = _results(form, given[0])
+    return results is not None and not differ(results, got[0][:, 0], form.dests[0]).any()
+
+
+def _results(form: Form, data: Array) -> Array | None:
     """The first result of each thread as ptxas computes it; None without a model."""
     found = _VIDEO.match(form.text)
     if found:
@@ -46,27 +91,28 @@ def expected(form: Form, data: Array) -> Array | None:
     field = _FIELD.match(form.text)
     if field:
         return _each(form, data, lambda row: _bits(field, row))
-    if form.text.startswith("cvt.r") and ".ftz" in form.text:
-        from stages.interpret.floats import FORMATS, decode, narrow, saturate
-
-        half = FORMATS["f16"]
-        r = narrow(decode(data[:, 0] & np.uint64(M32), FORMATS["f32"]), half, form.text[4:6])
-        return saturate(r, half) if ".sat" in form.text else r
     if form.text.startswith("cvt.rna"):
         return _each(form, data, lambda row: _rna(row, "satfinite" in form.text))
+    if re.match(r"fma\.r[zmp]\.\S*bf16 ", form.text):
+        return _fma_halves(data, form.text[4:6])
     return None
 
 
-def memory(form: Form, data: Array, third: Array) -> Array | None:
-    """The third buffer as ptxas's code leaves it, where that is known to be wrong."""
-    if not re.match(r"(?:red|st)\.async\.", form.text):
-        return None
-    out = third.copy()
-    if form.text.startswith("red") and ".mmio.release.gpu" not in form.text:
-        size = 8 if form.text.split()[0].endswith("64") else 4
-        view = {4: np.uint32, 8: np.uint64}[size]
-        out.view(view).reshape(form.count, -1)[:, 0] += data[:, 0].astype(view)
-    return out
+def _fma_halves(data: Array, mode: str) -> Array:
+    """fma of bf16 with a rounding other than to nearest: the operands are read as f16, the sum is rounded to f32 as asked and then to the nearest f16."""
+    from stages.interpret.floats import FORMATS, decode, fma, narrow
+
+    half, single = FORMATS["f16"], FORMATS["f32"]
+    x, y, z = (narrow(decode(data[:, k] & U64(0xFFFF), half), single) for k in range(3))
+    return np.asarray(narrow(decode(fma(x, y, z, single, mode), single), half))
+
+
+def _half_parameter(form: Form, data: Array, third: Array) -> Array:
+    """The third buffer after 128 bits went through a parameter: the lower half alone arrives."""
+    out = third.copy().view(U64).reshape(form.count, -1)
+    at = re.search(r"\[ca\+(\d+)\]", form.text)
+    out[:, int(at.group(1)) // 8 if at else 0] = data[:, 0]
+    return out.reshape(-1).view(np.uint8)
 
 
 def _each(form: Form, data: Array, one: Any) -> Array:
