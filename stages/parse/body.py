@@ -34,6 +34,7 @@ from stages.parse.operands import operand, unresolved
 from stages.parse.scan import Scanner
 from stages.parse.symbols import FuncSym, FunctionState, ProtoSym, RegSym, Scope, TargetsSym, Typed, lookup
 from stages.parse.types import SCALARS, SPACES
+from stages.parse.vectors import is_element
 
 STATEMENT = re.compile(
     r"[ \t\r\n]*(?:@(!?)[ \t]*([%A-Za-z0-9_$]+)[ \t\r\n]+)?([a-z][a-z0-9_]*(?:\.[A-Za-z0-9_:]+)*)(?:[ \t]+([^;:()@\"'=#!|]*))?;"
@@ -169,7 +170,7 @@ class Body:
                     typed = Addr(symbol.reg, int(m.group(2) or 0)), "a:r:" + symbol.type
         elif bare[0] == "{" and bare[-1] == "}":
             inner = self._quick_operands(bare[1:-1].strip(" "), cache)
-            if inner is not None and inner[0]:
+            if inner is not None and inner[0] and all(map(is_element, inner[1])):
                 typed = Vec(inner[0]), "(" + ",".join(inner[1]) + ")"
         elif _SMALL.fullmatch(bare):
             typed = Imm(int(bare)), "i"

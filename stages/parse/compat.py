@@ -18,6 +18,7 @@ _INT_LITERAL: Final = frozenset(("i",))
 # What a literal of each kind fits, by instruction type: double "d", 0f "f"; 0d literals are kind "d" too.
 _FLOAT_LITERALS: Final[dict[str, frozenset[str]]] = {
     "f32": frozenset("df"), "f64": frozenset("df"), "b32": frozenset("f"), "b64": frozenset("d"),
+    "R32": frozenset("f"), "F64": frozenset("df"),
 }  # fmt: skip
 
 
@@ -38,6 +39,8 @@ def _strict() -> dict[str, frozenset[str]]:
     out["U"] = _INTS[32]
     for n in _SIZES:
         out[f"B{n}"] = frozenset((f"b{n}",))
+    out["R32"] = out["b32"]
+    out["F64"] = out["b64"]
     out["S"] = _INTS[32] | _INTS[64]
     out["A"] = _INTS[8] | _INTS[16] | _INTS[32] | _INTS[64]
     out["e4m3"] = out["e5m2"] = _INTS[8]
@@ -64,7 +67,7 @@ def _relaxed(strict: dict[str, frozenset[str]]) -> dict[str, frozenset[str]]:
 STRICT: Final = _strict()
 RELAXED: Final = _relaxed(STRICT)
 _NO_INT_LITERAL: Final = frozenset(
-    ("f16", "f32", "f64", "bf16", "bf16i", "f16x2", "bf16x2", "f32x2", "u16x2", "s16x2")
+    ("B32", "R32", "f16", "f32", "f64", "bf16", "bf16i", "f16x2", "bf16x2", "f32x2", "u16x2", "s16x2")
 )
 
 
@@ -81,7 +84,7 @@ def wide(type_: str) -> str:
 
 _BITS: Final = {
     **{f"{k}{n}": n for k in "busf" for n in (1, 2, 4, 8, 16, 32, 64, 128)},
-    "bf16": 16, "f16x2": 32, "bf16x2": 32, "f32x2": 64, "u16x2": 32, "s16x2": 32, "tf32": 32,
+    "bf16": 16, "f16x2": 32, "bf16x2": 32, "f32x2": 64, "u16x2": 32, "s16x2": 32, "tf32": 32, "F64": 64,
 }  # fmt: skip
 
 

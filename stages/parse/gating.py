@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from stages.parse import compat, rules
+from stages.parse import compat, rules, textures
 from stages.parse.table import Gate, Row, gates, parse_gate
 from stages.parse.targets import Target
 
@@ -160,7 +160,7 @@ class Gates:
 
 def _words(row: Row, mods: tuple[str, ...], types: tuple[str, ...], kinds: tuple[str, ...]) -> frozenset[str]:
     """The words that lines of the table ask for."""
-    words = {*mods, *types, f"<{'.'.join(types)}>", f"<{len(kinds)}>"}
+    words = {*mods, *types, f"<{'.'.join(types)}>", f"<{len(kinds)}>", *textures.gate_words(row.name, kinds)}
     if not any(m in rules.SPACES for m in mods) and row.name != "fence.proxy" and any(o.role == "m" for o in row.operands):
         words.add("<generic>")
     if "r:pred" in kinds or "n" in kinds:

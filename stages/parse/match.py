@@ -12,12 +12,13 @@ from itertools import combinations
 from typing import NamedTuple
 
 from ir_format.ptx import LabelList, LabelRef, Operand, Pair, Vec
-from stages.parse import checks, compat, operand_forms, relations, rules, table
+from stages.parse import checks, compat, operand_forms, relations, rules, table, textures
 from stages.parse.gating import Gates
 from stages.parse.operands import literal_bits
 from stages.parse.scan import Notes
 from stages.parse.table import OperandSpec, Row
 from stages.parse.targets import Target
+from stages.parse.vectors import elements
 
 
 class Typed(NamedTuple):
@@ -243,7 +244,7 @@ def _modifier_errors(name: str, typed: list[Typed]) -> list[str]:
 
 def _judge(opcode: Opcode, kinds: tuple[str, ...], gates: Gates) -> Verdict:
     """Matches operand kinds against the rows of an opcode, in ptxas's order: operand types, then gates and modifiers, then forms."""
-    early = opcode.errors
+    early = (*opcode.errors, *operand_forms.misfits(kinds))
     if not opcode.typed:
         return Verdict(opcode.row, early, (), ())
     known: Fits = {}
@@ -287,6 +288,8 @@ def _problems(
         if float_type:
             literals.append((index, float_type))
         problems.extend(operand_forms.problems(spec, type_, opcode.vector, kind, index, opcode.name))
+        if spec.role in textures.ROLES:
+            problems.extend([("error", text) for text in textures.problems(spec.role, opcode.name, mods, kind, gates.target.version)])
         if spec.role in ("m", "mt"):
             problems.extend(memory.problems(spec.role, kind))
     return problems, tuple(literals)
@@ -301,11 +304,10 @@ def _literal_type(spec: OperandSpec, type_: str, kind: str) -> str:
     if kind[0] == "(" and spec.vector == -1 and "," not in kind:
         return f"{{{type_}}}"  # a vector of one where a scalar stands
     if kind[0] == "(" and ("d" in kind or "f" in kind):
-        kinds = operand_forms.elements(kind)
-        if spec.role == "spack":
-            type_ = f"f{compat.bit_size(type_) // len(kinds)}"
-        if type_ in ("f32", "f64") and ("d" in kinds or "f" in kinds):
-            return type_
+        kinds = elements(kind)
+        bits = compat.bit_size(type_) // (len(kinds) if spec.role == "spack" else 1)
+        if bits in (32, 64) and ("d" in kinds or "f" in kinds):
+            return f"f{bits}"
     return ""
 
 

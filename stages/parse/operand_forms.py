@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from stages.parse import compat, rules
+from stages.parse import compat, rules, textures
 from stages.parse.table import OperandSpec
+from stages.parse.vectors import alien_neighbours, common, elements
 
 Problem = tuple[str, str]
 _MAX_VECTOR = (1, 2, 4, 8, 16, 32, 64, 128)
@@ -36,45 +37,22 @@ def agrees(kind: str, type_: str, relaxed: bool) -> bool:
     return kind == "F"
 
 
-def elements(kind: str) -> list[str]:
-    """The element kinds of a vector kind."""
-    return kind[1:-1].split(",")
-
-
-def _vector_agrees(kind: str, type_: str, relaxed: bool) -> bool:
-    kinds = list(dict.fromkeys([k for k in elements(kind) if k != "_"]))  # of a long vector each kind once
-    if not kinds:
+def _vector_agrees(kind: str, type_: str, relaxed: bool, loose: bool = False) -> bool:
+    """A vector against a type; `loose`: integers pass for floats of their size (measured where a `.v` modifier asks for the vector)."""
+    found, _ = common(elements(kind))
+    if not found:
         return False
-    if len(kinds) > 1 and not _one_size(kinds):
-        return False
-    return all(agrees(k, type_, relaxed) for k in kinds) or _mixed(kinds, type_, relaxed)
-
-
-def _register_sizes(kinds: list[str]) -> set[int]:
-    return {compat.bit_size(k[2:]) for k in kinds if k[:2] == "r:"}
-
-
-def _one_size(kinds: list[str]) -> bool:
-    return len(_register_sizes(kinds)) <= 1
-
-
-def _mixed(kinds: list[str], type_: str, relaxed: bool) -> bool:
-    """Registers of different types but one size count as untyped (measured)."""
-    if len({k for k in kinds if k[:2] == "r:"}) < 2 or not all(k[:2] == "r:" for k in kinds):
-        return False
-    return agrees(f"r:b{_register_sizes(kinds).pop()}", type_, relaxed)
+    if loose and type_ in ("f32", "f64") and found[:2] == "r:":
+        type_ = "b" + type_[1:]
+    return agrees(found, type_, relaxed)
 
 
 def _value(spec: OperandSpec, type_: str, vector: int, kind: str) -> bool:
     """Registers and constants, scalar or vector."""
     if not spec.vector and not spec.type.isdigit() and spec.type != "W" and (kind[0] == "(" or kind[:2] == "v:"):
         return False
-    if spec.vector and (spec.vector != -1 or vector):
-        if kind[0] == "(":
-            return _vector_agrees(kind, type_, spec.relaxed)
-        return agrees(kind, type_, spec.relaxed)
     if kind[0] == "(":
-        return _vector_agrees(kind, type_, spec.relaxed)
+        return _vector_agrees(kind, type_, spec.relaxed, spec.vector == -1 and vector > 0)
     return agrees(kind, type_, spec.relaxed)
 
 
@@ -95,10 +73,8 @@ def _pack(spec: OperandSpec, type_: str, vector: int, kind: str) -> bool:
     size, rest = divmod(compat.bit_size(type_), len(kinds))
     if rest or type_[0] != "b" or size not in (8, 16, 32, 64):
         return False
-    used = [k for k in kinds if k != "_"]
-    if spec.role == "spack" and "i" in kinds and any(k[:3] == "r:f" for k in kinds):  # integers go with integer registers
-        return False
-    return bool(used) and all(agrees(k, f"b{size}", False) or (k in "df" and size >= 32) for k in used)
+    found, _ = common(kinds)
+    return bool(found) and agrees(found, f"b{size}", False)
 
 
 def _predicate_dest(spec: OperandSpec, type_: str, vector: int, kind: str) -> bool:
@@ -118,7 +94,7 @@ def _texture_result(spec: OperandSpec, type_: str, vector: int, kind: str) -> bo
         if flag != "r:pred":
             return False
     if kind[0] == "(":
-        return _vector_agrees(kind, type_, False)
+        return _vector_agrees(kind, type_, False, True)
     return agrees(kind, type_, False)
 
 
@@ -130,18 +106,20 @@ def _selected(spec: OperandSpec, type_: str, vector: int, kind: str) -> bool:
     return kind == "i" or kind[:2] in ("v:", "a:") or (kind[:2] in ("r:", "b:", "s:") and kind[2:] in compat.STRICT["u32"])
 
 
-_TEXTURES: Final = frozenset(("a:v:texref", "a:v:surfref", "a:v:samplerref", "a:r:b64", "a:r:u64", "a:r:s64", "a:i"))
-
-
 def _texture(spec: OperandSpec, type_: str, vector: int, kind: str) -> bool:
-    if spec.role == "tx":
-        return kind[:3] == "a2:" and kind[3:].split(",", 1)[0] in _TEXTURES
-    return kind in _TEXTURES
+    return textures.fits(spec.role, type_, kind)
 
 
-def _gather(spec: OperandSpec, type_: str, vector: int, kind: str) -> bool:
-    want = "f32" if spec.role == "tgrad" else "b32"
-    return (kind[0] == "(" and all(agrees(k, want, False) for k in elements(kind))) or agrees(kind, want, False)
+def _query(spec: OperandSpec, type_: str, vector: int, kind: str) -> bool:
+    return textures.is_reference(kind)
+
+
+def _tensor(spec: OperandSpec, type_: str, vector: int, kind: str) -> bool:
+    """A tensor map with its coordinates."""
+    if kind[:3] != "a2:" or kind[3:5] != "a:":
+        return False
+    _, sampler, coordinates = textures.split(kind)
+    return not sampler and (_vector_agrees(coordinates, "s32", False) if coordinates[0] == "(" else agrees(coordinates, "s32", False))
 
 
 _TENSOR_BASES: Final = compat.STRICT["A"] | {"f32", "f64", "f16"}  # floats pass here (measured)
@@ -160,13 +138,13 @@ _FITS: Final[dict[str, Callable[[OperandSpec, str, int, str], bool]]] = {
     "x": _value,
     "i": lambda s, t, v, k: k == "i",
     "m": _memory,
-    "mt": lambda s, t, v, k: k[:3] == "a2:" and k[3:5] == "a:",
+    "mt": _tensor,
     "ta": lambda s, t, v, k: k == "a:i" or (k[:4] == "a:r:" and k[4:] in _TENSOR_BASES),
-    "mq": _texture,
-    "ms": _texture,
+    "mq": _query,
+    "ms": _query,
     "tx": _texture,
-    "toff": _gather,
-    "tgrad": _gather,
+    "toff": _texture,
+    "tgrad": _texture,
     "tcmp": lambda s, t, v, k: agrees(k, "f32", False),
     "l": lambda s, t, v, k: k in ("l", "i", "F") or (k[:2] in ("r:", "s:") and k[2:] in _BRANCH),
     "t": lambda s, t, v, k: k == "t",
@@ -189,8 +167,28 @@ def fits(spec: OperandSpec, type_: str, vector: int, kind: str) -> bool:
 # --------------------------------------------------------------------------- forms
 
 
+def misfits(kinds: tuple[str, ...]) -> list[Problem]:
+    """Elements of another size than those before them; reported before anything else about an instruction."""
+    out: list[Problem] = []
+    for kind in kinds:
+        at = kind.find("(")
+        if at >= 0:
+            _, count = common(elements(kind[at : kind.rindex(")") + 1]))
+            out.extend([("error", "Incompatible elements of vector expression")] * count)
+    return out
+
+
 def problems(spec: OperandSpec, type_: str, vector: int, kind: str, index: int, name: str) -> list[Problem]:
     """What is wrong with the form of an operand whose type agrees."""
+    role = spec.role
+    if kind[0] == "(" and role not in ("toff", "tgrad"):
+        count = alien_neighbours(elements(kind))
+        aliens = [("error", f"Vector with elements of different types are not allowed in {name} instruction")] * count
+        return aliens + _form(spec, type_, vector, kind, index, name)
+    return _form(spec, type_, vector, kind, index, name)
+
+
+def _form(spec: OperandSpec, type_: str, vector: int, kind: str, index: int, name: str) -> list[Problem]:
     role = spec.role
     if role in ("d", "d_", "dp", "dpp", "dtex"):
         return _bad_destination(spec, type_, vector, kind, index, name)
@@ -202,8 +200,12 @@ def problems(spec: OperandSpec, type_: str, vector: int, kind: str, index: int, 
         return _bad_address(kind, name)
     if role == "ms" and kind in ("a:v:texref", "a:v:surfref"):
         return [("error", f"Argument {index} of instruction '{name}': .samplerref expected")]
+    if role == "ms" and kind == "a:i":
+        return [("error", f"Argument {index} of instruction '{name}': .texref or .u64 register expected")]
     if role in ("sel", "nsel", "msel"):
         return _bad_selected(role, kind, index, name)
+    if role == "mt":
+        return _bad_tensor(kind, index, name)
     if role in ("mq", "tx"):
         return _bad_texture(kind, index, name)
     if role == "tgrad" and kind[0] != "(":
@@ -261,15 +263,17 @@ def _bad_destination(spec: OperandSpec, type_: str, vector: int, kind: str, inde
             return [("fatal", f"Result discard mode is not allowed for instruction '{name}'")]
         if spec.role == "dpp":
             return [("error", f"Predicate output not allowed for instruction '{name}'")] if type_ in ("f16", "bf16") else []
-        return [] if spec.pair or kind.endswith("|_") else [("error", f"Predicate output not allowed for instruction '{name}'")]
+        if kind.endswith("|_") and not spec.pair:
+            return _bad_destination(spec, type_, vector, kind[2:-2], index, name)
+        return [] if spec.pair else [("error", f"Predicate output not allowed for instruction '{name}'")]
     if spec.pair and name == "elect":
         return [("error", f"Predicate output expected for instruction '{name}'")]
-    if spec.role == "dtex":
-        return [] if kind[0] == "(" else [("error", "Result vector expected")]
-    vector_problem = _vector_problem(spec, vector, kind, index, name, True)
+    if spec.role == "dtex" and kind[0] != "(":
+        return [("error", "Result vector expected")]
+    vector_problem = _vector_problem(spec, vector, kind, index, name, True) if spec.role != "dtex" else []
     if vector_problem:
         return vector_problem
-    if kind in ("i", "d", "f", "F", "n"):
+    if kind in ("i", "d", "f", "F", "n") or (kind[0] == "(" and any(k in ("i", "d", "f") for k in elements(kind))):
         return [("error", f"Result register required for instruction '{name}'")]
     head = kind[:2]
     if head == "s:":
@@ -299,12 +303,21 @@ def _bad_selected(role: str, kind: str, index: int, name: str) -> list[Problem]:
 
 def _bad_texture(kind: str, index: int, name: str) -> list[Problem]:
     want = "surfref" if name[0] == "s" else "texref"
-    base = kind.removeprefix("a2:").split(",", 1)[0]
+    base = textures.split(kind)[0] if kind[:3] == "a2:" else kind
     if base == "a:v:samplerref" and name.startswith("txq"):
         return []
     if (base.startswith("a:v:") and base != f"a:v:{want}") or base == "a:i":
         return [("error", f"Argument 1 of instruction '{name}': .{want} or .u64 register expected")]
     return []
+
+
+def _bad_tensor(kind: str, index: int, name: str) -> list[Problem]:
+    base, _, coordinates = textures.split(kind)
+    if base[:4] == "a:v:" and base[4:].partition("!")[0] not in ("global", "texref", "surfref", "samplerref"):
+        return [("error", f"State space mismatch between instruction and address in instruction '{name}'")]
+    if coordinates[0] != "(":
+        return [("error", f"Vector expected for argument {index + 1}")]
+    return [("error", "Sink '_' not allowed as a source operand")] if "_" in elements(coordinates) else []
 
 
 def _bad_source(spec: OperandSpec, type_: str, vector: int, kind: str, index: int, name: str) -> list[Problem]:
@@ -363,7 +376,7 @@ class Memory:
         index = self.seen
         self.seen += 1
         base = kind[2:]
-        if base == "i" and self.spaces[:1] != ["local"]:
+        if base == "i" and self.spaces[:1] != ["local"] and self.name != "fence.proxy":
             return [("error", "Immediate addresses allowed only for .local state space")]
         if role == "mt" or (base[:2] not in ("v:", "V:") and kind[:2] != "V:"):
             return []
@@ -372,8 +385,14 @@ class Memory:
             return []
         if parameter and self.name in _WRITES:
             return [("error", f"Illegal to write to function input parameter '{parameter}'")]
+        if self.name == "fence.proxy":  # takes an address of any space (measured)
+            return []
+        if self.name == "prefetchu" and space in ("shared", "local"):
+            return [("error", "Non-generic address is not supported as operand for prefetchu instruction")]
+        if not self.spaces and self.name.startswith("mbarrier.") and space != "shared":
+            return [("error", f"Illegal state space for address operand '' with instruction '{self.name}'")]
         if not self.spaces:
-            bad = space in ("const", "param") and self.name in ("ld", "st", "atom", "red")
+            bad = space in ("const", "param")  # not in the generic window
         else:
             want = self.spaces[index] if index < len(self.spaces) else "shared" if len(self.spaces) > 1 else self.spaces[0]
             bad = space != want

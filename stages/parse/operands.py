@@ -22,7 +22,7 @@ from ir_format.ptx import (
     Sym,
     Vec,
 )
-from stages.parse import expr, table
+from stages.parse import expr, table, vectors
 from stages.parse.rules import TYPES
 from stages.parse.scan import Scanner
 from stages.parse.sregs import SREGS, sreg_type
@@ -30,11 +30,10 @@ from stages.parse.symbols import COLORS, COMPONENTS, FuncSym, FunctionState, Pro
 from stages.parse.table import Gate
 
 _SINK = Sink()
-_MAX_NESTING = 3
 _SELECTOR = re.compile(r"b[0-7]{1,4}|h[0-3]{1,2}")
 
 
-def operand(s: Scanner, fs: FunctionState, depth: int = 0) -> Typed:
+def operand(s: Scanner, fs: FunctionState) -> Typed:
     """Reads one operand; stops with a syntax error if there is none."""
     kind = s.kind
     if kind == "id":
@@ -45,13 +44,13 @@ def operand(s: Scanner, fs: FunctionState, depth: int = 0) -> Typed:
             return _pair(left, right, s)
         return left
     if kind == "{":
-        left = _vector(s, fs, depth)
-        if s.kind == "|" and depth == 0:
+        left = _vector(s, fs)
+        if s.kind == "|":
             s.next()
             return _pair(left, _pair_half(s, fs), s)
         return left
     if kind == "[":
-        return _bracket(s, fs, depth)
+        return _bracket(s, fs)
     if kind == "!" and _next_is_name(s):
         s.next()
         inner, k = _named(s, fs)
@@ -115,7 +114,7 @@ def _named(s: Scanner, fs: FunctionState) -> Typed:
             return _component(s, symbol)
         if s.kind == "[":
             s.notes.error("Array indexing on non-array", s.line)
-            _bracket(s, fs, 1)
+            _bracket(s, fs)
         return symbol.typed()
     if symbol is None and name[0] == "%":
         special = _special(s, name, fs)
@@ -213,16 +212,21 @@ def _special(s: Scanner, name: str, fs: FunctionState) -> Typed | None:
     return None if kind is None else (SReg(name), "s:" + kind)
 
 
-def _vector(s: Scanner, fs: FunctionState, depth: int) -> Typed:
-    if depth >= _MAX_NESTING:
-        s.syntax_error()
+def _vector(s: Scanner, fs: FunctionState) -> Typed:
+    """`{a, b, ...}`: registers, constants and `_`; other names are errors at once."""
     s.next()
     elems: list[Operand] = []
     kinds: list[str] = []
     while True:
-        if s.kind == "[":
-            s.syntax_error()
-        elem, kind = operand(s, fs, depth + 1)
+        name, line, end = s.tok, s.line, s.pos
+        if s.kind == "id":
+            elem, kind = _named(s, fs)
+            if not vectors.is_element(kind):
+                if s.text[end : s.start].strip():
+                    s.syntax_error()
+                s.notes.error(f"Illegal expression '{name}'", line)
+        else:
+            elem, kind = _constant(s)
         elems.append(elem)
         kinds.append(kind)
         if s.kind != ",":
@@ -232,25 +236,33 @@ def _vector(s: Scanner, fs: FunctionState, depth: int) -> Typed:
     return Vec(tuple(elems)), "(" + ",".join(kinds) + ")"
 
 
-def _bracket(s: Scanner, fs: FunctionState, depth: int) -> Typed:
-    """`[address]`, or `[a, b, ...]` for textures and tensors."""
-    if depth >= _MAX_NESTING:
+def _bracket(s: Scanner, fs: FunctionState) -> Typed:
+    """`[address]`; for textures and tensors `[name, name]`, `[name, {...}]` or `[name, name, {...}]`."""
+    s.next()
+    plain = s.kind == "id"
+    end = s.pos
+    first, kind = _address(s, fs)
+    if s.kind == "]":
+        s.next()
+        return first, kind
+    if s.kind != "," or not plain or s.text[end : s.start].strip():
         s.syntax_error()
     s.next()
-    parts: list[Operand] = []
-    kinds: list[str] = []
-    while True:
-        if parts and s.kind in ("int", "flt", "["):
+    parts, kinds = [first], [kind]
+    if s.kind == "id" and s.tok != "_":
+        end = s.pos
+        part, kind = _named(s, fs)
+        if s.text[end : s.start].strip():
             s.syntax_error()
-        part, kind = _address(s, fs) if not parts else operand(s, fs, depth + 1)
         parts.append(part)
         kinds.append(kind)
-        if s.kind != ",":
-            break
-        s.next()
+    if len(parts) == 1 or s.accept(","):
+        if s.kind != "{":
+            s.syntax_error()
+        part, kind = _vector(s, fs)
+        parts.append(part)
+        kinds.append(kind)
     s.expect("]")
-    if len(parts) == 1:
-        return parts[0], kinds[0]
     return Bracket(tuple(parts)), "a2:" + ",".join(kinds)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 ROUNDINGS: Final = frozenset(["rn", "rz", "rm", "rp", "rna", "rs", "rni", "rzi", "rmi", "rpi"])
@@ -31,11 +32,18 @@ _ONCE: Final = (
     (frozenset(("relaxed", "acquire", "release", "acq_rel", "sc")), "Duplicate .acquire modifier"),
     (POST, "Multiple instruction post-operation flags set"),
 )
+_SHAPE: Final = re.compile(r"m\d+n\d+k\d+")
 
 
 def duplicate(mods: list[str]) -> list[str]:
     """Messages for modifiers of one class given twice."""
     out = [text for group, text in _ONCE if sum(m in group for m in mods) > 1]
+    if sum(_SHAPE.fullmatch(m) is not None for m in mods) > 1:
+        out.append("Multiple matrix shape modifiers specified")
+    if sum(m in ("sp", "sp::ordered_metadata") for m in mods) > 1:
+        out.append("Multiple sparsity modifiers specified")
+    if any(mods.count(m) > 1 for m in DIMENSIONS):
+        out.append("Multiple dimension modifiers specified")
     if mods.count("ftz") > 1:
         out.append("Duplicate .ftz modifier")
     if sum(m in ("up", "down", "bfly", "idx") for m in mods) > 1:

@@ -5,12 +5,13 @@
 The generator of `generate.py` knows only what the table knows.  Here every row's simplest instruction is changed in every
 way that one step allows, with a vocabulary that holds the words of all rows and words of none: each word inserted, each
 modifier replaced by each word or left out, each type replaced by each type (registers following or not), each operand
-left out, added, or replaced by every kind of operand.  Only verdicts are compared.
+left out, added, or replaced by every kind of operand, each of the first elements of a vector (also of coordinates) by every kind of element.  Only verdicts are compared.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
@@ -37,6 +38,35 @@ OPERANDS = (
     "{%r4, %r5, %r6, %r7}", "{%f4, %f5, %f6, %f7}", "{_, %r4}", "{1, 2}", "[gm]", "[sm]", "[lm]", "[cm]", "[p0]", "[%rd4]", "[%rd4+8]", "[%r4]", "[%f4]", "[8]", "[tx, {%r4, %r5}]", "[tx]", "[sf]",
     "[%rd4, {%r4, %r5}]", "%r4|%p4", "%p4|%p5", "%r4.b0", "%r4.h1", "-%r4", "%r4|_", "_|%p4", "tx", "sf",
 )  # fmt: skip
+
+
+_ELEMENTS = (
+    "%p4", "%bb4", "%h4", "%uh4", "%hf4", "%r4", "%u4", "%s4", "%f4", "%rd4", "%ud4", "%fd4", "%q4", "5", "1.5", "0f3F800000", "_", "gm", "LL", "tx",
+    "%tid.x", "%clock64", "-%r4", "!%p4", "{%r4}", "[gm]", "%r4.b0", "%r4|%p4", "gm+4", "p0",
+)  # fmt: skip
+_VECTOR = re.compile(r"\{([^{}]*)\}")
+
+
+def elements_changed(operand: str, matrix: bool) -> Iterator[str]:
+    """An operand with a vector in it: each element replaced by each kind, all by each kind, one taken out, one added, another vector.
+
+    Not `.b0` in an `mma` or `wmma`: ptxas writes others in their place, where it is a syntax error at another line.
+    """
+    m = _VECTOR.search(operand)
+    if m is None:
+        return
+    head, elements, tail = operand[: m.start()], m.group(1).split(", "), operand[m.end() :]
+    first = range(min(2, len(elements)))
+    for other in [e for e in _ELEMENTS if not (matrix and e == "%r4.b0")]:
+        for k in first:
+            yield f"{head}{{{', '.join([*elements[:k], other, *elements[k + 1 :]])}}}{tail}"
+        yield f"{head}{{{', '.join([other] * len(elements))}}}{tail}"
+    yield f"{head}{{{', '.join(elements[1:])}}}{tail}"
+    yield f"{head}{{{', '.join([*elements, elements[-1]])}}}{tail}"
+    if head:
+        for whole in OPERANDS:
+            yield f"{head}{whole}{tail}"
+            yield f"[{whole}, {m.group()}]"
 
 
 def bases(name: str, most: int = 40) -> Iterator[tuple[Row, list[str], tuple[str, ...]]]:
@@ -85,6 +115,8 @@ def changed(row: Row, mods: list[str], types: tuple[str, ...], vocabulary: list[
     for k in range(len(operands)):
         yield f"{opcode} {', '.join([*operands[:k], *operands[k + 1 :]])};"
         for other in OPERANDS:
+            yield f"{opcode} {', '.join([*operands[:k], other, *operands[k + 1 :]])};"
+        for other in elements_changed(operands[k], "mma" in row.name):
             yield f"{opcode} {', '.join([*operands[:k], other, *operands[k + 1 :]])};"
     for k in range(len(operands) + 1):
         for other in ("%r9", "%p3", "7", "%rd9", "[%rd9]", "%h9", "%f9", register(types[0] if types else "b32", 9)):

@@ -63,9 +63,28 @@ def ours(lines: list[str], version: str, target: str) -> list[Messages]:
     return judge(lines, lambda part: kernel(part, version, target), run)
 
 
+def fetches() -> list[Form]:
+    """Texture and surface accesses with what the table's forms do not have: four coordinates, a second result, a sampler, references
+    in registers, offsets and comparisons."""
+    four, result = "{%f1, %f2, %f3, %f4}", "{%f1, %f2, %f3, %f4}"
+    out: list[Form] = []
+    for name, extra in (("tex", ""), ("tex.base", ""), ("tex.level", ", %f1"), ("tex.grad", ", {%f1, %f2}, {%f1, %f2}"), ("tld4.r", "")):
+        head = f"{name}.2d.v4.f32.f32"
+        for destination, reference, tail in (
+            (result, "tx", ""), (f"{result}|%p1", "tx", ""), (result, "tx, tx", ""), (result, "%rd1", ""), (result, "%rd1, %rd2", ""),
+            (result, "tx", ", {%r1, %r2}"), (result, "tx", ", {%r1, %r2}, %f5"), (result, "tx", ", %f5"), (f"{result}|%p1", "%rd1", ", %f5"),
+        ):  # fmt: skip
+            out.append((name.removesuffix(".r") + "#fetch", f"{head} {destination}, [{reference}, {four}]{extra}{tail};"))
+    for name in ("suld.b.2d.b32.trap %r1, [%rd1, {%r1, %r2}]", "sust.b.2d.b32.trap [%rd1, {%r1, %r2}], %r1", "sust.p.2d.b32.trap [%rd1, {%r1, %r2}], %r1",
+                 "sured.b.add.2d.u32.trap [%rd1, {%r1, %r2}], %r1", "sured.p.add.2d.b32.trap [%rd1, {%r1, %r2}], %r1",
+                 "txq.width.b32 %r1, [%rd1]", "suq.width.b32 %r1, [%rd1]", "txq.filter_mode.b32 %r1, [%rd1]", "txq.level.width.b32 %r1, [%rd1], %r2"):  # fmt: skip
+        out.append((name.split(" ")[0].split(".2d")[0] + "#fetch", name + ";"))
+    return out
+
+
 def forms(limit: int = 6) -> dict[Form, str]:
     """The table's forms with the first target of `BASES` on which ptxas takes them at PTX 9.0."""
-    waiting: dict[Form, None] = {}
+    waiting: dict[Form, None] = dict.fromkeys(fetches())
     for target in BASES:
         waiting.update(dict.fromkeys((c.row, c.text) for c in accepted(target, limit)))
     found: dict[Form, str] = {}

@@ -32,12 +32,12 @@ cvt | f16.f32 | rn/rz/rm/rp ftz? sat? | d~, x2~ |
 cvt | f16.f32 | rn/rz relu | d~, x2~ | v7.0 t80
 cvt | f16.f32 | rn/rz satfinite | d~, x2~ | v8.1 t70
 cvt | f16.f32 | rn/rz relu satfinite | d~, x2~ | v8.1 t80
-cvt | bf16.f32 | rn/rz/rm/rp ftz? | d, x2~ | v7.0 t80
-cvt | bf16.f32 | rn/rz relu | d, x2~ | v7.0 t80
-cvt | bf16.f32 | rn/rz relu? satfinite | d, x2~ | v8.1 t80
-cvt | f16x2.f32 bf16x2.f32 | rn/rz relu? | d~, s2, s2 | v7.0 t80
-cvt | f16x2.f32 bf16x2.f32 | rn/rz relu? satfinite | d~, s2, s2 | v8.1 t80
-cvt | f16x2.f32 bf16x2.f32 | rs relu? satfinite? | d~, s2, s2, s:B32 | v8.7 on=100a+103a
+cvt | bf16.f32 | rn/rz/rm/rp ftz? | d, x2 | v7.0 t80
+cvt | bf16.f32 | rn/rz relu | d, x2 | v7.0 t80
+cvt | bf16.f32 | rn/rz relu? satfinite | d, x2 | v8.1 t80
+cvt | f16x2.f32 bf16x2.f32 | rn/rz relu? | d~, s2~, s2~ | v7.0 t80
+cvt | f16x2.f32 bf16x2.f32 | rn/rz relu? satfinite | d~, s2~, s2~ | v8.1 t80
+cvt | f16x2.f32 bf16x2.f32 | rs relu? satfinite? | d~, s2~, s2~, s:B32 | v8.7 on=100a+103a
 cvt | tf32.f32 | rna | d:B32, s2 | v7.0 t80
 cvt | tf32.f32 | rna satfinite | d:B32, s2 | v8.1 t80
 cvt | tf32.f32 | rn/rz relu? | d:B32, s2 | v7.8 t90

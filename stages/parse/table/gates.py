@@ -6,7 +6,8 @@ A line holds for an instruction of one of the names (`a.*`: all that begin so, `
 words.  A word may be a choice (`a/b`), a prefix (`kind::*`), or forbidden (`!a`).  Words in angle brackets say something
 else about the instruction: `<generic>` an address and no state space, `<wide>` a vector of more than 128 bits, `<3>` three
 operands, `<f16.f32>` just these types, `<guard>` a predicate as
-operand, `<scale>` a constant after a predicate.
+operand, `<scale>` a constant after a predicate, `<pair>` a second result, `<extra>` a sampler, offset or comparison of a texture
+fetch, `<indirect>` its reference in a register.
 The feature is quoted after Feature (`F:`), Instruction (`I:`) or Modifier (`M:`).  In it `{name}` is the instruction, `{mod}` the
 word that a choice or prefix found, `{atomic}` an atomic with its operation, type and space, `{types}` the types.
 Gates are written as in the rows; the first one is reported first.  With `T` the target's message says Instruction.
@@ -97,6 +98,9 @@ vote | b32 | F:vote.ballot | v2.0 T20
 vote | sync | F:vote.sync | v6.0 T30
 tex.base tex.level tex.grad | | F:{name} | T20 v3.1
 tld4 | | F:tld4 | T20 v2.2
+tex tex.* tld4 | <pair> | F:Texture instruction with optional predicate result | t60 v7.1
+tex tex.* tld4 | <extra> | F:offset operand | t30
+tex tex.* tld4 | <extra> | F:{name} | v4.3
 txq.level | | F:txq.level | T30 v4.3
 vadd vsub vabsdiff vmin vmax vshl vshr vmad vset | | I:{name} | t20
 vadd vsub vabsdiff vmin vmax vshl vshr vmad vset | | F:2.0 | v2.0
@@ -330,6 +334,7 @@ tcgen05.* | pack::16b/unpack::16b/warpx4/warpx2::* | F:.{mod} | v8.6
 applypriority | | M:.evict_normal' on 'applypriority | v7.4 t80
 createpolicy.fractional createpolicy.range | L2::* | M:.{mod}' on '{name} | v7.4 t80
 tex tex.* | f16x2 | F:f16 arithemetic and compare instructions | t53 v4.2
+tex tex.* tld4 | <indirect> | F:indirect texture access | v3.1 T20
 tex.grad | cube/acube | F:tex.grad with cube geometry | v4.3
 tex.grad | cube/acube | F:tex.grad.{cube, acube} | t20
 tld4 | cube/acube | F:tld4 instruction with .cube | t30 v4.3
@@ -343,7 +348,8 @@ txq | num_mipmap_levels | F:{mod} attribute | v4.1 t20
 txq | num_samples | F:{mod} attribute | v4.1 t30
 suq | memory_layout | F:{mod} attribute | v4.2
 txq | force_unnormalized_coords | F:{mod} attribute | v2.2
-txq | force_unnormalized_coords | F:indirect texture access | v3.1 T20
+txq txq.level | <indirect> | F:indirect texture access | v3.1 T20
+suq sust.b sust.p suld.b sured.b sured.p | <indirect> | F:indirect surface access | v3.1 T20
 suld.b sust.b | | F:{name} | v1.5
 sured.b | s64/u64 min/max | F:64-bit min/max operation on sured.b | v8.1 t50
 sured.p | b64 | F:.b64 on sured.p | v8.1 t50

@@ -10,7 +10,8 @@ _BITS = {
     "f16": 16, "bf16": 16, "tf32": 32, "f32": 32, "f64": 64, "s32": 32, "u8": 8, "s8": 8, "u4": 4, "s4": 4, "b1": 1,
     "e4m3": 8, "e5m2": 8, "e3m2": 8, "e2m3": 8, "e2m1": 8,
 }  # fmt: skip
-_REG = {"f32": "f32", "f64": "f64", "f16": "b32", "s32": "b32"}
+# Registers of a fragment: packed floats want exactly `.b32` (measured), small integers and eight-bit floats anything of 32 bits.
+_REG = {"f32": "f32", "f64": "F64", "f16": "B32", "bf16": "B32", "tf32": "B32", "s32": "s32"}
 _INT8 = "u8,s8.u8,s8"
 _INT4 = "u4,s4.u4,s4"
 _FP8 = "e4m3,e5m2.e4m3,e5m2"
@@ -80,17 +81,17 @@ def _dims(shape: str) -> tuple[int, int, int]:
 
 def _fragment(rows: int, cols: int, type_: str, bits: int) -> str:
     if type_ == "f64":
-        return f"{max(1, rows * cols // 32)}:f64"
-    return f"{max(1, rows * cols * bits // 1024)}:{_REG.get(type_, 'b32')}"
+        return f"{max(1, rows * cols // 32)}:F64"
+    return f"{max(1, rows * cols * bits // 1024)}:{_REG.get(type_, 'R32')}"
 
 
 def _sizes(shape: str, d: str, a: str, c: str, sparse: bool, nibble: bool) -> tuple[str, str, str, str]:
     m, n, k = _dims(shape)
     bits = 4 if nibble else _BITS[a]
     if shape == "m8n8k4" and a == "f16":  # quad pairs: four matrices at once
-        return ("4:b32" if d == "f16" else "8:f32"), "2:b32", "2:b32", ("4:b32" if c == "f16" else "8:f32")
-    frag_a = _fragment(m, k // 2 if sparse else k, "f64" if a == "f64" else "b32", bits)
-    frag_b = _fragment(k, n, "f64" if a == "f64" else "b32", bits)
+        return ("4:B32" if d == "f16" else "8:f32"), "2:B32", "2:B32", ("4:B32" if c == "f16" else "8:f32")
+    frag_a = _fragment(m, k // 2 if sparse else k, a, bits)
+    frag_b = _fragment(k, n, a, bits)
     return _fragment(m, n, d, _BITS[d]), frag_a, frag_b, _fragment(m, n, c, _BITS[c])
 
 
@@ -109,7 +110,7 @@ def _mma_rows() -> str:
                         vd, va, vb, vc = _sizes(shape, d, ab.split(".")[0].split(",")[0], c, sparse, False)
                         form = "sp::ordered_metadata" if "kind::" in slots or gates.endswith("on=120f") else _SP
                         head = f"{form} sync aligned" if sparse else "sync aligned"
-                        tail = ", s:b32, i" if sparse else ""
+                        tail = ", s:R32, i" if sparse else ""
                         check = " | sparse" if sparse else ""
                         out.append(
                             f"mma | {d}.{ab}.{c} | {head} {shape} {slots} | dv{vd}, sv{va}, sv{vb}, sv{vc}{tail} | {gates}{check}"
@@ -119,7 +120,7 @@ def _mma_rows() -> str:
             nibble = "mxf4" in slots
             vd, va, vb, vc = _sizes(shape, "f32", ab.split(".")[0].split(",")[0], "f32", sparse, nibble)
             head = "sp::ordered_metadata sync aligned" if sparse else "sync aligned"
-            tail = ", s:b32, i" if sparse else ""
+            tail = ", s:R32, i" if sparse else ""
             out.append(
                 f"mma | f32.{ab}.f32.{scale} | {head} {shape} {slots} | dv{vd}, sv{va}, sv{vb}, sv{vc}{tail}, "
                 "s1:b32, sv2:b16, s1:b32, sv2:b16 | v8.7 on=120f"
@@ -129,19 +130,19 @@ def _mma_rows() -> str:
 
 # wmma: shape; matrix types with registers per fragment: a, b, c/d.
 _WMMA = """
-m16n16k16 ; f16 8:b32 8:b32 ; f16 4:b32, f32 8:f32 ; v6.3 t70
-m8n32k16 ; f16 8:b32 8:b32 ; f16 4:b32, f32 8:f32 ; v6.3 t70
-m32n8k16 ; f16 8:b32 8:b32 ; f16 4:b32, f32 8:f32 ; v6.3 t70
-m16n16k16 ; bf16 4:b32 4:b32 ; f32 8:f32 ; v7.0 t80
-m8n32k16 ; bf16 2:b32 8:b32 ; f32 8:f32 ; v7.0 t80
-m32n8k16 ; bf16 8:b32 2:b32 ; f32 8:f32 ; v7.0 t80
-m16n16k8 ; tf32 4:b32 4:b32 ; f32 8:f32 ; v7.0 t80
-m16n16k16 ; u8,s8 2:b32 2:b32 ; s32 8:b32 ; v6.3 t72
-m8n32k16 ; u8,s8 1:b32 4:b32 ; s32 8:b32 ; v6.3 t72
-m32n8k16 ; u8,s8 4:b32 1:b32 ; s32 8:b32 ; v6.3 t72
-m8n8k4 ; f64 1:f64 1:f64 ; f64 2:f64 ; v7.0 t80
-m8n8k32 ; u4,s4 1:b32 1:b32 ; s32 2:b32 ; v6.3 t75
-m8n8k128 ; b1 1:b32 1:b32 ; s32 2:b32 ; v6.3 t75
+m16n16k16 ; f16 8:B32 8:B32 ; f16 4:B32, f32 8:f32 ; v6.3 t70
+m8n32k16 ; f16 8:B32 8:B32 ; f16 4:B32, f32 8:f32 ; v6.3 t70
+m32n8k16 ; f16 8:B32 8:B32 ; f16 4:B32, f32 8:f32 ; v6.3 t70
+m16n16k16 ; bf16 4:B32 4:B32 ; f32 8:f32 ; v7.0 t80
+m8n32k16 ; bf16 2:B32 8:B32 ; f32 8:f32 ; v7.0 t80
+m32n8k16 ; bf16 8:B32 2:B32 ; f32 8:f32 ; v7.0 t80
+m16n16k8 ; tf32 4:B32 4:B32 ; f32 8:f32 ; v7.0 t80
+m16n16k16 ; u8,s8 2:s32 2:s32 ; s32 8:s32 ; v6.3 t72
+m8n32k16 ; u8,s8 1:s32 4:s32 ; s32 8:s32 ; v6.3 t72
+m32n8k16 ; u8,s8 4:s32 1:s32 ; s32 8:s32 ; v6.3 t72
+m8n8k4 ; f64 1:F64 1:F64 ; f64 2:F64 ; v7.0 t80
+m8n8k32 ; u4,s4 1:s32 1:s32 ; s32 2:s32 ; v6.3 t75
+m8n8k128 ; b1 1:s32 1:s32 ; s32 2:s32 ; v6.3 t75
 """
 _SPACES = "global/shared/shared::cta?"
 
@@ -221,22 +222,22 @@ def _wgmma_rows() -> str:
 
 
 _OTHER = """
-ldmatrix | b16 | sync aligned m8n8 x1 trans? shared/shared::cta? | dv1:b32, m | v6.5 t75
-ldmatrix | b16 | sync aligned m8n8 x2 trans? shared/shared::cta? | dv2:b32, m | v6.5 t75
-ldmatrix | b16 | sync aligned m8n8 x4 trans? shared/shared::cta? | dv4:b32, m | v6.5 t75
-ldmatrix | - | sync aligned m8n16 x1 shared/shared::cta? b8x16 b6x16_p32/b4x16_p64 | dv1:b32, m | v8.6 on=100f+110f+120f
-ldmatrix | - | sync aligned m8n16 x2 shared/shared::cta? b8x16 b6x16_p32/b4x16_p64 | dv2:b32, m | v8.6 on=100f+110f+120f
-ldmatrix | - | sync aligned m8n16 x4 shared/shared::cta? b8x16 b6x16_p32/b4x16_p64 | dv4:b32, m | v8.6 on=100f+110f+120f
-ldmatrix | b8 | sync aligned m16n16 x1 trans shared/shared::cta? | dv2:b32, m | v8.6 on=100f+110f+120f
-ldmatrix | b8 | sync aligned m16n16 x2 trans shared/shared::cta? | dv4:b32, m | v8.6 on=100f+110f+120f
-ldmatrix | - | sync aligned m16n16 x1 trans shared/shared::cta? b8x16 b6x16_p32/b4x16_p64 | dv2:b32, m | v8.6 on=100f+110f+120f
-ldmatrix | - | sync aligned m16n16 x2 trans shared/shared::cta? b8x16 b6x16_p32/b4x16_p64 | dv4:b32, m | v8.6 on=100f+110f+120f
-stmatrix | b16 | sync aligned m8n8 x1 trans? shared/shared::cta? | m, sv1:b32 | v7.8 t90
-stmatrix | b16 | sync aligned m8n8 x2 trans? shared/shared::cta? | m, sv2:b32 | v7.8 t90
-stmatrix | b16 | sync aligned m8n8 x4 trans? shared/shared::cta? | m, sv4:b32 | v7.8 t90
-stmatrix | b8 | sync aligned m16n8 x1 trans shared/shared::cta? | m, sv1:b32 | v8.6 on=100f+110f+120f
-stmatrix | b8 | sync aligned m16n8 x2 trans shared/shared::cta? | m, sv2:b32 | v8.6 on=100f+110f+120f
-stmatrix | b8 | sync aligned m16n8 x4 trans shared/shared::cta? | m, sv4:b32 | v8.6 on=100f+110f+120f
+ldmatrix | b16 | sync aligned m8n8 x1 trans? shared/shared::cta? | dv1:R32, m | v6.5 t75
+ldmatrix | b16 | sync aligned m8n8 x2 trans? shared/shared::cta? | dv2:R32, m | v6.5 t75
+ldmatrix | b16 | sync aligned m8n8 x4 trans? shared/shared::cta? | dv4:R32, m | v6.5 t75
+ldmatrix | - | sync aligned m8n16 x1 shared/shared::cta? b8x16 b6x16_p32/b4x16_p64 | dv1:R32, m | v8.6 on=100f+110f+120f
+ldmatrix | - | sync aligned m8n16 x2 shared/shared::cta? b8x16 b6x16_p32/b4x16_p64 | dv2:R32, m | v8.6 on=100f+110f+120f
+ldmatrix | - | sync aligned m8n16 x4 shared/shared::cta? b8x16 b6x16_p32/b4x16_p64 | dv4:R32, m | v8.6 on=100f+110f+120f
+ldmatrix | b8 | sync aligned m16n16 x1 trans shared/shared::cta? | dv2:R32, m | v8.6 on=100f+110f+120f
+ldmatrix | b8 | sync aligned m16n16 x2 trans shared/shared::cta? | dv4:R32, m | v8.6 on=100f+110f+120f
+ldmatrix | - | sync aligned m16n16 x1 trans shared/shared::cta? b8x16 b6x16_p32/b4x16_p64 | dv2:R32, m | v8.6 on=100f+110f+120f
+ldmatrix | - | sync aligned m16n16 x2 trans shared/shared::cta? b8x16 b6x16_p32/b4x16_p64 | dv4:R32, m | v8.6 on=100f+110f+120f
+stmatrix | b16 | sync aligned m8n8 x1 trans? shared/shared::cta? | m, sv1:R32 | v7.8 t90
+stmatrix | b16 | sync aligned m8n8 x2 trans? shared/shared::cta? | m, sv2:R32 | v7.8 t90
+stmatrix | b16 | sync aligned m8n8 x4 trans? shared/shared::cta? | m, sv4:R32 | v7.8 t90
+stmatrix | b8 | sync aligned m16n8 x1 trans shared/shared::cta? | m, sv1:R32 | v8.6 on=100f+110f+120f
+stmatrix | b8 | sync aligned m16n8 x2 trans shared/shared::cta? | m, sv2:R32 | v8.6 on=100f+110f+120f
+stmatrix | b8 | sync aligned m16n8 x4 trans shared/shared::cta? | m, sv4:R32 | v8.6 on=100f+110f+120f
 movmatrix | b16 | sync aligned m8n8 trans | d:b32, s:b32 | v7.8 t75
 wgmma.fence | - | sync aligned? | | v8.0 on=90a
 wgmma.commit_group | - | sync aligned? | | v8.0 on=90a
