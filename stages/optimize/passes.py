@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from stages.optimize.dce import remove_dead_code
+from stages.optimize.order import order_blocks
 from stages.optimize.pool import pool_doubles
 from stages.optimize.simplify import simplify
 from stages.runner import Pass
@@ -13,4 +14,5 @@ PASSES: tuple[Pass, ...] = (
     Pass("simplify-again", simplify, min_opt=2),  # sees use counts without the dead readers
     Pass("pool", pool_doubles, min_opt=1),
     Pass("dce-again", remove_dead_code, min_opt=1),
+    Pass("order", order_blocks, min_opt=1),
 )

@@ -9,11 +9,13 @@ The graph stays linear in the block: an access is compared with a bounded number
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
+from ir_format.flow import PHYSICAL_BASE
 from ir_format.hazards import Access, Hazards
 from ir_format.hazards.model import B0, file_of
-from ir_format.model import ZERO, Inst, Mem, Name
+from ir_format.model import ZERO, Inst, Mem, Name, Reg
 
 #: Nothing moves over these. Time reads are here so that what a program measures is what stands between them.
 WALLS: Final = frozenset(
@@ -69,7 +71,7 @@ class _Space:
         self.stores: list[tuple[int, Place | None]] = []
 
 
-class _Memory:
+class Memory:
     """Order of memory accesses. A place is (base identity, first byte, end) or None when it may be anywhere in its space."""
 
     def __init__(self, graph: Graph) -> None:
@@ -135,13 +137,17 @@ def build_graph(insts: list[Inst], accesses: list[Access], hazards: Hazards) -> 
     count = len(insts)
     graph = Graph(count)
     add = graph.add
-    memory = _Memory(graph)
+    memory = Memory(graph)
     writers: dict[int, int] = {}
     names: dict[int, str] = {}
     readers: dict[int, list[int]] = {}
     wall = -1
     meeting = -1
     free = 0  # first node behind the last wall
+
+    def place_of(inst: Inst, node: int) -> Place | None:
+        return place_at(inst, node, writers, _physical)
+
     for node in range(count):
         inst = insts[node]
         a = accesses[node]
@@ -169,18 +175,19 @@ def build_graph(insts: list[Inst], accesses: list[Access], hazards: Hazards) -> 
                 add(earlier, node, 1)
             wall = node
             free = node + 1
-            memory = _Memory(graph)
+            memory = Memory(graph)
             meeting = -1
             continue
         if inst.op in MEETINGS:
             if meeting >= 0:
                 add(meeting, node, 1)
             meeting = node
-        _memory_edges(memory, node, inst, writers)
+        memory_edges(memory, node, inst, place_of)
     return graph
 
 
-def _memory_edges(memory: _Memory, node: int, inst: Inst, writers: dict[int, int]) -> None:
+def memory_edges(memory: Memory, node: int, inst: Inst, place_of: Callable[[Inst, int], Place | None]) -> None:
+    """The edges of a memory access or fence; ``place_of`` is asked only for accesses whose place matters."""
     op = inst.op
     if op in FENCES:
         memory.fence(node)
@@ -189,9 +196,9 @@ def _memory_edges(memory: _Memory, node: int, inst: Inst, writers: dict[int, int
     if space is not None:
         if op == "LDG" and any(m.startswith("CONSTANT") for m in inst.mods):
             return  # read-only data: no store of this kernel may touch it
-        memory.load(node, space, _place(inst, node, writers))
+        memory.load(node, space, place_of(inst, node))
     elif op in _WRITE:
-        memory.store(node, _WRITE[op], _place(inst, node, writers))
+        memory.store(node, _WRITE[op], place_of(inst, node))
     elif op in _BOTH:
         memory.store(node, _BOTH[op], None)
         memory.order(node)
@@ -212,8 +219,12 @@ def _memory_edges(memory: _Memory, node: int, inst: Inst, writers: dict[int, int
 _NO_MEMORY: Final = frozenset(("LDC", "LDCU", "ULDC"))
 
 
-def _place(inst: Inst, node: int, writers: dict[int, int]) -> Place | None:
-    """Identity of the base (which value of which registers, which symbol) and the bytes touched behind it. ``writers`` is as of after
+def _physical(reg: Reg) -> int:
+    return PHYSICAL_BASE[reg.file] + reg.num
+
+
+def place_at(inst: Inst, node: int, writers: dict[int, int], first_cell: Callable[[Reg], int]) -> Place | None:
+    """Identity of the base (which value of which registers, which symbol) and the bytes touched behind it. ``writers`` (cell -> node) is as of after
     ``node``: an access that overwrites its own base has no place."""
     where = next((o for o in (*inst.dsts, *inst.srcs) if type(o) is Mem), None)
     if where is None:
@@ -223,9 +234,7 @@ def _place(inst: Inst, node: int, writers: dict[int, int]) -> Place | None:
         if reg is None or reg.num == ZERO:
             base.append(None)
             continue
-        from ir_format.flow import PHYSICAL_BASE
-
-        first = PHYSICAL_BASE[reg.file] + reg.num
+        first = first_cell(reg)
         made = tuple(writers.get(first + part, -1) for part in range(reg.width))
         if node in made:
             return None

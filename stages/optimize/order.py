@@ -1,0 +1,258 @@
+"""Order before register allocation: long latencies start early, as far as registers allow.
+
+The allocator gives short-lived values the same few registers, and the scheduler behind it can't move an instruction over one that uses its register. So
+loads that stand one by one in front of their users stay there unless they are moved while registers are still virtual. Pre: a function at level `ori`.
+Post: the same instructions in every block, in an order that keeps every dependence.
+
+List scheduling by the longest chain of latencies, as in :mod:`stages.schedule.order`, until the values alive reach a limit; from there on in program order, which
+uses up what is under way, until there is room again. Only blocks with several results of long latency are touched.
+"""
+
+from __future__ import annotations
+
+import heapq
+from typing import Final
+
+from ir_format.diag import CompileError
+from ir_format.flow import Cells, build_cfg, is_guarded, liveness, read_regs, written_regs
+from ir_format.hazards import Hazards, hazards
+from ir_format.hazards.load import pipes
+from ir_format.model import ZERO, Block, Function, Inst, Reg, Unit
+from stages.regalloc.limits import register_limit
+from stages.runner import Context
+from stages.schedule.deps import MEETINGS, Graph, Memory, Place, is_wall, memory_edges, place_at
+
+#: Values alive per file up to which order is by latency (guessed: 32 registers are free of charge on every SM; P has 7).
+_LIMITS: Final = {"R": 28, "UR": 24, "P": 4, "UP": 4, "B": 16}
+#: Registers that stay free below a limit that directives or options set.
+_SPARE: Final = 8
+_PSEUDO: Final = {"COPY": ("alu", 2, 4), "PCOPY": ("alu", 2, 4), "UNDEF": ("none", 0, 0), "FENTRY": ("none", 0, 0)}
+#: Results at least so late are worth an early start.
+_LONG: Final = 16
+#: Blocks with these are left as they stand: their order is a protocol of its own.
+_LEFT: Final = ("WARPGROUP", "HGMMA", "QGMMA", "IGMMA", "BGMMA", "UT", "UBLK", "SYNCS", "USETMAXREG", "UVIRT", "LDTM", "STTM")
+_LARGE: Final = 4000  # instructions of a block; above, the estimate of pressure is not worth its time
+
+
+def order_blocks(unit: Unit, ctx: Context) -> None:
+    """The pass."""
+    tables = hazards(ctx.header.target)
+    limits = dict(_LIMITS)
+    limits["R"] = min(limits["R"], register_limit(unit, tables.sm, ctx.header.options) - _SPARE)
+    for f in unit.functions:
+        _function(f, tables, limits, ctx)
+
+
+def _function(f: Function, tables: Hazards, limits: dict[str, int], ctx: Context) -> None:
+    chosen: list[tuple[int, list[tuple[str, int, int]]]] = []
+    for pos, block in enumerate(f.blocks):
+        timing = _timing(block, tables)
+        if timing is not None:
+            chosen.append((pos, timing))
+    if not chosen:
+        return
+    cfg = build_cfg(f)
+    live = liveness(f, cfg)
+    for pos, timing in chosen:
+        if not ctx.allow():
+            return
+        block = f.blocks[pos]
+        graph = _graph(block.insts, timing, f, live.cells)
+        order = _order(block.insts, timing, graph, live.in_cells(pos), live.out_cells(pos), live.cells, f, limits)
+        if order != list(range(len(order))):
+            block.insts = [block.insts[n] for n in order]
+            ctx.count("blocks in a new order")
+
+
+def _timing(block: Block, tables: Hazards) -> list[tuple[str, int, int]] | None:
+    """(pipe, interval, latency) per instruction; None for a block that stays as it is."""
+    insts = block.insts
+    if not 4 <= len(insts) <= _LARGE:
+        return None
+    known = pipes()
+    out: list[tuple[str, int, int]] = []
+    late = 0
+    try:
+        for i in insts:
+            if i.op.startswith(_LEFT):
+                return None
+            t = _PSEUDO.get(i.op) or known[tables.klass(i)]
+            out.append((t[0], t[1], t[2]))
+            late += t[2] >= _LONG and bool(i.dsts)
+    except CompileError:
+        return None
+    return out if late >= 2 else None
+
+
+def _graph(insts: list[Inst], timing: list[tuple[str, int, int]], f: Function, cells: Cells) -> Graph:
+    """The dependence graph of a block over virtual registers."""
+    graph = Graph(len(insts))
+    add = graph.add
+    memory = Memory(graph)
+    writers: dict[int, int] = {}
+    readers: dict[int, list[int]] = {}
+    wall = meeting = -1
+    free = 0
+    first = cells.first
+    vregs = f.vregs
+    heirs = _heirs(insts, cells)
+
+    def place_of(inst: Inst, node: int) -> Place | None:
+        return place_at(inst, node, writers, first)
+
+    for node, inst in enumerate(insts):
+        if wall >= 0:
+            add(wall, node, 1)
+        stands = is_wall(inst) or inst.op == "FENTRY" or (inst.attrs is not None and "frame" in inst.attrs)
+        for r in read_regs(inst):
+            stands = stands or vregs[r.num].fixed > 1 or (r.file == "B" and inst.op != "BSSY")
+            cell = first(r)
+            for c in range(cell, cell + r.width):
+                at = writers.get(c, -1)
+                if at >= 0:
+                    add(at, node, timing[at][2])
+                readers.setdefault(c, []).append(node)
+        for r in written_regs(inst):
+            stands = stands or vregs[r.num].fixed > 1 or (r.file == "B" and inst.op != "BSSY")
+            cell = first(r)
+            for c in range(cell, cell + r.width):
+                at = writers.get(c, -1)
+                if at >= 0:
+                    add(at, node, 1)
+                for reader in readers.get(c, ()):
+                    if reader != node:
+                        add(reader, node, 1)
+                readers[c] = []
+                writers[c] = node
+                heir = heirs.get((node, c), -1)
+                for reader in readers.get(heir, ()):
+                    if reader != node:
+                        add(reader, node, 1)
+        if stands:
+            for earlier in range(free, node):
+                add(earlier, node, 1)
+            wall = node
+            free = node + 1
+            memory = Memory(graph)
+            meeting = -1
+            continue
+        if inst.op in MEETINGS:
+            if meeting >= 0:
+                add(meeting, node, 1)
+            meeting = node
+        memory_edges(memory, node, inst, place_of)
+    return graph
+
+
+def _heirs(insts: list[Inst], cells: Cells) -> dict[tuple[int, int], int]:
+    """(node, cell it writes) -> the cell that a later copy in the block hands the value to. Whoever still reads the old value of that cell stays in
+    front of the node, so that both can share a register and the copy vanishes."""
+    first = cells.first
+    made: dict[int, int] = {}
+    out: dict[tuple[int, int], int] = {}
+    for node, inst in enumerate(insts):
+        if inst.op == "COPY":
+            d, s = inst.dsts[0], inst.srcs[0]
+            if type(d) is Reg and type(s) is Reg and ZERO not in (d.num, s.num) and d.file == s.file:
+                a, b = first(d), first(s)
+                for n in range(min(d.width, s.width)):
+                    at = made.get(b + n, -1)
+                    if at >= 0 and made.get(a + n, -1) < at:
+                        out[(at, b + n)] = a + n
+        for r in written_regs(inst):
+            cell = first(r)
+            for c in range(cell, cell + r.width):
+                made[c] = node
+    return out
+
+
+class _Pressure:
+    """Values alive per file while a block is put together."""
+
+    __slots__ = ("alive", "file", "first", "live", "limits", "over", "uses")
+
+    def __init__(self, insts: list[Inst], live_in: set[int], live_out: set[int], cells: Cells, f: Function, limits: dict[str, int]) -> None:
+        self.file = [f.vregs[v].file for v, _ in cells.owner]
+        self.first = cells.first
+        self.limits = limits
+        self.uses: dict[int, int] = dict.fromkeys(live_out, 1)
+        for inst in insts:
+            for r in read_regs(inst):
+                cell = self.first(r)
+                for c in range(cell, cell + r.width):
+                    self.uses[c] = self.uses.get(c, 0) + 1
+        self.live: set[int] = {c for c in live_in if self.uses.get(c, 0)}
+        self.alive = dict.fromkeys(limits, 0)
+        for c in self.live:
+            self.alive[self.file[c]] += 1
+        self.over = any(n > limits[k] for k, n in self.alive.items())
+
+    def issue(self, inst: Inst) -> None:
+        """The instruction comes next."""
+        live, uses, alive, file = self.live, self.uses, self.alive, self.file
+        for r in read_regs(inst):
+            cell = self.first(r)
+            for c in range(cell, cell + r.width):
+                uses[c] -= 1
+                if not uses[c] and c in live:
+                    live.discard(c)
+                    alive[file[c]] -= 1
+        for r in written_regs(inst):
+            cell = self.first(r)
+            for c in range(cell, cell + r.width):
+                if c not in live and uses.get(c, 0) and (inst.op != "UNDEF" or is_guarded(inst)):
+                    live.add(c)
+                    alive[file[c]] += 1
+        limits = self.limits
+        self.over = alive["R"] > limits["R"] or alive["P"] > limits["P"] or alive["UR"] > limits["UR"] or alive["UP"] > limits["UP"]
+
+
+def _order(
+    insts: list[Inst], timing: list[tuple[str, int, int]], graph: Graph, live_in: set[int], live_out: set[int], cells: Cells, f: Function, limits: dict[str, int]
+) -> list[int]:
+    """The new order, as indices into ``insts``."""
+    count = len(insts)
+    succs, waits = graph.succs, graph.waits
+    height = [0] * count
+    for node in range(count - 1, -1, -1):
+        height[node] = max((height[later] + cycles for later, cycles in succs[node]), default=0)
+    pressure = _Pressure(insts, live_in, live_out, cells, f, limits)
+    earliest = [0] * count
+    done = bytearray(count)
+    coming: list[tuple[int, int]] = [(0, n) for n in range(count) if waits[n] == 0]
+    ready: list[tuple[int, int]] = []
+    first = [n for _, n in coming]  # whatever may come next, in program order
+    heapq.heapify(coming)
+    heapq.heapify(first)
+    out: list[int] = []
+    now = 0
+    while len(out) < count:
+        if pressure.over:
+            node = heapq.heappop(first)
+            if done[node]:
+                continue
+            now = max(now, earliest[node])
+        else:
+            while coming and coming[0][0] <= now:
+                _, node = heapq.heappop(coming)
+                if not done[node]:
+                    heapq.heappush(ready, (-height[node], node))
+            while ready and done[ready[0][1]]:
+                heapq.heappop(ready)
+            if not ready:
+                now = max(now + 1, coming[0][0])
+                continue
+            node = heapq.heappop(ready)[1]
+        done[node] = 1
+        out.append(node)
+        pressure.issue(insts[node])
+        for later, cycles in succs[node]:
+            at = now + cycles
+            if at > earliest[later]:
+                earliest[later] = at
+            waits[later] -= 1
+            if waits[later] == 0:
+                heapq.heappush(coming, (max(earliest[later], now + 1), later))
+                heapq.heappush(first, later)
+        now += max(1, timing[node][1])
+    return out
