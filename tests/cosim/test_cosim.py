@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,9 +11,12 @@ from typing import Any
 
 import pytest
 
+from ir_format import isa
 from orchestrator.api import compile_ptx
 from stages.check.command import compile_elsewhere
 from stages.check.cosim import Cosim, Report
+from stages.disasm.cubin import read_cubin
+from stages.disasm.listing import decode_section
 from stages.simulate import Device
 from tests import oracle
 from tests.cosim import one_op
@@ -52,6 +56,36 @@ def test_known_cases_are_flagged_in_ptxas(path: Path) -> None:
     report = judge(path.read_text(), ptxas=Device(image))
     assert [f.kind for f in report.findings] == ["difference"]
     assert "PTX line" in report.findings[0].text and "STG" in report.findings[0].text
+
+
+COUNTED = sorted((Path(__file__).parent / "known" / "counted").glob("*.ptx"))
+
+
+def counted(path: Path, image: bytes) -> tuple[int, int]:
+    """How many instructions of a kind a cubin has, and how many its PTX wants (told in the file): for code that the simulator can't run."""
+    found = re.search(r"// Wanted: (\d+) (\w+)", path.read_text())
+    assert found is not None
+    cubin = read_cubin(image)
+    items = [item for section in cubin.sections for item in decode_section(section, isa.target(cubin.sm))]
+    return sum(item.inst is not None and item.inst.op == found.group(2) for item in items), int(found.group(1))
+
+
+@pytest.mark.parametrize("path", COUNTED, ids=lambda p: p.stem)
+def test_known_counts_with_ours(path: Path) -> None:
+    """Ours drops nothing."""
+    have, want = counted(path, compile_ptx(path.read_text(), "sm_90a", {}))
+    assert have == want
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("path", COUNTED, ids=lambda p: p.stem)
+def test_known_counts_of_ptxas(path: Path) -> None:
+    """ptxas 13.0 drops some at -O3, none at -O0 (where it has one more)."""
+    oracle.require("ptxas")
+    few, all_ = (oracle.run_ptxas(path, "90a", f"-O{level}") for level in (3, 0))
+    assert isinstance(few, Path) and isinstance(all_, Path)
+    have, want = counted(path, few.read_bytes())
+    assert have < want <= counted(path, all_.read_bytes())[0]
 
 
 HEAD = """.version 8.0

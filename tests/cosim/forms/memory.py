@@ -129,6 +129,8 @@ def _func_param(row: Row, mods: list[str], types: tuple[str, ...], rng: random.R
     o = arith.Operands()
     name = row.name
     size = BITS[types[0]] // 8 * max(arith._vector_length(mods), 1)
+    if size > PART:
+        return None  # larger than the parameter variable; ptxas takes no such vector
     offset = 0
     for spec in row.operands:
         if spec.when and not any(w in mods for w in spec.when):
