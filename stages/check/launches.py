@@ -92,34 +92,60 @@ def _dynamic(module: PtxModule, unit: PtxUnit, threads: int) -> int:
     return max(4096, 32 * threads) if found else 0
 
 
-def fill(type_: str, rng: np.random.Generator, wild: bool, count: int = BUFFER_BYTES) -> Arr:
-    """Contents of a buffer of a type: floats of moderate size with some special ones, small integers (any with `wild`)."""
+#: How buffers are filled, by seed: moderate numbers; special values among them; magnitudes from all over the format; both.
+STYLES: Final = ("tame", "special", "spread", "edges")
+
+
+def fill(type_: str, rng: np.random.Generator, style: str, count: int = BUFFER_BYTES) -> Arr:
+    """Contents of a buffer of a type, in one of the `STYLES` (tame: integers below 32, which are often indices)."""
     if type_ in _FLOATS:
-        kind: Any = _FLOATS[type_]
-        n = count // np.dtype(kind).itemsize
-        v = (rng.standard_normal(n) * rng.choice([0.1, 1.0, 8.0], n)).astype(kind)
-        if wild:
-            special = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, np.finfo(kind).tiny, np.finfo(kind).max, np.finfo(kind).smallest_subnormal], kind)
-            at = rng.random(n) < 0.1
-            v = np.where(at, special[rng.integers(0, len(special), n)], v)
-        return np.asarray(v.view(np.uint8)).copy()
+        return _floats(_FLOATS[type_], rng, style, count)
     width = next((w for s, w in _WIDTH.items() if type_.endswith(s) and "x" not in type_), 4)
     if width == 1:
         return rng.integers(0, 256, count, dtype=np.uint8)
     whole: Any = {2: np.uint16, 4: np.uint32, 8: np.uint64}[width]
     n = count // width
-    if not wild:
+    if style == "tame":
         return rng.integers(0, 32, n).astype(whole).view(np.uint8).copy()
-    v = rng.integers(0, 1 << 8 * width, n, dtype=np.uint64).astype(whole)
-    edges = np.array([0, 1, 2, (1 << 8 * width) - 1, 1 << 8 * width - 1, (1 << 8 * width - 1) - 1], np.uint64).astype(whole)
-    at = rng.random(n) < 0.25
-    return np.asarray(np.where(at, edges[rng.integers(0, 6, n)], v)).view(np.uint8).copy()
+    bits = 8 * width
+    v = rng.integers(0, 1 << bits, n, dtype=np.uint64)
+    if style == "spread":  # as many short numbers as long ones, of both signs
+        v >>= rng.integers(0, bits, n, dtype=np.uint64)
+        v = np.where(rng.random(n) < 0.3, ~v + np.uint64(1), v)
+    powers = np.uint64(1) << rng.integers(0, bits, n, dtype=np.uint64)
+    near = powers + rng.integers(0, 3, n, dtype=np.uint64) - np.uint64(1)
+    ends = np.array([0, 1, 2, (1 << bits) - 1, 1 << bits - 1, (1 << bits - 1) - 1], np.uint64)
+    kind = rng.random(n)
+    v = np.where(kind < 0.2, ends[rng.integers(0, len(ends), n)], np.where(kind < 0.4, near, v))
+    return np.asarray(v.astype(whole).view(np.uint8)).copy()
 
 
-def _scalar(p: PtxParam, rng: np.random.Generator, threads: int, attempt: int) -> bytes:
+def _floats(kind: Any, rng: np.random.Generator, style: str, count: int) -> Arr:
+    """Floats of moderate size (a tenth of them powers of two and small integers); but for tame ones special values, bit patterns of any exponent, or
+    both among them: zeros, infinities, NaNs, subnormal numbers, the least and greatest of the format and their neighbours."""
+    info = np.finfo(kind)
+    word: Any = {2: np.uint16, 4: np.uint32, 8: np.uint64}[info.bits // 8]
+    n = count // word().itemsize
+    v = (rng.standard_normal(n) * rng.choice([0.1, 1.0, 8.0], n)).astype(kind)
+    exact = np.where(rng.random(n) < 0.5, np.exp2(rng.integers(-8, 9, n)), rng.integers(-9, 10, n)).astype(kind)
+    v = np.where(rng.random(n) < 0.1, exact, v)
+    if style in ("spread", "edges"):
+        patterns = rng.integers(0, 1 << info.bits, n, dtype=np.uint64).astype(word).view(kind)
+        v = np.where(rng.random(n) < (0.6 if style == "spread" else 0.2), patterns, v)
+    if style in ("special", "edges"):
+        one = np.array([1.0], kind).view(word)[0]
+        top, tiny = (np.array([x], kind).view(word)[0] for x in (info.max, info.tiny))
+        bits = [0, 1, 2, int(tiny) - 1, int(tiny), int(tiny) + 1, int(one) - 1, int(one), int(one) + 1, int(top) - 1, int(top), int(top) + 1, (1 << info.bits - 1) - 1]
+        table = np.array([*bits, *(b | 1 << info.bits - 1 for b in bits)], np.uint64).astype(word).view(kind)
+        v = np.where(rng.random(n) < (0.1 if style == "special" else 0.4), table[rng.integers(0, len(table), n)], v)
+    return np.asarray(v.astype(kind).view(np.uint8)).copy()
+
+
+def _scalar(p: PtxParam, rng: np.random.Generator, threads: int, style: str, attempt: int) -> bytes:
     """A parameter by value: near the number of threads at first, smaller with every attempt."""
     if p.type in _FLOATS and not p.dims:
-        return np.array([rng.choice([1.5, -2.25, 0.5, 3.0])], _FLOATS[p.type]).tobytes()
+        usual = [1.5, -2.25, 0.5, 3.0]
+        return np.array([rng.choice(usual if style != "edges" else [0.0, -1.0, 1e-3, 4096.0])], _FLOATS[p.type]).tobytes()
     if p.dims or p.size > 8:
         words = rng.integers(0, 8, -(-p.size // 4), dtype=np.uint32)
         return words.tobytes()[: p.size]
@@ -134,18 +160,18 @@ def make(module: PtxModule, unit: PtxUnit, shape: tuple[Dim3, Dim3], seed: int, 
     grid, block = shape
     total = block[0] * block[1] * block[2] * grid[0] * grid[1] * grid[2]
     found = pointer_fields(unit)
-    wild = seed % 2 == 1 and attempt == 0
+    style = STYLES[seed % len(STYLES)] if attempt == 0 else STYLES[0]
     launch = Launch(unit.name, grid, block, _dynamic(module, unit, block[0] * block[1] * block[2]), [], seed=seed)
     for k, p in enumerate(unit.functions[0].params):
         launch.names.append(p.name)
         use = found.get((p.name, 0))
         if use is not None and p.size == 8 and not p.dims:
             type_ = element_type(use)
-            launch.buffers[k] = fill(type_, rng, wild)
+            launch.buffers[k] = fill(type_, rng, style)
             launch.types[k] = type_
             launch.args.append(bytes(8))
         else:
-            launch.args.append(_scalar(p, rng, total, attempt))
+            launch.args.append(_scalar(p, rng, total, style, attempt))
     return launch
 
 
