@@ -33,7 +33,7 @@ OPTIONS: Final = (
     Option("verbose", "v", "flag", "use", "print resources of every kernel"),
     Option("maxrregcount", "maxrregcount", "str", "use", "most registers a thread may use: N, archmin or archmax"),
     Option("generate-line-info", "lineinfo", "flag", "use", "write line tables"),
-    Option("compile-only", "c", "flag", "refuse", "relocatable object"),
+    Option("compile-only", "c", "flag", "use", "relocatable object for the linker"),
     Option("entry", "e", "list", "use", "compile these kernels only"),
     Option("fmad", "fmad", "bool", "use", "contract mul and add into fma (default true)"),
     Option("warning-as-error", "Werror", "flag", "use", "treat warnings as errors"),
@@ -205,7 +205,7 @@ def _words(path: str) -> list[str]:
 def stream_options(cl: CommandLine, target: str) -> dict[str, AttrValue]:
     """The options that travel in the header; may add warnings to ``cl.messages``."""
     out: dict[str, AttrValue] = {"opt-level": max(cl.number("opt-level", 3), 0)}
-    for name in ("verbose", "generate-line-info", "warning-as-error", "disable-warnings", "warn-on-spills", "warn-on-local-memory-usage", "explain"):
+    for name in ("compile-only", "verbose", "generate-line-info", "warning-as-error", "disable-warnings", "warn-on-spills", "warn-on-local-memory-usage", "explain"):
         if cl.flag(name):
             out[name] = 1
     if cl.flag("override-directive-values"):

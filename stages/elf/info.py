@@ -30,6 +30,7 @@ REQNTID: Final = 0x10
 FRAME_SIZE: Final = 0x11
 MIN_STACK_SIZE: Final = 0x12
 KPARAM_INFO: Final = 0x17
+MAX_STACK_SIZE: Final = 0x23
 CBANK_PARAM_SIZE: Final = 0x19
 MAXREG_COUNT: Final = 0x1B
 EXIT_INSTR_OFFSETS: Final = 0x1C
@@ -263,6 +264,15 @@ _FROM_90: Final[tuple[Writer, ...]] = (
 def kernel_info(k: Kernel, t: Target, symbols: Symbols) -> bytes:
     """The bytes of ``.nv.info.<kernel>``."""
     return b"".join(write(k, t, symbols) for write in (_FROM_90 if t.compat else _BEFORE_90))
+
+
+_FUNCTION_BEFORE_90: Final[tuple[Writer, ...]] = (_sw_war, _api, _sw2861232, _barriers, _externs, *_COMMON, _indirect)
+_FUNCTION_FROM_90: Final[tuple[Writer, ...]] = (_api, _sparse, _barriers, _externs, *_COMMON, _vrc, _mbarriers, _indirect, _sw_war)
+
+
+def function_info(k: Kernel, t: Target, symbols: Symbols) -> bytes:
+    """The bytes of ``.nv.info.<function>`` of a device function in an object."""
+    return b"".join(write(k, t, symbols) for write in (_FUNCTION_FROM_90 if t.compat else _FUNCTION_BEFORE_90))
 
 
 def module_info(kernels: list[Kernel], t: Target, symbols: Symbols, samplers: Sequence[str] = ()) -> bytes:

@@ -158,10 +158,10 @@ def _worst_stack(functions: list[Placed]) -> int:
 
 def build_kernel(unit: Unit, target: Target, helper_number: int, options: Mapping[str, AttrValue]) -> Kernel:
     """Concatenate the functions of a unit. ``helper_number`` is the first free number of ``$__internal_N_$`` symbols of the module."""
-    if unit.kind != "entry":
-        raise CompileError(f"function '{unit.name}': relocatable output is not supported")
-    if not unit.code or unit.code[0].kind != "entry":
-        raise CompileError(f"unit '{unit.name}' has no code of kind 'entry' in first place")
+    if unit.kind != "entry" and not options.get("compile-only"):
+        raise CompileError(f"function '{unit.name}' stands alone in a whole program")
+    if not unit.code or unit.code[0].kind != unit.kind:
+        raise CompileError(f"unit '{unit.name}' has no code of kind '{unit.kind}' in first place")
     text = bytearray()
     functions: list[Placed] = []
     seen: set[str] = set()
@@ -236,7 +236,7 @@ def _check_places(unit: Unit, code: Code) -> None:
 def _symbol(unit: Unit, code: Code, helper_number: int) -> str:
     if "\0" in code.name or not code.name:
         raise CompileError(f"unit '{unit.name}' holds a function with an illegal name")
-    if code.kind == "entry":
+    if code.kind == "entry" or (unit.kind == "func" and code.name == unit.name):
         return unit.name
     if code.kind == "helper":
         return f"$__internal_{helper_number}_${code.name}"

@@ -457,5 +457,7 @@ class Linker:
 def link(header: Header, module: Module, units: list[Unit]) -> bytes:
     """The cubin of a module whose units are at level ``encoded``. Raises :class:`CompileError` for anything it can't or won't link."""
     if header.options.get("compile-only"):
-        raise CompileError("Option '--compile-only' is not supported", severity="fatal")
+        from stages.elf.relocatable import link_object
+
+        return link_object(header, module, units)
     return Linker(header, module, units).write()

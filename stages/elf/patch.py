@@ -14,6 +14,7 @@ from ir_format.diag import CompileError
 
 OPCODE_MASK: Final = 0x1FF
 OP_LDCU: Final = 0x1AC
+OP_LDC: Final = 0x182
 OP_EXIT: Final = frozenset({0x14D})
 OP_CONVERGENCE: Final = frozenset({0x143, 0x144, 0x145})  # CALL.ABS, CALL.REL, BSSY: the kernel has a call-return stack record
 
@@ -55,6 +56,24 @@ def add_imm32(text: bytearray, at: int, value: int) -> None:
     """Add ``value`` to the 32-bit immediate, modulo 2**32."""
     word = read_word(text, at)
     write_word(text, at, _with_field(word, 32, 32, _field(word, 32, 32) + value))
+
+
+def take_imm32(text: bytearray, at: int) -> int:
+    """The 32-bit immediate, which becomes 0: an object keeps it as the addend of a relocation."""
+    word = read_word(text, at)
+    write_word(text, at, _with_field(word, 32, 32, 0))
+    return _field(word, 32, 32)
+
+
+def take_const_offset(text: bytearray, at: int) -> tuple[int, bool]:
+    """The same for the offset of a constant operand; True for a load, whose field has all bits of the offset. The bank stays in a load's word and leaves that of
+    other instructions, since the linker adds it there (measured). Raises CompileError where no relocation reaches the field (LDCU)."""
+    word = read_word(text, at)
+    if word & OPCODE_MASK == OP_LDCU:
+        raise CompileError("a uniform load of a constant variable has no relocation")
+    load = word & OPCODE_MASK == OP_LDC
+    write_word(text, at, _with_field(word, 38, 16 if load else 21, 0))
+    return _field(word, 38, 16), load
 
 
 def set_branch(text: bytearray, at: int, target: int, low8: bool) -> None:

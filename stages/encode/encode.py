@@ -70,9 +70,9 @@ def block_offsets(f: Function) -> dict[int, int]:
 
 
 def _with_return(inst: Inst, block: Block, index: int, pc: int) -> Inst:
-    """Give an immediate about the block's next CALL its value: ``ret`` is the offset behind the call (`elf` adds the function's place), ``dist``
+    """Give an immediate about the block's next CALL its value: ``ret`` (in an object ``ret_lo`` and ``ret_hi``, halves of the address) is the offset behind the call (`elf` adds the function's place), ``dist``
     the bytes from the LEPC before this instruction to behind the call."""
-    k = next((k for k, o in enumerate(inst.srcs) if isinstance(o, Imm) and o.fmt in ("ret", "dist")), -1)
+    k = next((k for k, o in enumerate(inst.srcs) if isinstance(o, Imm) and o.fmt in ("ret", "ret_lo", "ret_hi", "dist")), -1)
     if k < 0:
         return inst
     o = inst.srcs[k]
@@ -82,12 +82,12 @@ def _with_return(inst: Inst, block: Block, index: int, pc: int) -> Inst:
     start = next((i for i in range(index - 1, -1, -1) if insts[i].op == "LEPC"), -1) if o.fmt == "dist" else 0
     if call < 0 or start < 0:
         raise CompileError("a return address has no call behind it in its block", inst.line)
-    value = pc + (call - index + 1) * WORD if o.fmt == "ret" else (call + 1 - start) * WORD
+    value = pc + (call - index + 1) * WORD if o.fmt != "dist" else (call + 1 - start) * WORD
     srcs: tuple[Operand, ...] = (*inst.srcs[:k], o._replace(value=value), *inst.srcs[k + 1 :])
     return Inst(inst.op, inst.mods, inst.dsts, srcs, inst.guard, inst.line, inst.loc, inst.ctl)
 
 
-_IMM_KINDS = {"lo": "imm_lo", "hi": "imm_hi", "off": "imm_off", "": "imm_off", "ret": "imm_off"}
+_IMM_KINDS = {"lo": "imm_lo", "hi": "imm_hi", "off": "imm_off", "": "imm_off", "ret": "imm_off", "ret_lo": "imm_lo", "ret_hi": "imm_hi", "call": "call_abs"}
 
 
 def _reloc(o: Operand, pc: int, line: int) -> Reloc | None:

@@ -29,6 +29,18 @@ _DRIVER = frozenset(("vprintf", "vfprintf", "malloc", "free", "__assertfail"))
 # --------------------------------------------------------------------------- where arguments live
 
 
+_LETTERS = {"b32": "i", "u32": "i", "s32": "i", "b64": "l", "u64": "l", "s64": "l", "f32": "f", "f64": "d"}
+
+
+def signature_text(rets: Sequence[PtxParam], params: Sequence[PtxParam]) -> str:
+    """How an object names the signature of a function whose address is taken, and of a call by pointer: nvlink looks for equal texts (measured)."""
+
+    def letters(of: Sequence[PtxParam]) -> str:
+        return "".join([_LETTERS[p.type] if p.type in _LETTERS and p.size == (8 if p.type[1:] == "64" else 4) else f"b{p.size}" for p in of])
+
+    return "#" + (letters(rets) or "v") + letters(params)
+
+
 def words_of(p: PtxParam | PtxVar) -> int:
     """32-bit words that a parameter takes in registers."""
     return max(1, -(-p.size // 4))
@@ -234,6 +246,9 @@ def end_function(b: Builder) -> None:
     back = b.fixed(RETURN_REG, 2)
     assert b.ret_addr is not None
     b.copy(back, b.ret_addr)
+    if b.ctx.relocatable and b.pf.name == b.ctx.unit.name:
+        b.emit("RET.ABS.NODEC", (), (back, Imm("I", 0)), uses=tuple(uses))
+        return
     b.emit("RET.REL.NODEC", (), (back, Sym("S", b.ctx.unit.name)), uses=tuple(uses))
 
 
@@ -302,9 +317,13 @@ def lower_call(b: Builder, inst: PtxInst) -> None:
     with b.region():
         args = [_argument(b, x, p) for x, p in zip(target.args, sig.params, strict=True)]
         if type(target.target) is not ptx.Sym:
+            if b.ctx.relocatable:
+                note(b, "pointer_calls", (signature_text(sig.rets, sig.params),))
             jump = _indirect(b, target.target)  # type: ignore[arg-type]
         elif isinstance(sig, PtxProto):
             jump = _external(b, target.target.name)
+        elif b.ctx.relocatable and target.target.name == b.ctx.unit.name:
+            jump = _absolute(b, target.target.name)  # it returns as to any other caller
         else:
             jump = _direct(b, target.target.name)
         results = _emit_call(b, jump, sig, args)
@@ -318,6 +337,13 @@ def lower_call(b: Builder, inst: PtxInst) -> None:
             else:
                 to = [b.dst(x)]
             _copy_all(b, to, got)
+
+
+def note(b: Builder, key: str, row: tuple[AttrValue, ...]) -> None:
+    """Add a row to a list among the unit's attributes, once."""
+    rows = b.ctx.unit.attrs.get(key, ())
+    if isinstance(rows, tuple) and row not in rows:
+        b.ctx.unit.attrs[key] = (*rows, row)
 
 
 Jump = Callable[[Reg, tuple[Operand, ...], tuple[Operand, ...]], None]
@@ -342,6 +368,8 @@ def _indirect(b: Builder, x: ptx.Reg) -> Jump:
     """By pointer: the offset of the function in the kernel's .text, since every kernel holds copies of its callees."""
     to = b.r(2)
     b.copy(to, b.reg(x.index))
+    if b.ctx.relocatable:
+        return _absolute(b, to)
 
     def jump(back: Reg, uses: tuple[Operand, ...], defs: tuple[Operand, ...]) -> None:
         _return_offset(b, back)
@@ -356,8 +384,32 @@ def _indirect(b: Builder, x: ptx.Reg) -> Jump:
     return jump
 
 
+def _absolute(b: Builder, to: str | Reg) -> Jump:
+    """In an object every function outside the unit is called by its address, which the linker knows, and so is what a pointer names: on sm_90 and later a
+    pointer is one into the table of functions, whose place the linker adds."""
+    b.ctx.unit.attrs["abi_call"] = 1
+
+    def jump(back: Reg, uses: tuple[Operand, ...], defs: tuple[Operand, ...]) -> None:
+        b.emit("MOV", b.lo_r(back), (Imm("I", 0, b.fn.name, "ret_lo"),))
+        b.emit("MOV", b.hi_r(back), (Imm("I", 0, b.fn.name, "ret_hi"),))
+        if isinstance(to, str):
+            b.emit("CALL.ABS.NOINC", (), (Imm("I", 0, to, "call"),), uses=uses, defs=defs)
+            return
+        bar, after = b.fn.new_vreg("B"), b.new_block()
+        kind = ".RECONVERGENT" if b.sm >= 100 else ""
+        b.emit(f"BSSY{kind}", bar, (Label("L", after),))
+        b.emit("CALL.ABS.NOINC", (), (to,), uses=uses, defs=defs, attrs={"mark": "unified_call"} if b.sm >= 90 else None)
+        b.place(after)
+        b.emit(f"BSYNC{kind}", (), (bar,))
+
+    return jump
+
+
 def _external(b: Builder, name: str) -> Jump:
     """A function of the driver: its address from bank 4, an absolute return address."""
+    if b.ctx.relocatable:
+        b.ctx.use_symbol(name)
+        return _absolute(b, name)
     b.ctx.use_symbol(name)
     b.ctx.unit.attrs["abi_call"] = 1
     to = b.r(2)

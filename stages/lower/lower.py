@@ -8,7 +8,7 @@ from ir_format.model import Header, Module, Param, Unit, Var
 from ir_format.ptx import PtxFunction, PtxInst, PtxLabel, PtxModule, PtxUnit
 
 from .builder import Builder
-from .call import begin_function, end_function
+from .call import begin_function, end_function, signature_text
 from .cleanup import tidy_blocks
 from .converge import insert_convergence
 from .legalize import legalize
@@ -37,6 +37,10 @@ def lower_module(module: PtxModule, header: Header) -> Module:
         )  # fmt: skip
     out.externs = [e.name for e in module.externs]
     out.units = list(module.entries)
+    if header.options.get("compile-only"):
+        out.units += module.functions
+        out.attrs["prototypes"] = tuple([(e.name, signature_text(e.rets, e.params)) for e in module.externs])
+        out.attrs["aliases"] = tuple([(a.name, a.aliasee) for a in module.aliases])
     out.files = [(f.index, f.name) for f in module.files]
     return out
 
@@ -49,6 +53,8 @@ def lower_unit(pu: PtxUnit, module: PtxModule, header: Header) -> Unit:
         raise CompileError("32-bit addresses (.address_size 32) not supported", main.line)
     ctx = UnitContext(pu, module, header, unit)
     _launch_facts(unit, main)
+    if ctx.relocatable and not main.entry:
+        unit.attrs["signature"] = signature_text(main.rets, main.params)
     if "texmode_independent" in module.target_options:
         unit.attrs["texmode_independent"] = 1
     todo = list(pu.functions)

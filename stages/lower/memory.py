@@ -10,7 +10,7 @@ from ir_format.model import RZ, Const, Imm, Mem, Name, Reg
 from ir_format.ptx import PtxInst, PtxParam, PtxVar
 
 from .builder import Builder
-from .spaces import descriptor, param_base, shared_base, space_name, to_generic
+from .spaces import descriptor, param_base, shared_place, space_name, to_generic
 
 _OFFSET_MIN, _OFFSET_END = -(1 << 23), 1 << 23
 
@@ -161,8 +161,7 @@ def _symbol(b: Builder, inst: PtxInst, x: ptx.Addr, space: str) -> Where:
     if own == "global":
         return Where("global", wide_address(b, b.ctx.address_of(b, ptx.Sym(sym.name)), sym.offset))
     if own == "shared":
-        at = b.ctx.shared_offset(b, sym.name) + sym.offset
-        base = shared_base(b) if b.ctx.target.smem_base else None
+        base, at = shared_place(b, sym.name, sym.offset)
         if space == "shared::cluster":
             return _narrow(b, inst, space, base if base is not None else Imm("I", 0), at)
         return Where("shared", Mem("M", base, None, at))

@@ -13,7 +13,7 @@ from .builder import Builder, Rule
 from .memory import fence, resolve
 from .rules_bulk import wide_word
 from .rules_int import Val, add32, add64, logic, minmax, negated, pair
-from .spaces import from_generic, shared_base
+from .spaces import from_generic, shared_place
 
 
 def shared_address(b: Builder, inst: PtxInst, x: ptx.Operand) -> Mem:
@@ -30,8 +30,8 @@ def shared_address(b: Builder, inst: PtxInst, x: ptx.Operand) -> Mem:
     if isinstance(x.base, ptx.Sym):
         if b.ctx.space_of(b, x) != "shared":
             raise b.unsupported(inst, "address")
-        at = b.ctx.shared_offset(b, x.base.name) + x.base.offset + x.offset
-        return Mem("M", shared_base(b) if b.ctx.target.smem_base else None, None, at)
+        base, at = shared_place(b, x.base.name, x.base.offset + x.offset)
+        return Mem("M", base, None, at)
     low = b.in_reg(b.lo(from_generic(b, "shared", b.in_reg(b.src(x.base, "u64"), 2))))
     return Mem("M", low, None, x.offset)
 
@@ -46,7 +46,8 @@ def _barrier_address(b: Builder, inst: PtxInst, x: ptx.Operand) -> Mem:
     if isinstance(x.base, ptx.Sym):
         if b.ctx.space_of(b, x) != "shared":
             raise b.unsupported(inst, "address")
-        return Mem("M", shared_base(b), None, b.ctx.shared_offset(b, x.base.name) + x.base.offset + x.offset)
+        base, at = shared_place(b, x.base.name, x.base.offset + x.offset)
+        return Mem("M", base, None, at)
     return Mem("M", b.in_reg(b.lo(b.src(x.base, "u32"))), None, x.offset)
 
 

@@ -18,7 +18,7 @@ from .builder import Builder, Rule
 from .call import call_driver
 from .memory import invalidate
 from .rules_int import Val, add64, compare
-from .spaces import shared_base, to_generic
+from .spaces import shared_place, to_generic
 
 _HINT: Final = "L2::cache_hint"
 REDUCTIONS: Final = {"add": "ADD", "min": "MIN", "max": "MAX", "inc": "INC", "dec": "DEC", "and": "AND", "or": "OR", "xor": "XOR"}
@@ -37,8 +37,8 @@ def shared_word(b: Builder, inst: PtxInst, x: ptx.Operand) -> Reg:
     if isinstance(x.base, ptx.Sym):
         if b.ctx.space_of(b, x) != "shared":
             raise b.unsupported(inst, "address")
-        at = b.ctx.shared_offset(b, x.base.name) + x.base.offset + x.offset
-        base = shared_base(b)
+        place, at = shared_place(b, x.base.name, x.base.offset + x.offset)
+        base = RZ if place is None else place
     else:
         at = x.offset
         base = b.lo(b.src(x.base, "u32"))

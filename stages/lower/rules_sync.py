@@ -11,7 +11,7 @@ from .memory import fence, invalidate, wide_address, with_policy
 from .rules_bulk import bulk, forget_map
 from .rules_cluster import arrive_copies
 from .rules_int import Val, add64, compare, logic, negated
-from .spaces import shared_base
+from .spaces import shared_place
 
 # --------------------------------------------------------------------------- CTA barriers
 
@@ -332,8 +332,8 @@ def _shared_part(b: Builder, inst: PtxInst, x: ptx.Operand) -> Mem:
     """The shared destination of a copy, as [R + imm]."""
     assert isinstance(x, ptx.Addr)
     if isinstance(x.base, ptx.Sym):
-        at = b.ctx.shared_offset(b, x.base.name) + x.base.offset + x.offset
-        return Mem("M", shared_base(b) if b.ctx.target.smem_base else None, None, at)
+        place, at = shared_place(b, x.base.name, x.base.offset + x.offset)
+        return Mem("M", place, None, at)
     base = b.lo(b.src(x.base, "u32"))
     if type(base) is Imm:
         return Mem("M", None, None, base.value + x.offset)

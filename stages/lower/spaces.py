@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from ir_format import ptx
 from ir_format.diag import CompileError
 from ir_format.model import RZ, Const, Imm, Name, Reg
-from ir_format.ptx import PtxVar
+from ir_format.ptx import PtxFunction, PtxProto, PtxVar
 
-from .call import in_prologue, load_const
+from .call import in_prologue, load_const, note, signature_text
 
 if TYPE_CHECKING:
     from .builder import Builder
@@ -74,6 +74,36 @@ def shared_base(b: Builder) -> Reg:
     return got
 
 
+def shared_place(b: Builder, name: str, offset: int) -> tuple[Reg | None, int]:
+    """(base, offset) of a byte of a shared variable, in the CTA's window."""
+    if not b.ctx.relocatable:
+        return shared_base(b) if b.ctx.target.smem_base else None, b.ctx.shared_offset(b, name) + offset
+    own = any(v.name == name for v in b.pf.vars)
+    symbol = b.ctx.shared_symbol(b.ctx.local_name(b.pf, name)) if own else b.ctx.use_symbol(name)
+    got = b.cache.get("shared\0" + symbol)
+    if got is None:
+        with in_prologue(b):
+            got = b.r()
+            b.emit("MOV", got, (Imm("I", 0, symbol, "off"),))
+            if b.ctx.target.smem_base:
+                start, got, cta = got, b.r(), b.r()
+                first = b.r()
+                b.emit("IADD3", first, (start, Imm("I", b.ctx.target.smem_base), RZ))
+                b.emit("S2R", cta, (Name("N", "SR_CgaCtaId"),))
+                b.emit("LEA", got, (cta, first, Imm("I", 24)))
+        b.cache["shared\0" + symbol] = got
+    return got, offset
+
+
+def _absolute(b: Builder, x: ptx.Sym) -> Reg:
+    """An address that the linker fills in."""
+    b.ctx.use_symbol(x.name)
+    d = b.r(2)
+    b.emit("MOV", b.word(d, 0), (Imm("I", x.offset & 0xFFFFFFFF, x.name, "lo"),))
+    b.emit("MOV", b.word(d, 1), (Imm("I", x.offset & 0xFFFFFFFF, x.name, "hi"),))
+    return d
+
+
 def symbol_address(b: Builder, x: ptx.Sym) -> Reg | Imm:
     """The 64-bit address of a symbol in its own space (what ``mov.u64 d, sym`` gives)."""
     kind, decl = b.ctx.find(b, x.name)
@@ -81,6 +111,10 @@ def symbol_address(b: Builder, x: ptx.Sym) -> Reg | Imm:
         if not b.pf.entry:
             raise CompileError(f"Address of function parameter '{x.name}' not supported", b.line)
         return Imm("I", decl.offset + x.offset)  # type: ignore[attr-defined]
+    if b.ctx.relocatable and (kind in ("func", "extern") or (isinstance(decl, PtxVar) and decl.space == "global")):
+        if isinstance(decl, (PtxFunction, PtxProto)):
+            note(b, "addresses", (x.name, signature_text(decl.rets, decl.params)))
+        return _absolute(b, x)
     if kind == "func":
         d = b.r(2)
         b.emit("MOV", b.word(d, 0), (Imm("I", x.offset & 0xFFFFFFFF, x.name, "off"),))
@@ -89,11 +123,11 @@ def symbol_address(b: Builder, x: ptx.Sym) -> Reg | Imm:
     if not isinstance(decl, PtxVar):
         raise CompileError(f"Address of external function '{x.name}' not supported", b.line)
     if decl.space == "shared":
-        at = b.ctx.shared_offset(b, x.name) + x.offset
-        if b.ctx.target.smem_base == 0:
+        base, at = shared_place(b, x.name, x.offset)
+        if base is None:
             return Imm("I", at)
         d = b.r(2)
-        b.emit("IADD3", b.word(d, 0), (shared_base(b), Imm("I", at & 0xFFFFFFFF), RZ))
+        b.emit("IADD3", b.word(d, 0), (base, Imm("I", at & 0xFFFFFFFF), RZ))
         b.copy(b.hi_r(d), RZ)
         return d
     if decl.space == "local":

@@ -19,7 +19,7 @@ def align_up(n: int, a: int) -> int:
 class UnitContext:
     """Shared state of a unit. ``module_vars``: module variables by name; ``funcs``: PTX functions of the unit and the helpers by name."""
 
-    __slots__ = ("funcs", "header", "helpers", "module", "module_vars", "pu", "shared_at", "shared_size", "sm", "target", "target_name", "unit")
+    __slots__ = ("funcs", "header", "helpers", "module", "module_vars", "pu", "relocatable", "shared_at", "shared_size", "sm", "target", "target_name", "unit")
 
     def __init__(self, pu: PtxUnit, module: PtxModule, header: Header, unit: Unit) -> None:
         self.pu = pu
@@ -31,6 +31,7 @@ class UnitContext:
         self.sm = self.target.sm
         self.module_vars: dict[str, PtxVar] = {v.name: v for v in module.variables}
         self.funcs: dict[str, PtxFunction] = {f.name: f for f in pu.functions}
+        self.relocatable = bool(header.options.get("compile-only"))  # an object for the linker: addresses are symbols
         self.helpers: list[str] = []  # library functions asked for, in order
         self.shared_at: dict[str, int] = {}
         self.shared_size = 0
@@ -44,7 +45,7 @@ class UnitContext:
         dynamic: list[PtxVar] = []
         for name in self.pu.variables:
             v = self.module_vars.get(name)
-            if v is not None and v.space == "shared":
+            if v is not None and v.space == "shared" and not self.relocatable:
                 (dynamic.append(v) if v.linkage == "extern" and v.size == 0 else static.append((v.name, v)))
         for f in self.pu.functions:
             for v in f.vars:
@@ -60,6 +61,8 @@ class UnitContext:
         if at > SHARED_MAX:
             raise CompileError(f"Entry function '{self.pu.name}' uses too much shared data (0x{at:x} bytes, 0x{SHARED_MAX:x} max)")
         self.shared_size = at
+        if self.relocatable and static:
+            self.unit.attrs["shared_vars"] = tuple((self.shared_symbol(name), v.size, v.align) for name, v in static)
         dyn_align = max((v.align for v in dynamic), default=1)
         for v in dynamic:
             self.shared_at[v.name] = align_up(at, dyn_align)
@@ -73,6 +76,11 @@ class UnitContext:
     def local_name(f: PtxFunction, name: str) -> str:
         """Key of a function-scope shared variable (two functions may use one name)."""
         return f"{f.name}\0{name}"
+
+    def shared_symbol(self, key: str) -> str:
+        """Name in an object of a shared variable: its own, or one made of the function's and its name."""
+        function, _, name = key.partition("\0")
+        return f"${function}${name}" if name else key
 
     def shared_offset(self, b: Builder, name: str) -> int:
         """Byte offset of a shared variable in the CTA's window, without the base that the SM adds."""

@@ -47,8 +47,8 @@ class Pool:
 def pool_doubles(unit: Unit, ctx: Context) -> None:
     """The pass."""
     target = isa.target(ctx.header.target)
-    if target.sm > _LAST_SM:
-        return
+    if target.sm > _LAST_SM or ctx.header.options.get("compile-only"):
+        return  # in an object a kernel's bank 2 would have to be joined with those of the functions it calls
     pool = Pool(unit)
     for f in unit.functions:
         _function(f, pool, target, ctx)

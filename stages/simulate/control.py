@@ -140,9 +140,8 @@ def _bra_div(b: Build, target: int) -> CtlFn:
 def _register_target(b: Build) -> Get:
     """Code addresses from a 64-bit register operand plus the encoded offset."""
     register = next((o for o in b.s if isinstance(o, Reg)), None)
-    offset = next((o.value for o in b.s if isinstance(o, Imm)), b.address + 16)
-    if b.inst.op in ("RET", "CALL", "JMX", "JMXU") and "REL" not in b.mods:
-        offset -= b.address + 16
+    absolute = b.inst.op in ("RET", "CALL", "JMX", "JMXU") and "REL" not in b.mods
+    offset = next((o.value for o in b.s if isinstance(o, Imm)), 0 if absolute else b.address + 16)
     if register is None:
         raise b.refuse("no register target")
     low, high = b.row(register, 0), b.row(register, 1)

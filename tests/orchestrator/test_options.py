@@ -20,7 +20,7 @@ from orchestrator.options import UsageError, read, stream_options
         (["-arch=sm_70"], "Value 'sm_70' is not defined for option 'gpu-name'"),
         (["-maxrregcount", "foo"], "Invalid value 'foo' for option 'maxrregcount'"),
         (["-optf", "/nonexistent"], "Could not open options file '/nonexistent'"),
-        (["-c", "k.ptx"], "Option '-c' is not supported by orias"),
+        (["-ewp", "k.ptx"], "Option '-ewp' is not supported by orias"),
         (["-gpu", "sm_80"], "Unknown option 'gpu'"),
     ],
 )
