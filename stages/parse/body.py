@@ -225,24 +225,25 @@ class Body:
         self.s.next()
 
     def _settle(self, scope: Scope, parent: Scope | None) -> None:
-        """Resolves the labels of a scope that ends; what is left goes to its parent."""
-        unknown: list[tuple[str, list[LabelRef], int]] = []
-        for name, (refs, line) in scope.pending.items():
-            index = scope.labels.get(name)
-            if index is not None:
-                for ref in refs:
-                    ref.index = index
-            elif parent is None:
-                unknown.append((name, refs, line))
-            elif name in parent.pending:
-                known = parent.pending[name]
-                known[0].extend(refs)
-                parent.pending[name] = (known[0], min(line, known[1]))
-            else:
-                parent.pending[name] = (refs, line)
+        """Resolves the labels of a scope that ends; what is left goes to its parent (the smaller table into the larger one)."""
+        pending = scope.pending
+        for name in [n for n in pending if n in scope.labels] if len(pending) < len(scope.labels) else [n for n in scope.labels if n in pending]:
+            for ref in pending.pop(name)[0]:
+                ref.index = scope.labels[name]
         scope.pending = {}
-        if unknown:
-            self._unknown(unknown)
+        if parent is None:
+            if pending:
+                self._unknown([(name, refs, line) for name, (refs, line) in pending.items()])
+            return
+        small, large = (pending, parent.pending) if len(pending) < len(parent.pending) else (parent.pending, pending)
+        for name, entry in small.items():
+            known = large.get(name)
+            if known is not None:
+                few, many = sorted((entry[0], known[0]), key=len)
+                many.extend(few)
+                entry = many, min(entry[1], known[1])
+            large[name] = entry
+        parent.pending = large
 
     def _unknown(self, unknown: list[tuple[str, list[LabelRef], int]]) -> None:
         """Reports every use of names that nothing declares, in order."""

@@ -272,14 +272,15 @@ def _declare(s: Scanner, scope: Scope, fs: FunctionState | None, var: PtxVar, ou
         elif old.linkage == "extern" and var.linkage == "":
             s.notes.error(f"'.extern' variable '{name}' cannot be resolved by a '.static'", line)
         if var.linkage != "extern":
-            out[out.index(old)] = var
+            out[known.place] = var
             known.var = var
         return True
     if declared_here(scope, name):
         return False
     if fs is not None:
         var.name = fs.fresh(scope.parent, name)
-    scope.names[name] = VarSym(var.name, var.type if var.space == "tex" else var.space, var)
+    symbol = scope.names[name] = VarSym(var.name, var.type if var.space == "tex" else var.space, var)
+    symbol.place = len(out)
     out.append(var)
     return True
 

@@ -109,18 +109,19 @@ def conflicts(s: Scanner, d: PtxDirectives, line: int) -> None:
         s.notes.error(".reqntid and .reqnctapercluster directive(s) required for directive '.blocksareclusters'", line)
 
 
-def file(s: Scanner, module: PtxModule) -> None:
-    """`.file index "name" [, timestamp, size]`"""
+def file(s: Scanner, module: PtxModule, known: set[int]) -> None:
+    """`.file index "name" [, timestamp, size]`; `known` are the indices so far."""
     s.next()
     index = int(expr.int_literal(s).number) if s.kind == "int" else s.syntax_error()
     name = s.expect("str")[1:-1]
-    if any(f.index == index for f in module.files):
+    if index in known:
         s.notes.error(f"Duplicate file index #{index}", s.line)
     stamp = length = None
     if s.accept(","):
         stamp = int(expr.int_literal(s).number) if s.kind == "int" else s.syntax_error()
         s.expect(",")
         length = int(expr.int_literal(s).number) if s.kind == "int" else s.syntax_error()
+    known.add(index)
     module.files.append(PtxFile(index, name, stamp, length))
 
 

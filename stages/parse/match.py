@@ -20,6 +20,8 @@ from stages.parse.table import OperandSpec, Row
 from stages.parse.targets import Target
 from stages.parse.vectors import elements
 
+MAX_TARGETS = 1 << 20  # of all indirect branches of a function together
+
 
 class Typed(NamedTuple):
     """A row whose types agree with an opcode's; `rest` are the opcode's modifiers without the types."""
@@ -127,10 +129,18 @@ class Matcher:
             operands = tuple(changed)
         return operands, verdict.row
 
-    def finish(self) -> None:
-        """Fills the label lists of a function whose labels are all known."""
+    def finish(self, line: int) -> None:
+        """Fills the label lists of a function whose labels are all known; branches by one table share one list."""
+        lists: dict[int, tuple[int, ...]] = {}
+        total = 0
         for late, refs in self.late:
-            late.labels = tuple([r.index for r in refs])
+            found = lists.get(id(refs))
+            if found is None:
+                found = lists[id(refs)] = tuple([r.index for r in refs])
+            late.labels = found
+            total += len(found)
+            if total > MAX_TARGETS:  # the stream lists them for each branch
+                self.notes.fatal(f"More than {MAX_TARGETS} targets of indirect branches in one function", line)
         self.late.clear()
 
 
@@ -143,7 +153,7 @@ def _analyse(out: Opcode, parts: list[str], n: int, gates: Gates) -> None:
     own = table.modifiers_of(out.name)
     mods = [m for m in mods if m in own or m not in rules.IGNORED]
     known = [m for m in mods if m in own or m in rules.TYPES or table.is_modifier(m)]
-    errors = [("error", f"Unknown modifier '.{m}'") for m in mods if m not in known]
+    errors = [("error", f"Unknown modifier '.{m}'") for m in mods if not (m in own or m in rules.TYPES or table.is_modifier(m))]
     early = [text for part in parts[1:n] for text in gates.named_early(part)] + [text for m in known for text in gates.early(m)]
     errors.extend([("error", text) for text in early])
     errors.extend([("error", text) for text in rules.duplicate(known)])
@@ -174,7 +184,8 @@ _REPEATED = frozenset(("row", "col")) | rules.SPACES
 
 def _once(mods: list[str]) -> list[str]:
     """A flag given twice counts once (measured)."""
-    return [m for k, m in enumerate(mods) if m in _REPEATED or m not in mods[:k]]
+    first = dict(zip(reversed(mods), range(len(mods) - 1, -1, -1), strict=True))
+    return [m for k, m in enumerate(mods) if m in _REPEATED or first[m] == k]
 
 
 def _misplaced_vector(mods: list[str]) -> bool:

@@ -19,7 +19,7 @@ _PARAM_LARGE = 0x7FFC
 class Parser:
     """State of one parse at module level."""
 
-    __slots__ = ("arch", "entered", "functions", "located", "matcher", "module", "s", "scope", "target", "target_line", "too_old")
+    __slots__ = ("arch", "entered", "files", "functions", "located", "matcher", "module", "s", "scope", "target", "target_line", "too_old")
 
     def __init__(self, s: Scanner, arch: str) -> None:
         self.s = s
@@ -32,6 +32,7 @@ class Parser:
         self.target_line = 0
         self.too_old = ""  # the message about a version that does not know the target, until an entry calls for it
         self.entered = False
+        self.files: set[int] = set()
         self.located = False  # a .loc was seen
 
     def run(self) -> None:
@@ -155,7 +156,7 @@ class Parser:
         elif linkage:
             s.syntax_error()
         elif word == ".file":
-            directives.file(s, self.module)
+            directives.file(s, self.module, self.files)
         elif word == ".section":
             directives.section(s, self.module)
         elif word == ".pragma":
@@ -242,7 +243,7 @@ class Parser:
         function.end_line = s.source.line(max(0, body.end))
         self.located = self.located or bool(function.locs)
         body.finish()
-        self.matcher.finish()
+        self.matcher.finish(function.end_line)
         if entry:
             directives.conflicts(s, hints, function.end_line)
 

@@ -11,7 +11,7 @@ from ir_format.ptx import PtxModule, PtxUnit, PtxVar
 from stages.parse.module import Parser
 from stages.parse.scan import Abort, Scanner, load
 from stages.parse.symbols import FuncSym
-from stages.parse.units import build_units
+from stages.parse.units import UnitsTooLarge, build_units
 
 
 class ParseResult(NamedTuple):
@@ -47,8 +47,7 @@ def parse_sources(sources: Sequence[tuple[str, bytes]], arch: str, options: Mapp
     diagnostics.extend(clashes)
     if clashes:
         return ParseResult(None, [], diagnostics)
-    units = build_units(module, functions, bool(options.get("compile-only")))
-    return ParseResult(module, units, diagnostics)
+    return _finished(module, functions, bool(options.get("compile-only")), sources[0][0], diagnostics)
 
 
 def parse_text(
@@ -63,7 +62,14 @@ def parse_text(
     parser, diagnostics = _parse(text, filename, arch)
     if parser is None or parser.module is None:
         return None, [], diagnostics
-    return parser.module, build_units(parser.module, parser.functions, separate), diagnostics
+    return _finished(parser.module, parser.functions, separate, filename, diagnostics)
+
+
+def _finished(module: PtxModule, functions: dict[str, FuncSym], separate: bool, filename: str, diagnostics: list[Diagnostic]) -> ParseResult:
+    try:
+        return ParseResult(module, build_units(module, functions, separate), diagnostics)
+    except UnitsTooLarge as e:
+        return ParseResult(None, [], [*diagnostics, Diagnostic("fatal", str(e), filename, 0)])
 
 
 def _parse(text: str, filename: str, arch: str) -> tuple[Parser | None, list[Diagnostic]]:

@@ -20,15 +20,16 @@ Typed = tuple[Operand, str]
 
 
 class VarSym:
-    """A variable or parameter in memory."""
+    """A variable or parameter in memory; `place` is its index among the module's variables."""
 
-    __slots__ = ("space", "unique", "var", "writable")
+    __slots__ = ("place", "space", "unique", "var", "writable")
 
     def __init__(self, unique: str, space: str, var: PtxVar | PtxParam, writable: bool = True) -> None:
         self.unique = unique
         self.space = space
         self.var = var
         self.writable = writable
+        self.place = -1
 
 
 class FuncSym:

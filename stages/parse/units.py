@@ -7,21 +7,32 @@ from copy import deepcopy
 from ir_format.ptx import Addr, Bracket, CallTarget, Operand, PtxFunction, PtxInst, PtxModule, PtxUnit, PtxVar, Sym, Vec
 from stages.parse.symbols import FuncSym
 
+MAX_REACHED = 1 << 20  # functions and variables of all units together: each unit lists its own
+
+
+class UnitsTooLarge(Exception):
+    """Kernels times what they reach is more than `MAX_REACHED`; the text is the message."""
+
 
 def build_units(module: PtxModule, functions: dict[str, FuncSym], separate: bool) -> list[PtxUnit]:
     """Units in source order; fills `module.externs`, and drops from the module's lists the functions that no unit holds.
 
-    Whole-program: one unit per entry.  `separate`: one per entry or function, no copies.
+    Whole-program: one unit per entry.  `separate`: one per entry or function, no copies.  Raises UnitsTooLarge.
     """
     aliases = {a.name: a.aliasee for a in module.aliases}
     called: dict[str, tuple[str, ...]] = {}  # names that each function's body mentions, in order
     variables = {v.name: v for v in module.variables}
     module.externs = [f.proto for f in functions.values() if not f.defined]
-    units = []
+    units: list[PtxUnit] = []
+    reached = 0
     for name, symbol in functions.items():
         if symbol.function is None or not (symbol.entry or separate):
             continue
-        units.append(_unit(name, symbol.function, functions, variables, aliases, called, separate))
+        unit = _unit(name, symbol.function, functions, variables, aliases, called, separate)
+        reached += len(unit.functions) + len(unit.variables) + len(unit.externs) - 1
+        if reached > MAX_REACHED:
+            raise UnitsTooLarge(f"The kernels up to '{name}' reach more than {MAX_REACHED} functions and variables, each counted for each kernel")
+        units.append(unit)
     if units and not separate:
         _adopt(units, functions, variables, aliases, called)
     if not separate:
@@ -40,16 +51,19 @@ def _adopt(
 ) -> None:
     """Functions that only module data point to: the first unit gets them, so that no address is left without code."""
     reached = {f.name for u in units for f in u.functions}
+    first = units[0]
+    have = {f.name for f in first.functions}
+    known = set(first.variables)
     for var in variables.values():
         for reloc in var.relocs:
             symbol = functions.get(reloc.symbol)
             if symbol is None or symbol.function is None or symbol.entry or reloc.symbol in reached:
                 continue
             extra = _unit(reloc.symbol, symbol.function, functions, variables, aliases, called, False)
-            first = units[0]
-            have = {f.name for f in first.functions}
             first.functions.extend([f for f in extra.functions if f.name not in have])
-            first.variables.extend([v for v in extra.variables if v not in first.variables])
+            first.variables.extend([v for v in extra.variables if v not in known])
+            have.update(f.name for f in extra.functions)
+            known.update(extra.variables)
             reached.update(f.name for f in extra.functions)
 
 
@@ -66,8 +80,7 @@ def _unit(
     seen = {name}
     used: dict[str, None] = {}
     work = [top]
-    while work:
-        function = work.pop(0)
+    for function in work:  # grows while it is read
         if function.name not in called:
             called[function.name] = mentioned(function)
         queue = list(called[function.name])

@@ -252,26 +252,23 @@ def parse_gate(words: list[str]) -> Gate:
     return Gate(version, target, tuple(only), version_below, target_below, order)
 
 
-_KNOWN: dict[str, bool] = {}
+_KNOWN: set[str] = set()
 
 
 def is_modifier(word: str) -> bool:
     """True if a dotted word is a modifier or type of any row."""
+    return word in _all_modifiers()
+
+
+def _all_modifiers() -> set[str]:
+    """Filled when the first word is asked for that its instruction does not have."""
     if not _KNOWN:
         from stages.parse.rules import KNOWN_ELSEWHERE, TYPES
 
-        _KNOWN.update(dict.fromkeys(TYPES, True))
-        _KNOWN.update(dict.fromkeys(KNOWN_ELSEWHERE, True))
-    if word in _KNOWN:
-        return True
-    for name in names():
-        for row in rows(name):
-            for slot in row.slots:
-                _KNOWN.update(dict.fromkeys(slot.values, True))
-    return word in _KNOWN
+        _KNOWN.update(TYPES, KNOWN_ELSEWHERE, *[modifiers_of(name) for name in names()])
+    return _KNOWN
 
 
 def modifiers() -> list[str]:
     """All modifiers and types, sorted."""
-    is_modifier("")
-    return sorted(_KNOWN)
+    return sorted(_all_modifiers())

@@ -308,7 +308,7 @@ tcgen05.ld.red | | I:tcgen05.ld.red | on=103f+110f
 
 _AFTER = """
 * !ld !st !atom !red !wmma.* | <generic> | F:generic addressing | t20 v2.0
-* !ld !st !atom !red !wmma.* !cp.async.bulk !cp.async.bulk.* !cp.reduce.async.bulk !cp.reduce.async.bulk.* | shared::cta | F:::cta | v7.8
+* !ld !st !atom !red !wmma.* !cp.async !cp.async.bulk !cp.async.bulk.* !cp.reduce.async.bulk !cp.reduce.async.bulk.* | shared::cta | F:::cta | v7.8
 * !ld !st !atom !red !cp.async.bulk !cp.async.bulk.* | shared::cluster | F:::cluster | v7.8 t90
 ldmatrix | m8n8 b16 | F:.m8n8 | v6.5
 ldmatrix | m8n8 b16 | M:.m8n8 | t75
