@@ -6,9 +6,11 @@ from stages.optimize.dce import remove_dead_code
 from stages.optimize.order import order_blocks
 from stages.optimize.pool import pool_doubles
 from stages.optimize.simplify import simplify
+from stages.optimize.webs import split_webs
 from stages.runner import Pass
 
 PASSES: tuple[Pass, ...] = (
+    Pass("webs", split_webs, min_opt=1),
     Pass("simplify", simplify, min_opt=1),
     Pass("dce", remove_dead_code, min_opt=1),
     Pass("simplify-again", simplify, min_opt=2),  # sees use counts without the dead readers

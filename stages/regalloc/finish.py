@@ -6,12 +6,12 @@ from typing import Final
 
 from ir_format.diag import CompileError
 from ir_format.model import RZ, ZERO, Function, Imm, Inst, Mem, Operand, Reg, imm, mem
+from ir_format.rename import rename
 from ir_format.target import CALLEE_SAVED
 
 from .abi import SAVED_B
 from .groups import Grouping
 from .moves import R1, Mover
-from .operands import rename
 
 R0: Final = Reg("R", 0)
 _COUNTED: Final = ("R", "UR", "P", "UP", "B")

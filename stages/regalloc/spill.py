@@ -13,10 +13,10 @@ from typing import Final
 
 from ir_format.flow import is_guarded, read_regs, written_regs
 from ir_format.model import Const, Function, Imm, Inst, Name, Reg, VReg
+from ir_format.rename import rename
 from ir_format.target import STACK_REG
 
 from .groups import Group
-from .operands import rename
 from .ranges import Ranges, is_plain, overlap
 
 HOME: Final = {"R": "M", "P": "R", "UR": "R", "UP": "UR", "B": "R"}  # where a spilled value of each file lives

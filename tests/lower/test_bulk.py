@@ -160,7 +160,7 @@ def _store(regs: str) -> str:
             + _store("%f5,%f6,%f7,%f8"), 1,
         ),
         # the accumulators in another order: they have to move, so the first product is waited for
-        (_FENCE + _MMA % "%f1,%f2,%f3,%f4" + _COMMIT + _MMA % "%f4,%f3,%f2,%f1" + _COMMIT + _WAIT + _store("%f1,%f2,%f3,%f4"), 3),
+        (_FENCE + _MMA % "%f1,%f2,%f3,%f4" + _COMMIT + _MMA % "%f4,%f3,%f2,%f1" + _COMMIT + _WAIT + _store("%f1,%f2,%f3,%f4"), 2),
         # read without a wait
         (_FENCE + _MMA % "%f1,%f2,%f3,%f4" + _COMMIT + _store("%f1,%f2,%f3,%f4"), 1),
     ],

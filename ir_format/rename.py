@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from ir_format.model import ZERO, Const, Inst, Mem, Operand, Reg
+from .model import ZERO, Const, Inst, Mem, Operand, Reg
 
 Change: TypeAlias = Callable[[Reg], Reg]
 
@@ -30,13 +30,24 @@ def map_operand(operand: Operand, change: Change) -> Operand:
     return operand
 
 
-def rename(inst: Inst, change: Change) -> None:
-    """Pass every register that the instruction names through ``change``."""
-    inst.dsts = tuple([map_operand(o, change) for o in inst.dsts])
+def rename_reads(inst: Inst, change: Change) -> None:
+    """Pass every register that the instruction reads (:func:`ir_format.flow.read_regs`) through ``change``."""
     inst.srcs = tuple([map_operand(o, change) for o in inst.srcs])
+    inst.dsts = tuple([o if type(o) is Reg else map_operand(o, change) for o in inst.dsts])  # an address printed on the left
     if inst.uses:
         inst.uses = tuple([map_operand(o, change) for o in inst.uses])
-    if inst.defs:
-        inst.defs = tuple([map_operand(o, change) for o in inst.defs])
     if inst.guard is not None and inst.guard.num != ZERO:
         inst.guard = change(inst.guard)
+
+
+def rename_writes(inst: Inst, change: Change) -> None:
+    """Pass every register that the instruction writes (:func:`ir_format.flow.written_regs`) through ``change``."""
+    inst.dsts = tuple([map_operand(o, change) if type(o) is Reg else o for o in inst.dsts])
+    if inst.defs:
+        inst.defs = tuple([map_operand(o, change) for o in inst.defs])
+
+
+def rename(inst: Inst, change: Change) -> None:
+    """Pass every register that the instruction names through ``change``."""
+    rename_reads(inst, change)
+    rename_writes(inst, change)
