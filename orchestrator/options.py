@@ -57,7 +57,7 @@ OPTIONS: Final = (
     Option("disable-optimizer-constants", "disable-optimizer-consts", "flag", "ok", "no optimizer constants are made"),
     Option("position-independent-code", "pic", "bool", "ok", "no effect"),
     Option("preserve-relocs", "preserve-relocs", "flag", "refuse", "keep relocations"),
-    Option("device-debug", "g", "flag", "refuse", "debug information"),
+    Option("device-debug", "g", "flag", "use", "debug information: line tables, the PTX text's debug sections; implies -O0"),
     Option("suppress-debug-info", "suppress-debug-info", "flag", "ok", "no debug information is made"),
     Option("device-stack-protector", "device-stack-protector", "bool", "ok", "no stack protector is made"),
     Option("sp-bounds-check", "sp-bounds-check", "flag", "refuse", "check the stack pointer"),
@@ -208,6 +208,8 @@ def stream_options(cl: CommandLine, target: str) -> dict[str, AttrValue]:
     for name in ("compile-only", "verbose", "generate-line-info", "warning-as-error", "disable-warnings", "warn-on-spills", "warn-on-local-memory-usage", "explain"):
         if cl.flag(name):
             out[name] = 1
+    if cl.flag("device-debug"):
+        out.update({"device-debug": 1, "generate-line-info": 1, "opt-level": 0})
     if cl.flag("override-directive-values"):
         out["override-directive-values"] = 1
     if cl.values.get("fmad") == "false":

@@ -13,6 +13,7 @@ from ir_format.diag import CompileError
 from ir_format.model import Header, Module, Unit, Var
 from ir_format.target import Target, target
 from stages.elf import attrs, image, info, notes
+from stages.elf.dwarf import debug_sections
 from stages.elf.frame import Frames, debug_frame
 from stages.elf.headers import header_symbol, header_variables, header_words
 from stages.elf.image import SHT_NOBITS, SHT_PROGBITS, Section, Strings
@@ -79,6 +80,8 @@ class Linker:
             resolve(k, self.variables, self.target)
         self.frames: Frames = debug_frame(self.kernels, self.target)
         self.lines: LineInfo | None = line_info(module, self.kernels) if header.options.get("generate-line-info") else None
+        names = [v.name for v in self.variables.order]
+        self.dwarf = debug_sections(module, self.kernels[::-1], names) if header.options.get("device-debug") else []
         self.created: dict[str, int] = {}  # sections of variables and shared memory: name -> order of creation
         self.table = SymbolTable()
         # Bytes of the allocator of tensor memory behind offset0 in reserved shared memory.
@@ -214,14 +217,18 @@ class Linker:
     def _debug(self) -> list[Section]:
         """Sections of -lineinfo."""
         if self.lines is None:
-            return []
+            return self._carried()
         out = [Section(".debug_line", SHT_PROGBITS, data=self.lines.source.data)]
         if self.lines.strings:
             out.append(Section(".debug_str", SHT_PROGBITS, data=self.lines.strings))
         if self.lines.sass is not None:
             out.append(Section(".nv_debug_line_sass", SHT_PROGBITS, data=self.lines.sass.data))
             out.append(Section(".nv_debug_ptx_txt", SHT_PROGBITS, data=self.lines.text))
-        return out
+        return out + self._carried()
+
+    def _carried(self) -> list[Section]:
+        """Sections of -g."""
+        return [Section(s.name, SHT_PROGBITS, data=bytes(s.data)) for s in self.dwarf]
 
     def _notes(self) -> list[Section]:
         compat = self.target.compat
@@ -261,6 +268,8 @@ class Linker:
                 if lines is not None:
                     rows: Rows = [(at, R_CUDA_64, kernel, 0) for at, kernel in lines.relocs]
                     out += self._relocation(name, rows[::-1] if self.target.exec_rel else rows)
+        for s in self.dwarf:
+            out += self._relocation(s.name, s.relocs[::-1])
         if not self.target.exec_rel:
             # ptxas leaves the emptied relocation section of a text whose calls or shared addresses it resolved.
             for k in self.kernels:

@@ -14,10 +14,12 @@ from ir_format.diag import CompileError
 from ir_format.model import AttrValue, Header, Module, Reloc, Unit, Var
 from ir_format.target import Target, target
 from stages.elf import attrs, image, info, notes
+from stages.elf.dwarf import debug_sections
 from stages.elf.frame import debug_frame
 from stages.elf.headers import header_words
 from stages.elf.image import SHT_PROGBITS, Section, Strings
 from stages.elf.layout import CONST, GLOBAL_INIT, GLOBAL_ZERO, Kernel, build_kernel, order_units, place_variables
+from stages.elf.lines import line_info
 from stages.elf.patch import add_imm32, set_branch, take_const_offset, take_imm32
 from stages.elf.symbols import BINDING, FUNC, GLOBAL, LOCAL, OBJECT, OTHER_ENTRY, OTHER_MANAGED, WEAK, Symbol, SymbolTable
 
@@ -104,6 +106,9 @@ class ObjectLinker:
             for row in _rows(k.unit.attrs.get("addresses"), 2):
                 self._function(row[0])
                 self.addresses[row[0]] = row[1]
+        self.lines = line_info(module, self.kernels) if header.options.get("generate-line-info") else None
+        names = [v.name for v in self.variables.order]
+        self.dwarf = debug_sections(module, self.kernels[::-1], names) if header.options.get("device-debug") else []
         self.table = SymbolTable()
         self.rows: dict[str, Rows] = {}
         self.callees: dict[str, dict[str, None]] = {}
@@ -212,6 +217,8 @@ class ObjectLinker:
         for k in self.kernels:
             self._function_symbols(k)
         table.section(FRAME)
+        for s in self.dwarf:
+            table.section(s.name)
         table.section(CALLGRAPH)
         for v in self.module.vars:
             if v.linkage == "extern" and (v.name in self.undefined or v.space == "shared"):
@@ -264,7 +271,7 @@ class ObjectLinker:
         frames = debug_frame(self.kernels, t)
         self.rows[FRAME] = [(at, R_CUDA_64, name, addend) for at, name, addend in frames.relocs] + self._frame_rows(frames.data)
         compat = COMPAT if t.compat else 0
-        out = [Section(FRAME, SHT_PROGBITS, data=frames.data)]
+        out = [Section(FRAME, SHT_PROGBITS, data=frames.data), *self._debug()]
         out.append(Section(TKINFO, image.SHT_NOTE, 0x02000000, notes.tkinfo(self.header), align=4))
         out.append(Section(CUINFO, image.SHT_NOTE, 0x01000040 if compat else 0x01000000, notes.cuinfo(self.header), link=TKINFO, info=compat, align=4))
         out += self._infos()
@@ -299,6 +306,22 @@ class ObjectLinker:
                 rows.append((at + 12, R_CUDA_64, FRAME, common))
             at += 12 + length
         return rows
+
+    def _debug(self) -> list[Section]:
+        """Sections of -lineinfo and -g."""
+        out: list[Section] = []
+        if self.lines is not None:
+            tables = [(".debug_line", self.lines.source.data, self.lines.source.relocs), (".debug_str", self.lines.strings, [])]
+            if self.lines.sass is not None:
+                tables += [(".nv_debug_line_sass", self.lines.sass.data, self.lines.sass.relocs), (".nv_debug_ptx_txt", self.lines.text, [])]
+            for name, data, relocs in tables:
+                if data:
+                    out.append(Section(name, SHT_PROGBITS, data=bytes(data)))
+                    self.rows[name] = [(at, R_CUDA_64, function, 0) for at, function in relocs]
+        for s in self.dwarf:
+            out.append(Section(s.name, SHT_PROGBITS, data=bytes(s.data)))
+            self.rows[s.name] = list(s.relocs)
+        return out
 
     def _shared(self) -> list[Section]:
         out: list[Section] = []

@@ -15,7 +15,7 @@ from .legalize import legalize
 from .modifiers import unknown_modifier
 from .rules import find_rule, own_check
 from .rules_warpgroup import bind_vectors
-from .spaces import place_descriptor
+from .spaces import param_base, place_descriptor
 from .unit import UnitContext, new_function
 
 # A rule that trips over its operands (a forged stream, or a form that nobody thought of) refuses the instruction; tests let the exception through.
@@ -37,6 +37,9 @@ def lower_module(module: PtxModule, header: Header) -> Module:
         )  # fmt: skip
     out.externs = [e.name for e in module.externs]
     out.units = list(module.entries)
+    if header.options.get("device-debug"):
+        for s in module.sections:
+            out.sections[s.name] = (s.data.decode("latin-1"), tuple([(x.offset, x.size, x.symbol, x.addend, x.minus) for x in s.fixups]), s.labels)
     if header.options.get("compile-only"):
         out.units += module.functions
         out.attrs["prototypes"] = tuple([(e.name, signature_text(e.rets, e.params)) for e in module.externs])
@@ -115,7 +118,24 @@ def lower_function(ctx: UnitContext, pf: PtxFunction) -> None:
     tidy_blocks(fn)
     insert_convergence(fn, ctx.sm)
     legalize(fn, ctx, pf)
+    if ctx.debug_names:
+        _debug_places(b)
     ctx.unit.functions.append(fn)
+
+
+def _debug_places(b: Builder) -> None:
+    """Where the debug sections' symbols of this function are: labels by their PTX line, variables by their place in their space."""
+    names, pf, ctx = b.ctx.debug_names, b.pf, b.ctx
+    places: list[tuple[str, int]] = []
+    if pf.entry:
+        places += [(p.name, param_base(b) + p.offset) for p in pf.params if p.name in names]
+    for v in pf.vars:
+        if v.name in names and v.space == "local":
+            places.append((v.name, b.local_offset[v.name]))
+        elif v.name in names and v.space == "shared" and not ctx.relocatable:
+            places.append((v.name, ctx.target.smem_base + ctx.shared_offset(b, v.name)))
+    b.fn.attrs["places"] = tuple(places)
+    b.fn.attrs["labels"] = tuple([(pf.labels[x.index], x.line) for x in pf.body if type(x) is PtxLabel and pf.labels[x.index] in names])
 
 
 def block_of(b: Builder, index: int) -> int:
