@@ -198,7 +198,8 @@ def fold_prmt(s: Simplifier, i: Inst) -> Inst | None:
     return copy_of(i, i.dsts[0], Imm("I", out) if out else RZ)
 
 
-_CMP = {
+#: Integer comparisons of ISETP.
+COMPARE = {
     "LT": lambda a, b: a < b, "EQ": lambda a, b: a == b, "LE": lambda a, b: a <= b,
     "GT": lambda a, b: a > b, "NE": lambda a, b: a != b, "GE": lambda a, b: a >= b,
 }  # fmt: skip
@@ -206,14 +207,14 @@ _CMP = {
 
 def fold_isetp(s: Simplifier, i: Inst) -> Inst | None:
     """A comparison of constants with nothing to combine."""
-    if "EX" in i.mods or i.mods[-1] != "AND" or i.srcs[2] != PT or i.mods[0] not in _CMP or i.dsts[1] != PT:
+    if "EX" in i.mods or i.mods[-1] != "AND" or i.srcs[2] != PT or i.mods[0] not in COMPARE or i.dsts[1] != PT:
         return None
     a, b = s.known(i.srcs[0]), s.known(i.srcs[1])
     if a is None or b is None:
         return None
     if "U32" not in i.mods:
         a, b = ((v ^ 1 << 31) - (1 << 31) for v in (a, b))
-    return copy_of(i, i.dsts[0], PT if _CMP[i.mods[0]](a, b) else NOT_PT)
+    return copy_of(i, i.dsts[0], PT if COMPARE[i.mods[0]](a, b) else NOT_PT)
 
 
 def negated(o: Operand) -> Operand | None:

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from ir_format import isa
 from ir_format.diag import CompileError
 from ir_format.flow import is_guarded, read_regs, written_regs
-from ir_format.model import ZERO, Const, Function, Imm, Inst, Mem, Operand, Reg, Unit, VReg
+from ir_format.model import RZ, ZERO, Const, Function, Imm, Inst, Mem, Operand, Reg, Unit, VReg
 from stages.optimize.fold import value_of
 from stages.optimize.values import Cell, Values, copied, is_pure
 from stages.runner import Context
@@ -52,6 +52,10 @@ class Simplifier:
     def once(self, o: Operand) -> bool:
         """Whether the value is read in one place only."""
         return type(o) is Reg and o.num != ZERO and self.values.use_count(o) == 1
+
+    def nearby(self, r: Reg) -> bool:
+        """Whether the value is made in the block at hand."""
+        return self.values.place.get((r.num, r.sub)) == self.at_block
 
     def steady(self, o: Operand) -> bool:
         """Whether the operand means the same wherever it is read: a value, RZ, an immediate, a constant-bank word."""
@@ -108,18 +112,25 @@ class Simplifier:
         got = self.table.get(key)
         if got is not None and type(got[0]) is Reg:
             return got[0]
-        insts, at = self.here
-        f, v = self.func, self.values
-        r = Reg("R", len(f.vregs))
-        f.vregs.append(VReg("R", 1))
-        dsts, srcs = self.target.complete("MOV", (), (r,), (Imm("I", value),))
-        move = Inst("MOV", (), dsts, srcs, None, insts[at].line, insts[at].loc)
-        v.value.append(1)
-        v.defs[(r.num, 0)] = move
-        v.place[(r.num, 0)] = self.at_block
-        self.before.append((at, move))
+        dsts, srcs = self.target.complete("MOV", (), (RZ,), (Imm("I", value),))
+        r = self.before_it("R", Inst("MOV", (), dsts, srcs))
         self.table[key] = (r,)
         self.fresh.append(key)
+        return r
+
+    def before_it(self, file: str, i: Inst) -> Reg:
+        """Put an instruction in front of the one at hand; the fresh one-word register that it writes, in the place of its first destination."""
+        insts, at = self.here
+        v = self.values
+        r = Reg(file, len(self.func.vregs))
+        self.func.vregs.append(VReg(file, 1))
+        i.dsts = (r, *i.dsts[1:])
+        i.line, i.loc = insts[at].line, insts[at].loc
+        v.value.append(1)
+        v.defs[(r.num, 0)] = i
+        v.place[(r.num, 0)] = self.at_block
+        v.adjust(i, +1)
+        self.before.append((at, i))
         return r
 
     def unread_between(self, first: Inst, last: Inst) -> bool:
@@ -180,7 +191,9 @@ class Simplifier:
                     return
                 self.ctx.count(f"rule {rule.__name__}")
                 self._replace(i, new)
-                i = new
+                changed, i = new.op != i.op, new
+                if changed:
+                    break  # the other rules are of the old mnemonic
             i = self._number(i, fresh)
             out[n] = i
             self._remember_copy(i)

@@ -1,0 +1,112 @@
+"""Rules for predicates: tests of values that a predicate made, tests of bits, tests joined to others. Each returns the new instruction or None.
+
+Inline assembly passes predicates through registers (``selp 1, 0, p`` outside, ``setp.ne q, r, 0`` inside); compilers keep masks of
+predicates in registers and test their bits. ptxas sees through both.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ir_format.model import INV, NOT_PT, PT, RZ, ZERO, Imm, Inst, Operand, Reg
+from stages.optimize.fold import COMPARE, copy_of, lut_of
+
+if TYPE_CHECKING:
+    from stages.optimize.simplify import Simplifier
+
+_INTEGER_NOT: Final = {"LT": "GE", "GE": "LT", "LE": "GT", "GT": "LE", "EQ": "NE", "NE": "EQ"}
+# Of floats: the opposite of an ordered comparison is an unordered one.
+_FLOAT_NOT: Final = {"LT": "GEU", "GEU": "LT", "LE": "GTU", "GTU": "LE", "GT": "LEU", "LEU": "GT", "GE": "LTU", "LTU": "GE", "EQ": "NEU", "NEU": "EQ", "NE": "EQU",
+                     "EQU": "NE", "NUM": "NAN", "NAN": "NUM"}  # fmt: skip
+_NOT: Final = {"ISETP": _INTEGER_NOT, "FSETP": _FLOAT_NOT, "DSETP": _FLOAT_NOT}
+# Truth tables of PLOP3 (a at 0xf0, b at 0xcc) that a comparison does on its own.
+_JOINS: Final = {0xC0: "AND", 0xFC: "OR", 0x3C: "XOR"}
+
+
+def inverted(p: Reg) -> Reg:
+    """The predicate operand !p."""
+    return p._replace(flags=p.flags ^ INV)
+
+
+def fold_choice(s: Simplifier, i: Inst) -> Inst | None:
+    """A constant that stands in a register only because it comes first: the choice is turned round."""
+    a, b, p = i.srcs[:3]
+    if i.mods or type(a) is not Reg or a.num == ZERO or type(p) is not Reg:
+        return None
+    value, other = s.known(a), s.known(b)
+    if value is None or not (other == 0 or type(b) is Reg):
+        return None
+    return s.like(i, "SEL", (), i.dsts, (RZ if other == 0 else b, Imm("I", value), inverted(p), *i.srcs[3:]))
+
+
+def _bare(o: Operand) -> bool:
+    return type(o) is Reg and not o.flags and not o.mod
+
+
+def _plain_test(i: Inst) -> bool:
+    """An integer comparison of words that is joined with nothing."""
+    return "EX" not in i.mods and "U64" not in i.mods and "S64" not in i.mods and i.mods[-1] == "AND" and i.srcs[2] == PT and i.dsts[1] == PT
+
+
+def test_of_choice(s: Simplifier, i: Inst) -> Inst | None:
+    """A comparison of a choice between constants is the predicate that chose."""
+    if not _plain_test(i) or i.mods[0] not in COMPARE:
+        return None
+    m = s.made_by(i.srcs[0], "SEL")
+    c = s.known(i.srcs[1])
+    if m is None or m.mods or c is None or not _bare(i.srcs[0]):
+        return None
+    p = m.srcs[2]
+    values = [s.known(o) for o in m.srcs[:2]]
+    if values[0] is None or values[1] is None or type(p) is not Reg or not s.still(m, p):
+        return None
+    signed = "U32" not in i.mods
+    yes, no = (COMPARE[i.mods[0]](_number(v or 0, signed), _number(c, signed)) for v in values)
+    if yes == no:
+        return copy_of(i, i.dsts[0], PT if yes else NOT_PT)
+    return copy_of(i, i.dsts[0], p if yes else inverted(p))
+
+
+def _number(v: int, signed: bool) -> int:
+    return (v ^ 1 << 31) - (1 << 31) if signed else v
+
+
+def test_of_bits(s: Simplifier, i: Inst) -> Inst | None:
+    """f(a, b, c) != 0 is the predicate that LOP3 makes; == 0 is its opposite."""
+    if not _plain_test(i) or i.mods[0] not in ("NE", "EQ") or s.known(i.srcs[1]) != 0 or not s.once(i.srcs[0]) or not _bare(i.srcs[0]):
+        return None
+    m = s.made_by(i.srcs[0], "LOP3")
+    if m is None or m.mods != ("LUT",) or m.dsts[0] != PT or not s.still(m, *m.srcs[:3]):
+        return None
+    if i.mods[0] == "NE":
+        return s.like(i, "LOP3", ("LUT",), (i.dsts[0], RZ), (*m.srcs[:4], NOT_PT))
+    test = s.like(i, "LOP3", ("LUT",), (PT, RZ), (*m.srcs[:4], NOT_PT))
+    if test is None or i.guard is not None:
+        return None
+    return copy_of(i, i.dsts[0], inverted(s.before_it("P", test)))
+
+
+def join_tests(s: Simplifier, i: Inst) -> Inst | None:
+    """p and q, where q is a comparison: the comparison takes p along.
+
+    Others may read q as well if it is made in the same block, so that what it compares lives no longer (rows and columns of a tile: every
+    row's test is joined to every column's; ptxas repeats the comparison too)."""
+    if i.mods != ("LUT",) or i.dsts[1] != PT or i.srcs[2] not in (PT, NOT_PT) or type(i.srcs[3]) is not Imm:
+        return None
+    how = _JOINS.get(lut_of(i.srcs[3].value & 0xFF, (None, None, int(i.srcs[2] == PT))))
+    if how is None:
+        return None
+    for test, other in ((i.srcs[0], i.srcs[1]), (i.srcs[1], i.srcs[0])):
+        if type(test) is not Reg or type(other) is not Reg or test.num == ZERO or test.num == other.num or not (s.once(test) or s.nearby(test)):
+            continue
+        for op, turn in _NOT.items():
+            m = s.made_by(test, op)
+            if m is None or m.mods[-1] != "AND" or "EX" in m.mods or m.srcs[2] != PT or m.dsts[1] != PT or m.dsts[0] != test._replace(flags=0):
+                continue
+            if not s.still(m, *m.srcs[:2]) or m.mods[0] not in turn:
+                continue
+            compare = turn[m.mods[0]] if test.flags & INV else m.mods[0]
+            new = s.like(i, op, (compare, *m.mods[1:-1], how), i.dsts, (*m.srcs[:2], other, *m.srcs[3:]))
+            if new is not None:
+                return new
+    return None
