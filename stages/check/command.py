@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import subprocess
 import sys
 import tempfile
@@ -10,6 +11,17 @@ from pathlib import Path
 from typing import Any, Final
 
 TIMEOUT_S: Final = 120.0
+#: Bytes that a file may have.
+MOST: Final = 1 << 28
+
+
+def read(path: Path) -> bytes:
+    """A file's bytes.  Raises OSError, for files of more than `MOST` bytes too."""
+    with path.open("rb") as file:
+        data = file.read(MOST + 1)
+    if len(data) > MOST:
+        raise OSError(errno.EFBIG, f"more than {MOST} bytes", str(path))
+    return data
 
 
 def compile_elsewhere(compiler: Path, source: Path, arch: str, options: Sequence[str]) -> bytes | str:
@@ -35,7 +47,7 @@ def sides_of(text: str, source: Path, arch: str, ptxas: Path | None, cubin: Path
     images: dict[str, bytes] = {}
     problems: list[str] = []
     if cubin is not None:
-        images["cubin"] = cubin.read_bytes()
+        images["cubin"] = read(cubin)
     else:
         try:
             images["ours"] = compile_ptx(text, arch, {"fmad": 0, "opt-level": level}, name=str(source))
@@ -50,7 +62,11 @@ def sides_of(text: str, source: Path, arch: str, ptxas: Path | None, cubin: Path
     devices: dict[str, Any] = {}
     for side, image in images.items():
         try:
-            devices[side] = Device(image)
+            device = Device(image)
+            if str(device.sm) != "".join([c for c in arch if c.isdigit()]):
+                problems.append(f"{side}: the cubin is for sm_{device.sm}, not for {arch}")
+                continue
+            devices[side] = device
         except ImageError as error:
             problems.append(f"{side}: {error}")
     return devices, problems
@@ -62,7 +78,7 @@ def check_file(file: Path, arch: str, kernels: Sequence[str], seeds: int, ptxas:
     from stages.interpret.launch import ParseError
 
     try:
-        text = file.read_bytes().decode("latin-1")
+        text = read(file).decode("latin-1")
         devices, problems = sides_of(text, file, arch, ptxas, cubin, level)
     except OSError as error:
         sys.stderr.write(f"orias-check: {error.filename}: {error.strerror}\n")
@@ -76,9 +92,11 @@ def check_file(file: Path, arch: str, kernels: Sequence[str], seeds: int, ptxas:
         print(f"not judged: {problem}")
     for finding in report.findings:
         print(finding)
+    for name in report.idle:
+        print(f"not judged: {name}")
     counts = ", ".join(f"{side}: {report.judged.get(side, 0)} launches" for side in devices)
     print(f"{len(report.differences())} differences ({counts or 'no cubins'})")
-    return 1 if report.differences() else 2 if problems or not devices else 0
+    return 1 if report.differences() else 2 if problems or report.idle or not devices else 0
 
 
 def check_schedule(file: Path) -> int:
@@ -87,7 +105,7 @@ def check_schedule(file: Path) -> int:
     from stages.check.schedule_checker import check_bytes
 
     try:
-        report = check_bytes(file.read_bytes())
+        report = check_bytes(read(file))
     except OSError as error:
         sys.stderr.write(f"orias-check: {error.filename}: {error.strerror}\n")
         return 2

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ir_format.ptx import PtxInst, PtxUnit
 from stages.check.launches import Launch, launches, make, pointers_in_structs
-from stages.check.sides import Outcome, interpret, last_store, simulate
+from stages.check.sides import STEP_LIMIT, Outcome, interpret, last_store, simulate
 from stages.interpret.fpu import bound_of
 from stages.interpret.launch import Module
 
@@ -43,10 +43,11 @@ class Finding:
 
 @dataclass(slots=True)
 class Report:
-    """All findings, and how many launches were judged on each side."""
+    """All findings, how many launches were judged on each side, and the kernels of which none was."""
 
     findings: list[Finding] = field(default_factory=list)
     judged: dict[str, int] = field(default_factory=dict)
+    idle: list[str] = field(default_factory=list)
 
     def differences(self) -> list[Finding]:
         """What is wrong with a cubin."""
@@ -97,12 +98,20 @@ class Cosim:
         self.devices = devices
         self.seeds = seeds
         self.report = Report()
+        self.endless = False  # the last launch did not end
 
     def run(self, kernels: Sequence[str] = ()) -> Report:
         """Judge all kernels, or the named ones."""
+        for name in kernels:
+            if name not in self.module.codes:
+                self._say("skipped", name, "launch", f"no such kernel in the module (it has: {', '.join(self.module.codes)})")
+                self.report.idle.append(name)
         for name, code in self.module.codes.items():
             if not kernels or name in kernels:
+                before = sum(self.report.judged.values())
                 self._kernel(name, code.unit)
+                if sum(self.report.judged.values()) == before:
+                    self.report.idle.append(name)
         return self.report
 
     def _say(self, kind: str, kernel: str, side: str, text: str) -> None:
@@ -119,6 +128,8 @@ class Cosim:
         for shape, seed in launches(self.module.module, unit, self.seeds):
             launch, base = self._sound(unit, shape, seed)
             if base is None:
+                if self.endless:  # the other shapes would take as long
+                    break
                 continue
             stable = self._stable(launch, base)
             for side, device in self.devices.items():
@@ -137,9 +148,13 @@ class Cosim:
     def _sound(self, unit: PtxUnit, shape: Any, seed: int) -> tuple[Launch, Outcome | None]:
         """A launch that stays within its buffers and ends, with its outcome."""
         launch, base = make(self.module.module, unit, shape, seed), Outcome()
+        limit = STEP_LIMIT
         for attempt in range(ATTEMPTS):
             launch = make(self.module.module, unit, shape, seed, attempt)
-            base = interpret(self.module, launch)
+            base = interpret(self.module, launch, limit=limit)
+            self.endless = base.kind == "limit"
+            if self.endless:
+                limit //= 2
             if not base.error:
                 return launch, base
             if base.kind in ("unsupported", "outside"):

@@ -94,6 +94,8 @@ def _dynamic(module: PtxModule, unit: PtxUnit, threads: int) -> int:
 
 #: How buffers are filled, by seed: moderate numbers; special values among them; magnitudes from all over the format; both.
 STYLES: Final = ("tame", "special", "spread", "edges")
+#: Styles whose launches have four times the blocks: rare ways through the code need many threads.
+_MANY: Final = ("spread", "edges")
 
 
 def fill(type_: str, rng: np.random.Generator, style: str, count: int = BUFFER_BYTES) -> Arr:
@@ -122,22 +124,30 @@ def fill(type_: str, rng: np.random.Generator, style: str, count: int = BUFFER_B
 
 def _floats(kind: Any, rng: np.random.Generator, style: str, count: int) -> Arr:
     """Floats of moderate size (a tenth of them powers of two and small integers); but for tame ones special values, bit patterns of any exponent, or
-    both among them: zeros, infinities, NaNs, subnormal numbers, the least and greatest of the format and their neighbours."""
+    both among them: zeros, infinities, NaNs, the least and greatest of the format and their neighbours; exponents at both ends more often than others, since
+    code for divisions and roots goes other ways there."""
     info = np.finfo(kind)
     word: Any = {2: np.uint16, 4: np.uint32, 8: np.uint64}[info.bits // 8]
     n = count // word().itemsize
     v = (rng.standard_normal(n) * rng.choice([0.1, 1.0, 8.0], n)).astype(kind)
     exact = np.where(rng.random(n) < 0.5, np.exp2(rng.integers(-8, 9, n)), rng.integers(-9, 10, n)).astype(kind)
     v = np.where(rng.random(n) < 0.1, exact, v)
-    if style in ("spread", "edges"):
-        patterns = rng.integers(0, 1 << info.bits, n, dtype=np.uint64).astype(word).view(kind)
-        v = np.where(rng.random(n) < (0.6 if style == "spread" else 0.2), patterns, v)
+    sign = np.uint64(1 << info.bits - 1)
+    if style in _MANY:
+        exponents = (1 << info.bits - 1 - info.nmant) - 1
+        near = min(info.nmant + 4, exponents // 3)
+        where = rng.integers(0, 3, n)
+        exponent = np.where(where == 0, rng.integers(0, exponents, n), np.where(where == 1, rng.integers(0, near, n), exponents - 1 - rng.integers(0, near, n)))
+        fraction = rng.integers(0, 1 << info.nmant, n, dtype=np.uint64)
+        bits = exponent.astype(np.uint64) << np.uint64(info.nmant) | fraction | np.where(rng.random(n) < 0.5, sign, np.uint64(0))
+        v = np.where(rng.random(n) < (0.7 if style == "spread" else 0.3), bits.astype(word).view(kind), v)
     if style in ("special", "edges"):
-        one = np.array([1.0], kind).view(word)[0]
-        top, tiny = (np.array([x], kind).view(word)[0] for x in (info.max, info.tiny))
-        bits = [0, 1, 2, int(tiny) - 1, int(tiny), int(tiny) + 1, int(one) - 1, int(one), int(one) + 1, int(top) - 1, int(top), int(top) + 1, (1 << info.bits - 1) - 1]
-        table = np.array([*bits, *(b | 1 << info.bits - 1 for b in bits)], np.uint64).astype(word).view(kind)
-        v = np.where(rng.random(n) < (0.1 if style == "special" else 0.4), table[rng.integers(0, len(table), n)], v)
+        one, top, tiny = (int(np.array([x], kind).view(word)[0]) for x in (1.0, info.max, info.tiny))
+        two = one + (1 << info.nmant)  # halves of the least numbers are ties
+        rare = [1, 2, 3, tiny - 1, tiny, tiny + 1, one - 1, one, one + 1, two, top - 1, top, top + 2, (top + 1) | (1 << info.nmant - 1)]
+        table = np.array([*rare, 0, 0, 0, top + 1, top + 1, top + 1], np.uint64)  # top + 1 is the infinity
+        some = table[rng.integers(0, len(table), n)] | np.where(rng.random(n) < 0.5, sign, np.uint64(0))
+        v = np.where(rng.random(n) < (0.1 if style == "special" else 0.4), some.astype(word).view(kind), v)
     return np.asarray(v.astype(kind).view(np.uint8)).copy()
 
 
@@ -149,7 +159,8 @@ def _scalar(p: PtxParam, rng: np.random.Generator, threads: int, style: str, att
     if p.dims or p.size > 8:
         words = rng.integers(0, 8, -(-p.size // 4), dtype=np.uint32)
         return words.tobytes()[: p.size]
-    choices = [[threads, threads - 3, 17, 8], [8, 5, 4, 16], [3, 2, 1, 4], [1, 2, 0, 1]][min(attempt, 3)]
+    first = [threads, threads - 3] if style in _MANY else [threads, threads - 3, 17, 8]
+    choices = [first, [8, 5, 4, 16], [3, 2, 1, 4], [1, 2, 0, 1]][min(attempt, 3)]
     value = int(rng.choice(choices)) & (1 << 8 * p.size) - 1
     return value.to_bytes(p.size, "little")
 
@@ -158,9 +169,11 @@ def make(module: PtxModule, unit: PtxUnit, shape: tuple[Dim3, Dim3], seed: int, 
     """One launch.  Higher attempts take smaller scalars and tamer data, for kernels that leave their buffers."""
     rng = np.random.default_rng([seed, zlib.crc32(unit.name.encode()), attempt])
     grid, block = shape
+    style = STYLES[seed % len(STYLES)] if attempt == 0 else STYLES[0]
+    if style in _MANY:
+        grid = (4 * grid[0], grid[1], grid[2])
     total = block[0] * block[1] * block[2] * grid[0] * grid[1] * grid[2]
     found = pointer_fields(unit)
-    style = STYLES[seed % len(STYLES)] if attempt == 0 else STYLES[0]
     launch = Launch(unit.name, grid, block, _dynamic(module, unit, block[0] * block[1] * block[2]), [], seed=seed)
     for k, p in enumerate(unit.functions[0].params):
         launch.names.append(p.name)

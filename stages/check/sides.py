@@ -29,13 +29,13 @@ class Outcome:
     writers: dict[int, Arr] = field(default_factory=dict)
 
 
-def interpret(module: Module, launch: Launch, *, seed: int = 0, shuffled: bool = False, track: bool = False) -> Outcome:
+def interpret(module: Module, launch: Launch, *, seed: int = 0, shuffled: bool = False, track: bool = False, limit: int = STEP_LIMIT) -> Outcome:
     """Run the PTX."""
     module.reset()
     args = launch.values()
     try:
         result = module.launch(
-            launch.entry, launch.grid, launch.block, args, shared=launch.shared, seed=seed, shuffled=shuffled, limit=STEP_LIMIT, track=track
+            launch.entry, launch.grid, launch.block, args, shared=launch.shared, seed=seed, shuffled=shuffled, limit=limit, track=track
         )
     except InterpreterError as error:
         return Outcome(error=str(error), kind=error.kind)

@@ -18,7 +18,7 @@ from ir_format.diag import Diagnostic
 from ir_format.ptx import CallTarget, PtxInst, PtxVar, Sym
 from stages.interpret.code import FUNCTION_BASE, Code
 from stages.interpret.machine import Geometry, InterpreterError, Machine
-from stages.interpret.memory import WINDOWS, Filler, Heap, Window
+from stages.interpret.memory import MOST, WINDOWS, Filler, Heap, TooMuch, Window
 
 Arr = NDArray[Any]
 Arg: TypeAlias = "Arr | np.generic | bytes | int"
@@ -43,7 +43,7 @@ class Result:
 
 
 def _diagnostics(found: Sequence[Diagnostic]) -> str:
-    return "\n".join(str(d) for d in found)
+    return "\n".join([d.render() for d in found])
 
 
 class Module:
@@ -62,8 +62,10 @@ class Module:
         self.reset()
 
     def reset(self) -> None:
-        """Give every module variable its initial value."""
+        """Give every module variable its initial value; those that no launch can have get none."""
         for v in self.module.variables:
+            if v.size > MOST:
+                continue
             data = np.zeros(max(v.size, 1), np.uint8)
             if v.init is not None:
                 data[: len(v.init)] = np.frombuffer(v.init, np.uint8)
@@ -89,7 +91,15 @@ class Module:
         """
         code = self.codes.get(entry)
         if code is None:
-            raise InterpreterError("unsupported", f"no kernel '{entry}'")
+            raise InterpreterError("unsupported", f"no kernel '{entry}' (the module has: {', '.join(self.codes)})")
+        try:
+            return self._launch(code, grid, block, args, shared, seed, shuffled, limit, track)
+        except TooMuch as much:
+            raise InterpreterError("unsupported", str(much)) from much
+
+    def _launch(
+        self, code: Code, grid: Dim3, block: Dim3, args: Sequence[Arg], shared: int, seed: int, shuffled: bool, limit: int, track: bool
+    ) -> Result:
         rng = np.random.default_rng([seed, 17])
         filler = Filler(seed, rng)
         directives = code.functions[0].function.directives
@@ -110,12 +120,13 @@ class Module:
         dynamic = -(-code.shared_size // align) * align
         per = -(-geometry.threads // 32) * 32
         cluster = geometry.cluster[0] * geometry.cluster[1] * geometry.cluster[2]
-        together = max(TOGETHER // per // cluster, 1) * cluster
+        stack = _stack(code)
+        together = max(min(TOGETHER, MOST // stack) // per // cluster, 1) * cluster
         done = 0
         while done < geometry.blocks:
             count = min(together, geometry.blocks - done)
             machine = Machine(
-                code, geometry, heap, Window("shared", dynamic + shared, count, filler), Window("local", _stack(code), count * per, filler), const, kparam,
+                code, geometry, heap, Window("shared", dynamic + shared, count, filler), Window("local", stack, count * per, filler), const, kparam,
                 dynamic, shared, done, count, rng, limit - result.steps, track,
             )  # fmt: skip
             machine.prepare(shuffled, filler)

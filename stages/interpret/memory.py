@@ -18,6 +18,8 @@ U64 = np.uint64
 GLOBAL_BASE: Final = 0x7F00_0000_0000
 WINDOWS: Final[dict[str, int]] = {"shared": 0x7F40, "local": 0x7F41, "const": 0x7F44, "kparam": 0x7F45}
 GUARD: Final = 256
+#: Bytes that one memory of a launch may have.
+MOST: Final = 1 << 29
 #: Shared addresses of other blocks of the cluster: rank + 1 from this bit up.
 RANK_SHIFT: Final = 24
 
@@ -31,6 +33,17 @@ class MemoryFault(Exception):
         super().__init__(message)
         self.message = message
         self.thread = thread
+
+
+class TooMuch(Exception):
+    """A launch asks for more memory than :data:`MOST`."""
+
+
+def bounded(total: int, name: str) -> int:
+    """The size, if it is within bounds.  Raises TooMuch."""
+    if total > MOST:
+        raise TooMuch(f"the launch needs {total} bytes of {name} memory, more than {MOST}")
+    return total
 
 
 class Filler:
@@ -91,7 +104,7 @@ class Heap(Bytes):
             self.starts.append(at)
             self.ends.append(at + size)
             at += size + GUARD
-        super().__init__(np.full(at, 0xA5, np.uint8))
+        super().__init__(np.full(bounded(at, "global"), 0xA5, np.uint8))
 
     def slot(self, k: int) -> Arr:
         """The bytes of an object."""
@@ -127,7 +140,7 @@ class Window(Bytes):
         self.name = name
         self.size = size
         self.stride = -(-size // 32) * 32
-        total = self.stride * count
+        total = bounded(self.stride * count, name)
         super().__init__(fill.bytes(total) if fill is not None else np.zeros(total, np.uint8))
 
     def offsets(self, address: Arr, size: int, what: str, part: Arr) -> Arr:

@@ -153,9 +153,12 @@ class Device:
         shared_size = max(entry.shared, self.image.target.smem_base) + shared
         launch = Launch(self.image.target, entry, grid3, block3, cluster3, shared_size, stubs.table)
         lanes = Lanes(launch.resident * launch.warps, seed)
-        memory = Memory(
-            heap, Window("shared", shared_size, launch.resident, "shared_at", seed + 1), Window("local", local, lanes.n, "local_at", seed + 2)
-        )
+        try:
+            memory = Memory(
+                heap, Window("shared", shared_size, launch.resident, "shared_at", seed + 1), Window("local", local, lanes.n, "local_at", seed + 2)
+            )
+        except Fault as fault:
+            raise SimError(fault.message) from fault
         banks = {
             0: bank0(self.image.target, entry, grid3, block3, params, local, shared, cluster3),
             2: entry.bank2, 3: self.constants.tobytes(), 4: bytes(self.image.bank4),

@@ -172,6 +172,8 @@ def _place_sections(image: Image) -> dict[int, int]:
             data = _align(data, max(section.align, 256))
             places[i] = data
             data += section.size
+    if data - image.globals_base > 1 << 30:
+        raise ImageError(f"{data - image.globals_base} bytes of module variables")
     image.globals_init = bytearray(data - image.globals_base)
     return places
 

@@ -142,6 +142,8 @@ class Window(Bytes):
         self.size = size
         self.stride = -(-size // 32) * 32
         self.lane_key = lane_key
+        if self.stride * count > MAX_HEAP:
+            raise Fault(f"the launch needs {self.stride * count} bytes of {name} memory, more than {MAX_HEAP}")
         generator = np.random.default_rng(seed)
         super().__init__(generator.integers(0, 256, self.stride * count + 32, dtype=u8))
 
