@@ -306,6 +306,15 @@ class _Filler:
             self.data.extend(bytes(end - len(self.data)))
         self.data[end - self.item : end] = raw
 
+    def put_all(self, index: int, values: list[int]) -> None:
+        """Integers at successive places."""
+        mask = (1 << 8 * self.item) - 1
+        raw = b"".join([(v & mask).to_bytes(self.item, "little") for v in values])
+        start = index * self.item
+        if len(self.data) < start:
+            self.data.extend(bytes(start - len(self.data)))
+        self.data[start : start + len(raw)] = raw
+
 
 def _initialise(s: Scanner, var: PtxVar, scope: Scope, fs: FunctionState | None) -> None:
     line = s.line
@@ -354,9 +363,16 @@ def _braces(
     for n in dims[level + 1 :]:
         stride *= n
     limit = dims[level]
+    most = (limit * stride if limit else MAX_INIT) if level + 1 == len(dims) and SCALARS[fill.type][1] != "f" else 0
     index = 0
     if s.kind != "}":
         while True:
+            values = expr.run(s, most - index)
+            if values:
+                fill.put_all(base + index, values)
+                index += len(values)
+                if s.kind == "}":
+                    break
             if (limit and index >= limit * stride) or base + index > MAX_INIT:
                 s.notes.fatal("Greater number of elements in array initializer", s.line)
             if s.kind == "{" and level + 1 < len(dims):

@@ -191,6 +191,8 @@ def section(s: Scanner, module: PtxModule) -> None:
             s.syntax_error()
         s.next()
         while True:
+            for value in expr.run(s, MAX_SECTION):
+                data.extend((value & ((1 << 8 * width) - 1)).to_bytes(width, "little"))
             _datum(s, data, width, fixups)
             if not s.accept(","):
                 break

@@ -6,6 +6,7 @@ gives an integer).  Float literals given as bits (`0f...`, `0d...`) are not oper
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Callable
 from typing import NamedTuple
@@ -118,6 +119,19 @@ def int_literal(s: Scanner) -> Value:
             s.notes.error("Constant overflow", line)
         value &= _MASK
     return Value(value, not unsigned and value < 1 << 63)
+
+
+# Numbers of a list, each with its comma.  Bounded, so that no element is looked at again and again.
+_RUN = re.compile(r"(?:(?:[1-9][0-9]{0,8}|0)[ \t\r\n]*,[ \t\r\n]*){8,4096}+")
+
+
+def run(s: Scanner, most: int) -> list[int]:
+    """Reads the numbers of a long list up to the comma after the last; none if they are few, more than `most`, or not plain."""
+    m = _RUN.match(s.text, s.start) if s.kind == "int" else None
+    if m is None or m.group().count(",") > most:
+        return []
+    s.seek(m.end())
+    return [int(x) for x in m.group().split(",")[:-1]]
 
 
 def starts_constant(s: Scanner) -> bool:

@@ -3,8 +3,9 @@
     python -m tests.parse.fuzz [--seconds N] [--seed S]
 
 Starts from the whole modules of `module_cases` and one instruction of every descriptor row; keeps mutants that reach new
-lines of the front end.  Anything but a module or a diagnostic is a failure: the input is printed.  So is a case of more
-than five seconds.
+lines of the front end.  Anything but a module or a diagnostic is a failure: the input is printed.  An input of more than five
+seconds is read again without tracing (which makes everything some ten times slower); it is printed with both times, and a
+failure if the second is over five seconds too.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from tests.parse.helpers import kernel
 from tests.parse.module_cases import CASES
 
 _ARCHES = ("sm_75", "sm_80", "sm_90a", "sm_100a", "sm_120a", "compute_90")
+_PATIENCE = 5.0  # seconds
 _PIECES = (
     "{", "}", "(", ")", "[", "]", ",", ";", ":", "@", "!", "|", "<", ">", "=", "+", "-", "*", "?", "#", "0", "1", "-1", "0x", "1.5", "0f3F800000",
     "_", "%r1", "%p1", "%rd1", "%tid.x", ".reg", ".param", ".global", ".shared", ".b32", ".f32", ".v4", ".align", "generic(", "\n", "//", "/*", "*/",
@@ -62,6 +64,16 @@ def attempt(text: str, arch: str) -> bool:
         assert ptx_wire.unit_from_wire(ptx_wire.to_wire(unit)) == unit, "the wire form changes the unit"
     print_module(module, units)
     return True
+
+
+def _alone(text: str) -> float:
+    """Processor seconds without tracing, of the worst architecture."""
+    times = []
+    for arch in _ARCHES:
+        begin = time.process_time()
+        attempt(text, arch)
+        times.append(time.process_time() - begin)
+    return max(times)
 
 
 def mutate(rng: random.Random, text: str, pool: list[str]) -> str:
@@ -111,7 +123,12 @@ def main() -> None:
             print(f"FAILURE {type(e).__name__}: {e}\n{text!r}\n")
         finally:
             sys.settrace(None)
-        worst = max(worst, time.monotonic() - begin)
+        taken = time.monotonic() - begin
+        if taken > _PATIENCE:
+            alone = _alone(text)
+            failures += alone > _PATIENCE
+            print(f"SLOW {taken:.2f} s traced, {alone:.2f} s alone: {text!r}\n", flush=True)
+        worst = max(worst, taken)
         tried += 1
         if not queue and not start_lines:
             start_lines = len(coverage.seen)
