@@ -328,10 +328,11 @@ class Target:
 
     # -- text ---------------------------------------------------------------------------------------------------
 
-    def format(self, inst: Inst, pc: int = 0, plan: Plan | None = None, instead: Mapping[int, str] | None = None) -> str:
+    def format(self, inst: Inst, pc: int = 0, plan: Plan | None = None, instead: Mapping[int, str] | None = None, exact: bool = False) -> str:
         """The instruction as nvdisasm prints it, without semicolon. Raises CompileError where no form takes it.
 
-        ``instead``: texts of some operands by their index in dsts and srcs together (labels, relocated symbols).
+        ``instead``: texts of some operands by their index in dsts and srcs together (labels, relocated symbols). ``exact``: with notes behind it
+        (:mod:`ir_format.isa.exact`), so that :meth:`parse` gives this very instruction back.
         """
         if plan is None:
             plan = self.plan(inst)
@@ -353,10 +354,15 @@ class Target:
         head = ".".join((inst.op, *inst.mods))
         if inst.guard is not None:
             head = f"@{operand_text(inst.guard)} {head}"
-        return f"{head} {', '.join(texts)}" if texts else head
+        text = f"{head} {', '.join(texts)}" if texts else head
+        if not exact:
+            return text
+        from ir_format.isa.exact import notes
+
+        return " ".join((text, *notes(self, inst, pc, plan, text)))
 
     def parse(self, text: str, pc: int = 0) -> Inst:
-        """Read nvdisasm's text of one instruction. Raises CompileError."""
+        """Read nvdisasm's text of one instruction, with or without notes; without them ``ctl`` is None. Raises CompileError."""
         from ir_format.isa import text as reader
 
         return reader.parse(self, text, pc)
@@ -383,6 +389,8 @@ def _encode_operands(plan: Plan, ops: tuple[Operand, ...], pc: int, label_pc: La
             word |= 0 if loose else codec.enc_at(o, pc, label_pc)
         else:
             word |= enc(o)
+    if plan.shared and not loose:
+        plan.check_shared(ops)
     return word
 
 

@@ -5,7 +5,7 @@ All that encode, decode, print and parse need is settled when a plan is made, so
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from ir_format.isa import derive, vectors
 from ir_format.isa.codec import (
@@ -65,9 +65,9 @@ class Slot:
 
 
 class Plan:
-    """See the module text. ``value``/``mask``: the bits that no operand, guard or control field owns."""
+    """See the module text. ``value``/``mask``: the bits that no operand, guard or control field owns. ``shared``: bits that two operands own."""
 
-    __slots__ = ("active", "constant", "derived", "encoders", "form", "hints", "mask", "mods", "ndst", "slots", "value")
+    __slots__ = ("derived", "encoders", "form", "hints", "mask", "mods", "ndst", "shared", "slots", "value")
 
     def __init__(self, form: Form, mods: tuple[str, ...], slots: list[Slot], ndst: int, value: int, owned: int) -> None:
         self.form = form
@@ -78,10 +78,27 @@ class Plan:
         self.mask = ((1 << 128) - 1) & ~(owned | GUARD_MASK | CTL_MASK)
         self.encoders = [s.codec.enc if s.shown else None for s in slots]
         self.hints = 0  # reuse bits of the operands
+        self.shared = 0
+        held = 0
         for s in slots:
-            if s.shown and isinstance(s.codec, RegCodec):
+            if not s.shown:
+                continue
+            if isinstance(s.codec, RegCodec):
                 self.hints |= s.codec.flags.get(REUSE, 0)
+            self.shared |= held & s.codec.mask
+            held |= s.codec.mask
         self.derived = form.derived
+
+    def check_shared(self, ops: Sequence[Operand]) -> None:
+        """Raises Mismatch where two operands of one field differ."""
+        word = held = 0
+        for slot, o in zip(self.slots, ops):
+            mask = slot.codec.mask & self.shared
+            if slot.shown and mask:
+                bits = slot.codec.enc(o) & mask
+                if (word ^ bits) & held & mask:
+                    raise Mismatch(f"operand {slot.name} differs from the one that shares its field")
+                word, held = word | bits, held | mask
 
 
 class Form:

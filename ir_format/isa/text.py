@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import re
 import struct
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from ir_format.diag import CompileError
 from ir_format.isa.codec import Codec, ConstCodec, CxCodec, ImmCodec, Mismatch, NameCodec, RegCodec
+from ir_format.isa.exact import canonical, control, noted, split_notes
 from ir_format.isa.special import (
     HiddenCodec,
     InvPredCodec,
@@ -20,7 +22,6 @@ from ir_format.isa.special import (
     ScoreboardSet,
     TargetCodec,
     UMemCodec,
-    UNextCodec,
 )
 from ir_format.isa.tmem import KeywordCodec, PairCodec
 from ir_format.isa.vectors import widen
@@ -37,7 +38,11 @@ _MEM = re.compile(r"(?:desc\[(?P<desc>[^\]]*)\])?(?:\[(?P<inner>[^\]]*)\])?$")
 
 
 def parse(target: Target, text: str, pc: int = 0) -> Inst:
-    """The instruction; branch targets as ``Imm`` with the absolute byte address. Raises CompileError."""
+    """The instruction, its operands as decode gives them (branch targets as ``Imm`` with the absolute byte address).
+
+    Notes behind the text (:mod:`ir_format.isa.exact`) are read too. Raises CompileError.
+    """
+    text, notes = split_notes(text)
     m = _HEAD.match(text)
     if m is None:
         raise CompileError(f"not an instruction: {text!r}")
@@ -54,16 +59,18 @@ def parse(target: Target, text: str, pc: int = 0) -> Inst:
             if ops is None:
                 why = "the operands fit no form"
                 continue
-            for slot, o in zip(plan.slots, ops):
-                if slot.shown:
-                    slot.codec.enc_at(o, pc, None) if isinstance(slot.codec, TargetCodec) else slot.codec.enc(o)
+            ops = [canonical(slot.codec, o, pc) if slot.shown else o for slot, o in zip(plan.slots, ops)]
+            if notes:
+                ops = noted(plan, ops, notes)
+            if plan.shared:
+                plan.check_shared(ops)
         except Mismatch as error:
             why = str(error)
             continue
         if form.widths is not None:
             widen(form.widths, plan.mods, [s.name for s in plan.slots], ops, target.sm)
         guard = None if m["guard"] is None else _register(m["guard"])
-        return Inst(op, mods, tuple(ops[: plan.ndst]), tuple(ops[plan.ndst :]), guard)
+        return Inst(op, mods, tuple(ops[: plan.ndst]), tuple(ops[plan.ndst :]), guard, ctl=control(notes))
     raise CompileError(f"can't read {text.strip()!r} on sm_{target.sm}: {why}")
 
 
@@ -112,19 +119,30 @@ def _deal(plan: Plan, items: list[str], pc: int) -> list[Operand] | None:
             return None if rest is None else [default, *rest]
         return None
 
-    return walk(0, 0)
+    ops = walk(0, 0)
+    return None if ops is None else _pair_up(plan, ops)
+
+
+def _pair_up(plan: Plan, ops: list[Operand]) -> list[Operand]:
+    """A descriptor that is not printed and is the register after another operand's (LDGSTS, sm_80 to sm_89) comes from that operand."""
+    for k, slot in enumerate(plan.slots):
+        codec, o = slot.codec, ops[k]
+        if isinstance(codec, MemCodec) and codec.hidden and codec.next and isinstance(o, Mem) and o.desc is not None:
+            for other in ops:
+                if isinstance(other, Mem) and other.ubase is not None and other.ubase.num >= 0:
+                    return [*ops[:k], o._replace(desc=o.desc._replace(num=other.ubase.num + 1)), *ops[k + 1 :]]
+    return ops
 
 
 def read_operand(text: str, codec: Codec, pc: int) -> Operand | None:
     """The operand that a slot with this codec reads from a text, None where it can't."""
-    for kind, reader in _READERS:
-        if isinstance(codec, kind):
-            try:
-                found: Operand | None = reader(text, codec, pc)
-                return found
-            except (ValueError, OverflowError, struct.error, TypeError):
-                return None
-    return None
+    reader = _reader(type(codec))
+    if reader is None:
+        return None
+    try:
+        return reader(text, codec, pc)
+    except (ValueError, OverflowError, struct.error, TypeError):
+        return None
 
 
 def _register(text: str) -> Reg:
@@ -305,8 +323,17 @@ def _read_keyword(text: str, codec: KeywordCodec, pc: int) -> Operand | None:
     return codec.read(text)
 
 
-_READERS: tuple = (  # type: ignore[type-arg]
-    (KeywordCodec, _read_keyword), (TargetCodec, _read_target), (LdcCodec, _read_ldc), (MemCodec, _read_mem), (UNextCodec, _read_umem), (UMemCodec, _read_umem),
-    (InvPredCodec, _read_pred), (ScoreboardSet, _read_set), (NameCodec, _read_name), (ConstCodec, _read_const), (ImmCodec, _read_imm),
-    (RegCodec, _read_reg),
-)
+#: The first class of a codec's ancestors that stands here reads it.
+_READERS: dict[type[Codec], Callable[[str, Any, int], Operand | None]] = {
+    KeywordCodec: _read_keyword, TargetCodec: _read_target, LdcCodec: _read_ldc, MemCodec: _read_mem, UMemCodec: _read_umem,
+    InvPredCodec: _read_pred, ScoreboardSet: _read_set, NameCodec: _read_name, ConstCodec: _read_const, ImmCodec: _read_imm, RegCodec: _read_reg,
+}
+
+
+_reader_of: dict[type[Codec], Callable[[str, Any, int], Operand | None] | None] = {}
+
+
+def _reader(kind: type[Codec]) -> Callable[[str, Any, int], Operand | None] | None:
+    if kind not in _reader_of:
+        _reader_of[kind] = next((_READERS[k] for k in kind.__mro__ if k in _READERS), None)
+    return _reader_of[kind]

@@ -22,8 +22,9 @@ _NOTE = re.compile(r'\(\*".*?"\*\)')
 
 
 def assemble(text: str, cubin: Cubin) -> dict[str, bytes]:
-    """Code of the sections that a listing holds. A line that prints as before keeps its word; a changed one is encoded with the control word of its
-    old word. A relocated operand may stay as it is printed. Raises CompileError that names the line, :class:`CubinError` for a foreign section."""
+    """Code of the sections that a listing holds. A line that prints as before keeps its word; a changed one is encoded with the control word in its
+    notes, or without notes that of its old word. A relocated operand may stay as it is printed. Raises CompileError that names the line,
+    :class:`CubinError` for a foreign section."""
     target = isa.target(cubin.sm)
     decoded = {s.number: decode_section(s, target) for s in cubin.sections}
     names = Names(cubin, decoded)
@@ -107,7 +108,8 @@ def _assemble_section(section: CodeSection, lines: list[tuple[int, int, str]], l
             continue
         try:
             inst = target.parse(plain, pc)
-            inst.ctl = None if item.inst is None else item.inst.ctl
+            if inst.ctl is None and item.inst is not None:
+                inst.ctl = item.inst.ctl
             words[pc // WORD] = target.encode(inst, pc)
         except CompileError as error:
             raise CompileError(error.message, number) from None

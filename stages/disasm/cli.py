@@ -15,6 +15,7 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 def run(
     cubin: Annotated[Path, typer.Argument(help="the cubin")],
     hex_words: Annotated[bool, typer.Option("--hex", "-hex", help="print the words beside the text")] = False,
+    exact: Annotated[bool, typer.Option("--exact", help="add notes behind the text: what it leaves out, and the control word")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="write JSON")] = False,
     ori: Annotated[bool, typer.Option("--ori", help="lift to an Ori stream at level scheduled (binary: use -o)")] = False,
     patch: Annotated[Path | None, typer.Option("--patch", help="a listing or an Ori stream whose code goes into the cubin (use -o)")] = None,
@@ -24,7 +25,7 @@ def run(
     from stages.disasm import work
 
     try:
-        data = work.run(cubin, hex_words, as_json, ori, patch)
+        data = work.run(cubin, hex_words, as_json, ori, patch, exact)
         if output is None:
             sys.stdout.buffer.write(data)
         else:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ir_format import isa
+from ir_format.isa.exact import notes
 from ir_format.isa.machine import Refusal
 from ir_format.isa.special import TargetCodec
 from ir_format.model import Imm, Inst
@@ -60,8 +61,8 @@ def branch_slot(plan: Plan) -> int:
     return -1
 
 
-def print_cubin(cubin: Cubin, hex_words: bool = False) -> Iterator[str]:
-    """The listing of all code sections, line by line, as ``nvdisasm -c`` prints it."""
+def print_cubin(cubin: Cubin, hex_words: bool = False, exact: bool = False) -> Iterator[str]:
+    """The listing of all code sections, line by line, as ``nvdisasm -c`` prints it; ``exact``: with notes that hold what that text leaves out."""
     target = isa.target(cubin.sm)
     decoded = {s.number: decode_section(s, target) for s in cubin.sections}
     names = Names(cubin, decoded)
@@ -78,7 +79,7 @@ def print_cubin(cubin: Cubin, hex_words: bool = False) -> Iterator[str]:
             if symbol.section == section.number and symbol.kind == "FUNC":
                 symbols.setdefault(symbol.value, []).append(symbol)
         opened = False
-        for pc, line in section_lines(section, decoded[section.number], names, target, hex_words):
+        for pc, line in section_lines(section, decoded[section.number], names, target, hex_words, exact):
             here = symbols.pop(pc, [])
             for symbol in (s for s in here if s.bind == "GLOBAL"):
                 yield from _head(symbol, names)
@@ -135,15 +136,19 @@ def _undefined(cubin: Cubin) -> Iterator[str]:
             yield f'\t.other\t\t{symbol.name},@"{_other(symbol)}"\n'
 
 
-def section_lines(section: CodeSection, items: list[Decoded], names: Names, target: Target, hex_words: bool = False) -> Iterator[tuple[int, str]]:
+def section_lines(
+    section: CodeSection, items: list[Decoded], names: Names, target: Target, hex_words: bool = False, exact: bool = False
+) -> Iterator[tuple[int, str]]:
     """(offset, line) of every instruction of a section, with labels and symbols."""
     relocs: dict[int, list[TextReloc]] = {}
     for reloc in section.relocs:
         relocs.setdefault(reloc.offset, []).append(reloc)
     for item in items:
         texts = operand_texts(item, section, names, relocs.get(item.pc, []))
+        behind = notes(target, item.inst, item.pc, item.plan, item.text) if exact and item.inst is not None and item.plan is not None else []
         if item.inst is not None and texts:
             item.text = target.format(_named(item, bool(relocs.get(item.pc))), item.pc, item.plan, texts)
+        item.text = " ".join((item.text, *behind))
         targets = names.indirect.get((section.number, item.pc))
         yield item.pc, _line(item, hex_words, [names.of((section.number, t)) for t in targets] if targets else [])
 

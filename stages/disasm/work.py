@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ir_format.model import Header, Unit
 
 
-def run(path: Path, hex_words: bool, as_json: bool, ori: bool, patch: Path | None) -> bytes:
+def run(path: Path, hex_words: bool, as_json: bool, ori: bool, patch: Path | None, exact: bool = False) -> bytes:
     """The output for one cubin. Raises OriasError."""
     from ir_format.isa.rowlang import SMS
 
@@ -28,7 +28,7 @@ def run(path: Path, hex_words: bool, as_json: bool, ori: bool, patch: Path | Non
 
     if as_json:
         return json_cubin(cubin).encode()
-    return "".join(print_cubin(cubin, hex_words)).encode()
+    return "".join(print_cubin(cubin, hex_words, exact)).encode()
 
 
 def stream(cubin: Cubin, source: str) -> bytes:

@@ -4,7 +4,8 @@
 
 A line of :data:`tests.isa.corpus_ops.OPS` is ``PTX-opcode  operands``; braces in the opcode expand to all choices. An operand letter is a register:
 h 16 bits, r 32, d 64, f f32, g f64, p predicate, q 128 bits (destinations stand first; ``:`` ends them); other text is taken as
-it is. Every operation becomes a few kernels: sources from global memory, the last one immediate, the last one a parameter, all parameters.
+it is. Every operation becomes a few kernels: sources from global memory, the last one immediate, the last one a parameter, all parameters; one with
+an address also becomes a kernel in which the address depends on the thread.
 """
 
 from __future__ import annotations
@@ -23,6 +24,12 @@ TYPES = {"h": "b16", "r": "b32", "d": "b64", "f": "f32", "g": "f64", "p": "pred"
 SIZES = {"h": 2, "r": 4, "d": 8, "f": 4, "g": 8, "p": 4, "q": 16}
 IMMS = {"h": "5", "r": "77", "d": "99", "f": "0f3FC00000", "g": "0d3FF8000000000000", "p": "", "q": ""}
 MODES = ("reg", "imm", "param", "uni")
+#: Mode "tid": what makes every address another one in each thread, so that no uniform register holds it.
+THREAD = ".reg .b32 tx; .reg .b64 tw; mov.u32 tx, %tid.x; shl.b32 tx, tx, 7; cvt.u64.u32 tw, tx;" \
+    " add.u64 a, a, tw; add.u64 sa, sa, tw; add.u32 s32a, s32a, tx;"
+
+
+_ADDRESS = re.compile(r"\[(?:s32|s)?a\b")
 
 
 def expand(text: str) -> Iterator[str]:
@@ -100,6 +107,8 @@ def kernel(name: str, opcode: str, operands: str, mode: str) -> str | None:
         brace = len(t) > 1 or (opcode.startswith(("mma", "wmma.mma", "ldmatrix", "stmatrix")) and k < 3)
         text_ops.append("{" + ", ".join(names) + "}" if brace else names[0])
     text = ", ".join(text_ops)
+    if mode == "tid":
+        lines.insert(0, THREAD)
     body = "\n  ".join([*lines, f"{opcode} {text};", *stores])
     return (
         f".visible .entry {name}(.param .align 16 .b8 p0[1024], .param .u64 pa, .param .u64 po) {{\n"
@@ -123,7 +132,8 @@ def kernels(families: set[str] | None = None) -> Iterator[tuple[str, str]]:
             operands = re.sub(r"@[\w,]+", "", operands)
             for opcode in expand(head):
                 for variant in expand(operands):
-                    for mode in (flags or MODES):
+                    modes = (*(flags or MODES), *(("tid",) if _ADDRESS.search(variant) else ()))
+                    for mode in modes:
                         text = kernel(f"k{count}_{mode}", opcode, variant, mode)
                         if text is not None:
                             count += 1

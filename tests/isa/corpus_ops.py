@@ -373,6 +373,10 @@ atom.shared.cas.b16 h [sa] h h @reg
 atom.shared.add.f32 f [sa] f @reg
 atom.shared.add.f64 g [sa] g @reg
 atom.shared::cluster.add.u32 r [sa] r @reg
+atom{,.acq_rel}{.cluster,.gpu}.shared::cluster.{add.f32,add.noftz.f16x2,add.noftz.bf16x2} r [s32a+16] r @reg
+atom{,.acq_rel}.shared::cluster.add.f64 g [s32a+16] g @reg
+red.shared::cluster.{add.f32,add.noftz.f16x2,add.noftz.bf16x2} : [s32a+16] r @reg
+red.shared::cluster.add.f64 : [s32a+16] g @reg
 atom.global.v4.f32.add ffff [a] ffff @reg
 atom.global.add.noftz{.v2,.v4}.f16x2 rr [a] rr @reg
 atom.global.add.v2.f32 ff [a] ff @reg

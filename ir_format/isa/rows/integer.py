@@ -19,8 +19,8 @@ LEA.HI.SX32 011 ABC            d Pu?=PT <- a-~X b-~X s:I(u)@75-79 Pp?X=!PT ; 80=
 LEA.HI.X.SX32 011 ABC          d Pu?=PT <- a-~X b-~X s:I(u)@75-79 Pp=!PT ; 80=1 73=1 74=1 64-71=255                       ; cls=alu imm=u
 # ---- logic and bits
 LOP3        012 ABc            Pu?=PT d <- a b c lut:I(u)@72-79 Pp=!PT ; .LUT .PAND@80                                ; cls=alu imm=u
-PLOP3       81c -              Pu=PT Pv=PT <- Pp Pq Px lut:I(u)@64-66+72-76 lut2:I(u)@16-23 ; .LUT 67=0            ; cls=alu
-PLOP3       81c -              Pu=PT Pv=PT <- Pp Pq UPx lut:I(u)@64-66+72-76 lut2:I(u)@16-23 ; .LUT 67=1           ; cls=alu
+PLOP3       81c -              Pu=PT Pv=PT <- Pp Pq Px lut:I(u)@64-66+72-76 lutv:I(u)@16-23 ; .LUT 67=0            ; cls=alu
+PLOP3       81c -              Pu=PT Pv=PT <- Pp Pq UPx lut:I(u)@64-66+72-76 lutv:I(u)@16-23 ; .LUT 67=1           ; cls=alu
 SHF         019 ABC            d <- a b c                  ; .{L R}@76 .W@75 .{S64 U64 S32 U32}@73-74 .HI@80             ; cls=alu imm=u
 PRMT        016 ABC            d <- a b c                  ; .{_ F4E B4E RC8 ECL ECR RC16 ?}@72-74                        ; cls=alu imm=u
 SGXT        01a AB             d <- a b                    ; .W@75 .U32@73=0                                              ; cls=alu imm=u
@@ -62,5 +62,5 @@ I2IP        039 ABc sm=75-89   d <- a b c<sh4>@72-73       ; .{? ? ? ? ? ? U4 S4
 I2IP        039 ABc sm=90+     d <- a b c<h1>@72           ; .{U8 S8 U16 S16 ? ? ? ?}@76-78 .S32 .SAT@74 73=0 75=0       ; cls=alu
 I2IP        039 ABc sm=90+     d <- a b c<sh2>@72-73       ; .{? ? ? ? U2 S2 ? ?}@76-78 .S32 .SAT@74 75=0              ; cls=alu
 I2IP        039 ABc sm=90+     d <- a b c<sh4>@72-73       ; .{? ? ? ? ? ? U4 S4}@76-78 .S32 .SAT@74 75=0              ; cls=alu
-PLOP3.LUT   01f ABc forms=rr,kr,ur Pu=PT Pv=PT <- a<=SIGN> b<=SIGN> c<=SIGN> lut:I(u)@72-79 lut2:I(u)@16-23 ; ; cls=alu imm=u csp=1
+PLOP3.LUT   01f ABc forms=rr,kr,ur Pu=PT Pv=PT <- a<=SIGN> b<=SIGN> c<=SIGN> lut:I(u)@72-79 lutv:I(u)@16-23 ; ; cls=alu imm=u csp=1
 """

@@ -8,7 +8,7 @@ UIMAD        0a4 UIABC          ud <- ua ub uc-~X UPp?X=!UPT            ; .U32@7
 UIMAD.WIDE   0a5 UABC           ud2 UPu?=UPT <- ua ub uc2-~X UPp?X=!UPT ; .U32@73=0 .X@74                                                 ; cls=uni comm=ab
 ULEA         091 UABC           ud UPu?=UPT <- ua-~X ub-~X uc?HI s:I(u)@75-79 UPp?X=!UPT ; .HI@80 .X@74 73=0                              ; cls=uni imm=u
 ULOP3        092 UABC           UPu?=UPT ud <- ua ub uc lut:I(u)@72-79 UPp=!UPT ; .LUT .PAND@80                                           ; cls=uni imm=u
-UPLOP3       89c -              UPu=UPT UPv=UPT <- UPp UPq UPx lut:I(u)@64-66+72-76 lut2:I(u)@16-23 ; .LUT                          ; cls=uni guard=UP imm=u
+UPLOP3       89c -              UPu=UPT UPv=UPT <- UPp UPq UPx lut:I(u)@64-66+72-76 lutv:I(u)@16-23 ; .LUT                          ; cls=uni guard=UP imm=u
 USHF         099 UABC           ud <- ua ub uc                          ; .{L R}@76 .W@75 .{S64 U64 S32 U32}@73-74 .HI@80                 ; cls=uni imm=u
 UPRMT        096 UABC           ud <- ua ub uc                          ; ; cls=uni imm=u
 USGXT        09a UAB            ud <- ua ub                             ; .W@75 .U32@73=0                                                 ; cls=uni imm=u
