@@ -63,4 +63,4 @@ def _function(f: Function, ctx: Context) -> None:
                     i.dsts = (*i.dsts[:n], d._replace(num=ZERO, sub=0), *i.dsts[n + 1 :])
 
 
-_PRED_OUT = frozenset({"ISETP", "FSETP", "DSETP", "IADD3", "IMAD", "LEA", "LOP3", "PLOP3", "UISETP", "LDG", "LD", "FLO", "HSETP2"})
+_PRED_OUT = frozenset({"ISETP", "FSETP", "DSETP", "IADD3", "IMAD", "LEA", "LOP3", "PLOP3", "UISETP", "LDG", "LD", "FLO", "HSETP2", "SHFL"})

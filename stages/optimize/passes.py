@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from stages.optimize.branches import drop_warpsync, tidy_branches
 from stages.optimize.dce import remove_dead_code
 from stages.optimize.order import order_blocks
 from stages.optimize.pool import pool_doubles
+from stages.optimize.predicate import predicate_arms
 from stages.optimize.simplify import simplify
 from stages.optimize.webs import split_webs
 from stages.runner import Pass
@@ -13,7 +15,10 @@ PASSES: tuple[Pass, ...] = (
     Pass("webs", split_webs, min_opt=1),
     Pass("simplify", simplify, min_opt=1),
     Pass("dce", remove_dead_code, min_opt=1),
-    Pass("simplify-again", simplify, min_opt=2),  # sees use counts without the dead readers
+    Pass("branches", tidy_branches, min_opt=1),
+    Pass("predicate", predicate_arms, min_opt=1),
+    Pass("warpsync", drop_warpsync, min_opt=1),
+    Pass("simplify-again", simplify, min_opt=2),  # sees use counts without the dead readers, and longer blocks
     Pass("pool", pool_doubles, min_opt=1),
     Pass("dce-again", remove_dead_code, min_opt=1),
     Pass("order", order_blocks, min_opt=1),

@@ -1,0 +1,240 @@
+"""Jumps: around jumps, to jumps, to EXIT; barriers that bring threads together only to end; WARPSYNC of a warp that is together.
+
+Pre: a function at level `ori`. Post: the same effects of every thread. A divergent branch is one whose predicate is not marked uniform.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ir_format.flow import build_cfg, falls_through, is_guarded
+from ir_format.model import INV, PT, Block, Function, Imm, Inst, Label, Operand, Reg, Unit, label
+from stages.optimize.values import Values, copied
+from stages.runner import Context
+
+_PARTING: Final = frozenset(("BSSY", "BSYNC", "BREAK", "CALL", "BRX", "BRXU", "YIELD", "NANOSLEEP"))
+_ALL: Final = 0xFFFFFFFF
+
+
+def tidy_branches(unit: Unit, ctx: Context) -> None:
+    """The pass."""
+    for f in unit.functions:
+        _invert(f, ctx)
+        if f.kind == "entry":
+            _drop_last_barriers(f, ctx)
+            _exit_at_once(f, ctx)
+        drop_unreachable(f)
+
+
+def plain_jump(inst: Inst) -> int:
+    """Block id that a BRA without modifiers and predicate operands goes to, guarded or not; -1 for anything else."""
+    if inst.op == "BRA" and not inst.mods and not inst.uses and not (inst.attrs and inst.attrs.keys() - {"uni"}):
+        target = inst.srcs[-1]
+        if type(target) is Label and all(o == PT for o in inst.srcs[:-1]):
+            return target.block
+    return -1
+
+
+def lasting(inst: Inst) -> tuple[Operand, ...]:
+    """The sources without the predicate operand PT in front."""
+    return inst.srcs[1:] if inst.srcs and inst.srcs[0] == PT else inst.srcs
+
+
+def inverted(guard: Reg) -> Reg:
+    """The opposite guard."""
+    return guard._replace(flags=guard.flags ^ INV)
+
+
+def named_blocks(f: Function) -> dict[int, int]:
+    """How many operands name each block."""
+    found: dict[int, int] = {}
+    for b in f.blocks:
+        for i in b.insts:
+            for group in (i.dsts, i.srcs, i.uses):
+                for o in group:
+                    if type(o) is Label:
+                        found[o.block] = found.get(o.block, 0) + 1
+    return found
+
+
+def drop_unreachable(f: Function) -> None:
+    """Blocks that nothing reaches and no operand names go."""
+    keep = set(build_cfg(f).rpo)
+    if len(keep) < len(f.blocks):
+        named = named_blocks(f)
+        f.blocks = [b for n, b in enumerate(f.blocks) if n in keep or b.id in named]
+
+
+def _invert(f: Function, ctx: Context) -> None:
+    """`@P BRA X; BRA Y; X:` becomes `@!P BRA Y; X:`; a jump to a lone jump goes where that goes."""
+    alone = {b.id: plain_jump(b.insts[0]) for b in f.blocks if len(b.insts) == 1 and not is_guarded(b.insts[0]) and plain_jump(b.insts[0]) >= 0}
+    named = named_blocks(f)
+    gone: set[int] = set()
+    for n, b in enumerate(f.blocks[:-1]):
+        to = plain_jump(b.insts[-1]) if b.insts else -1
+        if to < 0:
+            continue
+        last = b.insts[-1]
+        after = f.blocks[n + 1]
+        if is_guarded(last) and after.id in alone and n + 2 < len(f.blocks) and f.blocks[n + 2].id == to and not named.get(after.id) and ctx.allow():
+            assert last.guard is not None
+            last.guard = inverted(last.guard)
+            to = alone[after.id]
+            last.srcs = (*last.srcs[:-1], label(to))
+            gone.add(after.id)
+            ctx.count("branches turned round")
+        hops = 0
+        while to in alone and hops < 8:
+            to = alone[to]
+            hops += 1
+        if hops and to not in alone and ctx.allow():
+            last.srcs = (*last.srcs[:-1], label(to))
+    if gone:
+        f.blocks = [b for b in f.blocks if b.id not in gone]
+    for here, following in zip(f.blocks, f.blocks[1:], strict=False):
+        if here.insts and plain_jump(here.insts[-1]) == following.id:
+            here.insts.pop()
+
+
+def _only_exit(b: Block) -> bool:
+    return len(b.insts) == 1 and b.insts[0].op == "EXIT" and not is_guarded(b.insts[0]) and not b.insts[0].mods
+
+
+def _exit_at_once(f: Function, ctx: Context) -> None:
+    """A jump to an EXIT is an EXIT."""
+    ends = {b.id: b.insts[0] for b in f.blocks if _only_exit(b)}
+    for b in f.blocks:
+        last = b.insts[-1] if b.insts else None
+        if last is not None and plain_jump(last) in ends and ctx.allow():
+            end = ends[plain_jump(last)]
+            b.insts[-1] = Inst("EXIT", (), (), end.srcs, last.guard, last.line, last.loc)
+            ctx.count("jumps to EXIT")
+
+
+def barrier_users(f: Function) -> dict[int, list[tuple[Block, Inst]]]:
+    """B register -> instructions that name it."""
+    users: dict[int, list[tuple[Block, Inst]]] = {}
+    for b in f.blocks:
+        for i in b.insts:
+            for o in (*i.dsts, *i.srcs):
+                if type(o) is Reg and o.file == "B":
+                    users.setdefault(o.num, []).append((b, i))
+    return users
+
+
+def drop_barrier(users: list[tuple[Block, Inst]]) -> None:
+    """Take out every instruction that names a barrier."""
+    gone = {id(i) for _, i in users}
+    for b in {id(b): b for b, _ in users}.values():
+        b.insts = [i for i in b.insts if id(i) not in gone]
+
+
+def simple_barrier(users: list[tuple[Block, Inst]]) -> bool:
+    """Whether a barrier is set in one place and waited for in one, and nowhere broken."""
+    ops = sorted(i.op for _, i in users)
+    return ops in (["BSSY", "BSYNC"], ["BMOV", "BSSY", "BSYNC", "UNDEF"]) and not any(is_guarded(i) for _, i in users)
+
+
+def _drop_last_barriers(f: Function, ctx: Context) -> None:
+    """Threads that do nothing but end behind a BSYNC need not meet there (ptxas puts no barrier either: measured)."""
+    ends: set[int] = set()  # blocks from whose start nothing happens but EXIT
+    for n in range(len(f.blocks) - 1, -1, -1):
+        b = f.blocks[n]
+        rest = [i for i in b.insts if i.op != "BSYNC"]
+        if _only_exit(Block(b.id, rest)) or (not rest and n + 1 < len(f.blocks) and f.blocks[n + 1].id in ends):
+            ends.add(b.id)
+    for _, users in sorted(barrier_users(f).items()):
+        where = next((b for b, i in users if i.op == "BSYNC"), None)
+        if where is not None and where.id in ends and simple_barrier(users) and ctx.allow():
+            drop_barrier(users)
+            ctx.count("barriers in front of EXIT")
+    # what is empty now gives way to the block behind it
+    moved: dict[int, int] = {}
+    for n in range(len(f.blocks) - 2, -1, -1):
+        b = f.blocks[n]
+        if not b.insts:
+            moved[b.id] = moved.get(f.blocks[n + 1].id, f.blocks[n + 1].id)
+    if moved:
+        redirect(f, moved)
+        f.blocks = [b for b in f.blocks if b.id not in moved]
+
+
+def redirect(f: Function, moved: dict[int, int]) -> None:
+    """Name other blocks in all operands."""
+
+    def new(ops: tuple[Operand, ...]) -> tuple[Operand, ...]:
+        return tuple(label(moved[o.block]) if type(o) is Label and o.block in moved else o for o in ops)
+
+    for b in f.blocks:
+        for i in b.insts:
+            i.dsts, i.srcs, i.uses = new(i.dsts), new(i.srcs), new(i.uses)
+
+
+def drop_warpsync(unit: Unit, ctx: Context) -> None:
+    """The pass: WARPSYNC of all threads goes where the warp can't have parted since the last one (ptxas has none there either: measured)."""
+    for f in unit.functions:
+        if any(i.op == "WARPSYNC" for b in f.blocks for i in b.insts):
+            _warpsync(f, ctx)
+
+
+def _warpsync(f: Function, ctx: Context) -> None:
+    values = Values(f)
+    cfg = values.cfg
+
+    def whole(i: Inst) -> bool:
+        if i.op != "WARPSYNC" or is_guarded(i) or i.mods not in ((), ("ALL",)):
+            return False
+        rest = lasting(i)
+        if not rest:
+            return i.mods == ("ALL",)
+        mask = rest[0]
+        if type(mask) is Reg:
+            made = values.def_of(mask)
+            mask = copied(made) if made is not None and mask.width == 1 and not mask.flags else None  # type: ignore[assignment]
+        return type(mask) is Imm and not mask.sym and mask.value & _ALL == _ALL
+
+    def parts(i: Inst) -> bool:
+        if i.op in _PARTING:
+            return True
+        if i.op != "BRA":
+            return False
+        guard = i.guard
+        if i.mods or len(lasting(i)) > 1:
+            return True
+        return guard is not None and guard._replace(flags=0) != PT and not (guard.file == "UP" or f.vregs[guard.num].uniform)
+
+    count = len(f.blocks)
+    apart = [f.kind != "entry"] * count  # a function may be called by part of a warp
+    sync = {id(i) for b in f.blocks for i in b.insts if whole(i)}
+
+    def leave(pos: int) -> bool:
+        state = apart[pos]
+        for i in f.blocks[pos].insts:
+            if id(i) in sync:
+                state = False
+            elif parts(i):
+                state = True
+        return state
+
+    work = list(cfg.rpo)
+    while work:
+        pos = work.pop()
+        if leave(pos):
+            for s in cfg.succs[pos]:
+                if not apart[s]:
+                    apart[s] = True
+                    work.append(s)
+    for pos, b in enumerate(f.blocks):
+        state = apart[pos]
+        out = []
+        for i in b.insts:
+            if id(i) in sync:
+                if not state and ctx.allow():
+                    ctx.count("needless WARPSYNC")
+                    continue
+                state = False
+            elif parts(i):
+                state = True
+            out.append(i)
+        b.insts = out
+    assert all(b.insts or falls_through(b) for b in f.blocks)

@@ -1,0 +1,168 @@
+"""If-conversion: a short block behind a branch becomes instructions under the branch's predicate.
+
+`@P BRA J; T; J:` (triangle) and `@P BRA F; T; BRA J; F; J:` (diamond). Instructions of an arm that only compute temporaries of the arm lose nothing when they run
+for nothing, so they stay unguarded; loads, stores and what is read behind J get the guard. A barrier that the branch alone needed goes. Then the
+blocks are one. Pre: a function at level `ori`. Post: the same effects; guarded temporaries are preceded by UNDEF.
+
+Limits measured on ptxas: instructions of an arm, by divergence of the branch and shape; no atomics, no instruction in which threads meet.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ir_format.flow import Cells, build_cfg, falls_through, is_guarded, liveness, read_regs, written_regs
+from ir_format.model import Block, Function, Inst, Reg, Unit
+from stages.optimize.branches import barrier_users, drop_barrier, inverted, named_blocks, plain_jump, simple_barrier
+from stages.optimize.values import is_pure
+from stages.runner import Context
+
+#: (divergent?, diamond?) -> most instructions of an arm (measured, optimizer notes on predication).
+_MOST: Final = {(True, False): 8, (False, False): 6, (True, True): 7, (False, True): 5}
+_GUARDED: Final = frozenset(("LDG", "LDS", "LDL", "LD", "STG", "STS", "STL", "ST"))
+
+
+def predicate_arms(unit: Unit, ctx: Context) -> None:
+    """The pass."""
+    for f in unit.functions:
+        if len(f.blocks) > 2:
+            _Converter(f, ctx).run()
+
+
+class _Converter:
+    """State of the walk over one function."""
+
+    def __init__(self, f: Function, ctx: Context) -> None:
+        self.f = f
+        self.ctx = ctx
+
+    def run(self) -> None:
+        """Blocks from the last to the first, so that inner branches go before outer ones."""
+        f = self.f
+        if not any(self._shape(n) for n in range(len(f.blocks) - 2)):
+            return
+        cfg = build_cfg(f)
+        live = liveness(f, cfg)
+        self.cells: Cells = live.cells
+        self.live_in = {b.id: live.in_cells(n) for n, b in enumerate(f.blocks)}
+        self.preds = {b.id: len(cfg.preds[n]) for n, b in enumerate(f.blocks)}
+        self.users = barrier_users(f)
+        self.named = named_blocks(f)
+        for n in range(len(f.blocks) - 3, -1, -1):
+            if n < len(f.blocks) - 2:
+                self._try(n)
+
+    def _shape(self, n: int) -> bool:
+        """Whether the block at ``n`` may be the head of a triangle or diamond."""
+        blocks = self.f.blocks
+        b = blocks[n]
+        if not b.insts or not is_guarded(b.insts[-1]):
+            return False
+        to = plain_jump(b.insts[-1])
+        guard = b.insts[-1].guard
+        if to < 0 or guard is None or guard.file != "P" or not blocks[n + 1].insts:
+            return False
+        return blocks[n + 2].id == to
+
+    def _try(self, n: int) -> None:
+        if not self._shape(n):
+            return
+        blocks = self.f.blocks
+        head, then, third = blocks[n : n + 3]
+        last = head.insts[-1]
+        assert last.guard is not None
+        out = plain_jump(then.insts[-1])
+        if self.preds[then.id] != 1 or self.named.get(then.id):
+            return
+        if out < 0 and falls_through(then) and not is_guarded(then.insts[-1]):
+            arms = [(then, then.insts, inverted(last.guard))]
+            join = third
+        elif out >= 0 and not is_guarded(then.insts[-1]) and n + 3 < len(blocks) and blocks[n + 3].id == out:
+            if self.preds[third.id] != 1 or self.named.get(third.id, 0) != 1 or not falls_through(third) or (third.insts and plain_jump(third.insts[-1]) >= 0):
+                return
+            arms = [(then, then.insts[:-1], inverted(last.guard)), (third, third.insts, last.guard)]
+            join = blocks[n + 3]
+        else:
+            return
+        bar = self._barrier(head, join)
+        divergent = not self.f.vregs[last.guard.num].uniform
+        most = _MOST[divergent, len(arms) > 1]
+        made: list[Inst] = []
+        for arm, insts, guard in arms:
+            wanted = self.live_in[join.id]
+            if arm is not arms[-1][0]:
+                wanted = wanted | self.live_in[third.id]
+            got = self._arm(insts, guard, wanted, most)
+            if got is None:
+                return
+            made += got
+        if not self.ctx.allow():
+            return
+        self.ctx.count("arms predicated", len(arms))
+        head.insts.pop()
+        head.insts += made
+        if bar is not None:
+            drop_barrier(self.users.pop(bar))
+        for arm, _, _ in arms:
+            blocks.remove(arm)
+        self.preds[join.id] -= len(arms)
+        self.named[join.id] = self.named.get(join.id, 0) - 1 - (bar is not None)
+        if len(arms) > 1:
+            self.preds[join.id] += 1
+        if self.preds[join.id] == 1 and not self.named[join.id]:
+            head.insts += join.insts
+            blocks.remove(join)
+            for users in self.users.values():
+                for at, (where, inst) in enumerate(users):
+                    if where is join:
+                        users[at] = (head, inst)
+
+    def _barrier(self, head: Block, join: Block) -> int | None:
+        """The B register that is set in ``head`` and waited for at ``join`` and nowhere else; None if there is none."""
+        first = join.insts[0] if join.insts else None
+        if first is None or first.op != "BSYNC" or self.preds[join.id] != 2:
+            return None
+        bar = first.srcs[-1]
+        if type(bar) is not Reg or not simple_barrier(self.users.get(bar.num, [])):
+            return None
+        return bar.num if all(b is head or i is first for b, i in self.users[bar.num]) else None
+
+    def _arm(self, insts: list[Inst], guard: Reg, wanted: set[int], most: int) -> list[Inst] | None:
+        """The arm's instructions under ``guard``; None where it can't be. ``wanted``: cells whose values from before somebody else may read."""
+        if sum(i.op != "UNDEF" for i in insts) > most:
+            return None
+        first = self.cells.first
+        loose: set[int] = set()  # cells that hold their value under the guard only
+        out: list[Inst] = []
+        for i in insts:
+            written = written_regs(i)
+            cells = [c for r in written for c in range(first(r), first(r) + r.width)]
+            if i.op == "UNDEF":
+                if any(c in wanted for c in cells):
+                    return None
+                out.append(i)
+                continue
+            if is_guarded(i) or i.uses or i.defs or i.attrs or "STRONG" in i.mods or "MMIO" in i.mods:
+                return None
+            if any(r.num == guard.num or self.f.vregs[r.num].fixed >= 0 for r in written):
+                return None
+            pure = is_pure(i) and i.op != "R2UR"  # which lane it asks would change
+            if not pure and i.op not in _GUARDED:
+                return None
+            free = pure and not any(c in wanted for c in cells)
+            if free and loose:
+                free = not any(c in loose for r in read_regs(i) for c in range(first(r), first(r) + r.width))
+            if free:
+                out.append(i)
+                loose.difference_update(cells)
+                continue
+            if any(r.file not in ("R", "P") for r in written):
+                return None  # no guard of one thread for the warp's registers
+            for r in written:
+                if not any(c in wanted or c in loose for c in range(first(r), first(r) + r.width)):
+                    out.append(Inst("UNDEF", (), (r,), (), None, i.line, i.loc))
+            loose.update(cells)
+            out.append(Inst(i.op, i.mods, i.dsts, i.srcs, guard, i.line, i.loc))
+        return out
+
+
