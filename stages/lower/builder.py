@@ -103,6 +103,7 @@ class Builder:
         "labels",
         "line",
         "loc",
+        "local_base",
         "local_offset",
         "mark",
         "next_block",
@@ -130,6 +131,7 @@ class Builder:
         self.desc_reg: Reg | None = None
         self.param_words: dict[str, list[Reg]] = {}
         self.local_offset: dict[str, int] = {}
+        self.local_base: dict[str, Reg] = {}  # variables that need more alignment than the stack has: their address
         self.ret_block = -1
         self.ret_addr: Reg | None = None
         self.cache: dict[str, Reg] = {}

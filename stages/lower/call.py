@@ -155,14 +155,32 @@ def begin_function(b: Builder) -> None:
     at = outgoing
     for v in f.vars:
         if v.space == "local":
-            at = align_up(at, max(1, v.align))
+            at = align_up(at, min(16, max(1, v.align)))
             b.local_offset[v.name] = at
+            if v.align > 16:
+                b.local_base[v.name] = _aligned(b, at, v.align)
+                at += v.align - 16
             at += v.size
-    big = max((v.align for v in f.vars if v.space == "local"), default=8)
-    if big > 16:
-        raise CompileError(f"Local variable alignment of {big} bytes not supported", f.line)
     b.fn.frame = align_up(at, 16 if at else 8)
     b.place(b.new_block())
+
+
+def _aligned(b: Builder, at: int, align: int) -> Reg:
+    """The first multiple of ``align`` from [R1 + at] on: the stack is a multiple of 16."""
+    up, d = b.r(), b.r()
+    b.emit("IADD3", up, (b.r1, Imm("I", at + align - 1), RZ))
+    b.emit("LOP3.LUT", d, (up, Imm("I", -align & 0xFFFFFFFF), RZ, Imm("I", 0xC0)))
+    return d
+
+
+def local_place(b: Builder, name: str, offset: int) -> tuple[Reg, int]:
+    """(base, offset) of a byte of a local variable of the function."""
+    base = b.local_base.get(name)
+    if base is not None:
+        return base, offset
+    if name not in b.local_offset:
+        raise CompileError(f"Local variable '{name}' at module scope not supported", b.line)
+    return b.r1, b.local_offset[name] + offset
 
 
 def _receive(b: Builder, f: PtxFunction) -> None:

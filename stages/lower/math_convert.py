@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from ir_format import ptx
 from ir_format.model import PT, RZ, ZERO, Imm, Reg
 from ir_format.ptx import PtxInst
 
@@ -277,6 +278,19 @@ def pack_f32(b: Builder, inst: PtxInst) -> None:
         f2fp(b, d, name, "F32", "PACK_AB", tuple(srcs), _clamp_mods(inst), rnd)
 
 
+def pack_four(b: Builder, inst: PtxInst) -> None:
+    """Four f32 to four of a narrow format, by random bits: the first two make the upper half, and what is left of the random bits goes with it into the second step."""
+    b.need(inst, 100)
+    x = inst.operands[1]
+    if "rs" not in inst.mods or not isinstance(x, ptx.Vec):
+        raise b.unsupported(inst)
+    f = [b.in_reg(b.src(e, "f32")) for e in x.elems]
+    upper = b.r()
+    op = f"F2FP{_clamp_mods(inst)}.{_PACKED[inst.types[0][:-2] + 'x2'][0]}.F32.PACK_AB_MERGE_C.RS"
+    b.emit(op, upper, (f[0], f[1], b.in_reg(b.src(inst.operands[2], "b32"))))
+    b.emit(op, b.dst(inst.operands[0], inst.types[0]), (f[2], f[3], upper))
+
+
 def pack_half(b: Builder, inst: PtxInst) -> None:
     """A pair of f16 (or bf16) to a pair of a narrower format."""
     name, sm = _PACKED[inst.types[0]]
@@ -309,6 +323,7 @@ RULES: dict[str, Rule] = {
     **{f"cvt.f64.{s}": with_sat(to_f64) for s in ("f16", "bf16", "f32")},
     "cvt.tf32.f32": to_tf32,
     **{f"cvt.{d}.f32": pack_f32 for d in _PACKED},
+    **{f"cvt.{d}.f32": pack_four for d in ("e4m3x4", "e5m2x4", "e2m3x4", "e3m2x4", "e2m1x4")},
     **{f"cvt.{d}.f16x2": pack_half for d in ("e4m3x2", "e5m2x2")}, "cvt.ue8m0x2.bf16x2": pack_half,
     **{f"cvt.f16x2.{s}": unpack_narrow for s in _NARROW if s != "ue8m0x2"}, "cvt.bf16x2.ue8m0x2": unpack_narrow,
 }  # fmt: skip

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ir_format import ptx
-from ir_format.diag import CompileError
 from ir_format.model import RZ, Const, Imm, Mem, Name, Reg
 from ir_format.ptx import PtxInst, PtxParam, PtxVar
 
 from .builder import Builder
+from .call import local_place
 from .spaces import descriptor, param_base, shared_place, space_name, to_generic
 
 _OFFSET_MIN, _OFFSET_END = -(1 << 23), 1 << 23
@@ -166,9 +166,8 @@ def _symbol(b: Builder, inst: PtxInst, x: ptx.Addr, space: str) -> Where:
             return _narrow(b, inst, space, base if base is not None else Imm("I", 0), at)
         return Where("shared", Mem("M", base, None, at))
     if own == "local":
-        if sym.name not in b.local_offset:
-            raise CompileError(f"Local variable '{sym.name}' at module scope not supported", b.line)
-        return Where("local", Mem("M", b.r1, None, b.local_offset[sym.name] + sym.offset))
+        base, at = local_place(b, sym.name, sym.offset)
+        return Where("local", Mem("M", base, None, at))
     if own == "const":
         b.ctx.use_symbol(sym.name)
         return Where("const", Const("C", 3, sym.offset, 1, None, 0, sym.name))

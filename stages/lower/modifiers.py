@@ -51,7 +51,7 @@ MODIFIERS: Final[dict[str, frozenset[str]]] = {
     "ld": _SPACES | _SCOPES | _VECTOR | _L1 | _L2_FETCH | _HINT | _s("weak relaxed acquire volatile mmio nc ca cg cs lu cv"),
     "ldu": _s("global v2 v4"),
     "st": _SPACES | _SCOPES | _VECTOR | _L1 | _HINT | _s("async mbarrier::complete_tx::bytes weak relaxed release volatile mmio wb cg cs wt bulk"),
-    "prefetch": _s("global L1 L2 L2::evict_last L2::evict_normal tensormap param const"), "prefetchu": _s("L1"), "discard": _s("global L2"),
+    "prefetch": _s("local global L1 L2 L2::evict_last L2::evict_normal tensormap param const"), "prefetchu": _s("L1"), "discard": _s("global L2"),
     "applypriority": _s("global L2::evict_normal"), "mov": _s("v2 v4"), "cvta": _SPACES | _s("to"), "isspacep": _SPACES, "cvt": _s("sat pack"),
     "atom": _ATOMIC | _VECTOR, "red": _ATOMIC | _VECTOR | _s("async mbarrier::complete_tx::bytes mmio"),
     "clusterlaunchcontrol": _s("try_cancel async query_cancel is_canceled get_first_ctaid get_first_ctaid::x get_first_ctaid::y get_first_ctaid::z v4")
@@ -62,7 +62,7 @@ MODIFIERS: Final[dict[str, frozenset[str]]] = {
     "fence": _SCOPES | _s("sc acq_rel acquire release proxy async async.global global shared::cta shared::cluster mbarrier_init")
     | _s("sync_restrict::shared::cluster sync_restrict::shared::cta tensormap::generic async::generic alias"),
     "shfl": _s("sync up down bfly idx"), "vote": _s("sync any all uni ballot"), "match": _s("sync any all"),
-    "redux": _s("sync add min max and or xor"), "elect": _s("sync"),
+    "redux": _s("abs NaN sync add min max and or xor"), "elect": _s("sync"),
     "cp": _s("mbarrier arrive noinc async ca cg shared shared::cta global commit_group wait_group wait_all") | _L2_FETCH | _HINT | _BULK,
     "tensormap": _s("replace tile global_address rank box_dim global_dim global_stride element_stride elemtype interleave_layout swizzle_mode fill_mode")
     | _s("swizzle_atomicity global shared::cta b1024 cp_fenceproxy tensormap::generic release sync aligned") | _SCOPES,
@@ -83,7 +83,7 @@ MODIFIERS: Final[dict[str, frozenset[str]]] = {
     | _s("relaxed acquire release shared::cluster") | _SCOPES,
     **{op + n: _s("sat add min max wrap clamp po shr7 shr15 eq ne lt le gt ge") for op in ("vadd", "vsub", "vabsdiff", "vmin", "vmax", "vshl", "vshr", "vset", "vmad", "vavrg") for n in ("", "2", "4")},
     "tcgen05": _TCGEN05, "mapa": _s("shared::cluster"), "getctarank": _s("shared::cluster"),
-    "createpolicy": _s("fractional range cvt L2 L2::evict_last L2::evict_first L2::evict_unchanged L2::evict_normal"),
+    "createpolicy": _s("global fractional range cvt L2 L2::evict_last L2::evict_first L2::evict_unchanged L2::evict_normal"),
 }  # fmt: skip
 _NONE: Final[frozenset[str]] = frozenset()
 

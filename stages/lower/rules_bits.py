@@ -368,7 +368,15 @@ def _piece(b: Builder, x: Val, i: int, bits: int, s: bool) -> Reg:
     return d
 
 
+def fns(b: Builder, inst: PtxInst) -> None:
+    """The n-th set bit: a function of the library."""
+    args = [b.src(x, "b32") for x in inst.operands[1:4]]
+    with b.region():
+        b.copy(b.dst(inst.operands[0]), b.call_helper("__orias_fns", args)[0])
+
+
 RULES: dict[str, Rule] = {
+    "fns": fns,
     **{op: bitwise for op in _LUT},
     "not": not_, "cnot": cnot, "lop3": lop3, "shl": shl, "shr": shr, "shf": shf, "bfe": bfe, "bfi": bfi, "szext": szext, "bmsk": bmsk,
     "prmt": prmt, "popc": popc, "clz": clz, "bfind": bfind, "brev": brev, "setp": setp, "set": set_, "selp": selp, "slct": slct,

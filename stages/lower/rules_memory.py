@@ -329,8 +329,13 @@ def prefetch(b: Builder, inst: PtxInst) -> None:
         return
     level = {"L1": "PF1", "L2": "PF2", "L2::evict_last": "PML2", "L2::evict_normal": "PF2"}
     what = next((level[m] for m in inst.mods if m in level), None)
-    if what is None or any(m.split("::")[0] in ("local", "const", "param") for m in inst.mods):
+    if what is None or any(m.split("::")[0] in ("const", "param") for m in inst.mods):
         raise b.unsupported(inst)
+    if inst.has("local"):
+        where = resolve(b, inst, inst.operands[0])
+        assert isinstance(where.at, Mem)
+        b.emit(f"CCTLL.{what}", (), (where.at,))
+        return
     _cctl(b, inst, what)
 
 

@@ -1,7 +1,7 @@
 """mma.sync: dense forms go to :mod:`rules_matrix`; here are sparse and scaled operands, eight-bit floats, the shapes of doubles, and sm_75's m8n8k4.
 
 Each form is the SASS instruction (or the sequence of steps) that ptxas 13.0.88 makes of it, with the fragments as PTX has them (measured on sm_75, 80, 89, 90, 100
-and 120). Refused: nibbles with sparse factors from sm_90 on and eight-bit floats on sm_90 to sm_110, which go by way of wider elements, and m8n8k4 of halves
+and 120). Refused: nibbles with sparse factors from sm_90 on and sparse eight-bit floats on sm_90 to sm_110, which go by way of wider elements, and m8n8k4 of halves
 from sm_80 on, which goes through shuffles.
 """
 
@@ -96,11 +96,39 @@ def _eight(b: Builder, inst: PtxInst, shape: str, sparse: bool) -> None:
     dt, at, bt, ct = inst.types
     row = _EIGHT.get((shape, sparse))
     narrow = all(t in ("e4m3", "e5m2") for t in (at, bt))
-    if row is None or dt != ct or dt not in ("f32", "f16") or not (b.sm >= 120 or (b.sm == 89 and narrow)):
+    if row is None or dt != ct or dt not in ("f32", "f16") or not (b.sm >= 120 or (b.sm >= 89 and narrow)):
         raise b.unsupported(inst)
     nc = 4 if dt == "f32" else 2
+    if 90 <= b.sm < 120:
+        if sparse:
+            raise b.unsupported(inst, "by wider elements there")
+        _eight_as_halves(b, inst, dt, at, bt, row[1], row[2], nc)
+        return
     meta = list(_metadata(b, inst, 4)) if sparse else []
     _emit(b, inst, f"{row[0]}.{dt.upper()}.{at.upper()}.{bt.upper()}", nc, [*_factors(b, inst, row[1], row[2], nc, b.sm == 89), *meta])
+
+
+def _eight_as_halves(b: Builder, inst: PtxInst, dt: str, at: str, bt: str, na: int, nb: int, nc: int) -> None:
+    """sm_90 to sm_110 have no such product: the lower pair of bytes of every word makes the factors of one product of halves, the upper pair those of a
+    second one, and the accumulator is added last (measured)."""
+    ra, rb, rc = _factors(b, inst, na, nb, nc)
+    op = f"HMMA.{'16816' if na == 4 else '1688'}.{dt.upper()}"
+    total = Reg("R", -1, 0, nc)
+    for half in ("", "H1"):
+        parts = []
+        for x, n, t in ((ra, na, at), (rb, nb, bt)):
+            wide = b.r(n)
+            for i in range(n):
+                b.emit(f"F2FP.F16.{t.upper()}.UNPACK_B", wide._replace(sub=i, width=1), (x._replace(sub=x.sub + i, width=1, mod=half),))
+            parts.append(wide)
+        out = b.r(nc)
+        b.emit(op, out, (*parts, total), attrs={"warp": 1})
+        total = out
+    done = b.r(nc)
+    for i in range(nc):
+        x, y = (v._replace(sub=v.sub + i, width=1) for v in (total, rc))
+        b.emit("FADD" if dt == "f32" else "HADD2", done._replace(sub=i, width=1), (x, y))
+    _give(b, inst.operands[0], done)
 
 
 def _scaled(b: Builder, inst: PtxInst, shape: str, sparse: bool) -> None:

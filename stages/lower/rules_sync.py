@@ -233,11 +233,15 @@ _REDUX = {
 def redux(b: Builder, inst: PtxInst) -> None:
     op = next((m for m in inst.mods if m in ("add", "min", "max", "and", "or", "xor")), "")
     mods = _REDUX.get((op, inst.types[0]))
-    if mods is None:
+    if inst.types[0] == "f32" and op in ("min", "max") and b.sm in (100, 103):
+        name = f"CREDUX.{op.upper()}{'ABS' if inst.has('abs') else ''}.F32{'.NAN' if inst.has('NaN') else ''}"
+    elif mods is None:
         raise b.unsupported(inst)
+    else:
+        name = f"REDUX{mods}"
     b.need(inst, 80)
     u = b.ur()
-    b.emit(f"REDUX{mods}", u, (b.in_reg(b.src(inst.operands[1], inst.types[0])),), attrs=members(b, inst, 2))
+    b.emit(name, u, (b.in_reg(b.src(inst.operands[1], inst.types[0])),), attrs=members(b, inst, 2))
     b.copy(b.dst(inst.operands[0]), u)
 
 

@@ -9,7 +9,7 @@ from ir_format.diag import CompileError
 from ir_format.model import RZ, Const, Imm, Name, Reg
 from ir_format.ptx import PtxFunction, PtxProto, PtxVar
 
-from .call import in_prologue, load_const, note, signature_text
+from .call import in_prologue, load_const, local_place, note, signature_text
 
 if TYPE_CHECKING:
     from .builder import Builder
@@ -131,10 +131,9 @@ def symbol_address(b: Builder, x: ptx.Sym) -> Reg | Imm:
         b.copy(b.hi_r(d), RZ)
         return d
     if decl.space == "local":
-        if x.name not in b.local_offset:
-            raise CompileError(f"Local variable '{x.name}' at module scope not supported", b.line)
+        start, at = local_place(b, x.name, x.offset)
         d = b.r(2)
-        b.emit("IADD3", b.word(d, 0), (b.r1, Imm("I", (b.local_offset[x.name] + x.offset) & 0xFFFFFFFF), RZ))
+        b.emit("IADD3", b.word(d, 0), (start, Imm("I", at & 0xFFFFFFFF), RZ))
         b.copy(b.hi_r(d), RZ)
         return d
     if decl.space == "const":

@@ -19,6 +19,7 @@ FUNCTIONS: Final[dict[str, str]] = {
     "__orias_sqrt_f64": "sqrt_f64",
     "__orias_divmod_u64": "divmod_u64",
     "__orias_divmod_s64": "divmod_s64",
+    "__orias_fns": "fns",
 }
 
 # The lowest version and target that have every instruction of the library.
