@@ -40,7 +40,7 @@ OPTIONS: Final = (
     Option("disable-warnings", "w", "flag", "use", "print no warnings"),
     Option("warn-on-spills", "warn-spills", "flag", "use", "warn when registers are spilled"),
     Option("warn-on-local-memory-usage", "warn-lmem-usage", "flag", "use", "warn when local memory is used"),
-    Option("warn-on-double-precision-use", "warn-double-usage", "flag", "refuse", "warn at f64 instructions"),
+    Option("warn-on-double-precision-use", "warn-double-usage", "flag", "use", "warn at f64 instructions"),
     Option("input-as-string", "ias", "str", "use", "PTX text given as an argument"),
     Option("options-file", "optf", "list", "use", "read options from files"),
     Option("split-compile", "split-compile", "int", "use", "kernels compiled at once (0: one per core)"),
@@ -65,12 +65,12 @@ OPTIONS: Final = (
     Option("compile-as-tools-patch", "astoolspatch", "flag", "refuse", "patch code for tools"),
     Option("sanitize", "sanitize", "str", "refuse", "instrument for a sanitizer"),
     Option("compiler-annotations", "annotate", "flag", "refuse", "annotations"),
-    Option("make-errors-visible-at-exit", "make-errors-visible-at-exit", "flag", "refuse", "error barrier at exit"),
+    Option("make-errors-visible-at-exit", "make-errors-visible-at-exit", "flag", "use", "error barrier at exit"),
     Option("legacy-bar-warp-wide-behavior", "legacy-bar-warp-wide-behavior", "flag", "refuse", "old bar semantics"),
-    Option("def-load-cache", "dlcm", "str", "refuse", "default cache operator of loads"),
-    Option("def-store-cache", "dscm", "str", "refuse", "default cache operator of stores"),
-    Option("force-load-cache", "flcm", "str", "refuse", "forced cache operator of loads"),
-    Option("force-store-cache", "fscm", "str", "refuse", "forced cache operator of stores"),
+    Option("def-load-cache", "dlcm", "str", "use", "default cache operator of loads: ca, cg, cs, lu, cv"),
+    Option("def-store-cache", "dscm", "str", "use", "default cache operator of stores: wb, cg, cs, wt"),
+    Option("force-load-cache", "flcm", "str", "use", "forced cache operator of loads"),
+    Option("force-store-cache", "fscm", "str", "use", "forced cache operator of stores"),
     Option("g-tensor-memory-access-check", "g-tmem-access-check", "flag", "refuse", "tensor memory checks"),
     Option("gno-tensor-memory-access-check", "gno-tmem-access-check", "flag", "ok", "no tensor memory checks"),
     Option("Ofast-compile", "Ofc", "str", "ok", "0, min, mid, max: no effect"),
@@ -179,11 +179,19 @@ def read(argv: list[str], cl: CommandLine | None = None, depth: int = 0) -> Comm
 _BEYOND: Final = frozenset({"exec", "stage", "save-temps", "start-from", "stop-after", "stage-timeout", "stage-option", "explain", "time"})
 
 
+#: Cache operators by the last words of an option's name.
+_CACHE: Final = {"load-cache": ("load", ("ca", "cg", "cs", "lu", "cv")), "store-cache": ("store", ("wb", "cg", "cs", "wt"))}
+
+
 def _check(opt: Option, name: str, value: str) -> None:
     if opt.kind in ("int", "level") and not value.lstrip("-").isdigit():
         raise UsageError(f"'{value}': expected a number")
     if opt.kind == "bool" and value not in ("true", "false"):
         raise UsageError(f"'{value}': expected true or false")
+    _, _, rest = opt.long.partition("-")
+    kind, known = _CACHE.get(rest, ("", ()))
+    if kind and value not in known:
+        raise UsageError(f"Invalid default cache modifier on {kind} specified: {value}")
     if opt.long == "gpu-name":
         base = value.replace("compute_", "sm_").replace("lto_", "sm_")
         if base not in targets():
@@ -205,7 +213,10 @@ def _words(path: str) -> list[str]:
 def stream_options(cl: CommandLine, target: str) -> dict[str, AttrValue]:
     """The options that travel in the header; may add warnings to ``cl.messages``."""
     out: dict[str, AttrValue] = {"opt-level": max(cl.number("opt-level", 3), 0)}
-    for name in ("compile-only", "verbose", "generate-line-info", "warning-as-error", "disable-warnings", "warn-on-spills", "warn-on-local-memory-usage", "explain"):
+    for name in ("def-load-cache", "def-store-cache", "force-load-cache", "force-store-cache"):
+        if name in cl.values:
+            out[name] = cl.values[name]
+    for name in ("compile-only", "make-errors-visible-at-exit", "warn-on-double-precision-use", "verbose", "generate-line-info", "warning-as-error", "disable-warnings", "warn-on-spills", "warn-on-local-memory-usage", "explain"):
         if cl.flag(name):
             out[name] = 1
     if cl.flag("device-debug"):

@@ -58,6 +58,7 @@ VRC_CTA_INIT_COUNT: Final = 0x4A
 NUM_BARRIERS: Final = 0x4C
 AT_ENTRY_FRAGMENTS: Final = 0x4F
 SPARSE_MMA_MASK: Final = 0x50
+GEN_ERRBAR_AT_EXIT: Final = 0x53
 TCGEN05_1CTA_USED: Final = 0x51
 TCGEN05_2CTA_USED: Final = 0x52
 REG_RECONFIG: Final = 0x54
@@ -275,7 +276,7 @@ def function_info(k: Kernel, t: Target, symbols: Symbols) -> bytes:
     return b"".join(write(k, t, symbols) for write in (_FUNCTION_FROM_90 if t.compat else _FUNCTION_BEFORE_90))
 
 
-def module_info(kernels: list[Kernel], t: Target, symbols: Symbols, samplers: Sequence[str] = ()) -> bytes:
+def module_info(kernels: list[Kernel], t: Target, symbols: Symbols, samplers: Sequence[str] = (), errors: bool = False) -> bytes:
     """The bytes of ``.nv.info``. ``kernels`` in declaration order; a module without kernels has one record (measured). ``samplers``: names of the
     module's samplers; none has an initialiser."""
     if not kernels:
@@ -291,6 +292,8 @@ def module_info(kernels: list[Kernel], t: Target, symbols: Symbols, samplers: Se
         out += words(FRAME_SIZE, symbols[k.name], k.functions[0].code.frame)
         if k is kernels[0] and any(attrs.number(other.unit, "texmode_independent", 0, 1) for other in kernels):
             out += record(NVAL, TEXMODE_INDEPENDENT)
+        if k is kernels[0] and errors:
+            out += record(NVAL, GEN_ERRBAR_AT_EXIT)
     for k in reversed(kernels):
         out += words(MIN_STACK_SIZE, symbols[k.name], k.min_stack)
     return bytes(out)

@@ -242,7 +242,7 @@ class Linker:
     def _infos(self) -> list[Section]:
         t, index = self.target, self.table.index
         samplers = [v.name for v in header_variables(self.module) if "samplerref" in v.attrs]
-        out = [Section(".nv.info", image.SHT_INFO, 0, info.module_info(self.kernels[::-1], t, index, samplers), link=".symtab", align=4)]
+        out = [Section(".nv.info", image.SHT_INFO, 0, info.module_info(self.kernels[::-1], t, index, samplers, bool(self.header.options.get("make-errors-visible-at-exit"))), link=".symtab", align=4)]
         if t.compat:
             isa = max((attrs.number(k.unit, "isa_class", 1, 4, 1) for k in self.kernels), default=1)
             fast = min((attrs.number(k.unit, "fast_finalize", 0, 0xFF) for k in self.kernels), default=0)

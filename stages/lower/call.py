@@ -234,11 +234,20 @@ def _check_param(b: Builder, p: PtxParam) -> None:
         raise CompileError(f"Function parameter '{p.name}' of type '.{p.type}' not supported", b.line)
 
 
+def leave(b: Builder) -> None:
+    """End the thread; with `make-errors-visible-at-exit` its stores have reported by then."""
+    if b.ctx.header.options.get("make-errors-visible-at-exit"):
+        b.emit("ERRBAR")
+        if b.sm >= 90:
+            b.emit("CGAERRBAR")
+    b.emit("EXIT")
+
+
 def end_function(b: Builder) -> None:
     """Close the function: the one RET block of a device function; a fall off the end returns."""
     if b.pf.entry:
         b.line = b.pf.end_line or b.line
-        b.emit("EXIT")
+        leave(b)
         return
     if b.ret_block < 0:
         b.ret_block = b.new_block()
@@ -273,7 +282,7 @@ def end_function(b: Builder) -> None:
 def lower_ret(b: Builder, inst: PtxInst) -> None:
     """``ret``: EXIT in a kernel, a jump to the RET block in a function."""
     if b.pf.entry:
-        b.emit("EXIT")
+        leave(b)
         if b.guard is not None:
             b.place(b.new_block())
         return

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ir_format import ptx
 from ir_format.diag import CompileError
 from ir_format.model import Header, Module, Param, Unit, Var
@@ -15,7 +17,7 @@ from .legalize import legalize
 from .modifiers import unknown_modifier
 from .rules import find_rule, own_check
 from .rules_warpgroup import bind_vectors
-from .spaces import param_base, place_descriptor
+from .spaces import param_base, place_descriptor, space_name
 from .unit import UnitContext, new_function
 
 # A rule that trips over its operands (a forged stream, or a form that nobody thought of) refuses the instruction; tests let the exception through.
@@ -146,6 +148,24 @@ def block_of(b: Builder, index: int) -> int:
     return got
 
 
+_CACHING = {"ld": ("load", frozenset(("ca", "cg", "cs", "lu", "cv"))), "st": ("store", frozenset(("wb", "cg", "cs", "wt")))}
+_ORDERED = frozenset(("volatile", "relaxed", "acquire", "release", "mmio", "async", "bulk"))
+
+
+def _with_cache(b: Builder, inst: PtxInst) -> PtxInst:
+    """The instruction with the cache operator that the options ask for: the default where it has none, the forced one for any. Read-only loads follow
+    .cs alone (measured)."""
+    kind, known = _CACHING[inst.op]
+    options = b.ctx.cache_options
+    own = [m for m in inst.mods if m in known]
+    forced, default = options.get(f"force-{kind}-cache"), options.get(f"def-{kind}-cache")
+    wanted = forced or (default if not own else None)
+    space = space_name(inst.mods)
+    if wanted is None or space not in ("", "global") or any(m in _ORDERED or m.startswith("L1::") for m in inst.mods) or ("nc" in inst.mods and wanted != "cs"):
+        return inst
+    return replace(inst, mods=(*[m for m in inst.mods if m not in known], wanted))
+
+
 def lower_inst(b: Builder, inst: PtxInst) -> None:
     """Apply the rule for one PTX instruction, under its guard."""
     b.line = inst.line
@@ -163,6 +183,10 @@ def lower_inst(b: Builder, inst: PtxInst) -> None:
         index, negated = inst.guard
         b.guard = b.src(ptx.NotPred(index) if negated else ptx.Reg(index), "pred")  # type: ignore[assignment]
     b.mark = len(b.fn.vregs)
+    if b.ctx.cache_options and inst.op in ("ld", "st"):
+        inst = _with_cache(b, inst)
+    if "f64" in inst.types and b.ctx.header.options.get("warn-on-double-precision-use"):
+        b.ctx.unit.diags.append(("warning", "Program is doing double precision computations.", inst.line))
     try:
         rule(b, inst)
     except _FAULTS as e:

@@ -11,17 +11,16 @@ from ir_format.model import PT, RZ, Imm, Reg
 from ir_format.ptx import PtxInst
 
 from .builder import Builder
-from .math_common import MODE, ROUND, Val, float_imm, negate, rounding
+from .math_common import ROUND, Val, float_imm, negate, rounding
 
 T = "f32"
 ONE = float_imm(0x3F800000)
 HALF = float_imm(0x3F000000)
-FTZ_MODE = 4  # added to the rounding mode of the library's f32 functions
 
 
-def mode_imm(inst: PtxInst) -> Imm:
-    """The mode argument of a library function."""
-    return Imm("I", MODE[rounding(inst)] | (FTZ_MODE if "ftz" in inst.mods else 0))
+def variant(name: str, inst: PtxInst) -> str:
+    """The library function for an instruction's rounding mode."""
+    return f"{name}_{rounding(inst)}" + ("_ftz" if "ftz" in inst.mods else "")
 
 
 def finish(b: Builder, res: Reg, slow: Reg, name: str, args: tuple[Val, ...]) -> None:
@@ -67,7 +66,7 @@ def div_f32(b: Builder, inst: PtxInst) -> None:
         q = fma(b, r, fma(b, nv, q, n), q)
         if mode != "rn":
             q = fma(b, r, fma(b, nv, q, n), q, ROUND[mode])
-        finish(b, q, slow, "__orias_div_f32", (n, v, mode_imm(inst)))
+        finish(b, q, slow, variant("__orias_div_f32", inst), (n, v))
         b.copy(b.dst(d), q)
 
 
@@ -87,7 +86,7 @@ def rcp_f32(b: Builder, inst: PtxInst) -> None:
         r = reciprocal(b, v, r)
         if mode != "rn":
             r = fma(b, r, fma(b, negate(v, T), r, ONE), r, ROUND[mode])
-        finish(b, r, slow, "__orias_div_f32", (ONE, v, mode_imm(inst)))
+        finish(b, r, slow, variant("__orias_div_f32", inst), (ONE, v))
         b.copy(b.dst(d), r)
 
 
@@ -113,5 +112,5 @@ def sqrt_f32(b: Builder, inst: PtxInst) -> None:
             s, h = fma(b, s, e, s), fma(b, h, e, h)
             s = fma(b, fma(b, negate(s, T), s, v), h, s)
         r = fma(b, fma(b, negate(s, T), s, v), h, s, ROUND[mode])
-        finish(b, r, slow, "__orias_sqrt_f32", (v, mode_imm(inst)))
+        finish(b, r, slow, variant("__orias_sqrt_f32", inst), (v,))
         b.copy(b.dst(d), r)

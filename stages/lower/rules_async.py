@@ -5,6 +5,8 @@ sm_80 to sm_89 keep an mbarrier in two words that ATOMS.ARRIVE counts down; from
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 from ir_format import ptx
 from ir_format.model import PT, RZ, URZ, Imm, Mem, Name, Reg
 from ir_format.ptx import PtxInst
@@ -63,7 +65,8 @@ def mbarrier(b: Builder, inst: PtxInst) -> None:
     if rule is None or (inst.has("noComplete") and b.sm < 90):
         raise b.unsupported(inst)
     b.need(inst, 80)
-    rule(b, inst)
+    with b.region() if what == "init" else nullcontext():  # its instruction takes no guard from sm_100 on
+        rule(b, inst)
 
 
 def _init(b: Builder, inst: PtxInst) -> None:

@@ -7,7 +7,7 @@ from ir_format.model import Imm, Label
 from ir_format.ptx import PtxInst
 
 from .builder import Builder, Rule
-from .call import lower_call, lower_ret
+from .call import leave, lower_call, lower_ret
 from .rules_int import Val, compare
 
 
@@ -52,7 +52,7 @@ def _tree(b: Builder, index: Val, targets: list[int], base: int) -> None:
 
 
 def exit_(b: Builder, inst: PtxInst) -> None:
-    b.emit("EXIT")
+    leave(b)
     b.place(b.new_block())
 
 

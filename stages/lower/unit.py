@@ -19,7 +19,7 @@ def align_up(n: int, a: int) -> int:
 class UnitContext:
     """Shared state of a unit. ``module_vars``: module variables by name; ``funcs``: PTX functions of the unit and the helpers by name."""
 
-    __slots__ = ("debug_names", "funcs", "header", "helpers", "module", "module_vars", "pu", "relocatable", "shared_at", "shared_size", "sm", "target", "target_name", "unit")
+    __slots__ = ("cache_options", "debug_names", "funcs", "header", "helpers", "module", "module_vars", "pu", "relocatable", "shared_at", "shared_size", "sm", "target", "target_name", "unit")
 
     def __init__(self, pu: PtxUnit, module: PtxModule, header: Header, unit: Unit) -> None:
         self.pu = pu
@@ -33,6 +33,9 @@ class UnitContext:
         self.funcs: dict[str, PtxFunction] = {f.name: f for f in pu.functions}
         self.relocatable = bool(header.options.get("compile-only"))  # an object for the linker: addresses are symbols
         self.helpers: list[str] = []  # library functions asked for, in order
+        self.cache_options: dict[str, str] = {
+            name: value for name, value in header.options.items() if name.endswith("-cache") and isinstance(value, str)
+        }
         self.debug_names: frozenset[str] = (  # what the debug sections name
             frozenset(name for s in module.sections for x in s.fixups for name in (x.symbol, x.minus)) if header.options.get("device-debug") else frozenset()
         )

@@ -1,8 +1,8 @@
 """Our math library: device functions in PTX text that lowering calls for what the hardware has no instruction for.
 
-One file holds one ``.func`` whose arguments and results are registers. The text goes through the project's own parser and lowering, like
+One file holds one ``.func`` whose arguments and results are registers, or one per rounding mode (``@round@``, ``@ftz@``, ``@name@`` are filled in). The text goes through the project's own parser and lowering, like
 any device function, and becomes a :class:`ir_format.model.Function` of kind ``helper`` in the unit that calls it. The functions use
-integer instructions, plain branches and at most ``cvt``/``rcp.approx``, and call nothing. docs/math.md says how each is proved.
+integer instructions, plain branches, f64 arithmetic and approximate seeds, and call nothing. docs/math.md says how each is proved.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ from typing import Final
 
 # PTX name -> file stem. The order is the order of the helpers in a unit that uses several.
 FUNCTIONS: Final[dict[str, str]] = {
-    "__orias_div_f32": "div_f32",
-    "__orias_sqrt_f32": "sqrt_f32",
+    **{f"__orias_{op}_f32_{r}{z}": f"{op}_f32" for op in ("div", "sqrt") for r in ("rn", "rz", "rm", "rp") for z in ("", "_ftz")},
     "__orias_div_f64": "div_f64",
     "__orias_sqrt_f64": "sqrt_f64",
     "__orias_divmod_u64": "divmod_u64",
@@ -29,7 +28,11 @@ HEADER: Final = ".version 7.0\n.target sm_75\n.address_size 64\n"
 @cache
 def function_text(name: str) -> str:
     """The text of one ``.func``; KeyError for an unknown name."""
-    return files(__name__).joinpath(f"{FUNCTIONS[name]}.ptx").read_text(encoding="ascii")
+    stem = FUNCTIONS[name]
+    text = files(__name__).joinpath(f"{stem}.ptx").read_text(encoding="ascii")
+    variant = name.removeprefix(f"__orias_{stem}").removeprefix("_")
+    rounding, _, flush = variant.partition("_")
+    return text.replace("@name@", variant).replace("@round@", rounding).replace("@ftz@", f".{flush}" if flush else "")
 
 
 def module_text(name: str) -> str:
