@@ -87,7 +87,7 @@ class Row(NamedTuple):
 #: r register, i immediate, k constant, u uniform register, x constant through a descriptor (``cx``).
 LAYOUTS: dict[str, dict[str, int]] = {
     "ABC": {"rr": 1, "ri": 2, "rk": 3, "ir": 4, "kr": 5, "ur": 6, "ru": 7, "rx": 3, "xr": 5},
-    "ABc": {"rr": 1, "ir": 4, "kr": 5, "ur": 6},
+    "ABc": {"rr": 1, "ir": 4, "kr": 5, "ur": 6, "xr": 5},
     "AB": {"r": 1, "i": 4, "k": 5, "u": 6, "x": 5},
     "AC": {"r": 1, "i": 2, "k": 3, "u": 7, "x": 3},
     "AY": {"r": 1, "i": 2, "k": 3, "u": 7, "x": 3},  # as AC, the register at 64-71
@@ -307,7 +307,7 @@ def parse_row(text: str, sm: int, enums: dict[str, Enum], macros: dict[str, str]
     if plus:
         fix.append((parse_bits(extra), 1))
     forms = LAYOUTS[layout]
-    names = tuple(f for f in (wanted or forms) if _form_on(f, sm, wanted is not None))
+    names = tuple(f for f in (wanted or forms) if _form_on(f, sm))
     if layout.endswith(("ABC", "ABc")) and not any(s.name in ("c", "uc") for s in srcs):
         names = tuple(f for f in names if f[1] == "r")  # the third place is fixed
     op, *fixed = name.split(".")
@@ -315,11 +315,9 @@ def parse_row(text: str, sm: int, enums: dict[str, Enum], macros: dict[str, str]
     return Row(name, op, tuple(fixed), opcode, layout, names, dsts, srcs, tuple(mods), tuple(fix), facts, text)
 
 
-def _form_on(form: str, sm: int, explicit: bool) -> bool:
-    """Constant operands of arithmetic end with sm_90 (measured); ``cx`` ones only where a row asks for them."""
-    if ("k" in form and sm >= 100) or (form == "d" and sm < 80) or (form == "p" and not 80 <= sm < 90):
-        return False
-    return not ("x" in form and (sm >= 100 or not explicit))
+def _form_on(form: str, sm: int) -> bool:
+    """Constant operands of arithmetic end with sm_90, address forms with a descriptor begin with sm_80 (measured)."""
+    return not ((("k" in form or "x" in form) and sm >= 100) or (form == "d" and sm < 80) or (form == "p" and not 80 <= sm < 90))
 
 
 _HEAD = re.compile(r"^(?P<name>[A-Z][\w.]*)\s+\S", re.M)

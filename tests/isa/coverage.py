@@ -84,10 +84,8 @@ def check(words: list[int], sm: int | str) -> Report:
         name = (re.sub(r"^@\S+ ", "", text).split(" ")[0] or "?").partition(".")[0]
         if isinstance(found, Refusal):
             report.refused += 1
-            if text:
-                report.examples[name].append(f"refused {word:032x} {text} | {found.reason}")
-            else:
-                report.undefined += 1
+            report.undefined += not text
+            report.examples[name].append(f"refused {word:032x} {text or '(nvdisasm too)'} | {found.reason}")
             continue
         why = fault(target, word, pc, text)
         if why:

@@ -51,7 +51,7 @@ BSYNC        941 - sm=100+      <- Pp?=PT B:B@16                ; .{_ RELIABLE R
 BREAK        942 - sm=75-90     <- Pp?=PT B:B@16                ;                                                            ; cls=branch ctl=break
 BREAK        942 - sm=100+      <- Pp?=PT B:B@16                ; .{_ RELIABLE ? ?}@72-73                                          ; cls=branch ctl=break
 WARPSYNC     148 AB sm=80-89 forms=r <- Pp?=PT b                ; .EXCLUSIVE@86 ; cls=branch barrier=1
-WARPSYNC     148 AB sm=80-89 forms=i,k,u <- Pp?=PT b            ; 86=0 ; cls=branch barrier=1 imm=u
+WARPSYNC     148 AB sm=80-89 forms=i,k,u,x <- Pp?=PT b            ; 86=0 ; cls=branch barrier=1 imm=u
 WARPSYNC     148 AB sm=75       <- Pp?=PT b                     ; ; cls=branch barrier=1 imm=u
 WARPSYNC     348 - sm=90+       <- Pp?=PT a                     ; 86=0 ; cls=branch barrier=1
 WARPSYNC.ALL 948 - sm=90+       <- Pp?=PT                       ; 86=0 ; cls=branch barrier=1

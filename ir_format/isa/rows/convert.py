@@ -17,9 +17,9 @@ F2F         110 AB             d/dt <- b2-|                ; .FTZ@80 .{? F16:1 F
 F2F         104 AB sm=90+            d <- b-|                    ; .FTZ@80 .F16 75-77=1 .BF16 84-86=4 .rnd@78-79 ; cls=xu sb=WR imm=src
 F2F         104 AB sm=90+            d <- b-|                    ; .FTZ@80 .BF16 75-77=4 .F16 84-86=1 .rnd@78-79 ; cls=xu sb=WR imm=src
 I2F         106 AB             d <- b                      ; .{? F16 _ ? <75-89>? <90+>BF16 ? ? ?}@75-77 .{? ? ? ? U32 _ ? ?}@74+84-85 .rnd@78-79     ; cls=xu sb=WR imm=int
-I2F         106 AB forms=r,k,u d <- b                      ; .{? F16 _ ? <75-89>? <90+>BF16 ? ? ?}@75-77 .{U8 S8 U16 S16 ? ? ? ?}@74+84-85 .rnd@78-79     ; cls=xu sb=WR imm=int
+I2F         106 AB forms=r,k,u,x d <- b                      ; .{? F16 _ ? <75-89>? <90+>BF16 ? ? ?}@75-77 .{U8 S8 U16 S16 ? ? ? ?}@74+84-85 .rnd@78-79     ; cls=xu sb=WR imm=int
 I2F         112 AB             d2 <- b                     ; .F64 75-77=3 .{? ? ? ? U32 _ ? ?}@74+84-85 .rnd@78-79 ; cls=xu sb=WR imm=int
-I2F         112 AB forms=r,k,u d2 <- b                     ; .F64 75-77=3 .{U8 S8 U16 S16 ? ? ? ?}@74+84-85 .rnd@78-79 ; cls=xu sb=WR imm=int
+I2F         112 AB forms=r,k,u,x d2 <- b                     ; .F64 75-77=3 .{U8 S8 U16 S16 ? ? ? ?}@74+84-85 .rnd@78-79 ; cls=xu sb=WR imm=int
 I2F         112 AB             d2 <- b2                    ; .F64 75-77=3 .{? ? ? ? ? ? U64 S64}@74+84-85 .rnd@78-79 ; cls=xu sb=WR imm=int
 I2F         112 AB             d <- b2                     ; .{? F16 _ ? <75-89>? <90+>BF16 ? ? ?}@75-77 .{? ? ? ? ? ? U64 S64}@74+84-85 .rnd@78-79 ; cls=xu sb=WR imm=int
 F2I         105 AB             d <- b-|                    ; .FTZ@80 .{U8 S8 U16 S16 U32 _ ? ?}@72+75-76 .{? F16 _ ? <75-89>? <90+>BF16 ? ? ?}@84-86 .{_ FLOOR CEIL TRUNC}@78-79 .NTZ@77 ; cls=xu sb=WR imm=src

@@ -12,8 +12,8 @@ IADD.64     035 AB  sm=120+    d2 Pu?=PT <- a2-~X b2-~X Pp?X=!PT ; .X@74 73=1   
 VIADD       036 AB  sm=90-103  d  <- a b-                  ; .16x2@73                                              ; cls=alu imm=u
 VIADD       036 AB  sm=120+    d  <- a- b-                 ; .{32 16x2 S32 S16x2 U8x4 S8x4 ? ?}@73-75 .ISAT@80                                              ; cls=alu comm=ab imm=u
 IMAD        024 ABC            d <- a b c-~X Pp?X=!PT      ; .MOV?(mov) .SHL?(shl) .IADD?(iadd) .U32@73=0 .X@74 81-83=7             ; cls=imad comm=ab
-IMAD.WIDE   025 ABC forms=rr,rk,ir,kr,ur,ru d2 Pu?=PT <- a b c2-~X Pp?X=!PT  ; .U32@73=0 .X@74                                   ; cls=imadwide comm=ab
-IMAD.HI     027 ABC forms=rr,rk,ir,kr,ur,ru d Pu?=PT <- a b c2-~X Pp?X=!PT   ; .U32@73=0 .X@74                                   ; cls=imadhi comm=ab
+IMAD.WIDE   025 ABC forms=rr,rk,ir,kr,ur,ru,rx,xr d2 Pu?=PT <- a b c2-~X Pp?X=!PT  ; .U32@73=0 .X@74                                   ; cls=imadwide comm=ab
+IMAD.HI     027 ABC forms=rr,rk,ir,kr,ur,ru,rx,xr d Pu?=PT <- a b c2-~X Pp?X=!PT   ; .U32@73=0 .X@74                                   ; cls=imadhi comm=ab
 LEA         011 ABc            d Pu?=PT <- a-~X b-~X c?HI s:I(u)@75-79 Pp?X=!PT ; .HI@80 .X@74 73=0          ; cls=alu imm=u
 LEA.HI.SX32 011 ABC            d Pu?=PT <- a-~X b-~X s:I(u)@75-79 Pp?X=!PT ; 80=1 73=1 74=0 64-71=255                      ; cls=alu imm=u
 LEA.HI.X.SX32 011 ABC          d Pu?=PT <- a-~X b-~X s:I(u)@75-79 Pp=!PT ; 80=1 73=1 74=1 64-71=255                       ; cls=alu imm=u
@@ -52,15 +52,15 @@ VABSDIFF    014 ABC sm=75-110  d <- a b c                  ; .U32@73=0 81-83=7  
 VABSDIFF4    015 ABC sm=75-110  d <- a b c                  ; .U8@73=0 .ACC@75 81-83=7                                             ; cls=alu imm=u
 # ---- predicates and registers
 P2R         003 AB             d <- p:N(PR) a b            ; ; cls=alu <75-89>imm=s <90+>imm=u
-R2P         004 AB forms=r,k,u p:N(PR) <- a b              ; ; cls=alu imm=u
+R2P         004 AB forms=r,k,u,x p:N(PR) <- a b              ; ; cls=alu imm=u
 R2P         004 AB forms=i     p:N(PR) <- a b?=255         ; ; cls=alu imm=u
-IDP.4A      026 ABc forms=rr,kr,ur d <- a b c-             ; .{U8 S8}@73 .{U8 S8}@74 76-77=0                             ; cls=fma imm=u
-IDP.2A      026 ABc forms=rr,kr,ur d <- a b c-             ; .{LO HI}@77 .{U16 S16}@73 .{U8 S8}@74 76=1                  ; cls=fma imm=u
+IDP.4A      026 ABc forms=rr,kr,ur,xr d <- a b c-             ; .{U8 S8}@73 .{U8 S8}@74 76-77=0                             ; cls=fma imm=u
+IDP.2A      026 ABc forms=rr,kr,ur,xr d <- a b c-             ; .{LO HI}@77 .{U16 S16}@73 .{U8 S8}@74 76=1                  ; cls=fma imm=u
 I2IP        039 ABc sm=75-89   d <- a b c<h1>@72           ; .{U8 S8 U16 S16 ? ? ? ?}@76-78 .S32 .SAT 73-75=0       ; cls=alu
 I2IP        039 ABc sm=75-89   d <- a b c<sh2>@72-73       ; .{? ? ? ? U2 S2 ? ?}@76-78 .S32 .SAT 74-75=0              ; cls=alu
 I2IP        039 ABc sm=75-89   d <- a b c<sh4>@72-73       ; .{? ? ? ? ? ? U4 S4}@76-78 .S32 .SAT 74-75=0              ; cls=alu
 I2IP        039 ABc sm=90+     d <- a b c<h1>@72           ; .{U8 S8 U16 S16 ? ? ? ?}@76-78 .S32 .SAT@74 73=0 75=0       ; cls=alu
 I2IP        039 ABc sm=90+     d <- a b c<sh2>@72-73       ; .{? ? ? ? U2 S2 ? ?}@76-78 .S32 .SAT@74 75=0              ; cls=alu
 I2IP        039 ABc sm=90+     d <- a b c<sh4>@72-73       ; .{? ? ? ? ? ? U4 S4}@76-78 .S32 .SAT@74 75=0              ; cls=alu
-PLOP3.LUT   01f ABc forms=rr,kr,ur Pu=PT Pv=PT <- a<=SIGN> b<=SIGN> c<=SIGN> lut:I(u)@72-79 lutv:I(u)@16-23 ; ; cls=alu imm=u csp=1
+PLOP3.LUT   01f ABc forms=rr,kr,ur,xr Pu=PT Pv=PT <- a<=SIGN> b<=SIGN> c<=SIGN> lut:I(u)@72-79 lutv:I(u)@16-23 ; ; cls=alu imm=u csp=1
 """

@@ -104,6 +104,6 @@ SYNCS.PHASECHK.TRANS64 5a7+91 - sm=90 Pu=PT <- m:MT(R24,O40-63,U64) s:R@32 ; 70-
 SYNCS.PHASECHK.TRANS64 5a7+91 - sm=100+ Pu=PT <- m:MT(R24,O40-63,U64) s:R@32 ; 76-77=1 .TRYWAIT@72 ; cls=lsu sb=WR mem=rw space=shared
 SYNCS.ARRIVE.TRANS64 1a7 L forms=u sm=90+ d2 <- m:M(R24,O40-63,U64) s:R@32 ; .{_ TMASK RED ?}@73-74 .OPTOUT@75 .synop@84-86 <90>70-71=0 ; cls=lsu sb=WR mem=rw space=shared
 SYNCS.CCTL   9b1 L forms=u sm=90+ <- m:M(R24,O40-63,U64)                ; .{IV WB}@72 ; cls=lsu sb=R mem=rw space=shared
-SYNCS.CCTL.IVALL 9b1 - sm=90+   <-                                      ; 91=0 24-31=255 ; cls=lsu sb=R
+SYNCS.CCTL   9b1 - sm=90+      <-                                      ; .{IVALL WBALL}@72 91=0 ; cls=lsu sb=R
 SYNCS.EXCH.64 5b2+91 - sm=90+   ud2 <- m:MUO(U24,O40-63) us2:UR@32      ; 72-73=1 ; cls=lsu sb=WR mem=rw space=shared guard=UP
 """

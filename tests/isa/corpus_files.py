@@ -1,0 +1,54 @@
+"""Cubins of whole PTX files under many options of ptxas, for :mod:`tests.isa.coverage`: debug code, relocatable code, spills, bounds checks.
+
+    python -m tests.isa.corpus_files OUT [FILE.ptx...] --sm 90a [--short]
+
+Without files: every PTX file of the tests that is for the SM or for none in particular; its .target line is replaced. Prints (cubins, refusals).
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import subprocess
+from pathlib import Path
+
+from tests import oracle
+from tests.isa.listings import ptx_files
+
+#: Options of ptxas by a short name.
+OPTIONS = {
+    "O3": ["-O3"], "O0": ["-O0"], "c": ["-c"], "O1": ["-O1"], "O2": ["-O2"], "g": ["-g"], "spill": ["--maxrregcount", "24"], "lineinfo": ["-lineinfo"],
+    "bounds": ["-sp-bounds-check"], "preserve": ["-c", "-O0", "-preserve-relocs"], "suppress": ["-suppress-debug-info", "-g"],
+}
+#: What differs most from the others.
+SHORT = ("O3", "g", "c", "spill")
+
+
+def compile_files(out: Path, sm: str, files: list[Path], options: tuple[str, ...] = tuple(OPTIONS)) -> tuple[int, int]:
+    """Compile the files with each set of options into ``out``; (cubins, refusals by ptxas)."""
+    out.mkdir(parents=True, exist_ok=True)
+    ptxas = str(oracle.find("ptxas"))
+    path = out / "in.ptx"
+    good = bad = 0
+    for k, file in enumerate(files):
+        path.write_text(re.sub(r"^\s*\.target\s+(?:sm|compute)_\d+[af]?", f".target sm_{sm}", file.read_text(), flags=re.M))
+        for name in options:
+            cubin = out / f"f{k:04d}_{name}.cubin"
+            done = subprocess.run([ptxas, f"-arch=sm_{sm}", *OPTIONS[name], str(path), "-o", str(cubin)], capture_output=True, check=False)
+            good, bad = good + (done.returncode == 0), bad + (done.returncode != 0)
+    return good, bad
+
+
+def main() -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("out", type=Path)
+    parser.add_argument("files", nargs="*", type=Path)
+    parser.add_argument("--sm", default="90a")
+    parser.add_argument("--short", action="store_true")
+    args = parser.parse_args()
+    print(args.sm, compile_files(args.out, args.sm, args.files or ptx_files(args.sm), SHORT if args.short else tuple(OPTIONS)))
+
+
+if __name__ == "__main__":
+    main()
