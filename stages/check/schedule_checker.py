@@ -30,15 +30,17 @@ REACH: Final = 48
 _CELLS: Final = (1 << PHYSICAL_BASE["B"]) - 1  # B registers are tracked by the hardware
 _R_CELLS: Final = (1 << PHYSICAL_BASE["UR"]) - 1
 _P_CELLS: Final = (1 << PHYSICAL_BASE["UP"]) - (1 << PHYSICAL_BASE["P"])
-#: Two cells that are no registers. ORDER: something that later memory accesses must wait for; LOADED: a load from global memory that is not back.
+#: Cells that are no registers. ORDER: something that later memory accesses must wait for; LOADED: a load from global memory that is not back;
+#: BEFORE_WRITES: the same behind a MEMBAR.
 _ORDER: Final = 1 << PHYSICAL_BASE["B"] + 64
 _LOADED: Final = _ORDER << 1
-#: Who waits for ORDER (measured: before the next of these ptxas waits for FENCE, for a SYNCS with a write and a MEMBAR with any scoreboard, and for the
-#: loads in front of a MEMBAR; it gives most MEMBARs no scoreboard at -O3).
+_BEFORE_WRITES: Final = _ORDER << 2
+#: Who waits for ORDER (measured: before the next of these ptxas waits for FENCE, for a SYNCS with a write and a MEMBAR with any scoreboard; it gives most
+#: MEMBARs no scoreboard at -O3). The loads in front of a MEMBAR are waited for by those that are no loads themselves (measured: never by 30 LDS and LDG).
 _ORDERED: Final = frozenset(("lds", "ldg", "ldl", "stg", "sts", "atom", "red", "ldgsts", "bar", "syncs", "fence", "cctl", "bulk"))
 #: Classes whose instructions finish in order, by queue: results, and reads of registers (measured C2).
-_RESULT_QUEUE: Final = {c: c for c in ("xu", "lds", "ldc", "shfl", "redux", "fp64")}
-_OWN_QUEUE: Final = {"QSPC": "qspc", "LDTM": "ldtm"}  # measured on sm_120, sm_100
+_RESULT_QUEUE: Final = {c: c for c in ("xu", "lds", "ldc", "shfl", "redux", "fp64", "mma1", "imma1")}
+_OWN_QUEUE: Final = {"QSPC": "qspc", "LDTM": "ldtm", "ATOMS": "lds"}  # measured on sm_120, sm_100, sm_75 and sm_80
 _WRITE_IN_ORDER: Final = frozenset(("lds", "ldtm"))  # queues in which a result may overwrite an earlier one that is under way (measured: LDS over LDS.128)
 _MEMORY: Final = ("lds", "ldg", "ldl", "stg", "sts", "atom", "red", "ldgsts", "bar")
 _READ_QUEUE: Final = _RESULT_QUEUE | dict.fromkeys(_MEMORY, "memory")
@@ -52,6 +54,8 @@ _YOUNGEST: Final = 63  # a counter holds no more
 RELAXED: Final = (
     ("raw", "", "MATCH=data", "75+", 4),  # LOP3 -> MATCH.ANY on sm_90; 5
     ("raw", "=alu", "SYNCS=addr", "90+", 4),  # LEA -> SYNCS.ARRIVE on sm_90 and sm_120; 5
+    ("raw", "=alu", "P2R=guard", "75+", 6),  # LEA, ISETP -> P2R over a predicate that it takes; 12 and 13
+    ("raw", "=dual", "P2R=guard", "75+", 6),
     ("raw", "=wlo", "=alu", "90+", 3),  # IMAD.WIDE -> SHF, LEA, IADD3 over its low register; documented so, the table has 4
     ("raw", "=wlo", "=dual", "90+", 3),
     ("raw", "=alu64", "=iadd64", "120+", 5),  # SEL.64 -> IADD.64; 6
@@ -158,7 +162,7 @@ class _Node:
         # Waiting for memory: what this instruction makes others wait for, and what it waits for itself.
         self.signal = _ORDER if access.signals else 0
         if access.klass in _ORDERED:
-            self.r |= _ORDER
+            self.r |= _ORDER if access.klass in ("lds", "ldg", "ldl") else _ORDER | _BEFORE_WRITES
         if access.klass == "cctl":
             self.r |= _LOADED
         if access.klass in ("ldg", "atom") and self.slow_w:
@@ -332,8 +336,10 @@ class _Walk:
                 clock += 2  # a drain is long enough for a counter to be seen (measured: DMMA at -O0)
             else:
                 clock += node.ctl.stall
-            if node.op == "BAR" and self.h.sm == 75:  # shared accesses have read their registers behind a barrier (measured on sm_75 alone)
-                for key in [k for k in pending if self.nodes[k[0]].access.klass in ("sts", "lds")]:
+            if node.op == "BAR" and node.item.inst is not None and self.h.sm == 75:
+                # Shared accesses have read their registers behind a barrier, and so have barriers behind one that is waited at (measured on sm_75 alone).
+                done = ("sts", "lds") if "ARV" in node.item.inst.mods else ("sts", "lds", "bar")
+                for key in [k for k in pending if k[0] != n and self.nodes[k[0]].access.klass in done]:
                     pw, _, y, at = pending.pop(key)
                     if pw:
                         _merge(pending, (key[0], key[1], 0), (pw, 0, y, at))
@@ -407,7 +413,7 @@ class _Walk:
         if node.access.klass == "membar":
             for key, (w, r, younger, at) in list(pending.items()):
                 if w & _LOADED:
-                    pending[key] = (w | _ORDER, r, younger, at)
+                    pending[key] = (w | _BEFORE_WRITES, r, younger, at)
 
     # -- rules ----------------------------------------------------------------------------------------------------
 
