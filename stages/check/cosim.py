@@ -16,16 +16,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ir_format.ptx import PtxInst, PtxUnit
-from stages.check.launches import Launch, launches, make, pointers_in_structs
+from stages.check.launches import Launch, launches, make, pointers_in_structs, shapes
 from stages.check.sides import STEP_LIMIT, Outcome, interpret, last_store, simulate
 from stages.interpret.fpu import bound_of
 from stages.interpret.launch import Module
 
 Arr = NDArray[Any]
-ATTEMPTS: Final = 4
-#: Relative error allowed to floats of kernels that use approximations (their bounds times a few steps of arithmetic).
-APPROXIMATE: Final = 2.0**-9
-_KINDS: Final = {"f16": np.float16, "f32": np.float32, "f64": np.float64}
+ATTEMPTS: Final = 5
+#: Launches of a kernel.
+SEEDS: Final = 6
+#: Relative and absolute error allowed to floats of kernels that use approximations (their bounds, 2**-20 or less, times some steps of arithmetic).
+APPROXIMATE: Final = (2.0**-16, 2.0**-19)
+_KINDS: Final[dict[str, Any]] = {"f16": np.float16, "f32": np.float32, "f64": np.float64}
 
 
 @dataclass(slots=True)
@@ -71,7 +73,7 @@ def unequal(a: Arr, b: Arr, type_: str, loose: bool) -> Arr:
         fine = np.isnan(x) & np.isnan(y)
         if loose:
             u, v = x.astype(np.float64), y.astype(np.float64)
-            fine |= np.abs(u - v) <= APPROXIMATE * np.maximum(np.maximum(np.abs(u), np.abs(v)), 1e-3)
+            fine |= np.abs(u - v) <= np.maximum(max(APPROXIMATE[0], float(np.finfo(kind).eps)) * np.maximum(np.abs(u), np.abs(v)), APPROXIMATE[1])
             fine |= u == v
     return np.asarray(differ & ~np.repeat(fine, size))
 
@@ -92,7 +94,7 @@ def by_elements(bytes_: Arr, type_: str) -> Arr:
 class Cosim:
     """One module with its compiled sides."""
 
-    def __init__(self, text: str, arch: str, devices: dict[str, Any], seeds: int = 4) -> None:
+    def __init__(self, text: str, arch: str, devices: dict[str, Any], seeds: int = SEEDS) -> None:
         """`devices`: simulator devices by name (ours, ptxas).  Raises ParseError."""
         self.module = Module(text, arch)
         self.devices = devices
@@ -149,8 +151,11 @@ class Cosim:
         """A launch that stays within its buffers and ends, with its outcome."""
         launch, base = make(self.module.module, unit, shape, seed), Outcome()
         limit = STEP_LIMIT
-        for attempt in range(ATTEMPTS):
-            launch = make(self.module.module, unit, shape, seed, attempt)
+        others = [x for x in shapes(unit) if x != shape]
+        for where, attempt in [*((shape, k) for k in range(ATTEMPTS)), *((x, k) for x in others for k in (0, 1, 2))]:
+            if where != shape and base.kind != "address":
+                break
+            launch = make(self.module.module, unit, where, seed, attempt)
             base = interpret(self.module, launch, limit=limit)
             self.endless = base.kind == "limit"
             if self.endless:

@@ -60,9 +60,9 @@ def _uses(unit: PtxUnit, names: tuple[str, ...]) -> bool:
 def shapes(unit: PtxUnit) -> list[tuple[Dim3, Dim3]]:
     """Geometries to try: within the kernel's own bounds."""
     d = unit.functions[0].directives
-    flat: list[tuple[Dim3, Dim3]] = [((2, 1, 1), (64, 1, 1)), ((1, 1, 1), (32, 1, 1)), ((3, 1, 1), (50, 1, 1)), ((1, 1, 1), (128, 1, 1))]
+    flat: list[tuple[Dim3, Dim3]] = [((2, 1, 1), (64, 1, 1)), ((1, 1, 1), (32, 1, 1)), ((3, 1, 1), (50, 1, 1)), ((1, 1, 1), (128, 1, 1)), ((1, 1, 1), (640, 1, 1))]
     if _uses(unit, ("%tid.y", "%ctaid.y", "%ntid.y")):
-        flat = [((2, 2, 1), (8, 8, 1)), ((1, 1, 1), (16, 16, 1)), ((2, 1, 1), (32, 2, 1)), *flat[1:2]]
+        flat = [((2, 2, 1), (16, 16, 1)), ((2, 2, 1), (8, 8, 1)), ((1, 1, 1), (16, 16, 1)), ((2, 1, 1), (32, 2, 1)), *flat[1:2]]
     if d.reqntid is not None:
         block = _three(d.reqntid)
         flat = [(grid, block) for grid, _ in flat]
@@ -92,8 +92,8 @@ def _dynamic(module: PtxModule, unit: PtxUnit, threads: int) -> int:
     return max(4096, 32 * threads) if found else 0
 
 
-#: How buffers are filled, by seed: moderate numbers; special values among them; magnitudes from all over the format; both.
-STYLES: Final = ("tame", "special", "spread", "edges")
+#: How buffers are filled, by seed: moderate numbers; special values among them; magnitudes from all over the format; both; zeros and the least numbers.
+STYLES: Final = ("tame", "special", "spread", "edges", "small")
 #: Styles whose launches have four times the blocks: rare ways through the code need many threads.
 _MANY: Final = ("spread", "edges")
 
@@ -107,8 +107,8 @@ def fill(type_: str, rng: np.random.Generator, style: str, count: int = BUFFER_B
         return rng.integers(0, 256, count, dtype=np.uint8)
     whole: Any = {2: np.uint16, 4: np.uint32, 8: np.uint64}[width]
     n = count // width
-    if style == "tame":
-        return rng.integers(0, 32, n).astype(whole).view(np.uint8).copy()
+    if style in ("tame", "small"):
+        return rng.integers(0, 32 if style == "tame" else 3, n).astype(whole).view(np.uint8).copy()
     bits = 8 * width
     v = rng.integers(0, 1 << bits, n, dtype=np.uint64)
     if style == "spread":  # as many short numbers as long ones, of both signs
@@ -129,10 +129,13 @@ def _floats(kind: Any, rng: np.random.Generator, style: str, count: int) -> Arr:
     info = np.finfo(kind)
     word: Any = {2: np.uint16, 4: np.uint32, 8: np.uint64}[info.bits // 8]
     n = count // word().itemsize
-    v = (rng.standard_normal(n) * rng.choice([0.1, 1.0, 8.0], n)).astype(kind)
+    sign = np.uint64(1 << info.bits - 1)
+    if style == "small":  # what is added to them is seen, however little it is
+        return np.asarray((rng.integers(0, 3, n, dtype=np.uint64) | np.where(rng.random(n) < 0.3, sign, np.uint64(0))).astype(word).view(np.uint8)).copy()
+    scales = [0.1, 1.0, 8.0] if style == "tame" else [0.1, 1.0, 8.0, 1000.0, 30000.0]
+    v = (rng.standard_normal(n) * rng.choice(scales, n)).astype(kind)
     exact = np.where(rng.random(n) < 0.5, np.exp2(rng.integers(-8, 9, n)), rng.integers(-9, 10, n)).astype(kind)
     v = np.where(rng.random(n) < 0.1, exact, v)
-    sign = np.uint64(1 << info.bits - 1)
     if style in _MANY:
         exponents = (1 << info.bits - 1 - info.nmant) - 1
         near = min(info.nmant + 4, exponents // 3)
@@ -154,13 +157,13 @@ def _floats(kind: Any, rng: np.random.Generator, style: str, count: int) -> Arr:
 def _scalar(p: PtxParam, rng: np.random.Generator, threads: int, style: str, attempt: int) -> bytes:
     """A parameter by value: near the number of threads at first, smaller with every attempt."""
     if p.type in _FLOATS and not p.dims:
-        usual = [1.5, -2.25, 0.5, 3.0]
+        usual = [1.5, -2.25, 0.5, 3.0, -0.75, 0.1, 0.015625]
         return np.array([rng.choice(usual if style != "edges" else [0.0, -1.0, 1e-3, 4096.0])], _FLOATS[p.type]).tobytes()
     if p.dims or p.size > 8:
         words = rng.integers(0, 8, -(-p.size // 4), dtype=np.uint32)
         return words.tobytes()[: p.size]
-    first = [threads, threads - 3] if style in _MANY else [threads, threads - 3, 17, 8]
-    choices = [first, [8, 5, 4, 16], [3, 2, 1, 4], [1, 2, 0, 1]][min(attempt, 3)]
+    first = [threads, threads - 3, 2 * threads + 5] if style in _MANY else [threads, threads - 3, 2 * threads + 5, 17]
+    choices = [first, [64, 50, 33, 40], [8, 5, 17, 16], [3, 2, 1, 4], [1, 2, 0, 1]][min(attempt, 4)]
     value = int(rng.choice(choices)) & (1 << 8 * p.size) - 1
     return value.to_bytes(p.size, "little")
 
@@ -169,8 +172,8 @@ def make(module: PtxModule, unit: PtxUnit, shape: tuple[Dim3, Dim3], seed: int, 
     """One launch.  Higher attempts take smaller scalars and tamer data, for kernels that leave their buffers."""
     rng = np.random.default_rng([seed, zlib.crc32(unit.name.encode()), attempt])
     grid, block = shape
-    style = STYLES[seed % len(STYLES)] if attempt == 0 else STYLES[0]
-    if style in _MANY:
+    style = STYLES[seed % len(STYLES)] if attempt < 2 else STYLES[0]
+    if style in _MANY and attempt == 0:
         grid = (4 * grid[0], grid[1], grid[2])
     total = block[0] * block[1] * block[2] * grid[0] * grid[1] * grid[2]
     found = pointer_fields(unit)
@@ -207,7 +210,7 @@ def pointers_in_structs(unit: PtxUnit) -> list[Field]:
 
 
 def launches(module: PtxModule, unit: PtxUnit, seeds: int) -> Iterator[tuple[tuple[Dim3, Dim3], int]]:
-    """Shapes and seeds: each shape once, then more seeds on the first."""
+    """Shapes and seeds, so that each shape gets other contents of buffers with every turn."""
     options = shapes(unit)
     for seed in range(seeds):
-        yield options[seed % len(options)], seed
+        yield options[(seed + seed // len(STYLES)) % len(options)], seed
