@@ -88,12 +88,19 @@ def _agree(formal: str, actual: str) -> bool:
 
 def check_redeclaration(notes: Notes, old: PtxProto, new: PtxProto, line: int) -> None:
     """Reports how a second declaration of a function differs from the first."""
-    name = new.name
+    for what in differences(old, new):
+        notes.error(f"Inconsistent prototypes of '{new.name}', {what} differ", line)
+
+
+def differences(old: PtxProto, new: PtxProto) -> list[str]:
+    """In what two signatures differ."""
+    out: list[str] = []
     for what, a, b in (("parameter", old.params, new.params), ("return parameter", old.rets, new.rets)):
         if len(a) != len(b):
-            notes.error(f"Inconsistent prototypes of '{name}', number of {what}s differ", line)
+            out.append(f"number of {what}s")
             continue
         if any((p.type, p.size, p.dims) != (q.type, q.size, q.dims) for p, q in zip(a, b, strict=True)):
-            notes.error(f"Inconsistent prototypes of '{name}', {what} types differ", line)
+            out.append(f"{what} types")
         if any(p.align != q.align for p, q in zip(a, b, strict=True)):
-            notes.error(f"Inconsistent prototypes of '{name}', {what} alignment differ", line)
+            out.append(f"{what} alignment")
+    return out

@@ -7,12 +7,13 @@ from stages.parse import expr
 from stages.parse.scan import Scanner
 from stages.parse.symbols import Family as RegFamily
 from stages.parse.symbols import FuncSym, FunctionState, Scope, VarSym, declared_here, lookup
+from stages.parse.table import Gate
 from stages.parse.types import SCALARS, size
 
 MAX_OBJECT = 1 << 40  # bytes of one variable; more is refused
 MAX_INIT = 1 << 28  # bytes of one initialiser
 MAX_FAMILY = (1 << 31) - 1
-_VECTORS = {".v2": 2, ".v4": 4, ".v8": 8}
+_VECTORS = {".v2": 2, ".v4": 4}
 _ATTRIBUTES = frozenset(("managed", "unified"))
 _OPAQUE = ("texref", "samplerref", "surfref")
 
@@ -71,7 +72,21 @@ def shape(s: Scanner, parameter: bool = False) -> Shape:
         s.next()
     if not d.type:
         s.syntax_error()
+    if d.vec > 1 and d.type == "pred":
+        s.notes.error("Predicate type can only be used to define scalar register variables", d.line)
+    elif d.vec * size(d.type) > 16:
+        s.notes.error("Vector type too large, exceeds 128 bit limit", d.line)
+    elif d.type == "f16x2" and d.vec == 1:
+        for text in s.target.refuses(Gate(42, 53), "Feature", ".f16x2 packed data-type"):
+            s.notes.error(text, d.line)
     return d
+
+
+def _check_wide(s: Scanner, d: Shape, dims: tuple[int, ...], line: int) -> None:
+    """The gate of `.b128`: for each name, but not for arrays (measured)."""
+    if d.type == "b128" and d.vec == 1 and not dims:
+        for text in s.target.refuses(Gate(83, 70, order="vt"), "Feature", "Type .b128"):
+            s.notes.error(text, line)
 
 
 def _attributes(s: Scanner, d: Shape) -> None:
@@ -115,6 +130,7 @@ def registers(s: Scanner, fs: FunctionState) -> None:
     while True:
         line = s.line
         name = s.expect("id")
+        _check_wide(s, d, (), line)
         if s.kind == "<":
             s.next()
             if s.kind != "int":
@@ -202,6 +218,8 @@ def variables(s: Scanner, scope: Scope, fs: FunctionState | None, linkage: str, 
     s.next()
     if fs is None and space in _WRONG_SPACE:
         s.notes.error(_WRONG_SPACE[space], line)
+    if fs is not None and space == "param" and s.target.version < 20:
+        s.notes.error("Parameter variables must be declared within .entry parameter list", line)
     if linkage == "common" and space != "global":
         s.notes.error(".common variables must be declared in .global space", line)
     if space == "const" and s.kind == "[":
@@ -234,10 +252,10 @@ def variables(s: Scanner, scope: Scope, fs: FunctionState | None, linkage: str, 
 
 
 def _check_variable(s: Scanner, var: PtxVar, d: Shape, space: str, line: int) -> None:
-    if d.type == "pred":
+    if d.type == "pred" and d.vec == 1:
         s.notes.error(f"Predicate variable '{var.name}' must be in register state space", line)
-    if var.vec * size(d.type) > 16:
-        s.notes.error("Vector type too large, exceeds 128 bit limit", line)
+    if d.type == "f16x2" and space == "param":
+        s.notes.error(f"Variable '{var.name}' cannot be allocated in .param state space", line)
     if space != "global":
         for word in var.attributes:
             if word in ("managed", "unified"):
@@ -248,6 +266,7 @@ def _check_variable(s: Scanner, var: PtxVar, d: Shape, space: str, line: int) ->
 
 def _variable(s: Scanner, d: Shape, space: str, name: str, line: int, linkage: str) -> PtxVar:
     dims = _dims(s)
+    _check_wide(s, d, dims, line)
     item = size(d.type) * d.vec
     total = item * _product(dims, s, line)
     return PtxVar(
@@ -509,6 +528,10 @@ def parameters(s: Scanner, scope: Scope, fs: FunctionState | None, entry: bool, 
         p = _parameter(s, d, name, space[1:], line)
         if d.type == "pred" and space != ".reg":
             s.notes.error(f"Predicate variable '{name}' must be in register state space", line)
+        if d.type == "f16x2" and space == ".param":
+            s.notes.error(f"Variable '{name}' cannot be allocated in .param state space", line)
+        if not entry and space == ".param" and s.target.number < 20:
+            s.notes.error(f"Function parameter '{name}' has illegal state space", line)
         if entry and space == ".reg":
             s.notes.error(f"Entry parameter '{name}' must have .param state space", line)
         if entry and p.dims and 0 in p.dims:
@@ -528,6 +551,7 @@ def parameters(s: Scanner, scope: Scope, fs: FunctionState | None, entry: bool, 
 
 def _parameter(s: Scanner, d: Shape, name: str, space: str, line: int) -> PtxParam:
     dims = _dims(s)
+    _check_wide(s, d, dims, line)
     item = size(d.type) * d.vec
     total = item * _product(dims, s, line)
     return PtxParam(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ir_format.ptx import PtxAlias, PtxDirectives, PtxFunction, PtxModule, PtxParam, PtxProto
 from stages.parse import declare, directives, table, targets
 from stages.parse.body import Body
-from stages.parse.calls import check_redeclaration
+from stages.parse.calls import check_redeclaration, differences
 from stages.parse.match import Matcher
 from stages.parse.scan import Scanner
 from stages.parse.symbols import FuncSym, FunctionState, Scope
@@ -19,7 +19,7 @@ _PARAM_LARGE = 0x7FFC
 class Parser:
     """State of one parse at module level."""
 
-    __slots__ = ("arch", "entered", "files", "functions", "located", "matcher", "module", "s", "scope", "target", "target_line", "too_old")
+    __slots__ = ("aliased", "arch", "entered", "files", "functions", "located", "matcher", "module", "s", "scope", "target", "target_line", "too_old")
 
     def __init__(self, s: Scanner, arch: str) -> None:
         self.s = s
@@ -33,6 +33,7 @@ class Parser:
         self.too_old = ""  # the message about a version that does not know the target, until an entry calls for it
         self.entered = False
         self.files: set[int] = set()
+        self.aliased: dict[str, str] = {}
         self.located = False  # a .loc was seen
 
     def run(self) -> None:
@@ -55,7 +56,7 @@ class Parser:
         sm = targets.parse_name(name)
         assert sm is not None
         number = version[0] * 10 + version[1]
-        self.target = targets.Target(name, sm, number, self.arch.startswith("sm_"))
+        self.target = s.target = targets.Target(name, sm, number, self.arch.startswith("sm_"))
         if number < targets.minimum_version(sm):
             self.too_old = f"PTX .version {text} does not support .target {name}"
         refused = targets.arch_error(name, sm, self.arch)
@@ -192,12 +193,38 @@ class Parser:
         s.expect(",")
         aliasee = s.expect("id")
         s.expect(";")
-        for word in (name, aliasee):
-            if not isinstance(self.scope.names.get(word), FuncSym):
-                s.notes.error(f"Unknown symbol '{word}'", line)
+        notes = s.notes
         for text in self.target.refuses(table.Gate(63, 30), "Feature", ".alias"):
-            s.notes.error(text, line)
+            notes.error(text, line)
+        for text in self._alias_faults(name, aliasee):
+            notes.error(text, line)
         self.module.aliases.append(PtxAlias(name, aliasee, line))
+
+    def _alias_faults(self, name: str, aliasee: str) -> list[str]:
+        out: list[str] = []
+        symbols: list[FuncSym] = []
+        for word in (name, aliasee):
+            symbol = self.scope.names.get(word)
+            if isinstance(symbol, FuncSym):
+                symbols.append(symbol)
+            else:
+                out.append(f"Unknown symbol '{word}'" if symbol is None else f"Cannot define alias to variable object '{word}'")
+        if out:
+            return out
+        alias, other = symbols
+        known = self.aliased.get(name)
+        if known is not None:
+            return [f"'{name}' is already aliased to '{known}' and cannot be redefined"]
+        self.aliased[name] = aliasee
+        if alias.defined:
+            out.append(f"Illegal redefinition of function '{name}' as alias")
+        if name == aliasee:
+            out.append("Cannot alias a function to itself")
+        if other.entry:
+            return [*out, f"Cannot define alias to entry function '{aliasee}'"]
+        if other.proto.linkage in ("weak", "extern"):
+            out.append(f"Function '{aliasee}' with .{other.proto.linkage} scope cannot be aliased")
+        return out + [f"Mismatch in prototype of alias '{name}' and aliasee '{aliasee}'. {what} differ(s)" for what in differences(alias.proto, other.proto)]
 
     def _function(self, linkage: str, entry: bool) -> None:
         s = self.s
@@ -227,6 +254,8 @@ class Parser:
         self._check_function(function, linkage, hints, line)
         function.line = line
         function.directives = hints
+        if not entry and self.target.version < 20 and s.kind == "{" and any(p.space == "param" for p in (*rets, *params)):
+            s.notes.error("Parameter variables must be declared within .entry function", line)
         symbol = self._declare(name, function, entry, line)
         if s.kind == ";":
             s.next()

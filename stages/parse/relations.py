@@ -278,7 +278,7 @@ def notices(name: str, mods: tuple[str, ...], target: Target) -> list[tuple[str,
         out.append(("warning", f"Instruction '{name}' without '.sync' may give any result on sm_70 and later architectures"))
         if target.version >= 60:
             out.append(("warning", f"Instruction '{name}' without '.sync' is deprecated since PTX ISA version 6.0"))
-    if name == "mma" and "sp" in mods and target.version >= 85:
+    if name == "mma" and "sp" in mods:
         out.append(("info", "Advisory: '.sp::ordered_metadata' is preferred to '.sp' on 'mma': later architectures may run '.sp' much slower"))
     if "multicast::cluster" in mods and name.startswith("cp.async.bulk") and not target.suffix:
         text = f"Advisory: '.multicast::cluster' on '{name}' runs well on targets with suffix 'a' or 'f' only, not on '{target.name}'"

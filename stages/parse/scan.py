@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from ir_format.diag import Diagnostic
+
+if TYPE_CHECKING:
+    from stages.parse.targets import Target
 
 # Token kinds are small strings: identifiers "id", dotted words "dot" (directives, modifiers, selectors), integers "int",
 # decimal floats "flt", bit-pattern floats "f32" and "f64", quoted strings "str", the end "eof"; punctuation is its own kind.
@@ -159,10 +162,13 @@ def _take_markers(source: Source) -> None:
 class Scanner:
     """One token of look-ahead over the cleaned text.
 
-    `kind` and `tok` describe the current token, `start` is its position and `pos` the position after it.
+    `kind` and `tok` describe the current token, `start` is its position and `pos` the position after it.  `target` is what the
+    file's header says, from there on.
     """
 
-    __slots__ = ("end", "kind", "notes", "pos", "source", "start", "text", "tok")
+    __slots__ = ("end", "kind", "notes", "pos", "source", "start", "target", "text", "tok")
+
+    target: Target
 
     def __init__(self, source: Source, notes: Notes) -> None:
         self.source = source
