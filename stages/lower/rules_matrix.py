@@ -6,6 +6,8 @@ bytes. The other mma are in :mod:`rules_mma`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ir_format import ptx
 from ir_format.model import RZ, Imm, Reg
 from ir_format.ptx import PtxInst
@@ -174,9 +176,22 @@ def _inverted(b: Builder, x: Reg) -> Reg:
 
 def _by_bytes(b: Builder, inst: PtxInst, shape: str, at: str, bt: str, rx: Reg, ry: Reg, rc: Reg, nc: int) -> list[Reg]:
     xor = at == "b1" and not inst.has("and")
+
+    def product(px: Reg, py: Reg, total: Reg) -> Reg:
+        return _bytes_mma(b, _PLANE_SHAPE[shape], _plane_type(at, xor), _plane_type(bt, xor), px, py, total, nc)
+
+    return by_planes(b, inst, shape, at, bt, (rx, ry, rc), nc, product)
+
+
+def by_planes(
+    b: Builder, inst: PtxInst, shape: str, at: str, bt: str, factors: tuple[Reg, Reg, Reg], nc: int, product: Callable[[Reg, Reg, Reg], Reg]
+) -> list[Reg]:
+    """The words of ``x * y + c`` where ``product`` multiplies bytes, plane by plane."""
+    xor = at == "b1" and not inst.has("and")
+    rx, ry, rc = factors
     total = Reg("R", -1, 0, nc)
     for px, py in zip(_planes(b, rx, at, xor), _planes(b, ry, bt, xor), strict=True):
-        total = _bytes_mma(b, _PLANE_SHAPE[shape], _plane_type(at, xor), _plane_type(bt, xor), px, py, total, nc)
+        total = product(px, py, total)
     scale = 4 * ((at == "s4") + (bt == "s4"))  # a signed nibble stands in the upper half of its byte: times 16
     out: list[Reg] = []
     for i in range(nc):

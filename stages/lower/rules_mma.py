@@ -1,7 +1,7 @@
 """mma.sync: dense forms go to :mod:`rules_matrix`; here are sparse and scaled operands, eight-bit floats, the shapes of doubles, and sm_75's m8n8k4.
 
 Each form is the SASS instruction (or the sequence of steps) that ptxas 13.0.88 makes of it, with the fragments as PTX has them (measured on sm_75, 80, 89, 90, 100
-and 120). Refused: nibbles with sparse factors from sm_90 on and sparse eight-bit floats on sm_90 to sm_110, which go by way of wider elements, and m8n8k4 of halves
+and 120). Refused: sparse eight-bit floats on sm_90 to sm_110, which go by way of halves with other metadata, and m8n8k4 of halves
 from sm_80 on, which goes through shuffles.
 """
 
@@ -16,7 +16,7 @@ from ir_format.ptx import PtxInst
 from .builder import Builder, Rule
 from .math_common import ROUND
 from .rules_int import logic
-from .rules_matrix import dense, operand
+from .rules_matrix import by_planes, dense, operand
 from .rules_memory import vector_of
 
 _F8: Final = ("e4m3", "e5m2", "e3m2", "e2m3", "e2m1")
@@ -86,10 +86,30 @@ def _sparse(b: Builder, inst: PtxInst, shape: str) -> None:
         _emit(b, inst, f"{row[0]}.{dt.upper()}{kind}", nc, [*_factors(b, inst, row[1], row[2], nc), *_metadata(b, inst, 4)])
         return
     row = _SPARSE_INT.get((shape, at[1:])) if at[:1] in "us" and bt[:1] in "us" and at[1:] == bt[1:] else None
-    if row is None or dt != "s32" or ct != "s32" or (at[1:] == "4" and b.sm >= 90):
+    if row is None or dt != "s32" or ct != "s32":
         raise b.unsupported(inst)
+    if at[1:] == "4" and b.sm >= 90:
+        _sparse_nibbles(b, inst, shape, at, bt, row[1], row[2])
+        return
     op = f"{row[0]}.{at.upper()}.{bt.upper()}" + (".SAT" if inst.has("satfinite") else "")
     _emit(b, inst, op, 4, [*_factors(b, inst, row[1], row[2], 4, True), *_metadata(b, inst, 4)])
+
+
+def _sparse_nibbles(b: Builder, inst: PtxInst, shape: str, at: str, bt: str, na: int, nb: int) -> None:
+    """From sm_90 on: the choices are of pairs of nibbles, so the even ones make a sparse product of bytes with the same metadata, and the odd ones another."""
+    factors = _factors(b, inst, na, nb, 4)
+    meta = _metadata(b, inst, 4)
+    name = _SPARSE_INT["m16n8k32" if shape == "m16n8k64" else "m16n8k64", "8"][0]
+
+    def product(px: Reg, py: Reg, total: Reg) -> Reg:
+        out = b.r(4)
+        b.emit(f"{name}.{at[0].upper()}8.{bt[0].upper()}8", out, (px._replace(mod="ROW"), py._replace(mod="COL"), total, *meta), attrs={"warp": 1})
+        return out
+
+    words = by_planes(b, inst, shape, at, bt, (factors[0], factors[1], factors[2]), 4, product)
+    for to, value in zip(vector_of(inst.operands[0]), words, strict=True):
+        if not isinstance(to, ptx.Sink):
+            b.copy(b.dst(to, "b32"), value)
 
 
 def _eight(b: Builder, inst: PtxInst, shape: str, sparse: bool) -> None:
