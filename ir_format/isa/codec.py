@@ -133,6 +133,18 @@ class RegCodec(Codec):
         return Reg(self.file, ZERO if num == self.zero else num, 0, self.width, self.flags_back[word & self.flagmask], sub)
 
 
+class InnerRegCodec(RegCodec):
+    """A register whose suffix stands inside the bars: ``|R2.H1|`` (conversions; measured)."""
+
+    __slots__ = ()
+
+    def fmt(self, o: Operand, pc: int) -> str:
+        assert isinstance(o, Reg)
+        if not (o.mod and o.flags & ABS):
+            return operand_text(o)
+        return f"{operand_text(o._replace(mod=''))[:-1]}.{o.mod}|"
+
+
 class SplitRegCodec(RegCodec):
     """A plain register whose field has several pieces."""
 

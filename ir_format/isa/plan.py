@@ -14,6 +14,7 @@ from ir_format.isa.codec import (
     ConstCodec,
     CxCodec,
     ImmCodec,
+    InnerRegCodec,
     Mismatch,
     NameCodec,
     RegCodec,
@@ -308,7 +309,8 @@ def make_codec(spec: SlotSpec, form: Form, width: int, mods: tuple[str, ...]) ->
         if letter == "r":
             if uniform:
                 return RegCodec("UR", pos, ur_bits(form.sm), width, flags, spec.name, sub)
-            return RegCodec("R", pos, 8, width, flags, spec.name, sub)
+            kind_of = InnerRegCodec if form.row.facts.get("inbars") else RegCodec
+            return kind_of("R", pos, 8, width, flags, spec.name, sub)
         if letter == "u":
             return RegCodec("UR", pos, ur_bits(form.sm), width, flags, spec.name, sub)
         if letter == "k":

@@ -2,7 +2,8 @@
 
     python -m tests.isa.corpus_files OUT [FILE.ptx...] --sm 90a [--short]
 
-Without files: every PTX file of the tests that is for the SM or for none in particular; its .target line is replaced. Prints (cubins, refusals).
+Without files: every PTX file of the tests that is for the SM (or the first one of its family) or for none in particular; its .target line is
+replaced. Prints (cubins, refusals).
 """
 
 from __future__ import annotations
@@ -22,6 +23,10 @@ OPTIONS = {
 }
 #: What differs most from the others.
 SHORT = ("O3", "g", "c", "spill")
+
+
+#: SMs that have no files of their own, and whose they take.
+FAMILY = {"86": "80", "87": "80", "88": "80", "89": "80", "103a": "100a", "110a": "100a", "121a": "120a"}
 
 
 def compile_files(out: Path, sm: str, files: list[Path], options: tuple[str, ...] = tuple(OPTIONS)) -> tuple[int, int]:
@@ -47,7 +52,7 @@ def main() -> None:
     parser.add_argument("--sm", default="90a")
     parser.add_argument("--short", action="store_true")
     args = parser.parse_args()
-    print(args.sm, compile_files(args.out, args.sm, args.files or ptx_files(args.sm), SHORT if args.short else tuple(OPTIONS)))
+    print(args.sm, compile_files(args.out, args.sm, args.files or ptx_files(FAMILY.get(args.sm, args.sm)), SHORT if args.short else tuple(OPTIONS)))
 
 
 if __name__ == "__main__":

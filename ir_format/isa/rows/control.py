@@ -99,6 +99,10 @@ BAR.RED      b1d -              <- i:I(u)@54-57 n:I(u)@42-53?=0 Pp      ; 77-79=
 BAR.RED      91d -              <- i:I(u)@54-57 <75-89>b:R@32 <90+>b:Rn@32 Pp ; 77-79=2 .{POPC AND OR ?}@74-75 .DEFER_BLOCKING@80              ; cls=lsu sb=R barrier=1
 BAR.RED      31d -              <- b:R@32 n:R@32 Pp                     ; 77-79=2 .{POPC AND OR ?}@74-75 .DEFER_BLOCKING@80              ; cls=lsu sb=R barrier=1
 BAR.RED      51d -              <- b:R@32 n:I(u)@42-53?=0 Pp            ; 77-79=2 .{POPC AND OR ?}@74-75 .DEFER_BLOCKING@80              ; cls=lsu sb=R barrier=1
+BAR          b1d -              <- i:I(u)@54-57 n:I(u)@42-53 Pp            ; .SCAN 77-79=3 74-75=0 80=0                       ; cls=lsu sb=R barrier=1
+BAR          91d -              <- i:I(u)@54-57 b:R@32 Pp                  ; .SCAN 77-79=3 74-75=0 80=0                       ; cls=lsu sb=R barrier=1
+BAR          51d -              <- b:R@32 n:I(u)@42-53 Pp                  ; .SCAN 77-79=3 74-75=0 80=0                       ; cls=lsu sb=R barrier=1
+BAR          31d -              <- b:R@32 n:R@32 Pp                        ; .SCAN 77-79=3 74-75=0 80=0                       ; cls=lsu sb=R barrier=1
 WARPSYNC.COLLECTIVE.ALL 948 - sm=90+  <- Pp?=PT t:T@16-23+34-81         ; 86=1 ; cls=branch barrier=1
 BMOV.32      355 -              d <- B:B@24                     ; .CLEAR@84 28-29=0 ; cls=branch sb=W
 BMOV.32      356 -              B:B@24 <- b:R@32                ; .PQUAD@84 ; cls=branch sb=R

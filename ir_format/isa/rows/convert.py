@@ -11,23 +11,26 @@ enum f2fp    = F16 BF16 ? TF32 E5M2 E4M3 ? ?
 enum isrc   = U8:1 S8:1 U16:1 S16:1 U32:1 _:1 U64:2 S64:2
 enum fsize  = ? F16:1 _:1 F64:2
 F2F         104 AB             d <- b-|                    ; .FTZ@80 .{? F16 ? ? <75>? <80+>BF16 ? ? ?}@75-77 .F32 84-86=2 .rnd@78-79 ; cls=xu sb=WR imm=f32
-F2F         104 AB             d <- b-|                    ; .FTZ@80 .F32 75-77=2 .{? F16 ? ? <75-89>? <90+>BF16 ? ? ?}@84-86 .rnd@78-79 ; cls=xu sb=WR imm=src
-F2F         110 AB             d2 <- b-|                   ; .FTZ@80 .F64 75-77=3 .{? F16 F32 ? <75-89>? <90+>BF16 ? ? ?}@84-86 .rnd@78-79 ; cls=xu sb=WR imm=src
+F2F         104 AB             d <- b-|<h1>@60-61          ; .FTZ@80 .F32 75-77=2 .{? F16 ? ? <75-89>? <90+>BF16 ? ? ?}@84-86 .rnd@78-79 ; cls=xu sb=WR imm=src inbars=1
+F2F         110 AB             d2 <- b-|<h1>@60-61         ; .FTZ@80 .F64 75-77=3 .{? F16 ? ? <75-89>? <90+>BF16 ? ? ?}@84-86 .rnd@78-79 ; cls=xu sb=WR imm=src inbars=1
+F2F         110 AB             d2 <- b-|                   ; .FTZ@80 .F64 75-77=3 .F32 84-86=2 .rnd@78-79 ; cls=xu sb=WR imm=src
 F2F         110 AB             d/dt <- b2-|                ; .FTZ@80 .{? F16:1 F32:1 ? <75-89>? <90+>BF16:1 ? ? ?}:dt@75-77 .F64 84-86=3 .rnd@78-79 ; cls=xu sb=WR imm=f64
-F2F         104 AB sm=90+            d <- b-|                    ; .FTZ@80 .F16 75-77=1 .BF16 84-86=4 .rnd@78-79 ; cls=xu sb=WR imm=src
-F2F         104 AB sm=90+            d <- b-|                    ; .FTZ@80 .BF16 75-77=4 .F16 84-86=1 .rnd@78-79 ; cls=xu sb=WR imm=src
+F2F         104 AB sm=90+            d <- b-|<h1>@60-61          ; .FTZ@80 .F16 75-77=1 .BF16 84-86=4 .rnd@78-79 ; cls=xu sb=WR imm=src inbars=1
+F2F         104 AB sm=90+            d <- b-|<h1>@60-61          ; .FTZ@80 .BF16 75-77=4 .F16 84-86=1 .rnd@78-79 ; cls=xu sb=WR imm=src inbars=1
 I2F         106 AB             d <- b                      ; .{? F16 _ ? <75-89>? <90+>BF16 ? ? ?}@75-77 .{? ? ? ? U32 _ ? ?}@74+84-85 .rnd@78-79     ; cls=xu sb=WR imm=int
-I2F         106 AB forms=r,k,u,x d <- b                      ; .{? F16 _ ? <75-89>? <90+>BF16 ? ? ?}@75-77 .{U8 S8 U16 S16 ? ? ? ?}@74+84-85 .rnd@78-79     ; cls=xu sb=WR imm=int
+I2F         106 AB forms=r,k,u,x d <- b<b4>@60-61        ; .{? F16 _ ? <75-89>? <90+>BF16 ? ? ?}@75-77 .{U8 S8 ? ? ? ? ? ?}@74+84-85 .rnd@78-79     ; cls=xu sb=WR imm=int
+I2F         106 AB forms=r,k,u,x d <- b<h1>@60-61        ; .{? F16 _ ? <75-89>? <90+>BF16 ? ? ?}@75-77 .{? ? U16 S16 ? ? ? ?}@74+84-85 .rnd@78-79     ; cls=xu sb=WR imm=int
 I2F         112 AB             d2 <- b                     ; .F64 75-77=3 .{? ? ? ? U32 _ ? ?}@74+84-85 .rnd@78-79 ; cls=xu sb=WR imm=int
-I2F         112 AB forms=r,k,u,x d2 <- b                     ; .F64 75-77=3 .{U8 S8 U16 S16 ? ? ? ?}@74+84-85 .rnd@78-79 ; cls=xu sb=WR imm=int
+I2F         112 AB forms=r,k,u,x d2 <- b<b4>@60-61       ; .F64 75-77=3 .{U8 S8 ? ? ? ? ? ?}@74+84-85 .rnd@78-79 ; cls=xu sb=WR imm=int
+I2F         112 AB forms=r,k,u,x d2 <- b<h1>@60-61       ; .F64 75-77=3 .{? ? U16 S16 ? ? ? ?}@74+84-85 .rnd@78-79 ; cls=xu sb=WR imm=int
 I2F         112 AB             d2 <- b2                    ; .F64 75-77=3 .{? ? ? ? ? ? U64 S64}@74+84-85 .rnd@78-79 ; cls=xu sb=WR imm=int
 I2F         112 AB             d <- b2                     ; .{? F16 _ ? <75-89>? <90+>BF16 ? ? ?}@75-77 .{? ? ? ? ? ? U64 S64}@74+84-85 .rnd@78-79 ; cls=xu sb=WR imm=int
 F2I         105 AB             d <- b-|                    ; .FTZ@80 .{U8 S8 U16 S16 U32 _ ? ?}@72+75-76 .{? F16 _ ? <75-89>? <90+>BF16 ? ? ?}@84-86 .{_ FLOOR CEIL TRUNC}@78-79 .NTZ@77 ; cls=xu sb=WR imm=src
 F2I         111 AB             d/dt <- b-|                 ; .FTZ@80 .{? ? ? ? ? ? U64:2 S64:2}:dt@72+75-76 .{? F16 _ ? <75-89>? <90+>BF16 ? ? ?}@84-86 .{_ FLOOR CEIL TRUNC}@78-79 .NTZ@77 ; cls=xu sb=WR imm=src
 F2I         111 AB             d/dt <- b2-|                ; .FTZ@80 .{U8:1 S8:1 U16:1 S16:1 U32:1 _:1 U64:2 S64:2}:dt@72+75-76 .F64 84-86=3 .{_ FLOOR CEIL TRUNC}@78-79 .NTZ@77 ; cls=xu sb=WR imm=f64
-FRND        107 AB             d <- b-|                    ; .FTZ@80 75-77=1 .F16 84-86=1 .{_ FLOOR CEIL TRUNC}@78-79 ; cls=xu sb=WR imm=src
+FRND        107 AB             d <- b-|<h1>@60-61          ; .FTZ@80 75-77=1 .F16 84-86=1 .{_ FLOOR CEIL TRUNC}@78-79 ; cls=xu sb=WR imm=src inbars=1
 FRND        107 AB             d <- b-|                    ; .FTZ@80 75-77=2 84-86=2 .{_ FLOOR CEIL TRUNC}@78-79 ; cls=xu sb=WR imm=f32
-FRND        107 AB sm=90+            d <- b-|                    ; .FTZ@80 75-77=4 .BF16 84-86=4 .{_ FLOOR CEIL TRUNC}@78-79 ; cls=xu sb=WR imm=src
+FRND        107 AB sm=90+            d <- b-|<h1>@60-61          ; .FTZ@80 75-77=4 .BF16 84-86=4 .{_ FLOOR CEIL TRUNC}@78-79 ; cls=xu sb=WR imm=src inbars=1
 FRND        113 AB             d2 <- b2-|                  ; .FTZ@80 .F64 75-77=3 84-86=3 .{_ FLOOR CEIL TRUNC}@78-79 ; cls=xu sb=WR imm=f64
 I2FP        045 AB  sm=86+     d <- b                      ; .{? ? F32 ? ? ? ? ?}@75-77 .{? ? ? ? U32 S32 ? ?}@74+84-85 .{_ ? ? RZ}@78-79               ; cls=alu imm=int
 F2FP        03e ABC sm=80-88   d <- a b                    ; $f2fpm .BF16@76 .PACK_AB 78=0 .{_ ? ? RZ}@79-80 81=0 64-71=255  ; cls=alu imm=f32

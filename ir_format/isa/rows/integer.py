@@ -47,13 +47,13 @@ VIMNMX      048 AB  sm=90      d <- a b Pp                 ; .{U32 _ U16x2 S16x2
 VIMNMX      048 AB  sm=120+    d <- a b Pp                 ; .{U32 S32 U16x2 S16x2 U8x4 S8x4 ? ?}@72-74 .RELU@76 81-86=63                   ; cls=alu comm=ab
 VIMNMX      048 AB  sm=100,103 d Pu=PT Pv=PT <- a b Pp     ; .{U32 _ U16x2 S16x2}@72-73 .RELU@76                ; cls=alu comm=ab
 VIMNMX3     00f ABc sm=90-103  d <- a b c Pp               ; .{U32 _ U16x2 S16x2}@72-73 .RELU@76                                               ; cls=alu imm=u
-VIADDMNMX   046 ABC sm=90-103  d <- a b- c Pp              ; .U32@72=0                                                    ; cls=alu imm=u
-VABSDIFF    014 ABC sm=75-110  d <- a b c                  ; .U32@73=0 81-83=7                                                    ; cls=alu imm=u
-VABSDIFF4    015 ABC sm=75-110  d <- a b c                  ; .U8@73=0 .ACC@75 81-83=7                                             ; cls=alu imm=u
+VIADDMNMX   046 ABC sm=90-103  d <- a b- c Pp              ; .{U32 _ U16x2 S16x2}@72-73 .RELU@76                         ; cls=alu imm=u
+VABSDIFF    014 ABC sm=75-110  d Pu?=PT <- a b c           ; .U32@73=0                                                            ; cls=alu imm=u
+VABSDIFF4    015 ABC sm=75-110  d Pu?=PT <- a b c           ; .U8@73=0 .ACC@75                                                     ; cls=alu imm=u
 # ---- predicates and registers
-P2R         003 AB             d <- p:N(PR) a b            ; ; cls=alu <75-89>imm=s <90+>imm=u
-R2P         004 AB forms=r,k,u,x p:N(PR) <- a b              ; ; cls=alu imm=u
-R2P         004 AB forms=i     p:N(PR) <- a b?=255         ; ; cls=alu imm=u
+P2R         003 AB             d <- p:N(PR) a b            ; .b4@76-77 ; cls=alu <75-89>imm=s <90+>imm=u
+R2P         004 AB forms=r,k,u,x p:N(PR) <- a<b4>@76-77 b    ; ; cls=alu imm=u
+R2P         004 AB forms=i     p:N(PR) <- a<b4>@76-77 b?=255 ; ; cls=alu imm=u
 IDP.4A      026 ABc forms=rr,kr,ur,xr d <- a b c-             ; .{U8 S8}@73 .{U8 S8}@74 76-77=0                             ; cls=fma imm=u
 IDP.2A      026 ABc forms=rr,kr,ur,xr d <- a b c-             ; .{LO HI}@77 .{U16 S16}@73 .{U8 S8}@74 76=1                  ; cls=fma imm=u
 I2IP        039 ABc sm=75-89   d <- a b c<h1>@72           ; .{U8 S8 U16 S16 ? ? ? ?}@76-78 .S32 .SAT 73-75=0       ; cls=alu

@@ -48,7 +48,7 @@ STL          187 L1             <- m:M(R24,O40-63,U64) s:R@32/lsize        ; .ev
 LDS          184 L  sm=75       d/lsize <- m:M(R24,O40-63,U32,S78)         ; .U@76 .lsize@73-75                                              ; cls=lsu sb=WR mem=r space=shared
 LDS          184 L  sm=80+      d/lsize <- m:M(R24,O40-63,U32,S78)         ; .lsize@73-75                                                    ; cls=lsu sb=WR mem=r space=shared
 STS          188 L1             <- m:M(R24,O40-63,U64,S78) s:R@32/lsize    ; .lsize@73-75                                                    ; cls=lsu sb=R mem=w space=shared
-LDSM         03b L              d/lnum <- <75>m:M(R24,O40-63,U32,A) <80+>m:M(R24,O40-63,U32,Y) ; .16 .{M88:1 MT88:1}@78 .{_:1 2:2 4:4 ?}:lnum@72-73               ; cls=lsu sb=WR mem=r space=shared
+LDSM         03b L              d/lnum <- <75>m:M(R24,O40-63,U32,A) <80+>m:M(R24,O40-63,U32,Y) ; .16 .{M88:1 MT88:1 M816:1 M832:1}@78-79 .{_:1 2:2 4:4 ?}:lnum@72-73               ; cls=lsu sb=WR mem=r space=shared
 # ---- atomics
 ATOMS        18c A forms=r      d/at <- m:M(R24,O40-63,S78) s:R@32/at cc:H@64-71?=255 ; .atomop@87-90 $smsize                                  ; cls=lsu sb=WR mem=rw space=shared
 ATOMS        18c A forms=u      d/at <- m:M(R24,O40-63,U64,S78) s:R@32/at ; .atomop@87-90 $smsize                                  ; cls=lsu sb=WR mem=rw space=shared
@@ -63,7 +63,7 @@ ATOM         18a G  forms=r     Pu=PT d/at <- m:M(R24,O40-63) s:R@32/at cc:H@64-
 ATOM         18a G  forms=v,w,d Pu=PT d/at <- $aatom s:R@32/at $policy ; .E@72 .atomop@87-90 .evict@84-86 $asize $ordatom ; cls=lsu sb=WR mem=rw space=generic
 ATOM         18a G  forms=p     Pu=PT d/at <- $aatom s:R@32/at ; .E@72 .atomop@87-90 .evict@84-86 $asize $ordatom ; cls=lsu sb=WR mem=rw space=generic
 ATOM         18b G  forms=r     Pu=PT d/cassize <- m:M(R24,O40-63) s:R@32/cassize c/cassize $policy ; .E@72 .CAS .evict@84-86 .cassize@73-75 $ordatom 87-88=0 ; cls=lsu sb=WR mem=rw space=generic
-ATOM         18b G  forms=r     Pu=PT d/cassize <- m:M(R24,O40-63) s:R@32/cassize c/cassize $policy ; .E@72 .CAST.SPIN .evict@84-86 .cassize@73-75 $ordatom 87-88=3 ; cls=lsu sb=WR mem=rw space=generic
+ATOM         18b G  forms=r     Pu=PT d/cassize <- m:M(R24,O40-63) s:R@32/cassize c/cassize $policy ; .E@72 .CAST .SPIN@88 .evict@84-86 .cassize@73-75 $ordatom 87=1 ; cls=lsu sb=WR mem=rw space=generic
 ATOM         1a2 G  forms=r sm=90+ Pu=PT d/at <- m:M(R24,O40-63) s:R@32/at ; .E@72 .{ADD MIN MAX ?}@88-89 87=0 .evict@84-86 $afsize $ordatom ; cls=lsu sb=WR mem=rw space=generic
 ATOM         1a2 GU sm=90+      Pu=PT d/at <- $aatomf s:R@32/at $policy ; .E@72 .{ADD MIN MAX ?}@88-89 87=0 .evict@84-86 $afsize $ordatom ; cls=lsu sb=WR mem=rw space=generic
 ATOM         18a GA forms=v,w sm=80-89 Pu=PT d <- m:M(R24,O40-63,U64,X71,W70,!dp) ; .E 72=1 .POPC.INC 87-90=10 .evict@84-86 .32 73-76=0 $ordatom ; cls=lsu sb=WR mem=rw space=generic
@@ -88,8 +88,8 @@ DEPBAR       91a -              <- set:SBS@32-37?={}                    ; 47=0  
 LDG.E        17e GU sm=100+     e4:R@64 d4 <- m:M(R24,O40-56*32,U32,X76,W75,!vd) mask:I(u)@57-63+72?=255 Pz:PI@87?=PT $policy ; .evict@84-86 .{EFL2 ENL2 ELL2 ?}@81-82 .{_ LTC64B LTC128B ?}@73-74 .256 .ord80@77-80 ; cls=lsu sb=WR mem=r space=global
 STG.E        17f GU sm=100+     <- m:M(R24,O40-58*32,U64,X76,W75,!vd) s4:R@32 e4:R@16 mask:I(u)@59-63+88-90?=255 $policy ; .evict@84-86 .{EFL2 ENL2 ELL2 ?}@81-82 .256 .stg80@77-80 ; cls=lsu sb=R mem=w space=global
 ATOMS.POPC.INC.32 18c AP forms=u sm=80+ d <- m:M(R24,O40-63,U64,S78)         ; <80-89>87-90=10 <90+>87-90=11 73-75=0 ; cls=lsu sb=WR mem=rw space=shared
-ATOMS.CAST.SPIN 38d - sm=75-90   d/cassize <- m:M(R24,O40-63,S78) s:R@32/cassize c/cassize ; .cassize@73-75 87-88=3      ; cls=lsu sb=WR mem=rw space=shared
-ATOMS.CAST.SPIN 58d - sm=100+    Pu=PT <- m:M(R24,O40-63,S78) s:R@32/cassize c/cassize ; .cassize@73-75 87-88=3      ; cls=lsu sb=WR mem=rw space=shared
+ATOMS.CAST   38d - sm=75-90     d/cassize <- m:M(R24,O40-63,S78) s:R@32/cassize c/cassize ; .SPIN@88 .cassize@73-75 87=1      ; cls=lsu sb=WR mem=rw space=shared
+ATOMS.CAST   58d - sm=100+      Pu=PT <- m:M(R24,O40-63,S78) s:R@32/cassize c/cassize ; .SPIN@88 .cassize@73-75 87=1      ; cls=lsu sb=WR mem=rw space=shared
 LDGMC        1a4 GU sm=90+      d/at <- <90>m:M(R24,O40-63,U64,X71,W70) <100+>m:M(R24,O40-63,U64,X82,W81) ; .E 72=1 .{ADD MIN MAX ? ? AND OR XOR ? ? ? ? ? ? ? ?}@87-90 .{32:1 S32:1 64:2 S64:2 ? ? ? ?}:at@73-75 76=0 .STRONG.SYS 77-80=10 ; cls=lsu sb=WR mem=r space=global
 LDGMC        1a5 GU sm=90+      d/at <- <90>m:M(R24,O40-63,U64,X71,W70) <100+>m:M(R24,O40-63,U64,X82,W81) ; .E 72=1 .{ADD MIN MAX <90>F32ADD <100+>HPADD}@88-89 87=0 .{F16x2.RN:1 F16x4.RN:2 F16x8.RN:4 BF16x2.RN:1 BF16x4.RN:2 BF16x8.RN:4 ? ? ? ? ? ? F32.RN:1 F32x2.RN:2 F32x4.RN:4 F64.RN:2}:at@73-76 .STRONG.SYS 77-80=10 ; cls=lsu sb=WR mem=r space=global
 QSPC         3aa -              Pu=PT d <- m:M(R24,O40-63)              ; .E@72 .{G L S <75-89>? <90+>D}@73-74 ; cls=lsu sb=WR
