@@ -46,14 +46,14 @@ def interpret(module: Module, launch: Launch, *, seed: int = 0, shuffled: bool =
     return out
 
 
-def simulate(device: Any, launch: Launch, *, seed: int = 0) -> Outcome:
-    """Run a cubin."""
+def simulate(device: Any, launch: Launch, *, seed: int = 0, limit: int | None = None) -> Outcome:
+    """Run a cubin; ``limit``: most warp instructions (`SIM_LIMIT` where it is None)."""
     from stages.simulate import SimError
 
     device.reset()
     args = launch.values()
     try:
-        device.launch(launch.entry, launch.grid, launch.block, args, shared=launch.shared, seed=seed, limit=SIM_LIMIT, names=launch.names)
+        device.launch(launch.entry, launch.grid, launch.block, args, shared=launch.shared, seed=seed, limit=limit or SIM_LIMIT, names=launch.names)
     except SimError as error:
         return Outcome(error=str(error), kind="simulator")
     variables = {name: device.get_global(name) for name, var in device.image.variables.items() if var.space == "global"}

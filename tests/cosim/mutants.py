@@ -212,17 +212,21 @@ class Bench:
                 if base is not None:
                     self.runs.append((entry, launch, base, self.cosim._stable(launch, base, quiet=True), loose, seed))
         assert self.runs, f"{name}: nothing can be judged"
+        self.limit: int | None = None
         assert not self.wrong(data), f"{name}: the sound cubin differs"
         device = Device(data)
         self.reached: set[tuple[int, int]] = set()
+        most = 0
         starts = {name: (k, at) for k, s in enumerate(self.cubin.sections) for at, _, name, _ in s.symbols}
         for _, launch, _, _, _, seed in self.runs:
             device.reset()
             stats = device.launch(launch.entry, launch.grid, launch.block, launch.values(), shared=launch.shared, seed=seed, cycles=True)
+            most = max(most, stats.instructions)
             for function, offset, *_ in stats.cycles["instructions"]:  # type: ignore[attr-defined]
                 if function in starts:
                     section, at = starts[function]
                     self.reached.add((section, (at + offset) // WORD))
+        self.limit = 4 * most + 10_000  # a mutant that runs much longer than the sound code is caught
 
     def wrong(self, data: bytes) -> bool:
         """Whether co-simulation objects to a cubin."""
@@ -231,7 +235,7 @@ class Bench:
         except ImageError:
             return True
         for _, launch, base, stable, loose, seed in self.runs:
-            got = simulate(device, launch, seed=seed)
+            got = simulate(device, launch, seed=seed, limit=self.limit)
             if got.error or self.cosim._first(launch, base, got, stable, loose) is not None:
                 return True
         return False
