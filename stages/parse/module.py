@@ -12,6 +12,7 @@ from stages.parse.symbols import FuncSym, FunctionState, Scope
 from stages.parse.types import LINKAGES, SPACES
 
 _SPACES = frozenset((*SPACES, ".reg"))
+_OPTIONS = {"debug": 30, "texmode_independent": 15}  # the PTX version of the options of .target
 _PARAM_SMALL = 0x1100
 _PARAM_LARGE = 0x7FFC
 
@@ -30,7 +31,7 @@ class Parser:
         self.matcher: Matcher
         self.target: targets.Target
         self.target_line = 0
-        self.too_old = ""  # the message about a version that does not know the target, until an entry calls for it
+        self.too_old = ""  # the message about a version that does not know the target, for files with an entry
         self.entered = False
         self.files: set[int] = set()
         self.aliased: dict[str, str] = {}
@@ -59,11 +60,20 @@ class Parser:
         self.target = s.target = targets.Target(name, sm, number, self.arch.startswith("sm_"))
         if number < targets.minimum_version(sm):
             self.too_old = f"PTX .version {text} does not support .target {name}"
+        self._check_options(options)
         refused = targets.arch_error(name, sm, self.arch)
         if refused is not None:
             notes.fatal(refused, 0)
         self.matcher = Matcher(notes, self.target)
         return module
+
+    def _check_options(self, options: tuple[str, ...]) -> None:
+        notes = self.s.notes
+        for option in options:
+            if option == "map_f64_to_f32" and self.target.number >= 13:
+                notes.error("Directive map_f64_to_f32 is not supported with SM 1.3 or higher", self.target_line)
+            for text in self.target.refuses(table.Gate(_OPTIONS.get(option, 0)), "Feature", option):
+                notes.error(text, self.target_line)
 
     def _version(self) -> tuple[int, int]:
         s = self.s
@@ -104,8 +114,6 @@ class Parser:
                 target = name
         if not target:
             s.notes.fatal(f"Unsupported .target '{names[0]}'", line)
-        if "map_f64_to_f32" in options:
-            s.notes.error("Directive map_f64_to_f32 is not supported with SM 1.3 or higher", line)
         return target, tuple(options)
 
     def _address_size(self, module: PtxModule) -> None:
@@ -133,6 +141,8 @@ class Parser:
         notes = self.s.notes
         if "debug" in module.target_options and not any(".debug_" in x.name for x in module.sections):
             notes.error("Debug information not found in presence of .target debug", 0)
+        if self.entered and self.too_old:
+            notes.error(self.too_old, self.target_line)
         if self.located and not module.files:
             notes.warning(
                 ".loc directive without .file directive is found, line information in generated binary may not be complete", 0
@@ -180,7 +190,7 @@ class Parser:
         first = len(self.module.variables)
         line = s.line
         declare.variables(s, self.scope, None, linkage, self.module.variables)
-        independent = any(o in ("texmode_independent", "texmode_raw") for o in self.module.target_options)
+        independent = "texmode_independent" in self.module.target_options
         if not independent and any(v.type == "samplerref" for v in self.module.variables[first:]):
             s.notes.error("Instruction or declaration violates .target texmode_unified setting", line)
 
@@ -281,9 +291,6 @@ class Parser:
         notes = s.notes
         if function.entry:
             self.entered = True
-            if self.too_old:
-                notes.error(self.too_old, self.target_line)
-                self.too_old = ""
             total = max([p.offset + p.size for p in function.params], default=0)
             limit = _PARAM_LARGE if self.target.version >= 81 and self.target.number >= 70 else _PARAM_SMALL
             if total > limit:

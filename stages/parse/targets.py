@@ -28,7 +28,7 @@ _SUFFIXED: Final[dict[str, int]] = {
 _FAMILY: Final[dict[int, int]] = {100: 100, 103: 100, 110: 110, 120: 120, 121: 120}
 _ALIAS: Final = {101: 110}
 _NAME: Final = re.compile(r"(?:sm|compute|lto)_([0-9]+)([af]?)")
-OPTIONS: Final = frozenset(("texmode_unified", "texmode_independent", "texmode_raw", "debug", "map_f64_to_f32"))
+OPTIONS: Final = frozenset(("texmode_unified", "texmode_independent", "debug", "map_f64_to_f32"))
 
 
 class Sm(NamedTuple):

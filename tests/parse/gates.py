@@ -1,10 +1,11 @@
 """Compares gates with ptxas's: under which `.version` and `.target` each form is taken, and what is said if not.
 
-    python -m tests.parse.gates [--every N] [--show K]
+    python -m tests.parse.gates [--every N] [--show K] [--modules]
 
 Every form that the table makes and ptxas takes at PTX 9.0 on some target is given to both front ends under each of the 44
 versions (on that target), under each of the 45 targets (at 9.0), and under ten old versions with old targets.  Prints
-how often the verdict differs (so a minimum version or the set of targets), and how often the first message does.
+how often the verdict differs (so a minimum version or the set of targets), and how often the first message does.  With
+`--modules` the same for whole modules, so for directives: those of `module_cases` and `manual_cases`.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from stages.parse import parse_text
 from stages.parse.targets import VERSIONS
 from tests.parse.agreement import Messages, _ptxas, judge, message_class, refused
 from tests.parse.generate import REGISTERS, accepted
+from tests.parse.manual_cases import MODULES, text_of
+from tests.parse.module_cases import CASES
 
 BASES = ("sm_100a", "sm_120a", "sm_90a", "sm_103a", "sm_110a", "sm_80", "sm_75", "sm_121f")
 _NUMBERS = (10, 11, 12, 13, 20, 21, 30, 32, 35, 37, 50, 52, 53, 60, 61, 62, 70, 72, 75, 80, 82, 86, 87, 88, 89, 90, 100, 101, 103, 110, 120, 121)
@@ -111,9 +114,10 @@ class Comparison:
             part = keys[start : start + 4000]
             lines = [k[1] for k in part]
             for (row, text), a, b in zip(part, theirs(lines, version, target), ours(lines, version, target), strict=True):
-                self._add(row.split("#")[0], f"[{version} {target}] {text}", _errors(a), _errors(b))
+                self.add(row.split("#")[0], f"[{version} {target}] {text}", _errors(a), _errors(b))
 
-    def _add(self, name: str, case: str, a: list[str], b: list[str]) -> None:
+    def add(self, name: str, case: str, a: list[str], b: list[str]) -> None:
+        """Counts a case with ptxas's errors and ours."""
         self.counts["cases"] += 1
         if bool(a) != bool(b):
             self.counts["verdict differs"] += 1
@@ -147,21 +151,47 @@ def compare(found: dict[Form, str], versions: list[str], targets: list[str], bot
     return out
 
 
+_HEADER = re.compile(r"\.version [0-9.]+\s+\.target (sm_\w+)")
+
+
+def compare_modules(every: int) -> Comparison:
+    """Whole modules under each version on their own target, and on each target at 9.0."""
+    out = Comparison()
+    texts = {**CASES, **{name: text_of(name) for name in MODULES}}
+    for name, text in list(texts.items())[::every]:
+        m = _HEADER.match(text)
+        if m is None:
+            continue
+        rest = text[m.end() :]
+        for version, target in [*[(v, m.group(1)) for v in sorted(VERSIONS, key=float)], *[("9.0", t) for t in TARGETS]]:
+            changed = f".version {version}\n.target {target}{rest}"
+            arch = architecture(target)
+            theirs = [(severity, message) for _, severity, message in _ptxas(changed, arch)]
+            mine = [(d.severity, d.message) for d in parse_text(changed, "k.ptx", arch)[2]]
+            out.add("module", f"[{version} {target}] {name}", _errors(theirs), _errors(mine))
+    return out
+
+
 def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--modules", action="store_true", help="whole modules instead of instructions")
     parser.add_argument("--every", type=int, default=20, help="take each N-th form; 1 takes about 20 minutes")
     parser.add_argument("--show", type=int, default=1)
     args = parser.parse_args()
-    found = forms()
-    sample = dict(list(found.items())[:: args.every])
-    result = compare(sample, sorted(VERSIONS, key=float), TARGETS, BOTH)
+    if args.modules:
+        result = compare_modules(args.every)
+    else:
+        found = forms()
+        sample = dict(list(found.items())[:: args.every])
+        result = compare(sample, sorted(VERSIONS, key=float), TARGETS, BOTH)
     for key in sorted(result.wrong, key=lambda k: (k[0], -len(result.wrong[k]))):
         print(f"{len(result.wrong[key]):6} {key[0]}: {key[1]}")
         for text in result.wrong[key][: args.show]:
             print("         ", text)
     n, bad, both = result.counts["cases"], result.counts["verdict differs"], max(1, result.counts["refused by both"])
-    print(f"{len(sample)} of {len(found)} forms, {len(VERSIONS)} versions, {len(TARGETS)} targets")
+    if not args.modules:
+        print(f"{len(sample)} of {len(found)} forms, {len(VERSIONS)} versions, {len(TARGETS)} targets")
     print(f"verdicts equal: {n - bad} of {n} = {100 * (n - bad) / n:.3f} %; refused by both: {both}; first message: "
           f"class equal {100 * result.counts['first class equal'] / both:.2f} %, text equal {100 * result.counts['first text equal'] / both:.2f} %")
 
