@@ -23,6 +23,7 @@ enum sr      = 0=SR_LANEID SR_CLOCK SR_VIRTCFG SR_VIRTID 15=SR_ORDERING_TICKET S
 BRA          947 - sm=75-89     <- Pp?=PT t:T@34-81             ; .{_ INC DEC ?}@85-86 .{_ U DIV CONV}@32-33 84=0                      ; cls=branch ctl=branch
 BRA          947 - sm=90+       <- Pp?=PT t:T@16-23+34-81       ; .{_ INC DEC ?}@85-86 .{_ U DIV CONV}@32-33 84=0                      ; cls=branch ctl=branch
 BRA          547+91 - sm=90+    <- UPp:UP@24-26-@27 t:T@16-23+34-81 ; .{_ INC DEC ?}@85-86 .U 32-33=1 87-90=7                             ; cls=branch ctl=branch
+BRA          547+91 - sm=90+    <- Pp UPp:UP@24-26-@27 t:T@16-23+34-81 ; .{_ INC DEC ?}@85-86 .U 32-33=1                             ; cls=branch ctl=branch
 BRA          947+91 - sm=80-89  <- Pp?=PT ur:UR@24-@30~ t:T@34-81 ; .{_ INC DEC ?}@85-86 .{? ? DIV CONV}@32-33 31=0 84=0 ; cls=branch ctl=branch
 BRA          947+91 - sm=90     <- Pp?=PT ur:UR@24-@30~ t:T@16-23+34-81 ; .{_ INC DEC ?}@85-86 .{? ? DIV CONV}@32-33 31=0 84=0 ; cls=branch ctl=branch
 BRA          947+91 - sm=100+   <- Pp?=PT ur:UR@24 t:T@16-23+34-81 ; .{_ INC DEC ?}@85-86 .DIV 32-33=2 84=0 ; cls=branch ctl=branch
@@ -34,6 +35,8 @@ CALL.REL     944 - sm=75-89     <- Pp?=PT t:T@34-81                 ; .NOINC@86 
 CALL.REL     944 - sm=90+       <- Pp?=PT t:T@16-23+34-81           ; .NOINC@86                                           ; cls=branch ctl=call
 CALL.REL     344 - sm=75-89     <- Pp?=PT a2 t:T(sp)@34-81          ; .NOINC@86                                           ; cls=branch ctl=call
 CALL.REL     344 - sm=90+       <- Pp?=PT a2 t:T(sp)@16-23+34-81    ; .NOINC@86                                           ; cls=branch ctl=call
+CALL.REL     944+91 - sm=90+    <- Pp?=PT ua2:UR@24 t:T(sp)@16-23+34-81 ; .NOINC@86 ; cls=branch ctl=call
+CALL.REL     944+91 - sm=80-89  <- Pp?=PT ua2:UR@24 t:T(sp)@34-81 ; .NOINC@86 ; cls=branch ctl=call
 CALL.ABS     343 - sm=75+       <- Pp?=PT a2:R@24                       ; .NOINC@86                                           ; cls=branch ctl=call
 CALL.ABS     943 - sm=75-89     <- Pp?=PT t:Ta@34-80            ; .NOINC@86                                           ; cls=branch ctl=call
 CALL.ABS     943 - sm=90+       <- Pp?=PT t:Ta@16-23+34-80      ; .NOINC@86                                           ; cls=branch ctl=call
@@ -41,6 +44,10 @@ RET.REL      950 - sm=75-89     <- Pp?=PT a2 t:T(sp)@34-81          ; .NODEC@86 
 RET.REL      950 - sm=90+       <- Pp?=PT a2 t:T(sp)@16-23+34-81    ; .NODEC@86 85=0                                                    ; cls=branch ctl=ret
 RET.ABS      950 - sm=75-89     <- Pp?=PT a2 t:Tas(sp)@34-81         ; .NODEC@86 85=1                                                    ; cls=branch ctl=ret
 RET.ABS      950 - sm=90+       <- Pp?=PT a2 t:Tas(sp)@16-23+34-81   ; .NODEC@86 85=1                                                    ; cls=branch ctl=ret
+RET.REL      950+91 - sm=90+     <- Pp?=PT ua2:UR@24 t:T(sp)@16-23+34-81 ; .NODEC@86 85=0 ; cls=branch ctl=ret
+RET.REL      950+91 - sm=80-89   <- Pp?=PT ua2:UR@24 t:T(sp)@34-81 ; .NODEC@86 85=0 ; cls=branch ctl=ret
+RET.ABS      950+91 - sm=90+     <- Pp?=PT ua2:UR@24 t:Tas(sp)@16-23+34-81 ; .NODEC@86 85=1 ; cls=branch ctl=ret
+RET.ABS      950+91 - sm=80-89   <- Pp?=PT ua2:UR@24 t:Tas(sp)@34-81 ; .NODEC@86 85=1 ; cls=branch ctl=ret
 EXIT         94d -              <- Pp?=PT                       ; .{_ KEEPREFCOUNT PREEMPTED ?}@84-85 .NO_ATEXIT@86                 ; cls=branch ctl=exit
 BPT.TRAP     95c -              <- i:I(u)@34-36?=0              ; 84-85=3 ; cls=branch ctl=trap
 # ---- convergence
