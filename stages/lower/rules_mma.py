@@ -1,8 +1,7 @@
 """mma.sync: dense forms go to :mod:`rules_matrix`; here are sparse and scaled operands, eight-bit floats, the shapes of doubles, and sm_75's m8n8k4.
 
 Each form is the SASS instruction (or the sequence of steps) that ptxas 13.0.88 makes of it, with the fragments as PTX has them (measured on sm_75, 80, 89, 90, 100
-and 120). Refused: sparse eight-bit floats on sm_90 to sm_110, which go by way of halves with other metadata, and m8n8k4 of halves
-from sm_80 on, which goes through shuffles.
+and 120). Refused: sparse eight-bit floats on sm_90 to sm_110, which go by way of halves with other metadata.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from ir_format.ptx import PtxInst
 
 from .builder import Builder, Rule
 from .math_common import ROUND
+from .quads import quads
 from .rules_int import logic
 from .rules_matrix import by_planes, dense, operand
 from .rules_memory import vector_of
@@ -248,13 +248,14 @@ def _double(b: Builder, inst: PtxInst, shape: str) -> None:
 
 def _quads(b: Builder, inst: PtxInst) -> None:
     """m8n8k4 of halves, four products of eight threads each: two or four steps, one for each pair of results."""
-    if b.sm >= 80:
-        raise b.unsupported(inst, "by shuffles there")
     dt, _, _, ct = inst.types
     d, x, y, c = inst.operands
     layouts = [m for m in inst.mods if m in ("row", "col")]
     if len(layouts) != 2 or dt not in ("f16", "f32") or ct not in ("f16", "f32") or (dt, ct) == ("f16", "f32"):
         raise b.unsupported(inst)
+    if b.sm >= 80:
+        quads(b, inst, dt, ct)
+        return
     ra, rb = (operand(b, inst, o, 2, "b32")._replace(mod=layouts[k].upper()) for k, o in enumerate((x, y)))
     words = [b.in_reg(b.src(e, "b32")) for e in vector_of(c)]
     steps = 2 if dt == "f16" else 4
