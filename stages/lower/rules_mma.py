@@ -1,7 +1,7 @@
 """mma.sync: dense forms go to :mod:`rules_matrix`; here are sparse and scaled operands, eight-bit floats, the shapes of doubles, and sm_75's m8n8k4.
 
 Each form is the SASS instruction (or the sequence of steps) that ptxas 13.0.88 makes of it, with the fragments as PTX has them (measured on sm_75, 80, 89, 90, 100
-and 120). Refused: sparse eight-bit floats on sm_90 to sm_110, which go by way of halves with other metadata.
+and 120), but for sparse eight-bit floats and m8n8k4 where the SM has neither: there the steps are our own (:mod:`sparse_eight`, :mod:`quads`).
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from .quads import quads
 from .rules_int import logic
 from .rules_matrix import by_planes, dense, operand
 from .rules_memory import vector_of
+from .sparse_eight import sparse_eight
 
 _F8: Final = ("e4m3", "e5m2", "e3m2", "e2m3", "e2m1")
 #: Sparse factors: shape, type -> opcode, words of a and of b.
@@ -121,7 +122,11 @@ def _eight(b: Builder, inst: PtxInst, shape: str, sparse: bool) -> None:
     nc = 4 if dt == "f32" else 2
     if 90 <= b.sm < 120:
         if sparse:
-            raise b.unsupported(inst, "by wider elements there")
+            wide = _factors(b, inst, row[1], row[2], nc)
+            held = _metadata(b, inst, 4)[0]
+            assert isinstance(held, Reg)
+            _give(b, inst.operands[0], sparse_eight(b, dt, at, bt, (wide[0], wide[1], wide[2]), held))
+            return
         _eight_as_halves(b, inst, dt, at, bt, row[1], row[2], nc)
         return
     meta = list(_metadata(b, inst, 4)) if sparse else []
