@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -98,13 +99,14 @@ def test_relocatable(sm: int) -> None:
 
 @pytest.mark.parametrize("sm", [75, 80, 90, 100, 120])
 def test_disasm_round_trip(sm: int) -> None:
-    """A cubin's listing and its lifted form both give its bytes back."""
+    """A cubin's listing, the one with notes and its lifted form give its bytes back."""
     oracle.require("ptxas")
     for source in (KERNELS / f"sm_{sm}" / "scan.ptx", *LISTED[:3]):
         for _, path in cubins([source], str(sm), ("3",)):
             cubin = read_cubin(path.read_bytes())
             assert cubin.sm == sm
-            assert patch_cubin(cubin, assemble("".join(print_cubin(cubin, True)), cubin)) == cubin.data
+            for exact in (False, True):
+                assert patch_cubin(cubin, assemble("".join(print_cubin(cubin, True, exact)), cubin)) == cubin.data
             header, _, units = lift(cubin)
             assert patch_cubin(cubin, relowered(units, header)) == cubin.data
             assert all("text" in row for part in json.loads(json_cubin(cubin)) for row in part["instructions"])
@@ -134,6 +136,23 @@ def test_edit_in_place(sm: int, tmp_path: Path) -> None:
     # the lifted form, edited: the same change from an Ori stream
     header, _, units = lift(cubin)
     assert patch_cubin(cubin, {**relowered(units, header), **{s.name: s.data for s in read_cubin(patched).sections}}) == patched
+
+
+@pytest.mark.parametrize("sm", [80, 120])
+def test_edit_control(sm: int) -> None:
+    """A stall count edited in the notes of a listing: that field of that word changes, nothing else."""
+    oracle.require("ptxas")
+    path = oracle.run_ptxas(KERNELS / f"sm_{sm}" / "saxpy.ptx", sm)
+    assert isinstance(path, Path)
+    cubin = read_cubin(path.read_bytes())
+    text = "".join(print_cubin(cubin, exact=True))
+    line = next(x for x in text.splitlines() if " FFMA " in x)
+    new = re.sub(r"&stall=\d+", "&stall=9", line)
+    patched = patch_cubin(cubin, assemble(text.replace(line, new), cubin))
+    place = next(s for s in cubin.sections if s.symbols).offset + int(line.split("/*")[1][:4], 16)
+    words = [int.from_bytes(data[place : place + 16], "little") for data in (cubin.data, patched)]
+    assert words[0] != words[1] and (words[0] ^ words[1]) & ~(15 << 105) == 0 and words[1] >> 105 & 15 == 9
+    assert patched[:place] == cubin.data[:place] and patched[place + 16 :] == cubin.data[place + 16 :]
 
 
 def test_damaged_cubins() -> None:
