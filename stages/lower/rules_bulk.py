@@ -393,7 +393,16 @@ def prefetch_map(b: Builder, inst: PtxInst) -> None:
     if inst.has("param") and isinstance(x, ptx.Addr) and isinstance(x.base, ptx.Sym):
         at = b.in_reg(to_generic(b, "param", b.ctx.address_of(b, ptx.Sym(x.base.name, x.base.offset + x.offset))), 2)
     elif inst.has("param") or inst.has("const"):
-        raise b.unsupported(inst, "space")
+        space = "param" if inst.has("param") else "const"
+        if not isinstance(x, ptx.Addr):
+            raise b.unsupported(inst, "address")
+        sym = ptx.Sym(x.base.name, x.base.offset + x.offset) if isinstance(x.base, ptx.Sym) else None
+        place: Val = b.src(x.base, "u64") if sym is None else b.ctx.address_of(b, sym)
+        if sym is None and x.offset:
+            moved = b.r(2)
+            add64(b, moved, b.in_reg(place, 2), Imm("I", x.offset & (1 << 64) - 1))
+            place = moved
+        at = b.in_reg(to_generic(b, space, place), 2)
     else:
         at = wide_word(b, inst, x)
     each_thread(b, lambda u: _put(b, "UTMACCTL.PF", (u.at_pair(at),)))

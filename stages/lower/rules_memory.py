@@ -10,8 +10,8 @@ from .builder import Builder, Rule, is_signed
 from .call import param_part
 from .memory import fence, function_param, invalidate, order_mods, order_of, resolve, with_policy
 from .rules_cluster import remote, store_async
-from .rules_int import Val, compare, compare_into
-from .spaces import from_generic, to_generic
+from .rules_int import Val, compare, compare_into, logic, minmax
+from .spaces import from_generic, param_bounds, to_generic
 
 _LOAD = {"global": "LDG.E", "generic": "LD.E", "shared": "LDS", "local": "LDL"}
 _STORE = {"global": "STG.E", "generic": "ST.E", "shared": "STS", "local": "STL"}
@@ -448,7 +448,10 @@ def isspacep(b: Builder, inst: PtxInst) -> None:
         b.emit("QSPC.E.D", (p, RZ), (Mem("M", x, None, 0),))
         return
     if space == "param":
-        raise b.unsupported(inst)
+        low, high = param_bounds(b)
+        from_, _ = compare(b, "GE", "u64", x, low)
+        compare_into(b, p, PT, "LE", "u64", x, high, "AND", from_)
+        return
     if space == "const" or space == "global":
         from .rules_int import add64
         from .spaces import window
@@ -493,6 +496,9 @@ def cvt(b: Builder, inst: PtxInst) -> None:
 def cvt_pack(b: Builder, inst: PtxInst) -> None:
     """cvt.pack.sat.ctype.s32[.b32]: clamp two values, pack them low; the third operand moves up behind them."""
     t = inst.types[0]
+    if t in ("s2", "u2", "s4", "u4") and inst.has("sat") and inst.types[1] == "s32" and len(inst.operands) == 4:
+        _pack_few(b, inst, t)
+        return
     n = b.bits(t)
     if n not in (8, 16) or not inst.has("sat") or inst.types[1] != "s32":
         raise b.unsupported(inst)
@@ -505,6 +511,25 @@ def cvt_pack(b: Builder, inst: PtxInst) -> None:
     b.emit("PRMT", two, (parts[1], Imm("I", 0x0040), parts[0]))
     c = b.in_reg(b.src(inst.operands[3], "b32")) if len(inst.operands) > 3 else RZ
     b.emit("PRMT", d, (two, Imm("I", 0x5410), c))
+
+
+def _pack_few(b: Builder, inst: PtxInst, t: str) -> None:
+    """Two or four bits of each."""
+    n = int(t[1:])
+    low, high = (-(1 << n - 1), (1 << n - 1) - 1) if is_signed(t) else (0, (1 << n) - 1)
+    word = b.in_reg(b.src(inst.operands[3], "b32"))
+    for x in inst.operands[1:3]:
+        v: Reg = b.in_reg(b.src(x, "s32"))
+        for limit, up in ((high, False), (low, True)):
+            d = b.r()
+            minmax(b, d, "s32", v, Imm("I", limit & 0xFFFFFFFF), up)
+            v = d
+        moved, part, joined = b.r(), b.r(), b.r()
+        b.emit("SHF.L.U32", moved, (word, Imm("I", n), RZ))
+        logic(b, part, 0xC0, v, Imm("I", (1 << n) - 1))
+        logic(b, joined, 0xFC, moved, part)
+        word = joined
+    b.copy(b.dst(inst.operands[0]), word)
 
 
 def extend_to(b: Builder, d: Reg, x: Val, t: str) -> None:
@@ -524,7 +549,6 @@ def clamp(b: Builder, x: Val, st_: str, dt: str) -> Val:
     ss, ds = is_signed(st_), is_signed(dt)
     low, high = (-(1 << (dn - 1)), (1 << (dn - 1)) - 1) if ds else (0, (1 << dn) - 1)
     slow, shigh = (-(1 << (sn - 1)), (1 << (sn - 1)) - 1) if ss else (0, (1 << sn) - 1)
-    from .rules_int import minmax
 
     wide = sn == 64
     t = ("s" if ss else "u") + ("64" if wide else "32")

@@ -14,6 +14,7 @@ from .call import in_prologue, load_const, local_place, note, signature_text
 if TYPE_CHECKING:
     from .builder import Builder
 
+_PARAM_END = 0x12C  # up to sm_89: the word of bank 0 that holds where the parameters end (measured)
 SMEM_BASE = 0x400  # sm_90+: static shared memory starts here in the CTA's window (measured)
 
 
@@ -175,6 +176,25 @@ def window(b: Builder, space: str) -> Reg | None:
         raise CompileError(f"Generic addresses of space '.{space}' not supported", b.line)
     load_const(b, d, 0, at)
     return d
+
+
+def param_bounds(b: Builder) -> tuple[Reg, Reg]:
+    """The first and the last generic address of the kernel's parameters, as ptxas compares them (measured)."""
+    from .rules_int import add64
+
+    bank = b.ctx.target.bank0
+    low, high = b.r(2), b.r(2)
+    if b.sm >= 90:
+        load_const(b, low, 0, bank.param_window)
+        load_const(b, high, 0, bank.param_window + 8)
+        return low, high
+    base, size = b.r(2), b.r(2)
+    load_const(b, base, 0, bank.param_window)
+    load_const(b, b.lo_r(size), 0, _PARAM_END)
+    b.copy(b.hi_r(size), RZ)
+    add64(b, low, base, Imm("I", b.ctx.target.param_base(0)))
+    add64(b, high, base, size)
+    return low, high
 
 
 def _param_generic(b: Builder, d: Reg, x: Imm) -> None:
