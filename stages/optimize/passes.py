@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from stages.optimize.branches import drop_warpsync, tidy_branches
 from stages.optimize.dce import remove_dead_code
+from stages.optimize.guarded import unguard_copies
 from stages.optimize.order import order_blocks
 from stages.optimize.pool import pool_doubles
 from stages.optimize.predicate import predicate_arms
@@ -12,6 +13,7 @@ from stages.optimize.webs import split_webs
 from stages.runner import Pass
 
 PASSES: tuple[Pass, ...] = (
+    Pass("guarded", unguard_copies, min_opt=1),
     Pass("webs", split_webs, min_opt=1),
     Pass("simplify", simplify, min_opt=1),
     Pass("dce", remove_dead_code, min_opt=1),

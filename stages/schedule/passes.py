@@ -1,6 +1,6 @@
 """The passes of the schedule stage.
 
-The serial rule at -O0 and with ``--option scheduler=naive``; otherwise ``order`` (which may be skipped) and ``control``. ``--option scheduler=inorder``
+``zeros`` first. The serial rule at -O0 and with ``--option scheduler=naive``; otherwise ``order`` (which may be skipped) and ``control``. ``--option scheduler=inorder``
 keeps the order and gives fitting control words.
 """
 
@@ -21,6 +21,12 @@ def _order(unit: Unit, ctx: Context) -> None:
         order_unit(unit, ctx)
 
 
+def _zeros(unit: Unit, ctx: Context) -> None:
+    from stages.schedule.zeros import pair_zeros
+
+    pair_zeros(unit, ctx)
+
+
 def _control(unit: Unit, ctx: Context) -> None:
     if _kind(ctx) == "naive":
         from stages.schedule.naive import assign_serial_control
@@ -32,4 +38,4 @@ def _control(unit: Unit, ctx: Context) -> None:
         control_unit(unit, ctx)
 
 
-PASSES = (Pass("order", _order, min_opt=1), Pass("control", _control, required=True))
+PASSES = (Pass("zeros", _zeros, min_opt=1), Pass("order", _order, min_opt=1), Pass("control", _control, required=True))
