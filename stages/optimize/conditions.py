@@ -110,3 +110,15 @@ def join_tests(s: Simplifier, i: Inst) -> Inst | None:
             if new is not None:
                 return new
     return None
+
+
+_TURN: Final = {"LT": "GT", "GT": "LT", "LE": "GE", "GE": "LE"}
+
+
+def turn_test(s: Simplifier, i: Inst, new: Imm) -> bool:
+    """Read the immediate ``new`` in the first place of a comparison by exchanging the operands; whether it was done. Changes ``i``."""
+    if i.op not in ("ISETP", "FSETP") or "EX" in i.mods or type(i.srcs[1]) is not Reg or i.srcs[1].num == ZERO:
+        return False
+    compare = i.mods[0].removesuffix("U")
+    unordered = "U" if i.mods[0].endswith("U") else ""
+    return s.change(i, (_TURN.get(compare, compare) + unordered, *i.mods[1:]), (i.srcs[1], new, *i.srcs[2:]))

@@ -112,10 +112,12 @@ def _depends(lut: int, n: int) -> bool:
 
 
 def fold_shift(s: Simplifier, i: Inst) -> Inst | None:
-    """Shifts of a word by a constant: by 0, and of a constant."""
+    """Shifts by a constant: by 0, of a constant, and words of a double-word shift that only one word gets into."""
     n = s.known(i.srcs[1])
     if n is None:
         return None
+    if i.mods in _WIDE_SHIFTS:
+        return _wide_shift(s, i, n)
     low, high = i.srcs[0], i.srcs[2]
     d = i.dsts[0]
     if i.mods == ("L", "U32") and high == RZ and n < 32:
@@ -133,6 +135,25 @@ def fold_shift(s: Simplifier, i: Inst) -> Inst | None:
             v -= 1 << 32
         return copy_of(i, d, Imm("I", v >> n & WORD))
     return None
+
+
+#: Word of a double-word shift -> the shift of the one word that is left of it when the amount is 32 or more.
+_WIDE_SHIFTS = {("R", "U64"): ("R", "U32", "HI"), ("R", "S64"): ("R", "S32", "HI"), ("L", "U64", "HI"): ("L", "U32")}
+
+
+def _wide_shift(s: Simplifier, i: Inst, n: int) -> Inst | None:
+    """The low word of a right shift, the high word of a left shift; operands are low word, amount, high word."""
+    low, high = i.srcs[0], i.srcs[2]
+    left = i.mods[0] == "L"
+    if n >= 64:
+        return None
+    if n in (0, 32):
+        o = high if left == (n == 0) else low
+        return copy_of(i, i.dsts[0], o) if type(o) is Reg and not o.flags else None
+    if n < 32:
+        return None
+    amount = Imm("I", n - 32)
+    return s.like(i, "SHF", _WIDE_SHIFTS[i.mods], i.dsts, (low, amount, RZ) if left else (RZ, amount, high))
 
 
 def fold_imad(s: Simplifier, i: Inst) -> Inst | None:

@@ -1,7 +1,7 @@
 """Rules for two instructions that one can do, and for addresses that fit [R+imm]. Each returns the new instruction or None.
 
-A multiply or shift is only taken into its reader when nothing else reads it; an address is folded however many read it, since the sum dies
-when all of them have folded it.
+A multiply or sum is only taken into its reader when nothing else reads it (a shift costs nothing more in LEA); an address is folded however many
+read it, since the sum dies when all of them have folded it.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ def fuse_iadd3(s: Simplifier, i: Inst) -> Inst | None:
     if len(terms) != 2:
         return None
     for x, z in ((terms[0], terms[1]), (terms[1], terms[0])):
-        if type(x) is not Reg or x.flags & ~NEG or x.mod or not s.once(x):
+        if type(x) is not Reg or x.flags & ~NEG or x.mod:
             continue
-        for take in (_take_imad, _take_shift, _take_sum):
+        for take in (_take_imad, _take_shift, _take_sum) if s.once(x) else (_take_shift,):
             new = take(s, i, x, z)
             if new is not None:
                 return new
@@ -50,7 +50,7 @@ def _take_shift(s: Simplifier, i: Inst, x: Reg, z: Operand) -> Inst | None:
     n = value_of(m.srcs[1])
     if n is None or not 0 < n < 32 or type(m.srcs[0]) is not Reg:
         return None
-    return s.like(i, "LEA", (), (i.dsts[0], PT), (m.srcs[0], z, RZ, Imm("I", n)))
+    return s.like(i, "LEA", (), (i.dsts[0],), (m.srcs[0], z, Imm("I", n)))
 
 
 def _take_sum(s: Simplifier, i: Inst, x: Reg, z: Operand) -> Inst | None:

@@ -15,6 +15,7 @@ from ir_format import isa
 from ir_format.diag import CompileError
 from ir_format.flow import is_guarded, read_regs, written_regs
 from ir_format.model import RZ, ZERO, Const, Function, Imm, Inst, Mem, Operand, Reg, Unit, VReg
+from stages.optimize.conditions import turn_test
 from stages.optimize.fold import value_of
 from stages.optimize.values import Cell, Values, copied, is_pure
 from stages.runner import Context
@@ -281,6 +282,10 @@ class Simplifier:
             new = self._operand(o)
             if new is o or new == o or self._try(i, srcs=(*i.srcs[:n], new, *i.srcs[n + 1 :])):
                 continue
+            if value_of(new) == 0 and type(new) is Imm and self._try(i, srcs=(*i.srcs[:n], RZ, *i.srcs[n + 1 :])):
+                continue
+            if n == 0 and type(new) is Imm and turn_test(self, i, new):
+                continue
             if n == 0 and len(i.srcs) > 1 and self.target.fact(i, "comm").startswith("ab"):
                 self._try(i, srcs=(i.srcs[1], new, *i.srcs[2:]))  # an immediate or constant is only encoded in the second place
         for n, o in enumerate(i.dsts):
@@ -317,6 +322,14 @@ class Simplifier:
         if type(new) is Imm and base.width == 1 and not new.sym and not base.mod and m.ubase is None and new.value + m.offset < 1 << 23:
             return m._replace(base=base._replace(num=ZERO, sub=0), offset=m.offset + new.value)
         return m
+
+    def change(self, i: Inst, mods: tuple[str, ...], srcs: tuple[Operand, ...]) -> bool:
+        """Change modifiers and sources if the target has the form; whether it did."""
+        old, i.mods = i.mods, mods
+        if self._try(i, srcs=srcs):
+            return True
+        i.mods = old
+        return False
 
     def _try(self, i: Inst, srcs: tuple[Operand, ...] | None = None, dsts: tuple[Operand, ...] | None = None) -> bool:
         """Change operands if the target has the form; whether it did."""

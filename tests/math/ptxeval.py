@@ -1,8 +1,8 @@
 """A tiny vector evaluator of the PTX subset that our library uses: numpy lanes, divergence by lowest line first.
 
-Only what the library needs (32- and 64-bit integers, predicates, branches, two conversions, one approximate reciprocal). It reads the text by
-itself and imports nothing of the project. ``rcp.approx`` is adversarial: the correctly rounded reciprocal moved by a random number of units in
-the last place.
+Only what the library needs (32- and 64-bit integers, f64 arithmetic, predicates, branches, a few conversions, approximate seeds). It reads the text by
+itself and imports nothing of the project; f64 arithmetic is that of :mod:`tests.math.exact`. ``rcp.approx`` is adversarial: the correctly rounded reciprocal
+moved by a random number of units in the last place; in f64 the seeds are off by up to 2**-18, in the upper word only.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+
+from .exact import F32, F64, fma
 
 Array = Any
 U64 = np.uint64
@@ -145,6 +147,8 @@ class Machine:
         got = self.regs.get(x)
         if got is not None:
             return got
+        if x.startswith("0d"):
+            return np.full(n, int(x[2:], 16), U64)
         return np.full(n, int(x, 0) & 0xFFFFFFFFFFFFFFFF, U64)
 
     def step(self, ins: Ins, n: int) -> Array:
@@ -153,6 +157,8 @@ class Machine:
         v = [self.value(a, n) for a in ins.args[1:]]
         if op == "cvt":
             return self.convert(ins.op, v[0])
+        if t == "f64":
+            return self.double(ins.op, v)
         if op == "rcp":
             return self.rcp(v[0])
         bits = int(t[1:])
@@ -201,7 +207,38 @@ class Machine:
         }
         return simple[op]() & mask
 
+    def double(self, op: str, v: list[Array]) -> Array:
+        """f64 arithmetic on bit patterns."""
+        kind = op.partition(".")[0]
+        x = v[0].view(np.float64)
+        if op == "neg.f64":
+            return v[0] ^ U64(F64.sign)
+        if op == "setp.nan.f64":
+            return np.isnan(x)
+        if op == "setp.eq.or.f64":
+            return (x == v[1].view(np.float64)) | v[2]
+        if op == "setp.lt.f64":
+            return x < v[1].view(np.float64)
+        if op == "mul.rn.f64":
+            return (x * v[1].view(np.float64)).view(U64)
+        if op == "fma.rn.f64":
+            got = [fma(F64, int(a), int(b), int(c)) for a, b, c in zip(*v, strict=True)]
+            return np.array([F64.nan if g is None else g for g in got], U64)
+        assert op in ("rcp.approx.ftz.f64", "rsqrt.approx.ftz.f64")
+        x = np.where(np.abs(x) < 2.0**-1022, np.copysign(0.0, x), x)
+        seed = 1 / x if kind == "rcp" else np.where(x == 0, np.copysign(np.inf, x), 1 / np.sqrt(x))
+        off = seed * (1 + self.rng.uniform(-(2.0**-18), 2.0**-18, seed.shape))
+        return off.view(U64) & ~M32
+
     def convert(self, op: str, x: Array) -> Array:
+        kind, *mods = op.split(".")
+        if mods[-2:] == ["f64", "f32"]:
+            f = x.astype(np.uint32)
+            if "ftz" in mods:
+                f = np.where(f & 0x7F800000 == 0, f & 0x80000000, f).astype(np.uint32)
+            return f.view(np.float32).astype(np.float64).view(U64)
+        if mods[-2:] == ["f32", "f64"]:
+            return np.array([self.narrow(int(o), mods[0], "ftz" in mods) for o in x], U64)
         if op == "cvt.u32.u64":
             return x & M32
         if op == "cvt.u64.u32":
@@ -214,6 +251,16 @@ class Machine:
         f = x.astype(np.uint32).view(np.float32).astype(np.float64)
         f = np.nan_to_num(np.trunc(f), nan=0.0, posinf=2.0**65, neginf=0.0)
         return np.where(f >= 2.0**64, U64(2**64 - 1), np.where(f <= 0, 0.0, np.minimum(f, 2.0**64 - 2048)).astype(U64))
+
+    def narrow(self, x: int, mode: str, ftz: bool) -> int:
+        """f32 bits of f64 bits."""
+        sign = F32.sign if x & F64.sign else 0
+        if F64.is_nan(x):
+            return F32.nan
+        if F64.is_inf(x):
+            return sign | F32.inf
+        s, m, e = F64.split(x)
+        return F32.pack(s, m, e, False, mode, ftz)
 
     def rcp(self, x: Array) -> Array:
         f = x.astype(np.uint32).view(np.float32)

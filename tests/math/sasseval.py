@@ -115,10 +115,11 @@ class Evaluator:
         self.calls += 1
         name = next(o.name for o in inst.srcs if type(o) is Sym)
         args = [self.value(o) for o in inst.uses[:-1]]  # the last one is the return address
-        f = F64 if name.endswith("f64") else F32
+        f = F64 if "_f64" in name else F32
         fn: Callable[..., int | None] = exact.div if "div" in name else exact.sqrt
         n = 2 if "div" in name else 1
-        got = fn(f, *args[:n], exact.MODES[args[n] & 3], bool(args[n] & 4))
+        mode = name.partition("_f32_")[2][:2] or exact.MODES[args[n]]
+        got = fn(f, *args[:n], mode, name.endswith("_ftz"))
         self.put(inst.defs[0], f.nan if got is None else got)
 
     # ------------------------------------------------------------------ instructions
