@@ -156,10 +156,6 @@ class Machine:
     def _key(depth: int, pc: int) -> int:
         return (MAX_DEPTH - depth) * LEVEL + pc
 
-    def set_place(self, threads: Arr, depth: int, pc: int) -> None:
-        """Threads go on at a step."""
-        self.key[threads] = self._key(depth, pc)
-
     # ------------------------------------------------------------------ running
 
     def run(self) -> None:

@@ -340,9 +340,6 @@ def join64(low: Arr, high: Arr) -> Arr:
 
 Builder = Callable[[Build], InstFn]
 
-#: Instructions whose guard and writes are per warp: they run once for a warp whatever lanes are active.
-_UNIFORM_FILES = ("UR", "UP")
-
 
 def is_uniform(inst: Inst) -> bool:
     """Does the instruction belong to the uniform datapath (all operands of the warp)?"""

@@ -1,4 +1,4 @@
-"""Line tables of a cubin: SASS address -> PTX line (.nv_debug_line_sass) and -> source position (.debug_line). DWARF 2 (measured)."""
+"""The line table of a cubin: SASS address -> PTX line (.nv_debug_line_sass). DWARF 2 (measured)."""
 
 from __future__ import annotations
 
@@ -13,26 +13,19 @@ _MAX_ROWS = 1 << 22
 
 
 class LineTable:
-    """Lazily read line tables."""
+    """The lazily read table."""
 
-    __slots__ = ("_ptx", "_source", "image")
+    __slots__ = ("_ptx", "image")
 
     def __init__(self, image: Image) -> None:
         self.image = image
         self._ptx: tuple[list[int], list[int]] | None = None
-        self._source: tuple[list[int], list[int]] | None = None
 
     def ptx_line(self, address: int) -> int:
         """PTX line of the instruction at a code address, 0 where unknown."""
         if self._ptx is None:
             self._ptx = self._read(".nv_debug_line_sass")
         return _find(self._ptx, address)
-
-    def source_line(self, address: int) -> int:
-        """Source line, 0 where unknown."""
-        if self._source is None:
-            self._source = self._read(".debug_line")
-        return _find(self._source, address)
 
     def _read(self, name: str) -> tuple[list[int], list[int]]:
         elf = self.image.elf
