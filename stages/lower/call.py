@@ -245,6 +245,8 @@ def leave(b: Builder) -> None:
 
 def end_function(b: Builder) -> None:
     """Close the function: the one RET block of a device function; a fall off the end returns."""
+    if "stack" in b.cache and any(i.op == "CALL" for block in b.fn.blocks for i in block.insts):
+        raise CompileError(f"Instruction 'alloca' not supported in function '{b.pf.name}', which calls others", b.pf.line)
     if b.pf.entry:
         b.line = b.pf.end_line or b.line
         leave(b)

@@ -51,7 +51,7 @@ MODIFIERS: Final[dict[str, frozenset[str]]] = {
     "ld": _SPACES | _SCOPES | _VECTOR | _L1 | _L2_FETCH | _HINT | _s("weak relaxed acquire volatile mmio nc ca cg cs lu cv"),
     "ldu": _s("global v2 v4"),
     "st": _SPACES | _SCOPES | _VECTOR | _L1 | _HINT | _s("async mbarrier::complete_tx::bytes weak relaxed release volatile mmio wb cg cs wt bulk"),
-    "prefetch": _s("local global L1 L2 L2::evict_last L2::evict_normal tensormap param const"), "prefetchu": _s("L1"), "discard": _s("global L2"),
+    "istypep": _s("samplerref texref surfref"), "prefetch": _s("local global L1 L2 L2::evict_last L2::evict_normal tensormap param const"), "prefetchu": _s("L1"), "discard": _s("global L2"),
     "applypriority": _s("global L2::evict_normal"), "mov": _s("v2 v4"), "cvta": _SPACES | _s("to"), "isspacep": _SPACES, "cvt": _s("sat pack"),
     "atom": _ATOMIC | _VECTOR, "red": _ATOMIC | _VECTOR | _s("async mbarrier::complete_tx::bytes mmio"),
     "clusterlaunchcontrol": _s("try_cancel async query_cancel is_canceled get_first_ctaid get_first_ctaid::x get_first_ctaid::y get_first_ctaid::z v4")

@@ -565,7 +565,18 @@ def clamp(b: Builder, x: Val, st_: str, dt: str) -> Val:
     return v
 
 
+_KIND_BITS = {"samplerref": 0x40000000, "texref": 0x20000000, "surfref": 0x80000000}
+
+
+def istypep(b: Builder, inst: PtxInst) -> None:
+    """What kind of handle it is: a bit of the upper word (measured)."""
+    bit = next(_KIND_BITS[m] for m in inst.mods if m in _KIND_BITS)
+    x = b.in_reg(b.src(inst.operands[1], "b64"), 2)
+    b.emit("LOP3.LUT", (b.dst(inst.operands[0], "pred"), RZ), (b.word(x, 1), Imm("I", bit), RZ, Imm("I", 0xC0)))
+
+
 RULES: dict[str, Rule] = {
+    "istypep": istypep,
     "ld": ld, "ldu": ld, "st": st, "prefetch": prefetch, "prefetchu": prefetch, "discard": discard, "applypriority": discard,
     "mov": mov, "cvta": cvta, "isspacep": isspacep, "cvt": cvt,
 }  # fmt: skip
