@@ -31,10 +31,10 @@ def parse_to_stream(
     werror = bool(options.get("warning-as-error"))
     bad = False
     for d in result.diagnostics:
+        if d.severity == "warning" and options.get("disable-warnings"):  # before they count as errors, as in ptxas
+            continue
         severity = "error" if werror and d.severity == "warning" else d.severity
         bad = bad or severity in ("error", "fatal")
-        if d.severity == "warning" and options.get("disable-warnings") and not werror:
-            continue
         say(Diagnostic(severity, d.message, d.file, d.line).render() + "\n")
     if bad or result.module is None:
         if not any(d.severity == "fatal" and "aborted due to errors" in d.message for d in result.diagnostics):

@@ -168,7 +168,7 @@ def _words(row: Row, mods: tuple[str, ...], types: tuple[str, ...], kinds: tuple
     if "i" in kinds[1:] and kinds[-1] == "i" and "r:pred" in kinds:
         words.add("<scale>")
     vector = next((int(m[1:]) for m in mods if m in rules.VECTORS), 0)
-    if vector and types and vector * compat.bit_size(types[0]) > 128:
+    if vector and types and types[0] != "b128" and vector * compat.bit_size(types[0]) > 128:
         words.add("<wide>")
     return frozenset(words)
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Final
 
 from stages.parse import compat, rules, textures
+from stages.parse.sregs import ANY_INTEGER
 from stages.parse.table import OperandSpec
 from stages.parse.vectors import alien_neighbours, common, elements
 
@@ -21,6 +22,8 @@ def agrees(kind: str, type_: str, relaxed: bool) -> bool:
     head = kind[:2]
     if kind == "s:b32" and type_ in ("u16", "s16", "f16"):
         return True  # measured; refused by form later
+    if kind == f"s:{ANY_INTEGER}":
+        return type_ in compat.STRICT["A"] and type_[1:] != "8"
     if head in ("r:", "s:", "b:"):
         table = compat.RELAXED if relaxed else compat.STRICT
         return kind[2:] in table.get(type_, frozenset((type_,)))

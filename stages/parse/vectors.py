@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from stages.parse import compat
+from stages.parse.sregs import ANY_INTEGER
 
 _CONSTANTS: Final = {"i": "", "f": "f32", "d": "f64"}  # the type that a constant has by itself
 _HEADS: Final = ("r:", "s:", "b:")
@@ -29,7 +30,7 @@ def common(kinds: list[str]) -> tuple[str, int]:
     found = ""
     misfits = 0
     for kind in dict.fromkeys(kinds):
-        kind = "r:" + kind[2:] if kind[:2] in _HEADS else kind
+        kind = "r:" + kind[2:].replace(ANY_INTEGER, "b64") if kind[:2] in _HEADS else kind
         if kind == found or not (kind in _CONSTANTS or kind[:2] == "r:"):
             continue
         if not found:

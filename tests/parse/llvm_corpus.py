@@ -24,6 +24,7 @@ TARGETS = (("sm_80", "+ptx78"), ("sm_90a", "+ptx83"), ("sm_100a", "+ptx88"), ("s
 _HEAD = 'target triple = "nvptx64-nvidia-cuda"\n'
 _SCALARS = ("i32", "float", "double", "i64", "i16", "i1", "half", "<2 x half>", "bfloat", "<2 x bfloat>", "i8", "ptr", "ptr addrspace(1)", "ptr addrspace(3)",
             "ptr addrspace(4)", "ptr addrspace(5)", "ptr addrspace(6)", "ptr addrspace(7)", "<2 x i32>", "<4 x i32>", "<2 x float>", "<4 x float>", "i128")  # fmt: skip
+_FRAGMENTS = ("i32", "float", "double", "<2 x half>")
 _RETURNS = (
     "void", *_SCALARS, "{ i32, i1 }", "{ float, i1 }",
     *["{ " + ", ".join([t] * n) + " }" for t in ("i32", "float", "double", "<2 x half>", "i16", "i64", "half") for n in (2, 3, 4, 8)],
@@ -38,50 +39,49 @@ def lists() -> Iterator[tuple[str, ...]]:
     """Argument lists to try, the likely ones first."""
     yield ()
     for n in (1, 2, 3, 4):
-        for t in _SCALARS:
-            yield (t,) * n
+        yield from [(t,) * n for t in _SCALARS]
     for n in range(5, 25):
-        for t in ("i32", "float", "double", "<2 x half>"):
-            yield (t,) * n
-    for a, b in itertools.product(_ARGUMENTS, repeat=2):
-        if a != b:
-            yield a, b
-            yield a, b, b
-            yield a, a, b
-            yield a, b, b, b
-            yield a, a, a, b
-    for head in (("<2 x half>",), ("i32",), ("double",), ("float",)):  # matrix fragments with accumulators of another type
-        for n, m in itertools.product(range(1, 17), (1, 2, 4, 8)):
-            yield head * n + ("float",) * m
-            yield head * n + ("i32",) * m
-    for head in _ARGUMENTS:
-        for n in (4, 8):
-            for t in ("i32", "float", "double", "<2 x half>"):
-                yield (head, *(t,) * n)
-                yield (head, *(t,) * n, "i32")
+        yield from [(t,) * n for t in _FRAGMENTS]
+    for a, b in itertools.permutations(_ARGUMENTS, 2):
+        yield from ((a, b), (a, b, b), (a, a, b), (a, b, b, b), (a, a, a, b))
+    yield from _matrices()
     yield "<4 x float>", "i32"
-    for d, n, t in itertools.product((1, 2, 3), (1, 2, 4), ("i16", "i32", "i64")):  # surfaces
-        yield ("i64", *("i32",) * d, *(t,) * n)
-    for head, t, n in itertools.product((("i64", "i32"), ("i64", "i64"), ("i64", "i64", "i32")), ("float", "i32"), range(1, 10)):  # textures
-        yield (*head, *(t,) * n)
-    for n, accumulators in itertools.product((6, 8, 12), (("float",) * 4, ("i32",) * 2)):  # scaled and sparse matrix products
+    yield from _fetches()
+    yield from _tensors()
+    yield from itertools.product(("i32", "ptr", "ptr addrspace(1)", "ptr addrspace(3)", "i64", "i1", "float"), repeat=3)
+
+
+def _matrices() -> Iterator[tuple[str, ...]]:
+    """Fragments with accumulators of another type, with an address, with scales and sparsity."""
+    for t, n, m in itertools.product(_FRAGMENTS, range(1, 17), (1, 2, 4, 8)):
+        yield (t,) * n + ("float",) * m
+        yield (t,) * n + ("i32",) * m
+    for first, n, t in itertools.product(_ARGUMENTS, (4, 8), _FRAGMENTS):
+        yield (first, *(t,) * n)
+        yield (first, *(t,) * n, "i32")
+    for n, accumulators in itertools.product((6, 8, 12), (("float",) * 4, ("i32",) * 2)):
         for tail in (("i32", "i16", "i16", "i32", "i16", "i16"), ("i32", "i32"), ("i32", "i32", "i32", "i16", "i16", "i32", "i16", "i16")):
             yield (*("i32",) * n, *accumulators, *tail)
-    for n in (2, 4, 8, 16, 32, 64, 128):  # tensor memory
+
+
+def _fetches() -> Iterator[tuple[str, ...]]:
+    """Surfaces and textures."""
+    for d, n, t in itertools.product((1, 2, 3), (1, 2, 4), ("i16", "i32", "i64")):
+        yield ("i64", *("i32",) * d, *(t,) * n)
+    for first, t, n in itertools.product((("i64",), ("i64", "i32"), ("i64", "i64"), ("i64", "i64", "i32")), ("float", "i32"), range(1, 10)):
+        yield (*first, *(t,) * n)
+
+
+def _tensors() -> Iterator[tuple[str, ...]]:
+    """Tensor memory; tensor copies: coordinates between addresses, then flags."""
+    for n in (2, 4, 8, 16, 32, 64, 128):
         yield "ptr addrspace(6)", f"<{n} x i32>", "i1"
         yield "ptr addrspace(6)", "i64", f"<{n} x i32>", "i1"
-        yield "ptr addrspace(6)", "i64", "i1"
-    for triple in itertools.product(("i32", "ptr", "ptr addrspace(1)", "ptr addrspace(3)", "i64", "i1", "float"), repeat=3):
-        yield triple
-    for d in range(1, 6):  # tensor copies: coordinates between addresses, then flags
-        for tail in (*[("i16",) * k + ("i16", "i64", "i1", "i1", "i32") for k in range(1, 4)], ("i64", "i1"), ("i64", "i1", "i32"), ("i16", "i64", "i1", "i1"), ("i16", "i64", "i1", "i1", "i32"), ()):
-            for addresses in (("ptr addrspace(7)", "ptr addrspace(3)", "ptr"), ("ptr addrspace(3)", "ptr addrspace(3)", "ptr"), ("ptr addrspace(3)", "ptr"), ("ptr",)):
-                yield (*addresses, *("i32",) * d, *tail)
-    for n in (1, 2, 4, 8):
-        yield ("i64", *("i32",) * n)
-        yield ("i64", *("float",) * n)
-        yield ("i64", "i64", *("i32",) * n)
-        yield ("i64", "i64", *("float",) * n)
+    yield "ptr addrspace(6)", "i64", "i1"
+    tails = [("i16",) * k + ("i16", "i64", "i1", "i1", "i32") for k in range(4)] + [("i64", "i1"), ("i64", "i1", "i32"), ("i16", "i64", "i1", "i1"), ()]
+    shared, tensor = "ptr addrspace(3)", "ptr"
+    for d, tail, addresses in itertools.product(range(1, 6), tails, (("ptr addrspace(7)", shared, tensor), (shared, shared, tensor), (shared, tensor), (tensor,))):
+        yield (*addresses, *("i32",) * d, *tail)
 
 
 def names(library: Path) -> list[str]:
@@ -378,7 +378,7 @@ def main() -> None:
     parser.add_argument("--every", type=int, default=1, help="take each N-th intrinsic")
     args = parser.parse_args()
     try:
-        import llvmlite.binding as binding
+        import llvmlite.binding as binding  # type: ignore[import-not-found]
     except ImportError:
         sys.exit("needs llvmlite (pip install llvmlite)")
     binding.initialize_all_targets()

@@ -97,9 +97,9 @@ $Skip: { .reg .b32 a; mov.b32 a, 5; _inner: st.global.b32 [ptr+64], a; }
   mov.b128 w, {x, y}; mov.b128 {x, y}, w; st.weak.global.u64 [ptr+8], y; xor.b32 a, a, d;
 """)),
     "conversions": ("8.6", "sm_100a", _kernel("""
-  cvt.s8.s32 s, s; cvt.sat.u8.f32 a, f; cvt.rni.s32.f32 s, f; cvt.rzi.ftz.u64.f32 x, f; cvt.rn.f32.s64 f, sx; cvt.rn.f16.f32 h, f; cvt.f32.f16 f, h; cvt.rz.bf16.f32 h1, f;
+  cvt.s8.s32 s, s; cvt.rzi.sat.u8.f32 a, f; cvt.rni.s32.f32 s, f; cvt.rzi.ftz.u64.f32 x, f; cvt.rn.f32.s64 f, sx; cvt.rn.f16.f32 h, f; cvt.f32.f16 f, h; cvt.rz.bf16.f32 h1, f;
   cvt.f32.bf16 g, h1; cvt.rn.f16x2.f32 a, f, g; cvt.rn.relu.bf16x2.f32 b, f, g; cvt.rna.tf32.f32 c, f; cvt.rn.satfinite.e4m3x2.f32 h, f, g; cvt.rn.f16x2.e5m2x2 d, h;
-  cvt.rpi.f64.f64 fd, fd; cvt.rm.f32.f64 f, fd; cvt.f64.s32 fd, s; cvt.pack.sat.u8.s32.b32 a, s, t, a; cvta.to.shared.u64 x, x; cvta.const.u64 y, y; cvt.rmi.f32.f32 g, g; cvt.rn.f32.u8 f, a;
+  cvt.rpi.f64.f64 fd, fd; cvt.rm.f32.f64 f, fd; cvt.rn.f64.s32 fd, s; cvt.pack.sat.u8.s32.b32 a, s, t, a; cvta.to.shared.u64 x, x; cvta.const.u64 y, y; cvt.rmi.f32.f32 g, g; cvt.rn.f32.u8 f, a;
   cvt.rn.satfinite.e2m3x2.f32 h2, f, g; cvt.rp.satfinite.ue8m0x2.f32 h, f, g; xor.b32 a, a, b; xor.b32 a, a, c; xor.b32 a, a, d;
 """)),
     "asynchronous copies": ("8.6", "sm_90", _kernel("""

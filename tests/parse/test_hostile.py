@@ -9,9 +9,8 @@ import time
 import pytest
 
 from stages.parse import parse_sources, parse_text
+from tests.parse import hostile
 from tests.parse.helpers import corpus, kernel
-
-_HEAD = ".version 9.0\n.target sm_90\n.address_size 64\n"
 
 
 def refuse_or_take(text: str) -> None:
@@ -64,44 +63,21 @@ def test_random_tokens() -> None:
         refuse_or_take(kernel(" ".join(rng.choice(words) for _ in range(rng.randrange(60)))))
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        kernel("{" * 100_000),
-        kernel("{" * 900 + "}" * 900),
-        kernel("mov.u32 %r1, " + "(" * 100_000 + "1" + ")" * 100_000 + ";"),
-        kernel("mov.u32 %r1, " + "-" * 100_000 + "1;"),
-        kernel("mov.u32 %r1, " + "1+" * 50_000 + "1;"),
-        kernel("mov.u32 %r1, " + "1?" * 50_000 + "1" + ":1" * 50_000 + ";"),
-        kernel("mov.u32 %r1, " + "9" * 100_000 + ";"),
-        kernel("mov.u32 %r1, 0x" + "f" * 100_000 + ";"),
-        kernel("mov.u32 %r1, %r" + "9" * 100_000 + ";"),
-        kernel("mov.b64 %rd1, " + "{" * 50_000),
-        kernel("ld.global.u32 %r1, " + "[" * 50_000),
-        kernel("mov.b64 %rd1, {" + "%r1, " * 50_000 + "%r1};"),
-        kernel("add" + ".u32" * 50_000 + " %r1, %r2, %r3;"),
-        kernel("a" * 200_000 + ";"),
-        kernel(".reg .b32 %big<2147483647>; mov.u32 %big2147483646, 1;"),
-        kernel(".reg .b32 %big<99999999999999999999>;"),
-        kernel("\n".join(f"L{k}: bra L{k};" for k in range(20_000))),
-        kernel("\n".join(f"bra L{k};" for k in range(5_000))),
-        _HEAD + ".global .b8 a[99999999999][99999999999][99999999999];\n.entry k() { ret; }\n",
-        _HEAD + ".global .b8 a[4000000000] = {1};\n.entry k() { ret; }\n",
-        _HEAD + ".global .b8 a" + "[1]" * 10_000 + ";\n.entry k() { ret; }\n",
-        _HEAD + ".global .b8 a[2] = " + "{" * 50_000 + ";\n",
-        _HEAD + ".entry k(" + ".param .u32 a," * 20_000,
-        _HEAD + "/*" * 100_000,
-        _HEAD + "//" * 100_000,
-        _HEAD + '.file 1 "' + "a" * 100_000,
-        _HEAD + "\n" * 1_000_000,
-        _HEAD + ".section .debug_str {" + ".b8 1\n" * 50_000 + "}",
-        ".version " + "9" * 10_000 + ".0\n",
-        ".version 9.0\n.target sm_" + "9" * 10_000 + "\n",
-    ],
-    ids=range(30),
-)
-def test_huge_in_one_dimension(text: str) -> None:
-    refuse_or_take(text)
+@pytest.mark.parametrize("name", list(hostile.INPUTS))
+def test_long_or_nested_in_one_dimension(name: str) -> None:
+    refuse_or_take(hostile.INPUTS[name](150_000))
+
+
+def test_nested_as_far_as_it_goes() -> None:
+    module, _, _ = parse_text(hostile.body("{" * 900 + "}" * 900), "t.ptx", "sm_90")
+    assert module is not None
+
+
+def test_many_kernels_that_reach_much_are_refused() -> None:
+    """Each kernel has its own list of what it reaches; a product of two large numbers is an error, not a hang."""
+    for name in ("functions of many kernels", "data of many kernels", "branches by one table"):
+        module, _, diagnostics = parse_text(hostile.INPUTS[name](400_000), "t.ptx", "sm_90")
+        assert module is None and "more than" in diagnostics[-1].message.lower(), name
 
 
 def test_ten_megabytes() -> None:

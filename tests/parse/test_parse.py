@@ -318,3 +318,18 @@ def test_target_against_architecture(target: str, arch: str, message: str | None
     module, _, diagnostics = parse_text(text, "t.ptx", arch)
     assert (module is not None) == (message is None)
     assert [d.message for d in diagnostics] == ([] if message is None else [message])
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "said"),
+    [({}, 0, "warning"), ({"disable-warnings": 1}, 0, ""), ({"warning-as-error": 1}, 1, "error"), ({"warning-as-error": 1, "disable-warnings": 1}, 0, "")],
+)
+def test_warnings_as_ptxas_treats_them(options: dict[str, int], code: int, said: str) -> None:
+    """`-w` takes warnings away before `-Werror` could make errors of them (measured)."""
+    from stages.ends import parse_to_stream
+
+    text = kernel("shfl.bfly.b32 %r1, %r1, 1, 31;", version="6.0", target="sm_70")
+    lines: list[str] = []
+    assert parse_to_stream([("k.ptx", text.encode())], "sm_75", dict(options), lambda data: None, say=lines.append) == code
+    assert all(said in line or "aborted" in line for line in lines)
+    assert bool(lines) == bool(said)

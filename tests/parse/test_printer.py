@@ -9,7 +9,10 @@ import pytest
 from stages.parse import parse_text
 from stages.parse.printer import print_module
 from tests import oracle
+from tests.parse.corpus_check import check
+from tests.parse.gates import architecture
 from tests.parse.helpers import corpus, parse_ok, without_lines
+from tests.parse.manual_cases import MODULES, text_of
 from tests.parse.module_cases import CASES
 
 
@@ -36,6 +39,25 @@ def test_good_modules_parse_back() -> None:
             assert without_lines(units_again) == without_lines(units), text
             done += 1
     assert done > 80
+
+
+@pytest.mark.parametrize("name", list(MODULES))
+def test_manual_modules_parse_back(name: str) -> None:
+    arch = architecture(MODULES[name][1].split(",")[0])
+    module, units = parse_ok(text_of(name), arch)
+    again, units_again = parse_ok(print_module(module, units), arch)
+    assert without_lines(again) == without_lines(module)
+    assert without_lines(units_again) == without_lines(units)
+
+
+@pytest.mark.oracle
+def test_manual_modules_have_the_same_code(tmp_path: Path) -> None:
+    oracle.require("ptxas")
+    for name in list(MODULES)[::3]:
+        path = tmp_path / "k.ptx"
+        path.write_text(text_of(name))
+        said, _ = check(path, True, tmp_path)
+        assert not said, (name, said)
 
 
 @pytest.mark.oracle
