@@ -15,7 +15,7 @@ from ir_format.model import PT, RZ, URZ, Imm, Label, Mem, Name, Operand, Reg
 from ir_format.ptx import PtxInst, PtxParam
 
 from .builder import Builder, Rule
-from .call import call_driver
+from .call import call_driver, load_const
 from .memory import invalidate
 from .rules_int import Val, add64, compare
 from .spaces import shared_place, to_generic
@@ -167,6 +167,22 @@ def here_or_elsewhere(b: Builder, low: Reg, here: Callable[[], None], name: str,
         b.place(end)
 
 
+def alone_or_everywhere(b: Builder, mask: Val, here: Callable[[], None], name: str, params: list[PtxParam], args: list[Val]) -> None:
+    """``here`` where there is no cluster and the mask names the only CTA, a call of the driver's function for several CTAs elsewhere."""
+    with b.region():
+        cluster = b.r()
+        load_const(b, cluster, 0, b.ctx.target.bank0.is_explicit_cluster)
+        none, _ = compare(b, "NE", "u32", cluster, Imm("I", 1))
+        alone, _ = compare(b, "EQ", "u32", mask, Imm("I", 1), "AND", none)
+        other, end = b.new_block(), b.new_block()
+        b.branch(other, b.not_(alone))
+        here()
+        b.branch(end)
+        b.place(other)
+        call_driver(b, f"__cuda_syscall_cp_async_bulk_{name}multicast", params, args)
+        b.place(end)
+
+
 def _wide(b: Builder, x: Reg) -> Reg:
     """A shared address as 64 bits."""
     d = b.r(2)
@@ -215,13 +231,14 @@ def _bulk(b: Builder, inst: PtxInst) -> None:
     if inst.has("multicast::cluster"):
         mask = b.src(ops.pop(), "u16")
     _finish(b, inst, ops, 3 if form == "G.S" else 4)
-    size = _size(b, inst, ops[2], mask)
+    by_driver = b.sm >= 120 and inst.has("multicast::cluster")
+    size = _size(b, inst, ops[2], None if by_driver else mask)
     if inst.has("reduce"):
         t = inst.types[0]
         what = next(m for m in inst.mods if m in REDUCTIONS)
         name = f"UBLKRED.{form}.{REDUCTIONS[what]}{'.F32.RN' if t == 'f32' else _TYPES[t]}"
     else:
-        name = f"UBLKCP.{form}" + (".MULTICAST" if inst.has("multicast::cluster") else "") + (".DST_G_BYTE_MASK" if inst.has("cp_mask") else "")
+        name = f"UBLKCP.{form}" + (".MULTICAST" if inst.has("multicast::cluster") and not by_driver else "") + (".DST_G_BYTE_MASK" if inst.has("cp_mask") else "")
     if form == "G.S":
         to, src = wide_word(b, inst, ops[0]), shared_word(b, inst, ops[1])
         each_thread(b, lambda u: _put(b, name, (u.at_pair(to), u.at([src]), u.block([size]), *u.policy(policy))))
@@ -234,9 +251,13 @@ def _bulk(b: Builder, inst: PtxInst) -> None:
             each_thread(b, lambda u: _put(b, name, (u.at([low, bar]), u.at_pair(src), u.block([size]), *u.policy(policy))))
 
         if b.sm >= 120 and inst.has("shared::cluster"):
-            if mask is not None:
-                raise b.unsupported(inst, "several CTAs on this target")
             bytes_ = b.in_reg(b.src(ops[2], "u32"))
+            if mask is not None:
+                word = b.ext(mask, "u16")
+                alone_or_everywhere(
+                    b, word, here, "", [_LONG, _LONG, _WORD, _WORD, _LONG, _LONG], [_wide(b, low), src, bytes_, word, _wide(b, bar), _hint(policy)]
+                )
+                return
             args: list[Val] = [_wide(b, low), src, bytes_, _wide(b, bar), _hint(policy)]
             here_or_elsewhere(b, low, here, "", [_LONG, _LONG, _WORD, _LONG, _LONG], args)
         else:
@@ -321,8 +342,9 @@ def _tensor(b: Builder, inst: PtxInst) -> None:
     low, bar = shared_word(b, inst, ops[0]), shared_word(b, inst, ops[2])
     offsets = _offsets(b, inst, ops[3], dims) if len(ops) > 3 else None
     _finish(b, inst, ops, 3 if offsets is None else 4)
-    us = [] if offsets is None and mask is None else [pack16(b, offsets if offsets is not None else Imm("I", 0), mask)]
-    op = f"UTMALDG{name}" + (".MULTICAST" if mask is not None else "") + (".2CTA" if inst.has("cta_group::2") else "")
+    by_driver = b.sm >= 120 and mask is not None
+    us = [] if offsets is None and (mask is None or by_driver) else [pack16(b, offsets if offsets is not None else Imm("I", 0), None if by_driver else mask)]
+    op = f"UTMALDG{name}" + (".MULTICAST" if mask is not None and not by_driver else "") + (".2CTA" if inst.has("cta_group::2") else "")
 
     def here() -> None:
         each_thread(b, lambda u: _put(b, op, (u.at([low, bar, *coords]), u.at_pair(at), *(u.block([w]) for w in us), *u.policy(policy))))
@@ -331,10 +353,11 @@ def _tensor(b: Builder, inst: PtxInst) -> None:
         here()
         return
     mode = next((m for m in inst.mods if m in _LOAD_MODES), "tile")
-    if mask is not None or mode not in ("tile", "im2col"):
-        raise b.unsupported(inst, "several CTAs, or this mode, on this target")
-    params = [_LONG, _LONG, *[_WORD] * 5, _LONG]
-    args: list[Val] = [_wide(b, low), at, *coords, *[RZ] * (5 - dims), _wide(b, bar)]
+    if mode not in ("tile", "im2col"):
+        raise b.unsupported(inst, "this mode on this target")
+    word = None if mask is None else b.ext(mask, "u16")
+    params = [_LONG, _LONG, *[_WORD] * (5 if word is None else 6), _LONG]
+    args: list[Val] = [_wide(b, low), at, *coords, *[RZ] * (5 - dims), *([] if word is None else [word]), _wide(b, bar)]
     if offsets is not None:
         x = ops[3]
         halves = [b.src(e, "u16") for e in (x.elems if isinstance(x, ptx.Vec) else (x,))]
@@ -345,7 +368,10 @@ def _tensor(b: Builder, inst: PtxInst) -> None:
         args.append(three)
     params.append(_LONG)
     args.append(_hint(policy))
-    here_or_elsewhere(b, low, here, f"tensor_{dims}d_{mode}_", params, args)
+    if word is None:
+        here_or_elsewhere(b, low, here, f"tensor_{dims}d_{mode}_", params, args)
+    else:
+        alone_or_everywhere(b, word, here, f"tensor_{dims}d_{mode}_", params, args)
 
 
 # --------------------------------------------------------------------------- groups
