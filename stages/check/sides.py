@@ -14,7 +14,7 @@ from stages.check.launches import Launch
 from stages.interpret.launch import InterpreterError, Module
 
 Arr = NDArray[Any]
-STEP_LIMIT: Final = 300_000
+STEP_LIMIT: Final = 120_000
 SIM_LIMIT: Final = 4_000_000
 
 
