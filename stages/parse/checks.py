@@ -5,10 +5,11 @@ Each takes the instruction's name, modifiers and operands, and gives messages.  
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Final
 
-from ir_format.ptx import Bracket, Imm, ImmF32, ImmF64, Operand, Vec
+from ir_format.ptx import Bracket, Imm, ImmF32, ImmF64, Neg, Operand, Part, Vec
 
 Check = Callable[[str, tuple[str, ...], tuple[Operand, ...]], list[str]]
 _U64 = (1 << 64) - 1
@@ -182,7 +183,30 @@ def power_of_two(name: str, mods: tuple[str, ...], operands: tuple[Operand, ...]
     return ["Alignment must be a power of two"] if value is not None and (value <= 0 or value & (value - 1)) else []
 
 
+# Selectors of the result (a mask) and of the first two sources, by the number of lanes.
+_SELECTORS: Final = {
+    "2": (re.compile(r"h0|h1|h10"), re.compile(r"h[0-3]{2}")),
+    "4": (re.compile(r"b(?=.)3?2?1?0?"), re.compile(r"b[0-7]{4}")),
+    "": (re.compile(r"b[0-3]|h[01]"), re.compile(r"b[0-3]|h[01]")),
+}
+
+
+def selectors(name: str, mods: tuple[str, ...], operands: tuple[Operand, ...]) -> list[str]:
+    """Which parts of a register a video instruction may name."""
+    result, source = _SELECTORS[name[-1] if name[-1] in "24" else ""]
+    out: list[str] = []
+    for index, x in enumerate(operands):
+        part = x.operand if isinstance(x, Neg) else x
+        if isinstance(part, Part):
+            if not (result if index == 0 else source).fullmatch(part.selector):
+                out.append(f"Incorrect video selector for operand {index}")
+            if index == 3:
+                out.append("Video selector is not allowed on 'source C' operand")
+    return out
+
+
 CHECKS: Final[dict[str, Check]] = {
+    "selectors": selectors,
     "barrier": barrier,
     "maxnreg": maxnreg,
     "bitfield": bit_field,

@@ -125,7 +125,14 @@ def _tensor(spec: OperandSpec, type_: str, vector: int, kind: str) -> bool:
     return not sampler and (_vector_agrees(coordinates, "s32", False) if coordinates[0] == "(" else agrees(coordinates, "s32", False))
 
 
-_TENSOR_BASES: Final = compat.STRICT["A"] | {"f32", "f64", "f16"}  # floats pass here (measured)
+_ANY_BASE: Final = compat.STRICT["A"] | {"f32", "f64", "f16"}  # what tcgen05.cp and .shift take (measured)
+
+
+def _tensor_memory(spec: OperandSpec, type_: str, vector: int, kind: str) -> bool:
+    if type_ == "A":
+        return kind == "a:i" or (kind[:4] == "a:r:" and kind[4:] in _ANY_BASE)
+    return kind[:4] == "a:r:" and kind[4:] in compat.STRICT["U"]
+
 
 _BRANCH: Final = compat.STRICT["U"] | compat.STRICT["u16"]
 
@@ -142,7 +149,7 @@ _FITS: Final[dict[str, Callable[[OperandSpec, str, int, str], bool]]] = {
     "i": lambda s, t, v, k: k == "i",
     "m": _memory,
     "mt": _tensor,
-    "ta": lambda s, t, v, k: k == "a:i" or (k[:4] == "a:r:" and k[4:] in _TENSOR_BASES),
+    "ta": _tensor_memory,
     "mq": _query,
     "ms": _query,
     "tx": _texture,

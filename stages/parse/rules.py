@@ -32,7 +32,11 @@ _ONCE: Final = (
     (frozenset(("relaxed", "acquire", "release", "acq_rel", "sc")), "Duplicate .acquire modifier"),
     (POST, "Multiple instruction post-operation flags set"),
 )
-_SHAPE: Final = re.compile(r"m\d+n\d+k\d+")
+_SHAPE: Final = re.compile(r"m\d+n\d+(k\d+)?|\d+x\d+b(x2)?")
+_TWICE: Final = (
+    "aligned", "mmio", "xorsign", "abs", "trans", "bulk_group", "mbarrier::complete_tx::bytes", "mbarrier::arrive::one", "mbarrier_init",
+    "cta_group::1", "cta_group::2",
+)  # fmt: skip
 
 
 def duplicate(mods: list[str]) -> list[str]:
@@ -48,10 +52,12 @@ def duplicate(mods: list[str]) -> list[str]:
         out.append("Duplicate .ftz modifier")
     if sum(m in ("up", "down", "bfly", "idx") for m in mods) > 1:
         out.append("Multiple shuffle modifiers specified")
-    for m in ("aligned", "mmio", "xorsign", "abs", "trans"):
+    if sum(m.startswith("kind::") for m in mods) > 1:
+        out.append("Multiple .kind modifiers specified")
+    for m in _TWICE:
         if mods.count(m) > 1:
             out.append(f"Multiple .{m} modifiers specified")
-    for m in ("volatile", "nc"):
+    for m in ("volatile", "nc", "noftz"):
         if mods.count(m) > 1:
             out.append(f"Duplicate .{m} modifier")
     return [t for t in out if not (t == _ONCE[-1][1] and "popc" in mods)]

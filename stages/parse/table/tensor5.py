@@ -61,13 +61,13 @@ _OTHER = f"""
 tcgen05.alloc | b32 | {_CG} sync aligned shared::cta? | m, s:u32 | {_ON}
 tcgen05.dealloc | b32 | {_CG} sync aligned | s:u32, s:u32 | {_ON}
 tcgen05.relinquish_alloc_permit | - | {_CG} sync aligned | | {_ON}
-tcgen05.cp | - | {_CG} 128x256b/4x256b/128x128b | ta, s:u64 | {_ON}
-tcgen05.cp | - | {_CG} 64x128b warpx2::02_13/warpx2::01_23 | ta, s:u64 | {_ON}
-tcgen05.cp | - | {_CG} 32x128b warpx4 | ta, s:u64 | {_ON}
-tcgen05.cp | - | {_CG} 128x256b/4x256b/128x128b b8x16 b6x16_p32/b4x16_p64 | ta, s:u64 | {_ON}
-tcgen05.cp | - | {_CG} 64x128b warpx2::02_13/warpx2::01_23 b8x16 b6x16_p32/b4x16_p64 | ta, s:u64 | {_ON}
-tcgen05.cp | - | {_CG} 32x128b warpx4 b8x16 b6x16_p32/b4x16_p64 | ta, s:u64 | {_ON}
-tcgen05.shift | - | {_CG} down | ta | v8.6 on=100a+103a+110a
+tcgen05.cp | - | {_CG} 128x256b/4x256b/128x128b | ta:A, s:u64 | {_ON}
+tcgen05.cp | - | {_CG} 64x128b warpx2::02_13/warpx2::01_23 | ta:A, s:u64 | {_ON}
+tcgen05.cp | - | {_CG} 32x128b warpx4 | ta:A, s:u64 | {_ON}
+tcgen05.cp | - | {_CG} 128x256b/4x256b/128x128b b8x16 b6x16_p32/b4x16_p64 | ta:A, s:u64 | {_ON}
+tcgen05.cp | - | {_CG} 64x128b warpx2::02_13/warpx2::01_23 b8x16 b6x16_p32/b4x16_p64 | ta:A, s:u64 | {_ON}
+tcgen05.cp | - | {_CG} 32x128b warpx4 b8x16 b6x16_p32/b4x16_p64 | ta:A, s:u64 | {_ON}
+tcgen05.shift | - | {_CG} down | ta:A | v8.6 on=100a+103a+110a
 tcgen05.commit | b64 | {_CG} mbarrier::arrive::one shared::cluster? | m | {_ON}
 tcgen05.commit | b64 | {_CG} mbarrier::arrive::one shared::cluster? multicast::cluster | m, s:u16 | {_ON}
 tcgen05.fence::before_thread_sync | - | | | {_ON}
