@@ -36,35 +36,42 @@ _ORDER: Final = 1 << PHYSICAL_BASE["B"] + 64
 _LOADED: Final = _ORDER << 1
 _BEFORE_WRITES: Final = _ORDER << 2
 #: Who waits for ORDER (measured: before the next of these ptxas waits for FENCE, for a SYNCS with a write and a MEMBAR with any scoreboard; it gives most
-#: MEMBARs no scoreboard at -O3). The loads in front of a MEMBAR are waited for by those that are no loads themselves (measured: never by 30 LDS and LDG).
+#: MEMBARs no scoreboard at -O3). The loads in front of a MEMBAR are waited for by those that are no loads and no BAR (measured: never by 30 LDS and LDG, by 94 BAR).
 _ORDERED: Final = frozenset(("lds", "ldg", "ldl", "stg", "sts", "atom", "red", "ldgsts", "bar", "syncs", "fence", "cctl", "bulk"))
 #: Classes whose instructions finish in order, by queue: results, and reads of registers (measured C2).
-_RESULT_QUEUE: Final = {c: c for c in ("xu", "lds", "ldc", "shfl", "redux", "fp64", "mma1", "imma1")}
+_RESULT_QUEUE: Final = {c: c for c in ("xu", "lds", "ldc", "shfl", "redux", "fp64", "dmma", "mma1", "imma1", "gmma")}
 _OWN_QUEUE: Final = {"QSPC": "qspc", "LDTM": "ldtm", "ATOMS": "lds"}  # measured on sm_120, sm_100, sm_75 and sm_80
 _WRITE_IN_ORDER: Final = frozenset(("lds", "ldtm"))  # queues in which a result may overwrite an earlier one that is under way (measured: LDS over LDS.128)
 _MEMORY: Final = ("lds", "ldg", "ldl", "stg", "sts", "atom", "red", "ldgsts", "bar")
-_READ_QUEUE: Final = _RESULT_QUEUE | dict.fromkeys(_MEMORY, "memory")
+_READ_QUEUE: Final = _RESULT_QUEUE | dict.fromkeys(_MEMORY, "memory") | {"syncs": "syncs"}
 #: Classes whose results come out of the memory pipe behind the reads of everything that went into it before (measured: ptxas lets LDS, LDC and B2R
 #: overwrite what an earlier access reads, without a wait).
 _BEHIND_MEMORY: Final = frozenset(("lds", "ldg", "ldl", "ldc", "atom", "sreg"))
 _YOUNGEST: Final = 63  # a counter holds no more
+#: The counter of groups of warpgroup products, as if it were the seventh scoreboard: a product with ``gsb0`` ends a group, WARPGROUP.DEPBAR.LE gsb0, n waits
+#: until n groups are under way (measured: ptxas puts it in front of whatever touches accumulators or fragments, products apart).
+_GROUPS: Final = 6
 #: Where ptxas 13.0 is nearer than the tables (all measured on its output): kind, earlier, later, SMs, least cycles seen. Earlier and later are a class, a
 #: mnemonic, ``=NAME`` for a result column or operand role of the tables, ``MNEMONIC=ROLE``, "var" (with a scoreboard) or "" (any). The tables stay as they
 #: are for the scheduler: on the safe side.
 RELAXED: Final = (
     ("raw", "", "MATCH=data", "75+", 4),  # LOP3 -> MATCH.ANY on sm_90; 5
     ("raw", "=alu", "SYNCS=addr", "90+", 4),  # LEA -> SYNCS.ARRIVE on sm_90 and sm_120; 5
-    ("raw", "=alu", "P2R=guard", "75+", 6),  # LEA, ISETP -> P2R over a predicate that it takes; 12 and 13
-    ("raw", "=dual", "P2R=guard", "75+", 6),
+    ("raw", "=fma", "SYNCS=addr", "90+", 4),  # VIADD -> SYNCS.PHASECHK on sm_90; 5
+    ("raw", "=udp", "QMMA", "120+", 8),  # ULOP3 -> QMMA.SF; 9
+    ("raw", "=udp", "OMMA", "120+", 8),
+    ("raw", "=alu", "P2R=guard", "75+", 4),  # LEA, ISETP -> P2R over a predicate that it takes; 12 and 13
+    ("raw", "=dual", "P2R=guard", "75+", 4),
     ("raw", "=wlo", "=alu", "90+", 3),  # IMAD.WIDE -> SHF, LEA, IADD3 over its low register; documented so, the table has 4
     ("raw", "=wlo", "=dual", "90+", 3),
-    ("raw", "=alu64", "=iadd64", "120+", 5),  # SEL.64 -> IADD.64; 6
+    ("raw", "=alu64", "=iadd64", "120+", 4),  # MOV.64 -> IADD.64; 6
     ("raw", "=alu64", "=alu64", "120+", 4),  # IMNMX.S64 -> IMNMX.U64; a guess says 6
     ("raw", "=alu64", "=fp64", "120+", 7),  # MOV.64 -> DSETP; a guess says 8
     ("raw", "setp64", "=dual", "120+", 5),  # ISETP.U64 -> PLOP3; 6
     ("raw", "=udp64", "=uni", "120+", 4),  # UIADD3.64 -> ULOP3, its low register; the high one at 5
     ("raw", "IMMA", "", "120+", 26),  # IMMA.16832 -> STG, IADD3, IMMA (27); 28 and 32, which are right for HMMA
     ("raw", "HMMA", "HMMA", "120+", 29),  # HMMA.16816 -> HMMA.1688; 32
+    ("waw", "=alu64", "var", "120+", 7),  # SEL.64 -> LDC.64; a guess says 8
     ("waw", "=alu64", "fixed", "120+", 2),  # MOV.64 -> MOV; a guess says 4
     ("waw", "half", "", "120+", 1),  # HFMA2 -> @P MOV; a guess says 2
     ("waw", "=alu", "hcmp", "120+", 5),  # LOP3 -> HSETP2 over the predicate that it reads; 9, documented for the first SMs
@@ -76,6 +83,8 @@ RELAXED: Final = (
     ("war", "mma1", "", "75+", 1),  # HMMA.1688 -> IMAD.WIDE over B on sm_90; a guess says 7
     ("war", "imma1", "", "75+", 1),  # IMMA.8816, IMMA.8832 -> IMAD.MOV over B on sm_80 and sm_90; a guess says 7
     ("war", "IMMA", "var", "120+", 1),  # IMMA.16832 -> MOVM over A
+    ("war", "mma2", "mma2", "90-99", 6),  # HMMA.16816 -> HMMA.16816; 7
+    ("war", "mma2", "", "120+", 8),  # HMMA.16816, QMMA.16832 -> MOV, SHF over A; 14
     ("war", "IMMA", "", "120+", 8),  # IMMA.16832 -> LOP3 over A; 14
     ("war", "mma2", "", "100-119", 1),  # HMMA.16816 -> SHF, IMMA.16832 -> LOP3, MOVM over A or B; 7
     ("war", "mma2", "var", "75+", 1),  # HMMA.16816, QMMA -> LDC over A on sm_90 and sm_120: what comes through a scoreboard comes late
@@ -123,7 +132,7 @@ class Report(NamedTuple):
 class _Node:
     """One instruction as the walk needs it; bitsets of cells. ``slow_w``/``slow_r``: announced by a scoreboard; the rest is fixed."""
 
-    __slots__ = ("access", "ctl", "depbar", "early_w", "fixed_r", "fixed_w", "guard", "in_turn", "item", "op", "paced", "r", "reused", "rq", "signal", "slow_r", "slow_w", "w", "wq")
+    __slots__ = ("access", "ctl", "depbar", "early_w", "fixed_r", "fixed_w", "group", "guard", "in_turn", "item", "op", "paced", "r", "reused", "rq", "signal", "slow_r", "slow_w", "w", "wq")
 
     def __init__(self, item: Decoded, inst: Inst, access: Access) -> None:
         self.item = item
@@ -144,10 +153,16 @@ class _Node:
             # BAR.RED reads its predicate at issue (measured: the next instruction overwrites it on sm_75 to sm_90), SYNCS its uniform address
             # (measured: ULDC and LDCU overwrite it one cycle later on sm_90 and sm_120).
             self.slow_r &= _R_CELLS
+        if inst.op in ("UGETNEXTWORKID", "ARRIVES") and self.ctl.rd == 7:
+            self.slow_r = 0  # without a scoreboard R2UR overwrites what they read (measured in loops on sm_90 to sm_120)
         # The predicate of a generic atomic tells where the address is: it comes with the read scoreboard at the latest (measured: the
         # branch waits for that alone).
         self.early_w = self.slow_w & _P_CELLS if inst.op == "ATOM" else 0
         self.slow_w &= ~self.early_w
+        product = access.klass == "gmma"
+        self.group = 1 << _GROUPS if product and any(type(o) is Name and o.name == "gsb0" for o in inst.srcs) else 0
+        if product:
+            self.slow_w, self.fixed_w, self.slow_r = self.w, 0, self.r & _R_CELLS
         self.fixed_r = self.r & ~self.slow_r
         self.wq = _OWN_QUEUE.get(inst.op) or _RESULT_QUEUE.get(access.klass, "")
         self.rq = _READ_QUEUE.get(access.klass, "")
@@ -161,8 +176,10 @@ class _Node:
         self.in_turn = access.klass not in ("ldg", "atom") or inst.op.startswith(("T", "SU"))
         # Waiting for memory: what this instruction makes others wait for, and what it waits for itself.
         self.signal = _ORDER if access.signals else 0
+        if inst.op == "FENCE" and "VIEW" in inst.mods and self.ctl.wr == 7:
+            self.signal = 0  # FENCE.VIEW.ASYNC.S and .G without a scoreboard: nobody waits (measured on sm_90 to sm_120)
         if access.klass in _ORDERED:
-            self.r |= _ORDER if access.klass in ("lds", "ldg", "ldl") else _ORDER | _BEFORE_WRITES
+            self.r |= _ORDER if access.klass in ("lds", "ldg", "ldl", "bar") else _ORDER | _BEFORE_WRITES
         if access.klass == "cctl":
             self.r |= _LOADED
         if access.klass in ("ldg", "atom") and self.slow_w:
@@ -175,13 +192,15 @@ def _control(word: int) -> Ctl:
 
 
 def _depbar(inst: Inst) -> tuple[int, int] | None:
-    """Counter and number of DEPBAR.LE SBx, n."""
-    if inst.op != "DEPBAR" or "LE" not in inst.mods:
+    """Counter and number of DEPBAR.LE SBx, n and of WARPGROUP.DEPBAR.LE gsb0, n."""
+    if "LE" not in inst.mods or not (inst.op == "DEPBAR" or "DEPBAR" in inst.mods):
         return None
     board, left = -1, 0
     for o in inst.srcs:
         if isinstance(o, Name) and o.name.startswith("SB") and o.name[2:].isdigit():
             board = int(o.name[2:])
+        elif isinstance(o, Name) and o.name == "gsb0":
+            board = _GROUPS
         elif isinstance(o, Imm):
             left = int(o.value)
     return (board, left) if board >= 0 else None
@@ -385,8 +404,8 @@ class _Walk:
         elif n in recent:
             del recent[n]
         c = node.ctl
-        bits_w = 1 << c.wr if c.wr != 7 else 0
-        bits_r = 1 << c.rd if c.rd != 7 else 0
+        bits_w = 1 << c.wr if c.wr != 7 else node.group
+        bits_r = 1 << c.rd if c.rd != 7 else node.group
         both = bits_w | bits_r
         if both:
             for key in list(pending):
@@ -410,10 +429,17 @@ class _Walk:
         signals = both if node.access.klass != "syncs" else bits_w
         if node.signal and (signals or node.access.klass == "fence"):
             _merge(pending, (n, signals, 0), (node.signal, 0, 0, clock))
-        if node.access.klass == "membar":
+        if node.access.klass == "membar" or node.op in ("UCGABAR_ARV", "UCGABAR_WAIT"):
+            # CCTL waits for loads, not for those in front of a MEMBAR or a barrier of the cluster; nothing behind the latter waits for what is in front
+            # of its MEMBAR (all measured).
+            behind = _BEFORE_WRITES if node.access.klass == "membar" else 0
             for key, (w, r, younger, at) in list(pending.items()):
-                if w & _LOADED:
-                    pending[key] = (w | _BEFORE_WRITES, r, younger, at)
+                if w & (_LOADED | _BEFORE_WRITES):
+                    kept = w & ~(_LOADED | _BEFORE_WRITES) | behind
+                    if kept | r:
+                        pending[key] = (kept, r, younger, at)
+                    else:
+                        del pending[key]
 
     # -- rules ----------------------------------------------------------------------------------------------------
 
@@ -434,7 +460,11 @@ class _Walk:
                 continue
             if self._either(m, node, stale):
                 continue  # @P and @!P of the same value: only one of them runs (measured: MUFU and FFMA on sm_75)
+            if first.op == "SYNCS" and node.op in ("SYNCS", "FENCE"):
+                results &= ~_ORDER  # they are done in order (measured: PHASECHK, ARRIVE behind PHASECHK, FENCE behind EXCH on sm_90 to sm_120)
             hit = results & (r if first.wq == node.wq and node.wq in _WRITE_IN_ORDER else r | w)
+            if first.wq == node.wq == "gmma":
+                hit &= ~w  # products over the same accumulators are done in order
             if hit:
                 told = f"its result is under way, told by {_boards(by_w)}" if by_w else "its result needs a scoreboard and has none"
                 cell = bit_indices(hit)[0]
@@ -505,7 +535,7 @@ def _merge(pending: _Pending, key: _Key, new: tuple[int, int, int, int]) -> None
 
 
 def _boards(bits: int) -> str:
-    return " or ".join(f"SB{k}" for k in bit_indices(bits))
+    return " or ".join("gsb0" if k == _GROUPS else f"SB{k}" for k in bit_indices(bits))
 
 
 def _with_lines(cubin: Cubin, findings: list[Finding]) -> list[Finding]:

@@ -20,6 +20,7 @@ from ir_format import isa
 from ir_format.diag import CompileError
 from ir_format.flow import ENDS, JUMPS
 from ir_format.hazards import Access, hazards
+from ir_format.hazards.model import R_CELLS
 from ir_format.model import REUSE, ZERO, Ctl, Inst, Reg
 from stages.check.schedule_checker import check_cubin, relaxed
 from stages.disasm.cubin import WORD, Cubin
@@ -89,7 +90,25 @@ def certain(cubin: Cubin, rng: random.Random) -> list[Mutant]:
                 out += _around(s, code, i, ctl.wr, a.write_mask, True)
             elif ctl.rd != 7 and a.board_r:
                 out += _around(s, code, i, ctl.rd, a.late, False)
+            elif a.klass == "gmma":
+                out += _behind_product(s, code, i, target)
     return out
+
+
+def _behind_product(s: int, code: list[tuple[Inst, Access, Ctl]], i: int, target: isa.Target) -> Iterator[Mutant]:
+    """The only wait between a warpgroup product and what touches its accumulators or fragments, without its counter."""
+    _, a, _ = code[i]
+    walls: list[int] = []
+    for j in range(i + 1, min(i + _REACH, len(code))):
+        inst, b, ctl = code[j]
+        if b.klass == "gmma" and b.write_mask & a.write_mask or inst.op in _LEAVES:
+            return  # the later product answers for them
+        if b.klass == "wgdepbar":
+            walls.append(j)
+        elif b.klass != "gmma" and (a.write_mask & (b.read_mask | b.write_mask) or a.read_mask & b.write_mask & R_CELLS):
+            if len(walls) == 1:
+                yield Mutant("wait product", s, walls[0], "word", target.encode(Inst("NOP", ctl=code[walls[0]][2]), walls[0] * WORD), i)
+            return
 
 
 def _reuse(s: int, i: int, inst: Inst, ctl: Ctl, later: Inst, target: isa.Target) -> Iterator[Mutant]:

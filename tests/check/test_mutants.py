@@ -108,3 +108,44 @@ def test_reuse_of_an_overwritten_operand() -> None:
     assert planted
     for mutant in planted[:5]:
         assert "reuse" in [f.kind for f in check_cubin(mutant.apply(cubin)).findings]
+
+
+def products(left: int) -> str:
+    """Two groups of warpgroup products with accumulators of their own; the first one's are stored when ``left`` groups may be under way."""
+    first, second = (", ".join(f"%f{k}" for k in range(at, at + 4)) for at in (0, 4))
+    product = "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%s}, %%d1, %%d2, 1, 1, 1, 0, 0; wgmma.commit_group.sync.aligned;\n"
+    stores = "".join([f"st.global.f32 [%d0+{4 * k}], %f{k};\n" for k in range(4)])
+    rest = "".join([f"st.global.f32 [%d0+{4 * k}], %f{k};\n" for k in range(4, 8)])
+    return (
+        ".version 8.0\n.target sm_90a\n.address_size 64\n.visible .entry k(.param .b64 p, .param .b64 q, .param .b64 r)\n{ .reg .b64 %d<3>; .reg .f32 %f<8>;\n"
+        "ld.param.b64 %d0, [p]; ld.param.b64 %d1, [q]; ld.param.b64 %d2, [r];\n"
+        + "".join([f"ld.global.f32 %f{k}, [%d0+{4 * k}];\n" for k in range(8)])
+        + f"wgmma.fence.sync.aligned;\n{product % first}{product % second}"
+        + f"wgmma.wait_group.sync.aligned {left};\n{stores}wgmma.wait_group.sync.aligned 0;\n{rest}ret; }}\n"
+    )
+
+
+@pytest.mark.parametrize("who", ["ours", pytest.param("ptxas", marks=pytest.mark.oracle)])
+@pytest.mark.parametrize("left", [0, 1])
+def test_products_under_way(who: str, left: int) -> None:
+    """A warpgroup product's registers are touched behind the wait for its group alone; without it, that is seen."""
+    if who == "ptxas":
+        oracle.require("ptxas")
+        path = oracle.compile_ptx(products(left), "90a")
+        assert isinstance(path, Path), path
+        cubin = read_cubin(path.read_bytes())
+    else:
+        cubin = read_cubin(compile_ptx(products(left), "sm_90a"))
+    assert check_cubin(cubin).findings == []
+    insts = code(cubin)
+    waits = [n for n, inst in enumerate(insts) if inst.op == "WARPGROUP" and "DEPBAR" in inst.mods]
+    assert waits
+    if left:
+        for n in waits:
+            nothing = isa.target(90).encode(Inst("NOP", ctl=insts[n].ctl), n * 16)
+            assert "wait" in findings(cubin, 0, n, "word", nothing), n
+    else:
+        certainly = [m for m in certain(cubin, random.Random(1)) if m.kind == "wait product"]
+        assert certainly
+        for mutant in certainly:
+            assert "wait" in [f.kind for f in check_cubin(mutant.apply(cubin)).findings]
