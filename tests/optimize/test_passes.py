@@ -1,0 +1,133 @@
+"""What the passes of the optimize stage make of small kernels. That values stay the same is the business of tests/kernels, tests/lower and co-simulation."""
+
+from __future__ import annotations
+
+import pytest
+
+from ir_format.flow import is_guarded
+from ir_format.model import Header, Inst, Unit
+from stages.optimize.passes import PASSES
+from stages.runner import Context, Flags
+from tests.lower.helpers import insts, kernel, lower_text
+
+SMS = ("sm_75", "sm_80", "sm_90", "sm_120")
+
+
+def optimized(body: str, target: str) -> tuple[Unit, dict[str, int]]:
+    """The unit of a kernel behind all passes, and their statistics."""
+    (unit,) = lower_text(kernel(body, target), target)
+    ctx = Context(Header("ori", target), None, Flags())
+    for p in PASSES:
+        p.run(unit, ctx)
+    return unit, ctx.stats
+
+
+def ops(unit: Unit) -> list[str]:
+    return [i.op for i in insts(unit)]
+
+
+def of(unit: Unit, op: str) -> list[Inst]:
+    return [i for i in insts(unit) if i.op == op]
+
+
+HEAD = "mov.u32 %r1, %tid.x; ld.param.u32 %r2, [n]; ld.param.u64 %rd1, [p]; cvta.to.global.u64 %rd1, %rd1; mul.wide.u32 %rd2, %r1, 4; add.s64 %rd3, %rd1, %rd2;"
+
+
+@pytest.mark.parametrize("target", SMS)
+def test_short_arm_is_predicated(target: str) -> None:
+    """A triangle with a load: no branch, no barrier, the load under a guard, the address computed in any case."""
+    unit, stats = optimized(HEAD + "setp.ge.u32 %p1, %r1, %r2; mov.u32 %r3, 7; @%p1 bra J; ld.global.u32 %r3, [%rd3]; add.s32 %r3, %r3, 1; J: st.global.u32 [%rd3+64], %r3; ret;", target)
+    assert stats["arms predicated"] == 1
+    assert not {"BRA", "BSSY", "BSYNC"} & set(ops(unit))
+    assert [is_guarded(i) for i in of(unit, "LDG")] == [True]
+    assert [is_guarded(i) for i in of(unit, "STG")] == [False]
+
+
+@pytest.mark.parametrize("target", SMS)
+def test_both_arms_are_predicated(target: str) -> None:
+    """A diamond: each arm's store has one of two opposite guards."""
+    unit, stats = optimized(HEAD + "setp.ge.u32 %p1, %r1, %r2; @%p1 bra F; st.global.u32 [%rd3], %r1; bra J; F: st.global.u32 [%rd3], %r2; J: st.global.u32 [%rd3+64], %r2; ret;", target)
+    assert stats["arms predicated"] == 2
+    first, second, last = (i.guard for i in of(unit, "STG"))
+    assert first is not None and second is not None and last is None
+    assert first.num == second.num and first.flags != second.flags
+
+
+@pytest.mark.parametrize("arm", ["atom.global.add.u32 %r3, [%rd3], 1;", "bar.sync 0;", "ld.volatile.global.u32 %r3, [%rd3];", "add.s32 %r3, %r3, %r1; mul.lo.s32 %r3, %r3, %r3;" * 6])
+def test_arms_that_stay(arm: str) -> None:
+    """Atomics, barriers, volatile accesses and long arms keep their branch."""
+    unit, stats = optimized(HEAD + f"setp.ge.u32 %p1, %r1, %r2; mov.u32 %r3, 7; @%p1 bra J; {arm} J: st.global.u32 [%rd3+64], %r3; ret;", "sm_90")
+    assert "arms predicated" not in stats
+    assert "BRA" in ops(unit)
+
+
+def test_value_from_before_survives() -> None:
+    """A register that the arm writes and that is read behind it is written under the guard, whatever else the arm computes in it."""
+    unit, _ = optimized(HEAD + "setp.ge.u32 %p1, %r1, %r2; mov.u32 %r3, %r2; @%p1 bra J; mul.lo.s32 %r4, %r1, 5; add.s32 %r3, %r4, 1; J: st.global.u32 [%rd3], %r3; ret;", "sm_90")
+    (store,) = of(unit, "STG")
+    kept = next(o for o in store.srcs if getattr(o, "file", "") == "R" and getattr(o, "num", -1) >= 0)
+    writers = [i for i in insts(unit) if any(getattr(d, "num", None) == kept.num and getattr(d, "file", "") == "R" for d in i.dsts)]  # type: ignore[union-attr]
+    assert [is_guarded(i) for i in writers] == [False, True]
+
+
+@pytest.mark.parametrize("target", SMS)
+def test_loads_start_early(target: str) -> None:
+    """Loads that stand one by one in front of their users are brought together before registers are dealt out."""
+    body = HEAD + "".join(f"ld.global.f32 %f{n}, [%rd3+{4096 * n}]; fma.rn.f32 %f0, %f{n}, %f{n}, %f0;" for n in range(1, 9)) + "st.global.f32 [%rd3], %f0; ret;"
+    unit, _ = optimized("mov.f32 %f0, 0f00000000;" + body, target)
+    order = [i for i in ops(unit) if i in ("LDG", "FFMA")]
+    assert order == ["LDG"] * 8 + ["FFMA"] * 8
+
+
+def test_order_stops_at_the_limit() -> None:
+    """With more loads than registers the first users come before the last loads."""
+    count = 19
+    loads = "".join(f"ld.global.v4.f32 {{%f1, %f2, %f3, %f4}}, [%rd3+{4096 * n}]; fma.rn.f32 %f5, %f1, %f2, %f5; fma.rn.f32 %f5, %f3, %f4, %f5;" for n in range(count))
+    unit, _ = optimized("mov.f32 %f5, 0f00000000;" + HEAD + loads + "st.global.f32 [%rd3], %f5; ret;", "sm_90")
+    order = [i for i in ops(unit) if i in ("LDG", "FFMA")]
+    assert order.index("FFMA") < len(order) - 1 - order[::-1].index("LDG")
+    assert order.count("LDG") == count
+
+
+def test_order_keeps_memory_and_barriers() -> None:
+    """A load stays behind the barrier and the store of the same place in front of it."""
+    body = HEAD + "st.global.u32 [%rd3], %r1; ld.global.u32 %r3, [%rd3]; bar.sync 0; ld.global.u32 %r4, [%rd3+4]; add.s32 %r5, %r3, %r4; st.global.u32 [%rd3+8], %r5; ret;"
+    unit, _ = optimized(body, "sm_80")
+    assert [i for i in ops(unit) if i in ("STG", "LDG", "BAR")] == ["STG", "LDG", "BAR", "LDG", "STG"]
+
+
+def test_warp_is_known_to_be_together() -> None:
+    """The branch in front of a shuffle is gone, so nothing has to wait for the warp; behind a long divergent arm it does."""
+    text = HEAD + "setp.ge.u32 %p1, %r1, %r2; @%p1 bra J; {} J: shfl.sync.bfly.b32 %r3, %r1, 1, 31, 0xffffffff; st.global.u32 [%rd3], %r3; ret;"
+    short, _ = optimized(text.format("add.s32 %r1, %r1, 1;"), "sm_90")
+    assert "WARPSYNC" not in ops(short)
+    long, _ = optimized(text.format("mul.lo.s32 %r1, %r1, %r1; add.s32 %r1, %r1, 3;" * 8), "sm_90")
+    assert "WARPSYNC" in ops(long)
+
+
+def test_no_barrier_in_front_of_exit() -> None:
+    """A loop that threads leave one by one only to end needs no barrier; with work behind it it does."""
+    loop = HEAD + "L: st.global.u32 [%rd3], %r1; add.s32 %r1, %r1, 32; setp.lt.u32 %p1, %r1, %r2; @%p1 bra L; {} ret;"
+    unit, _ = optimized(loop.format(""), "sm_90")
+    assert not {"BSSY", "BSYNC"} & set(ops(unit))
+    unit, _ = optimized(loop.format("st.global.u32 [%rd3+4], %r2;"), "sm_90")
+    assert {"BSSY", "BSYNC"} <= set(ops(unit))
+
+
+@pytest.mark.parametrize("target", SMS)
+def test_shift_and_sum_are_one(target: str) -> None:
+    """LEA, also where several sums share the shift."""
+    unit, _ = optimized(HEAD + "shl.b32 %r3, %r1, 3; add.s32 %r4, %r3, %r2; add.s32 %r5, %r3, 100; st.global.u32 [%rd3], %r4; st.global.u32 [%rd3+4], %r5; ret;", target)
+    assert ops(unit).count("LEA") == 2
+    assert not any(i.op == "SHF" and i.mods[0] == "L" for i in insts(unit))
+
+
+@pytest.mark.parametrize(("amount", "left"), [(32, False), (40, False), (45, True)])
+def test_words_of_wide_shifts(amount: int, left: bool) -> None:
+    """Only one word of a double word gets into the result: at most one shift, of that word."""
+    op = "shl.b64" if left else "shr.u64"
+    want = "{%r5, %r6}" if left else "{%r6, %r5}"
+    unit, _ = optimized(HEAD + f"mov.b64 %rd4, {{%r1, %r2}}; {op} %rd4, %rd4, {amount}; mov.b64 {want}, %rd4; st.global.u32 [%rd3], %r6; ret;", "sm_90")
+    shifts = [i for i in of(unit, "SHF") if "U64" in i.mods]
+    assert shifts == []
+    assert len(of(unit, "SHF")) == (0 if amount == 32 else 1)
