@@ -220,13 +220,16 @@ def _allocate(block: Boarded, entry: _State, later: int, reserved: bool) -> _Sta
                     due[k] = at
     usable = range(1 if reserved else 0, COUNT)
 
-    def pick(i: int, due_at: int, done: int) -> int:
+    def pick(i: int, due_at: int, done: int, other: int = -1) -> int:
         """A counter for an instruction whose result or reads are ``done`` at that time and waited for at index ``due_at``: free ones are
-        the dearer the fewer are left, shared ones cost what one waits longer than needed."""
+        the dearer the fewer are left, shared ones cost what one waits longer than needed. Not ``other``: one counter set twice would do, but no
+        cubin was ever seen to do it."""
         best = -1
         best_cost = 1 << 40
         busy = state.any.bit_count()
         for k in usable:
+            if k == other:
+                continue
             if not state.any >> k & 1:
                 cost = _SCARCE[busy] * 16 + k
             else:
@@ -273,10 +276,7 @@ def _allocate(block: Boarded, entry: _State, later: int, reserved: bool) -> _Sta
             k = pick(i, result, now + a.latency)
             block.wr[i] = k
         if read >= 0:
-            k = pick(i, read, now + _READ)
-            if k == block.wr[i]:  # one counter set twice would do, but no cubin was ever seen to do it
-                k = next(c for c in usable if c != k)
-            block.rd[i] = k
+            block.rd[i] = pick(i, read, now + _READ, block.wr[i])
         state.issue(inst, a, block.wr[i], block.rd[i])
     return state
 
