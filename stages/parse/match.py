@@ -300,7 +300,7 @@ def _problems(
             literals.append((index, float_type))
         problems.extend(operand_forms.problems(spec, type_, opcode.vector, kind, index, opcode.name))
         if spec.role in textures.ROLES:
-            problems.extend([("error", text) for text in textures.problems(spec.role, opcode.name, mods, kind, gates.target.version)])
+            problems.extend([("error", text) for text in textures.problems(spec.role, opcode.name, mods, kind, gates.target)])
         if spec.role in ("m", "mt"):
             problems.extend(memory.problems(spec.role, kind))
     return problems, tuple(literals)

@@ -57,7 +57,7 @@ class Parser:
         sm = targets.parse_name(name)
         assert sm is not None
         number = version[0] * 10 + version[1]
-        self.target = s.target = targets.Target(name, sm, number, self.arch.startswith("sm_"))
+        self.target = s.target = targets.Target(name, sm, number, self.arch.startswith("sm_"), "texmode_independent" in options)
         if number < targets.minimum_version(sm):
             self.too_old = f"PTX .version {text} does not support .target {name}"
         self._check_options(options)
@@ -190,8 +190,7 @@ class Parser:
         first = len(self.module.variables)
         line = s.line
         declare.variables(s, self.scope, None, linkage, self.module.variables)
-        independent = "texmode_independent" in self.module.target_options
-        if not independent and any(v.type == "samplerref" for v in self.module.variables[first:]):
+        if not self.target.independent and any(v.type == "samplerref" for v in self.module.variables[first:]):
             s.notes.error("Instruction or declaration violates .target texmode_unified setting", line)
 
     def _alias(self) -> None:

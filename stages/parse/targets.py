@@ -79,14 +79,15 @@ def arch_error(target: str, sm: Sm, arch: str) -> str | None:
 class Target:
     """The version and target of a module: answers whether a gate lets something pass."""
 
-    __slots__ = ("name", "number", "real", "suffix", "version")
+    __slots__ = ("independent", "name", "number", "real", "suffix", "version")
 
-    def __init__(self, name: str, sm: Sm, version: int, real: bool) -> None:
+    def __init__(self, name: str, sm: Sm, version: int, real: bool, independent: bool = False) -> None:
         self.name = name
         self.real = real  # code is made, not only checked (`-arch sm_...`, not `compute_...`)
         self.number = _ALIAS.get(sm.number, sm.number)
         self.suffix = sm.suffix
         self.version = version
+        self.independent = independent  # textures and samplers are chosen apart (`texmode_independent`)
 
     def has(self, only: tuple[tuple[int, str], ...]) -> bool:
         """True if the target is one of those listed."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from stages.parse import compat
+from stages.parse.targets import Target
 from stages.parse.vectors import alien_neighbours, common, elements
 
 ROLES: Final = frozenset(("tx", "toff", "tgrad", "tcmp"))
@@ -73,20 +74,22 @@ def _vector(type_: str, kind: str, loose: bool) -> bool:
     return bool(found) and _scalar("s32" if type_[0] != "f" else type_, found)
 
 
-def problems(role: str, name: str, mods: tuple[str, ...], kind: str, version: int) -> list[str]:
+def problems(role: str, name: str, mods: tuple[str, ...], kind: str, target: Target) -> list[str]:
     """What is wrong with an operand whose types agree."""
     geometry = next((m for m in mods if m in _GEOMETRY), "1d")
     coordinates, offsets, gradients, index = _GEOMETRY[geometry]
     mismatch = f"Operand vector size doesn't match geometry for instruction '{name}'"
     if role == "tx":
         _, sampler, kind = split(kind)
-        if sampler and geometry in ("cube", "acube"):
+        if sampler and geometry in ("cube", "acube") and not target.independent:
             return [f"Illegal modifier '.{geometry}' for instruction '{name}'"]
+        if target.independent and name[0] == "t" and sampler not in ("v:samplerref", "r:b64", "r:u64", "r:s64"):
+            return [f"Argument 2 of instruction '{name}': .samplerref or .u64 register expected"]
         if kind[:2] == "v:":
             return [f"Argument 2 of instruction '{name}': must be register"]
         if kind[0] != "(":
             return []
-        if version < 12:  # PTX 1.0 and 1.1: four coordinates whatever the geometry
+        if target.version < 12:  # PTX 1.0 and 1.1: four coordinates whatever the geometry
             short = [] if len(elements(kind)) == 4 else [f"Argument vector size mismatch for instruction '{name}'"]
         else:
             short = [mismatch] * (1 if name in ("sust.b", "sust.p", "sured.b", "sured.p") else 2) if len(elements(kind)) < coordinates else []

@@ -282,4 +282,24 @@ _BODIES = {
     "branchtargets_module": _module("T: .branchtargets A;\n.entry k() { ret; }\n"),
 }
 
-CASES: dict[str, str] = {**_HEADERS, **_DECLARATIONS, **_FUNCTIONS, **_BODIES}
+def _fetch(text: str, options: str = ", texmode_independent") -> str:
+    """One texture access; with samplers of their own unless told otherwise."""
+    before = ".global .texref t;" + (" .global .samplerref s;" if options else "")
+    return _entry(f".reg .b32 %q<4>; .reg .b64 %h<2>; {text}", target=f"sm_90{options}", before=before)
+
+
+_RESULT = "{%q0, %q1, %q2, %q3}"
+_FETCHES = {
+    "sampler": _fetch(f"tex.2d.v4.f32.f32 {_RESULT}, [t, s, {{%q0, %q1}}];"),
+    "sampler_missing": _fetch(f"tex.2d.v4.f32.f32 {_RESULT}, [t, {{%q0, %q1}}];"),
+    "sampler_missing_for_integers": _fetch(f"tex.2d.v4.f32.s32 {_RESULT}, [t, {{%q0, %q1}}];"),
+    "sampler_is_texture": _fetch(f"tex.2d.v4.f32.f32 {_RESULT}, [t, t, {{%q0, %q1}}];"),
+    "sampler_in_register": _fetch(f"tex.level.2d.v4.f32.f32 {_RESULT}, [%h0, %h1, {{%q0, %q1}}], %q2;"),
+    "sampler_cube": _fetch(f"tex.cube.v4.f32.f32 {_RESULT}, [t, s, {{%q0, %q1, %q2, %q3}}];"),
+    "sampler_gather_cube": _fetch(f"tld4.r.acube.v4.f32.f32 {_RESULT}, [t, s, {{%q0, %q1, %q2, %q3}}];"),
+    "sampler_short": _fetch(f"tex.a2d.v4.f32.f32 {_RESULT}, [t, s, {{%q0, %q1}}];"),
+    "unified_cube": _fetch(f"tex.cube.v4.f32.f32 {_RESULT}, [t, {{%q0, %q1, %q2, %q3}}];", ""),
+    "unified_short": _fetch(f"tex.3d.v4.f32.f32 {_RESULT}, [t, {{%q0, %q1}}];", ""),
+}
+
+CASES: dict[str, str] = {**_HEADERS, **_DECLARATIONS, **_FUNCTIONS, **_BODIES, **_FETCHES}
