@@ -14,7 +14,7 @@ from ir_format.model import NOT_PT, PT, RZ, Ctl, Imm, Inst, Label, Mem, Reg, imm
 from tests.isa.generate import random_words
 
 #: One SM of each family, and the words of every form that make 20,000 instructions there.
-COUNT = {75: 52, 80: 46, 90: 36, 100: 40, 120: 40}
+COUNT = {75: 38, 80: 36, 90: 28, 100: 34, 120: 34}
 FAMILIES = tuple(COUNT)
 CTL = Ctl(1, 0, 7, 7, 0)
 

@@ -31,14 +31,14 @@ def test_damaged_words(sm: int) -> None:
 
 
 def test_missed_words_are_found() -> None:
-    """The comparison is no yes-man: nvdisasm prints a word with a dead bit set, the decoder refuses it, ``missed`` says so."""
+    """The comparison is no yes-man: a form without a row (FMNMX.IS_A) is missed; a dead bit, which nvdisasm passes over, makes another spelling only."""
     oracle.require("nvdisasm")
     target = isa.target(90)
     missed: dict[str, list[str]] = defaultdict(list)
     rng = random.Random(1)
     words = [w | 1 << 100 for w in flipped_words(target, 3, rng.getrandbits(8), {"FADD"})]
-    assert compare(target, words, defaultdict(list), missed) == 0
-    assert missed["FADD"]
+    assert compare(target, [*words, 0x040FE20005030102800000CE1E5D7209], defaultdict(list), missed) == 0
+    assert set(missed) == {"FMNMX"}
 
 
 @pytest.mark.parametrize("sm", ["75", "80", "90a", "120a"])
