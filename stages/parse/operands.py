@@ -194,7 +194,7 @@ def _component(s: Scanner, symbol: RegSym) -> Typed:
 def _special(s: Scanner, name: str, fs: FunctionState) -> Typed | None:
     facts = SREGS.get(name) or SREGS.get(name + ".x")
     if facts is not None and (facts[1] > fs.target.version or facts[2] > fs.target.number):
-        for text in fs.target.refuses(Gate(facts[1], facts[2]), "Feature", name):
+        for text in fs.target.refuses(Gate(facts[1], facts[2], order="vt"), "Feature", name):
             s.notes.error(text, s.line)
     if s.kind == "dot":
         full = name + s.tok

@@ -27,7 +27,7 @@ _VECTOR: Final[dict[str, tuple[str, int, int]]] = {
 SREGS: Final[dict[str, tuple[str, int, int]]] = {
     **_SCALAR,
     **{f"{name}.{c}": facts for name, facts in _VECTOR.items() for c in "xyzw"},
-    **{f"%envreg{k}": ("b32", 21, 10) for k in range(32)},
+    **{f"%envreg{k}": ("b32", 10, 10) for k in range(32)},
     **{f"%pm{k}": ("u32", 13, 10) for k in range(8)},
     **{f"%pm{k}_64": ("u64", 40, 50) for k in range(8)},
 }

@@ -285,7 +285,7 @@ _BODIES = {
 def _fetch(text: str, options: str = ", texmode_independent") -> str:
     """One texture access; with samplers of their own unless told otherwise."""
     before = ".global .texref t;" + (" .global .samplerref s;" if options else "")
-    return _entry(f".reg .b32 %q<4>; .reg .b64 %h<2>; {text}", target=f"sm_90{options}", before=before)
+    return _entry(f".reg .b32 %q<4>; .reg .b64 %hh<2>; {text}", target=f"sm_90{options}", before=before)
 
 
 _RESULT = "{%q0, %q1, %q2, %q3}"
@@ -294,7 +294,7 @@ _FETCHES = {
     "sampler_missing": _fetch(f"tex.2d.v4.f32.f32 {_RESULT}, [t, {{%q0, %q1}}];"),
     "sampler_missing_for_integers": _fetch(f"tex.2d.v4.f32.s32 {_RESULT}, [t, {{%q0, %q1}}];"),
     "sampler_is_texture": _fetch(f"tex.2d.v4.f32.f32 {_RESULT}, [t, t, {{%q0, %q1}}];"),
-    "sampler_in_register": _fetch(f"tex.level.2d.v4.f32.f32 {_RESULT}, [%h0, %h1, {{%q0, %q1}}], %q2;"),
+    "sampler_in_register": _fetch(f"tex.level.2d.v4.f32.f32 {_RESULT}, [%hh0, %hh1, {{%q0, %q1}}], %q2;"),
     "sampler_cube": _fetch(f"tex.cube.v4.f32.f32 {_RESULT}, [t, s, {{%q0, %q1, %q2, %q3}}];"),
     "sampler_gather_cube": _fetch(f"tld4.r.acube.v4.f32.f32 {_RESULT}, [t, s, {{%q0, %q1, %q2, %q3}}];"),
     "sampler_short": _fetch(f"tex.a2d.v4.f32.f32 {_RESULT}, [t, s, {{%q0, %q1}}];"),
