@@ -1,0 +1,19 @@
+"""What the SM has no instruction for: a few forms of each, our cubins in the simulator against the PTX interpreter (`tests.cosim.one_op` runs them all)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests import oracle
+from tests.cosim.one_op import sweep
+
+CASES = [("80", "v(mad|set2|shl|absdiff4)|fns|alloca|isspacep|cvt\\.pack"), ("90", "mma")]
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize(("arch", "names"), CASES, ids=[arch for arch, _ in CASES])
+def test_values(arch: str, names: str) -> None:
+    oracle.require("ptxas")
+    found = sweep(arch, ("ours",), names, 1, 0).counts
+    assert found["ours equal"] >= 20
+    assert not found["ours differs"] and not found["ours refused by compiler"]
