@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ir_format.flow import build_cfg, falls_through, is_guarded
+from ir_format.flow import build_cfg, falls_through, is_guarded, is_terminator
 from ir_format.model import INV, PT, Block, Function, Imm, Inst, Label, Operand, Reg, Unit, label
 from stages.optimize.values import Values, copied
 from stages.runner import Context
@@ -63,6 +63,19 @@ def drop_unreachable(f: Function) -> None:
     if len(keep) < len(f.blocks):
         named = named_blocks(f)
         f.blocks = [b for n, b in enumerate(f.blocks) if n in keep or b.id in named]
+
+
+def merge_blocks(f: Function) -> None:
+    """A block that control only falls into from the one before it, and that no operand names, becomes part of that one."""
+    named = named_blocks(f)
+    out: list[Block] = []
+    for b in f.blocks:
+        before = out[-1] if out else None
+        if before is not None and b.id not in named and not (before.insts and is_terminator(before.insts[-1])):
+            before.insts += b.insts
+        else:
+            out.append(b)
+    f.blocks = out
 
 
 def _invert(f: Function, ctx: Context) -> None:

@@ -13,7 +13,7 @@ from typing import Final
 
 from ir_format.flow import Cells, build_cfg, falls_through, is_guarded, liveness, read_regs, written_regs
 from ir_format.model import Block, Function, Inst, Reg, Unit
-from stages.optimize.branches import barrier_users, drop_barrier, inverted, named_blocks, plain_jump, simple_barrier
+from stages.optimize.branches import barrier_users, drop_barrier, inverted, merge_blocks, named_blocks, plain_jump, simple_barrier
 from stages.optimize.values import is_pure
 from stages.runner import Context
 
@@ -27,6 +27,7 @@ def predicate_arms(unit: Unit, ctx: Context) -> None:
     for f in unit.functions:
         if len(f.blocks) > 2:
             _Converter(f, ctx).run()
+            merge_blocks(f)
 
 
 class _Converter:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ir_format.flow import is_guarded
-from ir_format.model import Header, Inst, Unit
+from ir_format.model import Header, Inst, Mem, Unit
 from stages.optimize.passes import PASSES
 from stages.runner import Context, Flags
 from tests.lower.helpers import insts, kernel, lower_text
@@ -48,7 +48,8 @@ def test_both_arms_are_predicated(target: str) -> None:
     """A diamond: each arm's store has one of two opposite guards."""
     unit, stats = optimized(HEAD + "setp.ge.u32 %p1, %r1, %r2; @%p1 bra F; st.global.u32 [%rd3], %r1; bra J; F: st.global.u32 [%rd3], %r2; J: st.global.u32 [%rd3+64], %r2; ret;", target)
     assert stats["arms predicated"] == 2
-    first, second, last = (i.guard for i in of(unit, "STG"))
+    stores = sorted(of(unit, "STG"), key=lambda i: next(o.offset for o in (*i.dsts, *i.srcs) if type(o) is Mem))
+    first, second, last = (i.guard for i in stores)
     assert first is not None and second is not None and last is None
     assert first.num == second.num and first.flags != second.flags
 
