@@ -1,6 +1,6 @@
 """Compares gates with ptxas's: under which `.version` and `.target` each form is taken, and what is said if not.
 
-    python -m tests.parse.gates [--every N] [--show K] [--modules]
+    python -m tests.parse.gates [--every N] [--show K] [--names cp.async,tex] [--modules]
 
 Every form that the table makes and ptxas takes at PTX 9.0 on some target is given to both front ends under each of the 44
 versions (on that target), under each of the 45 targets (at 9.0), and under ten old versions with old targets.  Prints
@@ -175,6 +175,7 @@ def compare_modules(every: int) -> Comparison:
 def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--names", default="", help="only forms of these instructions")
     parser.add_argument("--modules", action="store_true", help="whole modules instead of instructions")
     parser.add_argument("--every", type=int, default=20, help="take each N-th form; 1 takes about 20 minutes")
     parser.add_argument("--show", type=int, default=1)
@@ -183,7 +184,8 @@ def main() -> None:
         result = compare_modules(args.every)
     else:
         found = forms()
-        sample = dict(list(found.items())[:: args.every])
+        names = set(args.names.split(",")) if args.names else {row.split("#")[0] for row, _ in found}
+        sample = dict([item for item in found.items() if item[0][0].split("#")[0] in names][:: args.every])
         result = compare(sample, sorted(VERSIONS, key=float), TARGETS, BOTH)
     for key in sorted(result.wrong, key=lambda k: (k[0], -len(result.wrong[k]))):
         print(f"{len(result.wrong[key]):6} {key[0]}: {key[1]}")
