@@ -136,3 +136,16 @@ def test_damaged_code_is_no_traceback() -> None:
         except OriasError:
             pass
     assert judged > 50
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize(("arch", "families", "every"), [("75", {"wmma"}, 11), ("80", {"mmasparse"}, 17), ("90a", {"mbar", "mma"}, 31), ("120a", {"mmascale", "mbar"}, 29)])
+def test_silent_on_the_instruction_set(arch: str, families: set[str], every: int) -> None:
+    """A sample of :mod:`tests.check.sweep`: matrix products and barrier objects by ptxas."""
+    from tests.check.sweep import Sweep, compiler, isa_corpus
+
+    oracle.require("ptxas")
+    sweep = Sweep(arch, None)
+    isa_corpus(sweep, compiler(arch, "ptxas", 3), arch, families, every)
+    assert [str(f) for f in sweep.examples.values()] == []
+    assert sweep.instructions > 200
