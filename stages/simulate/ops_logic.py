@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ir_format.model import INV, Imm, Reg
+from ir_format.model import INV, Const, Imm, Operand, Reg
 from stages.simulate.build import Arr, Build, Builder, Get, InstFn, View, join64, put
 from stages.simulate.state import P_SINK
 
@@ -101,11 +101,11 @@ def lop3(b: Build) -> InstFn:
     return run
 
 
-def _pred_or_sign(b: Build, op: Reg) -> Get:
-    """A predicate, or the sign of a register."""
-    if op.file in ("P", "UP"):
+def _pred_or_sign(b: Build, op: Operand) -> Get:
+    """A predicate, or the sign of a register or of a word of a constant bank."""
+    if isinstance(op, Reg) and op.file in ("P", "UP"):
         return b.p(op)
-    if op.mod != "SIGN":
+    if not isinstance(op, Reg | Const) or op.mod != "SIGN":
         raise b.refuse(f"operand {op!r}")
     get = b.raw(op)
     flip = bool(op.flags & INV)
@@ -119,7 +119,7 @@ def plop3(b: Build) -> InstFn:
     if len(tables) != 2:
         raise b.refuse("needs two tables")
     first, second = lut3(tables[0].value & 0xFF), lut3(tables[1].value & 0xFF)
-    gets = [_pred_or_sign(b, o) for o in b.inst.srcs if isinstance(o, Reg)][:3]
+    gets = [_pred_or_sign(b, o) for o in b.inst.srcs[:3]]
     return b.emit_p(lambda x, y, z: (first(x, y, z), second(x, y, z)), gets)
 
 

@@ -18,7 +18,7 @@ from stages.simulate import Device, SimError
 from tests import oracle
 from tests.parse import generate
 
-_SIZES = {"r": ("b32", 4), "f": ("f32", 4), "fd": ("f64", 8)}
+_SIZES = {"r": ("b32", 4), "f": ("f32", 4), "rd": ("f64", 8), "s": ("b32", 4)}
 #: Metadata that every sparse shape takes: the pairs of kept elements alternate.
 _METADATA = 0xE4E4E4E4
 SHAPES_OF_HALVES = "m8n8k4"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ir_format.model import INV, PT, REUSE, RZ, Ctl, Imm, Inst, Mem, Name, Reg, imm
+from ir_format.model import INV, PT, REUSE, RZ, Ctl, Imm, Inst, Mem, Name, Reg, cbank, imm
 from stages.simulate import SimError
 from tests.simulate.minicubin import at, device, p, prologue, r, store
 
@@ -22,6 +22,20 @@ def run(insts: list[Inst], n: int = 32, block: int = 32, grid: int = 1, **option
 def test_lanes_and_constants() -> None:
     insts = [*prologue(), Inst("IADD3", (), (r(5),), (r(0), imm(-1), RZ)), store(5), EXIT]
     assert list(run(insts)) == [(i - 1) & 0xFFFFFFFF for i in range(32)]
+
+
+def test_functions_of_signs() -> None:
+    """PLOP3 of the signs of a register and of a word of a constant bank (a table of a and not b: 0x30)."""
+    signs = (r(5)._replace(mod="SIGN"), cbank(0, 0x164)._replace(mod="SIGN"), RZ._replace(mod="SIGN"), Imm("I", 0x30), Imm("I", 0))
+    insts = [
+        *prologue(),
+        Inst("IADD3", (), (r(5),), (r(0), imm(-16), RZ)),
+        Inst("PLOP3", ("LUT",), (p(0), PT), signs),
+        Inst("SEL", (), (r(6),), (r(0), RZ, p(0))),
+        store(6),
+        EXIT,
+    ]
+    assert list(run(insts)) == [i if i < 16 else 0 for i in range(32)]
 
 
 def test_partial_warp_and_many_blocks() -> None:
