@@ -1,0 +1,180 @@
+"""Webs, values seen through predicates, guarded results: shapes of small kernels, and random programs run before and after."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from ir_format import isa
+from ir_format.flow import is_guarded
+from ir_format.model import INV, PT, RZ, Block, Function, Header, Imm, Inst, Label, Operand, Reg, Unit, VReg
+from stages.optimize.guarded import unguard_copies
+from stages.optimize.webs import split_webs
+from stages.runner import Context, Flags
+from tests.optimize.test_passes import HEAD, SMS, of, ops, optimized
+
+
+@pytest.mark.parametrize("target", SMS)
+def test_unrelated_values_of_one_register_part(target: str) -> None:
+    """The zero that starts a counter is known where only it can arrive."""
+    body = HEAD + "mov.u32 %r3, 0; mov.u32 %r4, %r3; mov.u32 %r5, %r3; L: add.u32 %r3, %r3, %r1; add.u32 %r4, %r4, %r3; setp.lt.u32 %p1, %r3, %r2; @%p1 bra L;"
+    unit, stats = optimized(body + "st.global.u32 [%rd3], %r4; st.global.u32 [%rd3+64], %r5; ret;", target)
+    assert stats["copies made twice"] == 1
+    stores = of(unit, "STG")
+    assert RZ in stores[1].srcs or stores[1].srcs[-1] != stores[0].srcs[-1]
+    assert all(i.srcs[0] in (RZ, Imm("I", 0)) for i in of(unit, "COPY"))
+
+
+@pytest.mark.parametrize("target", SMS)
+def test_a_predicate_passed_through_a_register(target: str) -> None:
+    """selp 1, 0 and setp.ne 0: the predicate itself."""
+    body = HEAD + "setp.lt.u32 %p1, %r1, %r2; selp.u32 %r3, 1, 0, %p1; setp.ne.s32 %p2, %r3, 0; @%p2 st.global.u32 [%rd3], %r1; ret;"
+    unit, _ = optimized(body, target)
+    assert "SEL" not in ops(unit) and len(of(unit, "ISETP")) == 1
+    (store,), (test,) = of(unit, "STG"), of(unit, "ISETP")
+    assert store.guard == test.dsts[0]
+
+
+@pytest.mark.parametrize(("how", "inverted"), [("ne", 0), ("eq", INV)])
+def test_bits_are_tested_by_lop3(how: str, inverted: int) -> None:
+    unit, _ = optimized(HEAD + f"and.b32 %r3, %r1, 5; setp.{how}.s32 %p1, %r3, 0; @%p1 st.global.u32 [%rd3], %r2; ret;", "sm_80")
+    assert "ISETP" not in ops(unit)
+    (store,), (test,) = of(unit, "STG"), of(unit, "LOP3")
+    assert store.guard is not None and store.guard.num == test.dsts[0].num and store.guard.flags == inverted  # type: ignore[union-attr]
+    assert test.dsts[1] == RZ and test.srcs[4] == Reg("P", PT.num, 0, 1, INV)
+
+
+@pytest.mark.parametrize(("op", "mod"), [("and", "AND"), ("or", "OR"), ("xor", "XOR")])
+def test_tests_are_joined(op: str, mod: str) -> None:
+    unit, _ = optimized(HEAD + f"setp.lt.u32 %p1, %r1, %r2; setp.gt.s32 %p2, %r1, 9; {op}.pred %p3, %p1, %p2; @%p3 st.global.u32 [%rd3], %r2; ret;", "sm_80")
+    assert "PLOP3" not in ops(unit)
+    assert sorted(i.mods[-1] for i in of(unit, "ISETP")) == sorted(["AND", mod])
+
+
+@pytest.mark.parametrize("target", SMS)
+def test_guarded_vectors_need_no_guarded_copies(target: str) -> None:
+    body = HEAD + "mov.u32 %r3, 1; mov.u32 %r4, 2; setp.lt.u32 %p1, %r1, %r2; @%p1 ld.global.v2.u32 {%r3, %r4}, [%rd3]; st.global.v2.u32 [%rd3+64], {%r4, %r3}; ret;"
+    unit, stats = optimized(body, target)
+    assert stats["guarded results in place"] == 1
+    assert not [i for i in of(unit, "COPY") if is_guarded(i)]
+
+
+# ------------------------------------------------------------------ random programs
+
+
+def function(vregs: list[VReg], blocks: list[Block]) -> Function:
+    """A function of these parts."""
+    f = Function("f")
+    f.vregs, f.blocks = vregs, blocks
+    return f
+
+
+def unit_of(f: Function) -> Unit:
+    """A unit with one function."""
+    u = Unit("u")
+    u.functions = [f]
+    return u
+
+
+def program(rng: random.Random) -> Function:
+    """Blocks of copies, sums and stores over few registers, all set at the start; some are pairs written by halves; some writes are guarded."""
+    vregs = [VReg("R", rng.choice((1, 1, 2))) for _ in range(rng.randint(2, 6))] + [VReg("P")]
+    guard = len(vregs) - 1
+    count = rng.randint(2, 7)
+
+    def word() -> Reg:
+        v = rng.randrange(guard)
+        return Reg("R", v, rng.randrange(vregs[v].width))
+
+    first = [Inst("COPY", (), (Reg("R", v, c),), (Imm("I", 10 * v + c),)) for v in range(guard) for c in range(vregs[v].width)]
+    blocks = [Block(0, [*first, Inst("COPY", (), (Reg("P", guard),), (PT,))])]
+    for n in range(1, count):
+        body: list[Inst] = []
+        for _ in range(rng.randint(1, 6)):
+            p = Reg("P", guard, 0, 1, rng.choice((0, INV))) if rng.random() < 0.2 else None
+            kind = rng.random()
+            if kind < 0.4:
+                body.append(Inst("COPY", (), (word(),), (word() if rng.random() < 0.7 else Imm("I", rng.randrange(100)),), p))
+            elif kind < 0.7:
+                body.append(Inst("IADD3", (), (word(), PT, PT), (word(), word(), RZ), p))
+            else:
+                body.append(Inst("STG", (), (), (word(),), p))
+        if n < count - 1 and rng.random() < 0.7:
+            body.append(Inst("BRA", (), (), (PT, Label("L", rng.randrange(1, count))), Reg("P", guard)))
+        blocks.append(Block(n, body))
+    blocks[-1].insts.append(Inst("EXIT"))
+    for v in range(guard):
+        blocks[-1].insts[-1:-1] = [Inst("STG", (), (), (Reg("R", v, c),)) for c in range(vregs[v].width)]
+    return function(vregs, blocks)
+
+
+def run(f: Function, way: random.Random, steps: int = 300) -> list[int]:
+    """What the stores see on one way through the program; branches and guards are decided by ``way``."""
+    at = {b.id: n for n, b in enumerate(f.blocks)}
+    cells: dict[tuple[int, int], int] = {}
+    seen: list[int] = []
+
+    def value(o: Operand) -> int:
+        if type(o) is Reg:
+            return 0 if o.num == RZ.num and o.file == "R" else 1 if o.file == "P" else cells[(o.num, o.sub)]
+        assert type(o) is Imm
+        return o.value
+
+    pos = n = 0
+    for _ in range(steps):
+        if n == len(f.blocks[pos].insts):
+            pos, n = pos + 1, 0
+            continue
+        i = f.blocks[pos].insts[n]
+        n += 1
+        if i.op == "EXIT":
+            break
+        if is_guarded(i) and way.random() < 0.5:
+            continue
+        if i.op == "BRA":
+            pos, n = at[next(o.block for o in i.srcs if type(o) is Label)], 0
+        elif i.op == "STG":
+            seen.append(value(i.srcs[0]))
+        else:
+            d = i.dsts[0]
+            assert type(d) is Reg
+            cells[(d.num, d.sub)] = value(i.srcs[0]) if i.op == "COPY" else (value(i.srcs[0]) + value(i.srcs[1])) & 0xFFFF
+    return seen
+
+
+def test_random_programs_store_the_same() -> None:
+    split = twice = 0
+    for seed in range(400):
+        before, after = program(random.Random(seed)), program(random.Random(seed))
+        ctx = Context(Header("ori", "sm_80"), None, Flags())
+        split_webs(unit_of(after), ctx)
+        split += ctx.stats.get("webs split", 0)
+        twice += ctx.stats.get("copies made twice", 0)
+        for k in range(6):
+            # A twin is one more instruction, so runs are compared as far as the shorter goes.
+            a, b = run(before, random.Random(k)), run(after, random.Random(k))
+            assert a[: len(b)] == b[: len(a)], seed
+    assert split > 100 and twice > 100
+
+
+def test_a_guard_that_changes_between_keeps_its_copies() -> None:
+    """The vector is made under one value of P and copied under another."""
+    p, t = Reg("P", 0), Reg("R", 1, 0, 2)
+    f = function([VReg("P"), VReg("R", 2), VReg("R"), VReg("R")], [])
+    load = Inst("LDG", ("E", "64"), (PT, t), (Reg("R", 2), PT), p)
+    copies = [Inst("COPY", (), (Reg("R", 2 + k),), (Reg("R", 1, k),), p) for k in range(2)]
+    change = Inst("COPY", (), (p,), (Reg("P", PT.num, 0, 1, INV),))
+    for insts, guarded in (([load, *copies], False), ([load, change, *copies], True), ([load, copies[0], change, copies[1]], True)):
+        f.blocks = [Block(0, [Inst("COPY", (), (p,), (PT,)), Inst("UNDEF", (), (t,)), *[Inst(i.op, i.mods, i.dsts, i.srcs, i.guard) for i in insts], Inst("EXIT")])]
+        unguard_copies(unit_of(f), Context(Header("ori", "sm_80"), None, Flags()))
+        assert any(is_guarded(i) for i in f.blocks[0].insts if i.op == "COPY") == guarded
+
+
+def test_forms_exist() -> None:
+    """CS2R of the zero register is an instruction of every SM."""
+    from ir_format.model import Name
+
+    for sm in SMS:
+        dsts, srcs = isa.target(sm).complete("CS2R", (), (Reg("R", 4, 0, 2),), (Name("N", "SRZ"),))
+        assert isa.target(sm).match(Inst("CS2R", (), dsts, srcs)) is not None
