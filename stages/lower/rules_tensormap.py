@@ -133,7 +133,8 @@ def _publish(b: Builder, inst: PtxInst) -> None:
         b.emit("IADD3", at, (b.lo_r(step), src, RZ))
         b.emit("LDS", v, (Mem("M", at, None, 0),), attrs={"warp": 1})
         add64(b, wide, to, step)
-        b.emit(f"ATOMG.E.EXCH.STRONG.{SCOPES[scope]}", (PT, RZ), (Mem("M", wide, None, 0), v))  # without descriptor (measured)
+        strength = "SYS" if scope == "sys" else "GPU"  # also for .cta
+        b.emit(f"ATOMG.E.EXCH.STRONG.{strength}", (PT, RZ), (Mem("M", wide, None, 0), v))  # without descriptor (measured)
 
 
 RULES: dict[str, Rule] = {"tensormap": tensormap}

@@ -103,11 +103,13 @@ def test_nothing_is_under_way_when_control_leaves(sm: int) -> None:
 
 
 def test_reuse_of_an_overwritten_operand() -> None:
-    cubin = read_cubin(compile_ptx((KERNELS / "ptx" / "sm_90" / "vadd.ptx").read_text(), "sm_90"))
-    planted = [m for m in certain(cubin, random.Random(1)) if m.kind == "reuse"]
-    assert planted
-    for mutant in planted[:5]:
-        assert "reuse" in [f.kind for f in check_cubin(mutant.apply(cubin)).findings]
+    judged = 0
+    for name in ("vadd", "saxpy", "matmul", "f64_ops"):
+        cubin = read_cubin(compile_ptx((KERNELS / "ptx" / "sm_90" / f"{name}.ptx").read_text(), "sm_90"))
+        for mutant in [m for m in certain(cubin, random.Random(1)) if m.kind == "reuse"][:5]:
+            assert "reuse" in [f.kind for f in check_cubin(mutant.apply(cubin)).findings]
+            judged += 1
+    assert judged
 
 
 def products(left: int) -> str:
