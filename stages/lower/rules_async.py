@@ -62,7 +62,7 @@ def mbarrier(b: Builder, inst: PtxInst) -> None:
     """All mbarrier operations on the CTA's own barriers."""
     what = inst.mods[0] if inst.mods else ""
     rule = _OPS.get(what)
-    if rule is None or (inst.has("noComplete") and b.sm < 90):
+    if rule is None:
         raise b.unsupported(inst)
     b.need(inst, 80)
     with b.region() if what == "init" else nullcontext():  # its instruction takes no guard from sm_100 on
@@ -105,9 +105,12 @@ def _arrive(b: Builder, inst: PtxInst) -> None:
     at = _barrier_address(b, inst, inst.operands[1])
     count = b.src(inst.operands[2], "u32") if len(inst.operands) > 2 else None
     if b.sm < 90:
-        if tx or count is not None:
+        if tx or (count is not None) != inst.has("noComplete"):
             raise b.unsupported(inst)
         b.emit("MEMBAR.ALL.CTA")
+        if count is not None:
+            _arrive_by_addition(b, state, at, b.in_reg(count), drop)
+            return
         if drop:
             b.emit("ATOMS.POPC.INC.32", RZ, (_syncs(at),))
         b.emit("ATOMS.ARRIVE.64", state, (_syncs(at),))
@@ -120,6 +123,17 @@ def _arrive(b: Builder, inst: PtxInst) -> None:
         return
     remote = ".RED" if inst.has("shared::cluster") else ""  # no state comes back
     b.emit(f"SYNCS.ARRIVE.TRANS64{remote}{'.OPTOUT' if drop else ''}{how}", RZ if remote else state, (_syncs(at), RZ if count is None else b.in_reg(count)))
+
+
+def _arrive_by_addition(b: Builder, state: Reg, at: Mem, count: Reg, drop: bool) -> None:
+    """noComplete on sm_80 to sm_89: the count is added to the upper word; the state is that word before, twice. (ptxas lets one lane add for a full warp.)"""
+    if drop:
+        b.emit("ATOMS.ADD", RZ, (at, count))
+    old = b.r()
+    b.emit("ATOMS.ADD", old, (at._replace(offset=at.offset + 4), count))
+    if state.num >= 0:
+        b.copy(b.lo_r(state), old)
+        b.copy(b.hi_r(state), old)
 
 
 def _arrive_masked(b: Builder, state: Reg, at: Mem, count: Reg, drop: bool) -> None:
