@@ -16,7 +16,8 @@ UBMSK        09b UAB            ud <- ua ub                             ; .W@75 
 UISETP       08c UAB            UPu UPv <- ua ub UPp UPx?EX=UPT         ; .icmp@76-78 .U32@73=0 .bop@74-75 .EX@72 80=0                         ; cls=uni
 UISETP       08c UAB sm=120+    UPu UPv <- ua2 ub2 UPp           ; .icmp@76-78 .{U64 S64}@73 .bop@74-75 72=0 80=1 68-71=7       ; cls=uni
 USEL         087 UAB            ud <- ua ub UPp                         ; ; cls=uni imm=u
-UMOV        082 UB              ud <- ub                                ; ; cls=uni imm=u
+UMOV        082 UB              ud <- ub                                ; 80=0 ; cls=uni imm=u
+UMOV.64     082 UB forms=u sm=120+   ud2 <- ub2                      ; 80=1 ; cls=uni imm=u
 UMOV.64     482+91 -  sm=120+   ud2 <- i:I(u)@24-87             ; ; cls=uni imm=u
 UFLO         0bd UB1            ud UPu?=UPT <- ub~                      ; .U32@73=0 .SH@74                                                ; cls=uni imm=u
 UPOPC        0bf UB1            ud <- ub~                               ; ; cls=uni imm=u
