@@ -391,13 +391,13 @@ def liveness(
     kills = [_to_bits(s, bit, size) for s in killed]
     reached = set(cfg.rpo)
     order = cfg.rpo + [p for p in range(len(gen)) if p not in reached]
-    live_out, live_in = _solve(order[::-1], cfg.succs, cfg.preds, gen, kills)
+    live_out, live_in = solve(order[::-1], cfg.succs, cfg.preds, gen, kills)
     if clip:
         defs = [kills[i] | _to_bits(written[i], bit, size) for i in range(len(kills))]
         at_entry = _to_bits(set(entry_cells), bit, size)
         if defs:
             defs[0] |= at_entry
-        reach_in, reach_out = _solve(order, cfg.preds, cfg.succs, defs, None)
+        reach_in, reach_out = solve(order, cfg.preds, cfg.succs, defs, None)
         if defs:
             reach_in[0] |= at_entry
         live_in = [a & b for a, b in zip(live_in, reach_in)]
@@ -405,7 +405,7 @@ def liveness(
     return Liveness(cells, live_in, live_out, bit, names)
 
 
-def _solve(
+def solve(
     order: list[int], sources: list[tuple[int, ...]], users: list[tuple[int, ...]], gen: list[int], kill: list[int] | None
 ) -> tuple[list[int], list[int]]:
     """Least solution of ``after[p] = gen[p] | (before[p] & ~kill[p])``, ``before[p]`` = union of ``after`` over ``sources[p]``. Sweeps over

@@ -158,13 +158,7 @@ def here_or_elsewhere(b: Builder, low: Reg, here: Callable[[], None], name: str,
         b.emit("S2R", rank, (Name("N", "SR_CgaCtaId"),))
         b.emit("SHF.R.U32.HI", owner, (RZ, Imm("I", 24), low))
         own, _ = compare(b, "EQ", "u32", owner, rank)
-        other, end = b.new_block(), b.new_block()
-        b.branch(other, b.not_(own))
-        here()
-        b.branch(end)
-        b.place(other)
-        call_driver(b, f"__cuda_syscall_cp_async_bulk_{name}unicast", params, args)
-        b.place(end)
+        _here_or_call(b, own, here, f"{name}unicast", params, args)
 
 
 def alone_or_everywhere(b: Builder, mask: Val, here: Callable[[], None], name: str, params: list[PtxParam], args: list[Val]) -> None:
@@ -174,13 +168,18 @@ def alone_or_everywhere(b: Builder, mask: Val, here: Callable[[], None], name: s
         load_const(b, cluster, 0, b.ctx.target.bank0.is_explicit_cluster)
         none, _ = compare(b, "NE", "u32", cluster, Imm("I", 1))
         alone, _ = compare(b, "EQ", "u32", mask, Imm("I", 1), "AND", none)
-        other, end = b.new_block(), b.new_block()
-        b.branch(other, b.not_(alone))
-        here()
-        b.branch(end)
-        b.place(other)
-        call_driver(b, f"__cuda_syscall_cp_async_bulk_{name}multicast", params, args)
-        b.place(end)
+        _here_or_call(b, alone, here, f"{name}multicast", params, args)
+
+
+def _here_or_call(b: Builder, test: Reg, here: Callable[[], None], name: str, params: list[PtxParam], args: list[Val]) -> None:
+    """``here`` where the test holds, a call of the driver's function elsewhere."""
+    other, end = b.new_block(), b.new_block()
+    b.branch(other, b.not_(test))
+    here()
+    b.branch(end)
+    b.place(other)
+    call_driver(b, f"__cuda_syscall_cp_async_bulk_{name}", params, args)
+    b.place(end)
 
 
 def _wide(b: Builder, x: Reg) -> Reg:

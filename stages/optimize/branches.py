@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import Final
 
 from ir_format.flow import build_cfg, falls_through, is_guarded, is_terminator
-from ir_format.model import INV, PT, Block, Function, Imm, Inst, Label, Operand, Reg, Unit, label
+from ir_format.model import PT, Block, Function, Imm, Inst, Label, Operand, Reg, Unit, label
+from stages.optimize.fold import inverted
 from stages.optimize.values import Values, copied
 from stages.runner import Context
 
@@ -38,11 +39,6 @@ def plain_jump(inst: Inst) -> int:
 def lasting(inst: Inst) -> tuple[Operand, ...]:
     """The sources without the predicate operand PT in front."""
     return inst.srcs[1:] if inst.srcs and inst.srcs[0] == PT else inst.srcs
-
-
-def inverted(guard: Reg) -> Reg:
-    """The opposite guard."""
-    return guard._replace(flags=guard.flags ^ INV)
 
 
 def named_blocks(f: Function) -> dict[int, int]:

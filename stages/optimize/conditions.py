@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ir_format.model import INV, NOT_PT, PT, RZ, ZERO, Imm, Inst, Operand, Reg
-from stages.optimize.fold import COMPARE, copy_of, lut_of
+from stages.optimize.fold import COMPARE, copy_of, inverted, lut_of
 
 if TYPE_CHECKING:
     from stages.optimize.simplify import Simplifier
@@ -21,11 +21,6 @@ _FLOAT_NOT: Final = {"LT": "GEU", "GEU": "LT", "LE": "GTU", "GTU": "LE", "GT": "
 _NOT: Final = {"ISETP": _INTEGER_NOT, "FSETP": _FLOAT_NOT, "DSETP": _FLOAT_NOT}
 # Truth tables of PLOP3 (a at 0xf0, b at 0xcc) that a comparison does on its own.
 _JOINS: Final = {0xC0: "AND", 0xFC: "OR", 0x3C: "XOR"}
-
-
-def inverted(p: Reg) -> Reg:
-    """The predicate operand !p."""
-    return p._replace(flags=p.flags ^ INV)
 
 
 def fold_choice(s: Simplifier, i: Inst) -> Inst | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ir_format.model import NEG, NOT_PT, PT, RZ, ZERO, Imm, Inst, Operand, Reg
+from ir_format.model import INV, NEG, NOT_PT, PT, RZ, ZERO, Imm, Inst, Operand, Reg
 
 if TYPE_CHECKING:
     from stages.optimize.simplify import Simplifier
@@ -24,6 +24,11 @@ def value_of(o: Operand) -> int | None:
 def copy_of(i: Inst, d: Operand, s: Operand) -> Inst:
     """A COPY in the place of ``i``."""
     return Inst("COPY", (), (d,), (s,), i.guard, i.line, i.loc)
+
+
+def inverted(p: Reg) -> Reg:
+    """The predicate operand or guard !p."""
+    return p._replace(flags=p.flags ^ INV)
 
 
 def is_pt(o: Operand) -> bool:

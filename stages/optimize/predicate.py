@@ -13,7 +13,8 @@ from typing import Final
 
 from ir_format.flow import Cells, build_cfg, falls_through, is_guarded, liveness, read_regs, written_regs
 from ir_format.model import PT, RZ, Block, Function, Inst, Reg, Unit
-from stages.optimize.branches import barrier_users, drop_barrier, inverted, merge_blocks, named_blocks, plain_jump, simple_barrier
+from stages.optimize.branches import barrier_users, drop_barrier, merge_blocks, named_blocks, plain_jump, simple_barrier
+from stages.optimize.fold import inverted
 from stages.optimize.values import is_pure
 from stages.runner import Context
 

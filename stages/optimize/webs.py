@@ -13,7 +13,7 @@ A definition under a guard does not kill, so it belongs to the web of what it ma
 
 from __future__ import annotations
 
-from ir_format.flow import build_cfg, is_guarded, read_regs, written_regs
+from ir_format.flow import build_cfg, is_guarded, read_regs, solve, written_regs
 from ir_format.model import RZ, Function, Inst, Reg, Unit, VReg
 from ir_format.rename import Change, rename_reads, rename_writes
 from stages.optimize.values import copied, is_pure
@@ -126,38 +126,25 @@ class _Splitter:
                             dead |= self.all_of[(r.num, c)]
                             made &= ~self.all_of[(r.num, c)]
                         made |= 1 << self.bits[(site, (r.num, c))]
-            gen[pos], kill[pos] = made, ~dead
-        before, after = [0] * count, list(gen)
-        work = list(reversed(cfg.rpo))
-        waiting = set(work)
-        while work:
-            pos = work.pop()
-            waiting.discard(pos)
-            into = 0
-            for p in cfg.preds[pos]:
-                into |= after[p]
-            before[pos] = into
-            out = gen[pos] | into & kill[pos]
-            if out != after[pos]:
-                after[pos] = out
-                for q in cfg.succs[pos]:
-                    if q not in waiting:
-                        waiting.add(q)
-                        work.append(q)
-        return before
+            gen[pos], kill[pos] = made, dead
+        reached = set(cfg.rpo)
+        order = cfg.rpo + [p for p in range(count) if p not in reached]
+        return solve(order, cfg.preds, cfg.succs, gen, kill)[0]
 
     def _join_block(self, insts: list[Inst], before: int) -> None:
         now: dict[Cell, int] = {}
         all_of, sets, site_of, joined = self.all_of, self.sets, self.site_of, self.joined
         partial: dict[int, tuple[int, Reg]] = {}  # register -> its last site, while nothing has read it since
 
+        def reaching(cell: Cell) -> int:
+            bits = now.get(cell)
+            return before & all_of.get(cell, 0) if bits is None else bits
+
         def copy(r: Reg) -> int:
             """The site of the copy that alone reaches all that the operand reads, and writes no more; -1 if it is not like that."""
             top = -1
             for c in range(r.sub, r.sub + r.width):
-                bits = now.get((r.num, c))
-                if bits is None:
-                    bits = before & all_of.get((r.num, c), 0)
+                bits = reaching((r.num, c))
                 if not bits or bits & bits - 1:
                     return -1
                 site = site_of[bits.bit_length() - 1]
@@ -171,9 +158,7 @@ class _Splitter:
             """A site of the web that the operand belongs to, its definitions joined; -1 where none reaches."""
             top = -1
             for c in range(r.sub, r.sub + r.width):
-                bits = now.get((r.num, c))
-                if bits is None:
-                    bits = before & all_of.get((r.num, c), 0)
+                bits = reaching((r.num, c))
                 if not bits:
                     continue
                 site = joined.get(bits, -1)
@@ -225,7 +210,7 @@ class _Splitter:
                 for c in range(r.sub, r.sub + r.width):
                     bit = 1 << self.bits[(site, (r.num, c))]
                     if guarded:
-                        now[(r.num, c)] = bit | now.get((r.num, c), before & all_of[(r.num, c)])
+                        now[(r.num, c)] = bit | reaching((r.num, c))
                     else:
                         now[(r.num, c)] = bit
 
