@@ -14,6 +14,7 @@ from ir_format.model import Header, Module, Unit, Var
 from ir_format.target import Target, target
 from stages.elf import attrs, image, info, notes
 from stages.elf.dwarf import debug_sections
+from stages.elf.file import lay_out
 from stages.elf.frame import Frames, debug_frame
 from stages.elf.headers import header_symbol, header_variables, header_words
 from stages.elf.image import SHT_NOBITS, SHT_PROGBITS, Section, Strings
@@ -434,33 +435,12 @@ class Linker:
     def write(self) -> bytes:
         """The whole file."""
         self.symbols()
-        shstrtab = Section(".shstrtab", image.SHT_STRTAB)
-        strtab = Section(".strtab", image.SHT_STRTAB)
-        symtab = Section(".symtab", image.SHT_SYMTAB, link=".strtab", info=self.table.first_global(), align=8, entsize=image.SYM_SIZE)
-        sections = [shstrtab, strtab, symtab, *self.sections()]
-        index = image.number(sections)
-        names, symbol_names = Strings(), Strings()
-        name_at = [names.add(s.name) for s in sections]
-        symtab.data = self.table.pack(symbol_names, index)
-        strtab.data = symbol_names.data
-        shstrtab.data = names.data
-        for s in (shstrtab, strtab, symtab):
-            s.size = len(s.data)
-        end = image.place(sections)
-        shoff = image.align_up(end, 8)
-        phoff = shoff + image.SHDR_SIZE * (len(sections) + 1)
-        segments = self.segments(sections, phoff)
-        flags = index[CUINFO] << 24 | self.target.elf_sm << 8 | SASS_ONLY
-        out = bytearray(image.file_header(2, flags, phoff, len(segments), shoff, len(sections) + 1))
-        for s in sections:
-            if s.type != SHT_NOBITS:
-                out += bytes(s.offset - len(out)) + s.data
-        out += bytes(shoff - len(out))
-        out += bytes(image.SHDR_SIZE)
-        for s, at in zip(sections, name_at, strict=True):
-            out += image.section_header(s, at, index)
-        out += b"".join(segments)
-        return bytes(out)
+        laid = lay_out(self.table, Strings(), self.sections())
+        phoff = laid.shoff + image.SHDR_SIZE * (len(laid.sections) + 1)
+        segments = self.segments(laid.sections, phoff)
+        flags = laid.index[CUINFO] << 24 | self.target.elf_sm << 8 | SASS_ONLY
+        header = image.file_header(2, flags, phoff, len(segments), laid.shoff, len(laid.sections) + 1)
+        return bytes(laid.pack(header) + b"".join(segments))
 
 
 def link(header: Header, module: Module, units: list[Unit]) -> bytes:

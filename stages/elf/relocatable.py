@@ -15,6 +15,7 @@ from ir_format.model import AttrValue, Header, Module, Reloc, Unit, Var
 from ir_format.target import Target, target
 from stages.elf import attrs, image, info, notes
 from stages.elf.dwarf import debug_sections
+from stages.elf.file import lay_out
 from stages.elf.frame import debug_frame
 from stages.elf.headers import header_words
 from stages.elf.image import SHT_PROGBITS, Section, Strings
@@ -416,28 +417,9 @@ class ObjectLinker:
     def write(self) -> bytes:
         """The whole file."""
         self.symbols()
-        shstrtab = Section(".shstrtab", image.SHT_STRTAB)
-        strtab = Section(".strtab", image.SHT_STRTAB)
-        symtab = Section(".symtab", image.SHT_SYMTAB, link=".strtab", info=self.table.first_global(), align=8, entsize=image.SYM_SIZE)
-        sections = [shstrtab, strtab, symtab, *self.sections()]
-        index = image.number(sections)
-        names, symbol_names = Strings(), self.strings
-        name_at = [names.add(s.name) for s in sections]
-        symtab.data = self.table.pack(symbol_names, index)
-        strtab.data = symbol_names.data
-        shstrtab.data = names.data
-        for s in (shstrtab, strtab, symtab):
-            s.size = len(s.data)
-        shoff = image.align_up(image.place(sections), 8)
-        flags = index[CUINFO] << 24 | self.target.elf_sm << 8 | 0x04
-        out = bytearray(image.file_header(1, flags, 0, 0, shoff, len(sections) + 1))
-        for s in sections:
-            if s.in_file:
-                out += bytes(s.offset - len(out)) + s.data
-        out += bytes(shoff - len(out)) + bytes(image.SHDR_SIZE)
-        for s, at in zip(sections, name_at, strict=True):
-            out += image.section_header(s, at, index)
-        return bytes(out)
+        laid = lay_out(self.table, self.strings, self.sections())
+        flags = laid.index[CUINFO] << 24 | self.target.elf_sm << 8 | 0x04
+        return bytes(laid.pack(image.file_header(1, flags, 0, 0, laid.shoff, len(laid.sections) + 1)))
 
 
 def link_object(header: Header, module: Module, units: list[Unit]) -> bytes:
