@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from stages.application import new_app
 from stages.runner import Flags, Stage, run_stage
 
 
@@ -18,7 +19,7 @@ def _names(text: str) -> tuple[str, ...]:
 
 def stage_app(stage: Stage) -> typer.Typer:
     """The application of one stage."""
-    app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+    app = new_app()
 
     @app.command(help=f"Stage {stage.name}: reads an Ori stream at level '{stage.reads}', writes one at level '{stage.writes}'.")
     def run(

@@ -7,7 +7,9 @@ from typing import Annotated
 
 import typer
 
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+from stages.application import new_app
+
+app = new_app()
 
 
 @app.command(help="Judges: the schedule of a cubin (every distance and scoreboard wait, over all paths), or with --cosim co-simulation of PTX.")

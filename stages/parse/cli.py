@@ -8,7 +8,9 @@ from typing import Annotated
 
 import typer
 
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+from stages.application import new_app
+
+app = new_app()
 
 
 @app.command(help="Stage parse: reads PTX text, writes an Ori stream at level 'ptx'.")

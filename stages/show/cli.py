@@ -9,6 +9,8 @@ from typing import Annotated
 
 import typer
 
+from stages.application import new_app
+
 
 class Format(StrEnum):
     """What to make of the stream."""
@@ -18,7 +20,7 @@ class Format(StrEnum):
     html = "html"
 
 
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+app = new_app()
 
 
 @app.command(help="Show saved Ori streams: text, a DOT graph, or one HTML page with a column per stream. '-' is standard input.")
