@@ -20,26 +20,27 @@ SIM_LIMIT: Final = 4_000_000
 
 @dataclass(slots=True)
 class Outcome:
-    """Memory after a run (buffers by argument, module variables by name), or why there is none."""
+    """Memory after a run (buffers by argument, module variables by name), or why there is none; whether the manual leaves payloads of NaNs open."""
 
     buffers: dict[int, Arr] = field(default_factory=dict)
     variables: dict[str, Arr] = field(default_factory=dict)
     error: str = ""
     kind: str = ""
+    open_nans: bool = False
     writers: dict[int, Arr] = field(default_factory=dict)
 
 
-def interpret(module: Module, launch: Launch, *, seed: int = 0, shuffled: bool = False, track: bool = False, limit: int = STEP_LIMIT) -> Outcome:
+def interpret(module: Module, launch: Launch, *, seed: int = 0, shuffled: bool = False, track: bool = False, other_nans: bool = False, limit: int = STEP_LIMIT) -> Outcome:
     """Run the PTX."""
     module.reset()
     args = launch.values()
     try:
         result = module.launch(
-            launch.entry, launch.grid, launch.block, args, shared=launch.shared, seed=seed, shuffled=shuffled, limit=limit, track=track
+            launch.entry, launch.grid, launch.block, args, shared=launch.shared, seed=seed, shuffled=shuffled, limit=limit, track=track, other_nans=other_nans
         )
     except InterpreterError as error:
         return Outcome(error=str(error), kind=error.kind)
-    out = Outcome({k: args[k] for k in launch.buffers}, {v.name: module.get_global(v.name) for v in module.module.variables if v.space == "global"})
+    out = Outcome({k: args[k] for k in launch.buffers}, {v.name: module.get_global(v.name) for v in module.module.variables if v.space == "global"}, open_nans=result.open_nans)
     for k, writer in zip(launch.buffers, result.writers, strict=False):
         if writer is not None:
             out.writers[k] = writer

@@ -13,6 +13,8 @@ from ir_format.ptx import Neg, Pair, Part, PtxInst, Reg, Sym, Vec
 from stages.interpret import alu, barriers, bulk, control, copies, warps
 from stages.interpret.atomics import atomic
 from stages.interpret.code import Action, Code, Step, generic, get, put, symbol
+from stages.interpret.floats import Format
+from stages.interpret.fpu import nans_left_open
 from stages.interpret.loads import FULL, load, store
 from stages.interpret.machine import Machine
 from stages.interpret.memory import RANK_SHIFT, WINDOWS
@@ -66,6 +68,9 @@ def pure(code: Code, step: Step) -> Action:
 
         return run2
     to = put(f, dest)
+    loose = nans_left_open(inst)
+    if loose is not None:
+        to = _noting(to, loose, inst.types[0].endswith("x2"))
     if inst.op == "setp":
 
         def run1(m: Machine) -> int | None:
@@ -95,6 +100,14 @@ def pure(code: Code, step: Step) -> Action:
         return None
 
     return run
+
+
+def _noting(to: Any, f: Format, pair: bool) -> Any:
+    """What writes a result whose NaNs the manual leaves open."""
+    if not pair:
+        return lambda m, v: to(m, m.nan(v, f))
+    low = U64((1 << f.bits) - 1)
+    return lambda m, v: to(m, m.nan(v & low, f) | m.nan(v >> U64(f.bits), f) << U64(f.bits))
 
 
 def _plain(x: Any) -> Any:

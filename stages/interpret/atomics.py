@@ -8,7 +8,7 @@ import numpy as np
 
 from ir_format.ptx import Addr, PtxInst
 from stages.interpret.code import Action, Code, Step, address, get, put, space_of
-from stages.interpret.floats import FORMATS
+from stages.interpret.floats import F64, FORMATS
 from stages.interpret.fpu import FLOAT
 from stages.interpret.loads import read_wide, resolve, vector
 from stages.interpret.machine import Machine
@@ -67,6 +67,7 @@ def atomic(code: Code, step: Step, pc: int) -> Action:
     # The manual: additions of f32 in global memory flush subnormals, those in shared memory do not.
     flushes = type_ == "f32" and inst.has("add")
     flushed = FLOAT["add"](PtxInst("add", ("ftz", "f32"), ("f32",), ())) if flushes else fn
+    double = type_ == "f64" and inst.has("add")
     count = len(vector(operands[0]))
     columns = [[get(code, step.function, vector(o)[k]) for o in operands] for k in range(count)]
 
@@ -82,6 +83,8 @@ def atomic(code: Code, step: Step, pc: int) -> Action:
                     before = memory.load(here[group], size)
                     old[group] = before
                     new = fn(before, *[v[group] for v in values])
+                    if double:
+                        new = m.nan(new, F64)
                     if flushes and memory is m.heap:
                         new = flushed(before, *[v[group] for v in values])
                     memory.store(here[group], size, new)

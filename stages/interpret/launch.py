@@ -36,10 +36,11 @@ class ParseError(Exception):
 @dataclass(slots=True)
 class Result:
     """What a launch did: steps (of groups of threads), and for each buffer the code index of the last store to every byte, plus
-    one, if asked for."""
+    one, if asked for; whether there was a NaN whose payload the manual leaves open."""
 
     steps: int = 0
     writers: list[Arr | None] = field(default_factory=list)
+    open_nans: bool = False
 
 
 def _diagnostics(found: Sequence[Diagnostic]) -> str:
@@ -82,23 +83,23 @@ class Module:
 
     def launch(
         self, entry: str, grid: Dim3, block: Dim3, args: Sequence[Arg] = (), *, shared: int = 0, seed: int = 0, shuffled: bool = False,
-        limit: int = DEFAULT_LIMIT, track: bool = False,
+        limit: int = DEFAULT_LIMIT, track: bool = False, other_nans: bool = False,
     ) -> Result:  # fmt: skip
         """Run a kernel; arrays among `args` are buffers, copied in and back.
 
         `seed` draws the contents of what is undefined (registers, shared and local memory), see :class:`Filler`; `shuffled` runs warps one by one in
-        random order; `track` notes who wrote what.  Raises InterpreterError.
+        random order; `track` notes who wrote what; `other_nans` gives NaNs that the manual leaves open another payload.  Raises InterpreterError.
         """
         code = self.codes.get(entry)
         if code is None:
             raise InterpreterError("unsupported", f"no kernel '{entry}' (the module has: {', '.join(self.codes)})")
         try:
-            return self._launch(code, grid, block, args, shared, seed, shuffled, limit, track)
+            return self._launch(code, grid, block, args, shared, seed, shuffled, limit, track, other_nans)
         except TooMuch as much:
             raise InterpreterError("unsupported", str(much)) from much
 
     def _launch(
-        self, code: Code, grid: Dim3, block: Dim3, args: Sequence[Arg], shared: int, seed: int, shuffled: bool, limit: int, track: bool
+        self, code: Code, grid: Dim3, block: Dim3, args: Sequence[Arg], shared: int, seed: int, shuffled: bool, limit: int, track: bool, other_nans: bool
     ) -> Result:
         rng = np.random.default_rng([seed, 17])
         filler = Filler(seed, rng)
@@ -129,9 +130,11 @@ class Module:
                 code, geometry, heap, Window("shared", dynamic + shared, count, filler), Window("local", stack, count * per, filler), const, kparam,
                 dynamic, shared, done, count, rng, limit - result.steps, track,
             )  # fmt: skip
+            machine.other_nans = other_nans
             machine.prepare(shuffled, filler)
             machine.run()
             result.steps += machine.executed
+            result.open_nans |= machine.open_nans
             done += count
         for k, (name, _) in enumerate(code.globals):
             if name in self.values:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stages.interpret.code import Code, FunctionCode
+from stages.interpret.floats import FORMATS, Format, is_nan
 from stages.interpret.memory import Filler, Heap, MemoryFault, Window
 from stages.interpret.outside import Outside
 from stages.interpret.rows import U64, Unsupported
@@ -23,6 +24,10 @@ RUN, WAIT, BARRIER, DONE = 0, 1, 2, 3
 PATIENCE: Final = 1000
 MAX_DEPTH: Final = 200
 LEVEL: Final = 1 << 32
+#: Negative quiet NaNs of which every part is unlike the canonical one's.
+OTHER_NANS: Final[dict[Format, Any]] = {
+    FORMATS[name]: U64(bits) for name, bits in (("f64", 0xFFFB_5A5A_4F1E_2D3C), ("f32", 0xFFDA_5A5A), ("f16", 0xFE5A), ("bf16", 0xFFDA))
+}
 
 
 class InterpreterError(Exception):
@@ -115,6 +120,8 @@ class Machine:
     executed: int = 0
     clock: int = 0
     tired: bool = False  # the last group used up its patience
+    other_nans: bool = False  # NaNs that the manual leaves open get another payload
+    open_nans: bool = False  # there was one
 
     def prepare(self, shuffled: bool, filler: Filler) -> None:
         """Lay out the threads; `shuffled` runs warps one by one in random order instead of together."""
@@ -282,6 +289,14 @@ class Machine:
     def write_wide(self, i: int, v: Any) -> None:
         """Write a 128-bit register."""
         self.regs[i][self.act] = v
+
+    def nan(self, v: Arr, f: Format) -> Arr:
+        """Results of a format in which NaNs are left open by the manual: noted, and given other bits where `other_nans` asks for them."""
+        found = is_nan(v, f)
+        if not found.any():
+            return v
+        self.open_nans = True
+        return np.where(found, OTHER_NANS[f], v) if self.other_nans else v
 
     def special(self, name: str) -> Arr:
         """A special register of the active threads."""

@@ -297,7 +297,7 @@ def _accumulate64(m: Machine, left: Arr, right: Arr, c: list[Arr], outs: list[An
         total = c[place][where, lane]
         for k in range(left.shape[2]):
             total = floats.fma(left[where, row, k].view(U64), right[where, k, col].view(U64), total, FORMATS["f64"], mode)
-        out(m, total)
+        out(m, m.nan(total, FORMATS["f64"]))
 
 
 ACTIONS: Final[dict[str, Callable[[Code, Step, int], Action]]] = {"mma": mma}

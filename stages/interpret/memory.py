@@ -47,8 +47,8 @@ def bounded(total: int, name: str) -> int:
 
 
 class Filler:
-    """Contents of what is undefined, by the seed modulo 4: random bits for 0 and 2, floats near one (of any width) for 1, NaNs (of any width), which no
-    sum or product absorbs, for 3."""
+    """Contents of what is undefined, by the seed modulo 8: random bits (0, 2); floats near one, of any width (1); NaNs of any width, which no sum or
+    product absorbs (3); zeros (4); integers below 32 of two, four or eight bytes (5, 6, 7), which compare either way with data of that size."""
 
     __slots__ = ("rng", "seed")
 
@@ -58,10 +58,15 @@ class Filler:
 
     def bytes(self, count: int) -> Arr:
         """So many bytes."""
-        if self.seed % 4 == 3:
-            return np.full(count, 0xFF, np.uint8)
-        if self.seed % 2:
+        kind = self.seed % 8
+        if kind == 1:
             return self.rng.integers(0x38, 0x40, count, dtype=np.uint8)
+        if kind in (3, 4):
+            return np.full(count, 0xFF if kind == 3 else 0, np.uint8)
+        if kind > 4:
+            out = self.rng.integers(0, 32, count, dtype=np.uint8)
+            out[np.arange(count) % (1 << kind - 4) != 0] = 0
+            return out
         return self.rng.integers(0, 256, count, dtype=np.uint8)
 
 

@@ -140,6 +140,8 @@ def multiply(code: Code, step: Step, pc: int) -> Action:
             bits = bits_of(np.clip(total, -(1 << 31), (1 << 31) - 1) if inst.has("satfinite") else total, 32)
         else:
             bits = narrow(total, FORMATS[td])
+            if td == "f64":
+                bits = m.nan(bits, FORMATS[td])
         _, _, where = spread(m, threads, np.zeros(1, U64))
         flat = bits.reshape(bits.shape[0], -1)
         lane = threads % 32

@@ -130,6 +130,48 @@ def test_undefined_values_are_no_difference() -> None:
     assert {f.kind for f in judge(text, ours=ours(text)).findings} == {"undefined"}
 
 
+DOUBLES = """.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 p, .param .u64 q)
+{ .reg .pred %p<4>; .reg .b32 %r<9>; .reg .b64 %d<9>; .reg .f64 %f<9>;
+ld.param.u64 %d0, [p]; ld.param.u64 %d1, [q]; cvta.to.global.u64 %d0, %d0; cvta.to.global.u64 %d1, %d1;
+mov.u32 %r0, %tid.x; mul.wide.u32 %d2, %r0, 8; add.u64 %d0, %d0, %d2; add.u64 %d1, %d1, %d2;
+ld.global.b64 %d3, [%d0]; or.b64 %d3, %d3, 0x7ff8000000000001; mov.b64 %f0, %d3;
+"""
+
+
+def test_payloads_of_nans_are_no_difference() -> None:
+    """A NaN of double precision stored as bits, whole or in halves, is equal to any NaN and to nothing else; what depends on its payload is undefined; integers
+    that look like NaNs are compared bit by bit."""
+
+    def doubles(body: str) -> str:
+        return f"{DOUBLES}{body}\nret; }}\n"
+
+    add, whole = "add.rn.f64 %f1, %f0, 0d3FF0000000000000; mov.b64 %d4, %f1;", "st.global.b64 [%d1], %d4;"
+    halves = "mov.b64 {%r1, %r2}, %d4; st.global.v2.b32 [%d1], {%r1, %r2};"
+    for store in (whole, halves):
+        text = doubles(add + store)
+        assert judge(text, ours=ours(text)).findings == []
+        other = doubles("mov.b64 %d4, 0xfff8000000000777;" + store)
+        assert judge(text, other=ours(other)).findings == [], "any NaN will do"
+        number = doubles("mov.b64 %d4, 0x7ff0000000000000;" + store)
+        assert [f.kind for f in judge(text, other=ours(number)).findings] == ["difference"]
+    text = doubles(add + "and.b64 %d4, %d4, 0xffff;" + whole)
+    assert {f.kind for f in judge(text, ours=ours(text)).findings} == {"undefined"}
+    text = doubles("mov.b64 %d4, %d3;" + whole)
+    assert judge(text, ours=ours(text)).findings == []
+    assert [f.kind for f in judge(text, other=ours(doubles("xor.b64 %d4, %d3, 2;" + whole))).findings] == ["difference"]
+
+
+def test_comparisons_with_undefined_values_are_no_difference() -> None:
+    """A number seldom less than random bits: that shared memory was never written shows with small halves alone."""
+    text = kernel("""and.b32 %r3, %r0, 63; shl.b32 %r3, %r3, 2; mov.u32 %r4, s; add.u32 %r4, %r4, %r3; ld.shared.u32 %r2, [%r4];
+    shr.u32 %r5, %r2, 16; sub.u32 %r5, %r5, 1; setp.lt.u32 %p1, %r5, 31; selp.u32 %r2, 1, 2, %p1; st.global.u32 [%d1], %r2;""")
+    cosim = Cosim(text, "sm_90", {"constant": ours(kernel("st.global.u32 [%d1], 1;"))}, 1)
+    assert {f.kind for f in cosim.run().findings} == {"undefined"}
+
+
 def test_races_are_no_difference() -> None:
     """Warps that read what others write without a barrier."""
     body = """
