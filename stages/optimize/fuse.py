@@ -180,6 +180,8 @@ def _address(s: Simplifier, m: Mem) -> Mem | None:
         terms = [o for o in sum_.srcs[:3] if o != RZ]
         consts = [v for v in map(value_of, terms) if v is not None]
         regs = [o for o in terms if value_of(o) is None]
+        if len(regs) == 2:
+            return _around_sum(s, m, sum_, regs[0], regs[1], sum(consts))
         if len(regs) != 1 or len(consts) != 1 or not s.still(sum_, regs[0]):
             return None
         a = regs[0]
@@ -188,6 +190,28 @@ def _address(s: Simplifier, m: Mem) -> Mem | None:
     if type(a) is not Reg or a.flags or a.mod or not OFFSET_MIN <= off < OFFSET_END:
         return None
     return m._replace(base=a, offset=off)
+
+
+def _around_sum(s: Simplifier, m: Mem, sum_: Inst, x: Operand, y: Operand, more: int) -> Mem | None:
+    """[x + y + more], one of x and y perhaps another sum with a constant: where the sum of what is left is at hand already, the offset takes the constants."""
+    if type(x) is not Reg or type(y) is not Reg or x.flags | y.flags or not s.still(sum_, x, y):
+        return None
+    ways = [(x, y, more)] if more else []
+    for t, b in ((x, y), (y, x)):
+        inner = s.made_by(t, "IADD3")
+        if inner is None or not plain_iadd3(inner):
+            continue
+        terms = [o for o in inner.srcs[:3] if o != RZ]
+        consts = [v for v in map(value_of, terms) if v is not None]
+        regs = [o for o in terms if value_of(o) is None]
+        if len(regs) == len(consts) == 1 and type(regs[0]) is Reg and not regs[0].flags and s.still(inner, regs[0]):
+            ways.append((regs[0], b, more + consts[0]))
+    for a, b, total in ways:
+        got = s.earlier(a, b)
+        off = (total & WORD ^ 1 << 31) - (1 << 31) + m.offset
+        if got is not None and OFFSET_MIN <= off < OFFSET_END:
+            return m._replace(base=got, offset=off)
+    return None
 
 
 # ------------------------------------------------------------------ logic

@@ -14,7 +14,8 @@ from collections.abc import Callable
 from ir_format import isa
 from ir_format.diag import CompileError
 from ir_format.flow import is_guarded, read_regs, written_regs
-from ir_format.model import RZ, ZERO, Const, Function, Imm, Inst, Mem, Operand, Reg, Unit, VReg
+from ir_format.model import NOT_PT, PT, RZ, ZERO, Const, Function, Imm, Inst, Mem, Operand, Reg, Unit, VReg
+from ir_format.target import target as find_target
 from stages.optimize.conditions import turn_test
 from stages.optimize.fold import value_of
 from stages.optimize.values import Cell, Values, copied, is_pure
@@ -31,6 +32,7 @@ class Simplifier:
         self.ctx = ctx
         self.target = isa.target(ctx.header.target)
         self.sm = self.target.sm
+        self.alu_const = find_target(ctx.header.target).alu_const
         self.rules = rules
         self.values = Values(func)
         self.repl: dict[Cell, Operand] = {}  # a value's component -> what to read instead
@@ -40,6 +42,8 @@ class Simplifier:
         self.at_block = 0  # its position
         self.before: list[tuple[int, Inst]] = []  # instructions to put into it, in order of their places
         self.fresh: list[object] = []  # keys that it has added to the table
+        self.written: dict[int, int] = {}  # register that is no value -> index of its last writer in the block at hand
+        self.index: dict[int, int] = {}  # identity of an instruction of the block at hand -> its index
 
     # ------------------------------------------------------------------ what rules may ask
 
@@ -67,18 +71,15 @@ class Simplifier:
         return type(o) is Imm
 
     def still(self, since: Inst, *ops: Operand) -> bool:
-        """Whether operands that ``since`` reads mean the same at the instruction at hand: they are steady, or ``since`` stands shortly before in the
-        same block and nothing between writes them."""
-        loose = {o.num for o in ops if type(o) is Reg and not self.steady(o)}
+        """Whether operands that ``since`` reads mean the same at the instruction at hand: they are steady, or ``since`` stands before it in the same block
+        and nothing since writes them."""
+        loose = [o.num for o in ops if type(o) is Reg and not self.steady(o)]
+        if not all(type(o) is Reg or self.steady(o) for o in ops):
+            return False
         if not loose:
-            return all(map(self.steady, ops))
-        insts, at = self.here
-        for n in range(at - 1, max(-1, at - 64), -1):
-            if any(r.num in loose for r in written_regs(insts[n])):
-                return False
-            if insts[n] is since:
-                return all(type(o) is Reg or self.steady(o) for o in ops)
-        return False
+            return True
+        at = self.index.get(id(since))
+        return at is not None and all(self.written.get(num, -1) < at for num in loose)
 
     def legal(self, i: Inst) -> bool:
         """Whether the target encodes the instruction as it stands; pseudo instructions always are."""
@@ -134,6 +135,17 @@ class Simplifier:
         self.before.append((at, i))
         return r
 
+    def settle(self, p: Reg, value: Reg) -> None:
+        """The instruction at hand is about to lose a result: a copy of ``value`` in front of it makes the value ``p``, and readers see through it."""
+        i = Inst("COPY", (), (p,), (value,), None, *self._line())
+        self.values.defs[(p.num, p.sub)] = i
+        self.before.append((self.here[1], i))
+        self._remember_copy(i)
+
+    def _line(self) -> tuple[int, int]:
+        here = self.here[0][self.here[1]]
+        return here.line, here.loc
+
     def unread_between(self, first: Inst, last: Inst) -> bool:
         """Whether ``first`` stands shortly before ``last`` (the instruction at hand) and nothing between reads what it makes."""
         insts, at = self.here
@@ -177,7 +189,8 @@ class Simplifier:
     def _block(self, pos: int, fresh: list[object]) -> None:
         block = self.func.blocks[pos]
         out = block.insts
-        self.at_block, self.fresh, self.before = pos, fresh, []
+        self.at_block, self.fresh, self.before, self.written, self.index = pos, fresh, [], {}, {}
+        value = self.values.value
         for n, i in enumerate(out):
             self.here = (out, n)
             if i.attrs and "frame" in i.attrs:  # its immediate is not known yet
@@ -197,7 +210,11 @@ class Simplifier:
                     break  # the other rules are of the old mnemonic
             i = self._number(i, fresh)
             out[n] = i
+            self.index[id(i)] = n
             self._remember_copy(i)
+            for d in (*i.dsts, *i.defs) if i.defs else i.dsts:
+                if type(d) is Reg and d.num != ZERO and not value[d.num]:
+                    self.written[d.num] = n
         self._insert(out)
 
     def _insert(self, out: list[Inst]) -> None:
@@ -350,9 +367,11 @@ class Simplifier:
         if i.op in ("COPY", "MOV", "UNDEF") or not is_pure(i) or is_guarded(i):
             return i
         dsts = i.dsts
-        if not all(type(d) is Reg and self.values.is_value(d) for d in dsts) or not all(map(self.steady_source, i.srcs)):
+        if not all(type(d) is Reg and self.values.is_value(d) for d in dsts):
             return i
-        key = (i.op, i.mods, i.srcs, tuple((d.width, d.num == ZERO) for d in dsts))  # type: ignore[union-attr]
+        key = self.key(i.op, i.mods, dsts, i.srcs)
+        if key is None:
+            return i
         got = self.table.get(key)
         if got is None:
             self.table[key] = dsts
@@ -366,9 +385,24 @@ class Simplifier:
         self._replace(i, new)
         return new
 
-    def steady_source(self, o: Operand) -> bool:
-        """As :meth:`steady`; names (special registers) are steady in a pure instruction."""
-        return type(o) not in (Mem,) and (type(o) not in (Reg, Const) or self.steady(o))
+    def key(self, op: str, mods: tuple[str, ...], dsts: tuple[Operand, ...], srcs: tuple[Operand, ...]) -> object:
+        """What equal computations have in common; None where that can't be said. A register that is no value is named with its last writer in the block:
+        it is the same only there, and until it is written again. Names (special registers) are steady in a pure instruction."""
+        stamps: list[tuple[int, int]] = []
+        for o in srcs:
+            if type(o) is Reg and not self.steady(o):
+                stamps.append((self.at_block, self.written.get(o.num, -1)))
+            elif type(o) is Mem or (type(o) is Const and not self.steady(o)):
+                return None
+        return (op, mods, srcs, tuple((d.width, d.num == ZERO) for d in dsts), *stamps)  # type: ignore[union-attr]
+
+    def earlier(self, a: Reg, b: Reg) -> Reg | None:
+        """A value that is a + b already; None if there is none."""
+        for x, y in ((a, b), (b, a)):
+            got = self.table.get(self.key("IADD3", (), (a, PT, PT), (x, y, RZ, NOT_PT, NOT_PT)))
+            if got is not None and type(got[0]) is Reg:
+                return got[0]
+        return None
 
 
 def _joined(inner: Reg, outer: Reg) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ir_format.flow import is_guarded
-from ir_format.model import Header, Inst, Mem, Unit
+from ir_format.model import Const, Header, Imm, Inst, Mem, Unit
 from stages.optimize.passes import PASSES
 from stages.runner import Context, Flags
 from tests.lower.helpers import insts, kernel, lower_text
@@ -132,3 +132,41 @@ def test_words_of_wide_shifts(amount: int, left: bool) -> None:
     shifts = [i for i in of(unit, "SHF") if "U64" in i.mods]
     assert shifts == []
     assert len(of(unit, "SHF")) == (0 if amount == 32 else 1)
+
+
+@pytest.mark.parametrize("target", SMS)
+def test_parameter_behind_its_address(target: str) -> None:
+    """A parameter loaded through its address, plus an offset added in 64 bits, is a constant-bank operand without an index and without a sum."""
+    unit, _ = optimized("mov.b64 %rd1, p; add.s64 %rd2, %rd1, 4; ld.param.u32 %r1, [%rd2+4]; ld.param.u64 %rd3, [p]; cvta.to.global.u64 %rd3, %rd3; st.global.u32 [%rd3], %r1; ret;", target)
+    direct, _ = optimized("ld.param.u32 %r1, [n]; ld.param.u64 %rd3, [p]; cvta.to.global.u64 %rd3, %rd3; st.global.u32 [%rd3], %r1; ret;", target)
+    assert sorted(o.replace("MOV", "COPY") for o in ops(unit)) == sorted(o.replace("MOV", "COPY") for o in ops(direct))
+    assert constants(unit) == constants(direct)
+
+
+def constants(unit: Unit) -> set[Const]:
+    """The constant-bank operands of a unit."""
+    return {o for i in insts(unit) for o in i.srcs if type(o) is Const}
+
+
+@pytest.mark.parametrize(("a", "b"), [(0xFFFFFFFF, 1), (0xFFFFFFFF, 0), (0x1_FFFFFFFF, 0x2_00000003), (0xFFFFFFFF_FFFFFFFF, 1)])
+def test_carry_of_constants(a: int, b: int) -> None:
+    """64-bit sums of constants are constants, carry and all."""
+    unit, _ = optimized(HEAD + f"mov.b64 %rd4, {a}; add.s64 %rd5, %rd4, {b}; st.global.u64 [%rd3], %rd5; ret;", "sm_80")
+    assert not any(i.op == "IADD3" and i.mods == ("X",) and any(type(o) is Imm for o in i.srcs) for i in insts(unit))
+    total = a + b & (1 << 64) - 1
+    stored = {o.value for i in insts(unit) if i.op == "COPY" for o in i.srcs if type(o) is Imm}
+    assert {w for w in (total & 0xFFFFFFFF, total >> 32) if w} <= stored
+
+
+@pytest.mark.parametrize("target", SMS)
+def test_rows_of_a_tile_share_an_address(target: str) -> None:
+    """(a + 0x1000) + b as an address is a + b with an offset where a + b is at hand, in a loop too, where a is no value."""
+    body = (
+        "ld.param.u32 %r2, [n]; mov.u32 %r1, %tid.x; mov.u32 %r3, 0; cvta.to.global.u64 %rd1, %rd1; L: add.s32 %r4, %r3, %r1; ld.shared.u32 %r5, [%r4];"
+        "add.s32 %r6, %r3, 4096; add.s32 %r7, %r6, %r1; ld.shared.u32 %r8, [%r7]; st.global.u32 [%rd1], %r5; st.global.u32 [%rd1+4], %r8;"
+        "add.s32 %r3, %r3, 128; setp.lt.s32 %p1, %r3, %r2; @%p1 bra L; ret;"
+    )
+    unit, _ = optimized("ld.param.u64 %rd1, [p];" + body, target)
+    where = [o for i in of(unit, "LDS") for o in i.srcs if type(o) is Mem]
+    assert len({o.base for o in where}) == 1
+    assert sorted(o.offset for o in where) == [0, 4096]

@@ -1,0 +1,81 @@
+"""Rules for what is known although it is not one word: carries of constant sums, constant-bank loads from constant addresses.
+
+PTX takes addresses of parameters and adds to them in 64 bits (CUTLASS loads all its parameters so); without these the loads would go through an index register."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ir_format.model import NOT_PT, PT, RZ, ZERO, Const, Imm, Inst, Operand, Reg
+from stages.optimize.fold import WORD, copy_of, is_pt, plain_iadd3, value_of
+
+if TYPE_CHECKING:
+    from stages.optimize.simplify import Simplifier
+
+BANK_END: Final = 1 << 16  # bytes of a constant bank that an instruction's offset reaches (measured B3: 14 bits of words)
+
+
+def fold_carry(s: Simplifier, i: Inst) -> Inst | None:
+    """The low word of a sum of constants is known, and so is its carry; a sum with a known carry needs none."""
+    if i.mods == ("X",):
+        return _without_carry(s, i)
+    carry = i.dsts[1]
+    if i.mods or type(carry) is not Reg or carry.num == ZERO or carry.flags or i.dsts[2] != PT or i.guard is not None:
+        return None
+    values = [s.known(o) for o in i.srcs[:3]]
+    if not s.values.value[carry.num] or any(v is None for v in values) or type(i.dsts[0]) is not Reg:
+        return None
+    total = sum(v for v in values if v is not None)
+    s.settle(carry, PT if total >> 32 else NOT_PT)
+    return copy_of(i, i.dsts[0], Imm("I", total & WORD) if total & WORD else RZ)
+
+
+def _without_carry(s: Simplifier, i: Inst) -> Inst | None:
+    """a + b + c + carries where the carries are PT or !PT and at most two terms are not known. A flag on a term would mean ~x here: left alone."""
+    if i.dsts[1:] != (PT, PT) or not all(o in (PT, NOT_PT) for o in i.srcs[3:5]):
+        return None
+    total = sum(map(is_pt, i.srcs[3:5]))
+    rest: list[Operand] = []
+    for o in i.srcs[:3]:
+        v = s.known(o)
+        if v is not None:
+            total += v
+        elif getattr(o, "flags", 0):
+            return None
+        else:
+            rest.append(o)
+    total &= WORD
+    if not rest:
+        return copy_of(i, i.dsts[0], Imm("I", total) if total else RZ)
+    if total:
+        rest.insert(1, Imm("I", total))
+    rest += [RZ] * (3 - len(rest))
+    return s.like(i, "IADD3", (), (i.dsts[0],), tuple(rest)) if len(rest) == 3 else None
+
+
+def constant_index(s: Simplifier, i: Inst) -> Inst | None:
+    """LDC with an index that is known, or known up to a sum: the offset takes it. Without an index it is a plain constant operand where arithmetic has those."""
+    o = i.srcs[0]
+    if type(o) is not Const or o.ireg is None or i.guard is not None or o.flags or o.sym or o.ireg.flags or o.ireg.mod or o.ireg.file != "R":
+        return None
+    at = s.known(o.ireg)
+    index: Reg | None = None
+    if at is None:
+        m = s.made_by(o.ireg, "IADD3")
+        if m is None or not plain_iadd3(m):
+            return None
+        terms = [x for x in m.srcs[:3] if x != RZ]
+        consts = [v for v in map(value_of, terms) if v is not None]
+        left = [x for x in terms if value_of(x) is None]
+        if len(left) != 1 or len(consts) != 1 or type(left[0]) is not Reg or left[0].flags or not s.still(m, left[0]):
+            return None
+        index, at = left[0], consts[0]
+    offset = o.offset + at
+    if not 0 <= offset < BANK_END:
+        return None
+    new = o._replace(ireg=index, offset=offset)
+    d = i.dsts[0]
+    if index is None and s.alu_const and i.mods in ((), ("64",)) and type(d) is Reg and offset % (4 * d.width) == 0 and d.width == new.width:
+        return copy_of(i, d, new)
+    made = Inst("LDC", i.mods, i.dsts, (new,), i.guard, i.line, i.loc)
+    return made if s.legal(made) else None
