@@ -423,13 +423,8 @@ class Executor:
                 self.report("R1 is overwritten")
             if guarded:
                 real = values.select(guard, fresh, self.place(place))
-                before = self.cell(cell)
-                if values.refines(self.place(place), before):
-                    wanted = real
-                else:
-                    wanted = values.select(guard, fresh, before)
+                self._virtual[cell] = values.select(guard, fresh, self.cell(cell))
                 self.real[place] = real
-                self._virtual[cell] = wanted
             else:
                 self.real[place] = fresh
                 self._virtual[cell] = fresh

@@ -2,7 +2,7 @@
 
 `@P BRA J; T; J:` (triangle) and `@P BRA F; T; BRA J; F; J:` (diamond). Instructions of an arm that only compute temporaries of the arm lose nothing when they run
 for nothing, so they stay unguarded; loads, stores and what is read behind J get the guard. A barrier that the branch alone needed goes. Then the
-blocks are one. Pre: a function at level `ori`. Post: the same effects; guarded temporaries get a value first.
+blocks are one. Pre: a function at level `ori`. Post: the same effects; guarded temporaries are preceded by UNDEF.
 
 Limits measured on ptxas: instructions of an arm, by divergence of the branch and shape; no atomics, no instruction in which threads meet.
 """
@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Final
 
 from ir_format.flow import Cells, build_cfg, falls_through, is_guarded, liveness, read_regs, written_regs
-from ir_format.model import PT, RZ, Block, Function, Inst, Reg, Unit
+from ir_format.model import Block, Function, Inst, Reg, Unit
 from stages.optimize.branches import barrier_users, drop_barrier, merge_blocks, named_blocks, plain_jump, simple_barrier
 from stages.optimize.fold import inverted
 from stages.optimize.values import is_pure
@@ -162,10 +162,7 @@ class _Converter:
                 return None  # no guard of one thread for the warp's registers
             for r in written:
                 if not any(c in wanted or c in loose for c in range(first(r), first(r) + r.width)):
-                    # a value, not UNDEF: the checker of allocation does not see that only the same guard reads it
-                    for c in range(r.sub, r.sub + r.width):
-                        nothing = PT if r.file == "P" else RZ
-                        out.append(Inst("COPY", (), (r._replace(sub=c, width=1),), (nothing,), None, i.line, i.loc))
+                    out.append(Inst("UNDEF", (), (r,), (), None, i.line, i.loc))
             loose.update(cells)
             out.append(Inst(i.op, i.mods, i.dsts, i.srcs, guard, i.line, i.loc))
         return out

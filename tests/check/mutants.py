@@ -137,19 +137,21 @@ def computations(tally: Tally, name: str, sm: str, who: str, count: int, rng: ra
         tally.note("cosim", mutant.kind, caught, apart, f"sm_{sm} {who} {name}: {describe(bench.cubin, mutant)}")
 
 
-def allocation(tally: Tally, programs: int, seed: int) -> None:
-    """Faults of allocation in random programs, by the allocation checker; those that change no value in four executions are apart."""
-    from tests.regalloc.test_fuzz import kill_rate
+def allocation(tally: Tally, sms: list[str], names: list[str], count: int, seed: int) -> None:
+    """Faults of allocation in random programs and in the kernels, by the allocation checker; those that change no value in the executions are apart."""
+    from tests.regalloc.test_fuzz import kernel_pairs, kill_rate, random_pairs
 
-    table, survivors = kill_rate(range(seed * 10000, seed * 10000 + programs))
-    for kind, (made, changed, killed) in table.items():
-        key = ("allocation", kind)
-        tally.made[key] += made
-        tally.apart[key] += made - changed
-        tally.caught[key] += killed
-        if made > changed:
-            tally.reasons[("allocation", kind, "no value changes")] += made - changed
-    tally.survivors += [f"allocation: {s}" for s in survivors]
+    rates = [kill_rate(random_pairs(range(seed * 10000, seed * 10000 + 20 * count)))]
+    rates += [kill_rate(kernel_pairs(f"sm_{sm}", names, count), 16) for sm in sms]
+    for table, survivors in rates:
+        for kind, (made, changed, killed) in table.items():
+            key = ("allocation", kind)
+            tally.made[key] += made
+            tally.apart[key] += made - changed
+            tally.caught[key] += killed
+            if made > changed:
+                tally.reasons["allocation", kind, "no value changes"] += made - changed
+        tally.survivors += [f"allocation: {s}" for s in survivors]
 
 
 def run(sms: list[str], sides: tuple[str, ...], judges: tuple[str, ...], names: list[str], count: int, seed: int, say: bool = False, seconds: float = 1e9) -> Tally:
@@ -170,7 +172,7 @@ def run(sms: list[str], sides: tuple[str, ...], judges: tuple[str, ...], names: 
                 if say:
                     print(f"sm_{sm} {who} {name}: {sum(tally.made.values())} judged", flush=True)
     if "allocation" in judges:
-        allocation(tally, 20 * count, seed)
+        allocation(tally, sms, names, count, seed)
     return tally
 
 

@@ -1,11 +1,11 @@
 """The schedule checker over everything that can be compiled: it must be silent on ptxas's cubins, and on ours.
 
-    python -m tests.check.sweep [--sm 90a] [--who ptxas|ours] [--opt 0] [--opt 3] [--set kernels,forms,isa,table] [--families wmma,mma] [--every N] [--keep FOLDER]
+    python -m tests.check.sweep [--sm 90a] [--who ptxas|ours] [--opt 0] [--opt 3] [--set kernels,forms,isa,table] [--families wmma,mma] [--every N [--first K]] [--keep FOLDER]
     python -m tests.check.sweep CUBIN_OR_FOLDER...
 
 Sets: *kernels* (the test kernels and the hand-written ones), *forms* (:mod:`tests.cosim.forms`: one kernel for each form of the descriptor table), *isa*
 (:mod:`tests.isa.corpus`: the instruction set, with matrix products, textures, bulk copies), *table* (:mod:`tests.isa.corpus_table`: many forms in one kernel; ptxas
-alone). ``--every`` takes each N-th kernel of *isa*. Prints findings grouped by rule with an example, and what could not be judged or was refused.
+alone). ``--every`` takes each N-th kernel of *forms* and *isa*, from the ``--first`` on. Prints findings grouped by rule with an example, and what could not be judged or was refused.
 """
 
 from __future__ import annotations
@@ -134,26 +134,26 @@ def kernels(sweep: Sweep, compile_: Compiler, arch: str) -> None:
             sweep.refused[_reason(got)] += 1
 
 
-def forms(sweep: Sweep, compile_: Compiler, arch: str) -> None:
+def forms(sweep: Sweep, compile_: Compiler, arch: str, part: slice) -> None:
     """One kernel for each form of the descriptor table that ptxas takes."""
     from tests.cosim.forms import Corpus
     from tests.cosim.forms.base import kernel_text
     from tests.cosim.one_op import CHUNK, ptxas_takes
 
-    made = Corpus(f"sm_{arch}").forms
+    made = Corpus(f"sm_{arch}").forms[part]
     for at in range(0, len(made), CHUNK):
         taken = ptxas_takes(made[at : at + CHUNK], f"sm_{arch}")[0]
         modules(sweep, compile_, f".version 9.0\n.target sm_{arch}\n.address_size 64\n", [kernel_text(f, k) + "\n" for k, f in enumerate(taken)], f"form{at:05d}_")
 
 
-def isa_corpus(sweep: Sweep, compile_: Compiler, arch: str, families: set[str] | None, every: int) -> None:
+def isa_corpus(sweep: Sweep, compile_: Compiler, arch: str, families: set[str] | None, part: slice) -> None:
     """The corpus of the instruction set."""
     from tests.isa.corpus import HEAD, kernels
     from tests.isa.corpus_ops import MODULES
 
     for family, group in groupby(kernels(families), lambda k: k[0]):
         suffix, extra = MODULES.get(family, ("", ""))
-        modules(sweep, compile_, HEAD.format(version="9.0", sm=arch + suffix) + extra, [t for _, t in group][::every], family)
+        modules(sweep, compile_, HEAD.format(version="9.0", sm=arch + suffix) + extra, [t for _, t in group][part], family)
 
 
 def table(sweep: Sweep, arch: str, level: int) -> None:
@@ -186,6 +186,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--set", default=",".join(SETS))
     parser.add_argument("--families", default="", help="families of the set isa")
     parser.add_argument("--every", type=int, default=1)
+    parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--keep", type=Path, help="folder for the cubins")
     parser.add_argument("cubins", nargs="*", type=Path)
     options = parser.parse_args(argv)
@@ -195,6 +196,7 @@ def main(argv: list[str] | None = None) -> int:
         sweep.print()
         return 1 if sweep.groups else 0
     bad = 0
+    part = slice(options.first, None, options.every)
     families = set(options.families.split(",")) if options.families else None
     for arch in options.sm or ["75", "80", "90a", "120a"]:
         for level in options.opt or [3, 0]:
@@ -206,9 +208,9 @@ def main(argv: list[str] | None = None) -> int:
                 if chosen == "kernels":
                     kernels(sweep, compile_, arch)
                 elif chosen == "forms":
-                    forms(sweep, compile_, arch)
+                    forms(sweep, compile_, arch, part)
                 elif chosen == "isa":
-                    isa_corpus(sweep, compile_, arch, families, options.every)
+                    isa_corpus(sweep, compile_, arch, families, part)
                 elif chosen == "table":
                     table(sweep, arch, level)
                 else:

@@ -1,4 +1,4 @@
-"""Executes a unit before or after allocation with made-up semantics: an instruction's results are a hash of its name and its inputs.
+"""Executes a unit before or after allocation with made-up semantics: an instruction's results are a hash of the seed, its name and its inputs.
 
 Two executions agree when every store sees the same values in the same order. Control flow depends on the values, so a wrong register
 shows soon. Undefined registers hold values that depend on the register: a read of one shows, too.
@@ -9,7 +9,10 @@ from __future__ import annotations
 import zlib
 
 from ir_format.flow import is_guarded
-from ir_format.model import INV, ZERO, Const, Function, Imm, Inst, Mem, Name, Operand, Reg, Sym, Unit
+from ir_format.model import INV, ZERO, Const, Function, Imm, Inst, Label, Mem, Name, Operand, Reg, Sym, Unit
+
+#: Instructions whose operands are observed.
+_SEEN = ("STG", "STS", "ST", "RED", "ATOM", "ATOMG", "ATOMS")
 
 
 class Stop(Exception):
@@ -131,9 +134,9 @@ class Machine:
         if inst.guard is not None and is_guarded(inst) and not self.read(frame, inst.guard)[0]:
             return None
         if op == "BRA":
-            # A jump that was taken often is not taken any more, whatever its guard: the count is part of the program's meaning.
-            goal = inst.srcs[0]
-            return goal.block  # type: ignore[union-attr]
+            if any(not self.read(frame, o)[0] for o in inst.srcs if type(o) is Reg):
+                return None
+            return next(o.block for o in inst.srcs if type(o) is Label)
         if op in ("EXIT", "RET"):
             for o in inst.uses:
                 assert isinstance(o, Reg)
@@ -147,13 +150,13 @@ class Machine:
             return None
         if inst.attrs and "frame" in inst.attrs:
             amount = next(o.value for o in inst.srcs if type(o) is Imm)
-            sign = int(inst.attrs["frame"])  # type: ignore[call-overload]
+            sign = inst.attrs["frame"]
+            assert isinstance(sign, int)
             step = amount if self.physical else sign * frame.fn.frame
             self.write(frame, inst.dsts[0], [(self.read(frame, inst.dsts[0])[0] + step) & 0xFFFFFFFF])  # type: ignore[arg-type]
             return None
-        if op == "STG":
+        if op in _SEEN:
             self.trace.append(tuple(self.value(frame, o) for o in inst.srcs))
-            return None
         if op in ("STL", "LDL"):
             self.local(frame, inst)
             return None
@@ -206,10 +209,10 @@ class Machine:
             assert isinstance(src, Reg)
             moves = [(inst.dsts[0], [1 if self.read(frame, src)[0] else 0])]
         else:
-            seen = (op, inst.mods, tuple(self.value(frame, o) for o in inst.srcs if not _is_label(o)))
+            seen = (op, inst.mods, tuple(self.value(frame, o) for o in inst.srcs if type(o) is not Label))
             for n, dst in enumerate(inst.dsts):
                 assert isinstance(dst, Reg)
-                words = [mix(seen, n, i) for i in range(dst.width)]
+                words = [mix(self.seed, seen, n, i) for i in range(dst.width)]
                 if dst.file in ("P", "UP"):
                     words = [words[0] & 1]
                 moves.append((dst, words))
@@ -228,14 +231,8 @@ class Machine:
                 return [mix(src.sym, src.fmt)]
             return [(src.value >> (32 * i)) & 0xFFFFFFFF for i in range(dst.width)]
         if type(src) is Const:
-            return [mix("const", src.bank, src.offset + 4 * i) for i in range(dst.width)]
-        return [mix("named", src)]
-
-
-def _is_label(operand: Operand) -> bool:
-    from ir_format.model import Label
-
-    return type(operand) is Label
+            return [mix(self.seed, "const", src.bank, src.offset + 4 * i) for i in range(dst.width)]
+        return [mix(self.seed, "named", src)]
 
 
 class Frame:

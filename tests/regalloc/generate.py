@@ -1,6 +1,7 @@
 """Random units at level `ori`: structured control flow over registers of every file, width and liveness pattern that lowering can make.
 
-Every value is defined on every path to its uses, so that a program has one meaning and can be executed before and after allocation.
+Every value is defined on every path to its uses (or under the guard of its uses), so that a program has one meaning and can be executed before and after
+allocation.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ class Maker:
         self.callees = callees
         self.left = size
         self.pressure = pressure
+        self.temporaries = False
         self.live: dict[tuple[str, int], list[Reg]] = {}
         self.r1 = self.fn.new_vreg("R", 1, 1, 1)
         self.next = 0
@@ -218,6 +220,29 @@ class Maker:
                     self.emit("COPY", (dst._replace(sub=at, width=1),), (part,))
                 self.done(dst)
 
+    def under_guard(self, depth: int) -> None:
+        """Temporaries that have a value under one guard only, and are read under it, with anything between."""
+        rnd = self.rnd
+        guard = self.fn.new_vreg("P")
+        self.emit("COPY", (guard,), (self.pick("P"),))
+        guard = guard._replace(flags=rnd.choice((0, INV)))
+        width = rnd.choice((1, 1, 2, 4))
+        first, second = self.fn.new_vreg("R", width), self.fn.new_vreg("R")
+        where = self.pick("R", 2)
+        self.emit("UNDEF", (first,))
+        self.emit("LDG.E" + {1: "", 2: ".64", 4: ".128"}[width], (first,), (Mem("M", where, None, 32),), guard)
+        self.body(depth + 2)
+        part = first._replace(sub=rnd.randrange(width), width=1)
+        self.emit("UNDEF", (second,))
+        other = self.pick("R")
+        self.emit("IADD3", (second,), (part, other, RZ), guard)
+        self.body(depth + 2)
+        where = self.pick("R", 2)
+        self.emit("STG.E", (), (Mem("M", where, None, 48), second), guard)
+        if rnd.random() < 0.3:  # one that is a variable in the other case
+            dst = self.pick_whole("R", 1)
+            self.emit("COPY", (dst,), (second,), guard)
+
     def local(self) -> None:
         if self.fn.frame:
             at = 4 * self.rnd.randrange(self.fn.frame // 4)
@@ -248,6 +273,9 @@ class Maker:
     def statement(self, depth: int) -> None:
         rnd = self.rnd
         self.left -= 1
+        if self.temporaries and rnd.random() < 0.2:
+            self.under_guard(depth)
+            return
         kind = rnd.random()
         if kind < 0.60:
             self.arithmetic()
@@ -334,8 +362,9 @@ def _name(text: str) -> Operand:
     return Name("N", text)
 
 
-def _function(rnd: random.Random, name: str, kind: str, callees: list[tuple[str, int, int]], size: int, pressure: int, args: int, outs: int) -> Function:
+def _function(rnd: random.Random, name: str, kind: str, callees: list[tuple[str, int, int]], size: int, pressure: int, args: int, outs: int, temporaries: bool) -> Function:
     m = Maker(rnd, name, kind, callees, size, pressure)
+    m.temporaries = temporaries
     m.fn.frame = rnd.choice((0, 0, 8, 24))
     back = None
     if kind == "entry":
@@ -373,8 +402,8 @@ def _function(rnd: random.Random, name: str, kind: str, callees: list[tuple[str,
     return m.fn
 
 
-def make_unit(seed: int, size: int = 40) -> Unit:
-    """A random unit; the same seed gives the same unit."""
+def make_unit(seed: int, size: int = 40, temporaries: bool = False) -> Unit:
+    """A random unit; the same seed gives the same unit. ``temporaries``: with values under one guard, undefined else."""
     rnd = random.Random(seed)
     unit = Unit("k")
     functions: list[Function] = []
@@ -385,9 +414,9 @@ def make_unit(seed: int, size: int = 40) -> Unit:
             mine = list(callees)
             if rnd.random() < 0.2:
                 mine.append((name, args, outs))  # recursion
-            functions.append(_function(rnd, name, "func", mine, size // 2, rnd.choice((3, 8)), args, outs))
+            functions.append(_function(rnd, name, "func", mine, size // 2, rnd.choice((3, 8)), args, outs, temporaries))
             callees.append((name, args, outs))
-    kernel = _function(rnd, "k", "entry", callees, size, rnd.choice((3, 8, 16, 30)), 0, 0)
+    kernel = _function(rnd, "k", "entry", callees, size, rnd.choice((3, 8, 16, 30)), 0, 0, temporaries)
     unit.functions = [kernel, *functions]
     return unit
 
