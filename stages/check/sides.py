@@ -30,7 +30,7 @@ class Outcome:
     writers: dict[int, Arr] = field(default_factory=dict)
 
 
-def interpret(module: Module, launch: Launch, *, seed: int = 0, shuffled: bool = False, track: bool = False, other_nans: bool = False, limit: int = STEP_LIMIT) -> Outcome:
+def interpret(module: Module, launch: Launch, *, seed: int = 0, shuffled: int = 0, track: bool = False, other_nans: bool = False, limit: int = STEP_LIMIT) -> Outcome:
     """Run the PTX."""
     module.reset()
     args = launch.values()

@@ -82,13 +82,13 @@ class Module:
         return self.values[name].copy().view(dtype)
 
     def launch(
-        self, entry: str, grid: Dim3, block: Dim3, args: Sequence[Arg] = (), *, shared: int = 0, seed: int = 0, shuffled: bool = False,
+        self, entry: str, grid: Dim3, block: Dim3, args: Sequence[Arg] = (), *, shared: int = 0, seed: int = 0, shuffled: int = 0,
         limit: int = DEFAULT_LIMIT, track: bool = False, other_nans: bool = False,
     ) -> Result:  # fmt: skip
         """Run a kernel; arrays among `args` are buffers, copied in and back.
 
-        `seed` draws the contents of what is undefined (registers, shared and local memory), see :class:`Filler`; `shuffled` runs warps one by one in
-        random order; `track` notes who wrote what; `other_nans` gives NaNs that the manual leaves open another payload.  Raises InterpreterError.
+        `seed` draws the contents of what is undefined (registers, shared and local memory), see :class:`Filler`; `shuffled`, where it is not 0, runs
+        warps one by one in an order drawn from it; `track` notes who wrote what; `other_nans` gives NaNs that the manual leaves open another payload.  Raises InterpreterError.
         """
         code = self.codes.get(entry)
         if code is None:
@@ -99,7 +99,7 @@ class Module:
             raise InterpreterError("unsupported", str(much)) from much
 
     def _launch(
-        self, code: Code, grid: Dim3, block: Dim3, args: Sequence[Arg], shared: int, seed: int, shuffled: bool, limit: int, track: bool, other_nans: bool
+        self, code: Code, grid: Dim3, block: Dim3, args: Sequence[Arg], shared: int, seed: int, shuffled: int, limit: int, track: bool, other_nans: bool
     ) -> Result:
         rng = np.random.default_rng([seed, 17])
         filler = Filler(seed, rng)
@@ -128,7 +128,7 @@ class Module:
             count = min(together, geometry.blocks - done)
             machine = Machine(
                 code, geometry, heap, Window("shared", dynamic + shared, count, filler), Window("local", stack, count * per, filler), const, kparam,
-                dynamic, shared, done, count, rng, limit - result.steps, track,
+                dynamic, shared, done, count, limit - result.steps, track,
             )  # fmt: skip
             machine.other_nans = other_nans
             machine.prepare(shuffled, filler)

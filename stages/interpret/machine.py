@@ -87,7 +87,6 @@ class Machine:
     dynamic_size: int
     first_block: int
     blocks: int
-    rng: np.random.Generator
     limit: int
     track: bool = False
     n: int = 0
@@ -123,8 +122,8 @@ class Machine:
     other_nans: bool = False  # NaNs that the manual leaves open get another payload
     open_nans: bool = False  # there was one
 
-    def prepare(self, shuffled: bool, filler: Filler) -> None:
-        """Lay out the threads; `shuffled` runs warps one by one in random order instead of together."""
+    def prepare(self, shuffled: int, filler: Filler) -> None:
+        """Lay out the threads; `shuffled`, where it is not 0, runs warps one by one in an order drawn from it instead of together."""
         g = self.geometry
         per = -(-g.threads // 32) * 32
         self.warps = per // 32
@@ -143,7 +142,7 @@ class Machine:
         self.last = np.zeros(n, np.int64)
         self.rank = np.zeros(n, np.int64)
         if shuffled:
-            self.rank = self.rng.permutation(n // 32).astype(np.int64).repeat(32) << 48
+            self.rank = np.random.default_rng([shuffled, 19]).permutation(n // 32).astype(np.int64).repeat(32) << 48
         self.wanted = np.zeros(n, U64)
         self.bar_id = np.full(n, -1, np.int64)
         self.bar_count = np.zeros(n, np.int64)

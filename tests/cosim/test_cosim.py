@@ -172,6 +172,18 @@ def test_comparisons_with_undefined_values_are_no_difference() -> None:
     assert {f.kind for f in cosim.run().findings} == {"undefined"}
 
 
+def test_a_rare_undefined_value_of_the_cubin_is_no_difference() -> None:
+    """Shared memory that was never written decides, one time in 16: the cubin's own contents may be those. A wrong constant is found all the same."""
+    body = """and.b32 %r3, %r0, 63; shl.b32 %r3, %r3, 2; mov.u32 %r4, s; add.u32 %r4, %r4, %r3; ld.shared.u32 %r2, [%r4];
+    mul.lo.u32 %r2, %r2, 0x9E3779B1; shr.u32 %r2, %r2, 28; setp.eq.u32 %p1, %r2, WHICH; selp.u32 %r2, 1, 2, %p1;
+    setp.eq.u32 %p2, %r0, 3; @%p2 mov.u32 %r2, 7; st.global.u32 [%d1], %r2;"""
+    for which in ("3", "10"):
+        text = kernel(body.replace("WHICH", which))
+        assert {f.kind for f in judge(text, seeds=2, ours=ours(text)).findings} <= {"undefined", "race"}  # (two blocks write the same elements)
+        wrong = kernel(body.replace("WHICH", which).replace("7;", "8;"))
+        assert "difference" in {f.kind for f in judge(text, seeds=2, other=ours(wrong)).findings}
+
+
 def test_races_are_no_difference() -> None:
     """Warps that read what others write without a barrier."""
     body = """
