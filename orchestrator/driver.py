@@ -17,9 +17,10 @@ from ir_format import wire
 from ir_format.diag import Diagnostic, StreamError
 from ir_format.model import AttrValue, Header
 from orchestrator.options import CommandLine, UsageError, stream_options
-from orchestrator.processes import Pipeline, Stalled, Step, pump, start
+from orchestrator.processes import Pipeline, Stalled, Step, note, pump, start
 from stages.chain import MIDDLE, NAMES, stage
 from stages.runner import Flags, Stage, run_stage
+from stages.together import run_together
 
 FAILED = 255  # ptxas's exit code for every failure
 
@@ -111,7 +112,7 @@ class Run:
             _import_stages()
         self._run([pl])
         self.times.append(("parse", time.perf_counter() - t))
-        sys.stderr.write(bytes(pl.processes[0].err).decode("utf-8", "replace"))
+        sys.stderr.write(pl.processes[0].said)
         self._judge(pl, reported=True)
         return bytes(pl.result)
 
@@ -139,7 +140,7 @@ class Run:
             for i in hand:
                 w.frame("unit", units[i])
             w.end()
-            pipelines.append(start([self._step(s) for s in stages], feed.getvalue()))
+            pipelines.append(start(self._steps(stages), feed.getvalue()))
         self._run(pipelines)
         out: list[bytes] = [b""] * len(units)
         new_head: list[tuple[str, bytes]] = []
@@ -148,7 +149,7 @@ class Run:
             broken = bad is not None and bad.hard
             for p in pl.processes:
                 if not broken or p is bad:  # what its victims say of the cut stream is no news
-                    sys.stderr.write(bytes(p.err).decode("utf-8", "replace"))
+                    sys.stderr.write(p.said)
             self._judge(pl)
             try:
                 got = list(wire.frames(io.BytesIO(bytes(pl.result))))
@@ -186,9 +187,26 @@ class Run:
         pl = start([step], data)
         self._run([pl])
         self.times.append(("elf", time.perf_counter() - t))
-        sys.stderr.write(bytes(pl.processes[0].err).decode("utf-8", "replace"))
+        sys.stderr.write(pl.processes[0].said)
         self._judge(pl, reported=True)
         return bytes(pl.result)
+
+    def _steps(self, stages: list[Stage]) -> list[Step]:
+        """Neighbours that are ours and have no flags work in one process; the others each in their own."""
+        steps: list[Step] = []
+        ours: list[Stage] = []
+        for s in stages:
+            if s.name in self.foreign or self.cl.flag("exec") or self.flags[s.name] != Flags(quiet=True):
+                steps += [*self._together(ours), self._step(s)]
+                ours = []
+            else:
+                ours.append(s)
+        return steps + self._together(ours)
+
+    def _together(self, stages: list[Stage]) -> list[Step]:
+        if len(stages) < 2:
+            return [self._step(s) for s in stages]
+        return [Step("+".join(s.name for s in stages), body=lambda inp, out: run_together(stages, inp, out, note))]
 
     def _step(self, s: Stage) -> Step:
         if s.name in self.foreign:
@@ -208,12 +226,12 @@ class Run:
         """Raise Abort for a stage that broke. Exit code 1 of a middle stage is no breakage: the unit's diagnostics are in the stream."""
         for p in pl.processes:
             if p.hard:
-                raise Abort(f"stage {p.name} {p.failure}; no output is written")
+                raise Abort(f"stage {p.at} {p.failure}; no output is written")
         bad = pl.failed()
         if bad is not None and reported:
             raise Abort("")
         if bad is not None and not pl.result:
-            raise Abort(f"stage {bad.name} gave up; no output is written")
+            raise Abort(f"stage {bad.at} gave up; no output is written")
 
     # -------------------------------------------------------------- what the user asked for
 

@@ -18,6 +18,13 @@ from typing import BinaryIO
 
 Body = Callable[[BinaryIO, BinaryIO], int]
 READ = 1 << 16
+MARK, END = b"\0orias at ", b"\0"  # stand before and behind a note on standard error
+
+
+def note(text: str) -> None:
+    """Tell the parent what this process works on now: it shows life, and names the stage to blame."""
+    sys.stderr.flush()
+    os.write(2, MARK + text.encode() + END)
 
 
 @dataclass(slots=True)
@@ -41,6 +48,18 @@ class Process:
     status: int | None = None
 
     @property
+    def said(self) -> str:
+        """Its standard error as text, without the notes."""
+        first, *rest = self.err.split(MARK)
+        return b"".join([first, *(part.partition(END)[2] for part in rest)]).decode("utf-8", "replace")
+
+    @property
+    def at(self) -> str:
+        """The stage that it works on, as far as it told."""
+        _, found, last = self.err.rpartition(MARK)
+        return last.partition(END)[0].decode("utf-8", "replace") if found else self.name
+
+    @property
     def failure(self) -> str:
         """Why it counts as failed, or ''."""
         if self.status is None:
@@ -49,7 +68,6 @@ class Process:
             return f"died (signal {os.WTERMSIG(self.status)})"
         code = os.WEXITSTATUS(self.status)
         return f"exit code {code}" if code else ""
-
 
     @property
     def hard(self) -> bool:
@@ -163,7 +181,7 @@ def pump(pipelines: Sequence[Pipeline], timeout: float) -> None:
         while sel.get_map():
             events = sel.select(timeout=max(0.0, last + timeout - time.monotonic()))
             if not events:
-                names = sorted({p.name for pl in pipelines for p in pl.processes if not _reap(p, False)})
+                names = sorted({p.at for pl in pipelines for p in pl.processes if not _reap(p, False)})
                 raise Stalled(", ".join(names))
             last = time.monotonic()
             for key, _ in events:
@@ -215,7 +233,7 @@ def _wait(p: Process, timeout: float) -> None:
     pause = 0.0005
     while not _reap(p, False):
         if time.monotonic() > end:
-            raise Stalled(p.name)
+            raise Stalled(p.at)
         time.sleep(pause)
         pause = min(pause * 2, 0.05)
 

@@ -155,7 +155,7 @@ def run_stage(stage: Stage, inp: BinaryIO, out: BinaryIO, flags: Flags) -> int:
         for tag, body in recs:
             if tag == wire.MAGIC:
                 raw_header = body
-                header = wire.header_from_wire(_tuples(body) if stage.reads == "ptx" else body)
+                header = wire.header_from_wire(as_tuples(body) if stage.reads == "ptx" else body)
                 if header.level != stage.reads:
                     raise StreamError(f"stage {stage.name} reads level '{stage.reads}', this stream is at level '{header.level}'")
                 header.level = stage.writes
@@ -165,7 +165,7 @@ def run_stage(stage: Stage, inp: BinaryIO, out: BinaryIO, flags: Flags) -> int:
                 raise StreamError("ori stream: no header")
             elif tag == "module":
                 raw_module = body
-                module = _read_module(stage, body)
+                module = read_module(stage, body)
                 ctx = Context(header, module, flags)
                 passes = select(stage, stage.passes(), ctx)
                 lowered = stage.module()(module, header) if stage.module is not None else module
@@ -173,7 +173,7 @@ def run_stage(stage: Stage, inp: BinaryIO, out: BinaryIO, flags: Flags) -> int:
             elif ctx is None:
                 raise StreamError("ori stream: a unit before the module record")
             else:
-                source = _read_unit(stage, body)
+                source = read_unit(stage, body)
                 known = isinstance(source, Unit) and failed(source)
                 try:
                     unit = run_unit(stage, passes, source, ctx)
@@ -205,7 +205,7 @@ def _refused(stage: Stage, body: Any, header: Header) -> Unit | None:
         return None
     from ir_format.verify import verify_unit
 
-    unit = _read_unit(stage, body)
+    unit = read_unit(stage, body)
     assert isinstance(unit, Unit)
     try:
         verify_unit(unit, stage.reads, header.target)
@@ -223,15 +223,17 @@ def print_diags(unit: Unit, header: Header) -> None:
         sys.stderr.write(Diagnostic(sev, msg, header.source, line).render() + "\n")
 
 
-def _tuples(x: Any) -> Any:
+def as_tuples(x: Any) -> Any:
+    """The value with every list in it a tuple, as :func:`ir_format.wire.records` gives it."""
     if type(x) is list:
-        return tuple(_tuples(e) for e in x)
+        return tuple(as_tuples(e) for e in x)
     if type(x) is dict:
-        return {k: _tuples(v) for k, v in x.items()}
+        return {k: as_tuples(v) for k, v in x.items()}
     return x
 
 
-def _read_module(stage: Stage, body: Any) -> Any:
+def read_module(stage: Stage, body: Any) -> Any:
+    """The module record that a stage reads."""
     if stage.reads == "ptx":
         from ir_format import ptx_wire
 
@@ -239,7 +241,8 @@ def _read_module(stage: Stage, body: Any) -> Any:
     return wire.module_from_wire(body)
 
 
-def _read_unit(stage: Stage, body: Any) -> Any:
+def read_unit(stage: Stage, body: Any) -> Any:
+    """The unit record that a stage reads."""
     if stage.reads == "ptx":
         from ir_format import ptx_wire
 

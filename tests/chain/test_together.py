@@ -1,0 +1,114 @@
+"""The stages in one process make what they make through the bytes, and a broken one is named."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from ir_format import wire
+from ir_format.model import Block, Function, Imm, Inst, Reg, Unit
+from ir_format.relay import relay
+from orchestrator.processes import Step, note, pump, start
+from stages import chain, together
+from stages.chain import MIDDLE
+from stages.ends import parse_to_stream
+from stages.runner import Context, Flags, Pass, Stage, run_stage
+from tests.chain.corpus import ptx_path
+
+
+def parsed(text: bytes, arch: str, opt: int = 3) -> bytes:
+    """The stream that parse writes."""
+    out = io.BytesIO()
+    assert parse_to_stream([("k.ptx", text)], arch, {"opt-level": opt}, out.write) == 0
+    return out.getvalue()
+
+
+def apart(data: bytes) -> tuple[int, bytes]:
+    """Through the bytes, stage by stage: (worst exit code, stream)."""
+    code = 0
+    for stage in MIDDLE:
+        out = io.BytesIO()
+        code = max(code, run_stage(stage, io.BytesIO(data), out, Flags(quiet=True)))
+        data = out.getvalue()
+    return code, data
+
+
+def at_once(data: bytes, stages: tuple[Stage, ...] = MIDDLE) -> tuple[int, bytes, list[str]]:
+    """In one process: (exit code, stream, stages as they were told)."""
+    out = io.BytesIO()
+    told: list[str] = []
+    return together.run_together(stages, io.BytesIO(data), out, told.append), out.getvalue(), told
+
+
+@pytest.mark.parametrize(("arch", "opt"), [("sm_75", 3), ("sm_80", 1), ("sm_90", 3), ("sm_90", 0), ("sm_120", 3)])
+def test_same_stream_as_through_the_bytes(arch: str, opt: int) -> None:
+    data = parsed(ptx_path("all16", arch).read_bytes(), arch, opt)
+    code, want = apart(data)
+    got = at_once(data)
+    assert (code, want) == got[:2]
+    assert got[2][:6] == [s.name for s in MIDDLE] + ["lower"]
+
+
+def test_a_refused_unit_travels_with_its_diagnostic() -> None:
+    text = (
+        b".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 a)\n{\n.reg .b32 %r<3>;\n"
+        b"fma.rz.bf16x2 %r1, %r1, %r1, %r2;\nret;\n}\n.visible .entry good()\n{\nret;\n}\n"
+    )
+    data = parsed(text, "sm_90")
+    code, want = apart(data)
+    assert code == 1 and b"fma.rz.bf16x2" in want
+    assert at_once(data)[:2] == (1, want)
+
+
+def test_a_broken_pass_is_reported_by_its_stage(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def broken(unit: Unit, ctx: Context) -> None:
+        raise ZeroDivisionError("on purpose")
+
+    row = Stage("optimize", "ori", "ori", lambda: [Pass("broken", broken)])
+    code, _, told = at_once(parsed(ptx_path("vadd", "sm_90").read_bytes(), "sm_90"), (chain.LOWER, row, chain.REGALLOC))
+    said = capsys.readouterr().err
+    assert code == 2 and told[-1] == "optimize"
+    assert said.startswith("orias-optimize: internal fault (ZeroDivisionError: on purpose)") and said.rstrip().endswith(".ori")
+
+
+def test_stream_of_another_level_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, _ = at_once(parsed(ptx_path("vadd", "sm_90").read_bytes(), "sm_90"), MIDDLE[1:])
+    assert code == 1 and "stage optimize reads level 'ori', this stream is at level 'ptx'" in capsys.readouterr().err
+
+
+def test_relay_is_writing_and_reading() -> None:
+    f = Function("f")
+    f.new_vreg("R")
+    f.regs = {"UR": 2, "R": 3}
+    shared = Inst("MOV", (), (Reg("R", 0),), (Imm("I", 1),), attrs={"z": (1, ("a",)), "b": 2})
+    f.blocks = [Block(0, [shared, shared], 2)]
+    u = Unit("f")
+    u.functions = [f]
+    u.sections = {"z": (1, 2), "a": "x"}
+    u.diags = [("warning", "text", 3)]
+    packed: list[bytes] = []
+    wire.Writer(packed.append).record("unit", wire.unit_to_wire(u))
+    read = wire.unit_from_wire(wire.unpack(b"".join(packed)), "ori")
+    got = relay(u)
+    for name in Unit.__slots__:
+        assert getattr(got, name) == getattr(read, name), name
+    one, two = got.functions[0].blocks[0].insts
+    assert one is not two and one is not shared and one.attrs is not shared.attrs
+    assert list(one.attrs or ()) == ["b", "z"] and list(got.sections) == ["a", "z"] and list(got.functions[0].regs) == ["R", "UR"]
+
+
+def test_notes_name_the_stage_and_stay_out_of_what_is_said() -> None:
+    def body(inp: object, out: object) -> int:
+        import os
+
+        note("lower")
+        os.write(2, b"a word\n")
+        note("regalloc")
+        os.write(2, b"and \0 one\n")
+        return 3
+
+    pl = start([Step("lower+regalloc", body)], b"")
+    pump([pl], 20)
+    p = pl.processes[0]
+    assert (p.at, p.said) == ("regalloc", "a word\nand \0 one\n")
