@@ -18,62 +18,55 @@ Wire form: see :mod:`ir_format.ptx_wire`.  All classes compare by value.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TypeAlias
+
+from ir_format.record import Record, fresh
 
 # --------------------------------------------------------------------------- operands
 
 
-@dataclass(slots=True)
-class Reg:
+class Reg(Record):
     """A register: index into `PtxFunction.regs` (predicates too)."""
 
     index: int
 
 
-@dataclass(slots=True)
-class NotPred:
+class NotPred(Record):
     """A negated predicate register `!%p`: index into `PtxFunction.regs`."""
 
     index: int
 
 
-@dataclass(slots=True)
-class Imm:
+class Imm(Record):
     """An integer literal or folded constant expression, -2**63 .. 2**64-1, not truncated to the
     instruction's width (PTX truncates silently; so must the consumer)."""
 
     value: int
 
 
-@dataclass(slots=True)
-class ImmF32:
+class ImmF32(Record):
     """An f32 literal as its 32 bits.  A double literal in an f32 position is already rounded."""
 
     bits: int
 
 
-@dataclass(slots=True)
-class ImmF64:
+class ImmF64(Record):
     """An f64 literal as its 64 bits."""
 
     bits: int
 
 
-@dataclass(slots=True)
-class SReg:
+class SReg(Record):
     """A special register with its sigil and component: `%tid.x`, `%clock64`, `WARP_SZ` is an Imm."""
 
     name: str
 
 
-@dataclass(slots=True)
-class Sink:
+class Sink(Record):
     """The bit bucket `_`."""
 
 
-@dataclass(slots=True)
-class Sym:
+class Sym(Record):
     """The address of a variable, parameter or function, plus a byte offset.
 
     The name is looked up in order in: `PtxFunction.params` and `.rets`, `PtxFunction.vars`, the
@@ -84,29 +77,25 @@ class Sym:
     offset: int = 0
 
 
-@dataclass(slots=True)
-class LabelRef:
+class LabelRef(Record):
     """A label of the same function: index into `PtxFunction.labels`."""
 
     index: int
 
 
-@dataclass(slots=True)
-class LabelList:
+class LabelList(Record):
     """A `.branchtargets` list, as used by `brx.idx`: indices into `PtxFunction.labels`."""
 
     labels: tuple[int, ...]
 
 
-@dataclass(slots=True)
-class Vec:
+class Vec(Record):
     """A brace vector `{a, b, ...}`; elements are Reg, immediates, Sink, or nested where PTX nests."""
 
     elems: tuple[Operand, ...]
 
 
-@dataclass(slots=True)
-class Addr:
+class Addr(Record):
     """A memory operand `[base + offset]` (bytes).  Base is a Reg, a Sym (with offset 0: the offset
     is here), or an Imm for an absolute address (then offset is 0)."""
 
@@ -114,8 +103,7 @@ class Addr:
     offset: int = 0
 
 
-@dataclass(slots=True)
-class Bracket:
+class Bracket(Record):
     """A bracketed list `[a, b, ...]` of more than an address: texture, surface and tensor operands
     such as `[tex, {x, y}]`, `[tex, sampler, {x, y}]`, `[tensormap, {c0, c1}]`.  An address among
     the parts is an Addr, a texture or sampler name a Sym."""
@@ -123,31 +111,27 @@ class Bracket:
     parts: tuple[Operand, ...]
 
 
-@dataclass(slots=True)
-class Pair:
+class Pair(Record):
     """`p|q`: two destinations written by one instruction (each Reg or Sink; a texture fetch has a Vec first)."""
 
     first: Reg | Sink | Vec
     second: Reg | Sink
 
 
-@dataclass(slots=True)
-class Part:
+class Part(Record):
     """A selected part of a register in a video instruction: `%r.b2`, `%r.h1`, `%r.b3210`."""
 
     reg: Reg
     selector: str
 
 
-@dataclass(slots=True)
-class Neg:
+class Neg(Record):
     """A negated source `-a` (video multiply-add only)."""
 
     operand: Reg | Part
 
 
-@dataclass(slots=True)
-class CallTarget:
+class CallTarget(Record):
     """The one operand of `call`.
 
     `target` is a Sym for a direct call, a Reg for an indirect one.  Args and rets are Reg,
@@ -185,8 +169,7 @@ Operand: TypeAlias = (
 # --------------------------------------------------------------------------- instructions
 
 
-@dataclass(slots=True)
-class PtxInst:
+class PtxInst(Record):
     """One PTX instruction.
 
     `op` is the mnemonic up to the first dot (`add`, `cp`, `mbarrier`, `tcgen05`); `mods` are all
@@ -220,16 +203,14 @@ class PtxInst:
         return mod in self.mods
 
 
-@dataclass(slots=True)
-class PtxLabel:
+class PtxLabel(Record):
     """A label definition: index into `PtxFunction.labels`."""
 
     index: int
     line: int = 0
 
 
-@dataclass(slots=True)
-class PtxPragma:
+class PtxPragma(Record):
     """A `.pragma` inside a body (`nounroll`, `used_bytes_mask ...`), at its place."""
 
     text: str
@@ -241,8 +222,7 @@ Item: TypeAlias = PtxInst | PtxLabel | PtxPragma
 # --------------------------------------------------------------------------- declarations
 
 
-@dataclass(slots=True)
-class PtxReg:
+class PtxReg(Record):
     """A declared register.  `type` is as declared: pred, b16, b32, b64, b128, u8.., s32.., f16,
     f16x2, f32, f64, ...  A `.reg .v4 .f32 %v` is split into `%v.x`, `%v.y`, `%v.z`, `%v.w`, which
     stand at successive indices; their `vec` is 4 (else 1)."""
@@ -252,8 +232,7 @@ class PtxReg:
     vec: int = 1
 
 
-@dataclass(slots=True)
-class PtxReloc:
+class PtxReloc(Record):
     """An address inside an initialiser: `size` bytes at `offset` hold (symbol + addend), as a
     generic address if `generic`.  `mask` 0 means the whole address; else one byte selected by
     `mask()` (0xFF, 0xFF00, ...).  The bytes at that place are 0."""
@@ -266,8 +245,7 @@ class PtxReloc:
     mask: int = 0
 
 
-@dataclass(slots=True)
-class PtxVar:
+class PtxVar(Record):
     """A variable in memory, at module scope or in a function.
 
     `space` is global, const, shared, local, param or tex; `type` the element type (b8 ... f64,
@@ -294,8 +272,7 @@ class PtxVar:
     line: int = 0
 
 
-@dataclass(slots=True)
-class PtxParam:
+class PtxParam(Record):
     """A parameter or return parameter of an entry, function or prototype.
 
     `space` is param or reg.  For param: element `type`, `dims`, `align`, `size` in bytes, and
@@ -319,8 +296,7 @@ class PtxParam:
     vec: int = 1
 
 
-@dataclass(slots=True)
-class PtxDirectives:
+class PtxDirectives(Record):
     """Performance and ABI directives; None or False where absent.  Triples are x, y, z."""
 
     maxntid: tuple[int, ...] | None = None
@@ -339,20 +315,18 @@ class PtxDirectives:
     pragmas: tuple[str, ...] = ()
 
 
-@dataclass(slots=True)
-class PtxProto:
+class PtxProto(Record):
     """A call signature: a `.callprototype`, or a function without a body in this unit."""
 
     name: str
     rets: tuple[PtxParam, ...] = ()
     params: tuple[PtxParam, ...] = ()
     linkage: str = ""
-    directives: PtxDirectives = field(default_factory=PtxDirectives)
+    directives: PtxDirectives = fresh(default_factory=PtxDirectives)
     line: int = 0
 
 
-@dataclass(slots=True)
-class PtxLoc:
+class PtxLoc(Record):
     """A `.loc`: file index (`PtxFile.index`), line, column; `inlined_at` is an index into the same
     `PtxFunction.locs` with `function` naming the inlined function as (debug label, byte offset)."""
 
@@ -363,8 +337,7 @@ class PtxLoc:
     function: tuple[str, int] | None = None
 
 
-@dataclass(slots=True)
-class PtxFunction:
+class PtxFunction(Record):
     """An entry or function with its body.
 
     `regs` is the register table that operand indices refer to, in order of declaration; `vars`
@@ -377,19 +350,18 @@ class PtxFunction:
     linkage: str = ""
     rets: tuple[PtxParam, ...] = ()
     params: tuple[PtxParam, ...] = ()
-    directives: PtxDirectives = field(default_factory=PtxDirectives)
-    regs: list[PtxReg] = field(default_factory=list)
-    vars: list[PtxVar] = field(default_factory=list)
-    labels: list[str] = field(default_factory=list)
-    protos: list[PtxProto] = field(default_factory=list)
-    locs: list[PtxLoc] = field(default_factory=list)
-    body: list[Item] = field(default_factory=list)
+    directives: PtxDirectives = fresh(default_factory=PtxDirectives)
+    regs: list[PtxReg] = fresh(default_factory=list)
+    vars: list[PtxVar] = fresh(default_factory=list)
+    labels: list[str] = fresh(default_factory=list)
+    protos: list[PtxProto] = fresh(default_factory=list)
+    locs: list[PtxLoc] = fresh(default_factory=list)
+    body: list[Item] = fresh(default_factory=list)
     line: int = 0
     end_line: int = 0
 
 
-@dataclass(slots=True)
-class PtxUnit:
+class PtxUnit(Record):
     """One unit of compilation: `functions[0]` is the kernel (or the lone function).
 
     `variables` names the module-scope variables used by any function of the unit (in order of
@@ -398,13 +370,12 @@ class PtxUnit:
     """
 
     name: str
-    functions: list[PtxFunction] = field(default_factory=list)
-    variables: list[str] = field(default_factory=list)
-    externs: list[PtxProto] = field(default_factory=list)
+    functions: list[PtxFunction] = fresh(default_factory=list)
+    variables: list[str] = fresh(default_factory=list)
+    externs: list[PtxProto] = fresh(default_factory=list)
 
 
-@dataclass(slots=True)
-class PtxFile:
+class PtxFile(Record):
     """A `.file` directive; `timestamp` and `size` are None if not given."""
 
     index: int
@@ -413,8 +384,7 @@ class PtxFile:
     size: int | None = None
 
 
-@dataclass(slots=True)
-class PtxFixup:
+class PtxFixup(Record):
     """An address in a debug section: `size` bytes at `offset` hold symbol - minus + addend
     (`minus` "" if none).  Symbols are section labels, section names, functions, variables or
     code labels; `function` qualifies a code label."""
@@ -426,8 +396,7 @@ class PtxFixup:
     minus: str = ""
 
 
-@dataclass(slots=True)
-class PtxSection:
+class PtxSection(Record):
     """A `.section` of DWARF data: bytes, addresses in it, and labels (name, offset)."""
 
     name: str
@@ -437,8 +406,7 @@ class PtxSection:
     line: int = 0
 
 
-@dataclass(slots=True)
-class PtxAlias:
+class PtxAlias(Record):
     """`.alias name, aliasee;`: a unit that calls `name` holds the body of `aliasee` (and `name` among its externs)."""
 
     name: str
@@ -446,8 +414,7 @@ class PtxAlias:
     line: int = 0
 
 
-@dataclass(slots=True)
-class PtxModule:
+class PtxModule(Record):
     """Module record: header and everything that units share.
 
     `version` is (major, minor); `target` the `.target` name (`sm_90a`), `target_options` the rest
@@ -460,11 +427,11 @@ class PtxModule:
     target: str
     target_options: tuple[str, ...] = ()
     address_size: int = 64
-    files: list[PtxFile] = field(default_factory=list)
-    variables: list[PtxVar] = field(default_factory=list)
-    entries: list[str] = field(default_factory=list)
-    functions: list[str] = field(default_factory=list)
-    externs: list[PtxProto] = field(default_factory=list)
-    aliases: list[PtxAlias] = field(default_factory=list)
-    sections: list[PtxSection] = field(default_factory=list)
+    files: list[PtxFile] = fresh(default_factory=list)
+    variables: list[PtxVar] = fresh(default_factory=list)
+    entries: list[str] = fresh(default_factory=list)
+    functions: list[str] = fresh(default_factory=list)
+    externs: list[PtxProto] = fresh(default_factory=list)
+    aliases: list[PtxAlias] = fresh(default_factory=list)
+    sections: list[PtxSection] = fresh(default_factory=list)
     pragmas: tuple[str, ...] = ()

@@ -46,6 +46,8 @@ from ir_format.ptx import (
     Sym,
     Vec,
 )
+from ir_format.record import Record
+from ir_format.record import fields as fields_of
 
 Wire = Any  # int | str | bytes | None | list[Wire]
 
@@ -147,10 +149,10 @@ def _fixed(*cs: Codec) -> Codec:
     return enc, dec
 
 
-def _rec(cls: type, **fields: Codec) -> Codec:
-    """Codec of a dataclass whose fields are given in declaration order (checked)."""
+def _rec(cls: type[Record], **fields: Codec) -> Codec:
+    """Codec of a record whose fields are given in declaration order (checked)."""
     names = tuple(fields)
-    if names != tuple(cls.__dataclass_fields__):  # type: ignore[attr-defined]
+    if names != fields_of(cls):
         raise TypeError(f"wire fields of {cls.__name__} do not match the class")
     encs = [(n, c[0]) for n, c in fields.items()]
     decs = [c[1] for c in fields.values()]

@@ -8,17 +8,16 @@ Offsets and sizes are bytes. An offset of :data:`ABSENT` means that the target h
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final
 
 from ir_format.diag import CompileError
+from ir_format.record import Record, replace
 
 ABSENT: Final = -1
 
 
-@dataclass(frozen=True, slots=True)
-class ConstMap:
+class ConstMap(Record, frozen=True):
     """Bank 0: where the driver puts launch values, and where the kernel's parameters begin (c[0x0][...])."""
 
     ntid: tuple[int, int, int]
@@ -67,8 +66,7 @@ ARG_REGS: Final = tuple(range(4, 16))
 CALLEE_SAVED: Final = tuple(sorted({2, *range(16, 20), *range(22, 32), *(r for r in range(32, 253) if r % 8 >= 4)}))
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(Record, frozen=True):
     """One target. ``isa`` keys the instruction encodings: 75, 80, 90, 100 or 120. ``family`` keys the ``f`` targets: all members of a family
     with an equal or higher number run an ``f`` program. ``min_ptx``: lowest ``.version`` that knows the target, as (major, minor)."""
 

@@ -7,11 +7,11 @@ are in the last group and have long names only.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from ir_format.diag import Diagnostic
 from ir_format.model import AttrValue
+from ir_format.record import Record, fresh
 from ir_format.target import targets
 
 
@@ -108,14 +108,13 @@ class UsageError(Exception):
     """A command line that ptxas would refuse; the text is what follows ``ptxas fatal   : ``."""
 
 
-@dataclass(slots=True)
-class CommandLine:
+class CommandLine(Record):
     """What the user asked for. ``values``: by long option name; ``inputs``: PTX files in order; ``strings``: -ias texts."""
 
-    values: dict[str, str] = field(default_factory=dict)
-    lists: dict[str, list[str]] = field(default_factory=dict)
-    inputs: list[str] = field(default_factory=list)
-    messages: list[Diagnostic] = field(default_factory=list)
+    values: dict[str, str] = fresh(default_factory=dict)
+    lists: dict[str, list[str]] = fresh(default_factory=dict)
+    inputs: list[str] = fresh(default_factory=list)
+    messages: list[Diagnostic] = fresh(default_factory=list)
 
     def flag(self, name: str) -> bool:
         """True when a flag was given."""

@@ -13,8 +13,9 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import BinaryIO
+
+from ir_format.record import Record, fresh
 
 Body = Callable[[BinaryIO, BinaryIO], int]
 READ = 1 << 16
@@ -27,8 +28,7 @@ def note(text: str) -> None:
     os.write(2, MARK + text.encode() + END)
 
 
-@dataclass(slots=True)
-class Step:
+class Step(Record):
     """One stage to run: ``body`` in a forked process, or ``command`` through exec (``shell``: by /bin/sh)."""
 
     name: str
@@ -37,14 +37,13 @@ class Step:
     shell: str = ""
 
 
-@dataclass(slots=True)
-class Process:
+class Process(Record):
     """A running stage. ``status``: as from waitpid, None while it runs. ``err``: what it wrote to standard error."""
 
     name: str
     pid: int
     err_fd: int
-    err: bytearray = field(default_factory=bytearray)
+    err: bytearray = fresh(default_factory=bytearray)
     status: int | None = None
 
     @property
@@ -75,15 +74,14 @@ class Process:
         return self.status is None or os.WIFSIGNALED(self.status) or os.WEXITSTATUS(self.status) > 1
 
 
-@dataclass(slots=True)
-class Pipeline:
+class Pipeline(Record):
     """Processes joined by pipes: ``feed`` goes into the first, ``result`` comes out of the last."""
 
     processes: list[Process]
     in_fd: int
     out_fd: int
     feed: memoryview
-    result: bytearray = field(default_factory=bytearray)
+    result: bytearray = fresh(default_factory=bytearray)
 
     def failed(self) -> Process | None:
         """The process to blame: the first one that died of itself, else the first with a bad exit code."""

@@ -11,18 +11,17 @@ import gc
 import os
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
 from ir_format import wire
 from ir_format.diag import CompileError, Diagnostic, StreamError
 from ir_format.model import Header, Module, Unit
+from ir_format.record import Record, fresh
 
 VERSION = "0.1.0"
 
 
-@dataclass(frozen=True, slots=True)
-class Pass:
+class Pass(Record, frozen=True):
     """One pass over a unit. ``min_opt``: the lowest -O at which it runs. A ``required`` pass can't be skipped."""
 
     name: str
@@ -31,8 +30,7 @@ class Pass:
     required: bool = False
 
 
-@dataclass(slots=True)
-class Flags:
+class Flags(Record):
     """A stage's own flags. ``only``/``skip``: pass names. ``limit``: how many rewrites may be applied (None: all)."""
 
     stop_after: str = ""
@@ -43,17 +41,16 @@ class Flags:
     verify: bool = False
     stats: bool = False
     quiet: bool = False  # diagnostics travel in the stream only (the orchestrator prints them in order)
-    extra: dict[str, str] = field(default_factory=dict)
+    extra: dict[str, str] = fresh(default_factory=dict)
 
 
-@dataclass(slots=True)
-class Context:
+class Context(Record):
     """What a pass may look at beside its unit. ``module`` is the module record of the level that the stage reads."""
 
     header: Header
     module: Any
     flags: Flags
-    stats: dict[str, int] = field(default_factory=dict)
+    stats: dict[str, int] = fresh(default_factory=dict)
     rewrites: int = 0
 
     @property
@@ -75,8 +72,7 @@ class Context:
         self.stats[what] = self.stats.get(what, 0) + n
 
 
-@dataclass(frozen=True, slots=True)
-class Stage:
+class Stage(Record, frozen=True):
     """A stage of the chain. ``passes`` is called once, so that a stage's code is imported only when it runs.
 
     ``begin`` turns what was read into the unit that the passes work on (`lower`: PTX unit to Ori unit); ``module`` likewise for the module record.

@@ -7,31 +7,29 @@ them (`.nv_debug_info_reg_sass`, `.nv_debug_info_reg_type`) are not written.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Final
 
 from ir_format.diag import CompileError
 from ir_format.model import AttrValue, Code, Module
+from ir_format.record import Record, fresh
 from stages.elf.layout import Kernel
 
 R_CUDA_32: Final = 1
 R_CUDA_64: Final = 2
 
 
-@dataclass(slots=True)
-class DebugSection:
+class DebugSection(Record):
     """Bytes, and relocations (offset, type, symbol, addend)."""
 
     name: str
     data: bytearray
-    relocs: list[tuple[int, int, str, int]] = field(default_factory=list)
+    relocs: list[tuple[int, int, str, int]] = fresh(default_factory=list)
 
 
-@dataclass(slots=True)
-class _Names:
+class _Names(Record):
     """What symbols of the debug sections stand for: (symbol of the file, addend), or a plain number with an empty symbol."""
 
-    known: dict[str, tuple[str, int]] = field(default_factory=dict)
+    known: dict[str, tuple[str, int]] = fresh(default_factory=dict)
 
 
 def _place_of(code: Code, line: int) -> int:

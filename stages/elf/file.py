@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ir_format.record import Record
 from stages.elf import image
 from stages.elf.image import SHT_NOBITS, Section, Strings
 from stages.elf.symbols import SymbolTable
 
 
-@dataclass(slots=True)
-class Layout:
+class Layout(Record):
     """Sections in the order of the file, with their places; ``index`` numbers them, ``names`` are offsets in `.shstrtab`, ``shoff`` is where their headers go."""
 
     sections: list[Section]

@@ -7,9 +7,9 @@ R1 + frame size once the prologue has moved R1. Device functions return to (star
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass, field
 from typing import Final
 
+from ir_format.record import Record, fresh
 from ir_format.target import RETURN_REG, STACK_REG, Target
 from stages.elf.image import align_up
 from stages.elf.layout import Kernel, Placed
@@ -29,12 +29,11 @@ OP_BREGX: Final = 0x92
 CODE_ALIGN: Final = 4
 
 
-@dataclass(slots=True)
-class Frames:
+class Frames(Record):
     """Section bytes and its R_CUDA_64 relocations (section offset, symbol, addend), in file order."""
 
-    data: bytearray = field(default_factory=bytearray)
-    relocs: list[tuple[int, str, int]] = field(default_factory=list)
+    data: bytearray = fresh(default_factory=bytearray)
+    relocs: list[tuple[int, str, int]] = fresh(default_factory=list)
 
 
 def uleb(value: int) -> bytes:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Final
 
 from ir_format.diag import CompileError
 from ir_format.model import AttrValue, Code, Module, Param, Unit, Var
+from ir_format.record import Record, fresh
 from ir_format.target import ABI_CALL_FLOOR, CONST_MAX, PARAM_MAX, REG_CEILING, REG_RESERVED, SHARED_MAX, Target
 from stages.elf import attrs
 from stages.elf.image import align_up
@@ -26,8 +26,7 @@ CONST: Final = ".nv.constant3"
 SLOTS: Final = ".nv.constant4"
 
 
-@dataclass(slots=True)
-class Placed:
+class Placed(Record):
     """A function inside a kernel's .text. ``end`` is the end of its instructions; the symbol of the last one also covers the padding."""
 
     symbol: str
@@ -37,8 +36,7 @@ class Placed:
     size: int = 0
 
 
-@dataclass(slots=True)
-class Kernel:
+class Kernel(Record):
     """A kernel with its code concatenated, ``text`` padded. Lists hold byte offsets in ``text``."""
 
     unit: Unit
@@ -52,10 +50,10 @@ class Kernel:
     min_stack: int
     register_limit: int
     begins: dict[str, int]
-    exits: list[int] = field(default_factory=list)
+    exits: list[int] = fresh(default_factory=list)
     calls: bool = False
     converges: bool = False
-    externs: list[str] = field(default_factory=list)
+    externs: list[str] = fresh(default_factory=list)
 
     @property
     def name(self) -> str:
@@ -75,8 +73,7 @@ class Kernel:
         return self.begins.get(function)
 
 
-@dataclass(slots=True)
-class Variables:
+class Variables(Record):
     """Placed module variables. ``order``: as they enter the symbol table; ``place``: name -> (section, offset); ``slot``: name -> offset in bank 4."""
 
     order: list[Var]

@@ -11,11 +11,11 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final
 
 from ir_format.diag import CompileError
 from ir_format.model import Module
+from ir_format.record import Record, fresh
 from stages.elf.frame import uleb
 from stages.elf.image import Strings
 from stages.elf.layout import Kernel
@@ -38,16 +38,14 @@ MAX_DEPTH: Final = 256  # of inlining; a deeper chain is a loop
 Loc = tuple[int, int, int, int, str]
 
 
-@dataclass(slots=True)
-class Lines:
+class Lines(Record):
     """A section's bytes and the places of its kernel addresses: (section offset, kernel)."""
 
-    data: bytearray = field(default_factory=bytearray)
-    relocs: list[tuple[int, str]] = field(default_factory=list)
+    data: bytearray = fresh(default_factory=bytearray)
+    relocs: list[tuple[int, str]] = fresh(default_factory=list)
 
 
-@dataclass(slots=True)
-class LineInfo:
+class LineInfo(Record):
     """All sections of ``-lineinfo``. ``strings`` is empty without inlined calls; ``sass`` and ``text`` without PTX text in the module."""
 
     source: Lines

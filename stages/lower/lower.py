@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from ir_format import ptx
 from ir_format.diag import CompileError
 from ir_format.model import Header, Module, Param, Unit, Var
 from ir_format.ptx import PtxFunction, PtxInst, PtxLabel, PtxModule, PtxUnit
+from ir_format.record import replace
 
 from .builder import Builder
 from .call import begin_function, end_function, signature_text

@@ -87,9 +87,6 @@ def _count(x: object, counts: Counter[int]) -> None:
     elif isinstance(x, tuple | list):
         for y in x:
             _count(y, counts)
-    elif hasattr(x, "__dataclass_fields__"):
-        for name in x.__dataclass_fields__:
-            _count(getattr(x, name), counts)
     elif hasattr(x, "__slots__"):
         for name in x.__slots__:
             _count(getattr(x, name), counts)

@@ -11,20 +11,18 @@ Pre: a function at level `ori`, as lowering made it. Post: the same results.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 from ir_format.flow import is_guarded, read_regs, written_regs
 from ir_format.model import Block, Function, Inst, Reg, Unit
+from ir_format.record import Record, fresh
 from stages.runner import Context
 
 
-@dataclass(slots=True)
-class _Vector:
+class _Vector(Record):
     """A vector register between its UNDEF and its last copy."""
 
     undef: int
     guard: Reg | None = None
-    copies: list[tuple[int, Reg, Reg]] = field(default_factory=list)  # index, destination, component
+    copies: list[tuple[int, Reg, Reg]] = fresh(default_factory=list)  # index, destination, component
 
 
 def unguard_copies(unit: Unit, ctx: Context) -> None:

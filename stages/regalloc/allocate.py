@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Final
 
 from ir_format.diag import CompileError
 from ir_format.flow import read_regs, written_regs
 from ir_format.model import ZERO, AttrValue, Const, Function, Header, Imm, Inst, Reg, Unit
+from ir_format.record import Record, fresh
 from ir_format.target import CALLEE_SAVED, REG_CEILING, STACK_REG, Target
 from ir_format.target import target as find_target
 
@@ -30,15 +30,14 @@ RETRIES: Final = 8
 MAX_SLOTS: Final = 1 << 20
 
 
-@dataclass(slots=True)
-class Job:
+class Job(Record):
     """What the functions of a unit share. ``limit``: REGCOUNT; ``clobbers``: function name -> file -> registers a call destroys."""
 
     target: Target
     limit: int
     naive: bool = False
-    standard: set[str] = field(default_factory=set)
-    clobbers: dict[str, dict[str, int]] = field(default_factory=dict)
+    standard: set[str] = fresh(default_factory=set)
+    clobbers: dict[str, dict[str, int]] = fresh(default_factory=dict)
 
     def clobber(self, inst: Inst) -> dict[str, int]:
         """Registers that a CALL destroys, per file."""

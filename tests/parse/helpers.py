@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 
 from ir_format.ptx import PtxModule, PtxUnit
+from ir_format.record import Record
 from stages.parse import parse_text
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -13,12 +13,12 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def without_lines(x: object) -> object:
     """Zeroes line numbers in place, so that IR of two texts can be compared."""
-    if dataclasses.is_dataclass(x) and not isinstance(x, type):
-        for f in dataclasses.fields(x):
-            if f.name in ("line", "end_line"):
-                setattr(x, f.name, 0)
+    if isinstance(x, Record):
+        for name in x.__slots__:
+            if name in ("line", "end_line"):
+                setattr(x, name, 0)
             else:
-                without_lines(getattr(x, f.name))
+                without_lines(getattr(x, name))
     elif isinstance(x, list | tuple):
         for e in x:
             without_lines(e)

@@ -1,0 +1,98 @@
+"""Records: slotted classes that are declared as dataclasses are, and cost nothing to import.
+
+``class Point(Record)`` with annotated fields gets ``__slots__``, ``__init__``, ``__eq__`` and ``__repr__``; type checkers treat it as a dataclass. The
+module `dataclasses` compiles several methods for each class and imports `inspect`: 20 ms of the 100 that a small kernel takes. Here the one method that has to be
+fast, ``__init__``, is compiled once for each shape (number of fields, which have a :func:`fresh` default) and renamed for each class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar, dataclass_transform
+
+T = TypeVar("T")
+R = TypeVar("R", bound="Record")
+
+
+class Fresh:
+    """Default of a field that is made anew for every record."""
+
+    __slots__ = ("make",)
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self.make = make
+
+
+def fresh(*, default_factory: Callable[[], T]) -> T:
+    """A field's default that is made anew for every record: ``names: list[str] = fresh(default_factory=list)``."""
+    return Fresh(default_factory)  # type: ignore[return-value]
+
+
+_GLOBALS: dict[str, Any] = {"_fresh_": Fresh, "_type_": type}
+_shapes: dict[tuple[bool, ...], Any] = {}
+_Function: Any = type(fresh)
+
+
+def _shape(made: tuple[bool, ...]) -> Any:
+    """Code of an ``__init__`` with fields a0, a1, ...; ``made``: which have a Fresh default."""
+    lines = [f" self.a{i} = a{i}.make() if _type_(a{i}) is _fresh_ else a{i}" if m else f" self.a{i} = a{i}" for i, m in enumerate(made)]
+    space: dict[str, Any] = {}
+    exec(f"def __init__(self{''.join(f', a{i}' for i in range(len(made)))}):\n" + "\n".join(lines or [" pass"]), space)
+    return space["__init__"].__code__
+
+
+def _init(names: tuple[str, ...], defaults: tuple[Any, ...], owner: str) -> Any:
+    plain = len(names) - len(defaults)
+    made = tuple(i >= plain and type(defaults[i - plain]) is Fresh for i in range(len(names)))
+    code = _shapes.get(made)
+    if code is None:
+        code = _shapes[made] = _shape(made)
+    given = {f"a{i}": name for i, name in enumerate(names)}
+    code = code.replace(
+        co_varnames=("self", *names), co_names=tuple([given.get(n, n) for n in code.co_names]), co_qualname=f"{owner}.__init__"
+    )
+    return _Function(code, _GLOBALS, "__init__", defaults)
+
+
+@dataclass_transform(field_specifiers=(fresh,))
+class _Meta(type):
+    def __new__(mcs, name: str, bases: tuple[type, ...], space: dict[str, Any], frozen: bool = False) -> _Meta:
+        if bases:
+            names = tuple(space.get("__annotations__", ()))
+            defaults = tuple([space.pop(n) for n in names if n in space])
+            space["__slots__"] = names
+            space["__init__"] = _init(names, defaults, name)
+            if frozen:
+                space["__hash__"] = Record._hash
+        return type.__new__(mcs, name, bases, space)
+
+
+class Record(metaclass=_Meta):
+    """Base of records; compare by value. ``class X(Record, frozen=True)``: hashable, and no field may be assigned (type checkers see to that)."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        return all(getattr(self, f) == getattr(other, f) for f in fields(self))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def _hash(self) -> int:
+        return hash(tuple([getattr(self, f) for f in fields(self)]))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{f}={getattr(self, f)!r}' for f in fields(self))})"
+
+
+def fields(record: Record | type[Record]) -> tuple[str, ...]:
+    """Names of the fields, in order."""
+    names: tuple[str, ...] = record.__slots__
+    return names
+
+
+def replace(record: R, **changes: Any) -> R:
+    """A copy with some fields changed."""
+    cls: Any = type(record)
+    return cls(**{f: getattr(record, f) for f in fields(record)} | changes)  # type: ignore[no-any-return]

@@ -1,0 +1,78 @@
+"""Records behave as slotted dataclasses do."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import dataclass, field
+
+import pytest
+
+from ir_format.record import Record, fields, fresh, replace
+
+
+class Point(Record):
+    """Two numbers and a list."""
+
+    x: int
+    y: int = 5
+    names: list[str] = fresh(default_factory=list)
+
+
+@dataclass(slots=True)
+class Twin:
+    """The same as a dataclass."""
+
+    x: int
+    y: int = 5
+    names: list[str] = field(default_factory=list)
+
+
+class Key(Record, frozen=True):
+    """Hashable."""
+
+    a: str
+    b: int = 1
+
+
+class Nothing(Record):
+    """No fields."""
+
+
+@pytest.mark.parametrize("args", [((1,), {}), ((1, 2), {}), ((), {"y": 3, "x": 4}), ((1, 2, ["a"]), {}), ((1,), {"names": ["b"]})])
+def test_as_a_dataclass(args: tuple[tuple[object, ...], dict[str, object]]) -> None:
+    ours, theirs = Point(*args[0], **args[1]), Twin(*args[0], **args[1])  # type: ignore[arg-type]
+    assert (ours.x, ours.y, ours.names) == (theirs.x, theirs.y, theirs.names)
+    assert repr(ours)[len("Point") :] == repr(theirs)[len("Twin") :]
+
+
+@pytest.mark.parametrize(("args", "keys"), [((), {}), ((1, 2, [], 4), {}), ((1,), {"z": 2}), ((1,), {"x": 2})])
+def test_wrong_arguments_are_refused_by_name(args: tuple[object, ...], keys: dict[str, object]) -> None:
+    for cls in (Point, Twin):
+        with pytest.raises(TypeError, match=rf"{cls.__name__}\.__init__\(\)"):
+            cls(*args, **keys)  # type: ignore[arg-type]
+
+
+def test_fresh_defaults_are_not_shared_and_values_decide() -> None:
+    a, b = Point(1), Point(1)
+    assert a == b and a.names is not b.names
+    b.names.append("x")
+    assert a != b and a != Twin(1)
+    assert Nothing() == Nothing() and repr(Nothing()) == "Nothing()"
+
+
+def test_slots_hash_and_replace() -> None:
+    assert fields(Point) == ("x", "y", "names") == Point.__slots__
+    with pytest.raises(AttributeError):
+        Point(1).other = 3  # type: ignore[attr-defined]
+    with pytest.raises(TypeError):
+        hash(Point(1))
+    assert {Key("a"): 1}[Key("a", 1)] == 1
+    assert replace(Key("a"), b=7) == Key("a", 7)
+
+
+def test_the_chain_imports_neither_dataclasses_nor_inspect() -> None:
+    """They cost a fifth of what a small kernel takes."""
+    code = "import sys, orchestrator.driver as d; d._import_stages(); import stages.parse; print(sorted({'dataclasses', 'inspect'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
