@@ -22,7 +22,7 @@ from stages.interpret.fpu import bound_of
 from stages.interpret.launch import Module
 
 Arr = NDArray[Any]
-ATTEMPTS: Final = 5
+ATTEMPTS: Final = 6
 #: Launches of a kernel.
 SEEDS: Final = 6
 #: Relative and absolute error allowed to floats of kernels that use approximations (their bounds, 2**-20 or less, times some steps of arithmetic).
@@ -198,9 +198,10 @@ class Cosim:
         launch, base = make(self.module.module, unit, shape, seed), Outcome()
         limit = STEP_LIMIT
         others = [x for x in shapes(unit) if x != shape]
-        for where, attempt in [*((shape, k) for k in range(ATTEMPTS)), *((x, k) for x in others for k in (0, 1, 2))]:
+        tries = [*((shape, k) for k in (0, 1, 2)), *((x, k) for x in others for k in (0, 2)), *((shape, k) for k in range(3, ATTEMPTS)), *((x, 3) for x in others)]
+        for where, attempt in tries:
             if where != shape and base.kind != "address":
-                break
+                continue
             launch = make(self.module.module, unit, where, seed, attempt)
             base = interpret(self.module, launch, limit=limit)
             self.endless = base.kind == "limit"

@@ -10,19 +10,22 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ir_format.ptx import PtxModule, PtxParam, PtxUnit, SReg
+from ir_format.ptx import Addr, PtxInst, PtxModule, PtxParam, PtxUnit, SReg, Sym
 from stages.check.pointers import Field, Use, pointer_fields
 
 Arr = NDArray[Any]
 Dim3 = tuple[int, int, int]
 BUFFER_BYTES: Final = 1 << 16
+#: Attempts at a launch in which constant variables are filled; in the others they are zeros.
+ATTEMPTS_WITH_CONSTANTS: Final = 2
 _FLOATS: Final = {"f16": np.float16, "f32": np.float32, "f64": np.float64}
 _WIDTH: Final = {"8": 1, "16": 2, "32": 4, "64": 8}
 
 
 @dataclass(slots=True)
 class Launch:
-    """Geometry and arguments.  `args` holds for each parameter its bytes; `buffers` the arrays that pointer parameters get."""
+    """Geometry and arguments.  `args` holds for each parameter its bytes; `buffers` the arrays that pointer parameters get; `constants` the contents of
+    constant variables that a host program would fill in."""
 
     entry: str
     grid: Dim3
@@ -32,6 +35,7 @@ class Launch:
     buffers: dict[int, Arr] = field(default_factory=dict)
     types: dict[int, str] = field(default_factory=dict)
     names: list[str] = field(default_factory=list)
+    constants: dict[str, Arr] = field(default_factory=dict)
     seed: int = 0
 
     def values(self) -> list[Any]:
@@ -63,6 +67,7 @@ def shapes(unit: PtxUnit) -> list[tuple[Dim3, Dim3]]:
     flat: list[tuple[Dim3, Dim3]] = [((2, 1, 1), (64, 1, 1)), ((1, 1, 1), (32, 1, 1)), ((3, 1, 1), (50, 1, 1)), ((1, 1, 1), (128, 1, 1)), ((1, 1, 1), (640, 1, 1))]
     if _uses(unit, ("%tid.y", "%ctaid.y", "%ntid.y")):
         flat = [((2, 2, 1), (16, 16, 1)), ((2, 2, 1), (8, 8, 1)), ((1, 1, 1), (16, 16, 1)), ((2, 1, 1), (32, 2, 1)), *flat[1:2]]
+    flat.append(((1, 1, 1), (1, 1, 1)))  # no other thread does what the first one has to do
     if d.reqntid is not None:
         block = _three(d.reqntid)
         flat = [(grid, block) for grid, _ in flat]
@@ -130,8 +135,9 @@ def _floats(kind: Any, rng: np.random.Generator, style: str, count: int) -> Arr:
     word: Any = {2: np.uint16, 4: np.uint32, 8: np.uint64}[info.bits // 8]
     n = count // word().itemsize
     sign = np.uint64(1 << info.bits - 1)
-    if style == "small":  # what is added to them is seen, however little it is
-        return np.asarray((rng.integers(0, 3, n, dtype=np.uint64) | np.where(rng.random(n) < 0.3, sign, np.uint64(0))).astype(word).view(np.uint8)).copy()
+    if style == "small":  # what is added to them is seen, however little it is; where subnormal results are flushed, with the least normal numbers
+        least = np.where(rng.random(n) < 0.1, np.uint64(1 << info.nmant), np.uint64(0)) + rng.integers(0, 3, n, dtype=np.uint64)
+        return np.asarray((least | np.where((rng.random(n) < 0.3) & (least < 3), sign, np.uint64(0))).astype(word).view(np.uint8)).copy()
     scales = [0.1, 1.0, 8.0] if style == "tame" else [0.1, 1.0, 8.0, 1000.0, 30000.0]
     v = (rng.standard_normal(n) * rng.choice(scales, n)).astype(kind)
     exact = np.where(rng.random(n) < 0.5, np.exp2(rng.integers(-8, 9, n)), rng.integers(-9, 10, n)).astype(kind)
@@ -154,16 +160,41 @@ def _floats(kind: Any, rng: np.random.Generator, style: str, count: int) -> Arr:
     return np.asarray(v.astype(kind).view(np.uint8)).copy()
 
 
-def _scalar(p: PtxParam, rng: np.random.Generator, threads: int, style: str, attempt: int) -> bytes:
-    """A parameter by value: near the number of threads at first, smaller with every attempt."""
+def _constants(module: PtxModule, unit: PtxUnit, rng: np.random.Generator, style: str) -> dict[str, Arr]:
+    """Contents of the unit's constant variables without initialiser.  Arrays are often declared as bytes: then they hold what the loads that name them (if
+    none does: all loads from constant memory) want, if these are of one type; nothing is made up for what may hold pointers."""
+    loads: dict[str, set[str]] = {}
+    for f in unit.functions:
+        for x in f.body:
+            if isinstance(x, PtxInst) and x.op == "ld" and x.has("const") and isinstance(x.operands[1], Addr):
+                base = x.operands[1].base
+                for name in ("", base.name if isinstance(base, Sym) else ""):
+                    loads.setdefault(name, set()).add(x.types[-1])
+    used = set(unit.variables)
+    out = {}
+    for v in module.variables:
+        types = {v.type} if v.type != "b8" else loads.get(v.name) or loads.get("", set())
+        type_ = min(types) if len(types) == 1 else ""
+        if v.space == "const" and v.init is None and not v.relocs and v.name in used and 0 < v.size <= BUFFER_BYTES and type_ in (*_FLOATS, "b16", "b32", "u16", "u32", "s16", "s32"):
+            if v.size % _WIDTH[type_[1:]] == 0:
+                out[v.name] = fill(type_, rng, style, v.size)
+    return out
+
+
+def _scalar(p: PtxParam, rng: np.random.Generator, threads: int, style: str, attempt: int, long: bool | None) -> bytes:
+    """A parameter by value: near the number of threads at first, smaller with every attempt; `long`: whether it is the one that makes loops run long
+    (None where there is none)."""
     if p.type in _FLOATS and not p.dims:
         usual = [1.5, -2.25, 0.5, 3.0, -0.75, 0.1, 0.015625]
         return np.array([rng.choice(usual if style != "edges" else [0.0, -1.0, 1e-3, 4096.0])], _FLOATS[p.type]).tobytes()
     if p.dims or p.size > 8:
         words = rng.integers(0, 8, -(-p.size // 4), dtype=np.uint32)
         return words.tobytes()[: p.size]
-    first = [threads, threads - 3, 2 * threads + 5] if style in _MANY else [threads, threads - 3, 2 * threads + 5, 17]
-    choices = [first, [64, 50, 33, 40], [8, 5, 17, 16], [3, 2, 1, 4], [1, 2, 0, 1]][min(attempt, 4)]
+    few = int(rng.integers(0, 8))  # code unrolled four- and eightfold has tails for every rest
+    first = [threads, threads - few, 2 * threads + few] if style in _MANY else [threads, threads - few, 2 * threads + few, 16 + few]
+    choices = [first, [64, 50, 33, 40] if long is None else [2, 3, 5], [64, 50, 33, 40], [8, 5, 17, 16], [3, 2, 1, 4], [1, 2, 0, 1]][min(attempt, 5)]
+    if long:
+        choices = [1100 + few]
     value = int(rng.choice(choices)) & (1 << 8 * p.size) - 1
     return value.to_bytes(p.size, "little")
 
@@ -178,7 +209,10 @@ def make(module: PtxModule, unit: PtxUnit, shape: tuple[Dim3, Dim3], seed: int, 
     total = block[0] * block[1] * block[2] * grid[0] * grid[1] * grid[2]
     found = pointer_fields(unit)
     launch = Launch(unit.name, grid, block, _dynamic(module, unit, block[0] * block[1] * block[2]), [], seed=seed)
-    for k, p in enumerate(unit.functions[0].params):
+    params = unit.functions[0].params
+    whole = [p for p in params if p.size in (4, 8) and not p.dims and p.type not in _FLOATS and (p.name, 0) not in found]
+    longest = whole[int(rng.integers(0, len(whole)))].name if whole and seed % 2 and attempt < 2 else None
+    for k, p in enumerate(params):
         launch.names.append(p.name)
         use = found.get((p.name, 0))
         if use is not None and p.size == 8 and not p.dims:
@@ -187,7 +221,9 @@ def make(module: PtxModule, unit: PtxUnit, shape: tuple[Dim3, Dim3], seed: int, 
             launch.types[k] = type_
             launch.args.append(bytes(8))
         else:
-            launch.args.append(_scalar(p, rng, total, style, attempt))
+            launch.args.append(_scalar(p, rng, total, style, attempt, None if longest is None else p.name == longest))
+    if attempt < ATTEMPTS_WITH_CONSTANTS:
+        launch.constants = _constants(module, unit, rng, style)
     return launch
 
 
@@ -213,4 +249,4 @@ def launches(module: PtxModule, unit: PtxUnit, seeds: int) -> Iterator[tuple[tup
     """Shapes and seeds, so that each shape gets other contents of buffers with every turn."""
     options = shapes(unit)
     for seed in range(seeds):
-        yield options[(seed + seed // len(STYLES)) % len(options)], seed
+        yield options[(seed + (seed // len(STYLES) if len(options) % len(STYLES) == 0 else 0)) % len(options)], seed

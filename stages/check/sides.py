@@ -33,6 +33,8 @@ class Outcome:
 def interpret(module: Module, launch: Launch, *, seed: int = 0, shuffled: int = 0, track: bool = False, other_nans: bool = False, limit: int = STEP_LIMIT) -> Outcome:
     """Run the PTX."""
     module.reset()
+    for name, data in launch.constants.items():
+        module.set_global(name, data)
     args = launch.values()
     try:
         result = module.launch(
@@ -47,12 +49,20 @@ def interpret(module: Module, launch: Launch, *, seed: int = 0, shuffled: int = 
     return out
 
 
+def prepare(device: Any, launch: Launch) -> list[Any]:
+    """Variables of a device as a launch wants them; the arguments."""
+    device.reset()
+    for name, data in launch.constants.items():
+        if name in device.image.variables:
+            device.set_global(name, data)
+    return launch.values()
+
+
 def simulate(device: Any, launch: Launch, *, seed: int = 0, limit: int | None = None) -> Outcome:
     """Run a cubin; ``limit``: most warp instructions (`SIM_LIMIT` where it is None)."""
     from stages.simulate import SimError
 
-    device.reset()
-    args = launch.values()
+    args = prepare(device, launch)
     try:
         device.launch(launch.entry, launch.grid, launch.block, args, shared=launch.shared, seed=seed, limit=limit or SIM_LIMIT, names=launch.names)
     except SimError as error:

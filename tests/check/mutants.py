@@ -134,7 +134,7 @@ def computations(tally: Tally, name: str, sm: str, who: str, count: int, rng: ra
     bench = code.Bench(name, ptx_for(cases.CASES[name], sm).read_text(), f"sm_{sm}", data)
     for mutant in code.sample(code.mutants(bench.cubin), count, rng):
         caught, apart = bench.judge(mutant)
-        tally.note("cosim", mutant.kind, caught, apart, f"sm_{sm} {who} {name}: {describe(bench.cubin, mutant)}")
+        tally.note("cosim", mutant.kind, caught, apart, f"sm_{sm} {who} {name}: {describe(bench.cubin, mutant)}{bench.note and f' ({bench.note})'}")
 
 
 def allocation(tally: Tally, sms: list[str], names: list[str], count: int, seed: int) -> None:

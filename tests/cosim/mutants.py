@@ -27,15 +27,17 @@ from ir_format.diag import CompileError
 from ir_format.flow import ENDS, JUMPS
 from ir_format.hazards import hazards
 from ir_format.model import INV, ZERO, Imm, Inst, Mem, Reg
-from stages.check.cosim import SEEDS, Cosim, approximates
+from stages.check.cosim import SEEDS, Cosim, Stable, approximates, memory_of
 from stages.check.launches import launches
 from stages.check.schedule_flow import Flow, branch_tables
-from stages.check.sides import simulate
+from stages.check.sides import prepare, simulate
 from stages.disasm.cubin import WORD, Cubin, read_cubin
 from stages.disasm.listing import decode_section
 from stages.simulate import Device, ImageError
 from tests.check.schedule_mutants import Mutant
 
+#: Launches of the second look at a survivor: its seeds end here.
+MORE_SEEDS: Final = 18
 KINDS: Final = ("predicate", "immediate", "registers", "slot")
 _FLOW: Final = JUMPS | ENDS | {"CALL", "BSSY", "BSYNC", "WARPSYNC", "BAR", "DEPBAR", "NOP", "BREAK", "YIELD", "LEPC", "BMOV", "ERRBAR", "MEMBAR"}
 #: Instructions whose first two operands may be exchanged, whatever their values.
@@ -205,6 +207,8 @@ class Bench:
         self.cubin = read_cubin(data)
         self.cosim = Cosim(text, arch, {}, seeds)
         self.runs: list[tuple[Any, ...]] = []
+        self._more: list[tuple[Any, ...]] | None = None
+        self.note = ""
         for entry, code in self.cosim.module.codes.items():
             loose = approximates(code.unit)
             for shape, seed in launches(self.cosim.module.module, code.unit, seeds):
@@ -219,8 +223,7 @@ class Bench:
         most = 0
         starts = {name: (k, at) for k, s in enumerate(self.cubin.sections) for at, _, name, _ in s.symbols}
         for _, launch, _, _, _, seed in self.runs:
-            device.reset()
-            stats = device.launch(launch.entry, launch.grid, launch.block, launch.values(), shared=launch.shared, seed=seed, cycles=True)
+            stats = device.launch(launch.entry, launch.grid, launch.block, prepare(device, launch), shared=launch.shared, seed=seed, cycles=True)
             most = max(most, stats.instructions)
             for function, offset, *_ in stats.cycles["instructions"]:  # type: ignore[attr-defined]
                 if function in starts:
@@ -241,7 +244,8 @@ class Bench:
         return False
 
     def judge(self, mutant: Any) -> tuple[bool, str]:
-        """(caught, why a survivor changes nothing)."""
+        """(caught, why a survivor changes nothing); `note` tells what more launches show of a survivor."""
+        self.note = ""
         if self.wrong(mutant.bytes(self.cubin)):
             return True, ""
         if (mutant.section, mutant.place) not in self.reached:
@@ -250,17 +254,32 @@ class Bench:
             return False, "nobody reads it"
         if self._same(mutant):
             return False, "the same value"
-        return False, "within the error of approximations" if self._near(mutant) else ""
+        near = self._near(mutant)
+        return False, "within the error of approximations" if near and not self.note else ""
+
+    def more(self) -> list[tuple[Any, ...]]:
+        """Launches beyond those of co-simulation, for a second look at survivors."""
+        if self._more is None:
+            self._more = []
+            for entry, code in self.cosim.module.codes.items():
+                for shape, seed in launches(self.cosim.module.module, code.unit, MORE_SEEDS):
+                    launch, base = self.cosim._sound(code.unit, shape, seed) if seed >= SEEDS else (None, None)
+                    if launch is not None and base is not None:
+                        self._more.append((entry, launch, base, Stable({k: np.ones(len(v), np.bool_) for k, v in memory_of(base).items()}), approximates(code.unit), seed))
+        return self._more
 
     def _near(self, mutant: Any) -> bool:
-        """Whether a survivor changes results of a kernel with approximations (too little to be told from a permitted error)."""
+        """Whether a survivor changes results of a kernel with approximations (too little to be told from a permitted error), in more launches too. Where these
+        show more than that, `note` says so."""
         sound, changed = Device(self.cubin.data), Device(mutant.bytes(self.cubin))
-        for _, launch, _, stable, loose, seed in self.runs:
-            if loose:
-                a, b = simulate(sound, launch, seed=seed), simulate(changed, launch, seed=seed)
-                if any(((a.buffers[k] != b.buffers[k]) & stable.keep[k]).any() for k in a.buffers):
-                    return True
-        return False
+        near = False
+        for _, launch, _, stable, loose, seed in [*self.runs, *self.more()]:
+            a, b = simulate(sound, launch, seed=seed), simulate(changed, launch, seed=seed, limit=50 * (self.limit or 0))
+            if b.error or self.cosim._first(launch, a, b, stable, loose) is not None:
+                self.note = f"seed {seed} shows it"
+                break
+            near |= any(((a.buffers[k] != b.buffers[k]) & stable.keep[k]).any() for k in a.buffers)
+        return near
 
     def _unread(self, mutant: Any) -> bool:
         if isinstance(mutant, Group):
