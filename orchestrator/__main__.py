@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gc
+import os
 import sys
 
 
 def main() -> None:
     """Entry point."""
+    gc.disable()  # a short life: collections while modules load find nothing
     from orchestrator.options import UsageError, read, usage
 
     try:
@@ -28,7 +31,10 @@ def main() -> None:
     else:
         from orchestrator.driver import run
 
-        sys.exit(run(cl))
+        code = run(cl)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)  # taking the modules apart again would take longer than a stage
 
 
 if __name__ == "__main__":
