@@ -24,8 +24,9 @@ _WIDTH: Final = {"8": 1, "16": 2, "32": 4, "64": 8}
 
 @dataclass(slots=True)
 class Launch:
-    """Geometry and arguments.  `args` holds for each parameter its bytes; `buffers` the arrays that pointer parameters get; `constants` the contents of
-    constant variables that a host program would fill in."""
+    """Geometry and arguments.  `args` holds for each parameter its bytes; `buffers` the arrays that pointers get, in the order of the parameters: by the number
+    of the parameter, or by a number beyond those where `fields` has the place of the pointer inside of a parameter (number, offset); `types` and `names`
+    have the same numbers. `constants`: the contents of constant variables that a host program would fill in."""
 
     entry: str
     grid: Dim3
@@ -36,11 +37,21 @@ class Launch:
     types: dict[int, str] = field(default_factory=dict)
     names: list[str] = field(default_factory=list)
     constants: dict[str, Arr] = field(default_factory=dict)
+    fields: dict[int, tuple[int, int]] = field(default_factory=dict)
     seed: int = 0
 
     def values(self) -> list[Any]:
-        """Arguments for a run: fresh copies of the buffers."""
-        return [self.buffers[k].copy() if k in self.buffers else a for k, a in enumerate(self.args)]
+        """Arguments for a run: fresh copies of the buffers; parameters with pointers inside are records."""
+        out: list[Any] = [self.buffers[k].copy() if k in self.buffers else a for k, a in enumerate(self.args)]
+        for number, (k, at) in self.fields.items():
+            if not isinstance(out[k], tuple):
+                out[k] = out[k], {}
+            out[k][1][at] = self.buffers[number].copy()
+        return out
+
+    def arrays(self, args: list[Any]) -> dict[int, Arr]:
+        """The buffers among the arguments of a run."""
+        return {k: args[self.fields[k][0]][1][self.fields[k][1]] if k in self.fields else args[k] for k in self.buffers}
 
     def describe(self) -> str:
         """The launch in words."""
@@ -212,10 +223,19 @@ def make(module: PtxModule, unit: PtxUnit, shape: tuple[Dim3, Dim3], seed: int, 
     params = unit.functions[0].params
     whole = [p for p in params if p.size in (4, 8) and not p.dims and p.type not in _FLOATS and (p.name, 0) not in found]
     longest = whole[int(rng.integers(0, len(whole)))].name if whole and seed % 2 and attempt < 2 else None
+    launch.names += [p.name for p in params]
     for k, p in enumerate(params):
-        launch.names.append(p.name)
         use = found.get((p.name, 0))
-        if use is not None and p.size == 8 and not p.dims:
+        inside = sorted(at for name, at in found if name == p.name and at % 8 == 0 and at + 8 <= p.size)
+        if inside and p.size > 8:
+            launch.args.append(_scalar(p, rng, total, style, attempt, False))
+            for at in inside:
+                number = len(launch.names)
+                launch.names.append(f"{p.name}+{at}")
+                launch.fields[number] = k, at
+                launch.types[number] = element_type(found[p.name, at])
+                launch.buffers[number] = fill(launch.types[number], rng, style)
+        elif use is not None and p.size == 8:
             type_ = element_type(use)
             launch.buffers[k] = fill(type_, rng, style)
             launch.types[k] = type_
@@ -240,9 +260,9 @@ def element_type(use: Use) -> str:
 
 
 def pointers_in_structs(unit: PtxUnit) -> list[Field]:
-    """Pointer fields inside of larger parameters: such launches can't be made up."""
-    single = {p.name for p in unit.functions[0].params if p.size == 8 and not p.dims}
-    return sorted(f for f in pointer_fields(unit) if f[0] not in single)
+    """Pointers at odd places inside of parameters: such launches can't be made up."""
+    sizes = {p.name: p.size for p in unit.functions[0].params}
+    return sorted(f for f in pointer_fields(unit) if f[1] % 8 or f[1] + 8 > sizes.get(f[0], 0))
 
 
 def launches(module: PtxModule, unit: PtxUnit, seeds: int) -> Iterator[tuple[tuple[Dim3, Dim3], int]]:

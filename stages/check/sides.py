@@ -42,7 +42,7 @@ def interpret(module: Module, launch: Launch, *, seed: int = 0, shuffled: int = 
         )
     except InterpreterError as error:
         return Outcome(error=str(error), kind=error.kind)
-    out = Outcome({k: args[k] for k in launch.buffers}, {v.name: module.get_global(v.name) for v in module.module.variables if v.space == "global"}, open_nans=result.open_nans)
+    out = Outcome(launch.arrays(args), {v.name: module.get_global(v.name) for v in module.module.variables if v.space == "global"}, open_nans=result.open_nans)
     for k, writer in zip(launch.buffers, result.writers, strict=False):
         if writer is not None:
             out.writers[k] = writer
@@ -68,7 +68,7 @@ def simulate(device: Any, launch: Launch, *, seed: int = 0, limit: int | None = 
     except SimError as error:
         return Outcome(error=str(error), kind="simulator")
     variables = {name: device.get_global(name) for name, var in device.image.variables.items() if var.space == "global"}
-    return Outcome({k: args[k] for k in launch.buffers}, variables)
+    return Outcome(launch.arrays(args), variables)
 
 
 @contextmanager

@@ -21,7 +21,8 @@ from stages.interpret.machine import Geometry, InterpreterError, Machine
 from stages.interpret.memory import MOST, WINDOWS, Filler, Heap, TooMuch, Window
 
 Arr = NDArray[Any]
-Arg: TypeAlias = "Arr | np.generic | bytes | int"
+#: A buffer, a scalar, or a record: its bytes and the buffers whose addresses go at some offsets.
+Arg: TypeAlias = "Arr | np.generic | bytes | int | tuple[bytes, dict[int, Arr]]"
 Dim3 = tuple[int, int, int]
 DEFAULT_LIMIT: Final = 20_000_000
 #: Threads that are run together at most (a block or a cluster always is).
@@ -85,7 +86,7 @@ class Module:
         self, entry: str, grid: Dim3, block: Dim3, args: Sequence[Arg] = (), *, shared: int = 0, seed: int = 0, shuffled: int = 0,
         limit: int = DEFAULT_LIMIT, track: bool = False, other_nans: bool = False,
     ) -> Result:  # fmt: skip
-        """Run a kernel; arrays among `args` are buffers, copied in and back.
+        """Run a kernel; arrays among `args` (and in records among them) are buffers, copied in and back.
 
         `seed` draws the contents of what is undefined (registers, shared and local memory), see :class:`Filler`; `shuffled`, where it is not 0, runs
         warps one by one in an order drawn from it; `track` notes who wrote what; `other_nans` gives NaNs that the manual leaves open another payload.  Raises InterpreterError.
@@ -105,8 +106,8 @@ class Module:
         filler = Filler(seed, rng)
         directives = code.functions[0].function.directives
         geometry = Geometry(grid, block, _cluster(directives.reqnctapercluster))
-        buffers = [(k, a) for k, a in enumerate(args) if isinstance(a, np.ndarray)]
-        heap = Heap([*code.globals, *((f"argument {k}", max(a.nbytes, 1)) for k, a in buffers)])
+        buffers = [x for k, a in enumerate(args) for x in buffers_of(k, a)]
+        heap = Heap([*code.globals, *((f"argument {k}", max(a.nbytes, 1)) for (k, _), a in buffers)])
         for k, (name, _) in enumerate(code.globals):
             heap.slot(k)[:] = self._initial(code, name)
         first = len(code.globals)
@@ -115,7 +116,7 @@ class Module:
         const = Window("const", max(code.const_size, 1), 1, None)
         self._constants(code, const)
         self._relocate(code, heap, const)
-        kparam = self._params(code, args, {k: heap.address(first + j) for j, (k, _) in enumerate(buffers)})
+        kparam = self._params(code, args, {place: heap.address(first + j) for j, (place, _) in enumerate(buffers)})
         result = Result()
         align = 16
         dynamic = -(-code.shared_size // align) * align
@@ -192,15 +193,20 @@ class Module:
                 field = (value & (1 << 8 * r.size) - 1).to_bytes(r.size, "little")
                 data[r.offset : r.offset + r.size] = np.frombuffer(field, np.uint8)
 
-    def _params(self, code: Code, args: Sequence[Arg], pointers: dict[int, int]) -> Window:
+    def _params(self, code: Code, args: Sequence[Arg], pointers: dict[tuple[int, int], int]) -> Window:
         params = code.functions[0].function.params
         if len(args) != len(params):
             raise InterpreterError("unsupported", f"the kernel takes {len(params)} arguments, {len(args)} given")
         size = max((p.offset + p.size for p in params), default=0)
         window = Window("kparam", max(size, 1), 1, None)
         for k, (p, a) in enumerate(zip(params, args, strict=True)):
-            if k in pointers:
-                data = pointers[k].to_bytes(8, "little")[: p.size]
+            if isinstance(a, tuple):
+                record = bytearray(a[0])
+                for at in a[1]:
+                    record[at : at + 8] = pointers[k, at].to_bytes(8, "little")
+                data = bytes(record)
+            elif isinstance(a, np.ndarray):
+                data = pointers[k, 0].to_bytes(8, "little")[: p.size]
             elif isinstance(a, (bytes, bytearray)):
                 data = bytes(a)
             elif isinstance(a, np.generic):
@@ -211,6 +217,13 @@ class Module:
                 raise InterpreterError("unsupported", f"argument {k} is neither bytes nor a number")
             window.data[p.offset : p.offset + len(data)] = np.frombuffer(data, np.uint8)
         return window
+
+
+def buffers_of(k: int, a: Arg) -> list[tuple[tuple[int, int], Arr]]:
+    """The buffers of an argument: ((argument, offset of its address), array)."""
+    if isinstance(a, tuple):
+        return [((k, at), x) for at, x in a[1].items()]
+    return [((k, 0), a)] if isinstance(a, np.ndarray) else []
 
 
 def _cluster(extent: tuple[int, ...] | None) -> Dim3:

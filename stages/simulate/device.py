@@ -27,7 +27,8 @@ from stages.simulate.state import Lanes
 from stages.simulate.stubs import Stubs
 
 Arr = NDArray[Any]
-Arg: TypeAlias = "Arr | np.generic | int | float | bytes"
+#: A buffer, a scalar, or a record: its bytes and the buffers whose addresses go at some offsets.
+Arg: TypeAlias = "Arr | np.generic | int | float | bytes | tuple[bytes, dict[int, Arr]]"
 DEFAULT_LIMIT: Final = 400_000_000
 DEFAULT_STACK: Final = 1024
 MAX_SHARED: Final = 233_472
@@ -126,7 +127,7 @@ class Device:
         names: Sequence[str] = (),
         cycles: bool = False,
     ) -> Stats:
-        """Run a kernel to its end. Arrays among ``args`` are buffers: copied in, and back in place when they are writable.
+        """Run a kernel to its end. Arrays among ``args`` (and in records among them) are buffers: copied in, and back in place when they are writable.
 
         ``shared``: dynamic shared memory in bytes; ``limit``: most warp instructions; ``stack``: bytes of local memory a thread;
         ``names``: names of the arguments for messages. Raises :class:`SimError`.
@@ -137,17 +138,17 @@ class Device:
         cluster3 = dim3(cluster) if cluster is not None else entry.cluster or (1, 1, 1)
         self._check(entry, grid3, block3, cluster3, shared)
         labels = [names[i] if i < len(names) else f"argument {i}" for i in range(len(args))]
-        buffers = [(i, a) for i, a in enumerate(args) if isinstance(a, np.ndarray)]
+        buffers = [x for i, a in enumerate(args) for x in buffers_of(i, a)]
         stubs = Stubs(self.image)
         try:
-            heap = Heap([("module variables", len(self.globals)), *((labels[i], a.nbytes) for i, a in buffers), *stubs.arenas()])
+            heap = Heap([("module variables", len(self.globals)), *((labels[i], a.nbytes) for (i, _), a in buffers), *stubs.arenas()])
         except Fault as fault:
             raise SimError(fault.message) from fault
         heap.slot(0)[:] = self.globals
         pointers = {}
-        for slot, (i, a) in enumerate(buffers, 1):
+        for slot, (place, a) in enumerate(buffers, 1):
             heap.slot(slot)[:] = np.ascontiguousarray(a).reshape(-1).view(np.uint8)
-            pointers[i] = heap.starts[slot]
+            pointers[place] = heap.starts[slot]
         params = self._params(entry, args, pointers)
         local = -(-max(entry.min_stack, stack) // 16) * 16
         shared_size = max(entry.shared, self.image.target.smem_base) + shared
@@ -227,16 +228,29 @@ class Device:
         if shared < 0 or entry.shared + shared > MAX_SHARED:
             raise SimError(f"{entry.shared + shared} bytes of shared memory, at most {MAX_SHARED}")
 
-    def _params(self, entry: Kernel, args: Sequence[Arg], pointers: dict[int, int]) -> bytes:
+    def _params(self, entry: Kernel, args: Sequence[Arg], pointers: dict[tuple[int, int], int]) -> bytes:
         if len(args) != len(entry.params):
             raise SimError(f"kernel '{entry.name}' takes {len(entry.params)} arguments, not {len(args)}")
         data = bytearray(max((p.offset + p.size for p in entry.params), default=0))
         for i, (param, arg) in enumerate(zip(entry.params, args, strict=True)):
-            value = struct.pack("<Q", pointers[i]) if i in pointers else scalar_bytes(arg, param.size)
+            if isinstance(arg, tuple):
+                record = bytearray(arg[0])
+                for at in arg[1]:
+                    record[at : at + 8] = struct.pack("<Q", pointers[i, at])
+                value = bytes(record)
+            else:
+                value = struct.pack("<Q", pointers[i, 0]) if isinstance(arg, np.ndarray) else scalar_bytes(arg, param.size)
             if len(value) != param.size:
                 raise SimError(f"argument {i} of kernel '{entry.name}' has {param.size} bytes, {len(value)} given")
             data[param.offset : param.offset + param.size] = value
         return bytes(data)
+
+
+def buffers_of(i: int, arg: object) -> list[tuple[tuple[int, int], Arr]]:
+    """The buffers of an argument: ((argument, offset of its address), array)."""
+    if isinstance(arg, tuple):
+        return [((i, at), a) for at, a in arg[1].items()]
+    return [((i, 0), arg)] if isinstance(arg, np.ndarray) else []
 
 
 def scalar_bytes(arg: object, size: int) -> bytes:

@@ -197,6 +197,23 @@ def test_races_are_no_difference() -> None:
     assert report.findings and {f.kind for f in report.findings} <= {"race", "undefined"}
 
 
+def test_pointers_inside_of_parameters() -> None:
+    """A record with a number and two pointers gets buffers for these; a wrong value behind one of them is found."""
+    text = """.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .align 8 .b8 s[24])
+{ .reg .b32 %r<9>; .reg .b64 %d<9>;
+ld.param.u64 %d0, [s+8]; ld.param.u64 %d1, [s+16]; ld.param.u32 %r0, [s]; cvta.to.global.u64 %d0, %d0; cvta.to.global.u64 %d1, %d1;
+mov.u32 %r1, %tid.x; mul.wide.u32 %d2, %r1, 4; add.u64 %d0, %d0, %d2; add.u64 %d1, %d1, %d2;
+ld.global.u32 %r2, [%d0]; add.u32 %r2, %r2, %r0; st.global.u32 [%d1], %r2; ret; }
+"""
+    report = judge(text, ours=ours(text))
+    assert report.findings == [] and report.judged["ours"] == 3
+    wrong = judge(text, other=ours(text.replace("[s+8]", "[s+16]")))
+    assert [f.kind for f in wrong.findings] == ["difference"] and "s+16[" in wrong.findings[0].text
+
+
 def test_wild_accesses_are_undefined() -> None:
     """A kernel that leaves every buffer is not judged, and says so with its line."""
     text = kernel("ld.global.u32 %r1, [%d0+100000000]; st.global.u32 [%d1], %r1;")
