@@ -275,13 +275,14 @@ def _shown(form: Form, given: Given, want: Outputs | None, got: Outputs, t: int)
     return f"thread {t} ({sources}) -> {b}, interpreter {a}"
 
 
-def sweep(arch: str, who: tuple[str, ...], only: str, limit: int, seed: int, report: Any = None) -> Sweep:
-    """Judge the forms of a target."""
+def sweep(arch: str, who: tuple[str, ...], only: str, limit: int, seed: int, report: Any = None, text: str = "") -> Sweep:
+    """Judge the forms of a target; ``text``: a pattern that their instructions must have."""
     state = Sweep(f"sm_{arch}", who, seed, report)
     start = time.perf_counter()
     corpus = Corpus(f"sm_{arch}", only, limit, seed)
-    for at in range(0, len(corpus.forms), CHUNK):
-        state.chunk(corpus.forms[at : at + CHUNK])
+    forms = [f for f in corpus.forms if re.search(text, f.text)]
+    for at in range(0, len(forms), CHUNK):
+        state.chunk(forms[at : at + CHUNK])
     state.table(corpus, time.perf_counter() - start)
     return state
 
@@ -291,6 +292,7 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="One-instruction kernels, judged three ways.")
     parser.add_argument("--arch", action="append", default=[], help="80, 90, 120a, ... (default 80, 90, 120a)")
     parser.add_argument("--only", default="", help="a regular expression for names of rows")
+    parser.add_argument("--text", default="", help="a regular expression that is in the instruction")
     parser.add_argument("--limit", type=int, default=40, help="most forms of one descriptor row")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--who", action="append", choices=["ptxas", "ours"], default=[], help="whose cubins (default both)")
@@ -300,7 +302,7 @@ def main(argv: list[str] | None = None) -> int:
     report = open(options.report, "w") if options.report else None
     bad = 0
     for arch in options.arch or TARGETS:
-        state = sweep(arch, tuple(options.who or ("ptxas", "ours")), options.only, options.limit, options.seed, report)
+        state = sweep(arch, tuple(options.who or ("ptxas", "ours")), options.only, options.limit, options.seed, report, options.text)
         bad += sum(state.counts[x] for x in ("ours differs", "ptxas differs", "ptxas outside the manual, not explained"))
         if options.refusals:
             for why, n in sorted(state.ptxas_refuses.items()):

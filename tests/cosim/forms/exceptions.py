@@ -24,7 +24,7 @@ PTXAS: Final = (
     (r"cvt\.rna(?:\.satfinite)?\.tf32\.f32 ", "cvt.rna.tf32: a NaN whose payload lies in the 13 dropped bits becomes an infinity (with .satfinite: the greatest number)"),
     (r"cvt\.r[mp]\.ftz(?:\.sat)?\.f16\.f32 ", "cvt.rm/rp.ftz.f16.f32: ptxas drops .ftz"),
     (r"fns\.b32 ", "fns with the offset -2**31: ptxas finds the first bit where there is none"),
-    (r"(?:ld|st)\.param\S*\.b128 ", "parameters of 128 bits of a function: ptxas passes the lower half alone"),
+    (r"(?:ld|st)\S*\.param\S*\.b128 ", "parameters of 128 bits of a function: ptxas passes the lower half alone"),
 )
 
 
