@@ -219,14 +219,13 @@ def read_regs(inst: Inst) -> list[Reg]:
     if guard is not None and guard.num != ZERO:
         found.append(guard)
     for operand in inst.srcs:
-        kind = type(operand)
-        if kind is Reg:
-            if operand.num != ZERO:  # type: ignore[union-attr]
-                found.append(operand)  # type: ignore[arg-type]
-        elif kind is Mem or kind is Const:
-            _inner_regs(operand, found)  # type: ignore[arg-type]
+        if type(operand) is Reg:
+            if operand.num != ZERO:
+                found.append(operand)
+        elif type(operand) is Mem or (type(operand) is Const and operand.ireg is not None):
+            _inner_regs(operand, found)
     for operand in inst.dsts:
-        if type(operand) is Mem or type(operand) is Const:
+        if type(operand) is not Reg and (type(operand) is Mem or type(operand) is Const):
             _inner_regs(operand, found)
     for operand in inst.uses:
         if type(operand) is Reg and operand.num != ZERO:
@@ -246,9 +245,13 @@ def _inner_regs(operand: Mem | Const, found: list[Reg]) -> None:
 
 def written_regs(inst: Inst) -> list[Reg]:
     """Registers the instruction writes, RZ and PT left out: destinations and ``defs``."""
-    found = [o for o in inst.dsts if type(o) is Reg and o.num != ZERO]
-    if inst.defs:
-        found += [o for o in inst.defs if type(o) is Reg and o.num != ZERO]
+    found: list[Reg] = []
+    for operand in inst.dsts:
+        if type(operand) is Reg and operand.num != ZERO:
+            found.append(operand)
+    for operand in inst.defs:
+        if type(operand) is Reg and operand.num != ZERO:
+            found.append(operand)
     return found
 
 

@@ -192,7 +192,10 @@ class Inst:
     def __eq__(self, other: object) -> bool:
         if type(other) is not Inst:
             return NotImplemented
-        return all(getattr(self, s) == getattr(other, s) for s in Inst.__slots__)
+        return self._key() == other._key()
+
+    def _key(self) -> tuple[object, ...]:
+        return (self.op, self.mods, self.dsts, self.srcs, self.guard, self.line, self.loc, self.ctl, self.uses, self.defs, self.attrs)
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -277,7 +280,10 @@ class Function:
     def __eq__(self, other: object) -> bool:
         if type(other) is not Function:
             return NotImplemented
-        return all(getattr(self, s) == getattr(other, s) for s in Function.__slots__)
+        return self._key() == other._key()
+
+    def _key(self) -> tuple[object, ...]:
+        return (self.name, self.kind, self.frame, self.regs, self.spills, self.attrs, self.locs, self.vregs, self.blocks)
 
     __hash__ = None  # type: ignore[assignment]
 

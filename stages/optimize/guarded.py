@@ -13,16 +13,18 @@ from __future__ import annotations
 
 from ir_format.flow import is_guarded, read_regs, written_regs
 from ir_format.model import Block, Function, Inst, Reg, Unit
-from ir_format.record import Record, fresh
 from stages.runner import Context
 
 
-class _Vector(Record):
+class _Vector:
     """A vector register between its UNDEF and its last copy."""
 
-    undef: int
-    guard: Reg | None = None
-    copies: list[tuple[int, Reg, Reg]] = fresh(default_factory=list)  # index, destination, component
+    __slots__ = ("copies", "guard", "undef")
+
+    def __init__(self, undef: int) -> None:
+        self.undef = undef
+        self.guard: Reg | None = None
+        self.copies: list[tuple[int, Reg, Reg]] = []  # index, destination, component
 
 
 def unguard_copies(unit: Unit, ctx: Context) -> None:

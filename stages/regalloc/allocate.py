@@ -10,7 +10,6 @@ from typing import Final
 from ir_format.diag import CompileError
 from ir_format.flow import read_regs, written_regs
 from ir_format.model import ZERO, AttrValue, Const, Function, Header, Imm, Inst, Reg, Unit
-from ir_format.record import Record, fresh
 from ir_format.target import CALLEE_SAVED, REG_CEILING, STACK_REG, Target
 from ir_format.target import target as find_target
 
@@ -30,14 +29,17 @@ RETRIES: Final = 8
 MAX_SLOTS: Final = 1 << 20
 
 
-class Job(Record):
+class Job:
     """What the functions of a unit share. ``limit``: REGCOUNT; ``clobbers``: function name -> file -> registers a call destroys."""
 
-    target: Target
-    limit: int
-    naive: bool = False
-    standard: set[str] = fresh(default_factory=set)
-    clobbers: dict[str, dict[str, int]] = fresh(default_factory=dict)
+    __slots__ = ("clobbers", "limit", "naive", "standard", "target")
+
+    def __init__(self, target: Target, limit: int, naive: bool = False) -> None:
+        self.target = target
+        self.limit = limit
+        self.naive = naive
+        self.standard: set[str] = set()
+        self.clobbers: dict[str, dict[str, int]] = {}
 
     def clobber(self, inst: Inst) -> dict[str, int]:
         """Registers that a CALL destroys, per file."""
@@ -214,8 +216,9 @@ def _assign_file(
     fixed = [g for g in groups if g.fixed >= 0]
     free = [g for g in groups if g.fixed < 0]
     order = _bank(file, func, job).order
-    crowded = file != "M" and _peak(grouping, groups) > len(order)
-    if not crowded and _place_all(grouping, job, func, file, fixed, free):
+    peak = _peak(grouping, groups) if file != "M" else 0
+    crowded = peak > len(order)
+    if not crowded and _place_all(grouping, job, func, file, fixed, free, peak):
         return set()
     if file == "M":
         raise CompileError(f"Too many spilled values in function '{func.name}'")
@@ -227,7 +230,7 @@ def _assign_file(
     victims = spill.choose(ranges, state, file, len(usable) - slack, at_call)
     if not victims:
         if crowded:
-            _place_all(grouping, job, func, file, fixed, free)
+            _place_all(grouping, job, func, file, fixed, free, peak)
         victims = spill.evict(ranges, state, [g for g in free if g.base < 0], groups, order)
     if not victims:
         raise _insufficient(func, job, ranges, file)
@@ -247,9 +250,11 @@ def _peak(grouping: Grouping, groups: list[Group]) -> int:
     return max(accumulate(delta))
 
 
-def _place_all(grouping: Grouping, job: Job, func: Function, file: str, fixed: list[Group], free: list[Group]) -> bool:
+def _place_all(grouping: Grouping, job: Job, func: Function, file: str, fixed: list[Group], free: list[Group], peak: int) -> bool:
     """Place the groups of one file, trying several orders and keeping the one that needs the fewest registers. When every order fails, the
-    groups that found no place go first in the next tries. On failure the groups without a place have base -1."""
+    groups that found no place go first in the next tries. On failure the groups without a place have base -1. ``peak``: as :func:`_peak` has it."""
+    # No order can do with less than the peak needs (R1 lies below the third register): the first that reaches it is kept.
+    least = peak + (peak > 1) if all(g.fixed == STACK_REG for g in fixed) else 0
 
     def attempt(order: list[Group]) -> list[Group]:
         bank = _bank(file, func, job)
@@ -268,7 +273,7 @@ def _place_all(grouping: Grouping, job: Job, func: Function, file: str, fixed: l
                 best = (used, [g.base for g in free])
         elif not order or len(lost) < len(missed):
             missed, order = lost, now
-        if file != "R" or len(grouping.ranges.insts) > LARGE:
+        if file != "R" or len(grouping.ranges.insts) > LARGE or (best is not None and best[0] <= least):
             break
     if best is not None:
         for group, base in zip(free, best[1]):

@@ -93,6 +93,33 @@ def fits(bank: Bank, group: Group, base: int) -> bool:
     return True
 
 
+def _first(bank: Bank, group: Group) -> int:
+    """The first base in the bank's order where the group fits, or -1. Most groups are one register wide: for them :func:`fits`, written out."""
+    if group.width != 1 or not group.segs[0]:
+        for base in bank.order:
+            if fits(bank, group, base):
+                return base
+        return -1
+    segs, tracks = group.segs[0], bank.tracks
+    floor, align, residue = group.floor, group.align, group.residue
+    banned = group.banned[0] if group.banned else 0
+    for base in bank.order:
+        if base < floor or base % align != residue or banned >> base & 1:
+            continue
+        track = tracks.get(base)
+        if track is None:
+            return base
+        starts, stops = track.starts, track.stops
+        count = len(starts)
+        for start, stop in segs:
+            at = bisect_right(starts, start)
+            if (at and stops[at - 1] > start) or (at < count and starts[at] < stop):
+                break
+        else:
+            return base
+    return -1
+
+
 def put(bank: Bank, group: Group, base: int) -> None:
     """Place the group."""
     group.base = base
@@ -125,10 +152,7 @@ def assign(grouping: Grouping, bank: Bank, groups: Sequence[Group]) -> list[Grou
                 base = candidate
                 break
         else:
-            for candidate in bank.order:
-                if fits(bank, group, candidate):
-                    base = candidate
-                    break
+            base = _first(bank, group)
         if base < 0:
             failed.append(group)
         else:
