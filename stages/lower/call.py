@@ -153,20 +153,21 @@ def begin_function(b: Builder) -> None:
         _receive(b, f)
     outgoing = max((_outgoing(b, i) for i in f.body if type(i) is PtxInst and i.op in ("call", "cp")), default=0)
     at = outgoing
+    sure = 8 if b.ctx.relocatable and not f.entry else 16  # what the stack is a multiple of: another compiler's callers know 8 alone
     for v in f.vars:
         if v.space == "local":
-            at = align_up(at, min(16, max(1, v.align)))
+            at = align_up(at, min(sure, max(1, v.align)))
             b.local_offset[v.name] = at
-            if v.align > 16:
+            if v.align > sure:
                 b.local_base[v.name] = _aligned(b, at, v.align)
-                at += v.align - 16
+                at += v.align - sure
             at += v.size
     b.fn.frame = align_up(at, 16 if at else 8)
     b.place(b.new_block())
 
 
 def _aligned(b: Builder, at: int, align: int) -> Reg:
-    """The first multiple of ``align`` from [R1 + at] on: the stack is a multiple of 16."""
+    """The first multiple of ``align`` from [R1 + at] on."""
     up, d = b.r(), b.r()
     b.emit("IADD3", up, (b.r1, Imm("I", at + align - 1), RZ))
     b.emit("LOP3.LUT", d, (up, Imm("I", -align & 0xFFFFFFFF), RZ, Imm("I", 0xC0)))

@@ -40,7 +40,7 @@ def insert_convergence(fn: Function, sm: int) -> None:
     regions = _choose(flow, parted)
     if regions:
         _Rebuild(fn, flow, regions, sm).run()
-    if parted or any(i.op == "CALL" for b in fn.blocks for i in b.insts):
+    if parted or fn.kind != "entry" or any(i.op == "CALL" for b in fn.blocks for i in b.insts):
         wait_for_warp(fn, sm)
 
 
@@ -56,22 +56,29 @@ def _spins(fn: Function, r: Region) -> bool:
 def wait_for_warp(fn: Function, sm: int) -> None:
     """WARPSYNC before instructions that need the whole warp (attrs ``warp``), wherever threads may have parted before.
 
-    BSYNC alone does not promise it: a YIELD lets waiting threads go on. ptxas does the same (measured on sm_90 and sm_100).
+    BSYNC alone does not promise it: a YIELD lets waiting threads go on. ptxas does the same (measured on sm_90 and sm_100). Divergent branches
+    count too, as some have no barrier.
     """
     cfg = build_cfg(fn)
     entry = [False] * len(fn.blocks)
+    entry[0] = fn.kind != "entry"  # part of a warp may call a function
+
+    def parts(i: Inst) -> bool:
+        if i.op in ("BSSY", "BSYNC", "CALL", "BRX"):
+            return True
+        return i.op == "BRA" and i.guard is not None and i.guard.file == "P" and not fn.vregs[i.guard.num].uniform
 
     def leave(pos: int) -> bool:
         apart = entry[pos]
         for i in fn.blocks[pos].insts:
-            if i.op in ("BSSY", "BSYNC", "CALL"):
+            if parts(i):
                 apart = True
-            elif i.op == "WARPSYNC" or (i.attrs and "warp" in i.attrs):
+            elif _gathers(i):
                 apart = False
         return apart
 
-    starts = [any(i.op in ("BSSY", "BSYNC", "CALL") for i in b.insts) for b in fn.blocks]
-    work = [p for p in cfg.rpo if starts[p]]
+    starts = [any(parts(i) for i in b.insts) for b in fn.blocks]
+    work = [p for p in cfg.rpo if starts[p] or entry[p]]
     seen = set(work)
     while work:
         pos = work.pop()
@@ -88,16 +95,21 @@ def wait_for_warp(fn: Function, sm: int) -> None:
         apart = entry[pos]
         out: list[Inst] = []
         for i in fn.blocks[pos].insts:
-            if i.attrs and "warp" in i.attrs:
-                if apart:
-                    out.append(Inst("WARPSYNC", mods, (), full, i.guard, i.line, i.loc))
-                apart = False
-            elif i.op == "WARPSYNC":
-                apart = False
-            elif i.op in ("BSSY", "BSYNC", "CALL"):
+            if apart and i.attrs and "warp" in i.attrs:
+                out.append(Inst("WARPSYNC", mods, (), full, i.guard, i.line, i.loc))
+            if parts(i):
                 apart = True
+            elif _gathers(i):
+                apart = False
             out.append(i)
         fn.blocks[pos].insts = out
+
+
+def _gathers(i: Inst) -> bool:
+    """Whether the whole warp is at one place behind an instruction; a WARPSYNC of some threads says nothing of the others."""
+    if i.op != "WARPSYNC":
+        return bool(i.attrs and "warp" in i.attrs)
+    return i.mods == ("ALL",) or (bool(i.srcs) and type(i.srcs[0]) is Imm and i.srcs[0].value & 0xFFFFFFFF == 0xFFFFFFFF)
 
 
 Key = tuple[int, int, int]

@@ -190,18 +190,6 @@ def selp(b: Builder, inst: PtxInst) -> None:
     b.select(b.dst(d, t), b.src(x, t), b.src(y, t), c)
 
 
-def slct(b: Builder, inst: PtxInst) -> None:
-    """slct d, a, b, c: a if c >= 0, else b (also for a NaN)."""
-    d, x, y, c = inst.operands
-    t, ct = inst.types
-    p = b.p()
-    if ct == T:
-        b.emit(f"FSETP.GE{ftz(inst)}.AND", (p, PT), (b.src(c, T), RZ, PT))
-    else:
-        b.emit("ISETP.GE.AND", (p, PT), (b.src(c, "s32"), RZ, PT))
-    b.select(b.dst(d, t), b.src(x, t), b.src(y, t), p)
-
-
 # --------------------------------------------------------------------------- approximate functions
 
 
@@ -343,7 +331,6 @@ RULES: dict[str, Rule] = {
     "add.f32x2": packed("FADD"), "sub.f32x2": packed("FADD"), "mul.f32x2": packed("FMUL"), "fma.f32x2": packed("FFMA"),
     "neg.f32": neg, "abs.f32": neg, "min.f32": minmax, "max.f32": minmax, "copysign.f32": copysign, "testp.f32": testp,
     "setp.f32": setp, "selp.f32": selp, "selp.f64": selp,
-    **{f"slct.{d}.{c}": slct for d in ("f32", "f64") for c in ("f32", "s32")},
     "div.f32": when_approx(div_approx, _ieee("div_f32")),
     "rcp.f32": when_approx(rcp_approx, _ieee("rcp_f32")),
     "sqrt.f32": when_approx(tiny_scaled("SQRT", "FMUL", TWO_M12), _ieee("sqrt_f32")),

@@ -57,9 +57,10 @@ def finish_function(func: Function, sm: int, grouping: Grouping, standard: bool,
     if standard:
         saved = [Reg("R", r) for r in CALLEE_SAVED if destroyed["R"] >> r & 1]
         saved += [Reg("B", b) for b in SAVED_B if destroyed["B"] >> b & 1]
-    frame = (base + 4 * slots + 7) // 8 * 8
-    saves_at = frame
-    frame += (4 * len(saved) + 7) // 8 * 8
+    saves_at = (base + 4 * slots + 7) // 8 * 8
+    # Local variables are laid out for a stack that is a multiple of 16, here and in what is called.
+    unit = 16 if func.frame or any(i.op == "CALL" for b in func.blocks for i in b.insts) else 8
+    frame = (saves_at + 4 * len(saved) + unit - 1) // unit * unit
     _frame_code(func, frame, saves_at, saved)
     func.frame = frame
     func.spills = (stores, loads)

@@ -205,6 +205,9 @@ class Machine:
         absent = (ballot(~waits & ~view.P[EXITED])).repeat(32)
         go = waits & lanes & ((view.B[k] & absent) == 0)
         n = int(count(go))
+        if n and k < 16:
+            go = together(view.B[k], waits, go)
+            n = int(count(go))
         if not n:
             return
         waits[go] = False
@@ -365,6 +368,22 @@ class Machine:
                 parts.append(f"{self.waiting[k]} threads at {name} before {self.program.place(int(pcs[0]), self.kernel)}")
         parts += self.barriers.stuck()
         return "deadlock: " + ("; ".join(parts) or "no thread can run")
+
+
+def together(members: Arr, waits: Arr, go: Arr) -> Arr:
+    """Those of ``go`` whose members wait for the same threads as they do: in a recursion the barrier of a deeper call is another one of the same number."""
+    sets = np.where(waits, members, 0).reshape(-1, 32)
+    mixed = (np.where(waits.reshape(-1, 32), sets, sets.max(1, keepdims=True)) != sets.max(1, keepdims=True)).any(1)
+    if not mixed.any():
+        return go
+    out = go.copy()
+    for warp in np.flatnonzero(mixed):
+        row, here, mine = sets[warp], waits[32 * warp : 32 * warp + 32], out[32 * warp : 32 * warp + 32]
+        for value in np.unique(row[mine]):
+            others = here & (row != value)
+            if int(ballot(others)[0]) & int(value):
+                mine &= row != value
+    return out
 
 
 def leave(view: View, k: int, lanes: Arr) -> None:

@@ -1,0 +1,1 @@
+"""Random programs through the whole chain, executed, and compared with the PTX interpreter."""

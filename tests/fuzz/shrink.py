@@ -1,0 +1,134 @@
+"""Make a wrong program smaller: drop lines while it stays wrong in the same way."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+
+from tests.fuzz.judge import Fault, Launch, ParseError, Program, check
+
+
+def still(launch: Launch, fault: Fault) -> Callable[[list[str]], bool]:
+    """Whether lines of a module still have the fault (and nothing undefined)."""
+
+    def test(lines: list[str]) -> bool:
+        if fault.kind in ("value", "run") and not settled(lines):
+            return False
+        try:
+            program = Program("\n".join(lines) + "\n", launch)
+        except ParseError:
+            return False
+        kernels = [fault.kernel] if fault.kernel else []
+        if any(k not in program.kernels for k in kernels):
+            return False
+        shifted = Launch(launch.grid, launch.block, launch.arguments, launch.seed + fault.data)
+        program.launch = shifted
+        found = check(program, fault.way, kernels)
+        if fault.kind in ("refused", "fault"):
+            return bool(found) and found[0].kind == fault.kind and _gist(found[0].what) == _gist(fault.what)
+        return bool(found) and found[0].kind == fault.kind and not program.defined(fault.kernel)
+
+    return test
+
+
+_REGISTER = re.compile(r"%[a-z]+\d*(?!\w)(?!\.)")
+_NO_RESULT = ("st.", "red.", "bra", "bar.sync", "bar.warp", "call", "brx", "exit", "ret", "membar", "fence")
+
+
+def settled(lines: list[str]) -> bool:
+    """Whether every register has a value somewhere in front of where it is read: random programs keep to it, so that what is left of them should."""
+    known = {"%laneid"}
+    for line in lines:
+        if line.startswith((".visible", ".func", ".entry")):
+            known = {"%laneid"}
+        if line.startswith((".", "//", "{", "}")):
+            continue
+        for part in line.split(";"):
+            text = part.strip()
+            if text.startswith("@"):
+                guard, _, text = text.partition(" ")
+                if not set(_REGISTER.findall(guard)) <= known:
+                    return False
+            op, _, rest = text.partition(" ")
+            head = ""
+            if not op.startswith(_NO_RESULT) and not op.endswith(":"):
+                cut = rest.find("}") + 1 if rest.startswith("{") else rest.find(",")
+                head, rest = rest[:cut], rest[cut:]
+            if not set(_REGISTER.findall(rest)) <= known:
+                return False
+            known.update(_REGISTER.findall(head))
+    return True
+
+
+def _gist(message: str) -> str:
+    """A message without names of files and numbers."""
+    return re.sub(r"\S*/\S*|\d+", "", message)
+
+
+def _kernels_dropped(lines: list[str], test: Callable[[list[str]], bool]) -> list[str]:
+    """Whole functions first: from a line with an entry or function to its closing brace."""
+    starts = [n for n, line in enumerate(lines) if line.startswith((".visible", ".func", ".entry"))]
+    for start in reversed(starts):
+        end = next(n for n in range(start, len(lines)) if lines[n] == "}" and (n + 1 == len(lines) or lines[n + 1].startswith((".", "//"))))
+        rest = lines[:start] + lines[end + 1 :]
+        if test(rest):
+            lines = rest
+    return lines
+
+
+def shrink(text: str, launch: Launch, fault: Fault, seconds: float = 300.0) -> str:
+    """The smallest text found in the time, '' when the fault does not show again."""
+    test = still(launch, fault)
+    lines = [line for line in text.split("\n") if line.strip()]
+    if not test(lines):
+        return ""
+    end = time.monotonic() + seconds
+    lines = _kernels_dropped(lines, test)
+    changed = True
+    while changed and time.monotonic() < end:
+        before = len(lines)
+        lines = _halves(lines, test, end)
+        lines = _simpler(lines, test, end)
+        changed = len(lines) < before
+    return "\n".join(lines) + "\n"
+
+
+def _halves(lines: list[str], test: Callable[[list[str]], bool], end: float) -> list[str]:
+    """Drop runs of lines, long ones first, from the end (where nothing follows from them)."""
+    size = max(1, len(lines) // 3)
+    while True:
+        at = len(lines) - size
+        while at > -size and time.monotonic() < end:
+            low = max(at, 0)
+            rest = lines[:low] + lines[at + size :]
+            if len(rest) < len(lines) and test(rest):
+                lines = rest
+            at -= size
+        if size == 1 or time.monotonic() >= end:
+            return lines
+        size = max(1, size // 2)
+
+
+def _simpler(lines: list[str], test: Callable[[list[str]], bool], end: float) -> list[str]:
+    """Guards away, branches always or never, braces of calls with all that is in them."""
+    for n in range(len(lines) - 1, -1, -1):
+        if time.monotonic() >= end:
+            break
+        if n >= len(lines):
+            continue
+        line = lines[n]
+        if line.startswith("@"):
+            bare = line.split(" ", 1)[1]
+            if test([*lines[:n], bare, *lines[n + 1 :]]):
+                lines = [*lines[:n], bare, *lines[n + 1 :]]
+        elif line == "}" and n + 1 < len(lines):
+            depth, start = 1, n
+            while depth and start:
+                start -= 1
+                depth += lines[start].count("}") == 1 and lines[start] == "}"
+                depth -= lines[start] == "{"
+            rest = lines[:start] + lines[n + 1 :]
+            if test(rest):
+                lines = rest
+    return lines

@@ -1,0 +1,34 @@
+"""Programs that were once wrong, and a few random ones, through the whole chain: values as the PTX interpreter has them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.fuzz import programs
+from tests.fuzz.chain import ARCHES, number, read, way_of
+from tests.fuzz.judge import Program, Way, check
+
+CASES = sorted((Path(__file__).parent / "cases").glob("*.ptx"))
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda p: p.stem)
+def test_once_wrong(path: Path) -> None:
+    """On the way that was wrong, and at -O3 on every SM."""
+    program, way, kernels = read(path)
+    (kernel,) = kernels
+    assert program.defined(kernel) == ""
+    target = next(int(line.split("sm_")[1]) for line in program.text.split("\n") if line.startswith(".target"))
+    for w in dict.fromkeys((way, *(Way(a) for a in ARCHES if number(a) >= target))):
+        assert [str(f) for f in check(program, w, kernels)] == []
+
+
+@pytest.mark.parametrize(("seed", "arch", "level"), [(1, "sm_75", 3), (2, "sm_80", 3), (3, "sm_90", 3), (4, "sm_120", 3), (5, "sm_90", 3), (6, "sm_80", 0)])
+def test_random_modules(seed: int, arch: str, level: int) -> None:
+    program = Program(programs.module(seed, min(number(arch), 90), 4), programs.launch(seed))
+    assert [str(f) for f in check(program, way_of(arch, level, seed))] == []
+
+
+def test_same_seed_same_program() -> None:
+    assert programs.module(7, 80, 3) == programs.module(7, 80, 3)
