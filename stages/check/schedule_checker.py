@@ -69,12 +69,14 @@ RELAXED: Final = (
     ("raw", "=alu64", "=fp64", "120+", 7),  # MOV.64 -> DSETP; a guess says 8
     ("raw", "setp64", "=dual", "120+", 5),  # ISETP.U64 -> PLOP3; 6
     ("raw", "=udp64", "=uni", "120+", 4),  # UIADD3.64 -> ULOP3, its low register; the high one at 5
+    ("raw", "=alu", "=hcmp", "103", 5),  # LOP3 -> HSET2, HSETP2 over their predicate; a guess says 13
     ("raw", "IMMA", "", "120+", 26),  # IMMA.16832 -> STG, IADD3, IMMA (27); 28 and 32, which are right for HMMA
     ("raw", "HMMA", "HMMA", "120+", 29),  # HMMA.16816 -> HMMA.1688; 32
     ("waw", "=alu64", "var", "120+", 7),  # SEL.64 -> LDC.64; a guess says 8
     ("waw", "=alu64", "fixed", "120+", 2),  # MOV.64 -> MOV; a guess says 4
     ("waw", "half", "", "120+", 1),  # HFMA2 -> @P MOV; a guess says 2
     ("waw", "=alu", "hcmp", "120+", 5),  # LOP3 -> HSETP2 over the predicate that it reads; 9, documented for the first SMs
+    ("waw", "=alu", "hcmp", "103", 5),
     ("waw", "=dual", "hcmp", "120+", 5),  # ISETP -> HSETP2
     ("waw", "IMMA", "", "100-119", 16),  # IMMA.16816 -> SHF; 17
     ("waw", "IMMA", "", "120+", 23),  # IMMA.16816 -> SHF; 24

@@ -11,16 +11,23 @@ from typing import Any
 
 
 class Profile:
-    """Counts by instruction number: [warp issues, cycles of stall counts, cycles of scoreboard waits]."""
+    """Counts by instruction number: [warp issues, cycles of stall counts, cycles of scoreboard waits]. ``acted``: those issued for a lane at least;
+    ``shortest``: least wait of one issue."""
 
-    __slots__ = ("counts", "longest")
+    __slots__ = ("acted", "counts", "longest", "shortest")
 
     def __init__(self) -> None:
         self.counts: dict[int, list[int]] = {}
         self.longest = 0
+        self.acted: set[int] = set()
+        self.shortest: dict[int, int] = {}
 
-    def issued(self, pc: int, warps: int, stall: int, waited: int, clock: int) -> None:
-        """One instruction issued for ``warps`` warps."""
+    def issued(self, pc: int, warps: int, stall: int, waited: int, clock: int, acts: bool = True) -> None:
+        """One instruction issued for ``warps`` warps; ``acts``: its guard is true for a lane."""
+        if acts:
+            self.acted.add(pc)
+        if waited < self.shortest.get(pc, 1 << 60):
+            self.shortest[pc] = waited
         row = self.counts.get(pc)
         if row is None:
             row = self.counts[pc] = [0, 0, 0]
@@ -45,7 +52,11 @@ class Profile:
             total = lines.setdefault(line, [0, 0, 0])
             for i, value in enumerate((issues, stall, waited)):
                 total[i] += value
-        return {"longest": self.longest, "instructions": rows, "lines": [(line, *lines[line]) for line in sorted(lines)]}
+        places = {pc: program.image.function_at(program.addresses[pc]) for pc in self.counts}
+        return {
+            "longest": self.longest, "instructions": rows, "lines": [(line, *lines[line]) for line in sorted(lines)],
+            "acted": {places[pc] for pc in self.acted}, "shortest": {places[pc]: wait for pc, wait in self.shortest.items()},
+        }  # fmt: skip
 
 
 def report(table: dict[str, Any]) -> str:

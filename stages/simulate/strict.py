@@ -12,6 +12,7 @@ When bundles meet, the elapsed time of each since its own events is kept, none i
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -317,7 +318,7 @@ class StrictMachine(Machine):
             if n == view.n:
                 mask = None
         if self.watch is not None:
-            self.watch.issued(plan.pc, bundle.many, ctl.stall or DRAIN, at - time.clock, at)
+            self.watch.issued(plan.pc, bundle.many, ctl.stall or DRAIN, at - time.clock, at, not skip)
         ready = -1
         if plan.variable:
             ready = at + self.draw.result(plan.inst)
@@ -331,8 +332,10 @@ class StrictMachine(Machine):
                 time.hold(ctl.wr, ready)
             if ctl.rd < 6:
                 time.hold(ctl.rd, read_at)
+            if queue and not skip:
+                self.overtakes(queue, plan, mask, at, ready)
             if not skip:
-                held = []
+                held = [(view.U[number], values) for number, values in self.kept(time, view, plan)] if time.reuse else []
                 for row in plan.reads:
                     if row in pending:
                         self.settle(time, view, row, plan.reader, at, plan.pc)
@@ -355,6 +358,8 @@ class StrictMachine(Machine):
                 time.hold(ctl.wr, at + 2)
             if ctl.rd < 6:
                 time.hold(ctl.rd, at + 2)
+            if queue and not skip:
+                self.overtakes(queue, plan, mask, at, at + _WRITE)
             if not skip:
                 for row in plan.reads:
                     if row in pending:
@@ -363,16 +368,41 @@ class StrictMachine(Machine):
                     self.capture_reused(time, view, plan, mask, at)
                 else:
                     self.capture(time, view, plan, mask, at, -1)
-        time.reuse = {i: (plan.slots[i], view.U[plan.slots[i]].copy()) for i in plan.reuse} if plan.reuse and not skip else {}
+        time.reuse = self.keep(view, plan) if plan.reuse and not skip else {}
         time.clock = at + (ctl.stall or DRAIN)
+
+    def overtakes(self, queue: Iterable[Deferred], plan: Plan, mask: Arr | None, at: int, ready: int) -> None:
+        """Note what the instruction reads or writes too early of results whose instructions have not even read their registers."""
+        for d in queue:
+            written = d.plan.writes
+            for row in plan.reads if plan.guard_row < 0 else (*plan.reads, ("P", plan.guard_row)):
+                if row in written and overlap(d.mask, mask):
+                    self.note("read too early by", d.plan.pc, plan.pc, row, at - d.at)
+            for row in plan.writes:
+                if row in written and d.ready > ready and overlap(d.mask, mask):
+                    self.note("still to be written over", d.plan.pc, plan.pc, row, at - d.at)
+
+    def keep(self, view: View, plan: Plan) -> dict[int, tuple[int, Arr, int]]:
+        """What the reuse cache holds behind an instruction (called before its results are seen)."""
+        return {i: (n, view.U[n].copy(), plan.pc if ("U", n) in plan.writes else -1) for i in plan.reuse for n in (plan.slots[i],)}
+
+    def kept(self, time: Time, view: View, plan: Plan) -> list[tuple[int, Arr]]:
+        """Operands that come from the reuse cache and differ from their registers: number, values."""
+        stale: list[tuple[int, Arr]] = []
+        for slot, (number, values, over) in time.reuse.items():
+            if plan.slots.get(slot) == number:
+                if over >= 0:
+                    self.note("kept for reuse and overwritten by", over, plan.pc, ("U", number), 0)
+                if not np.array_equal(view.U[number], values):
+                    stale.append((number, values))
+        return stale
 
     def capture_reused(self, time: Time, view: View, plan: Plan, mask: Arr | None, at: int) -> None:
         """Run an instruction some of whose operands come from the reuse cache."""
         swapped: list[tuple[int, Arr]] = []
-        for slot, (number, values) in time.reuse.items():
-            if plan.slots.get(slot) == number and not np.array_equal(view.U[number], values):
-                swapped.append((number, view.U[number].copy()))
-                view.U[number][:] = values
+        for number, values in self.kept(time, view, plan):
+            swapped.append((number, view.U[number].copy()))
+            view.U[number][:] = values
         self.capture(time, view, plan, mask, at, -1)
         for number, values in swapped:
             view.U[number][:] = values
@@ -435,7 +465,9 @@ class StrictMachine(Machine):
             self.settle(time, view, ("P", plan.guard_row), "guard", at, plan.pc)
         for row in plan.reads:
             if row in time.pending:
-                self.settle(time, view, row, "branch", at, plan.pc)
+                self.settle(time, view, row, plan.reader, at, plan.pc)
+        if queue:
+            self.overtakes(queue, plan, None, at, at + _WRITE)
         if self.watch is not None:
             self.watch.issued(plan.pc, bundle.many, plan.ctl.stall or DRAIN, at - time.clock, at)
         time.reuse = {}

@@ -23,7 +23,7 @@ from stages.simulate.timing import latency
 
 #: Control instructions after which the next one runs, if any does.
 _FALLS: Final = frozenset(("BSYNC", "BAR", "WARPSYNC", "YIELD", "BREAK", "UCGABAR_ARV", "UCGABAR_WAIT"))
-_READERS: Final = ("alu", "fma", "wide", "half", "halfmma", "fp64", "mma", "xu", "mem", "uni", "guard", "branch")
+_READERS: Final = ("alu", "dual", "add64", "fma", "wab", "wide", "half", "halfmma", "fp64", "mma", "xu", "mem", "uni", "guard", "branch", "call")
 #: Instructions that a search for waits looks at before it gives up.
 _REACH: Final = 256
 _NONE: Final = 7
@@ -121,8 +121,7 @@ class Runs:
             best[index] = distance
             self.code.segment_end(index)
             other = self.plan(index)
-            control = other.inst.op in CONTROL
-            reads = [(row, "branch" if control else other.reader) for row in other.reads]
+            reads = [(row, other.readers.get(row, other.reader)) for row in other.reads]
             if other.guard_row >= 0:
                 reads.append((("P", other.guard_row), "guard"))
             for row, reader in reads:

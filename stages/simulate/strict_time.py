@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ir_format.model import REUSE, ZERO, Ctl, Imm, Inst, Name, Reg
 from stages.simulate.build import Build, count, is_uniform
+from stages.simulate.control import CONTROL
 from stages.simulate.machine import InstFn
 from stages.simulate.state import P_SINK, UP0, UR0, View, warp_any
 from stages.simulate.timing import is_dual, is_variable, pipe_of, reader_class, writer_class
@@ -61,7 +62,8 @@ class Time:
         self.queue: deque[Deferred] = deque()
         self.pipes: dict[str, int] = {}
         self.read_pipe = 0
-        self.reuse: dict[int, tuple[int, Arr]] = {}
+        #: slot -> register kept for the next instruction, its values, the instruction if it overwrites that register (-1)
+        self.reuse: dict[int, tuple[int, Arr, int]] = {}
 
     def hold(self, board: int, until: int) -> None:
         """One more instruction in flight on a scoreboard."""
@@ -164,13 +166,15 @@ class Plan:
         self.variable = is_variable(inst, sm)
         self.writer = writer_class(inst, sm)
         self.reader = reader_class(inst, sm)
+        if inst.op in CONTROL and self.reader != "call":
+            self.reader = "branch"
         self.pipe = pipe_of(inst)
         self.dual = is_dual(inst)
         self.reads = list(dict.fromkeys(build.reads))
-        # IMAD.WIDE takes C later than A and B, which come as early as those of any multiplication (documented).
+        # IMAD.WIDE and IMAD.HI take C later than A and B (documented).
         self.readers: dict[Row, str] = {}
         if self.reader == "wide":
-            self.readers = {("U", o.num): "fma" for o in inst.srcs[:2] if isinstance(o, Reg) and o.file == "R" and o.num != ZERO}
+            self.readers = {("U", o.num): "wab" for o in inst.srcs[:2] if isinstance(o, Reg) and o.file == "R" and o.num != ZERO}
         self.writes = list(dict.fromkeys(build.writes))
         #: for each row written, which register of the result it is (a predicate: 0)
         self.parts = [sum(k == "U" for k, _ in self.writes[:n]) if kind == "U" else 0 for n, (kind, _) in enumerate(self.writes)]

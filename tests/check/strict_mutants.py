@@ -4,6 +4,10 @@ Only what runs can be caught. A survivor is set apart, with its reason, where an
 
 * ``never reached``: one of the two instructions is not issued in any launch, or never for a lane (its guard is false each time);
 * ``order of the pipe``: a later instruction of the same in-order pipe is waited for before the result is needed, so the result is there;
+* ``results of one pipe come in order``: two writes of a register by the same pipe, of fixed and equal latency: the second one comes behind the first at
+  any distance;
+* ``a wait keeps the distance``: the second instruction of the pair waits for a counter too, and is never nearer than in the sound code, with the shortest latencies
+  neither (seen in a run that notes every wait);
 * ``the later result is slower``: two writes of a register nearer than their table cell, the second one's by a scoreboard: it takes 16 cycles at least
   (timing.Draw), longer than any fixed one that it could overtake;
 * ``waited for elsewhere``: on the only path, an instruction between the two waits for the counter that the renamed mutant raises.
@@ -12,6 +16,7 @@ Only what runs can be caught. A survivor is set apart, with its reason, where an
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from ir_format import isa
@@ -19,7 +24,7 @@ from ir_format.model import Inst
 from stages.disasm.cubin import WORD, Cubin, read_cubin
 from stages.disasm.listing import decode_section
 from stages.simulate import Device, ImageError, SimError
-from stages.simulate.timing import is_variable, pipe_of
+from stages.simulate.timing import is_variable, pipe_of, writer_class
 from tests.check.schedule_mutants import Mutant
 from tests.kernels.model import KernelSpec, Launch
 from tests.kernels.run import run_launch
@@ -62,13 +67,13 @@ class Bench:
             self.reached |= self._reached(run(device, launch, cycles=True)[1].cycles)
 
     def _reached(self, table: dict[str, Any]) -> set[tuple[int, int]]:
-        starts = {name: (k, at) for k, s in enumerate(self.cubin.sections) for at, _, name, _ in s.symbols}
-        out = set()
-        for name, offset, *_ in table["instructions"]:
-            if name in starts:
-                section, at = starts[name]
-                out.add((section, (at + offset) // WORD))
-        return out
+        return {self._where[key] for key in table["acted"] if key in self._where}
+
+    @cached_property
+    def _where(self) -> dict[tuple[str, int], tuple[int, int]]:
+        """(function, offset in its section) -> section and number of an instruction."""
+        sections = [(k, name, len(s.data)) for k, s in enumerate(self.cubin.sections) for _, _, name, _ in s.symbols]
+        return {(name, offset): (k, offset // WORD) for k, name, size in sections for offset in range(0, size, WORD)}
 
     def judge(self, mutant: Mutant) -> Verdict:
         """Run a mutant until something shows."""
@@ -78,17 +83,32 @@ class Bench:
                 wrong, stats = run(device, launch, strict=True, seed=seed)
                 if wrong or stats.hazards:
                     return Verdict("wrong" if wrong else "hazard", "")
+            return Verdict("", self._why(mutant, device))
         except (SimError, ImageError):
             return Verdict("fault", "")
-        return Verdict("", self._why(mutant))
 
-    def _why(self, mutant: Mutant) -> str:
+    def _waits(self, mutant: Mutant, device: Device) -> bool:
+        """Whether a wait of the second instruction makes up for the shorter stall in every run."""
+        place = (mutant.section, mutant.place + 1)
+        missing = (self.cubin.sections[mutant.section].words[mutant.place] >> 105 & 15) - mutant.value
+        for seed in SEEDS:
+            for launch in self.launches:
+                shortest = run(device, launch, strict=True, cycles=True, seed=seed)[1].cycles["shortest"]
+                if any(wait < missing for key, wait in shortest.items() if self._where.get(key) == place):
+                    return False
+        return True
+
+    def _why(self, mutant: Mutant, device: Device) -> str:
         pair = [mutant.place] if mutant.partner < 0 else [mutant.place, mutant.partner]
         if any((mutant.section, n) not in self.reached for n in pair):
             return "never reached"
         first, last = min(pair), max(pair)
         if mutant.kind == "stall waw" and self._variable(mutant.section, last):
             return "the later result is slower"
+        if mutant.kind == "stall waw" and self._pipe(mutant.section, first) == self._pipe(mutant.section, last):
+            return "results of one pipe come in order"
+        if mutant.field == "stall" and self._waits(mutant, device):
+            return "a wait keeps the distance"
         if first == last or mutant.kind.split()[0] not in ("wait", "index"):
             return ""
         code = list(_between(mutant.apply(self.cubin), mutant.section, first, last))
@@ -100,10 +120,16 @@ class Bench:
             return "waited for elsewhere"
         return ""
 
+    def _inst(self, section: int, place: int) -> Inst:
+        inst = isa.target(self.cubin.sm).decode(self.cubin.sections[section].words[place], place * WORD)
+        assert isinstance(inst, Inst)
+        return inst
 
     def _variable(self, section: int, place: int) -> bool:
-        inst = isa.target(self.cubin.sm).decode(self.cubin.sections[section].words[place], place * WORD)
-        return isinstance(inst, Inst) and is_variable(inst, self.cubin.sm)
+        return is_variable(self._inst(section, place), self.cubin.sm)
+
+    def _pipe(self, section: int, place: int) -> str:
+        return writer_class(self._inst(section, place), self.cubin.sm)
 
 
 def _between(cubin: Cubin, section: int, first: int, last: int) -> Iterator[tuple[str, int, int]]:

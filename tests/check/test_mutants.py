@@ -38,6 +38,26 @@ def test_changed_computations() -> None:
     assert sum(tally.caught.values()) > 20
 
 
+def test_strict_knows_wide_products_and_kept_operands() -> None:
+    """IMAD.WIDE reads A and B as late as the table says, and an operand that is kept and overwritten shows even where the values are equal."""
+    from tests.check.strict_mutants import Bench
+
+    seen = set()
+    for name in ("vadd", "histogram"):
+        data = mutants.cubin_of(name, "80", "ours", False)
+        assert data is not None
+        bench = Bench(mutants.cases.CASES[name], data)
+        for mutant in certain(bench.cubin, random.Random(1)):
+            later = bench._inst(mutant.section, mutant.partner)
+            wide = mutant.kind == "stall raw" and later.op == "IMAD" and "WIDE" in later.mods
+            if wide or mutant.kind == "reuse":
+                kind = "wide" if wide else "reuse"
+                if (name, kind) not in seen:
+                    seen.add((name, kind))
+                    assert bench.judge(mutant).caught, mutants.describe(bench.cubin, mutant)
+    assert {kind for _, kind in seen} == {"wide", "reuse"}
+
+
 @pytest.mark.oracle
 def test_ptxas_too() -> None:
     oracle.require("ptxas")

@@ -221,14 +221,13 @@ class Bench:
         device = Device(data)
         self.reached: set[tuple[int, int]] = set()
         most = 0
-        starts = {name: (k, at) for k, s in enumerate(self.cubin.sections) for at, _, name, _ in s.symbols}
+        sections = {name: k for k, s in enumerate(self.cubin.sections) for _, _, name, _ in s.symbols}
         for _, launch, _, _, _, seed in self.runs:
             stats = device.launch(launch.entry, launch.grid, launch.block, prepare(device, launch), shared=launch.shared, seed=seed, cycles=True)
             most = max(most, stats.instructions)
             for function, offset, *_ in stats.cycles["instructions"]:  # type: ignore[attr-defined]
-                if function in starts:
-                    section, at = starts[function]
-                    self.reached.add((section, (at + offset) // WORD))
+                if function in sections:
+                    self.reached.add((sections[function], offset // WORD))
         self.limit = 4 * most + 10_000  # a mutant that runs much longer than the sound code is caught
 
     def wrong(self, data: bytes) -> bool:
