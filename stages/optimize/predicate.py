@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Final
 
 from ir_format.flow import Cells, build_cfg, falls_through, is_guarded, liveness, read_regs, written_regs
-from ir_format.model import Block, Function, Inst, Reg, Unit
+from ir_format.model import Block, Const, Function, Inst, Reg, Unit
 from stages.optimize.branches import barrier_users, drop_barrier, merge_blocks, named_blocks, plain_jump, simple_barrier
 from stages.optimize.fold import inverted
 from stages.optimize.values import is_pure
@@ -20,7 +20,7 @@ from stages.runner import Context
 
 #: (divergent?, diamond?) -> most instructions of an arm (measured, optimizer notes on predication).
 _MOST: Final = {(True, False): 8, (False, False): 6, (True, True): 7, (False, True): 5}
-_GUARDED: Final = frozenset(("LDG", "LDS", "LDL", "LD", "STG", "STS", "STL", "ST"))
+_GUARDED: Final = frozenset(("LDG", "LDS", "LDL", "LD", "STG", "STS", "STL", "ST", "LDC"))
 
 
 def predicate_arms(unit: Unit, ctx: Context) -> None:
@@ -148,7 +148,8 @@ class _Converter:
                 return None
             if any(r.num == guard.num or self.f.vregs[r.num].fixed >= 0 for r in written):
                 return None
-            pure = is_pure(i) and i.op != "R2UR"  # which lane it asks would change
+            # R2UR: which lane it asks would change; a constant bank may end before the index that the branch keeps away
+            pure = is_pure(i) and i.op != "R2UR" and not any(type(o) is Const and o.ireg is not None for o in i.srcs)
             if not pure and i.op not in _GUARDED:
                 return None
             free = pure and not any(c in wanted for c in cells)
