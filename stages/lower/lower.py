@@ -5,7 +5,7 @@ from __future__ import annotations
 from ir_format import ptx
 from ir_format.diag import CompileError
 from ir_format.model import Header, Module, Param, Unit, Var
-from ir_format.ptx import PtxFunction, PtxInst, PtxLabel, PtxModule, PtxUnit
+from ir_format.ptx import PtxFunction, PtxInst, PtxLabel, PtxModule, PtxPragma, PtxUnit
 from ir_format.record import replace
 
 from .builder import Builder
@@ -101,6 +101,7 @@ def lower_function(ctx: UnitContext, pf: PtxFunction) -> None:
     begin_function(b)
     bind_vectors(b)
     placed: set[int] = set()
+    nounroll: dict[int, None] = {}
     for item in pf.body:
         k = type(item)
         if k is PtxInst:
@@ -111,6 +112,10 @@ def lower_function(ctx: UnitContext, pf: PtxFunction) -> None:
                 raise CompileError(f"Label '{pf.labels[index]}' defined twice", item.line)
             placed.add(index)
             b.place(block_of(b, index))
+        elif k is PtxPragma and item.text == "nounroll":  # type: ignore[union-attr]
+            nounroll[b.block.id] = None
+    if nounroll:
+        fn.attrs["nounroll"] = tuple(nounroll)
     for index in b.labels:
         if index not in placed:
             raise CompileError(f"Label '{pf.labels[index]}' is not defined", pf.line)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from stages.optimize.branches import drop_warpsync, tidy_branches
 from stages.optimize.dce import remove_dead_code
 from stages.optimize.guarded import unguard_copies
+from stages.optimize.licm import hoist_invariants
 from stages.optimize.order import order_blocks
 from stages.optimize.pool import pool_doubles
 from stages.optimize.predicate import predicate_arms
 from stages.optimize.simplify import simplify
+from stages.optimize.unroll import unroll_loops
 from stages.optimize.webs import split_webs
 from stages.runner import Pass
 
@@ -23,5 +25,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("simplify-again", simplify, min_opt=2),  # sees use counts without the dead readers, and longer blocks
     Pass("pool", pool_doubles, min_opt=1),
     Pass("dce-again", remove_dead_code, min_opt=1),
+    Pass("licm", hoist_invariants, min_opt=2),
+    Pass("unroll", unroll_loops, min_opt=2),
     Pass("order", order_blocks, min_opt=1),
 )

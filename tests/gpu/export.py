@@ -16,14 +16,14 @@ from typing import Any
 
 import numpy as np
 
-from tests.kernels import cases, cases_corpus, cases_hand, cases_tensor
+from tests.kernels import cases, cases_corpus, cases_hand, cases_loops, cases_tensor
 from tests.kernels.model import Array, Buffer, Expected, KernelSpec, Launch
 
 HERE = Path(__file__).resolve().parent
 KIT_FILES = ("kit.py", "driver.py", "trim.py", "README.md")
 MANIFEST_VERSION = 1
 
-ALL: dict[str, KernelSpec] = {**cases.CASES, **cases_corpus.CASES, **cases_hand.CASES, **cases_tensor.CASES}
+ALL: dict[str, KernelSpec] = {**cases.CASES, **cases_corpus.CASES, **cases_hand.CASES, **cases_loops.CASES, **cases_tensor.CASES}
 
 
 class Writer:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tests import oracle
-from tests.kernels import cases, cases_corpus, cases_hand, cases_tensor, make_ptx
+from tests.kernels import cases, cases_corpus, cases_hand, cases_loops, cases_tensor, make_ptx
 from tests.kernels.model import Array, Buffer, KernelSpec, Launch, check, combined_ptx
 
 if TYPE_CHECKING:
@@ -30,8 +30,9 @@ SETS: dict[str, dict[str, KernelSpec]] = {
     "main": cases.CASES,
     "corpus": cases_corpus.CASES,
     "hand": cases_hand.CASES,
+    "loops": cases_loops.CASES,
     "tensor": cases_tensor.CASES,
-    "all": {**cases.CASES, **cases_corpus.CASES, **cases_hand.CASES, **cases_tensor.CASES},
+    "all": {**cases.CASES, **cases_corpus.CASES, **cases_hand.CASES, **cases_loops.CASES, **cases_tensor.CASES},
 }
 
 #: Seconds for one compilation by our chain.

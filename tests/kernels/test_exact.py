@@ -11,10 +11,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tests.kernels import cases, cases_corpus, cases_hand, cases_tensor, exact
+from tests.kernels import cases, cases_corpus, cases_hand, cases_loops, cases_tensor, exact
 from tests.kernels.model import Array, Expected, Launch, check, compare
 
-ALL = {**cases.CASES, **cases_corpus.CASES, **cases_hand.CASES, **cases_tensor.CASES}
+ALL = {**cases.CASES, **cases_corpus.CASES, **cases_hand.CASES, **cases_loops.CASES, **cases_tensor.CASES}
 
 #: (precision in bits, smallest exponent of a unit in the last place, largest finite exponent)
 FORMATS = {"float16": (11, -24, 15), "float32": (24, -149, 127), "float64": (53, -1074, 1023)}

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from tests import oracle
-from tests.kernels import cases, cases_corpus, cases_hand, cases_tensor, make_ptx
+from tests.kernels import cases, cases_corpus, cases_hand, cases_loops, cases_tensor, make_ptx
 from tests.kernels.model import HERE, combined_ptx
 
 SPECS = [*cases.CASES.values(), *cases_corpus.CASES.values()]
-HAND = {**cases_hand.CASES, **cases_tensor.CASES}
+HAND = {**cases_hand.CASES, **cases_loops.CASES, **cases_tensor.CASES}
 
 #: nvcc's release that made the files in place.
 NVCC_RELEASE = "V13.0.88"

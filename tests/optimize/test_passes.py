@@ -108,7 +108,7 @@ def test_warp_is_known_to_be_together() -> None:
 
 def test_no_barrier_in_front_of_exit() -> None:
     """A loop that threads leave one by one only to end needs no barrier; with work behind it it does."""
-    loop = HEAD + "L: st.global.u32 [%rd3], %r1; add.s32 %r1, %r1, 32; setp.lt.u32 %p1, %r1, %r2; @%p1 bra L; {} ret;"
+    loop = HEAD + 'L: .pragma "nounroll";' + "st.global.u32 [%rd3], %r1; add.s32 %r1, %r1, 32; setp.lt.u32 %p1, %r1, %r2; @%p1 bra L; {} ret;"
     unit, _ = optimized(loop.format(""), "sm_90")
     assert not {"BSSY", "BSYNC"} & set(ops(unit))
     unit, _ = optimized(loop.format("st.global.u32 [%rd3+4], %r2;"), "sm_90")

@@ -1,0 +1,200 @@
+"""Loop-invariant code motion: what a loop computes anew in every round, though it is always the same, is computed in front of it.
+
+Pre: a function at level `ori`. Post: the same effects. Only registers that are values (:mod:`stages.optimize.values`) move: their one definition dominates all
+that read them, and the block in front of the loop dominates that definition. Pure instructions can't fault, so they may run for nothing. A load moves only where every way
+through the loop comes by it and nothing in the loop may write what it reads (measured on ptxas: no load leaves a loop with stores to its space, read-only ones
+always do; shared loads pass stores to global memory, not barriers).
+
+A register held around a loop is not free: values move only while those alive in the loop stay below a limit.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ir_format.flow import ENDS, Liveness, bit_indices, is_guarded, liveness, read_regs, written_regs
+from ir_format.hazards import hazards
+from ir_format.model import Const, Function, Inst, Reg, Unit
+from stages.optimize.loops import LOADS, Stores, find_loops, front, has_loops, open_fronts, put_last
+from stages.optimize.values import Values, is_pure
+from stages.regalloc.limits import register_limit
+from stages.runner import Context
+
+#: Words alive in a loop up to which values move: constants, one-cycle work, results that come late (guessed; stages/optimize/order.py says why 28).
+_CONSTANT, _CHEAP, _DEAR = 20, 28, 40
+_SPARE: Final = 8  # registers left below a limit that directives or options set
+_PREDICATES: Final = 4
+_CALLING: Final = 12  # the limit where the loop calls: few registers survive a call
+_LATE: Final = frozenset("MUFU LDC LDG LD LDS LDL F2F F2I I2F FRND POPC FLO BREV S2R DADD DMUL DFMA DSETP I2I".split())  # noqa: SIM905
+_STAY: Final = frozenset(("UNDEF", "R2UR", "P2R", "R2P"))
+
+
+def hoist_invariants(unit: Unit, ctx: Context) -> None:
+    """The pass."""
+    for f in unit.functions:
+        if has_loops(f):
+            limit = register_limit(unit, hazards(ctx.header.target).sm, ctx.header.options) - _SPARE
+            _Hoister(f, ctx, limit).run()
+
+
+class _Hoister:
+    """The work on one function. Loops are numbered inner before outer; sets of loops are bitsets."""
+
+    def __init__(self, f: Function, ctx: Context, limit: int) -> None:
+        self.f = f
+        self.ctx = ctx
+        self.limit = limit
+        self.pressure: dict[int, dict[str, int]] = {}  # loop -> most words of a file alive in it
+        self.live: Liveness | None = None
+        self.peaks: dict[int, dict[str, int]] = {}  # the same by block
+        self.stores: dict[int, Stores] = {}
+        self.fronts: dict[int, int | None] = {}  # as `front` gives them
+
+    def run(self) -> None:
+        f = self.f
+        self.values = v = Values(f)
+        self.found = found = find_loops(f, v.cfg, v.idom)
+        if not found:
+            return
+        self.inside = inside = [0] * len(f.blocks)
+        for n, x in enumerate(found):
+            for pos in x.body:
+                inside[pos] |= 1 << n
+        self.made = made = [0] * len(f.vregs)  # register -> loops that write it
+        for pos, b in enumerate(f.blocks):
+            if inside[pos]:
+                for i in b.insts:
+                    for r in written_regs(i):
+                        made[r.num] |= inside[pos]
+        moved: dict[int, list[Inst]] = {}
+        gone: set[int] = set()
+        for pos in v.cfg.rpo:
+            if inside[pos]:
+                for i in f.blocks[pos].insts:
+                    to = self._leaves(i, pos)
+                    if to >= 0:
+                        moved.setdefault(to, []).append(i)
+                        gone.add(id(i))
+        if not gone:
+            return
+        for b in f.blocks:
+            b.insts = [i for i in b.insts if id(i) not in gone]
+        homes = {n: self.fronts[n] for n in moved}
+        old = {n: f.blocks[at] for n, at in homes.items() if at is not None and at >= 0}
+        new = open_fronts(f, v.cfg, [found[n] for n in sorted(homes) if homes[n] == -1])
+        for n in sorted(moved):
+            put_last(old[n] if n in old else new[found[n].header], moved[n])
+        self.ctx.count("invariants moved out of loops", len(gone))
+
+    def _leaves(self, i: Inst, pos: int) -> int:
+        """The number of the outermost loop that the instruction may go in front of; -1 where it stays."""
+        if not i.dsts or is_guarded(i) or i.op in _STAY:
+            return -1
+        load = not is_pure(i)
+        if load and i.op not in LOADS:
+            return -1
+        written = written_regs(i)
+        if not written or any(not self.values.value[r.num] or r.file not in ("R", "P") for r in written):
+            return -1
+        if i.op in ("COPY", "MOV") and type(i.srcs[0]) is Reg:
+            return -1  # would lengthen two lives
+        reads = read_regs(i)
+        held = 0
+        for r in reads:
+            held |= self.made[r.num]
+        load = load or any(type(o) is Const and o.ireg is not None for o in i.srcs)  # beyond the bank's end: a fault
+        best = -1
+        need = {file: sum(r.width for r in written if r.file == file) for file in ("R", "P")}
+        inside = self.inside[pos]
+        while inside:
+            n = (inside & -inside).bit_length() - 1
+            if held >> n & 1 or self._front(n) is None or (load and not self._always(i, pos, n)) or not self._room(n, i, need, reads):
+                break
+            best = n
+            inside &= inside - 1
+        if best < 0 or not self.ctx.allow():
+            return -1
+        left = self.inside[pos] & ((2 << best) - 1)
+        for r in written:
+            self.made[r.num] &= ~left
+        for n in bit_indices(left):
+            alive = self.pressure[n]
+            for file, count in need.items():
+                alive[file] += count
+        return best
+
+    def _front(self, n: int) -> int | None:
+        if n not in self.fronts:
+            self.fronts[n] = front(self.f, self.values.cfg, self.found[n])
+        return self.fronts[n]
+
+    def _always(self, load: Inst, pos: int, n: int) -> bool:
+        """Whether every way through the loop comes by the load, and it reads the same in every round."""
+        loop, v = self.found[n], self.values
+        if n not in self.stores:
+            self.stores[n] = Stores([self.f.blocks[p] for p in loop.body])
+        if load.op in LOADS and self.stores[n].may_change(load):
+            return False
+        body = set(loop.body)
+        leaving = [p for p in loop.body if loop.header in v.cfg.succs[p] or any(s not in body for s in v.cfg.succs[p]) or not v.cfg.succs[p] or self._ends(p)]
+        return all(v.dominates(pos, p) for p in leaving)
+
+    def _ends(self, pos: int) -> bool:
+        insts = self.f.blocks[pos].insts
+        return bool(insts) and insts[-1].op in ENDS
+
+    def _room(self, n: int, i: Inst, need: dict[str, int], reads: list[Reg]) -> bool:
+        """Whether the loop has registers to hold the result; what only this instruction reads dies in exchange."""
+        if n not in self.pressure:
+            self.pressure[n] = self._peak(n)
+            if n not in self.stores:
+                self.stores[n] = Stores([self.f.blocks[p] for p in self.found[n].body])
+        alive = self.pressure[n]
+        if need["P"] and alive["P"] + need["P"] > _PREDICATES:
+            return False
+        late = i.op in _LATE
+        most = _CONSTANT if not reads and not late else _DEAR if late else _CHEAP
+        if self.stores[n].calls:
+            most = _CALLING
+        freed = sum(r.width for r in reads if r.file == "R" and self.values.value[r.num] and self.values.use_count(r) == 1)
+        return need["R"] <= freed or alive["R"] + need["R"] - freed <= min(most, self.limit)
+
+    def _peak(self, n: int) -> dict[str, int]:
+        """Most words alive in a loop, by file."""
+        f = self.f
+        if self.live is None:
+            self.live = liveness(f, self.values.cfg)
+        live = self.live
+        owner = live.cells.owner
+        file = [v.file for v in f.vregs]
+        most = {"R": 0, "P": 0}
+        for pos in self.found[n].body:
+            got = self.peaks.get(pos)
+            if got is None:
+                got = self.peaks[pos] = {"R": 0, "P": 0}
+                alive = {"R": 0, "P": 0, "UR": 0, "UP": 0, "B": 0}
+                now: set[int] = set()
+                for c in live.out_cells(pos):
+                    alive[file[owner[c][0]]] += 1
+                    now.add(c)
+                for i in reversed(f.blocks[pos].insts):
+                    for name in got:
+                        got[name] = max(got[name], alive[name])
+                    if not is_guarded(i):
+                        for r in written_regs(i):
+                            cell = live.cells.first(r)
+                            for c in range(cell, cell + r.width):
+                                if c in now:
+                                    now.discard(c)
+                                    alive[r.file] -= 1
+                    for r in read_regs(i):
+                        cell = live.cells.first(r)
+                        for c in range(cell, cell + r.width):
+                            if c not in now:
+                                now.add(c)
+                                alive[r.file] += 1
+                for name in got:
+                    got[name] = max(got[name], alive[name])
+            for name in most:
+                most[name] = max(most[name], got[name])
+        return most

@@ -1,0 +1,356 @@
+"""Unrolling: several rounds of an innermost loop in one block, so that loads of all of them are under way together and the test comes once.
+
+Pre: a function at level `ori`. Post: the same effects in the same order, whatever the number of rounds (also when the counter wraps round). Candidates are
+loops of one block with a counter (:mod:`stages.optimize.induction`), without `.pragma "nounroll"`. Copies name the same registers; `webs` parts them, the value passes fold
+the counters' steps into addresses, `order` brings the loads together.
+
+* Rounds known and few enough for the size of the body: all of them in a row, no branch (limits measured on ptxas).
+* Rounds known: the remainder in a row, then a loop of as many copies as are worth it.
+* Rounds known only when the loop is reached: if at least four are left, a loop of four copies; then two copies if two are left; then the loop as it was, which
+  ends after one round, or makes all rounds where the numbers are so odd that nothing can be said in advance. ptxas does the same, for as long bodies.
+
+Where threads of a warp make different numbers of rounds they meet behind the four and the two copies.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Final
+
+from ir_format import isa
+from ir_format.flow import Cfg, build_cfg
+from ir_format.model import NEG, NOT_PT, PT, RZ, Block, Function, Imm, Inst, Operand, Reg, Unit, label
+from stages.optimize.branches import merge_blocks
+from stages.optimize.dce import remove_dead_code
+from stages.optimize.fold import inverted, value_of
+from stages.optimize.induction import TURNED, Count, count_of, fold_steps, rounds, signed_word, start_of
+from stages.optimize.loops import find_loops, has_loops
+from stages.optimize.webs import split_webs
+from stages.runner import Context
+from stages.schedule.deps import WALLS
+
+#: (instructions of the body beside the counter and the test, most rounds that are unrolled for good): measured on ptxas, in between by straight lines of their product.
+_WHOLE: Final = ((1, 4000), (2, 2730), (3, 1492), (4, 919), (5, 642), (6, 472), (8, 285), (10, 192), (12, 138), (16, 76), (20, 53), (24, 38), (30, 25), (40, 13), (50, 9), (60, 7), (80, 4), (100, 3), (140, 2))
+_MOST: Final = 1200  # instructions of a loop unrolled for good (ptxas: up to 5,460; beyond this the time to compile is not worth it)
+_PART: Final = 350  # instructions of a loop unrolled in part, remainder included, and the longest body (measured)
+_PART_BODY: Final = 72
+_COPIES: Final = 16  # copies of a loop unrolled in part (ptxas: up to 171)
+_OPEN_BODY: Final = 18  # longest body of a loop whose rounds are not known (measured)
+_AT_ONCE: Final = 4
+_ROUNDS: Final = 3  # inner loops that vanish make the loop around them a candidate
+#: Bodies with these stay: protocols of their own, calls, fences (measured for MEMBAR), instructions that only some threads of a warp may come to.
+_NEVER: Final = WALLS - {"WARPSYNC", "BRA"} | frozenset("MEMBAR ERRBAR CGAERRBAR FENCE BSSY BMOV SYNCS ELECT PREEXIT ACQBULK CCTL FENTRY".split())  # noqa: SIM905
+_NEVER_BEGIN: Final = ("WARPGROUP", "HGMMA", "QGMMA", "IGMMA", "BGMMA", "UT", "UBLK", "USETMAXREG", "UVIRT", "LDTM", "STTM", "CALL", "UCGABAR")
+#: All threads of a warp come to these together, so the loop must not be one that they leave one by one.
+_TOGETHER: Final = frozenset("BAR SHFL VOTE VOTEU MATCH REDUX CREDUX WARPSYNC MOVM LDSM STSM HMMA IMMA DMMA BMMA R2UR".split())  # noqa: SIM905
+#: A test and the counter's direction: the loop ends before the counter wraps round.
+_TOWARDS: Final = frozenset((("LT", True), ("LE", True), ("GT", False), ("GE", False), ("NE", True), ("NE", False)))
+_OR: Final = 0xFC  # a | b
+
+
+def unroll_loops(unit: Unit, ctx: Context) -> None:
+    """The pass."""
+    for f in unit.functions:
+        for _ in range(_ROUNDS):
+            if not has_loops(f) or not _Unroller(f, ctx).run():
+                break
+            _clean(unit, f, ctx)
+
+
+def _clean(unit: Unit, f: Function, ctx: Context) -> None:
+    """Part the copies' registers, fold what is known now."""
+    from stages.optimize.simplify import simplify
+
+    part = Unit(unit.name, unit.kind)
+    part.functions = [f]
+    part.attrs = unit.attrs
+    merge_blocks(f)
+    split_webs(part, ctx)
+    remove_dead_code(part, ctx)  # the tests between the rounds
+    for b in f.blocks:
+        if fold_steps(b):
+            ctx.count("blocks with steps folded")
+    simplify(part, ctx)
+    remove_dead_code(part, ctx)
+
+
+def limit_whole(body: int) -> int:
+    """Most rounds of a loop that are unrolled for good, by the length of its body."""
+    if body < 1:
+        return _WHOLE[0][1]
+    for (k, n), (k2, n2) in pairwise(_WHOLE):
+        if k <= body <= k2:
+            made = n * k + (n2 * k2 - n * k) * (body - k) // (k2 - k)
+            return min(made // body, _MOST // body)
+    return 1
+
+
+def factor(body: int, made: int) -> int:
+    """Copies of a loop of ``made`` rounds: as many as, with the remainder, have the size allowed; 1 where that is not worth it."""
+    if body > _PART_BODY:
+        return 1
+    return max((n for n in range(1, min(_COPIES, made) + 1) if (n + made % n) * body <= _PART), default=1)
+
+
+class _Unroller:
+    """One walk over the loops of a function."""
+
+    def __init__(self, f: Function, ctx: Context) -> None:
+        self.f = f
+        self.ctx = ctx
+        self.sm = isa.target(ctx.header.target).sm
+        self.target = isa.target(ctx.header.target)
+        marked = f.attrs.get("nounroll", ())
+        self.marked: set[int] = {x for x in marked if type(x) is int} if isinstance(marked, tuple) else set()
+        self.next_id = max((b.id for b in f.blocks), default=0) + 1
+        self.line = self.loc = 0
+
+    def run(self) -> bool:
+        """Whether anything was unrolled."""
+        f = self.f
+        cfg = build_cfg(f)
+        new: dict[int, list[Block]] = {}
+        for loop in find_loops(f, cfg):
+            if len(loop.body) != 1 or f.blocks[loop.header].id in self.marked:
+                continue
+            made = self._loop(loop.header, cfg)
+            if made is not None:
+                new[loop.header] = made
+        if not new:
+            return False
+        f.blocks = [x for n, b in enumerate(f.blocks) for x in new.get(n, [b])]
+        f.attrs["nounroll"] = tuple(sorted(self.marked))
+        return True
+
+    # ------------------------------------------------------------------ one loop
+
+    def _loop(self, pos: int, cfg: Cfg) -> list[Block] | None:
+        """What takes the place of the loop of one block at ``pos``."""
+        f = self.f
+        block = f.blocks[pos]
+        count = count_of(block)
+        if count is None or not self._may(block, count):
+            return None
+        body = self._size(block, count)
+        self.line, self.loc = block.insts[-1].line, block.insts[-1].loc
+        start = start_of(f, cfg, pos, count.counter)
+        made = rounds(count, start) if start is not None else None
+        if made is not None:
+            return self._known(block, body, made)
+        if body <= _OPEN_BODY:
+            return self._open(pos, block, count, start)
+        return None
+
+    def _may(self, block: Block, count: Count) -> bool:
+        uniform = bool(self.f.vregs[count.on.num].uniform)
+        for i in block.insts[:-1]:
+            if i.op in _NEVER or i.op.startswith(_NEVER_BEGIN) or (i.attrs is not None and "frame" in i.attrs):
+                return False
+            if not uniform and (i.op in _TOGETHER or (i.attrs is not None and "warp" in i.attrs)):
+                return False
+            if any(type(o) is Reg and o.file == "B" for o in (*i.dsts, *i.srcs)):
+                return False
+        return True
+
+    def _size(self, block: Block, count: Count) -> int:
+        """Instructions of a round beside test, branch and counter."""
+        free = sum(i.op in ("COPY", "UNDEF", "PCOPY") for i in block.insts)
+        return max(1, len(block.insts) - free - 3)
+
+    def _copies(self, block: Block, count: int) -> list[Inst]:
+        """The instructions of so many rounds, without branches."""
+        out: list[Inst] = []
+        for _ in range(count):
+            out += [Inst(i.op, i.mods, i.dsts, i.srcs, i.guard, i.line, i.loc, None, i.uses, i.defs, dict(i.attrs) if i.attrs else i.attrs) for i in block.insts[:-1]]
+        return out
+
+    def _known(self, block: Block, body: int, made: int) -> list[Block] | None:
+        if made == 1 or made <= limit_whole(body):
+            if not self.ctx.allow():
+                return None
+            self.ctx.count("loops unrolled for good")
+            return [Block(block.id, self._copies(block, made), block.depth)]
+        copies = factor(body, made)
+        if copies < 2 or not self.ctx.allow():
+            return None
+        self.ctx.count("loops unrolled in part")
+        rest = made % copies
+        main = self._new(self._copies(block, copies), block.depth)
+        last = block.insts[-1]
+        main.insts.append(Inst("BRA", last.mods, last.dsts, (*last.srcs[:-1], label(main.id)), last.guard, last.line, last.loc))
+        self.marked.add(main.id)
+        # the block that is jumped to keeps its number
+        return [Block(block.id, self._copies(block, rest), max(0, block.depth - 1)), main]
+
+    # ------------------------------------------------------------------ rounds that are counted when the loop is reached
+
+    def _open(self, pos: int, block: Block, count: Count, start: int | None) -> list[Block] | None:
+        """Four copies while four rounds are left, two, one."""
+        if (count.compare, count.step > 0) not in _TOWARDS or abs(count.step) >= 1 << 24:
+            return None
+        if not self.ctx.allow():
+            return None
+        self.ctx.count("loops unrolled by four")
+        f = self.f
+        uniform = f.vregs[count.on.num].uniform
+        inner = max(0, block.depth - 1)
+        front, go, main, middle, pair, behind, tail = (self._new([], inner + (n in (2, 6))) for n in range(7))
+        front.id = block.id  # what others jump to
+        odd = count.compare == "NE"
+        bound = count.bound if value_of(count.bound) is not None else self._held(front, count.bound)
+        # in front of the loop: are the four copies for it?
+        enter, more, again, done, never = (f.new_vreg("P", uniform=uniform) for _ in range(5))  # never: no round is made yet
+        x = self._plus(count.counter, count.before, front)
+        bar = self._meet(front, middle) if not uniform else None
+        if odd:
+            self._left(front, enter, count, bound, x, _AT_ONCE - 1, True)
+        else:
+            front.insts.append(self._inst("COPY", (), (never,), (PT,)))
+            self._ahead(front, enter, count, bound, x, start)
+            go.insts.append(self._inst("COPY", (), (never,), (NOT_PT,)))
+            limit = self._limit(go, bound, (_AT_ONCE - 1) * count.step)
+        self._branch(front, inverted(enter), middle.id)
+        # four rounds, and again
+        main.insts = self._copies(block, _AT_ONCE)
+        x = self._plus(count.counter, count.before, main)
+        if odd:
+            self._left(main, again, count, bound, x, _AT_ONCE - 1, False)
+        else:
+            self._test(main, again, count, x, limit, PT)
+        self._branch(main, again, main.id)
+        # two rounds
+        if bar is not None:
+            middle.insts.append(self._inst("BSYNC", self._kind(), (), (bar,)))
+        x = self._plus(count.counter, count.before, middle)
+        bar = self._meet(middle, behind) if not uniform else None
+        if odd:
+            self._left(middle, more, count, bound, x, 1, False)
+        else:
+            self._test(middle, more, count, x, self._limit(middle, bound, count.step), self._room(middle, count, bound, 1))
+        self._branch(middle, inverted(more), behind.id)
+        pair.insts = self._copies(block, 2)
+        if not odd:
+            pair.insts.append(self._inst("COPY", (), (never,), (NOT_PT,)))
+        # the last
+        if bar is not None:
+            behind.insts.append(self._inst("BSYNC", self._kind(), (), (bar,)))
+        x = self._plus(count.counter, count.before, behind)
+        self._test(behind, done, count, x, bound, PT)
+        if not odd:
+            either = f.new_vreg("P", uniform=uniform)
+            behind.insts.append(self._inst("PLOP3", ("LUT",), (either, PT), (done, never, PT, Imm("I", _OR), Imm("I", 0))))
+            done = either
+        self._branch(behind, inverted(done), f.blocks[pos + 1].id)
+        tail.insts = self._copies(block, 1)
+        if not _exact(count, start):
+            self._branch(tail, count.on, tail.id)
+        self.marked |= {main.id, tail.id}
+        return [front, go, main, middle, pair, behind, tail]
+
+    def _new(self, insts: list[Inst], depth: int) -> Block:
+        self.next_id += 1
+        return Block(self.next_id - 1, insts, depth)
+
+    def _inst(self, op: str, mods: tuple[str, ...], dsts: tuple[Operand, ...], srcs: tuple[Operand, ...]) -> Inst:
+        if op not in ("COPY", "BSYNC", "BSSY", "BMOV", "UNDEF"):
+            dsts, srcs = self.target.complete(op, mods, dsts, srcs)
+        return Inst(op, mods, dsts, srcs, None, self.line, self.loc)
+
+    def _branch(self, block: Block, on: Reg, to: int) -> None:
+        block.insts.append(Inst("BRA", (), (), (PT, label(to)), on, self.line, self.loc))
+
+    def _kind(self) -> tuple[str, ...]:
+        return ("RECONVERGENT",) if self.sm >= 100 else ()
+
+    def _meet(self, block: Block, at: Block) -> Reg:
+        """Threads that part behind ``block`` meet at the start of ``at``."""
+        bar = self.f.new_vreg("B")
+        if self.sm < 80:  # as lower does: old participants may be left in it
+            block.insts += [self._inst("UNDEF", (), (bar,), ()), self._inst("BMOV", ("32", "CLEAR"), (RZ,), (bar,))]
+        block.insts.append(self._inst("BSSY", self._kind(), (bar,), (label(at.id),)))
+        return bar
+
+    def _plus(self, r: Reg, by: int, block: Block) -> Reg:
+        """``r`` + a constant."""
+        if by == 0:
+            return r
+        d = self.f.new_vreg("R", uniform=self.f.vregs[r.num].uniform)
+        block.insts.append(self._inst("IADD3", (), (d,), (r, Imm("I", by & 0xFFFFFFFF), RZ)))
+        return d
+
+    def _held(self, block: Block, o: Operand) -> Reg:
+        """An operand in a register."""
+        if type(o) is Reg:
+            return o
+        d = self.f.new_vreg("R", uniform=1)
+        block.insts.append(self._inst("COPY", (), (d,), (o,)))
+        return d
+
+    def _limit(self, block: Block, bound: Operand, away: int) -> Operand:
+        """The bound less what a few rounds add, modulo 2**32."""
+        known = value_of(bound)
+        if known is None:
+            assert type(bound) is Reg
+            return self._plus(bound, -away, block)
+        return Imm("I", (known - away) & 0xFFFFFFFF)
+
+    def _room(self, block: Block, count: Count, bound: Operand, ahead: int) -> Reg:
+        """A predicate: :meth:`_limit` so many rounds ahead does not wrap round."""
+        away = ahead * count.step
+        up = away > 0
+        least, greatest = (-(1 << 31), (1 << 31) - 1) if count.signed else (0, 0xFFFFFFFF)
+        edge = away + (least if up else greatest)
+        known = value_of(bound)
+        if known is not None:
+            n = signed_word(known) if count.signed else known
+            return PT if (n >= edge if up else n <= edge) else NOT_PT
+        d = self.f.new_vreg("P", uniform=self.f.vregs[count.on.num].uniform)
+        mods = ("GE" if up else "LE", *(() if count.signed else ("U32",)), "AND")
+        block.insts.append(self._inst("ISETP", mods, (d, PT), (bound, Imm("I", edge & 0xFFFFFFFF), PT)))
+        return d
+
+    def _ahead(self, block: Block, d: Reg, count: Count, bound: Operand, x: Reg, start: int | None) -> None:
+        """``d`` = the test holds for the next rounds too, x being of the round before the first."""
+        ahead = _AT_ONCE - 1
+        if start is not None and value_of(bound) is None:
+            at = (start + count.before) & 0xFFFFFFFF
+            last = (signed_word(at) if count.signed else at) + ahead * count.step
+            least, greatest = (-(1 << 31), (1 << 31) - 1) if count.signed else (0, 0xFFFFFFFF)
+            if least <= last <= greatest:
+                self._test(block, d, count, bound, Imm("I", last & 0xFFFFFFFF), PT, turned=True)
+                return
+        self._test(block, d, count, x, self._limit(block, bound, ahead * count.step), self._room(block, count, bound, ahead))
+
+    def _test(self, block: Block, d: Reg, count: Count, x: Operand, limit: Operand, sure: Reg, turned: bool = False) -> None:
+        """``d`` = x compares with the limit (``turned``: that with x) as the counter with the bound, and ``sure``."""
+        mods = (TURNED[count.compare] if turned else count.compare, *(() if count.signed else ("U32",)), "AND")
+        block.insts.append(self._inst("ISETP", mods, (d, PT), (x, limit, sure)))
+
+    def _left(self, block: Block, d: Reg, count: Count, bound: Operand, x: Reg, ahead: int, first: bool) -> None:
+        """``d`` = x, from the round before, does not meet the bound within the next ``ahead`` rounds. What is left is 0 behind the last round, and a whole
+        turn of the counter in front of the first: then it is taken less one."""
+        less = 1 if first else 0
+        known = value_of(bound)
+        far = ahead * abs(count.step)
+        if known is not None:
+            terms: tuple[Operand, ...] = (x._replace(flags=NEG), Imm("I", (known - less) & 0xFFFFFFFF)) if count.step > 0 else (x, Imm("I", (-known - less) & 0xFFFFFFFF))
+            terms = (*terms, RZ)
+        else:
+            assert type(bound) is Reg
+            up, down = (bound, x) if count.step > 0 else (x, bound)
+            terms = (up, Imm("I", -less & 0xFFFFFFFF), down._replace(flags=NEG))
+        left = self.f.new_vreg("R", uniform=self.f.vregs[count.on.num].uniform)
+        block.insts.append(self._inst("IADD3", (), (left,), terms))
+        block.insts.append(self._inst("ISETP", ("GE" if first else "GT", "U32", "AND"), (d, PT), (left, Imm("I", far), PT)))
+
+
+def _exact(count: Count, start: int | None) -> bool:
+    """Whether the loop ends for certain behind the single round: no wrapping round of the counter."""
+    if count.compare == "NE":
+        return abs(count.step) == 1
+    if abs(count.step) != 1 or start is None or count.compare not in ("LT", "GT"):
+        return False
+    x = (start + count.before) & 0xFFFFFFFF
+    if count.signed:
+        return x != (0x7FFFFFFF if count.step > 0 else 0x80000000)
+    return x != (0xFFFFFFFF if count.step > 0 else 0)
