@@ -16,7 +16,7 @@ from ir_format.flow import ENDS, Liveness, bit_indices, is_guarded, liveness, re
 from ir_format.hazards import hazards
 from ir_format.model import Const, Function, Inst, Reg, Unit
 from stages.optimize.loops import LOADS, Stores, find_loops, front, has_loops, open_fronts, put_last
-from stages.optimize.values import Values, is_pure
+from stages.optimize.values import Cell, Values, is_pure
 from stages.regalloc.limits import register_limit
 from stages.runner import Context
 
@@ -48,6 +48,7 @@ class _Hoister:
         self.live: Liveness | None = None
         self.peaks: dict[int, dict[str, int]] = {}  # the same by block
         self.stores: dict[int, Stores] = {}
+        self.left: dict[Cell, int] = {}  # reads that have not moved
         self.fronts: dict[int, int | None] = {}  # as `front` gives them
 
     def run(self) -> None:
@@ -121,7 +122,18 @@ class _Hoister:
             alive = self.pressure[n]
             for file, count in need.items():
                 alive[file] += count
+        for r in reads:
+            if self.values.value[r.num] and r.file in ("R", "P"):
+                for cell in [(r.num, c) for c in range(r.sub, r.sub + r.width)]:
+                    self.left[cell] = self._left(cell) - 1
+                    if not self.left[cell]:  # nothing reads it in the loop now
+                        for n in bit_indices(left & ~self.made[r.num]):
+                            self.pressure[n][r.file] -= 1
         return best
+
+    def _left(self, cell: Cell) -> int:
+        """How many operands read the cell that have not moved."""
+        return self.left.get(cell, self.values.uses.get(cell, 0))
 
     def _front(self, n: int) -> int | None:
         if n not in self.fronts:
@@ -156,7 +168,7 @@ class _Hoister:
         most = _CONSTANT if not reads and not late else _DEAR if late else _CHEAP
         if self.stores[n].calls:
             most = _CALLING
-        freed = sum(r.width for r in reads if r.file == "R" and self.values.value[r.num] and self.values.use_count(r) == 1)
+        freed = sum(self._left((r.num, c)) == 1 for r in reads if r.file == "R" and self.values.value[r.num] for c in range(r.sub, r.sub + r.width))
         return need["R"] <= freed or alive["R"] + need["R"] - freed <= min(most, self.limit)
 
     def _peak(self, n: int) -> dict[str, int]:

@@ -9,6 +9,7 @@ from stages.optimize.licm import hoist_invariants
 from stages.optimize.order import order_blocks
 from stages.optimize.pool import pool_doubles
 from stages.optimize.predicate import predicate_arms
+from stages.optimize.rotate import rotate_loops
 from stages.optimize.simplify import simplify
 from stages.optimize.unroll import unroll_loops
 from stages.optimize.webs import split_webs
@@ -22,6 +23,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("branches", tidy_branches, min_opt=1),
     Pass("predicate", predicate_arms, min_opt=1),
     Pass("warpsync", drop_warpsync, min_opt=1),
+    Pass("rotate", rotate_loops, min_opt=2),
     Pass("simplify-again", simplify, min_opt=2),  # sees use counts without the dead readers, and longer blocks
     Pass("pool", pool_doubles, min_opt=1),
     Pass("dce-again", remove_dead_code, min_opt=1),

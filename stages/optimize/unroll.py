@@ -24,6 +24,7 @@ from stages.optimize.branches import merge_blocks
 from stages.optimize.dce import remove_dead_code
 from stages.optimize.fold import inverted, value_of
 from stages.optimize.induction import TURNED, Count, count_of, fold_steps, rounds, signed_word, start_of
+from stages.optimize.licm import hoist_invariants
 from stages.optimize.loops import find_loops, has_loops
 from stages.optimize.webs import split_webs
 from stages.runner import Context
@@ -35,6 +36,9 @@ _MOST: Final = 1200  # instructions of a loop unrolled for good (ptxas: up to 5,
 _PART: Final = 350  # instructions of a loop unrolled in part, remainder included, and the longest body (measured)
 _PART_BODY: Final = 72
 _COPIES: Final = 16  # copies of a loop unrolled in part (ptxas: up to 171)
+#: Loads of all copies: more than these find no registers, and those of later rounds take them from earlier ones.
+_UNDER_WAY: Final = 16
+_LATE: Final = ("LD", "TEX", "TLD", "SULD", "ATOM")
 _OPEN_BODY: Final = 18  # longest body of a loop whose rounds are not known (measured)
 _AT_ONCE: Final = 4
 _ROUNDS: Final = 3  # inner loops that vanish make the loop around them a candidate
@@ -72,6 +76,7 @@ def _clean(unit: Unit, f: Function, ctx: Context) -> None:
             ctx.count("blocks with steps folded")
     simplify(part, ctx)
     remove_dead_code(part, ctx)
+    hoist_invariants(part, ctx)  # out of what was the loop around
 
 
 def limit_whole(body: int) -> int:
@@ -170,7 +175,8 @@ class _Unroller:
                 return None
             self.ctx.count("loops unrolled for good")
             return [Block(block.id, self._copies(block, made), block.depth)]
-        copies = factor(body, made)
+        late = sum(i.op.startswith(_LATE) for i in block.insts)
+        copies = min(factor(body, made), max(1, _UNDER_WAY // max(1, late)))
         if copies < 2 or not self.ctx.allow():
             return None
         self.ctx.count("loops unrolled in part")
