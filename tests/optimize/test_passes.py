@@ -162,7 +162,7 @@ def test_carry_of_constants(a: int, b: int) -> None:
 def test_rows_of_a_tile_share_an_address(target: str) -> None:
     """(a + 0x1000) + b as an address is a + b with an offset where a + b is at hand, in a loop too, where a is no value."""
     body = (
-        "ld.param.u32 %r2, [n]; mov.u32 %r1, %tid.x; mov.u32 %r3, 0; cvta.to.global.u64 %rd1, %rd1; L: add.s32 %r4, %r3, %r1; ld.shared.u32 %r5, [%r4];"
+        "ld.param.u32 %r2, [n]; mov.u32 %r1, %tid.x; mov.u32 %r3, 0; cvta.to.global.u64 %rd1, %rd1; L: .pragma \"nounroll\"; add.s32 %r4, %r3, %r1; ld.shared.u32 %r5, [%r4];"
         "add.s32 %r6, %r3, 4096; add.s32 %r7, %r6, %r1; ld.shared.u32 %r8, [%r7]; st.global.u32 [%rd1], %r5; st.global.u32 [%rd1+4], %r8;"
         "add.s32 %r3, %r3, 128; setp.lt.s32 %p1, %r3, %r2; @%p1 bra L; ret;"
     )
