@@ -65,7 +65,8 @@ def _candidates(f: Function) -> bytearray:
 
 
 class _Splitter:
-    """The work on one function. A *site* is one destination operand; a bit stands for one component that a site writes."""
+    """The work on one function. A *site* is one destination operand; a bit stands for one component that a site writes, where other blocks or
+    guarded writes can see it: sets of them stay short in long blocks."""
 
     def __init__(self, f: Function, ctx: Context) -> None:
         self.f = f
@@ -80,6 +81,7 @@ class _Splitter:
         self.copies: dict[int, Inst] = {}  # sites that are copies
         self.twins: dict[int, int] = {}  # a copy's site -> the register of its second destination
         self.reads: list[tuple[Inst, dict[Place, int]]] = []  # for every reader, a site of each operand's web
+        self.work: list[list[tuple[Inst, list[Reg], list[Reg], bool]]] = []  # per block: instruction, what it reads and writes, whether it is guarded
         self.joined: dict[int, int] = {}  # sets of bits whose sites are joined already, and one of the sites
 
     def run(self) -> None:
@@ -87,8 +89,8 @@ class _Splitter:
             return
         self._number_sites()
         before = self._reaching()
-        for pos, block in enumerate(self.f.blocks):
-            self._join_block(block.insts, before[pos])
+        for pos, work in enumerate(self.work):
+            self._join_block(work, before[pos])
         self._rename()
 
     def _touched(self, regs: list[Reg]) -> list[Reg]:
@@ -96,58 +98,83 @@ class _Splitter:
         return [r for r in regs if many[r.num]]
 
     def _number_sites(self) -> None:
+        made: list[tuple[int, Cell]] = []
+        seen: set[Cell] = set()  # cells that a block reads and has not written yet, and those written under a guard
         for b in self.f.blocks:
+            work: list[tuple[Inst, list[Reg], list[Reg], bool]] = []
+            own: set[Cell] = set()
             for i in b.insts:
-                for r in self._touched(written_regs(i)):
+                reads, writes = self._touched(read_regs(i)), self._touched(written_regs(i))
+                if not reads and not writes:
+                    continue
+                guarded = is_guarded(i)
+                work.append((i, reads, writes, guarded))
+                for r in reads:
+                    for c in range(r.sub, r.sub + r.width):
+                        if (r.num, c) not in own:
+                            seen.add((r.num, c))
+                for r in writes:
                     site = self.sets.add()
                     self.owner.append(r.num)
                     self.written[(id(i), (r.num, r.sub, r.width))] = site
                     if copied(i) is not None and (r.width == 1 or r.width == self.f.vregs[r.num].width):
                         self.copies[site] = i
                     for c in range(r.sub, r.sub + r.width):
-                        bit = len(self.site_of)
-                        self.site_of.append(site)
-                        self.bits[(site, (r.num, c))] = bit
-                        self.all_of[(r.num, c)] = self.all_of.get((r.num, c), 0) | 1 << bit
+                        made.append((site, (r.num, c)))
+                        (seen if guarded else own).add((r.num, c))
+            self.work.append(work)
+        for site, cell in made:
+            if cell in seen:
+                bit = len(self.site_of)
+                self.site_of.append(site)
+                self.bits[(site, cell)] = bit
+                self.all_of[cell] = self.all_of.get(cell, 0) | 1 << bit
 
     def _reaching(self) -> list[int]:
         """The bits that reach the start of every block."""
         cfg = build_cfg(self.f)
         count = len(self.f.blocks)
         gen, kill = [0] * count, [0] * count
-        for pos, b in enumerate(self.f.blocks):
+        for pos, work in enumerate(self.work):
             made = dead = 0
-            for i in b.insts:
-                guarded = is_guarded(i)
-                for r in self._touched(written_regs(i)):
+            for i, _, writes, guarded in work:
+                for r in writes:
                     site = self.written[(id(i), (r.num, r.sub, r.width))]
                     for c in range(r.sub, r.sub + r.width):
+                        bit = self.bits.get((site, (r.num, c)))
+                        if bit is None:
+                            continue
                         if not guarded:
                             dead |= self.all_of[(r.num, c)]
                             made &= ~self.all_of[(r.num, c)]
-                        made |= 1 << self.bits[(site, (r.num, c))]
+                        made |= 1 << bit
             gen[pos], kill[pos] = made, dead
         reached = set(cfg.rpo)
         order = cfg.rpo + [p for p in range(count) if p not in reached]
         return solve(order, cfg.preds, cfg.succs, gen, kill)[0]
 
-    def _join_block(self, insts: list[Inst], before: int) -> None:
-        now: dict[Cell, int] = {}
+    def _join_block(self, work: list[tuple[Inst, list[Reg], list[Reg], bool]], before: int) -> None:
+        now: dict[Cell, int] = {}  # ~site where that one alone reaches, else a set of bits
         all_of, sets, site_of, joined = self.all_of, self.sets, self.site_of, self.joined
         partial: dict[int, tuple[int, Reg]] = {}  # register -> its last site, while nothing has read it since
 
         def reaching(cell: Cell) -> int:
             bits = now.get(cell)
-            return before & all_of.get(cell, 0) if bits is None else bits
+            if bits is None:
+                bits = now[cell] = before & all_of.get(cell, 0)
+            return bits
 
         def copy(r: Reg) -> int:
             """The site of the copy that alone reaches all that the operand reads, and writes no more; -1 if it is not like that."""
             top = -1
             for c in range(r.sub, r.sub + r.width):
                 bits = reaching((r.num, c))
-                if not bits or bits & bits - 1:
+                if bits < 0:
+                    site = ~bits
+                elif not bits or bits & bits - 1:
                     return -1
-                site = site_of[bits.bit_length() - 1]
+                else:
+                    site = site_of[bits.bit_length() - 1]
                 if site not in self.copies or top not in (-1, site):
                     return -1
                 top = site
@@ -161,7 +188,7 @@ class _Splitter:
                 bits = reaching((r.num, c))
                 if not bits:
                     continue
-                site = joined.get(bits, -1)
+                site = ~bits if bits < 0 else joined.get(bits, -1)
                 if site < 0:
                     low = bits & -bits
                     joined[bits] = site = site_of[low.bit_length() - 1]
@@ -173,8 +200,7 @@ class _Splitter:
                 top = site
             return top
 
-        for i in insts:
-            reads = self._touched(read_regs(i))
+        for i, reads, writes, guarded in work:
             if reads:
                 here: dict[Place, int] = {}
                 kept = () if is_pure(i) else {r.num for r in written_regs(i)}
@@ -188,10 +214,8 @@ class _Splitter:
                         here[(r.num, r.sub, r.width)] = found
                     partial.pop(r.num, None)
                 self.reads.append((i, here))
-            writes = self._touched(written_regs(i))
             if not writes:
                 continue
-            guarded = is_guarded(i)
             tied = not is_pure(i)
             for r in writes:
                 site = self.written[(id(i), (r.num, r.sub, r.width))]
@@ -208,11 +232,12 @@ class _Splitter:
             for r in writes:
                 site = self.written[(id(i), (r.num, r.sub, r.width))]
                 for c in range(r.sub, r.sub + r.width):
-                    bit = 1 << self.bits[(site, (r.num, c))]
-                    if guarded:
-                        now[(r.num, c)] = bit | reaching((r.num, c))
-                    else:
-                        now[(r.num, c)] = bit
+                    cell = (r.num, c)
+                    if not guarded:
+                        now[cell] = ~site
+                        continue
+                    old = reaching(cell)
+                    now[cell] = 1 << self.bits[(site, cell)] | (old if old >= 0 else 1 << self.bits[(~old, cell)])
 
     def _names(self) -> dict[int, int]:
         """The register of every web, by its earliest site: the first web of a register keeps it."""
