@@ -1,0 +1,46 @@
+"""Build hook: `ORIAS_COMPILE=1 pip install .` compiles the hot modules with mypyc (the value is the C compiler's -O level, and after a colon folders
+of :data:`HOT` may stand, to compile those alone: `1:ir_format,stages/encode`).
+
+Without the variable nothing is compiled and the package is pure Python. The Python sources stay the one source: what is compiled is
+generated from them, and makes the same bytes (tests/chain/test_compiled.py).
+"""
+
+from __future__ import annotations
+
+import os
+
+from setuptools import setup
+
+#: Modules worth compiling, found by profile. Classes that others subclass, and what runs once, stay interpreted.
+HOT = {
+    "ir_format": "model flow wire relay rename",
+    "ir_format/isa": "machine plan codec special vectors",
+    "ir_format/hazards": "model classes",
+    "stages/parse": "scan operands units",
+    "stages/lower": "divergence converge legalize spaces cleanup",
+    "stages/optimize": "branches conditions dce fold fuse guarded known order pool predicate rules simplify values webs",
+    "stages/regalloc": "abi allocate assign counts diverge finish groups limits moves parallel ranges slots spill warpgroup",
+    "stages/schedule": "boards control deps list_schedule order zeros",
+    "stages/encode": "encode",
+}
+
+
+def main() -> None:
+    """Set up, with or without extension modules."""
+    level, _, some = os.environ.get("ORIAS_COMPILE", "").partition(":")
+    if not level:
+        setup()
+        return
+    try:
+        from mypyc.build import mypycify
+    except ImportError:  # the first question of an isolated build: what it needs
+        setup(setup_requires=["mypy>=1.11", "msgpack-types"])
+        return
+    folders = some.split(",") if some else list(HOT)
+    paths = [f"{folder}/{name}.py" for folder in folders for name in HOT[folder].split()]
+    options = ["--ignore-missing-imports"] if os.path.exists("pyproject.toml") else ["--ignore-missing-imports", "--config-file="]
+    setup(ext_modules=mypycify([*options, *paths], opt_level=level, debug_level="0"))  # type: ignore[arg-type]
+
+
+if __name__ == "__main__":
+    main()
