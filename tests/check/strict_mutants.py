@@ -76,14 +76,20 @@ class Bench:
         return {(name, offset): (k, offset // WORD) for k, name, size in sections for offset in range(0, size, WORD)}
 
     def judge(self, mutant: Mutant) -> Verdict:
-        """Run a mutant until something shows."""
+        """Run a mutant until something shows; a few times only where an argument says that nothing can."""
+        reason = self._why(mutant)
+        if reason == "never reached":
+            return Verdict("", reason)
         try:
             device = Device(mutant.bytes(self.cubin))
-            for seed, launch in [(seed, launch) for seed in (*SEEDS, *MORE) for launch in reversed(self.launches)]:
+            for seed, launch in [(seed, launch) for seed in (SEEDS if reason else (*SEEDS, *MORE)) for launch in reversed(self.launches)]:
                 wrong, stats = run(device, launch, strict=True, seed=seed)
                 if wrong or stats.hazards:
                     return Verdict("wrong" if wrong else "hazard", "")
-            return Verdict("", self._why(mutant, device))
+                if not reason and mutant.field == "stall" and seed == SEEDS[-1] and launch is self.launches[0] and self._waits(mutant, device):
+                    reason = "a wait keeps the distance"
+                    break
+            return Verdict("", reason)
         except (SimError, ImageError):
             return Verdict("fault", "")
 
@@ -98,7 +104,7 @@ class Bench:
                     return False
         return True
 
-    def _why(self, mutant: Mutant, device: Device) -> str:
+    def _why(self, mutant: Mutant) -> str:
         pair = [mutant.place] if mutant.partner < 0 else [mutant.place, mutant.partner]
         if any((mutant.section, n) not in self.reached for n in pair):
             return "never reached"
@@ -107,8 +113,6 @@ class Bench:
             return "the later result is slower"
         if mutant.kind == "stall waw" and self._pipe(mutant.section, first) == self._pipe(mutant.section, last):
             return "results of one pipe come in order"
-        if mutant.field == "stall" and self._waits(mutant, device):
-            return "a wait keeps the distance"
         if first == last or mutant.kind.split()[0] not in ("wait", "index"):
             return ""
         code = list(_between(mutant.apply(self.cubin), mutant.section, first, last))

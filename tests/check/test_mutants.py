@@ -17,6 +17,7 @@ from stages.disasm.listing import decode_section
 from tests import oracle
 from tests.check import mutants
 from tests.check.schedule_mutants import KERNELS, Mutant, certain
+from tests.kernels import cases
 
 
 @pytest.mark.parametrize("sm", ["80", "90", "120"])
@@ -46,7 +47,7 @@ def test_strict_knows_wide_products_and_kept_operands() -> None:
     for name in ("vadd", "histogram"):
         data = mutants.cubin_of(name, "80", "ours", False)
         assert data is not None
-        bench = Bench(mutants.cases.CASES[name], data)
+        bench = Bench(cases.CASES[name], data)
         for mutant in certain(bench.cubin, random.Random(1)):
             later = bench._inst(mutant.section, mutant.partner)
             wide = mutant.kind == "stall raw" and later.op == "IMAD" and "WIDE" in later.mods
