@@ -73,6 +73,11 @@ raw R 90+
                           :    wlo
 alu dual                  g    4
 
+# HMMA.1688 to a store: documented at 15, and ptxas has IMMA.16816 there. basalt-sass asks for 16.
+raw R 80-99
+                          :    mma1
+data lsu                  g    16
+
 raw R 90
                           :    fp64 dmma
 fp64                      m    8    25

@@ -70,6 +70,8 @@ RELAXED: Final = (
     ("raw", "setp64", "=dual", "120+", 5),  # ISETP.U64 -> PLOP3; 6
     ("raw", "=udp64", "=uni", "120+", 4),  # UIADD3.64 -> ULOP3, its low register; the high one at 5
     ("raw", "=alu", "=hcmp", "103", 5),  # LOP3 -> HSET2, HSETP2 over their predicate; a guess says 13
+    ("raw", "=mma1", "=data", "80-99", 15),  # IMMA.16816 -> STG; 16 is for the sake of others
+    ("raw", "=mma1", "=lsu", "80-99", 15),
     ("raw", "IMMA", "", "120+", 26),  # IMMA.16832 -> STG, IADD3, IMMA (27); 28 and 32, which are right for HMMA
     ("raw", "HMMA", "HMMA", "120+", 29),  # HMMA.16816 -> HMMA.1688; 32
     ("waw", "=alu64", "var", "120+", 7),  # SEL.64 -> LDC.64; a guess says 8
