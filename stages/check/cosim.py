@@ -24,7 +24,7 @@ from stages.interpret.launch import Module
 Arr = NDArray[Any]
 ATTEMPTS: Final = 6
 #: Launches of a kernel.
-SEEDS: Final = 6
+SEEDS: Final = 8
 #: Relative and absolute error allowed to floats of kernels that use approximations (their bounds, 2**-20 or less, times some steps of arithmetic).
 APPROXIMATE: Final = (2.0**-16, 2.0**-19)
 #: How each launch is interpreted again.
@@ -140,11 +140,12 @@ class Stable:
 class Cosim:
     """One module with its compiled sides."""
 
-    def __init__(self, text: str, arch: str, devices: dict[str, Any], seeds: int = SEEDS) -> None:
-        """`devices`: simulator devices by name (ours, ptxas).  Raises ParseError."""
+    def __init__(self, text: str, arch: str, devices: dict[str, Any], seeds: int = SEEDS, limit: int = STEP_LIMIT) -> None:
+        """`devices`: simulator devices by name (ours, ptxas); `limit`: steps of the interpreter after which a launch is made smaller.  Raises ParseError."""
         self.module = Module(text, arch)
         self.devices = devices
         self.seeds = seeds
+        self.limit = limit
         self.report = Report()
         self.endless = False  # the last launch did not end
 
@@ -196,7 +197,7 @@ class Cosim:
     def _sound(self, unit: PtxUnit, shape: Any, seed: int) -> tuple[Launch, Outcome | None]:
         """A launch that stays within its buffers and ends, with its outcome."""
         launch, base = make(self.module.module, unit, shape, seed), Outcome()
-        limit = STEP_LIMIT
+        limit = self.limit
         others = [x for x in shapes(unit) if x != shape]
         tries = [*((shape, k) for k in (0, 1, 2)), *((x, k) for x in others for k in (0, 2)), *((shape, k) for k in range(3, ATTEMPTS)), *((x, 3) for x in others)]
         for where, attempt in tries:
@@ -218,6 +219,9 @@ class Cosim:
     def _stable(self, launch: Launch, base: Outcome, quiet: bool = False) -> Stable:
         """For each buffer and variable, the bytes whose elements depend neither on undefined values nor on the order of warps."""
         stable = Stable({k: np.ones(len(v), np.bool_) for k, v in memory_of(base).items()})
+        for v in self.module.module.variables:
+            for r in v.relocs if v.name in stable.keep else ():  # addresses are another matter on each side
+                stable.keep[v.name][r.offset : r.offset + r.size] = False
         for kind, how in _AGAIN:
             self._drop(launch, base, stable, kind, how, quiet)
         if base.open_nans:

@@ -78,7 +78,7 @@ def shapes(unit: PtxUnit) -> list[tuple[Dim3, Dim3]]:
     flat: list[tuple[Dim3, Dim3]] = [((2, 1, 1), (64, 1, 1)), ((1, 1, 1), (32, 1, 1)), ((3, 1, 1), (50, 1, 1)), ((1, 1, 1), (128, 1, 1)), ((1, 1, 1), (640, 1, 1))]
     if _uses(unit, ("%tid.y", "%ctaid.y", "%ntid.y")):
         flat = [((2, 2, 1), (16, 16, 1)), ((2, 2, 1), (8, 8, 1)), ((1, 1, 1), (16, 16, 1)), ((2, 1, 1), (32, 2, 1)), *flat[1:2]]
-    flat.append(((1, 1, 1), (1, 1, 1)))  # no other thread does what the first one has to do
+    flat.insert(4, ((1, 1, 1), (1, 1, 1)))  # no other thread does what the first one has to do
     if d.reqntid is not None:
         block = _three(d.reqntid)
         flat = [(grid, block) for grid, _ in flat]
@@ -202,8 +202,10 @@ def _scalar(p: PtxParam, rng: np.random.Generator, threads: int, style: str, att
         words = rng.integers(0, 8, -(-p.size // 4), dtype=np.uint32)
         return words.tobytes()[: p.size]
     few = int(rng.integers(0, 8))  # code unrolled four- and eightfold has tails for every rest
-    first = [threads, threads - few, 2 * threads + few] if style in _MANY else [threads, threads - few, 2 * threads + few, 16 + few]
-    choices = [first, [64, 50, 33, 40] if long is None else [2, 3, 5], [64, 50, 33, 40], [8, 5, 17, 16], [3, 2, 1, 4], [1, 2, 0, 1]][min(attempt, 5)]
+    fewer = max(threads - few, 1)
+    first = [threads, fewer, 2 * threads + few] if style in _MANY else [threads, fewer, 2 * threads + few, 16 + few]
+    middle = [64, 50, 33, 40, 16 + few]
+    choices = [first, middle if long is None else [2, 3, 5], middle, [40, 17, 8, 5, 3], [20, 5, 3, 2, 1], [1, 2, 0, 1]][min(attempt, 5)]
     if long:
         choices = [1100 + few]
     value = int(rng.choice(choices)) & (1 << 8 * p.size) - 1
@@ -222,7 +224,7 @@ def make(module: PtxModule, unit: PtxUnit, shape: tuple[Dim3, Dim3], seed: int, 
     launch = Launch(unit.name, grid, block, _dynamic(module, unit, block[0] * block[1] * block[2]), [], seed=seed)
     params = unit.functions[0].params
     whole = [p for p in params if p.size in (4, 8) and not p.dims and p.type not in _FLOATS and (p.name, 0) not in found]
-    longest = whole[int(rng.integers(0, len(whole)))].name if whole and seed % 2 and attempt < 2 else None
+    longest = whole[-1 - seed // 2 % len(whole)].name if whole and seed % 2 and attempt < 2 else None
     launch.names += [p.name for p in params]
     for k, p in enumerate(params):
         use = found.get((p.name, 0))

@@ -351,6 +351,10 @@ class Linker:
             if slot % 4 or not 0 <= slot < 4 * len(row):
                 raise CompileError(f"unit '{k.name}': address slot {slot:#x} is outside bank 2")
             row[slot // 4] = at
+        for place, name in enumerate(attrs.names(k.unit, "functions"), 1):
+            if 2 * place + 1 >= len(row):
+                raise CompileError(f"unit '{k.name}': the pointer of '{name}' is outside bank 2")
+            row[2 * place] = k.base(name) or 0
         return struct.pack(f"<{len(row)}I", *row)
 
     def _own_constants(self, bank2: bool, params: bool) -> list[Section]:

@@ -395,9 +395,16 @@ def _direct(b: Builder, name: str) -> Jump:
 
 
 def _indirect(b: Builder, x: ptx.Reg) -> Jump:
-    """By pointer: the offset of the function in the kernel's .text, since every kernel holds copies of its callees."""
+    """By pointer: the offset of the function in the kernel's .text, since every kernel holds copies of its callees; where variables hold pointers, it is read
+    from bank 2."""
     to = b.r(2)
-    b.copy(to, b.reg(x.index))
+    if b.ctx.pointers:
+        b.ctx.calls_pointers = True
+        place = b.r()
+        b.copy(place, b.lo_r(b.reg(x.index)))
+        b.emit("LDC.64", to, (Const("C", 2, 0, 2, place),))
+    else:
+        b.copy(to, b.reg(x.index))
     if b.ctx.relocatable:
         return _absolute(b, to)
 

@@ -17,7 +17,7 @@ from .modifiers import unknown_modifier
 from .rules import find_rule, own_check
 from .rules_warpgroup import bind_vectors
 from .spaces import param_base, place_descriptor, space_name
-from .unit import UnitContext, new_function
+from .unit import UnitContext, functions_in_data, new_function
 
 # A rule that trips over its operands (a forged stream, or a form that nobody thought of) refuses the instruction; tests let the exception through.
 SHOW_FAULTS = False
@@ -29,11 +29,19 @@ _LINKAGE = {"": "static", "extern": "extern", "visible": "visible", "weak": "wea
 def lower_module(module: PtxModule, header: Header) -> Module:
     """The module record of level `ori`: variables and names; what is private to a kernel (shared, local) stays with its unit."""
     out = Module()
+    pointers = {} if header.options.get("compile-only") else functions_in_data(module)
     for v in module.variables:
+        data = bytearray(v.init or b"")
+        relocs = []
+        for r in v.relocs:
+            if r.symbol in pointers and r.size == 8 and not (r.mask or r.addend):
+                data[r.offset : r.offset + 8] = pointers[r.symbol].to_bytes(8, "little")
+            else:
+                relocs.append((r.offset, r.symbol, r.addend, int(r.generic)))
         out.vars.append(
             Var(
-                v.name, v.space, v.size, max(1, v.align), v.init or b"",
-                tuple((r.offset, r.symbol, r.addend, int(r.generic)) for r in v.relocs), _LINKAGE.get(v.linkage, v.linkage), (*v.attributes, v.type) if v.space == "tex" else v.attributes,
+                v.name, v.space, v.size, max(1, v.align), bytes(data),
+                tuple(relocs), _LINKAGE.get(v.linkage, v.linkage), (*v.attributes, v.type) if v.space == "tex" else v.attributes,
             )
         )  # fmt: skip
     out.externs = [e.name for e in module.externs]
@@ -68,6 +76,9 @@ def lower_unit(pu: PtxUnit, module: PtxModule, header: Header) -> Unit:
         done += 1
         known = {f.name for f in todo}
         todo += [ctx.funcs[n] for n in ctx.helpers if n not in known]
+    if ctx.calls_pointers:
+        unit.attrs["functions"] = tuple(ctx.pointers)
+        unit.attrs["bank2"] = (0,) * (2 + 2 * len(ctx.pointers))
     return unit
 
 

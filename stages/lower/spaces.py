@@ -117,6 +117,8 @@ def symbol_address(b: Builder, x: ptx.Sym) -> Reg | Imm:
             note(b, "addresses", (x.name, signature_text(decl.rets, decl.params)))
         return _absolute(b, x)
     if kind == "func":
+        if b.ctx.pointers:
+            return Imm("I", b.ctx.pointers.setdefault(x.name, 8 + max(b.ctx.pointers.values())))
         d = b.r(2)
         b.emit("MOV", b.word(d, 0), (Imm("I", x.offset & 0xFFFFFFFF, x.name, "off"),))
         b.copy(b.hi_r(d), RZ)

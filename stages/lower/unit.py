@@ -19,7 +19,7 @@ def align_up(n: int, a: int) -> int:
 class UnitContext:
     """Shared state of a unit. ``module_vars``: module variables by name; ``funcs``: PTX functions of the unit and the helpers by name."""
 
-    __slots__ = ("cache_options", "debug_names", "funcs", "header", "helpers", "module", "module_vars", "pu", "relocatable", "shared_at", "shared_size", "sm", "target", "target_name", "unit")
+    __slots__ = ("cache_options", "debug_names", "funcs", "header", "helpers", "pointers", "calls_pointers", "module", "module_vars", "pu", "relocatable", "shared_at", "shared_size", "sm", "target", "target_name", "unit")
 
     def __init__(self, pu: PtxUnit, module: PtxModule, header: Header, unit: Unit) -> None:
         self.pu = pu
@@ -33,6 +33,8 @@ class UnitContext:
         self.funcs: dict[str, PtxFunction] = {f.name: f for f in pu.functions}
         self.relocatable = bool(header.options.get("compile-only"))  # an object for the linker: addresses are symbols
         self.helpers: list[str] = []  # library functions asked for, in order
+        self.pointers = {} if self.relocatable else functions_in_data(module)
+        self.calls_pointers = False  # calls by a pointer that is a place in bank 2
         self.cache_options: dict[str, str] = {
             name: value for name, value in header.options.items() if name.endswith("-cache") and isinstance(value, str)
         }
@@ -152,6 +154,15 @@ class UnitContext:
         if name not in self.helpers and all(f.name != name for f in self.pu.functions):
             self.helpers.append(name)
         return got
+
+
+def functions_in_data(module: PtxModule) -> dict[str, int]:
+    """Device functions whose addresses variables hold, with their pointers. Every kernel has its own copies at places of its own, and a variable has one value
+    for all: such a pointer is a place in bank 2, where each kernel has the offsets in its own .text (measured: ptxas does the same). Place 0 is the null
+    pointer's. Without such variables a pointer is the offset itself."""
+    own = set(module.functions) - set(module.entries)
+    names = dict.fromkeys(r.symbol for v in module.variables for r in v.relocs if r.symbol in own)
+    return {name: 8 * k for k, name in enumerate(names, 1)}
 
 
 def function_kind(ctx: UnitContext, f: PtxFunction) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from copy import deepcopy
 
-from ir_format.ptx import Addr, Bracket, CallTarget, Operand, PtxFunction, PtxInst, PtxModule, PtxUnit, PtxVar, Sym, Vec
+from ir_format.ptx import Addr, Bracket, CallTarget, Operand, PtxFunction, PtxInst, PtxModule, PtxUnit, PtxVar, Reg, Sym, Vec
 from stages.parse.symbols import FuncSym
 
 MAX_REACHED = 1 << 20  # functions and variables of all units together: each unit lists its own
@@ -34,12 +34,19 @@ def build_units(module: PtxModule, functions: dict[str, FuncSym], separate: bool
             raise UnitsTooLarge(f"The kernels up to '{name}' reach more than {MAX_REACHED} functions and variables, each counted for each kernel")
         units.append(unit)
     if units and not separate:
+        for unit in units:
+            if any(_calls_by_pointer(f) for f in unit.functions):
+                _adopt([unit], functions, variables, aliases, called)
         _adopt(units, functions, variables, aliases, called)
     if not separate:
         kept = {f.name for u in units for f in u.functions}
         module.functions = [name for name in module.functions if name in kept]
         module.aliases = [a for a in module.aliases if a.aliasee in kept]
     return units
+
+
+def _calls_by_pointer(function: PtxFunction) -> bool:
+    return any(type(x) is PtxInst and x.op == "call" and type(x.operands[0]) is CallTarget and type(x.operands[0].target) is Reg for x in function.body)
 
 
 def _adopt(
@@ -49,7 +56,8 @@ def _adopt(
     aliases: dict[str, str],
     called: dict[str, tuple[str, ...]],
 ) -> None:
-    """Functions that only module data point to: the first unit gets them, so that no address is left without code."""
+    """Functions that only module data point to: the first unit gets them, so that no address is left without code (and every unit that calls by pointer:
+    it may find the pointer in memory)."""
     reached = {f.name for u in units for f in u.functions}
     first = units[0]
     have = {f.name for f in first.functions}

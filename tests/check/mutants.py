@@ -190,11 +190,16 @@ def main(argv: list[str] | None = None) -> int:
     options = parser.parse_args(argv)
     sides = ("ours", "ptxas") if options.who == "both" else (options.who,)
     names = options.names or sorted(cases.CASES)
-    tally = run(options.sm or ["80", "90", "120"], sides, tuple(options.judge.split(",")), names, options.count, options.seed, options.progress, options.seconds)
-    for text in tally.survivors:
-        print(f"survives: {text}")
-    print(tally.table())
-    return 1 if tally.survivors else 0
+    survivors = 0
+    for sm in options.sm or ["80", "90", "120"]:
+        for who in sides:
+            judges = tuple(j for j in options.judge.split(",") if j != "allocation" or who == sides[0])  # (this one has no side)
+            tally = run([sm], (who,), judges, names, options.count, options.seed, options.progress, options.seconds)
+            for text in tally.survivors:
+                print(f"survives: {text}")
+            print(f"sm_{sm} {who}\n{tally.table()}", flush=True)
+            survivors += len(tally.survivors)
+    return 1 if survivors else 0
 
 
 if __name__ == "__main__":

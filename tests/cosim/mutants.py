@@ -18,6 +18,7 @@ import copy
 import random
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any, Final
 
 import numpy as np
@@ -38,6 +39,8 @@ from tests.check.schedule_mutants import Mutant
 
 #: Launches of the second look at a survivor: its seeds end here.
 MORE_SEEDS: Final = 18
+#: Steps of the interpreter that a launch may take: mutants that do not end run four times as long as the sound code.
+STEPS: Final = 15_000
 KINDS: Final = ("predicate", "immediate", "registers", "slot")
 _FLOW: Final = JUMPS | ENDS | {"CALL", "BSSY", "BSYNC", "WARPSYNC", "BAR", "DEPBAR", "NOP", "BREAK", "YIELD", "LEPC", "BMOV", "ERRBAR", "MEMBAR"}
 #: Instructions whose first two operands may be exchanged, whatever their values.
@@ -199,22 +202,28 @@ def tracing(log: dict[int, list[Any]], wanted: frozenset[int]) -> Iterator[None]
         home.Compiled = plain
 
 
+@cache
+def interpreted(text: str, arch: str, seeds: int) -> tuple[Cosim, list[tuple[Any, ...]]]:
+    """The launches of a module, interpreted once for all compilers: (kernel, launch, outcome, what is compared, whether loosely, seed)."""
+    cosim, runs = Cosim(text, arch, {}, seeds, STEPS), []
+    for entry, code in cosim.module.codes.items():
+        loose = approximates(code.unit)
+        for shape, seed in launches(cosim.module.module, code.unit, seeds):
+            launch, base = cosim._sound(code.unit, shape, seed)
+            if base is not None:
+                runs.append((entry, launch, base, cosim._stable(launch, base, quiet=True), loose, seed))
+    return cosim, runs
+
+
 class Bench:
     """One kernel with its launches, interpreted once."""
 
     def __init__(self, name: str, text: str, arch: str, data: bytes, seeds: int = SEEDS) -> None:
         self.name = name
         self.cubin = read_cubin(data)
-        self.cosim = Cosim(text, arch, {}, seeds)
-        self.runs: list[tuple[Any, ...]] = []
+        self.cosim, self.runs = interpreted(text, arch, seeds)
         self._more: list[tuple[Any, ...]] | None = None
         self.note = ""
-        for entry, code in self.cosim.module.codes.items():
-            loose = approximates(code.unit)
-            for shape, seed in launches(self.cosim.module.module, code.unit, seeds):
-                launch, base = self.cosim._sound(code.unit, shape, seed)
-                if base is not None:
-                    self.runs.append((entry, launch, base, self.cosim._stable(launch, base, quiet=True), loose, seed))
         assert self.runs, f"{name}: nothing can be judged"
         self.limit: int | None = None
         assert not self.wrong(data), f"{name}: the sound cubin differs"

@@ -214,6 +214,50 @@ ld.global.u32 %r2, [%d0]; add.u32 %r2, %r2, %r0; st.global.u32 [%d1], %r2; ret; 
     assert [f.kind for f in wrong.findings] == ["difference"] and "s+16[" in wrong.findings[0].text
 
 
+POINTERS = """.version 8.7
+.target sm_80
+.address_size 64
+.func (.param .b32 r) plus(.param .b32 x) { .reg .b32 %r<3>; ld.param.u32 %r1, [x]; add.u32 %r1, %r1, 5; st.param.b32 [r], %r1; ret; }
+.func (.param .b32 r) times(.param .b32 x) { .reg .b32 %r<3>; ld.param.u32 %r1, [x]; mul.lo.u32 %r2, %r1, 77; xor.b32 %r1, %r1, %r2; st.param.b32 [r], %r1; ret; }
+.func (.param .b32 r) twice(.param .b32 x);
+.global .align 8 .u64 others[4] = {0, twice, plus, times};
+.const .align 8 .u64 table[2] = {times, twice};
+.func (.param .b32 r) twice(.param .b32 x)
+{ .reg .b32 %r<6>; .reg .b64 %d<3>; .param .b32 a; .param .b32 b; ld.param.u32 %r1, [x]; and.b32 %r3, %r1, 8; cvt.u64.u32 %d1, %r3; mov.u64 %d2, others;
+add.u64 %d1, %d1, %d2; ld.global.u64 %d1, [%d1+16]; st.param.b32 [a], %r1; P: .callprototype (.param .b32 _) _ (.param .b32 _);
+call (b), %d1, (a), P; ld.param.b32 %r2, [b]; mad.lo.u32 %r2, %r2, 3, %r1; st.param.b32 [r], %r2; ret; }
+.visible .entry first(.param .u64 p, .param .u64 q)
+{ .reg .b32 %r<9>; .reg .b64 %d<9>; .param .b32 a; .param .b32 b; ld.param.u64 %d0, [p]; ld.param.u64 %d4, [q]; mov.u32 %r0, %tid.x; mul.wide.u32 %d1, %r0, 4;
+add.u64 %d0, %d0, %d1; add.u64 %d4, %d4, %d1; ld.global.u32 %r1, [%d0]; and.b32 %r2, %r1, 1; mul.wide.u32 %d2, %r2, 8; mov.u64 %d3, table; add.u64 %d3, %d3, %d2;
+ld.const.u64 %d3, [%d3]; st.param.b32 [a], %r1; Q: .callprototype (.param .b32 _) _ (.param .b32 _); call (b), %d3, (a), Q; ld.param.b32 %r3, [b];
+mad.lo.u32 %r3, %r3, 31, %r1; st.global.u32 [%d4], %r3; ret; }
+.visible .entry second(.param .u64 q)
+{ .reg .b32 %r<9>; .reg .b64 %d<9>; .reg .pred %p<2>; .param .b32 a; .param .b32 b; ld.param.u64 %d0, [q]; mov.u32 %r0, %tid.x; mul.wide.u32 %d1, %r0, 4;
+add.u64 %d0, %d0, %d1; and.b32 %r1, %r0, 3; mul.wide.u32 %d2, %r1, 8; mov.u64 %d3, others; add.u64 %d3, %d3, %d2; ld.global.u64 %d3, [%d3]; setp.eq.u64 %p0, %d3, 0;
+mov.u64 %d5, plus; @%p0 mov.u64 %d3, %d5; setp.eq.u64 %p1, %d3, %d5;
+st.param.b32 [a], %r0; R: .callprototype (.param .b32 _) _ (.param .b32 _); call (b), %d3, (a), R; ld.param.b32 %r3, [b]; @%p1 add.u32 %r3, %r3, 1000; st.global.u32 [%d0], %r3; ret; }
+"""
+
+
+@pytest.mark.parametrize("sm", ["80", "90", "120"])
+def test_pointers_to_functions_in_data(sm: str) -> None:
+    """Tables of functions in global and constant memory (what virtual functions are made of), shared by kernels whose copies of the functions lie elsewhere;
+    calls by pointer inside of calls by pointer; null pointers; comparison with a pointer that the code makes."""
+    text = POINTERS.replace("sm_80", f"sm_{sm}")
+    report = Cosim(text, f"sm_{sm}", {"ours": ours(text, f"sm_{sm}")}, 3).run()
+    assert report.findings == [] and report.judged["ours"] == 6
+
+
+@pytest.mark.oracle
+def test_pointers_to_functions_in_data_of_ptxas(tmp_path: Path) -> None:
+    """ptxas's cubin of the same text passes too."""
+    oracle.require("ptxas")
+    (tmp_path / "pointers.ptx").write_text(POINTERS)
+    image = compile_elsewhere(oracle.find("ptxas"), tmp_path / "pointers.ptx", "sm_80", [])  # type: ignore[arg-type]
+    assert isinstance(image, bytes)
+    assert Cosim(POINTERS, "sm_80", {"ptxas": Device(image)}, 2).run().findings == []
+
+
 def test_wild_accesses_are_undefined() -> None:
     """A kernel that leaves every buffer is not judged, and says so with its line."""
     text = kernel("ld.global.u32 %r1, [%d0+100000000]; st.global.u32 [%d1], %r1;")
