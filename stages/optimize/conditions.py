@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ir_format.model import INV, NOT_PT, PT, RZ, ZERO, Imm, Inst, Operand, Reg
+from ir_format.model import INV, NOT_PT, PT, RZ, ZERO, Const, Imm, Inst, Operand, Reg
 from stages.optimize.fold import COMPARE, copy_of, inverted, lut_of
 
 if TYPE_CHECKING:
@@ -110,8 +110,8 @@ def join_tests(s: Simplifier, i: Inst) -> Inst | None:
 _TURN: Final = {"LT": "GT", "GT": "LT", "LE": "GE", "GE": "LE"}
 
 
-def turn_test(s: Simplifier, i: Inst, new: Imm) -> bool:
-    """Read the immediate ``new`` in the first place of a comparison by exchanging the operands; whether it was done. Changes ``i``."""
+def turn_test(s: Simplifier, i: Inst, new: Imm | Const) -> bool:
+    """Read the immediate or constant ``new`` in the first place of a comparison by exchanging the operands; whether it was done. Changes ``i``."""
     if i.op not in ("ISETP", "FSETP") or "EX" in i.mods or type(i.srcs[1]) is not Reg or i.srcs[1].num == ZERO:
         return False
     compare = i.mods[0].removesuffix("U")

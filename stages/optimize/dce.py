@@ -1,14 +1,16 @@
 """Dead code: pure instructions none of whose results is read go, and so on for what only they read.
 
 Pre: any function at level `ori`. Post: the same effects; every remaining pure instruction has a reader. A guarded definition does not
-kill, so all definitions of a register live and die together.
+kill, so all definitions of a register's component live and die together; the two words of a pair do not.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from ir_format.flow import read_regs, written_regs
 from ir_format.model import ZERO, Function, Inst, Reg, Unit
-from stages.optimize.values import is_pure
+from stages.optimize.values import Cell, is_pure
 from stages.runner import Context
 
 # Loads whose result nobody wants may go as well (a fault that they would have raised is no defined behaviour), unless ordered or volatile.
@@ -28,29 +30,33 @@ def remove_dead_code(unit: Unit, ctx: Context) -> None:
         _function(f, ctx)
 
 
+def _cells(regs: Iterable[Reg]) -> list[Cell]:
+    return [(r.num, c) for r in regs for c in range(r.sub, r.sub + r.width)]
+
+
 def _function(f: Function, ctx: Context) -> None:
-    readers = [0] * len(f.vregs)
-    writers: dict[int, list[Inst]] = {}
+    readers: dict[Cell, int] = {}
+    writers: dict[Cell, list[Inst]] = {}
     for b in f.blocks:
         for i in b.insts:
-            for r in read_regs(i):
-                readers[r.num] += 1
-            for r in written_regs(i):
-                writers.setdefault(r.num, []).append(i)
+            for cell in _cells(read_regs(i)):
+                readers[cell] = readers.get(cell, 0) + 1
+            for cell in _cells(written_regs(i)):
+                writers.setdefault(cell, []).append(i)
     dead: set[int] = set()
-    work = [v for v in writers if not readers[v]]
+    work = [cell for cell in writers if not readers.get(cell)]
     while work:
         for i in writers[work.pop()]:
-            if id(i) in dead or not is_removable(i) or any(readers[r.num] for r in written_regs(i)):
+            if id(i) in dead or not is_removable(i) or any(readers.get(cell) for cell in _cells(written_regs(i))):
                 continue
             if not ctx.allow():
                 work.clear()
                 break
             dead.add(id(i))
-            for r in read_regs(i):
-                readers[r.num] -= 1
-                if not readers[r.num] and r.num in writers:
-                    work.append(r.num)
+            for cell in _cells(read_regs(i)):
+                readers[cell] -= 1
+                if not readers[cell] and cell in writers:
+                    work.append(cell)
     if dead:
         ctx.count("dead instructions", len(dead))
         for b in f.blocks:
@@ -59,7 +65,7 @@ def _function(f: Function, ctx: Context) -> None:
     for b in f.blocks:
         for i in b.insts:
             for n, d in enumerate(i.dsts):
-                if type(d) is Reg and d.num != ZERO and d.file in ("P", "UP") and not readers[d.num] and i.op in _PRED_OUT:
+                if type(d) is Reg and d.num != ZERO and d.file in ("P", "UP") and not readers.get((d.num, d.sub)) and i.op in _PRED_OUT:
                     i.dsts = (*i.dsts[:n], d._replace(num=ZERO, sub=0), *i.dsts[n + 1 :])
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ir_format.model import INV, NEG, NOT_PT, PT, RZ, ZERO, Imm, Inst, Operand, Reg
+from ir_format.model import INV, NEG, NOT_PT, PT, RZ, ZERO, Const, Imm, Inst, Operand, Reg
 
 if TYPE_CHECKING:
     from stages.optimize.simplify import Simplifier
@@ -19,6 +19,16 @@ def value_of(o: Operand) -> int | None:
     if type(o) is Imm and not o.sym and not o.fmt and not o.flags and not o.mod:
         return o.value & WORD
     return None
+
+
+def flags_of(o: Operand) -> int:
+    """Flags of an operand that may have some."""
+    return o.flags if type(o) in (Reg, Imm, Const) else 0  # type: ignore[union-attr]
+
+
+def is_bare(o: Operand) -> bool:
+    """A register operand without flags or suffix."""
+    return type(o) is Reg and not o.flags and not o.mod
 
 
 def copy_of(i: Inst, d: Operand, s: Operand) -> Inst:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from ir_format.model import NEG, PT, RZ, ZERO, Const, Imm, Inst, Mem, Operand, Reg
 from stages.optimize.fold import WORD, negated, plain_iadd3, value_of
+from stages.optimize.wide import split_sum
 
 if TYPE_CHECKING:
     from stages.optimize.simplify import Simplifier
@@ -18,7 +19,7 @@ OFFSET_MIN, OFFSET_END = -(1 << 23), 1 << 23  # signed 24-bit byte offset (measu
 
 
 def fuse_iadd3(s: Simplifier, i: Inst) -> Inst | None:
-    """x * y + z -> IMAD; (x << n) + z -> LEA; (x + y) + z -> three-input IADD3."""
+    """x * y + z -> IMAD; (x << n) + z -> LEA; (x >> n) + z -> LEA.HI; (x + y) + z -> three-input IADD3."""
     if not plain_iadd3(i):
         return None
     terms = [o for o in i.srcs[:3] if o != RZ]
@@ -27,7 +28,7 @@ def fuse_iadd3(s: Simplifier, i: Inst) -> Inst | None:
     for x, z in ((terms[0], terms[1]), (terms[1], terms[0])):
         if type(x) is not Reg or x.flags & ~NEG or x.mod:
             continue
-        for take in (_take_imad, _take_shift, _take_sum) if s.once(x) else (_take_shift,):
+        for take in (_take_imad, _take_shift, _take_high, _take_sum) if s.once(x) else (_take_shift,):
             new = take(s, i, x, z)
             if new is not None:
                 return new
@@ -53,6 +54,19 @@ def _take_shift(s: Simplifier, i: Inst, x: Reg, z: Operand) -> Inst | None:
     return s.like(i, "LEA", (), (i.dsts[0],), (m.srcs[0], z, Imm("I", n)))
 
 
+def _take_high(s: Simplifier, i: Inst, x: Reg, z: Operand) -> Inst | None:
+    """z + (w >> n), w signed or not: the upper word of w << (32 - n), extended."""
+    m = s.made_by(x, "SHF")
+    if m is None or x.flags or m.mods not in (("R", "U32", "HI"), ("R", "S32", "HI")) or m.srcs[0] != RZ or not s.still(m, m.srcs[2]):
+        return None
+    n = value_of(m.srcs[1])
+    if n is None or not 0 < n < 32 or type(m.srcs[2]) is not Reg or m.srcs[2].flags:
+        return None
+    if "U32" in m.mods:
+        return s.like(i, "LEA", ("HI",), (i.dsts[0],), (m.srcs[2], z, RZ, Imm("I", 32 - n)))
+    return s.like(i, "LEA", ("HI", "SX32"), (i.dsts[0],), (m.srcs[2], z, Imm("I", 32 - n)))
+
+
 def _take_sum(s: Simplifier, i: Inst, x: Reg, z: Operand) -> Inst | None:
     m = s.made_by(x, "IADD3")
     if m is None or not plain_iadd3(m):
@@ -75,72 +89,7 @@ def _take_sum(s: Simplifier, i: Inst, x: Reg, z: Operand) -> Inst | None:
     return s.like(i, "IADD3", (), i.dsts, tuple(regs)) if len(regs) == 3 else None
 
 
-# ------------------------------------------------------------------ 64-bit sums
-
-
-def split_sum(s: Simplifier, base: Reg) -> tuple[Reg, Operand] | None:
-    """(a, b) when the pair ``base`` is the 64-bit sum of the pair ``a`` and ``b``: a pair, a pair of constant-bank words or a 64-bit Imm; None else."""
-    if base.width != 2 or base.num == ZERO or not s.values.value[base.num]:
-        return None
-    lo = s.made_by(base._replace(width=1), "IADD3")
-    hi = s.made_by(base._replace(sub=base.sub + 1, width=1), "IADD3")
-    if lo is None or hi is None or lo.mods or hi.mods != ("X",) or lo.dsts[2] != PT or hi.dsts[1:] != (PT, PT):
-        return None
-    carry = lo.dsts[1]
-    if hi.srcs[3] != carry or carry == PT or lo.srcs[2] != RZ or hi.srcs[2] != RZ:
-        return None
-    a = _joined(lo.srcs[0], hi.srcs[0])
-    b = _joined(lo.srcs[1], hi.srcs[1])
-    if type(a) is not Reg:
-        a, b = b, a
-    if type(a) is not Reg or b is None or not s.still(lo, a, b) or not s.still(hi, a, b):
-        return None
-    return a, b
-
-
-def _joined(lo: Operand, hi: Operand) -> Operand | None:
-    """The 64-bit operand made of two words."""
-    if type(lo) is Reg and type(hi) is Reg and not lo.flags | hi.flags and lo.num == hi.num != ZERO and hi.sub == lo.sub + 1 and lo.sub % 2 == 0:
-        return lo._replace(width=2)
-    if type(lo) is Const:
-        plain = lo.ireg is None and not lo.sym and not lo.flags and lo.offset % 8 == 0
-        return lo._replace(width=2) if plain and hi == lo._replace(offset=lo.offset + 4) else None
-    x, y = value_of(lo), value_of(hi)
-    if x is not None and y is not None:
-        return Imm("I", y << 32 | x)
-    return None
-
-
-def fuse_wide(s: Simplifier, i: Inst) -> Inst | None:
-    """The 64-bit sum `x * y + b`, done by one IMAD.WIDE.
-
-    It stands at the upper half of the sum (IADD3.X): that one becomes the IMAD.WIDE that writes the pair, the lower half a reader-less leftover."""
-    d = i.dsts[0]
-    if i.mods != ("X",) or type(d) is not Reg or d.num == ZERO or d.sub % 2 != 1:
-        return None
-    pair = d._replace(sub=d.sub - 1, width=2)
-    parts = split_sum(s, pair)
-    if parts is None or type(parts[1]) is Imm:
-        return None
-    lo = s.made_by(pair._replace(width=1), "IADD3")
-    if lo is None or not s.once(i.srcs[3]) or s.values.place.get((d.num, d.sub)) != s.values.place.get((d.num, d.sub - 1)):
-        return None
-    for t, other in ((parts[0], parts[1]), (parts[1], parts[0])):
-        if type(t) is not Reg:
-            continue  # however many read the product: one instruction replaces two
-        m = s.made_by(t._replace(width=1), "IMAD")
-        if m is None or m.mods not in (("WIDE",), ("WIDE", "U32")) or m.srcs[2] != RZ._replace(width=2) or m.dsts[0] != t:
-            continue
-        if not s.still(m, *m.srcs[:2]) or s.values.uses.get((d.num, d.sub - 1), 0) == 0:
-            continue
-        factor = value_of(m.srcs[1])
-        y = s.in_register(factor) if type(other) is Const and factor is not None else m.srcs[1]  # one operand is not a register
-        new = s.like(i, "IMAD", m.mods, (pair,), (m.srcs[0], y, other))
-        if new is None or not s.unread_between(lo, i):
-            continue
-        s.retire(lo)
-        return new
-    return None
+# ------------------------------------------------------------------ addresses
 
 
 def fold_address(s: Simplifier, i: Inst) -> Inst | None:
@@ -169,10 +118,11 @@ def _address(s: Simplifier, m: Mem) -> Mem | None:
         return None
     if base.width == 2:
         parts = split_sum(s, base)
-        if parts is None or type(parts[1]) is not Imm:
+        addend = parts[1].whole if parts is not None else None
+        if parts is None or type(addend) is not Imm:
             return None
-        a: Operand = parts[0]
-        off = (parts[1].value ^ 1 << 63) - (1 << 63)
+        a: Operand | None = parts[0].whole
+        off = (addend.value ^ 1 << 63) - (1 << 63)
     else:
         sum_ = s.made_by(base, "IADD3")
         if sum_ is None or not plain_iadd3(sum_):

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from stages.optimize import conditions, fold, fuse, known
+from stages.optimize import bits, conditions, fold, fuse, known, wide
 from stages.optimize.simplify import Rule
 
 _MEMORY = ["LDG", "STG", "LD", "ST", "LDS", "STS", "LDL", "STL", "ATOMG", "ATOMS", "ATOM", "RED", "REDG", "LDSM", "STSM", "LDGSTS"]
 
 RULES: dict[str, tuple[Rule, ...]] = {
-    "IADD3": (known.fold_carry, fold.fold_iadd3, fuse.fuse_iadd3, fuse.fuse_wide),
+    "IADD3": (
+        known.fold_carry, bits.bound_carry, bits.drop_carry, fold.fold_iadd3, fuse.fuse_iadd3, wide.fuse_wide, wide.fuse_shifted, wide.fuse_pair, wide.fuse_three,
+    ),
     "LDC": (known.constant_index,),
     "IMAD": (fold.fold_imad, fuse.wide_constant),
-    "LOP3": (fold.fold_lop3, fuse.fuse_lop3),
-    "SHF": (fold.fold_shift,),
+    "LOP3": (fold.fold_lop3, bits.mask_of_known, fuse.fuse_lop3, bits.test_of_shifted),
+    "SHF": (fold.fold_shift, bits.shift_of_known),
     "SEL": (fold.fold_sel, conditions.fold_choice),
     "PRMT": (fold.fold_prmt,),
-    "ISETP": (fold.fold_isetp, conditions.test_of_choice, conditions.test_of_bits),
+    "ISETP": (fold.fold_isetp, bits.test_of_known, bits.zero_test, conditions.test_of_choice, conditions.test_of_bits),
+    "BMSK": (bits.fold_mask,),
+    "SGXT": (bits.fold_field,),
     "PLOP3": (conditions.join_tests,),
     **{op: (fuse.fold_address,) for op in _MEMORY},
 }

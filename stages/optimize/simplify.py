@@ -38,6 +38,7 @@ class Simplifier:
         self.repl: dict[Cell, Operand] = {}  # a value's component -> what to read instead
         self.table: dict[object, tuple[Operand, ...]] = {}
         self.here: tuple[list[Inst], int] = ([], 0)  # the block being walked and the index in it
+        self.bits: dict[Cell, tuple[int, int]] = {}  # a value's component -> bits known to be 0 and 1 (stages.optimize.bits)
         self.retired: set[int] = set()
         self.at_block = 0  # its position
         self.before: list[tuple[int, Inst]] = []  # instructions to put into it, in order of their places
@@ -72,7 +73,7 @@ class Simplifier:
 
     def still(self, since: Inst, *ops: Operand) -> bool:
         """Whether operands that ``since`` reads mean the same at the instruction at hand: they are steady, or ``since`` stands before it in the same block
-        and nothing since writes them."""
+        (or is at hand) and nothing from it on writes them."""
         loose = [o.num for o in ops if type(o) is Reg and not self.steady(o)]
         if not all(type(o) is Reg or self.steady(o) for o in ops):
             return False
@@ -146,6 +147,12 @@ class Simplifier:
         here = self.here[0][self.here[1]]
         return here.line, here.loc
 
+    def remake(self, i: Inst, new: Inst) -> None:
+        """Let the earlier instruction ``i`` make what it makes as ``new`` would."""
+        self.values.adjust(i, -1)
+        i.op, i.mods, i.dsts, i.srcs = new.op, new.mods, new.dsts, new.srcs
+        self.values.adjust(i, +1)
+
     def unread_between(self, first: Inst, last: Inst) -> bool:
         """Whether ``first`` stands shortly before ``last`` (the instruction at hand) and nothing between reads what it makes."""
         insts, at = self.here
@@ -190,21 +197,25 @@ class Simplifier:
         block = self.func.blocks[pos]
         out = block.insts
         self.at_block, self.fresh, self.before, self.written, self.index = pos, fresh, [], {}, {}
-        value = self.values.value
+        limit = self.ctx.flags.limit
         for n, i in enumerate(out):
             self.here = (out, n)
+            self._write(n - 1)
             if i.attrs and "frame" in i.attrs:  # its immediate is not known yet
                 continue
             i = self._substitute(i)
+            self.index[id(i)] = n
             for rule in self.rules.get(i.op, ()):
+                if limit is not None and self.ctx.rewrites >= limit:  # a rule may change more than the instruction at hand
+                    self._insert(out)
+                    return
                 new = rule(self, i)
                 if new is None:
                     continue
-                if not self.ctx.allow():
-                    self._insert(out)
-                    return
+                self.ctx.allow()
                 self.ctx.count(f"rule {rule.__name__}")
                 self._replace(i, new)
+                self.index[id(new)] = n
                 changed, i = new.op != i.op, new
                 if changed:
                     break  # the other rules are of the old mnemonic
@@ -212,10 +223,14 @@ class Simplifier:
             out[n] = i
             self.index[id(i)] = n
             self._remember_copy(i)
-            for d in (*i.dsts, *i.defs) if i.defs else i.dsts:
-                if type(d) is Reg and d.num != ZERO and not value[d.num]:
-                    self.written[d.num] = n
         self._insert(out)
+
+    def _write(self, n: int) -> None:
+        """Note what the block's instruction number ``n`` writes, if that is no value."""
+        if n >= 0:
+            for r in written_regs(self.here[0][n]):
+                if not self.values.value[r.num]:
+                    self.written[r.num] = n
 
     def _insert(self, out: list[Inst]) -> None:
         """Put the instructions of ``before`` into the block."""
@@ -301,7 +316,7 @@ class Simplifier:
                 continue
             if value_of(new) == 0 and type(new) is Imm and self._try(i, srcs=(*i.srcs[:n], RZ, *i.srcs[n + 1 :])):
                 continue
-            if n == 0 and type(new) is Imm and turn_test(self, i, new):
+            if n == 0 and (type(new) is Imm or type(new) is Const) and turn_test(self, i, new):
                 continue
             if n == 0 and len(i.srcs) > 1 and self.target.fact(i, "comm").startswith("ab"):
                 self._try(i, srcs=(i.srcs[1], new, *i.srcs[2:]))  # an immediate or constant is only encoded in the second place
