@@ -10,17 +10,19 @@ import sys
 def main() -> None:
     """Entry point."""
     gc.disable()  # a short life: collections while modules load find nothing
-    from orchestrator.options import UsageError, read, usage
+    from orchestrator.conflicts import UsageError
+    from orchestrator.options import read, usage
 
     try:
         cl = read(sys.argv[1:])
     except UsageError as e:
-        sys.stderr.write(f"ptxas fatal   : {e}\n")
+        sys.stderr.write(e.render())
         sys.exit(255)
     if cl.flag("version"):
         from stages.runner import VERSION
 
-        sys.stdout.write(f"orias: an open PTX optimizing assembler\nVersion {VERSION}\n")
+        # The last line is what callers of ptxas read from it (Triton "release N.N", XLA "VN.N.N"): the release whose PTX and cubins these are.
+        sys.stdout.write(f"orias: an open PTX optimizing assembler\nVersion {VERSION}\nIn place of: Cuda compilation tools, release 13.0, V13.0.88\n")
     elif cl.flag("list-version"):
         from stages.parse.targets import VERSIONS
 

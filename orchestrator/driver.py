@@ -16,7 +16,8 @@ from typing import BinaryIO
 from ir_format import wire
 from ir_format.diag import Diagnostic, StreamError
 from ir_format.model import AttrValue, Header
-from orchestrator.options import CommandLine, UsageError, stream_options
+from orchestrator.conflicts import UsageError
+from orchestrator.options import CommandLine, stream_options
 from orchestrator.processes import Pipeline, Stalled, Step, note, pump, start
 from stages.chain import MIDDLE, NAMES, stage
 from stages.runner import Flags, Stage, run_stage

@@ -5,12 +5,16 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from ir_format import wire
 from ir_format.diag import CompileError, Diagnostic, StreamError
 from ir_format.model import AttrValue, Header, Unit
 from stages.runner import VERSION, failed, print_diags
+
+if TYPE_CHECKING:
+    from ir_format.ptx import PtxModule
+    from stages.parse import ParseResult
 
 ABORTED = "ptxas fatal   : Ptx assembly aborted due to errors\n"
 
@@ -40,6 +44,13 @@ def parse_to_stream(
         if not any(d.severity == "fatal" and "aborted due to errors" in d.message for d in result.diagnostics):
             say(ABORTED)
         return 1
+    odd = _for_target(result.module, options, say)
+    wanted = options.get("entry")
+    if not odd and isinstance(wanted, tuple) and wanted:
+        odd = _choose(result, wanted, options)
+    if odd:
+        say(odd)
+        return 1
     header = Header("ptx", target, sources[0][0])
     header.ptx_target = result.module.target
     header.ptx_version = "%d.%d" % result.module.version
@@ -54,9 +65,52 @@ def parse_to_stream(
     return 0
 
 
+def _for_target(module: PtxModule, options: dict[str, AttrValue], say: Callable[[str], object]) -> str:
+    """Options that depend on the PTX's .target: said to be ignored where ptxas ignores them; the complaint where they would ask for other code."""
+    name = module.target.partition("_")[2]
+    number, suffix = int("0" + name.rstrip("af")), name[-1:] in ("a", "f")
+    if options.get("legacy-bar-warp-wide-behavior"):
+        if number < 70:
+            return "ptxas fatal   : Option '--legacy-bar-warp-wide-behavior' is not supported by orias for a .target below sm_70\n"
+        if not options.get("disable-warnings"):
+            say("ptxas warning : Command line option '--legacy-bar-warp-wide-behavior' not supported for '.target sm_70', will be ignored\n")
+    if options.get("device-debug") and not options.get("disable-warnings"):
+        held = {s.name for s in module.sections}
+        missing = [name for name in (".debug_abbrev", ".debug_info") if name not in held]
+        strict = bool(options.get("warning-as-error"))
+        for name in missing:
+            say(Diagnostic("error" if strict else "warning", f" {name} section not found").render() + "\n")
+        if missing and strict:
+            return ABORTED
+    checks = options.get("tensor-memory-checks")
+    if checks:
+        if not (suffix and 100 <= number < 120):
+            both = "--g-tensor-memory-access-check / --gno-tensor-memory-access-check"
+            say(f"ptxas info    : Command line option '{both}' not supported for '.target {module.target}', will be ignored\n")
+        elif checks == "g":
+            return "ptxas fatal   : Option '--g-tensor-memory-access-check' is not supported by orias\n"
+    return ""
+
+
+def _choose(result: ParseResult, wanted: tuple[AttrValue, ...], options: dict[str, AttrValue]) -> str:
+    """Keep the kernels that ``-e`` names; the complaint about a name that there is not. Objects keep all (measured)."""
+    module = result.module
+    assert module is not None
+    for name in wanted:
+        if name in module.functions:
+            return f"ptxas error   : Entry function '{name}' not found\n{ABORTED}"
+        if name not in module.entries:
+            return f"ptxas fatal   : Unknown function {name}\n"
+    if not options.get("compile-only"):
+        module.entries = [n for n in module.entries if n in wanted]
+        result.units[:] = [u for u in result.units if u.name in wanted]
+    return ""
+
+
 def elf_from_stream(inp: BinaryIO, write: Callable[[bytes], object], quiet: bool = False) -> int:
     """Link a stream at level `encoded` and give the cubin's bytes to ``write``. Returns 0, or 1 (diagnostics printed, nothing written)."""
     from stages.elf.link import link
+    from stages.elf.report import usage_warnings
 
     header: Header | None = None
     module = None
@@ -74,12 +128,22 @@ def elf_from_stream(inp: BinaryIO, write: Callable[[bytes], object], quiet: bool
         if header is None or module is None:
             raise StreamError("ori stream: no module record")
         bad = [u for u in units if failed(u)]
+        silent = bool(header.options.get("disable-warnings"))
+        strict = bool(header.options.get("warning-as-error")) and not silent
         for u in units:
             if not (failed(u) and quiet):
                 print_diags(u, header)
+        if strict and any(d[0] == "warning" for u in units for d in u.diags):
+            sys.stderr.write(ABORTED)
+            return 1
         if bad:
             return 1
         data = link(header, module, units)
+        warnings = [] if silent else usage_warnings(header, module, units)
+        for text in warnings:
+            sys.stderr.write(Diagnostic("error" if strict else "warning", text).render() + "\n")
+        if strict and warnings:
+            return 1
         if header.options.get("verbose"):
             from stages.elf.report import resource_lines
 

@@ -214,8 +214,12 @@ def _refused(stage: Stage, body: Any, header: Header) -> Unit | None:
 
 
 def print_diags(unit: Unit, header: Header) -> None:
-    """Print a unit's errors as ptxas does."""
+    """Print a unit's errors as ptxas does, and its warnings as the options want them."""
     for sev, msg, line in unit.diags:
+        if sev == "warning":
+            if header.options.get("disable-warnings"):
+                continue
+            sev = "error" if header.options.get("warning-as-error") else sev
         sys.stderr.write(Diagnostic(sev, msg, header.source, line).render() + "\n")
 
 

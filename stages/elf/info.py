@@ -63,6 +63,7 @@ TCGEN05_1CTA_USED: Final = 0x51
 TCGEN05_2CTA_USED: Final = 0x52
 REG_RECONFIG: Final = 0x54
 BLOCKS_ARE_CLUSTERS: Final = 0x5B
+ANNOTATIONS: Final = 0x55
 MERCURY_ISA_VERSION: Final = 0x5F
 
 TOOLKIT: Final = 0x82  # 13.0, as major * 10: what the ABI generation we write belongs to
@@ -139,6 +140,15 @@ def _barriers(k: Kernel, t: Target, s: Symbols) -> bytes:
 
 def _externs(k: Kernel, t: Target, s: Symbols) -> bytes:
     return words(EXTERNS, *(s[name] for name in k.externs)) if k.externs else b""
+
+
+def _annotations(k: Kernel, t: Target, s: Symbols) -> bytes:
+    """``-annotate``: numbers of instructions (without the end's padding) and registers, as text."""
+    if not k.instructions:
+        return b""
+    text = f"instr/R-regs: {k.instructions} instructions, {k.regcount} R-regs\0".encode()
+    body = struct.pack("<2I", 3, len(text)) + text + bytes(-len(text) % 4)
+    return struct.pack("<BBH", SVAL, ANNOTATIONS, len(body)) + body
 
 
 def _mercury(k: Kernel, t: Target, s: Symbols) -> bytes:
@@ -245,6 +255,7 @@ def _flag(code: int, key: str) -> Writer:
 
 
 _COMMON: Final[tuple[Writer, ...]] = (
+    _annotations,
     _mercury,
     _flag(REG_RECONFIG, "reg_reconfig"),
     _offsets(INT_WARP_WIDE_INSTR_OFFSETS, "int_warp_wide"),

@@ -54,6 +54,7 @@ class Kernel(Record):
     calls: bool = False
     converges: bool = False
     externs: list[str] = fresh(default_factory=list)
+    instructions: int = 0  # to be noted with -annotate
 
     @property
     def name(self) -> str:
@@ -208,6 +209,7 @@ def build_kernel(unit: Unit, target: Target, helper_number: int, options: Mappin
     marked = kernel.marks("exit")
     code_end = functions[-1].end
     kernel.exits = [at for at, _ in marked] if marked else scan(text, code_end, OP_EXIT)
+    kernel.instructions = code_end // 16 if options.get("compiler-annotations") else 0
     kernel.converges = bool(scan(text, code_end, OP_CONVERGENCE))
     kernel.calls = any(r.kind == "call" and r.symbol != functions[0].code.name for f in functions for r in f.code.relocs)
     return kernel

@@ -40,6 +40,22 @@ def resource_lines(header: Header, module: Module, units: list[Unit]) -> list[st
     return out
 
 
+def usage_warnings(header: Header, module: Module, units: list[Unit]) -> list[str]:
+    """What -warn-spills and -warn-lmem-usage say, function by function in the order of -v."""
+    spills, local = header.options.get("warn-on-spills"), header.options.get("warn-on-local-memory-usage")
+    out: list[str] = []
+    if not spills and not local:
+        return out
+    for u in reversed(order_units(module, units)):
+        for f in u.functions:
+            frame = next((c.frame for c in u.code if c.name == f.name), 0)
+            if local and frame:
+                out.append(f"Local memory used for function '{f.name}', size of stack frame: {frame} bytes")
+            if spills and any(f.spills):
+                out.append(f"Registers are spilled to local memory in function '{f.name}', {f.spills[0]} bytes spill stores, {f.spills[1]} bytes spill loads")
+    return out
+
+
 def _bank(number: int, size: int) -> str:
     return f", {size} bytes cmem[{number}]" if size else ""
 

@@ -50,6 +50,7 @@ from ir_format.model import (
 from ir_format.ptx import PtxFunction, PtxInst
 
 if TYPE_CHECKING:
+    from .call import LowStack
     from .unit import UnitContext
 
 Rule: TypeAlias = "Callable[[Builder, PtxInst], None]"
@@ -105,6 +106,7 @@ class Builder:
         "loc",
         "local_base",
         "local_offset",
+        "low",
         "mark",
         "next_block",
         "param_words",
@@ -135,6 +137,7 @@ class Builder:
         self.ret_block = -1
         self.ret_addr: Reg | None = None
         self.cache: dict[str, Reg] = {}
+        self.low: LowStack | None = None  # of the call being made, in a function with a dynamic stack
         self.r1 = fn.new_vreg("R", 1, 1, fixed=1, name="R1")
         self.block = Block(-1)
         self.place(self.new_block())

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 
 from ir_format import ptx
 from ir_format.diag import CompileError
-from ir_format.model import RZ, AttrValue, Const, Imm, Label, Mem, Operand, Reg, Sym
+from ir_format.model import RZ, ZERO, AttrValue, Const, Imm, Label, Mem, Name, Operand, Reg, Sym
 from ir_format.ptx import CallTarget, PtxFunction, PtxInst, PtxParam, PtxProto, PtxVar
 from ir_format.target import ARG_REGS, PARAM_MAX, RETURN_REG
 
@@ -22,6 +22,7 @@ from .builder import Builder
 from .unit import align_up
 
 _FIRST, _LAST = ARG_REGS[0], ARG_REGS[-1]
+_TARGET = 2  # pair that carries no argument
 #: Functions of the driver, whose calls the cubin lists (measured).
 _DRIVER = frozenset(("vprintf", "vfprintf", "malloc", "free", "__assertfail"))
 
@@ -141,6 +142,15 @@ def load_const(b: Builder, dst: Reg, bank: int, offset: int, sym: str = "") -> N
 def move_stack(b: Builder, sign: int) -> None:
     """R1 -= frame (sign -1) or += frame; the frame is 0 here and filled in by `regalloc`."""
     b.emit("IADD3", b.r1, (b.r1, Imm("I", 0), RZ), attrs={"frame": sign})
+    if sign < 0 and b.ctx.header.options.get("sp-bounds-check"):
+        low, outside = b.r(), b.p()
+        b.emit("S2R", low, (Name("N", "SR_LMEMHIOFF"),))
+        b.emit("ISETP.LT.U32.AND", (outside, Reg("P", ZERO)), (b.r1, low, Reg("P", ZERO)))
+        b.emit("BPT.TRAP", (), (Imm("I", 1),), guard=outside)
+
+
+_DYNAMIC = ("alloca", "stacksave", "stackrestore")
+STACK = "stack"  # key in the builder's cache: the register that holds the lower end of the function's dynamic stack, in a function that has one
 
 
 def begin_function(b: Builder) -> None:
@@ -163,6 +173,9 @@ def begin_function(b: Builder) -> None:
                 at += v.align - sure
             at += v.size
     b.fn.frame = align_up(at, 16 if at else 8)
+    if any(type(i) is PtxInst and i.op in _DYNAMIC for i in f.body):
+        b.cache[STACK] = b.fn.new_vreg("R", name="stack")
+        b.copy(b.cache[STACK], b.r1)
     b.place(b.new_block())
 
 
@@ -246,8 +259,6 @@ def leave(b: Builder) -> None:
 
 def end_function(b: Builder) -> None:
     """Close the function: the one RET block of a device function; a fall off the end returns."""
-    if "stack" in b.cache and any(i.op == "CALL" for block in b.fn.blocks for i in block.insts):
-        raise CompileError(f"Instruction 'alloca' not supported in function '{b.pf.name}', which calls others", b.pf.line)
     if b.pf.entry:
         b.line = b.pf.end_line or b.line
         leave(b)
@@ -376,6 +387,27 @@ def note(b: Builder, key: str, row: tuple[AttrValue, ...]) -> None:
         b.ctx.unit.attrs[key] = (*rows, row)
 
 
+class LowStack:
+    """The stack of a call in a function with a dynamic stack: below that, of ``size`` bytes, with the function's own stack pointer behind. R1 points there only from
+    right before CALL to right behind it, where nothing else can stand: between the two R1 is no base of the frame, which spilled registers live in."""
+
+    __slots__ = ("base", "size")
+
+    def __init__(self, b: Builder, size: int) -> None:
+        self.size = align_up(max(size, DRIVER_STACK), 16)
+        self.base = b.r()
+        low = b.r()
+        b.emit("IADD3", low, (b.cache[STACK], Imm("I", -(self.size + 16) & 0xFFFFFFFF), RZ))
+        b.emit("LOP3.LUT", self.base, (low, Imm("I", 0xFFFFFFF0), RZ, Imm("I", 0xC0)))
+        b.emit("STL", (), (Mem("M", self.base, None, self.size), b.r1))
+
+    def enter(self, b: Builder) -> None:
+        b.emit("MOV", b.r1, (self.base,))
+
+    def leave(self, b: Builder) -> None:
+        b.emit("LDL", b.r1, (Mem("M", b.r1, None, self.size),))
+
+
 Jump = Callable[[Reg, tuple[Operand, ...], tuple[Operand, ...]], None]
 # given the return-address pair and the uses and defs of the call: sets the pair and calls
 
@@ -386,10 +418,22 @@ def _return_offset(b: Builder, back: Reg) -> None:
     b.emit("MOV", b.hi_r(back), (Imm("I", 0),))
 
 
+def _call(b: Builder, op: str, srcs: tuple[Operand, ...], uses: tuple[Operand, ...], defs: tuple[Operand, ...], attrs: dict[str, AttrValue] | None = None) -> None:
+    """The CALL itself; on a low stack nothing may be reloaded for it."""
+    if b.low is not None:
+        if type(srcs[0]) is Reg:
+            to = b.fixed(_TARGET, 2)
+            b.copy(to, srcs[0])
+            srcs = (to, *srcs[1:])
+        b.low.enter(b)
+        uses = (*uses, b.r1)
+    b.emit(op, (), srcs, uses=uses, defs=defs, attrs=attrs)
+
+
 def _direct(b: Builder, name: str) -> Jump:
     def jump(back: Reg, uses: tuple[Operand, ...], defs: tuple[Operand, ...]) -> None:
         _return_offset(b, back)
-        b.emit("CALL.REL.NOINC", (), (Sym("S", name),), uses=uses, defs=defs)
+        _call(b, "CALL.REL.NOINC", (Sym("S", name),), uses=uses, defs=defs)
 
     return jump
 
@@ -414,7 +458,7 @@ def _indirect(b: Builder, x: ptx.Reg) -> Jump:
         bar, after = b.fn.new_vreg("B"), b.new_block()
         kind = ".RECONVERGENT" if b.sm >= 100 else ""
         b.emit(f"BSSY{kind}", bar, (Label("L", after),))
-        b.emit("CALL.REL.NOINC", (), (to, Sym("S", b.ctx.unit.name)), uses=uses, defs=defs)
+        _call(b, "CALL.REL.NOINC", (to, Sym("S", b.ctx.unit.name)), uses=uses, defs=defs)
         b.place(after)
         b.emit(f"BSYNC{kind}", (), (bar,))
 
@@ -430,12 +474,12 @@ def _absolute(b: Builder, to: str | Reg) -> Jump:
         b.emit("MOV", b.lo_r(back), (Imm("I", 0, b.fn.name, "ret_lo"),))
         b.emit("MOV", b.hi_r(back), (Imm("I", 0, b.fn.name, "ret_hi"),))
         if isinstance(to, str):
-            b.emit("CALL.ABS.NOINC", (), (Imm("I", 0, to, "call"),), uses=uses, defs=defs)
+            _call(b, "CALL.ABS.NOINC", (Imm("I", 0, to, "call"),), uses=uses, defs=defs)
             return
         bar, after = b.fn.new_vreg("B"), b.new_block()
         kind = ".RECONVERGENT" if b.sm >= 100 else ""
         b.emit(f"BSSY{kind}", bar, (Label("L", after),))
-        b.emit("CALL.ABS.NOINC", (), (to,), uses=uses, defs=defs, attrs={"mark": "unified_call"} if b.sm >= 90 else None)
+        _call(b, "CALL.ABS.NOINC", (to,), uses=uses, defs=defs, attrs={"mark": "unified_call"} if b.sm >= 90 else None)
         b.place(after)
         b.emit(f"BSYNC{kind}", (), (bar,))
 
@@ -457,14 +501,14 @@ def _external(b: Builder, name: str) -> Jump:
         if b.sm >= 90:
             after = b.new_block()
             b.emit("LEPC", back, (Label("L", after),))
-            b.emit("CALL.ABS.NOINC", (), (to,), uses=uses, defs=defs, attrs=mark)
+            _call(b, "CALL.ABS.NOINC", (to,), uses=uses, defs=defs, attrs=mark)
             b.place(after)
             return
         here, c = b.r(2), b.p()
         b.emit("LEPC", here, ())
         b.emit("IADD3", (b.lo_r(back), c), (b.lo_r(here), Imm("I", 0, "", "dist"), RZ))
         b.emit("IADD3.X", b.hi_r(back), (b.hi_r(here), RZ, RZ, c))
-        b.emit("CALL.ABS.NOINC", (), (to,), uses=uses, defs=defs, attrs=mark)
+        _call(b, "CALL.ABS.NOINC", (to,), uses=uses, defs=defs, attrs=mark)
 
     return jump
 
@@ -512,6 +556,9 @@ def _copy_all(b: Builder, to: Sequence[Reg | Imm], got: Sequence[Reg | Imm]) -> 
 def _emit_call(b: Builder, jump: Jump, sig: PtxFunction | PtxProto, args: Sequence[Sequence[Reg | Imm]]) -> list[list[Reg]]:
     indirect = returns_in_memory(sig.rets)
     places, stack = assign(sig.params, _FIRST + 2 if indirect else _FIRST)
+    ret_at = align_up(stack, 16)
+    low = LowStack(b, ret_at + sum(align_up(p.size, 16) for p in sig.rets) if indirect else stack) if STACK in b.cache else None
+    base = low.base if low is not None else b.r1
     uses: list[Operand] = []
     pending: list[tuple[Reg, Reg | Imm]] = []
     for p, (at, offset), arg in zip(sig.params, places, args, strict=True):
@@ -523,12 +570,11 @@ def _emit_call(b: Builder, jump: Jump, sig: PtxFunction | PtxProto, args: Sequen
                 pending.append((b.fixed(at, w), piece))
                 at += w
             else:
-                _stack_move(b, b.in_reg(piece, w), Mem("M", b.r1, None, offset), load=False)
+                _stack_move(b, b.in_reg(piece, w), Mem("M", base, None, offset), load=False)
                 offset += 4 * w
-    ret_at = align_up(stack, 16)
     if indirect:
         pointer = b.fixed(_FIRST)
-        b.emit("IADD3", pointer, (b.r1, Imm("I", ret_at), RZ))
+        b.emit("IADD3", pointer, (base, Imm("I", ret_at), RZ))
         uses.append(pointer)
     for d, s in pending:
         b.copy(d, s)
@@ -543,7 +589,10 @@ def _emit_call(b: Builder, jump: Jump, sig: PtxFunction | PtxProto, args: Sequen
             regs = [b.fixed(at + w * i, w) for i in range(words_of(p) // w)]
             defs += regs
             results.append(regs)
+    b.low = low
     jump(back, tuple(uses), tuple(defs))
+    if low is not None:
+        low.leave(b)
     b.desc_reg = None
     if indirect:
         at = ret_at
@@ -552,7 +601,7 @@ def _emit_call(b: Builder, jump: Jump, sig: PtxFunction | PtxProto, args: Sequen
             w = chunk_of(p)
             regs = [b.r(w) for _ in range(words_of(p) // w)]
             for reg in regs:
-                _stack_move(b, reg, Mem("M", b.r1, None, at), load=True)
+                _stack_move(b, reg, Mem("M", base, None, at), load=True)
                 at += 4 * w
             results.append(regs)
     else:

@@ -46,7 +46,7 @@ def lower_module(module: PtxModule, header: Header) -> Module:
         )  # fmt: skip
     out.externs = [e.name for e in module.externs]
     out.units = list(module.entries)
-    if header.options.get("device-debug"):
+    if header.options.get("device-debug") and not header.options.get("suppress-debug-info"):
         for s in module.sections:
             out.sections[s.name] = (s.data.decode("latin-1"), tuple([(x.offset, x.size, x.symbol, x.addend, x.minus) for x in s.fixups]), s.labels)
     if header.options.get("compile-only"):
@@ -64,7 +64,7 @@ def lower_unit(pu: PtxUnit, module: PtxModule, header: Header) -> Unit:
     if module.address_size != 64:
         raise CompileError("32-bit addresses (.address_size 32) not supported", main.line)
     ctx = UnitContext(pu, module, header, unit)
-    _launch_facts(unit, main)
+    _launch_facts(unit, main, header)
     if ctx.relocatable and not main.entry:
         unit.attrs["signature"] = signature_text(main.rets, main.params)
     if "texmode_independent" in module.target_options:
@@ -82,7 +82,7 @@ def lower_unit(pu: PtxUnit, module: PtxModule, header: Header) -> Unit:
     return unit
 
 
-def _launch_facts(unit: Unit, f: PtxFunction) -> None:
+def _launch_facts(unit: Unit, f: PtxFunction, header: Header) -> None:
     d = f.directives
     if f.entry:
         unit.params = [Param(p.name, p.offset, p.size, max(1, p.align), p.ptr_space or ("generic" if p.ptr else ""), p.ptr_align) for p in f.params]
@@ -97,6 +97,11 @@ def _launch_facts(unit: Unit, f: PtxFunction) -> None:
         got = getattr(d, name)
         if got is not None:
             unit.attrs[name] = got
+    over = bool(header.options.get("override-directive-values"))
+    for name in ("maxntid", "minnctapersm"):  # as options; directives come first
+        value = header.options.get(name)
+        if f.entry and value is not None and (over or name not in unit.attrs) and not (name == "maxntid" and "reqntid" in unit.attrs):
+            unit.attrs[name] = value
     for name in ("blocksareclusters", "noreturn"):
         if getattr(d, name):
             unit.attrs[name] = 1

@@ -1,5 +1,5 @@
 """alloca, stacksave, stackrestore: memory below the frame. The stack pointer of the ABI stays where it is, so that the frame is found; a register of the function's own
-goes down instead. A call would let the callee use the same memory: functions that call are refused (in `end_function`).
+goes down instead, and around calls the stack pointer stands below it (`call.py`, `LowStack`).
 """
 
 from __future__ import annotations
@@ -9,20 +9,10 @@ from ir_format.model import RZ, Imm, Reg
 from ir_format.ptx import PtxInst
 
 from .builder import Builder, Rule
-from .call import in_prologue
+from .call import STACK
 from .rules_int import add32, logic, negated
 
-STACK = "stack"  # key of the register in the builder's cache
 _DEFAULT_ALIGN = 8
-
-
-def _stack(b: Builder) -> Reg:
-    got = b.cache.get(STACK)
-    if got is None:
-        got = b.cache[STACK] = b.fn.new_vreg("R", name="stack")
-        with in_prologue(b):
-            b.copy(got, b.r1)
-    return got
 
 
 def _give(b: Builder, x: ptx.Operand, t: str, v: Reg) -> None:
@@ -43,7 +33,7 @@ def alloca(b: Builder, inst: PtxInst) -> None:
         raise b.unsupported(inst, "alignment")
     t = inst.types[0]
     size = b.in_reg(b.lo(b.src(inst.operands[1], t)))
-    s, low, d = _stack(b), b.r(), b.r()
+    s, low, d = b.cache[STACK], b.r(), b.r()
     add32(b, low, s, negated(size))
     logic(b, d, 0xC0, low, Imm("I", -align & 0xFFFFFFFF))
     b.copy(s, d)
@@ -51,11 +41,11 @@ def alloca(b: Builder, inst: PtxInst) -> None:
 
 
 def stacksave(b: Builder, inst: PtxInst) -> None:
-    _give(b, inst.operands[0], inst.types[0], _stack(b))
+    _give(b, inst.operands[0], inst.types[0], b.cache[STACK])
 
 
 def stackrestore(b: Builder, inst: PtxInst) -> None:
-    b.copy(_stack(b), b.lo(b.src(inst.operands[0], inst.types[0])))
+    b.copy(b.cache[STACK], b.lo(b.src(inst.operands[0], inst.types[0])))
 
 
 RULES: dict[str, Rule] = {"alloca": alloca, "stacksave": stacksave, "stackrestore": stackrestore}

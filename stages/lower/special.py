@@ -84,6 +84,8 @@ def _read(b: Builder, name: str) -> Reg:
         b.emit("SGXT.U32", d, (t, Imm("I", bits)))
         return d
     base, _, comp = name.partition(".")
+    if comp == "w":  # vectors of launch values have three components; the fourth is 0
+        return b.in_reg(Imm("I", 0))
     if base == "%ntid" and comp in _XYZ:
         return _bank(b, bank.ntid[_XYZ[comp]])
     if base == "%nctaid" and comp in _XYZ:

@@ -17,7 +17,8 @@ from ir_format.diag import CompileError
 from ir_format.flow import Cells, build_cfg, is_guarded, liveness, read_regs, written_regs
 from ir_format.hazards import Hazards, hazards
 from ir_format.hazards.load import pipes
-from ir_format.model import ZERO, Block, Function, Inst, Reg, Unit
+from ir_format.model import ZERO, Block, Const, Function, Inst, Reg, Unit
+from ir_format.target import STACK_REG
 from stages.regalloc.limits import register_limit
 from stages.runner import Context
 from stages.schedule.deps import MEETINGS, Graph, Memory, Place, is_wall, memory_edges, place_at
@@ -113,6 +114,8 @@ def _graph(insts: list[Inst], timing: list[tuple[str, int, int]], f: Function, c
                     add(at, node, timing[at][2])
                 readers.setdefault(c, []).append(node)
         for r in written_regs(inst):
+            # R1 moves for a call below what alloca took (not where it is set at the kernel's begin)
+            stands = stands or (vregs[r.num].fixed == STACK_REG and type(inst.srcs[0]) is not Const)
             stands = stands or vregs[r.num].fixed > 1 or (r.file == "B" and inst.op != "BSSY")
             cell = first(r)
             for c in range(cell, cell + r.width):

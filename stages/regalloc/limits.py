@@ -62,7 +62,7 @@ def register_limit(unit: Unit, sm: int, options: Mapping[str, AttrValue]) -> int
     -override-directive-values the option wins."""
     option = _option(options.get("maxrregcount"))
     if unit.kind != "entry":
-        return option or REG_CEILING
+        return _option(options.get("device-function-maxrregcount")) or option or REG_CEILING
     explicit = _number(unit.attrs.get("maxnreg"))
     explicit = max(explicit, REG_FLOOR) if 0 < explicit <= REG_CEILING else 0
     threads = _number(unit.attrs.get("reqntid")) or _number(unit.attrs.get("maxntid"))

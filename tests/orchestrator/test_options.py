@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from orchestrator.options import UsageError, read, stream_options
+from orchestrator.conflicts import UsageError
+from orchestrator.options import read, stream_options
 
 
 @pytest.mark.parametrize(
@@ -20,7 +21,18 @@ from orchestrator.options import UsageError, read, stream_options
         (["-arch=sm_70"], "Value 'sm_70' is not defined for option 'gpu-name'"),
         (["-maxrregcount", "foo"], "Invalid value 'foo' for option 'maxrregcount'"),
         (["-optf", "/nonexistent"], "Could not open options file '/nonexistent'"),
-        (["-ewp", "k.ptx"], "Option '-ewp' is not supported by orias"),
+        (["-sanitize", "memcheck", "k.ptx"], "Option '--sanitize' is not supported by orias"),
+        (["-sanitize=foo"], "Value 'foo' is not defined for option 'sanitize'"),
+        (["-preserve-relocs", "-arch", "sm_80"], "Option '--preserve-relocs' is not supported by orias below sm_90"),
+        (["-m32"], "Value '32' is not defined for option 'machine'"),
+        (["-maxrregcount32"], "'axrregcount32': expected a number"),
+        (["-oq"], "Unknown option 'oq'"),
+        (["-g", "-O3"], "Optimized debugging not supported"),
+        (["-Ofc", "x"], "Invalid value for --Ofast-compile/-Ofc (x), is not 'max', 'mid', 'min', or '0'"),
+        (["-Ofc", "max", "-O2"], "Conflicting options -opt-level=<1,2,3> and --Ofast-compile=max specified"),
+        (["-split-compile=-1"], "Invalid value '-1' for option '--split-compile'"),
+        (["-func-maxrregcount", "x"], "Invalid value 'x' for option 'device-function-maxrregcount'"),
+        (["-dlcm", "xx"], "Invalid default cache modifier on load specified: xx"),
         (["-gpu", "sm_80"], "Unknown option 'gpu'"),
     ],
 )
@@ -35,6 +47,32 @@ def test_values_follow_or_are_joined() -> None:
     assert cl.values["gpu-name"] == "sm_90" and cl.values["opt-level"] == "2" and cl.values["output-file"] == "x"
     assert cl.inputs == ["a.ptx", "-"]
     assert any("incompatible redefinition for option 'opt-level'" in d.message for d in cl.messages)
+
+
+@pytest.mark.parametrize(
+    ("argv", "kept", "said"),
+    [
+        ("-m64 -O2", {"opt-level": 2}, []),
+        ("-m 64 --opt-level 1", {"opt-level": 1}, []),
+        ("-g -O", {"opt-level": 0, "device-debug": 1, "generate-line-info": 1}, []),
+        ("-g -lineinfo", {"opt-level": 0, "device-debug": 1, "generate-line-info": 1},
+         ["Conflicting options --device-debug and --generate-line-info specified, ignoring --generate-line-info option"]),
+        ("-Ofc mid", {"opt-level": 1}, []),
+        ("-dlcm ca -flcm cv", {"opt-level": 3, "force-load-cache": "cv"}, ["Conflicting options force-load-cache and def-load-cache specified, ignoring def-load-cache option"]),
+        ("-func-maxrregcount 32", {"opt-level": 3},
+         ["Command line option 'device-function-maxrregcount' not supported for 'whole program compilation', will be ignored"]),
+        ("-c -func-maxrregcount 32", {"opt-level": 3, "compile-only": 1, "device-function-maxrregcount": 32}, []),
+        ("-maxrregcount 40 -maxntid 64", {"opt-level": 3, "maxrregcount": 40}, ["Conflicting options -maxrregcount and -maxntid specified, ignoring -maxntid option"]),
+        ("-c -ewp", {"opt-level": 3, "compile-only": 1},
+         ["Conflicting options '--compile-only' and '--extensible-whole-program' specified, ignoring '--extensible-whole-program' option"]),
+        ("-lineinfo -suppress-debug-info", {"opt-level": 3, "suppress-debug-info": 1}, []),
+        ("-arch sm_90 -preserve-relocs", {"opt-level": 3}, []),
+    ],
+)  # fmt: skip
+def test_what_travels_and_what_is_said(argv: str, kept: dict[str, object], said: list[str]) -> None:
+    cl = read(argv.split())
+    assert stream_options(cl, "sm_80") == kept
+    assert [d.message for d in cl.messages] == said
 
 
 def test_level_must_be_joined() -> None:

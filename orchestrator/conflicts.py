@@ -1,0 +1,122 @@
+"""Options that contradict each other or ask for what a mode does not have: ptxas's verdicts, in its order (measured on ptxas 13.0)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ir_format.diag import Diagnostic
+
+if TYPE_CHECKING:
+    from orchestrator.options import CommandLine
+
+
+class UsageError(Exception):
+    """A command line that ptxas would refuse; the text is what follows ``ptxas fatal   : ``. ``error``: it is an error, and the fatal line follows."""
+
+    def __init__(self, text: str, error: bool = False) -> None:
+        super().__init__(text)
+        self.error = error
+
+    def render(self) -> str:
+        """What ptxas prints."""
+        return f"ptxas error   : {self}\nptxas fatal   : Ptx assembly aborted due to errors\n" if self.error else f"ptxas fatal   : {self}\n"
+
+
+#: --Ofast-compile: level -> the -O levels beside which it can't stand, in ptxas's words; the level it stands for.
+FAST: Final = {"max": ("1,2,3", 0), "mid": ("0,2,3", 1), "min": ("0,2,3", 1)}
+_BEATEN_BY_G: Final = (
+    ("generate-line-info", "--device-debug and --generate-line-info", "--generate-line-info"),
+    ("register-usage-level", "'--device-debug' and '--register-usage-level'", "'--register-usage-level'"),
+    ("Ofast-compile", "'--device-debug' and '--Ofast-compile=<min,mid,max>'", "'--Ofast-compile=<min,mid,max>'"),
+    ("fast-compile", "'--device-debug' and '--fast-compile'", "'--fast-compile'"),
+)
+_DEPRECATED: Final = ("link-info", "force-externals")
+_NEEDS: Final = (
+    ("compiler-stats-file", "compiler-stats", "Option '--compiler-stats-file' requires option '--compiler-stats'; ignoring since latter is not specified"),
+    ("use-trace-pid", "fdevice-time-trace", "Option '--use-trace-pid', ' requires option '--fdevice-time-trace'; ignoring since latter is not specified"),
+    ("ftrace-phase-after", "fdevice-time-trace", "Option '--ftrace-phase-after' requires option '--fdevice-time-trace'; ignoring since latter is not specified"),
+)
+#: Cache operators by the last words of an option's name.
+CACHE: Final = {"load-cache": ("load", ("ca", "cg", "cs", "lu", "cv")), "store-cache": ("store", ("wb", "cg", "cs", "wt"))}
+
+
+def settle(cl: CommandLine) -> None:
+    """Drop the options that lose against others, with ptxas's warnings in ``cl.messages``; raises UsageError where ptxas gives up."""
+    has = cl.values
+
+    def warn(text: str) -> None:
+        cl.messages.append(Diagnostic("warning", text))
+
+    def lose(name: str, both: str, loser: str) -> None:
+        del has[name]
+        warn(f"Conflicting options {both} specified, ignoring {loser} option")
+
+    for name in _DEPRECATED:
+        if name in has:
+            warn(f"option '{name}' has been deprecated")
+    _refuse(cl)
+    if "device-debug" in has:
+        for name, both, loser in _BEATEN_BY_G:
+            if name in has and has[name] != "0":
+                lose(name, both, loser)
+    elif "register-usage-level" in has and has.get("opt-level") == "0":
+        lose("register-usage-level", "'-O0' and '--register-usage-level'", "'--register-usage-level'")
+    level = has.get("register-usage-level")
+    if level is not None and not 0 <= int(level) <= 10:
+        warn(f"Value of RegUsageLevel ({level}) is out of valid range {{0..10}}, option will be ignored")
+    if "extensible-whole-program" in has:
+        if "compile-only" in has:
+            lose("extensible-whole-program", "'--compile-only' and '--extensible-whole-program'", "'--extensible-whole-program'")
+        elif has.get("position-independent-code") == "true":
+            lose("position-independent-code", "'--position-independent-code' and '--extensible-whole-program'", "'--position-independent-code'")
+    for kind in ("load", "store"):
+        if f"force-{kind}-cache" in has and f"def-{kind}-cache" in has:
+            lose(f"def-{kind}-cache", f"force-{kind}-cache and def-{kind}-cache", f"def-{kind}-cache")
+    if "device-function-maxrregcount" in has and "compile-only" not in has:
+        del has["device-function-maxrregcount"]
+        warn("Command line option 'device-function-maxrregcount' not supported for 'whole program compilation', will be ignored")
+    for name in ("minnctapersm", "maxntid"):
+        if name in has and "maxrregcount" in has:
+            lose(name, f"-maxrregcount and -{name}", f"-{name}")
+    if len(has.get("maxntid", "").split(",")) > 3:
+        del has["maxntid"]
+        warn("Too many values specified for option '-maxntid', option will be ignored")
+    if "suppress-debug-info" in has and "device-debug" not in has and "generate-line-info" not in has:
+        warn("Option suppress-debug-info requires option device-debug or lineinfo; ignoring since latter is not specified")
+    if "legacy-bar-warp-wide-behavior" in has:
+        warn("'--legacy-bar-warp-wide-behavior' is a deprecated option, It will be removed in future release and is not recommended")
+    if "jobserver" in has and "split-compile" in has:
+        warn("GNU Jobserver support requested, but no compatible jobserver found. Ignoring '--jobserver'")
+    for name, needed, text in _NEEDS:
+        if name in has and needed not in has:
+            warn(text)
+
+
+def _refuse(cl: CommandLine) -> None:
+    """Combinations that ptxas refuses."""
+    has = cl.values
+    level = has.get("opt-level")
+    if int(has.get("split-compile", 0)) < 0:
+        raise UsageError(f"Invalid value '{has['split-compile']}' for option '--split-compile'")
+    fast = has.get("Ofast-compile", "0")
+    if fast not in FAST and fast != "0":
+        raise UsageError(f"Invalid value for --Ofast-compile/-Ofc ({fast}), is not 'max', 'mid', 'min', or '0'")
+    if "compile-as-tools-patch" in has and "compile-only" in has:
+        raise UsageError("Conflicting options '--compile-only' and --compile-as-tools-patch specified")
+    if "device-debug" in has:
+        if level is not None and level != "0" and "bare-level" not in has:
+            raise UsageError("Optimized debugging not supported")
+        if has.get("cloning") == "yes":
+            raise UsageError("Conflicting options -cloning=yes and -g specified")
+    elif fast in FAST:
+        levels, same = FAST[fast]
+        if level is not None and "bare-level" not in has and int(level) != same:
+            raise UsageError(f"Conflicting options -opt-level=<{levels}> and --Ofast-compile={fast} specified")
+        if fast != "max" and has.get("allow-expensive-optimizations") == "false":
+            raise UsageError(f"Conflicting options -allow-expensive-optimizations=false and --Ofast-compile={fast} specified")
+        if fast == "max" and has.get("cloning") == "yes":
+            raise UsageError("Conflicting options -cloning=yes and --Ofast-compile=max specified")
+    for name, value in has.items():
+        kind, known = CACHE.get(name.partition("-")[2], ("", ()))
+        if kind and value not in known:
+            raise UsageError(f"Invalid default cache modifier on {kind} specified: {value}", error=True)
