@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from ir_format.diag import CompileError
@@ -12,7 +12,7 @@ from ir_format.record import Record, fresh
 from ir_format.target import ABI_CALL_FLOOR, CONST_MAX, PARAM_MAX, REG_CEILING, REG_RESERVED, SHARED_MAX, Target
 from stages.elf import attrs
 from stages.elf.image import align_up
-from stages.elf.patch import OP_CONVERGENCE, OP_EXIT, append_tail, scan
+from stages.elf.patch import OP_CALL_REL, OP_CONVERGENCE, OP_EXIT, append_tail, opcode, scan
 from stages.regalloc.limits import register_limit
 
 MAX_TEXT: Final = 1 << 28
@@ -127,13 +127,18 @@ def _check_param(unit: Unit, p: Param) -> None:
         raise CompileError(f"unit '{unit.name}': parameter '{p.name}' has an illegal place")
 
 
-def _worst_stack(functions: list[Placed]) -> int:
-    """Bytes of the deepest call chain from the entry; 0 for recursion (as ptxas reports it: measured)."""
+def _worst_stack(functions: list[Placed], pointed: Sequence[str]) -> int:
+    """Bytes of the deepest call chain from the entry; 0 for recursion (as ptxas reports it: measured). A call by pointer may reach each of ``pointed``."""
     index = {f.code.name: i for i, f in enumerate(functions)}
-    edges = [
-        sorted({index[r.symbol] for r in f.code.relocs if r.kind == "call" and r.symbol in index and r.symbol != functions[0].code.name})
-        for f in functions
-    ]
+    own = functions[0].code.name
+    any_of = {index[name] for name in pointed if name in index}
+    edges: list[list[int]] = []
+    for f in functions:
+        calls = [r for r in f.code.relocs if r.kind == "call"]
+        called = {index[r.symbol] for r in calls if r.symbol in index and r.symbol != own}
+        if any(r.symbol == own and opcode(f.code.data, r.offset) == OP_CALL_REL for r in calls):  # returns name the kernel too
+            called |= any_of
+        edges.append(sorted(called))
     depth = [-1] * len(functions)
     state = [0] * len(functions)  # 0 new, 1 open, 2 done
     stack = [0]
@@ -202,7 +207,7 @@ def build_kernel(unit: Unit, target: Target, helper_number: int, options: Mappin
         shared_align=_power_of_two(unit, "shared_align", 16),
         dynamic=_power_of_two(unit, "dynamic_shared_align", 0),
         param_size=param_size,
-        min_stack=attrs.number(unit, "min_stack", _worst_stack(functions), MAX_STACK * 2),
+        min_stack=attrs.number(unit, "min_stack", _worst_stack(functions, attrs.names(unit, "function_table")), MAX_STACK * 2),
         register_limit=attrs.number(unit, "maxregcount", register_limit(unit, target.sm, options), REG_CEILING),
         begins={f.code.name: f.begin for f in functions},
     )

@@ -347,14 +347,18 @@ class Linker:
         if given is None:
             return b""
         row = list(given)
+        names, places = attrs.names(k.unit, "function_table"), attrs.numbers(k.unit, "function_places", -1, 0xFFFFFFFF) or ()
+        if len(names) != len(places):
+            raise attrs.bad(k.unit, "function_places")
+        for name, slot in zip(names, places, strict=True):
+            begin = k.base(name)
+            if slot % 4 or slot >= 4 * len(row) or begin is None:
+                raise attrs.bad(k.unit, "function_places")
+            row[slot // 4] = begin
         for at, slot in k.marks("bank2"):
             if slot % 4 or not 0 <= slot < 4 * len(row):
                 raise CompileError(f"unit '{k.name}': address slot {slot:#x} is outside bank 2")
             row[slot // 4] = at
-        for place, name in enumerate(attrs.names(k.unit, "functions"), 1):
-            if 2 * place + 1 >= len(row):
-                raise CompileError(f"unit '{k.name}': the pointer of '{name}' is outside bank 2")
-            row[2 * place] = k.base(name) or 0
         return struct.pack(f"<{len(row)}I", *row)
 
     def _own_constants(self, bank2: bool, params: bool) -> list[Section]:

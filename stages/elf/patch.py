@@ -16,6 +16,7 @@ OPCODE_MASK: Final = 0x1FF
 OP_LDCU: Final = 0x1AC
 OP_LDC: Final = 0x182
 OP_EXIT: Final = frozenset({0x14D})
+OP_CALL_REL: Final = 0x144
 OP_CONVERGENCE: Final = frozenset({0x143, 0x144, 0x145})  # CALL.ABS, CALL.REL, BSSY: the kernel has a call-return stack record
 
 BRANCH_SHIFT: Final = 34
@@ -107,4 +108,9 @@ def append_tail(text: bytearray, low8: bool, pad_nops: int) -> None:
 
 def scan(text: bytes | bytearray, end: int, opcodes: frozenset[int]) -> list[int]:
     """Byte offsets of the instructions in ``text[:end]`` whose base opcode is one of ``opcodes``."""
-    return [at for at in range(0, end, 16) if int.from_bytes(text[at : at + 2], "little") & OPCODE_MASK in opcodes]
+    return [at for at in range(0, end, 16) if opcode(text, at) in opcodes]
+
+
+def opcode(text: bytes | bytearray, at: int) -> int:
+    """Base opcode of the instruction at a byte offset."""
+    return (text[at] | text[at + 1] << 8) & OPCODE_MASK

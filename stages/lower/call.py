@@ -22,7 +22,8 @@ from .builder import Builder
 from .unit import align_up
 
 _FIRST, _LAST = ARG_REGS[0], ARG_REGS[-1]
-_TARGET = 2  # pair that carries no argument
+_TARGETS = tuple(range(_LAST - 1, _FIRST - 1, -2))  # pairs that a call destroys anyway, and may carry no argument
+_FAR_TARGET = 32
 #: Functions of the driver, whose calls the cubin lists (measured).
 _DRIVER = frozenset(("vprintf", "vfprintf", "malloc", "free", "__assertfail"))
 
@@ -422,7 +423,8 @@ def _call(b: Builder, op: str, srcs: tuple[Operand, ...], uses: tuple[Operand, .
     """The CALL itself; on a low stack nothing may be reloaded for it."""
     if b.low is not None:
         if type(srcs[0]) is Reg:
-            to = b.fixed(_TARGET, 2)
+            taken = {b.fn.vregs[x.num].fixed + i for x in uses if type(x) is Reg for i in range(x.width)}
+            to = b.fixed(next((r for r in _TARGETS if taken.isdisjoint((r, r + 1))), _FAR_TARGET), 2)
             b.copy(to, srcs[0])
             srcs = (to, *srcs[1:])
         b.low.enter(b)
@@ -439,18 +441,15 @@ def _direct(b: Builder, name: str) -> Jump:
 
 
 def _indirect(b: Builder, x: ptx.Reg) -> Jump:
-    """By pointer: the offset of the function in the kernel's .text, since every kernel holds copies of its callees; where variables hold pointers, it is read
-    from bank 2."""
+    """By pointer: in a whole program its place in a table of the kernel's, which leads to the kernel's own copy of the function."""
     to = b.r(2)
-    if b.ctx.pointers:
-        b.ctx.calls_pointers = True
-        place = b.r()
-        b.copy(place, b.lo_r(b.reg(x.index)))
-        b.emit("LDC.64", to, (Const("C", 2, 0, 2, place),))
-    else:
-        b.copy(to, b.reg(x.index))
     if b.ctx.relocatable:
+        b.copy(to, b.reg(x.index))
         return _absolute(b, to)
+    b.ctx.use_table(b.line)
+    place = b.r()
+    b.copy(place, b.lo_r(b.reg(x.index)))
+    b.emit("LDC.64", to, (Const("C", 2, 0, 2, place),))
 
     def jump(back: Reg, uses: tuple[Operand, ...], defs: tuple[Operand, ...]) -> None:
         _return_offset(b, back)

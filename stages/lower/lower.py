@@ -5,7 +5,7 @@ from __future__ import annotations
 from ir_format import ptx
 from ir_format.diag import CompileError
 from ir_format.model import Header, Module, Param, Unit, Var
-from ir_format.ptx import PtxFunction, PtxInst, PtxLabel, PtxModule, PtxPragma, PtxUnit
+from ir_format.ptx import PtxFunction, PtxInst, PtxLabel, PtxModule, PtxPragma, PtxReloc, PtxUnit, PtxVar
 from ir_format.record import replace
 
 from .builder import Builder
@@ -17,7 +17,7 @@ from .modifiers import unknown_modifier
 from .rules import find_rule, own_check
 from .rules_warpgroup import bind_vectors
 from .spaces import param_base, place_descriptor, space_name
-from .unit import UnitContext, functions_in_data, new_function
+from .unit import UnitContext, function_places, new_function
 
 # A rule that trips over its operands (a forged stream, or a form that nobody thought of) refuses the instruction; tests let the exception through.
 SHOW_FAULTS = False
@@ -29,19 +29,13 @@ _LINKAGE = {"": "static", "extern": "extern", "visible": "visible", "weak": "wea
 def lower_module(module: PtxModule, header: Header) -> Module:
     """The module record of level `ori`: variables and names; what is private to a kernel (shared, local) stays with its unit."""
     out = Module()
-    pointers = {} if header.options.get("compile-only") else functions_in_data(module)
+    places = {} if header.options.get("compile-only") else function_places(module)
     for v in module.variables:
-        data = bytearray(v.init or b"")
-        relocs = []
-        for r in v.relocs:
-            if r.symbol in pointers and r.size == 8 and not (r.mask or r.addend):
-                data[r.offset : r.offset + 8] = pointers[r.symbol].to_bytes(8, "little")
-            else:
-                relocs.append((r.offset, r.symbol, r.addend, int(r.generic)))
+        init, relocs = _pointers(v, places)
         out.vars.append(
             Var(
-                v.name, v.space, v.size, max(1, v.align), bytes(data),
-                tuple(relocs), _LINKAGE.get(v.linkage, v.linkage), (*v.attributes, v.type) if v.space == "tex" else v.attributes,
+                v.name, v.space, v.size, max(1, v.align), init,
+                tuple((r.offset, r.symbol, r.addend, int(r.generic)) for r in relocs), _LINKAGE.get(v.linkage, v.linkage), (*v.attributes, v.type) if v.space == "tex" else v.attributes,
             )
         )  # fmt: skip
     out.externs = [e.name for e in module.externs]
@@ -55,6 +49,21 @@ def lower_module(module: PtxModule, header: Header) -> Module:
         out.attrs["aliases"] = tuple([(a.name, a.aliasee) for a in module.aliases])
     out.files = [(f.index, f.name) for f in module.files]
     return out
+
+
+def _pointers(v: PtxVar, places: dict[str, int]) -> tuple[bytes, tuple[PtxReloc, ...]]:
+    """A variable's bytes with pointers to functions of the program in them, and its other addresses."""
+    init = v.init or b""
+    if all(r.symbol not in places for r in v.relocs):
+        return init, v.relocs
+    data = bytearray(init.ljust(v.size, b"\0"))
+    for r in v.relocs:
+        if r.symbol in places:
+            value = places[r.symbol] + r.addend
+            if r.mask:
+                value >>= (r.mask & -r.mask).bit_length() - 1
+            data[r.offset : r.offset + r.size] = (value & (1 << 8 * r.size) - 1).to_bytes(r.size, "little")
+    return bytes(data), tuple([r for r in v.relocs if r.symbol not in places])
 
 
 def lower_unit(pu: PtxUnit, module: PtxModule, header: Header) -> Unit:
@@ -76,9 +85,6 @@ def lower_unit(pu: PtxUnit, module: PtxModule, header: Header) -> Unit:
         done += 1
         known = {f.name for f in todo}
         todo += [ctx.funcs[n] for n in ctx.helpers if n not in known]
-    if ctx.calls_pointers:
-        unit.attrs["functions"] = tuple(ctx.pointers)
-        unit.attrs["bank2"] = (0,) * (2 + 2 * len(ctx.pointers))
     return unit
 
 

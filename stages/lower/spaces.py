@@ -116,13 +116,8 @@ def symbol_address(b: Builder, x: ptx.Sym) -> Reg | Imm:
         if isinstance(decl, (PtxFunction, PtxProto)):
             note(b, "addresses", (x.name, signature_text(decl.rets, decl.params)))
         return _absolute(b, x)
-    if kind == "func":
-        if b.ctx.pointers:
-            return Imm("I", b.ctx.pointers.setdefault(x.name, 8 + max(b.ctx.pointers.values())))
-        d = b.r(2)
-        b.emit("MOV", b.word(d, 0), (Imm("I", x.offset & 0xFFFFFFFF, x.name, "off"),))
-        b.copy(b.hi_r(d), RZ)
-        return d
+    if kind == "func" or (kind == "extern" and b.ctx.pointer_to(x.name)):
+        return Imm("I", b.ctx.pointer_to(x.name) + x.offset)
     if not isinstance(decl, PtxVar):
         raise CompileError(f"Address of external function '{x.name}' not supported", b.line)
     if decl.space == "shared":

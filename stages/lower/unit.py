@@ -6,7 +6,7 @@ from ir_format import ptx
 from ir_format.diag import CompileError
 from ir_format.model import Function, Header, Imm, Reg, Unit
 from ir_format.ptx import PtxFunction, PtxModule, PtxUnit, PtxVar
-from ir_format.target import SHARED_MAX, Target, target
+from ir_format.target import CONST_MAX, SHARED_MAX, Target, target
 
 from .builder import Builder
 
@@ -19,7 +19,7 @@ def align_up(n: int, a: int) -> int:
 class UnitContext:
     """Shared state of a unit. ``module_vars``: module variables by name; ``funcs``: PTX functions of the unit and the helpers by name."""
 
-    __slots__ = ("cache_options", "debug_names", "funcs", "header", "helpers", "pointers", "calls_pointers", "module", "module_vars", "pu", "relocatable", "shared_at", "shared_size", "sm", "target", "target_name", "unit")
+    __slots__ = ("_places", "cache_options", "debug_names", "funcs", "header", "helpers", "module", "module_vars", "pu", "relocatable", "shared_at", "shared_size", "sm", "target", "target_name", "unit")
 
     def __init__(self, pu: PtxUnit, module: PtxModule, header: Header, unit: Unit) -> None:
         self.pu = pu
@@ -32,9 +32,8 @@ class UnitContext:
         self.module_vars: dict[str, PtxVar] = {v.name: v for v in module.variables}
         self.funcs: dict[str, PtxFunction] = {f.name: f for f in pu.functions}
         self.relocatable = bool(header.options.get("compile-only"))  # an object for the linker: addresses are symbols
+        self._places: dict[str, int] | None = None
         self.helpers: list[str] = []  # library functions asked for, in order
-        self.pointers = {} if self.relocatable else functions_in_data(module)
-        self.calls_pointers = False  # calls by a pointer that is a place in bank 2
         self.cache_options: dict[str, str] = {
             name: value for name, value in header.options.items() if name.endswith("-cache") and isinstance(value, str)
         }
@@ -143,6 +142,25 @@ class UnitContext:
             return "param"
         return decl.space if isinstance(decl, PtxVar) else ""
 
+    def pointer_to(self, name: str) -> int:
+        """What a pointer to a function is in a whole program: its place in the table of functions that every kernel which calls by pointer has in bank 2
+        (see :func:`function_places`); 0 when there is no such function."""
+        if self._places is None:
+            self._places = function_places(self.module)
+        return self._places.get(name, 0)
+
+    def use_table(self, line: int) -> None:
+        """Put the table of functions at the begin of the kernel's bank 2: `elf` fills in where its copies are."""
+        attrs = self.unit.attrs
+        if "function_table" not in attrs:
+            names = sorted(_pointed(self.pu, self.module), key=self.pointer_to)
+            size = max((self.pointer_to(n) for n in names), default=0) + 8
+            if size > CONST_MAX:
+                raise CompileError(f"more than {CONST_MAX // 8 - 1} functions in a module that calls by pointer", line)
+            attrs["function_table"] = tuple(names)
+            attrs["function_places"] = tuple([self.pointer_to(n) for n in names])
+            attrs["bank2"] = (1, *[0] * (size // 4 - 1))  # a null pointer leads to 1, which is no instruction's place (measured)
+
     def need_helper(self, name: str) -> PtxFunction:
         """The library function ``name``, lowered into this unit once; CompileError if the library has none."""
         got = self.funcs.get(name)
@@ -156,13 +174,49 @@ class UnitContext:
         return got
 
 
-def functions_in_data(module: PtxModule) -> dict[str, int]:
-    """Device functions whose addresses variables hold, with their pointers. Every kernel has its own copies at places of its own, and a variable has one value
-    for all: such a pointer is a place in bank 2, where each kernel has the offsets in its own .text (measured: ptxas does the same). Place 0 is the null
-    pointer's. Without such variables a pointer is the offset itself."""
-    own = set(module.functions) - set(module.entries)
-    names = dict.fromkeys(r.symbol for v in module.variables for r in v.relocs if r.symbol in own)
-    return {name: 8 * k for k, name in enumerate(names, 1)}
+def function_places(module: PtxModule) -> dict[str, int]:
+    """Pointers to the functions of a whole program, by name: the same in all kernels, since memory hands them from one to the other."""
+    out = {name: 8 * (i + 1) for i, name in enumerate(module.functions)}
+    for a in module.aliases:
+        if a.aliasee in out:
+            out[a.name] = out[a.aliasee]
+    return out
+
+
+def _pointed(pu: PtxUnit, module: PtxModule) -> set[str]:
+    """The unit's functions to which pointers may exist: those that bodies or data name, and what no direct call reaches, which is here since other kernels
+    take its address."""
+    own = {f.name: f for f in pu.functions[1:]}
+    calls: dict[str, set[str]] = {}
+    other = {a.name: a.aliasee for a in module.aliases}
+    named = {r.symbol for v in module.variables for r in v.relocs}
+    for f in pu.functions:
+        mine = calls[f.name] = set()
+        named.update(r.symbol for v in f.vars for r in v.relocs)
+        for item in f.body:
+            if type(item) is ptx.PtxInst:
+                for x in item.operands:
+                    if type(x) is ptx.CallTarget:
+                        if type(x.target) is ptx.Sym:
+                            mine.add(other.get(x.target.name, x.target.name))
+                    else:
+                        named.update(_symbols(x))
+    found = {other.get(n, n) for n in named} & own.keys()
+    seen: set[str] = set()
+    work = [pu.name, *found]
+    while work:
+        name = work.pop()
+        if name not in seen:
+            seen.add(name)
+            work += calls.get(name, ())
+    return found | (own.keys() - seen)
+
+
+def _symbols(x: object) -> list[str]:
+    """Names in an operand that is no call's target: only a move's whole operand, or a vector's element, can be a function."""
+    if type(x) is ptx.Sym:
+        return [x.name]
+    return [n for e in x.elems for n in _symbols(e)] if type(x) is ptx.Vec else []
 
 
 def function_kind(ctx: UnitContext, f: PtxFunction) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from copy import deepcopy
 
-from ir_format.ptx import Addr, Bracket, CallTarget, Operand, PtxFunction, PtxInst, PtxModule, PtxUnit, PtxVar, Reg, Sym, Vec
+from ir_format.ptx import Addr, Bracket, CallTarget, Operand, PtxFunction, PtxInst, PtxModule, PtxUnit, PtxVar, Sym, Vec
 from stages.parse.symbols import FuncSym
 
 MAX_REACHED = 1 << 20  # functions and variables of all units together: each unit lists its own
@@ -34,9 +34,7 @@ def build_units(module: PtxModule, functions: dict[str, FuncSym], separate: bool
             raise UnitsTooLarge(f"The kernels up to '{name}' reach more than {MAX_REACHED} functions and variables, each counted for each kernel")
         units.append(unit)
     if units and not separate:
-        for unit in units:
-            if any(_calls_by_pointer(f) for f in unit.functions):
-                _adopt([unit], functions, variables, aliases, called)
+        _fill_pointers(units, functions, variables, aliases, called)
         _adopt(units, functions, variables, aliases, called)
     if not separate:
         kept = {f.name for u in units for f in u.functions}
@@ -45,8 +43,65 @@ def build_units(module: PtxModule, functions: dict[str, FuncSym], separate: bool
     return units
 
 
-def _calls_by_pointer(function: PtxFunction) -> bool:
-    return any(type(x) is PtxInst and x.op == "call" and type(x.operands[0]) is CallTarget and type(x.operands[0].target) is Reg for x in function.body)
+def _fill_pointers(
+    units: list[PtxUnit],
+    functions: dict[str, FuncSym],
+    variables: dict[str, PtxVar],
+    aliases: dict[str, str],
+    called: dict[str, tuple[str, ...]],
+) -> None:
+    """A kernel that calls by pointer may have got the pointer from any other kernel, or from data: it gets every function of which an address is taken."""
+    bodies = {f.name: f for u in units for f in u.functions}
+    calling = {name for name, f in bodies.items() if any(_by_pointer(i) for i in f.body)}
+    if not calling:
+        return
+    taken = dict.fromkeys([r.symbol for v in variables.values() for r in v.relocs])
+    for f in bodies.values():
+        taken.update(dict.fromkeys(_addresses(f)))
+    reached = sum(len(u.functions) for u in units)
+    for unit in units:
+        have = {f.name for f in unit.functions}
+        if have.isdisjoint(calling):
+            continue
+        known = set(unit.variables)
+        extern = {e.name for e in unit.externs}
+        work = list(taken)
+        for word in work:  # grows while it is read
+            name = aliases.get(word, word)
+            symbol = functions.get(name)
+            if symbol is None or symbol.function is None or symbol.entry or name in have:
+                continue
+            extra = _unit(name, symbol.function, functions, variables, aliases, called, False)
+            for f in extra.functions:
+                if f.name not in have:
+                    have.add(f.name)
+                    unit.functions.append(f)
+                    work.extend(_addresses(f))
+            unit.variables.extend([v for v in extra.variables if v not in known])
+            known.update(extra.variables)
+            unit.externs.extend([e for e in extra.externs if e.name not in extern])
+            extern.update(e.name for e in extra.externs)
+            reached += len(extra.functions)
+            if reached > MAX_REACHED:
+                raise UnitsTooLarge(f"The kernels up to '{unit.name}' reach more than {MAX_REACHED} functions and variables, each counted for each kernel")
+
+
+def _by_pointer(item: object) -> bool:
+    return type(item) is PtxInst and item.op == "call" and any(type(x) is CallTarget and not isinstance(x.target, Sym) for x in item.operands)
+
+
+def _addresses(function: PtxFunction) -> tuple[str, ...]:
+    """Names that a function mentions elsewhere than as what it calls."""
+    out: dict[str, None] = {}
+    for item in function.body:
+        if type(item) is PtxInst:
+            for x in item.operands:
+                if not isinstance(x, CallTarget):
+                    _names(x, out)
+    for var in function.vars:
+        for reloc in var.relocs:
+            out[reloc.symbol] = None
+    return tuple(out)
 
 
 def _adopt(
@@ -56,8 +111,7 @@ def _adopt(
     aliases: dict[str, str],
     called: dict[str, tuple[str, ...]],
 ) -> None:
-    """Functions that only module data point to: the first unit gets them, so that no address is left without code (and every unit that calls by pointer:
-    it may find the pointer in memory)."""
+    """Functions that only module data point to: the first unit gets them, so that no address is left without code."""
     reached = {f.name for u in units for f in u.functions}
     first = units[0]
     have = {f.name for f in first.functions}

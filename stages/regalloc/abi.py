@@ -80,10 +80,10 @@ def plan(unit: Unit) -> tuple[list[Function], set[str]]:
             else:
                 state[name] = 2
                 order.append(by_name[name])
-    pointed = unit.attrs.get("functions", ())  # their pointers come from memory
-    standard |= {name for name in pointed if isinstance(name, str)} & by_name.keys() if isinstance(pointed, tuple) else set()
     for func in unit.functions:
         standard |= _address_taken(func) & by_name.keys()
+    table = unit.attrs.get("function_table", ())
+    standard |= by_name.keys() & set(table if isinstance(table, tuple) else ())
     if unit.functions and unit.functions[0].kind != "entry":
         standard.add(unit.functions[0].name)
     return order, {name for name in standard if by_name[name].kind != "entry"}
