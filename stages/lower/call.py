@@ -162,7 +162,7 @@ def begin_function(b: Builder) -> None:
         move_stack(b, -1)
     else:
         _receive(b, f)
-    outgoing = max((_outgoing(b, i) for i in f.body if type(i) is PtxInst and i.op in ("call", "cp")), default=0)
+    outgoing = max((_outgoing(b, i) for i in f.body if type(i) is PtxInst and i.op in ("call", "cp", "tex")), default=0)
     at = outgoing
     sure = 8 if b.ctx.relocatable and not f.entry else 16  # what the stack is a multiple of: another compiler's callers know 8 alone
     for v in f.vars:
@@ -325,6 +325,8 @@ def signature(b: Builder, target: CallTarget) -> PtxFunction | PtxProto:
 
 
 def _outgoing(b: Builder, inst: PtxInst) -> int:
+    if inst.op == "tex":
+        return GRADIENT_STACK if b.sm >= 90 and inst.has("grad") else 0
     if inst.op == "cp":
         return DRIVER_STACK if b.sm >= 120 and inst.has("tensor") and inst.has("shared::cluster") else 0
     target = inst.operands[0]
@@ -514,15 +516,17 @@ def _external(b: Builder, name: str) -> Jump:
 
 #: Bytes of stack that the driver's copy functions take.
 DRIVER_STACK = 16
+#: The same for fetches with derivatives: a vector of derivatives, one of offsets, the value to compare with.
+GRADIENT_STACK = 48
 
 
-def call_driver(b: Builder, name: str, params: Sequence[PtxParam], args: Sequence[Reg | Imm]) -> None:
-    """Call a function of the driver that no PTX declares; it returns nothing."""
+def call_driver(b: Builder, name: str, params: Sequence[PtxParam], args: Sequence[Reg | Imm], rets: Sequence[PtxParam] = ()) -> list[list[Reg]]:
+    """Call a function of the driver that no PTX declares; the registers of each result."""
     known = b.ctx.unit.attrs.get("externs", ())
     if isinstance(known, tuple) and name not in known:
         b.ctx.unit.attrs["externs"] = (*known, name)
     with b.region():
-        _emit_call(b, _external(b, name), PtxProto(name, (), tuple(params)), [[a] for a in args])
+        return _emit_call(b, _external(b, name), PtxProto(name, tuple(rets), tuple(params)), [[a] for a in args])
 
 
 def call_helper(b: Builder, name: str, args: Sequence[Reg | Imm]) -> list[Reg]:

@@ -22,9 +22,10 @@ from typing import NamedTuple
 from ir_format import ptx
 from ir_format.isa.vectors import split
 from ir_format.model import ABS, RZ, ZERO, Imm, Name, Operand, Reg
-from ir_format.ptx import PtxFunction, PtxInst
+from ir_format.ptx import PtxFunction, PtxInst, PtxParam
 
 from .builder import Builder, Rule
+from .call import call_driver
 from .headers import Header, handle, separate
 
 Val = Reg | Imm
@@ -258,6 +259,9 @@ def _tex(b: Builder, inst: PtxInst) -> None:
     assert isinstance(bracket, ptx.Bracket)
     geometry = next(m for m in inst.mods if m in GEOMETRIES)
     name, dims = GEOMETRIES[geometry]
+    if b.sm >= 90 and "grad" in inst.mods and (dims == 3 or (len(rest) > 2 and not isinstance(rest[-1], ptx.Vec))):
+        _driver_gradient(b, inst, geometry, dims)
+        return
     integer = inst.types[-1] == "s32"
     lod = next((m for m in inst.mods if m in ("base", "level", "grad")), "")
     header = handle(b, inst, bracket.parts[:-1])
@@ -283,7 +287,7 @@ def _tex(b: Builder, inst: PtxInst) -> None:
     if rest:
         raise b.unsupported(inst, "operands")
     if lod == "grad" and (compare is not None or dims == 3):
-        raise b.unsupported(inst, "derivatives of 3d and cube textures, and with a comparison")
+        raise b.unsupported(inst, "derivatives of 3d and cube textures, and with a comparison, before sm_90")
     fetch_texel = integer and (multisample or lod == "level" or geometry == "1d" or not separate(b))
     if integer and not fetch_texel:
         coordinates = [as_float(b, c) for c in coordinates]
@@ -323,6 +327,53 @@ def _tex(b: Builder, inst: PtxInst) -> None:
     if fetch_texel and level:
         mods.append("CL")
     emit_fetch(b, inst, Fetch("TLD" if fetch_texel else "TEX", name, place, values, mods), header, out, half)
+
+
+_HANDLE = PtxParam("h", "b64", 8, 8)
+_FOUR = PtxParam("v", "b32", 16, 16)
+_ONE = PtxParam("w", "b32", 4, 4)
+
+
+def _driver_gradient(b: Builder, inst: PtxInst, geometry: str, dims: int) -> None:
+    """The driver's function for derivatives of 3d and cube textures and with a comparison (sm_90 on, as ptxas has it): handles, index and coordinates, both
+    derivatives, offsets, the value to compare with; it returns residency and four components."""
+    out, bracket, dx, dy, *rest = inst.operands
+    assert isinstance(bracket, ptx.Bracket)
+    handles = bracket.parts[:-1]
+    if not all(isinstance(h.base if isinstance(h, ptx.Addr) else h, ptx.Reg) for h in handles):
+        raise b.unsupported(inst, "derivatives of such a texture by its name")
+    place = list(_parts(bracket.parts[-1]))
+    index = [place.pop(0)] if geometry[0] == "a" else []
+    elems, flag = _target(out)
+    name = f"__cuda_syscall_tex_grad_{'pred_' if isinstance(out, ptx.Pair) else ''}{geometry}_v4_{inst.types[0].removesuffix('x2')}_f32"
+    params, args = [], []
+    for h in handles:
+        base = h.base if isinstance(h, ptx.Addr) else h
+        assert isinstance(base, ptx.Reg)
+        params.append(_HANDLE)
+        args.append(b.reg(base.index))
+    vectors = [[*[b.src(x, "b32") for x in index], *[b.src(x, "f32") for x in place[:dims]]], *[[b.src(x, "f32") for x in _parts(d)[:dims]] for d in (dx, dy)]]
+    if len(handles) == 2:
+        name += "_texmode_independent"
+    if rest and isinstance(rest[0], ptx.Vec):
+        name += "_offset"
+        vectors.append([b.src(x, "b32") for x in rest.pop(0).elems[:dims]])  # type: ignore[union-attr]
+    for v in vectors:
+        params.append(_FOUR)
+        args.append(block(b, [*v, *[v[-1]] * (4 - len(v))]))
+    if rest:
+        name += "_depth_compare"
+        params.append(_ONE)
+        args.append(b.in_reg(b.src(rest.pop(0), "f32")))
+    if rest:
+        raise b.unsupported(inst, "operands")
+    b.ctx.unit.attrs["isa_class"] = max(2, b.ctx.unit.attrs.get("isa_class", 1))  # type: ignore[type-var]
+    residency, *got = [r[0] for r in call_driver(b, name, params, args, (_ONE,) * 5)]
+    for x, value in zip(elems, got, strict=False):
+        if not isinstance(x, ptx.Sink):
+            b.copy(b.dst(x), value)
+    if flag is not None and not isinstance(flag, ptx.Sink):
+        b.emit("ISETP.NE.U32.AND", (b.dst(flag, "pred"), Reg("P", ZERO)), (residency, RZ, Reg("P", ZERO)))
 
 
 def _gradient(b: Builder, name: str, coordinates: list[Val], index: Val | None, offset: Val | None, gradients: list[list[Val]]) -> Fetch:

@@ -25,6 +25,7 @@ from ir_format.model import ZERO, Imm, Mem, Name, Operand, Reg
 from orchestrator.api import ChainError, compile_ptx
 from stages.simulate import Device, ImageError, SimError, program
 from stages.simulate.build import Build
+from stages.simulate.stubs import Stubs
 from tests import oracle
 from tests.isa import corpus_texture as corpus
 
@@ -91,22 +92,59 @@ def _stand_in(trace: list[Line]) -> Any:
     return builder
 
 
+_COORDINATES = {"1d": (1, 1), "a1d": (2, 1), "2d": (2, 2), "3d": (3, 3), "cube": (3, 3), "a2d": (3, 2), "acube": (4, 3)}
+
+
+def _driver(stubs: Stubs, name: str, trace: list[Line]) -> Any:
+    """A stand-in for a function of the driver: handles, coordinates, derivatives, offsets and the value to compare with, where ptxas's calls have them."""
+    found = re.match(r"__cuda_syscall_tex_grad_(?:pred_)?(\w+?)_v4_", name)
+    assert found is not None
+    at, slopes = _COORDINATES[found[1]]
+    both, shifted = "independent" in name, "offset" in name
+
+    def run(machine: Any, bundle: Any, mask: Any) -> None:
+        u = bundle.view.U
+        local = stubs.memory.local
+        where = int(bundle.view.wide(local.lane_key)[0]) + int(u[1][0])
+
+        def stacked(offset: int, count: int) -> list[int]:
+            return [int.from_bytes(local.data[where + offset + 4 * k :][:4].tobytes(), "little") for k in range(count)]
+
+        values = [int(u[r][0]) for r in (*range(4, 8 if both else 6), *range(8, 8 + at), *range(12, 12 + slopes))]
+        values += stacked(0, slopes) + (stacked(16, slopes) if shifted else [])
+        if "compare" in name:
+            values += stacked(32 if shifted else 16, 1) if both else [int(u[6][0])]
+        trace.append((name, tuple(values)))
+        for k in range(5):
+            u[4 + k][:] = _RESULT + k
+
+    return run
+
+
 @contextmanager
 def stand_in() -> Iterator[list[Line]]:
     """While open, the simulator runs texture instructions and writes to the list."""
     trace: list[Line] = []
     before = {op: program.OPS[op] for op in OPS if op in program.OPS}
-    params = Device._params
+    params, start = Device._params, Stubs.__init__
+
+    def with_driver(self: Stubs, image: Any) -> None:
+        start(self, image)
+        for address, name in image.stubs.items():
+            if "tex_grad" in name:
+                self.table[address] = _driver(self, name, trace)
 
     def padded(self: Device, *args: Any) -> bytes:
         return params(self, *args) + struct.pack("<4I", 0x5100, 0x5200, 0x5300, 0x5400)  # what the driver would put behind
 
     Device._params = padded  # type: ignore[assignment, method-assign]
+    Stubs.__init__ = with_driver  # type: ignore[method-assign]
     for op in OPS:
         program.OPS[op] = _stand_in(trace)
     try:
         yield trace
     finally:
+        Stubs.__init__ = start  # type: ignore[method-assign]
         Device._params = params  # type: ignore[method-assign]
         for op in OPS:
             program.OPS.pop(op, None)
