@@ -367,7 +367,7 @@ def _driver_gradient(b: Builder, inst: PtxInst, geometry: str, dims: int) -> Non
         args.append(b.in_reg(b.src(rest.pop(0), "f32")))
     if rest:
         raise b.unsupported(inst, "operands")
-    b.ctx.unit.attrs["isa_class"] = max(2, b.ctx.unit.attrs.get("isa_class", 1))  # type: ignore[type-var]
+    b.ctx.unit.attrs["isa_class"] = max(2, b.ctx.unit.attrs.get("isa_class", 1))
     residency, *got = [r[0] for r in call_driver(b, name, params, args, (_ONE,) * 5)]
     for x, value in zip(elems, got, strict=False):
         if not isinstance(x, ptx.Sink):
