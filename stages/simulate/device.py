@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import gc
 import struct
 import time
 from collections.abc import Sequence
@@ -168,12 +169,19 @@ class Device:
         code = Compiled(self.program, context)
         context.code = code
         stats = Stats(blocks=launch.blocks)
+        collects = gc.isenabled()
+        gc.disable()  # collections find nothing while the closures are made, and cost half of a small launch
         try:
             self._run(entry, launch, lanes, memory, code, Limits(limit), seed, strict, cycles, stats)
         except Fault as fault:
             raise SimError(fault.message) from fault
         finally:
             stats.output = stubs.text()
+            code.drop()  # what refers to itself, so that it goes without a collection
+            lanes.views.clear()
+            launch.machine = None
+            if collects:
+                gc.enable()
         self.globals[:] = heap.slot(0)
         for slot, (_, a) in enumerate(buffers, 1):
             if a.flags.writeable:
@@ -210,6 +218,7 @@ class Device:
                 stats.instructions = machine.executed
                 if strict:
                     stats.hazards += [h for h in machine.hazard_lines() if h not in stats.hazards]
+                machine.drop()
         if profile is not None:
             stats.cycles = profile.table(self.program)
 

@@ -114,6 +114,9 @@ class Machine:
 
     # --- bundles ---
 
+    def drop(self) -> None:
+        """Let go of what refers back to the machine; nothing runs after this."""
+
     def start(self, mask: Arr, pc: int) -> None:
         """Begin at ``pc`` with these lanes; the others of the resident warps do not exist."""
         self.lanes.preds[EXITED] = ~mask

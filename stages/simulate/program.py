@@ -114,6 +114,12 @@ class Compiled:
         self.builds: dict[int, Build] = {}
         self.place = program.place
 
+    def drop(self) -> None:
+        """Let go of the closures; nothing runs after this."""
+        self.fns.clear()
+        self.ctls.clear()
+        self.builds.clear()
+
     def index(self, address: int) -> int:
         """See Program."""
         return self.program.index(address)

@@ -51,6 +51,10 @@ class StrictMachine(Machine):
 
     # --- plans ---
 
+    def drop(self) -> None:
+        self.plans.clear()
+        del self.runs
+
     def plan(self, index: int) -> Plan:
         """The prepared instruction."""
         got = self.plans.get(index)
