@@ -22,7 +22,9 @@ def map_operand(operand: Operand, change: Change) -> Operand:
         return change(operand) if operand.num != ZERO else operand
     if kind is Mem:
         assert isinstance(operand, Mem)
-        return operand._replace(base=_inner(operand.base, change), ubase=_inner(operand.ubase, change), desc=_inner(operand.desc, change))
+        return Mem(
+            "M", _inner(operand.base, change), _inner(operand.ubase, change), operand.offset, _inner(operand.desc, change), operand.sym
+        )
     if kind is Const:
         assert isinstance(operand, Const)
         if operand.ireg is not None:
@@ -32,8 +34,17 @@ def map_operand(operand: Operand, change: Change) -> Operand:
 
 def rename_reads(inst: Inst, change: Change) -> None:
     """Pass every register that the instruction reads (:func:`ir_format.flow.read_regs`) through ``change``."""
-    inst.srcs = tuple([map_operand(o, change) for o in inst.srcs])
-    inst.dsts = tuple([o if type(o) is Reg else map_operand(o, change) for o in inst.dsts])  # an address printed on the left
+    srcs: list[Operand] = []
+    for o in inst.srcs:
+        if type(o) is Reg:
+            srcs.append(change(o) if o.num != ZERO else o)
+        else:
+            srcs.append(map_operand(o, change))
+    inst.srcs = tuple(srcs)
+    for o in inst.dsts:
+        if type(o) is not Reg:  # an address printed on the left
+            inst.dsts = tuple([o if type(o) is Reg else map_operand(o, change) for o in inst.dsts])
+            break
     if inst.uses:
         inst.uses = tuple([map_operand(o, change) for o in inst.uses])
     if inst.guard is not None and inst.guard.num != ZERO:

@@ -104,17 +104,21 @@ class Values:
             seen: set[Cell] = set()
             for inst in blocks[pos].insts:
                 for r in read_regs(inst):
-                    for c in range(r.sub, r.sub + r.width):
-                        cell = (r.num, c)
+                    num, sub = r.num, r.sub
+                    for c in range(sub, sub + r.width):
+                        cell = (num, c)
                         uses[cell] = uses.get(cell, 0) + 1
-                        if not value[r.num]:
+                        if not value[num] or cell in seen:  # written before in this block: a value's only place
                             continue
                         at = place.get(cell)
-                        if at is None or not (cell in seen if at == pos else self.dominates(at, pos)):
-                            value[r.num] = 0
+                        if at is None or at == pos or not self.dominates(at, pos):
+                            value[num] = 0
                 for r in written_regs(inst):
-                    for c in range(r.sub, r.sub + r.width):
-                        seen.add((r.num, c))
+                    num, sub = r.num, r.sub
+                    if r.width == 1:
+                        seen.add((num, sub))
+                    else:
+                        seen.update([(num, c) for c in range(sub, sub + r.width)])
 
     def is_value(self, r: Reg) -> bool:
         """Whether the operand is RZ, PT or a value."""

@@ -299,6 +299,6 @@ class _Splitter:
 def _change(to: dict[Place, Cell]) -> Change:
     def change(r: Reg) -> Reg:
         cell = to.get((r.num, r.sub, r.width))
-        return r if cell is None else r._replace(num=cell[0], sub=cell[1])
+        return r if cell is None else Reg(r.file, cell[0], cell[1], r.width, r.flags, r.mod)
 
     return change
