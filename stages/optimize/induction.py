@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from ir_format.flow import Cfg, is_guarded, written_regs
-from ir_format.model import INV, PT, RZ, ZERO, Block, Const, Function, Imm, Inst, Operand, Reg
+from ir_format.model import INV, NOT_PT, PT, RZ, ZERO, Block, Const, Function, Imm, Inst, Operand, Reg
 from stages.optimize.branches import plain_jump
 from stages.optimize.fold import plain_iadd3, value_of
 from stages.optimize.values import copied
@@ -243,6 +243,15 @@ def fold_steps(block: Block) -> int:
                         i.srcs = (f.base._replace(width=1, sub=f.base.sub + 1), Imm("I", total >> 32), *i.srcs[2:])
                         changed += 1
                     fresh = pairs, (d.num, d.sub - 1), f._replace(total=total)
+        elif i.op == "IADD" and i.mods == ("64",) and not is_guarded(i) and type(d) is Reg and d.num != ZERO and i.dsts[1] == PT and i.srcs[2] == NOT_PT:
+            a, step = i.srcs[0], value_of(i.srcs[1])
+            if step is not None and type(a) is Reg and a.num != ZERO and a.file == "R" and not a.flags:
+                f = form(pairs, a)
+                total = f.total + signed_word(step) & (1 << 64) - 1
+                if f.base != a and (total + (1 << 31)) & (1 << 64) - 1 < 1 << 32:  # the field is extended by its sign (measured)
+                    i.srcs = (f.base, Imm("I", total & _WORD), *i.srcs[2:])
+                    changed += 1
+                fresh = pairs, (d.num, d.sub), f._replace(total=total)
         for r in written_regs(i):
             for n in range(r.sub, r.sub + r.width):
                 version[(r.num, n)] = version.get((r.num, n), 0) + 1

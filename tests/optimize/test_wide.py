@@ -52,9 +52,9 @@ SHAPES = {
     "unsigned word": ("ld.global.u32 %r3, [%rd21+8]; ld.global.u64 %rd6, [%rd21+16]; cvt.u64.u32 %rd5, %r3; add.s64 %rd4, %rd6, %rd5;", ["IMAD.WIDE.U32"], ["IMAD.WIDE.U32"]),
     "shifted word": ("ld.global.u32 %r3, [%rd21+8]; ld.global.u64 %rd6, [%rd21+16]; cvt.s64.s32 %rd5, %r3; shl.b64 %rd7, %rd5, 3; add.s64 %rd4, %rd6, %rd7;", ["IMAD.WIDE"], ["IMAD.WIDE"]),
     "shifted pair": ("ld.global.u64 %rd5, [%rd21+8]; ld.global.u64 %rd6, [%rd21+16]; shl.b64 %rd7, %rd5, 3; add.s64 %rd4, %rd6, %rd7;", ["LEA", "LEA.HI.X"], ["LEA", "LEA.HI.X"]),
-    "loop": ("ld.global.u64 %rd4, [%rd21+8]; ld.global.u64 %rd6, [%rd21+16]; mov.u32 %r3, 0; L: add.s64 %rd4, %rd4, %rd6; add.s32 %r3, %r3, 1; setp.lt.u32 %p1, %r3, 5; @%p1 bra L;",
+    "loop": ("ld.global.u64 %rd4, [%rd21+8]; ld.global.u64 %rd6, [%rd21+16]; mov.u32 %r3, 0; L: .pragma \"nounroll\"; add.s64 %rd4, %rd4, %rd6; add.s32 %r3, %r3, 1; setp.lt.u32 %p1, %r3, 5; @%p1 bra L;",
              ["IADD3", "IADD3", "IADD3.X"], ["IADD.64", "IADD3"]),
-    "product in a loop": ("ld.global.u64 %rd4, [%rd21+8]; mul.wide.s32 %rd5, %r2, %r1; mov.u32 %r3, 0; L: add.s64 %rd4, %rd4, %rd5; add.s32 %r3, %r3, 1; setp.lt.u32 %p1, %r3, 5; @%p1 bra L;",
+    "product in a loop": ("ld.global.u64 %rd4, [%rd21+8]; mul.wide.s32 %rd5, %r2, %r1; mov.u32 %r3, 0; L: .pragma \"nounroll\"; add.s64 %rd4, %rd4, %rd5; add.s32 %r3, %r3, 1; setp.lt.u32 %p1, %r3, 5; @%p1 bra L;",
                           ["IADD3", "IMAD.WIDE"], ["IADD3", "IMAD.WIDE"]),
 }  # fmt: skip
 
