@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ir_format.flow import ENDS, Liveness, bit_indices, is_guarded, liveness, read_regs, written_regs
+from ir_format.flow import ENDS, Liveness, bit_indices, build_cfg, is_guarded, liveness, read_regs, written_regs
 from ir_format.hazards import hazards
 from ir_format.model import Const, Function, Inst, Reg, Unit
 from stages.optimize.loops import LOADS, Stores, find_loops, front, has_loops, open_fronts, put_last
@@ -53,8 +53,8 @@ class _Hoister:
 
     def run(self) -> None:
         f = self.f
-        self.values = v = Values(f)
-        self.found = found = find_loops(f, v.cfg, v.idom)
+        cfg = build_cfg(f)
+        self.found = found = find_loops(f, cfg)
         if not found:
             return
         self.inside = inside = [0] * len(f.blocks)
@@ -62,11 +62,16 @@ class _Hoister:
             for pos in x.body:
                 inside[pos] |= 1 << n
         self.made = made = [0] * len(f.vregs)  # register -> loops that write it
+        words = [0] * len(f.vregs)  # how many words of it are written anywhere
         for pos, b in enumerate(f.blocks):
-            if inside[pos]:
-                for i in b.insts:
-                    for r in written_regs(i):
-                        made[r.num] |= inside[pos]
+            for i in b.insts:
+                for r in written_regs(i):
+                    made[r.num] |= inside[pos]
+                    words[r.num] += r.width
+        once = bytearray(n <= v.width for n, v in zip(words, f.vregs, strict=True))
+        if not any(self._some(i, inside[pos], once) for pos in cfg.rpo if inside[pos] for i in f.blocks[pos].insts):
+            return  # quickly seen
+        self.values = v = Values(f)
         moved: dict[int, list[Inst]] = {}
         gone: set[int] = set()
         for pos in v.cfg.rpo:
@@ -87,23 +92,33 @@ class _Hoister:
             put_last(old[n] if n in old else new[found[n].header], moved[n])
         self.ctx.count("invariants moved out of loops", len(gone))
 
+    def _may(self, i: Inst) -> bool:
+        """Whether an instruction is of a kind that may move; copies of registers would only lengthen two lives."""
+        if not i.dsts or is_guarded(i) or i.op in _STAY or (i.op in ("COPY", "MOV") and type(i.srcs[0]) is Reg):
+            return False
+        return i.op in LOADS or is_pure(i)
+
+    def _some(self, i: Inst, inside: int, once: bytearray) -> bool:
+        """Whether the instruction might leave the innermost of the loops that it is in."""
+        return self._may(i) and not self._held(i) & inside & -inside and all(once[r.num] and r.file in ("R", "P") for r in written_regs(i))
+
+    def _held(self, i: Inst) -> int:
+        """The loops that write what the instruction reads."""
+        held = 0
+        for r in read_regs(i):
+            held |= self.made[r.num]
+        return held
+
     def _leaves(self, i: Inst, pos: int) -> int:
         """The number of the outermost loop that the instruction may go in front of; -1 where it stays."""
-        if not i.dsts or is_guarded(i) or i.op in _STAY:
-            return -1
-        load = not is_pure(i)
-        if load and i.op not in LOADS:
+        if not self._may(i):
             return -1
         written = written_regs(i)
         if not written or any(not self.values.value[r.num] or r.file not in ("R", "P") for r in written):
             return -1
-        if i.op in ("COPY", "MOV") and type(i.srcs[0]) is Reg:
-            return -1  # would lengthen two lives
         reads = read_regs(i)
-        held = 0
-        for r in reads:
-            held |= self.made[r.num]
-        load = load or any(type(o) is Const and o.ireg is not None for o in i.srcs)  # beyond the bank's end: a fault
+        held = self._held(i)
+        load = i.op in LOADS or any(type(o) is Const and o.ireg is not None for o in i.srcs)  # beyond the bank's end: a fault
         best = -1
         need = {file: sum(r.width for r in written if r.file == file) for file in ("R", "P")}
         inside = self.inside[pos]
