@@ -1,6 +1,6 @@
 """Random programs through the whole chain, executed in the simulator and compared with the PTX interpreter.
 
-    python -m tests.fuzz.chain [--seed N] [--count N] [--arch sm_X ...] [-O LEVEL ...] [--minutes M] [--kernels N] [--runs N] [--turns] [--cuda] [--raw] [--keep FOLDER] [FILE.ptx ...]
+    python -m tests.fuzz.chain [--seed N] [--count N] [--arch sm_X ...] [-O LEVEL ...] [--minutes M] [--kernels N] [--runs N] [--turns] [--cuda] [--who ptxas] [--raw] [--keep FOLDER] [FILE.ptx ...]
 
 Each failure is printed with its seed, made smaller (without ``--raw``), and the guilty pass is named. Files are programs kept before; their first lines say how they run.
 """
@@ -11,6 +11,7 @@ import argparse
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from tests.fuzz import programs
@@ -99,6 +100,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=0.0, help="stop after so long")
     parser.add_argument("--cuda", action="store_true", help="random CUDA C through nvcc in place of random PTX")
     parser.add_argument("--turns", action="store_true", help="one SM and level a module, in turn, in place of all of them")
+    parser.add_argument("--who", choices=("ours", "ptxas"), default="ours", help="whose cubins")
     parser.add_argument("--raw", action="store_true", help="only print failures")
     parser.add_argument("--keep", type=Path, help="a folder for failures")
     parser.add_argument("files", nargs="*", type=Path)
@@ -126,7 +128,7 @@ def main() -> int:
         if options.turns:
             pairs = [pairs[seed // 3 % len(pairs)]]
         for arch, level in pairs:
-            for fault in check(program, way_of(arch, level, seed), (), options.runs, counts):
+            for fault in check(program, replace(way_of(arch, level, seed), by=options.who), (), options.runs, counts):
                 faults += 1
                 raw = options.raw or (fault.kernel, fault.kind) in seen
                 seen.add((fault.kernel, fault.kind))

@@ -71,6 +71,7 @@ selp.b32 {dw},{sw},{sw},{rp} | selp.b64 {dl},{sl},{sl},{rp} | selp.u16 {dh},{sh}
 set.{c}.u32.s32 {dw},{sw},{sw} | set.{c}.s32.u64 {dw},{sl},{sl} | set.{c}.{bool}.u32.s32 {dw},{sw},{sw},{!}{rp} | slct.s32.s32 {dw},{sw},{sw},{sw} | slct.u64.s32 {dl},{sl},{sl},{sw}
 selp.u32 {dw},1,0,{rp}; setp.ne.s32 {dp},{=0},0 | and.b32 {dw},{sw},{sw}; setp.{c}.s32 {dp},{=0},0 | and.b32 {dw},{sw},{bit}; setp.{ne}.u32 {dp},{=0},0
 and.b32 {dw},{sw},1; setp.eq.b32 {dp},{=0},1 | setp.{c}.s32 {dp},{rw},{sw}; setp.{c}.{bool}.s32 {dp},{rw},{sw},{=0}
+setp.{c}.s32 {dp},{sw},{sw}; setp.{fc}.f32 {dp},{sf},{sf}; not.pred {dp},{=1}; {bool}.pred {dp},{=0},{=2} | setp.{c}.u32 {dp},{sw},{sw}; not.pred {dp},{=0}; {bool}.pred {dp},{=1},{rp}
 selp.b32 {dw},{sw},{sw},{rp}; setp.{c}.s32 {dp},{=0},{sw} | cvt.u32.u16 {dw},{rh}; setp.{ne}.s32 {dp},{=0},0
 """
 

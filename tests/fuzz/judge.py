@@ -14,6 +14,7 @@ from orchestrator.api import ChainError, compile_ptx
 from stages.interpret.launch import InterpreterError, Module, ParseError
 from stages.runner import Flags
 from stages.simulate import Device, ImageError, SimError
+from tests import oracle
 
 Arr = NDArray[Any]
 #: Steps of the interpreter and warp instructions of the simulator: random programs need a few thousand.
@@ -43,9 +44,10 @@ class Way:
     allocator: str = "greedy"
     scheduler: str = "list"
     strict: bool = False
+    by: str = "ours"
 
     def __str__(self) -> str:
-        text = f"{self.arch} -O{self.level}"
+        text = f"{self.arch} -O{self.level}" if self.by == "ours" else f"{self.by}, {self.arch} -O{self.level}"
         if self.registers:
             text += f" -maxrregcount {self.registers}"
         if self.strict:
@@ -54,6 +56,8 @@ class Way:
 
     def compile(self, text: str) -> bytes:
         """A cubin. Raises ChainError."""
+        if self.by == "ptxas":
+            return self._theirs(text)
         options: dict[str, AttrValue] = {"opt-level": self.level, "fmad": 0}
         if self.registers:
             options["maxrregcount"] = self.registers
@@ -63,6 +67,14 @@ class Way:
             "schedule": Flags(quiet=True, extra={"scheduler": self.scheduler}),
         }
         return compile_ptx(text, self.arch, options, flags=flags)
+
+
+    def _theirs(self, text: str) -> bytes:
+        options = ["-fmad=false", f"-O{self.level}", *([f"-maxrregcount={self.registers}"] if self.registers else [])]
+        made = oracle.compile_ptx(text, self.arch[3:], *options)
+        if isinstance(made, oracle.ToolError):
+            raise ChainError(str(made))
+        return made.read_bytes()
 
 
 @dataclass(slots=True)
