@@ -18,6 +18,8 @@ Dim3 = tuple[int, int, int]
 BUFFER_BYTES: Final = 1 << 16
 #: Attempts at a launch in which constant variables are filled; in the others they are zeros.
 ATTEMPTS_WITH_CONSTANTS: Final = 2
+#: Dynamic shared memory of a kernel that leaves a little.
+MUCH_SHARED: Final = 1 << 16
 _FLOATS: Final = {"f16": np.float16, "f32": np.float32, "f64": np.float64}
 _WIDTH: Final = {"8": 1, "16": 2, "32": 4, "64": 8}
 
@@ -101,11 +103,12 @@ def _three(x: tuple[int, ...]) -> Dim3:
     return full[0], full[1], full[2]
 
 
-def _dynamic(module: PtxModule, unit: PtxUnit, threads: int) -> int:
+def _dynamic(module: PtxModule, unit: PtxUnit, threads: int, attempt: int) -> int:
+    """Bytes of dynamic shared memory: some at first, much where that was not enough."""
     used = set(unit.variables)
     found = any(v.space == "shared" and v.linkage == "extern" and v.name in used for v in module.variables)
     found |= any(v.space == "shared" and v.linkage == "extern" for f in unit.functions for v in f.vars)
-    return max(4096, 32 * threads) if found else 0
+    return (max(4096, 32 * threads) if attempt == 0 else MUCH_SHARED) if found else 0
 
 
 #: How buffers are filled, by seed: moderate numbers; special values among them; magnitudes from all over the format; both; zeros and the least numbers.
@@ -221,7 +224,7 @@ def make(module: PtxModule, unit: PtxUnit, shape: tuple[Dim3, Dim3], seed: int, 
         grid = (4 * grid[0], grid[1], grid[2])
     total = block[0] * block[1] * block[2] * grid[0] * grid[1] * grid[2]
     found = pointer_fields(unit)
-    launch = Launch(unit.name, grid, block, _dynamic(module, unit, block[0] * block[1] * block[2]), [], seed=seed)
+    launch = Launch(unit.name, grid, block, _dynamic(module, unit, block[0] * block[1] * block[2], attempt), [], seed=seed)
     params = unit.functions[0].params
     whole = [p for p in params if p.size in (4, 8) and not p.dims and p.type not in _FLOATS and (p.name, 0) not in found]
     longest = whole[-1 - seed // 2 % len(whole)].name if whole and seed % 2 and attempt < 2 else None
