@@ -27,9 +27,9 @@ ATTEMPTS: Final = 6
 SEEDS: Final = 8
 #: Relative and absolute error allowed to floats of kernels that use approximations (their bounds, 2**-20 or less, times some steps of arithmetic).
 APPROXIMATE: Final = (2.0**-16, 2.0**-19)
-#: How each launch is interpreted again.
+#: How each launch is interpreted again (warps one by one take many times the steps).
 _AGAIN: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
-    ("undefined", {"seed": 1}), ("undefined", {"seed": 3}), ("undefined", {"seed": 6}), ("race", {"shuffled": 1}), ("race", {"shuffled": 2}),
+    ("undefined", {"seed": 1}), ("undefined", {"seed": 3}), ("undefined", {"seed": 6}), ("race", {"shuffled": 1, "limit": 10 * STEP_LIMIT}), ("race", {"shuffled": 2, "limit": 10 * STEP_LIMIT}),
 )  # fmt: skip
 #: Contents of what is undefined that are tried before a difference is believed.
 MORE_CONTENTS: Final = range(4, 24)
