@@ -36,7 +36,7 @@ _MOST: Final = 1200  # instructions of a loop unrolled for good (ptxas: up to 5,
 _PART: Final = 350  # instructions of a loop unrolled in part, remainder included, and the longest body (measured)
 _PART_BODY: Final = 72
 _COPIES: Final = 16  # copies of a loop unrolled in part (ptxas: up to 171)
-#: Loads of all copies: more than these find no registers, and those of later rounds take them from earlier ones.
+#: Loads of all copies: more than these find no registers, and those of later rounds take them from earlier ones. A round with so many stays alone.
 _UNDER_WAY: Final = 16
 _LATE: Final = ("LD", "TEX", "TLD", "SULD", "ATOM")
 _OPEN_BODY: Final = 18  # longest body of a loop whose rounds are not known (measured)
@@ -170,12 +170,12 @@ class _Unroller:
         return out
 
     def _known(self, block: Block, body: int, made: int) -> list[Block] | None:
-        if made == 1 or made <= limit_whole(body):
+        late = sum(i.op.startswith(_LATE) for i in block.insts)
+        if made == 1 or (made <= limit_whole(body) and late < _UNDER_WAY):
             if not self.ctx.allow():
                 return None
             self.ctx.count("loops unrolled for good")
             return [Block(block.id, self._copies(block, made), block.depth)]
-        late = sum(i.op.startswith(_LATE) for i in block.insts)
         copies = min(factor(body, made), max(1, _UNDER_WAY // max(1, late)))
         if copies < 2 or not self.ctx.allow():
             return None
