@@ -16,7 +16,7 @@ from tests.lower import texture_trace
 from tests.lower.helpers import insts, lower_text
 
 #: What is refused, by the words of the message: everything else must be lowered.
-REFUSED = ("derivatives of 3d and cube textures", "descriptor tables", "does not run here")
+REFUSED = ("derivatives of 3d and cube textures", "derivatives of such a texture by its name", "descriptor tables", "does not run here")
 SMS = ("75", "80", "90", "100", "120")
 
 
@@ -70,14 +70,15 @@ def test_header_words(sm: str, options: str, want: tuple[object, ...]) -> None:
     assert unit.attrs["headers"] == want
 
 
-@pytest.mark.parametrize(("body", "words"), [
-    ("tex.grad.3d.v4.f32.f32 {%f0,%f1,%f2,%f3}, [%h0, {%f4,%f5,%f6,%f6}], {%f7,%f8,%f9,%f9}, {%f7,%f8,%f9,%f9};", "derivatives of 3d"),
-    ("txq.channel_order.b32 %r0, [%h0];", "descriptor tables"),
-    ("suq.memory_layout.b32 %r0, [surf0];", "descriptor tables"),
+@pytest.mark.parametrize(("sm", "body", "words"), [
+    ("80", "tex.grad.3d.v4.f32.f32 {%f0,%f1,%f2,%f3}, [%h0, {%f4,%f5,%f6,%f6}], {%f7,%f8,%f9,%f9}, {%f7,%f8,%f9,%f9};", "derivatives of 3d"),
+    ("90", "tex.grad.3d.v4.f32.f32 {%f0,%f1,%f2,%f3}, [tex0, {%f4,%f5,%f6,%f6}], {%f7,%f8,%f9,%f9}, {%f7,%f8,%f9,%f9};", "by its name"),
+    ("90", "txq.channel_order.b32 %r0, [%h0];", "descriptor tables"),
+    ("90", "suq.memory_layout.b32 %r0, [surf0];", "descriptor tables"),
 ])  # fmt: skip
-def test_refused_by_name(body: str, words: str) -> None:
+def test_refused_by_name(sm: str, body: str, words: str) -> None:
     with pytest.raises(CompileError, match=words) as caught:
-        lower_text(_kernel(body), "sm_90")
+        lower_text(_kernel(body, sm), f"sm_{sm}")
     assert caught.value.line == 9
 
 
