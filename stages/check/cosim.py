@@ -207,7 +207,7 @@ class Cosim:
             base = interpret(self.module, launch, limit=limit)
             self.endless = base.kind == "limit"
             if self.endless:
-                limit //= 2
+                limit = max(limit // 2, self.limit // 4)
             if not base.error:
                 return launch, base
             if base.kind in ("unsupported", "outside"):
