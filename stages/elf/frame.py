@@ -51,14 +51,14 @@ def _entry(body: bytes) -> bytes:
     return struct.pack("<IQ", 0xFFFFFFFF, length) + body.ljust(length, b"\0")
 
 
-def _cie(is_entry: bool) -> tuple[bytes, int]:
+def _cie(is_entry: bool, f: Placed) -> tuple[bytes, int]:
     """The CIE, and the offset in it of the address that needs a relocation (-1: none)."""
     head = struct.pack("<QBBB", 0xFFFFFFFFFFFFFFFF, 3, 0, CODE_ALIGN) + b"\x7c"  # data alignment -4
     sp = uleb(R | STACK_REG)
     rules = bytes((CFA_DEF,)) + sp + b"\0" + bytes((CFA_SAME,)) + uleb(R | 255) + bytes((CFA_SAME,)) + sp
     if is_entry:
         return _entry(head + uleb(NO_RETURN) + rules), -1
-    ret = uleb(R | RETURN_REG)
+    ret = uleb(R | next((value for kind, _, value in f.code.marks if kind == "return"), RETURN_REG))
     body = head + uleb(RETURN_COLUMN) + rules + bytes((CFA_SAME,)) + ret
     expression = bytes((OP_ADDR,)) + bytes(8) + bytes((OP_BREGX,)) + ret + bytes((0, OP_PLUS))
     body += bytes((CFA_VAL_EXPRESSION,)) + uleb(RETURN_COLUMN) + uleb(len(expression))
@@ -89,7 +89,7 @@ def debug_frame(kernels: list[Kernel], target: Target) -> Frames:
         cies: list[tuple[int, str, int]] = []
         for i, f in enumerate(k.functions):
             at = len(out.data)
-            cie, address = _cie(i == 0)
+            cie, address = _cie(i == 0, f)
             out.data += cie
             if address >= 0:
                 cies.append((at + address, k.name, 0))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from ir_format import isa
 from ir_format.diag import CompileError
 from ir_format.model import Block, Code, Const, Function, Header, Imm, Inst, Mem, Operand, Reg, Reloc, Sym, Unit
+from ir_format.target import RETURN_REG
 
 if TYPE_CHECKING:
     from ir_format.isa.machine import Target
@@ -111,6 +112,10 @@ def _mark(inst: Inst, pc: int, marks: list[tuple[str, int, int]]) -> None:
     kind = _MARKS.get(inst.op)
     if kind is not None:
         marks.append((kind, pc, 0))
+    if inst.op == "RET":
+        back = next((o for o in inst.srcs if isinstance(o, Reg) and o.file == "R" and o.num >= 0), None)
+        if back is not None and back.num != RETURN_REG:
+            marks.append(("return", pc, back.num))
     attrs = inst.attrs
     if not attrs:
         return

@@ -5,7 +5,8 @@ loads that stand one by one in front of their users stay there unless they are m
 Post: the same instructions in every block, in an order that keeps every dependence.
 
 List scheduling by the longest chain of latencies, as in :mod:`stages.schedule.order`, until the values alive reach a limit; from there on in program order, which
-uses up what is under way, until there is room again. Only blocks with several results of long latency are touched.
+uses up what is under way, until there is room again. Where registers are about to run out, whatever frees some goes first. Only blocks with several
+results of long latency are touched.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from ir_format.hazards import Hazards, hazards
 from ir_format.hazards.load import pipes
 from ir_format.model import ZERO, Block, Const, Function, Inst, Reg, Unit
 from ir_format.target import STACK_REG
+from stages.optimize.values import is_pure
 from stages.regalloc.limits import register_limit
 from stages.runner import Context
 from stages.schedule.deps import MEETINGS, Graph, Memory, Place, is_wall, memory_edges, place_at
@@ -27,11 +29,15 @@ from stages.schedule.deps import MEETINGS, Graph, Memory, Place, is_wall, memory
 _LIMITS: Final = {"R": 28, "UR": 24, "P": 4, "UP": 4, "B": 16}
 #: Registers that stay free below a limit that directives or options set.
 _SPARE: Final = 8
+#: Registers below the limit where order is by what frees registers (guessed: vectors need room to be aligned).
+_TIGHT: Final = 16
 _PSEUDO: Final = {"COPY": ("alu", 2, 4), "PCOPY": ("alu", 2, 4), "UNDEF": ("none", 0, 0), "FENTRY": ("none", 0, 0)}
 #: Results at least so late are worth an early start.
 _LONG: Final = 16
-#: Blocks with these are left as they stand: their order is a protocol of its own.
-_LEFT: Final = ("WARPGROUP", "HGMMA", "QGMMA", "IGMMA", "BGMMA", "UT", "UBLK", "SYNCS", "USETMAXREG", "UVIRT", "LDTM", "STTM")
+#: Loads that come when they are needed where registers are short.
+_NEAR: Final = frozenset(("LDS", "LDSM"))
+#: Nothing moves over these: their order is a protocol of its own.
+_STAND: Final = ("WARPGROUP", "HGMMA", "QGMMA", "IGMMA", "BGMMA", "UT", "UBLK", "SYNCS", "USETMAXREG", "UVIRT", "LDTM", "STTM")
 _LARGE: Final = 4000  # instructions of a block; above, the estimate of pressure is not worth its time
 
 
@@ -39,12 +45,13 @@ def order_blocks(unit: Unit, ctx: Context) -> None:
     """The pass."""
     tables = hazards(ctx.header.target)
     limits = dict(_LIMITS)
-    limits["R"] = min(limits["R"], register_limit(unit, tables.sm, ctx.header.options) - _SPARE)
+    most = register_limit(unit, tables.sm, ctx.header.options)
+    limits["R"] = min(limits["R"], most - _SPARE)
     for f in unit.functions:
-        _function(f, tables, limits, ctx)
+        _function(f, tables, limits, most - _TIGHT, ctx)
 
 
-def _function(f: Function, tables: Hazards, limits: dict[str, int], ctx: Context) -> None:
+def _function(f: Function, tables: Hazards, limits: dict[str, int], tight: int, ctx: Context) -> None:
     chosen: list[tuple[int, list[tuple[str, int, int]]]] = []
     for pos, block in enumerate(f.blocks):
         timing = _timing(block, tables)
@@ -59,7 +66,7 @@ def _function(f: Function, tables: Hazards, limits: dict[str, int], ctx: Context
             return
         block = f.blocks[pos]
         graph = _graph(block.insts, timing, f, live.cells)
-        order = _order(block.insts, timing, graph, live.in_cells(pos), live.out_cells(pos), live.cells, f, limits)
+        order = _fitting(block.insts, timing, graph, live.in_cells(pos), live.out_cells(pos), live.cells, f, limits, tight)
         if order != list(range(len(order))):
             block.insts = [block.insts[n] for n in order]
             ctx.count("blocks in a new order")
@@ -75,8 +82,6 @@ def _timing(block: Block, tables: Hazards) -> list[tuple[str, int, int]] | None:
     late = 0
     try:
         for i in insts:
-            if i.op.startswith(_LEFT):
-                return None
             t = _PSEUDO.get(i.op) or known[tables.klass(i)]
             out.append((t[0], t[1], t[2]))
             late += t[2] >= _LONG and bool(i.dsts)
@@ -104,7 +109,7 @@ def _graph(insts: list[Inst], timing: list[tuple[str, int, int]], f: Function, c
     for node, inst in enumerate(insts):
         if wall >= 0:
             add(wall, node, 1)
-        stands = is_wall(inst) or inst.op == "FENTRY" or (inst.attrs is not None and "frame" in inst.attrs)
+        stands = is_wall(inst) or inst.op == "FENTRY" or inst.op.startswith(_STAND) or (inst.attrs is not None and "frame" in inst.attrs)
         for r in read_regs(inst):
             stands = stands or vregs[r.num].fixed > 1 or (r.file == "B" and inst.op != "BSSY")
             cell = first(r)
@@ -210,10 +215,97 @@ class _Pressure:
         self.over = alive["R"] > limits["R"] or alive["P"] > limits["P"] or alive["UR"] > limits["UR"] or alive["UP"] > limits["UP"]
 
 
-def _order(
-    insts: list[Inst], timing: list[tuple[str, int, int]], graph: Graph, live_in: set[int], live_out: set[int], cells: Cells, f: Function, limits: dict[str, int]
+class _Tight:
+    """Which of the instructions that may come next frees registers: a heap by the change in R values alive. Made when registers first run short. Where none
+    does, what the first memory access or other instruction with an effect needs comes next, so that addresses are computed just in time.
+
+    ``delta[n]``: values that n starts minus those that nothing but n still reads. Entries go stale when a value loses its other readers; the newer entry
+    stands before them."""
+
+    __slots__ = ("_cells", "_done", "_due", "_heap", "_left", "_sum", "_when", "delta")
+
+    def __init__(self, insts: list[Inst], graph: Graph, done: bytearray, ready: list[int], pressure: _Pressure, live_out: set[int]) -> None:
+        self._done = done
+        self._left: dict[int, int] = {}  # cell -> how many instructions still read it
+        self._sum: dict[int, int] = {}  # and the sum of their numbers: the number itself when one is left
+        self._cells: list[tuple[int, ...]] = []
+        self.delta: list[int] = []
+        first, file = pressure.first, pressure.file
+        for node, inst in enumerate(insts):
+            if done[node]:
+                self._cells.append(())
+                self.delta.append(0)
+                continue
+            reads = {c for r in read_regs(inst) if r.file == "R" for c in range(first(r), first(r) + r.width)}
+            writes = {c for r in written_regs(inst) for c in range(first(r), first(r) + r.width) if file[c] == "R"}
+            self._cells.append(tuple(sorted(reads)))
+            self.delta.append(0 if inst.op == "UNDEF" else len(writes - pressure.live))
+            for c in reads - live_out:
+                self._left[c] = self._left.get(c, 0) + 1
+                self._sum[c] = self._sum.get(c, 0) + node
+        for c, n in self._left.items():
+            if n == 1:
+                self.delta[self._sum[c]] -= 1
+        self._when = list(range(len(insts)))  # the first instruction with an effect that needs it
+        for node in range(len(insts) - 1, -1, -1):
+            if (insts[node].op in _NEAR or is_pure(insts[node])) and graph.succs[node]:
+                self._when[node] = min(self._when[later] for later, _ in graph.succs[node])
+        self._heap = [(self.delta[n], n) for n in ready if not done[n]]
+        self._due = [(self._when[n], n) for n in ready if not done[n]]
+        heapq.heapify(self._heap)
+        heapq.heapify(self._due)
+
+    def push(self, node: int) -> None:
+        """The instruction may come next."""
+        heapq.heappush(self._heap, (self.delta[node], node))
+        heapq.heappush(self._due, (self._when[node], node))
+
+    def issue(self, node: int, waits: list[int]) -> None:
+        """The instruction comes next."""
+        for c in self._cells[node]:
+            n = self._left.get(c, 0)
+            if n:
+                self._left[c] = n - 1
+                self._sum[c] -= node
+                if n == 2:
+                    last = self._sum[c]
+                    self.delta[last] -= 1
+                    if not waits[last]:
+                        self.push(last)
+
+    def best(self) -> int:
+        """The instruction that frees most, or the one that is due first where none frees any."""
+        heap, due = self._heap, self._due
+        while heap and (self._done[heap[0][1]] or heap[0][0] != self.delta[heap[0][1]]):
+            heapq.heappop(heap)
+        if heap and heap[0][0] <= 0:
+            return heapq.heappop(heap)[1]
+        while self._done[due[0][1]]:
+            heapq.heappop(due)
+        return due[0][1]
+
+
+def _fitting(
+    insts: list[Inst], timing: list[tuple[str, int, int]], graph: Graph, live_in: set[int], live_out: set[int], cells: Cells, f: Function, limits: dict[str, int], tight: int
 ) -> list[int]:
-    """The new order, as indices into ``insts``."""
+    """The new order. Where it needs more registers than there are, another try begins to save them earlier; the order that needs the fewest stands."""
+    waits = graph.waits
+    best: tuple[int, list[int]] | None = None
+    for start in (tight, (tight + limits["R"]) // 2, limits["R"]):
+        graph.waits = waits[:]
+        order, peak = _order(insts, timing, graph, live_in, live_out, cells, f, limits, start)
+        if best is None or peak < best[0]:
+            best = peak, order
+        if peak <= tight + _TIGHT - _SPARE:
+            break
+    assert best is not None
+    return best[1]
+
+
+def _order(
+    insts: list[Inst], timing: list[tuple[str, int, int]], graph: Graph, live_in: set[int], live_out: set[int], cells: Cells, f: Function, limits: dict[str, int], tight: int
+) -> tuple[list[int], int]:
+    """The new order, as indices into ``insts``, and the most R values alive at once. Uses up ``graph.waits``."""
     count = len(insts)
     succs, waits = graph.succs, graph.waits
     height = [0] * count
@@ -229,9 +321,17 @@ def _order(
     heapq.heapify(first)
     out: list[int] = []
     now = 0
+    short: _Tight | None = None
+    alive = pressure.alive
+    peak = alive["R"]
     while len(out) < count:
         if pressure.over:
-            node = heapq.heappop(first)
+            if alive["R"] > tight:
+                if short is None:
+                    short = _Tight(insts, graph, done, first, pressure, live_out)
+                node = short.best()
+            else:
+                node = heapq.heappop(first)
             if done[node]:
                 continue
             now = max(now, earliest[node])
@@ -249,6 +349,9 @@ def _order(
         done[node] = 1
         out.append(node)
         pressure.issue(insts[node])
+        peak = max(peak, alive["R"])
+        if short is not None:
+            short.issue(node, waits)
         for later, cycles in succs[node]:
             at = now + cycles
             if at > earliest[later]:
@@ -257,5 +360,7 @@ def _order(
             if waits[later] == 0:
                 heapq.heappush(coming, (max(earliest[later], now + 1), later))
                 heapq.heappush(first, later)
+                if short is not None:
+                    short.push(later)
         now += max(1, timing[node][1])
-    return out
+    return out, peak

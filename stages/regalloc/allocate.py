@@ -252,14 +252,21 @@ def _peak(grouping: Grouping, groups: list[Group]) -> int:
 
 def _place_all(grouping: Grouping, job: Job, func: Function, file: str, fixed: list[Group], free: list[Group], peak: int) -> bool:
     """Place the groups of one file, trying several orders and keeping the one that needs the fewest registers. When every order fails, the
-    groups that found no place go first in the next tries. On failure the groups without a place have base -1. ``peak``: as :func:`_peak` has it."""
+    groups that found no place go first in the next tries. On failure the places are those of the try that lost the fewest registers, and the groups
+    without one have base -1. ``peak``: as :func:`_peak` has it."""
     # No order can do with less than the peak needs (R1 lies below the third register): the first that reaches it is kept.
     least = peak + (peak > 1) if all(g.fixed == STACK_REG for g in fixed) else 0
+    nearest: tuple[int, list[int]] | None = None
 
     def attempt(order: list[Group]) -> list[Group]:
+        nonlocal nearest
         bank = _bank(file, func, job)
         _place_fixed(bank, fixed)
-        return assign(grouping, bank, order)
+        lost = assign(grouping, bank, order)
+        words = sum(g.width for g in lost)
+        if lost and (nearest is None or words < nearest[0]):
+            nearest = words, [g.base for g in free]
+        return lost
 
     best: tuple[int, list[int]] | None = None
     missed: list[Group] = []
@@ -285,6 +292,9 @@ def _place_all(grouping: Grouping, job: Job, func: Function, file: str, fixed: l
         missed = attempt(order)
         if not missed:
             return True
+    if nearest is not None:
+        for group, base in zip(free, nearest[1]):
+            group.base = base
     return False
 
 

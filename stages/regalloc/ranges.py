@@ -70,14 +70,14 @@ class Ranges:
             for i in range(high - 1, low - 1, -1):
                 inst = self.insts[i]
                 write = 2 * i + 1
-                seen: set[int] = set()
+                seen: dict[int, int] = {}  # vreg -> words of it that the instruction names
                 written = written_regs(inst)
                 if written:
                     kills = not is_guarded(inst)
                     sources = self._copy_sources(inst)
                     real = inst.op != "UNDEF"
                     for reg in written:
-                        seen.add(reg.num)
+                        seen[reg.num] = seen.get(reg.num, 0) + reg.width
                         cell = first(reg)
                         for c in range(cell, cell + reg.width):
                             if real:
@@ -97,15 +97,15 @@ class Ranges:
                         c for o in inst.srcs[:2] if type(o) is Reg and o.num != ZERO for c in range(first(o), first(o) + o.width)
                     )
                 for reg in read_regs(inst):
-                    seen.add(reg.num)
+                    seen[reg.num] = seen.get(reg.num, 0) + reg.width
                     cell = first(reg)
                     for c in range(cell, cell + reg.width):
                         if c not in end:
                             end[c] = write + 1 if c in late else write
                         touched[c] = 2 * i
-                for number in seen:
+                for number, words in seen.items():
                     self.touches[number].append(i)
-                    self.weight[number] += factor
+                    self.weight[number] += factor * max(1, words // 2)  # memory moves 64 bits at a time
                 if inst.op == "CALL":
                     self.calls.append(i)
             for c, stop in end.items():

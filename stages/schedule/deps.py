@@ -23,8 +23,9 @@ WALLS: Final = frozenset(
 )
 #: Memory accesses do not move over these, other instructions do.
 FENCES: Final = frozenset("BAR MEMBAR ERRBAR CGAERRBAR CCTL CCTLL CCTLT DEPBAR LDGDEPBAR UTMACMDFLUSH SYNCS ARRIVES REDUX MATCH".split())  # noqa: SIM905
-#: Instructions in which the threads of a warp meet keep their order.
-MEETINGS: Final = frozenset("BSSY BAR SHFL VOTE VOTEU MATCH REDUX CREDUX ELECT MOVM LDSM STSM HMMA IMMA DMMA".split())  # noqa: SIM905
+#: Instructions in which the threads of a warp meet keep their order. Matrix products, their loads and stores do not: the threads of a block's warp are
+#: together for all of them (ptxas moves them past one another too: measured).
+MEETINGS: Final = frozenset("BSSY BAR SHFL VOTE VOTEU MATCH REDUX CREDUX ELECT".split())  # noqa: SIM905
 _CLOCKS: Final = frozenset(("SR_CLOCKLO", "SR_CLOCKHI", "SR_GLOBALTIMERLO", "SR_GLOBALTIMERHI", "SR_CLOCK"))
 _STRONG: Final = frozenset(("STRONG", "MMIO", "STRONG.SM", "STRONG.GPU", "STRONG.SYS", "MMIO.GPU", "MMIO.SYS"))
 

@@ -1,0 +1,290 @@
+"""Values that are made again where they are needed, in place of being kept, where registers run short.
+
+Front ends compute addresses, masks and multiples of strides once, far from their use. Kept over a loop full of accumulators they push others into memory;
+one or two cheap instructions from what is alive anyway (or from a parameter, a special register, a constant) make them again. ptxas does so too (seen:
+multiples of a stride in Triton's products, indices of threads behind the main loop of CUTLASS's).
+
+Pre: a function at level `ori`. Post: the same values; functions that fit into their registers are left alone. Only *values* (:mod:`stages.optimize.values`)
+are made again, from values: whatever a use of `x = f(y)` sees of y is what f saw, since the definition of x dominates the use and that of y the one of x.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from ir_format.flow import Liveness, is_guarded, liveness, loop_depths, read_regs, written_regs
+from ir_format.hazards import hazards
+from ir_format.model import NOT_PT, PT, Const, Function, Inst, Reg, Unit
+from ir_format.rename import rename_reads, rename_writes
+from stages.optimize.dce import remove_dead_code
+from stages.optimize.values import Values, is_pure
+from stages.regalloc.limits import register_limit
+from stages.runner import Context
+
+#: Registers that stay free: vectors need room to be aligned, order needs some for what is under way (guessed).
+_ROOM: Final = 20
+#: What a block may need beyond what is alive at its ends: more of it is order's business, which follows.
+_INNER: Final = 80
+_CHEAP: Final = {"MOV": 1, "COPY": 1, "IADD3": 1, "LEA": 1, "LOP3": 1, "SHF": 1, "IMAD": 1, "PRMT": 1, "LDC": 3, "S2R": 4}
+_LONGEST: Final = 3  # instructions to make one value
+_GAP: Final = 24  # instructions between two uses that share one copy
+_LOOP: Final = 8  # assumed trip count
+_SHARED: Final = 3  # words that must go for each one that lives longer
+
+
+class _Recipe(NamedTuple):
+    """``insts``: what to compute, in order; ``leaves``: registers that it reads and that are not made by it."""
+
+    vreg: int
+    insts: tuple[Inst, ...]
+    leaves: frozenset[int]
+
+
+def make_again(unit: Unit, ctx: Context) -> None:
+    """The pass."""
+    sm = hazards(ctx.header.target).sm
+    room = register_limit(unit, sm, ctx.header.options) - _ROOM
+    if any([_function(f, room, ctx) for f in unit.functions if sum(v.width for v in f.vregs if v.file == "R") > room]):
+        remove_dead_code(unit, ctx)
+
+
+def _function(f: Function, room: int, ctx: Context) -> bool:
+    """Make values of a function again; whether there were any."""
+    live = liveness(f)
+    need = _needs(f, live, room)
+    if not need:
+        return False
+    values = Values(f)
+    uses = _uses(f, values)
+    through = _through(f, live, values, need)
+    finder = _Finder(f, live, values, uses)
+    recipes = [r for r in map(finder.recipe, sorted(through)) if r is not None]
+    depth = loop_depths(values.cfg)
+    for r in _choose(f, recipes, through, need, finder, [_LOOP ** min(d, 5) for d in depth], uses):
+        if not ctx.allow():
+            break
+        ctx.count("values made again")
+        finder.chosen.append(r)
+    _rewrite(f, finder.chosen, uses)
+    return bool(finder.chosen)
+
+
+def _needs(f: Function, live: Liveness, room: int) -> dict[int, int]:
+    """Block position -> words too many."""
+    words = 0
+    owner = live.cells.owner
+    for cell, bit in live.bit.items():
+        if f.vregs[owner[cell][0]].file == "R":
+            words |= 1 << bit
+    need: dict[int, int] = {}
+    for pos, block in enumerate(f.blocks):
+        ends = max((live.live_in[pos] & words).bit_count(), (live.live_out[pos] & words).bit_count())
+        made = sum(r.width for i in block.insts for r in written_regs(i) if r.file == "R")
+        if ends + min(made, _INNER) <= room:
+            continue
+        peak = max((sum(f.vregs[owner[c][0]].file == "R" for c in cells) for cells in _peaks(live, f, pos)), default=0)
+        over = ends + min(max(peak - ends, 0), _INNER) - room
+        if over > 0:
+            need[pos] = over
+    return need
+
+
+def _peaks(live: Liveness, f: Function, pos: int) -> Iterable[set[int]]:
+    """The largest set of live cells of a block (one is enough: a copy per new record)."""
+    best = 0
+    found: set[int] = set()
+    for _, _, cells in live.walk_back(f.blocks[pos], pos):
+        if len(cells) > best:
+            best = len(cells)
+            found = set(cells)
+    return [found]
+
+
+def _uses(f: Function, values: Values) -> dict[int, list[tuple[int, int]]]:
+    """Value of file R -> (block position, index) of the instructions that read it."""
+    uses: dict[int, list[tuple[int, int]]] = {}
+    for pos, block in enumerate(f.blocks):
+        for n, inst in enumerate(block.insts):
+            for num in {r.num for r in read_regs(inst) if r.file == "R" and values.value[r.num]}:
+                uses.setdefault(num, []).append((pos, n))
+    return uses
+
+
+def _through(f: Function, live: Liveness, values: Values, need: dict[int, int]) -> dict[int, list[int]]:
+    """Value of file R -> blocks short of registers at whose start it is alive."""
+    found: dict[int, list[int]] = {}
+    owner = live.cells.owner
+    for pos in sorted(need):
+        for num in sorted({owner[c][0] for c in live.in_cells(pos)}):
+            if f.vregs[num].file == "R" and values.value[num]:
+                found.setdefault(num, []).append(pos)
+    return found
+
+
+class _Finder:
+    """How to make a value again."""
+
+    def __init__(self, f: Function, live: Liveness, values: Values, uses: dict[int, list[tuple[int, int]]]) -> None:
+        self.f = f
+        self.live = live
+        self.values = values
+        self.uses = uses
+        self.chosen: list[_Recipe] = []
+
+    def recipe(self, vreg: int) -> _Recipe | None:
+        """One instruction from other values, or a few where those are made from constants alone."""
+        first = self._sum(vreg)
+        if vreg not in self.uses:
+            return None
+        if not first:
+            maker = self._maker(vreg)
+            if maker is None:
+                return None
+            first = (maker,)
+        insts = list(reversed(first))
+        leaves: set[int] = set()
+        work = list(first)
+        while work:
+            for r in read_regs(work.pop()):
+                if r.num in leaves or any(_makes(i, r.num) for i in insts):
+                    continue
+                made = None if r.file != "R" or self.alive(r.num, vreg) else self._maker(r.num)
+                if made is None or len(insts) == _LONGEST or (read_regs(made) and not self._rooted(made)):
+                    leaves.add(r.num)
+                else:
+                    insts.append(made)
+                    work.append(made)
+        return _Recipe(vreg, tuple(reversed(insts)), frozenset(leaves))
+
+    def _rooted(self, inst: Inst) -> bool:
+        """Whether all that the instruction reads is made from constants alone."""
+        return all(r.file == "R" and (m := self._maker(r.num)) is not None and not read_regs(m) for r in read_regs(inst))
+
+    def _sum(self, vreg: int) -> tuple[Inst, ...]:
+        """The two instructions that make the words of a pair (a 64-bit sum, a sign-extended word); none if one makes it, or more."""
+        reg = self.f.vregs[vreg]
+        low, high = self.values.defs.get((vreg, 0)), self.values.defs.get((vreg, 1))
+        if reg.width != 2 or reg.fixed >= 0 or low is None or high is None or low is high:
+            return ()
+        carry = low.dsts[1] if low.op == "IADD3" and not low.mods else PT
+        if carry == PT:
+            return (low, high) if self._word(low) and self._word(high) and not any(r.num == vreg for r in read_regs(high)) else ()
+        if type(carry) is not Reg or low.dsts[2] != PT or high.op != "IADD3" or high.mods != ("X",) or high.dsts[1:] != (PT, PT):
+            return ()
+        if high.srcs[3] != carry or high.srcs[4] != NOT_PT or not self.values.value[carry.num] or is_guarded(low) or is_guarded(high):
+            return ()
+        reads = [r for r in (*read_regs(low), *read_regs(high)) if r.num != carry.num]
+        return (low, high) if all(r.file in ("R", "UR") and self.values.value[r.num] for r in reads) else ()
+
+    def _word(self, inst: Inst) -> bool:
+        """Whether a cheap instruction makes one word from values."""
+        if inst.op not in _CHEAP or not is_pure(inst) or is_guarded(inst) or sum(r.width for r in written_regs(inst)) != 1:
+            return False
+        if any(type(o) is Const and o.ireg is not None for o in inst.srcs):
+            return False
+        return all(r.file in ("R", "UR") and self.values.value[r.num] for r in read_regs(inst))
+
+    def _maker(self, vreg: int) -> Inst | None:
+        """The cheap instruction that makes a whole value from values."""
+        reg = self.f.vregs[vreg]
+        inst = self.values.defs.get((vreg, 0))
+        if inst is None or reg.fixed >= 0 or inst.op not in _CHEAP or not is_pure(inst) or is_guarded(inst):
+            return None
+        made = written_regs(inst)
+        if len(made) != 1 or made[0].num != vreg or made[0].sub or made[0].width != reg.width:
+            return None
+        if any(type(o) is Const and o.ireg is not None for o in inst.srcs):
+            return None
+        return inst if all(r.file in ("R", "UR") and self.values.value[r.num] for r in read_regs(inst)) else None
+
+    def alive(self, num: int, vreg: int) -> bool:
+        """Whether the value ``num`` is alive where ``vreg`` is used anyway."""
+        base = self.live.cells.base
+        assert base is not None
+        bit = self.live.bit.get(base[num], -1)
+        at = self.values.place.get((num, 0))
+        return all(at == pos or (bit >= 0 and self.live.live_in[pos] >> bit & 1) for pos, _ in self.uses[vreg])
+
+
+def _makes(inst: Inst, num: int) -> bool:
+    return any(r.num == num for r in written_regs(inst))
+
+
+def _clusters(uses: list[tuple[int, int]]) -> list[list[tuple[int, int]]]:
+    """Uses that stand close together."""
+    out: list[list[tuple[int, int]]] = []
+    for pos, n in uses:
+        if out and out[-1][-1][0] == pos and n - out[-1][-1][1] <= _GAP:
+            out[-1].append((pos, n))
+        else:
+            out.append([(pos, n)])
+    return out
+
+
+def _choose(
+    f: Function,
+    recipes: list[_Recipe],
+    through: dict[int, list[int]],
+    need: dict[int, int],
+    finder: _Finder,
+    weight: list[int],
+    uses: dict[int, list[tuple[int, int]]],
+) -> list[_Recipe]:
+    """The cheapest recipes that make enough room. A leaf that lives longer than before must serve several."""
+    longer: dict[int, int] = {}  # leaf -> words that would go if it lived longer
+    extra = {r.vreg: frozenset(n for n in r.leaves if f.vregs[n].file == "R" and not finder.alive(n, r.vreg)) for r in recipes}
+    for r in recipes:
+        for n in extra[r.vreg]:
+            longer[n] = longer.get(n, 0) + f.vregs[r.vreg].width
+    ranked = []
+    for r in recipes:
+        if all(longer[n] >= _SHARED * len(extra[r.vreg]) * f.vregs[n].width for n in extra[r.vreg]):
+            price = sum(_CHEAP[i.op] for i in r.insts)
+            cost = sum(weight[c[0][0]] for c in _clusters(uses[r.vreg])) * price / f.vregs[r.vreg].width
+            ranked.append((cost, r.vreg, r))
+    ranked.sort(key=lambda x: x[:2])
+    need = dict(need)
+    chosen: list[_Recipe] = []
+    gone: set[int] = set()
+    kept: set[int] = set()
+    for _, vreg, r in ranked:
+        inner = {d.num for i in r.insts[:-1] for d in written_regs(i)}
+        if vreg in kept or not gone.isdisjoint(r.leaves) or all(need[p] <= 0 for p in through[vreg]):
+            continue
+        chosen.append(r)
+        gone.add(vreg)
+        for p in through[vreg]:
+            need[p] -= f.vregs[vreg].width
+            need[p] += sum(f.vregs[n].width for n in extra[vreg] - kept)
+        kept |= r.leaves | inner
+    return chosen
+
+
+def _rewrite(f: Function, chosen: list[_Recipe], uses: dict[int, list[tuple[int, int]]]) -> None:
+    """Put copies of the recipes in front of the uses. The originals are dead then."""
+    before: dict[tuple[int, int], list[Inst]] = {}
+    for r in chosen:
+        for cluster in _clusters(uses[r.vreg]):
+            pos, at = cluster[0]
+            user = f.blocks[pos].insts[at]
+            fresh: dict[int, int] = {}
+
+            def new(reg: Reg, fresh: dict[int, int] = fresh) -> Reg:
+                return reg._replace(num=fresh[reg.num]) if reg.num in fresh else reg
+
+            for old in r.insts:
+                inst = Inst(old.op, old.mods, old.dsts, old.srcs, None, user.line, user.loc)
+                rename_reads(inst, new)
+                for d in written_regs(inst):
+                    if d.num not in fresh:
+                        fresh[d.num] = len(f.vregs)
+                        f.vregs.append(f.vregs[d.num])
+                rename_writes(inst, new)
+                before.setdefault((pos, at), []).append(inst)
+            for place, n in cluster:
+                rename_reads(f.blocks[place].insts[n], lambda reg, v=r.vreg, to=fresh[r.vreg]: reg._replace(num=to) if reg.num == v else reg)  # type: ignore[misc]
+    if before:
+        for pos in sorted({p for p, _ in before}):
+            block = f.blocks[pos]
+            block.insts = [x for n, i in enumerate(block.insts) for x in (*before.get((pos, n), ()), i)]

@@ -1,0 +1,175 @@
+"""Words that a warp shares, for instructions that can read a uniform register: constant-bank words and block indices, on targets whose arithmetic takes
+no constant operands (from sm_90 on).
+
+Pre: a function at level `ori`. Post: the same values; a register that one LDC or S2R of a block index makes, and that every reader can take from a uniform
+register, is one (ULDC or LDCU, S2UR), as ptxas has it. It costs no general register then, and ULDC has a third of LDC's latency. Calls destroy uniform
+registers: where a function has some, the word is loaded in each block that reads it, unless that is in a loop that the original load is not in.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ir_format import isa
+from ir_format.diag import CompileError
+from ir_format.flow import build_cfg, is_guarded, loop_depths, read_regs, written_regs
+from ir_format.model import ZERO, Const, Function, Inst, Name, Operand, Reg, Unit, VReg
+from ir_format.target import target as find_target
+from stages.runner import Context
+
+_TURN: Final = {"LT": "GT", "GT": "LT", "LE": "GE", "GE": "LE", "EQ": "EQ", "NE": "NE"}
+_MOST: Final = 24  # words that may live over several blocks; there are 59 uniform registers, and barriers of divergent code keep them apart
+_COPIES: Final = ("COPY", "PCOPY", "UNDEF")
+
+Use = tuple[int, int, Inst]  # block position, index, instruction
+
+
+def share_words(unit: Unit, ctx: Context) -> None:
+    """The pass."""
+    if find_target(ctx.header.target).alu_const:
+        return
+    for f in unit.functions:
+        _Sharer(f, ctx).run()
+
+
+class _Sharer:
+    """One function."""
+
+    def __init__(self, f: Function, ctx: Context) -> None:
+        self.f = f
+        self.ctx = ctx
+        self.target = isa.target(ctx.header.target)
+        self.load = "ULDC" if find_target(ctx.header.target).sm < 100 else "LDCU"
+        self.before: dict[tuple[int, int], list[Inst]] = {}  # (block position, index) -> what to put there
+        self.gone: set[int] = set()  # identities of replaced instructions
+        self.calls = {pos: [n for n, i in enumerate(b.insts) if i.op == "CALL"] for pos, b in enumerate(f.blocks)}
+
+    def run(self) -> None:
+        """Find the words and move them."""
+        words = self._words()
+        if not words:
+            return
+        uses = self._uses(words)
+        depth = loop_depths(build_cfg(self.f))
+        long_lived = 0
+        for num, (pos, at, made) in words.items():
+            readers = uses.get(num, [])
+            places = self._places(pos, at, readers, depth)
+            if not places or all(i.op in _COPIES for _, _, i in readers) or not all(self._takes(i, num) is not None for _, _, i in readers):
+                continue
+            over = len({p for p, _ in places}) < len({p for p, _, _ in readers}) or places[0][0] != readers[0][0]
+            long_lived += over
+            if (over and long_lived > _MOST) or not self.ctx.allow():
+                continue
+            self.ctx.count("words in uniform registers")
+            self._move(num, made, readers, places)
+        for pos, block in enumerate(self.f.blocks):
+            insts = [x for n, i in enumerate(block.insts) for x in (*self.before.get((pos, n), ()), i)]
+            block.insts = [i for i in insts if id(i) not in self.gone]
+
+    def _words(self) -> dict[int, Use]:
+        """Register -> the one instruction that makes it, where that is a load from the constant bank or of a block index; the latter first."""
+        found: dict[int, Use] = {}
+        writers: dict[int, int] = {}
+        vregs = self.f.vregs
+        for pos, block in enumerate(self.f.blocks):
+            for n, inst in enumerate(block.insts):
+                for r in written_regs(inst):
+                    writers[r.num] = writers.get(r.num, 0) + 1
+                if inst.op in ("LDC", "S2R") and not inst.mods and not is_guarded(inst) and type(inst.dsts[0]) is Reg and _shared(inst):
+                    d = inst.dsts[0]
+                    if d.num != ZERO and vregs[d.num].width == 1 and vregs[d.num].fixed < 0:
+                        found[d.num] = pos, n, inst
+        one = {num: use for num, use in found.items() if writers[num] == 1}
+        return dict(sorted(one.items(), key=lambda x: (x[1][2].op != "S2R", x[1][:2])))
+
+    def _uses(self, words: dict[int, Use]) -> dict[int, list[Use]]:
+        uses: dict[int, list[Use]] = {}
+        for pos, block in enumerate(self.f.blocks):
+            for n, inst in enumerate(block.insts):
+                for num in {r.num for r in read_regs(inst)} & words.keys():
+                    uses.setdefault(num, []).append((pos, n, inst))
+        return uses
+
+    def _places(self, pos: int, at: int, readers: list[Use], depth: list[int]) -> list[tuple[int, int]]:
+        """Where to load the word, so that no call comes between; nowhere if that would be in a loop."""
+        if not readers:
+            return []
+        blocks = {p for p, _, _ in readers}
+        if len(blocks) > 1 and not any(self.calls.values()):
+            return [(pos, at)]
+        if any(depth[p] > depth[pos] for p in blocks):
+            return [] if any(self.calls.values()) else [(pos, at)]
+        places: list[tuple[int, int]] = []
+        last = (-1, -1)
+        for p, n, _ in readers:
+            calls = sum(c < n for c in self.calls[p])
+            if (p, calls) != last:
+                places.append((p, n))
+                last = p, calls
+        return places
+
+    def _takes(self, inst: Inst, num: int) -> Inst | None:
+        """The instruction with a uniform register in place of ``num`` (as a stand-in, of the same number); None where there is no such form."""
+        found = [n for n, o in enumerate(inst.srcs) if type(o) is Reg and o.num == num]
+        if len(found) != 1 or len([r for r in read_regs(inst) if r.num == num]) != 1:
+            return None
+        n = found[0]
+        o = inst.srcs[n]
+        assert type(o) is Reg
+        srcs = [*inst.srcs]
+        srcs[n] = o._replace(file="UR")
+        if inst.op == "COPY":
+            return None if o.flags or o.mod else _with(inst, inst.mods, tuple(srcs))
+        if inst.op == "PCOPY":
+            return None
+        ways: list[tuple[tuple[str, ...], list[Operand]]] = [(inst.mods, srcs)]
+        if n == 0 and len(srcs) > 1:
+            turned = [srcs[1], srcs[0], *srcs[2:]]
+            if inst.op in ("ISETP", "FSETP") and "EX" not in inst.mods:
+                plain = inst.mods[0].removesuffix("U") if inst.op == "FSETP" else inst.mods[0]
+                if plain in _TURN:
+                    ways.append(((_TURN[plain] + inst.mods[0][len(plain) :], *inst.mods[1:]), turned))
+            elif self.target.fact(inst, "comm").startswith("ab"):
+                ways.append((inst.mods, turned))
+        if n == 2 and inst.op == "IADD3":
+            ways.append((inst.mods, [srcs[0], srcs[2], srcs[1], *srcs[3:]]))
+        for mods, operands in ways:
+            new = _with(inst, mods, tuple(operands))
+            try:
+                if self.target.match(new) is not None:
+                    return new
+            except CompileError:
+                continue
+        return None
+
+    def _move(self, num: int, made: Inst, readers: list[Use], places: list[tuple[int, int]]) -> None:
+        fresh = -1
+        todo = sorted(places)
+        old = self.f.vregs[num]
+        for pos, n, inst in readers:
+            while todo and (todo[0] <= (pos, n) or len(places) == 1):
+                where = todo.pop(0)
+                fresh = len(self.f.vregs)
+                self.f.vregs.append(VReg("UR", 1, 1, -1, 1, old.name))
+                d = Reg("UR", fresh)
+                op = "S2UR" if made.op == "S2R" else self.load
+                dsts, srcs = self.target.complete(op, (), (d,), made.srcs)
+                self.before.setdefault(where, []).append(Inst(op, (), dsts, srcs, None, made.line, made.loc))
+            new = self._takes(inst, num)
+            assert new is not None
+            inst.mods = new.mods
+            inst.srcs = tuple(o._replace(num=fresh) if type(o) is Reg and o.file == "UR" and o.num == num else o for o in new.srcs)
+        self.gone.add(id(made))
+
+
+def _with(inst: Inst, mods: tuple[str, ...], srcs: tuple[Operand, ...]) -> Inst:
+    return Inst(inst.op, mods, inst.dsts, srcs, inst.guard, inst.line, inst.loc, None, inst.uses, inst.defs, inst.attrs)
+
+
+def _shared(inst: Inst) -> bool:
+    """A constant-bank word without an index, or a block index."""
+    o = inst.srcs[0]
+    if inst.op == "S2R":
+        return type(o) is Name and o.name.startswith("SR_CTAID")
+    return type(o) is Const and o.ireg is None and not o.flags and not o.mod
