@@ -12,6 +12,7 @@ results of long latency are touched.
 from __future__ import annotations
 
 import heapq
+from collections.abc import Iterable
 from typing import Final
 
 from ir_format.diag import CompileError
@@ -23,7 +24,7 @@ from ir_format.target import STACK_REG
 from stages.optimize.values import is_pure
 from stages.regalloc.limits import register_limit
 from stages.runner import Context
-from stages.schedule.deps import MEETINGS, Graph, Memory, Place, is_wall, memory_edges, place_at
+from stages.schedule.deps import Front, Graph, Uses, build_graph, is_wall
 
 #: Values alive per file up to which order is by latency (guessed: 32 registers are free of charge on every SM; P has 7).
 _LIMITS: Final = {"R": 28, "UR": 24, "P": 4, "UP": 4, "B": 16}
@@ -65,7 +66,7 @@ def _function(f: Function, tables: Hazards, limits: dict[str, int], tight: int, 
         if not ctx.allow():
             return
         block = f.blocks[pos]
-        graph = _graph(block.insts, timing, f, live.cells)
+        graph = build_graph(block.insts, _Virtual(block.insts, timing, f, live.cells))
         order = _fitting(block.insts, timing, graph, live.in_cells(pos), live.out_cells(pos), live.cells, f, limits, tight)
         if order != list(range(len(order))):
             block.insts = [block.insts[n] for n in order]
@@ -90,66 +91,45 @@ def _timing(block: Block, tables: Hazards) -> list[tuple[str, int, int]] | None:
     return out if late >= 2 else None
 
 
-def _graph(insts: list[Inst], timing: list[tuple[str, int, int]], f: Function, cells: Cells) -> Graph:
-    """The dependence graph of a block over virtual registers."""
-    graph = Graph(len(insts))
-    add = graph.add
-    memory = Memory(graph)
-    writers: dict[int, int] = {}
-    readers: dict[int, list[int]] = {}
-    wall = meeting = -1
-    free = 0
-    first = cells.first
-    vregs = f.vregs
-    heirs = _heirs(insts, cells)
+class _Virtual:
+    """The access model of virtual registers: latencies of :func:`_timing`, whoever reads."""
 
-    def place_of(inst: Inst, node: int) -> Place | None:
-        return place_at(inst, node, writers, first)
+    __slots__ = ("_cells", "_insts", "_vregs", "after", "heirs", "late", "until")
 
-    for node, inst in enumerate(insts):
-        if wall >= 0:
-            add(wall, node, 1)
-        stands = is_wall(inst) or inst.op == "FENTRY" or inst.op.startswith(_STAND) or (inst.attrs is not None and "frame" in inst.attrs)
-        for r in read_regs(inst):
-            stands = stands or vregs[r.num].fixed > 1 or (r.file == "B" and inst.op != "BSSY")
-            cell = first(r)
-            for c in range(cell, cell + r.width):
-                at = writers.get(c, -1)
-                if at >= 0:
-                    add(at, node, timing[at][2])
-                readers.setdefault(c, []).append(node)
-        for r in written_regs(inst):
-            # R1 moves for a call below what alloca took (not where it is set at the kernel's begin)
-            stands = stands or (vregs[r.num].fixed == STACK_REG and type(inst.srcs[0]) is not Const)
-            stands = stands or vregs[r.num].fixed > 1 or (r.file == "B" and inst.op != "BSSY")
-            cell = first(r)
-            for c in range(cell, cell + r.width):
-                at = writers.get(c, -1)
-                if at >= 0:
-                    add(at, node, 1)
-                for reader in readers.get(c, ()):
-                    if reader != node:
-                        add(reader, node, 1)
-                readers[c] = []
-                writers[c] = node
-                heir = heirs.get((node, c), -1)
-                for reader in readers.get(heir, ()):
-                    if reader != node:
-                        add(reader, node, 1)
-        if stands:
-            for earlier in range(free, node):
-                add(earlier, node, 1)
-            wall = node
-            free = node + 1
-            memory = Memory(graph)
-            meeting = -1
-            continue
-        if inst.op in MEETINGS:
-            if meeting >= 0:
-                add(meeting, node, 1)
-            meeting = node
-        memory_edges(memory, node, inst, place_of)
-    return graph
+    def __init__(self, insts: list[Inst], timing: list[tuple[str, int, int]], f: Function, cells: Cells) -> None:
+        self._insts = insts
+        self._vregs = f.vregs
+        self._cells = cells
+        self.late = [t[2] for t in timing]
+        self.after = self.until = [1] * len(insts)
+        self.heirs = _heirs(insts, cells)
+
+    def reads(self, node: int) -> Uses:
+        """Cells read."""
+        return self._spread(read_regs(self._insts[node]))
+
+    def writes(self, node: int) -> Uses:
+        """Cells written."""
+        return self._spread(written_regs(self._insts[node]))
+
+    def _spread(self, regs: Iterable[Reg]) -> Uses:
+        first = self._cells.first
+        return [(c, "", None) for r in regs for c in range(first(r), first(r) + r.width)]
+
+    def distance(self, cell: int, name: str, role: str) -> int:
+        """Never asked: ``late`` says all."""
+        raise AssertionError(cell, name, role)
+
+    def stands(self, node: int) -> bool:
+        """Walls, protocols, the frame, what names fixed registers or a barrier."""
+        inst = self._insts[node]
+        if is_wall(inst) or inst.op == "FENTRY" or inst.op.startswith(_STAND) or (inst.attrs is not None and "frame" in inst.attrs):
+            return True
+        return any(self._vregs[r.num].fixed > 1 or (r.file == "B" and inst.op != "BSSY") for r in (*read_regs(inst), *written_regs(inst)))
+
+    def first_cell(self, reg: Reg) -> int:
+        """The first cell of a register operand."""
+        return self._cells.first(reg)
 
 
 def _heirs(insts: list[Inst], cells: Cells) -> dict[tuple[int, int], int]:
@@ -260,7 +240,7 @@ class _Tight:
         heapq.heappush(self._heap, (self.delta[node], node))
         heapq.heappush(self._due, (self._when[node], node))
 
-    def issue(self, node: int, waits: list[int]) -> None:
+    def issue(self, node: int, front: Front) -> None:
         """The instruction comes next."""
         for c in self._cells[node]:
             n = self._left.get(c, 0)
@@ -270,7 +250,7 @@ class _Tight:
                 if n == 2:
                     last = self._sum[c]
                     self.delta[last] -= 1
-                    if not waits[last]:
+                    if not front.waiting(last):
                         self.push(last)
 
     def best(self) -> int:
@@ -289,10 +269,8 @@ def _fitting(
     insts: list[Inst], timing: list[tuple[str, int, int]], graph: Graph, live_in: set[int], live_out: set[int], cells: Cells, f: Function, limits: dict[str, int], tight: int
 ) -> list[int]:
     """The new order. Where it needs more registers than there are, another try begins to save them earlier; the order that needs the fewest stands."""
-    waits = graph.waits
     best: tuple[int, list[int]] | None = None
     for start in (tight, (tight + limits["R"]) // 2, limits["R"]):
-        graph.waits = waits[:]
         order, peak = _order(insts, timing, graph, live_in, live_out, cells, f, limits, start)
         if best is None or peak < best[0]:
             best = peak, order
@@ -305,16 +283,14 @@ def _fitting(
 def _order(
     insts: list[Inst], timing: list[tuple[str, int, int]], graph: Graph, live_in: set[int], live_out: set[int], cells: Cells, f: Function, limits: dict[str, int], tight: int
 ) -> tuple[list[int], int]:
-    """The new order, as indices into ``insts``, and the most R values alive at once. Uses up ``graph.waits``."""
+    """The new order, as indices into ``insts``, and the most R values alive at once."""
     count = len(insts)
-    succs, waits = graph.succs, graph.waits
-    height = [0] * count
-    for node in range(count - 1, -1, -1):
-        height[node] = max((height[later] + cycles for later, cycles in succs[node]), default=0)
+    height = graph.heights()
+    front = Front(graph)
     pressure = _Pressure(insts, live_in, live_out, cells, f, limits)
-    earliest = [0] * count
+    earliest = front.earliest
     done = bytearray(count)
-    coming: list[tuple[int, int]] = [(0, n) for n in range(count) if waits[n] == 0]
+    coming: list[tuple[int, int]] = [(0, n) for n in front.first()]
     ready: list[tuple[int, int]] = []
     first = [n for _, n in coming]  # whatever may come next, in program order
     heapq.heapify(coming)
@@ -351,16 +327,11 @@ def _order(
         pressure.issue(insts[node])
         peak = max(peak, alive["R"])
         if short is not None:
-            short.issue(node, waits)
-        for later, cycles in succs[node]:
-            at = now + cycles
-            if at > earliest[later]:
-                earliest[later] = at
-            waits[later] -= 1
-            if waits[later] == 0:
-                heapq.heappush(coming, (max(earliest[later], now + 1), later))
-                heapq.heappush(first, later)
-                if short is not None:
-                    short.push(later)
+            short.issue(node, front)
+        for later in front.release(node, now):
+            heapq.heappush(coming, (max(earliest[later], now + 1), later))
+            heapq.heappush(first, later)
+            if short is not None:
+                short.push(later)
         now += max(1, timing[node][1])
     return out, peak

@@ -4,13 +4,13 @@ Registers of every file (guards, predicates, convergence barriers too), memory b
 :mod:`ir_format.hazards`; a result behind a scoreboard counts its estimated latency, since only the order depends on it: safety is the business of
 :mod:`stages.schedule.control`, which looks at the final order again.
 
-The graph stays linear in the block: an access is compared with a bounded number of earlier ones, then it becomes a fence of its space.
+The virtual registers of :mod:`stages.optimize.order` go through the same builder, with another :class:`Model`. The graph stays linear in the block: an access is compared with a bounded number of earlier ones, then it becomes a fence of its space.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Sequence
+from typing import Final, Protocol
 
 from ir_format.flow import PHYSICAL_BASE
 from ir_format.hazards import Access, Hazards
@@ -52,6 +52,50 @@ class Graph:
         """``later`` stays behind ``earlier``, at least ``cycles`` after it as far as the estimate goes."""
         self.succs[earlier].append((later, cycles))
         self.waits[later] += 1
+
+    def heights(self) -> list[int]:
+        """The longest chain of cycles from each node on."""
+        height = [0] * len(self.succs)
+        for node in range(len(height) - 1, -1, -1):
+            best = 0
+            for later, cycles in self.succs[node]:
+                reach = height[later] + cycles
+                if reach > best:
+                    best = reach
+            height[node] = best
+        return height
+
+
+class Front:
+    """What may come next while the nodes of a graph are put in order. ``earliest[n]``: cycle at which all that ``n`` waits for is there."""
+
+    __slots__ = ("_succs", "_waits", "earliest")
+
+    def __init__(self, graph: Graph) -> None:
+        self._succs = graph.succs
+        self._waits = graph.waits[:]
+        self.earliest = [0] * len(graph.succs)
+
+    def first(self) -> list[int]:
+        """The nodes that wait for nothing."""
+        return [n for n, count in enumerate(self._waits) if not count]
+
+    def waiting(self, node: int) -> bool:
+        """Whether the node has to wait for others that have not come."""
+        return self._waits[node] > 0
+
+    def release(self, node: int, now: int) -> list[int]:
+        """``node`` comes at cycle ``now``: the nodes that may come next because of it."""
+        waits, earliest = self._waits, self.earliest
+        free: list[int] = []
+        for later, cycles in self._succs[node]:
+            at = now + cycles
+            if at > earliest[later]:
+                earliest[later] = at
+            waits[later] -= 1
+            if not waits[later]:
+                free.append(later)
+        return free
 
 
 def is_wall(inst: Inst) -> bool:
@@ -133,45 +177,106 @@ def _disjoint(a: Place | None, b: Place | None) -> bool:
     return a is not None and b is not None and a[0] == b[0] and (a[2] <= b[1] or b[2] <= a[1])  # type: ignore[operator]
 
 
-def build_graph(insts: list[Inst], accesses: list[Access], hazards: Hazards) -> Graph:
+Uses = Sequence[tuple[int, str, object]]  # (cell, role or result name, ...)
+
+
+class Model(Protocol):
+    """What the graph needs to know about registers. Physical registers have distances per role (:class:`Physical`), virtual ones estimates
+    (:mod:`stages.optimize.order`). ``late[n]``: cycles to the readers of all results of ``n``, -1 where it depends on the reader; ``after[n]``: to the
+    next writer of its results; ``until[n]``: from ``n`` as a reader to the next writer. ``heirs``: (node, cell written) -> a cell whose readers stay in front."""
+
+    late: list[int]
+    after: list[int]
+    until: list[int]
+    heirs: dict[tuple[int, int], int]
+
+    def reads(self, node: int) -> Uses:
+        """Cells read, and in which role."""
+
+    def writes(self, node: int) -> Uses:
+        """Cells written, and as which result."""
+
+    def distance(self, cell: int, name: str, role: str) -> int:
+        """Cycles from a result to a reader where ``late`` does not say."""
+
+    def stands(self, node: int) -> bool:
+        """Whether nothing may move over the instruction."""
+
+    def first_cell(self, reg: Reg) -> int:
+        """The first cell of a register operand."""
+
+
+class Physical:
+    """Physical registers, with the distances of :mod:`ir_format.hazards`."""
+
+    __slots__ = ("_accesses", "_hazards", "_insts", "after", "heirs", "late", "until")
+
+    def __init__(self, insts: list[Inst], accesses: list[Access], hazards: Hazards) -> None:
+        self._insts = insts
+        self._accesses = accesses
+        self._hazards = hazards
+        self.late = [a.latency if a.board_w else -1 for a in accesses]
+        self.after = [a.latency if a.board_w else 1 for a in accesses]
+        self.until = [12 if a.board_r else 1 for a in accesses]
+        self.heirs: dict[tuple[int, int], int] = {}
+
+    def reads(self, node: int) -> Uses:
+        """See :class:`Model`."""
+        return self._accesses[node].reads
+
+    def writes(self, node: int) -> Uses:
+        """See :class:`Model`."""
+        return self._accesses[node].writes
+
+    def distance(self, cell: int, name: str, role: str) -> int:
+        """See :class:`Model`."""
+        return self._hazards.cell("raw", file_of(cell), name, role).cycles
+
+    def stands(self, node: int) -> bool:
+        """See :class:`Model`."""
+        inst, a = self._insts[node], self._accesses[node]
+        return is_wall(inst) or (inst.op != "BSSY" and (a.write_mask | a.read_mask) >> B0 != 0)
+
+    def first_cell(self, reg: Reg) -> int:
+        """See :class:`Model`."""
+        return PHYSICAL_BASE[reg.file] + reg.num
+
+
+def build_graph(insts: list[Inst], model: Model) -> Graph:
     """The graph of a block's instructions in program order."""
-    count = len(insts)
-    graph = Graph(count)
+    graph = Graph(len(insts))
     add = graph.add
     memory = Memory(graph)
+    late, after, until, heirs = model.late, model.after, model.until, model.heirs
     writers: dict[int, int] = {}
     names: dict[int, str] = {}
     readers: dict[int, list[int]] = {}
-    wall = -1
-    meeting = -1
+    wall = meeting = -1
     free = 0  # first node behind the last wall
-
-    def place_of(inst: Inst, node: int) -> Place | None:
-        return place_at(inst, node, writers, _physical)
-
-    for node in range(count):
-        inst = insts[node]
-        a = accesses[node]
+    for node, inst in enumerate(insts):
         if wall >= 0:
             add(wall, node, 1)
-        for cell, role, _ in a.reads:
+        for cell, role, _ in model.reads(node):
             at = writers.get(cell, -1)
             if at >= 0:
-                before = accesses[at]
-                cycles = before.latency if before.board_w else hazards.cell("raw", file_of(cell), names[cell], role).cycles
-                add(at, node, cycles)
+                cycles = late[at]
+                add(at, node, cycles if cycles >= 0 else model.distance(cell, names[cell], role))
             readers.setdefault(cell, []).append(node)
-        for cell, name, _ in a.writes:
+        for cell, name, _ in model.writes(node):
             at = writers.get(cell, -1)
             if at >= 0:
-                add(at, node, accesses[at].latency if accesses[at].board_w else 1)
+                add(at, node, after[at])
             for reader in readers.get(cell, ()):
                 if reader != node:
-                    add(reader, node, 12 if accesses[reader].board_r else 1)
+                    add(reader, node, until[reader])
             readers[cell] = []
             writers[cell] = node
             names[cell] = name
-        if is_wall(inst) or (inst.op != "BSSY" and (a.write_mask | a.read_mask) >> B0):
+            if heirs:
+                for reader in readers.get(heirs.get((node, cell), -1), ()):
+                    if reader != node:
+                        add(reader, node, 1)
+        if model.stands(node):
             for earlier in range(free, node):
                 add(earlier, node, 1)
             wall = node
@@ -183,12 +288,12 @@ def build_graph(insts: list[Inst], accesses: list[Access], hazards: Hazards) -> 
             if meeting >= 0:
                 add(meeting, node, 1)
             meeting = node
-        memory_edges(memory, node, inst, place_of)
+        memory_edges(memory, node, inst, writers, model.first_cell)
     return graph
 
 
-def memory_edges(memory: Memory, node: int, inst: Inst, place_of: Callable[[Inst, int], Place | None]) -> None:
-    """The edges of a memory access or fence; ``place_of`` is asked only for accesses whose place matters."""
+def memory_edges(memory: Memory, node: int, inst: Inst, writers: dict[int, int], first_cell: Callable[[Reg], int]) -> None:
+    """The edges of a memory access or fence."""
     op = inst.op
     if op in FENCES:
         memory.fence(node)
@@ -197,9 +302,9 @@ def memory_edges(memory: Memory, node: int, inst: Inst, place_of: Callable[[Inst
     if space is not None:
         if op == "LDG" and any(m.startswith("CONSTANT") for m in inst.mods):
             return  # read-only data: no store of this kernel may touch it
-        memory.load(node, space, place_of(inst, node))
+        memory.load(node, space, place_at(inst, node, writers, first_cell))
     elif op in _WRITE:
-        memory.store(node, _WRITE[op], place_of(inst, node))
+        memory.store(node, _WRITE[op], place_at(inst, node, writers, first_cell))
     elif op in _BOTH:
         memory.store(node, _BOTH[op], None)
         memory.order(node)
@@ -218,10 +323,6 @@ def memory_edges(memory: Memory, node: int, inst: Inst, place_of: Callable[[Inst
 
 
 _NO_MEMORY: Final = frozenset(("LDC", "LDCU", "ULDC"))
-
-
-def _physical(reg: Reg) -> int:
-    return PHYSICAL_BASE[reg.file] + reg.num
 
 
 def place_at(inst: Inst, node: int, writers: dict[int, int], first_cell: Callable[[Reg], int]) -> Place | None:

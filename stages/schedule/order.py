@@ -10,7 +10,7 @@ import heapq
 
 from ir_format.hazards import Access, Hazards
 from ir_format.model import Inst
-from stages.schedule.deps import build_graph
+from stages.schedule.deps import Front, Physical, build_graph
 
 
 def order_block(insts: list[Inst], accesses: list[Access], hazards: Hazards) -> list[int]:
@@ -18,21 +18,13 @@ def order_block(insts: list[Inst], accesses: list[Access], hazards: Hazards) -> 
     count = len(insts)
     if count < 2:
         return list(range(count))
-    graph = build_graph(insts, accesses, hazards)
-    succs = graph.succs
-    waits = graph.waits
-    height = [0] * count
-    for node in range(count - 1, -1, -1):
-        best = 0
-        for later, cycles in succs[node]:
-            reach = height[later] + cycles
-            if reach > best:
-                best = reach
-        height[node] = best
-    earliest = [0] * count
+    graph = build_graph(insts, Physical(insts, accesses, hazards))
+    height = graph.heights()
+    front = Front(graph)
+    earliest = front.earliest
     ready: dict[str, list[tuple[int, int]]] = {}
     free_at: dict[str, int] = {}
-    coming: list[tuple[int, int]] = [(0, n) for n in range(count) if waits[n] == 0]
+    coming: list[tuple[int, int]] = [(0, n) for n in front.first()]
     heapq.heapify(coming)
     out: list[int] = []
     now = 0
@@ -60,12 +52,7 @@ def order_block(insts: list[Inst], accesses: list[Access], hazards: Hazards) -> 
         node = heapq.heappop(ready[best_pipe])[1]
         out.append(node)
         free_at[best_pipe] = now + accesses[node].interval
-        for later, cycles in succs[node]:
-            at = now + cycles
-            if at > earliest[later]:
-                earliest[later] = at
-            waits[later] -= 1
-            if waits[later] == 0:
-                heapq.heappush(coming, (max(earliest[later], now + 1), later))
+        for later in front.release(node, now):
+            heapq.heappush(coming, (max(earliest[later], now + 1), later))
         now += 1
     return out
