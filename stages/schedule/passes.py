@@ -1,6 +1,6 @@
 """The passes of the schedule stage.
 
-``zeros`` first. The serial rule at -O0 and with ``--option scheduler=naive``; otherwise ``order`` (which may be skipped) and ``control``. ``--option scheduler=inorder``
+``zeros`` first. The serial rule at -O0 and with ``--option scheduler=naive``; otherwise ``order`` (which may be skipped), ``control`` and ``reuse``. ``--option scheduler=inorder``
 keeps the order and gives fitting control words.
 """
 
@@ -38,4 +38,16 @@ def _control(unit: Unit, ctx: Context) -> None:
         control_unit(unit, ctx)
 
 
-PASSES = (Pass("zeros", _zeros, min_opt=1), Pass("order", _order, min_opt=1), Pass("control", _control, required=True))
+def _reuse(unit: Unit, ctx: Context) -> None:
+    if _kind(ctx) == "list":
+        from stages.schedule.reuse import set_reuse
+
+        set_reuse(unit, ctx)
+
+
+PASSES = (
+    Pass("zeros", _zeros, min_opt=1),
+    Pass("order", _order, min_opt=1),
+    Pass("control", _control, required=True),
+    Pass("reuse", _reuse, min_opt=1),
+)
