@@ -39,6 +39,7 @@ class _Sharer:
         self.f = f
         self.ctx = ctx
         self.target = isa.target(ctx.header.target)
+        self.relocated = bool(ctx.header.options.get("compile-only"))  # no relocation reaches a uniform load
         self.load = "ULDC" if find_target(ctx.header.target).sm < 100 else "LDCU"
         self.before: dict[tuple[int, int], list[Inst]] = {}  # (block position, index) -> what to put there
         self.gone: set[int] = set()  # identities of replaced instructions
@@ -76,7 +77,7 @@ class _Sharer:
             for n, inst in enumerate(block.insts):
                 for r in written_regs(inst):
                     writers[r.num] = writers.get(r.num, 0) + 1
-                if inst.op in ("LDC", "S2R") and not inst.mods and not is_guarded(inst) and type(inst.dsts[0]) is Reg and _shared(inst):
+                if inst.op in ("LDC", "S2R") and not inst.mods and not is_guarded(inst) and type(inst.dsts[0]) is Reg and _shared(inst, self.relocated):
                     d = inst.dsts[0]
                     if d.num != ZERO and vregs[d.num].width == 1 and vregs[d.num].fixed < 0:
                         found[d.num] = pos, n, inst
@@ -167,9 +168,9 @@ def _with(inst: Inst, mods: tuple[str, ...], srcs: tuple[Operand, ...]) -> Inst:
     return Inst(inst.op, mods, inst.dsts, srcs, inst.guard, inst.line, inst.loc, None, inst.uses, inst.defs, inst.attrs)
 
 
-def _shared(inst: Inst) -> bool:
-    """A constant-bank word without an index, or a block index."""
+def _shared(inst: Inst, relocated: bool) -> bool:
+    """A constant-bank word without an index, or a block index. ``relocated``: words of named constants are not meant."""
     o = inst.srcs[0]
     if inst.op == "S2R":
         return type(o) is Name and o.name.startswith("SR_CTAID")
-    return type(o) is Const and o.ireg is None and not o.flags and not o.mod
+    return type(o) is Const and o.ireg is None and not o.flags and not o.mod and not (relocated and o.sym)
