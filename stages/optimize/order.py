@@ -94,18 +94,20 @@ def _timing(block: Block, tables: Hazards) -> list[tuple[str, int, int]] | None:
 class _Virtual:
     """The access model of virtual registers: latencies of :func:`_timing`, whoever reads."""
 
-    __slots__ = ("_cells", "_insts", "_vregs", "after", "heirs", "late", "until")
+    __slots__ = ("_first", "_held", "_insts", "_vregs", "after", "heirs", "late", "until")
 
     def __init__(self, insts: list[Inst], timing: list[tuple[str, int, int]], f: Function, cells: Cells) -> None:
         self._insts = insts
         self._vregs = f.vregs
-        self._cells = cells
+        self._first = cells.first
+        self._held = False  # whether the node at hand names a fixed register or a barrier
         self.late = [t[2] for t in timing]
         self.after = self.until = [1] * len(insts)
         self.heirs = _heirs(insts, cells)
 
     def reads(self, node: int) -> Uses:
         """Cells read."""
+        self._held = False
         return self._spread(read_regs(self._insts[node]))
 
     def writes(self, node: int) -> Uses:
@@ -113,23 +115,32 @@ class _Virtual:
         return self._spread(written_regs(self._insts[node]))
 
     def _spread(self, regs: Iterable[Reg]) -> Uses:
-        first = self._cells.first
-        return [(c, "", None) for r in regs for c in range(first(r), first(r) + r.width)]
+        first, vregs = self._first, self._vregs
+        out: list[tuple[int, str, None]] = []
+        for r in regs:
+            if vregs[r.num].fixed > 1 or r.file == "B":
+                self._held = True
+            cell = first(r)
+            if r.width == 1:
+                out.append((cell, "", None))
+            else:
+                out += [(c, "", None) for c in range(cell, cell + r.width)]
+        return out
 
     def distance(self, cell: int, name: str, role: str) -> int:
         """Never asked: ``late`` says all."""
         raise AssertionError(cell, name, role)
 
     def stands(self, node: int) -> bool:
-        """Walls, protocols, the frame, what names fixed registers or a barrier."""
+        """Walls, protocols, the frame, what names fixed registers or a barrier (BSSY may move)."""
         inst = self._insts[node]
         if is_wall(inst) or inst.op == "FENTRY" or inst.op.startswith(_STAND) or (inst.attrs is not None and "frame" in inst.attrs):
             return True
-        return any(self._vregs[r.num].fixed > 1 or (r.file == "B" and inst.op != "BSSY") for r in (*read_regs(inst), *written_regs(inst)))
+        return self._held and (inst.op != "BSSY" or any(self._vregs[r.num].fixed > 1 for r in (*read_regs(inst), *written_regs(inst))))
 
     def first_cell(self, reg: Reg) -> int:
         """The first cell of a register operand."""
-        return self._cells.first(reg)
+        return self._first(reg)
 
 
 def _heirs(insts: list[Inst], cells: Cells) -> dict[tuple[int, int], int]:
