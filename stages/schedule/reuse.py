@@ -9,8 +9,6 @@ Pre: level `scheduled`, order and control words final. Post: the same with `REUS
 
 from __future__ import annotations
 
-import itertools
-
 from ir_format import isa
 from ir_format.isa.codec import RegCodec
 from ir_format.isa.machine import Target
@@ -24,16 +22,16 @@ def set_reuse(unit: Unit, ctx: Context) -> None:
     for f in unit.functions:
         for block in f.blocks:
             insts = block.insts
-            for inst, following in itertools.pairwise(insts):
-                ctl = inst.ctl
-                if ctl is not None and ctl.yield_ and following.ctl is not None and not following.ctl.wait:
-                    shared = _reads(inst) & _reads(following)
-                    if shared and ctx.allow():
+            following = None
+            after: set[int] = set()
+            for inst in reversed(insts):
+                reads = {o.num for o in inst.srcs if type(o) is Reg and o.file == "R"}
+                if following is not None and not reads.isdisjoint(after):
+                    ctl, then = inst.ctl, following.ctl
+                    shared = (reads & after) - {ZERO}
+                    if shared and ctl is not None and then is not None and ctl.yield_ and not then.wait and ctx.allow():
                         _hint(inst, following, shared, target, ctx)
-
-
-def _reads(inst: Inst) -> set[int]:
-    return {o.num for o in inst.srcs if type(o) is Reg and o.file == "R" and o.num != ZERO}
+                following, after = inst, reads
 
 
 def _hint(inst: Inst, following: Inst, shared: set[int], target: Target, ctx: Context) -> None:
