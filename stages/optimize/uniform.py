@@ -59,7 +59,7 @@ class _Sharer:
             if not places or all(i.op in _COPIES for _, _, i in readers) or not all(self._takes(i, num) is not None for _, _, i in readers):
                 continue
             over = len({p for p, _ in places}) < len({p for p, _, _ in readers}) or places[0][0] != readers[0][0]
-            long_lived += over
+            long_lived += over * self.f.vregs[num].width
             if (over and long_lived > _MOST) or not self.ctx.allow():
                 continue
             self.ctx.count("words in uniform registers")
@@ -77,9 +77,9 @@ class _Sharer:
             for n, inst in enumerate(block.insts):
                 for r in written_regs(inst):
                     writers[r.num] = writers.get(r.num, 0) + 1
-                if inst.op in ("LDC", "S2R") and not inst.mods and not is_guarded(inst) and type(inst.dsts[0]) is Reg and _shared(inst, self.relocated):
+                if inst.op in ("LDC", "S2R") and inst.mods in ((), ("64",)) and not is_guarded(inst) and type(inst.dsts[0]) is Reg and _shared(inst, self.relocated):
                     d = inst.dsts[0]
-                    if d.num != ZERO and vregs[d.num].width == 1 and vregs[d.num].fixed < 0:
+                    if d.num != ZERO and vregs[d.num].width == d.width <= 2 and vregs[d.num].fixed < 0:
                         found[d.num] = pos, n, inst
         one = {num: use for num, use in found.items() if writers[num] == 1}
         return dict(sorted(one.items(), key=lambda x: (x[1][2].op != "S2R", x[1][:2])))
@@ -152,11 +152,11 @@ class _Sharer:
             while todo and (todo[0] <= (pos, n) or len(places) == 1):
                 where = todo.pop(0)
                 fresh = len(self.f.vregs)
-                self.f.vregs.append(VReg("UR", 1, 1, -1, 1, old.name))
-                d = Reg("UR", fresh)
+                self.f.vregs.append(VReg("UR", old.width, old.width, -1, 1, old.name))
+                d = Reg("UR", fresh, 0, old.width)
                 op = "S2UR" if made.op == "S2R" else self.load
-                dsts, srcs = self.target.complete(op, (), (d,), made.srcs)
-                self.before.setdefault(where, []).append(Inst(op, (), dsts, srcs, None, made.line, made.loc))
+                dsts, srcs = self.target.complete(op, made.mods, (d,), made.srcs)
+                self.before.setdefault(where, []).append(Inst(op, made.mods, dsts, srcs, None, made.line, made.loc))
             new = self._takes(inst, num)
             assert new is not None
             inst.mods = new.mods

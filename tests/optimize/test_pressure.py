@@ -19,9 +19,9 @@ from tests.regalloc.generate import make_unit
 
 #: A loop over `count` sums that need a register each, and `count` masks of the thread's number that are cheap to make again.
 def _loop(count: int) -> str:
-    sums = "".join(f".reg .b32 %s<{count}>; .reg .b32 %m<{count}>; .reg .b32 %t<{count}>;")
+    sums = "".join(f".reg .b32 %s<{count}>; .reg .b32 %m<{count}>;")
     start = "".join(f"mov.u32 %s{n}, {n}; xor.b32 %m{n}, %r1, {16 * n + 8};" for n in range(count))
-    body = "".join(f"ld.shared.u32 %t{n}, [%m{n}]; mad.lo.u32 %s{n}, %s{n}, %t{n}, %s{n};" for n in range(count))
+    body = "".join(f"mad.lo.u32 %s{n}, %s{n}, %m{n}, %r2;" for n in range(count))
     end = "".join(f"st.global.u32 [%rd1+{4 * n}], %s{n};" for n in range(count))
     return (
         f"{sums} mov.u32 %r1, %tid.x; ld.param.u32 %r2, [n]; ld.param.u64 %rd1, [p]; cvta.to.global.u64 %rd1, %rd1; {start}"
