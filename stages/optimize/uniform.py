@@ -12,9 +12,10 @@ from typing import Final
 
 from ir_format import isa
 from ir_format.diag import CompileError
-from ir_format.flow import build_cfg, is_guarded, loop_depths, read_regs, written_regs
+from ir_format.flow import build_cfg, is_guarded, loop_depths, post_dominators, read_regs, written_regs
 from ir_format.model import ZERO, Const, Function, Inst, Name, Operand, Reg, Unit, VReg
 from ir_format.target import target as find_target
+from stages.regalloc.diverge import may_diverge
 from stages.runner import Context
 
 _TURN: Final = {"LT": "GT", "GT": "LT", "LE": "GE", "GE": "LE", "EQ": "EQ", "NE": "NE"}
@@ -28,8 +29,25 @@ def share_words(unit: Unit, ctx: Context) -> None:
     """The pass."""
     if find_target(ctx.header.target).alu_const:
         return
-    for f in unit.functions:
-        _Sharer(f, ctx).run()
+    sharers = [_Sharer(f, ctx) for f in unit.functions]
+    if any([s.find() for s in sharers]) and all(map(_meets, unit.functions)):
+        for s in sharers:
+            s.run()
+
+
+def _meets(f: Function) -> bool:
+    """Whether threads that part meet again at once where their ways do. Where lowering found no place for a barrier (loops with several entries) they run on apart,
+    and what one part of the warp writes to a uniform register the other may read in the midst of another use."""
+    cfg = build_cfg(f)
+    forks = [p for p in cfg.rpo if len(cfg.succs[p]) > 1 and f.blocks[p].insts and may_diverge(f.vregs, f.blocks[p].insts[-1])]
+    if not forks:
+        return True
+    join = post_dominators(cfg)
+    for fork in forks:
+        at = join[fork]
+        if at < 0 or (at < len(f.blocks) and f.blocks[at].insts and f.blocks[at].insts[0].op not in ("BSYNC", "EXIT")):
+            return False
+    return True
 
 
 class _Sharer:
@@ -43,11 +61,17 @@ class _Sharer:
         self.load = "ULDC" if find_target(ctx.header.target).sm < 100 else "LDCU"
         self.before: dict[tuple[int, int], list[Inst]] = {}  # (block position, index) -> what to put there
         self.gone: set[int] = set()  # identities of replaced instructions
+        self.words: dict[int, Use] = {}  # register -> the instruction that makes it
         self.calls = {pos: [n for n, i in enumerate(b.insts) if i.op == "CALL"] for pos, b in enumerate(f.blocks)}
 
+    def find(self) -> bool:
+        """Whether the function has such words."""
+        self.words = self._words()
+        return bool(self.words)
+
     def run(self) -> None:
-        """Find the words and move them."""
-        words = self._words()
+        """Move the words."""
+        words = self.words
         if not words:
             return
         uses = self._uses(words)

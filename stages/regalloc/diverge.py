@@ -11,19 +11,19 @@ from __future__ import annotations
 from typing import Final
 
 from ir_format.flow import JUMPS, is_guarded, post_dominators
-from ir_format.model import ZERO, Inst, Reg
+from ir_format.model import ZERO, Inst, Reg, VReg
 
 from .ranges import Ranges, Seg, overlap, union
 
 WARP_FILES: Final = frozenset({"UR", "UP", "B"})
 
 
-def _may_diverge(ranges: Ranges, inst: Inst) -> bool:
+def may_diverge(vregs: list[VReg], inst: Inst) -> bool:
+    """Whether the threads of a warp may go different ways at an instruction."""
     if inst.op not in JUMPS:
         return False
     if "U" in inst.mods or inst.op in ("BRXU", "JMXU"):
         return False
-    vregs = ranges.func.vregs
     conditions = [inst.guard] if is_guarded(inst) and inst.guard is not None else []
     conditions += [o for o in (*inst.dsts, *inst.srcs) if type(o) is Reg]
     return any(r.file in ("P", "R") and r.num != ZERO and not vregs[r.num].uniform for r in conditions)
@@ -33,7 +33,7 @@ def divergent_regions(ranges: Ranges) -> list[list[int]]:
     """Block positions of the outermost two-sided divergent regions."""
     cfg = ranges.cfg
     blocks = ranges.func.blocks
-    forks = [p for p in cfg.rpo if len(cfg.succs[p]) > 1 and blocks[p].insts and _may_diverge(ranges, blocks[p].insts[-1])]
+    forks = [p for p in cfg.rpo if len(cfg.succs[p]) > 1 and blocks[p].insts and may_diverge(ranges.func.vregs, blocks[p].insts[-1])]
     if not forks:
         return []
     join = post_dominators(cfg)
