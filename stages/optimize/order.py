@@ -112,7 +112,12 @@ class _Virtual:
 
     def writes(self, node: int) -> Uses:
         """Cells written."""
-        return self._spread(written_regs(self._insts[node]))
+        inst = self._insts[node]
+        written = written_regs(inst)
+        # R1 moves for a call below what alloca took (not where it is set at the kernel's begin)
+        if any(self._vregs[r.num].fixed == STACK_REG for r in written) and type(inst.srcs[0]) is not Const:
+            self._held = True
+        return self._spread(written)
 
     def _spread(self, regs: Iterable[Reg]) -> Uses:
         first, vregs = self._first, self._vregs
