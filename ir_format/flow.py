@@ -214,33 +214,32 @@ def loop_depths(cfg: Cfg, found: list[Loop] | None = None) -> list[int]:
 
 def read_regs(inst: Inst) -> list[Reg]:
     """Registers the instruction reads, RZ and PT left out: sources, addresses (also those printed on the left), guard, ``uses``."""
-    found: list[Reg] = []
     guard = inst.guard
-    if guard is not None and guard.num != ZERO:
-        found.append(guard)
+    found: list[Reg] = [] if guard is None or guard.num == ZERO else [guard]
     for operand in inst.srcs:
         if type(operand) is Reg:
             if operand.num != ZERO:
                 found.append(operand)
-        elif type(operand) is Mem or (type(operand) is Const and operand.ireg is not None):
+        elif type(operand) is Mem or type(operand) is Const:
             _inner_regs(operand, found)
     for operand in inst.dsts:
         if type(operand) is not Reg and (type(operand) is Mem or type(operand) is Const):
             _inner_regs(operand, found)
-    for operand in inst.uses:
-        if type(operand) is Reg and operand.num != ZERO:
-            found.append(operand)
+    if inst.uses:
+        for operand in inst.uses:
+            if type(operand) is Reg and operand.num != ZERO:
+                found.append(operand)
     return found
 
 
 def _inner_regs(operand: Mem | Const, found: list[Reg]) -> None:
-    if type(operand) is Mem:
-        inner: tuple[Reg | None, ...] = (operand.base, operand.ubase, operand.desc)
-    else:
-        inner = (operand.ireg,) if type(operand) is Const else ()
-    for reg in inner:
-        if reg is not None and reg.num != ZERO:
-            found.append(reg)
+    if type(operand) is Const:
+        if operand.ireg is not None and operand.ireg.num != ZERO:
+            found.append(operand.ireg)
+    elif type(operand) is Mem:
+        for reg in (operand.base, operand.ubase, operand.desc):
+            if reg is not None and reg.num != ZERO:
+                found.append(reg)
 
 
 def written_regs(inst: Inst) -> list[Reg]:
@@ -249,9 +248,10 @@ def written_regs(inst: Inst) -> list[Reg]:
     for operand in inst.dsts:
         if type(operand) is Reg and operand.num != ZERO:
             found.append(operand)
-    for operand in inst.defs:
-        if type(operand) is Reg and operand.num != ZERO:
-            found.append(operand)
+    if inst.defs:
+        for operand in inst.defs:
+            if type(operand) is Reg and operand.num != ZERO:
+                found.append(operand)
     return found
 
 

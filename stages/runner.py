@@ -45,13 +45,15 @@ class Flags(Record):
 
 
 class Context(Record):
-    """What a pass may look at beside its unit. ``module`` is the module record of the level that the stage reads."""
+    """What a pass may look at beside its unit. ``module`` is the module record of the level that the stage reads. ``kept``: what one pass leaves for the next
+    (:func:`stages.optimize.values.live_now`, :mod:`stages.schedule.list_schedule`)."""
 
     header: Header
     module: Any
     flags: Flags
     stats: dict[str, int] = fresh(default_factory=dict)
     rewrites: int = 0
+    kept: dict[str, Any] = fresh(default_factory=dict)
 
     @property
     def opt(self) -> int:

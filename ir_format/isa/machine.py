@@ -396,14 +396,18 @@ def _encode_operands(plan: Plan, ops: tuple[Operand, ...], pc: int, label_pc: La
 
 def _any_number(o: Operand) -> Operand:
     """The operand with register 1 for each of its registers: virtual numbers have no range."""
-    if isinstance(o, Reg):
-        return o if o.num == ZERO else o._replace(num=1)
-    if isinstance(o, Mem):
-        inner = [r if r is None or r.num == ZERO else r._replace(num=1) for r in (o.base, o.ubase, o.desc)]
-        return o._replace(base=inner[0], ubase=inner[1], desc=inner[2])
-    if isinstance(o, Const) and o.ireg is not None and o.ireg.num != ZERO:
-        return o._replace(ireg=o.ireg._replace(num=1))
+    if type(o) is Reg:
+        return _numbered(o)
+    if type(o) is Mem:
+        return Mem("M", o.base and _numbered(o.base), o.ubase and _numbered(o.ubase), o.offset, o.desc and _numbered(o.desc), o.sym)
+    if type(o) is Const and o.ireg is not None:
+        return o._replace(ireg=_numbered(o.ireg))
     return o
+
+
+def _numbered(r: Reg) -> Reg:
+    """The register with number 1, RZ and PT left alone."""
+    return r if r.num == ZERO else Reg(r.file, 1, r.sub, r.width, r.flags, r.mod)
 
 
 def ctl_bits(ctl: Ctl | None) -> int:

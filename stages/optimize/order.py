@@ -16,12 +16,12 @@ from collections.abc import Iterable
 from typing import Final
 
 from ir_format.diag import CompileError
-from ir_format.flow import Cells, build_cfg, is_guarded, liveness, read_regs, written_regs
+from ir_format.flow import Cells, is_guarded, read_regs, written_regs
 from ir_format.hazards import Hazards, hazards
 from ir_format.hazards.load import pipes
 from ir_format.model import ZERO, Block, Const, Function, Inst, Reg, Unit
 from ir_format.target import STACK_REG
-from stages.optimize.values import is_pure
+from stages.optimize.values import is_pure, live_now
 from stages.regalloc.limits import register_limit
 from stages.runner import Context
 from stages.schedule.deps import Front, Graph, Uses, build_graph, is_wall
@@ -60,14 +60,15 @@ def _function(f: Function, tables: Hazards, limits: dict[str, int], tight: int, 
             chosen.append((pos, timing))
     if not chosen:
         return
-    cfg = build_cfg(f)
-    live = liveness(f, cfg)
+    live = live_now(f, ctx)
+    file = [f.vregs[v].file for v, _ in live.cells.owner]
     for pos, timing in chosen:
         if not ctx.allow():
             return
         block = f.blocks[pos]
-        graph = build_graph(block.insts, _Virtual(block.insts, timing, f, live.cells))
-        order = _fitting(block.insts, timing, graph, live.in_cells(pos), live.out_cells(pos), live.cells, f, limits, tight)
+        model = _Virtual(block.insts, timing, f, live.cells)
+        graph = build_graph(block.insts, model)
+        order = _fitting(_Body(block.insts, model, graph, live.in_cells(pos), live.out_cells(pos), file), limits, tight)
         if order != list(range(len(order))):
             block.insts = [block.insts[n] for n in order]
             ctx.count("blocks in a new order")
@@ -94,43 +95,48 @@ def _timing(block: Block, tables: Hazards) -> list[tuple[str, int, int]] | None:
 class _Virtual:
     """The access model of virtual registers: latencies of :func:`_timing`, whoever reads."""
 
-    __slots__ = ("_first", "_held", "_insts", "_vregs", "after", "heirs", "late", "until")
+    __slots__ = ("_first", "_held", "_insts", "_vregs", "after", "heirs", "interval", "late", "read", "until", "written")
 
     def __init__(self, insts: list[Inst], timing: list[tuple[str, int, int]], f: Function, cells: Cells) -> None:
         self._insts = insts
         self._vregs = f.vregs
         self._first = cells.first
-        self._held = False  # whether the node at hand names a fixed register or a barrier
+        self._held = bytearray(len(insts))  # nodes that name a fixed register or a barrier
+        self.read: list[list[int]] = []  # cells by node
+        self.written: list[list[int]] = []
+        vregs = f.vregs
+        for node, inst in enumerate(insts):
+            written = written_regs(inst)
+            self.read.append(self._spread(read_regs(inst), node))
+            self.written.append(self._spread(written, node))
+            # R1 moves for a call below what alloca took (not where it is set at the kernel's begin)
+            if any([vregs[r.num].fixed == STACK_REG for r in written]) and type(inst.srcs[0]) is not Const:
+                self._held[node] = 1
         self.late = [t[2] for t in timing]
+        self.interval = [max(1, t[1]) for t in timing]
         self.after = self.until = [1] * len(insts)
-        self.heirs = _heirs(insts, cells)
+        self.heirs = _heirs(insts, cells, self.written)
+
+    def _spread(self, regs: Iterable[Reg], node: int) -> list[int]:
+        first, vregs = self._first, self._vregs
+        out: list[int] = []
+        for r in regs:
+            if vregs[r.num].fixed > 1 or r.file == "B":
+                self._held[node] = 1
+            cell = first(r)
+            if r.width == 1:
+                out.append(cell)
+            else:
+                out += range(cell, cell + r.width)
+        return out
 
     def reads(self, node: int) -> Uses:
         """Cells read."""
-        self._held = False
-        return self._spread(read_regs(self._insts[node]))
+        return [(c, "", None) for c in self.read[node]]
 
     def writes(self, node: int) -> Uses:
         """Cells written."""
-        inst = self._insts[node]
-        written = written_regs(inst)
-        # R1 moves for a call below what alloca took (not where it is set at the kernel's begin)
-        if any(self._vregs[r.num].fixed == STACK_REG for r in written) and type(inst.srcs[0]) is not Const:
-            self._held = True
-        return self._spread(written)
-
-    def _spread(self, regs: Iterable[Reg]) -> Uses:
-        first, vregs = self._first, self._vregs
-        out: list[tuple[int, str, None]] = []
-        for r in regs:
-            if vregs[r.num].fixed > 1 or r.file == "B":
-                self._held = True
-            cell = first(r)
-            if r.width == 1:
-                out.append((cell, "", None))
-            else:
-                out += [(c, "", None) for c in range(cell, cell + r.width)]
-        return out
+        return [(c, "", None) for c in self.written[node]]
 
     def distance(self, cell: int, name: str, role: str) -> int:
         """Never asked: ``late`` says all."""
@@ -141,14 +147,14 @@ class _Virtual:
         inst = self._insts[node]
         if is_wall(inst) or inst.op == "FENTRY" or inst.op.startswith(_STAND) or (inst.attrs is not None and "frame" in inst.attrs):
             return True
-        return self._held and (inst.op != "BSSY" or any(self._vregs[r.num].fixed > 1 for r in (*read_regs(inst), *written_regs(inst))))
+        return bool(self._held[node]) and (inst.op != "BSSY" or any(self._vregs[r.num].fixed > 1 for r in (*read_regs(inst), *written_regs(inst))))
 
     def first_cell(self, reg: Reg) -> int:
         """The first cell of a register operand."""
         return self._first(reg)
 
 
-def _heirs(insts: list[Inst], cells: Cells) -> dict[tuple[int, int], int]:
+def _heirs(insts: list[Inst], cells: Cells, written: list[list[int]]) -> dict[tuple[int, int], int]:
     """(node, cell it writes) -> the cell that a later copy in the block hands the value to. Whoever still reads the old value of that cell stays in
     front of the node, so that both can share a register and the copy vanishes."""
     first = cells.first
@@ -163,51 +169,62 @@ def _heirs(insts: list[Inst], cells: Cells) -> dict[tuple[int, int], int]:
                     at = made.get(b + n, -1)
                     if at >= 0 and made.get(a + n, -1) < at:
                         out[(at, b + n)] = a + n
-        for r in written_regs(inst):
-            cell = first(r)
-            for c in range(cell, cell + r.width):
-                made[c] = node
+        for c in written[node]:
+            made[c] = node
     return out
+
+
+class _Body:
+    """A block and what all tries to put it in order begin with. ``uses``: cell -> how often it is read, and once more if it is alive at the end; ``live``: cells alive
+    at the start; ``file``: of every cell."""
+
+    __slots__ = ("file", "graph", "height", "insts", "live", "live_out", "model", "uses")
+
+    def __init__(self, insts: list[Inst], model: _Virtual, graph: Graph, live_in: set[int], live_out: set[int], file: list[str]) -> None:
+        self.insts = insts
+        self.model = model
+        self.graph = graph
+        self.height = graph.heights()
+        self.live_out = live_out
+        self.file = file
+        self.uses = uses = dict.fromkeys(live_out, 1)
+        for cells in model.read:
+            for c in cells:
+                uses[c] = uses.get(c, 0) + 1
+        self.live = {c for c in live_in if uses.get(c, 0)}
 
 
 class _Pressure:
     """Values alive per file while a block is put together."""
 
-    __slots__ = ("alive", "file", "first", "live", "limits", "over", "uses")
+    __slots__ = ("_body", "_limits", "_uses", "alive", "live", "over")
 
-    def __init__(self, insts: list[Inst], live_in: set[int], live_out: set[int], cells: Cells, f: Function, limits: dict[str, int]) -> None:
-        self.file = [f.vregs[v].file for v, _ in cells.owner]
-        self.first = cells.first
-        self.limits = limits
-        self.uses: dict[int, int] = dict.fromkeys(live_out, 1)
-        for inst in insts:
-            for r in read_regs(inst):
-                cell = self.first(r)
-                for c in range(cell, cell + r.width):
-                    self.uses[c] = self.uses.get(c, 0) + 1
-        self.live: set[int] = {c for c in live_in if self.uses.get(c, 0)}
+    def __init__(self, body: _Body, limits: dict[str, int]) -> None:
+        self._body = body
+        self._limits = limits
+        self._uses = body.uses.copy()
+        self.live = body.live.copy()
         self.alive = dict.fromkeys(limits, 0)
         for c in self.live:
-            self.alive[self.file[c]] += 1
+            self.alive[body.file[c]] += 1
         self.over = any(n > limits[k] for k, n in self.alive.items())
 
-    def issue(self, inst: Inst) -> None:
+    def issue(self, node: int) -> None:
         """The instruction comes next."""
-        live, uses, alive, file = self.live, self.uses, self.alive, self.file
-        for r in read_regs(inst):
-            cell = self.first(r)
-            for c in range(cell, cell + r.width):
-                uses[c] -= 1
-                if not uses[c] and c in live:
-                    live.discard(c)
-                    alive[file[c]] -= 1
-        for r in written_regs(inst):
-            cell = self.first(r)
-            for c in range(cell, cell + r.width):
-                if c not in live and uses.get(c, 0) and (inst.op != "UNDEF" or is_guarded(inst)):
+        live, uses, alive, body = self.live, self._uses, self.alive, self._body
+        file = body.file
+        for c in body.model.read[node]:
+            uses[c] -= 1
+            if not uses[c] and c in live:
+                live.discard(c)
+                alive[file[c]] -= 1
+        for c in body.model.written[node]:
+            if c not in live and uses.get(c, 0):
+                inst = body.insts[node]
+                if inst.op != "UNDEF" or is_guarded(inst):
                     live.add(c)
                     alive[file[c]] += 1
-        limits = self.limits
+        limits = self._limits
         self.over = alive["R"] > limits["R"] or alive["P"] > limits["P"] or alive["UR"] > limits["UR"] or alive["UP"] > limits["UP"]
 
 
@@ -220,22 +237,22 @@ class _Tight:
 
     __slots__ = ("_cells", "_done", "_due", "_heap", "_left", "_sum", "_when", "delta")
 
-    def __init__(self, insts: list[Inst], graph: Graph, done: bytearray, ready: list[int], pressure: _Pressure, live_out: set[int]) -> None:
+    def __init__(self, body: _Body, done: bytearray, ready: list[int], live: set[int]) -> None:
+        insts, file, live_out, succs = body.insts, body.file, body.live_out, body.graph.succs
         self._done = done
         self._left: dict[int, int] = {}  # cell -> how many instructions still read it
         self._sum: dict[int, int] = {}  # and the sum of their numbers: the number itself when one is left
         self._cells: list[tuple[int, ...]] = []
         self.delta: list[int] = []
-        first, file = pressure.first, pressure.file
         for node, inst in enumerate(insts):
             if done[node]:
                 self._cells.append(())
                 self.delta.append(0)
                 continue
-            reads = {c for r in read_regs(inst) if r.file == "R" for c in range(first(r), first(r) + r.width)}
-            writes = {c for r in written_regs(inst) for c in range(first(r), first(r) + r.width) if file[c] == "R"}
+            reads = {c for c in body.model.read[node] if file[c] == "R"}
+            writes = {c for c in body.model.written[node] if file[c] == "R"}
             self._cells.append(tuple(sorted(reads)))
-            self.delta.append(0 if inst.op == "UNDEF" else len(writes - pressure.live))
+            self.delta.append(0 if inst.op == "UNDEF" else len(writes - live))
             for c in reads - live_out:
                 self._left[c] = self._left.get(c, 0) + 1
                 self._sum[c] = self._sum.get(c, 0) + node
@@ -244,8 +261,8 @@ class _Tight:
                 self.delta[self._sum[c]] -= 1
         self._when = list(range(len(insts)))  # the first instruction with an effect that needs it
         for node in range(len(insts) - 1, -1, -1):
-            if (insts[node].op in _NEAR or is_pure(insts[node])) and graph.succs[node]:
-                self._when[node] = min(self._when[later] for later, _ in graph.succs[node])
+            if succs[node] and (insts[node].op in _NEAR or is_pure(insts[node])):
+                self._when[node] = min([self._when[later] for later, _ in succs[node]])
         self._heap = [(self.delta[n], n) for n in ready if not done[n]]
         self._due = [(self._when[n], n) for n in ready if not done[n]]
         heapq.heapify(self._heap)
@@ -281,29 +298,26 @@ class _Tight:
         return due[0][1]
 
 
-def _fitting(
-    insts: list[Inst], timing: list[tuple[str, int, int]], graph: Graph, live_in: set[int], live_out: set[int], cells: Cells, f: Function, limits: dict[str, int], tight: int
-) -> list[int]:
+def _fitting(body: _Body, limits: dict[str, int], tight: int) -> list[int]:
     """The new order. Where it needs more registers than there are, another try begins to save them earlier; the order that needs the fewest stands."""
-    best: tuple[int, list[int]] | None = None
+    best = list(range(len(body.insts)))
+    peak, least = 1 << 30, 0
     for start in (tight, (tight + limits["R"]) // 2, limits["R"]):
-        order, peak = _order(insts, timing, graph, live_in, live_out, cells, f, limits, start)
-        if best is None or peak < best[0]:
-            best = peak, order
-        if peak <= tight + _TIGHT - _SPARE:
+        got = _order(body, limits, start, peak)
+        if got is not None:
+            best, peak, least = got
+        if peak <= max(least, tight + _TIGHT - _SPARE):
             break
-    assert best is not None
-    return best[1]
+    return best
 
 
-def _order(
-    insts: list[Inst], timing: list[tuple[str, int, int]], graph: Graph, live_in: set[int], live_out: set[int], cells: Cells, f: Function, limits: dict[str, int], tight: int
-) -> tuple[list[int], int]:
-    """The new order, as indices into ``insts``, and the most R values alive at once."""
-    count = len(insts)
-    height = graph.heights()
-    front = Front(graph)
-    pressure = _Pressure(insts, live_in, live_out, cells, f, limits)
+def _order(body: _Body, limits: dict[str, int], tight: int, most: int) -> tuple[list[int], int, int] | None:
+    """The new order, as indices into the instructions, the most R values alive at once, and how many no order can do without: those at the start and at the end.
+    None where it needs ``most`` or more."""
+    interval, height = body.model.interval, body.height
+    count = len(interval)
+    front = Front(body.graph)
+    pressure = _Pressure(body, limits)
     earliest = front.earliest
     done = bytearray(count)
     coming: list[tuple[int, int]] = [(0, n) for n in front.first()]
@@ -315,12 +329,12 @@ def _order(
     now = 0
     short: _Tight | None = None
     alive = pressure.alive
-    peak = alive["R"]
+    before = peak = alive["R"]
     while len(out) < count:
         if pressure.over:
             if alive["R"] > tight:
                 if short is None:
-                    short = _Tight(insts, graph, done, first, pressure, live_out)
+                    short = _Tight(body, done, first, pressure.live)
                 node = short.best()
             else:
                 node = heapq.heappop(first)
@@ -340,8 +354,11 @@ def _order(
             node = heapq.heappop(ready)[1]
         done[node] = 1
         out.append(node)
-        pressure.issue(insts[node])
-        peak = max(peak, alive["R"])
+        pressure.issue(node)
+        if alive["R"] > peak:
+            peak = alive["R"]
+            if peak >= most:
+                return None
         if short is not None:
             short.issue(node, front)
         for later in front.release(node, now):
@@ -349,5 +366,5 @@ def _order(
             heapq.heappush(first, later)
             if short is not None:
                 short.push(later)
-        now += max(1, timing[node][1])
-    return out, peak
+        now += interval[node]
+    return out, peak, max(before, alive["R"])

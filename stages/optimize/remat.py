@@ -10,15 +10,14 @@ are made again, from values: whatever a use of `x = f(y)` sees of y is what f sa
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from ir_format.flow import Liveness, is_guarded, liveness, loop_depths, read_regs, written_regs
+from ir_format.flow import Liveness, is_guarded, loop_depths, read_regs, written_regs
 from ir_format.hazards import hazards
 from ir_format.model import NOT_PT, PT, Const, Function, Inst, Reg, Unit
 from ir_format.rename import rename_reads, rename_writes
 from stages.optimize.dce import remove_dead_code
-from stages.optimize.values import Values, is_pure
+from stages.optimize.values import Values, is_pure, live_now
 from stages.regalloc.limits import register_limit
 from stages.runner import Context
 
@@ -51,7 +50,7 @@ def make_again(unit: Unit, ctx: Context) -> None:
 
 def _function(f: Function, room: int, ctx: Context) -> bool:
     """Make values of a function again; whether there were any."""
-    live = liveness(f)
+    live = live_now(f, ctx)
     need = _needs(f, live, room)
     if not need:
         return False
@@ -83,22 +82,35 @@ def _needs(f: Function, live: Liveness, room: int) -> dict[int, int]:
         made = sum(r.width for i in block.insts for r in written_regs(i) if r.file == "R")
         if ends + min(made, _INNER) <= room:
             continue
-        peak = max((sum(f.vregs[owner[c][0]].file == "R" for c in cells) for cells in _peaks(live, f, pos)), default=0)
-        over = ends + min(max(peak - ends, 0), _INNER) - room
+        over = ends + min(max(_peak(live, f, pos) - ends, 0), _INNER) - room
         if over > 0:
             need[pos] = over
     return need
 
 
-def _peaks(live: Liveness, f: Function, pos: int) -> Iterable[set[int]]:
-    """The largest set of live cells of a block (one is enough: a copy per new record)."""
-    best = 0
-    found: set[int] = set()
-    for _, _, cells in live.walk_back(f.blocks[pos], pos):
-        if len(cells) > best:
-            best = len(cells)
-            found = set(cells)
-    return [found]
+def _peak(live: Liveness, f: Function, pos: int) -> int:
+    """How many of the cells are words of file R where most cells of a block are alive (behind some instruction; the last such place)."""
+    first, owner, vregs = live.cells.first, live.cells.owner, f.vregs
+    now = live.out_cells(pos)
+    words = sum([vregs[owner[c][0]].file == "R" for c in now])
+    best = peak = 0
+    for inst in reversed(f.blocks[pos].insts):
+        if len(now) > best:
+            best, peak = len(now), words
+        if not is_guarded(inst):
+            for r in written_regs(inst):
+                cell = first(r)
+                for c in range(cell, cell + r.width):
+                    if c in now:
+                        now.discard(c)
+                        words -= r.file == "R"
+        for r in read_regs(inst):
+            cell = first(r)
+            for c in range(cell, cell + r.width):
+                if c not in now:
+                    now.add(c)
+                    words += r.file == "R"
+    return peak
 
 
 def _uses(f: Function, values: Values) -> dict[int, list[tuple[int, int]]]:

@@ -7,8 +7,9 @@ computed again between the copy and a use would give a path to the use around th
 
 from __future__ import annotations
 
-from ir_format.flow import build_cfg, dominators, is_guarded, read_regs, written_regs
+from ir_format.flow import Liveness, build_cfg, dominators, is_guarded, liveness, read_regs, written_regs
 from ir_format.model import ZERO, Function, Imm, Inst, Operand, Reg
+from stages.runner import Context
 
 Cell = tuple[int, int]  # (virtual register, component)
 
@@ -36,6 +37,17 @@ def copied(inst: Inst) -> Operand | None:
     if inst.op == "MOV" and len(inst.srcs) > 1 and inst.srcs[1] != Imm("I", 15):  # a byte mask
         return None
     return inst.srcs[0]
+
+
+def live_now(func: Function, ctx: Context) -> Liveness:
+    """Liveness of a function. What the last pass found stands as long as no rewrite was counted (:meth:`Context.allow`), so it is for passes that count all of theirs
+    and follow such passes."""
+    old, when, live = ctx.kept.get(func.name, (None, -1, None))
+    if old is func and when == ctx.rewrites and isinstance(live, Liveness):
+        return live
+    live = liveness(func)
+    ctx.kept[func.name] = func, ctx.rewrites, live
+    return live
 
 
 class Values:
