@@ -31,7 +31,13 @@ def remove_dead_code(unit: Unit, ctx: Context) -> None:
 
 
 def _cells(regs: Iterable[Reg]) -> list[Cell]:
-    return [(r.num, c) for r in regs for c in range(r.sub, r.sub + r.width)]
+    out: list[Cell] = []
+    for r in regs:
+        if r.width == 1:
+            out.append((r.num, r.sub))
+        else:
+            out += [(r.num, c) for c in range(r.sub, r.sub + r.width)]
+    return out
 
 
 def _function(f: Function, ctx: Context) -> None:
@@ -42,7 +48,10 @@ def _function(f: Function, ctx: Context) -> None:
             for cell in _cells(read_regs(i)):
                 readers[cell] = readers.get(cell, 0) + 1
             for cell in _cells(written_regs(i)):
-                writers.setdefault(cell, []).append(i)
+                if cell in writers:
+                    writers[cell].append(i)
+                else:
+                    writers[cell] = [i]
     dead: set[int] = set()
     work = [cell for cell in writers if not readers.get(cell)]
     while work:
@@ -64,8 +73,10 @@ def _function(f: Function, ctx: Context) -> None:
     # An unused predicate output of a live instruction becomes PT, so that it needs no register.
     for b in f.blocks:
         for i in b.insts:
+            if i.op not in _PRED_OUT:
+                continue
             for n, d in enumerate(i.dsts):
-                if type(d) is Reg and d.num != ZERO and d.file in ("P", "UP") and not readers.get((d.num, d.sub)) and i.op in _PRED_OUT:
+                if type(d) is Reg and d.num != ZERO and d.file in ("P", "UP") and not readers.get((d.num, d.sub)):
                     i.dsts = (*i.dsts[:n], d._replace(num=ZERO, sub=0), *i.dsts[n + 1 :])
 
 

@@ -55,8 +55,8 @@ def _function(f: Function, room: int, ctx: Context) -> bool:
     if not need:
         return False
     values = Values(f)
-    uses = _uses(f, values)
     through = _through(f, live, values, need)
+    uses = _uses(f, through)
     finder = _Finder(f, live, values, uses)
     recipes = [r for r in map(finder.recipe, sorted(through)) if r is not None]
     depth = loop_depths(values.cfg)
@@ -113,13 +113,16 @@ def _peak(live: Liveness, f: Function, pos: int) -> int:
     return peak
 
 
-def _uses(f: Function, values: Values) -> dict[int, list[tuple[int, int]]]:
-    """Value of file R -> (block position, index) of the instructions that read it."""
+def _uses(f: Function, wanted: dict[int, list[int]]) -> dict[int, list[tuple[int, int]]]:
+    """Register -> (block position, index) of the instructions that read it."""
     uses: dict[int, list[tuple[int, int]]] = {}
     for pos, block in enumerate(f.blocks):
         for n, inst in enumerate(block.insts):
-            for num in {r.num for r in read_regs(inst) if r.file == "R" and values.value[r.num]}:
-                uses.setdefault(num, []).append((pos, n))
+            for r in read_regs(inst):
+                if r.num in wanted:
+                    places = uses.setdefault(r.num, [])
+                    if not places or places[-1] != (pos, n):
+                        places.append((pos, n))
     return uses
 
 

@@ -100,37 +100,30 @@ class Values:
             if v.fixed >= 0:
                 value[n] = 0
         blocks = self.func.blocks
+        early: list[tuple[Cell, int]] = []  # what a block reads before it is written there or anywhere, and the block
         for pos in self.cfg.rpo:
-            for inst in blocks[pos].insts:
-                guarded = is_guarded(inst)
-                for r in written_regs(inst):
-                    if guarded:
-                        value[r.num] = 0
-                        continue
-                    for c in range(r.sub, r.sub + r.width):
-                        if (r.num, c) in defs:
-                            value[r.num] = 0
-                        defs[(r.num, c)] = inst
-                        place[(r.num, c)] = pos
-        for pos in self.cfg.rpo:
-            seen: set[Cell] = set()
             for inst in blocks[pos].insts:
                 for r in read_regs(inst):
-                    num, sub = r.num, r.sub
-                    for c in range(sub, sub + r.width):
-                        cell = (num, c)
+                    for cell in ((r.num, r.sub),) if r.width == 1 else [(r.num, c) for c in range(r.sub, r.sub + r.width)]:
                         uses[cell] = uses.get(cell, 0) + 1
-                        if not value[num] or cell in seen:  # written before in this block: a value's only place
-                            continue
-                        at = place.get(cell)
-                        if at is None or at == pos or not self.dominates(at, pos):
-                            value[num] = 0
-                for r in written_regs(inst):
-                    num, sub = r.num, r.sub
-                    if r.width == 1:
-                        seen.add((num, sub))
-                    else:
-                        seen.update([(num, c) for c in range(sub, sub + r.width)])
+                        if place.get(cell) != pos:
+                            early.append((cell, pos))
+                written = written_regs(inst)
+                if written and is_guarded(inst):
+                    for r in written:
+                        value[r.num] = 0
+                    continue
+                for r in written:
+                    for cell in ((r.num, r.sub),) if r.width == 1 else [(r.num, c) for c in range(r.sub, r.sub + r.width)]:
+                        if cell in defs:
+                            value[r.num] = 0
+                        defs[cell] = inst
+                        place[cell] = pos
+        for cell, pos in early:
+            if value[cell[0]]:
+                at = place.get(cell)
+                if at is None or at == pos or not self.dominates(at, pos):
+                    value[cell[0]] = 0
 
     def is_value(self, r: Reg) -> bool:
         """Whether the operand is RZ, PT or a value."""

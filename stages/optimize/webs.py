@@ -239,13 +239,13 @@ class _Splitter:
                     old = reaching(cell)
                     now[cell] = 1 << self.bits[(site, cell)] | (old if old >= 0 else 1 << self.bits[(~old, cell)])
 
-    def _names(self) -> dict[int, int]:
-        """The register of every web, by its earliest site: the first web of a register keeps it."""
-        f, sets = self.f, self.sets
+    def _names(self, tops: list[int]) -> list[int]:
+        """The register of every site's web: the first web of a register keeps it. ``tops``: the earliest site of each site's web."""
+        f = self.f
         name: dict[int, int] = {}
         first: set[int] = set()
         for site, v in enumerate(self.owner):
-            top = sets.find(site)
+            top = tops[site]
             if top in name:
                 continue
             if v not in first or not self.ctx.allow():
@@ -255,30 +255,38 @@ class _Splitter:
                 name[top] = len(f.vregs)
                 f.vregs.append(f.vregs[v])
                 self.ctx.count("webs split")
-        return name
+        return [name[top] for top in tops]
 
     def _rename(self) -> None:
-        find = self.sets.find
-        name = self._names()
-        members: dict[int, int] = {}
-        for site in range(len(self.owner)):
-            members[find(site)] = members.get(find(site), 0) + 1
+        tops = [self.sets.find(site) for site in range(len(self.owner))]
+        name = self._names(tops)
+        members = [0] * len(tops)
+        for top in tops:
+            members[top] += 1
         for i, here in self.reads:
-            to = {k: (name[find(s)], k[1]) if s >= 0 else self._twin(~s, (name[find(~s)], k[1]), members[find(~s)] > 1) for k, s in here.items()}
-            rename_reads(i, _change(to))
-        many = self.many
-        for b in self.f.blocks:
-            out: list[Inst] = []
-            for i in b.insts:
-                here = {k: self.written[(id(i), k)] for r in written_regs(i) if r.num < len(many) and many[r.num] for k in [(r.num, r.sub, r.width)]}
-                for site in here.values():
+            to: dict[Place, Cell] = {}
+            for k, s in here.items():
+                cell = (name[s], k[1]) if s >= 0 else self._twin(~s, (name[~s], k[1]), members[tops[~s]] > 1)
+                if cell != k[:2]:
+                    to[k] = cell
+            if to:
+                rename_reads(i, _change(to))
+        for b, work in zip(self.f.blocks, self.work, strict=True):
+            twins: dict[int, list[Inst]] = {}  # identity of an instruction -> the second copies in front of it
+            for i, _, writes, _ in work:
+                to = {}
+                for k in dict.fromkeys([(r.num, r.sub, r.width) for r in writes]):
+                    site = self.written[(id(i), k)]
                     if site in self.twins:
                         v = self.f.vregs[self.twins[site]]
-                        out.append(Inst("COPY", (), (Reg(v.file, self.twins[site], 0, v.width),), (copied(i) or RZ,), None, i.line, i.loc))
-                if here:
-                    rename_writes(i, _change({k: (name[find(site)], k[1]) for k, site in here.items()}))
-                out.append(i)
-            b.insts = out
+                        twin = Inst("COPY", (), (Reg(v.file, self.twins[site], 0, v.width),), (copied(i) or RZ,), None, i.line, i.loc)
+                        twins.setdefault(id(i), []).append(twin)
+                    if name[site] != k[0]:
+                        to[k] = (name[site], k[1])
+                if to:
+                    rename_writes(i, _change(to))
+            if twins:
+                b.insts = [x for i in b.insts for x in (*twins.get(id(i), ()), i)]
 
     def _twin(self, site: int, web: Cell, shared: bool) -> Cell:
         """What reads that only this copy reaches read: its web's register when the web is nothing else, or when no change is allowed."""

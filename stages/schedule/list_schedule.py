@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ir_format.flow import build_cfg
-from ir_format.hazards import Hazards, hazards
+from ir_format.hazards import Access, Hazards, hazards
 from ir_format.model import Function, Inst, Label, Unit, label
 from stages.runner import Context
 from stages.schedule.boards import Boarded, assign
@@ -12,12 +12,15 @@ from stages.schedule.order import order_block
 
 
 def order_unit(unit: Unit, ctx: Context) -> None:
-    """Reorder the instructions of every block."""
+    """Reorder the instructions of every block. What the tables say of an instruction is kept for :func:`control_unit`."""
     tables = hazards(ctx.header.target)
+    known: dict[int, Access] = {}  # by identity: no instruction goes between the two passes
+    ctx.kept["accesses"] = known
     for function in unit.functions:
         for block in function.blocks:
             if len(block.insts) > 1 and ctx.allow():
                 accesses = [tables.access(i) for i in block.insts]
+                known.update(zip(map(id, block.insts), accesses))
                 new = order_block(block.insts, accesses, tables)
                 block.insts = [block.insts[i] for i in new]
 
@@ -27,8 +30,9 @@ def control_unit(unit: Unit, ctx: Context) -> None:
     tables = hazards(ctx.header.target)
     explain = ctx.flags.extra.get("why", "") not in ("", "0")
     records: list[tuple[str, ...]] = []
+    known: dict[int, Access] = ctx.kept.pop("accesses", {})
     for function in unit.functions:
-        _control(function, tables, explain, records)
+        _control(function, tables, known, explain, records)
     if explain:
         unit.sections["why"] = tuple(records)
 
@@ -55,12 +59,12 @@ def _drop_empty_blocks(function: Function) -> None:
                     setattr(inst, name, tuple(label(moved[o.block]) if type(o) is Label and o.block in moved else o for o in operands))
 
 
-def _control(function: Function, tables: Hazards, explain: bool, records: list[tuple[str, ...]]) -> None:
+def _control(function: Function, tables: Hazards, known: dict[int, Access], explain: bool, records: list[tuple[str, ...]]) -> None:
     _drop_empty_blocks(function)
     if not function.blocks:
         return
     cfg = build_cfg(function)
-    boarded = [Boarded(b.insts, [tables.access(i) for i in b.insts]) for b in function.blocks]
+    boarded = [Boarded(b.insts, [known.get(id(i)) or tables.access(i) for i in b.insts]) for b in function.blocks]
     assign(boarded, cfg)
     timed = assign_gaps(boarded, cfg, tables, explain)
     for block, one in zip(function.blocks, timed):
