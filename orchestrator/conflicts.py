@@ -83,6 +83,8 @@ def settle(cl: CommandLine) -> None:
         warn("Too many values specified for option '-maxntid', option will be ignored")
     if "suppress-debug-info" in has and "device-debug" not in has and "generate-line-info" not in has:
         warn("Option suppress-debug-info requires option device-debug or lineinfo; ignoring since latter is not specified")
+    if cl.values.get("device-stack-protector") == "true":
+        warn("orias makes no stack canaries, '--device-stack-protector' has no effect")
     if "legacy-bar-warp-wide-behavior" in has:
         warn("'--legacy-bar-warp-wide-behavior' is a deprecated option, It will be removed in future release and is not recommended")
     if "jobserver" in has and "split-compile" in has:

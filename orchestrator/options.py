@@ -61,7 +61,7 @@ OPTIONS: Final = (
     Option("preserve-relocs", "preserve-relocs", "flag", "use", "nothing from sm_90 on; refused below"),
     Option("device-debug", "g", "flag", "use", "debug information: line tables, the PTX text's debug sections; implies -O0"),
     Option("suppress-debug-info", "suppress-debug-info", "flag", "use", "write no line tables and debug sections"),
-    Option("device-stack-protector", "device-stack-protector", "bool", "ok", "no stack protector is made"),
+    Option("device-stack-protector", "device-stack-protector", "bool", "use", "warns: no stack canaries are made"),
     Option("sp-bounds-check", "sp-bounds-check", "flag", "use", "trap where a function's frame leaves local memory"),
     Option("extensible-whole-program", "ewp", "flag", "use", "as --compile-only: an object that the linker may add to"),
     Option("compile-as-tools-patch", "astoolspatch", "flag", "refuse", "patch code for tools"),
