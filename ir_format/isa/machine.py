@@ -369,7 +369,7 @@ class Target:
 
 
 #: Operand discriminators that a slot kind takes.
-_KINDS: dict[str, frozenset[str]] = {"T": frozenset("LSI"), "Tr": frozenset("LSI"), "Ta": frozenset("LSI"), "Tas": frozenset("LSI"), "K": frozenset("C"), "UK": frozenset("C"), "PI": frozenset("P"), "UPI": frozenset(("UP",)), "MU": frozenset("M"), "MS": frozenset("M"), "MT": frozenset("M"), "MUO": frozenset("M"), "MUN": frozenset("M"), "Tb": frozenset("LSI"), "H": frozenset("I"), "SBS": frozenset("N"), "Rn": frozenset("R"), "URn": frozenset(("UR",)), "SWZ": frozenset("N"), "M": frozenset("M"), **TMEM_KINDS}
+_KINDS: dict[str, frozenset[str]] = {"T": frozenset("LSI"), "Tr": frozenset("LSI"), "Ta": frozenset("LSI"), "Tas": frozenset("LSI"), "K": frozenset("C"), "UK": frozenset("C"), "UKi": frozenset("C"), "PI": frozenset("P"), "UPI": frozenset(("UP",)), "MU": frozenset("M"), "MS": frozenset("M"), "MT": frozenset("M"), "MUO": frozenset("M"), "MUN": frozenset("M"), "Tb": frozenset("LSI"), "H": frozenset("I"), "SBS": frozenset("N"), "Rn": frozenset("R"), "URn": frozenset(("UR",)), "SWZ": frozenset("N"), "M": frozenset("M"), **TMEM_KINDS}
 
 
 def _encode_operands(plan: Plan, ops: tuple[Operand, ...], pc: int, label_pc: LabelPc | None, loose: bool) -> int:

@@ -91,7 +91,7 @@ LAYOUTS: dict[str, dict[str, int]] = {
     "AB": {"r": 1, "i": 4, "k": 5, "u": 6, "x": 5},
     "AC": {"r": 1, "i": 2, "k": 3, "u": 7, "x": 3},
     "AY": {"r": 1, "i": 2, "k": 3, "u": 7, "x": 3},  # as AC, the register at 64-71
-    "S64": {"r": 3, "i": 2},
+    "S64": {"r": 3, "i": 2, "u": 7},
     "UAY": {"r": 1, "i": 2},
     "UABC": {"rr": 1, "ir": 4},
     "UIABC": {"rr": 1, "ir": 4, "ri": 2},

@@ -86,14 +86,18 @@ class InvPredCodec(Codec):
 
 
 class LdcCodec(Codec):
-    """``c[bank][Rindex + offset]`` of LDC, ULDC and LDCU: index register at 24, byte offset at 38-53, bank at 54-58."""
+    """``c[bank][Rindex + offset]`` of LDC, ULDC and LDCU: index register at 24, byte offset at 38-53, bank at 54-58.
 
-    __slots__ = ("file", "low", "omask", "width", "zero")
+    ULDC has an opcode with an index register (``UKi``: URZ is printed) and one without.
+    """
+
+    __slots__ = ("file", "indexed", "low", "omask", "width", "zero")
 
     def __init__(self, spec: SlotSpec, form: Form, width: int, file: str) -> None:
         self.name, self.kind, self.width = spec.name, "K", width
         self.file = file
-        self.zero = 255 if file == "R" or form.sm >= 100 else 0  # ULDC has no index register
+        self.indexed = spec.kind == "UKi"
+        self.zero = 255 if file == "R" or form.sm >= 100 else 63 if self.indexed else 0
         self.low = 37 if file == "UR" and form.sm >= 100 else 38  # 17 signed bits on LDCU (measured)
         self.omask = (1 << (54 - self.low)) - 1
         self.mask = self.omask << self.low | 31 << 54 | self.zero << 24
@@ -103,6 +107,8 @@ class LdcCodec(Codec):
             raise Mismatch("takes a constant")
         if o.ireg is not None and (o.ireg.file != self.file or not self.zero):
             raise Mismatch("index register of the wrong file")
+        if self.indexed and o.ireg is None:
+            raise Mismatch("no index register")
         index = self.zero if o.ireg is None or o.ireg.num == ZERO else o.ireg.num
         if not -(self.omask + 1 >> 1) <= o.offset <= 0xFFFF or not 0 <= o.bank < 32 or index > self.zero:
             raise Mismatch(f"{operand_text(o)} is out of range")
@@ -110,7 +116,7 @@ class LdcCodec(Codec):
 
     def dec(self, word: int) -> Const:
         index = word >> 24 & self.zero
-        ireg = None if index == self.zero else Reg(self.file, index)
+        ireg = Reg(self.file, index) if index != self.zero else Reg(self.file, ZERO) if self.indexed else None
         offset = word >> self.low & self.omask
         if offset > self.omask >> 1:
             offset -= self.omask + 1
@@ -417,7 +423,7 @@ SPECIAL["Tr"] = lambda spec, form, width, mods: TargetCodec(spec.bits, spec.name
 SPECIAL["Tas"] = lambda spec, form, width, mods: TargetCodec(spec.bits, spec.name, False, spec.args == "sp", signed=True)
 SPECIAL["Ta"] = lambda spec, form, width, mods: TargetCodec(spec.bits, spec.name, False, spec.args == "sp")
 SPECIAL["K"] = lambda spec, form, width, mods: LdcCodec(spec, form, width, "R")
-SPECIAL["UK"] = lambda spec, form, width, mods: LdcCodec(spec, form, width, "UR")
+SPECIAL["UK"] = SPECIAL["UKi"] = lambda spec, form, width, mods: LdcCodec(spec, form, width, "UR")
 SPECIAL["H"] = lambda spec, form, width, mods: HiddenCodec(spec.bits, "u", spec.name)
 SPECIAL["MU"] = lambda spec, form, width, mods: UMemCodec(spec, form, width)
 SPECIAL["SBS"] = lambda spec, form, width, mods: ScoreboardSet(spec.bits, spec.name)

@@ -254,10 +254,14 @@ def _read_ldc(text: str, codec: LdcCodec, pc: int) -> Operand | None:
     for part in m["at"].replace("+-", "+@").split("+"):
         part = part.replace("@", "-")
         if part[:1] in "RU":
+            if not codec.zero:
+                return None
             reg = _register(part)
-            ireg = None if reg.num == ZERO else reg
+            ireg = None if reg.num == ZERO and not codec.indexed else reg
         else:
             offset = _int(part)
+    if codec.indexed and ireg is None:
+        return None
     return Const("C", _int(m["bank"]), offset, codec.width, ireg)
 
 

@@ -24,11 +24,15 @@ BRA          947 - sm=75-89     <- Pp?=PT t:T@34-81             ; .{_ INC DEC ?}
 BRA          947 - sm=90+       <- Pp?=PT t:T@16-23+34-81       ; .{_ INC DEC ?}@85-86 .{_ U DIV CONV}@32-33 84=0                      ; cls=branch ctl=branch
 BRA          547+91 - sm=90+    <- UPp:UP@24-26-@27 t:T@16-23+34-81 ; .{_ INC DEC ?}@85-86 .U 32-33=1 87-90=7                             ; cls=branch ctl=branch
 BRA          547+91 - sm=90+    <- Pp UPp:UP@24-26-@27 t:T@16-23+34-81 ; .{_ INC DEC ?}@85-86 .U 32-33=1                             ; cls=branch ctl=branch
+BRA.U.ANY    547+91 - sm=90+    <- UPp:UP@24-26-@27 t:T@16-23+34-81 ; 32-33=1 84=1 87-90=7                        ; cls=branch ctl=branch
+BRA.U.ANY    547+91 - sm=90+    <- Pp UPp:UP@24-26-@27 t:T@16-23+34-81 ; 32-33=1 84=1                             ; cls=branch ctl=branch
 BRA          947+91 - sm=80-89  <- Pp?=PT ur:UR@24-@30~ t:T@34-81 ; .{_ INC DEC ?}@85-86 .{? ? DIV CONV}@32-33 31=0 84=0 ; cls=branch ctl=branch
 BRA          947+91 - sm=90     <- Pp?=PT ur:UR@24-@30~ t:T@16-23+34-81 ; .{_ INC DEC ?}@85-86 .{? ? DIV CONV}@32-33 31=0 84=0 ; cls=branch ctl=branch
-BRA          947+91 - sm=100+   <- Pp?=PT ur:UR@24 t:T@16-23+34-81 ; .{_ INC DEC ?}@85-86 .DIV 32-33=2 84=0 ; cls=branch ctl=branch
+BRA          947+91 - sm=100+   <- Pp?=PT ur:UR@24-@82~ t:T@16-23+34-81 ; .{_ INC DEC ?}@85-86 .{? ? DIV CONV}@32-33 84=0 ; cls=branch ctl=branch
 BRX          949 - sm=75-89     <- Pp?=PT a2 t:Tr(sp)@34-81          ; .{_ INC DEC ?}@85-86                                                                   ; cls=branch ctl=branch
 BRX          949 - sm=90+       <- Pp?=PT a2 t:Tr(sp)@16-23+34-81    ; .{_ INC DEC ?}@85-86                                                                   ; cls=branch ctl=branch
+BRXU         958+91 - sm=75-89     <- Pp?=PT ua2:UR@24 t:Tr(sp)@34-81    ; .{_ INC DEC ?}@85-86 .{_ U DIV CONV}@32-33                                          ; cls=branch ctl=branch
+BRXU         958+91 - sm=90+       <- Pp?=PT ua2:UR@24 t:Tr(sp)@16-23+34-81 ; .{_ INC DEC ?}@85-86 .{_ U DIV CONV}@32-33                                       ; cls=branch ctl=branch
 JMP          94a - sm=75-89     <- Pp?=PT t:Ta@34-80            ; .{_ INC DEC ?}@85-86 .{_ U ? CONV}@32-33                                  ; cls=branch ctl=branch
 JMP          94a - sm=90+       <- Pp?=PT t:Ta@16-23+34-80      ; .{_ INC DEC ?}@85-86 .{_ U ? CONV}@32-33                                  ; cls=branch ctl=branch
 CALL.REL     944 - sm=75-89     <- Pp?=PT t:T@34-81                 ; .NOINC@86                                           ; cls=branch ctl=call

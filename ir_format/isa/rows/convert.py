@@ -26,8 +26,10 @@ I2F         112 AB forms=r,k,u,x d2 <- b<h1>@60-61       ; .F64 75-77=3 .{? ? U1
 I2F         112 AB             d2 <- b2                    ; .F64 75-77=3 .{? ? ? ? ? ? U64 S64}@74+84-85 .rnd@78-79 ; cls=xu sb=WR imm=int
 I2F         112 AB             d <- b2                     ; .{? F16 _ ? <75-89>? <90+>BF16 ? ? ?}@75-77 .{? ? ? ? ? ? U64 S64}@74+84-85 .rnd@78-79 ; cls=xu sb=WR imm=int
 F2I         105 AB             d <- b-|                    ; .FTZ@80 .{U8 S8 U16 S16 U32 _ ? ?}@72+75-76 .{? F16 _ ? <75-89>? <90+>BF16 ? ? ?}@84-86 .{_ FLOOR CEIL TRUNC}@78-79 .NTZ@77 ; cls=xu sb=WR imm=src
+F2I         105 AB forms=r,u   d <- b-|<=H1>           ; .FTZ@80 .{U8 S8 U16 S16 U32 _ ? ?}@72+75-76 .{? F16 ? ? <75-89>? <90+>BF16 ? ? ?}@84-86 .{_ FLOOR CEIL TRUNC}@78-79 .NTZ@77 60-61=1 ; cls=xu sb=WR imm=src inbars=1
 F2I         111 AB             d/dt <- b-|                 ; .FTZ@80 .{? ? ? ? ? ? U64:2 S64:2}:dt@72+75-76 .{? F16 _ ? <75-89>? <90+>BF16 ? ? ?}@84-86 .{_ FLOOR CEIL TRUNC}@78-79 .NTZ@77 ; cls=xu sb=WR imm=src
 F2I         111 AB             d/dt <- b2-|                ; .FTZ@80 .{U8:1 S8:1 U16:1 S16:1 U32:1 _:1 U64:2 S64:2}:dt@72+75-76 .F64 84-86=3 .{_ FLOOR CEIL TRUNC}@78-79 .NTZ@77 ; cls=xu sb=WR imm=f64
+F2I         111 AB forms=r,u   d/dt <- b-|<=H1>        ; .FTZ@80 .{? ? ? ? ? ? U64:2 S64:2}:dt@72+75-76 .{? F16 ? ? <75-89>? <90+>BF16 ? ? ?}@84-86 .{_ FLOOR CEIL TRUNC}@78-79 .NTZ@77 60-61=1 ; cls=xu sb=WR imm=src inbars=1
 FRND        107 AB             d <- b-|<h1>@60-61          ; .FTZ@80 75-77=1 .F16 84-86=1 .{_ FLOOR CEIL TRUNC}@78-79 ; cls=xu sb=WR imm=src inbars=1
 FRND        107 AB             d <- b-|                    ; .FTZ@80 75-77=2 84-86=2 .{_ FLOOR CEIL TRUNC}@78-79 ; cls=xu sb=WR imm=f32
 FRND        107 AB sm=90+            d <- b-|<h1>@60-61          ; .FTZ@80 75-77=4 .BF16 84-86=4 .{_ FLOOR CEIL TRUNC}@78-79 ; cls=xu sb=WR imm=src inbars=1

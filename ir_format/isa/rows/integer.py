@@ -34,7 +34,7 @@ MOV         002 AB             d <- b mask:I(u)@72-75?=15  ; 80=0 ; cls=alu imm=
 MOV.64      002 AB forms=r,u sm=120+  d2 <- b2             ; 80=1 72-75=15 ; cls=alu64 imm=u
 MOV.64      402 -   sm=120+    d2 <- i:I(u)@24-87          ; ; cls=alu64
 SEL         007 AB             d <- a b Pp                 ; ; cls=alu imm=u
-SEL.64      007 S64 forms=r sm=120+    d2 <- a2 b2 Pp              ; ; cls=alu64
+SEL.64      007 S64 forms=r,u sm=120+  d2 <- a2 b2 Pp              ; ; cls=alu64
 SEL.64      407 -   sm=120+    d2 <- a2 i:I(s)@32-64 Pp    ; ; cls=alu64 reuse=a
 # ---- compare, minimum
 ISETP       00c AB  sm=75-110  Pu Pv <- a b Pp <75>Px?=PT <80+>Px?EX=PT    ; .icmp@76-78 .U32@73=0 .bop@74-75 .EX@72                      ; cls=alu

@@ -6,10 +6,11 @@ TEXT = r"""
 UIADD3       090 UABC           ud <75-90>UPu?=UPT <75-90>UPv?=UPT <100+>UPu=UPT <100+>UPv=UPT <- ua-~X ub-~X uc-~X UPp?X=!UPT UPq?X=!UPT ; .X@74                                   ; cls=uni comm=abc
 UIMAD        0a4 UIABC          ud <- ua ub uc-~X UPp?X=!UPT            ; .U32@73=0 .X@74 81-83=7                                         ; cls=uni comm=ab
 UIMAD.WIDE   0a5 UABC           ud2 UPu?=UPT <- ua ub uc2-~X UPp?X=!UPT ; .U32@73=0 .X@74                                                 ; cls=uni comm=ab
+UIMAD.HI     0a6 UABC sm=120+   ud UPu?=UPT <- ua ub uc2-~X UPp?X=!UPT  ; .U32@73=0 .X@74                                                 ; cls=uni comm=ab
 ULEA         091 UABC           ud UPu?=UPT <- ua-~X ub-~X uc?HI s:I(u)@75-79 UPp?X=!UPT ; .HI@80 .X@74 73=0                              ; cls=uni imm=u
 ULOP3        092 UABC           UPu?=UPT ud <- ua ub uc lut:I(u)@72-79 UPp=!UPT ; .LUT .PAND@80                                           ; cls=uni imm=u
 UPLOP3       89c -              UPu=UPT UPv=UPT <- UPp UPq UPx lut:I(u)@64-66+72-76 lutv:I(u)@16-23 ; .LUT                          ; cls=uni guard=UP imm=u
-USHF         099 UABC           ud <- ua ub uc                          ; .{L R}@76 .W@75 .{S64 U64 S32 U32}@73-74 .HI@80                 ; cls=uni imm=u
+USHF         099 UIABC          ud <- ua ub uc                          ; .{L R}@76 .W@75 .{S64 U64 S32 U32}@73-74 .HI@80                 ; cls=uni imm=u
 UPRMT        096 UABC           ud <- ua ub uc                          ; ; cls=uni imm=u
 USGXT        09a UAB            ud <- ua ub                             ; .W@75 .U32@73=0                                                 ; cls=uni imm=u
 UBMSK        09b UAB            ud <- ua ub                             ; .W@75                                                           ; cls=uni imm=u
@@ -23,6 +24,7 @@ UFLO         0bd UB1            ud UPu?=UPT <- ub~                      ; .U32@7
 UPOPC        0bf UB1            ud <- ub~                               ; ; cls=uni imm=u
 UBREV        0be UB1            ud <- ub                                ; ; cls=uni imm=u
 ULDC        ab9 -  sm=75-90     ud/csize <- k:UK                        ; .csize@73-75                                                     ; cls=uni space=const imm=u
+ULDC        abb+91 - sm=75-90     ud/csize <- k:UKi                       ; .csize@73-75                                                     ; cls=uni space=const imm=u
 LDCU        7ac+91 - sm=100+   ud/usize <- k:UK                       ; .{U8:1 S8:1 U16:1 S16:1 _:1 64:2 128:4 ?}:usize@73-75                                                     ; cls=lsu sb=W space=const guard=UP
 R2UR         3c2 -  sm=75-89    Pu?=PT ud <- a                          ; 84=0 ; cls=xu sb=WR
 R2UR         2ca -  sm=90+      Pu?=PT ud <- a                          ; 84=0 <100+>.{_ FILL BROADCAST ?}@86-87 ; cls=r2ur reuse=1
@@ -30,7 +32,7 @@ S2UR         9c3 -               ud <- sr:N(sr)@72-79                    ;      
 VOTEU        886 -              ud?=URZ UPu=UPT <- Pp                   ; .{ALL ANY EQ ?}@72-73                                            ; cls=uni
 UFADD        054 UAY sm=120+     ud <- ua-| ub-|                         ; .FTZ@80 .rnd@78-79 .SAT@77 81=0 ; cls=uni imm=f32
 UFMUL        056 UAB sm=120+     ud <- ua-| ub-|                         ; .{_ FTZ FMZ ?}@80+76 .{? D8 D4 D2 _ M2 M4 M8}@84-86 .rnd@78-79 .SAT@77 ; cls=uni imm=f32
-UFFMA        055 UABC sm=120+    ud <- ua-| ub-| uc-|                    ; .{_ FTZ FMZ ?}@80+76 .rnd@78-79 .SAT@77 81=0 ; cls=uni imm=f32
+UFFMA        055 UIABC sm=120+   ud <- ua-| ub-| uc-|                    ; .{_ FTZ FMZ ?}@80+76 .rnd@78-79 .SAT@77 81=0 ; cls=uni imm=f32
 UFSETP       053 UAB sm=120+     UPu UPv <- ua-| ub-| UPp                ; .fcmp@76-79 .FTZ@80 .bop@74-75 ; cls=uni imm=f32
 UFSEL        051 UAB sm=120+     ud <- ua-| ub-| UPp                     ; .FTZ@80 ; cls=uni imm=f32
 UFRND        05d UAB sm=120+     ud <- ub-|                              ; .FTZ@80 75-77=2 84-86=2 .{_ FLOOR CEIL TRUNC}@78-79 ; cls=uni imm=f32
@@ -41,8 +43,10 @@ UF2F         05b UAB sm=120+     ud <- ub-|                              ; .FTZ@
 UF2F         05b UAB sm=120+ forms=r ud <- ub-|                          ; .FTZ@80 .F32 75-77=2 .{? F16 ? ? BF16 ? ? ?}@84-86 78-79=0 ; cls=uni imm=f32
 UF2I         05c UAB sm=120+     ud <- ub-|                              ; .FTZ@80 .{U8 S8 U16 S16 U32 _ ? ?}@72+75-76 84-86=2 .{_ FLOOR CEIL TRUNC}@78-79 .NTZ@77 ; cls=uni imm=f32
 UF2I         05c UAB sm=120+ forms=r ud <- ub-|                          ; .FTZ@80 .{U8 S8 U16 S16 U32 _ ? ?}@72+75-76 .{? F16 ? ? BF16 ? ? ?}@84-86 .{_ FLOOR CEIL TRUNC}@78-79 .NTZ@77 ; cls=uni imm=f32
+UI2I         04e UAB sm=120+     ud <- ub                                ; .{U8 S8 U16 S16}@76-77 .S32 .SAT ; cls=uni imm=s
 UI2FP        05e UAB sm=120+     ud <- ub                                ; .{? ? F32 ? ? ? ? ?}@75-77 .{? ? ? ? U32 S32 ? ?}@74+84-85 .{_ ? ? RZ}@78-79 ; cls=uni imm=int
 UIADD3.64    097 UABC sm=90+      ud2 <90>UPu?=UPT <90>UPv?=UPT <100+>UPu=UPT <100+>UPv=UPT <- ua2- ub2- uc2-  ; 74=0 87-90=15 77-80=15    ; cls=uni comm=abc
+UIADD3.64    097 UABC sm=90+      ud2 <90>UPu?=UPT <90>UPv?=UPT <100+>UPu=UPT <100+>UPv=UPT <- ua2-~X ub2-~X uc2-~X UPp=!UPT UPq=!UPT ; .X 74=1   ; cls=uni comm=abc
 UP2UR        883 -  sm=75+      ud <- p:N(UPR) ua i:I(u)@32-63 ; .{_ B1 B2 B3}@76-77 91=1 ; cls=uni
 UR2UP        884 -  sm=75+      p:N(UPR) <- ua<b4>@76-77 i:I(u)@32-63?=255 ; 91=1 ; cls=uni
 UCGABAR_ARV  9c7+91 - sm=90+    <-                                      ; ; cls=uni
