@@ -355,6 +355,9 @@ def guarded(inst: Inst, run: InstFn, b: Build) -> InstFn:
             return lambda v, m: run(v, v.um)
         return run
     get = b.p(guard)
+    if any(isinstance(o, Reg) and (o.file, o.num) == (guard.file, guard.num) for o in inst.dsts):  # the lanes are those of before, also for a second result
+        before = get
+        get = lambda v: before(v).copy()  # noqa: E731
 
     def checked(v: View, m: Arr | None) -> None:
         base = v.um if uniform else m
