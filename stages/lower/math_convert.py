@@ -129,16 +129,31 @@ def narrow_f32(b: Builder, inst: PtxInst, d: Reg, x: Val) -> None:
     dt = inst.types[0]
     rnd = rounding(inst)
     clamp = _clamp_mods(inst)
-    if dt == "bf16" or clamp:
+    if dt == "bf16" or "relu" in inst.mods:
         b.need(inst, 80)
     # a subnormal f32 rounds to zero in f16 unless the rounding is directed
     f = ".FTZ" if "ftz" in inst.mods and (dt == "bf16" or rnd in ("rm", "rp")) else ""
     if b.sm >= 80 and rnd in ("rn", "rz") and not f:
         f2fp(b, d, _NAME[dt], "F32", "PACK_AB", (RZ, x), clamp, ROUND[rnd])
-    elif clamp:
+    elif clamp and (dt == "bf16" or "relu" in inst.mods):
         raise b.unsupported(inst)
+    elif clamp:
+        _narrow_finite(b, d, x, f"F2F{f}.F16.F32{ROUND[rnd]}")
     else:
         b.emit(f"F2F{f}.{_NAME[dt]}.F32{ROUND[rnd]}", d, (b.in_reg(x),))
+
+
+def _narrow_finite(b: Builder, d: Reg, x: Val, op: str) -> None:
+    """f32 to f16 where no conversion saturates: an infinity becomes the largest finite number, one unit less; a NaN stays.
+
+    ptxas writes the packed conversion of sm_80 here, which sm_75 does not have (nvdisasm refuses the word).
+    """
+    infinite, r, t = b.p(), b.r(), b.r()
+    b.emit(op, r, (b.in_reg(x),))
+    b.emit("LOP3.LUT", t, (r, Imm("I", 0x7FFF), RZ, Imm("I", 0xC0)))
+    b.emit("ISETP.EQ.U32.AND", (infinite, PT), (t, Imm("I", 0x7C00), PT))
+    b.emit("IADD3", r, (r, Imm("I", 0xFFFFFFFF), RZ), infinite)
+    b.copy(d, r)
 
 
 def narrow(b: Builder, inst: PtxInst, d: Reg, x: Val) -> None:
