@@ -390,10 +390,18 @@ def together(members: Arr, waits: Arr, go: Arr) -> Arr:
 
 
 def leave(view: View, k: int, lanes: Arr) -> None:
-    """Take lanes out of convergence barrier ``k``: nobody waits for them any more, and they wait for nobody."""
+    """Take lanes out of convergence barrier ``k``: nobody waits for them any more, and they wait for nobody. Lanes with other members are at another
+    barrier of that number, that of a caller, which gets its members back."""
     row = view.B[k]
+    gone = ~ballot(lanes).repeat(32)
+    sets = row.reshape(-1, 32)
+    mine = np.where(lanes.reshape(-1, 32), sets, 0).max(1).repeat(32)
+    if k < 16 and not (lanes & (row != mine)).any():
+        same = row == mine
+        row[same] &= gone[same]
+    else:
+        row &= gone
     row[lanes] = 0
-    row &= ~ballot(lanes).repeat(32)
 
 
 def _pc_of(bundle: Bundle) -> int:
