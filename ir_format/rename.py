@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
-from .model import ZERO, Const, Inst, Mem, Operand, Reg
+from .flow import written_regs
+from .model import ZERO, Const, Function, Inst, Mem, Operand, Reg
 
 Change: TypeAlias = Callable[[Reg], Reg]
 
@@ -62,3 +63,20 @@ def rename(inst: Inst, change: Change) -> None:
     """Pass every register that the instruction names through ``change``."""
     rename_reads(inst, change)
     rename_writes(inst, change)
+
+
+def duplicate(inst: Inst) -> Inst:
+    """A copy to be changed; not scheduled yet."""
+    attrs = dict(inst.attrs) if inst.attrs else inst.attrs
+    return Inst(inst.op, inst.mods, inst.dsts, inst.srcs, inst.guard, inst.line, inst.loc, None, inst.uses, inst.defs, attrs)
+
+
+def fresh_names(func: Function, insts: Iterable[Inst]) -> dict[int, int]:
+    """New virtual registers for all that the instructions write: old number -> new one."""
+    names: dict[int, int] = {}
+    for inst in insts:
+        for r in written_regs(inst):
+            if r.num not in names:
+                names[r.num] = len(func.vregs)
+                func.vregs.append(func.vregs[r.num])
+    return names

@@ -45,15 +45,19 @@ def _below(n: int) -> int:
 def _know_lop3(s: Simplifier, i: Inst, o: Reg, depth: int) -> tuple[int, int]:
     if i.mods != ("LUT",) or type(i.srcs[3]) is not Imm:
         return 0, 0
-    rows = _rows(s, i, depth)
-    lut = i.srcs[3].value
+    zero, one = _looked_up(i.srcs[3].value, _rows(s, i, depth))
+    return zero, one & ~zero
+
+
+def _looked_up(lut: int, rows: list[int]) -> tuple[int, int]:
+    """(bits where no row that may be looked up holds 1, bits where none holds 0)."""
     zero = one = WORD
     for row, bits in enumerate(rows):
         if lut >> row & 1:
             zero &= ~bits
         else:
             one &= ~bits
-    return zero, one & ~zero
+    return zero, one
 
 
 def _rows(s: Simplifier, i: Inst, depth: int) -> list[int]:
@@ -163,12 +167,7 @@ def mask_of_known(s: Simplifier, i: Inst) -> Inst | None:
         return None
     rows = _rows(s, i, _DEPTH)
     lut = i.srcs[3].value
-    zero = one = WORD
-    for row, bits in enumerate(rows):
-        if lut >> row & 1:
-            zero &= ~bits
-        else:
-            one &= ~bits
+    zero, one = _looked_up(lut, rows)
     if zero | one == WORD:
         return copy_of(i, i.dsts[1], Imm("I", one & ~zero) if one & ~zero else RZ)
     for n, o in enumerate(i.srcs[:3]):
@@ -210,23 +209,30 @@ def test_of_known(s: Simplifier, i: Inst) -> Inst | None:
     return copy_of(i, i.dsts[0], PT if sure[0] else NOT_PT)
 
 
+def _unshifted(s: Simplifier, o: Operand) -> tuple[Reg, int, bool] | None:
+    """(x, n, left) of an operand that is x shifted by n without sign."""
+    m = s.made_by(o, "SHF")
+    n = s.known(m.srcs[1]) if m is not None else None
+    if m is None or n is None or n > 31 or not is_bare(o):
+        return None
+    if m.mods == ("L", "U32") and m.srcs[2] == RZ:
+        x, left = m.srcs[0], True
+    elif m.mods == ("R", "U32", "HI") and m.srcs[0] == RZ:
+        x, left = m.srcs[2], False
+    else:
+        return None
+    return (x, n, left) if type(x) is Reg and not x.flags and s.still(m, x) else None
+
+
 def test_of_shifted(s: Simplifier, i: Inst) -> Inst | None:
     """LOP3's predicate of (x << n) & mask: of x & (mask >> n)."""
     if i.mods != ("LUT",) or i.dsts[0] == PT or i.dsts[1] != RZ or type(i.srcs[1]) is not Imm or i.srcs[2] != RZ or i.srcs[3] != Imm("I", 0xC0):
         return None
-    m = s.made_by(i.srcs[0], "SHF")
-    n = s.known(m.srcs[1]) if m is not None else None
-    mask = value_of(i.srcs[1])
-    if m is None or n is None or n > 31 or mask is None or not is_bare(i.srcs[0]):
+    shift, mask = _unshifted(s, i.srcs[0]), value_of(i.srcs[1])
+    if shift is None or mask is None:
         return None
-    if m.mods == ("L", "U32") and m.srcs[2] == RZ:
-        x, mask = m.srcs[0], mask >> n
-    elif m.mods == ("R", "U32", "HI") and m.srcs[0] == RZ:
-        x, mask = m.srcs[2], mask << n & WORD
-    else:
-        return None
-    if type(x) is not Reg or x.flags or not s.still(m, x):
-        return None
+    x, n, left = shift
+    mask = mask >> n if left else mask << n & WORD
     return s.like(i, "LOP3", i.mods, i.dsts, (x, Imm("I", mask), RZ, *i.srcs[3:]))
 
 
@@ -234,17 +240,12 @@ def zero_test(s: Simplifier, i: Inst) -> Inst | None:
     """x == 0 of an unsigned shift that loses no bit that can be set: of what is shifted."""
     if i.mods[0] not in ("EQ", "NE") or "EX" in i.mods or "U64" in i.mods or "S64" in i.mods or s.known(i.srcs[1]) != 0:
         return None
-    m = s.made_by(i.srcs[0], "SHF")
-    n = s.known(m.srcs[1]) if m is not None else None
-    if m is None or n is None or n > 31 or not is_bare(i.srcs[0]):
+    shift = _unshifted(s, i.srcs[0])
+    if shift is None:
         return None
-    if m.mods == ("L", "U32") and m.srcs[2] == RZ:
-        x, lost = m.srcs[0], WORD & ~(WORD >> n)
-    elif m.mods == ("R", "U32", "HI") and m.srcs[0] == RZ:
-        x, lost = m.srcs[2], (1 << n) - 1
-    else:
-        return None
-    if type(x) is not Reg or x.flags or lost & ~known_bits(s, x)[0] or not s.still(m, x):
+    x, n, left = shift
+    lost = WORD & ~(WORD >> n) if left else (1 << n) - 1
+    if lost & ~known_bits(s, x)[0]:
         return None
     return s.like(i, "ISETP", i.mods, i.dsts, (x, *i.srcs[1:]))
 

@@ -9,16 +9,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ir_format.model import INV, NOT_PT, PT, RZ, ZERO, Const, Imm, Inst, Operand, Reg
-from stages.optimize.fold import COMPARE, copy_of, inverted, lut_of
+from stages.optimize.fold import COMPARE, OPPOSITE, TURNED, copy_of, inverted, lut_of
 
 if TYPE_CHECKING:
     from stages.optimize.simplify import Simplifier
 
-_INTEGER_NOT: Final = {"LT": "GE", "GE": "LT", "LE": "GT", "GT": "LE", "EQ": "NE", "NE": "EQ"}
 # Of floats: the opposite of an ordered comparison is an unordered one.
 _FLOAT_NOT: Final = {"LT": "GEU", "GEU": "LT", "LE": "GTU", "GTU": "LE", "GT": "LEU", "LEU": "GT", "GE": "LTU", "LTU": "GE", "EQ": "NEU", "NEU": "EQ", "NE": "EQU",
                      "EQU": "NE", "NUM": "NAN", "NAN": "NUM"}  # fmt: skip
-_NOT: Final = {"ISETP": _INTEGER_NOT, "FSETP": _FLOAT_NOT, "DSETP": _FLOAT_NOT}
+_NOT: Final = {"ISETP": OPPOSITE, "FSETP": _FLOAT_NOT, "DSETP": _FLOAT_NOT}
 # Truth tables of PLOP3 (a at 0xf0, b at 0xcc) that a comparison does on its own.
 _JOINS: Final = {0xC0: "AND", 0xFC: "OR", 0x3C: "XOR"}
 
@@ -107,7 +106,6 @@ def join_tests(s: Simplifier, i: Inst) -> Inst | None:
     return None
 
 
-_TURN: Final = {"LT": "GT", "GT": "LT", "LE": "GE", "GE": "LE"}
 
 
 def turn_test(s: Simplifier, i: Inst, new: Imm | Const) -> bool:
@@ -116,4 +114,4 @@ def turn_test(s: Simplifier, i: Inst, new: Imm | Const) -> bool:
         return False
     compare = i.mods[0].removesuffix("U")
     unordered = "U" if i.mods[0].endswith("U") else ""
-    return s.change(i, (_TURN.get(compare, compare) + unordered, *i.mods[1:]), (i.srcs[1], new, *i.srcs[2:]))
+    return s.change(i, (TURNED.get(compare, compare) + unordered, *i.mods[1:]), (i.srcs[1], new, *i.srcs[2:]))

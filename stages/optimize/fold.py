@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
 
 from ir_format.model import INV, NEG, NOT_PT, PT, RZ, ZERO, Const, Imm, Inst, Operand, Reg
 
@@ -10,6 +11,9 @@ if TYPE_CHECKING:
     from stages.optimize.simplify import Simplifier
 
 WORD = 0xFFFFFFFF
+#: A comparison with its operands exchanged, and its opposite (of integers: a NaN has other rules).
+TURNED: Final = {"LT": "GT", "GT": "LT", "LE": "GE", "GE": "LE", "EQ": "EQ", "NE": "NE"}
+OPPOSITE: Final = {"LT": "GE", "GE": "LT", "LE": "GT", "GT": "LE", "EQ": "NE", "NE": "EQ"}
 
 
 def value_of(o: Operand) -> int | None:
@@ -49,6 +53,31 @@ def is_pt(o: Operand) -> bool:
 def plain_iadd3(i: Inst) -> bool:
     """An IADD3 without carry in or out."""
     return not i.mods and i.dsts[1:] == (PT, PT)
+
+
+def split_terms(ops: Iterable[Operand]) -> tuple[list[Operand], list[int]]:
+    """The terms of a sum that are no constants, and those that are; zeros left out."""
+    rest: list[Operand] = []
+    consts: list[int] = []
+    for o in ops:
+        if o != RZ:
+            v = value_of(o)
+            if v is None:
+                rest.append(o)
+            else:
+                consts.append(v)
+    return rest, consts
+
+
+def plus_constant(s: Simplifier, o: Operand) -> tuple[Reg, int] | None:
+    """(register, constant) when the operand is their sum and the register still means the same."""
+    i = s.made_by(o, "IADD3")
+    if i is None or not plain_iadd3(i):
+        return None
+    rest, consts = split_terms(i.srcs[:3])
+    if len(rest) != 1 or len(consts) != 1 or type(rest[0]) is not Reg or rest[0].flags or not s.still(i, rest[0]):
+        return None
+    return rest[0], consts[0]
 
 
 def fold_iadd3(s: Simplifier, i: Inst) -> Inst | None:

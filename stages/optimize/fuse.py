@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ir_format.model import NEG, PT, RZ, ZERO, Const, Imm, Inst, Mem, Operand, Reg
-from stages.optimize.fold import WORD, negated, plain_iadd3, value_of
+from stages.optimize.fold import WORD, negated, plain_iadd3, plus_constant, split_terms, value_of
 from stages.optimize.wide import split_sum
 
 if TYPE_CHECKING:
@@ -79,9 +79,7 @@ def _take_sum(s: Simplifier, i: Inst, x: Reg, z: Operand) -> Inst | None:
         if any(o is None for o in turned):
             return None
         inner = [o for o in turned if o is not None]
-    terms = [*inner, z]
-    consts = [v for v in map(value_of, terms) if v is not None]
-    regs = [o for o in terms if value_of(o) is None]
+    regs, consts = split_terms([*inner, z])
     total = sum(consts) & WORD
     if total:
         regs = [*regs[:1], Imm("I", total), *regs[1:]]  # an immediate is encoded in the second place
@@ -127,9 +125,7 @@ def _address(s: Simplifier, m: Mem) -> Mem | None:
         sum_ = s.made_by(base, "IADD3")
         if sum_ is None or not plain_iadd3(sum_):
             return None
-        terms = [o for o in sum_.srcs[:3] if o != RZ]
-        consts = [v for v in map(value_of, terms) if v is not None]
-        regs = [o for o in terms if value_of(o) is None]
+        regs, consts = split_terms(sum_.srcs[:3])
         if len(regs) == 2:
             return _around_sum(s, m, sum_, regs[0], regs[1], sum(consts))
         if len(regs) != 1 or len(consts) != 1 or not s.still(sum_, regs[0]):
@@ -148,14 +144,9 @@ def _around_sum(s: Simplifier, m: Mem, sum_: Inst, x: Operand, y: Operand, more:
         return None
     ways = [(x, y, more)] if more else []
     for t, b in ((x, y), (y, x)):
-        inner = s.made_by(t, "IADD3")
-        if inner is None or not plain_iadd3(inner):
-            continue
-        terms = [o for o in inner.srcs[:3] if o != RZ]
-        consts = [v for v in map(value_of, terms) if v is not None]
-        regs = [o for o in terms if value_of(o) is None]
-        if len(regs) == len(consts) == 1 and type(regs[0]) is Reg and not regs[0].flags and s.still(inner, regs[0]):
-            ways.append((regs[0], b, more + consts[0]))
+        inner = plus_constant(s, t)
+        if inner is not None:
+            ways.append((inner[0], b, more + inner[1]))
     for a, b, total in ways:
         got = s.earlier(a, b)
         off = (total & WORD ^ 1 << 31) - (1 << 31) + m.offset

@@ -11,13 +11,11 @@ from typing import Final, NamedTuple
 from ir_format.flow import Cfg, is_guarded, written_regs
 from ir_format.model import INV, NOT_PT, PT, RZ, ZERO, Block, Const, Function, Imm, Inst, Operand, Reg
 from stages.optimize.branches import plain_jump
-from stages.optimize.fold import plain_iadd3, value_of
+from stages.optimize.fold import OPPOSITE, TURNED, plain_iadd3, split_terms, value_of
 from stages.optimize.values import copied
 
 Cell = tuple[int, int]
 _WORD: Final = 0xFFFFFFFF
-TURNED: Final = {"LT": "GT", "GT": "LT", "LE": "GE", "GE": "LE", "EQ": "EQ", "NE": "NE"}
-_NOT: Final = {"LT": "GE", "GE": "LT", "GT": "LE", "LE": "GT", "EQ": "NE", "NE": "EQ"}
 _SEARCH: Final = 64  # blocks looked at for the counter's start
 
 
@@ -65,7 +63,7 @@ def count_of(block: Block) -> Count | None:
     test = insts[at]
     if test.op != "ISETP" or is_guarded(test) or test.dsts != (on._replace(flags=0), PT) or len(test.mods) not in (2, 3) or test.mods[-1] != "AND":
         return None
-    if test.mods[1:-1] not in ((), ("U32",)) or test.mods[0] not in _NOT or any(o != PT for o in test.srcs[2:]):
+    if test.mods[1:-1] not in ((), ("U32",)) or test.mods[0] not in OPPOSITE or any(o != PT for o in test.srcs[2:]):
         return None
 
     def linear(o: Operand, place: int) -> tuple[Cell, int] | None:
@@ -88,9 +86,7 @@ def count_of(block: Block) -> Count | None:
                 continue
             if not plain_iadd3(i):
                 return None
-            terms = [t for t in i.srcs[:3] if t != RZ]
-            consts = [v for v in map(value_of, terms) if v is not None]
-            regs = [t for t in terms if value_of(t) is None]
+            regs, consts = split_terms(i.srcs[:3])
             if len(regs) != 1:
                 return None
             total += sum(consts)
@@ -116,7 +112,7 @@ def count_of(block: Block) -> Count | None:
         step = signed_word(end[1])
         compare = test.mods[0] if n == 0 else TURNED[test.mods[0]]
         if on.flags & INV:
-            compare = _NOT[compare]
+            compare = OPPOSITE[compare]
         return Count(tested._replace(num=cell[0], sub=cell[1]), step, offset & _WORD, compare, "U32" not in test.mods, bound, on)
     return None
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ir_format.model import NOT_PT, PT, RZ, ZERO, Const, Imm, Inst, Operand, Reg
-from stages.optimize.fold import WORD, copy_of, is_pt, plain_iadd3, value_of
+from stages.optimize.fold import WORD, copy_of, is_pt, plus_constant
 
 if TYPE_CHECKING:
     from stages.optimize.simplify import Simplifier
@@ -61,15 +61,10 @@ def constant_index(s: Simplifier, i: Inst) -> Inst | None:
     at = s.known(o.ireg)
     index: Reg | None = None
     if at is None:
-        m = s.made_by(o.ireg, "IADD3")
-        if m is None or not plain_iadd3(m):
+        sum_ = plus_constant(s, o.ireg)
+        if sum_ is None:
             return None
-        terms = [x for x in m.srcs[:3] if x != RZ]
-        consts = [v for v in map(value_of, terms) if v is not None]
-        left = [x for x in terms if value_of(x) is None]
-        if len(left) != 1 or len(consts) != 1 or type(left[0]) is not Reg or left[0].flags or not s.still(m, left[0]):
-            return None
-        index, at = left[0], consts[0]
+        index, at = sum_
     offset = o.offset + at
     if not 0 <= offset < BANK_END:
         return None

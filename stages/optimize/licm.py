@@ -16,6 +16,7 @@ from ir_format.flow import ENDS, Liveness, bit_indices, build_cfg, is_guarded, l
 from ir_format.hazards import hazards
 from ir_format.model import Const, Function, Inst, Reg, Unit
 from stages.optimize.loops import LOADS, Stores, find_loops, front, has_loops, open_fronts, put_last
+from stages.optimize.pressure import Alive
 from stages.optimize.values import Cell, Values, is_pure
 from stages.regalloc.limits import register_limit
 from stages.runner import Context
@@ -191,37 +192,22 @@ class _Hoister:
         f = self.f
         if self.live is None:
             self.live = liveness(f, self.values.cfg)
-        live = self.live
-        owner = live.cells.owner
-        file = [v.file for v in f.vregs]
         most = {"R": 0, "P": 0}
         for pos in self.found[n].body:
-            got = self.peaks.get(pos)
-            if got is None:
-                got = self.peaks[pos] = {"R": 0, "P": 0}
-                alive = {"R": 0, "P": 0, "UR": 0, "UP": 0, "B": 0}
-                now: set[int] = set()
-                for c in live.out_cells(pos):
-                    alive[file[owner[c][0]]] += 1
-                    now.add(c)
-                for i in reversed(f.blocks[pos].insts):
-                    for name in got:
-                        got[name] = max(got[name], alive[name])
-                    if not is_guarded(i):
-                        for r in written_regs(i):
-                            cell = live.cells.first(r)
-                            for c in range(cell, cell + r.width):
-                                if c in now:
-                                    now.discard(c)
-                                    alive[r.file] -= 1
-                    for r in read_regs(i):
-                        cell = live.cells.first(r)
-                        for c in range(cell, cell + r.width):
-                            if c not in now:
-                                now.add(c)
-                                alive[r.file] += 1
-                for name in got:
-                    got[name] = max(got[name], alive[name])
-            for name in most:
-                most[name] = max(most[name], got[name])
+            for name, count in self._block_peak(pos, self.live).items():
+                most[name] = max(most[name], count)
         return most
+
+    def _block_peak(self, pos: int, live: Liveness) -> dict[str, int]:
+        """Most words alive in a block, by file."""
+        got = self.peaks.get(pos)
+        if got is None:
+            got = self.peaks[pos] = {"R": 0, "P": 0}
+            alive = Alive(self.f, live, pos)
+            for i in reversed(self.f.blocks[pos].insts):
+                for name in got:
+                    got[name] = max(got[name], alive.count[name])
+                alive.step(i)
+            for name in got:
+                got[name] = max(got[name], alive.count[name])
+        return got

@@ -15,8 +15,10 @@ from typing import Final, NamedTuple
 from ir_format.flow import Liveness, is_guarded, loop_depths, read_regs, written_regs
 from ir_format.hazards import hazards
 from ir_format.model import NOT_PT, PT, Const, Function, Inst, Reg, Unit
-from ir_format.rename import rename_reads, rename_writes
+from ir_format.rename import fresh_names, rename, rename_reads
 from stages.optimize.dce import remove_dead_code
+from stages.optimize.places import Place, insert, readers
+from stages.optimize.pressure import Alive
 from stages.optimize.values import Values, is_pure, live_now
 from stages.regalloc.limits import register_limit
 from stages.runner import Context
@@ -56,7 +58,7 @@ def _function(f: Function, room: int, ctx: Context) -> bool:
         return False
     values = Values(f)
     through = _through(f, live, values, need)
-    uses = _uses(f, through)
+    uses = readers(f, through)
     finder = _Finder(f, live, values, uses)
     recipes = [r for r in map(finder.recipe, sorted(through)) if r is not None]
     depth = loop_depths(values.cfg)
@@ -90,40 +92,13 @@ def _needs(f: Function, live: Liveness, room: int) -> dict[int, int]:
 
 def _peak(live: Liveness, f: Function, pos: int) -> int:
     """How many of the cells are words of file R where most cells of a block are alive (behind some instruction; the last such place)."""
-    first, owner, vregs = live.cells.first, live.cells.owner, f.vregs
-    now = live.out_cells(pos)
-    words = sum([vregs[owner[c][0]].file == "R" for c in now])
+    alive = Alive(f, live, pos)
     best = peak = 0
     for inst in reversed(f.blocks[pos].insts):
-        if len(now) > best:
-            best, peak = len(now), words
-        if not is_guarded(inst):
-            for r in written_regs(inst):
-                cell = first(r)
-                for c in range(cell, cell + r.width):
-                    if c in now:
-                        now.discard(c)
-                        words -= r.file == "R"
-        for r in read_regs(inst):
-            cell = first(r)
-            for c in range(cell, cell + r.width):
-                if c not in now:
-                    now.add(c)
-                    words += r.file == "R"
+        if len(alive.now) > best:
+            best, peak = len(alive.now), alive.count["R"]
+        alive.step(inst)
     return peak
-
-
-def _uses(f: Function, wanted: dict[int, list[int]]) -> dict[int, list[tuple[int, int]]]:
-    """Register -> (block position, index) of the instructions that read it."""
-    uses: dict[int, list[tuple[int, int]]] = {}
-    for pos, block in enumerate(f.blocks):
-        for n, inst in enumerate(block.insts):
-            for r in read_regs(inst):
-                if r.num in wanted:
-                    places = uses.setdefault(r.num, [])
-                    if not places or places[-1] != (pos, n):
-                        places.append((pos, n))
-    return uses
 
 
 def _through(f: Function, live: Liveness, values: Values, need: dict[int, int]) -> dict[int, list[int]]:
@@ -140,7 +115,7 @@ def _through(f: Function, live: Liveness, values: Values, need: dict[int, int]) 
 class _Finder:
     """How to make a value again."""
 
-    def __init__(self, f: Function, live: Liveness, values: Values, uses: dict[int, list[tuple[int, int]]]) -> None:
+    def __init__(self, f: Function, live: Liveness, values: Values, uses: dict[int, list[Place]]) -> None:
         self.f = f
         self.live = live
         self.values = values
@@ -226,9 +201,9 @@ def _makes(inst: Inst, num: int) -> bool:
     return any(r.num == num for r in written_regs(inst))
 
 
-def _clusters(uses: list[tuple[int, int]]) -> list[list[tuple[int, int]]]:
+def _clusters(uses: list[Place]) -> list[list[Place]]:
     """Uses that stand close together."""
-    out: list[list[tuple[int, int]]] = []
+    out: list[list[Place]] = []
     for pos, n in uses:
         if out and out[-1][-1][0] == pos and n - out[-1][-1][1] <= _GAP:
             out[-1].append((pos, n))
@@ -244,7 +219,7 @@ def _choose(
     need: dict[int, int],
     finder: _Finder,
     weight: list[int],
-    uses: dict[int, list[tuple[int, int]]],
+    uses: dict[int, list[Place]],
 ) -> list[_Recipe]:
     """The cheapest recipes that make enough room. A leaf that lives longer than before must serve several."""
     longer: dict[int, int] = {}  # leaf -> words that would go if it lived longer
@@ -276,30 +251,23 @@ def _choose(
     return chosen
 
 
-def _rewrite(f: Function, chosen: list[_Recipe], uses: dict[int, list[tuple[int, int]]]) -> None:
+def _rewrite(f: Function, chosen: list[_Recipe], uses: dict[int, list[Place]]) -> None:
     """Put copies of the recipes in front of the uses. The originals are dead then."""
-    before: dict[tuple[int, int], list[Inst]] = {}
+    before: dict[Place, list[Inst]] = {}
     for r in chosen:
         for cluster in _clusters(uses[r.vreg]):
             pos, at = cluster[0]
             user = f.blocks[pos].insts[at]
-            fresh: dict[int, int] = {}
+            fresh = fresh_names(f, r.insts)
 
             def new(reg: Reg, fresh: dict[int, int] = fresh) -> Reg:
                 return reg._replace(num=fresh[reg.num]) if reg.num in fresh else reg
 
             for old in r.insts:
                 inst = Inst(old.op, old.mods, old.dsts, old.srcs, None, user.line, user.loc)
-                rename_reads(inst, new)
-                for d in written_regs(inst):
-                    if d.num not in fresh:
-                        fresh[d.num] = len(f.vregs)
-                        f.vregs.append(f.vregs[d.num])
-                rename_writes(inst, new)
+                rename(inst, new)
                 before.setdefault((pos, at), []).append(inst)
             for place, n in cluster:
                 rename_reads(f.blocks[place].insts[n], lambda reg, v=r.vreg, to=fresh[r.vreg]: reg._replace(num=to) if reg.num == v else reg)  # type: ignore[misc]
     if before:
-        for pos in sorted({p for p, _ in before}):
-            block = f.blocks[pos]
-            block.insts = [x for n, i in enumerate(block.insts) for x in (*before.get((pos, n), ()), i)]
+        insert(f, before)

@@ -10,7 +10,7 @@ from typing import Final
 
 from ir_format.flow import Cfg, Loop, build_cfg, falls_through, is_guarded, read_regs, written_regs
 from ir_format.model import Block, Function, Inst, Reg, Unit, label
-from ir_format.rename import rename
+from ir_format.rename import duplicate, fresh_names, rename
 from stages.optimize.branches import merge_blocks, plain_jump
 from stages.optimize.fold import inverted
 from stages.optimize.loops import LOADS, find_loops, has_loops
@@ -118,19 +118,14 @@ class _Rotator:
     def _copy(self, h: Block, to: int) -> list[Inst]:
         """The header's instructions with registers of their own, and its jump turned to the successor at position ``to``."""
         f = self.f
-        names: dict[int, int] = {}
-        for i in h.insts[:-1]:
-            for r in written_regs(i):
-                if r.num not in names:
-                    names[r.num] = len(f.vregs)
-                    f.vregs.append(f.vregs[r.num])
+        names = fresh_names(f, h.insts[:-1])
 
         def change(r: Reg) -> Reg:
             return r._replace(num=names.get(r.num, r.num))
 
         out = []
         for i in h.insts:
-            new = Inst(i.op, i.mods, i.dsts, i.srcs, i.guard, i.line, i.loc, None, i.uses, i.defs, dict(i.attrs) if i.attrs else i.attrs)
+            new = duplicate(i)
             rename(new, change)
             out.append(new)
         jump = out[-1]

@@ -10,15 +10,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from ir_format.flow import build_cfg, is_guarded, loop_depths, read_regs, written_regs
-from ir_format.model import ZERO, Const, Function, Inst, Reg, Unit
+from ir_format.flow import build_cfg, loop_depths
+from ir_format.model import Const, Function, Inst, Unit
+from stages.optimize.places import Place, insert, made_once, readers
 from stages.runner import Context
 
 #: Instructions in layout between the load and its first reader from which on it moves (guessed: some 40 cycles are its latency).
 _FAR: Final = 40
 _LEADING: Final = ("BSYNC", "WARPSYNC", "BSSY")  # they stand first in their blocks
-
-Place = tuple[int, int]  # block position, index
 
 
 def sink_loads(unit: Unit, ctx: Context) -> None:
@@ -29,24 +28,10 @@ def sink_loads(unit: Unit, ctx: Context) -> None:
 
 
 def _function(f: Function, ctx: Context) -> None:
-    loads: dict[int, tuple[Place, Inst]] = {}
-    writers: dict[int, int] = {}
-    for pos, block in enumerate(f.blocks):
-        for n, inst in enumerate(block.insts):
-            for r in written_regs(inst):
-                writers[r.num] = writers.get(r.num, 0) + 1
-            if inst.op == "LDC" and not is_guarded(inst) and type(inst.srcs[0]) is Const and inst.srcs[0].ireg is None:
-                d = inst.dsts[0]
-                if type(d) is Reg and d.num != ZERO and f.vregs[d.num].fixed < 0 and d.width == f.vregs[d.num].width:
-                    loads[d.num] = (pos, n), inst
-    loads = {num: x for num, x in loads.items() if writers[num] == 1}
+    loads = made_once(f, _plain)
     if not loads:
         return
-    readers: dict[int, list[Place]] = {}
-    for pos, block in enumerate(f.blocks):
-        for n, inst in enumerate(block.insts):
-            for num in {r.num for r in read_regs(inst)} & loads.keys():
-                readers.setdefault(num, []).append((pos, n))
+    uses = readers(f, loads)
     starts = [0]
     for block in f.blocks:
         starts.append(starts[-1] + len(block.insts))
@@ -54,7 +39,7 @@ def _function(f: Function, ctx: Context) -> None:
     before: dict[Place, list[Inst]] = {}
     gone: set[int] = set()
     for num, ((pos, at), inst) in loads.items():
-        places = readers.get(num, [])
+        places = uses.get(num, [])
         blocks = {p for p, _ in places}
         if len(blocks) != 1 or pos in blocks:
             continue
@@ -65,13 +50,12 @@ def _function(f: Function, ctx: Context) -> None:
         before.setdefault((to, _first(f.blocks[to].insts, places[0][1])), []).append(inst)
         gone.add(id(inst))
     if gone:
-        for pos, block in enumerate(f.blocks):
-            kept: list[Inst] = []
-            for n, inst in enumerate(block.insts):
-                kept += before.get((pos, n), ())
-                if id(inst) not in gone:
-                    kept.append(inst)
-            block.insts = kept
+        insert(f, before, gone)
+
+
+def _plain(i: Inst) -> bool:
+    """A load from the constant bank without an index."""
+    return i.op == "LDC" and type(i.srcs[0]) is Const and i.srcs[0].ireg is None
 
 
 def _first(insts: list[Inst], reader: int) -> int:

@@ -12,17 +12,18 @@ from typing import Final
 
 from ir_format import isa
 from ir_format.diag import CompileError
-from ir_format.flow import build_cfg, is_guarded, loop_depths, post_dominators, read_regs, written_regs
-from ir_format.model import ZERO, Const, Function, Inst, Name, Operand, Reg, Unit, VReg
+from ir_format.flow import build_cfg, loop_depths, post_dominators, read_regs
+from ir_format.model import Const, Function, Inst, Name, Operand, Reg, Unit, VReg
 from ir_format.target import target as find_target
+from stages.optimize.fold import TURNED
+from stages.optimize.places import Place, insert, made_once, readers
 from stages.regalloc.diverge import may_diverge
 from stages.runner import Context
 
-_TURN: Final = {"LT": "GT", "GT": "LT", "LE": "GE", "GE": "LE", "EQ": "EQ", "NE": "NE"}
 _MOST: Final = 24  # words that may live over several blocks; there are 59 uniform registers, and barriers of divergent code keep them apart
 _COPIES: Final = ("COPY", "PCOPY", "UNDEF")
 
-Use = tuple[int, int, Inst]  # block position, index, instruction
+Use = tuple[int, int, Inst]  # a place and the instruction there
 
 
 def share_words(unit: Unit, ctx: Context) -> None:
@@ -59,7 +60,7 @@ class _Sharer:
         self.target = isa.target(ctx.header.target)
         self.relocated = bool(ctx.header.options.get("compile-only"))  # no relocation reaches a uniform load
         self.load = "ULDC" if find_target(ctx.header.target).sm < 100 else "LDCU"
-        self.before: dict[tuple[int, int], list[Inst]] = {}  # (block position, index) -> what to put there
+        self.before: dict[Place, list[Inst]] = {}  # what to put there
         self.gone: set[int] = set()  # identities of replaced instructions
         self.words: dict[int, Use] = {}  # register -> the instruction that makes it
         self.calls = {pos: [n for n, i in enumerate(b.insts) if i.op == "CALL"] for pos, b in enumerate(f.blocks)}
@@ -74,60 +75,43 @@ class _Sharer:
         words = self.words
         if not words:
             return
-        uses = self._uses(words)
+        uses = readers(self.f, words)
         depth = loop_depths(build_cfg(self.f))
         long_lived = 0
         for num, (pos, at, made) in words.items():
-            readers = uses.get(num, [])
-            places = self._places(pos, at, readers, depth)
-            if not places or all(i.op in _COPIES for _, _, i in readers) or not all(self._takes(i, num) is not None for _, _, i in readers):
+            read = [(p, n, self.f.blocks[p].insts[n]) for p, n in uses.get(num, ())]
+            places = self._places(pos, at, read, depth)
+            if not places or all(i.op in _COPIES for _, _, i in read) or not all(self._takes(i, num) is not None for _, _, i in read):
                 continue
-            over = len({p for p, _ in places}) < len({p for p, _, _ in readers}) or places[0][0] != readers[0][0]
+            over = len({p for p, _ in places}) < len({p for p, _, _ in read}) or places[0][0] != read[0][0]
             long_lived += over * self.f.vregs[num].width
             if (over and long_lived > _MOST) or not self.ctx.allow():
                 continue
             self.ctx.count("words in uniform registers")
-            self._move(num, made, readers, places)
-        for pos, block in enumerate(self.f.blocks):
-            insts = [x for n, i in enumerate(block.insts) for x in (*self.before.get((pos, n), ()), i)]
-            block.insts = [i for i in insts if id(i) not in self.gone]
+            self._move(num, made, read, places)
+        insert(self.f, self.before, self.gone)
 
     def _words(self) -> dict[int, Use]:
         """Register -> the one instruction that makes it, where that is a load from the constant bank or of a block index; the latter first."""
-        found: dict[int, Use] = {}
-        writers: dict[int, int] = {}
-        vregs = self.f.vregs
-        for pos, block in enumerate(self.f.blocks):
-            for n, inst in enumerate(block.insts):
-                for r in written_regs(inst):
-                    writers[r.num] = writers.get(r.num, 0) + 1
-                if inst.op in ("LDC", "S2R") and inst.mods in ((), ("64",)) and not is_guarded(inst) and type(inst.dsts[0]) is Reg and _shared(inst, self.relocated):
-                    d = inst.dsts[0]
-                    if d.num != ZERO and vregs[d.num].width == d.width <= 2 and vregs[d.num].fixed < 0:
-                        found[d.num] = pos, n, inst
-        one = {num: use for num, use in found.items() if writers[num] == 1}
-        return dict(sorted(one.items(), key=lambda x: (x[1][2].op != "S2R", x[1][:2])))
 
-    def _uses(self, words: dict[int, Use]) -> dict[int, list[Use]]:
-        uses: dict[int, list[Use]] = {}
-        for pos, block in enumerate(self.f.blocks):
-            for n, inst in enumerate(block.insts):
-                for num in {r.num for r in read_regs(inst)} & words.keys():
-                    uses.setdefault(num, []).append((pos, n, inst))
-        return uses
+        def fits(i: Inst) -> bool:
+            return i.op in ("LDC", "S2R") and i.mods in ((), ("64",)) and _shared(i, self.relocated)
 
-    def _places(self, pos: int, at: int, readers: list[Use], depth: list[int]) -> list[tuple[int, int]]:
+        found = {num: (*place, inst) for num, (place, inst) in made_once(self.f, fits).items() if self.f.vregs[num].width <= 2}
+        return dict(sorted(found.items(), key=lambda x: (x[1][2].op != "S2R", x[1][:2])))
+
+    def _places(self, pos: int, at: int, read: list[Use], depth: list[int]) -> list[Place]:
         """Where to load the word, so that no call comes between; nowhere if that would be in a loop."""
-        if not readers:
+        if not read:
             return []
-        blocks = {p for p, _, _ in readers}
+        blocks = {p for p, _, _ in read}
         if len(blocks) > 1 and not any(self.calls.values()):
             return [(pos, at)]
         if any(depth[p] > depth[pos] for p in blocks):
             return [] if any(self.calls.values()) else [(pos, at)]
-        places: list[tuple[int, int]] = []
+        places: list[Place] = []
         last = (-1, -1)
-        for p, n, _ in readers:
+        for p, n, _ in read:
             calls = sum(c < n for c in self.calls[p])
             if (p, calls) != last:
                 places.append((p, n))
@@ -153,8 +137,8 @@ class _Sharer:
             turned = [srcs[1], srcs[0], *srcs[2:]]
             if inst.op in ("ISETP", "FSETP") and "EX" not in inst.mods:
                 plain = inst.mods[0].removesuffix("U") if inst.op == "FSETP" else inst.mods[0]
-                if plain in _TURN:
-                    ways.append(((_TURN[plain] + inst.mods[0][len(plain) :], *inst.mods[1:]), turned))
+                if plain in TURNED:
+                    ways.append(((TURNED[plain] + inst.mods[0][len(plain) :], *inst.mods[1:]), turned))
             elif self.target.fact(inst, "comm").startswith("ab"):
                 ways.append((inst.mods, turned))
         if n == 2 and inst.op == "IADD3":
@@ -168,11 +152,11 @@ class _Sharer:
                 continue
         return None
 
-    def _move(self, num: int, made: Inst, readers: list[Use], places: list[tuple[int, int]]) -> None:
+    def _move(self, num: int, made: Inst, read: list[Use], places: list[Place]) -> None:
         fresh = -1
         todo = sorted(places)
         old = self.f.vregs[num]
-        for pos, n, inst in readers:
+        for pos, n, inst in read:
             while todo and (todo[0] <= (pos, n) or len(places) == 1):
                 where = todo.pop(0)
                 fresh = len(self.f.vregs)

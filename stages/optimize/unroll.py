@@ -20,10 +20,11 @@ from typing import Final
 from ir_format import isa
 from ir_format.flow import Cfg, build_cfg
 from ir_format.model import NEG, NOT_PT, PT, RZ, Block, Function, Imm, Inst, Operand, Reg, Unit, label
+from ir_format.rename import duplicate
 from stages.optimize.branches import merge_blocks
 from stages.optimize.dce import remove_dead_code
-from stages.optimize.fold import inverted, value_of
-from stages.optimize.induction import TURNED, Count, count_of, fold_steps, rounds, signed_word, start_of
+from stages.optimize.fold import TURNED, inverted, value_of
+from stages.optimize.induction import Count, count_of, fold_steps, rounds, signed_word, start_of
 from stages.optimize.licm import hoist_invariants
 from stages.optimize.loops import find_loops, has_loops
 from stages.optimize.webs import split_webs
@@ -166,7 +167,7 @@ class _Unroller:
         """The instructions of so many rounds, without branches."""
         out: list[Inst] = []
         for _ in range(count):
-            out += [Inst(i.op, i.mods, i.dsts, i.srcs, i.guard, i.line, i.loc, None, i.uses, i.defs, dict(i.attrs) if i.attrs else i.attrs) for i in block.insts[:-1]]
+            out += map(duplicate, block.insts[:-1])
         return out
 
     def _known(self, block: Block, body: int, made: int) -> list[Block] | None:

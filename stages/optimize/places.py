@@ -1,0 +1,49 @@
+"""Where registers are made and read in a function, and putting instructions there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+from ir_format.flow import is_guarded, read_regs, written_regs
+from ir_format.model import ZERO, Function, Inst, Reg
+
+Place = tuple[int, int]  # block position, index
+
+
+def made_once(f: Function, fits: Callable[[Inst], bool]) -> dict[int, tuple[Place, Inst]]:
+    """Register -> the one instruction that writes it, where that ``fits``, has no guard and makes all of the register as its first result; none of fixed place."""
+    found: dict[int, tuple[Place, Inst]] = {}
+    writers: dict[int, int] = {}
+    for pos, block in enumerate(f.blocks):
+        for n, inst in enumerate(block.insts):
+            for r in written_regs(inst):
+                writers[r.num] = writers.get(r.num, 0) + 1
+            if fits(inst) and not is_guarded(inst):
+                d = inst.dsts[0]
+                if type(d) is Reg and d.num != ZERO and f.vregs[d.num].fixed < 0 and d.width == f.vregs[d.num].width:
+                    found[d.num] = (pos, n), inst
+    return {num: made for num, made in found.items() if writers[num] == 1}
+
+
+def readers(f: Function, wanted: Collection[int]) -> dict[int, list[Place]]:
+    """Register among ``wanted`` -> the places that read it, in order."""
+    found: dict[int, list[Place]] = {}
+    for pos, block in enumerate(f.blocks):
+        for n, inst in enumerate(block.insts):
+            for r in read_regs(inst):
+                if r.num in wanted:
+                    places = found.setdefault(r.num, [])
+                    if not places or places[-1] != (pos, n):
+                        places.append((pos, n))
+    return found
+
+
+def insert(f: Function, before: Mapping[Place, Sequence[Inst]], gone: Collection[int] = ()) -> None:
+    """Put instructions in front of places; those of identity ``gone`` leave theirs."""
+    for pos, block in enumerate(f.blocks):
+        out: list[Inst] = []
+        for n, inst in enumerate(block.insts):
+            out += before.get((pos, n), ())
+            if id(inst) not in gone:
+                out.append(inst)
+        block.insts = out
