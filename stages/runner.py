@@ -11,7 +11,7 @@ import gc
 import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Final
 
 from ir_format import wire
 from ir_format.diag import CompileError, Diagnostic, StreamError
@@ -186,15 +186,21 @@ def run_stage(stage: Stage, inp: BinaryIO, out: BinaryIO, flags: Flags) -> int:
         if flags.stats and ctx is not None:
             for k in sorted(ctx.stats):
                 sys.stderr.write(f"{stage.name}: {k} {ctx.stats[k]}\n")
-    except StreamError as e:
-        sys.stderr.write(f"orias-{stage.name}: {e}\n")
-        return 1
-    except BrokenPipeError:
-        return 1
-    except (MemoryError, RecursionError) as e:
-        sys.stderr.write(f"orias-{stage.name}: {type(e).__name__} while reading the stream\n")
-        return 1
+    except BROKEN as e:
+        return broken(stage.name, e)
     return code
+
+
+#: What ends the reading of a stream.
+BROKEN: Final = (StreamError, BrokenPipeError, MemoryError, RecursionError)
+
+
+def broken(name: str, e: Exception) -> int:
+    """Say why a stage could not read its stream to the end; its exit code."""
+    if not isinstance(e, BrokenPipeError):  # else nobody reads what is written
+        text = str(e) if isinstance(e, StreamError) else f"{type(e).__name__} while reading the stream"
+        sys.stderr.write(f"orias-{name}: {text}\n")
+    return 1
 
 
 def _refused(stage: Stage, body: Any, header: Header) -> Unit | None:

@@ -7,14 +7,28 @@ goes through the bytes after all, so that the fault, the stage and the file to r
 from __future__ import annotations
 
 import io
-import sys
 from collections.abc import Callable, Sequence
 from typing import Any, BinaryIO
 
 from ir_format import wire
 from ir_format.diag import StreamError
 from ir_format.relay import relay
-from stages.runner import VERSION, Context, Flags, Pass, Stage, as_tuples, failed, read_module, read_unit, run_stage, run_unit, select
+from stages.runner import (
+    BROKEN,
+    VERSION,
+    Context,
+    Flags,
+    Pass,
+    Stage,
+    as_tuples,
+    broken,
+    failed,
+    read_module,
+    read_unit,
+    run_stage,
+    run_unit,
+    select,
+)
 
 
 def run_together(stages: Sequence[Stage], inp: BinaryIO, out: BinaryIO, note: Callable[[str], object]) -> int:
@@ -54,14 +68,8 @@ def run_together(stages: Sequence[Stage], inp: BinaryIO, out: BinaryIO, note: Ca
                 else:
                     writer.record("unit", record)
         writer.end()
-    except StreamError as e:
-        sys.stderr.write(f"orias-{first.name}: {e}\n")
-        return 1
-    except BrokenPipeError:
-        return 1
-    except (MemoryError, RecursionError) as e:
-        sys.stderr.write(f"orias-{first.name}: {type(e).__name__} while reading the stream\n")
-        return 1
+    except BROKEN as e:
+        return broken(first.name, e)
     return code
 
 

@@ -43,6 +43,27 @@ def build_units(module: PtxModule, functions: dict[str, FuncSym], separate: bool
     return units
 
 
+class _Holdings:
+    """What a unit holds, by name, while it takes in more."""
+
+    def __init__(self, unit: PtxUnit) -> None:
+        self.unit = unit
+        self.functions = {f.name for f in unit.functions}
+        self.variables = set(unit.variables)
+        self.externs = {e.name for e in unit.externs}
+
+    def take(self, extra: PtxUnit) -> list[PtxFunction]:
+        """Add what another unit has and this one has not; the functions that are new."""
+        new = [f for f in extra.functions if f.name not in self.functions]
+        self.unit.functions += new
+        self.unit.variables += [v for v in extra.variables if v not in self.variables]
+        self.unit.externs += [e for e in extra.externs if e.name not in self.externs]
+        self.functions.update(f.name for f in new)
+        self.variables.update(extra.variables)
+        self.externs.update(e.name for e in extra.externs)
+        return new
+
+
 def _fill_pointers(
     units: list[PtxUnit],
     functions: dict[str, FuncSym],
@@ -60,27 +81,18 @@ def _fill_pointers(
         taken.update(dict.fromkeys(_addresses(f)))
     reached = sum(len(u.functions) for u in units)
     for unit in units:
-        have = {f.name for f in unit.functions}
-        if have.isdisjoint(calling):
+        held = _Holdings(unit)
+        if held.functions.isdisjoint(calling):
             continue
-        known = set(unit.variables)
-        extern = {e.name for e in unit.externs}
         work = list(taken)
         for word in work:  # grows while it is read
             name = aliases.get(word, word)
             symbol = functions.get(name)
-            if symbol is None or symbol.function is None or symbol.entry or name in have:
+            if symbol is None or symbol.function is None or symbol.entry or name in held.functions:
                 continue
             extra = _unit(name, symbol.function, functions, variables, aliases, called, False)
-            for f in extra.functions:
-                if f.name not in have:
-                    have.add(f.name)
-                    unit.functions.append(f)
-                    work.extend(_addresses(f))
-            unit.variables.extend([v for v in extra.variables if v not in known])
-            known.update(extra.variables)
-            unit.externs.extend([e for e in extra.externs if e.name not in extern])
-            extern.update(e.name for e in extra.externs)
+            for f in held.take(extra):
+                work.extend(_addresses(f))
             reached += len(extra.functions)
             if reached > MAX_REACHED:
                 raise UnitsTooLarge(f"The kernels up to '{unit.name}' reach more than {MAX_REACHED} functions and variables, each counted for each kernel")
@@ -113,19 +125,14 @@ def _adopt(
 ) -> None:
     """Functions that only module data point to: the first unit gets them, so that no address is left without code."""
     reached = {f.name for u in units for f in u.functions}
-    first = units[0]
-    have = {f.name for f in first.functions}
-    known = set(first.variables)
+    held = _Holdings(units[0])
     for var in variables.values():
         for reloc in var.relocs:
             symbol = functions.get(reloc.symbol)
             if symbol is None or symbol.function is None or symbol.entry or reloc.symbol in reached:
                 continue
             extra = _unit(reloc.symbol, symbol.function, functions, variables, aliases, called, False)
-            first.functions.extend([f for f in extra.functions if f.name not in have])
-            first.variables.extend([v for v in extra.variables if v not in known])
-            have.update(f.name for f in extra.functions)
-            known.update(extra.variables)
+            held.take(extra)
             reached.update(f.name for f in extra.functions)
 
 
