@@ -1,7 +1,6 @@
 """Function entry, parameters, and calls by the fixed convention.
 
-Registers (measured, ptxas -c): arguments fill R4..R15 first fit at natural alignment, later small ones fill holes; one that does not fit goes
-whole to the stack at [R1 + 0..] of the caller. Results likewise, or through a pointer in R4 when they take more than 48 bytes. Return address: R20:R21.
+Arguments and results: :mod:`.arguments`. Return address: R20:R21 (measured, ptxas -c).
 
 Contract with the stages behind (docs/lowering.md): the return address is ``MOV R20, Imm(sym=function, fmt='ret')``, and R1 moves in instructions
 that carry ``attrs['frame']`` (-1 at entry, +1 before RET).
@@ -16,8 +15,9 @@ from ir_format import ptx
 from ir_format.diag import CompileError
 from ir_format.model import RZ, ZERO, AttrValue, Const, Imm, Label, Mem, Name, Operand, Reg, Sym
 from ir_format.ptx import CallTarget, PtxFunction, PtxInst, PtxParam, PtxProto, PtxVar
-from ir_format.target import ARG_REGS, PARAM_MAX, RETURN_REG
+from ir_format.target import ARG_REGS, RETURN_REG
 
+from .arguments import assign, chunk_of, param_part, param_regs, returns_in_memory, signature_text, words_of
 from .builder import Builder
 from .unit import align_up
 
@@ -26,94 +26,6 @@ _TARGETS = tuple(range(_LAST - 1, _FIRST - 1, -2))  # pairs that a call destroys
 _FAR_TARGET = 32
 #: Functions of the driver, whose calls the cubin lists (measured).
 _DRIVER = frozenset(("vprintf", "vfprintf", "malloc", "free", "__assertfail"))
-
-
-# --------------------------------------------------------------------------- where arguments live
-
-
-_LETTERS = {"b32": "i", "u32": "i", "s32": "i", "b64": "l", "u64": "l", "s64": "l", "f32": "f", "f64": "d"}
-
-
-def signature_text(rets: Sequence[PtxParam], params: Sequence[PtxParam]) -> str:
-    """How an object names the signature of a function whose address is taken, and of a call by pointer: nvlink looks for equal texts (measured)."""
-
-    def letters(of: Sequence[PtxParam]) -> str:
-        return "".join([_LETTERS[p.type] if p.type in _LETTERS and p.size == (8 if p.type[1:] == "64" else 4) else f"b{p.size}" for p in of])
-
-    return "#" + (letters(rets) or "v") + letters(params)
-
-
-def words_of(p: PtxParam | PtxVar) -> int:
-    """32-bit words that a parameter takes in registers."""
-    return max(1, -(-p.size // 4))
-
-
-def chunk_of(p: PtxParam | PtxVar) -> int:
-    """Words per register group of a parameter: its alignment, 1, 2 or 4 words."""
-    w = 4 if p.align >= 16 else 2 if p.align >= 8 else 1
-    while w > 1 and words_of(p) % w:
-        w //= 2
-    return w
-
-
-def assign(params: Sequence[PtxParam], first: int = _FIRST) -> tuple[list[tuple[int, int]], int]:
-    """Place of each parameter: (first register, -1) or (-1, stack offset); and the bytes of stack they take."""
-    used = 0  # bit i: register _FIRST + i is taken
-    for r in range(_FIRST, first):
-        used |= 1 << (r - _FIRST)
-    places: list[tuple[int, int]] = []
-    stack = 0
-    for p in params:
-        n = words_of(p)
-        step = max(1, min(4, p.align // 4))
-        for at in range(_FIRST, _LAST + 2 - n, step):
-            mask = ((1 << n) - 1) << (at - _FIRST)
-            if not used & mask:
-                used |= mask
-                places.append((at, -1))
-                break
-        else:
-            stack = align_up(stack, max(4, p.align))
-            places.append((-1, stack))
-            stack += align_up(p.size, 4)
-    return places, align_up(stack, 8)
-
-
-def returns_in_memory(rets: Sequence[PtxParam]) -> bool:
-    """True when the results take more than the twelve registers."""
-    return any(at < 0 for at, _ in assign(rets)[0])
-
-
-def param_regs(b: Builder, name: str, p: PtxParam | PtxVar) -> list[Reg]:
-    """The vregs that hold a `.param` variable of a function body, one per chunk; made at first use."""
-    got = b.param_words.get(name)
-    if got is None:
-        if isinstance(p, PtxParam) and p.space == "reg":
-            got = [b.reg(p.reg)]
-        elif p.size > PARAM_MAX:
-            raise CompileError(f"Parameter '{name}' of {p.size} bytes not supported", b.line)
-        else:
-            w = chunk_of(p)
-            got = [b.fn.new_vreg("R", w, name=f"{name}+{4 * w * i}") for i in range(words_of(p) // w)]
-        b.param_words[name] = got
-    return got
-
-
-def param_part(b: Builder, name: str, p: PtxParam | PtxVar, offset: int, words: int) -> list[Reg]:
-    """Registers for ``words`` words at a byte offset of a `.param` variable, widest pieces first where they are contiguous."""
-    regs = param_regs(b, name, p)
-    w = regs[0].width
-    out: list[Reg] = []
-    i = offset // 4
-    end = i + words
-    if offset < 0 or end > w * len(regs):
-        raise CompileError(f"Access outside of parameter '{name}'", b.line)
-    while i < end:
-        sub = i % w
-        n = min(w - sub, end - i)
-        out.append(regs[i // w]._replace(sub=sub, width=n))
-        i += n
-    return out
 
 
 # --------------------------------------------------------------------------- entry and return

@@ -8,8 +8,9 @@ from ir_format.model import Header, Module, Param, Unit, Var
 from ir_format.ptx import PtxFunction, PtxInst, PtxLabel, PtxModule, PtxPragma, PtxReloc, PtxUnit, PtxVar
 from ir_format.record import replace
 
+from .arguments import signature_text
 from .builder import Builder
-from .call import begin_function, end_function, signature_text
+from .call import begin_function, end_function
 from .cleanup import tidy_blocks
 from .converge import insert_convergence
 from .legalize import legalize

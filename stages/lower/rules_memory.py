@@ -6,8 +6,8 @@ from ir_format import ptx
 from ir_format.model import PT, RZ, Const, Imm, Mem, Reg
 from ir_format.ptx import PtxInst
 
+from .arguments import param_part
 from .builder import Builder, Rule, is_signed
-from .call import param_part
 from .memory import fence, function_param, invalidate, order_mods, order_of, resolve, with_policy
 from .rules_cluster import remote, store_async
 from .rules_int import Val, compare, compare_into, logic, minmax

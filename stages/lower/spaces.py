@@ -9,7 +9,8 @@ from ir_format.diag import CompileError
 from ir_format.model import RZ, Const, Imm, Name, Reg
 from ir_format.ptx import PtxFunction, PtxProto, PtxVar
 
-from .call import in_prologue, load_const, local_place, note, signature_text
+from .arguments import signature_text
+from .call import in_prologue, load_const, local_place, note
 
 if TYPE_CHECKING:
     from .builder import Builder
