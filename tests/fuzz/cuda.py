@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Final
 
 from tests import oracle
-from tests.fuzz.memory import OWN
 from tests.fuzz.bodies import INPUT, OUTPUT
+from tests.fuzz.memory import OWN
 
 _TYPES: Final = ("int", "unsigned", "long long", "unsigned long long", "short", "unsigned char", "float", "double", "signed char", "unsigned short")
 _WEIGHTS: Final = (6, 6, 2, 3, 1, 2, 3, 1, 1, 1)
