@@ -184,6 +184,7 @@ def run_stage(stage: Stage, inp: BinaryIO, out: BinaryIO, flags: Flags) -> int:
                 writer.record("unit", wire.unit_to_wire(unit))
         writer.end()
         if flags.stats and ctx is not None:
+            ctx.count("rewrites", ctx.rewrites)
             for k in sorted(ctx.stats):
                 sys.stderr.write(f"{stage.name}: {k} {ctx.stats[k]}\n")
     except BROKEN as e:

@@ -1,0 +1,1 @@
+"""orias-bisect: which stage, pass and rewrite makes a cubin wrong."""
