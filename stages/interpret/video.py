@@ -106,14 +106,14 @@ def _vmad(inst: PtxInst) -> Fn:
     shift = next((int(m[3:]) for m in inst.mods if m.startswith("shr")), 0)
     product_negative = isinstance(inst.operands[1], Neg) != isinstance(inst.operands[2], Neg)
     c_negative = isinstance(inst.operands[3], Neg)
-    # Documented: the product is signed if a source is or it is negated; c is like the product; the result is signed too if c is negated.
-    product_signed = ta[0] == "s" or tb[0] == "s" or product_negative
-    is_signed = product_signed or c_negative
+    # Documented: the result is signed if a source is or either summand is negated.  For c the manual contradicts itself: its text says that c is
+    # like the product, its code extends c by sign wherever the result is signed, so too in (u32*u32) - u32.  The code is followed, as everywhere here.
+    is_signed = ta[0] == "s" or tb[0] == "s" or product_negative or c_negative
 
     def apply(a: Arr, b: Arr, c: Arr) -> Arr:
         x = selected(a, inst.operands[1], ta[0] == "s").astype(object)
         y = selected(b, inst.operands[2], tb[0] == "s").astype(object)
-        z = selected(c, inst.operands[3], product_signed).astype(object)
+        z = selected(c, inst.operands[3], is_signed).astype(object)
         r = (-(x * y) if product_negative else x * y) + (-z if c_negative else z)
         if inst.has("po"):
             r = r + 1

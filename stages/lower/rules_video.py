@@ -165,8 +165,7 @@ def vmad(b: Builder, inst: PtxInst) -> None:
     minus_p = isinstance(a, ptx.Neg) != isinstance(f, ptx.Neg)
     minus_c = isinstance(c, ptx.Neg)
     signed_factors = ta[0] == "s" or tb[0] == "s"
-    signed_product = signed_factors or minus_p
-    signed = signed_product or minus_c
+    signed = signed_factors or minus_p or minus_c
     x, y = _wide_source(b, a, ta[0] == "s"), _wide_source(b, f, tb[0] == "s")
     r = b.r(2)
     wide(b, False, r, b.lo_r(x), b.lo_r(y))
@@ -181,7 +180,7 @@ def vmad(b: Builder, inst: PtxInst) -> None:
         less = b.r(2)
         minmax(b, less, "u64", r, b.in_reg(Imm("I", 1 << 62), 2), False)
         r = less
-    z = _wide_source(b, c, signed_product)
+    z = _wide_source(b, c, signed)  # so the manual's code, and ptxas; its text says that c is like the product
     total = b.r(2)
     if minus_p:
         sub64(b, total, z, r)

@@ -108,7 +108,7 @@ class Compiled:
         self.program = program
         self.context = context
         n = len(program.words)
-        self.fns: list[InstFn] = [_Lazy(self, i).run for i in range(n)]
+        self.fns: list[InstFn] = [_never] * n  # set where a segment is entered: a module may have many kernels
         self.ctls: dict[int, CtlFn] = {}
         self.ends: list[int] = [-1] * n
         self.builds: dict[int, Build] = {}
@@ -154,8 +154,11 @@ class Compiled:
                 self.ctls[end] = _raiser(str(e) if isinstance(e, Unsupported) else e.message)
                 break
             end += 1
+        fns = self.fns
         for i in range(pc, end + 1):
             self.ends[i] = end
+            if fns[i] is _never:
+                fns[i] = _Lazy(self, i).run
         return end
 
     def build_of(self, index: int) -> Build:
@@ -179,6 +182,10 @@ class Compiled:
             raise Fault(f"instruction {text_of(self.program.inst(index))} has operands that the simulator can't read ({e!r})") from e
         self.fns[index] = fn
         return fn
+
+
+def _never(v: View, m: Arr | None) -> None:
+    raise AssertionError("no segment was entered here")
 
 
 class _Lazy:

@@ -1,7 +1,8 @@
 """One-instruction kernels: every form of the descriptor table that ptxas takes, run by the PTX interpreter, and the cubins of ptxas
 and ours in the simulator, on edge cases and random values.
 
-    python -m tests.cosim.one_op [--arch 80 --arch 90 ...] [--only NAME] [--limit N] [--seed N] [--who ptxas --who ours] [--report FILE]
+    python -m tests.cosim.one_op [--arch 80 --arch 90 ...] [--only NAME] [--limit N] [--skip N] [--seed N] [--who ptxas --who ours] [--report FILE] [--journal FILE]
+    python -m tests.cosim.one_op --sum JOURNAL [--sum JOURNAL ...]
 
 ptxas decides which forms exist, the manual which of them are compared.  Prints what differs or is refused, one line a form, then a table for each target:
 how many are equal to the manual, how many are what a stated model of ptxas predicts (`forms/quirks.py`), how many are neither.
@@ -10,29 +11,36 @@ how many are equal to the manual, how many are what a stated model of ptxas pred
 from __future__ import annotations
 
 import argparse
+import itertools
+import json
+import os
 import re
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from tests import oracle
-from tests.cosim.forms import Corpus, quirks
+from tests.cosim.forms import Corpus, Item, quirks
 from tests.cosim.forms.base import Form, kernel_text, module_text
 from tests.cosim.forms.exceptions import cause, outside
-from tests.cosim.forms.values import Array, inputs, memory, wrong
+from tests.cosim.forms.quirks import Given, Outputs
+from tests.cosim.forms.values import inputs, memory, wrong
+from tests.cosim.tally import Tally, journal
 
 CHUNK = 60
+#: Runs a form's cubin on something.
+Execute = Callable[[Given], Outputs]
+#: Most forms that are given to ptxas at once.
+MOST = 600
 TARGETS = ("80", "90", "120a")
 _LINE = re.compile(r"line (\d+); (?:error|fatal) *: (.*)")
 #: Steps that a kernel of one instruction may take.
 LIMIT = 400_000
 
-Outputs = tuple[Array, Array]
-#: Sources, third buffer and parameter bytes of a form.
-Given = tuple[Array, Array, bytes]
 
 
 def buffers(form: Form, seed: int) -> Given:
@@ -104,12 +112,29 @@ class Sweep:
         self.who = who
         self.seed = seed
         self.report = report
-        self.counts: Counter[str] = Counter()
-        self.refused: Counter[str] = Counter()
-        self.ptxas_refuses: Counter[str] = Counter()
-        self.by_name: Counter[str] = Counter()
-        self.known: Counter[str] = Counter()
-        self.apart: Counter[str] = Counter()
+        self.tally = Tally()
+
+    @property
+    def counts(self) -> Counter[str]:
+        """Outcomes."""
+        return self.tally.counts
+
+    def _note(self, form: Form, outcome: str) -> None:
+        self.counts[outcome] += 1
+        self.tally.row(form.row, 0).add(outcome, form.drawn)
+
+    def look(self, item: Item) -> Form | None:
+        """Count a place of the corpus; its form."""
+        if item.apart:
+            self.tally.left[item.apart] += 1
+            return None
+        row = self.tally.row(item.row, item.population)
+        row.add("looked at", item.drawn)
+        if item.form is None:
+            self.tally.unmade[item.row.split("#")[0]] += 1
+        else:
+            row.add("made", item.drawn)
+        return item.form
 
     def say(self, line: str) -> None:
         """One finding."""
@@ -129,18 +154,19 @@ class Sweep:
 
     def chunk(self, forms: list[Form]) -> None:
         """Judge some forms; those that ptxas refuses do not count."""
-        forms, theirs = ptxas_takes(forms, self.target, self.ptxas_refuses)
+        forms, theirs = ptxas_takes(forms, self.target, self.tally.ptxas_refuses)
         if not forms:
             return
         if "ptxas" in self.who:
             modules = self._modules(forms)
             for k, form in enumerate(forms):
-                self.counts["ptxas takes"] += 1
-                self.by_name[form.name] += 1
+                self._note(form, "ptxas takes")
+                self.tally.by_name[form.name] += 1
                 module, entry = modules[k]
                 self._judge(form, module, entry, "ptxas", theirs, f"k{k}")
         if "ours" in self.who:
-            self.judge_ours(forms)
+            for at in range(0, len(forms), CHUNK):
+                self.judge_ours(forms[at : at + CHUNK])
 
     def _modules(self, forms: list[Form]) -> list[tuple[Any, str]]:
         """For each form an interpreter module and the entry in it; a text where our parser refuses it."""
@@ -183,42 +209,46 @@ class Sweep:
                 self._refuse(form, who, "interpreter", f"{type(error).__name__}: {error}")
                 return
         got: Outputs | str
+
+        def execute(given: Given) -> Outputs:
+            return run_cubin(device, theirs, form, given)
+
         try:
-            got = run_cubin(device, theirs, form, given)
+            got = execute(given)
         except Exception as error:
             got = f"{type(error).__name__}: {error}"
         if want is None:
-            self._outside(form, who, given, got)
+            self._outside(form, who, given, got, execute)
         elif isinstance(got, str):
             self._refuse(form, who, "simulator", got)
         else:
-            self._compare(form, who, given, want, got)
+            self._compare(form, who, given, want, got, execute)
 
-    def _compare(self, form: Form, who: str, given: Given, want: Outputs, got: Outputs) -> None:
+    def _compare(self, form: Form, who: str, given: Given, want: Outputs, got: Outputs, execute: Execute) -> None:
         bad = wrong(form, want, got)
         if not bad.any():
-            self.counts[f"{who} equal"] += 1
+            self._note(form, f"{who} equal")
             return
         why = cause(form.text, who)
-        exact = bool(why) and quirks.predicts(form, self.target, given, want, got, lambda other: self._interpret(other, given))
-        self.counts[f"{who} {'as modelled' if exact else 'differs'}"] += 1
+        exact = bool(why) and quirks.predicts(form, self.target, given, want, got, lambda other: self._interpret(other, given), execute)
+        self._note(form, f"{who} {'as modelled' if exact else 'differs'}")
         if exact:
-            self.known[why] += 1
+            self.tally.known[why] += 1
         shown = _shown(form, given, want, got, int(bad.argmax()))
         self.say(f"{self.target} {who} {'MODELLED' if exact else 'DIFFERS'} {form.text} [{int(bad.sum())}] {shown}")
 
-    def _outside(self, form: Form, who: str, given: Given, got: Outputs | str) -> None:
+    def _outside(self, form: Form, who: str, given: Given, got: Outputs | str, execute: Execute) -> None:
         """A form that the manual does not have: no part of the comparison; ptxas's code is held against what is known of it."""
         if who != "ptxas":
-            self.counts[f"{who} outside the manual"] += 1
+            self._note(form, f"{who} outside the manual")
             return
         why = outside(form.text)
         if isinstance(got, str):
             exact = "instruction word 0x" + 32 * "0" in got and bool(re.match(r"fence\.", form.text))
         else:
-            exact = bool(why) and quirks.predicts(form, self.target, given, None, got, lambda other: self._interpret(other, given))
-        self.counts[f"{who} outside the manual, {'as modelled' if exact else 'not explained'}"] += 1
-        self.apart[why if exact else "not explained"] += 1
+            exact = bool(why) and quirks.predicts(form, self.target, given, None, got, lambda other: self._interpret(other, given), execute)
+        self._note(form, f"{who} outside the manual, {'as modelled' if exact else 'not explained'}")
+        self.tally.apart[why if exact else "not explained"] += 1
         if not exact:
             self.say(f"{self.target} {who} OUTSIDE {form.text} is not what is known: {got if isinstance(got, str) else _shown(form, given, None, got, 0)}")
 
@@ -229,33 +259,15 @@ class Sweep:
         return run_interpreter(Module(module_text([form], self.target), self.target), "k0", form, given)
 
     def _refuse(self, form: Form, who: str, by: str, why: str) -> None:
-        self.counts[f"{who} refused by {by}"] += 1
+        self._note(form, f"{who} refused by {by}")
         why = " ".join(why.split())
-        self.refused[f"{who} {by}: {_reason(why)}"] += 1
+        self.tally.refused[f"{who} {by}: {_reason(why)}"] += 1
         self.say(f"{self.target} {who} REFUSED {form.text} {by}: {why[:260]}")
 
-    def table(self, corpus: Corpus, seconds: float) -> None:
-        """The counts.  Shares are of the forms that the manual has."""
-        self.say(f"\n{self.target}: {self.counts['ptxas takes']} forms that ptxas takes, of {len(corpus.forms)} made, {len(self.by_name)} mnemonics, {seconds:.0f} s")
-        for who in self.who:
-            mine = {k.removeprefix(who + " "): v for k, v in sorted(self.counts.items()) if k.startswith(who + " ") and k != "ptxas takes"}
-            total = max(sum(v for k, v in mine.items() if not k.startswith("outside")), 1)
-            equal, modelled = mine.get("equal", 0), mine.get("as modelled", 0)
-            self.say(f"  {who}: " + ", ".join([f"{k} {v}" for k, v in mine.items()]))
-            self.say(f"  {who}: of {total} in the manual {100 * equal / total:.2f} % equal, {100 * (equal + modelled) / total:.2f} % with those that the models of ptxas predict")
-        for why, n in sorted(self.known.items()):
-            self.say(f"    as modelled {n:5} {why}")
-        for why, n in sorted(self.apart.items()):
-            self.say(f"    outside the manual {n:5} {why}")
-        for why, n in self.refused.most_common(40):
-            self.say(f"    refused {n:5} {why}")
-        for why, n in sorted(corpus.apart.items()):
-            self.say(f"    apart {n:5} {why}")
-        for name, n in sorted(corpus.unmade.items()):
-            self.say(f"    no kernel made {n:5} {name}")
-        missing = sorted({f.name for f in corpus.forms} - set(self.by_name))
-        if missing and "ptxas" in self.who:
-            self.say("    mnemonics of which ptxas took no form: " + " ".join(missing))
+    def table(self) -> None:
+        """The counts."""
+        for line in self.tally.lines(self.target, self.who):
+            self.say(line)
 
 
 def _reason(why: str) -> str:
@@ -275,15 +287,32 @@ def _shown(form: Form, given: Given, want: Outputs | None, got: Outputs, t: int)
     return f"thread {t} ({sources}) -> {b}, interpreter {a}"
 
 
-def sweep(arch: str, who: tuple[str, ...], only: str, limit: int, seed: int, report: Any = None, text: str = "") -> Sweep:
-    """Judge the forms of a target; ``text``: a pattern that their instructions must have."""
-    state = Sweep(f"sm_{arch}", who, seed, report)
-    start = time.perf_counter()
-    corpus = Corpus(f"sm_{arch}", only, limit, seed)
-    forms = [f for f in corpus.forms if re.search(text, f.text)]
-    for at in range(0, len(forms), CHUNK):
-        state.chunk(forms[at : at + CHUNK])
-    state.table(corpus, time.perf_counter() - start)
+def sweep(corpus: Corpus, who: tuple[str, ...], report: Any = None, text: str = "", keep: str = "") -> Sweep:
+    """Judge the forms of a target; ``text``: a pattern that their instructions must have; ``keep``: a journal, to which each chunk is added, and from
+    which a run of the same corpus goes on."""
+    state = Sweep(corpus.target, who, corpus.seed, report)
+    run = " ".join([corpus.target, corpus.only or "all", f"limit {corpus.limit} skip {corpus.skip} seed {corpus.seed}", *who, text])
+    done, total = journal([keep]).get(run, (0, Tally())) if keep and os.path.exists(keep) else (0, Tally())
+    items = itertools.islice(corpus.items(), done, None)
+    size = CHUNK
+    while True:
+        start = time.perf_counter()
+        part = list(itertools.islice(items, size))
+        if not part:
+            break
+        made = [form for form in map(state.look, part) if form is not None and re.search(text, form.text)]
+        state.chunk(made)
+        taken = state.counts["ptxas takes"]
+        size = max(CHUNK, min(MOST, CHUNK * len(part) // max(taken, 1)))  # ptxas refuses most combinations of some rows
+        done += len(part)
+        state.tally.seconds = time.perf_counter() - start
+        if keep:
+            with open(keep, "a") as file:
+                file.write(json.dumps({"run": run, "end": done, **state.tally.as_json()}) + "\n")
+        total.add(state.tally)
+        state.tally = Tally()
+    state.tally = total
+    state.table()
     return state
 
 
@@ -294,20 +323,38 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--only", default="", help="a regular expression for names of rows")
     parser.add_argument("--text", default="", help="a regular expression that is in the instruction")
     parser.add_argument("--limit", type=int, default=40, help="most forms of one descriptor row")
+    parser.add_argument("--skip", type=int, default=0, help="leave out the forms that this limit would give")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--who", action="append", choices=["ptxas", "ours"], default=[], help="whose cubins (default both)")
     parser.add_argument("--refusals", action="store_true", help="print what ptxas refuses, by row")
     parser.add_argument("--report", default="")
+    parser.add_argument("--journal", default="", help="a file that the counts of each chunk are added to; an interrupted run with the same options goes on")
+    parser.add_argument("--sum", action="append", default=[], metavar="JOURNAL", help="run nothing: add up journals (of runs that have no form in common)")
     options = parser.parse_args(argv)
+    who = tuple(options.who or ("ptxas", "ours"))
+    if options.sum:
+        return add_up(options.sum, who)
     report = open(options.report, "w") if options.report else None
     bad = 0
     for arch in options.arch or TARGETS:
-        state = sweep(arch, tuple(options.who or ("ptxas", "ours")), options.only, options.limit, options.seed, report, options.text)
+        corpus = Corpus(f"sm_{arch}", options.only, options.limit, options.seed, options.skip)
+        state = sweep(corpus, who, report, options.text, options.journal)
         bad += sum(state.counts[x] for x in ("ours differs", "ptxas differs", "ptxas outside the manual, not explained"))
         if options.refusals:
-            for why, n in sorted(state.ptxas_refuses.items()):
+            for why, n in sorted(state.tally.ptxas_refuses.items()):
                 state.say(f"    ptxas refuses {n:5} {why}")
     return 1 if bad else 0
+
+
+def add_up(paths: list[str], who: tuple[str, ...]) -> int:
+    """Print the tables of what journals hold together."""
+    totals: dict[str, Tally] = {}
+    for run, (_, tally) in sorted(journal(paths).items()):
+        totals.setdefault(run.split(" ")[0], Tally()).add(tally)
+    for target, tally in totals.items():
+        for line in tally.lines(target, who):
+            print(line)
+    return 0
 
 
 if __name__ == "__main__":

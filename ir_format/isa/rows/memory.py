@@ -85,7 +85,7 @@ LDGSTS      1ae GT sm=100+     <- t:MT(R16,O44-63,U64) m:M(R24,O32-43,N64,X76,W8
 LDGDEPBAR    9af -  sm=80+      <-                                      ; ; cls=lsu <80-89>sb=W <90+>sb=WR
 DEPBAR       91a -              <- sb:N(sb)@44-46 n:I(u)@38-43 set:SBS@32-37?={} ; .LE 47=1                                                  ; cls=ctl
 DEPBAR       91a -              <- set:SBS@32-37?={}                    ; 47=0                                                  ; cls=ctl
-LDG.E        17e GU sm=100+     e4:R@64 d4 <- m:M(R24,O40-56*32,U32,X76,W75,!vd) mask:I(u)@57-63+72?=255 Pz:PI@87?=PT $policy ; .evict@84-86 .{EFL2 ENL2 ELL2 ?}@81-82 .{_ LTC64B LTC128B ?}@73-74 .256 .ord80@77-80 ; cls=lsu sb=WR mem=r space=global
+LDG.E        17e GU sm=100+     e4:R@64 d4 <- m:M(R24,O40-56*32,U32,X76,W75,!vd) mask:I(u)@57-63+72?=255 Pz:PI@87?=PT $policy ; .evict@84-86 .{EFL2 ENL2 ELL2 ?}@81-82 .{_ LTC64B LTC128B LTC256B}@73-74 .256 .ord80@77-80 ; cls=lsu sb=WR mem=r space=global
 STG.E        17f GU sm=100+     <- m:M(R24,O40-58*32,U64,X76,W75,!vd) s4:R@32 e4:R@16 mask:I(u)@59-63+88-90?=255 $policy ; .evict@84-86 .{EFL2 ENL2 ELL2 ?}@81-82 .256 .stg80@77-80 ; cls=lsu sb=R mem=w space=global
 ATOMS.POPC.INC.32 18c AP forms=u sm=80+ d <- m:M(R24,O40-63,U64,S78)         ; <80-89>87-90=10 <90+>87-90=11 73-75=0 ; cls=lsu sb=WR mem=rw space=shared
 ATOMS.CAST   38d - sm=75-90     d/cassize <- m:M(R24,O40-63,S78) s:R@32/cassize c/cassize ; .SPIN@88 .cassize@73-75 87=1      ; cls=lsu sb=WR mem=rw space=shared

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import random
 import re
-from collections import Counter
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from stages.parse.table import Row
 from tests.cosim.forms import arith, barriers, matrix, memory, warp
-from tests.cosim.forms.base import Form, walk
+from tests.cosim.forms.base import Form, population, walk
 
 #: Families left for later, by a pattern of names: (pattern, what).
 APART = (
@@ -43,26 +44,49 @@ def make(row: Row, mods: list[str], types: tuple[str, ...], rng: random.Random) 
     return arith.form(row, mods, types, rng)
 
 
-class Corpus:
-    """The forms of a target; rows of the table by what became of them."""
+class Item(NamedTuple):
+    """One place of the corpus: a form, or why there is none (``apart``; "" where no family has a rule)."""
 
-    def __init__(self, target: str, only: str = "", limit: int = 40, seed: int = 0) -> None:
-        """``limit``: most forms of one row; ``only``: a pattern of names."""
-        rng = random.Random(seed)
-        self.forms: list[Form] = []
-        self.apart: Counter[str] = Counter()
-        self.unmade: Counter[str] = Counter()
-        for row, mods, types in walk(target, only, limit, rng):
+    row: str
+    form: Form | None
+    drawn: bool
+    population: int
+    apart: str = ""
+
+
+class Corpus:
+    """The forms of a target."""
+
+    def __init__(self, target: str, only: str = "", limit: int = 40, seed: int = 0, skip: int = 0) -> None:
+        """``limit``: most forms of one row; ``skip``: a limit whose forms are left out; ``only``: a pattern of names."""
+        self.target = target
+        self.only = only
+        self.limit = limit
+        self.seed = seed
+        self.skip = skip
+
+    def items(self) -> Iterator[Item]:
+        """Row by row; what is made of modifiers and types depends on them and the seed alone."""
+        for row, choice in walk(self.target, self.only, self.limit, self.seed, self.skip):
+            size = population(row)
             why = apart(row.name)
             if why:
-                self.apart[why] += 1
+                yield Item(row.key, None, choice.drawn, size, why)
                 continue
-            form = make(row, mods, types, rng)
-            if form is None:
-                self.unmade[row.name] += 1
-                continue
-            self.forms.append(form)
-        if not only or re.fullmatch(only, "mov"):
-            self.forms += arith.moves()
-        if not only or re.fullmatch(only, "call"):
-            self.forms.append(warp.indirect_call())
+            form = make(row, choice.mods, choice.types, random.Random(f"{self.seed} {row.key} {choice.mods} {choice.types}"))
+            if form is not None:
+                form.row, form.drawn = row.key, choice.drawn
+            yield Item(row.key, form, choice.drawn, size)
+        extra: list[Form] = []
+        if not self.only or re.fullmatch(self.only, "mov"):
+            extra += arith.moves()
+        if not self.only or re.fullmatch(self.only, "call"):
+            extra.append(warp.indirect_call())
+        for form in [] if self.skip else extra:
+            form.row = "more"
+            yield Item("more", form, False, len(extra))
+
+    @property
+    def forms(self) -> list[Form]:
+        """All that were made."""
+        return [item.form for item in self.items() if item.form is not None]

@@ -7,6 +7,7 @@ import random
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from stages.interpret.rows import BITS
 from stages.parse import table
@@ -41,6 +42,7 @@ class Form:
     cluster: int = 1
     blob: bool = False  # takes a fourth parameter of 64 bytes
     ignore_memory: bool = False  # the instruction leaves memory undefined
+    drawn: bool = False  # see `Choice`
     extra: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -160,37 +162,55 @@ def reaches(row: Row, target: str) -> bool:
     return not row.gate.only or any(fits(n, s) for n, s in row.gate.only)
 
 
-def choices(row: Row, limit: int, rng: random.Random) -> list[tuple[list[str], tuple[str, ...]]]:
-    """At most `limit` pairs of modifiers and types: every type tuple with the first modifiers, every modifier value once, then random ones."""
+class Choice(NamedTuple):
+    """Modifiers and types of a row."""
+
+    mods: list[str]
+    types: tuple[str, ...]
+    #: Drawn with equal chances from all of the row; False where a rule took it, or where the row is whole.
+    drawn: bool = False
+
+
+def population(row: Row) -> int:
+    """All pairs of modifiers and types of a row."""
+    return _count(row) * len(type_tuples(row))
+
+
+def choices(row: Row, limit: int, seed: int) -> list[Choice]:
+    """At most `limit` of a row: every type tuple with the first modifiers, every modifier value once, then random ones.
+
+    What a greater limit gives begins with what a smaller one gives, as long as neither is the whole row, and nothing depends on other rows.
+    """
+    rng = random.Random(f"{seed} {row.key}")
     tuples = type_tuples(row)
     slots = [(*(() if s.required else ("",)), *s.values) if s.values else ("",) for s in row.slots]
-    out: list[tuple[list[str], tuple[str, ...]]] = []
-    if _count(row) * len(tuples) <= limit:
-        out = [(m, t) for m in modifiers(row) for t in tuples]
-    else:
-        base = [s[0] for s in slots]
-        out = [(base, t) for t in tuples]
-        for k, values in enumerate(slots):
-            out += [([*base[:k], v, *base[k + 1 :]], rng.choice(tuples)) for v in values[1:]]
-        if len(out) > limit:
-            out = [out[0], *rng.sample(out[1:], limit - 1)]
-        seen = {(tuple(m), t) for m, t in out}
-        for _ in range(4 * limit):
-            if len(out) >= limit:
-                break
-            pick = ([rng.choice(s) for s in slots], rng.choice(tuples))
-            if (tuple(pick[0]), pick[1]) not in seen:
-                seen.add((tuple(pick[0]), pick[1]))
-                out.append(pick)
+    if population(row) <= limit:
+        return [Choice(m, t) for m in modifiers(row) for t in tuples]
+    base = [s[0] for s in slots]
+    out = [Choice(base, t) for t in tuples]
+    for k, values in enumerate(slots):
+        out += [Choice([*base[:k], v, *base[k + 1 :]], rng.choice(tuples)) for v in values[1:]]
+    if len(out) > limit:
+        out = [out[0], *rng.sample(out[1:], limit - 1)]
+    seen = {(tuple(c.mods), c.types) for c in out}
+    for _ in range(4 * limit):
+        if len(out) >= limit:
+            break
+        pick = Choice([rng.choice(s) for s in slots], rng.choice(tuples), True)
+        if (tuple(pick.mods), pick.types) not in seen:
+            seen.add((tuple(pick.mods), pick.types))
+            out.append(pick)
     return out
 
 
-def walk(target: str, only: str, limit: int, rng: random.Random) -> Iterator[tuple[Row, list[str], tuple[str, ...]]]:
-    """Rows of the table that the target has, with modifiers and types."""
+def walk(target: str, only: str, limit: int, seed: int, skip: int = 0) -> Iterator[tuple[Row, Choice]]:
+    """Rows of the table that the target has, with modifiers and types; ``skip``: leave out what this limit would give."""
     for name in table.names():
         if only and not re.fullmatch(only, name):
             continue
         for row in table.rows(name):
             if reaches(row, target):
-                for mods, types in choices(row, limit, rng):
-                    yield row, mods, types
+                gone = {(tuple(c.mods), c.types) for c in choices(row, skip, seed)} if skip else set()
+                for choice in choices(row, limit, seed):
+                    if (tuple(choice.mods), choice.types) not in gone:
+                        yield row, choice

@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
+from tests.cosim.forms.quirks import LEFT_OUT
+
 _ARITH = r"v(?:add|sub|absdiff|min|max)\.\S*"
 #: (pattern of the instruction, cause).
 PTXAS: Final = (
@@ -17,13 +19,14 @@ PTXAS: Final = (
     (_ARITH + r"\.sat %r40\.[bh]\d,", "video, .sat into a byte or half: ptxas compares without sign, a negative intermediate becomes the greatest value"),
     (r"vsh[lr]\.\S*\.sat\S* %r40\.[bh]\d,", "vshl, vshr with .sat into a byte or half: ptxas clamps to 32 bits only"),
     (r"vset\.s32\.\S*\.(?:min|max) ", "vset with a second min or max: ptxas compares the unsigned c with a sign where a is signed"),
-    (r"vmad\.", "vmad: ptxas extends c by sign for unsigned products too, and multiplies 32-bit operands of unlike sign as if both were signed"),
+    (r"vmad\.", "vmad: ptxas extends c and whole words by sign, whatever their types say"),
     (_ARITH + r"(?:\.sat|\.sat\.(?:min|max|add)|\.min|\.max) %r40, ", "video, intermediate of 33 or 34 bits: ptxas adds in 32 bits before it clamps or compares"),
     (r"vsh[lr]\.\S*\.sat\S*\.(?:min|max|add) %r40, ", "vshl.sat, vshr.sat with a second operation: ptxas compares what the shift moved beyond 32 bits"),
     (r"bf[ei]\.[usb]64 ", "bfe, bfi of 64 bits: ptxas does not cut position and length to 8 bits"),
     (r"cvt\.rna(?:\.satfinite)?\.tf32\.f32 ", "cvt.rna.tf32: a NaN whose payload lies in the 13 dropped bits becomes an infinity (with .satfinite: the greatest number)"),
     (r"cvt\.r[mp]\.ftz(?:\.sat)?\.f16\.f32 ", "cvt.rm/rp.ftz.f16.f32: ptxas drops .ftz"),
     (r"fns\.b32 ", "fns with the offset -2**31: ptxas finds the first bit where there is none"),
+    (LEFT_OUT.pattern, "ld, st of 256 bits of scope .cluster: no load, no store"),
     (r"(?:ld|st)\S*\.param\S*\.b128 ", "parameters of 128 bits of a function: ptxas passes the lower half alone"),
 )
 
