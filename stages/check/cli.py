@@ -12,19 +12,23 @@ from stages.application import new_app
 app = new_app()
 
 
-@app.command(help="Judges: the schedule of a cubin (every distance and scoreboard wait, over all paths), or with --cosim co-simulation of PTX.")
+@app.command(
+    help="Judges: the schedule of a cubin (every distance and scoreboard wait, over all paths); a saved stream (rules of its level, allocation with --before, schedule); "
+    "with --cosim co-simulation of PTX."
+)
 def run(
-    file: Annotated[Path, typer.Argument(help="cubin, or PTX with --cosim")],
+    file: Annotated[Path, typer.Argument(help="cubin, saved stream, or PTX with --cosim")],
     cosim: Annotated[bool, typer.Option("--cosim", help="run the PTX interpreter and cubins side by side")] = False,
     arch: Annotated[str, typer.Option("--arch", "-arch", help="architecture, such as sm_90")] = "sm_90",
     kernel: Annotated[list[str] | None, typer.Option("--kernel", help="only this kernel (may be repeated)")] = None,
     seeds: Annotated[int, typer.Option("--seeds", min=1, help="launches a kernel")] = 8,
     ptxas: Annotated[Path | None, typer.Option("--ptxas", help="another compiler with ptxas's command line, to be judged too")] = None,
     cubin: Annotated[Path | None, typer.Option("--cubin", help="a cubin to judge instead of the one that the chain makes")] = None,
+    before: Annotated[Path | None, typer.Option("--before", help="the stream that regalloc read: is this one it, allocated?")] = None,
     opt_level: Annotated[int, typer.Option("-O", help="optimization level of the compilers")] = 3,
 ) -> None:
-    from stages.check.command import check_file, check_schedule
+    from stages.check.command import check_compiled, check_file
 
     if not cosim:
-        raise typer.Exit(check_schedule(file))
+        raise typer.Exit(check_compiled(file, before))
     raise typer.Exit(check_file(file, arch, kernel or [], seeds, ptxas, cubin, opt_level))

@@ -99,16 +99,30 @@ def check_file(file: Path, arch: str, kernels: Sequence[str], seeds: int, ptxas:
     return 1 if report.differences() else 2 if problems or report.idle or not devices else 0
 
 
-def check_schedule(file: Path) -> int:
+def check_compiled(file: Path, before: Path | None = None) -> int:
+    """Judge the control words of a cubin, or a saved stream; prints findings; 1 if a rule is broken, 2 if something could not be judged."""
+    from stages.check.streams import check_stream, is_stream
+
+    try:
+        data = read(file)
+    except OSError as error:
+        sys.stderr.write(f"orias-check: {error.filename}: {error.strerror}\n")
+        return 2
+    if is_stream(data):
+        return check_stream(file, data, before)
+    if before is not None:
+        sys.stderr.write(f"orias-check: {file}: --before wants a stream to compare with\n")
+        return 2
+    return check_schedule(file, data)
+
+
+def check_schedule(file: Path, data: bytes) -> int:
     """Judge the control words of a cubin; prints findings; 1 if a rule is broken, 2 if something could not be judged."""
     from ir_format.diag import OriasError
     from stages.check.schedule_checker import check_bytes
 
     try:
-        report = check_bytes(read(file))
-    except OSError as error:
-        sys.stderr.write(f"orias-check: {error.filename}: {error.strerror}\n")
-        return 2
+        report = check_bytes(data)
     except OriasError as error:
         sys.stderr.write(f"orias-check: {file}: {error}\n")
         return 2

@@ -19,7 +19,7 @@ from typing import Final
 
 from ir_format import isa
 from ir_format.flow import Cfg, build_cfg
-from ir_format.model import NEG, NOT_PT, PT, RZ, Block, Function, Imm, Inst, Operand, Reg, Unit, label
+from ir_format.model import NEG, NOT_PT, PSEUDO, PT, RZ, Block, Function, Imm, Inst, Operand, Reg, Unit, label
 from ir_format.rename import duplicate
 from stages.optimize.branches import merge_blocks
 from stages.optimize.dce import remove_dead_code
@@ -259,7 +259,7 @@ class _Unroller:
         return Block(self.next_id - 1, insts, depth)
 
     def _inst(self, op: str, mods: tuple[str, ...], dsts: tuple[Operand, ...], srcs: tuple[Operand, ...]) -> Inst:
-        if op not in ("COPY", "BSYNC", "BSSY", "BMOV", "UNDEF"):
+        if op not in PSEUDO:
             dsts, srcs = self.target.complete(op, mods, dsts, srcs)
         return Inst(op, mods, dsts, srcs, None, self.line, self.loc)
 

@@ -11,7 +11,7 @@ import pytest
 from ir_format.diag import OriasError
 from ir_format.hazards.load import matrices
 from orchestrator.api import ChainError, compile_ptx
-from stages.check.command import check_schedule
+from stages.check.command import check_compiled
 from stages.check.schedule_checker import REACH, check_bytes, check_cubin
 from stages.disasm.cubin import read_cubin
 from tests import oracle
@@ -79,14 +79,14 @@ def test_finding_names_everything(tmp_path: Path, capsys: pytest.CaptureFixture[
     data = compile_ptx((KERNELS / "ptx" / "sm_90" / "matmul.ptx").read_text(), "sm_90")
     good = tmp_path / "good.cubin"
     good.write_bytes(data)
-    assert check_schedule(good) == 0
+    assert check_compiled(good) == 0
     cubin = read_cubin(data)
     mutant = next(m for m in certain(cubin, rng) if m.kind == "stall raw")
     broken = mutant.apply(cubin).sections[mutant.section]
     bad = tmp_path / "bad.cubin"
     bad.write_bytes(data[: broken.offset] + broken.data + data[broken.offset + len(broken.data) :])
     capsys.readouterr()
-    assert check_schedule(bad) == 1
+    assert check_compiled(bad) == 1
     said = capsys.readouterr().out
     assert "raw R" in said or "raw P" in said or "raw UR" in said
     assert f"{mutant.place * 16:#06x} " in said
@@ -98,9 +98,9 @@ def test_finding_names_everything(tmp_path: Path, capsys: pytest.CaptureFixture[
 def test_bad_files(tmp_path: Path, data: bytes, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "x.cubin"
     path.write_bytes(data)
-    assert check_schedule(path) == 2
+    assert check_compiled(path) == 2
     assert "orias-check:" in capsys.readouterr().err
-    assert check_schedule(tmp_path / "absent.cubin") == 2
+    assert check_compiled(tmp_path / "absent.cubin") == 2
 
 
 @pytest.mark.oracle

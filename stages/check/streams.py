@@ -1,0 +1,153 @@
+"""Judging saved streams: rules of their level, allocation against the stream in front of it, the schedule of what they become."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from ir_format import isa, wire
+from ir_format.diag import CompileError, OriasError, StreamError
+from ir_format.model import PSEUDO, Header, Unit
+from stages.check.command import read
+
+#: Warp-wide instructions that the allocation stage puts in or takes out behind the allocator proper (stages/regalloc: warpgroup, counts): no values move there.
+_NO_VALUES: Final = (("WARPGROUP", "ARRIVE"), ("WARPGROUP", "DEPBAR"), ("USETMAXREG", ""))
+_SHOWN: Final = 20
+
+
+class Stream:
+    """A saved stream: its header, and the units that it holds."""
+
+    def __init__(self, data: bytes) -> None:
+        """Raises StreamError for what is no stream or is damaged."""
+        frames = list(wire.frames(io.BytesIO(data)))
+        self.data = data
+        self.header: Header = wire.header_from_wire(wire.unpack(frames[0][1]))
+        self._units = [body for tag, body in frames if tag == "unit"]
+
+    def units(self) -> Iterator[Unit]:
+        """The units, read one by one; none at level `ptx`."""
+        for body in self._units if self.header.level != "ptx" else ():
+            yield wire.unit_from_wire(wire.unpack(body), self.header.level)
+
+    def read_ptx(self) -> int:
+        """Read all records of level `ptx`; how many units there are. Raises StreamError."""
+        from ir_format import ptx_wire
+
+        for body in self._units:
+            ptx_wire.unit_from_wire(wire.unpack(body, raw_lists=True))
+        return len(self._units)
+
+
+def is_stream(data: bytes) -> bool:
+    """Whether a file begins as a stream does (a damaged one too)."""
+    return data[:1] != b"\x7f" and wire.MAGIC.encode() in data[:64]
+
+
+def _lines(e: CompileError) -> str:
+    return f"line {e.line}: {e.message}" if e.line else e.message
+
+
+def verify(stream: Stream) -> Iterator[str]:
+    """What breaks a rule of the level (:mod:`ir_format.verify`), the first of each unit."""
+    from ir_format.verify import verify_unit
+
+    for unit in stream.units():
+        failed = [m for severity, m, _ in unit.diags if severity in ("error", "fatal")]
+        if failed:
+            yield f"{unit.name}: given up by a stage: {failed[0]}"
+            continue
+        try:
+            verify_unit(unit, stream.header.level, stream.header.target)
+        except CompileError as e:
+            yield f"{unit.name}: {_lines(e)}"
+
+
+def _comparable(unit: Unit, spec: isa.Target) -> Unit:
+    """The unit with every operand slot filled and without instructions of :data:`_NO_VALUES`: the stage completes slots behind the allocator."""
+    for func in unit.functions:
+        for block in func.blocks:
+            block.insts = [i for i in block.insts if not any(i.op == op and (not mod or mod in i.mods) for op, mod in _NO_VALUES)]
+            for i in block.insts:
+                if i.op not in PSEUDO and spec.match(i) is None:
+                    i.dsts, i.srcs = spec.complete(i.op, i.mods, i.dsts, i.srcs)
+    return unit
+
+
+def allocation(before: Stream, after: Stream) -> Iterator[str]:
+    """Findings of the allocation checker. Raises StreamError where the two are not an input and an output of regalloc."""
+    from stages.check.regalloc_checker import check_allocation
+
+    if before.header.level != "ori" or after.header.level != "allocated":
+        raise StreamError(f"allocation is judged between levels 'ori' and 'allocated', not '{before.header.level}' and '{after.header.level}'")
+    spec = isa.target(after.header.target)
+    old = {u.name: u for u in before.units()}
+    new = {u.name: u for u in after.units()}
+    for name in (*old, *[n for n in new if n not in old]):
+        if name not in old or name not in new:
+            yield f"{name}: stands in one of the streams alone"
+        elif old[name].functions and new[name].functions:
+            try:
+                found = check_allocation(_comparable(old[name], spec), _comparable(new[name], spec))
+            except CompileError as e:
+                yield f"{name}: {_lines(e)}"
+            else:
+                yield from (f"{name}: {f.render()}" for f in found)
+
+
+def _cubin(stream: Stream) -> bytes:
+    """The cubin of a scheduled or encoded stream. Raises StreamError with the stages' words."""
+    from contextlib import redirect_stderr
+
+    from stages.chain import ENCODE
+    from stages.ends import elf_from_stream
+    from stages.runner import Flags, run_stage
+
+    said, data = io.StringIO(), stream.data
+    parts: list[bytes] = []
+    with redirect_stderr(said):
+        code = 0
+        if stream.header.level == "scheduled":
+            out = io.BytesIO()
+            code = run_stage(ENCODE, io.BytesIO(data), out, Flags())
+            data = out.getvalue()
+        code = code or elf_from_stream(io.BytesIO(data), parts.append)
+    if code:
+        raise StreamError(said.getvalue().strip() or f"no cubin (exit code {code})")
+    return b"".join(parts)
+
+
+def check_stream(file: Path, data: bytes, before: Path | None) -> int:
+    """Judge a stream; prints findings. 1 for findings, 2 where something could not be judged."""
+    found: list[str] = []
+    report: Any = None
+    try:
+        stream = Stream(data)
+        level = stream.header.level
+        count = stream.read_ptx() if level == "ptx" else len(list(stream.units()))
+        found += verify(stream)
+        if before is not None:
+            found += allocation(Stream(read(before)), stream)
+        if level in ("scheduled", "encoded") and not found:
+            from stages.check.schedule_checker import check_bytes
+
+            report = check_bytes(_cubin(stream))
+            found += [str(f) for f in report.findings]
+    except OSError as e:
+        sys.stderr.write(f"orias-check: {e.filename}: {e.strerror}\n")
+        return 2
+    except OriasError as e:
+        sys.stderr.write(f"orias-check: {file}: {e}\n")
+        return 2
+    for text in found[:_SHOWN]:
+        print(text)
+    if len(found) > _SHOWN:
+        print(f"... {len(found) - _SHOWN} more")
+    unjudged = list(report.unjudged) if report else []
+    for text in unjudged:
+        print(f"not judged: {text}")
+    print(f"{len(found)} findings, {count} units at level {level}" + (f", {report.instructions} instructions" if report else ""))
+    return 1 if found else 2 if unjudged else 0
