@@ -21,7 +21,7 @@ _SEARCH: Final = 64  # blocks looked at for the counter's start
 
 class Count(NamedTuple):
     """The loop goes on after a round while ``compare(x, bound)``, where x is ``counter + offset`` with the counter's value from the start of that round; the counter
-"""
+    is then ``step`` further. ``on``: the predicate of the jump back. ``signed``: how x and ``bound`` are compared."""
 
     counter: Reg
     step: int
