@@ -142,7 +142,7 @@ def forms(sweep: Sweep, compile_: Compiler, arch: str, part: slice) -> None:
 
     made = Corpus(f"sm_{arch}").forms[part]
     for at in range(0, len(made), CHUNK):
-        taken = ptxas_takes(made[at : at + CHUNK], f"sm_{arch}")[0]
+        taken = [f for part, _ in ptxas_takes(made[at : at + CHUNK], f"sm_{arch}") for f in part]
         modules(sweep, compile_, f".version 9.0\n.target sm_{arch}\n.address_size 64\n", [kernel_text(f, k) + "\n" for k, f in enumerate(taken)], f"form{at:05d}_")
 
 

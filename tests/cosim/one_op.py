@@ -2,6 +2,7 @@
 and ours in the simulator, on edge cases and random values.
 
     python -m tests.cosim.one_op [--arch 80 --arch 90 ...] [--only NAME] [--limit N] [--skip N] [--seed N] [--who ptxas --who ours] [--report FILE] [--journal FILE]
+        [--screen FILE]
     python -m tests.cosim.one_op --sum JOURNAL [--sum JOURNAL ...]
 
 ptxas decides which forms exist, the manual which of them are compared.  Prints what differs or is refused, one line a form, then a table for each target:
@@ -19,12 +20,13 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from tests import oracle
-from tests.cosim.forms import Corpus, Item, quirks
+from tests.cosim.forms import Corpus, Item, make, quirks, screen
 from tests.cosim.forms.base import Form, kernel_text, module_text
 from tests.cosim.forms.exceptions import cause, outside
 from tests.cosim.forms.quirks import Given, Outputs
@@ -32,6 +34,8 @@ from tests.cosim.forms.values import inputs, memory, wrong
 from tests.cosim.tally import Tally, journal
 
 CHUNK = 60
+#: Rows with more forms have a screen.
+GREAT = 2400
 #: Runs a form's cubin on something.
 Execute = Callable[[Given], Outputs]
 #: Most forms that are given to ptxas at once.
@@ -70,15 +74,15 @@ def run_cubin(device: Any, entry: str, form: Form, given: Given, **options: Any)
     return out, third
 
 
-def ptxas_takes(forms: list[Form], target: str, refusals: Counter[str] | None = None) -> tuple[list[Form], Any]:
-    """The forms that ptxas compiles, and their cubin as a device; forms that it refuses are counted with the message."""
-    from stages.simulate import Device
+def ptxas_takes(forms: list[Form], target: str, refusals: Counter[str] | None = None) -> list[tuple[list[Form], Path]]:
+    """The forms that ptxas compiles, and the files of their cubins: one, but where ptxas crashes on kernels together that it takes apart.
 
+    Forms that it refuses are counted with the message.
+    """
     while forms:
-        text = module_text(forms, target)
-        got = oracle.compile_ptx(text, target)
+        got = oracle.compile_ptx(module_text(forms, target), target)
         if not isinstance(got, oracle.ToolError):
-            return forms, Device(got.read_bytes())
+            return [(forms, got)]
         starts = []
         line = 4
         for k, f in enumerate(forms):
@@ -91,17 +95,18 @@ def ptxas_takes(forms: list[Form], target: str, refusals: Counter[str] | None = 
         if not bad:
             if len(forms) > 1:  # an error without a line
                 half = len(forms) // 2
-                first, second = (ptxas_takes(part, target, refusals)[0] for part in (forms[:half], forms[half:]))
-                if len(first) + len(second) == len(forms):
-                    raise RuntimeError(f"ptxas takes the kernels apart but not together: {got}")
-                forms = first + second
+                apart = ptxas_takes(forms[:half], target, refusals) + ptxas_takes(forms[half:], target, refusals)
+                left = [f for part, _ in apart for f in part]
+                if len(left) == len(forms):
+                    return apart
+                forms = left
                 continue
             bad[0] = got.stderr.strip().splitlines()[0] if got.stderr.strip() else "?"
         if refusals is not None:
             for k, message in bad.items():
                 refusals[f"{forms[k].row}: {message}"] += 1
         forms = [f for k, f in enumerate(forms) if k not in bad]
-    return [], None
+    return []
 
 
 class Sweep:
@@ -154,19 +159,22 @@ class Sweep:
 
     def chunk(self, forms: list[Form]) -> None:
         """Judge some forms; those that ptxas refuses do not count."""
-        forms, theirs = ptxas_takes(forms, self.target, self.tally.ptxas_refuses)
-        if not forms:
-            return
-        if "ptxas" in self.who:
-            modules = self._modules(forms)
-            for k, form in enumerate(forms):
-                self._note(form, "ptxas takes")
-                self.tally.by_name[form.name] += 1
-                module, entry = modules[k]
-                self._judge(form, module, entry, "ptxas", theirs, f"k{k}")
-        if "ours" in self.who:
-            for at in range(0, len(forms), CHUNK):
-                self.judge_ours(forms[at : at + CHUNK])
+        from stages.simulate import Device
+
+        for part, cubin in ptxas_takes(forms, self.target, self.tally.ptxas_refuses):
+            if "ptxas" in self.who:
+                self._judge_theirs(part, Device(cubin.read_bytes()))
+            if "ours" in self.who:
+                for at in range(0, len(part), CHUNK):
+                    self.judge_ours(part[at : at + CHUNK])
+
+    def _judge_theirs(self, forms: list[Form], device: Any) -> None:
+        modules = self._modules(forms)
+        for k, form in enumerate(forms):
+            self._note(form, "ptxas takes")
+            self.tally.by_name[form.name] += 1
+            module, entry = modules[k]
+            self._judge(form, module, entry, "ptxas", device, f"k{k}")
 
     def _modules(self, forms: list[Form]) -> list[tuple[Any, str]]:
         """For each form an interpreter module and the entry in it; a text where our parser refuses it."""
@@ -291,7 +299,7 @@ def sweep(corpus: Corpus, who: tuple[str, ...], report: Any = None, text: str = 
     """Judge the forms of a target; ``text``: a pattern that their instructions must have; ``keep``: a journal, to which each chunk is added, and from
     which a run of the same corpus goes on."""
     state = Sweep(corpus.target, who, corpus.seed, report)
-    run = " ".join([corpus.target, corpus.only or "all", f"limit {corpus.limit} skip {corpus.skip} seed {corpus.seed}", *who, text])
+    run = " ".join([corpus.target, "screen" if corpus.heads is not None else corpus.only or "all", f"limit {corpus.limit} skip {corpus.skip} seed {corpus.seed}", *who, text])
     done, total = journal([keep]).get(run, (0, Tally())) if keep and os.path.exists(keep) else (0, Tally())
     items = itertools.islice(corpus.items(), done, None)
     size = CHUNK
@@ -316,6 +324,11 @@ def sweep(corpus: Corpus, who: tuple[str, ...], report: Any = None, text: str = 
     return state
 
 
+def heads_of(target: str, path: str) -> screen.Heads:
+    """What ptxas takes of the modifiers of the great rows; kept in a file."""
+    return screen.load(path, target, lambda: screen.screen(screen.great_rows(target, GREAT), make, lambda forms: [f for part, _ in ptxas_takes(forms, target) for f in part], MOST))
+
+
 def main(argv: list[str] | None = None) -> int:
     """Command line; see the module's text."""
     parser = argparse.ArgumentParser(description="One-instruction kernels, judged three ways.")
@@ -324,6 +337,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--text", default="", help="a regular expression that is in the instruction")
     parser.add_argument("--limit", type=int, default=40, help="most forms of one descriptor row")
     parser.add_argument("--skip", type=int, default=0, help="leave out the forms that this limit would give")
+    parser.add_argument("--screen", default="", metavar="FILE", help="forms of the rows beyond 2,400 alone, of modifiers that ptxas takes; FILE keeps these")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--who", action="append", choices=["ptxas", "ours"], default=[], help="whose cubins (default both)")
     parser.add_argument("--refusals", action="store_true", help="print what ptxas refuses, by row")
@@ -337,7 +351,7 @@ def main(argv: list[str] | None = None) -> int:
     report = open(options.report, "w") if options.report else None
     bad = 0
     for arch in options.arch or TARGETS:
-        corpus = Corpus(f"sm_{arch}", options.only, options.limit, options.seed, options.skip)
+        corpus = Corpus(f"sm_{arch}", options.only, options.limit, options.seed, options.skip, heads_of(f"sm_{arch}", options.screen) if options.screen else None)
         state = sweep(corpus, who, report, options.text, options.journal)
         bad += sum(state.counts[x] for x in ("ours differs", "ptxas differs", "ptxas outside the manual, not explained"))
         if options.refusals:

@@ -1,6 +1,7 @@
 """Counts of the one-instruction sweep: what was seen, and what that says of all forms.
 
-Rows of the descriptor table with more forms than were run were drawn from: what stands for the rest of such a row are the forms that were drawn with equal chances.
+Rows of the descriptor table with more forms than were run were drawn from: what stands for the rest of such a row are the forms that were drawn with equal
+chances, from all its combinations or from those that a screen left (`tests.cosim.forms.screen`).
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
+
+from tests.cosim.forms import SCREENED
 
 #: Outcomes that are no part of the comparison, as words in a count's name.
 _OUTSIDE = "outside"
@@ -126,14 +129,14 @@ class Tally:
     def estimate(self, who: str) -> Estimate:
         """Each row's outcomes, weighted by the number of its forms that exist."""
         out = Estimate()
-        for row in self.rows.values():
+        for key, row in self.rows.items():
             compared = _compared(row.seen, who)
             equal = row.seen[f"{who} equal"]
             out.compared += compared
             out.equal += equal
             out.modelled += row.seen[f"{who} as modelled"]
             out.least += equal
-            factor = row.rest()
+            factor = 0.0 if key + SCREENED in self.rows else row.rest()  # what a screen left is said by what was drawn from it
             if factor:
                 out.rows += 1
                 basis = row.basis()

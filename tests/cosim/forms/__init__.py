@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from stages.parse.table import Row
-from tests.cosim.forms import arith, barriers, matrix, memory, warp
-from tests.cosim.forms.base import Form, population, walk
+from tests.cosim.forms import arith, barriers, matrix, memory, screen, warp
+from tests.cosim.forms.base import Choice, Form, population, walk
 
 #: Families left for later, by a pattern of names: (pattern, what).
 APART = (
@@ -44,6 +44,10 @@ def make(row: Row, mods: list[str], types: tuple[str, ...], rng: random.Random) 
     return arith.form(row, mods, types, rng)
 
 
+#: What the key of a row ends in where a screen chose its forms.
+SCREENED = " screened"
+
+
 class Item(NamedTuple):
     """One place of the corpus: a form, or why there is none (``apart``; "" where no family has a rule)."""
 
@@ -57,26 +61,24 @@ class Item(NamedTuple):
 class Corpus:
     """The forms of a target."""
 
-    def __init__(self, target: str, only: str = "", limit: int = 40, seed: int = 0, skip: int = 0) -> None:
-        """``limit``: most forms of one row; ``skip``: a limit whose forms are left out; ``only``: a pattern of names."""
+    def __init__(self, target: str, only: str = "", limit: int = 40, seed: int = 0, skip: int = 0, heads: screen.Heads | None = None) -> None:
+        """``limit``: most forms of one row; ``skip``: a limit whose forms are left out; ``only``: a pattern of names.  With the ``heads`` of a screen,
+        at most ``limit`` of its forms instead, whatever their row."""
         self.target = target
         self.only = only
         self.limit = limit
         self.seed = seed
         self.skip = skip
+        self.heads = heads
 
     def items(self) -> Iterator[Item]:
-        """Row by row; what is made of modifiers and types depends on them and the seed alone."""
+        """Row by row, but for a screen; what is made of modifiers and types depends on them and the seed alone."""
+        if self.heads is not None:
+            for row, choice, size in screen.draw(self.heads, self.limit, self.seed, self.skip):
+                yield self._item(row, choice, size, SCREENED)
+            return
         for row, choice in walk(self.target, self.only, self.limit, self.seed, self.skip):
-            size = population(row)
-            why = apart(row.name)
-            if why:
-                yield Item(row.key, None, choice.drawn, size, why)
-                continue
-            form = make(row, choice.mods, choice.types, random.Random(f"{self.seed} {row.key} {choice.mods} {choice.types}"))
-            if form is not None:
-                form.row, form.drawn = row.key, choice.drawn
-            yield Item(row.key, form, choice.drawn, size)
+            yield self._item(row, choice, population(row))
         extra: list[Form] = []
         if not self.only or re.fullmatch(self.only, "mov"):
             extra += arith.moves()
@@ -85,6 +87,15 @@ class Corpus:
         for form in [] if self.skip else extra:
             form.row = "more"
             yield Item("more", form, False, len(extra))
+
+    def _item(self, row: Row, choice: Choice, size: int, mark: str = "") -> Item:
+        why = apart(row.name)
+        if why:
+            return Item(row.key, None, choice.drawn, size, why)
+        form = make(row, choice.mods, choice.types, random.Random(f"{self.seed} {row.key} {choice.mods} {choice.types}"))
+        if form is not None:
+            form.row, form.drawn = row.key + mark, choice.drawn
+        return Item(row.key + mark, form, choice.drawn, size)
 
     @property
     def forms(self) -> list[Form]:

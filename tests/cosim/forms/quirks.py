@@ -45,6 +45,8 @@ def _clamp(x: int, signed: bool, bits: int) -> int:
 #: Accesses of 256 bits of scope .cluster: no load and no store, whatever else they say (sm_100 and above, where there are such accesses).
 LEFT_OUT: Final = re.compile(r"(ld|st)\.(?:acquire|relaxed|release)\.cluster\.(?:\S*\.)?v(?:8\.\w32|4\.\w64) ")
 
+#: Parameters of functions that are stored in part.
+_UNSET = re.compile(r"st\S*\.param\S*\.v8\.\w(8|16) \[ca(?:\+(\d+))?\]")
 #: What a form does as another one would: (pattern of the target and the instruction, the other instruction, whether its first result alone is
 #: defined).  "" for no instruction at all.  The interpreter runs the other one.
 AS_IF: Final = (
@@ -79,12 +81,17 @@ def predicts(
         found = re.fullmatch(pattern, f"{target} {form.text}")
         if found:
             text = found.expand(other)
-            changed = replace(form, text=text, body=form.body.replace(form.text, text))
-            if changed.body == form.body:
+            changed = replace(form, text=text, body=form.body.replace(form.text, text), module=form.module.replace(form.text, text))
+            if (changed.body, changed.module) == (form.body, form.module):
                 return False
             model = interpret(changed)
             if first:
                 return not differ(model[0][:, 0], got[0][:, 0], form.dests[0]).any()
+            unset = _UNSET.match(form.text)
+            if unset:  # nobody writes the other elements of a parameter
+                start, size = int(unset.group(2) or 0), int(unset.group(1)) // 8
+                for side in (model, got):
+                    side[1].reshape(form.count, -1)[:, start + size : start + 8 * size] = 0
             return not wrong(form, model, got).any()
     if want is not None and re.match(r"ld\S*\.param\S*\.b128 ", form.text):
         return bool((got[0][:, 0] == want[0][:, 0]).all() and not got[0][:, 1].any())
