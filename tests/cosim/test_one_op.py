@@ -11,8 +11,8 @@ import pytest
 from stages.parse import table
 from tests import oracle
 from tests.cosim import one_op
-from tests.cosim.forms import Corpus
-from tests.cosim.forms.base import choices, population, walk
+from tests.cosim.forms import Corpus, make, screen
+from tests.cosim.forms.base import Form, choices, modifiers, population, walk
 from tests.cosim.tally import Tally, journal, lower_bound
 
 
@@ -117,8 +117,6 @@ def test_vmad_of_ptxas_is_as_modelled(seed: int) -> None:
 @pytest.mark.oracle
 def test_wide_accesses_of_a_cluster_are_left_out_by_ptxas() -> None:
     """256 bits, scope .cluster: neither load nor store; other scopes have them."""
-    from tests.cosim.forms import make
-
     oracle.require("ptxas")
     sweep = one_op.Sweep("sm_120a", ("ptxas",), 0, None)
     forms = []
@@ -137,6 +135,54 @@ def test_wide_accesses_of_a_cluster_are_left_out_by_ptxas() -> None:
     assert clusters >= 2
     assert sweep.counts["ptxas equal"] >= 2
     assert sweep.counts["ptxas equal"] + clusters == sweep.counts["ptxas takes"]
+
+
+def great(target: str, key: str) -> screen.Heads:
+    """The screen of one row."""
+
+    def takes(forms: list[Form]) -> list[Form]:
+        return [f for part, _ in one_op.ptxas_takes(forms, target) for f in part]
+
+    return screen.screen([row for row in screen.great_rows(target, one_op.GREAT) if row.key == key], make, takes, one_op.MOST)
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize(("target", "key"), [("sm_120a", "ld#4")])
+def test_what_ptxas_takes_is_in_the_screen(target: str, key: str) -> None:
+    """The plain draw does not know of the screen: nothing that ptxas takes of it may be outside; what a screen leaves is mostly taken."""
+    oracle.require("ptxas")
+    heads = great(target, key)
+    row = next(r for r in table.rows("ld") if r.key == key)
+    plain = [(make(row, c.mods, c.types, random.Random(0)), c) for c in choices(row, 500, 1)]
+    taken = {id(f) for part, _ in one_op.ptxas_takes([f for f, _ in plain if f is not None], target) for f in part}
+    inside = [c for f, c in plain if id(f) in taken]
+    assert len(inside) > 30
+    assert all(screen.inside(heads, row, c.mods) for c in inside)
+    drawn = Corpus(target, limit=200, heads=heads).forms
+    assert sum([len(part) for part, _ in one_op.ptxas_takes(drawn, target)]) > 60
+
+
+def test_a_screen_draws_each_form_once_and_none_of_the_plain_ones() -> None:
+    row = table.rows("ld")[4]
+    heads = {row.key: [m for m in modifiers(row) if not m[screen.vector_slot(row)]][:20]}
+    drawn = list(screen.draw(heads, 10_000, 0, 0))
+    assert {size for _, _, size in drawn} == {len(drawn)} == {20 * 4 * 15}
+    places = {(tuple(c.mods), c.types) for _, c, _ in drawn}
+    assert len(places) == len(drawn)
+    gone = {(tuple(c.mods), c.types) for c in choices(row, 2400, 0)}
+    rest = {(tuple(c.mods), c.types) for _, c, _ in screen.draw(heads, 10_000, 0, 2400)}
+    assert rest == places - gone
+    assert len(rest) < len(places)
+
+
+def test_what_a_screen_left_is_not_said_twice() -> None:
+    tally = filled()
+    row = tally.row("b#0 screened", 50)
+    for outcome, n in (("looked at", 10), ("ptxas takes", 8), ("ptxas equal", 8)):
+        row.add(outcome, True, n)
+    e = tally.estimate("ptxas")
+    assert e.compared == pytest.approx(10 + 56 + 8 * 5)
+    assert e.equal == pytest.approx(9 + 50 + 8 * 5)
 
 
 @pytest.mark.oracle
