@@ -350,7 +350,8 @@ class Unit:
 
 class Var(NamedTuple):
     """A module variable. ``space``: global, const, shared, local... ``size``/``align`` in bytes. ``init``: initial bytes or b'' (zero).
-    ``relocs``: (byte offset, symbol, addend, generic 0/1) of addresses inside ``init``. ``linkage``: visible, weak, extern, common, static."""
+    ``relocs``: (byte offset, symbol, addend, form) of addresses inside ``init``; form: 1 for a generic address, 0 for one in the symbol's own space, plus twice
+    what part of it stands there: 0 all eight bytes, 1..8 the byte of that number alone, 9 the low four bytes. ``linkage``: visible, weak, extern, common, static."""
 
     name: str
     space: str

@@ -384,7 +384,7 @@ def module_from_wire(x: Wire) -> Module:
         rel = []
         for r in _seq(relocs, "relocations"):
             off, sym, add, gen = _seq(r, "relocation", 4)
-            rel.append((_int(off, 0, size, "offset"), _str(sym, "symbol"), _int(add, -(1 << 63), 1 << 63, "addend"), _int(gen, 0, 1, "generic")))
+            rel.append((_int(off, 0, size, "offset"), _str(sym, "symbol"), _int(add, -(1 << 63), 1 << 63, "addend"), _int(gen, 0, 19, "form of an address")))
         m.vars.append(
             Var(
                 _str(name, "name"),

@@ -18,7 +18,20 @@ from stages.elf.file import lay_out
 from stages.elf.frame import Frames, debug_frame
 from stages.elf.headers import header_symbol, header_variables, header_words
 from stages.elf.image import SHT_NOBITS, SHT_PROGBITS, Section, Strings
-from stages.elf.layout import CONST, GLOBAL_INIT, GLOBAL_ZERO, SLOTS, Kernel, Variables, build_kernel, order_units, place_variables
+from stages.elf.layout import (
+    CONST,
+    GLOBAL_INIT,
+    GLOBAL_ZERO,
+    SLOTS,
+    Kernel,
+    Variables,
+    address_kind,
+    build_kernel,
+    fill_offsets,
+    is_offset,
+    order_units,
+    place_variables,
+)
 from stages.elf.lines import LineInfo, line_info
 from stages.elf.resolve import collect_externs, resolve
 from stages.elf.symbols import (
@@ -40,6 +53,7 @@ from stages.elf.symbols import (
 SASS_ONLY: Final = 0x04
 R_CUDA_64: Final = 2
 R_CUDA_G64: Final = 4
+R_CUDA_G8_0: Final = 84  # the lowest byte of a generic address; the next seven types are the others
 
 PARTITION_SIZE: Final = 0x20
 RESERVED: Final = ".nv.shared.reserved.0"
@@ -76,6 +90,7 @@ class Linker:
             number += sum(f.code.kind == "helper" for f in k.functions)
             self.kernels.append(k)
         self.variables: Variables = place_variables(module)
+        fill_offsets(self.variables)
         self.externs = collect_externs(self.kernels, module, self.variables)
         for k in self.kernels:
             resolve(k, self.variables, self.target)
@@ -304,12 +319,14 @@ class Linker:
     def _pointers_of(self, v: Var) -> Rows:
         base = self.variables.place[v.name][1]
         rows: Rows = []
-        for at, name, addend, _ in v.relocs:
+        for at, name, addend, form in v.relocs:
+            if is_offset(self.variables, name, form):
+                continue
             if name not in self.table.index:
                 raise CompileError(f"variable '{v.name}' holds the address of '{name}', which is not in the module")
             if not -(1 << 63) <= addend < 1 << 63:
                 raise CompileError(f"variable '{v.name}': illegal address offset {addend}")
-            rows.append((base + at, R_CUDA_G64, name, addend))
+            rows.append((base + at, address_kind(v, name, form, R_CUDA_G64, R_CUDA_G8_0), name, addend))
         return rows
 
     def _relocation(self, section: str, rows: Rows, keep_empty: bool = False, in_place: bool = False) -> list[Section]:

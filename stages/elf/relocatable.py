@@ -19,7 +19,7 @@ from stages.elf.file import lay_out
 from stages.elf.frame import debug_frame
 from stages.elf.headers import header_words
 from stages.elf.image import SHT_PROGBITS, Section, Strings
-from stages.elf.layout import CONST, GLOBAL_INIT, GLOBAL_ZERO, Kernel, build_kernel, order_units, place_variables
+from stages.elf.layout import CONST, GLOBAL_INIT, GLOBAL_ZERO, Kernel, address_kind, build_kernel, order_units, place_variables
 from stages.elf.lines import line_info
 from stages.elf.patch import add_imm32, set_branch, take_const_offset, take_imm32
 from stages.elf.symbols import BINDING, FUNC, GLOBAL, LOCAL, OBJECT, OTHER_ENTRY, OTHER_MANAGED, WEAK, Symbol, SymbolTable
@@ -44,6 +44,9 @@ CALLGRAPH: Final = ".nv.callgraph"
 
 R_CUDA_64: Final = 2
 R_CUDA_G64: Final = 4
+R_CUDA_8_0: Final = 76  # the lowest byte of an address; the next seven types are the other bytes, and so with the two below (measured)
+R_CUDA_G8_0: Final = 84
+R_UNIFIED8_0: Final = 104
 R_ABS32: Final = 55  # a shared address
 R_LO32: Final = 56
 R_HI32: Final = 57
@@ -182,14 +185,15 @@ class ObjectLinker:
 
     def _data_rows(self, v: Var, base: int) -> Rows:
         rows: Rows = []
-        for at, name, addend, _ in v.relocs:
+        for at, name, addend, form in v.relocs:
             if name in self.by_name:
-                self._variable(name, self.by_name[name].space)
-                kind = R_CUDA_G64
+                space = self.by_name[name].space
+                self._variable(name, space)
+                kinds = (R_CUDA_64, R_CUDA_8_0) if space == "const" and not form & 1 else (R_CUDA_G64, R_CUDA_G8_0)
             else:
                 self._address(name)
-                kind = R_CUDA_64 if self.target.exec_rel else R_UNIFIED64
-            rows.append((base + at, kind, name, addend))
+                kinds = (R_CUDA_64, R_CUDA_8_0) if self.target.exec_rel else (R_UNIFIED64, R_UNIFIED8_0)
+            rows.append((base + at, address_kind(v, name, form, *kinds), name, addend))
         return rows
 
     # -- symbols ------------------------------------------------------------------------------------------------------------------------

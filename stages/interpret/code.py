@@ -31,6 +31,10 @@ class Step:
     control: bool = False
 
 
+#: Bytes kept in a frame for an argument list without a size, `.param .b8 list[]`.
+VARIADIC: Final = 1024
+
+
 @dataclass(slots=True)
 class Place:
     """Where a symbol lies: a space (local: offset in the frame) and an offset; `func` for a function."""
@@ -125,8 +129,8 @@ class Code:
                 code.places[p.name] = Place("kparam", p.offset, p.size)
             else:
                 at = -(-at // max(p.align, 1)) * max(p.align, 1)
-                code.places[p.name] = Place("local", at, p.size)
-                at += p.size
+                code.places[p.name] = Place("local", at, p.size or VARIADIC)
+                at += p.size or VARIADIC
         code.frame = -(-at // 16) * 16
         code.widths = [BITS.get(r.type, 64) for r in f.regs]
         for item in f.body:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ir_format.ptx import CallTarget, LabelList, LabelRef, Reg, Sym
 from stages.interpret.barriers import release_blocks
-from stages.interpret.code import FUNCTION_BASE, Action, Code, Step, get
+from stages.interpret.code import FUNCTION_BASE, VARIADIC, Action, Code, Step, get
 from stages.interpret.machine import DONE, LEVEL, MAX_DEPTH, InterpreterError, Machine
 from stages.interpret.meeting import FULL, lanes_of, release_warps
 from stages.interpret.rows import U64, Arr, Unsupported
@@ -130,10 +130,14 @@ def _enter(m: Machine, code: Code, step: Step, pc: int, k: int, target: CallTarg
     if depth >= MAX_DEPTH:
         raise InterpreterError("limit", "calls nested too deep", step.inst.line, step.inst.opcode)
     values: list[tuple[Any, Any, Any]] = []
+    sizes: dict[str, int] = {}
     for formal, actual in zip(f.function.params, target.args, strict=False):
         place = code.place(step.function, actual.name) if isinstance(actual, Sym) else None
         if place is not None and place.space == "local":
+            if not formal.size and place.size > VARIADIC:
+                raise Unsupported(f"an argument list of {place.size} bytes")
             values.append((formal, None, np.asarray(m.base[threads] + U64(place.offset))))
+            sizes[formal.name] = formal.size or place.size
         else:
             values.append((formal, np.broadcast_to(get(code, step.function, actual)(m), threads.shape), None))
     frame = m.frames.get((depth, k))
@@ -158,7 +162,7 @@ def _enter(m: Machine, code: Code, step: Step, pc: int, k: int, target: CallTarg
             continue
         at = frame.base[threads] + U64(f.places[formal.name].offset)
         if source is not None:
-            _copy(m, source, at, formal.size, threads)
+            _copy(m, source, at, sizes[formal.name], threads)
         else:
             m.local.store(m.local.offsets(at, formal.size, "argument", threads), formal.size, value)
     m.key[threads] = (MAX_DEPTH - depth) * LEVEL + f.start

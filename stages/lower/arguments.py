@@ -1,7 +1,8 @@
 """Where the arguments and results of a call live.
 
 Registers (measured, ptxas -c): arguments fill R4..R15 first fit at natural alignment, later small ones fill holes; one that does not fit goes
-whole to the stack at [R1 + 0..] of the caller. Results likewise, or through a pointer in R4 when they take more than 48 bytes.
+whole to the stack at [R1 + 0..] of the caller, and so does a list of arguments without a size (`.param .b8 list[]`, the last one). Results likewise, or
+through a pointer in R4 when they take more than 48 bytes.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ir_format.diag import CompileError
-from ir_format.model import Reg
+from ir_format.model import RZ, Reg
 from ir_format.ptx import PtxParam, PtxVar
 from ir_format.target import ARG_REGS, PARAM_MAX
 
@@ -54,7 +55,7 @@ def assign(params: Sequence[PtxParam], first: int = _FIRST) -> tuple[list[tuple[
         step = max(1, min(4, p.align // 4))
         for at in range(_FIRST, _LAST + 2 - n, step):
             mask = ((1 << n) - 1) << (at - _FIRST)
-            if not used & mask:
+            if not used & mask and p.size:
                 used |= mask
                 places.append((at, -1))
                 break
@@ -86,17 +87,32 @@ def param_regs(b: Builder, name: str, p: PtxParam | PtxVar) -> list[Reg]:
 
 
 def param_part(b: Builder, name: str, p: PtxParam | PtxVar, offset: int, words: int) -> list[Reg]:
-    """Registers for ``words`` words at a byte offset of a `.param` variable, widest pieces first where they are contiguous."""
+    """Registers for ``words`` words at a byte offset of a `.param` variable, widest pieces first where they are contiguous.
+
+    Words behind the variable's end hold nothing and go nowhere, as in ptxas's code: LLVM reads the padding behind a structure with its last elements.
+    An access that lies wholly there is warned of.
+    """
     regs = param_regs(b, name, p)
     w = regs[0].width
     out: list[Reg] = []
     i = offset // 4
     end = i + words
-    if offset < 0 or end > w * len(regs):
+    if offset < 0:
         raise CompileError(f"Access outside of parameter '{name}'", b.line)
-    while i < end:
+    held = w * len(regs)
+    while i < min(end, held):
         sub = i % w
         n = min(w - sub, end - i)
         out.append(regs[i // w]._replace(sub=sub, width=n))
         i += n
+    for _ in range(i, end):
+        nothing = b.r()
+        b.copy(nothing, RZ)
+        out.append(nothing)
     return out
+
+
+def warn_outside(b: Builder, name: str, p: PtxParam | PtxVar, offset: int) -> None:
+    """Say so when an access begins behind the end of a `.param` variable."""
+    if offset >= p.size:
+        b.ctx.unit.diags.append(("warning", f"Access outside of parameter '{name}'", b.line))

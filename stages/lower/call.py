@@ -77,19 +77,50 @@ def begin_function(b: Builder) -> None:
     outgoing = max((_outgoing(b, i) for i in f.body if type(i) is PtxInst and i.op in ("call", "cp", "tex")), default=0)
     at = outgoing
     sure = 8 if b.ctx.relocatable and not f.entry else 16  # what the stack is a multiple of: another compiler's callers know 8 alone
-    for v in f.vars:
-        if v.space == "local":
-            at = align_up(at, min(sure, max(1, v.align)))
-            b.local_offset[v.name] = at
-            if v.align > sure:
-                b.local_base[v.name] = _aligned(b, at, v.align)
-                at += v.align - sure
-            at += v.size
+    held: list[PtxVar | PtxParam] = [v for v in f.vars if v.space == "local"]
+    for v in [*held, *[p for p in _with_address(f) if p.size]]:
+        at = align_up(at, min(sure, max(4 if isinstance(v, PtxParam) else 1, v.align)))
+        b.local_offset[v.name] = at
+        if v.align > sure:
+            b.local_base[v.name] = _aligned(b, at, v.align)
+            at += v.align - sure
+        at += 4 * words_of(v) if isinstance(v, PtxParam) else v.size
     b.fn.frame = align_up(at, 16 if at else 8)
     if any(type(i) is PtxInst and i.op in _DYNAMIC for i in f.body):
         b.cache[STACK] = b.fn.new_vreg("R", name="stack")
         b.copy(b.cache[STACK], b.r1)
+    for p in f.params:
+        if p.name in b.local_offset and p.size:
+            _to_memory(b, p, b.param_words.pop(p.name))
     b.place(b.new_block())
+
+
+def _with_address(f: PtxFunction) -> list[PtxParam]:
+    """A function's arguments and results whose address is taken: they live in the frame, as in ptxas's code."""
+    if f.entry:
+        return []
+    own = {p.name: p for p in (*f.params, *f.rets) if p.space == "param"}
+    found = {x.name: own[x.name] for i in f.body if type(i) is PtxInst for x in i.operands if type(x) is ptx.Sym and x.name in own}
+    return list(found.values())
+
+
+def _to_memory(b: Builder, p: PtxParam, regs: Sequence[Reg]) -> None:
+    base, at = local_place(b, p.name, 0)
+    for reg in regs:
+        _stack_move(b, reg, Mem("M", base, None, at), load=False)
+        at += 4 * reg.width
+
+
+def _value_of(b: Builder, p: PtxParam) -> list[Reg]:
+    """The registers that hold a function's own argument or result; loaded where it lives in the frame."""
+    if p.name not in b.local_offset:
+        return param_regs(b, p.name, p)
+    w = chunk_of(p)
+    base, at = local_place(b, p.name, 0)
+    out = [b.r(w) for _ in range(words_of(p) // w)]
+    for i, reg in enumerate(out):
+        _stack_move(b, reg, Mem("M", base, None, at + 4 * w * i), load=True)
+    return out
 
 
 def _aligned(b: Builder, at: int, align: int) -> Reg:
@@ -143,6 +174,11 @@ def _receive(b: Builder, f: PtxFunction) -> None:
         b.copy(caller, b.r1)
     move_stack(b, -1)
     for p, offset in stacked:
+        if not p.size:
+            b.local_offset[p.name] = 0
+            b.local_base[p.name] = list_at = b.r()
+            b.emit("IADD3", list_at, (caller, Imm("I", offset), RZ))
+            continue
         for reg in param_regs(b, p.name, p):
             _stack_move(b, reg, Mem("M", caller, None, offset), load=True)
             offset += 4 * reg.width
@@ -186,12 +222,12 @@ def end_function(b: Builder) -> None:
         at = 0
         for p in f.rets:
             at = align_up(at, max(4, p.align))
-            for reg in param_regs(b, p.name, p):
+            for reg in _value_of(b, p):
                 _stack_move(b, reg, Mem("M", b.cache["ret_pointer"], None, at), load=False)
                 at += 4 * reg.width
     else:
         for p, (at, _) in zip(f.rets, assign(f.rets)[0], strict=True):
-            for reg in param_regs(b, p.name, p):
+            for reg in _value_of(b, p):
                 out = b.fixed(at, reg.width)
                 b.copy(out, reg)
                 uses.append(out)
@@ -247,6 +283,8 @@ def _outgoing(b: Builder, inst: PtxInst) -> int:
     sig = signature(b, target)
     indirect = returns_in_memory(sig.rets)
     size = assign(sig.params, _FIRST + 2 if indirect else _FIRST)[1]
+    if sig.params and not sig.params[-1].size and target.args and type(target.args[-1]) is ptx.Sym:
+        size = align_up(size + b.ctx.find(b, target.args[-1].name)[1].size, 8)  # type: ignore[attr-defined]
     if indirect:
         size = align_up(size, 16) + sum(align_up(p.size, 16) for p in sig.rets)
     return size
@@ -258,7 +296,7 @@ def _argument(b: Builder, x: ptx.Operand, p: PtxParam) -> list[Reg | Imm]:
         kind, decl = b.ctx.find(b, x.name)
         if not isinstance(decl, (PtxVar, PtxParam)) or (isinstance(decl, PtxVar) and decl.space != "param"):
             raise CompileError(f"Call argument '{x.name}' is not a .param variable", b.line)
-        return list(param_part(b, x.name, decl, 0, words_of(p)))
+        return list(param_part(b, x.name, decl, 0, words_of(p if p.size else decl)))
     got = b.src(x, p.type)
     return [got]
 
@@ -471,6 +509,8 @@ def _copy_all(b: Builder, to: Sequence[Reg | Imm], got: Sequence[Reg | Imm]) -> 
 def _emit_call(b: Builder, jump: Jump, sig: PtxFunction | PtxProto, args: Sequence[Sequence[Reg | Imm]]) -> list[list[Reg]]:
     indirect = returns_in_memory(sig.rets)
     places, stack = assign(sig.params, _FIRST + 2 if indirect else _FIRST)
+    if sig.params and not sig.params[-1].size:  # a list of arguments: as long as what is given
+        stack = align_up(places[-1][1] + sum([4 * (x.width if type(x) is Reg else 1) for x in args[-1]]), 8)
     ret_at = align_up(stack, 16)
     low = LowStack(b, ret_at + sum(align_up(p.size, 16) for p in sig.rets) if indirect else stack) if STACK in b.cache else None
     base = low.base if low is not None else b.r1
@@ -478,8 +518,8 @@ def _emit_call(b: Builder, jump: Jump, sig: PtxFunction | PtxProto, args: Sequen
     pending: list[tuple[Reg, Reg | Imm]] = []
     for p, (at, offset), arg in zip(sig.params, places, args, strict=True):
         _check_param(b, p)
-        w = chunk_of(p)
-        pieces = _rechunk(b, arg, words_of(p), w)
+        w = chunk_of(p) if p.size else 1
+        pieces = _rechunk(b, arg, words_of(p), w) if p.size else [b.word(x, i) for x in arg for i in range(x.width if type(x) is Reg else 1)]
         for piece in pieces:
             if at >= 0:
                 pending.append((b.fixed(at, w), piece))

@@ -36,7 +36,7 @@ def lower_module(module: PtxModule, header: Header) -> Module:
         out.vars.append(
             Var(
                 v.name, v.space, v.size, max(1, v.align), init,
-                tuple((r.offset, r.symbol, r.addend, int(r.generic)) for r in relocs), _LINKAGE.get(v.linkage, v.linkage), (*v.attributes, v.type) if v.space == "tex" else v.attributes,
+                tuple((r.offset, r.symbol, r.addend, int(r.generic) + 2 * _part(r)) for r in relocs), _LINKAGE.get(v.linkage, v.linkage), (*v.attributes, v.type) if v.space == "tex" else v.attributes,
             )
         )  # fmt: skip
     out.externs = [e.name for e in module.externs]
@@ -50,6 +50,13 @@ def lower_module(module: PtxModule, header: Header) -> Module:
         out.attrs["aliases"] = tuple([(a.name, a.aliasee) for a in module.aliases])
     out.files = [(f.index, f.name) for f in module.files]
     return out
+
+
+def _part(r: PtxReloc) -> int:
+    """Which part of an address stands in the data; see `ir_format.model.Var`."""
+    if r.mask:
+        return (r.mask & -r.mask).bit_length() // 8 + 1
+    return 9 if r.size == 4 else 0
 
 
 def _pointers(v: PtxVar, places: dict[str, int]) -> tuple[bytes, tuple[PtxReloc, ...]]:

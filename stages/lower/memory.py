@@ -124,11 +124,11 @@ def _narrow(b: Builder, inst: PtxInst, space: str, base: Reg | Imm, offset: int)
         offset += base.value
     else:
         low = b.lo(base)  # type: ignore[assignment]
+    if space == "param" and not b.pf.entry:
+        space = "local"  # an argument whose address is taken lives in the frame
     if space in ("const", "param"):
         bank = 3
         if space == "param":
-            if not b.pf.entry:
-                raise b.unsupported(inst, "computed parameter address in a function")
             bank = 0
             offset += param_base(b)
         if not 0 <= offset < 0x8000 and low is not None:
@@ -149,6 +149,9 @@ def _symbol(b: Builder, inst: PtxInst, x: ptx.Addr, space: str) -> Where:
     assert isinstance(x.base, ptx.Sym)
     sym = ptx.Sym(x.base.name, x.base.offset + x.offset)
     kind, decl = b.ctx.find(b, sym.name)
+    if sym.name in b.local_offset and isinstance(decl, PtxParam):
+        frame, at = local_place(b, sym.name, sym.offset)
+        return Where("local", Mem("M", frame, None, at))
     if isinstance(decl, PtxParam) and kind == "param":
         if not b.pf.entry or space not in ("param", ""):
             raise b.unsupported(inst, "parameter address")
@@ -179,6 +182,8 @@ def function_param(b: Builder, x: ptx.Operand) -> tuple[str, PtxParam | PtxVar, 
     if not isinstance(x, ptx.Addr) or not isinstance(x.base, ptx.Sym):
         return None
     kind, decl = b.ctx.find(b, x.base.name)
+    if isinstance(decl, PtxParam) and x.base.name in b.local_offset:
+        return None
     if (kind == "param" and not b.pf.entry) or (isinstance(decl, PtxVar) and decl.space == "param"):
         return x.base.name, decl, x.base.offset + x.offset  # type: ignore[return-value]
     return None

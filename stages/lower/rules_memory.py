@@ -6,7 +6,7 @@ from ir_format import ptx
 from ir_format.model import PT, RZ, Const, Imm, Mem, Reg
 from ir_format.ptx import PtxInst
 
-from .arguments import param_part
+from .arguments import param_part, warn_outside
 from .builder import Builder, Rule, is_signed
 from .memory import fence, function_param, invalidate, order_mods, order_of, resolve, with_policy
 from .rules_cluster import remote, store_async
@@ -233,6 +233,7 @@ def _const_words(b: Builder, d: Reg, at: Const) -> None:
 
 def _ld_function_param(b: Builder, inst: PtxInst, elems: tuple[ptx.Operand, ...], t: str, param: tuple) -> None:  # type: ignore[type-arg]
     name, decl, offset = param
+    warn_outside(b, name, decl, offset)
     n = b.bits(t) // 8
     for i, e in enumerate(elems):
         at = offset + n * i
@@ -290,6 +291,7 @@ def st(b: Builder, inst: PtxInst) -> None:
 
 def _st_function_param(b: Builder, inst: PtxInst, elems: tuple[ptx.Operand, ...], t: str, param: tuple) -> None:  # type: ignore[type-arg]
     name, decl, offset = param
+    warn_outside(b, name, decl, offset)
     n = b.bits(t) // 8
     for i, e in enumerate(elems):
         at = offset + n * i
@@ -431,6 +433,8 @@ def cvta(b: Builder, inst: PtxInst) -> None:
     x = inst.operands[1]
     if isinstance(x, ptx.Addr):
         x = ptx.Sym(x.base.name, x.offset + x.base.offset) if isinstance(x.base, ptx.Sym) else x.base
+    if space == "param" and isinstance(x, ptx.Sym) and x.name in b.local_offset:
+        space = "local"
     v = b.src(x, "b64")
     b.copy(d, from_generic(b, space, v) if inst.has("to") else to_generic(b, space, v))
 

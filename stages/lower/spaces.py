@@ -106,12 +106,20 @@ def _absolute(b: Builder, x: ptx.Sym) -> Reg:
     return d
 
 
+def _local_address(b: Builder, x: ptx.Sym) -> Reg:
+    start, at = local_place(b, x.name, x.offset)
+    d = b.r(2)
+    b.emit("IADD3", b.word(d, 0), (start, Imm("I", at & 0xFFFFFFFF), RZ))
+    b.copy(b.hi_r(d), RZ)
+    return d
+
+
 def symbol_address(b: Builder, x: ptx.Sym) -> Reg | Imm:
     """The 64-bit address of a symbol in its own space (what ``mov.u64 d, sym`` gives)."""
     kind, decl = b.ctx.find(b, x.name)
     if kind == "param":
         if not b.pf.entry:
-            raise CompileError(f"Address of function parameter '{x.name}' not supported", b.line)
+            return _local_address(b, x)
         return Imm("I", decl.offset + x.offset)  # type: ignore[attr-defined]
     if b.ctx.relocatable and (kind in ("func", "extern") or (isinstance(decl, PtxVar) and decl.space == "global")):
         if isinstance(decl, (PtxFunction, PtxProto)):
@@ -130,11 +138,7 @@ def symbol_address(b: Builder, x: ptx.Sym) -> Reg | Imm:
         b.copy(b.hi_r(d), RZ)
         return d
     if decl.space == "local":
-        start, at = local_place(b, x.name, x.offset)
-        d = b.r(2)
-        b.emit("IADD3", b.word(d, 0), (start, Imm("I", at & 0xFFFFFFFF), RZ))
-        b.copy(b.hi_r(d), RZ)
-        return d
+        return _local_address(b, x)
     if decl.space == "const":
         b.ctx.use_symbol(x.name)
         d = b.r(2)

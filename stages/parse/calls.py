@@ -45,6 +45,8 @@ def _argument(fs: FunctionState, formal: PtxParam, operand: Operand, kind: str) 
     if kind[:2] == "v:" and isinstance(operand, Sym):
         symbol = _variable(fs, operand.name)
         if symbol is not None:
+            if isinstance(symbol.var, PtxParam) and symbol.space == "param":
+                return [f"Formal parameter '{symbol.var.name}' declared in .param space cannot be used as argument to call"]
             return _variable_argument(formal, symbol, wrong_type, wrong_align)
     if kind[0] == "(":
         return []

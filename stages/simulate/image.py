@@ -36,6 +36,7 @@ _PLACES: Final[dict[int, tuple[int, int, int]]] = {
     74: (24, 40, 0),  # ABS24_40
     112: (32, 32, 0),  # UNIFIED32_LO_32
     113: (32, 32, 32),  # UNIFIED32_HI_32
+    **{first + i: (8, 0, 8 * i) for first in (76, 84, 104) for i in range(8)},  # a byte of an address, of a generic one, of a function's
 }
 _IGNORED: Final = frozenset({0, 73})
 
@@ -210,7 +211,7 @@ def _apply(image: Image, bodies: dict[int, bytearray], addresses: list[int | Non
     if value is None:
         raise ImageError(f"{section.name}: undefined symbol '{name}'")
     body = bodies[r.target]
-    size = 16 if section.name.startswith(".text.") else 8 if r.type != 1 else 4
+    size = 16 if section.name.startswith(".text.") else 1 if place is not None and place[0] == 8 else 8 if r.type != 1 else 4
     if r.offset + size > len(body):
         raise ImageError(f"{section.name}: relocation outside the section")
     word = int.from_bytes(body[r.offset : r.offset + size], "little")

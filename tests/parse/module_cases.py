@@ -177,6 +177,8 @@ _BODIES = {
     "call_many_args": _entry("{ .param .b32 a; .param .b32 b; call (b), f, (a, a); }", before=_CALL),
     "call_no_return": _entry("{ .param .b32 a; call f, (a); }", before=_CALL),
     "call_type": _entry("{ .param .b64 a; .param .b32 b; call (b), f, (a); }", before=_CALL),
+    "call_formal": _entry("{ .param .b32 b; call (b), f, (q); }", before=_CALL, params=".param .b32 q"),
+    "call_formal_return": _module(_CALL + ".func (.param .b32 r) g(.param .b32 a) { { .param .b32 b; st.param.b32 [b], 3; call (r), f, (b); } ret; }\n"),
     "call_reg_for_param": _entry("{ .param .b32 b; call (b), f, (%r1); }", before=_CALL),
     "call_constant": _entry("{ .param .b32 b; call (b), f, (1); }", before=_CALL),
     "call_unknown": _entry("call nothing, (%r1);"),
