@@ -22,6 +22,7 @@ from stages.elf.image import SHT_PROGBITS, Section, Strings
 from stages.elf.layout import CONST, GLOBAL_INIT, GLOBAL_ZERO, Kernel, address_kind, build_kernel, order_units, place_variables
 from stages.elf.lines import line_info
 from stages.elf.patch import add_imm32, set_branch, take_const_offset, take_imm32
+from stages.elf.resolve import DRIVER_PREFIXES
 from stages.elf.symbols import BINDING, FUNC, GLOBAL, LOCAL, OBJECT, OTHER_ENTRY, OTHER_MANAGED, WEAK, Symbol, SymbolTable
 
 SHT_PROTOTYPE: Final = 0x70000002
@@ -172,7 +173,7 @@ class ObjectLinker:
 
     def _function(self, name: str) -> None:
         if name not in self.functions and name not in self.aliases:
-            if name not in self.module.externs:
+            if name not in self.module.externs and not name.startswith(DRIVER_PREFIXES[0]):  # those that `lower` calls need no declaration
                 raise CompileError(f"function '{name}' is not in the module")
             self.externs[name] = None
 

@@ -164,3 +164,14 @@ def test_an_object_of_its_own() -> None:
     assert image[16:18] == b"\1\0" and {".text.k", ".text.dbl", ".text.loc", ".rela.text.loc", ".nv.info.dbl"} <= set(names)
     with pytest.raises(OriasError, match="Unresolved extern"):
         compile_ptx(module(CALLER, "90"), "sm_90")
+
+
+@pytest.mark.parametrize("arch", ["sm_90", "sm_120"])
+def test_functions_of_the_driver_need_no_declaration(arch: str) -> None:
+    """Fetches with derivatives call one; the object names it for the linker."""
+    head = f".version 8.7\n.target {arch}\n.address_size 64\n.visible .entry k(.param .u64 t, .param .u64 out) {{ .reg .b64 %t, %o; .reg .f32 %f<9>;\n"
+    text = head + """ld.param.u64 %t, [t]; ld.param.u64 %o, [out]; mov.f32 %f1, 0f3F800000;
+tex.grad.3d.v4.f32.f32 {%f2, %f3, %f4, %f5}, [%t, {%f1, %f1, %f1, %f1}], {%f1, %f1, %f1, %f1}, {%f1, %f1, %f1, %f1};
+st.global.v4.f32 [%o], {%f2, %f3, %f4, %f5}; ret; }
+"""
+    assert b"__cuda_syscall_tex_grad_3d_v4_f32_f32\0" in compile_ptx(text, arch, {"compile-only": 1})
