@@ -16,6 +16,7 @@ _SCOPES = _s("cta cluster gpu sys")
 _VECTOR = _s("v2 v4 v8")
 _L1 = _s("L1::evict_normal L1::evict_unchanged L1::evict_first L1::evict_last L1::no_allocate")
 _L2_FETCH = _s("L2::64B L2::128B L2::256B")
+_L2_EVICT = _s("L2::evict_last L2::evict_normal L2::evict_first")  # of 256-bit accesses alone; a hint, which their two halves have no field for
 _HINT = _s("L2::cache_hint")
 _COMPARE = _s("eq ne lt le gt ge lo ls hi hs and or xor")
 _WIDTH = _s("lo hi wide")
@@ -48,9 +49,9 @@ MODIFIERS: Final[dict[str, frozenset[str]]] = {
     "mul": _WIDTH, "mad": _WIDTH | _s("sat cc"), "madc": _WIDTH | _s("cc"), "mul24": _s("lo hi"), "mad24": _s("lo hi sat"),
     "min": _s("relu"), "max": _s("relu"), "lop3": _s("and or"), "shf": _s("l r") | _CLAMP, "szext": _CLAMP, "bmsk": _CLAMP,
     "prmt": _s("f4e b4e rc8 ecl ecr rc16"), "bfind": _s("shiftamt"), "setp": _COMPARE, "set": _COMPARE, "slct": _s("ftz"), "dp2a": _s("lo hi"),
-    "ld": _SPACES | _SCOPES | _VECTOR | _L1 | _L2_FETCH | _HINT | _s("weak relaxed acquire volatile mmio nc ca cg cs lu cv"),
+    "ld": _SPACES | _SCOPES | _VECTOR | _L1 | _L2_FETCH | _L2_EVICT | _HINT | _s("weak relaxed acquire volatile mmio nc ca cg cs lu cv"),
     "ldu": _s("global v2 v4"),
-    "st": _SPACES | _SCOPES | _VECTOR | _L1 | _HINT | _s("async mbarrier::complete_tx::bytes weak relaxed release volatile mmio wb cg cs wt bulk"),
+    "st": _SPACES | _SCOPES | _VECTOR | _L1 | _L2_EVICT | _HINT | _s("async mbarrier::complete_tx::bytes weak relaxed release volatile mmio wb cg cs wt bulk"),
     "istypep": _s("samplerref texref surfref"), "prefetch": _s("local global L1 L2 L2::evict_last L2::evict_normal tensormap param const"), "prefetchu": _s("L1"), "discard": _s("global L2"),
     "applypriority": _s("global L2::evict_normal"), "mov": _s("v2 v4"), "cvta": _SPACES | _s("to"), "isspacep": _SPACES, "cvt": _s("sat pack"),
     "atom": _ATOMIC | _VECTOR, "red": _ATOMIC | _VECTOR | _s("async mbarrier::complete_tx::bytes mmio"),
