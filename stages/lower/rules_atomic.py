@@ -36,6 +36,8 @@ _OPS = ("add", "min", "max", "inc", "dec", "and", "or", "xor", "exch", "cas")
 # Marks the swap of a loop of ours, which needs no YIELD: some thread always gets on (see converge.py).
 _RETRY: dict[str, AttrValue] = {"retry": 1}
 
+_NEAR = 1 << 22
+
 Step = Callable[[Builder, Reg], Reg]
 
 
@@ -111,7 +113,17 @@ def _emit(b: Builder, d: Reg, space: str, at: Mem, mods: str, vals: list[Reg], o
     elif space == "global" and d.num < 0 and not mods.startswith("EXCH"):
         b.emit(f"{'REDG' if b.sm >= 90 else 'RED'}.E.{mods}.{order}", (), (at, *vals))
     else:
-        b.emit(f"{'ATOMG' if space == 'global' else 'ATOM'}.E.{mods}.{order}", (PT, d), (at, *vals))
+        b.emit(f"{'ATOMG' if space == 'global' else 'ATOM'}.E.{mods}.{order}", (PT, d), (_near(b, at), *vals))
+
+
+def _near(b: Builder, at: Mem) -> Mem:
+    """The address as ATOM takes it with a descriptor: from sm_100 on its offset has 23 bits (measured)."""
+    if b.sm < 100 or -_NEAR <= at.offset < _NEAR:
+        return at
+    assert at.base is not None
+    base = b.r(2)
+    add64(b, base, at.base, Imm("I", at.offset & (1 << 64) - 1))
+    return at._replace(base=base, offset=0)
 
 
 def _vector(b: Builder, inst: PtxInst, op: str, t: str) -> None:

@@ -10,6 +10,8 @@ are made again, from values: whatever a use of `x = f(y)` sees of y is what f sa
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from typing import Final, NamedTuple
 
 from ir_format.flow import Liveness, is_guarded, loop_depths, read_regs, written_regs
@@ -19,6 +21,7 @@ from ir_format.rename import fresh_names, rename, rename_reads
 from stages.optimize.dce import remove_dead_code
 from stages.optimize.places import Place, insert, readers
 from stages.optimize.pressure import Alive
+from stages.optimize.uniform import parts_meet
 from stages.optimize.values import Values, is_pure, live_now
 from stages.regalloc.limits import register_limit
 from stages.runner import Context
@@ -46,11 +49,17 @@ def make_again(unit: Unit, ctx: Context) -> None:
     """The pass."""
     sm = hazards(ctx.header.target).sm
     room = register_limit(unit, sm, ctx.header.options) - _ROOM
-    if any([_function(f, room, ctx) for f in unit.functions if sum(v.width for v in f.vregs if v.file == "R") > room]):
+
+    @cache
+    def together() -> bool:
+        """Whether the parts of a warp meet where their ways do."""
+        return all(map(parts_meet, unit.functions))
+
+    if any([_function(f, room, ctx, together) for f in unit.functions if sum(v.width for v in f.vregs if v.file == "R") > room]):
         remove_dead_code(unit, ctx)
 
 
-def _function(f: Function, room: int, ctx: Context) -> bool:
+def _function(f: Function, room: int, ctx: Context, together: Callable[[], bool]) -> bool:
     """Make values of a function again; whether there were any."""
     live = live_now(f, ctx)
     need = _needs(f, live, room)
@@ -59,7 +68,7 @@ def _function(f: Function, room: int, ctx: Context) -> bool:
     values = Values(f)
     through = _through(f, live, values, need)
     uses = readers(f, through)
-    finder = _Finder(f, live, values, uses)
+    finder = _Finder(f, live, values, uses, together)
     recipes = [r for r in map(finder.recipe, sorted(through)) if r is not None]
     depth = loop_depths(values.cfg)
     for r in _choose(f, recipes, through, need, finder, [_LOOP ** min(d, 5) for d in depth], uses):
@@ -115,12 +124,13 @@ def _through(f: Function, live: Liveness, values: Values, need: dict[int, int]) 
 class _Finder:
     """How to make a value again."""
 
-    def __init__(self, f: Function, live: Liveness, values: Values, uses: dict[int, list[Place]]) -> None:
+    def __init__(self, f: Function, live: Liveness, values: Values, uses: dict[int, list[Place]], together: Callable[[], bool]) -> None:
         self.f = f
         self.live = live
         self.values = values
         self.uses = uses
         self.chosen: list[_Recipe] = []
+        self.together = together
 
     def recipe(self, vreg: int) -> _Recipe | None:
         """One instruction from other values, or a few where those are made from constants alone."""
@@ -165,7 +175,17 @@ class _Finder:
         if high.srcs[3] != carry or high.srcs[4] != NOT_PT or not self.values.value[carry.num] or is_guarded(low) or is_guarded(high):
             return ()
         reads = [r for r in (*read_regs(low), *read_regs(high)) if r.num != carry.num]
-        return (low, high) if all(r.file in ("R", "UR") and self.values.value[r.num] for r in reads) else ()
+        return (low, high) if all(map(self._lasts, reads)) else ()
+
+    def _lasts(self, r: Reg) -> bool:
+        """Whether what a register holds where a value is made it holds wherever that may be made again. A uniform register belongs to the warp: another part of it, in
+        the same code or behind it, may write it meanwhile. So it must be a constant, and parts must meet where their ways do."""
+        if not self.values.value[r.num] or r.file != "UR":
+            return bool(self.values.value[r.num]) and r.file == "R"
+        made = self.values.defs.get((r.num, 0))
+        if made is None or made.op not in ("ULDC", "LDCU", "S2UR") or not is_pure(made) or read_regs(made):
+            return False
+        return self.together()
 
     def _word(self, inst: Inst) -> bool:
         """Whether a cheap instruction makes one word from values."""
@@ -173,7 +193,7 @@ class _Finder:
             return False
         if any(type(o) is Const and o.ireg is not None for o in inst.srcs):
             return False
-        return all(r.file in ("R", "UR") and self.values.value[r.num] for r in read_regs(inst))
+        return all(map(self._lasts, read_regs(inst)))
 
     def _maker(self, vreg: int) -> Inst | None:
         """The cheap instruction that makes a whole value from values."""
@@ -186,7 +206,7 @@ class _Finder:
             return None
         if any(type(o) is Const and o.ireg is not None for o in inst.srcs):
             return None
-        return inst if all(r.file in ("R", "UR") and self.values.value[r.num] for r in read_regs(inst)) else None
+        return inst if all(map(self._lasts, read_regs(inst))) else None
 
     def alive(self, num: int, vreg: int) -> bool:
         """Whether the value ``num`` is alive where ``vreg`` is used anyway."""

@@ -31,12 +31,12 @@ def share_words(unit: Unit, ctx: Context) -> None:
     if find_target(ctx.header.target).alu_const:
         return
     sharers = [_Sharer(f, ctx) for f in unit.functions]
-    if any([s.find() for s in sharers]) and all(map(_meets, unit.functions)):
+    if any([s.find() for s in sharers]) and all(map(parts_meet, unit.functions)):
         for s in sharers:
             s.run()
 
 
-def _meets(f: Function) -> bool:
+def parts_meet(f: Function) -> bool:
     """Whether threads that part meet again at once where their ways do. Where lowering found no place for a barrier (loops with several entries) they run on apart,
     and what one part of the warp writes to a uniform register the other may read in the midst of another use."""
     cfg = build_cfg(f)

@@ -336,10 +336,10 @@ def yield_(b: Build) -> CtlFn:
 
 
 def warpsync(b: Build) -> CtlFn:
-    """Wait for the lanes of the mask; they go on as one group. .COLLECTIVE: the same, for one collective instruction."""
+    """Wait for the lanes of the mask; they go on as one group. .COLLECTIVE: the same, for one collective instruction. .EXCLUSIVE: and without others that are here with
+    them (ptxas puts it in front of REDUX with a mask in a register, where lanes of several masks may have come together: sm_80 to sm_89)."""
     b.only("ALL", "COLLECTIVE", "EXCLUSIVE")
-    if "EXCLUSIVE" in b.mods:
-        raise b.refuse()
+    exclusive = "EXCLUSIVE" in b.mods
     values = [o for o in b.s if isinstance(o, (Reg, Imm))]
     want: Get | None = None if "ALL" in b.mods or not values else b.u(values[0])
     who = condition(b)
@@ -353,6 +353,12 @@ def warpsync(b: Build) -> CtlFn:
             return machine.split(bundle, mask, bundle.pc)
         view = bundle.view
         act = bundle.mask()
+        if exclusive and want is not None:
+            masks, here = want(view).reshape(-1, 32), act.reshape(-1, 32)
+            first = masks[np.arange(len(masks)), here.argmax(1)]
+            same = act & (masks == first[:, None]).reshape(-1)
+            if count(same) != count(act):
+                return machine.part(bundle, same)
         np.copyto(view.B[B_WARPSYNC], u32(0xFFFFFFFF) if want is None else want(view), where=act)
         return machine.converge(bundle, 16)
 

@@ -150,6 +150,14 @@ class Machine:
             self.inherit(child, bundle)
         return False
 
+    def part(self, bundle: Bundle, some: Arr) -> bool:
+        """Lanes ``some`` (not all) and the rest are two groups from here on, both still in front of the instruction."""
+        rest = bundle.mask() & ~some
+        self.retire(bundle)
+        for mask in (some, rest):
+            self.inherit(self.spawn(bundle.view.lo, mask, bundle.pc), bundle)
+        return False
+
     def inherit(self, child: Bundle | None, parent: Bundle) -> None:
         """Hook of the timed machine: a child takes over its lanes' pending results."""
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from ir_format.model import INV, Const, Imm, Operand, Reg
 from stages.simulate.build import Arr, Build, Builder, Get, InstFn, View, join64, put
-from stages.simulate.state import P_SINK
+from stages.simulate.state import P_SINK, UP0
 
 u8, u32, u64, i32, i64 = np.uint8, np.uint32, np.uint64, np.int32, np.int64
 _32: Final = u64(32)
@@ -325,14 +325,15 @@ def p2r(b: Build) -> InstFn:
         raise b.refuse()
     shift = u32(_byte_shift(b))
     ga, gm = b.u(values[0]), b.u(values[1])
+    first = UP0 if b.inst.op == "UP2UR" else 0
     for i in range(7):
-        b.reads.append(("P", i))
+        b.reads.append(("P", first + i))
     d = b.dst()
 
     def run(v: View, m: Arr | None) -> None:
         word = np.zeros(v.n, u32)
         for i in range(7):
-            word |= v.P[i].astype(u32) << u32(i)
+            word |= v.P[first + i].astype(u32) << u32(i)
         mask = gm(v)
         put(v.U[d], (ga(v) & ~(mask << shift)) | ((word & mask) << shift), m)
 
@@ -348,12 +349,13 @@ def r2p(b: Build) -> InstFn:
     shift = _byte_shift(b)
     get = b.u(values[0])
     chosen = [i for i in range(7) if mask >> i & 1]
-    b.writes.extend(("P", i) for i in chosen)
+    first = UP0 if b.inst.op == "UR2UP" else 0
+    b.writes.extend(("P", first + i) for i in chosen)
 
     def run(v: View, m: Arr | None) -> None:
         word = get(v) >> u32(shift)
         for i in chosen:
-            put(v.P[i], (word & u32(1 << i)) != 0, m)
+            put(v.P[first + i], (word & u32(1 << i)) != 0, m)
 
     return run
 

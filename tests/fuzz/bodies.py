@@ -12,16 +12,17 @@ from itertools import pairwise
 from typing import Any, Final
 
 from tests.fuzz.forms import KINDS
-from tests.fuzz.memory import OWN, Memory, Pointer
+from tests.fuzz.joins import joined
+from tests.fuzz.loops import counted
+from tests.fuzz.memory import BLOCK, OWN, Memory, Pointer
 from tests.fuzz.writer import TABLES, Writer
 
-BLOCK: Final = 64
 #: Bytes of input and of output of a thread.
 INPUT: Final = 256
 OUTPUT: Final = 768
 #: A block's threads are all here; a warp's are; neither.
 ALL, WARP, SOME = 2, 1, 0
-READ: Final = {"w": "b32", "l": "b64", "h": "b16", "f": "f32", "d": "f64", "e": "b16", "b": "b16", "v": "b32"}
+READ: Final = {"w": "b32", "l": "b64", "h": "b16", "f": "f32", "d": "f64", "e": "b16", "b": "b16", "v": "b32", "y": "b32"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,17 +36,19 @@ class Style:
     memory: bool
     constant: float  # how many registers begin with a constant
     guards: float
+    loops: int = 4  # how often control flow is a counted loop
 
 
 def style(rng: random.Random, sm: int) -> Style:
     """Draw one."""
     many = rng.random() < 0.2
-    base = {"w": rng.choice((4, 6, 10)), "l": rng.choice((2, 4)), "h": 3, "p": rng.choice((3, 4, 9)), "u": 4, "q": 2, "f": 3, "d": 2, "e": 2, "b": 2, "v": 2}
+    base = {"w": rng.choice((4, 6, 10)), "l": rng.choice((2, 4)), "h": 3, "p": rng.choice((3, 4, 9)), "u": 4, "q": 2, "f": 3, "d": 2, "e": 2, "b": 2, "v": 2, "y": 2}
     if many:
-        base["w"], base["l"], base["d"] = 24, 10, 6
+        base["w"], base["l"], base["d"] = rng.choice((24, 24, 40)), rng.choice((10, 16)), 6
+        base["p"] = rng.choice((4, 9, 16))
     tables = ["integer", "conversion", "predicate", rng.choice(("predicate", "integer", "conversion", "carry", "float"))]
-    tables += [t for t in ("float", "double", "half", "carry", "uniform") if rng.random() < (0.15 if t == "double" else 0.3)]
-    return Style(base, rng.choice((0.15, 0.5, 0.8)), tuple(tables), rng.choice((15, 30, 30, 60, 60, 110)), rng.random() < 0.6, rng.choice((0.0, 0.2, 0.5)), rng.choice((0.05, 0.2, 0.5)))
+    tables += [t for t in ("float", "double", "half", "brain", "carry", "uniform") if rng.random() < (0.15 if t == "double" else 0.3)]
+    return Style(base, rng.choice((0.15, 0.5, 0.8)), tuple(tables), rng.choice((15, 30, 30, 60, 60, 110)), rng.random() < 0.6, rng.choice((0.0, 0.2, 0.5)), rng.choice((0.05, 0.2, 0.5)), rng.choice((1, 4, 16)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +73,7 @@ class Body:
         self.callees = callees
         self.most = ALL  # how many threads can meet at most from here on
         self.loops = 0
+        self.rounds = 20  # that a loop may make here
         self.budget = how.budget
         self.sm = sm
         self.leave: Callable[[], list[str]] = lambda: ["exit;"]
@@ -111,12 +115,33 @@ class Body:
             self.call(rng.choice(self.callees))
         elif kind < 0.43:
             self.observe()
+        elif kind < 0.45:
+            joined(self)
+        elif kind < 0.47 and self.slots is not None:
+            self.given()
         else:
             self.line(rng.choice(rng.choice(self.tables)), self.guard())
 
     def line(self, form: Any, guard: str, uniform: bool = False) -> None:
         text = self.w.fill(form, bool(guard), uniform)
         self.w.put("; ".join(f"{guard}{part}" for part in text.split("; ")) + ";")
+
+    def given(self) -> None:
+        """A parameter, or an index or size of the launch, read in the midst."""
+        w, rng = self.w, self.rng
+        what = rng.random()
+        if what < 0.3:
+            kind = rng.choice("uw")
+            name = w.move(kind, rng.choice(("%ctaid.x", "%nctaid.x", "%ntid.x", "%ctaid.y") if kind == "u" else ("%tid.x", "%laneid", "%ctaid.x")))
+        elif what < 0.7:
+            kind, form, place = rng.choice((("u", "u32", "s0"), ("u", "u32", "s1"), ("l", "u64", "s2"), ("f", "f32", "s3"), ("l", "s32", "s1")))
+            name = w.new(kind)
+            w.put(f"ld.param.{form} {name}, [{place}];")
+        else:
+            kind, form, size = rng.choice((("u", "b32", 4), ("l", "b64", 8), ("u", "u8", 1), ("w", "s16", 2), ("d", "f64", 8), ("h", "u16", 2)))
+            name = w.new(kind)
+            w.put(f"ld.param.{form} {name}, [st+{rng.randrange(OWN // size) * size}];")
+        w.show(kind, name)
 
     def both(self) -> None:
         """A register written under a predicate and under its opposite."""
@@ -157,7 +182,7 @@ class Body:
         rng = self.rng
         if self.slots is None or self.slots >= OUTPUT - 4 * OWN:
             return
-        self.store_result(rng.choice("wwlfdhpe"), self.guard())
+        self.store_result(rng.choice("wwlfdhpevy"), self.guard())
 
     def store_result(self, kind: str, guard: str = "", name: str = "") -> None:
         """The bits of a register (a random one of the kind by default) to the next slot of the output."""
@@ -170,7 +195,7 @@ class Body:
             word = w.new("w")
             w.put(f"selp.u32 {word}, 1, 0, {name};")
             kind, name = "w", word
-        elif kind in "fdebv":
+        elif kind in "fdebvy":
             kind, name = w.bits(kind, name)
         assert self.slots is not None
         w.put(f"{guard}st.global.{KINDS[kind][0]} [%out+{self.slots}], {name};")
@@ -248,7 +273,7 @@ class Body:
             self.straight(rng.randrange(1, 7), whole)
             return
         kinds: list[tuple[int, Callable[[int, int], None]]] = [
-            (6, self.branch), (4, self.loop), (2, self.switch), (2, self.tangle), (2, self.chain), (3, self.sequence), (2, self.group), (1, self.gone),
+            (6, self.branch), (4, self.loop), (self.how.loops, self.counted), (2, self.switch), (2, self.tangle), (2, self.chain), (3, self.sequence), (2, self.group), (1, self.gone),
         ]  # fmt: skip
         rng.choices([k for _, k in kinds], [n for n, _ in kinds])[0](depth, whole)
 
@@ -309,6 +334,9 @@ class Body:
         w.put(f"{good}:")
         self.inner(depth - 1, SOME)
         w.put(f"{end}:")
+
+    def counted(self, depth: int, whole: int) -> None:
+        counted(self, depth, whole)
 
     def loop(self, depth: int, whole: int) -> None:
         w, rng = self.w, self.rng

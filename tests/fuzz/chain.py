@@ -38,7 +38,7 @@ def floor(arches: list[str], seed: int) -> int:
 
 def way_of(arch: str, level: int, seed: int) -> Way:
     """How a module is compiled; some have few registers, some run in the timed machine."""
-    return Way(arch, level, {0: 24, 1: 32}.get(seed % 5, 0) if level else 0, strict=seed % 3 == 0)
+    return Way(arch, level, {0: 24, 1: 32, 2: 40, 3: 64}.get(seed % 8, 0) if level else 0, strict=seed % 3 == 0)
 
 
 def write(folder: Path, name: str, program: Program, fault: Fault, text: str) -> Path:

@@ -1,7 +1,7 @@
 """The instructions that random programs are made of: one template an instruction (or a few that belong together).
 
 ``{d*}`` is a destination, ``{s*}`` a register or a literal, ``{r*}`` a register. The letter behind names a kind of register:
-w 32 bits, l 64, h 16, p predicate, f binary32, d binary64, e binary16, b bfloat16, v two binary16 in 32 bits.
+w 32 bits, l 64, h 16, p predicate, f binary32, d binary64, e binary16, b bfloat16, v two binary16 in 32 bits, y two bfloat16.
 ``{c}`` compares integers, ``{fc}`` floats; ``{n}`` is an amount of any size, ``{m}`` a field's position or length below 256, ``{o}`` an odd divisor,
 ``{=0}`` the first destination again, ``{lut}`` a table of LOP3, ``{bool}`` what joins predicates, ``{rnd}`` a rounding, ``{!}`` nothing or a negation. ``80:`` in front: needs that SM.
 
@@ -17,7 +17,7 @@ from typing import Final
 #: kind -> type of its registers, prefix of their names.
 KINDS: Final = {
     "w": ("b32", "%w"), "l": ("b64", "%l"), "h": ("b16", "%h"), "p": ("pred", "%p"), "f": ("f32", "%f"), "d": ("f64", "%d"),
-    "e": ("b16", "%e"), "b": ("b16", "%b"), "v": ("b32", "%v"), "u": ("b32", "%u"), "q": ("pred", "%q"),
+    "e": ("b16", "%e"), "b": ("b16", "%b"), "v": ("b32", "%v"), "y": ("b32", "%y"), "u": ("b32", "%u"), "q": ("pred", "%q"),
 }  # fmt: skip
 
 INTEGER: Final = """
@@ -105,7 +105,18 @@ cvt.rn.f16.f32 {de},{rf} | cvt.rz.f16.f32 {de},{rf} | cvt.f32.f16 {df},{re} | cv
 mov.b32 {dv},{rw} | mov.b32 {dv},{{{re},{re}}} | mov.b32 {{{de},{de}}},{rv} | mov.b16 {de},{rh} | mov.b16 {de},{re} | mov.b32 {dv},{rv} | selp.b16 {de},{re},{re},{rp} | selp.b32 {dv},{rv},{rv},{rp}
 80:min.f16 {de},{re},{re} | 80:max.f16x2 {dv},{rv},{rv} | 80:fma.rn.relu.f16 {de},{re},{re},{re} | 80:min.NaN.f16x2 {dv},{rv},{rv} | 80:cvt.rn.f16x2.f32 {dv},{rf},{rf}
 80:fma.rn.bf16 {db},{rb},{rb},{rb} | 80:neg.bf16 {db},{rb} | 80:max.bf16 {db},{rb},{rb} | 80:cvt.rn.bf16.f32 {db},{rf} | 90:add.rn.bf16 {db},{rb},{rb} | 90:mul.bf16 {db},{rb},{rb} | 90:setp.{fc}.bf16 {dp},{rb},{rb}
-mov.b16 {db},{rh} | mov.b16 {db},{rb} | 90:cvt.f32.bf16 {df},{rb} | selp.b16 {db},{rb},{rb},{rp}
+mov.b16 {db},{rh} | mov.b16 {db},{rb} | 90:cvt.f32.bf16 {df},{rb} | selp.b16 {db},{rb},{rb},{rp} | mov.b32 {dv},{{{re},{re}}} | mov.b32 {{{de},{de}}},{rv} | neg.f16x2 {dv},{rv} | 80:fma.rn.relu.f16x2 {dv},{rv},{rv},{rv}
+mul.f16x2 {dv},{rv},{rv}; add.f16x2 {dv},{=0},{rv} | mov.b32 {{{de},{de}}},{rv}; mov.b32 {dv},{{{=1},{=0}}} | neg.f16 {de},{re}; fma.rn.f16 {de},{=0},{re},{re} | neg.f16x2 {dv},{rv}; mul.f16x2 {dv},{=0},{rv}
+add.ftz.f16x2 {dv},{rv},{rv} | sub.sat.f16x2 {dv},{rv},{rv} | abs.f16x2 {dv},{rv}; add.f16x2 {dv},{=0},{rv} | set.{fc}.f16.f16 {de},{re},{re} | 90:min.xorsign.abs.f16x2 {dv},{rv},{rv} | 90:max.xorsign.abs.f32 {df},{sf},{sf}
+"""
+
+#: With bfloat16 pairs: from sm_80 on.
+BRAIN: Final = """
+80:fma.rn.bf16x2 {dy},{ry},{ry},{ry} | 80:neg.bf16x2 {dy},{ry} | 80:abs.bf16x2 {dy},{ry} | 80:min.bf16x2 {dy},{ry},{ry} | 80:max.NaN.bf16x2 {dy},{ry},{ry} | 80:fma.rn.relu.bf16x2 {dy},{ry},{ry},{ry} | 90:add.bf16x2 {dy},{ry},{ry}
+90:sub.bf16x2 {dy},{ry},{ry} | 90:mul.rn.bf16x2 {dy},{ry},{ry} | 80:cvt.rn.bf16x2.f32 {dy},{rf},{rf} | 80:cvt.rz.bf16x2.f32 {dy},{rf},{rf} | 80:cvt.rn.relu.bf16x2.f32 {dy},{rf},{rf} | mov.b32 {dy},{rw} | mov.b32 {dy},{ry}
+mov.b32 {dy},{{{rb},{rb}}} | mov.b32 {{{db},{db}}},{ry} | selp.b32 {dy},{ry},{ry},{rp} | 90:setp.{fc}.bf16x2 {dp}|{dp},{ry},{ry} | 90:setp.{fc}.{bool}.bf16x2 {dp}|{dp},{ry},{ry},{!}{rp} | 80:neg.bf16x2 {dy},{ry}; fma.rn.bf16x2 {dy},{=0},{ry},{ry}
+80:abs.bf16 {db},{rb} | 80:fma.rn.bf16 {db},{rb},{rb},{rb} | 90:sub.bf16 {db},{rb},{rb} | 80:cvt.rz.bf16.f32 {db},{rf} | 90:cvt.rn.bf16.s32 {db},{rw} | 90:cvt.rzi.s32.bf16 {dw},{rb} | 90:min.xorsign.abs.bf16x2 {dy},{ry},{ry}
+mov.b32 {{{db},{db}}},{ry}; mov.b32 {dy},{{{=1},{=0}}} | 90:mul.bf16x2 {dy},{ry},{ry}; add.bf16x2 {dy},{=0},{ry} | 90:set.{fc}.bf16x2.bf16x2 {dy},{ry},{ry} | 90:set.{fc}.u32.bf16 {dw},{rb},{rb}
 """
 
 #: For a whole warp at one place with the mask {mask}.

@@ -10,9 +10,11 @@ from tests.fuzz.writer import Writer
 
 #: Bytes of each region that a thread owns.
 OWN: Final = 64
+#: Threads of a block.
+BLOCK: Final = 64
 _PLAIN: Final = (
     ("u8", "w", 1), ("s8", "w", 1), ("u16", "w", 2), ("s16", "w", 2), ("b32", "w", 4), ("u32", "w", 4), ("b64", "l", 8), ("s32", "l", 4), ("u32", "l", 4), ("u8", "l", 1),
-    ("s16", "l", 2), ("u16", "h", 2), ("b16", "h", 2), ("s8", "h", 1), ("u8", "h", 1), ("f32", "f", 4), ("f64", "d", 8), ("b16", "e", 2), ("b32", "v", 4),
+    ("s16", "l", 2), ("u16", "h", 2), ("b16", "h", 2), ("s8", "h", 1), ("u8", "h", 1), ("f32", "f", 4), ("f64", "d", 8), ("b16", "e", 2), ("b32", "v", 4), ("b32", "y", 4),
     ("b32", "w", 4), ("b64", "l", 8),
 )  # fmt: skip
 _ATOMS: Final = (
@@ -25,11 +27,21 @@ COMMON: Final = ("add.u32", "min.s32", "max.u32", "and.b32", "or.b32", "xor.b32"
 
 @dataclass(frozen=True, slots=True)
 class Pointer:
-    """``base``: an address register (or the name of a parameter) of a region of `OWN` bytes."""
+    """``base``: an address register (or the name of a parameter), ``bias`` bytes before a region of `OWN` bytes. Registers of 32 bits hold addresses of windows."""
 
     space: str
     base: str
     atomic: bool = True
+    bias: int = 0
+
+    @property
+    def narrow(self) -> bool:
+        return self.base.startswith("%w")
+
+    def at(self, offset: int) -> str:
+        """The operand of an access so many bytes into the region."""
+        offset += self.bias
+        return f"[{self.base}+{offset}]" if offset else f"[{self.base}]"
 
 
 class Memory:
@@ -43,20 +55,74 @@ class Memory:
 
     def place(self, pointers: list[Pointer], size: int) -> tuple[str, str]:
         """A space suffix and an aligned address within a region."""
-        w, rng = self.w, self.w.rng
+        rng = self.w.rng
         to = rng.choice(pointers)
         fixed = rng.randrange(OWN // size) * size
-        if rng.random() < 0.7 or to.space == ".param":
-            return to.space, f"[{to.base}+{fixed}]" if fixed else f"[{to.base}]"
+        if rng.random() < 0.6 or to.space == ".param":
+            return to.space, to.at(fixed)
         half = OWN // 2  # a changing part below the half, and a fixed one
-        offset, address = w.new("w"), w.new("l")
-        kind = rng.random()
-        if kind < 0.4:
-            w.put(f"and.b32 {offset}, {w.pick('w')}, {half // size - 1};", f"mad.wide.u32 {address}, {offset}, {size}, {to.base};")
-        else:
-            wide = w.new("l")
-            w.put(f"and.b32 {offset}, {w.pick('u' if kind > 0.8 and w.scope['u'] else 'w')}, {(half - 1) & -size};", f"cvt.u64.u32 {wide}, {offset};", f"add.s64 {address}, {to.base}, {wide};")
-        return to.space, f"[{address}+{fixed % half}]"
+        return to.space, self.changing(to, half // size, size).at(fixed % half)
+
+    def changing(self, to: Pointer, count: int, size: int) -> Pointer:
+        """``to`` plus one of so many multiples of a size, worked out in one of the ways of compilers and people."""
+        w, rng = self.w, self.w.rng
+        index = w.new("w")
+        w.put(f"and.b32 {index}, {w.pick('u' if rng.random() < 0.2 and w.scope['u'] else 'w')}, {count - 1};")
+        if to.narrow:
+            address = w.new("w")
+            w.put(f"mad.lo.s32 {address}, {index}, {size}, {to.base};")
+            return Pointer(to.space, address, to.atomic, to.bias)
+        address, wide = w.new("l"), w.new("l")
+        bias, base = to.bias, to.base
+        shift = size.bit_length() - 1
+        kind = rng.randrange(8)
+        if kind == 0:
+            w.put(f"mad.wide.u32 {address}, {index}, {size}, {base};")
+        elif kind == 1:
+            w.put(f"shl.b32 {index}, {index}, {shift};", f"cvt.u64.u32 {wide}, {index};", f"add.s64 {address}, {base}, {wide};")
+        elif kind == 2:  # below zero
+            less = rng.choice((1, count, 100, 1 << 20))
+            w.put(f"sub.s32 {index}, {index}, {less};", f"mad.wide.s32 {address}, {index}, {size}, {base};")
+            bias += less * size
+        elif kind == 3:
+            less = rng.choice((0, count, 1000))
+            w.put(f"add.s32 {index}, {index}, {-less};", f"cvt.s64.s32 {wide}, {index};", f"shl.b64 {wide}, {wide}, {shift};", f"add.s64 {address}, {base}, {wide};")
+            bias += less * size
+        elif kind == 4:  # downwards
+            w.put(f"mul.wide.u32 {wide}, {index}, {size};", f"sub.s64 {address}, {base}, {wide};", f"add.s64 {address}, {address}, {(count - 1) * size};")
+        elif kind == 5:  # near 4 GiB, and beyond: there the word wraps round
+            less = rng.choice((count, 256, 4096, count // 2 or 1))
+            w.put(f"add.s32 {index}, {index}, {-less};", f"cvt.u64.u32 {wide}, {index};")
+            if less < count:
+                over = w.new("l")
+                w.put(f"shr.u32 {index}, {index}, 31;", f"xor.b32 {index}, {index}, 1;", f"cvt.u64.u32 {over}, {index};", f"shl.b64 {over}, {over}, 32;", f"add.s64 {wide}, {wide}, {over};")
+            w.put(f"mad.lo.s64 {address}, {wide}, {size}, {base};", f"sub.s64 {address}, {address}, {(2**32 - less) * size};")
+        elif kind == 6:  # far, and back
+            far = rng.choice((1 << 23, (1 << 23) - 8, -(1 << 23), -(1 << 23) - 16, 1 << 31, 2**32 - 64, -(2**32), 2**32 + 8, 1 << 40, -(1 << 33) + 16, 0x7FFFFFF0, -0x7FFFFFF0))
+            w.put(f"add.s64 {address}, {base}, {far};", f"mul.wide.u32 {wide}, {index}, {size};", f"add.s64 {address}, {address}, {wide};")
+            if abs(bias - far) >> 31 or rng.random() < 0.3:
+                w.put(f"{rng.choice((f'add.s64 {address}, {address}, {-far}', f'sub.s64 {address}, {address}, {far}'))};")
+            else:
+                bias -= far
+        else:  # two sums in a row
+            other = w.new("l")
+            w.put(f"cvt.u64.u32 {wide}, {index};", f"shl.b64 {wide}, {wide}, {shift};", f"and.b64 {other}, {w.pick('l')}, {rng.choice((0xFFFFFFFF, -1, 0xFFFF, 0x7FFFFFFFFF))};")
+            w.put(f"add.s64 {address}, {base}, {other};", f"add.s64 {address}, {address}, {wide};", f"sub.s64 {address}, {address}, {other};")
+        return Pointer(to.space, address, to.atomic, bias)
+
+    def away(self) -> None:
+        """More pointers to what there are pointers to: from further off, and of 32 bits."""
+        w, rng = self.w, self.w.rng
+        for p in [*self.writable]:
+            if rng.random() < 0.4:
+                bias = rng.choice((-64, 16, 4096, -4096, 1 << 22, 0x7FFFFF, -0x800000, 1 << 24, -(1 << 24) - 8, 0x7FFFFF00, -0x7FFFFF00))
+                name = w.new("l")
+                w.put(f"add.s64 {name}, {p.base}, {-bias};")
+                self.writable.append(Pointer(p.space, name, p.atomic, p.bias + bias))
+            if p.space in (".shared", ".local") and rng.random() < 0.5:
+                name = w.new("w")
+                w.put(f"cvt.u32.u64 {name}, {p.base};")
+                self.writable.append(Pointer(p.space, name, p.atomic, p.bias))
 
     def vector(self, size: int) -> int:
         return self.w.rng.choice([n for n in (1, 1, 1, 2, 4) if n * size <= 16])
@@ -94,7 +160,7 @@ class Memory:
         names: list[str] = []
         for _ in range(count):
             name = w.pick(kind)
-            if kind in "fdev":
+            if kind in "fdevy":
                 name = w.bits(kind, name)[1]
             elif kind == "w" and rng.random() < 0.1:
                 name = w.pick("u") if w.scope["u"] else name

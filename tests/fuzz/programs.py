@@ -12,10 +12,10 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from tests.fuzz.bodies import ALL, BLOCK, INPUT, OUTPUT, READ, SOME, Body, Signature, Style, style
+from tests.fuzz.bodies import ALL, INPUT, OUTPUT, READ, SOME, Body, Signature, Style, style
 from tests.fuzz.forms import EDGES, KINDS
 from tests.fuzz.judge import Launch
-from tests.fuzz.memory import COMMON, OWN, Pointer
+from tests.fuzz.memory import BLOCK, COMMON, OWN, Pointer
 
 Arr = NDArray[Any]
 GRID: Final = 2
@@ -44,8 +44,10 @@ def kernel(rng: random.Random, sm: int, number: int, callees: list[Signature]) -
                 w.put(f"and.b32 {bit}, {word}, {1 << rng.randrange(3)};", f"setp.ne.u32 {name}, {bit}, 0;")
             else:
                 w.put(f"setp.{rng.choice(('lt', 'gt', 'ge'))}.s32 {name}, {word}, {w.literal('w')};")
-        elif kind == "w" and rng.random() < 0.1:
-            w.put(f"mov.u32 {name}, {rng.choice(('%thr', '%me', '%laneid', '%ntid.x'))};")
+        elif kind == "w" and rng.random() < 0.3:
+            source = w.move("w", rng.choice(("%thr", "%me", "%laneid", "%ntid.x", "%cta")))
+            how = rng.choice(("mov.u32 {d}, {s}", "mul.lo.s32 {d}, {s}, {n}", "xor.b32 {d}, {s}, {n}", "shl.b32 {d}, {s}, 3", "add.s32 {d}, {s}, {n}", "mad.lo.s32 {d}, {s}, {n}, 77", "or.b32 {d}, {s}, {n}"))
+            w.put(f"{how.format(d=name, s=source, n=w.literal('w'))};")
         else:
             size = int(READ[kind][1:]) // 8
             w.put(f"ld.global{rng.choice(('', '', '.nc'))}.{READ[kind]} {name}, [%in+{rng.randrange(INPUT // size) * size}];")
@@ -54,7 +56,7 @@ def kernel(rng: random.Random, sm: int, number: int, callees: list[Signature]) -
     def given_word(name: str) -> str:
         return f"ld.global.b32 {name}, [%in+{4 * rng.randrange(INPUT // 4)}];"
 
-    for kind in "ulwhfdpqebv":
+    for kind in "ulwhfdpqebvy":
         k.begin(kind, how.registers[kind], given)
     if how.memory:
         memory.readable += [Pointer(".global", "%in", False), Pointer(".param", "st", False)]
@@ -73,7 +75,8 @@ def kernel(rng: random.Random, sm: int, number: int, callees: list[Signature]) -
                 memory.writable.append(Pointer("", k.generic("shared", pointer)))
         if rng.random() < 0.5:
             k.local()
-        generic = [p for p in memory.writable if p.space == ""]
+        memory.away()
+        generic = [p for p in memory.writable if p.space == "" and not p.bias]
         if len(generic) > 1:
             chosen = w.new("l")
             w.put(f"selp.b64 {chosen}, {generic[0].base}, {generic[-1].base}, {w.pick('p')};")
@@ -81,12 +84,12 @@ def kernel(rng: random.Random, sm: int, number: int, callees: list[Signature]) -
     while k.budget > 0:
         k.statement(rng.choice((1, 2, 3)), ALL)
     keep = rng.choice((0.4, 0.8, 1.0))
-    for kind in "wlhfdpqeubv":
+    for kind in "wlhfdpqeubvy":
         for name in w.scope[kind]:
             if rng.random() < keep and k.slots < OUTPUT - 3 * OWN:
                 k.store_result(kind, name=name)
     at = OUTPUT - OWN
-    for place in [p for p in memory.writable if p.space in (".shared", ".local")]:
+    for place in [p for p in memory.writable if p.space in (".shared", ".local") and not p.bias and p.base[1] == "l"]:
         for n in range(0, OWN, 16):
             words = [w.new("w") for _ in range(4)]
             w.put(f"ld{place.space}.v4.b32 {{{','.join(words)}}}, [{place.base}+{n}];", f"st.global.v4.b32 [%out+{at + n}], {{{','.join(words)}}};")
@@ -131,7 +134,7 @@ def function(rng: random.Random, sm: int, f: Signature, callees: list[Signature]
         name = w.new(kind)
         if kind == "p":
             w.put(f"setp.{rng.choice(('lt', 'gt', 'ne'))}.s32 {name}, {w.pick('w')}, {w.literal('w')};")
-        elif kind in "wvf":
+        elif kind in "wvyf":
             w.put(f"mov.b32 {name}, {word};")
         elif kind in "ld":
             w.put(f"mov.b64 {name}, {{{word},{w.pick('w')}}};")
@@ -139,7 +142,7 @@ def function(rng: random.Random, sm: int, f: Signature, callees: list[Signature]
             w.put(f"cvt.u16.u32 {name}, {word};")
         return name
 
-    for kind in "wlhfdpebv":
+    for kind in "wlhfdpebvy":
         k.begin(kind, max(1, how.registers[kind] // 2), derived)
     if how.memory:
         k.constants()

@@ -184,10 +184,11 @@ class Writer:
 
     def bits(self, kind: str, name: str) -> tuple[str, str]:
         """A register with a float's bits, NaNs cleaned, and its kind (w, l or h)."""
-        if kind == "v":
-            low, high, word = self.new("e"), self.new("e"), self.new("w")
+        if kind in "vy":
+            half = "e" if kind == "v" else "b"
+            low, high, word = self.new(half), self.new(half), self.new("w")
             self.put(f"mov.b32 {{{low},{high}}}, {name};")
-            self.put(f"mov.b32 {word}, {{{self.clean('e', low)},{self.clean('e', high)}}};")
+            self.put(f"mov.b32 {word}, {{{self.clean(half, low)},{self.clean(half, high)}}};")
             return "w", word
         good = self.clean(kind, name)
         if kind in "eb":
@@ -202,6 +203,6 @@ TABLES = {
     name: forms.table(text)
     for name, text in (
         ("integer", forms.INTEGER), ("conversion", forms.CONVERSION), ("carry", forms.CARRY), ("predicate", forms.PREDICATE), ("float", forms.FLOAT),
-        ("double", forms.DOUBLE), ("half", forms.HALF), ("warp", forms.WARP), ("part", forms.PART), ("uniform", forms.UNIFORM),
+        ("double", forms.DOUBLE), ("half", forms.HALF), ("brain", forms.BRAIN), ("warp", forms.WARP), ("part", forms.PART), ("uniform", forms.UNIFORM),
     )
 }  # fmt: skip

@@ -38,6 +38,25 @@ def test_functions_of_signs() -> None:
     assert list(run(insts)) == [i if i < 16 else 0 for i in range(32)]
 
 
+def test_uniform_predicates_to_words_and_back() -> None:
+    """UP2UR reads the uniform predicates and no others; UR2UP writes them."""
+    ur, up = (lambda n: Reg("UR", n, 0, 1)), (lambda n: Reg("UP", n, 0, 1))
+    names, zero = Name("N", "UPR"), Reg("UR", RZ.num, 0, 1)
+    insts = [
+        *prologue(),
+        Inst("ISETP", ("LT", "AND"), (p(0), PT), (r(0), imm(7), PT)),
+        Inst("UMOV", (), (ur(4),), (imm(6),)),
+        Inst("UR2UP", (), (names,), (ur(4), imm(7))),
+        Inst("UP2UR", (), (ur(5),), (names, zero, imm(5))),
+        Inst("IADD3", (), (r(5),), (RZ, ur(5), RZ)),
+        Inst("SEL", (), (r(6),), (r(5), RZ, p(0))),
+        Inst("SEL", (), (r(5),), (r(6), r(0), up(2))),
+        store(5),
+        EXIT,
+    ]
+    assert list(run(insts)) == [4] * 7 + [0] * 25
+
+
 def test_partial_warp_and_many_blocks() -> None:
     out = np.zeros(40, np.uint32)
     device([*prologue(), store(0), EXIT]).launch("k", 3, 40, [out])
@@ -68,6 +87,28 @@ def test_without_bsync_the_groups_stay_apart() -> None:
 
 def test_bsync_joins_the_groups() -> None:
     assert set(run(diverge(True))) == {0xFFFFFFFF}
+
+
+def test_exclusive_warpsync_parts_lanes_of_other_masks() -> None:
+    """REDUX of those that run together: of each mask alone behind WARPSYNC.EXCLUSIVE, of all without."""
+
+    def code(*wait: Inst) -> list[Inst]:
+        ur = Reg("UR", 4, 0, 1)
+        return [
+            *prologue(),
+            Inst("ISETP", ("LT", "AND"), (p(0), PT), (r(0), imm(5), PT)),
+            Inst("SEL", (), (r(6),), (imm(0x1F), imm(-0x20), p(0))),
+            Inst("BSSY", (), (Reg("B", 0, 0, 1),), (at(8 + len(wait)),)),
+            *wait,
+            Inst("REDUX", ("SUM",), (ur,), (r(0),)),
+            Inst("IADD3", (), (r(5),), (RZ, ur, RZ)),
+            Inst("BSYNC", (), (), (Reg("B", 0, 0, 1),)),
+            store(5),
+            EXIT,
+        ]
+
+    assert list(run(code())) == [496] * 32
+    assert list(run(code(Inst("WARPSYNC", ("EXCLUSIVE",), (), (r(6),))))) == [10] * 5 + [486] * 27
 
 
 def test_shared_memory_and_barrier() -> None:
