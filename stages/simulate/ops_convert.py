@@ -7,9 +7,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from ir_format.model import ABS, NEG, Operand, Reg
+from ir_format.model import ABS, NEG, Imm, Operand, Reg
 from stages.simulate import exact, fp
-from stages.simulate.build import Arr, Build, Builder, Get, InstFn, flags_of
+from stages.simulate.build import Arr, Build, Builder, Get, InstFn, flags_of, join64
 from stages.simulate.exact import BF16, F16, Format
 from stages.simulate.ops_half import half_source, pack
 
@@ -36,6 +36,9 @@ def _part(op: Operand) -> int:
 def int_source(b: Build, op: Operand, kind: str) -> Get:
     """A source integer of type ``kind`` as int64 (U64: as uint64)."""
     if kind in ("U64", "S64"):
+        if isinstance(op, Imm):  # the field holds the upper half (measured: ptxas has 0x40000000 for 1 << 62)
+            low, high = b.ctx.lanes.constant(0), b.ctx.lanes.constant(op.value)
+            return lambda v: join64(v.U[low], v.U[high]).view(_TYPES[kind])
         wide = b.q(op)
         return wide if kind == "U64" else (lambda v: wide(v).view(i64))
     get, shift, numpy_type = b.raw(op), u32(8 * _part(op)), _TYPES[kind]

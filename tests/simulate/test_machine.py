@@ -319,3 +319,8 @@ def test_immediates_of_other_kinds() -> None:
     # PRMT takes bytes of {c, a}; a selector with the top bit of a nibble replicates the sign.
     insts = [*prologue(), Inst("PRMT", (), (r(5),), (imm(0x80C0), Imm("I", 0x9910), RZ)), store(5), EXIT]
     assert set(run(insts)) == {0xFFFF80C0}
+
+
+def test_an_integer_of_64_bits_in_a_field_of_32_is_its_upper_half() -> None:
+    insts = [*prologue(), Inst("I2F", ("F64", "U64", "RZ"), (r(6, 2),), (imm(0xFFFFFFFF),)), store(7), EXIT]
+    assert list(run(insts)) == [0x43EFFFFF] * 32
