@@ -123,6 +123,8 @@ class Source:
             text = f"if ({self.condition(2)}) {self.block(depth - 1, loop)}"
             return text + (f"else {self.block(depth - 1, loop)}" if rng.random() < 0.5 else "")
         if kind < 0.85:
+            if rng.random() < 0.6:
+                return self.counted(depth)
             i = self.new()
             bound = rng.choice((f"({self.atom('int')} & 7)", str(rng.randint(1, 9)), f"({self.atom('unsigned')} % 5u)"))
             mark = len(self.names)
@@ -139,6 +141,32 @@ class Source:
         for k in range(n):
             text += f"case {k}: {self.block(depth - 2, False)} {'break;' if rng.random() < 0.7 else ''}\n"
         return text + "}\n"
+
+    def counted(self, depth: int) -> str:
+        """A loop with a counter of any type that goes up or down by any step, or a pointer, beside sums that go round."""
+        rng = self.rng
+        i, n, copy = self.new(), self.new(), self.new()
+        t = rng.choice(("int", "int", "unsigned", "long long", "unsigned long long", "short"))
+        step = rng.choice((1, 1, 2, 3, 4, 7, 16))
+        rounds = rng.choice((f"({self.atom('int')} & {rng.choice((3, 7, 15))})", f"(s1 & {rng.choice((3, 7))}u)", str(rng.randint(1, 12))))
+        start = rng.choice(("0", "0", "1", "-3", f"({self.atom('int')} & 15)", "100", "2147483640" if t == "unsigned" else "32000"))
+        text = f"{{ {t} {n} = ({t})({rounds}); {t} {i} = ({t})({start}); "
+        mark = len(self.names)
+        self.names.append((copy, "int"))
+        sums = [v for v in self.names[:mark] if v[1] not in ("float", "double")]
+        body = f"int {copy} = (int){i}; "
+        for name, kind in rng.sample(sums, min(len(sums), rng.randint(1, 2))):
+            body += rng.choice((f"{name} += ({kind}){copy};\n", f"{name} = {name} * 3 + {copy};\n", f"{name} ^= (({kind} *)own)[{copy} & {OWN // 8 - 1}];\n" if self.kernel else f"{name}++;\n", f"{name} += {self.expression(kind, 1)};\n"))
+        if self.kernel and rng.random() < 0.4:
+            body += f"((int *){rng.choice(('own', 'loc'))})[{copy} & 7] {rng.choice(('=', '+='))} {self.atom('int')};\n"
+        if rng.random() < 0.4:
+            body += self.block(depth - 1, True)
+        del self.names[mark:]
+        if rng.random() < 0.3:
+            return text + f"{n} = {i} - {n} * {step}; for (; {i} != {n}; {i} -= {step}) {{ {body} }} }}\n"
+        if rng.random() < 0.3:
+            return text + f"{n} = {i} + {n} * {step}; do {{ {body} {i} += {step}; }} while ({i} < {n}); }}\n".replace("continue;", ";")
+        return text + f"{n} = {i} + {n} * {step}; for (; {i} {rng.choice(('<', '!=', '<'))} {n}; {i} += {step}) {{ {body} }} }}\n"
 
     def swap(self) -> str:
         """Two or three variables of a type change places."""
@@ -203,4 +231,5 @@ def module(seed: int, sm: int, kernels: int) -> str:
         said = oracle.run_tool("nvcc", "-ptx", f"-arch=sm_{sm}", "-fmad=false", "-w", str(path), "-o", str(out))
         if isinstance(said, oracle.ToolError):
             raise RuntimeError(str(said))
-        return out.read_text()
+        text = out.read_text()
+        return text.replace('.pragma "nounroll";', "") if seed % 2 else text  # what nvcc was told to leave as it is
