@@ -15,6 +15,9 @@ from ir_format.model import RZ, Block, Function, Imm, Inst, Label, Reg
 
 from .divergence import Flow, find_divergence
 
+_SHORT = 16  # instructions that groups of threads may run apart rather than meet (guessed; ptxas has no such meeting points)
+_CLIMB = 8  # dominators of a branch that are tried as the start of its region
+
 
 class Region:
     """One barrier. ``at``: block whose end gets the BSSY, or -1 with ``header``: the loop header that it stands in front of."""
@@ -34,6 +37,7 @@ class Region:
 
 def insert_convergence(fn: Function, sm: int) -> None:
     """Mark uniform vregs and insert the barriers."""
+    _end_apart(fn)
     flow = Flow(fn)
     varying, parted = find_divergence(fn, flow)
     fn.vregs = [v if i in varying or v.file == "B" else v._replace(uniform=1) for i, v in enumerate(fn.vregs)]
@@ -42,6 +46,21 @@ def insert_convergence(fn: Function, sm: int) -> None:
         _Rebuild(fn, flow, regions, sm).run()
     if parted or fn.kind != "entry" or any(i.op == "CALL" for b in fn.blocks for i in b.insts):
         wait_for_warp(fn, sm)
+
+
+def _end_apart(fn: Function) -> None:
+    """Blocks that go to a block that is only an EXIT end with one of their own, so that where two ways of a kernel end is no place where their threads meet."""
+    alone = {b.id for b in fn.blocks if len(b.insts) == 1 and b.insts[0].op == "EXIT" and b.insts[0].guard is None}
+    if not alone:
+        return
+    for b, after in zip(fn.blocks, [*fn.blocks[1:], None], strict=True):
+        last = b.insts[-1] if b.insts else None
+        if last is not None and last.op == "BRA" and last.guard is None and not last.uses and len(last.srcs) == 1 and type(last.srcs[0]) is Label:
+            if last.srcs[0].block in alone:
+                b.insts[-1] = Inst("EXIT", (), (), (), None, last.line, last.loc)
+        elif after is not None and after.id in alone and falls_through(b) and (last is None or not jump_targets(last)):
+            end = after.insts[0]
+            b.insts.append(Inst("EXIT", (), (), (), None, end.line, end.loc))
 
 
 def _spins(fn: Function, r: Region) -> bool:
@@ -130,6 +149,8 @@ def _choose(flow: Flow, parted: list[int]) -> list[Region]:
             wanted.append((x, -1, None))
         for t in points if j < 0 else [j, *points]:
             r = _find_region(flow, x, t, -1 if t == j else j)
+            if r is not None and r.breaks and t != j and j >= 0 and _short(flow, t, j):
+                r = None
             wanted.append((x, t, None if r is None else (r.at, r.header, r.join)))
             if r is not None:
                 found.setdefault((r.at, r.header, r.join), r)
@@ -139,14 +160,27 @@ def _choose(flow: Flow, parted: list[int]) -> list[Region]:
         for x, t, key in wanted:
             if key is not None and key in found and key not in gone:
                 continue
-            around = [r for k, r in found.items() if k not in gone and (x in r.inside or x == r.at) and not r.breaks and t != r.join]
-            stop = min(around, key=lambda r: (len(r.inside), r.join)).join if around else -1
-            loose = flow.region(x, stop) if t < 0 else flow.region(t, stop) | {t}
+            around = [r for k, r in found.items() if k not in gone and (x in r.inside or x == r.at) and t != r.join]
+            for r in sorted(around, key=lambda r: (len(r.inside), r.join)):
+                loose = flow.region(x, r.join) if t < 0 else flow.region(t, r.join) | {t}
+                if not any(u in loose for u, _ in r.breaks):  # all of them come to its join
+                    break
+            else:
+                loose = flow.region(x, -1) if t < 0 else flow.region(t, -1) | {t}
             gone |= {k for k, r in found.items() if (r.at if r.at >= 0 else r.header) in loose}
         if not gone & found.keys():
+            joins = {r.join for r in regions}
+            for r in regions:  # nobody waits long for threads that end soon, unless they wait for others on their way there
+                r.breaks = {(u, v) for u, v in r.breaks if not flow.leaves[v] or v in joins}
             return regions
         for k in gone:
             found.pop(k, None)
+
+
+def _short(flow: Flow, t: int, j: int) -> bool:
+    """Whether the way from ``t`` to ``j`` is so short that groups of threads may as well go it apart: BREAKs on the other ways would cost more."""
+    between = flow.region(t, j) | {t}
+    return sum(len(flow.fn.blocks[v].insts) for v in between) <= _SHORT and not any(t in flow.cfg.succs[v] or v in flow.region(v, j) for v in between)
 
 
 Step = tuple[str, int]
@@ -183,6 +217,7 @@ def _clashing(flow: Flow, regions: list[Region]) -> list[Region]:
 def _find_region(flow: Flow, x: int, j: int, end: int) -> Region | None:
     """The region of branch ``x`` whose threads meet at ``j``; threads that reach ``end`` (-1: nothing) meet there instead."""
     s = x
+    climbed = 0
     for _ in range(len(flow.cfg.succs)):
         ahead = flow.region(s, j, end)
         cycle = _cycle(flow, s, ahead)
@@ -201,7 +236,13 @@ def _find_region(flow: Flow, x: int, j: int, end: int) -> Region | None:
             d = flow.common_dominator(d, v)
         if d == top:
             region.breaks = _breaks(flow, region)
-            return None if _comes_again(flow, region) else region
+            if not _comes_again(flow, region):
+                return region
+            # threads that don't pass x come to j too: a start above x may serve all of them
+            d = flow.idom[top]
+            climbed += 1
+            if end >= 0 or d == top or climbed > _CLIMB:
+                return None
         s = d
     return None
 

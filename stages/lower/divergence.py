@@ -16,11 +16,16 @@ _THREAD_SREGS = frozenset({"SR_TID.X", "SR_TID.Y", "SR_TID.Z", "SR_TID", "SR_LAN
 _VARYING = frozenset("FENTRY CALL LDL LD ATOM ATOMG ATOMS SHFL MATCH ELECT LDSM HMMA IMMA DMMA HGMMA QGMMA IGMMA BGMMA MOVM CS2R LEPC P2R".split())  # noqa: SIM905
 
 
+#: Instructions in which a thread may wait for others.
+_WAITING = frozenset("BAR BARRIER WARPSYNC CALL SYNCS NANOSLEEP MEMBAR DEPBAR WARPGROUP UCGABAR_ARV UCGABAR_WAIT ELECT BSSY BSYNC YIELD ACQBULK ATOM ATOMG ATOMS".split())  # noqa: SIM905
+_SOON = 16  # instructions of a block that ends a thread soon
+
+
 class Flow:
     """CFG facts that the analysis and the barrier placement share. ``join[x]``: block where the paths of branch ``x`` meet again, -1 if nowhere;
-    ``idom``; ``reach``: per block, bitset of the blocks that can follow it."""
+    ``exit_only``, ``leaves``: blocks that only end the thread, that end it soon; ``idom``; ``reach``: per block, bitset of the blocks that can follow it."""
 
-    __slots__ = ("_main", "_pdom_depth", "_reach", "_rounds", "cfg", "depth", "exit_only", "fn", "idom", "ipdom")
+    __slots__ = ("_main", "_pdom_depth", "_reach", "_rounds", "cfg", "depth", "exit_only", "fn", "idom", "ipdom", "leaves")
 
     def __init__(self, fn: Function) -> None:
         self.fn = fn
@@ -33,6 +38,7 @@ class Flow:
         self._main: list[int] | None = None
         self._rounds: list[int] | None = None
         self.exit_only = [_ends_thread(b) for b in fn.blocks]
+        self.leaves = [_ends_soon(b) for b in fn.blocks]
         self._reach: list[int] | None = None
 
     def common_dominator(self, a: int, b: int) -> int:
@@ -91,6 +97,9 @@ class Flow:
     def join(self, x: int) -> int:
         """Where threads that part at ``x`` meet: the post-dominator, or, when some paths end the thread first, the block where all
         other paths meet. -1: nowhere, or only to exit."""
+        ways = self.cfg.succs[x]
+        if len({s for s in ways if not (self.exit_only[s] or (self.leaves[s] and all(p == x for p in self.cfg.preds[s])))}) < 2:
+            return -1
         j = self.ipdom[x]
         if j >= 0 and not self.exit_only[j]:
             return j
@@ -214,6 +223,14 @@ def _components(cfg: Cfg) -> list[int]:
 def _ends_thread(b: Block) -> bool:
     """True for a block that does nothing but end the thread."""
     return len(b.insts) == 1 and b.insts[0].op in ("EXIT", "BPT") and not is_guarded(b.insts[0])
+
+
+def _ends_soon(b: Block) -> bool:
+    """True for a short block that ends the thread and waits for no other on the way: who waits for its threads waits no longer than that takes (ptxas has no
+    BREAK in front of such blocks either)."""
+    if not b.insts or len(b.insts) > _SOON or b.insts[-1].op != "EXIT" or is_guarded(b.insts[-1]):
+        return False
+    return not any(i.op in _WAITING or (i.attrs and "warp" in i.attrs) for i in b.insts)
 
 
 def _post_dominators(cfg: Cfg, roots: list[int]) -> tuple[list[int], list[int]]:
