@@ -35,6 +35,8 @@ _OPS = ("add", "min", "max", "inc", "dec", "and", "or", "xor", "exch", "cas")
 
 # Marks the swap of a loop of ours, which needs no YIELD: some thread always gets on (see converge.py).
 _RETRY: dict[str, AttrValue] = {"retry": 1}
+# Marks operations that later accesses need not wait for (see stages/optimize/atomics.py).
+_RELAXED: dict[str, AttrValue] = {"relaxed": 1}
 
 _NEAR = 1 << 22
 
@@ -92,7 +94,8 @@ def _native(b: Builder, space: str, op: str, t: str) -> bool:
 def _perform(b: Builder, inst: PtxInst, d: Reg, space: str, at: Mem, op: str, t: str, vals: list[Val], mods: str) -> None:
     width = max(1, b.bits(t) // 32)
     if _native(b, space, op, t):
-        _emit(b, d, space, at, (_SHARED if space == "shared" else _GLOBAL)[op, t], [b.in_reg(v, width) for v in vals], mods, op == "cas")
+        relaxed = order_of(inst, "relaxed").sem in ("relaxed", "release")
+        _emit(b, d, space, at, (_SHARED if space == "shared" else _GLOBAL)[op, t], [b.in_reg(v, width) for v in vals], mods, op == "cas", _RELAXED if relaxed else None)
         return
     if space == "generic" and (op, t) in _GLOBAL:
         _split(b, inst, d, at, op, t, vals, mods)
@@ -105,15 +108,15 @@ def _perform(b: Builder, inst: PtxInst, d: Reg, space: str, at: Mem, op: str, t:
     b.copy(d, old)
 
 
-def _emit(b: Builder, d: Reg, space: str, at: Mem, mods: str, vals: list[Reg], order: str, cas: bool) -> None:
+def _emit(b: Builder, d: Reg, space: str, at: Mem, mods: str, vals: list[Reg], order: str, cas: bool, attrs: dict[str, AttrValue] | None = None) -> None:
     if space == "shared":
-        b.emit(f"ATOMS.{mods}", d, (at, *vals))
+        b.emit(f"ATOMS.{mods}", d, (at, *vals), attrs=attrs)
     elif cas:  # this form has no descriptor (measured)
-        b.emit(f"{'ATOMG' if space == 'global' else 'ATOM'}.E.{mods}.{order}", (PT, d), (at._replace(desc=None), *vals))
+        b.emit(f"{'ATOMG' if space == 'global' else 'ATOM'}.E.{mods}.{order}", (PT, d), (at._replace(desc=None), *vals), attrs=attrs)
     elif space == "global" and d.num < 0 and not mods.startswith("EXCH"):
-        b.emit(f"{'REDG' if b.sm >= 90 else 'RED'}.E.{mods}.{order}", (), (at, *vals))
+        b.emit(f"{'REDG' if b.sm >= 90 else 'RED'}.E.{mods}.{order}", (), (at, *vals), attrs=attrs)
     else:
-        b.emit(f"{'ATOMG' if space == 'global' else 'ATOM'}.E.{mods}.{order}", (PT, d), (_near(b, at), *vals))
+        b.emit(f"{'ATOMG' if space == 'global' else 'ATOM'}.E.{mods}.{order}", (PT, d), (_near(b, at), *vals), attrs=attrs)
 
 
 def _near(b: Builder, at: Mem) -> Mem:

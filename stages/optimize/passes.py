@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from stages.optimize.atomics import gather_atomics
 from stages.optimize.branches import drop_warpsync, tidy_branches
 from stages.optimize.convention import lower_return_register
 from stages.optimize.dce import remove_dead_code
@@ -22,11 +23,13 @@ from stages.runner import Pass
 PASSES: tuple[Pass, ...] = (
     Pass("guarded", unguard_copies, min_opt=1),
     Pass("webs", split_webs, min_opt=1),
+    Pass("dce-first", remove_dead_code, min_opt=1),  # upper words of sums that are addresses of 32 bits
     Pass("simplify", simplify, min_opt=1),
     Pass("dce", remove_dead_code, min_opt=1),
     Pass("branches", tidy_branches, min_opt=1),
     Pass("predicate", predicate_arms, min_opt=1),
     Pass("warpsync", drop_warpsync, min_opt=1),
+    Pass("atomics", gather_atomics, min_opt=1),
     Pass("rotate", rotate_loops, min_opt=2),
     Pass("simplify-again", simplify, min_opt=2),  # sees use counts without the dead readers, and longer blocks
     Pass("pool", pool_doubles, min_opt=1),

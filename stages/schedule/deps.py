@@ -22,7 +22,7 @@ WALLS: Final = frozenset(
     "CALL RET BSYNC BREAK WARPSYNC YIELD NANOSLEEP BPT KILL ENDCOLLECTIVE PREEXIT ACQBULK WARPGROUP USETMAXREG SETMAXREG FENCE B2R RTT LEPC EXIT BRA BRX BRXU JMP JMX JMXU".split()  # noqa: SIM905
 )
 #: Memory accesses do not move over these, other instructions do.
-FENCES: Final = frozenset("BAR MEMBAR ERRBAR CGAERRBAR CCTL CCTLL CCTLT DEPBAR LDGDEPBAR UTMACMDFLUSH SYNCS ARRIVES REDUX MATCH".split())  # noqa: SIM905
+FENCES: Final = frozenset("BAR MEMBAR ERRBAR CGAERRBAR CCTL CCTLL CCTLT DEPBAR LDGDEPBAR UTMACMDFLUSH SYNCS ARRIVES".split())  # noqa: SIM905
 #: Instructions in which the threads of a warp meet keep their order. Matrix products, their loads and stores do not: the threads of a block's warp are
 #: together for all of them (ptxas moves them past one another too: measured).
 MEETINGS: Final = frozenset("BSSY BAR SHFL VOTE VOTEU MATCH REDUX CREDUX ELECT".split())  # noqa: SIM905
