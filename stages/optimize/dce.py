@@ -1,6 +1,6 @@
-"""Dead code: pure instructions none of whose results is read go, and so on for what only they read.
+"""Dead code: pure instructions none of whose results reaches one with an effect go, loops of them too.
 
-Pre: any function at level `ori`. Post: the same effects; every remaining pure instruction has a reader. A guarded definition does not
+Pre: any function at level `ori`. Post: the same effects; every remaining pure instruction is of use to one that is not pure. A guarded definition does not
 kill, so all definitions of a register's component live and die together; the two words of a pair do not.
 """
 
@@ -41,42 +41,44 @@ def _cells(regs: Iterable[Reg]) -> list[Cell]:
 
 
 def _function(f: Function, ctx: Context) -> None:
-    readers: dict[Cell, int] = {}
     writers: dict[Cell, list[Inst]] = {}
+    alive: set[int] = set()  # identities of the instructions that stay
+    work: list[Inst] = []
     for b in f.blocks:
         for i in b.insts:
-            for cell in _cells(read_regs(i)):
-                readers[cell] = readers.get(cell, 0) + 1
             for cell in _cells(written_regs(i)):
                 if cell in writers:
                     writers[cell].append(i)
                 else:
                     writers[cell] = [i]
-    dead: set[int] = set()
-    work = [cell for cell in writers if not readers.get(cell)]
+            if not is_removable(i):
+                alive.add(id(i))
+                work.append(i)
+    readers: set[Cell] = set()
     while work:
-        for i in writers[work.pop()]:
-            if id(i) in dead or not is_removable(i) or any(readers.get(cell) for cell in _cells(written_regs(i))):
-                continue
-            if not ctx.allow():
-                work.clear()
-                break
-            dead.add(id(i))
-            for cell in _cells(read_regs(i)):
-                readers[cell] -= 1
-                if not readers[cell] and cell in writers:
-                    work.append(cell)
+        for cell in _cells(read_regs(work.pop())):
+            if cell not in readers:
+                readers.add(cell)
+                for i in writers.get(cell, ()):
+                    if id(i) not in alive:
+                        alive.add(id(i))
+                        work.append(i)
+    dead = 0
+    for b in f.blocks:
+        gone = [i for i in b.insts if id(i) not in alive and ctx.allow()]
+        if gone:
+            dead += len(gone)
+            ids = set(map(id, gone))
+            b.insts = [i for i in b.insts if id(i) not in ids]
     if dead:
-        ctx.count("dead instructions", len(dead))
-        for b in f.blocks:
-            b.insts = [i for i in b.insts if id(i) not in dead]
+        ctx.count("dead instructions", dead)
     # An unused predicate output of a live instruction becomes PT, so that it needs no register.
     for b in f.blocks:
         for i in b.insts:
             if i.op not in _PRED_OUT:
                 continue
             for n, d in enumerate(i.dsts):
-                if type(d) is Reg and d.num != ZERO and d.file in ("P", "UP") and not readers.get((d.num, d.sub)):
+                if type(d) is Reg and d.num != ZERO and d.file in ("P", "UP") and (d.num, d.sub) not in readers:
                     i.dsts = (*i.dsts[:n], d._replace(num=ZERO, sub=0), *i.dsts[n + 1 :])
 
 

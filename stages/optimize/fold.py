@@ -164,6 +164,10 @@ def fold_shift(s: Simplifier, i: Inst) -> Inst | None:
         return _wide_shift(s, i, n)
     low, high = i.srcs[0], i.srcs[2]
     d = i.dsts[0]
+    if i.mods in _PLAIN_SHIFTS and n >= 32 and (high if i.mods[0] == "L" else low) == RZ:
+        if "S32" not in i.mods:
+            return copy_of(i, d, RZ)
+        return s.like(i, "SHF", i.mods, i.dsts, (RZ, Imm("I", 31), high)) if i.srcs[1] != Imm("I", 31) else None
     if i.mods == ("L", "U32") and high == RZ and n < 32:
         if n == 0 and type(low) is Reg and not low.flags:
             return copy_of(i, d, low)
@@ -181,6 +185,7 @@ def fold_shift(s: Simplifier, i: Inst) -> Inst | None:
     return None
 
 
+_PLAIN_SHIFTS = (("L", "U32"), ("R", "U32", "HI"), ("R", "S32", "HI"))
 #: Word of a double-word shift -> the shift of the one word that is left of it when the amount is 32 or more.
 _WIDE_SHIFTS = {("R", "U64"): ("R", "U32", "HI"), ("R", "S64"): ("R", "S32", "HI"), ("L", "U64", "HI"): ("L", "U32")}
 
@@ -200,9 +205,14 @@ def _wide_shift(s: Simplifier, i: Inst, n: int) -> Inst | None:
     return s.like(i, "SHF", _WIDE_SHIFTS[i.mods], i.dsts, (low, amount, RZ) if left else (RZ, amount, high))
 
 
+def plain_imad(i: Inst) -> bool:
+    """An IMAD of three words without carry in or out."""
+    return i.mods in ((), ("U32",)) and i.dsts[1:] in ((), (PT,)) and i.srcs[3:] in ((), (NOT_PT,))
+
+
 def fold_imad(s: Simplifier, i: Inst) -> Inst | None:
     """x * 0 + c, x * 1 + c."""
-    if i.mods not in ((), ("U32",)) or i.dsts[1:] != (PT,):
+    if not plain_imad(i):
         return None
     a, b, c = i.srcs[:3]
     for x, y in ((a, b), (b, a)):
@@ -215,6 +225,26 @@ def fold_imad(s: Simplifier, i: Inst) -> Inst | None:
     if va is not None and vb is not None:
         return _sum(s, i, Imm("I", va * vb & WORD), c)
     return None
+
+
+def narrow_imad(s: Simplifier, i: Inst) -> Inst | None:
+    """A 64-bit product or sum whose upper word nobody reads."""
+    d = i.dsts[0]
+    if i.mods not in (("WIDE",), ("WIDE", "U32")) or type(d) is not Reg or d.width != 2 or i.dsts[1:] != (PT,) or i.srcs[3:] not in ((), (NOT_PT,)):
+        return None
+    if s.values.uses.get((d.num, d.sub + 1), 0):
+        return None
+    a, b, c = i.srcs[:3]
+    if type(c) is Reg:
+        c = RZ if c.num == ZERO else c._replace(width=1)
+    elif type(c) is Const:
+        c = c._replace(width=1)
+    else:
+        return None
+    new = s.like(i, "IMAD", (), (d._replace(width=1),), (a, b, c))
+    if new is not None:
+        s.values.defs.pop((d.num, d.sub + 1), None)
+    return new
 
 
 def _sum(s: Simplifier, i: Inst, x: Operand, y: Operand) -> Inst | None:

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ir_format.model import NEG, PT, RZ, ZERO, Const, Imm, Inst, Mem, Operand, Reg
-from stages.optimize.fold import WORD, negated, plain_iadd3, plus_constant, split_terms, value_of
+from ir_format.model import ABS, NEG, PT, RZ, ZERO, Const, Imm, Inst, Mem, Operand, Reg
+from stages.optimize.fold import WORD, negated, plain_iadd3, plain_imad, plus_constant, split_terms, value_of
 from stages.optimize.wide import split_sum
 
 if TYPE_CHECKING:
     from stages.optimize.simplify import Simplifier
 
+_MINUS_ZERO = RZ._replace(flags=NEG)
+_SCALING = frozenset(("LDS", "STS", "ATOMS"))
+_SCALES = {2: "X4", 3: "X8", 4: "X16"}
 OFFSET_MIN, OFFSET_END = -(1 << 23), 1 << 23  # signed 24-bit byte offset (measured B3)
 
 
@@ -37,7 +40,7 @@ def fuse_iadd3(s: Simplifier, i: Inst) -> Inst | None:
 
 def _take_imad(s: Simplifier, i: Inst, x: Reg, z: Operand) -> Inst | None:
     m = s.made_by(x, "IMAD")
-    if m is None or x.flags or m.mods not in ((), ("U32",)) or m.dsts[1:] != (PT,) or m.srcs[2] != RZ:
+    if m is None or x.flags or not plain_imad(m) or m.srcs[2] != RZ:
         return None
     if not s.still(m, *m.srcs[:2]):
         return None
@@ -96,7 +99,7 @@ def fold_address(s: Simplifier, i: Inst) -> Inst | None:
         for n, o in enumerate(ops):
             if type(o) is not Mem:
                 continue
-            new = _address(s, o)
+            new = _address(s, o) or (_scaled(s, o) if i.op in _SCALING and s.sm < 90 else None)
             if new is None:
                 continue
             srcs, dsts = i.srcs, i.dsts
@@ -138,6 +141,31 @@ def _address(s: Simplifier, m: Mem) -> Mem | None:
     return m._replace(base=a, offset=off)
 
 
+def _scaled(s: Simplifier, m: Mem) -> Mem | None:
+    """[(x << n) + constant] in shared memory: the access shifts (to sm_89; ptxas does so whatever x is: measured)."""
+    base = m.base
+    if base is None or base.num == ZERO or base.flags or base.mod or base.width != 1 or m.sym or m.ubase is not None:
+        return None
+    i, off = s.made_by(base, "SHF"), 0
+    if i is not None:
+        if i.mods != ("L", "U32") or i.srcs[2] != RZ:
+            return None
+        n = value_of(i.srcs[1])
+    else:
+        i = s.made_by(base, "LEA")
+        if i is None or i.mods or len(i.dsts) > 1 and i.dsts[1] != PT:
+            return None
+        more, n = value_of(i.srcs[1]), value_of(i.srcs[-2] if type(i.srcs[-1]) is Reg else i.srcs[-1])
+        if more is None:
+            return None
+        off = (more ^ 1 << 31) - (1 << 31)
+    x = i.srcs[0]
+    off += m.offset
+    if n not in _SCALES or type(x) is not Reg or x.num == ZERO or x.flags or x.mod or not s.still(i, x) or not OFFSET_MIN <= off < OFFSET_END:
+        return None
+    return m._replace(base=x._replace(mod=_SCALES[n]), offset=off)
+
+
 def _around_sum(s: Simplifier, m: Mem, sum_: Inst, x: Operand, y: Operand, more: int) -> Mem | None:
     """[x + y + more], one of x and y perhaps another sum with a constant: where the sum of what is left is at hand already, the offset takes the constants."""
     if type(x) is not Reg or type(y) is not Reg or x.flags | y.flags or not s.still(sum_, x, y):
@@ -152,6 +180,39 @@ def _around_sum(s: Simplifier, m: Mem, sum_: Inst, x: Operand, y: Operand, more:
         off = (total & WORD ^ 1 << 31) - (1 << 31) + m.offset
         if got is not None and OFFSET_MIN <= off < OFFSET_END:
             return m._replace(base=got, offset=off)
+    return None
+
+
+def take_sign(s: Simplifier, i: Inst) -> Inst | None:
+    """-x and |x|, which lowering makes by adding -0, in readers that do it themselves. What that does to a NaN nobody can tell behind them."""
+    for n, o in enumerate(i.srcs):
+        if type(o) is not Reg or o.file != "R" or o.num == ZERO or o.mod:
+            continue
+        m = s.made_by(o, "FADD")
+        if m is None or m.mods or m.srcs[1] != _MINUS_ZERO:
+            continue
+        x = m.srcs[0]
+        if type(x) is not Reg or x.num == ZERO or not x.flags or x.flags & ~(NEG | ABS) or not s.still(m, x):
+            continue
+        flags = o.flags if o.flags & ABS else x.flags ^ o.flags
+        new = s.like(i, i.op, i.mods, i.dsts, (*i.srcs[:n], x._replace(flags=flags), *i.srcs[n + 1 :]))
+        if new is not None:
+            return new
+    return None
+
+
+def take_saturation(s: Simplifier, i: Inst) -> Inst | None:
+    """A result that is only read to be brought between 0 and 1: the instruction that makes it does that."""
+    if i.mods != ("SAT",) or i.guard is not None:
+        return None
+    zero = next((n for n in (0, 1) if type(i.srcs[n]) is Reg and i.srcs[n]._replace(flags=0) == RZ), -1)  # type: ignore[union-attr]
+    x = i.srcs[1 - zero] if zero >= 0 else None
+    if type(x) is not Reg or x.flags or x.mod or not s.once(x):
+        return None
+    for op in ("FFMA", "FMUL", "FADD"):
+        m = s.made_by(x, op)
+        if m is not None and not m.mods and m.guard is None and s.still(m, *m.srcs[:3]):
+            return s.like(i, op, ("SAT",), i.dsts, m.srcs)
     return None
 
 

@@ -131,7 +131,7 @@ class _Converter:
 
     def _arm(self, insts: list[Inst], guard: Reg, wanted: set[int], most: int) -> list[Inst] | None:
         """The arm's instructions under ``guard``; None where it can't be. ``wanted``: cells whose values from before somebody else may read."""
-        if sum(i.op != "UNDEF" for i in insts) > most:
+        if sum(i.op != "UNDEF" for i in insts) > most + any(i.op == "LDL" for i in insts):  # seen in ptxas's sine and cosine
             return None
         first = self.cells.first
         loose: set[int] = set()  # cells that hold their value under the guard only

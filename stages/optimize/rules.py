@@ -12,7 +12,7 @@ RULES: dict[str, tuple[Rule, ...]] = {
         known.fold_carry, bits.bound_carry, bits.drop_carry, fold.fold_iadd3, fuse.fuse_iadd3, wide.fuse_wide, wide.fuse_shifted, wide.fuse_pair, wide.fuse_three,
     ),
     "LDC": (known.constant_index,),
-    "IMAD": (fold.fold_imad, fuse.wide_constant),
+    "IMAD": (fold.narrow_imad, fold.fold_imad, fuse.wide_constant),
     "LOP3": (fold.fold_lop3, bits.mask_of_known, fuse.fuse_lop3, bits.test_of_shifted),
     "SHF": (fold.fold_shift, bits.shift_of_known),
     "SEL": (fold.fold_sel, conditions.fold_choice),
@@ -20,6 +20,8 @@ RULES: dict[str, tuple[Rule, ...]] = {
     "ISETP": (fold.fold_isetp, bits.test_of_known, bits.zero_test, conditions.test_of_choice, conditions.test_of_bits),
     "BMSK": (bits.fold_mask,),
     "SGXT": (bits.fold_field,),
+    **{op: (fuse.take_sign,) for op in ("FSETP", "FMUL", "FFMA", "FMNMX", "MUFU")},
+    "FADD": (fuse.take_sign, fuse.take_saturation),
     "PLOP3": (conditions.join_tests,),
     **{op: (fuse.fold_address,) for op in _MEMORY},
 }

@@ -54,7 +54,7 @@ def test_both_arms_are_predicated(target: str) -> None:
     assert first.num == second.num and first.flags != second.flags
 
 
-@pytest.mark.parametrize("arm", ["atom.global.add.u32 %r3, [%rd3], 1;", "bar.sync 0;", "ld.volatile.global.u32 %r3, [%rd3];", "add.s32 %r3, %r3, %r1; mul.lo.s32 %r3, %r3, %r3;" * 6])
+@pytest.mark.parametrize("arm", ["atom.global.add.u32 %r3, [%rd3], 1;", "bar.sync 0;", "ld.volatile.global.u32 %r3, [%rd3];", "xor.b32 %r3, %r3, %r1; mul.lo.s32 %r3, %r3, %r3;" * 6])
 def test_arms_that_stay(arm: str) -> None:
     """Atomics, barriers, volatile accesses and long arms keep their branch."""
     unit, stats = optimized(HEAD + f"setp.ge.u32 %p1, %r1, %r2; mov.u32 %r3, 7; @%p1 bra J; {arm} J: st.global.u32 [%rd3+64], %r3; ret;", "sm_90")
@@ -102,7 +102,7 @@ def test_warp_is_known_to_be_together() -> None:
     text = HEAD + "setp.ge.u32 %p1, %r1, %r2; @%p1 bra J; {} J: shfl.sync.bfly.b32 %r3, %r1, 1, 31, 0xffffffff; st.global.u32 [%rd3], %r3; ret;"
     short, _ = optimized(text.format("add.s32 %r1, %r1, 1;"), "sm_90")
     assert "WARPSYNC" not in ops(short)
-    long, _ = optimized(text.format("mul.lo.s32 %r1, %r1, %r1; add.s32 %r1, %r1, 3;" * 8), "sm_90")
+    long, _ = optimized(text.format("mul.lo.s32 %r1, %r1, %r1; xor.b32 %r1, %r1, 3;" * 8), "sm_90")
     assert "WARPSYNC" in ops(long)
 
 
