@@ -37,9 +37,9 @@ hf32     : HADD2.F32
 halfmma  : HFMA2.MMA
 fp64     : DADD DMUL DFMA DSETP
 imma1    : IMMA BMMA.88128 IMMA.16832/103 IMMA.16864/103
-mma1     : HMMA HMMA.1688 HMMA.1684 HMMA.884 HMMA.SP.16816/80-90 IMMA.16816 IMMA.16832.S4/80-89 IMMA.16832.U4/80-89 IMMA.SP.16864.S4/80-89 IMMA.SP.16864.U4/80-89
+mma1     : HMMA HMMA.1688 HMMA.1684 HMMA.884 HMMA.SP.16816/80-90 HMMA.SP.1688.TF32/80-90 IMMA.16816 IMMA.16832.S4/80-89 IMMA.16832.U4/80-89 IMMA.SP.16864.S4/80-89 IMMA.SP.16864.U4/80-89
 mma1     : IMMA.SP.16832.S8/80-90 IMMA.SP.16832.U8/80-90 QMMA.16816/89 BMMA
-mma2     : HMMA.16816 HMMA.16832 IMMA.16832/75-100,110+ IMMA.16864/75-100,110+ QMMA OMMA BMMA.168256
+mma2     : HMMA.16816 HMMA.16832 HMMA.1688.TF32 HMMA.SP.16816.TF32 IMMA.16832/75-100,110+ IMMA.16864/75-100,110+ QMMA OMMA BMMA.168256
 dmma     : DMMA
 xu       : MUFU F2I I2F F2F FRND FCHK FLO POPC BREV R2UR/75-89
 lds      : LDS LDSM MOVM
@@ -128,6 +128,24 @@ bssy branch call ret nop depbar : branch 1 2
 udp uldc udp64 : uni 2 6
 uflt    : uni 2 12
 r2ur    : xu 2 13
+"""
+
+#: Intervals that differ among SMs: ``class``, ``class.SP`` (sparse) or ``class.QMMA``, provenance, SMs : issue cycles from one product to the next (measured: the
+#: distance that ptxas leaves between independent products of each shape).
+PACES: Final = """
+mma1                          m 75     : 8
+imma1                         m 75     : 4
+mma1 imma1                    m 80-90  : 4
+mma1.SP                       m 80-90  : 6
+mma2                          m 80-89  : 8
+mma1.QMMA                     m 89     : 8
+mma2.QMMA                     m 89     : 16
+mma2                          m 90     : 6
+mma2.SP                       m 80-90  : 8
+mma1 mma2 imma1               m 100-110 : 8
+mma1.SP mma2.SP               m 100-110 : 9
+mma1 mma2 imma1               m 120+   : 16
+dmma                          m 80-89  : 10
 """
 
 #: class(es), provenance, SMs, scoreboards

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Final, NamedTuple
 
-from ir_format.hazards.classes import BOARDS, CLASSES, PIPES, STALLS
+from ir_format.hazards.classes import BOARDS, CLASSES, PACES, PIPES, STALLS
 from ir_format.hazards.distances import TABLES
 
 KINDS: Final = ("raw", "waw", "war")
@@ -130,6 +130,12 @@ def _per_class(text: str, sm: int) -> dict[str, tuple[str, str]]:
 def boards(sm: int) -> dict[str, tuple[str, str]]:
     """Class -> (``W``, ``R``, ``WR``; source) for the classes that use scoreboards."""
     return _per_class(BOARDS, sm)
+
+
+@cache
+def paces(sm: int) -> dict[str, int]:
+    """Class, perhaps with a modifier -> issue interval, where that depends on the SM."""
+    return {name: int(text) for name, (text, _) in _per_class(PACES, sm).items()}
 
 
 @cache

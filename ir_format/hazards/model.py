@@ -116,6 +116,12 @@ class Hazards:
         """Least stall count behind the instruction; 0 means a drain, which the control word spells 0."""
         return int(self._stalls.get(self.klass(inst), ("1", ""))[0])
 
+    def pace(self, inst: Inst, klass: str, usual: int) -> int:
+        """Issue cycles from a product to the next."""
+        paces = load.paces(self.sm)
+        kind = "SP" if "SP" in inst.mods else inst.op
+        return paces.get(f"{klass}.{kind}") or paces.get(klass, usual)
+
     def floor(self, klass: str) -> int:
         """Least stall count behind a class of instructions where it is known, not guessed, and no drain; else 0."""
         text, source = self._stalls.get(klass, ("0", "guessed"))
@@ -129,6 +135,8 @@ class Hazards:
         klass = a.klass = self.klass(inst)
         pipe = load.pipes()[klass]
         a.pipe, a.interval, a.latency = pipe
+        if pipe.name == "tensor" or klass == "dmma":
+            a.interval = self.pace(inst, klass, pipe.interval)
         tags = self._boards.get(klass)
         variable = tags is not None
         a.guarded = is_guarded(inst)

@@ -342,7 +342,7 @@ def _yield(a: Access, stall: int) -> int:
     """The bit that keeps the warp on: set while the stall is the pipe's own, clear where the warp waits for a result (measured C4)."""
     if a.board_w or a.board_r or a.pipe == "mio":
         return int(1 <= stall <= 8)
-    if a.klass in _CONTROL:
+    if a.klass in _CONTROL or a.pipe == "tensor":
         return int(1 <= stall <= 11)
     return int(1 <= stall <= 2)
 

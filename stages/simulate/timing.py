@@ -63,9 +63,10 @@ _UNIFORM: Final = {"uni": (4, 2), "mem": (9, 2), "xu": (9, 2), "branch": (9, 2)}
 _UNIFORM_P: Final = {"uni": (4, 1), "guard": (11, 5), "branch": (9, 2)}
 
 
-#: Matrix products by shape (measured on sm_80 from ptxas's distances: IMMA.8816, IMMA.8832 and BMMA.88128 to STG 12, IMMA.16816 15, HMMA.16816 23).
+#: Matrix products by shape (measured on sm_80 from ptxas's distances, with TF32 as with twice the shape: IMMA.8816, IMMA.8832 and BMMA.88128 to STG 12, IMMA.16816 15, HMMA.16816 23).
 _PRODUCTS: Final = {
-    "HMMA": {"16816": "mma2", "16832": "mma2"},
+    "HMMA": {"16816": "mma2", "16832": "mma2"}, "HMMA.TF32": {"1688": "mma2"},
+    "HMMA.SP": {"16832": "mma2"}, "HMMA.SP.TF32": {"16816": "mma2"},
     "IMMA": {"8816": "imma", "8832": "imma", "16832": "mma2", "16864": "mma2", "168128": "mma2"},
     "BMMA": {"88128": "imma", "168256": "mma2"},
 }
@@ -89,7 +90,8 @@ def writer_class(inst: Inst, sm: int) -> str:
     if op in _FP64:
         return "fp64"
     if op in ("HMMA", "IMMA", "BMMA"):
-        return next((k for k in map(_PRODUCTS[op].get, inst.mods) if k), "mma1")
+        kind = op + "".join(f".{m}" for m in ("SP", "TF32") if op == "HMMA" and m in inst.mods)
+        return next((k for k in map(_PRODUCTS[kind].get, inst.mods) if k), "mma1")
     if op in ("ULDC", "UMOV", "VOTEU"):
         return "uldc"
     if op in ("R2UR", "CREDUX"):
