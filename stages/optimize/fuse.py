@@ -205,7 +205,7 @@ def take_saturation(s: Simplifier, i: Inst) -> Inst | None:
     """A result that is only read to be brought between 0 and 1: the instruction that makes it does that."""
     if i.mods != ("SAT",) or i.guard is not None:
         return None
-    zero = next((n for n in (0, 1) if type(i.srcs[n]) is Reg and i.srcs[n]._replace(flags=0) == RZ), -1)  # type: ignore[union-attr]
+    zero = next((n for n in (0, 1) if i.srcs[n] in (RZ, _MINUS_ZERO)), -1)
     x = i.srcs[1 - zero] if zero >= 0 else None
     if type(x) is not Reg or x.flags or x.mod or not s.once(x):
         return None
