@@ -24,7 +24,7 @@ from stages.interpret.launch import Module
 Arr = NDArray[Any]
 ATTEMPTS: Final = 6
 #: Launches of a kernel.
-SEEDS: Final = 8
+SEEDS: Final = 16
 #: Relative and absolute error allowed to floats of kernels that use approximations (their bounds, 2**-20 or less, times some steps of arithmetic).
 APPROXIMATE: Final = (2.0**-16, 2.0**-19)
 #: How each launch is interpreted again (warps one by one take many times the steps).

@@ -113,8 +113,9 @@ def _dynamic(module: PtxModule, unit: PtxUnit, threads: int, attempt: int) -> in
 
 #: How buffers are filled, by seed: moderate numbers; special values among them; magnitudes from all over the format; both; zeros and the least numbers.
 STYLES: Final = ("tame", "special", "spread", "edges", "small")
-#: Styles whose launches have four times the blocks: rare ways through the code need many threads.
-_MANY: Final = ("spread", "edges")
+#: Styles whose launches have up to so many times the blocks (`MANY_THREADS` at most, but four times): rare ways through the code need many threads.
+_MANY: Final = {"spread": 16, "edges": 16, "special": 4}
+MANY_THREADS: Final = 2048
 
 
 def fill(type_: str, rng: np.random.Generator, style: str, count: int = BUFFER_BYTES) -> Arr:
@@ -156,7 +157,7 @@ def _floats(kind: Any, rng: np.random.Generator, style: str, count: int) -> Arr:
     v = (rng.standard_normal(n) * rng.choice(scales, n)).astype(kind)
     exact = np.where(rng.random(n) < 0.5, np.exp2(rng.integers(-8, 9, n)), rng.integers(-9, 10, n)).astype(kind)
     v = np.where(rng.random(n) < 0.1, exact, v)
-    if style in _MANY:
+    if style in ("spread", "edges"):
         exponents = (1 << info.bits - 1 - info.nmant) - 1
         near = min(info.nmant + 4, exponents // 3)
         where = rng.integers(0, 3, n)
@@ -195,6 +196,22 @@ def _constants(module: PtxModule, unit: PtxUnit, rng: np.random.Generator, style
     return out
 
 
+def _extreme(kind: Any, rng: np.random.Generator, which: int) -> bytes:
+    """One float from either end of its format, of either sign: infinite, of greatest or least exponents, subnormal, by ``which`` (a NaN would hide everything else)."""
+    info = np.finfo(kind)
+    word: Any = {2: np.uint16, 4: np.uint32, 8: np.uint64}[info.bits // 8]
+    infinite = (1 << info.bits - 1 - info.nmant) - 1
+    near = int(min(info.nmant + 4, infinite // 3) ** rng.random())  # the nearer the likelier: code for divisions goes other ways at the very ends
+    exponent = [infinite, infinite - near, near, 0][which % 4]
+    fraction = int(rng.integers(1, 1 << info.nmant)) if exponent < infinite else 0
+    return np.array([exponent << info.nmant | fraction | int(rng.integers(0, 2)) << info.bits - 1], word).tobytes()
+
+
+def _chosen(params: list[PtxParam], at: int, wanted: bool) -> str:
+    """The name of one of the parameters, where one is wanted; they take turns, the last one first."""
+    return params[-1 - at % len(params)].name if params and wanted else ""
+
+
 def _scalar(p: PtxParam, rng: np.random.Generator, threads: int, style: str, attempt: int, long: bool | None) -> bytes:
     """A parameter by value: near the number of threads at first, smaller with every attempt; `long`: whether it is the one that makes loops run long
     (None where there is none)."""
@@ -206,11 +223,11 @@ def _scalar(p: PtxParam, rng: np.random.Generator, threads: int, style: str, att
         return words.tobytes()[: p.size]
     few = int(rng.integers(0, 8))  # code unrolled four- and eightfold has tails for every rest
     fewer = max(threads - few, 1)
-    first = [threads, fewer, 2 * threads + few] if style in _MANY else [threads, fewer, 2 * threads + few, 16 + few]
+    first = [threads, fewer, 2 * threads + few] if style in ("spread", "edges") else [threads, fewer, 2 * threads + few, 16 + few]
     middle = [64, 50, 33, 40, 16 + few]
     choices = [first, middle if long is None else [2, 3, 5], middle, [40, 17, 8, 5, 3], [20, 5, 3, 2, 1], [1, 2, 0, 1]][min(attempt, 5)]
     if long:
-        choices = [1100 + few]
+        choices = [1100 + few + 8 * int(rng.integers(0, 64))]
     value = int(rng.choice(choices)) & (1 << 8 * p.size) - 1
     return value.to_bytes(p.size, "little")
 
@@ -221,13 +238,16 @@ def make(module: PtxModule, unit: PtxUnit, shape: tuple[Dim3, Dim3], seed: int, 
     grid, block = shape
     style = STYLES[seed % len(STYLES)] if attempt < 2 else STYLES[0]
     if style in _MANY and attempt == 0:
-        grid = (4 * grid[0], grid[1], grid[2])
+        times = MANY_THREADS // (block[0] * block[1] * block[2] * grid[0] * grid[1] * grid[2])
+        grid = (max(4, min(times, _MANY[style])) * grid[0], grid[1], grid[2])
     total = block[0] * block[1] * block[2] * grid[0] * grid[1] * grid[2]
     found = pointer_fields(unit)
     launch = Launch(unit.name, grid, block, _dynamic(module, unit, block[0] * block[1] * block[2], attempt), [], seed=seed)
     params = unit.functions[0].params
     whole = [p for p in params if p.size in (4, 8) and not p.dims and p.type not in _FLOATS and (p.name, 0) not in found]
-    longest = whole[-1 - seed // 2 % len(whole)].name if whole and seed % 2 and attempt < 2 else None
+    longest = _chosen(whole, seed // 2, seed % 2 == 1 and attempt < 2)
+    nothing = _chosen(whole, seed // 10, seed % 10 == 9 and len(whole) > 1)  # (the only one is mostly the number of elements: no thread would do anything)
+    extreme = _chosen([p for p in params if p.type in _FLOATS and not p.dims], seed // 2 - 1, seed % 2 == 0 < seed and attempt < 5)
     launch.names += [p.name for p in params]
     for k, p in enumerate(params):
         use = found.get((p.name, 0))
@@ -245,8 +265,12 @@ def make(module: PtxModule, unit: PtxUnit, shape: tuple[Dim3, Dim3], seed: int, 
             launch.buffers[k] = fill(type_, rng, style)
             launch.types[k] = type_
             launch.args.append(bytes(8))
+        elif p.name == nothing:
+            launch.args.append(bytes(p.size))
+        elif p.name == extreme:
+            launch.args.append(_extreme(_FLOATS[p.type], rng, seed // 2 - 1))
         else:
-            launch.args.append(_scalar(p, rng, total, style, attempt, None if longest is None else p.name == longest))
+            launch.args.append(_scalar(p, rng, total, style, attempt, p.name == longest if longest else None))
     if attempt < ATTEMPTS_WITH_CONSTANTS:
         launch.constants = _constants(module, unit, rng, style)
     return launch

@@ -26,7 +26,7 @@ import numpy as np
 from ir_format import isa
 from ir_format.diag import CompileError
 from ir_format.flow import ENDS, JUMPS
-from ir_format.hazards import hazards
+from ir_format.hazards import Access, hazards
 from ir_format.model import INV, ZERO, Imm, Inst, Mem, Reg
 from stages.check.cosim import SEEDS, Cosim, Stable, approximates, memory_of
 from stages.check.launches import launches
@@ -38,7 +38,7 @@ from stages.simulate import Device, ImageError
 from tests.check.schedule_mutants import Mutant
 
 #: Launches of the second look at a survivor: its seeds end here.
-MORE_SEEDS: Final = 18
+MORE_SEEDS: Final = 26
 #: Steps of the interpreter that a launch may take: mutants that do not end run four times as long as the sound code.
 STEPS: Final = 15_000
 KINDS: Final = ("predicate", "immediate", "registers", "slot")
@@ -73,11 +73,18 @@ def used_behind(cubin: Cubin, section: int) -> list[int]:
             if a is None or n in flow.lost or n in flow.leaving:
                 live = -1
             elif a.klass not in _PURE or a.write_mask & live:
-                live = live & ~(0 if a.guarded else a.write_mask) | a.read_mask
+                live = live & ~(0 if a.guarded else a.write_mask) | _needed(a, live)
             if live != before[n]:
                 before[n] = live
                 changed = True
     return behind
+
+
+def _needed(a: Access, live: int) -> int:
+    """The registers that an instruction reads for the sake of what is read of its results: the lower word of a wide product and sum needs no upper word of what is added."""
+    if a.klass != "imadw" or any(live >> cell & 1 for cell, name, _ in a.writes if name != "wlo"):
+        return a.read_mask
+    return sum(1 << cell for cell in {cell for cell, role, _ in a.reads if role != "chi"})
 
 
 class Group:

@@ -14,7 +14,7 @@ import pytest
 from ir_format import isa
 from orchestrator.api import compile_ptx
 from stages.check.command import compile_elsewhere
-from stages.check.cosim import Cosim, Report
+from stages.check.cosim import SEEDS, Cosim, Report
 from stages.disasm.cubin import read_cubin
 from stages.disasm.listing import decode_section
 from stages.simulate import Device
@@ -182,6 +182,35 @@ def test_a_rare_undefined_value_of_the_cubin_is_no_difference() -> None:
         assert {f.kind for f in judge(text, seeds=2, ours=ours(text)).findings} <= {"undefined", "race"}  # (two blocks write the same elements)
         wrong = kernel(body.replace("WHICH", which).replace("7;", "8;"))
         assert "difference" in {f.kind for f in judge(text, seeds=2, other=ours(wrong)).findings}
+
+
+RARE = """.version 9.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 out, .param .u32 n, .param .f32 x, .param .u32 m)
+{ .reg .u64 %d<4>; .reg .u32 %r<8>; .reg .f32 %f<4>; .reg .pred %p<4>;
+ld.param.u64 %d0, [out]; ld.param.u32 %r1, [n]; ld.param.f32 %f1, [x]; ld.param.u32 %r2, [m]; mov.u32 %r0, %tid.x;
+setp.ge.u32 %p0, %r0, %r1; @%p0 exit; mul.wide.u32 %d1, %r0, 4; add.u64 %d1, %d0, %d1; mov.u32 %r3, 5;
+BODY st.global.u32 [%d1], %r3; ret; }
+"""
+
+
+@pytest.mark.parametrize(
+    "when",
+    [
+        "setp.eq.u32 %p1, %r2, 0;",  # no turn of a loop
+        "setp.eq.f32 %p1, %f1, 0f7f800000; setp.eq.f32 %p2, %f1, 0fff800000; or.pred %p1, %p1, %p2;",
+        "abs.f32 %f2, %f1; setp.lt.f32 %p1, %f2, 0f0f800000; setp.ne.and.f32 %p1, %f1, 0f00000000, %p1;",  # 2^-96
+        "abs.f32 %f2, %f1; setp.gt.f32 %p1, %f2, 0f6f800000; setp.ne.and.f32 %p1, %f2, 0f7f800000, %p1;",  # 2^96
+    ],
+    ids=["no turn", "infinite", "little", "great"],
+)
+def test_rare_scalars_are_tried(when: str) -> None:
+    """What is wrong for such a scalar alone is found; and each of them in a launch that can be judged."""
+    right, wrong = (RARE.replace("BODY", when + f"@%p1 mov.u32 %r3, {value};") for value in (6, 7))
+    report = judge(right, seeds=SEEDS, ours=ours(right), other=ours(wrong))
+    assert [(f.kind, f.side) for f in report.findings] == [("difference", "other")]
+    assert report.judged["ours"] == SEEDS
 
 
 def test_races_are_no_difference() -> None:
