@@ -9,9 +9,9 @@ operand types ("Arguments mismatch"), then the form of each operand.
 from __future__ import annotations
 
 from itertools import combinations
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from ir_format.ptx import LabelList, LabelRef, Operand, Pair, Vec
+from ir_format.ptx import Addr, LabelList, LabelRef, Operand, Pair, Sym, Vec
 from stages.parse import checks, compat, operand_forms, relations, rules, table, textures
 from stages.parse.gating import Gates
 from stages.parse.operands import literal_bits
@@ -120,6 +120,9 @@ class Matcher:
             changed = list(operands)
             for index, type_ in verdict.literals:
                 x = changed[index]
+                if type_ == "[" and isinstance(x, Sym):
+                    changed[index] = Addr(Sym(x.name), x.offset)
+                    continue
                 if type_ == "|" and isinstance(x, Pair):
                     changed[index] = x.first
                     continue
@@ -253,8 +256,14 @@ def _modifier_errors(name: str, typed: list[Typed]) -> list[str]:
 # --------------------------------------------------------------------------- operands
 
 
+#: What takes `name[constant]` (measured): loads and stores as an address, the others as a value.
+_SUBSCRIPTS: Final = frozenset(("ld", "ldu", "st", "mov", "cvta"))
+
+
 def _judge(opcode: Opcode, kinds: tuple[str, ...], gates: Gates) -> Verdict:
     """Matches operand kinds against the rows of an opcode, in ptxas's order: operand types, then gates and modifiers, then forms."""
+    if opcode.op not in _SUBSCRIPTS or opcode.name == "cvta.to":
+        kinds = tuple([f"?:{k[2:]}" if k[:2] == "V:" else k for k in kinds])
     early = (*opcode.errors, *operand_forms.misfits(kinds))
     if not opcode.typed:
         return Verdict(opcode.row, early, (), ())
@@ -301,6 +310,8 @@ def _problems(
         problems.extend(operand_forms.problems(spec, type_, opcode.vector, kind, index, opcode.name))
         if spec.role in textures.ROLES:
             problems.extend([("error", text) for text in textures.problems(spec.role, opcode.name, mods, kind, gates.target)])
+        if spec.role == "m" and kind[:2] == "V:":
+            literals.append((index, "["))
         if spec.role in ("m", "mt"):
             problems.extend(memory.problems(spec.role, kind))
     return problems, tuple(literals)

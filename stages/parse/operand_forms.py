@@ -31,6 +31,8 @@ def agrees(kind: str, type_: str, relaxed: bool) -> bool:
         return kind in compat.literals(type_)
     if head == "v:":
         return type_ != "pred"
+    if head == "V:":
+        return type_[0] in "bus"
     if head == "a:":  # an address counts as 32 bits wide (measured)
         return type_ in ("b32", "u32", "s32")
     if head == "-:" or head == "n:":
@@ -341,7 +343,7 @@ def _bad_source(spec: OperandSpec, type_: str, vector: int, kind: str, index: in
         return [("error", f"Argument {index} of instruction '{name}': must be register")]
     if kind in ("v:texref", "v:surfref") and type_ != "u64" and name == "mov":
         return [("error", f"Indirect access to {'texture' if kind == 'v:texref' else 'surface'} requires .u64 type")]
-    if spec.role == "x" and ((head == "v:" and name != "cvt") or (head == "s:" and type_[0] != "f")):
+    if spec.role == "x" and ((head in ("v:", "V:") and name != "cvt") or (head == "s:" and type_[0] != "f")):
         return []
     if head == "s:":
         return [("error", f"Special register argument not allowed for instruction '{name}'")]

@@ -28,6 +28,7 @@ from stages.parse.scan import Scanner
 from stages.parse.sregs import SREGS, sreg_type
 from stages.parse.symbols import COLORS, COMPONENTS, FuncSym, FunctionState, ProtoSym, RegSym, Scope, TargetsSym, Typed, VarSym, lookup
 from stages.parse.table import Gate
+from stages.parse.types import size
 
 _SINK = Sink()
 _SELECTOR = re.compile(r"b[0-7]{1,4}|h[0-3]{1,2}")
@@ -123,8 +124,12 @@ def _named(s: Scanner, fs: FunctionState) -> Typed:
     if isinstance(symbol, VarSym):
         head = "V:" if s.kind == "[" else "v:"
         kind = head + symbol.space
-        return Sym(symbol.unique, _offset(s)), kind if symbol.writable else f"{kind}!{name}"
+        if head == "V:" and not symbol.var.dims:
+            s.notes.error("Array indexing on non-array", s.line)
+        return Sym(symbol.unique, _offset(s, symbol.var.type)), kind if symbol.writable else f"{kind}!{name}"
     if isinstance(symbol, FuncSym):
+        if s.kind == "[":
+            s.notes.error("Array indexing on non-array", s.line)
         offset = _offset(s)
         return Sym(name, offset), "F"
     if isinstance(symbol, TargetsSym | ProtoSym):
@@ -159,8 +164,9 @@ def unresolved(scope: Scope, name: str, line: int) -> LabelRef:
     return ref
 
 
-def _offset(s: Scanner) -> int:
-    """`+ constant` or `[constant]` after a variable's name."""
+def _offset(s: Scanner, type_: str = "b8") -> int:
+    """Bytes of `+ constant` or `[constant]` after a variable's name: a subscript counts elements of the variable's type, also those of its vectors and
+    of inner arrays (measured)."""
     if s.kind == "+":
         s.next()
         return expr.integer(s)
@@ -168,7 +174,7 @@ def _offset(s: Scanner) -> int:
         s.next()
         value = expr.integer(s)
         s.expect("]")
-        return value
+        return value * (8 if type_ in ("texref", "surfref", "samplerref") else max(1, size(type_)))
     return 0
 
 

@@ -92,7 +92,16 @@ def test_addresses() -> None:
     assert a.operands[1] == Addr(Reg(1), -8)
     assert b.operands[1] == Addr(Sym("g"), 4)
     assert c.operands[1] == Addr(Sym("p"), 0)
-    assert d.operands[1] == Sym("g", 12)
+    assert d.operands[1] == Addr(Sym("g"), 48)
+
+
+def test_subscripts_count_elements() -> None:
+    """tinygrad writes `mov.u64 %a, local[0]`; the manual has it too. Elements of vectors and of inner arrays count alone (measured)."""
+    before = ".global .u32 g[4]; .global .v2 .u16 v[4]; .global .u64 h[2][3];"
+    text = "mov.u64 %rd1, g[3]; mov.u64 %rd1, g[-1]; mov.u64 %rd1, v[3]; cvta.global.u64 %rd1, h[1]; ld.global.u32 %r1, g[2]; st.global.u32 g[1+2], %r1;"
+    a, b, c, d, e, f = insts(text, before=before)
+    assert [x.operands[1] for x in (a, b, c, d)] == [Sym("g", 12), Sym("g", -4), Sym("v", 6), Sym("h", 8)]
+    assert (e.operands[1], f.operands[0]) == (Addr(Sym("g"), 8), Addr(Sym("g"), 12))
 
 
 def test_vectors_pairs_and_sinks() -> None:
