@@ -111,6 +111,28 @@ def _know_sum(s: Simplifier, i: Inst, o: Reg, depth: int) -> tuple[int, int]:
     return trailing & WORD | high, 0
 
 
+def _low_zeros(bits: int) -> int:
+    """How many of the lowest bits are known to be 0."""
+    return ((bits ^ (bits + 1)) >> 1).bit_length()
+
+
+def _know_lea(s: Simplifier, i: Inst, o: Reg, depth: int) -> tuple[int, int]:
+    """(x << n) + y: the lowest bits that are 0 in both."""
+    n = s.known(i.srcs[3]) if not i.mods and len(i.srcs) > 3 else None
+    if n is None or n > 31 or i.dsts[0] != o._replace(flags=0) or any(type(t) is Reg and t.flags for t in i.srcs[:2]):
+        return 0, 0
+    low = min(_low_zeros(known_bits(s, i.srcs[0], depth)[0]) + n, _low_zeros(known_bits(s, i.srcs[1], depth)[0]), 32)
+    return (1 << low) - 1, 0
+
+
+def _know_product(s: Simplifier, i: Inst, o: Reg, depth: int) -> tuple[int, int]:
+    """x * y + z of words: the lowest bits that are 0 in the product and in z."""
+    if i.mods not in ((), ("U32",)) or any(type(t) is Reg and t.flags for t in i.srcs[:3]) or len(i.dsts) > 1:
+        return 0, 0
+    x, y, z = (_low_zeros(known_bits(s, t, depth)[0]) for t in i.srcs[:3])
+    return (1 << min(x + y, z, 32)) - 1, 0
+
+
 def _know_special(s: Simplifier, i: Inst, o: Reg, depth: int) -> tuple[int, int]:
     name = i.srcs[0]
     return (WORD & ~_SPECIAL.get(name.name, WORD), 0) if type(name) is Name else (0, 0)
@@ -154,7 +176,7 @@ def _know_count(s: Simplifier, i: Inst, o: Reg, depth: int) -> tuple[int, int]:
 
 _KNOW: Final = {
     "LOP3": _know_lop3, "SHF": _know_shift, "SEL": _know_choice, "IADD3": _know_sum, "S2R": _know_special, "LDG": _know_load, "LDS": _know_load, "LDL": _know_load,
-    "LD": _know_load, "LDC": _know_load, "SGXT": _know_field, "PRMT": _know_bytes, "POPC": _know_count,
+    "LD": _know_load, "LDC": _know_load, "SGXT": _know_field, "LEA": _know_lea, "IMAD": _know_product, "PRMT": _know_bytes, "POPC": _know_count,
 }  # fmt: skip
 
 

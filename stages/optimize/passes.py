@@ -17,6 +17,7 @@ from stages.optimize.simplify import simplify
 from stages.optimize.sink import sink_loads
 from stages.optimize.uniform import share_words
 from stages.optimize.unroll import unroll_loops
+from stages.optimize.vectors import join_loads
 from stages.optimize.webs import split_webs
 from stages.runner import Pass
 
@@ -36,6 +37,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("dce-again", remove_dead_code, min_opt=1),
     Pass("licm", hoist_invariants, min_opt=2),
     Pass("unroll", unroll_loops, min_opt=2),
+    Pass("vectors", join_loads, min_opt=1),
     Pass("uniform", share_words, min_opt=1),
     Pass("sink", sink_loads, min_opt=1),
     Pass("remat", make_again, min_opt=1),
