@@ -262,10 +262,37 @@ def fold_sel(s: Simplifier, i: Inst) -> Inst | None:
     a, b, p = i.srcs[:3]
     if i.mods:
         return None
-    pick = a if is_pt(p) or a == b else b if p == NOT_PT else None
+    same = a == b or (s.known(a) is not None and s.known(a) == s.known(b))
+    pick = a if is_pt(p) or same else b if p == NOT_PT else None
     if pick is None or (type(pick) is Reg and pick.flags):
         return None
     return copy_of(i, i.dsts[0], pick)
+
+
+def scaled_choice(s: Simplifier, i: Inst) -> Inst | None:
+    """A choice between constants, shifted or multiplied by another one: a choice between other constants."""
+    if i.op == "IMAD":
+        x, y, z = i.srcs[:3]
+        if not plain_imad(i) or z != RZ:
+            return None
+        if value_of(x) is not None:
+            x, y = y, x
+        n = value_of(y)
+    else:
+        x, n = i.srcs[0], value_of(i.srcs[1])
+        if i.mods != ("L", "U32") or i.srcs[2] != RZ or n is None or n > 31:
+            return None
+        n = 1 << n
+    m = s.made_by(x, "SEL")
+    if n is None or m is None or m.mods or not s.once(x) or flags_of(x) or not s.still(m, m.srcs[2]):
+        return None
+    a, b = s.known(m.srcs[0]), s.known(m.srcs[1])
+    if a is None or b is None or (a and b):
+        return None
+    p, v = m.srcs[2], (a or b) * n & WORD
+    if type(p) is not Reg:
+        return None
+    return s.like(i, "SEL", (), i.dsts[:1], (RZ, Imm("I", v), inverted(p) if a else p))
 
 
 def fold_prmt(s: Simplifier, i: Inst) -> Inst | None:

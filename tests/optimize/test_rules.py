@@ -1,0 +1,68 @@
+"""Rules that take one instruction into another: what is left, and the values by simulator and PTX interpreter."""
+
+from __future__ import annotations
+
+import pytest
+
+from ir_format.model import Header, Inst, Unit
+from stages.optimize.passes import PASSES
+from stages.runner import Context, Flags
+from tests.lower.helpers import lower_text
+from tests.optimize.loop_kernels import SMS, differences
+from tests.optimize.loop_kernels import text as loop_text
+from tests.optimize.test_loops_licm import optimized as looped
+
+
+def of(unit: Unit, op: str) -> list[Inst]:
+    return [i for b in unit.functions[0].blocks for i in b.insts if i.op == op]
+
+
+def from_text(source: str, target: str) -> Unit:
+    """The unit of a module behind all passes."""
+    (unit,) = lower_text(source, target)
+    ctx = Context(Header("ori", target), None, Flags())
+    for p in PASSES:
+        p.run(unit, ctx)
+    return unit
+
+
+@pytest.mark.parametrize("target", SMS)
+@pytest.mark.parametrize(
+    ("text", "op"),
+    [
+        ("setp.lt.u32 %p1, %r1, %r2; selp.u32 %r3, 1, 0, %p1; shl.b32 %r3, %r3, 2;", "SHF"),
+        ("setp.lt.u32 %p1, %r1, %r2; selp.u32 %r3, 0, 1, %p1; mul.lo.u32 %r3, %r3, 12;", "IMAD"),
+        ("setp.lt.u32 %p1, %r1, %r2; selp.u32 %r3, 5, 5, %p1;", "SEL"),
+        ("mul.lo.u32 %r3, %r1, 5; add.u32 %r3, %r3, %r9;", "IADD3"),
+        ("cvt.u64.u32 %rd6, %r2; shl.b64 %rd6, %rd6, 40; cvt.u32.u64 %r3, %rd6;", "SHF"),
+    ],
+)
+def test_what_needs_no_instruction(text: str, op: str, target: str) -> None:
+    """Choices between multiples, sums with a product, words that a shift leaves empty."""
+    body = f"{text} st.global.u32 [%rd5], %r3; ret;"
+    unit, _ = looped(body, target)
+    plain, _ = looped("st.global.u32 [%rd5], %r1; ret;", target)
+    assert len(of(unit, op)) <= len(of(plain, op))
+    assert differences(body, target, (0, 7, 40)) == []
+
+
+@pytest.mark.parametrize("target", SMS)
+def test_upper_words_of_local_addresses(target: str) -> None:
+    """An address in local memory has 32 bits: products and sums of it are of words, also around a loop."""
+    body = (
+        "cvt.u64.u32 %rd7, %r9; mov.u64 %rd6, buf; mul.wide.u32 %rd8, %r9, 4; add.s64 %rd6, %rd6, %rd8; mov.u32 %r3, 0; "
+        "L: st.local.u32 [%rd6], %r3; ld.local.u32 %r4, [%rd6]; add.s64 %rd6, %rd6, 4; add.u32 %r3, %r3, 1; setp.lt.u32 %p1, %r3, %r2; @%p1 bra L; st.global.u32 [%rd5], %r4; ret;"
+    )
+    source = loop_text(body, target).replace("\n{ .shared", "\n{ .local .align 8 .b8 buf[512]; .shared")
+    unit = from_text(source, target)
+    assert of(unit, "STL") and of(unit, "LDL")
+    assert not [i for b in unit.functions[0].blocks for i in b.insts if i.op == "IADD3" and "X" in i.mods]
+
+
+@pytest.mark.parametrize("target", SMS)
+def test_signs_and_saturation(target: str) -> None:
+    """|x|, -x and what is brought between 0 and 1 cost nothing of their own."""
+    body = "mov.b32 %f1, %r9; cvt.rn.f32.u32 %f1, %r9; neg.f32 %f2, %f1; fma.rn.f32 %f3, %f2, %f1, 0f3F800000; cvt.sat.f32.f32 %f3, %f3; abs.f32 %f4, %f2; mul.f32 %f4, %f4, %f3; st.global.f32 [%rd5], %f4; ret;"
+    unit, _ = looped(body, target)
+    assert not of(unit, "FADD") and [i.mods for i in of(unit, "FFMA")] == [("SAT",)]
+    assert differences(body, target, (1,)) == []
