@@ -130,6 +130,28 @@ def test_undefined_values_are_no_difference() -> None:
     assert {f.kind for f in judge(text, ours=ours(text)).findings} == {"undefined"}
 
 
+def by_zero(type_: str) -> str:
+    """Quotients and remainders of which every second one is by zero: the interpreter says all ones, as ptxas's code gives."""
+    r, cut = {16: ("%h", "cvt.u16.u32"), 32: ("%r", "mov.b32"), 64: ("%d", "cvt.u64.u32")}[int(type_[1:])]
+    a, b, c, d = (f"{r}{n}" for n in (4, 5, 6, 7))
+    regs = ".reg .b16 %h<9>;" if r == "%h" else ""
+    body = f"and.b32 %r3, %r0, 1; {cut} {b}, %r3; ld.global.u32 %r1, [%d0]; {cut} {a}, %r1; rem.{type_} {c}, {a}, {b}; div.{type_} {d}, {a}, {b};"
+    return kernel(f"{regs} {body} xor.b{type_[1:]} {c}, {c}, 5; add.{type_} {c}, {c}, {d}; mul.wide.u32 %d3, %r0, 8; add.u64 %d1, %d1, %d3; st.global.{type_} [%d1], {c};")
+
+
+@pytest.mark.parametrize("type_", ["u16", "s16", "u32", "s32", "u64", "s64"])
+def test_division_by_zero(type_: str, tmp_path: Path) -> None:
+    text = by_zero(type_)
+    assert judge(text, ours=ours(text)).findings == []
+    ptxas = oracle.find("ptxas")
+    if ptxas is not None:
+        path = tmp_path / "k.ptx"
+        path.write_text(text)
+        image = compile_elsewhere(ptxas, path, "sm_90", [])
+        assert isinstance(image, bytes), image
+        assert judge(text, ptxas=Device(image)).findings == []
+
+
 DOUBLES = """.version 8.0
 .target sm_90
 .address_size 64
