@@ -147,7 +147,7 @@ def _variables(cubin: Cubin, ptx: str, by_name: dict[str, Symbol]) -> list[Var]:
         init = section.data[s.value : s.value + s.size] if section.type != 8 else b""
         if space == "const" and not any(init):
             init = b""
-        rows = tuple((at - s.value, n, a, 0) for at, n, a in pointers.get(section.name, []) if s.value <= at < s.value + s.size)
+        rows = tuple((at - s.value, n, a, 1) for at, n, a in pointers.get(section.name, []) if s.value <= at < s.value + s.size)
         managed = re.search(r"\.managed\b[^;]*\b" + name + r"\b", ptx) is not None
         out.append(Var(name, space, s.size, align, init, rows, linkage or "static", ("managed",) if managed else ()))
     return out
