@@ -11,7 +11,7 @@ meet later or never, which is slower but right, since what needs all threads wai
 from __future__ import annotations
 
 from ir_format.flow import build_cfg, falls_through, jump_targets
-from ir_format.model import RZ, Block, Function, Imm, Inst, Label, Reg
+from ir_format.model import RZ, Block, Function, Imm, Inst, Label, Reg, Sym
 
 from .divergence import Flow, find_divergence
 
@@ -149,7 +149,7 @@ def _choose(flow: Flow, parted: list[int]) -> list[Region]:
             wanted.append((x, -1, None))
         for t in points if j < 0 else [j, *points]:
             r = _find_region(flow, x, t, -1 if t == j else j)
-            if r is not None and r.breaks and t != j and j >= 0 and _short(flow, t, j):
+            if r is not None and r.breaks and ((t != j and j >= 0 and _short(flow, t, j)) or _kept_elsewhere(flow, r)):
                 r = None
             wanted.append((x, t, None if r is None else (r.at, r.header, r.join)))
             if r is not None:
@@ -175,6 +175,13 @@ def _choose(flow: Flow, parted: list[int]) -> list[Region]:
             return regions
         for k in gone:
             found.pop(k, None)
+
+
+def _kept_elsewhere(flow: Flow, r: Region) -> bool:
+    """Whether threads of the region call a function of the program: it may keep their barrier and give it back as it was, with those that left it meanwhile, for whom they
+    would wait for ever. (ptxas has BREAK in front of the branch, under its predicate, so that nobody is in the call yet: measured.)"""
+    calls = (i for u in r.inside for i in flow.fn.blocks[u].insts if i.op == "CALL")
+    return any(not any(type(o) is Sym and o.name.startswith("__orias_") for o in i.srcs) for i in calls)
 
 
 def _short(flow: Flow, t: int, j: int) -> bool:

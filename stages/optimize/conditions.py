@@ -80,6 +80,14 @@ def test_of_bits(s: Simplifier, i: Inst) -> Inst | None:
     return copy_of(i, i.dsts[0], inverted(s.before_it("P", test)))
 
 
+def opposite(s: Simplifier, i: Inst) -> Inst | None:
+    """The opposite of a predicate is read as such: ``!p`` in place of a copy of it."""
+    a = i.srcs[0]
+    if i.mods != ("LUT",) or i.dsts[1] != PT or i.srcs[1:3] != (PT, PT) or type(i.srcs[3]) is not Imm or type(a) is not Reg:
+        return None
+    return copy_of(i, i.dsts[0], inverted(a)) if lut_of(i.srcs[3].value & 0xFF, (None, 1, 1)) == 0x0F else None
+
+
 def join_tests(s: Simplifier, i: Inst) -> Inst | None:
     """p and q, where q is a comparison: the comparison takes p along.
 
@@ -104,8 +112,6 @@ def join_tests(s: Simplifier, i: Inst) -> Inst | None:
             if new is not None:
                 return new
     return None
-
-
 
 
 def turn_test(s: Simplifier, i: Inst, new: Imm | Const) -> bool:

@@ -22,6 +22,6 @@ RULES: dict[str, tuple[Rule, ...]] = {
     "SGXT": (bits.fold_field,),
     **{op: (fuse.take_sign,) for op in ("FSETP", "FMUL", "FFMA", "FMNMX", "MUFU")},
     "FADD": (fuse.take_sign, fuse.take_saturation),
-    "PLOP3": (conditions.join_tests,),
+    "PLOP3": (conditions.opposite, conditions.join_tests),
     **{op: (fuse.fold_address,) for op in _MEMORY},
 }

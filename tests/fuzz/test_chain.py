@@ -22,7 +22,7 @@ def test_once_wrong(path: Path) -> None:
     assert program.defined(kernel) == ""
     target = next(int(line.split("sm_")[1]) for line in program.text.split("\n") if line.startswith(".target"))
     for w in dict.fromkeys((way, *(Way(a) for a in ARCHES if number(a) >= target))):
-        assert [str(f) for f in check(program, w, kernels)] == []
+        assert [str(f) for f in check(program, w, kernels, 2)] == []
 
 
 @pytest.mark.parametrize(("seed", "arch", "level"), [(1, "sm_75", 3), (2, "sm_80", 3), (4, "sm_120", 3), (5, "sm_90", 3), (6, "sm_80", 0)])
