@@ -199,7 +199,7 @@ def _crs(k: Kernel, t: Target, s: Symbols) -> bytes:
 
 
 def _reserved_smem(k: Kernel, t: Target, s: Symbols) -> bytes:
-    return record(NVAL, RESERVED_SMEM_USED) if t.reserved_smem_war or attrs.number(k.unit, "tcgen05_alloc", 0, 3) else b""
+    return record(NVAL, RESERVED_SMEM_USED) if t.reserved_smem_war or attrs.number(k.unit, "tcgen05_alloc", 0, 3) or attrs.number(k.unit, "reserved_smem", 0, 1) else b""
 
 
 def _fragments(k: Kernel, t: Target, s: Symbols) -> bytes:
@@ -263,7 +263,7 @@ _COMMON: Final[tuple[Writer, ...]] = (
     _offsets(COOP_GROUP_INSTR_OFFSETS, "coop"),
 )
 _BEFORE_90: Final[tuple[Writer, ...]] = (
-    _sw_war, _api, _sw2861232, _param_cbank, _cbank_size, _kparams, _flag(WMMA_USED, "wmma_used"), _maxreg, _barriers, _externs, *_COMMON,
+    _sw_war, _api, _sw2861232, _param_cbank, _cbank_size, _kparams, _reserved_smem, _flag(WMMA_USED, "wmma_used"), _maxreg, _barriers, _externs, *_COMMON,
     _offsets(SYSCALL_OFFSETS, "syscall"), _mbarriers, _exits, _indirect, _flag(CTAIDZ_USED, "ctaidz_used"), _threads, _crs,
 )  # fmt: skip
 _FROM_90: Final[tuple[Writer, ...]] = (

@@ -36,18 +36,21 @@ _NWARPS = {75: 32, 80: 64, 86: 48, 87: 48, 88: 48, 89: 48}  # sm_86..88: documen
 # sm_100+: these stand at c[0][SR_CgaSize * -0xa0 + offset].
 _CGA_STEP = -0xA0
 _CGA_100 = {
-    "%dynamic_smem_size": 0x2AC, "%cluster_nctarank": 0x2CC, "aggr": 0x2BC,
+    "%dynamic_smem_size": 0x2AC, "%cluster_nctarank": 0x2CC, "aggr": 0x2BC, "%reserved_smem_offset_end": 0x278, "%reserved_smem_offset_1": 0x27C,
     **{f"%cluster_nctaid.{c}": 0x2A0 + 4 * i for c, i in _XYZ.items()},  # y, z: guessed from x
     **{f"%nclusterid.{c}": 0x2C0 + 4 * i for c, i in _XYZ.items()},
     **{f"recip.{c}": 0x2B0 + 4 * i for c, i in _XYZ.items()},
     **{f"%envreg{i}": 0x250 + 4 * i for i in range(15)},  # 0..14 are known to lie there; the rest of the place is taken
 }  # fmt: skip
 _CGA_90 = {
-    "%dynamic_smem_size": 0x2C, "%cluster_nctarank": 0x188, "aggr": 0x13C,
+    "%dynamic_smem_size": 0x2C, "%cluster_nctarank": 0x188, "aggr": 0x13C, "%reserved_smem_offset_end": 0x68, "%reserved_smem_offset_1": 0x6C,
     **{f"%cluster_nctaid.{c}": 0x144 + 4 * i for c, i in _XYZ.items()},
     **{f"%nclusterid.{c}": 0x15C + 4 * i for c, i in _XYZ.items()},
     **{f"recip.{c}": 0x150 + 4 * i for c, i in _XYZ.items()},
 }  # fmt: skip
+
+# sm_80..89: ends of what is kept of shared memory for the driver (measured); cooperative groups of several warps keep their barriers there.
+_RESERVED_80 = {"%reserved_smem_offset_end": 0x120, "%reserved_smem_offset_1": 0x124}
 
 
 def read_special(b: Builder, name: str, width: int) -> Reg:
@@ -94,6 +97,10 @@ def _read(b: Builder, name: str) -> Reg:
         return _bank(b, bank.nsmid)
     if name == "%gridid":
         return _bank(b, bank.gridid, 2)
+    if name.startswith("%reserved_smem_offset_"):
+        b.ctx.unit.attrs["reserved_smem"] = 1  # an attribute of the kernel (measured)
+    if name in _RESERVED_80 and b.sm < 90:
+        return _bank(b, _RESERVED_80[name])
     if (name in ("%total_smem_size", "%reserved_smem_offset_begin") and b.sm < 90) or name == "%total_smem_size":
         total = s2r(b, "SR_SMEMSZ")
         if bank.smem_bias < 0:
