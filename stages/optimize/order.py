@@ -39,6 +39,8 @@ _LONG: Final = 16
 _NEAR: Final = frozenset(("LDS", "LDSM"))
 #: Nothing moves over these: their order is a protocol of its own.
 _STAND: Final = ("WARPGROUP", "HGMMA", "QGMMA", "IGMMA", "BGMMA", "UT", "UBLK", "SYNCS", "USETMAXREG", "UVIRT", "LDTM", "STTM")
+#: Those of them that what only computes may come behind.
+_PASSED: Final = ("LDTM", "STTM")
 _LARGE: Final = 4000  # instructions of a block; above, the estimate of pressure is not worth its time
 
 
@@ -149,6 +151,13 @@ class _Virtual:
             return True
         return bool(self._held[node]) and (inst.op != "BSSY" or any(self._vregs[r.num].fixed > 1 for r in (*read_regs(inst), *written_regs(inst))))
 
+    def sinks(self, wall: int, nodes: list[int]) -> list[int]:
+        """What only computes may come behind a transfer between registers and tensor memory."""
+        if self._insts[wall].op not in _PASSED:
+            return []
+        insts, held = self._insts, self._held
+        return [n for n in nodes if not held[n] and is_pure(insts[n]) and not is_wall(insts[n]) and insts[n].op not in ("R2UR", "UNDEF")]
+
     def first_cell(self, reg: Reg) -> int:
         """The first cell of a register operand."""
         return self._first(reg)
@@ -175,23 +184,41 @@ def _heirs(insts: list[Inst], cells: Cells, written: list[list[int]]) -> dict[tu
 
 
 class _Body:
-    """A block and what all tries to put it in order begin with. ``uses``: cell -> how often it is read, and once more if it is alive at the end; ``live``: cells alive
-    at the start; ``file``: of every cell."""
+    """A block and what all tries to put it in order begin with. What a cell holds from one unguarded write to the next is a *value*: a loop variable is two, the one that
+    comes in and the one that goes out. ``read``, ``written``: values by node; ``file`` of every value; ``uses``: how often it is read, and once more if it is alive at
+    the end; ``live``, ``live_out``: values alive at the start and at the end."""
 
-    __slots__ = ("file", "graph", "height", "insts", "live", "live_out", "model", "uses")
+    __slots__ = ("file", "graph", "height", "insts", "live", "live_out", "model", "read", "uses", "written")
 
     def __init__(self, insts: list[Inst], model: _Virtual, graph: Graph, live_in: set[int], live_out: set[int], file: list[str]) -> None:
         self.insts = insts
         self.model = model
         self.graph = graph
         self.height = graph.heights()
-        self.live_out = live_out
-        self.file = file
-        self.uses = uses = dict.fromkeys(live_out, 1)
-        for cells in model.read:
-            for c in cells:
-                uses[c] = uses.get(c, 0) + 1
-        self.live = {c for c in live_in if uses.get(c, 0)}
+        self.file: list[str] = []
+        self.uses: list[int] = []
+        now: dict[int, int] = {}  # cell -> the value in it
+
+        def value(cell: int) -> int:
+            now[cell] = len(self.uses)
+            self.uses.append(0)
+            self.file.append(file[cell])
+            return now[cell]
+
+        coming = [value(c) for c in sorted(live_in)]
+        self.read: list[list[int]] = []
+        self.written: list[list[int]] = []
+        for node, inst in enumerate(insts):
+            read = [now[c] if c in now else value(c) for c in model.read[node]]
+            for v in read:
+                self.uses[v] += 1
+            self.read.append(read)
+            same = is_guarded(inst)
+            self.written.append([now[c] if same and c in now else value(c) for c in model.written[node]])
+        self.live_out = {now[c] if c in now else value(c) for c in sorted(live_out)}
+        for v in self.live_out:
+            self.uses[v] += 1
+        self.live = {v for v in coming if self.uses[v]}
 
 
 class _Pressure:
@@ -213,13 +240,13 @@ class _Pressure:
         """The instruction comes next."""
         live, uses, alive, body = self.live, self._uses, self.alive, self._body
         file = body.file
-        for c in body.model.read[node]:
+        for c in body.read[node]:
             uses[c] -= 1
             if not uses[c] and c in live:
                 live.discard(c)
                 alive[file[c]] -= 1
-        for c in body.model.written[node]:
-            if c not in live and uses.get(c, 0):
+        for c in body.written[node]:
+            if c not in live and uses[c]:
                 inst = body.insts[node]
                 if inst.op != "UNDEF" or is_guarded(inst):
                     live.add(c)
@@ -249,8 +276,8 @@ class _Tight:
                 self._cells.append(())
                 self.delta.append(0)
                 continue
-            reads = {c for c in body.model.read[node] if file[c] == "R"}
-            writes = {c for c in body.model.written[node] if file[c] == "R"}
+            reads = {c for c in body.read[node] if file[c] == "R"}
+            writes = {c for c in body.written[node] if file[c] == "R"}
             self._cells.append(tuple(sorted(reads)))
             self.delta.append(0 if inst.op == "UNDEF" else len(writes - live))
             for c in reads - live_out:

@@ -202,6 +202,9 @@ class Model(Protocol):
     def stands(self, node: int) -> bool:
         """Whether nothing may move over the instruction."""
 
+    def sinks(self, wall: int, nodes: list[int]) -> list[int]:
+        """Those of ``nodes`` that may yet come behind ``wall``, over which nothing else may move."""
+
     def first_cell(self, reg: Reg) -> int:
         """The first cell of a register operand."""
 
@@ -237,6 +240,10 @@ class Physical:
         inst, a = self._insts[node], self._accesses[node]
         return is_wall(inst) or (inst.op != "BSSY" and (a.write_mask | a.read_mask) >> B0 != 0)
 
+    def sinks(self, wall: int, nodes: list[int]) -> list[int]:
+        """See :class:`Model`."""
+        return []
+
     def first_cell(self, reg: Reg) -> int:
         """See :class:`Model`."""
         return PHYSICAL_BASE[reg.file] + reg.num
@@ -253,6 +260,7 @@ def build_graph(insts: list[Inst], model: Model) -> Graph:
     readers: dict[int, list[int]] = {}
     wall = meeting = -1
     free = 0  # first node behind the last wall
+    loose: list[int] = []  # nodes in front of it that may come behind it
     for node, inst in enumerate(insts):
         if wall >= 0:
             add(wall, node, 1)
@@ -277,8 +285,12 @@ def build_graph(insts: list[Inst], model: Model) -> Graph:
                     if reader != node:
                         add(reader, node, 1)
         if model.stands(node):
-            for earlier in range(free, node):
-                add(earlier, node, 1)
+            earlier = [*loose, *range(free, node)]
+            loose = model.sinks(node, earlier)
+            may = set(loose)
+            for n in earlier:
+                if n not in may:
+                    add(n, node, 1)
             wall = node
             free = node + 1
             memory = Memory(graph)

@@ -6,11 +6,15 @@ import copy
 
 import pytest
 
-from ir_format.model import Header
+from ir_format.flow import liveness
+from ir_format.hazards import hazards
+from ir_format.model import Block, Function, Header
+from stages.optimize import order
 from stages.optimize.order import order_blocks
 from stages.optimize.remat import make_again
 from stages.regalloc.allocate import allocate_unit
 from stages.runner import Context, Flags
+from stages.schedule.deps import build_graph
 from tests.lower.helpers import kernel, lower_text
 from tests.optimize.test_passes import SMS, of, optimized
 from tests.regalloc.execute import observe
@@ -71,6 +75,17 @@ def test_addresses_are_computed_just_in_time(target: str) -> None:
     assert len(of(unit, "LDG")) == count + 1
 
 
+def test_addresses_come_behind_a_load_from_tensor_memory() -> None:
+    """128 words from tensor memory and 128 addresses that are computed in front of the load."""
+    words = ", ".join(f"%v{n}" for n in range(128))
+    head = ".reg .b64 %a<128>; .reg .b32 %v<128>; mov.u32 %r1, %tid.x; ld.param.u64 %rd1, [p]; cvta.to.global.u64 %rd1, %rd1; ld.global.u64 %rd2, [%rd1]; ld.global.u32 %r3, [%rd1+8];"
+    addresses = "".join(f"mul.wide.u32 %rd3, %r1, {4 * n + 12}; add.s64 %a{n}, %rd2, %rd3;" for n in range(128))
+    load = f"tcgen05.ld.sync.aligned.32x32b.x128.b32 {{{words}}}, [%r3]; tcgen05.wait::ld.sync.aligned;"
+    body = head + addresses + load + "".join(f"st.global.u32 [%a{127 - n}], %v{n};" for n in range(128)) + "ret;"
+    assert spilled(body, "sm_100a") == 0
+    assert spilled(body, "sm_100a", ("order",)) > 0
+
+
 @pytest.mark.parametrize("first", range(0, 120, 40))
 def test_random_programs_mean_the_same(first: int) -> None:
     """Under a limit of 24 registers both passes have a lot to do."""
@@ -89,3 +104,34 @@ def test_random_programs_mean_the_same(first: int) -> None:
         for run in range(2):
             assert sorted(map(repr, observe(before, False, run))) == sorted(map(repr, observe(after, False, run))), seed
     assert made
+
+
+def _alive(f: Function, block: Block, pos: int) -> int:
+    """Most words of file R alive behind an instruction of the block."""
+    live = liveness(f)
+    owner = live.cells.owner
+    return max(sum(f.vregs[owner[c][0]].file == "R" for c in now) for _, _, now in live.walk_back(block, pos))
+
+
+@pytest.mark.parametrize("tight", [2, 8, 40])
+def test_order_counts_what_is_alive(tight: int) -> None:
+    """The peak that a new order claims is the one that liveness finds in it, loop variables and all."""
+    seen = 0
+    for seed in range(60):
+        (f,) = make_unit(seed, 40).functions[:1]
+        live = liveness(f)
+        for pos, block in enumerate(f.blocks):
+            timing = order._timing(block, hazards("sm_80"))
+            if timing is None or any(i.op == "UNDEF" for i in block.insts):
+                continue
+            model = order._Virtual(block.insts, timing, f, live.cells)
+            file = [f.vregs[v].file for v, _ in live.cells.owner]
+            body = order._Body(block.insts, model, build_graph(block.insts, model), live.in_cells(pos), live.out_cells(pos), file)
+            got = order._order(body, {"R": 6, "UR": 24, "P": 4, "UP": 4, "B": 16}, tight, 1 << 30)
+            assert got is not None
+            nodes, peak, _ = got
+            block.insts = [block.insts[n] for n in nodes]
+            start = sum(body.file[v] == "R" for v in body.live)
+            assert peak == max(start, _alive(f, block, pos)), seed
+            seen += 1
+    assert seen > 20
