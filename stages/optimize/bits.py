@@ -5,10 +5,11 @@ What is known of a register is found by looking a few instructions back through 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from ir_format.model import INV, NOT_PT, PT, RZ, ZERO, Const, Imm, Inst, Name, Operand, Reg
 from stages.optimize.fold import WORD, copy_of, flags_of, is_bare, is_pt, value_of
+from stages.optimize.values import Cell, Values
 
 if TYPE_CHECKING:
     from stages.optimize.simplify import Simplifier
@@ -21,7 +22,17 @@ _SPECIAL: Final = {
 _NARROW_LOADS: Final = {"U8": 0xFF, "U16": 0xFFFF}
 
 
-def known_bits(s: Simplifier, o: Operand, depth: int = _DEPTH) -> tuple[int, int]:
+class Facts(Protocol):
+    """What is known of a function. ``bits``: a value's component -> bits known to be 0 and to be 1, as far as they were asked for."""
+
+    values: Values
+    bits: dict[Cell, tuple[int, int]]
+
+    def known(self, o: Operand) -> int | None:
+        """The 32-bit value of an operand that is a constant."""
+
+
+def known_bits(s: Facts, o: Operand, depth: int = _DEPTH) -> tuple[int, int]:
     """(bits known to be 0, bits known to be 1) of a 32-bit operand."""
     v = s.known(o)
     if v is not None:
@@ -42,7 +53,7 @@ def _below(n: int) -> int:
     return (1 << n.bit_length()) - 1
 
 
-def _know_lop3(s: Simplifier, i: Inst, o: Reg, depth: int) -> tuple[int, int]:
+def _know_lop3(s: Facts, i: Inst, o: Reg, depth: int) -> tuple[int, int]:
     if i.mods != ("LUT",) or type(i.srcs[3]) is not Imm:
         return 0, 0
     zero, one = _looked_up(i.srcs[3].value, _rows(s, i, depth))
@@ -60,7 +71,7 @@ def _looked_up(lut: int, rows: list[int]) -> tuple[int, int]:
     return zero, one
 
 
-def _rows(s: Simplifier, i: Inst, depth: int) -> list[int]:
+def _rows(s: Facts, i: Inst, depth: int) -> list[int]:
     """Per row of a LOP3's truth table the bits in which the row may be looked up."""
     known = [known_bits(s, x, depth) for x in i.srcs[:3]]
     rows = []
@@ -72,7 +83,7 @@ def _rows(s: Simplifier, i: Inst, depth: int) -> list[int]:
     return rows
 
 
-def _know_shift(s: Simplifier, i: Inst, o: Reg, depth: int) -> tuple[int, int]:
+def _know_shift(s: Facts, i: Inst, o: Reg, depth: int) -> tuple[int, int]:
     n = s.known(i.srcs[1])
     if n is None or n > 31:
         return 0, 0
@@ -88,14 +99,14 @@ def _know_shift(s: Simplifier, i: Inst, o: Reg, depth: int) -> tuple[int, int]:
     return 0, 0
 
 
-def _know_choice(s: Simplifier, i: Inst, o: Reg, depth: int) -> tuple[int, int]:
+def _know_choice(s: Facts, i: Inst, o: Reg, depth: int) -> tuple[int, int]:
     if i.mods:
         return 0, 0
     (z1, o1), (z2, o2) = known_bits(s, i.srcs[0], depth), known_bits(s, i.srcs[1], depth)
     return z1 & z2, o1 & o2
 
 
-def _know_sum(s: Simplifier, i: Inst, o: Reg, depth: int) -> tuple[int, int]:
+def _know_sum(s: Facts, i: Inst, o: Reg, depth: int) -> tuple[int, int]:
     """Low bits that are 0 in every term, and high bits that the largest sum does not reach."""
     if i.mods or i.dsts[0] != o._replace(flags=0):
         return 0, 0
@@ -116,7 +127,7 @@ def _low_zeros(bits: int) -> int:
     return ((bits ^ (bits + 1)) >> 1).bit_length()
 
 
-def _know_lea(s: Simplifier, i: Inst, o: Reg, depth: int) -> tuple[int, int]:
+def _know_lea(s: Facts, i: Inst, o: Reg, depth: int) -> tuple[int, int]:
     """(x << n) + y: the lowest bits that are 0 in both."""
     n = s.known(i.srcs[3]) if not i.mods and len(i.srcs) > 3 else None
     if n is None or n > 31 or i.dsts[0] != o._replace(flags=0) or any(type(t) is Reg and t.flags for t in i.srcs[:2]):
@@ -125,7 +136,7 @@ def _know_lea(s: Simplifier, i: Inst, o: Reg, depth: int) -> tuple[int, int]:
     return (1 << low) - 1, 0
 
 
-def _know_product(s: Simplifier, i: Inst, o: Reg, depth: int) -> tuple[int, int]:
+def _know_product(s: Facts, i: Inst, o: Reg, depth: int) -> tuple[int, int]:
     """x * y + z of words: the lowest bits that are 0 in the product and in z."""
     if i.mods not in ((), ("U32",)) or any(type(t) is Reg and t.flags for t in i.srcs[:3]) or len(i.dsts) > 1:
         return 0, 0
@@ -133,19 +144,19 @@ def _know_product(s: Simplifier, i: Inst, o: Reg, depth: int) -> tuple[int, int]
     return (1 << min(x + y, z, 32)) - 1, 0
 
 
-def _know_special(s: Simplifier, i: Inst, o: Reg, depth: int) -> tuple[int, int]:
+def _know_special(s: Facts, i: Inst, o: Reg, depth: int) -> tuple[int, int]:
     name = i.srcs[0]
     return (WORD & ~_SPECIAL.get(name.name, WORD), 0) if type(name) is Name else (0, 0)
 
 
-def _know_load(s: Simplifier, i: Inst, o: Reg, depth: int) -> tuple[int, int]:
+def _know_load(s: Facts, i: Inst, o: Reg, depth: int) -> tuple[int, int]:
     for m in i.mods:
         if m in _NARROW_LOADS:
             return WORD & ~_NARROW_LOADS[m], 0
     return 0, 0
 
 
-def _know_field(s: Simplifier, i: Inst, o: Reg, depth: int) -> tuple[int, int]:
+def _know_field(s: Facts, i: Inst, o: Reg, depth: int) -> tuple[int, int]:
     n = s.known(i.srcs[1])
     if i.mods != ("U32",) or n is None or n > 31:
         return 0, 0
@@ -154,7 +165,7 @@ def _know_field(s: Simplifier, i: Inst, o: Reg, depth: int) -> tuple[int, int]:
     return zero | WORD & ~mask, one & mask
 
 
-def _know_bytes(s: Simplifier, i: Inst, o: Reg, depth: int) -> tuple[int, int]:
+def _know_bytes(s: Facts, i: Inst, o: Reg, depth: int) -> tuple[int, int]:
     sel = s.known(i.srcs[1])
     if i.mods or sel is None:
         return 0, 0
@@ -170,7 +181,7 @@ def _know_bytes(s: Simplifier, i: Inst, o: Reg, depth: int) -> tuple[int, int]:
     return zero, one
 
 
-def _know_count(s: Simplifier, i: Inst, o: Reg, depth: int) -> tuple[int, int]:
+def _know_count(s: Facts, i: Inst, o: Reg, depth: int) -> tuple[int, int]:
     return WORD & ~0x3F, 0
 
 

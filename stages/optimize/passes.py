@@ -9,12 +9,13 @@ from stages.optimize.dce import remove_dead_code
 from stages.optimize.guarded import unguard_copies
 from stages.optimize.licm import hoist_invariants
 from stages.optimize.order import order_blocks
+from stages.optimize.pointers import share_pointers
 from stages.optimize.pool import pool_doubles
 from stages.optimize.predicate import predicate_arms
 from stages.optimize.remat import make_again
 from stages.optimize.rotate import rotate_loops
 from stages.optimize.simplify import simplify
-from stages.optimize.sink import sink_loads
+from stages.optimize.sink import sink_values
 from stages.optimize.uniform import share_words
 from stages.optimize.unroll import unroll_loops
 from stages.optimize.vectors import join_loads
@@ -38,8 +39,9 @@ PASSES: tuple[Pass, ...] = (
     Pass("licm", hoist_invariants, min_opt=2),
     Pass("unroll", unroll_loops, min_opt=2),
     Pass("vectors", join_loads, min_opt=1),
+    Pass("pointers", share_pointers, min_opt=2),
     Pass("uniform", share_words, min_opt=1),
-    Pass("sink", sink_loads, min_opt=1),
+    Pass("sink", sink_values, min_opt=1),
     Pass("remat", make_again, min_opt=1),
     Pass("convention", lower_return_register, min_opt=1),
     Pass("order", order_blocks, min_opt=1),

@@ -2,8 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from ir_format.flow import Liveness, is_guarded, read_regs, written_regs
 from ir_format.model import Function, Inst
+from stages.optimize.values import live_now
+from stages.runner import Context
+
+#: Registers that stay free: vectors need room to be aligned, order needs some for what is under way (guessed).
+SHORT: Final = 20
+#: Instructions that may be done again or later for a register, and what each costs.
+CHEAP: Final = {"MOV": 1, "COPY": 1, "IADD3": 1, "LEA": 1, "LOP3": 1, "SHF": 1, "IMAD": 1, "PRMT": 1, "LDC": 3, "S2R": 4}
+#: What a block may need beyond what is alive at its ends: more of it is order's business, which follows.
+_INNER: Final = 80
 
 
 class Alive:
@@ -35,3 +46,51 @@ class Alive:
                 if c not in now:
                     now.add(c)
                     count[r.file] += 1
+
+
+def shortages(f: Function, ctx: Context, room: int) -> dict[int, int]:
+    """Block position -> words of file R too many, where the blocks of a function have ``room`` for so many. Kept until the next rewrite, as liveness is."""
+    live = live_now(f, ctx)
+    key = f"{f.name} short"
+    old, of = ctx.kept.get(key, (None, None))
+    if of is live and isinstance(old, dict):
+        return old
+    need = _shortages(f, live, room)
+    ctx.kept[key] = need, live
+    return need
+
+
+def _shortages(f: Function, live: Liveness, room: int) -> dict[int, int]:
+    words = 0
+    owner = live.cells.owner
+    for cell, bit in live.bit.items():
+        if f.vregs[owner[cell][0]].file == "R":
+            words |= 1 << bit
+    need: dict[int, int] = {}
+    for pos, block in enumerate(f.blocks):
+        ends = max((live.live_in[pos] & words).bit_count(), (live.live_out[pos] & words).bit_count())
+        made = 0
+        inner = _INNER
+        for i in block.insts:
+            for r in written_regs(i):
+                if r.file == "R":
+                    made += r.width
+                    if f.vregs[r.num].width > inner:
+                        inner = f.vregs[r.num].width  # an operand is alive as a whole
+        if ends + min(made, inner) <= room:
+            continue
+        over = ends + min(max(_peak(live, f, pos) - ends, 0), inner) - room
+        if over > 0:
+            need[pos] = over
+    return need
+
+
+def _peak(live: Liveness, f: Function, pos: int) -> int:
+    """How many of the cells are words of file R where most cells of a block are alive (behind some instruction; the last such place)."""
+    alive = Alive(f, live, pos)
+    best = peak = 0
+    for inst in reversed(f.blocks[pos].insts):
+        if len(alive.now) > best:
+            best, peak = len(alive.now), alive.count["R"]
+        alive.step(inst)
+    return peak

@@ -20,21 +20,17 @@ from ir_format.model import NOT_PT, PT, Const, Function, Inst, Reg, Unit
 from ir_format.rename import fresh_names, rename, rename_reads
 from stages.optimize.dce import remove_dead_code
 from stages.optimize.places import Place, insert, readers
-from stages.optimize.pressure import Alive
+from stages.optimize.pressure import CHEAP, SHORT, shortages
 from stages.optimize.uniform import parts_meet
 from stages.optimize.values import Values, is_pure, live_now
 from stages.regalloc.limits import register_limit
 from stages.runner import Context
 
-#: Registers that stay free: vectors need room to be aligned, order needs some for what is under way (guessed).
-_ROOM: Final = 20
-#: What a block may need beyond what is alive at its ends: more of it is order's business, which follows.
-_INNER: Final = 80
-_CHEAP: Final = {"MOV": 1, "COPY": 1, "IADD3": 1, "LEA": 1, "LOP3": 1, "SHF": 1, "IMAD": 1, "PRMT": 1, "LDC": 3, "S2R": 4}
 _LONGEST: Final = 3  # instructions to make one value
 _GAP: Final = 24  # instructions between two uses that share one copy
 _LOOP: Final = 8  # assumed trip count
 _SHARED: Final = 3  # words that must go for each one that lives longer
+_COMMON: Final = 6  # values that can be made from a register that is worth keeping for them
 
 
 class _Recipe(NamedTuple):
@@ -48,7 +44,7 @@ class _Recipe(NamedTuple):
 def make_again(unit: Unit, ctx: Context) -> None:
     """The pass."""
     sm = hazards(ctx.header.target).sm
-    room = register_limit(unit, sm, ctx.header.options) - _ROOM
+    room = register_limit(unit, sm, ctx.header.options) - SHORT
 
     @cache
     def together() -> bool:
@@ -61,15 +57,15 @@ def make_again(unit: Unit, ctx: Context) -> None:
 
 def _function(f: Function, room: int, ctx: Context, together: Callable[[], bool]) -> bool:
     """Make values of a function again; whether there were any."""
-    live = live_now(f, ctx)
-    need = _needs(f, live, room)
+    need = shortages(f, ctx, room)
     if not need:
         return False
+    live = live_now(f, ctx)
     values = Values(f)
     through = _through(f, live, values, need)
     uses = readers(f, through)
     finder = _Finder(f, live, values, uses, together)
-    recipes = [r for r in map(finder.recipe, sorted(through)) if r is not None]
+    recipes = finder.recipes(sorted(through))
     depth = loop_depths(values.cfg)
     for r in _choose(f, recipes, through, need, finder, [_LOOP ** min(d, 5) for d in depth], uses):
         if not ctx.allow():
@@ -78,36 +74,6 @@ def _function(f: Function, room: int, ctx: Context, together: Callable[[], bool]
         finder.chosen.append(r)
     _rewrite(f, finder.chosen, uses)
     return bool(finder.chosen)
-
-
-def _needs(f: Function, live: Liveness, room: int) -> dict[int, int]:
-    """Block position -> words too many."""
-    words = 0
-    owner = live.cells.owner
-    for cell, bit in live.bit.items():
-        if f.vregs[owner[cell][0]].file == "R":
-            words |= 1 << bit
-    need: dict[int, int] = {}
-    for pos, block in enumerate(f.blocks):
-        ends = max((live.live_in[pos] & words).bit_count(), (live.live_out[pos] & words).bit_count())
-        made = sum(r.width for i in block.insts for r in written_regs(i) if r.file == "R")
-        if ends + min(made, _INNER) <= room:
-            continue
-        over = ends + min(max(_peak(live, f, pos) - ends, 0), _INNER) - room
-        if over > 0:
-            need[pos] = over
-    return need
-
-
-def _peak(live: Liveness, f: Function, pos: int) -> int:
-    """How many of the cells are words of file R where most cells of a block are alive (behind some instruction; the last such place)."""
-    alive = Alive(f, live, pos)
-    best = peak = 0
-    for inst in reversed(f.blocks[pos].insts):
-        if len(alive.now) > best:
-            best, peak = len(alive.now), alive.count["R"]
-        alive.step(inst)
-    return peak
 
 
 def _through(f: Function, live: Liveness, values: Values, need: dict[int, int]) -> dict[int, list[int]]:
@@ -132,34 +98,56 @@ class _Finder:
         self.chosen: list[_Recipe] = []
         self.together = together
 
-    def recipe(self, vreg: int) -> _Recipe | None:
-        """One instruction from other values, or a few where those are made from constants alone."""
-        first = self._sum(vreg)
-        if vreg not in self.uses:
-            return None
-        if not first:
-            maker = self._maker(vreg)
-            if maker is None:
-                return None
-            first = (maker,)
-        insts = list(reversed(first))
-        leaves: set[int] = set()
-        work = list(first)
-        while work:
-            for r in read_regs(work.pop()):
-                if r.num in leaves or any(_makes(i, r.num) for i in insts):
-                    continue
-                made = None if r.file != "R" or self.alive(r.num, vreg) else self._maker(r.num)
-                if made is None or len(insts) == _LONGEST or (read_regs(made) and not self._rooted(made)):
-                    leaves.add(r.num)
-                else:
-                    insts.append(made)
-                    work.append(made)
-        return _Recipe(vreg, tuple(reversed(insts)), frozenset(leaves))
+    def recipes(self, vregs: list[int]) -> list[_Recipe]:
+        """How to make each of the values again, where that is known. What many could be made from is left as it is, to live longer for them."""
+        chains = {v: self._chain(v, frozenset()) for v in vregs}
+        wanted: dict[int, int] = {}  # register that is not alive where it would be needed -> how many values could be made from it
+        for v, chain in chains.items():
+            for num in {r.num for i in chain for r in read_regs(i) if r.file == "R"}:
+                if num != v and not self.alive(num, v):
+                    wanted[num] = wanted.get(num, 0) + 1
+        common = frozenset(num for num, n in wanted.items() if n >= _COMMON)
+        found: list[_Recipe] = []
+        for v, chain in chains.items():
+            if len(chain) > 1 and not common.isdisjoint(d.num for i in chain for d in written_regs(i)):
+                chain = self._chain(v, common)
+            own = self._own(v)
+            if len(own) < len(chain) and self._lacks(own, v, common) <= self._lacks(chain, v, common):
+                chain = own
+            if chain:
+                found.append(_Recipe(v, chain, _leaves(chain)))
+        return found
 
-    def _rooted(self, inst: Inst) -> bool:
-        """Whether all that the instruction reads is made from constants alone."""
-        return all(r.file == "R" and (m := self._maker(r.num)) is not None and not read_regs(m) for r in read_regs(inst))
+    def _lacks(self, insts: tuple[Inst, ...], vreg: int, common: frozenset[int]) -> int:
+        """Words that would have to live longer for this value alone."""
+        return sum(self.f.vregs[n].width for n in _leaves(insts) if n not in common and not self.alive(n, vreg))
+
+    def _own(self, vreg: int) -> tuple[Inst, ...]:
+        """The instructions that make the value, where they are cheap."""
+        if vreg not in self.uses:
+            return ()
+        own = self._sum(vreg)
+        if not own:
+            maker = self._maker(vreg)
+            if maker is not None:
+                own = (maker,)
+        return own
+
+    def _chain(self, vreg: int, common: frozenset[int]) -> tuple[Inst, ...]:
+        """Few instructions that make the value, as far as that goes from what is alive at its uses or is ``common``."""
+        own = self._own(vreg)
+        makers = {d.num: i for i in own for d in written_regs(i)}
+        count = len(own)
+        work = list(own)
+        while work:
+            for r in read_regs(work.pop(0)):
+                if count < _LONGEST and r.file == "R" and r.num not in makers and r.num not in common and not self.alive(r.num, vreg):
+                    made = self._maker(r.num)
+                    if made is not None:
+                        makers[r.num] = made
+                        count += 1
+                        work.append(made)
+        return _ordered(own, makers)
 
     def _sum(self, vreg: int) -> tuple[Inst, ...]:
         """The two instructions that make the words of a pair (a 64-bit sum, a sign-extended word); none if one makes it, or more."""
@@ -189,7 +177,7 @@ class _Finder:
 
     def _word(self, inst: Inst) -> bool:
         """Whether a cheap instruction makes one word from values."""
-        if inst.op not in _CHEAP or not is_pure(inst) or is_guarded(inst) or sum(r.width for r in written_regs(inst)) != 1:
+        if inst.op not in CHEAP or not is_pure(inst) or is_guarded(inst) or sum(r.width for r in written_regs(inst)) != 1:
             return False
         if any(type(o) is Const and o.ireg is not None for o in inst.srcs):
             return False
@@ -199,7 +187,7 @@ class _Finder:
         """The cheap instruction that makes a whole value from values."""
         reg = self.f.vregs[vreg]
         inst = self.values.defs.get((vreg, 0))
-        if inst is None or reg.fixed >= 0 or inst.op not in _CHEAP or not is_pure(inst) or is_guarded(inst):
+        if inst is None or reg.fixed >= 0 or inst.op not in CHEAP or not is_pure(inst) or is_guarded(inst):
             return None
         made = written_regs(inst)
         if len(made) != 1 or made[0].num != vreg or made[0].sub or made[0].width != reg.width:
@@ -217,8 +205,26 @@ class _Finder:
         return all(at == pos or (bit >= 0 and self.live.live_in[pos] >> bit & 1) for pos, _ in self.uses[vreg])
 
 
-def _makes(inst: Inst, num: int) -> bool:
-    return any(r.num == num for r in written_regs(inst))
+def _ordered(roots: tuple[Inst, ...], makers: dict[int, Inst]) -> tuple[Inst, ...]:
+    """``roots`` and the instructions that they need, each behind those that it needs."""
+    out: list[Inst] = []
+
+    def put(inst: Inst) -> None:
+        for r in read_regs(inst):
+            made = makers.get(r.num)
+            if made is not None and made is not inst and not any(x is made for x in out):
+                put(made)
+        if not any(x is inst for x in out):
+            out.append(inst)
+
+    for root in roots:
+        put(root)
+    return tuple(out)
+
+
+def _leaves(insts: tuple[Inst, ...]) -> frozenset[int]:
+    """What the instructions read and do not make."""
+    return frozenset(r.num for i in insts for r in read_regs(i)) - {r.num for i in insts for r in written_regs(i)}
 
 
 def _clusters(uses: list[Place]) -> list[list[Place]]:
@@ -250,7 +256,7 @@ def _choose(
     ranked = []
     for r in recipes:
         if all(longer[n] >= _SHARED * len(extra[r.vreg]) * f.vregs[n].width for n in extra[r.vreg]):
-            price = sum(_CHEAP[i.op] for i in r.insts)
+            price = sum(CHEAP[i.op] for i in r.insts)
             cost = sum(weight[c[0][0]] for c in _clusters(uses[r.vreg])) * price / f.vregs[r.vreg].width
             ranked.append((cost, r.vreg, r))
     ranked.sort(key=lambda x: x[:2])

@@ -1,18 +1,25 @@
-"""Loads from the constant bank that stand far before their readers go to the block that reads them.
+"""What stands far before its readers goes to the block that reads it.
 
-Front ends load all parameters at the entry. Kept over calls and loops they hold registers for nothing; ptxas loads them where they are read. Near their
-readers they stay: the load's latency is hidden there, and a few registers less would bring nothing.
+Loads from the constant bank: front ends load all parameters at the entry. Kept over calls and loops they hold registers for nothing; ptxas loads them where they are read.
+Near their readers they stay: the load's latency is hidden there, and a few registers less would bring nothing.
+
+Cheap results where registers run short: addresses that are computed in front of a wait, for loads behind it, go behind it where what they are made from is alive there anyway.
 
 Pre: a function at level `ori`. Post: the same values.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
-from ir_format.flow import build_cfg, loop_depths
-from ir_format.model import Const, Function, Inst, Unit
+from ir_format.flow import Cfg, build_cfg, dominates, dominators, is_guarded, loop_depths, loops, read_regs, written_regs
+from ir_format.hazards import hazards
+from ir_format.model import ZERO, Const, Function, Inst, Reg, Unit
 from stages.optimize.places import Place, insert, made_once, readers
+from stages.optimize.pressure import CHEAP, SHORT, shortages
+from stages.optimize.values import is_pure, live_now
+from stages.regalloc.limits import register_limit
 from stages.runner import Context
 
 #: Instructions in layout between the load and its first reader from which on it moves (guessed: some 40 cycles are its latency).
@@ -20,14 +27,17 @@ _FAR: Final = 40
 _LEADING: Final = ("BSYNC", "WARPSYNC", "BSSY")  # they stand first in their blocks
 
 
-def sink_loads(unit: Unit, ctx: Context) -> None:
+def sink_values(unit: Unit, ctx: Context) -> None:
     """The pass."""
+    room = register_limit(unit, hazards(ctx.header.target).sm, ctx.header.options) - SHORT
     for f in unit.functions:
         if len(f.blocks) > 1:
-            _function(f, ctx)
+            _loads(f, ctx)
+            if sum(v.width for v in f.vregs if v.file == "R") > room:
+                _cheap(f, ctx, room)
 
 
-def _function(f: Function, ctx: Context) -> None:
+def _loads(f: Function, ctx: Context) -> None:
     loads = made_once(f, _plain)
     if not loads:
         return
@@ -67,3 +77,92 @@ def _first(insts: list[Inst], reader: int) -> int:
     while first < reader and insts[first].op in _LEADING:
         first += 1
     return first
+
+
+def _cheap(f: Function, ctx: Context, room: int) -> None:
+    """Cheap results that one later block reads, from what is alive there anyway."""
+    short = shortages(f, ctx, room)
+    if not short:
+        return
+    live = live_now(f, ctx)
+    first, bit = live.cells.first, live.bit
+
+    def fits(i: Inst) -> bool:
+        d = i.dsts[0] if i.op in CHEAP else None
+        return type(d) is Reg and d.num != ZERO and first(d) in bit and _is_cheap(i)
+
+    made = made_once(f, fits)
+    uses = readers(f, made)
+    cfg = build_cfg(f)
+    idom = dominators(cfg)
+    inside: list[set[int]] = [set() for _ in f.blocks]
+    for n, loop in enumerate(loops(cfg, idom)):
+        for pos in loop.body:
+            inside[pos].add(n)
+    between = _Between(f, cfg)
+    before: dict[Place, list[Inst]] = {}
+    gone: set[int] = set()
+    for num, ((pos, at), inst) in made.items():
+        places = uses.get(num, [])
+        to = places[0][0] if places else pos
+        if to == pos or places[-1][0] != to or (pos not in short and to not in short) or not inside[to] <= inside[pos] or not dominates(idom, pos, to):
+            continue
+        reads = read_regs(inst)
+        cells = [bit.get(c, -1) for r in reads for c in range(first(r), first(r) + r.width)]
+        if any(b < 0 or not live.live_in[to] >> b & 1 for b in cells) or between.changed({r.num for r in reads}, (pos, at), places[0]) or not ctx.allow():
+            continue
+        ctx.count("cheap values sunk")
+        before.setdefault(places[0], []).append(inst)
+        gone.add(id(inst))
+    if gone:
+        insert(f, before, gone)
+
+
+def _is_cheap(i: Inst) -> bool:
+    """A cheap instruction that reads general registers and makes one."""
+    if not is_pure(i) or is_guarded(i) or not read_regs(i):
+        return False
+    made = written_regs(i)
+    return len(made) == 1 and made[0].file == "R" and all(r.file == "R" for r in read_regs(i))
+
+
+class _Between:
+    """What may be written on the way from one place to a later one that it dominates."""
+
+    def __init__(self, f: Function, cfg: Cfg) -> None:
+        self.f = f
+        self.cfg = cfg
+        self.ways: dict[tuple[int, int], set[int]] = {}  # (from, to) -> blocks in between
+        self.written: dict[int, set[int]] = {}  # block -> registers
+
+    def changed(self, nums: set[int], start: Place, end: Place) -> bool:
+        """Whether any of the registers may be written behind ``start`` and before ``end``."""
+        if any(not nums.isdisjoint(self._writes(pos)) for pos in self._way(start[0], end[0])):
+            return True
+        blocks = self.f.blocks
+        rest = (*blocks[start[0]].insts[start[1] + 1 :], *blocks[end[0]].insts[: end[1]])
+        return any(r.num in nums for i in rest for r in written_regs(i))
+
+    def _way(self, start: int, end: int) -> set[int]:
+        found = self.ways.get((start, end))
+        if found is None:
+            found = self.ways[start, end] = _reach(self.cfg.succs, start, start) & _reach(self.cfg.preds, end, start)
+        return found
+
+    def _writes(self, pos: int) -> set[int]:
+        found = self.written.get(pos)
+        if found is None:
+            found = self.written[pos] = {r.num for i in self.f.blocks[pos].insts for r in written_regs(i)}
+        return found
+
+
+def _reach(next_to: Sequence[Sequence[int]], start: int, stop: int) -> set[int]:
+    """Blocks that can be reached from ``start`` by one jump or more without passing ``stop``."""
+    found: set[int] = set()
+    work = [start]
+    while work:
+        for n in next_to[work.pop()]:
+            if n not in found and n != stop:
+                found.add(n)
+                work.append(n)
+    return found
