@@ -14,7 +14,7 @@ from ir_format.target import CALLEE_SAVED, REG_CEILING, STACK_REG, Target
 from ir_format.target import target as find_target
 
 from . import abi, spill
-from .assign import ORDERS, Bank, Memory, assign
+from .assign import ORDERS, Bank, Memory, assign, spread
 from .diverge import WARP_FILES, widen
 from .finish import finish_function
 from .groups import Group, Grouping, coalesce, hints_only
@@ -257,9 +257,10 @@ def _place_all(grouping: Grouping, job: Job, func: Function, file: str, fixed: l
     # No order can do with less than the peak needs (R1 lies below the third register): the first that reaches it is kept.
     least = peak + (peak > 1) if all(g.fixed == STACK_REG for g in fixed) else 0
     nearest: tuple[int, list[int]] | None = None
+    bank = _bank(file, func, job)
 
     def attempt(order: list[Group]) -> list[Group]:
-        nonlocal nearest
+        nonlocal nearest, bank
         bank = _bank(file, func, job)
         _place_fixed(bank, fixed)
         lost = assign(grouping, bank, order)
@@ -268,7 +269,7 @@ def _place_all(grouping: Grouping, job: Job, func: Function, file: str, fixed: l
             nearest = words, [g.base for g in free]
         return lost
 
-    best: tuple[int, list[int]] | None = None
+    best: tuple[int, list[int], Bank] | None = None
     missed: list[Group] = []
     order: list[Group] = []
     for key in ORDERS:
@@ -277,7 +278,7 @@ def _place_all(grouping: Grouping, job: Job, func: Function, file: str, fixed: l
         if not lost:
             used = max((g.base + g.width for g in free), default=0)
             if best is None or used < best[0]:
-                best = (used, [g.base for g in free])
+                best = (used, [g.base for g in free], bank)
         elif not order or len(lost) < len(missed):
             missed, order = lost, now
         if file != "R" or len(grouping.ranges.insts) > LARGE or (best is not None and best[0] <= least):
@@ -285,6 +286,8 @@ def _place_all(grouping: Grouping, job: Job, func: Function, file: str, fixed: l
     if best is not None:
         for group, base in zip(free, best[1]):
             group.base = base
+        if file == "R":
+            spread(best[2], free, func.name not in job.standard)
         return True
     for _ in range(RETRIES):
         first = {id(g) for g in missed}

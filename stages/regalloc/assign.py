@@ -9,6 +9,9 @@ from typing import Final
 from .groups import Group, Grouping
 from .ranges import Seg
 
+#: Points of a life that may move (by estimated cycles: beyond 16, results of long runs of loads meet the registers of their addresses).
+SHORT_LIFE: Final = 16
+
 
 class Track:
     """Segments during which one physical register is taken, as parallel sorted lists."""
@@ -40,6 +43,13 @@ class Track:
             at = bisect_left(starts, start)
             starts.insert(at, start)
             stops.insert(at, stop)
+
+    def release(self, segs: Iterable[Seg]) -> None:
+        """Undo :meth:`take` of segments that overlap no others."""
+        starts, stops = self.starts, self.stops
+        for start, _ in segs:
+            at = bisect_left(starts, start)
+            del starts[at], stops[at]
 
     def free_at(self, start: int, stop: int) -> bool:
         """Whether the register is free over [start, stop)."""
@@ -126,6 +136,36 @@ def put(bank: Bank, group: Group, base: int) -> None:
     for slot in range(group.width):
         if group.segs[slot]:
             bank.track(base + slot).take(group.segs[slot])
+
+
+def take_out(bank: Bank, group: Group) -> None:
+    """Undo :func:`put`."""
+    for slot in range(group.width):
+        if group.segs[slot]:
+            bank.track(group.base + slot).release(group.segs[slot])
+
+
+def spread(bank: Bank, groups: Sequence[Group], all_below: bool) -> None:
+    """Move short lives from register to register, so that a result seldom has to wait for the readers of what its register held before, and instructions may change
+    places. ``bank`` holds all groups of its file, ``groups`` are those that may move. No registers come into play but those in use (``all_below``: and those below)."""
+    used = max(bank.tracks, default=-1) if all_below else -1
+    order = [r for r in bank.order if r in bank.tracks or r <= used]
+    count = len(order)
+    index = {r: n for n, r in enumerate(order)}
+    twice = order * 2
+    bank.usable = frozenset(order)
+    turn = 0
+    for group in sorted([g for g in groups if g.width <= 2 and not g.hints], key=lambda g: g.start):
+        if max([segs[-1][1] for segs in group.segs if segs]) - group.start > SHORT_LIFE:
+            continue
+        take_out(bank, group)
+        bank.order = twice[turn : turn + 8]  # enough for most
+        base = _first(bank, group)
+        if base < 0:
+            bank.order = twice[turn : turn + count]
+            base = _first(bank, group)
+        put(bank, group, base)  # at least its old place is free
+        turn = (index[base] + group.width) % count
 
 
 def hinted(grouping: Grouping, group: Group) -> list[int]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from ir_format.diag import CompileError
@@ -310,3 +312,17 @@ def test_limit_precedence() -> None:
     assert register_limit(unit, 90, {"maxrregcount": 64}) == 40
     assert register_limit(unit, 90, {"maxrregcount": 64, "override-directive-values": 1}) == 64
     assert last_register(24) == 21
+
+
+def test_short_lives_go_from_register_to_register() -> None:
+    """Eight values in a row, each stored at once, while eight others live: no register is taken twice in a row, and none beyond those that are needed."""
+    k = Kernel()
+    kept = [k.load() for _ in range(8)]
+    for reg in kept:
+        k.emit("STS", (), (imm(0), reg))
+    for _ in range(8):
+        k.emit("STS", (), (imm(0), k.load()))
+    after = allocated(k.unit())
+    numbers = [i.dsts[0].num for i in after.functions[0].blocks[0].insts if i.op == "LDS" and isinstance(i.dsts[0], Reg)]
+    assert all(a != b for a, b in pairwise(numbers[8:]))
+    assert max(numbers) <= 8  # R1 is the stack pointer
