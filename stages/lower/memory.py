@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from ir_format import ptx
-from ir_format.model import RZ, Const, Imm, Mem, Name, Reg
+from ir_format.model import RZ, Const, Imm, Mem, Name, Operand, Reg
 from ir_format.ptx import PtxInst, PtxParam, PtxVar
 
 from .builder import Builder
@@ -67,6 +68,24 @@ def fence(b: Builder, kind: str, scope: str) -> None:
 def invalidate(b: Builder) -> None:
     """Drop what L1 holds: after an acquire wider than the CTA."""
     b.emit("CCTL.IVALL")
+
+
+def acquired(b: Builder, o: Order, got: Iterable[Operand]) -> None:
+    """What follows an access that acquires, if it does: no later access starts before ``got`` is there. In a CTA a NOP waits for it (measured), beyond, L1 is emptied."""
+    if o.sem not in ("acquire", "acq_rel"):
+        return
+    if o.scope != "cta":
+        invalidate(b)
+        return
+    b.emit("NOP", uses=tuple(dict.fromkeys(r for r in got if type(r) is Reg and r.file == "R" and r.num >= 0)), attrs={"fence": 1})
+
+
+def mark_strong(b: Builder, o: Order, since: int) -> None:
+    """Accesses to shared memory have no field for their order: the attribute keeps volatile and atomic ones where they are, once for each time."""
+    if o.sem != "weak":
+        for i in b.block.insts[since:]:
+            if i.op in ("LDS", "STS"):
+                i.attrs = {**(i.attrs or {}), "strong": 1}
 
 
 def resolve(b: Builder, inst: PtxInst, x: ptx.Operand) -> Where:

@@ -14,7 +14,7 @@ from ir_format.model import PT, RZ, AttrValue, Imm, Mem, Reg
 from ir_format.ptx import PtxInst
 
 from .builder import Builder, Rule
-from .memory import fence, invalidate, order_mods, order_of, resolve, with_policy
+from .memory import acquired, fence, order_mods, order_of, resolve, with_policy
 from .rules_cluster import reduce_async, remote
 from .rules_int import Val, add32, add64, compare, logic, minmax, pair
 from .spaces import from_generic
@@ -74,8 +74,7 @@ def atom(b: Builder, inst: PtxInst) -> None:
     with b.region() if not _native(b, where.space, op, t) else _nothing():
         assert isinstance(where.at, Mem)
         _perform(b, inst, d, where.space, where.at, op, t, vals, mods)
-    if o.sem in ("acquire", "acq_rel") and o.scope != "cta":
-        invalidate(b)
+    acquired(b, o, (d,))
 
 
 class _nothing:
@@ -160,8 +159,7 @@ def _vector(b: Builder, inst: PtxInst, op: str, t: str) -> None:
         fence(b, "ALL", o.scope)
     old = Reg("R", -1, 0, len(words)) if red else b.r(len(words))
     _emit(b, old, where.space, at, f"{op.upper()}.{kind}", [data], ".".join(order_mods(b, o)), False)
-    if o.sem in ("acquire", "acq_rel") and o.scope != "cta":
-        invalidate(b)
+    acquired(b, o, (old,))
     if red:
         return
     to = inst.operands[0]

@@ -8,7 +8,7 @@ from ir_format.ptx import PtxInst
 
 from .arguments import param_part, warn_outside
 from .builder import Builder, Rule, is_signed
-from .memory import fence, function_param, invalidate, order_mods, order_of, resolve, with_policy
+from .memory import acquired, fence, function_param, mark_strong, order_mods, order_of, resolve, with_policy
 from .rules_cluster import remote, store_async
 from .rules_int import Val, compare, compare_into, logic, minmax
 from .spaces import from_generic, param_bounds, to_generic
@@ -163,9 +163,10 @@ def ld(b: Builder, inst: PtxInst) -> None:
     if o.sem == "mmio":
         at = at._replace(desc=None)
     n = b.bits(t) // 8
+    since = len(b.block.insts)
     _load_elements(b, inst, where.space, at, elems, t, n)
-    if o.sem == "acquire" and o.scope != "cta":
-        invalidate(b)
+    mark_strong(b, o, since)
+    acquired(b, o, [d for i in b.block.insts[since:] for d in i.dsts])
 
 
 def _load_elements(b: Builder, inst: PtxInst, space: str, at: Mem, elems: tuple[ptx.Operand, ...], t: str, n: int) -> None:
@@ -283,10 +284,12 @@ def st(b: Builder, inst: PtxInst) -> None:
         at = at._replace(desc=None)
     n = b.bits(t) // 8
     per = max(1, 16 // n)
+    since = len(b.block.insts)
     for first in range(0, len(elems), per):
         part = elems[first : first + per]
         data = gather(b, part, t)
         b.emit(access_op(b, inst, where.space, n * len(part), False, False), (), (_plus(at, n * first), data))
+    mark_strong(b, o, since)
 
 
 def _st_function_param(b: Builder, inst: PtxInst, elems: tuple[ptx.Operand, ...], t: str, param: tuple) -> None:  # type: ignore[type-arg]

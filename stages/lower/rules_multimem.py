@@ -7,7 +7,7 @@ from ir_format.model import Mem, Reg
 from ir_format.ptx import PtxInst
 
 from .builder import Builder, Rule
-from .memory import fence, invalidate, order_mods, order_of, wide_address
+from .memory import acquired, fence, order_mods, order_of, wide_address
 from .rules_bulk import REDUCTIONS
 from .rules_memory import gather, put, vector_of
 
@@ -35,8 +35,7 @@ def multimem(b: Builder, inst: PtxInst) -> None:
         d = b.r(bits // 32)
         at = Mem("M", b.in_reg(b.src(_base(b, inst, inst.operands[1]), "u64"), 2), Reg("UR", -1, 0, 2), _offset(inst.operands[1]))
         b.emit(f"LDGMC.E.{_reduction(b, inst, op, t, bits)}.STRONG.SYS", d, (at,))
-        if o.sem == "acquire":
-            invalidate(b)
+        acquired(b, o, (d,))
         for i, e in enumerate(vector_of(inst.operands[0])):
             put(b, e, d, i * b.bits(t) // 8, t)
         return

@@ -19,7 +19,7 @@ from .spaces import shared_place
 def bar(b: Builder, inst: PtxInst) -> None:
     """bar and barrier[.cta]: sync, arrive, red; bar.warp.sync; barrier.cluster."""
     if inst.has("warp"):
-        warpsync(b, b.src(inst.operands[0], "b32"))
+        warpsync(b, b.src(inst.operands[0], "b32"), {"fence": 1})
         return
     if inst.has("cluster"):
         cluster_barrier(b, inst)
@@ -59,12 +59,12 @@ def _note_barrier(b: Builder, which: Val) -> None:
         b.ctx.unit.attrs["barriers"] = max(old, min(n, 16))
 
 
-def warpsync(b: Builder, mask: Val) -> None:
-    """Wait for the threads of a mask."""
+def warpsync(b: Builder, mask: Val, attrs: dict[str, AttrValue] | None = None) -> None:
+    """Wait for the threads of a mask. ``attrs``: ``fence`` where memory is ordered too."""
     if type(mask) is Imm and mask.value == 0xFFFFFFFF and b.sm >= 90:
-        b.emit("WARPSYNC.ALL")
+        b.emit("WARPSYNC.ALL", attrs=attrs)
     else:
-        b.emit("WARPSYNC", (), (b.in_reg(mask) if b.sm >= 90 else mask,))
+        b.emit("WARPSYNC", (), (b.in_reg(mask) if b.sm >= 90 else mask,), attrs=attrs)
 
 
 def members(b: Builder, inst: PtxInst, index: int) -> dict[str, AttrValue] | None:

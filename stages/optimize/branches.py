@@ -240,6 +240,8 @@ def _warpsync(f: Function, ctx: Context) -> None:
             if id(i) in sync:
                 if not state and ctx.allow():
                     ctx.count("needless WARPSYNC")
+                    if i.attrs and "fence" in i.attrs:  # what the threads stored in front of it they read behind it (ptxas has a NOP there too: measured)
+                        out.append(Inst("NOP", (), (), (), None, i.line, i.loc, attrs={"fence": 1}))
                     continue
                 state = False
             elif parts(i):

@@ -21,7 +21,7 @@ def is_removable(inst: Inst) -> bool:
     """Whether the instruction may go when its results are not read."""
     if is_pure(inst):
         return True
-    return inst.op in _LOADS and not any(m in ("STRONG", "MMIO", "CONSTANT") for m in inst.mods) and not inst.uses and not inst.defs
+    return inst.op in _LOADS and not any(m in ("STRONG", "MMIO", "CONSTANT") for m in inst.mods) and not (inst.attrs and "strong" in inst.attrs) and not inst.uses and not inst.defs
 
 
 def remove_dead_code(unit: Unit, ctx: Context) -> None:

@@ -10,7 +10,7 @@ from typing import Final
 
 from ir_format.flow import Cfg, Loop, falls_through, is_terminator, jump_targets, loops
 from ir_format.model import Block, Function, Inst, Label, Mem, label
-from stages.schedule.deps import FENCES, WALLS
+from stages.schedule.deps import WALLS, fences
 
 _JUMPS: Final = frozenset(("BRA", "EXIT"))
 _QUIET: Final = frozenset(("LDC", "LDCU", "ULDC", "CCTL"))
@@ -20,6 +20,11 @@ _SPACE: Final = {
 }  # fmt: skip
 LOADS: Final = {"LDG": "global", "LD": "generic", "LDS": "shared", "LDL": "local"}
 _ORDERED: Final = ("STRONG", "MMIO")
+
+
+def ordered(i: Inst) -> bool:
+    """Whether an access is volatile or atomic: it is done once for each time, where it stands."""
+    return any(m.startswith(_ORDERED) for m in i.mods) or (i.attrs is not None and "strong" in i.attrs)
 
 
 def find_loops(f: Function, cfg: Cfg, idom: list[int] | None = None) -> list[Loop]:
@@ -48,18 +53,18 @@ class Stores:
                 op = i.op
                 if op in _SPACE:
                     self.spaces.add(_SPACE[op])
-                    self.barred = self.barred or any(m.startswith(_ORDERED) for m in i.mods) or op.startswith(("ATOM", "RED"))
+                    self.barred = self.barred or ordered(i) or op.startswith(("ATOM", "RED"))
                 elif op in LOADS:
-                    self.barred = self.barred or any(m.startswith(_ORDERED) for m in i.mods)
+                    self.barred = self.barred or ordered(i)
                 elif op in _JUMPS or op in _QUIET:
                     continue
-                elif op in FENCES or op in WALLS or any(type(o) is Mem for o in (*i.dsts, *i.srcs)):
+                elif fences(i) or op in WALLS or any(type(o) is Mem for o in (*i.dsts, *i.srcs)):
                     self.barred = True
                     self.calls = self.calls or op == "CALL"
 
     def may_change(self, i: Inst) -> bool:
         """Whether what a load reads may differ from round to round; True for whatever is no plain load."""
-        if i.op not in LOADS or i.uses or i.defs or any(m.startswith(_ORDERED) for m in i.mods):
+        if i.op not in LOADS or i.uses or i.defs or ordered(i):
             return True
         if any(m.startswith("CONSTANT") for m in i.mods):
             return False

@@ -16,7 +16,7 @@ from stages.optimize.bits import known_bits
 from stages.optimize.dce import remove_dead_code
 from stages.optimize.simplify import Simplifier
 from stages.runner import Context
-from stages.schedule.deps import FENCES, WALLS
+from stages.schedule.deps import WALLS, fences
 
 _NEAR: Final = 24  # instructions from the first word's load to the last one's
 _QUIET: Final = frozenset(("LDG", "LDS", "LDC", "LDCU", "ULDC", "LDL", "LD", "STG", "STL", "LDSM", "REDG", "RED"))  # accesses that do not write shared memory
@@ -58,7 +58,7 @@ class _Joiner:
             seen: dict[Mem, list[Found]] = {}
             for n, i in enumerate(b.insts):
                 where = self._word(i)
-                if where is None and (i.op in FENCES or i.op in WALLS or (i.op not in _QUIET and any(type(o) is Mem for o in (*i.dsts, *i.srcs)))):
+                if where is None and (fences(i) or i.op in WALLS or (i.op not in _QUIET and any(type(o) is Mem for o in (*i.dsts, *i.srcs)))):
                     self._flush(seen, before, copies)
                 if where is not None:
                     seen.setdefault(where._replace(offset=0), []).append((where.offset, n, i))

@@ -23,6 +23,14 @@ WALLS: Final = frozenset(
 )
 #: Memory accesses do not move over these, other instructions do.
 FENCES: Final = frozenset("BAR MEMBAR ERRBAR CGAERRBAR CCTL CCTLL CCTLT DEPBAR LDGDEPBAR UTMACMDFLUSH SYNCS ARRIVES".split())  # noqa: SIM905
+
+
+
+def fences(inst: Inst) -> bool:
+    """Whether memory accesses do not move over an instruction: :data:`FENCES`, and what has ``attrs["fence"]`` (the NOP behind an acquire, or of a warp that is together)."""
+    return inst.op in FENCES or (inst.attrs is not None and "fence" in inst.attrs)
+
+
 #: Instructions in which the threads of a warp meet keep their order. Matrix products, their loads and stores do not: the threads of a block's warp are
 #: together for all of them (ptxas moves them past one another too: measured).
 MEETINGS: Final = frozenset("BSSY BAR SHFL VOTE VOTEU MATCH REDUX CREDUX ELECT".split())  # noqa: SIM905
@@ -307,7 +315,7 @@ def build_graph(insts: list[Inst], model: Model) -> Graph:
 def memory_edges(memory: Memory, node: int, inst: Inst, writers: dict[int, int], first_cell: Callable[[Reg], int]) -> None:
     """The edges of a memory access or fence."""
     op = inst.op
-    if op in FENCES:
+    if fences(inst):
         memory.fence(node)
         return
     space = _READ.get(op)
@@ -330,7 +338,7 @@ def memory_edges(memory: Memory, node: int, inst: Inst, writers: dict[int, int],
         return
     else:
         return
-    if not _STRONG.isdisjoint(inst.mods):
+    if not _STRONG.isdisjoint(inst.mods) or (inst.attrs is not None and "strong" in inst.attrs):
         memory.order(node)
 
 
