@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests import oracle
+from tests.cosim.forms import Corpus
 from tests.cosim.one_op import sweep
 
 CASES = [("80", "v(mad|set2|shl|absdiff4)|fns|alloca|isspacep|cvt\\.pack"), ("90", "mma")]
@@ -14,6 +15,6 @@ CASES = [("80", "v(mad|set2|shl|absdiff4)|fns|alloca|isspacep|cvt\\.pack"), ("90
 @pytest.mark.parametrize(("arch", "names"), CASES, ids=[arch for arch, _ in CASES])
 def test_values(arch: str, names: str) -> None:
     oracle.require("ptxas")
-    found = sweep(arch, ("ours",), names, 1, 0).counts
+    found = sweep(Corpus(f"sm_{arch}", names, 1), ("ours",)).counts
     assert found["ours equal"] >= 10
     assert not found["ours differs"] and not found["ours refused by compiler"]
