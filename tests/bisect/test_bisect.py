@@ -33,6 +33,9 @@ KERNEL = """.version 8.0
 ld.param.u64 %d1, [out];
 cvta.to.global.u64 %d1, %d1;
 mov.u32 %r1, %tid.x;
+mov.u32 %r7, %ctaid.x;
+mov.u32 %r8, %ntid.x;
+mad.lo.u32 %r1, %r7, %r8, %r1;
 mul.wide.u32 %d2, %r1, 4;
 add.s64 %d1, %d1, %d2;
 ld.global.u32 %r2, [%d1];
