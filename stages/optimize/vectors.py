@@ -19,7 +19,7 @@ from stages.runner import Context
 from stages.schedule.deps import WALLS, fences
 
 _NEAR: Final = 24  # instructions from the first word's load to the last one's
-_QUIET: Final = frozenset(("LDG", "LDS", "LDC", "LDCU", "ULDC", "LDL", "LD", "STG", "STL", "LDSM", "REDG", "RED"))  # accesses that do not write shared memory
+_QUIET: Final = frozenset(("LDG", "LDS", "LDC", "LDCU", "ULDC", "LDL", "LD", "STG", "STL", "LDSM", "REDG"))  # accesses that do not write shared memory (RED is generic)
 _SHIFT: Final = {"": 0, "X4": 2, "X8": 3, "X16": 4}
 
 Found = tuple[int, int, Inst]  # offset, place, load
