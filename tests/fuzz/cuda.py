@@ -148,7 +148,8 @@ class Source:
         i, n, copy = self.new(), self.new(), self.new()
         t = rng.choice(("int", "int", "unsigned", "long long", "unsigned long long", "short"))
         step = rng.choice((1, 1, 2, 3, 4, 7, 16))
-        rounds = rng.choice((f"({self.atom('int')} & {rng.choice((3, 7, 15))})", f"(s1 & {rng.choice((3, 7))}u)", str(rng.randint(1, 12))))
+        scalar = "s1" if ("s1", "unsigned") in self.names else self.atom("unsigned")  # functions do not see the kernel's
+        rounds = rng.choice((f"({self.atom('int')} & {rng.choice((3, 7, 15))})", f"({scalar} & {rng.choice((3, 7))}u)", str(rng.randint(1, 12))))
         start = rng.choice(("0", "0", "1", "-3", f"({self.atom('int')} & 15)", "100", "2147483640" if t == "unsigned" else "32000"))
         text = f"{{ {t} {n} = ({t})({rounds}); {t} {i} = ({t})({start}); "
         mark = len(self.names)
