@@ -9,7 +9,7 @@ from ir_format.diag import OriasError
 from ir_format.model import AttrValue
 from stages.chain import MIDDLE
 from stages.ends import elf_from_stream, parse_to_stream
-from stages.runner import Flags, run_stage
+from stages.runner import Flags, Stage, run_stage
 
 
 class ChainError(OriasError):
@@ -51,7 +51,18 @@ def compile_sources(
         data = out.getvalue()
         if streams is not None:
             streams["parse"] = data
-        for stage in MIDDLE:
+    return finish(data, MIDDLE, flags, streams, said)
+
+
+def finish(
+    data: bytes, stages: Sequence[Stage] = (), flags: dict[str, Flags] | None = None, streams: dict[str, bytes] | None = None, said: io.StringIO | None = None
+) -> bytes:
+    """The cubin that ``stages`` and `elf` make of a stream. ``said``: what was said before. Raises ChainError."""
+    from contextlib import redirect_stderr
+
+    said = said or io.StringIO()
+    with redirect_stderr(said):
+        for stage in stages:
             out = io.BytesIO()
             f = (flags or {}).get(stage.name) or Flags(quiet=True)
             if run_stage(stage, io.BytesIO(data), out, f) not in (0, 1):

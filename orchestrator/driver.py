@@ -19,7 +19,7 @@ from ir_format.model import AttrValue, Header
 from orchestrator.conflicts import UsageError
 from orchestrator.options import CommandLine, stream_options
 from orchestrator.processes import Pipeline, Stalled, Step, note, pump, start
-from stages.chain import MIDDLE, NAMES, stage
+from stages.chain import MIDDLE, NAMES, next_stage, stage
 from stages.runner import Flags, Stage, run_stage
 from stages.together import run_together
 
@@ -253,13 +253,7 @@ class Run:
                 pass
         except StreamError as e:
             raise Abort(f"'{path}': {e}") from None
-        last = header.producers[-1][0] if header.producers else ""
-        if last in NAMES[:-1]:
-            return data, NAMES.index(last) + 1
-        for i, s in enumerate(MIDDLE):
-            if s.reads == header.level:
-                return data, i + 1
-        return data, len(NAMES) - 1
+        return data, next_stage(header)
 
     def temp(self, index: int, data: bytes) -> None:
         """Keep a stream under --save-temps: ``N.stage.ori``."""

@@ -65,6 +65,14 @@ MIDDLE = (LOWER, OPTIMIZE, REGALLOC, SCHEDULE, ENCODE)
 NAMES = ("parse", *(s.name for s in MIDDLE), "elf")
 
 
+def next_stage(header: Header) -> int:
+    """The place in NAMES of the stage that reads a stream: behind the last that wrote it; by its level where that is no stage of ours."""
+    last = header.producers[-1][0] if header.producers else ""
+    if last in NAMES[:-1]:
+        return NAMES.index(last) + 1
+    return next((n for n, s in enumerate(MIDDLE, 1) if s.reads == header.level), len(NAMES) - 1)
+
+
 def stage(name: str) -> Stage:
     """The row of a middle stage."""
     return next(s for s in MIDDLE if s.name == name)

@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 
 from ir_format.diag import OriasError
 from ir_format.record import Record, fresh
-from stages.bisect.chain import Chain, Part, Refused
+from orchestrator.api import ChainError
+from stages.bisect.chain import Chain, Part
 from stages.bisect.search import Verdict, first_wrong
 
 #: Lines of a difference that are shown.
@@ -52,9 +53,9 @@ def bisect(chain: Chain, judge: Callable[[bytes], Verdict], say: Callable[[str],
         what = "plain" if not on else f"up to {chain.parts[on - 1]}" + ("" if limit is None else f", {limit} rewrites")
         try:
             cubin = chain.cubin(on, limit)
-        except Refused as e:
-            say(f"{what}: no cubin ({e})")
-            return Verdict.OPEN, str(e)
+        except ChainError as e:
+            say(f"{what}: no cubin ({str(e).strip()})")
+            return Verdict.OPEN, str(e).strip()
         if cubin not in known:
             known[cubin] = judge(cubin), getattr(judge, "said", "")
         found, said = known[cubin]
@@ -136,8 +137,8 @@ def opinions(chain: Chain, guilt: Guilt) -> list[str]:
         flags["regalloc"].verify = True
         try:
             chain.with_flags(flags)
-        except Refused as e:
-            out.append(str(e))
+        except ChainError as e:
+            out.append(str(e).strip())
     try:
         out += [f"schedule checker: {f}" for f in check_bytes(guilt.wrong).findings]
     except OriasError as e:

@@ -13,20 +13,15 @@ from contextlib import redirect_stderr
 from typing import Final
 
 from ir_format import wire
-from ir_format.diag import OriasError
 from ir_format.model import Header
 from ir_format.record import Record
-from stages.chain import MIDDLE, NAMES, stage
-from stages.ends import elf_from_stream
+from orchestrator.api import ChainError, finish
+from stages.chain import NAMES, next_stage, stage
 from stages.runner import Flags, Stage, run_stage
 
 _ALLOCATE: Final = "allocate"
 _CONTROL: Final = "control"
 _REWRITES: Final = re.compile(r"^\w+: rewrites (\d+)$", re.MULTILINE)
-
-
-class Refused(OriasError):
-    """The chain makes no cubin this way; the text says why."""
 
 
 class Part(Record, frozen=True):
@@ -44,14 +39,6 @@ def header_of(data: bytes) -> Header:
     """The header of a stream. Raises StreamError."""
     _, raw = next(wire.frames(io.BytesIO(data)))
     return wire.header_from_wire(wire.unpack(raw))
-
-
-def next_stage(header: Header) -> int:
-    """The place in NAMES of the stage that reads a stream."""
-    last = header.producers[-1][0] if header.producers else ""
-    if last in NAMES[:-1]:
-        return NAMES.index(last) + 1
-    return next((n for n, s in enumerate(MIDDLE, 1) if s.reads == header.level), len(NAMES) - 1)
 
 
 def parts_of(stages: Sequence[Stage], opt: int) -> list[Part]:
@@ -107,24 +94,18 @@ class Chain:
         return out
 
     def cubin(self, on: int, limit: int | None = None) -> bytes:
-        """The cubin with the first ``on`` parts. Raises Refused."""
+        """The cubin with the first ``on`` parts. Raises ChainError."""
         return self.with_flags(self.flags(on, limit))
 
     def with_flags(self, flags: dict[str, Flags]) -> bytes:
-        """The cubin that the stages make under these flags. Raises Refused."""
+        """The cubin that the stages make under these flags. Raises ChainError."""
         data = self.data
         for s in self.stages:
             key = (s.name, str(flags[s.name]), data)
             if key not in self._made:
                 self._made[key] = self._run(s, data, flags[s.name])[0]
             data = self._made[key]
-        parts: list[bytes] = []
-        said = io.StringIO()
-        with redirect_stderr(said):
-            code = elf_from_stream(io.BytesIO(data), parts.append)
-        if code:
-            raise Refused(said.getvalue().strip())
-        return b"".join(parts)
+        return finish(data)
 
     def rewrites(self, on: int) -> int:
         """How many rewrites the stage of the last of ``on`` parts applies up to that part."""
@@ -154,5 +135,5 @@ class Chain:
         with redirect_stderr(said):
             code = run_stage(s, io.BytesIO(data), out, flags)
         if code not in (0, 1):
-            raise Refused(said.getvalue().strip())
+            raise ChainError(said.getvalue().strip())
         return out.getvalue(), said.getvalue()

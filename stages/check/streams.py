@@ -98,28 +98,6 @@ def allocation(before: Stream, after: Stream) -> Iterator[str]:
                 yield from (f"{name}: {f.render()}" for f in found)
 
 
-def _cubin(stream: Stream) -> bytes:
-    """The cubin of a scheduled or encoded stream. Raises StreamError with the stages' words."""
-    from contextlib import redirect_stderr
-
-    from stages.chain import ENCODE
-    from stages.ends import elf_from_stream
-    from stages.runner import Flags, run_stage
-
-    said, data = io.StringIO(), stream.data
-    parts: list[bytes] = []
-    with redirect_stderr(said):
-        code = 0
-        if stream.header.level == "scheduled":
-            out = io.BytesIO()
-            code = run_stage(ENCODE, io.BytesIO(data), out, Flags())
-            data = out.getvalue()
-        code = code or elf_from_stream(io.BytesIO(data), parts.append)
-    if code:
-        raise StreamError(said.getvalue().strip() or f"no cubin (exit code {code})")
-    return b"".join(parts)
-
-
 def check_stream(file: Path, data: bytes, before: Path | None) -> int:
     """Judge a stream; prints findings. 1 for findings, 2 where something could not be judged."""
     found: list[str] = []
@@ -132,9 +110,11 @@ def check_stream(file: Path, data: bytes, before: Path | None) -> int:
         if before is not None:
             found += allocation(Stream(read(before)), stream)
         if level in ("scheduled", "encoded") and not found:
+            from orchestrator.api import finish
+            from stages.chain import ENCODE
             from stages.check.schedule_checker import check_bytes
 
-            report = check_bytes(_cubin(stream))
+            report = check_bytes(finish(data, (ENCODE,) if level == "scheduled" else ()))
             found += [str(f) for f in report.findings]
     except OSError as e:
         sys.stderr.write(f"orias-check: {e.filename}: {e.strerror}\n")

@@ -16,7 +16,7 @@ from typing import Final
 
 from ir_format import isa
 from ir_format.flow import Cfg, build_cfg, read_regs, written_regs
-from ir_format.model import INV, NOT_PT, PT, RZ, URZ, ZERO, Function, Imm, Inst, Label, Mem, Name, Operand, Reg, Unit, VReg
+from ir_format.model import INV, NOT_PT, PT, RZ, URZ, ZERO, Function, Imm, Inst, Label, Mem, Name, Operand, Reg, Unit
 from stages.optimize.fold import inverted, value_of
 from stages.optimize.values import Cell
 from stages.runner import Context
@@ -152,10 +152,6 @@ class _Gatherer:
 
     # ------------------------------------------------------------------ what is put in their place
 
-    def _new(self, file: str = "R") -> Reg:
-        self.f.vregs.append(VReg(file, 1))
-        return Reg(file, len(self.f.vregs) - 1)
-
     def _inst(self, like: Inst, op: str, dsts: tuple[Operand, ...], srcs: tuple[Operand, ...], guard: Reg | None = None) -> Inst:
         name, *mods = op.split(".")
         dsts, srcs = self.target.complete(name, tuple(mods), dsts, srcs)
@@ -166,7 +162,7 @@ class _Gatherer:
         known = self.elections.get(i.guard)
         if known is not None and (i.guard is None or self.made.get(i.guard.num) is not None):
             return [], *known
-        mask, last, lane, one = self._new(), self._new(), self._new(), self._new("P")
+        mask, last, lane, one = self.f.new_vreg("R"), self.f.new_vreg("R"), self.f.new_vreg("R"), self.f.new_vreg("P")
         self.elections[i.guard] = mask, last, one
         out = [
             self._inst(i, "VOTE.ANY", (mask, PT), (i.guard if i.guard is not None else PT,)),
@@ -185,19 +181,19 @@ class _Gatherer:
     def _counted(self, i: Inst, value: Reg, where: Mem, wanted: bool) -> list[Inst]:
         """The same value from all threads: one of them adds it as often as there are threads."""
         out, mask, last, one = self._elected(i)
-        count, total = self._new(), self._new()
+        count, total = self.f.new_vreg("R"), self.f.new_vreg("R")
         out += [self._inst(i, "POPC", (count,), (mask,)), self._times(i, count, value, RZ, total)]
         guard = i.guard
         d = i.dsts[-1] if wanted else RZ
         assert type(d) is Reg
-        got = self._new() if wanted else RZ
+        got = self.f.new_vreg("R") if wanted else RZ
         i.dsts = (*i.dsts[:-1], got) if i.op in _ATOMICS else ()
         i.srcs = (where, total, *i.srcs[2:])
         i.guard = one
         i.attrs = None
         if wanted:
             undef = Inst("UNDEF", (), (got,), (), None, i.line, i.loc)
-            first, below, before, front = (self._new() for _ in range(4))
+            first, below, before, front = (self.f.new_vreg("R") for _ in range(4))
             out += [
                 undef, i,
                 self._inst(i, "SHFL.IDX", (PT, first), (got, last, Imm("I", 31))),
@@ -214,7 +210,7 @@ class _Gatherer:
     def _reduced(self, i: Inst, value: Reg, where: Mem, kind: tuple[str, ...]) -> list[Inst]:
         """Different values, no results: the warp's values in one, which one thread brings to memory."""
         out, _, _, one = self._elected(i)
-        both, total = self._new("UR"), self._new()
+        both, total = self.f.new_vreg("UR"), self.f.new_vreg("R")
         out += [self._inst(i, ".".join(("REDUX", *_REDUX[kind])), (both,), (value,)), Inst("COPY", (), (total,), (both,), None, i.line, i.loc), i]
         i.srcs = (where, total, *i.srcs[2:])
         i.guard = one

@@ -12,6 +12,7 @@ from ir_format.flow import read_regs, written_regs
 from ir_format.model import ZERO, Function, Inst, Reg, Unit
 from stages.optimize.values import Cell, is_pure
 from stages.runner import Context
+from stages.schedule.deps import ordered
 
 # Loads whose result nobody wants may go as well (a fault that they would have raised is no defined behaviour), unless ordered or volatile.
 _LOADS = frozenset({"LDG", "LDS", "LDL", "LD"})
@@ -21,7 +22,7 @@ def is_removable(inst: Inst) -> bool:
     """Whether the instruction may go when its results are not read."""
     if is_pure(inst):
         return True
-    return inst.op in _LOADS and not any(m in ("STRONG", "MMIO", "CONSTANT") for m in inst.mods) and not (inst.attrs and "strong" in inst.attrs) and not inst.uses and not inst.defs
+    return inst.op in _LOADS and "CONSTANT" not in inst.mods and not ordered(inst) and not inst.uses and not inst.defs
 
 
 def remove_dead_code(unit: Unit, ctx: Context) -> None:

@@ -10,7 +10,7 @@ from typing import Final
 
 from ir_format.flow import Cfg, Loop, falls_through, is_terminator, jump_targets, loops
 from ir_format.model import Block, Function, Inst, Label, Mem, label
-from stages.schedule.deps import WALLS, fences
+from stages.schedule.deps import WALLS, fences, ordered
 
 _JUMPS: Final = frozenset(("BRA", "EXIT"))
 _QUIET: Final = frozenset(("LDC", "LDCU", "ULDC", "CCTL"))
@@ -19,12 +19,6 @@ _SPACE: Final = {
     "REDG": "global", "REDS": "shared", "LDGSTS": "shared",
 }  # fmt: skip
 LOADS: Final = {"LDG": "global", "LD": "generic", "LDS": "shared", "LDL": "local"}
-_ORDERED: Final = ("STRONG", "MMIO")
-
-
-def ordered(i: Inst) -> bool:
-    """Whether an access is volatile or atomic: it is done once for each time, where it stands."""
-    return any(m.startswith(_ORDERED) for m in i.mods) or (i.attrs is not None and "strong" in i.attrs)
 
 
 def find_loops(f: Function, cfg: Cfg, idom: list[int] | None = None) -> list[Loop]:

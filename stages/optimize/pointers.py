@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from ir_format.flow import Loop, is_guarded, read_regs, written_regs
 from ir_format.hazards import hazards
 from ir_format.model import NOT_PT, PT, RZ, ZERO, Const, Function, Imm, Inst, Operand, Reg, Unit, imm
-from ir_format.rename import fresh_names, rename, rename_reads
+from ir_format.rename import duplicate, fresh_names, rename, rename_reads
 from stages.optimize.bits import known_bits
 from stages.optimize.dce import remove_dead_code
 from stages.optimize.fold import plain_iadd3, split_terms, value_of
@@ -239,7 +239,7 @@ class _Sharer:
     def _renamed(self, insts: tuple[Inst, ...], to: dict[int, int]) -> list[Inst]:
         """Copies of instructions with other registers; what else they write (a carry) has a new name."""
         names = {old: new for old, new in fresh_names(self.f, insts).items() if old not in to} | to
-        out = [Inst(i.op, i.mods, i.dsts, i.srcs, None, i.line, i.loc) for i in insts]
+        out = list(map(duplicate, insts))
         for i in out:
             rename(i, lambda r: r._replace(num=names.get(r.num, r.num)))
         return out

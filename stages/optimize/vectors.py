@@ -11,7 +11,7 @@ from typing import Final
 
 from ir_format import isa
 from ir_format.flow import is_guarded, written_regs
-from ir_format.model import ZERO, Function, Inst, Mem, Reg, Unit, VReg
+from ir_format.model import ZERO, Function, Inst, Mem, Reg, Unit
 from stages.optimize.bits import known_bits
 from stages.optimize.dce import remove_dead_code
 from stages.optimize.simplify import Simplifier
@@ -122,8 +122,7 @@ class _Joiner:
         """One load for words that follow one another."""
         words = len(group)
         first = min(group, key=lambda x: x[1])
-        self.f.vregs.append(VReg("R", words, words))
-        wide = Reg("R", len(self.f.vregs) - 1, 0, words)
+        wide = self.f.new_vreg("R", words)
         mods = (*first[2].mods, "64" if words == 2 else "128")
         dsts, srcs = self.target.complete("LDS", mods, (wide,), (key._replace(offset=group[0][0]),))
         before.setdefault(first[1], []).append(Inst("LDS", mods, dsts, srcs, None, first[2].line, first[2].loc))

@@ -25,7 +25,6 @@ WALLS: Final = frozenset(
 FENCES: Final = frozenset("BAR MEMBAR ERRBAR CGAERRBAR CCTL CCTLL CCTLT DEPBAR LDGDEPBAR UTMACMDFLUSH SYNCS ARRIVES".split())  # noqa: SIM905
 
 
-
 def fences(inst: Inst) -> bool:
     """Whether memory accesses do not move over an instruction: :data:`FENCES`, and what has ``attrs["fence"]`` (the NOP behind an acquire, or of a warp that is together)."""
     return inst.op in FENCES or (inst.attrs is not None and "fence" in inst.attrs)
@@ -35,7 +34,13 @@ def fences(inst: Inst) -> bool:
 #: together for all of them (ptxas moves them past one another too: measured).
 MEETINGS: Final = frozenset("BSSY BAR SHFL VOTE VOTEU MATCH REDUX CREDUX ELECT".split())  # noqa: SIM905
 _CLOCKS: Final = frozenset(("SR_CLOCKLO", "SR_CLOCKHI", "SR_GLOBALTIMERLO", "SR_GLOBALTIMERHI", "SR_CLOCK"))
-_STRONG: Final = frozenset(("STRONG", "MMIO", "STRONG.SM", "STRONG.GPU", "STRONG.SYS", "MMIO.GPU", "MMIO.SYS"))
+_STRONG: Final = ("STRONG", "MMIO")
+
+
+def ordered(inst: Inst) -> bool:
+    """Whether an access is volatile or atomic: it is done once for each time, in the order of such accesses. Shared memory's have ``attrs["strong"]``, not a field."""
+    return any(m.startswith(_STRONG) for m in inst.mods) or (inst.attrs is not None and "strong" in inst.attrs)
+
 
 _READ: Final = {"LDG": "global", "LD": "generic", "LDS": "shared", "LDSM": "shared", "LDL": "local"}
 _WRITE: Final = {"STG": "global", "ST": "generic", "STS": "shared", "STSM": "shared", "STL": "local"}
@@ -338,7 +343,7 @@ def memory_edges(memory: Memory, node: int, inst: Inst, writers: dict[int, int],
         return
     else:
         return
-    if not _STRONG.isdisjoint(inst.mods) or (inst.attrs is not None and "strong" in inst.attrs):
+    if ordered(inst):
         memory.order(node)
 
 
