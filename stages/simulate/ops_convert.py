@@ -314,6 +314,8 @@ def i2ip(b: Build) -> InstFn:
     kinds = [m for m in b.inst.mods if m in (*_INTS, "U4", "S4", "U2", "S2")]
     if not kinds or len(b.s) < 3 or not all(isinstance(o, Reg) or o[0] in ("I", "C") for o in b.s[:3]):
         raise b.refuse()
+    if getattr(b.s[2], "mod", "") == "H1":  # ptxas was never seen to write it
+        raise b.refuse("the upper half of c")
     to = kinds[0]
     bits = int(to[1:])
     low, high = (0, (1 << bits) - 1) if to[0] == "U" else (-(1 << (bits - 1)), (1 << (bits - 1)) - 1)

@@ -216,10 +216,10 @@ class Body:
             w.put(f"bar.red.popc.u32 {out}, 0, {rng.choice(('', '!'))}{w.pick('p')};")
             w.show("u", out)
         else:
-            at, out = w.new("w"), w.new("w")
+            at, base, out = w.new("w"), w.new("w"), w.new("w")  # an address is no value: it differs from one compiler to another
             other = rng.randrange(1, BLOCK)
             w.put(f"st.shared.b32 [%mine], {w.pick('w')};", "bar.sync 0;", f"add.s32 {at}, %thr, {other};", f"and.b32 {at}, {at}, {BLOCK - 1};")
-            w.put(f"shl.b32 {at}, {at}, 2;", f"mov.u32 {out}, meeting;", f"add.s32 {at}, {at}, {out};", f"ld.shared.b32 {out}, [{at}];", "bar.sync 0;")
+            w.put(f"shl.b32 {at}, {at}, 2;", f"mov.u32 {base}, meeting;", f"add.s32 {at}, {at}, {base};", f"ld.shared.b32 {out}, [{at}];", "bar.sync 0;")
             w.show("w", out)
 
     # -------------------------------------------------------------- calls

@@ -57,6 +57,39 @@ def test_uniform_predicates_to_words_and_back() -> None:
     assert list(run(insts)) == [4] * 7 + [0] * 25
 
 
+def test_uniform_choices_of_64_bits() -> None:
+    """USEL.64 between pairs, and with a number of 33 bits that has a sign (as SEL.64)."""
+    pair, up = (lambda n: Reg("UR", n, 0, 2)), Reg("UP", 0, 0, 1)
+    words = [Inst("UMOV", (), (Reg("UR", 4 + n, 0, 1),), (imm(value),)) for n, value in enumerate((5, 6, 7, 8))]
+    for flags, number, want in ((0, 0x1FFFFFFFC, (5, 6)), (INV, 0x1FFFFFFFC, (0xFFFFFFFC, 0xFFFFFFFF)), (INV, 0xFFFFFFFC, (0xFFFFFFFC, 0))):
+        for other in (pair(6), Imm("I", number)):
+            chosen = want if type(other) is Imm or not flags else (7, 8)
+            for n, word in enumerate(chosen):
+                insts = [
+                    *prologue(), *words,
+                    Inst("UR2UP", (), (Name("N", "UPR"),), (Reg("UR", 4, 0, 1), imm(1))),
+                    Inst("USEL", ("64",), (pair(8),), (pair(4), other, up._replace(flags=flags))),
+                    Inst("IADD3", (), (r(5),), (RZ, Reg("UR", 8 + n, 0, 1), RZ)), store(5), EXIT,
+                ]  # fmt: skip
+                assert set(run(insts)) == {word}
+
+
+def test_uniform_packed_bytes() -> None:
+    """UI2IP: two words to clamped bytes, the second one lowest, beneath what the third holds (as I2IP)."""
+    ur = [Reg("UR", n, 0, 1) for n in range(10)]
+
+    def code(c: Reg) -> list[Inst]:
+        return [
+            *prologue(), *(Inst("UMOV", (), (ur[4 + n],), (imm(value),)) for n, value in enumerate((300, -1, 0x1234))),
+            Inst("UI2IP", ("U8", "S32", "SAT"), (ur[8],), (ur[4], ur[5], ur[6])), Inst("UI2IP", ("S8", "S32", "SAT"), (ur[9],), (ur[4], imm(5), c)),
+            Inst("ISETP", ("LT", "AND"), (p(0), PT), (r(0), imm(7), PT)), Inst("IADD3", (), (r(5),), (RZ, ur[9], RZ)), Inst("SEL", (), (r(6),), (r(5), ur[8], p(0))), store(6), EXIT,
+        ]  # fmt: skip
+
+    assert [int(x) for x in run(code(ur[6]))[[0, 31]]] == [0x12347F05, 0x1234FF00]
+    with pytest.raises(SimError, match="upper half"):
+        run(code(ur[6]._replace(mod="H1")))
+
+
 def test_partial_warp_and_many_blocks() -> None:
     out = np.zeros(40, np.uint32)
     device([*prologue(), store(0), EXIT]).launch("k", 3, 40, [out])

@@ -17,6 +17,8 @@ UBMSK        09b UAB            ud <- ua ub                             ; .W@75 
 UISETP       08c UAB            UPu UPv <- ua ub UPp UPx?EX=UPT         ; .icmp@76-78 .U32@73=0 .bop@74-75 .EX@72 80=0                         ; cls=uni
 UISETP       08c UAB sm=120+    UPu UPv <- ua2 ub2 UPp           ; .icmp@76-78 .{U64 S64}@73 .bop@74-75 72=0 80=1 68-71=7       ; cls=uni
 USEL         087 UAB            ud <- ua ub UPp                         ; ; cls=uni imm=u
+USEL.64      c87+91 - sm=120+   ud2 <- ua2 ub2 UPp                      ; ; cls=uni
+USEL.64      487+91 - sm=120+   ud2 <- ua2 i:I(s)@32-64 UPp             ; ; cls=uni
 UMOV        082 UB              ud <- ub                                ; 80=0 ; cls=uni imm=u
 UMOV.64     082 UB forms=u sm=120+   ud2 <- ub2                      ; 80=1 ; cls=uni imm=u
 UMOV.64     482+91 -  sm=120+   ud2 <- i:I(u)@24-87             ; ; cls=uni imm=u
@@ -44,6 +46,9 @@ UF2F         05b UAB sm=120+ forms=r ud <- ub-|                          ; .FTZ@
 UF2I         05c UAB sm=120+     ud <- ub-|                              ; .FTZ@80 .{U8 S8 U16 S16 U32 _ ? ?}@72+75-76 84-86=2 .{_ FLOOR CEIL TRUNC}@78-79 .NTZ@77 ; cls=uni imm=f32
 UF2I         05c UAB sm=120+ forms=r ud <- ub-|                          ; .FTZ@80 .{U8 S8 U16 S16 U32 _ ? ?}@72+75-76 .{? F16 ? ? BF16 ? ? ?}@84-86 .{_ FLOOR CEIL TRUNC}@78-79 .NTZ@77 ; cls=uni imm=f32
 UI2I         04e UAB sm=120+     ud <- ub                                ; .{U8 S8 U16 S16}@76-77 .S32 .SAT ; cls=uni imm=s
+UI2IP        04f UABC sm=120+   ud <- ua ub uc<h1>@72                   ; .{U8 S8 U16 S16 ? ? ? ?}@76-78 .S32 .SAT@74 73=0 75=0       ; cls=uni
+UI2IP        04f UABC sm=120+   ud <- ua ub uc<sh2>@72-73               ; .{? ? ? ? U2 S2 ? ?}@76-78 .S32 .SAT@74 75=0              ; cls=uni
+UI2IP        04f UABC sm=120+   ud <- ua ub uc<sh4>@72-73               ; .{? ? ? ? ? ? U4 S4}@76-78 .S32 .SAT@74 75=0              ; cls=uni
 UI2FP        05e UAB sm=120+     ud <- ub                                ; .{? ? F32 ? ? ? ? ?}@75-77 .{? ? ? ? U32 S32 ? ?}@74+84-85 .{_ ? ? RZ}@78-79 ; cls=uni imm=int
 UIADD3.64    097 UABC sm=90+      ud2 <90>UPu?=UPT <90>UPv?=UPT <100+>UPu=UPT <100+>UPv=UPT <- ua2- ub2- uc2-  ; 74=0 87-90=15 77-80=15    ; cls=uni comm=abc
 UIADD3.64    097 UABC sm=90+      ud2 <90>UPu?=UPT <90>UPv?=UPT <100+>UPu=UPT <100+>UPv=UPT <- ua2-~X ub2-~X uc2-~X UPp=!UPT UPq=!UPT ; .X 74=1   ; cls=uni comm=abc
@@ -56,8 +61,8 @@ ARRIVES.LDGSTSBAR.64 9b0+91 L forms=u sm=100+ <- m:M(R24,O40-63,U64)       ; 73-
 UGETNEXTWORKID 3ca+91 - sm=100+ <- m:MU(24) n:MUN(24)                   ; .{SELFCAST BROADCAST}@72 ; cls=uni sb=R
 UVIMNMX      04a UAB sm=120+    ud <- ua ub UPp                         ; .{U32 S32 U16x2 S16x2 U8x4 S8x4 ? ?}@72-74 .RELU@76 81-86=63 ; cls=uni
 UIMNMX       085 UAB sm=120+    UPu=UPT UPv=UPT ud2 <- ua2 ub2 UPp UPq=!UPT ; .{U64 S64}@73 74=1 ; cls=uni
-ULEA.HI.SX32 091 UABC           ud UPu?=UPT <- ua-~X ub-~X s:I(u)@75-79 UPp?X=!UPT ; 80=1 73=1 74=0 64-71=255                             ; cls=uni imm=u
-ULEA.HI.X.SX32 091 UABC         ud UPu?=UPT <- ua-~X ub-~X s:I(u)@75-79 UPp=!UPT ; 80=1 73=1 74=1 64-71=255                               ; cls=uni imm=u
+ULEA.HI.SX32 091 UABC           ud UPu?=UPT <- ua-~X ub-~X s:I(u)@75-79 UPp?X=!UPT ; 80=1 73=1 74=0 <75-90>64-71=63 <100+>64-71=255                            ; cls=uni imm=u
+ULEA.HI.X.SX32 091 UABC         ud UPu?=UPT <- ua-~X ub-~X s:I(u)@75-79 UPp=!UPT ; 80=1 73=1 74=1 <75-90>64-71=63 <100+>64-71=255                              ; cls=uni imm=u
 R2UR.OR      3c2 -  sm=75-89    Pu=PT ud <- a                           ; 84=1 ; cls=xu sb=WR
 R2UR.OR      2ca -  sm=90+      Pu=PT ud <- a                           ; 84=1 <100+>.{_ FILL BROADCAST ?}@86-87 ; cls=r2ur reuse=1
 """
