@@ -32,16 +32,23 @@ def ours(text: str, arch: str = "sm_90") -> Any:
     return Device(compile_ptx(text, arch, {"fmad": 0}))
 
 
-def judge(text: str, *, seeds: int = 3, **devices: Any) -> Report:
+def judge(text: str, *, seeds: int = 3, arch: str = "sm_90", **devices: Any) -> Report:
     """The report on a module."""
-    return Cosim(text, "sm_90", devices, seeds).run()
+    return Cosim(text, arch, devices, seeds).run()
+
+
+def shown(text: str) -> tuple[str, list[str]]:
+    """The SM on which ptxas is wrong, and the options (told in the file where they are not sm_90 and none)."""
+    found = re.search(r"// With: (sm_\w+)(.*)", text)
+    return (found[1], found[2].split()) if found else ("sm_90", [])
 
 
 @pytest.mark.parametrize("path", KNOWN, ids=lambda p: p.stem)
 def test_known_cases_pass_with_ours(path: Path) -> None:
     """What ptxas gets wrong is right in our cubin."""
     text = path.read_text()
-    report = judge(text, ours=ours(text))
+    arch, _ = shown(text)
+    report = judge(text, arch=arch, ours=ours(text, arch))
     assert report.findings == []
     assert report.judged["ours"] == 3
 
@@ -51,9 +58,10 @@ def test_known_cases_pass_with_ours(path: Path) -> None:
 def test_known_cases_are_flagged_in_ptxas(path: Path) -> None:
     """ptxas 13.0 fails on each of them, and the report names the PTX line and the SASS instruction."""
     oracle.require("ptxas")
-    image = compile_elsewhere(oracle.find("ptxas"), path, "sm_90", [])  # type: ignore[arg-type]
+    arch, options = shown(path.read_text())
+    image = compile_elsewhere(oracle.find("ptxas"), path, arch, options)  # type: ignore[arg-type]
     assert isinstance(image, bytes)
-    report = judge(path.read_text(), ptxas=Device(image))
+    report = judge(path.read_text(), arch=arch, ptxas=Device(image))
     assert [f.kind for f in report.findings] == ["difference"]
     assert "PTX line" in report.findings[0].text and "STG" in report.findings[0].text
 

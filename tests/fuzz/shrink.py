@@ -61,6 +61,22 @@ def settled(lines: list[str]) -> bool:
     return True
 
 
+_ADDRESS = re.compile(r"mov\.u\d+ (%\w+), (?!%)[a-zA-Z]\w*;")
+
+
+def _bases(lines: list[str]) -> frozenset[str]:
+    """The lines that make an address of a variable and add something to it. Without them a program would read or store what differs from one compiler to another."""
+    found = set()
+    known = ""
+    for line in lines:
+        made = _ADDRESS.match(line)
+        if made:
+            known = made[1]
+        if made or (known and line.endswith(f"{known};") and line.startswith(("add.", "mad."))):
+            found.add(line)
+    return frozenset(found)
+
+
 def _gist(message: str) -> str:
     """A message without names of files and numbers."""
     return re.sub(r"\S*/\S*|\d+", "", message)
@@ -85,23 +101,24 @@ def shrink(text: str, launch: Launch, fault: Fault, seconds: float = 300.0) -> s
         return ""
     end = time.monotonic() + seconds
     lines = _kernels_dropped(lines, test)
+    kept = _bases(lines) if fault.kind in ("value", "run") else frozenset()
     changed = True
     while changed and time.monotonic() < end:
         before = len(lines)
-        lines = _halves(lines, test, end)
+        lines = _halves(lines, kept, test, end)
         lines = _simpler(lines, test, end)
         changed = len(lines) < before
     return "\n".join(lines) + "\n"
 
 
-def _halves(lines: list[str], test: Callable[[list[str]], bool], end: float) -> list[str]:
+def _halves(lines: list[str], kept: frozenset[str], test: Callable[[list[str]], bool], end: float) -> list[str]:
     """Drop runs of lines, long ones first, from the end (where nothing follows from them)."""
     size = max(1, len(lines) // 3)
     while True:
         at = len(lines) - size
         while at > -size and time.monotonic() < end:
             low = max(at, 0)
-            rest = lines[:low] + lines[at + size :]
+            rest = lines[:low] + [x for x in lines[low : at + size] if x in kept] + lines[at + size :]
             if len(rest) < len(lines) and test(rest):
                 lines = rest
             at -= size

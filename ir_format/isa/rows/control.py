@@ -64,7 +64,7 @@ BREAK        942 - sm=100+      <- Pp?=PT B:B@16                ; .{_ RELIABLE ?
 WARPSYNC     148 AB sm=80-89 forms=r <- Pp?=PT b                ; .EXCLUSIVE@86 ; cls=branch barrier=1
 WARPSYNC     148 AB sm=80-89 forms=i,k,u,x <- Pp?=PT b            ; 86=0 ; cls=branch barrier=1 imm=u
 WARPSYNC     148 AB sm=75       <- Pp?=PT b                     ; ; cls=branch barrier=1 imm=u
-WARPSYNC     348 - sm=90+       <- Pp?=PT a                     ; 86=0 ; cls=branch barrier=1
+WARPSYNC     348 - sm=90+       <- Pp?=PT a                     ; .EXCLUSIVE@85 86=0 ; cls=branch barrier=1
 WARPSYNC.ALL 948 - sm=90+       <- Pp?=PT                       ; 86=0 ; cls=branch barrier=1
 WARPSYNC.COLLECTIVE 348 - sm=90+  <- Pp?=PT a t:T@16-23+34-81         ; 86=1 ; cls=branch barrier=1
 YIELD        946 -              <- Pp?=PT                       ; ; cls=branch
