@@ -16,9 +16,8 @@ SIGN: Final = {"f16": 0x8000, "bf16": 0x8000, "f16x2": 0x80008000, "bf16x2": 0x8
 ONE: Final = {"f16": 0x3C00, "bf16": 0x3F80, "f32": 0x3F800000, "f64": 0x3FF0000000000000}
 NEG_RZ: Final = RZ._replace(flags=NEG)
 
-# PTX rounding modes; the value is the suffix of a SASS opcode and the number that the library functions take.
+# PTX rounding modes; the value is the suffix of a SASS opcode.
 ROUND: Final = {"rn": "", "rz": ".RZ", "rm": ".RM", "rp": ".RP"}
-MODE: Final = {"rn": 0, "rz": 1, "rm": 2, "rp": 3}
 
 BOOL_OPS: Final = frozenset(("and", "or", "xor"))
 # Comparisons of floats are spelled alike in PTX and SASS; these four are PTX's names for the unsigned comparisons of integers.

@@ -12,7 +12,6 @@ from ir_format.ptx import PtxInst
 
 from .builder import Builder, Rule
 from .math_common import (
-    MODE,
     ROUND,
     SIGN,
     Val,
@@ -196,10 +195,6 @@ def finish(b: Builder, res: Reg, slow: Reg, name: str, args: tuple[Val, ...]) ->
     b.place(end)
 
 
-def mode_imm(mode: str) -> Imm:
-    return Imm("I", MODE[mode])
-
-
 def div(b: Builder, inst: PtxInst) -> None:
     """a / b.
 
@@ -223,7 +218,7 @@ def div(b: Builder, inst: PtxInst) -> None:
         b.emit("FSETP.GEU.AND", (fast, PT), (absolute(b.hi(n), "f32"), Imm("I", 55 << 20), PT))
         b.emit("FFMA", t, (RZ, b.hi(v), b.hi(q)))
         b.emit("FSETP.GT.AND", (fast, PT), (absolute(t, "f32"), Imm("I", 2 << 20), fast))
-        finish(b, q, b.not_(fast), "__orias_div_f64", (n, v, mode_imm(mode)))
+        finish(b, q, b.not_(fast), f"__orias_div_f64_{mode}", (n, v))
         b.copy(b.dst(d, T), q)
 
 
@@ -242,7 +237,7 @@ def rcp(b: Builder, inst: PtxInst) -> None:
         r = reciprocal(b, v)
         if mode != "rn":
             r = dfma(b, r, dfma(b, negate(v, T), r, ONE), r, ROUND[mode])
-        finish(b, r, slow, "__orias_div_f64", (ONE, v, mode_imm(mode)))
+        finish(b, r, slow, f"__orias_rcp_f64_{mode}", (v,))
         b.copy(b.dst(d, T), r)
 
 
@@ -273,7 +268,7 @@ def sqrt(b: Builder, inst: PtxInst) -> None:
         s = dfma(b, dfma(b, negate(s, T), s, v), h, s, "")
         if mode != "rn":
             s = dfma(b, dfma(b, negate(s, T), s, v), h, s, ROUND[mode])
-        finish(b, s, slow, "__orias_sqrt_f64", (v, mode_imm(mode)))
+        finish(b, s, slow, f"__orias_sqrt_f64_{mode}", (v,))
         b.copy(b.dst(d, T), s)
 
 

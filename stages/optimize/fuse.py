@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ir_format.model import ABS, NEG, PT, RZ, ZERO, Const, Imm, Inst, Mem, Operand, Reg
+from ir_format.model import ABS, NEG, PT, RZ, RZ2, ZERO, Const, Imm, Inst, Mem, Operand, Reg
 from stages.optimize.fold import WORD, negated, plain_iadd3, plain_imad, plus_constant, split_terms, value_of
 from stages.optimize.wide import split_sum
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from stages.optimize.simplify import Simplifier
 
 _MINUS_ZERO = RZ._replace(flags=NEG)
+_MINUS_ZERO_64 = RZ2._replace(flags=NEG)
 _SCALING = frozenset(("LDS", "STS", "ATOMS"))
 _SCALES = {2: "X4", 3: "X8", 4: "X16"}
 OFFSET_MIN, OFFSET_END = -(1 << 23), 1 << 23  # signed 24-bit byte offset (measured B3)
@@ -188,10 +189,16 @@ def take_sign(s: Simplifier, i: Inst) -> Inst | None:
     for n, o in enumerate(i.srcs):
         if type(o) is not Reg or o.file != "R" or o.num == ZERO or o.mod:
             continue
-        m = s.made_by(o, "FADD")
-        if m is None or m.mods or m.srcs[1] != _MINUS_ZERO:
-            continue
-        x = m.srcs[0]
+        if o.width == 1:
+            m = s.made_by(o, "FADD")
+            if m is None or m.mods or m.srcs[1] != _MINUS_ZERO:
+                continue
+            x = m.srcs[0]
+        else:
+            m = s.made_by(o, "DADD")
+            if m is None or m.mods or m.srcs[0] != _MINUS_ZERO_64 or m.dsts[0] != o._replace(flags=0):
+                continue
+            x = m.srcs[1]
         if type(x) is not Reg or x.num == ZERO or not x.flags or x.flags & ~(NEG | ABS) or not s.still(m, x):
             continue
         flags = o.flags if o.flags & ABS else x.flags ^ o.flags

@@ -20,7 +20,7 @@ RULES: dict[str, tuple[Rule, ...]] = {
     "ISETP": (fold.fold_isetp, bits.test_of_known, bits.zero_test, conditions.test_of_choice, conditions.test_of_bits),
     "BMSK": (bits.fold_mask,),
     "SGXT": (bits.fold_field,),
-    **{op: (fuse.take_sign,) for op in ("FSETP", "FMUL", "FFMA", "FMNMX", "MUFU")},
+    **{op: (fuse.take_sign,) for op in ("FSETP", "FMUL", "FFMA", "FMNMX", "MUFU", "DADD", "DMUL", "DFMA", "DSETP")},
     "FADD": (fuse.take_sign, fuse.take_saturation),
     "PLOP3": (conditions.opposite, conditions.join_tests),
     **{op: (fuse.fold_address,) for op in _MEMORY},

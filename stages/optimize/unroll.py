@@ -19,7 +19,7 @@ from typing import Final
 
 from ir_format import isa
 from ir_format.flow import Cfg, build_cfg
-from ir_format.model import NEG, NOT_PT, PSEUDO, PT, RZ, Block, Function, Imm, Inst, Operand, Reg, Unit, label
+from ir_format.model import NEG, NOT_PT, PSEUDO, PT, RZ, RZ2, Block, Function, Imm, Inst, Operand, Reg, Unit, label
 from ir_format.rename import duplicate
 from stages.optimize.branches import merge_blocks
 from stages.optimize.dce import remove_dead_code
@@ -40,7 +40,9 @@ _COPIES: Final = 16  # copies of a loop unrolled in part (ptxas: up to 171)
 #: Loads of all copies: more than these find no registers, and those of later rounds take them from earlier ones. A round with so many stays alone.
 _UNDER_WAY: Final = 16
 _LATE: Final = ("LD", "TEX", "TLD", "SULD", "ATOM")
-_OPEN_BODY: Final = 18  # longest body of a loop whose rounds are not known (measured)
+_OPEN_BODY: Final = 18  # longest body of a loop whose rounds are not known, in steps (:func:`steps`; measured)
+_FREE: Final = ("COPY", "UNDEF", "PCOPY")
+_SUMS: Final = ("IADD3", "LEA", "IADD")
 _AT_ONCE: Final = 4
 _ROUNDS: Final = 3  # inner loops that vanish make the loop around them a candidate
 #: Bodies with these stay: protocols of their own, calls, fences (measured for MEMBAR), instructions that only some threads of a warp may come to.
@@ -98,6 +100,18 @@ def factor(body: int, made: int) -> int:
     return max((n for n in range(1, min(_COPIES, made) + 1) if (n + made % n) * body <= _PART), default=1)
 
 
+def steps(block: Block) -> int:
+    """Instructions as ptxas counts them for loops whose rounds are not known (measured): before two become one, and a 64-bit sum once."""
+    total = 0
+    for i in block.insts:
+        if i.op in _FREE or i.op in _SUMS and "X" in i.mods:
+            continue
+        total += 1
+        if i.op == "LEA" or i.op in ("IADD3", "LOP3") and sum(type(o) is not Imm and o != RZ for o in i.srcs[:3]) == 3 or i.op == "IMAD" and "WIDE" in i.mods and i.srcs[2] not in (RZ, RZ2):
+            total += 1
+    return total
+
+
 class _Unroller:
     """One walk over the loops of a function."""
 
@@ -143,7 +157,7 @@ class _Unroller:
         made = rounds(count, start) if start is not None else None
         if made is not None:
             return self._known(block, body, made)
-        if body <= _OPEN_BODY:
+        if steps(block) - 3 <= _OPEN_BODY:  # test, branch and counter apart
             return self._open(pos, block, count, start)
         return None
 
@@ -160,7 +174,7 @@ class _Unroller:
 
     def _size(self, block: Block, count: Count) -> int:
         """Instructions of a round beside test, branch and counter."""
-        free = sum(i.op in ("COPY", "UNDEF", "PCOPY") for i in block.insts)
+        free = sum(i.op in _FREE for i in block.insts)
         return max(1, len(block.insts) - free - 3)
 
     def _copies(self, block: Block, count: int) -> list[Inst]:

@@ -2,7 +2,7 @@
 
 Only what the library needs (32- and 64-bit integers, f64 arithmetic, predicates, branches, a few conversions, approximate seeds). It reads the text by
 itself and imports nothing of the project; f64 arithmetic is that of :mod:`tests.math.exact`. ``rcp.approx`` is adversarial: the correctly rounded reciprocal
-moved by a random number of units in the last place; in f64 the seeds are off by up to 2**-18, in the upper word only.
+moved by a random number of units in the last place; in f64 the seeds are off by up to 2**-18 or by units of the upper word, which alone they have.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from .exact import F32, F64, fma
 Array = Any
 U64 = np.uint64
 M32 = U64(0xFFFFFFFF)
+ONE = 0x3FF0000000000000
 
 
 def mulhi64(a: Array, b: Array) -> Array:
@@ -94,7 +95,7 @@ def parse(text: str) -> Func:
             neg = g[0] == "!"
             guard = g.lstrip("!")
         op, _, rest = s.partition(" ")
-        f.code.append(Ins(op, [a.strip() for a in rest.split(",")] if rest else [], guard, neg))
+        f.code.append(Ins(op, [a.strip() for a in re.findall(r"\{[^}]*\}|[^,\s][^,]*", rest)], guard, neg))
     return f
 
 
@@ -103,13 +104,22 @@ CMP: dict[str, Callable[[Array, Array], Array]] = {
 }  # fmt: skip
 
 
-class Machine:
-    """Runs a function over lanes. ``rng`` drives the error of the approximate reciprocal (``rcp_ulps`` units at most)."""
+def halves(x: str) -> list[str]:
+    """The two operands of ``{lo, hi}``."""
+    return [part.strip() for part in x[1:-1].split(",")]
 
-    def __init__(self, func: Func, rng: np.random.Generator, rcp_ulps: int = 1) -> None:
+
+class Machine:
+    """Runs a function over lanes. ``rng`` drives the error of the approximate reciprocal (``rcp_ulps`` units at most).
+
+    ``units``: f64 seeds are those of the upper word alone, off by at most so many units of its last place, instead of by 2**-18.
+    """
+
+    def __init__(self, func: Func, rng: np.random.Generator, rcp_ulps: int = 1, units: int = 0) -> None:
         self.f = func
         self.rng = rng
         self.rcp_ulps = rcp_ulps
+        self.units = units
 
     def run(self, *args: Array) -> tuple[Array, ...]:
         """One uint64 array of bit patterns per parameter; the same per result."""
@@ -136,6 +146,10 @@ class Machine:
                     pc[on] = f.labels[ins.args[0]]
                 elif ins.op == "ret":
                     pc[on] = end
+                elif ins.args[0][0] == "{":
+                    x = self.value(ins.args[1], n)
+                    for d, part in zip(halves(ins.args[0]), (x & M32, x >> U64(32)), strict=True):
+                        self.regs[d] = np.where(on, part, self.regs[d])
                 else:
                     d = ins.args[0]
                     self.regs[d] = np.where(on, self.step(ins, n), self.regs[d])
@@ -147,7 +161,10 @@ class Machine:
         got = self.regs.get(x)
         if got is not None:
             return got
-        if x.startswith("0d"):
+        if x[0] == "{":
+            lo, hi = (self.value(part, n) for part in halves(x))
+            return lo | hi << U64(32)
+        if x[:2] in ("0d", "0f"):
             return np.full(n, int(x[2:], 16), U64)
         return np.full(n, int(x, 0) & 0xFFFFFFFFFFFFFFFF, U64)
 
@@ -157,8 +174,13 @@ class Machine:
         v = [self.value(a, n) for a in ins.args[1:]]
         if op == "cvt":
             return self.convert(ins.op, v[0])
-        if t == "f64":
+        if t == "f64" or ins.op.startswith("setp") and "f64" in mods:
             return self.double(ins.op, v)
+        if ins.op == "abs.f32":
+            return v[0] & U64(0x7FFFFFFF)
+        if ins.op == "setp.lt.f32":
+            x, y = (o.astype(np.uint32).view(np.float32) for o in v)
+            return x < y
         if op == "rcp":
             return self.rcp(v[0])
         bits = int(t[1:])
@@ -217,16 +239,30 @@ class Machine:
             return np.isnan(x)
         if op == "setp.eq.or.f64":
             return (x == v[1].view(np.float64)) | v[2]
-        if op == "setp.lt.f64":
-            return x < v[1].view(np.float64)
-        if op == "mul.rn.f64":
-            return (x * v[1].view(np.float64)).view(U64)
-        if op == "fma.rn.f64":
-            got = [fma(F64, int(a), int(b), int(c)) for a, b, c in zip(*v, strict=True)]
+        if op in ("setp.lt.f64", "setp.eq.f64", "setp.neu.f64"):
+            y = v[1].view(np.float64)
+            return x < y if op == "setp.lt.f64" else x == y if op == "setp.eq.f64" else x != y
+        if op == "abs.f64":
+            return v[0] & U64(F64.sign - 1)
+        if kind in ("add", "sub", "mul", "fma"):
+            mode = op.split(".")[1]
+            if mode == "rn" and kind != "fma":
+                y = v[1].view(np.float64)
+                return (x * y if kind == "mul" else x + y if kind == "add" else x - y).view(U64)
+            terms: dict[str, Callable[..., tuple[int, int, int]]] = {
+                "add": lambda a, b: (a, ONE, b), "sub": lambda a, b: (a, ONE, b ^ F64.sign), "mul": lambda a, b: (a, b, (a ^ b) & F64.sign), "fma": lambda a, b, c: (a, b, c),
+            }  # fmt: skip
+            got = [fma(F64, *terms[kind](*ops), mode) for ops in zip(*(o.tolist() for o in v), strict=True)]
             return np.array([F64.nan if g is None else g for g in got], U64)
         assert op in ("rcp.approx.ftz.f64", "rsqrt.approx.ftz.f64")
+        if self.units:
+            x = (v[0] & ~M32).view(np.float64)
         x = np.where(np.abs(x) < 2.0**-1022, np.copysign(0.0, x), x)
         seed = 1 / x if kind == "rcp" else np.where(x == 0, np.copysign(np.inf, x), 1 / np.sqrt(x))
+        if self.units:
+            high = (seed.view(U64) + U64(1 << 31)) >> U64(32)  # to nearest
+            move = self.rng.integers(-self.units, self.units + 1, seed.shape)
+            return (high.astype(np.int64) + np.where(np.isfinite(seed) & (seed != 0), move, 0)).astype(U64) << U64(32)
         off = seed * (1 + self.rng.uniform(-(2.0**-18), 2.0**-18, seed.shape))
         return off.view(U64) & ~M32
 

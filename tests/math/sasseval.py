@@ -115,11 +115,12 @@ class Evaluator:
         self.calls += 1
         name = next(o.name for o in inst.srcs if type(o) is Sym)
         args = [self.value(o) for o in inst.uses[:-1]]  # the last one is the return address
-        f = F64 if "_f64" in name else F32
-        fn: Callable[..., int | None] = exact.div if "div" in name else exact.sqrt
-        n = 2 if "div" in name else 1
-        mode = name.partition("_f32_")[2][:2] or exact.MODES[args[n]]
-        got = fn(f, *args[:n], mode, name.endswith("_ftz"))
+        _, op, kind, mode, *ftz = name.strip("_").split("_")  # __orias_div_f32_rn_ftz
+        f = F64 if kind == "f64" else F32
+        if op == "rcp":
+            op, args = "div", [f.bias << (f.p - 1), *args]
+        fn: Callable[..., int | None] = exact.div if op == "div" else exact.sqrt
+        got = fn(f, *args[: 2 if op == "div" else 1], mode, bool(ftz))
         self.put(inst.defs[0], f.nan if got is None else got)
 
     # ------------------------------------------------------------------ instructions

@@ -11,12 +11,14 @@ from stages.lower import library
 
 from . import exact, ptxeval, values
 from .exact import F32, F64, MODES, Format
+from .test_hard_f64 import DIVISORS, number, quotients
 
 Array = Any
+ONE = F64.bias << 52
 
 
-def machine(name: str, seed: int = 1, ulps: int = 1) -> ptxeval.Machine:
-    return ptxeval.Machine(ptxeval.parse(library.function_text(name)), np.random.default_rng(seed), ulps)
+def machine(name: str, seed: int = 1, ulps: int = 1, units: int = 0) -> ptxeval.Machine:
+    return ptxeval.Machine(ptxeval.parse(library.function_text(name)), np.random.default_rng(seed), ulps, units)
 
 
 def check(f: Format, got: Array, want: list[int | None], *operands: Array) -> None:
@@ -51,8 +53,52 @@ def test_div_f32(mode: str, ftz: bool, size: int) -> None:
 @pytest.mark.parametrize("mode", MODES)
 def test_div_f64(mode: str, size: int) -> None:
     a, b = operands(F64, np.random.default_rng(8), size)
-    (got,) = machine("__orias_div_f64").run(a, b, MODES.index(mode))
+    (got,) = machine(f"__orias_div_f64_{mode}", units=2).run(a, b)
     check(F64, got, [exact.div(F64, x, y, mode) for x, y in zip(a.tolist(), b.tolist(), strict=True)], a, b)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_hard_quotients_f64(mode: str) -> None:
+    """The divisors whose reciprocals are nearest to ties, with quotients nearest to ties, at exponents where the result is normal and where it loses one and two bits."""
+    pairs = [(number(x), number(b)) for b in DIVISORS if b & 63 for x in quotients(b)]
+    a, b = (np.array(side, np.uint64) for side in zip(*pairs, strict=True))
+    up = [(0, 0), (600, -500), (-500, 522), (-500, 523), (-1000, -400)]
+    a, b = (np.concatenate([x + np.uint64((e[k] << 52) % 2**64) for e in up]) for k, x in enumerate((a, b)))
+    (got,) = machine(f"__orias_div_f64_{mode}", units=2).run(a, b)
+    check(F64, got, [exact.div(F64, x, y, mode) for x, y in zip(a.tolist(), b.tolist(), strict=True)], a, b)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_ties_below_the_normal_range_f64(mode: str, size: int) -> None:
+    """Quotients that end right between two subnormal numbers, of divisors whose reciprocals are not finite, and their neighbours."""
+    rng = np.random.default_rng(14)
+    dividends: list[int] = []
+    divisors: list[int] = []
+    for _ in range(size // 4):
+        k = int(rng.integers(2, 52))
+        v = int(rng.integers(1 << (k - 1), 1 << k)) | 1
+        m = int(rng.integers(1, 1 << (53 - k))) | 1
+        e = int(rng.integers(60, 900))
+        u = (F64.pack(0, v * m, e - 1075, False, "rn") + int(rng.integers(-1, 2))) % F64.sign
+        dividends.append(u | F64.sign * int(rng.integers(0, 2)))
+        divisors.append(F64.pack(0, v, e, False, "rn") | F64.sign * int(rng.integers(0, 2)))
+    a, b = np.array(dividends, np.uint64), np.array(divisors, np.uint64)
+    (got,) = machine(f"__orias_div_f64_{mode}", units=2).run(a, b)
+    check(F64, got, [exact.div(F64, x, y, mode) for x, y in zip(dividends, divisors, strict=True)], a, b)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_rcp_f64(mode: str, size: int) -> None:
+    """The operands that the guard of rcp sends here: biased exponents 0 and 2045 to 2047. The others are brought there."""
+    rng = np.random.default_rng(13)
+    a = np.concatenate([np.array(values.specials(F64), np.uint64), *(values.random_bits(F64, rng, size) for _ in range(2))])
+    sign, rest = a & np.uint64(F64.sign), a & np.uint64(F64.sign - 1)
+    low = rest % np.uint64(1 << 52) >> np.arange(a.size).astype(np.uint64) % np.uint64(52)
+    high = rest % np.uint64(1 << 53) + np.uint64(2045 << 52)
+    near = np.array([(2045 << 52) + d for d in range(40)] + [(2047 << 52) + d for d in range(-40, 2)] + [(1 << 50) + d for d in range(-3, 4)], np.uint64)
+    a = np.concatenate([a[rest - np.uint64(1 << 52) >= np.uint64(2044 << 52)], sign | low, sign | high, near, near | np.uint64(F64.sign)])
+    (got,) = machine(f"__orias_rcp_f64_{mode}", units=2).run(a)
+    check(F64, got, [exact.div(F64, ONE, x, mode) for x in a.tolist()], a)
 
 
 def radicands(f: Format, rng: np.random.Generator, n: int) -> Array:
@@ -79,8 +125,13 @@ def test_sqrt_f32(mode: str, ftz: bool, size: int) -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_sqrt_f64(mode: str, size: int) -> None:
+    """The operands that the guard of sqrt sends here: all but 2**-969 to the largest number. The others are brought down there."""
     a = radicands(F64, np.random.default_rng(10), size // 4)
-    (got,) = machine("__orias_sqrt_f64").run(a, MODES.index(mode))
+    high = a - np.uint64(54 << 52) < np.uint64((2047 - 54) << 52)
+    a = np.where(high, a % np.uint64(54 << 52), a)
+    subnormal = np.random.default_rng(11).integers(1, 1 << 52, size // 4, dtype=np.uint64) >> np.arange(size // 4).astype(np.uint64) % np.uint64(52)
+    a = np.concatenate([a, subnormal])
+    (got,) = machine(f"__orias_sqrt_f64_{mode}").run(a)
     check(F64, got, [exact.sqrt(F64, x, mode) for x in a.tolist()], a)
 
 

@@ -45,6 +45,24 @@ def test_four_loads_under_way(target: str) -> None:
     assert differences(body, target, COUNTS) == []
 
 
+@pytest.mark.parametrize(
+    ("unit", "most"),
+    [
+        ("mad.lo.u32 %r4, %r4, %r5, 7;", 18),
+        ("shr.u32 %r6, %r4, 3; add.u32 %r4, %r6, %r5;", 9),
+        ("shl.b32 %r6, %r4, 3; add.u32 %r4, %r6, %r5;", 9),
+        ("add.u32 %r6, %r4, %r3; add.u32 %r4, %r6, %r5;", 9),
+        ("add.s64 %rd3, %rd3, %rd5;", 18),
+    ],
+)
+def test_longest_body(unit: str, most: int) -> None:
+    """Steps count, not what two of them became: the limits are those of ptxas 13.0 for the same loops."""
+    for times in (most, most + 1):
+        body = counted("mov.u32 %r3, 0; mov.u32 %r5, %r9;", 1, "setp.lt.s32 %p1, %r3, %r2;", unit * times).replace(END, "st.global.u64 [%rd5+16], %rd3; " + END)
+        _, stats = optimized(body, "sm_90")
+        assert ("loops unrolled by four" in stats) == (times == most), times
+
+
 @pytest.mark.parametrize("target", SMS)
 @pytest.mark.parametrize(
     ("start", "step", "test"),

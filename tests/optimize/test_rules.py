@@ -60,6 +60,22 @@ def test_upper_words_of_local_addresses(target: str) -> None:
 
 
 @pytest.mark.parametrize("target", SMS)
+def test_signs_of_doubles(target: str) -> None:
+    """-x and |x| in f64 arithmetic and comparisons cost nothing; where the number itself is stored it is made."""
+    body = (
+        "{ .reg .f64 x, y, n, a, z; .reg .b32 w; ld.global.u32 w, [%rd5]; cvt.rn.f64.u32 x, w; cvt.rn.f64.s32 y, %r9; neg.f64 n, x; fma.rn.f64 z, n, y, n; abs.f64 a, n; mul.rn.f64 z, z, a; neg.f64 z, z; "
+        "add.rn.f64 z, z, n; abs.f64 z, z; setp.lt.f64 %p1, n, z; @%p1 add.rn.f64 z, z, a; "
+    )
+    end = "cvt.rn.f32.f64 %f1, z; st.global.f32 [%rd5], %f1; ret; }"
+    unit, _ = looped(body + end, target)
+    made = of(unit, "DADD")
+    assert [len(i.srcs) for i in of(unit, "DFMA")] == [3] and len(made) == 3, made  # the sums, and |z|, which two ways bring to F2F
+    assert differences(body + end, target, (0, 7)) == []
+    unit, _ = looped(body + "cvt.rn.f32.f64 %f1, n; st.global.f32 [%rd5], %f1; ret; }", target)
+    assert of(unit, "DADD")
+
+
+@pytest.mark.parametrize("target", SMS)
 def test_signs_and_saturation(target: str) -> None:
     """|x|, -x and what is brought between 0 and 1 cost nothing of their own."""
     body = "mov.b32 %f1, %r9; cvt.rn.f32.u32 %f1, %r9; neg.f32 %f2, %f1; fma.rn.f32 %f3, %f2, %f1, 0f3F800000; cvt.sat.f32.f32 %f3, %f3; abs.f32 %f4, %f2; mul.f32 %f4, %f4, %f3; st.global.f32 [%rd5], %f4; ret;"

@@ -1,6 +1,7 @@
 """Our math library: device functions in PTX text that lowering calls for what the hardware has no instruction for.
 
-One file holds one ``.func`` whose arguments and results are registers, or one per rounding mode (``@round@``, ``@ftz@``, ``@name@`` are filled in). The text goes through the project's own parser and lowering, like
+One file holds one ``.func`` whose arguments and results are registers, or one per rounding mode (``@round@``, ``@ftz@``, ``@name@`` are filled in; lines
+behind ``@nearest@`` and ``@directed@`` are those of ``rn`` and of the other modes alone). The text goes through the project's own parser and lowering, like
 any device function, and becomes a :class:`ir_format.model.Function` of kind ``helper`` in the unit that calls it. The functions use
 integer instructions, plain branches, f64 arithmetic and approximate seeds, and call nothing. docs/math.md says how each is proved.
 """
@@ -14,8 +15,7 @@ from typing import Final
 # PTX name -> file stem. The order is the order of the helpers in a unit that uses several.
 FUNCTIONS: Final[dict[str, str]] = {
     **{f"__orias_{op}_f32_{r}{z}": f"{op}_f32" for op in ("div", "sqrt") for r in ("rn", "rz", "rm", "rp") for z in ("", "_ftz")},
-    "__orias_div_f64": "div_f64",
-    "__orias_sqrt_f64": "sqrt_f64",
+    **{f"__orias_{op}_f64_{r}": f"{op}_f64" for op in ("div", "rcp", "sqrt") for r in ("rn", "rz", "rm", "rp")},
     "__orias_divmod_u64": "divmod_u64",
     "__orias_divmod_s64": "divmod_s64",
     "__orias_fns": "fns",
@@ -32,6 +32,7 @@ def function_text(name: str) -> str:
     text = files(__name__).joinpath(f"{stem}.ptx").read_text(encoding="ascii")
     variant = name.removeprefix(f"__orias_{stem}").removeprefix("_")
     rounding, _, flush = variant.partition("_")
+    text = text.replace("@nearest@", "" if rounding == "rn" else "//").replace("@directed@", "//" if rounding == "rn" else "")
     return text.replace("@name@", variant).replace("@round@", rounding).replace("@ftz@", f".{flush}" if flush else "")
 
 
