@@ -13,9 +13,10 @@ reach it, so a variable that is first written under a guard is not dragged up to
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import accumulate
 from typing import Final
 
-from .model import INV, ZERO, Block, Const, Function, Inst, Label, Mem, Reg
+from .model import INV, ZERO, Block, Const, Function, Inst, Label, Mem, Operand, Reg
 
 JUMPS: Final = frozenset({"BRA", "BRX", "BRXU", "JMP", "JMX", "JMXU"})
 ENDS: Final = frozenset({"EXIT", "RET", "KILL", "RTT"})
@@ -242,10 +243,24 @@ def _inner_regs(operand: Mem | Const, found: list[Reg]) -> None:
                 found.append(reg)
 
 
+def operand_regs(operand: Operand) -> list[Reg]:
+    """Registers that a source, or an address on the left, reads."""
+    if type(operand) is Reg:
+        return [operand] if operand.num != ZERO else []
+    found: list[Reg] = []
+    if type(operand) is Mem or type(operand) is Const:
+        _inner_regs(operand, found)
+    return found
+
+
 def written_regs(inst: Inst) -> list[Reg]:
     """Registers the instruction writes, RZ and PT left out: destinations and ``defs``."""
+    dsts = inst.dsts
+    if len(dsts) == 1 and not inst.defs:  # most instructions
+        operand = dsts[0]
+        return [operand] if type(operand) is Reg and operand.num != ZERO else []
     found: list[Reg] = []
-    for operand in inst.dsts:
+    for operand in dsts:
         if type(operand) is Reg and operand.num != ZERO:
             found.append(operand)
     if inst.defs:
@@ -256,24 +271,33 @@ def written_regs(inst: Inst) -> list[Reg]:
 
 
 class Cells:
-    """Numbering of cells. ``count`` cells; :meth:`first` gives the first cell that a register operand touches."""
+    """Numbering of cells. ``count`` cells; :meth:`first` gives the first cell that a register operand touches. ``base``: the first cell of each virtual register;
+    None at physical levels."""
 
-    __slots__ = ("base", "count", "owner")
+    __slots__ = ("_owner", "_widths", "base", "count")
 
     def __init__(self, func: Function, physical: bool = False) -> None:
+        self._owner: list[tuple[int, int]] | None = None
+        self._widths: list[int] = [] if physical else [v.width for v in func.vregs]
         self.base: list[int] | None = None
-        self.owner: list[tuple[int, int]] = []  # cell -> (vreg, component); empty at physical levels
-        if physical:
-            self.count = 560
-            return
-        base: list[int] = []
-        count = 0
-        for number, vreg in enumerate(func.vregs):
-            base.append(count)
-            count += vreg.width
-            self.owner.extend((number, part) for part in range(vreg.width))
-        self.base = base
-        self.count = count
+        self.count = 560
+        if not physical:
+            base = list(accumulate(self._widths, initial=0))
+            self.count = base.pop()
+            self.base = base
+
+    @property
+    def owner(self) -> list[tuple[int, int]]:
+        """Cell -> (virtual register, component); empty at physical levels."""
+        owner = self._owner
+        if owner is None:
+            owner = self._owner = []
+            for number, width in enumerate(self._widths):
+                if width == 1:
+                    owner.append((number, 0))
+                else:
+                    owner += [(number, part) for part in range(width)]
+        return owner
 
     def first(self, reg: Reg) -> int:
         """First cell of the operand; it touches ``reg.width`` cells from there."""
@@ -362,7 +386,7 @@ def liveness(
     """
     cfg = build_cfg(func) if cfg is None else cfg
     cells = Cells(func, physical)
-    first = cells.first
+    base = cells.base
     exposed: list[set[int]] = []
     killed: list[set[int]] = []
     written: list[set[int]] = []
@@ -372,14 +396,16 @@ def liveness(
         may: set[int] = set()
         for inst in block.insts:
             for reg in read_regs(inst):
-                cell = first(reg)
-                for c in range(cell, cell + reg.width):
-                    if c not in kill:
-                        use.add(c)
+                cell = PHYSICAL_BASE[reg.file] + reg.num if base is None else base[reg.num] + reg.sub
+                if reg.width == 1:
+                    if cell not in kill:
+                        use.add(cell)
+                else:
+                    use.update([c for c in range(cell, cell + reg.width) if c not in kill])
             if inst.dsts or inst.defs:
                 target = may if is_guarded(inst) else kill
                 for reg in written_regs(inst):
-                    cell = first(reg)
+                    cell = PHYSICAL_BASE[reg.file] + reg.num if base is None else base[reg.num] + reg.sub
                     if reg.width == 1:
                         target.add(cell)
                     else:

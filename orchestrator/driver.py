@@ -1,7 +1,8 @@
 """`orias`: run the chain over PTX files, several kernels at once, and write the cubin.
 
 parse runs first; meanwhile this process imports the other stages, so that the chains are forked warm. Units are dealt out to chains
-by size, largest first, and their results put back in module order: output doesn't depend on the number of jobs.
+by size, largest first, and their results put back in module order: output doesn't depend on the number of jobs. Where there is but one
+chain to run, it starts together with parse and imports for itself: a process that is forked warm copies every page that it touches.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import io
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import BinaryIO
 
 from ir_format import wire
@@ -18,7 +19,7 @@ from ir_format.diag import Diagnostic, StreamError
 from ir_format.model import AttrValue, Header
 from orchestrator.conflicts import UsageError
 from orchestrator.options import CommandLine, stream_options
-from orchestrator.processes import Pipeline, Stalled, Step, note, pump, start
+from orchestrator.processes import Pipeline, Stalled, Step, note, pump, start, stop
 from stages.chain import MIDDLE, NAMES, next_stage, stage
 from stages.runner import Flags, Stage, run_stage
 from stages.together import run_together
@@ -46,6 +47,7 @@ class Run:
         self.foreign = self._foreign()
         self.flags = self._flags()
         self.times: list[tuple[str, float]] = []
+        self.ahead: Pipeline | None = None  # the chain that was started together with parse
         self.stop_after = cl.values.get("stop-after", "")
         if self.stop_after and self.stop_after not in NAMES:
             raise UsageError(f"'{self.stop_after}' is no stage; they are {', '.join(NAMES)}")
@@ -109,13 +111,29 @@ class Run:
 
         t = time.perf_counter()
         pl = start([Step("parse", body)], b"")
-        if not self.foreign and not self.cl.flag("exec"):
+        if self._one_chain(sources):
+            self.ahead = start([Step(_joined(MIDDLE), _import_and_run)], b"")
+        elif not self.foreign and not self.cl.flag("exec"):
             _import_stages()
+        import stages.elf.link  # noqa: F401 - meanwhile
+
         self._run([pl])
         self.times.append(("parse", time.perf_counter() - t))
         sys.stderr.write(pl.processes[0].said)
         self._judge(pl, reported=True)
         return bytes(pl.result)
+
+    def _jobs(self) -> int:
+        return self.cl.number("jobs", self.cl.number("split-compile", 0)) or os.cpu_count() or 1
+
+    def _one_chain(self, sources: list[tuple[str, bytes]]) -> bool:
+        """Whether one process will run all stages between `parse` and `elf`: nobody wants to see or change anything between them, and there is one unit (or one job)."""
+        if self.cl.flag("exec") or self.parse_only or self.stop_after not in ("", "elf") or "save-temps" in self.cl.values:
+            return False
+        if any(s.name in self.foreign or self.flags[s.name] != Flags(quiet=True) for s in MIDDLE):
+            return False
+        words = (b".entry", b".func") if self.options.get("compile-only") else (b".entry",)
+        return self._jobs() == 1 or sum(text.count(word) for _, text in sources for word in words) < 2
 
     def middle(self, data: bytes, stages: list[Stage]) -> bytes:
         """Run stages over a stream; several chains at once when there are several units."""
@@ -123,8 +141,8 @@ class Run:
         frames = list(wire.frames(io.BytesIO(data)))
         units = [d for tag, d in frames if tag == "unit"]
         head = [(tag, d) for tag, d in frames if tag != "unit"]
-        jobs = self.cl.number("jobs", self.cl.number("split-compile", 0)) or os.cpu_count() or 1
-        jobs = max(1, min(jobs, len(units)))
+        ahead, self.ahead = self.ahead, None
+        jobs = max(1, min(self._jobs() if ahead is None else 1, len(units)))
         hands: list[list[int]] = [[] for _ in range(jobs)]
         load = [0] * jobs
         for i in sorted(range(len(units)), key=lambda i: (-len(units[i]), i)):
@@ -141,7 +159,11 @@ class Run:
             for i in hand:
                 w.frame("unit", units[i])
             w.end()
-            pipelines.append(start(self._steps(stages), feed.getvalue()))
+            if ahead is None:
+                pipelines.append(start(self._steps(stages), feed.getvalue()))
+            else:
+                ahead.feed = memoryview(feed.getvalue())
+                pipelines.append(ahead)
         self._run(pipelines)
         out: list[bytes] = [b""] * len(units)
         new_head: list[tuple[str, bytes]] = []
@@ -169,22 +191,22 @@ class Run:
         for d in out:
             w.frame("unit", d)
         w.end()
-        self.times.append(("+".join(s.name for s in stages), time.perf_counter() - t))
+        self.times.append((_joined(stages), time.perf_counter() - t))
         return merged.getvalue()
 
     def elf(self, data: bytes) -> bytes:
-        """The cubin."""
+        """The cubin. `elf` of ours works in this process: little is left to do, on units that the other stages made."""
         from stages.ends import elf_from_stream
 
-        def body(inp: BinaryIO, out: BinaryIO) -> int:
-            return elf_from_stream(inp, out.write)
-
         t = time.perf_counter()
-        step = Step("elf", body)
-        if "elf" in self.foreign:
-            step = Step("elf", shell=self.foreign["elf"])
-        elif self.cl.flag("exec"):
-            step = Step("elf", command=_executable("elf"))
+        if "elf" not in self.foreign and not self.cl.flag("exec"):
+            parts: list[bytes] = []
+            code = elf_from_stream(io.BytesIO(data), parts.append)
+            self.times.append(("elf", time.perf_counter() - t))
+            if code:
+                raise Abort(f"stage elf exit code {code}; no output is written" if code > 1 else "")
+            return b"".join(parts)
+        step = Step("elf", shell=self.foreign["elf"]) if "elf" in self.foreign else Step("elf", command=_executable("elf"))
         pl = start([step], data)
         self._run([pl])
         self.times.append(("elf", time.perf_counter() - t))
@@ -207,7 +229,7 @@ class Run:
     def _together(self, stages: list[Stage]) -> list[Step]:
         if len(stages) < 2:
             return [self._step(s) for s in stages]
-        return [Step("+".join(s.name for s in stages), body=lambda inp, out: run_together(stages, inp, out, note))]
+        return [Step(_joined(stages), body=lambda inp, out: run_together(stages, inp, out, note))]
 
     def _step(self, s: Stage) -> Step:
         if s.name in self.foreign:
@@ -304,10 +326,19 @@ def _executable(name: str) -> list[str]:
     return [path] if os.access(path, os.X_OK) else [sys.executable, "-m", f"stages.{name}"]
 
 
+def _joined(stages: Sequence[Stage]) -> str:
+    return "+".join(s.name for s in stages)
+
+
+def _import_and_run(inp: BinaryIO, out: BinaryIO) -> int:
+    """All stages between `parse` and `elf`; what they need is imported before the stream is there."""
+    _import_stages()
+    return run_together(MIDDLE, inp, out, note)
+
+
 def _import_stages() -> None:
     """Import what the chains need while parse runs, so that forks share it."""
     import ir_format.isa.machine  # noqa: F401 - warm
-    import stages.elf.link  # noqa: F401 - warm
 
     for s in MIDDLE:
         load: list[Callable[[], object]] = [s.passes]
@@ -318,6 +349,7 @@ def _import_stages() -> None:
 
 def run(cl: CommandLine) -> int:
     """Run one invocation; returns the exit code."""
+    job: Run | None = None
     try:
         job = Run(cl)
         for d in cl.messages:
@@ -336,4 +368,7 @@ def run(cl: CommandLine) -> int:
         return FAILED
     except KeyboardInterrupt:
         return 130
+    finally:
+        if job is not None and job.ahead is not None:
+            stop([job.ahead])
     return 0

@@ -58,6 +58,7 @@ class Codec:
     mask: int
     kind: str
     name: str
+    placed = False  # whether its bits depend on where the instruction stands
 
     def enc(self, o: Operand) -> int:
         """Bits of an operand."""

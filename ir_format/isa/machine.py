@@ -12,7 +12,7 @@ from ir_format.isa.rowlang import LAYOUTS, Row, RowError, SlotSpec
 from ir_format.isa.special import TargetCodec
 from ir_format.isa.tmem import KINDS as TMEM_KINDS
 from ir_format.isa.vectors import widen
-from ir_format.model import INV, ZERO, Const, Ctl, Imm, Inst, Label, Mem, Name, Operand, Reg, Sym
+from ir_format.model import INV, ZERO, Ctl, Imm, Inst, Label, Name, Operand, Reg, Sym
 
 LabelPc = Mapping[int, int] | Callable[[int], int]
 
@@ -237,11 +237,8 @@ class Target:
         """The plan that takes an instruction, None where none does (virtual register numbers count as any)."""
         ops = (*inst.dsts, *inst.srcs)
         for plan in self._candidates(inst.op, inst.mods, tuple([o[0] for o in ops])):
-            try:
-                _encode_operands(plan, ops, 0, {}, True)
-            except Mismatch:
-                continue
-            return plan
+            if plan.takes(ops):
+                return plan
         return None
 
     def encode(self, inst: Inst, pc: int = 0, label_pc: LabelPc | None = None) -> int:
@@ -259,7 +256,7 @@ class Target:
             why = "no form takes these operands and modifiers"
             for plan in plans:
                 try:
-                    word = _encode_operands(plan, ops, pc, label_pc, False)
+                    word = _encode_operands(plan, ops, pc, label_pc)
                 except Mismatch as error:
                     why = str(error)
                     continue
@@ -372,42 +369,18 @@ class Target:
 _KINDS: dict[str, frozenset[str]] = {"T": frozenset("LSI"), "Tr": frozenset("LSI"), "Ta": frozenset("LSI"), "Tas": frozenset("LSI"), "K": frozenset("C"), "UK": frozenset("C"), "UKi": frozenset("C"), "PI": frozenset("P"), "UPI": frozenset(("UP",)), "MU": frozenset("M"), "MS": frozenset("M"), "MT": frozenset("M"), "MUO": frozenset("M"), "MUN": frozenset("M"), "Tb": frozenset("LSI"), "H": frozenset("I"), "SBS": frozenset("N"), "Rn": frozenset("R"), "URn": frozenset(("UR",)), "SWZ": frozenset("N"), "M": frozenset("M"), **TMEM_KINDS}
 
 
-def _encode_operands(plan: Plan, ops: tuple[Operand, ...], pc: int, label_pc: LabelPc | None, loose: bool) -> int:
+def _encode_operands(plan: Plan, ops: tuple[Operand, ...], pc: int, label_pc: LabelPc | None) -> int:
     word = plan.value
-    encoders = plan.encoders
-    for i, o in enumerate(ops):
-        enc = encoders[i]
-        if loose:
-            o = _any_number(o)
-        if enc is None:
-            slot = plan.slots[i]
-            if o != slot.default and not (isinstance(o, Reg) and isinstance(slot.default, Reg) and o[:2] == slot.default[:2] and o[4] == slot.default[4]):
-                raise Mismatch(f"operand {slot.name} must be {operand_text(slot.default)} here")  # type: ignore[arg-type]
-            continue
-        codec = plan.slots[i].codec
-        if isinstance(codec, TargetCodec):
-            word |= 0 if loose else codec.enc_at(o, pc, label_pc)
+    for i, enc in enumerate(plan.encoders):
+        if enc is not None:
+            word |= enc(ops[i])
         else:
-            word |= enc(o)
-    if plan.shared and not loose:
+            codec = plan.slots[i].codec
+            assert isinstance(codec, TargetCodec)
+            word |= codec.enc_at(ops[i], pc, label_pc)
+    if plan.shared:
         plan.check_shared(ops)
     return word
-
-
-def _any_number(o: Operand) -> Operand:
-    """The operand with register 1 for each of its registers: virtual numbers have no range."""
-    if type(o) is Reg:
-        return _numbered(o)
-    if type(o) is Mem:
-        return Mem("M", o.base and _numbered(o.base), o.ubase and _numbered(o.ubase), o.offset, o.desc and _numbered(o.desc), o.sym)
-    if type(o) is Const and o.ireg is not None:
-        return o._replace(ireg=_numbered(o.ireg))
-    return o
-
-
-def _numbered(r: Reg) -> Reg:
-    """The register with number 1, RZ and PT left alone."""
-    return r if r.num == ZERO else Reg(r.file, 1, r.sub, r.width, r.flags, r.mod)
 
 
 def ctl_bits(ctl: Ctl | None) -> int:

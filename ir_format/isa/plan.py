@@ -22,9 +22,10 @@ from ir_format.isa.codec import (
     bits_get,
     bits_mask,
     bits_put,
+    operand_text,
 )
 from ir_format.isa.rowlang import LAYOUTS, Bits, Enum, ModSpec, Row, SlotSpec
-from ir_format.model import ABS, INV, NEG, REUSE, ZERO, Imm, Name, Operand, Reg
+from ir_format.model import ABS, INV, NEG, REUSE, ZERO, Const, Imm, Mem, Name, Operand, Reg
 
 GUARD_MASK = 0xF << 12
 CTL_MASK = 0x1FFFF << 105  # stall, yield, scoreboards, waits; the reuse bits 122-125 belong to the slots
@@ -54,9 +55,10 @@ def ur_bits(sm: int) -> int:
 class Slot:
     """A slot of a plan."""
 
-    __slots__ = ("codec", "default", "is_dst", "name", "optional", "shown")
+    __slots__ = ("codec", "default", "is_dst", "known", "name", "optional", "shown")
 
     def __init__(self, name: str, codec: Codec, default: Operand | None, shown: bool, optional: bool, is_dst: bool) -> None:
+        self.known: dict[tuple[bool, int, str], bool] = {}  # what :meth:`takes` said of registers, by all that codecs look at but the number
         self.name = name
         self.codec = codec
         self.default = default
@@ -64,9 +66,27 @@ class Slot:
         self.optional = optional  # printed unless it holds its default
         self.is_dst = is_dst
 
+    def hidden(self, o: Operand) -> int:
+        """Encoder of a slot that is not printed: no bits. Raises Mismatch for another operand than the slot holds then."""
+        held = self.default
+        if o != held and not (isinstance(o, Reg) and isinstance(held, Reg) and o[:2] == held[:2] and o[4] == held[4]):
+            raise Mismatch(f"operand {self.name} must be {operand_text(held)} here")  # type: ignore[arg-type]
+        return 0
+
+    def takes(self, o: Operand) -> bool:
+        """Whether the slot holds the operand; virtual register numbers count as any, and so do places of branch targets."""
+        if self.shown and self.codec.placed:
+            return True
+        try:
+            (self.codec.enc if self.shown else self.hidden)(_any_number(o))
+        except Mismatch:
+            return False
+        return True
+
 
 class Plan:
-    """See the module text. ``value``/``mask``: the bits that no operand, guard or control field owns. ``shared``: bits that two operands own."""
+    """See the module text. ``value``/``mask``: the bits that no operand, guard or control field owns. ``shared``: bits that two operands own.
+    ``encoders``: of each slot, None where the bits depend on where the instruction stands."""
 
     __slots__ = ("derived", "encoders", "form", "hints", "mask", "mods", "ndst", "shared", "slots", "value")
 
@@ -77,7 +97,7 @@ class Plan:
         self.ndst = ndst
         self.value = value
         self.mask = ((1 << 128) - 1) & ~(owned | GUARD_MASK | CTL_MASK)
-        self.encoders = [s.codec.enc if s.shown else None for s in slots]
+        self.encoders: list[Callable[[Operand], int] | None] = [s.hidden if not s.shown else None if s.codec.placed else s.codec.enc for s in slots]
         self.hints = 0  # reuse bits of the operands
         self.shared = 0
         held = 0
@@ -90,6 +110,20 @@ class Plan:
             held |= s.codec.mask
         self.derived = form.derived
 
+    def takes(self, ops: Sequence[Operand]) -> bool:
+        """Whether every slot takes its operand (:meth:`Slot.takes`); the answers for registers are remembered."""
+        for slot, o in zip(self.slots, ops):
+            if type(o) is Reg:
+                key = o[1] == ZERO, o[4], o[5]
+                fits = slot.known.get(key)
+                if fits is None:
+                    fits = slot.known[key] = slot.takes(o)
+                if not fits:
+                    return False
+            elif not slot.takes(o):
+                return False
+        return True
+
     def check_shared(self, ops: Sequence[Operand]) -> None:
         """Raises Mismatch where two operands of one field differ."""
         word = held = 0
@@ -100,6 +134,22 @@ class Plan:
                 if (word ^ bits) & held & mask:
                     raise Mismatch(f"operand {slot.name} differs from the one that shares its field")
                 word, held = word | bits, held | mask
+
+
+def _any_number(o: Operand) -> Operand:
+    """The operand with register 1 for each of its registers: virtual numbers have no range."""
+    if type(o) is Reg:
+        return _numbered(o)
+    if type(o) is Mem:
+        return Mem("M", o.base and _numbered(o.base), o.ubase and _numbered(o.ubase), o.offset, o.desc and _numbered(o.desc), o.sym)
+    if type(o) is Const and o.ireg is not None:
+        return o._replace(ireg=_numbered(o.ireg))
+    return o
+
+
+def _numbered(r: Reg) -> Reg:
+    """The register with number 1, RZ and PT left alone."""
+    return r if r.num == ZERO else Reg(r.file, 1, r.sub, r.width, r.flags, r.mod)
 
 
 class Form:

@@ -18,6 +18,7 @@ class TargetCodec(Codec):
     """A pc-relative branch target in units of 4 bytes from the next instruction."""
 
     __slots__ = ("bits", "distance", "relative", "signed", "size", "spaced", "unit")
+    placed = True
 
     def __init__(self, bits: Bits, name: str, relative: bool = True, spaced: bool = False, distance: bool = False, unit: int = 4, signed: bool = False) -> None:
         self.bits, self.name, self.kind = bits, name, "T"

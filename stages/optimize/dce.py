@@ -6,11 +6,9 @@ kill, so all definitions of a register's component live and die together; the tw
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-from ir_format.flow import read_regs, written_regs
+from ir_format.flow import Cells, read_regs, written_regs
 from ir_format.model import ZERO, Function, Inst, Reg, Unit
-from stages.optimize.values import Cell, is_pure
+from stages.optimize.values import is_pure
 from stages.runner import Context
 from stages.schedule.deps import ordered
 
@@ -20,9 +18,7 @@ _LOADS = frozenset({"LDG", "LDS", "LDL", "LD"})
 
 def is_removable(inst: Inst) -> bool:
     """Whether the instruction may go when its results are not read."""
-    if is_pure(inst):
-        return True
-    return inst.op in _LOADS and "CONSTANT" not in inst.mods and not ordered(inst) and not inst.uses and not inst.defs
+    return is_pure(inst) or inst.op in _LOADS and "CONSTANT" not in inst.mods and not ordered(inst) and not inst.uses and not inst.defs
 
 
 def remove_dead_code(unit: Unit, ctx: Context) -> None:
@@ -31,39 +27,36 @@ def remove_dead_code(unit: Unit, ctx: Context) -> None:
         _function(f, ctx)
 
 
-def _cells(regs: Iterable[Reg]) -> list[Cell]:
-    out: list[Cell] = []
-    for r in regs:
-        if r.width == 1:
-            out.append((r.num, r.sub))
-        else:
-            out += [(r.num, c) for c in range(r.sub, r.sub + r.width)]
-    return out
-
-
 def _function(f: Function, ctx: Context) -> None:
-    writers: dict[Cell, list[Inst]] = {}
+    base = Cells(f).base
+    assert base is not None
+    writers: dict[int, list[Inst]] = {}  # cell -> instructions that write it and may go
     alive: set[int] = set()  # identities of the instructions that stay
     work: list[Inst] = []
     for b in f.blocks:
         for i in b.insts:
-            for cell in _cells(written_regs(i)):
-                if cell in writers:
-                    writers[cell].append(i)
-                else:
-                    writers[cell] = [i]
             if not is_removable(i):
                 alive.add(id(i))
                 work.append(i)
-    readers: set[Cell] = set()
+                continue
+            for r in written_regs(i):
+                cell = base[r.num] + r.sub
+                for c in (cell,) if r.width == 1 else range(cell, cell + r.width):
+                    if c in writers:
+                        writers[c].append(i)
+                    else:
+                        writers[c] = [i]
+    readers: set[int] = set()  # cells
     while work:
-        for cell in _cells(read_regs(work.pop())):
-            if cell not in readers:
-                readers.add(cell)
-                for i in writers.get(cell, ()):
-                    if id(i) not in alive:
-                        alive.add(id(i))
-                        work.append(i)
+        for r in read_regs(work.pop()):
+            cell = base[r.num] + r.sub
+            for c in (cell,) if r.width == 1 else range(cell, cell + r.width):
+                if c not in readers:
+                    readers.add(c)
+                    for i in writers.get(c, ()):
+                        if id(i) not in alive:
+                            alive.add(id(i))
+                            work.append(i)
     dead = 0
     for b in f.blocks:
         gone = [i for i in b.insts if id(i) not in alive and ctx.allow()]
@@ -79,7 +72,7 @@ def _function(f: Function, ctx: Context) -> None:
             if i.op not in _PRED_OUT:
                 continue
             for n, d in enumerate(i.dsts):
-                if type(d) is Reg and d.num != ZERO and d.file in ("P", "UP") and (d.num, d.sub) not in readers:
+                if type(d) is Reg and d.num != ZERO and d.file in ("P", "UP") and base[d.num] + d.sub not in readers:
                     i.dsts = (*i.dsts[:n], d._replace(num=ZERO, sub=0), *i.dsts[n + 1 :])
 
 

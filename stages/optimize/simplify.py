@@ -265,7 +265,7 @@ class Simplifier:
             if s.file != d.file or s.mod or (s.flags and d.file != "P"):
                 return
             for c in range(d.width):
-                self.repl[(d.num, d.sub + c)] = s if s.num == ZERO else s._replace(sub=s.sub + c, width=1)
+                self.repl[(d.num, d.sub + c)] = s if s.num == ZERO else Reg(s.file, s.num, s.sub + c, 1, s.flags, s.mod)
         elif (type(s) is Imm and d.width == 1 and not s.fmt) or (type(s) is Const and d.width == 1):
             self.repl[(d.num, d.sub)] = s
         elif type(s) is Const and d.width == 2 == s.width and s.ireg is None and not s.sym and not s.flags:
@@ -281,7 +281,7 @@ class Simplifier:
             return r
         if r.width == 1:
             if type(first) is Reg:
-                return first._replace(flags=_joined(first, r), mod=r.mod, width=1)
+                return Reg(first.file, first.num, first.sub, 1, _joined(first, r), r.mod)
             return first if not r.flags and not r.mod else r
         if type(first) is Const and r.width == 2:
             return self._const_pair(r, first)
@@ -296,7 +296,7 @@ class Simplifier:
                 return r
         if first.num != ZERO and first.sub % min(4, r.width if r.width != 3 else 4):
             return r
-        return r._replace(num=first.num, sub=first.sub if first.num != ZERO else 0)
+        return Reg(r.file, first.num, first.sub if first.num != ZERO else 0, r.width, r.flags, r.mod)
 
     def _const_pair(self, r: Reg, low: Const) -> Operand:
         """The pair of constant-bank words that a register pair is a copy of, or the pair itself."""
@@ -349,6 +349,8 @@ class Simplifier:
         if base is None or base.num == ZERO:
             return m
         new = self._reg(base)
+        if new is base:
+            return m
         if type(new) is Reg and not new.flags:
             return m._replace(base=new)
         if type(new) is Imm and base.width == 1 and not new.sym and not base.mod and m.ubase is None and new.value + m.offset < 1 << 23:
@@ -366,14 +368,13 @@ class Simplifier:
     def _try(self, i: Inst, srcs: tuple[Operand, ...] | None = None, dsts: tuple[Operand, ...] | None = None) -> bool:
         """Change operands if the target has the form; whether it did."""
         old_s, old_d = i.srcs, i.dsts
-        self.values.adjust(i, -1)
         i.srcs = old_s if srcs is None else srcs
         i.dsts = old_d if dsts is None else dsts
-        done = (i.op in ("COPY", "PCOPY") or self.legal(i)) and self.ctx.allow()
-        if not done:
-            i.srcs, i.dsts = old_s, old_d
-        self.values.adjust(i, +1)
-        return done
+        if (i.op in ("COPY", "PCOPY") or self.legal(i)) and self.ctx.allow():
+            self.values.exchange((*old_d, *old_s), (*i.dsts, *i.srcs))
+            return True
+        i.srcs, i.dsts = old_s, old_d
+        return False
 
     # ------------------------------------------------------------------ value numbering
 

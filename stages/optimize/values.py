@@ -7,7 +7,7 @@ computed again between the copy and a use would give a path to the use around th
 
 from __future__ import annotations
 
-from ir_format.flow import Liveness, build_cfg, dominators, is_guarded, liveness, read_regs, written_regs
+from ir_format.flow import Liveness, build_cfg, dominators, is_guarded, liveness, operand_regs, read_regs, written_regs
 from ir_format.model import ZERO, Function, Imm, Inst, Operand, Reg
 from stages.runner import Context
 
@@ -146,3 +146,13 @@ class Values:
             for c in range(r.sub, r.sub + r.width):
                 cell = (r.num, c)
                 uses[cell] = uses.get(cell, 0) + by
+
+    def exchange(self, old: tuple[Operand, ...], new: tuple[Operand, ...]) -> None:
+        """As :meth:`adjust`, for an instruction some of whose operands became others that stand in the same places (destinations: addresses only)."""
+        uses = self.uses
+        for a, b in zip(old, new, strict=True):
+            if a is not b:
+                for o, by in ((a, -1), (b, +1)):
+                    for r in operand_regs(o):
+                        for c in range(r.sub, r.sub + r.width):
+                            uses[(r.num, c)] = uses.get((r.num, c), 0) + by

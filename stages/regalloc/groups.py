@@ -47,10 +47,11 @@ class Group:
 class Grouping:
     """Groups of a function; ``of``: vreg -> (group, offset)."""
 
-    __slots__ = ("groups", "of", "ranges")
+    __slots__ = ("_owner", "groups", "of", "ranges")
 
     def __init__(self, ranges: Ranges) -> None:
         self.ranges = ranges
+        self._owner = ranges.cells.owner
         self.of: list[tuple[Group, int]] = []
         base = ranges.cells.base
         assert base is not None
@@ -69,7 +70,7 @@ class Grouping:
 
     def place(self, cell: int) -> tuple[Group, int]:
         """(group, slot) of a cell."""
-        vreg, part = self.ranges.cells.owner[cell]
+        vreg, part = self._owner[cell]
         group, offset = self.of[vreg]
         return group, offset + part
 
