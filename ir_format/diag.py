@@ -6,7 +6,7 @@ Text format is ptxas's: ``ptxas FILE, line N; error   : MESSAGE`` (severity padd
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from ir_format.record import NamedTuple
 
 
 class Diagnostic(NamedTuple):

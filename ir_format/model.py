@@ -14,7 +14,9 @@ wire as they are; instructions and blocks are mutable slotted objects.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
+
+from ir_format.record import NamedTuple
 
 LEVELS: Final = ("ptx", "ori", "allocated", "scheduled", "encoded")
 

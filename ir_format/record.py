@@ -3,12 +3,14 @@
 ``class Point(Record)`` with annotated fields gets ``__slots__``, ``__init__``, ``__eq__`` and ``__repr__``; type checkers treat it as a dataclass. The
 module `dataclasses` compiles several methods for each class and imports `inspect`: 20 ms of the 100 that a small kernel takes. Here the one method that has to be
 fast, ``__init__``, is compiled once for each shape (number of fields, which have a :func:`fresh` default) and renamed for each class.
+
+:class:`NamedTuple` is typing's, for the same reason made from one compiled ``__new__`` for each number of fields. Type checkers see typing's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar, dataclass_transform
+from typing import TYPE_CHECKING, Any, TypeVar, dataclass_transform
 
 T = TypeVar("T")
 R = TypeVar("R", bound="Record")
@@ -96,3 +98,49 @@ def replace(record: R, **changes: Any) -> R:
     """A copy with some fields changed."""
     cls: Any = type(record)
     return cls(**{f: getattr(record, f) for f in fields(record)} | changes)  # type: ignore[no-any-return]
+
+
+if TYPE_CHECKING:
+    from typing import NamedTuple as NamedTuple
+else:
+    from collections import _tuplegetter
+
+    _TUPLE_GLOBALS = {"_new_": tuple.__new__}
+    _makers: dict[int, Any] = {}  # number of fields -> code of a __new__ with fields a0, a1, ...
+
+    def _maker(count: int) -> Any:
+        names = ", ".join([f"a{i}" for i in range(count)])
+        space: dict[str, Any] = {}
+        exec(f"def __new__(_cls, {names}):\n return _new_(_cls, ({names},))", space)
+        return space["__new__"].__code__
+
+    class _TupleMeta(type):
+        def __new__(mcs, name: str, bases: tuple[type, ...], space: dict[str, Any]) -> type:
+            names = tuple(space.get("__annotations__", ()))
+            defaults = tuple([space[n] for n in names if n in space])
+            code = _makers.get(len(names))
+            if code is None:
+                code = _makers[len(names)] = _maker(len(names))
+            code = code.replace(co_varnames=("_cls", *names), co_qualname=f"{name}.__new__")
+            space = _TUPLE_METHODS | space | {n: _tuplegetter(i, "") for i, n in enumerate(names)}
+            space["__new__"] = _Function(code, _TUPLE_GLOBALS, "__new__", defaults)
+            space["__slots__"] = ()
+            space["_fields"] = space["__match_args__"] = names
+            space["_index"] = {n: i for i, n in enumerate(names)}
+            return type.__new__(type, name, (tuple,), space)
+
+    NamedTuple = type.__new__(_TupleMeta, "NamedTuple", (), {})
+
+    def _tuple_replace(self: Any, /, **changes: Any) -> Any:
+        values = list(self)
+        index = self._index
+        for name, value in changes.items():
+            values[index[name]] = value
+        return tuple.__new__(type(self), values)
+
+    _TUPLE_METHODS = {
+        "_replace": _tuple_replace,
+        "_asdict": lambda self: dict(zip(self._fields, self)),
+        "__repr__": lambda self: f"{type(self).__name__}({', '.join(f'{n}={v!r}' for n, v in zip(self._fields, self))})",
+        "__getnewargs__": lambda self: tuple(self),
+    }

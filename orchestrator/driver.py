@@ -115,6 +115,9 @@ class Run:
             self.ahead = start([Step(_joined(MIDDLE), _import_and_run)], b"")
         elif not self.foreign and not self.cl.flag("exec"):
             _import_stages()
+            from stages.lower.rules import rules
+
+            rules()
         import stages.elf.link  # noqa: F401 - meanwhile
 
         self._run([pl])

@@ -7,11 +7,11 @@ wins. Options beyond ptxas's own are in the last group and have long names only.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
 from ir_format.diag import Diagnostic
 from ir_format.model import AttrValue
-from ir_format.record import Record, fresh
+from ir_format.record import NamedTuple, Record, fresh
 from ir_format.target import targets
 from orchestrator.conflicts import FAST, UsageError, settle
 

@@ -15,9 +15,9 @@ from stages.runner import Context, Pass, Stage
 
 def _lower_begin() -> Callable[[Any, Context], Unit]:
     from stages.lower.lower import lower_unit
-    from stages.lower.rules import rules
+    from stages.lower.rules import usual
 
-    rules()  # the table imports every rule module: done here, so that a warm process has it before it forks
+    usual()  # the table imports most rule modules: done here, so that a process has it before its stream is there
     return lambda source, ctx: lower_unit(source, ctx.module, ctx.header)
 
 

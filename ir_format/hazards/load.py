@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Final, NamedTuple
+from typing import Final
 
 from ir_format.hazards.classes import BOARDS, CLASSES, PACES, PIPES, STALLS
 from ir_format.hazards.distances import TABLES
+from ir_format.record import NamedTuple
 
 KINDS: Final = ("raw", "waw", "war")
 _SOURCES: Final = {"d": "documented", "m": "measured", "g": "guessed"}

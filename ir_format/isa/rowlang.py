@@ -19,7 +19,8 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import NamedTuple
+
+from ir_format.record import NamedTuple
 
 #: Every SM that rows speak of.
 SMS = (75, 80, 86, 87, 88, 89, 90, 100, 103, 110, 120, 121)

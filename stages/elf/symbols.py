@@ -7,8 +7,9 @@ the section symbols of the parameter banks come last although they are LOCAL. ``
 from __future__ import annotations
 
 import struct
-from typing import Final, NamedTuple
+from typing import Final
 
+from ir_format.record import NamedTuple
 from stages.elf.image import Strings
 
 LOCAL: Final = 0

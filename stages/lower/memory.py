@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from ir_format import ptx
 from ir_format.model import RZ, Const, Imm, Mem, Name, Operand, Reg
 from ir_format.ptx import PtxInst, PtxParam, PtxVar
+from ir_format.record import NamedTuple
 
 from .builder import Builder
 from .call import local_place

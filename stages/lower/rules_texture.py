@@ -17,12 +17,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from ir_format import ptx
 from ir_format.isa.vectors import split
 from ir_format.model import ABS, RZ, ZERO, Imm, Name, Operand, Reg
 from ir_format.ptx import PtxFunction, PtxInst, PtxParam
+from ir_format.record import NamedTuple
 
 from .builder import Builder, Rule
 from .call import call_driver

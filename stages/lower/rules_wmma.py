@@ -8,11 +8,12 @@ mma of the SM over parts of the fragments, in ptxas's order, so that sums round 
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Final
 
 from ir_format import ptx
 from ir_format.model import RZ, Imm, Mem, Reg
 from ir_format.ptx import PtxInst
+from ir_format.record import NamedTuple
 
 from .builder import Builder, Rule
 from .math_common import NEG_RZ

@@ -10,11 +10,12 @@ Pre: a function at level `ori`. Post: the same values; sums and products are mod
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
 from ir_format.flow import Loop, is_guarded, read_regs, written_regs
 from ir_format.hazards import hazards
 from ir_format.model import NOT_PT, PT, RZ, ZERO, Const, Function, Imm, Inst, Operand, Reg, Unit, imm
+from ir_format.record import NamedTuple
 from ir_format.rename import duplicate, fresh_names, rename, rename_reads
 from stages.optimize.bits import known_bits
 from stages.optimize.dce import remove_dead_code

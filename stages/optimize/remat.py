@@ -12,11 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Final, NamedTuple
+from typing import Final
 
 from ir_format.flow import Liveness, is_guarded, loop_depths, read_regs, written_regs
 from ir_format.hazards import hazards
 from ir_format.model import NOT_PT, PT, Const, Function, Inst, Reg, Unit
+from ir_format.record import NamedTuple
 from ir_format.rename import fresh_names, rename, rename_reads
 from stages.optimize.dce import remove_dead_code
 from stages.optimize.places import Place, insert, readers

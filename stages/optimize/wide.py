@@ -5,10 +5,11 @@ A sum of two pairs is `IADD3 lo, p = a, b` and `IADD3.X hi = a', b', p`. The rul
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from ir_format.flow import is_guarded, read_regs, written_regs
 from ir_format.model import INV, NEG, NOT_PT, PT, RZ, RZ2, ZERO, Const, Imm, Inst, Operand, Reg, VReg
+from ir_format.record import NamedTuple
 from stages.optimize.fold import flags_of, is_bare, value_of
 
 if TYPE_CHECKING:

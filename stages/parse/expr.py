@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Callable
-from typing import NamedTuple
 
 from ir_format.ptx import Imm, ImmF32, ImmF64
+from ir_format.record import NamedTuple
 from stages.parse.scan import Scanner
 
 Number = int | float

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
+from ir_format.record import NamedTuple
 from stages.parse import compat, rules, textures
 from stages.parse.table import Gate, Row, gates, parse_gate
 from stages.parse.targets import Target
@@ -43,38 +44,52 @@ def _hits(wanted: str, words: frozenset[str]) -> list[str]:
     return [wanted] if wanted in words else []
 
 
-def _parse(text: str) -> list[Rule]:
+_GATES: dict[str, Gate] = {}  # by text: many lines have the same
+
+
+def _gate(text: str) -> Gate:
+    found = _GATES.get(text)
+    if found is None:
+        found = _GATES[text] = parse_gate(text.split())
+    return found
+
+
+def _closed(text: str, target: Target) -> list[Rule]:
+    """The lines of a table whose gates are closed."""
     out: list[Rule] = []
+    closed: dict[str, bool] = {}
     for line in text.splitlines():
-        if not line:
-            continue
-        names, words, feature, gate = [column.strip() for column in line.split("|")]
-        parts = words.split()
-        out.append(
-            Rule(
-                tuple(names.split()),
-                tuple([tuple(w.split("/")) for w in parts if w[0] != "!"]),
-                tuple([w[1:] for w in parts if w[0] == "!"]),
-                _KINDS[feature[0]],
-                feature[2:],
-                parse_gate(gate.split()),
+        head, _, gate = line.rpartition("|")
+        if gate not in closed:
+            closed[gate] = bool(gate) and target.closed(_gate(gate))
+        if closed[gate]:
+            names, words, feature = [column.strip() for column in head.split("|")]
+            parts = words.split()
+            out.append(
+                Rule(
+                    tuple(names.split()),
+                    tuple([tuple(w.split("/")) for w in parts if w[0] != "!"]),
+                    tuple([w[1:] for w in parts if w[0] == "!"]),
+                    _KINDS[feature[0]],
+                    feature[2:],
+                    _gate(gate),
+                )
             )
-        )
     return out
 
 
-def _early() -> dict[str, list[tuple[str, str, Gate]]]:
-    out: dict[str, list[tuple[str, str, Gate]]] = {}
+def _early() -> dict[str, list[tuple[str, str, str]]]:
+    """Word -> kind, text of the feature, text of the gate."""
+    out: dict[str, list[tuple[str, str, str]]] = {}
     for line in gates.EARLY.splitlines():
         if line:
             words, feature, gate = [column.strip() for column in line.split("|")]
             for word in words.split():
-                out.setdefault(word, []).append((_KINDS[feature[0]], feature[2:].replace("{mod}", word), parse_gate(gate.split())))
+                out.setdefault(word, []).append((_KINDS[feature[0]], feature[2:].replace("{mod}", word), gate))
     return out
 
 
-_TABLE: dict[str, tuple[list[Rule], list[Rule]]] = {}  # filled when first needed
-_EARLY: dict[str, list[tuple[str, str, Gate]]] = {}
+_EARLY: dict[str, list[tuple[str, str, str]]] = {}  # filled when first needed
 
 
 def _is_for(rule: Rule, name: str) -> bool:
@@ -95,10 +110,11 @@ def _covers(pattern: str, name: str) -> bool:
 class Gates:
     """The gates under one version and target."""
 
-    __slots__ = ("_early", "_rules", "target")
+    __slots__ = ("_early", "_rules", "_shut", "target")
 
     def __init__(self, target: Target) -> None:
         self.target = target
+        self._shut: tuple[list[Rule], list[Rule]] | None = None  # all closed lines, once some are needed
         self._rules: dict[str, tuple[list[Rule], list[Rule]]] = {}
         self._early: dict[str, list[str]] = {}
 
@@ -108,7 +124,7 @@ class Gates:
         if found is None:
             if not _EARLY:
                 _EARLY.update(_early())
-            found = [text for kind, quoted, gate in _EARLY.get(word, ()) for text in self.target.refuses(gate, kind, quoted)]
+            found = [text for kind, quoted, gate in _EARLY.get(word, ()) for text in self.target.refuses(_gate(gate), kind, quoted)]
             self._early[word] = found
         return found
 
@@ -119,14 +135,11 @@ class Gates:
     def _closed(self, name: str) -> tuple[list[Rule], list[Rule]]:
         found = self._rules.get(name)
         if found is None:
-            if not _TABLE:
-                _TABLE[""] = _parse(gates.OWN), _parse(gates.OTHER)
-            own, other = _TABLE[""]
-            found = self._rules[name] = self._for(own, name), self._for(other, name)
+            if self._shut is None:
+                self._shut = _closed(gates.OWN, self.target), _closed(gates.OTHER, self.target)
+            own, other = self._shut
+            found = self._rules[name] = [r for r in own if _is_for(r, name)], [r for r in other if _is_for(r, name)]
         return found
-
-    def _for(self, lines: list[Rule], name: str) -> list[Rule]:
-        return [rule for rule in lines if self.target.closed(rule.gate) and _is_for(rule, name)]
 
     def refusals(self, row: Row, mods: tuple[str, ...], types: tuple[str, ...], kinds: tuple[str, ...]) -> tuple[list[str], list[str]]:
         """Messages about the instruction itself, and about its modifiers and the spaces of its addresses."""

@@ -9,9 +9,10 @@ operand types ("Arguments mismatch"), then the form of each operand.
 from __future__ import annotations
 
 from itertools import combinations
-from typing import Final, NamedTuple
+from typing import Final
 
 from ir_format.ptx import Addr, LabelList, LabelRef, Operand, Pair, Sym, Vec
+from ir_format.record import NamedTuple
 from stages.parse import checks, compat, operand_forms, relations, rules, table, textures
 from stages.parse.gating import Gates
 from stages.parse.operands import literal_bits

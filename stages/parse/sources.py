@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 from ir_format.diag import Diagnostic
 from ir_format.ptx import PtxModule, PtxUnit, PtxVar
+from ir_format.record import NamedTuple
 from stages.parse.module import Parser
 from stages.parse.scan import Abort, Scanner, load
 from stages.parse.symbols import FuncSym

@@ -6,8 +6,9 @@ All tables measured on ptxas 13.0 (the matrices of version x target and target x
 from __future__ import annotations
 
 import re
-from typing import Final, NamedTuple
+from typing import Final
 
+from ir_format.record import NamedTuple
 from stages.parse.table import Gate
 
 VERSIONS: Final = frozenset(

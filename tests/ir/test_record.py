@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import subprocess
 import sys
+import typing
 from dataclasses import dataclass, field
 
 import pytest
 
-from ir_format.record import Record, fields, fresh, replace
+from ir_format.record import NamedTuple, Record, fields, fresh, replace
 
 
 class Point(Record):
@@ -76,3 +79,51 @@ def test_the_chain_imports_neither_dataclasses_nor_inspect() -> None:
     code = "import sys, orchestrator.driver as d; d._import_stages(); import stages.parse; print(sorted({'dataclasses', 'inspect'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+class Place(NamedTuple):
+    """A named tuple of ours."""
+
+    file: str
+    line: int = 3
+    sub: int = 0
+
+    def twice(self) -> int:
+        """A method."""
+        return 2 * self.line
+
+
+class TypingPlace(typing.NamedTuple):
+    """The same by typing."""
+
+    file: str
+    line: int = 3
+    sub: int = 0
+
+
+@pytest.mark.parametrize(("args", "named"), [(("a",), {}), (("a", 1), {"sub": 2}), ((), {"file": "x"})])
+def test_named_tuples_are_made_compared_and_printed_as_those_of_typing(args: tuple[object, ...], named: dict[str, object]) -> None:
+    ours, theirs = Place(*args, **named), TypingPlace(*args, **named)  # type: ignore[arg-type]
+    assert ours == theirs and hash(ours) == hash(theirs) and isinstance(ours, tuple) and type(ours) is Place
+    assert repr(ours) == repr(theirs).replace("TypingPlace", "Place")
+    assert (ours.file, ours.line, ours.sub) == tuple(theirs)
+    assert ours._replace(sub=9) == theirs._replace(sub=9) and type(ours._replace(sub=9)) is Place
+    assert ours._asdict() == theirs._asdict() and ours.twice() == 2 * theirs.line
+    assert copy.copy(ours) == ours and type(copy.deepcopy(ours)) is Place
+    assert pickle.loads(pickle.dumps(ours)) == ours
+
+
+@pytest.mark.parametrize("wrong", [(), ("a", 1, 2, 3)])
+def test_named_tuples_refuse_wrong_numbers_of_fields_by_name(wrong: tuple[object, ...]) -> None:
+    with pytest.raises(TypeError, match=r"Place\.__new__\(\) .* positional argument"):
+        Place(*wrong)  # type: ignore[arg-type]
+    with pytest.raises(KeyError):
+        Place("a")._replace(colour=1)  # type: ignore[call-arg]
+    with pytest.raises(AttributeError):
+        Place("a").line = 4  # type: ignore[misc]
+
+
+def test_a_match_statement_takes_a_named_tuple_apart() -> None:
+    match Place("a", 5):
+        case Place(file, line):
+            assert (file, line) == ("a", 5)
