@@ -307,19 +307,32 @@ def find_divergence(fn: Function, flow: Flow) -> tuple[set[int], list[int]]:
     varying: set[int] = set()
     controlled: set[int] = set()
     parted: dict[int, None] = {}
+    # Per block: what each instruction writes and reads that may still turn out to vary (instructions that vary whatever they read are done at once).
+    pending: list[list[tuple[list[int], list[int]]]] = [[] for _ in fn.blocks]
+    for x in cfg.rpo:
+        for inst in fn.blocks[x].insts:
+            defs = [r.num for r in written_regs(inst)]
+            if defs:
+                if _varies(inst):
+                    varying.update(defs)
+                else:
+                    pending[x].append((defs, [] if inst.op in ("CS2R", "S2R") else [r.num for r in read_regs(inst)]))
     changed = True
     while changed:
         before = (len(varying), len(controlled), len(parted))
         for x in cfg.rpo:
-            under = x in controlled
-            for inst in fn.blocks[x].insts:
-                defs = written_regs(inst)
-                if not defs:
-                    continue
-                if all(r.num in varying for r in defs):
-                    continue
-                if under or _varies(inst, varying):
-                    varying.update(r.num for r in defs)
+            if x in controlled:
+                for defs, _ in pending[x]:
+                    varying.update(defs)
+                pending[x] = []
+            elif pending[x]:
+                left = []
+                for row in pending[x]:
+                    if varying.isdisjoint(row[1]):
+                        left.append(row)
+                    else:
+                        varying.update(row[0])
+                pending[x] = left
             branch = conditional(fn.blocks[x], cfg.succs[x])
             if branch is None or x in parted or (branch.attrs and "uni" in branch.attrs):
                 continue
@@ -333,13 +346,14 @@ def find_divergence(fn: Function, flow: Flow) -> tuple[set[int], list[int]]:
     return varying, sorted(parted, key=lambda x: rank[x])
 
 
-def _varies(inst: Inst, varying: set[int]) -> bool:
+def _varies(inst: Inst) -> bool:
+    """Whether the results differ between threads whatever the instruction reads."""
     if inst.op in _VARYING:
         return not (inst.op == "CS2R" and _plain(inst))
     if inst.op == "S2R":
         name = inst.srcs[0]
         return isinstance(name, Name) and name.name in _THREAD_SREGS
-    return any(r.num in varying for r in read_regs(inst))
+    return False
 
 
 def _plain(inst: Inst) -> bool:

@@ -13,15 +13,20 @@ Place = tuple[int, int]  # block position, index
 def made_once(f: Function, fits: Callable[[Inst], bool]) -> dict[int, tuple[Place, Inst]]:
     """Register -> the one instruction that writes it, where that ``fits``, has no guard and makes all of the register as its first result; none of fixed place."""
     found: dict[int, tuple[Place, Inst]] = {}
-    writers: dict[int, int] = {}
     for pos, block in enumerate(f.blocks):
         for n, inst in enumerate(block.insts):
-            for r in written_regs(inst):
-                writers[r.num] = writers.get(r.num, 0) + 1
             if fits(inst) and not is_guarded(inst):
                 d = inst.dsts[0]
                 if type(d) is Reg and d.num != ZERO and f.vregs[d.num].fixed < 0 and d.width == f.vregs[d.num].width:
                     found[d.num] = (pos, n), inst
+    if not found:
+        return found
+    writers = dict.fromkeys(found, 0)
+    for block in f.blocks:
+        for inst in block.insts:
+            for r in written_regs(inst):
+                if r.num in writers:
+                    writers[r.num] += 1
     return {num: made for num, made in found.items() if writers[num] == 1}
 
 

@@ -104,7 +104,9 @@ class Values:
         for pos in self.cfg.rpo:
             for inst in blocks[pos].insts:
                 for r in read_regs(inst):
-                    for cell in ((r.num, r.sub),) if r.width == 1 else [(r.num, c) for c in range(r.sub, r.sub + r.width)]:
+                    num, sub, width = r.num, r.sub, r.width
+                    for c in (sub,) if width == 1 else range(sub, sub + width):
+                        cell = num, c
                         uses[cell] = uses.get(cell, 0) + 1
                         if place.get(cell) != pos:
                             early.append((cell, pos))
@@ -114,9 +116,11 @@ class Values:
                         value[r.num] = 0
                     continue
                 for r in written:
-                    for cell in ((r.num, r.sub),) if r.width == 1 else [(r.num, c) for c in range(r.sub, r.sub + r.width)]:
+                    num, sub = r.num, r.sub
+                    for c in range(sub, sub + r.width):
+                        cell = num, c
                         if cell in defs:
-                            value[r.num] = 0
+                            value[num] = 0
                         defs[cell] = inst
                         place[cell] = pos
         for cell, pos in early:

@@ -93,18 +93,16 @@ class _Splitter:
             self._join_block(work, before[pos])
         self._rename()
 
-    def _touched(self, regs: list[Reg]) -> list[Reg]:
-        many = self.many
-        return [r for r in regs if many[r.num]]
-
     def _number_sites(self) -> None:
+        many = self.many
         made: list[tuple[int, Cell]] = []
         seen: set[Cell] = set()  # cells that a block reads and has not written yet, and those written under a guard
         for b in self.f.blocks:
             work: list[tuple[Inst, list[Reg], list[Reg], bool]] = []
             own: set[Cell] = set()
             for i in b.insts:
-                reads, writes = self._touched(read_regs(i)), self._touched(written_regs(i))
+                reads = [r for r in read_regs(i) if many[r.num]]
+                writes = [r for r in written_regs(i) if many[r.num]]
                 if not reads and not writes:
                     continue
                 guarded = is_guarded(i)

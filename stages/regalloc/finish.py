@@ -27,9 +27,13 @@ def finish_function(func: Function, sm: int, grouping: Grouping, standard: bool,
     base = (func.frame + 7) // 8 * 8 if slots else func.frame
     mover = Mover(sm, base)
     place = _places(func, grouping)
+    known: dict[Reg, Reg] = {}
 
     def physical(reg: Reg) -> Reg:
-        return Reg(reg.file, place[reg.num] + reg.sub, 0, reg.width, reg.flags, reg.mod)
+        found = known.get(reg)
+        if found is None:
+            found = known[reg] = Reg(reg.file, place[reg.num] + reg.sub, 0, reg.width, reg.flags, reg.mod)
+        return found
 
     stores = loads = 0
     for block in func.blocks:

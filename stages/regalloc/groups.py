@@ -55,13 +55,18 @@ class Grouping:
         self.of: list[tuple[Group, int]] = []
         base = ranges.cells.base
         assert base is not None
+        absent = (Group("", -1, 1, 1, -1, 0.0), 0)  # for registers that nothing names
+        touches = ranges.touches
         for number, vreg in enumerate(ranges.func.vregs):
+            if not touches[number]:
+                self.of.append(absent)
+                continue
             group = Group(vreg.file, number, vreg.width, vreg.align, vreg.fixed, ranges.weight[number])
             cell = base[number]
             group.segs = [ranges.segs[cell + i] for i in range(vreg.width)]
             group.defs = [ranges.defs[cell + i] for i in range(vreg.width)]
             self.of.append((group, 0))
-        self.groups: list[Group] = [g for g, _ in self.of]
+        self.groups: list[Group] = []  # filled by :meth:`finish`
         for inst in ranges.insts:
             if inst.op in PRODUCTS:
                 for operand in (*inst.dsts, *inst.srcs):

@@ -59,8 +59,9 @@ class Ranges:
         self._build()
 
     def _build(self) -> None:
-        first = self.cells.first
-        segs = self.segs
+        base = self.cells.base
+        assert base is not None
+        segs, defs, touches, weight = self.segs, self.defs, self.touches, self.weight
         for pos in range(len(self.func.blocks) - 1, -1, -1):
             low, high = self.starts[pos], self.starts[pos + 1]
             live_in = self.live.in_cells(pos)
@@ -77,11 +78,12 @@ class Ranges:
                     sources = self._copy_sources(inst)
                     real = inst.op != "UNDEF"
                     for reg in written:
-                        seen[reg.num] = seen.get(reg.num, 0) + reg.width
-                        cell = first(reg)
-                        for c in range(cell, cell + reg.width):
+                        num, width = reg.num, reg.width
+                        seen[num] = seen.get(num, 0) + width
+                        cell = base[num] + reg.sub
+                        for c in (cell,) if width == 1 else range(cell, cell + width):
                             if real:
-                                self.defs[c].append((write, sources.get(c, -1) if sources else -1))
+                                defs[c].append((write, sources.get(c, -1) if sources else -1))
                             if kills:
                                 stop = end.pop(c, 0)
                                 if stop or real:
@@ -93,19 +95,21 @@ class Ranges:
                                 touched[c] = write
                 late: frozenset[int] = frozenset()
                 if inst.op in LATE_READ:
+                    first = self.cells.first
                     late = frozenset(
                         c for o in inst.srcs[:2] if type(o) is Reg and o.num != ZERO for c in range(first(o), first(o) + o.width)
                     )
                 for reg in read_regs(inst):
-                    seen[reg.num] = seen.get(reg.num, 0) + reg.width
-                    cell = first(reg)
-                    for c in range(cell, cell + reg.width):
+                    num, width = reg.num, reg.width
+                    seen[num] = seen.get(num, 0) + width
+                    cell = base[num] + reg.sub
+                    for c in (cell,) if width == 1 else range(cell, cell + width):
                         if c not in end:
                             end[c] = write + 1 if c in late else write
                         touched[c] = 2 * i
                 for number, words in seen.items():
-                    self.touches[number].append(i)
-                    self.weight[number] += factor * max(1, words // 2)  # memory moves 64 bits at a time
+                    touches[number].append(i)
+                    weight[number] += factor * max(1, words // 2)  # memory moves 64 bits at a time
                 if inst.op == "CALL":
                     self.calls.append(i)
             for c, stop in end.items():
