@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from ir_format.diag import CompileError
 from ir_format.isa import rowlang
 from ir_format.isa.codec import Mismatch, operand_text
-from ir_format.isa.plan import REUSE_BIT, Form, Plan
+from ir_format.isa.plan import REUSE_BIT, Form, Plan, Slot
 from ir_format.isa.rowlang import LAYOUTS, Row, RowError, SlotSpec
 from ir_format.isa.special import TargetCodec
 from ir_format.isa.tmem import KINDS as TMEM_KINDS
@@ -49,6 +49,7 @@ class Target:
         self._parsed: dict[str, Row | None] = {}
         self._opcode_done: set[int] = set()
         self._kinds: dict[tuple[str, str, str], frozenset[str]] = {}
+        self._first_plans: dict[tuple[str, tuple[str, ...]], list[Plan | None]] = {}
 
     # -- rows ---------------------------------------------------------------------------------------------------
 
@@ -148,57 +149,49 @@ class Target:
 
         Raises CompileError where no row of the mnemonic takes these operands.
         """
+        dsts, srcs, _ = self.completed(op, mods, dsts, srcs)
+        return dsts, srcs
+
+    def completed(
+        self, op: str, mods: tuple[str, ...], dsts: tuple[Operand, ...], srcs: tuple[Operand, ...]
+    ) -> tuple[tuple[Operand, ...], tuple[Operand, ...], bool]:
+        """As :meth:`complete`, and whether some form takes the result."""
         why = "no such instruction on this SM"
-        first: tuple[tuple[Operand, ...], tuple[Operand, ...]] | None = None
-        for row in self.rows(op):
-            forms = [f for f in self.forms(op) if f.row is row]
-            plan = next((p for p in (f.plan_for_mods(mods) for f in forms) if p is not None), None)
+        first: tuple[tuple[Operand, ...], tuple[Operand, ...], bool] | None = None
+        for plan in self._ways(op, mods):
             if plan is None:
                 why = "no row takes these modifiers"
                 continue
-            slots = plan.slots
-            out_d = self._fill(row, row.dsts, slots[: plan.ndst], dsts)
-            out_s = self._fill(row, row.srcs, slots[plan.ndst :], srcs)
+            slots, kinds, ndst = plan.slots, self._plan_kinds(plan), plan.ndst
+            out_d = _fill(slots[:ndst], kinds[:ndst], dsts)
+            out_s = _fill(slots[ndst:], kinds[ndst:], srcs)
             if out_d is None or out_s is None:
                 why = "no row takes these operands"
                 continue
             if self.plan(Inst(op, mods, out_d, out_s)) is not None:
-                return out_d, out_s
-            first = first or (out_d, out_s)
+                return out_d, out_s, True
+            first = first or (out_d, out_s, False)
         if first is not None:
             return first
         shown = ", ".join(map(operand_text, (*dsts, *srcs)))
         raise CompileError(f"{'.'.join((op, *mods))} {shown}: {why} (sm_{self.sm})")
 
-    def _fill(self, row: Row, specs: tuple[SlotSpec, ...], slots: list, given: tuple[Operand, ...]) -> tuple[Operand, ...] | None:  # type: ignore[type-arg]
-        if len(given) == len(specs):
-            return given if all(o[0] in self._slot_kinds(row, s) for o, s in zip(given, specs)) else None
-        out: list[Operand] = []
-        missing = len(specs) - len(given)
-        hidden = [not s.shown for s in slots]
-        i = 0
-        for spec, slot, hide in zip(specs, slots, hidden):
-            default = slot.default
-            if hide and missing > 0:
-                out.append(default)
-                missing -= 1
-                continue
-            omissible = default is not None and (slot.optional or hide or spec.kind in ("P", "UP"))
-            later = sum(hidden[len(out) + 1 :])
-            fits = i < len(given) and given[i][0] in self._slot_kinds(row, spec)
-            if fits and not (omissible and missing > later and spec.kind not in ("P", "UP")):
-                out.append(given[i])
-                i += 1
-            elif omissible and missing > 0:
-                assert default is not None
-                out.append(default)
-                missing -= 1
-            elif fits:
-                out.append(given[i])
-                i += 1
-            else:
-                return None
-        return tuple(out) if i == len(given) else None
+    def _ways(self, op: str, mods: tuple[str, ...]) -> list[Plan | None]:
+        """The first plan of each row of a mnemonic that takes the modifiers, None for a row that does not."""
+        ways = self._first_plans.get((op, mods))
+        if ways is None:
+            ways = []
+            for row in self.rows(op):
+                plans = (f.plan_for_mods(mods) for f in self.forms(op) if f.row is row)
+                ways.append(next((p for p in plans if p is not None), None))
+            self._first_plans[op, mods] = ways
+        return ways
+
+    def _plan_kinds(self, plan: Plan) -> list[frozenset[str]]:
+        if not plan.kinds:
+            row = plan.form.row
+            plan.kinds = [self._slot_kinds(row, spec) for spec in (*row.dsts, *row.srcs)]
+        return plan.kinds
 
     # -- encode -------------------------------------------------------------------------------------------------
 
@@ -367,6 +360,40 @@ class Target:
 
 #: Operand discriminators that a slot kind takes.
 _KINDS: dict[str, frozenset[str]] = {"T": frozenset("LSI"), "Tr": frozenset("LSI"), "Ta": frozenset("LSI"), "Tas": frozenset("LSI"), "K": frozenset("C"), "UK": frozenset("C"), "UKi": frozenset("C"), "PI": frozenset("P"), "UPI": frozenset(("UP",)), "MU": frozenset("M"), "MS": frozenset("M"), "MT": frozenset("M"), "MUO": frozenset("M"), "MUN": frozenset("M"), "Tb": frozenset("LSI"), "H": frozenset("I"), "SBS": frozenset("N"), "Rn": frozenset("R"), "URn": frozenset(("UR",)), "SWZ": frozenset("N"), "M": frozenset("M"), **TMEM_KINDS}
+
+
+def _fill(slots: list[Slot], kinds: list[frozenset[str]], given: tuple[Operand, ...]) -> tuple[Operand, ...] | None:
+    """Operands for all slots, defaults where some were omitted; None where they do not fit. ``kinds``: what each slot may hold."""
+    if len(given) == len(slots):
+        return given if all([o[0] in k for o, k in zip(given, kinds)]) else None
+    out: list[Operand] = []
+    missing = len(slots) - len(given)
+    later = sum([not slot.shown for slot in slots])  # hidden slots behind the one at hand
+    i = 0
+    for slot, takes in zip(slots, kinds):
+        default = slot.default
+        hide = not slot.shown
+        later -= hide
+        if hide and missing > 0:
+            out.append(default)  # type: ignore[arg-type]
+            missing -= 1
+            continue
+        predicate = slot.is_predicate
+        omissible = default is not None and (slot.optional or hide or predicate)
+        fits = i < len(given) and given[i][0] in takes
+        if fits and not (omissible and missing > later and not predicate):
+            out.append(given[i])
+            i += 1
+        elif omissible and missing > 0:
+            assert default is not None
+            out.append(default)
+            missing -= 1
+        elif fits:
+            out.append(given[i])
+            i += 1
+        else:
+            return None
+    return tuple(out) if i == len(given) else None
 
 
 def _encode_operands(plan: Plan, ops: tuple[Operand, ...], pc: int, label_pc: LabelPc | None) -> int:

@@ -55,9 +55,9 @@ def ur_bits(sm: int) -> int:
 class Slot:
     """A slot of a plan."""
 
-    __slots__ = ("codec", "default", "is_dst", "known", "name", "optional", "shown")
+    __slots__ = ("codec", "default", "is_dst", "is_predicate", "known", "name", "optional", "shown")
 
-    def __init__(self, name: str, codec: Codec, default: Operand | None, shown: bool, optional: bool, is_dst: bool) -> None:
+    def __init__(self, name: str, codec: Codec, default: Operand | None, shown: bool, optional: bool, is_dst: bool, is_predicate: bool) -> None:
         self.known: dict[tuple[bool, int, str], bool] = {}  # what :meth:`takes` said of registers, by all that codecs look at but the number
         self.name = name
         self.codec = codec
@@ -65,6 +65,7 @@ class Slot:
         self.shown = shown  # False: not printed with these modifiers, holds its default
         self.optional = optional  # printed unless it holds its default
         self.is_dst = is_dst
+        self.is_predicate = is_predicate  # written as one in the row
 
     def hidden(self, o: Operand) -> int:
         """Encoder of a slot that is not printed: no bits. Raises Mismatch for another operand than the slot holds then."""
@@ -86,9 +87,10 @@ class Slot:
 
 class Plan:
     """See the module text. ``value``/``mask``: the bits that no operand, guard or control field owns. ``shared``: bits that two operands own.
-    ``encoders``: of each slot, None where the bits depend on where the instruction stands."""
+    ``encoders``: of each slot, None where the bits depend on where the instruction stands. ``kinds``: of operands that each slot of the row may hold in some form,
+    filled when first asked for."""
 
-    __slots__ = ("derived", "encoders", "form", "hints", "mask", "mods", "ndst", "shared", "slots", "value")
+    __slots__ = ("derived", "encoders", "form", "hints", "kinds", "mask", "mods", "ndst", "shared", "slots", "value")
 
     def __init__(self, form: Form, mods: tuple[str, ...], slots: list[Slot], ndst: int, value: int, owned: int) -> None:
         self.form = form
@@ -109,6 +111,7 @@ class Plan:
             self.shared |= held & s.codec.mask
             held |= s.codec.mask
         self.derived = form.derived
+        self.kinds: list[frozenset[str]] = []
 
     def takes(self, ops: Sequence[Operand]) -> bool:
         """Whether every slot takes its operand (:meth:`Slot.takes`); the answers for registers are remembered."""
@@ -245,7 +248,7 @@ class Form:
                 codec = make_codec(spec, self, width, mods)
                 shown = spec.opt in ("", "*") or any(c in mods for c in spec.opt.split("_"))
                 default = parse_default(spec, codec, width)
-                slot = Slot(spec.name, codec, default, shown, spec.opt == "*", is_dst)
+                slot = Slot(spec.name, codec, default, shown, spec.opt == "*", is_dst, spec.kind in ("P", "UP"))
                 slots.append(slot)
                 if shown:
                     owned |= codec.mask

@@ -6,6 +6,7 @@ complemented operand that must move is moved plain and keeps its sign at the use
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING
 
 from ir_format import isa
@@ -22,9 +23,12 @@ if TYPE_CHECKING:
     Shape = tuple[str, tuple[str, ...], tuple[Operand, ...], tuple[Operand, ...]]
 
 
+_MOST = 1 << 14  # answers that are remembered
+
+
 def legalize(fn: Function, ctx: UnitContext, pf: PtxFunction) -> None:
     """Complete and legalize every instruction of a function; CompileError names the PTX instruction that needs a form the SM lacks."""
-    forms = Forms(isa.target(ctx.sm))
+    forms = _forms(ctx.sm)
     for block in fn.blocks:
         out: list[Inst] = []
         for inst in block.insts:
@@ -35,6 +39,11 @@ def legalize(fn: Function, ctx: UnitContext, pf: PtxFunction) -> None:
                 raise _refused(inst, ctx, pf)
             out.append(inst)
         block.insts = out
+
+
+@cache
+def _forms(sm: int) -> Forms:
+    return Forms(isa.target(sm))
 
 
 class Forms:
@@ -52,6 +61,8 @@ class Forms:
         if shape in self.known:
             got = self.known[shape]
         else:
+            if len(self.known) > _MOST:
+                self.known.clear()
             got = self.known[shape] = self._ask(shape)
         if got is None:
             return False
@@ -65,11 +76,10 @@ class Forms:
         # fresh objects, so that a default that equals a given operand is not taken for it
         given = tuple([type(o)(*o) for o in shape[2]]), tuple([type(o)(*o) for o in shape[3]])
         try:
-            full = self.machine.complete(shape[0], shape[1], *given)
+            dsts, srcs, ok = self.machine.completed(shape[0], shape[1], *given)
         except CompileError:
             return None
-        ok = self.machine.match(Inst(shape[0], shape[1], *full)) is not None
-        return _template(given[0], full[0]), _template(given[1], full[1]), ok
+        return _template(given[0], dsts), _template(given[1], srcs), ok
 
     def takes(self, inst: Inst, srcs: tuple[Operand, ...]) -> bool:
         """Whether some form takes the completed instruction with these sources."""

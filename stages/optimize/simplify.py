@@ -94,11 +94,10 @@ class Simplifier:
     def like(self, i: Inst, op: str, mods: tuple[str, ...], dsts: tuple[Operand, ...], srcs: tuple[Operand, ...]) -> Inst | None:
         """An instruction to put in the place of ``i``, optional slots filled; None where the target has no such form."""
         try:
-            dsts, srcs = self.target.complete(op, mods, dsts, srcs)
+            dsts, srcs, fits = self.target.completed(op, mods, dsts, srcs)
         except CompileError:
             return None
-        new = Inst(op, mods, dsts, srcs, i.guard, i.line, i.loc)
-        return new if self.legal(new) else None
+        return Inst(op, mods, dsts, srcs, i.guard, i.line, i.loc) if fits else None
 
     def behind(self, o: Operand) -> Operand:
         """What an operand is a copy of, whether or not the instruction at hand could read that."""
