@@ -15,7 +15,7 @@ from ir_format.diag import CompileError
 from ir_format.flow import PHYSICAL_BASE, is_guarded
 from ir_format.hazards import load
 from ir_format.hazards.classes import AS_READER, AS_RESULT
-from ir_format.hazards.load import Cell
+from ir_format.hazards.load import Cell, Pipe
 from ir_format.model import ZERO, Const, Imm, Inst, Mem, Name, Reg
 
 FILES: Final = ("R", "UR", "P", "UP")
@@ -87,6 +87,7 @@ class Hazards:
         self._boards = load.boards(sm)
         self._stalls = load.stalls(sm)
         self._known: dict[tuple[str, tuple[str, ...]], str] = {}
+        self._facts: dict[tuple[str, str], tuple[Pipe, tuple[str, str] | None, int, dict[str, str]]] = {}
 
     # -- classes ------------------------------------------------------------------------------------------------
 
@@ -133,29 +134,19 @@ class Hazards:
         """Everything the tables need about the instruction (physical registers)."""
         a = Access()
         klass = a.klass = self.klass(inst)
-        pipe = load.pipes()[klass]
+        facts = self._facts.get((klass, inst.op))
+        if facts is None:
+            facts = self._facts[klass, inst.op] = self._about(klass, inst.op)
+        pipe, tags, a.stall, roles = facts
         a.pipe, a.interval, a.latency = pipe
         if pipe.name == "tensor" or klass == "dmma":
             a.interval = self.pace(inst, klass, pipe.interval)
-        tags = self._boards.get(klass)
         variable = tags is not None
         a.guarded = is_guarded(inst)
-        a.stall = int(self._stalls[klass][0]) if klass in self._stalls else 1
-        p_role = klass if klass in _P_READERS else "guard"
-        if klass in ("imadw", "imadhi"):
-            p_role = "wab"
-        elif klass == "r2p":
-            p_role = "alu"
-        u_role = self._uniform_role(inst, klass, variable)
-        plain = AS_READER.get(klass) or ("data" if (variable and klass in _MEMORY) or klass in ("shfl", "membar", "bar", "sreg", "bmov", "setreg") else klass)
         reads = a.reads
         guard = inst.guard
         if guard is not None and guard.num != ZERO:
             reads.append((PHYSICAL_BASE[guard.file] + guard.num, "guard", klass))
-        roles = {"R": plain, "UR": u_role, "P": p_role, "UP": "guard" if klass == "uldc" else u_role if u_role != "var" else "vec", "B": ""}
-        if klass == "branch":
-            roles["P"] = "guard"
-            roles["UP"] = "jump"
         for slot, operand in enumerate(inst.srcs):
             if type(operand) is Reg:
                 if operand.num == ZERO:
@@ -199,16 +190,22 @@ class Hazards:
                 a.late = late
         return a
 
-    def _uniform_role(self, inst: Inst, klass: str, variable: bool) -> str:
-        if klass in _UNIFORM:
-            if klass == "uldc":
-                return "uldc" if inst.op == "ULDC" else "umov"
-            return "uni"
-        if klass in ("branch", "call", "ret"):
-            return "jump"
-        if klass == "ldc":
-            return "uldc"
-        return "var" if variable or klass in _TENSOR or klass == "r2ur" else "vec"
+    def _about(self, klass: str, op: str) -> tuple[Pipe, tuple[str, str] | None, int, dict[str, str]]:
+        """Of a class and mnemonic: pipe, scoreboards, least stall, and the role of a register operand by its file."""
+        tags = self._boards.get(klass)
+        variable = tags is not None
+        p_role = klass if klass in _P_READERS else "guard"
+        if klass in ("imadw", "imadhi"):
+            p_role = "wab"
+        elif klass == "r2p":
+            p_role = "alu"
+        u_role = _uniform_role(op, klass, variable)
+        plain = AS_READER.get(klass) or ("data" if (variable and klass in _MEMORY) or klass in ("shfl", "membar", "bar", "sreg", "bmov", "setreg") else klass)
+        roles = {"R": plain, "UR": u_role, "P": p_role, "UP": "guard" if klass == "uldc" else u_role if u_role != "var" else "vec", "B": ""}
+        if klass == "branch":
+            roles["P"] = "guard"
+            roles["UP"] = "jump"
+        return load.pipes()[klass], tags, int(self._stalls[klass][0]) if klass in self._stalls else 1, roles
 
     def _read(self, a: Access, reg: Reg, role: str, klass: str) -> None:
         first = PHYSICAL_BASE[reg.file] + reg.num
@@ -323,6 +320,18 @@ class Hazards:
                     if best is None or found.cycles > best.cycles:
                         best = found
         return best
+
+
+def _uniform_role(op: str, klass: str, variable: bool) -> str:
+    if klass in _UNIFORM:
+        if klass == "uldc":
+            return "uldc" if op == "ULDC" else "umov"
+        return "uni"
+    if klass in ("branch", "call", "ret"):
+        return "jump"
+    if klass == "ldc":
+        return "uldc"
+    return "var" if variable or klass in _TENSOR or klass == "r2ur" else "vec"
 
 
 #: The instruction that waits for a scoreboard issues at least two cycles after the one that sets it.

@@ -42,12 +42,13 @@ def encode_function(f: Function, target: Target) -> Code:
         for index, inst in enumerate(block.insts):
             if inst.ctl is None:
                 raise CompileError(f"{f.name}: {inst.op} has no control word; the schedule stage comes first", inst.line)
+            odd = [o for o in inst.srcs if type(o) is not Reg]
             try:
-                word = encode(_with_return(inst, block, index, pc), pc, begin)
+                word = encode(_with_return(inst, block, index, pc) if odd else inst, pc, begin)
             except KeyError as error:
                 raise CompileError(f"{f.name}: {inst.op} names block {error.args[0]}, which the function does not have", inst.line) from None
             data += word.to_bytes(WORD, "little")
-            for o in inst.srcs:
+            for o in odd:
                 found = _reloc(o, pc, inst.line)
                 if found is not None:
                     relocs.append(found)

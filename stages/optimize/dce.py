@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ir_format.flow import Cells, read_regs, written_regs
 from ir_format.model import ZERO, Function, Inst, Reg, Unit
-from stages.optimize.values import is_pure
+from stages.optimize.values import PURE, is_pure
 from stages.runner import Context
 from stages.schedule.deps import ordered
 
@@ -35,7 +35,7 @@ def _function(f: Function, ctx: Context) -> None:
     work: list[Inst] = []
     for b in f.blocks:
         for i in b.insts:
-            if not is_removable(i):
+            if (i.op not in PURE or i.uses or i.defs or i.attrs) and not is_removable(i):  # the first test is quick, and true of most that stay
                 alive.add(id(i))
                 work.append(i)
                 continue

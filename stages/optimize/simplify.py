@@ -195,11 +195,16 @@ class Simplifier:
     def _block(self, pos: int, fresh: list[object]) -> None:
         block = self.func.blocks[pos]
         out = block.insts
-        self.at_block, self.fresh, self.before, self.written, self.index = pos, fresh, [], {}, {}
+        value = self.values.value
+        written: dict[int, int] = {}
+        self.at_block, self.fresh, self.before, self.written, self.index = pos, fresh, [], written, {}
         limit = self.ctx.flags.limit
         for n, i in enumerate(out):
             self.here = (out, n)
-            self._write(n - 1)
+            if n:  # note what the one before writes, if that is no value
+                for r in written_regs(out[n - 1]):
+                    if not value[r.num]:
+                        written[r.num] = n - 1
             if i.attrs and "frame" in i.attrs:  # its immediate is not known yet
                 continue
             i = self._substitute(i)
@@ -223,13 +228,6 @@ class Simplifier:
             self.index[id(i)] = n
             self._remember_copy(i)
         self._insert(out)
-
-    def _write(self, n: int) -> None:
-        """Note what the block's instruction number ``n`` writes, if that is no value."""
-        if n >= 0:
-            for r in written_regs(self.here[0][n]):
-                if not self.values.value[r.num]:
-                    self.written[r.num] = n
 
     def _insert(self, out: list[Inst]) -> None:
         """Put the instructions of ``before`` into the block."""
@@ -306,10 +304,13 @@ class Simplifier:
 
     def _substitute(self, i: Inst) -> Inst:
         """The instruction with copies read through where the result is legal; the same object, changed in place."""
-        if i.op == "UNDEF" or not self.repl:
+        repl = self.repl
+        if i.op == "UNDEF" or not repl:
             return i
         for n in range(len(i.srcs)):
             o = i.srcs[n]  # read again each time: a swap moves operands
+            if type(o) is Imm or (type(o) is Reg and (o.num, o.sub) not in repl):
+                continue
             new = self._operand(o)
             if new is o or new == o or self._try(i, srcs=(*i.srcs[:n], new, *i.srcs[n + 1 :])):
                 continue
@@ -381,9 +382,10 @@ class Simplifier:
         """A copy of an earlier equal computation, or the instruction itself."""
         if i.op in ("COPY", "MOV", "UNDEF") or not is_pure(i) or is_guarded(i):
             return i
-        dsts = i.dsts
-        if not all(type(d) is Reg and self.values.is_value(d) for d in dsts):
-            return i
+        dsts, value = i.dsts, self.values.value
+        for d in dsts:
+            if type(d) is not Reg or (d.num != ZERO and not value[d.num]):
+                return i
         key = self.key(i.op, i.mods, dsts, i.srcs)
         if key is None:
             return i
@@ -404,12 +406,14 @@ class Simplifier:
         """What equal computations have in common; None where that can't be said. A register that is no value is named with its last writer in the block:
         it is the same only there, and until it is written again. Names (special registers) are steady in a pure instruction."""
         stamps: list[tuple[int, int]] = []
+        value = self.values.value
         for o in srcs:
-            if type(o) is Reg and not self.steady(o):
-                stamps.append((self.at_block, self.written.get(o.num, -1)))
+            if type(o) is Reg:
+                if o.num != ZERO and not value[o.num]:
+                    stamps.append((self.at_block, self.written.get(o.num, -1)))
             elif type(o) is Mem or (type(o) is Const and not self.steady(o)):
                 return None
-        return (op, mods, srcs, tuple((d.width, d.num == ZERO) for d in dsts), *stamps)  # type: ignore[union-attr]
+        return (op, mods, srcs, tuple([(d.width, d.num == ZERO) for d in dsts]), *stamps)  # type: ignore[union-attr]
 
     def earlier(self, a: Reg, b: Reg) -> Reg | None:
         """A value that is a + b already; None if there is none."""
