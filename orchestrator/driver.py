@@ -112,9 +112,9 @@ class Run:
         t = time.perf_counter()
         pl = start([Step("parse", body)], b"")
         if self._one_chain(sources):
-            self.ahead = start([Step(_joined(MIDDLE), _import_and_run)], b"")
+            self.ahead = start([Step(_joined(MIDDLE), self._import_and_run)], b"")
         elif not self.foreign and not self.cl.flag("exec"):
-            _import_stages()
+            _import_stages(self.target)
             from stages.lower.rules import rules
 
             rules()
@@ -125,6 +125,11 @@ class Run:
         sys.stderr.write(pl.processes[0].said)
         self._judge(pl, reported=True)
         return bytes(pl.result)
+
+    def _import_and_run(self, inp: BinaryIO, out: BinaryIO) -> int:
+        """All stages between `parse` and `elf`; what they need is imported before the stream is there."""
+        _import_stages(self.target)
+        return run_together(MIDDLE, inp, out, note)
 
     def _jobs(self) -> int:
         return self.cl.number("jobs", self.cl.number("split-compile", 0)) or os.cpu_count() or 1
@@ -333,16 +338,11 @@ def _joined(stages: Sequence[Stage]) -> str:
     return "+".join(s.name for s in stages)
 
 
-def _import_and_run(inp: BinaryIO, out: BinaryIO) -> int:
-    """All stages between `parse` and `elf`; what they need is imported before the stream is there."""
-    _import_stages()
-    return run_together(MIDDLE, inp, out, note)
+def _import_stages(target: str) -> None:
+    """Import what the chains need while parse runs, and read the tables of the target, so that forks share it."""
+    from ir_format.hazards import hazards
 
-
-def _import_stages() -> None:
-    """Import what the chains need while parse runs, so that forks share it."""
-    import ir_format.isa.machine  # noqa: F401 - warm
-
+    hazards(target)
     for s in MIDDLE:
         load: list[Callable[[], object]] = [s.passes]
         load += [f for f in (s.begin, s.module) if f is not None]

@@ -128,14 +128,18 @@ def _check(func: Function) -> None:
             raise CompileError(f"Virtual register {number} of '{func.name}' has an impossible width or alignment")
         if vreg.width > REG_CEILING:
             raise CompileError(f"Virtual register {number} of '{func.name}' is wider than the register file")
+    fine: set[Reg] = set()
     for block in func.blocks:
         for inst in block.insts:
             for reg in (*read_regs(inst), *written_regs(inst)):
+                if reg in fine:
+                    continue
                 if not 0 <= reg.num < len(func.vregs):
                     raise CompileError(f"{inst.op} names a virtual register that does not exist", inst.line)
                 vreg = func.vregs[reg.num]
                 if vreg.file != reg.file or reg.sub < 0 or reg.width < 1 or reg.sub + reg.width > vreg.width:
                     raise CompileError(f"Register operand of {inst.op} is outside of its virtual register", inst.line)
+                fine.add(reg)
             if inst.op in ("COPY", "PCOPY"):
                 _check_copy(inst)
 
