@@ -18,9 +18,10 @@ HOT = {
     "ir_format/hazards": "model classes",
     "stages/parse": "scan operands units",
     "stages/lower": "divergence converge legalize spaces cleanup",
-    "stages/optimize": "branches conditions dce fold fuse guarded known order pool predicate rules simplify values webs",
+    "stages/optimize": "atomics bits branches conditions convention dce fold fuse guarded induction known licm loops order places pointers pool predicate pressure remat"
+    " rotate rules simplify sink uniform unroll values vectors webs wide",
     "stages/regalloc": "abi allocate assign counts diverge finish groups limits moves parallel ranges slots spill warpgroup",
-    "stages/schedule": "boards control deps list_schedule order zeros",
+    "stages/schedule": "boards control deps list_schedule order reuse zeros",
     "stages/encode": "encode",
 }
 
