@@ -21,7 +21,7 @@ def run(
     cosim: Annotated[bool, typer.Option("--cosim", help="run the PTX interpreter and cubins side by side")] = False,
     arch: Annotated[str, typer.Option("--arch", "-arch", help="architecture, such as sm_90")] = "sm_90",
     kernel: Annotated[list[str] | None, typer.Option("--kernel", help="only this kernel (may be repeated)")] = None,
-    seeds: Annotated[int, typer.Option("--seeds", min=1, help="launches a kernel")] = 16,
+    seeds: Annotated[int | None, typer.Option("--seeds", min=1, help="launches a kernel (otherwise 16, and up to 48 where they are quick)")] = None,
     ptxas: Annotated[Path | None, typer.Option("--ptxas", help="another compiler with ptxas's command line, to be judged too")] = None,
     cubin: Annotated[Path | None, typer.Option("--cubin", help="a cubin to judge instead of the one that the chain makes")] = None,
     before: Annotated[Path | None, typer.Option("--before", help="the stream that regalloc read: is this one it, allocated?")] = None,

@@ -72,7 +72,7 @@ def sides_of(text: str, source: Path, arch: str, ptxas: Path | None, cubin: Path
     return devices, problems
 
 
-def check_file(file: Path, arch: str, kernels: Sequence[str], seeds: int, ptxas: Path | None, cubin: Path | None, level: int = 3) -> int:
+def check_file(file: Path, arch: str, kernels: Sequence[str], seeds: int | None, ptxas: Path | None, cubin: Path | None, level: int = 3) -> int:
     """Co-simulate a PTX file; prints findings; 1 if a cubin is wrong, 2 if there was nothing to judge."""
     from stages.check.cosim import Cosim
     from stages.interpret.launch import ParseError

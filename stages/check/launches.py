@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ir_format.ptx import Addr, PtxInst, PtxModule, PtxParam, PtxUnit, SReg, Sym
 from stages.check.pointers import Field, Use, pointer_fields
+from stages.check.words import Words, near, words_of
 
 Arr = NDArray[Any]
 Dim3 = tuple[int, int, int]
@@ -74,13 +75,20 @@ def _uses(unit: PtxUnit, names: tuple[str, ...]) -> bool:
     return False
 
 
+def doubles(unit: PtxUnit) -> bool:
+    """Whether a kernel computes in double precision."""
+    return any(isinstance(x, PtxInst) and "f64" in x.types for f in unit.functions for x in f.body)
+
+
 def shapes(unit: PtxUnit) -> list[tuple[Dim3, Dim3]]:
     """Geometries to try: within the kernel's own bounds."""
     d = unit.functions[0].directives
     flat: list[tuple[Dim3, Dim3]] = [((2, 1, 1), (64, 1, 1)), ((1, 1, 1), (32, 1, 1)), ((3, 1, 1), (50, 1, 1)), ((1, 1, 1), (128, 1, 1)), ((1, 1, 1), (640, 1, 1))]
+    few: Dim3 = (3, 1, 1)
     if _uses(unit, ("%tid.y", "%ctaid.y", "%ntid.y")):
         flat = [((2, 2, 1), (16, 16, 1)), ((2, 2, 1), (8, 8, 1)), ((1, 1, 1), (16, 16, 1)), ((2, 1, 1), (32, 2, 1)), *flat[1:2]]
-    flat.insert(4, ((1, 1, 1), (1, 1, 1)))  # no other thread does what the first one has to do
+        few = (3, 2, 1)
+    flat[4:4] = [((1, 1, 1), (1, 1, 1)), ((2, 1, 1), few)]  # no other thread does what the first one has to do; a tree of sums has one step
     if d.reqntid is not None:
         block = _three(d.reqntid)
         flat = [(grid, block) for grid, _ in flat]
@@ -98,6 +106,11 @@ def shapes(unit: PtxUnit) -> list[tuple[Dim3, Dim3]]:
     return flat
 
 
+def threads_of(shape: tuple[Dim3, Dim3]) -> int:
+    """Threads of a geometry."""
+    return int(np.prod(shape, dtype=np.int64))
+
+
 def _three(x: tuple[int, ...]) -> Dim3:
     full = (*x, 1, 1)
     return full[0], full[1], full[2]
@@ -113,13 +126,36 @@ def _dynamic(module: PtxModule, unit: PtxUnit, threads: int, attempt: int) -> in
 
 #: How buffers are filled, by seed: moderate numbers; special values among them; magnitudes from all over the format; both; zeros and the least numbers.
 STYLES: Final = ("tame", "special", "spread", "edges", "small")
+#: Share of the elements of a buffer that are numbers of the code.
+FROM_CODE: Final = 0.03
+#: How often a parameter that may be a count is one of those in the code, or next to it.
+COUNTS_FROM_CODE: Final = 0.3
 #: Styles whose launches have up to so many times the blocks (`MANY_THREADS` at most, but four times): rare ways through the code need many threads.
 _MANY: Final = {"spread": 16, "edges": 16, "special": 4}
 MANY_THREADS: Final = 2048
+#: Seeds of launches with very many threads, each with its own elements (the styles are `spread` and `edges`); their threads and bytes of a buffer.
+WIDE_SEEDS: Final = (1001, 1004)
+WIDE_THREADS: Final = 1 << 16
+#: Double precision costs the interpreter and the simulator so many times as much as anything else (measured: 1 us a lane, for fused products and sums).
+DOUBLE: Final = 8
+WIDE_BYTES: Final = 1 << 20
 
 
-def fill(type_: str, rng: np.random.Generator, style: str, count: int = BUFFER_BYTES) -> Arr:
-    """Contents of a buffer of a type, in one of the `STYLES` (tame: integers below 32, which are often indices)."""
+def fill(type_: str, rng: np.random.Generator, style: str, count: int = BUFFER_BYTES, words: Words | None = None) -> Arr:
+    """Contents of a buffer of a type, in one of the `STYLES` (tame: integers below 32, which are often indices). Of the numbers in the code some are strewn in."""
+    data = _fill(type_, rng, style, count)
+    width = 8 * next((w for s, w in _WIDTH.items() if type_.endswith(s) and "x" not in type_), 4)
+    table = {} if words is None else words.floats if type_ in _FLOATS else words.whole
+    if style in ("special", "spread", "edges") and width in table:
+        cells: Any = data[: len(data) // (width // 8) * (width // 8)].view(f"u{width // 8}")
+        some = near(table[width], width, rng, len(cells))
+        if type_ in _FLOATS:
+            some ^= np.uint64(1 << width - 1) * rng.integers(0, 2, len(cells), dtype=np.uint64)
+        cells[:] = np.where(rng.random(len(cells)) < FROM_CODE, some, cells)
+    return data
+
+
+def _fill(type_: str, rng: np.random.Generator, style: str, count: int) -> Arr:
     if type_ in _FLOATS:
         return _floats(_FLOATS[type_], rng, style, count)
     width = next((w for s, w in _WIDTH.items() if type_.endswith(s) and "x" not in type_), 4)
@@ -196,13 +232,19 @@ def _constants(module: PtxModule, unit: PtxUnit, rng: np.random.Generator, style
     return out
 
 
-def _extreme(kind: Any, rng: np.random.Generator, which: int) -> bytes:
-    """One float from either end of its format, of either sign: infinite, of greatest or least exponents, subnormal, by ``which`` (a NaN would hide everything else)."""
+#: What the extreme float is in a launch that has one, and whether all others are of its size.  (A NaN would hide everything else.)
+_EXTREMES: Final = (
+    ("infinite", False), ("subnormal", False), ("little", True), ("great", True), ("great", False), ("little", False), ("great", True), ("subnormal", True),
+)  # fmt: skip
+
+
+def _extreme(kind: Any, rng: np.random.Generator, which: str) -> bytes:
+    """One float from either end of its format, of either sign: infinite, of greatest or least exponents, or subnormal."""
     info = np.finfo(kind)
     word: Any = {2: np.uint16, 4: np.uint32, 8: np.uint64}[info.bits // 8]
     infinite = (1 << info.bits - 1 - info.nmant) - 1
     near = int(min(info.nmant + 4, infinite // 3) ** rng.random())  # the nearer the likelier: code for divisions goes other ways at the very ends
-    exponent = [infinite, infinite - near, near, 0][which % 4]
+    exponent = {"infinite": infinite, "great": infinite - near, "little": near, "subnormal": 0}[which]
     fraction = int(rng.integers(1, 1 << info.nmant)) if exponent < infinite else 0
     return np.array([exponent << info.nmant | fraction | int(rng.integers(0, 2)) << info.bits - 1], word).tobytes()
 
@@ -212,8 +254,15 @@ def _chosen(params: list[PtxParam], at: int, wanted: bool) -> str:
     return params[-1 - at % len(params)].name if params and wanted else ""
 
 
-def _scalar(p: PtxParam, rng: np.random.Generator, threads: int, style: str, attempt: int, long: bool | None) -> bytes:
-    """A parameter by value: near the number of threads at first, smaller with every attempt; `long`: whether it is the one that makes loops run long
+def _kin(kind: Any, rng: np.random.Generator, extreme: bytes) -> bytes:
+    """A float for a parameter beside the extreme one: as much or half as much with the other sign, so that sums and quotients of the two are no extremes."""
+    value = np.frombuffer(extreme, kind)
+    with np.errstate(over="ignore"):
+        return np.asarray(-value * np.array([rng.choice([0.5, 1.0, 1.0, 1.0])], kind), kind).tobytes()
+
+
+def _scalar(p: PtxParam, rng: np.random.Generator, threads: int, style: str, attempt: int, long: bool | None, counts: list[int]) -> bytes:
+    """A parameter by value: near the number of threads at first, smaller with every attempt; now and then one of the `counts` of the code, or beside it; `long`: whether it is the one that makes loops run long
     (None where there is none)."""
     if p.type in _FLOATS and not p.dims:
         usual = [1.5, -2.25, 0.5, 3.0, -0.75, 0.1, 0.015625]
@@ -228,6 +277,9 @@ def _scalar(p: PtxParam, rng: np.random.Generator, threads: int, style: str, att
     choices = [first, middle if long is None else [2, 3, 5], middle, [40, 17, 8, 5, 3], [20, 5, 3, 2, 1], [1, 2, 0, 1]][min(attempt, 5)]
     if long:
         choices = [1100 + few + 8 * int(rng.integers(0, 64))]
+    elif counts and attempt < 2 and rng.random() < COUNTS_FROM_CODE:
+        count = counts[int(rng.integers(0, len(counts)))]
+        choices = [count - 1, count, count + 1, count + int(rng.integers(0, 32))]
     value = int(rng.choice(choices)) & (1 << 8 * p.size) - 1
     return value.to_bytes(p.size, "little")
 
@@ -236,41 +288,53 @@ def make(module: PtxModule, unit: PtxUnit, shape: tuple[Dim3, Dim3], seed: int, 
     """One launch.  Higher attempts take smaller scalars and tamer data, for kernels that leave their buffers."""
     rng = np.random.default_rng([seed, zlib.crc32(unit.name.encode()), attempt])
     grid, block = shape
-    style = STYLES[seed % len(STYLES)] if attempt < 2 else STYLES[0]
-    if style in _MANY and attempt == 0:
-        times = MANY_THREADS // (block[0] * block[1] * block[2] * grid[0] * grid[1] * grid[2])
+    style = STYLES[2 * seed % len(STYLES)] if attempt < 2 else STYLES[0]  # (spread floats meet long loops early: sums of them hide little)
+    wide, size = seed in WIDE_SEEDS, WIDE_BYTES if seed in WIDE_SEEDS else BUFFER_BYTES
+    if wide:
+        grid = (grid[0] * max(1, WIDE_THREADS // threads_of(shape) // (DOUBLE if doubles(unit) else 1)), grid[1], grid[2])
+    elif style in _MANY and attempt == 0:
+        times = MANY_THREADS // threads_of(shape)
         grid = (max(4, min(times, _MANY[style])) * grid[0], grid[1], grid[2])
-    total = block[0] * block[1] * block[2] * grid[0] * grid[1] * grid[2]
+    total = threads_of((grid, block))
     found = pointer_fields(unit)
     launch = Launch(unit.name, grid, block, _dynamic(module, unit, block[0] * block[1] * block[2], attempt), [], seed=seed)
     params = unit.functions[0].params
     whole = [p for p in params if p.size in (4, 8) and not p.dims and p.type not in _FLOATS and (p.name, 0) not in found]
-    longest = _chosen(whole, seed // 2, seed % 2 == 1 and attempt < 2)
+    longest = _chosen(whole, seed // 2, seed % 2 == 1 and attempt < 2 and not wide)
     nothing = _chosen(whole, seed // 10, seed % 10 == 9 and len(whole) > 1)  # (the only one is mostly the number of elements: no thread would do anything)
-    extreme = _chosen([p for p in params if p.type in _FLOATS and not p.dims], seed // 2 - 1, seed % 2 == 0 < seed and attempt < 5)
+    floats = [p for p in params if p.type in _FLOATS and not p.dims]
+    turn = seed // 2 - 1
+    extreme = _chosen(floats, turn // len(_EXTREMES), seed % 2 == 0 < seed and attempt < 5 and not wide)
+    which, kin = _EXTREMES[turn % len(_EXTREMES)]
+    bits = {p.name: _extreme(_FLOATS[p.type], rng, which) for p in floats if p.name == extreme}
+    if bits and kin:
+        bits |= {p.name: _kin(_FLOATS[p.type], rng, bits[extreme]) for p in floats if p.name != extreme and p.size == len(bits[extreme])}
+    words = words_of(unit)
     launch.names += [p.name for p in params]
     for k, p in enumerate(params):
         use = found.get((p.name, 0))
         inside = sorted(at for name, at in found if name == p.name and at % 8 == 0 and at + 8 <= p.size)
         if inside and p.size > 8:
-            launch.args.append(_scalar(p, rng, total, style, attempt, False))
+            launch.args.append(_scalar(p, rng, total, style, attempt, False, []))
             for at in inside:
                 number = len(launch.names)
                 launch.names.append(f"{p.name}+{at}")
                 launch.fields[number] = k, at
                 launch.types[number] = element_type(found[p.name, at])
-                launch.buffers[number] = fill(launch.types[number], rng, style)
+                launch.buffers[number] = fill(launch.types[number], rng, style, size, words)
         elif use is not None and p.size == 8:
             type_ = element_type(use)
-            launch.buffers[k] = fill(type_, rng, style)
+            launch.buffers[k] = fill(type_, rng, style, size, words)
             launch.types[k] = type_
             launch.args.append(bytes(8))
         elif p.name == nothing:
             launch.args.append(bytes(p.size))
-        elif p.name == extreme:
-            launch.args.append(_extreme(_FLOATS[p.type], rng, seed // 2 - 1))
+        elif p.name in bits:
+            launch.args.append(bits[p.name])
+        elif len(bits) > 1 and p in whole and p.name != longest:  # quotients by powers of two are exact, so that sums of kin can be nothing
+            launch.args.append(int(rng.choice([2, 2, 4, 4, 8])).to_bytes(p.size, "little"))
         else:
-            launch.args.append(_scalar(p, rng, total, style, attempt, p.name == longest if longest else None))
+            launch.args.append(_scalar(p, rng, total, style, attempt, p.name == longest if longest else None, words.counts))
     if attempt < ATTEMPTS_WITH_CONSTANTS:
         launch.constants = _constants(module, unit, rng, style)
     return launch

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
@@ -20,13 +20,15 @@ SIM_LIMIT: Final = 4_000_000
 
 @dataclass(slots=True)
 class Outcome:
-    """Memory after a run (buffers by argument, module variables by name), or why there is none; whether the manual leaves payloads of NaNs open."""
+    """Memory after a run (buffers by argument, module variables by name), or why there is none; whether the manual leaves payloads of NaNs open; how many
+    steps the interpreter took."""
 
     buffers: dict[int, Arr] = field(default_factory=dict)
     variables: dict[str, Arr] = field(default_factory=dict)
     error: str = ""
     kind: str = ""
     open_nans: bool = False
+    steps: int = 0
     writers: dict[int, Arr] = field(default_factory=dict)
 
 
@@ -41,8 +43,9 @@ def interpret(module: Module, launch: Launch, *, seed: int = 0, shuffled: int = 
             launch.entry, launch.grid, launch.block, args, shared=launch.shared, seed=seed, shuffled=shuffled, limit=limit, track=track, other_nans=other_nans
         )
     except InterpreterError as error:
-        return Outcome(error=str(error), kind=error.kind)
-    out = Outcome(launch.arrays(args), {v.name: module.get_global(v.name) for v in module.module.variables if v.space == "global"}, open_nans=result.open_nans)
+        return Outcome(error=str(error), kind=error.kind, steps=limit if error.kind == "limit" else 0)
+    variables = {v.name: module.get_global(v.name) for v in module.module.variables if v.space == "global"}
+    out = Outcome(launch.arrays(args), variables, open_nans=result.open_nans, steps=result.steps)
     for k, writer in zip(launch.buffers, result.writers, strict=False):
         if writer is not None:
             out.writers[k] = writer
@@ -109,7 +112,16 @@ def watching(log: dict[int, int], slots: dict[str, Any]) -> Iterator[None]:
 
 
 def last_store(device: Any, launch: Launch, argument: int, byte: int) -> str:
-    """The SASS instruction that changed a byte of a buffer last, in words."""
+    """The SASS instruction that changed a byte of a buffer last, in words; one that stored what was there before is seen when something else is there."""
+    found = _last_store(device, launch, argument, byte)
+    if found is None:
+        other = launch.buffers[argument].copy()
+        other[byte] ^= 0xFF
+        found = _last_store(device, replace(launch, buffers={**launch.buffers, argument: other}), argument, byte)
+    return found or "no store changed it"
+
+
+def _last_store(device: Any, launch: Launch, argument: int, byte: int) -> str | None:
     log: dict[int, int] = {}
     slots: dict[str, Any] = {}
     with watching(log, slots):
@@ -121,4 +133,4 @@ def last_store(device: Any, launch: Launch, argument: int, byte: int) -> str:
 
     slot = 1 + list(launch.buffers).index(argument)
     index = log.get(heap.starts[slot] - GLOBAL_BASE + byte)
-    return "no store changed it" if index is None else str(slots["program"].place(index, launch.entry))
+    return None if index is None else str(slots["program"].place(index, launch.entry))

@@ -29,40 +29,48 @@ E2M3: Final = Format(4, 0, 7.5, False)
 E2M1: Final = Format(2, 0, 6.0, False)
 
 
-def _round_fraction(value: Fraction, mode: str) -> int:
-    """An integer from an exact value: ``RN`` ties to even, ``RNA`` ties away, ``RZ``, ``RM`` down, ``RP`` up."""
-    low = math.floor(value)
-    rest = value - low
+def _round_quotient(count: int, shift: int, mode: str) -> int:
+    """The integer next to ``count / 2**shift``: ``RN`` ties to even, ``RNA`` ties away, ``RZ``, ``RM`` down, ``RP`` up."""
+    if shift <= 0:
+        return count << -shift
+    low = count >> shift
+    rest = count - (low << shift)
     if rest == 0 or mode == "RM":
         return low
     if mode == "RP":
         return low + 1
     if mode == "RZ":
-        return low if value > 0 else low + 1
-    half = Fraction(1, 2)
+        return low if count > 0 else low + 1
+    half = 1 << shift - 1
     if rest != half:
         return low if rest < half else low + 1
     if mode == "RNA":
-        return low + 1 if value > 0 else low
+        return low + 1 if count > 0 else low
     return low if low % 2 == 0 else low + 1
 
 
-def round_exact(value: Fraction, fmt: Format, mode: str) -> float:
-    """The exact nonzero ``value`` rounded to ``fmt``; a zero result has the value's sign."""
-    if value == 0:
-        return 0.0
-    size = abs(value)
-    exponent = size.numerator.bit_length() - size.denominator.bit_length()
-    if Fraction(2) ** exponent > size:
-        exponent -= 1
-    quantum = Fraction(2) ** (max(exponent, fmt.emin) - fmt.prec + 1)
-    count = _round_fraction(value / quantum, mode)
-    rounded = count * quantum
-    sign = -1.0 if value < 0 else 1.0
-    if abs(rounded) > Fraction(fmt.top):
-        toward_zero = mode == "RZ" or (mode == "RM" and value > 0) or (mode == "RP" and value < 0)
+def round_dyadic(count: int, scale: int, fmt: Format, mode: str) -> float:
+    """The exact nonzero ``count * 2**scale`` rounded to ``fmt``; a zero result has the value's sign."""
+    size = abs(count)
+    quantum = max(size.bit_length() - 1 + scale, fmt.emin) - fmt.prec + 1
+    rounded = _round_quotient(count, quantum - scale, mode)
+    sign = -1.0 if count < 0 else 1.0
+    top = int(fmt.top)  # (all of them are whole)
+    if abs(rounded) << max(quantum, 0) > top << max(-quantum, 0):
+        toward_zero = mode == "RZ" or (mode == "RM" and count > 0) or (mode == "RP" and count < 0)
         return sign * (fmt.top if toward_zero or not fmt.inf else math.inf)
-    return float(rounded) if rounded != 0 else sign * 0.0
+    return math.ldexp(rounded, quantum) if rounded else sign * 0.0
+
+
+def _dyadic(value: float) -> tuple[int, int]:
+    """A finite number as an integer times a power of two."""
+    count, divisor = value.as_integer_ratio()
+    return count, 1 - divisor.bit_length()
+
+
+def round_exact(value: Fraction, fmt: Format, mode: str) -> float:
+    """The exact ``value``, an integer over a power of two, rounded to ``fmt``; a zero result has the value's sign."""
+    return round_dyadic(value.numerator, 1 - value.denominator.bit_length(), fmt, mode) if value else 0.0
 
 
 def fma_exact(a: float, b: float, c: float, fmt: Format, mode: str) -> float:
@@ -78,9 +86,11 @@ def fma_exact(a: float, b: float, c: float, fmt: Format, mode: str) -> float:
         return sign * math.inf
     if math.isinf(c):
         return c
-    total = Fraction(a) * Fraction(b) + Fraction(c)
-    if total != 0:
-        return round_exact(total, fmt, mode)
+    (na, ka), (nb, kb), (nc, kc) = _dyadic(a), _dyadic(b), _dyadic(c)
+    scale = min(ka + kb, kc)
+    total = (na * nb << ka + kb - scale) + (nc << kc - scale)
+    if total:
+        return round_dyadic(total, scale, fmt, mode)
     product_sign = math.copysign(1, a) * math.copysign(1, b)
     if product_sign == math.copysign(1, c) and (c == 0):
         return math.copysign(0.0, c)
@@ -91,7 +101,7 @@ def mul_exact(a: float, b: float, fmt: Format, mode: str) -> float:
     """``a * b`` rounded once to ``fmt``."""
     if math.isnan(a) or math.isnan(b) or math.isinf(a) or math.isinf(b):
         return a * b
-    total = Fraction(a) * Fraction(b)
-    if total == 0:
+    (na, ka), (nb, kb) = _dyadic(a), _dyadic(b)
+    if na * nb == 0:
         return math.copysign(1, a) * math.copysign(1, b) * 0.0
-    return round_exact(total, fmt, mode)
+    return round_dyadic(na * nb, ka + kb, fmt, mode)

@@ -184,6 +184,12 @@ def fma64(a: Arr, b: Arr, c: Arr, mode: str = "RN") -> Arr:
     easy = _safe(a, 2.0**-400, 2.0**400) & _safe(b, 2.0**-400, 2.0**400) & (_safe(c, 2.0**-800, 2.0**960) | (c == 0)) & (s != 0)
     if count(easy) == easy.size:
         return r
+    finite = np.isfinite(a) & np.isfinite(b)
+    plain = ~(finite & np.isfinite(c)) | (((a == 0) | (b == 0)) & (c != 0))  # the product is exact, or as good as nothing
+    r = np.where(plain & ~easy, np.where(finite & ~np.isfinite(c), 0.0, a * b) + c, r)
+    easy |= plain
+    if count(easy) == easy.size:
+        return r
     return _patch(r, easy, mode, a, b, c)
 
 

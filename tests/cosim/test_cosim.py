@@ -14,7 +14,8 @@ import pytest
 from ir_format import isa
 from orchestrator.api import compile_ptx
 from stages.check.command import compile_elsewhere
-from stages.check.cosim import SEEDS, Cosim, Report
+from stages.check.cosim import MOST_SEEDS, SEEDS, Cosim, Report
+from stages.check.launches import WIDE_SEEDS
 from stages.disasm.cubin import read_cubin
 from stages.disasm.listing import decode_section
 from stages.simulate import Device
@@ -241,6 +242,63 @@ def test_rare_scalars_are_tried(when: str) -> None:
     report = judge(right, seeds=SEEDS, ours=ours(right), other=ours(wrong))
     assert [(f.kind, f.side) for f in report.findings] == [("difference", "other")]
     assert report.judged["ours"] == SEEDS
+
+
+ELEMENTS = """.version 9.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 in, .param .u64 out, .param .u32 n)
+{ .reg .u64 %d<4>; .reg .u32 %r<8>; .reg .f32 %f<4>; .reg .pred %p<4>;
+ld.param.u64 %d0, [in]; ld.param.u64 %d1, [out]; ld.param.u32 %r1, [n]; mov.u32 %r0, %ctaid.x; mov.u32 %r2, %ntid.x; mov.u32 %r3, %tid.x;
+mad.lo.u32 %r0, %r0, %r2, %r3; setp.ge.u32 %p0, %r0, %r1; @%p0 exit; mul.wide.u32 %d2, %r0, 4; add.u64 %d0, %d0, %d2; add.u64 %d1, %d1, %d2;
+LOAD mov.u32 %r3, 5; BODY st.global.u32 [%d1], %r3; ret; }
+"""
+
+
+@pytest.mark.parametrize(
+    ("load", "body"),
+    [
+        ("ld.global.u32 %r2, [%d0];", "setp.gt.u32 %p1, %r2, 123456789;"),
+        ("ld.global.s32 %r2, [%d0];", "setp.gt.s32 %p1, %r2, -77777;"),
+        ("ld.global.f32 %f1, [%d0];", "setp.gt.f32 %p1, %f1, 0f47CE4780;"),
+        ("", "setp.gt.u32 %p1, %r1, 1777;"),
+    ],
+    ids=["unsigned", "signed", "float", "count"],
+)
+def test_numbers_of_the_code_are_tried(load: str, body: str) -> None:
+    """A comparison that also lets the very number through is found, in a buffer and in a parameter."""
+    right = ELEMENTS.replace("LOAD", load).replace("BODY", body + "@%p1 mov.u32 %r3, 6;")
+    wrong = right.replace("setp.gt", "setp.ge")
+    assert right != wrong
+    report = Cosim(right, "sm_90", {"ours": ours(right), "other": ours(wrong)}).run()
+    assert [(f.kind, f.side) for f in report.findings] == [("difference", "other")]
+
+
+def judged_seeds(text: str) -> list[int]:
+    """The seeds of all launches of a module's only kernel."""
+    cosim = Cosim(text, "sm_90", {})
+    (code,) = cosim.module.codes.values()
+    return [launch.seed for launch, _, _ in cosim.judged(code.unit, quiet=True)]
+
+
+def test_wide_launches() -> None:
+    """Very many threads follow where nothing depended on an order, and there alone."""
+    assert judged_seeds(ELEMENTS.replace("LOAD", "ld.global.u32 %r4, [%d0];").replace("BODY", "add.u32 %r3, %r4, 1;")) == [*range(MOST_SEEDS), *WIDE_SEEDS]
+    racing = ELEMENTS.replace("LOAD", "ld.param.u64 %d1, [out]; ld.global.u32 %r4, [%d1];").replace("BODY", "add.u32 %r3, %r4, %r0;")
+    assert judged_seeds(racing) == [*range(MOST_SEEDS)]
+
+
+def test_kin_of_extremes() -> None:
+    """A difference of two very great parameters, which is next to nothing for those of one size alone."""
+    body = "add.f32 %f3, %f1, %f2; abs.f32 %f1, %f1; setp.gt.f32 %p1, %f1, 0f7E000000; setp.eq.and.f32 %p1, %f3, 0f00000000, %p1;"
+    right, wrong = (
+        ELEMENTS.replace(".param .u32 n", ".param .u32 n, .param .f32 x, .param .f32 y")
+        .replace("LOAD", "ld.param.f32 %f1, [x]; ld.param.f32 %f2, [y];")
+        .replace("BODY", f"{body} @%p1 mov.u32 %r3, {value};")
+        for value in (6, 7)
+    )
+    report = Cosim(right, "sm_90", {"ours": ours(right), "other": ours(wrong)}).run()
+    assert [(f.kind, f.side) for f in report.findings] == [("difference", "other")]
 
 
 def test_races_are_no_difference() -> None:

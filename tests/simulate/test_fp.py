@@ -62,6 +62,19 @@ def test_double(op: str, mode: str) -> None:
         assert same(want, r), (x, y, z, want, r)
 
 
+def test_the_reference() -> None:
+    """The exact arithmetic itself, against rational numbers (whose conversion to a float is rounded to nearest even)."""
+    g = np.random.default_rng(11)
+    wild = g.integers(0, 2**64, 3 * 500, dtype=np.uint64).view(np.float64)
+    near = np.ldexp(g.integers(-(2**53), 2**53, 3 * 500).astype(np.float64), g.integers(-1100, -400, 3 * 500))
+    for x, y, z in [*wild.reshape(-1, 3).tolist(), *near.reshape(-1, 3).tolist(), (1.5, 2.0, -3.0), (5e-324, 0.5, 5e-324), (5e-324, 1.5, 0.0)]:
+        if not np.isfinite([x, y, z]).all():
+            continue
+        total = Fraction(x) * Fraction(y) + Fraction(z)
+        if abs(total) < Fraction(1.7976931348623157e308):
+            assert exact.fma_exact(x, y, z, exact.F64, "RN") == float(total), (x, y, z)
+
+
 @pytest.mark.parametrize("fmt", [exact.F16, exact.BF16, exact.TF32, exact.E5M2, exact.E4M3])
 @pytest.mark.parametrize("mode", [*MODES, "RNA"])
 def test_narrow(fmt: exact.Format, mode: str) -> None:
