@@ -112,13 +112,15 @@ def divide(b: Builder, inst: PtxInst) -> None:
 
 
 def divide64(b: Builder, inst: PtxInst) -> None:
-    """div and rem of 64 bits."""
+    """div and rem of 64 bits: a function for the one, or for both where the unit has both."""
     t = inst.types[0]
     d, x, y = inst.operands
+    kind = t[0] + "64"
+    both = {f"div.{kind}", f"rem.{kind}"} <= b.ctx.divisions
     with b.region():
         args = (b.in_reg(b.src(x, t), 2), b.in_reg(b.src(y, t), 2))
-        q, r = b.call_helper("__orias_divmod_s64" if is_signed(t) else "__orias_divmod_u64", args)
-        b.copy(b.dst(d, t), q if inst.op == "div" else r)
+        got = b.call_helper(f"__orias_{'divmod' if both else inst.op}_{kind}", args)
+        b.copy(b.dst(d, t), got[-1 if inst.op == "rem" else 0])
 
 
 RULES: dict[str, Rule] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ir_format import ptx
 from ir_format.diag import CompileError
 from ir_format.model import Function, Header, Imm, Reg, Unit
-from ir_format.ptx import PtxFunction, PtxModule, PtxUnit, PtxVar
+from ir_format.ptx import PtxFunction, PtxInst, PtxModule, PtxUnit, PtxVar
 from ir_format.target import CONST_MAX, SHARED_MAX, Target, target
 
 from .builder import Builder
@@ -19,7 +19,7 @@ def align_up(n: int, a: int) -> int:
 class UnitContext:
     """Shared state of a unit. ``module_vars``: module variables by name; ``funcs``: PTX functions of the unit and the helpers by name."""
 
-    __slots__ = ("_places", "cache_options", "debug_names", "funcs", "header", "helpers", "module", "module_vars", "pu", "relocatable", "shared_at", "shared_size", "sm", "target", "target_name", "unit")
+    __slots__ = ("_divisions", "_places", "cache_options", "debug_names", "funcs", "header", "helpers", "module", "module_vars", "pu", "relocatable", "shared_at", "shared_size", "sm", "target", "target_name", "unit")
 
     def __init__(self, pu: PtxUnit, module: PtxModule, header: Header, unit: Unit) -> None:
         self.pu = pu
@@ -33,6 +33,7 @@ class UnitContext:
         self.funcs: dict[str, PtxFunction] = {f.name: f for f in pu.functions}
         self.relocatable = bool(header.options.get("compile-only"))  # an object for the linker: addresses are symbols
         self._places: dict[str, int] | None = None
+        self._divisions: frozenset[str] | None = None
         self.helpers: list[str] = []  # library functions asked for, in order
         self.cache_options: dict[str, str] = {
             name: value for name, value in header.options.items() if name.endswith("-cache") and isinstance(value, str)
@@ -43,6 +44,13 @@ class UnitContext:
         self.shared_at: dict[str, int] = {}
         self.shared_size = 0
         self._lay_out_shared()
+
+    @property
+    def divisions(self) -> frozenset[str]:
+        """The integer divisions and remainders of the unit's own functions, as ``div.u64``."""
+        if self._divisions is None:
+            self._divisions = frozenset(f"{i.op}.{i.types[0]}" for f in self.pu.functions for i in f.body if type(i) is PtxInst and i.op in ("div", "rem") and i.types)
+        return self._divisions
 
     # ------------------------------------------------------------------ shared memory
 

@@ -216,6 +216,9 @@ class Machine:
         if op in ("min", "max"):
             assert t == "s32"
             return (np.minimum if op == "min" else np.maximum)(signed(v[0]), signed(v[1])).view(U64) & mask
+        if ins.op in ("mul.hi.u32", "mad.wide.u32"):
+            product = (v[0] & M32) * (v[1] & M32)
+            return product >> U64(32) if op == "mul" else product + v[2]
         if op == "mul":
             return mulhi64(v[0], v[1]) if mods[0] == "hi" else (v[0] * v[1]) & mask
         simple: dict[str, Callable[[], Array]] = {

@@ -16,8 +16,7 @@ from typing import Final
 FUNCTIONS: Final[dict[str, str]] = {
     **{f"__orias_{op}_f32_{r}{z}": f"{op}_f32" for op in ("div", "sqrt") for r in ("rn", "rz", "rm", "rp") for z in ("", "_ftz")},
     **{f"__orias_{op}_f64_{r}": f"{op}_f64" for op in ("div", "rcp", "sqrt") for r in ("rn", "rz", "rm", "rp")},
-    "__orias_divmod_u64": "divmod_u64",
-    "__orias_divmod_s64": "divmod_s64",
+    **{f"__orias_{op}_{k}64": f"divmod_{k}64" for k in "us" for op in ("divmod", "div", "rem")},
     "__orias_fns": "fns",
 }
 
@@ -30,6 +29,11 @@ def function_text(name: str) -> str:
     """The text of one ``.func``; KeyError for an unknown name."""
     stem = FUNCTIONS[name]
     text = files(__name__).joinpath(f"{stem}.ptx").read_text(encoding="ascii")
+    if stem.startswith("divmod"):
+        op = name.split("_")[3]
+        kept, local = {"div": ("q", "r"), "rem": ("r", "q"), "divmod": ("qr", "")}[op]
+        text = text.replace("@op@", op).replace("@results@", ", ".join(f".reg .b64 {x}" for x in kept)).replace("@locals@", "".join(f", {x}" for x in local))
+        return text.replace("@quotient@", "" if "q" in kept else "//").replace("@remainder@", "" if "r" in kept else "//")
     variant = name.removeprefix(f"__orias_{stem}").removeprefix("_")
     rounding, _, flush = variant.partition("_")
     text = text.replace("@nearest@", "" if rounding == "rn" else "//").replace("@directed@", "//" if rounding == "rn" else "")
