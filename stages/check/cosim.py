@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ir_format.ptx import PtxInst, PtxUnit
-from stages.check.launches import DOUBLE, WIDE_SEEDS, Launch, doubles, launches, make, pointers_in_structs, shapes, threads_of
+from stages.check.launches import WIDE_SEEDS, Launch, doubles, launches, make, pointers_in_structs, shapes, threads_of
 from stages.check.sides import STEP_LIMIT, Outcome, interpret, last_store, simulate
 from stages.interpret.fpu import bound_of
 from stages.interpret.launch import Module
@@ -24,7 +24,7 @@ from stages.interpret.launch import Module
 Arr = NDArray[Any]
 ATTEMPTS: Final = 6
 #: Launches of a kernel: so many in any case, and up to so many as long as they have cost the interpreter no more than so much (rare ways
-#: through the code need many launches, and most kernels cost little): steps, for each 512 threads again.
+#: through the code need many launches, and most kernels cost little): steps, for each 8,192 threads (512, in double precision) again.
 SEEDS: Final = 16
 MOST_SEEDS: Final = 48
 CHEAP: Final = 40_000
@@ -125,11 +125,13 @@ def nans_in_both(a: Arr, b: Arr) -> list[tuple[int, int, Arr]]:
 
 @dataclass(slots=True)
 class Stable:
-    """Bytes of each memory that are defined (`keep`), and elements of which no more is defined than that they are NaNs (see :func:`nans_in_both`)."""
+    """Bytes of each memory that are defined (`keep`), and elements of which no more is defined than that they are NaNs (see :func:`nans_in_both`);
+    `left`: what has not been looked for (as in `_AGAIN`)."""
 
     keep: dict[Any, Arr]
     open_nans: dict[Any, list[tuple[int, int, Arr]]] = field(default_factory=dict)
     undefined: bool = False  # something depends on undefined values
+    left: tuple[str, ...] = ()
 
     def judged(self, k: Any, got: Arr) -> Arr:
         """The bytes in which this outcome has to be the interpreter's."""
@@ -195,14 +197,15 @@ class Cosim:
 
     def judged(self, unit: PtxUnit, quiet: bool = False) -> Iterator[tuple[Launch, Outcome, Stable]]:
         """The launches of a kernel that stay within their buffers and end, with their outcomes and what of these is compared.  Where nothing depended on
-        undefined values or on an order in any of them, launches with very many threads follow, in which that is not looked for."""
+        undefined values or on an order in any of the first ones, orders are looked for no more, unless there is a difference (that takes many times as long
+        as everything else), and launches with very many threads follow, in which undefined values are not looked for either."""
         began, clean = self.cost, True
         for shape, seed in launches(self.module.module, unit, MOST_SEEDS if self.seeds is None else self.seeds):
             if self.seeds is None and seed >= SEEDS and self.cost - began > CHEAP:
                 break
             launch, base = self._sound(unit, shape, seed)
             if base is not None:
-                stable = self._stable(launch, base, quiet)
+                stable = self._stable(launch, base, quiet, left=("race",) if clean and seed >= SEEDS else ())
                 clean = clean and all(keep.all() for keep in stable.keep.values())
                 yield launch, base, stable
             elif self.endless:  # the other shapes would take as long
@@ -211,7 +214,7 @@ class Cosim:
             launch = make(self.module.module, unit, shapes(unit)[0], seed)
             base = interpret(self.module, launch, limit=CHEAP)
             if not base.error:
-                yield launch, base, self._stable(launch, base, quiet)
+                yield launch, base, self._stable(launch, base, quiet, left=("undefined", "race"))
 
     def _sound(self, unit: PtxUnit, shape: Any, seed: int) -> tuple[Launch, Outcome | None]:
         """A launch that stays within its buffers and ends, with its outcome."""
@@ -224,7 +227,7 @@ class Cosim:
                 continue
             launch = make(self.module.module, unit, where, seed, attempt)
             base = interpret(self.module, launch, limit=limit)
-            self.cost += base.steps * (1 + threads_of((launch.grid, launch.block)) // 512) * (DOUBLE if doubles(unit) else 1)
+            self.cost += base.steps * (1 + threads_of((launch.grid, launch.block)) * (16 if doubles(unit) else 1) // 8192)
             self.endless = base.kind == "limit"
             if self.endless:
                 limit = max(limit // 2, self.limit // 4)
@@ -236,14 +239,15 @@ class Cosim:
         self._say("undefined", unit.name, "interpreter", f"{base.kind}: {base.error} ({launch.describe()})")
         return launch, None
 
-    def _stable(self, launch: Launch, base: Outcome, quiet: bool = False) -> Stable:
-        """For each buffer and variable, the bytes whose elements depend neither on undefined values nor on the order of warps."""
-        stable = Stable({k: np.ones(len(v), np.bool_) for k, v in memory_of(base).items()})
+    def _stable(self, launch: Launch, base: Outcome, quiet: bool = False, left: tuple[str, ...] = ()) -> Stable:
+        """For each buffer and variable, the bytes whose elements depend neither on undefined values nor on the order of warps; but for what is `left`."""
+        stable = Stable({k: np.ones(len(v), np.bool_) for k, v in memory_of(base).items()}, left=left)
         for v in self.module.module.variables:
             for r in v.relocs if v.name in stable.keep else ():  # addresses are another matter on each side
                 stable.keep[v.name][r.offset : r.offset + r.size] = False
-        for kind, how in _AGAIN if launch.seed not in WIDE_SEEDS else ():
-            self._drop(launch, base, stable, kind, how, quiet)
+        for kind, how in _AGAIN:
+            if kind not in left:
+                self._drop(launch, base, stable, kind, how, quiet)
         if base.open_nans:
             self._drop(launch, base, stable, "payload", {"other_nans": True}, quiet)
         return stable
@@ -307,6 +311,10 @@ class Cosim:
         """Whether an outcome differs.  What differs is looked at with more contents of everything undefined: a few do not show that comparisons with
         undefined values can go either way. Where results are seen to depend on undefined values, what the cubin itself makes differently with other contents is
         not believed either: one of its contents may be the rare one."""
+        left, stable.left = stable.left, ()
+        for kind, how in _AGAIN:
+            if kind in left and self._first(launch, base, got, stable, loose) is not None:
+                self._drop(launch, base, stable, kind, how, quiet)
         for seed in MORE_CONTENTS:
             if self._first(launch, base, got, stable, loose) is None:
                 return False
