@@ -94,7 +94,10 @@ class Target:
         """The forms of a mnemonic."""
         forms = self._forms.get(op)
         if forms is None:
-            forms = [self._form(row, letters) for row in self.rows(op) for letters in row.forms]
+            forms = []
+            for row in self.rows(op):
+                choices: dict[tuple[str, ...], list[int] | None] = {}
+                forms += [Form(row, self.sm, letters, self._enums, choices) for letters in row.forms]
             self._forms[op] = forms
         return forms
 
@@ -105,9 +108,6 @@ class Target:
             except (RowError, KeyError, ValueError, IndexError) as error:
                 raise RowError(f"{error!r} in row: {text}") from error
         return self._parsed[text]
-
-    def _form(self, row: Row, letters: str) -> Form:
-        return Form(row, self.sm, letters, self._enums)
 
     def _forms_at(self, opcode: int) -> list[Form]:
         """Forms whose low twelve bits are ``opcode``."""
@@ -201,8 +201,8 @@ class Target:
         if plans is None:
             plans = []
             for form in self.forms(op):
-                plan = form.plan_for_mods(mods)
-                if plan is None or len(plan.slots) != len(kinds):
+                plan = form.plan_for_mods(mods) if form.may_take(kinds) else None
+                if plan is None:
                     continue
                 if all(k in _KINDS.get(s.codec.kind, (s.codec.kind,)) for k, s in zip(kinds, plan.slots)):
                     plans.append(plan)

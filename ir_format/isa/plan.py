@@ -52,13 +52,19 @@ def ur_bits(sm: int) -> int:
     return 8 if sm >= 100 else 6
 
 
+#: All that codecs look at in a register but the number: whether it is RZ, flags, suffix.
+_Shape = tuple[bool, int, str]
+
+
 class Slot:
-    """A slot of a plan."""
+    """A slot of a plan. ``known``: of the codec, shared by the plans that have it."""
 
     __slots__ = ("codec", "default", "is_dst", "is_predicate", "known", "name", "optional", "shown")
 
-    def __init__(self, name: str, codec: Codec, default: Operand | None, shown: bool, optional: bool, is_dst: bool, is_predicate: bool) -> None:
-        self.known: dict[tuple[bool, int, str], bool] = {}  # what :meth:`takes` said of registers, by all that codecs look at but the number
+    def __init__(
+        self, name: str, codec: Codec, known: dict[_Shape, bool], default: Operand | None, shown: bool, optional: bool, is_dst: bool, is_predicate: bool
+    ) -> None:
+        self.known = known if shown else {}  # what :meth:`takes` said of registers
         self.name = name
         self.codec = codec
         self.default = default
@@ -158,12 +164,22 @@ def _numbered(r: Reg) -> Reg:
 class Form:
     """A row at one SM with the kinds of its flexible operands settled."""
 
-    __slots__ = ("by_bits", "by_mods", "derived", "enums", "fixmask", "fixvalue", "groups", "guard", "kinds", "letters", "modmask", "opcode", "row", "sm", "widths")
+    __slots__ = (
+        "by_bits", "by_mods", "choices", "codecs", "derived", "enums", "fixmask", "fixvalue", "flexible", "groups", "guard", "letters", "modmask", "opcode", "places", "row", "sm",
+        "widths",
+    )  # fmt: skip
 
-    def __init__(self, row: Row, sm: int, letters: str, enums: dict[str, Enum]) -> None:
+    def __init__(self, row: Row, sm: int, letters: str, enums: dict[str, Enum], choices: dict[tuple[str, ...], list[int] | None]) -> None:
+        """``choices``: what :func:`choose` said, shared by the forms of a row."""
         self.row = row
-        self.sm = sm
         self.letters = letters
+        self.choices = choices
+        self.codecs: dict[tuple[int, int, bool], tuple[Codec, dict[_Shape, bool]]] = {}
+        specs = (*row.dsts, *row.srcs)
+        self.places = len(specs)
+        own = "UR" if row.layout.startswith("U") else "R"
+        self.flexible = [(k, _KIND_OF.get(_place(s, self)[0], "I") or own) for k, s in enumerate(specs) if s.kind == "alu"]
+        self.sm = sm
         self.enums = enums
         number = LAYOUTS[row.layout][letters]
         self.opcode = row.opcode if row.layout == "-" else row.opcode | number << 9
@@ -198,6 +214,12 @@ class Form:
             self.fixmask |= 1 << bit
             self.fixvalue = self.fixvalue & ~(1 << bit) | value << bit
 
+    def may_take(self, kinds: tuple[str, ...]) -> bool:
+        """False where the operands' kinds are not those of the form; quick."""
+        if len(kinds) != self.places:
+            return False
+        return all([kinds[k] == kind for k, kind in self.flexible])
+
     def plan_for_word(self, word: int) -> Plan | None:
         """The plan by the modifier bits of a word, None where they are undefined."""
         key = word & self.modmask
@@ -216,7 +238,9 @@ class Form:
             fixed = self.row.fixed
             plan = None
             if mods[: len(fixed)] == fixed:
-                values = choose(self.row.mods, mods[len(fixed):])
+                if mods not in self.choices:
+                    self.choices[mods] = choose(self.row.mods, mods[len(fixed):])
+                values = self.choices[mods]
                 if values is not None:
                     plan = self._make(values)
             self.by_mods[mods] = plan
@@ -245,10 +269,10 @@ class Form:
         for is_dst, specs in ((True, row.dsts), (False, row.srcs)):
             for spec in specs:
                 width = widths.get(spec.group, 0) or spec.width if spec.group else spec.width
-                codec = make_codec(spec, self, width, mods)
+                codec, known = self._codec(len(slots), spec, width, mods)
                 shown = spec.opt in ("", "*") or any(c in mods for c in spec.opt.split("_"))
                 default = parse_default(spec, codec, width)
-                slot = Slot(spec.name, codec, default, shown, spec.opt == "*", is_dst, spec.kind in ("P", "UP"))
+                slot = Slot(spec.name, codec, known, default, shown, spec.opt == "*", is_dst, spec.kind in ("P", "UP"))
                 slots.append(slot)
                 if shown:
                     owned |= codec.mask
@@ -262,6 +286,22 @@ class Form:
         return Plan(self, mods, slots, len(row.dsts), value, owned)
 
 
+    def _codec(self, place: int, spec: SlotSpec, width: int, mods: tuple[str, ...]) -> tuple[Codec, dict[_Shape, bool]]:
+        """The codec of a slot, and what is known of it. Plans share those of registers: modifiers only say whether a sign is an inversion there."""
+        key = place, width, spec.inv == "*" or (spec.inv != "" and spec.inv in mods)
+        found = self.codecs.get(key)
+        if found is None:
+            found = make_codec(spec, self, width, mods), {}
+            if spec.kind in _REGISTERS and isinstance(found[0], RegCodec):
+                self.codecs[key] = found
+        return found
+
+
+#: Kind of operand by the letter of a form; '' a register of the layout's file.
+_KIND_OF = {"r": "", "k": "C", "u": "UR", "x": "C"}
+_REGISTERS = frozenset(("alu", "R", "Rn", "UR", "URn", "P", "UP", "B"))
+
+
 def choose(specs: tuple[ModSpec, ...], mods: tuple[str, ...]) -> list[int] | None:
     """Values of the modifier groups that print as ``mods``; derived names may be there or not. None where nothing fits."""
 
@@ -273,9 +313,9 @@ def choose(specs: tuple[ModSpec, ...], mods: tuple[str, ...]) -> list[int] | Non
         for value, text in enumerate(spec.values):
             if not text:
                 continue
-            parts = text.split(".")
-            if list(mods[j : j + len(parts)]) == parts:
-                found = walk(i + 1, j + len(parts))
+            count = text.count(".") + 1
+            if mods[j : j + count] == (tuple(text.split(".")) if count > 1 else (text,)):
+                found = walk(i + 1, j + count)
                 if found is not None:
                     return [value, *found]
         if "" in spec.values:
