@@ -1,7 +1,7 @@
 """Integer division and remainder.
 
-8 and 16 bits: one float division, exact. 32 bits: a float reciprocal, one Newton step in integers, at most two corrections. 64 bits: a library
-function. docs/math.md has the error bounds. Division by zero gives all ones, as on the hardware's own compiler (measured).
+By a constant: :mod:`stages.lower.math_constdiv`. 8 and 16 bits: one float division, exact. 32 bits: a float reciprocal, one Newton step in integers, at
+most two corrections. 64 bits: a library function. docs/math.md has the error bounds. Division by zero gives all ones, as on the hardware's own compiler (measured).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from ir_format.ptx import PtxInst
 
 from .builder import Builder, Rule, is_signed
 from .math_common import Val
+from .math_constdiv import WORD, divide_by
 
 ALL_ONES: Final = Imm("I", 0xFFFFFFFF)
 HALF: Final = Imm("I", 0x3F000000)
@@ -88,7 +89,13 @@ def divide(b: Builder, inst: PtxInst) -> None:
     t = inst.types[0]
     d, x, y = inst.operands
     want_q = inst.op == "div"
-    n, v = b.in_reg(b.ext(b.src(x, t), t)), b.in_reg(b.ext(b.src(y, t), t))
+    by = b.ext(b.src(y, t), t)
+    if type(by) is Imm and by.value & WORD:
+        value = by.value & WORD
+        by_constant = divide_by(b, b.in_reg(b.ext(b.src(x, t), t)), value - (1 << 32 if is_signed(t) and value >> 31 else 0), is_signed(t), want_q)
+        b.copy(b.dst(d, t), by_constant)
+        return
+    n, v = b.in_reg(b.ext(b.src(x, t), t)), b.in_reg(by)
     signed = is_signed(t)
     un, uv = (magnitude(b, n), magnitude(b, v)) if signed else (n, v)
     if b.bits(t) == 32:
