@@ -128,8 +128,6 @@ def _dynamic(module: PtxModule, unit: PtxUnit, threads: int, attempt: int) -> in
 STYLES: Final = ("tame", "special", "spread", "edges", "small")
 #: Share of the elements of a buffer that are numbers of the code.
 FROM_CODE: Final = 0.03
-#: How often a parameter that may be a count is one of those in the code, or next to it.
-COUNTS_FROM_CODE: Final = 0.3
 #: Styles whose launches have up to so many times the blocks (`MANY_THREADS` at most, but four times): rare ways through the code need many threads.
 _MANY: Final = {"spread": 16, "edges": 16, "special": 4}
 MANY_THREADS: Final = 2048
@@ -198,6 +196,8 @@ def _floats(kind: Any, rng: np.random.Generator, style: str, count: int) -> Arr:
         near = min(info.nmant + 4, exponents // 3)
         where = rng.integers(0, 3, n)
         exponent = np.where(where == 0, rng.integers(0, exponents, n), np.where(where == 1, rng.integers(0, near, n), exponents - 1 - rng.integers(0, near, n)))
+        if style == "spread" and rng.random() < 0.5:  # of products and sums none is infinite (which hides everything else)
+            exponent = exponents // 2 + rng.integers(-exponents // 8, exponents // 8, n)
         fraction = rng.integers(0, 1 << info.nmant, n, dtype=np.uint64)
         bits = exponent.astype(np.uint64) << np.uint64(info.nmant) | fraction | np.where(rng.random(n) < 0.5, sign, np.uint64(0))
         v = np.where(rng.random(n) < (0.7 if style == "spread" else 0.3), bits.astype(word).view(kind), v)
@@ -261,9 +261,9 @@ def _kin(kind: Any, rng: np.random.Generator, extreme: bytes) -> bytes:
         return np.asarray(-value * np.array([rng.choice([0.5, 1.0, 1.0, 1.0])], kind), kind).tobytes()
 
 
-def _scalar(p: PtxParam, rng: np.random.Generator, threads: int, style: str, attempt: int, long: bool | None, counts: list[int]) -> bytes:
-    """A parameter by value: near the number of threads at first, smaller with every attempt; now and then one of the `counts` of the code, or beside it; `long`: whether it is the one that makes loops run long
-    (None where there is none)."""
+def _scalar(p: PtxParam, rng: np.random.Generator, threads: int, style: str, attempt: int, long: bool | None, counts: list[int], turn: int = -1) -> bytes:
+    """A parameter by value: near the number of threads at first, smaller with every attempt; where `turn` is one, the counts and their neighbours in turn;
+    `long`: whether it is the one that makes loops run long (None where there is none)."""
     if p.type in _FLOATS and not p.dims:
         usual = [1.5, -2.25, 0.5, 3.0, -0.75, 0.1, 0.015625]
         return np.array([rng.choice(usual if style != "edges" else [0.0, -1.0, 1e-3, 4096.0])], _FLOATS[p.type]).tobytes()
@@ -277,9 +277,8 @@ def _scalar(p: PtxParam, rng: np.random.Generator, threads: int, style: str, att
     choices = [first, middle if long is None else [2, 3, 5], middle, [40, 17, 8, 5, 3], [20, 5, 3, 2, 1], [1, 2, 0, 1]][min(attempt, 5)]
     if long:
         choices = [1100 + few + 8 * int(rng.integers(0, 64))]
-    elif counts and attempt < 2 and rng.random() < COUNTS_FROM_CODE:
-        count = counts[int(rng.integers(0, len(counts)))]
-        choices = [count - 1, count, count + 1, count + int(rng.integers(0, 32))]
+    elif turn >= 0 and (beside := [c + d for c in counts if c <= (MANY_THREADS if attempt < 2 else 64) for d in (0, 1, -1)]) and attempt < 5:
+        choices = [beside[turn % len(beside)]]
     value = int(rng.choice(choices)) & (1 << 8 * p.size) - 1
     return value.to_bytes(p.size, "little")
 
@@ -310,6 +309,7 @@ def make(module: PtxModule, unit: PtxUnit, shape: tuple[Dim3, Dim3], seed: int, 
     if bits and kin:
         bits |= {p.name: _kin(_FLOATS[p.type], rng, bits[extreme]) for p in floats if p.name != extreme and p.size == len(bits[extreme])}
     words = words_of(unit)
+    counts = sorted({*words.counts, *(times * extent for extent in block if 1 < extent <= 64 for times in (1, 2, 3))})
     launch.names += [p.name for p in params]
     for k, p in enumerate(params):
         use = found.get((p.name, 0))
@@ -334,7 +334,7 @@ def make(module: PtxModule, unit: PtxUnit, shape: tuple[Dim3, Dim3], seed: int, 
         elif len(bits) > 1 and p in whole and p.name != longest:  # quotients by powers of two are exact, so that sums of kin can be nothing
             launch.args.append(int(rng.choice([2, 2, 4, 4, 8])).to_bytes(p.size, "little"))
         else:
-            launch.args.append(_scalar(p, rng, total, style, attempt, p.name == longest if longest else None, words.counts))
+            launch.args.append(_scalar(p, rng, total, style, attempt, p.name == longest if longest else None, counts, seed // 2 + 5 * k if (seed + k) % 2 else -1))
     if attempt < ATTEMPTS_WITH_CONSTANTS:
         launch.constants = _constants(module, unit, rng, style)
     return launch
