@@ -16,6 +16,7 @@ import sys
 import time
 from collections import Counter
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from ir_format import isa
@@ -31,8 +32,10 @@ from tests.kernels import cases
 from tests.kernels.run import ptx_for
 
 JUDGES = ("schedule", "strict", "cosim", "allocation")
-#: Kernels compiled with few registers for co-simulation, so that they have spill slots (the others have none at any limit).
-SPILLING = ("divrem64", "softmax")
+#: A kernel of its own for slots, as the others have none at any limit of registers; for co-simulation alone.
+SPILLING = "spilling"
+#: Values that it needs twice, in other orders, and the registers that it gets.
+LIVE, FEW_REGISTERS = 40, 24
 CONTROL_KINDS = ("stall raw", "stall waw", "wait result", "wait read", "index result", "index read", "reuse")
 
 
@@ -95,14 +98,34 @@ def describe(cubin: Cubin, mutant: Any) -> str:
 
 def cubin_of(name: str, sm: str, who: str, exact: bool) -> bytes | None:
     """A kernel's cubin; ``exact``: for co-simulation, without fused multiplications. None where the compiler refuses."""
-    path = ptx_for(cases.CASES[name], sm)
+    text = text_of(name, sm)
+    few = exact and name == SPILLING
     if who == "ptxas":
-        got = oracle.run_ptxas(path, sm, *(("-fmad", "false") if exact else ()))
-        return got.read_bytes() if isinstance(got, Path) else None
+        with TemporaryDirectory() as folder:
+            path = Path(folder) / f"{name}.ptx"
+            path.write_text(text)
+            got = oracle.run_ptxas(path, sm, *(("-fmad", "false") if exact else ()), *(("-maxrregcount", str(FEW_REGISTERS)) if few else ()))
+            return got.read_bytes() if isinstance(got, Path) else None
     options: dict[str, Any] = {"fmad": 0} if exact else {}
-    if exact and name in SPILLING:
-        options["maxrregcount"] = 24
-    return compile_ptx(path.read_text(), f"sm_{sm}", options)
+    if few:
+        options["maxrregcount"] = FEW_REGISTERS
+    return compile_ptx(text, f"sm_{sm}", options)
+
+
+def text_of(name: str, sm: str) -> str:
+    """The PTX of one of the kernels, or of the one that spills: sums of products of neighbours, then the same products with factors in another order."""
+    if name != SPILLING:
+        return ptx_for(cases.CASES[name], sm).read_text()
+    lines = [f".version 8.8\n.target sm_{sm}\n.address_size 64\n.visible .entry {name}(.param .u64 in, .param .u64 out, .param .u32 n)"]
+    lines.append("{ .reg .u64 %d<4>; .reg .u32 %r<4>; .reg .s32 %v<" + f"{LIVE}>; .reg .s32 %w<{LIVE}>; .reg .s32 %s<2>; .reg .pred %p;")
+    lines.append("ld.param.u64 %d0, [in]; ld.param.u64 %d1, [out]; ld.param.u32 %r0, [n]; mov.u32 %r1, %ctaid.x; mov.u32 %r2, %ntid.x; mov.u32 %r3, %tid.x;")
+    lines.append("mad.lo.u32 %r1, %r1, %r2, %r3; setp.ge.u32 %p, %r1, %r0; @%p exit; mul.wide.u32 %d2, %r1, 4; add.u64 %d0, %d0, %d2; add.u64 %d1, %d1, %d2;")
+    lines += [f"ld.global.s32 %v{i}, [%d0+{128 * i}];" for i in range(LIVE)]
+    lines += [f"mad.lo.s32 %w{i}, %v{i}, %v{(i + 1) % LIVE}, %v{(i + 7) % LIVE};" for i in range(LIVE)]
+    lines += ["mov.u32 %s0, 1; mov.u32 %s1, 1;"]
+    lines += [f"mad.lo.s32 %s0, %s0, %w{i}, {i + 3};" for i in range(LIVE)]
+    lines += [f"mad.lo.s32 %s0, %s0, %w{i * 17 % LIVE}, {i + 5};" for i in range(LIVE)]
+    return "\n".join([*lines, "st.global.s32 [%d1], %s0; ret; }", ""])
 
 
 def control_words(tally: Tally, name: str, sm: str, who: str, judges: tuple[str, ...], count: int, rng: random.Random) -> None:
@@ -131,7 +154,7 @@ def computations(tally: Tally, name: str, sm: str, who: str, count: int, rng: ra
     data = cubin_of(name, sm, who, exact=True)
     if data is None:
         return
-    bench = code.Bench(name, ptx_for(cases.CASES[name], sm).read_text(), f"sm_{sm}", data)
+    bench = code.Bench(name, text_of(name, sm), f"sm_{sm}", data)
     for mutant in code.sample(code.mutants(bench.cubin), count, rng):
         caught, apart = bench.judge(mutant)
         tally.note("cosim", mutant.kind, caught, apart, f"sm_{sm} {who} {name}: {describe(bench.cubin, mutant)}{bench.note and f' ({bench.note})'}")
@@ -165,14 +188,14 @@ def run(sms: list[str], sides: tuple[str, ...], judges: tuple[str, ...], names: 
                     print(f"sm_{sm} {who} {name}: left out, time is up")
                     continue
                 rng = random.Random(f"{seed} {sm} {who} {name}")
-                if "schedule" in judges or "strict" in judges:
+                if name != SPILLING and ("schedule" in judges or "strict" in judges):
                     control_words(tally, name, sm, who, judges, count, rng)
                 if "cosim" in judges:
                     computations(tally, name, sm, who, count, rng)
                 if say:
                     print(f"sm_{sm} {who} {name}: {sum(tally.made.values())} judged", flush=True)
     if "allocation" in judges:
-        allocation(tally, sms, names, count, seed)
+        allocation(tally, sms, [n for n in names if n != SPILLING], count, seed)
     return tally
 
 
@@ -186,10 +209,10 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=1e9, help="begin no kernel after this time")
     parser.add_argument("--progress", action="store_true")
-    parser.add_argument("names", nargs="*", help="kernels (default: all sixteen)")
+    parser.add_argument("names", nargs="*", help=f"kernels (default: all sixteen, and {SPILLING} for co-simulation)")
     options = parser.parse_args(argv)
     sides = ("ours", "ptxas") if options.who == "both" else (options.who,)
-    names = options.names or sorted(cases.CASES)
+    names = options.names or [*sorted(cases.CASES), SPILLING]
     survivors = 0
     for sm in options.sm or ["80", "90", "120"]:
         for who in sides:
