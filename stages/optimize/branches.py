@@ -196,10 +196,10 @@ def _warpsync(f: Function, ctx: Context) -> None:
         rest = lasting(i)
         if not rest:
             return i.mods == ("ALL",)
-        mask = rest[0]
+        mask: Operand | None = rest[0]
         if type(mask) is Reg:
             made = values.def_of(mask)
-            mask = copied(made) if made is not None and mask.width == 1 and not mask.flags else None  # type: ignore[assignment]
+            mask = copied(made) if made is not None and mask.width == 1 and not mask.flags else None
         return type(mask) is Imm and not mask.sym and mask.value & _ALL == _ALL
 
     def parts(i: Inst) -> bool:
