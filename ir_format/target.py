@@ -15,6 +15,14 @@ from ir_format.diag import CompileError
 from ir_format.record import Record, replace
 
 ABSENT: Final = -1
+# What the driver supplies; any other external function is unresolved in a whole program (measured).
+DRIVER_FUNCTIONS: Final = frozenset({"vprintf", "vfprintf", "malloc", "free", "__assertfail"})
+DRIVER_PREFIXES: Final = ("__cuda_syscall_", "cnp")
+
+
+def given_by_driver(name: str) -> bool:
+    """Whether a function of this name needs no definition."""
+    return name in DRIVER_FUNCTIONS or name.startswith(DRIVER_PREFIXES)
 
 
 class ConstMap(Record, frozen=True):

@@ -12,7 +12,7 @@ from typing import Final
 
 from ir_format.diag import CompileError
 from ir_format.model import AttrValue, Header, Module, Reloc, Unit, Var
-from ir_format.target import Target, target
+from ir_format.target import DRIVER_PREFIXES, Target, target
 from stages.elf import attrs, image, info, notes
 from stages.elf.dwarf import debug_sections
 from stages.elf.file import lay_out
@@ -22,7 +22,6 @@ from stages.elf.image import SHT_PROGBITS, Section, Strings
 from stages.elf.layout import CONST, GLOBAL_INIT, GLOBAL_ZERO, Kernel, address_kind, build_kernel, order_units, place_variables
 from stages.elf.lines import line_info
 from stages.elf.patch import add_imm32, set_branch, take_const_offset, take_imm32
-from stages.elf.resolve import DRIVER_PREFIXES
 from stages.elf.symbols import BINDING, FUNC, GLOBAL, LOCAL, OBJECT, OTHER_ENTRY, OTHER_MANAGED, WEAK, Symbol, SymbolTable
 
 SHT_PROTOTYPE: Final = 0x70000002

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from ir_format.diag import CompileError
 from ir_format.model import Module, Reloc
-from ir_format.target import CONST_MAX, Target
+from ir_format.target import CONST_MAX, Target, given_by_driver
 from stages.elf import attrs
 from stages.elf.layout import CONST, Kernel, Variables
 from stages.elf.patch import add_const_offset, add_imm32, set_branch
-
-# What the driver supplies; any other external function is unresolved in a whole program (measured).
-DRIVER_FUNCTIONS: Final = frozenset({"vprintf", "vfprintf", "malloc", "free", "__assertfail"})
-DRIVER_PREFIXES: Final = ("__cuda_syscall_", "cnp")
 
 
 def collect_externs(kernels: list[Kernel], module: Module, variables: Variables) -> list[str]:
@@ -34,7 +28,7 @@ def collect_externs(kernels: list[Kernel], module: Module, variables: Variables)
         k.externs = list(own)
         found.update(own)
     for name in found:
-        if name not in DRIVER_FUNCTIONS and not name.startswith(DRIVER_PREFIXES):
+        if not given_by_driver(name):
             raise CompileError(f"Unresolved extern function '{name}'", severity="fatal")
         if name in variables.place:
             raise CompileError(f"'{name}' is both a variable and an external function")

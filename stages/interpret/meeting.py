@@ -101,10 +101,14 @@ def release_warps(m: Machine, ended: Arr) -> bool:
     return fired
 
 
-def spread(m: Machine, threads: Arr, v: Arr) -> tuple[Arr, Arr, Arr]:
-    """Values of the given threads as (warps, 32) rows; which lanes are there; the warps' first threads."""
+def spread(m: Machine, threads: Arr, v: Arr, together: bool = False) -> tuple[Arr, Arr, Arr]:
+    """Values of the given threads as rows of 32 lanes, which lanes are there, and each thread's row. Threads of a warp that came with different member masks are rows of
+    their own: each mask is an operation of its own; ``together``: one row a warp whatever their masks."""
     v = np.broadcast_to(v, threads.shape)
-    warps, where = np.unique(threads // 32, return_inverse=True)
+    group = threads // 32
+    if not together:
+        group = (group.astype(U64) << U64(32)) | m.wanted[threads]
+    warps, where = np.unique(group, return_inverse=True)
     out = np.zeros((len(warps), 32), U64)
     there = np.zeros((len(warps), 32), np.bool_)
     out[where, threads % 32] = v

@@ -171,7 +171,7 @@ def activemask(code: Code, step: Step, pc: int) -> Action:
     to = put(code.functions[step.function], step.inst.operands[0])
 
     def run(m: Machine) -> int | None:
-        _, there, where = spread(m, m.idx, np.zeros(1, U64))
+        _, there, where = spread(m, m.idx, np.zeros(1, U64), together=True)
         bits = np.uint64(1) << np.arange(32, dtype=U64)
         to(m, (there * bits).sum(1).astype(U64)[where])
         return None

@@ -6,6 +6,7 @@ from ir_format import ptx
 from ir_format.model import PT, RZ, AttrValue, Imm, Mem, Name, Reg
 from ir_format.ptx import PtxInst
 
+from . import masked
 from .builder import Builder, Rule
 from .memory import fence, invalidate, wide_address, with_policy
 from .rules_bulk import bulk, forget_map
@@ -186,6 +187,14 @@ def shfl(b: Builder, inst: PtxInst) -> None:
 
 def vote(b: Builder, inst: PtxInst) -> None:
     p: Reg = b.src(inst.operands[1], "pred")  # type: ignore[assignment]
+    mask = b.src(inst.operands[2], "b32") if inst.has("sync") and len(inst.operands) > 2 else PT
+    if masked.varies(mask) and mask != PT:
+        members(b, inst, 2)
+        if inst.has("ballot"):
+            b.copy(b.dst(inst.operands[0]), masked.ballot(b, p, mask))
+        else:
+            masked.vote(b, {"any": "ANY", "all": "ALL", "uni": "EQ"}[next(m for m in inst.mods if m in ("any", "all", "uni"))], b.dst(inst.operands[0], "pred"), p, mask)
+        return
     if inst.has("ballot"):
         b.emit("VOTE.ANY", (b.dst(inst.operands[0]), PT), (p,), attrs=members(b, inst, 2))
         return
@@ -209,6 +218,10 @@ def match(b: Builder, inst: PtxInst) -> None:
         logic(b, b.dst(to), 0xC0, m, mask)
         return
     d, p = (b.dst(to.first), b.dst(to.second, "pred")) if isinstance(to, ptx.Pair) else (b.dst(to), b.p())
+    if masked.varies(mask):
+        members(b, inst, 2)
+        masked.match_all(b, d, p, x, mask, wide)
+        return
     m = b.r()
     q = b.p()
     if b.sm >= 80:
@@ -240,6 +253,12 @@ def redux(b: Builder, inst: PtxInst) -> None:
     else:
         name = f"REDUX{mods}"
     b.need(inst, 80)
+    mask = b.src(inst.operands[2], "b32")
+    if masked.varies(mask):
+        x = b.in_reg(b.src(inst.operands[1], inst.types[0]))
+        members(b, inst, 2)
+        masked.redux(b, name, op, inst.types[0], b.dst(inst.operands[0]), x, mask, absolute=inst.has("abs"), nan=inst.has("NaN"))
+        return
     u = b.ur()
     b.emit(name, u, (b.in_reg(b.src(inst.operands[1], inst.types[0])),), attrs=members(b, inst, 2))
     b.copy(b.dst(inst.operands[0]), u)

@@ -211,6 +211,8 @@ def _datum(s: Scanner, data: bytearray, width: int, fixups: list[PtxFixup]) -> N
         minus = ""
         addend = 0
         if s.kind == "-":
+            for text in s.target.refuses(Gate(75), "Feature", "labels1 - labels2 expression in .section"):
+                s.notes.error(text, s.line)
             s.next()
             minus = s.tok
             if s.kind not in ("id", "dot"):

@@ -247,7 +247,10 @@ def _bracket(s: Scanner, fs: FunctionState) -> Typed:
     s.next()
     plain = s.kind == "id"
     end = s.pos
+    line = s.line
     first, kind = _address(s, fs)
+    if kind.startswith("a:V:"):  # an element is an address without brackets around it
+        s.notes.fatal("Parsing error near '[': syntax error", line)
     if s.kind == "]":
         s.next()
         return first, kind

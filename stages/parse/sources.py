@@ -12,6 +12,7 @@ from stages.parse.module import Parser
 from stages.parse.scan import Abort, Scanner, load
 from stages.parse.symbols import FuncSym
 from stages.parse.units import UnitsTooLarge, build_units
+from stages.parse.whole import check_whole
 
 
 class ParseResult(NamedTuple):
@@ -47,7 +48,7 @@ def parse_sources(sources: Sequence[tuple[str, bytes]], arch: str, options: Mapp
     diagnostics.extend(clashes)
     if clashes:
         return ParseResult(None, [], diagnostics)
-    return _finished(module, functions, bool(options.get("compile-only")), sources[0][0], diagnostics)
+    return _finished(module, functions, bool(options.get("compile-only")), arch, sources[0][0], diagnostics)
 
 
 def parse_text(
@@ -62,10 +63,14 @@ def parse_text(
     parser, diagnostics = _parse(text, filename, arch)
     if parser is None or parser.module is None:
         return None, [], diagnostics
-    return _finished(parser.module, parser.functions, separate, filename, diagnostics)
+    return _finished(parser.module, parser.functions, separate, arch, filename, diagnostics)
 
 
-def _finished(module: PtxModule, functions: dict[str, FuncSym], separate: bool, filename: str, diagnostics: list[Diagnostic]) -> ParseResult:
+def _finished(module: PtxModule, functions: dict[str, FuncSym], separate: bool, arch: str, filename: str, diagnostics: list[Diagnostic]) -> ParseResult:
+    if not separate and arch.startswith("sm_"):  # for compute_ ptxas only reads
+        diagnostics += check_whole(module, functions, filename)
+        if any(d.severity == "fatal" for d in diagnostics):
+            return ParseResult(None, [], diagnostics)
     try:
         return ParseResult(module, build_units(module, functions, separate), diagnostics)
     except UnitsTooLarge as e:

@@ -128,6 +128,8 @@ def _bra_div(b: Build, target: int) -> CtlFn:
         else:
             wanted = spread(want(view)[::32])
         alive = ~view.P[EXITED]
+        if asked is not None and not converged:  # ptxas asks so whether all have one mask: the warp branches where some do not ask (else groups of several masks would go on as one)
+            return _branch(machine, bundle, act & warp_any(wanted & alive & ~asked), target)
         divergent = warp_any(wanted & alive & ~act)
         if converged:
             divergent = ~divergent
@@ -339,7 +341,7 @@ def warpsync(b: Build) -> CtlFn:
     """Wait for the lanes of the mask; they go on as one group. .COLLECTIVE: the same, for one collective instruction. .EXCLUSIVE: and without others that are here with
     them (ptxas puts it in front of REDUX with a mask in a register, where lanes of several masks may have come together: sm_80 to sm_89)."""
     b.only("ALL", "COLLECTIVE", "EXCLUSIVE")
-    exclusive = "EXCLUSIVE" in b.mods
+    exclusive = "EXCLUSIVE" in b.mods or "COLLECTIVE" in b.mods
     values = [o for o in b.s if isinstance(o, (Reg, Imm))]
     want: Get | None = None if "ALL" in b.mods or not values else b.u(values[0])
     who = condition(b)

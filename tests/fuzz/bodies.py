@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final
 
+from tests.fuzz.chances import apart, bits, checked, reloaded
 from tests.fuzz.forms import KINDS
 from tests.fuzz.joins import joined
 from tests.fuzz.loops import counted
@@ -119,6 +120,8 @@ class Body:
             joined(self)
         elif kind < 0.47 and self.slots is not None:
             self.given()
+        elif kind < 0.51:
+            bits(self)
         else:
             self.line(rng.choice(rng.choice(self.tables)), self.guard())
 
@@ -273,8 +276,10 @@ class Body:
             self.straight(rng.randrange(1, 7), whole)
             return
         kinds: list[tuple[int, Callable[[int, int], None]]] = [
-            (6, self.branch), (4, self.loop), (self.how.loops, self.counted), (2, self.switch), (2, self.tangle), (2, self.chain), (3, self.sequence), (2, self.group), (1, self.gone),
+            (6, self.branch), (4, self.loop), (self.how.loops, self.counted), (2, self.switch), (2, self.tangle), (2, self.chain), (3, self.sequence), (2, self.group), (1, self.gone), (2, self.apart),
         ]  # fmt: skip
+        if self.how.memory:
+            kinds += [(2, self.reloaded), (2, self.checked)]
         rng.choices([k for _, k in kinds], [n for n, _ in kinds])[0](depth, whole)
 
     def inner(self, depth: int, whole: int) -> None:
@@ -337,6 +342,15 @@ class Body:
 
     def counted(self, depth: int, whole: int) -> None:
         counted(self, depth, whole)
+
+    def apart(self, depth: int, whole: int) -> None:
+        apart(self, depth, whole)
+
+    def reloaded(self, depth: int, whole: int) -> None:
+        reloaded(self, depth, whole)
+
+    def checked(self, depth: int, whole: int) -> None:
+        checked(self, depth, whole)
 
     def loop(self, depth: int, whole: int) -> None:
         w, rng = self.w, self.rng
