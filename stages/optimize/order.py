@@ -4,8 +4,8 @@ The allocator gives short-lived values the same few registers, and the scheduler
 loads that stand one by one in front of their users stay there unless they are moved while registers are still virtual. Pre: a function at level `ori`.
 Post: the same instructions in every block, in an order that keeps every dependence.
 
-List scheduling by the longest chain of latencies, as in :mod:`stages.schedule.order`, until the values alive reach a limit; from there on in program order, which
-uses up what is under way, until there is room again. Where registers are about to run out, whatever frees some goes first. Only blocks with several
+List scheduling by the longest chain of latencies, as in :mod:`stages.schedule.order`, until the values alive reach a limit (the registers that cost no resident warps); from there on
+in program order, which uses up what is under way, until there is room again. Where registers are about to run out, whatever frees some goes first. Only blocks with several
 results of long latency are touched.
 """
 
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable
+from itertools import accumulate
 from typing import Final
 
 from ir_format.diag import CompileError
@@ -20,14 +21,20 @@ from ir_format.flow import Cells, is_guarded, read_regs, written_regs
 from ir_format.hazards import Hazards, hazards
 from ir_format.hazards.load import pipes
 from ir_format.model import ZERO, Block, Const, Function, Inst, Reg, Unit
-from ir_format.target import STACK_REG
+from ir_format.target import REG_CEILING, STACK_REG
 from stages.optimize.values import is_pure, live_now
-from stages.regalloc.limits import register_limit
+from stages.regalloc.limits import REGISTERS_PER_SM, SM_RESIDENCY, register_limit
 from stages.runner import Context
 from stages.schedule.deps import Front, Graph, Uses, build_graph, is_wall
 
-#: Values alive per file up to which order is by latency (guessed: 32 registers are free of charge on every SM; P has 7).
-_LIMITS: Final = {"R": 28, "UR": 24, "P": 4, "UP": 4, "B": 16}
+#: Values alive per file up to which order is by latency (guessed; P has 7). For R it is what :func:`_steps` gives.
+_LIMITS: Final = {"UR": 24, "P": 4, "UP": 4, "B": 16}
+#: Registers below a step that values do not fill: vectors must be aligned, R1 is taken (guessed).
+_MARGIN: Final = 4
+#: Registers that what the program needs in its own order stays below a step (guessed).
+_NEED: Final = 2
+#: Above this step values alive do not grow beyond what the program's own order needs (found by trials: Triton's and CUTLASS's tiles).
+_WIDE: Final = 80
 #: Registers that stay free below a limit that directives or options set.
 _SPARE: Final = 8
 #: Registers below the limit where order is by what frees registers (guessed: vectors need room to be aligned).
@@ -47,14 +54,20 @@ _LARGE: Final = 4000  # instructions of a block; above, the estimate of pressure
 def order_blocks(unit: Unit, ctx: Context) -> None:
     """The pass."""
     tables = hazards(ctx.header.target)
-    limits = dict(_LIMITS)
     most = register_limit(unit, tables.sm, ctx.header.options)
-    limits["R"] = min(limits["R"], most - _SPARE)
     for f in unit.functions:
-        _function(f, tables, limits, most - _TIGHT, ctx)
+        _function(f, tables, most, ctx)
 
 
-def _function(f: Function, tables: Hazards, limits: dict[str, int], tight: int, ctx: Context) -> None:
+def _steps(sm: int) -> list[int]:
+    """Register counts from which on fewer warps are resident, beginning with the count that is free of charge: 64 on sm_75, 32 on sm_80, 40 on sm_120 (ptxas fills them so too:
+    measured)."""
+    warps = SM_RESIDENCY.get(sm, (64, 32))[0] // 4
+    file = REGISTERS_PER_SM // 128
+    return sorted({min(REG_CEILING, file // n // 8 * 8) for n in range(1, warps + 1)})
+
+
+def _function(f: Function, tables: Hazards, most: int, ctx: Context) -> None:
     chosen: list[tuple[int, list[tuple[str, int, int]]]] = []
     for pos, block in enumerate(f.blocks):
         timing = _timing(block, tables)
@@ -64,13 +77,25 @@ def _function(f: Function, tables: Hazards, limits: dict[str, int], tight: int, 
         return
     live = live_now(f, ctx)
     file = [f.vregs[v].file for v, _ in live.cells.owner]
+    words = 0
+    for cell, bit in live.bit.items():
+        if file[cell] == "R":
+            words |= 1 << bit
+    ends = max((alive & words).bit_count() for alive in (*live.live_in, *live.live_out))
+    steps = _steps(tables.sm)
     for pos, timing in chosen:
         if not ctx.allow():
             return
         block = f.blocks[pos]
         model = _Virtual(block.insts, timing, f, live.cells)
         graph = build_graph(block.insts, model)
-        order = _fitting(_Body(block.insts, model, graph, live.in_cells(pos), live.out_cells(pos), file), limits, tight)
+        body = _Body(block.insts, model, graph, live.in_cells(pos), live.out_cells(pos), file)
+        need = max(ends, body.peak())
+        room = next((n for n in steps if n >= need + _NEED), steps[-1])
+        if room > _WIDE:
+            room = min(room, need + _MARGIN)
+        rooms = sorted({min(n - _MARGIN, most - _SPARE) for n in (steps[0], room)})
+        order = _fitting(body, rooms, most - _TIGHT)
         if order != list(range(len(order))):
             block.insts = [block.insts[n] for n in order]
             ctx.count("blocks in a new order")
@@ -220,6 +245,29 @@ class _Body:
             self.uses[v] += 1
         self.live = {v for v in coming if self.uses[v]}
 
+    def peak(self) -> int:
+        """The most R values alive at once in the order of the program."""
+        file, count = self.file, len(self.insts)
+        last = [-1] * len(file)
+        for node, read in enumerate(self.read):
+            for v in read:
+                last[v] = node
+        for v in self.live_out:
+            last[v] = count
+        change = [0] * (count + 1)
+        alive = 0
+        for v in self.live:
+            if file[v] == "R":
+                alive += 1
+                change[last[v]] -= 1
+        for node, written in enumerate(self.written):
+            for v in written:
+                if last[v] > node and file[v] == "R" and v not in self.live:
+                    change[node] += 1
+                    change[last[v]] -= 1
+                    last[v] = -1  # a guarded write adds to the value
+        return max(accumulate(change, initial=alive))
+
 
 class _Pressure:
     """Values alive per file while a block is put together."""
@@ -325,20 +373,26 @@ class _Tight:
         return due[0][1]
 
 
-def _fitting(body: _Body, limits: dict[str, int], tight: int) -> list[int]:
-    """The new order. Where it needs more registers than there are, another try begins to save them earlier; the order that needs the fewest stands."""
+def _fitting(body: _Body, rooms: list[int], tight: int) -> list[int]:
+    """The new order: the fastest of those by latency as long as not more registers are in use than ``rooms`` says. Where it needs more registers than there are, another try
+    begins to save them earlier; the order that needs the fewest stands."""
     best = list(range(len(body.insts)))
-    peak, least = 1 << 30, 0
-    for start in (tight, (tight + limits["R"]) // 2, limits["R"]):
-        got = _order(body, limits, start, peak)
-        if got is not None:
-            best, peak, least = got
-        if peak <= max(least, tight + _TIGHT - _SPARE):
-            break
+    soonest, fewest = 1 << 60, 1 << 60
+    for room in rooms:
+        limits = {**_LIMITS, "R": room}
+        peak, least = 1 << 30, 0
+        for start in (tight, (tight + room) // 2, room):
+            got = _order(body, limits, start, peak)
+            if got is not None:
+                order, peak, least, end = got
+            if peak <= max(least, tight + _TIGHT - _SPARE):
+                break
+        if end < soonest and peak <= max(fewest, room):
+            best, soonest, fewest = order, end, peak
     return best
 
 
-def _order(body: _Body, limits: dict[str, int], tight: int, most: int) -> tuple[list[int], int, int] | None:
+def _order(body: _Body, limits: dict[str, int], tight: int, most: int) -> tuple[list[int], int, int, int] | None:
     """The new order, as indices into the instructions, the most R values alive at once, and how many no order can do without: those at the start and at the end.
     None where it needs ``most`` or more."""
     interval, height = body.model.interval, body.height
@@ -394,4 +448,4 @@ def _order(body: _Body, limits: dict[str, int], tight: int, most: int) -> tuple[
             if short is not None:
                 short.push(later)
         now += interval[node]
-    return out, peak, max(before, alive["R"])
+    return out, peak, max(before, alive["R"]), now

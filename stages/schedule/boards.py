@@ -26,8 +26,10 @@ _MOST: Final = 32
 BOUNDARIES: Final = frozenset(("CALL", "RET", "RTT", "USETMAXREG"))
 #: Estimated cycles until sources have been read.
 _READ: Final = 16
-#: What a free counter costs, in cycles of waiting, by the number in use.
-_SCARCE: Final = (0, 1, 2, 4, 8, 16, 16)
+#: What a free counter costs, in cycles of waiting, by the number in use (found by trials).
+_SCARCE: Final = (0, 0, 0, 0, 1, 2, 2)
+#: The same while reads are still to be announced: with counters of their own they wait for no result.
+_KEPT: Final = (0, 0, 0, 1, 4, 32, 32)
 #: Instructions whose groups DEPBAR counts.
 _COUNTED: Final = frozenset(("LDGDEPBAR", "UTMACMDFLUSH"))
 _DONE: Final = frozenset(("CCTL", "CCTLL", "CCTLT"))
@@ -127,6 +129,12 @@ def assign(blocks: list[Boarded], cfg: Cfg) -> None:
             if pred in exits:
                 entry.join(exits[pred])
         exits[pos] = _allocate(blocks[pos], entry, later[pos], reserved)
+    for pos in order:  # once more for loops: now it is known what is under way when they come round
+        if pos in cfg.succs[pos]:
+            entry = _State()
+            for pred in cfg.preds[pos]:
+                entry.join(exits[pred])
+            _allocate(blocks[pos], entry, later[pos], reserved)
     add_waits(blocks, cfg)
 
 
@@ -202,12 +210,13 @@ def _needs(block: Boarded, later: int) -> list[tuple[int, int]]:
 
 def _allocate(block: Boarded, entry: _State, later: int, reserved: bool) -> _State:
     needs = _needs(block, later)
+    last_read = max((i for i, (_, read) in enumerate(needs) if read >= 0), default=-1)
     state = entry
     due = [_FAR] * COUNT  # index of the first instruction that waits for the counter
     counts = [0] * COUNT
     ready = [0] * COUNT  # estimated time at which it is zero again
     now = 0
-    here = 0
+    here = step = 0
     first_touch: dict[int, int] = {}
     if state.any:
         for i in range(len(block.insts) - 1, -1, -1):
@@ -226,15 +235,15 @@ def _allocate(block: Boarded, entry: _State, later: int, reserved: bool) -> _Sta
         cubin was ever seen to do it."""
         best = -1
         best_cost = 1 << 40
-        busy = state.any.bit_count()
+        scarce = (_KEPT if i < last_read else _SCARCE)[state.any.bit_count()]
         for k in usable:
             if k == other:
                 continue
             if not state.any >> k & 1:
-                cost = _SCARCE[busy] * 16 + k
+                cost = scarce * 16 + k
             else:
-                early = done - _when(due[k]) if due[k] < due_at else 0
-                late = ready[k] - _when(due_at) if due_at < due[k] else 0
+                early = done - max(_when(due[k]), ready[k]) if due[k] < due_at else 0  # who waits for what is there already, waits until then anyway
+                late = ready[k] - max(_when(due_at), done) if due_at < due[k] else 0
                 cost = (max(early, 0) + max(late, 0)) * 16 + k
                 if counts[k] >= _MOST:
                     cost += 1 << 30
@@ -258,7 +267,8 @@ def _allocate(block: Boarded, entry: _State, later: int, reserved: bool) -> _Sta
 
     for i, (inst, a) in enumerate(zip(block.insts, block.accesses)):
         wait = state.needed(inst, a)
-        now += 2
+        now += step
+        step = max(2, a.interval)
         here = i
         if wait:
             now = max([now, *(ready[k] for k in range(COUNT) if wait >> k & 1)])

@@ -129,7 +129,8 @@ def test_order_counts_what_is_alive(tight: int) -> None:
             body = order._Body(block.insts, model, build_graph(block.insts, model), live.in_cells(pos), live.out_cells(pos), file)
             got = order._order(body, {"R": 6, "UR": 24, "P": 4, "UP": 4, "B": 16}, tight, 1 << 30)
             assert got is not None
-            nodes, peak, _ = got
+            assert body.peak() == max(sum(body.file[v] == "R" for v in body.live), _alive(f, block, pos)), seed
+            nodes, peak, _, _ = got
             block.insts = [block.insts[n] for n in nodes]
             start = sum(body.file[v] == "R" for v in body.live)
             assert peak == max(start, _alive(f, block, pos)), seed

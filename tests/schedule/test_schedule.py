@@ -8,7 +8,7 @@ import random
 import pytest
 
 from ir_format.hazards import hazards
-from ir_format.model import Block, Function, Header, Inst, Unit
+from ir_format.model import PT, RZ, Block, Function, Header, Inst, Mem, Reg, Unit, imm
 from stages.runner import Context, Flags
 from stages.schedule.list_schedule import control_unit, order_unit
 from tests.schedule.brute import Fault, random_function, random_inst, values, walk_path
@@ -122,3 +122,34 @@ def test_reasons_only_on_request() -> None:
     assert "why" not in schedule(f, 80).sections
     assert schedule(g, 80, why="1").sections["why"]
     assert f == g
+
+
+def r(n: int, width: int = 1) -> Reg:
+    return Reg("R", n, 0, width)
+
+
+@pytest.mark.parametrize("sm", [80, 120])
+def test_addresses_do_not_wait_for_loads(sm: int) -> None:
+    """Addresses that are overwritten while loads are under way wait for the reading alone: no counter serves both the reads and results that are wanted much later."""
+    f = Function("f")
+    f.blocks.append(Block(0))
+    code = f.blocks[0].insts
+    for n in range(12):
+        address = r(40 + 2 * (n % 3), 2)
+        code.append(Inst("IMAD", ("WIDE",), (address,), (r(60), imm(n), r(62, 2))))
+        code.append(Inst("LDG", ("E",), (r(10 + n),), (Mem("M", address),)))
+    for n in range(12):
+        code.append(Inst("IADD3", (), (r(70 + n), PT, PT), (r(10 + n), r(10 + n), RZ)))
+    code.append(Inst("EXIT"))
+    schedule(f, sm, order=False)
+    pending = read = early = 0
+    for i in insts(f):
+        c = i.ctl
+        assert c is not None
+        if i.op == "IMAD":
+            read += c.wait != 0
+            early += (c.wait & pending).bit_count()
+        pending &= ~c.wait
+        if i.op == "LDG" and c.wr < 6:
+            pending |= 1 << c.wr
+    assert read and not early
