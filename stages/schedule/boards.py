@@ -130,7 +130,7 @@ def assign(blocks: list[Boarded], cfg: Cfg) -> None:
                 entry.join(exits[pred])
         exits[pos] = _allocate(blocks[pos], entry, later[pos], reserved)
     for pos in order:  # once more for loops: now it is known what is under way when they come round
-        if pos in cfg.succs[pos]:
+        if pos in cfg.succs[pos] and exits[pos].any:
             entry = _State()
             for pred in cfg.preds[pos]:
                 entry.join(exits[pred])
