@@ -45,7 +45,7 @@ def test_random_modules(seed: int, arch: str, level: int) -> None:
 
 
 @pytest.mark.oracle
-@pytest.mark.parametrize(("seed", "arch"), [(40, "sm_80"), (41, "sm_90"), (40, "sm_120")])
+@pytest.mark.parametrize(("seed", "arch"), [(42, "sm_80"), (41, "sm_90"), (40, "sm_120")])
 def test_ptxas_agrees(seed: int, arch: str) -> None:
     """The programs are what they claim to be: another compiler makes the same of them (its own errors, tests/cosim/known, don't show in these)."""
     oracle.require("ptxas")
