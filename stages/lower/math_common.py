@@ -57,6 +57,11 @@ def absolute(x: Val, t: str) -> Val:
     return x._replace(flags=(x.flags | ABS) & ~NEG)
 
 
+def signed(b: Builder, x: Val, t: str) -> Val:
+    """An operand whose sign .xorsign reads beside ``|x|``: a constant that has one can't be folded (ptxas keeps it in a register too)."""
+    return b.in_reg(x) if type(x) is Imm and x.value & SIGN[t] else x
+
+
 def float_imm(value: int) -> Imm:
     """An immediate from its bit pattern."""
     return Imm("I", value)

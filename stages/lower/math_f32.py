@@ -25,6 +25,7 @@ from .math_common import (
     ftz,
     negate,
     pred_dsts,
+    signed,
 )
 
 T = "f32"
@@ -99,6 +100,8 @@ def minmax(b: Builder, inst: PtxInst) -> None:
     """min and max of two or three operands, with .NaN, .xorsign and .abs."""
     d, *xs = inst.operands
     v: list[Val] = [b.src(x, T) for x in xs]
+    if "xorsign" in inst.mods:
+        v = [signed(b, x, T) for x in v]
     if "abs" in inst.mods:
         v = [absolute(x, T) for x in v]
     mods = ftz(inst) + (".NAN" if "NaN" in inst.mods else "")

@@ -14,7 +14,7 @@ from ir_format.model import NEG, NOT_PT, PT, RZ, Imm, Reg
 from ir_format.ptx import PtxInst
 
 from .builder import Builder, Rule
-from .math_common import Val, absolute, combine_pred, comparison, ftz, negate, pred_dsts
+from .math_common import Val, absolute, combine_pred, comparison, ftz, negate, pred_dsts, signed
 
 HALF_TYPES: Final = ("f16", "bf16", "f16x2", "bf16x2")
 LOW: Final = "H0_H0"
@@ -100,6 +100,8 @@ def minmax(b: Builder, inst: PtxInst) -> None:
     d, x, y = inst.operands
     b.need(inst, 80)
     v = [half_src(b, x, t), half_src(b, y, t)]
+    if "xorsign" in inst.mods:
+        v = [signed(b, k, _wide(t)) for k in v]
     if "abs" in inst.mods:
         v = [absolute(k, _wide(t)) for k in v]
     mods = brain(t) + ftz(inst) + (".NAN" if "NaN" in inst.mods else "") + (".XORSIGN" if "xorsign" in inst.mods else "")

@@ -185,7 +185,10 @@ def _around_sum(s: Simplifier, m: Mem, sum_: Inst, x: Operand, y: Operand, more:
 
 
 def take_sign(s: Simplifier, i: Inst) -> Inst | None:
-    """-x and |x|, which lowering makes by adding -0, in readers that do it themselves. What that does to a NaN nobody can tell behind them."""
+    """-x and |x|, which lowering makes by adding -0, in readers that do it themselves. What that does to a NaN nobody can tell behind them. .XORSIGN
+    reads the sign of what |x| is made of: not of another value."""
+    if "XORSIGN" in i.mods:
+        return None
     for n, o in enumerate(i.srcs):
         if type(o) is not Reg or o.file != "R" or o.num == ZERO or o.mod:
             continue
