@@ -84,7 +84,7 @@ def writer_class(inst: Inst, sm: int) -> str:
     if op in _ALU:
         return "disp64" if op == "CS2R" and "32" not in inst.mods else "alu"
     if op in _FMA:
-        return "wide" if "WIDE" in inst.mods else "high" if "HI" in inst.mods else "fma"
+        return "wide" if "WIDE" in inst.mods else "high" if "HI" in inst.mods and op != "IDP" else "fma"  # (IDP.2A.HI takes the upper bytes of an operand)
     if op in _HALF:
         return "halfmma" if "MMA" in inst.mods else "half"
     if op in _FP64:
@@ -107,7 +107,7 @@ def reader_class(inst: Inst, sm: int) -> str:
     if op in _ALU:
         return "add64" if op in ("IADD", "MOV", "SEL") and "64" in inst.mods else "dual" if op in _DUAL else "alu"
     if op in _FMA:
-        return "wide" if "WIDE" in inst.mods or "HI" in inst.mods else "fma"
+        return "wide" if "WIDE" in inst.mods or ("HI" in inst.mods and op != "IDP") else "fma"
     if op in _HALF:
         return "halfmma" if "MMA" in inst.mods else "half"
     if op in _FP64:

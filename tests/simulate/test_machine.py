@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from ir_format.model import INV, PT, REUSE, RZ, Ctl, Imm, Inst, Mem, Name, Reg, cbank, imm
-from stages.simulate import SimError
+from orchestrator.api import compile_ptx
+from stages.simulate import Device, SimError
 from tests.simulate.minicubin import at, device, p, prologue, r, store
 
 EXIT = Inst("EXIT")
@@ -357,3 +358,25 @@ def test_immediates_of_other_kinds() -> None:
 def test_an_integer_of_64_bits_in_a_field_of_32_is_its_upper_half() -> None:
     insts = [*prologue(), Inst("I2F", ("F64", "U64", "RZ"), (r(6, 2),), (imm(0xFFFFFFFF),)), store(7), EXIT]
     assert list(run(insts)) == [0x43EFFFFF] * 32
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
+def test_upper_bytes_of_a_dot_product_are_no_upper_half(arch: str) -> None:
+    """IDP.2A.HI is as fast as any dot product: a product right behind it reads its result."""
+    text = (
+        f".version 8.0\n.target {arch}\n.address_size 64\n.visible .entry k(.param .u64 a, .param .u64 b)\n{{ .reg .b64 %p, %q, %o; .reg .b32 %t, %x, %y, %z; .reg .pred %c;\n"
+        "ld.param.u64 %p, [a]; ld.param.u64 %q, [b]; mov.u32 %t, %tid.x; mul.wide.u32 %o, %t, 8; add.s64 %p, %p, %o; mul.wide.u32 %o, %t, 4; add.s64 %q, %q, %o;\n"
+        "ld.global.b32 %x, [%p]; ld.global.b32 %y, [%p+4]; setp.gt.u32 %c, %x, 99;\n"
+        "mov.b32 %z, %x; @%c dp2a.hi.u32.u32 %z, %x, %y, %t; mul.hi.u32 %z, %z, 0x80000001; st.global.b32 [%q], %z; ret; }\n"
+    )
+    put = np.random.default_rng(3).integers(0, 1 << 32, (32, 2), dtype=np.uint32)
+    put[::3, 0] %= 99
+    want = []
+    for t, (x, y) in enumerate(put.tolist()):
+        z = ((x & 0xFFFF) * (y >> 16 & 0xFF) + (x >> 16) * (y >> 24) + t) & 0xFFFFFFFF if x > 99 else x
+        want.append(z * 0x80000001 >> 32)
+    cubin = compile_ptx(text, arch)
+    for seed in range(4):
+        got = np.zeros(32, np.uint32)
+        Device(cubin).launch("k", 1, 32, [put, got], strict=True, seed=seed)
+        assert got.tolist() == want
