@@ -292,9 +292,29 @@ def _allocate(block: Boarded, entry: _State, later: int, reserved: bool) -> _Sta
 
 
 def add_waits(blocks: list[Boarded], cfg: Cfg) -> None:
-    """Complete the wait masks: a sweep over the blocks until nothing changes."""
+    """Complete the wait masks: sweeps over the blocks until nothing changes, and once more without the waits that only looked needed while it was not yet
+    known what is waited for when a loop comes round."""
+    forced = [list(b.waits) for b in blocks]
+    entries, again = _settle(blocks, cfg)
+    stale = False
+    for pos in again:
+        block, state = blocks[pos], entries[pos]
+        for i, (inst, a) in enumerate(zip(block.insts, block.accesses)):
+            wait = forced[pos][i] | state.needed(inst, a)
+            stale |= wait != block.waits[i]
+            block.waits[i] = wait
+            state.clear(wait)
+            state.issue(inst, a, block.wr[i], block.rd[i])
+    if stale:
+        _settle(blocks, cfg)
+
+
+def _settle(blocks: list[Boarded], cfg: Cfg) -> tuple[dict[int, _State], list[int]]:
+    """Add waits until nothing changes; gives the states before the blocks, and those blocks that were looked at more than once."""
     order = layout_order(cfg)
     exits: list[_State | None] = [None] * len(blocks)
+    entries: dict[int, _State] = {}
+    again: dict[int, None] = {}
     dirty = set(order)
     while dirty:
         for pos in order:
@@ -306,6 +326,9 @@ def add_waits(blocks: list[Boarded], cfg: Cfg) -> None:
                 before = exits[pred]
                 if before is not None:
                     state.join(before)
+            if pos in entries:
+                again[pos] = None
+            entries[pos] = state.copy()
             block = blocks[pos]
             waits = block.waits
             for i, (inst, a) in enumerate(zip(block.insts, block.accesses)):
@@ -320,3 +343,4 @@ def add_waits(blocks: list[Boarded], cfg: Cfg) -> None:
             if old is None or not old.same(state):
                 exits[pos] = state
                 dirty.update(cfg.succs[pos])
+    return entries, list(again)

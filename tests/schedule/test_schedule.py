@@ -8,7 +8,11 @@ import random
 import pytest
 
 from ir_format.hazards import hazards
+from ir_format.isa import target
 from ir_format.model import PT, RZ, Block, Function, Header, Inst, Mem, Reg, Unit, imm
+from orchestrator.api import compile_ptx
+from stages.disasm.cubin import read_cubin
+from stages.disasm.listing import decode_section
 from stages.runner import Context, Flags
 from stages.schedule.list_schedule import control_unit, order_unit
 from tests.schedule.brute import Fault, random_function, random_inst, values, walk_path
@@ -153,3 +157,24 @@ def test_addresses_do_not_wait_for_loads(sm: int) -> None:
         if i.op == "LDG" and c.wr < 6:
             pending |= 1 << c.wr
     assert read and not early
+
+
+def test_loops_wait_for_nothing_that_is_waited_for_when_they_come_round() -> None:
+    """What was loaded before a loop is there behind its first wait, also where that wait is for the round before: a use further down waits for no load in between."""
+    text = """.version 8.7
+.target sm_120
+.address_size 64
+.visible .entry k(.param .u64 x, .param .u64 y, .param .f32 a, .param .u32 n)
+{ .reg .b64 %x, %y, %o, %p, %q; .reg .f32 %a, %f, %g; .reg .b32 %n, %i, %s, %t; .reg .pred %c;
+ld.param.u64 %x, [x]; ld.param.u64 %y, [y]; ld.param.f32 %a, [a]; ld.param.u32 %n, [n]; mov.u32 %i, %ctaid.x; mov.u32 %t, %ntid.x; mov.u32 %s, %tid.x;
+mad.lo.s32 %i, %i, %t, %s; setp.ge.s32 %c, %i, %n; @%c ret; mov.u32 %s, %nctaid.x; mul.lo.s32 %s, %s, %t;
+LOOP: mul.wide.s32 %o, %i, 4; add.s64 %p, %x, %o; add.s64 %q, %y, %o; ld.global.f32 %f, [%p]; ld.global.f32 %g, [%q]; fma.rn.f32 %f, %f, %a, %g; st.global.f32 [%q], %f;
+add.s32 %i, %i, %s; setp.lt.s32 %c, %i, %n; @%c bra LOOP; ret; }
+"""
+    (section,) = read_cubin(compile_ptx(text, "sm_120")).sections
+    insts = [item.inst for item in decode_section(section, target(120)) if item.inst is not None]
+    loads = [n for n, inst in enumerate(insts) if inst.op == "LDG"]
+    assert len(loads) == 2 and all(i.op != "BRA" for i in insts[loads[0] : loads[1]])
+    ctl = insts[loads[0]].ctl
+    assert ctl is not None and ctl.wr < 6
+    assert not [i for i in insts[loads[0] + 1 : loads[1] + 1] if i.ctl is not None and i.ctl.wait >> ctl.wr & 1]
