@@ -142,7 +142,7 @@ WIDE_BYTES: Final = 1 << 20
 def fill(type_: str, rng: np.random.Generator, style: str, count: int = BUFFER_BYTES, words: Words | None = None) -> Arr:
     """Contents of a buffer of a type, in one of the `STYLES` (tame: integers below 32, which are often indices). Of the numbers in the code some are strewn in."""
     data = _fill(type_, rng, style, count)
-    width = 8 * next((w for s, w in _WIDTH.items() if type_.endswith(s) and "x" not in type_), 4)
+    width = 8 * _width(type_)
     table = {} if words is None else words.floats if type_ in _FLOATS else words.whole
     if style in ("special", "spread", "edges") and width in table:
         cells: Any = data[: len(data) // (width // 8) * (width // 8)].view(f"u{width // 8}")
@@ -153,10 +153,15 @@ def fill(type_: str, rng: np.random.Generator, style: str, count: int = BUFFER_B
     return data
 
 
+def _width(type_: str) -> int:
+    """Bytes of an element of a buffer; packed pairs and types without a size count as words."""
+    return next((w for s, w in _WIDTH.items() if type_.endswith(s) and "x" not in type_), 4)
+
+
 def _fill(type_: str, rng: np.random.Generator, style: str, count: int) -> Arr:
     if type_ in _FLOATS:
         return _floats(_FLOATS[type_], rng, style, count)
-    width = next((w for s, w in _WIDTH.items() if type_.endswith(s) and "x" not in type_), 4)
+    width = _width(type_)
     if width == 1:
         return rng.integers(0, 256, count, dtype=np.uint8)
     whole: Any = {2: np.uint16, 4: np.uint32, 8: np.uint64}[width]

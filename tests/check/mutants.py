@@ -16,7 +16,6 @@ import sys
 import time
 from collections import Counter
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from ir_format import isa
@@ -101,11 +100,8 @@ def cubin_of(name: str, sm: str, who: str, exact: bool) -> bytes | None:
     text = text_of(name, sm)
     few = exact and name == SPILLING
     if who == "ptxas":
-        with TemporaryDirectory() as folder:
-            path = Path(folder) / f"{name}.ptx"
-            path.write_text(text)
-            got = oracle.run_ptxas(path, sm, *(("-fmad", "false") if exact else ()), *(("-maxrregcount", str(FEW_REGISTERS)) if few else ()))
-            return got.read_bytes() if isinstance(got, Path) else None
+        got = oracle.compile_ptx(text, sm, *(("-fmad", "false") if exact else ()), *(("-maxrregcount", str(FEW_REGISTERS)) if few else ()))
+        return got.read_bytes() if isinstance(got, Path) else None
     options: dict[str, Any] = {"fmad": 0} if exact else {}
     if few:
         options["maxrregcount"] = FEW_REGISTERS
