@@ -272,7 +272,8 @@ def mapa(code: Code, step: Step, pc: int) -> Action:
 
 
 def carry(code: Code, step: Step, pc: int) -> Action:
-    """add.cc, addc, sub.cc, subc, mad.cc, madc"""
+    """add.cc, addc, sub.cc, subc, mad.cc, madc. The manual leaves open what the flag is after a subtraction (*borrow*) for an addition and the other way round; ptxas's code for every
+    mix has the adder's carry: a difference is a + ~b + 1, or a + ~b + flag, and 1 means that nothing was borrowed."""
     inst = step.inst
     to = put(code.functions[step.function], inst.operands[0])
     sources = [get(code, step.function, x) for x in inst.operands[1:]]
@@ -291,13 +292,11 @@ def carry(code: Code, step: Step, pc: int) -> Action:
         if len(values) == 3:
             values = [product(values[0], values[1]), values[2]]
         a, b = np.broadcast_arrays(*values)
-        flag = m.frame.cc[m.act] if takes else np.zeros(1, U64)
         if minus:
-            r = (a - b - flag) & low
-            out = (a < b) | ((a == b) & (flag != 0))
-        else:
-            r = (a + b + flag) & low
-            out = (r < a) | ((r == a) & (flag != 0) & (b == low)) if bits == 64 else (a + b + flag) > low
+            b = ~b & low
+        flag = m.frame.cc[m.act] if takes else np.full(1, minus, U64)
+        r = (a + b + flag) & low
+        out = (r < a) | ((r == a) & (flag != 0) & (b == low)) if bits == 64 else (a + b + flag) > low
         to(m, r)
         if gives:
             m.frame.cc[m.act] = out

@@ -168,7 +168,8 @@ def _args(b: Builder, inst: PtxInst, n: int) -> list[Val]:
 
 
 def carry(b: Builder) -> Reg:
-    """The vreg of PTX's carry flag (set after an addition; after a subtraction, set means borrow)."""
+    """The vreg of PTX's carry flag. It is the adder's carry, after a subtraction too, where 1 means *no borrow* (measured on ptxas's code: `sub.cc` then `addc` adds 1
+    where nothing was borrowed), so that flags of sums, differences and products go into one another."""
     got = b.cache.get("cc")
     if got is None:
         got = b.cache["cc"] = b.fn.new_vreg("P", name="CC.CF")
@@ -176,17 +177,17 @@ def carry(b: Builder) -> Reg:
 
 
 def add_flags(b: Builder, d: Reg, x: Val, y: Val, cin: bool, cout: bool, minus: bool) -> None:
-    """d = x +- y with the carry flag in and out; any width of d."""
+    """d = x +- y with the carry flag in and out; any width of d. A difference is the sum x + ~y + 1, or x + ~y + flag."""
     cc = carry(b)
     n = d.width
     if minus and type(y) is Imm:
         y = b.in_reg(y, n)
-    link: Reg | None = (b.not_(cc) if minus else cc) if cin else None
+    link: Reg | None = cc if cin else None
     out: list[Reg] = []
     for i in range(n):
         u, v = b.in_reg(b.word(x, i)), b.word(y, i)
         last = i == n - 1
-        o = b.p() if not last or cout else PT
+        o = b.p() if not last else cc if cout and b.guard is None else b.p() if cout else PT
         t = b.r()
         if link is None:
             b.emit("IADD3", (t, o), (u, negated(v) if minus else v, RZ))
@@ -194,9 +195,9 @@ def add_flags(b: Builder, d: Reg, x: Val, y: Val, cin: bool, cout: bool, minus: 
             b.emit("IADD3.X", (t, o), (u, complement(v) if minus else v, RZ, link))
         out.append(t)
         link = o
-    if cout:
+    if cout and b.guard is not None:  # the guard is for the flag and d; the sum is a temporary
         assert link is not None
-        b.emit("PLOP3.LUT", (cc, PT), (link, PT, PT, Imm("I", 0x0F if minus else 0xF0), Imm("I", 0)))
+        b.emit("PLOP3.LUT", (cc, PT), (link, PT, PT, Imm("I", 0xF0), Imm("I", 0)))
     for i, t in enumerate(out):
         b.copy(b.word(d, i), t)  # type: ignore[arg-type]
 
