@@ -74,14 +74,15 @@ def iadd3(b: Build) -> InstFn:
 
 def _add64(b: Build) -> InstFn:
     """64-bit sum of all sources. The carry-out of a sum with a negated source is that of adding its complement."""
-    gets = [b.q(o) for o in b.s if not (isinstance(o, Reg) and o.num == ZERO and not o.flags & (NEG | INV))] or [b.q(b.s[0])]
+    live = [o for o in b.s if not (isinstance(o, Reg) and o.num == ZERO and not o.flags & (NEG | INV))] or [b.s[0]]
+    gets = [b.q(o) for o in live]
     ps = carries(b)
     pu, pv = b.pdst(0), b.pdst(1)
     if pu == P_SINK and pv == P_SINK and not ps:
         return b.emit_q(lambda *xs: sum(xs[1:], xs[0]), gets)
     if pv != P_SINK or len(gets) > 2:
         raise b.refuse("second carry")
-    negated = sum(bool(flags_of(o) & NEG) for o in b.s)
+    negated = [g for g, o in zip(gets, live, strict=True) if flags_of(o) & NEG]
     low, high = b.dst(0), b.dst(1)
 
     def run(v: View, m: Arr | None) -> None:
@@ -95,10 +96,8 @@ def _add64(b: Build) -> InstFn:
             one = p(v)
             total = total + one
             carry |= one & (total == 0)
-        if negated:  # -0 carries
-            for g, o in zip(gets, b.s, strict=False):
-                if flags_of(o) & NEG:
-                    carry |= g(v) == 0
+        for g in negated:  # -0 carries
+            carry |= g(v) == 0
         put(v.U[low], total.astype(u32), m)
         put(v.U[high], (total >> _32).astype(u32), m)
         put(v.P[pu], carry, m)
