@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from ir_format.diag import OriasError
 from ir_format.record import Record, fresh
 from orchestrator.api import ChainError
-from stages.bisect.chain import Chain, Part
+from stages.bisect.chain import Chain, Part, header_of
 from stages.bisect.search import Verdict, first_wrong
 
 #: Lines of a difference that are shown.
@@ -146,9 +146,33 @@ def opinions(chain: Chain, guilt: Guilt) -> list[str]:
     return out
 
 
+def undefined_by(chain: Chain, guilt: Guilt) -> list[str]:
+    """The pass and the rewrite of `optimize` that first make a word undefined that was defined, and what reads it. The stages behind may take any register for
+    such a word, so that the value becomes wrong only there."""
+    from stages.check.streams import Stream, newly_undefined
+
+    mine = [n + 1 for n, p in enumerate(chain.parts[: guilt.on or len(chain.parts)]) if p.stage == "optimize"]
+    if not mine or header_of(chain.data).level != "ori":
+        return []
+    first = Stream(chain.data)
+
+    def findings(on: int, limit: int | None = None) -> list[str]:
+        return list(newly_undefined(first, Stream(chain.stream(on, limit))))
+
+    def verdict(on: int, limit: int | None = None) -> Verdict:
+        return Verdict.WRONG if findings(on, limit) else Verdict.RIGHT
+
+    if not findings(mine[-1]):
+        return []
+    low, on = first_wrong(mine[0] - 1, mine[-1], lambda n: verdict(n) if n >= mine[0] else Verdict.RIGHT)
+    start, end = chain.rewrites(low) if low >= mine[0] else 0, chain.rewrites(on)
+    rewrite = first_wrong(start, end, lambda n: verdict(on, n))[1] if end - start > 1 else end
+    return [f"undefined from {chain.parts[on - 1]} on, rewrite {rewrite} of {start + 1} to {end}:", *(f"  {t}" for t in findings(on, rewrite)[:5])]
+
+
 def report(chain: Chain, guilt: Guilt, source: str) -> Sequence[str]:
     """Lines for people."""
-    lines = [f"note: {n}" for n in guilt.notes]
+    lines = [f"note: {n}" for n in (*guilt.notes, *undefined_by(chain, guilt))]
     if not guilt.parts:
         return lines + [f"  {t}" for t in opinions(chain, guilt)[:10]]
     names = str(guilt.parts[0]) if len(guilt.parts) == 1 else f"{guilt.parts[0]} to {guilt.parts[-1]} (what lies between can't be judged)"

@@ -13,7 +13,7 @@ app = new_app()
 
 
 @app.command(
-    help="Judges: the schedule of a cubin (every distance and scoreboard wait, over all paths); a saved stream (rules of its level, allocation with --before, schedule); "
+    help="Judges: the schedule of a cubin (every distance and scoreboard wait, over all paths); a saved stream (rules of its level, reads of undefined words, with --before allocation or what optimize made undefined, schedule); "
     "with --cosim co-simulation of PTX."
 )
 def run(
@@ -24,7 +24,7 @@ def run(
     seeds: Annotated[int | None, typer.Option("--seeds", min=1, help="launches a kernel (otherwise 16, and up to 48 where they are quick)")] = None,
     ptxas: Annotated[Path | None, typer.Option("--ptxas", help="another compiler with ptxas's command line, to be judged too")] = None,
     cubin: Annotated[Path | None, typer.Option("--cubin", help="a cubin to judge instead of the one that the chain makes")] = None,
-    before: Annotated[Path | None, typer.Option("--before", help="the stream that regalloc read: is this one it, allocated?")] = None,
+    before: Annotated[Path | None, typer.Option("--before", help="the stream that regalloc read: is this one it, allocated? Or the one that optimize read: is every word still defined?")] = None,
     opt_level: Annotated[int, typer.Option("-O", help="optimization level of the compilers")] = 3,
 ) -> None:
     from stages.check.command import check_compiled, check_file

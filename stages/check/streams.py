@@ -1,4 +1,4 @@
-"""Judging saved streams: rules of their level, allocation against the stream in front of it, the schedule of what they become."""
+"""Judging saved streams: rules of their level, reads of undefined words, allocation against the stream in front of it, the schedule of what they become."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def allocation(before: Stream, after: Stream) -> Iterator[str]:
     from stages.check.regalloc_checker import check_allocation
 
     if before.header.level != "ori" or after.header.level != "allocated":
-        raise StreamError(f"allocation is judged between levels 'ori' and 'allocated', not '{before.header.level}' and '{after.header.level}'")
+        raise StreamError(f"streams are compared at levels 'ori' and 'ori' (optimize) or 'ori' and 'allocated' (regalloc), not '{before.header.level}' and '{after.header.level}'")
     spec = isa.target(after.header.target)
     old = {u.name: u for u in before.units()}
     new = {u.name: u for u in after.units()}
@@ -98,6 +98,32 @@ def allocation(before: Stream, after: Stream) -> Iterator[str]:
                 yield from (f"{name}: {f.render()}" for f in found)
 
 
+def _in_unit(unit: Unit, finding: str) -> str:
+    """A finding that begins with a function's name, with the unit's in front unless it is the same."""
+    return finding if finding.startswith(f"{unit.name}:") else f"{unit.name}: {finding}"
+
+
+def undefined(stream: Stream) -> Iterator[str]:
+    """Effects that depend on words that nothing defines, at level `ori`."""
+    from stages.check.undefined import surely_undefined
+
+    for unit in stream.units() if stream.header.level == "ori" else ():
+        yield from (_in_unit(unit, str(x)) for x in surely_undefined(unit))
+
+
+def newly_undefined(before: Stream, after: Stream) -> Iterator[str]:
+    """Effects that depend on words that may be undefined, and do not in the stream that `optimize` read. Both are of level `ori`."""
+    from stages.check.undefined import newly_undefined as compare
+
+    old = {u.name: u for u in before.units()}
+    for unit in after.units():
+        if unit.name not in old:
+            yield f"{unit.name}: stands in one of the streams alone"
+        else:
+            yield from (_in_unit(unit, str(x)) for x in compare(old.pop(unit.name), unit))
+    yield from (f"{name}: stands in one of the streams alone" for name in old)
+
+
 def check_stream(file: Path, data: bytes, before: Path | None) -> int:
     """Judge a stream; prints findings. 1 for findings, 2 where something could not be judged."""
     found: list[str] = []
@@ -108,7 +134,10 @@ def check_stream(file: Path, data: bytes, before: Path | None) -> int:
         count = stream.read_ptx() if level == "ptx" else len(list(stream.units()))
         found += verify(stream)
         if before is not None:
-            found += allocation(Stream(read(before)), stream)
+            first = Stream(read(before))
+            found += newly_undefined(first, stream) if first.header.level == level == "ori" else allocation(first, stream)
+        elif not found:
+            found += undefined(stream)
         if level in ("scheduled", "encoded") and not found:
             from orchestrator.api import finish
             from stages.chain import ENCODE
