@@ -16,10 +16,11 @@ from collections.abc import Iterable, Iterator
 from itertools import accumulate
 from typing import Final
 
+from .isa import facts
 from .model import INV, ZERO, Block, Const, Function, Inst, Label, Mem, Operand, Reg
 
-JUMPS: Final = frozenset({"BRA", "BRX", "BRXU", "JMP", "JMX", "JMXU"})
-ENDS: Final = frozenset({"EXIT", "RET", "KILL", "RTT"})
+JUMPS: Final = facts.with_value("ctl", "branch")
+ENDS: Final = facts.with_value("ctl", "exit", "ret")
 
 # First cell of each file at the levels with physical registers; a file has at most 256 registers.
 PHYSICAL_BASE: Final = {"R": 0, "UR": 256, "P": 512, "UP": 528, "B": 544}

@@ -7,6 +7,7 @@ from typing import Final
 
 from ir_format.hazards.classes import BOARDS, CLASSES, PACES, PIPES, STALLS
 from ir_format.hazards.distances import TABLES
+from ir_format.isa import facts
 from ir_format.record import NamedTuple
 
 KINDS: Final = ("raw", "waw", "war")
@@ -143,3 +144,13 @@ def paces(sm: int) -> dict[str, int]:
 def stalls(sm: int) -> dict[str, tuple[str, str]]:
     """Class -> (least stall as text, source)."""
     return _per_class(STALLS, sm)
+
+
+def late_results(least: int) -> frozenset[str]:
+    """The mnemonics whose results come at least so many cycles later, by the estimate of :func:`pipes`, in their plainest form on some SM."""
+    out = set()
+    for op, f in facts.table().items():
+        plain = [c.partition("/")[0] for c in f.values.get("class", "").split("|") if ":" not in c]
+        if any(name in pipes() and pipes()[name].latency >= least for name in plain):
+            out.add(op)
+    return frozenset(out)

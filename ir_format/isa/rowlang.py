@@ -344,6 +344,7 @@ def enums_for(sm: int) -> dict[str, Enum]:
 @lru_cache(maxsize=1)
 def source() -> Source:
     """Read the row files: split them into rows, parse nothing but names and opcodes."""
+    from ir_format.isa import facts
     from ir_format.isa.rows import TEXTS
 
     rows: dict[str, list[str]] = {}
@@ -362,6 +363,9 @@ def source() -> Source:
             if entry:
                 _file_entry(" ".join(entry), rows, by_opcode, enums, macros)
             entry = [body]
+    without = rows.keys() - facts.table().keys()
+    if without:
+        raise RowError(f"rows without an op line: {', '.join(sorted(without))}")
     return Source(rows, by_opcode, enums, macros)
 
 
@@ -373,7 +377,19 @@ def _file_entry(text: str, rows: dict[str, list[str]], by_opcode: dict[int, list
     elif head == "def":
         name, _, items = rest.partition("=")
         macros[name.strip()] = items.strip()
-    else:
+    elif head != "op":
         opcode = rest.split(None, 1)[0].partition("+")[0]
         rows.setdefault(head.partition(".")[0], []).append(text)
         by_opcode.setdefault(int(opcode, 16) & 0x1FF, []).append(text)
+
+
+@lru_cache(maxsize=1)
+def predicate_results() -> frozenset[str]:
+    """The mnemonics that have a row with a predicate among its destinations."""
+    out = set()
+    for op, texts in source().rows.items():
+        for text in texts:
+            if any(token.rpartition(">")[2].startswith(("P", "UP")) for token in text.partition("<-")[0].split()[3:]):
+                out.add(op)
+                break
+    return frozenset(out)

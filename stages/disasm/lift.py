@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from ir_format import isa
 from ir_format.diag import CompileError
+from ir_format.isa import facts
 from ir_format.model import Block, Function, Header, Inst, Label, Module, Operand, Reg, Unit
 from stages.disasm.cubin import WORD, CodeSection, Cubin
 from stages.disasm.listing import Decoded, branch_slot, decode_section
 
 #: Mnemonics that end a block (docs/stream.md).
-ENDS = frozenset({"BRA", "BRX", "BRXU", "JMP", "JMX", "JMXU", "EXIT", "RET", "BPT", "KILL"})
+ENDS = facts.with_value("ctl", "branch", "exit", "ret", "trap")
 
 
 def lift_section(section: CodeSection, sm: int) -> Unit:

@@ -29,10 +29,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ir_format import ptx
 from ir_format.diag import CompileError
+from ir_format.isa import facts
 from ir_format.model import (
     INV,
     NOT_PT,
@@ -63,19 +64,8 @@ TYPE_BITS: dict[str, int] = {
     "e4m3x4": 32, "e5m2x4": 32, "e2m1x4": 16, "e2m3x4": 32, "e3m2x4": 32, "bf8": 8,
 }  # fmt: skip
 
-# Opcodes with an effect beside their destinations: never executed when the PTX guard is false.
-_EFFECTS = frozenset(
-    {
-        "ST", "STG", "STL", "STS", "STSM", "RED", "REDG", "REDS", "ATOM", "ATOMG", "ATOMS", "LD", "LDG", "LDL", "LDS", "LDSM", "LDGSTS",
-        "LDGDEPBAR", "DEPBAR", "CCTL", "CCTLL", "CCTLT", "MEMBAR", "ERRBAR", "CGAERRBAR", "FENCE", "BAR", "UCGABAR_ARV", "UCGABAR_WAIT",
-        "BRA", "BRX", "BRXU", "JMP", "CALL", "RET", "EXIT", "KILL", "BPT", "NANOSLEEP", "WARPSYNC", "SHFL", "VOTE", "VOTEU", "MATCH",
-        "REDUX", "YIELD", "BSSY", "BSYNC", "BREAK", "SYNCS", "ELECT", "ACQBULK", "UBLKCP", "UTMALDG", "UTMASTG", "USETMAXREG",
-        "SETMAXREG", "PREEXIT", "CREDUX", "TEX", "TLD", "TLD4", "TXQ", "SULD", "SUST", "SUATOM", "SURED", "SUQUERY", "TXD", "FCHK", "HMMA",
-        "IMMA", "BMMA", "DMMA", "QMMA", "OMMA", "MOVM", "HGMMA", "QGMMA", "IGMMA", "BGMMA", "LDGMC", "UBLKRED", "UBLKPF", "UTMAREDG", "UTMAPF", "UTMACCTL", "UMEMSETS", "WARPGROUP", "WARPGROUPSET", "TMML", "PMTRIG", "QSPC", "ARRIVES",
-        "UTCHMMA", "UTCIMMA", "UTCQMMA", "UTCOMMA", "UTCCP", "UTCSHIFT", "UTCBAR", "UTCATOMSWS", "UVIRTCOUNT", "LDTM", "STTM", "STAS", "REDAS", "UGETNEXTWORKID",
-    }
-)  # fmt: skip
-# SHFL, VOTE, MATCH, REDUX and MMA have no memory effect, but lanes that must not take part would: they keep the guard.
+#: Instructions that run whatever the PTX guard says: what they do beside their temporaries harms nobody.
+_SPECULATABLE: Final = facts.speculatable()
 
 WORD = 0xFFFFFFFF
 
@@ -302,7 +292,7 @@ class Builder:
         outer = self.guard
         if outer is not None:
             temps = all(self.is_temp(x) for x in d) and not defs
-            if name in _EFFECTS or not temps:
+            if name not in _SPECULATABLE or not temps:
                 if temps and d:
                     for x in d:
                         if type(x) is Reg and x.num != ZERO and x.sub == 0 and x.width == self.fn.vregs[x.num].width:

@@ -7,17 +7,17 @@ A load from a uniform address counts as uniform (ptxas does so too: measured).
 
 from __future__ import annotations
 
+from typing import Final
+
 from ir_format.flow import Cfg, build_cfg, dominators, is_guarded, is_terminator, read_regs, written_regs
+from ir_format.isa import facts
+from ir_format.isa.sregs import THREAD
 from ir_format.model import Block, Function, Inst, Name
 
-# Special registers whose value differs between threads of a warp.
-_THREAD_SREGS = frozenset({"SR_TID.X", "SR_TID.Y", "SR_TID.Z", "SR_TID", "SR_LANEID", "SR_EQMASK", "SR_LTMASK", "SR_LEMASK", "SR_GTMASK", "SR_GEMASK"})
-# Results that differ between threads even where the sources agree.
-_VARYING = frozenset("FENTRY CALL LDL LD ATOM ATOMG ATOMS SHFL MATCH ELECT LDSM HMMA IMMA DMMA HGMMA QGMMA IGMMA BGMMA MOVM CS2R LEPC P2R".split())  # noqa: SIM905
-
-
+#: Results that differ between threads even where the sources agree.
+_VARYING: Final = facts.having("varies")
 #: Instructions in which a thread may wait for others.
-_WAITING = frozenset("BAR BARRIER WARPSYNC CALL SYNCS NANOSLEEP MEMBAR DEPBAR WARPGROUP UCGABAR_ARV UCGABAR_WAIT ELECT BSSY BSYNC YIELD ACQBULK ATOM ATOMG ATOMS".split())  # noqa: SIM905
+_WAITING: Final = facts.having("waits")
 _SOON = 16  # instructions of a block that ends a thread soon
 
 
@@ -352,7 +352,7 @@ def _varies(inst: Inst) -> bool:
         return not (inst.op == "CS2R" and _plain(inst))
     if inst.op == "S2R":
         name = inst.srcs[0]
-        return isinstance(name, Name) and name.name in _THREAD_SREGS
+        return isinstance(name, Name) and name.name.startswith(THREAD)
     return False
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Final
 
 from ir_format import ptx
+from ir_format.isa import facts
 from ir_format.model import NEG, NOT_UPT, UPT, URZ, Imm, Inst, Mem, Name, Operand, Reg
 from ir_format.ptx import PtxInst
 
@@ -18,7 +19,7 @@ from .builder import Builder, Rule
 from .rules_int import Val
 
 #: Mnemonics of the products.
-PRODUCTS: Final = frozenset(("HGMMA", "QGMMA", "IGMMA", "BGMMA"))
+PRODUCTS: Final = facts.having("warpgroup")
 #: The product that writes nothing.
 EMPTY: Final = "HGMMA.64x8x16.F16"
 _FLOATS: Final = {"f16": "", "bf16": ".BF16", "tf32": ".TF32"}

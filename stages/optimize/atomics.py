@@ -16,14 +16,15 @@ from typing import Final
 
 from ir_format import isa
 from ir_format.flow import Cfg, build_cfg, read_regs, written_regs
+from ir_format.isa import facts
 from ir_format.model import INV, NOT_PT, PT, RZ, URZ, ZERO, Function, Imm, Inst, Label, Mem, Name, Operand, Reg, Unit
 from stages.optimize.fold import inverted, value_of
 from stages.optimize.values import Cell
 from stages.runner import Context
 from stages.schedule.deps import WALLS
 
-_ATOMICS: Final = frozenset(("ATOM", "ATOMG", "ATOMS"))
-_QUIET: Final = frozenset(("RED", "REDG"))
+_ATOMICS: Final = facts.having("waits") & facts.atomics().keys()
+_QUIET: Final = facts.atomics().keys() - _ATOMICS
 _ONLY_WITH_RESULT: Final = frozenset(("EXCH", "CAS", "CAST"))  # RED has no such operation
 _REDUX: Final = {("ADD",): ("SUM",), ("MIN",): ("MIN",), ("MIN", "S32"): ("MIN", "S32"), ("MAX",): ("MAX",), ("MAX", "S32"): ("MAX", "S32"), ("AND",): (), ("OR",): ("OR",), ("XOR",): ("XOR",)}
 _HOW: Final = frozenset(("E", "STRONG", "CTA", "SM", "GPU", "SYS", "VC"))  # modifiers that do not say which operation

@@ -8,12 +8,13 @@ from __future__ import annotations
 from typing import Final
 
 from ir_format.flow import build_cfg, falls_through, is_guarded, is_terminator
+from ir_format.isa import facts
 from ir_format.model import PT, Block, Function, Imm, Inst, Label, Operand, Reg, Unit, label
 from stages.optimize.fold import inverted
 from stages.optimize.values import Values, copied
 from stages.runner import Context
 
-_PARTING: Final = frozenset(("BSSY", "BSYNC", "BREAK", "CALL", "BRX", "BRXU", "YIELD", "NANOSLEEP"))
+_PARTING: Final = facts.having("parts")
 _ALL: Final = 0xFFFFFFFF
 
 

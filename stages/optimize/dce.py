@@ -6,14 +6,17 @@ kill, so all definitions of a register's component live and die together; the tw
 
 from __future__ import annotations
 
+from typing import Final
+
 from ir_format.flow import Cells, read_regs, written_regs
+from ir_format.isa import facts, rowlang
 from ir_format.model import ZERO, Function, Inst, Reg, Unit
 from stages.optimize.values import PURE, is_pure
 from stages.runner import Context
 from stages.schedule.deps import ordered
 
 # Loads whose result nobody wants may go as well (a fault that they would have raised is no defined behaviour), unless ordered or volatile.
-_LOADS = frozenset({"LDG", "LDS", "LDL", "LD"})
+_LOADS: Final = facts.loads().keys() - facts.having("convergent")
 
 
 def is_removable(inst: Inst) -> bool:
@@ -76,4 +79,4 @@ def _function(f: Function, ctx: Context) -> None:
                     i.dsts = (*i.dsts[:n], d._replace(num=ZERO, sub=0), *i.dsts[n + 1 :])
 
 
-_PRED_OUT = frozenset({"ISETP", "FSETP", "DSETP", "IADD3", "IMAD", "LEA", "LOP3", "PLOP3", "UISETP", "LDG", "LD", "FLO", "HSETP2", "SHFL"})
+_PRED_OUT: Final = rowlang.predicate_results()

@@ -6,8 +6,9 @@ read it, since the sum dies when all of them have folded it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from ir_format.isa import facts
 from ir_format.model import ABS, NEG, PT, RZ, RZ2, ZERO, Const, Imm, Inst, Mem, Operand, Reg
 from stages.optimize.fold import WORD, negated, plain_iadd3, plain_imad, plus_constant, split_terms, value_of
 from stages.optimize.wide import split_sum
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 _MINUS_ZERO = RZ._replace(flags=NEG)
 _MINUS_ZERO_64 = RZ2._replace(flags=NEG)
-_SCALING = frozenset(("LDS", "STS", "ATOMS"))
+_SCALING: Final = frozenset(op for op, space in (*facts.loads().items(), *facts.stores().items(), *facts.atomics().items()) if space == "shared") - facts.having("convergent")
 _SCALES = {2: "X4", 3: "X8", 4: "X16"}
 OFFSET_MIN, OFFSET_END = -(1 << 23), 1 << 23  # signed 24-bit byte offset (measured B3)
 

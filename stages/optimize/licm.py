@@ -14,6 +14,7 @@ from typing import Final
 
 from ir_format.flow import ENDS, Liveness, bit_indices, build_cfg, is_guarded, liveness, read_regs, written_regs
 from ir_format.hazards import hazards
+from ir_format.hazards.load import late_results
 from ir_format.model import Const, Function, Inst, Reg, Unit
 from stages.optimize.loops import LOADS, Stores, find_loops, front, has_loops, open_fronts, put_last
 from stages.optimize.pressure import Alive
@@ -26,7 +27,7 @@ _CONSTANT, _CHEAP, _DEAR = 20, 28, 40
 _SPARE: Final = 8  # registers left below a limit that directives or options set
 _PREDICATES: Final = 4
 _CALLING: Final = 12  # the limit where the loop calls: few registers survive a call
-_LATE: Final = frozenset("MUFU LDC LDG LD LDS LDL F2F F2I I2F FRND POPC FLO BREV S2R DADD DMUL DFMA DSETP I2I".split())  # noqa: SIM905
+_LATE: Final = late_results(16)
 _STAY: Final = frozenset(("UNDEF", "R2UR", "P2R", "R2P"))
 
 

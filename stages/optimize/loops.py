@@ -9,16 +9,16 @@ from __future__ import annotations
 from typing import Final
 
 from ir_format.flow import Cfg, Loop, falls_through, is_terminator, jump_targets, loops
+from ir_format.isa import facts
 from ir_format.model import Block, Function, Inst, Label, Mem, label
 from stages.schedule.deps import WALLS, fences, ordered
 
 _JUMPS: Final = frozenset(("BRA", "EXIT"))
-_QUIET: Final = frozenset(("LDC", "LDCU", "ULDC", "CCTL"))
-_SPACE: Final = {
-    "STG": "global", "ST": "generic", "STS": "shared", "STSM": "shared", "STL": "local", "ATOMG": "global", "ATOM": "generic", "ATOMS": "shared", "RED": "generic",
-    "REDG": "global", "REDS": "shared", "LDGSTS": "shared",
-}  # fmt: skip
-LOADS: Final = {"LDG": "global", "LD": "generic", "LDS": "shared", "LDL": "local"}
+#: Accesses that change nothing: constant banks, and what the caches keep.
+_QUIET: Final = facts.reading("const") | facts.with_value("effect", "cache")
+#: Instructions that write memory, and where.
+_SPACE: Final = {**facts.stores(), **facts.atomics(), **facts.copies()}
+LOADS: Final = {op: space for op, space in facts.loads().items() if op not in facts.having("convergent")}
 
 
 def find_loops(f: Function, cfg: Cfg, idom: list[int] | None = None) -> list[Loop]:

@@ -20,6 +20,7 @@ from ir_format.diag import CompileError
 from ir_format.flow import Cells, is_guarded, read_regs, written_regs
 from ir_format.hazards import Hazards, hazards
 from ir_format.hazards.load import pipes
+from ir_format.isa import facts
 from ir_format.model import ZERO, Block, Const, Function, Inst, Reg, Unit
 from ir_format.target import REG_CEILING, STACK_REG
 from stages.optimize.values import is_pure, live_now
@@ -43,11 +44,11 @@ _PSEUDO: Final = {"COPY": ("alu", 2, 4), "PCOPY": ("alu", 2, 4), "UNDEF": ("none
 #: Results at least so late are worth an early start.
 _LONG: Final = 16
 #: Loads that come when they are needed where registers are short.
-_NEAR: Final = frozenset(("LDS", "LDSM"))
+_NEAR: Final = frozenset(op for op, space in facts.loads().items() if space == "shared")
 #: Nothing moves over these: their order is a protocol of its own.
-_STAND: Final = ("WARPGROUP", "HGMMA", "QGMMA", "IGMMA", "BGMMA", "UT", "UBLK", "SYNCS", "USETMAXREG", "UVIRT", "LDTM", "STTM")
+_STAND: Final = facts.having("protocol")
 #: Those of them that what only computes may come behind.
-_PASSED: Final = ("LDTM", "STTM")
+_PASSED: Final = facts.reading("tensor") & facts.having("convergent") | facts.writing("tensor") & facts.having("convergent")
 _LARGE: Final = 4000  # instructions of a block; above, the estimate of pressure is not worth its time
 
 
@@ -172,7 +173,7 @@ class _Virtual:
     def stands(self, node: int) -> bool:
         """Walls, protocols, the frame, what names fixed registers or a barrier (BSSY may move)."""
         inst = self._insts[node]
-        if is_wall(inst) or inst.op == "FENTRY" or inst.op.startswith(_STAND) or (inst.attrs is not None and "frame" in inst.attrs):
+        if is_wall(inst) or inst.op == "FENTRY" or inst.op in _STAND or (inst.attrs is not None and "frame" in inst.attrs):
             return True
         return bool(self._held[node]) and (inst.op != "BSSY" or any(self._vregs[r.num].fixed > 1 for r in (*read_regs(inst), *written_regs(inst))))
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from ir_format import isa
 from ir_format.diag import CompileError
+from ir_format.isa import facts
 from ir_format.model import ZERO, Const, Function, Inst, Operand, Reg, Unit
 from stages.optimize.fold import value_of
 from stages.optimize.values import Values, copied
@@ -19,7 +20,7 @@ from stages.runner import Context
 if TYPE_CHECKING:
     from ir_format.isa.machine import Target
 
-_DOUBLE = frozenset({"DADD", "DMUL", "DFMA", "DSETP"})
+_DOUBLE = facts.of_class("fp64")
 _LAST_SM = 89
 _MAX = 0x8000  # bytes of the bank that the pool may fill (guessed: half of what an offset field reaches)
 

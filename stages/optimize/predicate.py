@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Final
 
 from ir_format.flow import Cells, build_cfg, falls_through, is_guarded, liveness, read_regs, written_regs
+from ir_format.isa import facts
 from ir_format.model import Block, Const, Function, Inst, Reg, Unit
 from stages.optimize.branches import barrier_users, drop_barrier, merge_blocks, named_blocks, plain_jump, simple_barrier
 from stages.optimize.fold import inverted
@@ -20,7 +21,7 @@ from stages.runner import Context
 
 #: (divergent?, diamond?) -> most instructions of an arm (measured, optimizer notes on predication).
 _MOST: Final = {(True, False): 8, (False, False): 6, (True, True): 7, (False, True): 5}
-_GUARDED: Final = frozenset(("LDG", "LDS", "LDL", "LD", "STG", "STS", "STL", "ST", "LDC"))
+_GUARDED: Final = (facts.loads().keys() | facts.stores().keys() | {"LDC"}) - facts.having("convergent")
 
 
 def predicate_arms(unit: Unit, ctx: Context) -> None:

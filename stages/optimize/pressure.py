@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ir_format.flow import Liveness, is_guarded, read_regs, written_regs
+from ir_format.isa import facts
 from ir_format.model import Function, Inst
 from stages.optimize.values import live_now
 from stages.runner import Context
@@ -12,7 +13,7 @@ from stages.runner import Context
 #: Registers that stay free: vectors need room to be aligned, order needs some for what is under way (guessed).
 SHORT: Final = 20
 #: Instructions that may be done again or later for a register, and what each costs.
-CHEAP: Final = {"MOV": 1, "COPY": 1, "IADD3": 1, "LEA": 1, "LOP3": 1, "SHF": 1, "IMAD": 1, "PRMT": 1, "LDC": 3, "S2R": 4}
+CHEAP: Final = facts.costs("remat")
 #: What a block may need beyond what is alive at its ends: more of it is order's business, which follows.
 _INNER: Final = 80
 

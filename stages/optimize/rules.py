@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from ir_format.isa import facts
 from stages.optimize import bits, conditions, fold, fuse, known, wide
 from stages.optimize.simplify import Rule
 
-_MEMORY = ["LDG", "STG", "LD", "ST", "LDS", "STS", "LDL", "STL", "ATOMG", "ATOMS", "ATOM", "RED", "REDG", "LDSM", "STSM", "LDGSTS"]
+#: Accesses whose address may take an offset along.
+_MEMORY = (*facts.loads(), *facts.stores(), *facts.atomics(), *facts.copies())
 
 RULES: dict[str, tuple[Rule, ...]] = {
     "IADD3": (

@@ -19,6 +19,7 @@ from typing import Final
 
 from ir_format import isa
 from ir_format.flow import Cfg, build_cfg
+from ir_format.isa import facts
 from ir_format.model import NEG, NOT_PT, PSEUDO, PT, RZ, RZ2, Block, Function, Imm, Inst, Operand, Reg, Unit, label
 from ir_format.rename import duplicate
 from stages.optimize.branches import merge_blocks
@@ -29,7 +30,6 @@ from stages.optimize.licm import hoist_invariants
 from stages.optimize.loops import find_loops, has_loops
 from stages.optimize.webs import split_webs
 from stages.runner import Context
-from stages.schedule.deps import WALLS
 
 #: (instructions of the body beside the counter and the test, most rounds that are unrolled for good): measured on ptxas, in between by straight lines of their product.
 _WHOLE: Final = ((1, 4000), (2, 2730), (3, 1492), (4, 919), (5, 642), (6, 472), (8, 285), (10, 192), (12, 138), (16, 76), (20, 53), (24, 38), (30, 25), (40, 13), (50, 9), (60, 7), (80, 4), (100, 3), (140, 2))
@@ -39,17 +39,16 @@ _PART_BODY: Final = 72
 _COPIES: Final = 16  # copies of a loop unrolled in part (ptxas: up to 171)
 #: Loads of all copies: more than these find no registers, and those of later rounds take them from earlier ones. A round with so many stays alone.
 _UNDER_WAY: Final = 16
-_LATE: Final = ("LD", "TEX", "TLD", "SULD", "ATOM")
 _OPEN_BODY: Final = 18  # longest body of a loop whose rounds are not known, in steps (:func:`steps`; measured)
+_LATE: Final = facts.fetching()
 _FREE: Final = ("COPY", "UNDEF", "PCOPY")
 _SUMS: Final = ("IADD3", "LEA", "IADD")
 _AT_ONCE: Final = 4
 _ROUNDS: Final = 3  # inner loops that vanish make the loop around them a candidate
 #: Bodies with these stay: protocols of their own, calls, fences (measured for MEMBAR), instructions that only some threads of a warp may come to.
-_NEVER: Final = WALLS - {"WARPSYNC", "BRA"} | frozenset("MEMBAR ERRBAR CGAERRBAR FENCE BSSY BMOV SYNCS ELECT PREEXIT ACQBULK CCTL FENTRY".split())  # noqa: SIM905
-_NEVER_BEGIN: Final = ("WARPGROUP", "HGMMA", "QGMMA", "IGMMA", "BGMMA", "UT", "UBLK", "USETMAXREG", "UVIRT", "LDTM", "STTM", "CALL", "UCGABAR")
+_NEVER: Final = facts.having("noduplicate")
 #: All threads of a warp come to these together, so the loop must not be one that they leave one by one.
-_TOGETHER: Final = frozenset("BAR SHFL VOTE VOTEU MATCH REDUX CREDUX WARPSYNC MOVM LDSM STSM HMMA IMMA DMMA BMMA R2UR".split())  # noqa: SIM905
+_TOGETHER: Final = facts.having("convergent")
 #: A test and the counter's direction: the loop ends before the counter wraps round.
 _TOWARDS: Final = frozenset((("LT", True), ("LE", True), ("GT", False), ("GE", False), ("NE", True), ("NE", False)))
 _OR: Final = 0xFC  # a | b
@@ -164,7 +163,7 @@ class _Unroller:
     def _may(self, block: Block, count: Count) -> bool:
         uniform = bool(self.f.vregs[count.on.num].uniform)
         for i in block.insts[:-1]:
-            if i.op in _NEVER or i.op.startswith(_NEVER_BEGIN) or (i.attrs is not None and "frame" in i.attrs):
+            if i.op in _NEVER or (i.attrs is not None and "frame" in i.attrs):
                 return False
             if not uniform and (i.op in _TOGETHER or (i.attrs is not None and "warp" in i.attrs)):
                 return False
@@ -185,7 +184,7 @@ class _Unroller:
         return out
 
     def _known(self, block: Block, body: int, made: int) -> list[Block] | None:
-        late = sum(i.op.startswith(_LATE) for i in block.insts)
+        late = sum(i.op in _LATE for i in block.insts)
         if made == 1 or (made <= limit_whole(body) and late < _UNDER_WAY):
             if not self.ctx.allow():
                 return None

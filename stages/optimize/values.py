@@ -7,26 +7,27 @@ computed again between the copy and a use would give a path to the use around th
 
 from __future__ import annotations
 
+from typing import Final
+
 from ir_format.flow import Liveness, build_cfg, dominators, is_guarded, liveness, operand_regs, read_regs, written_regs
+from ir_format.isa import facts
+from ir_format.isa.sregs import STEADY
 from ir_format.model import ZERO, Function, Imm, Inst, Operand, Reg
 from stages.runner import Context
 
 Cell = tuple[int, int]  # (virtual register, component)
 
-# Instructions without an effect: may be dropped when unused and computed once when equal. LDC reads constant banks, which a kernel can't write.
-PURE = frozenset(
-    ["COPY", "MOV", "IADD3", "IADD", "IMAD", "LEA", "LOP3", "PLOP3", "SHF", "SHL", "PRMT", "SGXT", "BMSK", "POPC", "FLO", "BREV", "SEL", "IABS", "ISETP", "FSETP", "DSETP", "HSETP2", "IMNMX", "VIMNMX", "VIMNMX3", "VIADD", "FADD", "FMUL", "FFMA", "FMNMX", "FMNMX3", "FSEL", "FSET", "FCHK", "MUFU", "DADD", "DMUL", "DFMA", "HADD2", "HMUL2", "HFMA2", "HMNMX2", "HSET2", "F2F", "F2I", "I2F", "I2FP", "F2FP", "FRND", "I2I", "I2IP", "P2R", "R2P", "VABSDIFF", "VABSDIFF4", "IDP", "LDC", "ULDC", "LDCU", "UMOV", "UIADD3", "ULOP3", "USHF", "USEL", "UISETP", "UIMAD", "ULEA", "UPRMT", "R2UR", "UNDEF"]
-)
-# Special registers that never change while a thread runs.
-_STEADY = ("SR_TID", "SR_CTAID", "SR_NTID", "SR_NCTAID", "SR_LANEID", "SR_EQMASK", "SR_LTMASK", "SR_LEMASK", "SR_GTMASK", "SR_GEMASK", "SR_SWINHI", "SR_CgaCtaId")
+#: Instructions without an effect: may be dropped when unused and computed once when equal. LDC reads constant banks, which a kernel can't write.
+PURE: Final = facts.having("pure")
+_SPECIAL: Final = facts.having("sreg")
 
 
 def is_pure(inst: Inst) -> bool:
     """Whether the instruction only computes its destinations from its sources."""
     if inst.op in PURE:
         return not inst.uses and not inst.defs and not (inst.attrs and "frame" in inst.attrs)
-    if inst.op in ("S2R", "S2UR"):
-        return str(getattr(inst.srcs[0], "name", "")).startswith(_STEADY)
+    if inst.op in _SPECIAL:
+        return str(getattr(inst.srcs[0], "name", "")).startswith(STEADY)
     return False
 
 

@@ -11,6 +11,7 @@ from typing import Final
 
 from ir_format import isa
 from ir_format.flow import is_guarded, written_regs
+from ir_format.isa import facts
 from ir_format.model import ZERO, Function, Inst, Mem, Reg, Unit
 from stages.optimize.bits import known_bits
 from stages.optimize.dce import remove_dead_code
@@ -19,7 +20,8 @@ from stages.runner import Context
 from stages.schedule.deps import WALLS, fences
 
 _NEAR: Final = 24  # instructions from the first word's load to the last one's
-_QUIET: Final = frozenset(("LDG", "LDS", "LDC", "LDCU", "ULDC", "LDL", "LD", "STG", "STL", "LDSM", "REDG"))  # accesses that do not write shared memory (RED is generic)
+#: Accesses that do not write shared memory.
+_QUIET: Final = facts.known_accesses() - facts.writing("shared", "generic")
 _SHIFT: Final = {"": 0, "X4": 2, "X8": 3, "X16": 4}
 
 Found = tuple[int, int, Inst]  # offset, place, load

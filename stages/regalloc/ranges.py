@@ -13,13 +13,14 @@ from bisect import bisect_right
 from typing import Final, TypeAlias
 
 from ir_format.flow import Cells, Cfg, Liveness, build_cfg, is_guarded, liveness, loop_depths, read_regs, written_regs
+from ir_format.isa import facts
 from ir_format.model import ZERO, Function, Inst, Reg
 
 Seg: TypeAlias = "tuple[int, int]"
 
 # Operands read after the first results are written: a result must not share their registers. Guessed (multi-pass tensor operations);
 # the accumulator may be the result's own register.
-LATE_READ: Final = frozenset({"HMMA", "IMMA", "DMMA", "QMMA", "OMMA", "BMMA"})
+LATE_READ: Final = facts.having("latesrc")
 
 MAX_DEPTH: Final = 6
 LOOP_WEIGHT: Final = 8  # assumed trip count of a loop

@@ -12,6 +12,8 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from ir_format.flow import is_guarded, read_regs, written_regs
+from ir_format.isa import facts
+from ir_format.isa.sregs import STEADY
 from ir_format.model import Const, Function, Imm, Inst, Name, Reg, VReg
 from ir_format.rename import rename
 from ir_format.target import STACK_REG
@@ -21,9 +23,7 @@ from .ranges import Ranges, is_plain, overlap
 
 HOME: Final = {"R": "M", "P": "R", "UR": "R", "UP": "UR", "B": "R"}  # where a spilled value of each file lives
 
-REMAT_OPS: Final = frozenset({"MOV", "COPY", "S2R", "S2UR", "LDC", "ULDC", "LDCU", "UMOV"})
-# Special registers that hold the same value all through a kernel.
-REMAT_SPECIAL: Final = ("SR_TID", "SR_CTAID", "SR_LANEID", "SR_NTID", "SR_NCTAID", "SR_LANEMASK", "SRZ", "SR_CgaCtaId", "SR_SWINHI")
+REMAT_OPS: Final = facts.having("constant")
 RUN_GAP: Final = 64  # instructions between two accesses that share a temporary
 REMAT_COST: Final = 0.4  # against a load
 
@@ -62,7 +62,7 @@ def remat_source(ranges: Ranges, vreg: int) -> int:
         return -1
     source = inst.srcs[0]
     if type(source) is Name:
-        steady = inst.op in ("S2R", "S2UR") and source.name.startswith(REMAT_SPECIAL)
+        steady = inst.op in ("S2R", "S2UR") and source.name.startswith(STEADY)
     elif type(source) is Const:
         steady = inst.op not in ("S2R", "S2UR")
     else:

@@ -14,9 +14,10 @@ from typing import Final
 
 from ir_format.diag import CompileError
 from ir_format.flow import Cfg, build_cfg, read_regs, written_regs
+from ir_format.isa import facts
 from ir_format.model import NOT_UPT, ZERO, Function, Imm, Inst, Mem, Name, Operand, Reg, Unit
 
-PRODUCTS: Final = frozenset(("HGMMA", "QGMMA", "IGMMA", "BGMMA"))
+PRODUCTS: Final = facts.having("warpgroup")
 _OPEN: Final = Name("N", "none")
 _END: Final = Name("N", "gsb0")
 _MOST: Final = 8

@@ -16,6 +16,7 @@ from typing import Final
 
 from ir_format.flow import Cfg
 from ir_format.hazards import Access
+from ir_format.isa import facts
 from ir_format.model import Inst
 
 COUNT: Final = 6
@@ -23,7 +24,7 @@ _FAR: Final = 1 << 30
 #: Instructions under way on one counter before we wait: the counters have six bits as far as is known (guessed); far from the limit.
 _MOST: Final = 32
 #: Nothing may be under way here: the other side knows nothing of our counters, or registers go away.
-BOUNDARIES: Final = frozenset(("CALL", "RET", "RTT", "USETMAXREG"))
+BOUNDARIES: Final = facts.having("boundary")
 #: Estimated cycles until sources have been read.
 _READ: Final = 16
 #: What a free counter costs, in cycles of waiting, by the number in use (found by trials).
@@ -31,8 +32,8 @@ _SCARCE: Final = (0, 0, 0, 0, 1, 2, 2)
 #: The same while reads are still to be announced: with counters of their own they wait for no result.
 _KEPT: Final = (0, 0, 0, 1, 4, 32, 32)
 #: Instructions whose groups DEPBAR counts.
-_COUNTED: Final = frozenset(("LDGDEPBAR", "UTMACMDFLUSH"))
-_DONE: Final = frozenset(("CCTL", "CCTLL", "CCTLT"))
+_COUNTED: Final = facts.having("commit")
+_DONE: Final = facts.with_value("effect", "cache") & facts.having("fence")
 
 
 class Boarded:

@@ -15,14 +15,14 @@ from typing import Final, Protocol
 from ir_format.flow import PHYSICAL_BASE
 from ir_format.hazards import Access, Hazards
 from ir_format.hazards.model import B0, file_of
+from ir_format.isa import facts
+from ir_format.isa.sregs import CLOCKS
 from ir_format.model import ZERO, Inst, Mem, Name, Reg
 
 #: Nothing moves over these. Time reads are here so that what a program measures is what stands between them.
-WALLS: Final = frozenset(
-    "CALL RET BSYNC BREAK WARPSYNC YIELD NANOSLEEP BPT KILL ENDCOLLECTIVE PREEXIT ACQBULK WARPGROUP USETMAXREG SETMAXREG FENCE B2R RTT LEPC EXIT BRA BRX BRXU JMP JMX JMXU".split()  # noqa: SIM905
-)
+WALLS: Final = facts.having("wall")
 #: Memory accesses do not move over these, other instructions do.
-FENCES: Final = frozenset("BAR MEMBAR ERRBAR CGAERRBAR CCTL CCTLL CCTLT DEPBAR LDGDEPBAR UTMACMDFLUSH SYNCS ARRIVES".split())  # noqa: SIM905
+FENCES: Final = facts.having("fence")
 
 
 def fences(inst: Inst) -> bool:
@@ -32,8 +32,8 @@ def fences(inst: Inst) -> bool:
 
 #: Instructions in which the threads of a warp meet keep their order. Matrix products, their loads and stores do not: the threads of a block's warp are
 #: together for all of them (ptxas moves them past one another too: measured).
-MEETINGS: Final = frozenset("BSSY BAR SHFL VOTE VOTEU MATCH REDUX CREDUX ELECT".split())  # noqa: SIM905
-_CLOCKS: Final = frozenset(("SR_CLOCKLO", "SR_CLOCKHI", "SR_GLOBALTIMERLO", "SR_GLOBALTIMERHI", "SR_CLOCK"))
+MEETINGS: Final = facts.having("meets")
+_SPECIAL: Final = facts.having("sreg")
 _STRONG: Final = ("STRONG", "MMIO")
 
 
@@ -42,9 +42,9 @@ def ordered(inst: Inst) -> bool:
     return any(m.startswith(_STRONG) for m in inst.mods) or (inst.attrs is not None and "strong" in inst.attrs)
 
 
-_READ: Final = {"LDG": "global", "LD": "generic", "LDS": "shared", "LDSM": "shared", "LDL": "local"}
-_WRITE: Final = {"STG": "global", "ST": "generic", "STS": "shared", "STSM": "shared", "STL": "local"}
-_BOTH: Final = {"ATOMG": "global", "ATOM": "generic", "ATOMS": "shared", "RED": "generic", "REDG": "global", "REDS": "shared"}
+_READ: Final = facts.loads()
+_WRITE: Final = facts.stores()
+_BOTH: Final = facts.atomics()
 _SIZES: Final = {"U8": 1, "S8": 1, "U16": 2, "S16": 2, "64": 8, "128": 16, "256": 32}
 _SPACES: Final = ("global", "shared", "local", "generic")
 _WINDOW: Final = 24
@@ -115,7 +115,7 @@ def is_wall(inst: Inst) -> bool:
     """Whether nothing may move over the instruction."""
     if inst.op in WALLS:
         return True
-    return inst.op in ("CS2R", "S2R", "S2UR") and any(type(o) is Name and o.name in _CLOCKS for o in inst.srcs)
+    return inst.op in _SPECIAL and any(type(o) is Name and o.name.startswith(CLOCKS) for o in inst.srcs)
 
 
 class _Space:
@@ -347,7 +347,7 @@ def memory_edges(memory: Memory, node: int, inst: Inst, writers: dict[int, int],
         memory.order(node)
 
 
-_NO_MEMORY: Final = frozenset(("LDC", "LDCU", "ULDC"))
+_NO_MEMORY: Final = facts.reading("const")
 
 
 def place_at(inst: Inst, node: int, writers: dict[int, int], first_cell: Callable[[Reg], int]) -> Place | None:

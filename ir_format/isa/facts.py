@@ -1,0 +1,158 @@
+"""What is true of an instruction whatever its operands are: the ``op`` lines of the row files.
+
+An ``op`` line stands in front of the rows of its mnemonic and reads ``op NAME TAG... KEY=VALUE...``. The tags and keys below are all there are; a line with
+another one, or without saying what the instruction does, does not load. Every stage, checker and table derives its sets of mnemonics from here, so that an
+instruction is described in one place.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Final
+
+from ir_format.record import NamedTuple
+
+#: Tag -> what it says of the instruction.
+TAGS: Final = {
+    "pure": "only computes its destinations from its sources: may be dropped when unused, done once for equal sources, run though its guard is false",
+    "sreg": "reads a special register; pure where that register is (:mod:`ir_format.isa.sregs`)",
+    "speculatable": "not pure, yet harmless where its guard is false",
+    "atomic": "reads and writes memory in one step",
+    "convergent": "the threads of a warp take part together, or it matters which of them do: never moves to where other threads run it",
+    "meets": "threads exchange or wait here: such instructions keep their order",
+    "waits": "a thread may wait here for others",
+    "parts": "threads of a warp that were together may run apart behind it",
+    "varies": "the result may differ between the threads of a warp though the sources agree",
+    "wall": "nothing moves over it",
+    "fence": "no memory access moves over it",
+    "protocol": "one step of an asynchronous protocol: keeps its place among the others and among memory accesses",
+    "noduplicate": "a copy of it in an unrolled loop would be another program, or gains nothing",
+    "boundary": "nothing may be under way: the code behind knows nothing of our scoreboards, or registers go away",
+    "commit": "ends a group of asynchronous copies that DEPBAR counts",
+    "latesrc": "reads sources after its first results are written",
+    "warpgroup": "a product of a whole warpgroup",
+    "constant": "can make a value from no register",
+}  # fmt: skip
+#: Key -> what its value says.
+KEYS: Final = {
+    "effect": "what it does beside its destinations, where that is no memory access and no jump",
+    "ctl": "how it moves control",
+    "read": "memory spaces that it reads",
+    "write": "memory spaces that it writes",
+    "remat": "issue slots that it costs to make the value again where it is needed",
+    "class": "hazard class (:mod:`ir_format.hazards.classes`), with alternatives by modifier and SM",
+}
+EFFECTS: Final = frozenset(("warp", "sync", "order", "cache", "state", "hint", "copy"))
+SPACES: Final = frozenset(("global", "shared", "local", "generic", "const", "texture", "surface", "tensor", "cluster", "multicast"))
+
+_LINE = re.compile(r"^op (\S+)[ ]*([^#\n]*)", re.M)
+
+
+class Facts(NamedTuple):
+    """The facts of one mnemonic. ``read``, ``write``: memory spaces; ``values``: the other keys."""
+
+    name: str
+    tags: frozenset[str]
+    read: frozenset[str]
+    write: frozenset[str]
+    values: dict[str, str]
+
+
+@cache
+def table() -> dict[str, Facts]:
+    """Mnemonic -> facts, in the order of the row files. Raises ValueError for a line that says something unknown, or too little."""
+    from ir_format.isa.rows import TEXTS
+
+    out: dict[str, Facts] = {}
+    for text in TEXTS:
+        for name, rest in _LINE.findall(text):
+            out[name] = _parse(name, rest.split())
+    return out
+
+
+def _parse(name: str, words: list[str]) -> Facts:
+    tags = frozenset(w for w in words if "=" not in w)
+    values = dict(w.split("=", 1) for w in words if "=" in w)
+    spaces = {key: frozenset(values.get(key, "").split(",")) - {""} for key in ("read", "write")}
+    unknown = (tags - TAGS.keys()) | (values.keys() - KEYS.keys()) | ((spaces["read"] | spaces["write"]) - SPACES) | ({values.get("effect", "hint")} - EFFECTS)
+    if unknown:
+        raise ValueError(f"op {name}: unknown fact {', '.join(sorted(unknown))}")
+    if not (tags & {"pure", "sreg"} or values.keys() & {"effect", "ctl", "read", "write"}):
+        raise ValueError(f"op {name}: nothing says what it does")
+    return Facts(name, tags, spaces["read"], spaces["write"], values)
+
+
+def having(tag: str) -> frozenset[str]:
+    """The mnemonics with a tag."""
+    assert tag in TAGS, tag
+    return frozenset(name for name, f in table().items() if tag in f.tags)
+
+
+def with_value(key: str, *wanted: str) -> frozenset[str]:
+    """The mnemonics whose ``effect`` or ``ctl`` is one of those wanted."""
+    assert key in KEYS, key
+    return frozenset(name for name, f in table().items() if f.values.get(key) in wanted)
+
+
+def speculatable() -> frozenset[str]:
+    """The mnemonics that may run though their guard is false."""
+    return having("pure") | having("speculatable")
+
+
+def of_class(*classes: str) -> frozenset[str]:
+    """The mnemonics whose plain form is in one of these hazard classes on some SM."""
+    return frozenset(name for name, f in table().items() if any(c.partition("/")[0] in classes for c in f.values.get("class", "").split("|")))
+
+
+#: Spaces that loads and stores of a thread address directly.
+ADDRESSED: Final = frozenset(("global", "shared", "local", "generic"))
+
+
+@cache
+def loads() -> dict[str, str]:
+    """Mnemonics that only read one addressed space -> the space."""
+    return {n: min(f.read) for n, f in table().items() if len(f.read) == 1 and not f.write and f.read <= ADDRESSED and "protocol" not in f.tags}
+
+
+@cache
+def stores() -> dict[str, str]:
+    """Mnemonics that only write one addressed space -> the space."""
+    return {n: min(f.write) for n, f in table().items() if len(f.write) == 1 and not f.read and f.write <= ADDRESSED and "protocol" not in f.tags}
+
+
+@cache
+def atomics() -> dict[str, str]:
+    """Mnemonics that read and write one addressed space in one step -> the space."""
+    return {n: min(f.write) for n, f in table().items() if "atomic" in f.tags and f.read == f.write and f.write <= ADDRESSED and "protocol" not in f.tags}
+
+
+@cache
+def copies() -> dict[str, str]:
+    """Mnemonics that copy from one addressed space to another, per thread -> the space that they write."""
+    return {n: min(f.write) for n, f in table().items() if f.read and f.write and f.read != f.write and f.read | f.write <= ADDRESSED and "protocol" not in f.tags}
+
+
+def reading(*spaces: str) -> frozenset[str]:
+    """The mnemonics that read one of these spaces."""
+    return frozenset(name for name, f in table().items() if f.read.intersection(spaces))
+
+
+def writing(*spaces: str) -> frozenset[str]:
+    """The mnemonics that write one of these spaces."""
+    return frozenset(name for name, f in table().items() if f.write.intersection(spaces))
+
+
+def costs(key: str) -> dict[str, int]:
+    """Mnemonic -> the number behind a key, for those that have it."""
+    return {name: int(f.values[key]) for name, f in table().items() if key in f.values}
+
+
+def fetching() -> frozenset[str]:
+    """The mnemonics that bring something from memory: loads, copies, atomics with a result."""
+    return frozenset(name for name, f in table().items() if f.read and not ("atomic" in f.tags and "waits" not in f.tags))
+
+
+def known_accesses() -> frozenset[str]:
+    """The mnemonics whose accesses to memory are all said here, and that order nothing."""
+    return frozenset(name for name, f in table().items() if (f.read or f.write) and not f.tags & {"fence", "protocol", "waits"})
