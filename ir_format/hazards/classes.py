@@ -1,7 +1,8 @@
 """Hazard classes: which pipe an instruction runs in, and with it how it takes part in every table of :mod:`ir_format.hazards.distances`.
 
-``CLASSES``: a line is ``class : instructions``; an instruction is a mnemonic with the modifiers that make the difference (``IMAD.WIDE`` speaks
-of any IMAD that has the modifier WIDE); the entry with most modifiers wins. ``/75-89`` behind an instruction limits it to these SMs.
+An instruction's class stands in its ``op`` line (``class=``, :mod:`ir_format.isa.facts`): alternatives with a ``|`` between them, each a class, in front of it the
+modifiers that make the difference (``WIDE:imadw`` speaks of any IMAD with the modifier WIDE) and behind it the SMs that it is for (``mma1/80-90``). The
+alternative with most modifiers wins.
 
 ``PIPES``: a line is ``class : pipe interval latency``. ``interval``: issue cycles after which the pipe takes the next instruction of a warp
 (measured C4; a wrong one costs time, never a wrong result). ``latency``: cycles until the result can be used, for priorities only (memory: a
@@ -16,84 +17,6 @@ guess at the loaded machine; the rest from the published Turing microbenchmarks)
 from __future__ import annotations
 
 from typing import Final
-
-CLASSES: Final = """
-alu      : IADD3 LOP3 SHF PRMT LEA SGXT BMSK IABS F2FP I2FP F2IP I2I I2IP VABSDIFF VABSDIFF4 VIADDMNMX VIMNMX3 FMNMX3 IADD
-alu      : CS2R.32 RPCMOV VHMNMX
-r2p      : R2P
-p2r      : P2R
-dual     : ISETP IMNMX FMNMX FSET FSETP FSEL MOV SEL VIMNMX PLOP3
-vote     : VOTE
-iadd64   : IADD.64
-alu64    : MOV.64 SEL.64 IMNMX.U64 IMNMX.S64
-setp64   : ISETP.U64 ISETP.S64
-disp64   : CS2R LEPC
-fma      : FADD FMUL FFMA IMAD IDP FSWZADD FHADD FHFMA FADD2 FMUL2 FFMA2 VIADD
-imadw    : IMAD.WIDE
-imadhi   : IMAD.HI
-half     : HADD2 HMUL2 HFMA2
-hcmp     : HSET2 HSETP2 HMNMX2
-hf32     : HADD2.F32
-halfmma  : HFMA2.MMA
-fp64     : DADD DMUL DFMA DSETP
-imma1    : IMMA BMMA.88128 IMMA.16832/103 IMMA.16864/103
-mma1     : HMMA HMMA.1688 HMMA.1684 HMMA.884 HMMA.SP.16816/80-90 HMMA.SP.1688.TF32/80-90 IMMA.16816 IMMA.16832.S4/80-89 IMMA.16832.U4/80-89 IMMA.SP.16864.S4/80-89 IMMA.SP.16864.U4/80-89
-mma1     : IMMA.SP.16832.S8/80-90 IMMA.SP.16832.U8/80-90 QMMA.16816/89 BMMA
-mma2     : HMMA.16816 HMMA.16832 HMMA.1688.TF32 HMMA.SP.16816.TF32 IMMA.16832/75-100,110+ IMMA.16864/75-100,110+ QMMA OMMA BMMA.168256
-dmma     : DMMA
-xu       : MUFU F2I I2F F2F FRND FCHK FLO POPC BREV R2UR/75-89
-lds      : LDS LDSM MOVM
-ldtm     : LDTM
-sttm     : STTM
-utc      : UTCHMMA UTCIMMA UTCQMMA UTCOMMA UTCCP UTCBAR
-utcshift : UTCSHIFT
-utcatom  : UTCATOMSWS
-utcvirt  : UVIRTCOUNT
-ustg     : USTGR UREDGR
-ldg      : LDG LD LDGMC
-tex      : TEX TLD TLD4 TXD TXQ TMML SULD SUATOM
-sust     : SUST SURED
-ldl      : LDL
-ldc      : LDC LDCU
-stg      : STG ST STL
-sts      : STS STSM STAS
-atom     : ATOM ATOMG ATOMS
-red      : RED REDG REDS REDAS
-ldgsts   : LDGSTS
-ldgdep   : LDGDEPBAR
-shfl     : SHFL MATCH
-redux    : REDUX
-credux   : CREDUX
-sreg     : S2R S2UR B2R QSPC
-bar      : BAR
-membar   : MEMBAR
-fence    : FENCE
-cctl     : CCTL CCTLL CCTLT
-cctlu    : CCTL.LDCU
-errbar   : ERRBAR CGAERRBAR
-syncs    : SYNCS
-bulk     : UBLKCP UBLKRED UBLKPF UTMALDG UTMASTG UTMAREDG UTMAPF UTMACCTL UTMACMDFLUSH UMEMSETS UGETNEXTWORKID
-arrives  : ARRIVES
-gate     : UCGABAR_ARV UCGABAR_WAIT ACQBULK PREEXIT
-elect    : ELECT
-setreg   : USETMAXREG SETMAXREG
-setregd  : USETMAXREG.DEALLOC
-gmma     : HGMMA QGMMA IGMMA BGMMA
-wgarrive : WARPGROUP.ARRIVE
-wgdepbar : WARPGROUP.DEPBAR
-bmov     : BMOV
-bssy     : BSSY
-branch   : BRA BRX BRXU JMP JMX JMXU EXIT BPT KILL RTT PMTRIG BSYNC BREAK WARPSYNC YIELD NANOSLEEP ENDCOLLECTIVE
-call     : CALL
-ret      : RET
-nop      : NOP
-depbar   : DEPBAR
-udp      : UIADD3 UIMAD ULEA ULOP3 UPLOP3 USHF UPRMT USGXT UBMSK UISETP USEL UI2I UI2IP UFLO UPOPC UBREV UP2UR UR2UP CS2UR UIMNMX UVIADD UIABS UVIMNMX
-uflt     : UFADD UFMUL UFFMA UFSETP UFSEL UFRND UI2F UF2F UF2I UI2FP UFMNMX UF2FP
-udp64    : UIADD3.64 UISETP.U64 UISETP.S64
-uldc     : ULDC UMOV VOTEU UMOV.64
-r2ur     : R2UR/90+
-"""
 
 PIPES: Final = """
 alu dual disp64 r2p p2r vote : alu 2 4

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Final
 
-from ir_format.hazards.classes import BOARDS, CLASSES, PACES, PIPES, STALLS
+from ir_format.hazards.classes import BOARDS, PACES, PIPES, STALLS
 from ir_format.hazards.distances import TABLES
 from ir_format.isa import facts
 from ir_format.record import NamedTuple
@@ -95,15 +95,15 @@ def _row(words: list[str]) -> tuple[list[str], str, list[str]]:
 def classes(sm: int) -> dict[str, list[tuple[frozenset[str], str]]]:
     """Mnemonic -> (modifiers that must be there, class), most modifiers first."""
     out: dict[str, list[tuple[frozenset[str], str]]] = {}
-    for words in _lines(CLASSES):
-        for item in words[2:]:
-            name, slash, sms = item.partition("/")
-            if slash and not covers(sms, sm):
-                continue
-            op, *mods = name.split(".")
-            out.setdefault(op, []).append((frozenset(mods), words[0]))
-    for entries in out.values():
+    for op, f in facts.table().items():
+        entries: list[tuple[frozenset[str], str]] = []
+        for item in f.values.get("class", "").split("|"):
+            where, slash, sms = item.partition("/")
+            mods, _, name = where.rpartition(":")
+            if name and (not slash or covers(sms, sm)):
+                entries.append((frozenset(mods.split(".") if mods else ()), name))
         entries.sort(key=lambda e: -len(e[0]))
+        out[op] = entries
     return out
 
 

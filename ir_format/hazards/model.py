@@ -10,7 +10,6 @@ from __future__ import annotations
 from functools import cache
 from typing import Final
 
-from ir_format import isa
 from ir_format.diag import CompileError
 from ir_format.flow import PHYSICAL_BASE, is_guarded
 from ir_format.hazards import load
@@ -39,11 +38,6 @@ _UNIFORM: Final = frozenset("udp udp64 uflt uldc".split())  # noqa: SIM905
 _TENSOR: Final = frozenset(("imma1", "mma1", "mma2", "dmma", "gmma"))
 _P_READERS: Final = frozenset("alu dual iadd64 alu64 setp64 fma imadw imadhi half hcmp hf32 fp64 halfmma r2p".split())  # noqa: SIM905
 _GROUPS: Final = {"disp64": "disp64", "hf32": "hf32", "halfmma": "halfmma", "fp64": "fp64", "r2ur": "r2ur", "uldc": "uldc", "half": "half", "hcmp": "half"}
-#: The row `cls` of the ISA spec to a hazard class, for instructions that the class table does not name.
-_BY_ROW: Final = {
-    "alu": "alu", "alu64": "iadd64", "fma": "fma", "imad": "fma", "imadwide": "imadw", "imadhi": "imadhi", "half": "half", "halfmma": "halfmma", "fp64": "fp64",
-    "xu": "xu", "uni": "udp", "branch": "branch",
-}  # fmt: skip
 
 
 class Access:
@@ -81,7 +75,6 @@ class Hazards:
 
     def __init__(self, sm: int) -> None:
         self.sm = sm
-        self._spec = isa.target(sm)
         self._matrices = load.matrices(sm)
         self._classes = load.classes(sm)
         self._boards = load.boards(sm)
@@ -99,15 +92,9 @@ class Hazards:
             mods = frozenset(inst.mods)
             found = next((name for need, name in self._classes.get(inst.op, ()) if need <= mods), "")
             if not found:
-                found = self._by_board(inst) or _BY_ROW.get(self._spec.fact(inst, "cls"), "")
-            if not found:
                 raise CompileError(f"no hazard data for instruction {'.'.join((inst.op, *inst.mods))} on sm_{self.sm}", inst.line)
             self._known[key] = found
         return found
-
-    def _by_board(self, inst: Inst) -> str:
-        """A class for an instruction with a scoreboard that the class table does not name: the one that goes with its row's facts."""
-        return {"": "", "R": "bulk", "W": "ldc"}.get(self._spec.fact(inst, "sb"), "syncs")
 
     def boards(self, inst: Inst) -> str:
         """Which scoreboards the instruction needs: '', 'W', 'R' or 'WR'."""

@@ -362,11 +362,11 @@ def _reuse_at(spec: SlotSpec, form: Form) -> int:
 
 
 def _has_reuse(row: Row, spec: SlotSpec) -> bool:
-    """Whether a register slot may carry a reuse hint: all of arithmetic but the slow unit; matrix rows say ``reuse=ab`` or ``reuse=1``."""
+    """Whether a register slot may carry a reuse hint: all of arithmetic, where the row does not say otherwise (``reuse=ab``, ``reuse=1``, ``reuse=0``)."""
     said = row.facts.get("reuse")
     if said is not None:
         return said == "1" or spec.name in said
-    return row.layout != "-" and row.layout not in MEMORY and row.facts.get("cls") not in ("xu", "branch")
+    return row.layout != "-" and row.layout not in MEMORY
 
 
 def _spaced(form: Form, mods: tuple[str, ...], name: str) -> bool:

@@ -22,52 +22,52 @@ def pmode    = <90>.IM2COL <90>82=1 <100-110>.{? IM2COL W128 W}@82-83 <120+>.{? 
 def twocta   = <100-110>.2CTA@85
 # ---- bulk copies
 op UBLKCP     read=global,shared write=global,shared,cluster protocol noduplicate class=bulk
-UBLKCP       3ba+91 - sm=90+    <- t2:MU(32) m2:MU(24) us:UR@64            ; .{G.G S.G ? ?}@73-74 $ubmods 76=0                ; cls=uni sb=R
-UBLKCP       3ba+91 - sm=90+    <- t2:MU(32) m2:MU(24) us:UR@64 x2:MU(D40) ; .{G.G S.G ? ?}@73-74 $ubmods 76=1                ; cls=uni sb=R
-UBLKCP       3ba+91 - sm=90+    <- t2:MU(32) m:MU(24) us:UR@64             ; .{? ? G.S S.S}@73-74 $ubmods 76=0                ; cls=uni sb=R
-UBLKCP       3ba+91 - sm=90+    <- t2:MU(32) m:MU(24) us:UR@64 x2:MU(D40)  ; .{? ? G.S S.S}@73-74 $ubmods 76=1                ; cls=uni sb=R
+UBLKCP       3ba+91 - sm=90+    <- t2:MU(32) m2:MU(24) us:UR@64            ; .{G.G S.G ? ?}@73-74 $ubmods 76=0
+UBLKCP       3ba+91 - sm=90+    <- t2:MU(32) m2:MU(24) us:UR@64 x2:MU(D40) ; .{G.G S.G ? ?}@73-74 $ubmods 76=1
+UBLKCP       3ba+91 - sm=90+    <- t2:MU(32) m:MU(24) us:UR@64             ; .{? ? G.S S.S}@73-74 $ubmods 76=0
+UBLKCP       3ba+91 - sm=90+    <- t2:MU(32) m:MU(24) us:UR@64 x2:MU(D40)  ; .{? ? G.S S.S}@73-74 $ubmods 76=1
 op UBLKRED    read=global,shared write=global,shared,cluster atomic protocol noduplicate class=bulk
-UBLKRED      3bb+91 - sm=90+    <- t2:MU(32) m:MU(24) us:UR@64             ; .{? ? G.S S.S}@73-74 .ublko@87-89 .ublkt@81-84 76=0 ; cls=uni sb=R
-UBLKRED      3bb+91 - sm=90+    <- t2:MU(32) m:MU(24) us:UR@64 x2:MU(D40)  ; .{? ? G.S S.S}@73-74 .ublko@87-89 .ublkt@81-84 76=1 ; cls=uni sb=R
+UBLKRED      3bb+91 - sm=90+    <- t2:MU(32) m:MU(24) us:UR@64             ; .{? ? G.S S.S}@73-74 .ublko@87-89 .ublkt@81-84 76=0
+UBLKRED      3bb+91 - sm=90+    <- t2:MU(32) m:MU(24) us:UR@64 x2:MU(D40)  ; .{? ? G.S S.S}@73-74 .ublko@87-89 .ublkt@81-84 76=1
 op UBLKPF     effect=cache protocol noduplicate class=bulk
-UBLKPF.L2    3bc+91 - sm=90+    <- m2:MU(24) us:UR@64                      ; 76=0                                              ; cls=uni sb=R
-UBLKPF.L2    3bc+91 - sm=90+    <- m2:MU(24) us:UR@64 x2:MU(D40)           ; 76=1                                              ; cls=uni sb=R
+UBLKPF.L2    3bc+91 - sm=90+    <- m2:MU(24) us:UR@64                      ; 76=0
+UBLKPF.L2    3bc+91 - sm=90+    <- m2:MU(24) us:UR@64 x2:MU(D40)           ; 76=1
 op UMEMSETS   write=shared protocol class=bulk
-UMEMSETS.64  3cb+91 - sm=100+   <- m:MUO(U24,O40-63,Z) v:N(URZ) us:UR@64     ; 32-39=255                                         ; cls=uni sb=R
+UMEMSETS.64  3cb+91 - sm=100+   <- m:MUO(U24,O40-63,Z) v:N(URZ) us:UR@64     ; 32-39=255
 # ---- tensor-map copies: the second opcode has offsets or a mask in us
 op UTMALDG    read=global write=shared,cluster protocol noduplicate class=bulk
-UTMALDG      5b4+91 - sm=90+    <- t:MU(32)/dim m2:MU(24)                      ; $tdim $twocta 76=0                            ; cls=uni sb=R
-UTMALDG      5b4+91 - sm=90+    <- t:MU(32)/dim m2:MU(24) x2:MU(D40)           ; $tdim $twocta 76=1                            ; cls=uni sb=R
-UTMALDG      3b4+91 - sm=90+    <- t:MU(32)/dim m2:MU(24) us:UR@64             ; $tdim $tmode .MULTICAST@75 $twocta 76=0       ; cls=uni sb=R
-UTMALDG      3b4+91 - sm=90+    <- t:MU(32)/dim m2:MU(24) us:UR@64 x2:MU(D40)  ; $tdim $tmode .MULTICAST@75 $twocta 76=1       ; cls=uni sb=R
-UTMALDG      5b4+91 - sm=100+   <- t7:MU(32) m2:MU(24)                         ; $gdim .GATHER4 84=1 $twocta 76=0              ; cls=uni sb=R
-UTMALDG      5b4+91 - sm=100+   <- t7:MU(32) m2:MU(24) x2:MU(D40)              ; $gdim .GATHER4 84=1 $twocta 76=1              ; cls=uni sb=R
-UTMALDG      3b4+91 - sm=100+   <- t7:MU(32) m2:MU(24) us:UR@64                ; $gdim .GATHER4 82-84=4 .MULTICAST@75 $twocta 76=0 ; cls=uni sb=R
-UTMALDG      3b4+91 - sm=100+   <- t7:MU(32) m2:MU(24) us:UR@64 x2:MU(D40)     ; $gdim .GATHER4 82-84=4 .MULTICAST@75 $twocta 76=1 ; cls=uni sb=R
+UTMALDG      5b4+91 - sm=90+    <- t:MU(32)/dim m2:MU(24)                      ; $tdim $twocta 76=0
+UTMALDG      5b4+91 - sm=90+    <- t:MU(32)/dim m2:MU(24) x2:MU(D40)           ; $tdim $twocta 76=1
+UTMALDG      3b4+91 - sm=90+    <- t:MU(32)/dim m2:MU(24) us:UR@64             ; $tdim $tmode .MULTICAST@75 $twocta 76=0
+UTMALDG      3b4+91 - sm=90+    <- t:MU(32)/dim m2:MU(24) us:UR@64 x2:MU(D40)  ; $tdim $tmode .MULTICAST@75 $twocta 76=1
+UTMALDG      5b4+91 - sm=100+   <- t7:MU(32) m2:MU(24)                         ; $gdim .GATHER4 84=1 $twocta 76=0
+UTMALDG      5b4+91 - sm=100+   <- t7:MU(32) m2:MU(24) x2:MU(D40)              ; $gdim .GATHER4 84=1 $twocta 76=1
+UTMALDG      3b4+91 - sm=100+   <- t7:MU(32) m2:MU(24) us:UR@64                ; $gdim .GATHER4 82-84=4 .MULTICAST@75 $twocta 76=0
+UTMALDG      3b4+91 - sm=100+   <- t7:MU(32) m2:MU(24) us:UR@64 x2:MU(D40)     ; $gdim .GATHER4 82-84=4 .MULTICAST@75 $twocta 76=1
 op UTMASTG    read=shared write=global protocol noduplicate class=bulk
-UTMASTG      3b5+91 - sm=90+    <- t:MU(32)/dim m2:MU(24)                      ; $sdim .IM2COL@82 83=0 76=0                    ; cls=uni sb=R
-UTMASTG      3b5+91 - sm=90+    <- t:MU(32)/dim m2:MU(24) x2:MU(D40)           ; $sdim .IM2COL@82 83=0 76=1                    ; cls=uni sb=R
-UTMASTG      3b5+91 - sm=100+   <- t6:MU(32) m2:MU(24)                         ; $gdim .SCATTER4 82-83=2 76=0                  ; cls=uni sb=R
-UTMASTG      3b5+91 - sm=100+   <- t6:MU(32) m2:MU(24) x2:MU(D40)              ; $gdim .SCATTER4 82-83=2 76=1                  ; cls=uni sb=R
+UTMASTG      3b5+91 - sm=90+    <- t:MU(32)/dim m2:MU(24)                      ; $sdim .IM2COL@82 83=0 76=0
+UTMASTG      3b5+91 - sm=90+    <- t:MU(32)/dim m2:MU(24) x2:MU(D40)           ; $sdim .IM2COL@82 83=0 76=1
+UTMASTG      3b5+91 - sm=100+   <- t6:MU(32) m2:MU(24)                         ; $gdim .SCATTER4 82-83=2 76=0
+UTMASTG      3b5+91 - sm=100+   <- t6:MU(32) m2:MU(24) x2:MU(D40)              ; $gdim .SCATTER4 82-83=2 76=1
 op UTMAREDG   read=global,shared write=global atomic protocol noduplicate class=bulk
-UTMAREDG     3b6+91 - sm=90+    <- t:MU(32)/dim m2:MU(24)                      ; $sdim .IM2COL@82 .ublko@87-89 76=0            ; cls=uni sb=R
-UTMAREDG     3b6+91 - sm=90+    <- t:MU(32)/dim m2:MU(24) x2:MU(D40)           ; $sdim .IM2COL@82 .ublko@87-89 76=1            ; cls=uni sb=R
+UTMAREDG     3b6+91 - sm=90+    <- t:MU(32)/dim m2:MU(24)                      ; $sdim .IM2COL@82 .ublko@87-89 76=0
+UTMAREDG     3b6+91 - sm=90+    <- t:MU(32)/dim m2:MU(24) x2:MU(D40)           ; $sdim .IM2COL@82 .ublko@87-89 76=1
 op UTMAPF     effect=cache protocol noduplicate class=bulk
-UTMAPF.L2    5b8+91 - sm=90+    <- t:MU(32)/dim m2:MU(24)                      ; $pdim 76=0                                    ; cls=uni sb=R
-UTMAPF.L2    5b8+91 - sm=90+    <- t:MU(32)/dim m2:MU(24) x2:MU(D40)           ; $pdim 76=1                                    ; cls=uni sb=R
-UTMAPF.L2    3b8+91 - sm=90+    <- t:MU(32)/dim m2:MU(24) us:UR@64             ; $pdim $pmode 76=0                             ; cls=uni sb=R
-UTMAPF.L2    3b8+91 - sm=90+    <- t:MU(32)/dim m2:MU(24) us:UR@64 x2:MU(D40)  ; $pdim $pmode 76=1                             ; cls=uni sb=R
-UTMAPF.L2    5b8+91 - sm=100+   <- t5:MU(32) m2:MU(24)                         ; $gdim .GATHER4 84=1 76=0                      ; cls=uni sb=R
-UTMAPF.L2    5b8+91 - sm=100+   <- t5:MU(32) m2:MU(24) x2:MU(D40)              ; $gdim .GATHER4 84=1 76=1                      ; cls=uni sb=R
+UTMAPF.L2    5b8+91 - sm=90+    <- t:MU(32)/dim m2:MU(24)                      ; $pdim 76=0
+UTMAPF.L2    5b8+91 - sm=90+    <- t:MU(32)/dim m2:MU(24) x2:MU(D40)           ; $pdim 76=1
+UTMAPF.L2    3b8+91 - sm=90+    <- t:MU(32)/dim m2:MU(24) us:UR@64             ; $pdim $pmode 76=0
+UTMAPF.L2    3b8+91 - sm=90+    <- t:MU(32)/dim m2:MU(24) us:UR@64 x2:MU(D40)  ; $pdim $pmode 76=1
+UTMAPF.L2    5b8+91 - sm=100+   <- t5:MU(32) m2:MU(24)                         ; $gdim .GATHER4 84=1 76=0
+UTMAPF.L2    5b8+91 - sm=100+   <- t5:MU(32) m2:MU(24) x2:MU(D40)              ; $gdim .GATHER4 84=1 76=1
 op UTMACCTL   effect=cache protocol noduplicate class=bulk
-UTMACCTL     9b9+91 - sm=90+    <- m2:MU(24)                                   ; .{IV PF}@82                                   ; cls=uni sb=R
+UTMACCTL     9b9+91 - sm=90+    <- m2:MU(24)                                   ; .{IV PF}@82
 op UTMACMDFLUSH effect=order fence protocol noduplicate commit class=bulk
-UTMACMDFLUSH 9b7 -  sm=90+      <-                                             ;                                               ; cls=uni sb=R
+UTMACMDFLUSH 9b7 -  sm=90+      <-                                             ;
 # ---- register counts of warps
 op USETMAXREG effect=state wall protocol noduplicate boundary class=setreg|DEALLOC:setregd
-USETMAXREG   9c8+91 - sm=90+    UPu <- i:I(u)@32-41                            ; .TRY_ALLOC 72-73=2 .CTAPOOL 74=1              ; cls=uni sb=W
-USETMAXREG   9c8+91 - sm=90+    <- i:I(u)@32-41                                ; .DEALLOC 72-73=1 .CTAPOOL 74=1 81-83=7         ; cls=uni
+USETMAXREG   9c8+91 - sm=90+    UPu <- i:I(u)@32-41                            ; .TRY_ALLOC 72-73=2 .CTAPOOL 74=1
+USETMAXREG   9c8+91 - sm=90+    <- i:I(u)@32-41                                ; .DEALLOC 72-73=1 .CTAPOOL 74=1 81-83=7
 # ---- reductions of multicast objects over eight-bit floats (the others are in memory.py)
 op LDGMC      read=multicast class=ldg
-LDGMC        1a5 GU sm=100+     d/at <- m:M(R24,O40-63,U64,X82,W81) ; .E 72=1 .{ADD MIN MAX HPADD}@88-89 87=1 .{? E5M2x4.RN:1 E5M2x8.RN:2 E5M2x16.RN:4 E4M3x4.RN:1 E4M3x8.RN:2 E4M3x16.RN:4 ? ? ? ? ? ? ? ? ?}:at@73-76 .STRONG.SYS 77-80=10 ; cls=lsu sb=WR
+LDGMC        1a5 GU sm=100+     d/at <- m:M(R24,O40-63,U64,X82,W81) ; .E 72=1 .{ADD MIN MAX HPADD}@88-89 87=1 .{? E5M2x4.RN:1 E5M2x8.RN:2 E5M2x16.RN:4 E4M3x4.RN:1 E4M3x8.RN:2 E4M3x16.RN:4 ? ? ? ? ? ? ? ? ?}:at@73-76 .STRONG.SYS 77-80=10
 """

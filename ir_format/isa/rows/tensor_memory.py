@@ -43,42 +43,42 @@ def utcx     = .2CTA@85 79-83=0
 # ---- matrix products: a from shared memory (gdesc) or tensor memory, d accumulates where the predicate says so; u: disabled lanes, with WS zero columns;
 # x: scales; e: the pair of metadata address and instruction descriptor
 op UTCHMMA    read=shared,tensor write=tensor protocol noduplicate class=utc
-UTCHMMA      5ea+91 - sm=100-110  <- $utcab $utcb s:I(u)@75-78?=0  ; $utc1 72-74=0 62-63=0               ; cls=utcmma sb=WR
-UTCHMMA      5ea+91 - sm=100-110  <- $utcab $utcb2 s:I(u)@75-78?=0 ; $utc2 72-74=0 62-63=0               ; cls=utcmma sb=WR
-UTCHMMA      9ea+91 - sm=100-110  <- $utcta $utcb s:I(u)@75-78?=0  ; $utc1 .ASHIFT@74 72-73=0 62-63=0    ; cls=utcmma sb=WR
-UTCHMMA      9ea+91 - sm=100-110  <- $utcta $utcb2 s:I(u)@75-78?=0 ; $utc2 .ASHIFT@74 72-73=0 62-63=0    ; cls=utcmma sb=WR
+UTCHMMA      5ea+91 - sm=100-110  <- $utcab $utcb s:I(u)@75-78?=0  ; $utc1 72-74=0 62-63=0
+UTCHMMA      5ea+91 - sm=100-110  <- $utcab $utcb2 s:I(u)@75-78?=0 ; $utc2 72-74=0 62-63=0
+UTCHMMA      9ea+91 - sm=100-110  <- $utcta $utcb s:I(u)@75-78?=0  ; $utc1 .ASHIFT@74 72-73=0 62-63=0
+UTCHMMA      9ea+91 - sm=100-110  <- $utcta $utcb2 s:I(u)@75-78?=0 ; $utc2 .ASHIFT@74 72-73=0 62-63=0
 op UTCIMMA    read=shared,tensor write=tensor protocol noduplicate class=utc
-UTCIMMA      5ea+91 - sm=100,110  <- $utcab $utcb                  ; $utc1 72-74=1 62-63=0               ; cls=utcmma sb=WR
-UTCIMMA      5ea+91 - sm=100,110  <- $utcab $utcb2                 ; $utc2 72-74=1 62-63=0               ; cls=utcmma sb=WR
-UTCIMMA      9ea+91 - sm=100,110  <- $utcta $utcb                  ; $utc1 .ASHIFT@74 72-73=1 62-63=0    ; cls=utcmma sb=WR
-UTCIMMA      9ea+91 - sm=100,110  <- $utcta $utcb2                 ; $utc2 .ASHIFT@74 72-73=1 62-63=0    ; cls=utcmma sb=WR
+UTCIMMA      5ea+91 - sm=100,110  <- $utcab $utcb                  ; $utc1 72-74=1 62-63=0
+UTCIMMA      5ea+91 - sm=100,110  <- $utcab $utcb2                 ; $utc2 72-74=1 62-63=0
+UTCIMMA      9ea+91 - sm=100,110  <- $utcta $utcb                  ; $utc1 .ASHIFT@74 72-73=1 62-63=0
+UTCIMMA      9ea+91 - sm=100,110  <- $utcta $utcb2                 ; $utc2 .ASHIFT@74 72-73=1 62-63=0
 op UTCQMMA    read=shared,tensor write=tensor protocol noduplicate class=utc
-UTCQMMA      5ea+91 - sm=100-110  <- $utcab $utcb                  ; $utc1 72-74=3 62-63=0               ; cls=utcmma sb=WR
-UTCQMMA      5ea+91 - sm=100-110  <- $utcab $utcb2                 ; $utc2 72-74=3 62-63=0               ; cls=utcmma sb=WR
-UTCQMMA      9ea+91 - sm=100-110  <- $utcta $utcb                  ; $utc1 .ASHIFT@74 72-73=3 62-63=0    ; cls=utcmma sb=WR
-UTCQMMA      9ea+91 - sm=100-110  <- $utcta $utcb2                 ; $utc2 .ASHIFT@74 72-73=3 62-63=0    ; cls=utcmma sb=WR
-UTCQMMA      dea+91 - sm=100-110  <- $utcab $utcbx                 ; $utcx 72-74=3 62-63=0               ; cls=utcmma sb=WR
-UTCQMMA      fea+91 - sm=100-110  <- $utcta $utcbx                 ; $utcx 72-74=3 62-63=0               ; cls=utcmma sb=WR
+UTCQMMA      5ea+91 - sm=100-110  <- $utcab $utcb                  ; $utc1 72-74=3 62-63=0
+UTCQMMA      5ea+91 - sm=100-110  <- $utcab $utcb2                 ; $utc2 72-74=3 62-63=0
+UTCQMMA      9ea+91 - sm=100-110  <- $utcta $utcb                  ; $utc1 .ASHIFT@74 72-73=3 62-63=0
+UTCQMMA      9ea+91 - sm=100-110  <- $utcta $utcb2                 ; $utc2 .ASHIFT@74 72-73=3 62-63=0
+UTCQMMA      dea+91 - sm=100-110  <- $utcab $utcbx                 ; $utcx 72-74=3 62-63=0
+UTCQMMA      fea+91 - sm=100-110  <- $utcta $utcbx                 ; $utcx 72-74=3 62-63=0
 op UTCOMMA    read=shared,tensor write=tensor protocol noduplicate class=utc
-UTCOMMA      5ea+91 - sm=100-110  <- $utcab $utcbx                 ; $utcx <100,110>.4X@62=0 <103>.BLOCK16@62=0 63=1 72-74=0 ; cls=utcmma sb=WR
-UTCOMMA      9ea+91 - sm=100-110  <- $utcta $utcbx                 ; $utcx <100,110>.4X@62=0 <103>.BLOCK16@62=0 63=1 72-74=0 ; cls=utcmma sb=WR
+UTCOMMA      5ea+91 - sm=100-110  <- $utcab $utcbx                 ; $utcx <100,110>.4X@62=0 <103>.BLOCK16@62=0 63=1 72-74=0
+UTCOMMA      9ea+91 - sm=100-110  <- $utcta $utcbx                 ; $utcx <100,110>.4X@62=0 <103>.BLOCK16@62=0 63=1 72-74=0
 # ---- copies, arrival, allocation
 op UTCCP      read=shared write=tensor protocol noduplicate class=utc
-UTCCP.T.S    9e7+91 - sm=100-110  <- t:TM(O40-63+72-79)@24 b2:GD@32 ; .2CTA@85 .cpshape@83-84+88 .cpfmt@80-81           ; cls=utccp sb=WR
+UTCCP.T.S    9e7+91 - sm=100-110  <- t:TM(O40-63+72-79)@24 b2:GD@32 ; .2CTA@85 .cpshape@83-84+88 .cpfmt@80-81
 op UTCSHIFT   read=tensor write=tensor protocol noduplicate class=utcshift
-UTCSHIFT     9e6+91 - sm=100-110  <- t:TM(O40-63+72-79)@24      ; .2CTA@85 .DOWN 80=1                                   ; cls=utcshift sb=WR
+UTCSHIFT     9e6+91 - sm=100-110  <- t:TM(O40-63+72-79)@24      ; .2CTA@85 .DOWN 80=1
 op UTCBAR     read=shared write=shared protocol noduplicate class=utc
-UTCBAR       3e9+91 - sm=100-110  <- m:MU(24) b:UR@32 c:UR@64?=URZ ; .2CTA@85 .A0TX@77 .MULTICAST@75                    ; cls=utcbar sb=WR
+UTCBAR       3e9+91 - sm=100-110  <- m:MU(24) b:UR@32 c:UR@64?=URZ ; .2CTA@85 .A0TX@77 .MULTICAST@75
 op UTCATOMSWS effect=state protocol noduplicate class=utcatom
-UTCATOMSWS   5e3+91 - sm=100-110  UPu ud:UR@16 <- b:UR@32       ; .2CTA@85 .FIND_AND_SET .ALIGN@75                      ; cls=utcatom sb=WR
-UTCATOMSWS   9e3+91 - sm=100-110  ud:UR@16 <- b:UR@32           ; .2CTA@85 .{AND OR}@87                                 ; cls=utcatom sb=WR
+UTCATOMSWS   5e3+91 - sm=100-110  UPu ud:UR@16 <- b:UR@32       ; .2CTA@85 .FIND_AND_SET .ALIGN@75
+UTCATOMSWS   9e3+91 - sm=100-110  ud:UR@16 <- b:UR@32           ; .2CTA@85 .{AND OR}@87
 op UVIRTCOUNT effect=state protocol noduplicate class=utcvirt
-UVIRTCOUNT.DEALLOC.SMPOOL 84c    - sm=100+ <- i:I(u)@32-63      ;                                                       ; cls=utcatom
-FENCE.VIEW.ASYNC.T 3c6  - sm=100-110  <-                        ; 72-73=2                                                       ; cls=lsu
+UVIRTCOUNT.DEALLOC.SMPOOL 84c    - sm=100+ <- i:I(u)@32-63      ;
+FENCE.VIEW.ASYNC.T 3c6  - sm=100-110  <-                        ; 72-73=2
 # ---- loads and stores
 op LDTM       read=tensor convergent varies protocol noduplicate class=ldtm
-LDTM         9ee+91 - sm=100-110  d/tmshape <- t:TM(O40-63+72-79)@32 ; .tmshape@81-82+87+83-85 .PACK16BIT@80            ; cls=ldtm sb=WR guard=UP
-LDTM.STAT    5ee+91 - sm=103,110  r:R@24 d/tmstat <- t:TM(O40-63+72-79)@32 ; .{? ? _ ? 16dp32bit_t0_t15 16dp32bit_t16_t31 ? ?}@81-82+87 .tmstat@83-85 .{MAX MAXABS MIN MINABS}@66-67 .{_ S32 F32 ?}@64-65 .NAN@68 ; cls=ldtm sb=WR guard=UP
+LDTM         9ee+91 - sm=100-110  d/tmshape <- t:TM(O40-63+72-79)@32 ; .tmshape@81-82+87+83-85 .PACK16BIT@80            ; guard=UP
+LDTM.STAT    5ee+91 - sm=103,110  r:R@24 d/tmstat <- t:TM(O40-63+72-79)@32 ; .{? ? _ ? 16dp32bit_t0_t15 16dp32bit_t16_t31 ? ?}@81-82+87 .tmstat@83-85 .{MAX MAXABS MIN MINABS}@66-67 .{_ S32 F32 ?}@64-65 .NAN@68 ; guard=UP
 op STTM       write=tensor convergent protocol noduplicate class=sttm
-STTM         9ed+91 - sm=100-110  <- t:TM(O40-63+72-79)@64 b:R@32/tmshape ; .tmshape@81-82+87+83-85 .EXPAND16BIT@80     ; cls=sttm sb=WR guard=UP
+STTM         9ed+91 - sm=100-110  <- t:TM(O40-63+72-79)@64 b:R@32/tmshape ; .tmshape@81-82+87+83-85 .EXPAND16BIT@80     ; guard=UP
 """
