@@ -64,6 +64,11 @@ REG_RESERVED: Final = 2  # counted in REGCOUNT beside the highest register + 1
 REG_FLOOR: Final = 24  # -maxrregcount and .maxnreg are raised to this
 REG_CEILING: Final = 255  # REGCOUNT may be this much: R0..R252
 ABI_CALL_FLOOR: Final = 24  # REGCOUNT of a kernel that makes an ABI call
+# Most warps and CTAs per SM that launch bounds may ask for; beyond it minnctapersm is ignored.
+SM_RESIDENCY: Final = {
+    75: (32, 16), 80: (64, 32), 86: (48, 16), 87: (48, 16), 88: (48, 16), 89: (48, 24), 90: (64, 32), 100: (64, 32), 103: (64, 32),
+    110: (48, 24), 120: (48, 24), 121: (48, 24),
+}  # fmt: skip
 ARCHMIN: Final = 32
 ARCHMAX: Final = 255
 

@@ -22,9 +22,9 @@ from ir_format.hazards import Hazards, hazards
 from ir_format.hazards.load import pipes
 from ir_format.isa import facts
 from ir_format.model import ZERO, Block, Const, Function, Inst, Reg, Unit
-from ir_format.target import REG_CEILING, STACK_REG
+from ir_format.target import REG_CEILING, SM_RESIDENCY, STACK_REG
 from stages.optimize.values import is_pure, live_now
-from stages.regalloc.limits import REGISTERS_PER_SM, SM_RESIDENCY, register_limit
+from stages.regalloc.limits import REGISTERS_PER_SM, register_limit
 from stages.runner import Context
 from stages.schedule.deps import Front, Graph, Uses, build_graph, is_wall
 

@@ -32,6 +32,7 @@ from stages.parse import declare, directives, match
 from stages.parse.calls import check_call
 from stages.parse.operands import operand, unresolved
 from stages.parse.scan import Scanner
+from stages.parse.sums import Sums, is_sum, offset
 from stages.parse.symbols import FuncSym, FunctionState, ProtoSym, RegSym, Scope, TargetsSym, Typed, lookup
 from stages.parse.types import SCALARS, SPACES
 from stages.parse.vectors import is_element
@@ -378,10 +379,15 @@ class Body:
                 value, kind = operand(s, self.fs)
                 if kind == "t":
                     value, kind = self._targets(value)
+                elif is_sum(s, kind, s.text[start : s.start]):
+                    added = offset(s) if s.kind == "+" else 0
+                    if opcode is not None:
+                        value, kind = Sums(self.fs, self.matcher, opcode, line).settle(len(operands), (value, kind), added)
+                    start = s.start  # nothing that a later instruction could find again
                 operands.append(value)
                 kinds.append(kind)
-                if kind != "t" and self.notes.errors == errors:
-                    chunk = s.text[start : s.start].rstrip()
+                chunk = s.text[start : s.start].rstrip()
+                if kind != "t" and chunk and self.notes.errors == errors:
                     cache[chunk] = cache[" " + chunk] = (value, kind)
                 if s.kind != ",":
                     break

@@ -6,13 +6,14 @@ from ir_format.ptx import PtxParam, PtxReloc, PtxVar
 from stages.parse import expr
 from stages.parse.scan import Scanner
 from stages.parse.symbols import Family as RegFamily
-from stages.parse.symbols import FuncSym, FunctionState, Scope, VarSym, declared_here, lookup
+from stages.parse.symbols import FuncSym, FunctionState, Scope, VarSym, declared_here, lookup, number
 from stages.parse.table import Gate
 from stages.parse.types import SCALARS, size
 
 MAX_OBJECT = 1 << 40  # bytes of one variable; more is refused
 MAX_INIT = 1 << 28  # bytes of one initialiser
 MAX_FAMILY = (1 << 31) - 1
+MAX_MODULE_FAMILY = 1 << 20  # variables of a module when a family is added: all of them are in the stream
 _VECTORS = {".v2": 2, ".v4": 4}
 _ATTRIBUTES = frozenset(("managed", "unified"))
 _OPAQUE = ("texref", "samplerref", "surfref")
@@ -132,17 +133,7 @@ def registers(s: Scanner, fs: FunctionState) -> None:
         name = s.expect("id")
         _check_wide(s, d, (), line)
         if s.kind == "<":
-            s.next()
-            if s.kind != "int":
-                s.syntax_error()
-            count = int(expr.int_literal(s).number)
-            s.expect(">")
-            if name in scope.families:
-                twice.append((f"{name}<", line))
-            elif count > MAX_FAMILY:
-                s.notes.error("Constant overflow", line)
-            else:
-                scope.families[name] = RegFamily(count, d.type, d.vec)
+            _family(s, scope, name, RegFamily(_count(s), d.type, d.vec), line, twice)
         elif declared_here(scope, name):
             twice.append((name, line))
         elif s.kind == "[":
@@ -157,11 +148,36 @@ def registers(s: Scanner, fs: FunctionState) -> None:
             s.notes.error(f"Variable '{name}' cannot be allocated into a register", line)
         else:
             _late(s, scope, name, line)
+            number(scope, name)
             scope.names[name] = fs.add_reg(name, d.type, d.vec)
         if not s.accept(","):
             break
     s.expect(";")
     _report_twice(s, twice)
+
+
+def _count(s: Scanner) -> int:
+    """`<count>` behind the name of a family."""
+    s.next()
+    if s.kind != "int":
+        s.syntax_error()
+    count = int(expr.int_literal(s).number)
+    s.expect(">")
+    return count
+
+
+def _family(s: Scanner, scope: Scope, name: str, family: RegFamily, line: int, twice: list[tuple[str, int]]) -> bool:
+    """Adds a family to a scope; False (and a message, at once or among `twice`) if it can't be."""
+    if name in scope.families:
+        twice.append((f"{name}<", line))
+        return False
+    if family.count > MAX_FAMILY:
+        s.notes.error("Constant overflow", line)
+        return False
+    scope.families[name] = family
+    held = [n for n in scope.numbered.get(name, ()) if n < family.count]
+    twice.extend([(f"{name}{n}", line) for n in sorted(held)])
+    return not held
 
 
 def _report_twice(s: Scanner, twice: list[tuple[str, int]]) -> None:
@@ -232,8 +248,11 @@ def variables(s: Scanner, scope: Scope, fs: FunctionState | None, linkage: str, 
     while True:
         line = s.line
         name = s.expect("id")
-        if s.kind == "<" and fs is not None:
-            s.syntax_error()
+        if s.kind == "<":
+            _variable_family(s, d, scope, fs, _variable(s, d, space, name, line, linkage), out, twice)
+            if not s.accept(","):
+                break
+            continue
         var = _variable(s, d, space, name, line, linkage)
         if fs is not None:
             _late(s, scope, name, line)
@@ -249,6 +268,26 @@ def variables(s: Scanner, scope: Scope, fs: FunctionState | None, linkage: str, 
             break
     s.expect(";")
     _report_twice(s, twice)
+
+
+def _variable_family(
+    s: Scanner, d: Shape, scope: Scope, fs: FunctionState | None, like: PtxVar, out: list[PtxVar], twice: list[tuple[str, int]]
+) -> None:
+    """`name<count>` in memory: scalars without a value (measured).  In a function each is made when first used; those of the module are there anyway."""
+    family = RegFamily(_count(s), d.type, d.vec, like)
+    _check_variable(s, like, d, like.space, like.line)
+    if not _family(s, scope, like.name, family, like.line, twice) or fs is not None:
+        return
+    if len(out) + family.count > MAX_MODULE_FAMILY:
+        s.notes.fatal(f"More than {MAX_MODULE_FAMILY} variables of a module are not supported by orias", like.line)
+    del scope.families[like.name]  # each has its own name from here on; the family's is kept for what follows
+    for n in range(family.count):
+        var = PtxVar(
+            f"{like.name}{n}", like.space, like.type, like.align, like.size, like.dims, like.vec,
+            linkage=like.linkage, attributes=like.attributes, line=like.line,
+        )  # fmt: skip
+        _declare(s, scope, None, var, out, like.line)
+    scope.families[like.name] = family
 
 
 def _check_variable(s: Scanner, var: PtxVar, d: Shape, space: str, line: int) -> None:
@@ -298,6 +337,7 @@ def _declare(s: Scanner, scope: Scope, fs: FunctionState | None, var: PtxVar, ou
         return False
     if fs is not None:
         var.name = fs.fresh(scope.parent, name)
+    number(scope, name)
     symbol = scope.names[name] = VarSym(var.name, var.type if var.space == "tex" else var.space, var)
     symbol.place = len(out)
     out.append(var)
@@ -469,7 +509,7 @@ def _address(s: Scanner, fill: _Filler, index: int, mask: int, scope: Scope, fs:
         s.next()
         addend = expr.integer(s)
         s.expect("]")
-    symbol = lookup(scope, name, None)
+    symbol = lookup(scope, name, fs)
     if isinstance(symbol, VarSym):
         if symbol.space in ("shared", "local", "param"):
             s.notes.fatal("Variable used as initial value not in .global or .const state space", line)

@@ -52,10 +52,10 @@ def performance(s: Scanner, out: PtxDirectives, target: Target | None = None, en
         elif word in _NUMBERS:
             s.next()
             value = _number(s)
-            if value == 0 and word == ".maxnreg":
-                s.notes.error(f"Positive non-zero value expected for {word[1:]}", line)
             if word == ".maxnctapersm":
                 s.notes.error("Deprecated feature: '.maxnctapersm directive' not supported as of PTX version 2.1", line)
+            if value == 0 and word in (".maxnreg", ".local_maxnreg", ".minnctapersm", ".maxnctapersm"):
+                s.notes.error(f"Positive non-zero value expected for {word[1:]}", line)
             if word in (".maxclusterrank", ".reqnctapercluster") and out.reqnctapercluster is not None:
                 s.notes.error("Conflicting directives: .reqnctapercluster and .maxclusterrank cannot both be specified", line)
             setattr(out, _NUMBERS[word], value)
@@ -112,7 +112,7 @@ def conflicts(s: Scanner, d: PtxDirectives, line: int) -> None:
 def file(s: Scanner, module: PtxModule, known: set[int]) -> None:
     """`.file index "name" [, timestamp, size]`; `known` are the indices so far."""
     s.next()
-    index = int(expr.int_literal(s).number) if s.kind == "int" else s.syntax_error()
+    index = _number(s)
     name = s.expect("str")[1:-1]
     if index in known:
         s.notes.error(f"Duplicate file index #{index}", s.line)
@@ -128,7 +128,7 @@ def file(s: Scanner, module: PtxModule, known: set[int]) -> None:
 def _number(s: Scanner) -> int:
     if s.kind != "int":
         s.syntax_error()
-    return int(expr.int_literal(s).number)
+    return expr.word_literal(s)
 
 
 def loc(s: Scanner, fs: FunctionState) -> None:
@@ -224,5 +224,10 @@ def _datum(s: Scanner, data: bytearray, width: int, fixups: list[PtxFixup]) -> N
         fixups.append(PtxFixup(len(data), width, symbol, addend, minus))
         data.extend(bytes(width))
         return
+    negative = s.kind == "-"
+    line = s.line
     value = expr.integer(s)
+    if negative:
+        for text in s.target.refuses(Gate(75), "Feature", "Negative numbers in dwarf section"):
+            s.notes.error(text, line)
     data.extend((value & ((1 << 8 * width) - 1)).to_bytes(width, "little"))

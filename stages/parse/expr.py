@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Callable
+from decimal import Decimal
 
 from ir_format.ptx import Imm, ImmF32, ImmF64
 from ir_format.record import NamedTuple
@@ -22,6 +23,7 @@ _PRECEDENCE: dict[str, int] = {
     "<<": 8, ">>": 8, "+": 9, "-": 9, "*": 10, "/": 10, "%": 10,
 }  # fmt: skip
 _MASK = (1 << 64) - 1
+_LEAST_NORMAL = 2.0**-1022
 
 
 class Value(NamedTuple):
@@ -59,8 +61,8 @@ _INT_OPS: dict[str, Callable[[int, int], int]] = {
     "+": lambda a, b: a + b,
     "-": lambda a, b: a - b,
     "*": lambda a, b: a * b,
-    "/": lambda a, b: _divide(a, b) if b else 0,
-    "%": lambda a, b: a - b * _divide(a, b) if b else 0,
+    "/": _divide,
+    "%": lambda a, b: a - b * _divide(a, b),
 }
 _FLOAT_OPS: dict[str, Callable[[float, float], Number]] = {
     "==": lambda a, b: int(a == b),
@@ -72,7 +74,7 @@ _FLOAT_OPS: dict[str, Callable[[float, float], Number]] = {
     "+": lambda a, b: a + b,
     "-": lambda a, b: a - b,
     "*": lambda a, b: a * b,
-    "/": lambda a, b: a / b if b else float("inf") if a > 0 else float("-inf") if a < 0 else float("nan"),
+    "/": lambda a, b: a / b,
 }
 _COMPARE = frozenset(("||", "&&", "==", "!=", "<", ">", "<=", ">="))
 
@@ -115,10 +117,45 @@ def int_literal(s: Scanner) -> Value:
     else:
         value = int(digits)
     if value > _MASK:
-        if digits[:2] not in ("0x", "0X", "0b", "0B"):  # measured: too wide hexadecimal is silently cut
+        value, lost = _wrapped(digits)
+        if lost:
             s.notes.error("Constant overflow", line)
-        value &= _MASK
     return Value(value, not unsigned and value < 1 << 63)
+
+
+def _wrapped(digits: str) -> tuple[int, bool]:
+    """A literal beyond 64 bits: its value modulo 2^64, and whether it is an error.  It is one when a digit follows 64 bits with the top one set
+    (measured: other bits are lost without a word)."""
+    base = 10
+    if digits[0] == "0":
+        base, digits = {"x": (16, digits[2:]), "b": (2, digits[2:])}.get(digits[1].lower(), (8, digits[1:]))
+    value = 0
+    lost = False
+    for digit in digits:
+        lost = lost or value >> 63 != 0
+        value = (value * base + int(digit, 16)) & _MASK
+    return value, lost
+
+
+def word_literal(s: Scanner) -> int:
+    """Reads the current integer token of a directive: 32 bits, more of them are an error and cut off (measured)."""
+    line = s.line
+    value = int(int_literal(s).number)
+    if not 0 <= value <= 0xFFFFFFFF:
+        s.notes.error("Constant overflow", line)
+    return value & 0xFFFFFFFF
+
+
+def _float_literal(s: Scanner) -> float:
+    """Reads the current decimal float; an error where it overflows, or is below the normal numbers and not exact (measured)."""
+    tok, line = s.tok, s.line
+    s.next()
+    value = float(tok)
+    if abs(value) < _LEAST_NORMAL or value == float("inf"):
+        mantissa = re.split("[eE]", tok)[0]
+        if mantissa.strip("0.") and (value in (0.0, float("inf")) or Decimal(tok) != Decimal(value)):
+            s.notes.error("Constant overflow", line)
+    return value
 
 
 # Numbers of a list, each with its comma.  Bounded, so that no element is looked at again and again.  Nothing follows the group, so nothing is tried
@@ -166,6 +203,8 @@ def _binary(s: Scanner, level: int, depth: int) -> Value:
 
 def _apply(s: Scanner, op: str, a: Value, b: Value) -> Value:
     x, y = a.number, b.number
+    if op in ("/", "%") and not y:
+        s.notes.fatal("Constant expression has division by zero", s.line)
     if isinstance(x, float) or isinstance(y, float):
         fop = _FLOAT_OPS.get(op)
         if fop is None:
@@ -186,9 +225,7 @@ def _unary(s: Scanner, depth: int) -> Value:
     if kind == "int":
         return int_literal(s)
     if kind == "flt":
-        value = Value(float(s.tok))
-        s.next()
-        return value
+        return Value(_float_literal(s))
     if kind == "id" and s.tok == "WARP_SZ":
         s.next()
         return Value(32)

@@ -38,18 +38,20 @@ class Verdict:
 
     `clean`: nothing to report, convert or look at.  `literals`: operand index and the float type that
     literals there take; in braces if the operand is a vector of one, to be unwrapped; a bar if it is a pair whose second is `_`.
+    `narrow`: bits of an address of global memory that has fewer than 64; 0 if there is none.
     """
 
-    __slots__ = ("checks", "clean", "errors", "literals", "row")
+    __slots__ = ("checks", "clean", "errors", "literals", "narrow", "row")
 
     def __init__(
-        self, row: str, errors: tuple[tuple[str, str], ...], literals: tuple[tuple[int, str], ...], todo: tuple[str, ...]
+        self, row: str, errors: tuple[tuple[str, str], ...], literals: tuple[tuple[int, str], ...], todo: tuple[str, ...], narrow: int = 0
     ) -> None:
         self.row = row
         self.errors = errors
         self.literals = literals
         self.checks = todo
-        self.clean = not errors and not literals and not todo
+        self.narrow = narrow
+        self.clean = not errors and not literals and not todo and not narrow
 
 
 class Opcode:
@@ -73,7 +75,7 @@ class Opcode:
 class Matcher:
     """The opcodes and verdicts of one parse."""
 
-    __slots__ = ("gates", "late", "notes", "opcodes", "target", "unknown")
+    __slots__ = ("gates", "late", "narrow", "notes", "opcodes", "target", "unknown")
 
     def __init__(self, notes: Notes, target: Target) -> None:
         self.notes = notes
@@ -82,6 +84,7 @@ class Matcher:
         self.opcodes: dict[str, Opcode] = {}
         self.unknown: set[str] = set()
         self.late: list[tuple[LabelList, list[LabelRef]]] = []
+        self.narrow: list[tuple[int, int]] = []  # line and bits of each address of global memory that is too narrow
 
     def opcode(self, text: str) -> Opcode | None:
         """Analyses an opcode text; None if it is not an instruction."""
@@ -114,6 +117,8 @@ class Matcher:
             if severity == "fatal":
                 self.notes.fatal(message, line)
             self.notes.add(severity, message, line)
+        if verdict.narrow and not (opcode.op == "mov" and isinstance(operands[1], Sym) and operands[1].offset):
+            self.narrow.append((line, verdict.narrow))
         for name in verdict.checks:
             for message in checks.CHECKS[name](opcode.name, opcode.mods, operands):
                 self.notes.error(message, line)
@@ -279,7 +284,7 @@ def _judge(opcode: Opcode, kinds: tuple[str, ...], gates: Gates) -> Verdict:
         problems, literals = _problems(opcode, t, t.mods, specs, kinds, gates)
         if not problems:
             notices = relations.notices(opcode.name, t.mods, gates.target)
-            return Verdict(t.row.key, (*early, *notices), literals, t.row.checks)
+            return Verdict(t.row.key, (*early, *notices), literals, t.row.checks, relations.narrow(opcode.name, t.mods, t.types, kinds))
         if nearest is None or len(problems) < len(nearest):
             nearest = problems
     bound = [(t, _bind(t, kinds, opcode.vector, None, known)) for t in opcode.typed]

@@ -20,7 +20,7 @@ _PARAM_LARGE = 0x7FFC
 class Parser:
     """State of one parse at module level."""
 
-    __slots__ = ("aliased", "arch", "entered", "files", "functions", "located", "matcher", "module", "s", "scope", "target", "target_line", "too_old")
+    __slots__ = ("aliased", "arch", "declared_size", "entered", "files", "functions", "located", "matcher", "module", "s", "scope", "target", "target_line", "too_old")
 
     def __init__(self, s: Scanner, arch: str) -> None:
         self.s = s
@@ -32,6 +32,7 @@ class Parser:
         self.target: targets.Target
         self.target_line = 0
         self.too_old = ""  # the message about a version that does not know the target, for files with an entry
+        self.declared_size = False  # an .address_size was seen
         self.entered = False
         self.files: set[int] = set()
         self.aliased: dict[str, str] = {}
@@ -65,6 +66,8 @@ class Parser:
         if refused is not None:
             notes.fatal(refused, 0)
         self.matcher = Matcher(notes, self.target)
+        if s.kind == "dot" and s.tok == ".address_size":  # here only
+            self._address_size(module)
         return module
 
     def _check_options(self, options: tuple[str, ...]) -> None:
@@ -128,11 +131,34 @@ class Parser:
             s.notes.error("Illegal value for .address_size directive (must be 32 or 64)", line)
             return
         module.address_size = value
-        if value == 32 and self.arch.startswith("sm_"):
-            s.notes.warning(" 64 Bit host architecture (--machine) being used mismatches with .address_size of 32 bits", 0)
-            if self.target.number >= 90:
-                s.notes.fatal(" 32-Bit ABI (--machine 32 or 32-Bit addressing) is not supported on sm_90 or higher architectures.", 0)
-            s.notes.fatal(" 32-Bit compilation is no longer supported", 0)
+        self.declared_size = True
+        if value == 32 and self.target.real:
+            self._narrow_program(32)
+
+    def _narrow_program(self, bits: int) -> None:
+        notes = self.s.notes
+        notes.warning(f" 64 Bit host architecture (--machine) being used mismatches with .address_size of {bits} bits", 0)
+        if bits == 32:
+            self._no_narrow_code()
+
+    def _no_narrow_code(self) -> None:
+        notes = self.s.notes
+        if self.target.number >= 90:
+            notes.fatal(" 32-Bit ABI (--machine 32 or 32-Bit addressing) is not supported on sm_90 or higher architectures.", 0)
+        notes.fatal(" 32-Bit compilation is no longer supported", 0)
+
+    def _narrow_addresses(self) -> None:
+        """Addresses of global memory of fewer than 64 bits: no code is made for those of 32, others are taken with a warning (measured)."""
+        found = self.matcher.narrow
+        if not found:
+            return
+        if not self.declared_size:
+            self._narrow_program(32 if any(bits == 32 for _, bits in found) else found[0][1])
+            return
+        for line, bits in found:
+            self.s.notes.warning(f"Program uses {bits}-bit address on line '{line}' which is conflicting with .address_size 64", 0)
+        if any(bits == 32 for _, bits in found):
+            self._no_narrow_code()
 
     def finish(self) -> None:
         """Checks that need the whole file."""
@@ -143,6 +169,8 @@ class Parser:
             notes.error("Debug information not found in presence of .target debug", 0)
         if self.entered and self.too_old:
             notes.error(self.too_old, self.target_line)
+        if self.target.real and not notes.errors:
+            self._narrow_addresses()
         if self.located and not module.files:
             notes.warning(
                 ".loc directive without .file directive is found, line information in generated binary may not be complete", 0
@@ -179,8 +207,6 @@ class Parser:
             self._alias()
         elif word == ".target":
             self._target_names()
-        elif word == ".address_size":
-            self._address_size(self.module)
         else:
             s.syntax_error()
 
@@ -266,8 +292,8 @@ class Parser:
         if not entry and self.target.version < 20 and s.kind == "{" and any(p.space == "param" for p in (*rets, *params)):
             s.notes.error("Parameter variables must be declared within .entry function", line)
         symbol = self._declare(name, function, entry, line)
-        if s.kind == ";":
-            s.next()
+        if s.kind != "{" and (s.kind == ";" or not entry):  # a declaration of a function may lack its semicolon (measured)
+            s.accept(";")
             return
         if symbol.defined:
             s.notes.error(f"Duplicate definition of function '{name}'", line)

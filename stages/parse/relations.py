@@ -271,6 +271,28 @@ def errors(name: str, mods: tuple[str, ...], types: tuple[str, ...], target: Tar
     return out
 
 
+#: Instructions whose addresses of global memory ptxas wants in 64 bits; in others (copies, matrices, tensors) it takes any register (measured).
+_WIDE: Final = frozenset(("ld", "ldu", "st", "atom", "red", "prefetch", "prefetchu", "applypriority", "discard"))
+
+
+def narrow(name: str, mods: tuple[str, ...], types: tuple[str, ...], kinds: tuple[str, ...]) -> int:
+    """Bits of an address of global memory (or a generic one) of fewer than 64 bits; 0 if there is none."""
+    if name in ("cvta", "cvta.to"):
+        bits = compat.bit_size(types[0])
+        return bits if bits < 64 else 0
+    if name == "mov":
+        bits = compat.bit_size(types[0])
+        return bits if kinds[1:] == ("v:global",) and bits < 64 else 0
+    if name in _WIDE or name.startswith("multimem.") or name.startswith("mbarrier."):
+        if _space(mods) not in ("", "global") or (name == "mbarrier.pending_count"):
+            return 0
+        for kind in kinds:
+            if kind[:4] == "a:r:":
+                bits = compat.bit_size(kind[4:])
+                return bits if bits < 64 else 0
+    return 0
+
+
 def notices(name: str, mods: tuple[str, ...], target: Target) -> list[tuple[str, str]]:
     """Warnings and advice about an instruction that is right, as (severity, text)."""
     out: list[tuple[str, str]] = []

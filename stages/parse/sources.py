@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from ir_format.diag import Diagnostic
 from ir_format.ptx import PtxModule, PtxUnit, PtxVar
 from ir_format.record import NamedTuple
+from stages.parse.bounds import check_bounds
 from stages.parse.module import Parser
 from stages.parse.scan import Abort, Scanner, load
 from stages.parse.symbols import FuncSym
@@ -48,7 +49,7 @@ def parse_sources(sources: Sequence[tuple[str, bytes]], arch: str, options: Mapp
     diagnostics.extend(clashes)
     if clashes:
         return ParseResult(None, [], diagnostics)
-    return _finished(module, functions, bool(options.get("compile-only")), arch, sources[0][0], diagnostics)
+    return _finished(module, functions, options, arch, sources[0][0], diagnostics)
 
 
 def parse_text(
@@ -63,14 +64,18 @@ def parse_text(
     parser, diagnostics = _parse(text, filename, arch)
     if parser is None or parser.module is None:
         return None, [], diagnostics
-    return _finished(parser.module, parser.functions, separate, arch, filename, diagnostics)
+    return _finished(parser.module, parser.functions, {"compile-only": separate}, arch, filename, diagnostics)
 
 
-def _finished(module: PtxModule, functions: dict[str, FuncSym], separate: bool, arch: str, filename: str, diagnostics: list[Diagnostic]) -> ParseResult:
-    if not separate and arch.startswith("sm_"):  # for compute_ ptxas only reads
-        diagnostics += check_whole(module, functions, filename)
+def _finished(
+    module: PtxModule, functions: dict[str, FuncSym], options: Mapping[str, object], arch: str, filename: str, diagnostics: list[Diagnostic]
+) -> ParseResult:
+    separate = bool(options.get("compile-only"))
+    if arch.startswith("sm_"):  # for compute_ ptxas only reads
+        diagnostics += check_whole(module, functions, filename, separate, bool(options.get("explain")))
         if any(d.severity == "fatal" for d in diagnostics):
             return ParseResult(None, [], diagnostics)
+        diagnostics += check_bounds(functions, arch, options)
     try:
         return ParseResult(module, build_units(module, functions, separate), diagnostics)
     except UnitsTooLarge as e:

@@ -64,14 +64,15 @@ class RegSym:
 
 
 class Family:
-    """Registers `name<count>`: made one by one when first used, so a huge count costs nothing."""
+    """Registers or variables `name<count>`: made one by one when first used, so a huge count costs nothing.  `var` is what such a variable is like."""
 
-    __slots__ = ("count", "type", "vec")
+    __slots__ = ("count", "type", "var", "vec")
 
-    def __init__(self, count: int, type_: str, vec: int) -> None:
+    def __init__(self, count: int, type_: str, vec: int, var: PtxVar | None = None) -> None:
         self.count = count
         self.type = type_
         self.vec = vec
+        self.var = var
 
 
 class TargetsSym:
@@ -101,12 +102,13 @@ Symbol = VarSym | FuncSym | RegSym | TargetsSym | ProtoSym
 class Scope:
     """Names of one `{}` (or of the module, or of parameters)."""
 
-    __slots__ = ("cache", "families", "labels", "names", "parent", "pending")
+    __slots__ = ("cache", "families", "labels", "names", "numbered", "parent", "pending")
 
     def __init__(self, parent: Scope | None) -> None:
         self.parent = parent
         self.names: dict[str, Symbol] = {}
         self.families: dict[str, Family] = {}
+        self.numbered: dict[str, list[int]] = {}  # by stem: numbers of the names that were declared one by one
         self.labels: dict[str, int] = {}
         # Names used before their definition, taken for labels: references to patch, and line of the first use.
         self.pending: dict[str, tuple[list[LabelRef], int]] = {}
@@ -155,6 +157,13 @@ class FunctionState:
         regs.extend([PtxReg(f"{name}.{c}", type_, vec) for c in COMPONENTS[:vec]])
         return RegSym(None, type_, tuple([Reg(first + k) for k in range(vec)]))
 
+    def add_var(self, name: str, like: PtxVar) -> VarSym:
+        """Adds a variable of a family to the table."""
+        unique = self.fresh(self.scope.parent, name)
+        var = PtxVar(unique, like.space, like.type, like.align, like.size, like.dims, like.vec, linkage=like.linkage, attributes=like.attributes, line=like.line)
+        self.function.vars.append(var)
+        return VarSym(unique, like.space, var)
+
     def add_loc(self, key: tuple[object, ...], loc: PtxLoc) -> int:
         """Adds a source location once; returns its index."""
         index = self.loc_index.get(key)
@@ -191,11 +200,21 @@ def lookup(scope: Scope | None, name: str, state: FunctionState | None) -> Symbo
                 plain, family = found
                 if plain is not name:
                     symbol = scope.names.get(plain)
-                symbol = symbol or state.add_reg(plain, family.type, family.vec)
+                if symbol is None:
+                    symbol = state.add_reg(plain, family.type, family.vec) if family.var is None else state.add_var(plain, family.var)
                 scope.names[name] = scope.names[plain] = symbol
                 return symbol
         scope = scope.parent
     return None
+
+
+def number(scope: Scope, name: str) -> None:
+    """Notes a name that was declared alone, if a family could hold it."""
+    if name[-1].isdigit():
+        stem = name.rstrip("0123456789")
+        digits = name[len(stem) :]
+        if len(digits) <= 10 and (digits[0] != "0" or len(digits) == 1):
+            scope.numbered.setdefault(stem, []).append(int(digits))
 
 
 def declared_here(scope: Scope, name: str) -> bool:

@@ -6,14 +6,9 @@ from collections.abc import Mapping
 from typing import Final
 
 from ir_format.model import AttrValue, Unit
-from ir_format.target import ARCHMAX, ARCHMIN, REG_CEILING, REG_FLOOR, REG_RESERVED
+from ir_format.target import ARCHMAX, ARCHMIN, REG_CEILING, REG_FLOOR, REG_RESERVED, SM_RESIDENCY
 
 REGISTERS_PER_SM: Final = 65536
-# Most warps and CTAs per SM that launch bounds may ask for; beyond it minnctapersm is ignored (measured).
-SM_RESIDENCY: Final = {
-    75: (32, 16), 80: (64, 32), 86: (48, 16), 87: (48, 16), 88: (48, 16), 89: (48, 24), 90: (64, 32), 100: (64, 32), 103: (64, 32),
-    110: (48, 24), 120: (48, 24), 121: (48, 24),
-}  # fmt: skip
 # P7 and UP7 are PT and UPT. UR comes from the target record.
 # ptxas never names UR0..UR3 (measured: no occurrence in 212 cubins of sm_80, 90, 100 and 120); what they are for is unknown, so we leave them.
 FIRST_UR: Final = 4

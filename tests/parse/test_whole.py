@@ -12,6 +12,14 @@ ENTRY = ".visible .entry k() { ret; }\n"
 FOO = ".extern .func foo(.param .b32 x);\n"
 CALL = "{ .param .b32 x; st.param.b32 [x], 1;\n call foo, (x); ret; }\n"
 
+#: Declared as the module's own and never defined: refused in objects too (measured).
+UNDEFINED = {
+    "unused": ".func foo();\n" + ENTRY,
+    "visible": ".visible .func foo();\n" + ENTRY,
+    "weak": ".weak .func foo();\n.visible .func bar() { call foo; ret; }\n" + ENTRY,
+    "entry": ".entry foo();\n" + ENTRY,
+}
+
 #: name -> (text behind the head, line, severity, message); the line counts from 1 at the head.
 CASES = {
     "visible_function": (FOO + ".visible .func bar() " + CALL + ENTRY, 6, "fatal", "Unresolved extern function 'foo'"),
@@ -37,9 +45,11 @@ TAKEN = {
 @pytest.mark.parametrize("name", CASES)
 def test_said(name: str) -> None:
     text, line, severity, message = CASES[name]
-    module, _, found = parse_text(HEAD + text, "k.ptx", "sm_80")
-    assert [(d.line, d.severity, d.message) for d in found] == [(line, severity, message)]
-    assert (module is not None) == (severity == "warning")
+    for options in ({}, {"explain": 1}):  # ptxas has no line where the whole program is meant; an explanation has
+        module, _, found = parse_sources([("k.ptx", (HEAD + text).encode())], "sm_80", options)
+        bare = not options and "function 'foo'" in message or "extern variable" in message and severity == "fatal" and not options
+        assert [(d.line, d.severity, d.message.strip()) for d in found] == [(0 if bare else line, severity, message)]
+        assert (module is not None) == (severity == "warning")
 
 
 @pytest.mark.parametrize("name", TAKEN)
@@ -52,6 +62,24 @@ def test_taken(name: str) -> None:
 @pytest.mark.parametrize("name", ["visible_function", "variable", "open_variable", "address"])
 def test_objects_leave_it_to_the_linker(name: str) -> None:
     assert parse_text(HEAD + CASES[name][0], "k.ptx", "sm_80", separate=True)[2] == []
+
+
+@pytest.mark.parametrize("name", UNDEFINED)
+@pytest.mark.parametrize("separate", [False, True])
+def test_own_functions_are_defined(name: str, separate: bool) -> None:
+    module, _, found = parse_text(HEAD + UNDEFINED[name], "k.ptx", "sm_80", separate=separate)
+    assert module is None
+    assert [(d.line, d.severity, d.message) for d in found] == [(0, "fatal", "Unresolved extern function 'foo'")]
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("name", UNDEFINED)
+def test_ptxas_wants_them_defined(name: str) -> None:
+    oracle.require("ptxas")
+    for options in ((), ("-c",)):
+        made = oracle.compile_ptx(HEAD + UNDEFINED[name], "80", *options)
+        assert isinstance(made, oracle.ToolError)
+        assert "Unresolved extern function 'foo'" in str(made)
 
 
 def test_another_source_defines_it() -> None:

@@ -1,0 +1,56 @@
+"""Launch bounds and register limits that the target can't keep: each is ignored or raised, with a warning (measured; the last function comes first)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ir_format.diag import Diagnostic
+from ir_format.target import REG_CEILING, REG_FLOOR, SM_RESIDENCY, WARP
+from stages.parse.symbols import FuncSym
+from stages.parse.targets import parse_name
+
+
+def check_bounds(functions: Mapping[str, FuncSym], arch: str, options: Mapping[str, object]) -> list[Diagnostic]:
+    """The warnings about every function that has a body."""
+    sm = parse_name(arch)
+    if sm is None:
+        return []
+    out: list[Diagnostic] = []
+    for name in reversed(list(functions)):
+        symbol = functions[name]
+        if symbol.function is None:
+            continue
+        d = symbol.function.directives
+        if symbol.entry:
+            out += _registers(name, "maxnreg", d.maxnreg)
+            threads = _product(d.reqntid or d.maxntid or options.get("maxntid"))
+            out += _blocks(name, sm.number, threads, d.minnctapersm or options.get("minnctapersm"))
+        else:
+            out += _registers(name, "local_maxnreg", d.local_maxnreg)
+    return out
+
+
+def _registers(name: str, word: str, limit: int | None) -> list[Diagnostic]:
+    if limit is None or REG_FLOOR <= limit <= REG_CEILING:
+        return []
+    if limit > REG_CEILING:
+        return [Diagnostic("warning", f"Too many {word} specified for entry {name}, will be ignored")]
+    return [Diagnostic("warning", f"For entry {name} adjusting per thread register count of {limit} to lower bound of {REG_FLOOR}")]
+
+
+def _product(sizes: object) -> int:
+    total = 1
+    for size in sizes if isinstance(sizes, tuple) else (0,):
+        total *= size
+    return total
+
+
+def _blocks(name: str, sm: int, threads: int, blocks: object) -> list[Diagnostic]:
+    if not threads or not isinstance(blocks, int) or not blocks:
+        return []
+    warps, most = SM_RESIDENCY.get(sm, (64, 32))
+    if blocks > most:
+        return [Diagnostic("warning", f"Value of minnctapersm for entry {name} is out of range. minnctapersm will be ignored")]
+    if -(-threads // WARP) * blocks > warps:
+        return [Diagnostic("warning", f"Value of threads per SM for entry {name} is out of range. .minnctapersm will be ignored")]
+    return []
