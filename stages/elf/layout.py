@@ -316,7 +316,7 @@ def address_kind(v: Var, symbol: str, form: int, whole: int, first_byte: int) ->
     """The relocation of a part of an address: one type for all eight bytes, one for each byte of them."""
     part = form >> 1
     if part == 9:
-        raise CompileError(f"variable '{v.name}': 32 bits of the address of '{symbol}' are not supported")
+        raise CompileError(f"variable '{v.name}': 32 bits of the address of '{symbol}' are not supported by orias")
     return first_byte + part - 1 if part else whole
 
 
@@ -342,7 +342,7 @@ def _check_var(v: Var, seen: set[str]) -> None:
         raise CompileError(f"variable '{v.name}' has an illegal name, or is there twice")
     seen.add(v.name)
     if v.space not in ("global", "const"):
-        raise CompileError(f"variable '{v.name}': state space '{v.space}' is not supported by the elf stage")
+        raise CompileError(f"variable '{v.name}': state space '{v.space}' is not supported by orias")
     if v.linkage not in _RANK:
         raise CompileError(f"variable '{v.name}': illegal linkage '{v.linkage}'")
     if not 0 < v.align <= 1 << 16 or v.align & (v.align - 1):

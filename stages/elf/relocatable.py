@@ -88,7 +88,7 @@ class ObjectLinker:
         number = 0
         for u in order_units(module, units):
             if header_words(u, not self.target.exec_rel):
-                raise CompileError(f"unit '{u.name}': textures by name are not supported with '--compile-only'")
+                raise CompileError(f"unit '{u.name}': textures by name are not supported by orias with '--compile-only'")
             k = build_kernel(u, self.target, number, header.options)
             number += sum(f.code.kind == "helper" for f in k.functions)
             self.kernels.append(k)
@@ -165,7 +165,7 @@ class ObjectLinker:
             elif not r.symbol.startswith("$"):
                 raise CompileError(f"unit '{k.name}': '{r.symbol}' is no variable of the module")
             return [(at, kind, r.symbol, take_imm32(k.text, at) + r.addend)]
-        raise CompileError(f"unit '{k.name}': relocation '{r.kind}' against '{r.symbol}' is not supported in an object")
+        raise CompileError(f"unit '{k.name}': relocation '{r.kind}' against '{r.symbol}' is not supported by orias in an object")
 
     def _unified_calls(self, k: Kernel) -> None:
         self.rows[f".text.{k.name}"] += [(at, R_UNIFIED_CALL, "__UFT_OFFSET", 0) for at, _ in k.marks("unified_call")]

@@ -65,7 +65,7 @@ def _apply(kernel: Kernel, variables: Variables, target: Target, at: int, r: Rel
     elif r.kind == "imm_hi" and base is not None:
         add_imm32(kernel.text, at, base + r.addend >> 32)
     else:
-        raise CompileError(f"unit '{kernel.name}': relocation '{r.kind}' against '{r.symbol}' is not supported")
+        raise CompileError(f"unit '{kernel.name}': relocation '{r.kind}' against '{r.symbol}' is not supported by orias")
 
 
 def _const_place(kernel: Kernel, variables: Variables, r: Reloc) -> int:

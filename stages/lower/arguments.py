@@ -78,7 +78,7 @@ def param_regs(b: Builder, name: str, p: PtxParam | PtxVar) -> list[Reg]:
         if isinstance(p, PtxParam) and p.space == "reg":
             got = [b.reg(p.reg)]
         elif p.size > PARAM_MAX:
-            raise CompileError(f"Parameter '{name}' of {p.size} bytes not supported", b.line)
+            raise CompileError(f"Parameter '{name}' of {p.size} bytes not supported by orias", b.line)
         else:
             w = chunk_of(p)
             got = [b.fn.new_vreg("R", w, name=f"{name}+{4 * w * i}") for i in range(words_of(p) // w)]

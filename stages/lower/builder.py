@@ -160,7 +160,7 @@ class Builder:
             else:
                 bits = TYPE_BITS.get(d.type)
                 if bits is None:
-                    raise CompileError(f"Register '{d.name}' of type '.{d.type}' not supported", self.line)
+                    raise CompileError(f"Register '{d.name}' of type '.{d.type}' not supported by orias", self.line)
                 got = self.fn.new_vreg("R", max(1, bits // 32), name=d.name)
             self.regs[index] = got
         return got
@@ -175,7 +175,7 @@ class Builder:
         """Width of a PTX type in bits."""
         got = TYPE_BITS.get(t)
         if got is None:
-            raise CompileError(f"Type '.{t}' not supported", self.line)
+            raise CompileError(f"Type '.{t}' not supported by orias", self.line)
         return got
 
     def words(self, t: str) -> int:
@@ -202,7 +202,7 @@ class Builder:
             return self.ctx.address_of(self, x)  # type: ignore[arg-type]
         if k is ptx.SReg:
             return self.ctx.special(self, x.name, t)  # type: ignore[union-attr]
-        raise CompileError("Operand not supported here", self.line)
+        raise CompileError("Operand not supported by orias here", self.line)
 
     def const(self, value: int, t: str) -> Reg | Imm:
         """A literal of PTX type ``t`` (truncated to it, extended by its sign)."""
@@ -220,7 +220,7 @@ class Builder:
             return self.reg(x.index)
         if type(x) is ptx.Sink:
             return self.zero(t)
-        raise CompileError("Destination operand not supported", self.line)
+        raise CompileError("Destination operand not supported by orias", self.line)
 
     def zero(self, t: str) -> Reg:
         """RZ with the width of the type, or PT."""
@@ -374,7 +374,7 @@ class Builder:
     def unsupported(self, inst: PtxInst, why: str = "") -> CompileError:
         """The error that refuses a PTX instruction."""
         tail = f" ({why})" if why else ""
-        return CompileError(f"Instruction '{inst.opcode}' not supported on .target '{self.ctx.target_name}'{tail}", inst.line)
+        return CompileError(f"Instruction '{inst.opcode}' not supported by orias on .target '{self.ctx.target_name}'{tail}", inst.line)
 
     def need(self, inst: PtxInst, sm: int) -> None:
         """Refuse the instruction below an SM number."""

@@ -137,7 +137,7 @@ def local_place(b: Builder, name: str, offset: int) -> tuple[Reg, int]:
     if base is not None:
         return base, offset
     if name not in b.local_offset:
-        raise CompileError(f"Local variable '{name}' at module scope not supported", b.line)
+        raise CompileError(f"Local variable '{name}' at module scope not supported by orias", b.line)
     return b.r1, b.local_offset[name] + offset
 
 
@@ -194,7 +194,7 @@ def _stack_move(b: Builder, reg: Reg, where: Mem, load: bool) -> None:
 
 def _check_param(b: Builder, p: PtxParam) -> None:
     if p.type in ("pred", "texref", "samplerref", "surfref"):
-        raise CompileError(f"Function parameter '{p.name}' of type '.{p.type}' not supported", b.line)
+        raise CompileError(f"Function parameter '{p.name}' of type '.{p.type}' not supported by orias", b.line)
 
 
 def leave(b: Builder) -> None:
@@ -269,7 +269,7 @@ def signature(b: Builder, target: CallTarget) -> PtxFunction | PtxProto:
     for proto in b.pf.protos:
         if proto.name == target.proto:
             return proto
-    raise CompileError("Indirect call without a prototype not supported", b.line)
+    raise CompileError("Indirect call without a prototype not supported by orias", b.line)
 
 
 def _outgoing(b: Builder, inst: PtxInst) -> int:

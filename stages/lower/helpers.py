@@ -22,4 +22,4 @@ def load_helper(name: str, target: str) -> PtxFunction:
         for f in unit.functions:
             if f.name == name:
                 return f
-    raise CompileError(f"library function '{name}' not supported: {diags[0].message if diags else 'no text'}")
+    raise CompileError(f"library function '{name}' not supported by orias: {diags[0].message if diags else 'no text'}")

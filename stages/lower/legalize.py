@@ -111,7 +111,7 @@ def _bare(o: Operand) -> Operand:
 def _refused(inst: Inst, ctx: UnitContext, pf: PtxFunction) -> CompileError:
     name = next((i.opcode for i in pf.body if type(i) is PtxInst and i.line == inst.line), pf.name)
     sass = ".".join((inst.op, *inst.mods))
-    return CompileError(f"Instruction '{name}' not supported on .target '{ctx.target_name}' (no encoding of {sass})", inst.line)
+    return CompileError(f"Instruction '{name}' not supported by orias on .target '{ctx.target_name}' (no encoding of {sass})", inst.line)
 
 
 def _moved(fn: Function, ctx: UnitContext, forms: Forms, inst: Inst, out: list[Inst]) -> bool:

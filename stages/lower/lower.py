@@ -75,11 +75,11 @@ def _pointers(v: PtxVar, places: dict[str, int]) -> tuple[bytes, tuple[PtxReloc,
 
 
 def lower_unit(pu: PtxUnit, module: PtxModule, header: Header) -> Unit:
-    """Lower one unit. Raises CompileError, with the PTX line, for the first thing that is not supported."""
+    """Lower one unit. Raises CompileError, with the PTX line, for the first thing that is not supported by orias."""
     main = pu.functions[0]
     unit = Unit(pu.name, "entry" if main.entry else "func", _LINKAGE.get(main.linkage, main.linkage))
     if module.address_size != 64:
-        raise CompileError("32-bit addresses (.address_size 32) not supported", main.line)
+        raise CompileError("32-bit addresses (.address_size 32) are not supported by orias", main.line)
     ctx = UnitContext(pu, module, header, unit)
     _launch_facts(unit, main, header)
     if ctx.relocatable and not main.entry:
@@ -102,7 +102,7 @@ def _launch_facts(unit: Unit, f: PtxFunction, header: Header) -> None:
         unit.params = [Param(p.name, p.offset, p.size, max(1, p.align), p.ptr_space or ("generic" if p.ptr else ""), p.ptr_align) for p in f.params]
         for p in f.params:
             if p.type in ("texref", "samplerref", "surfref"):
-                raise CompileError(f"Kernel parameter '{p.name}' of type '.{p.type}' not supported", f.line)
+                raise CompileError(f"Kernel parameter '{p.name}' of type '.{p.type}' not supported by orias", f.line)
     for name in ("maxntid", "reqntid", "reqnctapercluster"):
         got = getattr(d, name)
         if got is not None:

@@ -8,6 +8,7 @@ from ir_format import ptx
 from ir_format.model import RZ, Const, Imm, Mem, Name, Operand, Reg
 from ir_format.ptx import PtxInst, PtxParam, PtxVar
 from ir_format.record import NamedTuple
+from ir_format.target import CONST_MAX
 
 from .builder import Builder
 from .call import local_place
@@ -150,9 +151,19 @@ def _narrow(b: Builder, inst: PtxInst, space: str, base: Reg | Imm, offset: int)
         if space == "param":
             bank = 0
             offset += param_base(b)
-        if not 0 <= offset < 0x8000 and low is not None:
-            low, offset = _folded(b, low, offset), 0
-        return Where(space, Const("C", bank, offset, 1, low))
+        return Where(space, _in_bank(b, bank, low, offset))
+    return _windowed(b, space, low, offset)
+
+
+def _in_bank(b: Builder, bank: int, low: Reg | None, offset: int) -> Const:
+    """A word of a constant bank; what the field can't hold goes into the register (an address has 32 bits, what is beyond them is lost)."""
+    if not 0 <= offset < (CONST_MAX if low is None else 0x8000):
+        low, offset = _folded(b, low or RZ, offset), 0
+    return Const("C", bank, offset, 1, low)
+
+
+def _windowed(b: Builder, space: str, low: Reg | None, offset: int) -> Where:
+    """A place in shared or local memory; likewise."""
     if not _OFFSET_MIN <= offset < _OFFSET_END:
         low, offset = _folded(b, low or RZ, offset), 0
     return Where(space, Mem("M", low, None, offset))
@@ -170,11 +181,11 @@ def _symbol(b: Builder, inst: PtxInst, x: ptx.Addr, space: str) -> Where:
     kind, decl = b.ctx.find(b, sym.name)
     if sym.name in b.local_offset and isinstance(decl, PtxParam):
         frame, at = local_place(b, sym.name, sym.offset)
-        return Where("local", Mem("M", frame, None, at))
+        return _windowed(b, "local", frame, at)
     if isinstance(decl, PtxParam) and kind == "param":
         if not b.pf.entry or space not in ("param", ""):
             raise b.unsupported(inst, "parameter address")
-        return Where("param", Const("C", 0, param_base(b) + decl.offset + sym.offset))
+        return Where("param", _in_bank(b, 0, None, param_base(b) + decl.offset + sym.offset))
     if not isinstance(decl, PtxVar):
         raise b.unsupported(inst, f"address of '{sym.name}'")
     own = decl.space
@@ -186,11 +197,13 @@ def _symbol(b: Builder, inst: PtxInst, x: ptx.Addr, space: str) -> Where:
         base, at = shared_place(b, sym.name, sym.offset)
         if space == "shared::cluster":
             return _narrow(b, inst, space, base if base is not None else Imm("I", 0), at)
-        return Where("shared", Mem("M", base, None, at))
+        return _windowed(b, "shared", base, at)
     if own == "local":
         base, at = local_place(b, sym.name, sym.offset)
-        return Where("local", Mem("M", base, None, at))
+        return _windowed(b, "local", base, at)
     if own == "const":
+        if not 0 <= sym.offset < CONST_MAX:
+            return Where("const", Const("C", 3, 0, 1, b.lo(b.ctx.address_of(b, sym))))  # type: ignore[arg-type]
         b.ctx.use_symbol(sym.name)
         return Where("const", Const("C", 3, sym.offset, 1, None, 0, sym.name))
     raise b.unsupported(inst, f"address of '{sym.name}'")

@@ -126,7 +126,7 @@ def clusterlaunchcontrol(b: Builder, inst: PtxInst) -> None:
     b.need(inst, 100)
     rule = {"try_cancel": _try_cancel, "query_cancel": _query}.get(inst.mods[0])
     if rule is None:
-        raise CompileError(f"Instruction '{inst.opcode}' not supported", inst.line)
+        raise CompileError(f"Instruction '{inst.opcode}' not supported by orias", inst.line)
     rule(b, inst)
 
 

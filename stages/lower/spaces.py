@@ -128,7 +128,7 @@ def symbol_address(b: Builder, x: ptx.Sym) -> Reg | Imm:
     if kind == "func" or (kind == "extern" and b.ctx.pointer_to(x.name)):
         return Imm("I", b.ctx.pointer_to(x.name) + x.offset)
     if not isinstance(decl, PtxVar):
-        raise CompileError(f"Address of external function '{x.name}' not supported", b.line)
+        raise CompileError(f"Address of external function '{x.name}' not supported by orias", b.line)
     if decl.space == "shared":
         base, at = shared_place(b, x.name, x.offset)
         if base is None:
@@ -156,7 +156,7 @@ def symbol_address(b: Builder, x: ptx.Sym) -> Reg | Imm:
         out = b.r(2)
         add64(b, out, d, Imm("I", x.offset & (1 << 64) - 1))
         return out
-    raise CompileError(f"Address of '{x.name}' in space '.{decl.space}' not supported", b.line)
+    raise CompileError(f"Address of '{x.name}' in space '.{decl.space}' not supported by orias", b.line)
 
 
 # --------------------------------------------------------------------------- generic addresses
@@ -175,7 +175,7 @@ def window(b: Builder, space: str) -> Reg | None:
         return d
     at = {"shared": bank.shared_window, "local": bank.local_window, "const": bank.const_window}.get(space)
     if at is None:
-        raise CompileError(f"Generic addresses of space '.{space}' not supported", b.line)
+        raise CompileError(f"Generic addresses of space '.{space}' not supported by orias", b.line)
     load_const(b, d, 0, at)
     return d
 

@@ -130,7 +130,7 @@ def _read(b: Builder, name: str) -> Reg:
         return _bank(b, bank.dyn_smem)
     if b.sm >= 90 and name in (_CGA_100 if b.sm >= 100 else _CGA_90) and name[0] == "%":
         return _cga(b, name)
-    raise CompileError(f"Special register '{name}' not supported on .target '{b.ctx.target_name}'", b.line)
+    raise CompileError(f"Special register '{name}' not supported by orias on .target '{b.ctx.target_name}'", b.line)
 
 
 def s2r(b: Builder, name: str) -> Reg:

@@ -1,0 +1,119 @@
+"""Verdict and first line of the whole chain: what was measured on ptxas's full compilation, which refuses and takes what its parse-only mode does not show."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests import oracle
+from tests.parse.full import ours, theirs
+
+OVERFLOW = "ptxas FILE, line 6; error   : Constant overflow"
+ZERO = "ptxas FILE, line 6; fatal   : Constant expression has division by zero"
+NO_32 = "ptxas warning : Program uses 32-bit address on line '6' which is conflicting with .address_size 64"
+NO_SIZE = "ptxas warning :  64 Bit host architecture (--machine) being used mismatches with .address_size of 32 bits"
+
+
+def kernel(body: str, before: str = "", hints: str = "", size: str = ".address_size 64", version: str = "9.0", target: str = "sm_90") -> str:
+    """A module with one kernel; `before` and the header share lines 1 to 5, the body is line 6."""
+    regs = ".reg .pred %p<4>; .reg .b32 %r<8>; .reg .b64 %rd<8>; .reg .f32 %f<8>; .reg .f64 %fd<8>; .reg .b16 %h<8>;"
+    return f".version {version}\n.target {target}\n{size}\n{before} .visible .entry k(.param .u64 p) {hints}\n{{ {regs}\n{body}\nret; }}\n"
+
+
+def module(text: str, version: str = "9.0", target: str = "sm_90") -> str:
+    return f".version {version}\n.target {target}\n.address_size 64\n{text}\n.visible .entry k() {{ ret; }}\n"
+
+
+#: name -> (text, first line; "" where it is taken without a word)
+RANGES = {
+    "range": (kernel(".param .u64 %P<2>; st.param.u64 [%P0], %rd1; .shared .u32 S<3>, T; st.shared.u32 [S2], %r1; .local .v2 .b32 L<4>; st.local.u32 [L03], %r1;"), ""),
+    "range_end": (kernel(".shared .u64 S<2>; st.shared.u64 [S2], %rd1;"), "ptxas FILE, line 6; error   : Illegal operand type to instruction 'st'"),
+    "range_module": (kernel("st.global.u32 [G1], %r1; ld.const.u32 %r2, [C1];", ".visible .global .u32 G<2>; .const .u32 C<2>;"), ""),
+    "range_init": (module(".global .u32 G<2> = 5;"), "ptxas FILE, line 4; fatal   : Parsing error near '=': syntax error"),
+    "range_array": (module(".global .u32 G<2>[3];"), "ptxas FILE, line 4; fatal   : Parsing error near '[': syntax error"),
+    "range_huge": (kernel(".local .b32 S<4294967296>;"), OVERFLOW),
+    "range_twice": (kernel(".local .b32 S<4>; .shared .b32 S<4>;"), "ptxas FILE, line 6; error   : Duplicate definition of variable 'S<'"),
+    "range_and_names": (kernel(".reg .b32 S3; .shared .b32 S2; .shared .b32 S<4>;"), "ptxas FILE, line 6; error   : Duplicate definition of variable 'S2'"),
+    "range_module_names": (module(".global .u32 S1; .global .u32 S<4>;"), "ptxas FILE, line 4; error   : Duplicate definition of variable 'S1'"),
+}
+DECLARATIONS = {
+    "no_semicolon": (module(".visible .func f()\n.file 1 \"a.c\"\n.visible .func f() { ret; }"), ""),
+    "no_semicolon_params": (module(".func (.param .s32 r) f (.param .s32 p)\n.func (.param .s32 r) f (.param .s32 p) { st.param.s32 [r], 5; ret; }", "2.3", "sm_20"), ""),
+    "no_semicolon_entry": (module(".entry f()"), "ptxas FILE, line 5; fatal   : Parsing error near '.visible': syntax error"),
+    "size_twice": (module(".address_size 64"), "ptxas FILE, line 4; fatal   : Parsing error near '.address_size': syntax error"),
+    "negative_data": (module(".section .debug_str { .b8 5, -61 }", "7.4", "sm_80"), "ptxas FILE, line 4; error   : Feature 'Negative numbers in dwarf section' requires PTX ISA .version 7.5 or later"),
+}
+CONSTANTS = {
+    "zero": (kernel("mov.u32 %r1, 0 ? 1/0 : 5;"), ZERO),
+    "zero_unsigned": (kernel("mov.u32 %r1, 5U % (1-1);"), ZERO),
+    "zero_float": (kernel("mov.f32 %f1, 1.0/0.0;"), ZERO),
+    "zero_data": (module(".global .u32 a[2] = {1, 1/0};"), "ptxas FILE, line 4; fatal   : Constant expression has division by zero"),
+    "float_large": (kernel("mov.f64 %fd1, 1e999;"), OVERFLOW),
+    "float_small": (kernel("mov.f32 %f1, 1e-400;"), OVERFLOW),
+    "float_denormal": (kernel("mov.f64 %fd1, 2.2e-308;"), OVERFLOW),
+    "float_normal": (kernel("mov.f64 %fd1, 2.3e-308; mov.f64 %fd1, 0.0e-999; mov.f64 %fd1, 0e999; mov.f32 %f1, 1e39; mov.f64 %fd1, 1e308*10.0;"), ""),
+    "wide_decimal": (kernel("mov.u64 %rd1, 36893488147419103232; ld.global.u32 %r1, [%rd1+18446744073709551616];"), ""),
+    "wide_decimal_lost": (kernel("mov.u64 %rd1, 184467440737095516159;"), OVERFLOW),
+    "wide_hexadecimal": (kernel("mov.u64 %rd1, 0x10000000000000000; mov.u64 %rd1, 02000000000000000000000;"), ""),
+    "wide_hexadecimal_lost": (kernel("mov.u64 %rd1, 0x99999999999999999;"), OVERFLOW),
+    "column": (kernel(".loc 1 2 4294967296\nmov.u32 %r1, 5;", '.file 1 "a"'), OVERFLOW),
+    "column_wrapped": (kernel(".loc 1 2 18446744073709551616\nmov.u32 %r1, 5;", '.file 1 "a"'), ""),
+    "offsets": (kernel("ld.shared.u32 %r1, [s+16777216]; ld.shared.u32 %r1, [s+4294967296]; ld.const.u32 %r2, [c+65536]; ld.const.u32 %r2, [c+-4]; ld.param.u32 %r2, [p+65536]; .local .u32 l; ld.local.u32 %r3, [l+16777216];", ".shared .u32 s; .const .u32 c;"), ""),
+}
+ADDRESSES = {
+    "narrow": (kernel("ld.global.u32 %r1, [%r2];"), NO_32),
+    "narrow_generic": (kernel("st.u32 [%r1], 5;"), NO_32),
+    "narrow_atomic": (kernel("atom.global.add.u32 %r1, [%r2], 5;"), NO_32),
+    "narrow_prefetch": (kernel("prefetchu.L1 [%r2];"), NO_32),
+    "narrow_multimem": (kernel("multimem.ld_reduce.global.add.u32 %r1, [%r2];"), NO_32),
+    "narrow_mbarrier": (kernel("mbarrier.init.b64 [%r1], 5;"), NO_32),
+    "narrow_cvta": (kernel("cvta.to.shared.u32 %r1, %r2;"), NO_32),
+    "narrow_name": (kernel("mov.u32 %r1, g;", ".global .u32 g;"), NO_32),
+    "narrow_unsaid": (kernel("ld.global.u32 %r1, [%r2]; ld.global.u32 %r1, [%rd2];", size=""), NO_SIZE),
+    "narrow_16": (kernel("ld.global.u32 %r1, [%h1];"), NO_32.replace("32-bit", "16-bit")),
+    "narrow_elsewhere": (kernel("ld.shared.u32 %r1, [%r2]; ld.const.u32 %r1, [%r2]; ld.local.u32 %r1, [%r2]; cp.async.ca.shared.global [%r1], [%r2], 4; mov.u32 %r1, g+4; mbarrier.init.shared.b64 [%r1], 5;", ".global .u32 g;"), ""),
+}
+SUMS = {
+    "sum": (kernel("st.global.u32 [%rd1], %r1 + 1; add.u32 %r1, %r2+(2), %r3+1+1; atom.global.add.u32 %r1, [%rd1], %r2+-1; bar.sync %r1+1; st.global.u32 [%rd1], %laneid+1;"), ""),
+    "sum_of_variable": (kernel("add.u64 %rd1, g+1, 1; st.global.u32 [%rd1], s+1;", ".global .u32 g; .shared .u32 s;"), ""),
+    "sum_of_function": (kernel("st.global.u64 [%rd1], f+1;", ".func f () { ret; }"), "ptxas fatal   : Line No: 6: Cannot take address of function 'f' in arithmetic expressions"),
+    "sum_as_result": (kernel("mov.u32 %r1+1, 5;"), "ptxas FILE, line 6; error   : Result register required for instruction 'mov'"),
+    "sum_in_vector": (kernel("st.global.v2.u32 [%rd1], {%r2 + 1, %r3};"), "ptxas FILE, line 6; fatal   : Parsing error near '+': syntax error"),
+    "sum_of_component": (kernel("mov.u32 %r1, %tid.x+1;"), "ptxas FILE, line 6; fatal   : Parsing error near '+': syntax error"),
+    "sum_float": (kernel("mov.u32 %r1, %r2+1.0;"), "ptxas FILE, line 6; error   : Integer constant expression expected"),
+    "difference": (kernel("mov.u32 %r1, %r2 - 1;"), "ptxas FILE, line 6; fatal   : Parsing error near '-': syntax error"),
+}
+BOUNDS = {
+    "registers": (kernel("", hints=".maxnreg 10"), "ptxas warning : For entry k adjusting per thread register count of 10 to lower bound of 24"),
+    "registers_many": (kernel("", hints=".maxnreg 256"), "ptxas warning : Too many maxnreg specified for entry k, will be ignored"),
+    "blocks": (kernel("", hints=".maxntid 32 .minnctapersm 33"), "ptxas warning : Value of minnctapersm for entry k is out of range. minnctapersm will be ignored"),
+    "threads": (kernel("", hints=".reqntid 1024 .minnctapersm 3"), "ptxas warning : Value of threads per SM for entry k is out of range. .minnctapersm will be ignored"),
+    "threads_fit": (kernel("", hints=".maxntid 1024 .minnctapersm 2"), ""),
+    "blocks_zero": (kernel("", hints=".maxntid 32 .minnctapersm 0"), "ptxas FILE, line 4; error   : Positive non-zero value expected for minnctapersm"),
+    "words": (kernel("", hints=".maxnreg 4294967297"), "ptxas FILE, line 4; error   : Constant overflow"),
+    "last_first": (module(".entry a() .maxnreg 300 { ret; }\n.entry b() .maxnreg 5 { ret; }"), "ptxas warning : For entry b adjusting per thread register count of 5 to lower bound of 24"),
+}
+CASES = {**RANGES, **DECLARATIONS, **CONSTANTS, **ADDRESSES, **SUMS, **BOUNDS}
+#: Taken with a warning.
+WARNED = frozenset(("registers", "registers_many", "blocks", "threads", "last_first", "narrow_16"))
+
+
+def options(text: str) -> list[str]:
+    target = text.split(".target ", 1)[1].split()[0]
+    return ["-arch", target if target >= "sm_75" else "sm_75"]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_said(name: str) -> None:
+    text, first = CASES[name]
+    got = ours(text.encode(), options(text))
+    assert (got.taken, got.first) == (not first or name in WARNED, first)
+
+
+@pytest.mark.oracle
+def test_ptxas_says_the_same(tmp_path: Path) -> None:
+    oracle.require("ptxas")
+    for name, (text, first) in CASES.items():
+        got = theirs(text.encode(), options(text), tmp_path)
+        assert (name, got.taken, got.first) == (name, not first or name in WARNED, first)
