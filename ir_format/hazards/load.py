@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Final
 
+from ir_format.features import covers
 from ir_format.hazards.classes import BOARDS, PACES, PIPES, STALLS
 from ir_format.hazards.distances import TABLES
 from ir_format.isa import facts
@@ -30,15 +31,6 @@ class Pipe(NamedTuple):
 
 
 Matrix = dict[str, dict[str, Cell]]  # later role or group -> earlier class -> cell
-
-
-def covers(text: str, sm: int) -> bool:
-    """Whether a list of SMs (``80+``, ``75-89``, ``90,100``) has ``sm``."""
-    for part in text.split(","):
-        low, dash, high = part.rstrip("+").partition("-")
-        if int(low) <= sm and (part.endswith("+") or sm <= int(high if dash else low)):
-            return True
-    return False
 
 
 def _lines(text: str) -> list[list[str]]:

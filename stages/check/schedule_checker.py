@@ -17,9 +17,9 @@ from typing import Final, NamedTuple
 
 from ir_format import isa
 from ir_format.diag import CompileError
+from ir_format.features import covers
 from ir_format.flow import PHYSICAL_BASE, bit_indices
 from ir_format.hazards import Access, Hazards, cell_name, hazards
-from ir_format.hazards.load import covers
 from ir_format.model import INV, REUSE, ZERO, Ctl, Imm, Inst, Name, Reg
 from stages.check.schedule_flow import Flow, branch_tables
 from stages.disasm.cubin import CodeSection, Cubin, read_cubin

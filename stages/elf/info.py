@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from ir_format.diag import CompileError
+from ir_format.features import has
 from ir_format.model import Param
 from ir_format.target import PARAM_SMALL, Target
 from stages.elf import attrs
@@ -117,7 +118,7 @@ def _kparam(t: Target, ordinal: int, p: Param, large: bool) -> bytes:
     if large:
         return words(KPARAM_INFO_V2, 0, place, p.size)
     space = _SPACE.get(p.space, 0)
-    if space == 3 and t.sm >= 90:
+    if space == 3 and has(t.sm, "clusters"):
         space = 4
     align = max(p.ptr_align, 1).bit_length() - 1
     return words(KPARAM_INFO, 0, place, (align & 0xFF) | space << 8 | 0x1F << 12 | p.size << 18)

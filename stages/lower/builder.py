@@ -33,6 +33,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ir_format import ptx
 from ir_format.diag import CompileError
+from ir_format.features import has
 from ir_format.isa import facts
 from ir_format.model import (
     INV,
@@ -375,6 +376,10 @@ class Builder:
         """The error that refuses a PTX instruction."""
         tail = f" ({why})" if why else ""
         return CompileError(f"Instruction '{inst.opcode}' not supported by orias on .target '{self.ctx.target_name}'{tail}", inst.line)
+
+    def has(self, feature: str) -> bool:
+        """Whether the SM has a feature of :mod:`ir_format.features`."""
+        return has(self.sm, feature)
 
     def need(self, inst: PtxInst, sm: int) -> None:
         """Refuse the instruction below an SM number."""

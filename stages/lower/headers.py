@@ -67,14 +67,14 @@ class Header:
                 b.emit("COPY", high, (Imm("I", 0),))
             else:
                 self._put(b, high, self.sampler)
-        if b.sm < 100:
+        if b.has("header-immediate"):
             return to, Imm("I", 0)
-        return (to, Reg("UR", ZERO)) if b.sm >= 120 else (to,)
+        return (to, Reg("UR", ZERO)) if b.has("header-pair") else (to,)
 
     @staticmethod
     def _put(b: Builder, to: Reg, x: int | Reg) -> None:
         if isinstance(x, int):
-            b.emit("ULDC" if b.sm < 100 else "LDCU", to, (Const("C", 0, x),))
+            b.emit("LDCU" if b.has("uniform-const-load") else "ULDC", to, (Const("C", 0, x),))
         else:
             b.emit("R2UR", to, (x,))
 
@@ -93,7 +93,7 @@ def handle(b: Builder, inst: PtxInst, parts: Sequence[ptx.Operand], surface: boo
         raise b.unsupported(inst, "operands")
     if b.ctx.unit.attrs.get("isa_class", 1) == 1:
         b.ctx.unit.attrs["isa_class"] = 2
-    if len(parts) == 2 and b.sm < 90:
+    if len(parts) == 2 and not b.has("header-in-uniform"):
         names = [_named(b, inst, p) for p in parts]
         if all(names):  # one word takes both numbers
             return Header(header_word(b, *[n for n in names if n]), None)

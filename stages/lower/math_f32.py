@@ -64,8 +64,6 @@ def fma(b: Builder, inst: PtxInst) -> None:
 
 
 # Lanes of a packed pair: SMs with a paired FP32 instruction (measured); elsewhere two scalar ones.
-_PAIRED_SMS: Final = (100, 103)
-
 
 def packed(op: str) -> Rule:
     """add, sub, mul, fma on .f32x2: one paired instruction where the SM has it, else one for each half."""
@@ -75,7 +73,7 @@ def packed(op: str) -> Rule:
         mods = arith_mods(inst)
         dst = b.dst(d, "f32x2")
         srcs = [b.in_reg(b.src(x, "b64"), 2) for x in xs]
-        if b.sm in _PAIRED_SMS and inst.op != "sub":
+        if b.has("packed-f32") and inst.op != "sub":
             b.emit(f"{op}2{mods}", dst, [s._replace(mod="F32x2.HI_LO") for s in srcs])
             return
         out = b.r(2)  # the destination may be a source of the second half
@@ -108,7 +106,7 @@ def minmax(b: Builder, inst: PtxInst) -> None:
     which = PT if inst.op == "min" else NOT_PT
     if len(v) == 3:
         b.need(inst, 100)
-        if b.sm < 120:  # measured: sm_120 and sm_121 have no FMNMX3
+        if b.has("three-way-float"):
             b.emit("FMNMX3" + mods, b.dst(d), (*v, which))
             return
         t = b.r()

@@ -32,7 +32,7 @@ def div16(b: Builder, n: Reg, v: Reg) -> Reg:
     (n + 1/2) / v is at least 1/(2v) away from every integer, and the relative error of the product, below 2**-21, moves it by less.
     """
     fn, fv, r, q, out = (b.r() for _ in range(5))
-    to_float = "I2FP.F32.U32" if b.sm >= 86 else "I2F.U32"
+    to_float = "I2FP.F32.U32" if b.has("int-to-float-alu") else "I2F.U32"
     b.emit(to_float, fn, (n,))
     b.emit(to_float, fv, (v,))
     b.emit("FADD", fn, (fn, HALF))

@@ -72,7 +72,7 @@ def mbarrier(b: Builder, inst: PtxInst) -> None:
 def _init(b: Builder, inst: PtxInst) -> None:
     at = shared_address(b, inst, inst.operands[0])
     n = b.src(inst.operands[1], "u32")
-    if b.sm < 90:
+    if not b.has("sync-unit"):
         lo, hi = b.r(), b.r()
         for d, start in ((lo, 0x40000000), (hi, 0x80000000)):
             b.emit("IADD3", d, (negated(b.in_reg(n)), Imm("I", start), RZ))
@@ -93,7 +93,7 @@ def _init(b: Builder, inst: PtxInst) -> None:
 
 def _inval(b: Builder, inst: PtxInst) -> None:
     at = shared_address(b, inst, inst.operands[0])
-    if b.sm >= 90:
+    if b.has("sync-unit"):
         b.emit("SYNCS.CCTL.IV", (), (_syncs(at),))
 
 
@@ -104,7 +104,7 @@ def _arrive(b: Builder, inst: PtxInst) -> None:
     state = Reg("R", -1, 0, 2) if isinstance(to, ptx.Sink) else b.dst(to, "b64")
     at = _barrier_address(b, inst, inst.operands[1])
     count = b.src(inst.operands[2], "u32") if len(inst.operands) > 2 else None
-    if b.sm < 90:
+    if not b.has("sync-unit"):
         if tx or (count is not None) != inst.has("noComplete"):
             raise b.unsupported(inst)
         b.emit("MEMBAR.ALL.CTA")
@@ -167,7 +167,7 @@ def _wait(b: Builder, inst: PtxInst) -> None:
     else:
         phase = b.in_reg(b.hi(b.src(inst.operands[2], "b64")))
     q = b.p()
-    if b.sm < 90:
+    if not b.has("sync-unit"):
         if inst.has("try_wait"):
             raise b.unsupported(inst)
         w = b.r()
@@ -184,7 +184,7 @@ def _pending(b: Builder, inst: PtxInst) -> None:
     hi = b.in_reg(b.hi(b.src(inst.operands[1], "b64")))
     d = b.dst(inst.operands[0])
     t = b.r()
-    if b.sm < 90:
+    if not b.has("sync-unit"):
         logic(b, t, 0xC0, hi, Imm("I", 0x7FFFFFFF))
         b.emit("IADD3", d, (negated(t), Imm("I", 0x80000000), RZ))
     else:

@@ -87,7 +87,7 @@ class _nothing:
 
 def _native(b: Builder, space: str, op: str, t: str) -> bool:
     table = _SHARED if space in ("shared", "generic") else _GLOBAL
-    return (op, t) in table and not (t == "bf16x2" and b.sm < 90)
+    return (op, t) in table and not (t == "bf16x2" and not b.has("atom-bf16x2-shared"))
 
 
 def _perform(b: Builder, inst: PtxInst, d: Reg, space: str, at: Mem, op: str, t: str, vals: list[Val], mods: str) -> None:
@@ -113,14 +113,15 @@ def _emit(b: Builder, d: Reg, space: str, at: Mem, mods: str, vals: list[Reg], o
     elif cas:  # this form has no descriptor (measured)
         b.emit(f"{'ATOMG' if space == 'global' else 'ATOM'}.E.{mods}.{order}", (PT, d), (at._replace(desc=None), *vals), attrs=attrs)
     elif space == "global" and d.num < 0 and not mods.startswith("EXCH"):
-        b.emit(f"{'REDG' if b.sm >= 90 else 'RED'}.E.{mods}.{order}", (), (at, *vals), attrs=attrs)
+        op = "REDG" if b.has("red-named-redg") else "RED"
+        b.emit(f"{op}.E.{mods}.{order}", (), (at, *vals), attrs=attrs)
     else:
         b.emit(f"{'ATOMG' if space == 'global' else 'ATOM'}.E.{mods}.{order}", (PT, d), (_near(b, at), *vals), attrs=attrs)
 
 
 def _near(b: Builder, at: Mem) -> Mem:
     """The address as ATOM takes it with a descriptor: from sm_100 on its offset has 23 bits (measured)."""
-    if b.sm < 100 or -_NEAR <= at.offset < _NEAR:
+    if not b.has("atom-offset-23-bits") or -_NEAR <= at.offset < _NEAR:
         return at
     assert at.base is not None
     base = b.r(2)
@@ -202,7 +203,7 @@ def cas_loop(b: Builder, space: str, at: Mem, width: int, mods: str, step: Step)
     size = ".64" if width == 2 else ""
     bare = at._replace(desc=None)
     if space == "shared":
-        b.emit(("LDS.U" if b.sm < 80 else "LDS") + size, old, (at,))
+        b.emit(("LDS.U" if b.has("load-unsigned-named") else "LDS") + size, old, (at,))
     else:
         order = f".{mods}"
         b.emit(f"{'LDG' if space == 'global' else 'LD'}.E{size}{order}", old, (at._replace(desc=descriptor(b)),))
@@ -258,7 +259,7 @@ def _step(b: Builder, inst: PtxInst, op: str, t: str, vals: list[Val]) -> Step:
 
     if op in ("and", "or", "xor"):
         return bitwise
-    if op == "add" and not (t.startswith("bf16") and b.sm < 80):
+    if op == "add" and not (t.startswith("bf16") and not b.has("atom-f16-add")):
         return add
     if op in ("min", "max") and t[0] in "us":
         return extreme
@@ -303,7 +304,7 @@ def _half_loop(b: Builder, inst: PtxInst, d: Reg, space: str, at: Mem, op: str, 
     if op == "cas":
         want, new = b.ext(vals[0], "u16"), b.in_reg(vals[1])
         old = b.r()
-        load = ("LDS.U" if b.sm < 80 else "LDS") if space == "shared" else f"{'LDG' if space == 'global' else 'LD'}.E.{mods}"
+        load = ("LDS.U" if b.has("load-unsigned-named") else "LDS") if space == "shared" else f"{'LDG' if space == 'global' else 'LD'}.E.{mods}"
         b.emit(load, old, (place if space == "shared" else place._replace(desc=descriptor(b)),))
         again, end = b.new_block(), b.new_block()
         b.place(again)

@@ -341,7 +341,7 @@ def dp(b: Builder, inst: PtxInst) -> None:
     at, bt = inst.types[0], inst.types[1]
     d = b.dst(inst.operands[0])
     x, y, c = (b.src(o, "b32") for o in inst.operands[1:4])
-    if b.sm <= 90:
+    if b.has("dot-product"):
         kind = "4A" if inst.op == "dp4a" else "2A.HI" if inst.has("hi") else "2A.LO"
         wa = "8" if inst.op == "dp4a" else "16"
         b.emit(f"IDP.{kind}.{at[0].upper()}{wa}.{bt[0].upper()}8", d, (b.in_reg(x), y, b.in_reg(c)))

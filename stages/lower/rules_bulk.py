@@ -230,7 +230,7 @@ def _bulk(b: Builder, inst: PtxInst) -> None:
     if inst.has("multicast::cluster"):
         mask = b.src(ops.pop(), "u16")
     _finish(b, inst, ops, 3 if form == "G.S" else 4)
-    by_driver = b.sm >= 120 and inst.has("multicast::cluster")
+    by_driver = b.has("cluster-copies-called") and inst.has("multicast::cluster")
     size = _size(b, inst, ops[2], None if by_driver else mask)
     if inst.has("reduce"):
         t = inst.types[0]
@@ -249,7 +249,7 @@ def _bulk(b: Builder, inst: PtxInst) -> None:
         def here() -> None:
             each_thread(b, lambda u: _put(b, name, (u.at([low, bar]), u.at_pair(src), u.block([size]), *u.policy(policy))))
 
-        if b.sm >= 120 and inst.has("shared::cluster"):
+        if b.has("cluster-copies-called") and inst.has("shared::cluster"):
             bytes_ = b.in_reg(b.src(ops[2], "u32"))
             if mask is not None:
                 word = b.ext(mask, "u16")
@@ -341,14 +341,14 @@ def _tensor(b: Builder, inst: PtxInst) -> None:
     low, bar = shared_word(b, inst, ops[0]), shared_word(b, inst, ops[2])
     offsets = _offsets(b, inst, ops[3], dims) if len(ops) > 3 else None
     _finish(b, inst, ops, 3 if offsets is None else 4)
-    by_driver = b.sm >= 120 and mask is not None
+    by_driver = b.has("cluster-copies-called") and mask is not None
     us = [] if offsets is None and (mask is None or by_driver) else [pack16(b, offsets if offsets is not None else Imm("I", 0), None if by_driver else mask)]
     op = f"UTMALDG{name}" + (".MULTICAST" if mask is not None and not by_driver else "") + (".2CTA" if inst.has("cta_group::2") else "")
 
     def here() -> None:
         each_thread(b, lambda u: _put(b, op, (u.at([low, bar, *coords]), u.at_pair(at), *(u.block([w]) for w in us), *u.policy(policy))))
 
-    if b.sm < 120 or not inst.has("shared::cluster"):
+    if not b.has("cluster-copies-called") or not inst.has("shared::cluster"):
         here()
         return
     mode = next((m for m in inst.mods if m in _LOAD_MODES), "tile")
@@ -440,7 +440,7 @@ def forget_map(b: Builder, inst: PtxInst) -> None:
 
     def forget(u: Uniform) -> None:
         where = u.at_pair(at)
-        if b.sm >= 100:
+        if b.has("deep-cctl"):
             _put(b, "CCTL.E.C.LDCU.IV.DEEP", (where,))
         _put(b, "UTMACCTL.IV", (where,))
 

@@ -71,7 +71,7 @@ def arrive_copies(b: Builder, inst: PtxInst) -> None:
     add32(b, low, at.base if at.base is not None else RZ, Imm("I", at.offset & 0xFFFFFFFF))
     u = b.ur()
     b.emit("R2UR", u, (low,))
-    if b.sm < 90:
+    if not b.has("sync-unit"):
         if not noinc:
             b.emit("ATOMS.ADD", RZ, (Mem("M", low, None, 4), b.in_reg(Imm("I", 0xFFFFFFFF))))
         b.emit("ARRIVES.LDGSTSBAR.64", (), (Mem("M", RZ, u, 0),))

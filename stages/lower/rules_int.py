@@ -150,9 +150,9 @@ def minmax(b: Builder, d: Reg, t: str, x: Val, y: Val, want_max: bool) -> None:
         b.select(d, x, y, p)
         return
     sel = NOT_PT if want_max else PT
-    if b.sm < 90 or b.sm == 110:  # sm_110 has no VIMNMX (measured)
+    if not b.has("int-min-max-vector"):
         op = "IMNMX" if is_signed(t) else "IMNMX.U32"
-    elif b.sm < 120:
+    elif not b.has("int-min-max-typed"):
         op = "VIMNMX" if is_signed(t) else "VIMNMX.U32"
     else:
         op = "VIMNMX.S32" if is_signed(t) else "VIMNMX.U32"

@@ -147,13 +147,13 @@ def small_product(b: Builder, inst: PtxInst, shape: str, at: str, bt: str, rx: R
         raise b.unsupported(inst)
     name, _, _, nc, low, high = row
     conjunction = inst.has("and")
-    if b.sm < low or (at == "b1" and conjunction and b.sm < 80):
+    if b.sm < low or (at == "b1" and conjunction and not b.has("mma-bits-and")):
         raise b.unsupported(inst)
-    if at == "b1" and b.sm == 90:  # only AND is left there: what differs is x and not y, and y and not x (measured)
+    if at == "b1" and b.has("mma-bits-and-only"):  # only AND is left there: what differs is x and not y, and y and not x (measured)
         out = rc
         for p, q in ((rx, ry),) if conjunction else ((rx, _inverted(b, ry)), (_inverted(b, rx), ry)):
             out = _one(b, f"{name}.AND.POPC", p, q, out, nc)
-    elif b.sm > high or (shape == "m8n8k16" and b.sm >= 100):
+    elif b.sm > high or (shape == "m8n8k16" and not b.has("mma-8816")):
         return _by_bytes(b, inst, shape, at, bt, rx, ry, rc, nc)
     else:
         how = f"{'AND' if conjunction else 'XOR'}.POPC" if at == "b1" else f"{at.upper()}.{bt.upper()}" + (".SAT" if inst.has("satfinite") else "")
@@ -253,7 +253,7 @@ def _bytes_mma(b: Builder, shape: str, ta: str, tb: str, x: Reg, y: Reg, c: Reg,
     """One byte product; eight rows go as half of sixteen where the SM has only those."""
     name = _BYTES[shape][0]
     out_words = nc
-    if shape == "m8n8k16" and b.sm >= 100:
+    if shape == "m8n8k16" and not b.has("mma-8816"):
         name, out_words = "IMMA.16816", 4
         wide = b.r(2)
         b.copy(b.lo_r(wide), x)

@@ -52,7 +52,7 @@ def _order_suffix(b: Builder, inst: PtxInst) -> str:
                 o = o._replace(sem="relaxed", scope=_STRONG_OP[m])
     text = ".".join(order_mods(b, o))
     if inst.has("nc") and o.sem == "weak":
-        text = "CONSTANT.SYS" if b.sm < 80 else "CONSTANT"
+        text = "CONSTANT.SYS" if b.has("load-unsigned-named") else "CONSTANT"
     return f".{text}" if text else ""
 
 
@@ -63,7 +63,7 @@ def access_op(b: Builder, inst: PtxInst, space: str, size: int, signed: bool, lo
     if not load and size < 4:
         width = _size_mod(size, False)
     if space == "shared":
-        return f"{op}.U{width}" if load and b.sm < 80 else op + width
+        return f"{op}.U{width}" if load and b.has("load-unsigned-named") else op + width
     evict, ltc = _hints(b, inst, load)
     if space == "local":
         return op + evict + width

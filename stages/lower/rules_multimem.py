@@ -70,13 +70,13 @@ def _reduction(b: Builder, inst: PtxInst, op: str, t: str, bits: int) -> str:
     if t in _MC_INT:
         return f"{REDUCTIONS[op]}.{_MC_INT[t]}"
     wide = any(m.startswith("acc::") for m in inst.mods)
-    how = ("F32ADD" if b.sm < 100 else "HPADD") if wide else REDUCTIONS[op]
+    how = ("HPADD" if b.has("multimem-bytes") else "F32ADD") if wide else REDUCTIONS[op]
     if t in ("f32", "f64"):
         return f"{how}.{_lanes(t.upper(), bits // b.bits(t))}.RN"
     if t in _MC_HALF:
         return f"{how}.{_MC_HALF[t]}x{bits // 16}.RN"
     byte = _MC_BYTE.get(t.partition("x")[0])
-    if byte is None or b.sm < 100:
+    if byte is None or not b.has("multimem-bytes"):
         raise b.unsupported(inst)
     return f"{how}.{byte}x{bits // 8}.RN"
 

@@ -27,7 +27,7 @@ def _parts(x: ptx.Operand) -> tuple[ptx.Operand, ...]:
 
 def _order(b: Builder, inst: PtxInst) -> tuple[str, str]:
     """Eviction hint and strength of an access."""
-    near = "STRONG.CTA" if b.sm < 80 else "STRONG.SM"
+    near = "STRONG.CTA" if b.has("load-unsigned-named") else "STRONG.SM"
     far = any(inst.has(m) for m in ("cg", "cv", "wt"))
     return ("EF" if inst.has("cs") else ""), "STRONG.SYS" if far else near
 
@@ -46,7 +46,7 @@ def _place(b: Builder, inst: PtxInst, bracket: ptx.Operand) -> tuple[str, Mem, H
 
 
 def _where(b: Builder, header: Header) -> tuple[Operand, ...]:
-    if b.sm >= 90:
+    if b.has("header-in-uniform"):
         return header.uniform(b)
     return header.numbers or (header.register(b),)
 

@@ -39,7 +39,7 @@ def bar(b: Builder, inst: PtxInst) -> None:
         args: tuple[Val, ...] = (u, u)
     else:
         args = (which,) if count is None else (which, count)
-    defer = ".DEFER_BLOCKING" if b.sm >= 80 else ""
+    defer = ".DEFER_BLOCKING" if b.has("bar-defers") else ""
     if red:
         b.emit(f"BAR.RED.{red.upper()}{defer}", (), (*args, guard), attrs={"warp": 1})  # type: ignore[arg-type]
         assert to is not None
@@ -62,10 +62,10 @@ def _note_barrier(b: Builder, which: Val) -> None:
 
 def warpsync(b: Builder, mask: Val, attrs: dict[str, AttrValue] | None = None) -> None:
     """Wait for the threads of a mask. ``attrs``: ``fence`` where memory is ordered too."""
-    if type(mask) is Imm and mask.value == 0xFFFFFFFF and b.sm >= 90:
+    if type(mask) is Imm and mask.value == 0xFFFFFFFF and b.has("warpsync-all"):
         b.emit("WARPSYNC.ALL", attrs=attrs)
     else:
-        b.emit("WARPSYNC", (), (b.in_reg(mask) if b.sm >= 90 else mask,), attrs=attrs)
+        b.emit("WARPSYNC", (), (b.in_reg(mask) if b.has("warpsync-all") else mask,), attrs=attrs)
 
 
 def members(b: Builder, inst: PtxInst, index: int) -> dict[str, AttrValue] | None:
@@ -110,7 +110,7 @@ def cluster_barrier(b: Builder, inst: PtxInst) -> None:
 
 def _alias(b: Builder) -> None:
     """fence.proxy.alias; from sm_80 on ptxas asks a flag of the launch whether the GPU scope will do, the wider one always does."""
-    b.emit("MEMBAR.SC.GPU" if b.sm < 80 else "MEMBAR.SC.SYS")
+    b.emit("MEMBAR.SC.SYS" if b.has("fence-alias-system") else "MEMBAR.SC.GPU")
     invalidate(b)
 
 
@@ -224,7 +224,7 @@ def match(b: Builder, inst: PtxInst) -> None:
         return
     m = b.r()
     q = b.p()
-    if b.sm >= 80:
+    if b.has("match-all"):
         b.emit(f"MATCH.ALL{wide}", (q, m), (x,), attrs=members(b, inst, 2))
         b.copy(d, m)
         b.copy(p, q)
@@ -246,7 +246,7 @@ _REDUX = {
 def redux(b: Builder, inst: PtxInst) -> None:
     op = next((m for m in inst.mods if m in ("add", "min", "max", "and", "or", "xor")), "")
     mods = _REDUX.get((op, inst.types[0]))
-    if inst.types[0] == "f32" and op in ("min", "max") and b.sm in (100, 103):
+    if inst.types[0] == "f32" and op in ("min", "max") and b.has("redux-float"):
         name = f"CREDUX.{op.upper()}{'ABS' if inst.has('abs') else ''}.F32{'.NAN' if inst.has('NaN') else ''}"
     elif mods is None:
         raise b.unsupported(inst)
@@ -367,7 +367,7 @@ def _shared_part(b: Builder, inst: PtxInst, x: ptx.Operand) -> Mem:
 
 
 def nanosleep(b: Builder, inst: PtxInst) -> None:
-    b.emit("NANOSLEEP.WARP" if b.sm < 80 else "NANOSLEEP", (), (b.src(inst.operands[0], "u32"),))
+    b.emit("NANOSLEEP.WARP" if b.has("nanosleep-warp") else "NANOSLEEP", (), (b.src(inst.operands[0], "u32"),))
 
 
 def griddep(b: Builder, inst: PtxInst) -> None:

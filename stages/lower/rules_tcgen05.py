@@ -83,7 +83,7 @@ def _collector(inst: PtxInst) -> tuple[str, str]:
 def _scale_form(b: Builder, inst: PtxInst) -> str:
     """The modifier of block scales of 16 elements."""
     if inst.has("scale_vec::4X") or inst.has("block16"):
-        return ".BLOCK16" if b.sm == 103 else ".4X"
+        return ".BLOCK16" if b.has("block-16-named") else ".4X"
     return ""
 
 
@@ -488,7 +488,7 @@ _OPS: dict[str, Rule] = {
 
 def tcgen05(b: Builder, inst: PtxInst) -> None:
     """All operations on tensor memory."""
-    if not 100 <= b.sm <= 110:
+    if not b.has("tensor-memory"):
         raise b.unsupported(inst)
     what = inst.mods[0]
     b.ctx.unit.attrs["isa_class"] = max(2, _isa_class(b))

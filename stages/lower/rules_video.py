@@ -267,7 +267,7 @@ def packed(b: Builder, inst: PtxInst) -> None:
     mask = into.selector if isinstance(into, ptx.Part) else ""
     d = b.dst(into.reg if isinstance(into, ptx.Part) else into)
     plain = not any(isinstance(o, ptx.Part) for o in (into, x, y))
-    if inst.op == "vabsdiff4" and plain and b.sm <= 110 and ta == tb == dest == "u32":
+    if inst.op == "vabsdiff4" and plain and b.has("abs-diff-bytes") and ta == tb == dest == "u32":
         out = b.r()
         b.emit("VABSDIFF4.U8" + (".ACC" if inst.has("add") else ""), out, (a, other, c if inst.has("add") else RZ))
         b.copy(d, out)

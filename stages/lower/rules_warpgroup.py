@@ -205,7 +205,7 @@ def _note(made: Inst, found: dict[int, Operand]) -> None:
 
 def wgmma(b: Builder, inst: PtxInst) -> None:
     """wgmma.fence, mma_async, commit_group and wait_group."""
-    if b.sm != 90:
+    if not b.has("warpgroup-mma"):
         raise b.unsupported(inst)
     what = inst.mods[0]
     b.ctx.unit.attrs["isa_class"] = 4

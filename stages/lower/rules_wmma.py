@@ -181,8 +181,8 @@ def _matrix(b: Builder, inst: PtxInst, name: str) -> tuple[Matrix, int]:
     shape, t = _shape(b, inst), inst.types[0]
     bits = BITS.get(t, 0)
     key = (shape, t, name)
-    axes = _axes(_FRAGMENTS_75[key]) if b.sm < 80 and key in _FRAGMENTS_75 else fragments().get((shape, bits, name))
-    if axes is None or (b.sm < 80 and t in ("bf16", "tf32", "f64")):
+    axes = _axes(_FRAGMENTS_75[key]) if not b.has("mma-16816") and key in _FRAGMENTS_75 else fragments().get((shape, bits, name))
+    if axes is None or (not b.has("mma-16816") and t in ("bf16", "tf32", "f64")):
         raise b.unsupported(inst)
     row, col = axes
     by_row = next((m for m in inst.mods if m in ("row", "col")), "row") == "row"
@@ -380,9 +380,9 @@ def product(b: Builder, inst: PtxInst) -> None:
     dt, ct = types[0], types[-1]
     at, bt = (types[1], types[2]) if len(types) == 4 else ("f16", "f16")
     bits = BITS.get(at, 0)
-    parts = products(b.sm < 80).get((shape, bits))
+    parts = products(not b.has("mma-16816")).get((shape, bits))
     floating = bits in (16, 32)
-    if parts is None or at != bt or (b.sm < 80 and at in ("bf16", "tf32", "f64")) or (floating and inst.has("satfinite")):
+    if parts is None or at != bt or (not b.has("mma-16816") and at in ("bf16", "tf32", "f64")) or (floating and inst.has("satfinite")):
         raise b.unsupported(inst)
     d, x, y, c = (vector_of(o) for o in inst.operands)
     word = "b64" if bits == 64 else "b32"
@@ -404,7 +404,7 @@ def product(b: Builder, inst: PtxInst) -> None:
         elif bits == 64:
             rnd = next((f".{m.upper()}" for m in inst.mods if m in ("rm", "rp", "rz")), "")
             r = b.r(4)
-            b.emit(f"{'DMMA.884' if b.sm < 90 else 'DMMA.8x8x4'}{rnd}", r, (px[0], py[0], pc), attrs={"warp": 1})
+            b.emit(("DMMA.884" if b.has("dmma-884") else "DMMA.8x8x4") + rnd, r, (px[0], py[0], pc), attrs={"warp": 1})
             out += _split(r, 2)
         else:
             small = _SMALL.get(shape) or ("m8n8k16" if len(px) == 1 else "m16n8k16")
@@ -427,7 +427,7 @@ def _floating(b: Builder, at: str, acc: str, x: list[Reg], y: list[Reg], c: Reg)
     kind = {"f16": "", "bf16": ".BF16", "tf32": ".TF32"}[at]
     steps = [(x, y)]
     name = "HMMA.16816"
-    if at == "tf32" or b.sm < 80:
+    if at == "tf32" or not b.has("mma-16816"):
         name = "HMMA.1684" if at == "tf32" else "HMMA.1688"
         steps = [(x[:2], y[:1]), (x[2:], y[1:])]
     for px, py in steps:
@@ -442,14 +442,14 @@ def _halves(b: Builder, x: Reg) -> list[Reg]:
     out = [b.r(), b.r()]
     for d, half in zip(out, ("H0_H0", "H1_H1"), strict=True):
         v = x._replace(mod=half)
-        b.emit("HADD2.F32", d, (v, NEG_RZ_LOW) if b.sm < 80 else (NEG_RZ, v))
+        b.emit("HADD2.F32", d, (NEG_RZ, v) if b.has("half-pair-signed-zero") else (v, NEG_RZ_LOW))
     return out
 
 
 def _joined(b: Builder, low: Reg, high: Reg) -> Reg:
     """Two f32 rounded to f16 in one word."""
     out = b.r()
-    if b.sm >= 80:
+    if b.has("pack-halves"):
         f2fp(b, out, "F16", "F32", "PACK_AB", (high, low))
         return out
     halves = [b.r(), b.r()]

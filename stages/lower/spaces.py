@@ -38,7 +38,7 @@ def descriptor(b: Builder) -> Reg | None:
         if reg is None:
             reg = b.cache["desc"] = b.ur(2)
         guard, b.guard = b.guard, None
-        b.emit("ULDC.64" if b.sm < 100 else "LDCU.64", reg, (Const("C", 0, at, 2),), attrs={"desc": 1})
+        b.emit("LDCU.64" if b.has("uniform-const-load") else "ULDC.64", reg, (Const("C", 0, at, 2),), attrs={"desc": 1})
         b.guard = guard
         b.desc_reg = reg
     return b.desc_reg
@@ -186,7 +186,7 @@ def param_bounds(b: Builder) -> tuple[Reg, Reg]:
 
     bank = b.ctx.target.bank0
     low, high = b.r(2), b.r(2)
-    if b.sm >= 90:
+    if not b.has("alu-const-words"):
         load_const(b, low, 0, bank.param_window)
         load_const(b, high, 0, bank.param_window + 8)
         return low, high

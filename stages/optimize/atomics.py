@@ -15,6 +15,7 @@ from __future__ import annotations
 from typing import Final
 
 from ir_format import isa
+from ir_format.features import has
 from ir_format.flow import Cfg, build_cfg, read_regs, written_regs
 from ir_format.isa import facts
 from ir_format.model import INV, NOT_PT, PT, RZ, URZ, ZERO, Function, Imm, Inst, Label, Mem, Name, Operand, Reg, Unit
@@ -117,7 +118,7 @@ class _Gatherer:
         wanted = i.op in _ATOMICS and i.dsts[-1] != RZ._replace(width=i.dsts[-1].width)  # type: ignore[union-attr]
         if kind == ("ADD",) and self._uniform(value):
             return self._counted(i, value, where, wanted) if self.ctx.allow() else [i]
-        if wanted or self.sm < 80 or i.guard is not None or not self.ctx.allow():
+        if wanted or not has(self.sm, "redux") or i.guard is not None or not self.ctx.allow():
             return [i]
         return self._reduced(i, value, where, kind)
 
@@ -125,12 +126,12 @@ class _Gatherer:
         """Take the result away."""
         self.ctx.count("atomic results dropped")
         if i.op == "ATOMG" and kind[0] not in _ONLY_WITH_RESULT:
-            i.op = "REDG" if self.sm >= 90 else "RED"
+            i.op = "REDG" if has(self.sm, "red-named-redg") else "RED"
             i.dsts, i.srcs = self.target.complete(i.op, i.mods, (), i.srcs[:2])
             return
         i.dsts = (*i.dsts[:-1], RZ._replace(width=d.width))
         where = i.srcs[0]
-        if i.op == "ATOMS" and kind == ("ADD",) and self.sm >= 80 and type(where) is Mem and not where.sym and self._constant(i.srcs[1]) == 1:
+        if i.op == "ATOMS" and kind == ("ADD",) and has(self.sm, "atomic-count") and type(where) is Mem and not where.sym and self._constant(i.srcs[1]) == 1:
             i.mods = ("POPC", "INC", "32")
             i.dsts, i.srcs = self.target.complete("ATOMS", i.mods, (RZ,), (where._replace(base=where.base if where.base is not None else RZ, ubase=URZ),))
             i.attrs = None

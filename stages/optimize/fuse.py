@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from ir_format.features import has
 from ir_format.isa import facts
 from ir_format.model import ABS, NEG, PT, RZ, RZ2, ZERO, Const, Imm, Inst, Mem, Operand, Reg
 from stages.optimize.fold import WORD, negated, plain_iadd3, plain_imad, plus_constant, split_terms, value_of
@@ -101,7 +102,7 @@ def fold_address(s: Simplifier, i: Inst) -> Inst | None:
         for n, o in enumerate(ops):
             if type(o) is not Mem:
                 continue
-            new = _address(s, o) or (_scaled(s, o) if i.op in _SCALING and s.sm < 90 else None)
+            new = _address(s, o) or (_scaled(s, o) if i.op in _SCALING and has(s.sm, "shared-index-scaled") else None)
             if new is None:
                 continue
             srcs, dsts = i.srcs, i.dsts

@@ -12,6 +12,7 @@ from typing import Final
 
 from ir_format import isa
 from ir_format.diag import CompileError
+from ir_format.features import has
 from ir_format.flow import build_cfg, loop_depths, post_dominators, read_regs
 from ir_format.model import Const, Function, Inst, Name, Operand, Reg, Unit, VReg
 from ir_format.target import target as find_target
@@ -59,7 +60,7 @@ class _Sharer:
         self.ctx = ctx
         self.target = isa.target(ctx.header.target)
         self.relocated = bool(ctx.header.options.get("compile-only"))  # no relocation reaches a uniform load
-        self.load = "ULDC" if find_target(ctx.header.target).sm < 100 else "LDCU"
+        self.load = "LDCU" if has(find_target(ctx.header.target).sm, "uniform-const-load") else "ULDC"
         self.before: dict[Place, list[Inst]] = {}  # what to put there
         self.gone: set[int] = set()  # identities of replaced instructions
         self.words: dict[int, Use] = {}  # register -> the instruction that makes it

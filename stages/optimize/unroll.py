@@ -18,6 +18,7 @@ from itertools import pairwise
 from typing import Final
 
 from ir_format import isa
+from ir_format.features import has
 from ir_format.flow import Cfg, build_cfg
 from ir_format.isa import facts
 from ir_format.model import NEG, NOT_PT, PSEUDO, PT, RZ, RZ2, Block, Function, Imm, Inst, Operand, Reg, Unit, label
@@ -280,12 +281,12 @@ class _Unroller:
         block.insts.append(Inst("BRA", (), (), (PT, label(to)), on, self.line, self.loc))
 
     def _kind(self) -> tuple[str, ...]:
-        return ("RECONVERGENT",) if self.sm >= 100 else ()
+        return ("RECONVERGENT",) if has(self.sm, "bssy-kinds") else ()
 
     def _meet(self, block: Block, at: Block) -> Reg:
         """Threads that part behind ``block`` meet at the start of ``at``."""
         bar = self.f.new_vreg("B")
-        if self.sm < 80:  # as lower does: old participants may be left in it
+        if not has(self.sm, "bssy-clears"):  # as lower does: old participants may be left in it
             block.insts += [self._inst("UNDEF", (), (bar,), ()), self._inst("BMOV", ("32", "CLEAR"), (RZ,), (bar,))]
         block.insts.append(self._inst("BSSY", self._kind(), (bar,), (label(at.id),)))
         return bar

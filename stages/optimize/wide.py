@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from ir_format.features import has
 from ir_format.flow import is_guarded, read_regs, written_regs
 from ir_format.model import INV, NEG, NOT_PT, PT, RZ, RZ2, ZERO, Const, Imm, Inst, Operand, Reg, VReg
 from ir_format.record import NamedTuple
@@ -189,7 +190,7 @@ def fuse_wide(s: Simplifier, i: Inst) -> Inst | None:
 
 def fuse_pair(s: Simplifier, i: Inst) -> Inst | None:
     """IADD.64, where the SM has it."""
-    if s.sm < 120:
+    if not has(s.sm, "add-64"):
         return None
     got = _sum_at(s, i)
     if got is None or got.a.whole is None or got.b.whole is None:
@@ -207,7 +208,7 @@ def fuse_pair(s: Simplifier, i: Inst) -> Inst | None:
 
 def fuse_three(s: Simplifier, i: Inst) -> Inst | None:
     """(c + d) + b with two carries, where nothing else reads c + d."""
-    if s.sm >= 120:
+    if has(s.sm, "add-64"):
         return None  # two IADD.64 are as short
     got = _sum_at(s, i)
     if got is None or not _free(got.a) or not _free(got.b):

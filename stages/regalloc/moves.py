@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Final
 
 from ir_format.diag import CompileError
+from ir_format.features import has
 from ir_format.model import (
     INV,
     PT,
@@ -103,14 +104,14 @@ class Mover:
     def const_to_r(self, origin: Inst, dst: Reg, src: Operand) -> list[Inst]:
         """Constant bank to R: MOV where ALU constants are used, LDC from sm_90 on."""
         assert type(src) is Const
-        if self.sm < 90 and src.ireg is None:
+        if has(self.sm, "alu-const-words") and src.ireg is None:
             return [_inst(origin, "MOV", (), (_part(dst, i),), (_word(src, i),)) for i in range(dst.width)]
         return self._load_const(origin, dst, src, "LDC")
 
     def const_to_ur(self, origin: Inst, dst: Reg, src: Operand) -> list[Inst]:
         """Constant bank to UR: ULDC to sm_90, LDCU after."""
         assert type(src) is Const
-        return self._load_const(origin, dst, src, "ULDC" if self.sm < 100 else "LDCU")
+        return self._load_const(origin, dst, src, "LDCU" if has(self.sm, "uniform-const-load") else "ULDC")
 
     def _load_const(self, origin: Inst, dst: Reg, src: Const, op: str) -> list[Inst]:
         out: list[Inst] = []

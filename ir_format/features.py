@@ -1,0 +1,91 @@
+"""What an SM can do, by name: the one place where code asks for more than a target's number.
+
+A line of :data:`TABLE` is ``name : SMs : what it says``. A new SM that lies in a range has the feature; ranges are
+``80+``, ``75-89``, ``100,103``. Provenance: measured on ptxas 13.0's output for every SM unless a line says otherwise.
+Whether an SM has an instruction at all, or a form of one, is a question to the rows (:mod:`ir_format.isa`), not to this table.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Final
+
+TABLE: Final = """
+clusters              : 90+      : clusters of CTAs: launch values, CGAERRBAR, shared memory of another CTA
+cluster-values-indexed: 100+     : launch values of clusters stand behind c[0][SR_CgaSize]
+cluster-copies-called : 120+     : copies to another CTA of the cluster are functions of the driver
+sync-unit             : 90+      : mbarriers are worked by SYNCS; before, by atomics and loads
+red-named-redg        : 90+      : a reduction in global memory is REDG; before, RED
+uniform-const-load    : 100+     : LDCU brings constants to uniform registers; before, ULDC
+bssy-kinds            : 100+     : BSSY and BSYNC say RECONVERGENT or RELIABLE
+bssy-clears           : 80+      : BSSY forgets the participants of before; sm_75 needs BMOV.CLEAR in front
+warpsync-all          : 90+      : WARPSYNC.ALL, and no mask but in a register
+call-from-lepc        : 90+      : the return address of a call by pointer is a label's, from LEPC
+shared-index-scaled   : 75-89    : accesses to shared memory shift their index ([R.X4])
+load-unsigned-named   : 75       : LDS.U; the scope of a weak access is always named
+bar-defers            : 80+      : BAR.SYNC.DEFER_BLOCKING
+match-all             : 80+      : MATCH.ALL has its mask in a register and its predicate beside
+fence-alias-system    : 80+      : fence.proxy.alias needs the system's scope unless a launch says otherwise
+nanosleep-warp        : 75       : NANOSLEEP.WARP
+redux                 : 80+      : REDUX
+redux-float           : 100,103  : CREDUX of f32
+atomic-count          : 80+      : ATOMS.POPC.INC.32
+atom-bf16x2-shared    : 90+      : atomics on bf16x2 that are one instruction
+atom-f16-add          : 80+      : sums of bf16 by one addition of halves
+atom-offset-23-bits   : 100+     : ATOM with a descriptor has a signed offset of 23 bits
+int-to-float-alu      : 86+      : I2FP: conversions of 32-bit integers in the arithmetic pipe
+pack-halves           : 80+      : F2FP packs two f32 into halves
+pack-names-types      : 89+      : F2FP names the types of both sides
+half-pair-signed-zero : 80+      : HADD2.F32 takes -RZ as a pair; before, as its low half
+three-way-float       : 100-119  : FMNMX3 (sm_120 and sm_121 have none)
+packed-f32            : 100,103  : FADD2, FMUL2, FFMA2
+int-min-max-vector    : 90-103,120+ : VIMNMX in place of IMNMX
+int-min-max-typed     : 120+     : VIMNMX names the type of both kinds
+add-64                : 120+     : IADD.64
+dot-product           : 75-90    : IDP
+abs-diff-bytes        : 75-110   : VABSDIFF4
+mma-16816             : 80+      : HMMA.16816, tensor cores for bf16, tf32 and f64
+mma-nibbles           : 75-89    : IMMA on four-bit integers, sparse too
+mma-bits-and          : 80+      : BMMA.AND
+mma-bits-and-only     : 90       : BMMA.AND alone
+mma-8816              : 75-90    : IMMA.8816
+dmma-884              : 75-89    : DMMA.884; later DMMA.8x8x4
+warpgroup-mma         : 90       : wgmma
+tensor-memory         : 100-110  : tcgen05
+block-16-named        : 103      : block scales of 16 elements are BLOCK16; else 4X
+header-in-uniform     : 90+      : textures and surfaces take their header from a uniform register
+header-immediate      : 75-90    : texture header and sampler are a pair of words
+header-pair           : 120+     : a texture's header comes with a second uniform register
+texture-scattered     : 75-89    : TEX.SCR takes its words from scattered registers
+texture-gradient-called: 90+     : gradients of 3d and cube textures are functions of the driver
+texture-level-zero    : 75-119   : a level is always given
+multimem-bytes        : 100+     : LDGMC on eight-bit floats, HPADD
+deep-cctl             : 100+     : CCTL.E.C.LDCU.IV.DEEP in front of UTMACCTL
+unified-call          : 90+      : calls of driver functions are marked in .nv.info
+alu-const-words       : 75-89    : a word of a constant bank is an operand of MOV
+"""
+
+
+@cache
+def table() -> dict[str, tuple[str, str]]:
+    """Feature -> (SMs, what it says)."""
+    out: dict[str, tuple[str, str]] = {}
+    for line in TABLE.strip().splitlines():
+        name, sms, what = (part.strip() for part in line.split(":", 2))
+        out[name] = sms, what
+    return out
+
+
+def covers(text: str, sm: int) -> bool:
+    """Whether a list of SMs (``80+``, ``75-89``, ``90,100``) has ``sm``."""
+    for part in text.split(","):
+        low, dash, high = part.rstrip("+").partition("-")
+        if int(low) <= sm and (part.endswith("+") or sm <= int(high if dash else low)):
+            return True
+    return False
+
+
+@cache
+def has(sm: int, feature: str) -> bool:
+    """Whether an SM has a feature. Raises KeyError for a feature that the table does not name."""
+    return covers(table()[feature][0], sm)
