@@ -100,6 +100,10 @@ class Hazards:
         """Which scoreboards the instruction needs: '', 'W', 'R' or 'WR'."""
         return self._boards.get(self.klass(inst), ("", ""))[0]
 
+    def pipe(self, klass: str) -> Pipe:
+        """Pipe, issue interval and estimated latency of a class."""
+        return load.pipes()[klass]
+
     def least_stall(self, inst: Inst) -> int:
         """Least stall count behind the instruction; 0 means a drain, which the control word spells 0."""
         return int(self._stalls.get(self.klass(inst), ("1", ""))[0])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ir_format import isa
 from ir_format.flow import is_guarded, read_regs, written_regs
-from ir_format.model import RZ, ZERO, Block, Imm, Inst, Name, Reg, Unit
+from ir_format.model import RZ, ZERO, AttrValue, Block, Imm, Inst, Name, Reg, Unit
 from stages.runner import Context
 
 
@@ -21,7 +21,7 @@ def pair_zeros(unit: Unit, ctx: Context) -> None:
 
 def _zeroed(i: Inst) -> int:
     """The register that an instruction only sets to zero; -1 if it does something else."""
-    if i.op != "MOV" or is_guarded(i) or i.uses or i.defs or (i.attrs and "ra" not in i.attrs) or (len(i.srcs) > 1 and i.srcs[1] != Imm("I", 15)):
+    if i.op != "MOV" or is_guarded(i) or i.uses or i.defs or (i.attrs and not _unmarked(i.attrs)) or (len(i.srcs) > 1 and i.srcs[1] != Imm("I", 15)):
         return -1
     d, s = i.dsts[0], i.srcs[0]
     if type(d) is not Reg or d.file != "R" or d.num == ZERO or s not in (RZ, Imm("I", 0)):
@@ -59,3 +59,8 @@ def _block(b: Block, target: isa.Target, ctx: Context) -> None:
             zero_at[z] = n
     if gone:
         b.insts = [i for n, i in enumerate(b.insts) if n not in gone]
+
+
+def _unmarked(attrs: dict[str, AttrValue]) -> bool:
+    """Whether an instruction that the allocator made, or one that bears added facts alone (`orias-facts --annotate`)."""
+    return "ra" in attrs or all(name.startswith("hz.") for name in attrs)
