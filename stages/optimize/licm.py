@@ -15,6 +15,7 @@ from typing import Final
 from ir_format.flow import ENDS, Liveness, bit_indices, build_cfg, is_guarded, liveness, read_regs, written_regs
 from ir_format.hazards import hazards
 from ir_format.hazards.load import late_results
+from ir_format.isa import facts
 from ir_format.model import Const, Function, Inst, Reg, Unit
 from stages.optimize.loops import LOADS, Stores, find_loops, front, has_loops, open_fronts, put_last
 from stages.optimize.pressure import Alive
@@ -28,7 +29,8 @@ _SPARE: Final = 8  # registers left below a limit that directives or options set
 _PREDICATES: Final = 4
 _CALLING: Final = 12  # the limit where the loop calls: few registers survive a call
 _LATE: Final = late_results(16)
-_STAY: Final = frozenset(("UNDEF", "R2UR", "P2R", "R2P"))
+#: Pure instructions that stay: those that ask which threads are here, and moves between predicates and registers, which only lengthen lives.
+_STAY: Final = facts.having("convergent") | facts.of_class("p2r", "r2p") | {"UNDEF"}
 
 
 def hoist_invariants(unit: Unit, ctx: Context) -> None:

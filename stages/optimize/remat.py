@@ -16,6 +16,7 @@ from typing import Final
 
 from ir_format.flow import Liveness, is_guarded, loop_depths, read_regs, written_regs
 from ir_format.hazards import hazards
+from ir_format.isa import facts
 from ir_format.model import NOT_PT, PT, Const, Function, Inst, Reg, Unit
 from ir_format.record import NamedTuple
 from ir_format.rename import fresh_names, rename, rename_reads
@@ -27,6 +28,7 @@ from stages.optimize.values import Values, is_pure, live_now
 from stages.regalloc.limits import register_limit
 from stages.runner import Context
 
+_CONSTANTS: Final = facts.having("constant")
 _LONGEST: Final = 3  # instructions to make one value
 _GAP: Final = 24  # instructions between two uses that share one copy
 _LOOP: Final = 8  # assumed trip count
@@ -172,7 +174,7 @@ class _Finder:
         if not self.values.value[r.num] or r.file != "UR":
             return bool(self.values.value[r.num]) and r.file == "R"
         made = self.values.defs.get((r.num, 0))
-        if made is None or made.op not in ("ULDC", "LDCU", "S2UR") or not is_pure(made) or read_regs(made):
+        if made is None or made.op not in _CONSTANTS or not is_pure(made) or read_regs(made):
             return False
         return self.together()
 

@@ -15,6 +15,7 @@ from typing import Final
 
 from ir_format.flow import Cfg, build_cfg, dominates, dominators, is_guarded, loop_depths, loops, read_regs, written_regs
 from ir_format.hazards import hazards
+from ir_format.isa import facts
 from ir_format.model import ZERO, Const, Function, Inst, Reg, Unit
 from stages.optimize.places import Place, insert, made_once, readers
 from stages.optimize.pressure import CHEAP, SHORT, shortages
@@ -24,7 +25,7 @@ from stages.runner import Context
 
 #: Instructions in layout between the load and its first reader from which on it moves (guessed: some 40 cycles are its latency).
 _FAR: Final = 40
-_LEADING: Final = ("BSYNC", "WARPSYNC", "BSSY")  # they stand first in their blocks
+_LEADING: Final = facts.with_value("ctl", "bssy", "bsync") | {"WARPSYNC"}  # they stand first in their blocks
 
 
 def sink_values(unit: Unit, ctx: Context) -> None:

@@ -43,7 +43,6 @@ _UNDER_WAY: Final = 16
 _OPEN_BODY: Final = 18  # longest body of a loop whose rounds are not known, in steps (:func:`steps`; measured)
 _LATE: Final = facts.fetching()
 _FREE: Final = ("COPY", "UNDEF", "PCOPY")
-_SUMS: Final = ("IADD3", "LEA", "IADD")
 _AT_ONCE: Final = 4
 _ROUNDS: Final = 3  # inner loops that vanish make the loop around them a candidate
 #: Bodies with these stay: protocols of their own, calls, fences (measured for MEMBAR), instructions that only some threads of a warp may come to.
@@ -104,7 +103,7 @@ def steps(block: Block) -> int:
     """Instructions as ptxas counts them for loops whose rounds are not known (measured): before two become one, and a 64-bit sum once."""
     total = 0
     for i in block.insts:
-        if i.op in _FREE or i.op in _SUMS and "X" in i.mods:
+        if i.op in _FREE or "X" in i.mods:
             continue
         total += 1
         if i.op == "LEA" or i.op in ("IADD3", "LOP3") and sum(type(o) is not Imm and o != RZ for o in i.srcs[:3]) == 3 or i.op == "IMAD" and "WIDE" in i.mods and i.srcs[2] not in (RZ, RZ2):
