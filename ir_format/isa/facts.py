@@ -95,6 +95,11 @@ def with_value(key: str, *wanted: str) -> frozenset[str]:
     return frozenset(name for name, f in table().items() if f.values.get(key) in wanted)
 
 
+def exchanging() -> frozenset[str]:
+    """The mnemonics by which threads of a warp learn something of each other. ELECT waits, and no list of `.nv.info` has it (measured)."""
+    return with_value("effect", "warp") & having("meets") - having("waits")
+
+
 def speculatable() -> frozenset[str]:
     """The mnemonics that may run though their guard is false."""
     return having("pure") | having("speculatable")

@@ -49,6 +49,7 @@ class Target:
         self._parsed: dict[str, Row | None] = {}
         self._opcode_done: set[int] = set()
         self._kinds: dict[tuple[str, str, str], frozenset[str]] = {}
+        self._classed: dict[str, bool] = {}
         self._first_plans: dict[tuple[str, tuple[str, ...]], list[Plan | None]] = {}
 
     # -- rows ---------------------------------------------------------------------------------------------------
@@ -79,6 +80,16 @@ class Target:
         """A fact of the instruction's row (``cls``, ``sb``, ``mem``, ``space``...), '' where the row does not say."""
         row = self.row_of(inst)
         return "" if row is None else row.facts.get(name, "")
+
+    def isa_class(self, inst: Inst) -> int:
+        """The class of instruction sets (`.nv.compat`) that an instruction belongs to: 1, or what the row's fact ``isa`` says, of certain modifiers where it names some (measured)."""
+        marked = self._classed.get(inst.op)
+        if marked is None:
+            marked = self._classed[inst.op] = any("isa" in row.facts for row in self.rows(inst.op))
+        if not marked:
+            return 1
+        number, _, mods = self.fact(inst, "isa").partition(":")
+        return int(number) if number and (not mods or not set(mods.split(",")).isdisjoint(inst.mods)) else 1
 
     def provenance(self, row: Row) -> str:
         """Where the row comes from on this SM: see :func:`ir_format.isa.evidence.describe`."""

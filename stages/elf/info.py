@@ -39,6 +39,7 @@ CRS_STACK_SIZE: Final = 0x1E
 COOP_GROUP_INSTR_OFFSETS: Final = 0x28
 COOP_GROUP_MASK_REGIDS: Final = 0x29
 WMMA_USED: Final = 0x2B
+ATOM16_EMUL_INSTR_REG_MAP: Final = 0x2E
 REGCOUNT: Final = 0x2F
 INT_WARP_WIDE_INSTR_OFFSETS: Final = 0x31
 INDIRECT_BRANCH_TARGETS: Final = 0x34
@@ -50,7 +51,9 @@ NUM_MBARRIERS: Final = 0x38
 MBARRIER_INSTR_OFFSETS: Final = 0x39
 EXPLICIT_CLUSTER: Final = 0x3E
 MAX_CLUSTER_RANK: Final = 0x3F
+INSTR_REG_MAP: Final = 0x40
 RESERVED_SMEM_USED: Final = 0x41
+UNUSED_LOAD_BYTE_OFFSET: Final = 0x44
 KPARAM_INFO_V2: Final = 0x45
 TEXMODE_INDEPENDENT: Final = 0x4D
 SAMPLER_INIT: Final = 0x09
@@ -237,15 +240,37 @@ def _cluster(k: Kernel, t: Target, s: Symbols) -> bytes:
 
 def _mbarriers(k: Kernel, t: Target, s: Symbols) -> bytes:
     rows = b""
+    made, loops = 0, False
     for at, value in k.marks("mbarrier"):
-        op, reg, operand = value & 0xFF, value >> 8 & 0xFF, value >> 16 & 0xFFFFFFFF
-        rows += struct.pack("<3I4B", at, 0xFF, operand, op, 1, reg, 0)
+        op, uniform, base, offset = value & 0xFF, value >> 8 & 0xFF, value >> 16 & 0xFF, value >> 24 & 0xFFFFFFFF
+        rows += struct.pack("<3I4B", at, base, offset, op, 1, uniform, 0)
+        if op == 0:
+            made += 1
+            loops |= bool(value >> 56 & 1)
     if not rows:
         return b""
     if len(rows) > 0xFFFF:
         raise CompileError(f"unit '{k.name}': too many mbarrier instructions for one record")
-    count = attrs.number(k.unit, "mbarriers", 1, 0xFFFF)
+    count = 0xFFFF if loops else made  # made in a loop: unknown
     return struct.pack("<BBH", SVAL, MBARRIER_INSTR_OFFSETS, len(rows)) + rows + record(HVAL, NUM_MBARRIERS, count)
+
+
+def _operands(k: Kernel, t: Target, s: Symbols) -> bytes:
+    """Operands of the program's instructions that the machine's instruction doesn't show: operand number, 2 for a register or 5 for a number, which."""
+    out: list[int] = []
+    for at, value in k.marks("operand"):
+        what = value >> 16 & 0xFFFFFFFF
+        place = (what & 0xFFFF, 0xFFFFFFFF) if value >> 8 & 0xFF == 2 else (0xFFFF, what)
+        out += (at, value & 0xFFFF | place[0] << 16, place[1])
+    return words(INSTR_REG_MAP, *out) if out else b""
+
+
+def _pairs(code: int, mark: str) -> Writer:
+    def write(k: Kernel, t: Target, s: Symbols) -> bytes:
+        rows = [word & 0xFFFFFFFF for row in k.marks(mark) for word in row]
+        return words(code, *rows) if rows else b""
+
+    return write
 
 
 def _flag(code: int, key: str) -> Writer:
@@ -259,18 +284,20 @@ _COMMON: Final[tuple[Writer, ...]] = (
     _annotations,
     _mercury,
     _flag(REG_RECONFIG, "reg_reconfig"),
+    _pairs(UNUSED_LOAD_BYTE_OFFSET, "unused"),
     _offsets(INT_WARP_WIDE_INSTR_OFFSETS, "int_warp_wide"),
     _coop_masks,
     _offsets(COOP_GROUP_INSTR_OFFSETS, "coop"),
 )
+_PLACES: Final[tuple[Writer, ...]] = (_operands, _mbarriers, _pairs(ATOM16_EMUL_INSTR_REG_MAP, "half"))
 _BEFORE_90: Final[tuple[Writer, ...]] = (
     _sw_war, _api, _sw2861232, _param_cbank, _cbank_size, _kparams, _reserved_smem, _flag(WMMA_USED, "wmma_used"), _maxreg, _barriers, _externs, *_COMMON,
-    _offsets(SYSCALL_OFFSETS, "syscall"), _mbarriers, _exits, _indirect, _flag(CTAIDZ_USED, "ctaidz_used"), _threads, _crs,
+    _offsets(SYSCALL_OFFSETS, "syscall"), *_PLACES, _exits, _indirect, _flag(CTAIDZ_USED, "ctaidz_used"), _threads, _crs,
 )  # fmt: skip
 _FROM_90: Final[tuple[Writer, ...]] = (
     _flag(BLOCKS_ARE_CLUSTERS, "blocksareclusters"), _api, _kparams, _fragments, _cluster, _reserved_smem, _sparse, _tcgen05, _flag(WMMA_USED, "wmma_used"),
     _maxreg, _barriers, _externs, *_COMMON, _vrc,
-    _offsets(SYSCALL_OFFSETS, "syscall"), _mbarriers, _exits, _indirect, _threads, _crs, _cbank_size, _param_cbank, _sw_war,
+    _offsets(SYSCALL_OFFSETS, "syscall"), *_PLACES, _exits, _indirect, _threads, _crs, _cbank_size, _param_cbank, _sw_war,
 )  # fmt: skip
 
 
@@ -279,8 +306,8 @@ def kernel_info(k: Kernel, t: Target, symbols: Symbols) -> bytes:
     return b"".join(write(k, t, symbols) for write in (_FROM_90 if t.compat else _BEFORE_90))
 
 
-_FUNCTION_BEFORE_90: Final[tuple[Writer, ...]] = (_sw_war, _api, _sw2861232, _barriers, _externs, *_COMMON, _indirect)
-_FUNCTION_FROM_90: Final[tuple[Writer, ...]] = (_api, _sparse, _barriers, _externs, *_COMMON, _vrc, _mbarriers, _indirect, _sw_war)
+_FUNCTION_BEFORE_90: Final[tuple[Writer, ...]] = (_sw_war, _api, _sw2861232, _barriers, _externs, *_COMMON, *_PLACES, _indirect)
+_FUNCTION_FROM_90: Final[tuple[Writer, ...]] = (_api, _sparse, _barriers, _externs, *_COMMON, _vrc, *_PLACES, _indirect, _sw_war)
 
 
 def function_info(k: Kernel, t: Target, symbols: Symbols) -> bytes:

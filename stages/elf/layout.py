@@ -128,7 +128,8 @@ def _check_param(unit: Unit, p: Param) -> None:
 
 
 def _worst_stack(functions: list[Placed], pointed: Sequence[str]) -> int:
-    """Bytes of the deepest call chain from the entry; 0 for recursion (as ptxas reports it: measured). A call by pointer may reach each of ``pointed``."""
+    """Bytes of the deepest call chain from the entry, without functions that call each other in a circle (as ptxas reports it: measured). A call by pointer may reach
+    each of ``pointed``."""
     index = {f.code.name: i for i, f in enumerate(functions)}
     own = functions[0].code.name
     any_of = {index[name] for name in pointed if name in index}
@@ -139,8 +140,9 @@ def _worst_stack(functions: list[Placed], pointed: Sequence[str]) -> int:
         if any(r.symbol == own and opcode(f.code.data, r.offset) == OP_CALL_REL for r in calls):  # returns name the kernel too
             called |= any_of
         edges.append(sorted(called))
-    depth = [-1] * len(functions)
+    depth = [0] * len(functions)
     state = [0] * len(functions)  # 0 new, 1 open, 2 done
+    circle: set[int] = set()
     stack = [0]
     while stack:
         at = stack[-1]
@@ -148,14 +150,15 @@ def _worst_stack(functions: list[Placed], pointed: Sequence[str]) -> int:
             state[at] = 1
             for to in edges[at]:
                 if state[to] == 1:
-                    return 0
-                if state[to] == 0:
+                    path = [x for x in stack if state[x] == 1]
+                    circle.update(path[path.index(to) :])
+                elif state[to] == 0:
                     stack.append(to)
         else:
             stack.pop()
             if state[at] == 1:
                 state[at] = 2
-                depth[at] = functions[at].code.frame + max((depth[to] for to in edges[at]), default=0)
+                depth[at] = (0 if at in circle else functions[at].code.frame) + max((depth[to] for to in edges[at]), default=0)
     return depth[0]
 
 

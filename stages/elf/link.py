@@ -408,6 +408,7 @@ class Linker:
         if v.init:
             out.append(Section(GLOBAL_INIT, SHT_PROGBITS, 3, v.init, align=v.init_align))
         memory: list[Section] = []
+        dynamic = [max(16, v.align) for v in self.module.vars if v.space == "shared" and v.linkage == "extern"]  # for every kernel, used or not (measured)
         for name in self.created:
             if name == GLOBAL_ZERO:
                 memory.append(Section(name, SHT_NOBITS, 3, size=v.zero_size, align=v.zero_align))
@@ -415,7 +416,7 @@ class Linker:
             name = f".nv.shared.{k.name}"
             if name in self.created:
                 size = t.smem_base + k.static_shared
-                memory.append(Section(name, SHT_NOBITS, 0x43, size=size, info=f".text.{k.name}", align=k.shared_align))
+                memory.append(Section(name, SHT_NOBITS, 0x43, size=size, info=f".text.{k.name}", align=max(k.shared_align, *dynamic, 1)))
         memory.sort(key=lambda s: self.created[s.name])
         if t.reserved_smem_offset0 >= 0:
             first = f".nv.shared.{self.kernels[0].name}" if self.kernels else ""

@@ -9,22 +9,31 @@ from typing import TYPE_CHECKING
 
 from ir_format import isa
 from ir_format.diag import CompileError
-from ir_format.model import Block, Code, Const, Function, Header, Imm, Inst, Mem, Operand, Reg, Reloc, Sym, Unit
+from ir_format.flow import build_cfg, loop_depths
+from ir_format.isa import facts
+from ir_format.model import AttrValue, Block, Code, Const, Function, Header, Imm, Inst, Mem, Operand, Reg, Reloc, Sym, Unit
 from ir_format.target import RETURN_REG
 
 if TYPE_CHECKING:
     from ir_format.isa.machine import Target
 
 WORD = 16
+COMPAT_FROM = 90  # .nv.compat, which tells the class of instruction sets
 
 #: Places that the driver wants listed, by mnemonic (docs/stream.md, `marks`).
 _MARKS = {"EXIT": "exit"}
+_WARP_WIDE = facts.exchanging()
 
 
 def encode_unit(unit: Unit, header: Header) -> Unit:
     """Encode every function of the unit, in place. Raises CompileError with the PTX line of the instruction that has no encoding."""
     target = isa.target(header.target)
     unit.code = [encode_function(f, target) for f in unit.functions]
+    if target.sm >= COMPAT_FROM:
+        needed = max((target.isa_class(i) for f in unit.functions for b in f.blocks for i in b.insts), default=1)
+        said = unit.attrs.get("isa_class", 1)
+        if needed > 1 and isinstance(said, int):
+            unit.attrs["isa_class"] = max(said, needed)
     return unit
 
 
@@ -55,8 +64,10 @@ def encode_function(f: Function, target: Target) -> Code:
             if (inst.line, inst.loc) != place:
                 place = (inst.line, inst.loc)
                 lines.append((pc, *place))
-            _mark(inst, pc, marks)
+            _mark(inst, pc, marks, target)
             pc += WORD
+    if any(kind == "mbarrier" for kind, _, _ in marks):
+        marks = _with_loops(f, begin, marks)
     regs = f.regs.get("R", 0)
     return Code(f.name, f.kind, bytes(data), tuple(relocs), tuple(lines), tuple(marks), regs, f.frame)
 
@@ -108,8 +119,8 @@ def _reloc(o: Operand, pc: int, line: int) -> Reloc | None:
     return None
 
 
-def _mark(inst: Inst, pc: int, marks: list[tuple[str, int, int]]) -> None:
-    """Marks that the mnemonic asks for, and those that ``attrs`` carries (``mark``: name, ``mark_value``: integer or a source's index)."""
+def _mark(inst: Inst, pc: int, marks: list[tuple[str, int, int]], target: Target) -> None:
+    """Marks that the mnemonic asks for, and those that ``attrs`` carries (``mark``: name, ``mark_value``: integer)."""
     kind = _MARKS.get(inst.op)
     if kind is not None:
         marks.append((kind, pc, 0))
@@ -118,13 +129,56 @@ def _mark(inst: Inst, pc: int, marks: list[tuple[str, int, int]]) -> None:
         if back is not None and back.num != RETURN_REG:
             marks.append(("return", pc, back.num))
     attrs = inst.attrs
+    if inst.op in _WARP_WIDE and not (attrs and "coop" in attrs):
+        marks.append(("int_warp_wide", pc, 0))
     if not attrs:
         return
     name = attrs.get("mark")
     if isinstance(name, str):
         value = attrs.get("mark_value", 0)
         marks.append((name, pc, value if isinstance(value, int) else 0))
-    if "coop" in attrs:
-        source = attrs["coop"]
-        o = inst.srcs[source] if isinstance(source, int) and 0 <= source < len(inst.srcs) else None
-        marks.append(("coop", pc, o.num if isinstance(o, Reg) and o.file == "R" and o.num >= 0 else -1))
+    if attrs.get("coop") == 1 and (inst.op in _WARP_WIDE or inst.op in ("WARPSYNC", "NOP")):  # the last two: bar.warp.sync
+        places = inst.srcs if inst.op == "WARPSYNC" else inst.uses  # where the register with the mask of the threads stands
+        marks.append(("coop", pc, next((o.num for o in places if isinstance(o, Reg) and o.file == "R" and target.sm >= 90), -1)))
+    if "half" in attrs:
+        marks += [("half", pc, o.num) for o in inst.uses if isinstance(o, Reg) and o.num >= 0]
+    if "mbarrier" in attrs:
+        _mark_barrier(inst, pc, marks, attrs, target)
+
+
+def _mark_barrier(inst: Inst, pc: int, marks: list[tuple[str, int, int]], attrs: dict[str, AttrValue], target: Target) -> None:
+    """An operation on an mbarrier: which one and the parts of its address; beside it an operand that the instruction itself does not show."""
+    operation, offset = attrs["mbarrier"], attrs.get("offset", 0)
+    base, uniform = 0xFF, 0x3F if target.sm < 100 else 0xFF
+    where = next((o for o in (*inst.srcs, *inst.dsts) if isinstance(o, Mem)), None)
+    regs = [o.num for o in inst.uses if isinstance(o, Reg) and o.file == "R" and o.num >= 0]
+    if where is not None:
+        offset = where.offset
+        if where.base is not None and where.base.num >= 0:
+            base = where.base.num
+        if where.ubase is not None and where.ubase.num >= 0:
+            uniform = where.ubase.num
+    elif regs:
+        base = regs[0]
+    if not isinstance(operation, int) or not isinstance(offset, int):
+        raise CompileError("attribute 'mbarrier' has an illegal value", inst.line)
+    marks.append(("mbarrier", pc, operation & 0xFF | uniform << 8 | base << 16 | (offset & 0xFFFFFFFF) << 24))
+    operand, known = attrs.get("operand"), attrs.get("operand_value")
+    if isinstance(operand, int):
+        if isinstance(known, int):
+            marks.append(("operand", pc, operand | 5 << 8 | (known & 0xFFFFFFFF) << 16))
+        elif regs:
+            marks.append(("operand", pc, operand | 2 << 8 | regs[-1] << 16))
+
+
+def _with_loops(f: Function, begin: dict[int, int], marks: list[tuple[str, int, int]]) -> list[tuple[str, int, int]]:
+    """Note which barriers are made in a loop: their number is not known (bit 56 of the value)."""
+    cfg = build_cfg(f)
+    depths = loop_depths(cfg)
+    spans = [(begin[block.id], depths[pos]) for pos, block in enumerate(f.blocks)]
+    out = []
+    for kind, at, value in marks:
+        if kind == "mbarrier" and next((depth for start, depth in reversed(spans) if start <= at), 0):
+            value |= 1 << 56
+        out.append((kind, at, value))
+    return out

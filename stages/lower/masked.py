@@ -6,7 +6,9 @@ mask; else each thread goes through the threads of its mask, which have the same
 
 from __future__ import annotations
 
-from ir_format.model import NOT_PT, PT, RZ, Imm, Operand, Reg
+from typing import TypedDict
+
+from ir_format.model import NOT_PT, PT, RZ, AttrValue, Imm, Operand, Reg
 
 from .builder import Builder
 from .rules_int import Val, compare, logic
@@ -15,23 +17,30 @@ _ZERO = Imm("I", 0)
 _FULL = 0xFFFFFFFF
 
 
+class Members(TypedDict):
+    """What :meth:`Builder.emit` needs to know of the threads that a warp-wide instruction of the program is for."""
+
+    attrs: dict[str, AttrValue]
+    uses: tuple[Operand, ...]
+
+
 def varies(mask: Val) -> bool:
     """Whether threads may come with other masks: not where it is written in the instruction."""
     return type(mask) is Reg
 
 
-def ballot(b: Builder, p: Operand, mask: Val) -> Reg:
+def ballot(b: Builder, p: Operand, mask: Val, who: Members) -> Reg:
     """The threads of the mask for which ``p`` is true."""
     all_, own = b.r(), b.r()
-    b.emit("VOTE.ANY", (all_, PT), (p,))
+    b.emit("VOTE.ANY", (all_, PT), (p,), **who)
     logic(b, own, 0xC0, all_, mask)
     return own
 
 
-def vote(b: Builder, kind: str, d: Reg, p: Reg, mask: Val) -> None:
+def vote(b: Builder, kind: str, d: Reg, p: Reg, mask: Val, who: Members) -> None:
     """``d``: whether ``p`` is true in any (ANY), in all (ALL) threads of the mask, or the same in them (EQ)."""
-    yes = ballot(b, p, mask) if kind != "ALL" else None
-    no = ballot(b, b.not_(p), mask) if kind != "ANY" else None
+    yes = ballot(b, p, mask, who) if kind != "ALL" else None
+    no = ballot(b, b.not_(p), mask, who) if kind != "ANY" else None
     if kind == "EQ":
         assert yes is not None and no is not None
         one, both = b.p(), b.p()
@@ -43,11 +52,11 @@ def vote(b: Builder, kind: str, d: Reg, p: Reg, mask: Val) -> None:
     b.copy(d, q)
 
 
-def match_all(b: Builder, d: Reg, p: Reg, x: Operand, mask: Val, wide: str) -> None:
+def match_all(b: Builder, d: Reg, p: Reg, x: Operand, mask: Val, wide: str, who: Members) -> None:
     """The threads of the mask and true where all of them have the same value, else 0 and false."""
     same, here, own = b.r(), b.r(), b.r()
-    b.emit(f"MATCH.ANY{wide}", same, (x,))
-    b.emit("VOTE.ANY", (here, PT), (PT,))
+    b.emit(f"MATCH.ANY{wide}", same, (x,), **who)
+    b.emit("VOTE.ANY", (here, PT), (PT,), attrs={"coop": 0})
     logic(b, own, 0xC0, here, mask)
     v = b.r()
     logic(b, v, 0xC0, same, own)
@@ -56,7 +65,7 @@ def match_all(b: Builder, d: Reg, p: Reg, x: Operand, mask: Val, wide: str) -> N
     b.copy(p, q)
 
 
-def redux(b: Builder, name: str, op: str, type_: str, d: Reg, x: Reg, mask: Val, *, absolute: bool = False, nan: bool = False) -> None:
+def redux(b: Builder, name: str, op: str, type_: str, d: Reg, x: Reg, mask: Val, who: Members, *, absolute: bool = False, nan: bool = False) -> None:
     """``name``: the instruction that does it for all threads that are there; ``op`` and ``type_``: what it does."""
     with b.region():
         m, out = b.in_reg(mask), b.r()
@@ -64,7 +73,7 @@ def redux(b: Builder, name: str, op: str, type_: str, d: Reg, x: Reg, mask: Val,
         b.emit("MATCH.ALL", (one, b.r()), (m,))
         b.branch(rest, b.not_(one))
         u = b.ur()
-        b.emit(name, u, (x,))
+        b.emit(name, u, (x,), **who)
         b.copy(out, u)
         b.branch(end)
         b.place(rest)

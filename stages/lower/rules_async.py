@@ -12,6 +12,7 @@ from ir_format.model import PT, RZ, URZ, Imm, Mem, Name, Reg
 from ir_format.ptx import PtxInst
 
 from .builder import Builder, Rule
+from .mbarriers import listed
 from .memory import fence, resolve
 from .rules_bulk import wide_word
 from .rules_int import Val, add32, add64, logic, minmax, negated, pair
@@ -76,7 +77,7 @@ def _init(b: Builder, inst: PtxInst) -> None:
         lo, hi = b.r(), b.r()
         for d, start in ((lo, 0x40000000), (hi, 0x80000000)):
             b.emit("IADD3", d, (negated(b.in_reg(n)), Imm("I", start), RZ))
-        b.emit("STS.64", (), (at, pair(b, lo, hi)))
+        b.emit("STS.64", (), (at, pair(b, lo, hi)), attrs=listed("init"))
         return
     left, lo, hi = b.r(), b.r(), b.r()
     b.emit("IADD3", left, (negated(b.in_reg(n)), Imm("I", 0x100000), RZ))
@@ -88,13 +89,15 @@ def _init(b: Builder, inst: PtxInst) -> None:
     b.emit("R2UR", where, (low,))
     b.emit("R2UR", value._replace(width=1), (lo,))
     b.emit("R2UR", value._replace(sub=1, width=1), (hi,))
-    b.emit("SYNCS.EXCH.64", URZ._replace(width=2), (Mem("M", None, where, 0), value))
+    b.emit("SYNCS.EXCH.64", URZ._replace(width=2), (Mem("M", None, where, 0), value), attrs=listed("init"))
 
 
 def _inval(b: Builder, inst: PtxInst) -> None:
     at = shared_address(b, inst, inst.operands[0])
     if b.has("sync-unit"):
-        b.emit("SYNCS.CCTL.IV", (), (_syncs(at),))
+        b.emit("SYNCS.CCTL.IV", (), (_syncs(at),), attrs=listed("inval"))
+    else:  # nothing to do, but debuggers want to know the place
+        b.emit("NOP", uses=() if at.base is None else (at.base,), attrs={**listed("inval"), "offset": at.offset, "fence": 1})
 
 
 def _arrive(b: Builder, inst: PtxInst) -> None:
@@ -113,7 +116,7 @@ def _arrive(b: Builder, inst: PtxInst) -> None:
             return
         if drop:
             b.emit("ATOMS.POPC.INC.32", RZ, (_syncs(at),))
-        b.emit("ATOMS.ARRIVE.64", state, (_syncs(at),))
+        b.emit("ATOMS.ARRIVE.64", state, (_syncs(at),), attrs=listed("arrive_drop" if drop else "arrive"))
         return
     if any(m in ("cluster", "gpu", "sys") for m in inst.mods) and not inst.has("relaxed"):
         fence(b, "ALL", "gpu")
@@ -122,7 +125,7 @@ def _arrive(b: Builder, inst: PtxInst) -> None:
         _arrive_masked(b, state, at, b.in_reg(count) if count is not None else RZ, drop)
         return
     remote = ".RED" if inst.has("shared::cluster") else ""  # no state comes back
-    b.emit(f"SYNCS.ARRIVE.TRANS64{remote}{'.OPTOUT' if drop else ''}{how}", RZ if remote else state, (_syncs(at), RZ if count is None else b.in_reg(count)))
+    b.emit(f"SYNCS.ARRIVE.TRANS64{remote}{'.OPTOUT' if drop else ''}{how}", RZ if remote else state, (_syncs(at), RZ if count is None else b.in_reg(count)), attrs=listed("arrive_drop" if drop else "arrive"))
 
 
 def _arrive_by_addition(b: Builder, state: Reg, at: Mem, count: Reg, drop: bool) -> None:
@@ -130,7 +133,7 @@ def _arrive_by_addition(b: Builder, state: Reg, at: Mem, count: Reg, drop: bool)
     if drop:
         b.emit("ATOMS.ADD", RZ, (at, count))
     old = b.r()
-    b.emit("ATOMS.ADD", old, (at._replace(offset=at.offset + 4), count))
+    b.emit("ATOMS.ADD", old, (at._replace(offset=at.offset + 4), count), attrs=listed("arrive_drop.noComplete" if drop else "arrive.noComplete"))
     if state.num >= 0:
         b.copy(b.lo_r(state), old)
         b.copy(b.hi_r(state), old)
@@ -139,7 +142,7 @@ def _arrive_by_addition(b: Builder, state: Reg, at: Mem, count: Reg, drop: bool)
 def _arrive_masked(b: Builder, state: Reg, at: Mem, count: Reg, drop: bool) -> None:
     """noComplete: the answer is the state before the warp's arrivals and the mask of its threads; each adds the arrivals of the threads below it."""
     got, below, n, steps = b.r(2), b.r(), b.r(), b.r()
-    b.emit(f"SYNCS.ARRIVE.TRANS64.TMASK{'.OPTOUT' if drop else ''}.ART0", got, (_syncs(at), count))
+    b.emit(f"SYNCS.ARRIVE.TRANS64.TMASK{'.OPTOUT' if drop else ''}.ART0", got, (_syncs(at), count), attrs={**listed("arrive_drop.noComplete" if drop else "arrive.noComplete"), "operand": 1}, uses=(count,))
     lt, both = b.r(), b.r()
     b.emit("S2R", lt, (Name("N", "SR_LTMASK"),))
     logic(b, both, 0xC0, b.lo_r(got), lt)
@@ -154,7 +157,8 @@ def _tx(b: Builder, inst: PtxInst) -> None:
     b.need(inst, 90)
     at = _barrier_address(b, inst, inst.operands[0])
     how = "A0TR" if inst.has("expect_tx") else "A0TX"
-    b.emit(f"SYNCS.ARRIVE.TRANS64.RED.{how}", RZ, (_syncs(at), b.in_reg(b.src(inst.operands[1], "u32"))))
+    count = b.in_reg(b.src(inst.operands[1], "u32"))
+    b.emit(f"SYNCS.ARRIVE.TRANS64.RED.{how}", RZ, (_syncs(at), count), attrs=listed("expect_tx" if inst.has("expect_tx") else "complete_tx"))
 
 
 def _wait(b: Builder, inst: PtxInst) -> None:
@@ -166,15 +170,20 @@ def _wait(b: Builder, inst: PtxInst) -> None:
         b.emit("SHF.L.U32", phase, (b.in_reg(b.src(inst.operands[2], "u32")), Imm("I", 31), RZ))
     else:
         phase = b.in_reg(b.hi(b.src(inst.operands[2], "b64")))
+    what = listed(("try_wait" if inst.has("try_wait") else "test_wait") + (".parity" if inst.has("parity") else ""))
     q = b.p()
     if not b.has("sync-unit"):
         if inst.has("try_wait"):
             raise b.unsupported(inst)
         w = b.r()
-        b.emit("LDS", w, (at._replace(offset=at.offset + 4),))
+        known = b.src(inst.operands[2], "u32" if inst.has("parity") else "b64")
+        if type(known) is Imm:
+            b.emit("LDS", w, (at._replace(offset=at.offset + 4),), attrs={**what, "operand": 2, "operand_value": known.value & 0xFFFFFFFF})
+        else:
+            b.emit("LDS", w, (at._replace(offset=at.offset + 4),), attrs={**what, "operand": 2}, uses=(phase,))
         b.emit("LOP3.LUT", (q, RZ), (w, Imm("I", 0x80000000), phase, Imm("I", 0x48)))
     else:
-        b.emit("SYNCS.PHASECHK.TRANS64" + (".TRYWAIT" if inst.has("try_wait") else ""), q, (_syncs(at), phase))
+        b.emit("SYNCS.PHASECHK.TRANS64" + (".TRYWAIT" if inst.has("try_wait") else ""), q, (_syncs(at), phase), attrs=what)
     if any(m in ("cluster", "gpu", "sys") for m in inst.mods) and not inst.has("relaxed"):
         b.emit("CCTL.IVALL", (), (), q)
     b.emit("PLOP3.LUT", (p, PT), (q, PT, PT, Imm("I", 0xF0), Imm("I", 0)))

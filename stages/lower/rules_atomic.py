@@ -35,6 +35,7 @@ _OPS = ("add", "min", "max", "inc", "dec", "and", "or", "xor", "exch", "cas")
 
 # Marks the swap of a loop of ours, which needs no YIELD: some thread always gets on (see converge.py).
 _RETRY: dict[str, AttrValue] = {"retry": 1}
+_HALF: dict[str, AttrValue] = {"half": 1}  # `uses` names the address of the half: the instruction has that of its word
 # Marks operations that later accesses need not wait for (see stages/optimize/atomics.py).
 _RELAXED: dict[str, AttrValue] = {"relaxed": 1}
 
@@ -195,26 +196,29 @@ def _split(b: Builder, inst: PtxInst, d: Reg, at: Mem, op: str, t: str, vals: li
     b.place(end)
 
 
-def cas_loop(b: Builder, space: str, at: Mem, width: int, mods: str, step: Step) -> Reg:
-    """old = *at; repeat new = step(old) until the swap succeeds; returns the old value."""
+def cas_loop(b: Builder, space: str, at: Mem, width: int, mods: str, step: Step, half: Reg | None = None) -> Reg:
+    """old = *at; repeat new = step(old) until the swap succeeds; returns the old value. ``half``: the address (its low word) of the half that is meant."""
     from .spaces import descriptor
 
     old = b.r(width)
     size = ".64" if width == 2 else ""
     bare = at._replace(desc=None)
+    noted = () if half is None else (half,)
+    seen = None if half is None else _HALF
+    swap = _RETRY if half is None else {**_RETRY, **_HALF}
     if space == "shared":
-        b.emit(("LDS.U" if b.has("load-unsigned-named") else "LDS") + size, old, (at,))
+        b.emit(("LDS.U" if b.has("load-unsigned-named") else "LDS") + size, old, (at,), uses=noted, attrs=seen)
     else:
         order = f".{mods}"
-        b.emit(f"{'LDG' if space == 'global' else 'LD'}.E{size}{order}", old, (at._replace(desc=descriptor(b)),))
+        b.emit(f"{'LDG' if space == 'global' else 'LD'}.E{size}{order}", old, (at._replace(desc=descriptor(b)),), uses=noted, attrs=seen)
     again = b.new_block()
     b.place(again)
     new = step(b, old)
     got = b.r(width)
     if space == "shared":
-        b.emit(f"ATOMS.CAS{size}", got, (at, old, new), attrs=_RETRY)
+        b.emit(f"ATOMS.CAS{size}", got, (at, old, new), uses=noted, attrs=swap)
     else:
-        b.emit(f"{'ATOMG' if space == 'global' else 'ATOM'}.E.CAS{size}.{mods}", (PT, got), (bare, old, new), attrs=_RETRY)
+        b.emit(f"{'ATOMG' if space == 'global' else 'ATOM'}.E.CAS{size}.{mods}", (PT, got), (bare, old, new), uses=noted, attrs=swap)
     p, _ = compare(b, "NE", "u64" if width == 2 else "u32", got, old)
     b.copy(old, got)
     b.branch(again, p)
@@ -305,7 +309,7 @@ def _half_loop(b: Builder, inst: PtxInst, d: Reg, space: str, at: Mem, op: str, 
         want, new = b.ext(vals[0], "u16"), b.in_reg(vals[1])
         old = b.r()
         load = ("LDS.U" if b.has("load-unsigned-named") else "LDS") if space == "shared" else f"{'LDG' if space == 'global' else 'LD'}.E.{mods}"
-        b.emit(load, old, (place if space == "shared" else place._replace(desc=descriptor(b)),))
+        b.emit(load, old, (place if space == "shared" else place._replace(desc=descriptor(b)),), uses=(low,), attrs=_HALF)
         again, end = b.new_block(), b.new_block()
         b.place(again)
         differs, _ = compare(b, "NE", "u16", current(b, old), want)
@@ -313,9 +317,9 @@ def _half_loop(b: Builder, inst: PtxInst, d: Reg, space: str, at: Mem, op: str, 
         got = b.r()
         v = insert(b, old, new)
         if space == "shared":
-            b.emit("ATOMS.CAS", got, (place, old, v), attrs=_RETRY)
+            b.emit("ATOMS.CAS", got, (place, old, v), uses=(low,), attrs={**_RETRY, **_HALF})
         else:
-            b.emit(f"{'ATOMG' if space == 'global' else 'ATOM'}.E.CAS.{mods}", (PT, got), (place._replace(desc=None), old, v), attrs=_RETRY)
+            b.emit(f"{'ATOMG' if space == 'global' else 'ATOM'}.E.CAS.{mods}", (PT, got), (place._replace(desc=None), old, v), uses=(low,), attrs={**_RETRY, **_HALF})
         p, _ = compare(b, "NE", "u32", got, old)
         b.copy(old, got)
         b.branch(again, p)
@@ -326,7 +330,7 @@ def _half_loop(b: Builder, inst: PtxInst, d: Reg, space: str, at: Mem, op: str, 
         def whole(b: Builder, word: Reg) -> Reg:
             return insert(b, word, step(b, current(b, word)))
 
-        old = cas_loop(b, space, place, 1, mods, whole)
+        old = cas_loop(b, space, place, 1, mods, whole, low)
     b.copy(d, current(b, old))
 
 

@@ -11,6 +11,7 @@ from ir_format.model import RZ, URZ, Imm, Mem, Reg
 from ir_format.ptx import PtxInst
 
 from .builder import Builder, Rule
+from .mbarriers import listed
 from .rules_async import shared_address
 from .rules_bulk import Uniform, each_thread, shared_word
 from .rules_int import add32, logic
@@ -74,11 +75,11 @@ def arrive_copies(b: Builder, inst: PtxInst) -> None:
     if not b.has("sync-unit"):
         if not noinc:
             b.emit("ATOMS.ADD", RZ, (Mem("M", low, None, 4), b.in_reg(Imm("I", 0xFFFFFFFF))))
-        b.emit("ARRIVES.LDGSTSBAR.64", (), (Mem("M", RZ, u, 0),))
+        b.emit("ARRIVES.LDGSTSBAR.64", (), (Mem("M", RZ, u, 0),), attrs=listed("cp.async"))
         return
     if not noinc:
         b.emit("SYNCS.ARRIVE.TRANS64.RED.A0T1", RZ, (Mem("M", RZ, u, 0), RZ))
-    b.emit("ARRIVES.LDGSTSBAR.64." + ("ARVCNT" if noinc else "TRANSCNT"), (), (Mem("M", RZ, u, 0),))
+    b.emit("ARRIVES.LDGSTSBAR.64." + ("ARVCNT" if noinc else "TRANSCNT"), (), (Mem("M", RZ, u, 0),), attrs=listed("cp.async"))
 
 
 # --------------------------------------------------------------------------- clusterlaunchcontrol

@@ -20,7 +20,7 @@ from .spaces import shared_place
 def bar(b: Builder, inst: PtxInst) -> None:
     """bar and barrier[.cta]: sync, arrive, red; bar.warp.sync; barrier.cluster."""
     if inst.has("warp"):
-        warpsync(b, b.src(inst.operands[0], "b32"), {"fence": 1})
+        warpsync(b, b.src(inst.operands[0], "b32"), {"fence": 1, "coop": 1})
         return
     if inst.has("cluster"):
         cluster_barrier(b, inst)
@@ -68,21 +68,27 @@ def warpsync(b: Builder, mask: Val, attrs: dict[str, AttrValue] | None = None) -
         b.emit("WARPSYNC", (), (b.in_reg(mask) if b.has("warpsync-all") else mask,), attrs=attrs)
 
 
-def members(b: Builder, inst: PtxInst, index: int) -> dict[str, AttrValue] | None:
+def members(b: Builder, inst: PtxInst, index: int) -> masked.Members:
     """The threads of a warp-wide instruction must be together. A full mask is left to :mod:`stages.lower.converge`, which knows where threads may be
-    apart (attrs ``warp``); any other mask is waited for here."""
+    apart (attrs ``warp``); any other mask is waited for here. The register of such a mask is kept till the instruction: debuggers find it there (attrs ``coop``)."""
     if not inst.has("sync") or len(inst.operands) <= index:
-        return None
+        return {"attrs": {"coop": 1}, "uses": ()}
     mask = b.src(inst.operands[index], "b32")
     if type(mask) is Imm and mask.value == 0xFFFFFFFF:
-        return {"warp": 1}
+        return {"attrs": {"coop": 1, "warp": 1}, "uses": ()}
+    noted = b.has("warpsync-all")
+    if noted:
+        mask = b.in_reg(mask)
     warpsync(b, mask)
-    return None
+    return {"attrs": {"coop": 1}, "uses": (mask,) if noted else ()}
 
 
 def cluster_barrier(b: Builder, inst: PtxInst) -> None:
-    """barrier.cluster: UCGABAR where the launch has clusters; the CTA barrier 0 else (measured on sm_90)."""
+    """barrier.cluster: UCGABAR where the launch has clusters; the CTA barrier 0 else (measured on sm_90). A kernel whose directives ask for clusters has them."""
     b.need(inst, 90)
+    if {"explicitcluster", "reqnctapercluster"} & b.ctx.unit.attrs.keys():
+        _of_clusters(b, inst)
+        return
     from .call import load_const
 
     with b.region():
@@ -94,15 +100,22 @@ def cluster_barrier(b: Builder, inst: PtxInst) -> None:
         if not wait and not inst.has("relaxed"):
             fence(b, "ALL", "gpu")
         b.branch(other, b.not_(p))
-        b.emit("UCGABAR_WAIT" if wait else "UCGABAR_ARV")
-        if wait and not inst.has("relaxed"):
-            invalidate(b)
+        _of_clusters(b, inst, fenced=True)
         b.branch(end)
         b.place(other)
         if wait:
             _note_barrier(b, Imm("I", 0))
             b.emit("BAR.SYNC.DEFER_BLOCKING", (), (Imm("I", 0),))
         b.place(end)
+
+
+def _of_clusters(b: Builder, inst: PtxInst, fenced: bool = False) -> None:
+    wait, orders = inst.has("wait"), not inst.has("relaxed")
+    if not wait and orders and not fenced:
+        fence(b, "ALL", "gpu")
+    b.emit("UCGABAR_WAIT" if wait else "UCGABAR_ARV")
+    if wait and orders:
+        invalidate(b)
 
 
 # --------------------------------------------------------------------------- fences
@@ -182,28 +195,29 @@ def shfl(b: Builder, inst: PtxInst) -> None:
         n = Imm("I", n.value & 0x1F)
     if type(c) is Imm:
         c = Imm("I", c.value & 0x1F1F)
-    b.emit(f"SHFL.{mode}", (p, d), (b.in_reg(x), n, c), attrs=members(b, inst, 4))
+    b.emit(f"SHFL.{mode}", (p, d), (b.in_reg(x), n, c), **members(b, inst, 4))
 
 
 def vote(b: Builder, inst: PtxInst) -> None:
     p: Reg = b.src(inst.operands[1], "pred")  # type: ignore[assignment]
     mask = b.src(inst.operands[2], "b32") if inst.has("sync") and len(inst.operands) > 2 else PT
     if masked.varies(mask) and mask != PT:
-        members(b, inst, 2)
+        who = members(b, inst, 2)
         if inst.has("ballot"):
-            b.copy(b.dst(inst.operands[0]), masked.ballot(b, p, mask))
+            b.copy(b.dst(inst.operands[0]), masked.ballot(b, p, mask, who))
         else:
-            masked.vote(b, {"any": "ANY", "all": "ALL", "uni": "EQ"}[next(m for m in inst.mods if m in ("any", "all", "uni"))], b.dst(inst.operands[0], "pred"), p, mask)
+            kind = {"any": "ANY", "all": "ALL", "uni": "EQ"}[next(m for m in inst.mods if m in ("any", "all", "uni"))]
+            masked.vote(b, kind, b.dst(inst.operands[0], "pred"), p, mask, who)
         return
     if inst.has("ballot"):
-        b.emit("VOTE.ANY", (b.dst(inst.operands[0]), PT), (p,), attrs=members(b, inst, 2))
+        b.emit("VOTE.ANY", (b.dst(inst.operands[0]), PT), (p,), **members(b, inst, 2))
         return
     kind = {"any": "ANY", "all": "ALL", "uni": "EQ"}[next(m for m in inst.mods if m in ("any", "all", "uni"))]
-    b.emit(f"VOTE.{kind}", (RZ, b.dst(inst.operands[0], "pred")), (p,), attrs=members(b, inst, 2))
+    b.emit(f"VOTE.{kind}", (RZ, b.dst(inst.operands[0], "pred")), (p,), **members(b, inst, 2))
 
 
 def activemask(b: Builder, inst: PtxInst) -> None:
-    b.emit("VOTE.ANY", (b.dst(inst.operands[0]), PT), (PT,))
+    b.emit("VOTE.ANY", (b.dst(inst.operands[0]), PT), (PT,), attrs={"coop": 0})
 
 
 def match(b: Builder, inst: PtxInst) -> None:
@@ -214,22 +228,21 @@ def match(b: Builder, inst: PtxInst) -> None:
     to = inst.operands[0]
     if inst.has("any"):
         m = b.r()
-        b.emit(f"MATCH.ANY{wide}", m, (x,), attrs=members(b, inst, 2))
+        b.emit(f"MATCH.ANY{wide}", m, (x,), **members(b, inst, 2))
         logic(b, b.dst(to), 0xC0, m, mask)
         return
     d, p = (b.dst(to.first), b.dst(to.second, "pred")) if isinstance(to, ptx.Pair) else (b.dst(to), b.p())
     if masked.varies(mask):
-        members(b, inst, 2)
-        masked.match_all(b, d, p, x, mask, wide)
+        masked.match_all(b, d, p, x, mask, wide, members(b, inst, 2))
         return
     m = b.r()
     q = b.p()
     if b.has("match-all"):
-        b.emit(f"MATCH.ALL{wide}", (q, m), (x,), attrs=members(b, inst, 2))
+        b.emit(f"MATCH.ALL{wide}", (q, m), (x,), **members(b, inst, 2))
         b.copy(d, m)
         b.copy(p, q)
         return
-    b.emit(f"MATCH.ANY{wide}", m, (x,), attrs=members(b, inst, 2))
+    b.emit(f"MATCH.ANY{wide}", m, (x,), **members(b, inst, 2))
     v = b.r()
     logic(b, v, 0xC0, m, mask)
     q, _ = compare(b, "EQ", "u32", v, mask)
@@ -256,11 +269,11 @@ def redux(b: Builder, inst: PtxInst) -> None:
     mask = b.src(inst.operands[2], "b32")
     if masked.varies(mask):
         x = b.in_reg(b.src(inst.operands[1], inst.types[0]))
-        members(b, inst, 2)
-        masked.redux(b, name, op, inst.types[0], b.dst(inst.operands[0]), x, mask, absolute=inst.has("abs"), nan=inst.has("NaN"))
+        who = members(b, inst, 2)
+        masked.redux(b, name, op, inst.types[0], b.dst(inst.operands[0]), x, mask, who, absolute=inst.has("abs"), nan=inst.has("NaN"))
         return
     u = b.ur()
-    b.emit(name, u, (b.in_reg(b.src(inst.operands[1], inst.types[0])),), attrs=members(b, inst, 2))
+    b.emit(name, u, (b.in_reg(b.src(inst.operands[1], inst.types[0])),), **members(b, inst, 2))
     b.copy(b.dst(inst.operands[0]), u)
 
 
@@ -270,7 +283,7 @@ def elect(b: Builder, inst: PtxInst) -> None:
     if not isinstance(to, ptx.Pair):
         raise b.unsupported(inst)
     u = b.ur()
-    b.emit("ELECT", (b.dst(to.second, "pred"), u), (PT,), attrs=members(b, inst, 1))
+    b.emit("ELECT", (b.dst(to.second, "pred"), u), (PT,), **members(b, inst, 1))
     if not isinstance(to.first, ptx.Sink):
         b.copy(b.dst(to.first), u)
 

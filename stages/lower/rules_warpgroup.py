@@ -123,7 +123,7 @@ def _accumulate(b: Builder, x: ptx.Operand) -> Reg:
         return UPT if x.value else NOT_UPT
     p = b.src(x, "pred")
     up = b.fn.new_vreg("UP", 1, 0, -1, 1)
-    b.emit("VOTEU.ANY", (URZ, up), (p,))
+    b.emit("VOTEU.ANY", (URZ, up), (p,), attrs={"coop": 0})
     return up
 
 

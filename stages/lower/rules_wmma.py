@@ -461,6 +461,7 @@ def _joined(b: Builder, low: Reg, high: Reg) -> Reg:
 
 def wmma(b: Builder, inst: PtxInst) -> None:
     """wmma.load, wmma.store and wmma.mma"""
+    b.ctx.unit.attrs["wmma_used"] = 1
     rule = next((r for name, r in (("load", load), ("store", store), ("mma", product)) if inst.has(name)), None)
     if rule is None:
         raise b.unsupported(inst)

@@ -242,7 +242,7 @@ def _warpsync(f: Function, ctx: Context) -> None:
                 if not state and ctx.allow():
                     ctx.count("needless WARPSYNC")
                     if i.attrs and "fence" in i.attrs:  # what the threads stored in front of it they read behind it (ptxas has a NOP there too: measured)
-                        out.append(Inst("NOP", (), (), (), None, i.line, i.loc, attrs={"fence": 1}))
+                        out.append(Inst("NOP", (), (), (), None, i.line, i.loc, attrs=i.attrs))
                     continue
                 state = False
             elif parts(i):

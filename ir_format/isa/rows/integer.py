@@ -13,7 +13,7 @@ IADD        035 AB  sm=120+    d Pu?=PT  <- a-~X b-~X Pp?X=!PT   ; .X@74 73=0   
 IADD.64     035 AB  sm=120+    d2 Pu?=PT <- a2-~X b2-~X Pp?X=!PT ; .X@74 73=1          ; comm=ab
 op VIADD      pure class=fma
 VIADD       036 AB  sm=90-103  d  <- a b-                  ; .16x2@73                                              ; imm=u
-VIADD       036 AB  sm=120+    d  <- a- b-                 ; .{32 16x2 S32 S16x2 U8x4 S8x4 ? ?}@73-75 .ISAT@80                                              ; comm=ab imm=u
+VIADD       036 AB  sm=120+    d  <- a- b-                 ; .{32 16x2 S32 S16x2 U8x4 S8x4 ? ?}@73-75 .ISAT@80                                              ; comm=ab imm=u isa=2:ISAT,U8x4,S8x4
 op IMAD       pure remat=1 class=fma|WIDE:imadw|HI:imadhi
 IMAD        024 ABC            d <- a b c-~X Pp?X=!PT      ; .MOV?(mov) .SHL?(shl) .IADD?(iadd) .U32@73=0 .X@74 81-83=7             ; comm=ab
 IMAD.WIDE   025 ABC forms=rr,rk,ir,kr,ur,ru,rx,xr d2 Pu?=PT <- a b c2-~X Pp?X=!PT  ; .U32@73=0 .X@74                                   ; comm=ab
@@ -61,10 +61,10 @@ ISETP       00c AB  sm=120+    Pu Pv <- a2 b2 Pp           ; .icmp@76-78 .{U64 S
 op IMNMX      pure class=dual|U64:alu64|S64:alu64
 IMNMX       017 AB  sm=75-89   d <- a b Pp                 ; .U32@73=0                                                    ; comm=ab
 IMNMX       017 AB  sm=110     d <- a b Pp                 ; .U32@73=0 74=0 81-86=63 77-80=15                             ; comm=ab
-IMNMX       017 AB  sm=120+    Pu=PT Pv=PT d2 <- a2 b2 Pp Pq=!PT    ; .{U64 S64}@73 74=1                                                 ; comm=ab
+IMNMX       017 AB  sm=120+    Pu=PT Pv=PT d2 <- a2 b2 Pp Pq=!PT    ; .{U64 S64}@73 74=1                                                 ; comm=ab isa=2
 op VIMNMX     pure class=dual
 VIMNMX      048 AB  sm=90      d <- a b Pp                 ; .{U32 _ U16x2 S16x2}@72-73 .RELU@76 81-86=63                   ; comm=ab
-VIMNMX      048 AB  sm=120+    d <- a b Pp                 ; .{U32 S32 U16x2 S16x2 U8x4 S8x4 ? ?}@72-74 .RELU@76 81-86=63                   ; comm=ab
+VIMNMX      048 AB  sm=120+    d <- a b Pp                 ; .{U32 S32 U16x2 S16x2 U8x4 S8x4 ? ?}@72-74 .RELU@76 81-86=63                   ; comm=ab isa=2:U8x4,S8x4
 VIMNMX      048 AB  sm=100,103 d Pu=PT Pv=PT <- a b Pp     ; .{U32 _ U16x2 S16x2}@72-73 .RELU@76                ; comm=ab
 op VIMNMX3    pure class=alu
 VIMNMX3     00f ABc sm=90-103  d <- a b c Pp               ; .{U32 _ U16x2 S16x2}@72-73 .RELU@76                                               ; imm=u

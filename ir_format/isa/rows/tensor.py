@@ -39,16 +39,16 @@ IMMA.SP.16864 237 -  sm=80-89    d4 <- a2<=ROW> b2<=COL> c4 $upz $sparse ; 72=1 
 IMMA.SP.168128 237 - sm=80-89    d4 <- a4<=ROW> b4<=COL> c4 $upz $sparse ; 72=1 75=1 85-86=3 $ity4                                       ; $hsre
 def bmop     = .{<75-89>XOR <90>? ? <80+>AND <75>? ?}@77-78
 op BMMA       effect=warp convergent varies latesrc class=88128:imma1|mma1|168256:mma2
-BMMA.88128    23d -  sm=75-90    d2 <- a<=ROW> b<=COL> c2 $upz        ; 72=0 73-74=2 75-76=0 $bmop .POPC 79-80=2                         ; $ire
-BMMA.168128   23d -  sm=80-90    d4 <- a2<=ROW> b<=COL> c4 $upz       ; 72=0 73-74=2 75-76=1 $bmop .POPC 79-80=2                         ; $ire
-BMMA.168256   23d -  sm=80-90    d4 <- a4<=ROW> b2<=COL> c4 $upz      ; 72=0 73-74=2 75-76=2 $bmop .POPC 79-80=2                         ; $ire
+BMMA.88128    23d -  sm=75-90    d2 <- a<=ROW> b<=COL> c2 $upz        ; 72=0 73-74=2 75-76=0 $bmop .POPC 79-80=2                         ; $ire <90>isa=4
+BMMA.168128   23d -  sm=80-90    d4 <- a2<=ROW> b<=COL> c4 $upz       ; 72=0 73-74=2 75-76=1 $bmop .POPC 79-80=2                         ; $ire <90>isa=4
+BMMA.168256   23d -  sm=80-90    d4 <- a4<=ROW> b2<=COL> c4 $upz      ; 72=0 73-74=2 75-76=2 $bmop .POPC 79-80=2                         ; $ire <90>isa=4
 # ---- double
 op DMMA       effect=warp convergent varies latesrc class=dmma
 DMMA.884      23f -  sm=80-89    d4 <- a2-| b2-| c4-|                 ; 76=0 .rnd@78-79                                                  ; reuse=ab
 DMMA.8x8x4    23f -  sm=90+      d4 <- a2-| b2-| c4-| $upz            ; 76-77=0 .rnd@78-79                                               ; <90-110>reuse=ab
-DMMA.16x8x4   23f -  sm=90       d8 <- a4-| b2-| c8-| $upz            ; 76-77=1 .rnd@78-79                                               ; reuse=ab
-DMMA.16x8x8   23f -  sm=90       d8 <- a8-| b4-| c8-| $upz            ; 76-77=2 .rnd@78-79                                               ; reuse=ab
-DMMA.16x8x16  23f -  sm=90       d8 <- a16-| b8-| c8-| $upz           ; 76-77=3 .rnd@78-79                                               ; reuse=ab
+DMMA.16x8x4   23f -  sm=90       d8 <- a4-| b2-| c8-| $upz            ; 76-77=1 .rnd@78-79                                               ; reuse=ab isa=4
+DMMA.16x8x8   23f -  sm=90       d8 <- a8-| b4-| c8-| $upz            ; 76-77=2 .rnd@78-79                                               ; reuse=ab isa=4
+DMMA.16x8x16  23f -  sm=90       d8 <- a16-| b8-| c8-| $upz           ; 76-77=3 .rnd@78-79                                               ; reuse=ab isa=4
 # ---- eight bits and fewer
 enum qty     = E4M3 E5M2 ? E3M2 E2M3 E2M1 ? ?
 def qacc     = .{F16:2 F32:4}:qacc@77
@@ -58,20 +58,20 @@ op QMMA       effect=warp convergent varies latesrc class=16816:mma1/89|mma2
 QMMA.16816    27a -  sm=89       d/qacc <- a2<=ROW> b<=COL> c/qacc $upz  ; 72-76=4 80-85=0 $qacc $qty8                                   ; reuse=ab
 QMMA.16832    27a -  sm=89       d/qacc <- a4<=ROW> b2<=COL> c/qacc $upz ; 72-76=12 80-85=0 $qacc $qty8                                  ; reuse=ab
 QMMA.SP.16864 27a -  sm=89       d/qacc <- a4<=ROW> b4<=COL> c/qacc $upz $sparse ; 72-76=20 80-85=1 $qacc $qty8                          ; reuse=abe
-QMMA.16816    27a -  sm=120+     d/qacc <- a2-@72 b- c/qacc $upz      ; 73-76=2 80-81=0 $qacc $qtys                                      ; reuse=b
-QMMA.16832    27a -  sm=120+     d/qacc <- a4-@72 b2- c/qacc $upz     ; 73-76=6 80-81=0 $qacc $qtys                                      ; reuse=b
-QMMA.SP.16864 27a -  sm=120+     d/qacc <- a4-@72 b4- c/qacc $upz $sparse ; 73-76=10 80-81=1 $qacc $qtys                                 ; reuse=b
+QMMA.16816    27a -  sm=120+     d/qacc <- a2-@72 b- c/qacc $upz      ; 73-76=2 80-81=0 $qacc $qtys                                      ; reuse=b isa=2
+QMMA.16832    27a -  sm=120+     d/qacc <- a4-@72 b2- c/qacc $upz     ; 73-76=6 80-81=0 $qacc $qtys                                      ; reuse=b isa=2
+QMMA.SP.16864 27a -  sm=120+     d/qacc <- a4-@72 b4- c/qacc $upz $sparse ; 73-76=10 80-81=1 $qacc $qtys                                 ; reuse=b isa=2
 # ---- with block scales: s scales of a (of a sparse product: metadata, then scales), t those of b, u their places in the registers
 def scales   = s:R@40 t:R@52 u:UR@60-62+73-77
 def sscales  = s2:R@40 t:R@52 u:UR@60-62+73-77 sel:I(u)@48-49
-QMMA.SF.16832 47a -  sm=120+     d4 <- a4-@72 b2- c4 $upz $scales     ; 80-81=0 .F32 $qtys .E8                                           ; reuse=bt
-QMMA.SF.SP.16864 47a - sm=120+   d4 <- a4-@72 b4- c4 $upz $sscales    ; 80-81=1 .F32 $qtys .E8                                           ; reuse=bt
+QMMA.SF.16832 47a -  sm=120+     d4 <- a4-@72 b2- c4 $upz $scales     ; 80-81=0 .F32 $qtys .E8                                           ; reuse=bt isa=2
+QMMA.SF.SP.16864 47a - sm=120+   d4 <- a4-@72 b4- c4 $upz $sscales    ; 80-81=1 .F32 $qtys .E8                                           ; reuse=bt isa=2
 op OMMA       effect=warp convergent varies latesrc class=mma2
-OMMA.SF.16864 47f -  sm=120+     d4 <- a4-@72 b2- c4 $upz $scales     ; 78-81=0 .F32 .E2M1 .E2M1 .{E8 UE4M3}@82 .4X@83=0                 ; reuse=bt
-OMMA.SF.SP.168128 47f - sm=120+  d4 <- a4-@72 b4- c4 $upz $sscales    ; 78-81=4 .F32 .E2M1 .E2M1 .{E8 UE4M3}@82 .4X@83=0                 ; reuse=bt
+OMMA.SF.16864 47f -  sm=120+     d4 <- a4-@72 b2- c4 $upz $scales     ; 78-81=0 .F32 .E2M1 .E2M1 .{E8 UE4M3}@82 .4X@83=0                 ; reuse=bt isa=2
+OMMA.SF.SP.168128 47f - sm=120+  d4 <- a4-@72 b4- c4 $upz $sscales    ; 78-81=4 .F32 .E2M1 .E2M1 .{E8 UE4M3}@82 .4X@83=0                 ; reuse=bt isa=2
 # ---- fragments
 op MOVM       effect=warp convergent varies class=lds
 MOVM.16       23a -              d <- a                               ; .{MT88 M832 M864 ?}@78-79 75-77=0
-MOVM.U4TO8    23a -  sm=100+     d <- a                               ; .{MT88 M832 M864 ?}@78-79 75-77=1
+MOVM.U4TO8    23a -  sm=100+     d <- a                               ; .{MT88 M832 M864 ?}@78-79 75-77=1 ; isa=2
 STSM          044 L  sm=90+      <- m:M(R24,O40-63,U64,Y) s:R@32/lnum ; .16 .{M88 MT88}@78 .{_:1 2:2 4:4 ?}:lnum@72-73
 """

@@ -65,9 +65,9 @@ UFSEL        051 UAB sm=120+     ud <- ua-| ub-| UPp                     ; .FTZ@
 op UFRND      pure class=uflt
 UFRND        05d UAB sm=120+     ud <- ub-|                              ; .FTZ@80 75-77=2 84-86=2 .{_ FLOOR CEIL TRUNC}@78-79 ; imm=f32
 op UI2F       pure class=uflt
-UI2F         05a UAB sm=120+ forms=r ud <- ub<h1>@60-61                      ; .{? F16 _ ? BF16 ? ? ?}@75-77 .{? ? U16 S16 ? ? ? ?}@74+84-85 .rnd@78-79 ; imm=u
-UI2F         05a UAB sm=120+ forms=r ud <- ub<b4>@60-61                      ; .{? F16 _ ? BF16 ? ? ?}@75-77 .{U8 S8 ? ? ? ? ? ?}@74+84-85 .rnd@78-79 ; imm=u
-UI2F         05a UAB sm=120+     ud <- ub                               ; .{? F16 _ ? BF16 ? ? ?}@75-77 .{? ? ? ? U32 _ ? ?}@74+84-85 .rnd@78-79 ; imm=int
+UI2F         05a UAB sm=120+ forms=r ud <- ub<h1>@60-61                      ; .{? F16 _ ? BF16 ? ? ?}@75-77 .{? ? U16 S16 ? ? ? ?}@74+84-85 .rnd@78-79 ; imm=u isa=2
+UI2F         05a UAB sm=120+ forms=r ud <- ub<b4>@60-61                      ; .{? F16 _ ? BF16 ? ? ?}@75-77 .{U8 S8 ? ? ? ? ? ?}@74+84-85 .rnd@78-79 ; imm=u isa=2
+UI2F         05a UAB sm=120+     ud <- ub                               ; .{? F16 _ ? BF16 ? ? ?}@75-77 .{? ? ? ? U32 _ ? ?}@74+84-85 .rnd@78-79 ; imm=int isa=2
 op UF2F       pure class=uflt
 UF2F         05b UAB sm=120+     ud <- ub-|                              ; .FTZ@80 .{? F16 ? ? BF16 ? ? ?}@75-77 .F32 84-86=2 .rnd@78-79 ; imm=f32
 UF2F         05b UAB sm=120+ forms=r ud <- ub-|                          ; .FTZ@80 .F32 75-77=2 .{? F16 ? ? BF16 ? ? ?}@84-86 78-79=0 ; imm=f32

@@ -1,0 +1,19 @@
+"""Operations on mbarriers, as `.nv.info` numbers them for debuggers (measured: each operation of PTX on sm_80, sm_90 and sm_100)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ir_format.model import AttrValue
+
+_NUMBER: Final = {
+    name: i
+    for i, name in enumerate(
+        "init arrive arrive.noComplete arrive_drop arrive_drop.noComplete test_wait test_wait.parity cp.async inval try_wait try_wait.parity expect_tx complete_tx".split()  # noqa: SIM905
+    )
+}
+
+
+def listed(operation: str) -> dict[str, AttrValue]:
+    """The attribute of the instruction that does it: `encode` marks the place (docs/stream.md, ``mbarrier``)."""
+    return {"mbarrier": _NUMBER[operation]}
