@@ -231,8 +231,14 @@ def _marks(records: dict[int, list[bytes]]) -> list[tuple[str, int, int]]:
     out += [("syscall", at, 0) for p in records.get(0x46, []) for at in u32s(p)]
     for p in records.get(0x39, []):
         for i in range(0, len(p), 16):
-            at, _, operand, op, _, reg, _ = struct.unpack_from("<3I4B", p, i)
-            out.append(("mbarrier", at, op | reg << 8 | operand << 16))
+            at, base, offset, op, _, reg, _ = struct.unpack_from("<3I4B", p, i)
+            looped = op == 0 and records[0x38][0] == b"\xff\xff"
+            out.append(("mbarrier", at, op | reg << 8 | base << 16 | offset << 24 | looped << 56))
+    for p in records.get(0x40, []):
+        for at, what, value in struct.iter_unpack("<3I", p):
+            out.append(("operand", at, what & 0xFFFF | (value if what >> 8 & 0xFF == 5 else what >> 16) << 16))
+    for code, kind in ((0x2E, "half"), (0x44, "unused")):
+        out += [(kind, at, value) for p in records.get(code, []) for at, value in struct.iter_unpack("<2I", p)]
     for p in records.get(0x34, []):
         row = u32s(p)
         while row:

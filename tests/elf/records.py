@@ -9,7 +9,10 @@ program's own instructions are counted by kind: each compiler lists all of them.
 * CRS_STACK_SIZE: follows the code of each (CALL, BSSY); ptxas also writes it where a later pass removed them.
 * UNUSED_LOAD_BYTE_OFFSET: which loads stay wide though not all of their bytes are needed.
 * INDIRECT_BRANCH_TARGETS: which switches become tables.
-* COOP_GROUP_INSTR_OFFSETS of fewer or more copies of the same instructions (loops unrolled, ptxas's second copy behind WARPSYNC.COLLECTIVE or in a helper).
+* COOP_GROUP_INSTR_OFFSETS: a kind of instruction may not be the program's for one compiler and its own for the other. How many there are is the code's affair (loops unrolled,
+  ptxas's second copy behind WARPSYNC.COLLECTIVE or in a helper, shuffles of a value that is the same in all threads); so it is with MBARRIER_INSTR_OFFSETS, by operation.
+* `.nv.compat`'s class of instruction sets: follows the instructions of each.
+* A symbol of sm_90 that ptxas gives no name, or that of the shared memory's cap.
 * `.nv.constant2` and `.rela.text`: tables of either compiler; symbols of helpers and of copies of functions.
 """
 
@@ -36,6 +39,7 @@ PLACES = {
 }  # fmt: skip
 #: Of these only presence on both sides would say too much.
 FREE = {Info.INT_WARP_WIDE_INSTR_OFFSETS, Info.CRS_STACK_SIZE, Info.UNUSED_LOAD_BYTE_OFFSET, Info.INDIRECT_BRANCH_TARGETS}
+_ISA_CLASS = 2
 _CAN_FASTPATH = 0x0B  # .nv.compat: which SMs could run the code unchanged: ours promises none
 
 
@@ -56,7 +60,7 @@ def _rows(c: Cubin, s: Section) -> list[tuple[int, object]]:
     """Records of a kernel in order, those that speak of places without their contents."""
     out: list[tuple[int, object]] = []
     for _, code, payload in info_records(s.data):
-        if code not in FREE and code != Info.NUM_MBARRIERS:
+        if code not in FREE and code not in (Info.NUM_MBARRIERS, Info.COOP_GROUP_INSTR_OFFSETS, Info.COOP_GROUP_MASK_REGIDS):
             out.append((code, "" if code in PLACES else _payload(c, code, payload)))
     return out
 
@@ -83,12 +87,12 @@ def _kinds(c: Cubin, kernel: str, sm: str) -> dict[int, Counter[str]]:
     out: dict[int, Counter[str]] = {}
     for _, record, payload in info_records(c.section(f".nv.info.{kernel}").data):
         words = struct.unpack(f"<{len(payload) // 4}I", payload) if len(payload) > 2 else ()
-        if record == Info.COOP_GROUP_INSTR_OFFSETS:
+        if record in (Info.COOP_GROUP_INSTR_OFFSETS, Info.INT_WARP_WIDE_INSTR_OFFSETS):
             kinds: Counter[str] = Counter()
             for at in words:
                 found = target.decode(int.from_bytes(code[at : at + 16], "little"), at)
                 assert not isinstance(found, Refusal)
-                kinds["NOP" if found.op == "WARPSYNC" else found.op] += found.op != "CALL"
+                kinds[{"WARPSYNC": "NOP", "CREDUX": "REDUX"}.get(found.op, found.op)] += 1
             out[record] = kinds
         elif record == Info.MBARRIER_INSTR_OFFSETS:
             out[record] = Counter(str(row & 0xFF) for row in words[3::4])
@@ -113,7 +117,7 @@ def _symbols(c: Cubin) -> list[tuple[object, ...]]:
     out: list[tuple[object, ...]] = []
     for y in c.symbols:
         where = c.sections[y.shndx].name if 0 < y.shndx < len(c.sections) else str(y.shndx)
-        if y.name.startswith("$") or where.startswith(".nv.constant2."):
+        if y.name.startswith("$") or (y.name in ("", ".nv.reservedSmem.cap") and y.index) or where.startswith(".nv.constant2."):
             continue
         out.append((y.name, y.bind, y.type, y.other, where, y.value, y.size if y.type != 2 else -1))
     return out
@@ -140,14 +144,19 @@ def differences(theirs: Cubin, ours: Cubin, sm: str) -> Iterator[str]:
         yield from check(s.name, _rows(theirs, s), _rows(ours, ours.section(s.name)))
         kernel = s.name.removeprefix(".nv.info.")
         one, two = _kinds(theirs, kernel, sm), _kinds(ours, kernel, sm)
-        for code in one.keys() | two.keys():
+        for code in (one.keys() | two.keys()) - {Info.COOP_GROUP_INSTR_OFFSETS, Info.INT_WARP_WIDE_INSTR_OFFSETS}:
             p, q = one.get(code, Counter()), two.get(code, Counter())
-            if set(+p) != set(+q) or (code != Info.COOP_GROUP_INSTR_OFFSETS and p != q):
+            if set(p) != set(q) or (code != Info.MBARRIER_INSTR_OFFSETS and p != q):
                 yield f"{s.name} {code:#x}: {dict(p)} != {dict(q)}"
+        user, own = ([side.get(code, Counter()) for side in (one, two)] for code in (Info.COOP_GROUP_INSTR_OFFSETS, Info.INT_WARP_WIDE_INSTR_OFFSETS))
+        for a_side, b_side in ((0, 1), (1, 0)):
+            for kind in user[a_side].keys() - user[b_side].keys():
+                if kind in own[b_side] and kind not in own[a_side]:
+                    yield f"{s.name}: {kind} is the program's for {'ptxas' if a_side == 0 else 'us'} alone"
     for name in (".nv.compat", ".note.nv.cuinfo"):
         if name in theirs.names() and name in ours.names():
             if name == ".nv.compat":
-                p1, q1 = ([(c, d) for _, c, d in info_records(f.section(name).data) if c != _CAN_FASTPATH] for f in (theirs, ours))
+                p1, q1 = ([(c, d) for _, c, d in info_records(f.section(name).data) if c not in (_CAN_FASTPATH, _ISA_CLASS)] for f in (theirs, ours))
                 yield from check(name, p1, q1)
             else:
                 yield from check(name, theirs.section(name).data.hex(), ours.section(name).data.hex())

@@ -1,0 +1,59 @@
+"""Records, section headers and symbols of our cubins beside ptxas's, though the code differs (a part of ``python -m tests.elf.records``)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests import oracle
+from tests.elf.records import compare, files
+
+#: Kernels whose records have much in them; the command takes all.
+PICKED = (
+    ("mbarrier", "90"), ("shared_barrier", "80"), ("shared_barrier", "120"), ("shuffles", "90"), ("match_all", "100"), ("redux_ops", "80"), ("vote", "75"), ("cluster_pair", "90"),
+    ("wmma", "75"), ("wmma", "80"), ("small_floats", "90"), ("shared", "75"), ("barriers_of_the_caller", "90"), ("setmaxnreg", "90a"), ("print", "90"), ("atomics", "80"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("path", "sm"), [(p, s) for p, s in files() if (p.stem, s) in PICKED], ids=lambda v: v.stem if isinstance(v, Path) else v)
+def test_no_difference_without_a_reason(path: Path, sm: str) -> None:
+    oracle.require("ptxas")
+    assert compare(path, sm) == []
+
+
+OPERATIONS = """
+.version 8.6
+.target sm_80
+.address_size 64
+.shared .align 8 .b64 s[8];
+.visible .entry k(.param .u64 p, .param .u32 m) {
+    .reg .b32 %r<9>; .reg .b16 %h<9>; .reg .pred %p; .reg .b64 %rd<9>;
+    ld.param.u64 %rd1, [p]; ld.param.u32 %r1, [m];
+    mov.u32 %r3, %tid.x; and.b32 %r4, %r3, 7; shl.b32 %r4, %r4, 3; mov.u32 %r5, s; add.u32 %r6, %r5, %r4;
+    mbarrier.init.shared.b64 [s], 32; mbarrier.init.shared.b64 [%r6+16], %r1;
+    mbarrier.arrive.shared.b64 %rd2, [%r6+24]; st.global.u64 [%rd1+8], %rd2;
+    mbarrier.arrive.noComplete.shared.b64 %rd2, [s+8], 3; st.global.u64 [%rd1+16], %rd2;
+    mbarrier.arrive_drop.shared.b64 %rd2, [s]; st.global.u64 [%rd1+24], %rd2;
+    mbarrier.test_wait.shared.b64 %p, [s], %rd2; selp.u32 %r2, 1, 0, %p; st.global.u32 [%rd1+40], %r2;
+    mbarrier.test_wait.parity.shared.b64 %p, [%r6], 1; selp.u32 %r2, 1, 0, %p; st.global.u32 [%rd1+48], %r2;
+    cp.async.mbarrier.arrive.shared.b64 [s+8];
+    bar.warp.sync 0xffffffff; bar.warp.sync %r1; activemask.b32 %r2; st.global.u32 [%rd1+52], %r2;
+    shfl.sync.idx.b32 %r2, %r3, 5, 0x1f, %r1; st.global.u32 [%rd1+56], %r2;
+    vote.sync.ballot.b32 %r2, %p, %r1; st.global.u32 [%rd1+60], %r2;
+    match.any.sync.b32 %r2, %r3, %r1; st.global.u32 [%rd1+64], %r2;
+    redux.sync.add.u32 %r2, %r3, 0xffffffff; st.global.u32 [%rd1+68], %r2;
+    ld.global.b16 %h2, [%rd1+4]; atom.global.add.noftz.f16 %h1, [%rd1], %h2; st.global.b16 [%rd1+88], %h1;
+    mbarrier.inval.shared.b64 [s];
+    ret;
+}
+"""
+
+
+@pytest.mark.parametrize("sm", ["80", "90", "100", "120"])
+def test_each_operation_is_listed(sm: str, tmp_path: Path) -> None:
+    """Operations on mbarriers by number, warp-wide instructions, an emulated atomic: ptxas's list has the same."""
+    oracle.require("ptxas")
+    path = tmp_path / "k.ptx"
+    path.write_text(OPERATIONS)
+    assert compare(path, sm) == []
