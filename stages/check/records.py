@@ -269,7 +269,7 @@ def _mbarriers(c: Code) -> Iterator[str]:
 def _hidden_operands(c: Code, operations: dict[int, int]) -> Iterator[str]:
     """INSTR_REG_MAP: operands of operations on mbarriers that the instruction does not show."""
     words = c.words(Info.INSTR_REG_MAP)
-    wanted = (2, 4) if c.target.sm >= 90 else (5, 6)
+    wanted = (2, 4) if c.target.compat else (5, 6)
     limit = c.said(Info.REGCOUNT, c.name) or REG_CEILING
     found = [at for at, op in operations.items() if op in wanted]
     yield from _same("INSTR_REG_MAP", words[::3], found, "operations that hide an operand stand at")

@@ -13,12 +13,12 @@ from ir_format.flow import build_cfg, loop_depths
 from ir_format.isa import facts
 from ir_format.model import AttrValue, Block, Code, Const, Function, Header, Imm, Inst, Mem, Operand, Reg, Reloc, Sym, Unit
 from ir_format.target import RETURN_REG
+from ir_format.target import target as sm_facts
 
 if TYPE_CHECKING:
     from ir_format.isa.machine import Target
 
 WORD = 16
-COMPAT_FROM = 90  # .nv.compat, which tells the class of instruction sets
 
 #: Places that the driver wants listed, by mnemonic (docs/stream.md, `marks`).
 _MARKS = {"EXIT": "exit"}
@@ -29,7 +29,7 @@ def encode_unit(unit: Unit, header: Header) -> Unit:
     """Encode every function of the unit, in place. Raises CompileError with the PTX line of the instruction that has no encoding."""
     target = isa.target(header.target)
     unit.code = [encode_function(f, target) for f in unit.functions]
-    if target.sm >= COMPAT_FROM:
+    if sm_facts(header.target).compat:
         needed = max((target.isa_class(i) for f in unit.functions for b in f.blocks for i in b.insts), default=1)
         said = unit.attrs.get("isa_class", 1)
         if needed > 1 and isinstance(said, int):
@@ -139,7 +139,7 @@ def _mark(inst: Inst, pc: int, marks: list[tuple[str, int, int]], target: Target
         marks.append((name, pc, value if isinstance(value, int) else 0))
     if attrs.get("coop") == 1 and (inst.op in _WARP_WIDE or inst.op in ("WARPSYNC", "NOP")):  # the last two: bar.warp.sync
         places = inst.srcs if inst.op == "WARPSYNC" else inst.uses  # where the register with the mask of the threads stands
-        marks.append(("coop", pc, next((o.num for o in places if isinstance(o, Reg) and o.file == "R" and target.sm >= 90), -1)))
+        marks.append(("coop", pc, next((o.num for o in places if isinstance(o, Reg) and o.file == "R" and sm_facts(f"sm_{target.sm}").compat), -1)))
     if "half" in attrs:
         marks += [("half", pc, o.num) for o in inst.uses if isinstance(o, Reg) and o.num >= 0]
     if "mbarrier" in attrs:
@@ -149,7 +149,7 @@ def _mark(inst: Inst, pc: int, marks: list[tuple[str, int, int]], target: Target
 def _mark_barrier(inst: Inst, pc: int, marks: list[tuple[str, int, int]], attrs: dict[str, AttrValue], target: Target) -> None:
     """An operation on an mbarrier: which one and the parts of its address; beside it an operand that the instruction itself does not show."""
     operation, offset = attrs["mbarrier"], attrs.get("offset", 0)
-    base, uniform = 0xFF, 0x3F if target.sm < 100 else 0xFF
+    base, uniform = 0xFF, sm_facts(f"sm_{target.sm}").ur_zero
     where = next((o for o in (*inst.srcs, *inst.dsts) if isinstance(o, Mem)), None)
     regs = [o.num for o in inst.uses if isinstance(o, Reg) and o.file == "R" and o.num >= 0]
     if where is not None:
