@@ -10,6 +10,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
+import time
 from collections.abc import Callable, Sequence
 from typing import Any, BinaryIO, Final
 
@@ -115,6 +116,8 @@ def failed(unit: Unit) -> bool:
 def run_unit(stage: Stage, passes: Sequence[Pass], source: Any, ctx: Context) -> Unit:
     """Run the passes over one unit; a CompileError becomes a diagnostic of the (emptied) unit."""
     unit = source if isinstance(source, Unit) else Unit(source.name)
+    timed = bool(ctx.header.options.get("verbose"))
+    began = time.perf_counter_ns() if timed else 0
     try:
         if stage.begin is not None:
             unit = stage.begin()(source, ctx)
@@ -134,6 +137,9 @@ def run_unit(stage: Stage, passes: Sequence[Pass], source: Any, ctx: Context) ->
         unit.diags.append((e.severity, e.message, e.line))
         unit.functions = []
         unit.code = []
+    if timed:
+        before = unit.attrs.get("compile_us", 0)
+        unit.attrs["compile_us"] = (before if isinstance(before, int) else 0) + (time.perf_counter_ns() - began) // 1000
     return unit
 
 

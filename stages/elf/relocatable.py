@@ -21,6 +21,7 @@ from stages.elf.headers import header_words
 from stages.elf.image import SHT_PROGBITS, Section, Strings
 from stages.elf.layout import CONST, GLOBAL_INIT, GLOBAL_ZERO, Kernel, address_kind, build_kernel, order_units, place_variables
 from stages.elf.lines import line_info
+from stages.elf.order import object_order
 from stages.elf.patch import add_imm32, set_branch, take_const_offset, take_imm32
 from stages.elf.symbols import BINDING, FUNC, GLOBAL, LOCAL, OBJECT, OTHER_ENTRY, OTHER_MANAGED, WEAK, Symbol, SymbolTable
 
@@ -86,7 +87,7 @@ class ObjectLinker:
         self.target: Target = target(header.target)
         self.kernels: list[Kernel] = []
         number = 0
-        for u in order_units(module, units):
+        for u in object_order(order_units(module, units)):
             if header_words(u, not self.target.exec_rel):
                 raise CompileError(f"unit '{u.name}': textures by name are not supported by orias with '--compile-only'")
             k = build_kernel(u, self.target, number, header.options)

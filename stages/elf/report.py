@@ -1,43 +1,67 @@
-"""What ``-v`` prints about each kernel, in ptxas's format (measured). Compile times are the orchestrator's: stages read no clock."""
+"""What ``-v`` prints about each kernel, in ptxas's format (measured). Compile times are what the stages say of each unit (``compile_us``)."""
 
 from __future__ import annotations
 
 from ir_format.model import Header, Module, Unit
-from ir_format.target import target
+from ir_format.target import Target, target
 from stages.elf import attrs
 from stages.elf.layout import Kernel, build_kernel, order_units, place_variables
+from stages.elf.order import object_order
 from stages.elf.resolve import collect_externs
 
 INFO = "ptxas info    : "
 
 
 def resource_lines(header: Header, module: Module, units: list[Unit]) -> list[str]:
-    """Lines without newline: memory of the module, then each kernel in file order. Raises as :func:`stages.elf.link.link` does."""
+    """Lines without newline: memory of the module, then each kernel in file order; of an object each function too. Raises as :func:`stages.elf.link.link` does."""
     t = target(header.target)
-    kernels = [build_kernel(u, t, 0, header.options) for u in reversed(order_units(module, units))]
-    variables = place_variables(module)
-    collect_externs(kernels, module, variables)
+    whole = not header.options.get("compile-only")
+    ordered = order_units(module, units)
+    kernels = [build_kernel(u, t, 0, header.options) for u in (ordered[::-1] if whole else object_order(ordered))]
+    defined = Module()
+    defined.vars = [v for v in module.vars if whole or v.linkage != "extern"]
+    variables = place_variables(defined)
+    if whole:
+        collect_externs(kernels, module, variables)
     banks = t.exec_rel  # from sm_90 on ptxas prints no constant banks
     first = f"{INFO}{len(variables.init) + variables.zero_size} bytes gmem"
     if banks:
         first += _bank(3, len(variables.const)) + _bank(4, 8 * len(variables.slot))
-    out = [first]
+    out = [*_overridden(kernels, header), first]
     for k in kernels:
-        out.append(f"{INFO}Compiling entry function '{k.name}' for '{header.target}'")
+        entry = k.unit.kind == "entry"
+        if entry:
+            out.append(f"{INFO}Compiling entry function '{k.name}' for '{header.target}'")
         out += _properties(k, k.name, 0)
-        line = f"{INFO}Used {k.regcount} registers, used {attrs.number(k.unit, 'barriers', 0, 16)} barriers"
-        if k.min_stack:
-            line += f", {k.min_stack} bytes cumulative stack size"
-        if k.static_shared:
-            line += f", {k.static_shared} bytes smem"
-        if banks:
-            line += _bank(0, t.param_base(k.param_size) + k.param_size)
-            line += _bank(2, 4 * len(attrs.numbers(k.unit, "bank2", -1, 0xFFFFFFFF) or ()))
-        out.append(line)
+        if entry:
+            out.append(_used(k, t, whole))
+        spent = attrs.number(k.unit, "compile_us", 0, 1 << 50)
+        if spent:
+            out.append(f"{INFO}Compile time = {spent / 1000:.3f} ms")
         for i, f in enumerate(k.functions):
-            if f.code.kind == "func":
+            if f.code.kind == "func" and f.code.name != k.name:
                 out += _properties(k, f.code.name, i)
     return out
+
+
+def _overridden(kernels: list[Kernel], header: Header) -> list[str]:
+    """What -maxrregcount changes: kernels without directives of their own."""
+    if header.options.get("maxrregcount") is None:
+        return []
+    free = [k for k in kernels if k.unit.kind == "entry" and not {"maxntid", "reqntid", "maxnreg", "minnctapersm"} & k.unit.attrs.keys()]
+    return [f"{INFO}Overriding maximum register limit 256 for '{k.name}' with  {k.register_limit} of maxrregcount option" for k in free]
+
+
+def _used(k: Kernel, t: Target, whole: bool) -> str:
+    line = f"{INFO}Used {k.regcount} registers, used {attrs.number(k.unit, 'barriers', 0, 16)} barriers"
+    if k.min_stack and whole:
+        line += f", {k.min_stack} bytes cumulative stack size"
+    if k.static_shared:
+        line += f", {k.static_shared} bytes smem"
+    if t.exec_rel:
+        line += _bank(0, t.param_base(k.param_size) + k.param_size)
+        line += _bank(2, 4 * len(attrs.numbers(k.unit, "bank2", -1, 0xFFFFFFFF) or ()))
+    return line
 
 
 def usage_warnings(header: Header, module: Module, units: list[Unit]) -> list[str]:

@@ -67,7 +67,8 @@ def finish_function(func: Function, sm: int, grouping: Grouping, standard: bool,
     frame = (saves_at + 4 * len(saved) + unit - 1) // unit * unit
     _frame_code(func, frame, saves_at, saved)
     func.frame = frame
-    func.spills = (stores, loads)
+    returns = sum(i.op == "RET" for b in func.blocks for i in b.insts)
+    func.spills = (stores + 4 * len(saved), loads + 4 * len(saved) * returns)  # registers saved for the caller count (measured)
     func.regs = _highest(func)
     destroyed["R"] &= ~(1 << R1.num)
     return destroyed
