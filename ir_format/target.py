@@ -45,12 +45,13 @@ class ConstMap(Record, frozen=True):
     is_explicit_cluster: int
     param_window: int = 0x40  # 64-bit: the generic address of bank 0 plus `param_bias` (measured)
     param_bias: int = 0
+    graph_exec: int = ABSENT  # 64-bit: the graph that runs
 
 
 # The parameter area moves on sm_75..89 when it is larger than PARAM_SMALL bytes; KPARAM records change form with it on every target.
 PARAM_SMALL: Final = 4352
 PARAM_MAX: Final = 0x7FFC
-SHARED_MAX: Final = 0xC000  # static shared memory of a kernel, all targets
+SHARED_MAX: Final = 0xC000  # static shared memory of a kernel; targets with suffix `a` have more (`Target.shared_max`)
 CONST_MAX: Final = 0x10000  # one constant bank
 
 # Register rules, the same on every target.
@@ -115,6 +116,13 @@ class Target(Record, frozen=True):
         """The SM number of ``e_flags`` and of the notes (suffix-free)."""
         return self.sm
 
+    @property
+    def shared_max(self) -> int:
+        """Most bytes of static shared memory of a kernel (all 23 targets measured; what the PTX's own .target is does not matter)."""
+        if self.suffix != "a":
+            return SHARED_MAX
+        return 0x18C00 if self.family == 120 else 0x38C00
+
     def param_base(self, size: int) -> int:
         """Bank-0 offset of the first parameter of a kernel with ``size`` bytes of parameters."""
         if self.sm < 90 and size > PARAM_SMALL:
@@ -125,17 +133,17 @@ class Target(Record, frozen=True):
 _BANK_75: Final = ConstMap(
     ntid=(0x0, 0x4, 0x8), nctaid=(0xC, 0x10, 0x14), stack_init=0x28, local_window=0x20, shared_window=0x18, const_window=0x50,
     descriptor=ABSENT, param_base=0x160, dyn_smem=0x2C, gridid=0x30, envreg0=0x88, smem_bias=ABSENT, nsmid=0x10C,
-    cluster_nctaid=ABSENT, is_explicit_cluster=ABSENT,
+    cluster_nctaid=ABSENT, is_explicit_cluster=ABSENT, graph_exec=0x120,
 )  # fmt: skip
-_BANK_80: Final = replace(_BANK_75, descriptor=0x118, smem_bias=0x114)
+_BANK_80: Final = replace(_BANK_75, descriptor=0x118, smem_bias=0x114, graph_exec=0x130)
 _BANK_90: Final = replace(
     _BANK_80, shared_window=ABSENT, const_window=0xD0, descriptor=0x208, param_base=0x210, envreg0=0x40, cluster_nctaid=0x144,
-    is_explicit_cluster=0x140, param_window=0x198, param_bias=0x210,
+    is_explicit_cluster=0x140, param_window=0x198, param_bias=0x210, graph_exec=0x190,
 )  # fmt: skip
 _BANK_100: Final = ConstMap(
     ntid=(0x360, 0x364, 0x368), nctaid=(0x370, 0x374, 0x378), stack_init=0x37C, local_window=0x2F8, shared_window=ABSENT,
     const_window=0x120, descriptor=0x358, param_base=0x380, dyn_smem=ABSENT, gridid=0x140, envreg0=ABSENT, smem_bias=0x16C,
-    nsmid=0x2D0, cluster_nctaid=ABSENT, is_explicit_cluster=0x36C, param_window=0x348, param_bias=0x380,
+    nsmid=0x2D0, cluster_nctaid=ABSENT, is_explicit_cluster=0x36C, param_window=0x348, param_bias=0x380, graph_exec=0x2E8,
 )  # fmt: skip
 
 _SM_75: Final = Target(

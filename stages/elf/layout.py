@@ -9,7 +9,7 @@ from typing import Final
 from ir_format.diag import CompileError
 from ir_format.model import AttrValue, Code, Module, Param, Unit, Var
 from ir_format.record import Record, fresh
-from ir_format.target import ABI_CALL_FLOOR, CONST_MAX, PARAM_MAX, REG_CEILING, REG_RESERVED, SHARED_MAX, Target
+from ir_format.target import ABI_CALL_FLOOR, CONST_MAX, PARAM_MAX, REG_CEILING, REG_RESERVED, Target
 from stages.elf import attrs
 from stages.elf.image import align_up
 from stages.elf.patch import OP_CALL_REL, OP_CONVERGENCE, OP_EXIT, append_tail, opcode, scan
@@ -194,8 +194,8 @@ def build_kernel(unit: Unit, target: Target, helper_number: int, options: Mappin
     functions[0].size = len(text)
     param_size = _param_size(unit)
     shared = attrs.number(unit, "shared", 0, 1 << 30)
-    if shared > SHARED_MAX:
-        raise CompileError(f"Entry function '{unit.name}' uses too much shared data ({shared:#x} bytes, {SHARED_MAX:#x} max)")
+    if shared > target.shared_max:
+        raise CompileError(f"Entry function '{unit.name}' uses too much shared data ({shared:#x} bytes, {target.shared_max:#x} max)")
     # R0 and R1 count even when unused: an empty kernel reports 4 registers (measured).
     regs = max(2, *(f.code.regs for f in functions)) + REG_RESERVED
     if attrs.number(unit, "abi_call", 0, 1):
@@ -269,7 +269,7 @@ def place_variables(module: Module) -> Variables:
         if v.space == "const":
             at = align_up(len(out.const), v.align)
             if at + v.size > CONST_MAX:
-                raise CompileError(f"File uses too much global constant data ({at + v.size:#x} bytes, {CONST_MAX:#x} max)", severity="fatal")
+                raise CompileError(f"File uses too much global constant data ({at + v.size:#x} bytes, {CONST_MAX:#x} max)")
             out.const += bytes(at - len(out.const)) + v.init + bytes(v.size - len(v.init))
             out.const_align = max(out.const_align, v.align)
             out.place[v.name] = (CONST, at)

@@ -173,8 +173,6 @@ class _Source:
 
     def _row(self, pc: int, table: Sequence[Loc], loc: int, depth: int) -> None:
         file, line, _, site, name = table[loc]
-        if file not in self.files:
-            raise CompileError(f".loc names file {file}, which the module does not have")
         if depth > MAX_DEPTH or site >= len(table) or not 0 <= line < 1 << 32:
             raise CompileError("illegal source position")
         context = (0, 0)
@@ -184,7 +182,7 @@ class _Source:
                 self._row(pc, table, site, depth + 1)
                 row = self.sites[site] = self.program.rows
             context = (row, self.strings.add(name))
-        self.program.row(pc, self.files[file], line, context)
+        self.program.row(pc, self.files.get(file, file), line, context)  # without a .file the number itself stands there, as in ptxas's table
 
 
 def _sass(kernels: Sequence[Kernel]) -> Lines:

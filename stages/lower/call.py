@@ -319,7 +319,7 @@ def lower_call(b: Builder, inst: PtxInst) -> None:
         elif b.ctx.relocatable and target.target.name == b.ctx.unit.name:
             jump = _absolute(b, target.target.name)  # it returns as to any other caller
         else:
-            jump = _direct(b, target.target.name)
+            jump = _direct(b, sig.name)  # an alias is called by the name of its function
         results = _emit_call(b, jump, sig, args)
         for x, p, got in zip(target.rets, sig.rets, results, strict=True):
             if type(x) is ptx.Sym:

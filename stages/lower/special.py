@@ -97,6 +97,8 @@ def _read(b: Builder, name: str) -> Reg:
         return _bank(b, bank.nsmid)
     if name == "%gridid":
         return _bank(b, bank.gridid, 2)
+    if name == "%current_graph_exec":
+        return _bank(b, bank.graph_exec, 2)
     if name.startswith("%reserved_smem_offset_"):
         b.ctx.unit.attrs["reserved_smem"] = 1  # an attribute of the kernel (measured)
     if name in _RESERVED_80 and b.sm < 90:

@@ -6,7 +6,7 @@ from ir_format import ptx
 from ir_format.diag import CompileError
 from ir_format.model import Function, Header, Imm, Reg, Unit
 from ir_format.ptx import PtxFunction, PtxInst, PtxModule, PtxUnit, PtxVar
-from ir_format.target import CONST_MAX, SHARED_MAX, Target, target
+from ir_format.target import CONST_MAX, Target, target
 
 from .builder import Builder
 
@@ -73,12 +73,15 @@ class UnitContext:
             at = align_up(at, max(1, v.align))
             self.shared_at[name] = at
             at += v.size
-        if at > SHARED_MAX:
-            raise CompileError(f"Entry function '{self.pu.name}' uses too much shared data (0x{at:x} bytes, 0x{SHARED_MAX:x} max)")
+        most = self.target.shared_max
+        if at > most:
+            raise CompileError(f"Entry function '{self.pu.name}' uses too much shared data (0x{at:x} bytes, 0x{most:x} max)")
+        dyn_align = max((v.align for v in dynamic), default=1)
+        if dynamic and not self.relocatable:
+            at = align_up(at, max(dyn_align, 16))  # measured: the static part is rounded up where a dynamic one follows
         self.shared_size = at
         if self.relocatable and static:
             self.unit.attrs["shared_vars"] = tuple((self.shared_symbol(name), v.size, v.align) for name, v in static)
-        dyn_align = max((v.align for v in dynamic), default=1)
         for v in dynamic:
             self.shared_at[v.name] = align_up(at, dyn_align)
         if dynamic:
@@ -117,6 +120,10 @@ class UnitContext:
             return "var", got
         if name in self.funcs:
             return "func", self.funcs[name]
+        if not self.relocatable:
+            for a in self.module.aliases:
+                if a.name == name and a.aliasee in self.funcs:
+                    return "func", self.funcs[a.aliasee]
         for e in (*self.pu.externs, *self.module.externs):
             if e.name == name:
                 return "extern", e

@@ -330,7 +330,7 @@ class Body:
         elif word == ".pragma":
             line = s.line
             texts = directives.pragma(s)
-            directives.check_pragmas(s, texts, line, self.fs.target, "body")
+            directives.check_pragmas(s, texts, line, self.fs.target, "body", self.function.entry)
             for text in texts:
                 self.function.body.append(PtxPragma(text, line))
         elif word[1:] in SCALARS:

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ir_format.diag import Diagnostic
+from ir_format.ptx import PtxFunction, PtxModule, PtxPragma, PtxUnit
 from ir_format.target import REG_CEILING, REG_FLOOR, SM_RESIDENCY, WARP
 from stages.parse.symbols import FuncSym
 from stages.parse.targets import parse_name
+
+SPILLING = "enable_smem_spilling"
 
 
 def check_bounds(functions: Mapping[str, FuncSym], arch: str, options: Mapping[str, object]) -> list[Diagnostic]:
@@ -16,6 +19,10 @@ def check_bounds(functions: Mapping[str, FuncSym], arch: str, options: Mapping[s
     if sm is None:
         return []
     out: list[Diagnostic] = []
+    if options.get("compile-only") or options.get("device-debug"):
+        for symbol in functions.values():
+            if symbol.function is not None and _spills_to_shared(symbol.function):
+                return [Diagnostic("fatal", f"Pragma '{SPILLING}' is not allowed for per-function compilation modes")]
     for name in reversed(list(functions)):
         symbol = functions[name]
         if symbol.function is None:
@@ -28,6 +35,19 @@ def check_bounds(functions: Mapping[str, FuncSym], arch: str, options: Mapping[s
         else:
             out += _registers(name, "local_maxnreg", d.local_maxnreg)
     return out
+
+
+def check_spilling(module: PtxModule, units: list[PtxUnit]) -> list[Diagnostic]:
+    """Registers can't be spilled to shared memory where the launch says how much of it there is (measured)."""
+    dynamic = {v.name for v in module.variables if v.space == "shared" and v.linkage == "extern" and not v.size}
+    for unit in units:
+        if not dynamic.isdisjoint(unit.variables) and _spills_to_shared(unit.functions[0]):
+            return [Diagnostic("fatal", f"Pragma '{SPILLING}' is not allowed for dynamic SMEM")]
+    return []
+
+
+def _spills_to_shared(function: PtxFunction) -> bool:
+    return any(type(i) is PtxPragma and i.text.split(" ", 1)[0] == SPILLING for i in function.body)
 
 
 def _registers(name: str, word: str, limit: int | None) -> list[Diagnostic]:

@@ -101,6 +101,30 @@ def sparse(name: str, mods: tuple[str, ...], operands: tuple[Operand, ...]) -> l
     return [f"Argument 6 of instruction 'Sparse mma': value '{value}' out of range, expected to be in range [0..3]"]
 
 
+#: Places of a scale's bytes that a `scale_vec` of so many of them may name.
+_BYTES: Final = {"1X": (0, 1, 2, 3), "2X": (0, 2), "4X": (0,)}
+
+
+def scaled(name: str, mods: tuple[str, ...], operands: tuple[Operand, ...]) -> list[str]:
+    """Where the scales of a block-scaled mma stand: which byte of the registers, and which threads hold them (0 or 1 for A, 0 to 3 for B)."""
+    vector = next((m.partition("::")[2] for m in mods if m.startswith("scale_vec::")), "1X" if "kind::mxf8f6f4" in mods else "2X")
+    allowed = _BYTES[vector]
+    out: list[str] = []
+    for index, last in ((len(operands) - 3, 1), (len(operands) - 1, 3)):
+        ids = operands[index]
+        if not isinstance(ids, Vec) or len(ids.elems) != 2:
+            continue
+        byte, thread = ids.elems
+        head = f"Argument {index} of instruction '{name}':"
+        if isinstance(byte, Imm) and byte.value not in allowed:
+            listed = " or ".join([str(v) for v in allowed])
+            wrong = f"value '{byte.value}' out of range, expected to be in range [0..3]" if len(allowed) == 4 else f"unexpected value '{byte.value}', expected to be {listed}"
+            out.append(f"{head} {wrong}")
+        if isinstance(thread, Imm) and not 0 <= thread.value <= last:
+            out.append(f"{head} value '{thread.value}' out of range, expected to be in range [0..{last}]")
+    return out
+
+
 _OFFSETS: Final = {"3d": 1, "4d": 2, "5d": 3}
 _FIELDS: Final = {
     "elemtype": 15, "interleave_layout": 2, "swizzle_mode": 3, "fill_mode": 1, "swizzle_atomicity": 3,
@@ -212,6 +236,7 @@ CHECKS: Final[dict[str, Check]] = {
     "bitfield": bit_field,
     "fraction": fraction,
     "sparse": sparse,
+    "scaled": scaled,
     "pmevent": _within(0, 0, 15),
     "size16": _multiple(2, 16),
     "size16p": _multiple(1, 16),

@@ -249,7 +249,7 @@ def variables(s: Scanner, scope: Scope, fs: FunctionState | None, linkage: str, 
         line = s.line
         name = s.expect("id")
         if s.kind == "<":
-            _variable_family(s, d, scope, fs, _variable(s, d, space, name, line, linkage), out, twice)
+            _variable_family(s, d, space, scope, fs, _variable(s, d, space, name, line, linkage), out, twice)
             if not s.accept(","):
                 break
             continue
@@ -271,11 +271,11 @@ def variables(s: Scanner, scope: Scope, fs: FunctionState | None, linkage: str, 
 
 
 def _variable_family(
-    s: Scanner, d: Shape, scope: Scope, fs: FunctionState | None, like: PtxVar, out: list[PtxVar], twice: list[tuple[str, int]]
+    s: Scanner, d: Shape, space: str, scope: Scope, fs: FunctionState | None, like: PtxVar, out: list[PtxVar], twice: list[tuple[str, int]]
 ) -> None:
     """`name<count>` in memory: scalars without a value (measured).  In a function each is made when first used; those of the module are there anyway."""
     family = RegFamily(_count(s), d.type, d.vec, like)
-    _check_variable(s, like, d, like.space, like.line)
+    _check_variable(s, like, d, space, like.line)
     if not _family(s, scope, like.name, family, like.line, twice) or fs is not None:
         return
     if len(out) + family.count > MAX_MODULE_FAMILY:
@@ -336,11 +336,14 @@ def _declare(s: Scanner, scope: Scope, fs: FunctionState | None, var: PtxVar, ou
     if declared_here(scope, name):
         return False
     if fs is not None:
-        var.name = fs.fresh(scope.parent, name)
+        var.name = fs.place(var.space, name)
     number(scope, name)
     symbol = scope.names[name] = VarSym(var.name, var.type if var.space == "tex" else var.space, var)
-    symbol.place = len(out)
-    out.append(var)
+    if fs is not None:
+        fs.enter(symbol, var)
+    else:
+        symbol.place = len(out)
+        out.append(var)
     return True
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from ir_format.ptx import PtxDirectives, PtxFile, PtxFixup, PtxLoc, PtxModule, PtxSection
 from stages.parse import expr
 from stages.parse.scan import Scanner
@@ -85,18 +87,38 @@ _PRAGMAS = frozenset(("nounroll", "abi_param_reg"))
 _PRAGMAS_OF_BODIES = frozenset(("used_bytes_mask", "enable_smem_spilling", "frequency"))
 
 
-def check_pragmas(s: Scanner, texts: tuple[str, ...], line: int, target: Target, scope: str) -> None:
+_PRAGMA_GATES = {"used_bytes_mask": Gate(83), "enable_smem_spilling": Gate(87), "frequency": Gate(90)}
+
+
+def check_pragmas(s: Scanner, texts: tuple[str, ...], line: int, target: Target, scope: str, entry: bool = True) -> None:
     """Reports pragmas that are out of place, or (when code is made) unknown: an error at module level, else a warning."""
     for text in texts:
-        word = text.split(" ", 1)[0]
+        word, _, rest = text.partition(" ")
         if word in _PRAGMAS_OF_BODIES:
             if scope != "body":
                 s.notes.error(f"Pragma '{text}' is allowed only within function scope", line)
+            else:
+                for refusal in target.refuses(_PRAGMA_GATES[word], "Feature", word):
+                    s.notes.error(refusal, line)
+                if word == "enable_smem_spilling" and not entry:
+                    s.notes.error(f"Pragma '{word}' cannot be specified for device functions", line)
+                if word != "enable_smem_spilling" and target.real:
+                    _pragma_number(s, text, word, rest)
+        elif word == "abi_param_reg" and len(rest.split()) < 2 and target.real:
+            s.notes.error(f"Unexpected number of arguments specified for pragma {word}", 0)
         elif word not in _PRAGMAS and target.real:
             if scope == "module":
                 s.notes.error(f"Pragma '{text}' not supported", 0)
             else:
                 s.notes.warning(f"Pragma '{text}' unsupported", 0)
+
+
+def _pragma_number(s: Scanner, text: str, word: str, rest: str) -> None:
+    """The number that a pragma must have."""
+    if not rest:
+        s.notes.error(f"Argument(s) to pragma '{word}' cannot be empty", 0)
+    elif not re.fullmatch(r" *(?:0[xX][0-9a-fA-F]+|[0-9]+) *", rest):
+        s.notes.error(f"Invalid value '{rest}' specified for .pragma '{text}'", 0)
 
 
 def conflicts(s: Scanner, d: PtxDirectives, line: int) -> None:

@@ -110,6 +110,8 @@ class Matcher:
         self, opcode: Opcode, operands: tuple[Operand, ...], kinds: tuple[str, ...], line: int
     ) -> tuple[tuple[Operand, ...], str]:
         """Reports what is wrong with an instruction; returns its operands with literals in their final form, and its row."""
+        if opcode.name == "mma" and "block_scale" in opcode.mods:
+            operands, kinds = _unbraced(operands, kinds)
         verdict = opcode.verdicts.get(kinds)
         if verdict is None:
             verdict = opcode.verdicts[kinds] = _judge(opcode, kinds, self.gates)
@@ -151,6 +153,16 @@ class Matcher:
             if total > MAX_TARGETS:  # the stream lists them for each branch
                 self.notes.fatal(f"More than {MAX_TARGETS} targets of indirect branches in one function", line)
         self.late.clear()
+
+
+def _unbraced(operands: tuple[Operand, ...], kinds: tuple[str, ...]) -> tuple[tuple[Operand, ...], tuple[str, ...]]:
+    """The scales of a block-scaled mma may stand in braces; the first register in them is it (measured)."""
+    values, words = list(operands), list(kinds)
+    for index in (len(values) - 4, len(values) - 2):
+        x = values[index] if index > 3 else None
+        if isinstance(x, Vec) and all(k[:2] == "r:" for k in elements(words[index])):
+            values[index], words[index] = x.elems[0], elements(words[index])[0]
+    return tuple(values), tuple(words)
 
 
 # --------------------------------------------------------------------------- opcodes

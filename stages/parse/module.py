@@ -267,7 +267,7 @@ class Parser:
         s.next()
         scope = Scope(self.scope)
         function = PtxFunction("", entry, linkage)
-        fs = FunctionState(function, scope, self.target)
+        fs = FunctionState(function, scope, self.target, self.module.variables)
         hints = PtxDirectives()
         if not entry:
             directives.performance(s, hints, self.target, entry)
@@ -337,6 +337,8 @@ class Parser:
             else:
                 new = PtxProto(name, function.rets, function.params)
                 check_redeclaration(notes, known.proto, new, line)
+                if known.proto.directives.noreturn != function.directives.noreturn:
+                    notes.error(f"Inconsistent redefinition of variable '{name}'", line)
                 self._check_linkage(known, function, line)
             return known
         if known is not None:

@@ -227,7 +227,14 @@ def asynchronous_store(name: str, mods: tuple[str, ...], types: tuple[str, ...],
     return out
 
 
+def shifted_collector(name: str, mods: tuple[str, ...], types: tuple[str, ...], target: Target) -> list[str]:
+    """A shifted A can't come from the collector, nor stay in it."""
+    held = next((m for m in mods if m in ("collector::a::fill", "collector::a::use")), "")
+    return [f"Modifier '.{held}' cannot be combined with modifier '.ashift'"] if held and "ashift" in mods else []
+
+
 RULES: Final[dict[str, tuple[Rule, ...]]] = {
+    "tcgen05.mma": (shifted_collector,),
     "ld": (vector_size, load_spaces),
     "st": (vector_size, load_spaces),
     "ldu": (vector_size,),

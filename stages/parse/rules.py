@@ -144,6 +144,8 @@ def missing(values: tuple[str, ...], name: str, types: tuple[str, ...]) -> str:
         return _missing_operation(name, types)
     if first[0] == "m" and first[1:2].isdigit():
         return "Shape modifier required" + tail
+    if first == "satfinite" and name == "cvt":
+        return f"'.satfinite' modifier required for instruction 'cvt' with destination type '.{types[0]}'"
     if len(values) == 2:
         return f"'.{first}' or '.{values[1]}' modifier required" + tail
     return f"'.{first}' modifier required" + tail

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from ir_format.diag import Diagnostic
 from ir_format.ptx import PtxModule, PtxUnit, PtxVar
 from ir_format.record import NamedTuple
-from stages.parse.bounds import check_bounds
+from stages.parse.bounds import check_bounds, check_spilling
 from stages.parse.module import Parser
 from stages.parse.scan import Abort, Scanner, load
 from stages.parse.symbols import FuncSym
@@ -77,7 +77,9 @@ def _finished(
             return ParseResult(None, [], diagnostics)
         diagnostics += check_bounds(functions, arch, options)
     try:
-        return ParseResult(module, build_units(module, functions, separate), diagnostics)
+        units = build_units(module, functions, separate)
+        diagnostics += check_spilling(module, units) if arch.startswith("sm_") else []
+        return ParseResult(None, [], diagnostics) if any(d.severity == "fatal" for d in diagnostics) else ParseResult(module, units, diagnostics)
     except UnitsTooLarge as e:
         return ParseResult(None, [], [*diagnostics, Diagnostic("fatal", str(e), filename, 0)])
 

@@ -118,12 +118,13 @@ class Scope:
 class FunctionState:
     """The function being read: its tables and open scopes."""
 
-    __slots__ = ("function", "loc", "loc_index", "scope", "target", "unique")
+    __slots__ = ("function", "loc", "loc_index", "lasting", "scope", "target", "unique")
 
-    def __init__(self, function: PtxFunction, scope: Scope, target: Target) -> None:
+    def __init__(self, function: PtxFunction, scope: Scope, target: Target, lasting: list[PtxVar]) -> None:
         self.function = function
         self.target = target
         self.scope = scope
+        self.lasting = lasting  # the module's variables: those of .global and .const in a body are there too, under names of their own
         self.loc: int | None = None
         self.loc_index: dict[tuple[object, ...], int] = {}
         self.unique: dict[str, int] = {}  # names of registers and variables in the tables, and how often they were declared
@@ -143,6 +144,35 @@ class FunctionState:
                 self.unique[unique] = 1
                 return unique
 
+    def table(self, space: str) -> list[PtxVar]:
+        """Where a variable of the body goes: what outlives the function belongs to the module."""
+        return self.lasting if space in ("global", "const", "tex") else self.function.vars
+
+    def place(self, space: str, name: str) -> str:
+        """The name under which a variable of the body is in its table."""
+        if self.table(space) is self.function.vars:
+            return self.fresh(self.scope.parent, name)
+        top = self._top()
+        unique, n = f"{self.function.name}${name}", 0
+        while unique in top.names:
+            n += 1
+            unique = f"{self.function.name}${name}${n}"
+        return unique
+
+    def enter(self, symbol: VarSym, var: PtxVar) -> None:
+        """Puts a variable into its table."""
+        table = self.table(var.space)
+        symbol.place = len(table)
+        table.append(var)
+        if table is self.lasting:
+            self._top().names[var.name] = symbol
+
+    def _top(self) -> Scope:
+        top = self.scope
+        while top.parent is not None:
+            top = top.parent
+        return top
+
     def add_reg(self, name: str, type_: str, vec: int) -> RegSym:
         """Adds a register (or a vector register's components) to the table."""
         regs = self.function.regs
@@ -159,10 +189,11 @@ class FunctionState:
 
     def add_var(self, name: str, like: PtxVar) -> VarSym:
         """Adds a variable of a family to the table."""
-        unique = self.fresh(self.scope.parent, name)
+        unique = self.place(like.space, name)
         var = PtxVar(unique, like.space, like.type, like.align, like.size, like.dims, like.vec, linkage=like.linkage, attributes=like.attributes, line=like.line)
-        self.function.vars.append(var)
-        return VarSym(unique, like.space, var)
+        symbol = VarSym(unique, like.space, var)
+        self.enter(symbol, var)
+        return symbol
 
     def add_loc(self, key: tuple[object, ...], loc: PtxLoc) -> int:
         """Adds a source location once; returns its index."""

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from tests import oracle
-from tests.parse.full import ours, theirs
+from tests.parse.full import arch_of, ours, theirs
 
 OVERFLOW = "ptxas FILE, line 6; error   : Constant overflow"
 ZERO = "ptxas FILE, line 6; fatal   : Constant expression has division by zero"
+MMA = "mma.sync.aligned.kind::mxf8f6f4.block_scale.m16n8k32.row.col.f32.e4m3.e5m2.f32.ue8m0 {%f2,%f3,%f4,%f5}, {%r1,%r2,%r3,%r4}, {%r5,%r6}, {%f1,%f1,%f1,%f1}, "
 NO_32 = "ptxas warning : Program uses 32-bit address on line '6' which is conflicting with .address_size 64"
 NO_SIZE = "ptxas warning :  64 Bit host architecture (--machine) being used mismatches with .address_size of 32 bits"
 
@@ -94,14 +95,43 @@ BOUNDS = {
     "words": (kernel("", hints=".maxnreg 4294967297"), "ptxas FILE, line 4; error   : Constant overflow"),
     "last_first": (module(".entry a() .maxnreg 300 { ret; }\n.entry b() .maxnreg 5 { ret; }"), "ptxas warning : For entry b adjusting per thread register count of 5 to lower bound of 24"),
 }
-CASES = {**RANGES, **DECLARATIONS, **CONSTANTS, **ADDRESSES, **SUMS, **BOUNDS}
+OPERANDS = {
+    "half_register": (kernel(".reg .f16x2 %x; cvt.rn.f16x2.e4m3x2 %x, %h1; cvt.rn.satfinite.e5m2x2.f16x2 %h1, %x;"), ""),
+    "half_register_narrow": (kernel(".reg .f16x2 %x; .reg .b8 %b; cvt.rn.satfinite.relu.e2m1x2.f16x2 %b, %x; cvt.rn.f16x2.e2m1x2 %x, %b; cvt.rp.ue8m0x2.bf16x2 %h1, %x;", target="sm_100a"), ""),
+    "narrow_rounds_finite": (kernel(".reg .f16x2 %x; .reg .b8 %b; cvt.rn.e2m1x2.f16x2 %b, %x;", target="sm_100a"), "ptxas FILE, line 6; error   : '.satfinite' modifier required for instruction 'cvt' with destination type '.e2m1x2'"),
+    "scales": (kernel(MMA + "{%r7}, {%h1, %h2}, {%r6}, {1, 3};", target="sm_120a"), ""),
+    "scales_mixed": (kernel(MMA + "%r7, {2, 1}, {%f6}, {%h1, 0};", target="sm_120a"), ""),
+    "scales_byte": (kernel(MMA + "{%r7}, {5, %h1}, {%r6}, {0, 0};", target="sm_120a"), "ptxas FILE, line 6; error   : Argument 5 of instruction 'mma': value '5' out of range, expected to be in range [0..3]"),
+    "scales_thread": (kernel(MMA + "{%r7}, {0, 2}, {%r6}, {0, 0};", target="sm_120a"), "ptxas FILE, line 6; error   : Argument 5 of instruction 'mma': value '2' out of range, expected to be in range [0..1]"),
+    "scales_constant": (kernel(MMA + "{5}, {0, 1}, {%r6}, {0, 0};", target="sm_120a"), "ptxas FILE, line 6; error   : Arguments mismatch for instruction 'mma'"),
+    "collector": (kernel("tcgen05.mma.cta_group::1.kind::f16.collector::a::use.ashift [%r1], [%r2], %rd1, %r3, %p1;", target="sm_100a"), "ptxas FILE, line 6; error   : Modifier '.collector::a::use' cannot be combined with modifier '.ashift'"),
+    "graph": (kernel("mov.u64 %rd1, %current_graph_exec; st.global.u64 [%rd2], %rd1;"), ""),
+}
+PRAGMAS = {
+    "spilling_old": (kernel('.pragma "enable_smem_spilling";', version="8.6"), "ptxas FILE, line 6; error   : Feature 'enable_smem_spilling' requires PTX ISA .version 8.7 or later"),
+    "spilling_dynamic": (kernel('.pragma "enable_smem_spilling"; st.shared.u32 [d], %r1;', ".extern .shared .u32 d[];"), "ptxas fatal   : Pragma 'enable_smem_spilling' is not allowed for dynamic SMEM"),
+    "spilling_function": (module('.func f() { .pragma "enable_smem_spilling"; ret; }'), "ptxas FILE, line 4; error   : Pragma 'enable_smem_spilling' cannot be specified for device functions"),
+    "frequency": (kernel('.pragma "frequency 5";'), ""),
+    "frequency_none": (kernel('.pragma "frequency";'), "ptxas error   : Argument(s) to pragma 'frequency' cannot be empty"),
+    "frequency_word": (kernel('.pragma "frequency abc";'), "ptxas error   : Invalid value 'abc' specified for .pragma 'frequency abc'"),
+}
+SIZES = {
+    "constants": (module(".const .b8 c[65000]; .const .b8 d[65000];"), "ptxas error   : File uses too much global constant data (0x1fbd0 bytes, 0x10000 max)"),
+    "shared": (kernel(".shared .b8 s[49153]; st.shared.u8 [s+9], %r1;"), "ptxas error   : Entry function 'k' uses too much shared data (0xc001 bytes, 0xc000 max)"),
+    "shared_most": (kernel(".shared .b8 s[232448]; st.shared.u8 [s+9], %r1;", target="sm_90a"), ""),
+    "shared_more": (kernel(".shared .b8 s[232452]; st.shared.u8 [s+9], %r1;", target="sm_90a"), "ptxas error   : Entry function 'k' uses too much shared data (0x38c04 bytes, 0x38c00 max)"),
+    "shared_120": (kernel(".shared .b8 s[101377]; st.shared.u8 [s+9], %r1;", target="sm_120a"), "ptxas error   : Entry function 'k' uses too much shared data (0x18c01 bytes, 0x18c00 max)"),
+    "shared_family": (kernel(".shared .b8 s[50000]; st.shared.u8 [s+9], %r1;", target="sm_103f"), "ptxas error   : Entry function 'k' uses too much shared data (0xc350 bytes, 0xc000 max)"),
+    "noreturn": (module(".func f() .noreturn;\n.func f() { trap; }"), "ptxas FILE, line 5; error   : Inconsistent redefinition of variable 'f'"),
+    "lasting": (kernel(".global .u32 g = 5; { .const .u32 g = 6; ld.const.u32 %r1, [g]; } cvta.global.u64 %rd2, g; .shared .align 16 .b8 s[16]; .global .align 16 .b8 h[16]; cp.async.ca.shared.global [s], [h], 16; st.global.u64 [%rd1], %rd2;", ".global .u32 g = 4;"), ""),
+}
+CASES = {**RANGES, **DECLARATIONS, **CONSTANTS, **ADDRESSES, **SUMS, **BOUNDS, **OPERANDS, **PRAGMAS, **SIZES}
 #: Taken with a warning.
 WARNED = frozenset(("registers", "registers_many", "blocks", "threads", "last_first", "narrow_16"))
 
 
 def options(text: str) -> list[str]:
-    target = text.split(".target ", 1)[1].split()[0]
-    return ["-arch", target if target >= "sm_75" else "sm_75"]
+    return ["-arch", arch_of("", text.encode())]
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -43,17 +43,18 @@ cvt | tf32.f32 | rna satfinite | d:B32, s2 | v8.1 t80
 cvt | tf32.f32 | rn/rz relu? | d:B32, s2 | v7.8 t90
 cvt | tf32.f32 | rn/rz relu? satfinite | d:B32, s2 | v8.6 t100
 cvt | e4m3x2,e5m2x2.f32 | rn satfinite relu? | d:B16, s2, s2 | v7.8 t89
-cvt | e4m3x2,e5m2x2.f16x2 | rn satfinite relu? | d:B16, s:B32 | v7.8 t89
-cvt | f16x2.e4m3x2,e5m2x2 | rn relu? | d:B32, s:B16 | v7.8 t89
+cvt | e4m3x2,e5m2x2.f16x2 | rn satfinite relu? | d:B16, s:f16x2 | v7.8 t89
+cvt | f16x2.e4m3x2,e5m2x2 | rn relu? | d:f16x2, s:B16 | v7.8 t89
 cvt | e4m3x4,e5m2x4,e2m3x4,e3m2x4.f32 | rs relu? satfinite | d:B32, sv4:f32, s:B32 | v8.7 on=100a+103a
 cvt | e2m1x4.f32 | rs relu? satfinite | d:B16, sv4:f32, s:B32 | v8.7 on=100a+103a
 cvt | e2m3x2,e3m2x2.f32 | rn satfinite relu? | d:B16, s2, s2 | v8.6 on=100f+110f+120f
 cvt | e2m1x2.f32 | rn satfinite relu? | d:b8, s2, s2 | v8.6 on=100f+110f+120f
-cvt | f16x2.e2m3x2,e3m2x2 | rn relu? | d:B32, s:B16 | v8.6 on=100f+110f+120f
-cvt | f16x2.e2m1x2 | rn relu? | d:B32, s:b8 | v8.6 on=100f+110f+120f
+cvt | f16x2.e2m3x2,e3m2x2 | rn relu? | d:f16x2, s:B16 | v8.6 on=100f+110f+120f
+cvt | e2m1x2.f16x2 | rn satfinite relu? | d:b8, s:f16x2 | v8.6 on=100f+110f+120f
+cvt | f16x2.e2m1x2 | rn relu? | d:f16x2, s:b8 | v8.6 on=100f+110f+120f
 cvt | ue8m0x2.f32 | rz/rp satfinite? | d:B16, s2, s2 | v8.6 on=100f+110f+120f
-cvt | ue8m0x2.bf16x2 | rz/rp satfinite? | d:B16, s:B32 | v8.6 on=100f+110f+120f
-cvt | bf16x2.ue8m0x2 | rn | d:B32, s:B16 | v8.6 on=100f+110f+120f
+cvt | ue8m0x2.bf16x2 | rz/rp satfinite? | d:B16, s:f16x2 | v8.6 on=100f+110f+120f
+cvt | bf16x2.ue8m0x2 | rn | d:f16x2, s:B16 | v8.6 on=100f+110f+120f
 cvt | u8,s8.bf16 | rni/rzi/rmi/rpi | d, s2 | v7.8 t90
 cvt | bf16.u8,s8 | rn/rz/rm/rp | d, s2 | v7.8 t90
 cvt.pack | u16,s16.s32 | sat | d~:u32, s~:u32, s~:u32 | v6.5 t72

@@ -123,7 +123,7 @@ def _mma_rows() -> str:
             tail = ", s:R32, i" if sparse else ""
             out.append(
                 f"mma | f32.{ab}.f32.{scale} | {head} {shape} {slots} | dv{vd}, sv{va}, sv{vb}, sv{vc}{tail}, "
-                "s1:b32, sv2:b16, s1:b32, sv2:b16 | v8.7 on=120f"
+                "s1:b32, sv2:b16, s1:b32, sv2:b16 | v8.7 on=120f | scaled"
             )
     return "\n".join(out)
 
