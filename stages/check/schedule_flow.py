@@ -59,7 +59,7 @@ def _targets(payload: bytes) -> dict[int, tuple[int, ...]]:
     return out
 
 
-def _may_pass(inst: Inst) -> bool:
+def may_pass(inst: Inst) -> bool:
     """Whether a jump or an end may leave the thread on the next instruction."""
     if is_guarded(inst):
         return True
@@ -118,7 +118,7 @@ class Flow:
                                 out[pc // WORD] = None
                         if not out:
                             self.lost.append(n)
-                    passes = _may_pass(inst)
+                    passes = may_pass(inst)
                 elif inst.op == "RET":
                     if not returns.get(_region(starts, n)):
                         self.leaving.add(n)

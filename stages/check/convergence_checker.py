@@ -1,0 +1,557 @@
+"""Static check of where the threads of a warp meet again: convergence barriers over all paths of a cubin's code.
+
+Written apart from lowering: it reads machine code alone. Forward dataflow over each function; what is known at a place is a set of *ways* to come there,
+each with the convergence barriers that are open on it (B register and the BSSY that opened it, in the order of opening), the B registers that no longer
+hold what the caller left there, the registers that keep a B register of the caller (BMOV), and the value of the predicate of a guarded BREAK until the
+branch behind it. A way is small and places have few of them: 1 in nearly all code; a function with more than :data:`WAYS` at a place is not judged.
+
+Rules, by the name of their finding (all hold on every way that ptxas 13.0 makes, see docs/judges.md):
+
+* ``unset``: BSYNC or BREAK of a barrier that is not open;
+* ``overwritten``: BSSY or BMOV of a barrier that is open;
+* ``target``: BSSY names no BSYNC of its register (ptxas names the instruction behind it);
+* ``elsewhere``: BSYNC of a barrier whose BSSY names another place;
+* ``kind``: BSSY, BREAK and BSYNC of one barrier differ in .RECONVERGENT or .RELIABLE;
+* ``nesting``: BSYNC while a barrier that was opened later is still open: threads wait at both;
+* ``left``: waiting (BAR, WARPSYNC, another BSYNC) or returning with an open barrier whose BSYNC can't be reached any more, without BREAK;
+* ``barrier``: a barrier of all threads of the block inside a region some of whose threads have gone to its end by a way without one, and wait there;
+* ``spin``: a loop that gives way to others (YIELD) while a barrier that must join (.RECONVERGENT) stays open around its rounds;
+* ``call``: an open barrier in a register that the called function overwrites;
+* ``saved``: a function returns without what its caller had in a B register that calls keep.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
+
+from ir_format import isa
+from ir_format.flow import ENDS, JUMPS, is_guarded
+from ir_format.model import INV, ZERO, Imm, Inst, Reg
+from stages.check.schedule_flow import branch_tables, may_pass
+from stages.disasm.cubin import WORD, CodeSection, Cubin, read_cubin
+from stages.disasm.listing import Decoded, decode_section
+
+#: Ways to come to one place that are kept apart.
+WAYS: Final = 64
+#: B registers that calls to code outside keep (measured: ptxas saves these with BMOV before it uses them in a function, and holds barriers in them over calls).
+KEPT: Final = 0xFFC0
+_TOUCHING: Final = frozenset(("BSSY", "BSYNC", "BREAK", "BMOV", "BAR", "WARPSYNC", "CALL", "RET", "YIELD"))
+_FIRM: Final = frozenset(("RECONVERGENT", "RELIABLE"))
+
+
+class Finding(NamedTuple):
+    """One broken rule; ``first``: the BSSY that it is about (or the place itself), ``second``: the place. ``pc`` of that."""
+
+    kind: str
+    first: str
+    second: str
+    why: str
+    section: str
+    pc: int
+    line: int
+
+    def __str__(self) -> str:
+        at = f" (PTX line {self.line})" if self.line else ""
+        places = f"    {self.first}\n    {self.second}" if self.first != self.second else f"    {self.second}"
+        return f"{self.section}: convergence, {self.kind}{at}: {self.why}\n{places}"
+
+
+class Report(NamedTuple):
+    """What was found, and what could not be judged (text)."""
+
+    findings: list[Finding]
+    unjudged: list[str]
+
+
+class _Open(NamedTuple):
+    """An open barrier: its register, its BSSY, and whether threads may wait at its end that have passed no barrier of the block on their way."""
+
+    k: int
+    site: int
+    waited: bool
+
+
+class _Way(NamedTuple):
+    """What holds on a way to a place. ``fact``: predicate (its number, 16 more for uniform ones) and value, or None; ``touched``: B registers that do not hold
+    the caller's barrier; ``saved``: (register, B register of the caller)."""
+
+    open: tuple[_Open, ...] = ()
+    touched: int = 0
+    saved: tuple[tuple[int, int], ...] = ()
+    fact: tuple[int, bool] | None = None
+
+
+class _Node(NamedTuple):
+    """An instruction that matters: ``b`` its B register (-1: none), ``tests`` the predicates that must hold, ``mods``, ``target`` as an instruction index."""
+
+    op: str
+    b: int
+    tests: tuple[tuple[int, bool], ...]
+    mods: frozenset[str]
+    target: int
+
+
+def _predicate(o: Reg) -> tuple[int, bool]:
+    return o.num + (16 if o.file == "UP" else 0), not o.flags & INV
+
+
+def _tests(inst: Inst) -> tuple[tuple[int, bool], ...]:
+    """Predicates that must all hold for the instruction to act: its guard, and the condition operand of control instructions."""
+    operands = [inst.guard] if inst.guard is not None else []
+    operands += [o for o in (*inst.dsts, *inst.srcs) if type(o) is Reg and o.file in ("P", "UP")]
+    return tuple(dict.fromkeys(_predicate(o) for o in operands if o.num != ZERO or o.flags & INV))
+
+
+class _Function:
+    """One function of a section: its instructions from the entry on, over calls, not into them."""
+
+    def __init__(self, code: _Section, entry: int) -> None:
+        self.code = code
+        self.entry = entry
+        self.order: list[int] = []
+        self.overflow = False
+        self.returned = 0  # B registers that do not hold the caller's barrier at a return
+        self.calls: set[int] = set()
+        self._walk()
+
+    def _walk(self) -> None:
+        """Straight runs from the entry on, and what a place leads to."""
+        code = self.code
+        seen: set[int] = set()
+        work = [self.entry]
+        leaders = {self.entry}
+        while work:
+            n = work.pop()
+            while n not in seen and n < len(code.items):
+                seen.add(n)
+                out = code.succs[n]
+                if n in code.called:
+                    self.calls.add(code.called[n])
+                if out != (n + 1,):
+                    leaders.update(out)
+                    work += [s for s in out if s not in seen]
+                    break
+                n += 1
+        for n in seen:
+            if code.succs[n] == (n + 1,) and n + 1 in seen and n not in leaders:
+                continue
+        joins: dict[int, int] = {}
+        for n in seen:
+            for s in code.succs[n]:
+                joins[s] = joins.get(s, 0) + 1
+        leaders.update(n for n, k in joins.items() if k > 1)
+        self.order = sorted(seen)
+        self.blocks: dict[int, list[int]] = {}
+        run: list[int] = []
+        for n in self.order:
+            if n in leaders or not run or run[-1] + 1 != n:
+                run = self.blocks[n] = []
+            run.append(n)
+        self._backward()
+
+    def _backward(self) -> None:
+        """For each block's start: B registers whose BSYNC can be reached (before another BSSY), with and without a block barrier on the way, as bit sets."""
+        code = self.code
+        preds: dict[int, list[int]] = {b: [] for b in self.blocks}
+        for b, run in self.blocks.items():
+            for s in code.succs[run[-1]]:
+                if s in preds:
+                    preds[s].append(b)
+        self.ahead: dict[int, tuple[int, int]] = dict.fromkeys(self.blocks, (0, 0))
+        work = sorted(self.blocks)
+        queued = set(work)
+        while work:
+            b = work.pop()
+            queued.discard(b)
+            run = self.blocks[b]
+            live, bare = self.behind(run[-1])
+            for n in reversed(run):
+                live, bare = self.step_back(n, live, bare)
+            if (live, bare) != self.ahead[b]:
+                self.ahead[b] = live, bare
+                for p in preds[b]:
+                    if p not in queued:
+                        queued.add(p)
+                        work.append(p)
+
+    def behind(self, n: int) -> tuple[int, int]:
+        """The union over what follows the last instruction of a block."""
+        live = bare = 0
+        for s in self.code.succs[n]:
+            a, b = self.ahead.get(s, (0, 0))
+            live |= a
+            bare |= b
+        return live, bare
+
+    def step_back(self, n: int, live: int, bare: int) -> tuple[int, int]:
+        """In front of an instruction, from what holds behind it."""
+        node = self.code.nodes.get(n)
+        if node is None:
+            return live, bare
+        if node.op == "BSYNC" and node.b >= 0:
+            return live | 1 << node.b, bare | 1 << node.b
+        if node.op == "BSSY" and node.b >= 0 and not node.tests:
+            return live & ~(1 << node.b), bare & ~(1 << node.b)
+        if self.code.whole_block(n) and not node.tests:
+            bare = 0
+        return live, bare
+
+    def judge(self) -> None:
+        """Follow all ways through the function; findings go to the section."""
+        code = self.code
+        ways: dict[int, dict[_Way, None]] = {self.entry: {_Way(): None}}
+        work = [(self.entry, _Way())]
+        while work:
+            b, way = work.pop()
+            now = [way]
+            run = self.blocks[b]
+            for n in run[:-1]:
+                now = [x for w in now for x in self.step(n, w)]
+            for w in now:
+                for s, x in self.leave(run[-1], w):
+                    there = ways.setdefault(s, {})
+                    if x in there or s not in self.blocks:
+                        continue
+                    if len(there) >= WAYS:
+                        self.overflow = True
+                        continue
+                    there[x] = None
+                    work.append((s, x))
+        if self.overflow:
+            code.unjudged.append(f"{code.name}: {code.text(self.entry)}: convergence barriers: more than {WAYS} ways lead to one place of this function")
+
+    # --- steps ---
+
+    def step(self, n: int, way: _Way) -> Iterable[_Way]:
+        """Behind an instruction that does not branch."""
+        code = self.code
+        if way.fact is not None or way.saved:
+            way = self._forget(n, way)
+        node = code.nodes.get(n)
+        if node is None:
+            return (way,)
+        acts, stays = _split(way, node.tests)
+        out = [self.act(n, node, acts)] if acts is not None else []
+        if stays is not None:
+            out.append(stays)
+        return out
+
+    def leave(self, n: int, way: _Way) -> Iterator[tuple[int, _Way]]:
+        """What follows the last instruction of a block, with what holds there."""
+        code = self.code
+        succs = code.succs[n]
+        inst = code.items[n].inst
+        if inst is None or (inst.op not in JUMPS and inst.op not in ENDS) or len(succs) < 2 and inst.op in JUMPS:
+            for x in self.step(n, way):
+                for s in succs:
+                    yield s, x
+            return
+        node = code.nodes.get(n)
+        if inst.op in ENDS:
+            acts, stays = _split(way, _tests(inst))
+            if acts is not None and node is not None:
+                self.act(n, node, acts)
+            if stays is not None:
+                for s in succs:
+                    yield s, stays._replace(fact=None)
+            return
+        whole = "DIV" in inst.mods or "CONV" in inst.mods or inst.op != "BRA"
+        acts, stays = _split(way, () if whole else _tests(inst))
+        uniform = "U" in inst.mods or whole or all(p >= 16 for p, _ in _tests(inst))
+        target = code.items[n].target // WORD
+        for s in succs:
+            mine = way if whole else stays if s == n + 1 and s != target else acts
+            if mine is None:
+                continue
+            if not uniform and mine.open:
+                bare = 0
+                for other in succs:
+                    if other != s:
+                        bare |= self.ahead.get(other, (0, 0))[1]
+                if bare:
+                    mine = mine._replace(open=tuple(o._replace(waited=True) if bare >> o.k & 1 else o for o in mine.open))
+            yield s, mine._replace(fact=None)
+
+    def _forget(self, n: int, way: _Way) -> _Way:
+        """Drop what an instruction's results overwrite."""
+        inst = self.code.items[n].inst
+        if inst is None:
+            return way._replace(fact=None, saved=())
+        for o in inst.dsts:
+            if type(o) is not Reg or o.num == ZERO:
+                continue
+            if way.fact is not None and o.file in ("P", "UP") and way.fact[0] == _predicate(o)[0]:
+                way = way._replace(fact=None)
+            if o.file == "R" and way.saved:
+                way = way._replace(saved=tuple(x for x in way.saved if not o.num <= x[0] < o.num + max(o.width, 1)))
+        return way
+
+    def act(self, n: int, node: _Node, way: _Way) -> _Way:
+        """What an instruction does where its predicates hold."""
+        match node.op:
+            case "BSSY":
+                return self._opened(n, node, way)
+            case "BSYNC":
+                return self._closed(n, node, way)
+            case "BREAK":
+                return self._broken(n, node, way)
+            case "BMOV":
+                return self._moved(n, node, way)
+            case "BAR" | "WARPSYNC":
+                return self._waits(n, node, way)
+            case "CALL":
+                self._called(n, way)
+            case "RET":
+                self._returns(n, way)
+            case "YIELD":
+                self._yields(n, way)
+        return way
+
+    def _opened(self, n: int, node: _Node, way: _Way) -> _Way:
+        for o in way.open:
+            if o.k == node.b:
+                self.code.add("overwritten", o.site, n, f"B{o.k} is open on a way to here and is set again: its threads are no longer waited for")
+        kept = tuple(o for o in way.open if o.k != node.b)
+        return way._replace(open=(*kept, _Open(node.b, n, False)), touched=way.touched | 1 << node.b)
+
+    def _closed(self, n: int, node: _Node, way: _Way) -> _Way:
+        code = self.code
+        mine = next((o for o in way.open if o.k == node.b), None)
+        if mine is None:
+            code.add("unset", n, n, f"B{node.b} is not set on every way to here")
+            return way
+        meeting = code.meeting(mine.site)
+        if meeting >= 0 and meeting != n:
+            code.add("elsewhere", mine.site, n, f"B{node.b} was set for another meeting point")
+        if node.mods & _FIRM != code.nodes[mine.site].mods & _FIRM:
+            code.add("kind", mine.site, n, "the barrier is opened as one kind and waited for as another")
+        for o in way.open[way.open.index(mine) + 1 :]:
+            code.add("nesting", o.site, n, f"threads wait here while B{o.k}, set later, is still open: others wait for them there")
+        self._stranded(n, way, node.b)
+        return way._replace(open=tuple(o for o in way.open if o is not mine))
+
+    def _broken(self, n: int, node: _Node, way: _Way) -> _Way:
+        code = self.code
+        mine = next((o for o in way.open if o.k == node.b), None)
+        if mine is None:
+            code.add("unset", n, n, f"B{node.b} is left here, but it is not set on every way to here")
+            return way
+        if node.mods & {"RELIABLE"} != code.nodes[mine.site].mods & {"RELIABLE"}:
+            code.add("kind", mine.site, n, "the barrier is opened as one kind and left as another")
+        return way._replace(open=tuple(o for o in way.open if o is not mine))
+
+    def _moved(self, n: int, node: _Node, way: _Way) -> _Way:
+        inst = self.code.items[n].inst
+        assert inst is not None
+        mine = next((o for o in way.open if o.k == node.b), None)
+        register = next((o for o in (*inst.dsts, *inst.srcs) if type(o) is Reg and o.file == "R"), None)
+        number = register.num if register is not None and register.num != ZERO else -1
+        if inst.dsts and type(inst.dsts[0]) is Reg and inst.dsts[0].file == "B":  # to the barrier: the caller's comes back, from a register or from the stack
+            if mine is not None:
+                self.code.add("overwritten", mine.site, n, f"B{node.b} is open on a way to here and is overwritten")
+            held = next((k for r, k in way.saved if r == number), node.b)
+            touched = way.touched & ~(1 << node.b) if held == node.b else way.touched | 1 << node.b
+            return way._replace(open=tuple(o for o in way.open if o is not mine), touched=touched)
+        saved = way.saved
+        if number >= 0 and not way.touched >> node.b & 1:
+            saved = (*saved, (number, node.b))
+        if "CLEAR" in node.mods:
+            if mine is not None:
+                self.code.add("overwritten", mine.site, n, f"B{node.b} is open on a way to here and is emptied")
+            return way._replace(saved=saved, touched=way.touched | 1 << node.b, open=tuple(o for o in way.open if o is not mine))
+        return way._replace(saved=saved)
+
+    def _waits(self, n: int, node: _Node, way: _Way) -> _Way:
+        if "ARV" in node.mods or not way.open:
+            return way
+        self._stranded(n, way, -1)
+        if not self.code.whole_block(n):
+            return way
+        for o in way.open:
+            if o.waited:
+                self.code.add("barrier", o.site, n, f"a barrier of the whole block, while threads may wait at the BSYNC of B{o.k} that have passed none: each waits for the other")
+        return way._replace(open=tuple(o._replace(waited=False) for o in way.open))
+
+    def _stranded(self, n: int, way: _Way, but: int) -> None:
+        """Open barriers whose BSYNC can't be reached from here."""
+        if not way.open:
+            return
+        live = self.live_at(n)
+        for o in way.open:
+            if o.k != but and not live >> o.k & 1:
+                self.code.add("left", o.site, n, f"threads have left the region of B{o.k} without BREAK and wait here: others may wait for them at its BSYNC")
+
+    def live_at(self, n: int) -> int:
+        """B registers whose BSYNC can be reached behind an instruction."""
+        first = next(b for b in range(n, -1, -1) if b in self.blocks)
+        run = self.blocks[first]
+        live, bare = self.behind(run[-1])
+        for m in reversed(run[n - first + 1 :]):
+            live, bare = self.step_back(m, live, bare)
+        return live
+
+    def _called(self, n: int, way: _Way) -> None:
+        code = self.code
+        lost = code.clobbers.get(code.called[n], 0) if n in code.called else 0xFFFF & ~KEPT
+        for o in way.open:
+            if lost >> o.k & 1:
+                code.add("call", o.site, n, f"B{o.k} is open over a call that overwrites it")
+
+    def _returns(self, n: int, way: _Way) -> None:
+        self.returned |= way.touched
+        for o in way.open:
+            self.code.add("left", o.site, n, f"the function returns while B{o.k} is open")
+        lost = way.touched & KEPT
+        if lost and self.entry in self.code.exported:
+            self.code.add("saved", n, n, f"the function returns without what its caller had in B{lost.bit_length() - 1}")
+
+    def _yields(self, n: int, way: _Way) -> None:
+        for o in way.open:
+            if "RECONVERGENT" in self.code.nodes[o.site].mods and self.code.in_loop(n, o.site):
+                self.code.add("spin", o.site, n, f"a loop gives way to threads that wait at B{o.k}, which lets nobody go before all have come (.RECONVERGENT)")
+
+
+def _split(way: _Way, tests: tuple[tuple[int, bool], ...]) -> tuple[_Way | None, _Way | None]:
+    """The way on which all predicates hold, and that on which they do not."""
+    if not tests:
+        return way, None
+    if (7, False) in tests or (23, False) in tests:  # !PT
+        return None, way
+    if len(tests) > 1:
+        return way, way
+    test = tests[0]
+    if way.fact is not None and way.fact[0] == test[0]:
+        return (way, None) if way.fact == test else (None, way)
+    return way._replace(fact=test), way._replace(fact=(test[0], not test[1]))
+
+
+class _Section:
+    """The code of a section."""
+
+    def __init__(self, section: CodeSection, spec: isa.Target, tables: dict[int, tuple[int, ...]], items: list[Decoded] | None = None) -> None:
+        self.name = section.name
+        self.items = items if items is not None else decode_section(section, spec)
+        self.findings: dict[tuple[str, int, int], Finding] = {}
+        self.unjudged: list[str] = []
+        self.nodes: dict[int, _Node] = {}
+        self.called: dict[int, int] = {}
+        self.succs: list[tuple[int, ...]] = []
+        count = len(self.items)
+        for n, item in enumerate(self.items):
+            inst = item.inst
+            if inst is not None and inst.op in _TOUCHING:
+                b = next((o.num for o in (*inst.dsts, *inst.srcs) if type(o) is Reg and o.file == "B"), -1)
+                tests = _tests(inst) if inst.op not in ("BAR", "WARPSYNC", "CALL", "RET") else _guard(inst)
+                self.nodes[n] = _Node(inst.op, b, tests, frozenset(inst.mods), item.target // WORD if item.target >= 0 else -1)
+                if inst.op == "CALL" and item.target >= 0 and "ABS" not in inst.mods and item.target // WORD < count:
+                    self.called[n] = item.target // WORD
+            self.succs.append(_successors(n, item, tables, count))
+        starts = {at // WORD for at, _, _, _ in section.symbols if at // WORD < count} | {0}
+        self.exported = {at // WORD for at, _, _, exported in section.symbols if exported}
+        self.clobbers: dict[int, int] = {}
+        self.functions = {entry: _Function(self, entry) for entry in sorted(starts | set(self.called.values()))}
+
+    def run(self) -> None:
+        """Judge every function; again where what a called one overwrites turns out to be more."""
+        for n, node in self.nodes.items():
+            if node.op == "BSSY" and self.meeting(n) < 0:
+                self.add("target", n, n, f"no BSYNC of B{node.b} stands at the meeting point that it names")
+        if all(node.op in ("BAR", "WARPSYNC", "CALL", "RET", "YIELD") for node in self.nodes.values()):
+            return
+        todo = list(self.functions)
+        while todo:
+            function = self.functions[todo.pop()]
+            function.judge()
+            lost = function.returned
+            for entry in function.calls:
+                lost |= self.clobbers.get(entry, 0) & ~KEPT
+            if lost | self.clobbers.get(function.entry, 0) != self.clobbers.get(function.entry, 0):
+                self.clobbers[function.entry] = lost | self.clobbers.get(function.entry, 0)
+                todo += [e for e, f in self.functions.items() if function.entry in f.calls and e not in todo]
+
+    def meeting(self, site: int) -> int:
+        """The BSYNC that a BSSY names, -1 where there is none: in front of its target, or the target itself."""
+        node = self.nodes[site]
+        for n in (node.target - 1, node.target):
+            other = self.nodes.get(n)
+            if other is not None and other.op == "BSYNC" and other.b == node.b:
+                return n
+        return -1
+
+    def whole_block(self, n: int) -> bool:
+        """Whether the instruction waits for all threads of the block: BAR.SYNC, BAR.RED without a count."""
+        inst = self.items[n].inst
+        if inst is None or inst.op != "BAR" or "ARV" in inst.mods:
+            return False
+        values = [o for o in (*inst.dsts, *inst.srcs) if type(o) is Imm or (type(o) is Reg and o.file not in ("P", "UP"))]
+        return len(values) < 2 or (type(values[1]) is Imm and values[1].value == 0)
+
+    def in_loop(self, n: int, site: int) -> bool:
+        """Whether the instruction can come round to itself without passing ``site``."""
+        seen: set[int] = set()
+        work = list(self.succs[n])
+        while work:
+            m = work.pop()
+            if m == n:
+                return True
+            if m in seen or m == site or m >= len(self.succs):
+                continue
+            seen.add(m)
+            work += self.succs[m]
+        return False
+
+    def text(self, n: int) -> str:
+        """An instruction with its address."""
+        item = self.items[n]
+        return f"{item.pc:#06x} {item.text}"
+
+    def add(self, kind: str, first: int, second: int, why: str) -> None:
+        """A finding, once for each pair of places."""
+        key = (kind, first, second)
+        if key not in self.findings:
+            self.findings[key] = Finding(kind, self.text(first), self.text(second), why, self.name, self.items[second].pc, 0)
+
+
+def _guard(inst: Inst) -> tuple[tuple[int, bool], ...]:
+    g = inst.guard
+    return (_predicate(g),) if g is not None and (g.num != ZERO or g.flags & INV) else ()
+
+
+def _successors(n: int, item: Decoded, tables: dict[int, tuple[int, ...]], count: int) -> tuple[int, ...]:
+    """What can follow an instruction inside its function; calls come back."""
+    inst = item.inst
+    out: dict[int, None] = {}
+    passes = True
+    if inst is not None:
+        if inst.op in JUMPS:
+            passes = may_pass(inst)
+            if item.target >= 0:
+                out[item.target // WORD] = None
+            else:
+                out.update(dict.fromkeys(pc // WORD for pc in tables.get(item.pc, ()) if pc % WORD == 0))
+        elif inst.op in ENDS or (inst.op == "BPT" and "TRAP" in inst.mods):
+            passes = is_guarded(inst)
+        elif inst.op == "WARPSYNC" and item.target >= 0:
+            out[item.target // WORD] = None
+    if passes:
+        out[n + 1] = None
+    return tuple(s for s in out if s < count)
+
+
+def check_cubin(cubin: Cubin, tables: dict[str, dict[int, tuple[int, ...]]], items: dict[str, list[Decoded]] | None = None) -> Report:
+    """Judge every function of a cubin; ``tables``: where its indirect branches go (:func:`branch_tables`)."""
+    spec = isa.target(cubin.sm)
+    findings: list[Finding] = []
+    unjudged: list[str] = []
+    for section in cubin.sections:
+        code = _Section(section, spec, tables.get(section.name, {}), (items or {}).get(section.name))
+        code.run()
+        findings += code.findings.values()
+        unjudged += code.unjudged
+    return Report(findings, unjudged)
+
+
+def check_bytes(data: bytes) -> Report:
+    """:func:`check_cubin` of a file's bytes."""
+    return check_cubin(read_cubin(data), branch_tables(data))
