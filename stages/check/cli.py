@@ -13,8 +13,8 @@ app = new_app()
 
 
 @app.command(
-    help="Judges: the schedule of a cubin (every distance and scoreboard wait, over all paths) and its records (recomputed from the code); a saved stream (rules of its level, "
-    "reads of undefined words, with --before allocation or what optimize made undefined, schedule); "
+    help="Judges: the schedule of a cubin (every distance and scoreboard wait, over all paths), where its threads meet again, and its records (recomputed from the code); "
+    "a saved stream (rules of its level, reads of undefined words, with --before allocation or what optimize made undefined, schedule, convergence); "
     "with --cosim co-simulation of PTX."
 )
 def run(

@@ -117,22 +117,24 @@ def check_compiled(file: Path, before: Path | None = None) -> int:
 
 
 def check_schedule(file: Path, data: bytes) -> int:
-    """Judge the control words and the records of a cubin; prints findings; 1 if a rule is broken, 2 if something could not be judged."""
+    """Judge control words, convergence and records of a cubin; prints findings; 1 if a rule is broken, 2 if something could not be judged."""
     from ir_format.diag import OriasError
+    from stages.check import convergence_checker
     from stages.check.records import check_records
     from stages.check.schedule_checker import check_bytes
 
     try:
         report = check_bytes(data)
+        meeting = convergence_checker.check_bytes(data)
         records = check_records(data)
     except OriasError as error:
         sys.stderr.write(f"orias-check: {file}: {error}\n")
         return 2
-    for finding in report.findings:
+    found = [*report.findings, *meeting.findings, *(f"record: {text}" for text in records)]
+    unjudged = [*report.unjudged, *meeting.unjudged]
+    for finding in found:
         print(finding)
-    for text in report.unjudged:
+    for text in unjudged:
         print(f"not judged: {text}")
-    for text in records:
-        print(f"record: {text}")
-    print(f"{len(report.findings) + len(records)} findings, {report.instructions} instructions")
-    return 1 if report.findings or records else 2 if report.unjudged else 0
+    print(f"{len(found)} findings, {report.instructions} instructions")
+    return 1 if found else 2 if unjudged else 0

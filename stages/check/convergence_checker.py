@@ -28,7 +28,7 @@ from typing import Final, NamedTuple
 from ir_format import isa
 from ir_format.flow import ENDS, JUMPS, is_guarded
 from ir_format.model import INV, ZERO, Imm, Inst, Reg
-from stages.check.schedule_flow import branch_tables, may_pass
+from stages.check.schedule_flow import branch_tables, line_finder, may_pass
 from stages.disasm.cubin import WORD, CodeSection, Cubin, read_cubin
 from stages.disasm.listing import Decoded, decode_section
 
@@ -54,7 +54,7 @@ class Finding(NamedTuple):
     def __str__(self) -> str:
         at = f" (PTX line {self.line})" if self.line else ""
         places = f"    {self.first}\n    {self.second}" if self.first != self.second else f"    {self.second}"
-        return f"{self.section}: convergence, {self.kind}{at}: {self.why}\n{places}"
+        return f"{self.section.removeprefix('.text.')}: convergence, {self.kind}{at}: {self.why}\n{places}"
 
 
 class Report(NamedTuple):
@@ -73,13 +73,13 @@ class _Open(NamedTuple):
 
 
 class _Way(NamedTuple):
-    """What holds on a way to a place. ``fact``: predicate (its number, 16 more for uniform ones) and value, or None; ``touched``: B registers that do not hold
-    the caller's barrier; ``saved``: (register, B register of the caller)."""
+    """What holds on a way to a place. ``fact``: predicates with the values that they were tested for (numbers, 16 more for uniform ones), and whether all had
+    them; ``touched``: B registers that do not hold the caller's barrier; ``saved``: (register, B register of the caller)."""
 
     open: tuple[_Open, ...] = ()
     touched: int = 0
     saved: tuple[tuple[int, int], ...] = ()
-    fact: tuple[int, bool] | None = None
+    fact: tuple[tuple[tuple[int, bool], ...], bool] | None = None
 
 
 class _Node(NamedTuple):
@@ -100,7 +100,7 @@ def _tests(inst: Inst) -> tuple[tuple[int, bool], ...]:
     """Predicates that must all hold for the instruction to act: its guard, and the condition operand of control instructions."""
     operands = [inst.guard] if inst.guard is not None else []
     operands += [o for o in (*inst.dsts, *inst.srcs) if type(o) is Reg and o.file in ("P", "UP")]
-    return tuple(dict.fromkeys(_predicate(o) for o in operands if o.num != ZERO or o.flags & INV))
+    return tuple(sorted({_predicate(o) for o in operands if o.num != ZERO or o.flags & INV}))
 
 
 class _Function:
@@ -133,9 +133,6 @@ class _Function:
                     work += [s for s in out if s not in seen]
                     break
                 n += 1
-        for n in seen:
-            if code.succs[n] == (n + 1,) and n + 1 in seen and n not in leaders:
-                continue
         joins: dict[int, int] = {}
         for n in seen:
             for s in code.succs[n]:
@@ -174,6 +171,14 @@ class _Function:
                     if p not in queued:
                         queued.add(p)
                         work.append(p)
+
+        self.live: dict[int, int] = {}
+        for run in self.blocks.values():
+            live, bare = self.behind(run[-1])
+            for n in reversed(run):
+                if n in code.nodes:
+                    self.live[n] = live  # B registers whose BSYNC can be reached behind the instruction
+                live, bare = self.step_back(n, live, bare)
 
     def behind(self, n: int) -> tuple[int, int]:
         """The union over what follows the last instruction of a block."""
@@ -281,7 +286,7 @@ class _Function:
         for o in inst.dsts:
             if type(o) is not Reg or o.num == ZERO:
                 continue
-            if way.fact is not None and o.file in ("P", "UP") and way.fact[0] == _predicate(o)[0]:
+            if way.fact is not None and o.file in ("P", "UP") and any(p == _predicate(o)[0] for p, _ in way.fact[0]):
                 way = way._replace(fact=None)
             if o.file == "R" and way.saved:
                 way = way._replace(saved=tuple(x for x in way.saved if not o.num <= x[0] < o.num + max(o.width, 1)))
@@ -375,21 +380,10 @@ class _Function:
 
     def _stranded(self, n: int, way: _Way, but: int) -> None:
         """Open barriers whose BSYNC can't be reached from here."""
-        if not way.open:
-            return
-        live = self.live_at(n)
+        live = self.live.get(n, 0xFFFF)
         for o in way.open:
             if o.k != but and not live >> o.k & 1:
                 self.code.add("left", o.site, n, f"threads have left the region of B{o.k} without BREAK and wait here: others may wait for them at its BSYNC")
-
-    def live_at(self, n: int) -> int:
-        """B registers whose BSYNC can be reached behind an instruction."""
-        first = next(b for b in range(n, -1, -1) if b in self.blocks)
-        run = self.blocks[first]
-        live, bare = self.behind(run[-1])
-        for m in reversed(run[n - first + 1 :]):
-            live, bare = self.step_back(m, live, bare)
-        return live
 
     def _called(self, n: int, way: _Way) -> None:
         code = self.code
@@ -418,12 +412,13 @@ def _split(way: _Way, tests: tuple[tuple[int, bool], ...]) -> tuple[_Way | None,
         return way, None
     if (7, False) in tests or (23, False) in tests:  # !PT
         return None, way
-    if len(tests) > 1:
-        return way, way
-    test = tests[0]
-    if way.fact is not None and way.fact[0] == test[0]:
-        return (way, None) if way.fact == test else (None, way)
-    return way._replace(fact=test), way._replace(fact=(test[0], not test[1]))
+    if way.fact is not None:
+        known, truth = way.fact
+        if known == tests:
+            return (way, None) if truth else (None, way)
+        if len(tests) == 1 and known == ((tests[0][0], not tests[0][1]),):
+            return (None, way) if truth else (way, None)
+    return way._replace(fact=(tests, True)), way._replace(fact=(tests, False))
 
 
 class _Section:
@@ -549,6 +544,9 @@ def check_cubin(cubin: Cubin, tables: dict[str, dict[int, tuple[int, ...]]], ite
         code.run()
         findings += code.findings.values()
         unjudged += code.unjudged
+    if findings:
+        line = line_finder(cubin)
+        findings = [f._replace(line=line(f.section, f.pc)) for f in findings]
     return Report(findings, unjudged)
 
 

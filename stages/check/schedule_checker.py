@@ -21,7 +21,7 @@ from ir_format.features import covers
 from ir_format.flow import PHYSICAL_BASE, bit_indices
 from ir_format.hazards import Access, Hazards, cell_name, hazards
 from ir_format.model import INV, REUSE, ZERO, Ctl, Imm, Inst, Name, Reg
-from stages.check.schedule_flow import Flow, branch_tables
+from stages.check.schedule_flow import Flow, branch_tables, line_finder
 from stages.disasm.cubin import CodeSection, Cubin, read_cubin
 from stages.disasm.listing import Decoded, decode_section
 
@@ -544,17 +544,8 @@ def _boards(bits: int) -> str:
 
 def _with_lines(cubin: Cubin, findings: list[Finding]) -> list[Finding]:
     """The findings with the PTX line of the later instruction, where the cubin has line tables."""
-    from stages.simulate.elfread import ImageError
-    from stages.simulate.image import load_image
-    from stages.simulate.lines import LineTable
-
-    try:
-        image = load_image(cubin.data)
-    except ImageError:
-        return findings
-    table = LineTable(image)
-    bases = {section.name: section.base for section in image.code}
-    return [f._replace(line=table.ptx_line(base + f.pc)) if (base := bases.get(f".text.{f.section}")) is not None else f for f in findings]
+    line = line_finder(cubin)
+    return [f._replace(line=line(f".text.{f.section}", f.pc)) for f in findings]
 
 
 def check_cubin(cubin: Cubin) -> Report:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import io
 import struct
 from bisect import bisect_right
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from ir_format.flow import ENDS, JUMPS, is_guarded
 from ir_format.model import INV, ZERO, Inst, Reg
-from stages.disasm.cubin import WORD, CodeSection
+from stages.disasm.cubin import WORD, CodeSection, Cubin
 
 if TYPE_CHECKING:
     from stages.disasm.listing import Decoded
@@ -68,6 +69,21 @@ def may_pass(inst: Inst) -> bool:
     if "DIV" in inst.mods or "CONV" in inst.mods:
         return True
     return any(type(o) is Reg and (o.num != ZERO or bool(o.flags & INV)) for o in (*inst.dsts, *inst.srcs))
+
+
+def line_finder(cubin: Cubin) -> Callable[[str, int], int]:
+    """The PTX line of an address in a section, 0 where the cubin has no line tables."""
+    from stages.simulate.elfread import ImageError
+    from stages.simulate.image import load_image
+    from stages.simulate.lines import LineTable
+
+    try:
+        image = load_image(cubin.data)
+    except ImageError:
+        return lambda section, pc: 0
+    table = LineTable(image)
+    bases = {section.name: section.base for section in image.code}
+    return lambda section, pc: table.ptx_line(bases[section] + pc) if section in bases else 0
 
 
 class Flow:

@@ -1,4 +1,4 @@
-"""Judging saved streams: rules of their level, reads of undefined words, allocation against the stream in front of it, the schedule of what they become."""
+"""Judging saved streams: rules of their level, reads of undefined words, allocation against the stream in front of it, schedule and convergence of what they become."""
 
 from __future__ import annotations
 
@@ -128,6 +128,7 @@ def check_stream(file: Path, data: bytes, before: Path | None) -> int:
     """Judge a stream; prints findings. 1 for findings, 2 where something could not be judged."""
     found: list[str] = []
     report: Any = None
+    meeting: Any = None
     try:
         stream = Stream(data)
         level = stream.header.level
@@ -141,10 +142,13 @@ def check_stream(file: Path, data: bytes, before: Path | None) -> int:
         if level in ("scheduled", "encoded") and not found:
             from orchestrator.api import finish
             from stages.chain import ENCODE
+            from stages.check import convergence_checker
             from stages.check.schedule_checker import check_bytes
 
-            report = check_bytes(finish(data, (ENCODE,) if level == "scheduled" else ()))
-            found += [str(f) for f in report.findings]
+            cubin = finish(data, (ENCODE,) if level == "scheduled" else ())
+            report = check_bytes(cubin)
+            meeting = convergence_checker.check_bytes(cubin)
+            found += [str(f) for f in (*report.findings, *meeting.findings)]
     except OSError as e:
         sys.stderr.write(f"orias-check: {e.filename}: {e.strerror}\n")
         return 2
@@ -155,7 +159,7 @@ def check_stream(file: Path, data: bytes, before: Path | None) -> int:
         print(text)
     if len(found) > _SHOWN:
         print(f"... {len(found) - _SHOWN} more")
-    unjudged = list(report.unjudged) if report else []
+    unjudged = [*report.unjudged, *meeting.unjudged] if report else []
     for text in unjudged:
         print(f"not judged: {text}")
     print(f"{len(found)} findings, {count} units at level {level}" + (f", {report.instructions} instructions" if report else ""))

@@ -30,13 +30,15 @@ def run(
     seed: Annotated[int, typer.Option(help="seed of random buffers, uninitialised registers and scheduling")] = 0,
     limit: Annotated[int, typer.Option(help="most warp instructions")] = 400_000_000,
     strict: Annotated[bool, typer.Option("--strict", help="honour stall counts and scoreboards: a value read too early is the old one")] = False,
+    races: Annotated[bool, typer.Option("--races", help="look for accesses of shared and global memory that nothing orders")] = False,
+    order: Annotated[str, typer.Option("--order", help="how warps go on, each for itself: far, back, parts, random, starve; all: in every one, results compared")] = "",
     cycles: Annotated[bool, typer.Option("--cycles", help="estimate issue cycles, by instruction and PTX line")] = False,
     stats: Annotated[bool, typer.Option("--stats", help="print instruction count and rate")] = False,
 ) -> None:
     """Execute a kernel of CUBIN on the CPU."""
     try:
         _execute(cubin, kernel, (grid, block, cluster), arg or [], (out or [], show or [], put or [], get or []),
-                 {"shared": shared, "stack": stack, "seed": seed, "limit": limit, "strict": strict, "cycles": cycles}, stats)  # fmt: skip
+                 {"shared": shared, "stack": stack, "seed": seed, "limit": limit, "strict": strict, "cycles": cycles, "races": races, "order": order}, stats)  # fmt: skip
     except _Failure as e:
         sys.stderr.write(f"orias-run: error: {e}\n")
         raise typer.Exit(1) from None
@@ -64,6 +66,7 @@ def _execute(cubin: Path, kernel: str, dims: tuple[str, str, str], args: list[st
     from stages.simulate.device import Device
     from stages.simulate.elfread import ImageError
     from stages.simulate.machine import SimError
+    from stages.simulate.orders import ORDERS
 
     out, show, put, get = files
     try:
@@ -74,9 +77,13 @@ def _execute(cubin: Path, kernel: str, dims: tuple[str, str, str], args: list[st
             device.set_global(name, np.load(path, allow_pickle=False))
         if not kernel and len(device.kernels) > 1:
             raise _Failure(f"several kernels, name one with --kernel: {', '.join(device.kernels)}")
-        result = device.launch(
-            kernel or device.kernels[0], parse_dim(dims[0]), parse_dim(dims[1]), values, cluster=parse_dim(dims[2]) if dims[2] else None, **options
-        )
+        every = options["order"] == "all"
+        if options["order"] and not every and options["order"] not in ORDERS:
+            raise _Failure(f"no order '{options['order']}': there are {', '.join(ORDERS)} and all")
+        what = (kernel or device.kernels[0], parse_dim(dims[0]), parse_dim(dims[1]))
+        options |= {"cluster": parse_dim(dims[2]) if dims[2] else None, "order": "" if every else options["order"]}
+        differ = _orders(device, what, values, options) if every else []
+        result = device.launch(*what, values, **options)
         sys.stdout.write(result.output)
         for index, path in _pairs(out, "out"):
             np.save(path, _buffer(values, index))
@@ -92,8 +99,47 @@ def _execute(cubin: Path, kernel: str, dims: tuple[str, str, str], args: list[st
         from stages.simulate.cycles import report
 
         sys.stdout.write(report(result.cycles))
+    for race in result.races:
+        sys.stdout.write(f"{race.text}\n")
+    for line in differ:
+        sys.stdout.write(f"{line}\n")
     if stats:
         sys.stdout.write(f"{result.instructions} warp instructions, {result.blocks} blocks, {result.seconds:.3f} s, {result.rate:.0f} a second\n")
+    if differ or any(race.kind == "race" for race in result.races):
+        raise typer.Exit(1)
+
+
+def _orders(device: Any, what: tuple[Any, ...], values: list[Any], options: dict[str, Any]) -> list[str]:
+    """The launch on copies of its arguments in every order; where it ends otherwise than in the machine's own."""
+    import numpy as np
+
+    from stages.simulate.machine import SimError
+    from stages.simulate.orders import ORDERS
+
+    variables = device.globals.copy()
+    out: list[str] = []
+    first: list[Any] | None = None
+    for name in ("", *ORDERS):
+        mine = [v.copy() if isinstance(v, np.ndarray) else v for v in values]
+        try:
+            device.launch(*what, mine, **(options | {"order": name, "races": False, "cycles": False}))
+        except SimError as e:
+            if not name:
+                raise
+            out.append(f"order {name}: {e}")
+            continue
+        finally:
+            state = device.globals.copy()
+            device.globals[:] = variables
+        ends = [*(v for v in mine if isinstance(v, np.ndarray)), state]
+        if first is None:
+            first = ends
+        for k, (one, two) in enumerate(zip(first, ends, strict=True)):
+            bad = np.flatnonzero(one.reshape(-1).view(np.uint8) != two.reshape(-1).view(np.uint8))
+            if len(bad):
+                title = f"buffer {k}" if k + 1 < len(ends) else "module variables"
+                out.append(f"order {name}: {title} ends otherwise in {len(bad)} bytes, the first at {bad[0]}")
+    return out
 
 
 def _buffer(values: list[Any], index: str) -> Any:

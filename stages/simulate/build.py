@@ -30,9 +30,10 @@ class Unsupported(Exception):
 class Context:
     """What instructions of a launch share: registers, banks, memories (see :mod:`device`)."""
 
-    __slots__ = ("banks", "code", "kernel", "lanes", "launch", "memory", "sm")
+    __slots__ = ("banks", "code", "kernel", "lanes", "launch", "memory", "sm", "watcher")
 
-    def __init__(self, lanes: Lanes, kernel: Kernel, sm: int, banks: dict[int, bytes], memory: Any, launch: Any, code: Any) -> None:
+    def __init__(self, lanes: Lanes, kernel: Kernel, sm: int, banks: dict[int, bytes], memory: Any, launch: Any, code: Any, watcher: Any = None) -> None:
+        self.watcher = watcher
         self.lanes = lanes
         self.kernel = kernel
         self.sm = sm

@@ -23,7 +23,9 @@ from stages.simulate.image import Image, Kernel, load_image
 from stages.simulate.launch import MAX_THREADS, Dim3, Launch, bank0
 from stages.simulate.machine import Fault, Limits, Machine, SimError
 from stages.simulate.memory import Heap, Memory, Window
+from stages.simulate.orders import Order
 from stages.simulate.program import Compiled, Decoder, Program, isa_decoder
+from stages.simulate.races import Race, Races, WatchedHeap, WatchedWindow
 from stages.simulate.state import Lanes
 from stages.simulate.stubs import Stubs
 
@@ -46,6 +48,7 @@ class Stats:
     output: str = ""
     cycles: dict[str, object] = field(default_factory=dict)
     hazards: list[str] = field(default_factory=list)  # strict mode: reads of values that were not there yet
+    races: list[Race] = field(default_factory=list)  # where asked for: accesses that nothing orders
 
     @property
     def rate(self) -> float:
@@ -127,22 +130,29 @@ class Device:
         cluster: int | Sequence[int] | None = None,
         names: Sequence[str] = (),
         cycles: bool = False,
+        races: bool = False,
+        order: str = "",
     ) -> Stats:
         """Run a kernel to its end. Arrays among ``args`` (and in records among them) are buffers: copied in, and back in place when they are writable.
 
         ``shared``: dynamic shared memory in bytes; ``limit``: most warp instructions; ``stack``: bytes of local memory a thread;
-        ``names``: names of the arguments for messages. Raises :class:`SimError`.
+        ``names``: names of the arguments for messages; ``races``: look for accesses that nothing orders (:mod:`races`);
+        ``order``: how warps go on, one of :data:`orders.ORDERS`. Raises :class:`SimError`.
         """
         began = time.perf_counter()
         entry = self.kernel(kernel)
         grid3, block3 = dim3(grid), dim3(block)
         cluster3 = dim3(cluster) if cluster is not None else entry.cluster or (1, 1, 1)
         self._check(entry, grid3, block3, cluster3, shared)
+        if races and (strict or cycles):
+            raise SimError("races are looked for in the plain machine, without strict or cycles")
+        watcher = Races(lambda pc: self.program.place(pc, kernel), lambda lane: launch.describe(lanes, lane)) if races else None
         labels = [names[i] if i < len(names) else f"argument {i}" for i in range(len(args))]
         buffers = [x for i, a in enumerate(args) for x in buffers_of(i, a)]
         stubs = Stubs(self.image)
         try:
-            heap = Heap([("module variables", len(self.globals)), *((labels[i], a.nbytes) for (i, _), a in buffers), *stubs.arenas()])
+            allocations = [("module variables", len(self.globals)), *((labels[i], a.nbytes) for (i, _), a in buffers), *stubs.arenas()]
+            heap = Heap(allocations) if watcher is None else WatchedHeap(allocations, watcher)
         except Fault as fault:
             raise SimError(fault.message) from fault
         heap.slot(0)[:] = self.globals
@@ -156,27 +166,30 @@ class Device:
         launch = Launch(self.image.target, entry, grid3, block3, cluster3, shared_size, stubs.table)
         lanes = Lanes(launch.resident * launch.warps, seed)
         try:
-            memory = Memory(
-                heap, Window("shared", shared_size, launch.resident, "shared_at", seed + 1), Window("local", local, lanes.n, "local_at", seed + 2)
-            )
+            facts = (shared_size, launch.resident, "shared_at", seed + 1)
+            window = Window("shared", *facts) if watcher is None else WatchedWindow("shared", *facts, watcher)
+            memory = Memory(heap, window, Window("local", local, lanes.n, "local_at", seed + 2))
         except Fault as fault:
             raise SimError(fault.message) from fault
         banks = {
             0: bank0(self.image.target, entry, grid3, block3, params, local, shared, cluster3),
             2: entry.bank2, 3: self.constants.tobytes(), 4: bytes(self.image.bank4),
         }  # fmt: skip
-        context = stubs.context = Context(lanes, entry, self.sm, banks, memory, launch, None)
+        context = stubs.context = Context(lanes, entry, self.sm, banks, memory, launch, None, watcher)
         code = Compiled(self.program, context)
         context.code = code
         stats = Stats(blocks=launch.blocks)
         collects = gc.isenabled()
         gc.disable()  # collections find nothing while the closures are made, and cost half of a small launch
         try:
-            self._run(entry, launch, lanes, memory, code, Limits(limit), seed, strict, cycles, stats)
+            self._run(entry, launch, lanes, memory, code, Limits(limit), seed, strict, cycles, stats, order)
         except Fault as fault:
             raise SimError(fault.message) from fault
         finally:
             stats.output = stubs.text()
+            if watcher is not None:
+                watcher.flush()
+                stats.races = list(watcher.found.values())
             code.drop()  # what refers to itself, so that it goes without a collection
             lanes.views.clear()
             launch.machine = None
@@ -190,7 +203,7 @@ class Device:
         return stats
 
     def _run(
-        self, entry: Kernel, launch: Launch, lanes: Lanes, memory: Memory, code: Compiled, limits: Limits, seed: int, strict: bool, cycles: bool, stats: Stats
+        self, entry: Kernel, launch: Launch, lanes: Lanes, memory: Memory, code: Compiled, limits: Limits, seed: int, strict: bool, cycles: bool, stats: Stats, order: str
     ) -> None:
         start = self.program.index(entry.entry)
         profile = None
@@ -208,6 +221,10 @@ class Device:
             else:
                 machine = Machine(lanes, code, entry.name, limits, seed)
             machine.describe_lane = lambda lane: launch.describe(lanes, lane)
+            machine.order = Order(order, seed, lanes.warps) if order else None
+            machine.watcher = code.context.watcher
+            if code.context.watcher is not None:
+                code.context.watcher.begin(lanes.n)
             launch.machine = machine
             launch.cluster_arrivals.clear()
             machine.start(exists, start)

@@ -166,6 +166,8 @@ class Launch:
         for cluster in present:
             state = self.cluster_arrivals.setdefault(int(cluster), ClusterArrival())
             mine = mask & (clusters == cluster)
+            if machine.watcher is not None:
+                machine.watcher.arrived(state, view, mine)
             if arrive:
                 state.arrived += int(np.count_nonzero(mine))
             else:
@@ -184,6 +186,8 @@ class Launch:
             state.complete = True
         if state.complete and state.groups:
             waiting = sum(int(np.count_nonzero(g[1])) for g in state.groups)
+            if machine.watcher is not None:
+                machine.watcher.released(state, (lanes.wide["block"] // self.cluster_size == cluster) & lanes.preds[EXITED])
             for lo, mine, pc in state.groups:
                 machine.unpark(machine.spawn(lo, mine, pc))
             state.groups = []
@@ -199,9 +203,10 @@ class Launch:
 class ClusterArrival:
     """One cluster's barrier."""
 
-    __slots__ = ("arrived", "complete", "groups", "left")
+    __slots__ = ("arrived", "complete", "groups", "known", "left")
 
     def __init__(self) -> None:
+        self.known: Any = None
         self.arrived = 0
         self.complete = False
         self.left = 0

@@ -21,6 +21,8 @@ from stages.simulate.state import EXITED, WAIT0, Lanes, View, ballot, warp_any, 
 
 Arr = NDArray[Any]
 FAIR: Final = 16
+#: Warps and places that a message names.
+SHOWN: Final = 4
 count = np.count_nonzero
 
 
@@ -84,6 +86,29 @@ class Program(Protocol):
         """Words that say where instruction ``pc`` is."""
 
 
+class Watcher(Protocol):
+    """Who follows what is ordered by what (:mod:`races`); lanes as masks of a view."""
+
+    def parted(self, view: View, mask: Arr) -> None:
+        """These lanes go on as a group no longer: they split, wait or end."""
+
+    def met(self, view: View, mask: Arr) -> None:
+        """These lanes of each warp go on together."""
+
+    def arrived(self, arrival: Any, view: View, mask: Arr) -> None:
+        """The lanes arrived at a barrier, which has an attribute ``known`` for the watcher's use."""
+
+    def released(self, arrival: Any, ended: Arr) -> None:
+        """The barrier lets its waiting groups go; ``ended``: lanes of the block that have exited."""
+
+
+class Order(Protocol):
+    """In which order warps go on (:mod:`orders`), other than the machine's own."""
+
+    def pick(self, ready: list[Bundle]) -> tuple[Bundle, int]:
+        """The next bundle and the instruction index in front of which it stops."""
+
+
 class Limits:
     """Bounds of a launch: warp instructions."""
 
@@ -110,6 +135,8 @@ class Machine:
         self.picks = 0
         self.barriers = Barriers(self)
         self.firm: set[int] = set()  # convergence barriers that really must join (.RECONVERGENT)
+        self.watcher: Watcher | None = None
+        self.order: Order | None = None
         self.describe_lane: Callable[[int], str] = lambda lane: f"lane {lane}"
 
     # --- bundles ---
@@ -120,7 +147,11 @@ class Machine:
     def start(self, mask: Arr, pc: int) -> None:
         """Begin at ``pc`` with these lanes; the others of the resident warps do not exist."""
         self.lanes.preds[EXITED] = ~mask
-        self.spawn(0, mask, pc)
+        if self.order is None:
+            self.spawn(0, mask, pc)
+            return
+        for lo in range(0, self.lanes.n, 32):  # each warp for itself
+            self.spawn(lo, mask[lo : lo + 32], pc)
 
     def spawn(self, lo: int, mask: Arr, pc: int) -> Bundle | None:
         """A new ready bundle of lanes ``mask`` (counted from lane ``lo``), in the smallest view."""
@@ -164,6 +195,8 @@ class Machine:
     def retire(self, bundle: Bundle) -> None:
         """The bundle ends: its lanes wait, exited or moved to new bundles."""
         self.ready.remove(bundle)
+        if self.watcher is not None:
+            self.watcher.parted(bundle.view, bundle.mask())
 
     def scatter(self, bundle: Bundle, targets: Arr) -> bool:
         """Every lane goes to its own target (instruction index a lane)."""
@@ -225,7 +258,10 @@ class Machine:
         self.waiting[k] -= n
         pcs = self.wait_pc[view.lo : view.hi]
         for pc in np.unique(pcs[go]):
-            self.unpark(self.spawn(view.lo, go & (pcs == pc), int(pc)))
+            some = go & (pcs == pc)
+            self.unpark(self.spawn(view.lo, some, int(pc)))
+            if self.watcher is not None:
+                self.watcher.met(view, some)
 
     def loosen(self, bundle: Bundle) -> bool:
         """Let lanes go that wait at plain convergence barriers for warps of this bundle, which spins: a plain barrier gives way to progress
@@ -276,6 +312,10 @@ class Machine:
         """The next bundle and the instruction index at which another bundle waits to be joined."""
         ready = self.ready
         self.picks += 1
+        if self.order is not None:
+            best, limit = self.order.pick(ready)
+            best.stamp = self.picks
+            return best, limit
         if len(ready) == 1:
             return ready[0], 1 << 60
         best = min(ready, key=_pc_of)
@@ -370,15 +410,38 @@ class Machine:
         return []
 
     def deadlock(self) -> str:
-        """What the threads that never ended wait for."""
-        parts = []
+        """Which threads never ended, and where they wait: a line's worth for each place, with the warps and lanes there."""
+        places: dict[tuple[str, int], dict[int, int]] = {}
+
+        def note(name: str, lo: int, mask: Arr, pc: int) -> None:
+            for warp in np.flatnonzero(mask.reshape(-1, 32).any(1)):
+                there = places.setdefault((name, pc), {})
+                where = lo // 32 + int(warp)
+                there[where] = there.get(where, 0) | int(ballot(mask[32 * warp : 32 * warp + 32])[0])
+
         for k in range(17):
             if self.waiting[k]:
-                pcs = np.unique(self.wait_pc[self.lanes.preds[WAIT0 + k]])
-                name = "WARPSYNC" if k == 16 else f"convergence barrier B{k}"
-                parts.append(f"{self.waiting[k]} threads at {name} before {self.program.place(int(pcs[0]), self.kernel)}")
-        parts += self.barriers.stuck()
-        return "deadlock: " + ("; ".join(parts) or "no thread can run")
+                waits = self.lanes.preds[WAIT0 + k]
+                for pc in np.unique(self.wait_pc[waits]):
+                    note("WARPSYNC" if k == 16 else f"convergence barrier B{k}", 0, waits & (self.wait_pc == pc), int(pc) - 1)
+        for (_, number), a in sorted(self.barriers.open.items()):
+            for lo, mask, pc in a.groups:
+                note(f"barrier {number} ({a.arrived} of {a.expected or 'all'} threads)", lo, mask, pc - 1)
+        parts = []
+        for (name, pc), warps in places.items():
+            total = sum(bits.bit_count() for bits in warps.values())
+            who = ", ".join(f"warp {w % self._warps()} of {self._block(w)} lanes {bits:#010x}" for w, bits in list(warps.items())[:SHOWN])
+            more = f", {len(warps) - SHOWN} more warps" if len(warps) > SHOWN else ""
+            parts.append(f"{total} threads at {name}, {self.program.place(pc, self.kernel)}: {who}{more}")
+        return "deadlock: " + ("; ".join(parts[:2 * SHOWN]) or "no thread can run")
+
+    def _warps(self) -> int:
+        """Warps of a block."""
+        return max(1, int(count(self.lanes.wide["block"] == 0)) // 32) if "block" in self.lanes.wide else 1 << 30
+
+    def _block(self, warp: int) -> str:
+        """The block of a resident warp, in words."""
+        return self.describe_lane(32 * warp).partition(" thread")[0]
 
 
 def together(members: Arr, waits: Arr, go: Arr) -> Arr:
@@ -455,6 +518,8 @@ class Barriers:
             if value is not None:
                 arrival.true += int(count(value & mine))
                 arrival.total += int(count(mine))
+            if machine.watcher is not None:
+                machine.watcher.arrived(arrival, view, mine)
             if waits:
                 arrival.groups.append((view.lo, mine, bundle.pc))
         released = False
@@ -476,6 +541,8 @@ class Barriers:
         if not complete:
             return False
         del self.open[(block, number)]
+        if self.machine.watcher is not None:
+            self.machine.watcher.released(arrival, (lanes.wide["block"] == block) & lanes.preds[EXITED])
         for lo, mask, pc in arrival.groups:
             if arrival.finish is not None:
                 arrival.finish(self.machine, lo, mask, arrival)
@@ -491,23 +558,15 @@ class Barriers:
         """Nothing is ready: last chance to release."""
         self.exited(next(iter(self.machine.lanes.views.values())))
 
-    def stuck(self) -> list[str]:
-        """Words for the deadlock message."""
-        out = []
-        for (block, number), a in sorted(self.open.items()):
-            need = a.expected or "all"
-            place = self.machine.program.place(a.groups[0][2] - 1, self.machine.kernel) if a.groups else "?"
-            out.append(f"block {block}: {a.arrived} of {need} threads at barrier {number} ({place})")
-        return out[:4]
-
 
 class Arrival:
     """One barrier in use."""
 
-    __slots__ = ("arrived", "expected", "finish", "groups", "total", "true")
+    __slots__ = ("arrived", "expected", "finish", "groups", "known", "total", "true")
 
     def __init__(self, expected: int) -> None:
         self.arrived = 0
+        self.known: Any = None
         self.expected = expected
         self.groups: list[tuple[int, Arr, int]] = []
         self.finish: Finish | None = None

@@ -175,7 +175,11 @@ class Compiled:
             builder = OPS.get(build.inst.op)
             if builder is None:
                 raise build.refuse()
-            fn = guarded(build.inst, builder(build), build)
+            run, watcher = builder(build), self.context.watcher
+            if watcher is None:
+                fn = guarded(build.inst, run, build)
+            else:
+                fn = watcher.watch(build.inst, index, lambda f: guarded(build.inst, f, build), run)
         except Unsupported as e:
             raise Fault(str(e)) from e
         except (IndexError, StopIteration, AttributeError, TypeError, KeyError) as e:
