@@ -13,7 +13,7 @@ from ir_format.ptx import PtxInst
 
 from .builder import Builder, Rule
 from .mbarriers import listed
-from .memory import fence, resolve
+from .memory import Order, acquired, fence, resolve
 from .rules_bulk import wide_word
 from .rules_int import Val, add32, add64, logic, minmax, negated, pair
 from .spaces import from_generic, shared_place
@@ -77,7 +77,7 @@ def _init(b: Builder, inst: PtxInst) -> None:
         lo, hi = b.r(), b.r()
         for d, start in ((lo, 0x40000000), (hi, 0x80000000)):
             b.emit("IADD3", d, (negated(b.in_reg(n)), Imm("I", start), RZ))
-        b.emit("STS.64", (), (at, pair(b, lo, hi)), attrs=listed("init"))
+        b.emit("STS.64", (), (at, pair(b, lo, hi)), attrs={**listed("init"), "strong": 1})
         return
     left, lo, hi = b.r(), b.r(), b.r()
     b.emit("IADD3", left, (negated(b.in_reg(n)), Imm("I", 0x100000), RZ))
@@ -177,10 +177,13 @@ def _wait(b: Builder, inst: PtxInst) -> None:
             raise b.unsupported(inst)
         w = b.r()
         known = b.src(inst.operands[2], "u32" if inst.has("parity") else "b64")
+        what = {**what, "operand": 2, "strong": 1}  # read anew each time: loops wait for it to change
         if type(known) is Imm:
-            b.emit("LDS", w, (at._replace(offset=at.offset + 4),), attrs={**what, "operand": 2, "operand_value": known.value & 0xFFFFFFFF})
+            b.emit("LDS", w, (at._replace(offset=at.offset + 4),), attrs={**what, "operand_value": known.value & 0xFFFFFFFF})
         else:
-            b.emit("LDS", w, (at._replace(offset=at.offset + 4),), attrs={**what, "operand": 2}, uses=(phase,))
+            b.emit("LDS", w, (at._replace(offset=at.offset + 4),), attrs=what, uses=(phase,))
+        if not inst.has("relaxed"):
+            acquired(b, Order("acquire", "cta"), (w,))
         b.emit("LOP3.LUT", (q, RZ), (w, Imm("I", 0x80000000), phase, Imm("I", 0x48)))
     else:
         b.emit("SYNCS.PHASECHK.TRANS64" + (".TRYWAIT" if inst.has("try_wait") else ""), q, (_syncs(at), phase), attrs=what)

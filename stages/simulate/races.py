@@ -87,6 +87,7 @@ class Shadow:
         units = -(-size // 4)
         self.write, self.read, self.also = Touch(units), Touch(units), Touch(units)
         self.pending: tuple[Arr, Arr, Arr, int] | None = None  # a write whose values are not known yet
+        self.objects: set[int] = set()  # offsets of barrier objects (sm_80 reads their words with plain loads)
 
     def units(self, at: Arr, size: int) -> tuple[Arr, int]:
         """Units of accesses of ``size`` bytes at byte offsets, one access after the other, and how many units one has."""
@@ -212,9 +213,16 @@ class Races:
             if self.strong:
                 self._tell(shadow, at, lanes)
             return
+        if self.object:
+            shadow.objects.update((at & ~7).tolist())
+        elif what == READ and shadow.objects:
+            plain = ~np.isin(at & ~7, list(shadow.objects))
+            if not plain.all():
+                self._ask(shadow, at[~plain], lanes[~plain])
+                at, lanes, each = at[plain], lanes[plain], each[plain.repeat(count)]
+                units = units[plain.repeat(count)]
         strong = self.strong
-        old = shadow.write
-        self._judge(shadow, old, units, each, what, strong, WRITE, None)
+        self._judge(shadow, shadow.write, units, each, what, strong, WRITE, None)
         if what == READ:
             self._note_read(shadow, units, each, strong)
         else:
@@ -222,6 +230,11 @@ class Races:
             self._put_write(shadow, units, each, strong)
         if strong:
             self._tell(shadow, at, lanes)
+
+    def _ask(self, shadow: Shadow, at: Arr, lanes: Arr) -> None:
+        """Loads of the words of barrier objects."""
+        for offset in np.unique(at & ~7):
+            self.clocks.hear((shadow.name, int(offset)), lanes[at & ~7 == offset], True)
 
     def stored(self, memory: WatchedHeap | WatchedWindow, same: Arr) -> None:
         """The write before has been made; ``same``: for each access, whether its value was there already."""

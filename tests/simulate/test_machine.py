@@ -166,7 +166,7 @@ def test_one_warp_short_of_a_barrier_is_a_deadlock() -> None:
         Inst("BAR", ("SYNC",), (), (imm(0), imm(96))),
         EXIT,
     ]
-    with pytest.raises(SimError, match=r"deadlock: block 0: 64 of 96 threads at barrier 0 .*SASS 0x0040"):
+    with pytest.raises(SimError, match=r"deadlock: 64 threads at barrier 0 \(64 of 96 threads\), SASS 0x0040.*: warp 0 of block \(0,0,0\) lanes 0xffffffff, warp 1 of block"):
         run(insts, 64, 64)
 
 

@@ -1,0 +1,342 @@
+"""How many mutants of convergence the judges find: barriers, convergence barriers, warp barriers and fences dropped, moved and made wrong.
+
+    python -m tests.check.convergence_mutants [--sm 90] [--who ours|ptxas|both] [--count N] [--seed N] [--set own,kernels] [--seconds S] [--progress] [NAME ...]
+
+In our cubins and ptxas's, of the kernels of tests/check/convergence and those of tests/kernels in which threads meet. In turn: the convergence checker; values, a fault or a deadlock in
+the simulator's own order, with the race detector; the other orders of warps. A mutant is *apart* where a computed reason says that it changes nothing:
+
+* ``never executed``: not in any launch;
+* ``always together``: a WARPSYNC, BSYNC or BREAK at which, in every order of warps, no thread ever waits (it may still have to be there for data that no launch has);
+* ``one warp``: a barrier of a block that is one warp, all of whose threads are there together;
+* ``beside another``: a barrier or fence with no access between it and another one of its kind, in a straight run;
+* ``nothing to tell``: a fence between whose neighbours no thread writes what another one reads: dropping every fence of the kernel changes neither values nor races, in any order.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+from unittest import mock
+
+from ir_format import isa
+from orchestrator.api import ChainError, compile_ptx
+from stages.check import convergence_checker
+from stages.disasm.cubin import WORD, Cubin, read_cubin
+from stages.disasm.listing import decode_section
+from stages.simulate import Device, ImageError, SimError
+from stages.simulate.machine import Bundle, Machine
+from stages.simulate.orders import ORDERS
+from tests import oracle
+from tests.check.convergence import cases
+from tests.check.convergence_changes import Change, changes
+from tests.kernels.run import SETS, ptx_for, run_launch
+
+SEEDS: Final = (1, 2)
+THREADS: Final = 1024
+_ACCESS: Final = ("LDS", "STS", "LDG", "STG", "LD", "ST", "ATOM", "ATOMG", "ATOMS", "RED", "REDG", "REDS", "LDGSTS", "SYNCS", "LDSM", "STSM")
+#: Runs a launch on a device: what is wrong, and the statistics.
+Run = Callable[..., tuple[str, Any]]
+
+
+class Job(NamedTuple):
+    """A kernel of one cubin with its launches."""
+
+    name: str
+    entry: str
+    data: bytes
+    runs: list[Run]
+    block: int
+
+
+class Verdict(NamedTuple):
+    """``caught``: by whom, or ""; ``apart``: why a survivor changes nothing, or ""."""
+
+    caught: str
+    apart: str
+
+
+def _own(case: cases.Case) -> Run:
+    def run(device: Device, **how: Any) -> tuple[str, Any]:
+        args = case.args()
+        device.reset()
+        stats = device.launch(case.name, case.grid, case.block, args, **how)
+        return case.check(args), stats
+
+    return run
+
+
+def _test(launch: Any) -> Run:
+    def run(device: Device, **how: Any) -> tuple[str, Any]:
+        wrong, stats = run_launch(device, launch, **how)
+        return (wrong[0] if wrong else ""), stats
+
+    return run
+
+
+def _compiled(path: Path, sm: str, who: str) -> bytes | None:
+    if who == "ptxas":
+        got = oracle.run_ptxas(path, sm)
+        return got.read_bytes() if isinstance(got, Path) else None
+    try:
+        return compile_ptx(path.read_text(), f"sm_{sm}", {})
+    except ChainError:
+        return None
+
+
+def jobs(sm: str, who: str, sets: Iterable[str], names: list[str]) -> Iterable[Job]:
+    """The kernels of the sets that have an instruction by which threads meet."""
+    number = int("".join(c for c in sm if c.isdigit()))
+    if "own" in sets:
+        for feature in (75, 80):
+            mine = [c for c in cases.CASES if c.sm == feature and (not names or c.name in names)]
+            data = _compiled(cases.HERE / f"kernels{feature}.ptx", sm, who) if number >= feature and mine else None
+            for name in dict.fromkeys(c.name for c in mine) if data is not None else ():
+                launches = [c for c in mine if c.name == name]
+                block = launches[0].block
+                yield Job(name, name, data or b"", [_own(c) for c in launches], block if isinstance(block, int) else block[0] * block[1])
+    if "kernels" in sets:
+        for name, spec in SETS["all"].items():
+            if number < spec.min_sm or (names and name not in names):
+                continue
+            data = _compiled(ptx_for(spec, sm), sm, who)
+            launches_ = [x for x in sorted(spec.launches(0), key=lambda x: x.threads()) if x.threads() <= THREADS]
+            if data is not None and launches_:
+                b = max(x.block[0] * x.block[1] * x.block[2] for x in launches_)
+                yield Job(name, launches_[0].entry, data, [_test(x) for x in launches_[-4:]], b)
+
+
+class Meetings:
+    """Where threads have waited for others of their warp, by instruction number, over all runs inside :meth:`watch`."""
+
+    def __init__(self) -> None:
+        self.waited: set[int] = set()
+
+    def watch(self) -> Any:
+        """A context in which machines tell."""
+        plain = Machine.converge
+
+        def converge(machine: Machine, bundle: Bundle, k: int) -> bool:
+            pc = bundle.pc
+            went = plain(machine, bundle, k)
+            if not went:
+                self.waited.add(pc)
+            return went
+
+        return mock.patch.object(Machine, "converge", converge)
+
+
+class Bench:
+    """One kernel: the sound cubin's races, executed instructions and places of waiting."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.cubin: Cubin = read_cubin(job.data)
+        self.device = Device(job.data)
+        self.limits: list[int] = []
+        self.races: list[set[tuple[Any, ...]]] = []
+        meetings = Meetings()
+        with meetings.watch():
+            for run in job.runs:
+                wrong, stats = run(self.device, races=True)
+                assert not wrong, f"{job.name}: the sound cubin is wrong: {wrong}"
+                assert not any(r.kind == "race" for r in stats.races), f"{job.name}: the sound cubin races: {stats.races[0].text}"
+                most = stats.instructions
+                self.races.append({(r.kind, r.space, r.first, r.second) for r in stats.races})
+                for order in ORDERS:
+                    for seed in SEEDS:
+                        wrong, stats = run(self.device, order=order, seed=seed)
+                        assert not wrong, f"{job.name}: the sound cubin is wrong in order {order}: {wrong}"
+                        most = max(most, stats.instructions)
+                self.limits.append(5 * most + 5000)
+        self.waited = {self.device.program.addresses[pc] for pc in meetings.waited}
+        self.bases = {s.name: s.base for s in self.device.image.code}
+        self.own = convergence_checker.check_bytes(job.data).findings
+        assert not self.own, f"{job.name}: the checker objects to the sound cubin: {self.own[0]}"
+
+    @cached_property
+    def acted(self) -> set[tuple[str, int]]:
+        """(function, offset) of what is executed for a thread."""
+        out: set[tuple[str, int]] = set()
+        for run in self.job.runs:
+            out |= set(run(self.device, cycles=True)[1].cycles["acted"])
+        return out
+
+    def judge(self, change: Change) -> Verdict:
+        """Who finds a mutant; why nobody needs to."""
+        data = change.bytes(self.cubin)
+        if convergence_checker.check_bytes(data).findings:
+            return Verdict("checker", "")
+        apart = self._why(change)
+        if apart == "never executed":
+            return Verdict("", apart)
+        caught = self._runs(data)
+        if caught:
+            return Verdict(caught, "")
+        return Verdict("", apart or self._silent_fence(change))
+
+    def _runs(self, data: bytes) -> str:
+        try:
+            device = Device(data)
+        except ImageError:
+            return "fault"
+        for run, known, limit in zip(self.job.runs, self.races, self.limits, strict=True):
+            try:
+                wrong, stats = run(device, races=True, limit=limit)
+            except SimError as e:
+                return "deadlock" if "deadlock" in str(e) else "fault"
+            if wrong:
+                return "values"
+            pairs = {(r.kind, r.space, r.first, r.second) for r in stats.races}
+            if any(r.kind == "race" for r in stats.races) or {p[0] for p in pairs} - {p[0] for p in known}:
+                return "race"
+        for run, limit in zip(self.job.runs, self.limits, strict=True):
+            for order in ORDERS:
+                for seed in SEEDS:
+                    try:
+                        wrong, _ = run(device, order=order, seed=seed, limit=limit)
+                    except SimError as e:
+                        return "order: deadlock" if "deadlock" in str(e) else "order: fault"
+                    if wrong:
+                        return "order: values"
+        return ""
+
+    def _why(self, change: Change) -> str:
+        section = self.cubin.sections[change.section]
+        op = change.kind.split()[0]
+        offset = change.place * WORD
+        name, base = next(((n, at) for at, size, n, _ in section.symbols if at <= offset < at + max(size, 1)), ("", 0))
+        if (name, offset - base) not in self.acted:
+            return "never executed"
+        if op in ("WARPSYNC", "BREAK") and self.bases.get(section.name, -1) + offset not in self.waited and not (op == "BREAK" and self.waited):
+            return "always together"
+        if op == "BAR" and self.job.block <= 32:
+            return "one warp"
+        if op in ("BAR", "MEMBAR", "CCTL", "FENCE") and self._beside(change, op):
+            return "beside another"
+        return ""
+
+    def _beside(self, change: Change, op: str) -> bool:
+        items = decode_section(self.cubin.sections[change.section], isa.target(self.cubin.sm))
+        for step in (1, -1):
+            n = change.place + step
+            while 0 <= n < len(items):
+                inst = items[n].inst
+                if inst is None or inst.op in ("BRA", "EXIT", "BRX", "CALL", "RET", *_ACCESS) or (step < 0 and any(i.target == (n + 1) * WORD for i in items)):
+                    break
+                if inst.op == op and inst.guard is None and ("ARV" not in inst.mods):
+                    return True
+                n += step
+        return False
+
+    def _silent_fence(self, change: Change) -> str:
+        op = change.kind.split()[0]
+        if op not in ("MEMBAR", "CCTL", "FENCE"):
+            return ""
+        return "nothing to tell" if not self._without(op) else ""
+
+    def _without(self, op: str) -> str:
+        """Who finds the kernel with all fences of a kind dropped."""
+        if op not in self._bare:
+            every = [c for c in changes(self.cubin, frozenset((self.job.entry,))) if c.kind == f"{op} dropped"]
+            words = tuple(w for c in every for w in c.words)
+            self._bare[op] = self._runs(Change("", every[0].section, 0, words, "").bytes(self.cubin))
+        return self._bare[op]
+
+    @cached_property
+    def _bare(self) -> dict[str, str]:
+        return {}
+
+
+@dataclass(slots=True)
+class Tally:
+    """Counts by kind of mutant."""
+
+    made: Counter[str] = field(default_factory=Counter)
+    caught: Counter[str] = field(default_factory=Counter)
+    by: Counter[str] = field(default_factory=Counter)
+    apart: Counter[str] = field(default_factory=Counter)
+    reasons: Counter[str] = field(default_factory=Counter)
+    survivors: list[str] = field(default_factory=list)
+    unfit: list[str] = field(default_factory=list)
+
+    def note(self, kind: str, verdict: Verdict, text: str) -> None:
+        self.made[kind] += 1
+        if verdict.caught:
+            self.caught[kind] += 1
+            self.by[verdict.caught] += 1
+        elif verdict.apart:
+            self.apart[kind] += 1
+            self.reasons[verdict.apart] += 1
+        else:
+            self.survivors.append(f"{kind}: {text}")
+
+    def table(self) -> str:
+        """All of it as text."""
+        lines = [f"  {kind}: {self.caught[kind]} of {n - self.apart[kind]} (and {self.apart[kind]} apart)" for kind, n in sorted(self.made.items())]
+        total, caught, apart = sum(self.made.values()), sum(self.caught.values()), sum(self.apart.values())
+        share = 100 * caught / max(total - apart, 1)
+        lines.append(f"  all: {caught} of {total - apart} = {share:.1f} % (and {apart} apart: {dict(self.reasons)}); found by {dict(self.by)}")
+        return "\n".join(lines)
+
+
+def run(sm: str, who: str, sets: Iterable[str], names: list[str], count: int, seed: int, say: bool = False, seconds: float = 1e9) -> Tally:
+    """Judge up to ``count`` mutants of each kind and kernel (0: all); no kernel is begun after ``seconds``."""
+    tally = Tally()
+    began = time.monotonic()
+    for job in jobs(sm, who, sets, names):
+        found = list(changes(read_cubin(job.data), frozenset((job.entry,))))
+        if not found:
+            continue
+        if time.monotonic() - began > seconds:
+            print(f"sm_{sm} {who} {job.name}: left out, time is up")
+            continue
+        try:
+            bench = Bench(job)
+        except (AssertionError, SimError) as e:
+            tally.unfit.append(f"{job.name}: {e}")
+            continue
+        rng = random.Random(f"{seed} {sm} {who} {job.name}")
+        for kind in dict.fromkeys(c.kind for c in found):
+            mine = [c for c in found if c.kind == kind]
+            for change in mine if not count or len(mine) <= count else rng.sample(mine, count):
+                tally.note(kind, bench.judge(change), f"sm_{sm} {who} {change.text}")
+        if say:
+            print(f"sm_{sm} {who} {job.name}: {sum(tally.made.values())} judged, {len(tally.survivors)} survive, {time.monotonic() - began:.0f} s", flush=True)
+    return tally
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Command line; see the module's text."""
+    parser = argparse.ArgumentParser(description="kill rates of the judges of convergence")
+    parser.add_argument("--sm", action="append", default=[], help="75, 80, 90, ... (default 75 80 90 100 120)")
+    parser.add_argument("--who", choices=("ours", "ptxas", "both"), default="both")
+    parser.add_argument("--count", type=int, default=2, help="mutants of each kind and kernel, 0: all")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--set", default="own,kernels")
+    parser.add_argument("--seconds", type=float, default=1e9, help="begin no kernel after this time (for each SM and compiler)")
+    parser.add_argument("--progress", action="store_true")
+    parser.add_argument("names", nargs="*")
+    options = parser.parse_args(argv)
+    left = 0
+    for sm in options.sm or ["75", "80", "90", "100", "120"]:
+        for who in ("ours", "ptxas") if options.who == "both" else (options.who,):
+            tally = run(sm, who, options.set.split(","), options.names, options.count, options.seed, options.progress, options.seconds)
+            for text in tally.unfit:
+                print(f"not judged: sm_{sm} {who} {text}")
+            for text in tally.survivors:
+                print(f"survives: {text}")
+            print(f"sm_{sm} {who}\n{tally.table()}", flush=True)
+            left += len(tally.survivors) + len(tally.unfit)
+    return 1 if left else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
