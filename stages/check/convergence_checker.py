@@ -15,6 +15,7 @@ Rules, by the name of their finding (all hold on every way that ptxas 13.0 makes
 * ``nesting``: BSYNC while a barrier that was opened later is still open: threads wait at both;
 * ``left``: waiting (BAR, WARPSYNC, another BSYNC) or returning with an open barrier whose BSYNC can't be reached any more, without BREAK;
 * ``barrier``: a barrier of all threads of the block inside a region some of whose threads have gone to its end by a way without one, and wait there;
+* ``number``: a barrier of the block with a higher number than the kernel declares (NUM_BARRIERS; functions without a record of their own are not judged);
 * ``spin``: a loop that gives way to others (YIELD) while a barrier that must join (.RECONVERGENT) stays open around its rounds;
 * ``call``: an open barrier in a register that the called function overwrites;
 * ``saved``: a function returns without what its caller had in a B register that calls keep.
@@ -28,7 +29,7 @@ from typing import Final, NamedTuple
 from ir_format import isa
 from ir_format.flow import ENDS, JUMPS, is_guarded
 from ir_format.model import INV, ZERO, Imm, Inst, Reg
-from stages.check.schedule_flow import branch_tables, line_finder, may_pass
+from stages.check.schedule_flow import branch_tables, declared_barriers, line_finder, may_pass
 from stages.disasm.cubin import WORD, CodeSection, Cubin, read_cubin
 from stages.disasm.listing import Decoded, decode_section
 
@@ -424,9 +425,9 @@ def _split(way: _Way, tests: tuple[tuple[int, bool], ...]) -> tuple[_Way | None,
 class _Section:
     """The code of a section."""
 
-    def __init__(self, section: CodeSection, spec: isa.Target, tables: dict[int, tuple[int, ...]], items: list[Decoded] | None = None) -> None:
+    def __init__(self, section: CodeSection, spec: isa.Target, tables: dict[int, tuple[int, ...]]) -> None:
         self.name = section.name
-        self.items = items if items is not None else decode_section(section, spec)
+        self.items = decode_section(section, spec)
         self.findings: dict[tuple[str, int, int], Finding] = {}
         self.unjudged: list[str] = []
         self.nodes: dict[int, _Node] = {}
@@ -446,6 +447,14 @@ class _Section:
         self.exported = {at // WORD for at, _, _, exported in section.symbols if exported}
         self.clobbers: dict[int, int] = {}
         self.functions = {entry: _Function(self, entry) for entry in sorted(starts | set(self.called.values()))}
+
+    def numbers(self, declared: int) -> None:
+        """Judge the numbers of barriers that stand in the code."""
+        for n, node in self.nodes.items():
+            inst = self.items[n].inst
+            first = next((o for o in inst.srcs if type(o) is Imm or (type(o) is Reg and o.file == "R")), None) if node.op == "BAR" and inst is not None else None
+            if type(first) is Imm and first.value >= declared:
+                self.add("number", n, n, f"barrier {first.value}, and the kernel declares {declared}")
 
     def run(self) -> None:
         """Judge every function; again where what a called one overwrites turns out to be more."""
@@ -534,14 +543,18 @@ def _successors(n: int, item: Decoded, tables: dict[int, tuple[int, ...]], count
     return tuple(s for s in out if s < count)
 
 
-def check_cubin(cubin: Cubin, tables: dict[str, dict[int, tuple[int, ...]]], items: dict[str, list[Decoded]] | None = None) -> Report:
-    """Judge every function of a cubin; ``tables``: where its indirect branches go (:func:`branch_tables`)."""
+def check_cubin(cubin: Cubin, tables: dict[str, dict[int, tuple[int, ...]]], declared: dict[str, int] | None = None) -> Report:
+    """Judge every function of a cubin; ``tables``: where its indirect branches go (:func:`branch_tables`); ``declared``: how many barriers of the block each
+    section may use."""
     spec = isa.target(cubin.sm)
     findings: list[Finding] = []
     unjudged: list[str] = []
     for section in cubin.sections:
-        code = _Section(section, spec, tables.get(section.name, {}), (items or {}).get(section.name))
+        code = _Section(section, spec, tables.get(f".text.{section.name.removeprefix('.text.')}", {}))
         code.run()
+        number = (declared or {}).get(f".text.{section.name.removeprefix('.text.')}", 0)
+        if number:
+            code.numbers(number)
         findings += code.findings.values()
         unjudged += code.unjudged
     if findings:
@@ -552,4 +565,4 @@ def check_cubin(cubin: Cubin, tables: dict[str, dict[int, tuple[int, ...]]], ite
 
 def check_bytes(data: bytes) -> Report:
     """:func:`check_cubin` of a file's bytes."""
-    return check_cubin(read_cubin(data), branch_tables(data))
+    return check_cubin(read_cubin(data), branch_tables(data), declared_barriers(data))

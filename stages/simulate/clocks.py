@@ -6,7 +6,7 @@ row stands for all lanes of earlier sets of blocks, by the number of the set.
 
 Edges: threads that meet at a convergence barrier, WARPSYNC or a barrier of the block know all that each other knew; an instruction that a group executes
 together comes behind all that the group did; a fence followed by a strong write or an atomic publishes (to the place written) what the thread knew at the fence, and what other threads that it knows of had fenced; who
-reads there with a strong read or an atomic has *heard* it, and knows it from its next fence on. Barrier objects publish and tell at once.
+reads there with a strong read or an atomic has *heard* it, and knows it when it has emptied L1 (CCTL.IVALL), within a block from its next fence on. Barrier objects publish and tell at once.
 """
 
 from __future__ import annotations
@@ -136,9 +136,9 @@ class Clocks:
         """The groups that execute now of the warps of these lanes."""
         return [32 * w + np.flatnonzero(self.here[32 * w : 32 * w + 32]) for w in np.unique(lanes >> 5)]
 
-    def fence(self, lanes: Arr, publishes: bool) -> None:
-        """A fence of these lanes: what they heard is known; what they know can be published."""
-        if self.heard[lanes].any():
+    def fence(self, lanes: Arr, publishes: bool, acquires: bool) -> None:
+        """A fence of these lanes: what they heard is known (``acquires``); what they know can be published (``publishes``)."""
+        if acquires and self.heard[lanes].any():
             for group in self.groups(lanes):
                 if self.heard[group].any():
                     self.knows[group] = self.row(np.maximum(self.union(self.knows, group), self.union(self.heard, group)))

@@ -162,7 +162,8 @@ class Races:
         """The instruction ``run``, which ``wrap`` puts under its guard, with what there is to be known of it."""
         words = frozenset(w for m in inst.mods for w in m.split("."))
         if inst.op in ("MEMBAR", "FENCE") or (inst.op == "CCTL" and "IVALL" in words):
-            return self._fence(inst.op == "MEMBAR", wrap)
+            # Wider than a block, MEMBAR publishes alone; both compilers put CCTL.IVALL behind it, without which plain loads may find old lines in L1.
+            return self._fence(inst.op == "MEMBAR", inst.op != "MEMBAR" or "CTA" in words, wrap)
         strong = bool(words & _STRONG) or inst.op in _ATOMIC or inst.op in _OBJECTS
         if not strong and inst.op not in _PLAIN:
             return wrap(run)
@@ -178,9 +179,9 @@ class Races:
 
         return watched
 
-    def _fence(self, publishes: bool, wrap: Callable[[InstFn], InstFn]) -> InstFn:
+    def _fence(self, publishes: bool, acquires: bool, wrap: Callable[[InstFn], InstFn]) -> InstFn:
         def act(v: View, m: Arr | None) -> None:
-            self.clocks.fence(v.lo + (np.arange(v.n) if m is None else np.flatnonzero(m)), publishes)
+            self.clocks.fence(v.lo + (np.arange(v.n) if m is None else np.flatnonzero(m)), publishes, acquires)
 
         inner = wrap(act)
 

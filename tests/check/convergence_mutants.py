@@ -8,6 +8,10 @@ the simulator's own order, with the race detector; the other orders of warps. A 
 * ``never executed``: not in any launch;
 * ``always together``: a WARPSYNC, BSYNC or BREAK at which, in every order of warps, no thread ever waits (it may still have to be there for data that no launch has);
 * ``one warp``: a barrier of a block that is one warp, all of whose threads are there together;
+* ``no data crosses``: a barrier of the whole block such that no word that is touched in front of it is touched behind it by another warp, one of the two writing (moved: the access that it
+  passes touches none), in a kernel without fences, from a list of all accesses of the sound cubin (:mod:`convergence_trace`);
+* ``other threads``: moved past an access under the opposite guard;
+* ``same place for all``: another number of a barrier to which all threads of the block come at this instruction (the cubin declares that many barriers);
 * ``beside another``: a barrier or fence with no access between it and another one of its kind, in a straight run;
 * ``nothing to tell``: a fence between whose neighbours no thread writes what another one reads: dropping every fence of the kernel changes neither values nor races, in any order.
 """
@@ -27,6 +31,7 @@ from typing import Any, Final, NamedTuple
 from unittest import mock
 
 from ir_format import isa
+from ir_format.model import INV
 from orchestrator.api import ChainError, compile_ptx
 from stages.check import convergence_checker
 from stages.disasm.cubin import WORD, Cubin, read_cubin
@@ -37,6 +42,7 @@ from stages.simulate.orders import ORDERS
 from tests import oracle
 from tests.check.convergence import cases
 from tests.check.convergence_changes import Change, changes
+from tests.check.convergence_trace import Trace, traced
 from tests.kernels.run import SETS, ptx_for, run_launch
 
 SEEDS: Final = (1, 2)
@@ -217,11 +223,43 @@ class Bench:
             return "never executed"
         if op in ("WARPSYNC", "BREAK") and self.bases.get(section.name, -1) + offset not in self.waited and not (op == "BREAK" and self.waited):
             return "always together"
-        if op == "BAR" and self.job.block <= 32:
-            return "one warp"
+        if op == "BAR":
+            reason = self._barrier(change, self.bases.get(section.name, -1) + offset)
+            if reason:
+                return reason
         if op in ("BAR", "MEMBAR", "CCTL", "FENCE") and self._beside(change, op):
             return "beside another"
         return ""
+
+    def _barrier(self, change: Change, address: int) -> str:
+        """Why a barrier of the block can be missing, or elsewhere, or another one."""
+        if self.job.block <= 32:
+            return "one warp"
+        target = isa.target(self.cubin.sm)
+        items = decode_section(self.cubin.sections[change.section], target)
+        guard = items[change.place].inst.guard if items[change.place].inst is not None else None  # type: ignore[union-attr]
+        index = self.device.program.index(address)
+        kind = change.kind.split()[1]
+        if kind == "number":
+            all_here = all(index not in waited or waited == {index} for t in self.traces for waited in t.closed.values())
+            return "same place for all" if all_here and any(index in waited for t in self.traces for waited in t.closed.values()) else ""
+        if kind in ("earlier", "later"):
+            far = max((n for n, _ in change.words), key=lambda n: abs(n - change.place))
+            passed = items[far].inst
+            if guard is not None and passed is not None and passed.guard is not None and passed.guard == guard._replace(flags=guard.flags ^ INV):
+                return "other threads"
+            if any(i.inst is not None and i.inst.op == "MEMBAR" for i in items):
+                return ""
+            crossing = any(t.passes(index, index + far - change.place, kind == "later") for t in self.traces)
+            return "" if crossing else "no data crosses"
+        if any(i.inst is not None and i.inst.op == "MEMBAR" for i in items) or kind != "dropped":
+            return ""
+        return "" if any(t.crosses(index) for t in self.traces) else "no data crosses"
+
+    @cached_property
+    def traces(self) -> list[Trace]:
+        """Accesses of the sound cubin's launches."""
+        return [traced(run, self.device) for run in self.job.runs]
 
     def _beside(self, change: Change, op: str) -> bool:
         items = decode_section(self.cubin.sections[change.section], isa.target(self.cubin.sm))
