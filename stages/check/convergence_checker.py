@@ -15,7 +15,6 @@ Rules, by the name of their finding (all hold on every way that ptxas 13.0 makes
 * ``nesting``: BSYNC while a barrier that was opened later is still open: threads wait at both;
 * ``left``: waiting (BAR, WARPSYNC, another BSYNC) or returning with an open barrier whose BSYNC can't be reached any more, without BREAK;
 * ``barrier``: a barrier of all threads of the block inside a region some of whose threads have gone to its end by a way without one, and wait there;
-* ``number``: a barrier of the block with a higher number than the kernel declares (NUM_BARRIERS; functions without a record of their own are not judged);
 * ``spin``: a loop that gives way to others (YIELD) while a barrier that must join (.RECONVERGENT) stays open around its rounds;
 * ``call``: an open barrier in a register that the called function overwrites;
 * ``saved``: a function returns without what its caller had in a B register that calls keep.
@@ -29,7 +28,7 @@ from typing import Final, NamedTuple
 from ir_format import isa
 from ir_format.flow import ENDS, JUMPS, is_guarded
 from ir_format.model import INV, ZERO, Imm, Inst, Reg
-from stages.check.schedule_flow import branch_tables, declared_barriers, line_finder, may_pass
+from stages.check.schedule_flow import branch_tables, line_finder, may_pass
 from stages.disasm.cubin import WORD, CodeSection, Cubin, read_cubin
 from stages.disasm.listing import Decoded, decode_section
 
@@ -448,14 +447,6 @@ class _Section:
         self.clobbers: dict[int, int] = {}
         self.functions = {entry: _Function(self, entry) for entry in sorted(starts | set(self.called.values()))}
 
-    def numbers(self, declared: int) -> None:
-        """Judge the numbers of barriers that stand in the code."""
-        for n, node in self.nodes.items():
-            inst = self.items[n].inst
-            first = next((o for o in inst.srcs if type(o) is Imm or (type(o) is Reg and o.file == "R")), None) if node.op == "BAR" and inst is not None else None
-            if type(first) is Imm and first.value >= declared:
-                self.add("number", n, n, f"barrier {first.value}, and the kernel declares {declared}")
-
     def run(self) -> None:
         """Judge every function; again where what a called one overwrites turns out to be more."""
         for n, node in self.nodes.items():
@@ -543,18 +534,14 @@ def _successors(n: int, item: Decoded, tables: dict[int, tuple[int, ...]], count
     return tuple(s for s in out if s < count)
 
 
-def check_cubin(cubin: Cubin, tables: dict[str, dict[int, tuple[int, ...]]], declared: dict[str, int] | None = None) -> Report:
-    """Judge every function of a cubin; ``tables``: where its indirect branches go (:func:`branch_tables`); ``declared``: how many barriers of the block each
-    section may use."""
+def check_cubin(cubin: Cubin, tables: dict[str, dict[int, tuple[int, ...]]]) -> Report:
+    """Judge every function of a cubin; ``tables``: where its indirect branches go (:func:`branch_tables`)."""
     spec = isa.target(cubin.sm)
     findings: list[Finding] = []
     unjudged: list[str] = []
     for section in cubin.sections:
         code = _Section(section, spec, tables.get(f".text.{section.name.removeprefix('.text.')}", {}))
         code.run()
-        number = (declared or {}).get(f".text.{section.name.removeprefix('.text.')}", 0)
-        if number:
-            code.numbers(number)
         findings += code.findings.values()
         unjudged += code.unjudged
     if findings:
@@ -565,4 +552,4 @@ def check_cubin(cubin: Cubin, tables: dict[str, dict[int, tuple[int, ...]]], dec
 
 def check_bytes(data: bytes) -> Report:
     """:func:`check_cubin` of a file's bytes."""
-    return check_cubin(read_cubin(data), branch_tables(data), declared_barriers(data))
+    return check_cubin(read_cubin(data), branch_tables(data))

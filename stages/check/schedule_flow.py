@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from stages.disasm.listing import Decoded
 
 INDIRECT_BRANCH_TARGETS: Final = 0x34
-NUM_BARRIERS: Final = 0x4C
 _WITH_PAYLOAD: Final = 4
 
 
@@ -34,26 +33,6 @@ def branch_tables(data: bytes) -> dict[str, dict[int, tuple[int, ...]]]:
                     found.update(_targets(payload))
     except (ELFError, ValueError, KeyError, IndexError, UnicodeError, AttributeError, TypeError, AssertionError, OverflowError, struct.error):
         pass  # read_cubin has judged the file; a damaged attribute section only leaves branches without targets, which is reported
-    return out
-
-
-def declared_barriers(data: bytes) -> dict[str, int]:
-    """Code section -> barriers of the block that its ``.nv.info.NAME`` section declares (0: no record)."""
-    from elftools.common.exceptions import ELFError
-    from elftools.elf.elffile import ELFFile
-
-    out: dict[str, int] = {}
-    try:
-        for section in ELFFile(io.BytesIO(data)).iter_sections():
-            if section.name.startswith(".nv.info."):
-                info, at = section.data(), 0
-                while at + 4 <= len(info):
-                    fmt, code, value = struct.unpack_from("<BBH", info, at)
-                    at += 4 + (value if fmt == _WITH_PAYLOAD else 0)
-                    if code == NUM_BARRIERS and fmt != _WITH_PAYLOAD:
-                        out[".text." + section.name[len(".nv.info.") :]] = value
-    except (ELFError, ValueError, KeyError, IndexError, UnicodeError, AttributeError, TypeError, AssertionError, OverflowError, struct.error):
-        pass  # as in branch_tables
     return out
 
 

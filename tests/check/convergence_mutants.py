@@ -2,7 +2,7 @@
 
     python -m tests.check.convergence_mutants [--sm 90] [--who ours|ptxas|both] [--count N] [--seed N] [--set own,kernels] [--seconds S] [--progress] [NAME ...]
 
-In our cubins and ptxas's, of the kernels of tests/check/convergence and those of tests/kernels in which threads meet. In turn: the convergence checker; values, a fault or a deadlock in
+In our cubins and ptxas's, of the kernels of tests/check/convergence and those of tests/kernels in which threads meet. In turn: the convergence checker; the checker of records; values, a fault or a deadlock in
 the simulator's own order, with the race detector; the other orders of warps. A mutant is *apart* where a computed reason says that it changes nothing:
 
 * ``never executed``: not in any launch;
@@ -34,6 +34,7 @@ from ir_format import isa
 from ir_format.model import INV
 from orchestrator.api import ChainError, compile_ptx
 from stages.check import convergence_checker
+from stages.check.records import check_records
 from stages.disasm.cubin import WORD, Cubin, read_cubin
 from stages.disasm.listing import decode_section
 from stages.simulate import Device, ImageError, SimError
@@ -164,6 +165,7 @@ class Bench:
                 self.limits.append(5 * most + 5000)
         self.waited = {self.device.program.addresses[pc] for pc in meetings.waited}
         self.bases = {s.name: s.base for s in self.device.image.code}
+        self.records = len(check_records(job.data))
         self.own = convergence_checker.check_bytes(job.data).findings
         assert not self.own, f"{job.name}: the checker objects to the sound cubin: {self.own[0]}"
 
@@ -180,6 +182,8 @@ class Bench:
         data = change.bytes(self.cubin)
         if convergence_checker.check_bytes(data).findings:
             return Verdict("checker", "")
+        if len(check_records(data)) > self.records:
+            return Verdict("records", "")
         apart = self._why(change)
         if apart == "never executed":
             return Verdict("", apart)
