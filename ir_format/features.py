@@ -49,6 +49,11 @@ mma-nibbles           : 75-89    : IMMA on four-bit integers, sparse too
 mma-bits-and          : 80+      : BMMA.AND
 mma-bits-and-only     : 90       : BMMA.AND alone
 mma-8816              : 75-90    : IMMA.8816
+mma-eight-bit-floats  : 89+      : products of eight-bit floats
+mma-narrow-floats     : 120+     : products of floats of six and four bits, and mixed ones
+mma-16816-eight       : 89       : QMMA.16816
+mma-eight-by-halves   : 90-110   : products of eight-bit floats are made of products of halves
+dmma-large            : 90       : DMMA.16x8x4 to 16x8x16
 dmma-884              : 75-89    : DMMA.884; later DMMA.8x8x4
 warpgroup-mma         : 90       : wgmma
 tensor-memory         : 100-110  : tcgen05
@@ -61,6 +66,8 @@ texture-gradient-called: 90+     : gradients of 3d and cube textures are functio
 texture-level-zero    : 75-119   : a level is always given
 multimem-bytes        : 100+     : LDGMC on eight-bit floats, HPADD
 deep-cctl             : 100+     : CCTL.E.C.LDCU.IV.DEEP in front of UTMACCTL
+shared-cap-named      : 100+     : the symbol of the shared window has a name
+params-stay           : 90+      : many parameters leave their area where it is
 unified-call          : 90+      : calls of driver functions are marked in .nv.info
 alu-const-words       : 75-89    : a word of a constant bank is an operand of MOV
 """

@@ -12,6 +12,7 @@ from functools import cache
 from typing import Final
 
 from ir_format.diag import CompileError
+from ir_format.features import has
 from ir_format.record import Record, replace
 
 ABSENT: Final = -1
@@ -125,7 +126,7 @@ class Target(Record, frozen=True):
 
     def param_base(self, size: int) -> int:
         """Bank-0 offset of the first parameter of a kernel with ``size`` bytes of parameters."""
-        if self.sm < 90 and size > PARAM_SMALL:
+        if not has(self.sm, "params-stay") and size > PARAM_SMALL:
             return 0x1A80
         return self.bank0.param_base
 

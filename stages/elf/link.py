@@ -10,6 +10,7 @@ import struct
 from typing import Final
 
 from ir_format.diag import CompileError
+from ir_format.features import has
 from ir_format.model import Header, Module, Unit, Var
 from ir_format.target import Target, target
 from stages.elf import attrs, image, info, notes
@@ -200,7 +201,7 @@ class Linker:
         if (k.shared or k.dynamic or self.partition) and t.compat and not self.capped:
             # Once a module. sm_90: ptxas leaves an anonymous symbol where sm_100+ has the cap; kept so that symbol indexes agree.
             self.capped = True
-            if t.sm >= 100:
+            if has(t.sm, "shared-cap-named"):
                 table.add(Symbol(".nv.reservedSmem.cap", WEAK, OBJECT, "", 0x400, 4))
             else:
                 table.add(Symbol("", LOCAL, NOTYPE, other=OTHER_HIDDEN))

@@ -201,7 +201,7 @@ def leave(b: Builder) -> None:
     """End the thread; with `make-errors-visible-at-exit` its stores have reported by then."""
     if b.ctx.header.options.get("make-errors-visible-at-exit"):
         b.emit("ERRBAR")
-        if b.sm >= 90:
+        if b.has("clusters"):
             b.emit("CGAERRBAR")
     b.emit("EXIT")
 
@@ -274,9 +274,9 @@ def signature(b: Builder, target: CallTarget) -> PtxFunction | PtxProto:
 
 def _outgoing(b: Builder, inst: PtxInst) -> int:
     if inst.op == "tex":
-        return GRADIENT_STACK if b.sm >= 90 and inst.has("grad") else 0
+        return GRADIENT_STACK if b.has("texture-gradient-called") and inst.has("grad") else 0
     if inst.op == "cp":
-        return DRIVER_STACK if b.sm >= 120 and inst.has("tensor") and inst.has("shared::cluster") else 0
+        return DRIVER_STACK if b.has("cluster-copies-called") and inst.has("tensor") and inst.has("shared::cluster") else 0
     target = inst.operands[0]
     if not isinstance(target, CallTarget):
         return 0
@@ -407,7 +407,7 @@ def _indirect(b: Builder, x: ptx.Reg) -> Jump:
         _return_offset(b, back)
         # threads with different pointers part here; they must be together again behind the call
         bar, after = b.fn.new_vreg("B"), b.new_block()
-        kind = ".RECONVERGENT" if b.sm >= 100 else ""
+        kind = ".RECONVERGENT" if b.has("bssy-kinds") else ""
         b.emit(f"BSSY{kind}", bar, (Label("L", after),))
         _call(b, "CALL.REL.NOINC", (to, Sym("S", b.ctx.unit.name)), uses=uses, defs=defs)
         b.place(after)
@@ -428,9 +428,9 @@ def _absolute(b: Builder, to: str | Reg) -> Jump:
             _call(b, "CALL.ABS.NOINC", (Imm("I", 0, to, "call"),), uses=uses, defs=defs)
             return
         bar, after = b.fn.new_vreg("B"), b.new_block()
-        kind = ".RECONVERGENT" if b.sm >= 100 else ""
+        kind = ".RECONVERGENT" if b.has("bssy-kinds") else ""
         b.emit(f"BSSY{kind}", bar, (Label("L", after),))
-        _call(b, "CALL.ABS.NOINC", (to,), uses=uses, defs=defs, attrs={"mark": "unified_call"} if b.sm >= 90 else None)
+        _call(b, "CALL.ABS.NOINC", (to,), uses=uses, defs=defs, attrs={"mark": "unified_call"} if b.has("unified-call") else None)
         b.place(after)
         b.emit(f"BSYNC{kind}", (), (bar,))
 
@@ -449,7 +449,7 @@ def _external(b: Builder, name: str) -> Jump:
     mark: dict[str, AttrValue] | None = {"mark": "syscall"} if name in _DRIVER or name.startswith("__cuda_syscall_") else None
 
     def jump(back: Reg, uses: tuple[Operand, ...], defs: tuple[Operand, ...]) -> None:
-        if b.sm >= 90:
+        if b.has("call-from-lepc"):
             after = b.new_block()
             b.emit("LEPC", back, (Label("L", after),))
             _call(b, "CALL.ABS.NOINC", (to,), uses=uses, defs=defs, attrs=mark)

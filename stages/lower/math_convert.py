@@ -78,7 +78,7 @@ def int_to_float(b: Builder, inst: PtxInst, d: Reg, x: Val) -> None:
         b.need(inst, 90)
     rnd = rounding(inst)
     words = 2 if b.bits(st) == 64 else 1
-    if dt == "f32" and b.sm >= 86 and rnd in ("rn", "rz") and st in ("u8", "u16", "u32", "s32"):
+    if dt == "f32" and b.has("int-to-float-alu") and rnd in ("rn", "rz") and st in ("u8", "u16", "u32", "s32"):
         b.emit(f"I2FP.F32.{'S32' if st == 's32' else 'U32'}{ROUND[rnd]}", d, (b.in_reg(b.ext(x, st)),))
         return
     b.emit(f"I2F{_PART[dt]}{_PART[st]}{ROUND[rnd]}", d, (b.in_reg(x, words),))
@@ -115,7 +115,7 @@ def float_to_int(b: Builder, inst: PtxInst) -> None:
 def f2fp(b: Builder, d: Reg, dt: str, st: str, pack: str, srcs: tuple[Val, ...], mods: str = "", rnd: str = "") -> None:
     """F2FP as the SM spells it: before sm_89 the pair F16.F32 and the source F32 are not printed."""
     types = f".{dt}.{st}"
-    if b.sm < 89:
+    if not b.has("pack-names-types"):
         types = {".F16.F32": "", ".BF16.F32": ".BF16"}[types]
     b.emit(f"F2FP{mods}{types}.{pack}{rnd}", d, srcs)
 
@@ -133,7 +133,7 @@ def narrow_f32(b: Builder, inst: PtxInst, d: Reg, x: Val) -> None:
         b.need(inst, 80)
     # a subnormal f32 rounds to zero in f16 unless the rounding is directed
     f = ".FTZ" if "ftz" in inst.mods and (dt == "bf16" or rnd in ("rm", "rp")) else ""
-    if b.sm >= 80 and rnd in ("rn", "rz") and not f:
+    if b.has("pack-halves") and rnd in ("rn", "rz") and not f:
         f2fp(b, d, _NAME[dt], "F32", "PACK_AB", (RZ, x), clamp, ROUND[rnd])
     elif clamp and (dt == "bf16" or "relu" in inst.mods):
         raise b.unsupported(inst)
@@ -191,7 +191,7 @@ def half_to_f32(b: Builder, inst: PtxInst, d: Reg, x: Val) -> None:
     """Exact; .ftz makes no difference for f16, whose subnormals are normal in f32."""
     if inst.types[1] == "f16":
         v = b.in_reg(x)._replace(mod=LOW)
-        b.emit("HADD2.F32", d, (v, NEG_RZ_LOW) if b.sm < 80 else (NEG_RZ, v))
+        b.emit("HADD2.F32", d, (NEG_RZ, v) if b.has("half-pair-signed-zero") else (v, NEG_RZ_LOW))
         return
     b.need(inst, 80)
     if "ftz" not in inst.mods:

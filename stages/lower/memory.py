@@ -50,9 +50,9 @@ def order_of(inst: PtxInst, default: str = "weak") -> Order:
 
 def order_mods(b: Builder, o: Order) -> list[str]:
     """Modifiers of a load or store; sm_75 always names a scope."""
-    scope = "CTA" if b.sm < 80 and o.scope == "cta" else SCOPES[o.scope]
+    scope = "CTA" if b.has("load-unsigned-named") and o.scope == "cta" else SCOPES[o.scope]
     if o.sem == "weak":
-        return ["SYS"] if b.sm < 80 else []
+        return ["SYS"] if b.has("load-unsigned-named") else []
     return ["MMIO" if o.sem == "mmio" else "STRONG", scope]
 
 
@@ -62,7 +62,7 @@ def fence(b: Builder, kind: str, scope: str) -> None:
     b.emit(f"MEMBAR.{kind}.{s}")
     if s != "CTA":
         b.emit("ERRBAR")
-        if b.sm >= 90:
+        if b.has("clusters"):
             b.emit("CGAERRBAR")
 
 

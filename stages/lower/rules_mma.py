@@ -89,7 +89,7 @@ def _sparse(b: Builder, inst: PtxInst, shape: str) -> None:
     row = _SPARSE_INT.get((shape, at[1:])) if at[:1] in "us" and bt[:1] in "us" and at[1:] == bt[1:] else None
     if row is None or dt != "s32" or ct != "s32":
         raise b.unsupported(inst)
-    if at[1:] == "4" and b.sm >= 90:
+    if at[1:] == "4" and not b.has("mma-nibbles"):
         _sparse_nibbles(b, inst, shape, at, bt, row[1], row[2])
         return
     op = f"{row[0]}.{at.upper()}.{bt.upper()}" + (".SAT" if inst.has("satfinite") else "")
@@ -117,10 +117,10 @@ def _eight(b: Builder, inst: PtxInst, shape: str, sparse: bool) -> None:
     dt, at, bt, ct = inst.types
     row = _EIGHT.get((shape, sparse))
     narrow = all(t in ("e4m3", "e5m2") for t in (at, bt))
-    if row is None or dt != ct or dt not in ("f32", "f16") or not (b.sm >= 120 or (b.sm >= 89 and narrow)):
+    if row is None or dt != ct or dt not in ("f32", "f16") or not (b.has("mma-narrow-floats") or (b.has("mma-eight-bit-floats") and narrow)):
         raise b.unsupported(inst)
     nc = 4 if dt == "f32" else 2
-    if 90 <= b.sm < 120:
+    if b.has("mma-eight-by-halves"):
         if sparse:
             wide = _factors(b, inst, row[1], row[2], nc)
             held = _metadata(b, inst, 4)[0]
@@ -130,7 +130,7 @@ def _eight(b: Builder, inst: PtxInst, shape: str, sparse: bool) -> None:
         _eight_as_halves(b, inst, dt, at, bt, row[1], row[2], nc)
         return
     meta = list(_metadata(b, inst, 4)) if sparse else []
-    _emit(b, inst, f"{row[0]}.{dt.upper()}.{at.upper()}.{bt.upper()}", nc, [*_factors(b, inst, row[1], row[2], nc, b.sm == 89), *meta])
+    _emit(b, inst, f"{row[0]}.{dt.upper()}.{at.upper()}.{bt.upper()}", nc, [*_factors(b, inst, row[1], row[2], nc, b.has("mma-16816-eight")), *meta])
 
 
 def _eight_as_halves(b: Builder, inst: PtxInst, dt: str, at: str, bt: str, na: int, nb: int, nc: int) -> None:
@@ -222,7 +222,7 @@ def _double(b: Builder, inst: PtxInst, shape: str) -> None:
         b.need(inst, 80)
         out = b.r(4)
         factors = [operand(b, inst, o, n, "b64") for o, n in ((x, 2), (y, 2), (c, 4))]
-        b.emit(f"{'DMMA.884' if b.sm < 90 else 'DMMA.8x8x4'}{rnd}", out, tuple(factors), attrs={"warp": 1})
+        b.emit(("DMMA.884" if b.has("dmma-884") else "DMMA.8x8x4") + rnd, out, tuple(factors), attrs={"warp": 1})
         _give(b, d, out, 2)
         return
     b.need(inst, 90)
@@ -230,7 +230,7 @@ def _double(b: Builder, inst: PtxInst, shape: str) -> None:
     if not steps:
         raise b.unsupported(inst)
     ra, rb, rc = (operand(b, inst, o, n, "b64") for o, n in ((x, 4 * steps), (y, 2 * steps), (c, 8)))
-    if b.sm == 90:
+    if b.has("dmma-large"):
         out = b.r(8)
         b.emit(f"DMMA.16x8x{4 * steps}{rnd}", out, (ra, rb, rc), attrs={"warp": 1})
         _give(b, d, out, 2)
@@ -258,7 +258,7 @@ def _quads(b: Builder, inst: PtxInst) -> None:
     layouts = [m for m in inst.mods if m in ("row", "col")]
     if len(layouts) != 2 or dt not in ("f16", "f32") or ct not in ("f16", "f32") or (dt, ct) == ("f16", "f32"):
         raise b.unsupported(inst)
-    if b.sm >= 80:
+    if b.has("mma-16816"):
         quads(b, inst, dt, ct)
         return
     ra, rb = (operand(b, inst, o, 2, "b32")._replace(mod=layouts[k].upper()) for k, o in enumerate((x, y)))

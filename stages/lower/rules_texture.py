@@ -106,7 +106,7 @@ def array_index(b: Builder, x: Val) -> Val:
     if type(x) is Imm:
         return Imm("I", min(x.value, 0xFFFF))
     d = b.r()
-    op = "VIMNMX.U32" if b.sm >= 90 and b.sm != 110 else "IMNMX.U32"
+    op = "VIMNMX.U32" if b.has("int-min-max-vector") else "IMNMX.U32"
     b.emit(op, d, (x, Imm("I", 0xFFFF), Reg("P", ZERO)))
     return d
 
@@ -160,7 +160,7 @@ def cube_direction(b: Builder, parts: list[Val]) -> list[Val]:
 def as_float(b: Builder, x: Val) -> Reg:
     """A signed integer coordinate as a float."""
     d = b.r()
-    b.emit("I2FP.F32.S32" if b.sm >= 86 else "I2F", d, (x,))
+    b.emit("I2FP.F32.S32" if b.has("int-to-float-alu") else "I2F", d, (x,))
     return d
 
 
@@ -179,7 +179,7 @@ def emit_fetch(b: Builder, inst: PtxInst, f: Fetch, header: Header, out: ptx.Ope
     values = list(f.rest)
     gradient = f.op == "TXD"
     place = list(f.place)
-    if b.sm >= 90:
+    if b.has("header-in-uniform"):
         where = header.uniform(b)
     elif header.numbers is not None:
         where = header.numbers
@@ -187,7 +187,7 @@ def emit_fetch(b: Builder, inst: PtxInst, f: Fetch, header: Header, out: ptx.Ope
         where = ()
         (place if gradient else values).insert(0, header.register(b))
         mods.insert(1 if f.op == "TLD4" else 0, "B")
-    scattered = b.sm < 90 and not gradient and len(place) + len(values) <= 4
+    scattered = b.has("texture-scattered") and not gradient and len(place) + len(values) <= 4
     if scattered:
         mods.insert(0, "SCR")
         everything = place + values
@@ -224,8 +224,8 @@ def emit_fetch(b: Builder, inst: PtxInst, f: Fetch, header: Header, out: ptx.Ope
 
 def pack_halves(b: Builder, d: Reg, low: Reg, high: Reg) -> None:
     """Two floats rounded to halves in one register."""
-    if b.sm >= 80:
-        b.emit("F2FP.PACK_AB" if b.sm < 90 else "F2FP.F16.F32.PACK_AB", d, (high, low))
+    if b.has("pack-halves"):
+        b.emit("F2FP.F16.F32.PACK_AB" if b.has("pack-names-types") else "F2FP.PACK_AB", d, (high, low))
         return
     x, y = b.r(), b.r()
     b.emit("F2F.F16.F32", x, (low,))
@@ -259,7 +259,7 @@ def _tex(b: Builder, inst: PtxInst) -> None:
     assert isinstance(bracket, ptx.Bracket)
     geometry = next(m for m in inst.mods if m in GEOMETRIES)
     name, dims = GEOMETRIES[geometry]
-    if b.sm >= 90 and "grad" in inst.mods and (dims == 3 or (len(rest) > 2 and not isinstance(rest[-1], ptx.Vec))):
+    if b.has("texture-gradient-called") and "grad" in inst.mods and (dims == 3 or (len(rest) > 2 and not isinstance(rest[-1], ptx.Vec))):
         _driver_gradient(b, inst, geometry, dims)
         return
     integer = inst.types[-1] == "s32"
@@ -310,7 +310,7 @@ def _tex(b: Builder, inst: PtxInst) -> None:
     elif level:
         mods.append("LL")
         values += level
-    elif b.sm < 120:
+    elif b.has("texture-level-zero"):
         mods.append("LL")
         values.append(BASE_LEVEL)
     elif separate(b) and integer:
@@ -433,7 +433,7 @@ def query(b: Builder, inst: PtxInst) -> None:
         place: list[Val] = [level]
         mods: list[str] = []
         where: tuple[Operand, ...]
-        if b.sm >= 90:
+        if b.has("header-in-uniform"):
             where = (header.uniform(b)[0], Imm("I", 0))
         elif header.numbers is not None:
             where = header.numbers

@@ -101,24 +101,24 @@ def _read(b: Builder, name: str) -> Reg:
         return _bank(b, bank.graph_exec, 2)
     if name.startswith("%reserved_smem_offset_"):
         b.ctx.unit.attrs["reserved_smem"] = 1  # an attribute of the kernel (measured)
-    if name in _RESERVED_80 and b.sm < 90:
+    if name in _RESERVED_80 and not b.has("clusters"):
         return _bank(b, _RESERVED_80[name])
-    if (name in ("%total_smem_size", "%reserved_smem_offset_begin") and b.sm < 90) or name == "%total_smem_size":
+    if (name in ("%total_smem_size", "%reserved_smem_offset_begin") and not b.has("clusters")) or name == "%total_smem_size":
         total = s2r(b, "SR_SMEMSZ")
         if bank.smem_bias < 0:
             return total
         d = b.r()
         b.emit("IADD3", d, (total, _bank(b, bank.smem_bias)._replace(flags=1), RZ))
         return d
-    if name == "%aggr_smem_size" and b.sm >= 90:
+    if name == "%aggr_smem_size" and b.has("clusters"):
         from .rules_int import minmax
 
         d = b.r()
         minmax(b, d, "u32", s2r(b, "SR_SMEMSZ"), _cga(b, "aggr"), False)
         return d
-    if base == "%clusterid" and comp in _XYZ and b.sm >= 90:
+    if base == "%clusterid" and comp in _XYZ and b.has("clusters"):
         return _cluster_index(b, comp)
-    if base == "%cluster_ctaid" and comp in _XYZ and b.sm >= 90:
+    if base == "%cluster_ctaid" and comp in _XYZ and b.has("clusters"):
         d = b.r()
         q = _cluster_index(b, comp)
         n = _cga(b, f"%cluster_nctaid.{comp}")
@@ -128,9 +128,9 @@ def _read(b: Builder, name: str) -> Reg:
         return d
     if name.startswith("%envreg") and name[7:].isdigit() and bank.envreg0 >= 0 and int(name[7:]) < 32:
         return _bank(b, bank.envreg0 + 4 * int(name[7:]))
-    if name == "%dynamic_smem_size" and b.sm < 90:
+    if name == "%dynamic_smem_size" and not b.has("clusters"):
         return _bank(b, bank.dyn_smem)
-    if b.sm >= 90 and name in (_CGA_100 if b.sm >= 100 else _CGA_90) and name[0] == "%":
+    if b.has("clusters") and name in (_CGA_100 if b.has("cluster-values-indexed") else _CGA_90) and name[0] == "%":
         return _cga(b, name)
     raise CompileError(f"Special register '{name}' not supported by orias on .target '{b.ctx.target_name}'", b.line)
 
@@ -152,7 +152,7 @@ def _bank(b: Builder, offset: int, width: int = 1) -> Reg:
 
 def _cga(b: Builder, name: str) -> Reg:
     """A launch value of clusters."""
-    if b.sm < 100:
+    if not b.has("cluster-values-indexed"):
         return _bank(b, _CGA_90[name])
     n, t, d = b.r(), b.r(), b.r()
     b.emit("CS2R.32", n, (Name("N", "SR_CgaSize"),))
