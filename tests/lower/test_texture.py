@@ -124,3 +124,13 @@ def test_tools_take_it(sm: str, tmp_path: Path) -> None:
     linked = oracle.run_tool("nvlink", f"-arch=sm_{sm}", str(path), "-o", str(tmp_path / "linked.cubin"))
     assert not isinstance(linked, oracle.ToolError), linked
     assert check_bytes(image).findings == []
+
+
+def test_halves_of_a_texture_compile_on_every_sm() -> None:
+    """sm_89 spells F2FP as sm_90 does; textures that give halves were refused there."""
+    text = (
+        ".version 8.5\n.target sm_75\n.address_size 64\n.global .texref t;\n.visible .entry k(.param .u64 o) {\n.reg .b64 a; .reg .b32 v<4>; .reg .f32 x;\n"
+        "ld.param.u64 a, [o]; mov.f32 x, 0f00000000; tex.2d.v2.f16x2.f32 {v0, v1}, [t, {x, x}];\nst.global.v2.b32 [a], {v0, v1};\nret;\n}\n"
+    )
+    for sm in (75, 80, 86, 89, 90, 100, 120):
+        assert compile_ptx(text, f"sm_{sm}")
