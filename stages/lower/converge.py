@@ -1,50 +1,42 @@
 """Convergence barriers: BSSY where threads may part, BSYNC where they meet, BREAK where some leave for good.
 
-For every divergent branch X with meeting point J (:meth:`Flow.join`) a region (S, J) is found: S dominates every block that lies between it and J,
-and no path comes back to S before J. S is X itself where that holds; for a branch inside a loop that J lies outside of, S is
-a new block in front of the loop's header. On each edge from the region to J stands one BSYNC block. Where a thread can leave the region to a
-place from which J can't be reached, it executes BREAK, so that nobody waits for it; EXIT does that by itself.
-Two regions with one J where one S dominates the other are one region. A region with several entries (irreducible flow) gets no barrier: threads then
-meet later or never, which is slower but right, since what needs all threads waits for them by WARPSYNC (:func:`wait_for_warp`).
+Every meeting point of groups of threads (:class:`stages.lower.divergence.Groups`) gets the region that :mod:`stages.lower.regions` finds for it. On each edge from the region to its join stands one BSYNC block. Where a
+thread can leave the region to a place from which the join can't be reached, it executes BREAK, so that nobody waits for it; EXIT does that by itself. Given up are
+
+* regions in which some threads may wait for the whole warp (BAR, WARPSYNC of all threads) while others wait at the join already: the warp would stand still. (ptxas gives up the innermost one);
+* meeting points from which it is a short way to the next: the way is cheaper than the barrier;
+* regions with several entries (irreducible flow).
+
+What follows a join that was given up may be passed by groups that are apart; its regions are made as ever (so does ptxas), but nothing there counts as done by the whole warp.
 """
 
 from __future__ import annotations
 
-from ir_format.flow import build_cfg, falls_through, jump_targets
-from ir_format.model import RZ, Block, Function, Imm, Inst, Label, Reg, Sym
+from ir_format.flow import build_cfg, falls_through, is_terminator, jump_targets
+from ir_format.model import RZ, Block, Function, Imm, Inst, Label, Sym
 
-from .divergence import Flow, find_divergence
+from .divergence import Divergence, Flow, Groups
+from .regions import Region, Regions
+from .waits import find_waits
 
-_SHORT = 16  # instructions that groups of threads may run apart rather than meet (guessed; ptxas has no such meeting points)
-_CLIMB = 8  # dominators of a branch that are tried as the start of its region
-
-
-class Region:
-    """One barrier. ``at``: block whose end gets the BSSY, or -1 with ``header``: the loop header that it stands in front of."""
-
-    __slots__ = ("at", "bar", "breaks", "cycle", "header", "inside", "join", "node")
-
-    def __init__(self, at: int, header: int, join: int, inside: set[int], cycle: set[int], breaks: set[tuple[int, int]]) -> None:
-        self.at = at
-        self.header = header
-        self.join = join
-        self.inside = inside
-        self.cycle = cycle
-        self.breaks = breaks
-        self.bar: Reg | None = None
-        self.node = -1  # id of the BSYNC block
+_SHORT = 16  # instructions that groups of threads may run apart where the other ways would need BREAKs to meet before them (guessed; ptxas has no such meeting points)
+_FEW = 2  # the same where they would not: what BSSY and BSYNC cost
 
 
 def insert_convergence(fn: Function, sm: int) -> None:
     """Mark uniform vregs and insert the barriers."""
     _end_apart(fn)
     flow = Flow(fn)
-    varying, parted = find_divergence(fn, flow)
-    fn.vregs = [v if i in varying or v.file == "B" else v._replace(uniform=1) for i, v in enumerate(fn.vregs)]
-    regions = _choose(flow, parted)
-    if regions:
-        _Rebuild(fn, flow, regions, sm).run()
-    if parted or fn.kind != "entry" or any(i.op == "CALL" for b in fn.blocks for i in b.insts):
+    found = Regions(flow)
+    state = Divergence(fn, flow, found)
+    regions = _choose(flow, found, state)
+    fn.vregs = [v if i in state.varying or v.file == "B" else v._replace(uniform=1) for i, v in enumerate(fn.vregs)]
+    spins = find_waits(flow, found, state)
+    for r in regions:
+        r.plain = spins.plain(r)
+    if regions or spins.heads:
+        _Rebuild(fn, flow, regions, sm, spins.heads).run()
+    if state.parted or fn.kind != "entry" or any(i.op == "CALL" for b in fn.blocks for i in b.insts):
         wait_for_warp(fn, sm)
 
 
@@ -61,15 +53,6 @@ def _end_apart(fn: Function) -> None:
         elif after is not None and after.id in alone and falls_through(b) and (last is None or not jump_targets(last)):
             end = after.insts[0]
             b.insts.append(Inst("EXIT", (), (), (), None, end.line, end.loc))
-
-
-def _spins(fn: Function, r: Region) -> bool:
-    """Whether a loop waits for other threads: it swaps or exchanges in memory (ptxas yields in such loops, and in no others: measured)."""
-    for v in r.cycle:
-        for i in fn.blocks[v].insts:
-            if i.op in ("ATOM", "ATOMG", "ATOMS") and ("CAS" in i.mods or "EXCH" in i.mods) and not (i.attrs and "retry" in i.attrs):
-                return True
-    return False
 
 
 def wait_for_warp(fn: Function, sm: int) -> None:
@@ -131,50 +114,103 @@ def _gathers(i: Inst) -> bool:
     return i.mods == ("ALL",) or (bool(i.srcs) and type(i.srcs[0]) is Imm and i.srcs[0].value & 0xFFFFFFFF == 0xFFFFFFFF)
 
 
-Key = tuple[int, int, int]
-
-
-def _choose(flow: Flow, parted: list[int]) -> list[Region]:
-    """The regions that can all be had together.
-
-    Where a branch's threads meet without a barrier they run apart: they may then pass one and the same inner region as separate groups, which would
-    share its barrier register. So the regions that follow such a place, up to where an enclosing region brings the threads together, are given up too.
-    """
-    found: dict[Key, Region] = {}
-    wanted: list[tuple[int, int, Key | None]] = []  # (branch, meeting point or -1, its region)
-    for x in parted:
-        j = flow.join(x)
-        points = flow.meeting_points(x, j)
-        if j < 0 and not points and flow.merges(x):
-            wanted.append((x, -1, None))
-        for t in points if j < 0 else [j, *points]:
-            r = _find_region(flow, x, t, -1 if t == j else j)
-            if r is not None and r.breaks and ((t != j and j >= 0 and _short(flow, t, j)) or _kept_elsewhere(flow, r)):
-                r = None
-            wanted.append((x, t, None if r is None else (r.at, r.header, r.join)))
-            if r is not None:
-                found.setdefault((r.at, r.header, r.join), r)
+def _choose(flow: Flow, found: Regions, state: Divergence) -> list[Region]:
+    """The regions that can all be had together. Giving one up lets its groups run on apart, which may make more values and branches differ, so the groups are found again."""
+    groups = state.groups
     while True:
-        regions = _drop_nested(list(found.values()))
-        gone = {(r.at, r.header, r.join) for r in _clashing(flow, regions)}
-        for x, t, key in wanted:
-            if key is not None and key in found and key not in gone:
+        state.settle()
+        gone: set[int] = set()
+        regions: list[Region] = []
+        for j in groups.met:
+            r = found.at(j)
+            if r is None or j in groups.dropped:
                 continue
-            around = [r for k, r in found.items() if k not in gone and (x in r.inside or x == r.at) and t != r.join]
-            for r in sorted(around, key=lambda r: (len(r.inside), r.join)):
-                loose = flow.region(x, r.join) if t < 0 else flow.region(t, r.join) | {t}
-                if not any(u in loose for u, _ in r.breaks):  # all of them come to its join
-                    break
+            if _stands_still(flow, groups, r) or (any(not flow.leaves[v] for _, v in r.leaving) and _kept_elsewhere(flow, r)):
+                gone.add(j)
             else:
-                loose = flow.region(x, -1) if t < 0 else flow.region(t, -1) | {t}
-            gone |= {k for k, r in found.items() if (r.at if r.at >= 0 else r.header) in loose}
-        if not gone & found.keys():
+                regions.append(r)
+        if not gone:
+            regions = _worth(flow, regions)
+            gone = {r.join for r in _crossing(regions) or _clashing(flow, regions)}
+        if not gone:
             joins = {r.join for r in regions}
             for r in regions:  # nobody waits long for threads that end soon, unless they wait for others on their way there
-                r.breaks = {(u, v) for u, v in r.breaks if not flow.leaves[v] or v in joins}
-            return regions
-        for k in gone:
-            found.pop(k, None)
+                r.breaks = {(u, v) for u, v in r.leaving if not flow.leaves[v] or v in joins}
+            kept = {r.join for r in regions if not r.leaks}
+            short = {j for j in groups.met if j not in kept and j not in groups.dropped and (r := found.at(j)) is not None and not r.leaks}
+            if not short:
+                return regions
+            gone = short
+        groups.dropped |= gone
+
+
+def _stands_still(flow: Flow, groups: Groups, r: Region) -> bool:
+    """Whether threads in the region may wait for the whole warp when others wait at its join: wherever not all that begin the region come together."""
+    start = groups.start(r)
+    return any(_needs_warp(i) for x in r.inside if groups.label[x] != start for i in flow.fn.blocks[x].insts)
+
+
+def _needs_warp(i: Inst) -> bool:
+    return bool(i.attrs and "warp" in i.attrs) or (i.op == "WARPSYNC" and _gathers(i))
+
+
+def _worth(flow: Flow, regions: list[Region]) -> list[Region]:
+    """Without joins from which it is a short way to the join of another region around them. From the last to the first: the others are decided then."""
+    kept: dict[int, Region] = {}
+    for r in sorted(regions, key=lambda r: -flow.rank[r.join]):
+        leaves = any(not flow.leaves[v] for _, v in r.leaving)
+        if not _short(flow, r.join, kept, _SHORT if leaves else _FEW):
+            kept[r.join] = r
+    return [r for r in regions if r.join in kept]
+
+
+def _short(flow: Flow, j: int, kept: dict[int, Region], most: int) -> bool:
+    """Whether every way from ``j`` comes, without a loop and within ``most`` instructions, to a join that waits for the threads at ``j``."""
+    seen = {j}
+    work = [j]
+    count = 0
+    while work:
+        x = work.pop()
+        count += len(flow.fn.blocks[x].insts)
+        if count > most or not flow.cfg.succs[x]:
+            return False
+        for s in flow.cfg.succs[x]:
+            around = kept.get(s)
+            if around is not None and (j in around.inside or j == around.at) and s != j:
+                continue
+            if flow.rank[s] <= flow.rank[x]:
+                return False
+            if s not in seen and not flow.exit_only[s]:
+                seen.add(s)
+                work.append(s)
+    return True
+
+
+def _crossing(regions: list[Region]) -> list[Region]:
+    """Regions of which each holds the join of the next, round in a circle: their threads could wait for each other. Only irreducible flow has them."""
+    joins = {r.join: r for r in regions}
+    holds = {j: [o for o in joins if o in r.inside] if len(r.inside) > len(joins) else [o for o in r.inside if o in joins] for j, r in joins.items()}
+    done: dict[int, int] = {}  # 1: on the way, 2: behind
+    for root in joins:
+        if root in done:
+            continue
+        done[root] = 1
+        work = [(root, iter(holds[root]))]
+        while work:
+            j, rest = work[-1]
+            for o in rest:
+                if o not in done:
+                    done[o] = 1
+                    work.append((o, iter(holds[o])))
+                    break
+                if done[o] == 1 and o != j:
+                    way = [x for x, _ in work]
+                    circle = [joins[x] for x in way[way.index(o) :]]
+                    return [min(circle, key=lambda r: (len(r.inside), r.join))]
+            else:
+                done[j] = 2
+                work.pop()
+    return []
 
 
 def _kept_elsewhere(flow: Flow, r: Region) -> bool:
@@ -182,12 +218,6 @@ def _kept_elsewhere(flow: Flow, r: Region) -> bool:
     would wait for ever. (ptxas has BREAK in front of the branch, under its predicate, so that nobody is in the call yet: measured.)"""
     calls = (i for u in r.inside for i in flow.fn.blocks[u].insts if i.op == "CALL")
     return any(not any(type(o) is Sym and o.name.startswith("__orias_") for o in i.srcs) for i in calls)
-
-
-def _short(flow: Flow, t: int, j: int) -> bool:
-    """Whether the way from ``t`` to ``j`` is so short that groups of threads may as well go it apart: BREAKs on the other ways would cost more."""
-    between = flow.region(t, j) | {t}
-    return sum(len(flow.fn.blocks[v].insts) for v in between) <= _SHORT and not any(t in flow.cfg.succs[v] or v in flow.region(v, j) for v in between)
 
 
 Step = tuple[str, int]
@@ -221,116 +251,10 @@ def _clashing(flow: Flow, regions: list[Region]) -> list[Region]:
     return [regions[i] for i, p in sorted(places.items()) if len(p) > 1]
 
 
-def _find_region(flow: Flow, x: int, j: int, end: int) -> Region | None:
-    """The region of branch ``x`` whose threads meet at ``j``; threads that reach ``end`` (-1: nothing) meet there instead."""
-    s = x
-    climbed = 0
-    for _ in range(len(flow.cfg.succs)):
-        ahead = flow.region(s, j, end)
-        cycle = _cycle(flow, s, ahead)
-        if cycle:
-            heads = {v for v in cycle if any(p not in cycle for p in flow.cfg.preds[v])}
-            if len(heads) != 1 or flow.cfg.rpo[0] in cycle:
-                return None
-            head = heads.pop()
-            region = Region(-1, head, j, _before(flow, -1, j, ahead | cycle, head, cycle), cycle, set())
-            top = head
-        else:
-            region = Region(s, -1, j, _before(flow, s, j, ahead, -1, cycle), cycle, set())
-            top = s
-        d = top
-        for v in region.inside:
-            d = flow.common_dominator(d, v)
-        if d == top:
-            region.breaks = _breaks(flow, region)
-            if not _comes_again(flow, region):
-                return region
-            # threads that don't pass x come to j too: a start above x may serve all of them
-            d = flow.idom[top]
-            climbed += 1
-            if end >= 0 or d == top or climbed > _CLIMB:
-                return None
-        s = d
-    return None
-
-
-def _cycle(flow: Flow, s: int, ahead: set[int]) -> set[int]:
-    """Blocks on cycles through ``s`` within ``ahead``."""
-    if s not in ahead:
-        return set()
-    seen = {s}
-    work = [s]
-    while work:
-        for p in flow.cfg.preds[work.pop()]:
-            if p in ahead and p not in seen:
-                seen.add(p)
-                work.append(p)
-    return seen
-
-
-def _before(flow: Flow, s: int, j: int, ahead: set[int], head: int, cycle: set[int]) -> set[int]:
-    """The blocks of ``ahead`` (without ``s``) from which ``j`` can be reached without a new start."""
-    can: set[int] = set()
-    work = [p for p in flow.cfg.preds[j] if p in ahead and p != s]
-    while work:
-        v = work.pop()
-        if v in can:
-            continue
-        can.add(v)
-        for p in flow.cfg.preds[v]:
-            if p in ahead and p != s and not (v == head and p not in cycle):
-                work.append(p)
-    return can
-
-
-def _breaks(flow: Flow, r: Region) -> set[tuple[int, int]]:
-    """Edges on which a thread gives up meeting at the region's join."""
-    out: set[tuple[int, int]] = set()
-    for u in (*r.inside, *((r.at,) if r.at >= 0 else ())):
-        for v in flow.cfg.succs[u]:
-            again = (v == r.header and u not in r.cycle) or v == r.at
-            if v != r.join and (v not in r.inside or again) and not flow.exit_only[v]:
-                out.add((u, v))
-    return out
-
-
-def _comes_again(flow: Flow, r: Region) -> bool:
-    """Whether a thread can pass the join twice without a new start: the barrier would be stale."""
-    seen: set[int] = set()
-    work = [r.join]
-    round_ = flow.rounds()
-    while work:
-        u = work.pop()
-        for v in flow.cfg.succs[u]:
-            if round_[v] != round_[r.join]:
-                continue
-            if v == r.at or (v == r.header and u not in r.cycle):
-                continue
-            if v == r.join:
-                return True
-            if v not in seen:
-                seen.add(v)
-                work.append(v)
-    return r.join == r.at
-
-
-def _drop_nested(regions: list[Region]) -> list[Region]:
-    """Leave out a region whose threads meet at the same place by an outer one."""
-    by_join: dict[int, list[Region]] = {}
-    for r in regions:
-        by_join.setdefault(r.join, []).append(r)
-    out: list[Region] = []
-    for r in regions:
-        start = r.at if r.at >= 0 else r.header
-        if not any(o is not r and start in o.inside and (o.at != r.at or o.header != r.header) for o in by_join[r.join]):
-            out.append(r)
-    return out
-
-
 class _Rebuild:
     """Edits the function: every edge gets its chain of inserted blocks, then the layout is made again."""
 
-    def __init__(self, fn: Function, flow: Flow, regions: list[Region], sm: int) -> None:
+    def __init__(self, fn: Function, flow: Flow, regions: list[Region], sm: int, spins: set[int]) -> None:
         self.fn = fn
         self.flow = flow
         self.regions = regions
@@ -338,8 +262,7 @@ class _Rebuild:
         self.nodes: dict[tuple[int, tuple[tuple[str, int], ...]], Block] = {}
         self.before: dict[int, list[Block]] = {}
         self.fall: dict[int, int] = {}  # block id -> id it falls through to
-        self.suffix = ".RECONVERGENT" if sm >= 100 else ""
-        self.reliable = ".RELIABLE" if sm >= 100 else ""
+        self.spins = spins
         self.sm = sm
 
     def run(self) -> None:
@@ -365,15 +288,15 @@ class _Rebuild:
                     r.node = node.id
         for (_, chain), node in self.nodes.items():
             node.insts += self._inserted(chain[0])
-        for head in sorted({r.header for r in self.regions if r.header >= 0 and _spins(fn, r)}):
+        for head in sorted(self.spins):
             first = blocks[head].insts
             first.insert(0, Inst("YIELD", (), (), (), None, first[0].line if first else 0))
         for r in sorted((r for r in self.regions if r.at >= 0), key=lambda r: -len(r.inside)):
             b = blocks[r.at]
-            if b.insts:
+            if b.insts and is_terminator(b.insts[-1]):
                 b.insts[-1:] = [*self._bssy(r, b.insts[-1]), b.insts[-1]]
             else:
-                b.insts = self._bssy(r, None)
+                b.insts += self._bssy(r, None)
         self._layout(blocks)
 
     def _node(self, v: int, chain: tuple[tuple[str, int], ...]) -> int:
@@ -402,7 +325,7 @@ class _Rebuild:
         return self._bssy(r, None)
 
     def _kind(self, r: Region) -> tuple[str, ...]:
-        if self.sm < 100:
+        if self.sm < 100 or r.plain:
             return ()
         return ("RELIABLE",) if r.breaks else ("RECONVERGENT",)
 

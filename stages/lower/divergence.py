@@ -1,8 +1,12 @@
-"""Divergence analysis: which values and branches are the same for all threads of a warp.
+"""Divergence analysis: which values and branches are the same for all threads of a warp, and where its threads may be apart.
 
-A value is uniform when all its definitions have uniform sources, stand under no divergent guard, and lie in no block that depends on a
-divergent branch. The functions are not in SSA form, so one divergent definition makes the variable divergent everywhere.
+A value is uniform when all its definitions have uniform sources, stand under no divergent guard, and lie in no block that part of a warp may execute while
+other threads do the same elsewhere. The functions are not in SSA form, so one divergent definition makes the variable divergent everywhere.
 A load from a uniform address counts as uniform (ptxas does so too: measured).
+
+*Groups.* Every block gets the label of the group of threads that executes it together. A divergent branch gives each of its ways a label of its own. Where several labels arrive, or threads leave a loop in
+different rounds, is a *meeting point*: it gets a new label, or, where a region of convergence (:mod:`stages.lower.regions`) brings all threads together that were so at the region's start, the label of that start.
+So two places with one label are passed by the same threads, and the blocks with the entry's label are executed by the whole warp.
 """
 
 from __future__ import annotations
@@ -14,32 +18,69 @@ from ir_format.isa import facts
 from ir_format.isa.sregs import THREAD
 from ir_format.model import Block, Function, Inst, Name
 
+from .regions import Region, Regions
+
 #: Results that differ between threads even where the sources agree.
 _VARYING: Final = facts.having("varies")
+# Results that the whole warp shares where it is together, whatever its threads bring (ptxas takes them for uniform too: no barrier around `while (__any_sync(...))`).
+_AGREED = frozenset(("VOTE", "VOTEU", "REDUX", "CREDUX"))
+
 #: Instructions in which a thread may wait for others.
 _WAITING: Final = facts.having("waits")
 _SOON = 16  # instructions of a block that ends a thread soon
 
 
 class Flow:
-    """CFG facts that the analysis and the barrier placement share. ``join[x]``: block where the paths of branch ``x`` meet again, -1 if nowhere;
-    ``exit_only``, ``leaves``: blocks that only end the thread, that end it soon; ``idom``; ``reach``: per block, bitset of the blocks that can follow it."""
+    """CFG facts that the analysis and the barrier placement share. ``exit_only``, ``leaves``: blocks that only end the thread, that end it soon; ``idom``: immediate dominators; ``rank``: place in
+    reverse post-order, -1 for what can't be reached; ``dead_end``: blocks that dominate all that can follow them, so that threads there end without meeting any others."""
 
-    __slots__ = ("_main", "_pdom_depth", "_reach", "_rounds", "cfg", "depth", "exit_only", "fn", "idom", "ipdom", "leaves")
+    __slots__ = ("_first", "_last", "_tree", "cfg", "dead_end", "depth", "exit_only", "fn", "idom", "leaves", "rank")
 
     def __init__(self, fn: Function) -> None:
         self.fn = fn
         self.cfg: Cfg = build_cfg(fn)
         self.idom = dominators(self.cfg)
-        self.depth = [0] * len(fn.blocks)
-        for x in self.cfg.rpo[1:]:
-            self.depth[x] = self.depth[self.idom[x]] + 1
-        self.ipdom, self._pdom_depth = _post_dominators(self.cfg, [x for x, s in enumerate(self.cfg.succs) if not s])
-        self._main: list[int] | None = None
-        self._rounds: list[int] | None = None
+        count = len(fn.blocks)
+        self.rank = [-1] * count
+        self.depth = [0] * count
+        for n, x in enumerate(self.cfg.rpo):
+            self.rank[x] = n
+            if n:
+                self.depth[x] = self.depth[self.idom[x]] + 1
         self.exit_only = [_ends_thread(b) for b in fn.blocks]
         self.leaves = [_ends_soon(b) for b in fn.blocks]
-        self._reach: list[int] | None = None
+        self._number_dominators()
+        self._find_dead_ends()
+
+    def _number_dominators(self) -> None:
+        """Intervals of the dominator tree."""
+        below: list[list[int]] = [[] for _ in self.rank]
+        for x in self.cfg.rpo[1:]:
+            below[self.idom[x]].append(x)
+        self._first = [-1] * len(self.rank)
+        self._last = [-1] * len(self.rank)
+        self._tree: list[int] = []
+        clock = 0
+        stack = [(self.cfg.rpo[0], 0)] if self.cfg.rpo else []
+        while stack:
+            x, k = stack.pop()
+            if k == 0:
+                self._first[x] = clock
+                self._tree.append(x)
+                clock += 1
+            if k < len(below[x]):
+                stack.append((x, k + 1))
+                stack.append((below[x][k], 0))
+            else:
+                self._last[x] = clock
+
+    def dominates(self, a: int, b: int) -> bool:
+        """Whether every way to ``b`` passes ``a`` (a block dominates itself)."""
+        return self._first[a] <= self._first[b] < self._last[a]
+
+    def below(self, a: int) -> list[int]:
+        """The blocks that ``a`` dominates."""
+        return self._tree[self._first[a] : self._last[a]]
 
     def common_dominator(self, a: int, b: int) -> int:
         """Nearest common dominator."""
@@ -50,174 +91,23 @@ class Flow:
                 a = self.idom[a]
         return a
 
-    def rounds(self) -> list[int]:
-        """Strongly connected component of every block (Tarjan, iterative)."""
-        if self._rounds is None:
-            self._rounds = _components(self.cfg)
-        return self._rounds
-
-    def main_ipdom(self) -> list[int]:
-        """Post-dominators that count only the ways to the main end: the one that the most blocks can reach."""
-        if self._main is None:
-            ends = [x for x in self.cfg.rpo if not self.cfg.succs[x]]
-            reach = self.reach()
-            best = max(ends, key=lambda e: (sum(r >> e & 1 for r in reach), e), default=-1)
-            self._main = _post_dominators(self.cfg, [best])[0] if len(ends) > 1 else self.ipdom
-        return self._main
-
-    def common_post_dominator(self, a: int, b: int) -> int:
-        """Nearest common post-dominator, -1 for the end of the function."""
-        while a != b:
-            if a < 0 or b < 0:
-                return -1
-            if self._pdom_depth[a] < self._pdom_depth[b]:
-                b = self.ipdom[b]
-            else:
-                a = self.ipdom[a]
-        return a
-
-    def reach(self) -> list[int]:
-        """Per block, bitset of blocks reachable from it (itself included)."""
-        if self._reach is None:
-            n = len(self.cfg.succs)
-            got = [1 << i for i in range(n)]
-            changed = True
-            while changed:
-                changed = False
-                for x in reversed(self.cfg.rpo):
-                    new = got[x]
-                    for s in self.cfg.succs[x]:
-                        new |= got[s]
-                    if new != got[x]:
-                        got[x] = new
-                        changed = True
-            self._reach = got
-        return self._reach
-
-    def join(self, x: int) -> int:
-        """Where threads that part at ``x`` meet: the post-dominator, or, when some paths end the thread first, the block where all
-        other paths meet. -1: nowhere, or only to exit."""
-        ways = self.cfg.succs[x]
-        if len({s for s in ways if not (self.exit_only[s] or (self.leaves[s] and all(p == x for p in self.cfg.preds[s])))}) < 2:
-            return -1
-        j = self.ipdom[x]
-        if j >= 0 and not self.exit_only[j]:
-            return j
-        j = self.main_ipdom()[x]
-        if j >= 0 and not self.exit_only[j]:
-            return j
-        reach = self.reach()
-        succs = self.cfg.succs[x]
-        common = 0
-        for i, a in enumerate(succs):
-            for b in succs[i + 1 :]:
-                common |= reach[a] & reach[b]
-        if not common:
-            return -1
-        j = -2
-        seen = set(succs)
-        work = list(succs)
-        while work:
-            v = work.pop()
-            if common >> v & 1:
-                if not self.exit_only[v]:
-                    j = v if j == -2 else self.common_post_dominator(j, v)
-                continue
-            for s in self.cfg.succs[v]:
-                if s not in seen:
-                    seen.add(s)
-                    work.append(s)
-        return j if j >= 0 and not self.exit_only[j] else -1
-
-    def meeting_points(self, x: int, j: int) -> list[int]:
-        """Blocks before ``j`` where threads that parted at ``x`` arrive by different ways, or, when ``x`` is in a loop, in different rounds."""
-        ahead = self.region(x, j)
-        order = [v for v in self.cfg.rpo if v in ahead]
-        succs, preds = self.cfg.succs[x], self.cfg.preds
-        met: set[int] = set()
-        while True:
-            # label of a block: the successor of x, or the last meeting point, that its threads come from
-            label = {v: v for v in (*succs, *met)}
-            before = len(met)
-            for v in order:
-                come = {v if p == x else label[p] for p in preds[v] if p == x or p in label}
-                if v in label:
-                    if v not in met and come - {v}:
-                        met.add(v)
-                elif len(come) > 1:
-                    met.add(v)
-                    label[v] = v
-                elif come:
-                    label[v] = come.pop()
-            for v in order:  # back edges: a block whose way round carries another label than its own
-                come = {v if p == x else label[p] for p in preds[v] if p == x or p in label}
-                if v not in met and (come - {label[v]} if v in label else len(come) > 1):
-                    met.add(v)
-            if len(met) == before:
-                break
-        if x in ahead:
-            met |= {v for v in succs if v in ahead and x not in self.region(v, j)}
-        return [v for v in order if v in met and not self.exit_only[v]]
-
-    def merges(self, x: int) -> bool:
-        """Whether paths of branch ``x`` meet in something else than an exit."""
-        reach = self.reach()
-        live = 0
-        for i, gone in enumerate(self.exit_only):
-            live |= 0 if gone else 1 << i
-        succs = self.cfg.succs[x]
-        return any(reach[a] & reach[b] & live for i, a in enumerate(succs) for b in succs[i + 1 :])
-
-    def region(self, start: int, stop: int, other: int = -1) -> set[int]:
-        """Blocks that can follow ``start`` before ``stop`` and ``other``; holds ``start`` only when it lies on a cycle that avoids them."""
-        seen: set[int] = set()
-        if other >= 0:
-            seen.add(other)
-        work = [s for s in self.cfg.succs[start] if s != stop]
-        while work:
-            v = work.pop()
-            if v in seen:
-                continue
-            seen.add(v)
-            work.extend(s for s in self.cfg.succs[v] if s != stop and s not in seen)
-        seen.discard(other)
-        return seen
-
-
-def _components(cfg: Cfg) -> list[int]:
-    n = len(cfg.succs)
-    index, low, comp = [-1] * n, [0] * n, [-1] * n
-    stack: list[int] = []
-    count = 0
-    for root in cfg.rpo:
-        if index[root] >= 0:
-            continue
-        work = [(root, iter(cfg.succs[root]))]
-        index[root] = low[root] = count
-        count += 1
-        stack.append(root)
-        while work:
-            v, rest = work[-1]
-            for w in rest:
-                if index[w] < 0:
-                    index[w] = low[w] = count
-                    count += 1
-                    stack.append(w)
-                    work.append((w, iter(cfg.succs[w])))
-                    break
-                if comp[w] < 0:
-                    low[v] = min(low[v], index[w])
-            else:
-                work.pop()
-                if work:
-                    low[work[-1][0]] = min(low[work[-1][0]], low[v])
-                if low[v] == index[v]:
-                    while True:
-                        w = stack.pop()
-                        comp[w] = v
-                        if w == v:
-                            break
-    return comp
+    def _find_dead_ends(self) -> None:
+        """A block is none if some edge leads from what it dominates to what it does not (an EXIT alone is copied to where it is needed, so it does not count)."""
+        out = list(self.depth)  # per block: least depth of a block that what it dominates goes to
+        count = len(out)
+        for x in self.cfg.rpo:
+            out[x] = count
+            for s in self.cfg.succs[x]:
+                if not self.exit_only[s]:
+                    # the deepest dominator of x that s is dominated by too: it and what is above keep the edge inside
+                    inside = self.depth[s] if self.dominates(s, x) else self.depth[self.idom[s]]
+                    out[x] = min(out[x], inside)
+        self.dead_end = [False] * count
+        for x in reversed(self.cfg.rpo):
+            self.dead_end[x] = out[x] >= self.depth[x]
+            if x != self.cfg.rpo[0]:
+                up = self.idom[x]
+                out[up] = min(out[up], out[x])
 
 
 def _ends_thread(b: Block) -> bool:
@@ -233,67 +123,6 @@ def _ends_soon(b: Block) -> bool:
     return not any(i.op in _WAITING or (i.attrs and "warp" in i.attrs) for i in b.insts)
 
 
-def _post_dominators(cfg: Cfg, roots: list[int]) -> tuple[list[int], list[int]]:
-    """Immediate post-dominators (-1: none) counting the ways to ``roots`` only, and depths in that tree."""
-    n = len(cfg.succs)
-    order: list[int] = []
-    seen = bytearray(n)
-    for root in roots:
-        if seen[root]:
-            continue
-        seen[root] = 1
-        stack = [(root, iter(cfg.preds[root]))]
-        while stack:
-            node, rest = stack[-1]
-            for p in rest:
-                if not seen[p]:
-                    seen[p] = 1
-                    stack.append((p, iter(cfg.preds[p])))
-                    break
-            else:
-                order.append(node)
-                stack.pop()
-    order.reverse()
-    rank = {x: i + 1 for i, x in enumerate(order)}
-    rank[-1] = 0
-    ipdom: dict[int, int] = {-1: -1}
-    changed = True
-    while changed:
-        changed = False
-        for x in order:
-            new: int | None = None if cfg.succs[x] else -1
-            for s in cfg.succs[x]:
-                if s not in ipdom:
-                    continue
-                if new is None:
-                    new = s
-                    continue
-                a, b = new, s
-                while a != b:
-                    while rank[a] > rank[b]:
-                        a = ipdom[a]
-                    while rank[b] > rank[a]:
-                        b = ipdom[b]
-                new = a
-            if new is not None and ipdom.get(x, -2) != new:
-                ipdom[x] = new
-                changed = True
-    depth = [0] * n
-    for x in order:
-        depth[x] = 1 if ipdom[x] < 0 else 0
-    for x in order:
-        chain = []
-        y = x
-        while y >= 0 and not depth[y]:
-            chain.append(y)
-            y = ipdom[y]
-        d = 0 if y < 0 else depth[y]
-        for y in reversed(chain):
-            d += 1
-            depth[y] = d
-    return [ipdom.get(x, -1) for x in range(n)], depth
-
-
 def conditional(block: Block, succs: tuple[int, ...]) -> Inst | None:
     """The branch that may part the threads at the end of a block."""
     if len(succs) < 2 or not block.insts or not is_terminator(block.insts[-1]):
@@ -301,49 +130,177 @@ def conditional(block: Block, succs: tuple[int, ...]) -> Inst | None:
     return block.insts[-1]
 
 
-def find_divergence(fn: Function, flow: Flow) -> tuple[set[int], list[int]]:
-    """Divergent vregs, and the blocks that end in a divergent branch in reverse post-order."""
-    cfg = flow.cfg
-    varying: set[int] = set()
-    controlled: set[int] = set()
-    parted: dict[int, None] = {}
-    # Per block: what each instruction writes and reads that may still turn out to vary (instructions that vary whatever they read are done at once).
-    pending: list[list[tuple[list[int], list[int]]]] = [[] for _ in fn.blocks]
-    for x in cfg.rpo:
-        for inst in fn.blocks[x].insts:
-            defs = [r.num for r in written_regs(inst)]
-            if defs:
+class Groups:
+    """Labels of the blocks for a set of divergent branches. ``dropped``: meeting points at which nothing brings threads together."""
+
+    def __init__(self, flow: Flow, regions: Regions) -> None:
+        self.flow = flow
+        self.regions = regions
+        self.dropped: set[int] = set()
+        self.parting: set[int] = set()  # loops whose threads may leave them, or go on, in different rounds
+        self.thinning: set[int] = set()  # loops that some threads may leave for a dead end, while the others stay together
+        self.late: dict[int, int] = {}  # dead end -> loop that threads come from in different rounds
+        count = len(flow.fn.blocks)
+        self.label = [-1] * count
+        self.entering: dict[int, int] = {}  # loop -> label of the threads that come to it
+        self._inner: dict[int, int] = {}  # loop -> label at its header in a round
+        self.met: list[int] = []
+        self.whole: set[int] = {0}
+        self._edge: dict[tuple[int, int], int] = {}
+        for x in flow.cfg.rpo:
+            for s in flow.cfg.succs[x]:
+                self._edge[x, s] = 1 + 2 * count + len(self._edge)
+        self._loop0 = 1 + 2 * count + len(self._edge)
+
+    def spread(self, parted: dict[int, None]) -> None:
+        """Find the labels. Loops that turn out to part their threads need another round."""
+        regions, flow = self.regions, self.flow
+        for x in parted:
+            for s in flow.cfg.succs[x]:
+                if flow.dead_end[s] and not flow.exit_only[s]:
+                    for n in regions.left(x, s):
+                        self.thinning.add(n)
+                        self.late[s] = n
+        while True:
+            self._round(parted)
+            before = len(self.parting)
+            for n, loop in enumerate(regions.loops):
+                if n in self.parting:
+                    continue
+                if loop.header < 0:
+                    if any(x in parted for x in loop.body):
+                        self.parting.add(n)
+                elif any(self._out(u, loop.header, parted) != self._inner[n] for u in loop.latches):
+                    self.parting.add(n)
+            if len(self.parting) == before:
+                return
+
+    def _round(self, parted: dict[int, None]) -> None:
+        flow, rank = self.flow, self.flow.rank
+        self.met = []
+        self.whole = {0}
+        for v in flow.cfg.rpo:
+            came: set[int] = set()
+            rounds = False
+            for p in flow.cfg.preds[v]:
+                if 0 <= rank[p] < rank[v]:
+                    came.add(self._out(p, v, parted))
+                    rounds = rounds or any(n in self.parting or (n in self.thinning and p in parted) for n in self.regions.left(p, v))
+            if rank[v] == 0:
+                label = 0
+            elif (len(came) > 1 or rounds or not came or v in self.regions.side_doors) and not flow.exit_only[v]:
+                self.met.append(v)
+                label = self._meet(v)
+                if flow.dead_end[v] and came <= self.whole:
+                    self.whole.add(label)
+            else:
+                label = min(came, default=1 + v)
+            for n in self.regions.headed.get(v, ()):  # the outermost first
+                self.entering[n] = label
+                if n in self.parting or n in self.thinning:
+                    inner = self._loop0 + n
+                    if n not in self.parting and label in self.whole:
+                        self.whole.add(inner)
+                    label = inner
+                self._inner[n] = label
+            self.label[v] = label
+
+    def _out(self, p: int, v: int, parted: dict[int, None]) -> int:
+        """Label of the threads on an edge."""
+        flow = self.flow
+        label = self.label[p]
+        if p in parted:
+            going = [s for s in flow.cfg.succs[p] if not flow.exit_only[s] and not (flow.dead_end[s] and flow.idom[s] == p)]
+            if going != [v]:
+                made = self._edge[p, v]
+                if len(going) < 2 and label in self.whole:
+                    self.whole.add(made)
+                return made
+        for n in self.regions.left(p, v):
+            if n not in self.parting and label == self._inner.get(n):
+                label = self.entering[n]
+        return label
+
+    def _meet(self, v: int) -> int:
+        region = self.regions.at(v)
+        if region is None or region.leaks or v in self.dropped or v in self.regions.side_doors:
+            return 1 + v
+        return self.start(region)
+
+    def start(self, region: Region) -> int:
+        """Label of the threads that begin a region."""
+        return self.entering[region.loop] if region.loop >= 0 else self.label[region.at]
+
+
+class Divergence:
+    """``varying``: vregs that may differ between threads; ``parted``: blocks that end in a divergent branch."""
+
+    def __init__(self, fn: Function, flow: Flow, regions: Regions) -> None:
+        self.flow = flow
+        self.groups = Groups(flow, regions)
+        self.varying: set[int] = set()
+        self.parted: dict[int, None] = {}
+        self._made: list[list[int]] = [[] for _ in fn.blocks]  # per block: what it defines
+        self._readers: dict[int, list[list[int]]] = {}  # vreg -> what is made of it
+        self._branches: dict[int, list[int]] = {}  # vreg -> blocks whose branch reads it
+        self._all: set[int] = set()
+        self._late: set[tuple[int, int]] = set()
+        first: list[int] = []
+        for x in flow.cfg.rpo:
+            for inst in fn.blocks[x].insts:
+                defs = [r.num for r in written_regs(inst)]
+                if not defs:
+                    continue
+                self._made[x] += defs
                 if _varies(inst):
-                    varying.update(defs)
-                else:
-                    pending[x].append((defs, [] if inst.op in ("CS2R", "S2R") else [r.num for r in read_regs(inst)]))
-    changed = True
-    while changed:
-        before = (len(varying), len(controlled), len(parted))
-        for x in cfg.rpo:
-            if x in controlled:
-                for defs, _ in pending[x]:
-                    varying.update(defs)
-                pending[x] = []
-            elif pending[x]:
-                left = []
-                for row in pending[x]:
-                    if varying.isdisjoint(row[1]):
-                        left.append(row)
-                    else:
-                        varying.update(row[0])
-                pending[x] = left
-            branch = conditional(fn.blocks[x], cfg.succs[x])
-            if branch is None or x in parted or (branch.attrs and "uni" in branch.attrs):
+                    first += defs
+                elif inst.op not in ("CS2R", "S2R") and not (inst.op in _AGREED and inst.attrs and "warp" in inst.attrs):
+                    for r in read_regs(inst):
+                        self._readers.setdefault(r.num, []).append(defs)
+            branch = conditional(fn.blocks[x], flow.cfg.succs[x])
+            if branch is not None and not (branch.attrs and "uni" in branch.attrs):
+                for r in read_regs(branch):
+                    self._branches.setdefault(r.num, []).append(x)
+        self._vary(first)
+
+    def _vary(self, work: list[int]) -> None:
+        while work:
+            v = work.pop()
+            if v in self.varying:
                 continue
-            if any(r.num in varying for r in read_regs(branch)):
-                parted[x] = None
-                j = flow.join(x)
-                if j >= 0 or flow.merges(x):
-                    controlled |= flow.region(x, j)
-        changed = before != (len(varying), len(controlled), len(parted))
-    rank = {x: i for i, x in enumerate(cfg.rpo)}
-    return varying, sorted(parted, key=lambda x: rank[x])
+            self.varying.add(v)
+            for x in self._branches.get(v, ()):
+                self.parted[x] = None
+            for defs in self._readers.get(v, ()):
+                work += defs
+
+    def settle(self) -> None:
+        """Follow divergence through branches and values until nothing changes."""
+        while True:
+            self.groups.spread(self.parted)
+            before = len(self.parted)
+            for x in self.flow.cfg.rpo:
+                if x not in self._all and self.groups.label[x] not in self.groups.whole:
+                    self._all.add(x)
+                    self._vary(self._made[x])
+            for v, n in self.groups.late.items():
+                self._come_late(v, n)
+            if len(self.parted) == before:
+                return
+
+    def _come_late(self, v: int, n: int) -> None:
+        """In a dead end that threads come to in different rounds of a loop, what the loop defines is not the same for all of them."""
+        if (v, n) in self._late:
+            return
+        self._late.add((v, n))
+        flow = self.flow
+        made = {d for x in self.groups.regions.loops[n].body for d in self._made[x]}
+        for x in flow.below(v):
+            for inst in flow.fn.blocks[x].insts:
+                if any(r.num in made for r in read_regs(inst)):
+                    self._vary([r.num for r in written_regs(inst)])
+                    if inst is conditional(flow.fn.blocks[x], flow.cfg.succs[x]):
+                        self.parted[x] = None
 
 
 def _varies(inst: Inst) -> bool:

@@ -1,7 +1,7 @@
 """A warp of threads on a bare control-flow graph: what BSSY, BSYNC, BREAK and EXIT do, and nothing else.
 
-Groups of threads part at branches and come together only at BSYNC. BSSY *sets* the barrier to the threads that execute it: the stricter
-reading of the hardware (adding to it would forgive overlaps). The order in which groups run is drawn from a seed.
+Groups of threads part at branches and come together only at BSYNC. BSSY *sets* the barrier to the threads that execute it, for each of them: groups that are apart may use one barrier, as in ptxas's code (and in the
+simulator). The order in which groups run is drawn from a seed.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def run_warp(
     rng = random.Random(seed)
     index = {b.id: i for i, b in enumerate(fn.blocks)}
     groups = [Group(frozenset(range(threads)), 0)]
-    barrier: dict[int, set[int]] = {}
+    barrier: dict[int, dict[int, set[int]]] = {}  # register -> thread -> whom it waits for
     paths: dict[int, list[int]] = {t: [] for t in range(threads)}
     visits: dict[tuple[int, int], int] = {}
     log: list[tuple[int, frozenset[int]]] = []
@@ -48,13 +48,18 @@ def run_warp(
                 visits[(t, block.id)] = visits.get((t, block.id), 0) + 1
 
     def release(b: int) -> None:
+        sets = barrier.get(b, {})
         waiting = [g for g in groups if g.waits == b]
-        have = set().union(*(g.threads for g in waiting)) if waiting else set()
-        if waiting and barrier.get(b, set()) <= have | gone:
-            for g in waiting:
-                groups.remove(g)
-            for place in sorted({(g.pos, g.at) for g in waiting}):
-                merged = frozenset().union(*(g.threads for g in waiting if (g.pos, g.at) == place))
+        have = {t for g in waiting for t in g.threads}
+        free = {t for t in have if sets.get(t, set()) <= have | gone}
+        for place in sorted({(g.pos, g.at) for g in waiting}):
+            merged = frozenset(t for g in waiting if (g.pos, g.at) == place for t in g.threads & free)
+            if merged:
+                for g in waiting:
+                    if (g.pos, g.at) == place:
+                        g.threads -= free
+                        if not g.threads:
+                            groups.remove(g)
                 groups.append(Group(merged, place[0], place[1] + 1))
 
     enter(groups[0])
@@ -81,13 +86,14 @@ def run_warp(
         inst = block.insts[g.at]
         reg = next((o.num for o in (*inst.dsts, *inst.srcs) if type(o) is Reg and o.file == "B"), -1)
         if inst.op == "BSSY":
-            barrier[reg] = set(g.threads)
+            barrier.setdefault(reg, {}).update((t, set(g.threads)) for t in g.threads)
             g.at += 1
         elif inst.op == "BSYNC":
             g.waits = reg
             release(reg)
         elif inst.op == "BREAK":
-            barrier[reg] = barrier.get(reg, set()) - g.threads
+            for members in barrier.get(reg, {}).values():
+                members -= g.threads
             g.at += 1
             release(reg)
         elif inst.op == "EXIT":
