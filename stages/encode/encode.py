@@ -11,7 +11,7 @@ from ir_format import isa
 from ir_format.diag import CompileError
 from ir_format.flow import build_cfg, loop_depths
 from ir_format.isa import facts
-from ir_format.model import AttrValue, Block, Code, Const, Function, Header, Imm, Inst, Mem, Operand, Reg, Reloc, Sym, Unit
+from ir_format.model import AttrValue, Block, Code, Const, Function, Header, Imm, Inst, Label, Mem, Operand, Reg, Reloc, Sym, Unit
 from ir_format.target import RETURN_REG
 from ir_format.target import target as sm_facts
 
@@ -53,7 +53,7 @@ def encode_function(f: Function, target: Target) -> Code:
                 raise CompileError(f"{f.name}: {inst.op} has no control word; the schedule stage comes first", inst.line)
             odd = [o for o in inst.srcs if type(o) is not Reg]
             try:
-                word = encode(_with_return(inst, block, index, pc) if odd else inst, pc, begin)
+                word = encode(_with_return(inst, block, index, pc) if odd else inst, pc, begin if inst.op != "BSSY" else _behind_meeting(f, inst, begin))
             except KeyError as error:
                 raise CompileError(f"{f.name}: {inst.op} names block {error.args[0]}, which the function does not have", inst.line) from None
             data += word.to_bytes(WORD, "little")
@@ -79,6 +79,18 @@ def block_offsets(f: Function) -> dict[int, int]:
     for block in f.blocks:
         begin[block.id] = at
         at += WORD * len(block.insts)
+    return begin
+
+
+def _behind_meeting(f: Function, inst: Inst, begin: dict[int, int]) -> dict[int, int]:
+    """Where a BSSY points to: behind the BSYNC of its barrier, with which the block that it names starts (measured: so in all of ptxas's code)."""
+    barrier = next((o for o in (*inst.dsts, *inst.srcs) if type(o) is Reg and o.file == "B"), None)
+    named = [o.block for o in inst.srcs if type(o) is Label]
+    for block in f.blocks:
+        if block.id in named:
+            for index, other in enumerate(block.insts):
+                if other.op == "BSYNC" and barrier in other.srcs:
+                    return {block.id: begin[block.id] + WORD * (index + 1)}
     return begin
 
 

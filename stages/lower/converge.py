@@ -19,7 +19,7 @@ from .divergence import Divergence, Flow, Groups
 from .regions import Region, Regions
 from .waits import find_waits
 
-_SHORT = 16  # instructions that groups of threads may run apart where the other ways would need BREAKs to meet before them (guessed; ptxas has no such meeting points)
+_SHORT = 6  # instructions that groups of threads may run apart where the other ways would need BREAKs to meet before them (what BREAKs cost)
 _FEW = 2  # the same where they would not: what BSSY and BSYNC cost
 
 
@@ -156,12 +156,25 @@ def _needs_warp(i: Inst) -> bool:
 
 def _worth(flow: Flow, regions: list[Region]) -> list[Region]:
     """Without joins from which it is a short way to the join of another region around them. From the last to the first: the others are decided then."""
+    regions = _one_end(flow, regions)
     kept: dict[int, Region] = {}
     for r in sorted(regions, key=lambda r: -flow.rank[r.join]):
         leaves = any(not flow.leaves[v] for _, v in r.leaving)
         if not _short(flow, r.join, kept, _SHORT if leaves else _FEW):
             kept[r.join] = r
     return [r for r in regions if r.join in kept]
+
+
+def _one_end(flow: Flow, regions: list[Region]) -> list[Region]:
+    """Of the short ends of the kernel that threads of one start come to, one is a join, the longest: threads that wait at two ends would wait for each other. (ptxas has one, too.)"""
+    best: dict[tuple[int, int], int] = {}
+    size = [len(b.insts) for b in flow.fn.blocks]
+    for r in regions:
+        if flow.leaves[r.join]:
+            old = best.get((r.at, r.header))
+            if old is None or size[r.join] >= size[old]:
+                best[r.at, r.header] = r.join
+    return [r for r in regions if not flow.leaves[r.join] or best[r.at, r.header] == r.join]
 
 
 def _short(flow: Flow, j: int, kept: dict[int, Region], most: int) -> bool:

@@ -78,6 +78,10 @@ class Flow:
         """Whether every way to ``b`` passes ``a`` (a block dominates itself)."""
         return self._first[a] <= self._first[b] < self._last[a]
 
+    def apart(self, p: int, s: int) -> bool:
+        """Whether threads on this edge end without meeting those that went elsewhere."""
+        return self.dead_end[s] and all(q == p or self.rank[q] < 0 or self.dominates(s, q) for q in self.cfg.preds[s])
+
     def below(self, a: int) -> list[int]:
         """The blocks that ``a`` dominates."""
         return self._tree[self._first[a] : self._last[a]]
@@ -157,7 +161,7 @@ class Groups:
         regions, flow = self.regions, self.flow
         for x in parted:
             for s in flow.cfg.succs[x]:
-                if flow.dead_end[s] and not flow.exit_only[s]:
+                if flow.apart(x, s) and not flow.exit_only[s]:
                     for n in regions.left(x, s):
                         self.thinning.add(n)
                         self.late[s] = n
@@ -210,7 +214,7 @@ class Groups:
         flow = self.flow
         label = self.label[p]
         if p in parted:
-            going = [s for s in flow.cfg.succs[p] if not flow.exit_only[s] and not (flow.dead_end[s] and flow.idom[s] == p)]
+            going = [s for s in flow.cfg.succs[p] if not flow.exit_only[s] and not flow.apart(p, s)]
             if going != [v]:
                 made = self._edge[p, v]
                 if len(going) < 2 and label in self.whole:

@@ -186,5 +186,5 @@ class Regions:
                 if v == r.join or (v in r.inside and not again) or flow.exit_only[v]:
                     continue
                 r.leaving.add((u, v))
-                if not (flow.dead_end[v] and flow.idom[v] == u):
+                if not flow.apart(u, v):
                     r.leaks = True

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ir_format import ptx
 from ir_format.model import PT, RZ, AttrValue, Imm, Mem, Name, Reg
 from ir_format.ptx import PtxInst
@@ -20,7 +22,7 @@ from .spaces import shared_place
 def bar(b: Builder, inst: PtxInst) -> None:
     """bar and barrier[.cta]: sync, arrive, red; bar.warp.sync; barrier.cluster."""
     if inst.has("warp"):
-        warpsync(b, b.src(inst.operands[0], "b32"), {"fence": 1, "coop": 1})
+        warpsync(b, mask_of(b, inst.operands[0]), {"fence": 1, "coop": 1})
         return
     if inst.has("cluster"):
         cluster_barrier(b, inst)
@@ -68,12 +70,47 @@ def warpsync(b: Builder, mask: Val, attrs: dict[str, AttrValue] | None = None) -
         b.emit("WARPSYNC", (), (b.in_reg(mask) if b.has("warpsync-all") else mask,), attrs=attrs)
 
 
+def mask_of(b: Builder, x: ptx.Operand) -> Val:
+    """The threads that a warp-wide instruction names: also where a compiler put the number into a register first (nvcc does, up to sm_90), as ptxas sees it too."""
+    if type(x) is ptx.Reg:
+        if b.literals is None:
+            b.literals = _literals(b.pf.body)
+        value = b.literals.get(x.index)
+        if value is not None:
+            return b.const(value, "b32")
+    return b.src(x, "b32")
+
+
+def _literals(body: Sequence[object]) -> dict[int, int]:
+    """PTX registers that one `mov` of a number defines and nothing else may."""
+    found: dict[int, int] = {}
+    defined: set[int] = set()
+    for inst in body:
+        if type(inst) is not PtxInst or not inst.operands:
+            continue
+        work = list(inst.operands if inst.op == "call" else inst.operands[:1])
+        while work:
+            x = work.pop()
+            if type(x) is ptx.Vec:
+                work += x.elems
+            elif type(x) is ptx.Pair:
+                work += (x.first, x.second)
+            elif type(x) is ptx.Reg:
+                number = inst.operands[1] if inst.op == "mov" and len(inst.operands) == 2 and inst.guard is None else None
+                if type(number) is ptx.Imm and x.index not in defined:
+                    found[x.index] = number.value
+                else:
+                    found.pop(x.index, None)
+                defined.add(x.index)
+    return found
+
+
 def members(b: Builder, inst: PtxInst, index: int) -> masked.Members:
     """The threads of a warp-wide instruction must be together. A full mask is left to :mod:`stages.lower.converge`, which knows where threads may be
     apart (attrs ``warp``); any other mask is waited for here. The register of such a mask is kept till the instruction: debuggers find it there (attrs ``coop``)."""
     if not inst.has("sync") or len(inst.operands) <= index:
         return {"attrs": {"coop": 1}, "uses": ()}
-    mask = b.src(inst.operands[index], "b32")
+    mask = mask_of(b, inst.operands[index])
     if type(mask) is Imm and mask.value == 0xFFFFFFFF:
         return {"attrs": {"coop": 1, "warp": 1}, "uses": ()}
     noted = b.has("warpsync-all")
@@ -200,7 +237,7 @@ def shfl(b: Builder, inst: PtxInst) -> None:
 
 def vote(b: Builder, inst: PtxInst) -> None:
     p: Reg = b.src(inst.operands[1], "pred")  # type: ignore[assignment]
-    mask = b.src(inst.operands[2], "b32") if inst.has("sync") and len(inst.operands) > 2 else PT
+    mask = mask_of(b, inst.operands[2]) if inst.has("sync") and len(inst.operands) > 2 else PT
     if masked.varies(mask) and mask != PT:
         who = members(b, inst, 2)
         if inst.has("ballot"):
@@ -224,7 +261,7 @@ def match(b: Builder, inst: PtxInst) -> None:
     t = inst.types[0]
     wide = ".U64" if b.bits(t) == 64 else ""
     x = b.in_reg(b.src(inst.operands[1], t), 2 if wide else 1)
-    mask = b.src(inst.operands[2], "b32")
+    mask = mask_of(b, inst.operands[2])
     to = inst.operands[0]
     if inst.has("any"):
         m = b.r()
@@ -266,7 +303,7 @@ def redux(b: Builder, inst: PtxInst) -> None:
     else:
         name = f"REDUX{mods}"
     b.need(inst, 80)
-    mask = b.src(inst.operands[2], "b32")
+    mask = mask_of(b, inst.operands[2])
     if masked.varies(mask):
         x = b.in_reg(b.src(inst.operands[1], inst.types[0]))
         who = members(b, inst, 2)
