@@ -24,6 +24,7 @@ TAGS: Final = {
     "waits": "a thread may wait here for others",
     "parts": "threads of a warp that were together may run apart behind it",
     "varies": "the result may differ between the threads of a warp though the sources agree",
+    "agrees": "the result is the same for all threads that take part, whatever each of them brings",
     "wall": "nothing moves over it",
     "fence": "no memory access moves over it",
     "protocol": "one step of an asynchronous protocol: keeps its place among the others and among memory accesses",

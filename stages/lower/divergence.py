@@ -22,8 +22,8 @@ from .regions import Region, Regions
 
 #: Results that differ between threads even where the sources agree.
 _VARYING: Final = facts.having("varies")
-# Results that the whole warp shares where it is together, whatever its threads bring (ptxas takes them for uniform too: no barrier around `while (__any_sync(...))`).
-_AGREED = frozenset(("VOTE", "VOTEU", "REDUX", "CREDUX"))
+#: Results that the whole warp shares where it is together, whatever its threads bring (ptxas takes them for uniform too: no barrier around `while (__any_sync(...))`).
+_AGREED: Final = facts.having("agrees")
 
 #: Instructions in which a thread may wait for others.
 _WAITING: Final = facts.having("waits")

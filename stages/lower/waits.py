@@ -7,15 +7,17 @@ volatile, relaxed or acquire load, in the loop; regions with NANOSLEEP or BAR in
 
 from __future__ import annotations
 
+from typing import Final
+
 from ir_format.flow import read_regs, written_regs
+from ir_format.isa import facts
 from ir_format.model import Inst
 
 from .divergence import Divergence, Flow
 from .regions import Loop, Region, Regions
 
-_LOADS = frozenset(("LD", "LDG", "LDS", "LDL"))
-_ATOMICS = frozenset(("ATOM", "ATOMG", "ATOMS"))
-_SLEEPS = frozenset(("NANOSLEEP", "BAR"))
+_ATOMICS: Final = facts.having("atomic")
+_SLEEPS: Final = frozenset(("NANOSLEEP", "BAR"))
 
 
 class Waits:
@@ -62,7 +64,7 @@ def _asks(i: Inst) -> bool:
     """Whether an instruction brings what another thread may have changed."""
     if i.op in _ATOMICS:
         return not (i.attrs and "retry" in i.attrs)  # a swap of ours, for an atomic that the SM lacks: some thread always gets on
-    return i.op in _LOADS and ("STRONG" in i.mods or "MMIO" in i.mods or bool(i.attrs and "strong" in i.attrs))
+    return bool(i.dsts) and ("STRONG" in i.mods or "MMIO" in i.mods or bool(i.attrs and "strong" in i.attrs))
 
 
 def _depends(flow: Flow, loop: Loop, state: Divergence) -> bool:

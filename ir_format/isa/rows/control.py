@@ -101,9 +101,9 @@ SHFL         389 -              Pu=PT d <- a b c                         ; .{IDX
 SHFL         589 -              Pu=PT d <- a b c:I(u)@40-52              ; .{IDX UP DOWN BFLY}@58-59
 SHFL         989 -              Pu=PT d <- a b:I(u)@53-57 c              ; .{IDX UP DOWN BFLY}@58-59
 SHFL         f89 -              Pu=PT d <- a b:I(u)@53-57 c:I(u)@40-52   ; .{IDX UP DOWN BFLY}@58-59
-op VOTE       effect=warp convergent meets class=vote
+op VOTE       effect=warp convergent meets agrees class=vote
 VOTE         806 -              d?=RZ Pu=PT <- Pp                       ; .{ALL ANY EQ ?}@72-73
-op REDUX      effect=warp convergent meets class=redux
+op REDUX      effect=warp convergent meets agrees class=redux
 REDUX        3c4 -  sm=80+      d:UR@16 <- a                            ; .{_ OR XOR SUM MIN MAX ? ?}@78-80 .S32@73
 # ---- special registers
 op S2R        sreg speculatable constant remat=4 class=sreg
@@ -122,7 +122,7 @@ RPCMOV.32    353 - sm=90+       d <- rpc:N(rpc)@31              ;
 op MATCH      effect=warp convergent meets varies class=shfl
 MATCH.ALL    3a1 -              Pu=PT d <- a/mw                         ; .{_:1 U64:2}:mw@73 79=0
 MATCH.ANY    3a1 -              d <- a/mw                               ; .{_:1 U64:2}:mw@73 79=1 81-83=7
-op CREDUX     effect=warp convergent meets class=credux
+op CREDUX     effect=warp convergent meets agrees class=credux
 CREDUX       2cc -  sm=100,103 d:UR@16 <- a                            ; .{MAX ? MIN ?}@78-79 .{_ S32 ? ?}@73-74 77=0                         ; reuse=1
 CREDUX       2cc -  sm=100,103 d:UR@16 <- a                            ; .{MAX MAXABS MIN MINABS}@78-79 .F32 73-74=2 .NAN@77                         ; reuse=1
 op PMTRIG     effect=state class=branch
