@@ -86,7 +86,7 @@ def _literals(body: Sequence[object]) -> dict[int, int]:
     found: dict[int, int] = {}
     defined: set[int] = set()
     for inst in body:
-        if type(inst) is not PtxInst or not inst.operands:
+        if type(inst) is not PtxInst or not inst.operands or (inst.op in ("bar", "barrier") and not inst.has("red")):
             continue
         work = list(inst.operands if inst.op == "call" else inst.operands[:1])
         while work:

@@ -131,7 +131,7 @@ static int shim_run_block()
         makecontext(&f.context, shim_body, 0);
     }
     for (;;) {
-        unsigned int done = 0;
+        unsigned int done = 0, ready = 0;
         for (auto &f : shim_fibers) {
             if (f.state == SHIM_READY) {
                 shim_now = &f;
@@ -139,10 +139,11 @@ static int shim_run_block()
                 swapcontext(&shim_scheduler, &f.context);
             }
             done += f.state == SHIM_DONE;
+            ready += f.state == SHIM_READY; // it looks again for what another thread does
         }
         if (done == size)
             return 0;
-        if (!shim_release_warps() && !shim_release_barrier())
+        if (!ready && !shim_release_warps() && !shim_release_barrier())
             return 1; // deadlock
     }
 }
