@@ -93,10 +93,9 @@ def test_waiting_loops_have_plain_barriers(sm: int) -> None:
 
 
 def listing(cubin: bytes) -> bytes:
+    from ir_format import isa
     from stages.disasm.cubin import read_cubin
     from stages.disasm.listing import decode_section
-
-    from ir_format import isa
 
     c = read_cubin(cubin)
     return b"\n".join(
@@ -151,11 +150,10 @@ def test_executed_instructions(sm: int, name: str) -> None:
 @pytest.mark.parametrize("sm", SMS)
 def test_bssy_points_behind_its_bsync(sm: int) -> None:
     """As in all of ptxas's code."""
-    from stages.disasm.cubin import read_cubin
-    from stages.disasm.listing import decode_section
-
     from ir_format import isa
     from ir_format.model import Imm, Reg
+    from stages.disasm.cubin import read_cubin
+    from stages.disasm.listing import decode_section
 
     c = read_cubin(ours(chain(12), sm))
     items = [i for s in c.sections if s.name.startswith(".text") for i in decode_section(s, isa.target(c.sm))]
