@@ -252,7 +252,7 @@ def stream_options(cl: CommandLine, target: str) -> dict[str, AttrValue]:
     if cl.flag("device-debug"):
         out.update({"device-debug": 1, "generate-line-info": 1, "opt-level": 0})
     if cl.flag("extensible-whole-program"):
-        out["compile-only"] = 1
+        out.update({"compile-only": 1, "extensible-whole-program": 1})
     if cl.flag("gno-tensor-memory-access-check"):  # wins over the other one
         out["tensor-memory-checks"] = "gno"
     elif cl.flag("g-tensor-memory-access-check"):

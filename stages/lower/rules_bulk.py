@@ -471,13 +471,13 @@ def register_count(b: Builder, inst: PtxInst) -> None:
     x = inst.operands[0]
     if not isinstance(x, ptx.Imm) or not 24 <= x.value <= 256 or x.value % 8:
         raise b.unsupported(inst)
-    attrs = b.ctx.unit.attrs
-    if not ("maxntid" in attrs or "reqntid" in attrs) or not ("maxnreg" in attrs or "minnctapersm" in attrs) or not b.pf.entry:
-        note = ("info", "(C7508) Potential Performance Loss: 'setmaxnreg' ignored; unable to determine register count at entry.", 0)
+    why = _kept_count(b)
+    if why:
+        note = ("info", f"{why}.", 0)
         if note not in b.ctx.unit.diags:
             b.ctx.unit.diags.append(note)
         return
-    attrs["reg_reconfig"] = 1
+    b.ctx.unit.attrs["reg_reconfig"] = 1
     bulk_class(b)
     with b.region():
         b.emit("WARPSYNC.ALL")
@@ -490,6 +490,23 @@ def register_count(b: Builder, inst: PtxInst) -> None:
         b.emit("USETMAXREG.TRY_ALLOC.CTAPOOL", got, (Imm("I", x.value),))
         b.emit("BRA.U", (), (b.not_(got), Label("L", again)))
         b.place(b.new_block())
+
+
+def _kept_count(b: Builder) -> str:
+    """Why the number of registers stays what it is, in ptxas's order of reasons (measured); '' where it may change."""
+    attrs, options = b.ctx.unit.attrs, b.ctx.header.options
+    ignored = "Potential Performance Loss: 'setmaxnreg' ignored"
+    if options.get("device-debug"):
+        return f"(C7505) {ignored} to allow debugging"
+    if options.get("compile-only") and not options.get("extensible-whole-program"):
+        return f"(C7504) {ignored} to maintain compatibility across compilation units"
+    bounds = "maxntid" in attrs or "reqntid" in attrs
+    known = "maxnreg" in attrs or (bounds and "minnctapersm" in attrs) or (not bounds and options.get("maxrregcount") is not None)
+    if not known or not b.pf.entry:
+        return f"(C7508) {ignored}; unable to determine register count at entry"
+    if options.get("compile-only") and any(i.op == "call" for i in b.pf.body if isinstance(i, PtxInst)):
+        return f"(C7506) {ignored} to maintain compatibility into 'extern' call"
+    return ""
 
 
 def bulk_class(b: Builder) -> None:

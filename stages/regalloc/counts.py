@@ -30,7 +30,7 @@ def check_counts(unit: Unit, limit: int) -> int:
             block.insts = [i for i in block.insts if i.op != "USETMAXREG"]
             taken += before - len(block.insts)
     unit.attrs.pop("reg_reconfig", None)
-    unit.diags.append(("info", f"(C7508) Potential Performance Loss: 'setmaxnreg' ignored in '{unit.name}'; more registers are in use behind it.", 0))
+    unit.diags.append(("info", "(C7507) Potential Performance Loss: 'setmaxnreg' ignored to maintain minimum register requirements.", 0))
     return taken
 
 

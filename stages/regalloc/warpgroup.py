@@ -44,8 +44,35 @@ _EMPTY: Final = (0,) * (_MOST + 1)
 
 
 def order_warpgroups(unit: Unit) -> int:
-    """The pass, on physical registers; returns how many instructions it put in."""
-    return sum(_function(f) for f in unit.functions if any(i.op in PRODUCTS for b in f.blocks for i in b.insts))
+    """The pass, on physical registers; returns how many instructions it put in, and says why, as ptxas does."""
+    added = 0
+    for f in unit.functions:
+        if any(i.op in PRODUCTS for b in f.blocks for i in b.insts):
+            notes: list[tuple[int, int]] = []
+            added += _function(f, notes)
+            unit.diags += _advisories(f.name, notes)
+    return added
+
+
+#: Advisories by number (texts and conditions measured): where something is put in, and what makes products wait for each other.
+_INJECTED: Final = {
+    7517: "warpgroup.wait is injected in around line {} by compiler to allow use of registers defined by GMMA in function '{}'",
+    7519: "warpgroup.arrive is injected in around line {} by compiler to allow use of registers in GMMA in function '{}'",
+}
+_SERIALIZED: Final = {
+    7510: "wgmma pipeline crossing function boundary at a function call in the function '{}'",
+    7513: "non wgmma instructions defining input registers of a wgmma between start and end of the pipeline stage in the function '{}'",
+    7514: "non wgmma instructions reading accumulator registers of  a wgmma between start and end of the pipeline stage in the function '{}'",
+    7515: "non wgmma instructions defining accumulator registers of a wgmma between start and end of the pipeline stage in the function '{}'",
+}
+
+
+def _advisories(name: str, notes: list[tuple[int, int]]) -> list[tuple[str, str, int]]:
+    """Where something was put in, by line, then once each reason for which products are serialized."""
+    out = [f"(C{code}) " + _INJECTED[code].format(line, name) for code, line in dict.fromkeys(notes) if code in _INJECTED]
+    reasons = sorted({code for code, _ in notes if code in _SERIALIZED})
+    out += [f"(C{code}) Potential Performance Loss: wgmma.mma_async instructions are serialized due to " + _SERIALIZED[code].format(name) for code in reasons]
+    return [("info", text, 0) for text in out]
 
 
 def _mask(regs: list[Reg]) -> int:
@@ -65,7 +92,7 @@ def _accumulators(inst: Inst) -> int:
     return _mask([d])
 
 
-def _function(func: Function) -> int:
+def _function(func: Function, notes: list[tuple[int, int]]) -> int:
     cfg = build_cfg(func)
     exits: dict[int, _State] = {}
     added = 0
@@ -77,7 +104,7 @@ def _function(func: Function) -> int:
             dirty.discard(pos)
             state = _entry(cfg, pos, exits)
             block = func.blocks[pos]
-            block.insts, state, more = _walk(block.insts, state)
+            block.insts, state, more = _walk(block.insts, state, notes)
             added += more
             old = exits.get(pos)
             if old is None or old.key() != state.key():
@@ -99,7 +126,7 @@ def _entry(cfg: Cfg, pos: int, exits: dict[int, _State]) -> _State:
     return _State(tuple(groups), -1 if pos == cfg.rpo[0] else written, shapes)
 
 
-def _walk(insts: list[Inst], state: _State) -> tuple[list[Inst], _State, int]:
+def _walk(insts: list[Inst], state: _State, notes: list[tuple[int, int]]) -> tuple[list[Inst], _State, int]:
     out: list[Inst] = []
     groups, written, shapes = list(state.groups), state.written, state.shapes
     added = 0
@@ -127,7 +154,7 @@ def _walk(insts: list[Inst], state: _State) -> tuple[list[Inst], _State, int]:
         groups[1:] = [groups[0], *groups[1:_MOST]]
         groups[0] = 0
 
-    for inst in insts:
+    for at, inst in enumerate(insts):
         if inst.op in PRODUCTS:
             own = _accumulators(inst)
             reads = _mask(read_regs(inst)) | own
@@ -139,8 +166,10 @@ def _walk(insts: list[Inst], state: _State) -> tuple[list[Inst], _State, int]:
                 if s != own:
                     others |= s
             if others & reads or busy & own and own not in shapes:
+                notes.append((7517, inst.line))
                 settle(inst.line)
             if written & reads:
+                notes.append((7519, inst.line))
                 out.append(Inst("WARPGROUP", ("ARRIVE",), (), (), None, inst.line))
                 added += 1
                 written = 0
@@ -167,11 +196,34 @@ def _walk(insts: list[Inst], state: _State) -> tuple[list[Inst], _State, int]:
         busy = 0
         for g in groups:
             busy |= g
-        if busy & writes or accumulators & busy & touched:
+        call = inst.op == "CALL" and busy != 0  # the callee may save and restore an accumulator that is being written
+        if call or busy & writes or accumulators & busy & touched:
+            notes.append((_reason(call, accumulators & busy & _mask(read_regs(inst)) != 0, busy & writes, accumulators, groups[0] != 0 and _goes_on(insts, at)), inst.line))
             settle(inst.line)
         written |= writes
         out.append(inst)
     return out, _State(tuple(groups), written, shapes), added
+
+
+def _reason(call: bool, reads: bool, writes: int, accumulators: int, inside: bool) -> int:
+    """The number of the advisory: 7517 where one wait is enough."""
+    if call:
+        return 7510
+    if writes & accumulators and not reads:
+        return 7515
+    if not reads and writes and inside:
+        return 7513
+    return 7514 if inside else 7517
+
+
+def _goes_on(insts: list[Inst], at: int) -> bool:
+    """Whether another product follows in the stage."""
+    for inst in insts[at + 1 :]:
+        if inst.op in PRODUCTS:
+            return True
+        if inst.op == "WARPGROUP":
+            return False
+    return False
 
 
 def _end_group(out: list[Inst]) -> bool:

@@ -1,0 +1,81 @@
+"""What is said of warpgroup products and setmaxnreg: texts, lines and reasons beside ptxas's."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests import oracle
+
+_PRODUCTS = """.version 8.6
+.target sm_90a
+.address_size 64
+.extern .func (.param .b32 r) vprintf (.param .b64 a, .param .b64 b);
+.visible .entry k(.param .u64 p, .param .u64 da, .param .u64 db) {
+    .reg .b32 %r<40>; .reg .f32 %f<64>; .reg .b64 %rd<14>; .reg .pred %p<4>;
+    ld.param.u64 %rd1, [p]; ld.param.u64 %rd2, [da]; ld.param.u64 %rd3, [db];
+    ld.global.v4.f32 {%f0, %f1, %f2, %f3}, [%rd1];
+BODY
+    st.global.v4.f32 [%rd1], {%f0, %f1, %f2, %f3};
+    ret;
+}
+"""
+_PRODUCT = "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, %rd2, %rd3, 1, 1, 1, 0, 0;\n"
+_FENCE, _COMMIT, _WAIT = "wgmma.fence.sync.aligned;\n", "wgmma.commit_group.sync.aligned;\n", "wgmma.wait_group.sync.aligned 0;\n"
+_CALL = "{ .param .b64 a; .param .b64 b; .param .b32 c; st.param.b64 [a], %rd1; st.param.b64 [b], %rd1; call.uni (c), vprintf, (a, b); }\n"
+STAGES = {
+    "right": _FENCE + _PRODUCT + _COMMIT + _WAIT,
+    "no fence": _PRODUCT + _COMMIT + _WAIT,
+    "no wait": _FENCE + _PRODUCT + _COMMIT,
+    "read before the wait": _FENCE + _PRODUCT + _COMMIT + "add.f32 %f0, %f0, %f1;\n" + _WAIT,
+    "read inside": _FENCE + _PRODUCT + "st.global.f32 [%rd1+128], %f2;\n" + _PRODUCT + _COMMIT + _WAIT,
+    "call before the wait": _FENCE + _PRODUCT + _COMMIT + _CALL + _WAIT,
+}
+
+_COUNTS = """.version 8.6
+.target sm_90a
+.address_size 64
+.extern .func ext(.param .b32 x);
+.visible .entry k(.param .u64 p) BOUNDS {
+    .reg .b32 %r<4>; .reg .b64 %rd<4>; ld.param.u64 %rd1, [p]; mov.u32 %r1, %tid.x;
+    setmaxnreg.dec.sync.aligned.u32 40;
+    CALL
+    st.global.u32 [%rd1], %r1; ret; }
+"""
+_OUTSIDE = "{ .param .b32 x; st.param.b32 [x], %r1; call.uni ext, (x); }"
+_KNOWN = ".maxntid 384 .minnctapersm 1"
+
+
+def _both(text: str, options: list[str], folder: Path) -> tuple[list[str], list[str]]:
+    source = folder / "a.ptx"
+    source.write_text(text)
+    said = []
+    for command in ([str(oracle.find("ptxas"))], [sys.executable, "-m", "orchestrator"]):
+        done = subprocess.run([*command, *options, "-arch=sm_90a", str(source), "-o", str(folder / "a.out")], capture_output=True, text=True, check=False)
+        said.append([line for line in (done.stdout + done.stderr).splitlines() if "(C7" in line])
+        assert done.returncode == 0, done.stderr
+    return said[0], said[1]
+
+
+@pytest.mark.parametrize("name", STAGES)
+def test_products(name: str, tmp_path: Path) -> None:
+    oracle.require("ptxas")
+    theirs, ours = _both(_PRODUCTS.replace("BODY", STAGES[name].rstrip()), [], tmp_path)
+    assert ours == theirs
+    assert bool(theirs) == (name != "right")
+
+
+@pytest.mark.parametrize(
+    ("bounds", "options", "call"),
+    [
+        (_KNOWN, [], ""), (".maxntid 384", [], ""), ("", [], ""), (".maxnreg 168", [], ""), ("", ["-maxrregcount", "168"], ""), (".maxntid 384", ["-maxrregcount", "168"], ""),
+        (_KNOWN, ["-c"], ""), (_KNOWN, ["-c"], _OUTSIDE), (_KNOWN, ["-c", "-v"], _OUTSIDE), (_KNOWN, ["-g"], ""), ("", ["-g"], ""), (_KNOWN, ["-ewp"], ""), (_KNOWN, ["-ewp"], _OUTSIDE),
+    ],
+)  # fmt: skip
+def test_register_counts(bounds: str, options: list[str], call: str, tmp_path: Path) -> None:
+    oracle.require("ptxas")
+    theirs, ours = _both(_COUNTS.replace("BOUNDS", bounds).replace("CALL", call), options, tmp_path)
+    assert ours == theirs
