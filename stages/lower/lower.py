@@ -144,6 +144,8 @@ def lower_function(ctx: UnitContext, pf: PtxFunction) -> None:
             b.place(block_of(b, index))
         elif k is PtxPragma and item.text == "nounroll":  # type: ignore[union-attr]
             nounroll[b.block.id] = None
+        elif k is PtxPragma and item.text == "enable_smem_spilling":  # type: ignore[union-attr]
+            ctx.unit.attrs["smem_spilling"] = item.line
     if nounroll:
         fn.attrs["nounroll"] = tuple(nounroll)
     for index in b.labels:

@@ -79,3 +79,24 @@ def test_register_counts(bounds: str, options: list[str], call: str, tmp_path: P
     oracle.require("ptxas")
     theirs, ours = _both(_COUNTS.replace("BOUNDS", bounds).replace("CALL", call), options, tmp_path)
     assert ours == theirs
+
+
+@pytest.mark.parametrize("registers", [20, 60])
+def test_spills_to_shared_memory_are_not_done(registers: int, tmp_path: Path) -> None:
+    """The pragma is named where it would have had an effect, and nowhere else."""
+    loads = "".join(f"ld.volatile.global.u32 %r{k}, [%rd1+{4 * k}];\n" for k in range(registers))
+    stores = "".join(f"st.volatile.global.u32 [%rd1+{8 * k}], %r{k};\n" for k in range(registers))
+    text = f"""
+.version 9.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 p) .maxnreg 32 {{ .reg .b32 %r<80>; .reg .b64 %rd<3>;
+.pragma "enable_smem_spilling";
+ld.param.u64 %rd1, [p];
+{loads}{stores}ret; }}
+"""
+    source = tmp_path / "a.ptx"
+    source.write_text(text)
+    done = subprocess.run([sys.executable, "-m", "orchestrator", "-arch=sm_90", str(source), "-o", str(tmp_path / "a.out")], capture_output=True, text=True, check=False)
+    assert done.returncode == 0
+    assert ("line 6; warning : Pragma 'enable_smem_spilling' not supported by orias" in done.stderr) == (registers == 60), done.stderr
