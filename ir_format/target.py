@@ -66,11 +66,6 @@ REG_RESERVED: Final = 2  # counted in REGCOUNT beside the highest register + 1
 REG_FLOOR: Final = 24  # -maxrregcount and .maxnreg are raised to this
 REG_CEILING: Final = 255  # REGCOUNT may be this much: R0..R252
 ABI_CALL_FLOOR: Final = 24  # REGCOUNT of a kernel that makes an ABI call
-# Most warps and CTAs per SM that launch bounds may ask for; beyond it minnctapersm is ignored.
-SM_RESIDENCY: Final = {
-    75: (32, 16), 80: (64, 32), 86: (48, 16), 87: (48, 16), 88: (48, 16), 89: (48, 24), 90: (64, 32), 100: (64, 32), 103: (64, 32),
-    110: (48, 24), 120: (48, 24), 121: (48, 24),
-}  # fmt: skip
 ARCHMIN: Final = 32
 ARCHMAX: Final = 255
 
@@ -111,6 +106,8 @@ class Target(Record, frozen=True):
     vrc_record: bool  # EIATTR VRC_CTA_INIT_COUNT
     mercury_isa: int  # EIATTR MERCURY_ISA_VERSION
     accelerated: bool  # .nv.compat CUDA_ACCELERATOR_TARGET
+    max_warps: int  # resident warps and CTAs per SM that launch bounds may ask for; beyond it minnctapersm is ignored (measured)
+    max_ctas: int
 
     @property
     def elf_sm(self) -> int:
@@ -150,10 +147,11 @@ _BANK_100: Final = ConstMap(
 _SM_75: Final = Target(
     name="sm_75", sm=75, suffix="", isa=75, family=75, min_ptx=(6, 3), bank0=_BANK_75, ur_zero=63, ur_bits=6, ur_count=63, alu_const=True,
     desc_operand=False, smem_base=0, pad_nops=0, branch_low8=False, kernel_prologue_bmov=False, exec_rel=True, compat=False, sw_war=1,
-    sw2861232=False, reserved_smem_war=0, reserved_smem_offset0=ABSENT, vrc_record=False, mercury_isa=0, accelerated=False,
+    sw2861232=False, reserved_smem_war=0, reserved_smem_offset0=ABSENT, vrc_record=False, mercury_isa=0, accelerated=False, max_warps=32, max_ctas=16,
 )  # fmt: skip
 _SM_80: Final = replace(
     _SM_75, name="sm_80", sm=80, isa=80, family=80, min_ptx=(7, 0), bank0=_BANK_80, pad_nops=8, sw_war=ABSENT, sw2861232=True,
+    max_warps=64, max_ctas=32,
 )  # fmt: skip
 _SM_90: Final = replace(
     _SM_80, name="sm_90", sm=90, isa=90, family=90, min_ptx=(7, 8), bank0=_BANK_90, alu_const=False, desc_operand=True, smem_base=0x400,
@@ -165,17 +163,17 @@ _SM_100: Final = replace(
     vrc_record=True,
 )  # fmt: skip
 _SM_103: Final = replace(_SM_100, name="sm_103", sm=103, min_ptx=(8, 8))
-_SM_110: Final = replace(_SM_103, name="sm_110", sm=110, family=110, min_ptx=(9, 0), reserved_smem_war=0x80)
-_SM_120: Final = replace(_SM_100, name="sm_120", sm=120, isa=120, family=120, min_ptx=(8, 7), sw_war=0)
+_SM_110: Final = replace(_SM_103, name="sm_110", sm=110, family=110, min_ptx=(9, 0), reserved_smem_war=0x80, max_warps=48, max_ctas=24)
+_SM_120: Final = replace(_SM_100, name="sm_120", sm=120, isa=120, family=120, min_ptx=(8, 7), sw_war=0, max_warps=48, max_ctas=24)
 _SM_121: Final = replace(_SM_120, name="sm_121", sm=121, min_ptx=(8, 8))
 
 _BASES: Final = (
     _SM_75,
     _SM_80,
-    replace(_SM_80, name="sm_86", sm=86, min_ptx=(7, 1)),
-    replace(_SM_80, name="sm_87", sm=87, min_ptx=(7, 4), sw_war=2, kernel_prologue_bmov=True),
-    replace(_SM_80, name="sm_88", sm=88, min_ptx=(7, 4)),
-    replace(_SM_80, name="sm_89", sm=89, min_ptx=(7, 8), sw2861232=False),
+    replace(_SM_80, name="sm_86", sm=86, min_ptx=(7, 1), max_warps=48, max_ctas=16),
+    replace(_SM_80, name="sm_87", sm=87, min_ptx=(7, 4), sw_war=2, kernel_prologue_bmov=True, max_warps=48, max_ctas=16),
+    replace(_SM_80, name="sm_88", sm=88, min_ptx=(7, 3), max_warps=48, max_ctas=16),
+    replace(_SM_80, name="sm_89", sm=89, min_ptx=(7, 8), sw2861232=False, max_warps=48, max_ctas=24),
     _SM_90,
     _SM_100,
     _SM_103,
@@ -224,3 +222,13 @@ def target(name: str) -> Target:
     if found is None:
         raise CompileError(f"Value '{name}' is not defined for option 'gpu-name'", severity="fatal")
     return found
+
+
+@cache
+def numbers() -> tuple[int, ...]:
+    """The numbers of all SMs, in ascending order."""
+    return tuple(sorted({t.sm for t in targets().values()}))
+
+
+#: SM -> most resident warps and CTAs that launch bounds may ask for.
+SM_RESIDENCY: Final = {t.sm: (t.max_warps, t.max_ctas) for t in targets().values()}

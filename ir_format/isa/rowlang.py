@@ -21,9 +21,10 @@ import re
 from functools import lru_cache
 
 from ir_format.record import NamedTuple
+from ir_format.target import numbers
 
 #: Every SM that rows speak of.
-SMS = (75, 80, 86, 87, 88, 89, 90, 100, 103, 110, 120, 121)
+SMS = numbers()
 
 Bits = tuple[tuple[int, int], ...]  # (lowest bit, count) pieces, least significant first
 

@@ -31,7 +31,6 @@ _CS2R = {
 
 # Fields of a special register: (register, first bit, bits).
 _FIELDS = {"%warpid": ("SR_VIRTID", 8, 7), "%nwarpid": ("SR_VIRTCFG", 8, 8)}
-_NWARPS = {75: 32, 80: 64, 86: 48, 87: 48, 88: 48, 89: 48}  # sm_86..88: documented warps per SM
 
 # sm_100+: these stand at c[0][SR_CgaSize * -0xa0 + offset].
 _CGA_STEP = -0xA0
@@ -78,8 +77,8 @@ def _read(b: Builder, name: str) -> Reg:
         d = b.r(width)
         b.emit("CS2R" if width == 2 else "CS2R.32", d, (Name("N", reg),))
         return d
-    if name == "%nwarpid" and b.sm in _NWARPS:
-        return b.in_reg(Imm("I", _NWARPS[b.sm]))
+    if name == "%nwarpid" and not b.has("clusters"):
+        return b.in_reg(Imm("I", b.ctx.target.max_warps))
     if name in _FIELDS:
         reg, low, bits = _FIELDS[name]
         t, d = b.r(), b.r()

@@ -9,6 +9,7 @@ import re
 from typing import Final
 
 from ir_format.record import NamedTuple
+from ir_format.target import targets
 from stages.parse.table import Gate
 
 VERSIONS: Final = frozenset(
@@ -16,17 +17,16 @@ VERSIONS: Final = frozenset(
 )
 CURRENT: Final = "9.0"
 
-# Target number -> minimum PTX version times ten; a and f variants that differ follow.
-_MINIMUM: Final[dict[int, int]] = {
+# Target number -> minimum PTX version times ten: old targets, for which no code is made, and names of before.
+_OLD: Final[dict[int, int]] = {
     10: 10, 11: 10, 12: 12, 13: 12, 20: 20, 21: 20, 30: 30, 32: 40, 35: 31, 37: 41, 50: 40, 52: 41, 53: 42,
-    60: 50, 61: 50, 62: 50, 70: 51, 72: 61, 75: 63, 80: 70, 82: 62, 86: 71, 87: 74, 88: 73, 89: 78, 90: 78,
-    100: 86, 101: 86, 103: 88, 110: 90, 120: 87, 121: 88,
+    60: 50, 61: 50, 62: 50, 70: 51, 72: 61, 82: 62, 101: 86,
 }  # fmt: skip
-_SUFFIXED: Final[dict[str, int]] = {
-    "90a": 80, "100a": 86, "101a": 86, "103a": 88, "110a": 90, "120a": 87, "121a": 88,
-    "100f": 88, "101f": 88, "103f": 88, "110f": 90, "120f": 88, "121f": 88,
-}  # fmt: skip
-_FAMILY: Final[dict[int, int]] = {100: 100, 103: 100, 110: 110, 120: 120, 121: 120}
+_MINIMUM: Final[dict[int, int]] = _OLD | {t.sm: 10 * t.min_ptx[0] + t.min_ptx[1] for t in targets().values() if not t.suffix}
+_SUFFIXED: Final[dict[str, int]] = {"101a": 86, "101f": 88} | {
+    f"{t.sm}{t.suffix}": 10 * t.min_ptx[0] + t.min_ptx[1] for t in targets().values() if t.suffix
+}
+_FAMILY: Final[dict[int, int]] = {t.sm: t.family for t in targets().values() if t.suffix == "f"}
 _ALIAS: Final = {101: 110}
 _NAME: Final = re.compile(r"(?:sm|compute|lto)_([0-9]+)([af]?)")
 OPTIONS: Final = frozenset(("texmode_unified", "texmode_independent", "debug", "map_f64_to_f32"))
