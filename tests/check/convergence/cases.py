@@ -57,8 +57,8 @@ def _plain(name: str, grid: int, block: int | tuple[int, int], data: Arr, out: i
 
 
 def _sorted() -> Case:
-    data = _words(256, 1000)
-    return _plain("bitonic", 2, 128, data, 256, np.concatenate([np.sort(data[:128]), np.sort(data[128:])]))
+    data = _words(128, 1000)
+    return _plain("bitonic", 1, 128, data, 128, np.sort(data))
 
 
 def _producer() -> Case:
@@ -75,11 +75,11 @@ def _halves() -> Case:
 def _locked() -> Case:
     def check(args: list[Any]) -> str:
         count, order = args
-        if count[0] != 128:
-            return f"{count[0]} threads had the lock, not 128"
-        return "" if sorted(order[:128].tolist()) == list(range(128)) else "not every thread had the lock once"
+        if count[0] != 64:
+            return f"{count[0]} threads had the lock, not 64"
+        return "" if sorted(order[:64].tolist()) == list(range(64)) else "not every thread had the lock once"
 
-    return Case("spin_lock", 2, 64, lambda: [_zeros(1), _zeros(192)], check)
+    return Case("spin_lock", 2, 32, lambda: [_zeros(1), _zeros(128)], check)
 
 
 def _tickets() -> Case:
@@ -306,8 +306,8 @@ def _make() -> list[Case]:
         _sorted(), _plain("scan_steps", 1, 128, a, 128, np.cumsum(a)), _plain("scan_tree", 1, 64, a, 128, np.concatenate([[0], np.cumsum(a)[:-1]])),
         _plain("reduce_shared", 2, 128, two, 2, two.reshape(2, 128).sum(1)), _plain("reduce_shuffle", 1, 128, c, 1, [c.sum()], 1000 + 24),
         _producer(), _halves(), _locked(), _tickets(), _exits_early(100, 0), _exits_early(70, 1), _plain("warp_parts", 1, 64, b, 64, _parts(b)),
-        _plain("tiles", 1, 128, a, 128, _tiled(a)), _last(), _plain("flag_wait", 3, 64, b, 192, np.concatenate([b, np.tile(b[::-1] * 5, 2)])),
-        _plain("grid_barrier", 3, 64, two[:192], 192, _grid(two[:192])), _plain("votes", 1, 64, b, 64, _voted(b)), _plain("exits", 1, 64, c[:64], 64, _left(c[:64], 6), 6),
+        _plain("tiles", 1, 128, a, 128, _tiled(a)), _last(), _plain("flag_wait", 2, 64, b, 128, np.concatenate([b, b[::-1] * 5])),
+        _plain("grid_barrier", 2, 64, two[:128], 128, _grid(two[:128])), _plain("votes", 1, 64, b, 64, _voted(b)), _plain("exits", 1, 64, c[:64], 64, _left(c[:64], 6), 6),
         _plain("counts", 1, 96, small, 96, [int((small & 1).sum()) + 1000 * bool((small < 1000).all()) + 5000] * 96),
         _plain("called", 1, 64, b, 64, _called(b)), _plain("switched", 1, 64, b, 64, _switched(b)),
         _plain("transpose", 1, (16, 16), c, 1024, c.reshape(4, 16, 16).transpose(0, 2, 1).reshape(-1)),
