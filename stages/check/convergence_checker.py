@@ -247,7 +247,7 @@ class _Function:
         code = self.code
         succs = code.succs[n]
         inst = code.items[n].inst
-        if inst is None or (inst.op not in JUMPS and inst.op not in ENDS) or len(succs) < 2 and inst.op in JUMPS:
+        if inst is None or inst.op not in (*JUMPS, *ENDS, "CALL") or (len(succs) < 2 and inst.op not in ENDS):
             for x in self.step(n, way):
                 for s in succs:
                     yield s, x
@@ -261,7 +261,7 @@ class _Function:
                 for s in succs:
                     yield s, stays._replace(fact=None)
             return
-        whole = "DIV" in inst.mods or "CONV" in inst.mods or inst.op != "BRA"
+        whole = "DIV" in inst.mods or "CONV" in inst.mods or inst.op not in ("BRA", "CALL")
         acts, stays = _split(way, () if whole else _tests(inst))
         uniform = "U" in inst.mods or whole or all(p >= 16 for p, _ in _tests(inst))
         target = code.items[n].target // WORD
@@ -410,7 +410,7 @@ def _split(way: _Way, tests: tuple[tuple[int, bool], ...]) -> tuple[_Way | None,
     """The way on which all predicates hold, and that on which they do not."""
     if not tests:
         return way, None
-    if (7, False) in tests or (23, False) in tests:  # !PT
+    if (ZERO, False) in tests or (ZERO + 16, False) in tests:  # !PT
         return None, way
     if way.fact is not None:
         known, truth = way.fact
@@ -433,16 +433,20 @@ class _Section:
         self.called: dict[int, int] = {}
         self.succs: list[tuple[int, ...]] = []
         count = len(self.items)
+        starts = {at // WORD for at, _, _, _ in section.symbols if at // WORD < count} | {0}
         for n, item in enumerate(self.items):
             inst = item.inst
+            if inst is not None and inst.op == "CALL" and item.target >= 0 and item.target // WORD not in starts:
+                # A call of no function is a jump that nobody comes back from (measured: ptxas leaves a loop that gives way so, on sm_80).
+                self.succs.append(tuple(s for s in ((item.target // WORD, n + 1) if is_guarded(inst) else (item.target // WORD,)) if s < count))
+                continue
             if inst is not None and inst.op in _TOUCHING:
                 b = next((o.num for o in (*inst.dsts, *inst.srcs) if type(o) is Reg and o.file == "B"), -1)
                 tests = _tests(inst) if inst.op not in ("BAR", "WARPSYNC", "CALL", "RET") else _guard(inst)
                 self.nodes[n] = _Node(inst.op, b, tests, frozenset(inst.mods), item.target // WORD if item.target >= 0 else -1)
-                if inst.op == "CALL" and item.target >= 0 and "ABS" not in inst.mods and item.target // WORD < count:
+                if inst.op == "CALL" and item.target >= 0:
                     self.called[n] = item.target // WORD
             self.succs.append(_successors(n, item, tables, count))
-        starts = {at // WORD for at, _, _, _ in section.symbols if at // WORD < count} | {0}
         self.exported = {at // WORD for at, _, _, exported in section.symbols if exported}
         self.clobbers: dict[int, int] = {}
         self.functions = {entry: _Function(self, entry) for entry in sorted(starts | set(self.called.values()))}

@@ -1,0 +1,118 @@
+"""Each rule of the convergence checker on a few instructions written by hand; nothing said where ptxas writes such code."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from ir_format import isa
+from ir_format.model import INV, PT, RZ, Ctl, Imm, Inst, Operand, Reg
+from stages.check.convergence_checker import check_cubin
+from stages.disasm.cubin import WORD, CodeSection, Cubin
+
+#: mnemonic, operands: names of registers, numbers, or @LABEL for the instruction of that number.
+_LINE = re.compile(r"(?:@(!?)P(\d) )?([A-Z.0-9]+) ?(.*)")
+
+
+def operand(text: str) -> Operand:
+    if text.startswith("@"):
+        return Imm("I", int(text[1:]) * WORD)
+    flag = INV if text.startswith("!") else 0
+    text = text.lstrip("!")
+    if text == "PT":
+        return PT
+    if text == "RZ":
+        return RZ
+    if text[0] in "PBR":
+        return Reg(text[0], int(text[1:]), flag, 1)
+    return Imm("I", int(text, 0))
+
+
+def kinds(*lines: str, symbols: tuple[int, ...] = (0,), sm: int = 80) -> set[str]:
+    """The rules that a section of code breaks; functions start at ``symbols``."""
+    target = isa.target(sm)
+    words = []
+    for n, line in enumerate(lines):
+        found = _LINE.fullmatch(line)
+        assert found is not None, line
+        op, *mods = found[3].split(".")
+        ops = [operand(x.strip()) for x in found[4].split(",") if x.strip()]
+        written = 1 if op in ("BSSY", "BMOV", "MOV") else 0
+        guard = Reg("P", int(found[2]), INV if found[1] else 0, 1) if found[2] else None
+        if op == "RET":
+            ops[0] = Reg("R", ops[0].num, 0, 2)  # type: ignore[union-attr]
+        full = target.complete(op, tuple(mods), tuple(ops[:written]), tuple(ops[written:]))
+        words.append(target.encode(Inst(op, tuple(mods), full[0], full[1], guard, ctl=Ctl(5, 0, 7, 7, 0)), n * WORD))
+    data = b"".join(w.to_bytes(WORD, "little") for w in words)
+    section = CodeSection("k", 0, data, 128, tuple((at * WORD, 0, f"f{at}", True) for at in symbols))
+    report = check_cubin(Cubin(sm, data, (section,)), {})
+    assert report.unjudged == []
+    return {f.kind for f in report.findings}
+
+
+SOUND = ("BSSY B0, @4", "@P0 BRA @3", "MOV R0, RZ", "BSYNC B0", "EXIT")
+
+
+def test_sound() -> None:
+    assert kinds(*SOUND) == set()
+    assert kinds("BSSY B0, @3", *SOUND[1:]) == set()  # named itself
+
+
+@pytest.mark.parametrize(
+    ("lines", "rules"),
+    [
+        (("NOP", *SOUND[1:]), {"unset"}),
+        (("BSSY B0, @2", *SOUND[1:]), {"target"}),
+        (("BSSY B1, @4", *SOUND[1:]), {"target", "unset"}),
+        (("BSSY B0, @6", "@P0 BRA @5", "BSSY B0, @4", "BSYNC B0", "NOP", "BSYNC B0", "EXIT"), {"overwritten", "unset"}),
+        (("BSSY B0, @8", "BSSY B1, @6", "@P0 BRA @7", "NOP", "NOP", "BSYNC B1", "NOP", "BSYNC B0", "EXIT"), {"nesting", "left"}),
+        (("BSSY B0, @6", "@P0 BRA @4", "NOP", "BRA @5", "BRA @7", "BSYNC B0", "NOP", "BAR.SYNC 0x0", "EXIT"), {"left", "barrier"}),
+        (("BSSY B0, @5", "@P0 BRA @4", "BAR.SYNC 0x0", "NOP", "BSYNC B0", "EXIT"), {"barrier"}),
+    ],
+)
+def test_broken(lines: tuple[str, ...], rules: set[str]) -> None:
+    assert kinds(*lines) == rules
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        # threads leave by BREAK under the predicate of the branch, or under two
+        ("BSSY B0, @8", "BSSY B1, @6", "@P0 BREAK B1", "@P0 BRA @7", "NOP", "BSYNC B1", "NOP", "BSYNC B0", "EXIT"),
+        ("BSSY B0, @8", "BSSY B1, @6", "@P0 BREAK !P1, B1", "@P0 BRA !P1, @7", "NOP", "BSYNC B1", "NOP", "BSYNC B0", "EXIT"),
+        # the barrier of the block stands in front of the branch
+        ("BSSY B0, @5", "BAR.SYNC 0x0", "@P0 BRA @4", "NOP", "BSYNC B0", "EXIT"),
+        # a barrier of some threads inside
+        ("BSSY B0, @5", "@P0 BRA @4", "BAR.SYNC 0x1, 0x40", "NOP", "BSYNC B0", "EXIT"),
+        # a jump that is written as a call: nobody comes back
+        ("BSSY B0, @6", "@P0 BRA @5", "@P1 CALL.REL.NOINC @5", "BRA @2", "NOP", "BSYNC B0", "EXIT"),
+        # threads that end need not leave first
+        ("BSSY B0, @5", "@P0 EXIT", "@P1 BRA @4", "NOP", "BSYNC B0", "EXIT"),
+    ],
+)
+def test_as_ptxas_writes_it(lines: tuple[str, ...]) -> None:
+    assert kinds(*lines) == set()
+
+
+def test_the_predicate_must_be_the_same() -> None:
+    """The BREAK is under one predicate, the branch under another: some threads leave the region without it."""
+    lines = ("BSSY B0, @8", "BSSY B1, @6", "@P1 BREAK B1", "@P0 BRA @7", "NOP", "BSYNC B1", "NOP", "BSYNC B0", "EXIT")
+    assert kinds(*lines) == {"nesting", "left", "unset"}
+
+
+def test_calls() -> None:
+    """A function may use B0 without a word; what is open over its call is another one, or it saves it."""
+    inside = ("BSSY B0, @9", "@P0 BRA @8", "NOP", "BSYNC B0", "RET.REL.NODEC R20, @0")
+    assert kinds("BSSY B6, @4", "@P0 BRA @3", "CALL.REL.NOINC @5", "BSYNC B6", "EXIT", *inside, symbols=(0, 5)) == set()
+    assert kinds("BSSY B0, @4", "@P0 BRA @3", "CALL.REL.NOINC @5", "BSYNC B0", "EXIT", *inside, symbols=(0, 5)) == {"call"}
+    saving = ("BMOV.32.CLEAR R19, B6", "BSSY B6, @5", "@P0 BRA @4", "NOP", "BSYNC B6", "BMOV.32 B6, R19", "RET.REL.NODEC R20, @0")
+    assert kinds(*saving) == set()
+    assert kinds(*saving[:5], "NOP", saving[6]) == {"saved"}
+
+
+def test_a_loop_that_gives_way() -> None:
+    lines = ("BSSY{} B0, @5", "YIELD", "MOV R0, RZ", "@P0 BRA @1", "BSYNC{} B0", "EXIT")
+    assert kinds(*(x.format("") for x in lines), sm=100) == set()
+    assert kinds(*(x.format(".RECONVERGENT") for x in lines), sm=100) == {"spin"}
+    assert "kind" in kinds(lines[0].format(".RECONVERGENT"), *(x.format("") for x in lines[1:]), sm=100)
