@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
 
-from ir_format.ptx import CallTarget, LabelList, LabelRef, Reg, Sym
+from ir_format.ptx import CallTarget, LabelList, LabelRef, Operand, PtxParam, Reg, Sym, Vec
 from stages.interpret.barriers import release_blocks
 from stages.interpret.code import FUNCTION_BASE, VARIADIC, Action, Code, Step, get
 from stages.interpret.machine import DONE, LEVEL, MAX_DEPTH, InterpreterError, Machine
@@ -74,7 +74,7 @@ def _return(m: Machine, code: Code, callee: int, call: Step, threads: Arr) -> No
     assert isinstance(target, CallTarget)
     outer = m.frames[m.depth - 1, call.function]
     inner_base = m.base
-    for formal, actual in zip(f.function.rets, target.rets, strict=False):
+    for formal, actual in _elements(f.function.rets, target.rets):
         if formal.space == "reg":
             value: Any = m.regs[formal.reg][threads]
         else:
@@ -124,6 +124,16 @@ def call(code: Code, step: Step, pc: int) -> Action:
     return indirect
 
 
+def _elements(formals: Sequence[PtxParam], actuals: Sequence[Operand]) -> Iterator[tuple[PtxParam, Operand]]:
+    """Parameters and what is passed for them; registers of vector types element by element."""
+    for formal, actual in zip(formals, actuals, strict=False):
+        if isinstance(actual, Vec) and formal.space == "reg" and formal.vec == len(actual.elems):
+            size = formal.size // formal.vec
+            yield from ((PtxParam(formal.name, formal.type, size, size, space="reg", reg=formal.reg + k), x) for k, x in enumerate(actual.elems))
+        else:
+            yield formal, actual
+
+
 def _enter(m: Machine, code: Code, step: Step, pc: int, k: int, target: CallTarget, threads: Arr) -> int:
     f = code.functions[k]
     depth = m.depth + 1
@@ -131,7 +141,7 @@ def _enter(m: Machine, code: Code, step: Step, pc: int, k: int, target: CallTarg
         raise InterpreterError("limit", "calls nested too deep", step.inst.line, step.inst.opcode)
     values: list[tuple[Any, Any, Any]] = []
     sizes: dict[str, int] = {}
-    for formal, actual in zip(f.function.params, target.args, strict=False):
+    for formal, actual in _elements(f.function.params, target.args):
         place = code.place(step.function, actual.name) if isinstance(actual, Sym) else None
         if place is not None and place.space == "local":
             if not formal.size and place.size > VARIADIC:
