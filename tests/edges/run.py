@@ -1,0 +1,163 @@
+"""Directed edge operands for every PTX instruction whose result is not obvious, against sources outside of the project.
+
+    python -m tests.edges.run [--arch sm_80 ...] [-O LEVEL] [--only TEXT ...] [--every N] [--who ours ptxas interpreter] [--markdown]
+
+Sources: Python integers, exact fractions, C on the host in its rounding modes, numpy, ml_dtypes, tables of the PTX manual. Sides: our cubin and ptxas's in the simulator, the PTX interpreter. A line
+for each difference; then a table by family of instructions: forms, rows, source, and how many rows of each side are as the source says.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+
+from orchestrator.api import ChainError, compile_ptx
+from stages.interpret.launch import InterpreterError, Module
+from stages.simulate import Device, SimError
+from tests import oracle
+from tests.edges import floats, integers, warps
+from tests.edges.form import Form, Rows, same
+
+ARCHES: Final = ("sm_75", "sm_80", "sm_90", "sm_100", "sm_120")
+SIDES: Final = ("ours", "ptxas", "interpreter")
+_BLOCK: Final = 256
+_TOGETHER: Final = 12  # forms of a module
+
+
+@dataclass(slots=True)
+class Family:
+    """A line of the table."""
+
+    forms: set[str] = field(default_factory=set)
+    source: dict[str, None] = field(default_factory=dict)
+    rows: dict[str, int] = field(default_factory=dict)
+    right: dict[str, int] = field(default_factory=dict)
+
+
+def number(arch: str) -> int:
+    """The SM of an arch."""
+    return int(re.sub(r"\D", "", arch))
+
+
+def all_forms() -> list[Form]:
+    """The forms of all tables."""
+    return [*integers.forms(), *floats.forms(), *warps.forms()]
+
+
+def module(forms: Sequence[Form], arch: str) -> str:
+    """A module with a kernel for each form."""
+    return f".version 8.8\n.target {arch}\n.address_size 64\n" + "".join(f.kernel(f"k{n}") for n, f in enumerate(forms))
+
+
+def results(form: Form, name: str, rows: Rows, side: Device | Module) -> Rows | str:
+    """What a side stores, or why not."""
+    padded = np.concatenate([rows, np.repeat(rows[-1:], -len(rows) % form.together, axis=0)])
+    out = np.zeros((len(padded), len(form.gives)), np.uint64)
+    block = form.together if form.together > 1 else min(_BLOCK, len(padded))
+    if form.together == 1:
+        padded = np.concatenate([padded, np.repeat(padded[-1:], -len(padded) % block, axis=0)])
+        out = np.zeros((len(padded), len(form.gives)), np.uint64)
+    args = [np.ascontiguousarray(padded).reshape(-1), out.reshape(-1)]
+    try:
+        if isinstance(side, Device):
+            side.reset()
+            side.launch(name, len(padded) // block, block, args)
+        else:
+            side.launch(name, (len(padded) // block, 1, 1), (block, 1, 1), args)
+    except (SimError, InterpreterError) as e:
+        return str(e).splitlines()[0]
+    return out[: len(rows)]
+
+
+def sides(text: str, arch: str, level: int, who: Sequence[str]) -> Iterator[tuple[str, Device | Module | str]]:
+    """The sides of a module, or why there is none."""
+    if "ours" in who:
+        try:
+            yield "ours", Device(compile_ptx(text, arch, {"opt-level": level, "fmad": 0}))
+        except ChainError as e:
+            yield "ours", str(e).strip().splitlines()[-1]
+    if "ptxas" in who:
+        made = oracle.compile_ptx(text, arch[3:], f"-O{level}", "-fmad=false")
+        yield "ptxas", str(made) if isinstance(made, oracle.ToolError) else Device(made.read_bytes())
+    if "interpreter" in who:
+        yield "interpreter", Module(text, arch)
+
+
+def judge(forms: Sequence[Form], arch: str, level: int, who: Sequence[str], table: dict[str, Family]) -> list[str]:
+    """Run some forms on all sides; what is not as the source says. Where a whole module can't be had, form by form."""
+    found = []
+    text = module(forms, arch)
+    for name, side in sides(text, arch, level, who):
+        if isinstance(side, str):
+            if len(forms) > 1:
+                for f in forms:
+                    found += judge([f], arch, level, [name], table)
+            else:
+                found.append(f"{forms[0].text} {name} {arch}: {side}")
+            continue
+        for n, f in enumerate(forms):
+            rows = f.rows()
+            wanted = f.expected(rows)
+            got = results(f, f"k{n}", rows, side)
+            line = table.setdefault(f.family, Family())
+            line.forms.add(f.text)
+            line.source[f.source] = None
+            line.rows[name] = line.rows.get(name, 0) + len(rows)
+            if isinstance(got, str):
+                found.append(f"{f.text} {name} {arch}: {got}")
+                continue
+            right = same(f, got, wanted)
+            line.right[name] = line.right.get(name, 0) + int(right.sum())
+            if not right.all():
+                at = int(np.flatnonzero(~right)[0])
+                given, good, bad = ([hex(int(v)) for v in x[at]] for x in (rows, wanted, got))
+                found.append(f"{f.text} {name} {arch} -O{level}: {int((~right).sum())} of {len(rows)} rows, first {given}: {good} by {f.source}, {bad} found")
+    return found
+
+
+def markdown(table: dict[str, Family], who: Sequence[str]) -> Iterator[str]:
+    """The table for docs."""
+    yield f"| instructions | forms | source | {' | '.join(who)} |"
+    yield "|---|---|---|" + "---|" * len(who)
+    for name, f in table.items():
+        cells = [f"{f.right.get(w, 0):,}" + ("" if f.right.get(w, 0) == f.rows.get(w, 0) else f" of {f.rows.get(w, 0):,}") for w in who]
+        yield f"| {name} | {len(f.forms)} | {', '.join(f.source)} | {' | '.join(cells)} |"
+
+
+def main() -> int:
+    """Command line."""
+    parser = argparse.ArgumentParser(description="Edge operands of PTX instructions against sources outside of the project.")
+    parser.add_argument("--arch", nargs="+", default=list(ARCHES))
+    parser.add_argument("-O", dest="level", type=int, default=3)
+    parser.add_argument("--only", nargs="+", default=[], help="forms whose text has one of these")
+    parser.add_argument("--every", type=int, default=1, help="every Nth form")
+    parser.add_argument("--who", nargs="+", choices=SIDES, default=list(SIDES))
+    parser.add_argument("--markdown", action="store_true", help="print the table for docs")
+    options = parser.parse_args()
+    began = time.monotonic()
+    chosen = [f for f in all_forms() if not options.only or any(t in f.text for t in options.only)][:: options.every]
+    table: dict[str, Family] = {}
+    wrong = 0
+    for arch in options.arch:
+        mine = [f for f in chosen if f.sm <= number(arch) and not f.suffix]
+        family = [f for f in chosen if f.sm <= number(arch) and f.suffix]
+        for group, target in ((mine, arch), (family, f"{arch}a")):
+            for at in range(0, len(group), _TOGETHER):
+                for line in judge(group[at : at + _TOGETHER], target, options.level, options.who, table):
+                    wrong += 1
+                    print(line, flush=True)
+    for line in markdown(table, options.who):
+        print(line)
+    print(f"{len(chosen)} forms, {wrong} with differences, {time.monotonic() - began:.0f} s")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
