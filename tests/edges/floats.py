@@ -188,7 +188,7 @@ def _conversions() -> Iterator[Form]:
         for ftz in ("", ".ftz"):
             yield Form(f"cvt f64 to f32{' .ftz' if ftz else ''}", f"cvt.{mode}{ftz}.f32.f64 {{d}}, {{a}};", ("f64",), ("f32",),
                        lambda a, m=m, z=bool(ftz): (lambda r: flushed(r, "f32") if z else r)(host().convert(0, m, a)), C, floats="f32")
-        yield Form("cvt f32 to f16", f"cvt.{mode}.f16.f32 {{d}}, {{a}};" if mode in ("rn", "rz") else f"cvt.{mode}.f16.f32 {{d}}, {{a}};", ("f32",), ("f16",),
+        yield Form("cvt f32 to f16", f"cvt.{mode}.f16.f32 {{d}}, {{a}};", ("f32",), ("f16",),
                    lambda a, m=mode: to_half(number(a, "f32"), m), EXACT, floats="f16")
         t = {"rn": "rni", "rz": "rzi", "rm": "rmi", "rp": "rpi"}[mode]
         for k in ("f32", "f64"):
