@@ -86,13 +86,13 @@ def _round_big(m: Arr, negative: Arr, mode: str) -> Arr:
 def to_float(x: Arr, f: Format, inst: PtxInst, mode: str) -> Arr:
     """float64 values to bits with the modifiers of a conversion."""
     finite = inst.has("satfinite")
+    if inst.has("ftz") and f is F32:  # by the value, not by what it is rounded to (ptxas's code compares the f64)
+        x = np.where(np.abs(x) < 2.0**-126, np.copysign(0.0, x), x)
     r = narrow(x, f, mode, finite)
     if finite and f.kind != "ieee" and f.kind != "e4m3":
         r = np.where(np.isnan(x), U64(f.inf - 1), r)
     if inst.has("relu"):
         r = relu(r, f) if f.kind != "finite" else np.where((r & U64(f.sign) != 0), U64(0), r)
-    if inst.has("ftz") and f is F32:
-        r = flush(r, f)
     return saturate(r, f) if inst.has("sat") else r
 
 

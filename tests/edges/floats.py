@@ -146,7 +146,8 @@ def _comparisons() -> Iterator[Form]:
                    lambda a, b, n=name: _compare(n, number(flushed(a, "f32"), "f32"), number(flushed(b, "f32"), "f32")), NUMPY)
     tests: dict[str, Callable[[int, str], bool]] = {
         "finite": lambda x, t: x & _PARTS[t][0] != _PARTS[t][0], "infinite": lambda x, t: x & (_PARTS[t][1] - 1) == _PARTS[t][0], "number": lambda x, t: not is_nan(x, t),
-        "notanumber": is_nan, "normal": lambda x, t: x & _PARTS[t][0] not in (0, _PARTS[t][0]), "subnormal": lambda x, t: is_small(x, t) and bool(x & (_PARTS[t][1] - 1)),
+        "notanumber": is_nan, "normal": lambda x, t: x & _PARTS[t][0] not in (0, _PARTS[t][0]) or not x & (_PARTS[t][1] - 1),  # zeros are normal, says the manual
+        "subnormal": lambda x, t: is_small(x, t) and bool(x & (_PARTS[t][1] - 1)),
     }  # fmt: skip
     for t in ("f32", "f64"):
         for name, f in tests.items():
@@ -187,7 +188,8 @@ def _conversions() -> Iterator[Form]:
     for mode, m in _MODES.items():
         for ftz in ("", ".ftz"):
             yield Form(f"cvt f64 to f32{' .ftz' if ftz else ''}", f"cvt.{mode}{ftz}.f32.f64 {{d}}, {{a}};", ("f64",), ("f32",),
-                       lambda a, m=m, z=bool(ftz): (lambda r: flushed(r, "f32") if z else r)(host().convert(0, m, a)), C, floats="f32")
+                       lambda a, m=m, z=bool(ftz): a >> 32 & 1 << 31 if z and abs(number(a, "f64")) < 2.0**-126 else host().convert(0, m, a), C + (", flushed before rounding as in ptxas's code" if ftz else ""),
+                       floats="f32")
         yield Form("cvt f32 to f16", f"cvt.{mode}.f16.f32 {{d}}, {{a}};", ("f32",), ("f16",),
                    lambda a, m=mode: to_half(number(a, "f32"), m), EXACT, floats="f16")
         t = {"rn": "rni", "rz": "rzi", "rm": "rmi", "rp": "rpi"}[mode]
