@@ -197,7 +197,7 @@ def fchk(b: Build) -> InstFn:
 
 
 def _sin(x: Arr) -> Arr:
-    return np.sin(2 * np.pi * (x - np.rint(x)))
+    return np.where(x == 0, x, np.sin(2 * np.pi * (x - np.rint(x))))  # zeros keep their sign (the PTX manual's table)
 
 
 def _cos(x: Arr) -> Arr:
