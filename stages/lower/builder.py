@@ -34,6 +34,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from ir_format import ptx
 from ir_format.diag import CompileError
 from ir_format.features import has
+from ir_format.flow import operand_regs
 from ir_format.isa import facts
 from ir_format.model import (
     INV,
@@ -297,8 +298,9 @@ class Builder:
             temps = all(self.is_temp(x) for x in d) and not defs
             if name not in _SPECULATABLE or not temps:
                 if temps and d:
+                    read = {r.num for o in (*srcs, *uses) for r in operand_regs(o)}  # what the instruction changes in place keeps its value
                     for x in d:
-                        if type(x) is Reg and x.num != ZERO and x.sub == 0 and x.width == self.fn.vregs[x.num].width:
+                        if type(x) is Reg and x.num != ZERO and x.sub == 0 and x.width == self.fn.vregs[x.num].width and x.num not in read:
                             self._append(Inst("UNDEF", (), (x,), (), None, self.line, self.loc))
                 g = outer if g is None else self._both(outer, g)
         inst = Inst(name, mods, d, tuple(srcs), g, self.line, self.loc, None, uses, defs, attrs)
