@@ -162,19 +162,20 @@ class _Converter:
                 continue
             if any(r.file not in ("R", "P") for r in written):
                 return None  # no guard of one thread for the warp's registers
-            out += self._undefined(i, written, wanted | loose)
+            out += self._undefined(i, written, wanted, loose)
             loose.update(cells)
             out.append(Inst(i.op, i.mods, i.dsts, i.srcs, guard, i.line, i.loc))
         return out
 
-    def _undefined(self, i: Inst, written: list[Reg], needed: set[int]) -> list[Inst]:
+    def _undefined(self, i: Inst, written: list[Reg], wanted: set[int], loose: set[int]) -> list[Inst]:
         """UNDEF of what ``i``, which gets a guard, writes and nobody wants from before. ``i`` itself may want it: `x[0] = x[0] ^ y` reads the half that it writes,
         whoever else asks for that half afterwards. Where only parts of an operand are wanted, the others are undefined one by one."""
         first = self.cells.first
-        needed = needed.union(c for r in read_regs(i) for c in range(first(r), first(r) + r.width))
+        own = {c for r in read_regs(i) for c in range(first(r), first(r) + r.width)}
         out: list[Inst] = []
         for r in written:
-            parts = [n for n in range(r.width) if first(r) + n not in needed]
+            at = first(r)
+            parts = [n for n in range(r.width) if at + n not in wanted and at + n not in loose and at + n not in own]
             regs = [r] if len(parts) == r.width else [Reg(r.file, r.num, r.sub + n) for n in parts]
             out += [Inst("UNDEF", (), (x,), (), None, i.line, i.loc) for x in regs]
         return out

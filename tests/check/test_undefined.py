@@ -60,10 +60,10 @@ ret;
 """
 
 
-def _careless(self: predicate._Converter, i: Inst, written: list[Reg], needed: set[int]) -> list[Inst]:
+def _careless(self: predicate._Converter, i: Inst, written: list[Reg], wanted: set[int], loose: set[int]) -> list[Inst]:
     """If-conversion that asks only what is alive behind the instruction."""
     first = self.cells.first
-    return [Inst("UNDEF", (), (r,), (), None, i.line, i.loc) for r in written if not any(c in needed for c in range(first(r), first(r) + r.width))]
+    return [Inst("UNDEF", (), (r,), (), None, i.line, i.loc) for r in written if (wanted | loose).isdisjoint(range(first(r), first(r) + r.width))]
 
 
 def _chain(text: str = HALF, arch: str = "sm_80") -> Chain:
