@@ -111,22 +111,24 @@ def undefined(stream: Stream) -> Iterator[str]:
         yield from (_in_unit(unit, str(x)) for x in surely_undefined(unit))
 
 
-def newly_undefined(before: Stream, after: Stream) -> Iterator[str]:
-    """Effects that depend on words that may be undefined, and do not in the stream that `optimize` read. Both are of level `ori`."""
+def newly_undefined(before: Stream, after: Stream, doubts: bool = False) -> Iterator[str]:
+    """Effects that depend on undefined words, and do not in the stream that `optimize` read (``doubts``: what can't be told). Both are of level `ori`."""
     from stages.check.undefined import newly_undefined as compare
 
     old = {u.name: u for u in before.units()}
     for unit in after.units():
         if unit.name not in old:
-            yield f"{unit.name}: stands in one of the streams alone"
+            if not doubts:
+                yield f"{unit.name}: stands in one of the streams alone"
         else:
-            yield from (_in_unit(unit, str(x)) for x in compare(old.pop(unit.name), unit))
-    yield from (f"{name}: stands in one of the streams alone" for name in old)
+            yield from (_in_unit(unit, str(x)) for x in compare(old.pop(unit.name), unit, doubts))
+    yield from (f"{name}: stands in one of the streams alone" for name in old if not doubts)
 
 
 def check_stream(file: Path, data: bytes, before: Path | None) -> int:
     """Judge a stream; prints findings. 1 for findings, 2 where something could not be judged."""
     found: list[str] = []
+    unjudged: list[str] = []
     report: Any = None
     meeting: Any = None
     try:
@@ -136,7 +138,11 @@ def check_stream(file: Path, data: bytes, before: Path | None) -> int:
         found += verify(stream)
         if before is not None:
             first = Stream(read(before))
-            found += newly_undefined(first, stream) if first.header.level == level == "ori" else allocation(first, stream)
+            if first.header.level == level == "ori":
+                found += newly_undefined(first, stream)
+                unjudged += newly_undefined(first, stream, True)
+            else:
+                found += allocation(first, stream)
         elif not found:
             found += undefined(stream)
         if level in ("scheduled", "encoded") and not found:
@@ -159,7 +165,7 @@ def check_stream(file: Path, data: bytes, before: Path | None) -> int:
         print(text)
     if len(found) > _SHOWN:
         print(f"... {len(found) - _SHOWN} more")
-    unjudged = [*report.unjudged, *meeting.unjudged] if report else []
+    unjudged += [*report.unjudged, *meeting.unjudged] if report else []
     for text in unjudged:
         print(f"not judged: {text}")
     print(f"{len(found)} findings, {count} units at level {level}" + (f", {report.instructions} instructions" if report else ""))

@@ -24,20 +24,23 @@ _VISITS: Final = 100  # of a block; conditions are cut short, so that nothing sa
 
 
 class Missing(NamedTuple):
-    """A cell that may be undefined. ``unless``: one of these literals defines it; ``surely``: no definition reaches it; ``origin``: the PTX line and the text of the read that came first."""
+    """A cell that may be undefined. ``unless``: one of these literals defines it; ``surely``: no definition reaches it; ``origin``: the PTX line and the text of the read that came first;
+    ``made``: an UNDEF says so, not only a way from the entry."""
 
     unless: frozenset[Literal]
     surely: bool
     origin: tuple[int, str]
+    made: bool = False
 
 
 class Finding(Record, frozen=True):
-    """An effect that depends on an undefined word. ``surely``: on every path."""
+    """An effect that depends on an undefined word. ``surely``: on every path; ``made``: an UNDEF reaches it."""
 
     function: str
     line: int
     op: str
     surely: bool
+    made: bool
     origin: tuple[int, str]
 
     def __str__(self) -> str:
@@ -164,7 +167,7 @@ class _Walker:
         targets = [c for r in written for c in range(first(r), first(r) + r.width)]
         if i.op == "UNDEF":
             for c in targets:
-                state.missing[c] = Missing(frozenset(), True, self._origin(c))
+                state.missing[c] = Missing(frozenset(), True, self._origin(c), True)
             self._forget(targets, state)
             return
         lit = self._literal(i.guard) if is_guarded(i) else -1
@@ -172,7 +175,7 @@ class _Walker:
         bad = self._undefined_reads(i, state, holds) if state.missing else None
         if bad is not None and self._has_effect(i):
             if self.found is not None:
-                self.found.append(Finding(self.f.name, i.line, i.op, bad.surely, bad.origin))
+                self.found.append(Finding(self.f.name, i.line, i.op, bad.surely, bad.made, bad.origin))
             bad = None
         if not targets:
             return
@@ -192,6 +195,10 @@ class _Walker:
             else:
                 state.missing[c] = m._replace(unless=frozenset(x for x in m.unless if x >> 1 not in targets))
         state.follows.update(follows)
+        if i.op == "COPY" and lit < 0:
+            for d, o in zip(i.dsts, i.srcs, strict=False):
+                if type(d) is Reg and type(o) is Reg and d.file in ("P", "UP") and d.num != ZERO and o.num == ZERO:
+                    state.facts.add(2 * first(d) + bool(o.flags & INV))
 
     def _undefined_reads(self, i: Inst, state: _State, holds: set[Literal]) -> Missing | None:
         """What the instruction reads that may be undefined where it is executed, taken together."""
@@ -282,18 +289,18 @@ def _together(all_: list[Missing | None]) -> Missing | None:
     some = [m for m in all_ if m is not None]
     if len(some) < 2:
         return some[0] if some else None
-    return Missing(frozenset.intersection(*(m.unless for m in some)), any(m.surely for m in some), min(m.origin for m in some))
+    return Missing(frozenset.intersection(*(m.unless for m in some)), any(m.surely for m in some), min(m.origin for m in some), any(m.made for m in some))
 
 
 def _either(new: Missing | None, old: Missing | None, lit: Literal, holds: set[Literal]) -> Missing | None:
     """A word written where ``lit`` is true: the new value there, the old one elsewhere."""
     if old is None:
-        return None if new is None else Missing(frozenset((*new.unless, lit ^ 1)), False, new.origin)
+        return None if new is None else Missing(frozenset((*new.unless, lit ^ 1)), False, new.origin, new.made)
     if new is None:
         if lit ^ 1 in old.unless:
             return None
-        return Missing(frozenset((*sorted(old.unless)[: _MOST - 1], lit)), False, old.origin)
-    return Missing(new.unless & old.unless, new.surely and old.surely, min(new.origin, old.origin))
+        return Missing(frozenset((*sorted(old.unless)[: _MOST - 1], lit)), False, old.origin, old.made)
+    return Missing(new.unless & old.unless, new.surely and old.surely, min(new.origin, old.origin), new.made or old.made)
 
 
 def _join(states: list[_State]) -> _State:
@@ -310,7 +317,8 @@ def _join(states: list[_State]) -> _State:
         some = [m for _, m in mine if m is not None]
         wanted = {x for m in some for x in m.unless} | {x ^ 1 for s, m in mine if m is not None for x in s.facts}
         unless = [x for x in sorted(wanted) if all(m is None or x in m.unless or x ^ 1 in s.facts for s, m in mine)]
-        missing[c] = Missing(frozenset(unless[:_MOST]), len(some) == len(states) and all(m.surely for m in some), min(m.origin for m in some))
+        surely = len(some) == len(states) and all(m.surely for m in some)
+        missing[c] = Missing(frozenset(unless[:_MOST]), surely, min(m.origin for m in some), any(m.made for m in some))
     return _State(missing, facts, follows)
 
 
@@ -324,7 +332,8 @@ def surely_undefined(unit: Unit) -> Iterator[Finding]:
     return iter(dict.fromkeys(x for x in undefined_reads(unit) if x.surely and x.op not in ("CALL", "RET")))
 
 
-def newly_undefined(before: Unit, after: Unit) -> Iterator[Finding]:
-    """Effects of ``after`` that depend on words that may be undefined, where those of the same PTX line in ``before`` do not."""
+def newly_undefined(before: Unit, after: Unit, doubts: bool = False) -> Iterator[Finding]:
+    """Effects of ``after`` that depend on words that are undefined, where those of the same PTX line in ``before`` do not: by an UNDEF, or on every path. ``doubts``: in place of these those that
+    only a way from the entry leaves undefined: of unrolled loops the optimizer may know by arithmetic that one of the copies makes a round."""
     known = {(x.function, x.line) for x in undefined_reads(before)}
-    return iter(dict.fromkeys(x for x in undefined_reads(after) if (x.function, x.line) not in known))
+    return iter(dict.fromkeys(x for x in undefined_reads(after) if (x.function, x.line) not in known and (x.made or x.surely) != doubts))
