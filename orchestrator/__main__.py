@@ -3,21 +3,34 @@
 from __future__ import annotations
 
 import gc
-import os
 import sys
+from typing import Final
+
+FAILED: Final = 255  # ptxas's exit code for every failure
 
 
 def main() -> None:
     """Entry point."""
+    from stages.console import leave, prepare
+
     gc.disable()  # a short life: collections while modules load find nothing
+    prepare()
+    try:
+        code = _run(sys.argv[1:])
+    except OSError as e:  # of standard output: files and processes have their own messages
+        leave("orias", FAILED, FAILED, e)
+    leave("orias", code, FAILED)
+
+
+def _run(argv: list[str]) -> int:
     from orchestrator.conflicts import UsageError
-    from orchestrator.options import read, usage
+    from orchestrator.options import read
 
     try:
-        cl = read(sys.argv[1:])
+        cl = read(argv)
     except UsageError as e:
         sys.stderr.write(e.render())
-        sys.exit(255)
+        return FAILED
     if cl.flag("version"):
         from stages.runner import VERSION
 
@@ -29,14 +42,14 @@ def main() -> None:
         ordered = sorted(VERSIONS, key=lambda v: tuple(map(int, v.split("."))))
         sys.stdout.write("".join(f"{v}\n" for v in ordered))
     elif cl.flag("help") or not (cl.inputs or cl.lists.get("input-as-string") or "start-from" in cl.values):
+        from orchestrator.help import usage
+
         sys.stdout.write(usage())
     else:
         from orchestrator.driver import run
 
-        code = run(cl)
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code)  # taking the modules apart again would take longer than a stage
+        return run(cl)
+    return 0
 
 
 if __name__ == "__main__":

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from ir_format.diag import OriasError
 from ir_format.model import AttrValue
-from stages.chain import MIDDLE
+from stages.chain import MIDDLE, OPTIONS
 from stages.ends import elf_from_stream, parse_to_stream
 from stages.runner import Flags, Stage, run_stage
 
@@ -28,7 +28,7 @@ def compile_ptx(
     """A cubin from PTX text.
 
     ``options``: by ptxas's long name (``opt-level``, ``maxrregcount``...). ``flags``: per stage name. ``streams``: filled with the stream after each
-    stage. Raises ChainError.
+    stage. Raises ChainError, also for an option, a stage, a pass or an option of a stage that does not exist.
     """
     return compile_sources([(name, text.encode("latin-1", "replace") if isinstance(text, str) else text)], arch, options, flags, streams)
 
@@ -43,6 +43,8 @@ def compile_sources(
     """As :func:`compile_ptx`, for several (name, bytes) sources merged into one module."""
     from contextlib import redirect_stderr
 
+    _known(options or {}, OPTIONS, "option")
+    _known(flags or {}, [s.name for s in MIDDLE], "stage")
     said = io.StringIO()
     out = io.BytesIO()
     with redirect_stderr(said):
@@ -54,20 +56,29 @@ def compile_sources(
     return finish(data, MIDDLE, flags, streams, said)
 
 
+def _known(given: Iterable[str], known: Iterable[str], what: str) -> None:
+    for name in given:
+        if name not in known:
+            raise ChainError(f"there is no {what} '{name}'; there are {', '.join(sorted(known))}")
+
+
 def finish(
     data: bytes, stages: Sequence[Stage] = (), flags: dict[str, Flags] | None = None, streams: dict[str, bytes] | None = None, said: io.StringIO | None = None
 ) -> bytes:
-    """The cubin that ``stages`` and `elf` make of a stream. ``said``: what was said before. Raises ChainError."""
+    """The cubin that ``stages`` and `elf` make of a stream. ``said``: what was said before; without it the stream comes from elsewhere, and is checked.
+    Raises ChainError."""
     from contextlib import redirect_stderr
 
+    trusted = said is not None
     said = said or io.StringIO()
     with redirect_stderr(said):
         for stage in stages:
             out = io.BytesIO()
             f = (flags or {}).get(stage.name) or Flags(quiet=True)
-            if run_stage(stage, io.BytesIO(data), out, f) not in (0, 1):
+            if run_stage(stage, io.BytesIO(data), out, f, trusted) not in (0, 1):
                 raise ChainError(said.getvalue())
             data = out.getvalue()
+            trusted = True
             if streams is not None:
                 streams[stage.name] = data
         parts: list[bytes] = []

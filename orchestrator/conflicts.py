@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from ir_format.diag import Diagnostic
@@ -30,7 +31,15 @@ _BEATEN_BY_G: Final = (
     ("Ofast-compile", "'--device-debug' and '--Ofast-compile=<min,mid,max>'", "'--Ofast-compile=<min,mid,max>'"),
     ("fast-compile", "'--device-debug' and '--fast-compile'", "'--fast-compile'"),
 )
-_DEPRECATED: Final = ("link-info", "force-externals")
+_DEPRECATED: Final = ("link-info", "force-externals", "key")
+#: Options that ptxas ignores for a target with a warning of its own (measured on every target): the first target that they are for, or above the last one.
+_NOT_BELOW: Final = (
+    ("blocks-are-clusters", 90, "Command line option '--{name}' not supported for '{target}', will be ignored"),
+    ("disable-smem-reservation", 90, "Option '{name}' not supported for gpu architecture '{target}', will be ignored"),
+    ("sw4575628", 90, "Command line option '--{name}' not supported for '{target}', will be ignored"),
+    ("sw1729687", 999, "Conflicting options -arch={target} and --{name} specified, ignoring --{name} option"),
+    ("sw200764156", 999, "Conflicting options -arch={target} and --{name} specified, ignoring --{name} option"),
+)
 _NEEDS: Final = (
     ("compiler-stats-file", "compiler-stats", "Option '--compiler-stats-file' requires option '--compiler-stats'; ignoring since latter is not specified"),
     ("use-trace-pid", "fdevice-time-trace", "Option '--use-trace-pid', ' requires option '--fdevice-time-trace'; ignoring since latter is not specified"),
@@ -59,10 +68,10 @@ def settle(cl: CommandLine) -> None:
         for name, both, loser in _BEATEN_BY_G:
             if name in has and has[name] != "0":
                 lose(name, both, loser)
-    elif "register-usage-level" in has and has.get("opt-level") == "0":
+    elif "register-usage-level" in has and cl.number("opt-level", 3) == 0:
         lose("register-usage-level", "'-O0' and '--register-usage-level'", "'--register-usage-level'")
-    level = has.get("register-usage-level")
-    if level is not None and not 0 <= int(level) <= 10:
+    level = cl.number("register-usage-level", 5)
+    if not 0 <= level <= 10:
         warn(f"Value of RegUsageLevel ({level}) is out of valid range {{0..10}}, option will be ignored")
     if "extensible-whole-program" in has:
         if "compile-only" in has:
@@ -83,8 +92,13 @@ def settle(cl: CommandLine) -> None:
         warn("Too many values specified for option '-maxntid', option will be ignored")
     if "suppress-debug-info" in has and "device-debug" not in has and "generate-line-info" not in has:
         warn("Option suppress-debug-info requires option device-debug or lineinfo; ignoring since latter is not specified")
-    if cl.values.get("device-stack-protector") == "true":
-        warn("orias makes no stack canaries, '--device-stack-protector' has no effect")
+    _for_target(cl, warn)
+    if "fast-compile" in has and "compile-only" in has:
+        lose("fast-compile", "'--compile-only' and '--fast-compile'", "'--fast-compile'")
+    if cl.number("ptx-length", 0) and "okey" not in has:
+        warn("'--ptx-length' option is ignored unless '--okey' option is specified")
+    if "sw200387803" in has:
+        warn("'--sw200387803' is a deprecated option, It will be removed in future release and is not recommended")
     if "legacy-bar-warp-wide-behavior" in has:
         warn("'--legacy-bar-warp-wide-behavior' is a deprecated option, It will be removed in future release and is not recommended")
     if "jobserver" in has and "split-compile" in has:
@@ -94,11 +108,29 @@ def settle(cl: CommandLine) -> None:
             warn(text)
 
 
+def _for_target(cl: CommandLine, warn: Callable[[str], None]) -> None:
+    """Options that are not for every target."""
+    has = cl.values
+    target = has.get("gpu-name", "sm_75")
+    sm = int("".join([c for c in target if c.isdigit()]))
+    for name, first, text in _NOT_BELOW:
+        if name in has and sm < first:
+            del has[name]
+            warn(text.format(name=name, target=target))
+    if "print-potentially-overlapping-membermasks" in has and sm >= 80:
+        del has["print-potentially-overlapping-membermasks"]
+        warn(f"Command line option '--print-potentially-overlapping-membermasks' not supported for '{target}', will be ignored")
+    if "preserve-relocs" in has and sm >= 90:
+        warn(f"'--preserve-relocs' option is not fully implemented for '{target}' and may not work as expected")
+    if "sw4915215" in has and target != "sm_100a":
+        raise UsageError(f"Option 'sw4915215' not supported for gpu architecture '{target}'", error=True)
+
+
 def _refuse(cl: CommandLine) -> None:
     """Combinations that ptxas refuses."""
     has = cl.values
-    level = has.get("opt-level")
-    if int(has.get("split-compile", 0)) < 0:
+    level = str(cl.number("opt-level", 3)) if "opt-level" in has else None
+    if cl.number("split-compile", 0) < 0:
         raise UsageError(f"Invalid value '{has['split-compile']}' for option '--split-compile'")
     fast = has.get("Ofast-compile", "0")
     if fast not in FAST and fast != "0":

@@ -18,13 +18,16 @@ from ir_format import wire
 from ir_format.diag import Diagnostic, StreamError
 from ir_format.model import AttrValue, Header
 from orchestrator.conflicts import UsageError
-from orchestrator.options import CommandLine, stream_options
-from orchestrator.processes import Pipeline, Stalled, Step, note, pump, start, stop
-from stages.chain import MIDDLE, NAMES, next_stage, stage
-from stages.runner import Flags, Stage, run_stage
+from orchestrator.options import CommandLine, number, stream_options
+from orchestrator.processes import NoProcess, Pipeline, Stalled, Step, end_with_stages, note, pump, start, stop
+from stages.chain import MIDDLE, NAMES, check_stream, next_stage, stage
+from stages.files import why, write_file
+from stages.runner import Context, Flags, Stage, run_stage, select
 from stages.together import run_together
 
 FAILED = 255  # ptxas's exit code for every failure
+MOST = 1 << 29  # bytes of one input: what a stream's record may hold, and memory for it, end not far beyond
+_SHARED = ("only", "skip", "limit", "stop-after", "dump-after", "verify", "stats")  # --stage-option keys of every stage
 
 
 class Abort(Exception):
@@ -73,12 +76,20 @@ class Run:
                 setattr(f, key.replace("-", "_"), tuple(value.split(",")))
             elif key == "stop-after":
                 f.stop_after = value
-            elif key == "limit" and value.isdigit():
-                f.limit = int(value)
+            elif key == "limit":
+                f.limit = number(value)
             elif key in ("verify", "stats"):
                 setattr(f, key, True)
-            else:
+            elif key in stage(name).knobs:
                 f.extra[key] = value
+            else:
+                raise UsageError(f"'{text}': stage {name} has no option '{key}'; it has {', '.join((*_SHARED, *stage(name).knobs))}")
+        for s in MIDDLE:
+            if flags[s.name] != Flags(quiet=True):
+                try:
+                    select(s, s.passes(), Context(Header("", ""), None, flags[s.name]))
+                except StreamError as e:
+                    raise UsageError(str(e)) from None
         return flags
 
     # -------------------------------------------------------------- the chain
@@ -90,14 +101,14 @@ class Run:
             out.append(("application ptx input", text.encode("utf-8", "surrogateescape")))
         for path in self.cl.inputs:
             try:
-                if path == "-":
-                    out.append(("<stdin>", sys.stdin.buffer.read()))
-                else:
-                    with open(path, "rb") as f:
-                        out.append((path, f.read()))
-            except OSError:
+                with sys.stdin.buffer if path == "-" else open(path, "rb") as f:
+                    data = f.read(MOST + 1)
+            except (OSError, ValueError):  # a name with a NUL in it is a ValueError
                 _say("fatal", f"Input file '{path}' could not be opened")
                 raise Abort("Ptx assembly aborted due to errors") from None
+            if len(data) > MOST:
+                raise Abort(f"Input file '{path}' has more than {MOST} bytes, which is not supported by orias")
+            out.append(("<stdin>" if path == "-" else path, data))
         return out
 
     def parse(self) -> bytes:
@@ -181,14 +192,17 @@ class Run:
             for p in pl.processes:
                 if not broken or p is bad:  # what its victims say of the cut stream is no news
                     sys.stderr.write(p.said)
+            last = self._called(stages[-1].name)
             self._judge(pl)
             try:
                 got = list(wire.frames(io.BytesIO(bytes(pl.result))))
+                if stages[-1].name in self.foreign:
+                    check_stream(got, stages[-1].writes, self.target, [("unit", units[i]) for i in hand])
             except StreamError as e:
-                raise Abort(f"stage {stages[-1].name} wrote no valid stream ({e})") from None
+                raise Abort(f"{last} wrote no valid stream ({e}); no output is written") from None
             results = [d for tag, d in got if tag == "unit"]
             if len(results) != len(hand):
-                raise Abort(f"stages {stages[0].name} to {stages[-1].name} returned {len(results)} units of {len(hand)}")
+                raise Abort(f"{last} wrote {len(results)} units of {len(hand)}; no output is written")
             for i, d in zip(hand, results, strict=True):
                 out[i] = d
             new_head = [(tag, d) for tag, d in got if tag != "unit"]
@@ -219,8 +233,14 @@ class Run:
         self._run([pl])
         self.times.append(("elf", time.perf_counter() - t))
         sys.stderr.write(pl.processes[0].said)
-        self._judge(pl, reported=True)
+        self._judge(pl, reported="elf" not in self.foreign)
+        if "elf" in self.foreign and pl.result[:4] != b"\x7fELF":
+            raise Abort(f"{self._called('elf')} wrote {'no ELF file' if pl.result else 'nothing'}; no output is written")
         return bytes(pl.result)
+
+    def _called(self, name: str) -> str:
+        """A stage as messages name it: by its command too where that is the user's."""
+        return f"stage {name} ('{self.foreign[name]}')" if name in self.foreign else f"stage {name}"
 
     def _steps(self, stages: list[Stage]) -> list[Step]:
         """Neighbours that are ours and have no flags work in one process; the others each in their own."""
@@ -245,7 +265,7 @@ class Run:
         if self.cl.flag("exec"):
             return Step(s.name, command=_executable(s.name))
         flags = self.flags[s.name]
-        return Step(s.name, body=lambda inp, out: run_stage(s, inp, out, flags))
+        return Step(s.name, body=lambda inp, out: run_stage(s, inp, out, flags, trusted=True))
 
     def _run(self, pipelines: list[Pipeline]) -> None:
         try:
@@ -255,14 +275,13 @@ class Run:
 
     def _judge(self, pl: Pipeline, reported: bool = False) -> None:
         """Raise Abort for a stage that broke. Exit code 1 of a middle stage is no breakage: the unit's diagnostics are in the stream."""
-        for p in pl.processes:
-            if p.hard:
-                raise Abort(f"stage {p.at} {p.failure}; no output is written")
         bad = pl.failed()
+        if bad is not None and bad.hard:
+            raise Abort(f"{self._called(bad.at)} {bad.failure}; no output is written")
         if bad is not None and reported:
             raise Abort("")
         if bad is not None and not pl.result:
-            raise Abort(f"stage {bad.at} gave up; no output is written")
+            raise Abort(f"{self._called(bad.at)} {'gave up' if bad.at not in self.foreign else bad.failure + ' and no stream'}; no output is written")
 
     # -------------------------------------------------------------- what the user asked for
 
@@ -274,13 +293,12 @@ class Run:
         try:
             with open(path, "rb") as f:
                 data = f.read()
-        except OSError:
+        except (OSError, ValueError):
             raise Abort(f"Input file '{path}' could not be opened") from None
         try:
-            tag, raw = next(wire.frames(io.BytesIO(data)))
-            header: Header = wire.header_from_wire(wire.unpack(raw))
-            for _ in wire.frames(io.BytesIO(data)):
-                pass
+            frames = list(wire.frames(io.BytesIO(data)))
+            header: Header = wire.header_from_wire(wire.unpack(frames[0][1]))
+            check_stream(frames, header.level)
         except StreamError as e:
             raise Abort(f"'{path}': {e}") from None
         return data, next_stage(header)
@@ -292,12 +310,23 @@ class Run:
             self._write(os.path.join(folder, f"{index}.{NAMES[index]}.ori"), data)
 
     def _write(self, path: str, data: bytes) -> None:
-        from stages.ends import write_atomically
-
         try:
-            write_atomically(path, data)
-        except OSError:
-            raise Abort(f"Output file '{path}' could not be opened") from None
+            write_file(path, data)
+        except (OSError, ValueError) as e:
+            reason = why(e) if isinstance(e, OSError) else ""
+            raise Abort(f"Output file '{path}' could not be written: {reason}" if reason else f"Output file '{path}' could not be opened") from None
+
+    def _groups(self, stages: list[Stage]) -> list[list[Stage]]:
+        """The stages that run as one pipeline: all, but that a foreign one stands alone (what it is given and what it writes is judged before others see it), and each
+        does where the streams between them are kept."""
+        out: list[list[Stage]] = []
+        for s in stages:
+            alone = "save-temps" in self.cl.values or s.name in self.foreign
+            if not out or alone or out[-1][-1].name in self.foreign:
+                out.append([s])
+            else:
+                out[-1].append(s)
+        return out
 
     def execute(self) -> None:
         """Everything; raises Abort."""
@@ -306,7 +335,7 @@ class Run:
         if folder is not None:
             try:
                 os.makedirs(folder, exist_ok=True)
-            except OSError:
+            except (OSError, ValueError):
                 raise Abort(f"Output file '{folder}' could not be opened") from None
         data, at = self.start_stream()
         if at == 1:
@@ -317,7 +346,7 @@ class Run:
         stop = NAMES.index(self.stop_after) if self.stop_after else len(NAMES) - 1
         last_middle = min(stop, len(MIDDLE))
         todo = [stage(n) for n in NAMES[at : last_middle + 1]]
-        groups = [[s] for s in todo] if folder is not None else [todo] if todo else []
+        groups = self._groups(todo)
         for group in groups:
             data = self.middle(data, group)
             at = NAMES.index(group[-1].name)
@@ -329,9 +358,13 @@ class Run:
 
 
 def _executable(name: str) -> list[str]:
-    """The command that runs a stage's executable: beside this Python if installed there, else as a module."""
+    """The command that runs a stage's executable: beside this Python if installed there, else as a module. Nothing is imported from the current folder."""
     path = os.path.join(os.path.dirname(sys.executable), f"orias-{name}")
-    return [path] if os.access(path, os.X_OK) else [sys.executable, "-m", f"stages.{name}"]
+    if os.access(path, os.X_OK):
+        return [path]
+    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    program = f"import sys; sys.path.append({root!r}); sys.argv[0] = 'orias-{name}'; from stages.{name}.__main__ import main; main()"
+    return [sys.executable, "-P", "-c", program]
 
 
 def _joined(stages: Sequence[Stage]) -> str:
@@ -353,6 +386,7 @@ def _import_stages(target: str) -> None:
 def run(cl: CommandLine) -> int:
     """Run one invocation; returns the exit code."""
     job: Run | None = None
+    end_with_stages()
     try:
         job = Run(cl)
         for d in cl.messages:
@@ -361,6 +395,9 @@ def run(cl: CommandLine) -> int:
                 raise Abort("")
             if not (cl.flag("disable-warnings") and d.severity == "warning"):
                 sys.stderr.write(d.render() + "\n")
+        if not cl.flag("disable-warnings"):
+            for text in cl.notes:
+                _say("warning", text)
         job.execute()
     except UsageError as e:
         _say("fatal", str(e))
@@ -369,8 +406,12 @@ def run(cl: CommandLine) -> int:
         if str(e):
             _say("fatal", str(e))
         return FAILED
-    except KeyboardInterrupt:
-        return 130
+    except NoProcess as e:
+        _say("fatal", str(e))
+        return FAILED
+    except MemoryError:
+        _say("fatal", "Memory allocation failure")
+        return FAILED
     finally:
         if job is not None and job.ahead is not None:
             stop([job.ahead])

@@ -13,9 +13,10 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
-from typing import BinaryIO
+from typing import BinaryIO, Final
 
 from ir_format.record import Record, fresh
+from stages import files
 
 Body = Callable[[BinaryIO, BinaryIO], int]
 READ = 1 << 16
@@ -50,7 +51,7 @@ class Process(Record):
     def said(self) -> str:
         """Its standard error as text, without the notes."""
         first, *rest = self.err.split(MARK)
-        return b"".join([first, *(part.partition(END)[2] for part in rest)]).decode("utf-8", "replace")
+        return b"".join([first, *(part.partition(END)[2] for part in rest)]).decode("utf-8", "surrogateescape")
 
     @property
     def at(self) -> str:
@@ -93,7 +94,41 @@ class Stalled(Exception):
     """No stage made progress for too long; names those that still ran."""
 
 
+class NoProcess(Exception):
+    """A stage could not be started: no process or no descriptor is left. The text says which, and why."""
+
+
 _open: set[int] = set()  # pipe ends of this process that a child must close
+_groups: dict[int, Process | None] = {}  # what a signal has to end: process groups of stages, and their leaders
+_ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def end_with_stages() -> None:
+    """From now on a signal that ends this process ends every stage first, with what a stage started, and removes files that are half written."""
+    for number in _ENDING:
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup leaves it
+            signal.signal(number, _ended)
+
+
+def _ended(number: int, frame: object) -> None:
+    for pid, process in list(_groups.items()):
+        _kill(pid, process is None or process.status is None)
+    for path in list(files.pending):
+        try:
+            os.unlink(path)
+        except OSError:
+            pass
+    signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)
+
+
+def _kill(pid: int, leader: bool) -> None:
+    """Kill a process group; ``leader``: its first process too, which may not have made the group yet."""
+    for kill in (os.killpg, os.kill) if leader else (os.killpg,):
+        try:
+            kill(pid, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):
+            pass
 
 
 def _pipe() -> tuple[int, int]:
@@ -109,32 +144,53 @@ def _close(fd: int) -> None:
 
 
 def start(steps: Sequence[Step], feed: bytes) -> Pipeline:
-    """Start a pipeline. The first step reads ``feed``."""
-    first_r, first_w = _pipe()
-    src = first_r
+    """Start a pipeline. The first step reads ``feed``. Raises NoProcess, with nothing left running."""
     procs: list[Process] = []
-    for step in steps:
-        out_r, out_w = _pipe()
-        err_r, err_w = _pipe()
-        pid = _spawn(step, src, out_w, err_w)
-        for fd in (src, out_w, err_w):
+    held: list[int] = []
+    at = ""
+    try:
+        first_r, first_w = _pipe()
+        src = first_r
+        held = [first_r, first_w]
+        for step in steps:
+            at = step.name
+            out_r, out_w = _pipe()
+            held += [out_r, out_w]
+            err_r, err_w = _pipe()
+            held += [err_r, err_w]
+            procs.append(_spawn(step, src, out_w, err_r, err_w))
+            for fd in (src, out_w, err_w):
+                _close(fd)
+            src = out_r
+        os.set_blocking(first_w, False)
+    except OSError as e:
+        stop([Pipeline(procs, -1, -1, memoryview(b""))])
+        for fd in held:
             _close(fd)
-        procs.append(Process(step.name, pid, err_r))
-        src = out_r
-    os.set_blocking(first_w, False)
+        raise NoProcess(f"stage {at or steps[0].name} could not be started: {e.strerror}") from None
     return Pipeline(procs, first_w, src, memoryview(feed))
 
 
-def _spawn(step: Step, src: int, dst: int, err: int) -> int:
+def _spawn(step: Step, src: int, dst: int, err_r: int, err: int) -> Process:
     sys.stdout.flush()
     sys.stderr.flush()
-    pid = os.fork()
+    signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)  # until the process is known to _ended
+    try:
+        pid = os.fork()
+    except OSError:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
+        raise
     if pid:
-        return pid
+        process = _groups[pid] = Process(step.name, pid, err_r)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
+        return process
     code = 2
     try:
         os.setsid()  # a group of its own, so that a foreign command's children die with it
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        for number in (*_ENDING, *((signal.SIGPIPE,) if step.body is None else ())):
+            if number == signal.SIGPIPE or signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
         os.dup2(err, 2)
         if step.body is None:
             os.dup2(src, 0)
@@ -240,18 +296,10 @@ def stop(pipelines: Sequence[Pipeline]) -> None:
     """Kill what still runs, reap everything, close every pipe."""
     for pl in pipelines:
         for p in pl.processes:
+            _kill(p.pid, p.status is None)  # with children that a foreign command left behind
             if p.status is None:
-                for kill in (os.killpg, os.kill):
-                    try:
-                        kill(p.pid, signal.SIGKILL)
-                    except (ProcessLookupError, PermissionError):
-                        pass
                 _, p.status = os.waitpid(p.pid, 0)
-            else:
-                try:
-                    os.killpg(p.pid, signal.SIGKILL)  # children that a foreign command left behind
-                except (ProcessLookupError, PermissionError):
-                    pass
+            _groups.pop(p.pid, None)
             _close(p.err_fd)
         _close(pl.in_fd)
         _close(pl.out_fd)

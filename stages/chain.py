@@ -7,10 +7,12 @@ stream into the next and are rows here. Code of a stage is imported when the sta
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
+from ir_format import wire
+from ir_format.diag import StreamError
 from ir_format.model import Header, Module, Unit
-from stages.runner import Context, Pass, Stage
+from stages.runner import Context, Pass, Stage, check_unit, failed, read_unit, unit_name
 
 
 def _lower_begin() -> Callable[[Any, Context], Unit]:
@@ -57,11 +59,19 @@ def _encode_passes() -> Sequence[Pass]:
 
 LOWER = Stage("lower", "ptx", "ori", tuple, _lower_begin, _lower_module)
 OPTIMIZE = Stage("optimize", "ori", "ori", _optimize_passes)
-REGALLOC = Stage("regalloc", "ori", "allocated", _regalloc_passes)
-SCHEDULE = Stage("schedule", "allocated", "scheduled", _schedule_passes)
+REGALLOC = Stage("regalloc", "ori", "allocated", _regalloc_passes, knobs={"allocator": ("greedy", "naive")})
+SCHEDULE = Stage("schedule", "allocated", "scheduled", _schedule_passes, knobs={"scheduler": ("list", "inorder", "naive"), "why": ("1", "0")})
 ENCODE = Stage("encode", "scheduled", "encoded", _encode_passes)
 
 MIDDLE = (LOWER, OPTIMIZE, REGALLOC, SCHEDULE, ENCODE)
+_OPTIONS = """
+opt-level compile-only device-debug generate-line-info suppress-debug-info verbose fmad entry minnctapersm maxntid maxrregcount device-function-maxrregcount
+override-directive-values def-load-cache def-store-cache force-load-cache force-store-cache make-errors-visible-at-exit warn-on-double-precision-use warn-on-spills
+warn-on-local-memory-usage warning-as-error disable-warnings explain legacy-bar-warp-wide-behavior sp-bounds-check compiler-annotations tensor-memory-checks
+blocks-are-clusters suppress-async-bulk-multicast-advisory-warning suppress-sparse-mma-advisory-info suppress-stack-size-warning
+"""
+#: The options that travel in a stream's header, by ptxas's long names (`tensor-memory-checks` holds which of two was given).
+OPTIONS: Final = frozenset(_OPTIONS.split())
 NAMES = ("parse", *(s.name for s in MIDDLE), "elf")
 
 
@@ -76,3 +86,34 @@ def next_stage(header: Header) -> int:
 def stage(name: str) -> Stage:
     """The row of a middle stage."""
     return next(s for s in MIDDLE if s.name == name)
+
+
+def check_stream(frames: Sequence[tuple[str, bytes]], level: str, target: str = "", given: Sequence[tuple[str, bytes]] = ()) -> None:
+    """Judge a whole stream that another program wrote: its level, its target (when given), every record and every rule of the level. ``given``: the unit
+    records that the program was given, which must be there again. Raises StreamError."""
+    from ir_format import ptx_wire
+
+    header = wire.header_from_wire(wire.unpack(frames[0][1]))
+    if header.level != level:
+        raise StreamError(f"it is at level '{header.level}', not '{level}'")
+    if target and header.target != target:
+        raise StreamError(f"it is for target '{header.target}', not '{target}'")
+    reader = next((s for s in MIDDLE if s.reads == level), None)
+    if not any(tag == "module" for tag, _ in frames):
+        raise StreamError("ori stream: no module record")
+    names: list[str] = []
+    for tag, data in frames:
+        body = wire.unpack(data, raw_lists=level == "ptx")
+        if tag == "module":
+            if level == "ptx":
+                ptx_wire.module_from_wire(body)
+            else:
+                wire.module_from_wire(body)
+        elif tag == "unit":
+            unit = read_unit(reader, body, len(names)) if reader is not None else wire.unit_from_wire(body, level)
+            names.append(unit.name)
+            if reader is not None and not (isinstance(unit, Unit) and failed(unit)):
+                check_unit(reader, unit, header)
+    wanted = [unit_name(wire.unpack(data, raw_lists=True)) for _, data in given]
+    if given and names != wanted:
+        raise StreamError(f"it holds the units {', '.join(names) or '(none)'}, not {', '.join(wanted) or '(none)'}")

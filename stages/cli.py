@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import os
+import io
 import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from ir_format import wire
+from ir_format.diag import StreamError
 from stages.application import new_app
+from stages.files import write_file
 from stages.runner import Flags, Stage, run_stage
 
 
@@ -55,16 +58,24 @@ def run_files(stage: Stage, stream: Path | None, output: Path | None, flags: Fla
         return 1
     if output is None:
         return run_stage(stage, inp, sys.stdout.buffer, flags)
-    part = output.with_name(f".{output.name}.{os.getpid()}")
-    try:
-        with open(part, "wb") as out:
-            code = run_stage(stage, inp, out, flags)
-        if code == 2 or (code == 1 and part.stat().st_size == 0):
-            part.unlink()
-        else:
-            os.replace(part, output)
+    made = io.BytesIO()
+    code = run_stage(stage, inp, made, flags)
+    data = made.getvalue()
+    if code > 1 or not ended(data):
         return code
+    try:
+        write_file(str(output), data)
     except OSError as e:
-        part.unlink(missing_ok=True)
         sys.stderr.write(f"orias-{stage.name}: can't write '{output}': {e.strerror}\n")
         return 1
+    return code
+
+
+def ended(data: bytes) -> bool:
+    """Whether a stage wrote its stream to the end (a refused one ends early)."""
+    try:
+        for _ in wire.frames(io.BytesIO(data)):
+            pass
+    except StreamError:
+        return False
+    return True

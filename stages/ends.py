@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, Final
 
 from ir_format import wire
 from ir_format.diag import CompileError, Diagnostic, StreamError
@@ -17,6 +17,13 @@ if TYPE_CHECKING:
     from stages.parse import ParseResult
 
 ABORTED = "ptxas fatal   : Ptx assembly aborted due to errors\n"
+
+
+#: Advice that an option turns off, by how it begins.
+ADVICE: Final = {
+    "suppress-async-bulk-multicast-advisory-warning": "Advisory: '.multicast::cluster'",
+    "suppress-sparse-mma-advisory-info": "Advisory: '.sp::ordered_metadata'",
+}
 
 
 def parse_to_stream(
@@ -34,7 +41,10 @@ def parse_to_stream(
     result = parse_sources(sources, target, options)
     werror = bool(options.get("warning-as-error"))
     bad = False
+    silent = tuple([text for name, text in ADVICE.items() if options.get(name)])
     for d in result.diagnostics:
+        if silent and d.severity in ("info", "warning") and d.message.startswith(silent):
+            continue
         if d.severity == "warning" and options.get("disable-warnings"):  # before they count as errors, as in ptxas
             continue
         severity = "error" if werror and d.severity == "warning" else d.severity
@@ -155,6 +165,9 @@ def elf_from_stream(inp: BinaryIO, write: Callable[[bytes], object], quiet: bool
     except CompileError as e:
         sys.stderr.write(Diagnostic(e.severity, e.message, header.source if header else "", e.line).render() + "\n")
         return 1
+    except OSError as e:
+        sys.stderr.write(f"orias-elf: can't read the stream: {e.strerror or e}\n")
+        return 1
     except (MemoryError, RecursionError) as e:
         sys.stderr.write(f"orias-elf: {type(e).__name__} while reading the stream\n")
         return 1
@@ -167,17 +180,3 @@ def elf_from_stream(inp: BinaryIO, write: Callable[[bytes], object], quiet: bool
         return 2
     write(data)
     return 0
-
-
-def write_atomically(path: str, data: bytes) -> None:
-    """Write a file so that it appears whole or not at all. Raises OSError."""
-    folder, name = os.path.split(path)
-    part = os.path.join(folder, f".{name}.{os.getpid()}.part")
-    try:
-        with open(part, "wb") as f:
-            f.write(data)
-        os.replace(part, path)
-    except OSError:
-        if os.path.exists(part):
-            os.unlink(part)
-        raise

@@ -7,12 +7,11 @@ arrive. A unit that fails becomes a diagnostic and travels on empty; the others 
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final, NoReturn
 
 from ir_format import wire
 from ir_format.diag import CompileError, Diagnostic, StreamError
@@ -79,6 +78,7 @@ class Stage(Record, frozen=True):
     """A stage of the chain. ``passes`` is called once, so that a stage's code is imported only when it runs.
 
     ``begin`` turns what was read into the unit that the passes work on (`lower`: PTX unit to Ori unit); ``module`` likewise for the module record.
+    ``knobs``: the options of its own (:attr:`Flags.extra`), each with the values that it takes.
     """
 
     name: str
@@ -87,11 +87,24 @@ class Stage(Record, frozen=True):
     passes: Callable[[], Sequence[Pass]]
     begin: Callable[[], Callable[[Any, Context], Unit]] | None = None
     module: Callable[[], Callable[[Any, Header], Module]] | None = None
+    knobs: dict[str, tuple[str, ...]] = fresh(default_factory=dict)
+
+
+def check_knobs(stage: Stage, flags: Flags) -> None:
+    """Raise StreamError for an option, or a value of it, that the stage doesn't have."""
+    for name, value in flags.extra.items():
+        known = stage.knobs.get(name)
+        if known is None:
+            has = ", ".join(f"{n}={'|'.join(v)}" for n, v in stage.knobs.items()) or "none of its own"
+            raise StreamError(f"stage {stage.name} has no option '{name}'; it has {has}")
+        if value not in known:
+            raise StreamError(f"option '{name}' of stage {stage.name} takes {', '.join(known)}, not '{value}'")
 
 
 def select(stage: Stage, passes: Sequence[Pass], ctx: Context) -> list[Pass]:
     """The passes to run under the flags; unknown names are an error that lists the known ones."""
     flags = ctx.flags
+    check_knobs(stage, flags)
     known = [p.name for p in passes]
     for name in (*flags.only, *flags.skip, *flags.dump_after, *((flags.stop_after,) if flags.stop_after else ())):
         if name not in known:
@@ -143,12 +156,12 @@ def run_unit(stage: Stage, passes: Sequence[Pass], source: Any, ctx: Context) ->
     return unit
 
 
-def run_stage(stage: Stage, inp: BinaryIO, out: BinaryIO, flags: Flags) -> int:
-    """Run a stage over a stream. Returns the exit code; never raises for bad input."""
+def run_stage(stage: Stage, inp: BinaryIO, out: BinaryIO, flags: Flags, trusted: bool = False) -> int:
+    """Run a stage over a stream. Returns the exit code; never raises for bad input. ``trusted``: a stage of ours wrote the stream in this run, so that
+    the rules of its level are not checked once more."""
     header: Header | None = None
-    body: Any = None
-    tag = ""
     code = 0
+    units = 0
     try:
         writer = wire.Writer(out.write, out.flush)
         recs = wire.records(inp, raw_lists=stage.reads == "ptx")
@@ -177,8 +190,11 @@ def run_stage(stage: Stage, inp: BinaryIO, out: BinaryIO, flags: Flags) -> int:
             elif ctx is None:
                 raise StreamError("ori stream: a unit before the module record")
             else:
-                source = read_unit(stage, body)
+                source = read_unit(stage, body, units)
+                units += 1
                 known = isinstance(source, Unit) and failed(source)
+                if not trusted and not known:
+                    check_unit(stage, source, header)
                 try:
                     unit = run_unit(stage, passes, source, ctx)
                 except Exception as e:
@@ -194,38 +210,39 @@ def run_stage(stage: Stage, inp: BinaryIO, out: BinaryIO, flags: Flags) -> int:
             for k in sorted(ctx.stats):
                 sys.stderr.write(f"{stage.name}: {k} {ctx.stats[k]}\n")
     except BROKEN as e:
-        return broken(stage.name, e)
+        return broken(stage.name, e, inp)
     return code
 
 
 #: What ends the reading of a stream.
-BROKEN: Final = (StreamError, BrokenPipeError, MemoryError, RecursionError)
+BROKEN: Final = (StreamError, OSError, MemoryError, RecursionError)
 
 
-def broken(name: str, e: Exception) -> int:
+def broken(name: str, e: Exception, inp: BinaryIO | None = None) -> int:
     """Say why a stage could not read its stream to the end; its exit code."""
-    if not isinstance(e, BrokenPipeError):  # else nobody reads what is written
-        text = str(e) if isinstance(e, StreamError) else f"{type(e).__name__} while reading the stream"
-        sys.stderr.write(f"orias-{name}: {text}\n")
+    if isinstance(e, BrokenPipeError):  # nobody reads what is written
+        return 1
+    if isinstance(e, StreamError):
+        file = getattr(inp, "name", "")
+        text = (f"{file}: " if isinstance(file, str) and file else "") + str(e)
+    elif isinstance(e, OSError):
+        text = e.strerror or type(e).__name__
+    else:
+        text = f"{type(e).__name__} while reading the stream"
+    sys.stderr.write(f"orias-{name}: {text}\n")
     return 1
 
 
-def _refused(stage: Stage, body: Any, header: Header) -> Unit | None:
-    """After a crash: the unit with a diagnostic when what came in breaks a rule of its level (a forged or foreign stream), None when it is valid."""
-    if stage.reads == "ptx":
-        return None
+def check_unit(stage: Stage, source: Any, header: Header) -> None:
+    """The door of a stage: raise StreamError for a unit that breaks a rule of the level that the stage reads (a forged stream, or one that another program wrote)."""
+    if not isinstance(source, Unit):
+        return
     from ir_format.verify import verify_unit
 
-    unit = read_unit(stage, body)
-    assert isinstance(unit, Unit)
     try:
-        verify_unit(unit, stage.reads, header.target)
+        verify_unit(source, stage.reads, header.target)
     except CompileError as e:
-        unit.diags.append((e.severity, e.message, e.line))
-        unit.functions = []
-        unit.code = []
-        return unit
-    return None
+        raise StreamError(f"unit {source.name}: {e.message}" + (f" (PTX line {e.line})" if e.line else "")) from None
 
 
 def print_diags(unit: Unit, header: Header) -> None:
@@ -256,13 +273,23 @@ def read_module(stage: Stage, body: Any) -> Any:
     return wire.module_from_wire(body)
 
 
-def read_unit(stage: Stage, body: Any) -> Any:
-    """The unit record that a stage reads."""
-    if stage.reads == "ptx":
-        from ir_format import ptx_wire
+def read_unit(stage: Stage, body: Any, number: int = 0) -> Any:
+    """The unit record that a stage reads, the ``number``-th of its stream. Raises StreamError, which names it."""
+    try:
+        if stage.reads == "ptx":
+            from ir_format import ptx_wire
 
-        return ptx_wire.unit_from_wire(body)
-    return wire.unit_from_wire(body, stage.reads)
+            return ptx_wire.unit_from_wire(body)
+        return wire.unit_from_wire(body, stage.reads)
+    except StreamError as e:
+        name = unit_name(body)
+        raise StreamError(f"unit {name if name else number}: {e}") from None
+
+
+def unit_name(body: Any) -> str:
+    """The name in a unit record that has not been checked; '' where it has none."""
+    name = body.get("name") if isinstance(body, dict) else body[0] if isinstance(body, list) and body else None
+    return name if isinstance(name, str) else ""
 
 
 def _fault(stage: Stage, header: Any, module: Any, unit: Any, e: Exception) -> int:
@@ -270,27 +297,38 @@ def _fault(stage: Stage, header: Any, module: Any, unit: Any, e: Exception) -> i
     import tempfile
     import traceback
 
-    fd, path = tempfile.mkstemp(prefix=f"orias-{stage.name}-", suffix=".ori")
-    with os.fdopen(fd, "wb") as f:
-        w = wire.Writer(f.write)
-        w.record(wire.MAGIC, header)
-        w.record("module", module)
-        w.record("unit", unit)
-        w.end()
+    try:
+        fd, path = tempfile.mkstemp(prefix=f"orias-{stage.name}-", suffix=".ori")
+        with os.fdopen(fd, "wb") as f:
+            w = wire.Writer(f.write)
+            w.record(wire.MAGIC, header)
+            w.record("module", module)
+            w.record("unit", unit)
+            w.end()
+        kept = f"with the file {path}"
+    except OSError as full:
+        kept = f"(its input could not be kept: {full.strerror})"
     where = traceback.extract_tb(e.__traceback__)[-1]
     sys.stderr.write(
-        f"orias-{stage.name}: internal fault ({type(e).__name__}: {e}) at {os.path.basename(where.filename)}:{where.lineno}; "
-        f"please report it with the file {path}\n"
+        f"orias-{stage.name}: internal fault ({type(e).__name__}: {e}) at {os.path.basename(where.filename)}:{where.lineno}; please report it {kept}\n"
     )
     return 2
 
 
-def main(stage: Stage) -> int:
+def main(stage: Stage) -> NoReturn:
     """The command line of a stage. Without arguments it reads stdin and writes stdout, and Typer isn't imported."""
-    gc.disable()  # a stage holds a tree that lives as long as its process: collections find nothing and cost a third of the time
-    if len(sys.argv) == 1:
-        return run_stage(stage, sys.stdin.buffer, sys.stdout.buffer, Flags())
-    from stages.cli import stage_app
+    import gc
 
-    stage_app(stage)()
-    return 0
+    from stages.console import run_tool
+
+    gc.disable()  # a stage holds a tree that lives as long as its process: collections find nothing and cost a third of the time
+
+    def body() -> int:
+        if len(sys.argv) == 1:
+            return run_stage(stage, sys.stdin.buffer, sys.stdout.buffer, Flags())
+        from stages.cli import stage_app
+
+        stage_app(stage)()
+        return 0
+
+    run_tool(f"orias-{stage.name}", body)

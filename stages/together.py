@@ -69,7 +69,7 @@ def run_together(stages: Sequence[Stage], inp: BinaryIO, out: BinaryIO, note: Ca
                     writer.record("unit", record)
         writer.end()
     except BROKEN as e:
-        return broken(first.name, e)
+        return broken(first.name, e, inp)
     return code
 
 
@@ -112,7 +112,7 @@ def _apart(stages: Sequence[Stage], header: Any, module: Any, unit: Any, note: C
         note(stage.name)
         out = io.BytesIO()
         feed.seek(0)
-        bad = run_stage(stage, feed, out, Flags(quiet=True))
+        bad = run_stage(stage, feed, out, Flags(quiet=True), trusted=True)
         if bad > 1:
             return bad, b""
         code = code or bad

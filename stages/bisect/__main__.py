@@ -5,9 +5,14 @@ from __future__ import annotations
 
 def main() -> None:
     """Run the Typer command line."""
-    from stages.bisect.cli import app
+    from stages.console import run_tool
 
-    app()
+    def body() -> None:
+        from stages.bisect.cli import app
+
+        app()
+
+    run_tool("orias-bisect", body)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,8 @@ from stages.bisect.chain import Chain
 from stages.bisect.judges import Command, Cosim
 from stages.bisect.search import Verdict
 from stages.check.command import read
-from stages.ends import parse_to_stream, write_atomically
+from stages.ends import parse_to_stream
+from stages.files import write_file
 
 
 class Request(Record, frozen=True):
@@ -70,7 +71,7 @@ def keep(folder: Path, guilt: Guilt) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for name, data in (("right.cubin", guilt.right), ("wrong.cubin", guilt.wrong), ("right.ori", guilt.before), ("wrong.ori", guilt.after)):
         if data:
-            write_atomically(str(folder / name), data)
+            write_file(str(folder / name), data)
 
 
 def run_file(request: Request, say: Callable[[str], object]) -> int:
@@ -88,7 +89,7 @@ def run_file(request: Request, say: Callable[[str], object]) -> int:
         sys.stderr.write(f"orias-bisect: {e}\n")
         return 1 if e.verdict is Verdict.RIGHT else 2
     except OSError as e:
-        sys.stderr.write(f"orias-bisect: {e.filename}: {e.strerror}\n")
+        sys.stderr.write(f"orias-bisect: {e.filename or request.keep or request.file}: {e.strerror}\n")
         return 2
     except OriasError as e:
         sys.stderr.write(f"orias-bisect: {e}\n")

@@ -25,13 +25,14 @@ def run(
 ) -> None:
     from ir_format.diag import CompileError, OriasError
     from stages.disasm import work
+    from stages.files import write_file
 
     try:
         data = work.run(cubin, hex_words, as_json, ori, patch, exact)
         if output is None:
             sys.stdout.buffer.write(data)
         else:
-            output.write_bytes(data)
+            write_file(str(output), data)
     except CompileError as e:
         sys.stderr.write(f"orias-disasm: {e.message}{f' (line {e.line})' if e.line else ''}\n")
         raise typer.Exit(1) from None
@@ -39,5 +40,5 @@ def run(
         sys.stderr.write(f"orias-disasm: {e}\n")
         raise typer.Exit(1) from None
     except OSError as e:
-        sys.stderr.write(f"orias-disasm: '{e.filename}': {e.strerror}\n")
+        sys.stderr.write(f"orias-disasm: '{e.filename or output or 'standard output'}': {e.strerror}\n")
         raise typer.Exit(1) from None

@@ -18,7 +18,8 @@ def run(
     stream: Annotated[Path | None, typer.Argument(help="input stream (default: standard input)")] = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="cubin (default: standard output)")] = None,
 ) -> None:
-    from stages.ends import elf_from_stream, write_atomically
+    from stages.ends import elf_from_stream
+    from stages.files import write_file
 
     parts: list[bytes] = []
     try:
@@ -28,10 +29,10 @@ def run(
             with open(stream, "rb") as inp:
                 code = elf_from_stream(inp, parts.append, quiet=True)
         if code == 0 and output is not None:
-            write_atomically(str(output), b"".join(parts))
+            write_file(str(output), b"".join(parts))
         elif code == 0:
             sys.stdout.buffer.write(b"".join(parts))
     except OSError as e:
-        sys.stderr.write(f"orias-elf: {e.filename}: {e.strerror}\n")
+        sys.stderr.write(f"orias-elf: {e.filename or output or 'standard output'}: {e.strerror}\n")
         code = 1
     raise typer.Exit(code)

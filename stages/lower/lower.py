@@ -119,6 +119,8 @@ def _launch_facts(unit: Unit, f: PtxFunction, header: Header) -> None:
     for name in ("blocksareclusters", "noreturn"):
         if getattr(d, name):
             unit.attrs[name] = 1
+    if f.entry and header.options.get("blocks-are-clusters"):
+        unit.attrs["blocksareclusters"] = 1
     if d.explicitcluster:
         unit.attrs["explicitcluster"] = 1
     unit.attrs["barriers"] = 0

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 
 def main() -> None:
-    """Run the stage's Typer command line."""
-    from stages.parse.cli import app
+    """Run the Typer command line."""
+    from stages.console import run_tool
 
-    app()
+    def body() -> None:
+        from stages.parse.cli import app
+
+        app()
+
+    run_tool("orias-parse", body)
 
 
 if __name__ == "__main__":

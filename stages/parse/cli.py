@@ -24,7 +24,8 @@ def run(
 ) -> None:
     from ir_format.model import AttrValue
     from ir_format.target import targets
-    from stages.ends import parse_to_stream, write_atomically
+    from stages.ends import parse_to_stream
+    from stages.files import write_file
 
     if arch not in targets():
         sys.stderr.write(f"orias-parse: '{arch}' is no target; known: {', '.join(targets())}\n")
@@ -47,5 +48,9 @@ def run(
     parts: list[bytes] = []
     code = parse_to_stream(sources, arch, options, parts.append)
     if code == 0:
-        write_atomically(str(output), b"".join(parts))
+        try:
+            write_file(str(output), b"".join(parts))
+        except OSError as e:
+            sys.stderr.write(f"orias-parse: can't write '{output}': {e.strerror}\n")
+            raise typer.Exit(1) from None
     raise typer.Exit(code)

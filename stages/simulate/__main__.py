@@ -152,7 +152,9 @@ def _buffer(values: list[Any], index: str) -> Any:
 
 def main() -> None:
     """Entry point of ``orias-run``."""
-    app()
+    from stages.console import run_tool
+
+    run_tool("orias-run", app)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,40 @@
+"""The help text of `orias`."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ir_format.target import targets
+from orchestrator.options import GROUPS, Option
+
+WIDTH: Final = 100
+_VALUE: Final = {"flag": "", "bool": " <true|false>", "int": " <N>", "level": " <N>"}
+
+
+def _row(option: Option) -> str:
+    short = f" (-{option.short})" if option.short and len(option.short) < len(option.long) + 1 else ""
+    return f"  {'--' + option.long + _VALUE.get(option.kind, ' <value>') + short:58} {option.help}".rstrip()
+
+
+def _targets() -> list[str]:
+    """All values of -arch, quoted as tools that read a help text look for them."""
+    names = sorted(targets())
+    words = [f"'{kind}_{name.removeprefix('sm_')}'" for kind in ("compute", "lto", "sm") for name in names]
+    lines = ["  Allowed values of --gpu-name:"]
+    for word in words:
+        if len(lines[-1]) + len(word) + 1 > WIDTH or len(lines) == 1:
+            lines.append("   ")
+        lines[-1] += f" {word},"
+    lines[-1] = lines[-1].removesuffix(",") + "."
+    return lines
+
+
+def usage() -> str:
+    """Help text."""
+    rows = ["Usage  : orias [options] <ptx file>,...", "", "Compiles PTX to a cubin. Values follow as the next word or behind '='."]
+    for title, options in GROUPS:
+        rows += ["", f"{title}:"]
+        rows += [_row(o) for o in options]
+        if options[0].long == "gpu-name":
+            rows[-len(options) + 1 : -len(options) + 1] = _targets()
+    return "\n".join(rows) + "\n"
