@@ -202,8 +202,8 @@ def inst_to_wire(i: Inst) -> Wire:
     return ((i.op, *i.mods), i.dsts, i.srcs, i.guard, i.line, i.loc, i.ctl, i.uses, i.defs, None if not i.attrs else _sorted(i.attrs))
 
 
-def _insts_from_wire(raw: Wire, ops: _Operands, heads: _Heads, ctls: _Ctls) -> list[Inst]:
-    out: list[Inst] = []
+def _insts_from_wire(raw: Wire, ops: _Operands, heads: _Heads, ctls: _Ctls, out: list[Inst]) -> None:
+    """Check and append instructions; where it fails, ``out`` holds those in front."""
     get = ops.__getitem__
     add = out.append
     for rec in raw:
@@ -234,7 +234,6 @@ def _insts_from_wire(raw: Wire, ops: _Operands, heads: _Heads, ctls: _Ctls) -> l
                 None if attrs is None else _attrs(attrs, "instruction attributes"),
             )
         )
-    return out
 
 
 def function_to_wire(f: Function) -> Wire:
@@ -272,13 +271,18 @@ def function_from_wire(x: Wire, level: str) -> Function:
         ids.add(bid)
     ops = _Operands(f.vregs if level == "ori" else None, frozenset(ids))
     heads, ctls = _Heads(), _Ctls()
+    read: list[Inst] = []
+    bid = 0
     try:
         for bid, depth, insts in blocks:
-            blk = Block(bid, None, _int(depth, 0, 1 << 16, "loop depth"))
-            blk.insts = _insts_from_wire(_seq(insts, "instructions"), ops, heads, ctls)
+            read = []
+            blk = Block(bid, read, _int(depth, 0, 1 << 16, "loop depth"))
+            _insts_from_wire(_seq(insts, "instructions"), ops, heads, ctls, read)
             f.blocks.append(blk)
     except TypeError as e:  # a map where a list must stand can't be looked up
-        raise StreamError(f"ori stream: {e} in an instruction") from None
+        raise StreamError(f"function {name}, block .L{bid}, instruction {len(read)}: ori stream: {e}") from None
+    except StreamError as e:
+        raise StreamError(f"function {name}, block .L{bid}, instruction {len(read)}: {e}") from None
     return f
 
 

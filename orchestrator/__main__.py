@@ -31,6 +31,10 @@ def _run(argv: list[str]) -> int:
     except UsageError as e:
         sys.stderr.write(e.render())
         return FAILED
+    if cl.flag("tool-name"):
+        from stages.console import call
+
+        call(cl.values["tool-name"])
     if cl.flag("version"):
         from stages.runner import VERSION
 

@@ -21,7 +21,11 @@ _CLOSED: Final = (os.O_WRONLY, os.O_RDONLY, os.O_WRONLY)  # reading from the fir
 class _Said(io.TextIOWrapper):
     """Standard error: a full disk or a closed pipe behind it changes nothing but that nobody reads it."""
 
+    tool = ""  # what stands for `ptxas` in front of messages
+
     def write(self, text: str) -> int:
+        if self.tool:
+            text = "".join([self.tool + line[5:] if line.startswith("ptxas ") else line for line in text.splitlines(True)])
         try:
             return super().write(text)
         except (OSError, ValueError):
@@ -51,6 +55,12 @@ def prepare() -> None:
     if sys.stderr is None or type(sys.stderr) is io.TextIOWrapper:
         # Names of files are bytes: what is no UTF-8 is printed as it was given.
         sys.stderr = _Said(io.BufferedWriter(io.FileIO(2, "w", closefd=False)), encoding="utf-8", errors="surrogateescape", line_buffering=True)
+
+
+def call(tool: str) -> None:
+    """Put this name in front of messages, as --tool-name asks."""
+    if isinstance(sys.stderr, _Said):
+        sys.stderr.tool = tool
 
 
 def leave(name: str, code: int, failure: int, error: OSError | None = None) -> NoReturn:
