@@ -36,7 +36,7 @@ def change(name: str, code: str, folder: Path) -> str:
         ("true", "wrote no valid stream (not an ori stream: it is empty)"),
         ("cat > /dev/null", "wrote no valid stream (not an ori stream: it is empty)"),
         ("echo garbage", "wrote no valid stream ("),
-        ("{ours} | head -c 100", "wrote no valid stream (ori stream: truncated)"),
+        ("{ours} | head -c 100", "wrote no valid stream (not an ori stream: truncated)"),
         ("cat", "wrote no valid stream (it is at level "),
         ("exit 3", "exit code 3"),
         ("exit 1", "exit code 1 and no stream"),
