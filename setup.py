@@ -8,6 +8,7 @@ generated from them, and makes the same bytes (tests/chain/test_compiled.py).
 from __future__ import annotations
 
 import os
+import tomllib
 
 from setuptools import setup
 
@@ -26,6 +27,13 @@ HOT = {
 }
 
 
+def _dependencies() -> list[str]:
+    """What the package needs at run time: mypy reads the types of its decorators from there."""
+    with open("pyproject.toml", "rb") as f:
+        listed: list[str] = tomllib.load(f)["project"]["dependencies"]
+    return listed
+
+
 def main() -> None:
     """Set up, with or without extension modules."""
     level, _, some = os.environ.get("ORIAS_COMPILE", "").partition(":")
@@ -35,7 +43,7 @@ def main() -> None:
     try:
         from mypyc.build import mypycify
     except ImportError:  # the first question of an isolated build: what it needs
-        setup(setup_requires=["mypy>=1.11", "msgpack-types"])
+        setup(setup_requires=["mypy>=1.11", "msgpack-types", *_dependencies()])
         return
     folders = some.split(",") if some else list(HOT)
     paths = [f"{folder}/{name}.py" for folder in folders for name in HOT[folder].split()]

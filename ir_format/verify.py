@@ -10,7 +10,7 @@ from __future__ import annotations
 from ir_format import isa
 from ir_format.diag import CompileError
 from ir_format.flow import falls_through, is_terminator, read_regs, written_regs
-from ir_format.model import PSEUDO, ZERO, Block, Function, Inst, Reg, Unit
+from ir_format.model import PSEUDO, ZERO, Block, Const, Function, Imm, Inst, Label, Reg, Unit
 
 # Pseudo instructions legal per level; `allocated` has none (RegAlloc expands them), and PHI lives only inside `optimize`.
 _PSEUDO_AT = {"ori": PSEUDO - {"PHI"}}
@@ -38,18 +38,25 @@ def verify_function(f: Function, level: str, spec: isa.Target) -> None:
     """Check one function."""
     if not f.blocks:
         raise _bad(f, None, None, "it has no block")
-    if falls_through(f.blocks[-1]):
+    if falls_through(f.blocks[-1]) and not _padding(f, level):
         raise _bad(f, f.blocks[-1], None, "control falls off the end of the function")
     pseudo = _PSEUDO_AT.get(level, frozenset())
+    places = len(f.locs)
+    for n, place in enumerate(f.locs):
+        if place[3] >= n:
+            raise _bad(f, None, None, f"source position {n} is inlined at {place[3]}, which does not stand in front of it")
     matched: dict[object, bool] = {}
     for b in f.blocks:
         last = len(b.insts) - 1
         for n, i in enumerate(b.insts):
+            if i.loc >= places:
+                raise _bad(f, b, i, f"there is no source position {i.loc}")
             if n != last and is_terminator(i):
                 raise _bad(f, b, i, "a jump or exit stands before the end of the block")
             if i.op in PSEUDO:
                 if i.op not in pseudo:
                     raise _bad(f, b, i, f"this pseudo instruction can't occur at level {level}")
+                _check_pseudo(f, b, i)
                 continue
             key = (i.op, i.mods, i.dsts, i.srcs, i.guard)
             ok = matched.get(key)
@@ -61,6 +68,35 @@ def verify_function(f: Function, level: str, spec: isa.Target) -> None:
                 _check_ctl(f, b, i)
             if level != "ori":
                 _check_alignment(f, b, i)
+
+
+def _padding(f: Function, level: str) -> bool:
+    """Whether the last block is the filling behind a program, as it stands in a lifted cubin: nothing but NOPs, and no way leads there."""
+    last = f.blocks[-1]
+    if level not in ("scheduled", "encoded") or len(f.blocks) < 2 or any(i.op != "NOP" for i in last.insts):
+        return False
+    named = {o.block for b in f.blocks for i in b.insts for group in (i.dsts, i.srcs, i.uses) for o in group if type(o) is Label}
+    return last.id not in named and not falls_through(f.blocks[-2])
+
+
+def _check_pseudo(f: Function, b: Block, i: Inst) -> None:
+    """A pseudo instruction has the operands that it is made of: as many sources as destinations for copies, registers to be written."""
+    op = i.op
+    if op == "COPY" or op == "PCOPY":
+        if len(i.dsts) != len(i.srcs) or not i.dsts or (op == "COPY" and len(i.dsts) != 1):
+            raise _bad(f, b, i, f"{len(i.dsts)} destinations and {len(i.srcs)} sources")
+        for to, by in zip(i.dsts, i.srcs):
+            if type(by) is Reg and type(to) is Reg and to.width != by.width and by.num != ZERO:
+                raise _bad(f, b, i, f"a destination of width {to.width} and a source of width {by.width}")
+            if type(by) not in (Reg, Imm, Const):
+                raise _bad(f, b, i, "a source that is no value")
+    elif i.srcs:
+        raise _bad(f, b, i, "it has no sources")
+    for to in i.dsts:
+        if type(to) is not Reg or to.num == ZERO:
+            raise _bad(f, b, i, "a destination that is no register")
+    if op == "FENTRY" and (i.dsts or b is not f.blocks[0]):
+        raise _bad(f, b, i, "it stands in the first block and lists its registers as defs")
 
 
 def _check_ctl(f: Function, b: Block, i: Inst) -> None:

@@ -45,10 +45,13 @@ document.body.addEventListener('click', e => { const i = e.target.closest('.i');
 """
 
 
-def page(columns: list[tuple[str, str, Unit]]) -> str:
-    """HTML with one column per (title, level, unit): the same unit after several stages, side by side."""
+def page(columns: list[tuple[str, str, Unit | str]]) -> str:
+    """HTML with one column per (title, level, unit): the same unit after several stages, side by side. Of level `ptx` there is text in place of a unit."""
     out = [f"<!doctype html><meta charset=utf-8><title>orias</title><style>{_STYLE}</style><body><div class=cols>"]
     for title, level, unit in columns:
+        if isinstance(unit, str):
+            out.append(f"<div><h2>{html.escape(title)}</h2>" + "".join(f"<div class=i data-line=0>{html.escape(line)}</div>" for line in unit.splitlines()) + "</div>")
+            continue
         out.append(f"<div><h2>{html.escape(title)}: {html.escape(unit.name)}</h2>")
         for f in unit.functions:
             out.append(f"<h2>{html.escape(f.name)}</h2>")

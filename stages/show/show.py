@@ -13,8 +13,14 @@ from ir_format.text import print_unit
 
 def load(path: str) -> tuple[Header, list[Unit], str]:
     """(header, units, PTX text). At level `ptx` the units are empty and the text is PTX printed back; else the text is ''."""
-    stream = sys.stdin.buffer if path == "-" else open(path, "rb")
-    frames = list(wire.frames(stream))
+    try:
+        with sys.stdin.buffer if path == "-" else open(path, "rb") as stream:
+            return _load(path, list(wire.frames(stream)))
+    except StreamError as e:
+        raise StreamError(str(e) if str(e).startswith(f"'{path}'") else f"'{path}': {e}") from None
+
+
+def _load(path: str, frames: list[tuple[str, bytes]]) -> tuple[Header, list[Unit], str]:
     header = wire.header_from_wire(wire.unpack(frames[0][1]))
     if header.level == "ptx":
         from ir_format import ptx_wire
@@ -29,8 +35,11 @@ def load(path: str) -> tuple[Header, list[Unit], str]:
             else:
                 units.append(ptx_wire.unit_from_wire(body))
         if module is None:
-            raise StreamError("ori stream: no module record")
-        return header, [], print_module(module, units)
+            raise StreamError(f"'{path}': ori stream: no module record")
+        try:
+            return header, [], print_module(module, units)
+        except (LookupError, TypeError, ValueError, AttributeError) as e:  # names of types, spaces and forms are looked up, and are none in a forged stream
+            raise StreamError(f"'{path}': a unit that is no PTX ({type(e).__name__}: {e})") from None
     return header, [wire.unit_from_wire(wire.unpack(d), header.level) for tag, d in frames if tag == "unit"], ""
 
 
@@ -38,13 +47,16 @@ def show(paths: list[str], form: str, only: str) -> Iterator[str]:
     """The parts of the output."""
     from stages.show.graph import dot, page
 
-    columns: list[tuple[str, str, Unit]] = []
+    columns: list[tuple[str, str, Unit | str]] = []
     for path in paths:
         header, units, ptx = load(path)
         if ptx:
-            if form != "text":
-                raise StreamError(f"'{path}' is at level ptx: it shows as text only")
-            yield ptx
+            if form == "dot":
+                raise StreamError(f"'{path}' is at level ptx: it has no graph")
+            if form == "text":
+                yield ptx
+            else:
+                columns.append(("parse", "ptx", ptx))
             continue
         picked = [u for u in units if not only or u.name == only]
         if only and not picked:
