@@ -11,7 +11,7 @@ Rules, by the name of their finding (all hold on every way that ptxas 13.0 makes
 * ``overwritten``: BSSY or BMOV of a barrier that is open;
 * ``target``: BSSY names no BSYNC of its register (ptxas names the instruction behind it);
 * ``elsewhere``: BSYNC of a barrier whose BSSY names another place;
-* ``kind``: BSSY, BREAK and BSYNC of one barrier differ in .RECONVERGENT or .RELIABLE;
+* ``kind``: BSSY and BSYNC of one barrier differ in .RECONVERGENT or .RELIABLE;
 * ``nesting``: BSYNC while a barrier that was opened later is still open: threads wait at both;
 * ``left``: waiting (BAR, WARPSYNC, another BSYNC) or returning with an open barrier whose BSYNC can't be reached any more, without BREAK;
 * ``barrier``: a barrier of all threads of the block inside a region some of whose threads have gone to its end by a way without one, and wait there;
@@ -28,6 +28,7 @@ from typing import Final, NamedTuple
 from ir_format import isa
 from ir_format.flow import ENDS, JUMPS, is_guarded
 from ir_format.model import INV, ZERO, Imm, Inst, Reg
+from stages.check.convergence_uniform import uniform_branches
 from stages.check.schedule_flow import branch_tables, line_finder, may_pass
 from stages.disasm.cubin import WORD, CodeSection, Cubin, read_cubin
 from stages.disasm.listing import Decoded, decode_section
@@ -74,10 +75,11 @@ class _Open(NamedTuple):
 
 class _Way(NamedTuple):
     """What holds on a way to a place. ``fact``: predicates with the values that they were tested for (numbers, 16 more for uniform ones), and whether all had
-    them; ``touched``: B registers that do not hold the caller's barrier; ``saved``: (register, B register of the caller)."""
+    them; ``gone``: barriers that the threads have left by BREAK and that nobody has set since; ``touched``: B registers that do not hold the caller's barrier; ``saved``: (register, B register of the caller)."""
 
     open: tuple[_Open, ...] = ()
     touched: int = 0
+    gone: int = 0
     saved: tuple[tuple[int, int], ...] = ()
     fact: tuple[tuple[tuple[int, bool], ...], bool] | None = None
 
@@ -113,6 +115,7 @@ class _Function:
         self.overflow = False
         self.returned = 0  # B registers that do not hold the caller's barrier at a return
         self.calls: set[int] = set()
+        self.together: set[int] = set()  # branches whose predicate is the same in all threads of a warp; empty until something is found
         self._walk()
 
     def _walk(self) -> None:
@@ -263,7 +266,7 @@ class _Function:
             return
         whole = "DIV" in inst.mods or "CONV" in inst.mods or inst.op not in ("BRA", "CALL")
         acts, stays = _split(way, () if whole else _tests(inst))
-        uniform = "U" in inst.mods or whole or all(p >= 16 for p, _ in _tests(inst))
+        uniform = "U" in inst.mods or whole or all(p >= 16 for p, _ in _tests(inst)) or n in self.together
         target = code.items[n].target // WORD
         for s in succs:
             mine = way if whole else stays if s == n + 1 and s != target else acts
@@ -276,6 +279,9 @@ class _Function:
                         bare |= self.ahead.get(other, (0, 0))[1]
                 if bare:
                     mine = mine._replace(open=tuple(o._replace(waited=True) if bare >> o.k & 1 else o for o in mine.open))
+            if n in self.together and mine.open:  # all of the group leave at once: nobody of it waits at what can't be reached any more
+                live = self.ahead.get(s, (0, 0))[0]
+                mine = mine._replace(open=tuple(o for o in mine.open if o.waited or live >> o.k & 1))
             yield s, mine._replace(fact=None)
 
     def _forget(self, n: int, way: _Way) -> _Way:
@@ -318,13 +324,14 @@ class _Function:
             if o.k == node.b:
                 self.code.add("overwritten", o.site, n, f"B{o.k} is open on a way to here and is set again: its threads are no longer waited for")
         kept = tuple(o for o in way.open if o.k != node.b)
-        return way._replace(open=(*kept, _Open(node.b, n, False)), touched=way.touched | 1 << node.b)
+        return way._replace(open=(*kept, _Open(node.b, n, False)), touched=way.touched | 1 << node.b, gone=way.gone & ~(1 << node.b))
 
     def _closed(self, n: int, node: _Node, way: _Way) -> _Way:
         code = self.code
         mine = next((o for o in way.open if o.k == node.b), None)
         if mine is None:
-            code.add("unset", n, n, f"B{node.b} is not set on every way to here")
+            if not way.gone >> node.b & 1:  # who has left does not wait (measured: ptxas lets threads that leave a loop by BREAK come by its BSYNC)
+                code.add("unset", n, n, f"B{node.b} is not set on every way to here")
             return way
         meeting = code.meeting(mine.site)
         if meeting >= 0 and meeting != n:
@@ -340,11 +347,10 @@ class _Function:
         code = self.code
         mine = next((o for o in way.open if o.k == node.b), None)
         if mine is None:
-            code.add("unset", n, n, f"B{node.b} is left here, but it is not set on every way to here")
+            if not way.gone >> node.b & 1:
+                code.add("unset", n, n, f"B{node.b} is left here, but it is not set on every way to here")
             return way
-        if node.mods & {"RELIABLE"} != code.nodes[mine.site].mods & {"RELIABLE"}:
-            code.add("kind", mine.site, n, "the barrier is opened as one kind and left as another")
-        return way._replace(open=tuple(o for o in way.open if o is not mine))
+        return way._replace(open=tuple(o for o in way.open if o is not mine), gone=way.gone | 1 << node.b)
 
     def _moved(self, n: int, node: _Node, way: _Way) -> _Way:
         inst = self.code.items[n].inst
@@ -461,7 +467,13 @@ class _Section:
         todo = list(self.functions)
         while todo:
             function = self.functions[todo.pop()]
+            before = dict(self.findings)
             function.judge()
+            if len(self.findings) > len(before) and not function.together:
+                function.together = uniform_branches(self.items, function.blocks, self.succs, function.entry in self.exported)
+                if function.together:  # once more: a group that leaves a region as a whole needs no BREAK (measured: ptxas then writes none)
+                    self.findings = before
+                    function.judge()
             lost = function.returned
             for entry in function.calls:
                 lost |= self.clobbers.get(entry, 0) & ~KEPT

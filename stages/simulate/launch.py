@@ -167,7 +167,7 @@ class Launch:
             state = self.cluster_arrivals.setdefault(int(cluster), ClusterArrival())
             mine = mask & (clusters == cluster)
             if machine.watcher is not None:
-                machine.watcher.arrived(state, view, mine)
+                machine.watcher.arrived(state, view, mine, bundle.pc - 1)
             if arrive:
                 state.arrived += int(np.count_nonzero(mine))
             else:

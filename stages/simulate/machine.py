@@ -95,8 +95,8 @@ class Watcher(Protocol):
     def met(self, view: View, mask: Arr) -> None:
         """These lanes of each warp go on together."""
 
-    def arrived(self, arrival: Any, view: View, mask: Arr) -> None:
-        """The lanes arrived at a barrier, which has an attribute ``known`` for the watcher's use."""
+    def arrived(self, arrival: Any, view: View, mask: Arr, pc: int) -> None:
+        """The lanes arrived at a barrier by instruction ``pc``; the barrier has an attribute ``known`` for the watcher's use."""
 
     def released(self, arrival: Any, ended: Arr) -> None:
         """The barrier lets its waiting groups go; ``ended``: lanes of the block that have exited."""
@@ -519,7 +519,7 @@ class Barriers:
                 arrival.true += int(count(value & mine))
                 arrival.total += int(count(mine))
             if machine.watcher is not None:
-                machine.watcher.arrived(arrival, view, mine)
+                machine.watcher.arrived(arrival, view, mine, bundle.pc - 1)
             if waits:
                 arrival.groups.append((view.lo, mine, bundle.pc))
         released = False

@@ -21,6 +21,7 @@ from stages.simulate.arr import Arr
 from stages.simulate.build import InstFn, View
 from stages.simulate.clocks import Clocks
 from stages.simulate.memory import Heap, Window
+from stages.simulate.state import EXITED, warp_any
 
 u8, u32, i32, i64 = np.uint8, np.uint32, np.int32, np.int64
 SHOWN: Final = 200
@@ -33,7 +34,7 @@ READ, WRITE = "read", "write"
 
 
 class Race(NamedTuple):
-    """A pair of accesses. ``kind``: ``race``, ``same value`` or ``no fence``; ``first``, ``second``: instruction numbers; ``count``: how often."""
+    """A pair of accesses. ``kind``: ``race``, ``same value``, ``no fence``, or ``parted`` for a barrier; ``first``, ``second``: instruction numbers; ``count``: how often."""
 
     kind: str
     space: str
@@ -146,8 +147,19 @@ class Races:
     def met(self, view: View, mask: Arr) -> None:
         self.clocks.meet(view.lo, mask)
 
-    def arrived(self, arrival: Any, view: View, mask: Arr) -> None:
+    def arrived(self, arrival: Any, view: View, mask: Arr, pc: int) -> None:
+        apart = warp_any(mask) & ~mask & ~view.P[EXITED]
+        if apart.any():
+            self._parted(view, mask, int(apart.argmax()), pc)
         arrival.known = self.clocks.gather(arrival.known, view.lo + np.flatnonzero(mask))
+
+    def _parted(self, view: View, mask: Arr, absent: int, pc: int) -> None:
+        key = ("parted", "barrier", pc, pc, "arrival", "absence")
+        self.counts["parted"] = self.counts.get("parted", 0) + 1
+        if key not in self.found and len(self.found) < SHOWN:
+            here = absent // 32 * 32 + int(mask[absent // 32 * 32 : absent // 32 * 32 + 32].argmax())
+            text = f"parted: {self.who(view.lo + here)} is at {self.place(pc)} without {self.who(view.lo + absent)}, which is in its warp and has not ended"
+            self.found[key] = Race(*key, text)
 
     def released(self, arrival: Any, ended: Arr) -> None:
         if arrival.known is None:

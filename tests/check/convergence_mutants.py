@@ -9,10 +9,12 @@ the simulator's own order, with the race detector; the other orders of warps. A 
 * ``always together``: a WARPSYNC, BSYNC or BREAK at which, in every order of warps, no thread ever waits (it may still have to be there for data that no launch has);
 * ``one warp``: a barrier of a block that is one warp, all of whose threads are there together;
 * ``no data crosses``: a barrier of the whole block such that no word that is touched in front of it is touched behind it by another warp, one of the two writing (moved: the access that it
-  passes touches none), in a kernel without fences, from a list of all accesses of the sound cubin (:mod:`convergence_trace`);
+  passes touches none; in a kernel with fences, none of any block), from a list of all accesses of the sound cubin (:mod:`convergence_trace`);
 * ``other threads``: moved past an access under the opposite guard;
 * ``same place for all``: another number of a barrier to which all threads of the block come at this instruction (the cubin declares that many barriers);
 * ``beside another``: a barrier or fence with no access between it and another one of its kind, in a straight run;
+* ``publishes nothing``: a MEMBAR that no strong write, atomic or barrier of the thread follows before its next one (the acquiring half of a fence is CCTL.IVALL's), and ``acquires nothing``: a CCTL.IVALL
+  in front of which the thread has read nothing that others published since the last one, or behind which it loads nothing;
 * ``nothing to tell``: a fence between whose neighbours no thread writes what another one reads: dropping every fence of the kernel changes neither values nor races, in any order.
 """
 
@@ -209,7 +211,7 @@ class Bench:
             if wrong:
                 return "values"
             pairs = {(r.kind, r.space, r.first, r.second) for r in stats.races}
-            if any(r.kind == "race" for r in stats.races) or {p[0] for p in pairs} - {p[0] for p in known}:
+            if any(r.kind in ("race", "parted") for r in stats.races) or {p[0] for p in pairs} - {p[0] for p in known}:
                 return "race"
         for run, limit in zip(self.job.runs, self.limits, strict=True):
             for order, seed in TRIES:
@@ -255,9 +257,10 @@ class Bench:
             passed = items[far].inst
             if guard is not None and passed is not None and passed.guard is not None and passed.guard == guard._replace(flags=guard.flags ^ INV):
                 return "other threads"
-            if any(i.inst is not None and i.inst.op == "MEMBAR" for i in items):
-                return ""
-            crossing = any(t.passes(index, index + far - change.place, kind == "later") for t in self.traces)
+            access = index + far - change.place
+            if passed is not None and passed.op not in ("LDS", "STS", "ATOMS") and any(i.inst is not None and i.inst.op == "MEMBAR" for i in items):
+                return "no data crosses" if all(t.alone(access, kind == "later") for t in self.traces) else ""
+            crossing = any(t.passes(index, access, kind == "later") for t in self.traces)
             return "" if crossing else "no data crosses"
         if any(i.inst is not None and i.inst.op == "MEMBAR" for i in items) or kind != "dropped":
             return ""
@@ -285,6 +288,9 @@ class Bench:
         op = change.kind.split()[0]
         if op not in ("MEMBAR", "CCTL", "FENCE"):
             return ""
+        index = self.device.program.index(self.bases.get(self.cubin.sections[change.section].name, -1) + change.place * WORD)
+        if op != "FENCE" and all(t.unused(index, op == "MEMBAR") for t in self.traces):
+            return "publishes nothing" if op == "MEMBAR" else "acquires nothing"
         return "nothing to tell" if not self._without(op) else ""
 
     def _without(self, op: str) -> str:

@@ -30,6 +30,8 @@ class Trace(Races):
         self.passed: dict[tuple[int, int], int] = {}
         self.closed: dict[Phase, set[int]] = {}  # the instructions at which the threads waited that passed from a phase to the next one
         self.view: View | None = None
+        self.events: dict[int, list[tuple[str, int]]] = {}  # by lane and set: what it does about fences, in turn
+        self.step = 0
         self.blocks: dict[int, int] = {}
         Trace.taken.append(self)
 
@@ -45,12 +47,15 @@ class Trace(Races):
         words = (at[:, None] // 4 + np.arange(max(size // 4, 1))).reshape(-1) * 2 + space
         width = max(size // 4, 1)
         strong = self.strong or self.object
+        self.step += 1
+        for lane in self.view.lo + lanes:
+            self.events.setdefault(self.sets << 20 | int(lane), []).append((("tell " if self.publishes else "") + ("hear " if strong else "") + ("load" if what == "read" else ""), self.pc))
         for block in np.unique(blocks):
             mine = blocks == block
             key = (self.sets, int(block), self.passed.get((self.sets, int(block)), 0))
             warps = ((self.lo_of() + lanes[mine]) >> 5).repeat(width)
             w = words[mine.repeat(width)]
-            self.accesses.setdefault(key, []).append(np.stack([np.full(len(w), self.pc), warps, w, np.full(len(w), what != "read"), np.full(len(w), strong)], 1))
+            self.accesses.setdefault(key, []).append(np.stack([np.full(len(w), self.pc), warps, w, np.full(len(w), what != "read"), np.full(len(w), strong), np.full(len(w), self.step)], 1))
 
     def lo_of(self) -> int:
         """First lane of the view."""
@@ -71,8 +76,10 @@ class Trace(Races):
     def met(self, view: View, mask: Arr) -> None:
         pass
 
-    def arrived(self, arrival: Any, view: View, mask: Arr) -> None:
+    def arrived(self, arrival: Any, view: View, mask: Arr, pc: int) -> None:
         self.blocks[id(arrival)] = int(view.wide("block")[mask][0])
+        for lane in view.lo + np.flatnonzero(mask):
+            self.events.setdefault(self.sets << 20 | int(lane), []).append(("meet", -1))
 
     def released(self, arrival: Any, ended: Arr) -> None:
         block = self.blocks.get(id(arrival), 0)
@@ -81,15 +88,25 @@ class Trace(Races):
         self.closed[self.sets, block, number] = waited if not getattr(arrival, "expected", 1) else {-1}
         self.passed[self.sets, block] = number + 1
 
+    def watch(self, inst: Any, pc: int, wrap: Any, run: Any) -> Any:
+        self.fence_pc = pc
+        return super().watch(inst, pc, wrap, run)
+
     def _fence(self, publishes: bool, acquires: bool, wrap: Any) -> Any:
-        return lambda v, m: None
+        pc = self.fence_pc
+
+        def act(v: View, m: Arr | None) -> None:
+            for lane in v.lo + (np.arange(v.n) if m is None else np.flatnonzero(m)):
+                self.events.setdefault(self.sets << 20 | int(lane), []).append(("fence" if publishes else "drop", pc))
+
+        return wrap(act)
 
     # --- questions ---
 
     def of(self, phase: Phase, pc: int = -1) -> Arr:
         """Accesses of a phase (of one instruction)."""
         parts = self.accesses.get(phase)
-        every = np.concatenate(parts) if parts else np.zeros((0, 5), np.int64)
+        every = np.concatenate(parts) if parts else np.zeros((0, 6), np.int64)
         return every if pc < 0 else every[every[:, 0] == pc]
 
     def crosses(self, barrier: int) -> bool:
@@ -118,6 +135,44 @@ class Trace(Races):
         return False
 
 
+    def alone(self, access: int, later: bool) -> bool:
+        """Whether no other warp of any block touches what an access touches, one of them writing, later (or before) it in the run."""
+        every = np.concatenate([a for parts in self.accesses.values() for a in parts])
+        blocks = np.concatenate([np.full(len(a), key[0] << 10 | key[1]) for key, parts in self.accesses.items() for a in parts])
+        every[:, 1] |= blocks << 20
+        mine = every[every[:, 0] == access]
+        for row in np.unique(mine[:, 2]):
+            own = mine[mine[:, 2] == row]
+            others = every[(every[:, 2] == row) & ((every[:, 3] | own[0, 3]) == 1)]
+            at = own[:, 5]
+            others = others[(others[:, 5] < at.max()) if later else (others[:, 5] > at.min())]
+            if any((others[:, 1] != w).any() for w in np.unique(own[:, 1])):
+                return False
+        return True
+
+    def unused(self, fence: int, publishes: bool) -> bool:
+        """Whether a MEMBAR is never followed by a strong write (or a barrier, behind which others write) before the next one, or a CCTL.IVALL never
+        both follows what was heard and precedes a load (or a barrier) before the next one."""
+        for events in self.events.values():
+            heard = False
+            for k, (what, pc) in enumerate(events):
+                if what == "drop" and not publishes and pc == fence and heard and _used(events[k + 1 :], "drop", ("load", "meet")):
+                    return False
+                if what == "fence" and publishes and pc == fence and _used(events[k + 1 :], "fence", ("tell", "meet")):
+                    return False
+                heard = heard and what != "drop" or "hear" in what or what == "meet"
+        return True
+
+
+def _used(events: list[tuple[str, int]], end: str, wanted: tuple[str, ...]) -> bool:
+    for what, _ in events:
+        if what == end:
+            return False
+        if any(w in what for w in wanted):
+            return True
+    return False
+
+
 def conflict(first: Arr, second: Arr) -> bool:
     """Whether two warps touch a word, one of them writing, one from each list, not both by atomics."""
     if not len(first) or not len(second):
@@ -129,7 +184,7 @@ def conflict(first: Arr, second: Arr) -> bool:
     by_word: dict[int, set[tuple[int, int, int]]] = {}
     for row in b:
         by_word.setdefault(int(row[2]), set()).add((int(row[1]), int(row[3]), int(row[4])))
-    for row in np.unique(a[:, 1:], axis=0):
+    for row in np.unique(a[:, 1:5], axis=0):
         for warp, write, strong in by_word[int(row[1])]:
             if warp != row[0] and (write or row[2]) and not (strong and row[3]):
                 return True

@@ -169,3 +169,12 @@ def test_command_line_reports_convergence(tmp_path: Path, capsys: pytest.Capture
     path.write_bytes(change.bytes(cubin))
     assert check_compiled(path) == 1
     assert "convergence, unset: " in capsys.readouterr().out
+
+
+def test_a_warp_that_comes_to_a_barrier_in_parts() -> None:
+    """Without WARPSYNC in front of BAR.SYNC the thread that waited for the flag comes alone."""
+    case = case_of("flag_wait")
+    cubin = read_cubin(ours(75, "90"))
+    broken = [c.bytes(cubin) for c in changes(cubin, frozenset(("flag_wait",))) if c.kind == "WARPSYNC dropped"]
+    assert broken
+    assert any("parted" in launch(data, case, races=True)[1] for data in broken)

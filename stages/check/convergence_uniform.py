@@ -1,0 +1,81 @@
+"""Branches that all threads of a warp take alike, as far as data show it: forward dataflow of registers that differ between the threads of a warp.
+
+For the convergence checker, and only where it would report something. Threads differ in their numbers, in their own memory, in what atomics and other threads give them, and in what is computed from
+that; what they load from one address is one value (measured: ptxas takes it so). What differs only because threads have come by different ways is not seen: such a branch counts as taken alike, and less is reported.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ir_format.flow import PHYSICAL_BASE
+from ir_format.model import ZERO, Inst, Mem, Name, Operand, Reg
+from stages.disasm.listing import Decoded
+
+_R: Final = (1 << 256) - 1
+_OWN: Final = frozenset(("LDL", "ATOM", "ATOMG", "ATOMS", "SHFL", "MATCH", "ELECT", "LDSM"))
+_FILES: Final = ("R", "P")
+
+
+def _cells(o: Operand) -> int:
+    if type(o) is Mem:
+        return _cells(o.base) | _cells(o.base) << 1 if o.base is not None else 0  # a pair, where it is one
+    if type(o) is Reg and o.file in _FILES and o.num != ZERO:
+        return (1 << max(o.width, 1)) - 1 << PHYSICAL_BASE[o.file] + o.num
+    return 0
+
+
+def _own(inst: Inst) -> bool:
+    """Whether results differ between threads whatever the operands are."""
+    if inst.op in _OWN:
+        return True
+    if inst.op in ("S2R", "CS2R", "S2UR"):
+        return any(type(o) is Name and any(x in o.name for x in ("TID", "LANEID", "MASK", "CLOCK", "TIMER")) and "CTAID" not in o.name for o in inst.srcs)
+    return False
+
+
+def uniform_branches(items: list[Decoded], blocks: dict[int, list[int]], succs: list[tuple[int, ...]], kernel: bool) -> set[int]:
+    """Guarded branches of a function whose predicate does not differ; ``kernel``: its registers hold nothing at the start (else arguments)."""
+    entry = next(iter(blocks))
+    state: dict[int, int] = {entry: 0 if kernel else _R}
+    work = [entry]
+    out: set[int] = set()
+    differing: set[int] = set()
+    while work:
+        b = work.pop()
+        now = state[b]
+        run = blocks[b]
+        for n in run:
+            now = _step(items[n].inst, now)
+        last = items[run[-1]].inst
+        if last is not None and last.op == "BRA" and len(succs[run[-1]]) > 1:
+            reads = [last.guard] if last.guard is not None else []
+            reads += [o for o in last.srcs if type(o) is Reg]
+            if any(_cells(o) & now for o in reads):
+                differing.add(run[-1])
+            out.add(run[-1])
+        for s in succs[run[-1]]:
+            if s in blocks and (s not in state or now & ~state[s]):
+                state[s] = state.get(s, 0) | now
+                work.append(s)
+    return out - differing
+
+
+def _step(inst: Inst | None, now: int) -> int:
+    """Cells that differ behind an instruction."""
+    if inst is None:
+        return now
+    if inst.op == "CALL":
+        return now | _R
+    written = 0
+    for o in inst.dsts:
+        written |= _cells(o)
+    if not written:
+        return now
+    read = 0
+    for o in inst.srcs:
+        read |= _cells(o)
+    guard = _cells(inst.guard) if inst.guard is not None else 0
+    if _own(inst) or (read | guard) & now:
+        return now | written
+    return now if guard else now & ~written
