@@ -470,7 +470,7 @@ class _Section:
             before = dict(self.findings)
             function.judge()
             if len(self.findings) > len(before) and not function.together:
-                function.together = uniform_branches(self.items, function.blocks, self.succs, function.entry in self.exported)
+                function.together = uniform_branches(self.items, function.blocks, self.succs, function.entry)
                 if function.together:  # once more: a group that leaves a region as a whole needs no BREAK (measured: ptxas then writes none)
                     self.findings = before
                     function.judge()

@@ -13,6 +13,7 @@ from ir_format.model import ZERO, Inst, Mem, Name, Operand, Reg
 from stages.disasm.listing import Decoded
 
 _R: Final = (1 << 256) - 1
+_ALL: Final = (1 << PHYSICAL_BASE["UP"]) - 1
 _OWN: Final = frozenset(("LDL", "ATOM", "ATOMG", "ATOMS", "SHFL", "MATCH", "ELECT", "LDSM"))
 _FILES: Final = ("R", "P")
 
@@ -34,10 +35,9 @@ def _own(inst: Inst) -> bool:
     return False
 
 
-def uniform_branches(items: list[Decoded], blocks: dict[int, list[int]], succs: list[tuple[int, ...]], kernel: bool) -> set[int]:
-    """Guarded branches of a function whose predicate does not differ; ``kernel``: its registers hold nothing at the start (else arguments)."""
-    entry = next(iter(blocks))
-    state: dict[int, int] = {entry: 0 if kernel else _R}
+def uniform_branches(items: list[Decoded], blocks: dict[int, list[int]], succs: list[tuple[int, ...]], entry: int) -> set[int]:
+    """Guarded branches of a function whose predicate does not differ; what registers hold at its start differs."""
+    state: dict[int, int] = {entry: _ALL}
     work = [entry]
     out: set[int] = set()
     differing: set[int] = set()

@@ -98,7 +98,7 @@ def test_as_ptxas_writes_it(lines: tuple[str, ...]) -> None:
 def test_the_predicate_must_be_the_same() -> None:
     """The BREAK is under one predicate, the branch under another: some threads leave the region without it."""
     lines = ("BSSY B0, @8", "BSSY B1, @6", "@P1 BREAK B1", "@P0 BRA @7", "NOP", "BSYNC B1", "NOP", "BSYNC B0", "EXIT")
-    assert kinds(*lines) == {"nesting", "left", "unset"}
+    assert kinds(*lines) == {"nesting", "left"}
 
 
 def test_calls() -> None:
