@@ -9,7 +9,7 @@ the simulator's own order, with the race detector; the other orders of warps. A 
 * ``always together``: a WARPSYNC, BSYNC or BREAK at which, in every order of warps, no thread ever waits (it may still have to be there for data that no launch has);
 * ``one warp``: a barrier of a block that is one warp, all of whose threads are there together;
 * ``no data crosses``: a barrier of the whole block such that no word that is touched in front of it is touched behind it by another warp, one of the two writing (moved: the access that it
-  passes touches none; in a kernel with fences, none of any block), from a list of all accesses of the sound cubin (:mod:`convergence_trace`);
+  passes touches none; in a kernel with fences, no word of any block, and nothing is written to global memory in front of it), from a list of all accesses of the sound cubin (:mod:`convergence_trace`);
 * ``other threads``: moved past an access under the opposite guard;
 * ``same place for all``: another number of a barrier to which all threads of the block come at this instruction (the cubin declares that many barriers);
 * ``beside another``: a barrier or fence with no access between it and another one of its kind, in a straight run;
@@ -262,7 +262,7 @@ class Bench:
                 return "no data crosses" if all(t.alone(access, kind == "later") for t in self.traces) else ""
             crossing = any(t.passes(index, access, kind == "later") for t in self.traces)
             return "" if crossing else "no data crosses"
-        if any(i.inst is not None and i.inst.op == "MEMBAR" for i in items) or kind != "dropped":
+        if kind != "dropped" or (any(i.inst is not None and i.inst.op == "MEMBAR" for i in items) and any(t.writes(index) for t in self.traces)):
             return ""
         return "" if any(t.crosses(index) for t in self.traces) else "no data crosses"
 

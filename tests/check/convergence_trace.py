@@ -124,6 +124,11 @@ class Trace(Races):
                 return True
         return False
 
+    def writes(self, barrier: int) -> bool:
+        """Whether anybody writes global memory in front of a barrier, behind the one before: a fence behind it could publish that."""
+        phases = [key for key, waited in self.closed.items() if barrier in waited]
+        return any(((a := self.of(key))[:, 3] * (1 - a[:, 2] % 2)).any() for key in phases)
+
     def passes(self, barrier: int, access: int, later: bool) -> bool:
         """Whether an access touches what other warps touch on the side of a barrier to which it is moved."""
         for (s, block, number), waited in self.closed.items():
