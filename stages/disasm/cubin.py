@@ -85,7 +85,8 @@ def read_cubin(data: bytes) -> Cubin:
         if elf["e_machine"] not in (190, "EM_CUDA"):
             raise CubinError("not a CUDA ELF file")
         flags = elf["e_flags"]
-        sm = flags >> 8 & 0xFF if data[8] >= 8 else flags & 0xFF
+        # ABI versions before 8 have the SM in the low byte; without ABI, ptxas 13 writes version 2 and the flags of version 8 (measured).
+        sm = flags >> 8 & 0xFF if data[8] >= 8 or flags & 0xFF < 20 else flags & 0xFF
         return _read(elf, sm, data)
     except (ELFError, ValueError, KeyError, IndexError, UnicodeError, AttributeError, TypeError, AssertionError, OverflowError, struct.error) as error:
         raise CubinError(f"damaged ELF file ({type(error).__name__})") from None

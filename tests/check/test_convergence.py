@@ -178,3 +178,20 @@ def test_a_warp_that_comes_to_a_barrier_in_parts() -> None:
     broken = [c.bytes(cubin) for c in changes(cubin, frozenset(("flag_wait",))) if c.kind == "WARPSYNC dropped"]
     assert broken
     assert any("parted" in launch(data, case, races=True)[1] for data in broken)
+
+
+@pytest.mark.oracle
+def test_a_cubin_without_abi_is_read(tmp_path: Path) -> None:
+    """A variable of local memory outside of functions: ptxas makes a cubin of another version, whose flags say the SM where new ones do."""
+    path = tmp_path / "k.ptx"
+    path.write_text(
+        ".version 2.3\n.target sm_20\n.address_size 64\n.local .b32 scratch;\n.entry k (.param .u64 o) { .reg .u64 %d; .reg .u32 %r;\n"
+        "ld.param.u64 %d, [o]; mov.u32 %r, 7; st.local.u32 [scratch], %r; ld.local.u32 %r, [scratch]; st.global.u32 [%d], %r; exit; }\n"
+    )
+    oracle.require("ptxas")
+    got = oracle.run_ptxas(path, "75")
+    assert isinstance(got, Path), got
+    data = got.read_bytes()
+    assert data[8] == 2
+    assert read_cubin(data).sm == 75
+    assert found(data) == []
