@@ -95,6 +95,12 @@ raw R 120+
 alu                       d    -   5m
 dual                      m    5   5
 
+# The 64-bit integer units of sm_120: MOV.64 and SEL.64 -> IADD.64, IMNMX.S64 -> IMNMX.U64, MOV.64 -> DSETP, DFMA.
+raw R 120+
+                          :    alu64
+iadd64 alu64              m    4
+fp64                      m    7
+
 # The tensor distances of sm_120: the larger of two measurements.
 raw R 120+
                           :    imma1 mma1 mma2
@@ -127,10 +133,10 @@ fp64 halfmma              d    13  13   13  13g    14g   13  13    13   13   6  
 guard                     d    13  13   13  13g    14m   13  13    13   13   14   13
 
 raw P 120+
-                          :    alu dual fma
-dual                      m    4   5    5
-alu fma wab imadhi        m    -   5    -
-half hcmp hf32            m    5   5    -
+                          :    alu dual fma alu64
+dual                      m    4   5    5   5
+alu fma wab imadhi        m    -   5    -   -
+half hcmp hf32            m    5   5    -   -
 
 raw UR 75
                           :    udp uldc
@@ -155,7 +161,7 @@ raw UP 75+
 uni                       d    4   4m    1    13g
 vec                       d    6   6g    1    13g
 guard                     d    11  11m   5    13g
-jump                      d    9   11g   2    13g
+jump                      d    9   9m    2    13g
 uldc                      d    11  13g   5    15g
 
 waw R 75
@@ -187,6 +193,11 @@ disp64 hf32 halfmma fp64  d    24    24   24
 mma                       d    24    24   24
 var                       d    26    26   26
 
+waw R 120+
+                          :    alu64
+*                         m    2
+var                       m    7
+
 war R 75
                           :    alu dual disp64 fma imadw imadhi half hcmp hf32 uni
 *                         d    1   1    1      1   1     1      1    1    1    1g
@@ -198,6 +209,11 @@ war R 80+
 *                         d    1   1    1      1      1g    1   1     1      1    1    1    1       1    7g    7g   7    7    1   1    1
 mma var                   d    2   2    2      2      2g    2   2     2      2    2    2    2       2    7g    7g   7    7    2   2g   2g
 bmov                      d    2   2    2      2      2g    2   2     2      2    2    2    2       2    7g    7g   7    7    2   2g   2g
+
+# DFMA -> LDG, LDS over what it reads, where its own result comes without a scoreboard.
+war R 90+
+                          :    fp64
+mma var                   m    1
 
 war R 120+
                           :    imma1 mma1 mma2

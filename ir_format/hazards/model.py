@@ -192,7 +192,9 @@ class Hazards:
             p_role = "alu"
         u_role = _uniform_role(op, klass, variable)
         plain = AS_READER.get(klass) or ("data" if (variable and klass in _MEMORY) or klass in ("shfl", "membar", "bar", "sreg", "bmov", "setreg") else klass)
-        roles = {"R": plain, "UR": u_role, "P": p_role, "UP": "guard" if klass == "uldc" else u_role if u_role != "var" else "vec", "B": ""}
+        # Addresses of textures, surfaces and barrier objects come as early as their other operands from sm_80 on (measured: HFMA2 -> SULD, LEA -> SYNCS).
+        addr = "xu" if self.sm >= 80 and klass in ("tex", "sust", "syncs") else "addr"
+        roles = {"addr": addr, "R": plain, "UR": u_role, "P": p_role, "UP": "guard" if klass == "uldc" else u_role if u_role != "var" else "vec", "B": ""}
         if klass == "branch":
             roles["P"] = "guard"
             roles["UP"] = "jump"
@@ -209,7 +211,7 @@ class Hazards:
     def _inner(self, a: Access, inst: Inst, operand: object, roles: dict[str, str], klass: str) -> None:
         if type(operand) is Mem:
             if operand.base is not None and operand.base.num != ZERO:
-                self._read(a, operand.base, "addr", klass)
+                self._read(a, operand.base, roles["addr"], klass)
             for reg in (operand.ubase, operand.desc):
                 if reg is not None and reg.num != ZERO:
                     self._read(a, reg, roles["UR"], klass)
@@ -219,15 +221,15 @@ class Hazards:
                 self._read(a, reg, "idx" if reg.file == "R" else "uldc", klass)
         elif type(operand) is Name and operand.name in _FILES_BY_NAME:
             first, count = _FILES_BY_NAME[operand.name]
-            mask = inst.srcs[-1]  # P2R Rd, PR, Ra, mask: the others are not read (measured: ISETP -> P2R at 2 cycles on sm_75 to sm_89)
-            wanted = mask.value if inst.op == "P2R" and type(mask) is Imm and type(mask.value) is int else -1
+            # P2R Rd, PR, Ra, mask: the others are not read (measured: ISETP -> P2R at 2 cycles on sm_75 to sm_89)
+            wanted = _named_by_mask(inst)
             for bit in range(count):
                 if wanted >> bit & 1:
-                    a.reads.append((first + bit, "guard", klass))
+                    a.reads.append((first + bit, "alu", klass))
 
     def _results(self, a: Access, inst: Inst, klass: str, variable: bool) -> None:
         column = AS_RESULT.get(klass, klass)
-        group = "var" if variable else _GROUPS.get(klass, "mma" if klass in _TENSOR else "fixed")
+        group = _group(klass, variable, self.sm)
         mask = 0
         for operand in (*inst.dsts, *inst.defs):
             if type(operand) is Reg:
@@ -250,10 +252,13 @@ class Hazards:
                     a.writes.append((first + part, name, group))
             elif type(operand) is Name and operand.name in _FILES_BY_NAME:
                 first, count = _FILES_BY_NAME[operand.name]
-                a.guarded = True  # the mask may leave some of them as they were
-                for cell in range(first, first + count):
-                    mask |= 1 << cell
-                    a.writes.append((cell, "r2p", group))
+                # R2P PR, Ra, mask: the others stay as they were (measured: ISETP and PLOP3 over them one cycle before and behind it)
+                wanted = _named_by_mask(inst)
+                a.guarded |= wanted < 0
+                for bit in range(count):
+                    if wanted >> bit & 1:
+                        mask |= 1 << (first + bit)
+                        a.writes.append((first + bit, "r2p", group))
         a.write_mask = mask
 
     # -- distances ----------------------------------------------------------------------------------------------
@@ -311,6 +316,22 @@ class Hazards:
                     if best is None or found.cycles > best.cycles:
                         best = found
         return best
+
+
+def _group(klass: str, variable: bool, sm: int) -> str:
+    """The group of a class as the later writer. FP64 writes as late with a scoreboard as without (measured on sm_80 and sm_120: DADD one cycle behind a reader,
+    DMUL four behind IMAD.MOV)."""
+    if variable and (klass != "fp64" or sm < 80):
+        return "var"
+    return _GROUPS.get(klass, "mma" if klass in _TENSOR else "fixed")
+
+
+def _named_by_mask(inst: Inst) -> int:
+    """Which predicates an instruction over a whole file of them (P2R, R2P and their uniform kin) touches, as a mask; -1 where its mask is no number."""
+    mask = inst.srcs[-1] if inst.srcs else None
+    if inst.op in ("P2R", "R2P", "UP2UR", "UR2UP") and type(mask) is Imm and type(mask.value) is int:
+        return mask.value
+    return -1
 
 
 def _uniform_role(op: str, klass: str, variable: bool) -> str:

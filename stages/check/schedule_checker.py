@@ -31,15 +31,16 @@ _CELLS: Final = (1 << PHYSICAL_BASE["B"]) - 1  # B registers are tracked by the 
 _R_CELLS: Final = (1 << PHYSICAL_BASE["UR"]) - 1
 _P_CELLS: Final = (1 << PHYSICAL_BASE["UP"]) - (1 << PHYSICAL_BASE["P"])
 #: Cells that are no registers. ORDER: something that later memory accesses must wait for; LOADED: a load from global memory that is not back;
-#: BEFORE_WRITES: the same behind a MEMBAR.
+#: BEFORE_WRITES: the same behind a MEMBAR; ACQUIRED: the last strong load or atomic, whose result CCTL waits for.
 _ORDER: Final = 1 << PHYSICAL_BASE["B"] + 64
 _LOADED: Final = _ORDER << 1
 _BEFORE_WRITES: Final = _ORDER << 2
+_ACQUIRED: Final = _ORDER << 3
 #: Who waits for ORDER (measured: before the next of these ptxas waits for FENCE, for a SYNCS with a write and a MEMBAR with any scoreboard; it gives most
 #: MEMBARs no scoreboard at -O3). The loads in front of a MEMBAR are waited for by those that are no loads and no BAR (measured: never by 30 LDS and LDG, by 94 BAR).
 _ORDERED: Final = frozenset(("lds", "ldg", "ldl", "stg", "sts", "atom", "red", "ldgsts", "bar", "syncs", "fence", "cctl", "bulk"))
 #: Classes whose instructions finish in order, by queue: results, and reads of registers (measured C2).
-_RESULT_QUEUE: Final = {c: c for c in ("xu", "lds", "ldc", "shfl", "redux", "fp64", "dmma", "mma1", "imma1", "gmma")}
+_RESULT_QUEUE: Final = {c: c for c in ("xu", "tex", "lds", "ldc", "shfl", "redux", "fp64", "dmma", "mma1", "imma1", "gmma")}
 _OWN_QUEUE: Final = {"QSPC": "qspc", "LDTM": "ldtm", "ATOMS": "lds"}  # measured on sm_120, sm_100, sm_75 and sm_80
 _WRITE_IN_ORDER: Final = frozenset(("lds", "ldtm"))  # queues in which a result may overwrite an earlier one that is under way (measured: LDS over LDS.128)
 _MEMORY: Final = ("lds", "ldg", "ldl", "stg", "sts", "atom", "red", "ldgsts", "bar")
@@ -56,26 +57,16 @@ _GROUPS: Final = 6
 #: are for the scheduler: on the safe side.
 RELAXED: Final = (
     ("raw", "", "MATCH=data", "75+", 4),  # LOP3 -> MATCH.ANY on sm_90; 5
-    ("raw", "=alu", "SYNCS=addr", "90+", 4),  # LEA -> SYNCS.ARRIVE on sm_90 and sm_120; 5
-    ("raw", "=fma", "SYNCS=addr", "90+", 4),  # VIADD -> SYNCS.PHASECHK on sm_90; 5
     ("raw", "=udp", "QMMA", "120+", 8),  # ULOP3 -> QMMA.SF; 9
     ("raw", "=udp", "OMMA", "120+", 8),
-    ("raw", "=alu", "P2R=guard", "75+", 4),  # LEA, ISETP -> P2R over a predicate that it takes; 12 and 13
-    ("raw", "=dual", "P2R=guard", "75+", 4),
     ("raw", "=wlo", "=alu", "90+", 3),  # IMAD.WIDE -> SHF, LEA, IADD3 over its low register; documented so, the table has 4
     ("raw", "=wlo", "=dual", "90+", 3),
-    ("raw", "=alu64", "=iadd64", "120+", 4),  # MOV.64 -> IADD.64; 6
-    ("raw", "=alu64", "=alu64", "120+", 4),  # IMNMX.S64 -> IMNMX.U64; a guess says 6
-    ("raw", "=alu64", "=fp64", "120+", 7),  # MOV.64 -> DSETP; a guess says 8
-    ("raw", "setp64", "=dual", "120+", 5),  # ISETP.U64 -> PLOP3; 6
     ("raw", "=udp64", "=uni", "120+", 4),  # UIADD3.64 -> ULOP3, its low register; the high one at 5
     ("raw", "=alu", "=hcmp", "103", 5),  # LOP3 -> HSET2, HSETP2 over their predicate; a guess says 13
     ("raw", "=mma1", "=data", "80-99", 15),  # IMMA.16816 -> STG; 16 is for the sake of others
     ("raw", "=mma1", "=lsu", "80-99", 15),
     ("raw", "IMMA", "", "120+", 26),  # IMMA.16832 -> STG, IADD3, IMMA (27); 28 and 32, which are right for HMMA
     ("raw", "HMMA", "HMMA", "120+", 29),  # HMMA.16816 -> HMMA.1688; 32
-    ("waw", "=alu64", "var", "120+", 7),  # SEL.64 -> LDC.64; a guess says 8
-    ("waw", "=alu64", "fixed", "120+", 2),  # MOV.64 -> MOV; a guess says 4
     ("waw", "half", "", "120+", 1),  # HFMA2 -> @P MOV; a guess says 2
     ("waw", "=alu", "hcmp", "120+", 5),  # LOP3 -> HSETP2 over the predicate that it reads; 9, documented for the first SMs
     ("waw", "=alu", "hcmp", "103", 5),
@@ -171,7 +162,7 @@ class _Node:
         self.wq = _OWN_QUEUE.get(inst.op) or _RESULT_QUEUE.get(access.klass, "")
         self.rq = _READ_QUEUE.get(access.klass, "")
         self.depbar = _depbar(inst)
-        self.paced = inst.op in _PACED
+        self.paced = inst.op in _PACED and not (inst.op == "CALL" and access.guarded)  # (measured: stall 1 behind each guarded CALL on sm_80)
         self.reused = 0
         for o in inst.srcs:
             if type(o) is Reg and o.flags & REUSE and o.num != ZERO:
@@ -185,9 +176,9 @@ class _Node:
         if access.klass in _ORDERED:
             self.r |= _ORDER if access.klass in ("lds", "ldg", "ldl", "bar") else _ORDER | _BEFORE_WRITES
         if access.klass == "cctl":
-            self.r |= _LOADED
+            self.r |= _ACQUIRED
         if access.klass in ("ldg", "atom") and self.slow_w:
-            self.slow_w |= _LOADED
+            self.slow_w |= _LOADED | (_ACQUIRED if any(m.startswith("STRONG") for m in inst.mods) else 0)
 
 
 def _control(word: int) -> Ctl:
@@ -359,8 +350,9 @@ class _Walk:
                 clock += 2  # a drain is long enough for a counter to be seen (measured: DMMA at -O0)
             else:
                 clock += node.ctl.stall
-            if node.op == "BAR" and node.item.inst is not None and self.h.sm == 75:
-                # Shared accesses have read their registers behind a barrier, and so have barriers behind one that is waited at (measured on sm_75 alone).
+            if node.op == "BAR" and node.item.inst is not None and "DEFER_BLOCKING" not in node.item.inst.mods:
+                # Shared accesses have read their registers behind a barrier that blocks at once, and so have barriers behind one that is waited at (measured on
+                # sm_75 and sm_80; in front of BAR.SYNC.DEFER_BLOCKING ptxas announces the reads, on sm_80 to sm_120).
                 done = ("sts", "lds") if "ARV" in node.item.inst.mods else ("sts", "lds", "bar")
                 for key in [k for k in pending if k[0] != n and self.nodes[k[0]].access.klass in done]:
                     pw, _, y, at = pending.pop(key)
@@ -426,6 +418,8 @@ class _Walk:
                 _merge(pending, (m, by_w, by_r), (w, r, younger, at))
             for k in bit_indices(both):
                 raised[k] = clock
+        if node.slow_w & _ACQUIRED:
+            _forget(pending, _ACQUIRED)  # the CCTL of an acquire waits for its own access alone (measured behind weak, relaxed, volatile loads and atomics)
         if node.slow_w or node.slow_r:
             _merge(pending, (n, bits_w, bits_r), (node.slow_w, node.slow_r, 0, clock))
         if node.early_w:
@@ -439,7 +433,7 @@ class _Walk:
             behind = _BEFORE_WRITES if node.access.klass == "membar" else 0
             for key, (w, r, younger, at) in list(pending.items()):
                 if w & (_LOADED | _BEFORE_WRITES):
-                    kept = w & ~(_LOADED | _BEFORE_WRITES) | behind
+                    kept = w & ~(_LOADED | _BEFORE_WRITES | _ACQUIRED) | behind
                     if kept | r:
                         pending[key] = (kept, r, younger, at)
                     else:
@@ -536,6 +530,16 @@ def _merge(pending: _Pending, key: _Key, new: tuple[int, int, int, int]) -> None
     old = pending.get(key)
     w, r, younger, at = new
     pending[key] = new if old is None else (w | old[0], r | old[1], min(younger, old[2]), max(at, old[3]))
+
+
+def _forget(pending: _Pending, cells: int) -> None:
+    """Drop cells from all results under way."""
+    for key, (w, r, younger, at) in list(pending.items()):
+        if w & cells:
+            if w & ~cells | r:
+                pending[key] = (w & ~cells, r, younger, at)
+            else:
+                del pending[key]
 
 
 def _boards(bits: int) -> str:

@@ -88,7 +88,7 @@ class _State:
         done = inst.op in _DONE
         meets = a.pipe == "mio" and a.klass not in _APART
         for k in range(COUNT):
-            if any_ >> k & 1 and (self.results[k] & touched or self.reads[k] & written or (done and self.results[k]) or (meets and (self.results[k] | self.reads[k]) & _SIGNAL)):
+            if any_ >> k & 1 and (self.results[k] & touched or self.reads[k] & written or (done and self.results[k] & _ACQUIRED) or (meets and (self.results[k] | self.reads[k]) & _SIGNAL)):
                 wait |= 1 << k
         return wait
 
@@ -105,6 +105,11 @@ class _State:
             for k in range(COUNT):
                 if self.results[k]:
                     self.results[k] |= _SIGNAL
+        if wr >= 0 and a.board_w and a.klass in ("ldg", "atom") and any(m.startswith("STRONG") for m in inst.mods):
+            # The cache invalidation of an acquire waits for its own access, the last strong one in front of it (measured).
+            for k in range(COUNT):
+                self.results[k] &= ~_ACQUIRED
+            self.results[wr] |= _ACQUIRED
         if wr >= 0:
             self.results[wr] |= a.write_mask | (_SIGNAL if a.signals else _LOAD if a.board_w else 0)
             self.any |= 1 << wr
@@ -115,6 +120,7 @@ class _State:
 
 _LOAD: Final = 1 << 600  # a counter in use, whether its instruction writes a register or not
 _SIGNAL: Final = 1 << 601  # memory accesses and barriers wait for it
+_ACQUIRED: Final = 1 << 602  # CCTL waits for it
 _APART: Final = frozenset(("ldc", "sreg", "errbar"))
 
 

@@ -326,8 +326,8 @@ def p2r(b: Build) -> InstFn:
     shift = u32(_byte_shift(b))
     ga, gm = b.u(values[0]), b.u(values[1])
     first = UP0 if b.inst.op == "UP2UR" else 0
-    for i in range(7):
-        b.reads.append(("P", first + i))
+    wanted = values[1].value if isinstance(values[1], Imm) else -1
+    b.reads.extend(("P", first + i) for i in range(7) if wanted >> i & 1)  # what the mask leaves out is not read
     d = b.dst()
 
     def run(v: View, m: Arr | None) -> None:
