@@ -168,7 +168,8 @@ class Hazards:
         if tags is not None:
             # A strong load whose result nobody reads still tells when it is done: the cache invalidation behind an acquire waits for it.
             a.board_w = "W" in tags[0] and (a.write_mask & ((1 << B0) - 1) != 0 or (klass in ("ldg", "atom") and any(m.startswith("STRONG") for m in inst.mods)))
-            for operand in inst.srcs:  # a predicate source beside the guard counts as read late: nothing measured says otherwise
+            # Predicate sources of LDGSTS and BAR.RED are read at issue (measured: the next instruction overwrites them); of others nothing measured says so.
+            for operand in inst.srcs if klass not in ("ldgsts", "bar") else ():
                 if type(operand) is Reg and operand.file == "P" and operand.num != ZERO:
                     late |= 1 << (_P0 + operand.num)
             if klass in _SIGNALS:  # what follows waits until it is done, whether it writes a register or not (measured)

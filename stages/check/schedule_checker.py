@@ -40,14 +40,14 @@ _ACQUIRED: Final = _ORDER << 3
 #: MEMBARs no scoreboard at -O3). The loads in front of a MEMBAR are waited for by those that are no loads and no BAR (measured: never by 30 LDS and LDG, by 94 BAR).
 _ORDERED: Final = frozenset(("lds", "ldg", "ldl", "stg", "sts", "atom", "red", "ldgsts", "bar", "syncs", "fence", "cctl", "bulk"))
 #: Classes whose instructions finish in order, by queue: results, and reads of registers (measured C2).
-_RESULT_QUEUE: Final = {c: c for c in ("xu", "tex", "lds", "ldc", "shfl", "redux", "fp64", "dmma", "mma1", "imma1", "gmma")}
+_RESULT_QUEUE: Final = {c: c for c in ("xu", "tex", "lds", "ldc", "redux", "fp64", "dmma", "mma1", "imma1", "gmma")} | {"shfl": "lds"}  # (LDS, LDSM told by SHFL: sm_75, sm_80)
 _OWN_QUEUE: Final = {"QSPC": "qspc", "LDTM": "ldtm", "ATOMS": "lds"}  # measured on sm_120, sm_100, sm_75 and sm_80
 _WRITE_IN_ORDER: Final = frozenset(("lds", "ldtm"))  # queues in which a result may overwrite an earlier one that is under way (measured: LDS over LDS.128)
-_MEMORY: Final = ("lds", "ldg", "ldl", "stg", "sts", "atom", "red", "ldgsts", "bar")
+_MEMORY: Final = ("lds", "ldg", "ldl", "stg", "sts", "atom", "red", "ldgsts", "bar", "shfl")
 _READ_QUEUE: Final = _RESULT_QUEUE | dict.fromkeys(_MEMORY, "memory") | {"syncs": "syncs"}
-#: Classes whose results come out of the memory pipe behind the reads of everything that went into it before (measured: ptxas lets LDS, LDC and B2R
+#: Classes whose results come out of the memory pipe behind the reads of everything that went into it before (measured: ptxas lets LDS, LDC, SHFL and B2R
 #: overwrite what an earlier access reads, without a wait).
-_BEHIND_MEMORY: Final = frozenset(("lds", "ldg", "ldl", "ldc", "atom", "sreg"))
+_BEHIND_MEMORY: Final = frozenset(("lds", "ldg", "ldl", "ldc", "atom", "sreg", "shfl"))
 _YOUNGEST: Final = 63  # a counter holds no more
 #: The counter of groups of warpgroup products, as if it were the seventh scoreboard: a product with ``gsb0`` ends a group, WARPGROUP.DEPBAR.LE gsb0, n waits
 #: until n groups are under way (measured: ptxas puts it in front of whatever touches accumulators or fragments, products apart).
@@ -351,9 +351,9 @@ class _Walk:
             else:
                 clock += node.ctl.stall
             if node.op == "BAR" and node.item.inst is not None and "DEFER_BLOCKING" not in node.item.inst.mods:
-                # Shared accesses have read their registers behind a barrier that blocks at once, and so have barriers behind one that is waited at (measured on
+                # Stores and shared accesses have read their registers behind a barrier that blocks at once, and so have barriers behind one that is waited at (measured on
                 # sm_75 and sm_80; in front of BAR.SYNC.DEFER_BLOCKING ptxas announces the reads, on sm_80 to sm_120).
-                done = ("sts", "lds") if "ARV" in node.item.inst.mods else ("sts", "lds", "bar")
+                done = ("sts", "lds", "stg") if "ARV" in node.item.inst.mods else ("sts", "lds", "stg", "bar")
                 for key in [k for k in pending if k[0] != n and self.nodes[k[0]].access.klass in done]:
                     pw, _, y, at = pending.pop(key)
                     if pw:
@@ -412,7 +412,7 @@ class _Walk:
                     younger = min(younger + 1, _YOUNGEST)
                 if bits_w and node.wq and earlier.wq == node.wq and not by_w and w:
                     by_w |= bits_w
-                if node.rq and earlier.rq == node.rq and r:
+                if r and (node.rq and earlier.rq == node.rq or earlier.rq == "memory" and node.access.klass in _BEHIND_MEMORY):
                     by_r |= both
                 del pending[key]
                 _merge(pending, (m, by_w, by_r), (w, r, younger, at))

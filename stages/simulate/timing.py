@@ -20,8 +20,9 @@ _ALU: Final = frozenset(
 _DUAL: Final = frozenset(["FMNMX", "SEL", "FSEL", "MOV", "ISETP", "FSETP", "FSET", "IMNMX", "VIMNMX", "VOTE"])
 _FMA: Final = frozenset(["FADD", "FMUL", "FFMA", "IMAD", "IDP", "FSWZADD"])
 _HALF: Final = frozenset(["HADD2", "HMUL2", "HFMA2", "HMNMX2", "HSETP2", "HSET2"])
-#: Memory-pipe instructions whose operands come as early as those of the special function unit (documented for LDC, measured for MATCH).
-_EARLY: Final = frozenset(("R2UR", "CREDUX", "LDC", "LDCU", "MATCH", "REDUX"))
+#: Memory-pipe instructions whose operands come as early as those of the special function unit (documented for LDC, measured for MATCH, barrier objects, textures
+#: and surfaces).
+_EARLY: Final = frozenset(("R2UR", "CREDUX", "LDC", "LDCU", "MATCH", "REDUX", "SYNCS", "TEX", "TLD", "SULD", "SUST"))
 #: Ops that either pipe runs: the shorter distance holds (measured: VIADD follows IMAD, and the other way round, at 4).
 _EITHER: Final = frozenset(("VIADD",))
 _FP64: Final = frozenset(["DADD", "DMUL", "DFMA", "DSETP"])
@@ -94,6 +95,8 @@ def writer_class(inst: Inst, sm: int) -> str:
         return next((k for k in map(_PRODUCTS[kind].get, inst.mods) if k), "mma1")
     if op in ("ULDC", "UMOV", "VOTEU"):
         return "uldc"
+    if op == "ELECT":
+        return "elect"
     if op in ("R2UR", "CREDUX"):
         return "r2ur"
     return "uni" if op.startswith("U") else "alu"
@@ -148,6 +151,8 @@ def latency(writer: str, part: int, dual: bool, reader: str, kind: str, uniform:
         return min(latency(writer, part, dual, r, kind, uniform, sm) for r in ("alu", "fma"))
     if writer == "r2ur":
         return 10 if sm < 100 else 13
+    if writer == "elect":  # its predicate as an ALU's, its uniform register as a moved one (measured)
+        writer = "uldc" if uniform else "alu"
     if uniform:
         table = _UNIFORM_P if kind == "P" else _UNIFORM
         pair = table.get("branch" if reader == "call" else reader, (6, 1) if kind == "P" else (6, 2))

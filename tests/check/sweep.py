@@ -51,21 +51,21 @@ class Sweep:
         self.cubins += 1
         self.instructions += report.instructions
         for finding in report.findings:
-            key = (finding.kind, f"{finding.have} of {finding.need}", finding.rule, _mnemonic(finding.earlier), _mnemonic(finding.later))
+            key = (finding.kind, f"{finding.have} of {finding.need}" if finding.kind in ("raw", "waw", "war") else "", re.sub(r"SB.*", "", finding.rule), _mnemonic(finding.earlier), _mnemonic(finding.later))
             self.groups[key] += 1
             self.examples.setdefault(key, finding)
         for text in report.unjudged:
             self.unjudged[re.sub(r"^.*?: (0x[0-9a-f]+:? )?", "", text)] += 1
 
-    def print(self) -> None:
-        """The counts, findings by rule, refusals by reason."""
+    def print(self, most: int | None = None) -> None:
+        """The counts, findings by rule (``most``: the most frequent ones), refusals by reason."""
         seconds = time.monotonic() - self.began
         print(
             f"{self.title}: {self.cubins} cubins, {self.instructions} instructions, {sum(self.groups.values())} findings, {sum(self.unjudged.values())} not judged,"
             f" {sum(self.refused.values())} kernels refused, {seconds:.0f} s",
             flush=True,
         )
-        for key, count in self.groups.most_common():
+        for key, count in self.groups.most_common(most):
             print(f"{count:6} {self.examples[key]}")
         for what, counts in (("not judged", self.unjudged), ("refused", self.refused)):
             for text, count in counts.most_common(12):
