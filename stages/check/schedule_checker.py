@@ -36,12 +36,14 @@ _ORDER: Final = 1 << PHYSICAL_BASE["B"] + 64
 _LOADED: Final = _ORDER << 1
 _BEFORE_WRITES: Final = _ORDER << 2
 _ACQUIRED: Final = _ORDER << 3
-#: Who waits for ORDER (measured: before the next of these ptxas waits for FENCE, for a SYNCS with a write and a MEMBAR with any scoreboard; it gives most
+#: Who waits for ORDER (measured: before the next of these ptxas waits for FENCE and a MEMBAR with any scoreboard, BAR for SYNCS too; it gives most
 #: MEMBARs no scoreboard at -O3). The loads in front of a MEMBAR are waited for by those that are no loads and no BAR (measured: never by 30 LDS and LDG, by 94 BAR).
 _ORDERED: Final = frozenset(("lds", "ldg", "ldl", "stg", "sts", "atom", "red", "ldgsts", "bar", "syncs", "fence", "cctl", "bulk"))
+_PLAIN: Final = frozenset(("lds", "ldg", "ldl", "stg", "sts", "atom", "red", "ldgsts", "syncs"))
 #: Classes whose instructions finish in order, by queue: results, and reads of registers (measured C2).
-_RESULT_QUEUE: Final = {c: c for c in ("xu", "tex", "lds", "ldc", "redux", "fp64", "dmma", "mma1", "imma1", "gmma")} | {"shfl": "lds"}  # (LDS, LDSM told by SHFL: sm_75, sm_80)
+_RESULT_QUEUE: Final = {c: c for c in ("xu", "tex", "lds", "ldc", "sreg", "redux", "fp64", "dmma", "mma1", "imma1", "gmma")} | {"shfl": "lds"}  # (LDS, LDSM told by SHFL: sm_75, sm_80; S2UR by S2UR: sm_90)
 _OWN_QUEUE: Final = {"QSPC": "qspc", "LDTM": "ldtm", "ATOMS": "lds"}  # measured on sm_120, sm_100, sm_75 and sm_80
+_OWN_READS: Final = {"LDTM": "tmem", "STTM": "tmem", "UTMALDG": "tma", "UTMASTG": "tma"}  # STTM told by the LDTM behind it, UTMALDG by the next (measured on sm_100)
 _WRITE_IN_ORDER: Final = frozenset(("lds", "ldtm"))  # queues in which a result may overwrite an earlier one that is under way (measured: LDS over LDS.128)
 _MEMORY: Final = ("lds", "ldg", "ldl", "stg", "sts", "atom", "red", "ldgsts", "bar", "shfl")
 _READ_QUEUE: Final = _RESULT_QUEUE | dict.fromkeys(_MEMORY, "memory") | {"syncs": "syncs"}
@@ -160,7 +162,7 @@ class _Node:
             self.slow_w, self.fixed_w, self.slow_r = self.w, 0, self.r & _R_CELLS
         self.fixed_r = self.r & ~self.slow_r
         self.wq = _OWN_QUEUE.get(inst.op) or _RESULT_QUEUE.get(access.klass, "")
-        self.rq = _READ_QUEUE.get(access.klass, "")
+        self.rq = _OWN_READS.get(inst.op) or _READ_QUEUE.get(access.klass, "")
         self.depbar = _depbar(inst)
         self.paced = inst.op in _PACED and not (inst.op == "CALL" and access.guarded)  # (measured: stall 1 behind each guarded CALL on sm_80)
         self.reused = 0
@@ -270,6 +272,9 @@ class _Walk:
         if item.inst is None:
             self.unjudged.append(f"{self.name}: {item.pc:#06x}: {item.reason}")
             return _Node(item, Inst("?", ctl=_control(item.word)), Access())  # no registers known; its control word counts
+        guard = item.inst.guard
+        if guard is not None and guard.num == ZERO and guard.flags & INV:
+            return _Node(item, item.inst, Access())  # never runs (@!PT LDS RZ in front of LDGSTS and UTMALDG)
         try:
             return _Node(item, item.inst, self.h.access(item.inst))
         except (CompileError, KeyError) as error:
@@ -458,8 +463,8 @@ class _Walk:
                 continue
             if self._either(m, node, stale):
                 continue  # @P and @!P of the same value: only one of them runs (measured: MUFU and FFMA on sm_75)
-            if first.op == "SYNCS" and node.op in ("SYNCS", "FENCE"):
-                results &= ~_ORDER  # they are done in order (measured: PHASECHK, ARRIVE behind PHASECHK, FENCE behind EXCH on sm_90 to sm_120)
+            if results & _ORDER and _independent(first, node):
+                results &= ~_ORDER
             hit = results & (r if first.wq == node.wq and node.wq in _WRITE_IN_ORDER else r | w)
             if first.wq == node.wq == "gmma":
                 hit &= ~w  # products over the same accumulators are done in order
@@ -511,6 +516,17 @@ class _Walk:
         if key not in self.found:
             name = "-" if cell < 0 else "memory" if 1 << cell >= _ORDER else cell_name(cell)
             self.found[key] = Finding(kind, name, self._text(earlier), self._text(later), need, have, rule, source, self.name, self.items[later].pc, 0)
+
+
+def _independent(first: _Node, node: _Node) -> bool:
+    """Whether what waits for memory need not wait for this one (all measured): operations on barrier objects are done in the order of shared accesses (STS, LDS behind
+    EXCH and ARRIVE, at the same address too, on sm_90 to sm_120), and so are fences (FENCE behind EXCH, FENCE.VIEW.ASYNC.S behind .T on sm_100); a
+    barrier does not wait for registers given back."""
+    if first.op == "SYNCS":
+        return node.op == "FENCE" or node.access.klass in _PLAIN
+    if first.op == "FENCE":
+        return node.op == "FENCE"
+    return first.access.klass == "setregd" and node.op == "BAR"
 
 
 def relaxed(kind: str, first: Access, first_op: str, second: Access, second_op: str, sm: int, cell: int) -> int:

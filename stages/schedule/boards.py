@@ -86,9 +86,13 @@ class _State:
         touched = a.read_mask | a.write_mask
         written = a.write_mask
         done = inst.op in _DONE
-        meets = a.pipe == "mio" and a.klass not in _APART
+        meets = 0
+        if done:
+            meets |= _ACQUIRED
+        if a.pipe == "mio" and a.klass not in _APART:
+            meets |= _SIGNAL if a.klass in _IN_ORDER else _SIGNAL | _OBJECT
         for k in range(COUNT):
-            if any_ >> k & 1 and (self.results[k] & touched or self.reads[k] & written or (done and self.results[k] & _ACQUIRED) or (meets and (self.results[k] | self.reads[k]) & _SIGNAL)):
+            if any_ >> k & 1 and (self.results[k] & (touched | meets) or self.reads[k] & (written | meets)):
                 wait |= 1 << k
         return wait
 
@@ -111,17 +115,24 @@ class _State:
                 self.results[k] &= ~_ACQUIRED
             self.results[wr] |= _ACQUIRED
         if wr >= 0:
-            self.results[wr] |= a.write_mask | (_SIGNAL if a.signals else _LOAD if a.board_w else 0)
+            self.results[wr] |= a.write_mask | (_signal(a) if a.signals else _LOAD if a.board_w else 0)
             self.any |= 1 << wr
         if rd >= 0:
-            self.reads[rd] |= a.late | (_SIGNAL if a.signals else 0)
+            self.reads[rd] |= a.late | (_signal(a) if a.signals else 0)
             self.any |= 1 << rd
 
 
 _LOAD: Final = 1 << 600  # a counter in use, whether its instruction writes a register or not
 _SIGNAL: Final = 1 << 601  # memory accesses and barriers wait for it
 _ACQUIRED: Final = 1 << 602  # CCTL waits for it
+_OBJECT: Final = 1 << 603  # barriers, fences and bulk copies wait for it
 _APART: Final = frozenset(("ldc", "sreg", "errbar"))
+#: Accesses that come behind operations on barrier objects by the order of their pipe (measured: STS, LDS behind SYNCS.EXCH, SYNCS.ARRIVE at any address).
+_IN_ORDER: Final = frozenset(("lds", "ldg", "ldl", "stg", "sts", "atom", "red", "ldgsts", "syncs"))
+
+
+def _signal(a: Access) -> int:
+    return _OBJECT if a.klass == "syncs" else _SIGNAL
 
 
 def assign(blocks: list[Boarded], cfg: Cfg) -> None:
@@ -181,14 +192,14 @@ def _needs(block: Boarded, later: int) -> list[tuple[int, int]]:
     touched: dict[int, int] = {}
     written: dict[int, int] = {}
     boundary = _FAR
-    meeting = _FAR
+    meeting = met = _FAR  # the next that waits for fences; for operations on barrier objects
     for i in range(count - 1, -1, -1):
         a = block.accesses[i]
         if a.board_w or a.board_r:
             result = -1
             if a.board_w:
                 result = min((touched.get(c, _FAR) for c, _, _ in a.writes), default=_FAR)
-                result = min(result, boundary, meeting if a.signals else _FAR)
+                result = min(result, boundary, (met if a.klass == "syncs" else meeting) if a.signals else _FAR)
             read = -1
             if a.board_r:
                 cells = a.late & ~(a.write_mask if a.board_w else 0)
@@ -201,12 +212,14 @@ def _needs(block: Boarded, later: int) -> list[tuple[int, int]]:
                 if a.board_w and (result < _FAR and result <= first):
                     read = -1  # who waits for the result waits for the reads
                 if a.signals:
-                    read = min(first, meeting)
+                    read = min(first, met if a.klass == "syncs" else meeting)
             out[i] = (result, read)
         if block.insts[i].op in BOUNDARIES:
             boundary = i
         if a.pipe == "mio" and a.klass not in _APART:
             meeting = i
+            if a.klass not in _IN_ORDER:
+                met = i
         for cell, _, _ in a.writes:
             written[cell] = i
             touched[cell] = i

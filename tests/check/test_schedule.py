@@ -8,13 +8,19 @@ from pathlib import Path
 
 import pytest
 
+from ir_format import isa
 from ir_format.diag import OriasError
+from ir_format.flow import PHYSICAL_BASE
+from ir_format.hazards import hazards
 from ir_format.hazards.load import matrices
+from ir_format.model import ZERO, Imm, Inst, Name, Reg
 from orchestrator.api import ChainError, compile_ptx
 from stages.check.command import check_compiled
 from stages.check.schedule_checker import REACH, check_bytes, check_cubin
 from stages.disasm.cubin import read_cubin
+from stages.disasm.listing import decode_section
 from tests import oracle
+from tests.check import probes
 from tests.check.schedule_mutants import KERNELS, certain, judge
 
 SMS = (75, 80, 90, 120)
@@ -149,3 +155,55 @@ def test_silent_on_the_instruction_set(arch: str, families: set[str], every: int
     isa_corpus(sweep, compiler(arch, "ptxas", 3), arch, families, slice(None, None, every))
     assert [str(f) for f in sweep.examples.values()] == []
     assert sweep.instructions > 200
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("arch", ["75", "80", "90a", "100a", "120a"])
+@pytest.mark.parametrize("who", ["ptxas", "ours"])
+def test_silent_on_probes(arch: str, who: str) -> None:
+    """Kinds of instructions that are nearer to each other, or wait for less, than was once asked for."""
+    text = probes.text(arch)
+    if who == "ptxas":
+        oracle.require("ptxas")
+        got = oracle.compile_ptx(text, arch)
+        assert isinstance(got, Path), got
+        data = got.read_bytes()
+    else:
+        data = compile_ptx(text, f"sm_{arch}", {})
+    report = check_bytes(data)
+    assert [str(f) for f in report.findings] == []
+    assert report.unjudged == []
+
+
+def _waits(arch: str, kernel: str, op: str, before: str) -> list[tuple[int, int]]:
+    """Of our code: for each instruction ``op`` its wait mask, and the counters that instructions ``before`` it have set."""
+    cubin = read_cubin(compile_ptx(probes.text(arch), f"sm_{arch}", {}))
+    section = next(s for s in cubin.sections if s.name == f".text.{kernel}")
+    insts = [item.inst for item in decode_section(section, isa.target(cubin.sm)) if item.inst is not None and item.inst.ctl is not None]
+    out, up = [], 0
+    for inst in insts:
+        assert inst.ctl is not None
+        if inst.op == op:
+            out.append((inst.ctl.wait, up))
+        if inst.op == before and inst.ctl.wr != 7:
+            up |= 1 << inst.ctl.wr
+    return out
+
+
+def test_an_acquire_waits_for_its_own_load_only() -> None:
+    (wait, loads), *_ = _waits("90a", "acquire", "CCTL", "LDG")
+    assert loads.bit_count() == 2 and (wait & loads).bit_count() == 1
+
+
+def test_shared_accesses_do_not_wait_for_barrier_objects() -> None:
+    (wait, objects), *_ = _waits("90a", "arrive_store", "STS", "SYNCS")
+    assert objects and not wait & objects
+
+
+def test_masks_leave_predicates_alone() -> None:
+    h = hazards(80)
+    mask = Imm("I", 0x5)
+    from_mask = Inst("R2P", dsts=(Name("N", "PR"),), srcs=(Reg("R", 4), mask))
+    assert sorted(cell for cell, _, _ in h.access(from_mask).writes) == [PHYSICAL_BASE["P"], PHYSICAL_BASE["P"] + 2]
+    to_mask = Inst("P2R", dsts=(Reg("R", 4),), srcs=(Name("N", "PR"), Reg("R", ZERO), mask))
+    assert sorted(cell for cell, role, _ in h.access(to_mask).reads if role != "guard" and cell >= PHYSICAL_BASE["P"]) == [PHYSICAL_BASE["P"], PHYSICAL_BASE["P"] + 2]
