@@ -72,9 +72,12 @@ def sides_of(text: str, source: Path, arch: str, ptxas: Path | None, cubin: Path
     return devices, problems
 
 
-def check_file(file: Path, arch: str, kernels: Sequence[str], seeds: int | None, ptxas: Path | None, cubin: Path | None, level: int = 3) -> int:
-    """Co-simulate a PTX file; prints findings; 1 if a cubin is wrong, 2 if there was nothing to judge."""
-    from stages.check.cosim import Cosim
+def check_file(
+    file: Path, arch: str, kernels: Sequence[str], seeds: int | None, ptxas: Path | None, cubin: Path | None, level: int = 3, thorough: bool = False
+) -> int:
+    """Co-simulate a PTX file; prints a line for each kernel (equal, different, not judged) and then the findings; 1 if a kernel is different, else 2 if one was
+    not judged."""
+    from stages.check.cosim import SECONDS, Cosim
     from stages.interpret.launch import ParseError
 
     try:
@@ -84,19 +87,20 @@ def check_file(file: Path, arch: str, kernels: Sequence[str], seeds: int | None,
         sys.stderr.write(f"orias-check: {error.filename}: {error.strerror}\n")
         return 2
     try:
-        report = Cosim(text, arch, devices, seeds).run(kernels)
+        report = Cosim(text, arch, devices, seeds, seconds=None if thorough or seeds is not None else SECONDS).run(kernels)
     except ParseError as error:
         sys.stderr.write(f"{error}\n")
         return 2
+    for verdict in report.verdicts:
+        print(verdict)
     for problem in problems:
         print(f"not judged: {problem}")
     for finding in report.findings:
         print(finding)
-    for name in report.idle:
-        print(f"not judged: {name}")
     counts = ", ".join(f"{side}: {report.judged.get(side, 0)} launches" for side in devices)
     print(f"{len(report.differences())} differences ({counts or 'no cubins'})")
-    return 1 if report.differences() else 2 if problems or report.idle or not devices else 0
+    idle = report.idle or any(v.word == "not judged" for v in report.verdicts)
+    return 1 if report.differences() else 2 if problems or idle or not devices else 0
 
 
 def check_compiled(file: Path, before: Path | None = None) -> int:

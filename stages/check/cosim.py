@@ -8,6 +8,7 @@ are reported as that and not compared.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 
 from ir_format.ptx import PtxInst, PtxUnit
 from stages.check.launches import WIDE_SEEDS, Launch, doubles, launches, make, pointers_in_structs, shapes, threads_of
-from stages.check.sides import STEP_LIMIT, Outcome, interpret, last_store, simulate
+from stages.check.sides import SIM_LIMIT, STEP_LIMIT, Outcome, interpret, last_store, simulate
 from stages.interpret.fpu import bound_of
 from stages.interpret.launch import Module
 
@@ -28,6 +29,14 @@ ATTEMPTS: Final = 6
 SEEDS: Final = 16
 MOST_SEEDS: Final = 48
 CHEAP: Final = 40_000
+#: Processor seconds of a kernel where nothing else is asked for; steps of the interpreter in one of them, for few threads (measured: 60 us a step);
+#: parts of the time that is left which one run of the interpreter may take, a launch being run about eight times in all.
+SECONDS: Final = 10.0
+STEPS_A_SECOND: Final = 15_000
+SHARE: Final = 10
+#: Warp instructions that a cubin may take for each step of the interpreter and warp before it is said not to end, and those that it may take in any case.
+EXPANSION: Final = 64
+AT_LEAST: Final = 20_000
 #: Relative and absolute error allowed to floats of kernels that use approximations (their bounds, 2**-20 or less, times some steps of arithmetic).
 APPROXIMATE: Final = (2.0**-16, 2.0**-19)
 #: How each launch is interpreted again (warps one by one take many times the steps).
@@ -36,6 +45,8 @@ _AGAIN: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
 )  # fmt: skip
 #: Contents of what is undefined that are tried before a difference is believed.
 MORE_CONTENTS: Final = range(4, 24)
+#: Orders of warps that are tried before a difference is believed.
+MORE_ORDERS: Final = range(3, 6)
 _KINDS: Final[dict[str, Any]] = {"f16": np.float16, "f32": np.float32, "f64": np.float64}
 
 
@@ -53,16 +64,44 @@ class Finding:
 
 
 @dataclass(slots=True)
+class Verdict:
+    """What is known of a kernel on one side: `equal`, `different` or `not judged`, over how many launches, and why."""
+
+    kernel: str
+    side: str
+    word: str
+    launches: int
+    why: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.kernel}: {self.side}: {self.word}{', because ' if self.word == 'not judged' else ': ' if self.why else ''}{self.why}" + (
+            f" ({self.launches} launches)" if self.word == "equal" else ""
+        )
+
+
+@dataclass(slots=True)
 class Report:
-    """All findings, how many launches were judged on each side, and the kernels of which none was."""
+    """All findings, how many launches were judged on each side, what is known of each kernel, and the kernels of which no launch was judged."""
 
     findings: list[Finding] = field(default_factory=list)
     judged: dict[str, int] = field(default_factory=dict)
     idle: list[str] = field(default_factory=list)
+    verdicts: list[Verdict] = field(default_factory=list)
 
     def differences(self) -> list[Finding]:
         """What is wrong with a cubin."""
         return [f for f in self.findings if f.kind in ("difference", "failed")]
+
+    def verdict(self, kernel: str, side: str, launches: int) -> Verdict:
+        """What the findings say of a kernel on a side of which so many launches were judged."""
+        own = [f for f in self.findings if f.kernel == kernel]
+        wrong = [f for f in own if f.side == side and f.kind in ("difference", "failed")]
+        if wrong:
+            return Verdict(kernel, side, "different", launches, wrong[0].text)
+        if launches:
+            return Verdict(kernel, side, "equal", launches)
+        why = [f for f in own if f.side == side] or [f for f in own if f.side in ("launch", "interpreter")]
+        return Verdict(kernel, side, "not judged", 0, why[-1].text if why else "no launch ended in time that left anything to compare")
 
 
 def approximates(unit: PtxUnit) -> bool:
@@ -145,13 +184,15 @@ class Stable:
 class Cosim:
     """One module with its compiled sides."""
 
-    def __init__(self, text: str, arch: str, devices: dict[str, Any], seeds: int | None = None, limit: int = STEP_LIMIT) -> None:
+    def __init__(self, text: str, arch: str, devices: dict[str, Any], seeds: int | None = None, limit: int = STEP_LIMIT, seconds: float | None = None) -> None:
         """`devices`: simulator devices by name (ours, ptxas); `seeds`: launches of a kernel (None: see `SEEDS`); `limit`: steps of the interpreter after which a
-        launch is made smaller.  Raises ParseError."""
+        launch is made smaller; `seconds`: processor time of a kernel, to which launches and loops are fitted (None: as long as it takes).  Raises ParseError."""
         self.module = Module(text, arch)
         self.devices = devices
         self.seeds = seeds
         self.limit = limit
+        self.seconds = seconds
+        self.began = time.process_time()
         self.report = Report()
         self.endless = False  # the last launch did not end
         self.cost = 0  # of the interpreter, for launches as they are
@@ -164,11 +205,25 @@ class Cosim:
                 self.report.idle.append(name)
         for name, code in self.module.codes.items():
             if not kernels or name in kernels:
-                before = sum(self.report.judged.values())
+                before = dict(self.report.judged)
+                self.began = time.process_time()
                 self._kernel(name, code.unit)
-                if sum(self.report.judged.values()) == before:
+                done = {side: self.report.judged.get(side, 0) - before.get(side, 0) for side in self.devices}
+                self.report.verdicts += [self.report.verdict(name, side, done[side]) for side in self.devices]
+                if not sum(done.values()):
                     self.report.idle.append(name)
         return self.report
+
+    def _left(self) -> float:
+        """Seconds that the kernel may still take."""
+        return 1e9 if self.seconds is None else max(self.seconds - (time.process_time() - self.began), 0.0)
+
+    def _steps(self, launch: Launch, most: int, share: int = 1) -> int:
+        """Steps of the interpreter that a run of a launch may take."""
+        if self.seconds is None:
+            return most
+        weight = 1 + threads_of((launch.grid, launch.block)) / 8192 * (16 if doubles(self.module.codes[launch.entry].unit) else 1)
+        return min(most, 500 + int(self._left() * STEPS_A_SECOND / share / weight))
 
     def _say(self, kind: str, kernel: str, side: str, text: str) -> None:
         finding = Finding(kind, kernel, side, text)
@@ -185,34 +240,61 @@ class Cosim:
             for side, device in self.devices.items():
                 if side in broken:
                     continue
-                got = simulate(device, launch, seed=launch.seed)
+                got = simulate(device, launch, seed=launch.seed, limit=self._most(launch, base)[0])
                 if got.error:
-                    self._say("failed", name, side, f"{got.error} ({launch.describe()})")
+                    self._failed(name, side, launch, base, stable, got)
                     broken.add(side)
                     continue
+                if not any(v.any() for v in stable.keep.values()):
+                    continue  # nothing is left to compare; the reasons have been said
                 self.report.judged[side] = self.report.judged.get(side, 0) + 1
                 if self._wrong(launch, base, got, stable, loose, device, quiet=False):
                     self._explain(launch, side, device, loose)
                     broken.add(side)
 
+    def _most(self, launch: Launch, base: Outcome) -> tuple[int, bool]:
+        """Warp instructions that the cubin may take, and whether one that takes more does not end as the program does."""
+        warps = launch.grid[0] * launch.grid[1] * launch.grid[2] * -(-launch.block[0] * launch.block[1] * launch.block[2] // 32)
+        fair = AT_LEAST + EXPANSION * base.steps * warps
+        most = SIM_LIMIT if self.seconds is None else SIM_LIMIT // 4
+        return min(fair, most), fair <= most
+
+    def _failed(self, name: str, side: str, launch: Launch, base: Outcome, stable: Stable, got: Outcome) -> None:
+        """A cubin's run gave up: the cubin's fault, unless the simulator cannot do it, its limit came first, or the program itself depends on what is undefined."""
+        text = f"{got.error} ({launch.describe()})"
+        if "not supported by the simulator" in got.error or ("instruction limit" in got.error and not self._most(launch, base)[1]):
+            self._say("skipped", name, side, text)
+            return
+        left, stable.left = stable.left, ()
+        again = [(kind, how) for kind, how in _AGAIN if kind in left] + [("race", {"shuffled": k, "limit": 10 * STEP_LIMIT}) for k in MORE_ORDERS]
+        for kind, how in again + [("undefined", {"seed": k}) for k in MORE_CONTENTS[:6]]:
+            if stable.undefined or not all(v.all() for v in stable.keep.values()):
+                break
+            self._drop(launch, base, stable, kind, how, quiet=False)
+        sound = not stable.undefined and all(v.all() for k, v in stable.keep.items() if isinstance(k, int))
+        self._say("failed" if sound else "undefined", name, side, text if sound else f"{text}, where the program depends on what is undefined or on an order")
+
     def judged(self, unit: PtxUnit, quiet: bool = False) -> Iterator[tuple[Launch, Outcome, Stable]]:
         """The launches of a kernel that stay within their buffers and end, with their outcomes and what of these is compared.  Where nothing depended on
         undefined values or on an order in any of the first ones, orders are looked for no more, unless there is a difference (that takes many times as long
         as everything else), and launches with very many threads follow, in which undefined values are not looked for either."""
-        began, clean = self.cost, True
+        began, clean, done, start = self.cost, True, 0, self._left()
         for shape, seed in launches(self.module.module, unit, MOST_SEEDS if self.seeds is None else self.seeds):
             if self.seeds is None and seed >= SEEDS and self.cost - began > CHEAP:
                 break
+            if done and self._left() < 1.5 * (start - self._left()) / done:
+                return
             launch, base = self._sound(unit, shape, seed)
             if base is not None:
                 stable = self._stable(launch, base, quiet, left=("race",) if clean and seed >= SEEDS else ())
                 clean = clean and all(keep.all() for keep in stable.keep.values())
                 yield launch, base, stable
+                done += 1
             elif self.endless:  # the other shapes would take as long
                 return
         for seed in WIDE_SEEDS if clean and self.seeds is None else ():
             launch = make(self.module.module, unit, shapes(unit)[0], seed)
-            base = interpret(self.module, launch, limit=CHEAP)
+            base = interpret(self.module, launch, limit=self._steps(launch, CHEAP, 3))
             if not base.error:
                 yield launch, base, self._stable(launch, base, quiet, left=("undefined", "race"))
 
@@ -226,7 +308,7 @@ class Cosim:
             if where != shape and base.kind != "address":
                 continue
             launch = make(self.module.module, unit, where, seed, attempt)
-            base = interpret(self.module, launch, limit=limit)
+            base = interpret(self.module, launch, limit=self._steps(launch, limit, SHARE))
             self.cost += base.steps * (1 + threads_of((launch.grid, launch.block)) * (16 if doubles(unit) else 1) // 8192)
             self.endless = base.kind == "limit"
             if self.endless:
@@ -246,15 +328,21 @@ class Cosim:
             for r in v.relocs if v.name in stable.keep else ():  # addresses are another matter on each side
                 stable.keep[v.name][r.offset : r.offset + r.size] = False
         for kind, how in _AGAIN:
-            if kind not in left:
-                self._drop(launch, base, stable, kind, how, quiet)
+            if kind not in left and kind not in stable.left:
+                self._drop(launch, base, stable, kind, how, quiet, fitted=True)
         if base.open_nans:
             self._drop(launch, base, stable, "payload", {"other_nans": True}, quiet)
         return stable
 
-    def _drop(self, launch: Launch, base: Outcome, stable: Stable, kind: str, how: dict[str, Any], quiet: bool) -> None:
-        """Interpret a launch in another way and compare no more what changes; `kind`: undefined, race or payload (of NaNs, which may be any NaN then)."""
+    def _drop(self, launch: Launch, base: Outcome, stable: Stable, kind: str, how: dict[str, Any], quiet: bool, fitted: bool = False) -> None:
+        """Interpret a launch in another way and compare no more what changes; `kind`: undefined, race or payload (of NaNs, which may be any NaN then). Where
+        the run is `fitted` to the time that is left and takes longer, this is noted as left."""
+        if fitted:
+            how = how | {"limit": self._steps(launch, how.get("limit", STEP_LIMIT), 4)}
         other, keep = interpret(self.module, launch, **how), stable.keep
+        if other.kind == "limit" and self.seconds is not None and fitted:
+            stable.left = (*stable.left, kind)
+            return
         what = {"undefined": "on undefined values", "race": "on the order of warps", "payload": "on payloads of NaNs"}[kind]
         kind = kind.replace("payload", "undefined")
         if other.error:
@@ -312,8 +400,9 @@ class Cosim:
         undefined values can go either way. Where results are seen to depend on undefined values, what the cubin itself makes differently with other contents is
         not believed either: one of its contents may be the rare one."""
         left, stable.left = stable.left, ()
-        for kind, how in _AGAIN:
-            if kind in left and self._first(launch, base, got, stable, loose) is not None:
+        again = [(kind, how) for kind, how in _AGAIN if kind in left] + [("race", {"shuffled": k, "limit": 10 * STEP_LIMIT}) for k in MORE_ORDERS]
+        for kind, how in again:
+            if self._first(launch, base, got, stable, loose) is not None:
                 self._drop(launch, base, stable, kind, how, quiet)
         for seed in MORE_CONTENTS:
             if self._first(launch, base, got, stable, loose) is None:
