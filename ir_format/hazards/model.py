@@ -237,7 +237,7 @@ class Hazards:
                 if operand.num == ZERO:
                     continue
                 first = PHYSICAL_BASE[operand.file] + operand.num
-                for part in range(operand.width):
+                for part in range(_filled(inst, operand)):
                     mask |= 1 << (first + part)
                     if operand.file == "B":
                         continue
@@ -325,6 +325,14 @@ def _group(klass: str, variable: bool, sm: int) -> str:
     if variable and (klass != "fp64" or sm < 80):
         return "var"
     return _GROUPS.get(klass, "mma" if klass in _TENSOR else "fixed")
+
+
+def _filled(inst: Inst, operand: Reg) -> int:
+    """How many registers of a destination are written: of each half of a 256-bit load as many as its mask names (measured)."""
+    if operand.width == 4 and "256" in inst.mods and len(inst.dsts) > 1:
+        mask = next((o.value for o in inst.srcs if type(o) is Imm), 0xFF)
+        return (mask >> 4 if operand is inst.dsts[0] else mask & 15).bit_count()
+    return operand.width
 
 
 def _named_by_mask(inst: Inst) -> int:

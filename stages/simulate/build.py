@@ -175,9 +175,9 @@ class Build:
         at = self.row(op, part)
         return lambda v: v.U[at]
 
-    def f(self, op: Operand) -> Get:
-        """A float32 source with absolute value and negation."""
-        at = self.row(op)
+    def f(self, op: Operand, part: int = 0) -> Get:
+        """A float32 source (register ``part`` of it) with absolute value and negation."""
+        at = self.row(op, part)
         flags = flags_of(op)
         if flags & ABS and flags & NEG:
             return lambda v: -np.abs(v.F[at])

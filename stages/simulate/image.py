@@ -20,6 +20,8 @@ STUB_BASE: Final = 0x4000_0000
 _GUARD: Final = 256
 
 # .nv.info attribute codes used here (measured).
+#: What nvlink writes where a recursion leaves the depth open: the launch's own size counts.
+_UNKNOWN_STACK: Final = 0xFFFFFFFF
 _PARAM_CBANK, _FRAME, _MIN_STACK, _REGCOUNT, _KPARAM, _KPARAM2 = 0x0A, 0x11, 0x12, 0x2F, 0x17, 0x45
 _MAX_THREADS, _REQNTID, _CLUSTER, _PARAM_SIZE, _EXTERNS = 0x05, 0x10, 0x3D, 0x19, 0x0F
 
@@ -299,7 +301,7 @@ def _load_kernels(image: Image, bodies: dict[int, bytearray]) -> None:
                 if code == _REGCOUNT:
                     by_symbol[symbol_index].regs = value
                 else:
-                    by_symbol[symbol_index].min_stack = value
+                    by_symbol[symbol_index].min_stack = value if value < _UNKNOWN_STACK else 0
     for name, kernel in image.kernels.items():
         info = _index(elf, f".nv.info.{name}")
         for form, code, payload in _records(elf.sections[info].data if info else b""):

@@ -144,13 +144,34 @@ def _packed(b: Build, kind: Any) -> InstFn:
 
 def vimnmx3(b: Build) -> InstFn:
     """Minimum or maximum of three; the second predicate, where there is one, decides the second step."""
-    b.only("U32", "S32", "RELU")
+    b.only("U32", "S32", "RELU", "U16x2", "S16x2")
     _no_preds(b)
+    halves = b.pick("U16x2", "S16x2")
+    if halves:
+        return _halves3(b, PACKED[halves])
     kind: Any = u32 if "U32" in b.mods else i32
     first = _minmax(b, kind, b.u(b.s[0]), b.u(b.s[1]))
     both = _minmax(b, kind, first, b.u(b.s[2]), 1 if len(b.ps) > 1 else 0)
     relu = "RELU" in b.mods
     return b.emit(lambda x: (np.maximum(x, 0) if relu else x).view(u32), [both])
+
+
+def _halves3(b: Build, kind: Any) -> InstFn:
+    """The same for both halves of a word."""
+    gets = [b.u(o) for o in b.s[:3]]
+    steps = [b.psrc(0, True), b.psrc(1 if len(b.ps) > 1 else 0, True)]
+    relu = "RELU" in b.mods
+    d = b.dst()
+
+    def run(v: View, m: Arr | None) -> None:
+        r, *rest = (np.ascontiguousarray(g(v)).view(kind).reshape(-1, 2) for g in gets)
+        for other, low in zip(rest, steps, strict=True):
+            r = np.where(low(v)[:, None], np.minimum(r, other), np.maximum(r, other))
+        if relu:
+            r = np.maximum(r, kind(0))
+        put(v.U[d], np.ascontiguousarray(r).view(u32).reshape(-1), m)
+
+    return run
 
 
 def viaddmnmx(b: Build) -> InstFn:

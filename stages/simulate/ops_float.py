@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from ir_format.model import Reg
 from stages.simulate import fp
 from stages.simulate.build import Arr, Build, Builder, Get, InstFn, View, count, put
 from stages.simulate.exact import BF16, F16
@@ -67,6 +68,37 @@ def ffma(b: Build) -> InstFn:
     b.only("FTZ", "SAT", *MODES)
     mode = b.pick(*MODES, default="RN")
     return b.emit_f(finish32(b, lambda x, y, z: fp.fma32(x, y, z, mode)), ftz_in(b, [b.f(o) for o in b.s[:3]]))
+
+
+#: Which 32-bit register of a pair each half of a packed operation takes.
+_HALVES: Final = {"F32x2.HI_LO": (0, 1), "F32x2.LO_HI": (1, 0), "F32": (0, 0), "": (0, 1)}
+
+
+def packed(fn: Callable[..., Arr], sources: int) -> Builder:
+    """An operation on two floats at once; its operands are pairs, pairs turned round, or one number for both halves (as every immediate is)."""
+
+    def build(b: Build) -> InstFn:
+        b.only("FTZ", *MODES)
+        mode = b.pick(*MODES, default="RN")
+        halves: list[list[Get]] = [[], []]
+        for op in b.s[:sources]:
+            mod = op.mod if isinstance(op, Reg) else "F32"
+            if mod not in _HALVES:
+                raise b.refuse(f"operand {mod}")
+            for half, part in zip(halves, _HALVES[mod], strict=True):
+                half.append(b.f(op, part))
+        finish = finish32(b, lambda *args: fn(*args, mode))
+        low, high = (ftz_in(b, half) for half in halves)
+        d0, d1 = b.dst(0), b.dst(1)
+
+        def run(v: View, m: Arr | None) -> None:
+            x, y = finish(*[g(v) for g in low]), finish(*[g(v) for g in high])
+            put(v.F[d0], x, m)
+            put(v.F[d1], y, m)
+
+        return run
+
+    return build
 
 
 def best(low: bool, nan: bool, x: Arr, y: Arr) -> Arr:
@@ -333,6 +365,7 @@ def frnd(b: Build) -> InstFn:
 
 OPS: Final[dict[str, Builder]] = {
     "FADD": fadd, "UFADD": fadd, "FMUL": fmul, "UFMUL": fmul, "FFMA": ffma, "UFFMA": ffma, "FADD32I": fadd, "FFMA32I": ffma, "FMUL32I": fmul,
+    "FADD2": packed(fp.add32, 2), "FMUL2": packed(fp.mul32, 2), "FFMA2": packed(fp.fma32, 3),
     "FMNMX": fmnmx, "UFMNMX": fmnmx, "FMNMX3": fmnmx, "UFMNMX3": fmnmx, "FSEL": fsel, "UFSEL": fsel, "FSETP": fsetp, "UFSETP": fsetp,
     "FSET": fset, "UFSET": fset, "FCHK": fchk, "MUFU": mufu, "FRND": frnd, "UFRND": frnd,
     "DADD": dadd, "DMUL": dmul, "DFMA": dfma, "DSETP": dsetp,

@@ -12,6 +12,7 @@ from stages.simulate.build import Arr, Build, Builder, Get, InstFn, View, count,
 from stages.simulate.image import GLOBAL_BASE
 from stages.simulate.machine import Fault
 from stages.simulate.memory import CONST_HI, LOCAL_HI, PARAM_HI, SHARED_HI, Bytes, aligned, lane_of
+from stages.simulate.state import SINK
 
 u8, u32, u64, i64 = np.uint8, np.uint32, np.uint64, np.int64
 
@@ -258,9 +259,14 @@ def load(space: str) -> Builder:
 
 
 def dst_rows(b: Build, size: int) -> list[int]:
-    """The destination rows of a load: two register operands for 256 bits."""
+    """The destination rows of a load. 256 bits: two register operands, the second for the lower half; of each half the words that the mask names, in the registers one
+    behind the other (measured: mask 0xcd fills three registers of one and two of the other)."""
     if len(b.d) == 2 and size == 32:
-        return [b.out(o, i) for o in (b.d[1], b.d[0]) for i in range(4)]
+        mask = next((o.value for o in b.s if isinstance(o, Imm)), 0xFF)
+        rows = []
+        for op, half in ((b.d[1], mask & 15), (b.d[0], mask >> 4 & 15)):
+            rows += [b.out(op, (half & (1 << i) - 1).bit_count()) if half >> i & 1 else SINK for i in range(4)]
+        return rows
     return [b.dst(i) for i in range(max(size // 4, 1))]
 
 
