@@ -400,8 +400,8 @@ class Cosim:
         undefined values can go either way. Where results are seen to depend on undefined values, what the cubin itself makes differently with other contents is
         not believed either: one of its contents may be the rare one."""
         left, stable.left = stable.left, ()
-        again = [(kind, how) for kind, how in _AGAIN if kind in left] + [("race", {"shuffled": k, "limit": 10 * STEP_LIMIT}) for k in MORE_ORDERS]
-        for kind, how in again:
+        more = [(kind, how) for kind, how in _AGAIN if kind in left] + [("race", {"shuffled": k, "limit": 10 * STEP_LIMIT}) for k in MORE_ORDERS]
+        for kind, how in more:
             if self._first(launch, base, got, stable, loose) is not None:
                 self._drop(launch, base, stable, kind, how, quiet)
         for seed in MORE_CONTENTS:
