@@ -17,6 +17,7 @@ from tests.oracle import NOP_WORD
 #: What is dropped and moved.
 MEETING: Final = ("BAR", "BSSY", "BSYNC", "BREAK", "WARPSYNC", "MEMBAR", "FENCE", "CCTL", "BMOV")
 _MEMORY: Final = ("LDS", "STS", "LDG", "STG", "LD", "ST", "ATOM", "ATOMG", "ATOMS", "RED", "REDG", "LDGSTS", "SHFL", "VOTE", "SYNCS", "REDUX", "MATCH")
+_COLLECTIVE: Final = ("SHFL", "VOTE", "REDUX", "MATCH")
 _CONTROL: Final = ((1 << 18) - 1) << 105  # stall, yield, counters, waits
 _FAR: Final = 12
 
@@ -78,7 +79,7 @@ def _moved(items: list[Decoded], n: int, inst: Inst) -> Iterator[tuple[str, tupl
                 break
             if any(i.target == max(n, k) * WORD or i.target in range(min(n, k) * WORD + 1, max(n, k) * WORD) for i in items):
                 break  # somebody comes in between
-            if other.op in _MEMORY:
+            if other.op in _MEMORY and not (other.op in _COLLECTIVE and inst.op in ("BAR", "MEMBAR", "FENCE", "CCTL")):
                 order = [*range(min(n, k), max(n, k) + 1)]
                 order = [*order[1:], order[0]] if step > 0 else [order[-1], *order[:-1]]
                 low = min(n, k)

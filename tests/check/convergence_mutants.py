@@ -13,8 +13,8 @@ the simulator's own order, with the race detector; the other orders of warps. A 
 * ``other threads``: moved past an access under the opposite guard;
 * ``same place for all``: another number of a barrier to which all threads of the block come at this instruction (the cubin declares that many barriers);
 * ``beside another``: a barrier or fence with no access between it and another one of its kind, in a straight run;
-* ``publishes nothing``: a MEMBAR that no strong write, atomic or barrier of the thread follows before its next one (the acquiring half of a fence is CCTL.IVALL's), and ``acquires nothing``: a CCTL.IVALL
-  in front of which the thread has read nothing that others published since the last one, or behind which it loads nothing;
+* ``publishes nothing``: a MEMBAR at which no thread of the block has accesses that it has not fenced, or which no strong write or atomic follows before the thread's next one (the acquiring half of a
+  fence is CCTL.IVALL's), and ``acquires nothing``: a CCTL.IVALL in front of which the thread has read nothing that others write strongly since its last one, or behind which it loads nothing before the next one;
 * ``nothing to tell``: a fence between whose neighbours no thread writes what another one reads: dropping every fence of the kernel changes neither values nor races, in any order.
 """
 

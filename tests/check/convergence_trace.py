@@ -30,7 +30,7 @@ class Trace(Races):
         self.passed: dict[tuple[int, int], int] = {}
         self.closed: dict[Phase, set[int]] = {}  # the instructions at which the threads waited that passed from a phase to the next one
         self.view: View | None = None
-        self.events: dict[int, list[tuple[str, int]]] = {}  # by lane and set: what it does about fences, in turn
+        self.events: dict[tuple[int, int], list[Event]] = {}  # by set and block: what its threads do about fences, in turn
         self.step = 0
         self.blocks: dict[int, int] = {}
         Trace.taken.append(self)
@@ -48,8 +48,10 @@ class Trace(Races):
         width = max(size // 4, 1)
         strong = self.strong or self.object
         self.step += 1
-        for lane in self.view.lo + lanes:
-            self.events.setdefault(self.sets << 20 | int(lane), []).append((("tell " if self.publishes else "") + ("hear " if strong else "") + ("load" if what == "read" else ""), self.pc))
+        told = ("tell" if self.publishes and strong else "write" if what == "write" else "read", "hear" if strong else "")
+        for lane, block in zip(lanes, blocks, strict=True):
+            for what_ in told if space == 0 else ():
+                self.event(int(block), what_, self.lo_of() + int(lane), self.pc)
         for block in np.unique(blocks):
             mine = blocks == block
             key = (self.sets, int(block), self.passed.get((self.sets, int(block)), 0))
@@ -78,8 +80,7 @@ class Trace(Races):
 
     def arrived(self, arrival: Any, view: View, mask: Arr, pc: int) -> None:
         self.blocks[id(arrival)] = int(view.wide("block")[mask][0])
-        for lane in view.lo + np.flatnonzero(mask):
-            self.events.setdefault(self.sets << 20 | int(lane), []).append(("meet", -1))
+        self.event(self.blocks[id(arrival)], "meet", -1, pc)
 
     def released(self, arrival: Any, ended: Arr) -> None:
         block = self.blocks.get(id(arrival), 0)
@@ -96,8 +97,8 @@ class Trace(Races):
         pc = self.fence_pc
 
         def act(v: View, m: Arr | None) -> None:
-            for lane in v.lo + (np.arange(v.n) if m is None else np.flatnonzero(m)):
-                self.events.setdefault(self.sets << 20 | int(lane), []).append(("fence" if publishes else "drop", pc))
+            for lane in np.arange(v.n) if m is None else np.flatnonzero(m):
+                self.event(int(v.wide("block")[lane]), "fence" if publishes else "drop", v.lo + int(lane), pc)
 
         return wrap(act)
 
@@ -155,26 +156,45 @@ class Trace(Races):
                 return False
         return True
 
+    def event(self, block: int, what: str, lane: int, pc: int) -> None:
+        """Note what a thread does."""
+        if what:
+            self.events.setdefault((self.sets, block), []).append((what, lane, pc))
+
     def unused(self, fence: int, publishes: bool) -> bool:
-        """Whether a MEMBAR is never followed by a strong write (or a barrier, behind which others write) before the next one, or a CCTL.IVALL never
-        both follows what was heard and precedes a load (or a barrier) before the next one."""
+        """Whether nothing depends on a fence. A MEMBAR: at each time no thread of the block has accesses behind its last MEMBAR, or none writes strongly before its own next one (any thread, once the
+        block has met). A CCTL.IVALL: at each time its thread (any thread, once the block has met) has heard nothing since its last one, or it loads nothing before its next one."""
         for events in self.events.values():
-            heard = False
-            for k, (what, pc) in enumerate(events):
-                if what == "drop" and not publishes and pc == fence and heard and _used(events[k + 1 :], "drop", ("load", "meet")):
-                    return False
-                if what == "fence" and publishes and pc == fence and _used(events[k + 1 :], "fence", ("tell", "meet")):
-                    return False
-                heard = heard and what != "drop" or "hear" in what or what == "meet"
+            open_: set[int] = set()
+            heard: set[int] = set()
+            for k, (what, lane, pc) in enumerate(events):
+                if what in ("read", "write"):
+                    open_.add(lane)
+                elif what == "hear":
+                    heard.add(lane)
+                elif what == "meet" and heard:
+                    heard.add(-1)
+                elif what in ("fence", "drop"):
+                    counts = bool(open_) if publishes else lane in heard or -1 in heard
+                    if pc == fence and counts and _used(events[k + 1 :], lane, what, ("tell",) if publishes else ("read",)):
+                        return False
+                    (open_ if what == "fence" else heard).discard(lane)
         return True
 
 
-def _used(events: list[tuple[str, int]], end: str, wanted: tuple[str, ...]) -> bool:
-    for what, _ in events:
-        if what == end:
-            return False
-        if any(w in what for w in wanted):
+#: What is done, the lane (-1: the block meets), the instruction.
+Event = tuple[str, int, int]
+
+
+def _used(events: list[Event], lane: int, end: str, wanted: tuple[str, ...]) -> bool:
+    """Whether what is wanted comes before the lane's next fence of the kind; of other lanes it counts once the block has met."""
+    met = False
+    for what, who, _ in events:
+        met = met or what == "meet"
+        if what in wanted and (met or who == lane):
             return True
+        if what == end and who == lane:
+            return False
     return False
 
 
