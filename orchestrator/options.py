@@ -7,6 +7,7 @@ wins. Options beyond ptxas's own are in the last group and have long names only.
 
 from __future__ import annotations
 
+import os
 from typing import Final
 
 from ir_format.diag import Diagnostic
@@ -160,6 +161,7 @@ GROUPS: Final[tuple[tuple[str, tuple[Option, ...]], ...]] = (
         Option("stop-after", "stop-after", "str", "use", "stop after this stage and write its stream"),
         Option("stage-timeout", "stage-timeout", "int", "use", "seconds without progress after which a stage is killed (default 600)"),
         Option("stage-option", "stage-option", "str", "use", "NAME:KEY=VALUE for a stage (skip, only, limit, stop-after, dump-after, verify...); may be repeated"),
+        Option("accept-newer-ptx", "accept-newer-ptx", "flag", "use", "take a newer .version, and a NUL at the text's end, with a warning; also by ORIAS_ACCEPT_NEWER_PTX=1"),
         Option("explain", "explain", "flag", "use", "show the source line and a hint under each diagnostic"),
         Option("time", "time", "flag", "use", "print where the time went"),
     )),
@@ -229,6 +231,8 @@ def _find(word: str) -> tuple[Option, str, str, bool]:
 def read(argv: list[str]) -> CommandLine:
     """Read a command line and settle what contradicts itself; raises UsageError."""
     cl = CommandLine()
+    if os.environ.get("ORIAS_ACCEPT_NEWER_PTX", "0") not in ("", "0"):  # build tools hand options of their own to ptxas only
+        cl.values["accept-newer-ptx"] = "1"
     _read(argv, cl, 0)
     if cl.smuggled and "stage" not in cl.lists:
         raise UsageError("'--stage' in an options file runs a command: it needs a '--stage' on the command line")
@@ -288,7 +292,7 @@ def _read(argv: list[str], cl: CommandLine, depth: int) -> None:
             cl.values[opt.long] = value
 
 
-_BEYOND: Final = frozenset({"exec", "stage", "save-temps", "start-from", "stop-after", "stage-timeout", "stage-option", "explain", "time"})
+_BEYOND: Final = frozenset({"exec", "stage", "save-temps", "start-from", "stop-after", "stage-timeout", "stage-option", "accept-newer-ptx", "explain", "time"})
 
 
 _OPTIONS_FILE: Final = 1 << 24
@@ -332,7 +336,7 @@ def _words(path: str) -> list[str]:
 #: Flags and words that travel in the header under their own names.
 _TRAVEL: Final = (
     "compile-only", "make-errors-visible-at-exit", "warn-on-double-precision-use", "verbose", "generate-line-info", "warning-as-error", "disable-warnings", "warn-on-spills",
-    "warn-on-local-memory-usage", "explain", "override-directive-values", "legacy-bar-warp-wide-behavior", "sp-bounds-check", "compiler-annotations",
+    "warn-on-local-memory-usage", "explain", "override-directive-values", "legacy-bar-warp-wide-behavior", "sp-bounds-check", "compiler-annotations", "accept-newer-ptx",
     "suppress-async-bulk-multicast-advisory-warning", "suppress-sparse-mma-advisory-info", "suppress-stack-size-warning",
 )  # fmt: skip
 

@@ -148,7 +148,10 @@ def elf_from_stream(inp: BinaryIO, write: Callable[[bytes], object], quiet: bool
             return 1
         if bad:
             return 1
-        data = link(header, module, units)
+        notes: list[str] = []
+        data = link(header, module, units, notes)
+        for text in notes:
+            sys.stderr.write(Diagnostic("info", text).render() + "\n")
         warnings = [] if silent else usage_warnings(header, module, units)
         for text in warnings:
             sys.stderr.write(Diagnostic("error" if strict else "warning", text).render() + "\n")

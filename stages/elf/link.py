@@ -470,10 +470,14 @@ class Linker:
         return bytes(laid.pack(header) + b"".join(segments))
 
 
-def link(header: Header, module: Module, units: list[Unit]) -> bytes:
-    """The cubin of a module whose units are at level ``encoded``. Raises :class:`CompileError` for anything it can't or won't link."""
+def link(header: Header, module: Module, units: list[Unit], notes: list[str] | None = None) -> bytes:
+    """The cubin of a module whose units are at level ``encoded``. ``notes``: filled with what the user should know. Raises :class:`CompileError` for
+    anything it can't or won't link."""
     if header.options.get("compile-only"):
         from stages.elf.relocatable import link_object
 
         return link_object(header, module, units)
-    return Linker(header, module, units).write()
+    linker = Linker(header, module, units)
+    if linker.variables.crowded and notes is not None:
+        notes.append("Disabling default position-independent-code(pic) compilation mode as program requires more resources than allowed.")
+    return linker.write()

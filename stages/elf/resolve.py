@@ -35,8 +35,13 @@ def collect_externs(kernels: list[Kernel], module: Module, variables: Variables)
     first = kernels[0].externs if kernels else []
     data = [v.name for v in variables.order if v.space == "global"]
     variables.slot = {name: 8 * i for i, name in enumerate(dict.fromkeys((*first, *data, *found)))}
+    variables.crowded = 8 * len(variables.slot) >= CONST_MAX
+    if variables.crowded:  # ptxas puts the addresses into the code then; here those that no code asks for lose their place
+        used = {r.symbol for k in kernels for f in k.functions for r in f.code.relocs}
+        variables.slot = {name: 8 * i for i, name in enumerate(name for name in variables.slot if name in used or name in found)}
     if 8 * len(variables.slot) > CONST_MAX:
-        raise CompileError(f"too many global variables: their addresses take {8 * len(variables.slot):#x} bytes, {CONST_MAX:#x} max", severity="fatal")
+        size = 8 * len(variables.slot)
+        raise CompileError(f"Code that names so many global variables is not supported by orias: their addresses take {size:#x} bytes, {CONST_MAX:#x} max")
     return list(found)
 
 

@@ -20,10 +20,11 @@ _PARAM_LARGE = 0x7FFC
 class Parser:
     """State of one parse at module level."""
 
-    __slots__ = ("aliased", "arch", "declared_size", "entered", "files", "functions", "located", "matcher", "module", "s", "scope", "target", "target_line", "too_old")
+    __slots__ = ("aliased", "arch", "declared_size", "entered", "files", "functions", "located", "matcher", "module", "newer", "s", "scope", "target", "target_line", "too_old")
 
-    def __init__(self, s: Scanner, arch: str) -> None:
+    def __init__(self, s: Scanner, arch: str, newer: bool = False) -> None:
         self.s = s
+        self.newer = newer  # a version newer than the known ones is read as the last of them
         self.arch = arch
         self.scope = Scope(None)
         self.functions: dict[str, FuncSym] = {}
@@ -91,6 +92,9 @@ class Parser:
             s.notes.fatal(missing, line)
         text = s.tok
         s.next()
+        if self.newer and targets.is_newer(text):
+            s.notes.warning(f"PTX .version {text} is newer than {targets.CURRENT}, the newest that orias knows; it is read as {targets.CURRENT}", line)
+            text = targets.CURRENT
         if text not in targets.VERSIONS:
             s.notes.fatal(f"Unsupported .version {text}; current version is '{targets.CURRENT}'", line)
         major, minor = text.split(".")

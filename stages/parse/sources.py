@@ -27,7 +27,8 @@ class ParseResult(NamedTuple):
 def parse_sources(sources: Sequence[tuple[str, bytes]], arch: str, options: Mapping[str, object]) -> ParseResult:
     """Parses (name, bytes) sources into one module, in order; a function of one may be called from another.
 
-    Options read: `compile-only` (one unit per function), `explain` (source line and hint under each message).
+    Options read: `compile-only` (one unit per function), `explain` (source line and hint under each message), `accept-newer-ptx` (a newer
+    `.version` and a NUL at the end are warnings), `minnctapersm` and `maxntid`.
     Never raises for bad input.
     """
     diagnostics: list[Diagnostic] = []
@@ -35,7 +36,7 @@ def parse_sources(sources: Sequence[tuple[str, bytes]], arch: str, options: Mapp
     for name, data in sources:
         # Latin-1 maps every byte to one character; the reader refuses all that is not ASCII.
         text = data.decode("latin-1")
-        parser, found = _parse(text, name, arch)
+        parser, found = _parse(text, name, arch, bool(options.get("accept-newer-ptx")))
         if options.get("explain") and found:
             from stages.parse.explain import explain
 
@@ -84,15 +85,18 @@ def _finished(
         return ParseResult(None, [], [*diagnostics, Diagnostic("fatal", str(e), filename, 0)])
 
 
-def _parse(text: str, filename: str, arch: str) -> tuple[Parser | None, list[Diagnostic]]:
+def _parse(text: str, filename: str, arch: str, newer: bool = False) -> tuple[Parser | None, list[Diagnostic]]:
+    end = text.rstrip("\0") if newer else text
     try:
-        source, notes = load(text, filename)
+        source, notes = load(end, filename)
+        if len(end) < len(text):
+            notes.warning("NUL at the end of the text is left out", source.line(len(end)))
     except Abort as stop:
         return None, stop.args[0].diags
     collecting = gc.isenabled()
     gc.disable()  # the tree that is made has no cycles, and scanning it over and over costs a third of the time
     try:
-        parser = Parser(Scanner(source, notes), arch)
+        parser = Parser(Scanner(source, notes), arch, newer)
         parser.run()
         parser.finish()
     except Abort:

@@ -32,6 +32,15 @@ _NAME: Final = re.compile(r"(?:sm|compute|lto)_([0-9]+)([af]?)")
 OPTIONS: Final = frozenset(("texmode_unified", "texmode_independent", "debug", "map_f64_to_f32"))
 
 
+def is_newer(version: str) -> bool:
+    """True for a version beyond the last known one."""
+    major, dot, minor = version.partition(".")
+    if not (dot and major.isdigit() and minor.isdigit() and len(version) < 9):
+        return False
+    current = CURRENT.split(".")
+    return (int(major), int(minor)) > (int(current[0]), int(current[1]))
+
+
 class Sm(NamedTuple):
     """A parsed target or architecture name."""
 

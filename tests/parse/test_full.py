@@ -147,3 +147,47 @@ def test_ptxas_says_the_same(tmp_path: Path) -> None:
     for name, (text, first) in CASES.items():
         got = theirs(text.encode(), options(text), tmp_path)
         assert (name, got.taken, got.first) == (name, not first or name in WARNED, first)
+
+
+NEWER = module(".global .u32 g;", "9.4")
+
+
+@pytest.mark.parametrize("text, line", [(NEWER, 1), (module("") + "\0\0", 6), (NEWER + "\0", 1)])
+def test_newer_text_is_taken_on_request(text: str, line: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Refused as ptxas does; with the option, or its variable in the environment, taken with a warning."""
+    plain = ours(text.encode(), ["-arch", "sm_90"])
+    assert not plain.taken
+    asked = ours(text.encode(), ["-arch", "sm_90", "--accept-newer-ptx"])
+    assert asked.taken
+    assert any(said.startswith(f"ptxas FILE, line {line}; warning : ") for said in asked.lines)
+    monkeypatch.setenv("ORIAS_ACCEPT_NEWER_PTX", "1")
+    assert ours(text.encode(), ["-arch", "sm_90"]) == asked
+    assert not ours(text.encode(), ["-arch", "sm_90", "-Werror"]).taken
+    monkeypatch.setenv("ORIAS_ACCEPT_NEWER_PTX", "0")
+    assert ours(text.encode(), ["-arch", "sm_90"]) == plain
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        (module(".global .u32 g;", "9.4", "sm_930"), "Unsupported .target 'sm_930'"),
+        (module(".newer .u32 g;", "10.0"), "Parsing error near '.newer'"),
+        (module("", "8.9"), "Unsupported .version 8.9"),
+        (module("").replace("ret", "\0ret"), "Unexpected EOF"),
+    ],
+)
+def test_newer_text_must_be_known(text: str, message: str) -> None:
+    got = ours(text.encode(), ["-arch", "sm_90", "--accept-newer-ptx"])
+    assert not got.taken
+    assert any(message in said for said in got.lines)
+
+
+@pytest.mark.parametrize("count, crowded", [(8191, False), (8200, True)])
+def test_more_globals_than_addresses(count: int, crowded: bool, tmp_path: Path) -> None:
+    """Addresses that no code asks for take no place in bank 4; ptxas says that it changes its mode."""
+    text = kernel("ld.global.u32 %r1, [g8000]; st.global.u32 [g5], %r1;", "".join(f".global .u32 g{n};" for n in range(count)))
+    got = ours(text.encode(), ["-arch", "sm_90"])
+    words = "ptxas info    : Disabling default position-independent-code(pic) compilation mode as program requires more resources than allowed."
+    assert (got.taken, got.first) == (True, words if crowded else "")
+    if oracle.find("ptxas") is not None:
+        assert theirs(text.encode(), ["-arch", "sm_90"], tmp_path) == got
