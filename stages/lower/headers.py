@@ -129,6 +129,25 @@ def _named(b: Builder, inst: PtxInst, x: ptx.Operand) -> tuple[str, str] | None:
     return _KINDS[decl.type], base.name
 
 
+#: What the upper word of a handle says, by type (measured).
+_TAGS = {"texref": 0x20000000, "samplerref": 0x40000000, "surfref": 0x80000000}
+
+
+def handle_of(b: Builder, name: str, kind: str) -> Reg:
+    """The handle that `mov.u64 d, name` gives: the header's number, and what kind of header it is.  Before sm_90 the number has its top bit set."""
+    low = _loaded(b, header_word(b, (_KINDS[kind], name)))
+    if not b.has("header-in-uniform"):
+        if kind == "samplerref":
+            number, low = low, b.r()
+            b.emit("SHF.R.U32.HI", low, (RZ, Imm("I", 20), number))
+        number, low = low, b.r()
+        b.emit("LOP3.LUT", low, (number, Imm("I", 0x80000000), RZ, Imm("I", 0xFC)))
+    d = b.r(2)
+    b.copy(b.lo_r(d), low)
+    b.copy(b.hi_r(d), Imm("I", _TAGS[kind]))
+    return d
+
+
 def header_word(b: Builder, *names: tuple[str, str]) -> int:
     """Byte offset in bank 0 of the word for a name, or for a texture and its sampler; words are given in order of first use."""
     size = max((p.offset + p.size for p in b.pf.params), default=0)

@@ -156,6 +156,10 @@ def symbol_address(b: Builder, x: ptx.Sym) -> Reg | Imm:
         out = b.r(2)
         add64(b, out, d, Imm("I", x.offset & (1 << 64) - 1))
         return out
+    if decl.space == "tex" and b.pf.entry and not x.offset and not decl.fields and not b.ctx.relocatable:
+        from .headers import handle_of
+
+        return handle_of(b, x.name, decl.type)
     raise CompileError(f"Address of '{x.name}' in space '.{decl.space}' not supported by orias", b.line)
 
 

@@ -232,6 +232,8 @@ def variables(s: Scanner, scope: Scope, fs: FunctionState | None, linkage: str, 
     line = s.line
     space = s.tok[1:]
     s.next()
+    if space == "tex":
+        _old_texture(s, fs, line)
     if fs is None and space in _WRONG_SPACE:
         s.notes.error(_WRONG_SPACE[space], line)
     if fs is not None and space == "param" and s.target.version < 20:
@@ -290,9 +292,22 @@ def _variable_family(
     scope.families[like.name] = family
 
 
+def _old_texture(s: Scanner, fs: FunctionState | None, line: int) -> None:
+    """`.tex .u64 name`: what a texture was before `.texref` (PTX 1.5)."""
+    if s.target.version >= 15:
+        s.notes.error("Deprecated feature: '.tex' not supported as of PTX version 1.5", line)
+    elif fs is not None:
+        s.notes.error("Texture variables must be declared at module scope", line)
+
+
 def _check_variable(s: Scanner, var: PtxVar, d: Shape, space: str, line: int) -> None:
     if d.type == "pred" and d.vec == 1:
         s.notes.error(f"Predicate variable '{var.name}' must be in register state space", line)
+    if space == "tex":
+        if d.type not in ("u32", "u64") or d.vec > 1 or var.dims:
+            s.notes.error(f"Variable '{var.name}' must be type .u32 or .u64", line)
+        var.type = "texref"
+        return
     if d.type == "f16x2" and space == "param":
         s.notes.error(f"Variable '{var.name}' cannot be allocated in .param state space", line)
     if space != "global":

@@ -125,7 +125,23 @@ SIZES = {
     "noreturn": (module(".func f() .noreturn;\n.func f() { trap; }"), "ptxas FILE, line 5; error   : Inconsistent redefinition of variable 'f'"),
     "lasting": (kernel(".global .u32 g = 5; { .const .u32 g = 6; ld.const.u32 %r1, [g]; } cvta.global.u64 %rd2, g; .shared .align 16 .b8 s[16]; .global .align 16 .b8 h[16]; cp.async.ca.shared.global [s], [h], 16; st.global.u64 [%rd1], %rd2;", ".global .u32 g = 4;"), ""),
 }
-CASES = {**RANGES, **DECLARATIONS, **CONSTANTS, **ADDRESSES, **SUMS, **BOUNDS, **OPERANDS, **PRAGMAS, **SIZES}
+def old_texture(declared: str, coordinates: str, version: str = "1.4", target: str = "sm_13") -> str:
+    """A kernel that reads `p` as PTX 1.x does; the declaration is on line 3, the access on line 6."""
+    return (
+        f".version {version}\n.target {target}\n{declared}\n.entry k (.param .u64 out)\n{{ .reg .f32 %f<9>; .reg .u64 %d<3>;\n"
+        f"tex.2d.v4.f32.f32 {{%f5,%f6,%f7,%f8}}, [p, {{{coordinates}}}];\nld.param.u64 %d1, [out]; st.global.f32 [%d1], %f5; exit; }}\n"
+    )
+
+
+TEXTURES = {
+    "old": (old_texture(".tex .u64 p, q;", "%f1,%f2,%f3,%f3"), ""),
+    "old_short": (old_texture(".visible .tex .u32 p;", "%f1,%f2"), ""),
+    "old_type": (old_texture(".tex .b64 p;", "%f1,%f2"), "ptxas FILE, line 3; error   : Variable 'p' must be type .u32 or .u64"),
+    "old_gone": (old_texture(".tex .u64 p;", "%f1,%f2", "3.2", "sm_20"), "ptxas FILE, line 3; error   : Deprecated feature: '.tex' not supported as of PTX version 1.5"),
+    "handle": (kernel("mov.u64 %rd2, t; tex.1d.v4.f32.f32 {%f1,%f2,%f3,%f4}, [%rd2, {%f1}]; st.global.f32 [%rd1], %f1; mov.u64 %rd3, s; st.global.u64 [%rd1], %rd3;", ".global .texref t; .global .surfref s;"), ""),
+    "names": (module(".global .texref T<2>;"), ""),
+}
+CASES = {**RANGES, **DECLARATIONS, **CONSTANTS, **ADDRESSES, **SUMS, **BOUNDS, **OPERANDS, **PRAGMAS, **SIZES, **TEXTURES}
 #: Taken with a warning.
 WARNED = frozenset(("registers", "registers_many", "blocks", "threads", "last_first", "narrow_16"))
 
