@@ -54,7 +54,7 @@ def parse_to_stream(
         if not any(d.severity == "fatal" and "aborted due to errors" in d.message for d in result.diagnostics):
             say(ABORTED)
         return 1
-    odd = _for_target(result.module, options, say)
+    odd = _for_target(result.module, options, say) or _stacks(result, options, say)
     wanted = options.get("entry")
     if not odd and isinstance(wanted, tuple) and wanted:
         odd = _choose(result, wanted, options)
@@ -73,6 +73,20 @@ def parse_to_stream(
         writer.record("unit", ptx_wire.unit_to_wire(unit))
     writer.end()
     return 0
+
+
+def _stacks(result: ParseResult, options: dict[str, AttrValue], say: Callable[[str], object]) -> str:
+    """With -g: which kernels need a stack of a size that is not known (measured: recursion counts, a call by pointer does not)."""
+    from stages.parse.bounds import recursive
+
+    quiet = options.get("suppress-stack-size-warning") or options.get("disable-warnings")
+    if quiet or not options.get("device-debug") or options.get("compile-only"):
+        return ""
+    names = recursive(result.units)
+    strict = bool(options.get("warning-as-error"))
+    for name in names:
+        say(Diagnostic("error" if strict else "warning", f"Stack size for entry function '{name}' cannot be statically determined").render() + "\n")
+    return ABORTED if names and strict else ""
 
 
 def _for_target(module: PtxModule, options: dict[str, AttrValue], say: Callable[[str], object]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ir_format.diag import Diagnostic
-from ir_format.ptx import PtxFunction, PtxModule, PtxPragma, PtxUnit
+from ir_format.ptx import CallTarget, PtxFunction, PtxInst, PtxModule, PtxPragma, PtxUnit, Sym
 from ir_format.target import REG_CEILING, REG_FLOOR, SM_RESIDENCY, WARP
 from stages.parse.symbols import FuncSym
 from stages.parse.targets import parse_name
@@ -44,6 +44,40 @@ def check_spilling(module: PtxModule, units: list[PtxUnit]) -> list[Diagnostic]:
         if not dynamic.isdisjoint(unit.variables) and _spills_to_shared(unit.functions[0]):
             return [Diagnostic("fatal", f"Pragma '{SPILLING}' is not allowed for dynamic SMEM")]
     return []
+
+
+def recursive(units: list[PtxUnit]) -> list[str]:
+    """The kernels that reach a function which calls itself, also by way of others: how much stack they need is not known."""
+    out: list[str] = []
+    for unit in units:
+        held = {f.name for f in unit.functions}
+        calls = {f.name: [n for n in _called(f) if n in held] for f in unit.functions}
+        open_: set[str] = set()
+        done: set[str] = set()
+        work = [(unit.name, False)]
+        while work:
+            name, left = work.pop()
+            if left:
+                open_.discard(name)
+                done.add(name)
+            elif name in open_:
+                out.append(unit.name)
+                break
+            elif name not in done:
+                open_.add(name)
+                work.append((name, True))
+                work.extend([(n, False) for n in calls[name]])
+    return out
+
+
+def _called(function: PtxFunction) -> list[str]:
+    found: dict[str, None] = {}
+    for item in function.body:
+        if type(item) is PtxInst and item.op == "call":
+            for x in item.operands:
+                if type(x) is CallTarget and isinstance(x.target, Sym):
+                    found[x.target.name] = None
+    return list(found)
 
 
 def _spills_to_shared(function: PtxFunction) -> bool:

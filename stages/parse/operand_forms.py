@@ -30,7 +30,7 @@ def agrees(kind: str, type_: str, relaxed: bool) -> bool:
     if kind in ("i", "d", "f"):
         return kind in compat.literals(type_)
     if head == "v:":
-        return type_ != "pred"
+        return type_ != "pred" and "f" not in type_ and type_ != "R32"  # an address is no float (measured when code is made)
     if head == "V:":
         return type_[0] in "bus"
     if head == "a:":  # an address counts as 32 bits wide (measured)
@@ -141,7 +141,7 @@ _BRANCH: Final = compat.STRICT["U"] | compat.STRICT["u16"]
 _FITS: Final[dict[str, Callable[[OperandSpec, str, int, str], bool]]] = {
     "d": _destination,
     "d_": _destination,
-    "dmask": lambda s, t, v, k: k[:2] in ("r:", "b:") and k[2:] in compat.STRICT["u32"],
+    "dmask": lambda s, t, v, k: k[:2] in ("r:", "b:", "s:") and k[2:] in compat.STRICT["u32"],
     "dsel": lambda s, t, v, k: k[:2] == "b:" and k[2:] in compat.STRICT["u32"],
     "dtex": _texture_result,
     "dpack": _pack,
@@ -206,6 +206,8 @@ def _form(spec: OperandSpec, type_: str, vector: int, kind: str, index: int, nam
         return _bad_destination(spec, type_, vector, kind, index, name)
     if role in ("s", "x"):
         return _bad_source(spec, type_, vector, kind, index, name)
+    if role == "dmask" and kind[:2] == "s:":
+        return [("error", f"Special register argument not allowed for instruction '{name}'")]
     if role in ("dpack", "spack"):
         return _bad_pack(role, kind, name)
     if role == "m":

@@ -85,7 +85,9 @@ def vector_size(name: str, mods: tuple[str, ...], types: tuple[str, ...], target
         return [f"Vector qualifier is not allowed for instruction '{name}'"]
     if name not in _LOADS:
         return ["Vector type too large, exceeds 128 bit limit"] if bits > 128 else []
-    if bits > 256 or types[0] == "b128":
+    if bits > 256:
+        return []  # reported before gates, see `first`
+    if types[0] == "b128":
         return ["Vector type too large, exceeds 128 bit limit"]
     out = []
     if _space(mods) not in ("", "global"):
@@ -267,6 +269,8 @@ RULES["multimem.ld_reduce"] = (order_and_scope, accumulate)
 
 def first(name: str, mods: tuple[str, ...], types: tuple[str, ...], target: Target) -> list[str]:
     """What is reported before gates."""
+    if name in _LOADS and types and _vector(mods) * compat.bit_size(types[0]) > 256 and types[0] != "pred":
+        return ["Vector type too large, exceeds 128 bit limit"]
     return old_roundings(name, mods, types, target) if name in _NAMED_FIRST else []
 
 

@@ -48,6 +48,8 @@ def duplicate(mods: list[str]) -> list[str]:
         out.append("Multiple sparsity modifiers specified")
     if any(mods.count(m) > 1 for m in DIMENSIONS):
         out.append("Multiple dimension modifiers specified")
+    if "relu" in mods and "sat" in mods:
+        out.append("Modifier '.relu' cannot be combined with modifier '.sat'")
     if mods.count("ftz") > 1:
         out.append("Duplicate .ftz modifier")
     if sum(m in ("up", "down", "bfly", "idx") for m in mods) > 1:

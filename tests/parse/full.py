@@ -59,6 +59,7 @@ def ours(data: bytes, options: list[str]) -> Verdict:
         return Verdict(False, (f"ptxas fatal   : {e}",))
     target = cl.values.get("gpu-name", "sm_75")
     said = io.StringIO()
+    said.writelines(m.render() + "\n" for m in cl.messages)
     with redirect_stderr(said):
         code = _chain(data, target, stream_options(cl, target))
     return Verdict(code == 0, _lines(said.getvalue()))

@@ -207,3 +207,25 @@ def test_more_globals_than_addresses(count: int, crowded: bool, tmp_path: Path) 
     assert (got.taken, got.first) == (True, words if crowded else "")
     if oracle.find("ptxas") is not None:
         assert theirs(text.encode(), ["-arch", "sm_90"], tmp_path) == got
+
+
+RECURSION = """.version 7.0
+.target sm_80
+.address_size 64
+.func g();
+.func f() { call g; ret; }
+.func g() { call f; ret; }
+.entry plain() { ret; }
+.entry deep() { call f; ret; }
+.entry pointer(.param .u64 q) { .reg .u64 %r; ld.param.u64 %r, [q]; P: .callprototype _ (); call %r, P; ret; }
+"""
+STACK = "ptxas warning : Stack size for entry function 'deep' cannot be statically determined"
+
+
+@pytest.mark.parametrize("words, warned", [("-g", True), ("", False), ("-g -suppress-stack-size-warning", False), ("-g -c", False), ("-g -w", False)])
+def test_stacks_of_unknown_size(words: str, warned: bool, tmp_path: Path) -> None:
+    asked = ["-arch", "sm_80", *words.split()]
+    got = ours(RECURSION.encode(), asked)
+    assert [said for said in got.lines if "Stack" in said] == [STACK] * warned
+    if oracle.find("ptxas") is not None:
+        assert [said for said in theirs(RECURSION.encode(), asked, tmp_path).lines if "Stack" in said] == [STACK] * warned
