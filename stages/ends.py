@@ -51,7 +51,9 @@ def parse_to_stream(
         bad = bad or severity in ("error", "fatal")
         say(Diagnostic(severity, d.message, d.file, d.line).render() + "\n")
     if bad or result.module is None:
-        if not any(d.severity == "fatal" and "aborted due to errors" in d.message for d in result.diagnostics):
+        last = result.diagnostics[-1]
+        late = last.severity == "fatal" and not last.file  # of ptxas's later phases, which say nothing more
+        if not late and not any(d.severity == "fatal" and "aborted due to errors" in d.message for d in result.diagnostics):
             say(ABORTED)
         return 1
     odd = _for_target(result.module, options, say) or _stacks(result, options, say)

@@ -23,7 +23,7 @@ from stages.elf.layout import CONST, GLOBAL_INIT, GLOBAL_ZERO, Kernel, address_k
 from stages.elf.lines import line_info
 from stages.elf.order import object_order
 from stages.elf.patch import add_imm32, set_branch, take_const_offset, take_imm32
-from stages.elf.symbols import BINDING, FUNC, GLOBAL, LOCAL, OBJECT, OTHER_ENTRY, OTHER_MANAGED, WEAK, Symbol, SymbolTable
+from stages.elf.symbols import BINDING, FUNC, GLOBAL, LOCAL, NOTYPE, OBJECT, OTHER_ENTRY, OTHER_MANAGED, WEAK, Symbol, SymbolTable
 
 SHT_PROTOTYPE: Final = 0x70000002
 SHT_GLOBAL: Final = 0x70000007
@@ -242,8 +242,8 @@ class ObjectLinker:
             if what == k.name:
                 table.add(Symbol(name, GLOBAL, FUNC, text, 0, len(k.text)))
         table.section(text)
-        for f in k.functions[1:]:
-            table.add(Symbol(f.symbol, LOCAL, FUNC, text, f.begin, f.size))
+        for f in k.functions[1:]:  # of no type: nvlink crashes when it drops a function that is not called, with a second function in its section (measured)
+            table.add(Symbol(f.symbol, LOCAL, NOTYPE, text, f.begin, f.size))
         own = self._shared_of(k)
         if own and k.unit.kind == "entry":
             table.section(f".nv.shared.{k.name}")

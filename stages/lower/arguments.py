@@ -2,7 +2,7 @@
 
 Registers (measured, ptxas -c): arguments fill R4..R15 first fit at natural alignment, later small ones fill holes; one that does not fit goes
 whole to the stack at [R1 + 0..] of the caller, and so does a list of arguments without a size (`.param .b8 list[]`, the last one). Results likewise, or
-through a pointer in R4 when they take more than 48 bytes.
+in memory of the caller's when they take more than 48 bytes: R4 holds its local address, of 32 bits, and arguments go from R5 on.
 """
 
 from __future__ import annotations
@@ -10,22 +10,32 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ir_format.diag import CompileError
-from ir_format.model import RZ, Reg
-from ir_format.ptx import PtxParam, PtxVar
+from ir_format.model import RZ, Imm, Reg
+from ir_format.ptx import Addr, PtxFunction, PtxInst, PtxParam, PtxVar, Sym, Vec
 from ir_format.target import ARG_REGS, PARAM_MAX
 
-from .builder import Builder
+from .builder import TYPE_BITS, Builder
+from .register_args import in_words
 from .unit import align_up
 
 _FIRST, _LAST = ARG_REGS[0], ARG_REGS[-1]
-_LETTERS = {"b32": "i", "u32": "i", "s32": "i", "b64": "l", "u64": "l", "s64": "l", "f32": "f", "f64": "d"}
+_LETTERS = {1: "b", 2: "h", 4: "i", 8: "l", 16: "x"}
+_FLOATS = {"f32": "f", "f64": "d"}
 
 
 def signature_text(rets: Sequence[PtxParam], params: Sequence[PtxParam]) -> str:
-    """How an object names the signature of a function whose address is taken, and of a call by pointer: nvlink looks for equal texts (measured)."""
+    """How an object names the signature of a function whose address is taken, and of a call by pointer: nvlink looks for equal texts, and keeps what such a function calls where
+    it finds them. A letter for a scalar's size (floats have their own), for arrays with the number of elements behind it; a vector register counts as one of its size (measured)."""
 
     def letters(of: Sequence[PtxParam]) -> str:
-        return "".join([_LETTERS[p.type] if p.type in _LETTERS and p.size == (8 if p.type[1:] == "64" else 4) else f"b{p.size}" for p in of])
+        out = ""
+        for p in of:
+            item = (TYPE_BITS.get(p.type, 32) + 7) // 8 * p.vec
+            letter = _FLOATS.get(p.type, "") if p.vec == 1 else ""
+            out += letter or _LETTERS.get(item, "b")
+            if p.dims:
+                out += str(p.size // item)
+        return out
 
     return "#" + (letters(rets) or "v") + letters(params)
 
@@ -71,11 +81,16 @@ def returns_in_memory(rets: Sequence[PtxParam]) -> bool:
     return any(at < 0 for at, _ in assign(rets)[0])
 
 
+def first_argument(rets: Sequence[PtxParam]) -> int:
+    """The first register that arguments may have."""
+    return _FIRST + returns_in_memory(rets)
+
+
 def param_regs(b: Builder, name: str, p: PtxParam | PtxVar) -> list[Reg]:
     """The vregs that hold a `.param` variable of a function body, one per chunk; made at first use."""
     got = b.param_words.get(name)
     if got is None:
-        if isinstance(p, PtxParam) and p.space == "reg":
+        if isinstance(p, PtxParam) and p.space == "reg" and not in_words(p):
             got = [b.reg(p.reg)]
         elif p.size > PARAM_MAX:
             raise CompileError(f"Parameter '{name}' of {p.size} bytes not supported by orias", b.line)
@@ -112,7 +127,51 @@ def param_part(b: Builder, name: str, p: PtxParam | PtxVar, offset: int, words: 
     return out
 
 
+def accessed_behind(f: PtxFunction) -> frozenset[str]:
+    """Names of `.param` variables of less than a word in whose word the function reads or writes behind their end: those bytes are kept, as in ptxas's code."""
+    own: list[PtxParam | PtxVar] = [v for v in f.vars if v.space == "param"]
+    if not f.entry:
+        own += (*f.params, *f.rets)
+    small = {p.name: p.size for p in own if p.size < 4}
+    if not small:
+        return frozenset()
+    found: set[str] = set()
+    for i in f.body:
+        if type(i) is PtxInst and i.op in ("ld", "st"):
+            length = TYPE_BITS.get(i.types[0], 0) // 8 * max([len(x.elems) for x in i.operands if type(x) is Vec], default=1)
+            found.update([x.base.name for x in i.operands if type(x) is Addr and type(x.base) is Sym and x.offset + length > small.get(x.base.name, 1 << 62)])
+    return frozenset(found)
+
+
 def warn_outside(b: Builder, name: str, p: PtxParam | PtxVar, offset: int) -> None:
     """Say so when an access begins behind the end of a `.param` variable."""
     if offset >= p.size:
         b.ctx.unit.diags.append(("warning", f"Access outside of parameter '{name}'", b.line))
+
+
+def copy_all(b: Builder, to: Sequence[Reg | Imm], got: Sequence[Reg | Imm]) -> None:
+    """Copy between two groupings of the same words."""
+    if len(to) == len(got):
+        for d, s in zip(to, got, strict=True):
+            b.copy(d, s)  # type: ignore[arg-type]
+        return
+    a = [b.word(x, i) for x in to for i in range(x.width if type(x) is Reg else 1)]
+    c = [b.word(x, i) for x in got for i in range(x.width if type(x) is Reg else 1)]
+    for d, s in zip(a, c, strict=False):
+        b.copy(d, s)  # type: ignore[arg-type]
+
+
+def rechunk(b: Builder, arg: Sequence[Reg | Imm], words: int, w: int) -> list[Reg | Imm]:
+    """The words of an argument in pieces of ``w``."""
+    if len(arg) == 1 and (type(arg[0]) is Imm or arg[0].width == w) and words == w:  # type: ignore[union-attr]
+        return list(arg)
+    flat = [b.word(x, i) for x in arg for i in range(x.width if type(x) is Reg else words)]
+    if w == 1:
+        return flat
+    out: list[Reg | Imm] = []
+    for i in range(0, words, w):
+        whole = b.r(w)
+        for k in range(w):
+            b.copy(whole._replace(sub=k, width=1), flat[i + k])
+        out.append(whole)
+    return out

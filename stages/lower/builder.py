@@ -102,6 +102,7 @@ class Builder:
         "low",
         "mark",
         "next_block",
+        "padded",
         "param_words",
         "pf",
         "r1",
@@ -125,6 +126,7 @@ class Builder:
         self.next_block = 0
         self.desc_reg: Reg | None = None
         self.param_words: dict[str, list[Reg]] = {}
+        self.padded: frozenset[str] = frozenset()  # `.param` variables whose word is read or written behind their end
         self.local_offset: dict[str, int] = {}
         self.local_base: dict[str, Reg] = {}  # variables that need more alignment than the stack has: their address
         self.ret_block = -1

@@ -17,8 +17,21 @@ from ir_format.model import RZ, ZERO, AttrValue, Const, Imm, Label, Mem, Name, O
 from ir_format.ptx import CallTarget, PtxFunction, PtxInst, PtxParam, PtxProto, PtxVar
 from ir_format.target import ARG_REGS, RETURN_REG
 
-from .arguments import assign, chunk_of, param_part, param_regs, returns_in_memory, signature_text, words_of
+from .arguments import (
+    accessed_behind,
+    assign,
+    chunk_of,
+    copy_all,
+    first_argument,
+    param_part,
+    param_regs,
+    rechunk,
+    returns_in_memory,
+    signature_text,
+    words_of,
+)
 from .builder import Builder
+from .register_args import from_words, in_words, registers_of, to_words
 from .unit import align_up
 
 _FIRST, _LAST = ARG_REGS[0], ARG_REGS[-1]
@@ -69,6 +82,7 @@ STACK = "stack"  # key in the builder's cache: the register that holds the lower
 def begin_function(b: Builder) -> None:
     """Prologue: stack pointer, arguments, local variables."""
     f = b.pf
+    b.padded = accessed_behind(f)
     if f.entry:
         load_const(b, b.r1, 0, b.ctx.target.bank0.stack_init)
         move_stack(b, -1)
@@ -92,6 +106,8 @@ def begin_function(b: Builder) -> None:
     for p in f.params:
         if p.name in b.local_offset and p.size:
             _to_memory(b, p, b.param_words.pop(p.name))
+        elif not f.entry and in_words(p):
+            from_words(b, registers_of(p), p, b.param_words.pop(p.name))
     b.place(b.new_block())
 
 
@@ -114,7 +130,7 @@ def _to_memory(b: Builder, p: PtxParam, regs: Sequence[Reg]) -> None:
 def _value_of(b: Builder, p: PtxParam) -> list[Reg]:
     """The registers that hold a function's own argument or result; loaded where it lives in the frame."""
     if p.name not in b.local_offset:
-        return param_regs(b, p.name, p)
+        return [b.in_reg(to_words(b, registers_of(p), p), words_of(p))] if in_words(p) else param_regs(b, p.name, p)
     w = chunk_of(p)
     base, at = local_place(b, p.name, 0)
     out = [b.r(w) for _ in range(words_of(p) // w)]
@@ -143,7 +159,7 @@ def local_place(b: Builder, name: str, offset: int) -> tuple[Reg, int]:
 
 def _receive(b: Builder, f: PtxFunction) -> None:
     indirect = returns_in_memory(f.rets)
-    places, _ = assign(f.params, _FIRST + 2 if indirect else _FIRST)
+    places, _ = assign(f.params, first_argument(f.rets))
     moves: list[tuple[Reg, Reg]] = []
     defs: list[Operand] = []
 
@@ -193,7 +209,7 @@ def _stack_move(b: Builder, reg: Reg, where: Mem, load: bool) -> None:
 
 
 def _check_param(b: Builder, p: PtxParam) -> None:
-    if p.type in ("pred", "texref", "samplerref", "surfref"):
+    if p.type in ("texref", "samplerref", "surfref"):
         raise CompileError(f"Function parameter '{p.name}' of type '.{p.type}' not supported by orias", b.line)
 
 
@@ -282,7 +298,7 @@ def _outgoing(b: Builder, inst: PtxInst) -> int:
         return 0
     sig = signature(b, target)
     indirect = returns_in_memory(sig.rets)
-    size = assign(sig.params, _FIRST + 2 if indirect else _FIRST)[1]
+    size = assign(sig.params, first_argument(sig.rets))[1]
     if sig.params and not sig.params[-1].size and target.args and type(target.args[-1]) is ptx.Sym:
         size = align_up(size + b.ctx.find(b, target.args[-1].name)[1].size, 8)  # type: ignore[attr-defined]
     if indirect:
@@ -297,8 +313,9 @@ def _argument(b: Builder, x: ptx.Operand, p: PtxParam) -> list[Reg | Imm]:
         if not isinstance(decl, (PtxVar, PtxParam)) or (isinstance(decl, PtxVar) and decl.space != "param"):
             raise CompileError(f"Call argument '{x.name}' is not a .param variable", b.line)
         return list(param_part(b, x.name, decl, 0, words_of(p if p.size else decl)))
-    got = b.src(x, p.type)
-    return [got]
+    if type(x) is ptx.Vec or p.type == "pred":
+        return [to_words(b, x, p)]
+    return [b.src(x, p.type)]
 
 
 def lower_call(b: Builder, inst: PtxInst) -> None:
@@ -328,9 +345,12 @@ def lower_call(b: Builder, inst: PtxInst) -> None:
                 to: Sequence[Reg] = param_part(b, x.name, decl, 0, words_of(p))
             elif type(x) is ptx.Sink:
                 continue
+            elif type(x) is ptx.Vec or p.type == "pred":
+                from_words(b, x, p, got)
+                continue
             else:
                 to = [b.dst(x)]
-            _copy_all(b, to, got)
+            copy_all(b, to, got)
 
 
 def note(b: Builder, key: str, row: tuple[AttrValue, ...]) -> None:
@@ -489,26 +509,14 @@ def call_helper(b: Builder, name: str, args: Sequence[Reg | Imm]) -> list[Reg]:
         out: list[Reg] = []
         for p, got in zip(sig.rets, results, strict=True):
             whole = b.r(words_of(p))
-            _copy_all(b, [whole], got)
+            copy_all(b, [whole], got)
             out.append(whole)
     return out
 
 
-def _copy_all(b: Builder, to: Sequence[Reg | Imm], got: Sequence[Reg | Imm]) -> None:
-    """Copy between two groupings of the same words."""
-    if len(to) == len(got):
-        for d, s in zip(to, got, strict=True):
-            b.copy(d, s)  # type: ignore[arg-type]
-        return
-    a = [b.word(x, i) for x in to for i in range(x.width if type(x) is Reg else 1)]
-    c = [b.word(x, i) for x in got for i in range(x.width if type(x) is Reg else 1)]
-    for d, s in zip(a, c, strict=False):
-        b.copy(d, s)  # type: ignore[arg-type]
-
-
 def _emit_call(b: Builder, jump: Jump, sig: PtxFunction | PtxProto, args: Sequence[Sequence[Reg | Imm]]) -> list[list[Reg]]:
     indirect = returns_in_memory(sig.rets)
-    places, stack = assign(sig.params, _FIRST + 2 if indirect else _FIRST)
+    places, stack = assign(sig.params, first_argument(sig.rets))
     if sig.params and not sig.params[-1].size:  # a list of arguments: as long as what is given
         stack = align_up(places[-1][1] + sum([4 * (x.width if type(x) is Reg else 1) for x in args[-1]]), 8)
     ret_at = align_up(stack, 16)
@@ -519,7 +527,7 @@ def _emit_call(b: Builder, jump: Jump, sig: PtxFunction | PtxProto, args: Sequen
     for p, (at, offset), arg in zip(sig.params, places, args, strict=True):
         _check_param(b, p)
         w = chunk_of(p) if p.size else 1
-        pieces = _rechunk(b, arg, words_of(p), w) if p.size else [b.word(x, i) for x in arg for i in range(x.width if type(x) is Reg else 1)]
+        pieces = rechunk(b, arg, words_of(p), w) if p.size else [b.word(x, i) for x in arg for i in range(x.width if type(x) is Reg else 1)]
         for piece in pieces:
             if at >= 0:
                 pending.append((b.fixed(at, w), piece))
@@ -569,19 +577,3 @@ def _fresh_copy(b: Builder, reg: Reg) -> Reg:
     d = b.r(reg.width)
     b.copy(d, reg)
     return d
-
-
-def _rechunk(b: Builder, arg: Sequence[Reg | Imm], words: int, w: int) -> list[Reg | Imm]:
-    """The words of an argument in pieces of ``w``."""
-    if len(arg) == 1 and (type(arg[0]) is Imm or arg[0].width == w) and words == w:  # type: ignore[union-attr]
-        return list(arg)
-    flat = [b.word(x, i) for x in arg for i in range(x.width if type(x) is Reg else words)]
-    if w == 1:
-        return flat
-    out: list[Reg | Imm] = []
-    for i in range(0, words, w):
-        whole = b.r(w)
-        for k in range(w):
-            b.copy(whole._replace(sub=k, width=1), flat[i + k])
-        out.append(whole)
-    return out

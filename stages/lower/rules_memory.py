@@ -311,10 +311,11 @@ def _st_function_param(b: Builder, inst: PtxInst, elems: tuple[ptx.Operand, ...]
                 k += piece.width
         elif n < 4 and (at & 3) + n <= 4:
             w = param_part(b, name, decl, at & ~3, 1)[0]
-            if decl.size <= n:
+            low = at & 3
+            if not low and decl.size <= n and name not in b.padded:
                 b.copy(w, b.lo(v))
                 continue
-            low = at & 3  # keep the other bytes of the word
+            # keep the other bytes of the word
             sel = 0
             for k in range(4):
                 sel |= (4 + k - low if low <= k < low + n else k) << (4 * k)

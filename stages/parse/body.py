@@ -321,7 +321,7 @@ class Body:
             directives.loc(s, self.fs)
         elif word == ".reg":
             self.guards.clear()
-            declare.registers(s, self.fs)
+            declare.registers(s, self.fs, self.fs.scope)
         elif word in _VARIABLE:
             declare.variables(s, self.fs.scope, self.fs, "", self.function.vars)
         elif word in (".extern", ".visible", ".weak", ".common"):

@@ -6,7 +6,7 @@ from ir_format.ptx import PtxParam, PtxReloc, PtxVar
 from stages.parse import expr
 from stages.parse.scan import Scanner
 from stages.parse.symbols import Family as RegFamily
-from stages.parse.symbols import FuncSym, FunctionState, Scope, VarSym, declared_here, lookup, number
+from stages.parse.symbols import FuncSym, FunctionState, ModuleReg, Scope, VarSym, declared_here, lookup, number
 from stages.parse.table import Gate
 from stages.parse.types import SCALARS, size
 
@@ -120,18 +120,19 @@ def _one_space(s: Scanner) -> None:
         s.next()
 
 
-def registers(s: Scanner, fs: FunctionState) -> None:
-    """`.reg` up to its semicolon."""
+def registers(s: Scanner, fs: FunctionState | None, scope: Scope) -> None:
+    """`.reg` up to its semicolon; without a function at module scope."""
     s.next()
     _one_space(s)
     d = shape(s)
-    scope = fs.scope
     scope.cache.clear()
     twice: list[tuple[str, int]] = []  # reported after the semicolon: a syntax error before it comes first
     while True:
         line = s.line
         name = s.expect("id")
         _check_wide(s, d, (), line)
+        if fs is None:
+            scope.threadwide.append(name)
         if s.kind == "<":
             _family(s, scope, name, RegFamily(_count(s), d.type, d.vec), line, twice)
         elif declared_here(scope, name):
@@ -149,7 +150,7 @@ def registers(s: Scanner, fs: FunctionState) -> None:
         else:
             _late(s, scope, name, line)
             number(scope, name)
-            scope.names[name] = fs.add_reg(name, d.type, d.vec)
+            scope.names[name] = fs.add_reg(name, d.type, d.vec) if fs is not None else ModuleReg(name, d.type, d.vec)
         if not s.accept(","):
             break
     s.expect(";")
@@ -231,10 +232,14 @@ def variables(s: Scanner, scope: Scope, fs: FunctionState | None, linkage: str, 
     """A variable declaration from its state space to the semicolon."""
     line = s.line
     space = s.tok[1:]
+    threadwide = fs is None and space in ("local", "reg") and s.target.version < 30
+    if threadwide and space == "reg":
+        registers(s, None, scope)
+        return
     s.next()
     if space == "tex":
         _old_texture(s, fs, line)
-    if fs is None and space in _WRONG_SPACE:
+    if fs is None and space in _WRONG_SPACE and not threadwide:
         s.notes.error(_WRONG_SPACE[space], line)
     if fs is not None and space == "param" and s.target.version < 20:
         s.notes.error("Parameter variables must be declared within .entry parameter list", line)
@@ -256,6 +261,8 @@ def variables(s: Scanner, scope: Scope, fs: FunctionState | None, linkage: str, 
                 break
             continue
         var = _variable(s, d, space, name, line, linkage)
+        if threadwide:
+            scope.threadwide.append(name)
         if fs is not None:
             _late(s, scope, name, line)
         if s.kind == "=":
@@ -308,7 +315,7 @@ def _check_variable(s: Scanner, var: PtxVar, d: Shape, space: str, line: int) ->
             s.notes.error(f"Variable '{var.name}' must be type .u32 or .u64", line)
         var.type = "texref"
         return
-    if d.type == "f16x2" and space == "param":
+    if space == "param" and not var.dims and (d.type == "f16x2" or d.vec > 1):
         s.notes.error(f"Variable '{var.name}' cannot be allocated in .param state space", line)
     if space != "global":
         for word in var.attributes:
@@ -586,7 +593,7 @@ def parameters(s: Scanner, scope: Scope, fs: FunctionState | None, entry: bool, 
         p = _parameter(s, d, name, space[1:], line)
         if d.type == "pred" and space != ".reg":
             s.notes.error(f"Predicate variable '{name}' must be in register state space", line)
-        if d.type == "f16x2" and space == ".param":
+        if space == ".param" and not p.dims and (d.type == "f16x2" or d.vec > 1):
             s.notes.error(f"Variable '{name}' cannot be allocated in .param state space", line)
         if not entry and space == ".param" and s.target.number < 20:
             s.notes.error(f"Function parameter '{name}' has illegal state space", line)
@@ -603,6 +610,8 @@ def parameters(s: Scanner, scope: Scope, fs: FunctionState | None, entry: bool, 
         out.append(p)
         if not s.accept(","):
             break
+    if returns and len(out) > 1 and any(p.space != "reg" for p in out):
+        s.notes.error("Multiple return parameters require .register state space", s.line)
     s.expect(")")
     return out
 

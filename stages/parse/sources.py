@@ -8,10 +8,12 @@ from collections.abc import Mapping, Sequence
 from ir_format.diag import Diagnostic
 from ir_format.ptx import PtxModule, PtxUnit, PtxVar
 from ir_format.record import NamedTuple
+from stages.parse.abi import check_abi, check_object, without_abi
 from stages.parse.bounds import check_bounds, check_spilling
 from stages.parse.module import Parser
 from stages.parse.scan import Abort, Scanner, load
 from stages.parse.symbols import FuncSym
+from stages.parse.threadwide import NotSpread, spread
 from stages.parse.units import UnitsTooLarge, build_units
 from stages.parse.whole import check_whole
 
@@ -50,7 +52,8 @@ def parse_sources(sources: Sequence[tuple[str, bytes]], arch: str, options: Mapp
     diagnostics.extend(clashes)
     if clashes:
         return ParseResult(None, [], diagnostics)
-    return _finished(module, functions, options, arch, sources[0][0], diagnostics)
+    first = next((p.scope.threadwide[0] for p in parsers if p.scope.threadwide), "")
+    return _finished(module, functions, options, arch, sources[0][0], diagnostics, first)
 
 
 def parse_text(
@@ -65,23 +68,43 @@ def parse_text(
     parser, diagnostics = _parse(text, filename, arch)
     if parser is None or parser.module is None:
         return None, [], diagnostics
-    return _finished(parser.module, parser.functions, {"compile-only": separate}, arch, filename, diagnostics)
+    first = parser.scope.threadwide[0] if parser.scope.threadwide else ""
+    return _finished(parser.module, parser.functions, {"compile-only": separate}, arch, filename, diagnostics, first)
+
+
+def _stopped(diagnostics: list[Diagnostic]) -> bool:
+    return any(d.severity == "fatal" for d in diagnostics)
 
 
 def _finished(
-    module: PtxModule, functions: dict[str, FuncSym], options: Mapping[str, object], arch: str, filename: str, diagnostics: list[Diagnostic]
+    module: PtxModule,
+    functions: dict[str, FuncSym],
+    options: Mapping[str, object],
+    arch: str,
+    filename: str,
+    diagnostics: list[Diagnostic],
+    threadwide: str,
 ) -> ParseResult:
+    """`threadwide`: the first register or local variable at module scope."""
     separate = bool(options.get("compile-only"))
     if arch.startswith("sm_"):  # for compute_ ptxas only reads
-        diagnostics += check_whole(module, functions, filename, separate, bool(options.get("explain")))
-        if any(d.severity == "fatal" for d in diagnostics):
+        without = without_abi(functions, threadwide)
+        diagnostics += without
+        diagnostics += check_object(module, separate, not without)
+        if not _stopped(diagnostics):
+            diagnostics += check_whole(module, functions, filename, separate, bool(options.get("explain")))
+        if not _stopped(diagnostics):
+            diagnostics += check_abi(module, functions, separate, not without)
+        if _stopped(diagnostics):
             return ParseResult(None, [], diagnostics)
         diagnostics += check_bounds(functions, arch, options)
     try:
+        if threadwide:
+            spread(module, functions)
         units = build_units(module, functions, separate)
         diagnostics += check_spilling(module, units) if arch.startswith("sm_") else []
-        return ParseResult(None, [], diagnostics) if any(d.severity == "fatal" for d in diagnostics) else ParseResult(module, units, diagnostics)
-    except UnitsTooLarge as e:
+        return ParseResult(None, [], diagnostics) if _stopped(diagnostics) else ParseResult(module, units, diagnostics)
+    except (UnitsTooLarge, NotSpread) as e:
         return ParseResult(None, [], [*diagnostics, Diagnostic("fatal", str(e), filename, 0)])
 
 

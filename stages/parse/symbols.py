@@ -33,9 +33,9 @@ class VarSym:
 
 
 class FuncSym:
-    """A function or entry; `used` after a reference, `defined` after a body."""
+    """A function or entry; `used` after a reference, `defined` after a body.  `threadwide`: the registers of module scope that the body names."""
 
-    __slots__ = ("defined", "entry", "function", "line", "proto")
+    __slots__ = ("defined", "entry", "function", "line", "proto", "threadwide")
 
     def __init__(self, proto: PtxProto, entry: bool, line: int) -> None:
         self.proto = proto
@@ -43,6 +43,18 @@ class FuncSym:
         self.line = line
         self.defined = False
         self.function: PtxFunction | None = None
+        self.threadwide: dict[ModuleReg, RegSym] = {}
+
+
+class ModuleReg:
+    """A register at module scope (PTX below 3.0): one for a thread, whichever function names it.  Each function has its own entry in its table."""
+
+    __slots__ = ("name", "type", "vec")
+
+    def __init__(self, name: str, type_: str, vec: int) -> None:
+        self.name = name
+        self.type = type_
+        self.vec = vec
 
 
 class RegSym:
@@ -96,13 +108,13 @@ class ProtoSym:
         self.proto = proto
 
 
-Symbol = VarSym | FuncSym | RegSym | TargetsSym | ProtoSym
+Symbol = VarSym | FuncSym | RegSym | TargetsSym | ProtoSym | ModuleReg
 
 
 class Scope:
     """Names of one `{}` (or of the module, or of parameters)."""
 
-    __slots__ = ("cache", "families", "labels", "names", "numbered", "parent", "pending")
+    __slots__ = ("cache", "families", "labels", "names", "numbered", "parent", "pending", "threadwide")
 
     def __init__(self, parent: Scope | None) -> None:
         self.parent = parent
@@ -112,19 +124,21 @@ class Scope:
         self.labels: dict[str, int] = {}
         # Names used before their definition, taken for labels: references to patch, and line of the first use.
         self.pending: dict[str, tuple[list[LabelRef], int]] = {}
+        self.threadwide: list[str] = []  # registers and local variables of the module's scope, in order
         self.cache: dict[str, Typed] = {}  # operand text -> operand, valid while no new name is declared
 
 
 class FunctionState:
     """The function being read: its tables and open scopes."""
 
-    __slots__ = ("function", "loc", "loc_index", "lasting", "scope", "target", "unique")
+    __slots__ = ("function", "lasting", "loc", "loc_index", "scope", "target", "threadwide", "unique")
 
     def __init__(self, function: PtxFunction, scope: Scope, target: Target, lasting: list[PtxVar]) -> None:
         self.function = function
         self.target = target
         self.scope = scope
         self.lasting = lasting  # the module's variables: those of .global and .const in a body are there too, under names of their own
+        self.threadwide: dict[ModuleReg, RegSym] = {}
         self.loc: int | None = None
         self.loc_index: dict[tuple[object, ...], int] = {}
         self.unique: dict[str, int] = {}  # names of registers and variables in the tables, and how often they were declared
@@ -187,6 +201,13 @@ class FunctionState:
         regs.extend([PtxReg(f"{name}.{c}", type_, vec) for c in COMPONENTS[:vec]])
         return RegSym(None, type_, tuple([Reg(first + k) for k in range(vec)]))
 
+    def threadwide_reg(self, of: ModuleReg) -> RegSym:
+        """This function's entry for a register of module scope."""
+        got = self.threadwide.get(of)
+        if got is None:
+            got = self.threadwide[of] = self.add_reg(of.name, of.type, of.vec)
+        return got
+
     def add_var(self, name: str, like: PtxVar) -> VarSym:
         """Adds a variable of a family to the table."""
         unique = self.place(like.space, name)
@@ -224,7 +245,7 @@ def lookup(scope: Scope | None, name: str, state: FunctionState | None) -> Symbo
     while scope is not None:
         symbol = scope.names.get(name)
         if symbol is not None:
-            return symbol
+            return state.threadwide_reg(symbol) if type(symbol) is ModuleReg and state is not None else symbol
         if scope.families and state is not None:
             found = find_family(scope, name)
             if found is not None:
@@ -232,9 +253,14 @@ def lookup(scope: Scope | None, name: str, state: FunctionState | None) -> Symbo
                 if plain is not name:
                     symbol = scope.names.get(plain)
                 if symbol is None:
-                    symbol = state.add_reg(plain, family.type, family.vec) if family.var is None else state.add_var(plain, family.var)
+                    if family.var is not None:
+                        symbol = state.add_var(plain, family.var)
+                    elif scope.parent is None:
+                        symbol = ModuleReg(plain, family.type, family.vec)
+                    else:
+                        symbol = state.add_reg(plain, family.type, family.vec)
                 scope.names[name] = scope.names[plain] = symbol
-                return symbol
+                return state.threadwide_reg(symbol) if type(symbol) is ModuleReg else symbol
         scope = scope.parent
     return None
 

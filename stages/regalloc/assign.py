@@ -158,13 +158,17 @@ def spread(bank: Bank, groups: Sequence[Group], all_below: bool) -> None:
     for group in sorted([g for g in groups if g.width <= 2 and not g.hints], key=lambda g: g.start):
         if max([segs[-1][1] for segs in group.segs if segs]) - group.start > SHORT_LIFE:
             continue
+        old = group.base
         take_out(bank, group)
         bank.order = twice[turn : turn + 8]  # enough for most
         base = _first(bank, group)
         if base < 0:
             bank.order = twice[turn : turn + count]
             base = _first(bank, group)
-        put(bank, group, base)  # at least its old place is free
+        if base < 0:  # its old place is free, but begins with a register that nothing uses: the low half of the pair is never written
+            put(bank, group, old)
+            continue
+        put(bank, group, base)
         turn = (index[base] + group.width) % count
 
 
