@@ -161,7 +161,7 @@ class Groups:
         regions, flow = self.regions, self.flow
         for x in parted:
             for s in flow.cfg.succs[x]:
-                if flow.apart(x, s) and not flow.exit_only[s]:
+                if regions.apart(x, s) and not flow.exit_only[s]:
                     for n in regions.left(x, s):
                         self.thinning.add(n)
                         self.late[s] = n
@@ -214,7 +214,7 @@ class Groups:
         flow = self.flow
         label = self.label[p]
         if p in parted:
-            going = [s for s in flow.cfg.succs[p] if not flow.exit_only[s] and not flow.apart(p, s)]
+            going = [s for s in flow.cfg.succs[p] if not flow.exit_only[s] and not self.regions.apart(p, s)]
             if going != [v]:
                 made = self._edge[p, v]
                 if len(going) < 2 and label in self.whole:

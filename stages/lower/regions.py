@@ -60,6 +60,7 @@ class Regions:
         self.side_doors: set[int] = set()
         self._around: list[list[int]] = [[] for _ in flow.rank]  # per block: its loops, the innermost first
         self._found: dict[int, Region | None] = {}
+        self._exits: list[set[int]] = []  # per loop: the blocks behind it
         self._find_loops()
 
     def _find_loops(self) -> None:
@@ -77,6 +78,7 @@ class Regions:
             self.loops += self._nest(head, ends)
         self.loops.sort(key=lambda loop: len(loop.body))
         for n, loop in enumerate(self.loops):
+            self._exits.append({s for x in loop.body for s in flow.cfg.succs[x] if s not in loop.body and not flow.exit_only[s]})
             for x in loop.body:
                 self._around[x].append(n)
             if loop.header >= 0:
@@ -123,9 +125,12 @@ class Regions:
             out.append(n)
         return out
 
-    def around(self, x: int) -> list[int]:
-        """The loops of a block, the innermost first."""
-        return self._around[x]
+    def apart(self, p: int, s: int) -> bool:
+        """Whether threads on this edge go to a dead end that others do not come to. The only way out of a loop is none: all come there."""
+        if not self.flow.apart(p, s):
+            return False
+        left = self.left(p, s)
+        return not left or self._exits[left[-1]] != {s}
 
     def at(self, join: int) -> Region | None:
         """The region whose threads meet at ``join``; None where that can't be."""
@@ -186,5 +191,5 @@ class Regions:
                 if v == r.join or (v in r.inside and not again) or flow.exit_only[v]:
                     continue
                 r.leaving.add((u, v))
-                if not flow.apart(u, v):
+                if not self.apart(u, v):
                     r.leaks = True
