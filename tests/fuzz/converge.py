@@ -27,7 +27,7 @@ from tests.kernels.model import HERE
 
 THREADS: Final = 64
 WORDS: Final = 8  # of the result, a thread
-LIMIT: Final = 400_000
+LIMIT: Final = 60_000
 RATIO: Final = 1.5
 _HEAD: Final = """#define KERNEL extern "C" __global__ void
 #ifdef SHIM_ENTRY
@@ -118,7 +118,7 @@ class Kernel:
                 self.exits = True
                 more = "".join(self.work() for _ in range(rng.randint(0, 3)))
                 return f"if ({self.condition()}) {{ {more}o[0] = {self.value()}; return; }}\n"
-            return self.lock()
+            return self.lock() if not loop else self.work()
         if kind < 0.6:
             text = f"if ({self.condition()}) {self.block(depth - 1, False, loop and not whole, out)}"
             return text + (f"else {self.block(depth - 1, False, loop and not whole, out)}" if rng.random() < 0.5 else "")
@@ -272,11 +272,13 @@ def judge(seed: int, sm: int, opt: int, count: int, orders: tuple[int, ...] = (0
         for k in made:
             where = f"seed {seed} {k.name} sm_{sm} -O{opt}"
             want = expected[k.name]
-            mine = [in_simulator(ours, k.name, seed, n, order) for order in orders[: 1 if k.waits else None]]
             if isinstance(theirs, oracle.ToolError):
                 found.append(f"{where}: ptxas: {theirs}")
                 continue
             good, most = in_simulator(theirs.read_bytes(), k.name, seed, n, 0)
+            if k.waits and isinstance(good, str) and "limit" in good:
+                continue  # it looks for the lock too often to be simulated here
+            mine = [in_simulator(ours, k.name, seed, n, order) for order in orders[: 1 if k.waits else None]]
             if isinstance(want, str):
                 found.append(f"{where}: host: {want}")
                 continue
