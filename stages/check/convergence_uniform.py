@@ -9,12 +9,14 @@ from __future__ import annotations
 from typing import Final
 
 from ir_format.flow import PHYSICAL_BASE
+from ir_format.isa import facts
 from ir_format.model import ZERO, Inst, Mem, Name, Operand, Reg
 from stages.disasm.listing import Decoded
 
 _R: Final = (1 << 256) - 1
 _ALL: Final = (1 << PHYSICAL_BASE["UP"]) - 1
-_OWN: Final = frozenset(("LDL", "ATOM", "ATOMG", "ATOMS", "SHFL", "MATCH", "ELECT", "LDSM"))
+_OWN: Final = facts.having("varies") - facts.having("sreg")
+_SPECIAL: Final = facts.having("sreg")
 _FILES: Final = ("R", "P")
 
 
@@ -30,7 +32,7 @@ def _own(inst: Inst) -> bool:
     """Whether results differ between threads whatever the operands are."""
     if inst.op in _OWN:
         return True
-    if inst.op in ("S2R", "CS2R", "S2UR"):
+    if inst.op in _SPECIAL:
         return any(type(o) is Name and any(x in o.name for x in ("TID", "LANEID", "MASK", "CLOCK", "TIMER")) and "CTAID" not in o.name for o in inst.srcs)
     return False
 

@@ -12,30 +12,35 @@ import random
 from functools import cache
 from typing import Final
 
+from ir_format.isa import facts
 from ir_format.model import Inst
 
-_ALU: Final = frozenset(
-    ["IADD3", "IADD", "LEA", "LOP3", "PLOP3", "SHF", "PRMT", "SGXT", "BMSK", "IABS", "MOV", "SEL", "ISETP", "IMNMX", "VIMNMX", "VIMNMX3", "VIADDMNMX", "VABSDIFF", "VABSDIFF4", "FMNMX", "FMNMX3", "FSEL", "FSETP", "FSET", "F2FP", "I2FP", "P2R", "R2P", "VOTE", "CS2R", "I2I", "I2IP"]
-)
-_DUAL: Final = frozenset(["FMNMX", "SEL", "FSEL", "MOV", "ISETP", "FSETP", "FSET", "IMNMX", "VIMNMX", "VOTE"])
-_FMA: Final = frozenset(["FADD", "FMUL", "FFMA", "IMAD", "IDP", "FSWZADD"])
-_HALF: Final = frozenset(["HADD2", "HMUL2", "HFMA2", "HMNMX2", "HSETP2", "HSET2"])
+_of = facts.of_class
+_ALU: Final = _of("alu", "dual", "r2p", "p2r", "vote", "disp64")
+_DUAL: Final = _of("dual", "vote") - {"PLOP3"}  # PLOP3 keeps the distances of the others (measured)
+_FMA: Final = _of("fma")
+_HALF: Final = _of("half", "hcmp")
 #: Memory-pipe instructions whose operands come as early as those of the special function unit (documented for LDC, measured for MATCH, barrier objects, textures
 #: and surfaces).
-_EARLY: Final = frozenset(("R2UR", "CREDUX", "LDC", "LDCU", "MATCH", "REDUX", "SYNCS", "TEX", "TLD", "SULD", "SUST"))
+_EARLY: Final = _of("r2ur", "credux", "ldc", "redux", "syncs", "sust") | {"MATCH", "TEX"} | facts.reading("texture", "surface")
 #: Ops that either pipe runs: the shorter distance holds (measured: VIADD follows IMAD, and the other way round, at 4).
 _EITHER: Final = frozenset(("VIADD",))
-_FP64: Final = frozenset(["DADD", "DMUL", "DFMA", "DSETP"])
-_XU: Final = frozenset(["MUFU", "F2I", "I2F", "F2F", "FRND", "FCHK", "FLO", "POPC", "BREV"])
-_MEMORY: Final = frozenset(
-    ["LDG", "LD", "LDS", "LDL", "LDC", "LDCU", "LDSM", "STG", "ST", "STS", "STL", "STSM", "ATOM", "ATOMG", "ATOMS", "RED", "REDG", "REDS", "SHFL", "MATCH", "REDUX", "S2R", "S2UR", "B2R", "BAR", "MEMBAR", "LDGSTS", "LDGDEPBAR", "MOVM", "CCTL", "CCTLL", "SYNCS", "ARRIVES", "QSPC", "ERRBAR", "UBLKCP"]
-)
-_FAR: Final = frozenset(["LDG", "LD", "LDL", "ATOM", "ATOMG", "LDGSTS", "TEX", "TLD", "SULD"])
+_FP64: Final = _of("fp64")
+_XU: Final = _of("xu") - {"R2UR"}
+_SHARED: Final = _of("lds", "shfl", "redux", "sreg") - {"QSPC"} | {"ATOMS"}
+_MEMORY: Final = _SHARED | {"UBLKCP"} | _of(
+    "ldg", "ldl", "ldc", "stg", "sts", "atom", "red", "ldgsts", "ldgdep", "sreg", "bar", "membar", "cctl", "errbar", "syncs", "arrives",
+)  # fmt: skip
+_FAR: Final = _of("ldg", "ldl", "atom", "ldgsts", "tex") - {"ATOMS"}
 #: Pipes whose results come back in the order of issue (measured: ptxas tags only the last of a run).
 _ORDERED: Final[dict[str, str]] = {
-    **dict.fromkeys(("LDS", "LDSM", "ATOMS", "SHFL", "MATCH", "MOVM", "S2R", "S2UR", "B2R", "REDUX"), "shared"), **dict.fromkeys(("LDC", "LDCU"), "const"),
-    **dict.fromkeys(_XU, "xu"), **dict.fromkeys(_FP64, "fp64"), "DMMA": "dmma",
+    **dict.fromkeys(_SHARED, "shared"), **dict.fromkeys(_of("ldc"), "const"), **dict.fromkeys(_XU, "xu"), **dict.fromkeys(_FP64, "fp64"), "DMMA": "dmma",
 }  # fmt: skip
+
+_UNIFORM_LOADS: Final = _of("uldc")
+_TENSOR: Final = facts.having("latesrc")
+#: Others whose results a scoreboard tells.
+_TOLD: Final = facts.reading("texture", "surface") | facts.writing("surface") | facts.having("warpgroup") | frozenset("UF2I UI2F UFRND QMMA OMMA".split())  # noqa: SIM905
 
 _W75: Final = ("disp64", "alu", "fma", "wlo", "whi", "fp64", "half", "mma1", "mma2", "imma")
 _T75: Final[dict[str, tuple[int, ...]]] = {
@@ -90,10 +95,10 @@ def writer_class(inst: Inst, sm: int) -> str:
         return "halfmma" if "MMA" in inst.mods else "half"
     if op in _FP64:
         return "fp64"
-    if op in ("HMMA", "IMMA", "BMMA"):
+    if op in _PRODUCTS:
         kind = op + "".join(f".{m}" for m in ("SP", "TF32") if op == "HMMA" and m in inst.mods)
         return next((k for k in map(_PRODUCTS[kind].get, inst.mods) if k), "mma1")
-    if op in ("ULDC", "UMOV", "VOTEU"):
+    if op in _UNIFORM_LOADS:
         return "uldc"
     if op == "ELECT":
         return "elect"
@@ -115,7 +120,7 @@ def reader_class(inst: Inst, sm: int) -> str:
         return "halfmma" if "MMA" in inst.mods else "half"
     if op in _FP64:
         return "fp64"
-    if op in ("HMMA", "IMMA", "BMMA", "DMMA", "QMMA", "OMMA"):
+    if op in _TENSOR:
         return "mma"
     if op in _XU or op in _EARLY:
         return "xu"
@@ -139,7 +144,7 @@ def is_variable(inst: Inst, sm: int) -> bool:
         return sm in (75, 103)
     if op == "R2UR":
         return sm < 90
-    return op in ("UF2I", "UI2F", "UFRND", "QMMA", "OMMA", "HGMMA", "TEX", "TLD", "SULD", "SUST")
+    return op in _TOLD
 
 
 @cache
