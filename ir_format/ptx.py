@@ -435,3 +435,4 @@ class PtxModule(Record):
     aliases: list[PtxAlias] = fresh(default_factory=list)
     sections: list[PtxSection] = fresh(default_factory=list)
     pragmas: tuple[str, ...] = ()
+    text: str = ""  # the PTX as given, where line tables are wanted

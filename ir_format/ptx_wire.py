@@ -200,7 +200,7 @@ _ALIAS = _rec(ptx.PtxAlias, name=_STR, aliasee=_STR, line=_NAT)
 _MODULE = _rec(
     ptx.PtxModule, version=_fixed(_NAT, _NAT), target=_STR, target_options=_STRS, address_size=_NAT,
     files=_lst(_FILE), variables=_lst(_VAR), entries=_lst(_STR), functions=_lst(_STR), externs=_lst(_PROTO),
-    aliases=_lst(_ALIAS), sections=_lst(_SECTION), pragmas=_STRS,
+    aliases=_lst(_ALIAS), sections=_lst(_SECTION), pragmas=_STRS, text=_STR,
 )  # fmt: skip
 
 # --------------------------------------------------------------------------- operands out

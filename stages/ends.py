@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from stages.parse import ParseResult
 
 ABORTED = "ptxas fatal   : Ptx assembly aborted due to errors\n"
+LINES_UNASKED = 2  # generate-line-info where no option asks for it
 
 
 #: Advice that an option turns off, by how it begins.
@@ -63,6 +64,11 @@ def parse_to_stream(
     if odd:
         say(odd)
         return 1
+    located = any(f.locs for u in result.units for f in u.functions)
+    if located and not options.get("suppress-debug-info"):  # ptxas writes line tables unasked where the program says .loc (measured)
+        options.setdefault("generate-line-info", LINES_UNASKED)
+    if options.get("generate-line-info") and len(sources) == 1:
+        result.module.text = sources[0][1].decode("latin-1")
     header = Header("ptx", target, sources[0][0])
     header.ptx_target = result.module.target
     header.ptx_version = "%d.%d" % result.module.version

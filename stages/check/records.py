@@ -171,7 +171,7 @@ def _warp_wide(c: Code) -> Iterator[str]:
             yield f"INT_WARP_WIDE_INSTR_OFFSETS lists {at:#x}, where no warp-wide instruction stands"
     for at in user:
         i = c.inst(at)
-        if at not in wide and (i is None or i.op not in ("WARPSYNC", "NOP", "CALL")):
+        if at not in wide and (i is None or i.op not in ("WARPSYNC", "NOP", "CALL", "BAR")):
             yield f"COOP_GROUP_INSTR_OFFSETS lists {at:#x}, where no warp-wide instruction stands"
     if len(set(user)) != len(user) or len(set(own)) != len(own) or set(user) & set(own):
         yield "a warp-wide instruction is listed twice"

@@ -34,7 +34,7 @@ def _options(header: Header) -> str:
     level = header.options.get("opt-level")
     if isinstance(level, int) and level != 3:
         text = f"-O {level} {text}"
-    if header.options.get("generate-line-info"):
+    if header.options.get("generate-line-info") == 1:  # not where they are written unasked
         text = f"-lineinfo {text}"
     return text
 

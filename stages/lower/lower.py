@@ -49,6 +49,8 @@ def lower_module(module: PtxModule, header: Header) -> Module:
         out.attrs["prototypes"] = tuple([(e.name, signature_text(e.rets, e.params)) for e in module.externs])
         out.attrs["aliases"] = tuple([(a.name, a.aliasee) for a in module.aliases])
     out.files = [(f.index, f.name) for f in module.files]
+    if module.text:
+        out.attrs["ptx_text"] = module.text
     return out
 
 

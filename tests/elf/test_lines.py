@@ -10,6 +10,7 @@ import pytest
 
 from ir_format.diag import CompileError
 from ir_format.model import Code, Function, Header, Module, Unit
+from orchestrator.api import compile_ptx
 from stages.elf.lines import ptx_copy, sleb
 from stages.elf.link import link
 from tests import oracle
@@ -180,7 +181,6 @@ def test_no_option_no_section() -> None:
 
 BAD = {
     "no such loc": (((0, 1, 3),), [(1, 1, 1, -1, "")], ((1, "a"),)),
-    "no such file": (((0, 1, 0),), [(9, 1, 1, -1, "")], ((1, "a"),)),
     "outside the code": (((4096, 1, 0),), [(1, 1, 1, -1, "")], ((1, "a"),)),
     "negative place": (((-16, 1, 0),), [(1, 1, 1, -1, "")], ((1, "a"),)),
     "inlined at itself": (((0, 1, 0),), [(1, 1, 1, 0, "f")], ((1, "a"),)),
@@ -200,3 +200,42 @@ def test_bad_tables_are_refused(what: str) -> None:
 def test_numbers_and_text() -> None:
     assert [sleb(v).hex() for v in (0, 63, 64, -64, -65, 128)] == ["00", "3f", "c000", "40", "bf7f", "8001"]
     assert ptx_copy("\t.section .debug_str\n{\n.b8 1\n}\n.b8 2\n") == b".section .debug_str\0{\0\0}\0.b8 2\0"
+
+
+def _chain(*options: str) -> Cubin:
+    """Our cubin of the file by the whole chain; ``options`` by name."""
+    return read(compile_ptx(PTX.read_bytes(), "sm_90", dict.fromkeys(options, 1), name=PTX.name))
+
+
+@pytest.mark.parametrize("options", [(), ("generate-line-info",)])
+def test_the_chain_writes_tables_and_text(options: tuple[str, ...]) -> None:
+    """Where the program says .loc, with and without -lineinfo, as ptxas: the same text, and lines of it that hold instructions."""
+    oracle.require("ptxas")
+    got = oracle.run_ptxas(PTX, "90", *(["-lineinfo"] if options else []))
+    assert isinstance(got, Path)
+    theirs, ours = load(got), _chain(*options)
+    names = [s.name for s in theirs.sections if "debug" in s.name]
+    assert [s.name for s in ours.sections if "debug" in s.name] == names
+    text = ours.section(".nv_debug_ptx_txt").data
+    assert text == theirs.section(".nv_debug_ptx_txt").data
+    lines = text.split(b"\0")
+    a, b = ({k: {r.line for r in rows} for k, (rows, _) in _by_kernel(c, ".nv_debug_line_sass").items()} for c in (theirs, ours))
+    assert a.keys() == b.keys()
+    for kernel in a:
+        assert all(b";" in lines[n - 1] or b".entry" in lines[n - 1] for n in b[kernel])
+        assert len(a[kernel] & b[kernel]) * 2 >= len(a[kernel])
+
+
+def test_no_tables_where_they_are_not_wanted() -> None:
+    got = _chain("suppress-debug-info")
+    assert [s.name for s in got.sections if "debug" in s.name] == [".debug_frame", ".rela.debug_frame"]
+    plain = compile_ptx(re.sub(r"(?m)^\s*\.(loc|file).*$", "", PTX.read_text().split("\t.section")[0]), "sm_90")
+    assert ".debug_line" not in read(plain).names()
+
+
+def test_disassembler_shows_ptx_lines(tmp_path: Path) -> None:
+    oracle.require("nvdisasm")
+    file = tmp_path / "k.cubin"
+    file.write_bytes(compile_ptx(PTX.read_bytes(), "sm_90", {"generate-line-info": 1}, name=PTX.name))
+    shown = re.findall(r'//## File "\.nv_debug_ptx_txt", line (\d+)', oracle.nvdisasm(file, "-gp", "-c"))
+    assert {"16", "31"} & set(shown) and len(set(shown)) > 5
