@@ -40,7 +40,7 @@ from ir_format.model import (
     Var,
     VReg,
 )
-from ir_format.target import targets
+from ir_format.target import FRAME_MAX, targets
 
 MAGIC = "orias"
 VERSION = 1
@@ -248,7 +248,7 @@ def function_from_wire(x: Wire, level: str) -> Function:
     f = Function(_str(name, "function name"), _str(kind, "function kind"))
     if kind not in ("entry", "func", "helper"):
         raise fail("a function kind", kind)
-    f.frame = _int(frame, 0, 1 << 24, "frame size")
+    f.frame = _int(frame, 0, FRAME_MAX, "frame size")
     for v in _seq(vregs, "virtual registers"):
         file, width, align, fixed, uniform, vname = _seq(v, "virtual register", 6)
         if file not in _REGS:
@@ -323,7 +323,7 @@ def _code(x: Wire) -> Code:
         mk, off, val = _seq(m, "mark", 3)
         mks.append((_str(mk, "mark kind"), _int(off, 0, end, "mark offset"), _int(val, -(1 << 63), 1 << 63, "mark value")))
     return Code(
-        _str(name, "name"), _str(kind, "kind"), data, tuple(rel), tuple(lns), tuple(mks), _int(regs, 0, 256, "registers"), _int(frame, 0, 1 << 24, "frame")  # type: ignore[arg-type]
+        _str(name, "name"), _str(kind, "kind"), data, tuple(rel), tuple(lns), tuple(mks), _int(regs, 0, 256, "registers"), _int(frame, 0, FRAME_MAX, "frame")  # type: ignore[arg-type]
     )
 
 

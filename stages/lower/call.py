@@ -15,7 +15,7 @@ from ir_format import ptx
 from ir_format.diag import CompileError
 from ir_format.model import RZ, ZERO, AttrValue, Const, Imm, Label, Mem, Name, Operand, Reg, Sym
 from ir_format.ptx import CallTarget, PtxFunction, PtxInst, PtxParam, PtxProto, PtxVar
-from ir_format.target import ARG_REGS, RETURN_REG
+from ir_format.target import ARG_REGS, FRAME_MOST, RETURN_REG
 
 from .arguments import (
     accessed_behind,
@@ -99,7 +99,7 @@ def begin_function(b: Builder) -> None:
             b.local_base[v.name] = _aligned(b, at, v.align)
             at += v.align - sure
         at += 4 * words_of(v) if isinstance(v, PtxParam) else v.size
-    b.fn.frame = align_up(at, 16 if at else 8)
+    b.fn.frame = min(align_up(at, 16 if at else 8), FRAME_MOST)
     if any(type(i) is PtxInst and i.op in _DYNAMIC for i in f.body):
         b.cache[STACK] = b.fn.new_vreg("R", name="stack")
         b.copy(b.cache[STACK], b.r1)

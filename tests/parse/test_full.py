@@ -229,3 +229,12 @@ def test_stacks_of_unknown_size(words: str, warned: bool, tmp_path: Path) -> Non
     assert [said for said in got.lines if "Stack" in said] == [STACK] * warned
     if oracle.find("ptxas") is not None:
         assert [said for said in theirs(RECURSION.encode(), asked, tmp_path).lines if "Stack" in said] == [STACK] * warned
+
+
+@pytest.mark.parametrize("size", [20_000_000, 1_000_000_000, 4_000_000_000])
+def test_frames_of_any_size(size: int) -> None:
+    """Taken, although no launch gives a thread so much; a frame beyond 31 bits is said to be the largest, so that no launch fits it."""
+    got = ours(kernel(f".local .b8 l[{size}]; mov.u64 %rd2, l; st.global.u64 [%rd1], %rd2;").encode(), ["-arch", "sm_90", "-v"])
+    assert got.taken
+    frame = next(int(said.split()[0]) for said in got.lines if "bytes stack frame" in said)
+    assert frame == size or 1 << 30 < frame < 1 << 31 < size
