@@ -41,7 +41,7 @@ ldg     : mio 4 300
 tex     : tex 4 400
 ldl     : mio 4 120
 ldc     : mio 4 40
-stg sts red sust ldgdep bar membar fence cctl errbar syncs bulk arrives gate setreg setregd cctlu : mio 4 12
+stg sts red sust ldgdep bar membar fence cctl errbar cgaerrbar syncs bulk arrives gate setreg setregd cctlu : mio 4 12
 ldgsts  : mio 4 300
 atom    : mio 4 300
 shfl sreg redux : mio 4 26
@@ -102,6 +102,7 @@ bar     m 80+   : 6
 membar  m 75    : 5
 membar  m 80+   : 6
 errbar  m 75+   : 0
+cgaerrbar m 90+ : 6
 cctl    m 75-89 : 5
 cctl    m 90+   : 4
 fence   m 90+   : 10

@@ -126,7 +126,7 @@ _LOAD: Final = 1 << 600  # a counter in use, whether its instruction writes a re
 _SIGNAL: Final = 1 << 601  # memory accesses and barriers wait for it
 _ACQUIRED: Final = 1 << 602  # CCTL waits for it
 _OBJECT: Final = 1 << 603  # barriers, fences and bulk copies wait for it
-_APART: Final = frozenset(("ldc", "sreg", "errbar"))
+_APART: Final = frozenset(("ldc", "sreg", "errbar", "cgaerrbar"))
 #: Accesses that come behind operations on barrier objects by the order of their pipe (measured: STS, LDS behind SYNCS.EXCH, SYNCS.ARRIVE at any address).
 _IN_ORDER: Final = frozenset(("lds", "ldg", "ldl", "stg", "sts", "atom", "red", "ldgsts", "syncs"))
 

@@ -120,7 +120,7 @@ op REDAS      read=cluster write=cluster atomic class=red
 REDAS        1be GS sm=90+      <- m:M(R24,O40-63,U64,X126,W72,Z) s:R@32/rsz ; .redop@87-89 .{_:1 S32:1 64:2 ?}:rsz@73-74
 op STAS       write=cluster class=sts
 STAS         1bd GS sm=90+      <- m:M(R24,O40-63,U64,X126,W90,Z) s:R@32/ssz ; .{? ? ? ? _:1 64:2 128:4 ?}:ssz@73-75
-op CGAERRBAR  effect=order fence noduplicate class=errbar
+op CGAERRBAR  effect=order fence noduplicate class=cgaerrbar
 CGAERRBAR    5ab -  sm=90+      <-                                      ;
 op FENCE      effect=order wall noduplicate class=fence
 FENCE.VIEW.ASYNC 3c6 - sm=90+   <-                                      ; .{S G}@72
