@@ -34,7 +34,7 @@ _ONCE: Final = (
 )
 _SHAPE: Final = re.compile(r"m\d+n\d+(k\d+)?|\d+x\d+b(x2)?")
 _TWICE: Final = (
-    "aligned", "mmio", "xorsign", "abs", "trans", "bulk_group", "mbarrier::complete_tx::bytes", "mbarrier::arrive::one", "mbarrier_init",
+    "aligned", "mmio", "xorsign", "abs", "trans", "bulk_group", "L2::cache_hint", "mbarrier::complete_tx::bytes", "mbarrier::arrive::one", "mbarrier_init",
     "cta_group::1", "cta_group::2",
 )  # fmt: skip
 
