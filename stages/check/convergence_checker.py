@@ -1,9 +1,13 @@
 """Static check of where the threads of a warp meet again: convergence barriers over all paths of a cubin's code.
 
-Written apart from lowering: it reads machine code alone. Forward dataflow over each function; what is known at a place is a set of *ways* to come there,
-each with the convergence barriers that are open on it (B register and the BSSY that opened it, in the order of opening), the B registers that no longer
-hold what the caller left there, the registers that keep a B register of the caller (BMOV), and the value of the predicate of a guarded BREAK until the
-branch behind it. A way is small and places have few of them: 1 in nearly all code; a function with more than :data:`WAYS` at a place is not judged.
+Written apart from lowering: it reads machine code alone. Forward dataflow over each function; what is known at a
+place is a set of *ways* to come there,
+each with the convergence barriers that are open on it (B register and the BSSY that opened it, in the order of
+opening), the B registers that no longer
+hold what the caller left there, the registers that keep a B register of the caller (BMOV), and the value of the
+predicate of a guarded BREAK until the
+branch behind it. A way is small and places have few of them: 1 in nearly all code; a function with more than
+:data:`WAYS` at a place is not judged.
 
 Rules, by the name of their finding (all hold on every way that ptxas 13.0 makes, see docs/judges.md):
 
@@ -13,9 +17,12 @@ Rules, by the name of their finding (all hold on every way that ptxas 13.0 makes
 * ``elsewhere``: BSYNC of a barrier whose BSSY names another place;
 * ``kind``: BSSY and BSYNC of one barrier differ in .RECONVERGENT or .RELIABLE;
 * ``nesting``: BSYNC while a barrier that was opened later is still open: threads wait at both;
-* ``left``: waiting (BAR, WARPSYNC, another BSYNC) or returning with an open barrier whose BSYNC can't be reached any more, without BREAK;
-* ``barrier``: a barrier of all threads of the block inside a region some of whose threads have gone to its end by a way without one, and wait there;
-* ``spin``: a loop that gives way to others (YIELD) while a barrier that must join (.RECONVERGENT) stays open around its rounds;
+* ``left``: waiting (BAR, WARPSYNC, another BSYNC) or returning with an open barrier whose BSYNC can't be reached any
+  more, without BREAK;
+* ``barrier``: a barrier of all threads of the block inside a region some of whose threads have gone to its end by a
+  way without one, and wait there;
+* ``spin``: a loop that gives way to others (YIELD) while a barrier that must join (.RECONVERGENT) stays open around
+  its rounds;
 * ``call``: an open barrier in a register that the called function overwrites;
 * ``saved``: a function returns without what its caller had in a B register that calls keep.
 """
@@ -27,22 +34,25 @@ from typing import Final, NamedTuple
 
 from ir_format import isa
 from ir_format.flow import ENDS, JUMPS, is_guarded
-from ir_format.model import INV, ZERO, Imm, Inst, Reg
+from ir_format.model import ZERO, Imm, Reg
 from stages.check.convergence_uniform import uniform_branches
-from stages.check.schedule_flow import branch_tables, line_finder, may_pass
+from stages.check.convergence_ways import Node, Open, Way, guard_of, predicate, split_by, successors, tests_of
+from stages.check.schedule_flow import branch_tables, line_finder
 from stages.disasm.cubin import WORD, CodeSection, Cubin, read_cubin
-from stages.disasm.listing import Decoded, decode_section
+from stages.disasm.listing import decode_section
 
 #: Ways to come to one place that are kept apart.
 WAYS: Final = 64
-#: B registers that calls to code outside keep (measured: ptxas saves these with BMOV before it uses them in a function, and holds barriers in them over calls).
+#: B registers that calls to code outside keep (measured: ptxas saves these with BMOV before it uses them in a
+#: function, and holds barriers in them over calls).
 KEPT: Final = 0xFFC0
 _TOUCHING: Final = frozenset(("BSSY", "BSYNC", "BREAK", "BMOV", "BAR", "WARPSYNC", "CALL", "RET", "YIELD"))
 _FIRM: Final = frozenset(("RECONVERGENT", "RELIABLE"))
 
 
 class Finding(NamedTuple):
-    """One broken rule; ``first``: the BSSY that it is about (or the place itself), ``second``: the place. ``pc`` of that."""
+    """One broken rule; ``first``: the BSSY that it is about (or the place itself), ``second``: the place. ``pc`` of
+    that."""
 
     kind: str
     first: str
@@ -65,46 +75,6 @@ class Report(NamedTuple):
     unjudged: list[str]
 
 
-class _Open(NamedTuple):
-    """An open barrier: its register, its BSSY, and whether threads may wait at its end that have passed no barrier of the block on their way."""
-
-    k: int
-    site: int
-    waited: bool
-
-
-class _Way(NamedTuple):
-    """What holds on a way to a place. ``fact``: predicates with the values that they were tested for (numbers, 16 more for uniform ones), and whether all had
-    them; ``gone``: barriers that the threads have left by BREAK and that nobody has set since; ``touched``: B registers that do not hold the caller's barrier; ``saved``: (register, B register of the caller)."""
-
-    open: tuple[_Open, ...] = ()
-    touched: int = 0
-    gone: int = 0
-    saved: tuple[tuple[int, int], ...] = ()
-    fact: tuple[tuple[tuple[int, bool], ...], bool] | None = None
-
-
-class _Node(NamedTuple):
-    """An instruction that matters: ``b`` its B register (-1: none), ``tests`` the predicates that must hold, ``mods``, ``target`` as an instruction index."""
-
-    op: str
-    b: int
-    tests: tuple[tuple[int, bool], ...]
-    mods: frozenset[str]
-    target: int
-
-
-def _predicate(o: Reg) -> tuple[int, bool]:
-    return o.num + (16 if o.file == "UP" else 0), not o.flags & INV
-
-
-def _tests(inst: Inst) -> tuple[tuple[int, bool], ...]:
-    """Predicates that must all hold for the instruction to act: its guard, and the condition operand of control instructions."""
-    operands = [inst.guard] if inst.guard is not None else []
-    operands += [o for o in (*inst.dsts, *inst.srcs) if type(o) is Reg and o.file in ("P", "UP")]
-    return tuple(sorted({_predicate(o) for o in operands if o.num != ZERO or o.flags & INV}))
-
-
 class _Function:
     """One function of a section: its instructions from the entry on, over calls, not into them."""
 
@@ -115,7 +85,9 @@ class _Function:
         self.overflow = False
         self.returned = 0  # B registers that do not hold the caller's barrier at a return
         self.calls: set[int] = set()
-        self.together: set[int] = set()  # branches whose predicate is the same in all threads of a warp; empty until something is found
+        self.together: set[int] = (
+            set()
+        )  # branches whose predicate is the same in all threads of a warp; empty until something is found
         self._walk()
 
     def _walk(self) -> None:
@@ -151,7 +123,8 @@ class _Function:
         self._backward()
 
     def _backward(self) -> None:
-        """For each block's start: B registers whose BSYNC can be reached (before another BSSY), with and without a block barrier on the way, as bit sets."""
+        """For each block's start: B registers whose BSYNC can be reached (before another BSSY), with and without a
+        block barrier on the way, as bit sets."""
         code = self.code
         preds: dict[int, list[int]] = {b: [] for b in self.blocks}
         for b, run in self.blocks.items():
@@ -208,8 +181,8 @@ class _Function:
     def judge(self) -> None:
         """Follow all ways through the function; findings go to the section."""
         code = self.code
-        ways: dict[int, dict[_Way, None]] = {self.entry: {_Way(): None}}
-        work = [(self.entry, _Way())]
+        ways: dict[int, dict[Way, None]] = {self.entry: {Way(): None}}
+        work = [(self.entry, Way())]
         while work:
             b, way = work.pop()
             now = [way]
@@ -227,11 +200,13 @@ class _Function:
                     there[x] = None
                     work.append((s, x))
         if self.overflow:
-            code.unjudged.append(f"{code.name}: {code.text(self.entry)}: convergence barriers: more than {WAYS} ways lead to one place of this function")
+            code.unjudged.append(
+                f"{code.name}: {code.text(self.entry)}: convergence barriers: more than {WAYS} ways lead to one place"
+            )
 
     # --- steps ---
 
-    def step(self, n: int, way: _Way) -> Iterable[_Way]:
+    def step(self, n: int, way: Way) -> Iterable[Way]:
         """Behind an instruction that does not branch."""
         code = self.code
         if way.fact is not None or way.saved:
@@ -239,13 +214,13 @@ class _Function:
         node = code.nodes.get(n)
         if node is None:
             return (way,)
-        acts, stays = _split(way, node.tests)
+        acts, stays = split_by(way, node.tests)
         out = [self.act(n, node, acts)] if acts is not None else []
         if stays is not None:
             out.append(stays)
         return out
 
-    def leave(self, n: int, way: _Way) -> Iterator[tuple[int, _Way]]:
+    def leave(self, n: int, way: Way) -> Iterator[tuple[int, Way]]:
         """What follows the last instruction of a block, with what holds there."""
         code = self.code
         succs = code.succs[n]
@@ -257,7 +232,7 @@ class _Function:
             return
         node = code.nodes.get(n)
         if inst.op in ENDS:
-            acts, stays = _split(way, _tests(inst))
+            acts, stays = split_by(way, tests_of(inst))
             if acts is not None and node is not None:
                 self.act(n, node, acts)
             if stays is not None:
@@ -265,8 +240,8 @@ class _Function:
                     yield s, stays._replace(fact=None)
             return
         whole = "DIV" in inst.mods or "CONV" in inst.mods or inst.op not in ("BRA", "CALL")
-        acts, stays = _split(way, () if whole else _tests(inst))
-        uniform = "U" in inst.mods or whole or all(p >= 16 for p, _ in _tests(inst)) or n in self.together
+        acts, stays = split_by(way, () if whole else tests_of(inst))
+        uniform = "U" in inst.mods or whole or all(p >= 16 for p, _ in tests_of(inst)) or n in self.together
         target = code.items[n].target // WORD
         for s in succs:
             mine = way if whole else stays if s == n + 1 and s != target else acts
@@ -278,13 +253,17 @@ class _Function:
                     if other != s:
                         bare |= self.ahead.get(other, (0, 0))[1]
                 if bare:
-                    mine = mine._replace(open=tuple(o._replace(waited=True) if bare >> o.k & 1 else o for o in mine.open))
-            if n in self.together and mine.open:  # all of the group leave at once: nobody of it waits at what can't be reached any more
+                    mine = mine._replace(
+                        open=tuple(o._replace(waited=True) if bare >> o.k & 1 else o for o in mine.open)
+                    )
+            if (
+                n in self.together and mine.open
+            ):  # all of the group leave at once: nobody of it waits at what can't be reached any more
                 live = self.ahead.get(s, (0, 0))[0]
                 mine = mine._replace(open=tuple(o for o in mine.open if o.waited or live >> o.k & 1))
             yield s, mine._replace(fact=None)
 
-    def _forget(self, n: int, way: _Way) -> _Way:
+    def _forget(self, n: int, way: Way) -> Way:
         """Drop what an instruction's results overwrite."""
         inst = self.code.items[n].inst
         if inst is None:
@@ -292,13 +271,13 @@ class _Function:
         for o in inst.dsts:
             if type(o) is not Reg or o.num == ZERO:
                 continue
-            if way.fact is not None and o.file in ("P", "UP") and any(p == _predicate(o)[0] for p, _ in way.fact[0]):
+            if way.fact is not None and o.file in ("P", "UP") and any(p == predicate(o)[0] for p, _ in way.fact[0]):
                 way = way._replace(fact=None)
             if o.file == "R" and way.saved:
                 way = way._replace(saved=tuple(x for x in way.saved if not o.num <= x[0] < o.num + max(o.width, 1)))
         return way
 
-    def act(self, n: int, node: _Node, way: _Way) -> _Way:
+    def act(self, n: int, node: Node, way: Way) -> Way:
         """What an instruction does where its predicates hold."""
         match node.op:
             case "BSSY":
@@ -319,18 +298,27 @@ class _Function:
                 self._yields(n, way)
         return way
 
-    def _opened(self, n: int, node: _Node, way: _Way) -> _Way:
+    def _opened(self, n: int, node: Node, way: Way) -> Way:
         for o in way.open:
             if o.k == node.b:
-                self.code.add("overwritten", o.site, n, f"B{o.k} is open on a way to here and is set again: its threads are no longer waited for")
+                self.code.add(
+                    "overwritten",
+                    o.site,
+                    n,
+                    f"B{o.k} is open on a way to here and is set again: its threads are no longer waited for",
+                )
         kept = tuple(o for o in way.open if o.k != node.b)
-        return way._replace(open=(*kept, _Open(node.b, n, False)), touched=way.touched | 1 << node.b, gone=way.gone & ~(1 << node.b))
+        return way._replace(
+            open=(*kept, Open(node.b, n, False)), touched=way.touched | 1 << node.b, gone=way.gone & ~(1 << node.b)
+        )
 
-    def _closed(self, n: int, node: _Node, way: _Way) -> _Way:
+    def _closed(self, n: int, node: Node, way: Way) -> Way:
         code = self.code
         mine = next((o for o in way.open if o.k == node.b), None)
         if mine is None:
-            if not way.gone >> node.b & 1:  # who has left does not wait (measured: ptxas lets threads that leave a loop by BREAK come by its BSYNC)
+            if (
+                not way.gone >> node.b & 1
+            ):  # who has left does not wait (measured: ptxas lets threads that leave a loop by BREAK come by its BSYNC)
                 code.add("unset", n, n, f"B{node.b} is not set on every way to here")
             return way
         meeting = code.meeting(mine.site)
@@ -339,11 +327,16 @@ class _Function:
         if node.mods & _FIRM != code.nodes[mine.site].mods & _FIRM:
             code.add("kind", mine.site, n, "the barrier is opened as one kind and waited for as another")
         for o in way.open[way.open.index(mine) + 1 :]:
-            code.add("nesting", o.site, n, f"threads wait here while B{o.k}, set later, is still open: others wait for them there")
+            code.add(
+                "nesting",
+                o.site,
+                n,
+                f"threads wait here while B{o.k}, set later, is still open: others wait for them there",
+            )
         self._stranded(n, way, node.b)
         return way._replace(open=tuple(o for o in way.open if o is not mine))
 
-    def _broken(self, n: int, node: _Node, way: _Way) -> _Way:
+    def _broken(self, n: int, node: Node, way: Way) -> Way:
         code = self.code
         mine = next((o for o in way.open if o.k == node.b), None)
         if mine is None:
@@ -352,13 +345,15 @@ class _Function:
             return way
         return way._replace(open=tuple(o for o in way.open if o is not mine), gone=way.gone | 1 << node.b)
 
-    def _moved(self, n: int, node: _Node, way: _Way) -> _Way:
+    def _moved(self, n: int, node: Node, way: Way) -> Way:
         inst = self.code.items[n].inst
         assert inst is not None
         mine = next((o for o in way.open if o.k == node.b), None)
         register = next((o for o in (*inst.dsts, *inst.srcs) if type(o) is Reg and o.file == "R"), None)
         number = register.num if register is not None and register.num != ZERO else -1
-        if inst.dsts and type(inst.dsts[0]) is Reg and inst.dsts[0].file == "B":  # to the barrier: the caller's comes back, from a register or from the stack
+        if (
+            inst.dsts and type(inst.dsts[0]) is Reg and inst.dsts[0].file == "B"
+        ):  # to the barrier: the caller's comes back, from a register or from the stack
             if mine is not None:
                 self.code.add("overwritten", mine.site, n, f"B{node.b} is open on a way to here and is overwritten")
             held = next((k for r, k in way.saved if r == number), node.b)
@@ -370,10 +365,12 @@ class _Function:
         if "CLEAR" in node.mods:
             if mine is not None:
                 self.code.add("overwritten", mine.site, n, f"B{node.b} is open on a way to here and is emptied")
-            return way._replace(saved=saved, touched=way.touched | 1 << node.b, open=tuple(o for o in way.open if o is not mine))
+            return way._replace(
+                saved=saved, touched=way.touched | 1 << node.b, open=tuple(o for o in way.open if o is not mine)
+            )
         return way._replace(saved=saved)
 
-    def _waits(self, n: int, node: _Node, way: _Way) -> _Way:
+    def _waits(self, n: int, node: Node, way: Way) -> Way:
         if "ARV" in node.mods or not way.open:
             return way
         self._stranded(n, way, -1)
@@ -381,50 +378,52 @@ class _Function:
             return way
         for o in way.open:
             if o.waited:
-                self.code.add("barrier", o.site, n, f"a barrier of the whole block, while threads may wait at the BSYNC of B{o.k} that have passed none: each waits for the other")
+                self.code.add(
+                    "barrier",
+                    o.site,
+                    n,
+                    f"a barrier of the whole block, while threads that have passed none may wait at the BSYNC of B{o.k}",
+                )
         return way._replace(open=tuple(o._replace(waited=False) for o in way.open))
 
-    def _stranded(self, n: int, way: _Way, but: int) -> None:
+    def _stranded(self, n: int, way: Way, but: int) -> None:
         """Open barriers whose BSYNC can't be reached from here."""
         live = self.live.get(n, 0xFFFF)
         for o in way.open:
             if o.k != but and not live >> o.k & 1:
-                self.code.add("left", o.site, n, f"threads have left the region of B{o.k} without BREAK and wait here: others may wait for them at its BSYNC")
+                self.code.add(
+                    "left",
+                    o.site,
+                    n,
+                    f"threads have left the region of B{o.k} without BREAK and wait here, others at its BSYNC",
+                )
 
-    def _called(self, n: int, way: _Way) -> None:
+    def _called(self, n: int, way: Way) -> None:
         code = self.code
         lost = code.clobbers.get(code.called[n], 0) if n in code.called else 0xFFFF & ~KEPT
         for o in way.open:
             if lost >> o.k & 1:
                 code.add("call", o.site, n, f"B{o.k} is open over a call that overwrites it")
 
-    def _returns(self, n: int, way: _Way) -> None:
+    def _returns(self, n: int, way: Way) -> None:
         self.returned |= way.touched
         for o in way.open:
             self.code.add("left", o.site, n, f"the function returns while B{o.k} is open")
         lost = way.touched & KEPT
         if lost and self.entry in self.code.exported:
-            self.code.add("saved", n, n, f"the function returns without what its caller had in B{lost.bit_length() - 1}")
+            self.code.add(
+                "saved", n, n, f"the function returns without what its caller had in B{lost.bit_length() - 1}"
+            )
 
-    def _yields(self, n: int, way: _Way) -> None:
+    def _yields(self, n: int, way: Way) -> None:
         for o in way.open:
             if "RECONVERGENT" in self.code.nodes[o.site].mods and self.code.in_loop(n, o.site):
-                self.code.add("spin", o.site, n, f"a loop gives way to threads that wait at B{o.k}, which lets nobody go before all have come (.RECONVERGENT)")
-
-
-def _split(way: _Way, tests: tuple[tuple[int, bool], ...]) -> tuple[_Way | None, _Way | None]:
-    """The way on which all predicates hold, and that on which they do not."""
-    if not tests:
-        return way, None
-    if (ZERO, False) in tests or (ZERO + 16, False) in tests:  # !PT
-        return None, way
-    if way.fact is not None:
-        known, truth = way.fact
-        if known == tests:
-            return (way, None) if truth else (None, way)
-        if len(tests) == 1 and known == ((tests[0][0], not tests[0][1]),):
-            return (None, way) if truth else (way, None)
-    return way._replace(fact=(tests, True)), way._replace(fact=(tests, False))
+                self.code.add(
+                    "spin",
+                    o.site,
+                    n,
+                    f"a loop gives way to threads at B{o.k}, which lets nobody go before all have come (.RECONVERGENT)",
+                )
 
 
 class _Section:
@@ -435,7 +434,7 @@ class _Section:
         self.items = decode_section(section, spec)
         self.findings: dict[tuple[str, int, int], Finding] = {}
         self.unjudged: list[str] = []
-        self.nodes: dict[int, _Node] = {}
+        self.nodes: dict[int, Node] = {}
         self.called: dict[int, int] = {}
         self.succs: list[tuple[int, ...]] = []
         count = len(self.items)
@@ -443,16 +442,25 @@ class _Section:
         for n, item in enumerate(self.items):
             inst = item.inst
             if inst is not None and inst.op == "CALL" and item.target >= 0 and item.target // WORD not in starts:
-                # A call of no function is a jump that nobody comes back from (measured: ptxas leaves a loop that gives way so, on sm_80).
-                self.succs.append(tuple(s for s in ((item.target // WORD, n + 1) if is_guarded(inst) else (item.target // WORD,)) if s < count))
+                # A call of no function is a jump that nobody comes back from (measured: ptxas leaves a loop that
+                # gives way so, on sm_80).
+                self.succs.append(
+                    tuple(
+                        s
+                        for s in ((item.target // WORD, n + 1) if is_guarded(inst) else (item.target // WORD,))
+                        if s < count
+                    )
+                )
                 continue
             if inst is not None and inst.op in _TOUCHING:
                 b = next((o.num for o in (*inst.dsts, *inst.srcs) if type(o) is Reg and o.file == "B"), -1)
-                tests = _tests(inst) if inst.op not in ("BAR", "WARPSYNC", "CALL", "RET") else _guard(inst)
-                self.nodes[n] = _Node(inst.op, b, tests, frozenset(inst.mods), item.target // WORD if item.target >= 0 else -1)
+                tests = tests_of(inst) if inst.op not in ("BAR", "WARPSYNC", "CALL", "RET") else guard_of(inst)
+                self.nodes[n] = Node(
+                    inst.op, b, tests, frozenset(inst.mods), item.target // WORD if item.target >= 0 else -1
+                )
                 if inst.op == "CALL" and item.target >= 0:
                     self.called[n] = item.target // WORD
-            self.succs.append(_successors(n, item, tables, count))
+            self.succs.append(successors(n, item, tables, count))
         self.exported = {at // WORD for at, _, _, exported in section.symbols if exported}
         self.clobbers: dict[int, int] = {}
         self.functions = {entry: _Function(self, entry) for entry in sorted(starts | set(self.called.values()))}
@@ -471,7 +479,9 @@ class _Section:
             function.judge()
             if len(self.findings) > len(before) and not function.together:
                 function.together = uniform_branches(self.items, function.blocks, self.succs, function.entry)
-                if function.together:  # once more: a group that leaves a region as a whole needs no BREAK (measured: ptxas then writes none)
+                if (
+                    function.together
+                ):  # a group that leaves a region as a whole needs no BREAK (measured: ptxas has none)
                     self.findings = before
                     function.judge()
             lost = function.returned
@@ -495,7 +505,9 @@ class _Section:
         inst = self.items[n].inst
         if inst is None or inst.op != "BAR" or "ARV" in inst.mods:
             return False
-        values = [o for o in (*inst.dsts, *inst.srcs) if type(o) is Imm or (type(o) is Reg and o.file not in ("P", "UP"))]
+        values = [
+            o for o in (*inst.dsts, *inst.srcs) if type(o) is Imm or (type(o) is Reg and o.file not in ("P", "UP"))
+        ]
         return len(values) < 2 or (type(values[1]) is Imm and values[1].value == 0)
 
     def in_loop(self, n: int, site: int) -> bool:
@@ -521,33 +533,9 @@ class _Section:
         """A finding, once for each pair of places."""
         key = (kind, first, second)
         if key not in self.findings:
-            self.findings[key] = Finding(kind, self.text(first), self.text(second), why, self.name, self.items[second].pc, 0)
-
-
-def _guard(inst: Inst) -> tuple[tuple[int, bool], ...]:
-    g = inst.guard
-    return (_predicate(g),) if g is not None and (g.num != ZERO or g.flags & INV) else ()
-
-
-def _successors(n: int, item: Decoded, tables: dict[int, tuple[int, ...]], count: int) -> tuple[int, ...]:
-    """What can follow an instruction inside its function; calls come back."""
-    inst = item.inst
-    out: dict[int, None] = {}
-    passes = True
-    if inst is not None:
-        if inst.op in JUMPS:
-            passes = may_pass(inst)
-            if item.target >= 0:
-                out[item.target // WORD] = None
-            else:
-                out.update(dict.fromkeys(pc // WORD for pc in tables.get(item.pc, ()) if pc % WORD == 0))
-        elif inst.op in ENDS or (inst.op == "BPT" and "TRAP" in inst.mods):
-            passes = is_guarded(inst)
-        elif inst.op == "WARPSYNC" and item.target >= 0:
-            out[item.target // WORD] = None
-    if passes:
-        out[n + 1] = None
-    return tuple(s for s in out if s < count)
+            self.findings[key] = Finding(
+                kind, self.text(first), self.text(second), why, self.name, self.items[second].pc, 0
+            )
 
 
 def check_cubin(cubin: Cubin, tables: dict[str, dict[int, tuple[int, ...]]]) -> Report:

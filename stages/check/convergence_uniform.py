@@ -1,7 +1,10 @@
-"""Branches that all threads of a warp take alike, as far as data show it: forward dataflow of registers that differ between the threads of a warp.
+"""Branches that all threads of a warp take alike, as far as data show it: forward dataflow of registers that differ
+between the threads of a warp.
 
-For the convergence checker, and only where it would report something. Threads differ in their numbers, in their own memory, in what atomics and other threads give them, and in what is computed from
-that; what they load from one address is one value (measured: ptxas takes it so). What differs only because threads have come by different ways is not seen: such a branch counts as taken alike, and less is reported.
+For the convergence checker, and only where it would report something. Threads differ in their numbers, in their own
+memory, in what atomics and other threads give them, and in what is computed from
+that; what they load from one address is one value (measured: ptxas takes it so). What differs only because threads
+have come by different ways is not seen: such a branch counts as taken alike, and less is reported.
 """
 
 from __future__ import annotations
@@ -33,11 +36,18 @@ def _own(inst: Inst) -> bool:
     if inst.op in _OWN:
         return True
     if inst.op in _SPECIAL:
-        return any(type(o) is Name and any(x in o.name for x in ("TID", "LANEID", "MASK", "CLOCK", "TIMER")) and "CTAID" not in o.name for o in inst.srcs)
+        return any(
+            type(o) is Name
+            and any(x in o.name for x in ("TID", "LANEID", "MASK", "CLOCK", "TIMER"))
+            and "CTAID" not in o.name
+            for o in inst.srcs
+        )
     return False
 
 
-def uniform_branches(items: list[Decoded], blocks: dict[int, list[int]], succs: list[tuple[int, ...]], entry: int) -> set[int]:
+def uniform_branches(
+    items: list[Decoded], blocks: dict[int, list[int]], succs: list[tuple[int, ...]], entry: int
+) -> set[int]:
     """Guarded branches of a function whose predicate does not differ; what registers hold at its start differs."""
     state: dict[int, int] = {entry: _ALL}
     work = [entry]

@@ -1,12 +1,17 @@
 """Who knows what of whom: vector clocks of the resident threads, kept small.
 
-Each thread ("lane") has a clock of its own that advances whenever others may learn of what it did. What a lane knows of all others is a row of clocks; lanes that met
-at a barrier share one row. Knowledge among the lanes of one warp stands in a matrix beside it, since they part and meet far more often. The last column of a
+Each thread ("lane") has a clock of its own that advances whenever others may learn of what it did. What a lane knows
+of all others is a row of clocks; lanes that met
+at a barrier share one row. Knowledge among the lanes of one warp stands in a matrix beside it, since they part and
+meet far more often. The last column of a
 row stands for all lanes of earlier sets of blocks, by the number of the set.
 
-Edges: threads that meet at a convergence barrier, WARPSYNC or a barrier of the block know all that each other knew; an instruction that a group executes
-together comes behind all that the group did; a fence followed by a strong write or an atomic publishes (to the place written) what the thread knew at the fence, and what other threads that it knows of had fenced; who
-reads there with a strong read or an atomic has *heard* it, and knows it when it has emptied L1 (CCTL.IVALL), within a block from its next fence on. Barrier objects publish and tell at once.
+Edges: threads that meet at a convergence barrier, WARPSYNC or a barrier of the block know all that each other knew;
+an instruction that a group executes
+together comes behind all that the group did; a fence followed by a strong write or an atomic publishes (to the place
+written) what the thread knew at the fence, and what other threads that it knows of had fenced; who
+reads there with a strong read or an atomic has *heard* it, and knows it when it has emptied L1 (CCTL.IVALL), within a
+block from its next fence on. Barrier objects publish and tell at once.
 """
 
 from __future__ import annotations
@@ -19,7 +24,8 @@ import numpy as np
 from stages.simulate.arr import Arr
 
 u32, i64 = np.uint32, np.int64
-#: Places in memory whose knowledge is kept; beyond that the oldest ones are forgotten together with a common row that stands for them all.
+#: Places in memory whose knowledge is kept; beyond that the oldest ones are forgotten together with a common row that
+#: stands for them all.
 PLACES: Final = 4096
 
 
@@ -73,7 +79,8 @@ class Clocks:
     # --- order ---
 
     def before(self, lanes: Arr, clocks: Arr, now: Arr) -> tuple[Arr, Arr]:
-        """Whether what ``lanes`` did at ``clocks`` comes before what ``now`` do; and whether it does if what was heard without a fence counts."""
+        """Whether what ``lanes`` did at ``clocks`` comes before what ``now`` do; and whether it does if what was
+        heard without a fence counts."""
         warp, mine = lanes >> 5, now >> 5
         near = warp == mine
         known = (lanes == now) | (near & self.here[lanes])
@@ -137,11 +144,14 @@ class Clocks:
         return [32 * w + np.flatnonzero(self.here[32 * w : 32 * w + 32]) for w in np.unique(lanes >> 5)]
 
     def fence(self, lanes: Arr, publishes: bool, acquires: bool) -> None:
-        """A fence of these lanes: what they heard is known (``acquires``); what they know can be published (``publishes``)."""
+        """A fence of these lanes: what they heard is known (``acquires``); what they know can be published
+        (``publishes``)."""
         if acquires and self.heard[lanes].any():
             for group in self.groups(lanes):
                 if self.heard[group].any():
-                    self.knows[group] = self.row(np.maximum(self.union(self.knows, group), self.union(self.heard, group)))
+                    self.knows[group] = self.row(
+                        np.maximum(self.union(self.knows, group), self.union(self.heard, group))
+                    )
                     self.heard[group] = 0
         if publishes:
             self.fences = True
@@ -158,7 +168,8 @@ class Clocks:
         return np.asarray(np.where(here, np.maximum(out, own), out))
 
     def publish(self, key: Hashable, lane: int, whole: bool) -> None:
-        """A lane writes a place that others read to learn of it; ``whole``: without needing a fence (barrier objects)."""
+        """A lane writes a place that others read to learn of it; ``whole``: without needing a fence (barrier
+        objects)."""
         if not whole and not self.fences:
             return
         near = slice(32 * (lane >> 5), 32 * (lane >> 5) + 32)

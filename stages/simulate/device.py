@@ -150,11 +150,8 @@ class Device:
         labels = [names[i] if i < len(names) else f"argument {i}" for i in range(len(args))]
         buffers = [x for i, a in enumerate(args) for x in buffers_of(i, a)]
         stubs = Stubs(self.image)
-        try:
-            allocations = [("module variables", len(self.globals)), *((labels[i], a.nbytes) for (i, _), a in buffers), *stubs.arenas()]
-            heap = Heap(allocations) if watcher is None else WatchedHeap(allocations, watcher)
-        except Fault as fault:
-            raise SimError(fault.message) from fault
+        allocations = [("module variables", len(self.globals)), *((labels[i], a.nbytes) for (i, _), a in buffers), *stubs.arenas()]
+        heap = _heap(allocations, watcher)
         heap.slot(0)[:] = self.globals
         pointers = {}
         for slot, (place, a) in enumerate(buffers, 1):
@@ -270,6 +267,14 @@ class Device:
                 raise SimError(f"argument {i} of kernel '{entry.name}' has {param.size} bytes, {len(value)} given")
             data[param.offset : param.offset + param.size] = value
         return bytes(data)
+
+
+def _heap(allocations: list[tuple[str, int]], watcher: Races | None) -> Heap:
+    """Global memory. Raises :class:`SimError`."""
+    try:
+        return Heap(allocations) if watcher is None else WatchedHeap(allocations, watcher)
+    except Fault as fault:
+        raise SimError(fault.message) from fault
 
 
 def buffers_of(i: int, arg: object) -> list[tuple[tuple[int, int], Arr]]:

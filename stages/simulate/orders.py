@@ -1,15 +1,18 @@
 """Orders in which warps go on that a program must survive: each warp by itself, and none in step with another.
 
-The machine's own order keeps warps together, which hides what a missing barrier breaks. Here every warp is a bundle of its own, and who is next is chosen
+The machine's own order keeps warps together, which hides what a missing barrier breaks. Here every warp is a bundle
+of its own, and who is next is chosen
 to be unlucky:
 
 * ``far``: one warp goes on until it waits or ends, then the next one;
-* ``back``: the same from the last warp on, and of a warp whose threads have parted the group that is furthest in the code first;
+* ``back``: the same from the last warp on, and of a warp whose threads have parted the group that is furthest in the
+  code first;
 * ``parts``: the groups of a warp that has parted in the other order, warps in turn;
 * ``random``: a random group, for a few instructions each time;
 * ``starve``: one warp (by the seed) goes on only where no other can.
 
-None of them is unfair for ever: a group that has gone on for :data:`PATIENCE` choices without an end gives way to the one that waited longest, so that loops that
+None of them is unfair for ever: a group that has gone on for :data:`PATIENCE` choices without an end gives way to the
+one that waited longest, so that loops that
 wait for another warp end, as they do on the hardware.
 """
 

@@ -1,11 +1,16 @@
 """The race detector: accesses to shared and global memory that nothing orders.
 
-Two accesses of one place by different threads, one of them a write, are a *race* unless the first comes before the second by what :mod:`clocks` knows of. Atomics and
-strong accesses (.STRONG, as ptxas writes volatile, relaxed, acquire and release) do not race among themselves. Reported apart: writes of the value that is there
-already (``same value``), and pairs that only a value read without a fence behind it orders (``no fence``), as in the usual code of a last block.
+Two accesses of one place by different threads, one of them a write, are a *race* unless the first comes before the
+second by what :mod:`clocks` knows of. Atomics and
+strong accesses (.STRONG, as ptxas writes volatile, relaxed, acquire and release) do not race among themselves.
+Reported apart: writes of the value that is there
+already (``same value``), and pairs that only a value read without a fence behind it orders (``no fence``), as in the
+usual code of a last block.
 
-Memory is followed in words of four bytes, in bytes from the first narrower access on. Of a place the last write and two reads are kept: as much as
-the memory itself, a few times over, and a time for each access that does not grow. Local memory, constants and what asynchronous copies write beyond their ends are
+Memory is followed in words of four bytes, in bytes from the first narrower access on. Of a place the last write and
+two reads are kept: as much as
+the memory itself, a few times over, and a time for each access that does not grow. Local memory, constants and what
+asynchronous copies write beyond their ends are
 not followed. At most :data:`SHOWN` kinds of pairs are reported, each once.
 """
 
@@ -34,7 +39,8 @@ READ, WRITE = "read", "write"
 
 
 class Race(NamedTuple):
-    """A pair of accesses. ``kind``: ``race``, ``same value``, ``no fence``, or ``parted`` for a barrier; ``first``, ``second``: instruction numbers; ``count``: how often."""
+    """A pair of accesses. ``kind``: ``race``, ``same value``, ``no fence``, or ``parted`` for a barrier; ``first``,
+    ``second``: instruction numbers; ``count``: how often."""
 
     kind: str
     space: str
@@ -46,7 +52,8 @@ class Race(NamedTuple):
 
 
 class Touch:
-    """Last accesses of one kind of every unit of a memory: lane + 1 (0: none), its clock, instruction and whether it was strong."""
+    """Last accesses of one kind of every unit of a memory: lane + 1 (0: none), its clock, instruction and whether it
+    was strong."""
 
     __slots__ = ("clock", "lane", "pc", "strong")
 
@@ -58,7 +65,9 @@ class Touch:
 
     def split(self) -> None:
         """Units of four bytes become bytes."""
-        self.lane, self.clock, self.pc, self.strong = (x.repeat(4) for x in (self.lane, self.clock, self.pc, self.strong))
+        self.lane, self.clock, self.pc, self.strong = (
+            x.repeat(4) for x in (self.lane, self.clock, self.pc, self.strong)
+        )
 
     def put(self, at: Arr, lanes: Arr, clocks: Arr, pc: int, strong: bool) -> None:
         """Remember accesses; of several of one unit the last one stays."""
@@ -91,7 +100,8 @@ class Shadow:
         self.objects: set[int] = set()  # offsets of barrier objects (sm_80 reads their words with plain loads)
 
     def units(self, at: Arr, size: int) -> tuple[Arr, int]:
-        """Units of accesses of ``size`` bytes at byte offsets, one access after the other, and how many units one has."""
+        """Units of accesses of ``size`` bytes at byte offsets, one access after the other, and how many units one
+        has."""
         if size < 4 and self.shift:
             self.shift = 0
             for touch in (self.write, self.read, self.also):
@@ -158,7 +168,8 @@ class Races:
         self.counts["parted"] = self.counts.get("parted", 0) + 1
         if key not in self.found and len(self.found) < SHOWN:
             here = absent // 32 * 32 + int(mask[absent // 32 * 32 : absent // 32 * 32 + 32].argmax())
-            text = f"parted: {self.who(view.lo + here)} is at {self.place(pc)} without {self.who(view.lo + absent)}, which is in its warp and has not ended"
+            other = self.who(view.lo + absent)
+            text = f"parted: {self.who(view.lo + here)} is at {self.place(pc)} without {other} of its warp"
             self.found[key] = Race(*key, text)
 
     def released(self, arrival: Any, ended: Arr) -> None:
@@ -174,7 +185,8 @@ class Races:
         """The instruction ``run``, which ``wrap`` puts under its guard, with what there is to be known of it."""
         words = frozenset(w for m in inst.mods for w in m.split("."))
         if inst.op in ("MEMBAR", "FENCE") or (inst.op == "CCTL" and "IVALL" in words):
-            # Wider than a block, MEMBAR publishes alone; both compilers put CCTL.IVALL behind it, without which plain loads may find old lines in L1.
+            # Wider than a block, MEMBAR publishes alone; both compilers put CCTL.IVALL behind it, without which plain
+            # loads may find old lines in L1.
             return self._fence(inst.op == "MEMBAR", inst.op != "MEMBAR" or "CTA" in words, wrap)
         strong = bool(words & _STRONG) or inst.op in _ATOMIC or inst.op in _OBJECTS
         if not strong and inst.op not in _PLAIN:
@@ -277,7 +289,8 @@ class Races:
         shadow.also.lane[units] = 0
 
     def _note_read(self, shadow: Shadow, units: Arr, each: Arr, strong: bool) -> None:
-        """Keep the read; what was kept goes to the second place where nothing puts it before this one. Of reads of one unit at once the first and the last are kept."""
+        """Keep the read; what was kept goes to the second place where nothing puts it before this one. Of reads of
+        one unit at once the first and the last are kept."""
         read, also, own = shadow.read, shadow.also, self.clocks.own
         kept = read.lane[units]
         held = np.flatnonzero((kept > 0) & (kept != each + 1))
@@ -295,7 +308,17 @@ class Races:
         for touch in (shadow.read, shadow.also):
             self._judge(shadow, touch, units, each, what, strong, READ, same)
 
-    def _judge(self, shadow: Shadow, old: Touch, units: Arr, each: Arr, what: str, strong: bool, old_what: str, same: Arr | None) -> None:
+    def _judge(
+        self,
+        shadow: Shadow,
+        old: Touch,
+        units: Arr,
+        each: Arr,
+        what: str,
+        strong: bool,
+        old_what: str,
+        same: Arr | None,
+    ) -> None:
         kept = old.lane[units]
         check = (kept > 0) & (kept != each + 1)
         if strong:
@@ -308,7 +331,16 @@ class Races:
         bad = np.flatnonzero(~known)
         for k in bad if len(bad) <= 64 else bad[_first_of_each(old.pc[there[bad]])]:
             kind = "no fence" if heard[k] else "same value" if same is not None and same[some[k]] else "race"
-            self._add(kind, shadow, int(there[k]), int(kept[some[k]]) - 1, int(each[some[k]]), int(old.pc[there[k]]), old_what, what)
+            self._add(
+                kind,
+                shadow,
+                int(there[k]),
+                int(kept[some[k]]) - 1,
+                int(each[some[k]]),
+                int(old.pc[there[k]]),
+                old_what,
+                what,
+            )
 
     def _judge_batch(self, shadow: Shadow, units: Arr, each: Arr, same: Arr | None) -> None:
         """Several writes of one unit by one instruction: which stays is open, so that their values must be equal."""
@@ -325,14 +357,25 @@ class Races:
 
     differs: Arr | None = None
 
-    def _add(self, kind: str, shadow: Shadow, unit: int, first: int, second: int, first_pc: int, first_what: str, second_what: str) -> None:
+    def _add(
+        self,
+        kind: str,
+        shadow: Shadow,
+        unit: int,
+        first: int,
+        second: int,
+        first_pc: int,
+        first_what: str,
+        second_what: str,
+    ) -> None:
         self.counts[kind] = self.counts.get(kind, 0) + 1
         key = (kind, shadow.name, first_pc, self.pc, first_what, second_what)
         if key in self.found or len(self.found) >= SHOWN:
             return
         earlier = self.who(first) if first < self.clocks.n else "a block that ran before"
         text = (
-            f"{kind}: {shadow.name} memory at offset {unit << shadow.shift:#x}: {first_what} by {earlier} at {self.place(first_pc)},"
+            f"{kind}: {shadow.name} memory at offset {unit << shadow.shift:#x}: {first_what} by {earlier}"
+            f" at {self.place(first_pc)},"
             f" {second_what} by {self.who(second)} at {self.place(self.pc)}"
         )
         self.found[key] = Race(*key, text)
@@ -397,7 +440,9 @@ class WatchedWindow(Window):
         _store(self, super().store, at, size, values)
 
 
-def _store(memory: WatchedHeap | WatchedWindow, store: Callable[[Arr, int, Arr], None], at: Arr, size: int, values: Arr) -> None:
+def _store(
+    memory: WatchedHeap | WatchedWindow, store: Callable[[Arr, int, Arr], None], at: Arr, size: int, values: Arr
+) -> None:
     same = _equal(memory.load(at, size), values)
     store(at, size, values)
     memory.races.differs = ~_equal(memory.load(at, size), values)

@@ -16,7 +16,25 @@ from tests.oracle import NOP_WORD
 
 #: What is dropped and moved.
 MEETING: Final = ("BAR", "BSSY", "BSYNC", "BREAK", "WARPSYNC", "MEMBAR", "FENCE", "CCTL", "BMOV")
-_MEMORY: Final = ("LDS", "STS", "LDG", "STG", "LD", "ST", "ATOM", "ATOMG", "ATOMS", "RED", "REDG", "LDGSTS", "SHFL", "VOTE", "SYNCS", "REDUX", "MATCH")
+_MEMORY: Final = (
+    "LDS",
+    "STS",
+    "LDG",
+    "STG",
+    "LD",
+    "ST",
+    "ATOM",
+    "ATOMG",
+    "ATOMS",
+    "RED",
+    "REDG",
+    "LDGSTS",
+    "SHFL",
+    "VOTE",
+    "SYNCS",
+    "REDUX",
+    "MATCH",
+)
 _COLLECTIVE: Final = ("SHFL", "VOTE", "REDUX", "MATCH")
 _CONTROL: Final = ((1 << 18) - 1) << 105  # stall, yield, counters, waits
 _FAR: Final = 12
@@ -68,16 +86,25 @@ def changes(cubin: Cubin, names: frozenset[str]) -> Iterator[Change]:
 
 
 def _moved(items: list[Decoded], n: int, inst: Inst) -> Iterator[tuple[str, tuple[tuple[int, int], ...]]]:
-    """The instruction behind the next access in its straight run, and in front of the last one. (BSSY names its own place to nobody: it may move.)"""
+    """The instruction behind the next access in its straight run, and in front of the last one. (BSSY names its own
+    place to nobody: it may move.)"""
     if inst.op in ("BMOV", "BSSY"):
         return
     for step, name in ((1, "later"), (-1, "earlier")):
         k = n + step
         while 0 <= k < len(items) and abs(k - n) <= _FAR:
             other = items[k].inst
-            if other is None or other.op in JUMPS or other.op in ENDS or other.op in ("CALL", *MEETING) or (inst.guard is not None and _writes(other, inst.guard)):
+            if (
+                other is None
+                or other.op in JUMPS
+                or other.op in ENDS
+                or other.op in ("CALL", *MEETING)
+                or (inst.guard is not None and _writes(other, inst.guard))
+            ):
                 break
-            if any(i.target == max(n, k) * WORD or i.target in range(min(n, k) * WORD + 1, max(n, k) * WORD) for i in items):
+            if any(
+                i.target == max(n, k) * WORD or i.target in range(min(n, k) * WORD + 1, max(n, k) * WORD) for i in items
+            ):
                 break  # somebody comes in between
             if other.op in _MEMORY and not (other.op in _COLLECTIVE and inst.op in ("BAR", "MEMBAR", "FENCE", "CCTL")):
                 order = [*range(min(n, k), max(n, k) + 1)]
@@ -95,9 +122,19 @@ def _writes(inst: Inst, guard: Reg) -> bool:
 def _wrong(items: list[Decoded], n: int, inst: Inst) -> Iterator[tuple[str, Inst]]:
     """Wrong operands."""
     if inst.op in ("BSSY", "BSYNC", "BREAK"):
-        yield f"{inst.op} register", _with(inst, lambda o: o._replace(num=(o.num + 1) % 16) if type(o) is Reg and o.file == "B" else o)
+        yield (
+            f"{inst.op} register",
+            _with(inst, lambda o: o._replace(num=(o.num + 1) % 16) if type(o) is Reg and o.file == "B" else o),
+        )
     if inst.op == "BSSY":
-        others = [m.pc + WORD for m in items if m.inst is not None and m.inst.op == "BSYNC" and m.pc + WORD != items[n].target and m.pc != items[n].target]
+        others = [
+            m.pc + WORD
+            for m in items
+            if m.inst is not None
+            and m.inst.op == "BSYNC"
+            and m.pc + WORD != items[n].target
+            and m.pc != items[n].target
+        ]
         for name, at in (("BSSY target", others[0] if others else -1), ("BSSY target", items[n].target + 3 * WORD)):
             if 0 <= at < len(items) * WORD:
                 yield name, _with(inst, lambda o, at=at: o._replace(value=at) if type(o) is Imm else o)  # type: ignore[misc]
@@ -106,7 +143,19 @@ def _wrong(items: list[Decoded], n: int, inst: Inst) -> Iterator[tuple[str, Inst
         yield "BREAK mask", replace(inst, guard=inst.guard._replace(flags=inst.guard.flags ^ INV))
         yield "BREAK mask", replace(inst, guard=None)
     if inst.op == "WARPSYNC" and items[n].target < 0:
-        yield "WARPSYNC mask", _with(inst, lambda o: o._replace(value=o.value >> 16 or 1) if type(o) is Imm else o._replace(num=ZERO) if type(o) is Reg and o.file == "R" else o)
+        yield (
+            "WARPSYNC mask",
+            _with(
+                inst,
+                lambda o: (
+                    o._replace(value=o.value >> 16 or 1)
+                    if type(o) is Imm
+                    else o._replace(num=ZERO)
+                    if type(o) is Reg and o.file == "R"
+                    else o
+                ),
+            ),
+        )
     if inst.op == "BAR":
         numbers = [k for k, o in enumerate(inst.srcs) if type(o) is Imm]
         for k in numbers[:2]:

@@ -1,21 +1,32 @@
-"""How many mutants of convergence the judges find: barriers, convergence barriers, warp barriers and fences dropped, moved and made wrong.
+"""How many mutants of convergence the judges find: barriers, convergence barriers, warp barriers and fences dropped,
+moved and made wrong.
 
-    python -m tests.check.convergence_mutants [--sm 90] [--who ours|ptxas|both] [--count N] [--seed N] [--set own,kernels] [--seconds S] [--progress] [NAME ...]
+    python -m tests.check.convergence_mutants [--sm 90] [--who ours|ptxas|both] [--count N] [--seed N] [--set
+    own,kernels] [--seconds S] [--progress] [NAME ...]
 
-In our cubins and ptxas's, of the kernels of tests/check/convergence and those of tests/kernels in which threads meet. In turn: the convergence checker; the checker of records; values, a fault or a deadlock in
-the simulator's own order, with the race detector; the other orders of warps. A mutant is *apart* where a computed reason says that it changes nothing:
+In our cubins and ptxas's, of the kernels of tests/check/convergence and those of tests/kernels in which threads meet.
+In turn: the convergence checker; the checker of records; values, a fault or a deadlock in
+the simulator's own order, with the race detector; the other orders of warps. A mutant is *apart* where a computed
+reason says that it changes nothing:
 
 * ``never executed``: not in any launch;
-* ``always together``: a WARPSYNC, BSYNC or BREAK at which, in every order of warps, no thread ever waits (it may still have to be there for data that no launch has);
+* ``always together``: a WARPSYNC, BSYNC or BREAK at which, in every order of warps, no thread ever waits (it may
+  still have to be there for data that no launch has);
 * ``one warp``: a barrier of a block that is one warp, all of whose threads are there together;
-* ``no data crosses``: a barrier of the whole block such that no word that is touched in front of it is touched behind it by another warp, one of the two writing (moved: the access that it
-  passes touches none; in a kernel with fences, no word of any block, and nothing is written to global memory in front of it), from a list of all accesses of the sound cubin (:mod:`convergence_trace`);
+* ``no data crosses``: a barrier of the whole block such that no word that is touched in front of it is touched behind
+  it by another warp, one of the two writing (moved: the access that it
+  passes touches none; in a kernel with fences, no word of any block, and nothing is written to global memory in front
+  of it), from a list of all accesses of the sound cubin (:mod:`convergence_trace`);
 * ``other threads``: moved past an access under the opposite guard;
-* ``same place for all``: another number of a barrier to which all threads of the block come at this instruction (the cubin declares that many barriers);
+* ``same place for all``: another number of a barrier to which all threads of the block come at this instruction (the
+  cubin declares that many barriers);
 * ``beside another``: a barrier or fence with no access between it and another one of its kind, in a straight run;
-* ``publishes nothing``: a MEMBAR at which no thread of the block has accesses that it has not fenced, or which no strong write or atomic follows before the thread's next one (the acquiring half of a
-  fence is CCTL.IVALL's), and ``acquires nothing``: a CCTL.IVALL in front of which the thread has read nothing that others write strongly since its last one, or behind which it loads nothing before the next one;
-* ``nothing to tell``: a fence between whose neighbours no thread writes what another one reads: dropping every fence of the kernel changes neither values nor races, in any order.
+* ``publishes nothing``: a MEMBAR at which no thread of the block has accesses that it has not fenced, or which no
+  strong write or atomic follows before the thread's next one (the acquiring half of a
+  fence is CCTL.IVALL's), and ``acquires nothing``: a CCTL.IVALL in front of which the thread has read nothing that
+  others write strongly since its last one, or behind which it loads nothing before the next one;
+* ``nothing to tell``: a fence between whose neighbours no thread writes what another one reads: dropping every fence
+  of the kernel changes neither values nor races, in any order.
 """
 
 from __future__ import annotations
@@ -52,7 +63,24 @@ from tests.kernels.run import SETS, ptx_for, run_launch
 #: Orders of warps that are tried, with their seeds.
 TRIES: Final = (*((order, 1) for order in ORDERS), ("random", 2))
 THREADS: Final = 1024
-_ACCESS: Final = ("LDS", "STS", "LDG", "STG", "LD", "ST", "ATOM", "ATOMG", "ATOMS", "RED", "REDG", "REDS", "LDGSTS", "SYNCS", "LDSM", "STSM")
+_ACCESS: Final = (
+    "LDS",
+    "STS",
+    "LDG",
+    "STG",
+    "LD",
+    "ST",
+    "ATOM",
+    "ATOMG",
+    "ATOMS",
+    "RED",
+    "REDG",
+    "REDS",
+    "LDGSTS",
+    "SYNCS",
+    "LDSM",
+    "STSM",
+)
 #: Runs a launch on a device: what is wrong, and the statistics.
 Run = Callable[..., tuple[str, Any]]
 
@@ -112,7 +140,13 @@ def jobs(sm: str, who: str, sets: Iterable[str], names: list[str]) -> Iterable[J
             for name in dict.fromkeys(c.name for c in mine) if data is not None else ():
                 launches = [c for c in mine if c.name == name]
                 block = launches[0].block
-                yield Job(name, name, data or b"", [_own(c) for c in launches], block if isinstance(block, int) else block[0] * block[1])
+                yield Job(
+                    name,
+                    name,
+                    data or b"",
+                    [_own(c) for c in launches],
+                    block if isinstance(block, int) else block[0] * block[1],
+                )
     if "kernels" in sets:
         for name, spec in SETS["all"].items():
             if number < spec.min_sm or (names and name not in names):
@@ -158,7 +192,9 @@ class Bench:
             for run in job.runs:
                 wrong, stats = run(self.device, races=True)
                 assert not wrong, f"{job.name}: the sound cubin is wrong: {wrong}"
-                assert not any(r.kind == "race" for r in stats.races), f"{job.name}: the sound cubin races: {stats.races[0].text}"
+                assert not any(r.kind == "race" for r in stats.races), (
+                    f"{job.name}: the sound cubin races: {stats.races[0].text}"
+                )
                 most = stats.instructions
                 self.races.append({(r.kind, r.space, r.first, r.second) for r in stats.races})
                 for order, seed in TRIES:
@@ -230,7 +266,11 @@ class Bench:
         name, base = next(((n, at) for at, size, n, _ in section.symbols if at <= offset < at + max(size, 1)), ("", 0))
         if (name, offset - base) not in self.acted:
             return "never executed"
-        if op in ("WARPSYNC", "BREAK") and self.bases.get(section.name, -1) + offset not in self.waited and not (op == "BREAK" and self.waited):
+        if (
+            op in ("WARPSYNC", "BREAK")
+            and self.bases.get(section.name, -1) + offset not in self.waited
+            and not (op == "BREAK" and self.waited)
+        ):
             return "always together"
         if op == "BAR":
             reason = self._barrier(change, self.bases.get(section.name, -1) + offset)
@@ -250,19 +290,37 @@ class Bench:
         index = self.device.program.index(address)
         kind = change.kind.split()[1]
         if kind == "number":
-            all_here = all(index not in waited or waited == {index} for t in self.traces for waited in t.closed.values())
-            return "same place for all" if all_here and any(index in waited for t in self.traces for waited in t.closed.values()) else ""
+            all_here = all(
+                index not in waited or waited == {index} for t in self.traces for waited in t.closed.values()
+            )
+            return (
+                "same place for all"
+                if all_here and any(index in waited for t in self.traces for waited in t.closed.values())
+                else ""
+            )
         if kind in ("earlier", "later"):
             far = max((n for n, _ in change.words), key=lambda n: abs(n - change.place))
             passed = items[far].inst
-            if guard is not None and passed is not None and passed.guard is not None and passed.guard == guard._replace(flags=guard.flags ^ INV):
+            if (
+                guard is not None
+                and passed is not None
+                and passed.guard is not None
+                and passed.guard == guard._replace(flags=guard.flags ^ INV)
+            ):
                 return "other threads"
             access = index + far - change.place
-            if passed is not None and passed.op not in ("LDS", "STS", "ATOMS") and any(i.inst is not None and i.inst.op == "MEMBAR" for i in items):
+            if (
+                passed is not None
+                and passed.op not in ("LDS", "STS", "ATOMS")
+                and any(i.inst is not None and i.inst.op == "MEMBAR" for i in items)
+            ):
                 return "no data crosses" if all(t.alone(access, kind == "later") for t in self.traces) else ""
             crossing = any(t.passes(index, access, kind == "later") for t in self.traces)
             return "" if crossing else "no data crosses"
-        if kind != "dropped" or (any(i.inst is not None and i.inst.op == "MEMBAR" for i in items) and any(t.writes(index) for t in self.traces)):
+        if kind != "dropped" or (
+            any(i.inst is not None and i.inst.op == "MEMBAR" for i in items)
+            and any(t.writes(index) for t in self.traces)
+        ):
             return ""
         return "" if any(t.crosses(index) for t in self.traces) else "no data crosses"
 
@@ -277,7 +335,11 @@ class Bench:
             n = change.place + step
             while 0 <= n < len(items):
                 inst = items[n].inst
-                if inst is None or inst.op in ("BRA", "EXIT", "BRX", "CALL", "RET", *_ACCESS) or (step < 0 and any(i.target == (n + 1) * WORD for i in items)):
+                if (
+                    inst is None
+                    or inst.op in ("BRA", "EXIT", "BRX", "CALL", "RET", *_ACCESS)
+                    or (step < 0 and any(i.target == (n + 1) * WORD for i in items))
+                ):
                     break
                 if inst.op == op and inst.guard is None and ("ARV" not in inst.mods):
                     return True
@@ -288,7 +350,9 @@ class Bench:
         op = change.kind.split()[0]
         if op not in ("MEMBAR", "CCTL", "FENCE"):
             return ""
-        index = self.device.program.index(self.bases.get(self.cubin.sections[change.section].name, -1) + change.place * WORD)
+        index = self.device.program.index(
+            self.bases.get(self.cubin.sections[change.section].name, -1) + change.place * WORD
+        )
         if op != "FENCE" and all(t.unused(index, op == "MEMBAR") for t in self.traces):
             return "publishes nothing" if op == "MEMBAR" else "acquires nothing"
         return "nothing to tell" if not self._without(op) else ""
@@ -331,14 +395,28 @@ class Tally:
 
     def table(self) -> str:
         """All of it as text."""
-        lines = [f"  {kind}: {self.caught[kind]} of {n - self.apart[kind]} (and {self.apart[kind]} apart)" for kind, n in sorted(self.made.items())]
+        lines = [
+            f"  {kind}: {self.caught[kind]} of {n - self.apart[kind]} (and {self.apart[kind]} apart)"
+            for kind, n in sorted(self.made.items())
+        ]
         total, caught, apart = sum(self.made.values()), sum(self.caught.values()), sum(self.apart.values())
         share = 100 * caught / max(total - apart, 1)
-        lines.append(f"  all: {caught} of {total - apart} = {share:.1f} % (and {apart} apart: {dict(self.reasons)}); found by {dict(self.by)}")
+        lines.append(
+            f"  all: {caught} of {total - apart} = {share:.1f} % (and {apart} apart: {dict(self.reasons)}); found by {dict(self.by)}"
+        )
         return "\n".join(lines)
 
 
-def run(sm: str, who: str, sets: Iterable[str], names: list[str], count: int, seed: int, say: bool = False, seconds: float = 1e9) -> Tally:
+def run(
+    sm: str,
+    who: str,
+    sets: Iterable[str],
+    names: list[str],
+    count: int,
+    seed: int,
+    say: bool = False,
+    seconds: float = 1e9,
+) -> Tally:
     """Judge up to ``count`` mutants of each kind and kernel (0: all); no kernel is begun after ``seconds``."""
     tally = Tally()
     began = time.monotonic()
@@ -360,7 +438,10 @@ def run(sm: str, who: str, sets: Iterable[str], names: list[str], count: int, se
             for change in mine if not count or len(mine) <= count else rng.sample(mine, count):
                 tally.note(kind, bench.judge(change), f"sm_{sm} {who} {change.text}")
         if say:
-            print(f"sm_{sm} {who} {job.name}: {sum(tally.made.values())} judged, {len(tally.survivors)} survive, {time.monotonic() - began:.0f} s", flush=True)
+            print(
+                f"sm_{sm} {who} {job.name}: {sum(tally.made.values())} judged, {len(tally.survivors)} survive, {time.monotonic() - began:.0f} s",
+                flush=True,
+            )
     return tally
 
 
@@ -372,14 +453,25 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--count", type=int, default=2, help="mutants of each kind and kernel, 0: all")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--set", default="own,kernels")
-    parser.add_argument("--seconds", type=float, default=1e9, help="begin no kernel after this time (for each SM and compiler)")
+    parser.add_argument(
+        "--seconds", type=float, default=1e9, help="begin no kernel after this time (for each SM and compiler)"
+    )
     parser.add_argument("--progress", action="store_true")
     parser.add_argument("names", nargs="*")
     options = parser.parse_args(argv)
     left = 0
     for sm in options.sm or ["75", "80", "90", "100", "120"]:
         for who in ("ours", "ptxas") if options.who == "both" else (options.who,):
-            tally = run(sm, who, options.set.split(","), options.names, options.count, options.seed, options.progress, options.seconds)
+            tally = run(
+                sm,
+                who,
+                options.set.split(","),
+                options.names,
+                options.count,
+                options.seed,
+                options.progress,
+                options.seconds,
+            )
             for text in tally.unfit:
                 print(f"not judged: sm_{sm} {who} {text}")
             for text in tally.survivors:

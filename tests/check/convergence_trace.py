@@ -1,6 +1,8 @@
-"""Which data the two sides of a barrier of the block touch, from a run of the sound cubin: the reason why some barriers can be missed.
+"""Which data the two sides of a barrier of the block touch, from a run of the sound cubin: the reason why some
+barriers can be missed.
 
-Written apart from the race detector: accesses are listed with the number of barriers that their block has passed, and compared afterwards.
+Written apart from the race detector: accesses are listed with the number of barriers that their block has passed, and
+compared afterwards.
 """
 
 from __future__ import annotations
@@ -20,7 +22,8 @@ Phase = tuple[int, int, int]
 
 
 class Trace(Races):
-    """Takes the race detector's place in a launch. ``accesses``: by phase, arrays of (instruction, warp, 4-byte word with its memory, write, atomic)."""
+    """Takes the race detector's place in a launch. ``accesses``: by phase, arrays of (instruction, warp, 4-byte word
+    with its memory, write, atomic)."""
 
     taken: list[Trace]
 
@@ -28,9 +31,13 @@ class Trace(Races):
         super().__init__(place, who)
         self.accesses: dict[Phase, list[Arr]] = {}
         self.passed: dict[tuple[int, int], int] = {}
-        self.closed: dict[Phase, set[int]] = {}  # the instructions at which the threads waited that passed from a phase to the next one
+        self.closed: dict[
+            Phase, set[int]
+        ] = {}  # the instructions at which the threads waited that passed from a phase to the next one
         self.view: View | None = None
-        self.events: dict[tuple[int, int], list[Event]] = {}  # by set and block: what its threads do about fences, in turn
+        self.events: dict[
+            tuple[int, int], list[Event]
+        ] = {}  # by set and block: what its threads do about fences, in turn
         self.step = 0
         self.blocks: dict[int, int] = {}
         Trace.taken.append(self)
@@ -48,7 +55,10 @@ class Trace(Races):
         width = max(size // 4, 1)
         strong = self.strong or self.object
         self.step += 1
-        told = ("tell" if self.publishes and strong else "write" if what == "write" else "read", "hear" if strong else "")
+        told = (
+            "tell" if self.publishes and strong else "write" if what == "write" else "read",
+            "hear" if strong else "",
+        )
         for lane, block in zip(lanes, blocks, strict=True):
             for what_ in told if space == 0 else ():
                 self.event(int(block), what_, self.lo_of() + int(lane), self.pc)
@@ -57,7 +67,19 @@ class Trace(Races):
             key = (self.sets, int(block), self.passed.get((self.sets, int(block)), 0))
             warps = ((self.lo_of() + lanes[mine]) >> 5).repeat(width)
             w = words[mine.repeat(width)]
-            self.accesses.setdefault(key, []).append(np.stack([np.full(len(w), self.pc), warps, w, np.full(len(w), what != "read"), np.full(len(w), strong), np.full(len(w), self.step)], 1))
+            self.accesses.setdefault(key, []).append(
+                np.stack(
+                    [
+                        np.full(len(w), self.pc),
+                        warps,
+                        w,
+                        np.full(len(w), what != "read"),
+                        np.full(len(w), strong),
+                        np.full(len(w), self.step),
+                    ],
+                    1,
+                )
+            )
 
     def lo_of(self) -> int:
         """First lane of the view."""
@@ -111,7 +133,8 @@ class Trace(Races):
         return every if pc < 0 else every[every[:, 0] == pc]
 
     def crosses(self, barrier: int) -> bool:
-        """Whether data go from one warp to another over a barrier, if all places that it alone divides are taken together; True where that can't be said."""
+        """Whether data go from one warp to another over a barrier, if all places that it alone divides are taken
+        together; True where that can't be said."""
         for (s, block, number), waited in self.closed.items():
             if barrier not in waited:
                 continue
@@ -126,7 +149,8 @@ class Trace(Races):
         return False
 
     def writes(self, barrier: int) -> bool:
-        """Whether anybody writes global memory in front of a barrier, behind the one before: a fence behind it could publish that."""
+        """Whether anybody writes global memory in front of a barrier, behind the one before: a fence behind it could
+        publish that."""
         phases = [key for key, waited in self.closed.items() if barrier in waited]
         return any(((a := self.of(key))[:, 3] * (1 - a[:, 2] % 2)).any() for key in phases)
 
@@ -140,11 +164,13 @@ class Trace(Races):
                 return True
         return False
 
-
     def alone(self, access: int, later: bool) -> bool:
-        """Whether no other warp of any block touches what an access touches, one of them writing, later (or before) it in the run."""
+        """Whether no other warp of any block touches what an access touches, one of them writing, later (or before)
+        it in the run."""
         every = np.concatenate([a for parts in self.accesses.values() for a in parts])
-        blocks = np.concatenate([np.full(len(a), key[0] << 10 | key[1]) for key, parts in self.accesses.items() for a in parts])
+        blocks = np.concatenate(
+            [np.full(len(a), key[0] << 10 | key[1]) for key, parts in self.accesses.items() for a in parts]
+        )
         every[:, 1] |= blocks << 20
         mine = every[every[:, 0] == access]
         for row in np.unique(mine[:, 2]):
@@ -162,8 +188,10 @@ class Trace(Races):
             self.events.setdefault((self.sets, block), []).append((what, lane, pc))
 
     def unused(self, fence: int, publishes: bool) -> bool:
-        """Whether nothing depends on a fence. A MEMBAR: at each time no thread of the block has accesses behind its last MEMBAR, or none writes strongly before its own next one (any thread, once the
-        block has met). A CCTL.IVALL: at each time its thread (any thread, once the block has met) has heard nothing since its last one, or it loads nothing before its next one."""
+        """Whether nothing depends on a fence. A MEMBAR: at each time no thread of the block has accesses behind its
+        last MEMBAR, or none writes strongly before its own next one (any thread, once the
+        block has met). A CCTL.IVALL: at each time its thread (any thread, once the block has met) has heard nothing
+        since its last one, or it loads nothing before its next one."""
         for events in self.events.values():
             open_: set[int] = set()
             heard: set[int] = set()
@@ -176,7 +204,11 @@ class Trace(Races):
                     heard.add(-1)
                 elif what in ("fence", "drop"):
                     counts = bool(open_) if publishes else lane in heard or -1 in heard
-                    if pc == fence and counts and _used(events[k + 1 :], lane, what, ("tell",) if publishes else ("read",)):
+                    if (
+                        pc == fence
+                        and counts
+                        and _used(events[k + 1 :], lane, what, ("tell",) if publishes else ("read",))
+                    ):
                         return False
                     (open_ if what == "fence" else heard).discard(lane)
         return True
@@ -187,7 +219,8 @@ Event = tuple[str, int, int]
 
 
 def _used(events: list[Event], lane: int, end: str, wanted: tuple[str, ...]) -> bool:
-    """Whether what is wanted comes before the lane's next fence of the kind; of other lanes it counts once the block has met."""
+    """Whether what is wanted comes before the lane's next fence of the kind; of other lanes it counts once the block
+    has met."""
     met = False
     for what, who, _ in events:
         met = met or what == "meet"

@@ -1,8 +1,10 @@
-"""Warp instructions that a launch issues, by the cubins of both compilers: lost reconvergence shows as many more of them.
+"""Warp instructions that a launch issues, by the cubins of both compilers: lost reconvergence shows as many more of
+them.
 
     python -m tests.check.executed [--sm 90] [--set own,kernels] [--above 1.5] [NAME ...]
 
-The simulator counts them (``Stats.instructions``: an instruction counts once for each group of a warp that executes it, whatever its guard says); exit code 1 where
+The simulator counts them (``Stats.instructions``: an instruction counts once for each group of a warp that executes
+it, whatever its guard says); exit code 1 where
 ours issues more than ``--above`` times those of ptxas.
 """
 
@@ -18,7 +20,8 @@ from tests.check.convergence_mutants import jobs
 
 
 def issued(cubins: dict[str, bytes], run: Callable[[Device], Any]) -> dict[str, int]:
-    """Warp instructions of the same launch on each cubin; ``run`` launches on a device, with fresh arguments, and returns the statistics."""
+    """Warp instructions of the same launch on each cubin; ``run`` launches on a device, with fresh arguments, and
+    returns the statistics."""
     return {who: int(run(Device(data)).instructions) for who, data in cubins.items()}
 
 

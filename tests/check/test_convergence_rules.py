@@ -1,4 +1,5 @@
-"""Each rule of the convergence checker on a few instructions written by hand; nothing said where ptxas writes such code."""
+"""Each rule of the convergence checker on a few instructions written by hand; nothing said where ptxas writes such
+code."""
 
 from __future__ import annotations
 
@@ -66,8 +67,14 @@ def test_sound() -> None:
         (("BSSY B0, @2", *SOUND[1:]), {"target"}),
         (("BSSY B1, @4", *SOUND[1:]), {"target", "unset"}),
         (("BSSY B0, @6", "@P0 BRA @5", "BSSY B0, @4", "BSYNC B0", "NOP", "BSYNC B0", "EXIT"), {"overwritten", "unset"}),
-        (("BSSY B0, @8", "BSSY B1, @6", "@P0 BRA @7", "NOP", "NOP", "BSYNC B1", "NOP", "BSYNC B0", "EXIT"), {"nesting", "left"}),
-        (("BSSY B0, @6", "@P0 BRA @4", "NOP", "BRA @5", "BRA @7", "BSYNC B0", "NOP", "BAR.SYNC 0x0", "EXIT"), {"left", "barrier"}),
+        (
+            ("BSSY B0, @8", "BSSY B1, @6", "@P0 BRA @7", "NOP", "NOP", "BSYNC B1", "NOP", "BSYNC B0", "EXIT"),
+            {"nesting", "left"},
+        ),
+        (
+            ("BSSY B0, @6", "@P0 BRA @4", "NOP", "BRA @5", "BRA @7", "BSYNC B0", "NOP", "BAR.SYNC 0x0", "EXIT"),
+            {"left", "barrier"},
+        ),
         (("BSSY B0, @5", "@P0 BRA @4", "BAR.SYNC 0x0", "NOP", "BSYNC B0", "EXIT"), {"barrier"}),
     ],
 )
@@ -80,7 +87,17 @@ def test_broken(lines: tuple[str, ...], rules: set[str]) -> None:
     [
         # threads leave by BREAK under the predicate of the branch, or under two
         ("BSSY B0, @8", "BSSY B1, @6", "@P0 BREAK B1", "@P0 BRA @7", "NOP", "BSYNC B1", "NOP", "BSYNC B0", "EXIT"),
-        ("BSSY B0, @8", "BSSY B1, @6", "@P0 BREAK !P1, B1", "@P0 BRA !P1, @7", "NOP", "BSYNC B1", "NOP", "BSYNC B0", "EXIT"),
+        (
+            "BSSY B0, @8",
+            "BSSY B1, @6",
+            "@P0 BREAK !P1, B1",
+            "@P0 BRA !P1, @7",
+            "NOP",
+            "BSYNC B1",
+            "NOP",
+            "BSYNC B0",
+            "EXIT",
+        ),
         # the barrier of the block stands in front of the branch
         ("BSSY B0, @5", "BAR.SYNC 0x0", "@P0 BRA @4", "NOP", "BSYNC B0", "EXIT"),
         # a barrier of some threads inside
@@ -105,8 +122,18 @@ def test_calls() -> None:
     """A function may use B0 without a word; what is open over its call is another one, or it saves it."""
     inside = ("BSSY B0, @9", "@P0 BRA @8", "NOP", "BSYNC B0", "RET.REL.NODEC R20, @0")
     assert kinds("BSSY B6, @4", "@P0 BRA @3", "CALL.REL.NOINC @5", "BSYNC B6", "EXIT", *inside, symbols=(0, 5)) == set()
-    assert kinds("BSSY B0, @4", "@P0 BRA @3", "CALL.REL.NOINC @5", "BSYNC B0", "EXIT", *inside, symbols=(0, 5)) == {"call"}
-    saving = ("BMOV.32.CLEAR R19, B6", "BSSY B6, @5", "@P0 BRA @4", "NOP", "BSYNC B6", "BMOV.32 B6, R19", "RET.REL.NODEC R20, @0")
+    assert kinds("BSSY B0, @4", "@P0 BRA @3", "CALL.REL.NOINC @5", "BSYNC B0", "EXIT", *inside, symbols=(0, 5)) == {
+        "call"
+    }
+    saving = (
+        "BMOV.32.CLEAR R19, B6",
+        "BSSY B6, @5",
+        "@P0 BRA @4",
+        "NOP",
+        "BSYNC B6",
+        "BMOV.32 B6, R19",
+        "RET.REL.NODEC R20, @0",
+    )
     assert kinds(*saving) == set()
     assert kinds(*saving[:5], "NOP", saving[6]) == {"saved"}
 

@@ -51,7 +51,16 @@ def _zeros(n: int) -> Arr:
     return np.zeros(n, np.uint32)
 
 
-def _plain(name: str, grid: int, block: int | tuple[int, int], data: Arr, out: int, want: list[int] | Arr, *more: int, sm: int = 75) -> Case:
+def _plain(
+    name: str,
+    grid: int,
+    block: int | tuple[int, int],
+    data: Arr,
+    out: int,
+    want: list[int] | Arr,
+    *more: int,
+    sm: int = 75,
+) -> Case:
     """in, out and numbers."""
     return Case(name, grid, block, lambda: [data.copy(), _zeros(out), *(np.uint32(x) for x in more)], _is(1, want), sm)
 
@@ -117,7 +126,9 @@ def _parts(data: Arr) -> list[int]:
         s = [int(x) for x in data[w : w + 32]]
         low, high = [s[15 - k] for k in range(16)], [s[47 - k] for k in range(16, 32)]
         s = [v + 1 for v in low] + [v * 3 & M for v in high]
-        v = [low[k] + s[(k + 3) & 15] for k in range(16)] + [high[k - 16] + s[16 + ((k + 5) & 15)] for k in range(16, 32)]
+        v = [low[k] + s[(k + 3) & 15] for k in range(16)] + [
+            high[k - 16] + s[16 + ((k + 5) & 15)] for k in range(16, 32)
+        ]
         out += [v[31 - k] + v[k ^ 1] for k in range(32)]
     return out
 
@@ -244,7 +255,10 @@ def _looped(data: Arr, rounds: int) -> list[int]:
             elif x & 2:
                 v[t] = x // 5 + 3
         s = v[:]
-        v = [(v[t] + s[(t + 1) % 96] if s[(t + 1) % 96] > s[(t + 5) % 96] else v[t] ^ s[(t + 2) % 96]) & M for t in range(96)]
+        v = [
+            (v[t] + s[(t + 1) % 96] if s[(t + 1) % 96] > s[(t + 5) % 96] else v[t] ^ s[(t + 2) % 96]) & M
+            for t in range(96)
+        ]
     return v
 
 
@@ -289,7 +303,9 @@ def _reduced(data: Arr) -> list[int]:
 
 def _last() -> Case:
     data = _words(6 * 64, 1000)
-    return _plain("last_block", 6, 64, data, 1, [sum(int(b.sum()) * (i + 1) for i, b in enumerate(data.reshape(6, 64)))])
+    return _plain(
+        "last_block", 6, 64, data, 1, [sum(int(b.sum()) * (i + 1) for i, b in enumerate(data.reshape(6, 64)))]
+    )
 
 
 def _message() -> Case:
