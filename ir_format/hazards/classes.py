@@ -41,7 +41,8 @@ ldg     : mio 4 300
 tex     : tex 4 400
 ldl     : mio 4 120
 ldc     : mio 4 40
-stg sts red sust ldgdep bar membar fence cctl errbar cgaerrbar syncs bulk arrives gate setreg setregd cctlu : mio 4 12
+stg sts red sust ldgdep bar membar fence cctl cgaerrbar syncs bulk arrives gate setreg setregd cctlu : mio 4 12
+errbar : mio 1 12
 ldgsts  : mio 4 300
 atom    : mio 4 300
 shfl sreg redux : mio 4 26

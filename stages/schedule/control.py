@@ -327,8 +327,9 @@ def emit(timed: Timed) -> list[Inst]:
         a = block.accesses[i]
         gap = gaps[i]
         stall = min(gap, MOST)
-        if a.stall == 0:  # the pipe is empty behind it: no distance is left to keep (ptxas has no NOP there: measured)
-            stall = gap = 0
+        if a.stall == 0:
+            stall = 0
+            gap -= 1
         inst.ctl = Ctl(
             stall, _yield(a, stall), 7 if block.wr[i] < 0 else block.wr[i], 7 if block.rd[i] < 0 else block.rd[i], block.waits[i]
         )
