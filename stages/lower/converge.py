@@ -156,7 +156,7 @@ def _needs_warp(i: Inst) -> bool:
 
 def _worth(flow: Flow, regions: list[Region]) -> list[Region]:
     """Without joins from which it is a short way to the join of another region around them. From the last to the first: the others are decided then."""
-    regions = _one_end(flow, regions)
+    regions = _one_of_many(flow, _one_end(flow, regions))
     kept: dict[int, Region] = {}
     for r in sorted(regions, key=lambda r: -flow.rank[r.join]):
         leaves = any(not flow.leaves[v] for _, v in r.leaving)
@@ -175,6 +175,17 @@ def _one_end(flow: Flow, regions: list[Region]) -> list[Region]:
             if old is None or size[r.join] >= size[old]:
                 best[r.at, r.header] = r.join
     return [r for r in regions if not flow.leaves[r.join] or best[r.at, r.header] == r.join]
+
+
+def _one_of_many(flow: Flow, regions: list[Region]) -> list[Region]:
+    """Of the joins that threads of one start reach or leave for good, the one with the most ways to it: each other one would need a BREAK on every way to it, and they on its ways. (ptxas has one beside the join
+    of all, too.)"""
+    best: dict[tuple[int, int], tuple[int, int, int]] = {}
+    rank = {r.join: (len(flow.cfg.preds[r.join]), len(flow.fn.blocks[r.join].insts), flow.rank[r.join]) for r in regions}
+    for r in regions:
+        if r.leaks and rank[r.join] > best.get((r.at, r.header), (0, 0, 0)):
+            best[r.at, r.header] = rank[r.join]
+    return [r for r in regions if not r.leaks or best[r.at, r.header] == rank[r.join]]
 
 
 def _short(flow: Flow, j: int, kept: dict[int, Region], most: int) -> bool:
