@@ -148,8 +148,10 @@ class Flow:
                     out[item.target // WORD] = None
             if passes and n + 1 < count:
                 out[n + 1] = None
-            self.succs.append(tuple(out))
-        self.entries = starts
+            if any(place >= count for place in out):  # a branch out of the section: a damaged file
+                self.lost.append(n)
+            self.succs.append(tuple([place for place in out if place < count]))
+        self.entries = starts if count else []
         self._cut(count)
 
     def _cut(self, count: int) -> None:

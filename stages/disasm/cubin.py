@@ -78,6 +78,8 @@ def read_cubin(data: bytes) -> Cubin:
     from elftools.common.exceptions import ELFError
     from elftools.elf.elffile import ELFFile
 
+    from ir_format.isa.rowlang import SMS
+
     if data[:4] != b"\x7fELF":
         raise CubinError("not an ELF file")
     try:
@@ -87,6 +89,8 @@ def read_cubin(data: bytes) -> Cubin:
         flags = elf["e_flags"]
         # ABI versions before 8 have the SM in the low byte; without ABI, ptxas 13 writes version 2 and the flags of version 8 (measured).
         sm = flags >> 8 & 0xFF if data[8] >= 8 or flags & 0xFF < 20 else flags & 0xFF
+        if sm not in SMS:
+            raise CubinError(f"no instruction set for sm_{sm}")
         return _read(elf, sm, data)
     except (ELFError, ValueError, KeyError, IndexError, UnicodeError, AttributeError, TypeError, AssertionError, OverflowError, struct.error) as error:
         raise CubinError(f"damaged ELF file ({type(error).__name__})") from None

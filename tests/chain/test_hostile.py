@@ -12,11 +12,15 @@ from typing import Any
 import msgpack
 import pytest
 
-from ir_format import wire
+from ir_format import isa, wire
+from ir_format.diag import CompileError
+from ir_format.model import RZ, Block, Ctl, Function, Inst, Label, Reg
+from ir_format.verify import verify_function
 from orchestrator.api import compile_ptx
 from stages.chain import MIDDLE, NAMES, Stage
 from stages.ends import elf_from_stream, parse_to_stream
 from stages.runner import Flags, run_stage
+from tests.chain import mutate
 from tests.chain.corpus import ptx_path
 from tests.chain.test_chain import env
 
@@ -135,3 +139,40 @@ def test_memory_stays_bounded() -> None:
     assert done.returncode == 0, done.stderr[-2000:]
     assert "Traceback" not in done.stderr and "MemoryError" not in done.stderr
     assert int(done.stdout.split()[0]) < 512
+
+
+def test_a_sample_of_mutations(capsys: pytest.CaptureFixture[str]) -> None:
+    """The campaign (`python -m tests.chain.mutate`), a little of it."""
+    code = mutate.main(["--streams", "120", "--cubins", "40", "--ptx", "20", "--arch", "sm_90", "--seed", "7"])
+    assert code == 0, capsys.readouterr().out
+
+
+EXIT = Inst("EXIT", (), *isa.target(90).complete("EXIT", (), (), ()))
+
+
+@pytest.mark.parametrize(
+    ("form", "rule"),
+    [
+        (Inst("COPY", (), (Reg("R", 0),), ()), "1 destinations and 0 sources"),
+        (Inst("PCOPY", (), (), ()), "0 destinations and 0 sources"),
+        (Inst("COPY", (), (Reg("R", 0, 0, 2),), (Reg("R", 2),)), "a destination of width 2 and a source of width 1"),
+        (Inst("COPY", (), (RZ,), (Reg("R", 2),)), "a destination that is no register"),
+        (Inst("COPY", (), (Reg("R", 0),), (Label("L", 0),)), "a source that is no value"),
+        (Inst("UNDEF", (), (Reg("R", 0),), (Reg("R", 1),)), "it has no sources"),
+        (Inst("PHI", (), (Reg("R", 0),), (Reg("R", 1),)), "this pseudo instruction can't occur at level ori"),
+        (Inst("NOP", (), (), (), None, 1, 5), "there is no source position 5"),
+    ],
+)
+def test_rules_of_pseudo_instructions(form: Inst, rule: str) -> None:
+    f = Function("k", "entry")
+    f.blocks = [Block(0, [form, EXIT])]
+    with pytest.raises(CompileError, match=rule):
+        verify_function(f, "ori", isa.target(90))
+
+
+def test_padding_behind_a_program_is_no_fault() -> None:
+    f = Function("k", "entry")
+    f.blocks = [Block(0, [Inst("EXIT", (), (), EXIT.srcs, None, 0, -1, Ctl(5))]), Block(1, [Inst("NOP", (), (), (), None, 0, -1, Ctl())])]
+    verify_function(f, "scheduled", isa.target(90))
+    with pytest.raises(CompileError, match="falls off"):
+        verify_function(f, "allocated", isa.target(90))
