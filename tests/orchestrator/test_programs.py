@@ -123,12 +123,15 @@ def test_nvptx_as_of_gcc(tmp_path: Path) -> None:
 def test_nvcc(tmp_path: Path, words: str) -> None:
     (tmp_path / "cuda").mkdir()
     nvcc = _toolkit(tmp_path / "cuda")
+    (tmp_path / "cuda" / "bin" / "ptxas").unlink()
+    (tmp_path / "cuda" / "bin" / "ptxas").symlink_to(script(tmp_path))
     for name, text in (("main.cu", CUDA), ("other.cu", OTHER)):
         if name == "main.cu" and "-rdc" not in words:
             continue  # it calls a function of the other file
         (tmp_path / name).write_text(text)
         run([str(nvcc), "-arch=sm_80", *words.split(), name, "-o", "out.o"], tmp_path)
-        assert b"an open ptxas" in (tmp_path / "out.o").read_bytes()
+        assert (tmp_path / "out.o").read_bytes()[:4] == b"\x7fELF"
+    assert "-arch" in (tmp_path / "calls").read_text()
 
 
 CMAKE = """cmake_minimum_required(VERSION 3.20)
