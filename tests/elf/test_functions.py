@@ -63,6 +63,12 @@ def test_one_half_of_a_pair(text: str, value: Callable[[int], int], arch: str) -
         assert got[0] | got[1] << 32 == value(x)
 
 
+@pytest.mark.parametrize("arch", ARCHES)
+def test_one_half_of_a_pair_compiles(arch: str) -> None:
+    for level in (1, 3):
+        assert ours(GRAY, arch, level) and ours(PRODUCT, arch, level)
+
+
 LARGE = """.visible .func (.param .align ALIGN .b8 ret[80]) f (.param .b32 a, .param .bBITS b)
 { .reg .b32 %a, %r, %b32; .reg .b64 %b64; ld.param.b32 %r, [a]; ld.param.bBITS %bBITS, [b]; NARROW
 STORES ret; }

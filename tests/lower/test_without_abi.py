@@ -43,11 +43,25 @@ MODULE_SCOPE = """.local .align 8 .b8 scratch[16];
 mov.u32 total, 0; mov.u32 pair.x, 5; mov.u32 pair.y, 6; mov.u32 spare2, 9; st.local.u32 [scratch+4], 1000; setp.ne.u32 flag, t, t; call (u), twice, (t);
 selp.u32 spare2, 1, 2, flag; st.global.u32 [o], u; st.global.u32 [o+4], spare2; ld.local.u32 t, [scratch+4]; st.global.u32 [o+8], t; st.global.u32 [o+12], pair.y; ret; }
 """
+ADDRESSES = """.local .align 8 .b8 scratch[16];
+.local .u32 other;
+.reg .u64 where;
+.func (.reg .u32 r) get ()
+{ .reg .u64 a; mov.u64 a, scratch+8; ld.local.u32 r, [a]; mov.u64 where, a; st.local.u32 [other], r; ret; }
+.func (.reg .u32 r) outer ()
+{ .reg .u32 t; call (t), get, (); ld.local.u32 r, [where]; add.u32 r, r, t; ret; }
+.entry k (.param .u64 in, .param .u64 out)
+{ .reg .u64 i, o; .reg .u32 t, u; ld.param.u64 i, [in]; ld.param.u64 o, [out]; ld.global.u32 t, [i];
+st.local.u32 [scratch+8], t; st.local.u32 [other], 5; call (u), outer, (); st.global.u32 [o], u; ld.local.u32 u, [other]; st.global.u32 [o+4], u; ret; }
+.entry k2 (.param .u64 in, .param .u64 out)
+{ .reg .u32 u; st.local.u32 [scratch+8], 3; call (u), get, (); ret; }
+"""
 OLD, NEW = HEAD.format(version="2.1", target="sm_20"), HEAD.format(version="7.0", target="sm_75") + ".address_size 64\n"
 CASES = {
     "predicates": (NEW + PREDICATE, [82, 123, 0, 8]),
     "vectors": (NEW + VECTORS, [41 + 5 + 100, 42 + 6 + 41, 43 + 7, 44 * 1_000_000 + 44 * 1000 + 8]),
     "module scope": (OLD + MODULE_SCOPE, [(1000 + 41) + (1000 + 82), 1, 1082, 20]),
+    "addresses at module scope": (OLD + ADDRESSES, [82, 41, 0, 0]),
 }
 
 
