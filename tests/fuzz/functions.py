@@ -106,7 +106,7 @@ def _write(rng: random.Random, f: Function, callees: Sequence[Function], partner
     f.cost = body.cost * (4 if f.depth else 1)
 
 
-def _write_tiny(rng: random.Random, f: Function) -> None:
+def _write_tiny(rng: random.Random, f: Function, halves: bool) -> None:
     """A few operations on some of the arguments, and what comes of the last: much of what is made here is never read."""
     body = Body(rng, f, (), f"{f.name}_")
     for n, p in enumerate(f.params):
@@ -128,8 +128,13 @@ def _write_tiny(rng: random.Random, f: Function) -> None:
         body.steps.append(load)
         for kind, name in made:
             body.scope[kind].append(name)
-    body.need("w")
-    body.some_ops(rng.randint(1, 7), True)
+    if halves:
+        wide = [o for o in OPS if o.kind in "lw" and set(o.srcs) <= {"l", "w"} and "t;" not in o.text]
+        for _ in range(rng.randint(1, 6)):
+            body.op(rng.choice([o for o in wide if all(body.scope[k] for k in o.srcs)]), True)
+    else:
+        body.need("w")
+        body.some_ops(rng.randint(1, 7), True)
     body.leave()
     f.lines = [*body.declarations(), *body.lines]
     f.steps = body.steps
@@ -235,8 +240,11 @@ def tiny(seed: int) -> Program:
     for n in range(rng.randint(1, 4)):
         params, ret = signature(rng)
         params = [p for p in params if p.count >= 0 and p.size <= 16][:3]
+        halves = rng.random() < 0.5
+        if halves:  # of 64-bit values, with few registers in use
+            params, ret = [Param("b64", 8), *rng.choice(([], [Param("b64", 8)], [Param("b32", 4)]))], Param("b64", 8)
         f = Function(f"f{n}", params, ret if ret and ret.size <= 16 else Param("b64", 8), 1, True)
-        _write_tiny(rng, f)
+        _write_tiny(rng, f, halves)
         done.append(f)
     kernel = _kernel(rng, done, True)
     return Program([_file(done, i, kernel if i == 0 else None) for i in (0, 1)], _whole(done, kernel), kernel)
