@@ -104,7 +104,8 @@ class Code(NamedTuple):
 
     def end(self, f: Symbol) -> int:
         """Where the code of a function ends."""
-        return next((g.value for g in self.functions if g.value > f.value), len(self.section.data))
+        size = len(self.section.data)
+        return min(next((g.value for g in self.functions if g.value > f.value), size), size)  # a damaged symbol table says anything
 
 
 def registers(i: Inst) -> Iterator[Reg]:
