@@ -26,6 +26,7 @@ class Stream:
         frames = list(wire.frames(io.BytesIO(data)))
         self.data = data
         self.header: Header = wire.header_from_wire(wire.unpack(frames[0][1]))
+        self._modules = [body for tag, body in frames if tag == "module"]
         self._units = [body for tag, body in frames if tag == "unit"]
 
     def units(self) -> Iterator[Unit]:
@@ -37,6 +38,9 @@ class Stream:
         """Read all records of level `ptx`; how many units there are. Raises StreamError."""
         from ir_format import ptx_wire
 
+        if len(self._modules) != 1:
+            raise StreamError("ori stream: one module record is wanted")
+        ptx_wire.module_from_wire(wire.unpack(self._modules[0], raw_lists=True))
         for body in self._units:
             ptx_wire.unit_from_wire(wire.unpack(body, raw_lists=True))
         return len(self._units)
