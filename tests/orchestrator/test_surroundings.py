@@ -49,12 +49,27 @@ def alive(mark: str) -> list[str]:
     return found
 
 
+def listen() -> None:
+    """In a child: signals do what they usually do, also where the tests run in the background, which ignores interrupts."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+
+
+def settle(pid: int) -> None:
+    """Wait until a process sleeps for good: it is behind its imports, at the first read."""
+    quiet = 0
+    end = time.monotonic() + 20
+    while quiet < 10 and time.monotonic() < end:
+        time.sleep(0.03)
+        quiet = quiet + 1 if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "S" else 0
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_a_signal_ends_every_stage_and_what_it_started(tmp_path: Path, number: int) -> None:
     (tmp_path / "k.ptx").write_text(PTX)
     mark = f"3{os.getpid()}{int(number)}"
     command = [*ORIAS, "k.ptx", "--stage", f"optimize=touch started; sleep {mark} & sleep {mark} | sleep {mark}; cat", "-o", "out"]
-    job = subprocess.Popen(command, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, stderr=subprocess.PIPE)
+    job = subprocess.Popen(command, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, stderr=subprocess.PIPE, preexec_fn=listen)
     end = time.monotonic() + 40
     while not ((tmp_path / "started").exists() and len(alive(mark)) >= 5) and time.monotonic() < end:
         time.sleep(0.02)
@@ -82,9 +97,10 @@ def test_an_interrupt_ends_a_tool_without_a_traceback(tmp_path: Path, name: str,
     os.mkfifo(tmp_path / "fifo")
     words = ["fifo"] if name in ("show", "check") else []
     job = subprocess.Popen(
-        [sys.executable, "-P", "-m", f"stages.{name}", *words], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, stdin=subprocess.PIPE, stderr=subprocess.PIPE
-    )
-    time.sleep(1.0)  # behind its imports, at the first read
+        [sys.executable, "-P", "-m", f"stages.{name}", *words], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, stdin=subprocess.PIPE, stderr=subprocess.PIPE,
+        preexec_fn=listen,
+    )  # fmt: skip
+    settle(job.pid)
     job.send_signal(number)
     said = job.communicate(timeout=20)[1]
     assert job.returncode == -number and said == b""
