@@ -75,6 +75,15 @@ class Process(Record):
         return self.status is None or os.WIFSIGNALED(self.status) or os.WEXITSTATUS(self.status) > 1
 
 
+    @property
+    def victim(self) -> bool:
+        """Whether it ended for want of a reader: by SIGPIPE, or as a shell says so of its command."""
+        status = self.status
+        if status is None:
+            return False
+        return os.WTERMSIG(status) == signal.SIGPIPE if os.WIFSIGNALED(status) else os.WEXITSTATUS(status) == 128 + signal.SIGPIPE
+
+
 class Pipeline(Record):
     """Processes joined by pipes: ``feed`` goes into the first, ``result`` comes out of the last."""
 
@@ -85,8 +94,9 @@ class Pipeline(Record):
     result: bytearray = fresh(default_factory=bytearray)
 
     def failed(self) -> Process | None:
-        """The process to blame: the first one that died of itself, else the first with a bad exit code."""
+        """The process to blame: the first one that died of itself, else the first with a bad exit code; one whose reader is gone only where all are so."""
         bad = [p for p in self.processes if p.failure]
+        bad = [p for p in bad if not p.victim] or bad
         return next((p for p in bad if p.hard), bad[0] if bad else None)
 
 
