@@ -88,12 +88,7 @@ def classes(sm: int) -> dict[str, list[tuple[frozenset[str], str]]]:
     """Mnemonic -> (modifiers that must be there, class), most modifiers first."""
     out: dict[str, list[tuple[frozenset[str], str]]] = {}
     for op, f in facts.table().items():
-        entries: list[tuple[frozenset[str], str]] = []
-        for item in f.values.get("class", "").split("|"):
-            where, slash, sms = item.partition("/")
-            mods, _, name = where.rpartition(":")
-            if name and (not slash or covers(sms, sm)):
-                entries.append((frozenset(mods.split(".") if mods else ()), name))
+        entries = [(frozenset(mods), name) for mods, name, sms in facts.alternatives(f) if not sms or covers(sms, sm)]
         entries.sort(key=lambda e: -len(e[0]))
         out[op] = entries
     return out
@@ -140,9 +135,4 @@ def stalls(sm: int) -> dict[str, tuple[str, str]]:
 
 def late_results(least: int) -> frozenset[str]:
     """The mnemonics whose results come at least so many cycles later, by the estimate of :func:`pipes`, in their plainest form on some SM."""
-    out = set()
-    for op, f in facts.table().items():
-        plain = [c.partition("/")[0] for c in f.values.get("class", "").split("|") if ":" not in c]
-        if any(name in pipes() and pipes()[name].latency >= least for name in plain):
-            out.add(op)
-    return frozenset(out)
+    return facts.of_class(*(name for name, pipe in pipes().items() if pipe.latency >= least))

@@ -106,9 +106,20 @@ def speculatable() -> frozenset[str]:
     return having("pure") | having("speculatable")
 
 
+def alternatives(f: Facts) -> list[tuple[tuple[str, ...], str, str]]:
+    """The hazard classes of a mnemonic: the modifiers that ask for it, the class, the SMs that it is for ('' for all)."""
+    out: list[tuple[tuple[str, ...], str, str]] = []
+    for item in f.values.get("class", "").split("|"):
+        where, _, sms = item.partition("/")
+        mods, _, name = where.rpartition(":")
+        if name:
+            out.append((tuple(mods.split(".")) if mods else (), name, sms))
+    return out
+
+
 def of_class(*classes: str) -> frozenset[str]:
     """The mnemonics whose plain form is in one of these hazard classes on some SM."""
-    return frozenset(name for name, f in table().items() if any(c.partition("/")[0] in classes for c in f.values.get("class", "").split("|")))
+    return frozenset(op for op, f in table().items() if any(not mods and name in classes for mods, name, _ in alternatives(f)))
 
 
 #: Spaces that loads and stores of a thread address directly.
@@ -116,27 +127,33 @@ ADDRESSED: Final = frozenset(("global", "shared", "local", "generic"))
 
 
 @cache
+def _accesses() -> tuple[Facts, ...]:
+    """The mnemonics that access directly addressed spaces alone, and are no step of a protocol."""
+    return tuple(f for f in table().values() if f.read | f.write and f.read | f.write <= ADDRESSED and "protocol" not in f.tags)
+
+
+@cache
 def loads() -> dict[str, str]:
     """Mnemonics that only read one addressed space -> the space."""
-    return {n: min(f.read) for n, f in table().items() if len(f.read) == 1 and not f.write and f.read <= ADDRESSED and "protocol" not in f.tags}
+    return {f.name: min(f.read) for f in _accesses() if len(f.read) == 1 and not f.write}
 
 
 @cache
 def stores() -> dict[str, str]:
     """Mnemonics that only write one addressed space -> the space."""
-    return {n: min(f.write) for n, f in table().items() if len(f.write) == 1 and not f.read and f.write <= ADDRESSED and "protocol" not in f.tags}
+    return {f.name: min(f.write) for f in _accesses() if len(f.write) == 1 and not f.read}
 
 
 @cache
 def atomics() -> dict[str, str]:
     """Mnemonics that read and write one addressed space in one step -> the space."""
-    return {n: min(f.write) for n, f in table().items() if "atomic" in f.tags and f.read == f.write and f.write <= ADDRESSED and "protocol" not in f.tags}
+    return {f.name: min(f.write) for f in _accesses() if "atomic" in f.tags and f.read == f.write}
 
 
 @cache
 def copies() -> dict[str, str]:
     """Mnemonics that copy from one addressed space to another, per thread -> the space that they write."""
-    return {n: min(f.write) for n, f in table().items() if f.read and f.write and f.read != f.write and f.read | f.write <= ADDRESSED and "protocol" not in f.tags}
+    return {f.name: min(f.write) for f in _accesses() if f.read and f.write and f.read != f.write}
 
 
 def reading(*spaces: str) -> frozenset[str]:

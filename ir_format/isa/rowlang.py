@@ -18,8 +18,9 @@ and continues on indented lines.  ``docs/isa.md`` describes it; in short:
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+from functools import cache, lru_cache
 
+from ir_format.features import covers
 from ir_format.record import NamedTuple
 from ir_format.target import numbers
 
@@ -116,18 +117,10 @@ LAYOUTS: dict[str, dict[str, int]] = {
 }
 
 
+@cache
 def sm_set(text: str) -> frozenset[int]:
-    """``75``, ``80+``, ``80-89``, ``100,103`` and unions with commas."""
-    out: set[int] = set()
-    for part in text.split(","):
-        low, dash, high = part.partition("-")
-        if part.endswith("+"):
-            out.update(s for s in SMS if s >= int(part[:-1]))
-        elif dash:
-            out.update(s for s in SMS if int(low) <= s <= int(high))
-        else:
-            out.add(int(part))
-    return frozenset(out)
+    """The SMs in ``75``, ``80+``, ``80-89``, ``100,103`` and unions with commas."""
+    return frozenset(sm for sm in SMS if covers(text, sm))
 
 
 def parse_bits(text: str) -> Bits:

@@ -28,6 +28,7 @@ def run(
     from ir_format.diag import OriasError
     from stages.facts.annotate import annotated
     from stages.facts.collect import as_json
+    from stages.files import write_file
 
     if annotate and strip:
         raise typer.BadParameter("--annotate and --strip exclude each other")
@@ -43,7 +44,7 @@ def run(
             sys.stdout.buffer.write(data)
             sys.stdout.buffer.flush()
         else:
-            out.write_bytes(data)
+            write_file(str(out), data)
     except OriasError as e:
         sys.stderr.write(f"orias-facts: {e}\n")
         raise typer.Exit(1) from None

@@ -48,7 +48,7 @@ _NEAR: Final = frozenset(op for op, space in facts.loads().items() if space == "
 #: Nothing moves over these: their order is a protocol of its own.
 _STAND: Final = facts.having("protocol")
 #: Those of them that what only computes may come behind.
-_PASSED: Final = facts.reading("tensor") & facts.having("convergent") | facts.writing("tensor") & facts.having("convergent")
+_PASSED: Final = (facts.reading("tensor") | facts.writing("tensor")) & facts.having("convergent")
 _LARGE: Final = 4000  # instructions of a block; above, the estimate of pressure is not worth its time
 
 
