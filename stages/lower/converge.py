@@ -12,6 +12,7 @@ What follows a join that was given up may be passed by groups that are apart; it
 
 from __future__ import annotations
 
+from ir_format.features import has
 from ir_format.flow import build_cfg, falls_through, is_terminator, jump_targets
 from ir_format.model import RZ, Block, Function, Imm, Inst, Label, Sym
 
@@ -91,8 +92,8 @@ def wait_for_warp(fn: Function, sm: int) -> None:
                 entry[s] = True
                 work.append(s)
                 seen.add(s)
-    full: tuple[Imm, ...] = () if sm >= 90 else (Imm("I", 0xFFFFFFFF),)
-    mods = ("ALL",) if sm >= 90 else ()
+    full: tuple[Imm, ...] = () if has(sm, "warpsync-all") else (Imm("I", 0xFFFFFFFF),)
+    mods = ("ALL",) if has(sm, "warpsync-all") else ()
     for pos in sorted(seen):
         apart = entry[pos]
         out: list[Inst] = []
@@ -349,7 +350,7 @@ class _Rebuild:
         return self._bssy(r, None)
 
     def _kind(self, r: Region) -> tuple[str, ...]:
-        if self.sm < 100 or r.plain:
+        if not has(self.sm, "bssy-kinds") or r.plain:
             return ()
         return ("RELIABLE",) if r.breaks else ("RECONVERGENT",)
 
@@ -357,7 +358,7 @@ class _Rebuild:
         assert r.bar is not None
         line = where.line if where is not None else 0
         start = Inst("BSSY", self._kind(r), (r.bar,), (Label("L", r.node),), None, line)
-        if self.sm >= 80:
+        if has(self.sm, "bssy-clears"):
             return [start]
         # ptxas clears the barrier before BSSY on sm_75, and only there (measured): old participants may be left in it
         return [Inst("UNDEF", (), (r.bar,), (), None, line), Inst("BMOV", ("32", "CLEAR"), (RZ,), (r.bar,), None, line), start]
