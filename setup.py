@@ -47,7 +47,11 @@ def main() -> None:
         return
     folders = some.split(",") if some else list(HOT)
     paths = [f"{folder}/{name}.py" for folder in folders for name in HOT[folder].split()]
-    options = ["--ignore-missing-imports"] if os.path.exists("pyproject.toml") else ["--ignore-missing-imports", "--config-file="]
+    options = (
+        ["--ignore-missing-imports"]
+        if os.path.exists("pyproject.toml")
+        else ["--ignore-missing-imports", "--config-file="]
+    )
     setup(ext_modules=mypycify([*options, *paths], opt_level=level, debug_level="0"))  # type: ignore[arg-type]
 
 

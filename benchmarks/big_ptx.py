@@ -58,7 +58,9 @@ def _loop(shift: int) -> Iterator[str]:
             yield f"ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {{{regs}}}, [%r18+{place + i * 512}];"
         for i in range(ROWS):
             for j in range(COLS):
-                old, new = (", ".join(f"%f{base + 4 * (i * COLS + j) + e}" for e in range(4)) for base in (acc, acc + TILE))
+                old, new = (
+                    ", ".join(f"%f{base + 4 * (i * COLS + j) + e}" for e in range(4)) for base in (acc, acc + TILE)
+                )
                 a = ", ".join(f"%r{at + 4 * i + e}" for e in range(4))
                 b = ", ".join(f"%r{at + 16 + 2 * j + e}" for e in range(2))
                 yield f"mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {{{new}}}, {{{a}}}, {{{b}}}, {{{old}}};"

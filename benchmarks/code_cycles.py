@@ -63,7 +63,9 @@ def main() -> None:
     args = parser.parse_args()
     sep, edge = (" | ", "|") if args.markdown else ("  ", "")
     for sm in args.sm.split(","):
-        print(edge + sep.join(("kernel".ljust(24), " issues", "  ptxas", "ratio", " cycles", "  ptxas", "ratio")) + edge)
+        print(
+            edge + sep.join(("kernel".ljust(24), " issues", "  ptxas", "ratio", " cycles", "  ptxas", "ratio")) + edge
+        )
         if args.markdown:
             print("|---|---|---|---|---|---|---|")
         logs: tuple[list[float], list[float]] = ([], [])
@@ -82,7 +84,9 @@ def main() -> None:
             print(edge + sep.join(cells) + edge, flush=True)
         for n, what in enumerate(("issued instructions", "cycles")):
             if logs[n]:
-                print(f"{what}: geometric mean of ours / ptxas = {math.exp(sum(logs[n]) / len(logs[n])):.3f} over {len(logs[n])} kernels (sm_{sm})")
+                print(
+                    f"{what}: geometric mean of ours / ptxas = {math.exp(sum(logs[n]) / len(logs[n])):.3f} over {len(logs[n])} kernels (sm_{sm})"
+                )
 
 
 if __name__ == "__main__":

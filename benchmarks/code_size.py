@@ -1,6 +1,6 @@
 """Size of the code we make: instructions and registers per kernel of tests/kernels, beside ptxas's, in one run.
 
-    python -m benchmarks.code_size [--arch sm_90] [--opt 3] [--markdown]
+python -m benchmarks.code_size [--arch sm_90] [--opt 3] [--markdown]
 """
 
 from __future__ import annotations
@@ -24,7 +24,12 @@ def compile_both(ptx: Path, arch: str, opt: int, folder: Path) -> tuple[dict[str
         cubin = folder / f"{name}.cubin"
         cubin.unlink(missing_ok=True)
         try:
-            subprocess.run([*command, f"-arch={arch}", f"-O{opt}", str(ptx), "-o", str(cubin)], cwd=ROOT, capture_output=True, check=False)
+            subprocess.run(
+                [*command, f"-arch={arch}", f"-O{opt}", str(ptx), "-o", str(cubin)],
+                cwd=ROOT,
+                capture_output=True,
+                check=False,
+            )
         except FileNotFoundError:
             pass
         out.append(kernel_facts(cubin.read_bytes()) if cubin.exists() else {})
@@ -63,7 +68,9 @@ def main() -> None:
         print(edge + sep.join(cells) + edge)
     for n, what in enumerate(("instructions", "registers")):
         if logs[n]:
-            print(f"{what}: geometric mean of ours / ptxas = {math.exp(sum(logs[n]) / len(logs[n])):.3f} over {len(logs[n])} kernels ({args.arch} -O{args.opt})")
+            print(
+                f"{what}: geometric mean of ours / ptxas = {math.exp(sum(logs[n]) / len(logs[n])):.3f} over {len(logs[n])} kernels ({args.arch} -O{args.opt})"
+            )
 
 
 if __name__ == "__main__":

@@ -48,7 +48,9 @@ def main() -> None:
     have_ptxas = shutil.which("ptxas") is not None
     with tempfile.TemporaryDirectory() as tmp:
         wall, cpu = best([sys.executable, "-c", "pass"], args.repeat)
-        print(f"start-up of Python alone: {wall * 1000:.0f} ms, processor {cpu * 1000:.0f} ms; {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
+        print(
+            f"start-up of Python alone: {wall * 1000:.0f} ms, processor {cpu * 1000:.0f} ms; {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}"
+        )
         big = Path(tmp, "big.ptx")
         big.write_text(big_ptx(args.arch))
         kernels = ROOT / "tests/kernels/ptx" / args.arch
@@ -61,7 +63,13 @@ def main() -> None:
                 wall, theirs = best(["ptxas", *tail], repeat)
                 line += f"   ptxas {wall * 1000:8.1f} ms, processor {theirs * 1000:8.1f} ms   ratio of processor time {cpu / theirs:5.1f}"
             print(line)
-            done = subprocess.run([sys.executable, "-m", "orchestrator", "--time", *tail], cwd=args.tree, capture_output=True, text=True, check=True)
+            done = subprocess.run(
+                [sys.executable, "-m", "orchestrator", "--time", *tail],
+                cwd=args.tree,
+                capture_output=True,
+                text=True,
+                check=True,
+            )
             print("".join("         " + x + "\n" for x in done.stderr.splitlines()), end="")
 
 

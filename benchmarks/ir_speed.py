@@ -1,6 +1,6 @@
 """Cost of one stage boundary: pack, unpack and validate, in microseconds an instruction; and a liveness pass.
 
-    python -m benchmarks.ir_speed [--size 100000]
+python -m benchmarks.ir_speed [--size 100000]
 """
 
 from __future__ import annotations
@@ -53,7 +53,9 @@ def main() -> None:
     assert back.functions == unit.functions
     pack, unpack, check = ((b - a) / size * 1e6 for a, b in ((t0, t1), (t1, t2), (t2, t3)))
     print(f"{size} instructions, {len(out.getvalue()) / size:.0f} bytes each")
-    print(f"boundary: pack {pack:.2f} + unpack {unpack:.2f} + validate {check:.2f} = {pack + unpack + check:.2f} us an instruction (bar 10)")
+    print(
+        f"boundary: pack {pack:.2f} + unpack {unpack:.2f} + validate {check:.2f} = {pack + unpack + check:.2f} us an instruction (bar 10)"
+    )
     t = time.perf_counter()
     liveness(back.functions[0], build_cfg(back.functions[0]))
     print(f"liveness: {time.perf_counter() - t:.2f} s (bar 1)")

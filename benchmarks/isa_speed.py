@@ -1,6 +1,6 @@
 """Speed of the ISA spec: encoder in instructions a second, decode + print of 10,000 words, import time.
 
-    python -m benchmarks.isa_speed
+python -m benchmarks.isa_speed
 """
 
 from __future__ import annotations
@@ -25,7 +25,16 @@ def program(count: int) -> list[Inst]:
         out.append(Inst("IADD3", (), (r(i), PT, PT), (r(i + 1), imm(i), RZ, NOT_PT, NOT_PT), None, ctl=ctl))
         out.append(Inst("IMAD", ("WIDE",), (r(2 * i, 2), PT), (r(i), r(i + 2), r(2 * i + 4, 2), NOT_PT), None, ctl=ctl))
         out.append(Inst("FFMA", (), (r(i),), (r(i + 1), r(i + 2), r(i + 3)), None, ctl=ctl))
-        out.append(Inst("LDG", ("E",), (PT, r(i)), (Mem("M", r(2 * i, 2), None, 16, Reg("UR", 4, 0, 2)), PT, imm(0)), None, ctl=ctl))
+        out.append(
+            Inst(
+                "LDG",
+                ("E",),
+                (PT, r(i)),
+                (Mem("M", r(2 * i, 2), None, 16, Reg("UR", 4, 0, 2)), PT, imm(0)),
+                None,
+                ctl=ctl,
+            )
+        )
         out.append(Inst("ISETP", ("GE", "AND"), (Reg("P", 0), PT), (r(i), r(i + 1), PT, PT), None, ctl=ctl))
     return out
 

@@ -20,7 +20,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 _BODY = re.compile(r"^\.(visible|func|global|const|extern|weak)", re.MULTILINE)
 _NAME = re.compile(r"\.entry (\w+)")
-_GLOBALS = re.compile(r"^(?:\.\w+ )*\.(?:global|const|func|shared)[^=\n;{]*?([A-Za-z_$][\w$]*)(?=\[| =|;|\()", re.MULTILINE)
+_GLOBALS = re.compile(
+    r"^(?:\.\w+ )*\.(?:global|const|func|shared)[^=\n;{]*?([A-Za-z_$][\w$]*)(?=\[| =|;|\()", re.MULTILINE
+)
 
 
 def big_text(copies: int) -> str:
@@ -35,7 +37,11 @@ def big_text(copies: int) -> str:
             continue
         head = head or text[: at.start()]
         body = text[at.start() :]
-        pattern = re.compile(r"\b(" + "|".join(sorted(map(re.escape, names), key=len, reverse=True)) + r")(?=\b|_param)") if names else None
+        pattern = (
+            re.compile(r"\b(" + "|".join(sorted(map(re.escape, names), key=len, reverse=True)) + r")(?=\b|_param)")
+            if names
+            else None
+        )
         for k in range(copies):
             parts.append(pattern.sub(rf"\1__{number}_{k}", body) if pattern else body)
     return head + "\n".join(parts)
@@ -90,7 +96,9 @@ def _oracle(text: str, lines: int, ours: float) -> None:
         print("ptxas                 gave no parse time:", done.stderr[:200])
         return
     theirs = float(m.group(1)) / 1000
-    print(f"ptxas parse time      {lines / theirs:8.0f} lines/s ({theirs:.3f} s); ours takes {ours / theirs:.1f} times as long")
+    print(
+        f"ptxas parse time      {lines / theirs:8.0f} lines/s ({theirs:.3f} s); ours takes {ours / theirs:.1f} times as long"
+    )
 
 
 if __name__ == "__main__":

@@ -34,7 +34,9 @@ def make(count: int, live: int = 40, seed: int = 1) -> Unit:
         fn.blocks.append(made)
         for _ in range(20):
             fresh = fn.new_vreg("R") if rnd.random() < 0.8 else rnd.choice(values)
-            made.insts.append(Inst("IADD3", (), (fresh, PT, PT), (rnd.choice(values), rnd.choice(values), RZ, NOT_PT, NOT_PT)))
+            made.insts.append(
+                Inst("IADD3", (), (fresh, PT, PT), (rnd.choice(values), rnd.choice(values), RZ, NOT_PT, NOT_PT))
+            )
             if rnd.random() < 0.2:
                 values[rnd.randrange(live)] = fresh
         return made
@@ -74,14 +76,21 @@ def main() -> None:
     """Print the table."""
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
     print(f"{'what':40} {'insts':>8} {'seconds':>8} {'us/inst':>8}")
-    for limit, name in ((255, "allocate, no limit"), (40, "allocate, 40 registers"), (24, "allocate, 24 registers"), (0, "allocate, naive")):
+    for limit, name in (
+        (255, "allocate, no limit"),
+        (40, "allocate, 40 registers"),
+        (24, "allocate, 24 registers"),
+        (0, "allocate, naive"),
+    ):
         unit, before = make(count), make(count)
         n = size(unit)
         start = time.perf_counter()
         allocate_unit(unit, Header("ori", "sm_90"), {"allocator": "" if limit else "naive"}, limit=limit or 255)
         spent = time.perf_counter() - start
         fn = unit.functions[0]
-        print(f"{name:40} {n:8} {spent:8.2f} {spent / n * 1e6:8.1f}  R {fn.regs['R']}, spilled bytes {fn.spills[0]} / {fn.spills[1]}")
+        print(
+            f"{name:40} {n:8} {spent:8.2f} {spent / n * 1e6:8.1f}  R {fn.regs['R']}, spilled bytes {fn.spills[0]} / {fn.spills[1]}"
+        )
         start = time.perf_counter()
         findings = check_allocation(before, unit)
         spent = time.perf_counter() - start

@@ -50,7 +50,11 @@ def lift(words: list[int], sm: int) -> Function | None:
     end = len(insts)
     while end and insts[end - 1].op == "NOP":
         end -= 1
-    if end and insts[end - 1].op == "BRA" and any(type(o) is Imm and o.value == (end - 1) * 16 for o in insts[end - 1].srcs):
+    if (
+        end
+        and insts[end - 1].op == "BRA"
+        and any(type(o) is Imm and o.value == (end - 1) * 16 for o in insts[end - 1].srcs)
+    ):
         end -= 1
     leaders = {0}
     for n, inst in enumerate(insts[:end]):
@@ -143,7 +147,12 @@ def main() -> None:
                 after = tuple(map(sum, zip(after, count(g.blocks, sm))))  # type: ignore[assignment]
                 for a, b in zip(f.blocks, g.blocks):
                     old, new = estimate(a, sm), estimate(b, sm)
-                    worst.append((new - old, f"{name} block at {a.id * 16:#x}: {new} cycles, ptxas {old}, {len(a.insts)} instructions"))
+                    worst.append(
+                        (
+                            new - old,
+                            f"{name} block at {a.id * 16:#x}: {new} cycles, ptxas {old}, {len(a.insts)} instructions",
+                        )
+                    )
             line = f"sm_{sm} {name:14} same: ptxas {before[1]:5} cycles {before[2]:4} waits, ours {after[1]:5} {after[2]:4}"
             if before[1]:
                 same.append(after[1] / before[1])
@@ -156,11 +165,15 @@ def main() -> None:
                     ours = count([b for g in own for b in g.blocks], sm)
                     if own and before[1]:
                         chain.append(ours[1] / before[1])
-                        line += f"   chain: {ours[0]} instructions (ptxas {before[0]}), {ours[1]} cycles = {chain[-1]:.2f}"
+                        line += (
+                            f"   chain: {ours[0]} instructions (ptxas {before[0]}), {ours[1]} cycles = {chain[-1]:.2f}"
+                        )
             print(line, flush=True)
         for title, ratios in (("same code", same), ("same code with waits", waited), ("whole chain", chain)):
             if ratios:
-                print(f"sm_{sm} {title}: geometric mean {math.exp(sum(map(math.log, ratios)) / len(ratios)):.3f} of ptxas over {len(ratios)} kernels")
+                print(
+                    f"sm_{sm} {title}: geometric mean {math.exp(sum(map(math.log, ratios)) / len(ratios)):.3f} of ptxas over {len(ratios)} kernels"
+                )
         if args.blocks:
             for _, text in sorted(worst, reverse=True)[:12]:
                 print("   ", text)

@@ -147,8 +147,16 @@ def main() -> None:
     square = np.ones((256, 256), np.float32)
     words = np.zeros(64 * 256, np.uint32)
     large = [
-        ("ALU", ALU.format(sm=options.sm, body=body), Launch("alu", "alu", (64, 1, 1), (256, 1, 1), 0, [Buffer("out", words)])),
-        ("matmul 256", MATMUL.format(sm=options.sm), Launch("matmul256", "", (64, 1, 1), (256, 1, 1), 0, [Buffer(k, square) for k in "abc"])),
+        (
+            "ALU",
+            ALU.format(sm=options.sm, body=body),
+            Launch("alu", "alu", (64, 1, 1), (256, 1, 1), 0, [Buffer("out", words)]),
+        ),
+        (
+            "matmul 256",
+            MATMUL.format(sm=options.sm),
+            Launch("matmul256", "", (64, 1, 1), (256, 1, 1), 0, [Buffer(k, square) for k in "abc"]),
+        ),
     ]
     for name, ptx, launch in large:
         plain, strict = rates(compiled(ptx, options.sm), [launch])

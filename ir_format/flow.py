@@ -47,7 +47,9 @@ def falls_through(block: Block) -> bool:
         return True
     if is_guarded(last):
         return True
-    if last.op == "BRA":  # conditional forms: BRA.DIV UR4, BRA.CONV, BRA.U UP0, BRA P0; a constant true predicate stays unconditional
+    if (
+        last.op == "BRA"
+    ):  # conditional forms: BRA.DIV UR4, BRA.CONV, BRA.U UP0, BRA P0; a constant true predicate stays unconditional
         if "DIV" in last.mods or "CONV" in last.mods:
             return True
         for operand in (*last.dsts, *last.srcs):
@@ -68,7 +70,9 @@ class Cfg:
 
     __slots__ = ("index", "preds", "rpo", "succs")
 
-    def __init__(self, index: dict[int, int], succs: list[tuple[int, ...]], preds: list[tuple[int, ...]], rpo: list[int]) -> None:
+    def __init__(
+        self, index: dict[int, int], succs: list[tuple[int, ...]], preds: list[tuple[int, ...]], rpo: list[int]
+    ) -> None:
         self.index = index
         self.succs = succs
         self.preds = preds
@@ -313,7 +317,9 @@ class Liveness:
 
     __slots__ = ("bit", "cells", "live_in", "live_out", "names")
 
-    def __init__(self, cells: Cells, live_in: list[int], live_out: list[int], bit: dict[int, int], names: list[int]) -> None:
+    def __init__(
+        self, cells: Cells, live_in: list[int], live_out: list[int], bit: dict[int, int], names: list[int]
+    ) -> None:
         self.cells = cells
         self.live_in = live_in
         self.live_out = live_out
@@ -436,7 +442,11 @@ def liveness(
 
 
 def solve(
-    order: list[int], sources: list[tuple[int, ...]], users: list[tuple[int, ...]], gen: list[int], kill: list[int] | None
+    order: list[int],
+    sources: list[tuple[int, ...]],
+    users: list[tuple[int, ...]],
+    gen: list[int],
+    kill: list[int] | None,
 ) -> tuple[list[int], list[int]]:
     """Least solution of ``after[p] = gen[p] | (before[p] & ~kill[p])``, ``before[p]`` = union of ``after`` over ``sources[p]``. Sweeps over
     ``order`` until nothing is dirty; returns (before, after)."""

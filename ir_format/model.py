@@ -197,7 +197,19 @@ class Inst:
         return self._key() == other._key()
 
     def _key(self) -> tuple[object, ...]:
-        return (self.op, self.mods, self.dsts, self.srcs, self.guard, self.line, self.loc, self.ctl, self.uses, self.defs, self.attrs)
+        return (
+            self.op,
+            self.mods,
+            self.dsts,
+            self.srcs,
+            self.guard,
+            self.line,
+            self.loc,
+            self.ctl,
+            self.uses,
+            self.defs,
+            self.attrs,
+        )
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -272,7 +284,9 @@ class Function:
         self.spills: tuple[int, int] = (0, 0)
         self.attrs: dict[str, AttrValue] = {}
 
-    def new_vreg(self, file: str, width: int = 1, align: int = 0, fixed: int = -1, uniform: int = 0, name: str = "") -> Reg:
+    def new_vreg(
+        self, file: str, width: int = 1, align: int = 0, fixed: int = -1, uniform: int = 0, name: str = ""
+    ) -> Reg:
         """Add a virtual register and return the operand that names all of it."""
         if align == 0:
             align = min(width, 4) if width != 3 else 4
@@ -285,7 +299,17 @@ class Function:
         return self._key() == other._key()
 
     def _key(self) -> tuple[object, ...]:
-        return (self.name, self.kind, self.frame, self.regs, self.spills, self.attrs, self.locs, self.vregs, self.blocks)
+        return (
+            self.name,
+            self.kind,
+            self.frame,
+            self.regs,
+            self.spills,
+            self.attrs,
+            self.locs,
+            self.vregs,
+            self.blocks,
+        )
 
     __hash__ = None  # type: ignore[assignment]
 

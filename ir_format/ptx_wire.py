@@ -52,7 +52,24 @@ from ir_format.record import fields as fields_of
 Wire = Any  # int | str | bytes | None | list[Wire]
 
 # Operand tags. A bare integer is a Reg.
-T_NOT, T_IMM, T_F32, T_F64, T_SREG, T_SINK, T_SYM, T_LABEL, T_LABELS, T_VEC, T_ADDR, T_BRACKET, T_PAIR, T_PART, T_NEG, T_CALL = range(16)
+(
+    T_NOT,
+    T_IMM,
+    T_F32,
+    T_F64,
+    T_SREG,
+    T_SINK,
+    T_SYM,
+    T_LABEL,
+    T_LABELS,
+    T_VEC,
+    T_ADDR,
+    T_BRACKET,
+    T_PAIR,
+    T_PART,
+    T_NEG,
+    T_CALL,
+) = range(16)
 
 _MAX_DEPTH = 4  # of operand nesting; PTX needs 3
 _INT_MIN, _INT_MAX = -(2**63), 2**64 - 1
@@ -188,14 +205,10 @@ _DIRECTIVES = _rec(
 _PROTO = _rec(
     ptx.PtxProto, name=_STR, rets=_tup(_PARAM), params=_tup(_PARAM), linkage=_STR, directives=_DIRECTIVES, line=_NAT
 )
-_LOC = _rec(
-    ptx.PtxLoc, file=_NAT, line=_NAT, col=_NAT, inlined_at=_opt(_NAT), function=_opt(_fixed(_STR, _INT))
-)
+_LOC = _rec(ptx.PtxLoc, file=_NAT, line=_NAT, col=_NAT, inlined_at=_opt(_NAT), function=_opt(_fixed(_STR, _INT)))
 _FILE = _rec(ptx.PtxFile, index=_NAT, name=_STR, timestamp=_opt(_NAT), size=_opt(_NAT))
 _FIXUP = _rec(ptx.PtxFixup, offset=_NAT, size=_NAT, symbol=_STR, addend=_INT, minus=_STR)
-_SECTION = _rec(
-    ptx.PtxSection, name=_STR, data=_BYTES, fixups=_tup(_FIXUP), labels=_tup(_fixed(_STR, _NAT)), line=_NAT
-)
+_SECTION = _rec(ptx.PtxSection, name=_STR, data=_BYTES, fixups=_tup(_FIXUP), labels=_tup(_fixed(_STR, _NAT)), line=_NAT)
 _ALIAS = _rec(ptx.PtxAlias, name=_STR, aliasee=_STR, line=_NAT)
 _MODULE = _rec(
     ptx.PtxModule, version=_fixed(_NAT, _NAT), target=_STR, target_options=_STRS, address_size=_NAT,
@@ -330,7 +343,15 @@ def _body_out(body: list[ptx.Item]) -> tuple[list[Wire], list[Wire]]:
             index = ops.setdefault(key, len(ops))
             guard = -1 if item.guard is None else item.guard[0] * 2 + item.guard[1]
             loc = -1 if item.loc is None else item.loc
-            out.append([index, item.line, loc, guard, *[x.index if type(x) is Reg else _OUT[type(x)](x) for x in item.operands]])
+            out.append(
+                [
+                    index,
+                    item.line,
+                    loc,
+                    guard,
+                    *[x.index if type(x) is Reg else _OUT[type(x)](x) for x in item.operands],
+                ]
+            )
         elif type(item) is PtxLabel:
             out.append([-1, item.index, item.line])
         elif type(item) is PtxPragma:

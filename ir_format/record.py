@@ -37,7 +37,10 @@ _Function: Any = type(fresh)
 
 def _shape(made: tuple[bool, ...]) -> Any:
     """Code of an ``__init__`` with fields a0, a1, ...; ``made``: which have a Fresh default."""
-    lines = [f" self.a{i} = a{i}.make() if _type_(a{i}) is _fresh_ else a{i}" if m else f" self.a{i} = a{i}" for i, m in enumerate(made)]
+    lines = [
+        f" self.a{i} = a{i}.make() if _type_(a{i}) is _fresh_ else a{i}" if m else f" self.a{i} = a{i}"
+        for i, m in enumerate(made)
+    ]
     space: dict[str, Any] = {}
     exec(f"def __init__(self{''.join(f', a{i}' for i in range(len(made)))}):\n" + "\n".join(lines or [" pass"]), space)
     return space["__init__"].__code__
@@ -51,7 +54,9 @@ def _init(names: tuple[str, ...], defaults: tuple[Any, ...], owner: str) -> Any:
         code = _shapes[made] = _shape(made)
     given = {f"a{i}": name for i, name in enumerate(names)}
     code = code.replace(
-        co_varnames=("self", *names), co_names=tuple([given.get(n, n) for n in code.co_names]), co_qualname=f"{owner}.__init__"
+        co_varnames=("self", *names),
+        co_names=tuple([given.get(n, n) for n in code.co_names]),
+        co_qualname=f"{owner}.__init__",
     )
     return _Function(code, _GLOBALS, "__init__", defaults)
 
@@ -141,6 +146,8 @@ else:
     _TUPLE_METHODS = {
         "_replace": _tuple_replace,
         "_asdict": lambda self: dict(zip(self._fields, self)),
-        "__repr__": lambda self: f"{type(self).__name__}({', '.join(f'{n}={v!r}' for n, v in zip(self._fields, self))})",
+        "__repr__": lambda self: (
+            f"{type(self).__name__}({', '.join(f'{n}={v!r}' for n, v in zip(self._fields, self))})"
+        ),
         "__getnewargs__": lambda self: tuple(self),
     }

@@ -24,7 +24,12 @@ def map_operand(operand: Operand, change: Change) -> Operand:
     if kind is Mem:
         assert isinstance(operand, Mem)
         return Mem(
-            "M", _inner(operand.base, change), _inner(operand.ubase, change), operand.offset, _inner(operand.desc, change), operand.sym
+            "M",
+            _inner(operand.base, change),
+            _inner(operand.ubase, change),
+            operand.offset,
+            _inner(operand.desc, change),
+            operand.sym,
         )
     if kind is Const:
         assert isinstance(operand, Const)
@@ -68,7 +73,9 @@ def rename(inst: Inst, change: Change) -> None:
 def duplicate(inst: Inst) -> Inst:
     """A copy to be changed; not scheduled yet."""
     attrs = dict(inst.attrs) if inst.attrs else inst.attrs
-    return Inst(inst.op, inst.mods, inst.dsts, inst.srcs, inst.guard, inst.line, inst.loc, None, inst.uses, inst.defs, attrs)
+    return Inst(
+        inst.op, inst.mods, inst.dsts, inst.srcs, inst.guard, inst.line, inst.loc, None, inst.uses, inst.defs, attrs
+    )
 
 
 def fresh_names(func: Function, insts: Iterable[Inst]) -> dict[int, int]:

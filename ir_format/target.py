@@ -72,7 +72,9 @@ ARCHMAX: Final = 255
 # Calling convention of -c, recursive and address-taken functions (measured on 75 80 90 100 120: identical).
 STACK_REG: Final = 1
 FRAME_MAX: Final = (1 << 31) - 16  # bytes of a frame: more than any launch gives a thread
-FRAME_MOST: Final = FRAME_MAX - (1 << 20)  # what lowering asks for at most, so that spill slots have room; addresses beyond it wrap in 32 bits
+FRAME_MOST: Final = FRAME_MAX - (
+    1 << 20
+)  # what lowering asks for at most, so that spill slots have room; addresses beyond it wrap in 32 bits
 RETURN_REG: Final = 20  # R20:R21
 ARG_REGS: Final = tuple(range(4, 16))
 CALLEE_SAVED: Final = tuple(sorted({2, *range(16, 20), *range(22, 32), *(r for r in range(32, 253) if r % 8 >= 4)}))
@@ -103,7 +105,9 @@ class Target(Record, frozen=True):
     compat: bool  # .nv.compat section
     sw_war: int  # EIATTR SW_WAR payload, ABSENT = no record
     sw2861232: bool  # EIATTR SW2861232_WAR record
-    reserved_smem_war: int  # bytes of reserved shared memory behind offset0 that every kernel of sm_110 declares used; 0 elsewhere
+    reserved_smem_war: (
+        int  # bytes of reserved shared memory behind offset0 that every kernel of sm_110 declares used; 0 elsewhere
+    )
     reserved_smem_offset0: int  # value of .nv.reservedSmem.offset0, ABSENT = no such symbol
     vrc_record: bool  # EIATTR VRC_CTA_INIT_COUNT
     mercury_isa: int  # EIATTR MERCURY_ISA_VERSION
@@ -165,15 +169,21 @@ _SM_100: Final = replace(
     vrc_record=True,
 )  # fmt: skip
 _SM_103: Final = replace(_SM_100, name="sm_103", sm=103, min_ptx=(8, 8))
-_SM_110: Final = replace(_SM_103, name="sm_110", sm=110, family=110, min_ptx=(9, 0), reserved_smem_war=0x80, max_warps=48, max_ctas=24)
-_SM_120: Final = replace(_SM_100, name="sm_120", sm=120, isa=120, family=120, min_ptx=(8, 7), sw_war=0, max_warps=48, max_ctas=24)
+_SM_110: Final = replace(
+    _SM_103, name="sm_110", sm=110, family=110, min_ptx=(9, 0), reserved_smem_war=0x80, max_warps=48, max_ctas=24
+)
+_SM_120: Final = replace(
+    _SM_100, name="sm_120", sm=120, isa=120, family=120, min_ptx=(8, 7), sw_war=0, max_warps=48, max_ctas=24
+)
 _SM_121: Final = replace(_SM_120, name="sm_121", sm=121, min_ptx=(8, 8))
 
 _BASES: Final = (
     _SM_75,
     _SM_80,
     replace(_SM_80, name="sm_86", sm=86, min_ptx=(7, 1), max_warps=48, max_ctas=16),
-    replace(_SM_80, name="sm_87", sm=87, min_ptx=(7, 4), sw_war=2, kernel_prologue_bmov=True, max_warps=48, max_ctas=16),
+    replace(
+        _SM_80, name="sm_87", sm=87, min_ptx=(7, 4), sw_war=2, kernel_prologue_bmov=True, max_warps=48, max_ctas=16
+    ),
     replace(_SM_80, name="sm_88", sm=88, min_ptx=(7, 3), max_warps=48, max_ctas=16),
     replace(_SM_80, name="sm_89", sm=89, min_ptx=(7, 8), sw2861232=False, max_warps=48, max_ctas=24),
     _SM_90,

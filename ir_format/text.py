@@ -152,7 +152,9 @@ def print_function(f: Function, level: str) -> str:
     out += [f"  loc {a} {b} {c} {d} {json.dumps(e)}" for a, b, c, d, e in f.locs]
     for n, v in enumerate(f.vregs):
         fixed = f" fixed {v.fixed}" if v.fixed >= 0 else ""
-        out.append(f"  vreg {v.file.lower()}{n} {v.width} {v.align}{fixed}{' uniform' if v.uniform else ''} {json.dumps(v.name)}")
+        out.append(
+            f"  vreg {v.file.lower()}{n} {v.width} {v.align}{fixed}{' uniform' if v.uniform else ''} {json.dumps(v.name)}"
+        )
     for b in f.blocks:
         out.append(f"  block .L{b.id} depth {b.depth}")
         out += ["    " + print_inst(i, vregs) for i in b.insts]
@@ -160,10 +162,13 @@ def print_function(f: Function, level: str) -> str:
 
 
 def print_unit(u: Unit, level: str) -> str:
-    """A whole unit. Raises nothing; """
+    """A whole unit. Raises nothing;"""
     out = [f"unit {json.dumps(u.name)} {u.kind} {u.linkage} level {level}"]
     out += [f"  attr {json.dumps(k)} {_attr(u.attrs[k])}" for k in sorted(u.attrs)]
-    out += [f"  param {json.dumps(p.name)} {p.offset} {p.size} {p.align} {json.dumps(p.space)} {p.ptr_align}" for p in u.params]
+    out += [
+        f"  param {json.dumps(p.name)} {p.offset} {p.size} {p.align} {json.dumps(p.space)} {p.ptr_align}"
+        for p in u.params
+    ]
     out += [f"  symbol {json.dumps(s)}" for s in u.symbols]
     out += [f"  diag {s} {json.dumps(m)} {n}" for s, m, n in u.diags]
     out += [f"  section {json.dumps(k)} {_attr(u.sections[k])}" for k in sorted(u.sections)]
@@ -182,7 +187,9 @@ def _print_code(c: Code) -> str:
 
 # ------------------------------------------------------------------ parsing
 
-_TOKEN = re.compile(r'\s*("(?:[^"\\]|\\.)*"|<-|<[^>\s]*>|fn\(|\.L\d+|[-+]?0x[0-9a-fA-F]+|[-+]?\d+|desc\[|[A-Za-z_][\w]*|[@!~|#\[\]():,;.+<>-])')
+_TOKEN = re.compile(
+    r'\s*("(?:[^"\\]|\\.)*"|<-|<[^>\s]*>|fn\(|\.L\d+|[-+]?0x[0-9a-fA-F]+|[-+]?\d+|desc\[|[A-Za-z_][\w]*|[@!~|#\[\]():,;.+<>-])'
+)
 
 
 class _Line:
@@ -446,7 +453,8 @@ def parse_unit(text: str) -> tuple[Unit, str]:
         if code_head is not None and unit is not None:
             name, kind, regs, frame = code_head
             data = b"".join(code["word"])  # type: ignore[arg-type]
-            unit.code.append(Code(name, kind, data, tuple(code["reloc"]), tuple(code["line"]), tuple(code["mark"]), regs, frame))  # type: ignore[arg-type]
+            relocs, lines, marks = tuple(code["reloc"]), tuple(code["line"]), tuple(code["mark"])
+            unit.code.append(Code(name, kind, data, relocs, lines, marks, regs, frame))  # type: ignore[arg-type]
         code_head = None
 
     for number, raw in enumerate(text.splitlines(), 1):

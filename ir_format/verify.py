@@ -44,7 +44,9 @@ def verify_function(f: Function, level: str, spec: isa.Target) -> None:
     places = len(f.locs)
     for n, place in enumerate(f.locs):
         if place[3] >= n:
-            raise _bad(f, None, None, f"source position {n} is inlined at {place[3]}, which does not stand in front of it")
+            raise _bad(
+                f, None, None, f"source position {n} is inlined at {place[3]}, which does not stand in front of it"
+            )
     matched: dict[object, bool] = {}
     for b in f.blocks:
         last = len(b.insts) - 1
@@ -75,7 +77,14 @@ def _padding(f: Function, level: str) -> bool:
     last = f.blocks[-1]
     if level not in ("scheduled", "encoded") or len(f.blocks) < 2 or any(i.op != "NOP" for i in last.insts):
         return False
-    named = {o.block for b in f.blocks for i in b.insts for group in (i.dsts, i.srcs, i.uses) for o in group if type(o) is Label}
+    named = {
+        o.block
+        for b in f.blocks
+        for i in b.insts
+        for group in (i.dsts, i.srcs, i.uses)
+        for o in group
+        if type(o) is Label
+    }
     return last.id not in named and not falls_through(f.blocks[-2])
 
 

@@ -50,7 +50,9 @@ CHUNK = 1 << 16
 Wire = Any  # what msgpack gives: int, str, bytes, None, tuple, dict
 
 _REGS = {"R": 255, "UR": 255, "P": 7, "UP": 7, "B": 16}  # physical registers per file: the highest number is below this
-_MODS_OK = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.:-+{,}")  # braces: sets of scoreboards
+_MODS_OK = frozenset(
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.:-+{,}"
+)  # braces: sets of scoreboards
 
 
 def fail(what: str, x: object) -> StreamError:
@@ -126,7 +128,14 @@ class _Operands(dict[Any, Any]):
         if tag in _REGS:
             return self.reg(t)
         if tag == "I" and len(t) == 6:
-            return Imm("I", _int(t[1], -(1 << 63), (1 << 64) - 1, "immediate"), _str(t[2], "symbol"), _str(t[3], "fmt"), _int(t[4], 0, 15, "flags"), _mod(t[5]))
+            return Imm(
+                "I",
+                _int(t[1], -(1 << 63), (1 << 64) - 1, "immediate"),
+                _str(t[2], "symbol"),
+                _str(t[3], "fmt"),
+                _int(t[4], 0, 15, "flags"),
+                _mod(t[5]),
+            )
         if tag == "C" and len(t) == 8:
             index = None if t[4] is None else self.reg(t[4])
             return Const(
@@ -141,7 +150,14 @@ class _Operands(dict[Any, Any]):
             )
         if tag == "M" and len(t) == 6:
             regs = [None if r is None else self.reg(r) for r in (t[1], t[2], t[4])]
-            return Mem("M", regs[0], regs[1], _int(t[3], -(1 << 31), (1 << 32) - 1, "memory offset"), regs[2], _str(t[5], "symbol"))
+            return Mem(
+                "M",
+                regs[0],
+                regs[1],
+                _int(t[3], -(1 << 31), (1 << 32) - 1, "memory offset"),
+                regs[2],
+                _str(t[5], "symbol"),
+            )
         if tag == "L" and len(t) == 2:
             if type(t[1]) is not int or t[1] not in self.blocks:
                 raise fail("the id of a block", t[1])
@@ -199,7 +215,18 @@ class _Ctls(dict[Any, Any]):
 
 def inst_to_wire(i: Inst) -> Wire:
     """``[[op, mod...], dsts, srcs, guard, line, loc, ctl, uses, defs, attrs]``."""
-    return ((i.op, *i.mods), i.dsts, i.srcs, i.guard, i.line, i.loc, i.ctl, i.uses, i.defs, None if not i.attrs else _sorted(i.attrs))
+    return (
+        (i.op, *i.mods),
+        i.dsts,
+        i.srcs,
+        i.guard,
+        i.line,
+        i.loc,
+        i.ctl,
+        i.uses,
+        i.defs,
+        None if not i.attrs else _sorted(i.attrs),
+    )
 
 
 def _insts_from_wire(raw: Wire, ops: _Operands, heads: _Heads, ctls: _Ctls, out: list[Inst]) -> None:
@@ -255,10 +282,27 @@ def function_from_wire(x: Wire, level: str) -> Function:
             raise fail("a register file", file)
         _int(width, 1, 255, "register width")
         _int(align, 1, 64, "register alignment")
-        f.vregs.append(VReg(file, width, align, _int(fixed, -1, 255, "fixed register"), _int(uniform, 0, 1, "uniform"), _str(vname, "register name")))
+        f.vregs.append(
+            VReg(
+                file,
+                width,
+                align,
+                _int(fixed, -1, 255, "fixed register"),
+                _int(uniform, 0, 1, "uniform"),
+                _str(vname, "register name"),
+            )
+        )
     for p in _seq(locs, "source positions"):
         a, b, c, d, e = _seq(p, "source position", 5)
-        f.locs.append((_int(a, 0, 1 << 31, "file"), _int(b, 0, 1 << 32, "line"), _int(c, 0, 1 << 32, "column"), _int(d, -1, 1 << 31, "inlined-at"), _str(e, "function")))
+        f.locs.append(
+            (
+                _int(a, 0, 1 << 31, "file"),
+                _int(b, 0, 1 << 32, "line"),
+                _int(c, 0, 1 << 32, "column"),
+                _int(d, -1, 1 << 31, "inlined-at"),
+                _str(e, "function"),
+            )
+        )
     f.regs = {k: _int(v, 0, 256, "register count") for k, v in _map(regs, "register counts").items()}
     st, ld = _seq(spills, "spill bytes", 2)
     f.spills = (_int(st, 0, 1 << 31, "spill bytes"), _int(ld, 0, 1 << 31, "spill bytes"))
@@ -316,14 +360,32 @@ def _code(x: Wire) -> Code:
     rel = []
     for r in _seq(relocs, "relocations"):
         off, rk, sym, add = _seq(r, "relocation", 4)
-        rel.append(Reloc(_int(off, 0, end - 16, "relocation offset"), _str(rk, "relocation kind"), _str(sym, "symbol"), _int(add, -(1 << 63), 1 << 63, "addend")))
-    lns = [tuple(_int(v, -1, 1 << 40, "line table") for v in _seq(t, "line entry", 3)) for t in _seq(lines, "line table")]
+        rel.append(
+            Reloc(
+                _int(off, 0, end - 16, "relocation offset"),
+                _str(rk, "relocation kind"),
+                _str(sym, "symbol"),
+                _int(add, -(1 << 63), 1 << 63, "addend"),
+            )
+        )
+    lns = [
+        tuple(_int(v, -1, 1 << 40, "line table") for v in _seq(t, "line entry", 3)) for t in _seq(lines, "line table")
+    ]
     mks = []
     for m in _seq(marks, "marks"):
         mk, off, val = _seq(m, "mark", 3)
-        mks.append((_str(mk, "mark kind"), _int(off, 0, end, "mark offset"), _int(val, -(1 << 63), 1 << 63, "mark value")))
+        mks.append(
+            (_str(mk, "mark kind"), _int(off, 0, end, "mark offset"), _int(val, -(1 << 63), 1 << 63, "mark value"))
+        )
     return Code(
-        _str(name, "name"), _str(kind, "kind"), data, tuple(rel), tuple(lns), tuple(mks), _int(regs, 0, 256, "registers"), _int(frame, 0, FRAME_MAX, "frame")  # type: ignore[arg-type]
+        _str(name, "name"),
+        _str(kind, "kind"),
+        data,
+        tuple(rel),
+        tuple(lns),  # type: ignore[arg-type]
+        tuple(mks),
+        _int(regs, 0, 256, "registers"),
+        _int(frame, 0, FRAME_MAX, "frame"),
     )
 
 
@@ -348,7 +410,16 @@ def unit_from_wire(x: Wire, level: str) -> Unit:
     u.functions = [function_from_wire(f, level) for f in _seq(m["functions"], "functions")]
     for p in _seq(m["params"], "parameters"):
         n, off, size, align, space, pa = _seq(p, "parameter", 6)
-        u.params.append(Param(_str(n, "name"), _int(off, 0, 1 << 16, "offset"), _int(size, 0, 1 << 16, "size"), _int(align, 1, 1 << 16, "align"), _str(space, "space"), _int(pa, 0, 1 << 31, "align")))
+        u.params.append(
+            Param(
+                _str(n, "name"),
+                _int(off, 0, 1 << 16, "offset"),
+                _int(size, 0, 1 << 16, "size"),
+                _int(align, 1, 1 << 16, "align"),
+                _str(space, "space"),
+                _int(pa, 0, 1 << 31, "align"),
+            )
+        )
     u.code = [_code(c) for c in _seq(m["code"], "code")]
     u.symbols = [_str(s, "symbol") for s in _seq(m["symbols"], "symbols")]
     u.sections = {k: _attr(v, 0, 12) for k, v in _map(m["sections"], "sections").items()}
@@ -388,7 +459,14 @@ def module_from_wire(x: Wire) -> Module:
         rel = []
         for r in _seq(relocs, "relocations"):
             off, sym, add, gen = _seq(r, "relocation", 4)
-            rel.append((_int(off, 0, size, "offset"), _str(sym, "symbol"), _int(add, -(1 << 63), 1 << 63, "addend"), _int(gen, 0, 19, "form of an address")))
+            rel.append(
+                (
+                    _int(off, 0, size, "offset"),
+                    _str(sym, "symbol"),
+                    _int(add, -(1 << 63), 1 << 63, "addend"),
+                    _int(gen, 0, 19, "form of an address"),
+                )
+            )
         m.vars.append(
             Var(
                 _str(name, "name"),
@@ -422,8 +500,19 @@ def header_from_wire(x: Wire) -> Header:
     """Check the first record: version, level, target."""
     d = _map(x, "header")
     if d.get("version") != VERSION:
-        raise StreamError(f"ori stream: version {d.get('version')!r:.20} is not known here; this program reads version {VERSION}")
-    if tuple(sorted(d)) != ("level", "options", "producers", "ptx_target", "ptx_version", "source", "target", "version"):
+        raise StreamError(
+            f"ori stream: version {d.get('version')!r:.20} is not known here; this program reads version {VERSION}"
+        )
+    if tuple(sorted(d)) != (
+        "level",
+        "options",
+        "producers",
+        "ptx_target",
+        "ptx_version",
+        "source",
+        "target",
+        "version",
+    ):
         raise fail("the keys of a header", sorted(d))
     if d["level"] not in LEVELS:
         raise fail("a level", d["level"])

@@ -39,7 +39,9 @@ def _run(argv: list[str]) -> int:
         from stages.runner import VERSION
 
         # The last line is what callers of ptxas read from it (Triton "release N.N", XLA "VN.N.N"): the release whose PTX and cubins these are.
-        sys.stdout.write(f"orias: an open PTX optimizing assembler\nVersion {VERSION}\nIn place of: Cuda compilation tools, release 13.0, V13.0.88\n")
+        sys.stdout.write(
+            f"orias: an open PTX optimizing assembler\nVersion {VERSION}\nIn place of: Cuda compilation tools, release 13.0, V13.0.88\n"
+        )
     elif cl.flag("list-version"):
         from stages.parse.targets import VERSIONS
 

@@ -30,7 +30,9 @@ def compile_ptx(
     ``options``: by ptxas's long name (``opt-level``, ``maxrregcount``...). ``flags``: per stage name. ``streams``: filled with the stream after each
     stage. Raises ChainError, also for an option, a stage, a pass or an option of a stage that does not exist.
     """
-    return compile_sources([(name, text.encode("latin-1", "replace") if isinstance(text, str) else text)], arch, options, flags, streams)
+    return compile_sources(
+        [(name, text.encode("latin-1", "replace") if isinstance(text, str) else text)], arch, options, flags, streams
+    )
 
 
 def compile_sources(
@@ -63,7 +65,11 @@ def _known(given: Iterable[str], known: Iterable[str], what: str) -> None:
 
 
 def finish(
-    data: bytes, stages: Sequence[Stage] = (), flags: dict[str, Flags] | None = None, streams: dict[str, bytes] | None = None, said: io.StringIO | None = None
+    data: bytes,
+    stages: Sequence[Stage] = (),
+    flags: dict[str, Flags] | None = None,
+    streams: dict[str, bytes] | None = None,
+    said: io.StringIO | None = None,
 ) -> bytes:
     """The cubin that ``stages`` and `elf` make of a stream. ``said``: what was said before; without it the stream comes from elsewhere, and is checked.
     Raises ChainError."""

@@ -20,7 +20,11 @@ class UsageError(Exception):
 
     def render(self) -> str:
         """What ptxas prints."""
-        return f"ptxas error   : {self}\nptxas fatal   : Ptx assembly aborted due to errors\n" if self.error else f"ptxas fatal   : {self}\n"
+        return (
+            f"ptxas error   : {self}\nptxas fatal   : Ptx assembly aborted due to errors\n"
+            if self.error
+            else f"ptxas fatal   : {self}\n"
+        )
 
 
 #: --Ofast-compile: level -> the -O levels beside which it can't stand, in ptxas's words; the level it stands for.
@@ -41,12 +45,27 @@ _NOT_BELOW: Final = (
     ("sw200764156", 999, "Conflicting options -arch={target} and --{name} specified, ignoring --{name} option"),
 )
 _NEEDS: Final = (
-    ("compiler-stats-file", "compiler-stats", "Option '--compiler-stats-file' requires option '--compiler-stats'; ignoring since latter is not specified"),
-    ("use-trace-pid", "fdevice-time-trace", "Option '--use-trace-pid', ' requires option '--fdevice-time-trace'; ignoring since latter is not specified"),
-    ("ftrace-phase-after", "fdevice-time-trace", "Option '--ftrace-phase-after' requires option '--fdevice-time-trace'; ignoring since latter is not specified"),
+    (
+        "compiler-stats-file",
+        "compiler-stats",
+        "Option '--compiler-stats-file' requires option '--compiler-stats'; ignoring since latter is not specified",
+    ),
+    (
+        "use-trace-pid",
+        "fdevice-time-trace",
+        "Option '--use-trace-pid', ' requires option '--fdevice-time-trace'; ignoring since latter is not specified",
+    ),
+    (
+        "ftrace-phase-after",
+        "fdevice-time-trace",
+        "Option '--ftrace-phase-after' requires option '--fdevice-time-trace'; ignoring since latter is not specified",
+    ),
 )
 #: Cache operators by the last words of an option's name.
-CACHE: Final = {"load-cache": ("load", ("ca", "cg", "cs", "lu", "cv")), "store-cache": ("store", ("wb", "cg", "cs", "wt"))}
+CACHE: Final = {
+    "load-cache": ("load", ("ca", "cg", "cs", "lu", "cv")),
+    "store-cache": ("store", ("wb", "cg", "cs", "wt")),
+}
 
 
 def settle(cl: CommandLine) -> None:
@@ -75,15 +94,25 @@ def settle(cl: CommandLine) -> None:
         warn(f"Value of RegUsageLevel ({level}) is out of valid range {{0..10}}, option will be ignored")
     if "extensible-whole-program" in has:
         if "compile-only" in has:
-            lose("extensible-whole-program", "'--compile-only' and '--extensible-whole-program'", "'--extensible-whole-program'")
+            lose(
+                "extensible-whole-program",
+                "'--compile-only' and '--extensible-whole-program'",
+                "'--extensible-whole-program'",
+            )
         elif has.get("position-independent-code") == "true":
-            lose("position-independent-code", "'--position-independent-code' and '--extensible-whole-program'", "'--position-independent-code'")
+            lose(
+                "position-independent-code",
+                "'--position-independent-code' and '--extensible-whole-program'",
+                "'--position-independent-code'",
+            )
     for kind in ("load", "store"):
         if f"force-{kind}-cache" in has and f"def-{kind}-cache" in has:
             lose(f"def-{kind}-cache", f"force-{kind}-cache and def-{kind}-cache", f"def-{kind}-cache")
     if "device-function-maxrregcount" in has and "compile-only" not in has:
         del has["device-function-maxrregcount"]
-        warn("Command line option 'device-function-maxrregcount' not supported for 'whole program compilation', will be ignored")
+        warn(
+            "Command line option 'device-function-maxrregcount' not supported for 'whole program compilation', will be ignored"
+        )
     for name in ("minnctapersm", "maxntid"):
         if name in has and "maxrregcount" in has:
             lose(name, f"-maxrregcount and -{name}", f"-{name}")
@@ -91,7 +120,9 @@ def settle(cl: CommandLine) -> None:
         del has["maxntid"]
         warn("Too many values specified for option '-maxntid', option will be ignored")
     if "suppress-debug-info" in has and "device-debug" not in has and "generate-line-info" not in has:
-        warn("Option suppress-debug-info requires option device-debug or lineinfo; ignoring since latter is not specified")
+        warn(
+            "Option suppress-debug-info requires option device-debug or lineinfo; ignoring since latter is not specified"
+        )
     _for_target(cl, warn)
     if "fast-compile" in has and "compile-only" in has:
         lose("fast-compile", "'--compile-only' and '--fast-compile'", "'--fast-compile'")
@@ -100,7 +131,9 @@ def settle(cl: CommandLine) -> None:
     if "sw200387803" in has:
         warn("'--sw200387803' is a deprecated option, It will be removed in future release and is not recommended")
     if "legacy-bar-warp-wide-behavior" in has:
-        warn("'--legacy-bar-warp-wide-behavior' is a deprecated option, It will be removed in future release and is not recommended")
+        warn(
+            "'--legacy-bar-warp-wide-behavior' is a deprecated option, It will be removed in future release and is not recommended"
+        )
     if "jobserver" in has and "split-compile" in has:
         warn("GNU Jobserver support requested, but no compatible jobserver found. Ignoring '--jobserver'")
     for name, needed, text in _NEEDS:
@@ -119,7 +152,9 @@ def _for_target(cl: CommandLine, warn: Callable[[str], None]) -> None:
             warn(text.format(name=name, target=target))
     if "print-potentially-overlapping-membermasks" in has and sm >= 80:
         del has["print-potentially-overlapping-membermasks"]
-        warn(f"Command line option '--print-potentially-overlapping-membermasks' not supported for '{target}', will be ignored")
+        warn(
+            f"Command line option '--print-potentially-overlapping-membermasks' not supported for '{target}', will be ignored"
+        )
     if "preserve-relocs" in has and sm >= 90:
         warn(f"'--preserve-relocs' option is not fully implemented for '{target}' and may not work as expected")
     if "sw4915215" in has and target != "sm_100a":
@@ -147,7 +182,9 @@ def _refuse(cl: CommandLine) -> None:
         if level is not None and "bare-level" not in has and int(level) != same:
             raise UsageError(f"Conflicting options -opt-level=<{levels}> and --Ofast-compile={fast} specified")
         if fast != "max" and has.get("allow-expensive-optimizations") == "false":
-            raise UsageError(f"Conflicting options -allow-expensive-optimizations=false and --Ofast-compile={fast} specified")
+            raise UsageError(
+                f"Conflicting options -allow-expensive-optimizations=false and --Ofast-compile={fast} specified"
+            )
         if fast == "max" and has.get("cloning") == "yes":
             raise UsageError("Conflicting options -cloning=yes and --Ofast-compile=max specified")
     for name, value in has.items():

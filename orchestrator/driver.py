@@ -83,7 +83,9 @@ class Run:
             elif key in stage(name).knobs:
                 f.extra[key] = value
             else:
-                raise UsageError(f"'{text}': stage {name} has no option '{key}'; it has {', '.join((*_SHARED, *stage(name).knobs))}")
+                raise UsageError(
+                    f"'{text}': stage {name} has no option '{key}'; it has {', '.join((*_SHARED, *stage(name).knobs))}"
+                )
         for s in MIDDLE:
             if flags[s.name] != Flags(quiet=True):
                 try:
@@ -147,7 +149,12 @@ class Run:
 
     def _one_chain(self, sources: list[tuple[str, bytes]]) -> bool:
         """Whether one process will run all stages between `parse` and `elf`: nobody wants to see or change anything between them, and there is one unit (or one job)."""
-        if self.cl.flag("exec") or self.parse_only or self.stop_after not in ("", "elf") or "save-temps" in self.cl.values:
+        if (
+            self.cl.flag("exec")
+            or self.parse_only
+            or self.stop_after not in ("", "elf")
+            or "save-temps" in self.cl.values
+        ):
             return False
         if any(s.name in self.foreign or self.flags[s.name] != Flags(quiet=True) for s in MIDDLE):
             return False
@@ -228,14 +235,18 @@ class Run:
             if code:
                 raise Abort(f"stage elf exit code {code}; no output is written" if code > 1 else "")
             return b"".join(parts)
-        step = Step("elf", shell=self.foreign["elf"]) if "elf" in self.foreign else Step("elf", command=_executable("elf"))
+        step = (
+            Step("elf", shell=self.foreign["elf"]) if "elf" in self.foreign else Step("elf", command=_executable("elf"))
+        )
         pl = start([step], data)
         self._run([pl])
         self.times.append(("elf", time.perf_counter() - t))
         sys.stderr.write(pl.processes[0].said)
         self._judge(pl, reported="elf" not in self.foreign)
         if "elf" in self.foreign and pl.result[:4] != b"\x7fELF":
-            raise Abort(f"{self._called('elf')} wrote {'no ELF file' if pl.result else 'nothing'}; no output is written")
+            raise Abort(
+                f"{self._called('elf')} wrote {'no ELF file' if pl.result else 'nothing'}; no output is written"
+            )
         return bytes(pl.result)
 
     def _called(self, name: str) -> str:
@@ -281,7 +292,9 @@ class Run:
         if bad is not None and reported:
             raise Abort("")
         if bad is not None and not pl.result:
-            raise Abort(f"{self._called(bad.at)} {'gave up' if bad.at not in self.foreign else bad.failure + ' and no stream'}; no output is written")
+            raise Abort(
+                f"{self._called(bad.at)} {'gave up' if bad.at not in self.foreign else bad.failure + ' and no stream'}; no output is written"
+            )
 
     # -------------------------------------------------------------- what the user asked for
 
@@ -314,7 +327,11 @@ class Run:
             write_file(path, data)
         except (OSError, ValueError) as e:
             reason = why(e) if isinstance(e, OSError) else ""
-            raise Abort(f"Output file '{path}' could not be written: {reason}" if reason else f"Output file '{path}' could not be opened") from None
+            raise Abort(
+                f"Output file '{path}' could not be written: {reason}"
+                if reason
+                else f"Output file '{path}' could not be opened"
+            ) from None
 
     def _groups(self, stages: list[Stage]) -> list[list[Stage]]:
         """The stages that run as one pipeline: all, but that a foreign one stands alone (what it is given and what it writes is judged before others see it), and each

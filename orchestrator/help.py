@@ -31,7 +31,11 @@ def _targets() -> list[str]:
 
 def usage() -> str:
     """Help text."""
-    rows = ["Usage  : orias [options] <ptx file>,...", "", "Compiles PTX to a cubin. Values follow as the next word or behind '='."]
+    rows = [
+        "Usage  : orias [options] <ptx file>,...",
+        "",
+        "Compiles PTX to a cubin. Values follow as the next word or behind '='.",
+    ]
     for title, options in GROUPS:
         rows += ["", f"{title}:"]
         rows += [_row(o) for o in options]

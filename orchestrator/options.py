@@ -231,7 +231,10 @@ def _find(word: str) -> tuple[Option, str, str, bool]:
 def read(argv: list[str]) -> CommandLine:
     """Read a command line and settle what contradicts itself; raises UsageError."""
     cl = CommandLine()
-    if os.environ.get("ORIAS_ACCEPT_NEWER_PTX", "0") not in ("", "0"):  # build tools hand options of their own to ptxas only
+    if os.environ.get("ORIAS_ACCEPT_NEWER_PTX", "0") not in (
+        "",
+        "0",
+    ):  # build tools hand options of their own to ptxas only
         cl.values["accept-newer-ptx"] = "1"
     _read(argv, cl, 0)
     if cl.smuggled and "stage" not in cl.lists:
@@ -244,7 +247,11 @@ def read(argv: list[str]) -> CommandLine:
     for opt in OPTIONS:
         if opt.effect == "refuse" and (opt.long in cl.values or opt.long in cl.lists):
             raise UsageError(f"Option '--{opt.long}' is not supported by orias")
-    idle = [f"'--{o.long}'" for o in OPTIONS if o.effect == "none" and o.long in cl.values and cl.values[o.long] not in o.idle]
+    idle = [
+        f"'--{o.long}'"
+        for o in OPTIONS
+        if o.effect == "none" and o.long in cl.values and cl.values[o.long] not in o.idle
+    ]
     if idle:
         cl.notes.append(f"without effect in orias: {', '.join(idle)}")
     return cl
@@ -292,7 +299,20 @@ def _read(argv: list[str], cl: CommandLine, depth: int) -> None:
             cl.values[opt.long] = value
 
 
-_BEYOND: Final = frozenset({"exec", "stage", "save-temps", "start-from", "stop-after", "stage-timeout", "stage-option", "accept-newer-ptx", "explain", "time"})
+_BEYOND: Final = frozenset(
+    {
+        "exec",
+        "stage",
+        "save-temps",
+        "start-from",
+        "stop-after",
+        "stage-timeout",
+        "stage-option",
+        "accept-newer-ptx",
+        "explain",
+        "time",
+    }
+)
 
 
 _OPTIONS_FILE: Final = 1 << 24
@@ -343,7 +363,9 @@ _TRAVEL: Final = (
 
 def stream_options(cl: CommandLine, target: str) -> dict[str, AttrValue]:
     """The options that travel in the header; may add warnings to ``cl.messages``."""
-    level = FAST[cl.values["Ofast-compile"]][1] if cl.values.get("Ofast-compile", "0") != "0" else cl.number("opt-level", 3)
+    level = (
+        FAST[cl.values["Ofast-compile"]][1] if cl.values.get("Ofast-compile", "0") != "0" else cl.number("opt-level", 3)
+    )
     out: dict[str, AttrValue] = {"opt-level": max(level, 0)}
     for name in ("def-load-cache", "def-store-cache", "force-load-cache", "force-store-cache"):
         if name in cl.values:

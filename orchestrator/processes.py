@@ -74,14 +74,17 @@ class Process(Record):
         """Whether it broke, other than by refusing its input (exit code 1)."""
         return self.status is None or os.WIFSIGNALED(self.status) or os.WEXITSTATUS(self.status) > 1
 
-
     @property
     def victim(self) -> bool:
         """Whether it ended for want of a reader: by SIGPIPE, or as a shell says so of its command."""
         status = self.status
         if status is None:
             return False
-        return os.WTERMSIG(status) == signal.SIGPIPE if os.WIFSIGNALED(status) else os.WEXITSTATUS(status) == 128 + signal.SIGPIPE
+        return (
+            os.WTERMSIG(status) == signal.SIGPIPE
+            if os.WIFSIGNALED(status)
+            else os.WEXITSTATUS(status) == 128 + signal.SIGPIPE
+        )
 
 
 class Pipeline(Record):

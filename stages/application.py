@@ -7,4 +7,6 @@ import typer
 
 def new_app() -> typer.Typer:
     """An empty application with `-h` beside `--help`."""
-    return typer.Typer(add_completion=False, pretty_exceptions_enable=False, context_settings={"help_option_names": ["-h", "--help"]})
+    return typer.Typer(
+        add_completion=False, pretty_exceptions_enable=False, context_settings={"help_option_names": ["-h", "--help"]}
+    )

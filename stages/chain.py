@@ -60,7 +60,13 @@ def _encode_passes() -> Sequence[Pass]:
 LOWER = Stage("lower", "ptx", "ori", tuple, _lower_begin, _lower_module)
 OPTIMIZE = Stage("optimize", "ori", "ori", _optimize_passes)
 REGALLOC = Stage("regalloc", "ori", "allocated", _regalloc_passes, knobs={"allocator": ("greedy", "naive")})
-SCHEDULE = Stage("schedule", "allocated", "scheduled", _schedule_passes, knobs={"scheduler": ("list", "inorder", "naive"), "why": ("1", "0")})
+SCHEDULE = Stage(
+    "schedule",
+    "allocated",
+    "scheduled",
+    _schedule_passes,
+    knobs={"scheduler": ("list", "inorder", "naive"), "why": ("1", "0")},
+)
 ENCODE = Stage("encode", "scheduled", "encoded", _encode_passes)
 
 MIDDLE = (LOWER, OPTIMIZE, REGALLOC, SCHEDULE, ENCODE)
@@ -88,7 +94,9 @@ def stage(name: str) -> Stage:
     return next(s for s in MIDDLE if s.name == name)
 
 
-def check_stream(frames: Sequence[tuple[str, bytes]], level: str, target: str = "", given: Sequence[tuple[str, bytes]] = ()) -> None:
+def check_stream(
+    frames: Sequence[tuple[str, bytes]], level: str, target: str = "", given: Sequence[tuple[str, bytes]] = ()
+) -> None:
     """Judge a whole stream that another program wrote: its level, its target (when given), every record and every rule of the level. ``given``: the unit
     records that the program was given, which must be there again. Raises StreamError."""
     from ir_format import ptx_wire

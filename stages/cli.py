@@ -24,10 +24,14 @@ def stage_app(stage: Stage) -> typer.Typer:
     """The application of one stage."""
     app = new_app()
 
-    @app.command(help=f"Stage {stage.name}: reads an Ori stream at level '{stage.reads}', writes one at level '{stage.writes}'.")
+    @app.command(
+        help=f"Stage {stage.name}: reads an Ori stream at level '{stage.reads}', writes one at level '{stage.writes}'."
+    )
     def run(
         stream: Annotated[Path | None, typer.Argument(help="input stream (default: standard input)")] = None,
-        output: Annotated[Path | None, typer.Option("-o", "--output", help="output stream (default: standard output)")] = None,
+        output: Annotated[
+            Path | None, typer.Option("-o", "--output", help="output stream (default: standard output)")
+        ] = None,
         stop_after: Annotated[str, typer.Option(help="run no pass after this one")] = "",
         only: Annotated[str, typer.Option(help="run these optional passes only (comma list)")] = "",
         skip: Annotated[str, typer.Option(help="leave these passes out (comma list)")] = "",

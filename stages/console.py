@@ -15,7 +15,11 @@ from typing import Final, NoReturn
 
 from stages import files
 
-_CLOSED: Final = (os.O_WRONLY, os.O_RDONLY, os.O_WRONLY)  # reading from the first and writing to the second must fail; what is said goes nowhere
+_CLOSED: Final = (
+    os.O_WRONLY,
+    os.O_RDONLY,
+    os.O_WRONLY,
+)  # reading from the first and writing to the second must fail; what is said goes nowhere
 
 
 class _Said(io.TextIOWrapper):
@@ -25,7 +29,9 @@ class _Said(io.TextIOWrapper):
 
     def write(self, text: str) -> int:
         if self.tool:
-            text = "".join([self.tool + line[5:] if line.startswith("ptxas ") else line for line in text.splitlines(True)])
+            text = "".join(
+                [self.tool + line[5:] if line.startswith("ptxas ") else line for line in text.splitlines(True)]
+            )
         try:
             return super().write(text)
         except (OSError, ValueError):
@@ -54,7 +60,12 @@ def prepare() -> None:
         sys.stdout = open(1, "w", encoding="utf-8")
     if sys.stderr is None or type(sys.stderr) is io.TextIOWrapper:
         # Names of files are bytes: what is no UTF-8 is printed as it was given.
-        sys.stderr = _Said(io.BufferedWriter(io.FileIO(2, "w", closefd=False)), encoding="utf-8", errors="surrogateescape", line_buffering=True)
+        sys.stderr = _Said(
+            io.BufferedWriter(io.FileIO(2, "w", closefd=False)),
+            encoding="utf-8",
+            errors="surrogateescape",
+            line_buffering=True,
+        )
 
 
 def call(tool: str) -> None:

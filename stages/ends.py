@@ -54,7 +54,9 @@ def parse_to_stream(
     if bad or result.module is None:
         last = result.diagnostics[-1]
         late = last.severity == "fatal" and not last.file  # of ptxas's later phases, which say nothing more
-        if not late and not any(d.severity == "fatal" and "aborted due to errors" in d.message for d in result.diagnostics):
+        if not late and not any(
+            d.severity == "fatal" and "aborted due to errors" in d.message for d in result.diagnostics
+        ):
             say(ABORTED)
         return 1
     odd = _for_target(result.module, options, say) or _stacks(result, options, say)
@@ -65,7 +67,9 @@ def parse_to_stream(
         say(odd)
         return 1
     located = any(f.locs for u in result.units for f in u.functions)
-    if located and not options.get("suppress-debug-info"):  # ptxas writes line tables unasked where the program says .loc (measured)
+    if located and not options.get(
+        "suppress-debug-info"
+    ):  # ptxas writes line tables unasked where the program says .loc (measured)
         options.setdefault("generate-line-info", LINES_UNASKED)
     if options.get("generate-line-info") and len(sources) == 1:
         result.module.text = sources[0][1].decode("latin-1")
@@ -93,7 +97,13 @@ def _stacks(result: ParseResult, options: dict[str, AttrValue], say: Callable[[s
     names = recursive(result.units)
     strict = bool(options.get("warning-as-error"))
     for name in names:
-        say(Diagnostic("error" if strict else "warning", f"Stack size for entry function '{name}' cannot be statically determined").render() + "\n")
+        say(
+            Diagnostic(
+                "error" if strict else "warning",
+                f"Stack size for entry function '{name}' cannot be statically determined",
+            ).render()
+            + "\n"
+        )
     return ABORTED if names and strict else ""
 
 
@@ -105,7 +115,9 @@ def _for_target(module: PtxModule, options: dict[str, AttrValue], say: Callable[
         if number < 70:
             return "ptxas fatal   : Option '--legacy-bar-warp-wide-behavior' is not supported by orias for a .target below sm_70\n"
         if not options.get("disable-warnings"):
-            say("ptxas warning : Command line option '--legacy-bar-warp-wide-behavior' not supported for '.target sm_70', will be ignored\n")
+            say(
+                "ptxas warning : Command line option '--legacy-bar-warp-wide-behavior' not supported for '.target sm_70', will be ignored\n"
+            )
     if options.get("device-debug") and not options.get("disable-warnings"):
         held = {s.name for s in module.sections}
         missing = [name for name in (".debug_abbrev", ".debug_info") if name not in held]
@@ -118,7 +130,9 @@ def _for_target(module: PtxModule, options: dict[str, AttrValue], say: Callable[
     if checks:
         if not (suffix and 100 <= number < 120):
             both = "--g-tensor-memory-access-check / --gno-tensor-memory-access-check"
-            say(f"ptxas info    : Command line option '{both}' not supported for '.target {module.target}', will be ignored\n")
+            say(
+                f"ptxas info    : Command line option '{both}' not supported for '.target {module.target}', will be ignored\n"
+            )
         elif checks == "g":
             return "ptxas fatal   : Option '--g-tensor-memory-access-check' is not supported by orias\n"
     return ""
@@ -201,7 +215,9 @@ def elf_from_stream(inp: BinaryIO, write: Callable[[bytes], object], quiet: bool
         while where is not None and where.tb_next is not None:
             where = where.tb_next
         place = f"{os.path.basename(where.tb_frame.f_code.co_filename)}:{where.tb_lineno}" if where is not None else "?"
-        sys.stderr.write(f"orias-elf: internal fault ({type(e).__name__}: {e}) at {place}; please report it with the stream\n")
+        sys.stderr.write(
+            f"orias-elf: internal fault ({type(e).__name__}: {e}) at {place}; please report it with the stream\n"
+        )
         return 2
     write(data)
     return 0

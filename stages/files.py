@@ -101,4 +101,8 @@ def write_file(path: str, data: bytes) -> None:
 
 def why(error: OSError) -> str:
     """What stopped a write, for the user: '' where the file could not be opened at all, which has a message of its own."""
-    return error.strerror or type(error).__name__ if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EPIPE) else ""
+    return (
+        error.strerror or type(error).__name__
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EPIPE)
+        else ""
+    )

@@ -114,7 +114,9 @@ def select(stage: Stage, passes: Sequence[Pass], ctx: Context) -> list[Pass]:
             raise StreamError(f"pass '{p.name}' of stage {stage.name} is required and can't be skipped")
     out = []
     for p in passes:
-        if p.required or (ctx.opt >= p.min_opt and p.name not in flags.skip and (not flags.only or p.name in flags.only)):
+        if p.required or (
+            ctx.opt >= p.min_opt and p.name not in flags.skip and (not flags.only or p.name in flags.only)
+        ):
             out.append(p)
         if p.name == flags.stop_after:
             break
@@ -174,7 +176,9 @@ def run_stage(stage: Stage, inp: BinaryIO, out: BinaryIO, flags: Flags, trusted:
                 raw_header = body
                 header = wire.header_from_wire(as_tuples(body) if stage.reads == "ptx" else body)
                 if header.level != stage.reads:
-                    raise StreamError(f"stage {stage.name} reads level '{stage.reads}', this stream is at level '{header.level}'")
+                    raise StreamError(
+                        f"stage {stage.name} reads level '{stage.reads}', this stream is at level '{header.level}'"
+                    )
                 header.level = stage.writes
                 header.producers.append((stage.name, VERSION))
                 writer.record(wire.MAGIC, wire.header_to_wire(header))

@@ -73,7 +73,9 @@ def run_together(stages: Sequence[Stage], inp: BinaryIO, out: BinaryIO, note: Ca
     return code
 
 
-def _contexts(stages: Sequence[Stage], raw_header: Any, raw_module: Any) -> tuple[list[tuple[Stage, list[Pass], Context]], Any, Any]:
+def _contexts(
+    stages: Sequence[Stage], raw_header: Any, raw_module: Any
+) -> tuple[list[tuple[Stage, list[Pass], Context]], Any, Any]:
     """The passes and the context of each stage, and the header and module records behind the last."""
     first = stages[0]
     header = wire.header_from_wire(as_tuples(raw_header))
@@ -99,7 +101,9 @@ def _written(tag: str, body: Any) -> Any:
     return wire.unpack(b"".join(parts))
 
 
-def _apart(stages: Sequence[Stage], header: Any, module: Any, unit: Any, note: Callable[[str], object]) -> tuple[int, bytes]:
+def _apart(
+    stages: Sequence[Stage], header: Any, module: Any, unit: Any, note: Callable[[str], object]
+) -> tuple[int, bytes]:
     """One unit through the bytes between all stages: (exit code, its record; empty when a stage broke)."""
     feed = io.BytesIO()
     w = wire.Writer(feed.write)

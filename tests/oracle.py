@@ -250,7 +250,9 @@ def _find_bad(words: list[int], binary_sm: str) -> int:
 def disasm_batches(words: list[int], sm: int | str, batch: int) -> list[str]:
     """As :func:`disasm_words` with ``batch`` words a call, nothing kept for later. Word i stands at address ``16 * (i % batch)``."""
     binary_sm = "SM" + str(sm).removeprefix("sm_")
-    return [text for start in range(0, len(words), batch) for text in _words_batch(words[start : start + batch], binary_sm)]
+    return [
+        text for start in range(0, len(words), batch) for text in _words_batch(words[start : start + batch], binary_sm)
+    ]
 
 
 @functools.cache
@@ -277,7 +279,7 @@ def text_words(cubin: Path | str, section: str) -> list[int]:
     import struct
 
     data = Path(cubin).read_bytes()
-    offset, = struct.unpack_from("<Q", data, 0x28)
+    (offset,) = struct.unpack_from("<Q", data, 0x28)
     size, count, names_index = struct.unpack_from("<HHH", data, 0x3A)
     headers = [struct.unpack_from("<IIQQQQIIQQ", data, offset + i * size) for i in range(count)]
     names_at = headers[names_index][4]

@@ -32,10 +32,14 @@ def printed() -> list[tuple[str, str]]:
     out: dict[tuple[str, str], None] = {}
     for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
         text = path.read_text()
-        found = re.findall(r"`([^`\n]+)`", text) + [re.split(r"\s{3,}#", line)[0] for line in re.findall(r"^ {4}(\S.*)$", text, re.M)]
+        found = re.findall(r"`([^`\n]+)`", text) + [
+            re.split(r"\s{3,}#", line)[0] for line in re.findall(r"^ {4}(\S.*)$", text, re.M)
+        ]
         for command in found:
             command = command.strip()
-            if re.match(r"(orias(-[a-z]+)? \S|python -m \S)", command) and not re.match(r"orias +(the|takes|runs) ", command):
+            if re.match(r"(orias(-[a-z]+)? \S|python -m \S)", command) and not re.match(
+                r"orias +(the|takes|runs) ", command
+            ):
                 out[path.name, command] = None
     return list(out)
 
@@ -58,17 +62,35 @@ def scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, text in (("my-scheduler", "exec orias-schedule"), ("mine", "exec orias-schedule"), ("run-it", "exit 0")):
         (folder / name).write_text(f"#!/bin/sh\n{text}\n")
         (folder / name).chmod(0o755)
-    for line in ("orias K.ptx -arch sm_90 -o K.cubin --save-temps T", "orias vadd.ptx -arch sm_90 -o vadd.cubin", "orias-disasm --ori K.cubin -o X.ori"):
+    for line in (
+        "orias K.ptx -arch sm_90 -o K.cubin --save-temps T",
+        "orias vadd.ptx -arch sm_90 -o vadd.cubin",
+        "orias-disasm --ori K.cubin -o X.ori",
+    ):
         done = shell(line, folder)
         assert done.returncode == 0, done.stderr
-    for old, new in (("T/2.optimize.ori", "BEFORE.ori"), ("T/3.regalloc.ori", "AFTER.ori"), ("T/1.lower.ori", "1.lower.ori"), ("T/2.optimize.ori", "2.optimize.ori")):
+    for old, new in (
+        ("T/2.optimize.ori", "BEFORE.ori"),
+        ("T/3.regalloc.ori", "AFTER.ori"),
+        ("T/1.lower.ori", "1.lower.ori"),
+        ("T/2.optimize.ori", "2.optimize.ori"),
+    ):
         shutil.copy(folder / old, folder / new)
     return folder
 
 
 def shell(line: str, folder: Path) -> subprocess.CompletedProcess[str]:
     path = f"{folder}:{Path(sys.executable).parent}:{os.environ['PATH']}"
-    return subprocess.run(["bash", "-o", "pipefail", "-c", line], cwd=folder, env={**os.environ, "PATH": path}, capture_output=True, text=True, errors="replace", timeout=240, check=False)
+    return subprocess.run(
+        ["bash", "-o", "pipefail", "-c", line],
+        cwd=folder,
+        env={**os.environ, "PATH": path},
+        capture_output=True,
+        text=True,
+        errors="replace",
+        timeout=240,
+        check=False,
+    )
 
 
 @pytest.mark.parametrize(("file", "command"), PLAIN)
@@ -94,7 +116,9 @@ def test_synopses_name_options_that_there_are(file: str, command: str) -> None:
 @pytest.mark.parametrize("module", sorted({c[1].split()[2] for c in MODULES}))
 def test_development_commands_are_there(module: str) -> None:
     path = ROOT / module.replace(".", "/")
-    assert path.with_suffix(".py").exists() or (path / "__main__.py").exists(), f"python -m {module}: there is no such module"
+    assert path.with_suffix(".py").exists() or (path / "__main__.py").exists(), (
+        f"python -m {module}: there is no such module"
+    )
     commands = [c[1] for c in MODULES if c[1].split()[2] == module]
     options = {o for c in commands for o in re.findall(r"(?<![\w-])(--[a-z][\w-]*)", c.split(module, 1)[1])}
     if not options:

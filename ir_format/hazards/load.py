@@ -63,13 +63,13 @@ def matrices(sm: int) -> dict[tuple[str, str], Matrix]:
             later, tag, cells = _row(words)
             if len(cells) != len(names):
                 raise ValueError(f"hazard table {key}: row {later} has {len(cells)} cells for {len(names)} columns")
-            for row in (rows if later == ["*"] else later):
+            for row in rows if later == ["*"] else later:
                 line = matrix.setdefault(row, {})
                 for name, text in zip(names, cells):
                     if text == "-":
                         continue
                     number, own = (text[:-1], text[-1]) if text[-1].isalpha() else (text, tag)
-                    for column in (columns if name == "any" else (name,)):
+                    for column in columns if name == "any" else (name,):
                         line[column] = Cell(int(number), _SOURCES[own])
     for matrix in out.values():  # a row that only later tables name has the values of `*`
         for line in matrix.values():

@@ -37,7 +37,16 @@ _SIGNALS: Final = frozenset(("fence", "syncs", "setreg", "setregd", "cctlu"))
 _UNIFORM: Final = frozenset("udp udp64 uflt uldc".split())  # noqa: SIM905
 _TENSOR: Final = frozenset(("imma1", "mma1", "mma2", "dmma", "gmma"))
 _P_READERS: Final = frozenset("alu dual iadd64 alu64 setp64 fma imadw imadhi half hcmp hf32 fp64 halfmma r2p".split())  # noqa: SIM905
-_GROUPS: Final = {"disp64": "disp64", "hf32": "hf32", "halfmma": "halfmma", "fp64": "fp64", "r2ur": "r2ur", "uldc": "uldc", "half": "half", "hcmp": "half"}
+_GROUPS: Final = {
+    "disp64": "disp64",
+    "hf32": "hf32",
+    "halfmma": "halfmma",
+    "fp64": "fp64",
+    "r2ur": "r2ur",
+    "uldc": "uldc",
+    "half": "half",
+    "hcmp": "half",
+}
 
 
 class Access:
@@ -92,7 +101,9 @@ class Hazards:
             mods = frozenset(inst.mods)
             found = next((name for need, name in self._classes.get(inst.op, ()) if need <= mods), "")
             if not found:
-                raise CompileError(f"no hazard data for instruction {'.'.join((inst.op, *inst.mods))} on sm_{self.sm}", inst.line)
+                raise CompileError(
+                    f"no hazard data for instruction {'.'.join((inst.op, *inst.mods))} on sm_{self.sm}", inst.line
+                )
             self._known[key] = found
         return found
 
@@ -167,7 +178,10 @@ class Hazards:
         a.read_mask |= mask
         if tags is not None:
             # A strong load whose result nobody reads still tells when it is done: the cache invalidation behind an acquire waits for it.
-            a.board_w = "W" in tags[0] and (a.write_mask & ((1 << B0) - 1) != 0 or (klass in ("ldg", "atom") and any(m.startswith("STRONG") for m in inst.mods)))
+            a.board_w = "W" in tags[0] and (
+                a.write_mask & ((1 << B0) - 1) != 0
+                or (klass in ("ldg", "atom") and any(m.startswith("STRONG") for m in inst.mods))
+            )
             # Predicate sources of LDGSTS and BAR.RED are read at issue (measured: the next instruction overwrites them); of others nothing measured says so.
             for operand in inst.srcs if klass not in ("ldgsts", "bar") else ():
                 if type(operand) is Reg and operand.file == "P" and operand.num != ZERO:
@@ -192,10 +206,21 @@ class Hazards:
         elif klass == "r2p":
             p_role = "alu"
         u_role = _uniform_role(op, klass, variable)
-        plain = AS_READER.get(klass) or ("data" if (variable and klass in _MEMORY) or klass in ("shfl", "membar", "bar", "sreg", "bmov", "setreg") else klass)
+        plain = AS_READER.get(klass) or (
+            "data"
+            if (variable and klass in _MEMORY) or klass in ("shfl", "membar", "bar", "sreg", "bmov", "setreg")
+            else klass
+        )
         # Addresses of textures, surfaces and barrier objects come as early as their other operands from sm_80 on (measured: HFMA2 -> SULD, LEA -> SYNCS).
         addr = "xu" if self.sm >= 80 and klass in ("tex", "sust", "syncs") else "addr"
-        roles = {"addr": addr, "R": plain, "UR": u_role, "P": p_role, "UP": "guard" if klass == "uldc" else u_role if u_role != "var" else "vec", "B": ""}
+        roles = {
+            "addr": addr,
+            "R": plain,
+            "UR": u_role,
+            "P": p_role,
+            "UP": "guard" if klass == "uldc" else u_role if u_role != "var" else "vec",
+            "B": "",
+        }
         if klass == "branch":
             roles["P"] = "guard"
             roles["UP"] = "jump"
@@ -304,7 +329,11 @@ class Hazards:
 
     def between(self, kind: str, first: Access, second: Access, cell: int) -> Cell | None:
         """As :meth:`distance`, for instructions that :meth:`access` has looked at."""
-        if first.board_r and first.late >> cell & 1 if kind == "war" else first.board_w and first.write_mask >> cell & 1:
+        if (
+            first.board_r and first.late >> cell & 1
+            if kind == "war"
+            else first.board_w and first.write_mask >> cell & 1
+        ):
             return WAIT if (second.read_mask if kind == "raw" else second.write_mask) >> cell & 1 else None
         best: Cell | None = None
         file = file_of(cell)
@@ -313,7 +342,9 @@ class Hazards:
                 continue
             for at2, role, group in second.reads if kind == "raw" else second.writes:
                 if at2 == cell:
-                    found = self.cell(kind, file, reader if kind == "war" else name, role if kind == "raw" else group, first.guarded)
+                    found = self.cell(
+                        kind, file, reader if kind == "war" else name, role if kind == "raw" else group, first.guarded
+                    )
                     if best is None or found.cycles > best.cycles:
                         best = found
         return best

@@ -76,11 +76,33 @@ class Codec:
 class RegCodec(Codec):
     """A register field with its sign, absolute, inversion and reuse bits and its suffix table."""
 
-    __slots__ = ("file", "fixed", "flagmask", "flags", "flags_back", "high", "low", "pos", "refused", "submask", "subs", "subs_back", "width", "zero")
+    __slots__ = (
+        "file",
+        "fixed",
+        "flagmask",
+        "flags",
+        "flags_back",
+        "high",
+        "low",
+        "pos",
+        "refused",
+        "submask",
+        "subs",
+        "subs_back",
+        "width",
+        "zero",
+    )
 
     def __init__(
-        self, file: str, pos: int, size: int, width: int, flags: dict[int, int], name: str,
-        sub: tuple[tuple[str | None, ...], Bits] | None = None, has_zero: bool | None = True,
+        self,
+        file: str,
+        pos: int,
+        size: int,
+        width: int,
+        flags: dict[int, int],
+        name: str,
+        sub: tuple[tuple[str | None, ...], Bits] | None = None,
+        has_zero: bool | None = True,
     ) -> None:
         """``flags``: single operand flag -> its bit's mask. ``has_zero``: the highest number is the zero register; None: it may not stand here."""
         self.file, self.pos, self.width, self.name = file, pos, width, name
@@ -131,7 +153,9 @@ class RegCodec(Codec):
             raise Mismatch(f"undefined suffix of {self.name}")
         if num == self.refused:
             raise Mismatch(f"slot {self.name} has no zero register")
-        return Reg(self.file, ZERO if num == self.zero else num, 0, self.width, self.flags_back[word & self.flagmask], sub)
+        return Reg(
+            self.file, ZERO if num == self.zero else num, 0, self.width, self.flags_back[word & self.flagmask], sub
+        )
 
 
 class InnerRegCodec(RegCodec):
@@ -215,7 +239,12 @@ class ConstCodec(Codec):
     __slots__ = ("flagmask", "flags", "flags_back", "spaced", "submask", "subs", "subs_back", "width")
 
     def __init__(
-        self, width: int, flags: dict[int, int], name: str, sub: tuple[tuple[str | None, ...], Bits] | None = None, spaced: bool = False
+        self,
+        width: int,
+        flags: dict[int, int],
+        name: str,
+        sub: tuple[tuple[str | None, ...], Bits] | None = None,
+        spaced: bool = False,
     ) -> None:
         self.spaced = spaced  # operations on halves print a blank between the brackets (measured)
         reg = RegCodec("C", 0, 1, width, flags, name, sub)
@@ -252,7 +281,14 @@ class CxCodec(ConstCodec):
 
     __slots__ = ()
 
-    def __init__(self, width: int, flags: dict[int, int], name: str, sub: tuple[tuple[str | None, ...], Bits] | None = None, spaced: bool = False) -> None:
+    def __init__(
+        self,
+        width: int,
+        flags: dict[int, int],
+        name: str,
+        sub: tuple[tuple[str | None, ...], Bits] | None = None,
+        spaced: bool = False,
+    ) -> None:
         super().__init__(width, flags, name, sub, spaced)
         self.mask = 0x3FFF << 40 | 0x3F << 32 | self.flagmask | self.submask
 
@@ -273,7 +309,9 @@ class CxCodec(ConstCodec):
         sub = self.subs_back.get(word & self.submask)
         if sub is None:
             raise Mismatch(f"undefined suffix of {self.name}")
-        return Const("C", 0, (word >> 40 & 0x3FFF) << 2, self.width, ireg, self.flags_back[word & self.flagmask], "", sub)
+        return Const(
+            "C", 0, (word >> 40 & 0x3FFF) << 2, self.width, ireg, self.flags_back[word & self.flagmask], "", sub
+        )
 
 
 class NameCodec(Codec):

@@ -64,7 +64,11 @@ def control(given: Mapping[str, str]) -> Ctl | None:
     for item in filter(None, (x.strip() for x in given.get("req", "{}").strip("{}").split(","))):
         wait |= 1 << number("req", item, 6)
     return Ctl(
-        number("stall", given.get("stall", "0"), 16), int("yield" in given), number("wr", given.get("wr", "7"), 8), number("rd", given.get("rd", "7"), 8), wait
+        number("stall", given.get("stall", "0"), 16),
+        int("yield" in given),
+        number("wr", given.get("wr", "7"), 8),
+        number("rd", given.get("rd", "7"), 8),
+        wait,
     )
 
 

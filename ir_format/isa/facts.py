@@ -45,7 +45,9 @@ KEYS: Final = {
     "class": "hazard class (:mod:`ir_format.hazards.classes`), with alternatives by modifier and SM",
 }
 EFFECTS: Final = frozenset(("warp", "sync", "order", "cache", "state", "hint", "copy"))
-SPACES: Final = frozenset(("global", "shared", "local", "generic", "const", "texture", "surface", "tensor", "cluster", "multicast"))
+SPACES: Final = frozenset(
+    ("global", "shared", "local", "generic", "const", "texture", "surface", "tensor", "cluster", "multicast")
+)
 
 _LINE = re.compile(r"^op (\S+)[ ]*([^#\n]*)", re.M)
 
@@ -76,7 +78,12 @@ def _parse(name: str, words: list[str]) -> Facts:
     tags = frozenset(w for w in words if "=" not in w)
     values = dict(w.split("=", 1) for w in words if "=" in w)
     spaces = {key: frozenset(values.get(key, "").split(",")) - {""} for key in ("read", "write")}
-    unknown = (tags - TAGS.keys()) | (values.keys() - KEYS.keys()) | ((spaces["read"] | spaces["write"]) - SPACES) | ({values.get("effect", "hint")} - EFFECTS)
+    unknown = (
+        (tags - TAGS.keys())
+        | (values.keys() - KEYS.keys())
+        | ((spaces["read"] | spaces["write"]) - SPACES)
+        | ({values.get("effect", "hint")} - EFFECTS)
+    )
     if unknown:
         raise ValueError(f"op {name}: unknown fact {', '.join(sorted(unknown))}")
     if not (tags & {"pure", "sreg"} or values.keys() & {"effect", "ctl", "read", "write"}):
@@ -119,7 +126,9 @@ def alternatives(f: Facts) -> list[tuple[tuple[str, ...], str, str]]:
 
 def of_class(*classes: str) -> frozenset[str]:
     """The mnemonics whose plain form is in one of these hazard classes on some SM."""
-    return frozenset(op for op, f in table().items() if any(not mods and name in classes for mods, name, _ in alternatives(f)))
+    return frozenset(
+        op for op, f in table().items() if any(not mods and name in classes for mods, name, _ in alternatives(f))
+    )
 
 
 #: Spaces that loads and stores of a thread address directly.
@@ -129,7 +138,9 @@ ADDRESSED: Final = frozenset(("global", "shared", "local", "generic"))
 @cache
 def _accesses() -> tuple[Facts, ...]:
     """The mnemonics that access directly addressed spaces alone, and are no step of a protocol."""
-    return tuple(f for f in table().values() if f.read | f.write and f.read | f.write <= ADDRESSED and "protocol" not in f.tags)
+    return tuple(
+        f for f in table().values() if f.read | f.write and f.read | f.write <= ADDRESSED and "protocol" not in f.tags
+    )
 
 
 @cache
@@ -173,9 +184,13 @@ def costs(key: str) -> dict[str, int]:
 
 def fetching() -> frozenset[str]:
     """The mnemonics that bring something from memory: loads, copies, atomics with a result."""
-    return frozenset(name for name, f in table().items() if f.read and not ("atomic" in f.tags and "waits" not in f.tags))
+    return frozenset(
+        name for name, f in table().items() if f.read and not ("atomic" in f.tags and "waits" not in f.tags)
+    )
 
 
 def known_accesses() -> frozenset[str]:
     """The mnemonics whose accesses to memory are all said here, and that order nothing."""
-    return frozenset(name for name, f in table().items() if (f.read or f.write) and not f.tags & {"fence", "protocol", "waits"})
+    return frozenset(
+        name for name, f in table().items() if (f.read or f.write) and not f.tags & {"fence", "protocol", "waits"}
+    )

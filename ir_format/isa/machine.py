@@ -128,7 +128,9 @@ class Target:
             for text in self._source.by_opcode.get(base, ()):
                 op = text.split(None, 1)[0].partition(".")[0]
                 for form in self.forms(op):
-                    if form.row.text == self._row_text(text) and form not in self._by_opcode.setdefault(form.opcode, []):
+                    if form.row.text == self._row_text(text) and form not in self._by_opcode.setdefault(
+                        form.opcode, []
+                    ):
                         self._by_opcode[form.opcode].append(form)
         return self._by_opcode.get(opcode, [])
 
@@ -230,7 +232,15 @@ class Target:
             if plan.form.widths is not None:
                 right = list(ops)
                 widen(plan.form.widths, plan.mods, [s.name for s in plan.slots], right, self.sm)
-                return plan.form if all(r.width == o.width or o.num == ZERO for r, o in zip(right, ops) if isinstance(o, Reg) and isinstance(r, Reg)) else None
+                return (
+                    plan.form
+                    if all(
+                        r.width == o.width or o.num == ZERO
+                        for r, o in zip(right, ops)
+                        if isinstance(o, Reg) and isinstance(r, Reg)
+                    )
+                    else None
+                )
             for o, slot in zip(ops, plan.slots):
                 want = getattr(slot.codec, "width", 0)
                 if isinstance(o, Reg) and want and o.width != want and o.num != ZERO:
@@ -329,7 +339,14 @@ class Target:
 
     # -- text ---------------------------------------------------------------------------------------------------
 
-    def format(self, inst: Inst, pc: int = 0, plan: Plan | None = None, instead: Mapping[int, str] | None = None, exact: bool = False) -> str:
+    def format(
+        self,
+        inst: Inst,
+        pc: int = 0,
+        plan: Plan | None = None,
+        instead: Mapping[int, str] | None = None,
+        exact: bool = False,
+    ) -> str:
         """The instruction as nvdisasm prints it, without semicolon. Raises CompileError where no form takes it.
 
         ``instead``: texts of some operands by their index in dsts and srcs together (labels, relocated symbols). ``exact``: with notes behind it
@@ -346,7 +363,14 @@ class Target:
             if not slot.shown:
                 continue
             text = instead[k] if instead and k in instead else slot.codec.fmt(o, pc)
-            if slot.optional and (o == slot.default or (isinstance(o, Reg) and isinstance(slot.default, Reg) and o._replace(width=slot.default.width) == slot.default)):
+            if slot.optional and (
+                o == slot.default
+                or (
+                    isinstance(o, Reg)
+                    and isinstance(slot.default, Reg)
+                    and o._replace(width=slot.default.width) == slot.default
+                )
+            ):
                 continue
             if isinstance(slot.codec, TargetCodec) and slot.codec.spaced and texts:
                 texts[-1] += " " + text
@@ -370,7 +394,30 @@ class Target:
 
 
 #: Operand discriminators that a slot kind takes.
-_KINDS: dict[str, frozenset[str]] = {"T": frozenset("LSI"), "Tr": frozenset("LSI"), "Ta": frozenset("LSI"), "Tas": frozenset("LSI"), "K": frozenset("C"), "UK": frozenset("C"), "UKi": frozenset("C"), "PI": frozenset("P"), "UPI": frozenset(("UP",)), "MU": frozenset("M"), "MS": frozenset("M"), "MT": frozenset("M"), "MUO": frozenset("M"), "MUN": frozenset("M"), "Tb": frozenset("LSI"), "H": frozenset("I"), "SBS": frozenset("N"), "Rn": frozenset("R"), "URn": frozenset(("UR",)), "SWZ": frozenset("N"), "M": frozenset("M"), **TMEM_KINDS}
+_KINDS: dict[str, frozenset[str]] = {
+    "T": frozenset("LSI"),
+    "Tr": frozenset("LSI"),
+    "Ta": frozenset("LSI"),
+    "Tas": frozenset("LSI"),
+    "K": frozenset("C"),
+    "UK": frozenset("C"),
+    "UKi": frozenset("C"),
+    "PI": frozenset("P"),
+    "UPI": frozenset(("UP",)),
+    "MU": frozenset("M"),
+    "MS": frozenset("M"),
+    "MT": frozenset("M"),
+    "MUO": frozenset("M"),
+    "MUN": frozenset("M"),
+    "Tb": frozenset("LSI"),
+    "H": frozenset("I"),
+    "SBS": frozenset("N"),
+    "Rn": frozenset("R"),
+    "URn": frozenset(("UR",)),
+    "SWZ": frozenset("N"),
+    "M": frozenset("M"),
+    **TMEM_KINDS,
+}
 
 
 def _fill(slots: list[Slot], kinds: list[frozenset[str]], given: tuple[Operand, ...]) -> tuple[Operand, ...] | None:

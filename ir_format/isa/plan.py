@@ -62,7 +62,15 @@ class Slot:
     __slots__ = ("codec", "default", "is_dst", "is_predicate", "known", "name", "optional", "shown")
 
     def __init__(
-        self, name: str, codec: Codec, known: dict[_Shape, bool], default: Operand | None, shown: bool, optional: bool, is_dst: bool, is_predicate: bool
+        self,
+        name: str,
+        codec: Codec,
+        known: dict[_Shape, bool],
+        default: Operand | None,
+        shown: bool,
+        optional: bool,
+        is_dst: bool,
+        is_predicate: bool,
     ) -> None:
         self.known = known if shown else {}  # what :meth:`takes` said of registers
         self.name = name
@@ -105,7 +113,9 @@ class Plan:
         self.ndst = ndst
         self.value = value
         self.mask = ((1 << 128) - 1) & ~(owned | GUARD_MASK | CTL_MASK)
-        self.encoders: list[Callable[[Operand], int] | None] = [s.hidden if not s.shown else None if s.codec.placed else s.codec.enc for s in slots]
+        self.encoders: list[Callable[[Operand], int] | None] = [
+            s.hidden if not s.shown else None if s.codec.placed else s.codec.enc for s in slots
+        ]
         self.hints = 0  # reuse bits of the operands
         self.shared = 0
         held = 0
@@ -150,7 +160,14 @@ def _any_number(o: Operand) -> Operand:
     if type(o) is Reg:
         return _numbered(o)
     if type(o) is Mem:
-        return Mem("M", o.base and _numbered(o.base), o.ubase and _numbered(o.ubase), o.offset, o.desc and _numbered(o.desc), o.sym)
+        return Mem(
+            "M",
+            o.base and _numbered(o.base),
+            o.ubase and _numbered(o.ubase),
+            o.offset,
+            o.desc and _numbered(o.desc),
+            o.sym,
+        )
     if type(o) is Const and o.ireg is not None:
         return o._replace(ireg=_numbered(o.ireg))
     return o
@@ -169,7 +186,9 @@ class Form:
         "widths",
     )  # fmt: skip
 
-    def __init__(self, row: Row, sm: int, letters: str, enums: dict[str, Enum], choices: dict[tuple[str, ...], list[int] | None]) -> None:
+    def __init__(
+        self, row: Row, sm: int, letters: str, enums: dict[str, Enum], choices: dict[tuple[str, ...], list[int] | None]
+    ) -> None:
         """``choices``: what :func:`choose` said, shared by the forms of a row."""
         self.row = row
         self.letters = letters
@@ -178,7 +197,9 @@ class Form:
         specs = (*row.dsts, *row.srcs)
         self.places = len(specs)
         own = "UR" if row.layout.startswith("U") else "R"
-        self.flexible = [(k, _KIND_OF.get(_place(s, self)[0], "I") or own) for k, s in enumerate(specs) if s.kind == "alu"]
+        self.flexible = [
+            (k, _KIND_OF.get(_place(s, self)[0], "I") or own) for k, s in enumerate(specs) if s.kind == "alu"
+        ]
         self.sm = sm
         self.enums = enums
         number = LAYOUTS[row.layout][letters]
@@ -208,7 +229,9 @@ class Form:
 
         args = next(s.args for s in (*self.row.srcs, *self.row.dsts) if s.kind == "M")
         fixed = address_bits(self.letters, args, self.row.layout, self.sm)
-        if self.letters in ("w", "d", "p") and any(m.bits == ((72, 1),) and m.values == ("", "E") for m in self.row.mods):
+        if self.letters in ("w", "d", "p") and any(
+            m.bits == ((72, 1),) and m.values == ("", "E") for m in self.row.mods
+        ):
             fixed[72] = 1  # a 64-bit base is an extended address
         for bit, value in fixed.items():
             self.fixmask |= 1 << bit
@@ -239,7 +262,7 @@ class Form:
             plan = None
             if mods[: len(fixed)] == fixed:
                 if mods not in self.choices:
-                    self.choices[mods] = choose(self.row.mods, mods[len(fixed):])
+                    self.choices[mods] = choose(self.row.mods, mods[len(fixed) :])
                 values = self.choices[mods]
                 if values is not None:
                     plan = self._make(values)
@@ -284,7 +307,6 @@ class Form:
         if (value ^ self.fixvalue) & self.fixmask:
             return None  # the modifiers contradict the fixed bits of the form
         return Plan(self, mods, slots, len(row.dsts), value, owned)
-
 
     def _codec(self, place: int, spec: SlotSpec, width: int, mods: tuple[str, ...]) -> tuple[Codec, dict[_Shape, bool]]:
         """The codec of a slot, and what is known of it. Plans share those of registers: modifiers only say whether a sign is an inversion there."""
@@ -350,7 +372,9 @@ def _flags(spec: SlotSpec, pos: int, inv: bool, reuse: bool, reuse_at: int = 0, 
         at = (yneg if yneg and pos == 64 else _NEG_AT.get(pos, spec.neg)) if spec.kind == "alu" else spec.neg
         flags[INV if inv else NEG] = 1 << at
     if spec.abs >= 0:
-        flags[ABS] = 1 << ((83 if yneg == 84 and pos == 64 else _ABS_AT.get(pos, spec.abs)) if spec.kind == "alu" else spec.abs)
+        flags[ABS] = 1 << (
+            (83 if yneg == 84 and pos == 64 else _ABS_AT.get(pos, spec.abs)) if spec.kind == "alu" else spec.abs
+        )
     if reuse and (reuse_at or pos) in REUSE_BIT:
         flags[REUSE] = REUSE_BIT[reuse_at or pos]
     return flags
@@ -398,7 +422,14 @@ def make_codec(spec: SlotSpec, form: Form, width: int, mods: tuple[str, ...]) ->
         uniform = form.row.layout.startswith("U")
         if spec.enum:
             sub = _suffixes(spec, form, pos)
-        flags = _flags(spec, pos, inv, reuse and letter == "r" and not uniform, _reuse_at(spec, form), int(form.row.facts.get("yneg", "0")))
+        flags = _flags(
+            spec,
+            pos,
+            inv,
+            reuse and letter == "r" and not uniform,
+            _reuse_at(spec, form),
+            int(form.row.facts.get("yneg", "0")),
+        )
         if letter == "r":
             if uniform:
                 return RegCodec("UR", pos, ur_bits(form.sm), width, flags, spec.name, sub)
@@ -411,23 +442,31 @@ def make_codec(spec: SlotSpec, form: Form, width: int, mods: tuple[str, ...]) ->
         if letter == "x":
             return CxCodec(width, flags, spec.name, sub, _spaced(form, mods, spec.name))
         style = imm_style(form.row, mods)
-        small = style in ("f16", "bf16") or (form.row.op == "I2F" and source_type(tuple(m for m in mods if m not in ("F16", "BF16", "F64"))) in _SMALL)
+        small = style in ("f16", "bf16") or (
+            form.row.op == "I2F" and source_type(tuple(m for m in mods if m not in ("F16", "BF16", "F64"))) in _SMALL
+        )
         size = 16 if small else 32
         return ImmCodec(((32, size),), style, spec.name)
     if kind in SPECIAL:
         return SPECIAL[kind](spec, form, width, mods)
     if kind in ("R", "Rn"):
-        return RegCodec("R", pos, 8, width, _flags(spec, pos, inv, reuse and pos in REUSE_BIT), spec.name, sub, kind == "R" or None)
+        return RegCodec(
+            "R", pos, 8, width, _flags(spec, pos, inv, reuse and pos in REUSE_BIT), spec.name, sub, kind == "R" or None
+        )
     if kind == "UR" and len(spec.bits) > 1:
         return SplitRegCodec("UR", spec.bits, width, spec.name)
     if kind in ("UR", "URn"):
-        return RegCodec("UR", pos, ur_bits(form.sm), width, _flags(spec, pos, inv, False), spec.name, sub, kind == "UR" or None)
+        return RegCodec(
+            "UR", pos, ur_bits(form.sm), width, _flags(spec, pos, inv, False), spec.name, sub, kind == "UR" or None
+        )
     if kind in ZERO_NUM:
         return RegCodec(kind, pos, 3, 1, {INV: 1 << spec.neg} if spec.neg >= 0 else {}, spec.name, sub)
     if kind == "B":
         return RegCodec("B", pos, 4, 1, {}, spec.name, None, False)
     if kind == "I":
-        return ImmCodec(spec.bits, spec.args or imm_style(form.row, mods), spec.name, 1 << spec.neg if spec.neg >= 0 else 0)
+        return ImmCodec(
+            spec.bits, spec.args or imm_style(form.row, mods), spec.name, 1 << spec.neg if spec.neg >= 0 else 0
+        )
     if kind == "N":
         names = form.enums[spec.args].names if spec.args in form.enums else (spec.args,)
         return NameCodec(names, spec.bits, spec.name)

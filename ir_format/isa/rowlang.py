@@ -162,7 +162,9 @@ _SLOT = re.compile(
     r"(?P<opt>\?\w*)?(?:=(?P<default>\S+))?$"
 )
 _FLAG = re.compile(r"([-|~])(?:@(\d+)|(\w+))?")
-_MOD = re.compile(r"\.(?:\{(?P<list>[^}]*)\}|(?P<name>[\w.:]+?))(?::(?P<group>[a-z]\w*))?(?:@(?P<bits>[\d+-]*\d)(?:=(?P<val>\d+))?)?(?:\?\((?P<cond>[^)]*)\))?$")
+_MOD = re.compile(
+    r"\.(?:\{(?P<list>[^}]*)\}|(?P<name>[\w.:]+?))(?::(?P<group>[a-z]\w*))?(?:@(?P<bits>[\d+-]*\d)(?:=(?P<val>\d+))?)?(?:\?\((?P<cond>[^)]*)\))?$"
+)
 _FIX = re.compile(r"(?P<bits>\d[\d+-]*)=(?P<val>\d+|0x[0-9a-f]+)$")
 _TOKEN = re.compile(r"(?:[^\s{(]|\{[^}]*\}|\([^)]*\))+")
 
@@ -201,8 +203,19 @@ def parse_slot(text: str, layout: str) -> SlotSpec:
             inv = cond or "*"
     opt = m["opt"]
     return SlotSpec(
-        name, "alu" if alu else kind, pieces, neg, absbit, inv, int(m["width"] or 1), m["group"] or "", m["enum"] or "",
-        parse_bits(m["ebits"]) if m["ebits"] else (), "" if opt is None else (opt[1:] or "*"), m["default"] or default, m["args"] or "",
+        name,
+        "alu" if alu else kind,
+        pieces,
+        neg,
+        absbit,
+        inv,
+        int(m["width"] or 1),
+        m["group"] or "",
+        m["enum"] or "",
+        parse_bits(m["ebits"]) if m["ebits"] else (),
+        "" if opt is None else (opt[1:] or "*"),
+        m["default"] or default,
+        m["args"] or "",
     )
 
 
@@ -235,7 +248,11 @@ def guarded(items: str, sm: int) -> str:
     """Drop the ``<RANGE>`` items that are for other SMs."""
     if "<" not in items:
         return items
-    return " ".join(t.partition(">")[2] if t[0] == "<" else t for t in items.split() if t[0] != "<" or sm in sm_set(t[1:].partition(">")[0]))
+    return " ".join(
+        t.partition(">")[2] if t[0] == "<" else t
+        for t in items.split()
+        if t[0] != "<" or sm in sm_set(t[1:].partition(">")[0])
+    )
 
 
 def parse_mod(text: str, enums: dict[str, Enum], sm: int) -> ModSpec:
@@ -312,7 +329,9 @@ def parse_row(text: str, sm: int, enums: dict[str, Enum], macros: dict[str, str]
 
 def _form_on(form: str, sm: int) -> bool:
     """Constant operands of arithmetic end with sm_90, address forms with a descriptor begin with sm_80 (measured)."""
-    return not ((("k" in form or "x" in form) and sm >= 100) or (form == "d" and sm < 80) or (form == "p" and not 80 <= sm < 90))
+    return not (
+        (("k" in form or "x" in form) and sm >= 100) or (form == "d" and sm < 80) or (form == "p" and not 80 <= sm < 90)
+    )
 
 
 _HEAD = re.compile(r"^(?P<name>[A-Z][\w.]*)\s+\S", re.M)
@@ -363,7 +382,13 @@ def source() -> Source:
     return Source(rows, by_opcode, enums, macros)
 
 
-def _file_entry(text: str, rows: dict[str, list[str]], by_opcode: dict[int, list[str]], enums: dict[str, str], macros: dict[str, str]) -> None:
+def _file_entry(
+    text: str,
+    rows: dict[str, list[str]],
+    by_opcode: dict[int, list[str]],
+    enums: dict[str, str],
+    macros: dict[str, str],
+) -> None:
     head, _, rest = text.partition(" ")
     if head == "enum":
         name, _, items = rest.partition("=")

@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from ir_format.isa.codec import Codec, ImmCodec, Mismatch, NameCodec, bits_get, bits_len, bits_mask, bits_put, operand_text
+from ir_format.isa.codec import (
+    Codec,
+    ImmCodec,
+    Mismatch,
+    NameCodec,
+    bits_get,
+    bits_len,
+    bits_mask,
+    bits_put,
+    operand_text,
+)
 from ir_format.isa.plan import SPECIAL, ur_bits
 from ir_format.isa.rowlang import Bits, SlotSpec, parse_bits
 from ir_format.model import INV, ZERO, Const, Imm, Label, Mem, Name, Operand, Reg, Sym
@@ -20,7 +30,16 @@ class TargetCodec(Codec):
     __slots__ = ("bits", "distance", "relative", "signed", "size", "spaced", "unit")
     placed = True
 
-    def __init__(self, bits: Bits, name: str, relative: bool = True, spaced: bool = False, distance: bool = False, unit: int = 4, signed: bool = False) -> None:
+    def __init__(
+        self,
+        bits: Bits,
+        name: str,
+        relative: bool = True,
+        spaced: bool = False,
+        distance: bool = False,
+        unit: int = 4,
+        signed: bool = False,
+    ) -> None:
         self.bits, self.name, self.kind = bits, name, "T"
         self.relative = relative
         self.signed = relative or signed
@@ -123,7 +142,6 @@ class LdcCodec(Codec):
             offset -= self.omask + 1
         return Const("C", word >> 54 & 31, offset, self.width, ireg)
 
-
     def fmt(self, o: Operand, pc: int) -> str:
         assert isinstance(o, Const)
         if o.ireg is None:
@@ -144,7 +162,24 @@ class MemCodec(Codec):
     register is unsigned too.
     """
 
-    __slots__ = ("absolute", "base", "hidden", "letter", "next", "nourz", "nozero", "off", "osize", "quiet", "scale", "unit", "upos", "ur", "uwide", "wide")
+    __slots__ = (
+        "absolute",
+        "base",
+        "hidden",
+        "letter",
+        "next",
+        "nourz",
+        "nozero",
+        "off",
+        "osize",
+        "quiet",
+        "scale",
+        "unit",
+        "upos",
+        "ur",
+        "uwide",
+        "wide",
+    )
 
     def __init__(self, spec: SlotSpec, form: Form, mods: tuple[str, ...]) -> None:
         self.name, self.kind = spec.name, "M"
@@ -155,7 +190,9 @@ class MemCodec(Codec):
         #: an absolute address (RZ as base) is printed unsigned (measured)
         self.absolute = spec.kind == "M" and "Y" not in args and (self.letter == "r" or "A" in args)
         #: RZ as base is undefined in w addresses from sm_90 on; before, a v address with RZ prints as the w one does (measured)
-        self.nozero = (self.letter == ("v" if form.sm < 90 else "w")) or any(a[0] == "!" and self.letter in a for a in args)
+        self.nozero = (self.letter == ("v" if form.sm < 90 else "w")) or any(
+            a[0] == "!" and self.letter in a for a in args
+        )
         self.quiet = next((a for a in args if a[0] == "Z"), "")
         #: URZ is not there where its text is that of the descriptor form, whose descriptor is not printed (measured, sm_80 to sm_89)
         self.nourz = self.quiet == "Zv" and self.letter == "w" and form.sm < 90
@@ -181,7 +218,12 @@ class MemCodec(Codec):
             elif arg[0] == "S":
                 self.scale = low
                 self.mask |= 3 << low
-        self.wide = 2 if self.letter in ("w", "d", "p") or (self.letter == "r" and spec.kind == "M" and "E" in mods and self.upos == -1 and self.scale < 0) else 1
+        self.wide = (
+            2
+            if self.letter in ("w", "d", "p")
+            or (self.letter == "r" and spec.kind == "M" and "E" in mods and self.upos == -1 and self.scale < 0)
+            else 1
+        )
         self.uwide = 2 if self.letter in ("v", "w", "d", "p") and "A1" not in form.row.facts else 1
         self.hidden = self.letter == "d" and form.sm < 90
 
@@ -191,7 +233,11 @@ class MemCodec(Codec):
         base, letter = o.base, self.letter
         number = 255 if base is None or base.num == ZERO else base.num
         mod = "" if base is None else base.mod
-        if (letter in ("d", "p")) != (o.desc is not None) or (o.desc is not None and (o.desc.mod == "P") != (letter == "p")) or (letter in ("u", "v", "w")) != (o.ubase is not None):
+        if (
+            (letter in ("d", "p")) != (o.desc is not None)
+            or (o.desc is not None and (o.desc.mod == "P") != (letter == "p"))
+            or (letter in ("u", "v", "w")) != (o.ubase is not None)
+        ):
             raise Mismatch("address parts of another form")
         if (letter == "v") != (mod == "U32") or (self.scale < 0 and mod in _SCALES and mod):
             raise Mismatch(f"base suffix {mod}")
@@ -228,7 +274,9 @@ class MemCodec(Codec):
         offset = 0
         if self.off >= 0:
             offset = word >> self.off & ((1 << self.osize) - 1)
-            plain = self.absolute and word >> self.base & 255 == 255  # an absolute address is printed unsigned (measured)
+            plain = (
+                self.absolute and word >> self.base & 255 == 255
+            )  # an absolute address is printed unsigned (measured)
             if offset >> (self.osize - 1) and not plain:
                 offset -= 1 << self.osize
         mod = "U32" if self.letter == "v" else ""
@@ -259,7 +307,9 @@ class MemCodec(Codec):
     def fmt(self, o: Operand, pc: int) -> str:
         assert isinstance(o, Mem)
         if self.quiet and self.letter in "vw"[self.quiet == "Z" :] and o.ubase is not None:
-            return mem_text(o._replace(ubase=None, desc=o.ubase) if o.ubase.num == ZERO else o, True, self.quiet == "Zv")
+            return mem_text(
+                o._replace(ubase=None, desc=o.ubase) if o.ubase.num == ZERO else o, True, self.quiet == "Zv"
+            )
         return mem_text(o, self.hidden)
 
 
@@ -311,7 +361,9 @@ class UOffCodec(MemCodec):
 
     def fmt(self, o: Operand, pc: int) -> str:
         assert isinstance(o, Mem)
-        return mem_text(o._replace(ubase=None) if self.quiet and o.ubase is not None and o.ubase.num == ZERO and o.offset else o)
+        return mem_text(
+            o._replace(ubase=None) if self.quiet and o.ubase is not None and o.ubase.num == ZERO and o.offset else o
+        )
 
 
 class UNextCodec(UMemCodec):
@@ -398,7 +450,9 @@ def mem_text(o: Mem, hide_desc: bool = False, show_base: bool = False) -> str:
     """nvdisasm's text of an address."""
     parts: list[str] = []
     base = o.base
-    if base is not None and (base.num != ZERO or base.mod or show_base or o.desc is not None or (o.ubase is None and o.offset == 0)):
+    if base is not None and (
+        base.num != ZERO or base.mod or show_base or o.desc is not None or (o.ubase is None and o.offset == 0)
+    ):
         text = "RZ" if base.num == ZERO else f"R{base.num}"
         if base.mod:
             text += "." + base.mod
@@ -421,7 +475,9 @@ def swizzles() -> tuple[str, ...]:
 
 SPECIAL["T"] = lambda spec, form, width, mods: TargetCodec(spec.bits, spec.name, True, spec.args == "sp")
 SPECIAL["Tr"] = lambda spec, form, width, mods: TargetCodec(spec.bits, spec.name, True, spec.args == "sp", True)
-SPECIAL["Tas"] = lambda spec, form, width, mods: TargetCodec(spec.bits, spec.name, False, spec.args == "sp", signed=True)
+SPECIAL["Tas"] = lambda spec, form, width, mods: TargetCodec(
+    spec.bits, spec.name, False, spec.args == "sp", signed=True
+)
 SPECIAL["Ta"] = lambda spec, form, width, mods: TargetCodec(spec.bits, spec.name, False, spec.args == "sp")
 SPECIAL["K"] = lambda spec, form, width, mods: LdcCodec(spec, form, width, "R")
 SPECIAL["UK"] = SPECIAL["UKi"] = lambda spec, form, width, mods: LdcCodec(spec, form, width, "UR")

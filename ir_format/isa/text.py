@@ -107,7 +107,11 @@ def _deal(plan: Plan, items: list[str], pc: int) -> list[Operand] | None:
             assert default is not None
             rest = walk(i + 1, j)
             return None if rest is None else [default, *rest]
-        take = 2 if isinstance(codec, PairCodec) or (isinstance(codec, ImmCodec) and codec.style in ("f16x2", "bf16x2")) else 1
+        take = (
+            2
+            if isinstance(codec, PairCodec) or (isinstance(codec, ImmCodec) and codec.style in ("f16x2", "bf16x2"))
+            else 1
+        )
         if j + take <= len(items):
             found = read_operand(", ".join(items[j : j + take]), codec, pc)
             if found is not None:
@@ -199,7 +203,10 @@ def _int(text: str) -> int:
 
 #: Patterns for the NaNs whose payload the text does not show: quiet and signalling, positive.
 _NAN = {
-    "f32": (0x7FFFFFFF, 0x7F800001), "f64": (0x7FF80000, 0x7FF00001), "f16": (0x7FFF, 0x7C01), "bf16": (0x7FFF, 0x7F81),
+    "f32": (0x7FFFFFFF, 0x7F800001),
+    "f64": (0x7FF80000, 0x7FF00001),
+    "f16": (0x7FFF, 0x7C01),
+    "bf16": (0x7FFF, 0x7F81),
 }
 _SIZE = {"f32": 32, "f64": 32, "f16": 16, "bf16": 16}
 
@@ -281,7 +288,9 @@ def _read_mem(text: str, codec: MemCodec, pc: int) -> Operand | None:
         name, _, suffix = part.partition(".")
         reg = _REG.match(name)
         if reg is not None and reg["file"] == "R":
-            base = Reg("R", ZERO if reg["num"] == "Z" else int(reg["num"]), 0, codec.wide, 0, "" if suffix == "64" else suffix)
+            base = Reg(
+                "R", ZERO if reg["num"] == "Z" else int(reg["num"]), 0, codec.wide, 0, "" if suffix == "64" else suffix
+            )
         elif reg is not None and reg["file"] == "UR":
             ubase = Reg("UR", ZERO if reg["num"] == "Z" else int(reg["num"]), 0, codec.uwide)
         else:
@@ -304,7 +313,11 @@ def _read_umem(text: str, codec: UMemCodec, pc: int) -> Operand | None:
     if m is None:
         return None
     if codec.desc:
-        return None if m["desc"] is None or m["inner"] is not None else Mem("M", None, None, 0, _register(m["desc"])._replace(width=codec.width))
+        return (
+            None
+            if m["desc"] is None or m["inner"] is not None
+            else Mem("M", None, None, 0, _register(m["desc"])._replace(width=codec.width))
+        )
     if m["desc"] is not None or m["inner"] is None or _REG.match(m["inner"]) is None:
         return None
     return Mem("M", None, _register(m["inner"])._replace(width=codec.width))
@@ -329,8 +342,17 @@ def _read_keyword(text: str, codec: KeywordCodec, pc: int) -> Operand | None:
 
 #: The first class of a codec's ancestors that stands here reads it.
 _READERS: dict[type[Codec], Callable[[str, Any, int], Operand | None]] = {
-    KeywordCodec: _read_keyword, TargetCodec: _read_target, LdcCodec: _read_ldc, MemCodec: _read_mem, UMemCodec: _read_umem,
-    InvPredCodec: _read_pred, ScoreboardSet: _read_set, NameCodec: _read_name, ConstCodec: _read_const, ImmCodec: _read_imm, RegCodec: _read_reg,
+    KeywordCodec: _read_keyword,
+    TargetCodec: _read_target,
+    LdcCodec: _read_ldc,
+    MemCodec: _read_mem,
+    UMemCodec: _read_umem,
+    InvPredCodec: _read_pred,
+    ScoreboardSet: _read_set,
+    NameCodec: _read_name,
+    ConstCodec: _read_const,
+    ImmCodec: _read_imm,
+    RegCodec: _read_reg,
 }
 
 

@@ -100,7 +100,11 @@ def command(guilt: Guilt, chain: Chain, rewrite: int | None, source: str, out: s
     words = ["orias", "--start-from", source] if chain.saved else ["orias", source, "-arch", chain.header.target]
     for key, value in sorted(chain.header.options.items()) if not chain.saved else ():
         if isinstance(value, int | str):
-            words.append(f"-O{value}" if key == "opt-level" else f"--{key}={str(bool(value)).lower() if key == 'fmad' else value}")
+            words.append(
+                f"-O{value}"
+                if key == "opt-level"
+                else f"--{key}={str(bool(value)).lower() if key == 'fmad' else value}"
+            )
     on = guilt.on - (rewrite is None and out.startswith("right"))
     for name, f in chain.flags(on, rewrite).items():
         settings = [f"skip={','.join(f.skip)}"] if f.skip else []
@@ -167,7 +171,10 @@ def undefined_by(chain: Chain, guilt: Guilt) -> list[str]:
     low, on = first_wrong(mine[0] - 1, mine[-1], lambda n: verdict(n) if n >= mine[0] else Verdict.RIGHT)
     start, end = chain.rewrites(low) if low >= mine[0] else 0, chain.rewrites(on)
     rewrite = first_wrong(start, end, lambda n: verdict(on, n))[1] if end - start > 1 else end
-    return [f"undefined from {chain.parts[on - 1]} on, rewrite {rewrite} of {start + 1} to {end}:", *(f"  {t}" for t in findings(on, rewrite)[:5])]
+    return [
+        f"undefined from {chain.parts[on - 1]} on, rewrite {rewrite} of {start + 1} to {end}:",
+        *(f"  {t}" for t in findings(on, rewrite)[:5]),
+    ]
 
 
 def report(chain: Chain, guilt: Guilt, source: str) -> Sequence[str]:
@@ -175,8 +182,16 @@ def report(chain: Chain, guilt: Guilt, source: str) -> Sequence[str]:
     lines = [f"note: {n}" for n in (*guilt.notes, *undefined_by(chain, guilt))]
     if not guilt.parts:
         return lines + [f"  {t}" for t in opinions(chain, guilt)[:10]]
-    names = str(guilt.parts[0]) if len(guilt.parts) == 1 else f"{guilt.parts[0]} to {guilt.parts[-1]} (what lies between can't be judged)"
-    lines.insert(0, f"wrong from {names} on" + (f", rewrite {guilt.rewrite} of {guilt.of[0] + 1} to {guilt.of[1]}" if guilt.rewrite else ""))
+    names = (
+        str(guilt.parts[0])
+        if len(guilt.parts) == 1
+        else f"{guilt.parts[0]} to {guilt.parts[-1]} (what lies between can't be judged)"
+    )
+    lines.insert(
+        0,
+        f"wrong from {names} on"
+        + (f", rewrite {guilt.rewrite} of {guilt.of[0] + 1} to {guilt.of[1]}" if guilt.rewrite else ""),
+    )
     counted = guilt.rewrite or None
     lines.append("right: " + command(guilt, chain, counted and counted - 1, source, "right.cubin"))
     lines.append("wrong: " + command(guilt, chain, counted, source, "wrong.cubin"))

@@ -69,7 +69,12 @@ def chain_of(request: Request, data: bytes) -> Chain:
 def keep(folder: Path, guilt: Guilt) -> None:
     """Write the two cubins and the two streams. Raises OSError."""
     folder.mkdir(parents=True, exist_ok=True)
-    for name, data in (("right.cubin", guilt.right), ("wrong.cubin", guilt.wrong), ("right.ori", guilt.before), ("wrong.ori", guilt.after)):
+    for name, data in (
+        ("right.cubin", guilt.right),
+        ("wrong.cubin", guilt.wrong),
+        ("right.ori", guilt.before),
+        ("wrong.ori", guilt.after),
+    ):
         if data:
             write_file(str(folder / name), data)
 
@@ -79,7 +84,11 @@ def run_file(request: Request, say: Callable[[str], object]) -> int:
     try:
         data = read(request.file)
         chain = chain_of(request, data)
-        judge = Command(request.test, request.seconds) if request.test else Cosim(data.decode("latin-1"), request.arch, request.kernels, request.seeds)
+        judge = (
+            Command(request.test, request.seconds)
+            if request.test
+            else Cosim(data.decode("latin-1"), request.arch, request.kernels, request.seeds)
+        )
         guilt = bisect(chain, judge, say)
         for line in report(chain, guilt, str(request.file)):
             print(line)

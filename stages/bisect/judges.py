@@ -34,7 +34,15 @@ class Command:
             name = shlex.quote(str(path))
             command = self.command.replace("{}", name) if "{}" in self.command else f"{self.command} {name}"
             try:
-                done = subprocess.run(command, shell=True, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=self.seconds)
+                done = subprocess.run(
+                    command,
+                    shell=True,
+                    stdin=subprocess.DEVNULL,
+                    capture_output=True,
+                    text=True,
+                    errors="replace",
+                    timeout=self.seconds,
+                )
             except subprocess.TimeoutExpired:
                 self.said = f"no end within {self.seconds:g} s"
                 return Verdict.WRONG
@@ -79,5 +87,9 @@ class Cosim:
             self.said = str(wrong[0])
             return Verdict.WRONG
         judged = report.judged.get("ours", 0)
-        self.said = f"{judged} launches as the interpreter has them" if judged else "; ".join(str(f) for f in report.findings[:1])
+        self.said = (
+            f"{judged} launches as the interpreter has them"
+            if judged
+            else "; ".join(str(f) for f in report.findings[:1])
+        )
         return Verdict.RIGHT if judged else Verdict.OPEN

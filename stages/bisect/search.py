@@ -23,7 +23,9 @@ def first_wrong(right: int, wrong: int, probe: Callable[[int], Verdict]) -> tupl
     ``right`` < ``wrong`` are places known to be so. Where several steps are wrong one of them is found."""
     while wrong - right > 1:
         middle = (right + wrong) // 2
-        between = sorted(range(max(right + 1, middle - TRIES), min(wrong, middle + TRIES + 1)), key=lambda n: (abs(n - middle), n))
+        between = sorted(
+            range(max(right + 1, middle - TRIES), min(wrong, middle + TRIES + 1)), key=lambda n: (abs(n - middle), n)
+        )
         for n in between[:TRIES]:
             verdict = probe(n)
             if verdict is not Verdict.OPEN:

@@ -22,11 +22,28 @@ def run(
     cosim: Annotated[bool, typer.Option("--cosim", help="run the PTX interpreter and cubins side by side")] = False,
     arch: Annotated[str, typer.Option("--arch", "-arch", help="architecture, such as sm_90")] = "sm_90",
     kernel: Annotated[list[str] | None, typer.Option("--kernel", help="only this kernel (may be repeated)")] = None,
-    seeds: Annotated[int | None, typer.Option("--seeds", min=1, help="launches a kernel (otherwise up to 48, as many as 10 s of processor time allow)")] = None,
-    thorough: Annotated[bool, typer.Option("--thorough", help="with --cosim: 16 to 48 launches a kernel, however long they take")] = False,
-    ptxas: Annotated[Path | None, typer.Option("--ptxas", help="another compiler with ptxas's command line, to be judged too")] = None,
-    cubin: Annotated[Path | None, typer.Option("--cubin", help="a cubin to judge instead of the one that the chain makes")] = None,
-    before: Annotated[Path | None, typer.Option("--before", help="the stream that regalloc read: is this one it, allocated? Or the one that optimize read: is every word still defined?")] = None,
+    seeds: Annotated[
+        int | None,
+        typer.Option(
+            "--seeds", min=1, help="launches a kernel (otherwise up to 48, as many as 10 s of processor time allow)"
+        ),
+    ] = None,
+    thorough: Annotated[
+        bool, typer.Option("--thorough", help="with --cosim: 16 to 48 launches a kernel, however long they take")
+    ] = False,
+    ptxas: Annotated[
+        Path | None, typer.Option("--ptxas", help="another compiler with ptxas's command line, to be judged too")
+    ] = None,
+    cubin: Annotated[
+        Path | None, typer.Option("--cubin", help="a cubin to judge instead of the one that the chain makes")
+    ] = None,
+    before: Annotated[
+        Path | None,
+        typer.Option(
+            "--before",
+            help="the stream that regalloc read: is this one it, allocated? Or the one that optimize read: is every word still defined?",
+        ),
+    ] = None,
     opt_level: Annotated[int, typer.Option("-O", help="optimization level of the compilers")] = 3,
 ) -> None:
     from stages.check.command import check_compiled, check_file

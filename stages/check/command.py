@@ -38,7 +38,9 @@ def compile_elsewhere(compiler: Path, source: Path, arch: str, options: Sequence
         return out.read_bytes()
 
 
-def sides_of(text: str, source: Path, arch: str, ptxas: Path | None, cubin: Path | None, level: int = 3) -> tuple[dict[str, Any], list[str]]:
+def sides_of(
+    text: str, source: Path, arch: str, ptxas: Path | None, cubin: Path | None, level: int = 3
+) -> tuple[dict[str, Any], list[str]]:
     """Simulator devices by side, and what failed.  Both compilers leave multiplications and additions apart (-fmad=false), so that
     results are what the PTX says."""
     from orchestrator.api import ChainError, compile_ptx
@@ -73,7 +75,14 @@ def sides_of(text: str, source: Path, arch: str, ptxas: Path | None, cubin: Path
 
 
 def check_file(
-    file: Path, arch: str, kernels: Sequence[str], seeds: int | None, ptxas: Path | None, cubin: Path | None, level: int = 3, thorough: bool = False
+    file: Path,
+    arch: str,
+    kernels: Sequence[str],
+    seeds: int | None,
+    ptxas: Path | None,
+    cubin: Path | None,
+    level: int = 3,
+    thorough: bool = False,
 ) -> int:
     """Co-simulate a PTX file; prints a line for each kernel (equal, different, not judged) and then the findings; 1 if a kernel is different, else 2 if one was
     not judged."""
@@ -87,7 +96,9 @@ def check_file(
         sys.stderr.write(f"orias-check: {error.filename}: {error.strerror}\n")
         return 2
     try:
-        report = Cosim(text, arch, devices, seeds, seconds=None if thorough or seeds is not None else SECONDS).run(kernels)
+        report = Cosim(text, arch, devices, seeds, seconds=None if thorough or seeds is not None else SECONDS).run(
+            kernels
+        )
     except ParseError as error:
         sys.stderr.write(f"{error}\n")
         return 2

@@ -74,8 +74,9 @@ class Verdict:
     why: str = ""
 
     def __str__(self) -> str:
-        return f"{self.kernel}: {self.side}: {self.word}{', because ' if self.word == 'not judged' else ': ' if self.why else ''}{self.why}" + (
-            f" ({self.launches} launches)" if self.word == "equal" else ""
+        return (
+            f"{self.kernel}: {self.side}: {self.word}{', because ' if self.word == 'not judged' else ': ' if self.why else ''}{self.why}"
+            + (f" ({self.launches} launches)" if self.word == "equal" else "")
         )
 
 
@@ -101,7 +102,13 @@ class Report:
         if launches:
             return Verdict(kernel, side, "equal", launches)
         why = [f for f in own if f.side == side] or [f for f in own if f.side in ("launch", "interpreter")]
-        return Verdict(kernel, side, "not judged", 0, why[-1].text if why else "no launch ended in time that left anything to compare")
+        return Verdict(
+            kernel,
+            side,
+            "not judged",
+            0,
+            why[-1].text if why else "no launch ended in time that left anything to compare",
+        )
 
 
 def approximates(unit: PtxUnit) -> bool:
@@ -121,7 +128,9 @@ def unequal(a: Arr, b: Arr, type_: str, loose: bool) -> Arr:
         fine = np.isnan(x) & np.isnan(y)
         if loose:
             u, v = x.astype(np.float64), y.astype(np.float64)
-            fine |= np.abs(u - v) <= np.maximum(max(APPROXIMATE[0], float(np.finfo(kind).eps)) * np.maximum(np.abs(u), np.abs(v)), APPROXIMATE[1])
+            fine |= np.abs(u - v) <= np.maximum(
+                max(APPROXIMATE[0], float(np.finfo(kind).eps)) * np.maximum(np.abs(u), np.abs(v)), APPROXIMATE[1]
+            )
             fine |= u == v
     return np.asarray(differ & ~np.repeat(fine, size))
 
@@ -184,7 +193,15 @@ class Stable:
 class Cosim:
     """One module with its compiled sides."""
 
-    def __init__(self, text: str, arch: str, devices: dict[str, Any], seeds: int | None = None, limit: int = STEP_LIMIT, seconds: float | None = None) -> None:
+    def __init__(
+        self,
+        text: str,
+        arch: str,
+        devices: dict[str, Any],
+        seeds: int | None = None,
+        limit: int = STEP_LIMIT,
+        seconds: float | None = None,
+    ) -> None:
         """`devices`: simulator devices by name (ours, ptxas); `seeds`: launches of a kernel (None: see `SEEDS`); `limit`: steps of the interpreter after which a
         launch is made smaller; `seconds`: processor time of a kernel, to which launches and loops are fitted (None: as long as it takes).  Raises ParseError."""
         self.module = Module(text, arch)
@@ -201,7 +218,9 @@ class Cosim:
         """Judge all kernels, or the named ones."""
         for name in kernels:
             if name not in self.module.codes:
-                self._say("skipped", name, "launch", f"no such kernel in the module (it has: {', '.join(self.module.codes)})")
+                self._say(
+                    "skipped", name, "launch", f"no such kernel in the module (it has: {', '.join(self.module.codes)})"
+                )
                 self.report.idle.append(name)
         for name, code in self.module.codes.items():
             if not kernels or name in kernels:
@@ -222,7 +241,9 @@ class Cosim:
         """Steps of the interpreter that a run of a launch may take."""
         if self.seconds is None:
             return most
-        weight = 1 + threads_of((launch.grid, launch.block)) / 8192 * (16 if doubles(self.module.codes[launch.entry].unit) else 1)
+        weight = 1 + threads_of((launch.grid, launch.block)) / 8192 * (
+            16 if doubles(self.module.codes[launch.entry].unit) else 1
+        )
         return min(most, 500 + int(self._left() * STEPS_A_SECOND / share / weight))
 
     def _say(self, kind: str, kernel: str, side: str, text: str) -> None:
@@ -254,7 +275,12 @@ class Cosim:
 
     def _most(self, launch: Launch, base: Outcome) -> tuple[int, bool]:
         """Warp instructions that the cubin may take, and whether one that takes more does not end as the program does."""
-        warps = launch.grid[0] * launch.grid[1] * launch.grid[2] * -(-launch.block[0] * launch.block[1] * launch.block[2] // 32)
+        warps = (
+            launch.grid[0]
+            * launch.grid[1]
+            * launch.grid[2]
+            * -(-launch.block[0] * launch.block[1] * launch.block[2] // 32)
+        )
         fair = AT_LEAST + EXPANSION * base.steps * warps
         most = SIM_LIMIT if self.seconds is None else SIM_LIMIT // 4
         return min(fair, most), fair <= most
@@ -262,17 +288,26 @@ class Cosim:
     def _failed(self, name: str, side: str, launch: Launch, base: Outcome, stable: Stable, got: Outcome) -> None:
         """A cubin's run gave up: the cubin's fault, unless the simulator cannot do it, its limit came first, or the program itself depends on what is undefined."""
         text = f"{got.error} ({launch.describe()})"
-        if "not supported by the simulator" in got.error or ("instruction limit" in got.error and not self._most(launch, base)[1]):
+        if "not supported by the simulator" in got.error or (
+            "instruction limit" in got.error and not self._most(launch, base)[1]
+        ):
             self._say("skipped", name, side, text)
             return
         left, stable.left = stable.left, ()
-        again = [(kind, how) for kind, how in _AGAIN if kind in left] + [("race", {"shuffled": k, "limit": 10 * STEP_LIMIT}) for k in MORE_ORDERS]
+        again = [(kind, how) for kind, how in _AGAIN if kind in left] + [
+            ("race", {"shuffled": k, "limit": 10 * STEP_LIMIT}) for k in MORE_ORDERS
+        ]
         for kind, how in again + [("undefined", {"seed": k}) for k in MORE_CONTENTS[:6]]:
             if stable.undefined or not all(v.all() for v in stable.keep.values()):
                 break
             self._drop(launch, base, stable, kind, how, quiet=False)
         sound = not stable.undefined and all(v.all() for k, v in stable.keep.items() if isinstance(k, int))
-        self._say("failed" if sound else "undefined", name, side, text if sound else f"{text}, where the program depends on what is undefined or on an order")
+        self._say(
+            "failed" if sound else "undefined",
+            name,
+            side,
+            text if sound else f"{text}, where the program depends on what is undefined or on an order",
+        )
 
     def judged(self, unit: PtxUnit, quiet: bool = False) -> Iterator[tuple[Launch, Outcome, Stable]]:
         """The launches of a kernel that stay within their buffers and end, with their outcomes and what of these is compared.  Where nothing depended on
@@ -303,13 +338,20 @@ class Cosim:
         launch, base = make(self.module.module, unit, shape, seed), Outcome()
         limit = self.limit
         others = [x for x in shapes(unit) if x != shape]
-        tries = [*((shape, k) for k in (0, 1, 2)), *((x, k) for x in others for k in (0, 2)), *((shape, k) for k in range(3, ATTEMPTS)), *((x, 3) for x in others)]
+        tries = [
+            *((shape, k) for k in (0, 1, 2)),
+            *((x, k) for x in others for k in (0, 2)),
+            *((shape, k) for k in range(3, ATTEMPTS)),
+            *((x, 3) for x in others),
+        ]
         for where, attempt in tries:
             if where != shape and base.kind != "address":
                 continue
             launch = make(self.module.module, unit, where, seed, attempt)
             base = interpret(self.module, launch, limit=self._steps(launch, limit, SHARE))
-            self.cost += base.steps * (1 + threads_of((launch.grid, launch.block)) * (16 if doubles(unit) else 1) // 8192)
+            self.cost += base.steps * (
+                1 + threads_of((launch.grid, launch.block)) * (16 if doubles(unit) else 1) // 8192
+            )
             self.endless = base.kind == "limit"
             if self.endless:
                 limit = max(limit // 2, self.limit // 4)
@@ -334,7 +376,16 @@ class Cosim:
             self._drop(launch, base, stable, "payload", {"other_nans": True}, quiet)
         return stable
 
-    def _drop(self, launch: Launch, base: Outcome, stable: Stable, kind: str, how: dict[str, Any], quiet: bool, fitted: bool = False) -> None:
+    def _drop(
+        self,
+        launch: Launch,
+        base: Outcome,
+        stable: Stable,
+        kind: str,
+        how: dict[str, Any],
+        quiet: bool,
+        fitted: bool = False,
+    ) -> None:
         """Interpret a launch in another way and compare no more what changes; `kind`: undefined, race or payload (of NaNs, which may be any NaN then). Where
         the run is `fitted` to the time that is left and takes longer, this is noted as left."""
         if fitted:
@@ -343,7 +394,9 @@ class Cosim:
         if other.kind == "limit" and self.seconds is not None and fitted:
             stable.left = (*stable.left, kind)
             return
-        what = {"undefined": "on undefined values", "race": "on the order of warps", "payload": "on payloads of NaNs"}[kind]
+        what = {"undefined": "on undefined values", "race": "on the order of warps", "payload": "on payloads of NaNs"}[
+            kind
+        ]
         kind = kind.replace("payload", "undefined")
         if other.error:
             if not quiet:
@@ -362,7 +415,12 @@ class Cosim:
                 continue
             where = launch.names[k] if isinstance(k, int) else k
             if not quiet:
-                self._say(kind, launch.entry, "interpreter", f"{where}: {int(changed.sum())} bytes from {int(changed.argmax())} on depend {what} ({launch.describe()})")
+                self._say(
+                    kind,
+                    launch.entry,
+                    "interpreter",
+                    f"{where}: {int(changed.sum())} bytes from {int(changed.argmax())} on depend {what} ({launch.describe()})",
+                )
             keep[k] &= ~changed
             stable.undefined |= kind == "undefined"
 
@@ -371,7 +429,9 @@ class Cosim:
             return launch.types[k]
         return next((x.type for x in self.module.module.variables if x.name == k), "b32")
 
-    def _first(self, launch: Launch, base: Outcome, got: Outcome, stable: Stable, loose: bool) -> tuple[Any, int] | None:
+    def _first(
+        self, launch: Launch, base: Outcome, got: Outcome, stable: Stable, loose: bool
+    ) -> tuple[Any, int] | None:
         """The first differing byte: (argument or variable, offset)."""
         for k, v in base.buffers.items():
             bad = unequal(v, got.buffers[k], launch.types[k], loose) & stable.judged(k, got.buffers[k])
@@ -395,12 +455,16 @@ class Cosim:
             return False
         return self._wrong(launch, base, got, self._stable(launch, base, quiet=True), loose, device)
 
-    def _wrong(self, launch: Launch, base: Outcome, got: Outcome, stable: Stable, loose: bool, device: Any, quiet: bool = True) -> bool:
+    def _wrong(
+        self, launch: Launch, base: Outcome, got: Outcome, stable: Stable, loose: bool, device: Any, quiet: bool = True
+    ) -> bool:
         """Whether an outcome differs.  What differs is looked at with more contents of everything undefined: a few do not show that comparisons with
         undefined values can go either way. Where results are seen to depend on undefined values, what the cubin itself makes differently with other contents is
         not believed either: one of its contents may be the rare one."""
         left, stable.left = stable.left, ()
-        more = [(kind, how) for kind, how in _AGAIN if kind in left] + [("race", {"shuffled": k, "limit": 10 * STEP_LIMIT}) for k in MORE_ORDERS]
+        more = [(kind, how) for kind, how in _AGAIN if kind in left] + [
+            ("race", {"shuffled": k, "limit": 10 * STEP_LIMIT}) for k in MORE_ORDERS
+        ]
         for kind, how in more:
             if self._first(launch, base, got, stable, loose) is not None:
                 self._drop(launch, base, stable, kind, how, quiet)
@@ -430,8 +494,14 @@ class Cosim:
                             continue
                         tried = [*extent[:axis], size, *extent[axis + 1 :]]
                         smaller = (tried[0], tried[1], tried[2])
-                        candidate = launch.resized(smaller, launch.block) if which == "grid" else launch.resized(launch.grid, smaller)
-                        if self._left() > 0 and bad(candidate):  # (a difference is reported as it is when the time is over)
+                        candidate = (
+                            launch.resized(smaller, launch.block)
+                            if which == "grid"
+                            else launch.resized(launch.grid, smaller)
+                        )
+                        if self._left() > 0 and bad(
+                            candidate
+                        ):  # (a difference is reported as it is when the time is over)
                             launch, progress = candidate, True
                             break
         return launch

@@ -58,7 +58,11 @@ class Launch:
 
     def describe(self) -> str:
         """The launch in words."""
-        scalars = [f"{self.names[k]}={int.from_bytes(a, 'little'):#x}" for k, a in enumerate(self.args) if k not in self.buffers and len(a) <= 8]
+        scalars = [
+            f"{self.names[k]}={int.from_bytes(a, 'little'):#x}"
+            for k, a in enumerate(self.args)
+            if k not in self.buffers and len(a) <= 8
+        ]
         return f"seed {self.seed}, grid {self.grid}, block {self.block}, shared {self.shared}, {', '.join(scalars) or 'no scalars'}"
 
     def resized(self, grid: Dim3, block: Dim3) -> Launch:
@@ -83,12 +87,27 @@ def doubles(unit: PtxUnit) -> bool:
 def shapes(unit: PtxUnit) -> list[tuple[Dim3, Dim3]]:
     """Geometries to try: within the kernel's own bounds."""
     d = unit.functions[0].directives
-    flat: list[tuple[Dim3, Dim3]] = [((2, 1, 1), (64, 1, 1)), ((1, 1, 1), (32, 1, 1)), ((3, 1, 1), (50, 1, 1)), ((1, 1, 1), (128, 1, 1)), ((1, 1, 1), (640, 1, 1))]
+    flat: list[tuple[Dim3, Dim3]] = [
+        ((2, 1, 1), (64, 1, 1)),
+        ((1, 1, 1), (32, 1, 1)),
+        ((3, 1, 1), (50, 1, 1)),
+        ((1, 1, 1), (128, 1, 1)),
+        ((1, 1, 1), (640, 1, 1)),
+    ]
     few: Dim3 = (3, 1, 1)
     if _uses(unit, ("%tid.y", "%ctaid.y", "%ntid.y")):
-        flat = [((2, 2, 1), (16, 16, 1)), ((2, 2, 1), (8, 8, 1)), ((1, 1, 1), (16, 16, 1)), ((2, 1, 1), (32, 2, 1)), *flat[1:2]]
+        flat = [
+            ((2, 2, 1), (16, 16, 1)),
+            ((2, 2, 1), (8, 8, 1)),
+            ((1, 1, 1), (16, 16, 1)),
+            ((2, 1, 1), (32, 2, 1)),
+            *flat[1:2],
+        ]
         few = (3, 2, 1)
-    flat[4:4] = [((1, 1, 1), (1, 1, 1)), ((2, 1, 1), few)]  # no other thread does what the first one has to do; a tree of sums has one step
+    flat[4:4] = [
+        ((1, 1, 1), (1, 1, 1)),
+        ((2, 1, 1), few),
+    ]  # no other thread does what the first one has to do; a tree of sums has one step
     if d.reqntid is not None:
         block = _three(d.reqntid)
         flat = [(grid, block) for grid, _ in flat]
@@ -139,7 +158,9 @@ DOUBLE: Final = 8
 WIDE_BYTES: Final = 1 << 20
 
 
-def fill(type_: str, rng: np.random.Generator, style: str, count: int = BUFFER_BYTES, words: Words | None = None) -> Arr:
+def fill(
+    type_: str, rng: np.random.Generator, style: str, count: int = BUFFER_BYTES, words: Words | None = None
+) -> Arr:
     """Contents of a buffer of a type, in one of the `STYLES` (tame: integers below 32, which are often indices). Of the numbers in the code some are strewn in."""
     data = _fill(type_, rng, style, count)
     width = 8 * _width(type_)
@@ -189,9 +210,15 @@ def _floats(kind: Any, rng: np.random.Generator, style: str, count: int) -> Arr:
     word: Any = {2: np.uint16, 4: np.uint32, 8: np.uint64}[info.bits // 8]
     n = count // word().itemsize
     sign = np.uint64(1 << info.bits - 1)
-    if style == "small":  # what is added to them is seen, however little it is; where subnormal results are flushed, with the least normal numbers
-        least = np.where(rng.random(n) < 0.1, np.uint64(1 << info.nmant), np.uint64(0)) + rng.integers(0, 3, n, dtype=np.uint64)
-        return np.asarray((least | np.where((rng.random(n) < 0.3) & (least < 3), sign, np.uint64(0))).astype(word).view(np.uint8)).copy()
+    if (
+        style == "small"
+    ):  # what is added to them is seen, however little it is; where subnormal results are flushed, with the least normal numbers
+        least = np.where(rng.random(n) < 0.1, np.uint64(1 << info.nmant), np.uint64(0)) + rng.integers(
+            0, 3, n, dtype=np.uint64
+        )
+        return np.asarray(
+            (least | np.where((rng.random(n) < 0.3) & (least < 3), sign, np.uint64(0))).astype(word).view(np.uint8)
+        ).copy()
     scales = [0.1, 1.0, 8.0] if style == "tame" else [0.1, 1.0, 8.0, 1000.0, 30000.0]
     v = (rng.standard_normal(n) * rng.choice(scales, n)).astype(kind)
     exact = np.where(rng.random(n) < 0.5, np.exp2(rng.integers(-8, 9, n)), rng.integers(-9, 10, n)).astype(kind)
@@ -200,16 +227,41 @@ def _floats(kind: Any, rng: np.random.Generator, style: str, count: int) -> Arr:
         exponents = (1 << info.bits - 1 - info.nmant) - 1
         near = min(info.nmant + 4, exponents // 3)
         where = rng.integers(0, 3, n)
-        exponent = np.where(where == 0, rng.integers(0, exponents, n), np.where(where == 1, rng.integers(0, near, n), exponents - 1 - rng.integers(0, near, n)))
-        if style == "spread" and rng.random() < 0.5:  # of products and sums none is infinite (which hides everything else)
+        exponent = np.where(
+            where == 0,
+            rng.integers(0, exponents, n),
+            np.where(where == 1, rng.integers(0, near, n), exponents - 1 - rng.integers(0, near, n)),
+        )
+        if (
+            style == "spread" and rng.random() < 0.5
+        ):  # of products and sums none is infinite (which hides everything else)
             exponent = exponents // 2 + rng.integers(-exponents // 8, exponents // 8, n)
         fraction = rng.integers(0, 1 << info.nmant, n, dtype=np.uint64)
-        bits = exponent.astype(np.uint64) << np.uint64(info.nmant) | fraction | np.where(rng.random(n) < 0.5, sign, np.uint64(0))
+        bits = (
+            exponent.astype(np.uint64) << np.uint64(info.nmant)
+            | fraction
+            | np.where(rng.random(n) < 0.5, sign, np.uint64(0))
+        )
         v = np.where(rng.random(n) < (0.7 if style == "spread" else 0.3), bits.astype(word).view(kind), v)
     if style in ("special", "edges"):
         one, top, tiny = (int(np.array([x], kind).view(word)[0]) for x in (1.0, info.max, info.tiny))
         two = one + (1 << info.nmant)  # halves of the least numbers are ties
-        rare = [1, 2, 3, tiny - 1, tiny, tiny + 1, one - 1, one, one + 1, two, top - 1, top, top + 2, (top + 1) | (1 << info.nmant - 1)]
+        rare = [
+            1,
+            2,
+            3,
+            tiny - 1,
+            tiny,
+            tiny + 1,
+            one - 1,
+            one,
+            one + 1,
+            two,
+            top - 1,
+            top,
+            top + 2,
+            (top + 1) | (1 << info.nmant - 1),
+        ]
         table = np.array([*rare, 0, 0, 0, top + 1, top + 1, top + 1], np.uint64)  # top + 1 is the infinity
         some = table[rng.integers(0, len(table), n)] | np.where(rng.random(n) < 0.5, sign, np.uint64(0))
         v = np.where(rng.random(n) < (0.1 if style == "special" else 0.4), some.astype(word).view(kind), v)
@@ -231,7 +283,14 @@ def _constants(module: PtxModule, unit: PtxUnit, rng: np.random.Generator, style
     for v in module.variables:
         types = {v.type} if v.type != "b8" else loads.get(v.name) or loads.get("", set())
         type_ = min(types) if len(types) == 1 else ""
-        if v.space == "const" and v.init is None and not v.relocs and v.name in used and 0 < v.size <= BUFFER_BYTES and type_ in (*_FLOATS, "b16", "b32", "u16", "u32", "s16", "s32"):
+        if (
+            v.space == "const"
+            and v.init is None
+            and not v.relocs
+            and v.name in used
+            and 0 < v.size <= BUFFER_BYTES
+            and type_ in (*_FLOATS, "b16", "b32", "u16", "u32", "s16", "s32")
+        ):
             if v.size % _WIDTH[type_[1:]] == 0:
                 out[v.name] = fill(type_, rng, style, v.size)
     return out
@@ -248,7 +307,9 @@ def _extreme(kind: Any, rng: np.random.Generator, which: str) -> bytes:
     info = np.finfo(kind)
     word: Any = {2: np.uint16, 4: np.uint32, 8: np.uint64}[info.bits // 8]
     infinite = (1 << info.bits - 1 - info.nmant) - 1
-    near = int(min(info.nmant + 4, infinite // 3) ** rng.random())  # the nearer the likelier: code for divisions goes other ways at the very ends
+    near = int(
+        min(info.nmant + 4, infinite // 3) ** rng.random()
+    )  # the nearer the likelier: code for divisions goes other ways at the very ends
     exponent = {"infinite": infinite, "great": infinite - near, "little": near, "subnormal": 0}[which]
     fraction = int(rng.integers(1, 1 << info.nmant)) if exponent < infinite else 0
     return np.array([exponent << info.nmant | fraction | int(rng.integers(0, 2)) << info.bits - 1], word).tobytes()
@@ -266,23 +327,44 @@ def _kin(kind: Any, rng: np.random.Generator, extreme: bytes) -> bytes:
         return np.asarray(-value * np.array([rng.choice([0.5, 1.0, 1.0, 1.0])], kind), kind).tobytes()
 
 
-def _scalar(p: PtxParam, rng: np.random.Generator, threads: int, style: str, attempt: int, long: bool | None, counts: list[int], turn: int = -1) -> bytes:
+def _scalar(
+    p: PtxParam,
+    rng: np.random.Generator,
+    threads: int,
+    style: str,
+    attempt: int,
+    long: bool | None,
+    counts: list[int],
+    turn: int = -1,
+) -> bytes:
     """A parameter by value: near the number of threads at first, smaller with every attempt; where `turn` is one, the counts and their neighbours in turn;
     `long`: whether it is the one that makes loops run long (None where there is none)."""
     if p.type in _FLOATS and not p.dims:
         usual = [1.5, -2.25, 0.5, 3.0, -0.75, 0.1, 0.015625]
-        return np.array([rng.choice(usual if style != "edges" else [0.0, -1.0, 1e-3, 4096.0])], _FLOATS[p.type]).tobytes()
+        return np.array(
+            [rng.choice(usual if style != "edges" else [0.0, -1.0, 1e-3, 4096.0])], _FLOATS[p.type]
+        ).tobytes()
     if p.dims or p.size > 8:
         words = rng.integers(0, 8, -(-p.size // 4), dtype=np.uint32)
         return words.tobytes()[: p.size]
     few = int(rng.integers(0, 8))  # code unrolled four- and eightfold has tails for every rest
     fewer = max(threads - few, 1)
-    first = [threads, fewer, 2 * threads + few] if style in ("spread", "edges") else [threads, fewer, 2 * threads + few, 16 + few]
+    first = (
+        [threads, fewer, 2 * threads + few]
+        if style in ("spread", "edges")
+        else [threads, fewer, 2 * threads + few, 16 + few]
+    )
     middle = [64, 50, 33, 40, 16 + few]
-    choices = [first, middle if long is None else [2, 3, 5], middle, [40, 17, 8, 5, 3], [20, 5, 3, 2, 1], [1, 2, 0, 1]][min(attempt, 5)]
+    choices = [first, middle if long is None else [2, 3, 5], middle, [40, 17, 8, 5, 3], [20, 5, 3, 2, 1], [1, 2, 0, 1]][
+        min(attempt, 5)
+    ]
     if long:
         choices = [1100 + few + 8 * int(rng.integers(0, 64))]
-    elif turn >= 0 and (beside := [c + d for c in counts if c <= (MANY_THREADS if attempt < 2 else 64) for d in (0, 1, -1)]) and attempt < 5:
+    elif (
+        turn >= 0
+        and (beside := [c + d for c in counts if c <= (MANY_THREADS if attempt < 2 else 64) for d in (0, 1, -1)])
+        and attempt < 5
+    ):
         choices = [beside[turn % len(beside)]]
     value = int(rng.choice(choices)) & (1 << 8 * p.size) - 1
     return value.to_bytes(p.size, "little")
@@ -292,27 +374,43 @@ def make(module: PtxModule, unit: PtxUnit, shape: tuple[Dim3, Dim3], seed: int, 
     """One launch.  Higher attempts take smaller scalars and tamer data, for kernels that leave their buffers."""
     rng = np.random.default_rng([seed, zlib.crc32(unit.name.encode()), attempt])
     grid, block = shape
-    style = STYLES[2 * seed % len(STYLES)] if attempt < 2 else STYLES[0]  # (spread floats meet long loops early: sums of them hide little)
+    style = (
+        STYLES[2 * seed % len(STYLES)] if attempt < 2 else STYLES[0]
+    )  # (spread floats meet long loops early: sums of them hide little)
     wide, size = seed in WIDE_SEEDS, WIDE_BYTES if seed in WIDE_SEEDS else BUFFER_BYTES
     if wide:
-        grid = (grid[0] * max(1, WIDE_THREADS // threads_of(shape) // (DOUBLE if doubles(unit) else 1)), grid[1], grid[2])
+        grid = (
+            grid[0] * max(1, WIDE_THREADS // threads_of(shape) // (DOUBLE if doubles(unit) else 1)),
+            grid[1],
+            grid[2],
+        )
     elif style in _MANY and attempt == 0:
         times = MANY_THREADS // threads_of(shape)
         grid = (max(4, min(times, _MANY[style])) * grid[0], grid[1], grid[2])
     total = threads_of((grid, block))
     found = pointer_fields(unit)
-    launch = Launch(unit.name, grid, block, _dynamic(module, unit, block[0] * block[1] * block[2], attempt), [], seed=seed)
+    launch = Launch(
+        unit.name, grid, block, _dynamic(module, unit, block[0] * block[1] * block[2], attempt), [], seed=seed
+    )
     params = unit.functions[0].params
-    whole = [p for p in params if p.size in (4, 8) and not p.dims and p.type not in _FLOATS and (p.name, 0) not in found]
+    whole = [
+        p for p in params if p.size in (4, 8) and not p.dims and p.type not in _FLOATS and (p.name, 0) not in found
+    ]
     longest = _chosen(whole, seed // 2, seed % 2 == 1 and attempt < 2 and not wide)
-    nothing = _chosen(whole, seed // 10, seed % 10 == 9 and len(whole) > 1)  # (the only one is mostly the number of elements: no thread would do anything)
+    nothing = _chosen(
+        whole, seed // 10, seed % 10 == 9 and len(whole) > 1
+    )  # (the only one is mostly the number of elements: no thread would do anything)
     floats = [p for p in params if p.type in _FLOATS and not p.dims]
     turn = seed // 2 - 1
     extreme = _chosen(floats, turn // len(_EXTREMES), seed % 2 == 0 < seed and attempt < 5 and not wide)
     which, kin = _EXTREMES[turn % len(_EXTREMES)]
     bits = {p.name: _extreme(_FLOATS[p.type], rng, which) for p in floats if p.name == extreme}
     if bits and kin:
-        bits |= {p.name: _kin(_FLOATS[p.type], rng, bits[extreme]) for p in floats if p.name != extreme and p.size == len(bits[extreme])}
+        bits |= {
+            p.name: _kin(_FLOATS[p.type], rng, bits[extreme])
+            for p in floats
+            if p.name != extreme and p.size == len(bits[extreme])
+        }
     words = words_of(unit)
     counts = sorted({*words.counts, *(times * extent for extent in block if 1 < extent <= 64 for times in (1, 2, 3))})
     launch.names += [p.name for p in params]
@@ -336,10 +434,23 @@ def make(module: PtxModule, unit: PtxUnit, shape: tuple[Dim3, Dim3], seed: int, 
             launch.args.append(bytes(p.size))
         elif p.name in bits:
             launch.args.append(bits[p.name])
-        elif len(bits) > 1 and p in whole and p.name != longest:  # quotients by powers of two are exact, so that sums of kin can be nothing
+        elif (
+            len(bits) > 1 and p in whole and p.name != longest
+        ):  # quotients by powers of two are exact, so that sums of kin can be nothing
             launch.args.append(int(rng.choice([2, 2, 4, 4, 8])).to_bytes(p.size, "little"))
         else:
-            launch.args.append(_scalar(p, rng, total, style, attempt, p.name == longest if longest else None, counts, seed // 2 + 5 * k if (seed + k) % 2 else -1))
+            launch.args.append(
+                _scalar(
+                    p,
+                    rng,
+                    total,
+                    style,
+                    attempt,
+                    p.name == longest if longest else None,
+                    counts,
+                    seed // 2 + 5 * k if (seed + k) % 2 else -1,
+                )
+            )
     if attempt < ATTEMPTS_WITH_CONSTANTS:
         launch.constants = _constants(module, unit, rng, style)
     return launch

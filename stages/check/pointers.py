@@ -117,9 +117,14 @@ class _Flow:
 
     def _link(self, k: int, outer: Operand, j: int, inner: str | int, into: bool) -> None:
         if isinstance(outer, Reg):
-            pairs: list[tuple[Node, Node]] = [((k, "r", outer.index), (j, "r", inner) if isinstance(inner, int) else (j, inner, 0))]
+            pairs: list[tuple[Node, Node]] = [
+                ((k, "r", outer.index), (j, "r", inner) if isinstance(inner, int) else (j, inner, 0))
+            ]
         elif isinstance(outer, Sym):
-            pairs = [((k, outer.name, at), (j, inner, at) if isinstance(inner, str) else (j, "r", inner)) for at in range(0, 64, 8)]
+            pairs = [
+                ((k, outer.name, at), (j, inner, at) if isinstance(inner, str) else (j, "r", inner))
+                for at in range(0, 64, 8)
+            ]
         else:
             return
         for a, b in pairs:

@@ -80,12 +80,23 @@ class Code(NamedTuple):
         """The 32-bit words of all records of a code; the value of a short one."""
         out: list[int] = []
         for data in self.records.get(code, []):
-            out += struct.unpack(f"<{len(data) // 4}I", data[: len(data) & ~3]) if len(data) > 2 else (int.from_bytes(data, "little"),)
+            out += (
+                struct.unpack(f"<{len(data) // 4}I", data[: len(data) & ~3])
+                if len(data) > 2
+                else (int.from_bytes(data, "little"),)
+            )
         return tuple(out)
 
     def said(self, code: int, name: str) -> int | None:
         """The value of the module's record about a symbol."""
-        return next((v for (c, s), v in self.counts.items() if c == code and s < len(self.cubin.symbols) and self.cubin.symbols[s].name == name), None)
+        return next(
+            (
+                v
+                for (c, s), v in self.counts.items()
+                if c == code and s < len(self.cubin.symbols) and self.cubin.symbols[s].name == name
+            ),
+            None,
+        )
 
     def insts(self) -> Iterator[tuple[int, Inst]]:
         """Offset and instruction."""
@@ -105,7 +116,9 @@ class Code(NamedTuple):
     def end(self, f: Symbol) -> int:
         """Where the code of a function ends."""
         size = len(self.section.data)
-        return min(next((g.value for g in self.functions if g.value > f.value), size), size)  # a damaged symbol table says anything
+        return min(
+            next((g.value for g in self.functions if g.value > f.value), size), size
+        )  # a damaged symbol table says anything
 
 
 def registers(i: Inst) -> Iterator[Reg]:
@@ -146,7 +159,18 @@ def _headers(data: bytes) -> dict[str, Place]:
             body = b"" if s.header["sh_type"] == "SHT_NOBITS" else s.data()
             out.setdefault(s.name, Place(index, s.header["sh_size"], s.header["sh_info"], body))
         return out
-    except (ELFError, ValueError, KeyError, IndexError, UnicodeError, AttributeError, TypeError, AssertionError, OverflowError, struct.error) as error:
+    except (
+        ELFError,
+        ValueError,
+        KeyError,
+        IndexError,
+        UnicodeError,
+        AttributeError,
+        TypeError,
+        AssertionError,
+        OverflowError,
+        struct.error,
+    ) as error:
         raise CubinError(f"damaged ELF file ({type(error).__name__})") from None
 
 
@@ -168,8 +192,27 @@ def read_codes(data: bytes) -> list[Code]:
         for code, payload in _pairs(info.data if info is not None else b""):
             records.setdefault(code, []).append(payload)
         items = decode_section(section, isa.target(cubin.sm))
-        last = max((d.pc for d in items if d.inst is not None and d.inst.op == "BRA" and d.label == d.pc), default=len(section.data))
-        functions = sorted((s for s in cubin.symbols if s.section == section.number and s.kind == "FUNC"), key=lambda s: (s.value, s.name != name))
+        last = max(
+            (d.pc for d in items if d.inst is not None and d.inst.op == "BRA" and d.label == d.pc),
+            default=len(section.data),
+        )
+        functions = sorted(
+            (s for s in cubin.symbols if s.section == section.number and s.kind == "FUNC"),
+            key=lambda s: (s.value, s.name != name),
+        )
         entry = any(s.name == name and s.other & 0x10 for s in functions)
-        out.append(Code(name, t, section, {d.pc: d for d in items if d.pc < last}, tuple(functions), records, counts, cubin, places, entry))
+        out.append(
+            Code(
+                name,
+                t,
+                section,
+                {d.pc: d for d in items if d.pc < last},
+                tuple(functions),
+                records,
+                counts,
+                cubin,
+                places,
+                entry,
+            )
+        )
     return out

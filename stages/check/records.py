@@ -142,7 +142,9 @@ def _deepest(c: Code, edges: dict[str, list[Symbol]]) -> int | None:
         name, done = stack.pop()
         if done:
             path.pop()
-            total[name] = (0 if name in circle else own[name] or 0) + max((total.get(to.name, 0) for to in edges[name]), default=0)
+            total[name] = (0 if name in circle else own[name] or 0) + max(
+                (total.get(to.name, 0) for to in edges[name]), default=0
+            )
         elif name not in total and name not in path:
             path.append(name)
             stack.append((name, True))
@@ -187,7 +189,9 @@ def _warp_wide(c: Code) -> Iterator[str]:
         i = c.inst(at)
         assert i is not None
         asks = i.op in ("VOTE", "VOTEU") and all(isinstance(s, Reg) and s.num < 0 for s in i.srcs)
-        asks |= i.op == "VOTEU" and isinstance(i.dsts[0], Reg) and i.dsts[0].num < 0  # a predicate made uniform for HGMMA
+        asks |= (
+            i.op == "VOTEU" and isinstance(i.dsts[0], Reg) and i.dsts[0].num < 0
+        )  # a predicate made uniform for HGMMA
         if not asks and not (helped and at >= min((f.value for f in c.functions if f.value), default=0)):
             yield f"the warp-wide instruction at {at:#x} is in no list"
 
@@ -204,7 +208,11 @@ def _branches(c: Code) -> Iterator[str]:
     words = list(c.words(Info.INDIRECT_BRANCH_TARGETS))
     listed: list[int] = []
     table = c.places.get(f".nv.constant2.{c.name}")
-    known = set(struct.unpack(f"<{len(table.data) // 4}I", table.data[: len(table.data) & ~3])) if table is not None else set()
+    known = (
+        set(struct.unpack(f"<{len(table.data) // 4}I", table.data[: len(table.data) & ~3]))
+        if table is not None
+        else set()
+    )
     while len(words) >= 3:
         at, zero, count, *rest = words
         listed.append(at)
@@ -227,7 +235,12 @@ _BARRIER_OPS: Final = {
     0: ("EXCH", "STS"), 1: ("ARRIVE", "ATOMS"), 2: ("TMASK", "ATOMS"), 3: ("ARRIVE", "ATOMS"), 4: ("TMASK", "ATOMS"), 5: ("PHASECHK", "LDS"), 6: ("PHASECHK", "LDS"),
     7: ("", "ARRIVES"), 8: ("CCTL", ""), 9: ("TRYWAIT", ""), 10: ("TRYWAIT", ""), 11: ("A0TR", ""), 12: ("A0TX", ""),
 }  # fmt: skip
-_OPERAND_OF: Final = {5: 2, 6: 2, 2: 1, 4: 1}  # which operand of an operation INSTR_REG_MAP tells of: waits up to sm_89, arrivals with a count from sm_90 on
+_OPERAND_OF: Final = {
+    5: 2,
+    6: 2,
+    2: 1,
+    4: 1,
+}  # which operand of an operation INSTR_REG_MAP tells of: waits up to sm_89, arrivals with a count from sm_90 on
 
 
 def _does(i: Inst, op: int) -> bool:
@@ -285,7 +298,11 @@ def _loads(c: Code) -> Iterator[str]:
     words = c.words(Info.UNUSED_LOAD_BYTE_OFFSET)
     for at, mask in zip(words[::2], words[1::2], strict=False):
         i = c.inst(at)
-        size = 4 * max((d.width for d in i.dsts if isinstance(d, Reg) and d.file == "R"), default=0) if i is not None and i.op.startswith("LD") else 0
+        size = (
+            4 * max((d.width for d in i.dsts if isinstance(d, Reg) and d.file == "R"), default=0)
+            if i is not None and i.op.startswith("LD")
+            else 0
+        )
         if not size or mask >> size or mask == (1 << size) - 1:
             yield f"UNUSED_LOAD_BYTE_OFFSET: no load with unused bytes at {at:#x} (mask {mask:#x})"
     words = c.words(Info.ATOM16_EMUL_INSTR_REG_MAP)
@@ -322,7 +339,11 @@ def _special(c: Code) -> Iterator[str]:
     moves = bool(c.at("USETMAXREG", "SETMAXREG"))
     if moves != (Info.REG_RECONFIG in c.records):
         yield f"REG_RECONFIG is {'missing' if moves else 'there'}, but registers are {'' if moves else 'not '}moved between warps"
-    returns = [f for f in c.functions if f.value and any(i is not None and i.op == "RET" for i in map(c.inst, range(f.value, c.end(f), 16)))]
+    returns = [
+        f
+        for f in c.functions
+        if f.value and any(i is not None and i.op == "RET" for i in map(c.inst, range(f.value, c.end(f), 16)))
+    ]
     called = any(c.items[at].label == f.value for f in returns for at in c.at("CALL"))
     if c.entry and c.cubin.linked and (called or c.at("BSSY")) and Info.CRS_STACK_SIZE not in c.records:
         yield "CRS_STACK_SIZE is missing"
@@ -334,10 +355,18 @@ def _constants(c: Code) -> Iterator[str]:
     for code, want in ((Info.SW_WAR, t.sw_war), (Info.MERCURY_ISA_VERSION, t.mercury_isa)):
         said = c.words(code)
         if said != (() if want < 0 else (want,)):
-            yield f"{code.name} is {_hex(said)}, the SM has {want:#x}" if want >= 0 else f"{code.name} is there, the SM has none"
+            yield (
+                f"{code.name} is {_hex(said)}, the SM has {want:#x}"
+                if want >= 0
+                else f"{code.name} is there, the SM has none"
+            )
     if c.words(Info.CUDA_API_VERSION)[:1] not in [(v,) for v in _TOOLKITS]:
         yield f"CUDA_API_VERSION is {_hex(c.words(Info.CUDA_API_VERSION))}"
-    for code, there in ((Info.SW2861232_WAR, t.sw2861232), (Info.VRC_CTA_INIT_COUNT, t.vrc_record), (Info.SPARSE_MMA_MASK, t.compat)):
+    for code, there in (
+        (Info.SW2861232_WAR, t.sw2861232),
+        (Info.VRC_CTA_INIT_COUNT, t.vrc_record),
+        (Info.SPARSE_MMA_MASK, t.compat),
+    ):
         if there != (code in c.records):
             yield f"{code.name} is {'missing' if there else 'there'} on {t.name}"
     vrc = _VRC if Info.AT_ENTRY_FRAGMENTS in c.records else 0
@@ -374,9 +403,15 @@ def _parameters(c: Code) -> Iterator[str]:
     bank = f".nv.constant0.{c.name}"
     section = c.places.get(bank)
     base = c.target.param_base(end)
-    if section is None or section.size < base + end or (c.cubin.linked and not _headers_behind(c) and section.size != base + end):
+    if (
+        section is None
+        or section.size < base + end
+        or (c.cubin.linked and not _headers_behind(c) and section.size != base + end)
+    ):
         yield f"{bank} has {section.size if section is not None else 0} bytes, the parameters end at {base + end}"
-    yield from _same("CBANK_PARAM_SIZE", c.words(Info.CBANK_PARAM_SIZE), (end,) if places else (), "the parameters take")
+    yield from _same(
+        "CBANK_PARAM_SIZE", c.words(Info.CBANK_PARAM_SIZE), (end,) if places else (), "the parameters take"
+    )
     words = c.words(Info.PARAM_CBANK)
     if places and (len(words) != 2 or words[1] != (base | end << 16)):
         yield f"PARAM_CBANK says {_hex(words[1:])}, the parameters stand at {base | end << 16:#x}"
@@ -402,7 +437,13 @@ def _symbols(c: Code) -> Iterator[str]:
         if f.value % 16 or f.value + f.size != c.end(f):
             yield f"the symbol {f.name} does not end where the next function begins"
     header = c.places.get(c.section.name)
-    number = header.info & 0xFFFFFF if header is not None and c.target.exec_rel else header.info if header is not None else -1
+    number = (
+        header.info & 0xFFFFFF
+        if header is not None and c.target.exec_rel
+        else header.info
+        if header is not None
+        else -1
+    )
     if number >= len(c.cubin.symbols) or number < 0 or c.cubin.symbols[number] != own:
         yield "the section's header names another symbol"
     info = c.places.get(f".nv.info.{c.name}")

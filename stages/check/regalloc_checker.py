@@ -27,7 +27,9 @@ from .regalloc_values import Names, Place, State, constant_words, join
 PSEUDO: Final = ("COPY", "PCOPY", "UNDEF", "FENTRY")
 
 
-Pair: TypeAlias = "tuple[Inst | None, Inst | None]"  # (virtual, physical): pseudo, inserted, or an original in both forms
+Pair: TypeAlias = (
+    "tuple[Inst | None, Inst | None]"  # (virtual, physical): pseudo, inserted, or an original in both forms
+)
 
 
 class FunctionChecker(Executor):
@@ -168,7 +170,12 @@ def _gone(unit: Unit) -> dict[str, frozenset[int]]:
     found: dict[str, frozenset[int]] = {}
     if isinstance(section, tuple):
         for entry in section:
-            if isinstance(entry, tuple) and len(entry) == 2 and isinstance(entry[0], str) and isinstance(entry[1], tuple):
+            if (
+                isinstance(entry, tuple)
+                and len(entry) == 2
+                and isinstance(entry[0], str)
+                and isinstance(entry[1], tuple)
+            ):
                 found[entry[0]] = frozenset(n for n in entry[1] if isinstance(n, int))
     return found
 
@@ -200,7 +207,10 @@ def check_allocation(before: Unit, after: Unit) -> list[Finding]:
 
 def _callees_first(unit: Unit, assumed: set[str]) -> list[str]:
     """Function names, callees first; callees on a cycle join ``assumed``: their callers rely on the convention."""
-    calls = {f.name: [o.name for b in f.blocks for i in b.insts if i.op == "CALL" for o in i.srcs if type(o) is Sym] for f in unit.functions}
+    calls = {
+        f.name: [o.name for b in f.blocks for i in b.insts if i.op == "CALL" for o in i.srcs if type(o) is Sym]
+        for f in unit.functions
+    }
     for func in unit.functions:
         for block in func.blocks:
             for inst in block.insts:

@@ -24,7 +24,9 @@ from .regalloc_values import (
 )
 
 MAX_FINDINGS: Final = 50
-ABI_PRESERVED: Final[frozenset[Place]] = frozenset({("R", r) for r in (STACK_REG, *CALLEE_SAVED)} | {("B", b) for b in range(6, 16)})
+ABI_PRESERVED: Final[frozenset[Place]] = frozenset(
+    {("R", r) for r in (STACK_REG, *CALLEE_SAVED)} | {("B", b) for b in range(6, 16)}
+)
 
 
 class Finding(NamedTuple):
@@ -44,7 +46,9 @@ class Finding(NamedTuple):
 class Executor:
     """Executes one function. ``preserved``: function name -> places that a call of it leaves alone."""
 
-    def __init__(self, before: Function, after: Function, gone: frozenset[int], preserved: dict[str, frozenset[Place]]) -> None:
+    def __init__(
+        self, before: Function, after: Function, gone: frozenset[int], preserved: dict[str, frozenset[Place]]
+    ) -> None:
         self.before = before
         self.after = after
         self.gone = gone
@@ -57,7 +61,9 @@ class Executor:
             self.base.append(count)
             count += vreg.width
         self.count = count
-        self.stack_cells = {self.base[v] for v, reg in enumerate(before.vregs) if reg.file == "R" and reg.fixed == STACK_REG}
+        self.stack_cells = {
+            self.base[v] for v, reg in enumerate(before.vregs) if reg.file == "R" and reg.fixed == STACK_REG
+        }
         self.predicates = frozenset(self.base[v] for v, reg in enumerate(before.vregs) if reg.file in ("P", "UP"))
         self.at_return: frozenset[Place] | None = None
         self.named = frozenset(named_places(after))
@@ -155,7 +161,9 @@ class Executor:
                     certainly = [cell for cell in inside if cell not in entry.partial]
                     inner = number(certainly[0]) if certainly else values.make("junk", pos, place)
                     self.real[place] = values.to_r(inner)
-                    values.facts.update((inner, values.make("partial", pos, cell)) for cell in inside if cell in entry.partial)
+                    values.facts.update(
+                        (inner, values.make("partial", pos, cell)) for cell in inside if cell in entry.partial
+                    )
                 else:
                     self.real[place] = values.make("junk", pos, place)
             for name in names:
@@ -327,8 +335,19 @@ class Executor:
         src = inst.srcs[0]
         if inst.srcs[1:] not in ((), ALL_LANES) and inst.op in ("MOV", "UMOV", "R2UR", "BMOV"):
             return None
-        if inst.op in ("MOV", "UMOV", "R2UR", "BMOV") and type(src) is Reg and not src.flags and not src.mod and src.width == dst.width == 1:
-            files = {"MOV": ("R", ("R", "UR")), "UMOV": ("UR", ("UR",)), "R2UR": ("UR", ("R",)), "BMOV": (dst.file, ("R", "B"))}[inst.op]
+        if (
+            inst.op in ("MOV", "UMOV", "R2UR", "BMOV")
+            and type(src) is Reg
+            and not src.flags
+            and not src.mod
+            and src.width == dst.width == 1
+        ):
+            files = {
+                "MOV": ("R", ("R", "UR")),
+                "UMOV": ("UR", ("UR",)),
+                "R2UR": ("UR", ("R",)),
+                "BMOV": (dst.file, ("R", "B")),
+            }[inst.op]
             if dst.file != files[0] or src.file not in files[1]:
                 return None
             moved = [(places[0], self._real_word(src, 0))]
@@ -385,7 +404,9 @@ class Executor:
                 self.report(f"operands of {new.op} changed")
                 return
         guard = 0
-        if (old.guard is None) != (new.guard is None) or (old.guard and new.guard and shape(old.guard) != shape(new.guard)):
+        if (old.guard is None) != (new.guard is None) or (
+            old.guard and new.guard and shape(old.guard) != shape(new.guard)
+        ):
             self.report(f"guard of {new.op} changed")
             return
         if old.guard is not None and new.guard is not None:
@@ -415,7 +436,9 @@ class Executor:
                 if place in written:
                     self.report(f"two results of {new.op} share {b.file}{b.num + part}")
                 written.add(place)
-                fresh = values.make(*made[part]) if made is not None else values.make("def", self.pos, self.index, serial)
+                fresh = (
+                    values.make(*made[part]) if made is not None else values.make("def", self.pos, self.index, serial)
+                )
                 serial += 1
                 results.append((self.base[a.num] + a.sub + part, place, fresh))
         for cell, place, fresh in results:
@@ -439,12 +462,16 @@ class Executor:
             real = self._real_word(physical, part)
             if not self.values.refines(real, wanted):
                 name = self.before.vregs[virtual.num].name or f"v{virtual.num}"
-                self.report(f"{inst.op} reads {physical.file}{physical.num + part}, which does not hold {name}[{virtual.sub + part}]")
+                self.report(
+                    f"{inst.op} reads {physical.file}{physical.num + part}, which does not hold {name}[{virtual.sub + part}]"
+                )
 
     def _check_home(self, virtual: Reg, physical: Reg, inst: Inst) -> None:
         vreg = self.before.vregs[virtual.num]
         if vreg.fixed >= 0 and physical.num != vreg.fixed + virtual.sub:
-            self.report(f"{inst.op} should name {vreg.file}{vreg.fixed + virtual.sub}, not {physical.file}{physical.num}")
+            self.report(
+                f"{inst.op} should name {vreg.file}{vreg.fixed + virtual.sub}, not {physical.file}{physical.num}"
+            )
         if virtual.width > 1:
             align = 1
             while align < vreg.align and virtual.sub % (align * 2) == 0 and align < virtual.width:
@@ -461,7 +488,9 @@ class Executor:
                 if reg.sub or reg.num + reg.width > FILE_LIMIT[reg.file]:
                     self.report(f"{inst.op} names {reg.file}{reg.num}, which does not exist")
                 elif reg.num + reg.width > self.after.regs.get(reg.file, 0):
-                    self.report(f"{inst.op} names {reg.file}{reg.num}, beyond the declared count of {self.after.regs.get(reg.file, 0)}")
+                    self.report(
+                        f"{inst.op} names {reg.file}{reg.num}, beyond the declared count of {self.after.regs.get(reg.file, 0)}"
+                    )
 
     def _move_stack(self, inst: Inst, sign: int) -> None:
         reg = inst.dsts[0]
@@ -496,7 +525,9 @@ class Executor:
         if self.stack != 0:
             self.report(f"returns with R1 off by {self.stack}")
         kept = frozenset(
-            place for place, value in self.real.items() if place[0] != "M" and self.values.terms[value] == ("entry", place[0], place[1])
+            place
+            for place, value in self.real.items()
+            if place[0] != "M" and self.values.terms[value] == ("entry", place[0], place[1])
         )
         if not self.quiet:
             self.at_return = kept if self.at_return is None else self.at_return & kept

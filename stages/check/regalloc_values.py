@@ -12,7 +12,17 @@ Place: TypeAlias = "tuple[str, int]"  # (file, number); frame words: ("M", byte 
 Names: TypeAlias = "frozenset[object]"
 
 FILE_LIMIT: Final = {"R": 255, "UR": 255, "P": 7, "UP": 7, "B": 16}
-STEADY: Final = ("SR_TID", "SR_CTAID", "SR_LANEID", "SR_NTID", "SR_NCTAID", "SR_LANEMASK", "SRZ", "SR_CgaCtaId", "SR_SWINHI")
+STEADY: Final = (
+    "SR_TID",
+    "SR_CTAID",
+    "SR_LANEID",
+    "SR_NTID",
+    "SR_NCTAID",
+    "SR_LANEMASK",
+    "SRZ",
+    "SR_CgaCtaId",
+    "SR_SWINHI",
+)
 ALL_LANES: Final = (Imm("I", 15),)  # second operand of MOV: write all four bytes
 
 
@@ -25,7 +35,9 @@ class Values:
         self.table: dict[tuple[object, ...], int] = {}
         self.terms: list[tuple[object, ...]] = []
         self.soft: list[bool] = []  # contains something undefined
-        self.facts: set[tuple[int, int]] = set()  # (a, b): a place with value a may stand for the partly undefined value b
+        self.facts: set[tuple[int, int]] = (
+            set()
+        )  # (a, b): a place with value a may stand for the partly undefined value b
 
     def make(self, *term: object) -> int:
         """The number of a term."""
@@ -98,7 +110,12 @@ class Values:
             return self.refines(real, new) and self.refines(real, old)
         if term[0] in ("not", "p2r", "r2p"):
             mine = self.terms[real]
-            return mine[0] == term[0] and isinstance(mine[1], int) and isinstance(term[1], int) and self.refines(mine[1], term[1])
+            return (
+                mine[0] == term[0]
+                and isinstance(mine[1], int)
+                and isinstance(term[1], int)
+                and self.refines(mine[1], term[1])
+            )
         return False
 
 
@@ -144,7 +161,9 @@ def join(states: list[State], predicates: frozenset[int]) -> State:
     for place in places:
         names: Names | None = None
         for state in states:
-            mine: Names = state.holds.get(place, frozenset()) | state.undef | {("p2r", cell) for cell in state.undef & predicates}
+            mine: Names = (
+                state.holds.get(place, frozenset()) | state.undef | {("p2r", cell) for cell in state.undef & predicates}
+            )
             names = mine if names is None else names & mine
         if names:
             holds[place] = names
@@ -166,23 +185,46 @@ def join(states: list[State], predicates: frozenset[int]) -> State:
 
 def constant_words(inst: Inst) -> list[tuple[object, ...]] | None:
     """Per destination word the constant that the instruction makes; None when it depends on anything. Places that hold equal constants are equal."""
-    if len(inst.dsts) != 1 or type(inst.dsts[0]) is not Reg or inst.defs or inst.uses or is_guarded(inst) or not inst.srcs:
+    if (
+        len(inst.dsts) != 1
+        or type(inst.dsts[0]) is not Reg
+        or inst.defs
+        or inst.uses
+        or is_guarded(inst)
+        or not inst.srcs
+    ):
         return None
     if inst.srcs[1:] and (inst.op != "MOV" or inst.srcs[1:] != ALL_LANES):
         return None
     width = inst.dsts[0].width
     src = inst.srcs[0]
     op, mods = inst.op, inst.mods
-    if type(src) is Imm and op in ("MOV", "UMOV", "COPY") and not mods and src.fmt != "ret" and not src.flags and not src.mod:
+    if (
+        type(src) is Imm
+        and op in ("MOV", "UMOV", "COPY")
+        and not mods
+        and src.fmt != "ret"
+        and not src.flags
+        and not src.mod
+    ):
         if src.sym:
             return [("sym", src.sym, src.fmt, src.value)] if width == 1 else None
         if op != "COPY" and width != 1:
             return None
         return [("imm", (src.value >> (32 * i)) & 0xFFFFFFFF) for i in range(width)]
-    if type(src) is Reg and src.num == ZERO and src.file in ("R", "UR") and op in ("MOV", "UMOV", "COPY") and not mods and not src.flags:
+    if (
+        type(src) is Reg
+        and src.num == ZERO
+        and src.file in ("R", "UR")
+        and op in ("MOV", "UMOV", "COPY")
+        and not mods
+        and not src.flags
+    ):
         return [("imm", 0)] * width
     if type(src) is Const and src.ireg is None and not src.flags and not src.mod:
-        plain = (op in ("MOV", "COPY") and not mods) or (op in ("LDC", "ULDC", "LDCU") and mods in ((), ("64",), ("128",)))
+        plain = (op in ("MOV", "COPY") and not mods) or (
+            op in ("LDC", "ULDC", "LDCU") and mods in ((), ("64",), ("128",))
+        )
         if plain:
             return [("c", src.bank, src.offset + 4 * i, src.sym) for i in range(width)]
         if op in ("LDC", "ULDC", "LDCU"):

@@ -38,13 +38,24 @@ _BEFORE_WRITES: Final = _ORDER << 2
 _ACQUIRED: Final = _ORDER << 3
 #: Who waits for ORDER (measured: before the next of these ptxas waits for FENCE and a MEMBAR with any scoreboard, BAR for SYNCS too; it gives most
 #: MEMBARs no scoreboard at -O3). The loads in front of a MEMBAR are waited for by those that are no loads and no BAR (measured: never by 30 LDS and LDG, by 94 BAR).
-_ORDERED: Final = frozenset(("lds", "ldg", "ldl", "stg", "sts", "atom", "red", "ldgsts", "bar", "syncs", "fence", "cctl", "bulk"))
+_ORDERED: Final = frozenset(
+    ("lds", "ldg", "ldl", "stg", "sts", "atom", "red", "ldgsts", "bar", "syncs", "fence", "cctl", "bulk")
+)
 _PLAIN: Final = frozenset(("lds", "ldg", "ldl", "stg", "sts", "atom", "red", "ldgsts", "syncs"))
 #: Classes whose instructions finish in order, by queue: results, and reads of registers (measured C2).
-_RESULT_QUEUE: Final = {c: c for c in ("xu", "tex", "lds", "ldc", "sreg", "redux", "fp64", "dmma", "mma1", "imma1", "gmma")} | {"shfl": "lds"}  # (LDS, LDSM told by SHFL: sm_75, sm_80; S2UR by S2UR: sm_90)
+_RESULT_QUEUE: Final = {
+    c: c for c in ("xu", "tex", "lds", "ldc", "sreg", "redux", "fp64", "dmma", "mma1", "imma1", "gmma")
+} | {"shfl": "lds"}  # (LDS, LDSM told by SHFL: sm_75, sm_80; S2UR by S2UR: sm_90)
 _OWN_QUEUE: Final = {"QSPC": "qspc", "LDTM": "ldtm", "ATOMS": "lds"}  # measured on sm_120, sm_100, sm_75 and sm_80
-_OWN_READS: Final = {"LDTM": "tmem", "STTM": "tmem", "UTMALDG": "tma", "UTMASTG": "tma"}  # STTM told by the LDTM behind it, UTMALDG by the next (measured on sm_100)
-_WRITE_IN_ORDER: Final = frozenset(("lds", "ldtm"))  # queues in which a result may overwrite an earlier one that is under way (measured: LDS over LDS.128)
+_OWN_READS: Final = {
+    "LDTM": "tmem",
+    "STTM": "tmem",
+    "UTMALDG": "tma",
+    "UTMASTG": "tma",
+}  # STTM told by the LDTM behind it, UTMALDG by the next (measured on sm_100)
+_WRITE_IN_ORDER: Final = frozenset(
+    ("lds", "ldtm")
+)  # queues in which a result may overwrite an earlier one that is under way (measured: LDS over LDS.128)
 _MEMORY: Final = ("lds", "ldg", "ldl", "stg", "sts", "atom", "red", "ldgsts", "bar", "shfl")
 _READ_QUEUE: Final = _RESULT_QUEUE | dict.fromkeys(_MEMORY, "memory") | {"syncs": "syncs"}
 #: Classes whose results come out of the memory pipe behind the reads of everything that went into it before (measured: ptxas lets LDS, LDC, SHFL and B2R
@@ -61,7 +72,13 @@ RELAXED: Final = (
     ("raw", "", "MATCH=data", "75+", 4),  # LOP3 -> MATCH.ANY on sm_90; 5
     ("raw", "=udp", "QMMA", "120+", 8),  # ULOP3 -> QMMA.SF; 9
     ("raw", "=udp", "OMMA", "120+", 8),
-    ("raw", "=wlo", "=alu", "90+", 3),  # IMAD.WIDE -> SHF, LEA, IADD3 over its low register; documented so, the table has 4
+    (
+        "raw",
+        "=wlo",
+        "=alu",
+        "90+",
+        3,
+    ),  # IMAD.WIDE -> SHF, LEA, IADD3 over its low register; documented so, the table has 4
     ("raw", "=wlo", "=dual", "90+", 3),
     ("raw", "=udp64", "=uni", "120+", 4),  # UIADD3.64 -> ULOP3, its low register; the high one at 5
     ("raw", "=alu", "=hcmp", "103", 5),  # LOP3 -> HSET2, HSETP2 over their predicate; a guess says 13
@@ -70,7 +87,13 @@ RELAXED: Final = (
     ("raw", "IMMA", "", "120+", 26),  # IMMA.16832 -> STG, IADD3, IMMA (27); 28 and 32, which are right for HMMA
     ("raw", "HMMA", "HMMA", "120+", 29),  # HMMA.16816 -> HMMA.1688; 32
     ("waw", "half", "", "120+", 1),  # HFMA2 -> @P MOV; a guess says 2
-    ("waw", "=alu", "hcmp", "120+", 5),  # LOP3 -> HSETP2 over the predicate that it reads; 9, documented for the first SMs
+    (
+        "waw",
+        "=alu",
+        "hcmp",
+        "120+",
+        5,
+    ),  # LOP3 -> HSETP2 over the predicate that it reads; 9, documented for the first SMs
     ("waw", "=alu", "hcmp", "103", 5),
     ("waw", "=dual", "hcmp", "120+", 5),  # ISETP -> HSETP2
     ("waw", "IMMA", "", "100-119", 16),  # IMMA.16816 -> SHF; 17
@@ -84,7 +107,13 @@ RELAXED: Final = (
     ("war", "mma2", "", "120+", 8),  # HMMA.16816, QMMA.16832 -> MOV, SHF over A; 14
     ("war", "IMMA", "", "120+", 8),  # IMMA.16832 -> LOP3 over A; 14
     ("war", "mma2", "", "100-119", 1),  # HMMA.16816 -> SHF, IMMA.16832 -> LOP3, MOVM over A or B; 7
-    ("war", "mma2", "var", "75+", 1),  # HMMA.16816, QMMA -> LDC over A on sm_90 and sm_120: what comes through a scoreboard comes late
+    (
+        "war",
+        "mma2",
+        "var",
+        "75+",
+        1,
+    ),  # HMMA.16816, QMMA -> LDC over A on sm_90 and sm_120: what comes through a scoreboard comes late
 )
 #: Instructions whose least stall is a rule. Not all of a class of the table: 1 is measured behind BAR, YIELD, WARPSYNC, NANOSLEEP, BREAK, BPT and PMTRIG.
 _PACED: Final = frozenset(("MEMBAR", "DEPBAR", "BRA", "BRX", "BRXU", "JMP", "JMX", "EXIT", "CALL", "RET"))
@@ -129,14 +158,37 @@ class Report(NamedTuple):
 class _Node:
     """One instruction as the walk needs it; bitsets of cells. ``slow_w``/``slow_r``: announced by a scoreboard; the rest is fixed."""
 
-    __slots__ = ("access", "ctl", "depbar", "early_w", "fixed_r", "fixed_w", "group", "guard", "in_turn", "item", "op", "paced", "r", "reused", "rq", "signal", "slow_r", "slow_w", "w", "wq")
+    __slots__ = (
+        "access",
+        "ctl",
+        "depbar",
+        "early_w",
+        "fixed_r",
+        "fixed_w",
+        "group",
+        "guard",
+        "in_turn",
+        "item",
+        "op",
+        "paced",
+        "r",
+        "reused",
+        "rq",
+        "signal",
+        "slow_r",
+        "slow_w",
+        "w",
+        "wq",
+    )
 
     def __init__(self, item: Decoded, inst: Inst, access: Access) -> None:
         self.item = item
         self.access = access
         self.op = inst.op
         g = inst.guard
-        self.guard = (PHYSICAL_BASE[g.file] + g.num) * 2 + bool(g.flags & INV) if g is not None and g.num != ZERO else -1
+        self.guard = (
+            (PHYSICAL_BASE[g.file] + g.num) * 2 + bool(g.flags & INV) if g is not None and g.num != ZERO else -1
+        )
         self.ctl: Ctl = inst.ctl or Ctl()
         waits = _drained(inst)
         if waits:
@@ -151,7 +203,9 @@ class _Node:
             # (measured: ULDC and LDCU overwrite it one cycle later on sm_90 and sm_120).
             self.slow_r &= _R_CELLS
         if inst.op in ("UGETNEXTWORKID", "ARRIVES") and self.ctl.rd == 7:
-            self.slow_r = 0  # without a scoreboard R2UR overwrites what they read (measured in loops on sm_90 to sm_120)
+            self.slow_r = (
+                0  # without a scoreboard R2UR overwrites what they read (measured in loops on sm_90 to sm_120)
+            )
         # The predicate of a generic atomic tells where the address is: it comes with the read scoreboard at the latest (measured: the
         # branch waits for that alone).
         self.early_w = self.slow_w & _P_CELLS if inst.op == "ATOM" else 0
@@ -164,7 +218,9 @@ class _Node:
         self.wq = _OWN_QUEUE.get(inst.op) or _RESULT_QUEUE.get(access.klass, "")
         self.rq = _OWN_READS.get(inst.op) or _READ_QUEUE.get(access.klass, "")
         self.depbar = _depbar(inst)
-        self.paced = inst.op in _PACED and not (inst.op == "CALL" and access.guarded)  # (measured: stall 1 behind each guarded CALL on sm_80)
+        self.paced = inst.op in _PACED and not (
+            inst.op == "CALL" and access.guarded
+        )  # (measured: stall 1 behind each guarded CALL on sm_80)
         self.reused = 0
         for o in inst.srcs:
             if type(o) is Reg and o.flags & REUSE and o.num != ZERO:
@@ -174,7 +230,9 @@ class _Node:
         # Waiting for memory: what this instruction makes others wait for, and what it waits for itself.
         self.signal = _ORDER if access.signals else 0
         if inst.op == "FENCE" and "VIEW" in inst.mods and self.ctl.wr == 7:
-            self.signal = 0  # FENCE.VIEW.ASYNC.S and .G without a scoreboard: nobody waits (measured on sm_90 to sm_120)
+            self.signal = (
+                0  # FENCE.VIEW.ASYNC.S and .G without a scoreboard: nobody waits (measured on sm_90 to sm_120)
+            )
         if access.klass in _ORDERED:
             self.r |= _ORDER if access.klass in ("lds", "ldg", "ldl", "bar") else _ORDER | _BEFORE_WRITES
         if access.klass == "cctl":
@@ -245,7 +303,11 @@ class _State:
                 changed = True
         for key, (w, r, younger, since) in other.pending.items():
             old = self.pending.get(key)
-            now = (w, r, younger, since) if old is None else (w | old[0], r | old[1], min(younger, old[2]), min(since, old[3]))
+            now = (
+                (w, r, younger, since)
+                if old is None
+                else (w | old[0], r | old[1], min(younger, old[2]), min(since, old[3]))
+            )
             if now != old:
                 self.pending[key] = now
                 changed = True
@@ -271,7 +333,9 @@ class _Walk:
     def _node(self, item: Decoded) -> _Node:
         if item.inst is None:
             self.unjudged.append(f"{self.name}: {item.pc:#06x}: {item.reason}")
-            return _Node(item, Inst("?", ctl=_control(item.word)), Access())  # no registers known; its control word counts
+            return _Node(
+                item, Inst("?", ctl=_control(item.word)), Access()
+            )  # no registers known; its control word counts
         guard = item.inst.guard
         if guard is not None and guard.num == ZERO and guard.flags & INV:
             return _Node(item, item.inst, Access())  # never runs (@!PT LDS RZ in front of LDGSTS and UTMALDG)
@@ -284,7 +348,13 @@ class _Walk:
     def _text(self, n: int) -> str:
         item = self.items[n]
         c = item.inst.ctl if item.inst is not None and item.inst.ctl is not None else Ctl()
-        tags = "".join((f" W{c.wr}" if c.wr != 7 else "", f" R{c.rd}" if c.rd != 7 else "", f" wait {c.wait:06b}" if c.wait else ""))
+        tags = "".join(
+            (
+                f" W{c.wr}" if c.wr != 7 else "",
+                f" R{c.rd}" if c.rd != 7 else "",
+                f" wait {c.wait:06b}" if c.wait else "",
+            )
+        )
         return f"{item.pc:#06x} {item.text}  {{stall {c.stall}{tags}}}"
 
     def run(self) -> list[Finding]:
@@ -336,11 +406,17 @@ class _Walk:
                     at, live = recent[m]
                     recent[m] = (at, live & ~w)
             if w & ~_R_CELLS:
-                stale.update(key[0] for key in pending if self.nodes[key[0]].guard >= 0 and w >> (self.nodes[key[0]].guard >> 1) & 1)
+                stale.update(
+                    key[0]
+                    for key in pending
+                    if self.nodes[key[0]].guard >= 0 and w >> (self.nodes[key[0]].guard >> 1) & 1
+                )
             if n in stale and all(key[0] != n for key in pending):
                 stale.discard(n)
             if w:
-                for key in [k for k, v in pending.items() if (v[0] | v[1]) & w and not self._either(k[0], node, stale)]:  # judged once: what follows is not blamed again
+                for key in [
+                    k for k, v in pending.items() if (v[0] | v[1]) & w and not self._either(k[0], node, stale)
+                ]:  # judged once: what follows is not blamed again
                     pw, pr, y, at = pending[key]
                     pw, pr = pw & ~w, pr & ~w
                     if pw | pr:
@@ -375,8 +451,12 @@ class _Walk:
             frozenset(stale & {key[0] for key in pending}),
         )
 
-    def _wait(self, n: int, node: _Node, recent: _Recent, pending: _Pending, raised: list[int], clock: int, judge: bool) -> None:
-        early = sum(1 << k for k in range(6) if clock - raised[k] < 2) if node.op != "DEPBAR" else 0  # measured: LDCU, DEPBAR one cycle later on sm_100
+    def _wait(
+        self, n: int, node: _Node, recent: _Recent, pending: _Pending, raised: list[int], clock: int, judge: bool
+    ) -> None:
+        early = (
+            sum(1 << k for k in range(6) if clock - raised[k] < 2) if node.op != "DEPBAR" else 0
+        )  # measured: LDCU, DEPBAR one cycle later on sm_100
         mask = node.ctl.wait & ~early
         early &= node.ctl.wait
         for m in [m for m in recent if self.nodes[m].ctl.wr != 7 and mask >> self.nodes[m].ctl.wr & 1]:
@@ -388,7 +468,9 @@ class _Walk:
             done_w = by_w & mask
             done_r = by_r & mask
             if judge and (by_w | by_r) & early and clock - at < 2:
-                self._add("set", -1, m, n, 2, clock - at, "waited for less than 2 cycles after it was set", "documented")
+                self._add(
+                    "set", -1, m, n, 2, clock - at, "waited for less than 2 cycles after it was set", "documented"
+                )
             if board >= 0 and younger >= left and (left == 0 or self.nodes[m].in_turn):
                 done_w |= by_w & 1 << board
                 done_r |= by_r & 1 << board
@@ -417,14 +499,18 @@ class _Walk:
                     younger = min(younger + 1, _YOUNGEST)
                 if bits_w and node.wq and earlier.wq == node.wq and not by_w and w:
                     by_w |= bits_w
-                if r and (node.rq and earlier.rq == node.rq or earlier.rq == "memory" and node.access.klass in _BEHIND_MEMORY):
+                if r and (
+                    node.rq and earlier.rq == node.rq or earlier.rq == "memory" and node.access.klass in _BEHIND_MEMORY
+                ):
                     by_r |= both
                 del pending[key]
                 _merge(pending, (m, by_w, by_r), (w, r, younger, at))
             for k in bit_indices(both):
                 raised[k] = clock
         if node.slow_w & _ACQUIRED:
-            _forget(pending, _ACQUIRED)  # the CCTL of an acquire waits for its own access alone (measured behind weak, relaxed, volatile loads and atomics)
+            _forget(
+                pending, _ACQUIRED
+            )  # the CCTL of an acquire waits for its own access alone (measured behind weak, relaxed, volatile loads and atomics)
         if node.slow_w or node.slow_r:
             _merge(pending, (n, bits_w, bits_r), (node.slow_w, node.slow_r, 0, clock))
         if node.early_w:
@@ -455,8 +541,14 @@ class _Walk:
             for kind, cells in (("raw", live & r), ("waw", first.fixed_w & w), ("war", first.fixed_r & w)):
                 for cell in bit_indices(cells) if cells else ():
                     need = self.h.between(kind, first.access, node.access, cell)
-                    if need is not None and clock - at < need.cycles and clock - at < relaxed(kind, first.access, first.op, node.access, node.op, self.h.sm, cell):
-                        self._add(kind, cell, m, n, need.cycles, clock - at, self._rule(kind, first, node, cell), need.source)
+                    if (
+                        need is not None
+                        and clock - at < need.cycles
+                        and clock - at < relaxed(kind, first.access, first.op, node.access, node.op, self.h.sm, cell)
+                    ):
+                        self._add(
+                            kind, cell, m, n, need.cycles, clock - at, self._rule(kind, first, node, cell), need.source
+                        )
         for (m, by_w, by_r), (results, reads, _, at) in pending.items():
             first = self.nodes[m]
             if not by_w and first.access.klass == "dmma" and clock - at >= _DMMA_OVER:
@@ -469,13 +561,21 @@ class _Walk:
             if first.wq == node.wq == "gmma":
                 hit &= ~w  # products over the same accumulators are done in order
             if hit:
-                told = f"its result is under way, told by {_boards(by_w)}" if by_w else "its result needs a scoreboard and has none"
+                told = (
+                    f"its result is under way, told by {_boards(by_w)}"
+                    if by_w
+                    else "its result needs a scoreboard and has none"
+                )
                 cell = bit_indices(hit)[0]
                 self._add("wait" if by_w else "silent", cell, m, n, 2, clock - at, told, "measured")
             hit = reads & w & ~results
             if hit and not self._in_turn(first, node):
                 by = by_w | by_r
-                told = f"it may still read this, told by {_boards(by)}" if by else "it may still read this and tells nobody"
+                told = (
+                    f"it may still read this, told by {_boards(by)}"
+                    if by
+                    else "it may still read this and tells nobody"
+                )
                 self._add("wait" if by else "silent", bit_indices(hit)[0], m, n, 2, clock - at, told, "measured")
 
         self._rules(n, node, pending, clock)
@@ -485,7 +585,16 @@ class _Walk:
         least = self.h.floor(node.access.klass) if node.paced else 0
         if 0 < node.ctl.stall < least:
             source = "measured"
-            self._add("stall", -1, n, n, least, node.ctl.stall, f"stall {node.ctl.stall}, {least} needed behind {node.op}", source)
+            self._add(
+                "stall",
+                -1,
+                n,
+                n,
+                least,
+                node.ctl.stall,
+                f"stall {node.ctl.stall}, {least} needed behind {node.op}",
+                source,
+            )
         if node.reused & node.w:
             told = "its operand is kept for the next instruction, and it overwrites that register"
             self._add("reuse", bit_indices(node.reused & node.w)[0], n, n, 0, 0, told, "measured")
@@ -495,7 +604,16 @@ class _Walk:
                     continue
                 told = _boards(by_w | by_r) or "no scoreboard"
                 cell = bit_indices(results | reads)[0]
-                self._add("call", cell, m, n, 2, clock - at, f"under way when control leaves this code, told by {told}", "documented")
+                self._add(
+                    "call",
+                    cell,
+                    m,
+                    n,
+                    2,
+                    clock - at,
+                    f"under way when control leaves this code, told by {told}",
+                    "documented",
+                )
 
     def _either(self, m: int, node: _Node, stale: set[int]) -> bool:
         """Whether the two instructions stand under P and !P of the same value."""
@@ -504,18 +622,42 @@ class _Walk:
 
     def _in_turn(self, first: _Node, second: _Node) -> bool:
         """Whether the later result can only come after the earlier instruction has read its registers, by the order of their pipe."""
-        return second.slow_w != 0 and (first.rq == "memory" and second.access.klass in _BEHIND_MEMORY or (first.rq != "" and first.rq == second.rq))
+        return second.slow_w != 0 and (
+            first.rq == "memory" and second.access.klass in _BEHIND_MEMORY or (first.rq != "" and first.rq == second.rq)
+        )
 
     def _rule(self, kind: str, first: _Node, second: _Node, cell: int) -> str:
-        one = [name if kind != "war" else reader for at, name, reader in (first.access.reads if kind == "war" else first.access.writes) if at == cell]
-        two = [role if kind == "raw" else group for at, role, group in (second.access.reads if kind == "raw" else second.access.writes) if at == cell]
+        one = [
+            name if kind != "war" else reader
+            for at, name, reader in (first.access.reads if kind == "war" else first.access.writes)
+            if at == cell
+        ]
+        two = [
+            role if kind == "raw" else group
+            for at, role, group in (second.access.reads if kind == "raw" else second.access.writes)
+            if at == cell
+        ]
         return f"{kind} {'/'.join(dict.fromkeys(one))} -> {'/'.join(dict.fromkeys(two))} on sm_{self.h.sm}"
 
-    def _add(self, kind: str, cell: int, earlier: int, later: int, need: int, have: int, rule: str, source: str) -> None:
+    def _add(
+        self, kind: str, cell: int, earlier: int, later: int, need: int, have: int, rule: str, source: str
+    ) -> None:
         key = (kind, earlier, later)
         if key not in self.found:
             name = "-" if cell < 0 else "memory" if 1 << cell >= _ORDER else cell_name(cell)
-            self.found[key] = Finding(kind, name, self._text(earlier), self._text(later), need, have, rule, source, self.name, self.items[later].pc, 0)
+            self.found[key] = Finding(
+                kind,
+                name,
+                self._text(earlier),
+                self._text(later),
+                need,
+                have,
+                rule,
+                source,
+                self.name,
+                self.items[later].pc,
+                0,
+            )
 
 
 def _independent(first: _Node, node: _Node) -> bool:
@@ -539,7 +681,10 @@ def relaxed(kind: str, first: Access, first_op: str, second: Access, second_op: 
         for at, role, _ in second.reads:
             if at == cell:
                 behind.update(("=" + role, f"{second_op}={role}"))
-    return min((c for k, a, b, sms, c in RELAXED if k == kind and a in before and b in behind and covers(sms, sm)), default=REACH)
+    return min(
+        (c for k, a, b, sms, c in RELAXED if k == kind and a in before and b in behind and covers(sms, sm)),
+        default=REACH,
+    )
 
 
 def _merge(pending: _Pending, key: _Key, new: tuple[int, int, int, int]) -> None:

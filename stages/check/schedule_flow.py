@@ -31,7 +31,18 @@ def branch_tables(data: bytes) -> dict[str, dict[int, tuple[int, ...]]]:
                 found = out.setdefault(".text." + section.name[len(".nv.info.") :], {})
                 for payload in _payloads(section.data(), INDIRECT_BRANCH_TARGETS):
                     found.update(_targets(payload))
-    except (ELFError, ValueError, KeyError, IndexError, UnicodeError, AttributeError, TypeError, AssertionError, OverflowError, struct.error):
+    except (
+        ELFError,
+        ValueError,
+        KeyError,
+        IndexError,
+        UnicodeError,
+        AttributeError,
+        TypeError,
+        AssertionError,
+        OverflowError,
+        struct.error,
+    ):
         pass  # read_cubin has judged the file; a damaged attribute section only leaves branches without targets, which is reported
     return out
 
@@ -163,7 +174,9 @@ class Flow:
                     leaders.add(n + 1)
         firsts = sorted(leaders)
         number = {first: k for k, first in enumerate(firsts)}
-        self.blocks = [(first, firsts[k + 1] if k + 1 < len(firsts) else count) for k, first in enumerate(firsts) if first < count]
+        self.blocks = [
+            (first, firsts[k + 1] if k + 1 < len(firsts) else count) for k, first in enumerate(firsts) if first < count
+        ]
         self.following = [tuple(number[s] for s in self.succs[end - 1]) for _, end in self.blocks]
         self.entries = [number[e] for e in self.entries]
 

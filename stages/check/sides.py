@@ -32,7 +32,16 @@ class Outcome:
     writers: dict[int, Arr] = field(default_factory=dict)
 
 
-def interpret(module: Module, launch: Launch, *, seed: int = 0, shuffled: int = 0, track: bool = False, other_nans: bool = False, limit: int = STEP_LIMIT) -> Outcome:
+def interpret(
+    module: Module,
+    launch: Launch,
+    *,
+    seed: int = 0,
+    shuffled: int = 0,
+    track: bool = False,
+    other_nans: bool = False,
+    limit: int = STEP_LIMIT,
+) -> Outcome:
     """Run the PTX."""
     module.reset()
     for name, data in launch.constants.items():
@@ -40,7 +49,16 @@ def interpret(module: Module, launch: Launch, *, seed: int = 0, shuffled: int = 
     args = launch.values()
     try:
         result = module.launch(
-            launch.entry, launch.grid, launch.block, args, shared=launch.shared, seed=seed, shuffled=shuffled, limit=limit, track=track, other_nans=other_nans
+            launch.entry,
+            launch.grid,
+            launch.block,
+            args,
+            shared=launch.shared,
+            seed=seed,
+            shuffled=shuffled,
+            limit=limit,
+            track=track,
+            other_nans=other_nans,
         )
     except InterpreterError as error:
         return Outcome(error=str(error), kind=error.kind, steps=limit if error.kind == "limit" else 0)
@@ -67,7 +85,16 @@ def simulate(device: Any, launch: Launch, *, seed: int = 0, limit: int | None = 
 
     args = prepare(device, launch)
     try:
-        device.launch(launch.entry, launch.grid, launch.block, args, shared=launch.shared, seed=seed, limit=limit or SIM_LIMIT, names=launch.names)
+        device.launch(
+            launch.entry,
+            launch.grid,
+            launch.block,
+            args,
+            shared=launch.shared,
+            seed=seed,
+            limit=limit or SIM_LIMIT,
+            names=launch.names,
+        )
     except SimError as error:
         return Outcome(error=str(error), kind="simulator")
     variables = {name: device.get_global(name) for name, var in device.image.variables.items() if var.space == "global"}

@@ -74,7 +74,9 @@ def _comparable(unit: Unit, spec: isa.Target) -> Unit:
     """The unit with every operand slot filled and without instructions of :data:`_NO_VALUES`: the stage completes slots behind the allocator."""
     for func in unit.functions:
         for block in func.blocks:
-            block.insts = [i for i in block.insts if not any(i.op == op and (not mod or mod in i.mods) for op, mod in _NO_VALUES)]
+            block.insts = [
+                i for i in block.insts if not any(i.op == op and (not mod or mod in i.mods) for op, mod in _NO_VALUES)
+            ]
             for i in block.insts:
                 if i.op not in PSEUDO and spec.match(i) is None:
                     i.dsts, i.srcs = spec.complete(i.op, i.mods, i.dsts, i.srcs)
@@ -86,7 +88,9 @@ def allocation(before: Stream, after: Stream) -> Iterator[str]:
     from stages.check.regalloc_checker import check_allocation
 
     if before.header.level != "ori" or after.header.level != "allocated":
-        raise StreamError(f"streams are compared at levels 'ori' and 'ori' (optimize) or 'ori' and 'allocated' (regalloc), not '{before.header.level}' and '{after.header.level}'")
+        raise StreamError(
+            f"streams are compared at levels 'ori' and 'ori' (optimize) or 'ori' and 'allocated' (regalloc), not '{before.header.level}' and '{after.header.level}'"
+        )
     spec = isa.target(after.header.target)
     old = {u.name: u for u in before.units()}
     new = {u.name: u for u in after.units()}
@@ -172,5 +176,8 @@ def check_stream(file: Path, data: bytes, before: Path | None) -> int:
     unjudged += [*report.unjudged, *meeting.unjudged] if report else []
     for text in unjudged:
         print(f"not judged: {text}")
-    print(f"{len(found)} findings, {count} units at level {level}" + (f", {report.instructions} instructions" if report else ""))
+    print(
+        f"{len(found)} findings, {count} units at level {level}"
+        + (f", {report.instructions} instructions" if report else "")
+    )
     return 1 if found else 2 if unjudged else 0

@@ -117,7 +117,11 @@ class _Walker:
         if pos == 0:
             fixed = [v.fixed >= 0 for v in self.f.vregs]
             owner = self.cells.owner
-            start = {c: Missing(frozenset(), True, self._origin(c)) for c in self.start if not fixed[owner[c][0]] and self.f.vregs[owner[c][0]].file != "B"}
+            start = {
+                c: Missing(frozenset(), True, self._origin(c))
+                for c in self.start
+                if not fixed[owner[c][0]] and self.f.vregs[owner[c][0]].file != "B"
+            }
             states.append(_State(start))
         return _join(states)
 
@@ -131,7 +135,9 @@ class _Walker:
         alive = self.live_out[pos]
         holds = state.closure(fact)
         missing = {c: m for c, m in state.missing.items() if c in alive and not m.unless & holds}
-        new = _State(missing, {x for x in holds if x >> 1 in alive}, {k: v for k, v in state.follows.items() if k >> 1 in alive})
+        new = _State(
+            missing, {x for x in holds if x >> 1 in alive}, {k: v for k, v in state.follows.items() if k >> 1 in alive}
+        )
         if self._edges.get((pos, to)) == new:
             return False
         self._edges[pos, to] = new
@@ -204,7 +210,11 @@ class _Walker:
         """What the instruction reads that may be undefined where it is executed, taken together."""
         if i.op == "SEL" and type(i.srcs[2]) is Reg:
             test = self._literal(i.srcs[2])
-            arms = [self._one(i, state, r, holds | ({test ^ n} if test >= 0 else set())) for n, o in enumerate(i.srcs[:2]) for r in operand_regs(o)]
+            arms = [
+                self._one(i, state, r, holds | ({test ^ n} if test >= 0 else set()))
+                for n, o in enumerate(i.srcs[:2])
+                for r in operand_regs(o)
+            ]
             return _together([*arms, *(self._one(i, state, r, holds) for r in read_regs(i) if r.file in ("P", "UP"))])
         return _together([self._one(i, state, r, holds) for r in read_regs(i)])
 
@@ -226,7 +236,9 @@ class _Walker:
             if type(d) is not Reg or d.num == ZERO:
                 continue
             for n in range(d.width):
-                part = s._replace(sub=s.sub + n, width=1) if type(s) is Reg and s.num != ZERO and s.width == d.width else s
+                part = (
+                    s._replace(sub=s.sub + n, width=1) if type(s) is Reg and s.num != ZERO and s.width == d.width else s
+                )
                 out[first(d) + n] = self._one(i, state, part, holds) if type(part) is Reg and part.num != ZERO else None
         return out
 
@@ -260,7 +272,12 @@ class _Walker:
         out: dict[Literal, frozenset[Literal]] = {}
         if i.op in ("COPY", "PCOPY") and len(i.dsts) == len(i.srcs) == 1 and lits and lits[0] >= 0:
             p = 2 * self.cells.first(outs[0])
-            out = {p: frozenset((lits[0],)), p + 1: frozenset((lits[0] ^ 1,)), lits[0]: frozenset((p,)), lits[0] ^ 1: frozenset((p + 1,))}
+            out = {
+                p: frozenset((lits[0],)),
+                p + 1: frozenset((lits[0] ^ 1,)),
+                lits[0]: frozenset((p,)),
+                lits[0] ^ 1: frozenset((p + 1,)),
+            }
         elif i.op in ("PLOP3", "UPLOP3") and len(ins) == 3:
             for d, o in zip(i.dsts, i.srcs[3:], strict=False):
                 if type(d) is Reg and d.num != ZERO and type(o) is Imm:
@@ -278,7 +295,11 @@ def _table(p: Literal, lut: int, ins: list[Reg], lits: list[Literal]) -> dict[Li
     rows = [n for n in range(8) if all(w is None or bool(n >> 2 - k & 1) == w for k, w in enumerate(always))]
     for value in (1, 0):
         mine = [n for n in rows if lut >> n & 1 == value]
-        said = [x ^ (0 if mine[0] >> 2 - k & 1 else 1) for k, x in enumerate(lits) if mine and x >= 0 and len({n >> 2 - k & 1 for n in mine}) == 1]
+        said = [
+            x ^ (0 if mine[0] >> 2 - k & 1 else 1)
+            for k, x in enumerate(lits)
+            if mine and x >= 0 and len({n >> 2 - k & 1 for n in mine}) == 1
+        ]
         if said:
             out[p + 1 - value] = frozenset(said)
     return out
@@ -289,7 +310,12 @@ def _together(all_: list[Missing | None]) -> Missing | None:
     some = [m for m in all_ if m is not None]
     if len(some) < 2:
         return some[0] if some else None
-    return Missing(frozenset.intersection(*(m.unless for m in some)), any(m.surely for m in some), min(m.origin for m in some), any(m.made for m in some))
+    return Missing(
+        frozenset.intersection(*(m.unless for m in some)),
+        any(m.surely for m in some),
+        min(m.origin for m in some),
+        any(m.made for m in some),
+    )
 
 
 def _either(new: Missing | None, old: Missing | None, lit: Literal, holds: set[Literal]) -> Missing | None:
@@ -300,7 +326,9 @@ def _either(new: Missing | None, old: Missing | None, lit: Literal, holds: set[L
         if lit ^ 1 in old.unless:
             return None
         return Missing(frozenset((*sorted(old.unless)[: _MOST - 1], lit)), False, old.origin, old.made)
-    return Missing(new.unless & old.unless, new.surely and old.surely, min(new.origin, old.origin), new.made or old.made)
+    return Missing(
+        new.unless & old.unless, new.surely and old.surely, min(new.origin, old.origin), new.made or old.made
+    )
 
 
 def _join(states: list[_State]) -> _State:
@@ -310,7 +338,11 @@ def _join(states: list[_State]) -> _State:
     if not states:
         return _State()
     facts = set.intersection(*(s.facts for s in states))
-    follows = {k: v for k in states[0].follows if (v := frozenset.intersection(*(s.follows.get(k, frozenset()) for s in states)))}
+    follows = {
+        k: v
+        for k in states[0].follows
+        if (v := frozenset.intersection(*(s.follows.get(k, frozenset()) for s in states)))
+    }
     missing: dict[int, Missing] = {}
     for c in sorted(set().union(*(s.missing for s in states))):
         mine = [(s, s.missing.get(c)) for s in states]
@@ -336,4 +368,8 @@ def newly_undefined(before: Unit, after: Unit, doubts: bool = False) -> Iterator
     """Effects of ``after`` that depend on words that are undefined, where those of the same PTX line in ``before`` do not: by an UNDEF, or on every path. ``doubts``: in place of these those that
     only a way from the entry leaves undefined: of unrolled loops the optimizer may know by arithmetic that one of the copies makes a round."""
     known = {(x.function, x.line) for x in undefined_reads(before)}
-    return iter(dict.fromkeys(x for x in undefined_reads(after) if (x.function, x.line) not in known and (x.made or x.surely) != doubts))
+    return iter(
+        dict.fromkeys(
+            x for x in undefined_reads(after) if (x.function, x.line) not in known and (x.made or x.surely) != doubts
+        )
+    )

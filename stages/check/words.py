@@ -56,5 +56,9 @@ def words_of(unit: PtxUnit) -> Words:
 
 def near(table: list[int], width: int, rng: np.random.Generator, count: int) -> Any:
     """`count` words drawn from a table, as they are or off by one (uint64, cut to `width` bits)."""
-    drawn = np.array(table, np.uint64)[rng.integers(0, len(table), count)] + rng.integers(0, 3, count, dtype=np.uint64) - np.uint64(1)
+    drawn = (
+        np.array(table, np.uint64)[rng.integers(0, len(table), count)]
+        + rng.integers(0, 3, count, dtype=np.uint64)
+        - np.uint64(1)
+    )
     return drawn & np.uint64((1 << width) - 1)

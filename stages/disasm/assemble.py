@@ -37,7 +37,9 @@ def assemble(text: str, cubin: Cubin) -> dict[str, bytes]:
 
     def finish() -> None:
         if section is not None:
-            out[section.name] = _assemble_section(section, lines, labels, _Before(section, decoded[section.number], names), target)
+            out[section.name] = _assemble_section(
+                section, lines, labels, _Before(section, decoded[section.number], names), target
+            )
 
     for number, line in enumerate(text.splitlines(), 1):
         m = _SECTION.match(line)
@@ -91,7 +93,9 @@ def _plain(text: str, before: dict[str, str], labels: dict[str, int], number: in
     return re.sub(r"\s+", " ", _REF.sub(lambda m: f"{labels[m['name']]:#x}", text)).strip()
 
 
-def _assemble_section(section: CodeSection, lines: list[tuple[int, int, str]], labels: dict[str, int], before: _Before, target: Target) -> bytes:
+def _assemble_section(
+    section: CodeSection, lines: list[tuple[int, int, str]], labels: dict[str, int], before: _Before, target: Target
+) -> bytes:
     words = section.words
     for number, pc, text in lines:
         if pc % WORD or pc // WORD >= len(words):

@@ -17,11 +17,19 @@ app = new_app()
 def run(
     cubin: Annotated[Path, typer.Argument(help="the cubin")],
     hex_words: Annotated[bool, typer.Option("--hex", "-hex", help="print the words beside the text")] = False,
-    exact: Annotated[bool, typer.Option("--exact", help="add notes behind the text: what it leaves out, and the control word")] = False,
+    exact: Annotated[
+        bool, typer.Option("--exact", help="add notes behind the text: what it leaves out, and the control word")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="write JSON")] = False,
-    ori: Annotated[bool, typer.Option("--ori", help="lift to an Ori stream at level scheduled (binary: use -o)")] = False,
-    patch: Annotated[Path | None, typer.Option("--patch", help="a listing or an Ori stream whose code goes into the cubin (use -o)")] = None,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="output file (default: standard output)")] = None,
+    ori: Annotated[
+        bool, typer.Option("--ori", help="lift to an Ori stream at level scheduled (binary: use -o)")
+    ] = False,
+    patch: Annotated[
+        Path | None, typer.Option("--patch", help="a listing or an Ori stream whose code goes into the cubin (use -o)")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="output file (default: standard output)")
+    ] = None,
 ) -> None:
     from ir_format.diag import CompileError, OriasError
     from stages.disasm import work

@@ -92,7 +92,18 @@ def read_cubin(data: bytes) -> Cubin:
         if sm not in SMS:
             raise CubinError(f"no instruction set for sm_{sm}")
         return _read(elf, sm, data)
-    except (ELFError, ValueError, KeyError, IndexError, UnicodeError, AttributeError, TypeError, AssertionError, OverflowError, struct.error) as error:
+    except (
+        ELFError,
+        ValueError,
+        KeyError,
+        IndexError,
+        UnicodeError,
+        AttributeError,
+        TypeError,
+        AssertionError,
+        OverflowError,
+        struct.error,
+    ) as error:
         raise CubinError(f"damaged ELF file ({type(error).__name__})") from None
 
 
@@ -113,7 +124,15 @@ def _read(elf: ELFFile, sm: int, data: bytes) -> Cubin:
             if len(body) % WORD or len(body) != header["sh_size"]:
                 raise CubinError(f"section {section.name} is cut off")
             by_name[section.name] = index
-            found[index] = CodeSection(section.name, header["sh_offset"], body, header["sh_addralign"], (), index, registers=header["sh_info"] >> 24)
+            found[index] = CodeSection(
+                section.name,
+                header["sh_offset"],
+                body,
+                header["sh_addralign"],
+                (),
+                index,
+                registers=header["sh_info"] >> 24,
+            )
         elif isinstance(section, SymbolTableSection):
             symbols = _symbols(section.data(), elf.get_section(header["sh_link"]).data())
         elif section.name.startswith(".nv.info."):
@@ -134,7 +153,9 @@ def _read(elf: ELFFile, sm: int, data: bytes) -> Cubin:
             found[about] = found[about]._replace(relocs=tuple(sorted(relocs, key=lambda r: r.offset)))
     sections = []
     for index, code in found.items():
-        functions = {(s.value, s.size, s.name, s.bind != "LOCAL") for s in symbols if s.section == index and s.kind == "FUNC"}
+        functions = {
+            (s.value, s.size, s.name, s.bind != "LOCAL") for s in symbols if s.section == index and s.kind == "FUNC"
+        }
         sections.append(code._replace(symbols=tuple(sorted(functions))))
     return Cubin(sm, data, tuple(sections), tuple(symbols), elf["e_type"] == "ET_EXEC", tuple(noted), accelerated)
 
@@ -149,7 +170,10 @@ def _symbols(body: bytes, names: bytes) -> list[Symbol]:
     for name, info, other, where, value, size in struct.iter_unpack("<IBBHQQ", body):
         text = names[name : names.index(b"\0", name)].decode()
         kind, bind = info & 15, info >> 4
-        kinds, binds = _KINDS[kind] if kind < len(_KINDS) else str(kind), _BINDS[bind] if bind < len(_BINDS) else str(bind)
+        kinds, binds = (
+            _KINDS[kind] if kind < len(_KINDS) else str(kind),
+            _BINDS[bind] if bind < len(_BINDS) else str(bind),
+        )
         out.append(Symbol(text, value, size, kinds, binds, other, where))
     return out
 

@@ -29,7 +29,13 @@ _BRANCH_TARGETS = 0x34
 
 #: Relocation kinds by what they fill in (measured): the text around the symbol, for immediates and targets.
 _IMMEDIATE = {
-    0x37: "`({})", 0x38: "32@lo({})", 0x39: "32@hi({})", 0x3A: "`({})", 0x4B: "`({})", 0x70: "32@lo(fun@unified({}))", 0x71: "32@hi(fun@unified({}))",
+    0x37: "`({})",
+    0x38: "32@lo({})",
+    0x39: "32@hi({})",
+    0x3A: "`({})",
+    0x4B: "`({})",
+    0x70: "32@lo(fun@unified({}))",
+    0x71: "32@hi(fun@unified({}))",
 }
 _CONSTANT = frozenset((0x40, 0x42, 0x73))
 _MEMORY = frozenset((0x4A,))
@@ -123,11 +129,18 @@ def operand_texts(item: Decoded, section: CodeSection, names: Names, relocs: lis
             if reloc.kind in _IMMEDIATE and isinstance(codec, ImmCodec | TargetCodec) and isinstance(o, Imm):
                 if isinstance(codec, ImmCodec) and codec.size < 32:
                     continue
-                out[k] = _IMMEDIATE[reloc.kind].format(_symbol(reloc, o.value if isinstance(codec, ImmCodec) else 0, names))
+                out[k] = _IMMEDIATE[reloc.kind].format(
+                    _symbol(reloc, o.value if isinstance(codec, ImmCodec) else 0, names)
+                )
                 break
             if reloc.kind in _CONSTANT and isinstance(codec, ConstCodec | LdcCodec):
                 plain = codec.fmt(o, item.pc)
-                out[k] = re.sub(r"c\[[^]]*\]\s*\[[^]]*\]", lambda _, r=reloc: f"c[`({_symbol(r, 0, names)})]", plain, count=1)  # type: ignore[misc]
+                out[k] = re.sub(
+                    r"c\[[^]]*\]\s*\[[^]]*\]",
+                    lambda _, r=reloc: f"c[`({_symbol(r, 0, names)})]",  # type: ignore[misc]
+                    plain,
+                    count=1,
+                )
                 break
             if reloc.kind in _MEMORY and isinstance(codec, MemCodec) and isinstance(o, Mem):
                 base = codec.fmt(o._replace(offset=0), item.pc)

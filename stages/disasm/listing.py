@@ -124,7 +124,13 @@ def _other(symbol: Symbol) -> str:
 
 def _undefined(cubin: Cubin) -> Iterator[str]:
     """The list of symbols that are defined elsewhere."""
-    kinds = {"FUNC": "@function", "OBJECT": "@object", "10": '@"STT_CUDA_TEXTURE"', "12": '@"STT_CUDA_SURFACE"', "13": '@"STT_CUDA_OBJECT"'}
+    kinds = {
+        "FUNC": "@function",
+        "OBJECT": "@object",
+        "10": '@"STT_CUDA_TEXTURE"',
+        "12": '@"STT_CUDA_SURFACE"',
+        "13": '@"STT_CUDA_OBJECT"',
+    }
     found = [s for s in cubin.symbols if s.section == 0 and s.kind in kinds]
     if found:
         yield "\n//--------------------- SYMBOLS --------------------------\n\n"
@@ -137,7 +143,12 @@ def _undefined(cubin: Cubin) -> Iterator[str]:
 
 
 def section_lines(
-    section: CodeSection, items: list[Decoded], names: Names, target: Target, hex_words: bool = False, exact: bool = False
+    section: CodeSection,
+    items: list[Decoded],
+    names: Names,
+    target: Target,
+    hex_words: bool = False,
+    exact: bool = False,
 ) -> Iterator[tuple[int, str]]:
     """(offset, line) of every instruction of a section, with labels and symbols."""
     relocs: dict[int, list[TextReloc]] = {}
@@ -145,7 +156,11 @@ def section_lines(
         relocs.setdefault(reloc.offset, []).append(reloc)
     for item in items:
         texts = operand_texts(item, section, names, relocs.get(item.pc, []))
-        behind = notes(target, item.inst, item.pc, item.plan, item.text) if exact and item.inst is not None and item.plan is not None else []
+        behind = (
+            notes(target, item.inst, item.pc, item.plan, item.text)
+            if exact and item.inst is not None and item.plan is not None
+            else []
+        )
         if item.inst is not None and texts:
             item.text = target.format(_named(item, bool(relocs.get(item.pc))), item.pc, item.plan, texts)
         item.text = " ".join((item.text, *behind))

@@ -81,7 +81,12 @@ def debug_sections(module: Module, kernels: list[Kernel], variables: list[str]) 
     names = _names(kernels, variables, module.sections).known
     out: list[DebugSection] = []
     for name, body in module.sections.items():
-        if not isinstance(body, tuple) or len(body) != 3 or not isinstance(body[0], str) or not isinstance(body[1], tuple):
+        if (
+            not isinstance(body, tuple)
+            or len(body) != 3
+            or not isinstance(body[0], str)
+            or not isinstance(body[1], tuple)
+        ):
             raise CompileError(f"section '{name}' is malformed")
         try:
             section = DebugSection(name, bytearray(body[0].encode("latin-1")))
@@ -95,7 +100,9 @@ def debug_sections(module: Module, kernels: list[Kernel], variables: list[str]) 
 
 def _apply(section: DebugSection, fixup: AttrValue, names: dict[str, tuple[str, int]]) -> None:
     match fixup:
-        case (int(at), int(size), str(symbol), int(addend), str(minus)) if 0 <= at <= len(section.data) - size and 0 < size <= 8:
+        case (int(at), int(size), str(symbol), int(addend), str(minus)) if (
+            0 <= at <= len(section.data) - size and 0 < size <= 8
+        ):
             base, value = names.get(symbol, ("", 0))  # code that is gone is at 0, as what nobody finds
             value += addend
             if minus:

@@ -33,7 +33,9 @@ def lay_out(table: SymbolTable, strings: Strings, others: list[Section]) -> Layo
     """Places for the name tables, the symbols and all other sections; ``strings`` may hold names already."""
     shstrtab = Section(".shstrtab", image.SHT_STRTAB)
     strtab = Section(".strtab", image.SHT_STRTAB)
-    symtab = Section(".symtab", image.SHT_SYMTAB, link=".strtab", info=table.first_global(), align=8, entsize=image.SYM_SIZE)
+    symtab = Section(
+        ".symtab", image.SHT_SYMTAB, link=".strtab", info=table.first_global(), align=8, entsize=image.SYM_SIZE
+    )
     sections = [shstrtab, strtab, symtab, *others]
     index = image.number(sections)
     names = Strings()

@@ -45,7 +45,14 @@ def header_words(unit: Unit, apart: bool) -> list[tuple[int, int, str]]:
         if not isinstance(entry, tuple) or len(entry) != 3:
             raise bad(unit, ATTRIBUTE)
         kind, name, at = entry
-        if not isinstance(kind, str) or kind not in KINDS or not isinstance(name, str) or not isinstance(at, int) or at & 3 or not 0 <= at < _BANK_END:
+        if (
+            not isinstance(kind, str)
+            or kind not in KINDS
+            or not isinstance(name, str)
+            or not isinstance(at, int)
+            or at & 3
+            or not 0 <= at < _BANK_END
+        ):
             raise bad(unit, ATTRIBUTE)
         out.append((int(at), SAMPLER_ALONE if apart and kind == "sampler" else KINDS[kind][1], str(name)))
     out.sort()

@@ -132,7 +132,21 @@ def section_header(s: Section, name: int, index: dict[str, int]) -> bytes:
 def file_header(type_: int, flags: int, phoff: int, phnum: int, shoff: int, shnum: int) -> bytes:
     """The ELF header; program headers are absent when ``phnum`` is 0."""
     return struct.pack(
-        "<16s2HI3QI6H", IDENT, type_, EM_CUDA, 1, 0, phoff if phnum else 0, shoff, flags, EHDR_SIZE, PHDR_SIZE, phnum, SHDR_SIZE, shnum, 1
+        "<16s2HI3QI6H",
+        IDENT,
+        type_,
+        EM_CUDA,
+        1,
+        0,
+        phoff if phnum else 0,
+        shoff,
+        flags,
+        EHDR_SIZE,
+        PHDR_SIZE,
+        phnum,
+        SHDR_SIZE,
+        shnum,
+        1,
     )
 
 

@@ -203,7 +203,13 @@ def _crs(k: Kernel, t: Target, s: Symbols) -> bytes:
 
 
 def _reserved_smem(k: Kernel, t: Target, s: Symbols) -> bytes:
-    return record(NVAL, RESERVED_SMEM_USED) if t.reserved_smem_war or attrs.number(k.unit, "tcgen05_alloc", 0, 3) or attrs.number(k.unit, "reserved_smem", 0, 1) else b""
+    return (
+        record(NVAL, RESERVED_SMEM_USED)
+        if t.reserved_smem_war
+        or attrs.number(k.unit, "tcgen05_alloc", 0, 3)
+        or attrs.number(k.unit, "reserved_smem", 0, 1)
+        else b""
+    )
 
 
 def _fragments(k: Kernel, t: Target, s: Symbols) -> bytes:
@@ -214,7 +220,9 @@ def _fragments(k: Kernel, t: Target, s: Symbols) -> bytes:
 
 def _tcgen05(k: Kernel, t: Target, s: Symbols) -> bytes:
     used = attrs.number(k.unit, "tcgen05", 0, 3)
-    return b"".join(record(NVAL, code) for i, code in enumerate((TCGEN05_1CTA_USED, TCGEN05_2CTA_USED)) if used >> i & 1)
+    return b"".join(
+        record(NVAL, code) for i, code in enumerate((TCGEN05_1CTA_USED, TCGEN05_2CTA_USED)) if used >> i & 1
+    )
 
 
 def _sparse(k: Kernel, t: Target, s: Symbols) -> bytes:
@@ -306,8 +314,27 @@ def kernel_info(k: Kernel, t: Target, symbols: Symbols) -> bytes:
     return b"".join(write(k, t, symbols) for write in (_FROM_90 if t.compat else _BEFORE_90))
 
 
-_FUNCTION_BEFORE_90: Final[tuple[Writer, ...]] = (_sw_war, _api, _sw2861232, _barriers, _externs, *_COMMON, *_PLACES, _indirect)
-_FUNCTION_FROM_90: Final[tuple[Writer, ...]] = (_api, _sparse, _barriers, _externs, *_COMMON, _vrc, *_PLACES, _indirect, _sw_war)
+_FUNCTION_BEFORE_90: Final[tuple[Writer, ...]] = (
+    _sw_war,
+    _api,
+    _sw2861232,
+    _barriers,
+    _externs,
+    *_COMMON,
+    *_PLACES,
+    _indirect,
+)
+_FUNCTION_FROM_90: Final[tuple[Writer, ...]] = (
+    _api,
+    _sparse,
+    _barriers,
+    _externs,
+    *_COMMON,
+    _vrc,
+    *_PLACES,
+    _indirect,
+    _sw_war,
+)
 
 
 def function_info(k: Kernel, t: Target, symbols: Symbols) -> bytes:
@@ -315,7 +342,9 @@ def function_info(k: Kernel, t: Target, symbols: Symbols) -> bytes:
     return b"".join(write(k, t, symbols) for write in (_FUNCTION_FROM_90 if t.compat else _FUNCTION_BEFORE_90))
 
 
-def module_info(kernels: list[Kernel], t: Target, symbols: Symbols, samplers: Sequence[str] = (), errors: bool = False) -> bytes:
+def module_info(
+    kernels: list[Kernel], t: Target, symbols: Symbols, samplers: Sequence[str] = (), errors: bool = False
+) -> bytes:
     """The bytes of ``.nv.info``. ``kernels`` in declaration order; a module without kernels has one record (measured). ``samplers``: names of the
     module's samplers; none has an initialiser."""
     if not kernels:

@@ -119,7 +119,9 @@ def _param_size(unit: Unit) -> int:
         _check_param(unit, p)
         size = max(size, p.offset + p.size)
     if size > PARAM_MAX:
-        raise CompileError(f"Entry function '{unit.name}' uses too much parameter space ({size:#x} bytes, {PARAM_MAX:#x} max).")
+        raise CompileError(
+            f"Entry function '{unit.name}' uses too much parameter space ({size:#x} bytes, {PARAM_MAX:#x} max)."
+        )
     return size
 
 
@@ -138,7 +140,9 @@ def _worst_stack(functions: list[Placed], pointed: Sequence[str]) -> int:
     for f in functions:
         calls = [r for r in f.code.relocs if r.kind == "call"]
         called = {index[r.symbol] for r in calls if r.symbol in index and r.symbol != own}
-        if any(r.symbol == own and opcode(f.code.data, r.offset) == OP_CALL_REL for r in calls):  # returns name the kernel too
+        if any(
+            r.symbol == own and opcode(f.code.data, r.offset) == OP_CALL_REL for r in calls
+        ):  # returns name the kernel too
             called |= any_of
         edges.append(sorted(called))
     depth = [0] * len(functions)
@@ -159,7 +163,9 @@ def _worst_stack(functions: list[Placed], pointed: Sequence[str]) -> int:
             stack.pop()
             if state[at] == 1:
                 state[at] = 2
-                depth[at] = (0 if at in circle else functions[at].code.frame) + max((depth[to] for to in edges[at]), default=0)
+                depth[at] = (0 if at in circle else functions[at].code.frame) + max(
+                    (depth[to] for to in edges[at]), default=0
+                )
     return depth[0]
 
 
@@ -174,7 +180,9 @@ def build_kernel(unit: Unit, target: Target, helper_number: int, options: Mappin
     seen: set[str] = set()
     for code in unit.code:
         if len(code.data) % 16 or not code.data:
-            raise CompileError(f"function '{code.name}' of unit '{unit.name}': {len(code.data)} bytes are no whole instructions")
+            raise CompileError(
+                f"function '{code.name}' of unit '{unit.name}': {len(code.data)} bytes are no whole instructions"
+            )
         if code.name in seen:
             raise CompileError(f"unit '{unit.name}' holds two functions named '{code.name}'")
         if not 0 <= code.frame <= MAX_STACK or not 0 <= code.regs <= REG_CEILING:
@@ -196,7 +204,9 @@ def build_kernel(unit: Unit, target: Target, helper_number: int, options: Mappin
     param_size = _param_size(unit)
     shared = attrs.number(unit, "shared", 0, 1 << 30)
     if shared > target.shared_max:
-        raise CompileError(f"Entry function '{unit.name}' uses too much shared data ({shared:#x} bytes, {target.shared_max:#x} max)")
+        raise CompileError(
+            f"Entry function '{unit.name}' uses too much shared data ({shared:#x} bytes, {target.shared_max:#x} max)"
+        )
     # R0 and R1 count even when unused: an empty kernel reports 4 registers (measured).
     regs = max(2, *(f.code.regs for f in functions)) + REG_RESERVED
     if attrs.number(unit, "abi_call", 0, 1):
@@ -211,7 +221,9 @@ def build_kernel(unit: Unit, target: Target, helper_number: int, options: Mappin
         shared_align=_power_of_two(unit, "shared_align", 16),
         dynamic=_power_of_two(unit, "dynamic_shared_align", 0),
         param_size=param_size,
-        min_stack=attrs.number(unit, "min_stack", _worst_stack(functions, attrs.names(unit, "function_table")), MAX_STACK * 2),
+        min_stack=attrs.number(
+            unit, "min_stack", _worst_stack(functions, attrs.names(unit, "function_table")), MAX_STACK * 2
+        ),
         register_limit=attrs.number(unit, "maxregcount", register_limit(unit, target.sm, options), REG_CEILING),
         begins={f.code.name: f.begin for f in functions},
     )
@@ -220,7 +232,9 @@ def build_kernel(unit: Unit, target: Target, helper_number: int, options: Mappin
     kernel.exits = [at for at, _ in marked] if marked else scan(text, code_end, OP_EXIT)
     kernel.instructions = code_end // 16 if options.get("compiler-annotations") else 0
     kernel.converges = bool(scan(text, code_end, OP_CONVERGENCE))
-    kernel.calls = any(r.kind == "call" and r.symbol != functions[0].code.name for f in functions for r in f.code.relocs)
+    kernel.calls = any(
+        r.kind == "call" and r.symbol != functions[0].code.name for f in functions for r in f.code.relocs
+    )
     return kernel
 
 
@@ -235,10 +249,14 @@ def _check_places(unit: Unit, code: Code) -> None:
     last = len(code.data) - 16
     for r in code.relocs:
         if not 0 <= r.offset <= last or r.offset % 16:
-            raise CompileError(f"function '{code.name}' of unit '{unit.name}': relocation at {r.offset:#x} is no instruction of it")
+            raise CompileError(
+                f"function '{code.name}' of unit '{unit.name}': relocation at {r.offset:#x} is no instruction of it"
+            )
     for kind, at, _ in code.marks:
         if not 0 <= at <= last or at % 16:
-            raise CompileError(f"function '{code.name}' of unit '{unit.name}': mark '{kind}' at {at:#x} is no instruction of it")
+            raise CompileError(
+                f"function '{code.name}' of unit '{unit.name}': mark '{kind}' at {at:#x} is no instruction of it"
+            )
 
 
 def _symbol(unit: Unit, code: Code, helper_number: int) -> str:
@@ -270,7 +288,9 @@ def place_variables(module: Module) -> Variables:
         if v.space == "const":
             at = align_up(len(out.const), v.align)
             if at + v.size > CONST_MAX:
-                raise CompileError(f"File uses too much global constant data ({at + v.size:#x} bytes, {CONST_MAX:#x} max)")
+                raise CompileError(
+                    f"File uses too much global constant data ({at + v.size:#x} bytes, {CONST_MAX:#x} max)"
+                )
             out.const += bytes(at - len(out.const)) + v.init + bytes(v.size - len(v.init))
             out.const_align = max(out.const_align, v.align)
             out.place[v.name] = (CONST, at)

@@ -182,7 +182,9 @@ class _Source:
                 self._row(pc, table, site, depth + 1)
                 row = self.sites[site] = self.program.rows
             context = (row, self.strings.add(name))
-        self.program.row(pc, self.files.get(file, file), line, context)  # without a .file the number itself stands there, as in ptxas's table
+        self.program.row(
+            pc, self.files.get(file, file), line, context
+        )  # without a .file the number itself stands there, as in ptxas's table
 
 
 def _sass(kernels: Sequence[Kernel]) -> Lines:

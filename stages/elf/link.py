@@ -96,7 +96,9 @@ class Linker:
         for k in self.kernels:
             resolve(k, self.variables, self.target)
         self.frames: Frames = debug_frame(self.kernels, self.target)
-        self.lines: LineInfo | None = line_info(module, self.kernels) if header.options.get("generate-line-info") else None
+        self.lines: LineInfo | None = (
+            line_info(module, self.kernels) if header.options.get("generate-line-info") else None
+        )
         names = [v.name for v in self.variables.order]
         self.dwarf = debug_sections(module, self.kernels[::-1], names) if header.options.get("device-debug") else []
         self.created: dict[str, int] = {}  # sections of variables and shared memory: name -> order of creation
@@ -112,7 +114,9 @@ class Linker:
         """Create every symbol, in the order that the file has them."""
         table, t = self.table, self.target
         # A dynamic array of the module gives every kernel a section, used or not, but only sections with content get a symbol.
-        any_dynamic = any(k.dynamic for k in self.kernels) or any(v.space == "shared" and v.linkage == "extern" for v in self.module.vars)
+        any_dynamic = any(k.dynamic for k in self.kernels) or any(
+            v.space == "shared" and v.linkage == "extern" for v in self.module.vars
+        )
         table.section(TKINFO)
         table.section(CUINFO)
         for i, k in enumerate(self.kernels):
@@ -259,7 +263,18 @@ class Linker:
     def _infos(self) -> list[Section]:
         t, index = self.target, self.table.index
         samplers = [v.name for v in header_variables(self.module) if "samplerref" in v.attrs]
-        out = [Section(".nv.info", image.SHT_INFO, 0, info.module_info(self.kernels[::-1], t, index, samplers, bool(self.header.options.get("make-errors-visible-at-exit"))), link=".symtab", align=4)]
+        out = [
+            Section(
+                ".nv.info",
+                image.SHT_INFO,
+                0,
+                info.module_info(
+                    self.kernels[::-1], t, index, samplers, bool(self.header.options.get("make-errors-visible-at-exit"))
+                ),
+                link=".symtab",
+                align=4,
+            )
+        ]
         if t.compat:
             isa = max((attrs.number(k.unit, "isa_class", 1, 4, 1) for k in self.kernels), default=1)
             fast = min((attrs.number(k.unit, "fast_finalize", 0, 0xFF) for k in self.kernels), default=0)
@@ -267,7 +282,11 @@ class Linker:
             out.append(Section(COMPAT, image.SHT_COMPAT, 0, info.compat(t, isa, fast, tensormap), align=4))
         for k in self.kernels:
             body = info.kernel_info(k, t, index)
-            out.append(Section(f".nv.info.{k.name}", image.SHT_INFO, 0x40, body, link=".symtab", info=f".text.{k.name}", align=4))
+            out.append(
+                Section(
+                    f".nv.info.{k.name}", image.SHT_INFO, 0x40, body, link=".symtab", info=f".text.{k.name}", align=4
+                )
+            )
         graph = struct.pack("<Ii", 0, -1)
         for k in self.kernels[::-1]:
             for name in k.externs[::-1]:
@@ -302,7 +321,9 @@ class Linker:
             out += self._relocation(f".nv.constant0.{k.name}", [(at, kind, name, 0) for at, kind, name in words])
         slots: Rows = [(at, R_CUDA_64, name, 0) for name, at in self.variables.slot.items()]
         addresses = self._relocation(SLOTS, slots[::-1])
-        frames = self._relocation(FRAME, [(at, R_CUDA_64, name, addend) for at, name, addend in self.frames.relocs], in_place=True)
+        frames = self._relocation(
+            FRAME, [(at, R_CUDA_64, name, addend) for at, name, addend in self.frames.relocs], in_place=True
+        )
         if not self.late_slots:
             out += addresses
         out += self._relocation(CONST, self._pointers(CONST))
@@ -338,16 +359,24 @@ class Linker:
         out: list[Section] = []
         if rela or keep_empty:
             body = b"".join(struct.pack("<Q2Iq", at, kind, index[name], addend) for at, kind, name, addend in rela)
-            out.append(Section(f".rela{section}", image.SHT_RELA, 0x40, body, link=".symtab", info=section, align=8, entsize=24))
+            out.append(
+                Section(
+                    f".rela{section}", image.SHT_RELA, 0x40, body, link=".symtab", info=section, align=8, entsize=24
+                )
+            )
         if rel:
             body = b"".join(struct.pack("<Q2I", at, kind, index[name]) for at, kind, name, _ in rel)
-            out.append(Section(f".rel{section}", image.SHT_REL, 0x40, body, link=".symtab", info=section, align=8, entsize=16))
+            out.append(
+                Section(f".rel{section}", image.SHT_REL, 0x40, body, link=".symtab", info=section, align=8, entsize=16)
+            )
         return out
 
     def _constants(self) -> list[Section]:
         """Banks that stand before the code, in order of creation: bank 4 comes late if only a later kernel needs it."""
         place = {s.name: i for i, s in enumerate(self.table.low)}
-        return sorted(self._shared_constants() + self._own_constants(True, self.target.exec_rel), key=lambda s: place[s.name])
+        return sorted(
+            self._shared_constants() + self._own_constants(True, self.target.exec_rel), key=lambda s: place[s.name]
+        )
 
     def _shared_constants(self) -> list[Section]:
         out: list[Section] = []
@@ -365,7 +394,10 @@ class Linker:
         if given is None:
             return b""
         row = list(given)
-        names, places = attrs.names(k.unit, "function_table"), attrs.numbers(k.unit, "function_places", -1, 0xFFFFFFFF) or ()
+        names, places = (
+            attrs.names(k.unit, "function_table"),
+            attrs.numbers(k.unit, "function_places", -1, 0xFFFFFFFF) or (),
+        )
         if len(names) != len(places):
             raise attrs.bad(k.unit, "function_places")
         for name, slot in zip(names, places, strict=True):
@@ -409,7 +441,9 @@ class Linker:
         if v.init:
             out.append(Section(GLOBAL_INIT, SHT_PROGBITS, 3, v.init, align=v.init_align))
         memory: list[Section] = []
-        dynamic = [max(16, v.align) for v in self.module.vars if v.space == "shared" and v.linkage == "extern"]  # for every kernel, used or not (measured)
+        dynamic = [
+            max(16, v.align) for v in self.module.vars if v.space == "shared" and v.linkage == "extern"
+        ]  # for every kernel, used or not (measured)
         for name in self.created:
             if name == GLOBAL_ZERO:
                 memory.append(Section(name, SHT_NOBITS, 3, size=v.zero_size, align=v.zero_align))
@@ -417,7 +451,16 @@ class Linker:
             name = f".nv.shared.{k.name}"
             if name in self.created:
                 size = t.smem_base + k.static_shared
-                memory.append(Section(name, SHT_NOBITS, 0x43, size=size, info=f".text.{k.name}", align=max(k.shared_align, *dynamic, 1)))
+                memory.append(
+                    Section(
+                        name,
+                        SHT_NOBITS,
+                        0x43,
+                        size=size,
+                        info=f".text.{k.name}",
+                        align=max(k.shared_align, *dynamic, 1),
+                    )
+                )
         memory.sort(key=lambda s: self.created[s.name])
         if t.reserved_smem_offset0 >= 0:
             first = f".nv.shared.{self.kernels[0].name}" if self.kernels else ""
@@ -479,5 +522,7 @@ def link(header: Header, module: Module, units: list[Unit], notes: list[str] | N
         return link_object(header, module, units)
     linker = Linker(header, module, units)
     if linker.variables.crowded and notes is not None:
-        notes.append("Disabling default position-independent-code(pic) compilation mode as program requires more resources than allowed.")
+        notes.append(
+            "Disabling default position-independent-code(pic) compilation mode as program requires more resources than allowed."
+        )
     return linker.write()

@@ -17,7 +17,9 @@ OP_LDCU: Final = 0x1AC
 OP_LDC: Final = 0x182
 OP_EXIT: Final = frozenset({0x14D})
 OP_CALL_REL: Final = 0x144
-OP_CONVERGENCE: Final = frozenset({0x143, 0x144, 0x145})  # CALL.ABS, CALL.REL, BSSY: the kernel has a call-return stack record
+OP_CONVERGENCE: Final = frozenset(
+    {0x143, 0x144, 0x145}
+)  # CALL.ABS, CALL.REL, BSSY: the kernel has a call-return stack record
 
 BRANCH_SHIFT: Final = 34
 BRANCH_BITS: Final = 48

@@ -19,11 +19,32 @@ from stages.elf.file import lay_out
 from stages.elf.frame import debug_frame
 from stages.elf.headers import header_words
 from stages.elf.image import SHT_PROGBITS, Section, Strings
-from stages.elf.layout import CONST, GLOBAL_INIT, GLOBAL_ZERO, Kernel, address_kind, build_kernel, order_units, place_variables
+from stages.elf.layout import (
+    CONST,
+    GLOBAL_INIT,
+    GLOBAL_ZERO,
+    Kernel,
+    address_kind,
+    build_kernel,
+    order_units,
+    place_variables,
+)
 from stages.elf.lines import line_info
 from stages.elf.order import object_order
 from stages.elf.patch import add_imm32, set_branch, take_const_offset, take_imm32
-from stages.elf.symbols import BINDING, FUNC, GLOBAL, LOCAL, NOTYPE, OBJECT, OTHER_ENTRY, OTHER_MANAGED, WEAK, Symbol, SymbolTable
+from stages.elf.symbols import (
+    BINDING,
+    FUNC,
+    GLOBAL,
+    LOCAL,
+    NOTYPE,
+    OBJECT,
+    OTHER_ENTRY,
+    OTHER_MANAGED,
+    WEAK,
+    Symbol,
+    SymbolTable,
+)
 
 SHT_PROTOTYPE: Final = 0x70000002
 SHT_GLOBAL: Final = 0x70000007
@@ -36,7 +57,9 @@ OTHER_SHARED: Final = 0x40
 OTHER_CONST: Final = 0x80
 OTHER_PARAM: Final = 0x81
 
-COMMON_SHARED: Final = ".nv_debug.shared"  # shared variables of the module and of device functions: the linker gives them places
+COMMON_SHARED: Final = (
+    ".nv_debug.shared"  # shared variables of the module and of device functions: the linker gives them places
+)
 FRAME: Final = ".debug_frame"
 TKINFO: Final = ".note.nv.tkinfo"
 CUINFO: Final = ".note.nv.cuinfo"
@@ -45,7 +68,9 @@ CALLGRAPH: Final = ".nv.callgraph"
 
 R_CUDA_64: Final = 2
 R_CUDA_G64: Final = 4
-R_CUDA_8_0: Final = 76  # the lowest byte of an address; the next seven types are the other bytes, and so with the two below (measured)
+R_CUDA_8_0: Final = (
+    76  # the lowest byte of an address; the next seven types are the other bytes, and so with the two below (measured)
+)
 R_CUDA_G8_0: Final = 84
 R_UNIFIED8_0: Final = 104
 R_ABS32: Final = 55  # a shared address
@@ -62,7 +87,16 @@ R_UNIFIED_HI: Final = 113
 R_UNIFIED_CALL: Final = 114
 
 # Tables of functions and data that programs of several files share; the linker makes them (measured: every object of sm_90 and later names them).
-UNIFIED: Final = ("__UDT_OFFSET", "__UFT_OFFSET", "__UFT_CANONICAL", "__UDT_CANONICAL", "__UFT", "__UDT", "__UFT_END", "__UDT_END")
+UNIFIED: Final = (
+    "__UDT_OFFSET",
+    "__UFT_OFFSET",
+    "__UFT_CANONICAL",
+    "__UDT_CANONICAL",
+    "__UFT",
+    "__UDT",
+    "__UFT_END",
+    "__UDT_END",
+)
 
 Rows = list[tuple[int, int, str, int]]
 
@@ -89,7 +123,9 @@ class ObjectLinker:
         number = 0
         for u in object_order(order_units(module, units)):
             if header_words(u, not self.target.exec_rel):
-                raise CompileError(f"unit '{u.name}': textures by name are not supported by orias with '--compile-only'")
+                raise CompileError(
+                    f"unit '{u.name}': textures by name are not supported by orias with '--compile-only'"
+                )
             k = build_kernel(u, self.target, number, header.options)
             number += sum(f.code.kind == "helper" for f in k.functions)
             self.kernels.append(k)
@@ -118,7 +154,9 @@ class ObjectLinker:
         self.rows: dict[str, Rows] = {}
         self.callees: dict[str, dict[str, None]] = {}
         for k in self.kernels:
-            self.rows[f".text.{k.name}"] = [row for f in k.functions for r in f.code.relocs for row in self._text_row(k, f.begin + r.offset, r)]
+            self.rows[f".text.{k.name}"] = [
+                row for f in k.functions for r in f.code.relocs for row in self._text_row(k, f.begin + r.offset, r)
+            ]
             self._unified_calls(k)
         for v in self.variables.order:
             section, base = self.variables.place[v.name]
@@ -166,14 +204,18 @@ class ObjectLinker:
             elif not r.symbol.startswith("$"):
                 raise CompileError(f"unit '{k.name}': '{r.symbol}' is no variable of the module")
             return [(at, kind, r.symbol, take_imm32(k.text, at) + r.addend)]
-        raise CompileError(f"unit '{k.name}': relocation '{r.kind}' against '{r.symbol}' is not supported by orias in an object")
+        raise CompileError(
+            f"unit '{k.name}': relocation '{r.kind}' against '{r.symbol}' is not supported by orias in an object"
+        )
 
     def _unified_calls(self, k: Kernel) -> None:
         self.rows[f".text.{k.name}"] += [(at, R_UNIFIED_CALL, "__UFT_OFFSET", 0) for at, _ in k.marks("unified_call")]
 
     def _function(self, name: str) -> None:
         if name not in self.functions and name not in self.aliases:
-            if name not in self.module.externs and not name.startswith(DRIVER_PREFIXES[0]):  # those that `lower` calls need no declaration
+            if name not in self.module.externs and not name.startswith(
+                DRIVER_PREFIXES[0]
+            ):  # those that `lower` calls need no declaration
                 raise CompileError(f"function '{name}' is not in the module")
             self.externs[name] = None
 
@@ -214,12 +256,18 @@ class ObjectLinker:
                 table.section(name)
             for v in inside:
                 other = space | (OTHER_MANAGED if "managed" in v.attrs else 0)
-                table.add(Symbol(v.name, BINDING[v.linkage], CUDA_OBJECT, name, self.variables.place[v.name][1], v.size, other))
+                table.add(
+                    Symbol(
+                        v.name, BINDING[v.linkage], CUDA_OBJECT, name, self.variables.place[v.name][1], v.size, other
+                    )
+                )
         shared = self._shared_of_module()
         if shared or any(self._shared_of(k) for k in self.kernels if k.unit.kind != "entry"):
             table.section(COMMON_SHARED)
         for v in shared:
-            table.add(Symbol(v.name, BINDING[v.linkage], CUDA_OBJECT, COMMON_SHARED, max(1, v.align), v.size, OTHER_SHARED))
+            table.add(
+                Symbol(v.name, BINDING[v.linkage], CUDA_OBJECT, COMMON_SHARED, max(1, v.align), v.size, OTHER_SHARED)
+            )
         for k in self.kernels:
             self._function_symbols(k)
         table.section(FRAME)
@@ -237,12 +285,24 @@ class ObjectLinker:
     def _function_symbols(self, k: Kernel) -> None:
         table = self.table
         text = f".text.{k.name}"
-        table.add(Symbol(k.name, BINDING[k.unit.linkage], FUNC, text, 0, len(k.text), OTHER_ENTRY if k.unit.kind == "entry" else 0))
+        table.add(
+            Symbol(
+                k.name,
+                BINDING[k.unit.linkage],
+                FUNC,
+                text,
+                0,
+                len(k.text),
+                OTHER_ENTRY if k.unit.kind == "entry" else 0,
+            )
+        )
         for name, what in self.aliases.items():
             if what == k.name:
                 table.add(Symbol(name, GLOBAL, FUNC, text, 0, len(k.text)))
         table.section(text)
-        for f in k.functions[1:]:  # of no type: nvlink crashes when it drops a function that is not called, with a second function in its section (measured)
+        for f in k.functions[
+            1:
+        ]:  # of no type: nvlink crashes when it drops a function that is not called, with a second function in its section (measured)
             table.add(Symbol(f.symbol, LOCAL, NOTYPE, text, f.begin, f.size))
         own = self._shared_of(k)
         if own and k.unit.kind == "entry":
@@ -254,7 +314,17 @@ class ObjectLinker:
             name = f".nv.constant0.{k.name}"
             table.section(name)
             if self.target.exec_rel and k.param_size:
-                table.add(Symbol("_param", LOCAL, CUDA_OBJECT, name, self.target.param_base(k.param_size), k.param_size, OTHER_PARAM))
+                table.add(
+                    Symbol(
+                        "_param",
+                        LOCAL,
+                        CUDA_OBJECT,
+                        name,
+                        self.target.param_base(k.param_size),
+                        k.param_size,
+                        OTHER_PARAM,
+                    )
+                )
 
     def _shared_of_module(self) -> list[Var]:
         return [v for v in self.module.vars if v.space == "shared" and v.linkage != "extern"]
@@ -264,7 +334,13 @@ class ObjectLinker:
         got = k.unit.attrs.get("shared_vars", ())
         out: list[tuple[str, int, int]] = []
         for row in got if isinstance(got, tuple) else ():
-            if not (isinstance(row, tuple) and len(row) == 3 and isinstance(row[0], str) and isinstance(row[1], int) and isinstance(row[2], int)):
+            if not (
+                isinstance(row, tuple)
+                and len(row) == 3
+                and isinstance(row[0], str)
+                and isinstance(row[1], int)
+                and isinstance(row[2], int)
+            ):
                 raise attrs.bad(k.unit, "shared_vars")
             out.append((row[0], row[1], max(1, row[2])))
         return out
@@ -275,11 +351,23 @@ class ObjectLinker:
         """All sections behind the three tables."""
         t = self.target
         frames = debug_frame(self.kernels, t)
-        self.rows[FRAME] = [(at, R_CUDA_64, name, addend) for at, name, addend in frames.relocs] + self._frame_rows(frames.data)
+        self.rows[FRAME] = [(at, R_CUDA_64, name, addend) for at, name, addend in frames.relocs] + self._frame_rows(
+            frames.data
+        )
         compat = COMPAT if t.compat else 0
         out = [Section(FRAME, SHT_PROGBITS, data=frames.data), *self._debug()]
         out.append(Section(TKINFO, image.SHT_NOTE, 0x02000000, notes.tkinfo(self.header), align=4))
-        out.append(Section(CUINFO, image.SHT_NOTE, 0x01000040 if compat else 0x01000000, notes.cuinfo(self.header), link=TKINFO, info=compat, align=4))
+        out.append(
+            Section(
+                CUINFO,
+                image.SHT_NOTE,
+                0x01000040 if compat else 0x01000000,
+                notes.cuinfo(self.header),
+                link=TKINFO,
+                info=compat,
+                align=4,
+            )
+        )
         out += self._infos()
         for name, rows in self.rows.items():
             out += self._relocation(name, rows)
@@ -317,9 +405,15 @@ class ObjectLinker:
         """Sections of -lineinfo and -g."""
         out: list[Section] = []
         if self.lines is not None:
-            tables = [(".debug_line", self.lines.source.data, self.lines.source.relocs), (".debug_str", self.lines.strings, [])]
+            tables = [
+                (".debug_line", self.lines.source.data, self.lines.source.relocs),
+                (".debug_str", self.lines.strings, []),
+            ]
             if self.lines.sass is not None:
-                tables += [(".nv_debug_line_sass", self.lines.sass.data, self.lines.sass.relocs), (".nv_debug_ptx_txt", self.lines.text, [])]
+                tables += [
+                    (".nv_debug_line_sass", self.lines.sass.data, self.lines.sass.relocs),
+                    (".nv_debug_ptx_txt", self.lines.text, []),
+                ]
             for name, data, relocs in tables:
                 if data:
                     out.append(Section(name, SHT_PROGBITS, data=bytes(data)))
@@ -337,7 +431,9 @@ class ObjectLinker:
             if k.unit.kind != "entry":
                 loose += own
         if loose:
-            out.append(Section(COMMON_SHARED, SHT_SHARED, 3, size=sum(s for s, _ in loose), align=max(a for _, a in loose)))
+            out.append(
+                Section(COMMON_SHARED, SHT_SHARED, 3, size=sum(s for s, _ in loose), align=max(a for _, a in loose))
+            )
         for k in self.kernels:
             own = [(size, align) for _, size, align in self._shared_of(k)]
             if own and k.unit.kind == "entry":
@@ -350,7 +446,9 @@ class ObjectLinker:
         for k in self.kernels:
             if k.unit.kind == "entry":
                 size = self.target.param_base(k.param_size) + k.param_size
-                out.append(Section(f".nv.constant0.{k.name}", SHT_CONSTANT, 0x42, bytes(size), info=f".text.{k.name}", align=4))
+                out.append(
+                    Section(f".nv.constant0.{k.name}", SHT_CONSTANT, 0x42, bytes(size), info=f".text.{k.name}", align=4)
+                )
         return out
 
     def _infos(self) -> list[Section]:
@@ -371,7 +469,9 @@ class ObjectLinker:
             k.externs = [name for name in called if name in self.externs]
             write = info.kernel_info if k.unit.kind == "entry" else info.function_info
             name = f".nv.info.{k.name}"
-            out.append(Section(name, image.SHT_INFO, 0x40, write(k, t, index), link=".symtab", info=f".text.{k.name}", align=4))
+            out.append(
+                Section(name, image.SHT_INFO, 0x40, write(k, t, index), link=".symtab", info=f".text.{k.name}", align=4)
+            )
             for other in called:
                 graph += struct.pack("<II", index[k.name], index[other])
         graph += self._pointers()
@@ -411,10 +511,16 @@ class ObjectLinker:
         out: list[Section] = []
         if rela:
             body = b"".join(struct.pack("<Q2Iq", at, kind, index[name], addend) for at, kind, name, addend in rela)
-            out.append(Section(f".rela{section}", image.SHT_RELA, 0x40, body, link=".symtab", info=section, align=8, entsize=24))
+            out.append(
+                Section(
+                    f".rela{section}", image.SHT_RELA, 0x40, body, link=".symtab", info=section, align=8, entsize=24
+                )
+            )
         if rel:
             body = b"".join(struct.pack("<Q2I", at, kind, index[name]) for at, kind, name, _ in rel)
-            out.append(Section(f".rel{section}", image.SHT_REL, 0x40, body, link=".symtab", info=section, align=8, entsize=16))
+            out.append(
+                Section(f".rel{section}", image.SHT_REL, 0x40, body, link=".symtab", info=section, align=8, entsize=16)
+            )
         return out
 
     # -- the file -----------------------------------------------------------------------------------------------------------------------

@@ -48,8 +48,15 @@ def _overridden(kernels: list[Kernel], header: Header) -> list[str]:
     """What -maxrregcount changes: kernels without directives of their own."""
     if header.options.get("maxrregcount") is None:
         return []
-    free = [k for k in kernels if k.unit.kind == "entry" and not {"maxntid", "reqntid", "maxnreg", "minnctapersm"} & k.unit.attrs.keys()]
-    return [f"{INFO}Overriding maximum register limit 256 for '{k.name}' with  {k.register_limit} of maxrregcount option" for k in free]
+    free = [
+        k
+        for k in kernels
+        if k.unit.kind == "entry" and not {"maxntid", "reqntid", "maxnreg", "minnctapersm"} & k.unit.attrs.keys()
+    ]
+    return [
+        f"{INFO}Overriding maximum register limit 256 for '{k.name}' with  {k.register_limit} of maxrregcount option"
+        for k in free
+    ]
 
 
 def _used(k: Kernel, t: Target, whole: bool) -> str:
@@ -76,7 +83,9 @@ def usage_warnings(header: Header, module: Module, units: list[Unit]) -> list[st
             if local and frame:
                 out.append(f"Local memory used for function '{f.name}', size of stack frame: {frame} bytes")
             if spills and any(f.spills):
-                out.append(f"Registers are spilled to local memory in function '{f.name}', {f.spills[0]} bytes spill stores, {f.spills[1]} bytes spill loads")
+                out.append(
+                    f"Registers are spilled to local memory in function '{f.name}', {f.spills[0]} bytes spill stores, {f.spills[1]} bytes spill loads"
+                )
     return out
 
 

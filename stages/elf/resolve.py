@@ -36,12 +36,18 @@ def collect_externs(kernels: list[Kernel], module: Module, variables: Variables)
     data = [v.name for v in variables.order if v.space == "global"]
     variables.slot = {name: 8 * i for i, name in enumerate(dict.fromkeys((*first, *data, *found)))}
     variables.crowded = 8 * len(variables.slot) >= CONST_MAX
-    if variables.crowded:  # ptxas puts the addresses into the code then; here those that no code asks for lose their place
+    if (
+        variables.crowded
+    ):  # ptxas puts the addresses into the code then; here those that no code asks for lose their place
         used = {r.symbol for k in kernels for f in k.functions for r in f.code.relocs}
-        variables.slot = {name: 8 * i for i, name in enumerate(name for name in variables.slot if name in used or name in found)}
+        variables.slot = {
+            name: 8 * i for i, name in enumerate(name for name in variables.slot if name in used or name in found)
+        }
     if 8 * len(variables.slot) > CONST_MAX:
         size = 8 * len(variables.slot)
-        raise CompileError(f"Code that names so many global variables is not supported by orias: their addresses take {size:#x} bytes, {CONST_MAX:#x} max")
+        raise CompileError(
+            f"Code that names so many global variables is not supported by orias: their addresses take {size:#x} bytes, {CONST_MAX:#x} max"
+        )
     return list(found)
 
 
@@ -70,7 +76,9 @@ def _apply(kernel: Kernel, variables: Variables, target: Target, at: int, r: Rel
     elif r.kind == "imm_hi" and base is not None:
         add_imm32(kernel.text, at, base + r.addend >> 32)
     else:
-        raise CompileError(f"unit '{kernel.name}': relocation '{r.kind}' against '{r.symbol}' is not supported by orias")
+        raise CompileError(
+            f"unit '{kernel.name}': relocation '{r.kind}' against '{r.symbol}' is not supported by orias"
+        )
 
 
 def _const_place(kernel: Kernel, variables: Variables, r: Reloc) -> int:

@@ -11,7 +11,23 @@ from ir_format import isa
 from ir_format.diag import CompileError
 from ir_format.flow import build_cfg, loop_depths
 from ir_format.isa import facts
-from ir_format.model import AttrValue, Block, Code, Const, Function, Header, Imm, Inst, Label, Mem, Operand, Reg, Reloc, Sym, Unit
+from ir_format.model import (
+    AttrValue,
+    Block,
+    Code,
+    Const,
+    Function,
+    Header,
+    Imm,
+    Inst,
+    Label,
+    Mem,
+    Operand,
+    Reg,
+    Reloc,
+    Sym,
+    Unit,
+)
 from ir_format.target import RETURN_REG
 from ir_format.target import target as sm_facts
 
@@ -50,12 +66,20 @@ def encode_function(f: Function, target: Target) -> Code:
         pc = begin[block.id]
         for index, inst in enumerate(block.insts):
             if inst.ctl is None:
-                raise CompileError(f"{f.name}: {inst.op} has no control word; the schedule stage comes first", inst.line)
+                raise CompileError(
+                    f"{f.name}: {inst.op} has no control word; the schedule stage comes first", inst.line
+                )
             odd = [o for o in inst.srcs if type(o) is not Reg]
             try:
-                word = encode(_with_return(inst, block, index, pc) if odd else inst, pc, begin if inst.op != "BSSY" else _behind_meeting(f, inst, begin))
+                word = encode(
+                    _with_return(inst, block, index, pc) if odd else inst,
+                    pc,
+                    begin if inst.op != "BSSY" else _behind_meeting(f, inst, begin),
+                )
             except KeyError as error:
-                raise CompileError(f"{f.name}: {inst.op} names block {error.args[0]}, which the function does not have", inst.line) from None
+                raise CompileError(
+                    f"{f.name}: {inst.op} names block {error.args[0]}, which the function does not have", inst.line
+                ) from None
             data += word.to_bytes(WORD, "little")
             for o in odd:
                 found = _reloc(o, pc, inst.line)
@@ -97,7 +121,9 @@ def _behind_meeting(f: Function, inst: Inst, begin: dict[int, int]) -> dict[int,
 def _with_return(inst: Inst, block: Block, index: int, pc: int) -> Inst:
     """Give an immediate about the block's next CALL its value: ``ret`` (in an object ``ret_lo`` and ``ret_hi``, halves of the address) is the offset behind the call (`elf` adds the function's place), ``dist``
     the bytes from the LEPC before this instruction to behind the call."""
-    k = next((k for k, o in enumerate(inst.srcs) if isinstance(o, Imm) and o.fmt in ("ret", "ret_lo", "ret_hi", "dist")), -1)
+    k = next(
+        (k for k, o in enumerate(inst.srcs) if isinstance(o, Imm) and o.fmt in ("ret", "ret_lo", "ret_hi", "dist")), -1
+    )
     if k < 0:
         return inst
     o = inst.srcs[k]
@@ -112,7 +138,16 @@ def _with_return(inst: Inst, block: Block, index: int, pc: int) -> Inst:
     return Inst(inst.op, inst.mods, inst.dsts, srcs, inst.guard, inst.line, inst.loc, inst.ctl)
 
 
-_IMM_KINDS = {"lo": "imm_lo", "hi": "imm_hi", "off": "imm_off", "": "imm_off", "ret": "imm_off", "ret_lo": "imm_lo", "ret_hi": "imm_hi", "call": "call_abs"}
+_IMM_KINDS = {
+    "lo": "imm_lo",
+    "hi": "imm_hi",
+    "off": "imm_off",
+    "": "imm_off",
+    "ret": "imm_off",
+    "ret_lo": "imm_lo",
+    "ret_hi": "imm_hi",
+    "call": "call_abs",
+}
 
 
 def _reloc(o: Operand, pc: int, line: int) -> Reloc | None:
@@ -127,7 +162,9 @@ def _reloc(o: Operand, pc: int, line: int) -> Reloc | None:
             raise CompileError(f"a relocated immediate of format '{o.fmt}' is not known", line)
         return Reloc(pc, kind, o.sym)
     if isinstance(o, Mem) and o.sym:
-        raise CompileError(f"an address relative to the symbol {o.sym} has no relocation; its place goes into a register", line)
+        raise CompileError(
+            f"an address relative to the symbol {o.sym} has no relocation; its place goes into a register", line
+        )
     return None
 
 
@@ -149,16 +186,35 @@ def _mark(inst: Inst, pc: int, marks: list[tuple[str, int, int]], target: Target
     if isinstance(name, str):
         value = attrs.get("mark_value", 0)
         marks.append((name, pc, value if isinstance(value, int) else 0))
-    if attrs.get("coop") == 1 and (inst.op in _WARP_WIDE or inst.op in ("WARPSYNC", "NOP")):  # the last two: bar.warp.sync
-        places = inst.srcs if inst.op == "WARPSYNC" else inst.uses  # where the register with the mask of the threads stands
-        marks.append(("coop", pc, next((o.num for o in places if isinstance(o, Reg) and o.file == "R" and sm_facts(f"sm_{target.sm}").compat), -1)))
+    if attrs.get("coop") == 1 and (
+        inst.op in _WARP_WIDE or inst.op in ("WARPSYNC", "NOP")
+    ):  # the last two: bar.warp.sync
+        places = (
+            inst.srcs if inst.op == "WARPSYNC" else inst.uses
+        )  # where the register with the mask of the threads stands
+        marks.append(
+            (
+                "coop",
+                pc,
+                next(
+                    (
+                        o.num
+                        for o in places
+                        if isinstance(o, Reg) and o.file == "R" and sm_facts(f"sm_{target.sm}").compat
+                    ),
+                    -1,
+                ),
+            )
+        )
     if "half" in attrs:
         marks += [("half", pc, o.num) for o in inst.uses if isinstance(o, Reg) and o.num >= 0]
     if "mbarrier" in attrs:
         _mark_barrier(inst, pc, marks, attrs, target)
 
 
-def _mark_barrier(inst: Inst, pc: int, marks: list[tuple[str, int, int]], attrs: dict[str, AttrValue], target: Target) -> None:
+def _mark_barrier(
+    inst: Inst, pc: int, marks: list[tuple[str, int, int]], attrs: dict[str, AttrValue], target: Target
+) -> None:
     """An operation on an mbarrier: which one and the parts of its address; beside it an operand that the instruction itself does not show."""
     operation, offset = attrs["mbarrier"], attrs.get("offset", 0)
     base, uniform = 0xFF, sm_facts(f"sm_{target.sm}").ur_zero

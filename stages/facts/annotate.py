@@ -24,7 +24,9 @@ def annotated(stream: BinaryIO, strip: bool = False) -> bytes:
             header = wire.header_from_wire(wire.unpack(data))
             level = header.level
             if level not in ("ori", "allocated", "scheduled"):
-                raise StreamError(f"a stream of level {level} has no instructions to annotate: ori, allocated and scheduled have")
+                raise StreamError(
+                    f"a stream of level {level} has no instructions to annotate: ori, allocated and scheduled have"
+                )
             tables = hazards(header.target)
         if tag != "unit":
             writer.frame(tag, data)

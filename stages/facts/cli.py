@@ -19,7 +19,9 @@ app = new_app()
     "(attributes hz.*; docs/own-stage.md); --strip takes them away again."
 )
 def run(
-    what: Annotated[str, typer.Argument(help="target such as sm_90; with --annotate or --strip the stream, '-' for standard input")] = "-",
+    what: Annotated[
+        str, typer.Argument(help="target such as sm_90; with --annotate or --strip the stream, '-' for standard input")
+    ] = "-",
     annotate: Annotated[bool, typer.Option("--annotate", help="add facts to the instructions of a stream")] = False,
     strip: Annotated[bool, typer.Option("--strip", help="remove added facts from a stream")] = False,
     out: Annotated[Path | None, typer.Option("-o", "--output", help="where to write (standard output)")] = None,

@@ -68,7 +68,9 @@ def _distances(sm: int) -> dict[str, Any]:
     """kind (raw, waw, war) -> register file -> later role or group -> earlier column or class -> [cycles, source]."""
     out: dict[str, Any] = {}
     for (kind, file), matrix in load.matrices(sm).items():
-        out.setdefault(kind, {})[file] = {later: {earlier: [c.cycles, c.source] for earlier, c in line.items()} for later, line in matrix.items()}
+        out.setdefault(kind, {})[file] = {
+            later: {earlier: [c.cycles, c.source] for earlier, c in line.items()} for later, line in matrix.items()
+        }
     return out
 
 
@@ -99,4 +101,11 @@ def _row(row: Row, machine: isa.Target) -> dict[str, Any]:
 
 
 def _slot(s: SlotSpec) -> dict[str, Any]:
-    return {"name": s.name, "kind": s.kind, "width": s.width, "width_by": s.group, "default": s.default, "optional": bool(s.opt)}
+    return {
+        "name": s.name,
+        "kind": s.kind,
+        "width": s.width,
+        "width_by": s.group,
+        "default": s.default,
+        "optional": bool(s.opt),
+    }

@@ -98,7 +98,9 @@ def atomic(code: Code, step: Step, pc: int) -> Action:
     return run
 
 
-def _atomic128(code: Code, step: Step, operands: list[Any], where: Any, space: str, outs: list[Any], cas: bool) -> Action:
+def _atomic128(
+    code: Code, step: Step, operands: list[Any], where: Any, space: str, outs: list[Any], cas: bool
+) -> Action:
     reads = [read_wide(x) for x in operands]
 
     def run(m: Machine) -> int | None:

@@ -29,7 +29,9 @@ def _complete(m: Machine, step: Step, where: Arr, counts: Arr, threads: Arr, spa
     for at, count in zip(off, counts, strict=True):
         state: State | None = m.barriers.get(int(at))
         if state is None:
-            raise InterpreterError("undefined", "an mbarrier that was not initialised", step.inst.line, step.inst.opcode)
+            raise InterpreterError(
+                "undefined", "an mbarrier that was not initialised", step.inst.line, step.inst.opcode
+            )
         state.tx -= int(count)
         state.settle()
 
@@ -92,7 +94,14 @@ def copy(code: Code, step: Step, pc: int) -> Action:
                     dest.mark(np.arange(out.start, out.stop), 1, pc)
                 if bars is not None:
                     at = int(bars[k]) if masks is None else _in_block(m, int(bars[k]), _bits(int(masks[k]) & 0xFFFF)[j])
-                    _complete(m, step, np.array([at], U64), np.array([size]), one, "cluster" if to_space == "cluster" else "shared")
+                    _complete(
+                        m,
+                        step,
+                        np.array([at], U64),
+                        np.array([size]),
+                        one,
+                        "cluster" if to_space == "cluster" else "shared",
+                    )
         return None
 
     return run
@@ -147,7 +156,9 @@ def remote(code: Code, step: Step, pc: int) -> Action:
             if m.track:
                 memory.mark(off, total, pc)
         if barrier is not None:
-            _complete(m, step, np.broadcast_to(barrier(m), threads.shape), np.full(len(threads), total), threads, "cluster")
+            _complete(
+                m, step, np.broadcast_to(barrier(m), threads.shape), np.full(len(threads), total), threads, "cluster"
+            )
         return None
 
     return run
@@ -169,8 +180,22 @@ def zeros(code: Code, step: Step, pc: int) -> Action:
                 raise InterpreterError("undefined", f"st.bulk of {size} bytes", inst.line, inst.opcode)
             if not size:
                 continue
-            memory, off, _ = resolve(m, "shared" if any(x.startswith("shared") for x in inst.mods) else "generic", a[k : k + 1], 8, "store", threads[k : k + 1])[0]
-            resolve(m, "generic" if not any(x.startswith("shared") for x in inst.mods) else "shared", a[k : k + 1] + U64(size - 8), 8, "store", threads[k : k + 1])
+            memory, off, _ = resolve(
+                m,
+                "shared" if any(x.startswith("shared") for x in inst.mods) else "generic",
+                a[k : k + 1],
+                8,
+                "store",
+                threads[k : k + 1],
+            )[0]
+            resolve(
+                m,
+                "generic" if not any(x.startswith("shared") for x in inst.mods) else "shared",
+                a[k : k + 1] + U64(size - 8),
+                8,
+                "store",
+                threads[k : k + 1],
+            )
             memory.data[int(off[0]) : int(off[0]) + size] = 0
             if m.track:
                 memory.mark(np.arange(int(off[0]), int(off[0]) + size), 1, pc)

@@ -8,7 +8,22 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from ir_format.ptx import Addr, Imm, ImmF32, ImmF64, NotPred, Operand, PtxFunction, PtxInst, PtxLabel, PtxModule, PtxUnit, Reg, SReg, Sym
+from ir_format.ptx import (
+    Addr,
+    Imm,
+    ImmF32,
+    ImmF64,
+    NotPred,
+    Operand,
+    PtxFunction,
+    PtxInst,
+    PtxLabel,
+    PtxModule,
+    PtxUnit,
+    Reg,
+    SReg,
+    Sym,
+)
 from stages.interpret.memory import WINDOWS
 from stages.interpret.rows import BITS, U64, Arr, Unsupported
 
@@ -149,7 +164,29 @@ class Code:
         return found
 
 
-CONTROL: Final = frozenset(["bra", "brx", "call", "ret", "exit", "trap", "bar", "barrier", "shfl", "vote", "match", "redux", "elect", "activemask", "ldmatrix", "stmatrix", "movmatrix", "mma", "wmma"])
+CONTROL: Final = frozenset(
+    [
+        "bra",
+        "brx",
+        "call",
+        "ret",
+        "exit",
+        "trap",
+        "bar",
+        "barrier",
+        "shfl",
+        "vote",
+        "match",
+        "redux",
+        "elect",
+        "activemask",
+        "ldmatrix",
+        "stmatrix",
+        "movmatrix",
+        "mma",
+        "wmma",
+    ]
+)
 
 
 # --------------------------------------------------------------------------- operands

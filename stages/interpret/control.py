@@ -78,7 +78,16 @@ def _return(m: Machine, code: Code, callee: int, call: Step, threads: Arr) -> No
         if formal.space == "reg":
             value: Any = m.regs[formal.reg][threads]
         else:
-            value = m.local.load(m.local.offsets(inner_base[threads] + U64(f.places[formal.name].offset), formal.size, "return", threads), formal.size) if not formal.dims and formal.size <= 8 else None
+            value = (
+                m.local.load(
+                    m.local.offsets(
+                        inner_base[threads] + U64(f.places[formal.name].offset), formal.size, "return", threads
+                    ),
+                    formal.size,
+                )
+                if not formal.dims and formal.size <= 8
+                else None
+            )
         if isinstance(actual, Reg):
             r = outer.regs[actual.index]
             if r is m.junk or r is m.junk_bits:
@@ -129,7 +138,10 @@ def _elements(formals: Sequence[PtxParam], actuals: Sequence[Operand]) -> Iterat
     for formal, actual in zip(formals, actuals, strict=False):
         if isinstance(actual, Vec) and formal.space == "reg" and formal.vec == len(actual.elems):
             size = formal.size // formal.vec
-            yield from ((PtxParam(formal.name, formal.type, size, size, space="reg", reg=formal.reg + k), x) for k, x in enumerate(actual.elems))
+            yield from (
+                (PtxParam(formal.name, formal.type, size, size, space="reg", reg=formal.reg + k), x)
+                for k, x in enumerate(actual.elems)
+            )
         else:
             yield formal, actual
 

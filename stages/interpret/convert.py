@@ -47,7 +47,11 @@ def float_to_int(x: Arr, dest: str, mode: str, nan: int) -> Arr:
     inside = np.where((r >= float(low)) & (r < top), r, 0.0)
     if dest == "u64":
         big = inside >= 2.0**63
-        value = np.where(big, (inside - np.where(big, 2.0**63, 0.0)).astype(np.int64).view(U64) + U64(1 << 63), np.where(big, 0.0, inside).astype(np.int64).view(U64))
+        value = np.where(
+            big,
+            (inside - np.where(big, 2.0**63, 0.0)).astype(np.int64).view(U64) + U64(1 << 63),
+            np.where(big, 0.0, inside).astype(np.int64).view(U64),
+        )
     else:
         value = inside.astype(np.int64).view(U64)
     value = np.where(r >= top, U64(high), np.where(r < float(low), U64(low & (1 << 64) - 1), value))
@@ -65,7 +69,11 @@ def int_to_float(x: Arr, source: str, f: Format, mode: str) -> Arr:
         plain = np.where(big, U64(0), m).astype(np.float64).view(U64)
         top = np.asarray(odd << U64(2))
         # Up to 53 bits are exact; more are rounded by hand: 55 bits with two below the last place.
-        return np.where(big, _round_big(m, negative, mode), plain) | np.where(negative, U64(1 << 63), U64(0)) if top.size else plain
+        return (
+            np.where(big, _round_big(m, negative, mode), plain) | np.where(negative, U64(1 << 63), U64(0))
+            if top.size
+            else plain
+        )
     value = np.where(big, np.ldexp(odd.astype(np.float64), 11), np.where(big, U64(0), m).astype(np.float64))
     return narrow(np.where(negative, -value, value), f, mode)
 

@@ -202,7 +202,11 @@ def _high_word(fn: Any) -> Fn:
 @row("rsqrt")
 def _rsqrt(inst: PtxInst) -> Fn:
     if inst.types[0] == "f64":
-        return _high_word(lambda x: 1.0 / np.sqrt(x)) if inst.has("ftz") else lambda a: narrow(1.0 / np.sqrt(decode(a, F64)), F64)
+        return (
+            _high_word(lambda x: 1.0 / np.sqrt(x))
+            if inst.has("ftz")
+            else lambda a: narrow(1.0 / np.sqrt(decode(a, F64)), F64)
+        )
     return _approx(lambda x: 1.0 / np.sqrt(x), inst)
 
 

@@ -100,7 +100,17 @@ class Module:
             raise InterpreterError("unsupported", str(much)) from much
 
     def _launch(
-        self, code: Code, grid: Dim3, block: Dim3, args: Sequence[Arg], shared: int, seed: int, shuffled: int, limit: int, track: bool, other_nans: bool
+        self,
+        code: Code,
+        grid: Dim3,
+        block: Dim3,
+        args: Sequence[Arg],
+        shared: int,
+        seed: int,
+        shuffled: int,
+        limit: int,
+        track: bool,
+        other_nans: bool,
     ) -> Result:
         rng = np.random.default_rng([seed, 17])
         filler = Filler(seed, rng)
@@ -179,7 +189,9 @@ class Module:
             place = code.places.get(v.name)
             if place is None or place.space not in ("global", "const"):
                 continue
-            data = heap.slot(place.offset) if place.space == "global" else const.data[place.offset : place.offset + v.size]
+            data = (
+                heap.slot(place.offset) if place.space == "global" else const.data[place.offset : place.offset + v.size]
+            )
             for r in v.relocs:
                 target = code.places.get(r.symbol)
                 if target is None:
@@ -235,7 +247,14 @@ def _stack(code: Code) -> int:
     """Bytes of local memory a thread: every function once, more if it can recurse or allocate."""
     total = sum(f.frame for f in code.functions) + 64
     calls = [s.inst for s in code.steps if s.inst.op in ("call", "alloca")]
-    direct = {c.operands[0].target.name for c in calls if isinstance(c, PtxInst) and c.operands and isinstance(c.operands[0], CallTarget) and isinstance(c.operands[0].target, Sym)}
+    direct = {
+        c.operands[0].target.name
+        for c in calls
+        if isinstance(c, PtxInst)
+        and c.operands
+        and isinstance(c.operands[0], CallTarget)
+        and isinstance(c.operands[0].target, Sym)
+    }
     simple = len(direct) == sum(1 for _ in direct) and _acyclic(code) and not any(c.op == "alloca" for c in calls)
     return total if simple else total + RECURSION_BYTES
 

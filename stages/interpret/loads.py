@@ -25,7 +25,13 @@ def resolve(m: Machine, space: str, a: Arr, size: int, what: str, threads: Arr) 
     if space == "local":
         return [(m.local, m.local.offsets(a & U64(FULL), size, what, threads), slice(None))]
     if space in ("const", "kparam"):
-        return [(getattr(m, space), getattr(m, space).offsets(a & U64(FULL), size, what, np.zeros(a.shape, np.int64)), slice(None))]
+        return [
+            (
+                getattr(m, space),
+                getattr(m, space).offsets(a & U64(FULL), size, what, np.zeros(a.shape, np.int64)),
+                slice(None),
+            )
+        ]
     high = a >> U64(32)
     if high.size and (high == U64(0x7F00)).all():
         return [(m.heap, m.heap.offsets(a, size, what), slice(None))]

@@ -26,7 +26,8 @@ MAX_DEPTH: Final = 200
 LEVEL: Final = 1 << 32
 #: Negative quiet NaNs of which every part is unlike the canonical one's.
 OTHER_NANS: Final[dict[Format, Any]] = {
-    FORMATS[name]: U64(bits) for name, bits in (("f64", 0xFFFB_5A5A_4F1E_2D3C), ("f32", 0xFFDA_5A5A), ("f16", 0xFE5A), ("bf16", 0xFFDA))
+    FORMATS[name]: U64(bits)
+    for name, bits in (("f64", 0xFFFB_5A5A_4F1E_2D3C), ("f32", 0xFFDA_5A5A), ("f16", 0xFE5A), ("bf16", 0xFFDA))
 }
 
 
@@ -237,9 +238,16 @@ class Machine:
                             continue
                 at = step.run(self)  # type: ignore[misc]
             except MemoryFault as fault:
-                raise InterpreterError("address", f"{fault.message} by {self.name_of(int(self.idx[min(fault.thread, len(self.idx) - 1)]))}", step.inst.line, step.inst.opcode) from fault
+                raise InterpreterError(
+                    "address",
+                    f"{fault.message} by {self.name_of(int(self.idx[min(fault.thread, len(self.idx) - 1)]))}",
+                    step.inst.line,
+                    step.inst.opcode,
+                ) from fault
             except Unsupported as missing:
-                raise InterpreterError("unsupported", f"not interpreted: {missing}", step.inst.line, step.inst.opcode) from missing
+                raise InterpreterError(
+                    "unsupported", f"not interpreted: {missing}", step.inst.line, step.inst.opcode
+                ) from missing
             if at is None:
                 pc += 1
             elif at < 0:
@@ -264,7 +272,9 @@ class Machine:
         except Outside as missing:
             raise InterpreterError("outside", str(missing), step.inst.line) from missing
         except Unsupported as missing:
-            raise InterpreterError("unsupported", f"not interpreted: {missing}", step.inst.line, step.inst.opcode) from missing
+            raise InterpreterError(
+                "unsupported", f"not interpreted: {missing}", step.inst.line, step.inst.opcode
+            ) from missing
 
     def name_of(self, thread: int) -> str:
         """A thread in words."""

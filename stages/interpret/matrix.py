@@ -24,7 +24,24 @@ from stages.interpret.rows import U64, Arr, Unsupported, bits_of, rounding, sign
 from stages.interpret.tiles import registers
 
 _LANE: Final = np.arange(32)
-WIDTHS: Final = {"f32": 32, "s32": 32, "s4": 4, "u4": 4, "b1": 1, "s8": 8, "u8": 8, "f16": 16, "bf16": 16, "tf32": 32, "f64": 64, "e4m3": 8, "e5m2": 8, "e3m2": 8, "e2m3": 8, "e2m1": 8}
+WIDTHS: Final = {
+    "f32": 32,
+    "s32": 32,
+    "s4": 4,
+    "u4": 4,
+    "b1": 1,
+    "s8": 8,
+    "u8": 8,
+    "f16": 16,
+    "bf16": 16,
+    "tf32": 32,
+    "f64": 64,
+    "e4m3": 8,
+    "e5m2": 8,
+    "e3m2": 8,
+    "e2m3": 8,
+    "e2m1": 8,
+}
 
 
 # --------------------------------------------------------------------------- mma
@@ -214,7 +231,7 @@ def _four(code: Code, step: Step, pc: int) -> Action:
         lane = threads % 32
         for k, out in enumerate(outs):
             parts = []
-            for i in ((2 * k, 2 * k + 1) if td == "f16" else (k,)):
+            for i in (2 * k, 2 * k + 1) if td == "f16" else (k,):
                 r, col = place(i, td)
                 parts.append(bits[where, quad[lane], r[lane], col[lane]])
             out(m, parts[0] | (parts[1] << U64(16)) if td == "f16" else parts[0])
@@ -226,7 +243,10 @@ def _scales(code: Code, step: Step, operands: list[Any], depth: int) -> Any:
     """Scaled products: blocks of columns of A, and of rows of B, each with a factor.  A thread of the pair (A: `thread` 0 or 1 names the
     pair, even for row g, odd for g + 8) or of the group (B) holds the factors of its row or column, bytes from `byte` up (documented)."""
     inst = step.inst
-    form = next((x for x in inst.mods if x.startswith("scale_vec")), "scale_vec::2X" if inst.has("kind::mxf4") else "scale_vec::1X")
+    form = next(
+        (x for x in inst.mods if x.startswith("scale_vec")),
+        "scale_vec::2X" if inst.has("kind::mxf4") else "scale_vec::1X",
+    )
     count = int(form[-2])
     kind = inst.types[-1]
     reads = [get(code, step.function, operands[k]) for k in (0, 2)]
@@ -249,7 +269,10 @@ def _scales(code: Code, step: Step, operands: list[Any], depth: int) -> Any:
         block = depth // count
         total = np.zeros((left.shape[0], left.shape[1], right.shape[2]))
         for k in range(count):
-            fa = np.concatenate([factor((wa[:, 4 * g + 2 * pair + upper] >> U64(8 * (byte_a + k))) & U64(0xFF)) for upper in (0, 1)], axis=1)
+            fa = np.concatenate(
+                [factor((wa[:, 4 * g + 2 * pair + upper] >> U64(8 * (byte_a + k))) & U64(0xFF)) for upper in (0, 1)],
+                axis=1,
+            )
             fb = factor((wb[:, 4 * g + thread] >> U64(8 * (byte_b + k))) & U64(0xFF))
             part = slice(k * block, (k + 1) * block)
             total += (left[:, :, part] @ right[:, part, :]) * fa[:, :, None] * fb[:, None, :]
@@ -265,7 +288,9 @@ def _types(inst: PtxInst) -> tuple[str, str, str, str]:
     raise Unsupported(inst.opcode)
 
 
-def _accumulate(m: Machine, product: Arr, c: list[Arr], outs: list[Any], where: Arr, lane: Arr, tc: str, td: str, inst: PtxInst) -> None:
+def _accumulate(
+    m: Machine, product: Arr, c: list[Arr], outs: list[Any], where: Arr, lane: Arr, tc: str, td: str, inst: PtxInst
+) -> None:
     """Add C and hand the results to the threads."""
     per = 2 if td == "f16" else 1
     for k, out in enumerate(outs):
@@ -290,13 +315,17 @@ def _accumulate(m: Machine, product: Arr, c: list[Arr], outs: list[Any], where: 
         out(m, word)
 
 
-def _accumulate64(m: Machine, left: Arr, right: Arr, c: list[Arr], outs: list[Any], where: Arr, lane: Arr, mode: str) -> None:
+def _accumulate64(
+    m: Machine, left: Arr, right: Arr, c: list[Arr], outs: list[Any], where: Arr, lane: Arr, mode: str
+) -> None:
     """Doubles: one fused multiply-add after the other in the order of k (the order is not documented), each in the rounding mode."""
     for place, out in enumerate(outs):
         row, col = lane // 4 + 8 * (place // 2), 2 * (lane % 4) + place % 2
         total = c[place][where, lane]
         for k in range(left.shape[2]):
-            total = floats.fma(left[where, row, k].view(U64), right[where, k, col].view(U64), total, FORMATS["f64"], mode)
+            total = floats.fma(
+                left[where, row, k].view(U64), right[where, k, col].view(U64), total, FORMATS["f64"], mode
+            )
         out(m, m.nan(total, FORMATS["f64"]))
 
 

@@ -52,7 +52,9 @@ def warp_operation(code: Code, step: Step, pc: int, member: Any, run: Warp) -> A
         masks = lanes_of(m, read(m) & U64(FULL)) if read is not None else np.full(len(m.idx), FULL, U64)
         own = (masks >> (m.idx % 32).astype(U64)) & U64(1)
         if not own.all():
-            raise InterpreterError("undefined", "a thread that its own member mask does not name", step.inst.line, step.inst.opcode)
+            raise InterpreterError(
+                "undefined", "a thread that its own member mask does not name", step.inst.line, step.inst.opcode
+            )
         ready = _wait(m, masks, pc)
         if len(ready) == len(m.idx) and m.status[m.idx[0]] == RUN:
             m.wanted[m.idx] = masks

@@ -134,7 +134,9 @@ class Heap(Bytes):
                 bad = (which < 0) | (off + size > ends[np.maximum(which, 0)])
                 if bad.any():
                     first = int(bad.argmax())
-                    raise MemoryFault(f"{what} of {size} bytes outside of global memory at {int(address.ravel()[first]):#x}", first)
+                    raise MemoryFault(
+                        f"{what} of {size} bytes outside of global memory at {int(address.ravel()[first]):#x}", first
+                    )
         aligned(off, size, what)
         return off
 
@@ -157,7 +159,10 @@ class Window(Bytes):
         bad = (off < 0) | (off + size > self.size)
         if bad.any():
             first = int(bad.argmax())
-            raise MemoryFault(f"{what} of {size} bytes outside of {self.name} memory ({self.size} bytes) at {int(address.ravel()[first]):#x}", first)
+            raise MemoryFault(
+                f"{what} of {size} bytes outside of {self.name} memory ({self.size} bytes) at {int(address.ravel()[first]):#x}",
+                first,
+            )
         aligned(off, size, what)
         return np.asarray(off + part * self.stride)
 

@@ -21,9 +21,17 @@ _FORMS: Final = [
     for pattern, first, why in (
         (r"(?:ld|ldu|st)\b.*\.v8\.[bus](?:8|16)$", 0, "vectors of eight are of 32-bit types"),
         (r"fma\.r[zmp]\b(?!.*\.f32).*\.b?f16(?:x2)?$", 0, "fma of half numbers rounds to nearest"),
-        (r"st\.async\b(?!.*\.mbarrier::complete_tx::bytes\b)(?!.*\.release\.(?:gpu|sys)\b)", 0, "st.async without a barrier object is .release with a scope"),
+        (
+            r"st\.async\b(?!.*\.mbarrier::complete_tx::bytes\b)(?!.*\.release\.(?:gpu|sys)\b)",
+            0,
+            "st.async without a barrier object is .release with a scope",
+        ),
         (r"(?:st|red)\.async\.mmio\b(?!.*\.sys\b)", 0, ".mmio is of scope .sys"),
-        (r"red\.async\b(?!\.relaxed\.cluster\b)(?!.*\.release\..*add\.[us](?:32|64)$)", 0, "red.async without a barrier object is .release and .add of integers"),
+        (
+            r"red\.async\b(?!\.relaxed\.cluster\b)(?!.*\.release\..*add\.[us](?:32|64)$)",
+            0,
+            "red.async without a barrier object is .release and .add of integers",
+        ),
         (r"fence\.(?:acquire|release)\b", 90, ".acquire and .release of fence need sm_90"),
     )
 ]

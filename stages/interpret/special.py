@@ -37,7 +37,12 @@ def special(m: Machine, name: str) -> Arr:
     g = m.geometry
     if word in ("tid", "ctaid"):
         return _one(0) if axis == 3 else np.asarray((m.tid if word == "tid" else m.ctaid)[axis][m.act])
-    extents = {"ntid": g.block, "nctaid": g.grid, "cluster_nctaid": g.cluster, "nclusterid": tuple(-(-a // b) for a, b in zip(g.grid, g.cluster, strict=True))}
+    extents = {
+        "ntid": g.block,
+        "nctaid": g.grid,
+        "cluster_nctaid": g.cluster,
+        "nclusterid": tuple(-(-a // b) for a, b in zip(g.grid, g.cluster, strict=True)),
+    }
     if word in extents:
         return _one(1 if axis == 3 else extents[word][axis])
     lane = (m.all[m.act] % 32).astype(U64)

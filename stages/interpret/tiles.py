@@ -77,7 +77,9 @@ def stmatrix(code: Code, step: Step, pc: int) -> Action:
             v = np.broadcast_to(read(m), threads.shape)
             if trans:
                 for i in (0, 1):
-                    m.shared.store(off[where, k, 2 * (lane % 4) + i] + 2 * (lane // 4), 2, (v >> U64(16 * i)) & U64(0xFFFF))
+                    m.shared.store(
+                        off[where, k, 2 * (lane % 4) + i] + 2 * (lane // 4), 2, (v >> U64(16 * i)) & U64(0xFFFF)
+                    )
             else:
                 m.shared.store(off[where, k, lane // 4] + 4 * (lane % 4), 4, v)
 
@@ -110,7 +112,9 @@ def _row_at(m: Machine, threads: Arr, a: Arr, size: int, rows: int, matrices: in
     chosen = given[:, : rows * matrices].reshape(warps, matrices, rows)
     first = np.unique(threads // 32) * 32
     block = np.broadcast_to(m.block_of[first][:, None, None], chosen.shape)
-    return np.asarray(m.shared.offsets((chosen & U64(0xFFFFFFFF)).ravel(), size, what, block.ravel()).reshape(chosen.shape))
+    return np.asarray(
+        m.shared.offsets((chosen & U64(0xFFFFFFFF)).ravel(), size, what, block.ravel()).reshape(chosen.shape)
+    )
 
 
 def narrow_load(code: Code, step: Step, pc: int) -> Action:
@@ -171,4 +175,8 @@ def narrow_store(code: Code, step: Step, pc: int) -> Action:
     return warp_operation(code, step, pc, None, run)
 
 
-ACTIONS: Final[dict[str, Callable[[Code, Step, int], Action]]] = {"ldmatrix": ldmatrix, "stmatrix": stmatrix, "movmatrix": movmatrix}
+ACTIONS: Final[dict[str, Callable[[Code, Step, int], Action]]] = {
+    "ldmatrix": ldmatrix,
+    "stmatrix": stmatrix,
+    "movmatrix": movmatrix,
+}

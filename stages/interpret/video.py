@@ -126,7 +126,22 @@ def _vmad(inst: PtxInst) -> Fn:
     return apply
 
 
-@row("vadd2", "vsub2", "vavrg2", "vabsdiff2", "vmin2", "vmax2", "vset2", "vadd4", "vsub4", "vavrg4", "vabsdiff4", "vmin4", "vmax4", "vset4")
+@row(
+    "vadd2",
+    "vsub2",
+    "vavrg2",
+    "vabsdiff2",
+    "vmin2",
+    "vmax2",
+    "vset2",
+    "vadd4",
+    "vsub4",
+    "vavrg4",
+    "vabsdiff4",
+    "vmin4",
+    "vmax4",
+    "vset4",
+)
 def _simd(inst: PtxInst) -> Fn:
     count = int(inst.op[-1])
     bits = 32 // count
@@ -136,7 +151,11 @@ def _simd(inst: PtxInst) -> Fn:
     sources = inst.types[-2:]
     core = _core(inst)
     sat, accumulate = inst.has("sat"), inst.has("add")
-    lanes = [int(x) for x in inst.operands[0].selector[1:][::-1]] if isinstance(inst.operands[0], Part) else list(range(count))
+    lanes = (
+        [int(x) for x in inst.operands[0].selector[1:][::-1]]
+        if isinstance(inst.operands[0], Part)
+        else list(range(count))
+    )
 
     def elements(a: Arr, b: Arr, operand: Operand, is_signed: bool) -> list[Arr]:
         """The lanes of a source: selectors reach over both sources (a low, b high)."""

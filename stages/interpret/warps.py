@@ -127,7 +127,14 @@ def redux(code: Code, step: Step, pc: int) -> Action:
         v = signed(values, 32) if type_ == "s32" else values.astype(np.int64)
         neutral = {"add": 0, "or": 0, "xor": 0, "and": FULL, "min": 1 << 40, "max": -(1 << 40)}[mode]
         v = np.where(there, v, neutral)
-        fn = {"add": np.add, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}[mode]
+        fn = {
+            "add": np.add,
+            "min": np.minimum,
+            "max": np.maximum,
+            "and": np.bitwise_and,
+            "or": np.bitwise_or,
+            "xor": np.bitwise_xor,
+        }[mode]
         to(m, fn.reduce(v, axis=1)[where].view(U64) & U64(FULL))
 
     return warp_operation(code, step, pc, inst.operands[2], run)

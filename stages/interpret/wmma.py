@@ -67,7 +67,9 @@ def move(code: Code, step: Step, pc: int) -> Action:
     def run(m: Machine, threads: Arr) -> None:
         base, _, where = spread(m, threads, np.broadcast_to(where_is(m), threads.shape))
         first = base.max(axis=1)[where]  # all threads give the same address (documented)
-        step_ = np.broadcast_to(stride(m) if stride is not None else np.array([natural], U64), threads.shape).astype(np.int64)
+        step_ = np.broadcast_to(stride(m) if stride is not None else np.array([natural], U64), threads.shape).astype(
+            np.int64
+        )
         lane = threads % 32
         values = [np.broadcast_to(r(m), threads.shape) for r in reads]
         for k in range(n):
@@ -132,7 +134,10 @@ def multiply(code: Code, step: Step, pc: int) -> Action:
             total = np.array(c)
             for k in range(dims[2]):  # in the order of k, each step rounded (the order is not documented)
                 x, y = np.broadcast_arrays(a[:, :, k, None], b[:, None, k, :])
-                total = decode(floats.fma(x.copy().view(U64), y.copy().view(U64), total.view(U64), FORMATS["f64"], mode), FORMATS["f64"])
+                total = decode(
+                    floats.fma(x.copy().view(U64), y.copy().view(U64), total.view(U64), FORMATS["f64"], mode),
+                    FORMATS["f64"],
+                )
         else:
             product = (a[:, :, :, None] != b[:, None, :, :]).sum(2).astype(np.int64) if operation == "xor" else a @ b
             total = product + c

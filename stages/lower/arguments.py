@@ -138,8 +138,16 @@ def accessed_behind(f: PtxFunction) -> frozenset[str]:
     found: set[str] = set()
     for i in f.body:
         if type(i) is PtxInst and i.op in ("ld", "st"):
-            length = TYPE_BITS.get(i.types[0], 0) // 8 * max([len(x.elems) for x in i.operands if type(x) is Vec], default=1)
-            found.update([x.base.name for x in i.operands if type(x) is Addr and type(x.base) is Sym and x.offset + length > small.get(x.base.name, 1 << 62)])
+            length = (
+                TYPE_BITS.get(i.types[0], 0) // 8 * max([len(x.elems) for x in i.operands if type(x) is Vec], default=1)
+            )
+            found.update(
+                [
+                    x.base.name
+                    for x in i.operands
+                    if type(x) is Addr and type(x.base) is Sym and x.offset + length > small.get(x.base.name, 1 << 62)
+                ]
+            )
     return frozenset(found)
 
 

@@ -132,7 +132,9 @@ class Builder:
         self.ret_block = -1
         self.ret_addr: Reg | None = None
         self.cache: dict[str, Reg] = {}
-        self.literals: dict[int, int] | None = None  # PTX registers that only ever hold one number: found when a rule asks
+        self.literals: dict[int, int] | None = (
+            None  # PTX registers that only ever hold one number: found when a rule asks
+        )
         self.low: LowStack | None = None  # of the call being made, in a function with a dynamic stack
         self.r1 = fn.new_vreg("R", 1, 1, fixed=1, name="R1")
         self.block = Block(-1)
@@ -173,7 +175,9 @@ class Builder:
 
     def is_temp(self, x: Operand) -> bool:
         """True for RZ/PT and for vregs made by the current rule."""
-        return type(x) is Reg and (x.num == ZERO or (x.num >= self.mark and not self.fn.vregs[x.num].name and self.fn.vregs[x.num].fixed < 0))
+        return type(x) is Reg and (
+            x.num == ZERO or (x.num >= self.mark and not self.fn.vregs[x.num].name and self.fn.vregs[x.num].fixed < 0)
+        )
 
     # ------------------------------------------------------------------ operands
 
@@ -300,9 +304,17 @@ class Builder:
             temps = all(self.is_temp(x) for x in d) and not defs
             if name not in _SPECULATABLE or not temps:
                 if temps and d:
-                    read = {r.num for o in (*srcs, *uses) for r in operand_regs(o)}  # what the instruction changes in place keeps its value
+                    read = {
+                        r.num for o in (*srcs, *uses) for r in operand_regs(o)
+                    }  # what the instruction changes in place keeps its value
                     for x in d:
-                        if type(x) is Reg and x.num != ZERO and x.sub == 0 and x.width == self.fn.vregs[x.num].width and x.num not in read:
+                        if (
+                            type(x) is Reg
+                            and x.num != ZERO
+                            and x.sub == 0
+                            and x.width == self.fn.vregs[x.num].width
+                            and x.num not in read
+                        ):
                             self._append(Inst("UNDEF", (), (x,), (), None, self.line, self.loc))
                 g = outer if g is None else self._both(outer, g)
         inst = Inst(name, mods, d, tuple(srcs), g, self.line, self.loc, None, uses, defs, attrs)
@@ -315,7 +327,9 @@ class Builder:
     def _both(self, a: Reg, c: Reg) -> Reg:
         """A predicate that is ``a and c``."""
         d = self.p()
-        self._append(Inst("PLOP3", ("LUT",), (d, PT), (a, c, PT, Imm("I", 0x80), Imm("I", 0)), None, self.line, self.loc))
+        self._append(
+            Inst("PLOP3", ("LUT",), (d, PT), (a, c, PT, Imm("I", 0x80), Imm("I", 0)), None, self.line, self.loc)
+        )
         return d
 
     def copy(self, dst: Reg, src: Operand, guard: Reg | None = None) -> None:
@@ -381,7 +395,9 @@ class Builder:
     def unsupported(self, inst: PtxInst, why: str = "") -> CompileError:
         """The error that refuses a PTX instruction."""
         tail = f" ({why})" if why else ""
-        return CompileError(f"Instruction '{inst.opcode}' not supported by orias on .target '{self.ctx.target_name}'{tail}", inst.line)
+        return CompileError(
+            f"Instruction '{inst.opcode}' not supported by orias on .target '{self.ctx.target_name}'{tail}", inst.line
+        )
 
     def has(self, feature: str) -> bool:
         """Whether the SM has a feature of :mod:`ir_format.features`."""

@@ -90,7 +90,9 @@ def begin_function(b: Builder) -> None:
         _receive(b, f)
     outgoing = max((_outgoing(b, i) for i in f.body if type(i) is PtxInst and i.op in ("call", "cp", "tex")), default=0)
     at = outgoing
-    sure = 8 if b.ctx.relocatable and not f.entry else 16  # what the stack is a multiple of: another compiler's callers know 8 alone
+    sure = (
+        8 if b.ctx.relocatable and not f.entry else 16
+    )  # what the stack is a multiple of: another compiler's callers know 8 alone
     held: list[PtxVar | PtxParam] = [v for v in f.vars if v.space == "local"]
     for v in [*held, *[p for p in _with_address(f) if p.size]]:
         at = align_up(at, min(sure, max(4 if isinstance(v, PtxParam) else 1, v.align)))
@@ -116,7 +118,13 @@ def _with_address(f: PtxFunction) -> list[PtxParam]:
     if f.entry:
         return []
     own = {p.name: p for p in (*f.params, *f.rets) if p.space == "param"}
-    found = {x.name: own[x.name] for i in f.body if type(i) is PtxInst for x in i.operands if type(x) is ptx.Sym and x.name in own}
+    found = {
+        x.name: own[x.name]
+        for i in f.body
+        if type(i) is PtxInst
+        for x in i.operands
+        if type(x) is ptx.Sym and x.name in own
+    }
     return list(found.values())
 
 
@@ -292,7 +300,9 @@ def _outgoing(b: Builder, inst: PtxInst) -> int:
     if inst.op == "tex":
         return GRADIENT_STACK if b.has("texture-gradient-called") and inst.has("grad") else 0
     if inst.op == "cp":
-        return DRIVER_STACK if b.has("cluster-copies-called") and inst.has("tensor") and inst.has("shared::cluster") else 0
+        return (
+            DRIVER_STACK if b.has("cluster-copies-called") and inst.has("tensor") and inst.has("shared::cluster") else 0
+        )
     target = inst.operands[0]
     if not isinstance(target, CallTarget):
         return 0
@@ -391,7 +401,14 @@ def _return_offset(b: Builder, back: Reg) -> None:
     b.emit("MOV", b.hi_r(back), (Imm("I", 0),))
 
 
-def _call(b: Builder, op: str, srcs: tuple[Operand, ...], uses: tuple[Operand, ...], defs: tuple[Operand, ...], attrs: dict[str, AttrValue] | None = None) -> None:
+def _call(
+    b: Builder,
+    op: str,
+    srcs: tuple[Operand, ...],
+    uses: tuple[Operand, ...],
+    defs: tuple[Operand, ...],
+    attrs: dict[str, AttrValue] | None = None,
+) -> None:
     """The CALL itself; on a low stack nothing may be reloaded for it."""
     if b.low is not None:
         if type(srcs[0]) is Reg:
@@ -450,7 +467,14 @@ def _absolute(b: Builder, to: str | Reg) -> Jump:
         bar, after = b.fn.new_vreg("B"), b.new_block()
         kind = ".RECONVERGENT" if b.has("bssy-kinds") else ""
         b.emit(f"BSSY{kind}", bar, (Label("L", after),))
-        _call(b, "CALL.ABS.NOINC", (to,), uses=uses, defs=defs, attrs={"mark": "unified_call"} if b.has("unified-call") else None)
+        _call(
+            b,
+            "CALL.ABS.NOINC",
+            (to,),
+            uses=uses,
+            defs=defs,
+            attrs={"mark": "unified_call"} if b.has("unified-call") else None,
+        )
         b.place(after)
         b.emit(f"BSYNC{kind}", (), (bar,))
 
@@ -466,7 +490,9 @@ def _external(b: Builder, name: str) -> Jump:
     b.ctx.unit.attrs["abi_call"] = 1
     to = b.r(2)
     load_const(b, to, 4, 0, name)
-    mark: dict[str, AttrValue] | None = {"mark": "syscall"} if name in _DRIVER or name.startswith("__cuda_syscall_") else None
+    mark: dict[str, AttrValue] | None = (
+        {"mark": "syscall"} if name in _DRIVER or name.startswith("__cuda_syscall_") else None
+    )
 
     def jump(back: Reg, uses: tuple[Operand, ...], defs: tuple[Operand, ...]) -> None:
         if b.has("call-from-lepc"):
@@ -490,7 +516,9 @@ DRIVER_STACK = 16
 GRADIENT_STACK = 48
 
 
-def call_driver(b: Builder, name: str, params: Sequence[PtxParam], args: Sequence[Reg | Imm], rets: Sequence[PtxParam] = ()) -> list[list[Reg]]:
+def call_driver(
+    b: Builder, name: str, params: Sequence[PtxParam], args: Sequence[Reg | Imm], rets: Sequence[PtxParam] = ()
+) -> list[list[Reg]]:
     """Call a function of the driver that no PTX declares; the registers of each result."""
     known = b.ctx.unit.attrs.get("externs", ())
     if isinstance(known, tuple) and name not in known:
@@ -514,20 +542,30 @@ def call_helper(b: Builder, name: str, args: Sequence[Reg | Imm]) -> list[Reg]:
     return out
 
 
-def _emit_call(b: Builder, jump: Jump, sig: PtxFunction | PtxProto, args: Sequence[Sequence[Reg | Imm]]) -> list[list[Reg]]:
+def _emit_call(
+    b: Builder, jump: Jump, sig: PtxFunction | PtxProto, args: Sequence[Sequence[Reg | Imm]]
+) -> list[list[Reg]]:
     indirect = returns_in_memory(sig.rets)
     places, stack = assign(sig.params, first_argument(sig.rets))
     if sig.params and not sig.params[-1].size:  # a list of arguments: as long as what is given
         stack = align_up(places[-1][1] + sum([4 * (x.width if type(x) is Reg else 1) for x in args[-1]]), 8)
     ret_at = align_up(stack, 16)
-    low = LowStack(b, ret_at + sum(align_up(p.size, 16) for p in sig.rets) if indirect else stack) if STACK in b.cache else None
+    low = (
+        LowStack(b, ret_at + sum(align_up(p.size, 16) for p in sig.rets) if indirect else stack)
+        if STACK in b.cache
+        else None
+    )
     base = low.base if low is not None else b.r1
     uses: list[Operand] = []
     pending: list[tuple[Reg, Reg | Imm]] = []
     for p, (at, offset), arg in zip(sig.params, places, args, strict=True):
         _check_param(b, p)
         w = chunk_of(p) if p.size else 1
-        pieces = rechunk(b, arg, words_of(p), w) if p.size else [b.word(x, i) for x in arg for i in range(x.width if type(x) is Reg else 1)]
+        pieces = (
+            rechunk(b, arg, words_of(p), w)
+            if p.size
+            else [b.word(x, i) for x in arg for i in range(x.width if type(x) is Reg else 1)]
+        )
         for piece in pieces:
             if at >= 0:
                 pending.append((b.fixed(at, w), piece))

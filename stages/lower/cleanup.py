@@ -17,5 +17,10 @@ def tidy_blocks(fn: Function) -> None:
     for here, after in zip(fn.blocks, fn.blocks[1:], strict=False):
         if here.insts and here.insts[-1].op == "BRA":
             last = here.insts[-1]
-            if last.guard is None and not last.mods and len(last.srcs) == 1 and getattr(last.srcs[0], "block", -1) == after.id:
+            if (
+                last.guard is None
+                and not last.mods
+                and len(last.srcs) == 1
+                and getattr(last.srcs[0], "block", -1) == after.id
+            ):
                 here.insts.pop()

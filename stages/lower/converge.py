@@ -48,7 +48,14 @@ def _end_apart(fn: Function) -> None:
         return
     for b, after in zip(fn.blocks, [*fn.blocks[1:], None], strict=True):
         last = b.insts[-1] if b.insts else None
-        if last is not None and last.op == "BRA" and last.guard is None and not last.uses and len(last.srcs) == 1 and type(last.srcs[0]) is Label:
+        if (
+            last is not None
+            and last.op == "BRA"
+            and last.guard is None
+            and not last.uses
+            and len(last.srcs) == 1
+            and type(last.srcs[0]) is Label
+        ):
             if last.srcs[0].block in alone:
                 b.insts[-1] = Inst("EXIT", (), (), (), None, last.line, last.loc)
         elif after is not None and after.id in alone and falls_through(b) and (last is None or not jump_targets(last)):
@@ -112,7 +119,9 @@ def _gathers(i: Inst) -> bool:
     """Whether the whole warp is at one place behind an instruction; a WARPSYNC of some threads says nothing of the others."""
     if i.op != "WARPSYNC":
         return bool(i.attrs and "warp" in i.attrs)
-    return i.mods == ("ALL",) or (bool(i.srcs) and type(i.srcs[0]) is Imm and i.srcs[0].value & 0xFFFFFFFF == 0xFFFFFFFF)
+    return i.mods == ("ALL",) or (
+        bool(i.srcs) and type(i.srcs[0]) is Imm and i.srcs[0].value & 0xFFFFFFFF == 0xFFFFFFFF
+    )
 
 
 def _choose(flow: Flow, found: Regions, state: Divergence) -> list[Region]:
@@ -126,7 +135,9 @@ def _choose(flow: Flow, found: Regions, state: Divergence) -> list[Region]:
             r = found.at(j)
             if r is None or j in groups.dropped:
                 continue
-            if _stands_still(flow, groups, r) or (any(not flow.leaves[v] for _, v in r.leaving) and _kept_elsewhere(flow, r)):
+            if _stands_still(flow, groups, r) or (
+                any(not flow.leaves[v] for _, v in r.leaving) and _kept_elsewhere(flow, r)
+            ):
                 gone.add(j)
             else:
                 regions.append(r)
@@ -135,10 +146,16 @@ def _choose(flow: Flow, found: Regions, state: Divergence) -> list[Region]:
             gone = {r.join for r in _crossing(regions) or _clashing(flow, regions)}
         if not gone:
             joins = {r.join for r in regions}
-            for r in regions:  # nobody waits long for threads that end soon, unless they wait for others on their way there
+            for (
+                r
+            ) in regions:  # nobody waits long for threads that end soon, unless they wait for others on their way there
                 r.breaks = {(u, v) for u, v in r.leaving if not flow.leaves[v] or v in joins}
             kept = {r.join for r in regions if not r.leaks}
-            short = {j for j in groups.met if j not in kept and j not in groups.dropped and (r := found.at(j)) is not None and not r.leaks}
+            short = {
+                j
+                for j in groups.met
+                if j not in kept and j not in groups.dropped and (r := found.at(j)) is not None and not r.leaks
+            }
             if not short:
                 return regions
             gone = short
@@ -182,7 +199,9 @@ def _one_of_many(flow: Flow, regions: list[Region]) -> list[Region]:
     """Of the joins that threads of one start reach or leave for good, the one with the most ways to it: each other one would need a BREAK on every way to it, and they on its ways. (ptxas has one beside the join
     of all, too.)"""
     best: dict[tuple[int, int], tuple[int, int, int]] = {}
-    rank = {r.join: (len(flow.cfg.preds[r.join]), len(flow.fn.blocks[r.join].insts), flow.rank[r.join]) for r in regions}
+    rank = {
+        r.join: (len(flow.cfg.preds[r.join]), len(flow.fn.blocks[r.join].insts), flow.rank[r.join]) for r in regions
+    }
     for r in regions:
         if r.leaks and rank[r.join] > best.get((r.at, r.header), (0, 0, 0)):
             best[r.at, r.header] = rank[r.join]
@@ -214,7 +233,10 @@ def _short(flow: Flow, j: int, kept: dict[int, Region], most: int) -> bool:
 def _crossing(regions: list[Region]) -> list[Region]:
     """Regions of which each holds the join of the next, round in a circle: their threads could wait for each other. Only irreducible flow has them."""
     joins = {r.join: r for r in regions}
-    holds = {j: [o for o in joins if o in r.inside] if len(r.inside) > len(joins) else [o for o in r.inside if o in joins] for j, r in joins.items()}
+    holds = {
+        j: [o for o in joins if o in r.inside] if len(r.inside) > len(joins) else [o for o in r.inside if o in joins]
+        for j, r in joins.items()
+    }
     done: dict[int, int] = {}  # 1: on the way, 2: behind
     for root in joins:
         if root in done:
@@ -361,7 +383,11 @@ class _Rebuild:
         if has(self.sm, "bssy-clears"):
             return [start]
         # ptxas clears the barrier before BSSY on sm_75, and only there (measured): old participants may be left in it
-        return [Inst("UNDEF", (), (r.bar,), (), None, line), Inst("BMOV", ("32", "CLEAR"), (RZ,), (r.bar,), None, line), start]
+        return [
+            Inst("UNDEF", (), (r.bar,), (), None, line),
+            Inst("BMOV", ("32", "CLEAR"), (RZ,), (r.bar,), None, line),
+            start,
+        ]
 
     def _layout(self, blocks: list[Block]) -> None:
         order: list[Block] = []

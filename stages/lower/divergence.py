@@ -142,7 +142,9 @@ class Groups:
         self.regions = regions
         self.dropped: set[int] = set()
         self.parting: set[int] = set()  # loops whose threads may leave them, or go on, in different rounds
-        self.thinning: set[int] = set()  # loops that some threads may leave for a dead end, while the others stay together
+        self.thinning: set[int] = (
+            set()
+        )  # loops that some threads may leave for a dead end, while the others stay together
         self.late: dict[int, int] = {}  # dead end -> loop that threads come from in different rounds
         count = len(flow.fn.blocks)
         self.label = [-1] * count
@@ -189,7 +191,9 @@ class Groups:
             for p in flow.cfg.preds[v]:
                 if 0 <= rank[p] < rank[v]:
                     came.add(self._out(p, v, parted))
-                    rounds = rounds or any(n in self.parting or (n in self.thinning and p in parted) for n in self.regions.left(p, v))
+                    rounds = rounds or any(
+                        n in self.parting or (n in self.thinning and p in parted) for n in self.regions.left(p, v)
+                    )
             if rank[v] == 0:
                 label = 0
             elif (len(came) > 1 or rounds or not came or v in self.regions.side_doors) and not flow.exit_only[v]:
@@ -258,7 +262,9 @@ class Divergence:
                 self._made[x] += defs
                 if _varies(inst):
                     first += defs
-                elif inst.op not in ("CS2R", "S2R") and not (inst.op in _AGREED and inst.attrs and "warp" in inst.attrs):
+                elif inst.op not in ("CS2R", "S2R") and not (
+                    inst.op in _AGREED and inst.attrs and "warp" in inst.attrs
+                ):
                     for r in read_regs(inst):
                         self._readers.setdefault(r.num, []).append(defs)
             branch = conditional(fn.blocks[x], flow.cfg.succs[x])

@@ -17,7 +17,9 @@ def load_helper(name: str, target: str) -> PtxFunction:
 
     if name not in FUNCTIONS:
         raise RuntimeError(f"no library function '{name}'")
-    _, units, diags = parse_text(module_text(name), f"{name}.ptx", target.replace("sm_", "compute_"), separate=True)  # read alone: several results are fine here
+    _, units, diags = parse_text(
+        module_text(name), f"{name}.ptx", target.replace("sm_", "compute_"), separate=True
+    )  # read alone: several results are fine here
     for unit in units:
         for f in unit.functions:
             if f.name == name:

@@ -111,7 +111,9 @@ def _bare(o: Operand) -> Operand:
 def _refused(inst: Inst, ctx: UnitContext, pf: PtxFunction) -> CompileError:
     name = next((i.opcode for i in pf.body if type(i) is PtxInst and i.line == inst.line), pf.name)
     sass = ".".join((inst.op, *inst.mods))
-    return CompileError(f"Instruction '{name}' not supported by orias on .target '{ctx.target_name}' (no encoding of {sass})", inst.line)
+    return CompileError(
+        f"Instruction '{name}' not supported by orias on .target '{ctx.target_name}' (no encoding of {sass})", inst.line
+    )
 
 
 def _moved(fn: Function, ctx: UnitContext, forms: Forms, inst: Inst, out: list[Inst]) -> bool:
@@ -143,7 +145,9 @@ def _move(fn: Function, ctx: UnitContext, o: Operand, inst: Inst, moves: list[In
     if ctx.target.alu_const and o.ireg is None:
         for k in range(o.width):
             part = plain._replace(offset=plain.offset + 4 * k, width=1)
-            moves.append(Inst("MOV", (), (d._replace(sub=k, width=1),), (part, Imm("I", 15)), None, inst.line, inst.loc))
+            moves.append(
+                Inst("MOV", (), (d._replace(sub=k, width=1),), (part, Imm("I", 15)), None, inst.line, inst.loc)
+            )
     else:
         moves.append(Inst("LDC", ("64",) if o.width == 2 else (), (d,), (plain,), None, inst.line, inst.loc))
     return d._replace(flags=flags)

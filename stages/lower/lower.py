@@ -43,7 +43,11 @@ def lower_module(module: PtxModule, header: Header) -> Module:
     out.units = list(module.entries)
     if header.options.get("device-debug") and not header.options.get("suppress-debug-info"):
         for s in module.sections:
-            out.sections[s.name] = (s.data.decode("latin-1"), tuple([(x.offset, x.size, x.symbol, x.addend, x.minus) for x in s.fixups]), s.labels)
+            out.sections[s.name] = (
+                s.data.decode("latin-1"),
+                tuple([(x.offset, x.size, x.symbol, x.addend, x.minus) for x in s.fixups]),
+                s.labels,
+            )
     if header.options.get("compile-only"):
         out.units += module.functions
         out.attrs["prototypes"] = tuple([(e.name, signature_text(e.rets, e.params)) for e in module.externs])
@@ -101,7 +105,10 @@ def lower_unit(pu: PtxUnit, module: PtxModule, header: Header) -> Unit:
 def _launch_facts(unit: Unit, f: PtxFunction, header: Header) -> None:
     d = f.directives
     if f.entry:
-        unit.params = [Param(p.name, p.offset, p.size, max(1, p.align), p.ptr_space or ("generic" if p.ptr else ""), p.ptr_align) for p in f.params]
+        unit.params = [
+            Param(p.name, p.offset, p.size, max(1, p.align), p.ptr_space or ("generic" if p.ptr else ""), p.ptr_align)
+            for p in f.params
+        ]
         for p in f.params:
             if p.type in ("texref", "samplerref", "surfref"):
                 raise CompileError(f"Kernel parameter '{p.name}' of type '.{p.type}' not supported by orias", f.line)
@@ -116,7 +123,12 @@ def _launch_facts(unit: Unit, f: PtxFunction, header: Header) -> None:
     over = bool(header.options.get("override-directive-values"))
     for name in ("maxntid", "minnctapersm"):  # as options; directives come first
         value = header.options.get(name)
-        if f.entry and value is not None and (over or name not in unit.attrs) and not (name == "maxntid" and "reqntid" in unit.attrs):
+        if (
+            f.entry
+            and value is not None
+            and (over or name not in unit.attrs)
+            and not (name == "maxntid" and "reqntid" in unit.attrs)
+        ):
             unit.attrs[name] = value
     for name in ("blocksareclusters", "noreturn"):
         if getattr(d, name):
@@ -177,7 +189,9 @@ def _debug_places(b: Builder) -> None:
         elif v.name in names and v.space == "shared" and not ctx.relocatable:
             places.append((v.name, ctx.target.smem_base + ctx.shared_offset(b, v.name)))
     b.fn.attrs["places"] = tuple(places)
-    b.fn.attrs["labels"] = tuple([(pf.labels[x.index], x.line) for x in pf.body if type(x) is PtxLabel and pf.labels[x.index] in names])
+    b.fn.attrs["labels"] = tuple(
+        [(pf.labels[x.index], x.line) for x in pf.body if type(x) is PtxLabel and pf.labels[x.index] in names]
+    )
 
 
 def block_of(b: Builder, index: int) -> int:
@@ -188,7 +202,10 @@ def block_of(b: Builder, index: int) -> int:
     return got
 
 
-_CACHING = {"ld": ("load", frozenset(("ca", "cg", "cs", "lu", "cv"))), "st": ("store", frozenset(("wb", "cg", "cs", "wt")))}
+_CACHING = {
+    "ld": ("load", frozenset(("ca", "cg", "cs", "lu", "cv"))),
+    "st": ("store", frozenset(("wb", "cg", "cs", "wt"))),
+}
 _ORDERED = frozenset(("volatile", "relaxed", "acquire", "release", "mmio", "async", "bulk"))
 
 
@@ -201,7 +218,12 @@ def _with_cache(b: Builder, inst: PtxInst) -> PtxInst:
     forced, default = options.get(f"force-{kind}-cache"), options.get(f"def-{kind}-cache")
     wanted = forced or (default if not own else None)
     space = space_name(inst.mods)
-    if wanted is None or space not in ("", "global") or any(m in _ORDERED or m.startswith("L1::") for m in inst.mods) or ("nc" in inst.mods and wanted != "cs"):
+    if (
+        wanted is None
+        or space not in ("", "global")
+        or any(m in _ORDERED or m.startswith("L1::") for m in inst.mods)
+        or ("nc" in inst.mods and wanted != "cs")
+    ):
         return inst
     return replace(inst, mods=(*[m for m in inst.mods if m not in known], wanted))
 

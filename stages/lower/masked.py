@@ -65,7 +65,19 @@ def match_all(b: Builder, d: Reg, p: Reg, x: Operand, mask: Val, wide: str, who:
     b.copy(p, q)
 
 
-def redux(b: Builder, name: str, op: str, type_: str, d: Reg, x: Reg, mask: Val, who: Members, *, absolute: bool = False, nan: bool = False) -> None:
+def redux(
+    b: Builder,
+    name: str,
+    op: str,
+    type_: str,
+    d: Reg,
+    x: Reg,
+    mask: Val,
+    who: Members,
+    *,
+    absolute: bool = False,
+    nan: bool = False,
+) -> None:
     """``name``: the instruction that does it for all threads that are there; ``op`` and ``type_``: what it does."""
     with b.region():
         m, out = b.in_reg(mask), b.r()

@@ -12,7 +12,14 @@ from .builder import Builder
 
 Val = Reg | Imm
 
-SIGN: Final = {"f16": 0x8000, "bf16": 0x8000, "f16x2": 0x80008000, "bf16x2": 0x80008000, "f32": 0x80000000, "f64": 1 << 63}
+SIGN: Final = {
+    "f16": 0x8000,
+    "bf16": 0x8000,
+    "f16x2": 0x80008000,
+    "bf16x2": 0x80008000,
+    "f32": 0x80000000,
+    "f64": 1 << 63,
+}
 ONE: Final = {"f16": 0x3C00, "bf16": 0x3F80, "f32": 0x3F800000, "f64": 0x3FF0000000000000}
 NEG_RZ: Final = RZ._replace(flags=NEG)
 
@@ -22,7 +29,9 @@ ROUND: Final = {"rn": "", "rz": ".RZ", "rm": ".RM", "rp": ".RP"}
 BOOL_OPS: Final = frozenset(("and", "or", "xor"))
 # Comparisons of floats are spelled alike in PTX and SASS; these four are PTX's names for the unsigned comparisons of integers.
 _INT_CMP: Final = {"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}
-COMPARE: Final = frozenset(["eq", "ne", "lt", "le", "gt", "ge", "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan", "lo", "ls", "hi", "hs"])
+COMPARE: Final = frozenset(
+    ["eq", "ne", "lt", "le", "gt", "ge", "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan", "lo", "ls", "hi", "hs"]
+)
 
 
 def rounding(inst: PtxInst) -> str:

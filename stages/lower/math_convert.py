@@ -96,7 +96,9 @@ def float_to_int(b: Builder, inst: PtxInst) -> None:
     f = ".FTZ" if "ftz" in inst.mods and not wide else ""
     ntz = "" if wide or st == "f64" else ".NTZ"
     x = b.in_reg(b.src(inst.operands[1], st), b.words(st))
-    if wide and "ftz" in inst.mods and (rnd == ".CEIL" or (rnd == ".FLOOR" and is_signed(dt))):  # else a subnormal becomes zero by itself
+    if (
+        wide and "ftz" in inst.mods and (rnd == ".CEIL" or (rnd == ".FLOOR" and is_signed(dt)))
+    ):  # else a subnormal becomes zero by itself
         t = b.r()
         b.emit("FADD.FTZ", t, (x, NEG_RZ))
         x = t
@@ -261,7 +263,9 @@ def to_tf32(b: Builder, inst: PtxInst) -> None:
     b.emit("FSETP.LT.AND", (finite, PT), (absolute(t, "f32"), inf, PT))
     b.emit("IADD3", t, (t, Imm("I", 0x1000), RZ), finite)
     b.emit("LOP3.LUT", r, (t, Imm("I", 0xFFFFE000), RZ, Imm("I", 0xC0)))
-    if "satfinite" in inst.mods:  # an infinity becomes the largest finite number; a NaN, one unit less, stays a NaN or becomes that number
+    if (
+        "satfinite" in inst.mods
+    ):  # an infinity becomes the largest finite number; a NaN, one unit less, stays a NaN or becomes that number
         big = b.p()
         b.emit("FSETP.GEU.AND", (big, PT), (absolute(r, "f32"), inf, PT))
         b.emit("IADD3", r, (r, Imm("I", -0x2000 & 0xFFFFFFFF), RZ), big)

@@ -65,6 +65,7 @@ def fma(b: Builder, inst: PtxInst) -> None:
 
 # Lanes of a packed pair: SMs with a paired FP32 instruction (measured); elsewhere two scalar ones.
 
+
 def packed(op: str) -> Rule:
     """add, sub, mul, fma on .f32x2: one paired instruction where the SM has it, else one for each half."""
 

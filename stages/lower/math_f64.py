@@ -36,7 +36,14 @@ MAGNITUDE: Final = Imm("I", 0x7FFFFFFF)
 # --------------------------------------------------------------------------- arithmetic
 
 
-def emit_d(b: Builder, op: str, d: Reg | tuple[Reg, Reg], srcs: tuple[Val, ...], tail: tuple[Reg, ...] = (), guard: Reg | None = None) -> None:
+def emit_d(
+    b: Builder,
+    op: str,
+    d: Reg | tuple[Reg, Reg],
+    srcs: tuple[Val, ...],
+    tail: tuple[Reg, ...] = (),
+    guard: Reg | None = None,
+) -> None:
     """Emit an FP64 instruction. One source behind the first may be an immediate: the high word of a number whose low word is 0."""
     v = list(srcs)
     if type(v[0]) is Imm and type(v[1]) is Reg and not op.startswith("DSETP"):

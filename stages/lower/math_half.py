@@ -104,7 +104,9 @@ def minmax(b: Builder, inst: PtxInst) -> None:
         v = [signed(b, k, _wide(t)) for k in v]
     if "abs" in inst.mods:
         v = [absolute(k, _wide(t)) for k in v]
-    mods = brain(t) + ftz(inst) + (".NAN" if "NaN" in inst.mods else "") + (".XORSIGN" if "xorsign" in inst.mods else "")
+    mods = (
+        brain(t) + ftz(inst) + (".NAN" if "NaN" in inst.mods else "") + (".XORSIGN" if "xorsign" in inst.mods else "")
+    )
     b.emit("HMNMX2" + mods, b.dst(d, t), (*v, PT if inst.op == "min" else NOT_PT))
 
 
@@ -129,7 +131,11 @@ def set_half(b: Builder, inst: PtxInst) -> None:
     out = b.dst(d, dt)
     widen = dt in ("u32", "s32", "b32") and not t.endswith("x2")
     r = b.r() if widen else out
-    b.emit(f"HSET2{brain(t)}{as_float}.{cmp}{ftz(inst)}.{bop}", r, (half_src(b, x, t), half_src(b, y, t), combine_pred(b, inst, 3)))
+    b.emit(
+        f"HSET2{brain(t)}{as_float}.{cmp}{ftz(inst)}.{bop}",
+        r,
+        (half_src(b, x, t), half_src(b, y, t), combine_pred(b, inst, 3)),
+    )
     if widen:
         b.emit("PRMT", out, (r, Imm("I", 0x9910), RZ))
 

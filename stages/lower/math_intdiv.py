@@ -92,7 +92,13 @@ def divide(b: Builder, inst: PtxInst) -> None:
     by = b.ext(b.src(y, t), t)
     if type(by) is Imm and by.value & WORD:
         value = by.value & WORD
-        by_constant = divide_by(b, b.in_reg(b.ext(b.src(x, t), t)), value - (1 << 32 if is_signed(t) and value >> 31 else 0), is_signed(t), want_q)
+        by_constant = divide_by(
+            b,
+            b.in_reg(b.ext(b.src(x, t), t)),
+            value - (1 << 32 if is_signed(t) and value >> 31 else 0),
+            is_signed(t),
+            want_q,
+        )
         b.copy(b.dst(d, t), by_constant)
         return
     n, v = b.in_reg(b.ext(b.src(x, t), t)), b.in_reg(by)

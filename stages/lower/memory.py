@@ -39,7 +39,9 @@ def order_of(inst: PtxInst, default: str = "weak") -> Order:
     """The semantics that the modifiers say."""
     sem, scope = default, ""
     for m in inst.mods:
-        if m in ("weak", "relaxed", "acquire", "release", "acq_rel", "volatile", "mmio") and not (m == "relaxed" and sem == "mmio"):
+        if m in ("weak", "relaxed", "acquire", "release", "acq_rel", "volatile", "mmio") and not (
+            m == "relaxed" and sem == "mmio"
+        ):
             sem = m
         elif m in SCOPES and not scope:
             scope = m
@@ -78,7 +80,11 @@ def acquired(b: Builder, o: Order, got: Iterable[Operand]) -> None:
     if o.scope != "cta":
         invalidate(b)
         return
-    b.emit("NOP", uses=tuple(dict.fromkeys(r for r in got if type(r) is Reg and r.file == "R" and r.num >= 0)), attrs={"fence": 1})
+    b.emit(
+        "NOP",
+        uses=tuple(dict.fromkeys(r for r in got if type(r) is Reg and r.file == "R" and r.num >= 0)),
+        attrs={"fence": 1},
+    )
 
 
 def mark_strong(b: Builder, o: Order, since: int) -> None:

@@ -16,32 +16,50 @@ _SCOPES = _s("cta cluster gpu sys")
 _VECTOR = _s("v2 v4 v8")
 _L1 = _s("L1::evict_normal L1::evict_unchanged L1::evict_first L1::evict_last L1::no_allocate")
 _L2_FETCH = _s("L2::64B L2::128B L2::256B")
-_L2_EVICT = _s("L2::evict_last L2::evict_normal L2::evict_first")  # of 256-bit accesses alone; a hint, which their two halves have no field for
+_L2_EVICT = _s(
+    "L2::evict_last L2::evict_normal L2::evict_first"
+)  # of 256-bit accesses alone; a hint, which their two halves have no field for
 _HINT = _s("L2::cache_hint")
 _COMPARE = _s("eq ne lt le gt ge lo ls hi hs and or xor")
 _WIDTH = _s("lo hi wide")
 _CLAMP = _s("clamp wrap")
-_BULK = _s("bulk reduce prefetch tensor L2 shared::cluster bulk_group read mbarrier::complete_tx::bytes multicast::cluster cp_mask noftz") | _s(
+_BULK = _s(
+    "bulk reduce prefetch tensor L2 shared::cluster bulk_group read mbarrier::complete_tx::bytes multicast::cluster cp_mask noftz"
+) | _s(
     "add min max inc dec and or xor 1d 2d 3d 4d 5d tile im2col im2col::w im2col::w::128 im2col_no_offs tile::gather4 tile::scatter4 cta_group::1 cta_group::2"
 )
 _WGMMA_SHAPES = frozenset(f"m64n{n}k{k}" for n in range(8, 257, 8) for k in (8, 16, 32, 64, 256))
 _MMA_SHAPES = _s("m8n8k4 m8n8k16 m8n8k32 m8n8k128 m16n8k4 m16n8k8 m16n8k16 m16n8k32 m16n8k64 m16n8k128 m16n8k256")
 _TEXTURE = _s("1d 2d 3d cube a1d a2d acube 2dms a2dms v2 v4")
 _SURFACE = _s("1d 2d 3d a1d a2d v2 v4 trap clamp zero")
-_QUERY = _s("level width height depth channel_data_type channel_order normalized_coords array_size num_mipmap_levels num_samples memory_layout") | _s(
-    "filter_mode addr_mode_0 addr_mode_1 addr_mode_2 force_unnormalized_coords"
-)
+_QUERY = _s(
+    "level width height depth channel_data_type channel_order normalized_coords array_size num_mipmap_levels num_samples memory_layout"
+) | _s("filter_mode addr_mode_0 addr_mode_1 addr_mode_2 force_unnormalized_coords")
 _ATOMIC = (
-    _s("add min max inc dec and or xor exch cas noftz relaxed acquire release acq_rel global shared shared::cta shared::cluster") | _SCOPES | _HINT
+    _s(
+        "add min max inc dec and or xor exch cas noftz relaxed acquire release acq_rel global shared shared::cta shared::cluster"
+    )
+    | _SCOPES
+    | _HINT
 )
 
 _TCGEN05 = (
-    _s("mma sp ws cp shift down commit ld st red alloc dealloc relinquish_alloc_permit wait::ld wait::st fence::before_thread_sync fence::after_thread_sync")
-    | _s("cta_group::1 cta_group::2 sync aligned shared::cta shared::cluster multicast::cluster mbarrier::arrive::one ashift block_scale block16 block32")
-    | _s("kind::f16 kind::tf32 kind::i8 kind::f8f6f4 kind::mxf8f6f4 kind::mxf4 kind::mxf4nvf4 scale_vec::1X scale_vec::2X scale_vec::4X")
-    | _s("128x256b 4x256b 128x128b 64x128b 32x128b warpx2::02_13 warpx2::01_23 warpx4 b8x16 b6x16_p32 b4x16_p64 min max abs NaN")
+    _s(
+        "mma sp ws cp shift down commit ld st red alloc dealloc relinquish_alloc_permit wait::ld wait::st fence::before_thread_sync fence::after_thread_sync"
+    )
+    | _s(
+        "cta_group::1 cta_group::2 sync aligned shared::cta shared::cluster multicast::cluster mbarrier::arrive::one ashift block_scale block16 block32"
+    )
+    | _s(
+        "kind::f16 kind::tf32 kind::i8 kind::f8f6f4 kind::mxf8f6f4 kind::mxf4 kind::mxf4nvf4 scale_vec::1X scale_vec::2X scale_vec::4X"
+    )
+    | _s(
+        "128x256b 4x256b 128x128b 64x128b 32x128b warpx2::02_13 warpx2::01_23 warpx4 b8x16 b6x16_p32 b4x16_p64 min max abs NaN"
+    )
     | _s("32x32b 16x64b 16x128b 16x256b 16x32bx2 pack::16b unpack::16b x1 x2 x4 x8 x16 x32 x64 x128")
-    | frozenset(f"collector::{w}::{how}" for w in ("a", "b0", "b1", "b2", "b3") for how in ("fill", "use", "lastuse", "discard"))
+    | frozenset(
+        f"collector::{w}::{how}" for w in ("a", "b0", "b1", "b2", "b3") for how in ("fill", "use", "lastuse", "discard")
+    )
 )
 
 MODIFIERS: Final[dict[str, frozenset[str]]] = {

@@ -32,7 +32,11 @@ def _bits(b: Builder, x: Reg, mask: int, left: int = 0) -> Reg:
     if not left:
         return d
     out = b.r()
-    b.emit("SHF.L.U32" if left > 0 else "SHF.R.U32.HI", out, (d, Imm("I", left), RZ) if left > 0 else (RZ, Imm("I", -left), d))
+    b.emit(
+        "SHF.L.U32" if left > 0 else "SHF.R.U32.HI",
+        out,
+        (d, Imm("I", left), RZ) if left > 0 else (RZ, Imm("I", -left), d),
+    )
     return out
 
 

@@ -33,7 +33,20 @@ class Region:
     """One barrier. ``at``: block whose end gets the BSSY, or -1 with ``header``: the loop header in front of which it stands. ``leaving``: edges to where the join is not reached any more;
     ``leaks``: whether some of them lead to where threads live on among others."""
 
-    __slots__ = ("at", "bar", "breaks", "cycle", "header", "inside", "join", "leaks", "leaving", "loop", "node", "plain")
+    __slots__ = (
+        "at",
+        "bar",
+        "breaks",
+        "cycle",
+        "header",
+        "inside",
+        "join",
+        "leaks",
+        "leaving",
+        "loop",
+        "node",
+        "plain",
+    )
 
     def __init__(self, at: int, header: int, loop: int, join: int, inside: set[int], cycle: set[int]) -> None:
         self.at = at
@@ -78,7 +91,9 @@ class Regions:
             self.loops += self._nest(head, ends)
         self.loops.sort(key=lambda loop: len(loop.body))
         for n, loop in enumerate(self.loops):
-            self._exits.append({s for x in loop.body for s in flow.cfg.succs[x] if s not in loop.body and not flow.exit_only[s]})
+            self._exits.append(
+                {s for x in loop.body for s in flow.cfg.succs[x] if s not in loop.body and not flow.exit_only[s]}
+            )
             for x in loop.body:
                 self._around[x].append(n)
             if loop.header >= 0:
@@ -179,7 +194,13 @@ class Regions:
                 continue
             got.add(x)
             for p in flow.cfg.preds[x]:
-                if p not in got and p != at and flow.rank[p] >= 0 and (x != header or p in cycle) and not flow.dominates(join, p):
+                if (
+                    p not in got
+                    and p != at
+                    and flow.rank[p] >= 0
+                    and (x != header or p in cycle)
+                    and not flow.dominates(join, p)
+                ):
                     work.append(p)
         return got
 

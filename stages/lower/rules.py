@@ -32,7 +32,9 @@ SELDOM: Final = {
 }
 _table: dict[str, Rule] = {}
 _owner: dict[str, str] = {}
-_left = {word: name for name, words in SELDOM.items() for word in words.split()}  # mnemonic -> its module, until that is imported
+_left = {
+    word: name for name, words in SELDOM.items() for word in words.split()
+}  # mnemonic -> its module, until that is imported
 
 
 def _take(name: str) -> None:

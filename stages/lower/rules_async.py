@@ -97,7 +97,11 @@ def _inval(b: Builder, inst: PtxInst) -> None:
     if b.has("sync-unit"):
         b.emit("SYNCS.CCTL.IV", (), (_syncs(at),), attrs=listed("inval"))
     else:  # nothing to do, but debuggers want to know the place
-        b.emit("NOP", uses=() if at.base is None else (at.base,), attrs={**listed("inval"), "offset": at.offset, "fence": 1})
+        b.emit(
+            "NOP",
+            uses=() if at.base is None else (at.base,),
+            attrs={**listed("inval"), "offset": at.offset, "fence": 1},
+        )
 
 
 def _arrive(b: Builder, inst: PtxInst) -> None:
@@ -125,7 +129,12 @@ def _arrive(b: Builder, inst: PtxInst) -> None:
         _arrive_masked(b, state, at, b.in_reg(count) if count is not None else RZ, drop)
         return
     remote = ".RED" if inst.has("shared::cluster") else ""  # no state comes back
-    b.emit(f"SYNCS.ARRIVE.TRANS64{remote}{'.OPTOUT' if drop else ''}{how}", RZ if remote else state, (_syncs(at), RZ if count is None else b.in_reg(count)), attrs=listed("arrive_drop" if drop else "arrive"))
+    b.emit(
+        f"SYNCS.ARRIVE.TRANS64{remote}{'.OPTOUT' if drop else ''}{how}",
+        RZ if remote else state,
+        (_syncs(at), RZ if count is None else b.in_reg(count)),
+        attrs=listed("arrive_drop" if drop else "arrive"),
+    )
 
 
 def _arrive_by_addition(b: Builder, state: Reg, at: Mem, count: Reg, drop: bool) -> None:
@@ -133,7 +142,12 @@ def _arrive_by_addition(b: Builder, state: Reg, at: Mem, count: Reg, drop: bool)
     if drop:
         b.emit("ATOMS.ADD", RZ, (at, count))
     old = b.r()
-    b.emit("ATOMS.ADD", old, (at._replace(offset=at.offset + 4), count), attrs=listed("arrive_drop.noComplete" if drop else "arrive.noComplete"))
+    b.emit(
+        "ATOMS.ADD",
+        old,
+        (at._replace(offset=at.offset + 4), count),
+        attrs=listed("arrive_drop.noComplete" if drop else "arrive.noComplete"),
+    )
     if state.num >= 0:
         b.copy(b.lo_r(state), old)
         b.copy(b.hi_r(state), old)
@@ -142,7 +156,13 @@ def _arrive_by_addition(b: Builder, state: Reg, at: Mem, count: Reg, drop: bool)
 def _arrive_masked(b: Builder, state: Reg, at: Mem, count: Reg, drop: bool) -> None:
     """noComplete: the answer is the state before the warp's arrivals and the mask of its threads; each adds the arrivals of the threads below it."""
     got, below, n, steps = b.r(2), b.r(), b.r(), b.r()
-    b.emit(f"SYNCS.ARRIVE.TRANS64.TMASK{'.OPTOUT' if drop else ''}.ART0", got, (_syncs(at), count), attrs={**listed("arrive_drop.noComplete" if drop else "arrive.noComplete"), "operand": 1}, uses=(count,))
+    b.emit(
+        f"SYNCS.ARRIVE.TRANS64.TMASK{'.OPTOUT' if drop else ''}.ART0",
+        got,
+        (_syncs(at), count),
+        attrs={**listed("arrive_drop.noComplete" if drop else "arrive.noComplete"), "operand": 1},
+        uses=(count,),
+    )
     lt, both = b.r(), b.r()
     b.emit("S2R", lt, (Name("N", "SR_LTMASK"),))
     logic(b, both, 0xC0, b.lo_r(got), lt)
@@ -158,7 +178,12 @@ def _tx(b: Builder, inst: PtxInst) -> None:
     at = _barrier_address(b, inst, inst.operands[0])
     how = "A0TR" if inst.has("expect_tx") else "A0TX"
     count = b.in_reg(b.src(inst.operands[1], "u32"))
-    b.emit(f"SYNCS.ARRIVE.TRANS64.RED.{how}", RZ, (_syncs(at), count), attrs=listed("expect_tx" if inst.has("expect_tx") else "complete_tx"))
+    b.emit(
+        f"SYNCS.ARRIVE.TRANS64.RED.{how}",
+        RZ,
+        (_syncs(at), count),
+        attrs=listed("expect_tx" if inst.has("expect_tx") else "complete_tx"),
+    )
 
 
 def _wait(b: Builder, inst: PtxInst) -> None:
@@ -179,14 +204,21 @@ def _wait(b: Builder, inst: PtxInst) -> None:
         known = b.src(inst.operands[2], "u32" if inst.has("parity") else "b64")
         what = {**what, "operand": 2, "strong": 1}  # read anew each time: loops wait for it to change
         if type(known) is Imm:
-            b.emit("LDS", w, (at._replace(offset=at.offset + 4),), attrs={**what, "operand_value": known.value & 0xFFFFFFFF})
+            b.emit(
+                "LDS",
+                w,
+                (at._replace(offset=at.offset + 4),),
+                attrs={**what, "operand_value": known.value & 0xFFFFFFFF},
+            )
         else:
             b.emit("LDS", w, (at._replace(offset=at.offset + 4),), attrs=what, uses=(phase,))
         if not inst.has("relaxed"):
             acquired(b, Order("acquire", "cta"), (w,))
         b.emit("LOP3.LUT", (q, RZ), (w, Imm("I", 0x80000000), phase, Imm("I", 0x48)))
     else:
-        b.emit("SYNCS.PHASECHK.TRANS64" + (".TRYWAIT" if inst.has("try_wait") else ""), q, (_syncs(at), phase), attrs=what)
+        b.emit(
+            "SYNCS.PHASECHK.TRANS64" + (".TRYWAIT" if inst.has("try_wait") else ""), q, (_syncs(at), phase), attrs=what
+        )
     if any(m in ("cluster", "gpu", "sys") for m in inst.mods) and not inst.has("relaxed"):
         b.emit("CCTL.IVALL", (), (), q)
     b.emit("PLOP3.LUT", (p, PT), (q, PT, PT, Imm("I", 0xF0), Imm("I", 0)))

@@ -30,7 +30,9 @@ _GLOBAL: dict[tuple[str, str], str] = {
     **{(o, "b64"): o.upper() + ".64" for o in ("and", "or", "xor", "exch", "cas")},
     ("exch", "b128"): "EXCH.128", ("cas", "b128"): "CAS.128",
 }  # fmt: skip
-_SHARED = {k: v for k, v in _GLOBAL.items() if k[1] in ("u32", "s32", "b32", "b128") or k in (("exch", "b64"), ("cas", "b64"))}
+_SHARED = {
+    k: v for k, v in _GLOBAL.items() if k[1] in ("u32", "s32", "b32", "b128") or k in (("exch", "b64"), ("cas", "b64"))
+}
 _OPS = ("add", "min", "max", "inc", "dec", "and", "or", "xor", "exch", "cas")
 
 # Marks the swap of a loop of ours, which needs no YIELD: some thread always gets on (see converge.py).
@@ -91,11 +93,23 @@ def _native(b: Builder, space: str, op: str, t: str) -> bool:
     return (op, t) in table and not (t == "bf16x2" and not b.has("atom-bf16x2-shared"))
 
 
-def _perform(b: Builder, inst: PtxInst, d: Reg, space: str, at: Mem, op: str, t: str, vals: list[Val], mods: str) -> None:
+def _perform(
+    b: Builder, inst: PtxInst, d: Reg, space: str, at: Mem, op: str, t: str, vals: list[Val], mods: str
+) -> None:
     width = max(1, b.bits(t) // 32)
     if _native(b, space, op, t):
         relaxed = order_of(inst, "relaxed").sem in ("relaxed", "release")
-        _emit(b, d, space, at, (_SHARED if space == "shared" else _GLOBAL)[op, t], [b.in_reg(v, width) for v in vals], mods, op == "cas", _RELAXED if relaxed else None)
+        _emit(
+            b,
+            d,
+            space,
+            at,
+            (_SHARED if space == "shared" else _GLOBAL)[op, t],
+            [b.in_reg(v, width) for v in vals],
+            mods,
+            op == "cas",
+            _RELAXED if relaxed else None,
+        )
         return
     if space == "generic" and (op, t) in _GLOBAL:
         _split(b, inst, d, at, op, t, vals, mods)
@@ -108,16 +122,33 @@ def _perform(b: Builder, inst: PtxInst, d: Reg, space: str, at: Mem, op: str, t:
     b.copy(d, old)
 
 
-def _emit(b: Builder, d: Reg, space: str, at: Mem, mods: str, vals: list[Reg], order: str, cas: bool, attrs: dict[str, AttrValue] | None = None) -> None:
+def _emit(
+    b: Builder,
+    d: Reg,
+    space: str,
+    at: Mem,
+    mods: str,
+    vals: list[Reg],
+    order: str,
+    cas: bool,
+    attrs: dict[str, AttrValue] | None = None,
+) -> None:
     if space == "shared":
         b.emit(f"ATOMS.{mods}", d, (at, *vals), attrs=attrs)
     elif cas:  # this form has no descriptor (measured)
-        b.emit(f"{'ATOMG' if space == 'global' else 'ATOM'}.E.{mods}.{order}", (PT, d), (at._replace(desc=None), *vals), attrs=attrs)
+        b.emit(
+            f"{'ATOMG' if space == 'global' else 'ATOM'}.E.{mods}.{order}",
+            (PT, d),
+            (at._replace(desc=None), *vals),
+            attrs=attrs,
+        )
     elif space == "global" and d.num < 0 and not mods.startswith("EXCH"):
         op = "REDG" if b.has("red-named-redg") else "RED"
         b.emit(f"{op}.E.{mods}.{order}", (), (at, *vals), attrs=attrs)
     else:
-        b.emit(f"{'ATOMG' if space == 'global' else 'ATOM'}.E.{mods}.{order}", (PT, d), (_near(b, at), *vals), attrs=attrs)
+        b.emit(
+            f"{'ATOMG' if space == 'global' else 'ATOM'}.E.{mods}.{order}", (PT, d), (_near(b, at), *vals), attrs=attrs
+        )
 
 
 def _near(b: Builder, at: Mem) -> Mem:
@@ -192,7 +223,16 @@ def _split(b: Builder, inst: PtxInst, d: Reg, at: Mem, op: str, t: str, vals: li
     b.branch(end)
     b.place(other)
     width = max(1, b.bits(t) // 32)
-    _emit(b, d, "generic", Mem("M", base, None, 0, at.desc), _GLOBAL[op, t], [b.in_reg(v, width) for v in vals], mods, False)
+    _emit(
+        b,
+        d,
+        "generic",
+        Mem("M", base, None, 0, at.desc),
+        _GLOBAL[op, t],
+        [b.in_reg(v, width) for v in vals],
+        mods,
+        False,
+    )
     b.place(end)
 
 
@@ -210,7 +250,13 @@ def cas_loop(b: Builder, space: str, at: Mem, width: int, mods: str, step: Step,
         b.emit(("LDS.U" if b.has("load-unsigned-named") else "LDS") + size, old, (at,), uses=noted, attrs=seen)
     else:
         order = f".{mods}"
-        b.emit(f"{'LDG' if space == 'global' else 'LD'}.E{size}{order}", old, (at._replace(desc=descriptor(b)),), uses=noted, attrs=seen)
+        b.emit(
+            f"{'LDG' if space == 'global' else 'LD'}.E{size}{order}",
+            old,
+            (at._replace(desc=descriptor(b)),),
+            uses=noted,
+            attrs=seen,
+        )
     again = b.new_block()
     b.place(again)
     new = step(b, old)
@@ -218,7 +264,13 @@ def cas_loop(b: Builder, space: str, at: Mem, width: int, mods: str, step: Step,
     if space == "shared":
         b.emit(f"ATOMS.CAS{size}", got, (at, old, new), uses=noted, attrs=swap)
     else:
-        b.emit(f"{'ATOMG' if space == 'global' else 'ATOM'}.E.CAS{size}.{mods}", (PT, got), (bare, old, new), uses=noted, attrs=swap)
+        b.emit(
+            f"{'ATOMG' if space == 'global' else 'ATOM'}.E.CAS{size}.{mods}",
+            (PT, got),
+            (bare, old, new),
+            uses=noted,
+            attrs=swap,
+        )
     p, _ = compare(b, "NE", "u64" if width == 2 else "u32", got, old)
     b.copy(old, got)
     b.branch(again, p)
@@ -272,7 +324,9 @@ def _step(b: Builder, inst: PtxInst, op: str, t: str, vals: list[Val]) -> Step:
     raise b.unsupported(inst)
 
 
-def _half_loop(b: Builder, inst: PtxInst, d: Reg, space: str, at: Mem, op: str, t: str, vals: list[Val], mods: str) -> None:
+def _half_loop(
+    b: Builder, inst: PtxInst, d: Reg, space: str, at: Mem, op: str, t: str, vals: list[Val], mods: str
+) -> None:
     """16-bit operations: compare-and-swap of the word that holds the half."""
     assert at.base is not None or at.offset >= 0
     wide = space != "shared"
@@ -308,8 +362,14 @@ def _half_loop(b: Builder, inst: PtxInst, d: Reg, space: str, at: Mem, op: str, 
     if op == "cas":
         want, new = b.ext(vals[0], "u16"), b.in_reg(vals[1])
         old = b.r()
-        load = ("LDS.U" if b.has("load-unsigned-named") else "LDS") if space == "shared" else f"{'LDG' if space == 'global' else 'LD'}.E.{mods}"
-        b.emit(load, old, (place if space == "shared" else place._replace(desc=descriptor(b)),), uses=(low,), attrs=_HALF)
+        load = (
+            ("LDS.U" if b.has("load-unsigned-named") else "LDS")
+            if space == "shared"
+            else f"{'LDG' if space == 'global' else 'LD'}.E.{mods}"
+        )
+        b.emit(
+            load, old, (place if space == "shared" else place._replace(desc=descriptor(b)),), uses=(low,), attrs=_HALF
+        )
         again, end = b.new_block(), b.new_block()
         b.place(again)
         differs, _ = compare(b, "NE", "u16", current(b, old), want)
@@ -319,7 +379,13 @@ def _half_loop(b: Builder, inst: PtxInst, d: Reg, space: str, at: Mem, op: str, 
         if space == "shared":
             b.emit("ATOMS.CAS", got, (place, old, v), uses=(low,), attrs={**_RETRY, **_HALF})
         else:
-            b.emit(f"{'ATOMG' if space == 'global' else 'ATOM'}.E.CAS.{mods}", (PT, got), (place._replace(desc=None), old, v), uses=(low,), attrs={**_RETRY, **_HALF})
+            b.emit(
+                f"{'ATOMG' if space == 'global' else 'ATOM'}.E.CAS.{mods}",
+                (PT, got),
+                (place._replace(desc=None), old, v),
+                uses=(low,),
+                attrs={**_RETRY, **_HALF},
+            )
         p, _ = compare(b, "NE", "u32", got, old)
         b.copy(old, got)
         b.branch(again, p)
@@ -335,4 +401,3 @@ def _half_loop(b: Builder, inst: PtxInst, d: Reg, space: str, at: Mem, op: str, 
 
 
 RULES: dict[str, Rule] = {"atom": atom, "red": atom}
-

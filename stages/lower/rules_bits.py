@@ -10,7 +10,18 @@ from .builder import Builder, Rule, is_signed
 from .rules_int import Val, add32, compare, compare_into, logic, sign_word
 
 # PTX comparison -> SASS; the unsigned spellings mean the same on an unsigned type.
-CMP = {"eq": "EQ", "ne": "NE", "lt": "LT", "le": "LE", "gt": "GT", "ge": "GE", "lo": "LT", "ls": "LE", "hi": "GT", "hs": "GE"}
+CMP = {
+    "eq": "EQ",
+    "ne": "NE",
+    "lt": "LT",
+    "le": "LE",
+    "gt": "GT",
+    "ge": "GE",
+    "lo": "LT",
+    "ls": "LE",
+    "hi": "GT",
+    "hs": "GE",
+}
 _LUT = {"and": 0xC0, "or": 0xFC, "xor": 0x3C}
 _INTS = frozenset(f"{k}{n}" for k in "usb" for n in (8, 16, 32, 64))
 
@@ -382,4 +393,3 @@ RULES: dict[str, Rule] = {
     "prmt": prmt, "popc": popc, "clz": clz, "bfind": bfind, "brev": brev, "setp": setp, "set": set_, "selp": selp, "slct": slct,
     "dp4a": dp, "dp2a": dp,
 }  # fmt: skip
-

@@ -21,7 +21,16 @@ from .rules_int import Val, add64, compare
 from .spaces import shared_place, to_generic
 
 _HINT: Final = "L2::cache_hint"
-REDUCTIONS: Final = {"add": "ADD", "min": "MIN", "max": "MAX", "inc": "INC", "dec": "DEC", "and": "AND", "or": "OR", "xor": "XOR"}
+REDUCTIONS: Final = {
+    "add": "ADD",
+    "min": "MIN",
+    "max": "MAX",
+    "inc": "INC",
+    "dec": "DEC",
+    "and": "AND",
+    "or": "OR",
+    "xor": "XOR",
+}
 _TYPES = {
     "u32": "", "b32": "", "s32": ".S32", "u64": ".U64", "b64": ".U64", "s64": ".S64", "f16": ".F16.RN", "bf16": ".BF16.RN", "f32": ".F32.FTZ.RN", "f64": ".F64.RN",
 }  # fmt: skip
@@ -151,7 +160,9 @@ _LONG = PtxParam("d", "b64", 8, 8)
 _HALVES = PtxParam("h", "b8", 4, 8)  # three halves, on the stack
 
 
-def here_or_elsewhere(b: Builder, low: Reg, here: Callable[[], None], name: str, params: list[PtxParam], args: list[Val]) -> None:
+def here_or_elsewhere(
+    b: Builder, low: Reg, here: Callable[[], None], name: str, params: list[PtxParam], args: list[Val]
+) -> None:
     """``here`` where ``low`` lies in the own CTA's shared memory, a call of the driver's function elsewhere."""
     with b.region():
         rank, owner = b.r(), b.r()
@@ -161,7 +172,9 @@ def here_or_elsewhere(b: Builder, low: Reg, here: Callable[[], None], name: str,
         _here_or_call(b, own, here, f"{name}unicast", params, args)
 
 
-def alone_or_everywhere(b: Builder, mask: Val, here: Callable[[], None], name: str, params: list[PtxParam], args: list[Val]) -> None:
+def alone_or_everywhere(
+    b: Builder, mask: Val, here: Callable[[], None], name: str, params: list[PtxParam], args: list[Val]
+) -> None:
     """``here`` where there is no cluster and the mask names the only CTA, a call of the driver's function for several CTAs elsewhere."""
     with b.region():
         cluster = b.r()
@@ -171,7 +184,9 @@ def alone_or_everywhere(b: Builder, mask: Val, here: Callable[[], None], name: s
         _here_or_call(b, alone, here, f"{name}multicast", params, args)
 
 
-def _here_or_call(b: Builder, test: Reg, here: Callable[[], None], name: str, params: list[PtxParam], args: list[Val]) -> None:
+def _here_or_call(
+    b: Builder, test: Reg, here: Callable[[], None], name: str, params: list[PtxParam], args: list[Val]
+) -> None:
     """``here`` where the test holds, a call of the driver's function elsewhere."""
     other, end = b.new_block(), b.new_block()
     b.branch(other, b.not_(test))
@@ -237,7 +252,11 @@ def _bulk(b: Builder, inst: PtxInst) -> None:
         what = next(m for m in inst.mods if m in REDUCTIONS)
         name = f"UBLKRED.{form}.{REDUCTIONS[what]}{'.F32.RN' if t == 'f32' else _TYPES[t]}"
     else:
-        name = f"UBLKCP.{form}" + (".MULTICAST" if inst.has("multicast::cluster") and not by_driver else "") + (".DST_G_BYTE_MASK" if inst.has("cp_mask") else "")
+        name = (
+            f"UBLKCP.{form}"
+            + (".MULTICAST" if inst.has("multicast::cluster") and not by_driver else "")
+            + (".DST_G_BYTE_MASK" if inst.has("cp_mask") else "")
+        )
     if form == "G.S":
         to, src = wide_word(b, inst, ops[0]), shared_word(b, inst, ops[1])
         each_thread(b, lambda u: _put(b, name, (u.at_pair(to), u.at([src]), u.block([size]), *u.policy(policy))))
@@ -247,14 +266,21 @@ def _bulk(b: Builder, inst: PtxInst) -> None:
         src = wide_word(b, inst, ops[1])
 
         def here() -> None:
-            each_thread(b, lambda u: _put(b, name, (u.at([low, bar]), u.at_pair(src), u.block([size]), *u.policy(policy))))
+            each_thread(
+                b, lambda u: _put(b, name, (u.at([low, bar]), u.at_pair(src), u.block([size]), *u.policy(policy)))
+            )
 
         if b.has("cluster-copies-called") and inst.has("shared::cluster"):
             bytes_ = b.in_reg(b.src(ops[2], "u32"))
             if mask is not None:
                 word = b.ext(mask, "u16")
                 alone_or_everywhere(
-                    b, word, here, "", [_LONG, _LONG, _WORD, _WORD, _LONG, _LONG], [_wide(b, low), src, bytes_, word, _wide(b, bar), _hint(policy)]
+                    b,
+                    word,
+                    here,
+                    "",
+                    [_LONG, _LONG, _WORD, _WORD, _LONG, _LONG],
+                    [_wide(b, low), src, bytes_, word, _wide(b, bar), _hint(policy)],
                 )
                 return
             args: list[Val] = [_wide(b, low), src, bytes_, _wide(b, bar), _hint(policy)]
@@ -326,7 +352,12 @@ def _tensor(b: Builder, inst: PtxInst) -> None:
         at, coords = _map_operand(b, inst, ops[0])
         more = [_offsets(b, inst, ops[1], dims)] if len(ops) > 1 else []
         us = [pack16(b, m, None) for m in more]
-        each_thread(b, lambda u: _put(b, f"UTMAPF.L2{name}", (u.at(coords), u.at_pair(at), *(u.block([w]) for w in us), *u.policy(policy))))
+        each_thread(
+            b,
+            lambda u: _put(
+                b, f"UTMAPF.L2{name}", (u.at(coords), u.at_pair(at), *(u.block([w]) for w in us), *u.policy(policy))
+            ),
+        )
         return
     if inst.has("bulk_group"):
         at, coords = _map_operand(b, inst, ops[0])
@@ -342,11 +373,24 @@ def _tensor(b: Builder, inst: PtxInst) -> None:
     offsets = _offsets(b, inst, ops[3], dims) if len(ops) > 3 else None
     _finish(b, inst, ops, 3 if offsets is None else 4)
     by_driver = b.has("cluster-copies-called") and mask is not None
-    us = [] if offsets is None and (mask is None or by_driver) else [pack16(b, offsets if offsets is not None else Imm("I", 0), None if by_driver else mask)]
-    op = f"UTMALDG{name}" + (".MULTICAST" if mask is not None and not by_driver else "") + (".2CTA" if inst.has("cta_group::2") else "")
+    us = (
+        []
+        if offsets is None and (mask is None or by_driver)
+        else [pack16(b, offsets if offsets is not None else Imm("I", 0), None if by_driver else mask)]
+    )
+    op = (
+        f"UTMALDG{name}"
+        + (".MULTICAST" if mask is not None and not by_driver else "")
+        + (".2CTA" if inst.has("cta_group::2") else "")
+    )
 
     def here() -> None:
-        each_thread(b, lambda u: _put(b, op, (u.at([low, bar, *coords]), u.at_pair(at), *(u.block([w]) for w in us), *u.policy(policy))))
+        each_thread(
+            b,
+            lambda u: _put(
+                b, op, (u.at([low, bar, *coords]), u.at_pair(at), *(u.block([w]) for w in us), *u.policy(policy))
+            ),
+        )
 
     if not b.has("cluster-copies-called") or not inst.has("shared::cluster"):
         here()
@@ -501,7 +545,11 @@ def _kept_count(b: Builder) -> str:
     if options.get("compile-only") and not options.get("extensible-whole-program"):
         return f"(C7504) {ignored} to maintain compatibility across compilation units"
     bounds = "maxntid" in attrs or "reqntid" in attrs
-    known = "maxnreg" in attrs or (bounds and "minnctapersm" in attrs) or (not bounds and options.get("maxrregcount") is not None)
+    known = (
+        "maxnreg" in attrs
+        or (bounds and "minnctapersm" in attrs)
+        or (not bounds and options.get("maxrregcount") is not None)
+    )
     if not known or not b.pf.entry:
         return f"(C7508) {ignored}; unable to determine register count at entry"
     if options.get("compile-only") and any(i.op == "call" for i in b.pf.body if isinstance(i, PtxInst)):

@@ -79,7 +79,12 @@ def arrive_copies(b: Builder, inst: PtxInst) -> None:
         return
     if not noinc:
         b.emit("SYNCS.ARRIVE.TRANS64.RED.A0T1", RZ, (Mem("M", RZ, u, 0), RZ))
-    b.emit("ARRIVES.LDGSTSBAR.64." + ("ARVCNT" if noinc else "TRANSCNT"), (), (Mem("M", RZ, u, 0),), attrs=listed("cp.async"))
+    b.emit(
+        "ARRIVES.LDGSTSBAR.64." + ("ARVCNT" if noinc else "TRANSCNT"),
+        (),
+        (Mem("M", RZ, u, 0),),
+        attrs=listed("cp.async"),
+    )
 
 
 # --------------------------------------------------------------------------- clusterlaunchcontrol

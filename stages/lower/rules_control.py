@@ -67,4 +67,12 @@ def ret(b: Builder, inst: PtxInst) -> None:
     b.place(b.new_block())
 
 
-RULES: dict[str, Rule] = {"brkpt": trap, "bra": bra, "brx": brx, "call": lower_call, "ret": ret, "exit": exit_, "trap": trap}
+RULES: dict[str, Rule] = {
+    "brkpt": trap,
+    "bra": bra,
+    "brx": brx,
+    "call": lower_call,
+    "ret": ret,
+    "exit": exit_,
+    "trap": trap,
+}

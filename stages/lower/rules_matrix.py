@@ -37,7 +37,13 @@ def _matrix_op(b: Builder, inst: PtxInst, op: str) -> tuple[str, int]:
     shape = next((m for m in inst.mods if m in ("m8n16", "m16n16", "m16n8")), "")
     packed = next((m for m in inst.mods if m in ("b6x16_p32", "b4x16_p64")), "")
     tile = _TILES.get((shape, packed))
-    if not n or tile is None or (op == "LDSM") != (shape != "m16n8") or inst.has("trans") != (shape != "m8n16") or (shape == "m16n16" and n > 2):
+    if (
+        not n
+        or tile is None
+        or (op == "LDSM") != (shape != "m16n8")
+        or inst.has("trans") != (shape != "m8n16")
+        or (shape == "m16n16" and n > 2)
+    ):
         raise b.unsupported(inst)
     b.need(inst, 100)
     return f"{op}.{tile[0]}{many}", n * tile[1]
@@ -116,7 +122,9 @@ def dense(b: Builder, inst: PtxInst) -> None:
     small = small_row(at, bt, shape)
     if small is not None and dt == ct == "s32":
         d, x, y, c = inst.operands
-        out = small_product(b, inst, shape, at, bt, *(operand(b, inst, o, n, "b32") for o, n in zip((x, y, c), small[1:4], strict=True)))
+        out = small_product(
+            b, inst, shape, at, bt, *(operand(b, inst, o, n, "b32") for o, n in zip((x, y, c), small[1:4], strict=True))
+        )
         for e, q in zip(vector_of(d), out, strict=True):
             b.copy(b.dst(e), q)
         return
@@ -149,14 +157,20 @@ def small_product(b: Builder, inst: PtxInst, shape: str, at: str, bt: str, rx: R
     conjunction = inst.has("and")
     if b.sm < low or (at == "b1" and conjunction and not b.has("mma-bits-and")):
         raise b.unsupported(inst)
-    if at == "b1" and b.has("mma-bits-and-only"):  # only AND is left there: what differs is x and not y, and y and not x (measured)
+    if at == "b1" and b.has(
+        "mma-bits-and-only"
+    ):  # only AND is left there: what differs is x and not y, and y and not x (measured)
         out = rc
         for p, q in ((rx, ry),) if conjunction else ((rx, _inverted(b, ry)), (_inverted(b, rx), ry)):
             out = _one(b, f"{name}.AND.POPC", p, q, out, nc)
     elif b.sm > high or (shape == "m8n8k16" and not b.has("mma-8816")):
         return _by_bytes(b, inst, shape, at, bt, rx, ry, rc, nc)
     else:
-        how = f"{'AND' if conjunction else 'XOR'}.POPC" if at == "b1" else f"{at.upper()}.{bt.upper()}" + (".SAT" if inst.has("satfinite") else "")
+        how = (
+            f"{'AND' if conjunction else 'XOR'}.POPC"
+            if at == "b1"
+            else f"{at.upper()}.{bt.upper()}" + (".SAT" if inst.has("satfinite") else "")
+        )
         out = _one(b, f"{name}.{how}", rx, ry, rc, nc)
     return [out._replace(sub=i, width=1) for i in range(nc)]
 
@@ -184,7 +198,14 @@ def _by_bytes(b: Builder, inst: PtxInst, shape: str, at: str, bt: str, rx: Reg, 
 
 
 def by_planes(
-    b: Builder, inst: PtxInst, shape: str, at: str, bt: str, factors: tuple[Reg, Reg, Reg], nc: int, product: Callable[[Reg, Reg, Reg], Reg]
+    b: Builder,
+    inst: PtxInst,
+    shape: str,
+    at: str,
+    bt: str,
+    factors: tuple[Reg, Reg, Reg],
+    nc: int,
+    product: Callable[[Reg, Reg, Reg], Reg],
 ) -> list[Reg]:
     """The words of ``x * y + c`` where ``product`` multiplies bytes, plane by plane."""
     xor = at == "b1" and not inst.has("and")
@@ -266,7 +287,9 @@ def _bytes_mma(b: Builder, shape: str, ta: str, tb: str, x: Reg, y: Reg, c: Reg,
             c = more
     c = c._replace(width=out_words) if c.num < 0 else c
     out = b.r(out_words)
-    b.emit(f"{name}.{ta.upper()}.{tb.upper()}", out, (x._replace(mod="ROW"), y._replace(mod="COL"), c), attrs={"warp": 1})
+    b.emit(
+        f"{name}.{ta.upper()}.{tb.upper()}", out, (x._replace(mod="ROW"), y._replace(mod="COL"), c), attrs={"warp": 1}
+    )
     return out._replace(width=nc)
 
 

@@ -17,7 +17,13 @@ _LOAD = {"global": "LDG.E", "generic": "LD.E", "shared": "LDS", "local": "LDL"}
 _STORE = {"global": "STG.E", "generic": "ST.E", "shared": "STS", "local": "STL"}
 _EVICT = {"evict_first": "EF", "evict_last": "EL", "no_allocate": "NA", "evict_unchanged": "EU", "evict_normal": ""}
 _CACHE_OP = {"cs": "EF", "lu": "LU"}  # those that are an eviction hint
-_STRONG_OP = {"ca": "cta", "cg": "gpu", "cv": "sys", "wb": "cta", "wt": "sys"}  # those that become a strong access of a scope (measured)
+_STRONG_OP = {
+    "ca": "cta",
+    "cg": "gpu",
+    "cv": "sys",
+    "wb": "cta",
+    "wt": "sys",
+}  # those that become a strong access of a scope (measured)
 
 
 def vector_of(x: ptx.Operand) -> tuple[ptx.Operand, ...]:
@@ -169,7 +175,9 @@ def ld(b: Builder, inst: PtxInst) -> None:
     acquired(b, o, [d for i in b.block.insts[since:] for d in i.dsts])
 
 
-def _load_elements(b: Builder, inst: PtxInst, space: str, at: Mem, elems: tuple[ptx.Operand, ...], t: str, n: int) -> None:
+def _load_elements(
+    b: Builder, inst: PtxInst, space: str, at: Mem, elems: tuple[ptx.Operand, ...], t: str, n: int
+) -> None:
     total = n * len(elems)
     if len(elems) == 1 and not isinstance(elems[0], ptx.Sink):
         d = b.dst(elems[0], t)
@@ -433,7 +441,9 @@ def cvta(b: Builder, inst: PtxInst) -> None:
     d = b.dst(inst.operands[0], "b64")
     if d.width != 2:
         raise b.unsupported(inst)
-    space = next((m.split("::")[0] for m in inst.mods if m.split("::")[0] in ("global", "shared", "local", "const", "param")), "")
+    space = next(
+        (m.split("::")[0] for m in inst.mods if m.split("::")[0] in ("global", "shared", "local", "const", "param")), ""
+    )
     x = inst.operands[1]
     if isinstance(x, ptx.Addr):
         x = ptx.Sym(x.base.name, x.offset + x.base.offset) if isinstance(x.base, ptx.Sym) else x.base

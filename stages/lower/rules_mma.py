@@ -84,7 +84,13 @@ def _sparse(b: Builder, inst: PtxInst, shape: str) -> None:
     if row is not None and at == bt and dt == ct and dt in ("f32", "f16") and (dt == "f32" or at == "f16"):
         kind = {"f16": "", "bf16": ".BF16", "tf32": ".TF32"}[at]
         nc = 4 if dt == "f32" else 2
-        _emit(b, inst, f"{row[0]}.{dt.upper()}{kind}", nc, [*_factors(b, inst, row[1], row[2], nc), *_metadata(b, inst, 4)])
+        _emit(
+            b,
+            inst,
+            f"{row[0]}.{dt.upper()}{kind}",
+            nc,
+            [*_factors(b, inst, row[1], row[2], nc), *_metadata(b, inst, 4)],
+        )
         return
     row = _SPARSE_INT.get((shape, at[1:])) if at[:1] in "us" and bt[:1] in "us" and at[1:] == bt[1:] else None
     if row is None or dt != "s32" or ct != "s32":
@@ -104,7 +110,12 @@ def _sparse_nibbles(b: Builder, inst: PtxInst, shape: str, at: str, bt: str, na:
 
     def product(px: Reg, py: Reg, total: Reg) -> Reg:
         out = b.r(4)
-        b.emit(f"{name}.{at[0].upper()}8.{bt[0].upper()}8", out, (px._replace(mod="ROW"), py._replace(mod="COL"), total, *meta), attrs={"warp": 1})
+        b.emit(
+            f"{name}.{at[0].upper()}8.{bt[0].upper()}8",
+            out,
+            (px._replace(mod="ROW"), py._replace(mod="COL"), total, *meta),
+            attrs={"warp": 1},
+        )
         return out
 
     words = by_planes(b, inst, shape, at, bt, (factors[0], factors[1], factors[2]), 4, product)
@@ -117,7 +128,12 @@ def _eight(b: Builder, inst: PtxInst, shape: str, sparse: bool) -> None:
     dt, at, bt, ct = inst.types
     row = _EIGHT.get((shape, sparse))
     narrow = all(t in ("e4m3", "e5m2") for t in (at, bt))
-    if row is None or dt != ct or dt not in ("f32", "f16") or not (b.has("mma-narrow-floats") or (b.has("mma-eight-bit-floats") and narrow)):
+    if (
+        row is None
+        or dt != ct
+        or dt not in ("f32", "f16")
+        or not (b.has("mma-narrow-floats") or (b.has("mma-eight-bit-floats") and narrow))
+    ):
         raise b.unsupported(inst)
     nc = 4 if dt == "f32" else 2
     if b.has("mma-eight-by-halves"):
@@ -130,7 +146,13 @@ def _eight(b: Builder, inst: PtxInst, shape: str, sparse: bool) -> None:
         _eight_as_halves(b, inst, dt, at, bt, row[1], row[2], nc)
         return
     meta = list(_metadata(b, inst, 4)) if sparse else []
-    _emit(b, inst, f"{row[0]}.{dt.upper()}.{at.upper()}.{bt.upper()}", nc, [*_factors(b, inst, row[1], row[2], nc, b.has("mma-16816-eight")), *meta])
+    _emit(
+        b,
+        inst,
+        f"{row[0]}.{dt.upper()}.{at.upper()}.{bt.upper()}",
+        nc,
+        [*_factors(b, inst, row[1], row[2], nc, b.has("mma-16816-eight")), *meta],
+    )
 
 
 def _eight_as_halves(b: Builder, inst: PtxInst, dt: str, at: str, bt: str, na: int, nb: int, nc: int) -> None:
@@ -144,7 +166,11 @@ def _eight_as_halves(b: Builder, inst: PtxInst, dt: str, at: str, bt: str, na: i
         for x, n, t in ((ra, na, at), (rb, nb, bt)):
             wide = b.r(n)
             for i in range(n):
-                b.emit(f"F2FP.F16.{t.upper()}.UNPACK_B", wide._replace(sub=i, width=1), (x._replace(sub=x.sub + i, width=1, mod=half),))
+                b.emit(
+                    f"F2FP.F16.{t.upper()}.UNPACK_B",
+                    wide._replace(sub=i, width=1),
+                    (x._replace(sub=x.sub + i, width=1, mod=half),),
+                )
             parts.append(wide)
         out = b.r(nc)
         b.emit(op, out, (*parts, total), attrs={"warp": 1})
@@ -275,7 +301,12 @@ def _quads(b: Builder, inst: PtxInst) -> None:
         pairs.append(pair)
     for step in range(steps):
         result = b.r(2)
-        b.emit(f"HMMA.884.{dt.upper()}.{ct.upper()}.STEP{step}", result, (ra, rb, pairs[step * len(pairs) // steps]), attrs={"warp": 1})
+        b.emit(
+            f"HMMA.884.{dt.upper()}.{ct.upper()}.STEP{step}",
+            result,
+            (ra, rb, pairs[step * len(pairs) // steps]),
+            attrs={"warp": 1},
+        )
         out += [result._replace(sub=i, width=1) for i in range(2)]
     for to, value in zip(vector_of(d), out, strict=True):
         if not isinstance(to, ptx.Sink):

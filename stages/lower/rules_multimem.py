@@ -33,7 +33,12 @@ def multimem(b: Builder, inst: PtxInst) -> None:
     order = ".".join(order_mods(b, o))
     if what == "ld_reduce":
         d = b.r(bits // 32)
-        at = Mem("M", b.in_reg(b.src(_base(b, inst, inst.operands[1]), "u64"), 2), Reg("UR", -1, 0, 2), _offset(inst.operands[1]))
+        at = Mem(
+            "M",
+            b.in_reg(b.src(_base(b, inst, inst.operands[1]), "u64"), 2),
+            Reg("UR", -1, 0, 2),
+            _offset(inst.operands[1]),
+        )
         b.emit(f"LDGMC.E.{_reduction(b, inst, op, t, bits)}.STRONG.SYS", d, (at,))
         acquired(b, o, (d,))
         for i, e in enumerate(vector_of(inst.operands[0])):

@@ -18,7 +18,15 @@ SIZES = {8: "U8", 16: "U16", 32: "", 64: "64", 128: "128"}
 MASKS = {1: "R", 2: "RG", 4: ""}
 #: Type of a reduction, formatted or not -> its suffix.
 REDUCED = {"u32": "", "s32": "S32", "u64": "U64", "s64": "S64", "b32": ""}
-REDUCED_TEXELS = {("add", "b32"): "", ("and", "b32"): "", ("or", "b32"): "", ("min", "b32"): "SD32", ("max", "b32"): "SD32", ("min", "b64"): "SD64", ("max", "b64"): "SD64"}
+REDUCED_TEXELS = {
+    ("add", "b32"): "",
+    ("and", "b32"): "",
+    ("or", "b32"): "",
+    ("min", "b32"): "SD32",
+    ("max", "b32"): "SD32",
+    ("min", "b64"): "SD64",
+    ("max", "b64"): "SD64",
+}
 
 
 def _parts(x: ptx.Operand) -> tuple[ptx.Operand, ...]:
@@ -65,7 +73,9 @@ def load(b: Builder, inst: PtxInst) -> None:
         total = size * len(elems)
         hint, order = _order(b, inst)
         d = b.r(max(1, total // 32))
-        b.emit(_dotted("SULD.D.BA", name, hint, SIZES[total], order, clamp), (Reg("P", -1), d), (at, *_where(b, header)))
+        b.emit(
+            _dotted("SULD.D.BA", name, hint, SIZES[total], order, clamp), (Reg("P", -1), d), (at, *_where(b, header))
+        )
         for k, e in enumerate(elems):
             if isinstance(e, ptx.Sink):
                 continue
@@ -78,7 +88,19 @@ def load(b: Builder, inst: PtxInst) -> None:
                 _widened(b, to, word)
             else:
                 piece = b.r()
-                b.emit("PRMT", piece, (word, Imm("I", (0x7770 if size == 8 else 0x7710 if not inside else 0x7732) + (inside // 8 if size == 8 else 0)), RZ))
+                b.emit(
+                    "PRMT",
+                    piece,
+                    (
+                        word,
+                        Imm(
+                            "I",
+                            (0x7770 if size == 8 else 0x7710 if not inside else 0x7732)
+                            + (inside // 8 if size == 8 else 0),
+                        ),
+                        RZ,
+                    ),
+                )
                 _widened(b, to, piece)
 
 

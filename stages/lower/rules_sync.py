@@ -96,7 +96,9 @@ def _literals(body: Sequence[object]) -> dict[int, int]:
             elif type(x) is ptx.Pair:
                 work += (x.first, x.second)
             elif type(x) is ptx.Reg:
-                number = inst.operands[1] if inst.op == "mov" and len(inst.operands) == 2 and inst.guard is None else None
+                number = (
+                    inst.operands[1] if inst.op == "mov" and len(inst.operands) == 2 and inst.guard is None else None
+                )
                 if type(number) is ptx.Imm and x.index not in defined:
                     found[x.index] = number.value
                 else:
@@ -206,7 +208,9 @@ _FENCES: dict[str, tuple[str, ...]] = {
     "proxy.async.shared::cluster": ("MEMBAR.ALL.GPU", "FENCE.VIEW.ASYNC.S"),
     "proxy.async.shared::cta": ("MEMBAR.ALL.CTA", "FENCE.VIEW.ASYNC.S"),
     "proxy.async.global": ("FENCE.VIEW.ASYNC.G",),
-    "proxy.async::generic.acquire.sync_restrict::shared::cluster.cluster": ("MEMBAR.ALL.CTA",),  # ptxas: nothing, but our later stages must see a fence
+    "proxy.async::generic.acquire.sync_restrict::shared::cluster.cluster": (
+        "MEMBAR.ALL.CTA",
+    ),  # ptxas: nothing, but our later stages must see a fence
     "proxy.async::generic.release.sync_restrict::shared::cta.cluster": ("MEMBAR.ALL.CTA", "FENCE.VIEW.ASYNC.S"),
     "mbarrier_init.release.cluster": ("MEMBAR.ALL.CTA",),
     "acquire.sync_restrict::shared::cluster.cluster": ("MEMBAR.ALL.CTA",),
@@ -307,7 +311,18 @@ def redux(b: Builder, inst: PtxInst) -> None:
     if masked.varies(mask):
         x = b.in_reg(b.src(inst.operands[1], inst.types[0]))
         who = members(b, inst, 2)
-        masked.redux(b, name, op, inst.types[0], b.dst(inst.operands[0]), x, mask, who, absolute=inst.has("abs"), nan=inst.has("NaN"))
+        masked.redux(
+            b,
+            name,
+            op,
+            inst.types[0],
+            b.dst(inst.operands[0]),
+            x,
+            mask,
+            who,
+            absolute=inst.has("abs"),
+            nan=inst.has("NaN"),
+        )
         return
     u = b.ur()
     b.emit(name, u, (b.in_reg(b.src(inst.operands[1], inst.types[0])),), **members(b, inst, 2))
@@ -436,4 +451,3 @@ RULES: dict[str, Rule] = {
     "bar": bar, "barrier": bar, "membar": membar, "fence": fence_rule, "shfl": shfl, "vote": vote, "activemask": activemask, "match": match,
     "redux": redux, "elect": elect, "cp": cp, "nanosleep": nanosleep, "griddepcontrol": griddep, "pmevent": pmevent,
 }  # fmt: skip
-

@@ -42,7 +42,9 @@ def _pair_of_ctas(b: Builder, inst: PtxInst) -> str:
     used = b.ctx.unit.attrs.setdefault("tcgen05", 2 if two else 1)
     if used != (2 if two else 1):
         name = b.ctx.unit.name
-        raise CompileError(f"Function '{name}' uses single CTA(.cta_group::1) and CTA pair granularity(.cta_group::2) and that is not allowed.")
+        raise CompileError(
+            f"Function '{name}' uses single CTA(.cta_group::1) and CTA pair granularity(.cta_group::2) and that is not allowed."
+        )
     return ".2CTA" if two else ""
 
 
@@ -93,7 +95,13 @@ def _mma(b: Builder, inst: PtxInst) -> None:
         raise b.unsupported(inst)
     scaled = inst.has("block_scale")
     ws = inst.has("ws")
-    name = op + _pair_of_ctas(b, inst) + (".ASHIFT" if inst.has("ashift") else "") + (".WS" if ws else "") + _scale_form(b, inst)
+    name = (
+        op
+        + _pair_of_ctas(b, inst)
+        + (".ASHIFT" if inst.has("ashift") else "")
+        + (".WS" if ws else "")
+        + _scale_form(b, inst)
+    )
     ops = list(inst.operands)
     d = _tensor_word(b, inst, ops.pop(0))
     a = ops.pop(0)
@@ -123,7 +131,11 @@ def _mma(b: Builder, inst: PtxInst) -> None:
         if keep_a:
             first = _suffixed(first, keep_a)
         second = Mem("M", None, None, 0, u.pair(right)._replace(mod=keep_b))
-        lanes: list[Operand] = [u.at(extra)] if scaled else [u.block(extra) if extra else Reg("UR", -1, 0, 2 if ws else 8 if inst.has("cta_group::2") else 4)]
+        lanes: list[Operand] = (
+            [u.at(extra)]
+            if scaled
+            else [u.block(extra) if extra else Reg("UR", -1, 0, 2 if ws else 8 if inst.has("cta_group::2") else 4)]
+        )
         srcs = [first, second, u.at([d]), u.at([meta, idesc]), *lanes, _uniform_predicate(b, u, keep), *scale]
         b.emit(name, (), tuple(srcs))
 
@@ -199,7 +211,9 @@ def _access(b: Builder, inst: PtxInst) -> tuple[list[tuple[str, int]], str, Reg,
     store = inst.mods[0] == "st"
     at, offset = _tensor_address(b, inst, inst.operands[0 if store else 2 if inst.has("red") else 1])
     count = next((m for m in inst.mods if m[0] == "x" and m[1:].isdigit()), "x1")
-    tail = ("" if count == "x1" else f".{count}") + (".EXPAND16BIT" if inst.has("unpack::16b") else ".PACK16BIT" if inst.has("pack::16b") else "")
+    tail = ("" if count == "x1" else f".{count}") + (
+        ".EXPAND16BIT" if inst.has("unpack::16b") else ".PACK16BIT" if inst.has("pack::16b") else ""
+    )
     u = b.ur()
     b.emit("R2UR", u, (at,))
     if inst.has("16x32bx2"):

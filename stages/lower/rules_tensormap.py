@@ -134,7 +134,9 @@ def _publish(b: Builder, inst: PtxInst) -> None:
         b.emit("LDS", v, (Mem("M", at, None, 0),), attrs={"warp": 1})
         add64(b, wide, to, step)
         strength = "SYS" if scope == "sys" else "GPU"  # also for .cta
-        b.emit(f"ATOMG.E.EXCH.STRONG.{strength}", (PT, RZ), (Mem("M", wide, None, 0), v))  # without descriptor (measured)
+        b.emit(
+            f"ATOMG.E.EXCH.STRONG.{strength}", (PT, RZ), (Mem("M", wide, None, 0), v)
+        )  # without descriptor (measured)
 
 
 RULES: dict[str, Rule] = {"tensormap": tensormap}

@@ -130,7 +130,9 @@ def packed_offsets(b: Builder, parts: Sequence[ptx.Operand], count: int, every: 
         else:
             up = b.r()
             b.emit("IMAD.SHL.U32", up, (v, Imm("I", 1 << every * k), RZ))
-            b.emit("LOP3.LUT", part, (up, Imm("I", field << every * k), made or RZ, Imm("I", 0xEA)))  # (up & mask) | made
+            b.emit(
+                "LOP3.LUT", part, (up, Imm("I", field << every * k), made or RZ, Imm("I", 0xEA))
+            )  # (up & mask) | made
         made = part
     if made is None:
         return Imm("I", constant)
@@ -206,7 +208,11 @@ def emit_fetch(b: Builder, inst: PtxInst, f: Fetch, header: Header, out: ptx.Ope
     else:
         d = b.r(min(max(need, 1), 2))
         e = b.r(need - 2) if need > 2 else RZ
-        results = [b.lo_r(d), *([b.hi_r(d)] if need > 1 else []), *[e._replace(sub=j, width=1) for j in range(max(need - 2, 0))]]
+        results = [
+            b.lo_r(d),
+            *([b.hi_r(d)] if need > 1 else []),
+            *[e._replace(sub=j, width=1) for j in range(max(need - 2, 0))],
+        ]
     residency = b.p() if flag is not None and not isinstance(flag, ptx.Sink) else Reg("P", ZERO)
     # Even where nobody reads a component the predicate needs the fetch; the mask must not be empty then.
     dsts = (residency, e, d) if need else (residency, RZ, RZ)
@@ -219,7 +225,11 @@ def emit_fetch(b: Builder, inst: PtxInst, f: Fetch, header: Header, out: ptx.Ope
             b.copy(b.dst(element), value)
     if flag is not None and not isinstance(flag, ptx.Sink):
         # The hardware's predicate is true where some texel was absent; PTX's is true where all were there.
-        b.emit("PLOP3.LUT", (b.dst(flag, "pred"), Reg("P", ZERO)), (residency, Reg("P", ZERO), Reg("P", ZERO), Imm("I", 0x0F), Imm("I", 0)))
+        b.emit(
+            "PLOP3.LUT",
+            (b.dst(flag, "pred"), Reg("P", ZERO)),
+            (residency, Reg("P", ZERO), Reg("P", ZERO), Imm("I", 0x0F), Imm("I", 0)),
+        )
 
 
 def pack_halves(b: Builder, d: Reg, low: Reg, high: Reg) -> None:
@@ -259,7 +269,11 @@ def _tex(b: Builder, inst: PtxInst) -> None:
     assert isinstance(bracket, ptx.Bracket)
     geometry = next(m for m in inst.mods if m in GEOMETRIES)
     name, dims = GEOMETRIES[geometry]
-    if b.has("texture-gradient-called") and "grad" in inst.mods and (dims == 3 or (len(rest) > 2 and not isinstance(rest[-1], ptx.Vec))):
+    if (
+        b.has("texture-gradient-called")
+        and "grad" in inst.mods
+        and (dims == 3 or (len(rest) > 2 and not isinstance(rest[-1], ptx.Vec)))
+    ):
         _driver_gradient(b, inst, geometry, dims)
         return
     integer = inst.types[-1] == "s32"
@@ -352,7 +366,10 @@ def _driver_gradient(b: Builder, inst: PtxInst, geometry: str, dims: int) -> Non
         assert isinstance(base, ptx.Reg)
         params.append(_HANDLE)
         args.append(b.reg(base.index))
-    vectors = [[*[b.src(x, "b32") for x in index], *[b.src(x, "f32") for x in place[:dims]]], *[[b.src(x, "f32") for x in _parts(d)[:dims]] for d in (dx, dy)]]
+    vectors = [
+        [*[b.src(x, "b32") for x in index], *[b.src(x, "f32") for x in place[:dims]]],
+        *[[b.src(x, "f32") for x in _parts(d)[:dims]] for d in (dx, dy)],
+    ]
     if len(handles) == 2:
         name += "_texmode_independent"
     if rest and isinstance(rest[0], ptx.Vec):
@@ -376,7 +393,9 @@ def _driver_gradient(b: Builder, inst: PtxInst, geometry: str, dims: int) -> Non
         b.emit("ISETP.NE.U32.AND", (b.dst(flag, "pred"), Reg("P", ZERO)), (residency, RZ, Reg("P", ZERO)))
 
 
-def _gradient(b: Builder, name: str, coordinates: list[Val], index: Val | None, offset: Val | None, gradients: list[list[Val]]) -> Fetch:
+def _gradient(
+    b: Builder, name: str, coordinates: list[Val], index: Val | None, offset: Val | None, gradients: list[list[Val]]
+) -> Fetch:
     """TXD: pairs of derivatives; offsets above the array index."""
     place = list(coordinates)
     if offset is not None:
@@ -442,7 +461,11 @@ def query(b: Builder, inst: PtxInst) -> None:
             place.insert(0, header.register(b))
             mods = ["B"]
         d = b.r()
-        b.emit(".".join(("TXQ", *mods)), (RZ, d), (block(b, place), Name("N", "TEX_HEADER_DIMENSION"), *where, Imm("I", DIMENSIONS[what])))
+        b.emit(
+            ".".join(("TXQ", *mods)),
+            (RZ, d),
+            (block(b, place), Name("N", "TEX_HEADER_DIMENSION"), *where, Imm("I", DIMENSIONS[what])),
+        )
         b.copy(b.dst(dst), d)
 
 

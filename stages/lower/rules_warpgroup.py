@@ -64,7 +64,11 @@ def vector(b: Builder, x: ptx.Vec, read: bool) -> tuple[Reg, bool]:
     """(the block of a vector, whether it is a block of its own with copies around it)."""
     parts = [b.dst(e) for e in x.elems]
     first = parts[0]
-    if first.num >= 0 and b.fn.vregs[first.num].width == len(parts) and all(p == first._replace(sub=i) for i, p in enumerate(parts)):
+    if (
+        first.num >= 0
+        and b.fn.vregs[first.num].width == len(parts)
+        and all(p == first._replace(sub=i) for i, p in enumerate(parts))
+    ):
         return first._replace(sub=0, width=len(parts)), False
     block = b.r(len(parts), _align(len(parts)))
     if read:
@@ -142,7 +146,9 @@ def _product(b: Builder, inst: PtxInst) -> None:
     flags = [_flag(b, inst, x) for x in rest]
     neg_a, neg_b = (flags[0] < 0, flags[1] < 0) if len(flags) >= 2 else (False, False)
     trans = [bool(f) for f in flags[2:]]
-    trans_a, trans_b = (False, trans[0]) if len(trans) == 1 else (trans[0], trans[1]) if len(trans) == 2 else (False, False)
+    trans_a, trans_b = (
+        (False, trans[0]) if len(trans) == 1 else (trans[0], trans[1]) if len(trans) == 2 else (False, False)
+    )
     words: dict[int, Val] = {2: b.lo(bdesc), 3: b.hi(bdesc)}
     srcs: list[Operand] = []
     if in_regs:
@@ -176,7 +182,9 @@ def _commit(b: Builder, inst: PtxInst) -> None:
                 return
             break
     none = Reg("R", -1, 0, 2)
-    b.emit(EMPTY, none, (Mem("M", None, None, 0, Reg("UR", -1, 0, 4)), none, NOT_UPT, Name("N", "gsb0")), attrs={"warp": 1})
+    b.emit(
+        EMPTY, none, (Mem("M", None, None, 0, Reg("UR", -1, 0, 4)), none, NOT_UPT, Name("N", "gsb0")), attrs={"warp": 1}
+    )
 
 
 def _wait(b: Builder, inst: PtxInst) -> None:

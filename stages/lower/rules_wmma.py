@@ -24,7 +24,19 @@ from .rules_int import Val, wide
 from .rules_matrix import small_product
 from .rules_memory import access_op, vector_of
 
-BITS: Final = {"f16": 16, "bf16": 16, "tf32": 32, "f32": 32, "f64": 64, "s32": 32, "u8": 8, "s8": 8, "u4": 4, "s4": 4, "b1": 1}
+BITS: Final = {
+    "f16": 16,
+    "bf16": 16,
+    "tf32": 32,
+    "f32": 32,
+    "f64": 64,
+    "s32": 32,
+    "u8": 8,
+    "s8": 8,
+    "u4": 4,
+    "s4": 4,
+    "b1": 1,
+}
 
 #: shape, bits of an element, matrix (c is d too): bits of the row index | bits of the column index, lowest first. L: bit of the lane, R: bit of the
 #: number of the register in the fragment, E: bit of the number of the element in the register.
@@ -123,7 +135,10 @@ def products(old: bool) -> dict[tuple[str, int], tuple[Part, ...]]:
         parts = []
         for item in text.split(","):
             names = item.split()
-            spans = [(int(n[1:].partition("-")[0]), int(n.partition("-")[2]) - int(n[1:].partition("-")[0]) + 1) for n in names]
+            spans = [
+                (int(n[1:].partition("-")[0]), int(n.partition("-")[2]) - int(n[1:].partition("-")[0]) + 1)
+                for n in names
+            ]
             parts.append(Part(names[0][0] == "b", *spans))
         out[shape, int(bits)] = tuple(parts)
     return out
@@ -181,7 +196,11 @@ def _matrix(b: Builder, inst: PtxInst, name: str) -> tuple[Matrix, int]:
     shape, t = _shape(b, inst), inst.types[0]
     bits = BITS.get(t, 0)
     key = (shape, t, name)
-    axes = _axes(_FRAGMENTS_75[key]) if not b.has("mma-16816") and key in _FRAGMENTS_75 else fragments().get((shape, bits, name))
+    axes = (
+        _axes(_FRAGMENTS_75[key])
+        if not b.has("mma-16816") and key in _FRAGMENTS_75
+        else fragments().get((shape, bits, name))
+    )
     if axes is None or (not b.has("mma-16816") and t in ("bf16", "tf32", "f64")):
         raise b.unsupported(inst)
     row, col = axes
@@ -282,7 +301,9 @@ class Places:
         return found._replace(offset=found.offset + near)
 
 
-def _places(b: Builder, inst: PtxInst, m: Matrix, natural: int, address: ptx.Operand, stride: ptx.Operand | None) -> tuple[Places, str]:
+def _places(
+    b: Builder, inst: PtxInst, m: Matrix, natural: int, address: ptx.Operand, stride: ptx.Operand | None
+) -> tuple[Places, str]:
     where = resolve(b, inst, address)
     if not isinstance(where.at, Mem) or where.space not in ("global", "generic", "shared"):
         raise b.unsupported(inst, "address")
@@ -382,7 +403,12 @@ def product(b: Builder, inst: PtxInst) -> None:
     bits = BITS.get(at, 0)
     parts = products(not b.has("mma-16816")).get((shape, bits))
     floating = bits in (16, 32)
-    if parts is None or at != bt or (not b.has("mma-16816") and at in ("bf16", "tf32", "f64")) or (floating and inst.has("satfinite")):
+    if (
+        parts is None
+        or at != bt
+        or (not b.has("mma-16816") and at in ("bf16", "tf32", "f64"))
+        or (floating and inst.has("satfinite"))
+    ):
         raise b.unsupported(inst)
     d, x, y, c = (vector_of(o) for o in inst.operands)
     word = "b64" if bits == 64 else "b32"

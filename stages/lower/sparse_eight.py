@@ -91,7 +91,14 @@ def sparse_eight(b: Builder, dt: str, at: str, bt: str, factors: tuple[Reg, Reg,
     for half in range(2):
         for k in range(2):
             rows = [
-                _halves(b, _spread(b, ra._replace(sub=ra.sub + 2 * half + row, width=1), k == 1, choices[2 * half + row], 4 * k), at) for row in range(2)
+                _halves(
+                    b,
+                    _spread(
+                        b, ra._replace(sub=ra.sub + 2 * half + row, width=1), k == 1, choices[2 * half + row], 4 * k
+                    ),
+                    at,
+                )
+                for row in range(2)
             ]
             column = _halves(b, columns[2 * half + k], bt)
             wide, deep, out = b.r(4), b.r(2), b.r(nc)

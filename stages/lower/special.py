@@ -102,7 +102,9 @@ def _read(b: Builder, name: str) -> Reg:
         b.ctx.unit.attrs["reserved_smem"] = 1  # an attribute of the kernel (measured)
     if name in _RESERVED_80 and not b.has("clusters"):
         return _bank(b, _RESERVED_80[name])
-    if (name in ("%total_smem_size", "%reserved_smem_offset_begin") and not b.has("clusters")) or name == "%total_smem_size":
+    if (
+        name in ("%total_smem_size", "%reserved_smem_offset_begin") and not b.has("clusters")
+    ) or name == "%total_smem_size":
         total = s2r(b, "SR_SMEMSZ")
         if bank.smem_bias < 0:
             return total

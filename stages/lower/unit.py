@@ -19,7 +19,25 @@ def align_up(n: int, a: int) -> int:
 class UnitContext:
     """Shared state of a unit. ``module_vars``: module variables by name; ``funcs``: PTX functions of the unit and the helpers by name."""
 
-    __slots__ = ("_divisions", "_places", "cache_options", "debug_names", "funcs", "header", "helpers", "module", "module_vars", "pu", "relocatable", "shared_at", "shared_size", "sm", "target", "target_name", "unit")
+    __slots__ = (
+        "_divisions",
+        "_places",
+        "cache_options",
+        "debug_names",
+        "funcs",
+        "header",
+        "helpers",
+        "module",
+        "module_vars",
+        "pu",
+        "relocatable",
+        "shared_at",
+        "shared_size",
+        "sm",
+        "target",
+        "target_name",
+        "unit",
+    )
 
     def __init__(self, pu: PtxUnit, module: PtxModule, header: Header, unit: Unit) -> None:
         self.pu = pu
@@ -39,7 +57,9 @@ class UnitContext:
             name: value for name, value in header.options.items() if name.endswith("-cache") and isinstance(value, str)
         }
         self.debug_names: frozenset[str] = (  # what the debug sections name
-            frozenset(name for s in module.sections for x in s.fixups for name in (x.symbol, x.minus)) if header.options.get("device-debug") else frozenset()
+            frozenset(name for s in module.sections for x in s.fixups for name in (x.symbol, x.minus))
+            if header.options.get("device-debug")
+            else frozenset()
         )
         self.shared_at: dict[str, int] = {}
         self.shared_size = 0
@@ -49,7 +69,12 @@ class UnitContext:
     def divisions(self) -> frozenset[str]:
         """The integer divisions and remainders of the unit's own functions, as ``div.u64``."""
         if self._divisions is None:
-            self._divisions = frozenset(f"{i.op}.{i.types[0]}" for f in self.pu.functions for i in f.body if type(i) is PtxInst and i.op in ("div", "rem") and i.types)
+            self._divisions = frozenset(
+                f"{i.op}.{i.types[0]}"
+                for f in self.pu.functions
+                for i in f.body
+                if type(i) is PtxInst and i.op in ("div", "rem") and i.types
+            )
         return self._divisions
 
     # ------------------------------------------------------------------ shared memory
@@ -65,7 +90,11 @@ class UnitContext:
         for f in self.pu.functions:
             for v in f.vars:
                 if v.space == "shared":
-                    (dynamic.append(v) if v.linkage == "extern" and v.size == 0 else static.append((self.local_name(f, v.name), v)))
+                    (
+                        dynamic.append(v)
+                        if v.linkage == "extern" and v.size == 0
+                        else static.append((self.local_name(f, v.name), v))
+                    )
         at = 0
         align = 1
         for name, v in static:
@@ -75,7 +104,9 @@ class UnitContext:
             at += v.size
         most = self.target.shared_max
         if at > most:
-            raise CompileError(f"Entry function '{self.pu.name}' uses too much shared data (0x{at:x} bytes, 0x{most:x} max)")
+            raise CompileError(
+                f"Entry function '{self.pu.name}' uses too much shared data (0x{at:x} bytes, 0x{most:x} max)"
+            )
         dyn_align = max((v.align for v in dynamic), default=1)
         if dynamic and not self.relocatable:
             at = align_up(at, max(dyn_align, 16))  # measured: the static part is rounded up where a dynamic one follows
@@ -174,7 +205,10 @@ class UnitContext:
                 raise CompileError(f"more than {CONST_MAX // 8 - 1} functions in a module that calls by pointer", line)
             attrs["function_table"] = tuple(names)
             attrs["function_places"] = tuple([self.pointer_to(n) for n in names])
-            attrs["bank2"] = (1, *[0] * (size // 4 - 1))  # a null pointer leads to 1, which is no instruction's place (measured)
+            attrs["bank2"] = (
+                1,
+                *[0] * (size // 4 - 1),
+            )  # a null pointer leads to 1, which is no instruction's place (measured)
 
     def need_helper(self, name: str) -> PtxFunction:
         """The library function ``name``, lowered into this unit once; CompileError if the library has none."""
@@ -245,7 +279,13 @@ def new_function(ctx: UnitContext, f: PtxFunction) -> Function:
     """An empty Ori function for a PTX one, with its source positions."""
     fn = Function(f.name, function_kind(ctx, f))
     fn.locs = [
-        (loc.file, loc.line, loc.col, -1 if loc.inlined_at is None else loc.inlined_at, loc.function[0] if loc.function else "")
+        (
+            loc.file,
+            loc.line,
+            loc.col,
+            -1 if loc.inlined_at is None else loc.inlined_at,
+            loc.function[0] if loc.function else "",
+        )
         for loc in f.locs
     ]
     return fn

@@ -63,7 +63,9 @@ def find_waits(flow: Flow, regions: Regions, state: Divergence) -> Waits:
 def _asks(i: Inst) -> bool:
     """Whether an instruction brings what another thread may have changed."""
     if i.op in _ATOMICS:
-        return not (i.attrs and "retry" in i.attrs)  # a swap of ours, for an atomic that the SM lacks: some thread always gets on
+        return not (
+            i.attrs and "retry" in i.attrs
+        )  # a swap of ours, for an atomic that the SM lacks: some thread always gets on
     return bool(i.dsts) and ("STRONG" in i.mods or "MMIO" in i.mods or bool(i.attrs and "strong" in i.attrs))
 
 

@@ -27,7 +27,16 @@ from stages.schedule.deps import WALLS
 _ATOMICS: Final = facts.having("waits") & facts.atomics().keys()
 _QUIET: Final = facts.atomics().keys() - _ATOMICS
 _ONLY_WITH_RESULT: Final = frozenset(("EXCH", "CAS", "CAST"))  # RED has no such operation
-_REDUX: Final = {("ADD",): ("SUM",), ("MIN",): ("MIN",), ("MIN", "S32"): ("MIN", "S32"), ("MAX",): ("MAX",), ("MAX", "S32"): ("MAX", "S32"), ("AND",): (), ("OR",): ("OR",), ("XOR",): ("XOR",)}
+_REDUX: Final = {
+    ("ADD",): ("SUM",),
+    ("MIN",): ("MIN",),
+    ("MIN", "S32"): ("MIN", "S32"),
+    ("MAX",): ("MAX",),
+    ("MAX", "S32"): ("MAX", "S32"),
+    ("AND",): (),
+    ("OR",): ("OR",),
+    ("XOR",): ("XOR",),
+}
 _HOW: Final = frozenset(("E", "STRONG", "CTA", "SM", "GPU", "SYS", "VC"))  # modifiers that do not say which operation
 
 
@@ -92,20 +101,40 @@ class _Gatherer:
     def _of_one_thread(self, p: Reg) -> bool:
         """Whether a predicate is that of a thread's number being a constant."""
         i = self.made.get(p.num)
-        if i is None or i.op != "ISETP" or i.guard is not None or i.mods[0] not in ("EQ", "NE") or (i.mods[0] == "EQ") == bool(p.flags & INV) or i.dsts[0] != p._replace(flags=0) or i.srcs[2] != PT:
+        if (
+            i is None
+            or i.op != "ISETP"
+            or i.guard is not None
+            or i.mods[0] not in ("EQ", "NE")
+            or (i.mods[0] == "EQ") == bool(p.flags & INV)
+            or i.dsts[0] != p._replace(flags=0)
+            or i.srcs[2] != PT
+        ):
             return False
         x = i.srcs[0]
         if type(x) is not Reg or self._constant(i.srcs[1]) is None:
             return False
         made = self.made.get(x.num)
-        while made is not None and made.op in ("COPY", "MOV") and type(made.srcs[0]) is Reg and made.srcs[0].num != ZERO:
+        while (
+            made is not None and made.op in ("COPY", "MOV") and type(made.srcs[0]) is Reg and made.srcs[0].num != ZERO
+        ):
             made = self.made.get(made.srcs[0].num)
-        return made is not None and made.op == "S2R" and type(made.srcs[0]) is Name and made.srcs[0].name in ("SR_TID.X", "SR_LANEID")
+        return (
+            made is not None
+            and made.op == "S2R"
+            and type(made.srcs[0]) is Name
+            and made.srcs[0].name in ("SR_TID.X", "SR_LANEID")
+        )
 
     def _gathered(self, i: Inst) -> list[Inst]:
         d = i.dsts[-1] if i.op in _ATOMICS else None
         kind = tuple(m for m in i.mods if m not in _HOW)
-        if type(d) is Reg and d.num != ZERO and not any((d.num, c) in self.read for c in range(d.sub, d.sub + d.width)) and self.ctx.allow():
+        if (
+            type(d) is Reg
+            and d.num != ZERO
+            and not any((d.num, c) in self.read for c in range(d.sub, d.sub + d.width))
+            and self.ctx.allow()
+        ):
             self._quiet(i, d, kind)
             if i.attrs is None:
                 return [i]
@@ -113,7 +142,14 @@ class _Gatherer:
         where = i.srcs[0]
         if self.lone or (i.guard is not None and self._of_one_thread(i.guard)):
             return [i]
-        if kind not in _REDUX or type(value) is not Reg or value.width != 1 or type(where) is not Mem or not self._uniform(where.base) or not self._uniform(where.ubase):
+        if (
+            kind not in _REDUX
+            or type(value) is not Reg
+            or value.width != 1
+            or type(where) is not Mem
+            or not self._uniform(where.base)
+            or not self._uniform(where.ubase)
+        ):
             return [i]
         wanted = i.op in _ATOMICS and i.dsts[-1] != RZ._replace(width=i.dsts[-1].width)  # type: ignore[union-attr]
         if kind == ("ADD",) and self._uniform(value):
@@ -131,9 +167,18 @@ class _Gatherer:
             return
         i.dsts = (*i.dsts[:-1], RZ._replace(width=d.width))
         where = i.srcs[0]
-        if i.op == "ATOMS" and kind == ("ADD",) and has(self.sm, "atomic-count") and type(where) is Mem and not where.sym and self._constant(i.srcs[1]) == 1:
+        if (
+            i.op == "ATOMS"
+            and kind == ("ADD",)
+            and has(self.sm, "atomic-count")
+            and type(where) is Mem
+            and not where.sym
+            and self._constant(i.srcs[1]) == 1
+        ):
             i.mods = ("POPC", "INC", "32")
-            i.dsts, i.srcs = self.target.complete("ATOMS", i.mods, (RZ,), (where._replace(base=where.base if where.base is not None else RZ, ubase=URZ),))
+            i.dsts, i.srcs = self.target.complete(
+                "ATOMS", i.mods, (RZ,), (where._replace(base=where.base if where.base is not None else RZ, ubase=URZ),)
+            )
             i.attrs = None
             if self.target.match(i) is None:
                 raise AssertionError("ATOMS.POPC.INC.32 has this form from sm_80 on")
@@ -142,7 +187,13 @@ class _Gatherer:
         """The value of an operand, also of a register that only one move of a constant writes."""
         if type(o) is Reg and o.num != ZERO:
             i = self.made.get(o.num)
-            if i is None or i.op not in ("MOV", "COPY") or i.guard is not None or o.flags or self.f.vregs[o.num].width != 1:
+            if (
+                i is None
+                or i.op not in ("MOV", "COPY")
+                or i.guard is not None
+                or o.flags
+                or self.f.vregs[o.num].width != 1
+            ):
                 return None
             o = i.srcs[0]
         return value_of(o)
@@ -154,7 +205,9 @@ class _Gatherer:
 
     # ------------------------------------------------------------------ what is put in their place
 
-    def _inst(self, like: Inst, op: str, dsts: tuple[Operand, ...], srcs: tuple[Operand, ...], guard: Reg | None = None) -> Inst:
+    def _inst(
+        self, like: Inst, op: str, dsts: tuple[Operand, ...], srcs: tuple[Operand, ...], guard: Reg | None = None
+    ) -> Inst:
         name, *mods = op.split(".")
         dsts, srcs = self.target.complete(name, tuple(mods), dsts, srcs)
         return Inst(name, tuple(mods), dsts, srcs, guard, like.line, like.loc)
@@ -213,7 +266,11 @@ class _Gatherer:
         """Different values, no results: the warp's values in one, which one thread brings to memory."""
         out, _, _, one = self._elected(i)
         both, total = self.f.new_vreg("UR"), self.f.new_vreg("R")
-        out += [self._inst(i, ".".join(("REDUX", *_REDUX[kind])), (both,), (value,)), Inst("COPY", (), (total,), (both,), None, i.line, i.loc), i]
+        out += [
+            self._inst(i, ".".join(("REDUX", *_REDUX[kind])), (both,), (value,)),
+            Inst("COPY", (), (total,), (both,), None, i.line, i.loc),
+            i,
+        ]
         i.srcs = (where, total, *i.srcs[2:])
         i.guard = one
         i.attrs = None

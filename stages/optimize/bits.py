@@ -204,7 +204,12 @@ def mask_of_known(s: Simplifier, i: Inst) -> Inst | None:
     if zero | one == WORD:
         return copy_of(i, i.dsts[1], Imm("I", one & ~zero) if one & ~zero else RZ)
     for n, o in enumerate(i.srcs[:3]):
-        if type(o) is Reg and o.num != ZERO and not o.flags and all(not bits or lut >> row & 1 == (row >> 2 - n & 1) for row, bits in enumerate(rows)):
+        if (
+            type(o) is Reg
+            and o.num != ZERO
+            and not o.flags
+            and all(not bits or lut >> row & 1 == (row >> 2 - n & 1) for row, bits in enumerate(rows))
+        ):
             return copy_of(i, i.dsts[1], o)
     return None
 
@@ -221,7 +226,14 @@ def shift_of_known(s: Simplifier, i: Inst) -> Inst | None:
 
 def test_of_known(s: Simplifier, i: Inst) -> Inst | None:
     """A comparison that the known bits decide."""
-    if i.mods[-1] != "AND" or "EX" in i.mods or "U64" in i.mods or "S64" in i.mods or i.srcs[2] != PT or i.dsts[1] != PT:
+    if (
+        i.mods[-1] != "AND"
+        or "EX" in i.mods
+        or "U64" in i.mods
+        or "S64" in i.mods
+        or i.srcs[2] != PT
+        or i.dsts[1] != PT
+    ):
         return None
     ranges = []
     for o in i.srcs[:2]:
@@ -259,7 +271,14 @@ def _unshifted(s: Simplifier, o: Operand) -> tuple[Reg, int, bool] | None:
 
 def test_of_shifted(s: Simplifier, i: Inst) -> Inst | None:
     """LOP3's predicate of (x << n) & mask: of x & (mask >> n)."""
-    if i.mods != ("LUT",) or i.dsts[0] == PT or i.dsts[1] != RZ or type(i.srcs[1]) is not Imm or i.srcs[2] != RZ or i.srcs[3] != Imm("I", 0xC0):
+    if (
+        i.mods != ("LUT",)
+        or i.dsts[0] == PT
+        or i.dsts[1] != RZ
+        or type(i.srcs[1]) is not Imm
+        or i.srcs[2] != RZ
+        or i.srcs[3] != Imm("I", 0xC0)
+    ):
         return None
     shift, mask = _unshifted(s, i.srcs[0]), value_of(i.srcs[1])
     if shift is None or mask is None:
@@ -298,7 +317,11 @@ def fold_field(s: Simplifier, i: Inst) -> Inst | None:
     if "W" in i.mods or n is None or type(i.srcs[0]) is not Reg or i.srcs[0].flags:
         return None
     zero, one = known_bits(s, i.srcs[0])
-    if n > 31 or ("U32" in i.mods and zero | (1 << n) - 1 == WORD) or (n > 0 and "U32" not in i.mods and zero | (1 << n - 1) - 1 == WORD):
+    if (
+        n > 31
+        or ("U32" in i.mods and zero | (1 << n) - 1 == WORD)
+        or (n > 0 and "U32" not in i.mods and zero | (1 << n - 1) - 1 == WORD)
+    ):
         return copy_of(i, i.dsts[0], i.srcs[0])
     if one | zero == WORD:
         v = one & (1 << n) - 1
@@ -310,7 +333,14 @@ def fold_field(s: Simplifier, i: Inst) -> Inst | None:
 
 def bound_carry(s: Simplifier, i: Inst) -> Inst | None:
     """A sum whose terms are too small for a carry."""
-    if i.mods or i.dsts[2] != PT or i.srcs[3:] != (NOT_PT, NOT_PT) or type(i.dsts[1]) is not Reg or i.dsts[1] == PT or i.guard is not None:
+    if (
+        i.mods
+        or i.dsts[2] != PT
+        or i.srcs[3:] != (NOT_PT, NOT_PT)
+        or type(i.dsts[1]) is not Reg
+        or i.dsts[1] == PT
+        or i.guard is not None
+    ):
         return None
     if not s.values.value[i.dsts[1].num]:
         return None
@@ -329,7 +359,13 @@ def bound_carry(s: Simplifier, i: Inst) -> Inst | None:
 
 def drop_carry(s: Simplifier, i: Inst) -> Inst | None:
     """IADD3.X with a carry that is known and a complement among its terms: an ordinary sum."""
-    if i.mods != ("X",) or not is_pt(i.dsts[1]) or not is_pt(i.dsts[2]) or i.srcs[4] != NOT_PT or i.srcs[3] not in (PT, NOT_PT):
+    if (
+        i.mods != ("X",)
+        or not is_pt(i.dsts[1])
+        or not is_pt(i.dsts[2])
+        or i.srcs[4] != NOT_PT
+        or i.srcs[3] not in (PT, NOT_PT)
+    ):
         return None
     srcs = list(i.srcs[:3])
     carry = int(i.srcs[3] == PT)

@@ -77,7 +77,11 @@ def merge_blocks(f: Function) -> None:
 
 def _invert(f: Function, ctx: Context) -> None:
     """`@P BRA X; BRA Y; X:` becomes `@!P BRA Y; X:`; a jump to a lone jump goes where that goes."""
-    alone = {b.id: plain_jump(b.insts[0]) for b in f.blocks if len(b.insts) == 1 and not is_guarded(b.insts[0]) and plain_jump(b.insts[0]) >= 0}
+    alone = {
+        b.id: plain_jump(b.insts[0])
+        for b in f.blocks
+        if len(b.insts) == 1 and not is_guarded(b.insts[0]) and plain_jump(b.insts[0]) >= 0
+    }
     named = named_blocks(f)
     gone: set[int] = set()
     for n, b in enumerate(f.blocks[:-1]):
@@ -86,7 +90,14 @@ def _invert(f: Function, ctx: Context) -> None:
             continue
         last = b.insts[-1]
         after = f.blocks[n + 1]
-        if is_guarded(last) and after.id in alone and n + 2 < len(f.blocks) and f.blocks[n + 2].id == to and not named.get(after.id) and ctx.allow():
+        if (
+            is_guarded(last)
+            and after.id in alone
+            and n + 2 < len(f.blocks)
+            and f.blocks[n + 2].id == to
+            and not named.get(after.id)
+            and ctx.allow()
+        ):
             assert last.guard is not None
             last.guard = inverted(last.guard)
             to = alone[after.id]
@@ -211,7 +222,11 @@ def _warpsync(f: Function, ctx: Context) -> None:
         guard = i.guard
         if i.mods or len(lasting(i)) > 1:
             return True
-        return guard is not None and guard._replace(flags=0) != PT and not (guard.file == "UP" or f.vregs[guard.num].uniform)
+        return (
+            guard is not None
+            and guard._replace(flags=0) != PT
+            and not (guard.file == "UP" or f.vregs[guard.num].uniform)
+        )
 
     count = len(f.blocks)
     apart = [f.kind != "entry"] * count  # a function may be called by part of a warp
@@ -241,7 +256,9 @@ def _warpsync(f: Function, ctx: Context) -> None:
             if id(i) in sync:
                 if not state and ctx.allow():
                     ctx.count("needless WARPSYNC")
-                    if i.attrs and "fence" in i.attrs:  # what the threads stored in front of it they read behind it (ptxas has a NOP there too: measured)
+                    if (
+                        i.attrs and "fence" in i.attrs
+                    ):  # what the threads stored in front of it they read behind it (ptxas has a NOP there too: measured)
                         out.append(Inst("NOP", (), (), (), None, i.line, i.loc, attrs=i.attrs))
                     continue
                 state = False

@@ -39,7 +39,14 @@ def _bare(o: Operand) -> bool:
 
 def _plain_test(i: Inst) -> bool:
     """An integer comparison of words that is joined with nothing."""
-    return "EX" not in i.mods and "U64" not in i.mods and "S64" not in i.mods and i.mods[-1] == "AND" and i.srcs[2] == PT and i.dsts[1] == PT
+    return (
+        "EX" not in i.mods
+        and "U64" not in i.mods
+        and "S64" not in i.mods
+        and i.mods[-1] == "AND"
+        and i.srcs[2] == PT
+        and i.dsts[1] == PT
+    )
 
 
 def test_of_choice(s: Simplifier, i: Inst) -> Inst | None:
@@ -67,7 +74,13 @@ def _number(v: int, signed: bool) -> int:
 
 def test_of_bits(s: Simplifier, i: Inst) -> Inst | None:
     """f(a, b, c) != 0 is the predicate that LOP3 makes; == 0 is its opposite."""
-    if not _plain_test(i) or i.mods[0] not in ("NE", "EQ") or s.known(i.srcs[1]) != 0 or not s.once(i.srcs[0]) or not _bare(i.srcs[0]):
+    if (
+        not _plain_test(i)
+        or i.mods[0] not in ("NE", "EQ")
+        or s.known(i.srcs[1]) != 0
+        or not s.once(i.srcs[0])
+        or not _bare(i.srcs[0])
+    ):
         return None
     m = s.made_by(i.srcs[0], "LOP3")
     if m is None or m.mods != ("LUT",) or m.dsts[0] != PT or not s.still(m, *m.srcs[:3]):
@@ -83,7 +96,13 @@ def test_of_bits(s: Simplifier, i: Inst) -> Inst | None:
 def opposite(s: Simplifier, i: Inst) -> Inst | None:
     """The opposite of a predicate is read as such: ``!p`` in place of a copy of it."""
     a = i.srcs[0]
-    if i.mods != ("LUT",) or i.dsts[1] != PT or i.srcs[1:3] != (PT, PT) or type(i.srcs[3]) is not Imm or type(a) is not Reg:
+    if (
+        i.mods != ("LUT",)
+        or i.dsts[1] != PT
+        or i.srcs[1:3] != (PT, PT)
+        or type(i.srcs[3]) is not Imm
+        or type(a) is not Reg
+    ):
         return None
     return copy_of(i, i.dsts[0], inverted(a)) if lut_of(i.srcs[3].value & 0xFF, (None, 1, 1)) == 0x0F else None
 
@@ -99,11 +118,24 @@ def join_tests(s: Simplifier, i: Inst) -> Inst | None:
     if how is None:
         return None
     for test, other in ((i.srcs[0], i.srcs[1]), (i.srcs[1], i.srcs[0])):
-        if type(test) is not Reg or type(other) is not Reg or test.num == ZERO or test.num == other.num or not (s.once(test) or s.nearby(test)):
+        if (
+            type(test) is not Reg
+            or type(other) is not Reg
+            or test.num == ZERO
+            or test.num == other.num
+            or not (s.once(test) or s.nearby(test))
+        ):
             continue
         for op, turn in _NOT.items():
             m = s.made_by(test, op)
-            if m is None or m.mods[-1] != "AND" or "EX" in m.mods or m.srcs[2] != PT or m.dsts[1] != PT or m.dsts[0] != test._replace(flags=0):
+            if (
+                m is None
+                or m.mods[-1] != "AND"
+                or "EX" in m.mods
+                or m.srcs[2] != PT
+                or m.dsts[1] != PT
+                or m.dsts[0] != test._replace(flags=0)
+            ):
                 continue
             if not s.still(m, *m.srcs[:2]) or m.mods[0] not in turn:
                 continue

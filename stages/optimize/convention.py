@@ -26,7 +26,9 @@ def lower_return_register(unit: Unit, ctx: Context) -> None:
     if not calls or not all(_private(i, own) for i in calls) or abi.plan(unit)[1]:
         return
     used = [v for f in unit.functions for v in f.vregs if v.file == "R" and v.fixed > 1]
-    if any(v.fixed == RETURN_REG and v.width != 2 or v.fixed + v.width > RETURN_REG and v.fixed < RETURN_REG for v in used):
+    if any(
+        v.fixed == RETURN_REG and v.width != 2 or v.fixed + v.width > RETURN_REG and v.fixed < RETURN_REG for v in used
+    ):
         return
     top = max((v.fixed + v.width for v in used if v.fixed < RETURN_REG), default=0)
     place = max(2, top + top % 2)

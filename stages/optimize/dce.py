@@ -21,7 +21,14 @@ _LOADS: Final = facts.loads().keys() - facts.having("convergent")
 
 def is_removable(inst: Inst) -> bool:
     """Whether the instruction may go when its results are not read."""
-    return is_pure(inst) or inst.op in _LOADS and "CONSTANT" not in inst.mods and not ordered(inst) and not inst.uses and not inst.defs
+    return (
+        is_pure(inst)
+        or inst.op in _LOADS
+        and "CONSTANT" not in inst.mods
+        and not ordered(inst)
+        and not inst.uses
+        and not inst.defs
+    )
 
 
 def remove_dead_code(unit: Unit, ctx: Context) -> None:
@@ -38,7 +45,9 @@ def _function(f: Function, ctx: Context) -> None:
     work: list[Inst] = []
     for b in f.blocks:
         for i in b.insts:
-            if (i.op not in PURE or i.uses or i.defs or i.attrs) and not is_removable(i):  # the first test is quick, and true of most that stay
+            if (i.op not in PURE or i.uses or i.defs or i.attrs) and not is_removable(
+                i
+            ):  # the first test is quick, and true of most that stay
                 alive.add(id(i))
                 work.append(i)
                 continue

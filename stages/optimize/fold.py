@@ -230,7 +230,13 @@ def fold_imad(s: Simplifier, i: Inst) -> Inst | None:
 def narrow_imad(s: Simplifier, i: Inst) -> Inst | None:
     """A 64-bit product or sum whose upper word nobody reads."""
     d = i.dsts[0]
-    if i.mods not in (("WIDE",), ("WIDE", "U32")) or type(d) is not Reg or d.width != 2 or i.dsts[1:] != (PT,) or i.srcs[3:] not in ((), (NOT_PT,)):
+    if (
+        i.mods not in (("WIDE",), ("WIDE", "U32"))
+        or type(d) is not Reg
+        or d.width != 2
+        or i.dsts[1:] != (PT,)
+        or i.srcs[3:] not in ((), (NOT_PT,))
+    ):
         return None
     if s.values.uses.get((d.num, d.sub + 1), 0):
         return None

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 _MINUS_ZERO = RZ._replace(flags=NEG)
 _MINUS_ZERO_64 = RZ2._replace(flags=NEG)
-_SCALING: Final = frozenset(op for op, space in (*facts.loads().items(), *facts.stores().items(), *facts.atomics().items()) if space == "shared") - facts.having("convergent")
+_SCALING: Final = frozenset(
+    op for op, space in (*facts.loads().items(), *facts.stores().items(), *facts.atomics().items()) if space == "shared"
+) - facts.having("convergent")
 _SCALES = {2: "X4", 3: "X8", 4: "X16"}
 OFFSET_MIN, OFFSET_END = -(1 << 23), 1 << 23  # signed 24-bit byte offset (measured B3)
 
@@ -63,7 +65,13 @@ def _take_shift(s: Simplifier, i: Inst, x: Reg, z: Operand) -> Inst | None:
 def _take_high(s: Simplifier, i: Inst, x: Reg, z: Operand) -> Inst | None:
     """z + (w >> n), w signed or not: the upper word of w << (32 - n), extended."""
     m = s.made_by(x, "SHF")
-    if m is None or x.flags or m.mods not in (("R", "U32", "HI"), ("R", "S32", "HI")) or m.srcs[0] != RZ or not s.still(m, m.srcs[2]):
+    if (
+        m is None
+        or x.flags
+        or m.mods not in (("R", "U32", "HI"), ("R", "S32", "HI"))
+        or m.srcs[0] != RZ
+        or not s.still(m, m.srcs[2])
+    ):
         return None
     n = value_of(m.srcs[1])
     if n is None or not 0 < n < 32 or type(m.srcs[2]) is not Reg or m.srcs[2].flags:
@@ -164,7 +172,15 @@ def _scaled(s: Simplifier, m: Mem) -> Mem | None:
         off = (more ^ 1 << 31) - (1 << 31)
     x = i.srcs[0]
     off += m.offset
-    if n not in _SCALES or type(x) is not Reg or x.num == ZERO or x.flags or x.mod or not s.still(i, x) or not OFFSET_MIN <= off < OFFSET_END:
+    if (
+        n not in _SCALES
+        or type(x) is not Reg
+        or x.num == ZERO
+        or x.flags
+        or x.mod
+        or not s.still(i, x)
+        or not OFFSET_MIN <= off < OFFSET_END
+    ):
         return None
     return m._replace(base=x._replace(mod=_SCALES[n]), offset=off)
 
@@ -275,7 +291,12 @@ def _row(ops: tuple[Operand | None, ...], bits: dict[Operand, int], mid: int = 0
 
 def wide_constant(s: Simplifier, i: Inst) -> Inst | None:
     """x * immediate + pair of constant-bank words: the factor goes to a register, which the addresses of several buffers share (as ptxas does)."""
-    if i.mods not in (("WIDE",), ("WIDE", "U32")) or type(i.srcs[1]) is not Imm or type(i.srcs[2]) is not Reg or i.srcs[2].width != 2:
+    if (
+        i.mods not in (("WIDE",), ("WIDE", "U32"))
+        or type(i.srcs[1]) is not Imm
+        or type(i.srcs[2]) is not Reg
+        or i.srcs[2].width != 2
+    ):
         return None
     base = s.behind(i.srcs[2])
     value = value_of(i.srcs[1])

@@ -34,7 +34,14 @@ def unguard_copies(unit: Unit, ctx: Context) -> None:
 
 
 def _function(f: Function, ctx: Context) -> None:
-    wanted = {r.num for b in f.blocks for i in b.insts if i.op == "UNDEF" for r in written_regs(i) if r.file == "R" and r.width > 1}
+    wanted = {
+        r.num
+        for b in f.blocks
+        for i in b.insts
+        if i.op == "UNDEF"
+        for r in written_regs(i)
+        if r.file == "R" and r.width > 1
+    }
     if not wanted:
         return
     reads: dict[int, int] = {}
@@ -48,7 +55,9 @@ def _function(f: Function, ctx: Context) -> None:
         for t, v in _vectors(f, b, wanted):
             if len(v.copies) == reads.get(t, 0) and ctx.allow():
                 at = b.insts[v.undef]
-                firsts[v.undef] = [Inst("COPY", (), (part,), (old,), None, at.line, at.loc) for _, old, part in v.copies]
+                firsts[v.undef] = [
+                    Inst("COPY", (), (part,), (old,), None, at.line, at.loc) for _, old, part in v.copies
+                ]
                 for n, _, _ in v.copies:
                     b.insts[n].guard = None
                 ctx.count("guarded results in place")
@@ -68,7 +77,12 @@ def _vectors(f: Function, b: Block, wanted: set[int]) -> list[tuple[int, _Vector
             open_[d.num] = _Vector(n)
         elif i.op == "COPY" and type(s) is Reg and s.num in open_ and type(d) is Reg and d.width == s.width:
             v = open_[s.num]
-            steady = v.guard is not None and i.guard == v.guard and written_at.get(v.guard.num, -1) < v.undef and written_at.get(d.num, -1) < v.undef
+            steady = (
+                v.guard is not None
+                and i.guard == v.guard
+                and written_at.get(v.guard.num, -1) < v.undef
+                and written_at.get(d.num, -1) < v.undef
+            )
             if not steady or any(c[1].num == d.num and c[1].sub == d.sub or c[2].sub == s.sub for c in v.copies):
                 del open_[s.num]
             else:
@@ -86,4 +100,3 @@ def _vectors(f: Function, b: Block, wanted: set[int]) -> list[tuple[int, _Vector
         for r in written_regs(i):
             written_at[r.num] = n
     return done
-

@@ -62,7 +62,13 @@ def count_of(block: Block) -> Count | None:
         return None
     at = made[-1]
     test = insts[at]
-    if test.op != "ISETP" or is_guarded(test) or test.dsts != (on._replace(flags=0), PT) or len(test.mods) not in (2, 3) or test.mods[-1] != "AND":
+    if (
+        test.op != "ISETP"
+        or is_guarded(test)
+        or test.dsts != (on._replace(flags=0), PT)
+        or len(test.mods) not in (2, 3)
+        or test.mods[-1] != "AND"
+    ):
         return None
     if test.mods[1:-1] not in ((), ("U32",)) or test.mods[0] not in OPPOSITE or any(o != PT for o in test.srcs[2:]):
         return None
@@ -114,7 +120,9 @@ def count_of(block: Block) -> Count | None:
         compare = test.mods[0] if n == 0 else TURNED[test.mods[0]]
         if on.flags & INV:
             compare = OPPOSITE[compare]
-        return Count(tested._replace(num=cell[0], sub=cell[1]), step, offset & _WORD, compare, "U32" not in test.mods, bound, on)
+        return Count(
+            tested._replace(num=cell[0], sub=cell[1]), step, offset & _WORD, compare, "U32" not in test.mods, bound, on
+        )
     return None
 
 
@@ -204,7 +212,9 @@ def fold_steps(block: Block) -> int:
         got = known.get(low)
         if got is not None:
             b = got.base
-            if version.get((b.num, b.sub), 0) == got.low and (b.width == 1 or version.get((b.num, b.sub + 1), 0) == got.high):
+            if version.get((b.num, b.sub), 0) == got.low and (
+                b.width == 1 or version.get((b.num, b.sub + 1), 0) == got.high
+            ):
                 return got
         return _Form(o, 0, version.get(low, 0), version.get(high, 0))
 
@@ -214,7 +224,14 @@ def fold_steps(block: Block) -> int:
     for i in block.insts:
         fresh: tuple[dict[Cell, _Form], Cell, _Form] | None = None
         d = i.dsts[0] if i.dsts else None
-        if i.op == "IADD3" and not is_guarded(i) and type(d) is Reg and d.num != ZERO and plain(i.srcs[0]) and i.srcs[2] == RZ:
+        if (
+            i.op == "IADD3"
+            and not is_guarded(i)
+            and type(d) is Reg
+            and d.num != ZERO
+            and plain(i.srcs[0])
+            and i.srcs[2] == RZ
+        ):
             a = i.srcs[0]
             assert type(a) is Reg
             step = value_of(i.srcs[1])
@@ -225,13 +242,41 @@ def fold_steps(block: Block) -> int:
                     i.srcs = (f.base, Imm("I", total), *i.srcs[2:])
                     changed += 1
                 fresh = words, (d.num, d.sub), f._replace(total=total)
-            elif step is not None and not i.mods and type(c := i.dsts[1]) is Reg and c.file == "P" and c.num != ZERO and i.dsts[2] == PT and a.sub % 2 == 0 == d.sub % 2:
-                carries[c.num] = (i, form(pairs, a._replace(width=2)), step, version.get((c.num, 0), 0) + 1, version.get((a.num, a.sub + 1), 0))
-            elif step is not None and i.mods == ("X",) and type(c := i.srcs[3]) is Reg and c.num in carries and not c.flags and i.dsts[1:] == (PT, PT):
+            elif (
+                step is not None
+                and not i.mods
+                and type(c := i.dsts[1]) is Reg
+                and c.file == "P"
+                and c.num != ZERO
+                and i.dsts[2] == PT
+                and a.sub % 2 == 0 == d.sub % 2
+            ):
+                carries[c.num] = (
+                    i,
+                    form(pairs, a._replace(width=2)),
+                    step,
+                    version.get((c.num, 0), 0) + 1,
+                    version.get((a.num, a.sub + 1), 0),
+                )
+            elif (
+                step is not None
+                and i.mods == ("X",)
+                and type(c := i.srcs[3]) is Reg
+                and c.num in carries
+                and not c.flags
+                and i.dsts[1:] == (PT, PT)
+            ):
                 low, f, first, made, upper = carries[c.num]
                 e, b = low.dsts[0], low.srcs[0]
-                same = type(e) is Reg and type(b) is Reg and (e.num, e.sub + 1) == (d.num, d.sub) and made == version.get((c.num, 0), 0)
-                untouched = f.high == version.get((f.base.num, f.base.sub + 1), 0) and upper == version.get((a.num, a.sub), 0)
+                same = (
+                    type(e) is Reg
+                    and type(b) is Reg
+                    and (e.num, e.sub + 1) == (d.num, d.sub)
+                    and made == version.get((c.num, 0), 0)
+                )
+                untouched = f.high == version.get((f.base.num, f.base.sub + 1), 0) and upper == version.get(
+                    (a.num, a.sub), 0
+                )
                 # the upper word that is read must be the one that belongs to the lower word read before
                 if same and untouched and type(b) is Reg and (b.num, b.sub + 1) == (a.num, a.sub):
                     total = (f.total + (step << 32 | first)) & (1 << 64) - 1
@@ -240,12 +285,22 @@ def fold_steps(block: Block) -> int:
                         i.srcs = (f.base._replace(width=1, sub=f.base.sub + 1), Imm("I", total >> 32), *i.srcs[2:])
                         changed += 1
                     fresh = pairs, (d.num, d.sub - 1), f._replace(total=total)
-        elif i.op == "IADD" and i.mods == ("64",) and not is_guarded(i) and type(d) is Reg and d.num != ZERO and i.dsts[1] == PT and i.srcs[2] == NOT_PT:
+        elif (
+            i.op == "IADD"
+            and i.mods == ("64",)
+            and not is_guarded(i)
+            and type(d) is Reg
+            and d.num != ZERO
+            and i.dsts[1] == PT
+            and i.srcs[2] == NOT_PT
+        ):
             a, step = i.srcs[0], value_of(i.srcs[1])
             if step is not None and type(a) is Reg and a.num != ZERO and a.file == "R" and not a.flags:
                 f = form(pairs, a)
                 total = f.total + signed_word(step) & (1 << 64) - 1
-                if f.base != a and (total + (1 << 31)) & (1 << 64) - 1 < 1 << 32:  # the field is extended by its sign (measured)
+                if (
+                    f.base != a and (total + (1 << 31)) & (1 << 64) - 1 < 1 << 32
+                ):  # the field is extended by its sign (measured)
                     i.srcs = (f.base, Imm("I", total & _WORD), *i.srcs[2:])
                     changed += 1
                 fresh = pairs, (d.num, d.sub), f._replace(total=total)

@@ -12,7 +12,9 @@ from stages.optimize.fold import WORD, copy_of, is_pt, plus_constant
 if TYPE_CHECKING:
     from stages.optimize.simplify import Simplifier
 
-BANK_END: Final = 1 << 16  # bytes of a constant bank that an instruction's offset reaches (measured B3: 14 bits of words)
+BANK_END: Final = (
+    1 << 16
+)  # bytes of a constant bank that an instruction's offset reaches (measured B3: 14 bits of words)
 
 
 def fold_carry(s: Simplifier, i: Inst) -> Inst | None:
@@ -56,7 +58,16 @@ def _without_carry(s: Simplifier, i: Inst) -> Inst | None:
 def constant_index(s: Simplifier, i: Inst) -> Inst | None:
     """LDC with an index that is known, or known up to a sum: the offset takes it. Without an index it is a plain constant operand where arithmetic has those."""
     o = i.srcs[0]
-    if type(o) is not Const or o.ireg is None or i.guard is not None or o.flags or o.sym or o.ireg.flags or o.ireg.mod or o.ireg.file != "R":
+    if (
+        type(o) is not Const
+        or o.ireg is None
+        or i.guard is not None
+        or o.flags
+        or o.sym
+        or o.ireg.flags
+        or o.ireg.mod
+        or o.ireg.file != "R"
+    ):
         return None
     at = s.known(o.ireg)
     index: Reg | None = None
@@ -70,7 +81,14 @@ def constant_index(s: Simplifier, i: Inst) -> Inst | None:
         return None
     new = o._replace(ireg=index, offset=offset)
     d = i.dsts[0]
-    if index is None and s.alu_const and i.mods in ((), ("64",)) and type(d) is Reg and offset % (4 * d.width) == 0 and d.width == new.width:
+    if (
+        index is None
+        and s.alu_const
+        and i.mods in ((), ("64",))
+        and type(d) is Reg
+        and offset % (4 * d.width) == 0
+        and d.width == new.width
+    ):
         return copy_of(i, d, new)
     made = Inst("LDC", i.mods, i.dsts, (new,), i.guard, i.line, i.loc)
     return made if s.legal(made) else None

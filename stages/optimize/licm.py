@@ -104,7 +104,11 @@ class _Hoister:
 
     def _some(self, i: Inst, inside: int, once: bytearray) -> bool:
         """Whether the instruction might leave the innermost of the loops that it is in."""
-        return self._may(i) and not self._held(i) & inside & -inside and all(once[r.num] and r.file in ("R", "P") for r in written_regs(i))
+        return (
+            self._may(i)
+            and not self._held(i) & inside & -inside
+            and all(once[r.num] and r.file in ("R", "P") for r in written_regs(i))
+        )
 
     def _held(self, i: Inst) -> int:
         """The loops that write what the instruction reads."""
@@ -122,13 +126,20 @@ class _Hoister:
             return -1
         reads = read_regs(i)
         held = self._held(i)
-        load = i.op in LOADS or any(type(o) is Const and o.ireg is not None for o in i.srcs)  # beyond the bank's end: a fault
+        load = i.op in LOADS or any(
+            type(o) is Const and o.ireg is not None for o in i.srcs
+        )  # beyond the bank's end: a fault
         best = -1
         need = {file: sum(r.width for r in written if r.file == file) for file in ("R", "P")}
         inside = self.inside[pos]
         while inside:
             n = (inside & -inside).bit_length() - 1
-            if held >> n & 1 or self._front(n) is None or (load and not self._always(i, pos, n)) or not self._room(n, i, need, reads):
+            if (
+                held >> n & 1
+                or self._front(n) is None
+                or (load and not self._always(i, pos, n))
+                or not self._room(n, i, need, reads)
+            ):
                 break
             best = n
             inside &= inside - 1
@@ -167,7 +178,14 @@ class _Hoister:
         if load.op in LOADS and self.stores[n].may_change(load):
             return False
         body = set(loop.body)
-        leaving = [p for p in loop.body if loop.header in v.cfg.succs[p] or any(s not in body for s in v.cfg.succs[p]) or not v.cfg.succs[p] or self._ends(p)]
+        leaving = [
+            p
+            for p in loop.body
+            if loop.header in v.cfg.succs[p]
+            or any(s not in body for s in v.cfg.succs[p])
+            or not v.cfg.succs[p]
+            or self._ends(p)
+        ]
         return all(v.dominates(pos, p) for p in leaving)
 
     def _ends(self, pos: int) -> bool:
@@ -187,7 +205,12 @@ class _Hoister:
         most = _CONSTANT if not reads and not late else _DEAR if late else _CHEAP
         if self.stores[n].calls:
             most = _CALLING
-        freed = sum(self._left((r.num, c)) == 1 for r in reads if r.file == "R" and self.values.value[r.num] for c in range(r.sub, r.sub + r.width))
+        freed = sum(
+            self._left((r.num, c)) == 1
+            for r in reads
+            if r.file == "R" and self.values.value[r.num]
+            for c in range(r.sub, r.sub + r.width)
+        )
         return need["R"] <= freed or alive["R"] + need["R"] - freed <= min(most, self.limit)
 
     def _peak(self, n: int) -> dict[str, int]:

@@ -76,7 +76,11 @@ def front(f: Function, cfg: Cfg, loop: Loop) -> int | None:
     outside = [p for p in cfg.preds[loop.header] if p not in body]
     if not outside:
         return None
-    if len(outside) == 1 and len(cfg.succs[outside[0]]) == 1 and (not blocks[outside[0]].insts or blocks[outside[0]].insts[-1].op not in ("BRX", "BRXU")):
+    if (
+        len(outside) == 1
+        and len(cfg.succs[outside[0]]) == 1
+        and (not blocks[outside[0]].insts or blocks[outside[0]].insts[-1].op not in ("BRX", "BRXU"))
+    ):
         return outside[0]
     before = loop.header - 1
     if before in body and falls_through(blocks[before]):

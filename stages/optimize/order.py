@@ -123,7 +123,19 @@ def _timing(block: Block, tables: Hazards) -> list[tuple[str, int, int]] | None:
 class _Virtual:
     """The access model of virtual registers: latencies of :func:`_timing`, whoever reads."""
 
-    __slots__ = ("_first", "_held", "_insts", "_vregs", "after", "heirs", "interval", "late", "read", "until", "written")
+    __slots__ = (
+        "_first",
+        "_held",
+        "_insts",
+        "_vregs",
+        "after",
+        "heirs",
+        "interval",
+        "late",
+        "read",
+        "until",
+        "written",
+    )
 
     def __init__(self, insts: list[Inst], timing: list[tuple[str, int, int]], f: Function, cells: Cells) -> None:
         self._insts = insts
@@ -173,16 +185,27 @@ class _Virtual:
     def stands(self, node: int) -> bool:
         """Walls, protocols, the frame, what names fixed registers or a barrier (BSSY may move)."""
         inst = self._insts[node]
-        if is_wall(inst) or inst.op == "FENTRY" or inst.op in _STAND or (inst.attrs is not None and "frame" in inst.attrs):
+        if (
+            is_wall(inst)
+            or inst.op == "FENTRY"
+            or inst.op in _STAND
+            or (inst.attrs is not None and "frame" in inst.attrs)
+        ):
             return True
-        return bool(self._held[node]) and (inst.op != "BSSY" or any(self._vregs[r.num].fixed > 1 for r in (*read_regs(inst), *written_regs(inst))))
+        return bool(self._held[node]) and (
+            inst.op != "BSSY" or any(self._vregs[r.num].fixed > 1 for r in (*read_regs(inst), *written_regs(inst)))
+        )
 
     def sinks(self, wall: int, nodes: list[int]) -> list[int]:
         """What only computes may come behind a transfer between registers and tensor memory."""
         if self._insts[wall].op not in _PASSED:
             return []
         insts, held = self._insts, self._held
-        return [n for n in nodes if not held[n] and is_pure(insts[n]) and not is_wall(insts[n]) and insts[n].op not in ("R2UR", "UNDEF")]
+        return [
+            n
+            for n in nodes
+            if not held[n] and is_pure(insts[n]) and not is_wall(insts[n]) and insts[n].op not in ("R2UR", "UNDEF")
+        ]
 
     def first_cell(self, reg: Reg) -> int:
         """The first cell of a register operand."""
@@ -216,7 +239,9 @@ class _Body:
 
     __slots__ = ("file", "graph", "height", "insts", "live", "live_out", "model", "read", "uses", "written")
 
-    def __init__(self, insts: list[Inst], model: _Virtual, graph: Graph, live_in: set[int], live_out: set[int], file: list[str]) -> None:
+    def __init__(
+        self, insts: list[Inst], model: _Virtual, graph: Graph, live_in: set[int], live_out: set[int], file: list[str]
+    ) -> None:
         self.insts = insts
         self.model = model
         self.graph = graph
@@ -301,7 +326,12 @@ class _Pressure:
                     live.add(c)
                     alive[file[c]] += 1
         limits = self._limits
-        self.over = alive["R"] > limits["R"] or alive["P"] > limits["P"] or alive["UR"] > limits["UR"] or alive["UP"] > limits["UP"]
+        self.over = (
+            alive["R"] > limits["R"]
+            or alive["P"] > limits["P"]
+            or alive["UR"] > limits["UR"]
+            or alive["UP"] > limits["UP"]
+        )
 
 
 class _Tight:

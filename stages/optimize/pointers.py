@@ -65,7 +65,13 @@ def _some(f: Function) -> bool:
     grow = 0
     for block in f.blocks:
         for i in block.insts:
-            if i.op in ("IADD3", "IADD") and i.srcs[0] == i.dsts[0] and type(i.srcs[1]) is Imm and i.dsts[-2 if i.op == "IADD3" else 0] != PT and not is_guarded(i):
+            if (
+                i.op in ("IADD3", "IADD")
+                and i.srcs[0] == i.dsts[0]
+                and type(i.srcs[1]) is Imm
+                and i.dsts[-2 if i.op == "IADD3" else 0] != PT
+                and not is_guarded(i)
+            ):
                 grow += 1
     return grow >= _LEAST
 
@@ -128,35 +134,73 @@ class _Sharer:
         if _constant_sum(steps, pair) != pair:
             return None
         start = [i for _, i in outside]
-        if any(is_guarded(i) for i in start) or not self.values.dominates(outside[0][0][0], loop.header) or outside[0][0][0] != outside[-1][0][0]:
+        if (
+            any(is_guarded(i) for i in start)
+            or not self.values.dominates(outside[0][0][0], loop.header)
+            or outside[0][0][0] != outside[-1][0][0]
+        ):
             return None
         sums: list[Inst] = []
         of = _constant_sum(start, pair)
         if of is not None and of.num != num:
             sums = start
             made = self.values.defs.get((of.num, 0))
-            if made is None or not self.values.value[of.num] or of.sub or self.f.vregs[of.num].width != 2 or written_regs(made) != [of]:
+            if (
+                made is None
+                or not self.values.value[of.num]
+                or of.sub
+                or self.f.vregs[of.num].width != 2
+                or written_regs(made) != [of]
+            ):
                 return None
             start = [made]
         if len(start) != 1:
             return None
         product = start[0]
-        if product.op != "IMAD" or product.mods not in (("WIDE",), ("WIDE", "U32")) or product.dsts != (pair if not sums else of, PT) or product.srcs[3] != NOT_PT:
+        if (
+            product.op != "IMAD"
+            or product.mods not in (("WIDE",), ("WIDE", "U32"))
+            or product.dsts != (pair if not sums else of, PT)
+            or product.srcs[3] != NOT_PT
+        ):
             return None
         x, scale, base = product.srcs[0], self.known(product.srcs[1]), product.srcs[2]
-        if type(x) is not Reg or not self._steady(x) or scale is None or not (self._steady(base) or (type(base) is Const and base.ireg is None and not base.flags)):
+        if (
+            type(x) is not Reg
+            or not self._steady(x)
+            or scale is None
+            or not (self._steady(base) or (type(base) is Const and base.ireg is None and not base.flags))
+        ):
             return None
         own = {id(i) for i in (*steps, *sums)}
         reads = [p for p in self.readers.get(num, []) if id(self._at(p)) not in own]
         if not reads or any(pos not in body for pos, _ in reads):
             return None
-        return _Row(pair, x, scale, product.mods, base, product, tuple(sums), tuple(steps), tuple(at for at, _ in inside), tuple(reads))
+        return _Row(
+            pair,
+            x,
+            scale,
+            product.mods,
+            base,
+            product,
+            tuple(sums),
+            tuple(steps),
+            tuple(at for at, _ in inside),
+            tuple(reads),
+        )
 
     def _at(self, place: Place) -> Inst:
         return self.f.blocks[place[0]].insts[place[1]]
 
     def _steady(self, o: Operand) -> bool:
-        return type(o) is Reg and o.file == "R" and o.num != ZERO and not o.flags and not o.mod and bool(self.values.value[o.num])
+        return (
+            type(o) is Reg
+            and o.file == "R"
+            and o.num != ZERO
+            and not o.flags
+            and not o.mod
+            and bool(self.values.value[o.num])
+        )
 
     def known(self, o: Operand) -> int | None:
         """The constant that an operand is (:class:`stages.optimize.bits.Facts`)."""
@@ -171,7 +215,18 @@ class _Sharer:
         step = tuple(value_of(o) for i in row.steps for o in i.srcs if type(o) is Imm)
         sums = tuple(value_of(o) for i in row.sums for o in i.srcs if type(o) is Imm)
         home = self.place[id(row.sums[0] if row.sums else row.start)][0]
-        return row.scale, row.mods, row.base, step, sums, len(row.sums), len(row.steps), home, row.places[0][0], self._more(row)
+        return (
+            row.scale,
+            row.mods,
+            row.base,
+            step,
+            sums,
+            len(row.sums),
+            len(row.steps),
+            home,
+            row.places[0][0],
+            self._more(row),
+        )
 
     def _more(self, row: _Row) -> tuple[object, ...]:
         """(modifiers, y, size) where all that the loop does with the pointer is to add y * size to it; y stands where the pointers start."""
@@ -179,7 +234,13 @@ class _Sharer:
         home = self.place[id(row.sums[0] if row.sums else row.start)]
         for p in row.reads:
             i = self._at(p)
-            if i.op != "IMAD" or i.mods not in (("WIDE",), ("WIDE", "U32")) or is_guarded(i) or i.dsts[1] != PT or i.srcs[2:] != (row.pair, NOT_PT):
+            if (
+                i.op != "IMAD"
+                or i.mods not in (("WIDE",), ("WIDE", "U32"))
+                or is_guarded(i)
+                or i.dsts[1] != PT
+                or i.srcs[2:] != (row.pair, NOT_PT)
+            ):
                 return ()
             y, size = i.srcs[0], self.known(i.srcs[1])
             if size is None or type(y) is not Reg or not self._steady(y):
@@ -195,7 +256,11 @@ class _Sharer:
         first = min(at for r in rows for _, at in r.places)
         last = max(at for r in rows for _, at in r.places)
         pos = rows[0].places[0][0]
-        return [r for r in rows if all(p != pos or not first <= at <= last for p, at in r.reads) and all(p == pos for p, _ in r.places)]
+        return [
+            r
+            for r in rows
+            if all(p != pos or not first <= at <= last for p, at in r.reads) and all(p == pos for p, _ in r.places)
+        ]
 
     def _share(self, rows: list[_Row], loop: Loop) -> None:
         f, before = self.f, self.before
@@ -231,11 +296,21 @@ class _Sharer:
             last: Place | None = None
             for p in r.reads:
                 user = self._at(p)
-                if last is None or last[0] != p[0] or p[1] - last[1] > _GAP or (p[0] == step[0] and last[1] < step[1] < p[1]):
+                if (
+                    last is None
+                    or last[0] != p[0]
+                    or p[1] - last[1] > _GAP
+                    or (p[0] == step[0] and last[1] < step[1] < p[1])
+                ):
                     new = f.new_vreg("R", 2, 2, -1, f.vregs[r.pair.num].uniform, f.vregs[r.pair.num].name)
-                    before.setdefault(p, []).append(Inst("IMAD", r.mods, (new, PT), (r.x, imm(r.scale), shared, NOT_PT), None, user.line, user.loc))
+                    before.setdefault(p, []).append(
+                        Inst("IMAD", r.mods, (new, PT), (r.x, imm(r.scale), shared, NOT_PT), None, user.line, user.loc)
+                    )
                 last = p
-                rename_reads(user, lambda reg, old=r.pair.num, to=new.num: reg._replace(num=to) if reg.num == old else reg)  # type: ignore[misc]
+                rename_reads(
+                    user,
+                    lambda reg, old=r.pair.num, to=new.num: reg._replace(num=to) if reg.num == old else reg,  # type: ignore[misc]
+                )
 
     def _renamed(self, insts: tuple[Inst, ...], to: dict[int, int]) -> list[Inst]:
         """Copies of instructions with other registers; what else they write (a carry) has a new name."""
@@ -250,14 +325,28 @@ class _Sharer:
         groups: dict[tuple[Reg, Operand, int], list[tuple[int, int, Inst]]] = {}
         for num, writers in self.writers.items():
             (pos, at), made = writers[0]
-            if made.op != "IMAD" or made.mods or not self._steady(made.dsts[0]) or made.srcs[2] != RZ or made.srcs[3:] not in ((), (NOT_PT,)) or self.f.vregs[num].width != 1:
+            if (
+                made.op != "IMAD"
+                or made.mods
+                or not self._steady(made.dsts[0])
+                or made.srcs[2] != RZ
+                or made.srcs[3:] not in ((), (NOT_PT,))
+                or self.f.vregs[num].width != 1
+            ):
                 continue
             for row, pitch in (made.srcs[:2], made.srcs[1::-1]):
-                if type(row) is Reg and self._steady(row) and row.width == 1 and (self._steady(pitch) or (type(pitch) is Const and pitch.ireg is None and not pitch.flags)):
+                if (
+                    type(row) is Reg
+                    and self._steady(row)
+                    and row.width == 1
+                    and (self._steady(pitch) or (type(pitch) is Const and pitch.ireg is None and not pitch.flags))
+                ):
                     source, k = self._offset(row)
                     groups.setdefault((source, pitch, pos), []).append((at, k, made))
         done: set[int] = set()
-        for (_, pitch, pos), found in sorted(groups.items(), key=lambda group: -len(group[1])):  # of two ways to see a product the one that others share
+        for (_, pitch, pos), found in sorted(
+            groups.items(), key=lambda group: -len(group[1])
+        ):  # of two ways to see a product the one that others share
             found = sorted([x for x in found if id(x[2]) not in done], key=lambda x: x[0])
             if len({k for _, k, _ in found}) <= _LEAST or not self.ctx.allow():
                 continue
@@ -265,7 +354,9 @@ class _Sharer:
             factor = pitch
             if type(factor) is not Reg:
                 factor = self.f.new_vreg("R", 1, 1, -1, 1, "")
-                self.before.setdefault((pos, first_at), []).append(Inst("COPY", (), (factor,), (pitch,), None, first.line, first.loc))
+                self.before.setdefault((pos, first_at), []).append(
+                    Inst("COPY", (), (factor,), (pitch,), None, first.line, first.loc)
+                )
             done.update(id(made) for _, _, made in found)
             for _, k, made in found[1:]:
                 made.srcs = (factor, imm(k - k0), first.dsts[0], *made.srcs[3:])
@@ -280,7 +371,13 @@ class _Sharer:
             regs, consts = split_terms(made.srcs[:3])
             if len(regs) == 1 and self._steady(regs[0]):
                 return regs[0], sum(consts)  # type: ignore[return-value]
-        if made.op == "LOP3" and made.mods == ("LUT",) and made.dsts == (PT, row) and made.srcs[2] == RZ and made.srcs[3:] == (imm(0xFC), NOT_PT):
+        if (
+            made.op == "LOP3"
+            and made.mods == ("LUT",)
+            and made.dsts == (PT, row)
+            and made.srcs[2] == RZ
+            and made.srcs[3:] == (imm(0xFC), NOT_PT)
+        ):
             of, k = made.srcs[0], value_of(made.srcs[1])
             if type(of) is Reg and k is not None and self._steady(of) and not k & ~known_bits(self, of)[0]:
                 return of, k
@@ -294,17 +391,45 @@ def _constant_sum(insts: list[Inst], pair: Reg) -> Reg | None:
     low, high = pair._replace(width=1), pair._replace(sub=pair.sub + 1, width=1)
     if len(insts) == 1:
         i = insts[0]
-        if i.op == "IADD" and i.mods == ("64",) and i.dsts == (pair, PT) and i.srcs[2:] == (NOT_PT,) and value_of(i.srcs[1]) is not None and type(i.srcs[1]) is Imm:
+        if (
+            i.op == "IADD"
+            and i.mods == ("64",)
+            and i.dsts == (pair, PT)
+            and i.srcs[2:] == (NOT_PT,)
+            and value_of(i.srcs[1]) is not None
+            and type(i.srcs[1]) is Imm
+        ):
             o = i.srcs[0]
             return o if type(o) is Reg and o.num != ZERO and o.width == 2 and not o.flags and not o.mod else None
         return None
     a, b = insts
     carry = a.dsts[1] if len(a.dsts) > 1 else PT
-    if a.op != "IADD3" or a.mods or b.op != "IADD3" or b.mods != ("X",) or carry == PT or a.dsts != (low, carry, PT) or b.dsts != (high, PT, PT):
+    if (
+        a.op != "IADD3"
+        or a.mods
+        or b.op != "IADD3"
+        or b.mods != ("X",)
+        or carry == PT
+        or a.dsts != (low, carry, PT)
+        or b.dsts != (high, PT, PT)
+    ):
         return None
-    if a.srcs[2:] != (RZ, NOT_PT, NOT_PT) or b.srcs[2:] != (RZ, carry, NOT_PT) or type(a.srcs[1]) is not Imm or type(b.srcs[1]) is not Imm:
+    if (
+        a.srcs[2:] != (RZ, NOT_PT, NOT_PT)
+        or b.srcs[2:] != (RZ, carry, NOT_PT)
+        or type(a.srcs[1]) is not Imm
+        or type(b.srcs[1]) is not Imm
+    ):
         return None
     x, y = a.srcs[0], b.srcs[0]
-    if value_of(a.srcs[1]) is None or value_of(b.srcs[1]) is None or type(x) is not Reg or x.num == ZERO or x.width != 1 or x.flags or x.mod:
+    if (
+        value_of(a.srcs[1]) is None
+        or value_of(b.srcs[1]) is None
+        or type(x) is not Reg
+        or x.num == ZERO
+        or x.width != 1
+        or x.flags
+        or x.mod
+    ):
         return None
     return x._replace(width=2) if y == x._replace(sub=x.sub + 1) else None

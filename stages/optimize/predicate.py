@@ -81,7 +81,12 @@ class _Converter:
             arms = [(then, then.insts, inverted(last.guard))]
             join = third
         elif out >= 0 and not is_guarded(then.insts[-1]) and n + 3 < len(blocks) and blocks[n + 3].id == out:
-            if self.preds[third.id] != 1 or self.named.get(third.id, 0) != 1 or not falls_through(third) or (third.insts and plain_jump(third.insts[-1]) >= 0):
+            if (
+                self.preds[third.id] != 1
+                or self.named.get(third.id, 0) != 1
+                or not falls_through(third)
+                or (third.insts and plain_jump(third.insts[-1]) >= 0)
+            ):
                 return
             arms = [(then, then.insts[:-1], inverted(last.guard)), (third, third.insts, last.guard)]
             join = blocks[n + 3]
@@ -132,7 +137,9 @@ class _Converter:
 
     def _arm(self, insts: list[Inst], guard: Reg, wanted: set[int], most: int) -> list[Inst] | None:
         """The arm's instructions under ``guard``; None where it can't be. ``wanted``: cells whose values from before somebody else may read."""
-        if sum(i.op != "UNDEF" for i in insts) > most + any(i.op == "LDL" for i in insts):  # seen in ptxas's sine and cosine
+        if sum(i.op != "UNDEF" for i in insts) > most + any(
+            i.op == "LDL" for i in insts
+        ):  # seen in ptxas's sine and cosine
             return None
         first = self.cells.first
         loose: set[int] = set()  # cells that hold their value under the guard only

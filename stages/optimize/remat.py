@@ -54,7 +54,13 @@ def make_again(unit: Unit, ctx: Context) -> None:
         """Whether the parts of a warp meet where their ways do."""
         return all(map(parts_meet, unit.functions))
 
-    if any([_function(f, room, ctx, together) for f in unit.functions if sum(v.width for v in f.vregs if v.file == "R") > room]):
+    if any(
+        [
+            _function(f, room, ctx, together)
+            for f in unit.functions
+            if sum(v.width for v in f.vregs if v.file == "R") > room
+        ]
+    ):
         remove_dead_code(unit, ctx)
 
 
@@ -93,7 +99,9 @@ def _through(f: Function, live: Liveness, values: Values, need: dict[int, int]) 
 class _Finder:
     """How to make a value again."""
 
-    def __init__(self, f: Function, live: Liveness, values: Values, uses: dict[int, list[Place]], together: Callable[[], bool]) -> None:
+    def __init__(
+        self, f: Function, live: Liveness, values: Values, uses: dict[int, list[Place]], together: Callable[[], bool]
+    ) -> None:
         self.f = f
         self.live = live
         self.values = values
@@ -104,7 +112,9 @@ class _Finder:
     def recipes(self, vregs: list[int]) -> list[_Recipe]:
         """How to make each of the values again, where that is known. What many could be made from is left as it is, to live longer for them."""
         chains = {v: self._chain(v, frozenset()) for v in vregs}
-        wanted: dict[int, int] = {}  # register that is not alive where it would be needed -> how many values could be made from it
+        wanted: dict[
+            int, int
+        ] = {}  # register that is not alive where it would be needed -> how many values could be made from it
         for v, chain in chains.items():
             for num in {r.num for i in chain for r in read_regs(i) if r.file == "R"}:
                 if num != v and not self.alive(num, v):
@@ -144,7 +154,13 @@ class _Finder:
         work = list(own)
         while work:
             for r in read_regs(work.pop(0)):
-                if count < _LONGEST and r.file == "R" and r.num not in makers and r.num not in common and not self.alive(r.num, vreg):
+                if (
+                    count < _LONGEST
+                    and r.file == "R"
+                    and r.num not in makers
+                    and r.num not in common
+                    and not self.alive(r.num, vreg)
+                ):
                     made = self._maker(r.num)
                     if made is not None:
                         makers[r.num] = made
@@ -160,10 +176,26 @@ class _Finder:
             return ()
         carry = low.dsts[1] if low.op == "IADD3" and not low.mods else PT
         if carry == PT:
-            return (low, high) if self._word(low) and self._word(high) and not any(r.num == vreg for r in read_regs(high)) else ()
-        if type(carry) is not Reg or low.dsts[2] != PT or high.op != "IADD3" or high.mods != ("X",) or high.dsts[1:] != (PT, PT):
+            return (
+                (low, high)
+                if self._word(low) and self._word(high) and not any(r.num == vreg for r in read_regs(high))
+                else ()
+            )
+        if (
+            type(carry) is not Reg
+            or low.dsts[2] != PT
+            or high.op != "IADD3"
+            or high.mods != ("X",)
+            or high.dsts[1:] != (PT, PT)
+        ):
             return ()
-        if high.srcs[3] != carry or high.srcs[4] != NOT_PT or not self.values.value[carry.num] or is_guarded(low) or is_guarded(high):
+        if (
+            high.srcs[3] != carry
+            or high.srcs[4] != NOT_PT
+            or not self.values.value[carry.num]
+            or is_guarded(low)
+            or is_guarded(high)
+        ):
             return ()
         reads = [r for r in (*read_regs(low), *read_regs(high)) if r.num != carry.num]
         return (low, high) if all(map(self._lasts, reads)) else ()
@@ -180,7 +212,12 @@ class _Finder:
 
     def _word(self, inst: Inst) -> bool:
         """Whether a cheap instruction makes one word from values."""
-        if inst.op not in CHEAP or not is_pure(inst) or is_guarded(inst) or sum(r.width for r in written_regs(inst)) != 1:
+        if (
+            inst.op not in CHEAP
+            or not is_pure(inst)
+            or is_guarded(inst)
+            or sum(r.width for r in written_regs(inst)) != 1
+        ):
             return False
         if any(type(o) is Const and o.ireg is not None for o in inst.srcs):
             return False
@@ -252,7 +289,10 @@ def _choose(
 ) -> list[_Recipe]:
     """The cheapest recipes that make enough room. A leaf that lives longer than before must serve several."""
     longer: dict[int, int] = {}  # leaf -> words that would go if it lived longer
-    extra = {r.vreg: frozenset(n for n in r.leaves if f.vregs[n].file == "R" and not finder.alive(n, r.vreg)) for r in recipes}
+    extra = {
+        r.vreg: frozenset(n for n in r.leaves if f.vregs[n].file == "R" and not finder.alive(n, r.vreg))
+        for r in recipes
+    }
     for r in recipes:
         for n in extra[r.vreg]:
             longer[n] = longer.get(n, 0) + f.vregs[r.vreg].width
@@ -297,6 +337,9 @@ def _rewrite(f: Function, chosen: list[_Recipe], uses: dict[int, list[Place]]) -
                 rename(inst, new)
                 before.setdefault((pos, at), []).append(inst)
             for place, n in cluster:
-                rename_reads(f.blocks[place].insts[n], lambda reg, v=r.vreg, to=fresh[r.vreg]: reg._replace(num=to) if reg.num == v else reg)  # type: ignore[misc]
+                rename_reads(
+                    f.blocks[place].insts[n],
+                    lambda reg, v=r.vreg, to=fresh[r.vreg]: reg._replace(num=to) if reg.num == v else reg,  # type: ignore[misc]
+                )
     if before:
         insert(f, before)

@@ -64,7 +64,13 @@ class _Rotator:
         blocks = f.blocks
         head = loop.header
         h = blocks[head]
-        if len(loop.body) < 2 or not h.insts or len(cfg.succs[head]) != 2 or plain_jump(h.insts[-1]) < 0 or not is_guarded(h.insts[-1]):
+        if (
+            len(loop.body) < 2
+            or not h.insts
+            or len(cfg.succs[head]) != 2
+            or plain_jump(h.insts[-1]) < 0
+            or not is_guarded(h.insts[-1])
+        ):
             return False
         body = set(loop.body)
         stay = [s for s in cfg.succs[head] if s in body and s != head]
@@ -76,12 +82,22 @@ class _Rotator:
         if len(latches) != 1 or not outside:
             return False
         (latch,), (first,), (out,) = latches, stay, leave
-        if latch == head - 1 and falls_through(blocks[latch]) and cfg.succs[latch] == (head,) and (not blocks[latch].insts or plain_jump(blocks[latch].insts[-1]) < 0):
+        if (
+            latch == head - 1
+            and falls_through(blocks[latch])
+            and cfg.succs[latch] == (head,)
+            and (not blocks[latch].insts or plain_jump(blocks[latch].insts[-1]) < 0)
+        ):
             # the test is at the end already: what comes from outside jumps there
             if len(outside) != 1 or cfg.succs[outside[0]] != (head,) or outside[0] != first - 1:
                 return False
             front = blocks[outside[0]]
-            if not front.insts or plain_jump(front.insts[-1]) != h.id or is_guarded(front.insts[-1]) or not self.ctx.allow():
+            if (
+                not front.insts
+                or plain_jump(front.insts[-1]) != h.id
+                or is_guarded(front.insts[-1])
+                or not self.ctx.allow()
+            ):
                 return False
             front.insts.pop()
             front.insts += self._copy(h, out)
@@ -92,7 +108,11 @@ class _Rotator:
             blocks[latch].insts.pop()
             blocks[latch].insts += self._copy(h, first)
             if out != latch + 1:
-                behind[latch] = Block(max([b.id for b in blocks] + [b.id for b in behind.values()]) + 1, [Inst("BRA", (), (), (*last.srcs[:-1], label(blocks[out].id)), None, last.line, last.loc)], 0)
+                behind[latch] = Block(
+                    max([b.id for b in blocks] + [b.id for b in behind.values()]) + 1,
+                    [Inst("BRA", (), (), (*last.srcs[:-1], label(blocks[out].id)), None, last.line, last.loc)],
+                    0,
+                )
         self.ctx.count("loops rotated")
         marked = f.attrs.get("nounroll")
         if isinstance(marked, tuple) and h.id in marked:
@@ -111,7 +131,12 @@ class _Rotator:
             if not (load or is_pure(i)) or i.op in ("R2UR", "UNDEF") or is_guarded(i):
                 return False
             for r in written_regs(i):
-                if r.file not in ("R", "P") or self.f.vregs[r.num].fixed >= 0 or r.num in read or self.readers.get(r.num, set()) - {head}:
+                if (
+                    r.file not in ("R", "P")
+                    or self.f.vregs[r.num].fixed >= 0
+                    or r.num in read
+                    or self.readers.get(r.num, set()) - {head}
+                ):
                     return False
         return True
 

@@ -11,7 +11,15 @@ _MEMORY = (*facts.loads(), *facts.stores(), *facts.atomics(), *facts.copies())
 
 RULES: dict[str, tuple[Rule, ...]] = {
     "IADD3": (
-        known.fold_carry, bits.bound_carry, bits.drop_carry, fold.fold_iadd3, fuse.fuse_iadd3, wide.fuse_wide, wide.fuse_shifted, wide.fuse_pair, wide.fuse_three,
+        known.fold_carry,
+        bits.bound_carry,
+        bits.drop_carry,
+        fold.fold_iadd3,
+        fuse.fuse_iadd3,
+        wide.fuse_wide,
+        wide.fuse_shifted,
+        wide.fuse_pair,
+        wide.fuse_three,
     ),
     "LDC": (known.constant_index,),
     "IMAD": (fold.narrow_imad, fold.fold_imad, fold.scaled_choice, fuse.wide_constant),

@@ -38,7 +38,9 @@ class Simplifier:
         self.repl: dict[Cell, Operand] = {}  # a value's component -> what to read instead
         self.table: dict[object, tuple[Operand, ...]] = {}
         self.here: tuple[list[Inst], int] = ([], 0)  # the block being walked and the index in it
-        self.bits: dict[Cell, tuple[int, int]] = {}  # a value's component -> bits known to be 0 and 1 (stages.optimize.bits)
+        self.bits: dict[
+            Cell, tuple[int, int]
+        ] = {}  # a value's component -> bits known to be 0 and 1 (stages.optimize.bits)
         self.retired: set[int] = set()
         self.at_block = 0  # its position
         self.before: list[tuple[int, Inst]] = []  # instructions to put into it, in order of their places
@@ -91,7 +93,9 @@ class Simplifier:
         except CompileError:
             return False
 
-    def like(self, i: Inst, op: str, mods: tuple[str, ...], dsts: tuple[Operand, ...], srcs: tuple[Operand, ...]) -> Inst | None:
+    def like(
+        self, i: Inst, op: str, mods: tuple[str, ...], dsts: tuple[Operand, ...], srcs: tuple[Operand, ...]
+    ) -> Inst | None:
         """An instruction to put in the place of ``i``, optional slots filled; None where the target has no such form."""
         try:
             dsts, srcs, fits = self.target.completed(op, mods, dsts, srcs)
@@ -210,7 +214,9 @@ class Simplifier:
             i = self._substitute(i)
             self.index[id(i)] = n
             for rule in self.rules.get(i.op, ()):
-                if limit is not None and self.ctx.rewrites >= limit:  # a rule may change more than the instruction at hand
+                if (
+                    limit is not None and self.ctx.rewrites >= limit
+                ):  # a rule may change more than the instruction at hand
                     self._insert(out)
                     return
                 new = rule(self, i)
@@ -298,7 +304,14 @@ class Simplifier:
     def _const_pair(self, r: Reg, low: Const) -> Operand:
         """The pair of constant-bank words that a register pair is a copy of, or the pair itself."""
         high = self.repl.get((r.num, r.sub + 1))
-        if low.ireg is not None or low.sym or low.flags or low.offset % 8 or r.mod or high != low._replace(offset=low.offset + 4):
+        if (
+            low.ireg is not None
+            or low.sym
+            or low.flags
+            or low.offset % 8
+            or r.mod
+            or high != low._replace(offset=low.offset + 4)
+        ):
             return r
         return low._replace(width=2, flags=r.flags)
 
@@ -319,7 +332,9 @@ class Simplifier:
             if n == 0 and (type(new) is Imm or type(new) is Const) and turn_test(self, i, new):
                 continue
             if n == 0 and len(i.srcs) > 1 and self.target.fact(i, "comm").startswith("ab"):
-                self._try(i, srcs=(i.srcs[1], new, *i.srcs[2:]))  # an immediate or constant is only encoded in the second place
+                self._try(
+                    i, srcs=(i.srcs[1], new, *i.srcs[2:])
+                )  # an immediate or constant is only encoded in the second place
         for n, o in enumerate(i.dsts):
             if type(o) is Mem:
                 new = self._operand(o)
@@ -353,7 +368,14 @@ class Simplifier:
             return m
         if type(new) is Reg and not new.flags:
             return m._replace(base=new)
-        if type(new) is Imm and base.width == 1 and not new.sym and not base.mod and m.ubase is None and new.value + m.offset < 1 << 23:
+        if (
+            type(new) is Imm
+            and base.width == 1
+            and not new.sym
+            and not base.mod
+            and m.ubase is None
+            and new.value + m.offset < 1 << 23
+        ):
             return m._replace(base=base._replace(num=ZERO, sub=0), offset=m.offset + new.value)
         return m
 

@@ -13,7 +13,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from ir_format.flow import Cfg, build_cfg, dominates, dominators, is_guarded, loop_depths, loops, read_regs, written_regs
+from ir_format.flow import (
+    Cfg,
+    build_cfg,
+    dominates,
+    dominators,
+    is_guarded,
+    loop_depths,
+    loops,
+    read_regs,
+    written_regs,
+)
 from ir_format.hazards import hazards
 from ir_format.isa import facts
 from ir_format.model import ZERO, Const, Function, Inst, Reg, Unit
@@ -106,11 +116,21 @@ def _cheap(f: Function, ctx: Context, room: int) -> None:
     for num, ((pos, at), inst) in made.items():
         places = uses.get(num, [])
         to = places[0][0] if places else pos
-        if to == pos or places[-1][0] != to or (pos not in short and to not in short) or not inside[to] <= inside[pos] or not dominates(idom, pos, to):
+        if (
+            to == pos
+            or places[-1][0] != to
+            or (pos not in short and to not in short)
+            or not inside[to] <= inside[pos]
+            or not dominates(idom, pos, to)
+        ):
             continue
         reads = read_regs(inst)
         cells = [bit.get(c, -1) for r in reads for c in range(first(r), first(r) + r.width)]
-        if any(b < 0 or not live.live_in[to] >> b & 1 for b in cells) or between.changed({r.num for r in reads}, (pos, at), places[0]) or not ctx.allow():
+        if (
+            any(b < 0 or not live.live_in[to] >> b & 1 for b in cells)
+            or between.changed({r.num for r in reads}, (pos, at), places[0])
+            or not ctx.allow()
+        ):
             continue
         ctx.count("cheap values sunk")
         before.setdefault(places[0], []).append(inst)

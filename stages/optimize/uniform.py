@@ -41,7 +41,11 @@ def parts_meet(f: Function) -> bool:
     """Whether threads that part meet again at once where their ways do. Where lowering found no place for a barrier (loops with several entries) they run on apart,
     and what one part of the warp writes to a uniform register the other may read in the midst of another use."""
     cfg = build_cfg(f)
-    forks = [p for p in cfg.rpo if len(cfg.succs[p]) > 1 and f.blocks[p].insts and may_diverge(f.vregs, f.blocks[p].insts[-1])]
+    forks = [
+        p
+        for p in cfg.rpo
+        if len(cfg.succs[p]) > 1 and f.blocks[p].insts and may_diverge(f.vregs, f.blocks[p].insts[-1])
+    ]
     if not forks:
         return True
     join = post_dominators(cfg)
@@ -82,7 +86,11 @@ class _Sharer:
         for num, (pos, at, made) in words.items():
             read = [(p, n, self.f.blocks[p].insts[n]) for p, n in uses.get(num, ())]
             places = self._places(pos, at, read, depth)
-            if not places or all(i.op in _COPIES for _, _, i in read) or not all(self._takes(i, num) is not None for _, _, i in read):
+            if (
+                not places
+                or all(i.op in _COPIES for _, _, i in read)
+                or not all(self._takes(i, num) is not None for _, _, i in read)
+            ):
                 continue
             over = len({p for p, _ in places}) < len({p for p, _, _ in read}) or places[0][0] != read[0][0]
             long_lived += over * self.f.vregs[num].width
@@ -98,7 +106,11 @@ class _Sharer:
         def fits(i: Inst) -> bool:
             return i.op in ("LDC", "S2R") and i.mods in ((), ("64",)) and _shared(i, self.relocated)
 
-        found = {num: (*place, inst) for num, (place, inst) in made_once(self.f, fits).items() if self.f.vregs[num].width <= 2}
+        found = {
+            num: (*place, inst)
+            for num, (place, inst) in made_once(self.f, fits).items()
+            if self.f.vregs[num].width <= 2
+        }
         return dict(sorted(found.items(), key=lambda x: (x[1][2].op != "S2R", x[1][:2])))
 
     def _places(self, pos: int, at: int, read: list[Use], depth: list[int]) -> list[Place]:
@@ -169,7 +181,9 @@ class _Sharer:
             new = self._takes(inst, num)
             assert new is not None
             inst.mods = new.mods
-            inst.srcs = tuple(o._replace(num=fresh) if type(o) is Reg and o.file == "UR" and o.num == num else o for o in new.srcs)
+            inst.srcs = tuple(
+                o._replace(num=fresh) if type(o) is Reg and o.file == "UR" and o.num == num else o for o in new.srcs
+            )
         self.gone.add(id(made))
 
 

@@ -33,7 +33,27 @@ from stages.optimize.webs import split_webs
 from stages.runner import Context
 
 #: (instructions of the body beside the counter and the test, most rounds that are unrolled for good): measured on ptxas, in between by straight lines of their product.
-_WHOLE: Final = ((1, 4000), (2, 2730), (3, 1492), (4, 919), (5, 642), (6, 472), (8, 285), (10, 192), (12, 138), (16, 76), (20, 53), (24, 38), (30, 25), (40, 13), (50, 9), (60, 7), (80, 4), (100, 3), (140, 2))
+_WHOLE: Final = (
+    (1, 4000),
+    (2, 2730),
+    (3, 1492),
+    (4, 919),
+    (5, 642),
+    (6, 472),
+    (8, 285),
+    (10, 192),
+    (12, 138),
+    (16, 76),
+    (20, 53),
+    (24, 38),
+    (30, 25),
+    (40, 13),
+    (50, 9),
+    (60, 7),
+    (80, 4),
+    (100, 3),
+    (140, 2),
+)
 _MOST: Final = 1200  # instructions of a loop unrolled for good (ptxas: up to 5,460; beyond this the time to compile is not worth it)
 _PART: Final = 350  # instructions of a loop unrolled in part, remainder included, and the longest body (measured)
 _PART_BODY: Final = 72
@@ -106,7 +126,14 @@ def steps(block: Block) -> int:
         if i.op in _FREE or "X" in i.mods:
             continue
         total += 1
-        if i.op == "LEA" or i.op in ("IADD3", "LOP3") and sum(type(o) is not Imm and o != RZ for o in i.srcs[:3]) == 3 or i.op == "IMAD" and "WIDE" in i.mods and i.srcs[2] not in (RZ, RZ2):
+        if (
+            i.op == "LEA"
+            or i.op in ("IADD3", "LOP3")
+            and sum(type(o) is not Imm and o != RZ for o in i.srcs[:3]) == 3
+            or i.op == "IMAD"
+            and "WIDE" in i.mods
+            and i.srcs[2] not in (RZ, RZ2)
+        ):
             total += 1
     return total
 
@@ -197,7 +224,9 @@ class _Unroller:
         rest = made % copies
         main = self._new(self._copies(block, copies), block.depth)
         last = block.insts[-1]
-        main.insts.append(Inst("BRA", last.mods, last.dsts, (*last.srcs[:-1], label(main.id)), last.guard, last.line, last.loc))
+        main.insts.append(
+            Inst("BRA", last.mods, last.dsts, (*last.srcs[:-1], label(main.id)), last.guard, last.line, last.loc)
+        )
         self.marked.add(main.id)
         # the block that is jumped to keeps its number
         return [Block(block.id, self._copies(block, rest), max(0, block.depth - 1)), main]
@@ -219,7 +248,9 @@ class _Unroller:
         odd = count.compare == "NE"
         bound = count.bound if value_of(count.bound) is not None else self._held(front, count.bound)
         # in front of the loop: are the four copies for it?
-        enter, more, again, done, never = (f.new_vreg("P", uniform=uniform) for _ in range(5))  # never: no round is made yet
+        enter, more, again, done, never = (
+            f.new_vreg("P", uniform=uniform) for _ in range(5)
+        )  # never: no round is made yet
         x = self._plus(count.counter, count.before, front)
         bar = self._meet(front, middle) if not uniform else None
         if odd:
@@ -246,7 +277,9 @@ class _Unroller:
         if odd:
             self._left(middle, more, count, bound, x, 1, False)
         else:
-            self._test(middle, more, count, x, self._limit(middle, bound, count.step), self._room(middle, count, bound, 1))
+            self._test(
+                middle, more, count, x, self._limit(middle, bound, count.step), self._room(middle, count, bound, 1)
+            )
         self._branch(middle, inverted(more), behind.id)
         pair.insts = self._copies(block, 2)
         if not odd:
@@ -258,7 +291,9 @@ class _Unroller:
         self._test(behind, done, count, x, bound, PT)
         if not odd:
             either = f.new_vreg("P", uniform=uniform)
-            behind.insts.append(self._inst("PLOP3", ("LUT",), (either, PT), (done, never, PT, Imm("I", _OR), Imm("I", 0))))
+            behind.insts.append(
+                self._inst("PLOP3", ("LUT",), (either, PT), (done, never, PT, Imm("I", _OR), Imm("I", 0)))
+            )
             done = either
         self._branch(behind, inverted(done), f.blocks[pos + 1].id)
         tail.insts = self._copies(block, 1)
@@ -339,9 +374,13 @@ class _Unroller:
             if least <= last <= greatest:
                 self._test(block, d, count, bound, Imm("I", last & 0xFFFFFFFF), PT, turned=True)
                 return
-        self._test(block, d, count, x, self._limit(block, bound, ahead * count.step), self._room(block, count, bound, ahead))
+        self._test(
+            block, d, count, x, self._limit(block, bound, ahead * count.step), self._room(block, count, bound, ahead)
+        )
 
-    def _test(self, block: Block, d: Reg, count: Count, x: Operand, limit: Operand, sure: Reg, turned: bool = False) -> None:
+    def _test(
+        self, block: Block, d: Reg, count: Count, x: Operand, limit: Operand, sure: Reg, turned: bool = False
+    ) -> None:
         """``d`` = x compares with the limit (``turned``: that with x) as the counter with the bound, and ``sure``."""
         mods = (TURNED[count.compare] if turned else count.compare, *(() if count.signed else ("U32",)), "AND")
         block.insts.append(self._inst("ISETP", mods, (d, PT), (x, limit, sure)))
@@ -353,7 +392,11 @@ class _Unroller:
         known = value_of(bound)
         far = ahead * abs(count.step)
         if known is not None:
-            terms: tuple[Operand, ...] = (x._replace(flags=NEG), Imm("I", (known - less) & 0xFFFFFFFF)) if count.step > 0 else (x, Imm("I", (-known - less) & 0xFFFFFFFF))
+            terms: tuple[Operand, ...] = (
+                (x._replace(flags=NEG), Imm("I", (known - less) & 0xFFFFFFFF))
+                if count.step > 0
+                else (x, Imm("I", (-known - less) & 0xFFFFFFFF))
+            )
             terms = (*terms, RZ)
         else:
             assert type(bound) is Reg
@@ -361,7 +404,9 @@ class _Unroller:
             terms = (up, Imm("I", -less & 0xFFFFFFFF), down._replace(flags=NEG))
         left = self.f.new_vreg("R", uniform=self.f.vregs[count.on.num].uniform)
         block.insts.append(self._inst("IADD3", (), (left,), terms))
-        block.insts.append(self._inst("ISETP", ("GE" if first else "GT", "U32", "AND"), (d, PT), (left, Imm("I", far), PT)))
+        block.insts.append(
+            self._inst("ISETP", ("GE" if first else "GT", "U32", "AND"), (d, PT), (left, Imm("I", far), PT))
+        )
 
 
 def _exact(count: Count, start: int | None) -> bool:

@@ -60,12 +60,21 @@ class _Joiner:
             seen: dict[Mem, list[Found]] = {}
             for n, i in enumerate(b.insts):
                 where = self._word(i)
-                if where is None and (fences(i) or i.op in WALLS or (i.op not in _QUIET and any(type(o) is Mem for o in (*i.dsts, *i.srcs)))):
+                if where is None and (
+                    fences(i)
+                    or i.op in WALLS
+                    or (i.op not in _QUIET and any(type(o) is Mem for o in (*i.dsts, *i.srcs)))
+                ):
                     self._flush(seen, before, copies)
                 if where is not None:
                     seen.setdefault(where._replace(offset=0), []).append((where.offset, n, i))
                 for r in written_regs(i):
-                    gone = [key for key in seen if (key.base is not None and key.base.num == r.num) or (key.ubase is not None and key.ubase.num == r.num)]
+                    gone = [
+                        key
+                        for key in seen
+                        if (key.base is not None and key.base.num == r.num)
+                        or (key.ubase is not None and key.ubase.num == r.num)
+                    ]
                     if gone:
                         self._flush({key: seen.pop(key) for key in gone}, before, copies)
             self._flush(seen, before, copies)
@@ -113,7 +122,9 @@ class _Joiner:
         for r in (key.base, key.ubase):
             if r is None or r.num == ZERO:
                 continue
-            zero = known_bits(self.facts, r._replace(mod=""))[0] << _SHIFT.get(r.mod, 0) | (1 << _SHIFT.get(r.mod, 0)) - 1
+            zero = (
+                known_bits(self.facts, r._replace(mod=""))[0] << _SHIFT.get(r.mod, 0) | (1 << _SHIFT.get(r.mod, 0)) - 1
+            )
             low = 1
             while low < 16 and zero & low:
                 low <<= 1

@@ -81,7 +81,9 @@ class _Splitter:
         self.copies: dict[int, Inst] = {}  # sites that are copies
         self.twins: dict[int, int] = {}  # a copy's site -> the register of its second destination
         self.reads: list[tuple[Inst, dict[Place, int]]] = []  # for every reader, a site of each operand's web
-        self.work: list[list[tuple[Inst, list[Reg], list[Reg], bool]]] = []  # per block: instruction, what it reads and writes, whether it is guarded
+        self.work: list[
+            list[tuple[Inst, list[Reg], list[Reg], bool]]
+        ] = []  # per block: instruction, what it reads and writes, whether it is guarded
         self.joined: dict[int, int] = {}  # sets of bits whose sites are joined already, and one of the sites
 
     def run(self) -> None:
@@ -277,7 +279,15 @@ class _Splitter:
                     site = self.written[(id(i), k)]
                     if site in self.twins:
                         v = self.f.vregs[self.twins[site]]
-                        twin = Inst("COPY", (), (Reg(v.file, self.twins[site], 0, v.width),), (copied(i) or RZ,), None, i.line, i.loc)
+                        twin = Inst(
+                            "COPY",
+                            (),
+                            (Reg(v.file, self.twins[site], 0, v.width),),
+                            (copied(i) or RZ,),
+                            None,
+                            i.line,
+                            i.loc,
+                        )
                         twins.setdefault(id(i), []).append(twin)
                     if name[site] != k[0]:
                         to[k] = (name[site], k[1])

@@ -47,7 +47,9 @@ def pair_of(lo: Operand, hi: Operand) -> Operand | None:
             flags = NEG
         if lo.num == hi.num == ZERO:
             return RZ2 if not flags else None
-        return lo._replace(width=2, flags=flags) if lo.num == hi.num and hi.sub == lo.sub + 1 and lo.sub % 2 == 0 else None
+        return (
+            lo._replace(width=2, flags=flags) if lo.num == hi.num and hi.sub == lo.sub + 1 and lo.sub % 2 == 0 else None
+        )
     if type(lo) is Const:
         plain = lo.ireg is None and not lo.sym and not lo.flags and lo.offset % 8 == 0
         return lo._replace(width=2) if plain and hi == lo._replace(offset=lo.offset + 4) else None
@@ -80,7 +82,14 @@ def split_sum(s: Simplifier, base: Reg) -> tuple[Term, Term] | None:
         return None
     if lo is hi:
         return _split_pair(s, base, lo)
-    if lo.op != "IADD3" or hi.op != "IADD3" or lo.mods or hi.mods != ("X",) or lo.dsts[2] != PT or hi.dsts[1:] != (PT, PT):
+    if (
+        lo.op != "IADD3"
+        or hi.op != "IADD3"
+        or lo.mods
+        or hi.mods != ("X",)
+        or lo.dsts[2] != PT
+        or hi.dsts[1:] != (PT, PT)
+    ):
         return None
     if hi.srcs[3] != lo.dsts[1] or lo.dsts[1] == PT:
         return None
@@ -110,7 +119,14 @@ def _split_pair(s: Simplifier, base: Reg, i: Inst) -> tuple[Term, Term] | None:
 def _sum_at(s: Simplifier, i: Inst) -> Sum | None:
     """The sum whose upper half is at hand, if its halves can be made at once here: nothing between them reads the lower one, writes either, or writes a term."""
     d, p = i.dsts[0], i.srcs[3]
-    if i.mods != ("X",) or i.dsts[1:] != (PT, PT) or type(d) is not Reg or d.num == ZERO or d.sub % 2 != 1 or is_guarded(i):
+    if (
+        i.mods != ("X",)
+        or i.dsts[1:] != (PT, PT)
+        or type(d) is not Reg
+        or d.num == ZERO
+        or d.sub % 2 != 1
+        or is_guarded(i)
+    ):
         return None
     low = s.made_by(p, "IADD3")
     if low is None or not is_bare(p) or low.mods or low.dsts != (d._replace(sub=d.sub - 1), p, PT) or not s.once(p):
@@ -119,7 +135,9 @@ def _sum_at(s: Simplifier, i: Inst) -> Sum | None:
     if terms is None:
         return None
     pair = d._replace(sub=d.sub - 1, width=2)
-    loose = {o.num for t in terms for o in (t.lo, t.hi) if type(o) is Reg and o.num != ZERO and not s.steady(o)} | {d.num}
+    loose = {o.num for t in terms for o in (t.lo, t.hi) if type(o) is Reg and o.num != ZERO and not s.steady(o)} | {
+        d.num
+    }
     insts, at = s.here
     for n in range(at - 1, max(-1, at - _WINDOW), -1):
         x = insts[n]
@@ -127,14 +145,23 @@ def _sum_at(s: Simplifier, i: Inst) -> Sum | None:
             return Sum(pair, low, *terms)
         if id(x) in s.retired:
             continue
-        if any(r.num in loose for r in written_regs(x)) or any(r.num == d.num and r.sub <= pair.sub < r.sub + r.width for r in read_regs(x)):
+        if any(r.num in loose for r in written_regs(x)) or any(
+            r.num == d.num and r.sub <= pair.sub < r.sub + r.width for r in read_regs(x)
+        ):
             return None
     return None
 
 
 def _factor(s: Simplifier, t: Term) -> tuple[tuple[str, ...], Operand, Operand] | None:
     """(modifiers of IMAD.WIDE, x, y) when the term is a product of words x * y: also an extended word, shifted or not."""
-    if type(t.lo) is not Reg or type(t.hi) is not Reg or not _free(t) or t.lo.num == ZERO or not s.steady(t.lo) or not s.steady(t.hi):
+    if (
+        type(t.lo) is not Reg
+        or type(t.hi) is not Reg
+        or not _free(t)
+        or t.lo.num == ZERO
+        or not s.steady(t.lo)
+        or not s.steady(t.hi)
+    ):
         return None
     lo, hi = s.values.def_of(t.lo), s.values.def_of(t.hi) if t.hi != RZ else None
     if lo is None:
@@ -143,10 +170,24 @@ def _factor(s: Simplifier, t: Term) -> tuple[tuple[str, ...], Operand, Operand] 
         if lo is not hi or lo.mods not in (("WIDE",), ("WIDE", "U32")) or lo.srcs[2] != RZ2 or lo.dsts[0] != t.whole:
             return None
         return (lo.mods, lo.srcs[0], lo.srcs[1]) if s.still(lo, *lo.srcs[:2]) else None
-    if lo.op == "SHF" and hi is not None and hi.op == "SHF" and lo.mods == ("L", "U32") and hi.mods == ("L", "U64", "HI"):
+    if (
+        lo.op == "SHF"
+        and hi is not None
+        and hi.op == "SHF"
+        and lo.mods == ("L", "U32")
+        and hi.mods == ("L", "U64", "HI")
+    ):
         amount = s.known(lo.srcs[1])
         x, top = lo.srcs[0], hi.srcs[2]
-        if lo.srcs[2] != RZ or amount is None or not 0 < amount < 31 or s.known(hi.srcs[1]) != amount or hi.srcs[0] != x or not is_bare(x) or not is_bare(top):
+        if (
+            lo.srcs[2] != RZ
+            or amount is None
+            or not 0 < amount < 31
+            or s.known(hi.srcs[1]) != amount
+            or hi.srcs[0] != x
+            or not is_bare(x)
+            or not is_bare(top)
+        ):
             return None
         assert type(x) is Reg and type(top) is Reg
         return _extended(s, x, top, amount)
@@ -162,7 +203,12 @@ def _extended(s: Simplifier, x: Reg, upper: Reg, n: int) -> tuple[tuple[str, ...
     if s.known(upper) == 0:
         return ("WIDE", "U32"), source, Imm("I", 1 << n)
     sign = s.made_by(upper, "SHF")
-    if sign is None or sign.mods != ("R", "S32", "HI") or s.known(sign.srcs[1]) != 31 or sign.srcs[2] not in (x, source):
+    if (
+        sign is None
+        or sign.mods != ("R", "S32", "HI")
+        or s.known(sign.srcs[1]) != 31
+        or sign.srcs[2] not in (x, source)
+    ):
         return None
     return ("WIDE",), source, Imm("I", 1 << n)
 
@@ -255,14 +301,29 @@ def word_of(o: Operand, n: int) -> Operand:
 def fuse_shifted(s: Simplifier, i: Inst) -> Inst | None:
     """(pair << n) + b: LEA and LEA.HI.X; the extension of a word's sign + b: LEA.HI.X.SX32."""
     p = i.srcs[3]
-    if i.mods != ("X",) or i.dsts[1:] != (PT, PT) or i.srcs[2] != RZ or i.srcs[4] != NOT_PT or type(p) is not Reg or p.flags or p == PT or p.num == ZERO:
+    if (
+        i.mods != ("X",)
+        or i.dsts[1:] != (PT, PT)
+        or i.srcs[2] != RZ
+        or i.srcs[4] != NOT_PT
+        or type(p) is not Reg
+        or p.flags
+        or p == PT
+        or p.num == ZERO
+    ):
         return None
     for at in (0, 1):
         top, b = i.srcs[at], i.srcs[1 - at]
         m = s.made_by(top, "SHF")
         if m is None or not is_bare(top):
             continue  # however many read the shift: LEA costs no more than a sum
-        if m.mods == ("R", "S32", "HI") and s.known(m.srcs[1]) == 31 and s.still(m, m.srcs[2]) and type(m.srcs[2]) is Reg and not m.srcs[2].flags:
+        if (
+            m.mods == ("R", "S32", "HI")
+            and s.known(m.srcs[1]) == 31
+            and s.still(m, m.srcs[2])
+            and type(m.srcs[2]) is Reg
+            and not m.srcs[2].flags
+        ):
             new = s.like(i, "LEA", ("HI", "X", "SX32"), (i.dsts[0],), (m.srcs[2], b, Imm("I", 1), p))
         elif m.mods == ("L", "U64", "HI"):
             new = _shifted_pair(s, i, m, b, p)
@@ -277,13 +338,30 @@ def _shifted_pair(s: Simplifier, i: Inst, m: Inst, b: Operand, p: Reg) -> Inst |
     """The upper half of (pair << n) + b; the lower one is remade."""
     low, n = s.made_by(p, "IADD3"), s.known(m.srcs[1])
     x, top = m.srcs[0], m.srcs[2]
-    if low is None or low.mods or low.dsts[1] != p or low.dsts[2] != PT or low.srcs[2] != RZ or low.srcs[3:] != (NOT_PT, NOT_PT) or n is None or not 0 < n < 32:
+    if (
+        low is None
+        or low.mods
+        or low.dsts[1] != p
+        or low.dsts[2] != PT
+        or low.srcs[2] != RZ
+        or low.srcs[3:] != (NOT_PT, NOT_PT)
+        or n is None
+        or not 0 < n < 32
+    ):
         return None
     if type(x) is not Reg or x.flags or flags_of(top) or not s.still(m, x, top):
         return None
     for at in (0, 1):
         shift, other = s.made_by(low.srcs[at], "SHF"), low.srcs[1 - at]
-        if shift is None or not is_bare(low.srcs[at]) or shift.mods != ("L", "U32") or shift.srcs[2] != RZ or shift.srcs[0] != x or s.known(shift.srcs[1]) != n or not s.still(shift, x):
+        if (
+            shift is None
+            or not is_bare(low.srcs[at])
+            or shift.mods != ("L", "U32")
+            or shift.srcs[2] != RZ
+            or shift.srcs[0] != x
+            or s.known(shift.srcs[1]) != n
+            or not s.still(shift, x)
+        ):
             continue
         lower = s.like(low, "LEA", (), (low.dsts[0], p), (x, other, Imm("I", n)))
         upper = s.like(i, "LEA", ("HI", "X"), (i.dsts[0],), (x, b, top, Imm("I", n), p))

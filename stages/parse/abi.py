@@ -19,7 +19,9 @@ def without_abi(functions: dict[str, FuncSym], first: str) -> list[Diagnostic]:
     """The warnings that the program goes without the ABI; none when it has one. ``first``: the first register or local variable at module scope."""
     out: list[Diagnostic] = []
     if first:
-        out.append(Diagnostic("warning", f"Use of module scoped .local or .reg variable '{first}' found, disabling ABI"))
+        out.append(
+            Diagnostic("warning", f"Use of module scoped .local or .reg variable '{first}' found, disabling ABI")
+        )
     several = next((name for name, f in functions.items() if len(f.proto.rets) > 1), "")
     if several:
         out.append(Diagnostic("warning", f"Function '{several}' with multiple return values found, disabling ABI"))
@@ -45,7 +47,10 @@ def _small(module: PtxModule, functions: dict[str, FuncSym], separate: bool) -> 
         _has_small((*p.params, *p.rets)) for f in functions.values() if f.function for p in f.function.protos
     ):
         return []
-    for what, how in (("passing", "passing predicate, 8-bit and 16-bit parameters to"), ("returning", "returning predicate, 8-bit and 16-bit values from")):
+    for what, how in (
+        ("passing", "passing predicate, 8-bit and 16-bit parameters to"),
+        ("returning", "returning predicate, 8-bit and 16-bit values from"),
+    ):
         for f in _compiled(module, functions, separate):
             signatures: list[PtxProto | PtxFunction] = [] if f.entry else [f]
             signatures += _called(f, functions)
@@ -101,7 +106,11 @@ def _closed(module: PtxModule, functions: dict[str, FuncSym]) -> list[Diagnostic
     for f in _compiled(module, functions, False):
         calls[f.name] = names = []
         for target in _targets(f):
-            if not isinstance(target.target, Sym) or target.target.name not in functions or functions[target.target.name].function is None:
+            if (
+                not isinstance(target.target, Sym)
+                or target.target.name not in functions
+                or functions[target.target.name].function is None
+            ):
                 return [Diagnostic("fatal", "'Indirect Functions or Extern Functions' requires ABI")]
             names.append(target.target.name)
     done: set[str] = set()

@@ -101,7 +101,11 @@ class Body:
                         if verdict is None or not verdict.clean:
                             self._emit(opcode, typed[0], typed[1], guard, line)
                         else:
-                            append(PtxInst(opcode.op, opcode.mods, opcode.types, typed[0], guard, line, fs.loc, verdict.row))
+                            append(
+                                PtxInst(
+                                    opcode.op, opcode.mods, opcode.types, typed[0], guard, line, fs.loc, verdict.row
+                                )
+                            )
                         pos = m.end()
                         continue
             m = _MARK.match(text, pos)
@@ -228,7 +232,11 @@ class Body:
     def _settle(self, scope: Scope, parent: Scope | None) -> None:
         """Resolves the labels of a scope that ends; what is left goes to its parent (the smaller table into the larger one)."""
         pending = scope.pending
-        for name in [n for n in pending if n in scope.labels] if len(pending) < len(scope.labels) else [n for n in scope.labels if n in pending]:
+        for name in (
+            [n for n in pending if n in scope.labels]
+            if len(pending) < len(scope.labels)
+            else [n for n in scope.labels if n in pending]
+        ):
             for ref in pending.pop(name)[0]:
                 ref.index = scope.labels[name]
         scope.pending = {}
@@ -382,7 +390,9 @@ class Body:
                 elif is_sum(s, kind, s.text[start : s.start]):
                     added = offset(s) if s.kind == "+" else 0
                     if opcode is not None:
-                        value, kind = Sums(self.fs, self.matcher, opcode, line).settle(len(operands), (value, kind), added)
+                        value, kind = Sums(self.fs, self.matcher, opcode, line).settle(
+                            len(operands), (value, kind), added
+                        )
                     start = s.start  # nothing that a later instruction could find again
                 operands.append(value)
                 kinds.append(kind)
@@ -411,11 +421,18 @@ class Body:
         return value, "t"
 
     def _emit(
-        self, opcode: match.Opcode, operands: tuple[Operand, ...], kinds: tuple[str, ...], guard: tuple[int, bool] | None, line: int
+        self,
+        opcode: match.Opcode,
+        operands: tuple[Operand, ...],
+        kinds: tuple[str, ...],
+        guard: tuple[int, bool] | None,
+        line: int,
     ) -> None:
         """Checks an instruction against the descriptor table and appends it."""
         operands, row = self.matcher.check(opcode, operands, kinds, line)
-        self.function.body.append(PtxInst(opcode.op, opcode.mods, opcode.types, operands, guard, line, self.fs.loc, row))
+        self.function.body.append(
+            PtxInst(opcode.op, opcode.mods, opcode.types, operands, guard, line, self.fs.loc, row)
+        )
 
     # ---------------------------------------------------------------- calls
 
@@ -457,7 +474,9 @@ class Body:
         targets: tuple[str, ...] = ()
         illegal = opcode is not None and any(m != "uni" for m in opcode.mods)
         if illegal and opcode is not None:
-            self.notes.error(f"Illegal modifier '.{next(m for m in opcode.mods if m != 'uni')}' for instruction 'call'", line)
+            self.notes.error(
+                f"Illegal modifier '.{next(m for m in opcode.mods if m != 'uni')}' for instruction 'call'", line
+            )
         if isinstance(symbol, FuncSym):
             target = Sym(name)
             proto = symbol.proto
@@ -525,5 +544,3 @@ def prototype(s: Scanner, name: str, line: int) -> PtxProto:
     directives.performance(s, proto.directives)
     s.expect(";")
     return proto
-
-

@@ -89,7 +89,11 @@ def _registers(name: str, word: str, limit: int | None) -> list[Diagnostic]:
         return []
     if limit > REG_CEILING:
         return [Diagnostic("warning", f"Too many {word} specified for entry {name}, will be ignored")]
-    return [Diagnostic("warning", f"For entry {name} adjusting per thread register count of {limit} to lower bound of {REG_FLOOR}")]
+    return [
+        Diagnostic(
+            "warning", f"For entry {name} adjusting per thread register count of {limit} to lower bound of {REG_FLOOR}"
+        )
+    ]
 
 
 def _product(sizes: object) -> int:
@@ -104,7 +108,15 @@ def _blocks(name: str, sm: int, threads: int, blocks: object) -> list[Diagnostic
         return []
     warps, most = SM_RESIDENCY.get(sm, (64, 32))
     if blocks > most:
-        return [Diagnostic("warning", f"Value of minnctapersm for entry {name} is out of range. minnctapersm will be ignored")]
+        return [
+            Diagnostic(
+                "warning", f"Value of minnctapersm for entry {name} is out of range. minnctapersm will be ignored"
+            )
+        ]
     if -(-threads // WARP) * blocks > warps:
-        return [Diagnostic("warning", f"Value of threads per SM for entry {name} is out of range. .minnctapersm will be ignored")]
+        return [
+            Diagnostic(
+                "warning", f"Value of threads per SM for entry {name} is out of range. .minnctapersm will be ignored"
+            )
+        ]
     return []

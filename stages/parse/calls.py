@@ -46,7 +46,9 @@ def _argument(fs: FunctionState, formal: PtxParam, operand: Operand, kind: str) 
         symbol = _variable(fs, operand.name)
         if symbol is not None:
             if isinstance(symbol.var, PtxParam) and symbol.space == "param":
-                return [f"Formal parameter '{symbol.var.name}' declared in .param space cannot be used as argument to call"]
+                return [
+                    f"Formal parameter '{symbol.var.name}' declared in .param space cannot be used as argument to call"
+                ]
             return _variable_argument(formal, symbol, wrong_type, wrong_align)
     if kind[0] == "(":
         return []
@@ -78,7 +80,11 @@ def _variable_argument(formal: PtxParam, symbol: VarSym, wrong_type: str, wrong_
         same = _agree(formal.type, var.type) and var.vec == formal.vec
     if not same:
         out.append(wrong_type)
-    if var.align != formal.align if array or formal.dims else var.align > formal.align or size(var.type) != size(formal.type):
+    if (
+        var.align != formal.align
+        if array or formal.dims
+        else var.align > formal.align or size(var.type) != size(formal.type)
+    ):
         out.append(wrong_align)
     return out
 

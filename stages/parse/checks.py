@@ -42,7 +42,9 @@ def _within(index: int, low: int, high: int) -> Check:
         value = _constant(operands, index)
         if value is None or low <= value <= high:
             return []
-        return [f"Argument {index} of instruction '{name}': value '{value}' out of range, expected to be in range [{low}..{high}]"]
+        return [
+            f"Argument {index} of instruction '{name}': value '{value}' out of range, expected to be in range [{low}..{high}]"
+        ]
 
     return check
 
@@ -90,7 +92,9 @@ def fraction(name: str, mods: tuple[str, ...], operands: tuple[Operand, ...]) ->
         return []
     if 0 < value <= 1:
         return []
-    return [f"Argument 2 of instruction '{name}': value '{value:f}' out of range, expected to be in range (0.000000 .. 1.000000]"]
+    return [
+        f"Argument 2 of instruction '{name}': value '{value:f}' out of range, expected to be in range (0.000000 .. 1.000000]"
+    ]
 
 
 def sparse(name: str, mods: tuple[str, ...], operands: tuple[Operand, ...]) -> list[str]:
@@ -107,7 +111,9 @@ _BYTES: Final = {"1X": (0, 1, 2, 3), "2X": (0, 2), "4X": (0,)}
 
 def scaled(name: str, mods: tuple[str, ...], operands: tuple[Operand, ...]) -> list[str]:
     """Where the scales of a block-scaled mma stand: which byte of the registers, and which threads hold them (0 or 1 for A, 0 to 3 for B)."""
-    vector = next((m.partition("::")[2] for m in mods if m.startswith("scale_vec::")), "1X" if "kind::mxf8f6f4" in mods else "2X")
+    vector = next(
+        (m.partition("::")[2] for m in mods if m.startswith("scale_vec::")), "1X" if "kind::mxf8f6f4" in mods else "2X"
+    )
     allowed = _BYTES[vector]
     out: list[str] = []
     for index, last in ((len(operands) - 3, 1), (len(operands) - 1, 3)):
@@ -118,7 +124,11 @@ def scaled(name: str, mods: tuple[str, ...], operands: tuple[Operand, ...]) -> l
         head = f"Argument {index} of instruction '{name}':"
         if isinstance(byte, Imm) and byte.value not in allowed:
             listed = " or ".join([str(v) for v in allowed])
-            wrong = f"value '{byte.value}' out of range, expected to be in range [0..3]" if len(allowed) == 4 else f"unexpected value '{byte.value}', expected to be {listed}"
+            wrong = (
+                f"value '{byte.value}' out of range, expected to be in range [0..3]"
+                if len(allowed) == 4
+                else f"unexpected value '{byte.value}', expected to be {listed}"
+            )
             out.append(f"{head} {wrong}")
         if isinstance(thread, Imm) and not 0 <= thread.value <= last:
             out.append(f"{head} value '{thread.value}' out of range, expected to be in range [0..{last}]")
@@ -137,7 +147,9 @@ def _multiple(index: int, unit: int) -> Check:
         value = _constant(operands, index)
         if value is None or value % unit == 0:
             return []
-        return [f"Argument {index} of instruction '{name}': unexpected value '{value}', expected to be multiple of {unit}"]
+        return [
+            f"Argument {index} of instruction '{name}': unexpected value '{value}', expected to be multiple of {unit}"
+        ]
 
     return check
 
@@ -195,9 +207,13 @@ def wgmma_sparse(name: str, mods: tuple[str, ...], operands: tuple[Operand, ...]
     if value is not None and any(m in ("e4m3", "e5m2", "u8", "s8") for m in mods):
         kind = "FP8" if any(m in ("e4m3", "e5m2") for m in mods) else "integer"
         if value:
-            out.append(f"Argument 4 of instruction 'Sparse {name} with {kind} types': unexpected value '{value}', expected to be 0")
+            out.append(
+                f"Argument 4 of instruction 'Sparse {name} with {kind} types': unexpected value '{value}', expected to be 0"
+            )
     elif value is not None and not 0 <= value <= 3:
-        out.append(f"Argument 4 of instruction 'Sparse {name}': value '{value}' out of range, expected to be in range [0..3]")
+        out.append(
+            f"Argument 4 of instruction 'Sparse {name}': value '{value}' out of range, expected to be in range [0..3]"
+        )
     return out + wgmma(name, mods, (*operands[:4], *operands[5:]))
 
 

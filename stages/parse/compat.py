@@ -11,7 +11,12 @@ from typing import Final
 
 _SIZES: Final = (8, 16, 32, 64)
 _INTS: Final[dict[int, frozenset[str]]] = {n: frozenset((f"b{n}", f"u{n}", f"s{n}")) for n in _SIZES}
-_FLOATS: Final[dict[int, frozenset[str]]] = {8: frozenset(), 16: frozenset(("f16",)), 32: frozenset(("f32",)), 64: frozenset(("f64",))}
+_FLOATS: Final[dict[int, frozenset[str]]] = {
+    8: frozenset(),
+    16: frozenset(("f16",)),
+    32: frozenset(("f32",)),
+    64: frozenset(("f64",)),
+}
 _X2: Final = frozenset(("f16x2",))
 _INT_LITERAL: Final = frozenset(("i",))
 

@@ -280,7 +280,14 @@ def variables(s: Scanner, scope: Scope, fs: FunctionState | None, linkage: str, 
 
 
 def _variable_family(
-    s: Scanner, d: Shape, space: str, scope: Scope, fs: FunctionState | None, like: PtxVar, out: list[PtxVar], twice: list[tuple[str, int]]
+    s: Scanner,
+    d: Shape,
+    space: str,
+    scope: Scope,
+    fs: FunctionState | None,
+    like: PtxVar,
+    out: list[PtxVar],
+    twice: list[tuple[str, int]],
 ) -> None:
     """`name<count>` in memory: scalars without a value (measured).  In a function each is made when first used; those of the module are there anyway."""
     family = RegFamily(_count(s), d.type, d.vec, like)
@@ -369,7 +376,9 @@ def _declare(s: Scanner, scope: Scope, fs: FunctionState | None, var: PtxVar, ou
     return True
 
 
-def parameters(s: Scanner, scope: Scope, fs: FunctionState | None, entry: bool, returns: bool = False) -> list[PtxParam]:
+def parameters(
+    s: Scanner, scope: Scope, fs: FunctionState | None, entry: bool, returns: bool = False
+) -> list[PtxParam]:
     """`( parameter, ... )`.  With a function state the names are declared in the scope."""
     s.expect("(")
     out: list[PtxParam] = []

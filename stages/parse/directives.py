@@ -59,7 +59,9 @@ def performance(s: Scanner, out: PtxDirectives, target: Target | None = None, en
             if value == 0 and word in (".maxnreg", ".local_maxnreg", ".minnctapersm", ".maxnctapersm"):
                 s.notes.error(f"Positive non-zero value expected for {word[1:]}", line)
             if word in (".maxclusterrank", ".reqnctapercluster") and out.reqnctapercluster is not None:
-                s.notes.error("Conflicting directives: .reqnctapercluster and .maxclusterrank cannot both be specified", line)
+                s.notes.error(
+                    "Conflicting directives: .reqnctapercluster and .maxclusterrank cannot both be specified", line
+                )
             setattr(out, _NUMBERS[word], value)
         elif word in _FLAGS:
             s.next()
@@ -90,7 +92,9 @@ _PRAGMAS_OF_BODIES = frozenset(("used_bytes_mask", "enable_smem_spilling", "freq
 _PRAGMA_GATES = {"used_bytes_mask": Gate(83), "enable_smem_spilling": Gate(87), "frequency": Gate(90)}
 
 
-def check_pragmas(s: Scanner, texts: tuple[str, ...], line: int, target: Target, scope: str, entry: bool = True) -> None:
+def check_pragmas(
+    s: Scanner, texts: tuple[str, ...], line: int, target: Target, scope: str, entry: bool = True
+) -> None:
     """Reports pragmas that are out of place, or (when code is made) unknown: an error at module level, else a warning."""
     for text in texts:
         word, _, rest = text.partition(" ")

@@ -58,7 +58,9 @@ def _hint(message: str) -> str:
     m = _UNKNOWN_SYMBOL.search(message)
     if m:
         near = get_close_matches(m.group(1), sorted(SREGS), 1)
-        return f"registers are declared with .reg; did you mean {near[0]}?" if near else "registers are declared with .reg"
+        return (
+            f"registers are declared with .reg; did you mean {near[0]}?" if near else "registers are declared with .reg"
+        )
     m = _VERSION.search(message)
     if m:
         return f"write .version {m.group(1)} or later at the top of the file"

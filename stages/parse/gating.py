@@ -124,7 +124,11 @@ class Gates:
         if found is None:
             if not _EARLY:
                 _EARLY.update(_early())
-            found = [text for kind, quoted, gate in _EARLY.get(word, ()) for text in self.target.refuses(_gate(gate), kind, quoted)]
+            found = [
+                text
+                for kind, quoted, gate in _EARLY.get(word, ())
+                for text in self.target.refuses(_gate(gate), kind, quoted)
+            ]
             self._early[word] = found
         return found
 
@@ -141,7 +145,9 @@ class Gates:
             found = self._rules[name] = [r for r in own if _is_for(r, name)], [r for r in other if _is_for(r, name)]
         return found
 
-    def refusals(self, row: Row, mods: tuple[str, ...], types: tuple[str, ...], kinds: tuple[str, ...]) -> tuple[list[str], list[str]]:
+    def refusals(
+        self, row: Row, mods: tuple[str, ...], types: tuple[str, ...], kinds: tuple[str, ...]
+    ) -> tuple[list[str], list[str]]:
         """Messages about the instruction itself, and about its modifiers and the spaces of its addresses."""
         target = self.target
         own, other = self._closed(row.name)
@@ -174,7 +180,11 @@ class Gates:
 def _words(row: Row, mods: tuple[str, ...], types: tuple[str, ...], kinds: tuple[str, ...]) -> frozenset[str]:
     """The words that lines of the table ask for."""
     words = {*mods, *types, f"<{'.'.join(types)}>", f"<{len(kinds)}>", *textures.gate_words(row.name, kinds)}
-    if not any(m in rules.SPACES for m in mods) and row.name != "fence.proxy" and any(o.role == "m" for o in row.operands):
+    if (
+        not any(m in rules.SPACES for m in mods)
+        and row.name != "fence.proxy"
+        and any(o.role == "m" for o in row.operands)
+    ):
         words.add("<generic>")
     if "r:pred" in kinds or "n" in kinds:
         words.add("<guard>")
@@ -196,6 +206,3 @@ def _text(quoted: str, row: Row, mods: tuple[str, ...], types: tuple[str, ...], 
         return f"{row.name}.{operation}.{types[0] if types else ''}{where}"
     shown = found.split("::")[-1] if found.startswith("L1::") else found
     return quoted.replace("{name}", row.name).replace("{mod}", shown).replace("{types}", ".".join(types))
-
-
-

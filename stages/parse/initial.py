@@ -123,7 +123,9 @@ def _flat(s: Scanner, limit: int) -> str:
     while s.kind not in ("}", "eof"):
         count += s.kind == ","
         s.next()
-    return "Greater number of elements in array initializer" if limit and count > limit else "Initial value type mismatch"
+    return (
+        "Greater number of elements in array initializer" if limit and count > limit else "Initial value type mismatch"
+    )
 
 
 def _element(s: Scanner, fill: _Filler, index: int, scope: Scope, fs: FunctionState | None) -> None:

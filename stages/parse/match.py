@@ -44,7 +44,12 @@ class Verdict:
     __slots__ = ("checks", "clean", "errors", "literals", "narrow", "row")
 
     def __init__(
-        self, row: str, errors: tuple[tuple[str, str], ...], literals: tuple[tuple[int, str], ...], todo: tuple[str, ...], narrow: int = 0
+        self,
+        row: str,
+        errors: tuple[tuple[str, str], ...],
+        literals: tuple[tuple[int, str], ...],
+        todo: tuple[str, ...],
+        narrow: int = 0,
     ) -> None:
         self.row = row
         self.errors = errors
@@ -174,8 +179,14 @@ def _analyse(out: Opcode, parts: list[str], n: int, gates: Gates) -> None:
     own = table.modifiers_of(out.name)
     mods = [m for m in mods if m in own or m not in rules.IGNORED]
     known = [m for m in mods if m in own or m in rules.TYPES or table.is_modifier(m)]
-    errors = [("error", f"Unknown modifier '.{m}'") for m in mods if not (m in own or m in rules.TYPES or table.is_modifier(m))]
-    early = [text for part in parts[1:n] for text in gates.named_early(part)] + [text for m in known for text in gates.early(m)]
+    errors = [
+        ("error", f"Unknown modifier '.{m}'")
+        for m in mods
+        if not (m in own or m in rules.TYPES or table.is_modifier(m))
+    ]
+    early = [text for part in parts[1:n] for text in gates.named_early(part)] + [
+        text for m in known for text in gates.early(m)
+    ]
     errors.extend([("error", text) for text in early])
     errors.extend([("error", text) for text in rules.duplicate(known)])
     if _misplaced_vector(mods):
@@ -211,7 +222,9 @@ def _once(mods: list[str]) -> list[str]:
 
 def _misplaced_vector(mods: list[str]) -> bool:
     """A `.vN` must stand right before the types (measured: a warning)."""
-    return any(m in rules.VECTORS and (k + 1 >= len(mods) or mods[k + 1] not in rules.TYPES) for k, m in enumerate(mods))
+    return any(
+        m in rules.VECTORS and (k + 1 >= len(mods) or mods[k + 1] not in rules.TYPES) for k, m in enumerate(mods)
+    )
 
 
 def _assign(row: Row, mods: list[str], types: tuple[str, ...]) -> tuple[str, ...] | None:
@@ -296,7 +309,13 @@ def _judge(opcode: Opcode, kinds: tuple[str, ...], gates: Gates) -> Verdict:
         problems, literals = _problems(opcode, t, t.mods, specs, kinds, gates)
         if not problems:
             notices = relations.notices(opcode.name, t.mods, gates.target)
-            return Verdict(t.row.key, (*early, *notices), literals, t.row.checks, relations.narrow(opcode.name, t.mods, t.types, kinds))
+            return Verdict(
+                t.row.key,
+                (*early, *notices),
+                literals,
+                t.row.checks,
+                relations.narrow(opcode.name, t.mods, t.types, kinds),
+            )
         if nearest is None or len(problems) < len(nearest):
             nearest = problems
     bound = [(t, _bind(t, kinds, opcode.vector, None, known)) for t in opcode.typed]
@@ -327,7 +346,9 @@ def _problems(
             literals.append((index, float_type))
         problems.extend(operand_forms.problems(spec, type_, opcode.vector, kind, index, opcode.name))
         if spec.role in textures.ROLES:
-            problems.extend([("error", text) for text in textures.problems(spec.role, opcode.name, mods, kind, gates.target)])
+            problems.extend(
+                [("error", text) for text in textures.problems(spec.role, opcode.name, mods, kind, gates.target)]
+            )
         if spec.role == "m" and kind[:2] == "V:":
             literals.append((index, "["))
         if spec.role in ("m", "mt"):
@@ -371,7 +392,9 @@ def _refusal(opcode: Opcode, fitting: list[Typed], kinds: tuple[str, ...], gates
 Fits = dict[tuple[OperandSpec, str, str], bool]  # operand specification, type, operand kind
 
 
-def _bind(t: Typed, kinds: tuple[str, ...], vector: int, mods: tuple[str, ...] | None, known: Fits) -> list[OperandSpec] | None:
+def _bind(
+    t: Typed, kinds: tuple[str, ...], vector: int, mods: tuple[str, ...] | None, known: Fits
+) -> list[OperandSpec] | None:
     """Which operand of the row each operand is, with optional ones left out from the right; None if types disagree.
 
     Operands that a modifier calls for are there exactly with it; with `mods` None they are optional.  Rows have many operands

@@ -20,7 +20,23 @@ _PARAM_LARGE = 0x7FFC
 class Parser:
     """State of one parse at module level."""
 
-    __slots__ = ("aliased", "arch", "declared_size", "entered", "files", "functions", "located", "matcher", "module", "newer", "s", "scope", "target", "target_line", "too_old")
+    __slots__ = (
+        "aliased",
+        "arch",
+        "declared_size",
+        "entered",
+        "files",
+        "functions",
+        "located",
+        "matcher",
+        "module",
+        "newer",
+        "s",
+        "scope",
+        "target",
+        "target_line",
+        "too_old",
+    )
 
     def __init__(self, s: Scanner, arch: str, newer: bool = False) -> None:
         self.s = s
@@ -59,7 +75,9 @@ class Parser:
         sm = targets.parse_name(name)
         assert sm is not None
         number = version[0] * 10 + version[1]
-        self.target = s.target = targets.Target(name, sm, number, self.arch.startswith("sm_"), "texmode_independent" in options)
+        self.target = s.target = targets.Target(
+            name, sm, number, self.arch.startswith("sm_"), "texmode_independent" in options
+        )
         if number < targets.minimum_version(sm):
             self.too_old = f"PTX .version {text} does not support .target {name}"
         self._check_options(options)
@@ -93,7 +111,10 @@ class Parser:
         text = s.tok
         s.next()
         if self.newer and targets.is_newer(text):
-            s.notes.warning(f"PTX .version {text} is newer than {targets.CURRENT}, the newest that orias knows; it is read as {targets.CURRENT}", line)
+            s.notes.warning(
+                f"PTX .version {text} is newer than {targets.CURRENT}, the newest that orias knows; it is read as {targets.CURRENT}",
+                line,
+            )
             text = targets.CURRENT
         if text not in targets.VERSIONS:
             s.notes.fatal(f"Unsupported .version {text}; current version is '{targets.CURRENT}'", line)
@@ -141,14 +162,18 @@ class Parser:
 
     def _narrow_program(self, bits: int) -> None:
         notes = self.s.notes
-        notes.warning(f" 64 Bit host architecture (--machine) being used mismatches with .address_size of {bits} bits", 0)
+        notes.warning(
+            f" 64 Bit host architecture (--machine) being used mismatches with .address_size of {bits} bits", 0
+        )
         if bits == 32:
             self._no_narrow_code()
 
     def _no_narrow_code(self) -> None:
         notes = self.s.notes
         if self.target.number >= 90:
-            notes.fatal(" 32-Bit ABI (--machine 32 or 32-Bit addressing) is not supported on sm_90 or higher architectures.", 0)
+            notes.fatal(
+                " 32-Bit ABI (--machine 32 or 32-Bit addressing) is not supported on sm_90 or higher architectures.", 0
+            )
         notes.fatal(" 32-Bit compilation is no longer supported", 0)
 
     def _narrow_addresses(self) -> None:
@@ -160,7 +185,9 @@ class Parser:
             self._narrow_program(32 if any(bits == 32 for _, bits in found) else found[0][1])
             return
         for line, bits in found:
-            self.s.notes.warning(f"Program uses {bits}-bit address on line '{line}' which is conflicting with .address_size 64", 0)
+            self.s.notes.warning(
+                f"Program uses {bits}-bit address on line '{line}' which is conflicting with .address_size 64", 0
+            )
         if any(bits == 32 for _, bits in found):
             self._no_narrow_code()
 
@@ -177,7 +204,8 @@ class Parser:
             self._narrow_addresses()
         if self.located and not module.files:
             notes.warning(
-                ".loc directive without .file directive is found, line information in generated binary may not be complete", 0
+                ".loc directive without .file directive is found, line information in generated binary may not be complete",
+                0,
             )
 
     def _item(self) -> None:
@@ -247,7 +275,9 @@ class Parser:
             if isinstance(symbol, FuncSym):
                 symbols.append(symbol)
             else:
-                out.append(f"Unknown symbol '{word}'" if symbol is None else f"Cannot define alias to variable object '{word}'")
+                out.append(
+                    f"Unknown symbol '{word}'" if symbol is None else f"Cannot define alias to variable object '{word}'"
+                )
         if out:
             return out
         alias, other = symbols
@@ -263,7 +293,10 @@ class Parser:
             return [*out, f"Cannot define alias to entry function '{aliasee}'"]
         if other.proto.linkage in ("weak", "extern"):
             out.append(f"Function '{aliasee}' with .{other.proto.linkage} scope cannot be aliased")
-        return out + [f"Mismatch in prototype of alias '{name}' and aliasee '{aliasee}'. {what} differ(s)" for what in differences(alias.proto, other.proto)]
+        return out + [
+            f"Mismatch in prototype of alias '{name}' and aliasee '{aliasee}'. {what} differ(s)"
+            for what in differences(alias.proto, other.proto)
+        ]
 
     def _function(self, linkage: str, entry: bool) -> None:
         s = self.s
@@ -293,10 +326,17 @@ class Parser:
         self._check_function(function, linkage, hints, line)
         function.line = line
         function.directives = hints
-        if not entry and self.target.version < 20 and s.kind == "{" and any(p.space == "param" for p in (*rets, *params)):
+        if (
+            not entry
+            and self.target.version < 20
+            and s.kind == "{"
+            and any(p.space == "param" for p in (*rets, *params))
+        ):
             s.notes.error("Parameter variables must be declared within .entry function", line)
         symbol = self._declare(name, function, entry, line)
-        if s.kind != "{" and (s.kind == ";" or not entry):  # a declaration of a function may lack its semicolon (measured)
+        if s.kind != "{" and (
+            s.kind == ";" or not entry
+        ):  # a declaration of a function may lack its semicolon (measured)
             s.accept(";")
             return
         if symbol.defined:
@@ -324,14 +364,21 @@ class Parser:
             total = max([p.offset + p.size for p in function.params], default=0)
             limit = _PARAM_LARGE if self.target.version >= 81 and self.target.number >= 70 else _PARAM_SMALL
             if total > limit:
-                notes.error(f"Entry function '{function.name}' uses too much parameter space (0x{total:x} bytes, 0x{limit:x} max).", line)
+                notes.error(
+                    f"Entry function '{function.name}' uses too much parameter space (0x{total:x} bytes, 0x{limit:x} max).",
+                    line,
+                )
             if total > _PARAM_SMALL:
-                for text in self.target.refuses(table.Gate(81, 70), "Feature", "Kernel parameter size larger than 4352 bytes"):
+                for text in self.target.refuses(
+                    table.Gate(81, 70), "Feature", "Kernel parameter size larger than 4352 bytes"
+                ):
                     notes.error(text, line)
         if hints.noreturn and function.rets:
             notes.error(f"Invalid directive '.noreturn' for function '{function.name}'", line)
         if linkage == "extern" and s.kind == "{":
-            notes.error(f"Function definition conflicts with '.extern' declaration for function '{function.name}'", line)
+            notes.error(
+                f"Function definition conflicts with '.extern' declaration for function '{function.name}'", line
+            )
 
     def _declare(self, name: str, function: PtxFunction, entry: bool, line: int) -> FuncSym:
         known = self.scope.names.get(name)
@@ -363,4 +410,6 @@ class Parser:
         if old == "extern" or new == "visible":
             self.s.notes.error(f"Inconsistent redefinition of variable '{function.name}'", line)
         if old == "extern" and self.s.kind == "{":
-            self.s.notes.error(f"Function definition conflicts with '.extern' declaration for function '{function.name}'", line)
+            self.s.notes.error(
+                f"Function definition conflicts with '.extern' declaration for function '{function.name}'", line
+            )

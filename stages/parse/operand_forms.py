@@ -30,7 +30,9 @@ def agrees(kind: str, type_: str, relaxed: bool) -> bool:
     if kind in ("i", "d", "f"):
         return kind in compat.literals(type_)
     if head == "v:":
-        return type_ != "pred" and "f" not in type_ and type_ != "R32"  # an address is no float (measured when code is made)
+        return (
+            type_ != "pred" and "f" not in type_ and type_ != "R32"
+        )  # an address is no float (measured when code is made)
     if head == "V:":
         return type_[0] in "bus"
     if head == "a:":  # an address counts as 32 bits wide (measured)
@@ -108,7 +110,9 @@ def _selected(spec: OperandSpec, type_: str, vector: int, kind: str) -> bool:
         return spec.role == "nsel" and kind[2:4] in ("r:", "b:") and kind[4:] in compat.STRICT["u32"]
     if kind[0] == "(":
         return _vector_agrees(kind, "u32", False)
-    return kind == "i" or kind[:2] in ("v:", "a:") or (kind[:2] in ("r:", "b:", "s:") and kind[2:] in compat.STRICT["u32"])
+    return (
+        kind == "i" or kind[:2] in ("v:", "a:") or (kind[:2] in ("r:", "b:", "s:") and kind[2:] in compat.STRICT["u32"])
+    )
 
 
 def _texture(spec: OperandSpec, type_: str, vector: int, kind: str) -> bool:
@@ -124,7 +128,9 @@ def _tensor(spec: OperandSpec, type_: str, vector: int, kind: str) -> bool:
     if kind[:3] != "a2:" or kind[3:5] != "a:":
         return False
     _, sampler, coordinates = textures.split(kind)
-    return not sampler and (_vector_agrees(coordinates, "s32", False) if coordinates[0] == "(" else agrees(coordinates, "s32", False))
+    return not sampler and (
+        _vector_agrees(coordinates, "s32", False) if coordinates[0] == "(" else agrees(coordinates, "s32", False)
+    )
 
 
 _ANY_BASE: Final = compat.STRICT["A"] | {"f32", "f64", "f16"}  # what tcgen05.cp and .shift take (measured)
@@ -248,8 +254,10 @@ def _vector_problem(spec: OperandSpec, vector: int, kind: str, index: int, name:
         if not want:
             return []
         if spec.vector > 0:
-            text = f"Vector of size {want} is expected for argument {index} of instruction '{name}'" if want == 1 else (
-                f"Vector expected for argument {index}"
+            text = (
+                f"Vector of size {want} is expected for argument {index} of instruction '{name}'"
+                if want == 1
+                else (f"Vector expected for argument {index}")
             )
             return [("error", text)]
         if result:
@@ -276,7 +284,11 @@ def _bad_destination(spec: OperandSpec, type_: str, vector: int, kind: str, inde
         if spec.pair and kind.startswith("p:_|") and name != "elect":
             return [("fatal", f"Result discard mode is not allowed for instruction '{name}'")]
         if spec.role == "dpp":
-            return [("error", f"Predicate output not allowed for instruction '{name}'")] if type_ in ("f16", "bf16") else []
+            return (
+                [("error", f"Predicate output not allowed for instruction '{name}'")]
+                if type_ in ("f16", "bf16")
+                else []
+            )
         if kind.endswith("|_") and not spec.pair:
             return _bad_destination(spec, type_, vector, kind[2:-2], index, name)
         return [] if spec.pair else [("error", f"Predicate output not allowed for instruction '{name}'")]
@@ -408,9 +420,15 @@ class Memory:
         if not self.spaces:
             bad = space in ("const", "param")  # not in the generic window
         else:
-            want = self.spaces[index] if index < len(self.spaces) else "shared" if len(self.spaces) > 1 else self.spaces[0]
+            want = (
+                self.spaces[index] if index < len(self.spaces) else "shared" if len(self.spaces) > 1 else self.spaces[0]
+            )
             bad = space != want
-        return [("error", f"State space mismatch between instruction and address in instruction '{self.name}'")] if bad else []
+        return (
+            [("error", f"State space mismatch between instruction and address in instruction '{self.name}'")]
+            if bad
+            else []
+        )
 
 
 def _bad_address(kind: str, name: str) -> list[Problem]:

@@ -26,7 +26,19 @@ from stages.parse import expr, table, vectors
 from stages.parse.rules import TYPES
 from stages.parse.scan import Scanner
 from stages.parse.sregs import SREGS, sreg_type
-from stages.parse.symbols import COLORS, COMPONENTS, FuncSym, FunctionState, ProtoSym, RegSym, Scope, TargetsSym, Typed, VarSym, lookup
+from stages.parse.symbols import (
+    COLORS,
+    COMPONENTS,
+    FuncSym,
+    FunctionState,
+    ProtoSym,
+    RegSym,
+    Scope,
+    TargetsSym,
+    Typed,
+    VarSym,
+    lookup,
+)
 from stages.parse.table import Gate
 from stages.parse.types import size
 

@@ -47,7 +47,10 @@ _ROW = 16  # initialiser elements a line
 
 def print_module(module: PtxModule, units: Iterable[PtxUnit]) -> str:
     """The whole module as PTX text."""
-    out = [f".version {module.version[0]}.{module.version[1]}", f".target {', '.join((module.target, *module.target_options))}"]
+    out = [
+        f".version {module.version[0]}.{module.version[1]}",
+        f".target {', '.join((module.target, *module.target_options))}",
+    ]
     if module.version >= (2, 3):
         out.append(f".address_size {module.address_size}")
     for f in module.files:
@@ -75,7 +78,9 @@ def print_module(module: PtxModule, units: Iterable[PtxUnit]) -> str:
 def _used_early(module: PtxModule, order: list[PtxFunction]) -> set[str]:
     """Functions that need a declaration because something refers to them before their body."""
     names = {f.name for f in order}
-    used = {r.symbol for v in module.variables for r in v.relocs} | {a.aliasee for a in module.aliases if a.aliasee in names}
+    used = {r.symbol for v in module.variables for r in v.relocs} | {
+        a.aliasee for a in module.aliases if a.aliasee in names
+    }
     early: set[str] = set()
     done: set[str] = set()
     for function in order:
@@ -193,7 +198,11 @@ def _directives(d: PtxDirectives) -> list[str]:
     ):  # fmt: skip
         if value is not None:
             out.append(f"{word} {value}")
-    for word, flag in ((".explicitcluster", d.explicitcluster), (".blocksareclusters", d.blocksareclusters), (".noreturn", d.noreturn)):
+    for word, flag in (
+        (".explicitcluster", d.explicitcluster),
+        (".blocksareclusters", d.blocksareclusters),
+        (".noreturn", d.noreturn),
+    ):
         if flag:
             out.append(word)
     out.extend(f'.pragma "{text}";' for text in d.pragmas)

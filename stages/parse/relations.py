@@ -19,7 +19,21 @@ _SHARED: Final = frozenset(("shared", "shared::cta", "shared::cluster"))
 _ORDERED: Final = ("volatile", "relaxed", "acquire", "release")
 # Instructions in which an order needs a scope and a scope an order.
 _PAIRED: Final = frozenset(
-    ["multimem.ld_reduce", "multimem.st", "multimem.red", "mbarrier.arrive", "mbarrier.arrive_drop", "mbarrier.arrive.expect_tx", "mbarrier.arrive_drop.expect_tx", "mbarrier.expect_tx", "mbarrier.complete_tx", "mbarrier.test_wait", "mbarrier.test_wait.parity", "mbarrier.try_wait", "mbarrier.try_wait.parity"]
+    [
+        "multimem.ld_reduce",
+        "multimem.st",
+        "multimem.red",
+        "mbarrier.arrive",
+        "mbarrier.arrive_drop",
+        "mbarrier.arrive.expect_tx",
+        "mbarrier.arrive_drop.expect_tx",
+        "mbarrier.expect_tx",
+        "mbarrier.complete_tx",
+        "mbarrier.test_wait",
+        "mbarrier.test_wait.parity",
+        "mbarrier.try_wait",
+        "mbarrier.try_wait.parity",
+    ]
 )
 _ADD_TYPES: Final = ".u32 or .s32 or .u64 or .f64 or f16 or f16x2 or .f32 or .bf16 or .bf16x2"
 
@@ -112,7 +126,9 @@ def reduction_type(name: str, mods: tuple[str, ...], types: tuple[str, ...], tar
 def without_sync(name: str, mods: tuple[str, ...], types: tuple[str, ...], target: Target) -> list[str]:
     """`shfl` and `vote` without `.sync` end with PTX 6.4 on sm_70."""
     if "sync" not in mods and target.number >= 70 and target.version >= 64:
-        return [f"Instruction '{name}' without '.sync' is not supported on .target sm_70 and higher from PTX ISA version 6.4"]
+        return [
+            f"Instruction '{name}' without '.sync' is not supported on .target sm_70 and higher from PTX ISA version 6.4"
+        ]
     return []
 
 
@@ -130,7 +146,9 @@ def tensor_modes(name: str, mods: tuple[str, ...], types: tuple[str, ...], targe
 def satfinite_wmma(name: str, mods: tuple[str, ...], types: tuple[str, ...], target: Target) -> list[str]:
     """`.satfinite` on float wmma ended with PTX 6.5."""
     if "satfinite" in mods and types[0] in ("f16", "f32") and target.version >= 65:
-        return [f"Instruction ''{name}' with floating point type' with '.satfinite' is not supported starting from PTX ISA version 6.5"]
+        return [
+            f"Instruction ''{name}' with floating point type' with '.satfinite' is not supported starting from PTX ISA version 6.5"
+        ]
     return []
 
 
@@ -167,7 +185,11 @@ def surface_atomics(name: str, mods: tuple[str, ...], types: tuple[str, ...], ta
     operation = next((m for m in mods if m in rules.POST), "")
     type_ = types[0]
     if name == "sured.b":
-        allowed = {"add": ("u32", "s32", "u64"), "min": ("u32", "s32", "u64", "s64"), "max": ("u32", "s32", "u64", "s64")}
+        allowed = {
+            "add": ("u32", "s32", "u64"),
+            "min": ("u32", "s32", "u64", "s64"),
+            "max": ("u32", "s32", "u64", "s64"),
+        }
         if type_ not in allowed.get(operation, ("b32",)):
             return [f"Incorrect type '.{type_}' for operation '.{operation}' in instruction '{name}'"]
     elif type_ == "b64" and operation in ("add", "and", "or"):
@@ -195,10 +217,14 @@ def old_roundings(name: str, mods: tuple[str, ...], types: tuple[str, ...], targ
     if name not in _ROUNDED:
         return []
     directed = any(m in ("rm", "rp") for m in mods)
-    if target.number < (13 if types[:1] == ("f64",) else 20) and (directed or (name == "mad" and types == ("f32",) and any(m in rules.ROUNDINGS for m in mods))):
+    if target.number < (13 if types[:1] == ("f64",) else 20) and (
+        directed or (name == "mad" and types == ("f32",) and any(m in rules.ROUNDINGS for m in mods))
+    ):
         return [f"Illegal rounding modifier for instruction '{name}'"]
-    if target.version < 14 and any(m in rules.ROUNDINGS for m in mods) and (
-        (name in ("div", "rcp", "sqrt") and types == ("f32",)) or (name == "rcp" and types == ("f64",))
+    if (
+        target.version < 14
+        and any(m in rules.ROUNDINGS for m in mods)
+        and ((name in ("div", "rcp", "sqrt") and types == ("f32",)) or (name == "rcp" and types == ("f64",)))
     ):
         return [rules.missing(("approx", "rn"), name, types)]
     return []
@@ -223,7 +249,9 @@ def asynchronous_store(name: str, mods: tuple[str, ...], types: tuple[str, ...],
         out.append(f"Modifier '.release' requires scope with '{name}' instruction")
     if "mbarrier::complete_tx::bytes" not in mods:
         if "shared::cluster" in mods:
-            out.append(f"Modifier '.shared::cluster' requires modifier '.completion_mechanism' for instruction '{name}'")
+            out.append(
+                f"Modifier '.shared::cluster' requires modifier '.completion_mechanism' for instruction '{name}'"
+            )
         if _vector(mods):
             out.append(f"Vector qualifier is not allowed for instruction '{name}'")
     return out
@@ -308,11 +336,18 @@ def notices(name: str, mods: tuple[str, ...], target: Target) -> list[tuple[str,
     """Warnings and advice about an instruction that is right, as (severity, text)."""
     out: list[tuple[str, str]] = []
     if name in ("shfl", "vote") and "sync" not in mods:
-        out.append(("warning", f"Instruction '{name}' without '.sync' may give any result on sm_70 and later architectures"))
+        out.append(
+            ("warning", f"Instruction '{name}' without '.sync' may give any result on sm_70 and later architectures")
+        )
         if target.version >= 60:
             out.append(("warning", f"Instruction '{name}' without '.sync' is deprecated since PTX ISA version 6.0"))
     if name == "mma" and "sp" in mods:
-        out.append(("info", "Advisory: '.sp::ordered_metadata' is preferred to '.sp' on 'mma': later architectures may run '.sp' much slower"))
+        out.append(
+            (
+                "info",
+                "Advisory: '.sp::ordered_metadata' is preferred to '.sp' on 'mma': later architectures may run '.sp' much slower",
+            )
+        )
     if "multicast::cluster" in mods and name.startswith("cp.async.bulk") and not target.suffix:
         text = f"Advisory: '.multicast::cluster' on '{name}' runs well on targets with suffix 'a' or 'f' only, not on '{target.name}'"
         out.append(("warning", text))

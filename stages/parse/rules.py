@@ -6,9 +6,22 @@ import re
 from typing import Final
 
 ROUNDINGS: Final = frozenset(["rn", "rz", "rm", "rp", "rna", "rs", "rni", "rzi", "rmi", "rpi"])
-COMPARISONS: Final = frozenset(["eq", "ne", "lt", "le", "gt", "ge", "lo", "ls", "hi", "hs", "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan"])
+COMPARISONS: Final = frozenset(
+    ["eq", "ne", "lt", "le", "gt", "ge", "lo", "ls", "hi", "hs", "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan"]
+)
 SPACES: Final = frozenset(
-    ["const", "global", "local", "param", "param::entry", "param::func", "shared", "shared::cta", "shared::cluster", "tex"]
+    [
+        "const",
+        "global",
+        "local",
+        "param",
+        "param::entry",
+        "param::func",
+        "shared",
+        "shared::cta",
+        "shared::cluster",
+        "tex",
+    ]
 )
 VECTORS: Final = frozenset(["v2", "v4", "v8"])
 CACHE: Final = frozenset(["ca", "cg", "cs", "lu", "cv", "wb", "wt"])
@@ -18,7 +31,58 @@ SCOPES: Final = frozenset(["cta", "cluster", "gpu", "sys"])
 ORDERS: Final = frozenset(["relaxed", "acquire", "release", "acq_rel", "sc", "weak", "volatile"])
 DIMENSIONS: Final = frozenset(["1d", "2d", "3d", "4d", "5d", "a1d", "a2d", "cube", "acube", "2dms", "a2dms"])
 TYPES: Final = frozenset(
-    ["u8", "u16", "u32", "u64", "s8", "s16", "s32", "s64", "b8", "b16", "b32", "b64", "b128", "f16", "f16x2", "bf16", "bf16x2", "tf32", "f32", "f64", "f32x2", "pred", "e4m3", "e5m2", "e4m3x2", "e5m2x2", "e2m3", "e3m2", "e2m1", "e2m1x2", "e2m3x2", "e3m2x2", "e4m3x4", "e5m2x4", "e2m1x4", "e2m3x4", "e3m2x4", "ue8m0", "ue8m0x2", "ue4m3", "u4", "s4", "u2", "s2", "b1", "u16x2", "s16x2", "texref", "samplerref", "surfref"]
+    [
+        "u8",
+        "u16",
+        "u32",
+        "u64",
+        "s8",
+        "s16",
+        "s32",
+        "s64",
+        "b8",
+        "b16",
+        "b32",
+        "b64",
+        "b128",
+        "f16",
+        "f16x2",
+        "bf16",
+        "bf16x2",
+        "tf32",
+        "f32",
+        "f64",
+        "f32x2",
+        "pred",
+        "e4m3",
+        "e5m2",
+        "e4m3x2",
+        "e5m2x2",
+        "e2m3",
+        "e3m2",
+        "e2m1",
+        "e2m1x2",
+        "e2m3x2",
+        "e3m2x2",
+        "e4m3x4",
+        "e5m2x4",
+        "e2m1x4",
+        "e2m3x4",
+        "e3m2x4",
+        "ue8m0",
+        "ue8m0x2",
+        "ue4m3",
+        "u4",
+        "s4",
+        "u2",
+        "s2",
+        "b1",
+        "u16x2",
+        "s16x2",
+        "texref",
+        "samplerref",
+        "surfref",
+    ]
 )
 
 _ONCE: Final = (
@@ -107,7 +171,9 @@ _MISSING: Final[dict[str, str]] = {
     "mbarrier::arrive::one": ".completion_mechanism modifier required",
     "bulk_group": ".completion_mechanism modifier required",
     "L2::evict_last": "cache eviction priority modifier required",
-    "x1": ".num modifier required", "x2": ".num modifier required", "x4": ".num modifier required",
+    "x1": ".num modifier required",
+    "x2": ".num modifier required",
+    "x4": ".num modifier required",
     "up": "Shuffle modifier required",
     "rn": "Rounding modifier required",
 }
@@ -199,7 +265,9 @@ def feature(name: str, mods: tuple[str, ...]) -> str:
     if name in ("st.async", "red.async") and "release" in words:
         return "st.async/red.async with .release modifier"
     types = [m for m in mods if m in TYPES]
-    if name in ("add", "sub", "mul", "fma") and (words & {"f32x2", "bf16", "bf16x2", "u16x2", "s16x2"} or len(types) == 2):
+    if name in ("add", "sub", "mul", "fma") and (
+        words & {"f32x2", "bf16", "bf16x2", "u16x2", "s16x2"} or len(types) == 2
+    ):
         return ".".join([name, *types])
     if name == "cvt" and words & {"e4m3x2", "e5m2x2"}:
         return "cvt with .e4m3x2/.e5m2x2"
@@ -212,7 +280,30 @@ def feature(name: str, mods: tuple[str, ...]) -> str:
 
 # Words that ptxas reads and forgets on any instruction that has no use for them (measured on 24 instructions).
 IGNORED: Final = frozenset(
-    ["acc::f16", "acc::f32", "b8x16", "b6x16_p32", "b4x16_p64", "box_dim", "element_stride", "elemtype", "fill_mode", "finite", "global_address", "global_dim", "global_stride", "infinite", "interleave_layout", "normal", "notanumber", "number", "rank", "subnormal", "swizzle_atomicity", "swizzle_mode"]
+    [
+        "acc::f16",
+        "acc::f32",
+        "b8x16",
+        "b6x16_p32",
+        "b4x16_p64",
+        "box_dim",
+        "element_stride",
+        "elemtype",
+        "fill_mode",
+        "finite",
+        "global_address",
+        "global_dim",
+        "global_stride",
+        "infinite",
+        "interleave_layout",
+        "normal",
+        "notanumber",
+        "number",
+        "rank",
+        "subnormal",
+        "swizzle_atomicity",
+        "swizzle_mode",
+    ]
 )
 
 # Words that ptxas knows as modifiers although no row here takes them.

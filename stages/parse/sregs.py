@@ -34,7 +34,10 @@ SREGS: Final[dict[str, tuple[str, int, int]]] = {
 
 
 ANY_INTEGER: Final = "grid"  # %gridid was 16, then 32, then 64 bits wide: all are taken still
-_UNTYPED: Final = {"u32": "b32", "u64": "b64"}  # a special register agrees with floats too (measured), then is refused there
+_UNTYPED: Final = {
+    "u32": "b32",
+    "u64": "b64",
+}  # a special register agrees with floats too (measured), then is refused there
 
 
 def sreg_type(name: str) -> str | None:

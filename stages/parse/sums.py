@@ -10,7 +10,17 @@ from stages.parse import expr, match
 from stages.parse.scan import Scanner
 from stages.parse.symbols import FunctionState, Typed
 
-_WIDTHS: Final = {"b16": "16", "u16": "16", "s16": "16", "b32": "32", "u32": "32", "s32": "32", "b64": "64", "u64": "64", "s64": "64"}
+_WIDTHS: Final = {
+    "b16": "16",
+    "u16": "16",
+    "s16": "16",
+    "b32": "32",
+    "u32": "32",
+    "s32": "32",
+    "b64": "64",
+    "u64": "64",
+    "s64": "64",
+}
 _RESULTS: Final = frozenset(("d", "d_", "dp", "dpp", "dtex", "dmask", "dsel", "dpack"))
 _NAMES: Final = frozenset(("mov", "cvta", "ld", "ldu"))  # take a variable with an offset themselves
 
@@ -51,10 +61,17 @@ class Sums:
         name = self.opcode.name
         if kind == "F":
             assert isinstance(value, Sym)
-            notes.fatal(f"Line No: {self.line}: Cannot take address of function '{value.name}' in arithmetic expressions", 0)
+            notes.fatal(
+                f"Line No: {self.line}: Cannot take address of function '{value.name}' in arithmetic expressions", 0
+            )
         if kind[:2] == "v:":
             return typed if self.opcode.op in _NAMES else self._address(value, kind)
-        if index == 0 and self.opcode.typed and self.opcode.typed[0].row.operands[:1] and self.opcode.typed[0].row.operands[0].role in _RESULTS:
+        if (
+            index == 0
+            and self.opcode.typed
+            and self.opcode.typed[0].row.operands[:1]
+            and self.opcode.typed[0].row.operands[0].role in _RESULTS
+        ):
             notes.error(f"Result register required for instruction '{name}'", self.line)
             return typed
         width = _WIDTHS.get(kind[2:])
@@ -75,5 +92,7 @@ class Sums:
         symbol = self.fs.add_reg("%sum", "b" + width, 1)
         result, kind = symbol.typed()
         operands, row = self.matcher.check(opcode, (result, *operands), (kind, *kinds), self.line)
-        self.fs.function.body.append(PtxInst(opcode.op, opcode.mods, opcode.types, operands, None, self.line, self.fs.loc, row))
+        self.fs.function.body.append(
+            PtxInst(opcode.op, opcode.mods, opcode.types, operands, None, self.line, self.fs.loc, row)
+        )
         return result, kind

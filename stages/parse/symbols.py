@@ -141,7 +141,9 @@ class FunctionState:
         self.threadwide: dict[ModuleReg, RegSym] = {}
         self.loc: int | None = None
         self.loc_index: dict[tuple[object, ...], int] = {}
-        self.unique: dict[str, int] = {}  # names of registers and variables in the tables, and how often they were declared
+        self.unique: dict[
+            str, int
+        ] = {}  # names of registers and variables in the tables, and how often they were declared
 
     def fresh(self, scope: Scope | None, name: str) -> str:
         """A name for the tables: the name itself, or `name$1`, `name$2`... if another one (or a visible outer one) has it."""
@@ -211,7 +213,18 @@ class FunctionState:
     def add_var(self, name: str, like: PtxVar) -> VarSym:
         """Adds a variable of a family to the table."""
         unique = self.place(like.space, name)
-        var = PtxVar(unique, like.space, like.type, like.align, like.size, like.dims, like.vec, linkage=like.linkage, attributes=like.attributes, line=like.line)
+        var = PtxVar(
+            unique,
+            like.space,
+            like.type,
+            like.align,
+            like.size,
+            like.dims,
+            like.vec,
+            linkage=like.linkage,
+            attributes=like.attributes,
+            line=like.line,
+        )
         symbol = VarSym(unique, like.space, var)
         self.enter(symbol, var)
         return symbol

@@ -13,7 +13,52 @@ from ir_format.target import targets
 from stages.parse.table import Gate
 
 VERSIONS: Final = frozenset(
-    ["1.0", "1.1", "1.2", "1.3", "1.4", "1.5", "2.0", "2.1", "2.2", "2.3", "3.0", "3.1", "3.2", "4.0", "4.1", "4.2", "4.3", "5.0", "5.1", "6.0", "6.1", "6.2", "6.3", "6.4", "6.5", "7.0", "7.1", "7.2", "7.3", "7.4", "7.5", "7.6", "7.7", "7.8", "8.0", "8.1", "8.2", "8.3", "8.4", "8.5", "8.6", "8.7", "8.8", "9.0"]
+    [
+        "1.0",
+        "1.1",
+        "1.2",
+        "1.3",
+        "1.4",
+        "1.5",
+        "2.0",
+        "2.1",
+        "2.2",
+        "2.3",
+        "3.0",
+        "3.1",
+        "3.2",
+        "4.0",
+        "4.1",
+        "4.2",
+        "4.3",
+        "5.0",
+        "5.1",
+        "6.0",
+        "6.1",
+        "6.2",
+        "6.3",
+        "6.4",
+        "6.5",
+        "7.0",
+        "7.1",
+        "7.2",
+        "7.3",
+        "7.4",
+        "7.5",
+        "7.6",
+        "7.7",
+        "7.8",
+        "8.0",
+        "8.1",
+        "8.2",
+        "8.3",
+        "8.4",
+        "8.5",
+        "8.6",
+        "8.7",
+        "8.8",
+        "9.0",
+    ]
 )
 CURRENT: Final = "9.0"
 
@@ -22,7 +67,9 @@ _OLD: Final[dict[int, int]] = {
     10: 10, 11: 10, 12: 12, 13: 12, 20: 20, 21: 20, 30: 30, 32: 40, 35: 31, 37: 41, 50: 40, 52: 41, 53: 42,
     60: 50, 61: 50, 62: 50, 70: 51, 72: 61, 82: 62, 101: 86,
 }  # fmt: skip
-_MINIMUM: Final[dict[int, int]] = _OLD | {t.sm: 10 * t.min_ptx[0] + t.min_ptx[1] for t in targets().values() if not t.suffix}
+_MINIMUM: Final[dict[int, int]] = _OLD | {
+    t.sm: 10 * t.min_ptx[0] + t.min_ptx[1] for t in targets().values() if not t.suffix
+}
 _SUFFIXED: Final[dict[str, int]] = {"101a": 86, "101f": 88} | {
     f"{t.sm}{t.suffix}": 10 * t.min_ptx[0] + t.min_ptx[1] for t in targets().values() if t.suffix
 }
@@ -115,7 +162,10 @@ class Target:
 
     def knows(self, gate: Gate) -> bool:
         """False for a form of old times that this version or target has no more."""
-        return not ((gate.version_below and self.version >= gate.version_below) or (gate.target_below and self.number >= gate.target_below))
+        return not (
+            (gate.version_below and self.version >= gate.version_below)
+            or (gate.target_below and self.number >= gate.target_below)
+        )
 
     def before(self, version: int) -> bool:
         """True if the module's version is older.  What asks for 6.0 is there from 5.1 on (measured)."""
@@ -135,7 +185,9 @@ class Target:
                 word = "Instruction" if what == "T" else kind
                 out.append(f"{word} '{quoted}' requires .target sm_{gate.target} or higher")
             elif what == "v" and self.before(gate.version):
-                out.append(f"{kind} '{quoted}' requires PTX ISA .version {gate.version // 10}.{gate.version % 10} or later")
+                out.append(
+                    f"{kind} '{quoted}' requires PTX ISA .version {gate.version // 10}.{gate.version % 10} or later"
+                )
             elif what == "o" and gate.only and not self.has(gate.only):
                 out.append(f"{kind} '{quoted}' not supported on .target '{self.name}'")
         return out

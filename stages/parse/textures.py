@@ -92,7 +92,11 @@ def problems(role: str, name: str, mods: tuple[str, ...], kind: str, target: Tar
         if target.version < 12:  # PTX 1.0 and 1.1: four coordinates whatever the geometry
             short = [] if len(elements(kind)) == 4 else [f"Argument vector size mismatch for instruction '{name}'"]
         else:
-            short = [mismatch] * (1 if name in ("sust.b", "sust.p", "sured.b", "sured.p") else 2) if len(elements(kind)) < coordinates else []
+            short = (
+                [mismatch] * (1 if name in ("sust.b", "sust.p", "sured.b", "sured.p") else 2)
+                if len(elements(kind)) < coordinates
+                else []
+            )
         return _elements(name, kind, index) + short
     if role == "tcmp":
         return [f"Illegal modifier '.{geometry}' for instruction '{name}'"] if geometry == "3d" else []
@@ -114,7 +118,9 @@ def _elements(name: str, kind: str, index: int) -> list[str]:
     if len(kinds) not in (1, 2, 4):
         out.append(f"Illegal vector size: {len(kinds)}")
     rest = [k for n, k in enumerate(kinds) if n != index]
-    out += [f"Vector with elements of different types are not allowed in {name} instruction"] * bool(alien_neighbours(rest))
+    out += [f"Vector with elements of different types are not allowed in {name} instruction"] * bool(
+        alien_neighbours(rest)
+    )
     if "_" in kinds:
         out.append("Sink '_' not allowed as a source operand")
     if index >= 0 and (index >= len(kinds) or kinds[index] not in _INDEX):

@@ -7,7 +7,22 @@ from outside (:mod:`stages.parse.abi`), so that every call is known.
 
 from __future__ import annotations
 
-from ir_format.ptx import Addr, Bracket, CallTarget, Imm, Operand, PtxFunction, PtxInst, PtxModule, PtxParam, PtxReg, PtxVar, Reg, Sym, Vec
+from ir_format.ptx import (
+    Addr,
+    Bracket,
+    CallTarget,
+    Imm,
+    Operand,
+    PtxFunction,
+    PtxInst,
+    PtxModule,
+    PtxParam,
+    PtxReg,
+    PtxVar,
+    Reg,
+    Sym,
+    Vec,
+)
 from ir_format.record import replace
 from stages.parse.symbols import FuncSym, ModuleReg, RegSym
 from stages.parse.types import size
@@ -26,13 +41,17 @@ def spread(module: PtxModule, functions: dict[str, FuncSym]) -> None:
     bodies = {name: f.function for name, f in functions.items() if f.function is not None}
     for name, f in bodies.items():
         registers[name] = dict.fromkeys(functions[name].threadwide)
-        names[name] = dict.fromkeys([n for i in f.body if type(i) is PtxInst for x in i.operands for n in _symbols(x) if n in local])
+        names[name] = dict.fromkeys(
+            [n for i in f.body if type(i) is PtxInst for x in i.operands for n in _symbols(x) if n in local]
+        )
     _close(bodies, names, registers)
     for name, f in bodies.items():
         _spread_one(f, functions[name], local, names, registers)
 
 
-def _close(bodies: dict[str, PtxFunction], names: dict[str, dict[str, None]], registers: dict[str, dict[ModuleReg, None]]) -> None:
+def _close(
+    bodies: dict[str, PtxFunction], names: dict[str, dict[str, None]], registers: dict[str, dict[ModuleReg, None]]
+) -> None:
     """Who calls a function needs what it needs."""
     callers: dict[str, dict[str, None]] = {}
     for name, f in bodies.items():
@@ -49,7 +68,13 @@ def _close(bodies: dict[str, PtxFunction], names: dict[str, dict[str, None]], re
 
 
 def _callees(f: PtxFunction) -> list[str]:
-    return [x.target.name for i in f.body if type(i) is PtxInst for x in i.operands if type(x) is CallTarget and type(x.target) is Sym]
+    return [
+        x.target.name
+        for i in f.body
+        if type(i) is PtxInst
+        for x in i.operands
+        if type(x) is CallTarget and type(x.target) is Sym
+    ]
 
 
 def _symbols(x: Operand) -> list[str]:
@@ -65,7 +90,11 @@ def _symbols(x: Operand) -> list[str]:
 
 
 def _spread_one(
-    f: PtxFunction, symbol: FuncSym, local: dict[str, PtxVar], names: dict[str, dict[str, None]], registers: dict[str, dict[ModuleReg, None]]
+    f: PtxFunction,
+    symbol: FuncSym,
+    local: dict[str, PtxVar],
+    names: dict[str, dict[str, None]],
+    registers: dict[str, dict[ModuleReg, None]],
 ) -> None:
     own = dict(symbol.threadwide)
     for m in registers[f.name]:
@@ -78,15 +107,26 @@ def _spread_one(
         pointers[n] = Reg(len(f.regs) - 1)
     if f.entry:
         f.vars += [local[n] for n in names[f.name]]
-        f.body[:0] = [PtxInst("mov", ("u64",), ("u64",), (r, Sym(n)), None, f.line, None, "mov") for n, r in pointers.items()]
+        f.body[:0] = [
+            PtxInst("mov", ("u64",), ("u64",), (r, Sym(n)), None, f.line, None, "mov") for n, r in pointers.items()
+        ]
     else:
         _replace(f, pointers)
         values = [_param(m, own[m]) for m in registers[f.name]]
-        f.params = (*f.params, *values, *[PtxParam(f"&{n}", "b64", 8, 8, (), "reg", 0, r.index) for n, r in pointers.items()])
+        f.params = (
+            *f.params,
+            *values,
+            *[PtxParam(f"&{n}", "b64", 8, 8, (), "reg", 0, r.index) for n, r in pointers.items()],
+        )
         f.rets = (*f.rets, *values)
         symbol.proto.params, symbol.proto.rets = f.params, f.rets
     for at, i in enumerate(f.body):
-        if type(i) is PtxInst and i.operands and type(i.operands[0]) is CallTarget and type(i.operands[0].target) is Sym:
+        if (
+            type(i) is PtxInst
+            and i.operands
+            and type(i.operands[0]) is CallTarget
+            and type(i.operands[0].target) is Sym
+        ):
             t = i.operands[0]
             assert isinstance(t.target, Sym)
             values_of = [_operand(own[m]) for m in registers.get(t.target.name, ())]
@@ -123,7 +163,9 @@ def _replace(f: PtxFunction, pointers: dict[str, Reg]) -> None:
             return Addr(pointers[x.base.name], x.offset + x.base.offset)
         if isinstance(x, Sym) and x.name in pointers:
             if x.offset:
-                raise NotSpread(f"Offset from '{x.name}' of module scope outside of an address is not supported by orias, line {line}")
+                raise NotSpread(
+                    f"Offset from '{x.name}' of module scope outside of an address is not supported by orias, line {line}"
+                )
             return pointers[x.name]
         if isinstance(x, (Vec, Bracket)):
             parts = tuple([put(e, line) for e in (x.elems if isinstance(x, Vec) else x.parts)])

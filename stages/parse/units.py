@@ -31,7 +31,9 @@ def build_units(module: PtxModule, functions: dict[str, FuncSym], separate: bool
         unit = _unit(name, symbol.function, functions, variables, aliases, called, separate)
         reached += len(unit.functions) + len(unit.variables) + len(unit.externs) - 1
         if reached > MAX_REACHED:
-            raise UnitsTooLarge(f"The kernels up to '{name}' reach more than {MAX_REACHED} functions and variables, each counted for each kernel")
+            raise UnitsTooLarge(
+                f"The kernels up to '{name}' reach more than {MAX_REACHED} functions and variables, each counted for each kernel"
+            )
         units.append(unit)
     if units and not separate:
         _fill_pointers(units, functions, variables, aliases, called)
@@ -95,11 +97,17 @@ def _fill_pointers(
                 work.extend(_addresses(f))
             reached += len(extra.functions)
             if reached > MAX_REACHED:
-                raise UnitsTooLarge(f"The kernels up to '{unit.name}' reach more than {MAX_REACHED} functions and variables, each counted for each kernel")
+                raise UnitsTooLarge(
+                    f"The kernels up to '{unit.name}' reach more than {MAX_REACHED} functions and variables, each counted for each kernel"
+                )
 
 
 def _by_pointer(item: object) -> bool:
-    return type(item) is PtxInst and item.op == "call" and any(type(x) is CallTarget and not isinstance(x.target, Sym) for x in item.operands)
+    return (
+        type(item) is PtxInst
+        and item.op == "call"
+        and any(type(x) is CallTarget and not isinstance(x.target, Sym) for x in item.operands)
+    )
 
 
 def _addresses(function: PtxFunction) -> tuple[str, ...]:

@@ -69,7 +69,7 @@ def alien_neighbours(kinds: list[str]) -> int:
 
 
 def _class(kind: str) -> str:
-    """"i" integer, "f" float, "p" predicate, "" what goes with all: untyped and special registers, `_`."""
+    """ "i" integer, "f" float, "p" predicate, "" what goes with all: untyped and special registers, `_`."""
     if kind in ("d", "f"):
         return "f"
     if kind == "i":

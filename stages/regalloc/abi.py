@@ -47,7 +47,9 @@ def _address_taken(func: Function) -> set[str]:
     for block in func.blocks:
         for inst in block.insts:
             for operand in (*inst.srcs, *inst.uses):
-                if (type(operand) is Imm and operand.sym and operand.fmt != "ret") or (type(operand) is Const and operand.sym):
+                if (type(operand) is Imm and operand.sym and operand.fmt != "ret") or (
+                    type(operand) is Const and operand.sym
+                ):
                     found.add(operand.sym)
                 elif type(operand) is Sym and inst.op not in ("CALL", "RET"):
                     found.add(operand.name)

@@ -75,7 +75,11 @@ def allocate_function(func: Function, job: Job) -> tuple[int, ...]:
     state = spill.SpillState()
     if job.naive:
         ranges = Ranges(func)
-        victims = {v for v, reg in enumerate(func.vregs) if reg.file == "R" and spill.spillable(ranges, state, v) and ranges.touches[v]}
+        victims = {
+            v
+            for v, reg in enumerate(func.vregs)
+            if reg.file == "R" and spill.spillable(ranges, state, v) and ranges.touches[v]
+        }
         spill.rewrite(ranges, state, victims, may_remat=False)
     slack = 0
     apart = True  # barriers of the two sides of a branch: only as long as there are enough
@@ -124,7 +128,12 @@ def _check(func: Function) -> None:
     for number, vreg in enumerate(func.vregs):
         if vreg.file not in FILES or vreg.file == "M":
             raise CompileError(f"Virtual register {number} of '{func.name}' is of unknown file '{vreg.file}'")
-        if vreg.width < 1 or vreg.align < 1 or vreg.align & (vreg.align - 1) or (vreg.file not in ("R", "UR") and vreg.width != 1):
+        if (
+            vreg.width < 1
+            or vreg.align < 1
+            or vreg.align & (vreg.align - 1)
+            or (vreg.file not in ("R", "UR") and vreg.width != 1)
+        ):
             raise CompileError(f"Virtual register {number} of '{func.name}' has an impossible width or alignment")
         if vreg.width > REG_CEILING:
             raise CompileError(f"Virtual register {number} of '{func.name}' is wider than the register file")
@@ -190,7 +199,9 @@ def _ban(grouping: Grouping, job: Job) -> None:
             if group.fixed >= 0:
                 for slot, mask in enumerate(banned):
                     if mask >> (group.fixed + slot) & 1:
-                        raise CompileError(f"Register {group.file}{group.fixed + slot} is needed across a call that destroys it")
+                        raise CompileError(
+                            f"Register {group.file}{group.fixed + slot} is needed across a call that destroys it"
+                        )
 
 
 def _crosses(calls: list[int], start: int, stop: int) -> bool:
@@ -229,7 +240,8 @@ def _assign_file(
     usable = frozenset(order)
     state.room = len(order) - slack
     at_call = {
-        i: len(usable) - sum(1 for r in usable if job.clobber(ranges.insts[i]).get(file, 0) >> r & 1) for i in ranges.calls
+        i: len(usable) - sum(1 for r in usable if job.clobber(ranges.insts[i]).get(file, 0) >> r & 1)
+        for i in ranges.calls
     }
     victims = spill.choose(ranges, state, file, len(usable) - slack, at_call)
     if not victims:
@@ -254,7 +266,9 @@ def _peak(grouping: Grouping, groups: list[Group]) -> int:
     return max(accumulate(delta))
 
 
-def _place_all(grouping: Grouping, job: Job, func: Function, file: str, fixed: list[Group], free: list[Group], peak: int) -> bool:
+def _place_all(
+    grouping: Grouping, job: Job, func: Function, file: str, fixed: list[Group], free: list[Group], peak: int
+) -> bool:
     """Place the groups of one file, trying several orders and keeping the one that needs the fewest registers. When every order fails, the
     groups that found no place go first in the next tries. On failure the places are those of the try that lost the fewest registers, and the groups
     without one have base -1. ``peak``: as :func:`_peak` has it."""
@@ -325,11 +339,12 @@ def _insufficient(func: Function, job: Job, ranges: Ranges, file: str = "R") -> 
     worst = max(range(len(total)), key=lambda p: total[p])
     line = ranges.insts[min(worst >> 1, len(ranges.insts) - 1)].line
     if file != "R":
-        return CompileError(f"Insufficient {file} registers to compile instruction in function '{func.name}'", line, "fatal")
+        return CompileError(
+            f"Insufficient {file} registers to compile instruction in function '{func.name}'", line, "fatal"
+        )
     return CompileError(
         f"(C7602) Insufficient registers ({job.limit}) to compile instruction at line {line} in function {func.name}. "
         f"Try to compile with register target of {total[worst] + 4} or higher.",
         0,
         "fatal",
     )
-

@@ -30,7 +30,13 @@ def check_counts(unit: Unit, limit: int) -> int:
             block.insts = [i for i in block.insts if i.op != "USETMAXREG"]
             taken += before - len(block.insts)
     unit.attrs.pop("reg_reconfig", None)
-    unit.diags.append(("info", "(C7507) Potential Performance Loss: 'setmaxnreg' ignored to maintain minimum register requirements.", 0))
+    unit.diags.append(
+        (
+            "info",
+            "(C7507) Potential Performance Loss: 'setmaxnreg' ignored to maintain minimum register requirements.",
+            0,
+        )
+    )
     return taken
 
 
@@ -57,4 +63,7 @@ def _fits(func: Function, limit: int) -> bool:
 
 
 def _highest(inst: Inst) -> int:
-    return max((r.num + r.width - 1 for r in (*read_regs(inst), *written_regs(inst)) if r.file == "R" and r.num != ZERO), default=0)
+    return max(
+        (r.num + r.width - 1 for r in (*read_regs(inst), *written_regs(inst)) if r.file == "R" and r.num != ZERO),
+        default=0,
+    )

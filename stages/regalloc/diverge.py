@@ -33,7 +33,11 @@ def divergent_regions(ranges: Ranges) -> list[list[int]]:
     """Block positions of the outermost two-sided divergent regions."""
     cfg = ranges.cfg
     blocks = ranges.func.blocks
-    forks = [p for p in cfg.rpo if len(cfg.succs[p]) > 1 and blocks[p].insts and may_diverge(ranges.func.vregs, blocks[p].insts[-1])]
+    forks = [
+        p
+        for p in cfg.rpo
+        if len(cfg.succs[p]) > 1 and blocks[p].insts and may_diverge(ranges.func.vregs, blocks[p].insts[-1])
+    ]
     if not forks:
         return []
     join = post_dominators(cfg)
@@ -66,7 +70,11 @@ def widen(ranges: Ranges, temps: set[int], files: frozenset[str] = WARP_FILES) -
     """Stretch the ranges of warp registers over the divergent regions that they are seen in; ``temps`` (spill code, next to its use) excepted."""
     vregs = ranges.func.vregs
     owner = ranges.cells.owner
-    warp = [c for c in range(ranges.cells.count) if vregs[owner[c][0]].file in files and ranges.segs[c] and owner[c][0] not in temps]
+    warp = [
+        c
+        for c in range(ranges.cells.count)
+        if vregs[owner[c][0]].file in files and ranges.segs[c] and owner[c][0] not in temps
+    ]
     if not warp:
         return
     for region in divergent_regions(ranges):
@@ -81,4 +89,3 @@ def widen(ranges: Ranges, temps: set[int], files: frozenset[str] = WARP_FILES) -
         for cell in warp:
             if overlap(ranges.segs[cell], hull):
                 ranges.segs[cell] = union(ranges.segs[cell], hull)
-

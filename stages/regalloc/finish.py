@@ -17,7 +17,9 @@ R0: Final = Reg("R", 0)
 _COUNTED: Final = ("R", "UR", "P", "UP", "B")
 
 
-def finish_function(func: Function, sm: int, grouping: Grouping, standard: bool, called: dict[str, int]) -> dict[str, int]:
+def finish_function(
+    func: Function, sm: int, grouping: Grouping, standard: bool, called: dict[str, int]
+) -> dict[str, int]:
     """Rewrite ``func`` to physical registers. ``called``: what its calls destroy. Returns file -> registers that a call of it destroys
     when it does not follow the standard convention."""
     slots = 0
@@ -68,7 +70,10 @@ def finish_function(func: Function, sm: int, grouping: Grouping, standard: bool,
     _frame_code(func, frame, saves_at, saved)
     func.frame = frame
     returns = sum(i.op == "RET" for b in func.blocks for i in b.insts)
-    func.spills = (stores + 4 * len(saved), loads + 4 * len(saved) * returns)  # registers saved for the caller count (measured)
+    func.spills = (
+        stores + 4 * len(saved),
+        loads + 4 * len(saved) * returns,
+    )  # registers saved for the caller count (measured)
     func.regs = _highest(func)
     destroyed["R"] &= ~(1 << R1.num)
     return destroyed
@@ -120,7 +125,9 @@ def _frame_code(func: Function, frame: int, saves_at: int, saved: list[Reg]) -> 
         block.insts = out
 
 
-def _made(origin: Inst, op: str, mods: tuple[str, ...], dsts: tuple[Operand, ...], srcs: tuple[Operand, ...], mark: str) -> Inst:
+def _made(
+    origin: Inst, op: str, mods: tuple[str, ...], dsts: tuple[Operand, ...], srcs: tuple[Operand, ...], mark: str
+) -> Inst:
     return Inst(op, mods, dsts, srcs, origin.guard, origin.line, origin.loc, attrs={"ra": mark})
 
 
@@ -156,7 +163,9 @@ def _add_frame_move(func: Function) -> None:
     for at, inst in enumerate(insts):
         if any(type(o) is Reg and o.file == "R" and o.num == R1.num for o in inst.dsts):
             srcs = (R1, imm(0), RZ)
-            insts.insert(at + 1, Inst("IADD3", (), (R1,), srcs, None, inst.line, inst.loc, attrs={"frame": -1, "ra": "frame"}))
+            insts.insert(
+                at + 1, Inst("IADD3", (), (R1,), srcs, None, inst.line, inst.loc, attrs={"frame": -1, "ra": "frame"})
+            )
             return
     raise CompileError(f"Function '{func.name}' needs a stack frame and does not set the stack pointer")
 

@@ -20,7 +20,22 @@ class Group:
     """``members``: (vreg, offset). ``base % align == residue`` for its first register, and ``base >= floor``. Per slot: ``segs``, ``defs``, ``banned`` (bit set of physical
     registers that a call inside the range destroys). ``hints``: (slot, other cell) of copies that were not merged."""
 
-    __slots__ = ("align", "banned", "base", "defs", "file", "fixed", "floor", "hints", "members", "residue", "segs", "start", "weight", "width")
+    __slots__ = (
+        "align",
+        "banned",
+        "base",
+        "defs",
+        "file",
+        "fixed",
+        "floor",
+        "hints",
+        "members",
+        "residue",
+        "segs",
+        "start",
+        "weight",
+        "width",
+    )
 
     def __init__(self, file: str, vreg: int, width: int, align: int, fixed: int, weight: float) -> None:
         self.file = file
@@ -95,7 +110,14 @@ def copy_pairs(inst: Inst) -> list[tuple[Reg, Reg]]:
         return []
     found: list[tuple[Reg, Reg]] = []
     for dst, src in zip(inst.dsts, inst.srcs):
-        if type(dst) is Reg and type(src) is Reg and is_plain(dst) and is_plain(src) and dst.file == src.file and dst.width == src.width:
+        if (
+            type(dst) is Reg
+            and type(src) is Reg
+            and is_plain(dst)
+            and is_plain(src)
+            and dst.file == src.file
+            and dst.width == src.width
+        ):
             found.append((dst, src))
     return found
 

@@ -49,7 +49,9 @@ class Mover:
                 return self._zero(origin, dst, src)
             if dst.file == src.file and dst.num == src.num and not src.flags and not src.mod:
                 return []
-        kind = src.file if type(src) is Reg else "imm" if type(src) is Imm else "const" if type(src) is Const else "other"
+        kind = (
+            src.file if type(src) is Reg else "imm" if type(src) is Imm else "const" if type(src) is Const else "other"
+        )
         make = _TABLE.get((dst.file, kind))
         if make is None:
             raise CompileError(f"No move from {kind} to {dst.file} on sm_{self.sm}", origin.line)
@@ -73,7 +75,10 @@ class Mover:
         order = range(dst.width)
         if dst.num > src.num and dst.file == src.file:
             order = range(dst.width - 1, -1, -1)
-        return [_inst(origin, op, mods, (_part(dst, i),), (_part(src, i)._replace(flags=src.flags, mod=src.mod),)) for i in order]
+        return [
+            _inst(origin, op, mods, (_part(dst, i),), (_part(src, i)._replace(flags=src.flags, mod=src.mod),))
+            for i in order
+        ]
 
     def r_to_r(self, origin: Inst, dst: Reg, src: Operand) -> list[Inst]:
         """MOV per word."""
@@ -90,7 +95,8 @@ class Mover:
                 raise CompileError("A wide copy can't take a symbol's address", origin.line)
             return [_inst(origin, "MOV", (), (dst,), (src,))]
         return [
-            _inst(origin, "MOV", (), (_part(dst, i),), (src._replace(value=(src.value >> (32 * i)) & 0xFFFFFFFF),)) for i in range(dst.width)
+            _inst(origin, "MOV", (), (_part(dst, i),), (src._replace(value=(src.value >> (32 * i)) & 0xFFFFFFFF),))
+            for i in range(dst.width)
         ]
 
     def imm_to_ur(self, origin: Inst, dst: Reg, src: Operand) -> list[Inst]:
@@ -143,7 +149,13 @@ class Mover:
         """Predicate to predicate, with or without negation: the AND of the source and true."""
         assert type(src) is Reg
         if dst.file == "P":
-            srcs = (src if src.file == "P" or src.num != ZERO else PT._replace(flags=src.flags), PT, PT, LUT_AND, LUT_NONE)
+            srcs = (
+                src if src.file == "P" or src.num != ZERO else PT._replace(flags=src.flags),
+                PT,
+                PT,
+                LUT_AND,
+                LUT_NONE,
+            )
             return [_inst(origin, "PLOP3", ("LUT",), (dst, PT), srcs)]
         usrcs = (src if src.num != ZERO else UPT._replace(flags=src.flags), UPT, UPT, LUT_AND, LUT_NONE)
         return [_inst(origin, "UPLOP3", ("LUT",), (dst, UPT), usrcs)]
@@ -224,7 +236,12 @@ _TABLE: Final[dict[tuple[str, str], Callable[[Mover, Inst, Reg, Operand], list[I
 
 
 def _inst(
-    origin: Inst, op: str, mods: tuple[str, ...], dsts: tuple[Operand, ...], srcs: tuple[Operand, ...], mark: str = "move"
+    origin: Inst,
+    op: str,
+    mods: tuple[str, ...],
+    dsts: tuple[Operand, ...],
+    srcs: tuple[Operand, ...],
+    mark: str = "move",
 ) -> Inst:
     return Inst(op, mods, dsts, srcs, origin.guard, origin.line, origin.loc, attrs={"ra": mark})
 

@@ -64,7 +64,9 @@ def sequence(func: Function, inst: Inst) -> list[Inst]:
         i = todo[at]  # every pending move is in a cycle: park this one's source
         dst, src = moves[i]
         assert isinstance(src, Reg)
-        parked = func.new_vreg(src.file, src.width, func.vregs[src.num].align if src.width == func.vregs[src.num].width else 0)
+        parked = func.new_vreg(
+            src.file, src.width, func.vregs[src.num].align if src.width == func.vregs[src.num].width else 0
+        )
         out.append(_copy(inst, parked, src._replace(flags=0, mod="")))
         moves[i] = (dst, parked._replace(flags=src.flags, mod=src.mod))
         release(i, src)

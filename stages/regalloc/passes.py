@@ -27,7 +27,13 @@ def _allocate(unit: Unit, ctx: Context) -> None:
         _verify(before, unit)
     asked = unit.attrs.get("smem_spilling")
     if isinstance(asked, int) and any(any(func.spills) for func in unit.functions):
-        unit.diags.append(("warning", f"Pragma 'enable_smem_spilling' not supported by orias; registers of '{unit.name}' are spilled to local memory", asked))
+        unit.diags.append(
+            (
+                "warning",
+                f"Pragma 'enable_smem_spilling' not supported by orias; registers of '{unit.name}' are spilled to local memory",
+                asked,
+            )
+        )
     for func in unit.functions:
         ctx.count("spill-store-bytes", func.spills[0])
         ctx.count("spill-load-bytes", func.spills[1])

@@ -31,7 +31,21 @@ class Ranges:
     Per cell: ``segs`` (ascending), ``defs`` (point, source cell of a plain copy or -1). ``touches``: vreg -> instruction numbers that name it.
     ``weight``: vreg -> estimated dynamic number of accesses. ``calls``: numbers of CALL instructions."""
 
-    __slots__ = ("block_of", "calls", "cells", "cfg", "defs", "depth", "func", "insts", "live", "segs", "starts", "touches", "weight")
+    __slots__ = (
+        "block_of",
+        "calls",
+        "cells",
+        "cfg",
+        "defs",
+        "depth",
+        "func",
+        "insts",
+        "live",
+        "segs",
+        "starts",
+        "touches",
+        "weight",
+    )
 
     def __init__(self, func: Function) -> None:
         self.func = func
@@ -98,7 +112,10 @@ class Ranges:
                 if inst.op in LATE_READ:
                     first = self.cells.first
                     late = frozenset(
-                        c for o in inst.srcs[:2] if type(o) is Reg and o.num != ZERO for c in range(first(o), first(o) + o.width)
+                        c
+                        for o in inst.srcs[:2]
+                        if type(o) is Reg and o.num != ZERO
+                        for c in range(first(o), first(o) + o.width)
                     )
                 for reg in read_regs(inst):
                     num, width = reg.num, reg.width
@@ -130,7 +147,13 @@ class Ranges:
         if inst.op != "COPY":
             return None
         dst, src = inst.dsts[0], inst.srcs[0]
-        if type(dst) is not Reg or type(src) is not Reg or not is_plain(src) or src.file != dst.file or src.width != dst.width:
+        if (
+            type(dst) is not Reg
+            or type(src) is not Reg
+            or not is_plain(src)
+            or src.file != dst.file
+            or src.width != dst.width
+        ):
             return None
         a, b = self.cells.first(dst), self.cells.first(src)
         return {a + i: b + i for i in range(dst.width)}

@@ -55,7 +55,15 @@ def remat_source(ranges: Ranges, vreg: int) -> int:
     if found < 0:
         return -1
     inst = ranges.insts[found]
-    if inst.op not in REMAT_OPS or is_guarded(inst) or read_regs(inst) or inst.defs or inst.uses or len(inst.dsts) != 1 or not inst.srcs:
+    if (
+        inst.op not in REMAT_OPS
+        or is_guarded(inst)
+        or read_regs(inst)
+        or inst.defs
+        or inst.uses
+        or len(inst.dsts) != 1
+        or not inst.srcs
+    ):
         return -1
     dst = inst.dsts[0]
     if type(dst) is not Reg or dst.width != func.vregs[vreg].width:
@@ -66,7 +74,11 @@ def remat_source(ranges: Ranges, vreg: int) -> int:
     elif type(source) is Const:
         steady = inst.op not in ("S2R", "S2UR")
     else:
-        steady = type(source) in (Imm, Reg) and inst.op in ("MOV", "COPY", "UMOV") and not (type(source) is Imm and source.fmt == "ret")
+        steady = (
+            type(source) in (Imm, Reg)
+            and inst.op in ("MOV", "COPY", "UMOV")
+            and not (type(source) is Imm and source.fmt == "ret")
+        )
     if not steady:
         return -1
     return found
@@ -206,7 +218,9 @@ def _names(ranges: Ranges, vreg: int, i: int) -> bool:
     return at < len(touches) and touches[at] == i
 
 
-def evict(ranges: Ranges, state: SpillState, failed: list[Group], groups: list[Group], usable: Sequence[int]) -> set[int]:
+def evict(
+    ranges: Ranges, state: SpillState, failed: list[Group], groups: list[Group], usable: Sequence[int]
+) -> set[int]:
     """Vregs to spill because ``failed`` groups found no place: for each the group itself, or whatever stands in its way at the base where that is
     cheapest. The group takes the place, so that the next one sees it."""
     chosen: set[int] = set()
@@ -215,7 +229,8 @@ def evict(ranges: Ranges, state: SpillState, failed: list[Group], groups: list[G
     for group in failed:
         itself = group.weight if _may_leave(ranges, state, group) else INFINITE
         cost, base, leaving = min(
-            ((INFINITE, -1, []), *_places(ranges, state, group, [g for g in groups if id(g) not in out], allowed)), key=lambda p: p[:2]
+            ((INFINITE, -1, []), *_places(ranges, state, group, [g for g in groups if id(g) not in out], allowed)),
+            key=lambda p: p[:2],
         )
         if itself <= cost:
             leaving = [group] if itself < INFINITE else []
@@ -239,7 +254,9 @@ def _places(
     ranges: Ranges, state: SpillState, group: Group, groups: list[Group], allowed: frozenset[int]
 ) -> Iterator[tuple[float, int, list[Group]]]:
     """(cost, base, groups to spill) for every base where the group could stand."""
-    blockers: dict[int, list[tuple[Group, int]]] = {}  # register -> groups there, and the slot of the group that meets them as a bit set
+    blockers: dict[
+        int, list[tuple[Group, int]]
+    ] = {}  # register -> groups there, and the slot of the group that meets them as a bit set
     for other in groups:
         if other is group or other.base < 0 or other.file != group.file:
             continue
@@ -323,7 +340,9 @@ def rewrite(ranges: Ranges, state: SpillState, victims: set[int], may_remat: boo
             _change_file(inst, single[0], func.vregs[single[0]].file)
             continue
         guard = inst.guard.num if inst.guard is not None else -1
-        for vreg in sorted(work[i], key=lambda v: v != guard):  # the guard first: stores of the others are under its temporary
+        for vreg in sorted(
+            work[i], key=lambda v: v != guard
+        ):  # the guard first: stores of the others are under its temporary
             if (i, vreg) in runs:
                 _share(plan, runs[i, vreg], vreg)
             elif (i, vreg) not in inside:
@@ -428,7 +447,11 @@ def _share(plan: _Plan, run: list[int], vreg: int) -> None:
     if last_write >= 0:
         after = plan.after.setdefault(last_write, [])
         for at, count in _spans(written):
-            after.append(_move(Reg(home.file, vreg, at, count), temp._replace(sub=at - low, width=count), ranges.insts[last_write]))
+            after.append(
+                _move(
+                    Reg(home.file, vreg, at, count), temp._replace(sub=at - low, width=count), ranges.insts[last_write]
+                )
+            )
 
 
 def _move(dst: Reg, src: Reg, origin: Inst) -> Inst:
@@ -444,7 +467,13 @@ def _is_direct(func: Function, inst: Inst, vreg: int) -> bool:
     if inst.op != "COPY" or len(inst.dsts) != 1:
         return False
     dst, src = inst.dsts[0], inst.srcs[0]
-    if type(dst) is not Reg or not is_plain(src) or type(src) is not Reg or dst.width != src.width or dst.num == src.num:
+    if (
+        type(dst) is not Reg
+        or not is_plain(src)
+        or type(src) is not Reg
+        or dst.width != src.width
+        or dst.num == src.num
+    ):
         return False
     if vreg not in (dst.num, src.num) or (inst.guard is not None and inst.guard.num == vreg):
         return False
@@ -485,7 +514,9 @@ def _around(ranges: Ranges, state: SpillState, inst: Inst, vreg: int, source: in
             # The guard does not outlive the instruction: keep the old value and store unconditionally.
             spans = _spans(reads + writes)
             guarded = False
-    if guarded and writes:  # a guarded result does not kill: without this the temporary would be live from its last use in a loop
+    if (
+        guarded and writes
+    ):  # a guarded result does not kill: without this the temporary would be live from its last use in a loop
         before.append(Inst("UNDEF", (), (temp,), (), None, inst.line, inst.loc))
     for at, count in spans:
         before.append(_move(temp._replace(sub=at - low, width=count), Reg(home.file, vreg, at, count), inst))

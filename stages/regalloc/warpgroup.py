@@ -69,9 +69,15 @@ _SERIALIZED: Final = {
 
 def _advisories(name: str, notes: list[tuple[int, int]]) -> list[tuple[str, str, int]]:
     """Where something was put in, by line, then once each reason for which products are serialized."""
-    out = [f"(C{code}) " + _INJECTED[code].format(line, name) for code, line in dict.fromkeys(notes) if code in _INJECTED]
+    out = [
+        f"(C{code}) " + _INJECTED[code].format(line, name) for code, line in dict.fromkeys(notes) if code in _INJECTED
+    ]
     reasons = sorted({code for code, _ in notes if code in _SERIALIZED})
-    out += [f"(C{code}) Potential Performance Loss: wgmma.mma_async instructions are serialized due to " + _SERIALIZED[code].format(name) for code in reasons]
+    out += [
+        f"(C{code}) Potential Performance Loss: wgmma.mma_async instructions are serialized due to "
+        + _SERIALIZED[code].format(name)
+        for code in reasons
+    ]
     return [("info", text, 0) for text in out]
 
 
@@ -143,7 +149,11 @@ def _walk(insts: list[Inst], state: _State, notes: list[tuple[int, int]]) -> tup
         nonlocal added
         if groups[0]:
             if not _end_group(out):
-                out.append(Inst("HGMMA", ("64x8x16", "F16"), (_NOTHING,), (_NO_DESCRIPTOR, _NOTHING, NOT_UPT, _END), None, line))
+                out.append(
+                    Inst(
+                        "HGMMA", ("64x8x16", "F16"), (_NOTHING,), (_NO_DESCRIPTOR, _NOTHING, NOT_UPT, _END), None, line
+                    )
+                )
                 added += 1
             end_group()
         out.append(Inst("WARPGROUP", ("DEPBAR", "LE"), (), (_END, Imm("I", 0)), None, line))
@@ -198,7 +208,18 @@ def _walk(insts: list[Inst], state: _State, notes: list[tuple[int, int]]) -> tup
             busy |= g
         call = inst.op == "CALL" and busy != 0  # the callee may save and restore an accumulator that is being written
         if call or busy & writes or accumulators & busy & touched:
-            notes.append((_reason(call, accumulators & busy & _mask(read_regs(inst)) != 0, busy & writes, accumulators, groups[0] != 0 and _goes_on(insts, at)), inst.line))
+            notes.append(
+                (
+                    _reason(
+                        call,
+                        accumulators & busy & _mask(read_regs(inst)) != 0,
+                        busy & writes,
+                        accumulators,
+                        groups[0] != 0 and _goes_on(insts, at),
+                    ),
+                    inst.line,
+                )
+            )
             settle(inst.line)
         written |= writes
         out.append(inst)

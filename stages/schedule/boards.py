@@ -105,7 +105,9 @@ class _State:
 
     def issue(self, inst: Inst, a: Access, wr: int, rd: int) -> None:
         """Take note of what the instruction sets under way."""
-        if a.klass == "membar":  # loads in front of a fence are done before accesses behind it start (measured: sm_90 waits for all counters)
+        if (
+            a.klass == "membar"
+        ):  # loads in front of a fence are done before accesses behind it start (measured: sm_90 waits for all counters)
             for k in range(COUNT):
                 if self.results[k]:
                     self.results[k] |= _SIGNAL
@@ -262,7 +264,9 @@ def _allocate(block: Boarded, entry: _State, later: int, reserved: bool) -> _Sta
             if not state.any >> k & 1:
                 cost = scarce * 16 + k
             else:
-                early = done - max(_when(due[k]), ready[k]) if due[k] < due_at else 0  # who waits for what is there already, waits until then anyway
+                early = (
+                    done - max(_when(due[k]), ready[k]) if due[k] < due_at else 0
+                )  # who waits for what is there already, waits until then anyway
                 late = ready[k] - max(_when(due_at), done) if due_at < due[k] else 0
                 cost = (max(early, 0) + max(late, 0)) * 16 + k
                 if counts[k] >= _MOST:

@@ -28,7 +28,19 @@ Event = tuple[int, str, str]  # (cell, column, 'w' or class of the reader with '
 class _Op:
     """An instruction prepared for the walk."""
 
-    __slots__ = ("boards", "boundary", "interval", "name", "pipe", "reads", "results", "sources", "stall", "wait", "writes")
+    __slots__ = (
+        "boards",
+        "boundary",
+        "interval",
+        "name",
+        "pipe",
+        "reads",
+        "results",
+        "sources",
+        "stall",
+        "wait",
+        "writes",
+    )
 
     def __init__(self, tables: _Tables, inst: Inst, a: Access, wr: int, rd: int, wait: int) -> None:
         self.name = inst.op
@@ -41,7 +53,10 @@ class _Op:
         if inst.op == "DEPBAR":
             self.wait = 1  # looks at SB0 without the wait mask
         self.reads = [(cell, tables.line("raw", file_of(cell), role)) for cell, role, _ in a.reads]
-        self.writes = [(cell, tables.line("waw", file_of(cell), group), tables.line("war", file_of(cell), group)) for cell, _, group in a.writes]
+        self.writes = [
+            (cell, tables.line("waw", file_of(cell), group), tables.line("war", file_of(cell), group))
+            for cell, _, group in a.writes
+        ]
         # What later instructions must know of this one: results without a scoreboard, reads that a later writer must keep a distance from.
         self.results: list[tuple[int, str, int]] = []
         if not a.board_w:
@@ -118,7 +133,8 @@ class Timed:
     def __init__(self, tables: _Tables, block: Boarded) -> None:
         self.block = block
         self.ops = [
-            _Op(tables, i, a, wr, rd, wait) for i, a, wr, rd, wait in zip(block.insts, block.accesses, block.wr, block.rd, block.waits)
+            _Op(tables, i, a, wr, rd, wait)
+            for i, a, wr, rd, wait in zip(block.insts, block.accesses, block.wr, block.rd, block.waits)
         ]
         self.gaps = [max(op.stall, 1) for op in self.ops]
         self.last_is_jump = bool(block.insts) and is_terminator(block.insts[-1])
@@ -304,7 +320,9 @@ def assign_gaps(blocks: list[Boarded], cfg: Cfg, hazards: Hazards, explain: bool
 
 
 def _aged(state: State, cycles: int, tables: _Tables) -> State:
-    events = {e: age + cycles for e, age in state[0].items() if age + cycles < tables.longest(e[2], file_of(e[0]), e[1])}
+    events = {
+        e: age + cycles for e, age in state[0].items() if age + cycles < tables.longest(e[2], file_of(e[0]), e[1])
+    }
     return events, tuple(min(age + cycles, 99) for age in state[1])
 
 
@@ -315,7 +333,9 @@ def emit(timed: Timed) -> list[Inst]:
     count = len(block.insts)
     gaps = list(timed.gaps)
     lead = 0
-    if count and timed.last_is_jump and gaps[-1] > MOST:  # nothing can stand behind a jump: the rest comes in front of it
+    if (
+        count and timed.last_is_jump and gaps[-1] > MOST
+    ):  # nothing can stand behind a jump: the rest comes in front of it
         rest = gaps[-1] - MOST
         gaps[-1] = MOST
         if count > 1:
@@ -331,7 +351,11 @@ def emit(timed: Timed) -> list[Inst]:
             stall = 0
             gap -= 1
         inst.ctl = Ctl(
-            stall, _yield(a, stall), 7 if block.wr[i] < 0 else block.wr[i], 7 if block.rd[i] < 0 else block.rd[i], block.waits[i]
+            stall,
+            _yield(a, stall),
+            7 if block.wr[i] < 0 else block.wr[i],
+            7 if block.rd[i] < 0 else block.rd[i],
+            block.waits[i],
         )
         out.append(inst)
         _pad(out, gap - stall, inst)

@@ -317,7 +317,9 @@ def build_graph(insts: list[Inst], model: Model) -> Graph:
     return graph
 
 
-def memory_edges(memory: Memory, node: int, inst: Inst, writers: dict[int, int], first_cell: Callable[[Reg], int]) -> None:
+def memory_edges(
+    memory: Memory, node: int, inst: Inst, writers: dict[int, int], first_cell: Callable[[Reg], int]
+) -> None:
     """The edges of a memory access or fence."""
     op = inst.op
     if fences(inst):
@@ -372,5 +374,3 @@ def place_at(inst: Inst, node: int, writers: dict[int, int], first_cell: Callabl
     if inst.op in ("LDSM", "STSM"):
         return None
     return (tuple(base), where.offset, where.offset + size)
-
-

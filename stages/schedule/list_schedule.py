@@ -56,10 +56,16 @@ def _drop_empty_blocks(function: Function) -> None:
             for name in ("dsts", "srcs", "uses"):
                 operands = getattr(inst, name)
                 if any(type(o) is Label and o.block in moved for o in operands):
-                    setattr(inst, name, tuple(label(moved[o.block]) if type(o) is Label and o.block in moved else o for o in operands))
+                    setattr(
+                        inst,
+                        name,
+                        tuple(label(moved[o.block]) if type(o) is Label and o.block in moved else o for o in operands),
+                    )
 
 
-def _control(function: Function, tables: Hazards, known: dict[int, Access], explain: bool, records: list[tuple[str, ...]]) -> None:
+def _control(
+    function: Function, tables: Hazards, known: dict[int, Access], explain: bool, records: list[tuple[str, ...]]
+) -> None:
     _drop_empty_blocks(function)
     if not function.blocks:
         return

@@ -29,7 +29,13 @@ def assign_serial_control(unit: Unit, target: str) -> None:
                     wr, rd = 7, 7  # nvdisasm refuses tags of an instruction without operands (measured)
                 elif i.op in _ONE_SIDED:  # nvdisasm refuses the other tag (measured)
                     wr, rd = (7, 1) if any(isinstance(o, Reg) and o.file == "B" for o in i.dsts) else (0, 7)
-                i.ctl = Ctl(0 if _drains(tables, i) else 15, 0, wr, rd, 0 if i.op == "WARPGROUP" and "DEPBAR" in i.mods else 0b000011)  # it takes no waits
+                i.ctl = Ctl(
+                    0 if _drains(tables, i) else 15,
+                    0,
+                    wr,
+                    rd,
+                    0 if i.op == "WARPGROUP" and "DEPBAR" in i.mods else 0b000011,
+                )  # it takes no waits
 
 
 def _drains(tables: Hazards, inst: Inst) -> bool:

@@ -35,13 +35,23 @@ def set_reuse(unit: Unit, ctx: Context) -> None:
 
 
 def _hint(inst: Inst, following: Inst, shared: set[int], target: Target, ctx: Context) -> None:
-    written = {r for o in inst.dsts if type(o) is Reg and o.file == "R" and o.num != ZERO for r in range(o.num, o.num + o.width)}
+    written = {
+        r
+        for o in inst.dsts
+        if type(o) is Reg and o.file == "R" and o.num != ZERO
+        for r in range(o.num, o.num + o.width)
+    }
     mine, theirs = _slots(inst, shared, target), _slots(following, shared, target)
     for bit, n in mine.items():
         a = inst.srcs[n]
         b = following.srcs[theirs[bit]] if bit in theirs else None
         assert type(a) is Reg
-        if type(b) is Reg and a.num == b.num and a.width == b.width and written.isdisjoint(range(a.num, a.num + a.width)):
+        if (
+            type(b) is Reg
+            and a.num == b.num
+            and a.width == b.width
+            and written.isdisjoint(range(a.num, a.num + a.width))
+        ):
             ctx.count("reuse hints")
             inst.srcs = (*inst.srcs[:n], a._replace(flags=a.flags | REUSE), *inst.srcs[n + 1 :])
 
@@ -53,6 +63,12 @@ def _slots(inst: Inst, wanted: set[int], target: Target) -> dict[int, int]:
     if plan is not None:
         for n, o in enumerate(inst.srcs):
             codec = plan.slots[plan.ndst + n].codec
-            if type(o) is Reg and o.num in wanted and o.file == "R" and isinstance(codec, RegCodec) and REUSE in codec.flags:
+            if (
+                type(o) is Reg
+                and o.num in wanted
+                and o.file == "R"
+                and isinstance(codec, RegCodec)
+                and REUSE in codec.flags
+            ):
                 found[codec.flags[REUSE]] = n
     return found

@@ -21,7 +21,14 @@ def pair_zeros(unit: Unit, ctx: Context) -> None:
 
 def _zeroed(i: Inst) -> int:
     """The register that an instruction only sets to zero; -1 if it does something else."""
-    if i.op != "MOV" or is_guarded(i) or i.uses or i.defs or (i.attrs and not _unmarked(i.attrs)) or (len(i.srcs) > 1 and i.srcs[1] != Imm("I", 15)):
+    if (
+        i.op != "MOV"
+        or is_guarded(i)
+        or i.uses
+        or i.defs
+        or (i.attrs and not _unmarked(i.attrs))
+        or (len(i.srcs) > 1 and i.srcs[1] != Imm("I", 15))
+    ):
         return -1
     d, s = i.dsts[0], i.srcs[0]
     if type(d) is not Reg or d.file != "R" or d.num == ZERO or s not in (RZ, Imm("I", 0)):
@@ -30,7 +37,9 @@ def _zeroed(i: Inst) -> int:
 
 
 def _block(b: Block, target: isa.Target, ctx: Context) -> None:
-    zero_at: dict[int, int] = {}  # register -> place of the move that set it to zero, while nothing has written it since
+    zero_at: dict[
+        int, int
+    ] = {}  # register -> place of the move that set it to zero, while nothing has written it since
     touched: dict[int, int] = {}  # register -> where it was last read or written
     gone: set[int] = set()
     for n, i in enumerate(b.insts):

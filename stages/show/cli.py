@@ -23,7 +23,9 @@ class Format(StrEnum):
 app = new_app()
 
 
-@app.command(help="Show saved Ori streams: text, a DOT graph, or one HTML page with a column per stream. '-' is standard input.")
+@app.command(
+    help="Show saved Ori streams: text, a DOT graph, or one HTML page with a column per stream. '-' is standard input."
+)
 def run(
     streams: Annotated[list[Path], typer.Argument(help="streams; several make several columns of the HTML page")],
     format: Annotated[Format, typer.Option("--format", "-f", help="what to write")] = Format.text,

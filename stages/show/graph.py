@@ -50,7 +50,11 @@ def page(columns: list[tuple[str, str, Unit | str]]) -> str:
     out = [f"<!doctype html><meta charset=utf-8><title>orias</title><style>{_STYLE}</style><body><div class=cols>"]
     for title, level, unit in columns:
         if isinstance(unit, str):
-            out.append(f"<div><h2>{html.escape(title)}</h2>" + "".join(f"<div class=i data-line=0>{html.escape(line)}</div>" for line in unit.splitlines()) + "</div>")
+            out.append(
+                f"<div><h2>{html.escape(title)}</h2>"
+                + "".join(f"<div class=i data-line=0>{html.escape(line)}</div>" for line in unit.splitlines())
+                + "</div>"
+            )
             continue
         out.append(f"<div><h2>{html.escape(title)}: {html.escape(unit.name)}</h2>")
         for f in unit.functions:
@@ -60,7 +64,13 @@ def page(columns: list[tuple[str, str, Unit | str]]) -> str:
                 out.append(f"<div class=b>.L{b.id} depth {b.depth}</div>")
                 for i in b.insts:
                     text = html.escape(print_inst(i, vregs).split(" ; line", 1)[0])
-                    ctl = html.escape(" " + print_inst(i, vregs).split(" ; ctl ", 1)[1].split(" ;")[0]) if i.ctl is not None else ""
-                    out.append(f"<div class=i data-line={i.line}><span class=line>{i.line or ''}</span>{text}{ctl}</div>")
+                    ctl = (
+                        html.escape(" " + print_inst(i, vregs).split(" ; ctl ", 1)[1].split(" ;")[0])
+                        if i.ctl is not None
+                        else ""
+                    )
+                    out.append(
+                        f"<div class=i data-line={i.line}><span class=line>{i.line or ''}</span>{text}{ctl}</div>"
+                    )
         out.append("</div>")
     return "".join(out) + f"</div><script>{_SCRIPT}</script></body>\n"

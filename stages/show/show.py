@@ -38,7 +38,12 @@ def _load(path: str, frames: list[tuple[str, bytes]]) -> tuple[Header, list[Unit
             raise StreamError(f"'{path}': ori stream: no module record")
         try:
             return header, [], print_module(module, units)
-        except (LookupError, TypeError, ValueError, AttributeError) as e:  # names of types, spaces and forms are looked up, and are none in a forged stream
+        except (
+            LookupError,
+            TypeError,
+            ValueError,
+            AttributeError,
+        ) as e:  # names of types, spaces and forms are looked up, and are none in a forged stream
             raise StreamError(f"'{path}': a unit that is no PTX ({type(e).__name__}: {e})") from None
     return header, [wire.unit_from_wire(wire.unpack(d), header.level) for tag, d in frames if tag == "unit"], ""
 

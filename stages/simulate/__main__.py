@@ -20,19 +20,37 @@ def run(
     grid: Annotated[str, typer.Option(help="blocks: N or N,N,N")] = "1",
     block: Annotated[str, typer.Option(help="threads of a block: N or N,N,N")] = "32",
     cluster: Annotated[str, typer.Option(help="blocks of a cluster: N or N,N,N")] = "",
-    arg: Annotated[list[str] | None, typer.Option("--arg", help="buf:TYPE[COUNT]=FILL, buf:FILE.npy or TYPE=VALUE; once for each parameter")] = None,
+    arg: Annotated[
+        list[str] | None,
+        typer.Option("--arg", help="buf:TYPE[COUNT]=FILL, buf:FILE.npy or TYPE=VALUE; once for each parameter"),
+    ] = None,
     out: Annotated[list[str] | None, typer.Option("--out", help="INDEX=FILE.npy: save a buffer afterwards")] = None,
     show: Annotated[list[int] | None, typer.Option("--show", help="INDEX: print a buffer afterwards")] = None,
     put: Annotated[list[str] | None, typer.Option("--set", help="NAME=FILE.npy: set a module variable before")] = None,
-    get: Annotated[list[str] | None, typer.Option("--get", help="NAME=FILE.npy: save a module variable's bytes afterwards")] = None,
+    get: Annotated[
+        list[str] | None, typer.Option("--get", help="NAME=FILE.npy: save a module variable's bytes afterwards")
+    ] = None,
     shared: Annotated[int, typer.Option(help="dynamic shared memory in bytes")] = 0,
     stack: Annotated[int, typer.Option(help="local memory of a thread in bytes")] = 1024,
     seed: Annotated[int, typer.Option(help="seed of random buffers, uninitialised registers and scheduling")] = 0,
     limit: Annotated[int, typer.Option(help="most warp instructions")] = 400_000_000,
-    strict: Annotated[bool, typer.Option("--strict", help="honour stall counts and scoreboards: a value read too early is the old one")] = False,
-    races: Annotated[bool, typer.Option("--races", help="look for accesses of shared and global memory that nothing orders")] = False,
-    order: Annotated[str, typer.Option("--order", help="how warps go on, each for itself: far, back, parts, random, starve; all: in every one, results compared")] = "",
-    cycles: Annotated[bool, typer.Option("--cycles", help="estimate issue cycles, by instruction and PTX line")] = False,
+    strict: Annotated[
+        bool,
+        typer.Option("--strict", help="honour stall counts and scoreboards: a value read too early is the old one"),
+    ] = False,
+    races: Annotated[
+        bool, typer.Option("--races", help="look for accesses of shared and global memory that nothing orders")
+    ] = False,
+    order: Annotated[
+        str,
+        typer.Option(
+            "--order",
+            help="how warps go on, each for itself: far, back, parts, random, starve; all: in every one, results compared",
+        ),
+    ] = "",
+    cycles: Annotated[
+        bool, typer.Option("--cycles", help="estimate issue cycles, by instruction and PTX line")
+    ] = False,
     stats: Annotated[bool, typer.Option("--stats", help="print instruction count and rate")] = False,
 ) -> None:
     """Execute a kernel of CUBIN on the CPU."""
@@ -104,7 +122,9 @@ def _execute(cubin: Path, kernel: str, dims: tuple[str, str, str], args: list[st
     for line in differ:
         sys.stdout.write(f"{line}\n")
     if stats:
-        sys.stdout.write(f"{result.instructions} warp instructions, {result.blocks} blocks, {result.seconds:.3f} s, {result.rate:.0f} a second\n")
+        sys.stdout.write(
+            f"{result.instructions} warp instructions, {result.blocks} blocks, {result.seconds:.3f} s, {result.rate:.0f} a second\n"
+        )
     if differ or any(race.kind == "race" for race in result.races):
         raise typer.Exit(1)
 

@@ -32,7 +32,17 @@ class Context:
 
     __slots__ = ("banks", "code", "kernel", "lanes", "launch", "memory", "sm", "watcher")
 
-    def __init__(self, lanes: Lanes, kernel: Kernel, sm: int, banks: dict[int, bytes], memory: Any, launch: Any, code: Any, watcher: Any = None) -> None:
+    def __init__(
+        self,
+        lanes: Lanes,
+        kernel: Kernel,
+        sm: int,
+        banks: dict[int, bytes],
+        memory: Any,
+        launch: Any,
+        code: Any,
+        watcher: Any = None,
+    ) -> None:
         self.watcher = watcher
         self.lanes = lanes
         self.kernel = kernel
@@ -192,9 +202,13 @@ class Build:
         if isinstance(op, Imm):
             value = op.value
             if self.inst.op in ("SEL", "USEL"):
-                value = (value & 0x1FFFFFFFF) - ((value & 0x100000000) << 1)  # a 33-bit field (measured: SEL.64 -1 beside 0xffffffff)
+                value = (value & 0x1FFFFFFFF) - (
+                    (value & 0x100000000) << 1
+                )  # a 33-bit field (measured: SEL.64 -1 beside 0xffffffff)
             elif self.inst.op not in ("MOV", "UMOV") and not (self.inst.op in ("IMAD", "UIMAD") and "U32" in self.mods):
-                value = (value & 0xFFFFFFFF) - ((value & 0x80000000) << 1)  # a 32-bit field, sign-extended (measured: IADD.64 -1)
+                value = (value & 0xFFFFFFFF) - (
+                    (value & 0x80000000) << 1
+                )  # a 32-bit field, sign-extended (measured: IADD.64 -1)
             low, high = self.ctx.lanes.constant(value), self.ctx.lanes.constant(value >> 32)
         else:
             low, high = self.row(op, 0), self.row(op, 1)
@@ -344,7 +358,9 @@ Builder = Callable[[Build], InstFn]
 
 def is_uniform(inst: Inst) -> bool:
     """Does the instruction belong to the uniform datapath (all operands of the warp)?"""
-    return inst.op.startswith("U") and all(not (isinstance(o, Reg) and o.file in ("R", "P") and o.num != ZERO) for o in (*inst.dsts, *inst.srcs))
+    return inst.op.startswith("U") and all(
+        not (isinstance(o, Reg) and o.file in ("R", "P") and o.num != ZERO) for o in (*inst.dsts, *inst.srcs)
+    )
 
 
 def guarded(inst: Inst, run: InstFn, b: Build) -> InstFn:
@@ -356,7 +372,9 @@ def guarded(inst: Inst, run: InstFn, b: Build) -> InstFn:
             return lambda v, m: run(v, v.um)
         return run
     get = b.p(guard)
-    if any(isinstance(o, Reg) and (o.file, o.num) == (guard.file, guard.num) for o in inst.dsts):  # the lanes are those of before, also for a second result
+    if any(
+        isinstance(o, Reg) and (o.file, o.num) == (guard.file, guard.num) for o in inst.dsts
+    ):  # the lanes are those of before, also for a second result
         before = get
         get = lambda v: before(v).copy()  # noqa: E731
 

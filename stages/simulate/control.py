@@ -128,7 +128,9 @@ def _bra_div(b: Build, target: int) -> CtlFn:
         else:
             wanted = spread(want(view)[::32])
         alive = ~view.P[EXITED]
-        if asked is not None and not converged:  # ptxas asks so whether all have one mask: the warp branches where some do not ask (else groups of several masks would go on as one)
+        if (
+            asked is not None and not converged
+        ):  # ptxas asks so whether all have one mask: the warp branches where some do not ask (else groups of several masks would go on as one)
             return _branch(machine, bundle, act & warp_any(wanted & alive & ~asked), target)
         divergent = warp_any(wanted & alive & ~act)
         if converged:
@@ -219,7 +221,11 @@ def _call_register(b: Build) -> CtlFn:
 
 def exit_(b: Build) -> CtlFn:
     """End of the thread."""
-    return guarded_ctl(b, lambda machine, bundle: machine.exit(bundle, bundle.mask()), lambda machine, bundle, mask: machine.exit(bundle, mask))
+    return guarded_ctl(
+        b,
+        lambda machine, bundle: machine.exit(bundle, bundle.mask()),
+        lambda machine, bundle, mask: machine.exit(bundle, mask),
+    )
 
 
 def trap(b: Build) -> CtlFn:
@@ -387,7 +393,9 @@ def bar(b: Build) -> CtlFn:
     number = b.u(values[0]) if values else None
     counts = [o for o in values[1:] if not (isinstance(o, Imm) and o.value == 0)]
     expected = b.u(counts[0]) if counts else None
-    if counts and isinstance(counts[0], Reg) and counts[0] == values[0]:  # one register for both: number below, count above (measured)
+    if (
+        counts and isinstance(counts[0], Reg) and counts[0] == values[0]
+    ):  # one register for both: number below, count above (measured)
         packed = b.u(counts[0])
         number, expected = (lambda v: packed(v) & u32(0xF)), (lambda v: packed(v) >> u32(16))
     waits = "ARV" not in b.mods
@@ -398,7 +406,11 @@ def bar(b: Build) -> CtlFn:
     guard = condition(b, own=False)
 
     def finish(machine: Machine, lo: int, mask: Arr, arrival: Arrival) -> None:
-        result = {"POPC": arrival.true, "AND": 0xFFFFFFFF * (arrival.true == arrival.total), "OR": 0xFFFFFFFF * (arrival.true > 0)}[kind]
+        result = {
+            "POPC": arrival.true,
+            "AND": 0xFFFFFFFF * (arrival.true == arrival.total),
+            "OR": 0xFFFFFFFF * (arrival.true > 0),
+        }[kind]
         launch.bar_result[lo : lo + len(mask)][mask] = result
 
     def run(machine: Machine, bundle: Bundle) -> bool:

@@ -93,7 +93,9 @@ class Device:
     def _variable(self, name: str) -> Arr:
         var = self.image.variables.get(name)
         if var is None:
-            raise SimError(f"no variable '{name}' in the module (it has: {', '.join(sorted(self.image.variables)) or 'none'})")
+            raise SimError(
+                f"no variable '{name}' in the module (it has: {', '.join(sorted(self.image.variables)) or 'none'})"
+            )
         memory = self.globals if var.space == "global" else self.constants
         return memory[var.at : var.at + var.size]
 
@@ -146,11 +148,19 @@ class Device:
         self._check(entry, grid3, block3, cluster3, shared)
         if races and (strict or cycles):
             raise SimError("races are looked for in the plain machine, without strict or cycles")
-        watcher = Races(lambda pc: self.program.place(pc, kernel), lambda lane: launch.describe(lanes, lane)) if races else None
+        watcher = (
+            Races(lambda pc: self.program.place(pc, kernel), lambda lane: launch.describe(lanes, lane))
+            if races
+            else None
+        )
         labels = [names[i] if i < len(names) else f"argument {i}" for i in range(len(args))]
         buffers = [x for i, a in enumerate(args) for x in buffers_of(i, a)]
         stubs = Stubs(self.image)
-        allocations = [("module variables", len(self.globals)), *((labels[i], a.nbytes) for (i, _), a in buffers), *stubs.arenas()]
+        allocations = [
+            ("module variables", len(self.globals)),
+            *((labels[i], a.nbytes) for (i, _), a in buffers),
+            *stubs.arenas(),
+        ]
         heap = _heap(allocations, watcher)
         heap.slot(0)[:] = self.globals
         pointers = {}
@@ -200,7 +210,18 @@ class Device:
         return stats
 
     def _run(
-        self, entry: Kernel, launch: Launch, lanes: Lanes, memory: Memory, code: Compiled, limits: Limits, seed: int, strict: bool, cycles: bool, stats: Stats, order: str
+        self,
+        entry: Kernel,
+        launch: Launch,
+        lanes: Lanes,
+        memory: Memory,
+        code: Compiled,
+        limits: Limits,
+        seed: int,
+        strict: bool,
+        cycles: bool,
+        stats: Stats,
+        order: str,
     ) -> None:
         start = self.program.index(entry.entry)
         profile = None
@@ -243,7 +264,9 @@ class Device:
         if grid[0] * grid[1] * grid[2] > MAX_BLOCKS:
             raise SimError("too many blocks")
         if entry.max_threads and threads > entry.max_threads:
-            raise SimError(f"{threads} threads in a block, but kernel '{entry.name}' was compiled for at most {entry.max_threads}")
+            raise SimError(
+                f"{threads} threads in a block, but kernel '{entry.name}' was compiled for at most {entry.max_threads}"
+            )
         if entry.reqntid and block != entry.reqntid:
             raise SimError(f"kernel '{entry.name}' was compiled for blocks of {entry.reqntid}, not {block}")
         if any(g % c for g, c in zip(grid, cluster, strict=True)):
@@ -262,7 +285,9 @@ class Device:
                     record[at : at + 8] = struct.pack("<Q", pointers[i, at])
                 value = bytes(record)
             else:
-                value = struct.pack("<Q", pointers[i, 0]) if isinstance(arg, np.ndarray) else scalar_bytes(arg, param.size)
+                value = (
+                    struct.pack("<Q", pointers[i, 0]) if isinstance(arg, np.ndarray) else scalar_bytes(arg, param.size)
+                )
             if len(value) != param.size:
                 raise SimError(f"argument {i} of kernel '{entry.name}' has {param.size} bytes, {len(value)} given")
             data[param.offset : param.offset + param.size] = value

@@ -101,7 +101,9 @@ def read_elf(data: bytes) -> Elf:
         return data[header[4] : header[4] + header[5]]
 
     names = body(names_index)
-    sections = tuple(Section(_string(names, h[0]), h[1], h[2], body(i), h[6], h[7], h[8], h[5]) for i, h in enumerate(raw))
+    sections = tuple(
+        Section(_string(names, h[0]), h[1], h[2], body(i), h[6], h[7], h[8], h[5]) for i, h in enumerate(raw)
+    )
     return Elf(flags, kind, data[8], sections, _symbols(sections), _relocations(sections))
 
 
@@ -118,7 +120,9 @@ def _symbols(sections: tuple[Section, ...]) -> tuple[Symbol, ...]:
         name, info, other, section, value, size = struct.unpack_from("<IBBHQQ", table.data, at)
         if section >= len(sections) and section < 0xFF00:
             raise ImageError("symbol in a section that does not exist")
-        out.append(Symbol(_string(strings, name), info & 15, info >> 4, other, section if section < 0xFF00 else 0, value, size))
+        out.append(
+            Symbol(_string(strings, name), info & 15, info >> 4, other, section if section < 0xFF00 else 0, value, size)
+        )
     return tuple(out)
 
 

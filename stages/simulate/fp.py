@@ -181,11 +181,18 @@ def fma64(a: Arr, b: Arr, c: Arr, mode: str = "RN") -> Arr:
     z = add_odd(tl, vl)
     s, e = two_sum(vh, z)
     r = _step64(s, e, mode)
-    easy = _safe(a, 2.0**-400, 2.0**400) & _safe(b, 2.0**-400, 2.0**400) & (_safe(c, 2.0**-800, 2.0**960) | (c == 0)) & (s != 0)
+    easy = (
+        _safe(a, 2.0**-400, 2.0**400)
+        & _safe(b, 2.0**-400, 2.0**400)
+        & (_safe(c, 2.0**-800, 2.0**960) | (c == 0))
+        & (s != 0)
+    )
     if count(easy) == easy.size:
         return r
     finite = np.isfinite(a) & np.isfinite(b)
-    plain = ~(finite & np.isfinite(c)) | (((a == 0) | (b == 0)) & (c != 0))  # the product is exact, or as good as nothing
+    plain = ~(finite & np.isfinite(c)) | (
+        ((a == 0) | (b == 0)) & (c != 0)
+    )  # the product is exact, or as good as nothing
     r = np.where(plain & ~easy, np.where(finite & ~np.isfinite(c), 0.0, a * b) + c, r)
     easy |= plain
     if count(easy) == easy.size:
@@ -308,7 +315,9 @@ def decode_small(bits: Arr, fmt: Format) -> Arr:
     code = np.arange(1 << (1 + ebits + mbits))
     mant = code & ((1 << mbits) - 1)
     expo = (code >> mbits) & ((1 << ebits) - 1)
-    value = np.where(expo == 0, mant * 2.0 ** (1 - bias - mbits), (mant + (1 << mbits)) * 2.0 ** (expo.astype(f64) - bias - mbits))
+    value = np.where(
+        expo == 0, mant * 2.0 ** (1 - bias - mbits), (mant + (1 << mbits)) * 2.0 ** (expo.astype(f64) - bias - mbits)
+    )
     if fmt is exact.E5M2:
         value = np.where(expo == 31, np.where(mant == 0, np.inf, np.nan), value)
     elif fmt is exact.E4M3:
@@ -339,5 +348,3 @@ def round_f32(x: Arr, mode: str = "RN") -> Arr:
     if mode == "RN":
         return canonical32(x.astype(f32))
     return _narrow_directed(x, np.zeros_like(x), mode)
-
-

@@ -38,7 +38,9 @@ _PLACES: Final[dict[int, tuple[int, int, int]]] = {
     74: (24, 40, 0),  # ABS24_40
     112: (32, 32, 0),  # UNIFIED32_LO_32
     113: (32, 32, 32),  # UNIFIED32_HI_32
-    **{first + i: (8, 0, 8 * i) for first in (76, 84, 104) for i in range(8)},  # a byte of an address, of a generic one, of a function's
+    **{
+        first + i: (8, 0, 8 * i) for first in (76, 84, 104) for i in range(8)
+    },  # a byte of an address, of a generic one, of a function's
 }
 _IGNORED: Final = frozenset({0, 73})
 
@@ -213,7 +215,15 @@ def _apply(image: Image, bodies: dict[int, bytearray], addresses: list[int | Non
     if value is None:
         raise ImageError(f"{section.name}: undefined symbol '{name}'")
     body = bodies[r.target]
-    size = 16 if section.name.startswith(".text.") else 1 if place is not None and place[0] == 8 else 8 if r.type != 1 else 4
+    size = (
+        16
+        if section.name.startswith(".text.")
+        else 1
+        if place is not None and place[0] == 8
+        else 8
+        if r.type != 1
+        else 4
+    )
     if r.offset + size > len(body):
         raise ImageError(f"{section.name}: relocation outside the section")
     word = int.from_bytes(body[r.offset : r.offset + size], "little")
@@ -289,8 +299,12 @@ def _load_kernels(image: Image, bodies: dict[int, bytearray]) -> None:
         base = next(s.base for s in image.code if s.name == section.name)
         name = symbol.name
         kernel = Kernel(name, base + symbol.value, symbol.size, param_base=image.target.bank0.param_base)
-        kernel.bank0 = bytes(bodies[_index(elf, f".nv.constant0.{name}")]) if _index(elf, f".nv.constant0.{name}") else b""
-        kernel.bank2 = bytes(bodies[_index(elf, f".nv.constant2.{name}")]) if _index(elf, f".nv.constant2.{name}") else b""
+        kernel.bank0 = (
+            bytes(bodies[_index(elf, f".nv.constant0.{name}")]) if _index(elf, f".nv.constant0.{name}") else b""
+        )
+        kernel.bank2 = (
+            bytes(bodies[_index(elf, f".nv.constant2.{name}")]) if _index(elf, f".nv.constant2.{name}") else b""
+        )
         kernel.shared = elf.sections[_index(elf, f".nv.shared.{name}")].size if _index(elf, f".nv.shared.{name}") else 0
         by_symbol[i] = image.kernels[name] = kernel
     info = _index(elf, ".nv.info")

@@ -26,7 +26,9 @@ MAX_THREADS: Final = 1024
 Stub = Callable[[Machine, Bundle, Arr], None]
 
 
-def bank0(target: Target, kernel: Kernel, grid: Dim3, block: Dim3, params: bytes, local: int, dynamic: int, cluster: Dim3) -> bytes:
+def bank0(
+    target: Target, kernel: Kernel, grid: Dim3, block: Dim3, params: bytes, local: int, dynamic: int, cluster: Dim3
+) -> bytes:
     """Constant bank 0 as the driver fills it for a launch."""
     m = target.bank0
     data = bytearray(kernel.param_base + max(len(params), kernel.param_size))
@@ -64,7 +66,16 @@ def bank0(target: Target, kernel: Kernel, grid: Dim3, block: Dim3, params: bytes
 class Launch:
     """Geometry and per-lane facts; ``start(lanes, first)`` makes a set of blocks resident."""
 
-    def __init__(self, target: Target, kernel: Kernel, grid: Dim3, block: Dim3, cluster: Dim3, shared: int, stubs: dict[int, Stub]) -> None:
+    def __init__(
+        self,
+        target: Target,
+        kernel: Kernel,
+        grid: Dim3,
+        block: Dim3,
+        cluster: Dim3,
+        shared: int,
+        stubs: dict[int, Stub],
+    ) -> None:
         self.target = target
         self.kernel = kernel
         self.grid, self.block, self.cluster = grid, block, cluster
@@ -187,7 +198,9 @@ class Launch:
         if state.complete and state.groups:
             waiting = sum(int(np.count_nonzero(g[1])) for g in state.groups)
             if machine.watcher is not None:
-                machine.watcher.released(state, (lanes.wide["block"] // self.cluster_size == cluster) & lanes.preds[EXITED])
+                machine.watcher.released(
+                    state, (lanes.wide["block"] // self.cluster_size == cluster) & lanes.preds[EXITED]
+                )
             for lo, mine, pc in state.groups:
                 machine.unpark(machine.spawn(lo, mine, pc))
             state.groups = []

@@ -387,7 +387,9 @@ class Machine:
                     return
                 self.executed += many
                 if self.executed > self.limits.instructions:
-                    raise Fault(f"instruction limit of {self.limits.instructions} warp instructions reached (infinite loop?)")
+                    raise Fault(
+                        f"instruction limit of {self.limits.instructions} warp instructions reached (infinite loop?)"
+                    )
                 if not ctls[i](self, bundle):
                     return
                 budget -= 1
@@ -423,17 +425,25 @@ class Machine:
             if self.waiting[k]:
                 waits = self.lanes.preds[WAIT0 + k]
                 for pc in np.unique(self.wait_pc[waits]):
-                    note("WARPSYNC" if k == 16 else f"convergence barrier B{k}", 0, waits & (self.wait_pc == pc), int(pc) - 1)
+                    note(
+                        "WARPSYNC" if k == 16 else f"convergence barrier B{k}",
+                        0,
+                        waits & (self.wait_pc == pc),
+                        int(pc) - 1,
+                    )
         for (_, number), a in sorted(self.barriers.open.items()):
             for lo, mask, pc in a.groups:
                 note(f"barrier {number} ({a.arrived} of {a.expected or 'all'} threads)", lo, mask, pc - 1)
         parts = []
         for (name, pc), warps in places.items():
             total = sum(bits.bit_count() for bits in warps.values())
-            who = ", ".join(f"warp {w % self._warps()} of {self._block(w)} lanes {bits:#010x}" for w, bits in list(warps.items())[:SHOWN])
+            who = ", ".join(
+                f"warp {w % self._warps()} of {self._block(w)} lanes {bits:#010x}"
+                for w, bits in list(warps.items())[:SHOWN]
+            )
             more = f", {len(warps) - SHOWN} more warps" if len(warps) > SHOWN else ""
             parts.append(f"{total} threads at {name}, {self.program.place(pc, self.kernel)}: {who}{more}")
-        return "deadlock: " + ("; ".join(parts[:2 * SHOWN]) or "no thread can run")
+        return "deadlock: " + ("; ".join(parts[: 2 * SHOWN]) or "no thread can run")
 
     def _warps(self) -> int:
         """Warps of a block."""
@@ -491,7 +501,15 @@ class Barriers:
         # (block, barrier) -> [threads arrived, expected count or 0 = all, waiting groups (lo, mask, pc), finisher]
         self.open: dict[tuple[int, int], Arrival] = {}
 
-    def arrive(self, bundle: Bundle, number: int, expected: int, waits: bool, finish: Finish | None = None, value: Arr | None = None) -> bool:
+    def arrive(
+        self,
+        bundle: Bundle,
+        number: int,
+        expected: int,
+        waits: bool,
+        finish: Finish | None = None,
+        value: Arr | None = None,
+    ) -> bool:
         """The bundle arrives at barrier ``number``; ``expected`` threads (0 = all of the block) release it. ``waits``: BAR.ARV does not.
 
         ``finish(view lanes, arrival)`` runs on release, for reductions; ``value`` are this bundle's predicates.

@@ -104,7 +104,10 @@ class Heap(Bytes):
         bad = (k < 0) | (address + u64(size) > ends[at]) | (address + u64(size) < address)
         if bad.any():
             first = int(bad.argmax())
-            raise Fault(f"out-of-bounds global {what} of {size} bytes at {self.name_of(int(address[first]))}", lane_of(act, first))
+            raise Fault(
+                f"out-of-bounds global {what} of {size} bytes at {self.name_of(int(address[first]))}",
+                lane_of(act, first),
+            )
 
     def name_of(self, address: int) -> str:
         """An address in words: relative to the nearest buffer."""

@@ -24,7 +24,25 @@ _OPS: Final = ("ADD", "MIN", "MAX", "INC", "DEC", "AND", "OR", "XOR", "EXCH", "C
 _VECTORS: Final = {
     "F16x4": (8, "F16"), "F16x8": (16, "F16"), "BF16x4": (8, "BF16"), "BF16x8": (16, "BF16"), "F32x2": (8, "F32"), "F32x4": (16, "F32"),
 }  # fmt: skip
-_TYPES: Final = ("U32", "S32", "U64", "S64", "F32", "F64", "F16x2", "BF16x2", "F16", "BF16", "64", "128", "32", "F16X2", "BF16_V2", "BF16X2", *_VECTORS)
+_TYPES: Final = (
+    "U32",
+    "S32",
+    "U64",
+    "S64",
+    "F32",
+    "F64",
+    "F16x2",
+    "BF16x2",
+    "F16",
+    "BF16",
+    "64",
+    "128",
+    "32",
+    "F16X2",
+    "BF16_V2",
+    "BF16X2",
+    *_VECTORS,
+)
 #: Words that change nothing: rounding is to nearest, a retry loop never spins here.
 _QUIET: Final = ("RN", "FTZ", "INC", "SPIN", "NOINC")
 
@@ -68,7 +86,14 @@ _PLAIN: Final[dict[str, Callable[[Arr, Arr], Arr]]] = {
     "ADD": np.add, "MIN": np.minimum, "MAX": np.maximum, "AND": np.bitwise_and, "OR": np.bitwise_or, "XOR": np.bitwise_xor,
     "EXCH": lambda x, y: y, "INC": _inc, "DEC": _dec,
 }  # fmt: skip
-_INT_KINDS: Final[dict[str, tuple[int, Any]]] = {"U32": (4, u32), "32": (4, u32), "S32": (4, i32), "U64": (8, u64), "64": (8, u64), "S64": (8, i64)}
+_INT_KINDS: Final[dict[str, tuple[int, Any]]] = {
+    "U32": (4, u32),
+    "32": (4, u32),
+    "S32": (4, i32),
+    "U64": (8, u64),
+    "64": (8, u64),
+    "S64": (8, i64),
+}
 
 
 def operation(b: Build) -> tuple[int, Step]:
@@ -96,7 +121,11 @@ def _step(b: Build, op: str, kind: str) -> tuple[int, Step]:
     halves = {"F16x2": (4, F16), "F16X2": (4, F16), "BF16x2": (4, BF16), "BF16X2": (4, BF16), "BF16_V2": (4, BF16),
               "F16": (2, F16), "BF16": (2, BF16)}.get(kind)  # fmt: skip
     if halves is not None:
-        fn = {"ADD": fp.add_odd, "MIN": lambda x, y: best(True, False, x, y), "MAX": lambda x, y: best(False, False, x, y)}.get(op)
+        fn = {
+            "ADD": fp.add_odd,
+            "MIN": lambda x, y: best(True, False, x, y),
+            "MAX": lambda x, y: best(False, False, x, y),
+        }.get(op)
         if fn is not None:
             return halves[0], _halves(fn, halves[1])
     if kind == "F32" and op == "ADD":
@@ -105,7 +134,11 @@ def _step(b: Build, op: str, kind: str) -> tuple[int, Step]:
         return 8, _typed(f64, np.add)
     if kind in ("F32", "F64") and op in ("MIN", "MAX"):
         low = op == "MIN"
-        return (4, _typed(f32, lambda x, y: best(low, False, x, y))) if kind == "F32" else (8, _typed(f64, lambda x, y: best(low, False, x, y)))
+        return (
+            (4, _typed(f32, lambda x, y: best(low, False, x, y)))
+            if kind == "F32"
+            else (8, _typed(f64, lambda x, y: best(low, False, x, y)))
+        )
     raise b.refuse(f"{op} on {kind}")
 
 
@@ -182,7 +215,11 @@ def atom(space: str) -> Builder:
                 done = result == values if result.ndim == 1 else (result == values).all(axis=1)
                 result = done.astype(values.dtype)  # as wide as the data (measured: .64 is compared as a pair)
             if want_old:
-                table = result.view(u32).reshape(n, -1) if result.dtype == u64 or result.ndim > 1 else result.astype(u32).reshape(n, 1)
+                table = (
+                    result.view(u32).reshape(n, -1)
+                    if result.dtype == u64 or result.ndim > 1
+                    else result.astype(u32).reshape(n, 1)
+                )
                 for i, row in enumerate(out):
                     if act is None:
                         v.U[row][:] = table[:, i]
@@ -196,7 +233,9 @@ def atom(space: str) -> Builder:
     return build
 
 
-def _groups(b: Build, space: str, target: Mem, size: int) -> Callable[[View, Arr | None], list[tuple[Any, Arr, Arr | None]]]:
+def _groups(
+    b: Build, space: str, target: Mem, size: int
+) -> Callable[[View, Arr | None], list[tuple[Any, Arr, Arr | None]]]:
     if space == "generic":
         return generic(b, target, size, "atomic")
     place = locate(b, space, target, size, "atomic")

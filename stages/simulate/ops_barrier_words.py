@@ -41,4 +41,6 @@ def step90(old: Arr, arrivals: Arr, owed: Arr, leave: bool = False) -> Arr:
     done = (count == 0) & (waiting == 0)
     phase = np.where(done, phase ^ u64(1), phase)
     count = np.where(done, start, count)
-    return np.asarray((old & u64(1)) | (start << u64(1)) | (waiting << u64(21)) | (count << u64(43)) | (phase << u64(63)))
+    return np.asarray(
+        (old & u64(1)) | (start << u64(1)) | (waiting << u64(21)) | (count << u64(43)) | (phase << u64(63))
+    )

@@ -97,14 +97,26 @@ def _reduction(b: Build) -> Reduce:
         fmt = F16 if kind == "F16" else BF16
         from stages.simulate.ops_float import best
 
-        fn: Any = {"ADD": fp.add_odd, "MIN": lambda x, y: best(True, False, x, y), "MAX": lambda x, y: best(False, False, x, y)}[op]
+        fn: Any = {
+            "ADD": fp.add_odd,
+            "MIN": lambda x, y: best(True, False, x, y),
+            "MAX": lambda x, y: best(False, False, x, y),
+        }[op]
 
         def halves(old: Arr, new: Arr) -> Arr:
             x, y = (fp.decode_half(np.ascontiguousarray(a).view(np.uint16), fmt) for a in (old, new))
             return np.asarray(fp.encode_half(fn(x, y), fmt).view(u8))
 
         return halves
-    types: dict[str, Any] = {"U32": u32, "S32": np.int32, "U64": u64, "64": u64, "S64": i64, "F32": np.float32, "F64": np.float64}
+    types: dict[str, Any] = {
+        "U32": u32,
+        "S32": np.int32,
+        "U64": u64,
+        "64": u64,
+        "S64": i64,
+        "F32": np.float32,
+        "F64": np.float64,
+    }
     view = types[kind]
     plain: dict[str, Any] = {
         "ADD": np.add, "MIN": np.minimum, "MAX": np.maximum, "AND": np.bitwise_and, "OR": np.bitwise_or, "XOR": np.bitwise_xor,
@@ -162,7 +174,30 @@ def bulk(b: Build) -> InstFn:
 
 
 _KNOWN: Final = frozenset(
-    ["S", "G", "MULTICAST", "DST_G_BYTE_MASK", "ADD", "MIN", "MAX", "INC", "DEC", "AND", "OR", "XOR", "U32", "S32", "U64", "S64", "64", "F16", "BF16", "F32", "F64", "RN"]
+    [
+        "S",
+        "G",
+        "MULTICAST",
+        "DST_G_BYTE_MASK",
+        "ADD",
+        "MIN",
+        "MAX",
+        "INC",
+        "DEC",
+        "AND",
+        "OR",
+        "XOR",
+        "U32",
+        "S32",
+        "U64",
+        "S64",
+        "64",
+        "F16",
+        "BF16",
+        "F32",
+        "F64",
+        "RN",
+    ]
 )
 
 

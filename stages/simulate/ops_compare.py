@@ -90,7 +90,9 @@ def _minmax(b: Build, kind: Any, x: Get, y: Get, index: int = 0) -> Get:
         fn = np.minimum if fixed else np.maximum
         return lambda v: fn(x(v).view(kind), y(v).view(kind))
     pp = b.psrc(index, True)
-    return lambda v: np.where(pp(v), np.minimum(x(v).view(kind), y(v).view(kind)), np.maximum(x(v).view(kind), y(v).view(kind)))
+    return lambda v: np.where(
+        pp(v), np.minimum(x(v).view(kind), y(v).view(kind)), np.maximum(x(v).view(kind), y(v).view(kind))
+    )
 
 
 def _no_preds(b: Build) -> None:

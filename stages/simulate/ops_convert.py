@@ -13,11 +13,26 @@ from stages.simulate.build import Arr, Build, Builder, Get, InstFn, flags_of, jo
 from stages.simulate.exact import BF16, F16, Format
 from stages.simulate.ops_half import half_source, pack
 
-u8, u16, u32, u64, i32, i64, f32, f64 = np.uint8, np.uint16, np.uint32, np.uint64, np.int32, np.int64, np.float32, np.float64
+u8, u16, u32, u64, i32, i64, f32, f64 = (
+    np.uint8,
+    np.uint16,
+    np.uint32,
+    np.uint64,
+    np.int32,
+    np.int64,
+    np.float32,
+    np.float64,
+)
 _INTS: Final = ("U8", "S8", "U16", "S16", "U32", "S32", "U64", "S64")
 _FLOATS: Final = ("F16", "F32", "F64", "BF16", "TF32")
 _ROUND: Final = {"FLOOR": "RM", "CEIL": "RP", "TRUNC": "RZ", "RM": "RM", "RP": "RP", "RZ": "RZ", "RN": "RN"}
-_SMALL: Final[dict[str, Format]] = {"E4M3": exact.E4M3, "E5M2": exact.E5M2, "E3M2": exact.E3M2, "E2M3": exact.E2M3, "E2M1": exact.E2M1}
+_SMALL: Final[dict[str, Format]] = {
+    "E4M3": exact.E4M3,
+    "E5M2": exact.E5M2,
+    "E3M2": exact.E3M2,
+    "E2M3": exact.E2M3,
+    "E2M1": exact.E2M1,
+}
 _TYPES: Final[dict[str, Any]] = {
     "U8": u8, "S8": np.int8, "U16": u16, "S16": np.int16, "U32": u32, "S32": i32, "U64": u64, "S64": i64,
 }  # fmt: skip
@@ -194,7 +209,9 @@ def f2fp(b: Build) -> InstFn:
     if "TF32" in mods:
         b.only("TF32", "F32", "PACK_B", "RZ", "RNA", "RELU", "SATFINITE", "PACK_AB", "RN")
         get = b.f(b.s[-1])
-        how = "RZ" if "RZ" in mods else "RNA" if "RNA" in mods else "RN"  # to nearest even prints nothing (measured: cvt.rn.tf32)
+        how = (
+            "RZ" if "RZ" in mods else "RNA" if "RNA" in mods else "RN"
+        )  # to nearest even prints nothing (measured: cvt.rn.tf32)
         finite = "SATFINITE" in mods
 
         def tf32(x: Arr) -> Arr:
@@ -243,14 +260,30 @@ def _f2fp_small(b: Build, fmt: Format, name: str, relu: bool) -> InstFn:
         return b.emit(unpack, [get])
     if mods.index(name) != next(i for i, m in enumerate(mods) if m in (*_SMALL, "F32", "F16")):
         raise b.refuse()
-    b.only(name, "F32", "F16", "SATFINITE", "RELU", "PACK_AB_MERGE_C", "PACK_AB", "PACK_B_MERGE_C", "UNPACK_B_MERGE_C", "MERGE_C", "PACK_B", "RN", "RZ")
+    b.only(
+        name,
+        "F32",
+        "F16",
+        "SATFINITE",
+        "RELU",
+        "PACK_AB_MERGE_C",
+        "PACK_AB",
+        "PACK_B_MERGE_C",
+        "UNPACK_B_MERGE_C",
+        "MERGE_C",
+        "PACK_B",
+        "RN",
+        "RZ",
+    )
 
     def code(x: Arr) -> Arr:
         y = x.astype(f64)
         return fp.encode_small(_relu(y) if relu else y, fmt).astype(u32)
 
     unpacks = "UNPACK_B_MERGE_C" in b.mods  # one register with two halves
-    merge = [o for o in b.s[1:2]] if unpacks else [o for o in b.s[2:3]] if any(m.endswith("MERGE_C") for m in mods) else []
+    merge = (
+        [o for o in b.s[1:2]] if unpacks else [o for o in b.s[2:3]] if any(m.endswith("MERGE_C") for m in mods) else []
+    )
     kept = b.raw(merge[0]) if merge else None
     half_register = bits * 2
     if "F16" in b.mods and "F32" not in b.mods:
@@ -274,7 +307,9 @@ def _f2fp_exponents(b: Build, mode: str) -> InstFn:
 
         def unpack(x: Arr) -> Arr:
             codes = [((x >> part) >> u32(8 * i)) & u32(0xFF) for i in (0, 1)]
-            halves = [fp.encode_half(np.where(c == 255, np.nan, np.ldexp(1.0, c.astype(np.int32) - 127)), BF16) for c in codes]
+            halves = [
+                fp.encode_half(np.where(c == 255, np.nan, np.ldexp(1.0, c.astype(np.int32) - 127)), BF16) for c in codes
+            ]
             return pack(halves[0], halves[1])
 
         return b.emit(unpack, [get])
@@ -290,7 +325,9 @@ def _f2fp_exponents(b: Build, mode: str) -> InstFn:
     if "UNPACK_B_MERGE_C" in b.mods:
         brains = half_source(b, b.s[0], BF16)
         kept = b.raw(b.s[1])
-        return b.emit(lambda x, c: x | (c << u32(16)), [lambda v: code(brains(v)[0]) | (code(brains(v)[1]) << u32(8)), kept])
+        return b.emit(
+            lambda x, c: x | (c << u32(16)), [lambda v: code(brains(v)[0]) | (code(brains(v)[1]) << u32(8)), kept]
+        )
     gx, gy = b.f(b.s[0]), b.f(b.s[1])
     above = [b.raw(o) for o in b.s[2:3]] or [lambda v: np.zeros(v.n, u32)]
     return b.emit(lambda x, c: x | (c << u32(16)), [lambda v: code(gy(v)) | (code(gx(v)) << u32(8)), above[0]])

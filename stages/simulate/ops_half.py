@@ -32,7 +32,15 @@ def pack(low: Arr, high: Arr) -> Arr:
 
 def _swizzle(op: Operand) -> tuple[int, int]:
     mod = getattr(op, "mod", "")
-    pairs = {"": (0, 1), "H1_H0": (0, 1), "H0_H0": (0, 0), "H1_H1": (1, 1), "H0_NH1": (0, 1), "H0": (0, 0), "H1": (1, 1)}
+    pairs = {
+        "": (0, 1),
+        "H1_H0": (0, 1),
+        "H0_H0": (0, 0),
+        "H1_H1": (1, 1),
+        "H0_NH1": (0, 1),
+        "H0": (0, 0),
+        "H1": (1, 1),
+    }
     if mod not in pairs:
         raise KeyError(mod)
     return pairs[mod]

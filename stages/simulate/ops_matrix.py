@@ -124,7 +124,11 @@ def _dense(packed: Arr, words: Arr, kind: str, bits: int, selector: int) -> Arr:
     wide = bits >= 16
     nibbles = half if kind == "TF32" else half // 2 if bits > 4 else half // 4  # in a row
     lanes = -(-nibbles // 4) if wide else 2 * (-(-nibbles // 8))
-    quads = words.reshape(w, 8, 4)[:, :, lanes * selector : lanes * selector + lanes] if lanes < 4 else words.reshape(w, 8, 4)
+    quads = (
+        words.reshape(w, 8, 4)[:, :, lanes * selector : lanes * selector + lanes]
+        if lanes < 4
+        else words.reshape(w, 8, 4)
+    )
     digits = (quads[..., None] >> (u32(4) * np.arange(8, dtype=u32))) & u32(15)  # [warp, g, lane, nibble]
     if wide:
         rows = digits.reshape(w, 8, lanes, 2, 4).transpose(0, 3, 1, 2, 4).reshape(w, 16, lanes * 4)
@@ -223,7 +227,12 @@ def scaled(b: Build) -> InstFn:
     kinds = [x for x in words if x in _SMALL]
     scale_kind = next((x for x in words if x in ("E8", "UE4M3")), "")
     blocks = next((int(x[0]) for x in words if x in ("1X", "2X", "4X")), 2 if b.inst.op == "OMMA" else 1)
-    if not shape or not kinds or not scale_kind or any(x not in (*_SHAPES, *_SMALL, "SF", "SP", "F32", "E8", "UE4M3", "1X", "2X", "4X") for x in words):
+    if (
+        not shape
+        or not kinds
+        or not scale_kind
+        or any(x not in (*_SHAPES, *_SMALL, "SF", "SP", "F32", "E8", "UE4M3", "1X", "2X", "4X") for x in words)
+    ):
         raise b.refuse()
     m, _, k = _SHAPES[shape]
     bits = 4 if b.inst.op == "OMMA" else 8

@@ -18,7 +18,40 @@ u8, u32, u64, i64 = np.uint8, np.uint32, np.uint64, np.int64
 
 #: Modifier words that do not change what an access does in a model without caches, where memory is strongly ordered.
 HINTS: Final = frozenset(
-    ["E", "CONSTANT", "STRONG", "WEAK", "MMIO", "SYS", "GPU", "SM", "CTA", "VC", "EF", "EL", "LU", "EU", "NA", "U", "LTC64B", "LTC128B", "LTC256B", "PRIVATE", "ADDR", "BYPASS", "ACCESS", "EN", "ENL2", "ELL2", "EFL2", "L2", "IVALL", "32", "D", "B"]
+    [
+        "E",
+        "CONSTANT",
+        "STRONG",
+        "WEAK",
+        "MMIO",
+        "SYS",
+        "GPU",
+        "SM",
+        "CTA",
+        "VC",
+        "EF",
+        "EL",
+        "LU",
+        "EU",
+        "NA",
+        "U",
+        "LTC64B",
+        "LTC128B",
+        "LTC256B",
+        "PRIVATE",
+        "ADDR",
+        "BYPASS",
+        "ACCESS",
+        "EN",
+        "ENL2",
+        "ELL2",
+        "EFL2",
+        "L2",
+        "IVALL",
+        "32",
+        "D",
+        "B",
+    ]
 )
 SIZES: Final[dict[str, tuple[int, bool]]] = {
     "U8": (1, False), "S8": (1, True), "U16": (2, False), "S16": (2, True), "32": (4, False), "64": (8, False), "128": (16, False),
@@ -143,7 +176,9 @@ def locate(b: Build, space: str, op: Mem, size: int, what: str) -> Callable[[Vie
 
 def _fixed(b: Build, upper: int, what: str, size: int) -> Callable[[Arr, Arr], tuple[Bytes, Arr]]:
     """``(memory, byte offsets)`` of addresses in a window of constants: the module's (bank 3), or the kernel's parameters (bank 0)."""
-    number, start, name = (3, 0, "constants") if upper == CONST_HI else (0, b.ctx.launch.target.bank0.param_bias, "parameters")
+    number, start, name = (
+        (3, 0, "constants") if upper == CONST_HI else (0, b.ctx.launch.target.bank0.param_bias, "parameters")
+    )
     bank = b.ctx.banks.get(number, b"")
     memory = Bytes(np.frombuffer(bank + bytes(64 - len(bank) % 32), u8).copy())
 
@@ -153,7 +188,9 @@ def _fixed(b: Build, upper: int, what: str, size: int) -> Callable[[Arr, Arr], t
         bad = at + size > len(bank)
         if what != "read" or count(bad):
             first = int(bad.argmax())
-            raise Fault(f"{what} of {size} bytes in the window of {name} at {int(address[first]):#x}", lane_of(who, first))
+            raise Fault(
+                f"{what} of {size} bytes in the window of {name} at {int(address[first]):#x}", lane_of(who, first)
+            )
         return memory, at
 
     return find
@@ -360,10 +397,14 @@ def ldc(b: Build) -> InstFn:
         bad = (at < 0) | (at + size > len(data))
         if count(bad):
             first = int(bad.argmax())
-            raise Fault(f"out-of-bounds constant read of {size} bytes at c[{bank:#x}][{int(at[first]):#x}]", lane_of(act, first))
+            raise Fault(
+                f"out-of-bounds constant read of {size} bytes at c[{bank:#x}][{int(at[first]):#x}]", lane_of(act, first)
+            )
         bytes_ = data[at[:, None] + np.arange(size)]
-        values = np.ascontiguousarray(bytes_).view({1: u8, 2: np.uint16, 4: u32, 8: u64}.get(size, u32)).reshape(
-            (-1,) if size <= 8 else (len(at), size // 4)
+        values = (
+            np.ascontiguousarray(bytes_)
+            .view({1: u8, 2: np.uint16, 4: u32, 8: u64}.get(size, u32))
+            .reshape((-1,) if size <= 8 else (len(at), size // 4))
         )
         _write(rows, values, size, signed, v, act)
 
@@ -407,7 +448,9 @@ def ldgsts(b: Build) -> InstFn:
     return run
 
 
-def _zero_fill(b: Build, op: Mem, size: int, to: Callable[[View, Arr | None], tuple[Any, Arr]], pred: Get | None) -> InstFn:
+def _zero_fill(
+    b: Build, op: Mem, size: int, to: Callable[[View, Arr | None], tuple[Any, Arr]], pred: Get | None
+) -> InstFn:
     """LDGSTS.ZFILL: the low bits k of the address say that the last k bytes are zeros instead (measured: the code adds -size & 3);
     with the predicate false all are."""
     get = address64(b, op, "E" in words_of(b))

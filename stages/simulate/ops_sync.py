@@ -17,6 +17,7 @@ from stages.simulate.state import P_SINK
 
 u32, u64 = np.uint32, np.uint64
 
+
 def arrive_shared(b: Build) -> InstFn:
     """ATOMS.ARRIVE.64: one arrival; the old words."""
     place = locate(b, "shared", mem_of(b), 8, "atomic")
@@ -120,7 +121,13 @@ def arrives(b: Build) -> InstFn:
         arrived, owed = (one, none) if arrives_once else (none, none - one)
         if old_form and not arrives_once:
             return
-        atomic(memory.views[8], at // 8, lambda o, k: arrive80(o) if old_form else step90(o, arrived[k], owed[k]), one, True)
+        atomic(
+            memory.views[8],
+            at // 8,
+            lambda o, k: arrive80(o) if old_form else step90(o, arrived[k], owed[k]),
+            one,
+            True,
+        )
 
     return run
 

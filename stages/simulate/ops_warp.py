@@ -46,7 +46,9 @@ def vote(b: Build) -> InstFn:
         if d != SINK:
             put(v.U[d], words.repeat(32), target)
         if pu != P_SINK:
-            verdict = words == alive if mode == "ALL" else words != 0 if mode == "ANY" else (words == alive) | (words == 0)
+            verdict = (
+                words == alive if mode == "ALL" else words != 0 if mode == "ANY" else (words == alive) | (words == 0)
+            )
             put(v.P[pu], verdict.repeat(32), target)
 
     return run
@@ -63,7 +65,11 @@ def shfl(b: Build) -> InstFn:
         act = group(v, m)
         lane = np.arange(v.n, dtype=i64) & 31
         word = gc(v)
-        by, clamp, seg = (gb(v) & u32(31)).astype(i64), (word & u32(31)).astype(i64), ((word >> u32(8)) & u32(31)).astype(i64)
+        by, clamp, seg = (
+            (gb(v) & u32(31)).astype(i64),
+            (word & u32(31)).astype(i64),
+            ((word >> u32(8)) & u32(31)).astype(i64),
+        )
         least = lane & seg
         most = least | (clamp & ~seg)
         if mode == "UP":
@@ -213,7 +219,14 @@ def r2ur(b: Build) -> InstFn:
 
 
 #: Registers that change while the kernel runs: which 32 bits of the cycle count they show.
-_CLOCKS: Final = {"SR_CLOCKLO": 0, "SR_CLOCKHI": 32, "SR_CLOCK": 0, "SR_GLOBALTIMERLO": 0, "SR_GLOBALTIMERHI": 32, "SR_GLOBALTIMER": 0}
+_CLOCKS: Final = {
+    "SR_CLOCKLO": 0,
+    "SR_CLOCKHI": 32,
+    "SR_CLOCK": 0,
+    "SR_GLOBALTIMERLO": 0,
+    "SR_GLOBALTIMERHI": 32,
+    "SR_GLOBALTIMER": 0,
+}
 
 
 def _clock(b: Build, shift: int, wide: bool) -> InstFn:

@@ -9,7 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ir_format.model import Inst
-from stages.simulate import control, ops_atomic, ops_convert, ops_float, ops_half, ops_int, ops_matrix, ops_memory, ops_sync, ops_warp
+from stages.simulate import (
+    control,
+    ops_atomic,
+    ops_convert,
+    ops_float,
+    ops_half,
+    ops_int,
+    ops_matrix,
+    ops_memory,
+    ops_sync,
+    ops_warp,
+)
 from stages.simulate.build import Build, Builder, Context, Unsupported, guarded, text_of
 from stages.simulate.control import CONTROL
 from stages.simulate.image import Image
@@ -165,7 +176,9 @@ class Compiled:
         """The construction record of an instruction."""
         build = self.builds.get(index)
         if build is None:
-            build = self.builds[index] = Build(self.program.inst(index), self.context, index, self.program.addresses[index])
+            build = self.builds[index] = Build(
+                self.program.inst(index), self.context, index, self.program.addresses[index]
+            )
         return build
 
     def compile(self, index: int) -> InstFn:
@@ -183,7 +196,9 @@ class Compiled:
         except Unsupported as e:
             raise Fault(str(e)) from e
         except (IndexError, StopIteration, AttributeError, TypeError, KeyError) as e:
-            raise Fault(f"instruction {text_of(self.program.inst(index))} has operands that the simulator can't read ({e!r})") from e
+            raise Fault(
+                f"instruction {text_of(self.program.inst(index))} has operands that the simulator can't read ({e!r})"
+            ) from e
         self.fns[index] = fn
         return fn
 

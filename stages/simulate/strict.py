@@ -37,7 +37,9 @@ _WRITE = 2  # cycles after issue in which no fixed-latency result lands
 class StrictMachine(Machine):
     """See the module text."""
 
-    def __init__(self, lanes: Lanes, program: Compiled, kernel: str, limits: Limits, seed: int, typical: bool = False) -> None:
+    def __init__(
+        self, lanes: Lanes, program: Compiled, kernel: str, limits: Limits, seed: int, typical: bool = False
+    ) -> None:
         super().__init__(lanes, program, kernel, limits, seed)
         self.code = program
         self.sm = program.context.sm
@@ -90,7 +92,9 @@ class StrictMachine(Machine):
                 name = f"UR{row - UR0}" if row >= UR0 else f"R{row}"
             else:
                 name = f"UP{row - UP0}" if UP0 <= row < P_SINK else f"P{row}"
-            names.append(f"{name} of {self.program.place(first, self.kernel)} {what} {self.program.place(second, self.kernel)} {distance} cycles later")
+            names.append(
+                f"{name} of {self.program.place(first, self.kernel)} {what} {self.program.place(second, self.kernel)} {distance} cycles later"
+            )
         return names
 
     # --- time of bundles ---
@@ -131,7 +135,9 @@ class StrictMachine(Machine):
                 kept.append((source, mask, time))
                 continue
             mine = np.zeros(source.n, np.bool_)
-            mine[low - source.lo : high - source.lo] = mask[low - source.lo : high - source.lo] & lanes[low - view.lo : high - view.lo]
+            mine[low - source.lo : high - source.lo] = (
+                mask[low - source.lo : high - source.lo] & lanes[low - view.lo : high - view.lo]
+            )
             if count(mine):
                 sources.append((source, mine, time))
                 mask = mask & ~mine
@@ -146,7 +152,12 @@ class StrictMachine(Machine):
             else:
                 low, high = max(source.lo, view.lo), min(source.hi, view.hi)
                 middle = self.lanes.views.get((low // 32, (high - low).bit_length() - 6)) or View(self.lanes, low, high)
-                child.time.absorb(time.restricted(source, middle, mine[low - source.lo : high - source.lo]), middle, view, mine[low - source.lo : high - source.lo])
+                child.time.absorb(
+                    time.restricted(source, middle, mine[low - source.lo : high - source.lo]),
+                    middle,
+                    view,
+                    mine[low - source.lo : high - source.lo],
+                )
 
         self.trim(child.time, view)
 
@@ -280,7 +291,9 @@ class StrictMachine(Machine):
             return False
         pending = time.pending
         touched = run.touched
-        return not pending or all(self.landed(time, bundle.view, row, at) for row in [r for r in pending if r in touched])
+        return not pending or all(
+            self.landed(time, bundle.view, row, at) for row in [r for r in pending if r in touched]
+        )
 
     def wait(self, time: Time, ctl: Ctl) -> int:
         """The cycle at which the instruction can issue."""
@@ -339,11 +352,15 @@ class StrictMachine(Machine):
             if queue and not skip:
                 self.overtakes(queue, plan, mask, at, ready)
             if not skip:
-                held = [(view.U[number], values) for number, values in self.kept(time, view, plan)] if time.reuse else []
+                held = (
+                    [(view.U[number], values) for number, values in self.kept(time, view, plan)] if time.reuse else []
+                )
                 for row in plan.reads:
                     if row in pending:
                         self.settle(time, view, row, plan.reader, at, plan.pc)
-                        if plan.late and row in pending:  # too early for this one: it gets the old value, however late it reads
+                        if (
+                            plan.late and row in pending
+                        ):  # too early for this one: it gets the old value, however late it reads
                             source = (view.U if row[0] == "U" else view.P)[row[1]]
                             held.append((source, source.copy()))
                 direct = not held and not queue and self.runs.safe(plan) and not any(r in pending for r in plan.reads)
@@ -388,7 +405,11 @@ class StrictMachine(Machine):
 
     def keep(self, view: View, plan: Plan) -> dict[int, tuple[int, Arr, int]]:
         """What the reuse cache holds behind an instruction (called before its results are seen)."""
-        return {i: (n, view.U[n].copy(), plan.pc if ("U", n) in plan.writes else -1) for i in plan.reuse for n in (plan.slots[i],)}
+        return {
+            i: (n, view.U[n].copy(), plan.pc if ("U", n) in plan.writes else -1)
+            for i in plan.reuse
+            for n in (plan.slots[i],)
+        }
 
     def kept(self, time: Time, view: View, plan: Plan) -> list[tuple[int, Arr]]:
         """Operands that come from the reuse cache and differ from their registers: number, values."""
@@ -445,7 +466,9 @@ class StrictMachine(Machine):
                     return
                 self.executed += bundle.many
                 if self.executed > self.limits.instructions:
-                    raise Fault(f"instruction limit of {self.limits.instructions} warp instructions reached (infinite loop?)")
+                    raise Fault(
+                        f"instruction limit of {self.limits.instructions} warp instructions reached (infinite loop?)"
+                    )
                 if not self.control(bundle, time, i):
                     return
                 budget -= 1
@@ -501,5 +524,3 @@ def _superseded(rest: list[Entry], seen: list[Entry]) -> list[Entry]:
 
 def _landing(e: Entry) -> tuple[int, int]:
     return (e.ready, e.at) if e.ready >= 0 else (e.at + 4, e.at)
-
-

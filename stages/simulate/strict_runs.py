@@ -23,7 +23,24 @@ from stages.simulate.timing import latency
 
 #: Control instructions after which the next one runs, if any does.
 _FALLS: Final = frozenset(("BSYNC", "BAR", "WARPSYNC", "YIELD", "BREAK", "UCGABAR_ARV", "UCGABAR_WAIT"))
-_READERS: Final = ("alu", "dual", "add64", "fma", "wab", "wide", "half", "halfmma", "fp64", "mma", "xu", "mem", "uni", "guard", "branch", "call")
+_READERS: Final = (
+    "alu",
+    "dual",
+    "add64",
+    "fma",
+    "wab",
+    "wide",
+    "half",
+    "halfmma",
+    "fp64",
+    "mma",
+    "xu",
+    "mem",
+    "uni",
+    "guard",
+    "branch",
+    "call",
+)
 #: Instructions that a search for waits looks at before it gives up.
 _REACH: Final = 256
 _NONE: Final = 7
@@ -93,7 +110,11 @@ class Runs:
         inst = plan.inst
         if inst.op not in CONTROL:
             return (plan.pc + 1,)
-        certain = all(o.num == ZERO and not o.flags & INV for o in (inst.guard, *inst.srcs) if isinstance(o, Reg) and o.file in ("P", "UP"))
+        certain = all(
+            o.num == ZERO and not o.flags & INV
+            for o in (inst.guard, *inst.srcs)
+            if isinstance(o, Reg) and o.file in ("P", "UP")
+        )
         if inst.op == "EXIT":
             return () if certain else (plan.pc + 1,)
         if inst.op in _FALLS:
@@ -110,7 +131,9 @@ class Runs:
         parts = dict(zip(plan.writes, plan.parts, strict=True))
         if any(("U", plan.slots[i]) in parts for i in plan.reuse):
             return False
-        needs = [longest(plan.writer, part, plan.dual, row[0], is_uniform_row(row), self.sm) for row, part in parts.items()]
+        needs = [
+            longest(plan.writer, part, plan.dual, row[0], is_uniform_row(row), self.sm) for row, part in parts.items()
+        ]
         need = max(needs, default=0)
         best: dict[int, int] = {}
         work = [(plan.pc + 1, plan.ctl.stall or DRAIN)]
@@ -126,7 +149,9 @@ class Runs:
                 reads.append((("P", other.guard_row), "guard"))
             for row, reader in reads:
                 part = parts.get(row, -1)
-                if part >= 0 and distance < latency(plan.writer, part, plan.dual, reader, row[0], is_uniform_row(row), self.sm):
+                if part >= 0 and distance < latency(
+                    plan.writer, part, plan.dual, reader, row[0], is_uniform_row(row), self.sm
+                ):
                     return False
             following = self._next(other)
             if following is None:
@@ -157,9 +182,15 @@ class Runs:
                 continue
             if source and not sources.isdisjoint(other.writes):
                 return False
-            if result and not (writes.isdisjoint(other.reads) and writes.isdisjoint(other.writes) and ("P", other.guard_row) not in writes):
+            if result and not (
+                writes.isdisjoint(other.reads)
+                and writes.isdisjoint(other.writes)
+                and ("P", other.guard_row) not in writes
+            ):
                 return False
-            if board == _NONE and plan.pipe and other.pipe == plan.pipe:  # results of one pipe come in order: its next scoreboard covers them
+            if (
+                board == _NONE and plan.pipe and other.pipe == plan.pipe
+            ):  # results of one pipe come in order: its next scoreboard covers them
                 board = other.ctl.wr
             following = self._next(other)
             if following is None:

@@ -25,7 +25,9 @@ class Entry:
 
     __slots__ = ("at", "dual", "mask", "part", "pc", "ready", "values", "writer")
 
-    def __init__(self, values: Arr, mask: Arr | None, at: int, ready: int, writer: str, part: int, dual: bool, pc: int) -> None:
+    def __init__(
+        self, values: Arr, mask: Arr | None, at: int, ready: int, writer: str, part: int, dual: bool, pc: int
+    ) -> None:
         self.values = values
         self.mask = mask
         self.at = at
@@ -41,7 +43,9 @@ class Deferred:
 
     __slots__ = ("at", "held", "mask", "plan", "read_at", "ready")
 
-    def __init__(self, read_at: int, plan: Plan, mask: Arr | None, at: int, ready: int, held: list[tuple[Arr, Arr]]) -> None:
+    def __init__(
+        self, read_at: int, plan: Plan, mask: Arr | None, at: int, ready: int, held: list[tuple[Arr, Arr]]
+    ) -> None:
         self.read_at = read_at
         self.plan = plan
         self.mask = mask
@@ -106,7 +110,16 @@ class Time:
                 # The two sides of a branch carry parts of one entry from before it: join them again.
                 twin = next((x for x in mine if x.pc == e.pc and (uniform or (x.at == at and x.ready == ready))), None)
                 if twin is None or twin.mask is None:
-                    twin = Entry(np.zeros(target.n, e.values.dtype), np.zeros(target.n, np.bool_), at, ready, e.writer, e.part, e.dual, e.pc)
+                    twin = Entry(
+                        np.zeros(target.n, e.values.dtype),
+                        np.zeros(target.n, np.bool_),
+                        at,
+                        ready,
+                        e.writer,
+                        e.part,
+                        e.dual,
+                        e.pc,
+                    )
                     mine.append(twin)
                 np.copyto(twin.values[part], e.values, where=lanes_here)
                 grown = np.zeros(target.n, np.bool_) if twin.mask is None else twin.mask.copy()
@@ -174,13 +187,21 @@ class Plan:
         # IMAD.WIDE and IMAD.HI take C later than A and B (documented).
         self.readers: dict[Row, str] = {}
         if self.reader == "wide":
-            self.readers = {("U", o.num): "wab" for o in inst.srcs[:2] if isinstance(o, Reg) and o.file == "R" and o.num != ZERO}
+            self.readers = {
+                ("U", o.num): "wab" for o in inst.srcs[:2] if isinstance(o, Reg) and o.file == "R" and o.num != ZERO
+            }
         self.writes = list(dict.fromkeys(build.writes))
         #: for each row written, which register of the result it is (a predicate: 0)
-        self.parts = [sum(k == "U" for k, _ in self.writes[:n]) if kind == "U" else 0 for n, (kind, _) in enumerate(self.writes)]
+        self.parts = [
+            sum(k == "U" for k, _ in self.writes[:n]) if kind == "U" else 0 for n, (kind, _) in enumerate(self.writes)
+        ]
         self.uniform_out = any(isinstance(o, Reg) and o.file in ("UR", "UP") and o.num != ZERO for o in inst.dsts)
         # A read scoreboard protects vector registers; predicates and uniform registers are read at issue (measured).
-        self.late = self.variable and inst.op not in ("S2R", "S2UR", "LDGDEPBAR", "BMOV") and any(r[0] == "U" and r[1] < 256 for r in self.reads)
+        self.late = (
+            self.variable
+            and inst.op not in ("S2R", "S2UR", "LDGDEPBAR", "BMOV")
+            and any(r[0] == "U" and r[1] < 256 for r in self.reads)
+        )
         self.early = [r for r in self.reads if not (r[0] == "U" and r[1] < 256)]
         self.late_reads = [r for r in self.reads if r[0] == "U" and r[1] < 256]
         # The predicate of a generic atomic without a result is known when its address is (measured: the branch waits for the read scoreboard).

@@ -124,7 +124,9 @@ class Stubs:
                 return float.hex(struct.unpack("<d", take(8))[0]).encode()
             pointer = struct.unpack("<Q", take(8))[0]
             if letter == "s":
-                return ((spec + b"s").decode() % self._string(pointer, lane, bundle).decode("utf-8", "replace")).encode()
+                return (
+                    (spec + b"s").decode() % self._string(pointer, lane, bundle).decode("utf-8", "replace")
+                ).encode()
             return hex(pointer).encode()
 
         return _CONVERSION.sub(convert, form).decode("utf-8", "replace")
@@ -149,7 +151,6 @@ class Stubs:
         u = bundle.view.U
         message = self._string(int(u[_ARG0][lane]) | int(u[_ARG0 + 1][lane]) << 32, lane, bundle)
         raise Fault(f"assertion failed: {message.decode('utf-8', 'replace')}", lane)
-
 
     def _multicast(self, machine: Machine, bundle: Bundle, mask: Arr) -> None:
         """R4 destination, R6 source, R8 bytes, R9 blocks of the cluster, R10 barrier object, addresses in pairs (measured); R12, a cache policy, is not read."""

@@ -22,7 +22,9 @@ _FMA: Final = _of("fma")
 _HALF: Final = _of("half", "hcmp")
 #: Memory-pipe instructions whose operands come as early as those of the special function unit (documented for LDC, measured for MATCH, barrier objects, textures
 #: and surfaces).
-_EARLY: Final = _of("r2ur", "credux", "ldc", "redux", "syncs", "sust") | {"MATCH", "TEX"} | facts.reading("texture", "surface")
+_EARLY: Final = (
+    _of("r2ur", "credux", "ldc", "redux", "syncs", "sust") | {"MATCH", "TEX"} | facts.reading("texture", "surface")
+)
 #: Ops that either pipe runs: the shorter distance holds (measured: VIADD follows IMAD, and the other way round, at 4).
 _EITHER: Final = frozenset(("VIADD",))
 _FP64: Final = _of("fp64")
@@ -40,7 +42,12 @@ _ORDERED: Final[dict[str, str]] = {
 _UNIFORM_LOADS: Final = _of("uldc")
 _TENSOR: Final = facts.having("latesrc")
 #: Others whose results a scoreboard tells.
-_TOLD: Final = facts.reading("texture", "surface") | facts.writing("surface") | facts.having("warpgroup") | frozenset("UF2I UI2F UFRND QMMA OMMA".split())  # noqa: SIM905
+_TOLD: Final = (
+    facts.reading("texture", "surface")
+    | facts.writing("surface")
+    | facts.having("warpgroup")
+    | frozenset(["UF2I", "UI2F", "UFRND", "QMMA", "OMMA"])
+)
 
 _W75: Final = ("disp64", "alu", "fma", "wlo", "whi", "fp64", "half", "mma1", "mma2", "imma")
 _T75: Final[dict[str, tuple[int, ...]]] = {
@@ -61,8 +68,21 @@ _FROM_ADD64: Final = {"alu": 5, "dual": 6, "wide": 4, "wab": 4, "add64": 4, "xu"
 #: Readers that have no row of their own.
 _AS_READER: Final = {"uni": "alu", "guard": "alu", "dual": "alu", "add64": "alu"}
 #: Predicates: reader -> (from alu, fma, half, fp64).
-_P75: Final = {"alu": (4, 5, 8, 9), "fma": (5, 4, 8, 9), "wide": (2, 2, 8, 9), "fp64": (12, 12, 14, 8), "half": (12, 12, 6, 15)}
-_P80: Final = {"alu": (4, 5, 5, 6), "fma": (5, 4, 5, 6), "wide": (2, 2, 5, 6), "fp64": (13, 13, 13, 6), "halfmma": (13, 13, 13, 6), "half": (5, 5, 4, 6)}
+_P75: Final = {
+    "alu": (4, 5, 8, 9),
+    "fma": (5, 4, 8, 9),
+    "wide": (2, 2, 8, 9),
+    "fp64": (12, 12, 14, 8),
+    "half": (12, 12, 6, 15),
+}
+_P80: Final = {
+    "alu": (4, 5, 5, 6),
+    "fma": (5, 4, 5, 6),
+    "wide": (2, 2, 5, 6),
+    "fp64": (13, 13, 13, 6),
+    "halfmma": (13, 13, 13, 6),
+    "half": (5, 5, 4, 6),
+}
 _P_GUARD: Final = {75: (12, 12, 14, 15), 80: (13, 13, 13, 14)}
 #: Uniform registers: reader -> (from the uniform datapath, from ULDC, UMOV or VOTEU).
 _UNIFORM: Final = {"uni": (4, 2), "mem": (9, 2), "xu": (9, 2), "branch": (9, 2)}
@@ -71,8 +91,10 @@ _UNIFORM_P: Final = {"uni": (4, 1), "guard": (11, 5), "branch": (9, 2)}
 
 #: Matrix products by shape (measured on sm_80 from ptxas's distances, with TF32 as with twice the shape: IMMA.8816, IMMA.8832 and BMMA.88128 to STG 12, IMMA.16816 15, HMMA.16816 23).
 _PRODUCTS: Final = {
-    "HMMA": {"16816": "mma2", "16832": "mma2"}, "HMMA.TF32": {"1688": "mma2"},
-    "HMMA.SP": {"16832": "mma2"}, "HMMA.SP.TF32": {"16816": "mma2"},
+    "HMMA": {"16816": "mma2", "16832": "mma2"},
+    "HMMA.TF32": {"1688": "mma2"},
+    "HMMA.SP": {"16832": "mma2"},
+    "HMMA.SP.TF32": {"16816": "mma2"},
     "IMMA": {"8816": "imma", "8832": "imma", "16832": "mma2", "16864": "mma2", "168128": "mma2"},
     "BMMA": {"88128": "imma", "168256": "mma2"},
 }
@@ -90,7 +112,9 @@ def writer_class(inst: Inst, sm: int) -> str:
     if op in _ALU:
         return "disp64" if op == "CS2R" and "32" not in inst.mods else "alu"
     if op in _FMA:
-        return "wide" if "WIDE" in inst.mods else "high" if "HI" in inst.mods and op != "IDP" else "fma"  # (IDP.2A.HI takes the upper bytes of an operand)
+        return (
+            "wide" if "WIDE" in inst.mods else "high" if "HI" in inst.mods and op != "IDP" else "fma"
+        )  # (IDP.2A.HI takes the upper bytes of an operand)
     if op in _HALF:
         return "halfmma" if "MMA" in inst.mods else "half"
     if op in _FP64:
@@ -163,7 +187,9 @@ def latency(writer: str, part: int, dual: bool, reader: str, kind: str, uniform:
         pair = table.get("branch" if reader == "call" else reader, (6, 1) if kind == "P" else (6, 2))
         return pair[1] if writer in ("uldc", "uldcp") else pair[0]
     if kind == "P":
-        column = {"alu": 0, "disp64": 0, "fma": 1, "wide": 1, "high": 1, "half": 2, "halfmma": 3, "fp64": 3}.get(writer, 0)
+        column = {"alu": 0, "disp64": 0, "fma": 1, "wide": 1, "high": 1, "half": 2, "halfmma": 3, "fp64": 3}.get(
+            writer, 0
+        )
         table_p = _P75 if sm == 75 else _P80
         row = table_p.get({"dual": "alu", "add64": "alu", "wab": "fma"}.get(reader, reader))
         if row is None:
@@ -177,7 +203,15 @@ def latency(writer: str, part: int, dual: bool, reader: str, kind: str, uniform:
     if writer == "fp64" and reader == "fp64" and sm >= 90:
         return 8
     columns, rows = (_W75, _T75) if sm == 75 else (_W80, _T80)
-    name = "whi" if writer == "high" else "wlo" if writer == "wide" and part == 0 else "whi" if writer == "wide" else writer
+    name = (
+        "whi"
+        if writer == "high"
+        else "wlo"
+        if writer == "wide" and part == 0
+        else "whi"
+        if writer == "wide"
+        else writer
+    )
     values = rows.get(_AS_READER.get(reader, reader), rows["alu"])
     base = values[columns.index(name)] if name in columns else 4
     if reader in ("alu", "dual"):

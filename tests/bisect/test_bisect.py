@@ -205,7 +205,9 @@ def test_command_line_names_the_pass_that_makes_copies_of_a_loop(tmp_path: Path)
     test = "test $(orias-disasm {} | grep -c FFMA) -le 1"
     if shutil.which("orias-disasm") is None:
         test = test.replace("orias-disasm", f"PYTHONPATH={Path(__file__).parents[2]} {sys.executable} -m stages.disasm")
-    done = CliRunner().invoke(app, [str(file), "-arch", "sm_80", "--test", test, "--keep", str(tmp_path / "kept"), "-q"])
+    done = CliRunner().invoke(
+        app, [str(file), "-arch", "sm_80", "--test", test, "--keep", str(tmp_path / "kept"), "-q"]
+    )
     assert done.exit_code == 0, done.output
     assert done.output.startswith("wrong from optimize: unroll on, rewrite ")
     assert (tmp_path / "kept" / "right.cubin").read_bytes() != (tmp_path / "kept" / "wrong.cubin").read_bytes()

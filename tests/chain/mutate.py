@@ -38,7 +38,33 @@ SECONDS = 20
 #: Where a mutation puts something else: words that stages look at, numbers at the edges.
 WORDS = ("", "IADD3", "BRA", "EXIT", "RET", "CALL", "BSSY", "BSYNC", "WARPSYNC", "R", "UR", "P", "UP", "B", "PHI", "COPY", "PCOPY", "UNDEF", "FENTRY", "X", "LDG", "STS", "MOV",
          "I", "C", "M", "L", "S", "N", "E", "64", "U32", "SR_TID.X", "SB0", "entry", "func", "helper", "ori", "BRX", "R2UR", "LDC", "HMMA", "16816", "F32", "DEPBAR", "BAR", "SYNC", "rel", "ABS")  # fmt: skip
-NUMBERS = (0, 1, -1, 2, 3, 4, 7, 8, 15, 16, 31, 63, 64, 128, 254, 255, 256, 1 << 16, 1 << 20, (1 << 31) - 1, 1 << 31, (1 << 32) - 1, 1 << 40, (1 << 63) - 1, (1 << 64) - 1)
+NUMBERS = (
+    0,
+    1,
+    -1,
+    2,
+    3,
+    4,
+    7,
+    8,
+    15,
+    16,
+    31,
+    63,
+    64,
+    128,
+    254,
+    255,
+    256,
+    1 << 16,
+    1 << 20,
+    (1 << 31) - 1,
+    1 << 31,
+    (1 << 32) - 1,
+    1 << 40,
+    (1 << 63) - 1,
+    (1 << 64) - 1,
+)
 
 
 def forge(rng: random.Random, x: Any, donors: list[Any]) -> Any:
@@ -121,7 +147,11 @@ def guarded(run: Callable[[], Any]) -> tuple[str, str]:
         with contextlib.redirect_stderr(said), contextlib.redirect_stdout(said):
             code = run()
     except Hang:
-        where = [f for f in traceback.extract_tb(sys.exc_info()[2]) if "/site-packages/" not in f.filename and "contextlib" not in f.filename][-2:]
+        where = [
+            f
+            for f in traceback.extract_tb(sys.exc_info()[2])
+            if "/site-packages/" not in f.filename and "contextlib" not in f.filename
+        ][-2:]
         return "hang at " + " < ".join(f"{os.path.basename(f.filename)}:{f.lineno}" for f in where), said.getvalue()
     except BaseException as e:
         f = traceback.extract_tb(e.__traceback__)[-1]
@@ -163,7 +193,7 @@ def streams(names: tuple[str, ...], archs: tuple[str, ...]) -> Iterator[tuple[st
 
 def main(argv: list[str] | None = None) -> int:
     """Run; 1 where something broke."""
-    p = argparse.ArgumentParser(description=__doc__.partition('\n')[0] if __doc__ else '')
+    p = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else "")
     p.add_argument("--streams", type=int, default=0, help="mutated streams into each stage, orias-show and orias-check")
     p.add_argument("--cubins", type=int, default=0, help="mutated cubins into orias-check and orias-disasm")
     p.add_argument("--ptx", type=int, default=0, help="mutated PTX through the whole chain")
@@ -227,7 +257,13 @@ def main(argv: list[str] | None = None) -> int:
             name, arch, kept = rng.choice(corpus)
             bad_b = bytearray(kept["cubin"])
             for _ in range(rng.choice((1, 1, 2, 4))):
-                where = rng.randrange(64) if rng.random() < 0.3 else rng.randrange(len(bad_b)) if rng.random() < 0.5 else rng.randrange(max(0, len(bad_b) - 64 * 30), len(bad_b))
+                where = (
+                    rng.randrange(64)
+                    if rng.random() < 0.3
+                    else rng.randrange(len(bad_b))
+                    if rng.random() < 0.5
+                    else rng.randrange(max(0, len(bad_b) - 64 * 30), len(bad_b))
+                )
                 bad_b[where] = rng.choice((bad_b[where] ^ 1 << rng.randrange(8), rng.randrange(256), 0xFF, 0))
             if rng.random() < 0.1:
                 del bad_b[rng.randrange(len(bad_b)) :]
@@ -261,7 +297,9 @@ def main(argv: list[str] | None = None) -> int:
             return 0
 
         judge("ptx", number, raw, partial(compiled, raw, arch))
-    print(f"{sum(codes.values())} runs {dict(codes)} in {time.time() - t:.0f} s; {sum(found.values())} faults of {len(found)} kinds")
+    print(
+        f"{sum(codes.values())} runs {dict(codes)} in {time.time() - t:.0f} s; {sum(found.values())} faults of {len(found)} kinds"
+    )
     for key, n in found.most_common():
         print(f"{n:6} {key}")
     return 1 if found else 0

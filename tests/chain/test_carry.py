@@ -38,7 +38,9 @@ def _text(bits: int) -> str:
             lines.append(f"setp.lt.u{bits} %p, %a, %c; @%p sub.cc.u{bits} %y, %c, %b;")
         elif between == "twice":
             lines.append(f"subc.u{bits} %x, %x, 5;")
-        lines.append(f"{last}.u{bits} %z, {_operands(last)}; xor.b{bits} %x, %x, %z; st.global.u{bits} [%o+{n * bits // 8}], %x;")
+        lines.append(
+            f"{last}.u{bits} %z, {_operands(last)}; xor.b{bits} %x, %x, %z; st.global.u{bits} [%o+{n * bits // 8}], %x;"
+        )
     regs = f".reg .b{bits} %a, %b, %c, %x, %y, %z; .reg .b64 %i, %o; .reg .b32 %t; .reg .pred %p;"
     loads = "".join(f"ld.global.u{bits} %{r}, [%i+{n * bits // 8}]; " for n, r in enumerate("abc"))
     begin = f"ld.param.u64 %i, [in]; ld.param.u64 %o, [out]; mov.u32 %t, %tid.x; mad.wide.u32 %i, %t, {3 * bits // 8}, %i; mad.wide.u32 %o, %t, {len(ROWS) * bits // 8}, %o;"
@@ -84,7 +86,12 @@ def _given(bits: int) -> tuple[tuple[int, int, int], ...]:
 
 def _differs(bits: int, got: NDArray[np.uint32] | NDArray[np.uint64]) -> list[tuple[Row, tuple[int, int, int]]]:
     rows = got.reshape(len(_given(bits)), len(ROWS)).tolist()
-    return [(ROWS[n], v) for v, row in zip(_given(bits), rows, strict=True) for n, (x, y) in enumerate(zip(row, _expected(bits, *v), strict=True)) if x != y]
+    return [
+        (ROWS[n], v)
+        for v, row in zip(_given(bits), rows, strict=True)
+        for n, (x, y) in enumerate(zip(row, _expected(bits, *v), strict=True))
+        if x != y
+    ]
 
 
 def _buffers(bits: int) -> list[NDArray[np.uint32] | NDArray[np.uint64]]:
@@ -92,7 +99,9 @@ def _buffers(bits: int) -> list[NDArray[np.uint32] | NDArray[np.uint64]]:
     return [np.array(_given(bits), kind).reshape(-1), np.zeros(len(_given(bits)) * len(ROWS), kind)]
 
 
-@pytest.mark.parametrize(("bits", "arch", "level"), [(32, "sm_75", 0), (32, "sm_80", 3), (64, "sm_90", 3), (64, "sm_120", 3)])
+@pytest.mark.parametrize(
+    ("bits", "arch", "level"), [(32, "sm_75", 0), (32, "sm_80", 3), (64, "sm_90", 3), (64, "sm_120", 3)]
+)
 def test_ours(bits: int, arch: str, level: int) -> None:
     buffers = _buffers(bits)
     Device(compile_ptx(_text(bits), arch, {"opt-level": level})).launch("k", 1, len(_given(bits)), buffers)

@@ -27,7 +27,9 @@ def env(path: str | None = None) -> dict[str, str]:
 
 def orias(*args: str, **kw: object) -> subprocess.CompletedProcess[str]:
     """Run the orchestrator."""
-    return subprocess.run([sys.executable, "-m", "orchestrator", *args], capture_output=True, text=True, env=env(), timeout=300, **kw)  # type: ignore[call-overload, no-any-return]
+    return subprocess.run(
+        [sys.executable, "-m", "orchestrator", *args], capture_output=True, text=True, env=env(), timeout=300, **kw
+    )  # type: ignore[call-overload, no-any-return]
 
 
 @pytest.mark.parametrize("opt", [0, 3])
@@ -86,7 +88,14 @@ def test_save_temps_and_start_from(tmp_path: Path) -> None:
     plain, again = tmp_path / "a", tmp_path / "b"
     assert orias(src, "-arch=sm_90", "-o", str(plain), "--save-temps", str(tmp_path / "t")).returncode == 0
     kept = sorted((tmp_path / "t").iterdir())
-    assert [p.name for p in kept] == ["0.parse.ori", "1.lower.ori", "2.optimize.ori", "3.regalloc.ori", "4.schedule.ori", "5.encode.ori"]
+    assert [p.name for p in kept] == [
+        "0.parse.ori",
+        "1.lower.ori",
+        "2.optimize.ori",
+        "3.regalloc.ori",
+        "4.schedule.ori",
+        "5.encode.ori",
+    ]
     for p in kept:
         assert orias("--start-from", str(p), "-o", str(again)).returncode == 0
         assert again.read_bytes() == plain.read_bytes()
@@ -130,7 +139,9 @@ def test_a_foreign_stage_swaps_in(tmp_path: Path) -> None:
     done = orias(src, "-arch=sm_90", "-o", str(out), "--stage", f"optimize={sys.executable} {script}")
     assert done.returncode == 0, done.stderr
     py = sys.executable
-    line = f"{py} -m stages.parse --arch sm_90 {src} | {py} -m stages.lower | {py} {script} | " + " | ".join(f"{py} -m stages.{s}" for s in STAGES[2:])
+    line = f"{py} -m stages.parse --arch sm_90 {src} | {py} -m stages.lower | {py} {script} | " + " | ".join(
+        f"{py} -m stages.{s}" for s in STAGES[2:]
+    )
     piped = subprocess.run(["/bin/sh", "-c", line], capture_output=True, env=env(), check=True, timeout=300).stdout
     assert piped == out.read_bytes()
 
@@ -147,7 +158,16 @@ def test_a_foreign_stage_swaps_in(tmp_path: Path) -> None:
 )
 def test_a_broken_stage_gives_one_error_and_no_file(command: str, text: str, tmp_path: Path) -> None:
     out = tmp_path / "o.cubin"
-    done = orias(str(ptx_path("vadd", "sm_90")), "-arch=sm_90", "-o", str(out), "--stage", f"encode={command}", "--stage-timeout", "3")
+    done = orias(
+        str(ptx_path("vadd", "sm_90")),
+        "-arch=sm_90",
+        "-o",
+        str(out),
+        "--stage",
+        f"encode={command}",
+        "--stage-timeout",
+        "3",
+    )
     assert done.returncode == 255
     assert text in done.stderr
     assert done.stderr.count("fatal") == 1 and "Traceback" not in done.stderr

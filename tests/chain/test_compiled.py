@@ -39,7 +39,14 @@ def test_compiled_modules_make_the_same_cubins(tmp_path: Path) -> None:
         shutil.copytree(ROOT / folder, tree / folder, ignore=shutil.ignore_patterns("__pycache__", "*.so"))
     shutil.copy(ROOT / "setup.py", tree)
     env = {**os.environ, "ORIAS_COMPILE": f"0:{FOLDERS}", "PYTHONPATH": ""}
-    done = subprocess.run([sys.executable, "setup.py", "-q", "build_ext", "--inplace"], cwd=tree, env=env, capture_output=True, text=True, timeout=900)
+    done = subprocess.run(
+        [sys.executable, "setup.py", "-q", "build_ext", "--inplace"],
+        cwd=tree,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=900,
+    )
     assert done.returncode == 0, done.stderr[-2000:] + done.stdout[-2000:]
     shown = subprocess.run(
         [sys.executable, "-c", "import ir_format.flow as f, ir_format.model as m, stages.encode.encode as e; print(*(x.__file__ for x in (f, m, e)))"],

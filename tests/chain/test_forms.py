@@ -13,7 +13,15 @@ ARCHS = ("sm_80", "sm_90", "sm_120")
 REGS = ".reg .pred %p<4>; .reg .b32 %r<20>; .reg .b64 %rd<12>; .reg .b16 %h<4>; .reg .b8 %b<4>; .reg .f16x2 %x<4>; .reg .f32 %f<12>;"
 
 
-def run(body: str, arch: str, before: str = "", words: int = 8, data: tuple[int, ...] = (), options: dict[str, int] | None = None, image: bytes = b"") -> list[int]:
+def run(
+    body: str,
+    arch: str,
+    before: str = "",
+    words: int = 8,
+    data: tuple[int, ...] = (),
+    options: dict[str, int] | None = None,
+    image: bytes = b"",
+) -> list[int]:
     """The words that one thread writes to `[%rd1]`; `[%rd2]` is `data`."""
     text = (
         f".version 9.0\n.target {arch}\n.address_size 64\n{before}\n.visible .entry k(.param .u64 a, .param .u64 b)\n"
@@ -66,7 +74,16 @@ cvt.u64.u32 %rd4, %r1+61; st.global.u64 [%rd1+24], %rd4;"""
     got = run(body, arch, words=8, data=(x, half, wide & 0xFFFFFFFF, wide >> 32), options={"opt-level": level})
     m = 0xFFFFFFFF
     total = (wide + 0x123456789) & (1 << 64) - 1
-    want = [x + 1 & m, ((x + 21 & m) * (x + 22 & m) + (x - 3)) & m, total & m, total >> 32, half + 3 & 0xFFFF, 1 if (x + 41 & m) > 5 else 2, x + 61 & m, 0]
+    want = [
+        x + 1 & m,
+        ((x + 21 & m) * (x + 22 & m) + (x - 3)) & m,
+        total & m,
+        total >> 32,
+        half + 3 & 0xFFFF,
+        1 if (x + 41 & m) > 5 else 2,
+        x + 61 & m,
+        0,
+    ]
     assert got == want
 
 
@@ -103,8 +120,13 @@ def e2m1(x: float) -> int:
 
 @pytest.mark.parametrize("arch", ["sm_100a", "sm_120a"])
 def test_four_bit_floats_from_halves(arch: str) -> None:
-    values = np.array([0.0, -0.0, 0.25, 0.26, 0.75, 1.25, 2.5, -2.5, 3.5, 5.0, -5.0, 7.0, np.inf, -np.inf, np.nan, -1.0], np.float16)
-    body = "".join(f"ld.global.b32 %x1, [%rd2+{4 * k}]; cvt.rn.satfinite.e2m1x2.f16x2 %b1, %x1; cvt.u32.u8 %r1, %b1; st.global.u32 [%rd1+{4 * k}], %r1;\n" for k in range(8))
+    values = np.array(
+        [0.0, -0.0, 0.25, 0.26, 0.75, 1.25, 2.5, -2.5, 3.5, 5.0, -5.0, 7.0, np.inf, -np.inf, np.nan, -1.0], np.float16
+    )
+    body = "".join(
+        f"ld.global.b32 %x1, [%rd2+{4 * k}]; cvt.rn.satfinite.e2m1x2.f16x2 %b1, %x1; cvt.u32.u8 %r1, %b1; st.global.u32 [%rd1+{4 * k}], %r1;\n"
+        for k in range(8)
+    )
     got = run(body, arch, data=tuple(int(w) for w in values.view(np.uint32)))
     assert got == [e2m1(float(values[2 * k])) | e2m1(float(values[2 * k + 1])) << 4 for k in range(8)]
 

@@ -19,7 +19,9 @@ def test_help(name: str) -> None:
     program = f"import sys; sys.argv[0] = {name!r}; from {module} import {function} as run; sys.exit(run())"
     texts = []
     for switch in ("-h", "--help"):
-        got = subprocess.run([sys.executable, "-c", program, switch], capture_output=True, text=True, cwd=ROOT, timeout=60)
+        got = subprocess.run(
+            [sys.executable, "-c", program, switch], capture_output=True, text=True, cwd=ROOT, timeout=60
+        )
         assert got.returncode == 0, got.stderr
         assert "usage" in got.stdout.lower() and name in got.stdout
         texts.append(got.stdout)

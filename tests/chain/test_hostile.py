@@ -172,7 +172,10 @@ def test_rules_of_pseudo_instructions(form: Inst, rule: str) -> None:
 
 def test_padding_behind_a_program_is_no_fault() -> None:
     f = Function("k", "entry")
-    f.blocks = [Block(0, [Inst("EXIT", (), (), EXIT.srcs, None, 0, -1, Ctl(5))]), Block(1, [Inst("NOP", (), (), (), None, 0, -1, Ctl())])]
+    f.blocks = [
+        Block(0, [Inst("EXIT", (), (), EXIT.srcs, None, 0, -1, Ctl(5))]),
+        Block(1, [Inst("NOP", (), (), (), None, 0, -1, Ctl())]),
+    ]
     verify_function(f, "scheduled", isa.target(90))
     with pytest.raises(CompileError, match="falls off"):
         verify_function(f, "allocated", isa.target(90))

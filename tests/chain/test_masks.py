@@ -44,7 +44,7 @@ Arr = NDArray[Any]
 
 
 def text(sm: int) -> str:
-    return (HEAD.replace("sm_75", f"sm_{min(sm, 80)}") + VOTES + (SUMS + ALONE if sm >= 80 else "") + "ret;\n}\n")
+    return HEAD.replace("sm_75", f"sm_{min(sm, 80)}") + VOTES + (SUMS + ALONE if sm >= 80 else "") + "ret;\n}\n"
 
 
 def data(seed: int) -> Arr:

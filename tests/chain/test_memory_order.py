@@ -115,7 +115,13 @@ def lines(arch: str, body: str) -> list[str]:
 
     streams: dict[str, bytes] = {}
     compile_ptx(kernel(arch, body), arch, streams=streams)
-    return [print_inst(i, None) for u in Stream(streams["schedule"]).units() for f in u.functions for b in f.blocks for i in b.insts]
+    return [
+        print_inst(i, None)
+        for u in Stream(streams["schedule"]).units()
+        for f in u.functions
+        for b in f.blocks
+        for i in b.insts
+    ]
 
 
 def place(text: list[str], *parts: str) -> int:
@@ -126,7 +132,12 @@ def place(text: list[str], *parts: str) -> int:
 @pytest.mark.parametrize("arch", ARCHES)
 @pytest.mark.parametrize(
     "acquire",
-    ["atom.acquire.cta.shared.exch.b32 %r4, [s], 1;", "atom.acq_rel.cta.shared.add.u32 %r4, [s], %r1;", "ld.acquire.cta.shared.u32 %r4, [s];", "ld.acquire.cta.global.u32 %r4, [%d1+64];"],
+    [
+        "atom.acquire.cta.shared.exch.b32 %r4, [s], 1;",
+        "atom.acq_rel.cta.shared.add.u32 %r4, [s], %r1;",
+        "ld.acquire.cta.shared.u32 %r4, [s];",
+        "ld.acquire.cta.global.u32 %r4, [%d1+64];",
+    ],
 )
 def test_nothing_is_read_before_an_acquire_has_its_value(arch: str, acquire: str) -> None:
     body = f"{acquire}\nld.global.u32 %r5, [%d1+2048];\nld.shared.u32 %r6, [s+768];\nadd.u32 %r7, %r5, %r6;\nadd.u32 %r7, %r7, %r4;\nst.global.u32 [%d1], %r7;\n"

@@ -27,7 +27,12 @@ def test_tools_accept(arch: str, opt: int, tmp_path: Path) -> None:
     for kernel in kernels():
         path = tmp_path / f"{kernel}.cubin"
         path.write_bytes(cubin(kernel, arch, opt))
-        for tool, args in (("nvdisasm", ["-c"]), ("cuobjdump", ["-sass"]), ("cuobjdump", ["-elf"]), ("cuobjdump", ["-res-usage"])):
+        for tool, args in (
+            ("nvdisasm", ["-c"]),
+            ("cuobjdump", ["-sass"]),
+            ("cuobjdump", ["-elf"]),
+            ("cuobjdump", ["-res-usage"]),
+        ):
             out = oracle.run_tool(tool, *args, str(path))
             assert isinstance(out, str), f"{kernel}: {tool} {args}: {out}"
             assert "warning" not in out.lower() and "error" not in out.lower(), f"{kernel}: {tool} {args}"

@@ -61,7 +61,9 @@ def test_a_refused_unit_travels_with_its_diagnostic() -> None:
     assert at_once(data)[:2] == (1, want)
 
 
-def test_a_broken_pass_is_reported_by_its_stage(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_broken_pass_is_reported_by_its_stage(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     def broken(unit: Unit, ctx: Context) -> None:
         raise ZeroDivisionError("on purpose")
 
@@ -69,7 +71,9 @@ def test_a_broken_pass_is_reported_by_its_stage(monkeypatch: pytest.MonkeyPatch,
     code, _, told = at_once(parsed(ptx_path("vadd", "sm_90").read_bytes(), "sm_90"), (chain.LOWER, row, chain.REGALLOC))
     said = capsys.readouterr().err
     assert code == 2 and told[-1] == "optimize"
-    assert said.startswith("orias-optimize: internal fault (ZeroDivisionError: on purpose)") and said.rstrip().endswith(".ori")
+    assert said.startswith("orias-optimize: internal fault (ZeroDivisionError: on purpose)") and said.rstrip().endswith(
+        ".ori"
+    )
 
 
 def test_stream_of_another_level_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
@@ -95,7 +99,11 @@ def test_relay_is_writing_and_reading() -> None:
         assert getattr(got, name) == getattr(read, name), name
     one, two = got.functions[0].blocks[0].insts
     assert one is not two and one is not shared and one.attrs is not shared.attrs
-    assert list(one.attrs or ()) == ["b", "z"] and list(got.sections) == ["a", "z"] and list(got.functions[0].regs) == ["R", "UR"]
+    assert (
+        list(one.attrs or ()) == ["b", "z"]
+        and list(got.sections) == ["a", "z"]
+        and list(got.functions[0].regs) == ["R", "UR"]
+    )
 
 
 def test_notes_name_the_stage_and_stay_out_of_what_is_said() -> None:

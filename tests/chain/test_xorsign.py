@@ -24,8 +24,15 @@ def want(op: str, a: np.ndarray, b: np.ndarray | float) -> np.ndarray:
 def test_signs(kind: str, arch: str, level: int) -> None:
     """A register, a negated register, and constants of both signs."""
     bits = 32 if kind == "f32" else 16
-    words = {"f32": lambda x: np.float32(x).view(np.uint32), "f16": lambda x: np.float16(x).view(np.uint16), "bf16": lambda x: np.float32(x).view(np.uint32) >> 16}[kind]
-    mov = [f"mov.b{bits} %c{k}, {'0f%08X' % int(words(c)) if bits == 32 else hex(int(words(c)))};" for k, c in enumerate(CONSTANTS)]
+    words = {
+        "f32": lambda x: np.float32(x).view(np.uint32),
+        "f16": lambda x: np.float16(x).view(np.uint16),
+        "bf16": lambda x: np.float32(x).view(np.uint32) >> 16,
+    }[kind]
+    mov = [
+        f"mov.b{bits} %c{k}, {'0f%08X' % int(words(c)) if bits == 32 else hex(int(words(c)))};"
+        for k, c in enumerate(CONSTANTS)
+    ]
     body, wanted = [*mov], []
     x, y = VALUES, np.roll(VALUES, 3)
     for op in ("min", "max"):

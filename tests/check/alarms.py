@@ -65,13 +65,27 @@ class Strict:
     def _draw(self, name: str, device: Any, launch: Launch, plain: Any, draw: int) -> None:
         args = prepare(device, launch)
         try:
-            stats = device.launch(launch.entry, launch.grid, launch.block, args, shared=launch.shared, strict=True, seed=draw, limit=4 * LIMIT, names=launch.names)
+            stats = device.launch(
+                launch.entry,
+                launch.grid,
+                launch.block,
+                args,
+                shared=launch.shared,
+                strict=True,
+                seed=draw,
+                limit=4 * LIMIT,
+                names=launch.names,
+            )
         except SimError as error:
             self._add("ends", f"{name}: {launch.describe()}: {error}")
             return
         for line in stats.hazards:
             self._add(_rule(line), f"{name}: {line}")
-        if not stats.hazards and not plain.error and any(not np.array_equal(a, plain.buffers[k]) for k, a in launch.arrays(args).items()):
+        if (
+            not stats.hazards
+            and not plain.error
+            and any(not np.array_equal(a, plain.buffers[k]) for k, a in launch.arrays(args).items())
+        ):
             self._add("another result (a race?)", f"{name}: {launch.describe()}")
 
     def _add(self, key: str, text: str) -> None:
@@ -80,7 +94,9 @@ class Strict:
 
     def print(self) -> None:
         """Alarms by rule, kernels that were not run by reason."""
-        print(f"strict: {self.kernels} kernels, {self.launches} launches, {sum(self.alarms.values())} alarms, {sum(self.idle.values())} kernels not run")
+        print(
+            f"strict: {self.kernels} kernels, {self.launches} launches, {sum(self.alarms.values())} alarms, {sum(self.idle.values())} kernels not run"
+        )
         for key, count in self.alarms.most_common():
             print(f"{count:6} {key}\n       {self.examples[key]}")
         for key, count in self.idle.most_common(12):
@@ -90,7 +106,13 @@ class Strict:
 def _rule(line: str) -> str:
     """A hazard's pair of mnemonics, and distance."""
     words = re.findall(r"(?:@!?U?P\d )?\b([A-Z][A-Z0-9]+)[.\w]* ", line)
-    return " ".join((*words[1:4], line.rsplit(" ", 3)[-3], re.sub(r".*?(read too early|still to be written over|overwritten by|kept for reuse).*", r"\1", line)))
+    return " ".join(
+        (
+            *words[1:4],
+            line.rsplit(" ", 3)[-3],
+            re.sub(r".*?(read too early|still to be written over|overwritten by|kept for reuse).*", r"\1", line),
+        )
+    )
 
 
 def files(paths: list[Path]) -> Iterator[Path]:

@@ -70,9 +70,14 @@ class Tally:
         out = [f"{'judge':10} {'kind':14} {'made':>5} {'apart':>5} {'caught':>6}  rate"]
         for key in sorted(self.made, key=lambda k: (JUDGES.index(k[0]), k[1])):
             left = self.made[key] - self.apart[key]
-            why = ", ".join(f"{n} {reason}" for (j, kind, reason), n in sorted(self.reasons.items()) if (j, kind) == key)
+            why = ", ".join(
+                f"{n} {reason}" for (j, kind, reason), n in sorted(self.reasons.items()) if (j, kind) == key
+            )
             share = f"{100 * self.caught[key] / left:5.1f} %" if left else "    -"
-            out.append(f"{key[0]:10} {key[1]:14} {self.made[key]:5} {self.apart[key]:5} {self.caught[key]:6} {share}" + (f"  ({why})" if why else ""))
+            out.append(
+                f"{key[0]:10} {key[1]:14} {self.made[key]:5} {self.apart[key]:5} {self.caught[key]:6} {share}"
+                + (f"  ({why})" if why else "")
+            )
         out += [f"{judge}: {100 * self.rate(judge):.1f} %" for judge in JUDGES if any(k[0] == judge for k in self.made)]
         return "\n".join(out)
 
@@ -100,7 +105,9 @@ def cubin_of(name: str, sm: str, who: str, exact: bool) -> bytes | None:
     text = text_of(name, sm)
     few = exact and name == SPILLING
     if who == "ptxas":
-        got = oracle.compile_ptx(text, sm, *(("-fmad", "false") if exact else ()), *(("-maxrregcount", str(FEW_REGISTERS)) if few else ()))
+        got = oracle.compile_ptx(
+            text, sm, *(("-fmad", "false") if exact else ()), *(("-maxrregcount", str(FEW_REGISTERS)) if few else ())
+        )
         return got.read_bytes() if isinstance(got, Path) else None
     options: dict[str, Any] = {"fmad": 0} if exact else {}
     if few:
@@ -112,10 +119,19 @@ def text_of(name: str, sm: str) -> str:
     """The PTX of one of the kernels, or of the one that spills: sums of products of neighbours, then the same products with factors in another order."""
     if name != SPILLING:
         return ptx_for(cases.CASES[name], sm).read_text()
-    lines = [f".version 8.8\n.target sm_{sm}\n.address_size 64\n.visible .entry {name}(.param .u64 in, .param .u64 out, .param .u32 n)"]
-    lines.append("{ .reg .u64 %d<4>; .reg .u32 %r<4>; .reg .s32 %v<" + f"{LIVE}>; .reg .s32 %w<{LIVE}>; .reg .s32 %s<2>; .reg .pred %p;")
-    lines.append("ld.param.u64 %d0, [in]; ld.param.u64 %d1, [out]; ld.param.u32 %r0, [n]; mov.u32 %r1, %ctaid.x; mov.u32 %r2, %ntid.x; mov.u32 %r3, %tid.x;")
-    lines.append("mad.lo.u32 %r1, %r1, %r2, %r3; setp.ge.u32 %p, %r1, %r0; @%p exit; mul.wide.u32 %d2, %r1, 4; add.u64 %d0, %d0, %d2; add.u64 %d1, %d1, %d2;")
+    lines = [
+        f".version 8.8\n.target sm_{sm}\n.address_size 64\n.visible .entry {name}(.param .u64 in, .param .u64 out, .param .u32 n)"
+    ]
+    lines.append(
+        "{ .reg .u64 %d<4>; .reg .u32 %r<4>; .reg .s32 %v<"
+        + f"{LIVE}>; .reg .s32 %w<{LIVE}>; .reg .s32 %s<2>; .reg .pred %p;"
+    )
+    lines.append(
+        "ld.param.u64 %d0, [in]; ld.param.u64 %d1, [out]; ld.param.u32 %r0, [n]; mov.u32 %r1, %ctaid.x; mov.u32 %r2, %ntid.x; mov.u32 %r3, %tid.x;"
+    )
+    lines.append(
+        "mad.lo.u32 %r1, %r1, %r2, %r3; setp.ge.u32 %p, %r1, %r0; @%p exit; mul.wide.u32 %d2, %r1, 4; add.u64 %d0, %d0, %d2; add.u64 %d1, %d1, %d2;"
+    )
     lines += [f"ld.global.s32 %v{i}, [%d0+{128 * i}];" for i in range(LIVE)]
     lines += [f"mad.lo.s32 %w{i}, %v{i}, %v{(i + 1) % LIVE}, %v{(i + 7) % LIVE};" for i in range(LIVE)]
     lines += ["mov.u32 %s0, 1; mov.u32 %s1, 1;"]
@@ -124,7 +140,9 @@ def text_of(name: str, sm: str) -> str:
     return "\n".join([*lines, "st.global.s32 [%d1], %s0; ret; }", ""])
 
 
-def control_words(tally: Tally, name: str, sm: str, who: str, judges: tuple[str, ...], count: int, rng: random.Random) -> None:
+def control_words(
+    tally: Tally, name: str, sm: str, who: str, judges: tuple[str, ...], count: int, rng: random.Random
+) -> None:
     """Mutants of control words of one kernel, by the schedule checker and the strict simulator."""
     data = cubin_of(name, sm, who, exact=False)
     if data is None:
@@ -153,7 +171,13 @@ def computations(tally: Tally, name: str, sm: str, who: str, count: int, rng: ra
     bench = code.Bench(name, text_of(name, sm), f"sm_{sm}", data)
     for mutant in code.sample(code.mutants(bench.cubin), count, rng):
         caught, apart = bench.judge(mutant)
-        tally.note("cosim", mutant.kind, caught, apart, f"sm_{sm} {who} {name}: {describe(bench.cubin, mutant)}{bench.note and f' ({bench.note})'}")
+        tally.note(
+            "cosim",
+            mutant.kind,
+            caught,
+            apart,
+            f"sm_{sm} {who} {name}: {describe(bench.cubin, mutant)}{bench.note and f' ({bench.note})'}",
+        )
 
 
 def allocation(tally: Tally, sms: list[str], names: list[str], count: int, seed: int) -> None:
@@ -173,7 +197,16 @@ def allocation(tally: Tally, sms: list[str], names: list[str], count: int, seed:
         tally.survivors += [f"allocation: {s}" for s in survivors]
 
 
-def run(sms: list[str], sides: tuple[str, ...], judges: tuple[str, ...], names: list[str], count: int, seed: int, say: bool = False, seconds: float = 1e9) -> Tally:
+def run(
+    sms: list[str],
+    sides: tuple[str, ...],
+    judges: tuple[str, ...],
+    names: list[str],
+    count: int,
+    seed: int,
+    say: bool = False,
+    seconds: float = 1e9,
+) -> Tally:
     """Judge ``count`` mutants of each kind and kernel; no new kernel is begun after ``seconds``."""
     tally = Tally()
     began = time.monotonic()
@@ -212,7 +245,9 @@ def main(argv: list[str] | None = None) -> int:
     survivors = 0
     for sm in options.sm or ["80", "90", "120"]:
         for who in sides:
-            judges = tuple(j for j in options.judge.split(",") if j != "allocation" or who == sides[0])  # (this one has no side)
+            judges = tuple(
+                j for j in options.judge.split(",") if j != "allocation" or who == sides[0]
+            )  # (this one has no side)
             tally = run([sm], (who,), judges, names, options.count, options.seed, options.progress, options.seconds)
             for text in tally.survivors:
                 print(f"survives: {text}")

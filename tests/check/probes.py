@@ -36,5 +36,9 @@ def text(arch: str) -> str:
     number = int("".join(c for c in arch if c.isdigit()))
     regs = ".reg .b32 %r<8>; .reg .b64 %rd<4>; .reg .f64 %d<3>; .reg .pred %p<11>; .shared .align 16 .b8 s[1024];"
     head = "ld.param.u64 %rd1,[a]; ld.param.u32 %r2,[c]; ld.param.u32 %r3,[d]; mov.u32 %r1,%tid.x;"
-    kernels = [f".visible .entry {n}(.param .u64 a,.param .u32 c,.param .u32 d){{ {regs} {head} {body} st.global.u32 [%rd1+64],%r1; ret; }}" for n, (least, body) in KINDS.items() if least <= number]
+    kernels = [
+        f".visible .entry {n}(.param .u64 a,.param .u32 c,.param .u32 d){{ {regs} {head} {body} st.global.u32 [%rd1+64],%r1; ret; }}"
+        for n, (least, body) in KINDS.items()
+        if least <= number
+    ]
     return f".version 9.0\n.target sm_{arch}\n.address_size 64\n" + "\n".join(kernels)

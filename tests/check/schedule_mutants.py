@@ -53,7 +53,13 @@ class Mutant(NamedTuple):
         word = section.words[self.place] & ~((1 << width) - 1 << at) | self.value << at
         data = bytearray(section.data)
         data[self.place * WORD : (self.place + 1) * WORD] = word.to_bytes(WORD, "little")
-        return cubin._replace(sections=(*cubin.sections[: self.section], section._replace(data=bytes(data)), *cubin.sections[self.section + 1 :]))
+        return cubin._replace(
+            sections=(
+                *cubin.sections[: self.section],
+                section._replace(data=bytes(data)),
+                *cubin.sections[self.section + 1 :],
+            )
+        )
 
 
 def _code(cubin: Cubin) -> Iterator[tuple[int, list[tuple[Inst, Access, Ctl]]]]:
@@ -82,7 +88,11 @@ def certain(cubin: Cubin, rng: random.Random) -> list[Mutant]:
                 if not a.board_w and cells and ctl.stall:
                     cell = cells.bit_length() - 1
                     need = h.between(kind, a, b, cell)
-                    least = min(need.cycles, relaxed(kind, a, inst.op, b, later.op, cubin.sm, cell)) if need is not None else 1
+                    least = (
+                        min(need.cycles, relaxed(kind, a, inst.op, b, later.op, cubin.sm, cell))
+                        if need is not None
+                        else 1
+                    )
                     if 1 < least <= ctl.stall:
                         out.append(Mutant(f"stall {kind}", s, i, "stall", rng.randrange(1, least), i + 1))
             out += _reuse(s, i, inst, ctl, later, target)
@@ -105,9 +115,18 @@ def _behind_product(s: int, code: list[tuple[Inst, Access, Ctl]], i: int, target
             return  # the later product answers for them
         if b.klass == "wgdepbar":
             walls.append(j)
-        elif b.klass != "gmma" and (a.write_mask & (b.read_mask | b.write_mask) or a.read_mask & b.write_mask & R_CELLS):
+        elif b.klass != "gmma" and (
+            a.write_mask & (b.read_mask | b.write_mask) or a.read_mask & b.write_mask & R_CELLS
+        ):
             if len(walls) == 1:
-                yield Mutant("wait product", s, walls[0], "word", target.encode(Inst("NOP", ctl=code[walls[0]][2]), walls[0] * WORD), i)
+                yield Mutant(
+                    "wait product",
+                    s,
+                    walls[0],
+                    "word",
+                    target.encode(Inst("NOP", ctl=code[walls[0]][2]), walls[0] * WORD),
+                    i,
+                )
             return
 
 
@@ -122,7 +141,11 @@ def _reuse(s: int, i: int, inst: Inst, ctl: Ctl, later: Inst, target: isa.Target
             continue
         if not any(type(o) is Reg and o.file == "R" and o.num <= reg.num < o.num + o.width for o in inst.dsts):
             continue
-        planted = replace(inst, srcs=(*inst.srcs[:place], reg._replace(flags=reg.flags | REUSE), *inst.srcs[place + 1 :]), ctl=ctl._replace(yield_=1))
+        planted = replace(
+            inst,
+            srcs=(*inst.srcs[:place], reg._replace(flags=reg.flags | REUSE), *inst.srcs[place + 1 :]),
+            ctl=ctl._replace(yield_=1),
+        )
         try:
             yield Mutant("reuse", s, i, "word", target.encode(planted, i * WORD), i + 1)
         except CompileError:
@@ -135,7 +158,11 @@ def _vector_slots(inst: Inst) -> dict[int, tuple[int, Reg]]:
     if len(values) < 2:
         return {}  # conversions and the like: their one operand stands in slot B
     plain = all(type(o) is Reg and o.file == "R" for _, o in values)
-    return {slot: (place, o) for slot, (place, o) in enumerate(values[:3]) if type(o) is Reg and o.file == "R" and o.num != ZERO and (plain or slot == 0)}
+    return {
+        slot: (place, o)
+        for slot, (place, o) in enumerate(values[:3])
+        if type(o) is Reg and o.file == "R" and o.num != ZERO and (plain or slot == 0)
+    }
 
 
 def replace(inst: Inst, **changes: object) -> Inst:
@@ -146,7 +173,9 @@ def replace(inst: Inst, **changes: object) -> Inst:
     return out
 
 
-def _around(s: int, code: list[tuple[Inst, Access, Ctl]], i: int, board: int, cells: int, result: bool) -> Iterator[Mutant]:
+def _around(
+    s: int, code: list[tuple[Inst, Access, Ctl]], i: int, board: int, cells: int, result: bool
+) -> Iterator[Mutant]:
     """Mutants for the first instruction behind ``i`` that needs its counter."""
     waited = 0
     name = "result" if result else "read"
@@ -164,7 +193,12 @@ def _around(s: int, code: list[tuple[Inst, Access, Ctl]], i: int, board: int, ce
                         yield Mutant(f"index {name}", s, i, "wr" if result else "rd", other, j)
                         break
             return
-        if ctl.wait >> board & 1 or inst.op in _LEAVES or inst.op == "BAR" or (not result and (ctl.wr != 7 or ctl.rd != 7)):
+        if (
+            ctl.wait >> board & 1
+            or inst.op in _LEAVES
+            or inst.op == "BAR"
+            or (not result and (ctl.wr != 7 or ctl.rd != 7))
+        ):
             return
 
 
@@ -217,7 +251,9 @@ def main() -> None:
                 continue
             cubin = read_cubin(compile_ptx(path.read_text(), f"sm_{sm}"))
             sure = certain(cubin, rng)
-            one, two, left = judge(cubin, rng.sample(sure, min(options.count, len(sure))) + anywhere(cubin, rng, options.count // 3))
+            one, two, left = judge(
+                cubin, rng.sample(sure, min(options.count, len(sure))) + anywhere(cubin, rng, options.count // 3)
+            )
             made += one
             caught += two
             for m in left:

@@ -90,7 +90,13 @@ def main(argv: list[str] | None = None) -> int:
                     total["refused"] += 1
                     continue
             said = opinion(data)
-            total += Counter(cubins=1, instructions=said.instructions, dependences=said.pairs, errors=len(said.errors), warnings=len(said.warnings))
+            total += Counter(
+                cubins=1,
+                instructions=said.instructions,
+                dependences=said.pairs,
+                errors=len(said.errors),
+                warnings=len(said.warnings),
+            )
             for text in [*said.errors, *(said.warnings if options.verbose else ())]:
                 print(f"sm_{sm} {path.stem}: {text}", flush=True)
         print(f"sm_{sm}: {dict(total)}", flush=True)

@@ -63,7 +63,9 @@ class Bench:
         for launch in self.launches:
             for seed in SEEDS:
                 wrong, stats = run(device, launch, strict=True, seed=seed)
-                assert not wrong and not stats.hazards, f"{spec.name}: the sound cubin fails: {wrong[:1]} {stats.hazards[:1]}"
+                assert not wrong and not stats.hazards, (
+                    f"{spec.name}: the sound cubin fails: {wrong[:1]} {stats.hazards[:1]}"
+                )
             self.reached |= self._reached(run(device, launch, cycles=True)[1].cycles)
 
     def _reached(self, table: dict[str, Any]) -> set[tuple[int, int]]:
@@ -82,11 +84,19 @@ class Bench:
             return Verdict("", reason)
         try:
             device = Device(mutant.bytes(self.cubin))
-            for seed, launch in [(seed, launch) for seed in (SEEDS if reason else (*SEEDS, *MORE)) for launch in reversed(self.launches)]:
+            for seed, launch in [
+                (seed, launch) for seed in (SEEDS if reason else (*SEEDS, *MORE)) for launch in reversed(self.launches)
+            ]:
                 wrong, stats = run(device, launch, strict=True, seed=seed)
                 if wrong or stats.hazards:
                     return Verdict("wrong" if wrong else "hazard", "")
-                if not reason and mutant.field == "stall" and seed == SEEDS[-1] and launch is self.launches[0] and self._waits(mutant, device):
+                if (
+                    not reason
+                    and mutant.field == "stall"
+                    and seed == SEEDS[-1]
+                    and launch is self.launches[0]
+                    and self._waits(mutant, device)
+                ):
                     reason = "a wait keeps the distance"
                     break
             return Verdict("", reason)

@@ -51,7 +51,13 @@ class Sweep:
         self.cubins += 1
         self.instructions += report.instructions
         for finding in report.findings:
-            key = (finding.kind, f"{finding.have} of {finding.need}" if finding.kind in ("raw", "waw", "war") else "", re.sub(r"SB.*", "", finding.rule), _mnemonic(finding.earlier), _mnemonic(finding.later))
+            key = (
+                finding.kind,
+                f"{finding.have} of {finding.need}" if finding.kind in ("raw", "waw", "war") else "",
+                re.sub(r"SB.*", "", finding.rule),
+                _mnemonic(finding.earlier),
+                _mnemonic(finding.later),
+            )
             self.groups[key] += 1
             self.examples.setdefault(key, finding)
         for text in report.unjudged:
@@ -143,7 +149,13 @@ def forms(sweep: Sweep, compile_: Compiler, arch: str, part: slice) -> None:
     made = Corpus(f"sm_{arch}").forms[part]
     for at in range(0, len(made), CHUNK):
         taken = [f for part, _ in ptxas_takes(made[at : at + CHUNK], f"sm_{arch}") for f in part]
-        modules(sweep, compile_, f".version 9.0\n.target sm_{arch}\n.address_size 64\n", [kernel_text(f, k) + "\n" for k, f in enumerate(taken)], f"form{at:05d}_")
+        modules(
+            sweep,
+            compile_,
+            f".version 9.0\n.target sm_{arch}\n.address_size 64\n",
+            [kernel_text(f, k) + "\n" for k, f in enumerate(taken)],
+            f"form{at:05d}_",
+        )
 
 
 def isa_corpus(sweep: Sweep, compile_: Compiler, arch: str, families: set[str] | None, part: slice) -> None:
@@ -153,7 +165,9 @@ def isa_corpus(sweep: Sweep, compile_: Compiler, arch: str, families: set[str] |
 
     for family, group in groupby(kernels(families), lambda k: k[0]):
         suffix, extra = MODULES.get(family, ("", ""))
-        modules(sweep, compile_, HEAD.format(version="9.0", sm=arch + suffix) + extra, [t for _, t in group][part], family)
+        modules(
+            sweep, compile_, HEAD.format(version="9.0", sm=arch + suffix) + extra, [t for _, t in group][part], family
+        )
 
 
 def table(sweep: Sweep, arch: str, level: int) -> None:
@@ -203,7 +217,10 @@ def main(argv: list[str] | None = None) -> int:
             for chosen in options.set.split(","):
                 if chosen == "table" and options.who == "ours":
                     continue
-                sweep = Sweep(f"sm_{arch} {options.who} -O{level} {chosen}", options.keep / f"{arch}_{options.who}_O{level}_{chosen}" if options.keep else None)
+                sweep = Sweep(
+                    f"sm_{arch} {options.who} -O{level} {chosen}",
+                    options.keep / f"{arch}_{options.who}_O{level}_{chosen}" if options.keep else None,
+                )
                 compile_ = compiler(arch, options.who, level)
                 if chosen == "kernels":
                     kernels(sweep, compile_, arch)

@@ -23,7 +23,9 @@ from tests.kernels import cases
 @pytest.mark.parametrize("sm", ["80", "90", "120"])
 def test_broken_control_words(sm: str) -> None:
     """All of them by the schedule checker, at least 95 % by the strict simulator."""
-    tally = mutants.run([sm], ("ours",), ("schedule", "strict"), ["vadd", "saxpy", "switch10"], 1 if sm != "90" else 2, 3)
+    tally = mutants.run(
+        [sm], ("ours",), ("schedule", "strict"), ["vadd", "saxpy", "switch10"], 1 if sm != "90" else 2, 3
+    )
     assert tally.rate("schedule") == 1.0, tally.survivors
     assert tally.rate("strict") >= 0.95, tally.survivors
     judged = {kind for judge, kind in tally.made if judge == "strict"}

@@ -18,11 +18,36 @@ from tests.elf.reader import read
 
 SHAPES = Path(__file__).parents[1] / "elf" / "shapes"
 HAND = Path(__file__).parents[1] / "kernels" / "hand"
-FILES = [(SHAPES / f"{n}.ptx", "90") for n in ("calls", "full", "cluster", "params", "print", "bulk_copy", "texture", "mbarrier")]
-FILES += [(SHAPES / "full.ptx", "75"), (SHAPES / "setmaxnreg.ptx", "90a"), (HAND / "brx_switch.ptx", "100"), (HAND / "shared_barrier.ptx", "80"), (HAND / "redux_ops.ptx", "80")]
+FILES = [
+    (SHAPES / f"{n}.ptx", "90")
+    for n in ("calls", "full", "cluster", "params", "print", "bulk_copy", "texture", "mbarrier")
+]
+FILES += [
+    (SHAPES / "full.ptx", "75"),
+    (SHAPES / "setmaxnreg.ptx", "90a"),
+    (HAND / "brx_switch.ptx", "100"),
+    (HAND / "shared_barrier.ptx", "80"),
+    (HAND / "redux_ops.ptx", "80"),
+]
 
 #: Records that code does not show: what the launch needs, what the program meant, what only the optimizer knew.
-NOT_SHOWN = {0x05, 0x10, 0x3D, 0x3E, 0x3F, 0x5B, 0x41, 0x1B, 0x09, 0x4D, 0x53, 0x55, 0x23, Info.WMMA_USED, Info.AT_ENTRY_FRAGMENTS}
+NOT_SHOWN = {
+    0x05,
+    0x10,
+    0x3D,
+    0x3E,
+    0x3F,
+    0x5B,
+    0x41,
+    0x1B,
+    0x09,
+    0x4D,
+    0x53,
+    0x55,
+    0x23,
+    Info.WMMA_USED,
+    Info.AT_ENTRY_FRAGMENTS,
+}
 
 
 def _theirs(path: Path, sm: str) -> bytes:
@@ -66,8 +91,12 @@ def mutants(data: bytes) -> Iterator[tuple[int, str, bytes]]:
 
 def _changed(data: bytes, code: int, at: int, size: int, section: str) -> Iterator[tuple[int, str, bytes]]:
     for k in range(at, at + size, 4):
-        word, = struct.unpack_from("<I", data, k)
-        yield code, f"{section} {code:#x} word {(k - at) // 4}", data[:k] + struct.pack("<I", word ^ 0x10) + data[k + 4 :]
+        (word,) = struct.unpack_from("<I", data, k)
+        yield (
+            code,
+            f"{section} {code:#x} word {(k - at) // 4}",
+            data[:k] + struct.pack("<I", word ^ 0x10) + data[k + 4 :],
+        )
     yield code, f"{section} {code:#x} gone", data[: at - 3] + b"\x7f" + data[at - 2 :]
 
 

@@ -28,7 +28,10 @@ SMS = (75, 80, 90, 120)
 
 def sources(sm: int) -> list[Path]:
     """Every kernel of the repository for an SM, one kernel a file."""
-    found = [*sorted((KERNELS / "ptx" / f"sm_{sm}").glob("*.ptx")), *sorted((KERNELS / "corpus" / "ptx" / f"sm_{sm}").glob("*.ptx"))]
+    found = [
+        *sorted((KERNELS / "ptx" / f"sm_{sm}").glob("*.ptx")),
+        *sorted((KERNELS / "corpus" / "ptx" / f"sm_{sm}").glob("*.ptx")),
+    ]
     return [p for p in [*found, *sorted((KERNELS / "hand").glob("*.ptx"))] if p.stem != "all16"]
 
 
@@ -145,7 +148,10 @@ def test_damaged_code_is_no_traceback() -> None:
 
 
 @pytest.mark.oracle
-@pytest.mark.parametrize(("arch", "families", "every"), [("75", {"wmma"}, 11), ("80", {"mmasparse"}, 17), ("90a", {"mbar", "mma"}, 31), ("120a", {"mmascale", "mbar"}, 29)])
+@pytest.mark.parametrize(
+    ("arch", "families", "every"),
+    [("75", {"wmma"}, 11), ("80", {"mmasparse"}, 17), ("90a", {"mbar", "mma"}, 31), ("120a", {"mmascale", "mbar"}, 29)],
+)
 def test_silent_on_the_instruction_set(arch: str, families: set[str], every: int) -> None:
     """A sample of :mod:`tests.check.sweep`: matrix products and barrier objects by ptxas."""
     from tests.check.sweep import Sweep, compiler, isa_corpus
@@ -179,7 +185,11 @@ def _waits(arch: str, kernel: str, op: str, before: str) -> list[tuple[int, int]
     """Of our code: for each instruction ``op`` its wait mask, and the counters that instructions ``before`` it have set."""
     cubin = read_cubin(compile_ptx(probes.text(arch), f"sm_{arch}", {}))
     section = next(s for s in cubin.sections if s.name == f".text.{kernel}")
-    insts = [item.inst for item in decode_section(section, isa.target(cubin.sm)) if item.inst is not None and item.inst.ctl is not None]
+    insts = [
+        item.inst
+        for item in decode_section(section, isa.target(cubin.sm))
+        if item.inst is not None and item.inst.ctl is not None
+    ]
     out, up = [], 0
     for inst in insts:
         assert inst.ctl is not None
@@ -206,4 +216,6 @@ def test_masks_leave_predicates_alone() -> None:
     from_mask = Inst("R2P", dsts=(Name("N", "PR"),), srcs=(Reg("R", 4), mask))
     assert sorted(cell for cell, _, _ in h.access(from_mask).writes) == [PHYSICAL_BASE["P"], PHYSICAL_BASE["P"] + 2]
     to_mask = Inst("P2R", dsts=(Reg("R", 4),), srcs=(Name("N", "PR"), Reg("R", ZERO), mask))
-    assert sorted(cell for cell, role, _ in h.access(to_mask).reads if role != "guard" and cell >= PHYSICAL_BASE["P"]) == [PHYSICAL_BASE["P"], PHYSICAL_BASE["P"] + 2]
+    assert sorted(
+        cell for cell, role, _ in h.access(to_mask).reads if role != "guard" and cell >= PHYSICAL_BASE["P"]
+    ) == [PHYSICAL_BASE["P"], PHYSICAL_BASE["P"] + 2]

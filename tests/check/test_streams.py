@@ -66,7 +66,13 @@ def changed(data: bytes, level: str, change: object) -> bytes:
 
 def test_a_foreign_allocation_that_mixes_registers_up_is_found(saved: Path, tmp_path: Path) -> None:
     def wrong(unit: Unit) -> None:
-        i = next(i for f in unit.functions for b in f.blocks for i in b.insts if i.op == "FFMA" and type(i.srcs[0]) is Reg and i.srcs[0].num < 90)
+        i = next(
+            i
+            for f in unit.functions
+            for b in f.blocks
+            for i in b.insts
+            if i.op == "FFMA" and type(i.srcs[0]) is Reg and i.srcs[0].num < 90
+        )
         r = i.srcs[0]
         assert isinstance(r, Reg)
         i.srcs = (r._replace(num=r.num + 1), *i.srcs[1:])

@@ -63,7 +63,11 @@ ret;
 def _careless(self: predicate._Converter, i: Inst, written: list[Reg], wanted: set[int], loose: set[int]) -> list[Inst]:
     """If-conversion that asks only what is alive behind the instruction."""
     first = self.cells.first
-    return [Inst("UNDEF", (), (r,), (), None, i.line, i.loc) for r in written if (wanted | loose).isdisjoint(range(first(r), first(r) + r.width))]
+    return [
+        Inst("UNDEF", (), (r,), (), None, i.line, i.loc)
+        for r in written
+        if (wanted | loose).isdisjoint(range(first(r), first(r) + r.width))
+    ]
 
 
 def _chain(text: str = HALF, arch: str = "sm_80") -> Chain:
@@ -109,7 +113,9 @@ def test_the_pass_that_makes_it_undefined_is_named(monkeypatch: pytest.MonkeyPat
     right = {chain.cubin(n) for n in range(greedy)}
 
     def judge(cubin: bytes) -> Verdict:
-        return Verdict.RIGHT if cubin in right else Verdict.WRONG  # as when the value is lost only behind the greedy allocator
+        return (
+            Verdict.RIGHT if cubin in right else Verdict.WRONG
+        )  # as when the value is lost only behind the greedy allocator
 
     guilt = bisect(chain, judge)
     assert [p.stage for p in guilt.parts] == ["regalloc"]
@@ -155,7 +161,13 @@ def test_what_is_undefined(name: str) -> None:
 
 def _plant(unit: Unit, rng: random.Random) -> str:
     """Put an UNDEF in front of a read of a word that is not written in between; what it took away, '' where the place drawn has nothing."""
-    places = [(b, n) for f in unit.functions for b in f.blocks for n, i in enumerate(b.insts) if i.op not in ("UNDEF", "EXIT", "BSSY", "BSYNC")]
+    places = [
+        (b, n)
+        for f in unit.functions
+        for b in f.blocks
+        for n, i in enumerate(b.insts)
+        if i.op not in ("UNDEF", "EXIT", "BSSY", "BSYNC")
+    ]
     block, n = rng.choice(places)
     f: Function = unit.functions[0]
     reads = [r for r in read_regs(block.insts[n]) if r.file == "R" and f.vregs[r.num].fixed < 0]

@@ -44,7 +44,25 @@ MORE_SEEDS: Final = 56
 #: Steps of the interpreter that a launch may take: mutants that do not end run four times as long as the sound code.
 STEPS: Final = 15_000
 KINDS: Final = ("predicate", "immediate", "registers", "slot")
-_FLOW: Final = JUMPS | ENDS | {"CALL", "BSSY", "BSYNC", "WARPSYNC", "BAR", "DEPBAR", "NOP", "BREAK", "YIELD", "LEPC", "BMOV", "ERRBAR", "MEMBAR"}
+_FLOW: Final = (
+    JUMPS
+    | ENDS
+    | {
+        "CALL",
+        "BSSY",
+        "BSYNC",
+        "WARPSYNC",
+        "BAR",
+        "DEPBAR",
+        "NOP",
+        "BREAK",
+        "YIELD",
+        "LEPC",
+        "BMOV",
+        "ERRBAR",
+        "MEMBAR",
+    }
+)
 #: Instructions whose first two operands may be exchanged, whatever their values.
 _COMMUTE: Final = frozenset(
     "IADD3 IADD FADD FMUL FFMA DADD DMUL DFMA HADD2 HMUL2 HFMA2 IMAD IDP IMNMX FMNMX VIMNMX UIADD3 UIMAD FADD2 FMUL2 FFMA2".split()  # noqa: SIM905
@@ -52,7 +70,34 @@ _COMMUTE: Final = frozenset(
 
 
 #: Classes of the hazard tables whose instructions do nothing but write registers.
-_PURE: Final = frozenset("alu dual fma imadw imadhi half hcmp hf32 fp64 iadd64 alu64 setp64 disp64 xu lds ldg ldl ldc udp udp64 uldc uflt r2p p2r".split())  # noqa: SIM905
+_PURE: Final = frozenset(
+    [
+        "alu",
+        "dual",
+        "fma",
+        "imadw",
+        "imadhi",
+        "half",
+        "hcmp",
+        "hf32",
+        "fp64",
+        "iadd64",
+        "alu64",
+        "setp64",
+        "disp64",
+        "xu",
+        "lds",
+        "ldg",
+        "ldl",
+        "ldc",
+        "udp",
+        "udp64",
+        "uldc",
+        "uflt",
+        "r2p",
+        "p2r",
+    ]
+)
 
 
 def used_behind(cubin: Cubin, section: int) -> list[int]:
@@ -125,12 +170,21 @@ def _variants(inst: Inst) -> Iterator[tuple[str, Inst]]:
     for n, o in enumerate(srcs):
         if type(o) is Imm and type(o.value) is int:
             yield "immediate", edit(srcs=(*srcs[:n], o._replace(value=o.value + 1), *srcs[n + 1 :]))
-    vector = [(side, n, o) for side in ("dsts", "srcs") for n, o in enumerate(getattr(inst, side)) if type(o) is Reg and o.file == "R" and o.num != ZERO]
+    vector = [
+        (side, n, o)
+        for side in ("dsts", "srcs")
+        for n, o in enumerate(getattr(inst, side))
+        if type(o) is Reg and o.file == "R" and o.num != ZERO
+    ]
     for i, (side, n, o) in enumerate(vector):
         for side2, n2, o2 in vector[i + 1 :]:
             if o.num == o2.num or o.width != o2.width:
                 continue
-            if side == side2 == "srcs" and ((inst.op in _COMMUTE and n + n2 == 1) or inst.op in ("IADD3", "LOP3") or (inst.op == "ISETP" and ("EQ" in inst.mods or "NE" in inst.mods))):
+            if side == side2 == "srcs" and (
+                (inst.op in _COMMUTE and n + n2 == 1)
+                or inst.op in ("IADD3", "LOP3")
+                or (inst.op == "ISETP" and ("EQ" in inst.mods or "NE" in inst.mods))
+            ):
                 continue  # equal by algebra, or (LOP3) for many tables
             out = edit()
             for where, k, reg, num in ((side, n, o, o2.num), (side2, n2, o2, o.num)):
@@ -154,7 +208,9 @@ def mutants(cubin: Cubin) -> list[Any]:
                     word = target.encode(changed, item.pc)
                 except CompileError:
                     continue
-                if word != item.word and (kind != "immediate" or target.format(changed) != target.format(item.inst)):  # some operands are not printed
+                if word != item.word and (
+                    kind != "immediate" or target.format(changed) != target.format(item.inst)
+                ):  # some operands are not printed
                     out.append(Mutant(kind, s, place, "word", word))
             if item.inst.op in ("STL", "LDL"):
                 memory = next((o for o in item.inst.srcs if type(o) is Mem), None)
@@ -168,7 +224,10 @@ def _shared(s: int, spills: dict[int, list[tuple[int, Inst]]], target: Any) -> I
     """One slot's accesses moved to the next slot of the same size."""
     slots = sorted(at for at, users in spills.items() if {i.op for _, i in users} == {"STL", "LDL"})
     for old in slots:
-        new = next((at for at in slots if at != old and {i.mods for _, i in spills[at]} == {i.mods for _, i in spills[old]}), None)
+        new = next(
+            (at for at in slots if at != old and {i.mods for _, i in spills[at]} == {i.mods for _, i in spills[old]}),
+            None,
+        )
         if new is None:
             continue
         parts = []
@@ -222,7 +281,10 @@ def interpreted(text: str, arch: str, seeds: int | None) -> tuple[Cosim, list[tu
     cosim, runs = Cosim(text, arch, {}, seeds, STEPS), []
     for entry, code in cosim.module.codes.items():
         loose = approximates(code.unit)
-        runs += [(entry, launch, base, stable, loose, launch.seed) for launch, base, stable in cosim.judged(code.unit, quiet=True)]
+        runs += [
+            (entry, launch, base, stable, loose, launch.seed)
+            for launch, base, stable in cosim.judged(code.unit, quiet=True)
+        ]
     return cosim, runs
 
 
@@ -243,7 +305,15 @@ class Bench:
         most = 0
         sections = {name: k for k, s in enumerate(self.cubin.sections) for _, _, name, _ in s.symbols}
         for _, launch, _, _, _, seed in self.runs:
-            stats = device.launch(launch.entry, launch.grid, launch.block, prepare(device, launch), shared=launch.shared, seed=seed, cycles=True)
+            stats = device.launch(
+                launch.entry,
+                launch.grid,
+                launch.block,
+                prepare(device, launch),
+                shared=launch.shared,
+                seed=seed,
+                cycles=True,
+            )
             most = max(most, stats.instructions)
             for function, offset, *_ in stats.cycles["instructions"]:  # type: ignore[attr-defined]
                 if function in sections:
@@ -285,7 +355,16 @@ class Bench:
                 for shape, seed in launches(self.cosim.module.module, code.unit, MORE_SEEDS):
                     launch, base = self.cosim._sound(code.unit, shape, seed) if seed not in seen else (None, None)
                     if launch is not None and base is not None:
-                        self._more.append((entry, launch, base, Stable({k: np.ones(len(v), np.bool_) for k, v in memory_of(base).items()}), approximates(code.unit), seed))
+                        self._more.append(
+                            (
+                                entry,
+                                launch,
+                                base,
+                                Stable({k: np.ones(len(v), np.bool_) for k, v in memory_of(base).items()}),
+                                approximates(code.unit),
+                                seed,
+                            )
+                        )
         return self._more
 
     def _near(self, mutant: Any) -> bool:
@@ -294,7 +373,10 @@ class Bench:
         sound, changed = Device(self.cubin.data), Device(mutant.bytes(self.cubin))
         near = False
         for _, launch, _, stable, loose, seed in [*self.runs, *self.more()]:
-            a, b = simulate(sound, launch, seed=seed), simulate(changed, launch, seed=seed, limit=50 * (self.limit or 0))
+            a, b = (
+                simulate(sound, launch, seed=seed),
+                simulate(changed, launch, seed=seed, limit=50 * (self.limit or 0)),
+            )
             if b.error or self.cosim._first(launch, a, b, stable, loose) is not None:
                 self.note = f"seed {seed} shows it"
                 break
@@ -348,7 +430,9 @@ def _number(device: Any, cubin: Cubin, mutant: Any) -> int:
     return int(device.program.addresses.index(base + mutant.place * WORD))
 
 
-def sample(found: list[Any], per_kind: int, rng: random.Random, wanted: Callable[[Any], bool] = lambda m: True) -> list[Any]:
+def sample(
+    found: list[Any], per_kind: int, rng: random.Random, wanted: Callable[[Any], bool] = lambda m: True
+) -> list[Any]:
     """Some mutants of each kind."""
     out: list[Any] = []
     for kind in KINDS:

@@ -46,7 +46,6 @@ _LINE = re.compile(r"line (\d+); (?:error|fatal) *: (.*)")
 LIMIT = 400_000
 
 
-
 def buffers(form: Form, seed: int) -> Given:
     """Inputs of a form."""
     rng = np.random.default_rng([seed, sum(form.text.encode())])
@@ -70,7 +69,14 @@ def run_cubin(device: Any, entry: str, form: Form, given: Given, **options: Any)
     data, third, blob = given
     out = np.full((form.count, max(len(form.dests), 1)), 0xA5A5A5A5A5A5A5A5, np.uint64)
     third = third.copy()
-    device.launch(entry, form.blocks, form.threads, [data.copy(), out, third, *([blob] if form.blob else [])], limit=LIMIT, **options)
+    device.launch(
+        entry,
+        form.blocks,
+        form.threads,
+        [data.copy(), out, third, *([blob] if form.blob else [])],
+        limit=LIMIT,
+        **options,
+    )
     return out, third
 
 
@@ -238,7 +244,9 @@ class Sweep:
             self._note(form, f"{who} equal")
             return
         why = cause(form.text, who)
-        exact = bool(why) and quirks.predicts(form, self.target, given, want, got, lambda other: self._interpret(other, given), execute)
+        exact = bool(why) and quirks.predicts(
+            form, self.target, given, want, got, lambda other: self._interpret(other, given), execute
+        )
         self._note(form, f"{who} {'as modelled' if exact else 'differs'}")
         if exact:
             self.tally.known[why] += 1
@@ -254,11 +262,15 @@ class Sweep:
         if isinstance(got, str):
             exact = "instruction word 0x" + 32 * "0" in got and bool(re.match(r"fence\.", form.text))
         else:
-            exact = bool(why) and quirks.predicts(form, self.target, given, None, got, lambda other: self._interpret(other, given), execute)
+            exact = bool(why) and quirks.predicts(
+                form, self.target, given, None, got, lambda other: self._interpret(other, given), execute
+            )
         self._note(form, f"{who} outside the manual, {'as modelled' if exact else 'not explained'}")
         self.tally.apart[why if exact else "not explained"] += 1
         if not exact:
-            self.say(f"{self.target} {who} OUTSIDE {form.text} is not what is known: {got if isinstance(got, str) else _shown(form, given, None, got, 0)}")
+            self.say(
+                f"{self.target} {who} OUTSIDE {form.text} is not what is known: {got if isinstance(got, str) else _shown(form, given, None, got, 0)}"
+            )
 
     def _interpret(self, form: Form, given: Given) -> Outputs:
         """Another form on the same inputs."""
@@ -299,7 +311,15 @@ def sweep(corpus: Corpus, who: tuple[str, ...], report: Any = None, text: str = 
     """Judge the forms of a target; ``text``: a pattern that their instructions must have; ``keep``: a journal, to which each chunk is added, and from
     which a run of the same corpus goes on."""
     state = Sweep(corpus.target, who, corpus.seed, report)
-    run = " ".join([corpus.target, "screen" if corpus.heads is not None else corpus.only or "all", f"limit {corpus.limit} skip {corpus.skip} seed {corpus.seed}", *who, text])
+    run = " ".join(
+        [
+            corpus.target,
+            "screen" if corpus.heads is not None else corpus.only or "all",
+            f"limit {corpus.limit} skip {corpus.skip} seed {corpus.seed}",
+            *who,
+            text,
+        ]
+    )
     done, total = journal([keep]).get(run, (0, Tally())) if keep and os.path.exists(keep) else (0, Tally())
     items = itertools.islice(corpus.items(), done, None)
     size = CHUNK
@@ -326,7 +346,16 @@ def sweep(corpus: Corpus, who: tuple[str, ...], report: Any = None, text: str = 
 
 def heads_of(target: str, path: str) -> screen.Heads:
     """What ptxas takes of the modifiers of the great rows; kept in a file."""
-    return screen.load(path, target, lambda: screen.screen(screen.great_rows(target, GREAT), make, lambda forms: [f for part, _ in ptxas_takes(forms, target) for f in part], MOST))
+    return screen.load(
+        path,
+        target,
+        lambda: screen.screen(
+            screen.great_rows(target, GREAT),
+            make,
+            lambda forms: [f for part, _ in ptxas_takes(forms, target) for f in part],
+            MOST,
+        ),
+    )
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -337,13 +366,30 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--text", default="", help="a regular expression that is in the instruction")
     parser.add_argument("--limit", type=int, default=40, help="most forms of one descriptor row")
     parser.add_argument("--skip", type=int, default=0, help="leave out the forms that this limit would give")
-    parser.add_argument("--screen", default="", metavar="FILE", help="forms of the rows beyond 2,400 alone, of modifiers that ptxas takes; FILE keeps these")
+    parser.add_argument(
+        "--screen",
+        default="",
+        metavar="FILE",
+        help="forms of the rows beyond 2,400 alone, of modifiers that ptxas takes; FILE keeps these",
+    )
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--who", action="append", choices=["ptxas", "ours"], default=[], help="whose cubins (default both)")
+    parser.add_argument(
+        "--who", action="append", choices=["ptxas", "ours"], default=[], help="whose cubins (default both)"
+    )
     parser.add_argument("--refusals", action="store_true", help="print what ptxas refuses, by row")
     parser.add_argument("--report", default="")
-    parser.add_argument("--journal", default="", help="a file that the counts of each chunk are added to; an interrupted run with the same options goes on")
-    parser.add_argument("--sum", action="append", default=[], metavar="JOURNAL", help="run nothing: add up journals (of runs that have no form in common)")
+    parser.add_argument(
+        "--journal",
+        default="",
+        help="a file that the counts of each chunk are added to; an interrupted run with the same options goes on",
+    )
+    parser.add_argument(
+        "--sum",
+        action="append",
+        default=[],
+        metavar="JOURNAL",
+        help="run nothing: add up journals (of runs that have no form in common)",
+    )
     options = parser.parse_args(argv)
     who = tuple(options.who or ("ptxas", "ours"))
     if options.sum:
@@ -351,9 +397,18 @@ def main(argv: list[str] | None = None) -> int:
     report = open(options.report, "w") if options.report else None
     bad = 0
     for arch in options.arch or TARGETS:
-        corpus = Corpus(f"sm_{arch}", options.only, options.limit, options.seed, options.skip, heads_of(f"sm_{arch}", options.screen) if options.screen else None)
+        corpus = Corpus(
+            f"sm_{arch}",
+            options.only,
+            options.limit,
+            options.seed,
+            options.skip,
+            heads_of(f"sm_{arch}", options.screen) if options.screen else None,
+        )
         state = sweep(corpus, who, report, options.text, options.journal)
-        bad += sum(state.counts[x] for x in ("ours differs", "ptxas differs", "ptxas outside the manual, not explained"))
+        bad += sum(
+            state.counts[x] for x in ("ours differs", "ptxas differs", "ptxas outside the manual, not explained")
+        )
         if options.refusals:
             for why, n in sorted(state.tally.ptxas_refuses.items()):
                 state.say(f"    ptxas refuses {n:5} {why}")

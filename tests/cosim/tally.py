@@ -114,7 +114,11 @@ class Tally:
     def as_json(self) -> dict[str, Any]:
         """For a journal."""
         rows = {key: [r.population, dict(r.seen), dict(r.drawn)] for key, r in sorted(self.rows.items())}
-        return {**{name: dict(getattr(self, name)) for name in _COUNTERS if getattr(self, name)}, "rows": rows, "seconds": round(self.seconds, 2)}
+        return {
+            **{name: dict(getattr(self, name)) for name in _COUNTERS if getattr(self, name)},
+            "rows": rows,
+            "seconds": round(self.seconds, 2),
+        }
 
     @staticmethod
     def from_json(data: dict[str, Any]) -> Tally:
@@ -136,7 +140,9 @@ class Tally:
             out.equal += equal
             out.modelled += row.seen[f"{who} as modelled"]
             out.least += equal
-            factor = 0.0 if key + SCREENED in self.rows else row.rest()  # what a screen left is said by what was drawn from it
+            factor = (
+                0.0 if key + SCREENED in self.rows else row.rest()
+            )  # what a screen left is said by what was drawn from it
             if factor:
                 out.rows += 1
                 basis = row.basis()
@@ -152,7 +158,11 @@ class Tally:
         made = sum([r.seen["made"] for r in self.rows.values()])
         yield f"\n{target}: {self.counts['ptxas takes']} forms that ptxas takes, of {made} made, {len(self.by_name)} mnemonics, {self.seconds:.0f} s"
         for who in whose:
-            mine = {k.removeprefix(who + " "): v for k, v in sorted(self.counts.items()) if k.startswith(who + " ") and k != "ptxas takes"}
+            mine = {
+                k.removeprefix(who + " "): v
+                for k, v in sorted(self.counts.items())
+                if k.startswith(who + " ") and k != "ptxas takes"
+            }
             total = _compared(self.counts, who)
             share = 100 / max(total, 1)
             equal, modelled = mine.get("equal", 0), mine.get("as modelled", 0)
@@ -160,7 +170,9 @@ class Tally:
             yield f"  {who}: of {total} in the manual {share * equal:.2f} % equal, {share * (equal + modelled):.2f} % with those that the models of ptxas predict"
             e = self.estimate(who)
             if e.rows:
-                shares = "{:.3f} % equal, {:.3f} % with those that the models predict, at least {:.3f} % equal (95 %)".format(*e.shares)
+                shares = "{:.3f} % equal, {:.3f} % with those that the models predict, at least {:.3f} % equal (95 %)".format(
+                    *e.shares
+                )
                 yield f"  {who}: of all forms, about {e.compared:.0f} ({e.rows} rows drawn from): {shares}"
         for title, counter in (("as modelled", self.known), ("outside the manual", self.apart)):
             for why, n in sorted(counter.items()):
@@ -170,14 +182,24 @@ class Tally:
         for title, counter in (("apart", self.left), ("no kernel made", self.unmade)):
             for why, n in sorted(counter.items()):
                 yield f"    {title} {n:5} {why}"
-        missing = sorted({key.split("#")[0].split(".")[0] for key, r in self.rows.items() if r.seen["made"]} - set(self.by_name) - {"more"})
+        missing = sorted(
+            {key.split("#")[0].split(".")[0] for key, r in self.rows.items() if r.seen["made"]}
+            - set(self.by_name)
+            - {"more"}
+        )
         if missing and "ptxas" in whose:
             yield "    mnemonics of which ptxas took no form: " + " ".join(missing)
 
 
 def _compared(counts: Counter[str], who: str) -> int:
     """Forms that the manual has."""
-    return sum([v for k, v in counts.items() if k.startswith(who + " ") and k != "ptxas takes" and not k.startswith(f"{who} {_OUTSIDE}")])
+    return sum(
+        [
+            v
+            for k, v in counts.items()
+            if k.startswith(who + " ") and k != "ptxas takes" and not k.startswith(f"{who} {_OUTSIDE}")
+        ]
+    )
 
 
 def journal(paths: list[str]) -> dict[str, tuple[int, Tally]]:

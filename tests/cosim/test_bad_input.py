@@ -13,7 +13,10 @@ from stages.check import command
 from stages.check.command import check_file
 
 HEAD = ".version 8.0\n.target sm_90\n.address_size 64\n"
-GOOD = HEAD + ".visible .entry k(.param .u64 p) { .reg .b64 %d<2>; .reg .b32 %r<2>; ld.param.u64 %d0, [p]; mov.u32 %r0, 7; st.global.u32 [%d0], %r0; ret; }\n"
+GOOD = (
+    HEAD
+    + ".visible .entry k(.param .u64 p) { .reg .b64 %d<2>; .reg .b32 %r<2>; ld.param.u64 %d0, [p]; mov.u32 %r0, 7; st.global.u32 [%d0], %r0; ret; }\n"
+)
 ENDLESS = GOOD.replace("mov.u32 %r0, 7;", "L: add.u32 %r0, %r0, 1; st.global.u32 [%d0], %r0; bra L;")
 TWO = GOOD.replace("(.param .u64 p)", "(.param .u64 p, .param .u64 q)")
 OTHER = GOOD.replace(".entry k(", ".entry other(")
@@ -24,7 +27,9 @@ def cubin(text: str, arch: str = "sm_90") -> bytes:
     return compile_ptx(text.replace("sm_90", arch), arch, {})
 
 
-def check(folder: Path, text: str, image: bytes | None = None, arch: str = "sm_90", kernels: tuple[str, ...] = ()) -> int:
+def check(
+    folder: Path, text: str, image: bytes | None = None, arch: str = "sm_90", kernels: tuple[str, ...] = ()
+) -> int:
     """The exit status for a PTX text, with a cubin in the place of ours."""
     source, other = folder / "k.ptx", folder / "k.cubin"
     source.write_text(text)
@@ -56,10 +61,16 @@ def test_files_that_are_no_cubin(tmp_path: Path, capsys: pytest.CaptureFixture[s
 
 @pytest.mark.parametrize(
     ("text", "says"),
-    [(OTHER, "no kernel 'k' in the module (it has: other)"), (TWO, "kernel 'k' takes 2 arguments, not 1"), (ENDLESS, "warp instructions")],
+    [
+        (OTHER, "no kernel 'k' in the module (it has: other)"),
+        (TWO, "kernel 'k' takes 2 arguments, not 1"),
+        (ENDLESS, "warp instructions"),
+    ],
     ids=["missing kernel", "argument count", "endless"],
 )
-def test_cubins_of_something_else(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, text: str, says: str) -> None:
+def test_cubins_of_something_else(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, text: str, says: str
+) -> None:
     """A cubin without the kernel, with another signature, or that does not end, fails once."""
     monkeypatch.setattr("stages.check.sides.SIM_LIMIT", 50_000)
     assert check(tmp_path, GOOD, cubin(text)) == 1
@@ -87,7 +98,9 @@ def test_truncations_and_flips(tmp_path: Path) -> None:
     ],
     ids=["endless", "local memory", "global memory"],
 )
-def test_launches_without_bounds(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, text: str, says: str) -> None:
+def test_launches_without_bounds(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, text: str, says: str
+) -> None:
     """PTX that does not end, or wants more memory than there is, is not judged."""
     monkeypatch.setattr("stages.check.cosim.STEP_LIMIT", 4000)
     assert check(tmp_path, text, cubin(GOOD)) == 2

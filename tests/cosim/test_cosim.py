@@ -135,7 +135,9 @@ def test_undefined_values_are_no_difference() -> None:
     """A register that was never written, and shared memory that was not: both are reported as undefined."""
     text = kernel("ld.global.u32 %r1, [%d0]; add.u32 %r2, %r1, %r5; st.global.u32 [%d1], %r2;")
     assert {f.kind for f in judge(text, ours=ours(text)).findings} == {"undefined"}
-    text = kernel("and.b32 %r3, %r0, 63; shl.b32 %r3, %r3, 2; mov.u32 %r4, s; add.u32 %r4, %r4, %r3; ld.shared.u32 %r2, [%r4]; st.global.u32 [%d1], %r2;")
+    text = kernel(
+        "and.b32 %r3, %r0, 63; shl.b32 %r3, %r3, 2; mov.u32 %r4, s; add.u32 %r4, %r4, %r3; ld.shared.u32 %r2, [%r4]; st.global.u32 [%d1], %r2;"
+    )
     assert {f.kind for f in judge(text, ours=ours(text)).findings} == {"undefined"}
 
 
@@ -145,7 +147,9 @@ def by_zero(type_: str) -> str:
     a, b, c, d = (f"{r}{n}" for n in (4, 5, 6, 7))
     regs = ".reg .b16 %h<9>;" if r == "%h" else ""
     body = f"and.b32 %r3, %r0, 1; {cut} {b}, %r3; ld.global.u32 %r1, [%d0]; {cut} {a}, %r1; rem.{type_} {c}, {a}, {b}; div.{type_} {d}, {a}, {b};"
-    return kernel(f"{regs} {body} xor.b{type_[1:]} {c}, {c}, 5; add.{type_} {c}, {c}, {d}; mul.wide.u32 %d3, %r0, 8; add.u64 %d1, %d1, %d3; st.global.{type_} [%d1], {c};")
+    return kernel(
+        f"{regs} {body} xor.b{type_[1:]} {c}, {c}, 5; add.{type_} {c}, {c}, {d}; mul.wide.u32 %d3, %r0, 8; add.u64 %d1, %d1, %d3; st.global.{type_} [%d1], {c};"
+    )
 
 
 @pytest.mark.parametrize("type_", ["u16", "s16", "u32", "s32", "u64", "s64"])
@@ -210,7 +214,10 @@ def test_a_rare_undefined_value_of_the_cubin_is_no_difference() -> None:
     setp.eq.u32 %p2, %r0, 3; @%p2 mov.u32 %r2, 7; st.global.u32 [%d1], %r2;"""
     for which in ("3", "10"):
         text = kernel(body.replace("WHICH", which))
-        assert {f.kind for f in judge(text, seeds=2, ours=ours(text)).findings} <= {"undefined", "race"}  # (two blocks write the same elements)
+        assert {f.kind for f in judge(text, seeds=2, ours=ours(text)).findings} <= {
+            "undefined",
+            "race",
+        }  # (two blocks write the same elements)
         wrong = kernel(body.replace("WHICH", which).replace("7;", "8;"))
         assert "difference" in {f.kind for f in judge(text, seeds=2, other=ours(wrong)).findings}
 
@@ -283,8 +290,12 @@ def judged_seeds(text: str) -> list[int]:
 
 def test_wide_launches() -> None:
     """Very many threads follow where nothing depended on an order, and there alone."""
-    assert judged_seeds(ELEMENTS.replace("LOAD", "ld.global.u32 %r4, [%d0];").replace("BODY", "add.u32 %r3, %r4, 1;")) == [*range(MOST_SEEDS), *WIDE_SEEDS]
-    racing = ELEMENTS.replace("LOAD", "ld.param.u64 %d1, [out]; ld.global.u32 %r4, [%d1];").replace("BODY", "add.u32 %r3, %r4, %r0;")
+    assert judged_seeds(
+        ELEMENTS.replace("LOAD", "ld.global.u32 %r4, [%d0];").replace("BODY", "add.u32 %r3, %r4, 1;")
+    ) == [*range(MOST_SEEDS), *WIDE_SEEDS]
+    racing = ELEMENTS.replace("LOAD", "ld.param.u64 %d1, [out]; ld.global.u32 %r4, [%d1];").replace(
+        "BODY", "add.u32 %r3, %r4, %r0;"
+    )
     assert judged_seeds(racing) == [*range(MOST_SEEDS)]
 
 
@@ -384,7 +395,9 @@ def test_wild_accesses_are_undefined() -> None:
     assert report.judged == {}
 
 
-@pytest.mark.parametrize("name", ["vadd", "saxpy", "scan", "histogram", "switch10", "call_twice", "divrem64", "half2_ops", "local_array"])
+@pytest.mark.parametrize(
+    "name", ["vadd", "saxpy", "scan", "histogram", "switch10", "call_twice", "divrem64", "half2_ops", "local_array"]
+)
 def test_kernels(name: str) -> None:
     """Test kernels with launches made up here: our cubins are right, and something was judged."""
     text = (KERNELS / f"{name}.ptx").read_text()
@@ -397,7 +410,9 @@ def test_command_line() -> None:
     """`orias-check --cosim`: exit status 0, 2 for nothing to do; no traceback on a missing file or bad PTX."""
 
     def check(*args: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run([sys.executable, "-m", "stages.check", *args], capture_output=True, text=True, check=False, timeout=60)
+        return subprocess.run(
+            [sys.executable, "-m", "stages.check", *args], capture_output=True, text=True, check=False, timeout=60
+        )
 
     good = check(str(KNOWN[0]), "--cosim", "--seeds", "1")
     assert good.returncode == 0 and "0 differences" in good.stdout

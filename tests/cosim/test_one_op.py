@@ -86,7 +86,12 @@ def test_tallies_add_up_and_come_back_from_a_journal(tmp_path: Path) -> None:
     path = tmp_path / "journal"
     entry = filled().as_json()
     path.write_text(
-        "".join([json.dumps({"run": run, "end": end, **entry}) + "\n" for run, end in (("sm_80 x", 60), ("sm_80 x", 120), ("sm_90 x", 60))])
+        "".join(
+            [
+                json.dumps({"run": run, "end": end, **entry}) + "\n"
+                for run, end in (("sm_80 x", 60), ("sm_80 x", 120), ("sm_90 x", 60))
+            ]
+        )
     )
     found = journal([str(path)])
     assert {run: end for run, (end, _) in found.items()} == {"sm_80 x": 120, "sm_90 x": 60}
@@ -143,7 +148,9 @@ def great(target: str, key: str) -> screen.Heads:
     def takes(forms: list[Form]) -> list[Form]:
         return [f for part, _ in one_op.ptxas_takes(forms, target) for f in part]
 
-    return screen.screen([row for row in screen.great_rows(target, one_op.GREAT) if row.key == key], make, takes, one_op.MOST)
+    return screen.screen(
+        [row for row in screen.great_rows(target, one_op.GREAT) if row.key == key], make, takes, one_op.MOST
+    )
 
 
 @pytest.mark.oracle

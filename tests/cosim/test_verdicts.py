@@ -33,7 +33,9 @@ L: mad.lo.u32 %r2, %r2, 5, %r1; sub.u32 %r0, %r0, 1; setp.gt.s32 %q, %r0, 0; @%q
     ],
     ids=["equal", "different", "not judged"],
 )
-def test_the_verdict_comes_first(tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, image: str, code: int, first: str) -> None:
+def test_the_verdict_comes_first(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, image: str, code: int, first: str
+) -> None:
     assert check(tmp_path, text, cubin(image)) == code
     assert capsys.readouterr().out.startswith(first)
 
@@ -41,12 +43,18 @@ def test_the_verdict_comes_first(tmp_path: Path, capsys: pytest.CaptureFixture[s
 def test_a_run_that_the_simulator_cannot_do_is_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
     """Instructions that it does not have, and its own limit where that is less than the program may take."""
     cosim = Cosim(GOOD, "sm_90", {"x": Device(cubin(GOOD))}, seeds=1)
-    monkeypatch.setattr("stages.check.cosim.simulate", lambda *a, **k: Outcome(error="instruction TEX is not supported by the simulator", kind="simulator"))
+    monkeypatch.setattr(
+        "stages.check.cosim.simulate",
+        lambda *a, **k: Outcome(error="instruction TEX is not supported by the simulator", kind="simulator"),
+    )
     (verdict,) = cosim.run().verdicts
     assert verdict.word == "not judged" and "TEX" in verdict.why
     cosim = Cosim(GOOD, "sm_90", {"x": Device(cubin(GOOD))}, seeds=1)
     monkeypatch.setattr("stages.check.cosim.SIM_LIMIT", 100)
-    monkeypatch.setattr("stages.check.cosim.simulate", lambda *a, **k: Outcome(error="instruction limit of 100 warp instructions reached", kind="simulator"))
+    monkeypatch.setattr(
+        "stages.check.cosim.simulate",
+        lambda *a, **k: Outcome(error="instruction limit of 100 warp instructions reached", kind="simulator"),
+    )
     (verdict,) = cosim.run().verdicts
     assert verdict.word == "not judged" and "limit" in verdict.why
 

@@ -118,7 +118,9 @@ def table(checkout: Path) -> Iterator[Entry]:
 def _same(got: Arr, wanted: Arr) -> bool:
     """Bit for bit, any NaN for a NaN."""
     if wanted.dtype.kind == "f":
-        return bool(np.all((got == wanted) & (np.signbit(got) == np.signbit(wanted)) | np.isnan(got) & np.isnan(wanted)))
+        return bool(
+            np.all((got == wanted) & (np.signbit(got) == np.signbit(wanted)) | np.isnan(got) & np.isnan(wanted))
+        )
     return bool(np.array_equal(got, wanted))
 
 
@@ -189,7 +191,9 @@ def judge(e: Entry, text: str, who: str, arch: str, level: int) -> str:
 
 def run(checkout: Path, arches: Sequence[str], levels: Sequence[int], only: Sequence[str], who: Sequence[str]) -> int:
     """Judge every row; prints what is wrong and the sums; how many rows were wrong in ours or the interpreter."""
-    counts = {f"{w} {a} -O{o}": [0, 0] for w in who for a in arches for o in (levels if w != "interpreter" else levels[:1])}
+    counts = {
+        f"{w} {a} -O{o}": [0, 0] for w in who for a in arches for o in (levels if w != "interpreter" else levels[:1])
+    }
     refused: dict[str, list[str]] = {a: [] for a in arches}
     wrong = 0
     for e in table(checkout):
@@ -223,7 +227,9 @@ def main() -> int:
     parser.add_argument("--arch", nargs="+", default=["sm_80", "sm_90", "sm_120"])
     parser.add_argument("-O", dest="levels", nargs="+", type=int, default=[3])
     parser.add_argument("--only", nargs="+", default=[])
-    parser.add_argument("--who", nargs="+", choices=("ours", "ptxas", "interpreter"), default=["ours", "ptxas", "interpreter"])
+    parser.add_argument(
+        "--who", nargs="+", choices=("ours", "ptxas", "interpreter"), default=["ours", "ptxas", "interpreter"]
+    )
     options = parser.parse_args()
     return 1 if run(options.checkout, options.arch, options.levels, options.only, options.who) else 0
 

@@ -22,8 +22,53 @@ _WARPS: Final = 12
 
 _I: Final = {n: (0, 1, 2, 3, n - 1, n, n + 1, (1 << n - 1) - 1, 1 << n - 1, (1 << n - 1) + 1, (1 << n) - 2, (1 << n) - 1, 0x5A5A5A5A5A5A5A5A & (1 << n) - 1, 0xFF, 0x80 | 0x7F << n - 8)
              for n in (8, 16, 32, 64)}  # fmt: skip
-_F16: Final = (0, 0x8000, 1, 0x8001, 0x3FF, 0x400, 0x8400, 0x3800, 0x3C00, 0xBC00, 0x3C01, 0x3E00, 0x4100, 0x7BFF, 0xFBFF, 0x7C00, 0xFC00, 0x7E00, 0x7D01, 0xFE00, 0x6400, 0x67FF)
-_BF16: Final = (0, 0x8000, 1, 0x8001, 0x7F, 0x80, 0x8080, 0x3F00, 0x3F80, 0xBF80, 0x3F81, 0x3FC0, 0x4020, 0x7F7F, 0xFF7F, 0x7F80, 0xFF80, 0x7FC0, 0x7F81, 0xFFC0, 0x4300)
+_F16: Final = (
+    0,
+    0x8000,
+    1,
+    0x8001,
+    0x3FF,
+    0x400,
+    0x8400,
+    0x3800,
+    0x3C00,
+    0xBC00,
+    0x3C01,
+    0x3E00,
+    0x4100,
+    0x7BFF,
+    0xFBFF,
+    0x7C00,
+    0xFC00,
+    0x7E00,
+    0x7D01,
+    0xFE00,
+    0x6400,
+    0x67FF,
+)
+_BF16: Final = (
+    0,
+    0x8000,
+    1,
+    0x8001,
+    0x7F,
+    0x80,
+    0x8080,
+    0x3F00,
+    0x3F80,
+    0xBF80,
+    0x3F81,
+    0x3FC0,
+    0x4020,
+    0x7F7F,
+    0xFF7F,
+    0x7F80,
+    0xFF80,
+    0x7FC0,
+    0x7F81,
+    0xFFC0,
+    0x4300,
+)
 _F32: Final = (0, 1 << 31, 1, 0x80000001, 0x7FFFFF, 0x807FFFFF, 0x800000, 0x80800000, 0x3F000000, 0x3EFFFFFF, 0x3F800000, 0xBF800000, 0x3F800001, 0x3FC00000, 0x40200000, 0xC0200000,
                0x4EFFFFFF, 0x4F000000, 0xCF000000, 0xCF000001, 0x4F7FFFFF, 0x4F800000, 0x5F000000, 0x5F800000, 0x7F7FFFFF, 0xFF7FFFFF, 0x7F800000, 0xFF800000, 0x7FC00000, 0x7F800001, 0xFFC12345,
                0x47FFEFFF, 0x477FF000, 0x477FE000, 0x33000000, 0x33000001, 0x38800000, 0x43E00000, 0x43E80000, 0x47600000, 0x3A800000, 0x437F8000, 0xBF000000, 0x4B000001)  # fmt: skip
@@ -32,7 +77,14 @@ _F64: Final = (0, 1 << 63, 1, (1 << 63) + 1, (1 << 52) - 1, 1 << 52, 0x3FE000000
                0xFFEFFFFFFFFFFFFF, 0x7FF0000000000000, 0xFFF0000000000000, 0x7FF8000000000000, 0x7FF0000000000001, 0x47EFFFFFF0000000, 0x47EFFFFFEFFFFFFF, 0x36A0000000000000, 0x36A0000000000001,
                0x3690000000000000, 0x380FFFFFE0000000, 0x3FF0000010000000, 0x3FF0000030000000)  # fmt: skip
 _EDGES: Final[dict[str, Sequence[int]]] = {
-    "8": _I[8], "16": _I[16], "32": _I[32], "64": _I[64], "f16": _F16, "bf16": _BF16, "f32": _F32, "f64": _F64,
+    "8": _I[8],
+    "16": _I[16],
+    "32": _I[32],
+    "64": _I[64],
+    "f16": _F16,
+    "bf16": _BF16,
+    "f32": _F32,
+    "f64": _F64,
     "shift": (0, 1, 7, 8, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 255, 256, 288, 0x80000000, 0xFFFFFFFF),
     "field": (0, 1, 5, 8, 16, 31, 32, 33, 63, 64, 65, 128, 255, 256, 257, 0x80000000, 0xFFFFFFFF),
     "f16x2": tuple(a | b << 16 for a, b in zip(_F16 + _F16, _F16[3:] + _F16 + _F16[:3], strict=False)),
@@ -79,7 +131,13 @@ class Form:
             rows = list(itertools.product(*lists))
         else:
             rows = [tuple(rng.choice(x) for x in lists) for _ in range(MOST * 3 // 4)]
-            rows += [tuple(rng.getrandbits(bits(k)) if k not in ("shift", "field") else rng.choice(_EDGES[k]) for k in self.takes) for _ in range(MOST // 4)]
+            rows += [
+                tuple(
+                    rng.getrandbits(bits(k)) if k not in ("shift", "field") else rng.choice(_EDGES[k])
+                    for k in self.takes
+                )
+                for _ in range(MOST // 4)
+            ]
         if self.only is not None:
             rows = [r for r in rows if self.only(*r)]
         return np.array(rows, np.uint64).reshape(len(rows), len(lists))
@@ -88,7 +146,9 @@ class Form:
         """What the source says for every row."""
         if self.together > 1:
             warps = [rows[n : n + self.together].tolist() for n in range(0, len(rows), self.together)]
-            return np.array([x for w in warps for x in self.answer([tuple(r) for r in w])], np.uint64).reshape(len(rows), len(self.gives))
+            return np.array([x for w in warps for x in self.answer([tuple(r) for r in w])], np.uint64).reshape(
+                len(rows), len(self.gives)
+            )
         out = [x if isinstance(x, tuple) else (x,) for x in (self.answer(*r) for r in rows.tolist())]
         return np.array(out, np.uint64).reshape(len(rows), len(self.gives))
 
@@ -100,11 +160,19 @@ class Form:
         for k, kind in enumerate(self.takes):
             r = names["abcf"[k]] = f"%{'abcf'[k]}"
             regs.append(f".reg .b{max(bits(kind), 16)} {r};")
-            loads.append(f"ld.global.b{bits(kind)} {r}, [%in+{8 * k}];" if bits(kind) > 8 else f"ld.global.u8 {r}, [%in+{8 * k}];")
+            loads.append(
+                f"ld.global.b{bits(kind)} {r}, [%in+{8 * k}];"
+                if bits(kind) > 8
+                else f"ld.global.u8 {r}, [%in+{8 * k}];"
+            )
         for k, kind in enumerate(self.gives):
             r = names["de"[k]] = f"%{'de'[k]}"
             regs.append(f".reg .pred {r};" if kind == "pred" else f".reg .b{max(bits(kind), 16)} {r};")
-            stores.append(f"selp.b32 %t, 1, 0, {r}; st.global.b32 [%out+{8 * k}], %t;" if kind == "pred" else f"st.global.b{bits(kind)} [%out+{8 * k}], {r};")
+            stores.append(
+                f"selp.b32 %t, 1, 0, {r}; st.global.b32 [%out+{8 * k}], %t;"
+                if kind == "pred"
+                else f"st.global.b{bits(kind)} [%out+{8 * k}], {r};"
+            )
         body = "\n".join([*regs, *loads, self.text.format(**names), *stores])
         return (
             f".visible .entry {name}(.param .u64 in, .param .u64 out)\n{{\n.reg .b64 %in, %out; .reg .b32 %t, %n;\nld.param.u64 %in, [in]; ld.param.u64 %out, [out];\n"

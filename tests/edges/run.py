@@ -133,7 +133,9 @@ def judge(forms: Sequence[Form], arch: str, level: int, who: Sequence[str], tabl
             if not right.all():
                 at = int(np.flatnonzero(~right)[0])
                 given, good, bad = ([hex(int(v)) for v in x[at]] for x in (rows, wanted, got))
-                found.append(f"{f.text} {name} {arch} -O{level}: {int((~right).sum())} of {len(rows)} rows, first {given}: {good} by {f.source}, {bad} found")
+                found.append(
+                    f"{f.text} {name} {arch} -O{level}: {int((~right).sum())} of {len(rows)} rows, first {given}: {good} by {f.source}, {bad} found"
+                )
     return found
 
 
@@ -142,13 +144,18 @@ def markdown(table: dict[str, Family], who: Sequence[str]) -> Iterator[str]:
     yield f"| instructions | forms | source | {' | '.join(who)} |"
     yield "|---|---|---|" + "---|" * len(who)
     for name, f in table.items():
-        cells = [f"{f.right.get(w, 0):,}" + ("" if f.right.get(w, 0) == f.rows.get(w, 0) else f" of {f.rows.get(w, 0):,}") for w in who]
+        cells = [
+            f"{f.right.get(w, 0):,}" + ("" if f.right.get(w, 0) == f.rows.get(w, 0) else f" of {f.rows.get(w, 0):,}")
+            for w in who
+        ]
         yield f"| {name} | {len(f.forms)} | {', '.join(f.source)} | {' | '.join(cells)} |"
 
 
 def main() -> int:
     """Command line."""
-    parser = argparse.ArgumentParser(description="Edge operands of PTX instructions against sources outside of the project.")
+    parser = argparse.ArgumentParser(
+        description="Edge operands of PTX instructions against sources outside of the project."
+    )
     parser.add_argument("--arch", nargs="+", default=list(ARCHES))
     parser.add_argument("-O", dest="level", type=int, default=3)
     parser.add_argument("--only", nargs="+", default=[], help="forms whose text has one of these")
@@ -172,7 +179,9 @@ def main() -> int:
                     print(line, flush=True)
     for line in markdown(table, options.who):
         print(line)
-    print(f"{len(chosen)} forms, {refused} times refused by ptxas, {wrong} with differences, {time.monotonic() - began:.0f} s")
+    print(
+        f"{len(chosen)} forms, {refused} times refused by ptxas, {wrong} with differences, {time.monotonic() - began:.0f} s"
+    )
     return 1 if wrong else 0
 
 

@@ -26,7 +26,18 @@ def test_sample(arch: str, first: int) -> None:
 
 def test_without_ptxas() -> None:
     """The instructions that were once wrong everywhere, and some that go through several instructions."""
-    wanted = ("bfe.s32", "shf.r.clamp", "cvt.rn.ftz.f32.f64", "min.NaN.f32", "atom.global.inc", "cvt.rpi.u64.f64", "prmt.b32.ecr", "testp.normal.f64", "ex2.approx.ftz.f32", "cvt.pack.sat.s8")
+    wanted = (
+        "bfe.s32",
+        "shf.r.clamp",
+        "cvt.rn.ftz.f32.f64",
+        "min.NaN.f32",
+        "atom.global.inc",
+        "cvt.rpi.u64.f64",
+        "prmt.b32.ecr",
+        "testp.normal.f64",
+        "ex2.approx.ftz.f32",
+        "cvt.pack.sat.s8",
+    )
     forms = [f for f in all_forms() if f.text.startswith(wanted) or "atom.global.inc" in f.text]
     assert len(forms) >= len(wanted)
     assert judge(forms, "sm_90", 3, ("ours", "interpreter"), {}) == []

@@ -19,7 +19,13 @@ import struct
 from tests.elf.reader import Cubin, Section, info_records
 
 _PROGRAMS = (".debug_frame", ".debug_line", ".nv_debug_line_sass")
-OPAQUE = (".strtab", ".shstrtab", ".note.nv.tkinfo", ".symtab", *(p + s for p in ("", ".rel", ".rela") for s in _PROGRAMS))
+OPAQUE = (
+    ".strtab",
+    ".shstrtab",
+    ".note.nv.tkinfo",
+    ".symtab",
+    *(p + s for p in ("", ".rel", ".rela") for s in _PROGRAMS),
+)
 CRS_STACK_SIZE = 0x1E
 
 

@@ -94,8 +94,15 @@ def lift(cubin: Cubin, sm_name: str, ptx: str) -> tuple[Header, Module, list[Uni
     module.vars = _variables(cubin, ptx, by_name)
     module.externs = [s.name for s in cubin.symbols if s.type == 2 and s.shndx == 0]
     module.units = re.findall(r"\.entry\s+(\w+)", ptx)
-    slots = {struct.unpack_from("<Q", r)[0]: cubin.symbols[struct.unpack_from("<I", r, 12)[0]].name for r in _slot_rows(cubin)}
-    consts = sorted((v.value, v.value + v.size, v.name) for v in cubin.symbols if v.type == 1 and _section(cubin, v) == ".nv.constant3")
+    slots = {
+        struct.unpack_from("<Q", r)[0]: cubin.symbols[struct.unpack_from("<I", r, 12)[0]].name
+        for r in _slot_rows(cubin)
+    }
+    consts = sorted(
+        (v.value, v.value + v.size, v.name)
+        for v in cubin.symbols
+        if v.type == 1 and _section(cubin, v) == ".nv.constant3"
+    )
     units = [_unit(cubin, sm, name, slots, consts) for name in module.units]
     _dynamic_shared(ptx, units, module)
     return header, module, units
@@ -140,14 +147,18 @@ def _variables(cubin: Cubin, ptx: str, by_name: dict[str, Symbol]) -> list[Var]:
                     addend = struct.unpack_from("<q", data, i + 16)[0] if size == 24 else 0
                     pointers.setdefault(target, []).append((at, cubin.symbols[sym].name, addend))
     out = []
-    for linkage, space, name in re.findall(r"^(?:\.(visible|weak)\s+)?\.(global|const)\b[^;=\[]*?(\w+)\s*(?:\[|=|;)", ptx, re.M):
+    for linkage, space, name in re.findall(
+        r"^(?:\.(visible|weak)\s+)?\.(global|const)\b[^;=\[]*?(\w+)\s*(?:\[|=|;)", ptx, re.M
+    ):
         s = by_name[name]
         section = cubin.sections[s.shndx]
         align = int(m[1]) if (m := re.search(r"\.align\s+(\d+)[^;=]*\b" + name + r"\b", ptx)) else 1
         init = section.data[s.value : s.value + s.size] if section.type != 8 else b""
         if space == "const" and not any(init):
             init = b""
-        rows = tuple((at - s.value, n, a, 1) for at, n, a in pointers.get(section.name, []) if s.value <= at < s.value + s.size)
+        rows = tuple(
+            (at - s.value, n, a, 1) for at, n, a in pointers.get(section.name, []) if s.value <= at < s.value + s.size
+        )
         managed = re.search(r"\.managed\b[^;]*\b" + name + r"\b", ptx) is not None
         out.append(Var(name, space, s.size, align, init, rows, linkage or "static", ("managed",) if managed else ()))
     return out
@@ -163,7 +174,9 @@ def _unit(cubin: Cubin, sm: int, name: str, slots: dict[int, str], consts: list[
     while ws[end // 16 - 1] & 0x1FF == NOP_OP:
         end -= 16
     end -= 16  # the final branch
-    symbols = sorted((s for s in cubin.symbols if s.type == 2 and s.shndx == text.index), key=lambda s: (s.value, -s.size))
+    symbols = sorted(
+        (s for s in cubin.symbols if s.type == 2 and s.shndx == text.index), key=lambda s: (s.value, -s.size)
+    )
     bounds = [*(s.value for s in symbols[1:]), end]
     regs = module_records(cubin, 0x2F)[name]
     frames = module_records(cubin, 0x11)
@@ -174,9 +187,22 @@ def _unit(cubin: Cubin, sm: int, name: str, slots: dict[int, str], consts: list[
         marks += [("bank2", w, 4 * i) for i, w in enumerate(u32s(cubin.section(table).data)) if w in targets]
     for s, stop in zip(symbols, bounds, strict=True):
         kind = "entry" if s.name == name else "helper" if s.name.startswith("$__internal") else "func"
-        own = tuple((k, at - s.value, v - s.value if k == "brx_target" else v) for k, at, v in marks if s.value <= at < stop)
+        own = tuple(
+            (k, at - s.value, v - s.value if k == "brx_target" else v) for k, at, v in marks if s.value <= at < stop
+        )
         data, relocs = _blank(ws[s.value // 16 : stop // 16], s.value, sm, symbols, name, slots, consts)
-        unit.code.append(Code(_plain(s.name, name), kind, data, relocs, (), own, regs - 2 if kind == "entry" else 0, frames.get(s.name, 0)))
+        unit.code.append(
+            Code(
+                _plain(s.name, name),
+                kind,
+                data,
+                relocs,
+                (),
+                own,
+                regs - 2 if kind == "entry" else 0,
+                frames.get(s.name, 0),
+            )
+        )
         if kind == "func" and s.bind == 1:
             unit.attrs["visible"] = (*unit.attrs.get("visible", ()), _plain(s.name, name))  # type: ignore[misc]
     unit.attrs["min_stack"] = module_records(cubin, 0x12)[name]
@@ -207,7 +233,12 @@ def _attributes(cubin: Cubin, unit: Unit, records: dict[int, list[bytes]], sm: i
         unit.attrs["maxclusterrank"] = u32s(records[0x3F][0])[0]
     if 0x38 in records:
         unit.attrs["mbarriers"] = struct.unpack("<H", records[0x38][0])[0]
-    for code, key in ((0x3E, "explicitcluster"), (0x5B, "blocksareclusters"), (0x2B, "wmma_used"), (0x54, "reg_reconfig")):
+    for code, key in (
+        (0x3E, "explicitcluster"),
+        (0x5B, "blocksareclusters"),
+        (0x2B, "wmma_used"),
+        (0x54, "reg_reconfig"),
+    ):
         if code in records:
             unit.attrs[key] = 1
     if 0x04 in records:
@@ -255,7 +286,13 @@ def _plain(symbol: str, kernel: str) -> str:
 
 
 def _blank(
-    ws: list[int], base: int, sm: int, symbols: list[Symbol], kernel: str, slots: dict[int, str], consts: list[tuple[int, int, str]]
+    ws: list[int],
+    base: int,
+    sm: int,
+    symbols: list[Symbol],
+    kernel: str,
+    slots: dict[int, str],
+    consts: list[tuple[int, int, str]],
 ) -> tuple[bytes, tuple[Reloc, ...]]:
     starts = {s.value: _plain(s.name, kernel) for s in reversed(symbols)}
     starts[0] = kernel

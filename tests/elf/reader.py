@@ -70,7 +70,9 @@ def read(raw: bytes) -> Cubin:
     sections = []
     for i, (name, type_, flags, addr, offset, size, link, info, align, entsize) in enumerate(rows):
         data = b"" if type_ == 8 else raw[offset : offset + size]
-        sections.append(Section(i, _cstr(names, name), type_, flags, addr, offset, size, link, info, align, entsize, data))
+        sections.append(
+            Section(i, _cstr(names, name), type_, flags, addr, offset, size, link, info, align, entsize, data)
+        )
     cubin = Cubin(raw, header, sections)
     for s in sections:
         if s.type == 2:
@@ -105,7 +107,9 @@ def info_records(data: bytes) -> list[tuple[int, int, bytes]]:
 def describe(cubin: Cubin) -> str:
     """A dump for people: header, sections with bytes, symbols, segments."""
     h = cubin.header
-    lines = [f"ident {h[0].hex()} type {h[1]:#x} flags {h[7]:#x} phoff {h[5]:#x} shoff {h[6]:#x} phnum {h[10]} phent {h[9]}"]
+    lines = [
+        f"ident {h[0].hex()} type {h[1]:#x} flags {h[7]:#x} phoff {h[5]:#x} shoff {h[6]:#x} phnum {h[10]} phent {h[9]}"
+    ]
     for s in cubin.sections:
         lines.append(
             f"[{s.index:2}] {s.name:40} T{s.type:#x} F{s.flags:#x} off {s.offset:#x} size {s.size:#x} L{s.link} I{s.info:#x} A{s.align} E{s.entsize}"
@@ -113,9 +117,15 @@ def describe(cubin: Cubin) -> str:
         if s.name.startswith((".nv.info", ".nv.compat")) and s.type != 9:
             lines += [f"       {f:02x}{c:02x} {p.hex()}" for f, c, p in info_records(s.data)]
         elif s.type != 8 and any(s.data) and not s.name.startswith((".text", ".nv.merc", ".nv.capmerc", ".symtab")):
-            lines.append(f"       {s.data[:512]!r}" if "strtab" in s.name or "tkinfo" in s.name else f"       {s.data[:512].hex(' ', 4)}")
+            lines.append(
+                f"       {s.data[:512]!r}"
+                if "strtab" in s.name or "tkinfo" in s.name
+                else f"       {s.data[:512].hex(' ', 4)}"
+            )
     for y in cubin.symbols:
-        lines.append(f"sym {y.index:2} {y.name:50} bind {y.bind} type {y.type} other {y.other:#x} shndx {y.shndx} value {y.value:#x} size {y.size:#x}")
+        lines.append(
+            f"sym {y.index:2} {y.name:50} bind {y.bind} type {y.type} other {y.other:#x} shndx {y.shndx} value {y.value:#x} size {y.size:#x}"
+        )
     for p in cubin.segments:
         lines.append("ph " + " ".join(f"{v:#x}" for v in p))
     return "\n".join(lines)

@@ -38,7 +38,12 @@ PLACES = {
     Info.NUM_MBARRIERS,
 }  # fmt: skip
 #: Of these only presence on both sides would say too much.
-FREE = {Info.INT_WARP_WIDE_INSTR_OFFSETS, Info.CRS_STACK_SIZE, Info.UNUSED_LOAD_BYTE_OFFSET, Info.INDIRECT_BRANCH_TARGETS}
+FREE = {
+    Info.INT_WARP_WIDE_INSTR_OFFSETS,
+    Info.CRS_STACK_SIZE,
+    Info.UNUSED_LOAD_BYTE_OFFSET,
+    Info.INDIRECT_BRANCH_TARGETS,
+}
 _ISA_CLASS = 2
 _CAN_FASTPATH = 0x0B  # .nv.compat: which SMs could run the code unchanged: ours promises none
 
@@ -52,7 +57,7 @@ def _payload(c: Cubin, code: int, payload: bytes) -> object:
         symbol, where = struct.unpack("<II", payload)
         return c.sections[c.symbols[symbol].shndx].name, where
     if code == Info.EXTERNS:
-        return tuple(_name(c, n) for n, in struct.iter_unpack("<I", payload))
+        return tuple(_name(c, n) for (n,) in struct.iter_unpack("<I", payload))
     return payload.hex()
 
 
@@ -60,7 +65,11 @@ def _rows(c: Cubin, s: Section) -> list[tuple[int, object]]:
     """Records of a kernel in order, those that speak of places without their contents."""
     out: list[tuple[int, object]] = []
     for _, code, payload in info_records(s.data):
-        if code not in FREE and code not in (Info.NUM_MBARRIERS, Info.COOP_GROUP_INSTR_OFFSETS, Info.COOP_GROUP_MASK_REGIDS):
+        if code not in FREE and code not in (
+            Info.NUM_MBARRIERS,
+            Info.COOP_GROUP_INSTR_OFFSETS,
+            Info.COOP_GROUP_MASK_REGIDS,
+        ):
             out.append((code, "" if code in PLACES else _payload(c, code, payload)))
     return out
 
@@ -108,7 +117,21 @@ def _sections(c: Cubin) -> dict[str, tuple[object, ...]]:
     for s in c.sections:
         if is_second_copy(s.name) or s.name.startswith((".nv.constant2.", ".rela.nv.constant2.", ".rela.text.")):
             continue
-        size = s.size if s.name.startswith((".nv.shared", ".nv.global", ".nv.constant0", ".nv.constant3", ".nv.constant4", ".nv.compat", ".note.nv.cuinfo")) else -1
+        size = (
+            s.size
+            if s.name.startswith(
+                (
+                    ".nv.shared",
+                    ".nv.global",
+                    ".nv.constant0",
+                    ".nv.constant3",
+                    ".nv.constant4",
+                    ".nv.compat",
+                    ".note.nv.cuinfo",
+                )
+            )
+            else -1
+        )
         out[s.name] = (s.type, s.flags, s.align, s.entsize, size)
     return out
 
@@ -117,7 +140,11 @@ def _symbols(c: Cubin) -> list[tuple[object, ...]]:
     out: list[tuple[object, ...]] = []
     for y in c.symbols:
         where = c.sections[y.shndx].name if 0 < y.shndx < len(c.sections) else str(y.shndx)
-        if y.name.startswith("$") or (y.name in ("", ".nv.reservedSmem.cap") and y.index) or where.startswith(".nv.constant2."):
+        if (
+            y.name.startswith("$")
+            or (y.name in ("", ".nv.reservedSmem.cap") and y.index)
+            or where.startswith(".nv.constant2.")
+        ):
             continue
         out.append((y.name, y.bind, y.type, y.other, where, y.value, y.size if y.type != 2 else -1))
     return out
@@ -137,7 +164,11 @@ def differences(theirs: Cubin, ours: Cubin, sm: str) -> Iterator[str]:
         yield from check(name, a[name], b[name])
     x, y = _symbols(theirs), _symbols(ours)
     if x != y:
-        yield f"symbols: {[s for s in x if s not in y]} != {[s for s in y if s not in x]}"[:600] if set(x) != set(y) else f"order of symbols: {x} != {y}"[:600]
+        yield (
+            f"symbols: {[s for s in x if s not in y]} != {[s for s in y if s not in x]}"[:600]
+            if set(x) != set(y)
+            else f"order of symbols: {x} != {y}"[:600]
+        )
     for s in theirs.sections:
         if s.type != 0x70000000 or s.name == ".nv.info" or is_second_copy(s.name) or s.name not in ours.names():
             continue
@@ -148,7 +179,10 @@ def differences(theirs: Cubin, ours: Cubin, sm: str) -> Iterator[str]:
             p, q = one.get(code, Counter()), two.get(code, Counter())
             if set(p) != set(q) or (code != Info.MBARRIER_INSTR_OFFSETS and p != q):
                 yield f"{s.name} {code:#x}: {dict(p)} != {dict(q)}"
-        user, own = ([side.get(code, Counter()) for side in (one, two)] for code in (Info.COOP_GROUP_INSTR_OFFSETS, Info.INT_WARP_WIDE_INSTR_OFFSETS))
+        user, own = (
+            [side.get(code, Counter()) for side in (one, two)]
+            for code in (Info.COOP_GROUP_INSTR_OFFSETS, Info.INT_WARP_WIDE_INSTR_OFFSETS)
+        )
         for a_side, b_side in ((0, 1), (1, 0)):
             for kind in user[a_side].keys() - user[b_side].keys():
                 if kind in own[b_side] and kind not in own[a_side]:
@@ -156,7 +190,10 @@ def differences(theirs: Cubin, ours: Cubin, sm: str) -> Iterator[str]:
     for name in (".nv.compat", ".note.nv.cuinfo"):
         if name in theirs.names() and name in ours.names():
             if name == ".nv.compat":
-                p1, q1 = ([(c, d) for _, c, d in info_records(f.section(name).data) if c not in (_CAN_FASTPATH, _ISA_CLASS)] for f in (theirs, ours))
+                p1, q1 = (
+                    [(c, d) for _, c, d in info_records(f.section(name).data) if c not in (_CAN_FASTPATH, _ISA_CLASS)]
+                    for f in (theirs, ours)
+                )
                 yield from check(name, p1, q1)
             else:
                 yield from check(name, theirs.section(name).data.hex(), ours.section(name).data.hex())
@@ -191,13 +228,21 @@ def files() -> list[tuple[Path, str]]:
         for p in sorted((root / folder).glob("*.ptx")):
             found = re.search(r"^\s*\.target\s+sm_(\d+)(\w?)", p.read_text(), re.M)
             assert found, p
-            out += [(p, s) for s in ((found[1] + "a",) if found[2] else ("75", "80", "90", "100", "120")) if int(s.rstrip("a")) >= int(found[1])]
+            out += [
+                (p, s)
+                for s in ((found[1] + "a",) if found[2] else ("75", "80", "90", "100", "120"))
+                if int(s.rstrip("a")) >= int(found[1])
+            ]
     return out
 
 
 def main(folders: list[str]) -> int:
     """Print every difference; 1 if there are any."""
-    found = [(p, p.parent.name.removeprefix("sm_")) for f in folders for p in sorted(Path(f).glob("**/*.ptx"))] if folders else files()
+    found = (
+        [(p, p.parent.name.removeprefix("sm_")) for f in folders for p in sorted(Path(f).glob("**/*.ptx"))]
+        if folders
+        else files()
+    )
     bad = 0
     for path, sm in found:
         rows = compare(path, sm)

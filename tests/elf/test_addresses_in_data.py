@@ -34,7 +34,9 @@ WORDS = {  # what stands there (the simulator knows no generic addresses of cons
 
 
 def _text(sm: str) -> str:
-    out = [f".version 8.7\n.target {sm}\n.address_size 64\n{DATA}\n.visible .entry k(.param .u64 out) {{ .reg .b64 %a, %d, %o; .reg .b32 %r; ld.param.u64 %o, [out];"]
+    out = [
+        f".version 8.7\n.target {sm}\n.address_size 64\n{DATA}\n.visible .entry k(.param .u64 out) {{ .reg .b64 %a, %d, %o; .reg .b32 %r; ld.param.u64 %o, [out];"
+    ]
     for i, key in enumerate(WORDS):
         name, at = key.split()
         if name in ("whole", "inside"):
@@ -42,7 +44,9 @@ def _text(sm: str) -> str:
         else:
             out.append("mov.u64 %a, 0;")
             for byte in range(2 if name == "offset" else 8):
-                out.append(f"ld.global.u8 %d, [{name}+{int(at) + byte}]; shl.b64 %d, %d, {8 * byte}; or.b64 %a, %a, %d;")
+                out.append(
+                    f"ld.global.u8 %d, [{name}+{int(at) + byte}]; shl.b64 %d, %d, {8 * byte}; or.b64 %a, %a, %d;"
+                )
         space = ".const" if key in ("whole 3", "offset 1", "inside 1") else ""
         out.append(f"ld{space}.u32 %r, [%a]; st.global.u32 [%o+{4 * i}], %r;")
     return "\n".join([*out, "ret; }\n"])
@@ -65,7 +69,12 @@ def _rows(image: bytes) -> list[tuple[Any, ...]]:
     out = []
     for r in elf.relocations:
         for v in elf.symbols:
-            if v.section == r.target and v.size and v.value <= r.offset < v.value + v.size and elf.sections[r.target].name in (".nv.global.init", ".nv.constant3"):
+            if (
+                v.section == r.target
+                and v.size
+                and v.value <= r.offset < v.value + v.size
+                and elf.sections[r.target].name in (".nv.global.init", ".nv.constant3")
+            ):
                 out.append((v.name, r.offset - v.value, r.type, elf.symbols[r.symbol].name, r.addend or 0))
     return sorted(out)
 
@@ -90,4 +99,7 @@ def test_relocations_are_those_of_ptxas(sm: str, object_: bool, tmp_path: Path) 
 def test_half_an_address_is_refused() -> None:
     """ptxas overwrites what stands behind it."""
     with pytest.raises(ChainError, match="32 bits of the address of 'p' are not supported"):
-        compile_ptx(".version 8.7\n.target sm_80\n.address_size 64\n.global .u32 p;\n.visible .global .u32 q[2] = {p, 4};\n.visible .entry k() { ret; }\n", "sm_80")
+        compile_ptx(
+            ".version 8.7\n.target sm_80\n.address_size 64\n.global .u32 p;\n.visible .global .u32 q[2] = {p, 4};\n.visible .entry k() { ret; }\n",
+            "sm_80",
+        )

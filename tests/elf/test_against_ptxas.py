@@ -80,7 +80,9 @@ def test_resource_lines(shape: str, sm: str) -> None:
     import subprocess
 
     tool = oracle.find("ptxas")
-    done = subprocess.run([str(tool), "-v", "-arch", f"sm_{sm}", str(path), "-o", "/dev/null"], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [str(tool), "-v", "-arch", f"sm_{sm}", str(path), "-o", "/dev/null"], capture_output=True, text=True, check=True
+    )
     expected = [line for line in (done.stdout + done.stderr).splitlines() if "Compile time" not in line]
     header, module, units = lift(compiled(path, sm), f"sm_{sm}", path.read_text())
     assert resource_lines(header, module, units) == expected
@@ -96,7 +98,10 @@ def test_tools_read_our_file(sm: str, tmp_path: Path) -> None:
     ours = tmp_path / "ours.cubin"
     ours.write_bytes(link(*lift(load(original), f"sm_{sm}", ptx.read_text())))
     # cuobjdump prints the command line of the note and the e_flags byte; both are allowed differences.
-    assert oracle.cuobjdump(ours, "-sass").split("\n\t\t", 1)[1] == oracle.cuobjdump(original, "-sass").split("\n\t\t", 1)[1]
+    assert (
+        oracle.cuobjdump(ours, "-sass").split("\n\t\t", 1)[1]
+        == oracle.cuobjdump(original, "-sass").split("\n\t\t", 1)[1]
+    )
     assert _resources(oracle.cuobjdump(ours, "-res-usage")) == _resources(oracle.cuobjdump(original, "-res-usage"))
     assert _code(oracle.nvdisasm(ours, "-c")) == _code(oracle.nvdisasm(original, "-c"))
     assert ".text.vadd" in oracle.cuobjdump(ours, "-elf")

@@ -30,7 +30,9 @@ PRODUCT = """.visible .func (.param .u64 r) f (.param .u64 a)
 cvt.s64.s32 %d1, %r0; cvt.s64.s32 %d2, %r1; mul.lo.s64 %d3, %d1, %d2; st.param.u64 [r], %d3; ret; }
 """
 CALL_64 = """.extern .func (.param .u64 r) f (.param .u64 a);
-""" + _KERNEL.format(body="""ld.global.b64 %x, [%in]; { .param .b64 p, q; st.param.b64 [p], %x; call (q), f, (p); ld.param.b64 %y, [q]; } st.global.b64 [%out], %y;""")
+""" + _KERNEL.format(
+    body="""ld.global.b64 %x, [%in]; { .param .b64 p, q; st.param.b64 [p], %x; call (q), f, (p); ld.param.b64 %y, [q]; } st.global.b64 [%out], %y;"""
+)
 
 
 def _gray(x: int) -> int:
@@ -74,9 +76,11 @@ LARGE = """.visible .func (.param .align ALIGN .b8 ret[80]) f (.param .b32 a, .p
 STORES ret; }
 """
 LARGE_CALLER = """.extern .func (.param .align ALIGN .b8 ret[80]) f (.param .b32 a, .param .bBITS b);
-""" + _KERNEL.format(body="""ld.global.b32 %a, [%in]; ld.global.b32 %b, [%in+4]; cvt.u64.u32 %x, %b;
+""" + _KERNEL.format(
+    body="""ld.global.b32 %a, [%in]; ld.global.b32 %b, [%in+4]; cvt.u64.u32 %x, %b;
 { .param .b32 p; .param .bBITS q; .param .align ALIGN .b8 s[80]; st.param.b32 [p], %a; st.param.bBITS [q], SOURCE; call (s), f, (p, q);
-LOADS }""")
+LOADS }"""
+)
 
 
 @pytest.mark.oracle
@@ -106,9 +110,11 @@ def test_a_result_in_memory(align: int, bits: int, arch: str) -> None:
 SMALL = """.visible .func (.param .align 1 .b8 r[1]) f(.param .b32 a)
 { .reg .b32 %r<4>; .reg .b16 %h<4>; ld.param.b32 %r1, [a]; cvt.u16.u32 %h1, %r1; add.u16 %h2, %h1, 1; st.param.b8 [r+FIRST], %hA; st.param.b8 [r+SECOND], %hB; ret; }
 """
-SMALL_CALLER = ".extern .func (.param .align 1 .b8 r[1]) f(.param .b32 a);\n" + _KERNEL.format(body=""".reg .b16 %h<4>; ld.global.b32 %a, [%in];
+SMALL_CALLER = ".extern .func (.param .align 1 .b8 r[1]) f(.param .b32 a);\n" + _KERNEL.format(
+    body=""".reg .b16 %h<4>; ld.global.b32 %a, [%in];
 { .param .b32 p; .param .align 1 .b8 q[1]; st.param.b32 [p], %a; call (q), f, (p); ld.param.b8 %h1, [q]; ld.param.b8 %h2, [q+1]; }
-cvt.u32.u16 %r0, %h1; cvt.u32.u16 %r1, %h2; st.global.b32 [%out], %r0; st.global.b32 [%out+4], %r1;""")
+cvt.u32.u16 %r0, %h1; cvt.u32.u16 %r1, %h2; st.global.b32 [%out], %r0; st.global.b32 [%out+4], %r1;"""
+)
 
 
 @pytest.mark.oracle
@@ -117,12 +123,19 @@ cvt.u32.u16 %r0, %h1; cvt.u32.u16 %r1, %h2; st.global.b32 [%out], %r0; st.global
 def test_bytes_behind_a_small_result(first: int, arch: str) -> None:
     """They lie in the result's register and are kept, whichever comes first."""
     oracle.require("ptxas", "nvlink")
-    text = SMALL.replace("FIRST", str(first)).replace("SECOND", str(1 - first)).replace("%hA", f"%h{1 + first}").replace("%hB", f"%h{2 - first}")
+    text = (
+        SMALL.replace("FIRST", str(first))
+        .replace("SECOND", str(1 - first))
+        .replace("%hA", f"%h{1 + first}")
+        .replace("%hB", f"%h{2 - first}")
+    )
     given = np.array([0x1241], np.uint32)
     for level in (0, 3):
         for one, other in ((ours, ours), (ours, theirs), (theirs, ours)):
             with tempfile.TemporaryDirectory() as folder:
-                assert _run(linked([one(SMALL_CALLER, arch, level), other(text, arch, level)], arch, folder), given, 2) == [0x41, 0x42]
+                assert _run(
+                    linked([one(SMALL_CALLER, arch, level), other(text, arch, level)], arch, folder), given, 2
+                ) == [0x41, 0x42]
 
 
 UNUSED = """.func (.param .b64 r) g (.param .b64 a)
@@ -138,7 +151,9 @@ def test_the_linker_drops_a_function_with_a_helper(arch: str) -> None:
     oracle.require("ptxas", "nvlink")
     x = 0x89ABCDEF_80000001
     with tempfile.TemporaryDirectory() as folder:
-        got = _run(linked([ours(CALL_64, arch, 3), ours(GRAY + UNUSED, arch, 3)], arch, folder), np.array([x], np.uint64), 2)
+        got = _run(
+            linked([ours(CALL_64, arch, 3), ours(GRAY + UNUSED, arch, 3)], arch, folder), np.array([x], np.uint64), 2
+        )
     assert got[0] | got[1] << 32 == _gray(x)
 
 
@@ -153,10 +168,12 @@ ld.param.b64 %y, [d]; cvt.u64.u32 %x, %a; div.u64 %x, %y, %x; st.param.b64 [r], 
 """
 BY_POINTER = """.extern .func (.param .align 8 .b16 r[6]) f (.param .b32 p, .param .b8 q, .param .align 4 .b32 s[2], .param .f64 d);
 .global .u64 table[1] = {f};
-""" + _KERNEL.format(body=""".reg .b16 %h; ld.global.b32 %a, [%in]; mov.u16 %h, 9; mov.b64 %y, 1000000007;
+""" + _KERNEL.format(
+    body=""".reg .b16 %h; ld.global.b32 %a, [%in]; mov.u16 %h, 9; mov.b64 %y, 1000000007;
 P: .callprototype (.param .align 8 .b16 _[6]) _ (.param .b32 _, .param .b8 _, .param .align 4 .b32 _[2], .param .f64 _); ld.global.u64 %x, [table];
 { .param .b32 p; .param .b8 q; .param .align 4 .b32 s[2]; .param .f64 d; .param .align 8 .b16 r[6]; st.param.b32 [p], %a; st.param.b8 [q], %h; st.param.b32 [s], %a; st.param.b32 [s+4], %a;
-st.param.b64 [d], %y; call (r), %x, (p, q, s, d), P; ld.param.b64 %y, [r]; } st.global.b64 [%out], %y;""")
+st.param.b64 [d], %y; call (r), %x, (p, q, s, d), P; ld.param.b64 %y, [r]; } st.global.b64 [%out], %y;"""
+)
 
 
 @pytest.mark.oracle
@@ -166,5 +183,9 @@ def test_signatures_of_calls_by_pointer(arch: str) -> None:
     oracle.require("ptxas", "nvlink")
     for first, second in ((ours, theirs), (theirs, ours)):
         with tempfile.TemporaryDirectory() as folder:
-            got = _run(linked([first(BY_POINTER, arch, 3), second(POINTED, arch, 3)], arch, folder), np.array([5], np.uint32), 2)
+            got = _run(
+                linked([first(BY_POINTER, arch, 3), second(POINTED, arch, 3)], arch, folder),
+                np.array([5], np.uint32),
+                2,
+            )
         assert got == [1000000007 // 19, 0]

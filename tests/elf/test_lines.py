@@ -168,7 +168,9 @@ def test_far_steps_in_both_directions() -> None:
 
 def test_without_text_there_is_no_table_of_it() -> None:
     c = linked(simple(((0, 1, 0),), [(1, 1, 1, -1, "")]))
-    assert ".debug_line" in c.names() and ".nv_debug_line_sass" not in c.names() and ".nv_debug_ptx_txt" not in c.names()
+    assert (
+        ".debug_line" in c.names() and ".nv_debug_line_sass" not in c.names() and ".nv_debug_ptx_txt" not in c.names()
+    )
     c = linked(simple(((0, 2, -1),), []), text="a\n  b // c\n// d\r\n.loc 1 2 3\n")
     assert c.section(".nv_debug_ptx_txt").data == b"a\0b // c\0\0\0"
     assert decode(c.section(".debug_line").data).sequences == []
@@ -219,7 +221,10 @@ def test_the_chain_writes_tables_and_text(options: tuple[str, ...]) -> None:
     text = ours.section(".nv_debug_ptx_txt").data
     assert text == theirs.section(".nv_debug_ptx_txt").data
     lines = text.split(b"\0")
-    a, b = ({k: {r.line for r in rows} for k, (rows, _) in _by_kernel(c, ".nv_debug_line_sass").items()} for c in (theirs, ours))
+    a, b = (
+        {k: {r.line for r in rows} for k, (rows, _) in _by_kernel(c, ".nv_debug_line_sass").items()}
+        for c in (theirs, ours)
+    )
     assert a.keys() == b.keys()
     for kernel in a:
         assert all(b";" in lines[n - 1] or b".entry" in lines[n - 1] for n in b[kernel])

@@ -55,7 +55,10 @@ def vadd() -> Unit:
 def test_info_of_a_simple_kernel() -> None:
     """Bytes read off a cubin for the same parameters, written here by hand."""
     c = cubin("sm_80", vadd())
-    assert c.section(".nv.info").data.hex() == "042f0800080000000c000000" + "041108000800000000000000" + "041208000800000000000000"
+    assert (
+        c.section(".nv.info").data.hex()
+        == "042f0800080000000c000000" + "041108000800000000000000" + "041208000800000000000000"
+    )
     assert c.section(".nv.info.vadd").data.hex() == (
         "0437040082000000" + "01350000" + "040a08000400000060011c00" + "03191c00"
         + "04170c00000000000300180000f01100" + "04170c00000000000200100000f02100"
@@ -63,8 +66,13 @@ def test_info_of_a_simple_kernel() -> None:
         + "031bff00" + "035f0000" + "041c080050000000f0000000"
     )  # fmt: skip
     c = cubin("sm_90a", vadd())
-    assert c.section(".nv.compat").data.hex() == "02090100020201000205050003070101" + "0203000002060100" + "040b08000000000000000000"
-    assert c.section(".nv.info.vadd").data.endswith(bytes.fromhex("03191c00" + "040a08000900000010021c00" + "0436040008000000"))
+    assert (
+        c.section(".nv.compat").data.hex()
+        == "02090100020201000205050003070101" + "0203000002060100" + "040b08000000000000000000"
+    )
+    assert c.section(".nv.info.vadd").data.endswith(
+        bytes.fromhex("03191c00" + "040a08000900000010021c00" + "0436040008000000")
+    )
 
 
 @pytest.mark.parametrize("sm", ALL_SMS)
@@ -109,7 +117,12 @@ VARS = (
 def test_bank_relocations() -> None:
     u = unit()
     data = const_word(3, 4) + const_word(4, 0) + const_word(4, 4) + NOP + EXIT
-    relocs = (Reloc(0, "bank3", "c1", 8), Reloc(16, "bank4", "g1"), Reloc(32, "bank4", "vprintf"), Reloc(48, "imm_off", "vprintf"))
+    relocs = (
+        Reloc(0, "bank3", "c1", 8),
+        Reloc(16, "bank4", "g1"),
+        Reloc(32, "bank4", "vprintf"),
+        Reloc(48, "imm_off", "vprintf"),
+    )
     u.code = [Code("k", "entry", data, relocs)]
     c = cubin("sm_90", u, vars=VARS, externs=("vprintf",))
     text = c.section(".text.k").data
@@ -120,7 +133,11 @@ def test_bank_relocations() -> None:
     assert c.section(".nv.constant3").data == b"\7\0\0\0" + bytes(12) + b"\1\2\3\4" + bytes(12)
     assert c.section(".nv.constant4").data == bytes(24)
     rows = [struct.unpack_from("<QIIq", c.section(".rela.nv.constant4").data, i) for i in (0, 24, 48)]
-    assert [(at, kind, c.symbols[s].name, add) for at, kind, s, add in rows] == [(16, 2, "g1", 0), (8, 2, "g0", 0), (0, 2, "vprintf", 0)]
+    assert [(at, kind, c.symbols[s].name, add) for at, kind, s, add in rows] == [
+        (16, 2, "g1", 0),
+        (8, 2, "g0", 0),
+        (0, 2, "vprintf", 0),
+    ]
     externs = [p for _, code, p in info_records(c.section(".nv.info.k").data) if code == 0x0F]
     assert [c.symbols[i].name for i in struct.unpack("<I", externs[0])] == ["vprintf"]
 
@@ -197,7 +214,11 @@ def test_same_bytes_under_any_hash_seed() -> None:
     got = set()
     for seed in ("0", "1", "77"):
         env = dict(os.environ, PYTHONHASHSEED=seed, PYTHONPATH=str(root))
-        got.add(subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, env=env, cwd=root).stdout)
+        got.add(
+            subprocess.run(
+                [sys.executable, "-c", program], capture_output=True, text=True, check=True, env=env, cwd=root
+            ).stdout
+        )
     assert len(got) == 1
 
 
@@ -315,24 +336,66 @@ def test_random_units_never_crash() -> None:
     rng = random.Random(7)
     wild = (-1, 0, 1, 3, 8, 16, 100, 0xFFFF, 1 << 16, 1 << 31, (1 << 32) - 1, 1 << 40, -(1 << 62))
     names = ("k", "f", "g0", "c0", "vprintf", "", "a\0b", "x" * 300)
-    kinds = ("bank3", "bank4", "imm_lo", "imm_hi", "imm_off", "call", "exit", "coop", "bank2", "brx_target", "syscall", "")
-    keys = ("shared", "barriers", "maxntid", "reqntid", "bank2", "externs", "min_stack", "isa_class", "crs_stack", "vrc_count", "visible")
+    kinds = (
+        "bank3",
+        "bank4",
+        "imm_lo",
+        "imm_hi",
+        "imm_off",
+        "call",
+        "exit",
+        "coop",
+        "bank2",
+        "brx_target",
+        "syscall",
+        "",
+    )
+    keys = (
+        "shared",
+        "barriers",
+        "maxntid",
+        "reqntid",
+        "bank2",
+        "externs",
+        "min_stack",
+        "isa_class",
+        "crs_stack",
+        "vrc_count",
+        "visible",
+    )
     linked = 0
     for _ in range(1500):
         u = unit()
         data = rng.randbytes(16 * rng.randrange(0, 5))
-        relocs = tuple(Reloc(rng.choice((0, 16, rng.choice(wild))), rng.choice(kinds), rng.choice(names), rng.choice(wild)) for _ in range(rng.randrange(3)))
-        marks = tuple((rng.choice(kinds), rng.choice((0, 16, rng.choice(wild))), rng.choice(wild)) for _ in range(rng.randrange(3)))
+        relocs = tuple(
+            Reloc(rng.choice((0, 16, rng.choice(wild))), rng.choice(kinds), rng.choice(names), rng.choice(wild))
+            for _ in range(rng.randrange(3))
+        )
+        marks = tuple(
+            (rng.choice(kinds), rng.choice((0, 16, rng.choice(wild))), rng.choice(wild))
+            for _ in range(rng.randrange(3))
+        )
         kind = rng.choice(("func", "helper", "entry"))
         if rng.random() < 0.8:
-            u.code.append(Code(rng.choice(names), kind, data, relocs, (), marks, rng.choice((0, 20, 255)), rng.choice((0, 64))))
+            u.code.append(
+                Code(rng.choice(names), kind, data, relocs, (), marks, rng.choice((0, 20, 255)), rng.choice((0, 64)))
+            )
         for _ in range(rng.randrange(3)):
             u.attrs[rng.choice(keys)] = rng.choice((rng.choice(wild), (1, 2, 3), ("a",), "text", (rng.choice(wild),)))
         m = module(u, vars=VARS)
         m.externs = ["vprintf"]
         if rng.random() < 0.3:
             rows = ((rng.choice(wild), rng.choice(names), rng.choice(wild), 0),)
-            m.vars.append(Var(rng.choice(names), rng.choice(("global", "const", "shared")), rng.choice(wild[:9]), rng.choice(wild[:6]), b"", rows))
+            m.vars.append(
+                Var(
+                    rng.choice(names),
+                    rng.choice(("global", "const", "shared")),
+                    rng.choice(wild[:9]),
+                    rng.choice(wild[:6]),
+                    b"",
+                    rows,
+                )
+            )
         header = Header("encoded", rng.choice(("sm_75", "sm_90", "sm_120")))
         try:
             linked += bool(read(link(header, m, [u])).sections)

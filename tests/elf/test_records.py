@@ -16,7 +16,11 @@ PICKED = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize(("path", "sm"), [(p, s) for p, s in files() if (p.stem, s) in PICKED], ids=lambda v: v.stem if isinstance(v, Path) else v)
+@pytest.mark.parametrize(
+    ("path", "sm"),
+    [(p, s) for p, s in files() if (p.stem, s) in PICKED],
+    ids=lambda v: v.stem if isinstance(v, Path) else v,
+)
 def test_no_difference_without_a_reason(path: Path, sm: str) -> None:
     oracle.require("ptxas")
     assert compare(path, sm) == []

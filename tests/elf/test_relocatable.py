@@ -133,7 +133,12 @@ def test_links_with_the_others(text: str, arch: str) -> None:
     caller, callee = globals()[text], CALLEE
     makers: list[Callable[[str, str], bytes]] = [ours, theirs]
     with tempfile.TemporaryDirectory() as folder:
-        got = [results(linked([first(caller, arch), second(callee, arch)], arch, folder)) for first in makers for second in makers if (first, second) != (theirs, theirs)]
+        got = [
+            results(linked([first(caller, arch), second(callee, arch)], arch, folder))
+            for first in makers
+            for second in makers
+            if (first, second) != (theirs, theirs)
+        ]
         want = results(linked([theirs(caller, arch), theirs(callee, arch)], arch, folder))
     assert any(want)
     assert got == [want] * 3
@@ -151,7 +156,9 @@ def test_resources_as_the_linker_counts_them() -> None:
             text = oracle.run_tool("cuobjdump", "-res-usage", str(path))
             assert isinstance(text, str)
             found.append({k: int(v) for k, v in re.findall(r"(\w+):(\d+)", text.split("Function k:")[1])})
-    assert {k: v for k, v in found[0].items() if k in ("STACK", "SHARED", "LOCAL")} == {k: v for k, v in found[1].items() if k in ("STACK", "SHARED", "LOCAL")}
+    assert {k: v for k, v in found[0].items() if k in ("STACK", "SHARED", "LOCAL")} == {
+        k: v for k, v in found[1].items() if k in ("STACK", "SHARED", "LOCAL")
+    }
     assert found[0]["REG"] >= 24
 
 
@@ -161,7 +168,9 @@ def test_an_object_of_its_own() -> None:
 
     image = ours(CALLER, "90")
     names = read(image).names()
-    assert image[16:18] == b"\1\0" and {".text.k", ".text.dbl", ".text.loc", ".rela.text.loc", ".nv.info.dbl"} <= set(names)
+    assert image[16:18] == b"\1\0" and {".text.k", ".text.dbl", ".text.loc", ".rela.text.loc", ".nv.info.dbl"} <= set(
+        names
+    )
     with pytest.raises(OriasError, match="Unresolved extern"):
         compile_ptx(module(CALLER, "90"), "sm_90")
 
@@ -170,8 +179,11 @@ def test_an_object_of_its_own() -> None:
 def test_functions_of_the_driver_need_no_declaration(arch: str) -> None:
     """Fetches with derivatives call one; the object names it for the linker."""
     head = f".version 8.7\n.target {arch}\n.address_size 64\n.visible .entry k(.param .u64 t, .param .u64 out) {{ .reg .b64 %t, %o; .reg .f32 %f<9>;\n"
-    text = head + """ld.param.u64 %t, [t]; ld.param.u64 %o, [out]; mov.f32 %f1, 0f3F800000;
+    text = (
+        head
+        + """ld.param.u64 %t, [t]; ld.param.u64 %o, [out]; mov.f32 %f1, 0f3F800000;
 tex.grad.3d.v4.f32.f32 {%f2, %f3, %f4, %f5}, [%t, {%f1, %f1, %f1, %f1}], {%f1, %f1, %f1, %f1}, {%f1, %f1, %f1, %f1};
 st.global.v4.f32 [%o], {%f2, %f3, %f4, %f5}; ret; }
 """
+    )
     assert b"__cuda_syscall_tex_grad_3d_v4_f32_f32\0" in compile_ptx(text, arch, {"compile-only": 1})

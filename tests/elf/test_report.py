@@ -33,7 +33,9 @@ EXTERN
 .visible .entry k2(.param .u64 p) .maxntid 64 {
     .reg .f32 %f<5>; .reg .b64 %rd<3>; ld.param.u64 %rd1, [p]; ld.global.f32 %f1, [%rd1]; mul.f32 %f2, %f1, %f1; st.global.f32 [%rd1], %f2; ret; }
 """
-WITH_EXTERN = MODULE.replace("EXTERN", ".extern .func (.param .u32 r) outside (.param .u32 a);").replace("CALLEE", "outside")
+WITH_EXTERN = MODULE.replace("EXTERN", ".extern .func (.param .u32 r) outside (.param .u32 a);").replace(
+    "CALLEE", "outside"
+)
 WHOLE = MODULE.replace("EXTERN", "").replace("CALLEE", "last")
 
 

@@ -38,7 +38,9 @@ def test_every_mnemonic_of_the_rows_has_facts() -> None:
     assert rowlang.source().rows.keys() <= facts.table().keys()
 
 
-@pytest.mark.parametrize("line", ["op X pure fast", "op X pure cost=3", "op X read=moon", "op X effect=magic", "op X varies"])
+@pytest.mark.parametrize(
+    "line", ["op X pure fast", "op X pure cost=3", "op X read=moon", "op X effect=magic", "op X varies"]
+)
 def test_an_op_line_with_unknown_or_too_few_facts_does_not_load(line: str) -> None:
     _, name, *words = line.split()
     with pytest.raises(ValueError, match="op X"):

@@ -23,7 +23,17 @@ INPUT: Final = 256
 OUTPUT: Final = 768
 #: A block's threads are all here; a warp's are; neither.
 ALL, WARP, SOME = 2, 1, 0
-READ: Final = {"w": "b32", "l": "b64", "h": "b16", "f": "f32", "d": "f64", "e": "b16", "b": "b16", "v": "b32", "y": "b32"}
+READ: Final = {
+    "w": "b32",
+    "l": "b64",
+    "h": "b16",
+    "f": "f32",
+    "d": "f64",
+    "e": "b16",
+    "b": "b16",
+    "v": "b32",
+    "y": "b32",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +53,44 @@ class Style:
 def style(rng: random.Random, sm: int) -> Style:
     """Draw one."""
     many = rng.random() < 0.2
-    base = {"w": rng.choice((4, 6, 10)), "l": rng.choice((2, 4)), "h": 3, "p": rng.choice((3, 4, 9)), "u": 4, "q": 2, "f": 3, "d": 2, "e": 2, "b": 2, "v": 2, "y": 2}
+    base = {
+        "w": rng.choice((4, 6, 10)),
+        "l": rng.choice((2, 4)),
+        "h": 3,
+        "p": rng.choice((3, 4, 9)),
+        "u": 4,
+        "q": 2,
+        "f": 3,
+        "d": 2,
+        "e": 2,
+        "b": 2,
+        "v": 2,
+        "y": 2,
+    }
     if many:
         base["w"], base["l"], base["d"] = rng.choice((24, 24, 40)), rng.choice((10, 16)), 6
         base["p"] = rng.choice((4, 9, 16))
-    tables = ["integer", "conversion", "predicate", rng.choice(("predicate", "integer", "conversion", "carry", "float"))]
-    tables += [t for t in ("float", "double", "half", "brain", "carry", "uniform") if rng.random() < (0.15 if t == "double" else 0.3)]
-    return Style(base, rng.choice((0.15, 0.5, 0.8)), tuple(tables), rng.choice((15, 30, 30, 60, 60, 110)), rng.random() < 0.6, rng.choice((0.0, 0.2, 0.5)), rng.choice((0.05, 0.2, 0.5)), rng.choice((1, 4, 16)))
+    tables = [
+        "integer",
+        "conversion",
+        "predicate",
+        rng.choice(("predicate", "integer", "conversion", "carry", "float")),
+    ]
+    tables += [
+        t
+        for t in ("float", "double", "half", "brain", "carry", "uniform")
+        if rng.random() < (0.15 if t == "double" else 0.3)
+    ]
+    return Style(
+        base,
+        rng.choice((0.15, 0.5, 0.8)),
+        tuple(tables),
+        rng.choice((15, 30, 30, 60, 60, 110)),
+        rng.random() < 0.6,
+        rng.choice((0.0, 0.2, 0.5)),
+        rng.choice((0.05, 0.2, 0.5)),
+        rng.choice((1, 4, 16)),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,13 +176,24 @@ class Body:
         what = rng.random()
         if what < 0.3:
             kind = rng.choice("uw")
-            name = w.move(kind, rng.choice(("%ctaid.x", "%nctaid.x", "%ntid.x", "%ctaid.y") if kind == "u" else ("%tid.x", "%laneid", "%ctaid.x")))
+            name = w.move(
+                kind,
+                rng.choice(
+                    ("%ctaid.x", "%nctaid.x", "%ntid.x", "%ctaid.y")
+                    if kind == "u"
+                    else ("%tid.x", "%laneid", "%ctaid.x")
+                ),
+            )
         elif what < 0.7:
-            kind, form, place = rng.choice((("u", "u32", "s0"), ("u", "u32", "s1"), ("l", "u64", "s2"), ("f", "f32", "s3"), ("l", "s32", "s1")))
+            kind, form, place = rng.choice(
+                (("u", "u32", "s0"), ("u", "u32", "s1"), ("l", "u64", "s2"), ("f", "f32", "s3"), ("l", "s32", "s1"))
+            )
             name = w.new(kind)
             w.put(f"ld.param.{form} {name}, [{place}];")
         else:
-            kind, form, size = rng.choice((("u", "b32", 4), ("l", "b64", 8), ("u", "u8", 1), ("w", "s16", 2), ("d", "f64", 8), ("h", "u16", 2)))
+            kind, form, size = rng.choice(
+                (("u", "b32", 4), ("l", "b64", 8), ("u", "u8", 1), ("w", "s16", 2), ("d", "f64", 8), ("h", "u16", 2))
+            )
             name = w.new(kind)
             w.put(f"ld.param.{form} {name}, [st+{rng.randrange(OWN // size) * size}];")
         w.show(kind, name)
@@ -219,10 +271,25 @@ class Body:
             w.put(f"bar.red.popc.u32 {out}, 0, {rng.choice(('', '!'))}{w.pick('p')};")
             w.show("u", out)
         else:
-            at, base, out = w.new("w"), w.new("w"), w.new("w")  # an address is no value: it differs from one compiler to another
+            at, base, out = (
+                w.new("w"),
+                w.new("w"),
+                w.new("w"),
+            )  # an address is no value: it differs from one compiler to another
             other = rng.randrange(1, BLOCK)
-            w.put(f"st.shared.b32 [%mine], {w.pick('w')};", "bar.sync 0;", f"add.s32 {at}, %thr, {other};", f"and.b32 {at}, {at}, {BLOCK - 1};")
-            w.put(f"shl.b32 {at}, {at}, 2;", f"mov.u32 {base}, meeting;", f"add.s32 {at}, {at}, {base};", f"ld.shared.b32 {out}, [{at}];", "bar.sync 0;")
+            w.put(
+                f"st.shared.b32 [%mine], {w.pick('w')};",
+                "bar.sync 0;",
+                f"add.s32 {at}, %thr, {other};",
+                f"and.b32 {at}, {at}, {BLOCK - 1};",
+            )
+            w.put(
+                f"shl.b32 {at}, {at}, 2;",
+                f"mov.u32 {base}, meeting;",
+                f"add.s32 {at}, {at}, {base};",
+                f"ld.shared.b32 {out}, [{at}];",
+                "bar.sync 0;",
+            )
             w.show("w", out)
 
     # -------------------------------------------------------------- calls
@@ -251,12 +318,21 @@ class Body:
         t = KINDS[f.result][0]
         w.put(f".param .{t} r{n};")
         out = w.new(f.result)
-        same = [g for g in self.callees if g.params == f.params and g.result == f.result and g.name != f.name and not g.recursive]
+        same = [
+            g
+            for g in self.callees
+            if g.params == f.params and g.result == f.result and g.name != f.name and not g.recursive
+        ]
         if same and not f.recursive and rng.random() < 0.4:
             a, b, p = w.new("l"), w.new("l"), w.pick("p")
             w.put(f"mov.u64 {a}, {f.name};", f"mov.u64 {b}, {rng.choice(same).name};", f"selp.b64 {a}, {a}, {b}, {p};")
-            params = ", ".join(f".param .align 8 .b8 _[{k}]" if k.isdigit() else f".param .{KINDS[k][0]} _" for k in f.params)
-            w.put(f"proto{n}: .callprototype (.param .{t} _) _ ({params});", f"call (r{n}), {a}, ({', '.join(names)}), proto{n};")
+            params = ", ".join(
+                f".param .align 8 .b8 _[{k}]" if k.isdigit() else f".param .{KINDS[k][0]} _" for k in f.params
+            )
+            w.put(
+                f"proto{n}: .callprototype (.param .{t} _) _ ({params});",
+                f"call (r{n}), {a}, ({', '.join(names)}), proto{n};",
+            )
         else:
             w.put(f"call (r{n}), {f.name}, ({', '.join(names)});")
         w.put(f"ld.param.{t} {out}, [r{n}];", "}")
@@ -378,7 +454,13 @@ class Body:
                 w.put(f"@{rng.choice(('', '!'))}{w.pick(leavers)} bra {rng.choice((out, step))};")
         w.release(mark)
         self.loops -= 1
-        w.put(f"{step}:", f"sub.s32 {count}, {count}, 1;", f"setp.gt.s32 {again}, {count}, 0;", f"@{again} bra {head};", f"{out}:")
+        w.put(
+            f"{step}:",
+            f"sub.s32 {count}, {count}, 1;",
+            f"setp.gt.s32 {again}, {count}, 0;",
+            f"@{again} bra {head};",
+            f"{out}:",
+        )
 
     def switch(self, depth: int, whole: int) -> None:
         w, rng = self.w, self.rng
@@ -405,7 +487,9 @@ class Body:
         labels = [w.label() for _ in range(rng.randint(2, 5))]
         self.loops += 1
         for label in labels:
-            w.put(f"{label}:", f"sub.s32 {fuel}, {fuel}, 1;", f"setp.le.s32 {empty}, {fuel}, 0;", f"@{empty} bra {end};")
+            w.put(
+                f"{label}:", f"sub.s32 {fuel}, {fuel}, 1;", f"setp.le.s32 {empty}, {fuel}, 0;", f"@{empty} bra {end};"
+            )
             self.inner(0, SOME)
             for _ in range(rng.randint(0, 2)):
                 w.put(f"@{rng.choice(('', '!'))}{w.pick('p')} bra {rng.choice((*labels, end))};")

@@ -50,7 +50,9 @@ def write(folder: Path, name: str, program: Program, fault: Fault, text: str) ->
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / name
     way = fault.way
-    path.write_text(f"// {fault.kernel or '-'} {way.arch} {way.level} {way.registers} {program.launch.seed + fault.data}\n// {fault.kind}: {fault.what}\n{text}")
+    path.write_text(
+        f"// {fault.kernel or '-'} {way.arch} {way.level} {way.registers} {program.launch.seed + fault.data}\n// {fault.kind}: {fault.what}\n{text}"
+    )
     return path
 
 
@@ -59,7 +61,11 @@ def read(path: Path) -> tuple[Program, Way, list[str]]:
     text = path.read_text()
     kernel, arch, level, registers, data = text.split("\n", 1)[0].removeprefix("//").split()
     body = "\n".join(line for line in text.split("\n") if not line.startswith("//"))
-    return Program(body, programs.launch(int(data))), Way(arch, int(level), int(registers)), [kernel] if kernel != "-" else []
+    return (
+        Program(body, programs.launch(int(data))),
+        Way(arch, int(level), int(registers)),
+        [kernel] if kernel != "-" else [],
+    )
 
 
 def report(program: Program, fault: Fault, label: str, folder: Path | None, raw: bool) -> None:
@@ -74,7 +80,10 @@ def report(program: Program, fault: Fault, label: str, folder: Path | None, raw:
     if not small:
         print("  not made smaller")
     elif folder:
-        print(f"  {small.count(chr(10))} lines in {write(folder, f'{label.replace(chr(32), chr(95))}.small.ptx', program, fault, small)}", flush=True)
+        print(
+            f"  {small.count(chr(10))} lines in {write(folder, f'{label.replace(chr(32), chr(95))}.small.ptx', program, fault, small)}",
+            flush=True,
+        )
     else:
         print(small, flush=True)
 
@@ -109,7 +118,9 @@ def main() -> int:
     parser.add_argument("-O", dest="levels", nargs="+", type=int, default=[3, 0])
     parser.add_argument("--minutes", type=float, default=0.0, help="stop after so long")
     parser.add_argument("--cuda", action="store_true", help="random CUDA C through nvcc in place of random PTX")
-    parser.add_argument("--turns", action="store_true", help="one SM and level a module, in turn, in place of all of them")
+    parser.add_argument(
+        "--turns", action="store_true", help="one SM and level a module, in turn, in place of all of them"
+    )
     parser.add_argument("--who", choices=("ours", "ptxas"), default="ours", help="whose cubins")
     parser.add_argument("--raw", action="store_true", help="only print failures")
     parser.add_argument("--keep", type=Path, help="a folder for failures")
@@ -144,7 +155,9 @@ def main() -> int:
                 seen.add((fault.kernel, fault.kind))
                 report(program, fault, f"{label} {arch} {fault.kernel}", options.keep, raw)
     seconds = time.monotonic() - began
-    print(f"{counts['modules']} modules, {counts['launches']} launches, {counts['instructions']} warp instructions, {faults} faults, {seconds:.0f} s")
+    print(
+        f"{counts['modules']} modules, {counts['launches']} launches, {counts['instructions']} warp instructions, {faults} faults, {seconds:.0f} s"
+    )
     return 1 if faults else 0
 
 

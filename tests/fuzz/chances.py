@@ -11,7 +11,13 @@ from tests.fuzz.memory import OWN
 if TYPE_CHECKING:
     from tests.fuzz.bodies import Body
 
-_MIX: Final = ("add.s32 {d}, {d}, {a}", "xor.b32 {d}, {d}, {a}", "mad.lo.s32 {d}, {d}, 3, {a}", "sub.s32 {d}, {a}, {d}", "max.u32 {d}, {d}, {a}")
+_MIX: Final = (
+    "add.s32 {d}, {d}, {a}",
+    "xor.b32 {d}, {d}, {a}",
+    "mad.lo.s32 {d}, {d}, 3, {a}",
+    "sub.s32 {d}, {a}, {d}",
+    "max.u32 {d}, {d}, {a}",
+)
 
 
 def _mix(k: Body, to: str, value: str) -> None:
@@ -25,14 +31,21 @@ def _rounds(k: Body, low: int, high: int) -> tuple[str, str, str]:
     if rng.random() < 0.5:
         w.put(f"mov.u32 {count}, {rng.randint(low, high)};")
     else:
-        w.put(f"and.b32 {count}, {w.pick('u' if w.scope['u'] and rng.random() < 0.5 else 'w')}, 3;", f"add.u32 {count}, {count}, {low};")
+        w.put(
+            f"and.b32 {count}, {w.pick('u' if w.scope['u'] and rng.random() < 0.5 else 'w')}, 3;",
+            f"add.u32 {count}, {count}, {low};",
+        )
     w.put(f"{head}:")
     return count, again, head
 
 
 def _again(k: Body, loop: tuple[str, str, str]) -> None:
     count, again, head = loop
-    k.w.put(f"sub.s32 {count}, {count}, 1;", f"setp.{k.rng.choice(('gt', 'ne'))}.s32 {again}, {count}, 0;", f"@{again} bra {head};")
+    k.w.put(
+        f"sub.s32 {count}, {count}, 1;",
+        f"setp.{k.rng.choice(('gt', 'ne'))}.s32 {again}, {count}, 0;",
+        f"@{again} bra {head};",
+    )
 
 
 def reloaded(k: Body, depth: int, whole: int) -> None:
@@ -73,14 +86,21 @@ def reloaded(k: Body, depth: int, whole: int) -> None:
 def checked(k: Body, depth: int, whole: int) -> None:
     """A loop with a load whose address is good only for the threads that come by it."""
     w, rng = k.w, k.rng
-    wide = [p for p in (*k.memory.writable, *k.memory.readable) if not p.narrow and not p.bias and p.space != ".param" and p.base.startswith("%")]
+    wide = [
+        p
+        for p in (*k.memory.writable, *k.memory.readable)
+        if not p.narrow and not p.bias and p.space != ".param" and p.base.startswith("%")
+    ]
     if not wide:
         return
     to = rng.choice(wide)
     p, address, value, skip = w.new("p"), w.new("l"), w.new("w"), w.label()
     at = rng.randrange(OWN // 4) * 4
     k.budget -= 10
-    w.put(f"setp.{rng.choice(COMPARE)}.s32 {p}, {w.pick('w')}, {w.pick('w')};", f"selp.b64 {address}, {to.base}, {rng.choice(('16', '0', '1099511627776'))}, {p};")
+    w.put(
+        f"setp.{rng.choice(COMPARE)}.s32 {p}, {w.pick('w')}, {w.pick('w')};",
+        f"selp.b64 {address}, {to.base}, {rng.choice(('16', '0', '1099511627776'))}, {p};",
+    )
     total = w.move("w", w.pick("w"))
     loop = _rounds(k, 2, 5)
     if rng.random() < 0.3:
@@ -107,8 +127,18 @@ def bits(k: Body) -> None:
     what = rng.random()
     if what < 0.35:  # nothing is left of what is shifted out
         how = rng.choice(("shl.b32", "shr.u32"))
-        seed = rng.choice((f"and.b32 {x}, {w.pick('w')}, {rng.choice((0xF, 0xFF, 0xF0000000, 0x10001, 7))};", f"mov.b32 {x}, {w.pick('w')};", f"shl.b32 {x}, {w.pick('w')}, {rng.choice((4, 16, 28))};"))
-        w.put(seed, f"{how} {out}, {x}, {n};", f"setp.{rng.choice(('eq', 'ne'))}.{rng.choice(('s32', 'u32', 'b32'))} {p}, {out}, 0;")
+        seed = rng.choice(
+            (
+                f"and.b32 {x}, {w.pick('w')}, {rng.choice((0xF, 0xFF, 0xF0000000, 0x10001, 7))};",
+                f"mov.b32 {x}, {w.pick('w')};",
+                f"shl.b32 {x}, {w.pick('w')}, {rng.choice((4, 16, 28))};",
+            )
+        )
+        w.put(
+            seed,
+            f"{how} {out}, {x}, {n};",
+            f"setp.{rng.choice(('eq', 'ne'))}.{rng.choice(('s32', 'u32', 'b32'))} {p}, {out}, 0;",
+        )
         w.show("p", p)
         if k.slots is not None and rng.random() < 0.5:
             k.store_result("p", name=p)
@@ -125,18 +155,30 @@ def bits(k: Body) -> None:
         elif kind < 0.5:
             w.put(f"shr.u32 {made}, {out}, {rng.choice((1, most.bit_length(), 8))};")
         elif kind < 0.7:
-            w.put(f"setp.{rng.choice(('gt', 'le'))}.u32 {p}, {out}, {most + rng.randint(0, 9)};", f"selp.u32 {made}, 1, 0, {p};")
+            w.put(
+                f"setp.{rng.choice(('gt', 'le'))}.u32 {p}, {out}, {most + rng.randint(0, 9)};",
+                f"selp.u32 {made}, 1, 0, {p};",
+            )
         elif kind < 0.85:
             w.put(f"bfe.{rng.choice(('u32', 's32'))} {made}, {out}, 0, {rng.choice((8, 16, mask.bit_length()))};")
         else:
             long = w.new("l")
-            w.put(f"cvt.u64.u32 {long}, {out};", f"shl.b64 {long}, {long}, 2;", f"shr.u64 {long}, {long}, 20;", f"cvt.u32.u64 {made}, {long};")
+            w.put(
+                f"cvt.u64.u32 {long}, {out};",
+                f"shl.b64 {long}, {long}, 2;",
+                f"shr.u64 {long}, {long}, 20;",
+                f"cvt.u32.u64 {made}, {long};",
+            )
         w.show("w", made)
     else:  # a 64-bit sum whose halves are shifted by hand, by the same amount or not
         high, low, top = w.new("w"), w.new("w"), w.new("w")
         n = rng.choice((1, 3, 5, 12))
         m = n if rng.random() < 0.4 else rng.choice((1, 3, 5, 12))
-        w.put(f"mov.b32 {x}, {w.pick('w')};", f"shl.b32 {low}, {x}, {n};", f"shf.l.{rng.choice(('clamp', 'wrap'))}.b32 {high}, {x}, {w.pick('w')}, {m};")
+        w.put(
+            f"mov.b32 {x}, {w.pick('w')};",
+            f"shl.b32 {low}, {x}, {n};",
+            f"shf.l.{rng.choice(('clamp', 'wrap'))}.b32 {high}, {x}, {w.pick('w')}, {m};",
+        )
         w.put(f"add.cc.u32 {out}, {low}, {w.pick('w')};", f"addc.u32 {top}, {high}, {w.pick('w')};")
         w.show("w", top)
     w.show("w", out)
@@ -162,7 +204,9 @@ def apart(k: Body, depth: int, whole: int) -> None:
             w.put(f"ld.param.u32 {held}, [{rng.choice(('s0', 's1', 'st', 'st+4', 'st+20', 's2'))}];")
         else:
             w.put(f"mov.u32 {held}, {rng.choice(('%ctaid.x', '%nctaid.x', '%ctaid.y'))};")
-        w.put(f"and.b32 {bit}, {state}, {1 << rng.randrange(4)};", f"setp.{rng.choice(('ne', 'eq'))}.u32 {p}, {bit}, 0;")
+        w.put(
+            f"and.b32 {bit}, {state}, {1 << rng.randrange(4)};", f"setp.{rng.choice(('ne', 'eq'))}.u32 {p}, {bit}, 0;"
+        )
         if rng.random() < 0.3:
             k.straight(rng.randint(1, 3), 0)
         w.put(f"@{p} bra {rng.choice((*labels, *labels[n + 1 :], *labels[n + 1 :]))};")
@@ -176,4 +220,3 @@ def apart(k: Body, depth: int, whole: int) -> None:
     w.release(mark)
     w.put(f"{end}:")
     w.show("w", state)
-

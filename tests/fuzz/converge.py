@@ -73,7 +73,18 @@ class Kernel:
     def value(self) -> str:
         rng = self.rng
         v, w = self.var(), self.var()
-        return rng.choice((v, f"({v} + {w})", f"({v} ^ {w})", f"({v} * 3 - {w})", f"in[{v} & 127]", f"in[({v} + {w}) & 127]", f"({v} >> {rng.randint(1, 4)})", str(rng.randint(-9, 99))))
+        return rng.choice(
+            (
+                v,
+                f"({v} + {w})",
+                f"({v} ^ {w})",
+                f"({v} * 3 - {w})",
+                f"in[{v} & 127]",
+                f"in[({v} + {w}) & 127]",
+                f"({v} >> {rng.randint(1, 4)})",
+                str(rng.randint(-9, 99)),
+            )
+        )
 
     def condition(self, depth: int = 1) -> str:
         rng = self.rng
@@ -121,7 +132,9 @@ class Kernel:
             return self.lock() if not loop else self.work()
         if kind < 0.6:
             text = f"if ({self.condition()}) {self.block(depth - 1, False, loop and not whole, out)}"
-            return text + (f"else {self.block(depth - 1, False, loop and not whole, out)}" if rng.random() < 0.5 else "")
+            return text + (
+                f"else {self.block(depth - 1, False, loop and not whole, out)}" if rng.random() < 0.5 else ""
+            )
         if kind < 0.7 and whole:
             return self.uniform(depth)
         if kind < 0.88:
@@ -132,7 +145,11 @@ class Kernel:
         """What all threads do together. Shuffles only while none has ended."""
         rng = self.rng
         v = self.var()
-        made = [f"__syncthreads(); sh[t] = {self.value()}; __syncthreads(); {v} += sh[(t + {rng.randrange(64)}) & 63]; __syncthreads();\n", f"{v} ^= __popc(__ballot_sync(0xffffffffu, {self.condition()}));\n", f"if (__any_sync(0xffffffffu, {self.condition(0)})) {v} += 3;\n"]
+        made = [
+            f"__syncthreads(); sh[t] = {self.value()}; __syncthreads(); {v} += sh[(t + {rng.randrange(64)}) & 63]; __syncthreads();\n",
+            f"{v} ^= __popc(__ballot_sync(0xffffffffu, {self.condition()}));\n",
+            f"if (__any_sync(0xffffffffu, {self.condition(0)})) {v} += 3;\n",
+        ]
         if not self.exits:
             made += [
                 f"{v} += __shfl_xor_sync(0xffffffffu, {self.value()}, {1 << rng.randrange(5)});\n", f"{v} -= __shfl_sync(0xffffffffu, {self.value()}, {rng.randrange(32)});\n",
@@ -225,9 +242,33 @@ def source(made: list[Kernel]) -> str:
 def on_host(made: list[Kernel], seed: int, n: int, folder: Path) -> dict[str, np.ndarray | str]:
     """Results of the kernels on the host."""
     path, lib = folder / "host.cpp", folder / "host.so"
-    calls = "".join(f'    if (which == {i}) {k.name}(*(const unsigned **)args[0], *(unsigned **)args[1], *(unsigned *)args[2]);\n' for i, k in enumerate(made))
-    path.write_text(f'#define SHIM_ENTRY\n#include "cuda_shim.h"\n{source(made)}\nstatic int which;\nextern "C" void choose(int k) {{ which = k; }}\nextern "C" void shim_entry(void **args)\n{{\n{calls}}}\n')
-    done = subprocess.run(["g++", "-std=c++17", "-O1", "-shared", "-fPIC", "-fno-gnu-unique", "-fwrapv", "-w", "-I", str(HERE / "host"), str(path), "-o", str(lib)], capture_output=True, text=True, check=False)
+    calls = "".join(
+        f"    if (which == {i}) {k.name}(*(const unsigned **)args[0], *(unsigned **)args[1], *(unsigned *)args[2]);\n"
+        for i, k in enumerate(made)
+    )
+    path.write_text(
+        f'#define SHIM_ENTRY\n#include "cuda_shim.h"\n{source(made)}\nstatic int which;\nextern "C" void choose(int k) {{ which = k; }}\nextern "C" void shim_entry(void **args)\n{{\n{calls}}}\n'
+    )
+    done = subprocess.run(
+        [
+            "g++",
+            "-std=c++17",
+            "-O1",
+            "-shared",
+            "-fPIC",
+            "-fno-gnu-unique",
+            "-fwrapv",
+            "-w",
+            "-I",
+            str(HERE / "host"),
+            str(path),
+            "-o",
+            str(lib),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if done.returncode:
         raise RuntimeError(done.stderr[:2000])
     library = ctypes.CDLL(str(lib))
@@ -253,7 +294,9 @@ def in_simulator(cubin: bytes, name: str, seed: int, n: int, order: int) -> tupl
     return result, stats.instructions
 
 
-def judge(seed: int, sm: int, opt: int, count: int, orders: tuple[int, ...] = (0, 1, 2)) -> tuple[list[str], list[float]]:
+def judge(
+    seed: int, sm: int, opt: int, count: int, orders: tuple[int, ...] = (0, 1, 2)
+) -> tuple[list[str], list[float]]:
     """Findings, and ratios of executed instructions, of one seed."""
     made = kernels(seed, count)
     n = seed % 5
@@ -262,7 +305,9 @@ def judge(seed: int, sm: int, opt: int, count: int, orders: tuple[int, ...] = (0
     with tempfile.TemporaryDirectory() as tmp:
         folder = Path(tmp)
         (folder / "k.cu").write_text(source(made))
-        said = oracle.run_tool("nvcc", "-ptx", f"-arch=sm_{sm}", "-w", str(folder / "k.cu"), "-o", str(folder / "k.ptx"))
+        said = oracle.run_tool(
+            "nvcc", "-ptx", f"-arch=sm_{sm}", "-w", str(folder / "k.cu"), "-o", str(folder / "k.ptx")
+        )
         if isinstance(said, oracle.ToolError):
             return [f"seed {seed} sm_{sm}: nvcc: {said}"], ratios
         text = (folder / "k.ptx").read_text()
@@ -283,12 +328,16 @@ def judge(seed: int, sm: int, opt: int, count: int, orders: tuple[int, ...] = (0
                 found.append(f"{where}: host: {want}")
                 continue
             if isinstance(good, str) or not np.array_equal(good, want):
-                found.append(f"{where}: ptxas's code: {good if isinstance(good, str) else 'other values than the host'}")
+                found.append(
+                    f"{where}: ptxas's code: {good if isinstance(good, str) else 'other values than the host'}"
+                )
             for got, executed in mine:
                 if isinstance(got, str):
                     found.append(f"{where}: {got}")
                 elif not np.array_equal(got, want):
-                    found.append(f"{where}: values of threads {sorted(set((np.flatnonzero(got != want) // WORDS).tolist()))[:8]}")
+                    found.append(
+                        f"{where}: values of threads {sorted(set((np.flatnonzero(got != want) // WORDS).tolist()))[:8]}"
+                    )
                 elif not k.waits and most and not isinstance(good, str):
                     ratios.append(executed / most)
                     if executed > RATIO * most + 20:
@@ -324,7 +373,9 @@ def main() -> int:
         for line in found:
             print(line, flush=True)
     mean = float(np.exp(np.mean(np.log(ratios)))) if ratios else 0.0
-    print(f"{done} kernels, {bad} findings; executed instructions: geometric mean {mean:.3f} of ptxas's, most {max(ratios, default=0):.2f}")
+    print(
+        f"{done} kernels, {bad} findings; executed instructions: geometric mean {mean:.3f} of ptxas's, most {max(ratios, default=0):.2f}"
+    )
     return bad > 0
 
 

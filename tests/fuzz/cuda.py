@@ -11,7 +11,18 @@ from tests import oracle
 from tests.fuzz.bodies import INPUT, OUTPUT
 from tests.fuzz.memory import OWN
 
-_TYPES: Final = ("int", "unsigned", "long long", "unsigned long long", "short", "unsigned char", "float", "double", "signed char", "unsigned short")
+_TYPES: Final = (
+    "int",
+    "unsigned",
+    "long long",
+    "unsigned long long",
+    "short",
+    "unsigned char",
+    "float",
+    "double",
+    "signed char",
+    "unsigned short",
+)
 _WEIGHTS: Final = (6, 6, 2, 3, 1, 2, 3, 1, 1, 1)
 _REAL: Final = ("float", "double")
 _EDGES: Final = ("0", "1", "-1", "2", "31", "32", "255", "0x7fffffff", "0x80000000", "65535", "7", "3", "10")
@@ -48,10 +59,20 @@ class Source:
         return rng.choice(same)
 
     def index(self, size: int, t: str) -> str:
-        n = size // {"int": 4, "unsigned": 4, "float": 4, "short": 2, "unsigned short": 2, "unsigned char": 1, "signed char": 1}.get(t, 8)
+        n = size // {
+            "int": 4,
+            "unsigned": 4,
+            "float": 4,
+            "short": 2,
+            "unsigned short": 2,
+            "unsigned char": 1,
+            "signed char": 1,
+        }.get(t, 8)
         if self.rng.random() < 0.5:
             return str(self.rng.randrange(n))
-        return f"(unsigned)({self.atom('int')}) % {n}u" if self.rng.random() < 0.2 else f"({self.atom('int')}) & {n - 1}"
+        return (
+            f"(unsigned)({self.atom('int')}) % {n}u" if self.rng.random() < 0.2 else f"({self.atom('int')}) & {n - 1}"
+        )
 
     def expression(self, kind: str, depth: int) -> str:
         rng = self.rng
@@ -82,7 +103,15 @@ class Source:
             plain = f"({self.atom('int')} & {1 << rng.randrange(5)})"
         if depth <= 0:
             return plain
-        return rng.choice((plain, f"({plain} && {self.condition(depth - 1)})", f"({plain} || {self.condition(depth - 1)})", f"(!{self.condition(depth - 1)})", f"(({plain} != 0) ^ ({self.condition(depth - 1)} != 0))"))
+        return rng.choice(
+            (
+                plain,
+                f"({plain} && {self.condition(depth - 1)})",
+                f"({plain} || {self.condition(depth - 1)})",
+                f"(!{self.condition(depth - 1)})",
+                f"(({plain} != 0) ^ ({self.condition(depth - 1)} != 0))",
+            )
+        )
 
     def block(self, depth: int, loop: bool) -> str:
         mark = len(self.names)
@@ -148,16 +177,33 @@ class Source:
         i, n, copy = self.new(), self.new(), self.new()
         t = rng.choice(("int", "int", "unsigned", "long long", "unsigned long long", "short"))
         step = rng.choice((1, 1, 2, 3, 4, 7, 16))
-        scalar = "s1" if ("s1", "unsigned") in self.names else self.atom("unsigned")  # functions do not see the kernel's
-        rounds = rng.choice((f"({self.atom('int')} & {rng.choice((3, 7, 15))})", f"({scalar} & {rng.choice((3, 7))}u)", str(rng.randint(1, 12))))
-        start = rng.choice(("0", "0", "1", "-3", f"({self.atom('int')} & 15)", "100", "2147483640" if t == "unsigned" else "32000"))
+        scalar = (
+            "s1" if ("s1", "unsigned") in self.names else self.atom("unsigned")
+        )  # functions do not see the kernel's
+        rounds = rng.choice(
+            (
+                f"({self.atom('int')} & {rng.choice((3, 7, 15))})",
+                f"({scalar} & {rng.choice((3, 7))}u)",
+                str(rng.randint(1, 12)),
+            )
+        )
+        start = rng.choice(
+            ("0", "0", "1", "-3", f"({self.atom('int')} & 15)", "100", "2147483640" if t == "unsigned" else "32000")
+        )
         text = f"{{ {t} {n} = ({t})({rounds}); {t} {i} = ({t})({start}); "
         mark = len(self.names)
         self.names.append((copy, "int"))
         sums = [v for v in self.names[:mark] if v[1] not in ("float", "double")]
         body = f"int {copy} = (int){i}; "
         for name, kind in rng.sample(sums, min(len(sums), rng.randint(1, 2))):
-            body += rng.choice((f"{name} += ({kind}){copy};\n", f"{name} = {name} * 3 + {copy};\n", f"{name} ^= (({kind} *)own)[{copy} & {OWN // 8 - 1}];\n" if self.kernel else f"{name}++;\n", f"{name} += {self.expression(kind, 1)};\n"))
+            body += rng.choice(
+                (
+                    f"{name} += ({kind}){copy};\n",
+                    f"{name} = {name} * 3 + {copy};\n",
+                    f"{name} ^= (({kind} *)own)[{copy} & {OWN // 8 - 1}];\n" if self.kernel else f"{name}++;\n",
+                    f"{name} += {self.expression(kind, 1)};\n",
+                )
+            )
         if self.kernel and rng.random() < 0.4:
             body += f"((int *){rng.choice(('own', 'loc'))})[{copy} & 7] {rng.choice(('=', '+='))} {self.atom('int')};\n"
         if rng.random() < 0.4:
@@ -166,8 +212,13 @@ class Source:
         if rng.random() < 0.3:
             return text + f"{n} = {i} - {n} * {step}; for (; {i} != {n}; {i} -= {step}) {{ {body} }} }}\n"
         if rng.random() < 0.3:
-            return text + f"{n} = {i} + {n} * {step}; do {{ {body} {i} += {step}; }} while ({i} < {n}); }}\n".replace("continue;", ";")
-        return text + f"{n} = {i} + {n} * {step}; for (; {i} {rng.choice(('<', '!=', '<'))} {n}; {i} += {step}) {{ {body} }} }}\n"
+            return text + f"{n} = {i} + {n} * {step}; do {{ {body} {i} += {step}; }} while ({i} < {n}); }}\n".replace(
+                "continue;", ";"
+            )
+        return (
+            text
+            + f"{n} = {i} + {n} * {step}; for (; {i} {rng.choice(('<', '!=', '<'))} {n}; {i} += {step}) {{ {body} }} }}\n"
+        )
 
     def swap(self) -> str:
         """Two or three variables of a type change places."""
@@ -176,7 +227,11 @@ class Source:
         self.rng.shuffle(chosen)
         chosen = chosen[:3]
         made = self.new()
-        return f"{{ {t} {made} = {chosen[0]}; " + " ".join(f"{a} = {b};" for a, b in zip(chosen, [*chosen[1:], made], strict=True)) + " }\n"
+        return (
+            f"{{ {t} {made} = {chosen[0]}; "
+            + " ".join(f"{a} = {b};" for a, b in zip(chosen, [*chosen[1:], made], strict=True))
+            + " }\n"
+        )
 
 
 def _function(rng: random.Random, number: int) -> tuple[str, tuple[str, str, list[str]]]:
@@ -208,7 +263,11 @@ def source(seed: int, kernels: int) -> str:
         s.names = [("s0", "int"), ("s1", "unsigned"), ("s2", "long long"), ("s3", "float"), ("me", "int")]
         for t in rng.choices(_TYPES, _WEIGHTS, k=rng.choice((3, 6, 6, 14))):
             name = s.new()
-            where = f"((const {t} *)in)[{s.rng.randrange(16)}]" if rng.random() < 0.8 else f"({t})st.w[{rng.randrange(OWN // 4)}]"
+            where = (
+                f"((const {t} *)in)[{s.rng.randrange(16)}]"
+                if rng.random() < 0.8
+                else f"({t})st.w[{rng.randrange(OWN // 4)}]"
+            )
             text += f"{t} {name} = {where};\n"
             s.names.append((name, t))
         while s.budget > 0:

@@ -15,7 +15,18 @@ FOLD: Final = 0x9E3779B97F4A7C15
 WORK: Final = 2500
 
 #: Types of scalar parameters (those of 8 and 16 bits with a sign are refused by ptxas), and the kind of register that holds one.
-SCALARS: Final = {"b8": "h", "b16": "h", "b32": "w", "u32": "w", "s32": "w", "b64": "l", "u64": "l", "s64": "l", "f32": "f", "f64": "d"}
+SCALARS: Final = {
+    "b8": "h",
+    "b16": "h",
+    "b32": "w",
+    "u32": "w",
+    "s32": "w",
+    "b64": "l",
+    "u64": "l",
+    "s64": "l",
+    "f32": "f",
+    "f64": "d",
+}
 _BYTES: Final = {"h": 2, "w": 4, "l": 8, "f": 4, "d": 8}
 
 
@@ -190,7 +201,12 @@ class Body:
                 if name == acc:
                     continue
                 wide = self.new("l")
-                how = {"w": "cvt.u64.u32 {w}, {s};", "l": "mov.b64 {w}, {s};", "h": "cvt.u64.u16 {w}, {s};", "d": "mov.b64 {w}, {s};"}
+                how = {
+                    "w": "cvt.u64.u32 {w}, {s};",
+                    "l": "mov.b64 {w}, {s};",
+                    "h": "cvt.u64.u16 {w}, {s};",
+                    "d": "mov.b64 {w}, {s};",
+                }
                 if kind == "p":
                     self.put(f"selp.b64 {wide}, 1, 2, {name};")
                 elif kind == "f":
@@ -239,7 +255,11 @@ class Body:
         fixed = rng.random() < 0.4
         source = self.pick("w")
         times = rng.randint(1, 3)
-        self.put(f"mov.u32 {n}, {times};" if fixed else f"and.b32 {n}, {source}, 1;", *(() if fixed else (f"add.u32 {n}, {n}, 1;",)), f"{at}:")
+        self.put(
+            f"mov.u32 {n}, {times};" if fixed else f"and.b32 {n}, {source}, 1;",
+            *(() if fixed else (f"add.u32 {n}, {n}, 1;",)),
+            f"{at}:",
+        )
         mark = {k: len(v) for k, v in self.scope.items()}
         outer, self.steps = self.steps, []
         self.rounds *= 3
@@ -323,7 +343,10 @@ class Body:
             self.put(f"ld.local.b32 {out[0]}, [{base}+{at}];")
         else:
             to_xor = self.pick("w")
-            self.put(f"ld.local.v{wide // 4}.b32 {{{', '.join(out)}}}, [{base}+{at}];", *[f"xor.b32 {to_xor}, {to_xor}, {x};" for x in out])
+            self.put(
+                f"ld.local.v{wide // 4}.b32 {{{', '.join(out)}}}, [{base}+{at}];",
+                *[f"xor.b32 {to_xor}, {to_xor}, {x};" for x in out],
+            )
 
         def step(env: Env) -> None:
             data = bytearray(env[key])  # type: ignore[call-overload]
@@ -355,7 +378,13 @@ class Body:
                 fits = [x for x in fits if int(x[0][1:]) == widest]
             t, kind = rng.choice(fits)
             n = int(t[1:]) // 8
-            many = rng.choice([m for m in (1, 1, 2, 4) if m * n <= p.align and m * n <= 16 and at % (m * n) == 0 and at + m * n <= size])
+            many = rng.choice(
+                [
+                    m
+                    for m in (1, 1, 2, 4)
+                    if m * n <= p.align and m * n <= 16 and at % (m * n) == 0 and at + m * n <= size
+                ]
+            )
             out.append(Piece(at, t, kind, [fill(kind) for _ in range(many)]))
             at += many * n
         if rng.random() < 0.3:
@@ -408,7 +437,9 @@ class Body:
             self.steps.append(step)
             self.scope["w"].append(word)
         while not self.scope[kind]:
-            self.op(self.rng.choice([o for o in OPS if o.kind in (kind, "l") and all(self.scope[k] for k in o.srcs)]), True)
+            self.op(
+                self.rng.choice([o for o in OPS if o.kind in (kind, "l") and all(self.scope[k] for k in o.srcs)]), True
+            )
 
     def leave(self) -> None:
         """Store the result and return."""
@@ -459,15 +490,29 @@ class Body:
         given = [self.pieces(p, size, self.value) for p, size in zip(f.params, sizes, strict=True)]
         if f.depth:
             given[0][0].elems[0] = depth_left or rng.choice((0, 1, 2, 3))
-        by_register = not pointer and all(not p.count and SCALARS[p.type] != "h" for p in f.params) and rng.random() < 0.3
-        lines = [f".param {p_text[7:]};" for p_text in (p.text(name, c) for p, name, c in zip(f.params, names, counts, strict=True))] if not by_register else []
+        by_register = (
+            not pointer and all(not p.count and SCALARS[p.type] != "h" for p in f.params) and rng.random() < 0.3
+        )
+        lines = (
+            [
+                f".param {p_text[7:]};"
+                for p_text in (p.text(name, c) for p, name, c in zip(f.params, names, counts, strict=True))
+            ]
+            if not by_register
+            else []
+        )
         out = self.label() + "_r"
         if f.ret:
             lines.append(f"{f.ret.text(out)};")
         if not by_register:
             lines += [x.store(name) for name, got in zip(names, given, strict=True) for x in got]
         args = [str(g[0].elems[0]) for g in given] if by_register else names
-        lines.append(f"call {f'({out}), ' if f.ret else ''}{target}" + (f", ({', '.join(args)})" if args or pointer else "") + (f", {self.prefix}proto{n}" if pointer else "") + ";")
+        lines.append(
+            f"call {f'({out}), ' if f.ret else ''}{target}"
+            + (f", ({', '.join(args)})" if args or pointer else "")
+            + (f", {self.prefix}proto{n}" if pointer else "")
+            + ";"
+        )
         self.put("{", *before, *lines)
 
         def step(env: Env) -> None:
@@ -516,8 +561,12 @@ class Body:
         choose = self.new("w")
         p, source = self.new("p"), self.pick("w")
         lines = [f"and.b32 {choose}, {source}, 1;", f"setp.ne.u32 {p}, {choose}, 0;"]
-        first = [f"mov.u64 {a}, {by[0].name};" if self.rng.random() < 0.5 else f"ld.global.u64 {a}, [ptr_{by[0].name}];"]
-        second = [f"mov.u64 {c}, {by[1].name};" if self.rng.random() < 0.5 else f"ld.global.u64 {c}, [ptr_{by[1].name}];"]
+        first = [
+            f"mov.u64 {a}, {by[0].name};" if self.rng.random() < 0.5 else f"ld.global.u64 {a}, [ptr_{by[0].name}];"
+        ]
+        second = [
+            f"mov.u64 {c}, {by[1].name};" if self.rng.random() < 0.5 else f"ld.global.u64 {c}, [ptr_{by[1].name}];"
+        ]
         lines += [*first, *second, f"selp.b64 {to}, {c}, {a}, {p};"]
 
         def step(env: Env) -> None:

@@ -8,7 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-Env = dict[str, Any]  # registers by name: integers (floats by their bits, predicates 0 or 1); parameters and local arrays: bytes
+Env = dict[
+    str, Any
+]  # registers by name: integers (floats by their bits, predicates 0 or 1); parameters and local arrays: bytes
 
 REGS: Final = {"w": ".b32", "l": ".b64", "h": ".b16", "f": ".f32", "d": ".f64", "p": ".pred"}
 _W: Final = (1 << 32) - 1

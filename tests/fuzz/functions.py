@@ -19,7 +19,6 @@ THREADS: Final = 32
 WORDS: Final = 8
 
 
-
 def signature(rng: random.Random) -> tuple[list[Param], Param | None]:
     """Parameters and result of a function."""
 
@@ -31,7 +30,9 @@ def signature(rng: random.Random) -> tuple[list[Param], Param | None]:
         t = rng.choice(("b8", "b8", "b8", "b8", "b32", "b64", "b16", "f32"))
         n = int(t[1:]) // 8
         align = rng.choice([a for a in (1, 2, 4, 4, 8, 8, 16) if a >= n])
-        size = rng.choice((1, 2, 3, 4, 5, 6, 7, 8, 8, 12, 12, 13, 16, 16, 20, 24, 28, 32, 36, 40, 44, 48, 49, 52, 56, 64, 80, 100))
+        size = rng.choice(
+            (1, 2, 3, 4, 5, 6, 7, 8, 8, 12, 12, 13, 16, 16, 20, 24, 28, 32, 36, 40, 44, 48, 49, 52, 56, 64, 80, 100)
+        )
         return Param(t, align, max(1, size // n))
 
     style = rng.random()
@@ -72,7 +73,12 @@ def _write(rng: random.Random, f: Function, callees: Sequence[Function], partner
         left = body.new("w")
     _begin(body, rng, acc)
     if f.depth:
-        body.put(f"ld.param.b32 {name}, [p0];", f"setp.ne.u32 {p}, {name}, 0;", f"sub.u32 {left}, {name}, 1;", f"@{p} bra {out};")
+        body.put(
+            f"ld.param.b32 {name}, [p0];",
+            f"setp.ne.u32 {p}, {name}, 0;",
+            f"sub.u32 {left}, {name}, 1;",
+            f"@{p} bra {out};",
+        )
         outer, body.steps = body.steps, []
         body.leave()
         inner, body.steps = body.steps, outer
@@ -164,12 +170,20 @@ def inputs(seed: int) -> list[list[int]]:
     """The words of each thread: a few different ones, so that threads part and go together."""
     rng = random.Random(seed)
     some = [rng.choice((0, 1, 2, 3, 0xFFFFFFFF, 0x80000000, rng.getrandbits(32), rng.getrandbits(8))) for _ in range(6)]
-    return [[rng.choice(some) if rng.random() < 0.8 else rng.getrandbits(32) for _ in range(WORDS)] for _ in range(THREADS)]
+    return [
+        [rng.choice(some) if rng.random() < 0.8 else rng.getrandbits(32) for _ in range(WORDS)] for _ in range(THREADS)
+    ]
 
 
 def _kernel(rng: random.Random, callees: Sequence[Function], small: bool) -> Body:
     k = Body(rng, None, callees, "k_")
-    k.put("ld.param.u64 %in, [in];", "ld.param.u64 %out, [out];", "mov.u32 %me, %tid.x;", f"mad.wide.u32 %in, %me, {4 * WORDS}, %in;", f"mad.wide.u32 %out, %me, {4 * WORDS}, %out;")
+    k.put(
+        "ld.param.u64 %in, [in];",
+        "ld.param.u64 %out, [out];",
+        "mov.u32 %me, %tid.x;",
+        f"mad.wide.u32 %in, %me, {4 * WORDS}, %in;",
+        f"mad.wide.u32 %out, %me, {4 * WORDS}, %out;",
+    )
     words = [k.new("w") for _ in range(WORDS)]
     k.put(*[f"ld.global.b32 {w}, [%in+{4 * n}];" for n, w in enumerate(words)])
     acc = k.new("l")
@@ -192,7 +206,11 @@ def _kernel(rng: random.Random, callees: Sequence[Function], small: bool) -> Bod
     k.put(f"cvt.u32.u64 {low}, {acc};")
     final = [low, *[k.pick("w") for _ in range(WORDS - 2)]]
     high = k.new("w")
-    k.put(f"{{.reg .b64 t; shr.u64 t, {acc}, 32; cvt.u32.u64 {high}, t;}}", *[f"st.global.b32 [%out+{4 * n}], {w};" for n, w in enumerate((*final, high))], "ret;")
+    k.put(
+        f"{{.reg .b64 t; shr.u64 t, {acc}, 32; cvt.u32.u64 {high}, t;}}",
+        *[f"st.global.b32 [%out+{4 * n}], {w};" for n, w in enumerate((*final, high))],
+        "ret;",
+    )
 
     def end(env: Env) -> None:
         env[low], env[high] = env[acc] & 0xFFFFFFFF, env[acc] >> 32
@@ -213,7 +231,9 @@ def program(seed: int) -> Program:
         again = rng.random() < 0.2 and bool(done)
         if again:
             params, ret = done[-1].params, done[-1].ret
-        listed = bool(params) and params[-1].count < 0  # a list in a recursive function: ptxas's own code is wrong from -O1 on
+        listed = (
+            bool(params) and params[-1].count < 0
+        )  # a list in a recursive function: ptxas's own code is wrong from -O1 on
         depth = (rng.random() < 0.25 and not again and not listed) or (again and done[-1].depth)
         if depth and not again:
             params = [Param("b32", 4), *params]
@@ -255,7 +275,15 @@ def _table(f: Function) -> str:
 
 
 def _kernel_text(kernel: Body) -> list[str]:
-    return [".visible .entry k(.param .u64 in, .param .u64 out)", "{", *kernel.declarations(), ".reg .b64 %in, %out;", ".reg .b32 %me;", *kernel.lines, "}"]
+    return [
+        ".visible .entry k(.param .u64 in, .param .u64 out)",
+        "{",
+        *kernel.declarations(),
+        ".reg .b64 %in, %out;",
+        ".reg .b32 %me;",
+        *kernel.lines,
+        "}",
+    ]
 
 
 def _file(done: Sequence[Function], file: int, kernel: Body | None) -> str:

@@ -29,7 +29,9 @@ def guilty(program: Program, fault: Fault) -> str:
     said = []
     if way.level and not wrong(replace(way, skip=NAMES)):
         single = [n for n in NAMES if not wrong(replace(way, skip=(n,)))]
-        said.append(f"optimize: right without {' or '.join(single) if single else 'all passes, not without any single one'}")
+        said.append(
+            f"optimize: right without {' or '.join(single) if single else 'all passes, not without any single one'}"
+        )
         low, high = 0, 1
         while not wrong(replace(way, limit=high)) and high < 1 << 14:
             low, high = high, 2 * high

@@ -167,7 +167,9 @@ class Writer:
     def wide(self) -> Step:
         to, a, b, c = self.d(), self.w(), self.w(), self.d()
         if self.rng.random() < 0.5:
-            return Step(f"mul.wide.s32 {to}, {a}, {b};", lambda s: s.__setitem__(to, _signed(s[a], 32) * _signed(s[b], 32) & D))
+            return Step(
+                f"mul.wide.s32 {to}, {a}, {b};", lambda s: s.__setitem__(to, _signed(s[a], 32) * _signed(s[b], 32) & D)
+            )
         return Step(f"mad.wide.u32 {to}, {a}, {b}, {c};", lambda s: s.__setitem__(to, s[a] * s[b] + s[c] & D))
 
     def choice(self) -> Step:
@@ -188,7 +190,22 @@ class Writer:
         """One instruction of a carry chain."""
         bits = self.rng.choice((32, 32, 32, 64))
         mask = W if bits == 32 else D
-        name = self.rng.choice(("add.cc", "sub.cc", "addc", "subc", "addc.cc", "subc.cc", "madc.lo", "madc.hi", "madc.lo.cc", "madc.hi.cc", "mad.lo.cc", "mad.hi.cc"))
+        name = self.rng.choice(
+            (
+                "add.cc",
+                "sub.cc",
+                "addc",
+                "subc",
+                "addc.cc",
+                "subc.cc",
+                "madc.lo",
+                "madc.hi",
+                "madc.lo.cc",
+                "madc.hi.cc",
+                "mad.lo.cc",
+                "mad.hi.cc",
+            )
+        )
         to = self.w() if bits == 32 else self.d()
         sources = [self.value(bits) for _ in range(3 if name[0] == "m" else 2)]
         takes, gives, minus = name.split(".")[0].endswith("c"), name.endswith("cc"), name[0] == "s"
@@ -243,7 +260,9 @@ class Writer:
     def program(self) -> Made:
         made = self.made
         made.steps = self.run(self.rng.choice((8, 16, 30, 60)), 0)
-        places = [(f"%w{k}", "w") for k in range(made.words)] + [(f"%d{k}", part) for k in range(made.pairs) for part in ("lo", "hi")]
+        places = [(f"%w{k}", "w") for k in range(made.words)] + [
+            (f"%d{k}", part) for k in range(made.pairs) for part in ("lo", "hi")
+        ]
         made.stores = [x for x in places if self.rng.random() < 0.6] or places[:1]
         return made
 
@@ -334,7 +353,10 @@ def expected(made: Made, given: Words) -> Words:
 def given(seed: int) -> Words:
     """Inputs: edges and random words."""
     rng = random.Random(seed)
-    rows = [[rng.choice(_EDGES) if rng.random() < 0.5 else rng.getrandbits(32) for _ in range(INPUTS)] for _ in range(THREADS)]
+    rows = [
+        [rng.choice(_EDGES) if rng.random() < 0.5 else rng.getrandbits(32) for _ in range(INPUTS)]
+        for _ in range(THREADS)
+    ]
     return np.array(rows, np.uint32)
 
 
@@ -386,7 +408,9 @@ def judge(c: Case, who: str, arch: str, level: int, registers: int = 0) -> str:
         if who == "ours":
             options: dict[str, Any] = {"opt-level": level} | ({"maxrregcount": registers} if registers else {})
             return c.simulated(compile_ptx(c.text, arch, options))
-        made = oracle.compile_ptx(c.text, arch[3:], f"-O{level}", *([f"-maxrregcount={registers}"] if registers else []))
+        made = oracle.compile_ptx(
+            c.text, arch[3:], f"-O{level}", *([f"-maxrregcount={registers}"] if registers else [])
+        )
         return str(made) if isinstance(made, oracle.ToolError) else c.simulated(made.read_bytes())
     except ChainError as e:
         return str(e).strip()
@@ -394,13 +418,19 @@ def judge(c: Case, who: str, arch: str, level: int, registers: int = 0) -> str:
 
 def main() -> int:
     """Command line."""
-    parser = argparse.ArgumentParser(description="Random kernels of 64-bit values by halves and carry chains, against Python integers.")
+    parser = argparse.ArgumentParser(
+        description="Random kernels of 64-bit values by halves and carry chains, against Python integers."
+    )
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=20)
     parser.add_argument("--arch", nargs="+", default=list(ARCHES))
     parser.add_argument("-O", dest="levels", nargs="+", type=int, default=[0, 1, 2, 3])
-    parser.add_argument("--turns", action="store_true", help="one SM and level a program, in turn, in place of all of them")
-    parser.add_argument("--who", nargs="+", choices=("ours", "ptxas", "interpreter"), default=["ours", "ptxas", "interpreter"])
+    parser.add_argument(
+        "--turns", action="store_true", help="one SM and level a program, in turn, in place of all of them"
+    )
+    parser.add_argument(
+        "--who", nargs="+", choices=("ours", "ptxas", "interpreter"), default=["ours", "ptxas", "interpreter"]
+    )
     parser.add_argument("--keep", type=Path, help="a folder for programs that went wrong")
     options = parser.parse_args()
     began = time.monotonic()

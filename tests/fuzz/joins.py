@@ -9,7 +9,20 @@ from tests.fuzz.forms import COMPARE, FCOMPARE, KINDS
 if TYPE_CHECKING:
     from tests.fuzz.bodies import Body
 
-_TYPES: Final = (("s32", "w"), ("u32", "w"), ("s32", "w"), ("u32", "w"), ("s64", "l"), ("u64", "l"), ("s16", "h"), ("u16", "h"), ("f32", "f"), ("f32", "f"), ("f64", "d"), ("f16", "e"))
+_TYPES: Final = (
+    ("s32", "w"),
+    ("u32", "w"),
+    ("s32", "w"),
+    ("u32", "w"),
+    ("s64", "l"),
+    ("u64", "l"),
+    ("s16", "h"),
+    ("u16", "h"),
+    ("f32", "f"),
+    ("f32", "f"),
+    ("f64", "d"),
+    ("f16", "e"),
+)
 
 
 def _test(k: Body) -> str:
@@ -21,11 +34,17 @@ def _test(k: Body) -> str:
         return w.pick("p")
     if kind < 0.2:
         bit = w.new("w")
-        w.put(f"and.b32 {bit}, {w.pick('w')}, {rng.choice((1 << rng.randrange(4), 3, 0xFF, -16))};", f"setp.{rng.choice(('ne', 'eq'))}.{rng.choice(('s32', 'u32', 'b32'))} {out}, {bit}, 0;")
+        w.put(
+            f"and.b32 {bit}, {w.pick('w')}, {rng.choice((1 << rng.randrange(4), 3, 0xFF, -16))};",
+            f"setp.{rng.choice(('ne', 'eq'))}.{rng.choice(('s32', 'u32', 'b32'))} {out}, {bit}, 0;",
+        )
         return out
     if kind < 0.27:
         word = w.new("w")
-        w.put(f"selp.b32 {word}, {rng.choice(('1', '-1', '5', '0'))}, {rng.choice(('0', '0', '2'))}, {w.pick('p')};", f"setp.{rng.choice(COMPARE)}.s32 {out}, {word}, {rng.choice(('0', '1', '2'))};")
+        w.put(
+            f"selp.b32 {word}, {rng.choice(('1', '-1', '5', '0'))}, {rng.choice(('0', '0', '2'))}, {w.pick('p')};",
+            f"setp.{rng.choice(COMPARE)}.s32 {out}, {word}, {rng.choice(('0', '1', '2'))};",
+        )
         return out
     t, reg = rng.choice(_TYPES)
     a, b = w.pick(reg), w.pick(reg)
@@ -61,7 +80,9 @@ def joined(k: Body) -> None:
         out = w.new("p")
         if rng.random() < 0.25:
             t, reg = rng.choice(_TYPES[:8])
-            w.put(f"setp.{rng.choice(COMPARE)}.{rng.choice(('and', 'or', 'xor'))}.{t} {out}, {w.pick(reg)}, {w.literal(reg)}, {rng.choice(('', '!'))}{a};")
+            w.put(
+                f"setp.{rng.choice(COMPARE)}.{rng.choice(('and', 'or', 'xor'))}.{t} {out}, {w.pick(reg)}, {w.literal(reg)}, {rng.choice(('', '!'))}{a};"
+            )
             a, made = out, w.new("p")
             out = made
         w.put(f"{rng.choice(('and', 'and', 'or', 'or', 'xor'))}.pred {out}, {a}, {b};")

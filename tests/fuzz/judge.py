@@ -68,7 +68,6 @@ class Way:
         }
         return compile_ptx(text, self.arch, options, flags=flags)
 
-
     def _theirs(self, text: str) -> bytes:
         options = ["-fmad=false", f"-O{self.level}", *([f"-maxrregcount={self.registers}"] if self.registers else [])]
         made = oracle.compile_ptx(text, self.arch[3:], *options)
@@ -108,7 +107,15 @@ class Program:
             args = self.launch.arguments(self.launch.seed + data)
             self.module.reset()
             try:
-                result = self.module.launch(kernel, (self.launch.grid, 1, 1), (self.launch.block, 1, 1), args, seed=seed, shuffled=seed > 0, limit=STEPS)
+                result = self.module.launch(
+                    kernel,
+                    (self.launch.grid, 1, 1),
+                    (self.launch.block, 1, 1),
+                    args,
+                    seed=seed,
+                    shuffled=seed > 0,
+                    limit=STEPS,
+                )
                 self.known[key] = Run([a for a in args if isinstance(a, np.ndarray)], instructions=result.steps)
             except InterpreterError as e:
                 self.known[key] = Run(error=str(e), kind=e.kind)
@@ -134,7 +141,9 @@ def simulate(cubin: bytes | Device, kernel: str, launch: Launch, data: int = 0, 
     try:
         device = Device(cubin) if isinstance(cubin, bytes) else cubin
         device.reset()
-        stats = device.launch(kernel, launch.grid, launch.block, args, limit=WORDS, stack=8192, strict=strict, seed=data)
+        stats = device.launch(
+            kernel, launch.grid, launch.block, args, limit=WORDS, stack=8192, strict=strict, seed=data
+        )
     except (SimError, ImageError) as e:
         return Run(error=str(e))
     return Run([a for a in args if isinstance(a, np.ndarray)], instructions=stats.instructions)
@@ -168,7 +177,9 @@ class Fault:
         return f"{self.kind} in {self.kernel}, {self.way}: {self.what}"
 
 
-def check(program: Program, way: Way, kernels: Sequence[str] = (), runs: int = 1, counts: dict[str, int] | None = None) -> list[Fault]:
+def check(
+    program: Program, way: Way, kernels: Sequence[str] = (), runs: int = 1, counts: dict[str, int] | None = None
+) -> list[Fault]:
     """Compile for one way and run every kernel on ``runs`` sets of data. A kernel that isn't defined is no fault of the chain but of the program (kind undefined)."""
     try:
         cubin = way.compile(program.text)
@@ -194,7 +205,15 @@ def check(program: Program, way: Way, kernels: Sequence[str] = (), runs: int = 1
             if not text:
                 continue
             shaky = program.defined(kernel, data)
-            found.append(Fault(kernel, way, "undefined" if shaky else "run" if run.error else "value", f"{text} [{shaky}]" if shaky else text, data))
+            found.append(
+                Fault(
+                    kernel,
+                    way,
+                    "undefined" if shaky else "run" if run.error else "value",
+                    f"{text} [{shaky}]" if shaky else text,
+                    data,
+                )
+            )
             break
     return found
 

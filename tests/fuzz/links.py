@@ -31,11 +31,15 @@ THEIRS = "ptxas's, ptxas's"
 
 def module(body: str, arch: str) -> str:
     """The text of a file."""
-    return f".version {'9.0' if int(arch) >= 100 or arch == '88' else '8.0'}\n.target sm_{arch}\n.address_size 64\n{body}"
+    return (
+        f".version {'9.0' if int(arch) >= 100 or arch == '88' else '8.0'}\n.target sm_{arch}\n.address_size 64\n{body}"
+    )
 
 
 def ours(body: str, arch: str, level: int, *, whole: bool = False) -> bytes:
-    return compile_ptx(module(body, arch), f"sm_{arch}", {"opt-level": level, "fmad": 0, **({} if whole else {"compile-only": 1})})
+    return compile_ptx(
+        module(body, arch), f"sm_{arch}", {"opt-level": level, "fmad": 0, **({} if whole else {"compile-only": 1})}
+    )
 
 
 def theirs(body: str, arch: str, level: int, *, whole: bool = False) -> bytes:
@@ -88,7 +92,9 @@ def check(seed: int, arch: str, level: int, what: list[str]) -> list[str]:
             image = make()
         except OriasError as e:
             text = str(e).strip()
-            found.append(f"{label}: {text.splitlines()[-1] if 'internal fault' not in text else next(t for t in text.splitlines() if 'internal fault' in t)}")
+            found.append(
+                f"{label}: {text.splitlines()[-1] if 'internal fault' not in text else next(t for t in text.splitlines() if 'internal fault' in t)}"
+            )
             return b""
         if run:
             text = wrong(image, p, seed)
@@ -101,12 +107,19 @@ def check(seed: int, arch: str, level: int, what: list[str]) -> list[str]:
     if "ptxas-whole" in what:
         attempt("ptxas's whole", lambda: theirs(p.whole, arch, level, whole=True))
     if {"compile", "objects", "mixed"} & set(what):
-        mine = [attempt(f"object {i}", lambda text=text: ours(text, arch, level), False) for i, text in enumerate(p.files) if i or what != ["tiny", "compile"]]  # type: ignore[misc]
+        mine = [
+            attempt(f"object {i}", lambda text=text: ours(text, arch, level), False)
+            for i, text in enumerate(p.files)
+            if i or what != ["tiny", "compile"]
+        ]  # type: ignore[misc]
         pairs: list[tuple[str, list[bytes]]] = []
         if "objects" in what or "mixed" in what:
             pairs.append(("ours, ours", mine))
         if "mixed" in what:
-            other = [attempt(f"ptxas's object {i}", lambda text=text: theirs(text, arch, level), False) for i, text in enumerate(p.files)]  # type: ignore[misc]
+            other = [
+                attempt(f"ptxas's object {i}", lambda text=text: theirs(text, arch, level), False)
+                for i, text in enumerate(p.files)
+            ]  # type: ignore[misc]
             pairs += [("ours, ptxas's", [mine[0], other[1]]), ("ptxas's, ours", [other[0], mine[1]]), (THEIRS, other)]
         with tempfile.TemporaryDirectory() as folder:
             for label, objects in pairs[::-1]:

@@ -18,7 +18,37 @@ if TYPE_CHECKING:
     from tests.fuzz.bodies import Body
 
 _WIDTH: Final = {"w": 32, "l": 64, "h": 16}
-_STEPS: Final = (1, 1, 1, 1, 1, -1, -1, 2, 2, 3, 4, 4, 5, 7, 8, 16, 32, 100, -2, -3, -4, -8, 0x1001, -0x1001, 0xFFFFFF, -0xFFFFFF, 0x1000000, 0x30000000, -0x30000000)
+_STEPS: Final = (
+    1,
+    1,
+    1,
+    1,
+    1,
+    -1,
+    -1,
+    2,
+    2,
+    3,
+    4,
+    4,
+    5,
+    7,
+    8,
+    16,
+    32,
+    100,
+    -2,
+    -3,
+    -4,
+    -8,
+    0x1001,
+    -0x1001,
+    0xFFFFFF,
+    -0xFFFFFF,
+    0x1000000,
+    0x30000000,
+    -0x30000000,
+)
 _TESTS: Final[dict[str, Callable[[int, int], bool]]] = {
     "lt": lambda a, b: a < b, "le": lambda a, b: a <= b, "gt": lambda a, b: a > b, "ge": lambda a, b: a >= b, "ne": lambda a, b: a != b, "eq": lambda a, b: a == b,
 }  # fmt: skip
@@ -46,7 +76,18 @@ class Plan:
         return f"{'s' if self.signed else 'u'}{_WIDTH[self.kind]}"
 
 
-def _rounds(kind: str, signed: bool, step: int, compare: str, offset: int, first: bool, early: bool, start: int, bound: int, most: int) -> int:
+def _rounds(
+    kind: str,
+    signed: bool,
+    step: int,
+    compare: str,
+    offset: int,
+    first: bool,
+    early: bool,
+    start: int,
+    bound: int,
+    most: int,
+) -> int:
     """How many rounds the loop makes; more than ``most``: -1."""
     size = _WIDTH[kind]
 
@@ -75,14 +116,31 @@ def plan(rng: random.Random, most: int) -> Plan:
         if kind == "l" and rng.random() < 0.2:
             step *= rng.choice((1 << 28, 1 << 32))
         signed = rng.random() < 0.5
-        compare = rng.choices(("lt", "le", "gt", "ge", "ne", "eq"), (6, 3, 1, 1, 5, 0.3) if step > 0 else (1, 1, 5, 5, 5, 0.3))[0]
+        compare = rng.choices(
+            ("lt", "le", "gt", "ge", "ne", "eq"), (6, 3, 1, 1, 5, 0.3) if step > 0 else (1, 1, 5, 5, 5, 0.3)
+        )[0]
         first, early = rng.random() < 0.5, rng.random() < 0.2
         offset = rng.choice((0, 0, 0, 0, 0, 1, -1, 2, -step, step, 5))
         edge = (1 << size - 1) if signed else 0
         wanted = [rng.randint(0 if first else 1, most) for _ in range(4)]
         if rng.random() < 0.3:
             wanted = [wanted[0]] * 4
-        begin = rng.choice((0, 0, 0, 1, -1, rng.randrange(100), -step * wanted[0], edge - step * rng.randint(0, 6) + rng.randint(-3, 3), edge + rng.randint(-2, 2), rng.getrandbits(size), 2**32 - 4, 2**31 - 3))
+        begin = rng.choice(
+            (
+                0,
+                0,
+                0,
+                1,
+                -1,
+                rng.randrange(100),
+                -step * wanted[0],
+                edge - step * rng.randint(0, 6) + rng.randint(-3, 3),
+                edge + rng.randint(-2, 2),
+                rng.getrandbits(size),
+                2**32 - 4,
+                2**31 - 3,
+            )
+        )
         what = rng.random()
         starts, bounds = [begin] * 4, [0] * 4
         slack = 0 if compare in ("ne", "eq") else rng.randint(0, abs(step) - 1) if rng.random() < 0.5 else 0
@@ -97,10 +155,24 @@ def plan(rng: random.Random, most: int) -> Plan:
         else:
             starts = [begin + rng.randint(-5, 5) * abs(step) for _ in range(4)]
             bounds = [s + a for s, a in zip(starts, away, strict=True)]
-        counted = [_rounds(kind, signed, step, compare, offset, first, early, s, b, most) for s, b in zip(starts, bounds, strict=True)]
+        counted = [
+            _rounds(kind, signed, step, compare, offset, first, early, s, b, most)
+            for s, b in zip(starts, bounds, strict=True)
+        ]
         if min(counted) >= 0:
             mask = (1 << size) - 1
-            return Plan(kind, signed, step, compare, offset, first, early, tuple(s & mask for s in starts), tuple(b & mask for b in bounds), tuple(counted))
+            return Plan(
+                kind,
+                signed,
+                step,
+                compare,
+                offset,
+                first,
+                early,
+                tuple(s & mask for s in starts),
+                tuple(b & mask for b in bounds),
+                tuple(counted),
+            )
 
 
 def _number(kind: str, value: int) -> str:
@@ -116,7 +188,10 @@ def _chosen(k: Body, kind: str, values: tuple[int, ...], selector: str) -> str:
     size = _WIDTH[kind]
     if len(set(values)) == 1:
         if size < 64 and rng.random() < 0.4:
-            w.put(f"mov.u{size} {out}, %ntid.x;" if size == 32 else f"cvt.u16.u32 {out}, {w.move('w', '%ntid.x')};", f"add.s{size} {out}, {out}, {_number(kind, (values[0] - BLOCK) & (1 << size) - 1)};")
+            w.put(
+                f"mov.u{size} {out}, %ntid.x;" if size == 32 else f"cvt.u16.u32 {out}, {w.move('w', '%ntid.x')};",
+                f"add.s{size} {out}, {out}, {_number(kind, (values[0] - BLOCK) & (1 << size) - 1)};",
+            )
         else:
             w.put(f"mov.{t} {out}, {_number(kind, values[0])};")
         return out
@@ -125,9 +200,17 @@ def _chosen(k: Body, kind: str, values: tuple[int, ...], selector: str) -> str:
         w.put(f"mad.lo.s32 {out}, {selector}, {_number('w', step & (1 << 32) - 1)}, {_number('w', values[0])};")
         return out
     p, other = w.new("p"), w.new(kind)
-    w.put(f"setp.gt.u32 {p}, {selector}, 1;", f"selp.b{size} {out}, {_number(kind, values[2])}, {_number(kind, values[0])}, {p};", f"selp.b{size} {other}, {_number(kind, values[3])}, {_number(kind, values[1])}, {p};")
+    w.put(
+        f"setp.gt.u32 {p}, {selector}, 1;",
+        f"selp.b{size} {out}, {_number(kind, values[2])}, {_number(kind, values[0])}, {p};",
+        f"selp.b{size} {other}, {_number(kind, values[3])}, {_number(kind, values[1])}, {p};",
+    )
     bit = w.new("w")
-    w.put(f"and.b32 {bit}, {selector}, 1;", f"setp.{rng.choice(('ne', 'gt'))}.u32 {p}, {bit}, 0;", f"selp.b{size} {out}, {other}, {out}, {p};")
+    w.put(
+        f"and.b32 {bit}, {selector}, 1;",
+        f"setp.{rng.choice(('ne', 'gt'))}.u32 {p}, {bit}, 0;",
+        f"selp.b{size} {out}, {other}, {out}, {p};",
+    )
     return out
 
 
@@ -163,7 +246,11 @@ class Loop:
             together = bool(w.scope["u"]) and rng.random() < 0.5
             w.put(f"and.b32 {selector}, {w.pick('u' if together else 'w')}, 3;")
         counter = _chosen(k, p.kind, p.starts, selector)
-        bound = _chosen(k, p.kind, p.bounds, selector) if len(set(p.bounds)) > 1 or rng.random() < 0.3 else _number(p.kind, p.bounds[0])
+        bound = (
+            _chosen(k, p.kind, p.bounds, selector)
+            if len(set(p.bounds)) > 1 or rng.random() < 0.3
+            else _number(p.kind, p.bounds[0])
+        )
         inside = self.whole if together else 0
         broken = rng.random() < 0.15
         if broken:
@@ -226,7 +313,11 @@ class Loop:
             self.carried.append((kind, name))
         rounds = max(1, *self.plan.rounds)
         for _ in range(rng.choice((0, 0, 1, 2)) if k.how.memory else 0):
-            pointers = [p for p in (*k.memory.writable, *k.memory.readable) if p.space != ".param" and not p.narrow and not p.bias]
+            pointers = [
+                p
+                for p in (*k.memory.writable, *k.memory.readable)
+                if p.space != ".param" and not p.narrow and not p.bias
+            ]
             size = rng.choice((1, 2, 4, 4, 4, 8, 16))
             if pointers and (rounds + 1) * size <= OWN:  # one more: accesses stand behind the step too
                 to = rng.choice(pointers)
@@ -281,7 +372,9 @@ class Loop:
             w.show(x.kind, w.move(x.kind, counter))
         elif what < 0.5 and self.carried:
             kind, name = rng.choice(self.carried)
-            w.put(f"{k.guard()}{rng.choice(_CARRY[kind]).format(d=name, a=w.pick(kind), b=w.pick(kind), w=w.pick('w'), c=rng.choice([n for t, n in self.carried if t == kind]))};")
+            w.put(
+                f"{k.guard()}{rng.choice(_CARRY[kind]).format(d=name, a=w.pick(kind), b=w.pick(kind), w=w.pick('w'), c=rng.choice([n for t, n in self.carried if t == kind]))};"
+            )
         elif what < 0.6 and len(self.carried) > 1:
             (kind, a), (other, b) = rng.sample(self.carried, 2)
             if kind == other:
@@ -327,7 +420,11 @@ class Loop:
             return
         to = rng.choice(pointers)
         index, address = w.new("w"), w.new("l")
-        w.put(f"{rng.choice(('add.s32', 'xor.b32', 'sub.s32'))} {index}, {counter}, {rng.choice((0, 1, 3, -1))};", f"and.b32 {index}, {index}, 7;", f"mad.wide.{rng.choice('su')}32 {address}, {index}, 4, {to.base};")
+        w.put(
+            f"{rng.choice(('add.s32', 'xor.b32', 'sub.s32'))} {index}, {counter}, {rng.choice((0, 1, 3, -1))};",
+            f"and.b32 {index}, {index}, 7;",
+            f"mad.wide.{rng.choice('su')}32 {address}, {index}, 4, {to.base};",
+        )
         if rng.random() < 0.5:
             w.put(f"{k.guard()}st{to.space}.b32 [{address}+{rng.choice((0, 4, 32))}], {w.pick('w')};")
         else:

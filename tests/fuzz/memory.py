@@ -79,35 +79,86 @@ class Memory:
         if kind == 0:
             w.put(f"mad.wide.u32 {address}, {index}, {size}, {base};")
         elif kind == 1:
-            w.put(f"shl.b32 {index}, {index}, {shift};", f"cvt.u64.u32 {wide}, {index};", f"add.s64 {address}, {base}, {wide};")
+            w.put(
+                f"shl.b32 {index}, {index}, {shift};",
+                f"cvt.u64.u32 {wide}, {index};",
+                f"add.s64 {address}, {base}, {wide};",
+            )
         elif kind == 2:  # below zero
             less = rng.choice((1, count, 100, 1 << 20))
             w.put(f"sub.s32 {index}, {index}, {less};", f"mad.wide.s32 {address}, {index}, {size}, {base};")
             bias += less * size
         elif kind == 3:
             less = rng.choice((0, count, 1000))
-            w.put(f"add.s32 {index}, {index}, {-less};", f"cvt.s64.s32 {wide}, {index};", f"shl.b64 {wide}, {wide}, {shift};", f"add.s64 {address}, {base}, {wide};")
+            w.put(
+                f"add.s32 {index}, {index}, {-less};",
+                f"cvt.s64.s32 {wide}, {index};",
+                f"shl.b64 {wide}, {wide}, {shift};",
+                f"add.s64 {address}, {base}, {wide};",
+            )
             bias += less * size
         elif kind == 4:  # downwards
-            w.put(f"mul.wide.u32 {wide}, {index}, {size};", f"sub.s64 {address}, {base}, {wide};", f"add.s64 {address}, {address}, {(count - 1) * size};")
+            w.put(
+                f"mul.wide.u32 {wide}, {index}, {size};",
+                f"sub.s64 {address}, {base}, {wide};",
+                f"add.s64 {address}, {address}, {(count - 1) * size};",
+            )
         elif kind == 5:  # near 4 GiB, and beyond: there the word wraps round
             less = rng.choice((count, 256, 4096, count // 2 or 1))
             w.put(f"add.s32 {index}, {index}, {-less};", f"cvt.u64.u32 {wide}, {index};")
             if less < count:
                 over = w.new("l")
-                w.put(f"shr.u32 {index}, {index}, 31;", f"xor.b32 {index}, {index}, 1;", f"cvt.u64.u32 {over}, {index};", f"shl.b64 {over}, {over}, 32;", f"add.s64 {wide}, {wide}, {over};")
-            w.put(f"mad.lo.s64 {address}, {wide}, {size}, {base};", f"sub.s64 {address}, {address}, {(2**32 - less) * size};")
+                w.put(
+                    f"shr.u32 {index}, {index}, 31;",
+                    f"xor.b32 {index}, {index}, 1;",
+                    f"cvt.u64.u32 {over}, {index};",
+                    f"shl.b64 {over}, {over}, 32;",
+                    f"add.s64 {wide}, {wide}, {over};",
+                )
+            w.put(
+                f"mad.lo.s64 {address}, {wide}, {size}, {base};",
+                f"sub.s64 {address}, {address}, {(2**32 - less) * size};",
+            )
         elif kind == 6:  # far, and back
-            far = rng.choice((1 << 23, (1 << 23) - 8, -(1 << 23), -(1 << 23) - 16, 1 << 31, 2**32 - 64, -(2**32), 2**32 + 8, 1 << 40, -(1 << 33) + 16, 0x7FFFFFF0, -0x7FFFFFF0))
-            w.put(f"add.s64 {address}, {base}, {far};", f"mul.wide.u32 {wide}, {index}, {size};", f"add.s64 {address}, {address}, {wide};")
+            far = rng.choice(
+                (
+                    1 << 23,
+                    (1 << 23) - 8,
+                    -(1 << 23),
+                    -(1 << 23) - 16,
+                    1 << 31,
+                    2**32 - 64,
+                    -(2**32),
+                    2**32 + 8,
+                    1 << 40,
+                    -(1 << 33) + 16,
+                    0x7FFFFFF0,
+                    -0x7FFFFFF0,
+                )
+            )
+            w.put(
+                f"add.s64 {address}, {base}, {far};",
+                f"mul.wide.u32 {wide}, {index}, {size};",
+                f"add.s64 {address}, {address}, {wide};",
+            )
             if abs(bias - far) >> 31 or rng.random() < 0.3:
-                w.put(f"{rng.choice((f'add.s64 {address}, {address}, {-far}', f'sub.s64 {address}, {address}, {far}'))};")
+                w.put(
+                    f"{rng.choice((f'add.s64 {address}, {address}, {-far}', f'sub.s64 {address}, {address}, {far}'))};"
+                )
             else:
                 bias -= far
         else:  # two sums in a row
             other = w.new("l")
-            w.put(f"cvt.u64.u32 {wide}, {index};", f"shl.b64 {wide}, {wide}, {shift};", f"and.b64 {other}, {w.pick('l')}, {rng.choice((0xFFFFFFFF, -1, 0xFFFF, 0x7FFFFFFFFF))};")
-            w.put(f"add.s64 {address}, {base}, {other};", f"add.s64 {address}, {address}, {wide};", f"sub.s64 {address}, {address}, {other};")
+            w.put(
+                f"cvt.u64.u32 {wide}, {index};",
+                f"shl.b64 {wide}, {wide}, {shift};",
+                f"and.b64 {other}, {w.pick('l')}, {rng.choice((0xFFFFFFFF, -1, 0xFFFF, 0x7FFFFFFFFF))};",
+            )
+            w.put(
+                f"add.s64 {address}, {base}, {other};",
+                f"add.s64 {address}, {address}, {wide};",
+                f"sub.s64 {address}, {address}, {other};",
+            )
         return Pointer(to.space, address, to.atomic, bias)
 
     def away(self) -> None:
@@ -115,7 +166,21 @@ class Memory:
         w, rng = self.w, self.w.rng
         for p in [*self.writable]:
             if rng.random() < 0.4:
-                bias = rng.choice((-64, 16, 4096, -4096, 1 << 22, 0x7FFFFF, -0x800000, 1 << 24, -(1 << 24) - 8, 0x7FFFFF00, -0x7FFFFF00))
+                bias = rng.choice(
+                    (
+                        -64,
+                        16,
+                        4096,
+                        -4096,
+                        1 << 22,
+                        0x7FFFFF,
+                        -0x800000,
+                        1 << 24,
+                        -(1 << 24) - 8,
+                        0x7FFFFF00,
+                        -0x7FFFFF00,
+                    )
+                )
                 name = w.new("l")
                 w.put(f"add.s64 {name}, {p.base}, {-bias};")
                 self.writable.append(Pointer(p.space, name, p.atomic, p.bias + bias))
@@ -134,7 +199,15 @@ class Memory:
         count = self.vector(size)
         source = self.readable if rng.random() < 0.25 and self.readable else self.writable
         space, address = self.place(source, size * count)
-        cache = rng.choice(("", "", "", ".volatile" if space in (".global", ".shared", "") else "", ".nc" if space == ".global" and source is self.readable else ""))
+        cache = rng.choice(
+            (
+                "",
+                "",
+                "",
+                ".volatile" if space in (".global", ".shared", "") else "",
+                ".nc" if space == ".global" and source is self.readable else "",
+            )
+        )
         names: list[str] = []
         made: list[str] = []
         for _ in range(count):

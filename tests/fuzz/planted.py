@@ -189,7 +189,10 @@ def main() -> int:
             said = sound.shows(plant)
             if said:
                 left.remove(plant)
-                print(f"{plant.error.name}: {n} modules, {plant.changed} kernels changed ({arch}, seed {seed}: {said[:100]})", flush=True)
+                print(
+                    f"{plant.error.name}: {n} modules, {plant.changed} kernels changed ({arch}, seed {seed}: {said[:100]})",
+                    flush=True,
+                )
         if not left:
             break
     for plant in left:

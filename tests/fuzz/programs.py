@@ -26,15 +26,35 @@ def kernel(rng: random.Random, sm: int, number: int, callees: list[Signature]) -
     how = style(rng, sm)
     k = Body(rng, sm, how, callees if rng.random() < 0.4 else [], f"K{number}_")
     w, memory = k.w, k.memory
-    w.put("mov.u32 %thr, %tid.x;", "mov.u32 %cta, %ctaid.x;", f"mad.lo.u32 %me, %cta, {BLOCK}, %thr;", "ld.param.u64 %in, [in];", "ld.param.u64 %out, [out];", "ld.param.u64 %own, [own];")
-    w.put(f"mad.wide.u32 %in, %me, {INPUT}, %in;", f"mad.wide.u32 %out, %me, {OUTPUT}, %out;", f"mad.wide.u32 %own, %me, {OWN}, %own;")
+    w.put(
+        "mov.u32 %thr, %tid.x;",
+        "mov.u32 %cta, %ctaid.x;",
+        f"mad.lo.u32 %me, %cta, {BLOCK}, %thr;",
+        "ld.param.u64 %in, [in];",
+        "ld.param.u64 %out, [out];",
+        "ld.param.u64 %own, [own];",
+    )
+    w.put(
+        f"mad.wide.u32 %in, %me, {INPUT}, %in;",
+        f"mad.wide.u32 %out, %me, {OUTPUT}, %out;",
+        f"mad.wide.u32 %own, %me, {OWN}, %own;",
+    )
     w.put("mov.u32 %mine, meeting;", "mad.lo.u32 %mine, %thr, 4, %mine;")
     k.slots = 0
 
     def given(kind: str) -> str | None:
         name = w.new(kind)
         if kind == "u":
-            w.put(rng.choice((f"ld.param.u32 {name}, [s0];", f"ld.param.u32 {name}, [s1];", f"mov.u32 {name}, %cta;", f"ld.param.u8 {name}, [st+{rng.randrange(OWN)}];")))
+            w.put(
+                rng.choice(
+                    (
+                        f"ld.param.u32 {name}, [s0];",
+                        f"ld.param.u32 {name}, [s1];",
+                        f"mov.u32 {name}, %cta;",
+                        f"ld.param.u8 {name}, [st+{rng.randrange(OWN)}];",
+                    )
+                )
+            )
         elif kind in "pq":
             word = w.new("w")
             w.put(given_word(word) if kind == "p" else f"ld.param.u32 {word}, [s{rng.randrange(2)}];")
@@ -46,11 +66,23 @@ def kernel(rng: random.Random, sm: int, number: int, callees: list[Signature]) -
                 w.put(f"setp.{rng.choice(('lt', 'gt', 'ge'))}.s32 {name}, {word}, {w.literal('w')};")
         elif kind == "w" and rng.random() < 0.3:
             source = w.move("w", rng.choice(("%thr", "%me", "%laneid", "%ntid.x", "%cta")))
-            how = rng.choice(("mov.u32 {d}, {s}", "mul.lo.s32 {d}, {s}, {n}", "xor.b32 {d}, {s}, {n}", "shl.b32 {d}, {s}, 3", "add.s32 {d}, {s}, {n}", "mad.lo.s32 {d}, {s}, {n}, 77", "or.b32 {d}, {s}, {n}"))
+            how = rng.choice(
+                (
+                    "mov.u32 {d}, {s}",
+                    "mul.lo.s32 {d}, {s}, {n}",
+                    "xor.b32 {d}, {s}, {n}",
+                    "shl.b32 {d}, {s}, 3",
+                    "add.s32 {d}, {s}, {n}",
+                    "mad.lo.s32 {d}, {s}, {n}, 77",
+                    "or.b32 {d}, {s}, {n}",
+                )
+            )
             w.put(f"{how.format(d=name, s=source, n=w.literal('w'))};")
         else:
             size = int(READ[kind][1:]) // 8
-            w.put(f"ld.global{rng.choice(('', '', '.nc'))}.{READ[kind]} {name}, [%in+{rng.randrange(INPUT // size) * size}];")
+            w.put(
+                f"ld.global{rng.choice(('', '', '.nc'))}.{READ[kind]} {name}, [%in+{rng.randrange(INPUT // size) * size}];"
+            )
         return name
 
     def given_word(name: str) -> str:
@@ -66,7 +98,11 @@ def kernel(rng: random.Random, sm: int, number: int, callees: list[Signature]) -
             memory.writable.append(Pointer("", k.generic("global", "%own")))
         if rng.random() < 0.5:
             pointer, common = w.new("l"), w.new("l")
-            w.put(f"mov.u64 {pointer}, slots;", f"mad.wide.u32 {pointer}, %thr, {OWN}, {pointer};", f"ld.param.u64 {common}, [common];")
+            w.put(
+                f"mov.u64 {pointer}, slots;",
+                f"mad.wide.u32 {pointer}, %thr, {OWN}, {pointer};",
+                f"ld.param.u64 {common}, [common];",
+            )
             for at in range(0, OWN, 8):
                 w.put(f"st.shared.b64 [{pointer}+{at}], {w.pick('l')};")
             memory.writable.append(Pointer(".shared", pointer))
@@ -92,22 +128,38 @@ def kernel(rng: random.Random, sm: int, number: int, callees: list[Signature]) -
     for place in [p for p in memory.writable if p.space in (".shared", ".local") and not p.bias and p.base[1] == "l"]:
         for n in range(0, OWN, 16):
             words = [w.new("w") for _ in range(4)]
-            w.put(f"ld{place.space}.v4.b32 {{{','.join(words)}}}, [{place.base}+{n}];", f"st.global.v4.b32 [%out+{at + n}], {{{','.join(words)}}};")
+            w.put(
+                f"ld{place.space}.v4.b32 {{{','.join(words)}}}, [{place.base}+{n}];",
+                f"st.global.v4.b32 [%out+{at + n}], {{{','.join(words)}}};",
+            )
         at -= OWN
-    head = [f".visible .entry k{number}(.param .u64 in, .param .u64 out, .param .u64 own, .param .u64 common, .param .u32 s0, .param .u32 s1, .param .u64 s2, .param .f32 s3, .param .align 16 .b8 st[{OWN}])"]
+    head = [
+        f".visible .entry k{number}(.param .u64 in, .param .u64 out, .param .u64 own, .param .u64 common, .param .u32 s0, .param .u32 s1, .param .u64 s2, .param .f32 s3, .param .align 16 .b8 st[{OWN}])"
+    ]
     head += ["{", *k.declarations(), ".reg .b32 %thr, %cta, %me, %mine;", ".reg .b64 %in, %out, %own;"]
     return [*head, *w.lines, rng.choice(("ret;", "exit;")), "}"]
 
 
 def _prototype(f: Signature) -> str:
-    params = [f".param .align 8 .b8 p{n}[{k}]" if k.isdigit() else f".param .{'b32' if k in 'hp' else KINDS[k][0]} p{n}" for n, k in enumerate(f.params)]
+    params = [
+        f".param .align 8 .b8 p{n}[{k}]" if k.isdigit() else f".param .{'b32' if k in 'hp' else KINDS[k][0]} p{n}"
+        for n, k in enumerate(f.params)
+    ]
     return f".func (.param .{KINDS[f.result][0]} result) {f.name} ({', '.join(params)})"
 
 
 def function(rng: random.Random, sm: int, f: Signature, callees: list[Signature]) -> list[str]:
     """One device function."""
     how = style(rng, sm)
-    how = Style({**how.registers, "u": 0, "q": 0}, how.fresh, tuple(t for t in how.tables if t != "uniform"), rng.choice((4, 10, 20)), how.memory, 0.3, how.guards)
+    how = Style(
+        {**how.registers, "u": 0, "q": 0},
+        how.fresh,
+        tuple(t for t in how.tables if t != "uniform"),
+        rng.choice((4, 10, 20)),
+        how.memory,
+        0.3,
+        how.guards,
+    )
     k = Body(rng, sm, how, callees, f"{f.name}_")
     w = k.w
     k.most = SOME
@@ -162,7 +214,14 @@ def function(rng: random.Random, sm: int, f: Signature, callees: list[Signature]
     if f.recursive:
         depth, p = w.scope["w"][0], w.new("p")
         less, out = w.new("w"), w.new(f.result)
-        w.put(f"mov.u32 {less}, {depth};", f"setp.eq.s32 {p}, {less}, 0;", f"@!{p} bra deep;", *leave(), "deep:", f"sub.s32 {less}, {less}, 1;")
+        w.put(
+            f"mov.u32 {less}, {depth};",
+            f"setp.eq.s32 {p}, {less}, 0;",
+            f"@!{p} bra deep;",
+            *leave(),
+            "deep:",
+            f"sub.s32 {less}, {less}, 1;",
+        )
         k.statement(1, SOME)
         w.put("{", f".param .{KINDS[f.result][0]} again;")
         args = []
@@ -214,9 +273,16 @@ def arguments(seed: int) -> list[Any]:
 
     def mixed(size: int) -> Arr:
         raw = rng.integers(0, 256, size, dtype=np.uint8)
-        for view, edges in ((raw.view(np.uint64), EDGES["l"]), (raw.view(np.uint32), EDGES["w"]), (raw.view(np.uint32), EDGES["f"]), (raw.view(np.uint64), EDGES["d"])):
+        for view, edges in (
+            (raw.view(np.uint64), EDGES["l"]),
+            (raw.view(np.uint32), EDGES["w"]),
+            (raw.view(np.uint32), EDGES["f"]),
+            (raw.view(np.uint64), EDGES["d"]),
+        ):
             chosen = rng.random(view.shape) < 0.15
-            view[chosen] = rng.choice(np.array([e & (1 << 8 * view.itemsize) - 1 for e in edges], view.dtype), int(chosen.sum()))
+            view[chosen] = rng.choice(
+                np.array([e & (1 << 8 * view.itemsize) - 1 for e in edges], view.dtype), int(chosen.sum())
+            )
         small = rng.random(size // 4) < 0.15
         raw.view(np.uint32)[small] = rng.integers(0, 8, int(small.sum()), dtype=np.uint32)
         return raw

@@ -86,7 +86,11 @@ def _kernels_dropped(lines: list[str], test: Callable[[list[str]], bool]) -> lis
     """Whole functions first: from a line with an entry or function to its closing brace."""
     starts = [n for n, line in enumerate(lines) if line.startswith((".visible", ".func", ".entry"))]
     for start in reversed(starts):
-        end = next(n for n in range(start, len(lines)) if lines[n] == "}" and (n + 1 == len(lines) or lines[n + 1].startswith((".", "//"))))
+        end = next(
+            n
+            for n in range(start, len(lines))
+            if lines[n] == "}" and (n + 1 == len(lines) or lines[n + 1].startswith((".", "//")))
+        )
         rest = lines[:start] + lines[end + 1 :]
         if test(rest):
             lines = rest

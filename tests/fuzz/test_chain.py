@@ -38,7 +38,9 @@ def test_wrong_by_ptxas(path: Path) -> None:
     assert [f.kind for f in check(program, replace(way, by="ptxas"), kernels)] == ["value"]
 
 
-@pytest.mark.parametrize(("seed", "arch", "level"), [(1, "sm_75", 3), (2, "sm_80", 3), (4, "sm_120", 3), (5, "sm_90", 3), (6, "sm_80", 0)])
+@pytest.mark.parametrize(
+    ("seed", "arch", "level"), [(1, "sm_75", 3), (2, "sm_80", 3), (4, "sm_120", 3), (5, "sm_90", 3), (6, "sm_80", 0)]
+)
 def test_random_modules(seed: int, arch: str, level: int) -> None:
     program = Program(programs.module(seed, min(number(arch), 90), 3), programs.launch(seed))
     assert [str(f) for f in check(program, way_of(arch, level, seed))] == []

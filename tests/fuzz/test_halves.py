@@ -8,7 +8,10 @@ from tests import oracle
 from tests.fuzz.halves import case, judge
 
 
-@pytest.mark.parametrize(("seed", "arch", "level"), [(3, "sm_75", 3), (14, "sm_80", 1), (22, "sm_90", 3), (35, "sm_100", 2), (41, "sm_120", 3), (6, "sm_80", 0)])
+@pytest.mark.parametrize(
+    ("seed", "arch", "level"),
+    [(3, "sm_75", 3), (14, "sm_80", 1), (22, "sm_90", 3), (35, "sm_100", 2), (41, "sm_120", 3), (6, "sm_80", 0)],
+)
 def test_ours_and_the_interpreter(seed: int, arch: str, level: int) -> None:
     c = case(seed)
     assert judge(c, "ours", arch, level) == ""

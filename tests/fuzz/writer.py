@@ -70,7 +70,9 @@ class Writer:
             return f"0d{rng.choice(EDGES['d']) if rng.random() < 0.7 else rng.getrandbits(64):016X}"
         if rng.random() < 0.7:
             return str(rng.choice(EDGES[kind]))
-        return str(rng.randrange(-1 << 15, 1 << 15) if kind == "h" or rng.random() < 0.5 else rng.randrange(-1 << 31, 1 << 31))
+        return str(
+            rng.randrange(-1 << 15, 1 << 15) if kind == "h" or rng.random() < 0.5 else rng.randrange(-1 << 31, 1 << 31)
+        )
 
     # -------------------------------------------------------------- lines
 
@@ -168,16 +170,30 @@ class Writer:
 
     def clean(self, kind: str, name: str) -> str:
         """A register of the same kind with one chosen NaN in place of any."""
-        size, good = {"f": ("f32", "0f7FC12345"), "d": ("f64", "0d7FF8123456789ABC"), "e": ("f16", ""), "b": ("bf16", "")}[kind]
+        size, good = {
+            "f": ("f32", "0f7FC12345"),
+            "d": ("f64", "0d7FF8123456789ABC"),
+            "e": ("f16", ""),
+            "b": ("bf16", ""),
+        }[kind]
         out, test = self.new(kind), self.new("p")
         if size == "bf16":  # comparisons of bf16 need sm_90: by the bits
             bits, wide, nan = self.new("h"), self.new("w"), self.new("h")
-            self.put(f"and.b16 {bits}, {name}, 0x7fff;", f"cvt.u32.u16 {wide}, {bits};", f"setp.gt.u32 {test}, {wide}, 0x7f80;", f"mov.b16 {nan}, 0x7fc1;")
+            self.put(
+                f"and.b16 {bits}, {name}, 0x7fff;",
+                f"cvt.u32.u16 {wide}, {bits};",
+                f"setp.gt.u32 {test}, {wide}, 0x7f80;",
+                f"mov.b16 {nan}, 0x7fc1;",
+            )
             self.put(f"selp.b16 {out}, {nan}, {name}, {test};")
             return out
         if size == "f16":
             nan = self.new("h")
-            self.put(f"setp.nan.f16 {test}, {name}, {name};", f"mov.b16 {nan}, 0x7e01;", f"selp.b16 {out}, {nan}, {name}, {test};")
+            self.put(
+                f"setp.nan.f16 {test}, {name}, {name};",
+                f"mov.b16 {nan}, 0x7e01;",
+                f"selp.b16 {out}, {nan}, {name}, {test};",
+            )
             return out
         self.put(f"setp.nan.{size} {test}, {name}, {name};", f"selp.{size} {out}, {good}, {name}, {test};")
         return out

@@ -23,7 +23,13 @@ HERE = Path(__file__).resolve().parent
 KIT_FILES = ("kit.py", "driver.py", "trim.py", "README.md")
 MANIFEST_VERSION = 1
 
-ALL: dict[str, KernelSpec] = {**cases.CASES, **cases_corpus.CASES, **cases_hand.CASES, **cases_loops.CASES, **cases_tensor.CASES}
+ALL: dict[str, KernelSpec] = {
+    **cases.CASES,
+    **cases_corpus.CASES,
+    **cases_hand.CASES,
+    **cases_loops.CASES,
+    **cases_tensor.CASES,
+}
 
 
 class Writer:
@@ -61,7 +67,12 @@ class Writer:
             if isinstance(arg, Buffer):
                 want = launch.expect[arg.name] if arg.output else Expected(arg.data.view(f"u{arg.data.dtype.itemsize}"))
                 args.append(
-                    {"kind": "buffer", "name": arg.name, "before": self.array(arg.data), "expect": self.expectation(want)}
+                    {
+                        "kind": "buffer",
+                        "name": arg.name,
+                        "before": self.array(arg.data),
+                        "expect": self.expectation(want),
+                    }
                 )
             else:
                 args.append({"kind": "scalar", "name": arg.name, "bytes": arg.data.hex(), "align": arg.align})
@@ -73,7 +84,9 @@ class Writer:
             "shared": launch.shared,
             "args": args,
             "globals": [{"name": name, "file": self.array(values)} for name, values in launch.globals.items()],
-            "expect_globals": [{"name": name, **self.expectation(want)} for name, want in launch.expect_globals.items()],
+            "expect_globals": [
+                {"name": name, **self.expectation(want)} for name, want in launch.expect_globals.items()
+            ],
         }
 
 

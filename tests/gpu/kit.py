@@ -166,7 +166,9 @@ def run_child(job: Entry, timeout: float) -> Entry:
     """Run :func:`work` in a process of its own."""
     command = [sys.executable, str(Path(__file__).resolve()), "--worker"]
     try:
-        done = subprocess.run(command, input=json.dumps(job), capture_output=True, text=True, timeout=timeout, check=False)
+        done = subprocess.run(
+            command, input=json.dumps(job), capture_output=True, text=True, timeout=timeout, check=False
+        )
     except subprocess.TimeoutExpired:
         return {"error": f"no end after {timeout:g} s", "results": []}
     try:
@@ -228,7 +230,9 @@ def _report(case: Entry, producer: str, answer: Entry) -> int:
     figures = " ".join(f"{key}={value}" for key, value in attributes.items())
     if times:
         figures += f" us={max(times):.1f}"
-    print(f"{'WRONG' if wrong else 'ok   '} {case['kernel']:16} {producer:10} {len(case['launches'])} launches {figures}")
+    print(
+        f"{'WRONG' if wrong else 'ok   '} {case['kernel']:16} {producer:10} {len(case['launches'])} launches {figures}"
+    )
     for line in wrong[:8]:
         print(f"      {line}")
     return 1 if wrong else 0

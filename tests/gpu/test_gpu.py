@@ -36,7 +36,11 @@ def small_elf(kernel: str) -> bytes:
         at = names.index(b"\0" + name.encode() + b"\0") + 1
         headers.append(struct.pack("<IIQQQQIIQQ", at, kind, 0, 0, 64 + len(blob), len(body), 0, 0, 1, 0))
         blob += body
-    head = b"\x7fELF\x02\x01\x01" + bytes(9) + struct.pack("<HHIQQQIHHHHHH", 2, 190, 1, 0, 0, 64 + len(blob), 0, 64, 0, 0, 64, len(headers), 1)
+    head = (
+        b"\x7fELF\x02\x01\x01"
+        + bytes(9)
+        + struct.pack("<HHIQQQIHHHHHH", 2, 190, 1, 0, 0, 64 + len(blob), 0, 64, 0, 0, 64, len(headers), 1)
+    )
     return head + blob + b"".join(headers)
 
 
@@ -146,7 +150,11 @@ def test_comparison_agrees_with_the_references() -> None:
     """The kit's comparison and the one of tests/kernels give the same verdict on the same arrays."""
     generator = np.random.default_rng(3)
     pool = np.array([0, -0.0, 1, -1, np.inf, -np.inf, np.nan, 1e-45, 3.4e38, 1 + 2**-23, 1 + 2**-22], np.float32)
-    rules = ({"ulp": 0, "rel": 0.0, "abs": 0.0}, {"ulp": 1, "rel": 0.0, "abs": 0.0}, {"ulp": 0, "rel": 1e-6, "abs": 1e-44})
+    rules = (
+        {"ulp": 0, "rel": 0.0, "abs": 0.0},
+        {"ulp": 1, "rel": 0.0, "abs": 0.0},
+        {"ulp": 0, "rel": 1e-6, "abs": 1e-44},
+    )
     verdicts = []
     for _ in range(600):
         want, got = generator.choice(pool, 2), generator.choice(pool, 2)

@@ -35,4 +35,7 @@ def test_warps_in_any_order(name: str) -> None:
     for launch in spec.launches(0)[:2]:
         memory, args = prepare(module, launch)
         module.launch(launch.entry, launch.grid, launch.block, args, shared=launch.shared, shuffled=1, seed=3)
-        assert check(launch, memory, {n: module.get_global(n, w.values.dtype) for n, w in launch.expect_globals.items()}) == []
+        assert (
+            check(launch, memory, {n: module.get_global(n, w.values.dtype) for n, w in launch.expect_globals.items()})
+            == []
+        )

@@ -30,8 +30,16 @@ def evaluate(opcode: str, *sources: int, dest: str = "r", widths: str = "") -> i
     loads = {"h": "b16", "r": "b32", "d": "b64"}
     body = [f"ld.global.{loads[w]} %{w}{k}, [%in+{8 * k}];" for k, w in enumerate(widths)]
     operands = ", ".join(f"%{w}{k}" for k, w in enumerate(widths))
-    body.append(f"{opcode} %{dest}30, {operands};" if "@" not in opcode else opcode.replace("@", operands).replace("$", f"%{dest}30"))
-    body.append("selp.u32 %t1, 1, 0, %p30; st.global.u32 [%out], %t1;" if dest == "p" else f"st.global.{loads[dest]} [%out], %{dest}30;")
+    body.append(
+        f"{opcode} %{dest}30, {operands};"
+        if "@" not in opcode
+        else opcode.replace("@", operands).replace("$", f"%{dest}30")
+    )
+    body.append(
+        "selp.u32 %t1, 1, 0, %p30; st.global.u32 [%out], %t1;"
+        if dest == "p"
+        else f"st.global.{loads[dest]} [%out], %{dest}30;"
+    )
     n = max(len(sources), 1)
     form = Form(opcode, opcode, "\n".join(body), ["b64"] * n, ["b64"], "")
     module = Module(module_text([form], "sm_90"), "sm_90")
@@ -200,7 +208,9 @@ def test_carry_chain() -> None:
 HEAD = ".version 8.0\n.target sm_90\n.address_size 64\n"
 
 
-def run(body: str, threads: int = 32, before: str = "", regs: str = "", words: int = 64, **options: object) -> np.ndarray[tuple[int], np.dtype[np.uint32]]:
+def run(
+    body: str, threads: int = 32, before: str = "", regs: str = "", words: int = 64, **options: object
+) -> np.ndarray[tuple[int], np.dtype[np.uint32]]:
     """A kernel with an output buffer of words at %out; returns it."""
     text = (
         f"{HEAD}{before}\n.visible .entry k(.param .u64 p)\n{{\n.reg .pred %p<9>; .reg .b32 %r<9>; .reg .b64 %d<9>, %out; {regs}\n"

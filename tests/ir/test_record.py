@@ -42,7 +42,9 @@ class Nothing(Record):
     """No fields."""
 
 
-@pytest.mark.parametrize("args", [((1,), {}), ((1, 2), {}), ((), {"y": 3, "x": 4}), ((1, 2, ["a"]), {}), ((1,), {"names": ["b"]})])
+@pytest.mark.parametrize(
+    "args", [((1,), {}), ((1, 2), {}), ((), {"y": 3, "x": 4}), ((1, 2, ["a"]), {}), ((1,), {"names": ["b"]})]
+)
 def test_as_a_dataclass(args: tuple[tuple[object, ...], dict[str, object]]) -> None:
     ours, theirs = Point(*args[0], **args[1]), Twin(*args[0], **args[1])  # type: ignore[arg-type]
     assert (ours.x, ours.y, ours.names) == (theirs.x, theirs.y, theirs.names)
@@ -102,7 +104,9 @@ class TypingPlace(typing.NamedTuple):
 
 
 @pytest.mark.parametrize(("args", "named"), [(("a",), {}), (("a", 1), {"sub": 2}), ((), {"file": "x"})])
-def test_named_tuples_are_made_compared_and_printed_as_those_of_typing(args: tuple[object, ...], named: dict[str, object]) -> None:
+def test_named_tuples_are_made_compared_and_printed_as_those_of_typing(
+    args: tuple[object, ...], named: dict[str, object]
+) -> None:
     ours, theirs = Place(*args, **named), TypingPlace(*args, **named)  # type: ignore[arg-type]
     assert ours == theirs and hash(ours) == hash(theirs) and isinstance(ours, tuple) and type(ours) is Place
     assert repr(ours) == repr(theirs).replace("TypingPlace", "Place")

@@ -107,7 +107,9 @@ def test_forged_records_with_a_true_checksum() -> None:
         if isinstance(x, dict) and x and depth == 0:
             k = rng.choice(sorted(x))
             return {**x, k: mutate(x[k], depth + 1)}
-        return rng.choice([None, -1, 1 << 40, "", "x" * 100, b"", [], {}, [[]], 3.5, True, "R", ["R", 300, 0, 1, 0, ""]])
+        return rng.choice(
+            [None, -1, 1 << 40, "", "x" * 100, b"", [], {}, [[]], 3.5, True, "R", ["R", 300, 0, 1, 0, ""]]
+        )
 
     refused = 0
     for _ in range(500):

@@ -31,7 +31,9 @@ from ir_format.model import (
 FLAGS = (0, 0, 0, NEG, ABS, INV, NEG | ABS, INV | NEG)
 
 
-def random_reg(rng: random.Random, f: Function, level: str, files: tuple[str, ...] = ("R", "UR", "P", "UP", "B")) -> Reg:
+def random_reg(
+    rng: random.Random, f: Function, level: str, files: tuple[str, ...] = ("R", "UR", "P", "UP", "B")
+) -> Reg:
     """Any register operand of the level."""
     file = rng.choice(files)
     flags = rng.choice(FLAGS) | (REUSE if level != "ori" and rng.random() < 0.1 else 0)
@@ -55,14 +57,30 @@ def random_operand(rng: random.Random, f: Function, level: str) -> Operand:
 
     k = rng.randrange(9)
     if k == 0:
-        return Imm("I", rng.choice((0, 5, 0xFFFFFFFF, -8)), rng.choice(("", "", 'odd"name')), rng.choice(("", "lo")), rng.choice((0, NEG)))
+        return Imm(
+            "I",
+            rng.choice((0, 5, 0xFFFFFFFF, -8)),
+            rng.choice(("", "", 'odd"name')),
+            rng.choice(("", "lo")),
+            rng.choice((0, NEG)),
+        )
     if k == 1:
         ireg = reg("R", "UR") if rng.random() < 0.3 else None
-        return Const("C", rng.randrange(6), rng.choice((0, 0x160, -4)), rng.choice((1, 2)), ireg, rng.choice(FLAGS), rng.choice(("", "tab")))
+        return Const(
+            "C",
+            rng.randrange(6),
+            rng.choice((0, 0x160, -4)),
+            rng.choice((1, 2)),
+            ireg,
+            rng.choice(FLAGS),
+            rng.choice(("", "tab")),
+        )
     if k == 2:
         base = reg("R") if rng.random() < 0.7 else None
         ubase = reg("UR") if rng.random() < 0.4 else None
-        return Mem("M", base, ubase, rng.choice((0, 4, -16)), reg("UR") if rng.random() < 0.5 else None, rng.choice(("", "sh")))
+        return Mem(
+            "M", base, ubase, rng.choice((0, 4, -16)), reg("UR") if rng.random() < 0.5 else None, rng.choice(("", "sh"))
+        )
     if k == 3:
         return Label("L", rng.choice(f.blocks).id)
     if k == 4:
@@ -87,7 +105,13 @@ def random_unit(rng: random.Random, level: str) -> Unit:
         f.attrs = {"x": 1}
         for file in ("R", "UR", "P", "UP", "B"):
             for _ in range(4):
-                f.new_vreg(file, rng.choice((1, 2, 4)) if file in ("R", "UR") else 1, fixed=rng.choice((-1, 3)), uniform=rng.randrange(2), name="%r1")
+                f.new_vreg(
+                    file,
+                    rng.choice((1, 2, 4)) if file in ("R", "UR") else 1,
+                    fixed=rng.choice((-1, 3)),
+                    uniform=rng.randrange(2),
+                    name="%r1",
+                )
         if level != "ori":
             f.regs = {"R": 12, "P": 2}
         f.blocks = [Block(i * 3, None, i) for i in range(3)]
@@ -99,10 +123,14 @@ def random_unit(rng: random.Random, level: str) -> Unit:
                         rng.choice(((), ("X",), ("E", "64"))),
                         tuple(random_operand(rng, f, level) for _ in range(rng.randrange(3))),
                         tuple(random_operand(rng, f, level) for _ in range(rng.randrange(4))),
-                        random_reg(rng, f, level, ("P",))._replace(flags=rng.choice((0, INV)), mod="") if rng.random() < 0.3 else None,
+                        random_reg(rng, f, level, ("P",))._replace(flags=rng.choice((0, INV)), mod="")
+                        if rng.random() < 0.3
+                        else None,
                         rng.randrange(50),
                         rng.choice((-1, 0, 1)),
-                        Ctl(rng.randrange(16), 0, 7, rng.randrange(8), rng.randrange(64)) if level in ("scheduled", "encoded") else None,
+                        Ctl(rng.randrange(16), 0, 7, rng.randrange(8), rng.randrange(64))
+                        if level in ("scheduled", "encoded")
+                        else None,
                         tuple(random_operand(rng, f, level) for _ in range(rng.randrange(2))),
                         (),
                         {"k": (1, "z"), "n": -3} if rng.random() < 0.3 else None,
@@ -110,5 +138,16 @@ def random_unit(rng: random.Random, level: str) -> Unit:
                 )
         u.functions.append(f)
     if level == "encoded":
-        u.code = [Code("k", "entry", bytes(range(32)), (Reloc(16, "bank4", "g", -8),), ((0, 5, -1),), (("exit", 16, -1),), 12, 0)]
+        u.code = [
+            Code(
+                "k",
+                "entry",
+                bytes(range(32)),
+                (Reloc(16, "bank4", "g", -8),),
+                ((0, 5, -1),),
+                (("exit", 16, -1),),
+                12,
+                0,
+            )
+        ]
     return u

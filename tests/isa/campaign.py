@@ -42,7 +42,10 @@ def main() -> None:
         if not args.keep:
             compile_target(out, sm)
         report = check(distinct_words(sorted(p for p in out.iterdir() if p.is_dir())), sm)
-        print(f"sm_{sm}: {report.words} words, {report.wrong} wrong, {report.refused} refused ({report.undefined} by nvdisasm too)", flush=True)
+        print(
+            f"sm_{sm}: {report.words} words, {report.wrong} wrong, {report.refused} refused ({report.undefined} by nvdisasm too)",
+            flush=True,
+        )
         for name, examples in report.examples.items():
             print(*(f"    {name}: {x}" for x in examples[: args.show]), sep="\n")
 

@@ -25,8 +25,10 @@ SIZES = {"h": 2, "r": 4, "d": 8, "f": 4, "g": 8, "p": 4, "q": 16}
 IMMS = {"h": "5", "r": "77", "d": "99", "f": "0f3FC00000", "g": "0d3FF8000000000000", "p": "", "q": ""}
 MODES = ("reg", "imm", "param", "uni")
 #: Mode "tid": what makes every address another one in each thread, so that no uniform register holds it.
-THREAD = ".reg .b32 tx; .reg .b64 tw; mov.u32 tx, %tid.x; shl.b32 tx, tx, 7; cvt.u64.u32 tw, tx;" \
+THREAD = (
+    ".reg .b32 tx; .reg .b64 tw; mov.u32 tx, %tid.x; shl.b32 tx, tx, 7; cvt.u64.u32 tw, tx;"
     " add.u64 a, a, tw; add.u64 sa, sa, tw; add.u32 s32a, s32a, tx;"
+)
 
 
 _ADDRESS = re.compile(r"\[(?:s32|s)?a\b")
@@ -42,10 +44,16 @@ def expand(text: str) -> Iterator[str]:
 
 def _load(letter: str, name: str, index: int, space: str) -> list[str]:
     if letter == "p":
-        return [f"ld.{space}.u32 {name}t, [{'p0' if space == 'param' else 'a'}+{16 * index}];", f"setp.ne.s32 {name}, {name}t, 0;"]
+        return [
+            f"ld.{space}.u32 {name}t, [{'p0' if space == 'param' else 'a'}+{16 * index}];",
+            f"setp.ne.s32 {name}, {name}t, 0;",
+        ]
     kind = TYPES[letter]
     if letter == "q":
-        return [f"ld.{space}.v2.b64 {{{name}l, {name}h}}, [{'p0' if space == 'param' else 'a'}+{16 * index}];", f"mov.b128 {name}, {{{name}l, {name}h}};"]
+        return [
+            f"ld.{space}.v2.b64 {{{name}l, {name}h}}, [{'p0' if space == 'param' else 'a'}+{16 * index}];",
+            f"mov.b128 {name}, {{{name}l, {name}h}};",
+        ]
     return [f"ld.{space}.{kind} {name}, [{'p0' if space == 'param' else 'a'}+{16 * index}];"]
 
 
@@ -90,7 +98,9 @@ def kernel(name: str, opcode: str, operands: str, mode: str) -> str | None:
             stores += _store(letter, reg, 4 * k + j)
             names.append(reg)
         braced = opcode.startswith(("ldmatrix", "wmma.load"))
-        text_ops.append(names[0] if len(t) == 1 and not braced else "|".join(names) if "|" in t else "{" + ", ".join(names) + "}")
+        text_ops.append(
+            names[0] if len(t) == 1 and not braced else "|".join(names) if "|" in t else "{" + ", ".join(names) + "}"
+        )
     for k, t in enumerate(srcs):
         if not set(t) <= set("hrdfgpq"):
             text_ops.append(t)
@@ -102,7 +112,9 @@ def kernel(name: str, opcode: str, operands: str, mode: str) -> str | None:
         for j, letter in enumerate(t):
             reg = f"s{k}{j}"
             lines.append(_declare(letter, reg))
-            lines += _load(letter, reg, 4 * k + j, "param" if mode == "uni" or (mode == "param" and k == last) else "global")
+            lines += _load(
+                letter, reg, 4 * k + j, "param" if mode == "uni" or (mode == "param" and k == last) else "global"
+            )
             names.append(reg)
         brace = len(t) > 1 or (opcode.startswith(("mma", "wmma.mma", "ldmatrix", "stmatrix")) and k < 3)
         text_ops.append("{" + ", ".join(names) + "}" if brace else names[0])
@@ -113,7 +125,9 @@ def kernel(name: str, opcode: str, operands: str, mode: str) -> str | None:
     return (
         f".visible .entry {name}(.param .align 16 .b8 p0[1024], .param .u64 pa, .param .u64 po) {{\n"
         "  .reg .b64 a, o, sa; .reg .b32 s32a;\n  ld.param.u64 a, [pa]; ld.param.u64 o, [po];\n"
-        "  cvta.to.global.u64 a, a; cvta.to.global.u64 o, o; mov.u64 sa, smem; cvt.u32.u64 s32a, sa;\n  " + body + "\n  ret;\n}\n"
+        "  cvta.to.global.u64 a, a; cvta.to.global.u64 o, o; mov.u64 sa, smem; cvt.u32.u64 s32a, sa;\n  "
+        + body
+        + "\n  ret;\n}\n"
     )
 
 
@@ -155,11 +169,15 @@ def expand_at(text: str) -> Iterator[str]:
         yield "".join(combo)
 
 
-HEAD = ".version {version}\n.target sm_{sm}\n.address_size 64\n.extern .shared .align 16 .b8 smem[];\n.global .align 16 .b8 gmem[256];\n" \
+HEAD = (
+    ".version {version}\n.target sm_{sm}\n.address_size 64\n.extern .shared .align 16 .b8 smem[];\n.global .align 16 .b8 gmem[256];\n"
     ".const .align 16 .b8 cmem[256];\n.global .texref tex0;\n.global .surfref surf0;\n"
+)
 
 
-def compile_all(out: Path, sm: str, opt: str = "3", families: set[str] | None = None, bundle: int = 60) -> tuple[int, int]:
+def compile_all(
+    out: Path, sm: str, opt: str = "3", families: set[str] | None = None, bundle: int = 60
+) -> tuple[int, int]:
     """Compile the corpus for one target into ``out``; (kernels taken, kernels refused by ptxas)."""
     out.mkdir(parents=True, exist_ok=True)
     ptxas = str(oracle.find("ptxas"))
@@ -180,7 +198,12 @@ def compile_all(out: Path, sm: str, opt: str = "3", families: set[str] | None = 
             at += text.count("\n")
         path.write_text(head + "".join(part))
         cubin = out / f"c{good + bad:05d}.cubin"
-        done = subprocess.run([ptxas, f"-arch=sm_{sm}", f"-O{opt}", str(path), "-o", str(cubin)], capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [ptxas, f"-arch=sm_{sm}", f"-O{opt}", str(path), "-o", str(cubin)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         if done.returncode == 0:
             good += len(part)
             continue

@@ -173,7 +173,9 @@ def kernel(body: str, uniform: bool = False, attributes: str = "") -> str:
     loads += [f"ld.{space}.b64 d{i}, [{base}+{64 + 8 * i}];" for i in range(2)]
     loads += [f"ld.{space}.b16 h{i}, [{base}+{96 + 2 * i}];" for i in range(4)]
     loads += [f"ld.{space}.b32 t, [{base}+112];", "setp.ne.s32 q0, t, 0;"]
-    return _KERNEL.replace("ATTR", attributes).replace("LOADS", "".join(f"  {x}\n" for x in loads)).replace("BODY", body)
+    return (
+        _KERNEL.replace("ATTR", attributes).replace("LOADS", "".join(f"  {x}\n" for x in loads)).replace("BODY", body)
+    )
 
 
 def _coordinates(dims: int, first: int = 0) -> str:
@@ -186,8 +188,10 @@ def _tensor_lines() -> Iterator[str]:
     hints = (("", ""), (".L2::cache_hint", ", d0"))
     for dims in range(1, 6):
         coords = f"[a, {_coordinates(dims)}]"
-        for to, group, (hint, hval) in itertools.product(("shared::cluster", "shared::cta"), ("", ".cta_group::1", ".cta_group::2"), hints):
-            for cast, cval in ((("", ""), (".multicast::cluster", ", h0")) if to == "shared::cluster" else (("", ""),)):
+        for to, group, (hint, hval) in itertools.product(
+            ("shared::cluster", "shared::cta"), ("", ".cta_group::1", ".cta_group::2"), hints
+        ):
+            for cast, cval in (("", ""), (".multicast::cluster", ", h0")) if to == "shared::cluster" else (("", ""),):
                 head = f"cp.async.bulk.tensor.{dims}d.{to}.global"
                 tail = f"{tx}{cast}{group}{hint}"
                 yield f"{head}.tile{tail} [s32a], {coords}, [s32a+8]{cval}{hval};"
@@ -212,7 +216,7 @@ def _tensor_lines() -> Iterator[str]:
                 yield f"cp.async.bulk.tensor.2d.global.shared::cta.tile::scatter4.bulk_group{hint} {five}, [s32a]{hval};"
                 yield f"cp.async.bulk.prefetch.tensor.2d.L2.global.tile::gather4{hint} {five}{hval};"
             for op in ("add", "min", "max", "inc", "dec", "and", "or", "xor"):
-                for mode in (("tile", "im2col_no_offs") if dims >= 3 else ("tile",)):
+                for mode in ("tile", "im2col_no_offs") if dims >= 3 else ("tile",):
                     yield f"cp.reduce.async.bulk.tensor.{dims}d.global.shared::cta.{op}.{mode}.bulk_group{hint} {coords}, [s32a]{hval};"
 
 
@@ -252,10 +256,24 @@ def _warpgroup_kernel(n: int, acc: str, lines: list[str]) -> str:
     return kernel("\n  ".join(body))
 
 
-_FENCE, _COMMIT, _WAIT = "wgmma.fence.sync.aligned;", "wgmma.commit_group.sync.aligned;", "wgmma.wait_group.sync.aligned 0;"
+_FENCE, _COMMIT, _WAIT = (
+    "wgmma.fence.sync.aligned;",
+    "wgmma.commit_group.sync.aligned;",
+    "wgmma.wait_group.sync.aligned 0;",
+)
 
 
-def _mma(n: int, acc: str, types: str, a: str, tail: str, sparse: bool = False, sat: bool = False, scale: str = "1", sel: int = 0) -> str:
+def _mma(
+    n: int,
+    acc: str,
+    types: str,
+    a: str,
+    tail: str,
+    sparse: bool = False,
+    sat: bool = False,
+    scale: str = "1",
+    sel: int = 0,
+) -> str:
     kind = types.partition(".")[0]
     k = _FLOAT_K.get(kind, 256 if kind == "b1" else 32) * (2 if sparse else 1)
     mods = f"m64n{n}k{k}.{acc}.{types}" + (".and.popc" if kind == "b1" else "") + (".satfinite" if sat else "")
@@ -283,7 +301,7 @@ def _variants(n: int, acc: str, full: bool) -> Iterator[str]:
                 for sa, sb in (("-1", "1"), ("1", "-1"), ("-1", "-1")):
                     yield _mma(n, acc, types, a, f"{sa}, {sb}{end[4:]}", sparse)
             if half:
-                for ta, tb in (((0, 1), (1, 0), (1, 1)) if a == "d0" else ((0, 1),)):
+                for ta, tb in ((0, 1), (1, 0), (1, 1)) if a == "d0" else ((0, 1),):
                     yield _mma(n, acc, types, a, f"{tail}, {ta}, {tb}" if a == "d0" else f"{tail}, {tb}", sparse)
 
 
@@ -297,9 +315,15 @@ def _warpgroup() -> Iterator[str]:
             yield _warpgroup_kernel(n, acc, one)
     f16 = [_mma(64, "f32", "f16.f16", a, "1, 1, 0, 0" if a == "d0" else "1, 1, 0") for a in ("d0", "FRAG")]
     for a in f16:
-        yield _warpgroup_kernel(64, "f32", [_FENCE, a, a.replace("d1", "d0"), a, _COMMIT, "wgmma.wait_group.sync.aligned 0;"])
+        yield _warpgroup_kernel(
+            64, "f32", [_FENCE, a, a.replace("d1", "d0"), a, _COMMIT, "wgmma.wait_group.sync.aligned 0;"]
+        )
         for wait in (0, 1, 2, 7):
-            yield _warpgroup_kernel(64, "f32", [_FENCE, a, _COMMIT, a, _COMMIT, f"wgmma.wait_group.sync.aligned {wait};", "bar.sync 0;", _WAIT])
+            yield _warpgroup_kernel(
+                64,
+                "f32",
+                [_FENCE, a, _COMMIT, a, _COMMIT, f"wgmma.wait_group.sync.aligned {wait};", "bar.sync 0;", _WAIT],
+            )
         yield _warpgroup_kernel(64, "f32", [a, a])
         yield _warpgroup_kernel(64, "f32", [_FENCE, "@q0 bra L;", a, "L:", _COMMIT, _WAIT])
 
@@ -307,7 +331,14 @@ def _warpgroup() -> Iterator[str]:
 def _registers() -> Iterator[str]:
     for count in (24, 40, 160, 240):
         for how in ("inc", "dec"):
-            yield kernel(f"setmaxnreg.{how}.sync.aligned.u32 {count};\n  st.global.b32 [o], r0;", attributes="\n.maxntid 384\n.minnctapersm 1\n")
+            yield kernel(
+                f"setmaxnreg.{how}.sync.aligned.u32 {count};\n  st.global.b32 [o], r0;",
+                attributes="\n.maxntid 384\n.minnctapersm 1\n",
+            )
 
 
-RAW: dict[str, tuple[str, ...]] = {"tensormap": tuple(_tensor()), "wgmma": tuple(_warpgroup()), "maxnreg": tuple(_registers())}
+RAW: dict[str, tuple[str, ...]] = {
+    "tensormap": tuple(_tensor()),
+    "wgmma": tuple(_warpgroup()),
+    "maxnreg": tuple(_registers()),
+}

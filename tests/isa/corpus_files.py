@@ -18,8 +18,17 @@ from tests.isa.listings import ptx_files
 
 #: Options of ptxas by a short name.
 OPTIONS = {
-    "O3": ["-O3"], "O0": ["-O0"], "c": ["-c"], "O1": ["-O1"], "O2": ["-O2"], "g": ["-g"], "spill": ["--maxrregcount", "24"], "lineinfo": ["-lineinfo"],
-    "bounds": ["-sp-bounds-check"], "preserve": ["-c", "-O0", "-preserve-relocs"], "suppress": ["-suppress-debug-info", "-g"],
+    "O3": ["-O3"],
+    "O0": ["-O0"],
+    "c": ["-c"],
+    "O1": ["-O1"],
+    "O2": ["-O2"],
+    "g": ["-g"],
+    "spill": ["--maxrregcount", "24"],
+    "lineinfo": ["-lineinfo"],
+    "bounds": ["-sp-bounds-check"],
+    "preserve": ["-c", "-O0", "-preserve-relocs"],
+    "suppress": ["-suppress-debug-info", "-g"],
 }
 #: What differs most from the others.
 SHORT = ("O3", "g", "c", "spill")
@@ -36,10 +45,14 @@ def compile_files(out: Path, sm: str, files: list[Path], options: tuple[str, ...
     path = out / "in.ptx"
     good = bad = 0
     for k, file in enumerate(files):
-        path.write_text(re.sub(r"^\s*\.target\s+(?:sm|compute)_\d+[af]?", f".target sm_{sm}", file.read_text(), flags=re.M))
+        path.write_text(
+            re.sub(r"^\s*\.target\s+(?:sm|compute)_\d+[af]?", f".target sm_{sm}", file.read_text(), flags=re.M)
+        )
         for name in options:
             cubin = out / f"f{k:04d}_{name}.cubin"
-            done = subprocess.run([ptxas, f"-arch=sm_{sm}", *OPTIONS[name], str(path), "-o", str(cubin)], capture_output=True, check=False)
+            done = subprocess.run(
+                [ptxas, f"-arch=sm_{sm}", *OPTIONS[name], str(path), "-o", str(cubin)], capture_output=True, check=False
+            )
             good, bad = good + (done.returncode == 0), bad + (done.returncode != 0)
     return good, bad
 
@@ -52,7 +65,15 @@ def main() -> None:
     parser.add_argument("--sm", default="90a")
     parser.add_argument("--short", action="store_true")
     args = parser.parse_args()
-    print(args.sm, compile_files(args.out, args.sm, args.files or ptx_files(FAMILY.get(args.sm, args.sm)), SHORT if args.short else tuple(OPTIONS)))
+    print(
+        args.sm,
+        compile_files(
+            args.out,
+            args.sm,
+            args.files or ptx_files(FAMILY.get(args.sm, args.sm)),
+            SHORT if args.short else tuple(OPTIONS),
+        ),
+    )
 
 
 if __name__ == "__main__":

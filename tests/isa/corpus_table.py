@@ -31,7 +31,12 @@ def compile_table(out: Path, sm: str, opt: str = "0", bundle: int = 150, names: 
             text, before = generate.kernel(part, "9.0", "sm_" + sm)
             path.write_text(text)
             cubin = out / f"t{start:05d}.cubin"
-            done = subprocess.run([ptxas, f"-arch=sm_{sm}", f"-O{opt}", str(path), "-o", str(cubin)], capture_output=True, text=True, check=False)
+            done = subprocess.run(
+                [ptxas, f"-arch=sm_{sm}", f"-O{opt}", str(path), "-o", str(cubin)],
+                capture_output=True,
+                text=True,
+                check=False,
+            )
             if done.returncode == 0:
                 good += len(part)
                 break
@@ -58,7 +63,12 @@ def _halves(part: list[str], out: Path, sm: str, opt: str, ptxas: str, start: in
         path = out / "in.ptx"
         path.write_text(generate.kernel([line], "9.0", "sm_" + sm)[0])
         cubin = out / f"t{start:05d}_{k}.cubin"
-        done = subprocess.run([ptxas, f"-arch=sm_{sm}", f"-O{opt}", str(path), "-o", str(cubin)], capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [ptxas, f"-arch=sm_{sm}", f"-O{opt}", str(path), "-o", str(cubin)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         good, bad = good + (done.returncode == 0), bad + (done.returncode != 0)
     return good, bad
 

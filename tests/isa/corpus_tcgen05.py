@@ -51,16 +51,40 @@ def _transfers() -> Iterator[str]:
                 load = [f"ld.{space}.b32 r{n}, [{'a' if space == 'global' else 'p0'}];"]
                 mod = ".pack::16b" if pack else ""
                 ld = f"tcgen05.ld.sync.aligned.{shape}.x{x}{mod}.b32 {_vector('r', n)}, [r{n}]{half};"
-                yield _kernel([*load, ld, "tcgen05.wait::ld.sync.aligned;", *[f"st.global.b32 [o+{4 * k}], r{k};" for k in range(n)]], n + 4)
+                yield _kernel(
+                    [
+                        *load,
+                        ld,
+                        "tcgen05.wait::ld.sync.aligned;",
+                        *[f"st.global.b32 [o+{4 * k}], r{k};" for k in range(n)],
+                    ],
+                    n + 4,
+                )
                 loads = [f"ld.global.b32 r{k}, [a+{4 * k}];" for k in range(n)]
                 mod = ".unpack::16b" if pack else ""
                 st = f"tcgen05.st.sync.aligned.{shape}.x{x}{mod}.b32 [r{n}]{half}, {_vector('r', n)};"
                 yield _kernel([*load, *loads, st, "tcgen05.wait::st.sync.aligned;"], n + 4)
             x *= 2
     for at in ("r4", "r4+8", "r4+1048576"):
-        yield _kernel(["ld.global.b32 r4, [a];", f"tcgen05.ld.sync.aligned.32x32b.x4.b32 {_vector('r', 4)}, [{at}];", "tcgen05.wait::ld.sync.aligned;", "st.global.b32 [o], r1;"])
-        yield _kernel(["ld.param.b32 r4, [p0];", f"tcgen05.ld.sync.aligned.32x32b.x4.b32 {_vector('r', 4)}, [{at}];", "tcgen05.wait::ld.sync.aligned;", "st.global.b32 [o], r1;"])
-    for k, t, op in itertools.product(range(1, 8), ("u32", "s32", "f32", "f32.abs", "f32.NaN", "f32.abs.NaN"), ("min", "max")):
+        yield _kernel(
+            [
+                "ld.global.b32 r4, [a];",
+                f"tcgen05.ld.sync.aligned.32x32b.x4.b32 {_vector('r', 4)}, [{at}];",
+                "tcgen05.wait::ld.sync.aligned;",
+                "st.global.b32 [o], r1;",
+            ]
+        )
+        yield _kernel(
+            [
+                "ld.param.b32 r4, [p0];",
+                f"tcgen05.ld.sync.aligned.32x32b.x4.b32 {_vector('r', 4)}, [{at}];",
+                "tcgen05.wait::ld.sync.aligned;",
+                "st.global.b32 [o], r1;",
+            ]
+        )
+    for k, t, op in itertools.product(
+        range(1, 8), ("u32", "s32", "f32", "f32.abs", "f32.NaN", "f32.abs.NaN"), ("min", "max")
+    ):
         n = 1 << k
         kind, _, extra = t.partition(".")
         letter = "f" if kind == "f32" else "r"
@@ -69,7 +93,15 @@ def _transfers() -> Iterator[str]:
             mods = "." + extra if extra else ""
             ld = f"tcgen05.ld.red.sync.aligned.{shape}.x{n}.{op}{mods}.{kind} {_vector(letter, n)}, {letter}{n}, [r{n + 1}]{half};"
             address = f"ld.{space}.b32 r{n + 1}, [{'a' if space == 'global' else 'p0'}];"
-            yield _kernel([address, ld, "tcgen05.wait::ld.sync.aligned;", *[f"st.global.b32 [o+{4 * j}], {letter}{j};" for j in range(n + 1)]], n + 4)
+            yield _kernel(
+                [
+                    address,
+                    ld,
+                    "tcgen05.wait::ld.sync.aligned;",
+                    *[f"st.global.b32 [o+{4 * j}], {letter}{j};" for j in range(n + 1)],
+                ],
+                n + 4,
+            )
 
 
 def _management() -> Iterator[str]:
@@ -87,8 +119,20 @@ def _management() -> Iterator[str]:
             for where in ("", ".shared::cluster"):
                 for at in ("s32a", "s32a+8", "r1", "r1+8") if where else ("d0", "sa"):
                     yield _kernel([*ops, f"{guard}tcgen05.commit.{g}.mbarrier::arrive::one{where}.b64 [{at}];"])
-                    yield _kernel([*ops, f"{guard}tcgen05.commit.{g}.mbarrier::arrive::one{where}.multicast::cluster.b64 [{at}], h0;"])
-            for shape in ("128x256b", "4x256b", "128x128b", "64x128b.warpx2::02_13", "64x128b.warpx2::01_23", "32x128b.warpx4"):
+                    yield _kernel(
+                        [
+                            *ops,
+                            f"{guard}tcgen05.commit.{g}.mbarrier::arrive::one{where}.multicast::cluster.b64 [{at}], h0;",
+                        ]
+                    )
+            for shape in (
+                "128x256b",
+                "4x256b",
+                "128x128b",
+                "64x128b.warpx2::02_13",
+                "64x128b.warpx2::01_23",
+                "32x128b.warpx4",
+            ):
                 for fmt in ("", ".b8x16.b6x16_p32", ".b8x16.b4x16_p64"):
                     yield _kernel([*ops, f"{guard}tcgen05.cp.{g}.{shape}{fmt} [r1], d0;"])
     yield _kernel(["tcgen05.fence::before_thread_sync;", "bar.sync 0;", "tcgen05.fence::after_thread_sync;"])
@@ -116,13 +160,25 @@ def _mma() -> Iterator[str]:
                         yield _kernel([*ops, f"{head}{lanes}, t0, 15;"])
             for kind, vecs in _SCALED:
                 for vec in vecs:
-                    yield _kernel([*ops, f"tcgen05.mma{sp}.{g}.kind::{kind}.block_scale{vec}{coll} [r0], {a}, d1{meta}, r3, [r4], [r5], t0;"])
+                    yield _kernel(
+                        [
+                            *ops,
+                            f"tcgen05.mma{sp}.{g}.kind::{kind}.block_scale{vec}{coll} [r0], {a}, d1{meta}, r3, [r4], [r5], t0;",
+                        ]
+                    )
                     if not use:
-                        yield _kernel([*ops, f"@!t1 tcgen05.mma{sp}.{g}.kind::{kind}.block_scale{vec} [r0], {a}, d1{meta}, r3, [r4+4], [r5], !t0;"])
+                        yield _kernel(
+                            [
+                                *ops,
+                                f"@!t1 tcgen05.mma{sp}.{g}.kind::{kind}.block_scale{vec} [r0], {a}, d1{meta}, r3, [r4+4], [r5], !t0;",
+                            ]
+                        )
         if group == 1:
             for kind, zero in itertools.product(_PLAIN, ("", ", d2")):
                 for coll in ("", *[f".collector::b{b}::{u}" for b in range(4) for u in uses[1:]]):
-                    yield _kernel([*ops, f"tcgen05.mma.ws{sp}.{g}.kind::{kind}{coll} [r0], {a}, d1{meta}, r3, t0{zero};"])
+                    yield _kernel(
+                        [*ops, f"tcgen05.mma.ws{sp}.{g}.kind::{kind}{coll} [r0], {a}, d1{meta}, r3, t0{zero};"]
+                    )
                 yield _kernel([*ops, f"@t1 tcgen05.mma.ws{sp}.{g}.kind::{kind} [r0+4], {a}, d1{meta}, r3, !t0{zero};"])
 
 

@@ -18,7 +18,17 @@ GEOMETRIES = {
 }  # fmt: skip
 SURFACES = ("1d", "2d", "3d", "a1d", "a2d")
 CLAMPS = ("trap", "clamp", "zero")
-QUERIES = ("width", "height", "depth", "channel_data_type", "channel_order", "normalized_coords", "array_size", "num_mipmap_levels", "num_samples")
+QUERIES = (
+    "width",
+    "height",
+    "depth",
+    "channel_data_type",
+    "channel_order",
+    "normalized_coords",
+    "array_size",
+    "num_mipmap_levels",
+    "num_samples",
+)
 SAMPLER_QUERIES = ("filter_mode", "addr_mode_0", "addr_mode_1", "addr_mode_2", "force_unnormalized_coords")
 SURFACE_QUERIES = ("width", "height", "depth", "channel_data_type", "channel_order", "array_size", "memory_layout")
 
@@ -83,7 +93,14 @@ def textures(independent: bool) -> Iterator[Form]:
                         continue
                     for extra in range(8):
                         with_offset, compare, flag = extra & 1, extra & 2, extra & 4
-                        if with_offset and not offset or compare and (kind == "s32" or many or geometry == "3d") or extra and result == "v4.u32":
+                        if (
+                            with_offset
+                            and not offset
+                            or compare
+                            and (kind == "s32" or many or geometry == "3d")
+                            or extra
+                            and result == "v4.u32"
+                        ):
                             continue
                         text = f"tex{lod}.{geometry}.{result}.{kind} {_vector(list(regs))}{'|q' if flag else ''}, [{handle}, {coordinates(geometry, kind)}]"
                         if lod == ".level":
@@ -183,7 +200,9 @@ def body(name: str, form: Form, handle: str, constant: bool = False) -> str:
         text = re.sub(r"\bi(\d)", lambda m: str(int(m[1]) - 3), text)
     lines = [".reg .pred q; .reg .b64 in, out;"]
     lines += [f".reg .{REGISTERS[n]} {n};" for n in used]
-    lines.append("ld.param.u64 in, [pi]; ld.param.u64 out, [po]; cvta.to.global.u64 in, in; cvta.to.global.u64 out, out;")
+    lines.append(
+        "ld.param.u64 in, [pi]; ld.param.u64 out, [po]; cvta.to.global.u64 in, in; cvta.to.global.u64 out, out;"
+    )
     places = list(REGISTERS)
     for n in used:
         if n in form.results or (n[0] in "frdw" and text[:4] not in ("sust", "sure")):
@@ -195,7 +214,11 @@ def body(name: str, form: Form, handle: str, constant: bool = False) -> str:
     lines.append(text + ";")
     guard = "@q " if "q" in form.results else ""
     lines += [f"{guard}st.global.{REGISTERS[n]} [out+{8 * k}], {n};" for k, n in enumerate(form.results) if n != "q"]
-    return f".visible .entry {name}(.param .u64 ph, .param .u64 ps, .param .u64 pi, .param .u64 po) {{\n  " + "\n  ".join(lines) + "\n  ret;\n}\n"
+    return (
+        f".visible .entry {name}(.param .u64 ph, .param .u64 ps, .param .u64 pi, .param .u64 po) {{\n  "
+        + "\n  ".join(lines)
+        + "\n  ret;\n}\n"
+    )
 
 
 FAMILIES = ("texture", "texture-independent", "surface")

@@ -110,11 +110,17 @@ def main() -> None:
         print(f"{name}: {len(report.examples[name])}")
         forms: set[str] = set()
         for example in report.examples[name]:
-            key = example[:4] + re.sub(r"@\S+ ", "", example).split(" ")[2] + (re.sub(r"U?[RP]\d+|0x[0-9a-f]+", "", example.split("|")[-1]) if args.full else "")
+            key = (
+                example[:4]
+                + re.sub(r"@\S+ ", "", example).split(" ")[2]
+                + (re.sub(r"U?[RP]\d+|0x[0-9a-f]+", "", example.split("|")[-1]) if args.full else "")
+            )
             if key not in forms and len(forms) < args.show:
                 forms.add(key)
                 print("   ", example[:230])
-    print(f"sm_{args.sm}: {report.words} words, {report.wrong} wrong, {report.refused} refused ({report.undefined} by nvdisasm too)")
+    print(
+        f"sm_{args.sm}: {report.words} words, {report.wrong} wrong, {report.refused} refused ({report.undefined} by nvdisasm too)"
+    )
 
 
 if __name__ == "__main__":

@@ -65,7 +65,13 @@ def render(table: dict[str, frozenset[int]]) -> str:
             groups[evidence.ranges(sms)].append(key)
     lines = []
     for head in sorted(groups, key=lambda h: (-len(groups[h]), h)):
-        lines += textwrap.wrap(f"{head}: {' '.join(groups[head])}", 150, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+        lines += textwrap.wrap(
+            f"{head}: {' '.join(groups[head])}",
+            150,
+            subsequent_indent="  ",
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
     return HEAD + '\nfrom __future__ import annotations\n\nTEXT = """\n' + "\n".join(lines) + '\n"""\n'
 
 

@@ -24,8 +24,33 @@ ALL = (1 << 128) - 1
 REUSE = 15 << 122
 #: Values where printing or a derived name changes: infinities and NaNs of every width, limits of f32 printing, powers of two, signs.
 IMMEDIATES = (
-    0, 1, 2, 3, 0x10000, 0x80000000, 0x7FFFFFFF, 0xFFFFFFFF, 0x8000, 0xFFFF, 0x7F800000, 0xFF800000, 0x7FC00000, 0x7FF00000, 0xFFF80000,
-    0x7C007C00, 0xFC00, 0x3C003C00, 0x4E6E6B28, 0x4E6E6B27, 0x80000001, 1 << 20, 0x3F800000, 0x3FF00000, 0x7F807F80, 0x41CDCD65, 0x41CDCD64,
+    0,
+    1,
+    2,
+    3,
+    0x10000,
+    0x80000000,
+    0x7FFFFFFF,
+    0xFFFFFFFF,
+    0x8000,
+    0xFFFF,
+    0x7F800000,
+    0xFF800000,
+    0x7FC00000,
+    0x7FF00000,
+    0xFFF80000,
+    0x7C007C00,
+    0xFC00,
+    0x3C003C00,
+    0x4E6E6B28,
+    0x4E6E6B27,
+    0x80000001,
+    1 << 20,
+    0x3F800000,
+    0x3FF00000,
+    0x7F807F80,
+    0x41CDCD65,
+    0x41CDCD64,
 )
 
 
@@ -62,7 +87,9 @@ def random_word(form: Form, rng: random.Random, plan: Plan | None = None) -> int
     return plan.value | bits & owned | CTL
 
 
-def random_words(target: Target, count: int, seed: int, ops: set[str] | None = None, plans: int = 0) -> Iterator[tuple[Form, int]]:
+def random_words(
+    target: Target, count: int, seed: int, ops: set[str] | None = None, plans: int = 0
+) -> Iterator[tuple[Form, int]]:
     """``count`` words of every form of the target, in the order of the tables; with ``plans`` at most so many modifier combinations of a form."""
     rng = random.Random(seed)
     for op in target.mnemonics():

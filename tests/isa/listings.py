@@ -22,7 +22,11 @@ ROOT = Path(__file__).resolve().parents[1]
 def ptx_files(sm: str) -> list[Path]:
     """PTX files of the tests that are for this SM or for none in particular."""
     number = sm.rstrip("af")
-    return [p for p in sorted(ROOT.rglob("*.ptx")) if not re.fullmatch(r"sm_\d+", p.parent.name) or p.parent.name == f"sm_{number}"]
+    return [
+        p
+        for p in sorted(ROOT.rglob("*.ptx"))
+        if not re.fullmatch(r"sm_\d+", p.parent.name) or p.parent.name == f"sm_{number}"
+    ]
 
 
 def cubins(files: Iterable[Path], sm: str, opts: tuple[str, ...]) -> list[tuple[str, Path]]:

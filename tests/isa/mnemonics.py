@@ -34,7 +34,12 @@ def table() -> str:
     lines = ["| mnemonic | " + " | ".join(map(str, SMS)) + " |", "|---" * (len(SMS) + 1) + "|"]
     lines += [f"| {op} | " + " | ".join(cell(t, op) for t in targets) + " |" for op in ops]
     lines += ["| **all** | " + " | ".join(str(len(t.mnemonics())) for t in targets) + " |"]
-    lines += ["", f"{len(unseen())} of {len(evidence.keys())} rows rest on nvdisasm alone: " + ", ".join(f"`{k}`" for k in unseen()) + "."]
+    lines += [
+        "",
+        f"{len(unseen())} of {len(evidence.keys())} rows rest on nvdisasm alone: "
+        + ", ".join(f"`{k}`" for k in unseen())
+        + ".",
+    ]
     return "\n".join(lines)
 
 
@@ -48,7 +53,10 @@ def updated(text: str) -> str:
     head, _, rest = text.partition(BEGIN)
     _, _, tail = rest.partition(END)
     if not rest:
-        head = text.rstrip() + "\n\n## Mnemonics by SM\n\nNumber of encoding forms; an empty cell: the SM has none, or it has no row yet and is refused by name.\n\n"
+        head = (
+            text.rstrip()
+            + "\n\n## Mnemonics by SM\n\nNumber of encoding forms; an empty cell: the SM has none, or it has no row yet and is refused by name.\n\n"
+        )
         tail = "\n"
     return f"{head}{BEGIN}\n{table()}\n{END}{tail}"
 

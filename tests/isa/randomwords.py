@@ -78,7 +78,9 @@ def written(target: Target, text: str, pc: int) -> bool:
         return False
 
 
-def compare(target: Target, words: list[int], wrong: dict[str, list[str]], missed: dict[str, list[str]] | None = None) -> int:
+def compare(
+    target: Target, words: list[int], wrong: dict[str, list[str]], missed: dict[str, list[str]] | None = None
+) -> int:
     """Number of words that the decoder takes; those that nvdisasm reads otherwise go to ``wrong``, the refused ones that it reads to ``missed``."""
     taken = 0
     for start in range(0, len(words), BATCH):
@@ -89,7 +91,9 @@ def compare(target: Target, words: list[int], wrong: dict[str, list[str]], misse
             found = target.decode_plan(word, 16 * k)
             if isinstance(found, Refusal):
                 if missed is not None and not undefined(text) and not written(target, text, 16 * k):
-                    missed[re.sub(r"^@\S+ ", "", text).split(" ")[0].split(".")[0]].append(f"{word:032x} {spaces(text)} | {found.reason}")
+                    missed[re.sub(r"^@\S+ ", "", text).split(" ")[0].split(".")[0]].append(
+                        f"{word:032x} {spaces(text)} | {found.reason}"
+                    )
                 continue
             taken += 1
             inst, plan = found
@@ -97,7 +101,9 @@ def compare(target: Target, words: list[int], wrong: dict[str, list[str]], misse
             if spaces(ours).rstrip() != spaces(text):
                 wrong[f"{plan.form.row.name}/{plan.form.letters}"].append(f"{word:032x} {spaces(text) or '-'} | {ours}")
             elif target.encode(inst, 16 * k) != word:
-                wrong[f"{plan.form.row.name}/{plan.form.letters}"].append(f"{word:032x} {spaces(text)} | bits {target.encode(inst, 16 * k) ^ word:#x}")
+                wrong[f"{plan.form.row.name}/{plan.form.letters}"].append(
+                    f"{word:032x} {spaces(text)} | bits {target.encode(inst, 16 * k) ^ word:#x}"
+                )
     return taken
 
 
@@ -127,7 +133,9 @@ def main() -> None:
             print(f"{title} {name}: {len(items)}")
             for item in items[: args.show]:
                 print("   ", re.sub(r" {2,}", " ", item)[:250])
-    print(f"sm_{args.sm}: {len(words)} words, {taken} taken, {sum(map(len, wrong.values()))} wrong in {len(wrong)} forms")
+    print(
+        f"sm_{args.sm}: {len(words)} words, {taken} taken, {sum(map(len, wrong.values()))} wrong in {len(wrong)} forms"
+    )
 
 
 if __name__ == "__main__":

@@ -17,7 +17,14 @@ def test_evidence_names_rows() -> None:
     """The table of what ptxas was seen to write speaks of rows that exist, on SMs where they do."""
     names = set(evidence.keys().values())
     assert set(evidence.seen()) <= names, "run python -m tests.isa.evidence on the corpus"
-    rows = {sm: {evidence.keys()[isa.target(sm).written(r)] for op in isa.target(sm).mnemonics() for r in isa.target(sm).rows(op)} for sm in SMS}
+    rows = {
+        sm: {
+            evidence.keys()[isa.target(sm).written(r)]
+            for op in isa.target(sm).mnemonics()
+            for r in isa.target(sm).rows(op)
+        }
+        for sm in SMS
+    }
     for key, sms in evidence.seen().items():
         assert all(key in rows[sm] for sm in sms), key
     assert len(evidence.seen()) > 0.8 * len(names)

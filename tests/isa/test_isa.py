@@ -32,7 +32,9 @@ def test_every_row_compiles(sm: int) -> None:
     rng = random.Random(sm)
     for op in target.mnemonics():
         for form in target.forms(op):
-            assert any(form.plan_for_word(form.fixvalue | rng.getrandbits(128) & form.modmask) for _ in range(400)), form.row.text
+            assert any(form.plan_for_word(form.fixvalue | rng.getrandbits(128) & form.modmask) for _ in range(400)), (
+                form.row.text
+            )
 
 
 @pytest.mark.parametrize("sm", FAMILIES)
@@ -66,7 +68,11 @@ def test_random_words(sm: int) -> None:
     made = [word for _, word in random_words(target, 4, sm + 1, None, 2)]
     taken = 0
     for k in range(100000):
-        word = rng.getrandbits(128) if k % 2 else made[rng.randrange(len(made))] ^ 1 << rng.randrange(128) ^ (rng.getrandbits(1) << rng.randrange(128))
+        word = (
+            rng.getrandbits(128)
+            if k % 2
+            else made[rng.randrange(len(made))] ^ 1 << rng.randrange(128) ^ (rng.getrandbits(1) << rng.randrange(128))
+        )
         found = target.decode_plan(word, 0)
         if isinstance(found, Refusal):
             assert found.reason
@@ -84,7 +90,9 @@ def test_known_words() -> None:
     target = isa.target(90)
     nop = Inst("NOP", ctl=Ctl(0, 0, 7, 7, 0))
     assert target.encode(nop) == 0x000FC000000000000000000000007918
-    inst = Inst("IADD3", (), (reg(8), Reg("P", 0), PT), (reg(7), reg(4), RZ, NOT_PT, NOT_PT), None, ctl=Ctl(4, 1, 7, 7, 0))
+    inst = Inst(
+        "IADD3", (), (reg(8), Reg("P", 0), PT), (reg(7), reg(4), RZ, NOT_PT, NOT_PT), None, ctl=Ctl(4, 1, 7, 7, 0)
+    )
     assert target.format(inst) == "IADD3 R8, P0, R7, R4, RZ"
     word = target.encode(inst)
     assert word & 0xFFF == 0x210 and word >> 81 & 7 == 0 and word >> 84 & 7 == 7
@@ -97,9 +105,18 @@ def test_notes() -> None:
     target = isa.target(80)
     ctl = Ctl(4, 1, 2, 7, 0b100001)
     for inst, text in (
-        (Inst("FADD", (), (reg(1),), (reg(2), Imm("I", 0x7FC00123)), None, ctl=ctl), "FADD R1, R2, +QNAN  &b=0x7fc00123 &stall=4 &yield &wr=2 &req={0,5}"),
-        (Inst("IADD3", (), (reg(1), PT, Reg("P", 2)), (reg(2), reg(3), RZ, NOT_PT, NOT_PT)), "IADD3 R1, P2, R2, R3, RZ &Pu=0x7 &Pv=0x2"),
-        (Inst("LDG", ("E",), (PT, reg(1)), (Mem("M", reg(2, 2), None, 8, Reg("UR", 6, 0, 2)), PT)), "LDG.E R1, [R2.64+0x8] &m=0x6"),
+        (
+            Inst("FADD", (), (reg(1),), (reg(2), Imm("I", 0x7FC00123)), None, ctl=ctl),
+            "FADD R1, R2, +QNAN  &b=0x7fc00123 &stall=4 &yield &wr=2 &req={0,5}",
+        ),
+        (
+            Inst("IADD3", (), (reg(1), PT, Reg("P", 2)), (reg(2), reg(3), RZ, NOT_PT, NOT_PT)),
+            "IADD3 R1, P2, R2, R3, RZ &Pu=0x7 &Pv=0x2",
+        ),
+        (
+            Inst("LDG", ("E",), (PT, reg(1)), (Mem("M", reg(2, 2), None, 8, Reg("UR", 6, 0, 2)), PT)),
+            "LDG.E R1, [R2.64+0x8] &m=0x6",
+        ),
         (Inst("EXIT", (), (), (PT,), Reg("P", 1), ctl=Ctl(5, 0, 7, 7, 0)), "@P1 EXIT &stall=5"),
     ):
         assert target.format(inst, exact=True) == text
@@ -121,7 +138,10 @@ def test_shared_field() -> None:
 def test_complete() -> None:
     """Omitted slots get their defaults."""
     target = isa.target(90)
-    assert target.complete("IADD3", (), (reg(0),), (reg(1), reg(2), reg(3))) == ((reg(0), PT, PT), (reg(1), reg(2), reg(3), NOT_PT, NOT_PT))
+    assert target.complete("IADD3", (), (reg(0),), (reg(1), reg(2), reg(3))) == (
+        (reg(0), PT, PT),
+        (reg(1), reg(2), reg(3), NOT_PT, NOT_PT),
+    )
     dsts, srcs = target.complete("LEA", (), (reg(0),), (reg(1), reg(2), imm(4)))
     assert dsts == (reg(0), PT) and srcs == (reg(1), reg(2), RZ, imm(4), NOT_PT)
     dsts, srcs = target.complete("ISETP", ("GE", "AND"), (Reg("P", 0),), (reg(1), reg(2)))
@@ -144,10 +164,26 @@ def test_refusals() -> None:
     assert target.match(Inst("IADD3", (), (reg(0), PT, PT), (imm(1), imm(2), RZ, NOT_PT, NOT_PT))) is None
 
 
-@pytest.mark.parametrize("text", [
-    "", "FOO R1", "MOV R1", "MOV R1, R2, R3, R4", "@P9 MOV R1, R2", "LDG.E R1, [R2", "FADD R0, R1, x", "MOV \x00",
-    "MOV R1, R2 &", "MOV R1, R2 &q=1", "MOV R1, R2 &b=x", "MOV R1, R2 &stall=99", "MOV R1, R2 &req={7}", "MOV R1, R2 &b=0xffffffff", "NOP &stall=1 x",
-])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "FOO R1",
+        "MOV R1",
+        "MOV R1, R2, R3, R4",
+        "@P9 MOV R1, R2",
+        "LDG.E R1, [R2",
+        "FADD R0, R1, x",
+        "MOV \x00",
+        "MOV R1, R2 &",
+        "MOV R1, R2 &q=1",
+        "MOV R1, R2 &b=x",
+        "MOV R1, R2 &stall=99",
+        "MOV R1, R2 &req={7}",
+        "MOV R1, R2 &b=0xffffffff",
+        "NOP &stall=1 x",
+    ],
+)
 def test_bad_text(text: str) -> None:
     """Text that is no instruction gives a diagnostic."""
     with pytest.raises(CompileError):

@@ -46,7 +46,11 @@ def test_generated(sm: str) -> None:
     words += list(flipped_words(target, 3, 7, set()))
     words = [w for w in words if target.decode_plan(w)]
     assert len(words) > 2000
-    found = [why for k, (word, text) in enumerate(zip(words, texts(words, sm))) if (why := fault(target, word, 16 * (k % BATCH), text))]
+    found = [
+        why
+        for k, (word, text) in enumerate(zip(words, texts(words, sm)))
+        if (why := fault(target, word, 16 * (k % BATCH), text))
+    ]
     assert found == []
 
 
@@ -135,7 +139,10 @@ def test_edit_in_place(sm: int, tmp_path: Path) -> None:
     assert spaces(new).strip() in {spaces(x).strip() for x in theirs.splitlines()}
     # the lifted form, edited: the same change from an Ori stream
     header, _, units = lift(cubin)
-    assert patch_cubin(cubin, {**relowered(units, header), **{s.name: s.data for s in read_cubin(patched).sections}}) == patched
+    assert (
+        patch_cubin(cubin, {**relowered(units, header), **{s.name: s.data for s in read_cubin(patched).sections}})
+        == patched
+    )
 
 
 @pytest.mark.parametrize("sm", [80, 120])

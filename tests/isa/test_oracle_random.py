@@ -45,7 +45,9 @@ def test_missed_words_are_found() -> None:
 def test_matrix_products(sm: str, tmp_path: Path) -> None:
     """Sparse, scaled and plain products of ptxas: text and bits of every word, none refused."""
     oracle.require("ptxas", "nvdisasm")
-    good, _ = compile_all(tmp_path, sm, "3", {"mma" if sm in ("75", "80") else "mmascale" if sm == "120a" else "mmasparse"})
+    good, _ = compile_all(
+        tmp_path, sm, "3", {"mma" if sm in ("75", "80") else "mmascale" if sm == "120a" else "mmasparse"}
+    )
     assert good > 20
     report = check(distinct_words([tmp_path]), sm)
     assert report.words > 60

@@ -14,13 +14,41 @@ from tests.isa.corpus_tcgen05 import TENSOR_MEMORY
 
 #: Words that ptxas 13.0 wrote for sm_100a (LDTM.STAT: sm_103a), and nvdisasm's text.
 WORDS = (
-    (100, 0x0001D8000C000006_00FF040A080075EA, "UTCHMMA gdesc[UR8], gdesc[UR10], tmem[UR6], tmem[UR4], idesc[UR5], !UP0"),
-    (100, 0x0001D80008007806_0008040E0C0075EA, "UTCHMMA gdesc[UR12], gdesc[UR14], tmem[UR6], tmem[UR4], idesc[UR5], UR8, UP0, 0xf"),
-    (100, 0x0001D80008202C06_00FF0408070079EA, "UTCHMMA.2CTA.ASHIFT tmem[UR7], gdesc[UR8], tmem[UR6], tmem[UR4], idesc[UR5], UP0, 0x5"),
-    (110, 0x0001D800080F8106_000C040A080075EA, "UTCIMMA.WS gdesc[UR8], gdesc[UR10].B_REUSE.B_KEEP.BUFFER3, tmem[UR6], tmem[UR4], idesc[UR5], UR12, UP0"),
-    (100, 0x0001D80008500306_0008040C0A007DEA, "UTCQMMA gdesc[UR10].A_REUSE.A_KEEP, gdesc[UR12], tmem[UR6], tmem[UR4], idesc[UR5], tmem[UR8], UP0"),
-    (100, 0x0001D80008200006_8008040C0A0075EA, "UTCOMMA.2CTA.4X gdesc[UR10], gdesc[UR12], tmem[UR6], tmem[UR4], idesc[UR5], tmem[UR8], UP0"),
-    (103, 0x0001D80008000006_8008040C0A0075EA, "UTCOMMA.BLOCK16 gdesc[UR10], gdesc[UR12], tmem[UR6], tmem[UR4], idesc[UR5], tmem[UR8], UP0"),
+    (
+        100,
+        0x0001D8000C000006_00FF040A080075EA,
+        "UTCHMMA gdesc[UR8], gdesc[UR10], tmem[UR6], tmem[UR4], idesc[UR5], !UP0",
+    ),
+    (
+        100,
+        0x0001D80008007806_0008040E0C0075EA,
+        "UTCHMMA gdesc[UR12], gdesc[UR14], tmem[UR6], tmem[UR4], idesc[UR5], UR8, UP0, 0xf",
+    ),
+    (
+        100,
+        0x0001D80008202C06_00FF0408070079EA,
+        "UTCHMMA.2CTA.ASHIFT tmem[UR7], gdesc[UR8], tmem[UR6], tmem[UR4], idesc[UR5], UP0, 0x5",
+    ),
+    (
+        110,
+        0x0001D800080F8106_000C040A080075EA,
+        "UTCIMMA.WS gdesc[UR8], gdesc[UR10].B_REUSE.B_KEEP.BUFFER3, tmem[UR6], tmem[UR4], idesc[UR5], UR12, UP0",
+    ),
+    (
+        100,
+        0x0001D80008500306_0008040C0A007DEA,
+        "UTCQMMA gdesc[UR10].A_REUSE.A_KEEP, gdesc[UR12], tmem[UR6], tmem[UR4], idesc[UR5], tmem[UR8], UP0",
+    ),
+    (
+        100,
+        0x0001D80008200006_8008040C0A0075EA,
+        "UTCOMMA.2CTA.4X gdesc[UR10], gdesc[UR12], tmem[UR6], tmem[UR4], idesc[UR5], tmem[UR8], UP0",
+    ),
+    (
+        103,
+        0x0001D80008000006_8008040C0A0075EA,
+        "UTCOMMA.BLOCK16 gdesc[UR10], gdesc[UR12], tmem[UR6], tmem[UR4], idesc[UR5], tmem[UR8], UP0",
+    ),
     (100, 0x0001D80008200805_000000FF040073E9, "UTCBAR.2CTA.MULTICAST [UR4], URZ, UR5"),
     (100, 0x000E240008200800_00000004000575E3, "UTCATOMSWS.2CTA.FIND_AND_SET.ALIGN UP0, UR5, UR4"),
     (100, 0x0007E20008000000_0000000500FF79E3, "UTCATOMSWS.AND URZ, UR5"),
@@ -41,14 +69,24 @@ def test_known_words(sm: int, word: int, text: str) -> None:
     assert isinstance(inst, Inst), inst
     assert target.format(inst) == text
     again = target.parse(text)
-    assert (again.op, again.mods, again.dsts, again.srcs, again.guard) == (inst.op, inst.mods, inst.dsts, inst.srcs, inst.guard)
+    assert (again.op, again.mods, again.dsts, again.srcs, again.guard) == (
+        inst.op,
+        inst.mods,
+        inst.dsts,
+        inst.srcs,
+        inst.guard,
+    )
     assert target.encode(inst) == word
 
 
 def test_widths() -> None:
     """Registers of a load: columns times rows of the shape over the warp."""
     target = isa.target(100)
-    for text, width in (("LDTM.x32 R4, tmem[UR4]", 32), ("LDTM.16dp256bit.x8 R4, tmem[UR4]", 32), ("LDTM.16dp64bit R4, tmem[UR4]", 1)):
+    for text, width in (
+        ("LDTM.x32 R4, tmem[UR4]", 32),
+        ("LDTM.16dp256bit.x8 R4, tmem[UR4]", 32),
+        ("LDTM.16dp64bit R4, tmem[UR4]", 1),
+    ):
         assert target.parse(text).dsts[0].width == width  # type: ignore[union-attr]
     stat = isa.target(110).parse("LDTM.STAT.x16.MAXABS.F32.NAN R3, R4, tmem[UR4]")
     assert [d.width for d in stat.dsts] == [1, 16]  # type: ignore[union-attr]
@@ -75,7 +113,14 @@ def test_sample_of_ptxas(sm: str, tmp_path: Path) -> None:
     for k, body in enumerate(TENSOR_MEMORY[::90]):
         source = tmp_path / "in.ptx"
         source.write_text(HEAD.format(version="9.0", sm=sm) + body.replace("NAME", "k"))
-        good += subprocess.run([ptxas, f"-arch=sm_{sm}", str(source), "-o", str(tmp_path / f"{k}.cubin")], capture_output=True, check=False).returncode == 0
+        good += (
+            subprocess.run(
+                [ptxas, f"-arch=sm_{sm}", str(source), "-o", str(tmp_path / f"{k}.cubin")],
+                capture_output=True,
+                check=False,
+            ).returncode
+            == 0
+        )
     assert good > 35
     report = coverage.check(coverage.distinct_words([tmp_path]), sm)
     assert not report.examples

@@ -116,9 +116,7 @@ def reduce_sum(generator: Generator) -> list[Launch]:
             spread = 2 * blocks * F32_EPS * float(np.abs(parts).sum() + abs(start))
         want = expected(np.array([total], np.float32), abs=spread, source="blocks add in any order")
         args: list[Arg] = [inp("x", x), out("total", np.array([start], np.float32)), s32("n", n)]
-        launches.append(
-            Launch("reduce_sum", f"{kind} n={n}", *line(blocks, threads), 0, args, expect={"total": want})
-        )
+        launches.append(Launch("reduce_sum", f"{kind} n={n}", *line(blocks, threads), 0, args, expect={"total": want}))
     return launches
 
 
@@ -138,15 +136,26 @@ def _matmul(a: Array, b: Array) -> Array:
 def matmul(generator: Generator) -> list[Launch]:
     """C = A * B by ordered fma."""
     launches = []
-    for m, n, k, edges in ((16, 16, 16, False), (1, 1, 1, False), (33, 20, 17, False), (5, 40, 0, False), (18, 16, 35, True)):
+    for m, n, k, edges in (
+        (16, 16, 16, False),
+        (1, 1, 1, False),
+        (33, 20, 17, False),
+        (5, 40, 0, False),
+        (18, 16, 35, True),
+    ):
         a = exact.floats(generator, m * k, edges=edges)
         b = exact.floats(generator, k * n, edges=edges)
         want = expected(_matmul(a.reshape(m, k), b.reshape(k, n)).ravel())
-        args: list[Arg] = [inp("a", a), inp("b", b), fresh("c", m * n, "float32"), s32("m", m), s32("n", n), s32("k", k)]
+        args: list[Arg] = [
+            inp("a", a),
+            inp("b", b),
+            fresh("c", m * n, "float32"),
+            s32("m", m),
+            s32("n", n),
+            s32("k", k),
+        ]
         grid = (-(-n // 16), -(-m // 16), 1)
-        launches.append(
-            Launch("matmul", f"{m}x{n}x{k}", grid, (16, 16, 1), 0, args, expect={"c": want})
-        )
+        launches.append(Launch("matmul", f"{m}x{n}x{k}", grid, (16, 16, 1), 0, args, expect={"c": want}))
     return launches
 
 
@@ -177,9 +186,16 @@ def softmax(generator: Generator) -> list[Launch]:
         want = expected(
             quotient.ravel(), rel=bound, abs=4 * 2.0**-149, source="CPG: expf 2 ulp, division correctly rounded"
         )
-        args: list[Arg] = [inp("in", x.ravel()), fresh("out", rows * cols, "float32"), s32("rows", rows), s32("cols", cols)]
+        args: list[Arg] = [
+            inp("in", x.ravel()),
+            fresh("out", rows * cols, "float32"),
+            s32("rows", rows),
+            s32("cols", cols),
+        ]
         launches.append(
-            Launch("softmax", f"{kind} {rows}x{cols}", (blocks, 1, 1), (32, per_block, 1), 0, args, expect={"out": want})
+            Launch(
+                "softmax", f"{kind} {rows}x{cols}", (blocks, 1, 1), (32, per_block, 1), 0, args, expect={"out": want}
+            )
         )
     return launches
 
@@ -187,13 +203,26 @@ def softmax(generator: Generator) -> list[Launch]:
 def histogram(generator: Generator) -> list[Launch]:
     """Counts of bytes, added to what the bins held."""
     launches = []
-    for blocks, threads, n, top in ((1, 32, 0, 256), (1, 32, 1, 256), (2, 64, 1000, 256), (3, 96, 500, 4), (1, 256, 700, 256)):
+    for blocks, threads, n, top in (
+        (1, 32, 0, 256),
+        (1, 32, 1, 256),
+        (2, 64, 1000, 256),
+        (3, 96, 500, 4),
+        (1, 256, 700, 256),
+    ):
         data = generator.integers(0, top, n, dtype=np.uint8)
         before = generator.integers(0, 2**32, 256, dtype=np.uint32)
         counts = np.bincount(data, minlength=256).astype(np.uint32)
         args: list[Arg] = [inp("data", data), out("bins", before), s32("n", n)]
         launches.append(
-            Launch("histogram", f"n={n} of {top}", *line(blocks, threads), 0, args, expect={"bins": expected(before + counts)})
+            Launch(
+                "histogram",
+                f"n={n} of {top}",
+                *line(blocks, threads),
+                0,
+                args,
+                expect={"bins": expected(before + counts)},
+            )
         )
     return launches
 
@@ -291,7 +320,13 @@ def f64_ops(generator: Generator) -> list[Launch]:
             "out_div": expected(a / b),
             "out_sqrt": expected(np.sqrt(a)),
         }
-        args: list[Arg] = [inp("a", a), inp("b", b), inp("c", c), *(fresh(name, n, "float64") for name in expect), s32("n", n)]
+        args: list[Arg] = [
+            inp("a", a),
+            inp("b", b),
+            inp("c", c),
+            *(fresh(name, n, "float64") for name in expect),
+            s32("n", n),
+        ]
         launches.append(Launch("f64_ops", f"n={n}", *line(blocks, threads), 0, args, expect=expect))
     return launches
 
@@ -346,7 +381,14 @@ def switch10(generator: Generator) -> list[Launch]:
 def local_array(generator: Generator) -> list[Launch]:
     """A private array of 16 words walked by a generator of random numbers."""
     launches = []
-    for blocks, threads, n, rounds in ((1, 32, 0, 3), (1, 32, 1, 5), (2, 32, 45, 0), (2, 64, 100, 9), (1, 96, 96, 1), (1, 40, 37, 30)):
+    for blocks, threads, n, rounds in (
+        (1, 32, 0, 3),
+        (1, 32, 1, 5),
+        (2, 32, 45, 0),
+        (2, 64, 100, 9),
+        (1, 96, 96, 1),
+        (1, 40, 37, 30),
+    ):
         x = exact.ints(generator, n, edges=True)
         slots = np.tile(np.arange(16, dtype=np.uint32) * np.uint32(0x9E3779B9), (n, 1))
         state = x.view(np.uint32).copy()
@@ -386,7 +428,9 @@ def call_twice(generator: Generator) -> list[Launch]:
         x = exact.ints(generator, n, edges=True).view(np.uint32)
         key = int(generator.integers(0, 2**32))
         first = _mix_bits(x, np.full(n, key, np.uint32), np.full(n, 3))
-        second = _mix_bits(first + np.arange(n, dtype=np.uint32), np.uint32(key) ^ first, (x & np.uint32(3)) + np.uint32(1))
+        second = _mix_bits(
+            first + np.arange(n, dtype=np.uint32), np.uint32(key) ^ first, (x & np.uint32(3)) + np.uint32(1)
+        )
         args: list[Arg] = [inp("x", x), fresh("out", n, "uint32"), u32("key", key), s32("n", n)]
         launches.append(
             Launch("call_twice", f"n={n}", *line(blocks, threads), 0, args, expect={"out": expected(first - second)})

@@ -41,7 +41,9 @@ def packed(rows: list[bytes]) -> Expected:
     return expected(np.frombuffer(b"".join(rows), np.uint32))
 
 
-def _shapes(name: str, g: Generator, body: Callable[[Generator, int, int], tuple[dict[str, Array], Expected]]) -> list[Launch]:
+def _shapes(
+    name: str, g: Generator, body: Callable[[Generator, int, int], tuple[dict[str, Array], Expected]]
+) -> list[Launch]:
     launches = []
     for blocks, threads, n in SHAPES_1D:
         inputs, want = body(g, n, threads)
@@ -385,7 +387,14 @@ def _int_cvt_one(a: int, f: float) -> bytes:
         half = np.float32(f).astype(np.float16).astype(np.float32)
         integral = exact.ftz(np.rint(exact.ftz(half)))
     blob = struct.pack("<III", signed(w, 8) & M32, w & 255, signed(w, 16) & M32)
-    blob += struct.pack("<bBhHh", _clamp(s, -128, 127), _clamp(s, 0, 255), _clamp(w, 0, 32767), _clamp(v, 0, 65535), _clamp(v, -32768, 32767))
+    blob += struct.pack(
+        "<bBhHh",
+        _clamp(s, -128, 127),
+        _clamp(s, 0, 255),
+        _clamp(w, 0, 32767),
+        _clamp(v, 0, 65535),
+        _clamp(v, -32768, 32767),
+    )
     blob += struct.pack("<iIi", _clamp(v, -(2**31), 2**31 - 1), _clamp(v, 0, M32), _clamp(a, 0, 2**31 - 1))
     blob += struct.pack("<qqQ", s, signed(a, 8), max(v, 0))
     blob += struct.pack("<hH", _float_to_int(f, 16, True, "rni"), _float_to_int(f, 16, False, "rzi"))
@@ -451,7 +460,11 @@ def ordered_mem(g: Generator) -> list[Launch]:
         x = words(g, n)
         a = [((2 * v) & M32) ^ v for v in x.tolist()]
         small = sum(v & 1023 for v in a)
-        cells = bytearray(struct.pack("<QQQd", 5, 9, 1 << 40, 0.5) + struct.pack("<fI", 2.0, 0xABCDEF01) + struct.pack("<QQII", 1, 7, 3, 2))
+        cells = bytearray(
+            struct.pack("<QQQd", 5, 9, 1 << 40, 0.5)
+            + struct.pack("<fI", 2.0, 0xABCDEF01)
+            + struct.pack("<QQII", 1, 7, 3, 2)
+        )
         before = np.frombuffer(bytes(cells), np.uint32).copy()
         merged = 1 << 40
         for v in a:
@@ -462,7 +475,12 @@ def ordered_mem(g: Generator) -> list[Launch]:
         after = struct.pack("<QQQd", (5 + sum(a)) & M64, max([9, *a]), merged, 0.5 + small)
         after += struct.pack("<fI", 2.0 + small, 0xABCDEF01)
         after += struct.pack("<QQII", 12345 if n else 1, 8 if n else 7, 3 + n, tick)
-        args: list[Arg] = [inp("x", x), out("out", np.full(2 * n, 0xA5A5A5A5, np.uint32)), out("cells", before), s32("n", n)]
+        args: list[Arg] = [
+            inp("x", x),
+            out("out", np.full(2 * n, 0xA5A5A5A5, np.uint32)),
+            out("cells", before),
+            s32("n", n),
+        ]
         wants = {
             "out": expected(np.repeat(np.array(a, np.uint32), 2)),
             "cells": expected(np.frombuffer(after, np.uint32)),

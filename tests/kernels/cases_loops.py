@@ -13,7 +13,16 @@ __all__ = ["CASES", "Buffer", "Expected", "KernelSpec", "Launch", "Scalar", "che
 Generator = np.random.Generator
 
 #: (blocks, threads, n, rounds): none, one, up to a remainder of each size, many.
-PLANS = ((1, 32, 31, 0), (1, 32, 32, 1), (1, 64, 40, 2), (1, 64, 64, 3), (2, 32, 50, 4), (1, 32, 32, 7), (1, 64, 64, 17), (2, 32, 64, 64))
+PLANS = (
+    (1, 32, 31, 0),
+    (1, 32, 32, 1),
+    (1, 64, 40, 2),
+    (1, 64, 64, 3),
+    (2, 32, 50, 4),
+    (1, 32, 32, 7),
+    (1, 64, 64, 17),
+    (2, 32, 64, 64),
+)
 
 
 def _launch(name: str, plan: tuple[int, int, int, int], inputs: dict[str, Array], out: Array) -> Launch:
@@ -42,7 +51,9 @@ def loop_stencil(g: Generator) -> list[Launch]:
         n, k = plan[2:]
         x = exact.floats(g, n * k).reshape(k, n)
         rows = [exact.fma(x[j + 1], np.float32(2), x[j] + x[j + 2]) * np.float32(0.25) for j in range(k - 2)]
-        launches.append(_launch("loop_stencil", plan, {"x": x.ravel()}, np.concatenate([np.zeros(0, np.float32), *rows])))
+        launches.append(
+            _launch("loop_stencil", plan, {"x": x.ravel()}, np.concatenate([np.zeros(0, np.float32), *rows]))
+        )
     return launches
 
 
@@ -68,7 +79,15 @@ def loop_matmul(g: Generator) -> list[Launch]:
             for j in range(16):
                 s = exact.fma(a[r, j], x[j], s)
             rows.append(s)
-        launches.append(one_dim("loop_matmul", n, (blocks, threads), {"a": a.ravel(), "x": x.ravel()}, {"out": expected(np.concatenate(rows))}))
+        launches.append(
+            one_dim(
+                "loop_matmul",
+                n,
+                (blocks, threads),
+                {"a": a.ravel(), "x": x.ravel()},
+                {"out": expected(np.concatenate(rows))},
+            )
+        )
     return launches
 
 
@@ -81,7 +100,9 @@ def loop_strlen(g: Generator) -> list[Launch]:
         s[-1] = 0
         zeros = np.flatnonzero(s == 0)
         want = zeros[np.searchsorted(zeros, np.arange(n))] - np.arange(n)
-        launches.append(one_dim("loop_strlen", n, (blocks, threads), {"s": s}, {"out": expected(want.astype(np.uint32))}))
+        launches.append(
+            one_dim("loop_strlen", n, (blocks, threads), {"s": s}, {"out": expected(want.astype(np.uint32))})
+        )
     return launches
 
 
@@ -112,5 +133,6 @@ def loop_chase(g: Generator) -> list[Launch]:
 
 
 CASES: dict[str, KernelSpec] = {
-    maker.__name__: KernelSpec(maker.__name__, maker, "hand") for maker in (loop_dot, loop_stencil, loop_sum, loop_matmul, loop_strlen, loop_horner, loop_chase)
+    maker.__name__: KernelSpec(maker.__name__, maker, "hand")
+    for maker in (loop_dot, loop_stencil, loop_sum, loop_matmul, loop_strlen, loop_horner, loop_chase)
 }

@@ -175,7 +175,9 @@ def cluster_pair(g: Generator) -> list[Launch]:
         x = g.integers(0, 2**32, (blocks // 2, 2, 32), dtype=np.uint32)
         rank = np.array([[[0], [1000]]], np.uint32)
         want = np.stack([x - x[:, ::-1] + rank, x + np.uint32(7)], axis=2)
-        launches.append(one_dim("cluster_pair", blocks, (blocks, 32), {"x": x.ravel()}, {"out": expected(want.ravel())}))
+        launches.append(
+            one_dim("cluster_pair", blocks, (blocks, 32), {"x": x.ravel()}, {"out": expected(want.ravel())})
+        )
     return launches
 
 
@@ -264,7 +266,9 @@ def _f32_bits(value: float) -> int:
 def _small_row(f: float, h: float) -> tuple[bytes, set[int]]:
     """The record of two floats, and the words that are not checked."""
 
-    def pair(kind: str, upper: Fraction | float, lower: Fraction | float, mode: str = "rn", saturate: bool = False) -> int:
+    def pair(
+        kind: str, upper: Fraction | float, lower: Fraction | float, mode: str = "rn", saturate: bool = False
+    ) -> int:
         width = 1 + sum(SMALL[kind][:2])
         return encode(upper, kind, mode, saturate) << width | encode(lower, kind, mode, saturate)
 

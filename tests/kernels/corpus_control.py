@@ -69,7 +69,9 @@ def nested_div(generator: Generator) -> list[Launch]:
     for blocks, threads, n in SHAPES_1D:
         x = exact.ints(generator, n, edges=True)
         want = [_nested_one(v, i % threads) for i, v in enumerate(x.tolist())]
-        launches.append(one_dim("nested_div", n, (blocks, threads), {"x": x}, {"out": expected(np.array(want, np.int32))}))
+        launches.append(
+            one_dim("nested_div", n, (blocks, threads), {"x": x}, {"out": expected(np.array(want, np.int32))})
+        )
     return launches
 
 
@@ -90,9 +92,17 @@ def early_return(generator: Generator) -> list[Launch]:
         data = generator.integers(-20, 20, (n, width), dtype=np.int32)
         key = 11
         want = np.array([_find(row, key, width) for row in data.tolist()], np.int32)
-        args: list[Arg] = [inp("data", data.ravel()), fresh("out", n, "int32"), s32("n", n), s32("width", width), s32("key", key)]
+        args: list[Arg] = [
+            inp("data", data.ravel()),
+            fresh("out", n, "int32"),
+            s32("n", n),
+            s32("width", width),
+            s32("key", key),
+        ]
         launches.append(
-            Launch("early_return", f"n={n} width={width}", *line(blocks, threads), 0, args, expect={"out": expected(want)})
+            Launch(
+                "early_return", f"n={n} width={width}", *line(blocks, threads), 0, args, expect={"out": expected(want)}
+            )
         )
     return launches
 
@@ -140,7 +150,9 @@ def switch_loop(generator: Generator) -> list[Launch]:
         want = np.array([_interpret(code.tolist(), acc, i, steps) for i, acc in enumerate(before.tolist())], np.int32)
         args: list[Arg] = [inp("code", code), out("out", before), s32("n", n), s32("steps", steps)]
         launches.append(
-            Launch("switch_loop", f"n={n} steps={steps}", *line(blocks, threads), 0, args, expect={"out": expected(want)})
+            Launch(
+                "switch_loop", f"n={n} steps={steps}", *line(blocks, threads), 0, args, expect={"out": expected(want)}
+            )
         )
     return launches
 
@@ -167,7 +179,9 @@ def while_break(generator: Generator) -> list[Launch]:
     launches = []
     for (blocks, threads, n), limit in zip(SHAPES_1D, (9, 50, 200, 60, 0, 1000), strict=True):
         x = generator.integers(0, 5000, n, dtype=np.uint32)
-        x = np.where(generator.random(n) < 0.2, exact.ints(generator, n, edges=True).view(np.uint32), x).astype(np.uint32)
+        x = np.where(generator.random(n) < 0.2, exact.ints(generator, n, edges=True).view(np.uint32), x).astype(
+            np.uint32
+        )
         want = np.array([_walk(v, limit) for v in x.tolist()], np.uint32)
         launches.append(
             one_dim("while_break", n, (blocks, threads), {"x": x}, {"out": expected(want)}, [u32("limit", limit)])
@@ -212,7 +226,9 @@ def match_all(generator: Generator) -> list[Launch]:
     """match.all of whole warps, votes of half warps in divergent code."""
     launches = []
     for blocks, threads, n in WARP_SHAPES:
-        x = np.repeat(generator.integers(-8, 8, n // 32, dtype=np.int32) * 16, 32) + generator.integers(0, 16, n, dtype=np.int32)
+        x = np.repeat(generator.integers(-8, 8, n // 32, dtype=np.int32) * 16, 32) + generator.integers(
+            0, 16, n, dtype=np.int32
+        )
         if n >= 96:
             x[40] += 64
             x[64:96:2] &= -2
@@ -361,7 +377,12 @@ def transpose(generator: Generator) -> list[Launch]:
     for width, height in ((16, 16), (33, 18), (1, 1), (5, 40), (0, 7)):
         data = exact.ints(generator, width * height)
         grid = (max(1, -(-width // 16)), -(-height // 16), 1)
-        args: list[Arg] = [inp("in", data), fresh("out", len(data), "int32"), s32("width", width), s32("height", height)]
+        args: list[Arg] = [
+            inp("in", data),
+            fresh("out", len(data), "int32"),
+            s32("width", width),
+            s32("height", height),
+        ]
         want = expected(np.ascontiguousarray(data.reshape(height, width).T).ravel())
         launches.append(Launch("transpose", f"{width}x{height}", grid, (16, 8, 1), 0, args, expect={"out": want}))
     return launches
@@ -370,7 +391,12 @@ def transpose(generator: Generator) -> list[Launch]:
 def stencil(generator: Generator) -> list[Launch]:
     """centre + weight * ((above + below) + (left + right)), zero outside, one fused rounding."""
     launches = []
-    for width, height, weight, edges in ((8, 8, 0.25, False), (19, 11, -1.5, False), (1, 1, 2.0, False), (9, 20, 0.1, True)):
+    for width, height, weight, edges in (
+        (8, 8, 0.25, False),
+        (19, 11, -1.5, False),
+        (1, 1, 2.0, False),
+        (9, 20, 0.1, True),
+    ):
         data = exact.floats(generator, width * height, edges=edges)
         padded = np.zeros((height + 2, width + 2), np.float32)
         padded[1:-1, 1:-1] = data.reshape(height, width)
@@ -495,7 +521,16 @@ def last_block(generator: Generator) -> list[Launch]:
         wants = {"parts": expected(sums), "total": expected(np.array([sums.sum(dtype=np.int32)], np.int32))}
         zero = np.zeros(1, np.uint32)
         launches.append(
-            Launch("last_block", f"n={n}", *line(blocks, threads), 0, args, {"lb_done": zero}, wants, {"lb_done": Expected(zero)})
+            Launch(
+                "last_block",
+                f"n={n}",
+                *line(blocks, threads),
+                0,
+                args,
+                {"lb_done": zero},
+                wants,
+                {"lb_done": Expected(zero)},
+            )
         )
     return launches
 

@@ -45,9 +45,7 @@ def _parameter_types(source: str, entry: str) -> list[str]:
 def _host_source(spec: KernelSpec) -> str:
     text = spec.source().read_text()
     types = _parameter_types(text, spec.name)
-    text = re.sub(
-        r"extern __shared__ (\w+) (\w+)\[\];", r"\1 *\2 = (\1 *)shim_dynamic;", text
-    )
+    text = re.sub(r"extern __shared__ (\w+) (\w+)\[\];", r"\1 *\2 = (\1 *)shim_dynamic;", text)
     if spec.name in GUARDED_DIVISION:
         text = re.sub(r"\b(\w+) / (\w+)\b", r"shim_divide<decltype(\1)>(\1, \2)", text)
         text = re.sub(r"\b(\w+) % (\w+)\b", r"shim_modulo<decltype(\1)>(\1, \2)", text)

@@ -276,9 +276,7 @@ def compare(name: str, want: Expected, got: Array) -> list[str]:
     return lines
 
 
-def check(
-    launch: Launch, outputs: Mapping[str, Array], globals_after: Mapping[str, Array] | None = None
-) -> list[str]:
+def check(launch: Launch, outputs: Mapping[str, Array], globals_after: Mapping[str, Array] | None = None) -> list[str]:
     """Everything wrong with a launch's results; empty when all is right.
 
     ``outputs`` must hold every output buffer (guard included), ``globals_after`` every symbol of

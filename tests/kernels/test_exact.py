@@ -99,7 +99,12 @@ def test_fma_needs_one_rounding() -> None:
     assert different > 100
 
 
-@given(st.integers(-(10**30), 10**30), st.integers(1, 10**30), st.integers(-1100, 1000), st.sampled_from(["float32", "float64"]))
+@given(
+    st.integers(-(10**30), 10**30),
+    st.integers(1, 10**30),
+    st.integers(-1100, 1000),
+    st.sampled_from(["float32", "float64"]),
+)
 @settings(max_examples=300, deadline=None)
 def test_directed_rounding(numerator: int, denominator: int, shift: int, dtype: str) -> None:
     """Down and up enclose the value as neighbours, towards zero is the smaller, nearest is one of them."""

@@ -24,7 +24,11 @@ BODY
 }
 """
 _PRODUCT = "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, %rd2, %rd3, 1, 1, 1, 0, 0;\n"
-_FENCE, _COMMIT, _WAIT = "wgmma.fence.sync.aligned;\n", "wgmma.commit_group.sync.aligned;\n", "wgmma.wait_group.sync.aligned 0;\n"
+_FENCE, _COMMIT, _WAIT = (
+    "wgmma.fence.sync.aligned;\n",
+    "wgmma.commit_group.sync.aligned;\n",
+    "wgmma.wait_group.sync.aligned 0;\n",
+)
 _CALL = "{ .param .b64 a; .param .b64 b; .param .b32 c; st.param.b64 [a], %rd1; st.param.b64 [b], %rd1; call.uni (c), vprintf, (a, b); }\n"
 STAGES = {
     "right": _FENCE + _PRODUCT + _COMMIT + _WAIT,
@@ -54,7 +58,12 @@ def _both(text: str, options: list[str], folder: Path) -> tuple[list[str], list[
     source.write_text(text)
     said = []
     for command in ([str(oracle.find("ptxas"))], [sys.executable, "-m", "orchestrator"]):
-        done = subprocess.run([*command, *options, "-arch=sm_90a", str(source), "-o", str(folder / "a.out")], capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [*command, *options, "-arch=sm_90a", str(source), "-o", str(folder / "a.out")],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         said.append([line for line in (done.stdout + done.stderr).splitlines() if "(C7" in line])
         assert done.returncode == 0, done.stderr
     return said[0], said[1]
@@ -97,6 +106,13 @@ ld.param.u64 %rd1, [p];
 """
     source = tmp_path / "a.ptx"
     source.write_text(text)
-    done = subprocess.run([sys.executable, "-m", "orchestrator", "-arch=sm_90", str(source), "-o", str(tmp_path / "a.out")], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-m", "orchestrator", "-arch=sm_90", str(source), "-o", str(tmp_path / "a.out")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0
-    assert ("line 6; warning : Pragma 'enable_smem_spilling' not supported by orias" in done.stderr) == (registers == 60), done.stderr
+    assert ("line 6; warning : Pragma 'enable_smem_spilling' not supported by orias" in done.stderr) == (
+        registers == 60
+    ), done.stderr

@@ -178,13 +178,19 @@ def test_values_of_ptxas(name: str, tmp_path: Path) -> None:
 
 def _function(body: str) -> str:
     regs = ".reg .b64 %rd<9>; .reg .b32 %r<9>;"
-    return HEAD.replace("SM", "sm_90") + f".visible .func (.param .align 8 .b8 r[16]) f(.param .b32 a, .param .align 16 .b8 s[12]) {{ {regs}\n{body}\nret; }}\n"
+    return (
+        HEAD.replace("SM", "sm_90")
+        + f".visible .func (.param .align 8 .b8 r[16]) f(.param .b32 a, .param .align 16 .b8 s[12]) {{ {regs}\n{body}\nret; }}\n"
+    )
 
 
 @pytest.mark.parametrize(
     ("body", "warned"),
     [
-        ("ld.param.v4.b32 {%r1, %r2, %r3, %r4}, [s]; st.param.v2.b32 [r], {%r1, %r3};", ""),  # LLVM reads the padding along
+        (
+            "ld.param.v4.b32 {%r1, %r2, %r3, %r4}, [s]; st.param.v2.b32 [r], {%r1, %r3};",
+            "",
+        ),  # LLVM reads the padding along
         ("ld.param.b32 %r1, [s+12]; st.param.b32 [r], %r1;", "s"),
         ("st.param.b32 [r+16], 3;", "r"),
         ("ld.param.b32 %r1, [s+8]; st.param.b32 [r+12], %r1;", ""),
@@ -194,6 +200,10 @@ def test_accesses_behind_the_end(body: str, warned: str, tmp_path: Path) -> None
     """Words behind an argument's end are nothing; an access that lies wholly there is warned of."""
     path = tmp_path / "f.ptx"
     path.write_text(_function(body))
-    done = subprocess.run([sys.executable, "-m", "orchestrator", "-c", "-arch", "sm_90", str(path), "-o", str(tmp_path / "f.o")], capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "orchestrator", "-c", "-arch", "sm_90", str(path), "-o", str(tmp_path / "f.o")],
+        capture_output=True,
+        text=True,
+    )
     said = f"ptxas {path}, line 5; warning : Access outside of parameter '{warned}'\n" if warned else ""
     assert (done.returncode, done.stdout + done.stderr) == (0, said)

@@ -45,7 +45,9 @@ def result(op: str, t: str, old: int, v: int, new: int) -> int:
 def inputs() -> np.ndarray:  # type: ignore[type-arg]
     """Per thread: the cell before, the operand, the new value. No NaN, infinity or subnormal in any float type that reads them."""
     rng = np.random.default_rng(5)
-    half = rng.integers(0x3000, 0x4400, (THREADS, 3, 4), dtype=np.uint16) | (rng.integers(0, 2, (THREADS, 3, 4), dtype=np.uint16) << 15)
+    half = rng.integers(0x3000, 0x4400, (THREADS, 3, 4), dtype=np.uint16) | (
+        rng.integers(0, 2, (THREADS, 3, 4), dtype=np.uint16) << 15
+    )
     data = half.reshape(THREADS, 3, 4).copy().view(np.uint64).reshape(THREADS, 3)
     data[5] = (0x3C003C0000000000, 0x3C003C003C003C00, 7)
     data[6] = (0x3C003C003C003C00, 0x3C003C003C003C00, 9)
@@ -69,8 +71,19 @@ def test_atomics(arch: str, tmp_path: Path) -> None:
             at = 2 * (k * len(SPACES) + s)
             for thread in range(THREADS):
                 cell, operand, new = (int(x) for x in data[thread])
-                v = (operand if thread % 2 else cell) if op == "cas" else operand  # the kernel lets every other swap succeed
+                v = (
+                    (operand if thread % 2 else cell) if op == "cas" else operand
+                )  # the kernel lets every other swap succeed
                 old = cell & mask
                 want = cell & ~mask | result(op, t, old, v & mask, new & mask)
                 got = tuple(int(x) for x in out[thread, at : at + 2])
-                assert got == (old, want), (op, t, space, thread, [hex(x) for x in got], hex(old), hex(want), [hex(int(x)) for x in data[thread]])
+                assert got == (old, want), (
+                    op,
+                    t,
+                    space,
+                    thread,
+                    [hex(x) for x in got],
+                    hex(old),
+                    hex(want),
+                    [hex(int(x)) for x in data[thread]],
+                )

@@ -51,7 +51,9 @@ def decoded(cubin: bytes, sm: str, tmp: Path) -> list[Inst]:
 def in_flight_faults(insts: list[Inst]) -> list[str]:
     """What touches registers of products that no wait has covered, in layout order; written apart from the pass that puts the waits."""
     faults: list[str] = []
-    ended: list[list[tuple[set[int], set[int]]]] = [[]]  # groups, the open one last; per product its accumulators and its fragment
+    ended: list[list[tuple[set[int], set[int]]]] = [
+        []
+    ]  # groups, the open one last; per product its accumulators and its fragment
     fresh: set[int] = set()  # written since the last ARRIVE
     for inst in insts:
         reads = {r.num + k for r in read_regs(inst) if r.file == "R" and r.num != ZERO for k in range(r.width)}
@@ -71,7 +73,11 @@ def in_flight_faults(insts: list[Inst]) -> list[str]:
                 fresh = set()
             else:
                 left = int(getattr(inst.srcs[1], "value", 0))
-                ended = [*ended[:-1][len(ended) - 1 - left if left < len(ended) - 1 else 0 :], ended[-1]] if left else [ended[-1]]
+                ended = (
+                    [*ended[:-1][len(ended) - 1 - left if left < len(ended) - 1 else 0 :], ended[-1]]
+                    if left
+                    else [ended[-1]]
+                )
         else:
             for acc, frag in busy:
                 if acc & (reads | writes) or frag & writes:
@@ -80,7 +86,17 @@ def in_flight_faults(insts: list[Inst]) -> list[str]:
     return faults
 
 
-@pytest.mark.parametrize(("family", "sm", "step"), [("bulk", "90a", 17), ("bulk", "100a", 23), ("tmap", "90a", 19), ("tensormap", "100a", 97), ("multimem", "100a", 19), ("wgmma", "90a", 23)])
+@pytest.mark.parametrize(
+    ("family", "sm", "step"),
+    [
+        ("bulk", "90a", 17),
+        ("bulk", "100a", 23),
+        ("tmap", "90a", 19),
+        ("tensormap", "100a", 97),
+        ("multimem", "100a", 19),
+        ("wgmma", "90a", 23),
+    ],
+)
 def test_judges_find_nothing(family: str, sm: str, step: int, tmp_path: Path) -> None:
     """Every form compiles or is refused by name; the schedule judge is silent."""
     done = 0
@@ -98,7 +114,10 @@ def test_judges_find_nothing(family: str, sm: str, step: int, tmp_path: Path) ->
 
 
 @pytest.mark.oracle
-@pytest.mark.parametrize(("family", "sm", "step"), [("bulk", "90a", 29), ("tensormap", "100a", 127), ("tmap", "100a", 13), ("wgmma", "90a", 47), ("bulk", "120a", 37)])
+@pytest.mark.parametrize(
+    ("family", "sm", "step"),
+    [("bulk", "90a", 29), ("tensormap", "100a", 127), ("tmap", "100a", 13), ("wgmma", "90a", 47), ("bulk", "120a", 37)],
+)
 def test_words_and_operands_as_ptxas_has_them(family: str, sm: str, step: int, tmp_path: Path) -> None:
     """nvdisasm prints every word as we do, at -O3 and -O0, and the instructions of these families are those of ptxas."""
     oracle.require("ptxas", "nvdisasm")
@@ -116,9 +135,16 @@ def test_words_and_operands_as_ptxas_has_them(family: str, sm: str, step: int, t
         ours.write_bytes(got)
         source = tmp_path / "k.ptx"
         source.write_text(_HEAD.format(sm=sm) + text)
-        done = subprocess.run([str(oracle.find("ptxas")), f"-arch=sm_{sm}", str(source), "-o", str(theirs)], capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [str(oracle.find("ptxas")), f"-arch=sm_{sm}", str(source), "-o", str(theirs)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         assert done.returncode == 0, done.stderr
-        if not {"HGMMA.64x8x16.F16 RZ, gdesc[URZ], RZ, !UPT, gsb0"} & set(listing(theirs)):  # ptxas dropped a product there
+        if not {"HGMMA.64x8x16.F16 RZ, gdesc[URZ], RZ, !UPT, gsb0"} & set(
+            listing(theirs)
+        ):  # ptxas dropped a product there
             assert essence(ours) == essence(theirs), text
             compared += bool(essence(ours))
     assert compared >= 1
@@ -127,7 +153,9 @@ def test_words_and_operands_as_ptxas_has_them(family: str, sm: str, step: int, t
 def listing(cubin: Path) -> list[str]:
     """nvdisasm's instructions."""
     done = subprocess.run([str(oracle.find("nvdisasm")), "-c", str(cubin)], capture_output=True, text=True, check=True)
-    return [re.sub(r"\s+", " ", m[1]).strip() for m in re.finditer(r"^\s*/\*[0-9a-f]{4,}\*/\s+(.*?)\s*;", done.stdout, re.M)]
+    return [
+        re.sub(r"\s+", " ", m[1]).strip() for m in re.finditer(r"^\s*/\*[0-9a-f]{4,}\*/\s+(.*?)\s*;", done.stdout, re.M)
+    ]
 
 
 def essence(cubin: Path) -> list[str]:
@@ -141,7 +169,11 @@ def essence(cubin: Path) -> list[str]:
 
 
 _MMA = "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%s}, %%rd1, %%rd2, 1, 1, 1, 0, 0;\n"
-_FENCE, _COMMIT, _WAIT = "wgmma.fence.sync.aligned;\n", "wgmma.commit_group.sync.aligned;\n", "wgmma.wait_group.sync.aligned 0;\n"
+_FENCE, _COMMIT, _WAIT = (
+    "wgmma.fence.sync.aligned;\n",
+    "wgmma.commit_group.sync.aligned;\n",
+    "wgmma.wait_group.sync.aligned 0;\n",
+)
 
 
 def _store(regs: str) -> str:
@@ -178,7 +210,9 @@ def test_accumulators_stay_in_place(body: str, waits: int, tmp_path: Path) -> No
 
 def test_the_judge_of_products_sees_faults(tmp_path: Path) -> None:
     """Without its wait, or with its ARRIVE behind it, a product is reported."""
-    body = "mov.f32 %f1, 0f00000000;\n" + _FENCE + _MMA % "%f1,%f2,%f3,%f4" + _COMMIT + _WAIT + _store("%f1,%f2,%f3,%f4")
+    body = (
+        "mov.f32 %f1, 0f00000000;\n" + _FENCE + _MMA % "%f1,%f2,%f3,%f4" + _COMMIT + _WAIT + _store("%f1,%f2,%f3,%f4")
+    )
     insts = decoded(compile_ptx(kernel(body, "sm_90a"), "sm_90a", {}, name="t.ptx"), "90a", tmp_path)
     assert in_flight_faults(insts) == []
     assert in_flight_faults([i for i in insts if not (i.op == "WARPGROUP" and "DEPBAR" in i.mods)])
@@ -210,7 +244,9 @@ def test_groups_are_counted_on_one_scoreboard(tmp_path: Path) -> None:
 
 def test_each_thread_takes_its_turn() -> None:
     """A copy stands in a loop that elects one thread a round; its values reach the uniform registers under the elected one's predicate."""
-    (unit,) = lower_text(kernel("ld.param.u64 %rd1, [p];\ncp.async.bulk.prefetch.L2.global [%rd1], %r1;\nret;", "sm_90"), "sm_90")
+    (unit,) = lower_text(
+        kernel("ld.param.u64 %rd1, [p];\ncp.async.bulk.prefetch.L2.global [%rd1], %r1;\nret;", "sm_90"), "sm_90"
+    )
     seen = names(unit)
     at = seen.index("UBLKPF.L2")
     assert "ELECT" in seen[:at] and seen[at + 1].startswith("BRA")
@@ -237,10 +273,15 @@ def test_refused_by_name(body: str, target: str, why: str) -> None:
 _COUNTS = ".reqntid 384\n.minnctapersm 1\n"
 
 
-@pytest.mark.parametrize(("bounds", "kept"), [(_COUNTS, True), (".maxntid 384\n.maxnreg 168\n", True), (".maxntid 384\n", False), ("", False)])
+@pytest.mark.parametrize(
+    ("bounds", "kept"),
+    [(_COUNTS, True), (".maxntid 384\n.maxnreg 168\n", True), (".maxntid 384\n", False), ("", False)],
+)
 def test_register_counts_change_where_the_first_is_known(bounds: str, kept: bool, tmp_path: Path) -> None:
     """setmaxnreg stands where the launch bounds say the count at entry; the kernel then reports that count."""
-    text = kernel("setmaxnreg.dec.sync.aligned.u32 40;\nld.param.u64 %rd1, [p];\nst.global.u32 [%rd1], %r1;\nret;", "sm_90a").replace("n)\n{", "n)\n" + bounds + "{")
+    text = kernel(
+        "setmaxnreg.dec.sync.aligned.u32 40;\nld.param.u64 %rd1, [p];\nst.global.u32 [%rd1], %r1;\nret;", "sm_90a"
+    ).replace("n)\n{", "n)\n" + bounds + "{")
     got = compile_ptx(text, "sm_90a", {}, name="t.ptx")
     insts = decoded(got, "90a", tmp_path)
     assert any(i.op == "USETMAXREG" for i in insts) == kept
@@ -254,6 +295,12 @@ def test_register_counts_are_kept(tmp_path: Path) -> None:
     """Where more registers are in use behind the release than are left, no change is made."""
     loads = "".join(f"ld.global.u32 %r{k}, [%rd1+{4 * k}];\n" for k in range(50))
     sums = "".join(f"add.u32 %r50, %r50, %r{k};\n" for k in range(50))
-    body = "ld.param.u64 %rd1, [p];\n" + loads + "bar.sync 0;\nsetmaxnreg.dec.sync.aligned.u32 40;\nmov.u32 %r50, 0;\n" + sums + "st.global.u32 [%rd1], %r50;\nret;"
+    body = (
+        "ld.param.u64 %rd1, [p];\n"
+        + loads
+        + "bar.sync 0;\nsetmaxnreg.dec.sync.aligned.u32 40;\nmov.u32 %r50, 0;\n"
+        + sums
+        + "st.global.u32 [%rd1], %r50;\nret;"
+    )
     got = compile_ptx(kernel(body, "sm_90a").replace("n)\n{", "n)\n" + _COUNTS + "{"), "sm_90a", {}, name="t.ptx")
     assert not any(i.op == "USETMAXREG" for i in decoded(got, "90a", tmp_path))

@@ -19,7 +19,10 @@ def graph(succs: list[list[int]]) -> Function:
     fn.blocks.append(Block(2 * n))  # the prologue: no branch goes back to it
     for i, out in enumerate(succs):
         tid, p = fn.new_vreg("R"), fn.new_vreg("P")
-        insts = [Inst("S2R", (), (tid,), (Name("N", "SR_TID.X"),)), Inst("ISETP", ("NE", "AND"), (p, PT), (tid, RZ, PT))]
+        insts = [
+            Inst("S2R", (), (tid,), (Name("N", "SR_TID.X"),)),
+            Inst("ISETP", ("NE", "AND"), (p, PT), (tid, RZ, PT)),
+        ]
         blocks = [Block(i, insts)]
         if not out:
             insts.append(Inst("EXIT"))

@@ -66,7 +66,9 @@ def test_every_ptx_instruction_is_lowered_or_refused_by_name(target: str) -> Non
             assert e.line == line, (case.text, e.message)
             continue
         lowered += 1
-        said = case.text.startswith("setmaxnreg") and any("setmaxnreg" in message for _, message, _ in unit.diags)  # no launch bounds: left out with a note
+        said = case.text.startswith("setmaxnreg") and any(
+            "setmaxnreg" in message for _, message, _ in unit.diags
+        )  # no launch bounds: left out with a note
         assert said or EMPTY.match(case.text) or any(i.line == line for i in insts(unit)), f"{case.text} left nothing"
     assert lowered > 150
     assert refused > 0
@@ -101,7 +103,12 @@ def _declare(m: re.Match[str], swap: dict[str, str]) -> str:
 
 def test_guard_covers_effects_and_results_only() -> None:
     """Under a guard, stores and writes of PTX registers are guarded; arithmetic on temporaries is not, and loops become branches."""
-    (u,) = lower_text(kernel("setp.eq.u32 %p1, %r1, 0;\n@%p1 bfi.b64 %rd1, %rd2, %rd3, %r2, %r3;\n@%p1 st.global.u64 [%rd4], %rd1;\nret;"), "sm_90")
+    (u,) = lower_text(
+        kernel(
+            "setp.eq.u32 %p1, %r1, 0;\n@%p1 bfi.b64 %rd1, %rd2, %rd3, %r2, %r3;\n@%p1 st.global.u64 [%rd4], %rd1;\nret;"
+        ),
+        "sm_90",
+    )
     guarded = [i for i in insts(u) if i.guard is not None]
     assert [i.op for i in guarded] == ["LOP3", "LOP3", "STG"]
     (u,) = lower_text(kernel("setp.eq.u32 %p1, %r1, 0;\n@!%p1 atom.shared.add.u64 %rd1, [%r2], %rd3;\nret;"), "sm_90")
@@ -136,7 +143,10 @@ def test_descriptor_is_loaded_again_after_calls() -> None:
 @pytest.mark.parametrize(("sm", "base"), [(80, False), (90, True), (120, True)])
 def test_shared_base(sm: int, base: bool) -> None:
     """From sm_90 on a shared address carries the CTA's place in the cluster and starts at 0x400."""
-    text = kernel(".shared .align 4 .b32 a[4]; .shared .align 8 .b8 b[8];\nst.shared.u32 [b+4], %r1;\nmov.u32 %r2, b;\nst.shared.u32 [%r2], %r2;\nret;", f"sm_{sm}")
+    text = kernel(
+        ".shared .align 4 .b32 a[4]; .shared .align 8 .b8 b[8];\nst.shared.u32 [b+4], %r1;\nmov.u32 %r2, b;\nst.shared.u32 [%r2], %r2;\nret;",
+        f"sm_{sm}",
+    )
     (u,) = lower_text(text, f"sm_{sm}")
     assert u.attrs["shared"] == 24
     assert ("LEA" in names(u)) == base

@@ -99,7 +99,11 @@ def listing(cubin: bytes) -> bytes:
 
     c = read_cubin(cubin)
     return b"\n".join(
-        ".".join((item.inst.op, *item.inst.mods)).encode() for s in c.sections if s.name.startswith(".text") for item in decode_section(s, isa.target(c.sm)) if item.inst is not None
+        ".".join((item.inst.op, *item.inst.mods)).encode()
+        for s in c.sections
+        if s.name.startswith(".text")
+        for item in decode_section(s, isa.target(c.sm))
+        if item.inst is not None
     )
 
 
@@ -118,7 +122,10 @@ def test_whole_warp_under_a_branch(sm: int, op: str, mask: str) -> None:
 
 def chain(exits: int) -> str:
     """A loop whose body has many ways to its end, as an unrolled insertion sort has; what follows them is the work."""
-    steps = "".join(f"add.u32 %r2,%r2,%r1; and.b32 %r4,%r2,{(n % 5) + 1}; setp.eq.u32 %p1,%r4,1; @%p1 bra J;\n" for n in range(exits))
+    steps = "".join(
+        f"add.u32 %r2,%r2,%r1; and.b32 %r4,%r2,{(n % 5) + 1}; setp.eq.u32 %p1,%r4,1; @%p1 bra J;\n"
+        for n in range(exits)
+    )
     work = "".join(f"mad.lo.u32 %r5,%r5,%r2,{n}; xor.b32 %r5,%r5,%r1; st.global.u32 [%l0],%r5;\n" for n in range(8))
     return f"mov.u32 %r3,0; mov.u32 %r2,0; mov.u32 %r5,1; L: {steps} add.u32 %r2,%r2,7;\nJ: {work} add.u32 %r3,%r3,1; setp.lt.u32 %p2,%r3,6; @%p2 bra L; ret; }}"
 
@@ -173,8 +180,16 @@ def test_bssy_points_behind_its_bsync(sm: int) -> None:
 def test_many_ways_out_of_a_switch_in_a_loop() -> None:
     """One barrier for each of the ways out, and BREAKs of all others on each, were 1.6 times ptxas's instructions."""
     oracle.require("ptxas")
-    cases = "".join(f"setp.ne.u32 %p1,%r6,{n}; @%p1 bra N{n}; mad.lo.u32 %r5,%r5,5,{n}; and.b32 %r7,%r5,3; setp.eq.u32 %p2,%r7,1; @%p2 bra W{n}; bra J; N{n}:\n" for n in range(8))
-    ways = "".join(f"W{n}: xor.b32 %r5,%r5,{77 * n}; st.global.u32 [%l0+4],%r5; " + f"mad.lo.u32 %r5,%r5,%r1,{n}; xor.b32 %r5,%r5,%r3; st.global.u32 [%l0+8],%r5; " * 4 + "bra END;\n" for n in range(8))
+    cases = "".join(
+        f"setp.ne.u32 %p1,%r6,{n}; @%p1 bra N{n}; mad.lo.u32 %r5,%r5,5,{n}; and.b32 %r7,%r5,3; setp.eq.u32 %p2,%r7,1; @%p2 bra W{n}; bra J; N{n}:\n"
+        for n in range(8)
+    )
+    ways = "".join(
+        f"W{n}: xor.b32 %r5,%r5,{77 * n}; st.global.u32 [%l0+4],%r5; "
+        + f"mad.lo.u32 %r5,%r5,%r1,{n}; xor.b32 %r5,%r5,%r3; st.global.u32 [%l0+8],%r5; " * 4
+        + "bra END;\n"
+        for n in range(8)
+    )
     body = f"mov.u32 %r3,0; mov.u32 %r5,%r1; L: and.b32 %r6,%r5,7; {cases} J: add.u32 %r5,%r5,%r1; shr.u32 %r5,%r5,1; add.u32 %r3,%r3,1; setp.lt.u32 %p3,%r3,6; @%p3 bra L;\nbra END; {ways}END: st.global.u32 [%l0],%r5; ret; }}"
     x = np.random.default_rng(4).integers(0, 1 << 30, 64, np.uint32)
     theirs = oracle.compile_ptx(HEAD % 80 + body, 80)

@@ -1,6 +1,6 @@
 """mma.sync in all its forms: our cubin and ptxas's give the same bits in the simulator.
 
-    python -m tests.lower.test_mma --arch 90 [--every N]      judges every N-th form
+python -m tests.lower.test_mma --arch 90 [--every N]      judges every N-th form
 """
 
 from __future__ import annotations
@@ -62,7 +62,8 @@ def kernel(text: str, name: str) -> str:
     return (
         f".visible .entry {name}(.param .u64 pa, .param .u64 po) {{\n .reg .b64 a, o, w; .reg .b32 t;\n ld.param.u64 a, [pa]; ld.param.u64 o, [po];\n"
         " cvta.to.global.u64 a, a; cvta.to.global.u64 o, o; mov.u32 t, %tid.x; mul.wide.u32 w, t, 512; add.u64 a, a, w; mul.wide.u32 w, t, 64; add.u64 o, o, w;\n"
-        + "\n".join([*declared, *loads, f" {opcode} {', '.join(operands)};", *stores]) + "\n ret;\n}\n"
+        + "\n".join([*declared, *loads, f" {opcode} {', '.join(operands)};", *stores])
+        + "\n ret;\n}\n"
     )
 
 
@@ -71,7 +72,15 @@ def values(text: str, rng: np.random.Generator) -> Any:
     if ".f64" in text:
         return rng.standard_normal(32 * 64).view(np.uint8)
     raw = rng.integers(0, 256, 32 * 512, dtype=np.uint8)
-    if ".tf32" in text or ".bf16" in text or ".f16" in text or "e4m3" in text or "e5m2" in text or "e2m" in text or "e3m" in text:
+    if (
+        ".tf32" in text
+        or ".bf16" in text
+        or ".f16" in text
+        or "e4m3" in text
+        or "e5m2" in text
+        or "e2m" in text
+        or "e3m" in text
+    ):
         raw &= 0x3B  # every format reads a number of moderate size
     return raw
 

@@ -49,7 +49,10 @@ def test_as_ptxas(option: str, ours: dict[str, AttrValue], arch: str) -> None:
     text = TEXT.format(arch=arch)
     theirs = oracle.compile_ptx(text, arch, "-O1", option)
     assert not isinstance(theirs, oracle.ToolError), theirs.stderr
-    names = [sorted(t.split()[0] for t in chosen(image, "LD|ST|.*ERRBAR")) for image in (compile_ptx(text, f"sm_{arch}", ours), theirs.read_bytes())]
+    names = [
+        sorted(t.split()[0] for t in chosen(image, "LD|ST|.*ERRBAR"))
+        for image in (compile_ptx(text, f"sm_{arch}", ours), theirs.read_bytes())
+    ]
     plain = [[n for n in side if not re.match("LDC|LDS", n)] for side in names]
     assert plain[0] == plain[1]
 

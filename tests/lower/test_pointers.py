@@ -14,7 +14,11 @@ from tests import oracle
 
 
 def _function(name: str, body: str, local: int = 0) -> str:
-    memory = f".local .align 4 .b8 m[{local}]; mov.u64 %rd1, m; st.local.u32 [%rd1+{local - 4}], %r1; ld.local.u32 %r1, [%rd1+{local - 4}];" if local else ""
+    memory = (
+        f".local .align 4 .b8 m[{local}]; mov.u64 %rd1, m; st.local.u32 [%rd1+{local - 4}], %r1; ld.local.u32 %r1, [%rd1+{local - 4}];"
+        if local
+        else ""
+    )
     return f".func (.param .b32 r) {name}(.param .b32 x) {{ .reg .b32 %r<4>; .reg .b64 %rd<3>; ld.param.u32 %r1, [x]; {memory} {body} st.param.b32 [r], %r1; ret; }}\n"
 
 

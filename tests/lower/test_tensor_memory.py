@@ -1,6 +1,6 @@
 """Tensor memory, asynchronous stores and reductions, launch control: the same instructions as ptxas's, in the same order.
 
-    python -m tests.lower.test_tensor_memory [--arch 100a]      one kernel for each line (the tests put several into one)
+python -m tests.lower.test_tensor_memory [--arch 100a]      one kernel for each line (the tests put several into one)
 """
 
 from __future__ import annotations
@@ -130,7 +130,9 @@ def test_one_kind_of_group() -> None:
     from tests.lower.helpers import lower_text
     from tests.lower.same_instruction import kernel
 
-    lines = [line for line in COPIES.split("\n") if "shift" in line] + [line for line in PAIRS.split("\n") if "cp" in line]
+    lines = [line for line in COPIES.split("\n") if "shift" in line] + [
+        line for line in PAIRS.split("\n") if "cp" in line
+    ]
     with pytest.raises(CompileError, match="uses single CTA"):
         lower_text(kernel("\n".join(lines), "100a"), "sm_100a")
 

@@ -16,7 +16,12 @@ from tests.lower import texture_trace
 from tests.lower.helpers import insts, lower_text
 
 #: What is refused, by the words of the message: everything else must be lowered.
-REFUSED = ("derivatives of 3d and cube textures", "derivatives of such a texture by its name", "descriptor tables", "does not run here")
+REFUSED = (
+    "derivatives of 3d and cube textures",
+    "derivatives of such a texture by its name",
+    "descriptor tables",
+    "does not run here",
+)
 SMS = ("75", "80", "90", "100", "120")
 
 
@@ -28,7 +33,9 @@ def _kernel(body: str, sm: str = "90", options: str = "") -> str:
 
 def test_vectors() -> None:
     """A fetch from an array of 2d textures: index and coordinates in one block of three, the rest in another, the handle in a uniform pair."""
-    text = _kernel("tex.level.a2d.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%h0, {%r0, %f4, %f5, %f5}], %f6;\nst.global.v4.f32 [%h1], {%f0, %f1, %f2, %f3};")
+    text = _kernel(
+        "tex.level.a2d.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%h0, {%r0, %f4, %f5, %f5}], %f6;\nst.global.v4.f32 [%h1], {%f0, %f1, %f2, %f3};"
+    )
     (unit,) = lower_text(text, "sm_90")
     fetch = next(i for i in insts(unit) if i.op == "TEX")
     assert fetch.mods == ("LL",)
@@ -40,7 +47,9 @@ def test_vectors() -> None:
 
 def test_unread_results() -> None:
     """Components that nothing reads are not fetched."""
-    (unit,) = lower_text(_kernel("tex.2d.v4.f32.f32 {%f0, _, %f2, %f3}, [%h0, {%f4, %f5}];\nst.global.f32 [%h1], %f2;"), "sm_90")
+    (unit,) = lower_text(
+        _kernel("tex.2d.v4.f32.f32 {%f0, _, %f2, %f3}, [%h0, {%f4, %f5}];\nst.global.f32 [%h1], %f2;"), "sm_90"
+    )
     fetch = next(i for i in insts(unit) if i.op == "TEX")
     assert fetch.srcs[-1].value == 0b0100  # type: ignore[union-attr]
 
@@ -65,7 +74,10 @@ def test_surface_address() -> None:
 def test_header_words(sm: str, options: str, want: tuple[object, ...]) -> None:
     """Names have words behind the parameters, each one once."""
     sampler = "samp0, " if options else ""
-    body = f"tex.2d.v4.f32.f32 {{%f0, %f1, %f2, %f3}}, [tex0, {sampler}{{%f4, %f5}}];\n" * 2 + "sust.b.1d.b32.zero [surf0, {%r0}], %r1;"
+    body = (
+        f"tex.2d.v4.f32.f32 {{%f0, %f1, %f2, %f3}}, [tex0, {sampler}{{%f4, %f5}}];\n" * 2
+        + "sust.b.1d.b32.zero [surf0, {%r0}], %r1;"
+    )
     (unit,) = lower_text(_kernel(body, sm, options), f"sm_{sm}")
     assert unit.attrs["headers"] == want
 
@@ -87,7 +99,13 @@ def test_forged_header_words() -> None:
     from stages.elf.headers import header_words
 
     (unit,) = lower_text(_kernel("sust.b.1d.b32.zero [surf0, {%r0}], %r1;"), "sm_90")
-    for value in (3, ("surface",), (("surface", "surf0", 3),), (("ghost", "surf0", 4),), (("surface", "surf0", 4), ("surface", "surf0", 4))):
+    for value in (
+        3,
+        ("surface",),
+        (("surface", "surf0", 3),),
+        (("ghost", "surf0", 4),),
+        (("surface", "surf0", 4), ("surface", "surf0", 4)),
+    ):
         unit.attrs["headers"] = value
         with pytest.raises(CompileError, match="headers"):
             header_words(unit, True)
@@ -114,8 +132,16 @@ def test_tools_take_it(sm: str, tmp_path: Path) -> None:
     from stages.check.schedule_checker import check_bytes
 
     oracle.require("nvdisasm", "nvlink")
-    forms = [f for f in list(corpus.forms("texture"))[::40] + list(corpus.forms("surface"))[::60] if "grad" not in f.text and f.text[2] != "q"]
-    forms += [f for f in corpus.forms("texture") if f.text.startswith(("tex.grad.2d.v4.f32.f32", "txq.width")) and not f.text.endswith(", z")]
+    forms = [
+        f
+        for f in list(corpus.forms("texture"))[::40] + list(corpus.forms("surface"))[::60]
+        if "grad" not in f.text and f.text[2] != "q"
+    ]
+    forms += [
+        f
+        for f in corpus.forms("texture")
+        if f.text.startswith(("tex.grad.2d.v4.f32.f32", "txq.width")) and not f.text.endswith(", z")
+    ]
     image = compile_ptx(texture_trace.module_text("texture", sm, forms, "direct"), f"sm_{sm}", {})
     path = tmp_path / "t.cubin"
     path.write_bytes(image)

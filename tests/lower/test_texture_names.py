@@ -16,7 +16,9 @@ def constants(text: str) -> set[int]:
     """The immediates of moves, those of HFMA2 by their halves."""
     found = {int(x, 16) & 0xFFFFFFFF for x in re.findall(r"MOV(?:\.U32)? U?R\d+, (?:RZ, RZ, )?(-?0x[0-9a-f]+)", text)}
     halves = {"0.0078125": 0x2000, "-0.0 ": 0x8000, "-0.0": 0x8000, "2": 0x4000}
-    return found | {halves[h] << 16 for h in re.findall(r"HFMA2(?:\.MMA)? R\d+, -RZ, RZ, (-?[0-9.]+ ?), 0", text) if h in halves}
+    return found | {
+        halves[h] << 16 for h in re.findall(r"HFMA2(?:\.MMA)? R\d+, -RZ, RZ, (-?[0-9.]+ ?), 0", text) if h in halves
+    }
 
 
 @pytest.mark.oracle

@@ -106,8 +106,18 @@ def test_verdicts(case: str, tmp_path: Path) -> None:
     text, options = VERDICTS[case]
     (tmp_path / "k.ptx").write_text(text)
     done = subprocess.run(
-        [str(oracle.find("ptxas")), "-arch", "sm_80", *options, "k.ptx", "-o", "k.cubin"], capture_output=True, text=True, check=False, cwd=tmp_path
+        [str(oracle.find("ptxas")), "-arch", "sm_80", *options, "k.ptx", "-o", "k.cubin"],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
     )
     said: list[str] = []
-    refused = parse_to_stream([("k.ptx", text.encode())], "sm_80", {"opt-level": 3, **({"compile-only": 1} if options else {})}, lambda data: None, say=said.append)
+    refused = parse_to_stream(
+        [("k.ptx", text.encode())],
+        "sm_80",
+        {"opt-level": 3, **({"compile-only": 1} if options else {})},
+        lambda data: None,
+        say=said.append,
+    )
     assert (bool(refused), "".join(said)) == (done.returncode != 0, done.stderr + done.stdout)

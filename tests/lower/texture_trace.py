@@ -135,7 +135,9 @@ def stand_in() -> Iterator[list[Line]]:
                 self.table[address] = _driver(self, name, trace)
 
     def padded(self: Device, *args: Any) -> bytes:
-        return params(self, *args) + struct.pack("<4I", 0x5100, 0x5200, 0x5300, 0x5400)  # what the driver would put behind
+        return params(self, *args) + struct.pack(
+            "<4I", 0x5100, 0x5200, 0x5300, 0x5400
+        )  # what the driver would put behind
 
     Device._params = padded  # type: ignore[assignment, method-assign]
     Stubs.__init__ = with_driver  # type: ignore[method-assign]
@@ -173,7 +175,13 @@ def run(cubin: bytes, entry: str) -> tuple[list[Line], bytes] | str:
     out = np.zeros(4096, dtype=np.uint8)
     with stand_in() as trace:
         try:
-            Device(without_header_words(cubin)).launch(entry, (1, 1, 1), (1, 1, 1), [np.uint64(VALUES["h"]), np.uint64(VALUES["s"]), memory, out], names=["ph", "ps", "pi", "po"])
+            Device(without_header_words(cubin)).launch(
+                entry,
+                (1, 1, 1),
+                (1, 1, 1),
+                [np.uint64(VALUES["h"]), np.uint64(VALUES["s"]), memory, out],
+                names=["ph", "ps", "pi", "po"],
+            )
         except (ImageError, SimError) as error:
             return f"simulator: {error}"
         return list(trace), out.tobytes()
@@ -186,14 +194,16 @@ def module_text(family: str, sm: str, forms: Sequence[corpus.Form], handle: str)
     return head + "".join(corpus.body(f"k{k}", form, handle) for k, form in enumerate(forms))
 
 
-
-
-def compare(family: str, sm: str, forms: Sequence[corpus.Form], handle: str, folder: Path) -> tuple[int, list[str], list[str]]:
+def compare(
+    family: str, sm: str, forms: Sequence[corpus.Form], handle: str, folder: Path
+) -> tuple[int, list[str], list[str]]:
     """(equal, differences, refused) over forms that ptxas takes."""
     equal, different, refused = 0, [], []
     plain = [f for f in forms if f.text[:3] not in ("txq", "suq")]
     groups = [plain] if plain else []
-    groups += [[f] for f in forms if f.text[:3] in ("txq", "suq")]  # a symbol that nobody defines spoils the whole cubin
+    groups += [
+        [f] for f in forms if f.text[:3] in ("txq", "suq")
+    ]  # a symbol that nobody defines spoils the whole cubin
     for group in groups:
         path = folder / "forms.ptx"
         path.write_text(module_text(family, sm, group, handle))
@@ -227,7 +237,12 @@ def show(x: tuple[list[Line], bytes] | str) -> str:
     if isinstance(x, str):
         return x
     lines = [
-        f"{name} " + " ; ".join("[" + ",".join(_NAMES.get(w, f"{w:#x}") for w in v) + "]" if isinstance(v, tuple) else str(v) for v in values) for name, values in x[0]
+        f"{name} "
+        + " ; ".join(
+            "[" + ",".join(_NAMES.get(w, f"{w:#x}") for w in v) + "]" if isinstance(v, tuple) else str(v)
+            for v in values
+        )
+        for name, values in x[0]
     ]
     stored = [w for w in struct.unpack("<1024I", x[1]) if w]
     return " / ".join(lines) + " -> " + ",".join(f"{w:#x}" for w in stored)
@@ -250,7 +265,9 @@ def main() -> int:
         forms = [f for f in corpus.forms(family) if re.search(args.form, f.text)][:: args.step]
         with tempfile.TemporaryDirectory() as folder:
             equal, different, refused = compare(family, args.sm, forms, args.handle, Path(folder))
-        print(f"sm_{args.sm} {family} {args.handle}: {len(forms)} forms, {equal} equal, {len(different)} different, {len(refused)} refused")
+        print(
+            f"sm_{args.sm} {family} {args.handle}: {len(forms)} forms, {equal} equal, {len(different)} different, {len(refused)} refused"
+        )
         for text in different[: args.show]:
             print("   ", text)
         for text, n in Counter(re.sub(r"^.*?: ", "", r)[-110:] for r in refused).most_common(args.show):

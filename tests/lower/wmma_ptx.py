@@ -19,7 +19,19 @@ _FACTORS = {
     "m8n8k32": {"u4": (1, 1), "s4": (1, 1)},
     "m8n8k128": {"b1": (1, 1)},
 }
-_BITS = {"f16": 16, "bf16": 16, "tf32": 32, "f32": 32, "f64": 64, "s32": 32, "u8": 8, "s8": 8, "u4": 4, "s4": 4, "b1": 1}
+_BITS = {
+    "f16": 16,
+    "bf16": 16,
+    "tf32": 32,
+    "f32": 32,
+    "f64": 64,
+    "s32": 32,
+    "u8": 8,
+    "s8": 8,
+    "u4": 4,
+    "s4": 4,
+    "b1": 1,
+}
 
 
 class Case(NamedTuple):
@@ -59,7 +71,13 @@ def cases(sm: int) -> list[Case]:
         for at in types:
             if sm < 80 and at in ("bf16", "tf32", "f64"):
                 continue
-            pairs = [(c, d) for c in ("f16", "f32") for d in ("f16", "f32")] if at == "f16" else [("f64", "f64")] if at == "f64" else [("s32", "s32")]
+            pairs = (
+                [(c, d) for c in ("f16", "f32") for d in ("f16", "f32")]
+                if at == "f16"
+                else [("f64", "f64")]
+                if at == "f64"
+                else [("s32", "s32")]
+            )
             if at in ("bf16", "tf32"):
                 pairs = [("f32", "f32")]
             mods = {"f64": ("", ".rz", ".rp"), "b1": (".xor.popc", ".and.popc")}.get(at, ("",))
@@ -73,7 +91,21 @@ def cases(sm: int) -> list[Case]:
                     for k in range(1 if sub else 4):
                         la, lb = ("row", "col") if sub else (("row", "col")[k & 1], ("row", "col")[k >> 1])
                         lc, ld = ("row", "col")[turn & 1], ("col", "row")[(turn >> 1) & 1]
-                        out.append(Case(shape, at, ct, dt, la, lb, lc, ld, mod, ("global", "", "shared")[turn % 3], ("natural", "constant", "register")[turn // 3 % 3]))
+                        out.append(
+                            Case(
+                                shape,
+                                at,
+                                ct,
+                                dt,
+                                la,
+                                lb,
+                                lc,
+                                ld,
+                                mod,
+                                ("global", "", "shared")[turn % 3],
+                                ("natural", "constant", "register")[turn // 3 % 3],
+                            )
+                        )
                         turn += 1
     return out
 
@@ -84,7 +116,13 @@ def _leading(case: Case, matrix: str) -> tuple[int, int, int]:
     rows, cols = {"a": (m, k), "b": (k, n)}.get(matrix, (m, n))
     layout = {"a": case.la, "b": case.lb, "c": case.lc, "d": case.ld}[matrix]
     natural = cols if layout == "row" else rows
-    return rows, cols, natural if case.stride == "natural" else natural + {"b1": 128, "u4": 32, "s4": 32, "u8": 16, "s8": 16}.get(case.at if matrix in "ab" else "", 8)
+    return (
+        rows,
+        cols,
+        natural
+        if case.stride == "natural"
+        else natural + {"b1": 128, "u4": 32, "s4": 32, "u8": 16, "s8": 16}.get(case.at if matrix in "ab" else "", 8),
+    )
 
 
 def _register(t: str) -> str:
@@ -117,7 +155,9 @@ def kernel(case: Case, name: str) -> str:
             lines += [
                 f" mov.u32 h{x}, buffer; add.u32 h{x}, h{x}, {4096 * i}; mov.u32 v, 0;",
                 f"L{x}: shl.b32 ld, t, 2; add.u32 ld, ld, v; cvt.u64.u32 w, ld; add.u64 s, {x}, w; add.u32 ld, ld, h{x};",
-                " .reg .b32 q" + x + f"; ld.global.b32 q{x}, [s]; st.shared.b32 [ld], q{x}; add.u32 v, v, 128; setp.lt.u32 p, v, 4096; @p bra L{x};",
+                " .reg .b32 q"
+                + x
+                + f"; ld.global.b32 q{x}, [s]; st.shared.b32 [ld], q{x}; add.u32 v, v, 128; setp.lt.u32 p, v, 4096; @p bra L{x};",
             ]
             at[x] = f"h{x}"
         lines += [f" mov.u32 hd, buffer; add.u32 hd, hd, {4096 * 3}; ld.param.u32 ld, [sd]; bar.sync 0;"]
@@ -130,12 +170,20 @@ def kernel(case: Case, name: str) -> str:
         return {"natural": "", "constant": f", {_leading(case, x)[2]}", "register": f", l{x}"}[case.stride]
 
     head = "sync.aligned"
-    for x, letter, n, layout, t in (("a", "x", na, case.la, case.at), ("b", "y", nb, case.lb, case.at), ("c", "u", nc, case.lc, case.ct)):
+    for x, letter, n, layout, t in (
+        ("a", "x", na, case.la, case.at),
+        ("b", "y", nb, case.lb, case.at),
+        ("c", "u", nc, case.lc, case.ct),
+    ):
         lines.append(f" wmma.load.{x}.{head}.{layout}.{case.shape}{dot}.{t} {vec(letter, n)}, [{at[x]}]{stride(x)};")
     logic, sat = (case.mod, "") if case.at == "b1" else ("", case.mod)
     types = f"{case.dt}.{case.ct}" if case.at == "f16" else f"{case.dt}.{case.at}.{case.at}.{case.ct}"
-    lines.append(f" wmma.mma{logic}.{head}.{case.la}.{case.lb}.{case.shape}{sat if case.at == 'f64' else ''}.{types}{sat if case.at != 'f64' else ''} {vec('z', nd)}, {vec('x', na)}, {vec('y', nb)}, {vec('u', nc)};")
-    lines.append(f" wmma.store.d.{head}.{case.ld}.{case.shape}{dot}.{case.dt} [{at['d']}], {vec('z', nd)}{stride('d')};")
+    lines.append(
+        f" wmma.mma{logic}.{head}.{case.la}.{case.lb}.{case.shape}{sat if case.at == 'f64' else ''}.{types}{sat if case.at != 'f64' else ''} {vec('z', nd)}, {vec('x', na)}, {vec('y', nb)}, {vec('u', nc)};"
+    )
+    lines.append(
+        f" wmma.store.d.{head}.{case.ld}.{case.shape}{dot}.{case.dt} [{at['d']}], {vec('z', nd)}{stride('d')};"
+    )
     if case.space == "shared":
         lines += [
             " bar.sync 0; mov.u32 v, 0;",
@@ -156,7 +204,12 @@ def module(sm: str, chosen: list[Case]) -> str:
 
 def _bits_of(values: Arr, t: str) -> Arr:
     """Matrix elements as bit patterns (object integers)."""
-    kind = {"f16": (np.float16, np.uint16), "f32": (np.float32, np.uint32), "f64": (np.float64, np.uint64), "tf32": (np.float32, np.uint32)}.get(t)
+    kind = {
+        "f16": (np.float16, np.uint16),
+        "f32": (np.float32, np.uint32),
+        "f64": (np.float64, np.uint64),
+        "tf32": (np.float32, np.uint32),
+    }.get(t)
     if t == "bf16":
         return np.asarray(values.astype(np.float32).view(np.uint32) >> 16).astype(object)
     if kind is not None:
@@ -194,7 +247,11 @@ def operands(case: Case, rng: np.random.Generator, wild: bool) -> tuple[Arr, Arr
         bits = int(case.at[1:])
         low, high = (0, 1 << bits) if case.at[0] == "u" else (-(1 << bits - 1), 1 << bits - 1)
         near = 2**31 - 200 if case.mod == ".satfinite" else 100000
-        return rng.integers(low, high, shapes[0]), rng.integers(low, high, shapes[1]), rng.integers(near - 5000, near, shapes[2]) * rng.choice((-1, 1), shapes[2])
+        return (
+            rng.integers(low, high, shapes[0]),
+            rng.integers(low, high, shapes[1]),
+            rng.integers(near - 5000, near, shapes[2]) * rng.choice((-1, 1), shapes[2]),
+        )
     if wild:
         a, b, c = (rng.standard_normal(s) * 3 for s in shapes)
         if case.at == "tf32":

@@ -119,19 +119,43 @@ def selection_cases() -> Iterator[Case]:
 
                 yield Case(f"{op}{'.ftz' if ftz else ''}.{t} $d, $0", t, (t,), sign, 80 if t == "bf16" else 75)
                 if half:
-                    yield Case(f"{op}{'.ftz' if ftz else ''}.{t}x2 $d, $0", t + "x2", (t + "x2",), lanes(sign), 80 if t == "bf16" else 75)
+                    yield Case(
+                        f"{op}{'.ftz' if ftz else ''}.{t}x2 $d, $0",
+                        t + "x2",
+                        (t + "x2",),
+                        lanes(sign),
+                        80 if t == "bf16" else 75,
+                    )
     for t in ("f32", "f64"):
         f = FORMATS[t]
         yield Case(f"copysign.{t} $d, $0, $1", t, (t, t), lambda a, b, f=f: (a & f.sign) | (b & ~f.sign))
-        yield Case(f"{{.reg .pred q; setp.ne.s32 q, $2, 0; selp.{t} $d, $0, $1, q;}}", t, (t, t, "s32"), lambda a, b, c: a if c else b)
+        yield Case(
+            f"{{.reg .pred q; setp.ne.s32 q, $2, 0; selp.{t} $d, $0, $1, q;}}",
+            t,
+            (t, t, "s32"),
+            lambda a, b, c: a if c else b,
+        )
         yield Case(f"slct.{t}.s32 $d, $0, $1, $2", t, (t, t, "s32"), lambda a, b, c: b if c >> 31 else a)
-        yield Case(f"slct.{t}.f32 $d, $0, $1, $2", t, (t, t, "f32"), lambda a, b, c: a if compare(F32, "ge", False, c, 0) else b)
+        yield Case(
+            f"slct.{t}.f32 $d, $0, $1, $2",
+            t,
+            (t, t, "f32"),
+            lambda a, b, c: a if compare(F32, "ge", False, c, 0) else b,
+        )
         for kind, test in TESTP.items():
             yield Case(
-                f"{{.reg .pred q; testp.{kind}.{t} q, $0; selp.b32 $d, 1, 0, q;}}", "b32", (t,), lambda a, f=f, test=test: int(test(f, a & ~f.sign))
+                f"{{.reg .pred q; testp.{kind}.{t} q, $0; selp.b32 $d, 1, 0, q;}}",
+                "b32",
+                (t,),
+                lambda a, f=f, test=test: int(test(f, a & ~f.sign)),
             )
         for dt, true in (("f32", 0x3F800000), ("u32", 0xFFFFFFFF), ("s32", 0xFFFFFFFF)):
-            yield Case(f"set.ltu.{dt}.{t} $d, $0, $1", dt, (t, t), lambda a, b, f=f, true=true: true if compare(f, "ltu", False, a, b) else 0)
+            yield Case(
+                f"set.ltu.{dt}.{t} $d, $0, $1",
+                dt,
+                (t, t),
+                lambda a, b, f=f, true=true: true if compare(f, "ltu", False, a, b) else 0,
+            )
     for t in ("f16", "bf16"):
         f = FORMATS[t]
         for dt, true in ((t, f.bias << (f.p - 1)), ("u16", 0xFFFF), ("s32", 0xFFFFFFFF)):
@@ -194,10 +218,18 @@ def float_conversions() -> Iterator[Case]:
         for ftz in (False, True):
             z = ".ftz" if ftz else ""
             for d in ("f16", "bf16"):
-                yield Case(f"cvt.{mode}{z}.{d}.f32 $d, $0", d, ("f32",), to_float_format(F32, FORMATS[d], mode, ftz), 80 if d == "bf16" else 75)
+                yield Case(
+                    f"cvt.{mode}{z}.{d}.f32 $d, $0",
+                    d,
+                    ("f32",),
+                    to_float_format(F32, FORMATS[d], mode, ftz),
+                    80 if d == "bf16" else 75,
+                )
             for sat in (False, True):
                 s = ".sat" if sat else ""
-                yield Case(f"cvt.{mode}{z}{s}.f32.f64 $d, $0", "f32", ("f64",), to_float_format(F64, F32, mode, ftz, sat))
+                yield Case(
+                    f"cvt.{mode}{z}{s}.f32.f64 $d, $0", "f32", ("f64",), to_float_format(F64, F32, mode, ftz, sat)
+                )
         yield Case(f"cvt.{mode}.f16.f64 $d, $0", "f16", ("f64",), to_float_format(F64, F16, mode))
         yield Case(f"cvt.{mode}.bf16.f64 $d, $0", "bf16", ("f64",), to_float_format(F64, BF16, mode), 90)
         yield Case(f"cvt.{mode}.f16.bf16 $d, $0", "f16", ("bf16",), to_float_format(BF16, F16, mode), 90)
@@ -206,7 +238,9 @@ def float_conversions() -> Iterator[Case]:
     for s in ("f16", "bf16"):
         sm = 80 if s == "bf16" else 75
         yield Case(f"cvt.f32.{s} $d, $0", "f32", (s,), to_float_format(FORMATS[s], F32, "rn"), sm)
-        yield Case(f"cvt.f64.{s} $d, $0", "f64", (s,), to_float_format(FORMATS[s], F64, "rn"), 90 if s == "bf16" else 75)
+        yield Case(
+            f"cvt.f64.{s} $d, $0", "f64", (s,), to_float_format(FORMATS[s], F64, "rn"), 90 if s == "bf16" else 75
+        )
     yield Case("cvt.sat.f32.f16 $d, $0", "f32", ("f16",), to_float_format(F16, F32, "rn", sat=True))
     for ftz in (False, True):
         for sat in (False, True):
@@ -238,8 +272,18 @@ def ieee_cases() -> Iterator[Case]:
     for mode in MODES:
         for ftz in (False, True):
             z = ".ftz" if ftz else ""
-            yield Case(f"div.{mode}{z}.f32 $d, $0, $1", "f32", ("f32", "f32"), lambda a, b, m=mode, z=ftz: exact.div(F32, a, b, m, z))
-            yield Case(f"rcp.{mode}{z}.f32 $d, $0", "f32", ("f32",), lambda a, m=mode, z=ftz: exact.div(F32, 0x3F800000, a, m, z))
+            yield Case(
+                f"div.{mode}{z}.f32 $d, $0, $1",
+                "f32",
+                ("f32", "f32"),
+                lambda a, b, m=mode, z=ftz: exact.div(F32, a, b, m, z),
+            )
+            yield Case(
+                f"rcp.{mode}{z}.f32 $d, $0",
+                "f32",
+                ("f32",),
+                lambda a, m=mode, z=ftz: exact.div(F32, 0x3F800000, a, m, z),
+            )
             yield Case(f"sqrt.{mode}{z}.f32 $d, $0", "f32", ("f32",), lambda a, m=mode, z=ftz: exact.sqrt(F32, a, m, z))
         yield Case(f"div.{mode}.f64 $d, $0, $1", "f64", ("f64", "f64"), lambda a, b, m=mode: exact.div(F64, a, b, m))
         yield Case(f"rcp.{mode}.f64 $d, $0", "f64", ("f64",), lambda a, m=mode: exact.div(F64, 0x3FF << 52, a, m))
@@ -274,7 +318,12 @@ def approximate_cases() -> Iterator[Case]:
     for op, fn in (("sin", math.sin), ("cos", math.cos)):
         ref = approx(fn, 0.0, 2.0**-20.5, False)
         # the manual's bound holds in [-pi, pi]
-        yield Case(f"{op}.approx.f32 $d, $0", "f32", ("f32",), lambda a, ref=ref: ref(a) if a & 0x7FFFFFFF <= 0x40490FDB else Near(0.0, 0.0, math.inf))
+        yield Case(
+            f"{op}.approx.f32 $d, $0",
+            "f32",
+            ("f32",),
+            lambda a, ref=ref: ref(a) if a & 0x7FFFFFFF <= 0x40490FDB else Near(0.0, 0.0, math.inf),
+        )
     yield Case("rsqrt.approx.f64 $d, $0", "f64", ("f64",), rsqrt64)
 
 
@@ -288,7 +337,11 @@ def half_function(t: str, fn: Callable[[float], float], rel: float, abs_: float,
             return None
         v = fn(x)
         # rounding to the format comes on top of the function's bound
-        return Near(v, rel + 2.0**-f.p, max(abs_, least if not ftz else to_float(f, 1 << (f.p - 1)) if v < to_float(f, 1 << (f.p - 1)) else 0.0))
+        return Near(
+            v,
+            rel + 2.0**-f.p,
+            max(abs_, least if not ftz else to_float(f, 1 << (f.p - 1)) if v < to_float(f, 1 << (f.p - 1)) else 0.0),
+        )
 
     return ref
 
@@ -316,7 +369,9 @@ def half_cases() -> Iterator[Case]:
         text = f"{{.reg .pred q, r, s; setp.eq.s32 s, $2, 0; setp.le.xor.{t}x2 q|r, $0, $1, s; selp.b32 $d, 1, 0, q; @r or.b32 $d, $d, 2;}}"
 
         def both(a: int, b: int, c: int, f: Format = f) -> Result:
-            x, y = (compare(f, "le", False, u, v) != (c == 0) for u, v in ((a & 0xFFFF, b & 0xFFFF), (a >> 16, b >> 16)))
+            x, y = (
+                compare(f, "le", False, u, v) != (c == 0) for u, v in ((a & 0xFFFF, b & 0xFFFF), (a >> 16, b >> 16))
+            )
             return x | y << 1
 
         yield Case(text, "b32", (t + "x2", t + "x2", "s32"), both, sm)
@@ -324,7 +379,11 @@ def half_cases() -> Iterator[Case]:
 
 def operand_cases() -> Iterator[Case]:
     """Immediates in every slot, a destination that is a source, guards."""
-    for t, c, text in (("f32", 0x3EAAAAAB, "0f3EAAAAAB"), ("f64", 0x3FD5555555555555, "0d3FD5555555555555"), ("f64", 0x4008000000000000, "0d4008000000000000")):
+    for t, c, text in (
+        ("f32", 0x3EAAAAAB, "0f3EAAAAAB"),
+        ("f64", 0x3FD5555555555555, "0d3FD5555555555555"),
+        ("f64", 0x4008000000000000, "0d4008000000000000"),
+    ):
         f = FORMATS[t]
         for kind in ("add", "sub", "mul"):
             ref = arith(f, "rn", False, False, kind)
@@ -335,20 +394,40 @@ def operand_cases() -> Iterator[Case]:
             ops = ["$0", "$1"]
             ops.insert(i, text)
             yield Case(
-                f"fma.rz.{t} $d, {', '.join(ops)}", t, (t, t), lambda a, b, ref=ref, c=c, i=i: ref(*[a, b][:i], c, *[a, b][i:])
+                f"fma.rz.{t} $d, {', '.join(ops)}",
+                t,
+                (t, t),
+                lambda a, b, ref=ref, c=c, i=i: ref(*[a, b][:i], c, *[a, b][i:]),
             )
         yield Case(f"fma.rz.{t} $d, {text}, $0, {text}", t, (t,), lambda a, ref=ref, c=c: ref(c, a, c))
         yield Case(f"neg.{t} $d, {text}", t, (t,), lambda a, f=f, c=c: c ^ f.sign)
-        yield Case(f"max.{t} $d, $0, {text}", t, (t,), lambda a, f=f, c=c: c if f.is_nan(a) else max(a, c, key=lambda x: order(f, x)))
+        yield Case(
+            f"max.{t} $d, $0, {text}",
+            t,
+            (t,),
+            lambda a, f=f, c=c: c if f.is_nan(a) else max(a, c, key=lambda x: order(f, x)),
+        )
         for k, ops in enumerate((f"{text}, $0", f"$0, {text}")):
             yield Case(
                 f"{{.reg .pred q; setp.lt.{t} q, {ops}; selp.b32 $d, 1, 0, q;}}", "b32", (t,),
                 lambda a, f=f, c=c, k=k: int(compare(f, "lt", False, *((a, c) if k else (c, a)))),
             )  # fmt: skip
-            yield Case(f"div.rn.{t} $d, {ops}", t, (t,), lambda a, f=f, c=c, k=k: exact.div(f, *((a, c) if k else (c, a)), "rn"))
+            yield Case(
+                f"div.rn.{t} $d, {ops}",
+                t,
+                (t,),
+                lambda a, f=f, c=c, k=k: exact.div(f, *((a, c) if k else (c, a)), "rn"),
+            )
         yield Case(f"sqrt.rn.{t} $d, {text}", t, (t,), lambda a, f=f, c=c: exact.sqrt(f, c, "rn"))
-        yield Case(f"{{mov.b{BITS[t]} $d, $0; div.rp.{t} $d, $1, $d;}}", t, (t, t), lambda a, b, f=f: exact.div(f, b, a, "rp"))
-        yield Case(f"{{mov.b{BITS[t]} $d, $0; rcp.rm.{t} $d, $d;}}", t, (t,), lambda a, f=f: exact.div(f, f.bias << (f.p - 1), a, "rm"))
+        yield Case(
+            f"{{mov.b{BITS[t]} $d, $0; div.rp.{t} $d, $1, $d;}}", t, (t, t), lambda a, b, f=f: exact.div(f, b, a, "rp")
+        )
+        yield Case(
+            f"{{mov.b{BITS[t]} $d, $0; rcp.rm.{t} $d, $d;}}",
+            t,
+            (t,),
+            lambda a, f=f: exact.div(f, f.bias << (f.p - 1), a, "rm"),
+        )
         yield Case(
             f"{{.reg .pred q; setp.eq.s32 q, $2, 0; mov.b{BITS[t]} $d, $0; @!q div.rn.{t} $d, $0, $1; @q fma.rn.{t} $d, $0, $1, $d;}}", t, (t, t, "s32"),
             lambda a, b, c, f=f: exact.div(f, a, b, "rn") if c else exact.fma(f, a, b, a),

@@ -11,4 +11,9 @@ def size(request: pytest.FixtureRequest) -> int:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--math-size", type=int, default=4000, help="random operands per case of tests/math (give the folder on the command line)")
+    parser.addoption(
+        "--math-size",
+        type=int,
+        default=4000,
+        help="random operands per case of tests/math (give the folder on the command line)",
+    )

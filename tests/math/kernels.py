@@ -24,16 +24,29 @@ def kernel_text(case: Case, name: str) -> str:
     text = case.op.replace("$d", "d")
     for k, s in enumerate(case.srcs):
         b = BITS[s]
-        lines += [f".reg .b{b} a{k};", f"ld.param.u64 q, [p{k + 1}];", f"mul.wide.u32 w, i, {b // 8};", "add.u64 q, q, w;"]
+        lines += [
+            f".reg .b{b} a{k};",
+            f"ld.param.u64 q, [p{k + 1}];",
+            f"mul.wide.u32 w, i, {b // 8};",
+            "add.u64 q, q, w;",
+        ]
         lines += [f"ld.global.b{b} a{k}, [q];"]
         text = text.replace(f"${k}", f"a{k}")
     lines += [text if text.endswith("}") else text + ";"]
-    lines += ["ld.param.u64 q, [p0];", f"mul.wide.u32 w, i, {n // 8};", "add.u64 q, q, w;", f"st.global.b{n} [q], d;", "ret;"]
+    lines += [
+        "ld.param.u64 q, [p0];",
+        f"mul.wide.u32 w, i, {n // 8};",
+        "add.u64 q, q, w;",
+        f"st.global.b{n} [q], d;",
+        "ret;",
+    ]
     return f".visible .entry {name}({params})\n{{\n" + "\n".join(lines) + "\n}\n"
 
 
 def module_text(cases: Sequence[Case], arch: str) -> str:
-    return f".version 8.8\n.target {arch}\n.address_size 64\n" + "".join(kernel_text(c, f"k{i}") for i, c in enumerate(cases))
+    return f".version 8.8\n.target {arch}\n.address_size 64\n" + "".join(
+        kernel_text(c, f"k{i}") for i, c in enumerate(cases)
+    )
 
 
 def operands(case: Case, n: int, seed: int) -> list[Array]:
@@ -50,9 +63,26 @@ def operands(case: Case, n: int, seed: int) -> list[Array]:
             if s.endswith("x2"):
                 x = x | np.roll(x, 7) << np.uint64(16)
         else:
-            edge = [0, 1, 2, 3, 5, 7, (1 << bits) - 1, (1 << bits) - 2, 1 << (bits - 1), (1 << (bits - 1)) - 1, (1 << (bits - 1)) + 1]
+            edge = [
+                0,
+                1,
+                2,
+                3,
+                5,
+                7,
+                (1 << bits) - 1,
+                (1 << bits) - 2,
+                1 << (bits - 1),
+                (1 << (bits - 1)) - 1,
+                (1 << (bits - 1)) + 1,
+            ]
             edge += [(1 << k) + d for k in range(2, bits) for d in (-1, 0, 1)]
-            x = np.concatenate([rng.choice(np.array(edge, np.uint64), n // 2), rng.integers(0, 1 << min(bits, 63), n - n // 2, dtype=np.uint64)])
+            x = np.concatenate(
+                [
+                    rng.choice(np.array(edge, np.uint64), n // 2),
+                    rng.integers(0, 1 << min(bits, 63), n - n // 2, dtype=np.uint64),
+                ]
+            )
             x = np.where(rng.integers(0, 3, n) == 0, x >> rng.integers(0, bits, n).astype(np.uint64), x)
             if bits < 64:
                 x &= np.uint64((1 << bits) - 1)

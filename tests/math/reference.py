@@ -109,7 +109,9 @@ def arith(f: Format, mode: str, ftz: bool, sat: bool, kind: str) -> Ref:
             # flushed because it is tiny when rounded as if exponents had no bound; the manual does not say if it should
             # be so when rounding to the subnormal's place makes the smallest normal number: both are fine
             x, y, z = (f.flush(v) for v in (a, b, c))
-            operands = {"mul": (x, y, (x ^ y) & f.sign), "fma": (x, y, z)}.get(kind, (x, one, y ^ (f.sign if kind == "sub" else 0)))
+            operands = {"mul": (x, y, (x ^ y) & f.sign), "fma": (x, y, z)}.get(
+                kind, (x, one, y ^ (f.sign if kind == "sub" else 0))
+            )
             if not f.is_zero(f.flush(exact.fma(f, *operands, mode) or 0)):
                 return ANY
         return clamp01(f, r) if sat else r
@@ -203,7 +205,15 @@ def nan_integer(t: str, f: Format) -> int:
     return 1 << (n - 1) if n == 64 or f is F64 else 0
 
 
-def to_float_format(src: Format, dst: Format, mode: str, ftz: bool = False, sat: bool = False, relu: bool = False, satfinite: bool = False) -> Ref:
+def to_float_format(
+    src: Format,
+    dst: Format,
+    mode: str,
+    ftz: bool = False,
+    sat: bool = False,
+    relu: bool = False,
+    satfinite: bool = False,
+) -> Ref:
     def ref(a: int) -> Result:
         if ftz and src is F32:
             a = src.flush(a)

@@ -21,7 +21,19 @@ from .exact import F32, F64, Format
 W = 0xFFFFFFFF
 # Fractions of divisors for which MUFU.RCP must be correctly rounded; docs/math.md says why it is.
 EXACT_SEEDS = (0x7FFFFF, 0x7FFFFD)
-WIDTH = {"f32": 32, "u32": 32, "s32": 32, "b32": 32, "f64": 64, "b64": 64, "u64": 64, "s64": 64, "u16": 16, "s16": 16, "b16": 16}
+WIDTH = {
+    "f32": 32,
+    "u32": 32,
+    "s32": 32,
+    "b32": 32,
+    "f64": 64,
+    "b64": 64,
+    "u64": 64,
+    "s64": 64,
+    "u16": 16,
+    "s16": 16,
+    "b16": 16,
+}
 
 
 def one_op(op: str, dst: str, srcs: list[str], sm: str) -> Unit:
@@ -212,7 +224,11 @@ class Evaluator:
         self.put(inst.dsts[0], total & W)
 
     def lea(self, inst: Inst) -> None:
-        a, b, shift = (self.value(o) for o in inst.srcs[:5] if type(o) is Imm or (type(o) is Reg and o.file == "R" and o.num != ZERO))
+        a, b, shift = (
+            self.value(o)
+            for o in inst.srcs[:5]
+            if type(o) is Imm or (type(o) is Reg and o.file == "R" and o.num != ZERO)
+        )
         self.put(next(o for o in inst.dsts if type(o) is Reg and o.file == "R"), (a << shift) + b & W)
 
     def lop3(self, inst: Inst) -> None:

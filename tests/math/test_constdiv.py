@@ -11,18 +11,63 @@ from orchestrator.api import compile_ptx
 from stages.lower import math_constdiv
 from stages.simulate import Device
 
-EDGES = (0, 1, 2, 5, 6, 7, 9, 10, 99, 100, 0x7FFF, 0x8000, 0xFFFE, 0xFFFF, 0x10000, 0x7FFFFFFE, 0x7FFFFFFF, 0x80000000, 0x80000001, 0xFFFFFF9C, 0xFFFFFFF9, 0xFFFFFFFE, 0xFFFFFFFF)
+EDGES = (
+    0,
+    1,
+    2,
+    5,
+    6,
+    7,
+    9,
+    10,
+    99,
+    100,
+    0x7FFF,
+    0x8000,
+    0xFFFE,
+    0xFFFF,
+    0x10000,
+    0x7FFFFFFE,
+    0x7FFFFFFF,
+    0x80000000,
+    0x80000001,
+    0xFFFFFF9C,
+    0xFFFFFFF9,
+    0xFFFFFFFE,
+    0xFFFFFFFF,
+)
 
 
 def divisors(size: int) -> list[int]:
     rng = random.Random(5)
     near = [(1 << k) + e for k in range(2, 32) for e in (-1, 1, 3)]
-    return sorted({d for d in (*range(3, 200), *near, *(rng.randrange(3, 1 << k) for k in range(3, 33) for _ in range(size // 400))) if d & (d - 1)})
+    return sorted(
+        {
+            d
+            for d in (
+                *range(3, 200),
+                *near,
+                *(rng.randrange(3, 1 << k) for k in range(3, 33) for _ in range(size // 400)),
+            )
+            if d & (d - 1)
+        }
+    )
 
 
 def numerators(d: int, top: int, rng: random.Random) -> list[int]:
     """The ends of the range, and both sides of the first, the last and some multiple of ``d``."""
-    return [0, 1, top, top - 1, *(n for k in (1, top // d, max(0, top // d - 1), rng.randrange(top // d + 1)) for n in (k * d - 1, k * d, k * d + d - 1) if 0 <= n <= top)]
+    return [
+        0,
+        1,
+        top,
+        top - 1,
+        *(
+            n
+            for k in (1, top // d, max(0, top // d - 1), rng.randrange(top // d + 1))
+            for n in (k * d - 1, k * d, k * d + d - 1)
+            if 0 <= n <= top
+        ),
+    ]
 
 
 def test_unsigned_factors(size: int) -> None:
@@ -60,7 +105,23 @@ def test_kernels(kind: str, arch: str) -> None:
     """Quotients and remainders by constants of every shape, ones without a division instruction's reciprocal."""
     bits, sign = int(kind[1:]), kind[0] == "s"
     half = 1 << bits - 1
-    chosen = [1, 2, 3, 6, 7, 10, 28, 64, 100, 641, 1000, half - 1, half >> 1, *((-1, -2, -7, -1000, -half) if sign else (half, half + 1, 2 * half - 1)), 0]
+    chosen = [
+        1,
+        2,
+        3,
+        6,
+        7,
+        10,
+        28,
+        64,
+        100,
+        641,
+        1000,
+        half - 1,
+        half >> 1,
+        *((-1, -2, -7, -1000, -half) if sign else (half, half + 1, 2 * half - 1)),
+        0,
+    ]
     lines = []
     for k, d in enumerate(chosen):
         for j, op in enumerate(("div", "rem")):

@@ -153,7 +153,10 @@ def check_quotients(mode: str, a: Array, b: Array, f: Array, seeds: list[tuple[A
             ok = (rest <= 0) & (rest > -b)
         else:
             ok = (rest >= 0) & (rest < b)
-        assert (ok | ~use).all(), (mode, [(hex(x), hex(y)) for x, y in zip(a[~ok & use][:4].tolist(), b[~ok & use][:4].tolist(), strict=True)])
+        assert (ok | ~use).all(), (
+            mode,
+            [(hex(x), hex(y)) for x, y in zip(a[~ok & use][:4].tolist(), b[~ok & use][:4].tolist(), strict=True)],
+        )
 
 
 def near_midpoint_squares(limit: int) -> list[int]:

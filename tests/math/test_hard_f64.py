@@ -34,7 +34,12 @@ def number(significand: int) -> int:
 
 def test_list() -> None:
     for b in DIVISORS:
-        near = (abs((1 << k) - b * m) for k in (105, 106, 107) for m in ((1 << k) // b, (1 << k) // b + 1) if m & 1 and m.bit_length() == 54)
+        near = (
+            abs((1 << k) - b * m)
+            for k in (105, 106, 107)
+            for m in ((1 << k) // b, (1 << k) // b + 1)
+            if m & 1 and m.bit_length() == 54
+        )
         assert 0 < min(near) <= 13, hex(b)
 
 

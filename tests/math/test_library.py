@@ -38,7 +38,14 @@ def operands(f: Format, rng: np.random.Generator, n: int) -> tuple[Array, Array]
     e = (c & np.uint64((1 << (f.p - 1)) - 1)) | low
     return (
         np.concatenate([a, c, e, values.random_bits(f, rng, n)]),
-        np.concatenate([b, d, (d & np.uint64((1 << (f.p - 1)) - 1)) | np.uint64((f.bias + 1) << (f.p - 1)), values.random_bits(f, rng, n)]),
+        np.concatenate(
+            [
+                b,
+                d,
+                (d & np.uint64((1 << (f.p - 1)) - 1)) | np.uint64((f.bias + 1) << (f.p - 1)),
+                values.random_bits(f, rng, n),
+            ]
+        ),
     )
 
 
@@ -91,12 +98,27 @@ def test_ties_below_the_normal_range_f64(mode: str, size: int) -> None:
 def test_rcp_f64(mode: str, size: int) -> None:
     """The operands that the guard of rcp sends here: biased exponents 0 and 2045 to 2047. The others are brought there."""
     rng = np.random.default_rng(13)
-    a = np.concatenate([np.array(values.specials(F64), np.uint64), *(values.random_bits(F64, rng, size) for _ in range(2))])
+    a = np.concatenate(
+        [np.array(values.specials(F64), np.uint64), *(values.random_bits(F64, rng, size) for _ in range(2))]
+    )
     sign, rest = a & np.uint64(F64.sign), a & np.uint64(F64.sign - 1)
     low = rest % np.uint64(1 << 52) >> np.arange(a.size).astype(np.uint64) % np.uint64(52)
     high = rest % np.uint64(1 << 53) + np.uint64(2045 << 52)
-    near = np.array([(2045 << 52) + d for d in range(40)] + [(2047 << 52) + d for d in range(-40, 2)] + [(1 << 50) + d for d in range(-3, 4)], np.uint64)
-    a = np.concatenate([a[rest - np.uint64(1 << 52) >= np.uint64(2044 << 52)], sign | low, sign | high, near, near | np.uint64(F64.sign)])
+    near = np.array(
+        [(2045 << 52) + d for d in range(40)]
+        + [(2047 << 52) + d for d in range(-40, 2)]
+        + [(1 << 50) + d for d in range(-3, 4)],
+        np.uint64,
+    )
+    a = np.concatenate(
+        [
+            a[rest - np.uint64(1 << 52) >= np.uint64(2044 << 52)],
+            sign | low,
+            sign | high,
+            near,
+            near | np.uint64(F64.sign),
+        ]
+    )
     (got,) = machine(f"__orias_rcp_f64_{mode}", units=2).run(a)
     check(F64, got, [exact.div(F64, ONE, x, mode) for x in a.tolist()], a)
 
@@ -129,7 +151,9 @@ def test_sqrt_f64(mode: str, size: int) -> None:
     a = radicands(F64, np.random.default_rng(10), size // 4)
     high = a - np.uint64(54 << 52) < np.uint64((2047 - 54) << 52)
     a = np.where(high, a % np.uint64(54 << 52), a)
-    subnormal = np.random.default_rng(11).integers(1, 1 << 52, size // 4, dtype=np.uint64) >> np.arange(size // 4).astype(np.uint64) % np.uint64(52)
+    subnormal = np.random.default_rng(11).integers(1, 1 << 52, size // 4, dtype=np.uint64) >> np.arange(
+        size // 4
+    ).astype(np.uint64) % np.uint64(52)
     a = np.concatenate([a, subnormal])
     (got,) = machine(f"__orias_sqrt_f64_{mode}").run(a)
     check(F64, got, [exact.sqrt(F64, x, mode) for x in a.tolist()], a)
@@ -137,7 +161,25 @@ def test_sqrt_f64(mode: str, size: int) -> None:
 
 def integers64(rng: np.random.Generator, n: int) -> tuple[Array, Array]:
     """Pairs with every combination of bit lengths, edges, and dividends next to multiples of the divisor."""
-    edge = [0, 1, 2, 3, 2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**32 + 1, 2**33, 2**63 - 1, 2**63, 2**63 + 1, 2**64 - 2, 2**64 - 1, 2**53, 2**24 + 1]
+    edge = [
+        0,
+        1,
+        2,
+        3,
+        2**31 - 1,
+        2**31,
+        2**32 - 1,
+        2**32,
+        2**32 + 1,
+        2**33,
+        2**63 - 1,
+        2**63,
+        2**63 + 1,
+        2**64 - 2,
+        2**64 - 1,
+        2**53,
+        2**24 + 1,
+    ]
     edge += [2**64 // k + d for k in (3, 5, 7, 2**20 + 7) for d in (-1, 0, 1)] + [1 << k for k in range(0, 64, 5)]
     ea, eb = np.meshgrid(np.array(edge, np.uint64), np.array(edge, np.uint64))
     wide = rng.integers(0, 2**64 - 1, (2, n), dtype=np.uint64, endpoint=True)

@@ -26,10 +26,16 @@ def kernel(ops: list[str], target: str) -> str:
     kind = OPS[ops[0]]
     size = int(kind[1:]) // 8
     lines = [f"ld.global.{kind} x{k}, [p+{size * k}];" for k in range(len(ops) + 1)]
-    lines += [f"{op} d{k}, x{k}" + (f", x{k + 1};" if op.startswith(("div", "rem")) else ";") for k, op in enumerate(ops)]
+    lines += [
+        f"{op} d{k}, x{k}" + (f", x{k + 1};" if op.startswith(("div", "rem")) else ";") for k, op in enumerate(ops)
+    ]
     lines += [f"st.global.{kind} [p+{size * k}], d{k};" for k in range(len(ops))]
     regs = f".reg .{kind} x<{len(ops) + 1}>, d<{len(ops) + 1}>; .reg .b64 p; ld.param.u64 p, [o];"
-    return f".version 8.7\n.target {target}\n.address_size 64\n.visible .entry k(.param .u64 o)\n{{\n{regs}\n" + "\n".join(lines) + "\nret;\n}\n"
+    return (
+        f".version 8.7\n.target {target}\n.address_size 64\n.visible .entry k(.param .u64 o)\n{{\n{regs}\n"
+        + "\n".join(lines)
+        + "\nret;\n}\n"
+    )
 
 
 @pytest.mark.parametrize("op", OPS)

@@ -34,7 +34,11 @@ def pairs(f: Format) -> tuple[Array, Array]:
 def random_bits(f: Format, rng: np.random.Generator, n: int) -> Array:
     """Random patterns: uniform bits, few-bit significands, subnormals, exponents near one."""
     width = f.p + f.ebits
-    x = rng.integers(0, 1 << width, n, dtype=np.uint64) if width < 64 else rng.integers(0, 2**64 - 1, n, dtype=np.uint64, endpoint=True)
+    x = (
+        rng.integers(0, 1 << width, n, dtype=np.uint64)
+        if width < 64
+        else rng.integers(0, 2**64 - 1, n, dtype=np.uint64, endpoint=True)
+    )
     kind = rng.integers(0, 5, n)
     frac = np.uint64((1 << (f.p - 1)) - 1)
     sparse = np.uint64(1) << rng.integers(0, f.p - 1, n).astype(np.uint64)

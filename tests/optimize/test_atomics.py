@@ -44,7 +44,10 @@ def test_swaps_stay(what: str, target: str) -> None:
 @pytest.mark.parametrize("target", SMS)
 def test_acquire_keeps_its_result(target: str) -> None:
     """What stands behind an acquiring operation waits for it, so its result is asked for."""
-    unit, _ = optimized(f"atom.acquire.gpu.global.add.u32 %r3, [%rd5], %r9; ld.global.u32 %r4, [%rd3]; st.global.u32 [%rd5+64], %r4; {END}", target)
+    unit, _ = optimized(
+        f"atom.acquire.gpu.global.add.u32 %r3, [%rd5], %r9; ld.global.u32 %r4, [%rd3]; st.global.u32 [%rd5+64], %r4; {END}",
+        target,
+    )
     (found,) = atomics(unit)
     assert found.op == "ATOMG" and found.dsts[-1] != RZ
 
@@ -69,7 +72,9 @@ def test_counted(target: str, guard: str, value: str, result: bool) -> None:
     unit, stats = optimized(body, target)
     assert stats["atomics counted"] == 1
     (found,) = atomics(unit)
-    assert found.guard is not None and found.op == ("ATOMG" if result else "RED" if target in ("sm_75", "sm_80") else "REDG")
+    assert found.guard is not None and found.op == (
+        "ATOMG" if result else "RED" if target in ("sm_75", "sm_80") else "REDG"
+    )
     assert differences(body, target, (0, 1, 7, 15, 16)) == []
 
 
@@ -88,7 +93,9 @@ def test_reduced(what: str, target: str) -> None:
     """Different values, no result: one operation for a warp."""
     body = f"setp.gt.u32 %p1, %r9, %r2; @%p1 bra L; ld.global.u32 %r3, [%rd3]; atom.global.{what} %r4, [%rd4+4096], %r3; L: {END}"
     unit, stats = optimized(body, target)
-    assert stats["atomics reduced"] == 1 and [i.op for b in unit.functions[0].blocks for i in b.insts].count("REDUX") == 1
+    assert (
+        stats["atomics reduced"] == 1 and [i.op for b in unit.functions[0].blocks for i in b.insts].count("REDUX") == 1
+    )
     assert differences(body, target, (0, 1, 7, 15, 16)) == []
 
 

@@ -42,7 +42,12 @@ START = 'mov.u32 %r3, 0; mov.u32 %r4, 0; L: .pragma "nounroll";'
 
 @pytest.mark.parametrize("target", SMS)
 def test_arithmetic_leaves(target: str) -> None:
-    body = START + "popc.b32 %r5, %r1; mul.lo.u32 %r6, %r5, %r9; xor.b32 %r7, %r3, %r6; add.u32 %r4, %r4, %r7;" + ROUND + END
+    body = (
+        START
+        + "popc.b32 %r5, %r1; mul.lo.u32 %r6, %r5, %r9; xor.b32 %r7, %r3, %r6; add.u32 %r4, %r4, %r7;"
+        + ROUND
+        + END
+    )
     unit, stats = optimized(body, target)
     assert stats["invariants moved out of loops"] >= 2
     assert not {"POPC", "IMAD"} & set(ops(unit))
@@ -79,7 +84,12 @@ def test_loads(beside: str, leaves: bool, target: str) -> None:
 
 @pytest.mark.parametrize("target", SMS)
 def test_read_only_loads_pass_stores(target: str) -> None:
-    body = START + "ld.global.nc.u32 %r5, [%rd3]; xor.b32 %r7, %r3, %r5; st.global.u32 [%rd5+256], %r7; bar.sync 0; add.u32 %r4, %r4, %r7;" + ROUND + END
+    body = (
+        START
+        + "ld.global.nc.u32 %r5, [%rd3]; xor.b32 %r7, %r3, %r5; st.global.u32 [%rd5+256], %r7; bar.sync 0; add.u32 %r4, %r4, %r7;"
+        + ROUND
+        + END
+    )
     unit, _ = optimized(body, target)
     assert "LDG" not in ops(unit)
     assert differences(body, target, COUNTS) == []
@@ -87,14 +97,22 @@ def test_read_only_loads_pass_stores(target: str) -> None:
 
 def test_shared_loads_pass_stores_to_global_memory() -> None:
     def body(store: str) -> str:
-        return "st.shared.u32 [sh], %r9;" + START + f"ld.shared.u32 %r5, [sh]; xor.b32 %r7, %r3, %r5; {store}; add.u32 %r4, %r4, %r7;" + ROUND + END
+        return (
+            "st.shared.u32 [sh], %r9;"
+            + START
+            + f"ld.shared.u32 %r5, [sh]; xor.b32 %r7, %r3, %r5; {store}; add.u32 %r4, %r4, %r7;"
+            + ROUND
+            + END
+        )
 
     assert "LDS" not in ops(optimized(body("st.global.u32 [%rd5+256], %r7"), "sm_90")[0])
     assert "LDS" in ops(optimized(body("st.shared.u32 [sh+4], %r7"), "sm_90")[0])
     assert "LDS" in ops(optimized(body("st.u32 [%rd5+256], %r7"), "sm_90")[0])
 
 
-@pytest.mark.parametrize("ordered", ["ld.volatile.global.u32", "ld.relaxed.gpu.global.u32", "ld.acquire.gpu.global.u32"])
+@pytest.mark.parametrize(
+    "ordered", ["ld.volatile.global.u32", "ld.relaxed.gpu.global.u32", "ld.acquire.gpu.global.u32"]
+)
 def test_ordered_loads_stay(ordered: str) -> None:
     body = START + f"{ordered} %r5, [%rd3]; xor.b32 %r7, %r3, %r5; add.u32 %r4, %r4, %r7;" + ROUND + END
     assert "LDG" in ops(optimized(body, "sm_90")[0])
@@ -103,12 +121,23 @@ def test_ordered_loads_stay(ordered: str) -> None:
 @pytest.mark.parametrize("target", SMS)
 def test_a_load_that_may_not_run_stays(target: str) -> None:
     """Behind a way out of the loop, and in an arm too long for a guard; arithmetic leaves all the same."""
-    early = START + "setp.gt.u32 %p2, %r3, %r9; @%p2 bra X; ld.global.u32 %r5, [%rd3+64]; popc.b32 %r6, %r1; add.u32 %r5, %r5, %r6; add.u32 %r4, %r4, %r5;" + ROUND + "X: " + END
+    early = (
+        START
+        + "setp.gt.u32 %p2, %r3, %r9; @%p2 bra X; ld.global.u32 %r5, [%rd3+64]; popc.b32 %r6, %r1; add.u32 %r5, %r5, %r6; add.u32 %r4, %r4, %r5;"
+        + ROUND
+        + "X: "
+        + END
+    )
     unit, _ = optimized(early, target)
     assert "LDG" in ops(unit) and "POPC" not in ops(unit)
     assert differences(early, target, COUNTS) == []
     arm = "xor.b32 %r7, %r7, %r3; mul.lo.u32 %r7, %r7, %r7;" * 8
-    inner = START + f"mov.u32 %r7, 1; setp.gt.u32 %p2, %r3, %r9; @%p2 bra X; ld.global.u32 %r5, [%rd3+64]; xor.b32 %r7, %r5, %r3; {arm} X: add.u32 %r4, %r4, %r7;" + ROUND + END
+    inner = (
+        START
+        + f"mov.u32 %r7, 1; setp.gt.u32 %p2, %r3, %r9; @%p2 bra X; ld.global.u32 %r5, [%rd3+64]; xor.b32 %r7, %r5, %r3; {arm} X: add.u32 %r4, %r4, %r7;"
+        + ROUND
+        + END
+    )
     unit, _ = optimized(inner, target)
     assert "LDG" in ops(unit)
     assert differences(inner, target, COUNTS) == []
@@ -131,14 +160,22 @@ def test_out_of_two_loops(target: str) -> None:
 @pytest.mark.parametrize("target", SMS)
 def test_loop_with_two_ways_in_front(target: str) -> None:
     """A header that two blocks jump to gets a block of its own in front."""
-    body = "mov.u32 %r4, 0; setp.gt.u32 %p2, %r1, 20; @%p2 bra A; mov.u32 %r3, 1; bra L; A: mov.u32 %r3, 2; L: popc.b32 %r5, %r9; xor.b32 %r7, %r3, %r5; add.u32 %r4, %r4, %r7;" + ROUND + END
+    body = (
+        "mov.u32 %r4, 0; setp.gt.u32 %p2, %r1, 20; @%p2 bra A; mov.u32 %r3, 1; bra L; A: mov.u32 %r3, 2; L: popc.b32 %r5, %r9; xor.b32 %r7, %r3, %r5; add.u32 %r4, %r4, %r7;"
+        + ROUND
+        + END
+    )
     unit, _ = optimized(body, target, "predicate")
     assert "POPC" not in ops(unit)
     assert differences(body, target, COUNTS) == []
 
 
 def test_cycle_with_two_entries_stays() -> None:
-    body = "mov.u32 %r3, 0; mov.u32 %r4, 0; setp.gt.u32 %p2, %r1, 20; @%p2 bra M; L: popc.b32 %r5, %r9; add.u32 %r4, %r4, %r5; M: xor.b32 %r4, %r4, %r3;" + ROUND + END
+    body = (
+        "mov.u32 %r3, 0; mov.u32 %r4, 0; setp.gt.u32 %p2, %r1, 20; @%p2 bra M; L: popc.b32 %r5, %r9; add.u32 %r4, %r4, %r5; M: xor.b32 %r4, %r4, %r3;"
+        + ROUND
+        + END
+    )
     unit, stats = optimized(body, "sm_90", "predicate")
     assert "invariants moved out of loops" not in stats
     assert differences(body, "sm_90", COUNTS) == []
@@ -146,7 +183,10 @@ def test_cycle_with_two_entries_stays() -> None:
 
 def test_what_changes_in_the_loop_stays() -> None:
     """A register with two definitions in the loop, a result of a vote, the clock."""
-    body = START + "mov.u32 %r5, %r9; setp.gt.u32 %p2, %r3, 3; @%p2 mov.u32 %r5, %r1; popc.b32 %r6, %r5; vote.sync.ballot.b32 %r7, %p2, 0xffffffff; mov.u32 %r8, %clock; add.u32 %r4, %r4, %r6; xor.b32 %r4, %r4, %r7; add.u32 %r4, %r4, %r8;"
+    body = (
+        START
+        + "mov.u32 %r5, %r9; setp.gt.u32 %p2, %r3, 3; @%p2 mov.u32 %r5, %r1; popc.b32 %r6, %r5; vote.sync.ballot.b32 %r7, %p2, 0xffffffff; mov.u32 %r8, %clock; add.u32 %r4, %r4, %r6; xor.b32 %r4, %r4, %r7; add.u32 %r4, %r4, %r8;"
+    )
     unit, _ = optimized(body + ROUND + END, "sm_90")
     assert {"POPC", "VOTE"} <= set(ops(unit)) and {"CS2R", "S2R", "S2UR"} & set(ops(unit))
 
@@ -155,7 +195,15 @@ def test_registers_bound_it() -> None:
     """With many values alive in the loop cheap work stays."""
     many = "".join(f"ld.global.u32 %r{n}, [%rd3+{4 * n}];" for n in range(20, 55))
     use = "".join(f"mad.lo.u32 %r4, %r4, %r3, %r{n};" for n in range(20, 55))
-    body = many + START + "xor.b32 %r5, %r1, %r9; xor.b32 %r7, %r3, %r5; add.u32 %r4, %r4, %r7;" + use + ROUND + "xor.b32 %r4, %r4, %r1; xor.b32 %r4, %r4, %r9;" + END
+    body = (
+        many
+        + START
+        + "xor.b32 %r5, %r1, %r9; xor.b32 %r7, %r3, %r5; add.u32 %r4, %r4, %r7;"
+        + use
+        + ROUND
+        + "xor.b32 %r4, %r4, %r1; xor.b32 %r4, %r4, %r9;"
+        + END
+    )
     _, stats = optimized(body, "sm_90")
     assert "invariants moved out of loops" not in stats
     assert differences(body, "sm_90", COUNTS) == []

@@ -58,7 +58,9 @@ def test_four_loads_under_way(target: str) -> None:
 def test_longest_body(unit: str, most: int) -> None:
     """Steps count, not what two of them became: the limits are those of ptxas 13.0 for the same loops."""
     for times in (most, most + 1):
-        body = counted("mov.u32 %r3, 0; mov.u32 %r5, %r9;", 1, "setp.lt.s32 %p1, %r3, %r2;", unit * times).replace(END, "st.global.u64 [%rd5+16], %rd3; " + END)
+        body = counted("mov.u32 %r3, 0; mov.u32 %r5, %r9;", 1, "setp.lt.s32 %p1, %r3, %r2;", unit * times).replace(
+            END, "st.global.u64 [%rd5+16], %rd3; " + END
+        )
         _, stats = optimized(body, "sm_90")
         assert ("loops unrolled by four" in stats) == (times == most), times
 
@@ -114,7 +116,9 @@ def _rounds(start: str, step: int, test: str, n: int) -> int:
     """Rounds of a case of :data:`ODD`, at most 101, by counting."""
     op, _, rest = start.partition(" ")
     terms = [n if t.strip() == "%r2" else int(t, 0) for t in rest.rstrip(";").split(",")[1:]]
-    x = (terms[0] if op.startswith("mov") else terms[0] + terms[1] if op.startswith("add") else terms[0] - terms[1]) & 0xFFFFFFFF
+    x = (
+        terms[0] if op.startswith("mov") else terms[0] + terms[1] if op.startswith("add") else terms[0] - terms[1]
+    ) & 0xFFFFFFFF
     compare, kind = test.split()[0].split(".")[1:]
     word = test.rstrip(";").split(",")[-1].strip()
     bound = (n if word == "%r2" else int(word, 0)) & 0xFFFFFFFF
@@ -154,7 +158,12 @@ def test_known_rounds(target: str) -> None:
     assert stats["loops unrolled for good"] == 1 and not loops(build_cfg(unit.functions[0]))
     assert sorted(m.offset for i in all_of(unit, "LDG") for m in i.srcs if type(m) is Mem) == list(range(0, 52, 4))
     assert differences(few, target, (0,)) == []
-    many = counted("mov.u32 %r3, 7;", 2, "setp.lt.u32 %p1, %r3, 1206;", "xor.b32 %r4, %r4, %r3; mul.lo.u32 %r4, %r4, %r9; shf.l.wrap.b32 %r4, %r4, %r4, 5; add.u32 %r4, %r4, %r1;" * 2)
+    many = counted(
+        "mov.u32 %r3, 7;",
+        2,
+        "setp.lt.u32 %p1, %r3, 1206;",
+        "xor.b32 %r4, %r4, %r3; mul.lo.u32 %r4, %r4, %r9; shf.l.wrap.b32 %r4, %r4, %r4, 5; add.u32 %r4, %r4, %r1;" * 2,
+    )
     unit, stats = optimized(many, target)
     assert stats["loops unrolled in part"] == 1
     assert ops(unit).count("SHF") % 600 in range(4, 33)
@@ -188,13 +197,30 @@ def test_a_counter_that_starts_once() -> None:
 STAY = [
     ("L: {b} membar.gl; add.s32 %r3, %r3, 1; setp.lt.s32 %p1, %r3, %r2; @%p1 bra L;", "a fence"),
     ('L: .pragma "nounroll"; {b} add.s32 %r3, %r3, 1; setp.lt.s32 %p1, %r3, %r2; @%p1 bra L;', "the pragma"),
-    ("L: {b} add.s32 %r3, %r3, %r9; add.s32 %r3, %r3, 1; setp.lt.s32 %p1, %r3, %r2; @%p1 bra L;", "a step that is not known"),
+    (
+        "L: {b} add.s32 %r3, %r3, %r9; add.s32 %r3, %r3, 1; setp.lt.s32 %p1, %r3, %r2; @%p1 bra L;",
+        "a step that is not known",
+    ),
     ("L: {b} add.s32 %r3, %r3, 1; setp.lt.s32 %p1, %r3, %r5; @%p1 bra L;", "a bound that changes"),
     ("L: {b} shl.b32 %r3, %r3, 1; add.s32 %r3, %r3, 1; setp.lt.s32 %p1, %r3, %r2; @%p1 bra L;", "no counter"),
-    ("L: {b} setp.gt.u32 %p2, %r4, 0xf0000000; @%p2 add.s32 %r3, %r3, 1; add.s32 %r3, %r3, 1; setp.lt.s32 %p1, %r3, %r2; @%p1 bra L;", "a step under a guard"),
-    ("L: {b} setp.gt.u32 %p2, %r4, 0xf0000000; @%p2 bra X; add.s32 %r3, %r3, 1; setp.lt.s32 %p1, %r3, %r2; @%p1 bra L; X:", "a second way out"),
-    ("L: {b} add.s32 %r3, %r3, 1; setp.lt.s32 %p1, %r3, %r9; shfl.sync.bfly.b32 %r5, %r4, 1, 31, 0xffffffff; @%p1 bra L;", "threads that meet in a loop they leave one by one"),
-    ("L: {b} " + "mad.lo.u32 %r4, %r4, %r4, %r3; xor.b32 %r4, %r4, %r9;" * 10 + "add.s32 %r3, %r3, 1; setp.lt.s32 %p1, %r3, %r2; @%p1 bra L;", "a long body"),
+    (
+        "L: {b} setp.gt.u32 %p2, %r4, 0xf0000000; @%p2 add.s32 %r3, %r3, 1; add.s32 %r3, %r3, 1; setp.lt.s32 %p1, %r3, %r2; @%p1 bra L;",
+        "a step under a guard",
+    ),
+    (
+        "L: {b} setp.gt.u32 %p2, %r4, 0xf0000000; @%p2 bra X; add.s32 %r3, %r3, 1; setp.lt.s32 %p1, %r3, %r2; @%p1 bra L; X:",
+        "a second way out",
+    ),
+    (
+        "L: {b} add.s32 %r3, %r3, 1; setp.lt.s32 %p1, %r3, %r9; shfl.sync.bfly.b32 %r5, %r4, 1, 31, 0xffffffff; @%p1 bra L;",
+        "threads that meet in a loop they leave one by one",
+    ),
+    (
+        "L: {b} "
+        + "mad.lo.u32 %r4, %r4, %r4, %r3; xor.b32 %r4, %r4, %r9;" * 10
+        + "add.s32 %r3, %r3, 1; setp.lt.s32 %p1, %r3, %r2; @%p1 bra L;",
+        "a long body",
+    ),
 ]
 
 
@@ -225,7 +251,10 @@ def test_rotation(shape: str, target: str) -> None:
 @pytest.mark.parametrize("target", SMS)
 def test_tests_that_carry_values_stay(target: str) -> None:
     """What the test computes is read in the next round, or has effects: not rotated; values."""
-    for test in ("add.s32 %r3, %r3, 1; setp.lt.s32 %p1, %r3, %r2;", "atom.global.add.u32 %r6, [%rd5+4096], 1; setp.lt.s32 %p1, %r3, %r2;"):
+    for test in (
+        "add.s32 %r3, %r3, 1; setp.lt.s32 %p1, %r3, %r2;",
+        "atom.global.add.u32 %r6, [%rd5+4096], 1; setp.lt.s32 %p1, %r3, %r2;",
+    ):
         body = f"mov.u32 %r4, 1; mov.u32 %r3, 0; bra T; L: {BODY} add.s32 %r3, %r3, 1; T: {test} @%p1 bra L;" + END
         _, stats = optimized(body, target)
         assert "loops rotated" not in stats
@@ -255,8 +284,15 @@ def test_rounds_by_counting() -> None:
     known = 0
     for _ in range(4000):
         step = rng.choice([1, 2, 3, 7, -1, -2, -5, 0x40000000, -0x30000000])
-        start, bound = (rng.choice(ends) + rng.choice([0, 0, rng.randrange(40)])) & 0xFFFFFFFF, (rng.choice(ends) + rng.randrange(40)) & 0xFFFFFFFF
-        compare, signed, offset = rng.choice(["LT", "LE", "GT", "GE", "NE"]), rng.random() < 0.5, rng.choice([0, step, 3]) & 0xFFFFFFFF
+        start, bound = (
+            (rng.choice(ends) + rng.choice([0, 0, rng.randrange(40)])) & 0xFFFFFFFF,
+            (rng.choice(ends) + rng.randrange(40)) & 0xFFFFFFFF,
+        )
+        compare, signed, offset = (
+            rng.choice(["LT", "LE", "GT", "GE", "NE"]),
+            rng.random() < 0.5,
+            rng.choice([0, step, 3]) & 0xFFFFFFFF,
+        )
         count = Count(Reg("R", 1), step, offset, compare, signed, Imm("I", bound), Reg("P", 2))
         made = rounds(count, start)
         if made is None or made > 300:
@@ -275,7 +311,16 @@ def test_limits() -> None:
     """Points measured on ptxas, and our own bounds."""
     assert [limit_whole(k) for k in (10, 20, 40, 60, 100)] == [120, 53, 13, 7, 3]
     assert limit_whole(12) * 12 <= 1200 and limit_whole(500) == 1
-    assert [f + 4096 % f for k in (16, 20, 24, 30, 40, 50, 60, 74) for f in [factor(k, 4096)]] == [16, 16, 14, 10, 8, 6, 4, 1]
+    assert [f + 4096 % f for k in (16, 20, 24, 30, 40, 50, 60, 74) for f in [factor(k, 4096)]] == [
+        16,
+        16,
+        14,
+        10,
+        8,
+        6,
+        4,
+        1,
+    ]
 
 
 def test_steps_fold() -> None:
@@ -288,4 +333,11 @@ def test_steps_fold() -> None:
 
     b = Block(0, [add(1, 0, 4), add(2, 1, 4), add(3, 2, -20), add(0, 3, 1), add(4, 2, 8), add(5, 4, 8)])
     assert fold_steps(b) == 4
-    assert [(i.srcs[0].num, i.srcs[1].value) for i in b.insts] == [(0, 4), (0, 8), (0, 0xFFFFFFF4), (0, 0xFFFFFFF5), (2, 8), (2, 16)]  # type: ignore[union-attr]
+    assert [(i.srcs[0].num, i.srcs[1].value) for i in b.insts] == [
+        (0, 4),
+        (0, 8),
+        (0, 0xFFFFFFF4),
+        (0, 0xFFFFFFF5),
+        (2, 8),
+        (2, 16),
+    ]  # type: ignore[union-attr]

@@ -36,7 +36,11 @@ HEAD = "mov.u32 %r1, %tid.x; ld.param.u32 %r2, [n]; ld.param.u64 %rd1, [p]; cvta
 @pytest.mark.parametrize("target", SMS)
 def test_short_arm_is_predicated(target: str) -> None:
     """A triangle with a load: no branch, no barrier, the load under a guard, the address computed in any case."""
-    unit, stats = optimized(HEAD + "setp.ge.u32 %p1, %r1, %r2; mov.u32 %r3, 7; @%p1 bra J; ld.global.u32 %r3, [%rd3]; add.s32 %r3, %r3, 1; J: st.global.u32 [%rd3+64], %r3; ret;", target)
+    unit, stats = optimized(
+        HEAD
+        + "setp.ge.u32 %p1, %r1, %r2; mov.u32 %r3, 7; @%p1 bra J; ld.global.u32 %r3, [%rd3]; add.s32 %r3, %r3, 1; J: st.global.u32 [%rd3+64], %r3; ret;",
+        target,
+    )
     assert stats["arms predicated"] == 1
     assert not {"BRA", "BSSY", "BSYNC"} & set(ops(unit))
     assert [is_guarded(i) for i in of(unit, "LDG")] == [True]
@@ -46,7 +50,11 @@ def test_short_arm_is_predicated(target: str) -> None:
 @pytest.mark.parametrize("target", SMS)
 def test_both_arms_are_predicated(target: str) -> None:
     """A diamond: each arm's store has one of two opposite guards."""
-    unit, stats = optimized(HEAD + "setp.ge.u32 %p1, %r1, %r2; @%p1 bra F; st.global.u32 [%rd3], %r1; bra J; F: st.global.u32 [%rd3], %r2; J: st.global.u32 [%rd3+64], %r2; ret;", target)
+    unit, stats = optimized(
+        HEAD
+        + "setp.ge.u32 %p1, %r1, %r2; @%p1 bra F; st.global.u32 [%rd3], %r1; bra J; F: st.global.u32 [%rd3], %r2; J: st.global.u32 [%rd3+64], %r2; ret;",
+        target,
+    )
     assert stats["arms predicated"] == 2
     stores = sorted(of(unit, "STG"), key=lambda i: next(o.offset for o in (*i.dsts, *i.srcs) if type(o) is Mem))
     first, second, last = (i.guard for i in stores)
@@ -54,27 +62,50 @@ def test_both_arms_are_predicated(target: str) -> None:
     assert first.num == second.num and first.flags != second.flags
 
 
-@pytest.mark.parametrize("arm", ["atom.global.add.u32 %r3, [%rd3], 1;", "bar.sync 0;", "ld.volatile.global.u32 %r3, [%rd3];", "xor.b32 %r3, %r3, %r1; mul.lo.s32 %r3, %r3, %r3;" * 6])
+@pytest.mark.parametrize(
+    "arm",
+    [
+        "atom.global.add.u32 %r3, [%rd3], 1;",
+        "bar.sync 0;",
+        "ld.volatile.global.u32 %r3, [%rd3];",
+        "xor.b32 %r3, %r3, %r1; mul.lo.s32 %r3, %r3, %r3;" * 6,
+    ],
+)
 def test_arms_that_stay(arm: str) -> None:
     """Atomics, barriers, volatile accesses and long arms keep their branch."""
-    unit, stats = optimized(HEAD + f"setp.ge.u32 %p1, %r1, %r2; mov.u32 %r3, 7; @%p1 bra J; {arm} J: st.global.u32 [%rd3+64], %r3; ret;", "sm_90")
+    unit, stats = optimized(
+        HEAD + f"setp.ge.u32 %p1, %r1, %r2; mov.u32 %r3, 7; @%p1 bra J; {arm} J: st.global.u32 [%rd3+64], %r3; ret;",
+        "sm_90",
+    )
     assert "arms predicated" not in stats
     assert "BRA" in ops(unit)
 
 
 def test_value_from_before_survives() -> None:
     """A register that the arm writes and that is read behind it is written under the guard, whatever else the arm computes in it."""
-    unit, _ = optimized(HEAD + "setp.ge.u32 %p1, %r1, %r2; mov.u32 %r3, %r2; @%p1 bra J; mul.lo.s32 %r4, %r1, 5; add.s32 %r3, %r4, 1; J: st.global.u32 [%rd3], %r3; ret;", "sm_90")
+    unit, _ = optimized(
+        HEAD
+        + "setp.ge.u32 %p1, %r1, %r2; mov.u32 %r3, %r2; @%p1 bra J; mul.lo.s32 %r4, %r1, 5; add.s32 %r3, %r4, 1; J: st.global.u32 [%rd3], %r3; ret;",
+        "sm_90",
+    )
     (store,) = of(unit, "STG")
     kept = next(o for o in store.srcs if getattr(o, "file", "") == "R" and getattr(o, "num", -1) >= 0)
-    writers = [i for i in insts(unit) if any(getattr(d, "num", None) == kept.num and getattr(d, "file", "") == "R" for d in i.dsts)]  # type: ignore[union-attr]
+    writers = [
+        i
+        for i in insts(unit)
+        if any(getattr(d, "num", None) == kept.num and getattr(d, "file", "") == "R" for d in i.dsts)
+    ]  # type: ignore[union-attr]
     assert [is_guarded(i) for i in writers] == [False, True]
 
 
 @pytest.mark.parametrize("target", SMS)
 def test_loads_start_early(target: str) -> None:
     """Loads that stand one by one in front of their users are brought together before registers are dealt out."""
-    body = HEAD + "".join(f"ld.global.f32 %f{n}, [%rd3+{4096 * n}]; fma.rn.f32 %f0, %f{n}, %f{n}, %f0;" for n in range(1, 9)) + "st.global.f32 [%rd3], %f0; ret;"
+    body = (
+        HEAD
+        + "".join(f"ld.global.f32 %f{n}, [%rd3+{4096 * n}]; fma.rn.f32 %f0, %f{n}, %f{n}, %f0;" for n in range(1, 9))
+        + "st.global.f32 [%rd3], %f0; ret;"
+    )
     unit, _ = optimized("mov.f32 %f0, 0f00000000;" + body, target)
     order = [i for i in ops(unit) if i in ("LDG", "FFMA")]
     assert order == ["LDG"] * 8 + ["FFMA"] * 8
@@ -83,7 +114,10 @@ def test_loads_start_early(target: str) -> None:
 def test_order_stops_at_the_limit() -> None:
     """With more loads than registers the first users come before the last loads."""
     count = 19
-    loads = "".join(f"ld.global.v4.f32 {{%f1, %f2, %f3, %f4}}, [%rd3+{4096 * n}]; fma.rn.f32 %f5, %f1, %f2, %f5; fma.rn.f32 %f5, %f3, %f4, %f5;" for n in range(count))
+    loads = "".join(
+        f"ld.global.v4.f32 {{%f1, %f2, %f3, %f4}}, [%rd3+{4096 * n}]; fma.rn.f32 %f5, %f1, %f2, %f5; fma.rn.f32 %f5, %f3, %f4, %f5;"
+        for n in range(count)
+    )
     unit, _ = optimized("mov.f32 %f5, 0f00000000;" + HEAD + loads + "st.global.f32 [%rd3], %f5; ret;", "sm_90")
     order = [i for i in ops(unit) if i in ("LDG", "FFMA")]
     assert order.index("FFMA") < len(order) - 1 - order[::-1].index("LDG")
@@ -92,14 +126,20 @@ def test_order_stops_at_the_limit() -> None:
 
 def test_order_keeps_memory_and_barriers() -> None:
     """A load stays behind the barrier and the store of the same place in front of it."""
-    body = HEAD + "st.global.u32 [%rd3], %r1; ld.global.u32 %r3, [%rd3]; bar.sync 0; ld.global.u32 %r4, [%rd3+4]; add.s32 %r5, %r3, %r4; st.global.u32 [%rd3+8], %r5; ret;"
+    body = (
+        HEAD
+        + "st.global.u32 [%rd3], %r1; ld.global.u32 %r3, [%rd3]; bar.sync 0; ld.global.u32 %r4, [%rd3+4]; add.s32 %r5, %r3, %r4; st.global.u32 [%rd3+8], %r5; ret;"
+    )
     unit, _ = optimized(body, "sm_80")
     assert [i for i in ops(unit) if i in ("STG", "LDG", "BAR")] == ["STG", "LDG", "BAR", "LDG", "STG"]
 
 
 def test_warp_is_known_to_be_together() -> None:
     """The branch in front of a shuffle is gone, so nothing has to wait for the warp; behind a long divergent arm it does."""
-    text = HEAD + "setp.ge.u32 %p1, %r1, %r2; @%p1 bra J; {} J: shfl.sync.bfly.b32 %r3, %r1, 1, 31, 0xffffffff; st.global.u32 [%rd3], %r3; ret;"
+    text = (
+        HEAD
+        + "setp.ge.u32 %p1, %r1, %r2; @%p1 bra J; {} J: shfl.sync.bfly.b32 %r3, %r1, 1, 31, 0xffffffff; st.global.u32 [%rd3], %r3; ret;"
+    )
     short, _ = optimized(text.format("add.s32 %r1, %r1, 1;"), "sm_90")
     assert "WARPSYNC" not in ops(short)
     long, _ = optimized(text.format("mul.lo.s32 %r1, %r1, %r1; xor.b32 %r1, %r1, 3;" * 8), "sm_90")
@@ -108,7 +148,11 @@ def test_warp_is_known_to_be_together() -> None:
 
 def test_no_barrier_in_front_of_exit() -> None:
     """A loop that threads leave one by one only to end needs no barrier; with work behind it it does."""
-    loop = HEAD + 'L: .pragma "nounroll";' + "st.global.u32 [%rd3], %r1; add.s32 %r1, %r1, 32; setp.lt.u32 %p1, %r1, %r2; @%p1 bra L; {} ret;"
+    loop = (
+        HEAD
+        + 'L: .pragma "nounroll";'
+        + "st.global.u32 [%rd3], %r1; add.s32 %r1, %r1, 32; setp.lt.u32 %p1, %r1, %r2; @%p1 bra L; {} ret;"
+    )
     unit, _ = optimized(loop.format(""), "sm_90")
     assert not {"BSSY", "BSYNC"} & set(ops(unit))
     unit, _ = optimized(loop.format("st.global.u32 [%rd3+4], %r2;"), "sm_90")
@@ -118,7 +162,11 @@ def test_no_barrier_in_front_of_exit() -> None:
 @pytest.mark.parametrize("target", SMS)
 def test_shift_and_sum_are_one(target: str) -> None:
     """LEA, also where several sums share the shift."""
-    unit, _ = optimized(HEAD + "shl.b32 %r3, %r1, 3; add.s32 %r4, %r3, %r2; add.s32 %r5, %r3, 100; st.global.u32 [%rd3], %r4; st.global.u32 [%rd3+4], %r5; ret;", target)
+    unit, _ = optimized(
+        HEAD
+        + "shl.b32 %r3, %r1, 3; add.s32 %r4, %r3, %r2; add.s32 %r5, %r3, 100; st.global.u32 [%rd3], %r4; st.global.u32 [%rd3+4], %r5; ret;",
+        target,
+    )
     assert ops(unit).count("LEA") == 2
     assert not any(i.op == "SHF" and i.mods[0] == "L" for i in insts(unit))
 
@@ -128,7 +176,11 @@ def test_words_of_wide_shifts(amount: int, left: bool) -> None:
     """Only one word of a double word gets into the result: at most one shift, of that word."""
     op = "shl.b64" if left else "shr.u64"
     want = "{%r5, %r6}" if left else "{%r6, %r5}"
-    unit, _ = optimized(HEAD + f"mov.b64 %rd4, {{%r1, %r2}}; {op} %rd4, %rd4, {amount}; mov.b64 {want}, %rd4; st.global.u32 [%rd3], %r6; ret;", "sm_90")
+    unit, _ = optimized(
+        HEAD
+        + f"mov.b64 %rd4, {{%r1, %r2}}; {op} %rd4, %rd4, {amount}; mov.b64 {want}, %rd4; st.global.u32 [%rd3], %r6; ret;",
+        "sm_90",
+    )
     shifts = [i for i in of(unit, "SHF") if "U64" in i.mods]
     assert shifts == []
     assert len(of(unit, "SHF")) == (0 if amount == 32 else 1)
@@ -137,8 +189,14 @@ def test_words_of_wide_shifts(amount: int, left: bool) -> None:
 @pytest.mark.parametrize("target", SMS)
 def test_parameter_behind_its_address(target: str) -> None:
     """A parameter loaded through its address, plus an offset added in 64 bits, is a constant-bank operand without an index and without a sum."""
-    unit, _ = optimized("mov.b64 %rd1, p; add.s64 %rd2, %rd1, 4; ld.param.u32 %r1, [%rd2+4]; ld.param.u64 %rd3, [p]; cvta.to.global.u64 %rd3, %rd3; st.global.u32 [%rd3], %r1; ret;", target)
-    direct, _ = optimized("ld.param.u32 %r1, [n]; ld.param.u64 %rd3, [p]; cvta.to.global.u64 %rd3, %rd3; st.global.u32 [%rd3], %r1; ret;", target)
+    unit, _ = optimized(
+        "mov.b64 %rd1, p; add.s64 %rd2, %rd1, 4; ld.param.u32 %r1, [%rd2+4]; ld.param.u64 %rd3, [p]; cvta.to.global.u64 %rd3, %rd3; st.global.u32 [%rd3], %r1; ret;",
+        target,
+    )
+    direct, _ = optimized(
+        "ld.param.u32 %r1, [n]; ld.param.u64 %rd3, [p]; cvta.to.global.u64 %rd3, %rd3; st.global.u32 [%rd3], %r1; ret;",
+        target,
+    )
     assert sorted(o.replace("MOV", "COPY") for o in ops(unit)) == sorted(o.replace("MOV", "COPY") for o in ops(direct))
     assert constants(unit) == constants(direct)
 
@@ -148,7 +206,9 @@ def constants(unit: Unit) -> set[Const]:
     return {o for i in insts(unit) for o in i.srcs if type(o) is Const}
 
 
-@pytest.mark.parametrize(("a", "b"), [(0xFFFFFFFF, 1), (0xFFFFFFFF, 0), (0x1_FFFFFFFF, 0x2_00000003), (0xFFFFFFFF_FFFFFFFF, 1)])
+@pytest.mark.parametrize(
+    ("a", "b"), [(0xFFFFFFFF, 1), (0xFFFFFFFF, 0), (0x1_FFFFFFFF, 0x2_00000003), (0xFFFFFFFF_FFFFFFFF, 1)]
+)
 def test_carry_of_constants(a: int, b: int) -> None:
     """64-bit sums of constants are constants, carry and all."""
     unit, _ = optimized(HEAD + f"mov.b64 %rd4, {a}; add.s64 %rd5, %rd4, {b}; st.global.u64 [%rd3], %rd5; ret;", "sm_80")
@@ -162,7 +222,7 @@ def test_carry_of_constants(a: int, b: int) -> None:
 def test_rows_of_a_tile_share_an_address(target: str) -> None:
     """(a + 0x1000) + b as an address is a + b with an offset where a + b is at hand, in a loop too, where a is no value."""
     body = (
-        "ld.param.u32 %r2, [n]; mov.u32 %r1, %tid.x; mov.u32 %r3, 0; cvta.to.global.u64 %rd1, %rd1; L: .pragma \"nounroll\"; add.s32 %r4, %r3, %r1; ld.shared.u32 %r5, [%r4];"
+        'ld.param.u32 %r2, [n]; mov.u32 %r1, %tid.x; mov.u32 %r3, 0; cvta.to.global.u64 %rd1, %rd1; L: .pragma "nounroll"; add.s32 %r4, %r3, %r1; ld.shared.u32 %r5, [%r4];'
         "add.s32 %r6, %r3, 4096; add.s32 %r7, %r6, %r1; ld.shared.u32 %r8, [%r7]; st.global.u32 [%rd1], %r5; st.global.u32 [%rd1+4], %r8;"
         "add.s32 %r3, %r3, 128; setp.lt.s32 %p1, %r3, %r2; @%p1 bra L; ret;"
     )

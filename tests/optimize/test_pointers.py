@@ -30,11 +30,19 @@ def optimized(body: str, target: str, *skip: str) -> tuple[Unit, dict[str, int]]
     return unit, ctx.stats
 
 
-def rows(sum_of: str = "add.s32", more: str = "", step: object = 128, read: str = "ld.global.u32 %v{n}, [%q{n}];", begin: str = "%rd1", kind: str = "s32") -> str:
+def rows(
+    sum_of: str = "add.s32",
+    more: str = "",
+    step: object = 128,
+    read: str = "ld.global.u32 %v{n}, [%q{n}];",
+    begin: str = "%rd1",
+    kind: str = "s32",
+) -> str:
     """A loop over ROWS pointers `begin + (row + k) * pitch * 4`; ``step``: the same for all, or a function of the number; ``read``: what the loop does with one."""
     head = f".reg .b64 %q<{ROWS}>; .reg .b64 %a<{ROWS}>; .reg .b32 %v<{ROWS}>; .reg .b32 %t<{ROWS}>; shl.b32 %r5, %r1, 5; and.b32 %r5, %r5, 32; and.b32 %r6, %r1, 7; add.u32 %r6, %r6, 3;"
     start = "".join(
-        f"{sum_of} %t{n}, %r5, {n}; mul.lo.s32 %t{n}, %t{n}, %r6; mul.wide.{kind} %a{n}, %t{n}, 4; add.s64 %q{n}, {begin}, %a{n};{more.format(n=n)}" for n in range(ROWS)
+        f"{sum_of} %t{n}, %r5, {n}; mul.lo.s32 %t{n}, %t{n}, %r6; mul.wide.{kind} %a{n}, %t{n}, 4; add.s64 %q{n}, {begin}, %a{n};{more.format(n=n)}"
+        for n in range(ROWS)
     )
     body = "".join(read.format(n=n) + f"xor.b32 %r4, %r4, %v{n}; add.u32 %r4, %r4, {n};" for n in range(ROWS))
     steps = "".join(f"add.s64 %q{n}, %q{n}, {step(n) if callable(step) else step};" for n in range(ROWS))
@@ -87,7 +95,10 @@ def test_steps_that_differ(target: str) -> None:
 @pytest.mark.parametrize("target", SMS)
 def test_a_read_between_the_updates(target: str) -> None:
     """A pointer that is read where some have grown and others not stays out."""
-    body = rows().replace("add.s64 %q10, %q10, 128;", "add.s64 %q10, %q10, 128; ld.global.u32 %r7, [%q3]; ld.global.u32 %r8, [%q20]; sub.u32 %r4, %r4, %r7; xor.b32 %r4, %r4, %r8;")
+    body = rows().replace(
+        "add.s64 %q10, %q10, 128;",
+        "add.s64 %q10, %q10, 128; ld.global.u32 %r7, [%q3]; ld.global.u32 %r8, [%q20]; sub.u32 %r4, %r4, %r7; xor.b32 %r4, %r4, %r8;",
+    )
     _, stats = optimized(body, target)
     assert stats["pointers that share one"] == ROWS - 2
     assert differences(body, target, COUNTS, **OPTIONS) == []
@@ -104,7 +115,11 @@ def test_a_pointer_that_is_read_behind_the_loop(target: str) -> None:
 @pytest.mark.parametrize("target", SMS)
 def test_pointers_of_an_inner_loop_that_go_on(target: str) -> None:
     """Set once, in front of both loops: the shared pointer must not start again in the second round of the outer one."""
-    body = rows().replace("L: .pragma", "mov.u32 %r8, 0; M: mov.u32 %r3, 0; L: .pragma").replace("D: ", "add.u32 %r8, %r8, 1; setp.lt.u32 %p1, %r8, 2; @%p1 bra M; D: ")
+    body = (
+        rows()
+        .replace("L: .pragma", "mov.u32 %r8, 0; M: mov.u32 %r3, 0; L: .pragma")
+        .replace("D: ", "add.u32 %r8, %r8, 1; setp.lt.u32 %p1, %r8, 2; @%p1 bra M; D: ")
+    )
     _, stats = optimized(body, target)
     assert stats["pointers that share one"] == ROWS
     assert differences(body, target, COUNTS, **OPTIONS) == []
@@ -139,14 +154,20 @@ def test_addresses_go_behind_a_wait(target: str) -> None:
     waiting = {id(i) for i in in_loops(unit)}
     first = next(n for n, b in enumerate(unit.functions[0].blocks) if any(id(i) in waiting for i in b.insts))
     before = [i for b in unit.functions[0].blocks[:first] for i in b.insts]
-    assert sum(i.op == "IMAD" and "WIDE" in i.mods for i in before) < 10 < len([i for i in of(unit, "IMAD") if "WIDE" in i.mods])
+    assert (
+        sum(i.op == "IMAD" and "WIDE" in i.mods for i in before)
+        < 10
+        < len([i for i in of(unit, "IMAD") if "WIDE" in i.mods])
+    )
     assert differences(_WAIT, target, COUNTS, **OPTIONS) == []
 
 
 @pytest.mark.parametrize("target", SMS)
 def test_addresses_stay_where_their_parts_change(target: str) -> None:
     """What an address is made from grows in the waiting loop."""
-    body = _WAIT.replace("W: ", "mov.u32 %r7, 0; W: add.u32 %r5, %r5, 1; add.u32 %r7, %r7, 1;").replace("@%p1 bra W;", "setp.lt.u32 %p2, %r7, 3; @%p1 bra W; @%p2 bra W;")
+    body = _WAIT.replace("W: ", "mov.u32 %r7, 0; W: add.u32 %r5, %r5, 1; add.u32 %r7, %r7, 1;").replace(
+        "@%p1 bra W;", "setp.lt.u32 %p2, %r7, 3; @%p1 bra W; @%p2 bra W;"
+    )
     _, stats = optimized(body, target)
     assert "cheap values sunk" not in stats
     assert differences(body, target, COUNTS, **OPTIONS) == []

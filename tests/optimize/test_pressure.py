@@ -126,7 +126,9 @@ def test_order_counts_what_is_alive(tight: int) -> None:
                 continue
             model = order._Virtual(block.insts, timing, f, live.cells)
             file = [f.vregs[v].file for v, _ in live.cells.owner]
-            body = order._Body(block.insts, model, build_graph(block.insts, model), live.in_cells(pos), live.out_cells(pos), file)
+            body = order._Body(
+                block.insts, model, build_graph(block.insts, model), live.in_cells(pos), live.out_cells(pos), file
+            )
             got = order._order(body, {"R": 6, "UR": 24, "P": 4, "UP": 4, "B": 16}, tight, 1 << 30)
             assert got is not None
             assert body.peak() == max(sum(body.file[v] == "R" for v in body.live), _alive(f, block, pos)), seed

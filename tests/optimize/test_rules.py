@@ -69,7 +69,9 @@ def test_signs_of_doubles(target: str) -> None:
     end = "cvt.rn.f32.f64 %f1, z; st.global.f32 [%rd5], %f1; ret; }"
     unit, _ = looped(body + end, target)
     made = of(unit, "DADD")
-    assert [len(i.srcs) for i in of(unit, "DFMA")] == [3] and len(made) == 3, made  # the sums, and |z|, which two ways bring to F2F
+    assert [len(i.srcs) for i in of(unit, "DFMA")] == [3] and len(made) == 3, (
+        made
+    )  # the sums, and |z|, which two ways bring to F2F
     assert differences(body + end, target, (0, 7)) == []
     unit, _ = looped(body + "cvt.rn.f32.f64 %f1, n; st.global.f32 [%rd5], %f1; ret; }", target)
     assert of(unit, "DADD")

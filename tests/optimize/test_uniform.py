@@ -14,7 +14,9 @@ CALL = "{{ .param .b32 q; .param .b32 w; st.param.b32 [q], %r1; call.uni (w), {n
 
 @pytest.mark.parametrize(("target", "load"), [("sm_90", "ULDC"), ("sm_120", "LDCU")])
 def test_parameters_are_read_from_uniform_registers(target: str, load: str) -> None:
-    unit, stats = optimized(HEAD + "mad.lo.u32 %r3, %r1, %r2, %r1; setp.gt.u32 %p1, %r2, %r3; @%p1 st.global.u32 [%rd3], %r3; ret;", target)
+    unit, stats = optimized(
+        HEAD + "mad.lo.u32 %r3, %r1, %r2, %r1; setp.gt.u32 %p1, %r2, %r3; @%p1 st.global.u32 [%rd3], %r3; ret;", target
+    )
     assert stats["words in uniform registers"] == 1
     (d,) = (i.dsts[0] for i in of(unit, load) if not i.mods)
     assert type(d) is Reg and d.file == "UR"
@@ -30,7 +32,11 @@ def test_constant_operands_stay_where_there_are_some(target: str) -> None:
 
 
 def test_block_indices_are_uniform() -> None:
-    unit, _ = optimized(HEAD + "mov.u32 %r3, %ctaid.x; mov.u32 %r4, %ntid.x; mad.lo.u32 %r3, %r3, %r4, %r1; st.global.u32 [%rd3], %r3; ret;", "sm_90")
+    unit, _ = optimized(
+        HEAD
+        + "mov.u32 %r3, %ctaid.x; mov.u32 %r4, %ntid.x; mad.lo.u32 %r3, %r3, %r4, %r1; st.global.u32 [%rd3], %r3; ret;",
+        "sm_90",
+    )
     assert "S2UR" in ops(unit)
     (product,) = (i for i in of(unit, "IMAD") if not i.mods)
     assert [type(o) is Reg and o.file for o in product.srcs[:3]] == ["R", "UR", "R"]
@@ -38,7 +44,9 @@ def test_block_indices_are_uniform() -> None:
 
 def test_a_word_with_another_reader_stays() -> None:
     """A store takes no uniform register: one load for all readers."""
-    unit, stats = optimized(HEAD + "add.s32 %r3, %r1, %r2; st.global.u32 [%rd3], %r3; st.global.u32 [%rd3+4], %r2; ret;", "sm_90")
+    unit, stats = optimized(
+        HEAD + "add.s32 %r3, %r1, %r2; st.global.u32 [%rd3], %r3; st.global.u32 [%rd3+4], %r2; ret;", "sm_90"
+    )
     assert "words in uniform registers" not in stats
     assert len([i for i in of(unit, "LDC") if not i.mods]) == 2  # the other is R1's
 
@@ -54,7 +62,10 @@ def test_words_are_loaded_behind_calls() -> None:
     from stages.runner import Context, Flags
 
     call = CALL.format(name="g")
-    (unit,) = lower_text(_with_function("mul.lo.s32 %x0, %x0, %x0;", "add.s32 %r1, %r1, %r2;" + call + "mul.lo.s32 %r1, %r1, %r2;"), "sm_90")
+    (unit,) = lower_text(
+        _with_function("mul.lo.s32 %x0, %x0, %x0;", "add.s32 %r1, %r1, %r2;" + call + "mul.lo.s32 %r1, %r1, %r2;"),
+        "sm_90",
+    )
     ctx = Context(Header("ori", "sm_90"), None, Flags())
     for p in PASSES:
         p.run(unit, ctx)
@@ -66,7 +77,10 @@ def test_words_are_loaded_behind_calls() -> None:
     ("body", "lowered"),
     [
         ("mul.lo.s32 %x0, %x0, %x0;", True),
-        ("{ .param .b32 q; .param .b32 w; st.param.b32 [q], %x0; call.uni (w), g, (q); ld.param.b32 %x0, [w]; }", False),  # recursion keeps the convention
+        (
+            "{ .param .b32 q; .param .b32 w; st.param.b32 [q], %x0; call.uni (w), g, (q); ld.param.b32 %x0, [w]; }",
+            False,
+        ),  # recursion keeps the convention
     ],
 )
 def test_private_functions_return_through_a_low_register(body: str, lowered: bool) -> None:
@@ -103,7 +117,10 @@ def test_debug_frame_names_the_return_register() -> None:
 def test_far_parameters_are_loaded_where_they_are_read(target: str) -> None:
     """The pointer of the last store is loaded behind the long arm, one that is read close by stays."""
     work = "mad.lo.s32 %r3, %r3, %r1, %r3; xor.b32 %r3, %r3, %r1;" * 30
-    body = HEAD + f"mov.u32 %r3, %r1; ld.param.u64 %rd5, [p]; setp.ge.u32 %p1, %r1, %r2; @%p1 bra J; {work} J: st.global.u32 [%rd5+64], %r3; ret;"
+    body = (
+        HEAD
+        + f"mov.u32 %r3, %r1; ld.param.u64 %rd5, [p]; setp.ge.u32 %p1, %r1, %r2; @%p1 bra J; {work} J: st.global.u32 [%rd5+64], %r3; ret;"
+    )
     unit, stats = optimized(body, target)
     assert stats["loads sunk"] == 1
     (f,) = unit.functions
@@ -117,5 +134,7 @@ def test_parts_of_a_warp_that_run_apart_share_no_words() -> None:
     loop = "setp.lt.u32 %p1, %r1, 7; @%p1 bra A; B: mad.lo.u32 %r3, %r3, %r2, %r1; A: mad.lo.u32 %r3, %r3, %r2, %r3; setp.lt.u32 %p2, %r3, %r1; @%p2 bra B;"
     unit, stats = optimized(HEAD + "mov.u32 %r3, %r1;" + loop + "st.global.u32 [%rd3], %r3; ret;", "sm_90")
     assert "words in uniform registers" not in stats
-    _, stats = optimized(HEAD + "mov.u32 %r3, %r1;" + loop.replace("@%p1 bra A;", "") + "st.global.u32 [%rd3], %r3; ret;", "sm_90")
+    _, stats = optimized(
+        HEAD + "mov.u32 %r3, %r1;" + loop.replace("@%p1 bra A;", "") + "st.global.u32 [%rd3], %r3; ret;", "sm_90"
+    )
     assert stats["words in uniform registers"] == 1

@@ -59,7 +59,17 @@ def test_what_is_known_of_the_base(shift: int, target: str) -> None:
 
 
 @pytest.mark.parametrize("target", SMS)
-@pytest.mark.parametrize("between", ["st.shared.u32 [%r8+64], %r1;", "bar.sync 0;", "atom.shared.add.u32 %r15, [%r8+64], 1;", "membar.cta;", "add.u32 %r7, %r7, 4;", "st.u32 [%rd5+64], %r1;"])
+@pytest.mark.parametrize(
+    "between",
+    [
+        "st.shared.u32 [%r8+64], %r1;",
+        "bar.sync 0;",
+        "atom.shared.add.u32 %r15, [%r8+64], 1;",
+        "membar.cta;",
+        "add.u32 %r7, %r7, 4;",
+        "st.u32 [%rd5+64], %r1;",
+    ],
+)
 def test_what_keeps_words_apart(between: str, target: str) -> None:
     """Stores, barriers, fences, another base."""
     body = four(0, 4, 8, 12, between=between)
@@ -70,14 +80,23 @@ def test_what_keeps_words_apart(between: str, target: str) -> None:
 @pytest.mark.parametrize("target", SMS)
 def test_a_word_twice(target: str) -> None:
     """The second load of a word stays beside the wide one."""
-    body = FILL + ROW + "ld.shared.u32 %r11, [%r7]; ld.shared.u32 %r12, [%r7+4]; ld.shared.u32 %r13, [%r7]; ld.shared.u32 %r14, [%r7+4]; xor.b32 %r11, %r11, 5;" + SUM
+    body = (
+        FILL
+        + ROW
+        + "ld.shared.u32 %r11, [%r7]; ld.shared.u32 %r12, [%r7+4]; ld.shared.u32 %r13, [%r7]; ld.shared.u32 %r14, [%r7+4]; xor.b32 %r11, %r11, 5;"
+        + SUM
+    )
     assert differences(body, target, (1,)) == []
 
 
 @pytest.mark.parametrize("target", SMS)
 def test_rounds_of_a_loop(target: str) -> None:
     """Four rounds side by side: their words are one load; registers that are written several times keep their values."""
-    body = FILL + ROW + "mov.u32 %r3, 0; mov.u32 %r10, 1; L: ld.shared.u32 %r11, [%r7]; mad.lo.u32 %r10, %r10, 3, %r11; add.u32 %r7, %r7, 4; add.u32 %r3, %r3, 1; setp.lt.u32 %p1, %r3, 8; @%p1 bra L; st.global.u32 [%rd5], %r10; ret;"
+    body = (
+        FILL
+        + ROW
+        + "mov.u32 %r3, 0; mov.u32 %r10, 1; L: ld.shared.u32 %r11, [%r7]; mad.lo.u32 %r10, %r10, 3, %r11; add.u32 %r7, %r7, 4; add.u32 %r3, %r3, 1; setp.lt.u32 %p1, %r3, 8; @%p1 bra L; st.global.u32 [%rd5], %r10; ret;"
+    )
     unit, _ = optimized(body, target)
     assert sizes(unit) == ["128", "128"]
     assert differences(body, target, (1,)) == []

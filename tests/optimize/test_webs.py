@@ -18,7 +18,10 @@ from tests.optimize.test_passes import HEAD, SMS, of, ops, optimized
 @pytest.mark.parametrize("target", SMS)
 def test_unrelated_values_of_one_register_part(target: str) -> None:
     """The zero that starts a counter is known where only it can arrive."""
-    body = HEAD + "mov.u32 %r3, 0; mov.u32 %r4, %r3; mov.u32 %r5, %r3; L: add.u32 %r3, %r3, %r1; add.u32 %r4, %r4, %r3; setp.lt.u32 %p1, %r3, %r2; @%p1 bra L;"
+    body = (
+        HEAD
+        + "mov.u32 %r3, 0; mov.u32 %r4, %r3; mov.u32 %r5, %r3; L: add.u32 %r3, %r3, %r1; add.u32 %r4, %r4, %r3; setp.lt.u32 %p1, %r3, %r2; @%p1 bra L;"
+    )
     unit, stats = optimized(body + "st.global.u32 [%rd3], %r4; st.global.u32 [%rd3+64], %r5; ret;", target)
     assert stats["copies made twice"] == 1
     stores = of(unit, "STG")
@@ -29,7 +32,10 @@ def test_unrelated_values_of_one_register_part(target: str) -> None:
 @pytest.mark.parametrize("target", SMS)
 def test_a_predicate_passed_through_a_register(target: str) -> None:
     """selp 1, 0 and setp.ne 0: the predicate itself."""
-    body = HEAD + "setp.lt.u32 %p1, %r1, %r2; selp.u32 %r3, 1, 0, %p1; setp.ne.s32 %p2, %r3, 0; @%p2 st.global.u32 [%rd3], %r1; ret;"
+    body = (
+        HEAD
+        + "setp.lt.u32 %p1, %r1, %r2; selp.u32 %r3, 1, 0, %p1; setp.ne.s32 %p2, %r3, 0; @%p2 st.global.u32 [%rd3], %r1; ret;"
+    )
     unit, _ = optimized(body, target)
     assert "SEL" not in ops(unit) and len(of(unit, "ISETP")) == 1
     (store,), (test,) = of(unit, "STG"), of(unit, "ISETP")
@@ -38,7 +44,9 @@ def test_a_predicate_passed_through_a_register(target: str) -> None:
 
 @pytest.mark.parametrize(("how", "inverted"), [("ne", 0), ("eq", INV)])
 def test_bits_are_tested_by_lop3(how: str, inverted: int) -> None:
-    unit, _ = optimized(HEAD + f"and.b32 %r3, %r1, 5; setp.{how}.s32 %p1, %r3, 0; @%p1 st.global.u32 [%rd3], %r2; ret;", "sm_80")
+    unit, _ = optimized(
+        HEAD + f"and.b32 %r3, %r1, 5; setp.{how}.s32 %p1, %r3, 0; @%p1 st.global.u32 [%rd3], %r2; ret;", "sm_80"
+    )
     assert "ISETP" not in ops(unit)
     (store,), (test,) = of(unit, "STG"), of(unit, "LOP3")
     assert store.guard is not None and store.guard.num == test.dsts[0].num and store.guard.flags == inverted  # type: ignore[union-attr]
@@ -47,14 +55,21 @@ def test_bits_are_tested_by_lop3(how: str, inverted: int) -> None:
 
 @pytest.mark.parametrize(("op", "mod"), [("and", "AND"), ("or", "OR"), ("xor", "XOR")])
 def test_tests_are_joined(op: str, mod: str) -> None:
-    unit, _ = optimized(HEAD + f"setp.lt.u32 %p1, %r1, %r2; setp.gt.s32 %p2, %r1, 9; {op}.pred %p3, %p1, %p2; @%p3 st.global.u32 [%rd3], %r2; ret;", "sm_80")
+    unit, _ = optimized(
+        HEAD
+        + f"setp.lt.u32 %p1, %r1, %r2; setp.gt.s32 %p2, %r1, 9; {op}.pred %p3, %p1, %p2; @%p3 st.global.u32 [%rd3], %r2; ret;",
+        "sm_80",
+    )
     assert "PLOP3" not in ops(unit)
     assert sorted(i.mods[-1] for i in of(unit, "ISETP")) == sorted(["AND", mod])
 
 
 @pytest.mark.parametrize("target", SMS)
 def test_guarded_vectors_need_no_guarded_copies(target: str) -> None:
-    body = HEAD + "mov.u32 %r3, 1; mov.u32 %r4, 2; setp.lt.u32 %p1, %r1, %r2; @%p1 ld.global.v2.u32 {%r3, %r4}, [%rd3]; st.global.v2.u32 [%rd3+64], {%r4, %r3}; ret;"
+    body = (
+        HEAD
+        + "mov.u32 %r3, 1; mov.u32 %r4, 2; setp.lt.u32 %p1, %r1, %r2; @%p1 ld.global.v2.u32 {%r3, %r4}, [%rd3]; st.global.v2.u32 [%rd3+64], {%r4, %r3}; ret;"
+    )
     unit, stats = optimized(body, target)
     assert stats["guarded results in place"] == 1
     assert not [i for i in of(unit, "COPY") if is_guarded(i)]
@@ -87,7 +102,11 @@ def program(rng: random.Random) -> Function:
         v = rng.randrange(guard)
         return Reg("R", v, rng.randrange(vregs[v].width))
 
-    first = [Inst("COPY", (), (Reg("R", v, c),), (Imm("I", 10 * v + c),)) for v in range(guard) for c in range(vregs[v].width)]
+    first = [
+        Inst("COPY", (), (Reg("R", v, c),), (Imm("I", 10 * v + c),))
+        for v in range(guard)
+        for c in range(vregs[v].width)
+    ]
     blocks = [Block(0, [*first, Inst("COPY", (), (Reg("P", guard),), (PT,))])]
     for n in range(1, count):
         body: list[Inst] = []
@@ -95,7 +114,9 @@ def program(rng: random.Random) -> Function:
             p = Reg("P", guard, 0, 1, rng.choice((0, INV))) if rng.random() < 0.2 else None
             kind = rng.random()
             if kind < 0.4:
-                body.append(Inst("COPY", (), (word(),), (word() if rng.random() < 0.7 else Imm("I", rng.randrange(100)),), p))
+                body.append(
+                    Inst("COPY", (), (word(),), (word() if rng.random() < 0.7 else Imm("I", rng.randrange(100)),), p)
+                )
             elif kind < 0.7:
                 body.append(Inst("IADD3", (), (word(), PT, PT), (word(), word(), RZ), p))
             else:
@@ -139,7 +160,9 @@ def run(f: Function, way: random.Random, steps: int = 300) -> list[int]:
         else:
             d = i.dsts[0]
             assert type(d) is Reg
-            cells[(d.num, d.sub)] = value(i.srcs[0]) if i.op == "COPY" else (value(i.srcs[0]) + value(i.srcs[1])) & 0xFFFF
+            cells[(d.num, d.sub)] = (
+                value(i.srcs[0]) if i.op == "COPY" else (value(i.srcs[0]) + value(i.srcs[1])) & 0xFFFF
+            )
     return seen
 
 
@@ -165,8 +188,22 @@ def test_a_guard_that_changes_between_keeps_its_copies() -> None:
     load = Inst("LDG", ("E", "64"), (PT, t), (Reg("R", 2), PT), p)
     copies = [Inst("COPY", (), (Reg("R", 2 + k),), (Reg("R", 1, k),), p) for k in range(2)]
     change = Inst("COPY", (), (p,), (Reg("P", PT.num, 0, 1, INV),))
-    for insts, guarded in (([load, *copies], False), ([load, change, *copies], True), ([load, copies[0], change, copies[1]], True)):
-        f.blocks = [Block(0, [Inst("COPY", (), (p,), (PT,)), Inst("UNDEF", (), (t,)), *[Inst(i.op, i.mods, i.dsts, i.srcs, i.guard) for i in insts], Inst("EXIT")])]
+    for insts, guarded in (
+        ([load, *copies], False),
+        ([load, change, *copies], True),
+        ([load, copies[0], change, copies[1]], True),
+    ):
+        f.blocks = [
+            Block(
+                0,
+                [
+                    Inst("COPY", (), (p,), (PT,)),
+                    Inst("UNDEF", (), (t,)),
+                    *[Inst(i.op, i.mods, i.dsts, i.srcs, i.guard) for i in insts],
+                    Inst("EXIT"),
+                ],
+            )
+        ]
         unguard_copies(unit_of(f), Context(Header("ori", "sm_80"), None, Flags()))
         assert any(is_guarded(i) for i in f.blocks[0].insts if i.op == "COPY") == guarded
 

@@ -14,7 +14,10 @@ from tests.lower.helpers import insts, kernel, lower_text
 from tests.optimize.test_passes import HEAD as WORDS
 from tests.optimize.test_passes import SMS, of, ops
 
-HEAD = WORDS.replace("%r1, 4;", "%r1, 8;") + "ld.param.u64 %rd20, [q]; cvta.to.global.u64 %rd20, %rd20; add.s64 %rd21, %rd20, %rd2;"
+HEAD = (
+    WORDS.replace("%r1, 4;", "%r1, 8;")
+    + "ld.param.u64 %rd20, [q]; cvta.to.global.u64 %rd20, %rd20; add.s64 %rd21, %rd20, %rd2;"
+)
 PARAMS = ".param .u64 p, .param .u32 n, .param .u64 q"
 STORE = "st.global.u64 [%rd3], %rd4; ret;"
 
@@ -34,7 +37,12 @@ def full(op: Inst) -> str:
 
 def sums(unit: Unit) -> list[str]:
     """The sums and products of a unit, without those of the two first addresses (one IMAD.WIDE each)."""
-    names = [full(i) for op in ("IADD3", "IADD", "IMAD", "LEA", "SHF") for i in of(unit, op) if not (i.attrs and "frame" in i.attrs)]
+    names = [
+        full(i)
+        for op in ("IADD3", "IADD", "IMAD", "LEA", "SHF")
+        for i in of(unit, op)
+        if not (i.attrs and "frame" in i.attrs)
+    ]
     names.remove("IMAD.WIDE.U32")
     names.remove("IMAD.WIDE.U32")
     return sorted(names)
@@ -93,7 +101,10 @@ def test_known_bits(case: str, target: str) -> None:
 
 def test_a_parameter_at_a_computed_place() -> None:
     """The address of a parameter plus a constant: the word of the bank itself."""
-    unit, _ = optimized(HEAD + "mov.u64 %rd5, p; add.s64 %rd6, %rd5, 8; ld.param.u32 %r4, [%rd6]; st.global.u32 [%rd3], %r4; ret;", "sm_80")
+    unit, _ = optimized(
+        HEAD + "mov.u64 %rd5, p; add.s64 %rd6, %rd5, 8; ld.param.u32 %r4, [%rd6]; st.global.u32 [%rd3], %r4; ret;",
+        "sm_80",
+    )
     assert "LDC" not in ops(unit)
     assert not any(type(o) is Const and o.ireg is not None for i in of(unit, "COPY") for o in i.srcs)
 
@@ -107,14 +118,22 @@ def test_constants_are_compared_in_the_second_place() -> None:
 def test_addresses_keep_their_constants() -> None:
     """A constant behind a sum of two pairs is the offset of the access, on every SM."""
     for target in SMS:
-        unit, _ = optimized(HEAD + "ld.global.u64 %rd5, [%rd21]; add.s64 %rd6, %rd5, %rd1; add.s64 %rd6, %rd6, 48; st.global.u32 [%rd6+8], %r1; ret;", target)
+        unit, _ = optimized(
+            HEAD
+            + "ld.global.u64 %rd5, [%rd21]; add.s64 %rd6, %rd5, %rd1; add.s64 %rd6, %rd6, 48; st.global.u32 [%rd6+8], %r1; ret;",
+            target,
+        )
         (store,) = of(unit, "STG")
         assert next(o.offset for o in (*store.dsts, *store.srcs) if type(o) is Mem) == 56
 
 
 def test_half_of_a_pair_dies() -> None:
     """The zero that extends a word is not made where nothing reads it."""
-    unit, _ = optimized(HEAD + "ld.global.u32 %r3, [%rd21]; cvt.u64.u32 %rd5, %r3; add.s64 %rd6, %rd5, %rd1; st.global.u32 [%rd6], %r3; ret;", "sm_80")
+    unit, _ = optimized(
+        HEAD
+        + "ld.global.u32 %r3, [%rd21]; cvt.u64.u32 %rd5, %r3; add.s64 %rd6, %rd5, %rd1; st.global.u32 [%rd6], %r3; ret;",
+        "sm_80",
+    )
     assert not [i for i in of(unit, "COPY") if any(getattr(d, "sub", 0) == 1 for d in i.dsts)]
 
 

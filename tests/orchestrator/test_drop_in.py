@@ -44,12 +44,23 @@ LOUD = (
 )
 
 
-def orias(folder: Path, words: str, files: dict[str, str] | None = None, stdin: str = "") -> subprocess.CompletedProcess[str]:
+def orias(
+    folder: Path, words: str, files: dict[str, str] | None = None, stdin: str = ""
+) -> subprocess.CompletedProcess[str]:
     """Run a command line of ptxas in ``folder``, with these files in it."""
     for name, text in (files or {"k.ptx": PTX}).items():
         (folder / name).write_text(text)
     command = [sys.executable, "-P", "-m", "orchestrator", *words.split()]
-    return subprocess.run(command, cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT)}, input=stdin, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(
+        command,
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        input=stdin,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
 
 
 @pytest.mark.parametrize(
@@ -59,10 +70,19 @@ def orias(folder: Path, words: str, files: dict[str, str] | None = None, stdin: 
         ("-lineinfo -v --fmad=false --opt-level 0 --gpu-name=sm_80 k.ptx -o k.cubin", "k.cubin"),  # Triton, debugging
         ("k.ptx -o k.cubin -arch=sm_90 --warn-on-spills", "k.cubin"),  # XLA
         ("-m64 -O3 -v --gpu-name sm_80 --output-file x.o k.ptx -c", "x.o"),  # clang
-        ("-m64 -g --dont-merge-basicblocks --return-at-end --gpu-name sm_80 --output-file x.o k.ptx", "x.o"),  # clang -g
+        (
+            "-m64 -g --dont-merge-basicblocks --return-at-end --gpu-name sm_80 --output-file x.o k.ptx",
+            "x.o",
+        ),  # clang -g
         ("-arch=sm_80 -m64 k.ptx -o k.cubin", "k.cubin"),  # nvcc
-        ("-w -split-compile=2 -arch=sm_80 -m64 --compile-only -maxrregcount=32 --generate-line-info -split-compile=2 k.ptx -o k.cubin", "k.cubin"),
-        ("-arch=sm_80 -m64 -ewp --device-stack-protector=true --allow-expensive-optimizations=true k.ptx -o k.cubin", "k.cubin"),
+        (
+            "-w -split-compile=2 -arch=sm_80 -m64 --compile-only -maxrregcount=32 --generate-line-info -split-compile=2 k.ptx -o k.cubin",
+            "k.cubin",
+        ),
+        (
+            "-arch=sm_80 -m64 -ewp --device-stack-protector=true --allow-expensive-optimizations=true k.ptx -o k.cubin",
+            "k.cubin",
+        ),
         ("-arch sm_86 k.ptx k2.ptx", "elf.o"),
         ("-arch sm_86 -o out.cubin -", "out.cubin"),
         ("-arch sm_86 k.ptx -o -", "-"),
@@ -90,18 +110,50 @@ def test_programs_that_ask_for_the_version_get_the_release(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        ("-warn-spills -maxrregcount 24", 0, r"ptxas warning : Registers are spilled to local memory in function 'wide', \d+ bytes spill stores, \d+ bytes spill loads\n"),
-        ("-warn-spills -maxrregcount 24 -Werror", 255, r"ptxas error   : Registers are spilled to local memory in function 'wide', \d+ bytes spill stores, \d+ bytes spill loads\n"),
+        (
+            "-warn-spills -maxrregcount 24",
+            0,
+            r"ptxas warning : Registers are spilled to local memory in function 'wide', \d+ bytes spill stores, \d+ bytes spill loads\n",
+        ),
+        (
+            "-warn-spills -maxrregcount 24 -Werror",
+            255,
+            r"ptxas error   : Registers are spilled to local memory in function 'wide', \d+ bytes spill stores, \d+ bytes spill loads\n",
+        ),
         ("-warn-spills -maxrregcount 24 -w", 0, ""),
         ("-warn-spills", 0, ""),
-        ("-warn-lmem-usage -maxrregcount 24", 0, r"ptxas warning : Local memory used for function 'wide', size of stack frame: \d+ bytes\n"),
-        ("-warn-double-usage", 0, r"(ptxas t.ptx, line \d+; warning : Program is doing double precision computations.\n){3}"),
-        ("-warn-double-usage -Werror", 255, r"(ptxas t.ptx, line \d+; error   : Program is doing double precision computations.\n){3}ptxas fatal   : Ptx assembly aborted due to errors\n"),
+        (
+            "-warn-lmem-usage -maxrregcount 24",
+            0,
+            r"ptxas warning : Local memory used for function 'wide', size of stack frame: \d+ bytes\n",
+        ),
+        (
+            "-warn-double-usage",
+            0,
+            r"(ptxas t.ptx, line \d+; warning : Program is doing double precision computations.\n){3}",
+        ),
+        (
+            "-warn-double-usage -Werror",
+            255,
+            r"(ptxas t.ptx, line \d+; error   : Program is doing double precision computations.\n){3}ptxas fatal   : Ptx assembly aborted due to errors\n",
+        ),
         ("-warn-double-usage -w -Werror", 0, ""),
         ("-e nosuch", 255, "ptxas fatal   : Unknown function nosuch\n"),
-        ("-legacy-bar-warp-wide-behavior", 0, r"ptxas warning : '--legacy-bar.*\nptxas warning : Command line option.*'.target sm_70', will be ignored\n"),
-        ("-g-tmem-access-check", 0, r"ptxas info    : Command line option .* not supported for '.target sm_75', will be ignored\n"),
-        ("-g -Werror", 255, "ptxas error   :  .debug_abbrev section not found\nptxas error   :  .debug_info section not found\nptxas fatal   : Ptx assembly aborted due to errors\n"),
+        (
+            "-legacy-bar-warp-wide-behavior",
+            0,
+            r"ptxas warning : '--legacy-bar.*\nptxas warning : Command line option.*'.target sm_70', will be ignored\n",
+        ),
+        (
+            "-g-tmem-access-check",
+            0,
+            r"ptxas info    : Command line option .* not supported for '.target sm_75', will be ignored\n",
+        ),
+        (
+            "-g -Werror",
+            255,
+            "ptxas error   :  .debug_abbrev section not found\nptxas error   :  .debug_info section not found\nptxas fatal   : Ptx assembly aborted due to errors\n",
+        ),
     ],
 )
 def test_warnings(tmp_path: Path, words: str, code: int, said: str) -> None:
@@ -126,7 +178,9 @@ def _toolkit(folder: Path) -> Path:
     oracle.require("nvcc", "nvlink", "cuobjdump")
     listing = oracle.run_tool("nvcc", "--dryrun", "-cubin", "x.cu")
     text = listing.stderr if isinstance(listing, oracle.ToolError) else listing
-    done = subprocess.run([str(oracle.find("nvcc")), "--dryrun", "-cubin", "x.cu"], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [str(oracle.find("nvcc")), "--dryrun", "-cubin", "x.cu"], capture_output=True, text=True, check=False
+    )
     top = re.search(r"^#\$ TOP=(.*)$", done.stderr + text, re.M)
     if top is None or shutil.which("g++") is None:
         pytest.skip("no whole CUDA toolkit, or no host compiler")
@@ -153,13 +207,25 @@ def test_nvcc_with_orias_as_its_ptxas(tmp_path: Path) -> None:
     (tmp_path / "other.cu").write_text(OTHER)
 
     def run(*words: str) -> str:
-        done = subprocess.run([str(nvcc), *words], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+        done = subprocess.run(
+            [str(nvcc), *words], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
+        )
         assert done.returncode == 0, done.stderr
         return done.stdout + done.stderr
 
     said = run("-arch=sm_80", "-cubin", "-Xptxas", "-v,-warn-spills", "-lineinfo", "other.cu")
     assert "bytes gmem" in said
     assert b"an open ptxas" in (tmp_path / "other.cubin").read_bytes()
-    run("-gencode", "arch=compute_80,code=sm_80", "-gencode", "arch=compute_90,code=sm_90", "-rdc=true", "main.cu", "other.cu", "-o", "program")
+    run(
+        "-gencode",
+        "arch=compute_80,code=sm_80",
+        "-gencode",
+        "arch=compute_90,code=sm_90",
+        "-rdc=true",
+        "main.cu",
+        "other.cu",
+        "-o",
+        "program",
+    )
     listed = oracle.cuobjdump(tmp_path / "program", "-sass")
     assert listed.count("Function : _Z6kernelPf") == 2 and "EXIT" in listed

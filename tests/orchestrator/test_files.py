@@ -145,7 +145,11 @@ PTX = ".version 7.8\n.target sm_75\n.address_size 64\n.visible .entry k() { ret;
     ("words", "code", "said"),
     [
         ("-o /dev/null", 0, ""),
-        ("-o /dev/full", 255, r"ptxas fatal   : Output file '/dev/full' could not be written: No space left on device\n"),
+        (
+            "-o /dev/full",
+            255,
+            r"ptxas fatal   : Output file '/dev/full' could not be written: No space left on device\n",
+        ),
         ("-o folder", 255, r"ptxas fatal   : Output file 'folder' could not be opened\n"),
         ("-o no/such", 255, r"ptxas fatal   : Output file 'no/such' could not be opened\n"),
         ("-o /dev/stdout", 0, ""),

@@ -64,7 +64,10 @@ def test_a_stage_that_writes_no_stream_is_blamed(tmp_path: Path, name: str, comm
         ("if tag == 'unit': w.record(tag, body)", "it holds the units k, k, not k"),
         ("if tag == 'module': continue", "no module record"),
         ("if tag == 'orias': body['target'] = 'sm_90'", "it is for target 'sm_90', not 'sm_75'"),
-        ("if tag == 'unit': body['functions'][0][8][0][2][-1][0][0] = 'NOSUCH'", "unit k: invalid IR: function k, block .L"),
+        (
+            "if tag == 'unit': body['functions'][0][8][0][2][-1][0][0] = 'NOSUCH'",
+            "unit k: invalid IR: function k, block .L",
+        ),
         ("if tag == 'unit': body['functions'][0][8][0][2][-1][5] = None", "unit k: function k, block .L"),
     ],
 )
@@ -72,14 +75,30 @@ def test_a_forged_stream_names_the_stage_the_unit_and_the_record(tmp_path: Path,
     command = change("optimize", code, tmp_path)
     got = run([*ORIAS, "k.ptx", "--stage", f"optimize={command}", "-o", "out"], tmp_path)
     text = got.stderr.decode()
-    assert got.returncode == 255 and text.startswith("ptxas fatal   : stage optimize ('") and f"wrote no valid stream ({'ori stream: ' if 'no module' in said else ''}{said}" in text, text
+    assert (
+        got.returncode == 255
+        and text.startswith("ptxas fatal   : stage optimize ('")
+        and f"wrote no valid stream ({'ori stream: ' if 'no module' in said else ''}{said}" in text
+    ), text
     assert len(text.splitlines()) == 1 and not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize(("command", "said"), [("true", "wrote nothing"), ("echo x", "wrote no ELF file"), ("exit 1", "exit code 1 and no stream"), ("exit 2", "exit code 2")])
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("true", "wrote nothing"),
+        ("echo x", "wrote no ELF file"),
+        ("exit 1", "exit code 1 and no stream"),
+        ("exit 2", "exit code 2"),
+    ],
+)
 def test_an_elf_stage(tmp_path: Path, command: str, said: str) -> None:
     got = run([*ORIAS, "k.ptx", "--stage", f"elf={command}", "-o", "out"], tmp_path)
-    assert got.returncode == 255 and f"stage elf ('{command}') {said}" in got.stderr.decode() and not (tmp_path / "out").exists()
+    assert (
+        got.returncode == 255
+        and f"stage elf ('{command}') {said}" in got.stderr.decode()
+        and not (tmp_path / "out").exists()
+    )
 
 
 def test_a_foreign_stage_that_works(tmp_path: Path) -> None:
@@ -90,5 +109,8 @@ def test_a_foreign_stage_that_works(tmp_path: Path) -> None:
 
 
 def test_exec_steps_get_the_default_action_of_a_broken_pipe(tmp_path: Path) -> None:
-    got = run([*ORIAS, "k.ptx", "--stage", f"optimize={OURS}.optimize | cat; yes | head -n 1 > /dev/null", "-o", "out"], tmp_path)
+    got = run(
+        [*ORIAS, "k.ptx", "--stage", f"optimize={OURS}.optimize | cat; yes | head -n 1 > /dev/null", "-o", "out"],
+        tmp_path,
+    )
     assert got.returncode == 0 and got.stderr == b""

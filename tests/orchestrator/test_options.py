@@ -114,7 +114,9 @@ def test_register_limit(given: str, kept: int | None) -> None:
     cl = read([f"-maxrregcount={given}"])
     assert stream_options(cl, "sm_90").get("maxrregcount") == kept
     if given == "16":
-        assert cl.messages[0].message == "For profile sm_90 adjusting per thread register count of 16 to lower bound of 24"
+        assert (
+            cl.messages[0].message == "For profile sm_90 adjusting per thread register count of 16 to lower bound of 24"
+        )
 
 
 def test_options_file(tmp_path: object) -> None:
@@ -126,9 +128,23 @@ def test_options_file(tmp_path: object) -> None:
 
 
 def test_options_without_effect_are_named_once_and_are_no_errors() -> None:
-    cl = read(["-Werror", "--regAllocOptLevel=2", "--limit-fold-fp=true", "-pic", "false", "-opt-fp-atomics", "--cloning", "yes"])
+    cl = read(
+        [
+            "-Werror",
+            "--regAllocOptLevel=2",
+            "--limit-fold-fp=true",
+            "-pic",
+            "false",
+            "-opt-fp-atomics",
+            "--cloning",
+            "yes",
+        ]
+    )
     assert cl.notes == ["without effect in orias: '--optimize-float-atomics', '--limit-fold-fp'"]
-    assert read(["--regAllocOptLevel=2", "-no-bb-merge", "-ret-end", "-disable-optimizer-consts", "--fmad=false"]).notes == []
+    assert (
+        read(["--regAllocOptLevel=2", "-no-bb-merge", "-ret-end", "-disable-optimizer-consts", "--fmad=false"]).notes
+        == []
+    )
 
 
 def test_a_stage_command_needs_the_command_line(tmp_path: object) -> None:
@@ -150,11 +166,15 @@ def test_help_lists_targets_as_tools_look_for_them_and_every_option_once() -> No
 
 
 @pytest.mark.oracle
-@pytest.mark.parametrize("option", [o for o in OPTIONS if o.effect in ("use", "ok", "none") and o.kind != "str" and o not in GROUPS[-1][1]], ids=lambda o: o.long)
+@pytest.mark.parametrize(
+    "option",
+    [o for o in OPTIONS if o.effect in ("use", "ok", "none") and o.kind != "str" and o not in GROUPS[-1][1]],
+    ids=lambda o: o.long,
+)
 def test_ptxas_takes_what_we_take(option: Option, tmp_path: Path) -> None:
     """Names, short names and kinds are ptxas's: each form is a known option there, with the same complaint about a value of the wrong kind."""
     oracle.require("ptxas")
-    for word in ([f"--{option.long}"] + ([f"-{option.short}"] if option.short else [])):
+    for word in [f"--{option.long}"] + ([f"-{option.short}"] if option.short else []):
         mine = ""
         if option.kind in ("flag", "bool", "int", "level"):
             with pytest.raises(UsageError) as e:
@@ -171,7 +191,17 @@ def test_what_travels_is_known_to_the_api() -> None:
         value = option.values[0] if option.values else {"bool": "true", "int": "1", "level": "1"}.get(option.kind, "")
         every += [f"--{option.long}"] if option.kind == "flag" else [f"--{option.long}={value}"] if value else []
     cl = CommandLine()
-    for word in [*every, "--maxntid=32", "-e=k", "-dlcm=ca", "-dscm=wb", "-flcm=ca", "-fscm=wb", "-maxrregcount=32", "-func-maxrregcount=32"]:
+    for word in [
+        *every,
+        "--maxntid=32",
+        "-e=k",
+        "-dlcm=ca",
+        "-dscm=wb",
+        "-flcm=ca",
+        "-fscm=wb",
+        "-maxrregcount=32",
+        "-func-maxrregcount=32",
+    ]:
         one = CommandLine()
         _read([word], one, 0)
         cl.values.update(one.values)
@@ -186,8 +216,14 @@ def test_what_travels_is_known_to_the_api() -> None:
     [
         ({"optimise": Flags()}, "there is no stage 'optimise'; there are encode, lower, optimize"),
         ({"optimize": Flags(skip=("fold!",))}, r"stage optimize has no pass 'fold!'; it has \w+"),
-        ({"schedule": Flags(extra={"sched": "naive"})}, "stage schedule has no option 'sched'; it has scheduler=list|inorder|naive, why=1|0"),
-        ({"regalloc": Flags(extra={"allocator": "x"})}, "option 'allocator' of stage regalloc takes greedy, naive, not 'x'"),
+        (
+            {"schedule": Flags(extra={"sched": "naive"})},
+            "stage schedule has no option 'sched'; it has scheduler=list|inorder|naive, why=1|0",
+        ),
+        (
+            {"regalloc": Flags(extra={"allocator": "x"})},
+            "option 'allocator' of stage regalloc takes greedy, naive, not 'x'",
+        ),
     ],
 )
 def test_names_that_do_not_exist_list_the_known_ones(flags: dict[str, Flags], text: str) -> None:
@@ -200,7 +236,10 @@ def test_names_that_do_not_exist_list_the_known_ones(flags: dict[str, Flags], te
     ("option", "text"),
     [
         ("optimize:skip=fold!", "stage optimize has no pass 'fold!'; it has "),
-        ("optimize:onyl=fold", "stage optimize has no option 'onyl'; it has only, skip, limit, stop-after, dump-after, verify, stats"),
+        (
+            "optimize:onyl=fold",
+            "stage optimize has no option 'onyl'; it has only, skip, limit, stop-after, dump-after, verify, stats",
+        ),
         ("schedule:scheduler=x", "option 'scheduler' of stage schedule takes list, inorder, naive, not 'x'"),
         ("regalloc:limit=²", "'²': expected a number"),
         ("parse:only=x", "expected NAME:KEY=VALUE with NAME one of lower, optimize"),

@@ -22,7 +22,10 @@ LIMIT = 600
 def python_with(module: str) -> str:
     """A Python that has this module; skips without one."""
     for python in [sys.executable, *filter(None, os.environ.get("ORIAS_PYTHONS", "").split(":"))]:
-        done = subprocess.run([python, "-c", f"import importlib.util, sys; sys.exit(importlib.util.find_spec({module!r}) is None)"], check=False)
+        done = subprocess.run(
+            [python, "-c", f"import importlib.util, sys; sys.exit(importlib.util.find_spec({module!r}) is None)"],
+            check=False,
+        )
         if done.returncode == 0:
             return python
     pytest.skip(f"{module} is not installed here (ORIAS_PYTHONS)")
@@ -31,13 +34,17 @@ def python_with(module: str) -> str:
 def script(folder: Path) -> Path:
     """An executable `ptxas` that is orias and keeps its command lines in `calls`."""
     path = folder / "ptxas"
-    path.write_text(f'#!/bin/sh\necho "$@" >> {folder}/calls\nPYTHONPATH={ROOT} exec {sys.executable} -P -m orchestrator "$@"\n')
+    path.write_text(
+        f'#!/bin/sh\necho "$@" >> {folder}/calls\nPYTHONPATH={ROOT} exec {sys.executable} -P -m orchestrator "$@"\n'
+    )
     path.chmod(0o755)
     return path
 
 
 def run(words: list[str], folder: Path, **env: str) -> str:
-    done = subprocess.run(words, cwd=folder, env={**os.environ, **env}, capture_output=True, text=True, timeout=LIMIT, check=False)
+    done = subprocess.run(
+        words, cwd=folder, env={**os.environ, **env}, capture_output=True, text=True, timeout=LIMIT, check=False
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout + done.stderr
 
@@ -56,7 +63,9 @@ def test_triton(tmp_path: Path) -> None:
                TRITON_PTXAS_PATH=ptxas, TRITON_PTXAS_BLACKWELL_PATH=ptxas, TRITON_CACHE_DIR=str(tmp_path / "cache"))  # fmt: skip
     assert said.count("True") == 12
     calls = (tmp_path / "calls").read_text()
-    assert all(f"--gpu-name=sm_{sm}" in calls for sm in ("80", "90", "100a", "120a")) or calls.count("--gpu-name=") == 12
+    assert (
+        all(f"--gpu-name=sm_{sm}" in calls for sm in ("80", "90", "100a", "120a")) or calls.count("--gpu-name=") == 12
+    )
 
 
 def test_tilelang(tmp_path: Path) -> None:
@@ -64,7 +73,12 @@ def test_tilelang(tmp_path: Path) -> None:
     (tmp_path / "cuda").mkdir()
     _toolkit(tmp_path / "cuda")
     path = f"{tmp_path}/cuda/bin:{os.environ['PATH']}"
-    said = run([python, str(PROGRAMS / "tilelang_gemm.py"), str(tmp_path), "sm_80", "sm_90a"], tmp_path, CUDA_HOME=str(tmp_path / "cuda"), PATH=path)
+    said = run(
+        [python, str(PROGRAMS / "tilelang_gemm.py"), str(tmp_path), "sm_80", "sm_90a"],
+        tmp_path,
+        CUDA_HOME=str(tmp_path / "cuda"),
+        PATH=path,
+    )
     assert said.count("True") == 2
 
 
@@ -78,7 +92,17 @@ def test_warp(tmp_path: Path) -> None:
     for path in files:
         text = path.read_bytes().rstrip(b"\0").replace(b".version 9.4", b".version 9.0")
         path.write_bytes(text)
-        run([str(ptxas), str(path), "-arch", path.stem.rpartition(".sm")[2].join(["sm_", ""]), "-o", str(tmp_path / "k.cubin")], tmp_path)
+        run(
+            [
+                str(ptxas),
+                str(path),
+                "-arch",
+                path.stem.rpartition(".sm")[2].join(["sm_", ""]),
+                "-o",
+                str(tmp_path / "k.cubin"),
+            ],
+            tmp_path,
+        )
         assert (tmp_path / "k.cubin").read_bytes()[:4] == b"\x7fELF"
 
 
@@ -110,16 +134,35 @@ OPENMP = """int main(void) { int a[64], s = 0;
 def test_nvptx_as_of_gcc(tmp_path: Path) -> None:
     """GCC's assembler asks the ptxas in PATH about each file, with `-c -o /dev/null`."""
     need("gcc-12", "nvptx-none-as")
-    if not Path("/usr/lib/gcc/x86_64-linux-gnu/12/accel/nvptx-none/lto1").exists() and not list(Path("/usr/libexec").glob("gcc/*/12/accel/nvptx-none/lto1")):
+    if not Path("/usr/lib/gcc/x86_64-linux-gnu/12/accel/nvptx-none/lto1").exists() and not list(
+        Path("/usr/libexec").glob("gcc/*/12/accel/nvptx-none/lto1")
+    ):
         pytest.skip("GCC's compiler for nvptx is not installed here")
     script(tmp_path)
     (tmp_path / "omp.c").write_text(OPENMP)
-    words = ["-fopenmp", "-foffload=nvptx-none", "-foffload-options=nvptx-none=-march=sm_80 -Wa,--verify", "-O2", "omp.c", "-o", "omp"]
+    words = [
+        "-fopenmp",
+        "-foffload=nvptx-none",
+        "-foffload-options=nvptx-none=-march=sm_80 -Wa,--verify",
+        "-O2",
+        "omp.c",
+        "-o",
+        "omp",
+    ]
     run(["gcc-12", *words], tmp_path, PATH=f"{tmp_path}:{os.environ['PATH']}")
     assert "-c -o /dev/null" in (tmp_path / "calls").read_text() and Path("/dev/null").is_char_device()
 
 
-@pytest.mark.parametrize("words", ["-cubin -lineinfo", "-cubin -G", "-rdc=true -c -Xptxas -v", "-rdc=true -c -G", "-c -Xptxas -v,-warn-spills -lineinfo"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        "-cubin -lineinfo",
+        "-cubin -G",
+        "-rdc=true -c -Xptxas -v",
+        "-rdc=true -c -G",
+        "-c -Xptxas -v,-warn-spills -lineinfo",
+    ],
+)
 def test_nvcc(tmp_path: Path, words: str) -> None:
     (tmp_path / "cuda").mkdir()
     nvcc = _toolkit(tmp_path / "cuda")

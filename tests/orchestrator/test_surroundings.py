@@ -27,14 +27,19 @@ PTX = ".version 7.8\n.target sm_75\n.address_size 64\n.visible .entry k() { ret;
 def run(command: list[str | bytes], folder: Path, **more: Any) -> subprocess.CompletedProcess[bytes]:
     (folder / "k.ptx").write_text(PTX)
     more = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "stdin": subprocess.DEVNULL, **more}
-    got = subprocess.run(command, cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT)}, timeout=60, check=False, **more)
+    got = subprocess.run(
+        command, cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT)}, timeout=60, check=False, **more
+    )
     assert b"Traceback" not in (got.stderr or b"") and b"Exception" not in (got.stderr or b"")
     return got
 
 
 def shell(line: str, folder: Path) -> subprocess.CompletedProcess[bytes]:
     """A command line with redirections; ORIAS stands for the program."""
-    return run(["bash", "-c", line.replace("ORIAS", " ".join(ORIAS)).replace("STAGE", f"{sys.executable} -P -m stages")], folder)
+    return run(
+        ["bash", "-c", line.replace("ORIAS", " ".join(ORIAS)).replace("STAGE", f"{sys.executable} -P -m stages")],
+        folder,
+    )
 
 
 def alive(mark: str) -> list[str]:
@@ -68,8 +73,17 @@ def settle(pid: int) -> None:
 def test_a_signal_ends_every_stage_and_what_it_started(tmp_path: Path, number: int) -> None:
     (tmp_path / "k.ptx").write_text(PTX)
     mark = f"3{os.getpid()}{int(number)}"
-    command = [*ORIAS, "k.ptx", "--stage", f"optimize=touch started; sleep {mark} & sleep {mark} | sleep {mark}; cat", "-o", "out"]
-    job = subprocess.Popen(command, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, stderr=subprocess.PIPE, preexec_fn=listen)
+    command = [
+        *ORIAS,
+        "k.ptx",
+        "--stage",
+        f"optimize=touch started; sleep {mark} & sleep {mark} | sleep {mark}; cat",
+        "-o",
+        "out",
+    ]
+    job = subprocess.Popen(
+        command, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, stderr=subprocess.PIPE, preexec_fn=listen
+    )
     end = time.monotonic() + 40
     while not ((tmp_path / "started").exists() and len(alive(mark)) >= 5) and time.monotonic() < end:
         time.sleep(0.02)
@@ -114,7 +128,11 @@ def test_an_interrupt_ends_a_tool_without_a_traceback(tmp_path: Path, name: str,
         ("ORIAS k.ptx -o out <&- >&- 2>&-", 0, ""),
         ("ORIAS k.ptx -v -o out 2>/dev/full", 0, ""),
         ("ORIAS nosuch.ptx -o out 2>/dev/full", 255, ""),
-        ("ORIAS - <&-", 255, r"ptxas fatal   : Input file '-' could not be opened\nptxas fatal   : Ptx assembly aborted due to errors\n"),
+        (
+            "ORIAS - <&-",
+            255,
+            r"ptxas fatal   : Input file '-' could not be opened\nptxas fatal   : Ptx assembly aborted due to errors\n",
+        ),
         ("ORIAS -h >&-", 255, r"orias: can't write to standard output: Bad file descriptor\n"),
         ("ORIAS -h >/dev/full", 255, r"orias: can't write to standard output: No space left on device\n"),
         ("ORIAS --version >/dev/full", 255, r"orias: can't write to standard output: No space left on device\n"),
@@ -123,7 +141,11 @@ def test_an_interrupt_ends_a_tool_without_a_traceback(tmp_path: Path, name: str,
         ("STAGE.parse k.ptx >/dev/full", 1, r"orias-parse: .*No space left on device\n"),
         ("STAGE.parse k.ptx >&-", 1, r"orias-parse: .*Bad file descriptor\n"),
         ("STAGE.parse k.ptx | STAGE.lower >/dev/full", 1, r"orias-lower: .*No space left on device\n"),
-        ("STAGE.parse k.ptx | STAGE.lower -o /dev/full", 1, r"orias-lower: can't write '/dev/full': No space left on device\n"),
+        (
+            "STAGE.parse k.ptx | STAGE.lower -o /dev/full",
+            1,
+            r"orias-lower: can't write '/dev/full': No space left on device\n",
+        ),
         ("STAGE.lower <&-", 1, r"orias-lower: .*\n"),
         ("STAGE.elf <&-", 1, r"orias-elf: .*\n"),
         ("STAGE.show nosuch", 1, r"orias-show: .*nosuch.*No such file.*\n"),
@@ -141,14 +163,18 @@ def test_few_descriptors(tmp_path: Path) -> None:
     for limit in (8, 12, 16, 20, 40):
         got = shell(f"ulimit -n {limit}; ORIAS k.ptx -o out{limit}", tmp_path)
         lines = got.stderr.decode().splitlines()
-        assert (got.returncode == 0 and not lines) or (got.returncode == 255 and len(lines) <= 2 and "Too many open files" in lines[0]), (limit, got.stderr)
+        assert (got.returncode == 0 and not lines) or (
+            got.returncode == 255 and len(lines) <= 2 and "Too many open files" in lines[0]
+        ), (limit, got.stderr)
         assert (tmp_path / f"out{limit}").exists() == (got.returncode == 0)
         codes.add(got.returncode)
     assert 0 in codes
 
 
 @pytest.mark.parametrize("call", ["fork", "pipe"])
-def test_no_process_is_left(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, call: str) -> None:
+def test_no_process_is_left(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, call: str
+) -> None:
     """The second stage of three can't be started: the first is gone, the message names the second, no descriptor stays open."""
     real, calls = getattr(os, call), [0]
 
@@ -168,14 +194,19 @@ def test_no_process_is_left(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
     monkeypatch.setattr(driver, "end_with_stages", lambda: None)
     (tmp_path / "k.ptx").write_text(PTX)
     assert driver.run(read([str(tmp_path / "k.ptx"), "-o", str(tmp_path / "out")])) == 255
-    assert capsys.readouterr().err == "ptxas fatal   : stage parse could not be started: Resource temporarily unavailable\n"
+    assert (
+        capsys.readouterr().err
+        == "ptxas fatal   : stage parse could not be started: Resource temporarily unavailable\n"
+    )
 
 
 def test_a_mass_of_input_is_refused(tmp_path: Path) -> None:
     with (tmp_path / "big.ptx").open("wb") as f:
         f.truncate(3 << 30)
     got = shell("ORIAS big.ptx -o out", tmp_path)
-    assert got.returncode == 255 and re.fullmatch(rb"ptxas fatal   : Input file 'big.ptx' has more than \d+ bytes, which is not supported by orias\n", got.stderr)
+    assert got.returncode == 255 and re.fullmatch(
+        rb"ptxas fatal   : Input file 'big.ptx' has more than \d+ bytes, which is not supported by orias\n", got.stderr
+    )
 
 
 @pytest.mark.parametrize("words", [[b"\xff.ptx"], [b"k.ptx", b"-o", b"\xfe"], [b"k.ptx", b"-e", b"\xff"], [b"k.ptx", b"--save-temps", b"\xfd"], [b"-ias", b"\xff"], [b"nosuch\xff"],

@@ -29,7 +29,11 @@ def message_class(text: str) -> str:
     """The kind of a message: names and numbers blanked, gates reduced to version or target."""
     if "requires PTX ISA .version" in text:
         return "gate: version"
-    if "requires .target" in text or "not supported on .target" in text or "cannot be compiled for architecture" in text:
+    if (
+        "requires .target" in text
+        or "not supported on .target" in text
+        or "cannot be compiled for architecture" in text
+    ):
         return "gate: target"
     text = re.sub(r"'[^']*'", "'*'", text)
     return re.sub(r"\d+", "N", text)
@@ -79,7 +83,10 @@ def _ptxas(text: str, arch: str) -> list[tuple[int, str, str]]:
 
 
 def judge(
-    lines: list[str], module: Callable[[list[str]], tuple[str, int]], front: Callable[[str], list[tuple[int, str, str]]], known: bool = False
+    lines: list[str],
+    module: Callable[[list[str]], tuple[str, int]],
+    front: Callable[[str], list[tuple[int, str, str]]],
+    known: bool = False,
 ) -> list[Messages]:
     """A front end's messages for each line of a module (made with the number of lines before the first).
 
@@ -163,7 +170,9 @@ def _count(case: Case, a: Messages, b: Messages, counts: Counter[str], wrong: di
     if refused(a) != refused(b):
         counts["verdict differs"] += 1
         side = "refused by ptxas only" if refused(a) else "refused by us only"
-        wrong[f"{side}: {case.row.split('#')[0]}: {message_class(_first(a) or _first(b))}"].append(f"{where}  {_first(a) or _first(b)}")
+        wrong[f"{side}: {case.row.split('#')[0]}: {message_class(_first(a) or _first(b))}"].append(
+            f"{where}  {_first(a) or _first(b)}"
+        )
         return
     counts["verdict equal"] += 1
     if refused(a):
@@ -173,7 +182,9 @@ def _count(case: Case, a: Messages, b: Messages, counts: Counter[str], wrong: di
         if message_class(_first(a)) == message_class(_first(b)):
             counts["first class equal"] += 1
         else:
-            wrong[f"class: {message_class(_first(a))}  <>  {message_class(_first(b))}"].append(f"{where}  {_first(a)}  <> {_first(b)}")
+            wrong[f"class: {message_class(_first(a))}  <>  {message_class(_first(b))}"].append(
+                f"{where}  {_first(a)}  <> {_first(b)}"
+            )
 
 
 def compare_modules(show: bool) -> tuple[int, int, int]:
@@ -224,8 +235,10 @@ def main() -> None:
     n = total["cases"] - total["oracle crashed"]
     print(f"verdicts equal: {total['verdict equal']} of {n} = {100 * total['verdict equal'] / n:.2f} %")
     both = max(1, total["refused by both"])
-    print(f"refused by both: {both}; class of the first message equal {100 * total['first class equal'] / both:.2f} %, "
-          f"text equal {100 * total['first text equal'] / both:.2f} %")
+    print(
+        f"refused by both: {both}; class of the first message equal {100 * total['first class equal'] / both:.2f} %, "
+        f"text equal {100 * total['first text equal'] / both:.2f} %"
+    )
 
 
 if __name__ == "__main__":

@@ -27,7 +27,11 @@ def _code(text: str, arch: str, folder: Path) -> dict[str, bytes] | None:
     if not isinstance(cubin, Path):
         return None
     with cubin.open("rb") as f:
-        return {s.name: s.data() for s in ELFFile(f).iter_sections() if s.name.startswith((".text", ".nv.constant", ".nv.global"))}
+        return {
+            s.name: s.data()
+            for s in ELFFile(f).iter_sections()
+            if s.name.startswith((".text", ".nv.constant", ".nv.global"))
+        }
 
 
 def check(path: Path, code: bool, folder: Path) -> tuple[str, int]:

@@ -47,7 +47,11 @@ def functions(text: str) -> list[tuple[str, str, list[str]]]:
         head, name, inside = m.group(1), m.group(2), m.group(3)
         result = " ".join(_NOISE.sub(" ", head).split())
         types = [_type(p) for p in inside.split(",") if p.strip() not in ("", "void")]
-        if result and result not in ("return", "else", "using", "typedef", "struct") and all(t and _PLAIN.fullmatch(t) for t in (result, *types)):
+        if (
+            result
+            and result not in ("return", "else", "using", "typedef", "struct")
+            and all(t and _PLAIN.fullmatch(t) for t in (result, *types))
+        ):
             out[name, ",".join(types)] = (result, name, types)
     return list(out.values())
 
@@ -56,7 +60,13 @@ def _type(parameter: str) -> str:
     words = " ".join(_NOISE.sub(" ", parameter.split("=")[0]).replace("*", " * ").replace("&", " ").split())
     m = re.fullmatch(r"(.*?)( \w+)?", words)
     assert m is not None
-    base = m.group(1) if m.group(2) and m.group(1) not in ("unsigned", "signed", "const", "long", "long long", "unsigned long long", "unsigned long") else words
+    base = (
+        m.group(1)
+        if m.group(2)
+        and m.group(1)
+        not in ("unsigned", "signed", "const", "long", "long long", "unsigned long long", "unsigned long")
+        else words
+    )
     return base.replace(" *", "*").strip()
 
 

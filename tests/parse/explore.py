@@ -131,10 +131,16 @@ def main() -> None:
     parser.add_argument("--every", type=int, default=1, help="take each N-th case")
     parser.add_argument("--show", type=int, default=2)
     args = parser.parse_args()
-    vocabulary = sorted({*table.modifiers(), *_STRANGERS.split(), *[part for name in table.names() for part in name.split(".")[1:]]})
+    vocabulary = sorted(
+        {*table.modifiers(), *_STRANGERS.split(), *[part for name in table.names() for part in name.split(".")[1:]]}
+    )
     counts: Counter[str] = Counter()
     wrong: dict[str, list[str]] = defaultdict(list)
-    names = args.names.split(",") if args.names else [n for n in table.names() if n not in ("call", "brx.idx", "ret", "exit")]
+    names = (
+        args.names.split(",")
+        if args.names
+        else [n for n in table.names() if n not in ("call", "brx.idx", "ret", "exit")]
+    )
     lines: dict[str, None] = {}
     for name in names:
         for row, mods, types in bases(name):
@@ -142,7 +148,9 @@ def main() -> None:
     texts = list(lines)[:: args.every]
     for start in range(0, len(texts), 1500):
         part = texts[start : start + 1500]
-        for text, a, b in zip(part, oracle(part, "9.0", args.target, True), ours(part, "9.0", args.target, True), strict=True):
+        for text, a, b in zip(
+            part, oracle(part, "9.0", args.target, True), ours(part, "9.0", args.target, True), strict=True
+        ):
             counts["cases"] += 1
             if any(severity == "crash" for severity, _ in a):
                 counts["oracle crashed"] += 1
@@ -160,7 +168,9 @@ def main() -> None:
             print("         ", line)
     print(args.target, dict(counts))
     n = counts["cases"] - counts["oracle crashed"]
-    print(f"verdicts equal: {n - counts['verdict differs']} of {n} = {100 * (n - counts['verdict differs']) / max(1, n):.3f} %")
+    print(
+        f"verdicts equal: {n - counts['verdict differs']} of {n} = {100 * (n - counts['verdict differs']) / max(1, n):.3f} %"
+    )
 
 
 if __name__ == "__main__":

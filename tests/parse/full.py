@@ -86,7 +86,12 @@ def theirs(data: bytes, options: list[str], folder: Path) -> Verdict:
     path = folder / "k.ptx"
     path.write_bytes(data)
     try:
-        done = subprocess.run([str(tool), *options, "-o", str(folder / "k.cubin"), str(path)], capture_output=True, check=False, timeout=600)
+        done = subprocess.run(
+            [str(tool), *options, "-o", str(folder / "k.cubin"), str(path)],
+            capture_output=True,
+            check=False,
+            timeout=600,
+        )
     except subprocess.TimeoutExpired:
         return Verdict(False, ("ptxas does not end",))
     lines = _lines((done.stdout + done.stderr).decode("latin-1"))
@@ -120,7 +125,9 @@ class Tally:
         kind = re.sub(r"'[^']*'|\d+", "*", (b if a.taken else a).first)
         if a.taken != b.taken:
             self.counts["verdict differs"] += 1
-            self.wrong[f"{'only we refuse' if a.taken else 'only ptxas refuses'}: {kind}"].append(f"{name}: {(b if a.taken else a).first}")
+            self.wrong[f"{'only we refuse' if a.taken else 'only ptxas refuses'}: {kind}"].append(
+                f"{name}: {(b if a.taken else a).first}"
+            )
             return
         self.counts["taken" if a.taken else "refused"] += 1
         if a.first == b.first:
@@ -137,7 +144,9 @@ class Tally:
         n = max(1, self.counts["cases"] - self.counts["oracle crashed"])
         same = self.counts["taken"] + self.counts["refused"]
         print(dict(self.counts))
-        print(f"verdicts equal: {same} of {n} = {100 * same / n:.2f} %; first line equal: {self.counts['first line equal']} of {same}")
+        print(
+            f"verdicts equal: {same} of {n} = {100 * same / n:.2f} %; first line equal: {self.counts['first line equal']} of {same}"
+        )
         print("slowest:", [f"{t:.1f} s {name}" for t, name in sorted(self.slow, reverse=True)[:5]])
 
 
@@ -162,7 +171,10 @@ def generated(target: str, seed: int, count: int) -> Iterator[tuple[str, bytes]]
     cases = rng.sample(good, min(count // 2, len(good)))
     cases += itertools.islice(mutated(target, seed, count), count - len(cases))
     for case in cases:
-        yield f"[{case.version} {case.target} {case.row} {case.kind}] {case.text}", kernel([case.text], case.version, case.target)[0].encode("latin-1")
+        yield (
+            f"[{case.version} {case.target} {case.row} {case.kind}] {case.text}",
+            kernel([case.text], case.version, case.target)[0].encode("latin-1"),
+        )
 
 
 def arch_of(target: str, data: bytes) -> str:

@@ -23,8 +23,46 @@ from tests.parse.manual_cases import MODULES, text_of
 from tests.parse.module_cases import CASES
 
 BASES = ("sm_100a", "sm_120a", "sm_90a", "sm_103a", "sm_110a", "sm_80", "sm_75", "sm_121f")
-_NUMBERS = (10, 11, 12, 13, 20, 21, 30, 32, 35, 37, 50, 52, 53, 60, 61, 62, 70, 72, 75, 80, 82, 86, 87, 88, 89, 90, 100, 101, 103, 110, 120, 121)
-TARGETS = [f"sm_{n}{suffix}" for n in _NUMBERS for suffix in ("", "a", "f") if not suffix or (n >= 90 and (n, suffix) != (90, "f"))]
+_NUMBERS = (
+    10,
+    11,
+    12,
+    13,
+    20,
+    21,
+    30,
+    32,
+    35,
+    37,
+    50,
+    52,
+    53,
+    60,
+    61,
+    62,
+    70,
+    72,
+    75,
+    80,
+    82,
+    86,
+    87,
+    88,
+    89,
+    90,
+    100,
+    101,
+    103,
+    110,
+    120,
+    121,
+)
+TARGETS = [
+    f"sm_{n}{suffix}"
+    for n in _NUMBERS
+    for suffix in ("", "a", "f")
+    if not suffix or (n >= 90 and (n, suffix) != (90, "f"))
+]
 BOTH = (
     ("2.3", "sm_20"), ("3.0", "sm_20"), ("4.2", "sm_30"), ("5.0", "sm_60"), ("6.0", "sm_60"), ("6.3", "sm_75"),
     ("7.0", "sm_75"), ("7.0", "sm_80"), ("7.8", "sm_90"), ("8.0", "sm_89"), ("8.6", "sm_100"),
@@ -71,13 +109,21 @@ def fetches() -> list[Form]:
     in registers, offsets and comparisons."""
     four, result = "{%f1, %f2, %f3, %f4}", "{%f1, %f2, %f3, %f4}"
     out: list[Form] = []
-    for name, extra in (("tex", ""), ("tex.base", ""), ("tex.level", ", %f1"), ("tex.grad", ", {%f1, %f2}, {%f1, %f2}"), ("tld4.r", "")):
+    for name, extra in (
+        ("tex", ""),
+        ("tex.base", ""),
+        ("tex.level", ", %f1"),
+        ("tex.grad", ", {%f1, %f2}, {%f1, %f2}"),
+        ("tld4.r", ""),
+    ):
         head = f"{name}.2d.v4.f32.f32"
         for destination, reference, tail in (
             (result, "tx", ""), (f"{result}|%p1", "tx", ""), (result, "tx, tx", ""), (result, "%rd1", ""), (result, "%rd1, %rd2", ""),
             (result, "tx", ", {%r1, %r2}"), (result, "tx", ", {%r1, %r2}, %f5"), (result, "tx", ", %f5"), (f"{result}|%p1", "%rd1", ", %f5"),
         ):  # fmt: skip
-            out.append((name.removesuffix(".r") + "#fetch", f"{head} {destination}, [{reference}, {four}]{extra}{tail};"))
+            out.append(
+                (name.removesuffix(".r") + "#fetch", f"{head} {destination}, [{reference}, {four}]{extra}{tail};")
+            )
     for name in ("suld.b.2d.b32.trap %r1, [%rd1, {%r1, %r2}]", "sust.b.2d.b32.trap [%rd1, {%r1, %r2}], %r1", "sust.p.2d.b32.trap [%rd1, {%r1, %r2}], %r1",
                  "sured.b.add.2d.u32.trap [%rd1, {%r1, %r2}], %r1", "sured.p.add.2d.b32.trap [%rd1, {%r1, %r2}], %r1",
                  "txq.width.b32 %r1, [%rd1]", "suq.width.b32 %r1, [%rd1]", "txq.filter_mode.b32 %r1, [%rd1]", "txq.level.width.b32 %r1, [%rd1], %r2"):  # fmt: skip
@@ -113,7 +159,9 @@ class Comparison:
         for start in range(0, len(keys), 4000):
             part = keys[start : start + 4000]
             lines = [k[1] for k in part]
-            for (row, text), a, b in zip(part, theirs(lines, version, target), ours(lines, version, target), strict=True):
+            for (row, text), a, b in zip(
+                part, theirs(lines, version, target), ours(lines, version, target), strict=True
+            ):
                 self.add(row.split("#")[0], f"[{version} {target}] {text}", _errors(a), _errors(b))
 
     def add(self, name: str, case: str, a: list[str], b: list[str]) -> None:
@@ -136,7 +184,9 @@ def _errors(messages: Messages) -> list[str]:
     return [m for severity, m in messages if severity in ("error", "fatal", "crash")]
 
 
-def compare(found: dict[Form, str], versions: list[str], targets: list[str], both: tuple[tuple[str, str], ...]) -> Comparison:
+def compare(
+    found: dict[Form, str], versions: list[str], targets: list[str], both: tuple[tuple[str, str], ...]
+) -> Comparison:
     """Compares forms under versions (each form on its own target), under targets (at 9.0), and under pairs."""
     out = Comparison()
     by_base: dict[str, list[Form]] = defaultdict(list)
@@ -163,7 +213,10 @@ def compare_modules(every: int) -> Comparison:
         if m is None:
             continue
         rest = text[m.end() :]
-        for version, target in [*[(v, m.group(1)) for v in sorted(VERSIONS, key=float)], *[("9.0", t) for t in TARGETS]]:
+        for version, target in [
+            *[(v, m.group(1)) for v in sorted(VERSIONS, key=float)],
+            *[("9.0", t) for t in TARGETS],
+        ]:
             changed = f".version {version}\n.target {target}{rest}"
             arch = architecture(target)
             theirs = [(severity, message) for _, severity, message in _ptxas(changed, arch)]
@@ -194,8 +247,10 @@ def main() -> None:
     n, bad, both = result.counts["cases"], result.counts["verdict differs"], max(1, result.counts["refused by both"])
     if not args.modules:
         print(f"{len(sample)} of {len(found)} forms, {len(VERSIONS)} versions, {len(TARGETS)} targets")
-    print(f"verdicts equal: {n - bad} of {n} = {100 * (n - bad) / n:.3f} %; refused by both: {both}; first message: "
-          f"class equal {100 * result.counts['first class equal'] / both:.2f} %, text equal {100 * result.counts['first text equal'] / both:.2f} %")
+    print(
+        f"verdicts equal: {n - bad} of {n} = {100 * (n - bad) / n:.3f} %; refused by both: {both}; first message: "
+        f"class equal {100 * result.counts['first class equal'] / both:.2f} %, text equal {100 * result.counts['first text equal'] / both:.2f} %"
+    )
 
 
 if __name__ == "__main__":

@@ -123,7 +123,16 @@ def operand_text(spec: OperandSpec, row: Row, types: tuple[str, ...], mods: list
     }[role]  # fmt: skip
 
 
-_CONSTANTS = {"size128": "128", "fence128": "128", "cpsize": "4", "cpsize16": "16", "maxnreg": "64", "wgmma": "1", "wgmmasp": "1", "power2": "8"}
+_CONSTANTS = {
+    "size128": "128",
+    "fence128": "128",
+    "cpsize": "4",
+    "cpsize16": "16",
+    "maxnreg": "64",
+    "wgmma": "1",
+    "wgmmasp": "1",
+    "power2": "8",
+}
 _COORDINATES = {"1d": 1, "2d": 2, "3d": 4, "a1d": 2, "a2d": 4, "cube": 4, "acube": 4, "2dms": 4, "a2dms": 4}
 
 
@@ -226,7 +235,15 @@ def accepted(target: str, limit: int = 12) -> Iterator[Case]:
 
 def old_cases() -> Iterator[Case]:
     """Instructions under PTX 1.x and 2.0 on the first targets: forms that came and went then."""
-    for version, target in (("1.4", "sm_10"), ("1.4", "sm_13"), ("1.5", "sm_13"), ("2.0", "sm_10"), ("2.0", "sm_20"), ("9.0", "sm_10"), ("9.0", "sm_20")):
+    for version, target in (
+        ("1.4", "sm_10"),
+        ("1.4", "sm_13"),
+        ("1.5", "sm_13"),
+        ("2.0", "sm_10"),
+        ("2.0", "sm_20"),
+        ("9.0", "sm_10"),
+        ("9.0", "sm_20"),
+    ):
         for name in table.names():
             if name in ("call", "brx.idx", "ret", "exit") or name[0] == "w":
                 continue
@@ -237,8 +254,39 @@ def old_cases() -> Iterator[Case]:
                     yield Case(text, version, target, row.key, "old")
 
 
-_OLD = ("sm_20", "sm_30", "sm_50", "sm_52", "sm_60", "sm_70", "sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
-_EVERY = ("3.2", "4.2", "5.0", "6.0", "6.3", "6.5", "7.0", "7.1", "7.4", "7.8", "8.0", "8.1", "8.3", "8.6", "8.7", "8.8")
+_OLD = (
+    "sm_20",
+    "sm_30",
+    "sm_50",
+    "sm_52",
+    "sm_60",
+    "sm_70",
+    "sm_75",
+    "sm_80",
+    "sm_86",
+    "sm_89",
+    "sm_90",
+    "sm_100",
+    "sm_120",
+)
+_EVERY = (
+    "3.2",
+    "4.2",
+    "5.0",
+    "6.0",
+    "6.3",
+    "6.5",
+    "7.0",
+    "7.1",
+    "7.4",
+    "7.8",
+    "8.0",
+    "8.1",
+    "8.3",
+    "8.6",
+    "8.7",
+    "8.8",
+)
 _RANDOM_MODIFIERS = (
     "rn", "rz", "rni", "ftz", "sat", "relu", "satfinite", "approx", "full", "lt", "eq", "and", "add", "min", "global", "shared", "param", "const",
     "v2", "v4", "ca", "cg", "volatile", "relaxed", "acquire", "gpu", "cta", "sync", "aligned", "uni", "nc", "wrap", "clamp", "trap", "x4", "row", "col",
@@ -249,7 +297,12 @@ _RANDOM_MODIFIERS = (
 def mutated(target: str, seed: int, count: int) -> Iterator[Case]:
     """One-step mutations of accepted instructions, drawn with a seed."""
     rng = random.Random(seed)
-    pool = [(name, row) for name in table.names() if name not in ("call", "brx.idx", "ret", "exit") for row in table.rows(name)]
+    pool = [
+        (name, row)
+        for name in table.names()
+        if name not in ("call", "brx.idx", "ret", "exit")
+        for row in table.rows(name)
+    ]
     pool = [(name, row) for name, row in pool if not row.gate.version_below and not row.gate.target_below]
     names = sorted({name for name, _ in pool})
     by_name = {n: [row for name, row in pool if name == n] for n in names}
@@ -261,8 +314,12 @@ def mutated(target: str, seed: int, count: int) -> Iterator[Case]:
         yield _mutate(rng, row, types, mods, operands, target)
 
 
-def _mutate(rng: random.Random, row: Row, types: tuple[str, ...], mods: list[str], operands: list[str], target: str) -> Case:
-    kind = rng.choice(("type", "missing", "extra", "modifier", "modifier", "drop", "register", "register", "version", "target"))
+def _mutate(
+    rng: random.Random, row: Row, types: tuple[str, ...], mods: list[str], operands: list[str], target: str
+) -> Case:
+    kind = rng.choice(
+        ("type", "missing", "extra", "modifier", "modifier", "drop", "register", "register", "version", "target")
+    )
     opcode = opcode_text(row, mods, types)
     version = "9.0"
     if kind == "type" and types:
@@ -285,7 +342,24 @@ def _mutate(rng: random.Random, row: Row, types: tuple[str, ...], mods: list[str
     elif kind == "register" and operands:
         k = rng.randrange(len(operands))
         if "[" not in operands[k]:
-            operands[k] = rng.choice(["%p4", "%h4", "%r4", "%s4", "%rd4", "%f4", "%fd4", "%q4", "5", "1.5", "gm", "%tid.x", "{%r4, %r5}", "[gm]"])
+            operands[k] = rng.choice(
+                [
+                    "%p4",
+                    "%h4",
+                    "%r4",
+                    "%s4",
+                    "%rd4",
+                    "%f4",
+                    "%fd4",
+                    "%q4",
+                    "5",
+                    "1.5",
+                    "gm",
+                    "%tid.x",
+                    "{%r4, %r5}",
+                    "[gm]",
+                ]
+            )
         else:
             operands[k] = rng.choice(["%r4", "5", "gm", "[%f4]", "[sm]", "[gm]", "[8]"])
     elif kind == "version":

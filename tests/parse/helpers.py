@@ -32,7 +32,9 @@ def parse_ok(text: str, arch: str = "sm_90") -> tuple[PtxModule, list[PtxUnit]]:
     return module, units
 
 
-def kernel(body: str, before: str = "", params: str = ".param .u64 p", version: str = "9.0", target: str = "sm_90") -> str:
+def kernel(
+    body: str, before: str = "", params: str = ".param .u64 p", version: str = "9.0", target: str = "sm_90"
+) -> str:
     """A module with one kernel and some registers."""
     regs = ".reg .pred %p<4>; .reg .b32 %r<8>; .reg .b64 %rd<8>; .reg .f32 %f<8>; .reg .f64 %fd<8>; .reg .b16 %h<8>;"
     return f".version {version}\n.target {target}\n.address_size 64\n{before}\n.visible .entry k({params})\n{{\n{regs}\n{body}\nret;\n}}\n"

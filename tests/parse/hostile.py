@@ -38,8 +38,12 @@ def _nested(size: int, opening: str, inner: str, closing: str) -> str:
 
 def _deep_names(size: int) -> str:
     """A thousand scopes around uses of many different names."""
-    return body("{ .reg .b32 %a<2>; " * 60 + _fill(size, lambda k: f"mov.u32 %q{k}, 1;") + "}" * 60, ".reg .b32 %x;") if size < 0 else body(
-        ".reg .b32 %q<9999999>;" + "{ .reg .b32 x; " * 100 + _fill(size, lambda k: f"mov.u32 %q{k}, 1;") + "}" * 100
+    return (
+        body("{ .reg .b32 %a<2>; " * 60 + _fill(size, lambda k: f"mov.u32 %q{k}, 1;") + "}" * 60, ".reg .b32 %x;")
+        if size < 0
+        else body(
+            ".reg .b32 %q<9999999>;" + "{ .reg .b32 x; " * 100 + _fill(size, lambda k: f"mov.u32 %q{k}, 1;") + "}" * 100
+        )
     )
 
 
@@ -56,7 +60,13 @@ def _shared_functions(size: int) -> str:
     n = max(2, size // 130)
     functions = [f".func f{n}() {{ ret; }}"]
     functions += [f".func f{k}() {{ call.uni f{k + 1}; ret; }}" for k in range(n - 1, 0, -1)]
-    return HEAD + "\n".join(functions) + "\n" + "\n".join([f".visible .entry k{k}() {{ call.uni f1; ret; }}" for k in range(n)]) + "\n"
+    return (
+        HEAD
+        + "\n".join(functions)
+        + "\n"
+        + "\n".join([f".visible .entry k{k}() {{ call.uni f1; ret; }}" for k in range(n)])
+        + "\n"
+    )
 
 
 def _shared_data(size: int) -> str:
@@ -71,13 +81,18 @@ def _shared_data(size: int) -> str:
 def _hoisted(size: int) -> str:
     """Branches in the innermost of many scopes to labels of the outermost."""
     names = [f"L{k}" for k in range(max(1, size // 28))]
-    return body("{" * 100 + "\n".join([f"bra {n};" for n in names]) + "}" * 100 + "\n" + "\n".join([f"{n}:" for n in names]))
+    return body(
+        "{" * 100 + "\n".join([f"bra {n};" for n in names]) + "}" * 100 + "\n" + "\n".join([f"{n}:" for n in names])
+    )
 
 
 def _call(size: int) -> str:
     n = max(1, size // 22)
     params = ", ".join([f".param .b32 a{k}" for k in range(n)])
-    return HEAD + f".extern .func f({params});\n.visible .entry k() {{ .reg .b32 %r<2>; call f, ({', '.join(['%r1'] * n)}); ret; }}\n"
+    return (
+        HEAD
+        + f".extern .func f({params});\n.visible .entry k() {{ .reg .b32 %r<2>; call f, ({', '.join(['%r1'] * n)}); ret; }}\n"
+    )
 
 
 INPUTS: dict[str, Callable[[int], str]] = {
@@ -234,7 +249,13 @@ def _attempt(name: str, size: int) -> str:
         outcome = f"FAILURE {type(e).__name__}: {e}"
     else:
         errors = [d for d in diagnostics if d.severity in ("error", "fatal")]
-        outcome = f"{len(units)} units" if module is not None else f"{len(errors)} errors: {errors[0].message[:60]}" if errors else "FAILURE: nothing"
+        outcome = (
+            f"{len(units)} units"
+            if module is not None
+            else f"{len(errors)} errors: {errors[0].message[:60]}"
+            if errors
+            else "FAILURE: nothing"
+        )
     memory = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) >> 10
     return f"{time.process_time() - start:.2f} {memory} {outcome}"
 

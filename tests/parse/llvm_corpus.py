@@ -32,7 +32,19 @@ _RETURNS = (
 )  # fmt: skip
 _ZERO = {"i1": "0", "i3": "0", "i6": "0", "i8": "0", "fl": "0.0", "do": "0.0", "ha": "0.0", "bf": "0.0", "<2": "zeroinitializer", "<4": "zeroinitializer",
          "<8": "zeroinitializer", "<1": "zeroinitializer", "<3": "zeroinitializer", "<6": "zeroinitializer"}  # fmt: skip
-_ARGUMENTS = ("i32", "float", "double", "i64", "ptr", "ptr addrspace(1)", "ptr addrspace(3)", "i1", "i16", "ptr addrspace(7)", "ptr addrspace(6)")
+_ARGUMENTS = (
+    "i32",
+    "float",
+    "double",
+    "i64",
+    "ptr",
+    "ptr addrspace(1)",
+    "ptr addrspace(3)",
+    "i1",
+    "i16",
+    "ptr addrspace(7)",
+    "ptr addrspace(6)",
+)
 
 
 def lists() -> Iterator[tuple[str, ...]]:
@@ -60,7 +72,11 @@ def _matrices() -> Iterator[tuple[str, ...]]:
         yield (first, *(t,) * n)
         yield (first, *(t,) * n, "i32")
     for n, accumulators in itertools.product((6, 8, 12), (("float",) * 4, ("i32",) * 2)):
-        for tail in (("i32", "i16", "i16", "i32", "i16", "i16"), ("i32", "i32"), ("i32", "i32", "i32", "i16", "i16", "i32", "i16", "i16")):
+        for tail in (
+            ("i32", "i16", "i16", "i32", "i16", "i16"),
+            ("i32", "i32"),
+            ("i32", "i32", "i32", "i16", "i16", "i32", "i16", "i16"),
+        ):
             yield (*("i32",) * n, *accumulators, *tail)
 
 
@@ -68,7 +84,9 @@ def _fetches() -> Iterator[tuple[str, ...]]:
     """Surfaces and textures."""
     for d, n, t in itertools.product((1, 2, 3), (1, 2, 4), ("i16", "i32", "i64")):
         yield ("i64", *("i32",) * d, *(t,) * n)
-    for first, t, n in itertools.product((("i64",), ("i64", "i32"), ("i64", "i64"), ("i64", "i64", "i32")), ("float", "i32"), range(1, 10)):
+    for first, t, n in itertools.product(
+        (("i64",), ("i64", "i32"), ("i64", "i64"), ("i64", "i64", "i32")), ("float", "i32"), range(1, 10)
+    ):
         yield (*first, *(t,) * n)
 
 
@@ -78,9 +96,18 @@ def _tensors() -> Iterator[tuple[str, ...]]:
         yield "ptr addrspace(6)", f"<{n} x i32>", "i1"
         yield "ptr addrspace(6)", "i64", f"<{n} x i32>", "i1"
     yield "ptr addrspace(6)", "i64", "i1"
-    tails = [("i16",) * k + ("i16", "i64", "i1", "i1", "i32") for k in range(4)] + [("i64", "i1"), ("i64", "i1", "i32"), ("i16", "i64", "i1", "i1"), ()]
+    tails = [("i16",) * k + ("i16", "i64", "i1", "i1", "i32") for k in range(4)] + [
+        ("i64", "i1"),
+        ("i64", "i1", "i32"),
+        ("i16", "i64", "i1", "i1"),
+        (),
+    ]
     shared, tensor = "ptr addrspace(3)", "ptr"
-    for d, tail, addresses in itertools.product(range(1, 6), tails, (("ptr addrspace(7)", shared, tensor), (shared, shared, tensor), (shared, tensor), (tensor,))):
+    for d, tail, addresses in itertools.product(
+        range(1, 6),
+        tails,
+        (("ptr addrspace(7)", shared, tensor), (shared, shared, tensor), (shared, tensor), (tensor,)),
+    ):
         yield (*addresses, *("i32",) * d, *tail)
 
 
@@ -153,12 +180,18 @@ def kernel(name: str, result: str, arguments: tuple[str, ...], constant: int | N
         if constant is not None and t in ("i32", "i1", "i16", "i8") and (k or len(arguments) == 1):
             given.append(f"{t} {constant & 1 if t == 'i1' else constant}")
             continue
-        lines.append(f"  %p{k} = getelementptr i8, ptr addrspace(1) %in, i64 {32 * k}\n  %a{k} = load {t}, ptr addrspace(1) %p{k}")
+        lines.append(
+            f"  %p{k} = getelementptr i8, ptr addrspace(1) %in, i64 {32 * k}\n  %a{k} = load {t}, ptr addrspace(1) %p{k}"
+        )
         given.append(f"{t} %a{k}")
     call = f"call {result} @{name}({', '.join(given)})"
     lines.append(f"  {call}" if result == "void" else f"  %r = {call}\n  store {result} %r, ptr addrspace(1) %out")
     head = f"declare {result} @{name}({', '.join(arguments)})\n"
-    return f"{head}define ptx_kernel void @k(ptr addrspace(1) %in, ptr addrspace(1) %out) {{\n" + "\n".join(lines) + "\n  ret void\n}\n"
+    return (
+        f"{head}define ptx_kernel void @k(ptr addrspace(1) %in, ptr addrspace(1) %out) {{\n"
+        + "\n".join(lines)
+        + "\n  ret void\n}\n"
+    )
 
 
 def ordinary() -> Iterator[tuple[str, str]]:
@@ -173,12 +206,26 @@ def ordinary() -> Iterator[tuple[str, str]]:
         yield f"bits_{t}", _calls(t, [(f"llvm.{u}.{t}", 1) for u in unary] + [(f"llvm.{u}.{t}", 2) for u in ("smin", "smax", "umin", "umax", "sadd.sat", "usub.sat")]
                                   + [(f"llvm.fshl.{t}", 3), (f"llvm.fshr.{t}", 3)])  # fmt: skip
     for t in floats:
-        mangled = t.replace("<2 x half>", "v2f16").replace("<2 x float>", "v2f32").replace("half", "f16").replace("bfloat", "bf16").replace("float", "f32").replace("double", "f64")
+        mangled = (
+            t.replace("<2 x half>", "v2f16")
+            .replace("<2 x float>", "v2f32")
+            .replace("half", "f16")
+            .replace("bfloat", "bf16")
+            .replace("float", "f32")
+            .replace("double", "f64")
+        )
         mangled = mangled.replace("bf32", "bf16")
         yield f"float_{mangled}", _chain(t, [f"{op} {t}" for op in ("fadd", "fsub", "fmul", "fdiv")])
         yield f"contract_{mangled}", _chain(t, [f"{op} contract {t}" for op in ("fmul", "fadd", "fmul", "fsub")])
         if "x" not in t:
-            yield f"fcmp_{mangled}", _selects(t, "fcmp", ("oeq", "ogt", "oge", "olt", "ole", "one", "ord", "ueq", "ugt", "uge", "ult", "ule", "une", "uno"))
+            yield (
+                f"fcmp_{mangled}",
+                _selects(
+                    t,
+                    "fcmp",
+                    ("oeq", "ogt", "oge", "olt", "ole", "one", "ord", "ueq", "ugt", "uge", "ult", "ule", "une", "uno"),
+                ),
+            )
         yield f"fcalls_{mangled}", _calls(t, [(f"llvm.fma.{mangled}", 3), (f"llvm.fabs.{mangled}", 1), (f"llvm.copysign.{mangled}", 2), (f"llvm.minnum.{mangled}", 2),
                                               (f"llvm.maximum.{mangled}", 2), (f"llvm.floor.{mangled}", 1), (f"llvm.rint.{mangled}", 1), (f"llvm.sqrt.{mangled}", 1)])  # fmt: skip
     for a, b in itertools.product((*ints, *floats[:4]), repeat=2):
@@ -187,7 +234,10 @@ def ordinary() -> Iterator[tuple[str, str]]:
     for t in ("i32", "i64", "float", "double", "half", "i16"):
         for space in (0, 1, 3):
             yield f"atomics_{t}_{space}", _atomics(t, space)
-    for t, space in itertools.product(("i8", "i16", "i32", "i64", "float", "double", "<4 x float>", "<2 x i64>", "<4 x i8>", "<8 x half>"), (0, 1, 3, 4, 5)):
+    for t, space in itertools.product(
+        ("i8", "i16", "i32", "i64", "float", "double", "<4 x float>", "<2 x i64>", "<4 x i8>", "<8 x half>"),
+        (0, 1, 3, 4, 5),
+    ):
         yield f"memory_{t}_{space}".replace("<", "v").replace(">", "").replace(" ", ""), _memory(t, space)
     yield "control", _CONTROL
     yield "globals", _GLOBALS
@@ -198,27 +248,40 @@ def _define(body: str, arguments: str = "ptr addrspace(1) %in, ptr addrspace(1) 
 
 
 def _chain(t: str, ops: list[str]) -> str:
-    lines = [f"  %p1 = getelementptr {t}, ptr addrspace(1) %in, i64 1\n  %x = load {t}, ptr addrspace(1) %in\n  %y = load {t}, ptr addrspace(1) %p1"]
+    lines = [
+        f"  %p1 = getelementptr {t}, ptr addrspace(1) %in, i64 1\n  %x = load {t}, ptr addrspace(1) %in\n  %y = load {t}, ptr addrspace(1) %p1"
+    ]
     for k, op in enumerate(ops):
         lines.append(f"  %r{k} = {op} {'%x' if not k else f'%r{k - 1}'}, %y")
-        lines.append(f"  %o{k} = getelementptr {t}, ptr addrspace(1) %out, i64 {k}\n  store {t} %r{k}, ptr addrspace(1) %o{k}")
+        lines.append(
+            f"  %o{k} = getelementptr {t}, ptr addrspace(1) %out, i64 {k}\n  store {t} %r{k}, ptr addrspace(1) %o{k}"
+        )
     return _define("\n".join(lines))
 
 
 def _selects(t: str, op: str, conditions: tuple[str, ...]) -> str:
-    lines = [f"  %p1 = getelementptr {t}, ptr addrspace(1) %in, i64 1\n  %x = load {t}, ptr addrspace(1) %in\n  %y = load {t}, ptr addrspace(1) %p1"]
+    lines = [
+        f"  %p1 = getelementptr {t}, ptr addrspace(1) %in, i64 1\n  %x = load {t}, ptr addrspace(1) %in\n  %y = load {t}, ptr addrspace(1) %p1"
+    ]
     for k, c in enumerate(conditions):
         lines.append(f"  %c{k} = {op} {c} {t} %x, %y\n  %z{k} = select i1 %c{k}, i32 {k + 5}, i32 {k * 77}")
-        lines.append(f"  %o{k} = getelementptr i32, ptr addrspace(1) %out, i64 {k}\n  store i32 %z{k}, ptr addrspace(1) %o{k}")
+        lines.append(
+            f"  %o{k} = getelementptr i32, ptr addrspace(1) %out, i64 {k}\n  store i32 %z{k}, ptr addrspace(1) %o{k}"
+        )
     return _define("\n".join(lines))
 
 
 def _calls(t: str, calls: list[tuple[str, int]]) -> str:
     before = "".join([f"declare {t} @{name}({', '.join([t] * n)})\n" for name, n in calls])
-    lines = [f"  %p{k} = getelementptr {t}, ptr addrspace(1) %in, i64 {k}\n  %a{k} = load {t}, ptr addrspace(1) %p{k}" for k in range(3)]
+    lines = [
+        f"  %p{k} = getelementptr {t}, ptr addrspace(1) %in, i64 {k}\n  %a{k} = load {t}, ptr addrspace(1) %p{k}"
+        for k in range(3)
+    ]
     for k, (name, n) in enumerate(calls):
         given = ", ".join([f"{t} %a{i}" for i in range(n)])
-        lines.append(f"  %r{k} = call {t} @{name}({given})\n  %o{k} = getelementptr {t}, ptr addrspace(1) %out, i64 {k}\n  store {t} %r{k}, ptr addrspace(1) %o{k}")
+        lines.append(
+            f"  %r{k} = call {t} @{name}({given})\n  %o{k} = getelementptr {t}, ptr addrspace(1) %out, i64 {k}\n  store {t} %r{k}, ptr addrspace(1) %o{k}"
+        )
     return _define("\n".join(lines), before=before)
 
 
@@ -239,21 +302,35 @@ def _casts(a: str, b: str) -> list[str]:
 
 
 def _unary(a: str, b: str, op: str) -> str:
-    return _define(f"  %x = load {a}, ptr addrspace(1) %in\n  %y = {op} {a} %x to {b}\n  store {b} %y, ptr addrspace(1) %out")
+    return _define(
+        f"  %x = load {a}, ptr addrspace(1) %in\n  %y = {op} {a} %x to {b}\n  store {b} %y, ptr addrspace(1) %out"
+    )
 
 
 def _atomics(t: str, space: int) -> str:
     pointer = f"ptr addrspace({space})"
     floating = t in ("float", "double", "half")
-    ops = ("xchg", "fadd", "fmax") if floating else ("xchg", "add", "sub", "and", "or", "xor", "max", "min", "umax", "umin")
+    ops = (
+        ("xchg", "fadd", "fmax")
+        if floating
+        else ("xchg", "add", "sub", "and", "or", "xor", "max", "min", "umax", "umin")
+    )
     lines = [f"  %v = load {t}, ptr addrspace(1) %out"]
     for k, op in enumerate(ops):
-        for j, (order, scope) in enumerate((("monotonic", ""), ("acq_rel", ' syncscope("block")'), ("seq_cst", ' syncscope("device")'))):
-            lines.append(f"  %r{k}_{j} = atomicrmw {op} {pointer} %in, {t} %v{scope} {order}\n  store volatile {t} %r{k}_{j}, ptr addrspace(1) %out")
+        for j, (order, scope) in enumerate(
+            (("monotonic", ""), ("acq_rel", ' syncscope("block")'), ("seq_cst", ' syncscope("device")'))
+        ):
+            lines.append(
+                f"  %r{k}_{j} = atomicrmw {op} {pointer} %in, {t} %v{scope} {order}\n  store volatile {t} %r{k}_{j}, ptr addrspace(1) %out"
+            )
     if not floating:
-        lines.append(f"  %c = cmpxchg {pointer} %in, {t} %v, {t} 7 acq_rel monotonic\n  %d = extractvalue {{ {t}, i1 }} %c, 0\n  store volatile {t} %d, ptr addrspace(1) %out")
+        lines.append(
+            f"  %c = cmpxchg {pointer} %in, {t} %v, {t} 7 acq_rel monotonic\n  %d = extractvalue {{ {t}, i1 }} %c, 0\n  store volatile {t} %d, ptr addrspace(1) %out"
+        )
     if t in ("i32", "i64", "float"):
-        lines.append(f"  %l = load atomic {t}, {pointer} %in acquire, align 8\n  store atomic {t} %l, {pointer} %in release, align 8\n  fence syncscope(\"device\") seq_cst")
+        lines.append(
+            f'  %l = load atomic {t}, {pointer} %in acquire, align 8\n  store atomic {t} %l, {pointer} %in release, align 8\n  fence syncscope("device") seq_cst'
+        )
     return _define("\n".join(lines), f"{pointer} %in, ptr addrspace(1) %out")
 
 
@@ -261,7 +338,9 @@ def _memory(t: str, space: int) -> str:
     pointer = f"ptr addrspace({space})"
     line = f"  %x = load {t}, {pointer} %in\n  store {t} %x, ptr addrspace(1) %out\n  %q = getelementptr {t}, {pointer} %in, i64 3\n  %y = load volatile {t}, {pointer} %q"
     line += f"\n  store volatile {t} %y, ptr addrspace(1) %out"
-    return _define(line + (f"\n  store {t} %y, {pointer} %in" if space != 4 else ""), f"{pointer} %in, ptr addrspace(1) %out")
+    return _define(
+        line + (f"\n  store {t} %y, {pointer} %in" if space != 4 else ""), f"{pointer} %in, ptr addrspace(1) %out"
+    )
 
 
 _CONTROL = """
@@ -359,7 +438,9 @@ def assembled(binding: Any, text: str, target: str, features: str, level: int) -
         try:
             module = binding.parse_assembly(_HEAD + text)
             module.verify()
-            machine = binding.Target.from_triple("nvptx64-nvidia-cuda").create_target_machine(cpu=target, features=features, opt=level)
+            machine = binding.Target.from_triple("nvptx64-nvidia-cuda").create_target_machine(
+                cpu=target, features=features, opt=level
+            )
             with os.fdopen(write, "wb") as f:
                 f.write(machine.emit_assembly(module).encode())
         except RuntimeError:
@@ -405,7 +486,10 @@ def main() -> None:
                 (args.folder / f"{name}.{target}.ptx").write_text(ptx)
                 break
         counts["files of intrinsics" if ptx else "intrinsics that no target selects"] += 1
-    print(f"LLVM {'.'.join(map(str, binding.llvm_version_info))}: " + ", ".join([f"{n} {what}" for what, n in sorted(counts.items())]))
+    print(
+        f"LLVM {'.'.join(map(str, binding.llvm_version_info))}: "
+        + ", ".join([f"{n} {what}" for what, n in sorted(counts.items())])
+    )
 
 
 if __name__ == "__main__":

@@ -12,9 +12,18 @@ def _module(body: str, version: str = "9.0", target: str = "sm_90") -> str:
     return _HEAD.format(version=version, target=target) + body
 
 
-def _entry(body: str, version: str = "9.0", target: str = "sm_90", params: str = ".param .u64 p", before: str = "", hints: str = "") -> str:
+def _entry(
+    body: str,
+    version: str = "9.0",
+    target: str = "sm_90",
+    params: str = ".param .u64 p",
+    before: str = "",
+    hints: str = "",
+) -> str:
     declared = ".reg .pred %p<4>; .reg .b32 %r<8>; .reg .b64 %rd<8>; .reg .f32 %f<8>; .reg .b16 %h<4>;"
-    return _module(f"{before}\n.visible .entry k({params}) {hints}\n{{\n{declared}\n{body}\nret;\n}}\n", version, target)
+    return _module(
+        f"{before}\n.visible .entry k({params}) {hints}\n{{\n{declared}\n{body}\nret;\n}}\n", version, target
+    )
 
 
 _HEADERS = {
@@ -56,7 +65,9 @@ _HEADERS = {
 }
 
 _DECLARATIONS = {
-    "global": _module(".global .u32 a; .global .align 8 .b8 b[16]; .visible .global .f32 c = 1.5; .entry k() { ret; }\n"),
+    "global": _module(
+        ".global .u32 a; .global .align 8 .b8 b[16]; .visible .global .f32 c = 1.5; .entry k() { ret; }\n"
+    ),
     "global_twice": _module(".global .u32 a;\n.global .u32 a;\n.entry k() { ret; }\n"),
     "global_extern_then_def": _module(".extern .global .u32 a;\n.global .u32 a;\n.entry k() { ret; }\n"),
     "global_visible_then_extern": _module(".visible .global .u32 a;\n.extern .global .u32 a;\n.entry k() { ret; }\n"),
@@ -97,7 +108,9 @@ _DECLARATIONS = {
     "init_address_float": _module(".global .u32 a; .global .f64 b = a; .entry k() { ret; }\n"),
     "init_address_unknown": _module(".global .u64 b = nothing;\n.entry k() { ret; }\n"),
     "init_address_shared": _module(".shared .u32 a; .global .u64 b = a; .entry k() { ret; }\n"),
-    "init_mask": _module(".global .u32 a; .global .u8 b[4] = {0xff(a), 0xff00(a), 0xff0000(a), 0xff000000(a)}; .entry k() { ret; }\n"),
+    "init_mask": _module(
+        ".global .u32 a; .global .u8 b[4] = {0xff(a), 0xff00(a), 0xff0000(a), 0xff000000(a)}; .entry k() { ret; }\n"
+    ),
     "init_function": _module(".func f() { ret; }\n.global .u64 b = f; .entry k() { ret; }\n"),
     "init_extern": _module(".extern .global .u32 a = 1;\n.entry k() { ret; }\n"),
     "init_bits": _module(".global .f32 a = 0f3F800000; .global .f64 b = 0d3FF0000000000000; .entry k() { ret; }\n"),
@@ -121,7 +134,9 @@ _DECLARATIONS = {
     "pragma_module_unknown": _module('.pragma "frob";\n.entry k() { ret; }\n'),
     "alias": _module(".visible .func f() { ret; }\n.visible .func g();\n.alias g, f;\n.entry k() { ret; }\n"),
     "alias_unknown": _module(".visible .func g();\n.alias g, f;\n.entry k() { ret; }\n"),
-    "const_expression": _module(".global .u32 a[2*3+1] = {1+2, 7 & 3, 1 << 4, ~0, !1, 5 > 3 ? 1 : 2, -1};\n.entry k() { ret; }\n"),
+    "const_expression": _module(
+        ".global .u32 a[2*3+1] = {1+2, 7 & 3, 1 << 4, ~0, !1, 5 > 3 ? 1 : 2, -1};\n.entry k() { ret; }\n"
+    ),
 }
 
 _FUNCTIONS = {
@@ -131,7 +146,9 @@ _FUNCTIONS = {
     "entry_name_of_global": _module(".global .u32 f;\n.entry f() { ret; }\n"),
     "entry_return": _module(".entry (.param .u32 r) k() { ret; }\n"),
     "entry_reg_param": _module(".entry k(.reg .u32 a) { ret; }\n"),
-    "entry_params": _module(".entry k(.param .u32 a, .param .u64 .ptr .global .align 8 b, .param .align 8 .b8 c[24]) { ret; }\n"),
+    "entry_params": _module(
+        ".entry k(.param .u32 a, .param .u64 .ptr .global .align 8 b, .param .align 8 .b8 c[24]) { ret; }\n"
+    ),
     "entry_param_twice": _module(".entry k(.param .u32 a, .param .u32 a) { ret; }\n"),
     "entry_param_pred": _module(".entry k(.param .pred a) { ret; }\n"),
     "entry_param_unsized": _module(".entry k(.param .b8 a[]) { ret; }\n"),
@@ -171,14 +188,20 @@ _FUNCTIONS = {
 
 _CALL = ".func (.param .b32 r) f(.param .b32 a) { .reg .b32 %x; ld.param.b32 %x, [a]; st.param.b32 [r], %x; ret; }\n"
 _BODIES = {
-    "call": _entry("{ .param .b32 a; .param .b32 b; st.param.b32 [a], %r1; call.uni (b), f, (a); ld.param.b32 %r2, [b]; }", before=_CALL),
+    "call": _entry(
+        "{ .param .b32 a; .param .b32 b; st.param.b32 [a], %r1; call.uni (b), f, (a); ld.param.b32 %r2, [b]; }",
+        before=_CALL,
+    ),
     "call_no_args": _entry("{ .param .b32 b; call (b), f; }", before=_CALL),
     "call_few_args": _entry("{ .param .b32 b; call (b), f, (); }", before=_CALL),
     "call_many_args": _entry("{ .param .b32 a; .param .b32 b; call (b), f, (a, a); }", before=_CALL),
     "call_no_return": _entry("{ .param .b32 a; call f, (a); }", before=_CALL),
     "call_type": _entry("{ .param .b64 a; .param .b32 b; call (b), f, (a); }", before=_CALL),
     "call_formal": _entry("{ .param .b32 b; call (b), f, (q); }", before=_CALL, params=".param .b32 q"),
-    "call_formal_return": _module(_CALL + ".func (.param .b32 r) g(.param .b32 a) { { .param .b32 b; st.param.b32 [b], 3; call (r), f, (b); } ret; }\n"),
+    "call_formal_return": _module(
+        _CALL
+        + ".func (.param .b32 r) g(.param .b32 a) { { .param .b32 b; st.param.b32 [b], 3; call (r), f, (b); } ret; }\n"
+    ),
     "call_reg_for_param": _entry("{ .param .b32 b; call (b), f, (%r1); }", before=_CALL),
     "call_constant": _entry("{ .param .b32 b; call (b), f, (1); }", before=_CALL),
     "call_unknown": _entry("call nothing, (%r1);"),
@@ -188,8 +211,12 @@ _BODIES = {
     "call_extern": _module(".extern .func g();\n.entry k() { call g; ret; }\n"),
     "call_variable": _entry("call v;", before=".global .u32 v;"),
     "call_indirect": _entry("P: .callprototype _ (); call %rd1, P;"),
-    "call_indirect_args": _entry("P: .callprototype (.param .b32 _) _ (.param .b32 _);\n{ .param .b32 a; .param .b32 b; call (b), %rd1, (a), P; }"),
-    "call_indirect_few": _entry("P: .callprototype (.param .b32 _) _ (.param .b32 _);\n{ .param .b32 b; call (b), %rd1, (), P; }"),
+    "call_indirect_args": _entry(
+        "P: .callprototype (.param .b32 _) _ (.param .b32 _);\n{ .param .b32 a; .param .b32 b; call (b), %rd1, (a), P; }"
+    ),
+    "call_indirect_few": _entry(
+        "P: .callprototype (.param .b32 _) _ (.param .b32 _);\n{ .param .b32 b; call (b), %rd1, (), P; }"
+    ),
     "call_indirect_none": _entry("call %rd1;"),
     "call_indirect_unknown": _entry("call %rd1, Q;"),
     "call_indirect_32": _entry("P: .callprototype _ (); call %r1, P;"),
@@ -226,7 +253,9 @@ _BODIES = {
     "reg_bf16": _entry(".reg .bf16 %t;"),
     "local_var": _entry(".local .align 4 .b8 a[8]; st.local.u32 [a+4], %r1;"),
     "local_init": _entry(".local .u32 a = 1;"),
-    "subscript": _entry(".shared .u32 a[4]; mov.u64 %rd1, a[1]; cvta.shared.u64 %rd1, a[2]; ld.shared.u32 %r1, a[3]; st.shared.u32 a[0], %r1;"),
+    "subscript": _entry(
+        ".shared .u32 a[4]; mov.u64 %rd1, a[1]; cvta.shared.u64 %rd1, a[2]; ld.shared.u32 %r1, a[3]; st.shared.u32 a[0], %r1;"
+    ),
     "subscript_scalar": _entry(".shared .u32 a; mov.u64 %rd1, a[1];"),
     "subscript_function": _entry("mov.u64 %rd1, f[0];", before=_CALL),
     "subscript_atom": _entry(".shared .u32 a[4]; atom.shared.add.u32 %r1, a[1], 5;"),
@@ -249,8 +278,10 @@ _BODIES = {
     "loc": _entry(".loc 1 2 3\nadd.u32 %r1, %r2, %r3;", before='.file 1 "a.cu"'),
     "loc_no_file": _entry(".loc 1 2 3\nadd.u32 %r1, %r2, %r3;"),
     "loc_inlined": _entry(
-        ".loc 1 2 3\nmov.u32 %r1, 1;\n.loc 1 9 1, function_name inf, inlined_at 1 2 3\nmov.u32 %r1, 2;", before='.file 1 "a.cu"'
-    ) + ".section .debug_str\n{\ninf:\n.b8 102, 0\n}\n",
+        ".loc 1 2 3\nmov.u32 %r1, 1;\n.loc 1 9 1, function_name inf, inlined_at 1 2 3\nmov.u32 %r1, 2;",
+        before='.file 1 "a.cu"',
+    )
+    + ".section .debug_str\n{\ninf:\n.b8 102, 0\n}\n",
     "pragma_body": _entry('.pragma "nounroll"; A: @%p1 bra A;'),
     "pragma_body_unknown": _entry('.pragma "frob";'),
     "guard_register": _entry("@%r1 mov.u32 %r1, 1;"),
@@ -291,6 +322,7 @@ _BODIES = {
     "callprototype_noreturn": _entry("P: .callprototype _ (.param .b64 _) .noreturn;"),
     "branchtargets_module": _module("T: .branchtargets A;\n.entry k() { ret; }\n"),
 }
+
 
 def _fetch(text: str, options: str = ", texmode_independent") -> str:
     """One texture access; with samplers of their own unless told otherwise."""

@@ -45,7 +45,12 @@ def test_gates() -> None:
     oracle.require("ptxas")
     found = dict(list(gates.forms(2).items())[::120])
     versions = ["1.4", "2.0", "3.1", "5.1", "6.3", "7.0", "7.8", "8.1", "8.6"]
-    result = gates.compare(found, versions, ["sm_13", "sm_30", "sm_60", "sm_75", "sm_89", "sm_100f", "sm_110a", "sm_121"], (("8.0", "sm_89"),))
+    result = gates.compare(
+        found,
+        versions,
+        ["sm_13", "sm_30", "sm_60", "sm_75", "sm_89", "sm_100f", "sm_110a", "sm_121"],
+        (("8.0", "sm_89"),),
+    )
     assert result.counts["cases"] > 500
     assert not result.counts["verdict differs"], result.wrong
     assert result.counts["first class equal"] >= 0.98 * result.counts["refused by both"]

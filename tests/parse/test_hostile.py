@@ -57,7 +57,41 @@ def test_random_bytes() -> None:
 
 
 def test_random_tokens() -> None:
-    words = [".reg", ".b32", ".pred", "%r1", "%p1", "add.u32", "mov", "bra", "{", "}", "[", "]", "(", ")", ",", ";", ":", "@", "!", "|", "+", "-", "1", "0f3F800000", "1.5", ".global", ".param", "x", "L1", ".loc", ".align", "=", "<"]
+    words = [
+        ".reg",
+        ".b32",
+        ".pred",
+        "%r1",
+        "%p1",
+        "add.u32",
+        "mov",
+        "bra",
+        "{",
+        "}",
+        "[",
+        "]",
+        "(",
+        ")",
+        ",",
+        ";",
+        ":",
+        "@",
+        "!",
+        "|",
+        "+",
+        "-",
+        "1",
+        "0f3F800000",
+        "1.5",
+        ".global",
+        ".param",
+        "x",
+        "L1",
+        ".loc",
+        ".align",
+        "=",
+        "<",
+    ]
     rng = random.Random(4)
     for _ in range(300):
         refuse_or_take(kernel(" ".join(rng.choice(words) for _ in range(rng.randrange(60)))))

@@ -75,7 +75,8 @@ def test_integer_constants(text: str, value: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "bits"), [("1.0", 0x3F800000), ("0f3F800000", 0x3F800000), (".5", 0x3F000000), ("1e10", 0x501502F9), ("-2.5", 0xC0200000)]
+    ("text", "bits"),
+    [("1.0", 0x3F800000), ("0f3F800000", 0x3F800000), (".5", 0x3F000000), ("1e10", 0x501502F9), ("-2.5", 0xC0200000)],
 )
 def test_f32_constants(text: str, bits: int) -> None:
     assert one(f"mov.f32 %f1, {text};").operands[1] == ImmF32(bits)
@@ -204,7 +205,9 @@ def test_performance_directives() -> None:
 
 
 def test_locations() -> None:
-    body = '.loc 1 7 3\nmov.u32 %r1, 1;\n.loc 1 2 1, function_name inf, inlined_at 1 7 3\nmov.u32 %r1, 2;\nmov.u32 %r1, 3;'
+    body = (
+        ".loc 1 7 3\nmov.u32 %r1, 1;\n.loc 1 2 1, function_name inf, inlined_at 1 7 3\nmov.u32 %r1, 2;\nmov.u32 %r1, 3;"
+    )
     text = kernel(body, before='.file 1 "a.cu"') + ".section .debug_str\n{\ninf:\n.b8 102, 0\n}\n"
     module, units = parse_ok(text)
     f = units[0].functions[0]
@@ -245,7 +248,9 @@ def test_line_markers_rename_messages() -> None:
 def test_several_sources() -> None:
     head = ".version 9.0\n.target sm_90\n.address_size 64\n"
     one_ = (head + ".extern .func f();\n.extern .global .u32 v;\n.entry k() { call f; ret; }\n").encode()
-    two = (head + ".visible .global .u32 v = 3;\n.visible .func f() { .reg .b32 %r; ld.global.u32 %r, [v]; ret; }\n").encode()
+    two = (
+        head + ".visible .global .u32 v = 3;\n.visible .func f() { .reg .b32 %r; ld.global.u32 %r, [v]; ret; }\n"
+    ).encode()
     result = parse_sources([("a.ptx", one_), ("b.ptx", two)], "sm_90", {})
     assert [f.name for f in result.units[0].functions] == ["k", "f"]
     assert result.module is not None and [v.linkage for v in result.module.variables] == ["visible"]
@@ -331,7 +336,12 @@ def test_target_against_architecture(target: str, arch: str, message: str | None
 
 @pytest.mark.parametrize(
     ("options", "code", "said"),
-    [({}, 0, "warning"), ({"disable-warnings": 1}, 0, ""), ({"warning-as-error": 1}, 1, "error"), ({"warning-as-error": 1, "disable-warnings": 1}, 0, "")],
+    [
+        ({}, 0, "warning"),
+        ({"disable-warnings": 1}, 0, ""),
+        ({"warning-as-error": 1}, 1, "error"),
+        ({"warning-as-error": 1, "disable-warnings": 1}, 0, ""),
+    ],
 )
 def test_warnings_as_ptxas_treats_them(options: dict[str, int], code: int, said: str) -> None:
     """`-w` takes warnings away before `-Werror` could make errors of them (measured)."""
@@ -339,6 +349,8 @@ def test_warnings_as_ptxas_treats_them(options: dict[str, int], code: int, said:
 
     text = kernel("shfl.bfly.b32 %r1, %r1, 1, 31;", version="6.0", target="sm_70")
     lines: list[str] = []
-    assert parse_to_stream([("k.ptx", text.encode())], "sm_75", dict(options), lambda data: None, say=lines.append) == code
+    assert (
+        parse_to_stream([("k.ptx", text.encode())], "sm_75", dict(options), lambda data: None, say=lines.append) == code
+    )
     assert all(said in line or "aborted" in line for line in lines)
     assert bool(lines) == bool(said)

@@ -73,5 +73,11 @@ def test_same_code(path: Path) -> None:
         cubin = oracle.compile_ptx(source, arch.removeprefix("sm_"))
         assert isinstance(cubin, Path), cubin
         with cubin.open("rb") as f:
-            texts.append({s.name: s.data() for s in ELFFile(f).iter_sections() if s.name.startswith((".text", ".nv.constant", ".nv.global"))})
+            texts.append(
+                {
+                    s.name: s.data()
+                    for s in ELFFile(f).iter_sections()
+                    if s.name.startswith((".text", ".nv.constant", ".nv.global"))
+                }
+            )
     assert texts[0] == texts[1]

@@ -25,18 +25,46 @@ CASES = {
     "visible_function": (FOO + ".visible .func bar() " + CALL + ENTRY, 6, "fatal", "Unresolved extern function 'foo'"),
     "weak_function": (FOO + ".weak .func bar() " + CALL + ENTRY, 6, "fatal", "Unresolved extern function 'foo'"),
     "function_that_nobody_calls": (FOO + ".func bar() " + CALL + ENTRY, 6, "fatal", "Unresolved extern function 'foo'"),
-    "function_alone": (".func foo(.param .b32 x);\n.visible .func bar() " + CALL, 6, "fatal", "Unresolved extern function 'foo'"),
-    "address": (FOO + ".visible .func bar() { .reg .b64 %l;\n mov.u64 %l, foo; ret; }\n" + ENTRY, 6, "fatal", "Cannot take address of function 'foo'"),
+    "function_alone": (
+        ".func foo(.param .b32 x);\n.visible .func bar() " + CALL,
+        6,
+        "fatal",
+        "Unresolved extern function 'foo'",
+    ),
+    "address": (
+        FOO + ".visible .func bar() { .reg .b64 %l;\n mov.u64 %l, foo; ret; }\n" + ENTRY,
+        6,
+        "fatal",
+        "Cannot take address of function 'foo'",
+    ),
     "address_in_data": (FOO + ".global .u64 p = foo;\n" + ENTRY, 5, "fatal", "Cannot take address of function 'foo'"),
-    "variable": (".extern .global .u32 g;\n" + ENTRY, 4, "warning", "Unresolved extern variable 'g' in whole program compilation, ignoring extern qualifier"),
+    "variable": (
+        ".extern .global .u32 g;\n" + ENTRY,
+        4,
+        "warning",
+        "Unresolved extern variable 'g' in whole program compilation, ignoring extern qualifier",
+    ),
     "open_variable": (".extern .const .u32 g[];\n" + ENTRY, 4, "fatal", "Unresolved extern variable 'g'"),
-    "label_difference": (ENTRY + ".section .debug_abbrev {\nX:\n.b8 1\nY:\n.b32 Y-X\n}\n", 9, "error", "Feature 'labels1 - labels2 expression in .section' requires PTX ISA .version 7.5 or later"),
-    "element_in_brackets": (".global .u32 g[4];\n.visible .entry k() { .reg .b32 %r;\n ld.global.u32 %r, [g[1]]; ret; }\n", 6, "fatal", "Parsing error near '[': syntax error"),
+    "label_difference": (
+        ENTRY + ".section .debug_abbrev {\nX:\n.b8 1\nY:\n.b32 Y-X\n}\n",
+        9,
+        "error",
+        "Feature 'labels1 - labels2 expression in .section' requires PTX ISA .version 7.5 or later",
+    ),
+    "element_in_brackets": (
+        ".global .u32 g[4];\n.visible .entry k() { .reg .b32 %r;\n ld.global.u32 %r, [g[1]]; ret; }\n",
+        6,
+        "fatal",
+        "Parsing error near '[': syntax error",
+    ),
 }
 TAKEN = {
-    "driver": ".extern .func (.param .b32 r) vprintf(.param .b64 x, .param .b64 y);\n.visible .func bar() { .param .b64 x; .param .b32 r; st.param.b64 [x], 1; call (r), vprintf, (x, x); ret; }\n" + ENTRY,
+    "driver": ".extern .func (.param .b32 r) vprintf(.param .b64 x, .param .b64 y);\n.visible .func bar() { .param .b64 x; .param .b32 r; st.param.b64 [x], 1; call (r), vprintf, (x, x); ret; }\n"
+    + ENTRY,
     "declared": FOO + ENTRY,
-    "alias": ".func foo(.param .b32 x);\n.func real(.param .b32 x) { ret; }\n.alias foo, real;\n.func bar() " + CALL + ENTRY,
+    "alias": ".func foo(.param .b32 x);\n.func real(.param .b32 x) { ret; }\n.alias foo, real;\n.func bar() "
+    + CALL
+    + ENTRY,
     "dynamic_shared": ".extern .shared .u32 g[];\n" + ENTRY,
     "element": ".global .u32 g[4];\n.visible .entry k() { .reg .b32 %r; ld.global.u32 %r, g[1]; ret; }\n",
 }
@@ -47,8 +75,16 @@ def test_said(name: str) -> None:
     text, line, severity, message = CASES[name]
     for options in ({}, {"explain": 1}):  # ptxas has no line where the whole program is meant; an explanation has
         module, _, found = parse_sources([("k.ptx", (HEAD + text).encode())], "sm_80", options)
-        bare = not options and "function 'foo'" in message or "extern variable" in message and severity == "fatal" and not options
-        assert [(d.line, d.severity, d.message.split("\n")[0].strip()) for d in found] == [(0 if bare else line, severity, message)]
+        bare = (
+            not options
+            and "function 'foo'" in message
+            or "extern variable" in message
+            and severity == "fatal"
+            and not options
+        )
+        assert [(d.line, d.severity, d.message.split("\n")[0].strip()) for d in found] == [
+            (0 if bare else line, severity, message)
+        ]
         assert (module is not None) == (severity == "warning")
 
 
@@ -83,7 +119,10 @@ def test_ptxas_wants_them_defined(name: str) -> None:
 
 
 def test_another_source_defines_it() -> None:
-    sources = [("a.ptx", (HEAD + FOO + ".visible .func bar() " + CALL + ENTRY).encode()), ("b.ptx", (HEAD + ".visible .func foo(.param .b32 x) { ret; }\n").encode())]
+    sources = [
+        ("a.ptx", (HEAD + FOO + ".visible .func bar() " + CALL + ENTRY).encode()),
+        ("b.ptx", (HEAD + ".visible .func foo(.param .b32 x) { ret; }\n").encode()),
+    ]
     assert parse_sources(sources, "sm_80", {}).diagnostics == []
 
 

@@ -14,7 +14,9 @@ from tests.parse.helpers import corpus, parse_ok
 
 @pytest.mark.parametrize("path", corpus()[::5], ids=lambda p: f"{p.parent.name}/{p.stem}")
 def test_round_trip(path) -> None:  # type: ignore[no-untyped-def]
-    module, units = parse_ok(path.read_text(), "sm_120a" if "120" in str(path) else "sm_100a" if "100" in str(path) else "sm_90a")
+    module, units = parse_ok(
+        path.read_text(), "sm_120a" if "120" in str(path) else "sm_100a" if "100" in str(path) else "sm_90a"
+    )
     packed = msgpack.packb([ptx_wire.to_wire(module), [ptx_wire.to_wire(u) for u in units]])
     wire_module, wire_units = msgpack.unpackb(packed)
     assert ptx_wire.module_from_wire(wire_module) == module

@@ -86,7 +86,16 @@ def order(x, o, B: tl.constexpr):  # type: ignore[no-untyped-def]
 def functions(x, o, n, B: tl.constexpr):  # type: ignore[no-untyped-def]
     i = tl.program_id(0) * B + tl.arange(0, B)
     v = tl.load(x + i, mask=i < n)
-    y = 0.5 * v * (1 + tl.erf(v)) + tl.sin(v) * tl.cos(v) + tl.log2(v) + tl.exp2(v) + tl.rsqrt(v) + tl.abs(v) + tl.floor(v) + tl.ceil(v)
+    y = (
+        0.5 * v * (1 + tl.erf(v))
+        + tl.sin(v) * tl.cos(v)
+        + tl.log2(v)
+        + tl.exp2(v)
+        + tl.rsqrt(v)
+        + tl.abs(v)
+        + tl.floor(v)
+        + tl.ceil(v)
+    )
     tl.store(o + i, tl.fma(y, v, tl.maximum(v, 0.0)) + tl.rand(7, i), mask=i < n)
 
 
@@ -94,7 +103,12 @@ def functions(x, o, n, B: tl.constexpr):  # type: ignore[no-untyped-def]
 def casts(x, o, B: tl.constexpr):  # type: ignore[no-untyped-def]
     i = tl.arange(0, B)
     v = tl.load(x + i)
-    w = v.to(tl.float8e5).to(tl.float32) + v.to(tl.bfloat16).to(tl.float32) + v.to(tl.float16).to(tl.float32) + v.to(tl.int8).to(tl.float32)
+    w = (
+        v.to(tl.float8e5).to(tl.float32)
+        + v.to(tl.bfloat16).to(tl.float32)
+        + v.to(tl.float16).to(tl.float32)
+        + v.to(tl.int8).to(tl.float32)
+    )
     tl.store(o + i, w + v.to(tl.int64).to(tl.float32) + v.to(tl.float64).to(tl.float32))
 
 
@@ -109,11 +123,27 @@ def jobs() -> list[tuple[str, Any, dict[str, str], dict[str, int]]]:
     out: list[tuple[str, Any, dict[str, str], dict[str, int]]] = []
     for t in ("fp32", "fp16", "bf16", "i8", "i64", "fp64"):
         out.append((f"vadd_{t}", vadd, {"x": f"*{t}", "y": f"*{t}", "o": f"*{t}", "n": "i32"}, {"B": 1024}))
-    for t, b, d in (("fp16", 64, 32), ("bf16", 128, 64), ("fp32", 32, 16), ("i8", 64, 64), ("fp16", 128, 64), ("fp8e5", 64, 64)):
+    for t, b, d in (
+        ("fp16", 64, 32),
+        ("bf16", 128, 64),
+        ("fp32", 32, 16),
+        ("i8", 64, 64),
+        ("fp16", 128, 64),
+        ("fp8e5", 64, 64),
+    ):
         acc = "*i32" if t == "i8" else "*fp32"
-        out.append((f"matmul_{t}_{b}", matmul, {"a": f"*{t}", "b": f"*{t}", "c": acc, "K": "i32", "sa": "i32", "sb": "i32", "sc": "i32"}, {"B": b, "D": d}))
+        out.append(
+            (
+                f"matmul_{t}_{b}",
+                matmul,
+                {"a": f"*{t}", "b": f"*{t}", "c": acc, "K": "i32", "sa": "i32", "sb": "i32", "sc": "i32"},
+                {"B": b, "D": d},
+            )
+        )
     out.append(("softmax", softmax, {"o": "*fp32", "x": "*fp32", "s": "i32", "n": "i32"}, {"B": 2048}))
-    out.append(("norm", norm, {"x": "*fp16", "w": "*fp16", "o": "*fp16", "s": "i32", "n": "i32", "eps": "fp32"}, {"B": 1024}))
+    out.append(
+        ("norm", norm, {"x": "*fp16", "w": "*fp16", "o": "*fp16", "s": "i32", "n": "i32", "eps": "fp32"}, {"B": 1024})
+    )
     out.append(("histogram", histogram, {"x": "*i32", "h": "*i32", "n": "i32"}, {"B": 256}))
     out.append(("locks", locks, {"x": "*i32", "o": "*i32"}, {"B": 128}))
     out.append(("scan", scan, {"x": "*fp32", "o": "*fp32"}, {"B": 1024}))
@@ -138,7 +168,10 @@ def main() -> None:
         for name, kernel, types, constants in jobs():
             signature = {**types, **dict.fromkeys(constants, "constexpr")}
             try:
-                built = triton.compile(ASTSource(fn=kernel, signature=signature, constexprs=constants), target=GPUTarget("cuda", int(arch), 32))
+                built = triton.compile(
+                    ASTSource(fn=kernel, signature=signature, constexprs=constants),
+                    target=GPUTarget("cuda", int(arch), 32),
+                )
             except Exception as e:  # a type or shape that this Triton does not take for this target
                 print(f"{name} sm_{arch}: {type(e).__name__}: {str(e).splitlines()[0][:100] if str(e) else ''}")
                 continue

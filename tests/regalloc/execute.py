@@ -90,7 +90,10 @@ class Machine:
         if type(operand) is Reg:
             return tuple(self.read(frame, operand))
         if type(operand) is Mem:
-            return tuple(tuple(self.read(frame, r)) if r is not None else None for r in (operand.base, operand.ubase, operand.desc)), operand.offset
+            return tuple(
+                tuple(self.read(frame, r)) if r is not None else None
+                for r in (operand.base, operand.ubase, operand.desc)
+            ), operand.offset
         if type(operand) is Const:
             return operand.bank, operand.offset, None if operand.ireg is None else tuple(self.read(frame, operand.ireg))
         if type(operand) is Imm:
@@ -198,7 +201,9 @@ class Machine:
         moves: list[tuple[Operand, list[int]]] = []
         if op in ("COPY", "PCOPY"):
             moves = [(d, self.moved(frame, d, s)) for d, s in zip(inst.dsts, inst.srcs)]
-        elif op in ("MOV", "UMOV", "R2UR", "BMOV", "LDC", "ULDC", "LDCU", "S2R") or (mark and op in ("PLOP3", "UPLOP3")):
+        elif op in ("MOV", "UMOV", "R2UR", "BMOV", "LDC", "ULDC", "LDCU", "S2R") or (
+            mark and op in ("PLOP3", "UPLOP3")
+        ):
             moves = [(inst.dsts[0], self.moved(frame, inst.dsts[0], inst.srcs[0]))]
         elif mark and op in ("SEL", "USEL"):
             cond = inst.srcs[2]

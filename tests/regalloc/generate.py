@@ -8,7 +8,25 @@ from __future__ import annotations
 
 import random
 
-from ir_format.model import INV, NOT_PT, PT, RZ, Block, Function, Imm, Inst, Mem, Operand, Reg, Sym, Unit, cbank, imm, label, mem
+from ir_format.model import (
+    INV,
+    NOT_PT,
+    PT,
+    RZ,
+    Block,
+    Function,
+    Imm,
+    Inst,
+    Mem,
+    Operand,
+    Reg,
+    Sym,
+    Unit,
+    cbank,
+    imm,
+    label,
+    mem,
+)
 
 ARGS = tuple(range(4, 16))
 
@@ -16,7 +34,9 @@ ARGS = tuple(range(4, 16))
 class Maker:
     """Builds one function. ``live``: values that may be read, per (file, width)."""
 
-    def __init__(self, rnd: random.Random, name: str, kind: str, callees: list[tuple[str, int, int]], size: int, pressure: int) -> None:
+    def __init__(
+        self, rnd: random.Random, name: str, kind: str, callees: list[tuple[str, int, int]], size: int, pressure: int
+    ) -> None:
         self.rnd = rnd
         self.fn = Function(name, kind)
         self.callees = callees
@@ -37,7 +57,12 @@ class Maker:
         return block
 
     def emit(
-        self, op: str, dsts: tuple[Operand, ...] = (), srcs: tuple[Operand, ...] = (), guard: Reg | None = None, **more: object
+        self,
+        op: str,
+        dsts: tuple[Operand, ...] = (),
+        srcs: tuple[Operand, ...] = (),
+        guard: Reg | None = None,
+        **more: object,
     ) -> Inst:
         name, *mods = op.split(".")
         inst = Inst(name, tuple(mods), dsts, srcs, guard, **more)  # type: ignore[arg-type]
@@ -362,7 +387,17 @@ def _name(text: str) -> Operand:
     return Name("N", text)
 
 
-def _function(rnd: random.Random, name: str, kind: str, callees: list[tuple[str, int, int]], size: int, pressure: int, args: int, outs: int, temporaries: bool) -> Function:
+def _function(
+    rnd: random.Random,
+    name: str,
+    kind: str,
+    callees: list[tuple[str, int, int]],
+    size: int,
+    pressure: int,
+    args: int,
+    outs: int,
+    temporaries: bool,
+) -> Function:
     m = Maker(rnd, name, kind, callees, size, pressure)
     m.temporaries = temporaries
     m.fn.frame = rnd.choice((0, 0, 8, 24))

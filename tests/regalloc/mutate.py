@@ -25,7 +25,9 @@ def _mark(inst: Inst) -> str:
     return str(inst.attrs.get("ra", "")) if inst.attrs else ""
 
 
-def _change(unit: Unit, rnd: random.Random, wanted: Callable[[Inst], bool], edit: Callable[[Unit, Place], bool]) -> Unit | None:
+def _change(
+    unit: Unit, rnd: random.Random, wanted: Callable[[Inst], bool], edit: Callable[[Unit, Place], bool]
+) -> Unit | None:
     places = _places(unit, wanted)
     rnd.shuffle(places)
     for place in places[:5]:
@@ -50,7 +52,9 @@ def swap_registers(unit: Unit, rnd: random.Random) -> Unit | None:
             return False
         side, n, reg = rnd.choice(slots)
         step = reg.width if reg.width in (1, 2, 4) else 4
-        others = [r for r in range(0, func.regs[reg.file] - reg.width + 1, step) if r != reg.num and (reg.file, r) != ("R", 1)]
+        others = [
+            r for r in range(0, func.regs[reg.file] - reg.width + 1, step) if r != reg.num and (reg.file, r) != ("R", 1)
+        ]
         if not others:
             return False
         operands: list[Operand] = list(getattr(inst, side))
@@ -76,7 +80,14 @@ def share_slot(unit: Unit, rnd: random.Random) -> Unit | None:
         func = mutant.functions[place[0]]
         mine = func.blocks[place[1]].insts[place[2]]
         old = next(o.offset for o in mine.srcs if type(o) is Mem)
-        spills = [(inst, o) for b in func.blocks for inst in b.insts if _mark(inst) in ("spill", "refill") for o in inst.srcs if type(o) is Mem]
+        spills = [
+            (inst, o)
+            for b in func.blocks
+            for inst in b.insts
+            if _mark(inst) in ("spill", "refill")
+            for o in inst.srcs
+            if type(o) is Mem
+        ]
         others = sorted({o.offset for inst, o in spills if o.offset != old and inst.mods == mine.mods})
         if not others:
             return False

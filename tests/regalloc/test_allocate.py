@@ -295,7 +295,15 @@ def test_value_across_a_known_call_needs_no_preserved_register() -> None:
 
 @pytest.mark.parametrize(
     ("sm", "threads", "ctas", "limit"),
-    [(90, 1024, 1, 64), (90, 256, 4, 64), (90, 256, 1, 255), (75, 1024, 1, 64), (80, 1024, 2, 32), (86, 512, 2, 64), (90, 96, 1, 255)],
+    [
+        (90, 1024, 1, 64),
+        (90, 256, 4, 64),
+        (90, 256, 1, 255),
+        (75, 1024, 1, 64),
+        (80, 1024, 2, 32),
+        (86, 512, 2, 64),
+        (90, 96, 1, 255),
+    ],
 )
 def test_launch_bounds(sm: int, threads: int, ctas: int, limit: int) -> None:
     """floor8(65536 / (32 * roundup4(warps * ctas))), at most 255 (the measured rule)."""
@@ -323,6 +331,8 @@ def test_short_lives_go_from_register_to_register() -> None:
     for _ in range(8):
         k.emit("STS", (), (imm(0), k.load()))
     after = allocated(k.unit())
-    numbers = [i.dsts[0].num for i in after.functions[0].blocks[0].insts if i.op == "LDS" and isinstance(i.dsts[0], Reg)]
+    numbers = [
+        i.dsts[0].num for i in after.functions[0].blocks[0].insts if i.op == "LDS" and isinstance(i.dsts[0], Reg)
+    ]
     assert all(a != b for a, b in pairwise(numbers[8:]))
     assert max(numbers) <= 8  # R1 is the stack pointer

@@ -124,7 +124,13 @@ def random_inst(rng: random.Random, sm: int, regs: int = 12) -> Inst:
         ]
     op, mods, dsts, srcs = rng.choice(table)
     uniform = op.startswith("U") or op in ("LDCU", "VOTEU")
-    guard = q() if rng.random() < 0.25 and not uniform and op not in ("BAR", "LDGDEPBAR", "DEPBAR", "SHFL", "VOTE", "MATCH", "REDUX") else None
+    guard = (
+        q()
+        if rng.random() < 0.25
+        and not uniform
+        and op not in ("BAR", "LDGDEPBAR", "DEPBAR", "SHFL", "VOTE", "MATCH", "REDUX")
+        else None
+    )
     return Inst(op, mods, dsts, srcs, guard)
 
 
@@ -220,7 +226,9 @@ def walk_path(f: Function, sm: int, rng: random.Random, steps: int) -> int:
                         holder[cell] = inst
             for cell in written:
                 if unannounced.get(cell, inst) is not inst:
-                    raise Fault(f"{inst} overwrites {cell_name(cell)} that {unannounced[cell]} may still read, unannounced")
+                    raise Fault(
+                        f"{inst} overwrites {cell_name(cell)} that {unannounced[cell]} may still read, unannounced"
+                    )
             recent = [e for e in recent if clock - e[2] < REACH]
             recent.append((inst, a, clock))
             clock += c.stall if c.stall else 1
@@ -251,10 +259,14 @@ def _check_recent(h: Hazards, recent: list[tuple[Inst, Access, int]], inst: Inst
     return pairs
 
 
-def _hold(kind: str, h: Hazards, before: Inst, first: Access, inst: Inst, second: Access, cell: int, cycles: int) -> None:
+def _hold(
+    kind: str, h: Hazards, before: Inst, first: Access, inst: Inst, second: Access, cell: int, cycles: int
+) -> None:
     need = h.between(kind, first, second, cell)
     if need is not None and cycles < need.cycles:
-        raise Fault(f"{kind} {cell_name(cell)}: {before} {before.ctl} -> {inst}: {cycles} cycles, table says {need.cycles} ({need.source})")
+        raise Fault(
+            f"{kind} {cell_name(cell)}: {before} {before.ctl} -> {inst}: {cycles} cycles, table says {need.cycles} ({need.source})"
+        )
 
 
 def values(insts: list[Inst], h: Hazards) -> tuple[dict[int, int], list[int]]:
@@ -280,7 +292,18 @@ def values(insts: list[Inst], h: Hazards) -> tuple[dict[int, int], list[int]]:
     return regs, sorted(t[5] for t in history if t[1])
 
 
-_SPACE = {"LDG": "g", "STG": "G", "ATOMG": "G", "REDG": "G", "RED": "G", "LDS": "s", "STS": "S", "LDL": "l", "STL": "L", "LDGSTS": "gS"}
+_SPACE = {
+    "LDG": "g",
+    "STG": "G",
+    "ATOMG": "G",
+    "REDG": "G",
+    "RED": "G",
+    "LDS": "s",
+    "STS": "S",
+    "LDL": "l",
+    "STL": "L",
+    "LDGSTS": "gS",
+}
 _SIZE = {"64": 8, "128": 16}
 
 

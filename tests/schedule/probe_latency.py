@@ -117,7 +117,13 @@ def _pairs(sm: int, recent: list[tuple[Inst, Access, int]], inst: Inst, a: Acces
             if first.write_mask >> cell & 1 and not first.board_w:
                 for c, name, _ in first.writes:
                     if c == cell:
-                        seen.note(("waw", file_of(cell), name + ("@" if first.guarded else ""), group), clock - at, sm, before, inst)
+                        seen.note(
+                            ("waw", file_of(cell), name + ("@" if first.guarded else ""), group),
+                            clock - at,
+                            sm,
+                            before,
+                            inst,
+                        )
             if first.read_mask >> cell & 1 and not (first.board_r and first.late >> cell & 1):
                 for c, _, klass in first.reads:
                     if c == cell:
@@ -177,7 +183,11 @@ CHAIN_OPS = {
     "sel": ("b32", "b32", "{ .reg .pred t; setp.gt.u32 t, %a, %b; selp.u32 %d, %b, 3, t; }"),
     "fsel": ("f32", "f32", "{ .reg .pred t; setp.gt.f32 t, %a, %b; selp.f32 %d, %b, 0f3F800000, t; }"),
     "guard": ("b32", "b32", "{ .reg .pred t; setp.gt.u32 t, %a, %b; mov.u32 %d, %b; @t add.u32 %d, %b, 9; }"),
-    "two": ("b32", "b32", "{ .reg .pred t, u; setp.gt.u32 t, %a, %b; setp.lt.and.u32 u, %b, 5, t; selp.u32 %d, %b, 3, u; }"),
+    "two": (
+        "b32",
+        "b32",
+        "{ .reg .pred t, u; setp.gt.u32 t, %a, %b; setp.lt.and.u32 u, %b, 5, t; selp.u32 %d, %b, 3, u; }",
+    ),
     "vote": ("b32", "b32", "{ .reg .pred t; setp.gt.u32 t, %a, %b; vote.sync.ballot.b32 %d, t, -1; }"),
     "shfl": ("b32", "b32", "shfl.sync.bfly.b32 %d, %a, 1, 31, -1;"),
     "lds": ("b32", "b32", "ld.shared.u32 %d, [%a];"),
@@ -197,21 +207,34 @@ def chain_kernels(names: Iterable[str] = CHAIN_OPS) -> list[str]:
     for first, second in itertools.product(names, names):
         d1, a1, op1 = CHAIN_OPS[first]
         d2, a2, op2 = CHAIN_OPS[second]
-        body = [f"ld.param.{a1} a, [p+8];", f"ld.param.{a1} b, [p+16];", f"ld.param.{a2} c, [p+24];", "ld.param.u64 o, [p];"]
+        body = [
+            f"ld.param.{a1} a, [p+8];",
+            f"ld.param.{a1} b, [p+16];",
+            f"ld.param.{a2} c, [p+24];",
+            "ld.param.u64 o, [p];",
+        ]
         body.append(op1.replace("%d", "x").replace("%a", "a").replace("%b", "b"))
         carry = "x"
         if d1 != a2:
             if _BITS[d1] == _BITS[a2]:
                 body.append(f"mov.b{_BITS[d1]} y, x;")
             elif _BITS[a2] == 64:
-                body.append("mov.b64 y, {x, x};" if d1 == "b32" else "{ .reg .b32 z; mov.b32 z, x; mov.b64 y, {z, z}; }")
+                body.append(
+                    "mov.b64 y, {x, x};" if d1 == "b32" else "{ .reg .b32 z; mov.b32 z, x; mov.b64 y, {z, z}; }"
+                )
             else:
-                body.append("{ .reg .b32 z; mov.b64 {z, y}, x; }" if a2 == "b32" else "{ .reg .b32 z, w; mov.b64 {z, w}, x; mov.b32 y, w; }")
+                body.append(
+                    "{ .reg .b32 z; mov.b64 {z, y}, x; }"
+                    if a2 == "b32"
+                    else "{ .reg .b32 z, w; mov.b64 {z, w}, x; mov.b32 y, w; }"
+                )
             carry = "y"
         body.append(op2.replace("%d", "z").replace("%a", carry).replace("%b", "c"))
         body.append(f"st.global.{d2} [o], z;")
         declare = f".reg .{a1} a, b; .reg .{a2} c, y; .reg .{d1} x; .reg .{d2} z; .reg .b64 o;"
-        out.append(f".visible .entry k_{first}_{second}(.param .align 8 .b8 p[32]) {{ {declare} {' '.join(body)} ret; }}")
+        out.append(
+            f".visible .entry k_{first}_{second}(.param .align 8 .b8 p[32]) {{ {declare} {' '.join(body)} ret; }}"
+        )
     return out
 
 
@@ -251,7 +274,11 @@ def main() -> None:
     parser.add_argument("--tags", action="store_true", help="print scoreboard use and least stalls")
     parser.add_argument("cubins", nargs="*", type=Path)
     args = parser.parse_args()
-    cubins = [*args.cubins, *(compile_chains(args.sm) if args.chains else ()), *(kernel_cubins(args.sm) if args.kernels else ())]
+    cubins = [
+        *args.cubins,
+        *(compile_chains(args.sm) if args.chains else ()),
+        *(kernel_cubins(args.sm) if args.kernels else ()),
+    ]
     seen = Seen()
     for cubin in cubins:
         for _, words in text_sections(cubin):

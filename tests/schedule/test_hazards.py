@@ -100,7 +100,9 @@ def test_scoreboards_by_sm() -> None:
     ldgsts = Inst("LDGSTS", ("E",), (), (mem(r(0)), mem(r(2, 2))))
     assert {sm: hazards(sm).boards(dfma) for sm in SMS} == {sm: "" if sm in (90, 100) else "WR" for sm in SMS}
     assert {sm: hazards(sm).boards(r2ur) for sm in SMS} == {sm: "WR" if sm < 90 else "" for sm in SMS}
-    assert {sm: hazards(sm).boards(ldgsts) for sm in SMS if sm > 75} == {sm: "R" if sm < 90 else "WR" for sm in SMS if sm > 75}
+    assert {sm: hazards(sm).boards(ldgsts) for sm in SMS if sm > 75} == {
+        sm: "R" if sm < 90 else "WR" for sm in SMS if sm > 75
+    }
     assert hazards(80).access(Inst("S2R", (), (r(0),), (Name("N", "SR_TID.X"),))).late == 0
     assert hazards(80).boards(Inst("IADD3", (), (r(0), PT, PT), (r(1), imm(2), r(3)))) == ""
 

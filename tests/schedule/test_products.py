@@ -27,15 +27,26 @@ SHAPES = {
 def kernel(shape: str, sm: int, count: int) -> str:
     """``count`` independent products, then each goes on once."""
     op, (a, b, c), kind = SHAPES[shape]
-    names = [f"a{n}" for n in range(a)], [f"b{n}" for n in range(b)], [[f"c{k}_{n}" for n in range(c)] for k in range(count)]
+    names = (
+        [f"a{n}" for n in range(a)],
+        [f"b{n}" for n in range(b)],
+        [[f"c{k}_{n}" for n in range(c)] for k in range(count)],
+    )
     at = iter(range(0, 1 << 16, 8))
     lines = [f"ld.global.b32 {x}, [p+{next(at)}];" for x in (*names[0], *names[1])]
     lines += [f"ld.global.{kind} {x}, [p+{next(at)}];" for row in names[2] for x in row]
     for _ in range(2):
-        lines += [f"{op} {{{','.join(row)}}}, {{{','.join(names[0])}}}, {{{','.join(names[1])}}}, {{{','.join(row)}}};" for row in names[2]]
+        lines += [
+            f"{op} {{{','.join(row)}}}, {{{','.join(names[0])}}}, {{{','.join(names[1])}}}, {{{','.join(row)}}};"
+            for row in names[2]
+        ]
     lines += [f"st.global.{kind} [p+{next(at)}], {x};" for row in names[2] for x in row]
     regs = f".reg .b64 p; .reg .b32 {','.join((*names[0], *names[1]))}; .reg .{kind} {','.join(x for row in names[2] for x in row)};"
-    return f".version 9.0\n.target sm_{sm}\n.address_size 64\n.visible .entry k(.param .u64 q) {{ {regs} ld.param.u64 p, [q];\n" + "\n".join(lines) + "\nret; }\n"
+    return (
+        f".version 9.0\n.target sm_{sm}\n.address_size 64\n.visible .entry k(.param .u64 q) {{ {regs} ld.param.u64 p, [q];\n"
+        + "\n".join(lines)
+        + "\nret; }\n"
+    )
 
 
 def gaps(cubin: Path, sm: int) -> list[int]:

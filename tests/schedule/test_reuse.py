@@ -60,5 +60,8 @@ def test_matrix_products_keep_their_first_operand() -> None:
         return Reg("R", n, 0, 4)
 
     pair = [Reg("R", 40 + 2 * n, 0, 2) for n in range(2)]
-    products = [Inst("HMMA", ("16816", "F32"), (quad(8 + 4 * n),), (quad(20), pair[n], quad(8 + 4 * n)), ctl=Ctl(8, 1)) for n in range(2)]
+    products = [
+        Inst("HMMA", ("16816", "F32"), (quad(8 + 4 * n),), (quad(20), pair[n], quad(8 + 4 * n)), ctl=Ctl(8, 1))
+        for n in range(2)
+    ]
     assert hints(products, "sm_80") == [[0], []]

@@ -13,7 +13,15 @@ from stages.simulate import Device
 KERNEL = "k"
 
 
-def elf(code: bytes, sm: int = 80, params: tuple[int, ...] = (8,), shared: int = 0, regs: int = 40, machine: int = 190, kind: int = 2) -> bytes:
+def elf(
+    code: bytes,
+    sm: int = 80,
+    params: tuple[int, ...] = (8,),
+    shared: int = 0,
+    regs: int = 40,
+    machine: int = 190,
+    kind: int = 2,
+) -> bytes:
     """A cubin with one kernel ``k`` whose parameters have the given byte sizes."""
     base = 0x160 if sm < 90 else 0x210 if sm < 100 else 0x380
     offsets, at = [], 0
@@ -43,13 +51,34 @@ def elf(code: bytes, sm: int = 80, params: tuple[int, ...] = (8,), shared: int =
     for i, (name, type_, body) in enumerate(bodies):
         size = shared if name.startswith(".nv.shared") else len(body)
         link = 2 if name == ".symtab" else 0
-        headers += struct.pack("<IIQQQQIIQQ", starts[i], type_, 0, 0, len(out), size, link, 0, 16, 24 if type_ == 2 else 0)
+        headers += struct.pack(
+            "<IIQQQQIIQQ", starts[i], type_, 0, 0, len(out), size, link, 0, 16, 24 if type_ == 2 else 0
+        )
         out += body
         out += bytes(-len(out) % 16)
     shoff = len(out)
     out += headers
     out[:64] = struct.pack(
-        "<4sBBBBB7xHHIQQQIHHHHHH", b"\x7fELF", 2, 1, 1, 0x41, 8, kind, machine, 1, 0, 0, shoff, sm << 8 | 4, 64, 56, 0, 64, len(bodies), 1
+        "<4sBBBBB7xHHIQQQIHHHHHH",
+        b"\x7fELF",
+        2,
+        1,
+        1,
+        0x41,
+        8,
+        kind,
+        machine,
+        1,
+        0,
+        0,
+        shoff,
+        sm << 8 | 4,
+        64,
+        56,
+        0,
+        64,
+        len(bodies),
+        1,
     )
     return bytes(out)
 

@@ -17,7 +17,9 @@ GENERATOR = np.random.default_rng(0)
 
 
 def orias_run(*args: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "stages.simulate", *args], capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run(
+        [sys.executable, "-m", "stages.simulate", *args], capture_output=True, text=True, check=False, timeout=60
+    )
 
 
 @pytest.mark.parametrize(
@@ -38,7 +40,20 @@ def test_random_bounds() -> None:
     assert got.min() >= -3 and got.max() <= 3 and len(set(got)) > 3
 
 
-@pytest.mark.parametrize("text", ["", "x", "i33=1", "i32=x", "buf:i32[-1]", "buf:i32[3]=random:1", "u8=256", "buf:missing.npy", "buf:f32[999999999999]"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "x",
+        "i33=1",
+        "i32=x",
+        "buf:i32[-1]",
+        "buf:i32[3]=random:1",
+        "u8=256",
+        "buf:missing.npy",
+        "buf:f32[999999999999]",
+    ],
+)
 def test_bad_arguments(text: str) -> None:
     with pytest.raises(ArgError):
         parse_arg(text, GENERATOR)
@@ -84,6 +99,8 @@ def test_cli_errors_are_one_line(tmp_path: Path) -> None:
     bad = tmp_path / "bad.cubin"
     bad.write_bytes(b"garbage")
     done = orias_run(str(bad))
-    assert done.returncode == 1 and done.stderr.startswith("orias-run: error: not an ELF") and done.stderr.count("\n") == 1
+    assert (
+        done.returncode == 1 and done.stderr.startswith("orias-run: error: not an ELF") and done.stderr.count("\n") == 1
+    )
     done = orias_run(str(tmp_path / "missing.cubin"))
     assert done.returncode == 1 and "missing.cubin" in done.stderr and "Traceback" not in done.stderr

@@ -11,8 +11,24 @@ import pytest
 from stages.simulate import exact, fp
 
 MODES = ("RN", "RZ", "RM", "RP")
-SPECIAL64 = (0.0, -0.0, 1.0, -1.0, 5e-324, -5e-324, 2.2250738585072014e-308, 1.7976931348623157e308, math.inf, -math.inf, math.nan, 1 + 2**-52)
-SPECIAL32 = tuple(np.float32(x) for x in (0, -0.0, 1, -1, 1e-45, -1e-45, 1.1754944e-38, 3.4028235e38, math.inf, -math.inf, math.nan, 1 + 2**-23))
+SPECIAL64 = (
+    0.0,
+    -0.0,
+    1.0,
+    -1.0,
+    5e-324,
+    -5e-324,
+    2.2250738585072014e-308,
+    1.7976931348623157e308,
+    math.inf,
+    -math.inf,
+    math.nan,
+    1 + 2**-52,
+)
+SPECIAL32 = tuple(
+    np.float32(x)
+    for x in (0, -0.0, 1, -1, 1e-45, -1e-45, 1.1754944e-38, 3.4028235e38, math.inf, -math.inf, math.nan, 1 + 2**-23)
+)
 
 
 def same(a: float, b: float) -> bool:
@@ -30,7 +46,9 @@ def samples32(n: int, seed: int) -> np.ndarray:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_fma32(mode: str) -> None:
-    a, b, c = (np.concatenate([samples32(1500, s), np.tile(np.roll(SPECIAL32, s), 12)]).astype(np.float32) for s in (1, 2, 3))
+    a, b, c = (
+        np.concatenate([samples32(1500, s), np.tile(np.roll(SPECIAL32, s), 12)]).astype(np.float32) for s in (1, 2, 3)
+    )
     with np.errstate(all="ignore"):
         c[:300] = (-(a[:300].astype(np.float64) * b[:300])).astype(np.float32)
     with np.errstate(all="ignore"):
@@ -53,12 +71,20 @@ def test_double(op: str, mode: str) -> None:
     a, b, c = parts
     c[400:600] = -(a[400:600] * b[400:600])
     with np.errstate(all="ignore"):
-        got = {"add": lambda: fp.add64(a, b, mode), "mul": lambda: fp.mul64(a, b, mode), "fma": lambda: fp.fma64(a, b, c, mode)}[op]()
+        got = {
+            "add": lambda: fp.add64(a, b, mode),
+            "mul": lambda: fp.mul64(a, b, mode),
+            "fma": lambda: fp.fma64(a, b, c, mode),
+        }[op]()
     for x, y, z, r in zip(a.tolist(), b.tolist(), c.tolist(), got.tolist(), strict=True):
         if op == "mul":
             want = exact.mul_exact(x, y, exact.F64, mode)
         else:
-            want = exact.fma_exact(x, y, z, exact.F64, mode) if op == "fma" else exact.fma_exact(x, 1.0, y, exact.F64, mode)
+            want = (
+                exact.fma_exact(x, y, z, exact.F64, mode)
+                if op == "fma"
+                else exact.fma_exact(x, 1.0, y, exact.F64, mode)
+            )
         assert same(want, r), (x, y, z, want, r)
 
 
@@ -67,7 +93,13 @@ def test_the_reference() -> None:
     g = np.random.default_rng(11)
     wild = g.integers(0, 2**64, 3 * 500, dtype=np.uint64).view(np.float64)
     near = np.ldexp(g.integers(-(2**53), 2**53, 3 * 500).astype(np.float64), g.integers(-1100, -400, 3 * 500))
-    for x, y, z in [*wild.reshape(-1, 3).tolist(), *near.reshape(-1, 3).tolist(), (1.5, 2.0, -3.0), (5e-324, 0.5, 5e-324), (5e-324, 1.5, 0.0)]:
+    for x, y, z in [
+        *wild.reshape(-1, 3).tolist(),
+        *near.reshape(-1, 3).tolist(),
+        (1.5, 2.0, -3.0),
+        (5e-324, 0.5, 5e-324),
+        (5e-324, 1.5, 0.0),
+    ]:
         if not np.isfinite([x, y, z]).all():
             continue
         total = Fraction(x) * Fraction(y) + Fraction(z)
@@ -103,4 +135,6 @@ def test_to_odd_avoids_double_rounding() -> None:
     assert r[0] == np.float32(1 + 2**-23)
     a = np.array([1.0000001], np.float32)
     b = np.array([1.0000001], np.float32)
-    assert float(fp.fma32(a, b, np.array([-1], np.float32))[0]) == exact.fma_exact(float(a[0]), float(b[0]), -1.0, exact.F32, "RN")
+    assert float(fp.fma32(a, b, np.array([-1], np.float32))[0]) == exact.fma_exact(
+        float(a[0]), float(b[0]), -1.0, exact.F32, "RN"
+    )

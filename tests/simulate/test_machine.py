@@ -16,7 +16,9 @@ EXIT = Inst("EXIT")
 def run(insts: list[Inst], n: int = 32, block: int = 32, grid: int = 1, **options: object) -> np.ndarray:
     """The words that the kernel stored."""
     out = np.zeros(n, np.uint32)
-    device(insts, **({"shared": options.pop("static")} if "static" in options else {})).launch("k", grid, block, [out], **options)
+    device(insts, **({"shared": options.pop("static")} if "static" in options else {})).launch(
+        "k", grid, block, [out], **options
+    )
     return out
 
 
@@ -27,7 +29,13 @@ def test_lanes_and_constants() -> None:
 
 def test_functions_of_signs() -> None:
     """PLOP3 of the signs of a register and of a word of a constant bank (a table of a and not b: 0x30)."""
-    signs = (r(5)._replace(mod="SIGN"), cbank(0, 0x164)._replace(mod="SIGN"), RZ._replace(mod="SIGN"), Imm("I", 0x30), Imm("I", 0))
+    signs = (
+        r(5)._replace(mod="SIGN"),
+        cbank(0, 0x164)._replace(mod="SIGN"),
+        RZ._replace(mod="SIGN"),
+        Imm("I", 0x30),
+        Imm("I", 0),
+    )
     insts = [
         *prologue(),
         Inst("IADD3", (), (r(5),), (r(0), imm(-16), RZ)),
@@ -62,7 +70,11 @@ def test_uniform_choices_of_64_bits() -> None:
     """USEL.64 between pairs, and with a number of 33 bits that has a sign (as SEL.64)."""
     pair, up = (lambda n: Reg("UR", n, 0, 2)), Reg("UP", 0, 0, 1)
     words = [Inst("UMOV", (), (Reg("UR", 4 + n, 0, 1),), (imm(value),)) for n, value in enumerate((5, 6, 7, 8))]
-    for flags, number, want in ((0, 0x1FFFFFFFC, (5, 6)), (INV, 0x1FFFFFFFC, (0xFFFFFFFC, 0xFFFFFFFF)), (INV, 0xFFFFFFFC, (0xFFFFFFFC, 0))):
+    for flags, number, want in (
+        (0, 0x1FFFFFFFC, (5, 6)),
+        (INV, 0x1FFFFFFFC, (0xFFFFFFFC, 0xFFFFFFFF)),
+        (INV, 0xFFFFFFFC, (0xFFFFFFFC, 0)),
+    ):
         for other in (pair(6), Imm("I", number)):
             chosen = want if type(other) is Imm or not flags else (7, 8)
             for n, word in enumerate(chosen):
@@ -166,7 +178,10 @@ def test_one_warp_short_of_a_barrier_is_a_deadlock() -> None:
         Inst("BAR", ("SYNC",), (), (imm(0), imm(96))),
         EXIT,
     ]
-    with pytest.raises(SimError, match=r"deadlock: 64 threads at barrier 0 \(64 of 96 threads\), SASS 0x0040.*: warp 0 of block \(0,0,0\) lanes 0xffffffff, warp 1 of block"):
+    with pytest.raises(
+        SimError,
+        match=r"deadlock: 64 threads at barrier 0 \(64 of 96 threads\), SASS 0x0040.*: warp 0 of block \(0,0,0\) lanes 0xffffffff, warp 1 of block",
+    ):
         run(insts, 64, 64)
 
 
@@ -177,7 +192,10 @@ def test_endless_loop_hits_the_limit() -> None:
 
 def test_out_of_bounds_names_the_instruction() -> None:
     insts = [*prologue(), store(0, offset=4), EXIT]
-    with pytest.raises(SimError, match=r"out-of-bounds global write of 4 bytes at .*\(128 bytes into 'argument 0' of 128 bytes.*SASS 0x0030.*thread \(31,0,0\)"):
+    with pytest.raises(
+        SimError,
+        match=r"out-of-bounds global write of 4 bytes at .*\(128 bytes into 'argument 0' of 128 bytes.*SASS 0x0030.*thread \(31,0,0\)",
+    ):
         run(insts)
 
 
@@ -256,7 +274,11 @@ def test_the_hazard_is_reported() -> None:
     out = np.zeros(32, np.uint32)
     stats = device(timed(2)).launch("k", 1, 32, [out], strict=True)
     assert len(stats.hazards) == 1
-    assert "R5 of SASS 0x0040" in stats.hazards[0] and "read too early by SASS 0x0050" in stats.hazards[0] and "2 cycles later" in stats.hazards[0]
+    assert (
+        "R5 of SASS 0x0040" in stats.hazards[0]
+        and "read too early by SASS 0x0050" in stats.hazards[0]
+        and "2 cycles later" in stats.hazards[0]
+    )
     assert not device(timed(4)).launch("k", 1, 32, [out], strict=True).hazards
 
 

@@ -22,7 +22,10 @@ def compiled(body: str, arch: str) -> bytes:
     """ptxas's cubin of one kernel k(p, q) whose pointers are in %rd1 and %rd2."""
     oracle.require("ptxas")
     regs = ".reg .b64 %rd<12>; .reg .b32 %r<12>; .reg .f32 %f<6>; ld.param.u64 %rd1,[p]; ld.param.u64 %rd2,[q];"
-    got = oracle.compile_ptx(HEAD.format(arch) + f".visible .entry k(.param .u64 p, .param .u64 q, .param .f32 w) {{ {regs} {body} ret; }}", arch)
+    got = oracle.compile_ptx(
+        HEAD.format(arch) + f".visible .entry k(.param .u64 p, .param .u64 q, .param .f32 w) {{ {regs} {body} ret; }}",
+        arch,
+    )
     assert isinstance(got, Path), got
     return got.read_bytes()
 
@@ -63,12 +66,19 @@ def test_pairs_of_floats(strict: bool) -> None:
 def test_masked_loads_of_256_bits(used: list[int]) -> None:
     """The words that the mask names come one behind the other; the others leave their registers alone, for the hazard tables too."""
     regs = ",".join(f"%r{i}" if i in used else "_" for i in range(8))
-    data = compiled(f"ld.global.v8.b32 {{{regs}}},[%rd1]; " + " ".join(f"st.global.b32 [%rd2+{4 * i}],%r{i};" for i in used), "100a")
+    data = compiled(
+        f"ld.global.v8.b32 {{{regs}}},[%rd1]; " + " ".join(f"st.global.b32 [%rd2+{4 * i}],%r{i};" for i in used), "100a"
+    )
     out = np.full(8, -1, np.int32)
     Device(data).launch("k", 1, 1, [np.arange(10, 18, dtype=np.int32), out, np.float32(0)])
     assert out.tolist() == [10 + i if i in used else -1 for i in range(8)]
     cubin = read_cubin(data)
-    (load,) = (i.inst for s in cubin.sections for i in decode_section(s, isa.target(cubin.sm)) if i.inst is not None and i.inst.op == "LDG")
+    (load,) = (
+        i.inst
+        for s in cubin.sections
+        for i in decode_section(s, isa.target(cubin.sm))
+        if i.inst is not None and i.inst.op == "LDG"
+    )
     assert sum(cell < PHYSICAL_BASE["UR"] for cell, _, _ in hazards(100).access(load).writes) == len(used)
 
 
@@ -90,10 +100,13 @@ def test_three_way_minimum_of_halves() -> None:
 def test_the_stack_of_a_linked_recursion(tmp_path: Path) -> None:
     """nvlink writes -1 where it knows no depth: the launch's own stack counts."""
     oracle.require("ptxas", "nvlink")
-    text = HEAD.format("90") + """.visible .func (.param .b32 r) f(.param .b32 n) { .reg .b32 %r<5>; .reg .pred %p; ld.param.b32 %r1,[n]; setp.lt.u32 %p,%r1,2; mov.u32 %r3,1; @%p bra D;
+    text = (
+        HEAD.format("90")
+        + """.visible .func (.param .b32 r) f(.param .b32 n) { .reg .b32 %r<5>; .reg .pred %p; ld.param.b32 %r1,[n]; setp.lt.u32 %p,%r1,2; mov.u32 %r3,1; @%p bra D;
     sub.u32 %r2,%r1,1; { .param .b32 a; .param .b32 b; st.param.b32 [a],%r2; call (b),f,(a); ld.param.b32 %r3,[b]; } mul.lo.u32 %r3,%r3,%r1; D: st.param.b32 [r],%r3; ret; }
     .visible .entry k(.param .u64 p) { .reg .b64 %rd; .reg .b32 %r<2>; ld.param.u64 %rd,[p]; { .param .b32 a; .param .b32 b; st.param.b32 [a],7; call (b),f,(a); ld.param.b32 %r1,[b]; }
     st.global.b32 [%rd],%r1; ret; }"""
+    )
     made = oracle.compile_ptx(text, "90", "-c")
     assert isinstance(made, Path), made
     linked = tmp_path / "linked.cubin"

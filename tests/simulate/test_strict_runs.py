@@ -29,7 +29,11 @@ _BREAKS: dict[str, Callable[[int, random.Random], int]] = {
 
 def broken(cubin: bytes, r: random.Random) -> bytes:
     """The cubin with a few control words made wrong."""
-    texts = [(s["sh_offset"], s["sh_size"]) for s in ELFFile(io.BytesIO(cubin)).iter_sections() if s.name.startswith(".text.")]
+    texts = [
+        (s["sh_offset"], s["sh_size"])
+        for s in ELFFile(io.BytesIO(cubin)).iter_sections()
+        if s.name.startswith(".text.")
+    ]
     data = bytearray(cubin)
     for _ in range(r.choice((0, 1, 4))):
         offset, size = r.choice(texts)
@@ -44,9 +48,14 @@ def outcome(cubin: bytes, launch: Launch, seed: int) -> tuple[object, ...]:
     device = Device(cubin)
     buffers, args = prepare(device, launch)
     try:
-        stats = device.launch(launch.entry, launch.grid, launch.block, args, shared=launch.shared, strict=True, seed=seed, limit=100_000)
+        stats = device.launch(
+            launch.entry, launch.grid, launch.block, args, shared=launch.shared, strict=True, seed=seed, limit=100_000
+        )
     except SimError as e:
-        return ("error", str(e).split(" at SASS")[0])  # the long way finds a bad address when the instruction reads it, and names that place
+        return (
+            "error",
+            str(e).split(" at SASS")[0],
+        )  # the long way finds a bad address when the instruction reads it, and names that place
     return {k: v.tobytes() for k, v in buffers.items()}, sorted(stats.hazards), stats.instructions
 
 
@@ -55,7 +64,11 @@ def never(self: Runs, plan: Plan) -> bool:
     return False
 
 
-@pytest.mark.parametrize("spec", [cases.CASES[n] for n in ("vadd", "matmul", "reduce_sum", "switch10", "call_twice", "half2_ops")], ids=lambda s: s.name)
+@pytest.mark.parametrize(
+    "spec",
+    [cases.CASES[n] for n in ("vadd", "matmul", "reduce_sum", "switch10", "call_twice", "half2_ops")],
+    ids=lambda s: s.name,
+)
 def test_ways_agree(spec: KernelSpec, monkeypatch: pytest.MonkeyPatch) -> None:
     oracle.require("ptxas")
     got = compile_ptxas(ptx_for(spec, ARCH), ARCH, [])

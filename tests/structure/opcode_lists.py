@@ -32,7 +32,9 @@ def _strings(nodes: list[ast.expr]) -> list[str]:
 def _dispatches(node: ast.Dict) -> bool:
     """Whether a dict's values are code: names, attributes, lambdas, tuples of them."""
     values = [v for k, v in zip(node.keys, node.values, strict=True) if k is not None]
-    return bool(values) and all(isinstance(v, (ast.Name, ast.Attribute, ast.Lambda, ast.Tuple, ast.Call)) for v in values)
+    return bool(values) and all(
+        isinstance(v, (ast.Name, ast.Attribute, ast.Lambda, ast.Tuple, ast.Call)) for v in values
+    )
 
 
 def lists(path: Path, known: frozenset[str]) -> Iterator[Found]:
@@ -56,7 +58,12 @@ def lists(path: Path, known: frozenset[str]) -> Iterator[Found]:
 def all_lists() -> list[Found]:
     """The lists of `ir_format`, `stages` and `orchestrator`, rows apart."""
     known = frozenset(source().rows)
-    paths = sorted(p for top in ("ir_format", "stages", "orchestrator") for p in (ROOT / top).rglob("*.py") if "rows" not in p.relative_to(ROOT).parts)
+    paths = sorted(
+        p
+        for top in ("ir_format", "stages", "orchestrator")
+        for p in (ROOT / top).rglob("*.py")
+        if "rows" not in p.relative_to(ROOT).parts
+    )
     return [found for path in paths for found in lists(path, known)]
 
 

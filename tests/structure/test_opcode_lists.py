@@ -13,7 +13,10 @@ ALLOWED = {
     "stages/check/regalloc_exec.py": (2, "what the checker evaluates itself"),
     "stages/check/regalloc_values.py": (2, "what the checker evaluates itself"),
     "stages/check/convergence_checker.py": (3, "what each kind of meeting asks for"),
-    "stages/check/records.py": (2, "what the records of a cubin name, worked out apart from the stages that write them"),
+    "stages/check/records.py": (
+        2,
+        "what the records of a cubin name, worked out apart from the stages that write them",
+    ),
     "stages/check/schedule_checker.py": (4, "measured distances of single pairs"),
     "stages/check/sides.py": (1, "what the simulator's copy notes"),
     "stages/check/streams.py": (1, "what the allocation stage may add"),

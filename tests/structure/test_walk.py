@@ -30,14 +30,26 @@ def change(path: Path, old: str, new: str) -> None:
 
 def run(copy: Path, *command: str) -> str:
     """A command of the copy; it must succeed."""
-    done = subprocess.run([sys.executable, "-P", *command], cwd=copy, env={"PYTHONPATH": str(copy)}, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        [sys.executable, "-P", *command],
+        cwd=copy,
+        env={"PYTHONPATH": str(copy)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
 def test_an_sm_is_one_entry_of_the_table(copy: Path) -> None:
     """sm_122, as much as sm_120 as sm_121 is: its record, and what lies in the open ranges is there."""
-    change(copy / "ir_format/target.py", "    _SM_121,\n)", '    _SM_121,\n    replace(_SM_120, name="sm_122", sm=122, min_ptx=(9, 0)),\n)')
+    change(
+        copy / "ir_format/target.py",
+        "    _SM_121,\n)",
+        '    _SM_121,\n    replace(_SM_120, name="sm_122", sm=122, min_ptx=(9, 0)),\n)',
+    )
     (copy / "k.ptx").write_text(SAXPY.read_text().replace("sm_120", "sm_122"))
     run(copy, "-m", "orchestrator", "k.ptx", "-arch", "sm_122", "-o", "k.cubin")
     assert "0 findings" in run(copy, "-m", "stages.check", "k.cubin")
@@ -67,9 +79,18 @@ print(t.format(back), hazards(90).klass(back), is_pure(back), back.op in _SPECUL
 
 
 def test_an_instruction_without_facts_does_not_load(copy: Path) -> None:
-    change(copy / "ir_format/isa/rows/floating.py", "op FADD       ", "FNEW        1fe AB d <- a- b-|                ; ; imm=f32\nop FADD       ")
+    change(
+        copy / "ir_format/isa/rows/floating.py",
+        "op FADD       ",
+        "FNEW        1fe AB d <- a- b-|                ; ; imm=f32\nop FADD       ",
+    )
     done = subprocess.run(
-        [sys.executable, "-P", "-c", "from ir_format import isa; isa.target(90)"], cwd=copy, env={"PYTHONPATH": str(copy)}, capture_output=True, text=True, check=False
+        [sys.executable, "-P", "-c", "from ir_format import isa; isa.target(90)"],
+        cwd=copy,
+        env={"PYTHONPATH": str(copy)},
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode and "rows without an op line: FNEW" in done.stderr
 
@@ -83,9 +104,11 @@ def test_a_pass_is_a_file_and_a_line(copy: Path) -> None:
     path = copy / "stages/optimize/passes.py"
     text = path.read_text()
     path.write_text(
-        text.replace("from stages.runner import Pass\n", "from stages.optimize.census import census\nfrom stages.runner import Pass\n", 1).replace(
-            "PASSES: tuple[Pass, ...] = (\n", 'PASSES: tuple[Pass, ...] = (\n    Pass("census", census),\n', 1
-        )
+        text.replace(
+            "from stages.runner import Pass\n",
+            "from stages.optimize.census import census\nfrom stages.runner import Pass\n",
+            1,
+        ).replace("PASSES: tuple[Pass, ...] = (\n", 'PASSES: tuple[Pass, ...] = (\n    Pass("census", census),\n', 1)
     )
     (copy / "k.ptx").write_text(SAXPY.read_text())
     run(copy, "-m", "orchestrator", "k.ptx", "-arch", "sm_120", "--save-temps", "T", "-o", "k.cubin")

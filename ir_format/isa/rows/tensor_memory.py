@@ -9,7 +9,16 @@ from __future__ import annotations
 from typing import Final
 
 #: Value of bits 81, 82 and 87: name and registers for x1.
-_SHAPES: Final = (("16dp128bit", 2), ("16dp256bit", 4), ("", 1), ("16dp64bit", 1), ("16dp32bit_t0_t15", 1), ("16dp32bit_t16_t31", 1), ("?", 0), ("?", 0))
+_SHAPES: Final = (
+    ("16dp128bit", 2),
+    ("16dp256bit", 4),
+    ("", 1),
+    ("16dp64bit", 1),
+    ("16dp32bit_t0_t15", 1),
+    ("16dp32bit_t16_t31", 1),
+    ("?", 0),
+    ("?", 0),
+)
 
 
 def _shapes(low: int, high: int) -> str:
@@ -23,9 +32,11 @@ def _shapes(low: int, high: int) -> str:
     return " ".join(items)
 
 
-TEXT = f"""
+TEXT = (
+    f"""
 enum tmshape = {_shapes(0, 8)}
-""" + r"""
+"""
+    + r"""
 enum tmstat  = ? x2:2 x4:4 x8:8 x16:16 x32:32 x64:64 x128:128
 enum akeep   = _ A_KEEP A_REUSE A_REUSE.A_KEEP
 enum bkeep   = _ BUFFER1 BUFFER2 BUFFER3 B_KEEP B_KEEP.BUFFER1 B_KEEP.BUFFER2 B_KEEP.BUFFER3 B_REUSE B_REUSE.BUFFER1 B_REUSE.BUFFER2 B_REUSE.BUFFER3
@@ -82,3 +93,4 @@ LDTM.STAT    5ee+91 - sm=103,110  r:R@24 d/tmstat <- t:TM(O40-63+72-79)@32 ; .{?
 op STTM       write=tensor convergent protocol noduplicate class=sttm
 STTM         9ed+91 - sm=100-110  <- t:TM(O40-63+72-79)@64 b:R@32/tmshape ; .tmshape@81-82+87+83-85 .EXPAND16BIT@80     ; guard=UP
 """
+)

@@ -23,7 +23,8 @@ def _shapes(ns: range | tuple[int, ...], part: int, ks: list[int], step: int = 1
     return " ".join(names)
 
 
-TEXT = f"""
+TEXT = (
+    f"""
 enum hshape2  = {_shapes(_FLOAT, 2, [16, 8])}
 enum hshape4  = {_shapes(_FLOAT, 4, [16, 8])}
 enum hspshape2 = {_shapes(_FLOAT, 2, [16, 0, 32, 0])}
@@ -35,7 +36,8 @@ enum qspshape4 = {_shapes(_FLOAT, 4, [0, 64])}
 enum ishape   = {_shapes(_INTEGER, 2, [32], 3)}
 enum ispshape = {_shapes(_INTEGER, 2, [64], 3, 1)}
 enum bshape   = {_shapes(_INTEGER, 2, [256])}
-""" + r"""
+"""
+    + r"""
 enum gmods   = _ tnspA tnspB tnspA.tnspB negB negB.tnspA negB.tnspB negB.tnspA.tnspB negA negA.tnspA negA.tnspB negA.tnspA.tnspB negA.negB negA.negB.tnspA negA.negB.tnspB negA.negB.tnspA.tnspB
 enum gmodb   = _ tnspB negB negB.tnspB
 enum gneg    = _ negB negA negA.negB
@@ -88,3 +90,4 @@ op WARPGROUP  effect=sync convergent waits wall protocol noduplicate class=ARRIV
 WARPGROUP.ARRIVE 9c5 - sm=90    <-                                                               ; 79-80=0
 WARPGROUP.DEPBAR 9c5 - sm=90    <- gsb:N(gsbn)@84-86 n:I(u)@72-74                                 ; .LE 47=1 79-80=2
 """
+)

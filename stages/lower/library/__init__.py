@@ -14,7 +14,12 @@ from typing import Final
 
 # PTX name -> file stem. The order is the order of the helpers in a unit that uses several.
 FUNCTIONS: Final[dict[str, str]] = {
-    **{f"__orias_{op}_f32_{r}{z}": f"{op}_f32" for op in ("div", "sqrt") for r in ("rn", "rz", "rm", "rp") for z in ("", "_ftz")},
+    **{
+        f"__orias_{op}_f32_{r}{z}": f"{op}_f32"
+        for op in ("div", "sqrt")
+        for r in ("rn", "rz", "rm", "rp")
+        for z in ("", "_ftz")
+    },
     **{f"__orias_{op}_f64_{r}": f"{op}_f64" for op in ("div", "rcp", "sqrt") for r in ("rn", "rz", "rm", "rp")},
     **{f"__orias_{op}_{k}64": f"divmod_{k}64" for k in "us" for op in ("divmod", "div", "rem")},
     "__orias_fns": "fns",
@@ -32,11 +37,19 @@ def function_text(name: str) -> str:
     if stem.startswith("divmod"):
         op = name.split("_")[3]
         kept, local = {"div": ("q", "r"), "rem": ("r", "q"), "divmod": ("qr", "")}[op]
-        text = text.replace("@op@", op).replace("@results@", ", ".join(f".reg .b64 {x}" for x in kept)).replace("@locals@", "".join(f", {x}" for x in local))
-        return text.replace("@quotient@", "" if "q" in kept else "//").replace("@remainder@", "" if "r" in kept else "//")
+        text = (
+            text.replace("@op@", op)
+            .replace("@results@", ", ".join(f".reg .b64 {x}" for x in kept))
+            .replace("@locals@", "".join(f", {x}" for x in local))
+        )
+        return text.replace("@quotient@", "" if "q" in kept else "//").replace(
+            "@remainder@", "" if "r" in kept else "//"
+        )
     variant = name.removeprefix(f"__orias_{stem}").removeprefix("_")
     rounding, _, flush = variant.partition("_")
-    text = text.replace("@nearest@", "" if rounding == "rn" else "//").replace("@directed@", "//" if rounding == "rn" else "")
+    text = text.replace("@nearest@", "" if rounding == "rn" else "//").replace(
+        "@directed@", "//" if rounding == "rn" else ""
+    )
     return text.replace("@name@", variant).replace("@round@", rounding).replace("@ftz@", f".{flush}" if flush else "")
 
 

@@ -44,7 +44,9 @@ m16n16 m16n8 | M:.{mod} | v8.6
 """
 
 # Parts of instruction names that have such a gate (an `async` in a name has none).
-NAMED_EARLY = frozenset(("is_canceled", "get_first_ctaid", "get_first_ctaid::x", "get_first_ctaid::y", "get_first_ctaid::z"))
+NAMED_EARLY = frozenset(
+    ("is_canceled", "get_first_ctaid", "get_first_ctaid::x", "get_first_ctaid::y", "get_first_ctaid::z")
+)
 
 _ADDRESSES = """
 ld st atom red | <generic> | F:generic addressing | t20 v2.0

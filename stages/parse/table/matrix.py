@@ -155,7 +155,9 @@ def _wmma_rows() -> str:
         sub = shape in ("m8n8k32", "m8n8k128")
         for matrix, size in (("a", va), ("b", vb)):
             layout = ("row" if matrix == "a" else "col") if sub else "row/col"
-            out.append(f"wmma.load.{matrix} | {types} | sync aligned {layout} {shape} {_SPACES} | dv{size}, m, s:u32? | {gates}")
+            out.append(
+                f"wmma.load.{matrix} | {types} | sync aligned {layout} {shape} {_SPACES} | dv{size}, m, s:u32? | {gates}"
+            )
         for pair in cd.split(","):
             c, vc = pair.split()
             if (shape, c) not in seen:
@@ -172,18 +174,28 @@ def _wmma_mma(shape: str, types: str, va: str, vb: str, accs: list[list[str]], g
         for c, vc in accs:
             operands = f"dv{vd}, sv{va}, sv{vb}, sv{vc}"
             if types == "f16":
-                out.append(f"wmma.mma | {d}.{c} | sync aligned row/col row/col {shape} satfinite? | {operands} | {gates}")
+                out.append(
+                    f"wmma.mma | {d}.{c} | sync aligned row/col row/col {shape} satfinite? | {operands} | {gates}"
+                )
             elif types == "b1":
                 out.append(f"wmma.mma | {d}.b1.b1.{c} | xor popc sync aligned row col {shape} | {operands} | {gates}")
                 out.append(f"wmma.mma | {d}.b1.b1.{c} | and popc sync aligned row col {shape} | {operands} | v7.1 t80")
             elif types == "f64":
-                out.append(f"wmma.mma | {d}.f64.f64.{c} | sync aligned row/col row/col {shape} rn/rz/rm/rp? | {operands} | {gates}")
+                out.append(
+                    f"wmma.mma | {d}.f64.f64.{c} | sync aligned row/col row/col {shape} rn/rz/rm/rp? | {operands} | {gates}"
+                )
             elif types == "u4,s4":
-                out.append(f"wmma.mma | {d}.u4.u4.{c} {d}.s4.s4.{c} | sync aligned row col {shape} satfinite? | {operands} | {gates}")
+                out.append(
+                    f"wmma.mma | {d}.u4.u4.{c} {d}.s4.s4.{c} | sync aligned row col {shape} satfinite? | {operands} | {gates}"
+                )
             elif types == "u8,s8":
-                out.append(f"wmma.mma | {d}.u8.u8.{c} {d}.s8.s8.{c} | sync aligned row/col row/col {shape} satfinite? | {operands} | {gates}")
+                out.append(
+                    f"wmma.mma | {d}.u8.u8.{c} {d}.s8.s8.{c} | sync aligned row/col row/col {shape} satfinite? | {operands} | {gates}"
+                )
             else:
-                out.append(f"wmma.mma | {d}.{types}.{types}.{c} | sync aligned row/col row/col {shape} | {operands} | {gates}")
+                out.append(
+                    f"wmma.mma | {d}.{types}.{types}.{c} | sync aligned row/col row/col {shape} | {operands} | {gates}"
+                )
     return out
 
 
@@ -207,7 +219,11 @@ def _wgmma_rows() -> str:
                 if ints and n > 32 and n % 16:
                     continue
                 size = f"{n // 4 if d == 'f16' else n // 2}:{_REG[d]}"
-                slots = f"sync aligned? m64n{n}k{k}" + (" satfinite?" if ab == _INT8 else "") + (" T and popc" if ab == "b1.b1" else "")
+                slots = (
+                    f"sync aligned? m64n{n}k{k}"
+                    + (" satfinite?" if ab == _INT8 else "")
+                    + (" T and popc" if ab == "b1.b1" else "")
+                )
                 for sp, meta, tag, kk in (("", "", "", int(k)), ("sp ", ", s:b32, i", "sp", 2 * int(k))):
                     if sp and ab == "b1.b1":
                         continue

@@ -25,8 +25,12 @@ def _transfers() -> list[str]:
         x = 1 << k
         for t, extra in (("u32,s32", ""), ("f32", " abs? NaN?")):
             reg = "f32" if t == "f32" else "b32"
-            out.append(f"tcgen05.ld.red | {t} | sync aligned 32x32b x{x} min/max{extra} | dv{x}:{reg}, d, ta | v8.8 on=103f+110f")
-            out.append(f"tcgen05.ld.red | {t} | sync aligned 16x32bx2 x{x} min/max{extra} | dv{x}:{reg}, d, ta, i | v8.8 on=103f+110f")
+            out.append(
+                f"tcgen05.ld.red | {t} | sync aligned 32x32b x{x} min/max{extra} | dv{x}:{reg}, d, ta | v8.8 on=103f+110f"
+            )
+            out.append(
+                f"tcgen05.ld.red | {t} | sync aligned 16x32bx2 x{x} min/max{extra} | dv{x}:{reg}, d, ta, i | v8.8 on=103f+110f"
+            )
     return out
 
 

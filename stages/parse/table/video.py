@@ -19,11 +19,7 @@ ROWS = (
     "".join([_SCALAR.format(op=op) for op in ("vadd", "vsub", "vabsdiff", "vmin", "vmax")])
     + "".join([_SHIFT.format(op=op) for op in ("vshl", "vshr")])
     + "".join(
-        [
-            _SIMD.format(op=op + n)
-            for n in ("2", "4")
-            for op in ("vadd", "vsub", "vavrg", "vabsdiff", "vmin", "vmax")
-        ]
+        [_SIMD.format(op=op + n) for n in ("2", "4") for op in ("vadd", "vsub", "vavrg", "vabsdiff", "vmin", "vmax")]
     )
     + """
 vmad | u32,s32.u32,s32.u32,s32 | T po? sat? shr7/shr15? | d, nsel, nsel, nsel | v2.0 t20 | selectors

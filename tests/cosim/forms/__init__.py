@@ -61,7 +61,15 @@ class Item(NamedTuple):
 class Corpus:
     """The forms of a target."""
 
-    def __init__(self, target: str, only: str = "", limit: int = 40, seed: int = 0, skip: int = 0, heads: screen.Heads | None = None) -> None:
+    def __init__(
+        self,
+        target: str,
+        only: str = "",
+        limit: int = 40,
+        seed: int = 0,
+        skip: int = 0,
+        heads: screen.Heads | None = None,
+    ) -> None:
         """``limit``: most forms of one row; ``skip``: a limit whose forms are left out; ``only``: a pattern of names.  With the ``heads`` of a screen,
         at most ``limit`` of its forms instead, whatever their row."""
         self.target = target
@@ -92,7 +100,9 @@ class Corpus:
         why = apart(row.name)
         if why:
             return Item(row.key, None, choice.drawn, size, why)
-        form = make(row, choice.mods, choice.types, random.Random(f"{self.seed} {row.key} {choice.mods} {choice.types}"))
+        form = make(
+            row, choice.mods, choice.types, random.Random(f"{self.seed} {row.key} {choice.mods} {choice.types}")
+        )
         if form is not None:
             form.row, form.drawn = row.key + mark, choice.drawn
         return Item(row.key + mark, form, choice.drawn, size)

@@ -11,7 +11,10 @@ from tests.cosim.forms.base import Form, load, opcode_text, register, store
 
 CARRY = ("addc", "subc", "madc")
 PARTS = ("", ".b0", ".b1", ".b2", ".b3", ".h0", ".h1")
-MASKS = {"2": ("", ".h0", ".h1", ".h10"), "4": ("", ".b0", ".b1", ".b10", ".b2", ".b20", ".b21", ".b210", ".b3", ".b32", ".b321", ".b3210")}
+MASKS = {
+    "2": ("", ".h0", ".h1", ".h10"),
+    "4": ("", ".b0", ".b1", ".b10", ".b2", ".b20", ".b21", ".b210", ".b3", ".b32", ".b321", ".b3210"),
+}
 IMMEDIATES = (0x96, 0xE8, 0xCA, 0x1B, 0x3F, 0x80)
 RESULT, PREDICATE = 40, 40
 
@@ -86,7 +89,9 @@ def kind_of(spec: OperandSpec, types: tuple[str, ...]) -> str:
     return {"B8": "b8", "B16": "b16", "B32": "b32", "B64": "b64", "U": "u32", "A": "u64"}.get(type_, type_)
 
 
-def operand(o: Operands, spec: OperandSpec, row: Row, mods: list[str], types: tuple[str, ...], rng: random.Random) -> bool:
+def operand(
+    o: Operands, spec: OperandSpec, row: Row, mods: list[str], types: tuple[str, ...], rng: random.Random
+) -> bool:
     """Add one operand; False where this module has no rule for it."""
     type_ = kind_of(spec, types)
     role = spec.role
@@ -115,7 +120,11 @@ def operand(o: Operands, spec: OperandSpec, row: Row, mods: list[str], types: tu
         o.texts.append(str(rng.choice(IMMEDIATES)))
     elif role in ("sel", "nsel"):
         last = name == "vmad" and len(o.sources) == 2  # the third source takes no selector (measured)
-        sign = "-" if role == "nsel" and "po" not in mods and rng.random() < 0.3 and not any(t[0] == "-" for t in o.texts) else ""
+        sign = (
+            "-"
+            if role == "nsel" and "po" not in mods and rng.random() < 0.3 and not any(t[0] == "-" for t in o.texts)
+            else ""
+        )
         o.texts.append(sign + o.source("b32") + ("" if last else rng.choice(PARTS)))
     elif role == "msel":
         o.texts.append(o.source("b32") + (_simd_part(rng, name[-1]) if len(o.sources) < 3 else ""))

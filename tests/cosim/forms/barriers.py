@@ -57,7 +57,12 @@ def _object(opcode: str, row: Row, mods: list[str], rng: random.Random) -> Form 
     at = "%r62" if remote else "mb"
     used, tx, after = 1, False, ""
     sink = "_" if remote else rng.choice(["%d40", "%d40", "_"])
-    count = row.operands[-1].type == "u32" and "expect_tx" not in what and what.startswith("arrive") and not row.operands[-1].optional
+    count = (
+        row.operands[-1].type == "u32"
+        and "expect_tx" not in what
+        and what.startswith("arrive")
+        and not row.operands[-1].optional
+    )
     if what in ("arrive", "arrive_drop"):
         if "noComplete" in mods or (count and sink != "_"):
             sink = "%d40"
@@ -112,7 +117,9 @@ def _waits(opcode: str, row: Row, what: str) -> Form | None:
         f"st.shared.b32 [%r2], %r0; mbarrier.arrive.shared.b64 %d40, [mb];\nL2: {text} @!%p1 bra L2;\n"
         "xor.b32 %r3, %me, 77; mad.lo.u32 %r2, %r3, 4, %r1; ld.shared.b32 %r4, [%r2]; st.global.b32 [%out], %r4;"
     )
-    return Form(opcode, text, body, ["b32"], ["b32"], row.key, local=".shared .align 8 .b64 mb; .shared .align 16 .b8 sm[1024];")
+    return Form(
+        opcode, text, body, ["b32"], ["b32"], row.key, local=".shared .align 8 .b64 mb; .shared .align 16 .b8 sm[1024];"
+    )
 
 
 # --------------------------------------------------------------------------- copies
@@ -140,7 +147,9 @@ def _copy(opcode: str, row: Row, mods: list[str], rng: random.Random) -> Form:
             texts.append("%p0")
             sources = ["b32"]
         elif rng.random() < 0.6:
-            lines.append(f"ld.global.b32 %r0, [%in]; and.b32 %r0, %r0, {size - 1}; {'add.u32 %r0, %r0, 1;' if rng.random() < 0.5 else ''}")
+            lines.append(
+                f"ld.global.b32 %r0, [%in]; and.b32 %r0, %r0, {size - 1}; {'add.u32 %r0, %r0, 1;' if rng.random() < 0.5 else ''}"
+            )
             texts.append("%r0")
             sources = ["b32"]
         if hint:
@@ -179,14 +188,21 @@ def _bulk(opcode: str, row: Row, mods: list[str], types: tuple[str, ...]) -> For
     tail = ", %d50" if hint else ""
     load = " ".join([f"ld.global.b64 %d52, [%mem+{k}]; st.shared.b64 [%r60+{k}], %d52;" for k in range(0, PART, 8)])
     head = f"{_own()} setp.ne.u32 %p2, %t2, 0; {policy} mov.u32 %r63, sm; mov.u32 %r64, so; mad.lo.u32 %r65, %t2, {PART}, %r64;"
-    local = f".shared .align 128 .b8 sm[{n}]; .shared .align 128 .b8 so[{n}]; .shared .align 8 .b64 mb; .reg .b32 %r<70>;".replace(".reg .b32 %r<70>;", ".reg .b32 %r64, %r65, %r66;")
+    local = f".shared .align 128 .b8 sm[{n}]; .shared .align 128 .b8 so[{n}]; .shared .align 8 .b64 mb; .reg .b32 %r<70>;".replace(
+        ".reg .b32 %r<70>;", ".reg .b32 %r64, %r65, %r66;"
+    )
     kind = types[0] if types else "b8"
     if row.name in ("cp.async.bulk.commit_group", "cp.async.bulk.wait_group", "cp.async.bulk.prefetch"):
-        text = f"{opcode}{ {'cp.async.bulk.wait_group': ' 0', 'cp.async.bulk.prefetch': f' [%mem], {n}{tail}'}.get(row.name, '')};"
+        text = f"{opcode}{ {'cp.async.bulk.wait_group': ' 0', 'cp.async.bulk.prefetch': f' [%mem], {n}{tail}'}.get(row.name, '') };"
         copy = f"cp.async.bulk.global.shared::cta.bulk_group [%mem], [%r63], {n};"
         commit = "" if "commit" in opcode else "cp.async.bulk.commit_group;"
         wait = "cp.async.bulk.wait_group 0;"
-        flip = " ".join([f"ld.global.b64 %d52, [%mem+{k}]; not.b64 %d52, %d52; st.shared.b64 [%r60+{k}], %d52;" for k in range(0, PART, 8)])
+        flip = " ".join(
+            [
+                f"ld.global.b64 %d52, [%mem+{k}]; not.b64 %d52, %d52; st.shared.b64 [%r60+{k}], %d52;"
+                for k in range(0, PART, 8)
+            ]
+        )
         if "prefetch" in opcode:
             body = f"{head} {_leader(text, 1)} ld.global.b32 %r40, [%mem]; st.global.b32 [%out], %r40;"
             return Form(opcode, text, body, [], ["b32"], row.key, local=local, memory="b8", threads=32)
@@ -195,7 +211,12 @@ def _bulk(opcode: str, row: Row, mods: list[str], types: tuple[str, ...]) -> For
     if mods[:1] == ["global"]:
         extra = ", 0x5555" if "cp_mask" in mods else ""
         text = f"{opcode} [%mem], [%r63], {n}{tail}{extra};"
-        fill = " ".join([f"ld.global.b64 %d52, [%mem+{(k + 24) % PART}]; st.shared.b64 [%r60+{k}], %d52;" for k in range(0, PART, 8)])
+        fill = " ".join(
+            [
+                f"ld.global.b64 %d52, [%mem+{(k + 24) % PART}]; st.shared.b64 [%r60+{k}], %d52;"
+                for k in range(0, PART, 8)
+            ]
+        )
         body = f"{head} {fill} {_FENCE} bar.sync 0; {_leader(f'{text} cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;', 1)}"
         return Form(opcode, text, body, [], [], row.key, local=local, memory=kind, threads=32)
     if mods[:2] == ["shared::cluster", "shared::cta"]:
@@ -204,16 +225,29 @@ def _bulk(opcode: str, row: Row, mods: list[str], types: tuple[str, ...]) -> For
     cluster = 2 if mods[0] == "shared::cluster" else 1
     text = f"{opcode} [%r64], [%mem], {n}, [mb]{mask}{tail};"
     init = f"mbarrier.init.shared.b64 [mb], 1; fence.mbarrier_init.release.cluster; mbarrier.arrive.expect_tx.shared.b64 %d40, [mb], {n};"
-    mine = "mov.u16 %h1, 1; mov.u32 %r61, %cluster_ctarank; cvt.u16.u32 %h2, %r61; shl.b16 %h1, %h1, %r61;" if mask else ""
+    mine = (
+        "mov.u16 %h1, 1; mov.u32 %r61, %cluster_ctarank; cvt.u16.u32 %h2, %r61; shl.b16 %h1, %h1, %r61;" if mask else ""
+    )
     wait = "LW: mbarrier.try_wait.parity.shared.b64 %p1, [mb], 0; @!%p1 bra LW;"
-    back = " ".join([f"ld.shared.b64 %d52, [%r65+{k}]; not.b64 %d52, %d52; st.global.b64 [%mem+{k}], %d52;" for k in range(0, PART, 8)])
-    body = f"{head} {_leader(init, 1)} {mine} {_leader(text, 2)} {wait} bar.sync 0; {back} {_ALL if cluster > 1 else ''}"
-    return Form(opcode, text, body, [], [], row.key, local=local, memory=kind, threads=32, blocks=cluster, cluster=cluster)
+    back = " ".join(
+        [
+            f"ld.shared.b64 %d52, [%r65+{k}]; not.b64 %d52, %d52; st.global.b64 [%mem+{k}], %d52;"
+            for k in range(0, PART, 8)
+        ]
+    )
+    body = (
+        f"{head} {_leader(init, 1)} {mine} {_leader(text, 2)} {wait} bar.sync 0; {back} {_ALL if cluster > 1 else ''}"
+    )
+    return Form(
+        opcode, text, body, [], [], row.key, local=local, memory=kind, threads=32, blocks=cluster, cluster=cluster
+    )
 
 
 def _bulk_remote(opcode: str, row: Row, kind: str, head: str, local: str, load: str, n: int) -> Form:
     """From one block's shared memory to its neighbour's, whose barrier gets the bytes."""
-    own = " ".join([f"ld.global.b64 %d52, [%mem+{(k + 16) % PART}]; st.shared.b64 [%r65+{k}], %d52;" for k in range(0, PART, 8)])
+    own = " ".join(
+        [f"ld.global.b64 %d52, [%mem+{(k + 16) % PART}]; st.shared.b64 [%r65+{k}], %d52;" for k in range(0, PART, 8)]
+    )
     init = f"mbarrier.init.shared.b64 [mb], 1; fence.mbarrier_init.release.cluster; mbarrier.arrive.expect_tx.shared.b64 %d40, [mb], {n};"
     text = f"{opcode} [%r62], [%r63], {n}, [%r66];"
     remote = "mov.u32 %r61, %cluster_ctarank; xor.b32 %r61, %r61, 1; mapa.shared::cluster.u32 %r62, %r64, %r61; mov.u32 %r59, mb; mapa.shared::cluster.u32 %r66, %r59, %r61;"
@@ -242,7 +276,10 @@ def _remote(opcode: str, row: Row, mods: list[str], types: tuple[str, ...]) -> F
     fill = " ".join([f"ld.global.b64 %d52, [%mem+{k}]; st.shared.b64 [%r60+{k}], %d52;" for k in range(0, PART, 8)])
     body = (
         f"{loads} {_own()} {fill} setp.ne.u32 %p2, %t2, 0; "
-        + _leader(f"mbarrier.init.shared.b64 [mb], 1; fence.mbarrier_init.release.cluster; mbarrier.arrive.expect_tx.shared.b64 %d40, [mb], {32 * size * n};", 1)
+        + _leader(
+            f"mbarrier.init.shared.b64 [mb], 1; fence.mbarrier_init.release.cluster; mbarrier.arrive.expect_tx.shared.b64 %d40, [mb], {32 * size * n};",
+            1,
+        )
         + f" {_ALL} mov.u32 %r61, %cluster_ctarank; xor.b32 %r61, %r61, 1; mapa.shared::cluster.u32 %r62, %r60, %r61; mov.u32 %r59, mb; mapa.shared::cluster.u32 %r66, %r59, %r61;\n"
         f"{text}\nLW: mbarrier.try_wait.parity.shared.b64 %p1, [mb], 0; @!%p1 bra LW; {_BACK} {_ALL}"
     )

@@ -58,7 +58,9 @@ class Form:
 
 def kernel_text(form: Form, k: int) -> str:
     """The kernel of a form: %in, %out and %mem are the generic addresses of the thread's parts, %me its number in the grid."""
-    params = ".param .u64 pin, .param .u64 pout, .param .u64 pmem" + (", .param .align 16 .b8 blob[64]" if form.blob else "")
+    params = ".param .u64 pin, .param .u64 pout, .param .u64 pmem" + (
+        ", .param .align 16 .b8 blob[64]" if form.blob else ""
+    )
     directives = f" .reqnctapercluster {form.cluster}, 1, 1" if form.cluster > 1 else ""
     ins, outs = max(len(form.sources), 1) * SLOT, max(len(form.dests), 1) * SLOT
     text = (
@@ -74,7 +76,11 @@ def kernel_text(form: Form, k: int) -> str:
 
 def module_text(forms: list[Form], target: str) -> str:
     """A module with one kernel for each form."""
-    return f".version 9.0\n.target {target}\n.address_size 64\n" + "\n".join([kernel_text(f, k) for k, f in enumerate(forms)]) + "\n"
+    return (
+        f".version 9.0\n.target {target}\n.address_size 64\n"
+        + "\n".join([kernel_text(f, k) for k, f in enumerate(forms)])
+        + "\n"
+    )
 
 
 # --------------------------------------------------------------------------- registers as text
@@ -91,7 +97,7 @@ def width_of(kind: str) -> int:
 
 def register(kind: str, k: int) -> str:
     """The register number k for values of a kind."""
-    return f"%{ {1: 'p', 16: 'h', 32: 'r', 64: 'd', 128: 'q'}[width_of(kind)]}{k}"
+    return f"%{ {1: 'p', 16: 'h', 32: 'r', 64: 'd', 128: 'q'}[width_of(kind)] }{k}"
 
 
 def load(kind: str, k: int, slot: int) -> str:
@@ -110,8 +116,10 @@ def store(kind: str, reg: str, slot: int) -> str:
     if reg[1] == "p":
         return f"selp.u32 %t1, 1, 0, {reg}; st.global.u32 [%out+{at}], %t1;"
     if reg[1] == "q":
-        return f"mov.b128 {{%d60, %d61}}, {reg}; st.global.b64 [%out+{at}], %d60; st.global.b64 [%out+{at + SLOT}], %d61;"
-    return f"st.global.{ {'b': 'u8', 'h': 'b16', 'r': 'b32', 'd': 'b64'}[reg[1]]} [%out+{at}], {reg};"
+        return (
+            f"mov.b128 {{%d60, %d61}}, {reg}; st.global.b64 [%out+{at}], %d60; st.global.b64 [%out+{at + SLOT}], %d61;"
+        )
+    return f"st.global.{ {'b': 'u8', 'h': 'b16', 'r': 'b32', 'd': 'b64'}[reg[1]] } [%out+{at}], {reg};"
 
 
 # --------------------------------------------------------------------------- the table

@@ -21,7 +21,9 @@ def form(row: Row, mods: list[str], types: tuple[str, ...], rng: random.Random) 
         return _wmma(opcode, row, mods, types, rng)
     if row.name == "movmatrix":
         text = f"{opcode} %r40, %r0;"
-        return Form(opcode, text, f"ld.global.b32 %r0, [%in]; {text} st.global.b32 [%out], %r40;", ["b32"], ["b32"], row.key)
+        return Form(
+            opcode, text, f"ld.global.b32 %r0, [%in]; {text} st.global.b32 [%out], %r40;", ["b32"], ["b32"], row.key
+        )
     return _tiles(opcode, row, rng)
 
 
@@ -37,7 +39,11 @@ def _mma(opcode: str, row: Row, mods: list[str], types: tuple[str, ...], rng: ra
             kind = _register_kind(types[0], spec.type)
             o.texts.append(o.vector_result(kind, spec.vector))
         elif k in kinds:
-            o.texts.append(o.vector(f"mma.{kinds[k]}{'.c' if k == 3 else ''}", spec.vector) if kinds[k] != "f64" else o.vector("mma.f64", spec.vector))
+            o.texts.append(
+                o.vector(f"mma.{kinds[k]}{'.c' if k == 3 else ''}", spec.vector)
+                if kinds[k] != "f64"
+                else o.vector("mma.f64", spec.vector)
+            )
         elif spec.role == "i":
             o.texts.append(str(_selector(opcode, rng)))
         elif spec.vector:
@@ -60,7 +66,10 @@ def _register_kind(type_: str, spec: str) -> str:
 
 def _selector(opcode: str, rng: random.Random) -> int:
     """The sparsity selector: pairs of threads for the forms of 32 bits of metadata a pair, one of four for 64 bits (documented)."""
-    if re.search(r"m16n8k16\S*\.(f16|bf16)|m16n8k8\S*tf32|m16n8k32\S*\.(f16|bf16)\.f16|m16n8k16\S*tf32|m16n8k32\S*\.[us]8|m16n8k64\S*\.[us]4", opcode):
+    if re.search(
+        r"m16n8k16\S*\.(f16|bf16)|m16n8k8\S*tf32|m16n8k32\S*\.(f16|bf16)\.f16|m16n8k16\S*tf32|m16n8k32\S*\.[us]8|m16n8k64\S*\.[us]4",
+        opcode,
+    ):
         return rng.randrange(2)
     return 0
 
@@ -74,7 +83,21 @@ def _wmma(opcode: str, row: Row, mods: list[str], types: tuple[str, ...], rng: r
     return _wmma_move(opcode, row, mods, types[0], shape, (m, n, k), rng)
 
 
-_BITS = {"f16": 16, "bf16": 16, "tf32": 32, "f32": 32, "f64": 64, "s32": 32, "u8": 8, "s8": 8, "u4": 4, "s4": 4, "b1": 1}
+_BITS = {
+    "f16": 16,
+    "bf16": 16,
+    "tf32": 32,
+    "f32": 32,
+    "f64": 64,
+    "s32": 32,
+    "u8": 8,
+    "s8": 8,
+    "u4": 4,
+    "s4": 4,
+    "b1": 1,
+}
+
+
 #: Registers of fragments that only a row of another name tells: (matrix, shape, type) -> count.
 def _fragments(matrix: str, shape: str, type_: str) -> tuple[int, str]:
     from stages.parse import table
@@ -121,7 +144,9 @@ def _fill(name: str, size: int, slot: int, wide: bool = False) -> str:
     return " ".join(lines)
 
 
-def _wmma_mma(opcode: str, row: Row, mods: list[str], types: tuple[str, ...], shape: str, dims: tuple[int, int, int]) -> Form:
+def _wmma_mma(
+    opcode: str, row: Row, mods: list[str], types: tuple[str, ...], shape: str, dims: tuple[int, int, int]
+) -> Form:
     m, n, k = dims
     d, c = types[0], types[-1]
     a = types[1] if len(types) == 4 else "f16"
@@ -130,7 +155,11 @@ def _wmma_mma(opcode: str, row: Row, mods: list[str], types: tuple[str, ...], sh
     sources: list[str] = []
     declared: list[str] = []
     texts: dict[str, str] = {}
-    for matrix, (rows, cols), layout, type_ in (("a", (m, k), layouts[0], a), ("b", (k, n), layouts[1], a), ("c", (m, n), "row", c)):
+    for matrix, (rows, cols), layout, type_ in (
+        ("a", (m, k), layouts[0], a),
+        ("b", (k, n), layouts[1], a),
+        ("c", (m, n), "row", c),
+    ):
         memory, size = _matrix_memory(f"m{matrix}", rows * cols, type_)
         declared.append(memory)
         kind = f"mma.{type_}{'.c' if matrix == 'c' else ''}"
@@ -141,7 +170,9 @@ def _wmma_mma(opcode: str, row: Row, mods: list[str], types: tuple[str, ...], sh
         first = {"a": 0, "b": 10, "c": 20}[matrix]
         texts[matrix] = _regs(letter, first, count)
         lines.append(f"mov.u32 %r59, m{matrix};")
-        lines.append(f"LD{matrix}: wmma.load.{matrix}.sync.aligned.{layout}.{shape}.shared.{type_} {texts[matrix]}, [%r59], {_stride(rows, cols, layout)};")
+        lines.append(
+            f"LD{matrix}: wmma.load.{matrix}.sync.aligned.{layout}.{shape}.shared.{type_} {texts[matrix]}, [%r59], {_stride(rows, cols, layout)};"
+        )
     out, size = _matrix_memory("md", m * n, d)
     declared.append(out)
     count, letter = _fragments("d", shape, d)
@@ -149,7 +180,15 @@ def _wmma_mma(opcode: str, row: Row, mods: list[str], types: tuple[str, ...], sh
     text = f"{opcode} {result}, {texts['a']}, {texts['b']}, {texts['c']};"
     fills = [x for x in lines if x.startswith("mov.u32 %t2")]
     rest = [x for x in lines if not x.startswith("mov.u32 %t2")]
-    body = [*fills, "bar.warp.sync 0xffffffff;", *rest, text, "mov.u32 %r59, md;", f"wmma.store.d.sync.aligned.row.{shape}.shared.{d} [%r59], {result}, {n};", "bar.warp.sync 0xffffffff;"]
+    body = [
+        *fills,
+        "bar.warp.sync 0xffffffff;",
+        *rest,
+        text,
+        "mov.u32 %r59, md;",
+        f"wmma.store.d.sync.aligned.row.{shape}.shared.{d} [%r59], {result}, {n};",
+        "bar.warp.sync 0xffffffff;",
+    ]
     dests = _read_back("md", size, body, {"f16": "f16x2", "f32": "f32", "f64": "b32", "s32": "b32"}[d])
     return Form(opcode, text, "\n".join(body), sources, dests, row.key, local=" ".join(declared), threads=32)
 
@@ -159,7 +198,9 @@ def _read_back(name: str, size: int, body: list[str], kind: str) -> list[str]:
     dests = []
     body.append(f"mov.u32 %t2, {name}; mad.lo.u32 %t2, %me, 4, %t2;")
     for j in range(-(-words // 32)):
-        body.append(f"mov.u32 %r60, 0; setp.lt.u32 %p50, %me, {words - 32 * j}; @%p50 ld.shared.b32 %r60, [%t2+{128 * j}]; st.global.b32 [%out+{8 * j}], %r60;")
+        body.append(
+            f"mov.u32 %r60, 0; setp.lt.u32 %p50, %me, {words - 32 * j}; @%p50 ld.shared.b32 %r60, [%t2+{128 * j}]; st.global.b32 [%out+{8 * j}], %r60;"
+        )
         dests.append(kind)
     return dests
 
@@ -174,20 +215,31 @@ def _to_global(name: str, size: int) -> str:
     words = size // 4
     for j in range(-(-words // 32)):
         guard = f"setp.lt.u32 %p50, %me, {words - 32 * j}; @%p50 "
-        lines.append(f"ld.shared.b32 %r60, [%t2+{128 * j}]; {guard}st.global.b32 [%d56+{128 * j}], %r60;" if words >= 32 * (j + 1) else f"{guard}ld.shared.b32 %r60, [%t2+{128 * j}]; @%p50 st.global.b32 [%d56+{128 * j}], %r60;")
+        lines.append(
+            f"ld.shared.b32 %r60, [%t2+{128 * j}]; {guard}st.global.b32 [%d56+{128 * j}], %r60;"
+            if words >= 32 * (j + 1)
+            else f"{guard}ld.shared.b32 %r60, [%t2+{128 * j}]; @%p50 st.global.b32 [%d56+{128 * j}], %r60;"
+        )
     return " ".join([*lines, "bar.warp.sync 0xffffffff;"])
 
 
 def _from_global(name: str, size: int) -> str:
     """Copy it back."""
-    lines = ["bar.warp.sync 0xffffffff;", f"mov.u32 %t2, {name}; mad.lo.u32 %t2, %me, 4, %t2; mad.wide.u32 %d56, %me, 4, %d55;"]
+    lines = [
+        "bar.warp.sync 0xffffffff;",
+        f"mov.u32 %t2, {name}; mad.lo.u32 %t2, %me, 4, %t2; mad.wide.u32 %d56, %me, 4, %d55;",
+    ]
     words = size // 4
     for j in range(-(-words // 32)):
-        lines.append(f"setp.lt.u32 %p50, %me, {words - 32 * j}; @%p50 ld.global.b32 %r60, [%d56+{128 * j}]; @%p50 st.shared.b32 [%t2+{128 * j}], %r60;")
+        lines.append(
+            f"setp.lt.u32 %p50, %me, {words - 32 * j}; @%p50 ld.global.b32 %r60, [%d56+{128 * j}]; @%p50 st.shared.b32 [%t2+{128 * j}], %r60;"
+        )
     return " ".join(lines)
 
 
-def _wmma_move(opcode: str, row: Row, mods: list[str], type_: str, shape: str, dims: tuple[int, int, int], rng: random.Random) -> Form | None:
+def _wmma_move(
+    opcode: str, row: Row, mods: list[str], type_: str, shape: str, dims: tuple[int, int, int], rng: random.Random
+) -> Form | None:
     """Loads and stores of accumulators: load in one layout, store in another.  Loads of A and B are seen through a product."""
     m, n, k = dims
     matrix = row.name[-1]
@@ -202,7 +254,9 @@ def _wmma_move(opcode: str, row: Row, mods: list[str], type_: str, shape: str, d
     load_layout, store_layout = (layout, other) if matrix == "c" else (other, layout)
     space = next((x for x in mods if x.startswith(("shared", "global"))), "")
     bare = opcode
-    load = f"wmma.load.c.sync.aligned.{load_layout}.{shape}.shared.{type_} {regs}, [%r59], {_stride(m, n, load_layout)};"
+    load = (
+        f"wmma.load.c.sync.aligned.{load_layout}.{shape}.shared.{type_} {regs}, [%r59], {_stride(m, n, load_layout)};"
+    )
     store_ = f"wmma.store.d.sync.aligned.{store_layout}.{shape}.shared.{type_} [%r58], {regs}, {_stride(m, n, store_layout)};"
     address = {"c": "%r59", "d": "%r58"}[matrix]
     pre, post = "", ""
@@ -216,13 +270,31 @@ def _wmma_move(opcode: str, row: Row, mods: list[str], type_: str, shape: str, d
         load = f"{pre} {bare} {regs}, [{address}], {_stride(m, n, load_layout)};"
     else:
         store_ = f"{pre} {bare} [{address}], {regs}, {_stride(m, n, store_layout)}; {post}"
-    body = [_fill("mc", size, 0), "bar.warp.sync 0xffffffff; mov.u32 %r59, mc; mov.u32 %r58, md;", load, store_, "bar.warp.sync 0xffffffff;"]
+    body = [
+        _fill("mc", size, 0),
+        "bar.warp.sync 0xffffffff; mov.u32 %r59, mc; mov.u32 %r58, md;",
+        load,
+        store_,
+        "bar.warp.sync 0xffffffff;",
+    ]
     dests = _read_back("md", size, body, "b32")
     text = load if matrix == "c" else store_
-    return Form(opcode, text, "\n".join(body), ["b32"] * _slots(size, False), dests, row.key, local=f"{memory} {out}", threads=32, memory="b8" if space == "global" else "")
+    return Form(
+        opcode,
+        text,
+        "\n".join(body),
+        ["b32"] * _slots(size, False),
+        dests,
+        row.key,
+        local=f"{memory} {out}",
+        threads=32,
+        memory="b8" if space == "global" else "",
+    )
 
 
-def _wmma_load(opcode: str, row: Row, mods: list[str], type_: str, shape: str, dims: tuple[int, int, int]) -> Form | None:
+def _wmma_load(
+    opcode: str, row: Row, mods: list[str], type_: str, shape: str, dims: tuple[int, int, int]
+) -> Form | None:
     from stages.parse import table
 
     for other in table.rows("wmma.mma"):
@@ -242,7 +314,11 @@ def _wmma_load(opcode: str, row: Row, mods: list[str], type_: str, shape: str, d
                 seen += 1
             else:
                 slots.append(values[0] if s.required else "")
-        chosen = ("f32", "f32") if half else tuple([type_ if k in (1, 2) else sorted(p)[0] for k, p in enumerate(types or ())])
+        chosen = (
+            ("f32", "f32")
+            if half
+            else tuple([type_ if k in (1, 2) else sorted(p)[0] for k, p in enumerate(types or ())])
+        )
         whole = _wmma_mma(opcode_text(other, slots, chosen), other, slots, chosen, shape, dims)
         whole.row = row.key
         space = next((x for x in mods if x.startswith(("shared", "global"))), "")
@@ -253,7 +329,9 @@ def _wmma_load(opcode: str, row: Row, mods: list[str], type_: str, shape: str, d
                 whole.text = text.split(": ", 1)[1]
                 if space == "global":
                     rows, cols = (dims[0], dims[2]) if matrix == "a" else (dims[2], dims[1])
-                    text = f"{_to_global(f'm{matrix}', max(rows * cols * _BITS[type_] // 8, 16))} " + text.replace("[%r59]", "[%d55]")
+                    text = f"{_to_global(f'm{matrix}', max(rows * cols * _BITS[type_] // 8, 16))} " + text.replace(
+                        "[%r59]", "[%d55]"
+                    )
                     whole.memory = "b8"
                 if not space:
                     text = "cvt.u64.u32 %d51, %r59; cvta.shared.u64 %d51, %d51; " + text.replace("[%r59]", "[%d51]")
@@ -278,11 +356,19 @@ def _tiles(opcode: str, row: Row, rng: random.Random) -> Form | None:
     local = ".shared .align 128 .b8 sm[512];"
     if is_load:
         text = f"{opcode} {regs}, [{address}];"
-        body = [_fill("sm", 512, 0), head, "bar.warp.sync 0xffffffff;", text, *[store("b32", f"%r{k}", k) for k in range(vector)]]
+        body = [
+            _fill("sm", 512, 0),
+            head,
+            "bar.warp.sync 0xffffffff;",
+            text,
+            *[store("b32", f"%r{k}", k) for k in range(vector)],
+        ]
         return Form(opcode, text, "\n".join(body), ["b32"] * 4, ["b32"] * vector, row.key, local=local, threads=32)
     text = f"{opcode} [{address}], {regs};"
     loads = " ".join([f"ld.global.b32 %r{k}, [%in+{8 * k}];" for k in range(vector)])
-    zero = " ".join([f"mov.u32 %t2, sm; mad.lo.u32 %t2, %me, 16, %t2; st.shared.b32 [%t2+{4 * k}], 0;" for k in range(4)])
+    zero = " ".join(
+        [f"mov.u32 %t2, sm; mad.lo.u32 %t2, %me, 16, %t2; st.shared.b32 [%t2+{4 * k}], 0;" for k in range(4)]
+    )
     body = [zero, loads, head, "bar.warp.sync 0xffffffff;", text, "bar.warp.sync 0xffffffff;"]
     dests = _read_back("sm", 512, body, "b32")
     return Form(opcode, text, "\n".join(body), ["b32"] * vector, dests, row.key, local=local, threads=32)

@@ -12,7 +12,25 @@ from stages.parse.table import Row
 from tests.cosim.forms import arith
 from tests.cosim.forms.base import BLOCK, PART, Form, opcode_text, register
 
-NAMES = ("ld", "ldu", "st", "atom", "red", "prefetch", "prefetchu", "applypriority", "discard", "cvta", "isspacep", "mapa", "getctarank", "createpolicy", "alloca", "stacksave", "stackrestore")
+NAMES = (
+    "ld",
+    "ldu",
+    "st",
+    "atom",
+    "red",
+    "prefetch",
+    "prefetchu",
+    "applypriority",
+    "discard",
+    "cvta",
+    "isspacep",
+    "mapa",
+    "getctarank",
+    "createpolicy",
+    "alloca",
+    "stacksave",
+    "stackrestore",
+)
 #: Those that have kernels of their own.
 SPECIAL = ("cvta", "isspacep", "mapa", "getctarank", "createpolicy", "alloca", "stacksave", "stackrestore")
 _SPACES = ("global", "shared", "local", "const", "param")
@@ -25,7 +43,9 @@ def space_word(mods: list[str]) -> str:
 
 
 def _copy(to: str, to_base: str, source: str, source_base: str) -> str:
-    return " ".join([f"ld.{source}.b64 %d52, [{source_base}+{k}]; st.{to}.b64 [{to_base}+{k}], %d52;" for k in range(0, PART, 8)])
+    return " ".join(
+        [f"ld.{source}.b64 %d52, [{source_base}+{k}]; st.{to}.b64 [{to_base}+{k}], %d52;" for k in range(0, PART, 8)]
+    )
 
 
 class Place:
@@ -36,7 +56,9 @@ class Place:
         self.cluster = 1
         self.blob = False
         self.base = "%mem"
-        kind = space or rng.choice(["global", "shared"] if atomic else ["global", "global", "shared", "local"])  # atomics reach no local memory
+        kind = space or rng.choice(
+            ["global", "shared"] if atomic else ["global", "global", "shared", "local"]
+        )  # atomics reach no local memory
         word = kind.split("::")[0]
         if word == "shared":
             self.local = f".shared .align 128 .b8 sm[{PART * BLOCK}];"
@@ -83,7 +105,12 @@ def form(row: Row, mods: list[str], types: tuple[str, ...], rng: random.Random) 
     atomic = name in ("atom", "red")
     place = Place(space, rng, atomic)
     wide = BITS.get(types[0] if types else "b8", 8) * max(arith._vector_length(mods), 1) > 128
-    if "nc" in mods or name in ("ldu", "applypriority", "discard") or "mmio" in mods or ((wide or (atomic and arith._vector_length(mods))) and not space):
+    if (
+        "nc" in mods
+        or name in ("ldu", "applypriority", "discard")
+        or "mmio" in mods
+        or ((wide or (atomic and arith._vector_length(mods))) and not space)
+    ):
         place = Place("global", rng)
     before = [place.before]
     hint = False
@@ -92,7 +119,11 @@ def form(row: Row, mods: list[str], types: tuple[str, ...], rng: random.Random) 
         kind = arith.kind_of(spec, types)
         if spec.role == "m":
             size = BITS.get(types[0] if types else "b32", 32) // 8 * max(arith._vector_length(mods), 1)
-            offset = rng.randrange(PART // max(size, 8)) * max(size, 8) if size <= PART and name not in ("prefetch", "prefetchu", "applypriority", "discard") else 0
+            offset = (
+                rng.randrange(PART // max(size, 8)) * max(size, 8)
+                if size <= PART and name not in ("prefetch", "prefetchu", "applypriority", "discard")
+                else 0
+            )
             o.texts.append(f"[{place.base}+{offset}]" if offset else f"[{place.base}]")
             o.lines.append(f"// at {offset}")
             place_offset = offset
@@ -113,7 +144,19 @@ def form(row: Row, mods: list[str], types: tuple[str, ...], rng: random.Random) 
     text = f"{opcode} {', '.join(o.texts)};"
     lines = [x for x in o.lines if not x.startswith("//")]
     body = "\n".join([x for x in (*before, *lines, text, place.after, *o.stores()) if x])
-    result = Form(opcode, text, body, o.sources, o.kinds(), row.key, module=place.module, local=place.local, cluster=place.cluster, blocks=place.cluster, blob=place.blob)
+    result = Form(
+        opcode,
+        text,
+        body,
+        o.sources,
+        o.kinds(),
+        row.key,
+        module=place.module,
+        local=place.local,
+        cluster=place.cluster,
+        blocks=place.cluster,
+        blob=place.blob,
+    )
     if place.base not in ("blob",) and not place.module:
         result.memory = types[-1] if types and (atomic or name in ("ld", "st", "ldu")) else "b8"
     if name == "discard":
@@ -150,12 +193,21 @@ def _func_param(row: Row, mods: list[str], types: tuple[str, ...], rng: random.R
     if name == "ld":
         inner = " ".join([hint, text, *o.stores()])
     else:
-        inner = " ".join([f"ld.param.b64 %d52, [pa+{k}]; st.global.b64 [%out+{k}], %d52;" for k in range(0, PART, 8) if k not in own])
+        inner = " ".join(
+            [f"ld.param.b64 %d52, [pa+{k}]; st.global.b64 [%out+{k}], %d52;" for k in range(0, PART, 8) if k not in own]
+        )
         reg = register(element, 45)
-        inner += " ".join([f" ld.param.{element} {reg}, [pa+{offset + k}]; st.global.{element} [%out+{offset + k}], {reg};" for k in range(0, size, unit)])
+        inner += " ".join(
+            [
+                f" ld.param.{element} {reg}, [pa+{offset + k}]; st.global.{element} [%out+{offset + k}], {reg};"
+                for k in range(0, size, unit)
+            ]
+        )
         hint += " ".join(o.lines)
     module = f".func f$$(.param .align 64 .b8 pa[{PART}], .param .b64 po) {{ {registers} ld.param.b64 %out, [po]; {inner} ret; }}"
-    fill = " ".join([f"ld.global.b64 %d52, [%mem+{k}]; st.param.b64 [ca+{k}], %d52;" for k in range(0, PART, 8) if k not in own])
+    fill = " ".join(
+        [f"ld.global.b64 %d52, [%mem+{k}]; st.param.b64 [ca+{k}], %d52;" for k in range(0, PART, 8) if k not in own]
+    )
     target = "%out" if name == "ld" else "%mem"
     body = f"{hint if name == 'st' else ''}\n{{ .param .align 64 .b8 ca[{PART}]; .param .b64 co; {fill} {text if name == 'st' else ''}\nst.param.b64 [co], {target}; call.uni f$$, (ca, co); }}"
     return Form(opcode, text, body, o.sources, o.kinds(), row.key, module=module, memory=types[-1])
@@ -192,7 +244,9 @@ def special(row: Row, mods: list[str], types: tuple[str, ...], rng: random.Rando
     return None
 
 
-def _windows(opcode: str, row: Row, mods: list[str], types: tuple[str, ...], base: dict[str, str], rng: random.Random) -> Form | None:
+def _windows(
+    opcode: str, row: Row, mods: list[str], types: tuple[str, ...], base: dict[str, str], rng: random.Random
+) -> Form | None:
     """Generic addresses: whether they give the variable again, and in which space they are said to lie."""
     space = space_word(mods)
     word = space.split("::")[0]
@@ -209,11 +263,19 @@ def _windows(opcode: str, row: Row, mods: list[str], types: tuple[str, ...], bas
     blob = word == "param"
     if row.name == "cvta":
         text = f"{opcode} %d40, %d51;"
-        check = "ld.b8 %r40, [%d40];" if word in ("const", "param") else "mov.u32 %r41, 77; st.b8 [%d40], %r41; ld.b8 %r40, [%d40];"
+        check = (
+            "ld.b8 %r40, [%d40];"
+            if word in ("const", "param")
+            else "mov.u32 %r41, 77; st.b8 [%d40], %r41; ld.b8 %r40, [%d40];"
+        )
         body = f"{_address(space, 64)} {text} {check} st.global.b32 [%out], %r40;"
         return Form(opcode, text, body, [], ["b32"], blob=blob, **base)  # type: ignore[arg-type]
     text = f"{opcode} %d40, %d54;"
-    load = f"ld.{word}.b8 %r40, [%d40];" if word in ("const", "param") else f"mov.u32 %r41, 77; st.{word}.b8 [%d40], %r41; ld.{word}.b8 %r40, [%d40];"
+    load = (
+        f"ld.{word}.b8 %r40, [%d40];"
+        if word in ("const", "param")
+        else f"mov.u32 %r41, 77; st.{word}.b8 [%d40], %r41; ld.{word}.b8 %r40, [%d40];"
+    )
     body = f"{_address(space, 64)} cvta.{word}.u64 %d54, %d51; {text} sub.u64 %d41, %d40, %d51; {load} st.global.b32 [%out], %r40; st.global.b64 [%out+8], %d41;"
     return Form(opcode, text, body, [], ["b32", "b64"], blob=blob, **base)  # type: ignore[arg-type]
 
@@ -235,13 +297,19 @@ def _ranks(opcode: str, name: str, mods: list[str], types: tuple[str, ...], base
     else:
         text = f"{opcode} %r41, %{r}52;"
         rest = f"mapa{'.shared::cluster' if shared else ''}.u{bits} %{r}52, %{r}51, %r61; {text} st.global.b32 [%out], %r41;"
-    body = f"{setup} {text if name == 'mapa' else ''} {rest} barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;"
+    body = (
+        f"{setup} {text if name == 'mapa' else ''} {rest} barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;"
+    )
     return Form(opcode, text, body, [], ["b32"], cluster=2, blocks=2, **base)  # type: ignore[arg-type]
 
 
 def _policy(opcode: str, row: Row, mods: list[str]) -> Form:
     """A policy is opaque: that a load with it gives the value is what shows."""
-    operands = {"createpolicy.fractional": "0.5", "createpolicy.range": "[%mem], 4096, 8192", "createpolicy.cvt": "%d0"}[row.name]
+    operands = {
+        "createpolicy.fractional": "0.5",
+        "createpolicy.range": "[%mem], 4096, 8192",
+        "createpolicy.cvt": "%d0",
+    }[row.name]
     text = f"{opcode} %d40, {operands};"
     body = f"ld.global.b64 %d0, [%in]; {text} ld.global.L2::cache_hint.b32 %r40, [%mem], {'%d50' if row.name == 'createpolicy.cvt' else '%d40'}; st.global.b32 [%out], %r40;"
     if row.name == "createpolicy.cvt":

@@ -58,12 +58,22 @@ AS_IF: Final = (
     (r"sm_1\S+ st\.async\.(?:gpu|sys)((?:\.global)?\.\w+ .*)", r"st\1", False),
     (r"\S+ st\.async(?!.*\.release).*", "", False),
     (r"sm_90\w? red\.async\..*", "", False),
-    (r"\S+ red\.async\.(?:mmio\.)?(?:release|relaxed)\.(?:gpu|sys)(\.global)?\.\w+\.\w(\d\d .*)", r"red\1.add.u\2", False),
+    (
+        r"\S+ red\.async\.(?:mmio\.)?(?:release|relaxed)\.(?:gpu|sys)(\.global)?\.\w+\.\w(\d\d .*)",
+        r"red\1.add.u\2",
+        False,
+    ),
 )
 
 
 def predicts(
-    form: Form, target: str, given: Given, want: Outputs | None, got: Outputs, interpret: Callable[[Form], Outputs], execute: Callable[[Given], Outputs]
+    form: Form,
+    target: str,
+    given: Given,
+    want: Outputs | None,
+    got: Outputs,
+    interpret: Callable[[Form], Outputs],
+    execute: Callable[[Given], Outputs],
 ) -> bool:
     """Whether a cubin of ptxas gives in every thread what the model of the form says.
 
@@ -81,7 +91,9 @@ def predicts(
         found = re.fullmatch(pattern, f"{target} {form.text}")
         if found:
             text = found.expand(other)
-            changed = replace(form, text=text, body=form.body.replace(form.text, text), module=form.module.replace(form.text, text))
+            changed = replace(
+                form, text=text, body=form.body.replace(form.text, text), module=form.module.replace(form.text, text)
+            )
             if (changed.body, changed.module) == (form.body, form.module):
                 return False
             model = interpret(changed)
@@ -94,7 +106,9 @@ def predicts(
                     side[1].reshape(form.count, -1)[:, start + size : start + 8 * size] = 0
             return not wrong(form, model, got).any()
     if want is not None and re.match(r"ld\S*\.param\S*\.b128 ", form.text):
-        elsewhere = execute((given[0], ~given[1], given[2]))  # the upper half is what a register happens to hold, not the argument's
+        elsewhere = execute(
+            (given[0], ~given[1], given[2])
+        )  # the upper half is what a register happens to hold, not the argument's
         return bool((got[0][:, 0] == want[0][:, 0]).all() and (elsewhere[0][:, 1] == got[0][:, 1]).all())
     if re.match(r"st\S*\.param", form.text):
         return bool((_half_parameter(form, given[0], given[1]) == got[1]).all())
@@ -159,7 +173,15 @@ def _scalar(found: re.Match[str], row: list[int]) -> int:
         compare = next(x for x in rest if x in _COMPARE)
         r = int(_COMPARE[compare](a, b))
     else:
-        r = {"vadd": a + b, "vsub": a - b, "vabsdiff": abs(a - b), "vmin": min(a, b), "vmax": max(a, b), "vshl": a << n, "vshr": a >> n}[name]
+        r = {
+            "vadd": a + b,
+            "vsub": a - b,
+            "vabsdiff": abs(a - b),
+            "vmin": min(a, b),
+            "vmax": max(a, b),
+            "vshl": a << n,
+            "vshr": a >> n,
+        }[name]
     shifts = name in ("vshl", "vshr")
     if into:
         bits = 8 if into[1] == "b" else 16

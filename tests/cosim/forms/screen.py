@@ -86,7 +86,12 @@ def draw(heads: Heads, limit: int, seed: int, skip: int) -> Iterator[tuple[Row, 
     for k, row in enumerate(rows):
         slot = vector_slot(row)
         gone = {(tuple(c.mods), c.types) for c in choices(row, skip, seed)} if skip else set()
-        space = [(mods, vector, types) for mods in heads[row.key] for vector in ("", *row.slots[slot].values) for types in type_tuples(row)]
+        space = [
+            (mods, vector, types)
+            for mods in heads[row.key]
+            for vector in ("", *row.slots[slot].values)
+            for types in type_tuples(row)
+        ]
         numbers = [n for n, (m, v, t) in enumerate(space) if ((*m[:slot], v, *m[slot + 1 :]), t) not in gone]
         every += [(k, n) for n in numbers]
         spaces.append(space)

@@ -35,11 +35,42 @@ def edges(kind: str) -> list[int]:
         values = [*positive, *(p | f.sign for p in positive)]
         if element != kind:
             n = int(kind[-1])
-            return [v | (values[(k * 7 + 3) % len(values)] << f.bits) if n == 2 else v * 0x01010101 for k, v in enumerate(values)]
+            return [
+                v | (values[(k * 7 + 3) % len(values)] << f.bits) if n == 2 else v * 0x01010101
+                for k, v in enumerate(values)
+            ]
         return values
     m = (1 << min(bits, 64)) - 1
     bits = min(bits, 64)
-    return [0, 1, 2, 3, 5, 7, 8, 15, 16, 31, 32, 33, 63, 64, 127, 128, 255, 256, m, m - 1, m >> 1, (m >> 1) + 1, (m >> 1) + 2, m // 3, m // 5 * 2, 1 << bits // 2, (1 << bits // 2) - 1]
+    return [
+        0,
+        1,
+        2,
+        3,
+        5,
+        7,
+        8,
+        15,
+        16,
+        31,
+        32,
+        33,
+        63,
+        64,
+        127,
+        128,
+        255,
+        256,
+        m,
+        m - 1,
+        m >> 1,
+        (m >> 1) + 1,
+        (m >> 1) + 2,
+        m // 3,
+        m // 5 * 2,
+        1 << bits // 2,
+        (1 << bits // 2) - 1,
+    ]
 
 
 #: Small numbers of each element type whose products and sums stay exact.
@@ -75,7 +106,9 @@ def _matrix_words(kind: str, n: int, rng: np.random.Generator, nibbles: bool) ->
         return out
     words = rng.integers(0, 1 << 32, n, dtype=U64)
     if kind.endswith(".c"):
-        words = np.where(rng.random(n) < 0.3, rng.choice(np.array([0x7FFFFFFF, 0x80000000, 0x7FFFFF00, 5], U64), n), words)
+        words = np.where(
+            rng.random(n) < 0.3, rng.choice(np.array([0x7FFFFFFF, 0x80000000, 0x7FFFFF00, 5], U64), n), words
+        )
     return words
 
 
@@ -98,7 +131,11 @@ def special(kind: str, form: Form, n: int, rng: np.random.Generator) -> Array | 
     if kind == "clamp":
         return rng.choice(np.array([0x1F, 0x1F, 0x0, 0x1C03, 0x181F, 0x1E01, 0x100F, 0x1F1F, 0x0707], U64), n)
     if kind == "few":
-        return rng.choice(np.array([3, 3, 3, 9, 0x80000000], U64), n // 32).repeat(32) if n >= 64 and rng.random() < 0.3 else rng.choice(np.array([3, 3, 3, 9, 0x80000000], U64), n)
+        return (
+            rng.choice(np.array([3, 3, 3, 9, 0x80000000], U64), n // 32).repeat(32)
+            if n >= 64 and rng.random() < 0.3
+            else rng.choice(np.array([3, 3, 3, 9, 0x80000000], U64), n)
+        )
     if kind == "few64":
         return rng.choice(np.array([3, 3, 1 << 40 | 3, 9], U64), n)
     if kind == "ones":
@@ -170,7 +207,12 @@ def memory(form: Form, data: Array, rng: np.random.Generator) -> Array:
         hit = rng.random(n) < 0.5
         columns = 2 if kind == "b128" else 1
         for c in range(columns):
-            have = words[:, at + 8 * c : at + 8 * c + size].copy().view({2: np.uint16, 4: np.uint32, 8: np.uint64}[size])[:, 0].astype(U64)
+            have = (
+                words[:, at + 8 * c : at + 8 * c + size]
+                .copy()
+                .view({2: np.uint16, 4: np.uint32, 8: np.uint64}[size])[:, 0]
+                .astype(U64)
+            )
             data[:, c] = np.where(hit, have, data[:, c])
     return out
 
@@ -223,7 +265,9 @@ def wrong(form: Form, want: tuple[Array, Array], got: tuple[Array, Array]) -> Ar
         bad |= differ(want[0][:, k], got[0][:, k], kind, limit)
     if form.memory and not form.ignore_memory:
         size = BITS.get(form.memory, 8) // 8
-        kind, view = (form.memory, {2: np.uint16, 4: np.uint32, 8: np.uint64}[size]) if size in (2, 4, 8) else ("b8", np.uint8)
+        kind, view = (
+            (form.memory, {2: np.uint16, 4: np.uint32, 8: np.uint64}[size]) if size in (2, 4, 8) else ("b8", np.uint8)
+        )
         a, b = (x[1].view(view).astype(U64).reshape(form.count, -1) for x in (want, got))
         bad |= differ(a, b, kind).any(1)
     return bad

@@ -8,7 +8,28 @@ from stages.parse.table import Row
 from tests.cosim.forms import arith
 from tests.cosim.forms.base import Form, opcode_text
 
-NAMES = ("shfl", "vote", "match", "redux", "elect", "activemask", "bar", "barrier", "membar", "fence", "nanosleep", "griddepcontrol", "pmevent", "setmaxnreg", "bra", "brx", "call", "ret", "exit", "trap")
+NAMES = (
+    "shfl",
+    "vote",
+    "match",
+    "redux",
+    "elect",
+    "activemask",
+    "bar",
+    "barrier",
+    "membar",
+    "fence",
+    "nanosleep",
+    "griddepcontrol",
+    "pmevent",
+    "setmaxnreg",
+    "bra",
+    "brx",
+    "call",
+    "ret",
+    "exit",
+    "trap",
+)
 #: Kinds of values of operands that are not free.
 _SHFL = ("b32", "lane", "clamp")
 
@@ -28,11 +49,26 @@ def form(row: Row, mods: list[str], types: tuple[str, ...], rng: random.Random) 
     if name in ("membar", "fence"):
         text = f"{opcode};" if len(row.operands) == 0 else f"{opcode} [%mem], 128;"
         aligned = "and.b64 %mem, %mem, -128;" if row.operands else ""
-        return Form(opcode, text, f"ld.global.b32 %r0, [%in]; {aligned} st.global.b32 [%out], %r0; {text} ld.global.b32 %r1, [%out]; st.global.b32 [%out+8], %r1;", ["b32"], ["b32", "b32"], row.key, memory="b8" if row.operands else "")
+        return Form(
+            opcode,
+            text,
+            f"ld.global.b32 %r0, [%in]; {aligned} st.global.b32 [%out], %r0; {text} ld.global.b32 %r1, [%out]; st.global.b32 [%out+8], %r1;",
+            ["b32"],
+            ["b32", "b32"],
+            row.key,
+            memory="b8" if row.operands else "",
+        )
     if name in ("nanosleep", "griddepcontrol", "pmevent", "setmaxnreg"):
         operand = {"nanosleep": " 20", "pmevent": " 3", "setmaxnreg": " 64"}.get(name, "")
         text = f"{opcode}{operand};"
-        return Form(opcode, text, f"ld.global.b32 %r0, [%in]; {text} add.u32 %r0, %r0, 1; st.global.b32 [%out], %r0;", ["b32"], ["b32"], row.key)
+        return Form(
+            opcode,
+            text,
+            f"ld.global.b32 %r0, [%in]; {text} add.u32 %r0, %r0, 1; st.global.b32 [%out], %r0;",
+            ["b32"],
+            ["b32"],
+            row.key,
+        )
     return _flow(opcode, row)
 
 
@@ -56,7 +92,9 @@ def _across(opcode: str, row: Row, mods: list[str], types: tuple[str, ...], rng:
     text = f"{opcode} {', '.join(o.texts)};"
     lines = list(o.lines)
     if some:
-        lines.append(f"mov.u32 %t2, %laneid; shr.b32 %t2, {member}, %t2; and.b32 %t2, %t2, 1; setp.eq.u32 %p50, %t2, 0; @%p50 bra DONE;")
+        lines.append(
+            f"mov.u32 %t2, %laneid; shr.b32 %t2, {member}, %t2; and.b32 %t2, %t2, 1; setp.eq.u32 %p50, %t2, 0; @%p50 bra DONE;"
+        )
     lines += [text, *o.stores()]
     return Form(opcode, text, "\n".join(lines) + ("\nDONE:" if some else ""), o.sources, o.kinds(), row.key)
 
@@ -67,7 +105,9 @@ def _exchange(opcode: str, text: str, row: Row, partner: str, threads: int = 256
         f"ld.global.b32 %r0, [%in]; mov.u32 %r1, sm; mad.lo.u32 %r2, %me, 4, %r1; st.shared.b32 [%r2], %r0; {partner}\n{text}\n"
         "mad.lo.u32 %r2, %r3, 4, %r1; ld.shared.b32 %r4, [%r2]; st.global.b32 [%out], %r4;"
     )
-    return Form(opcode, text, body, ["b32"], ["b32"], row.key, local=f".shared .align 16 .b8 sm[1024]; {local}", threads=threads)
+    return Form(
+        opcode, text, body, ["b32"], ["b32"], row.key, local=f".shared .align 16 .b8 sm[1024]; {local}", threads=threads
+    )
 
 
 def _block(opcode: str, row: Row, mods: list[str], rng: random.Random) -> Form:
@@ -99,13 +139,25 @@ def _cluster(opcode: str, row: Row) -> Form:
     arrive = "arrive" in row.name
     aligned = ".aligned" if opcode.endswith("aligned") else ""
     fence = "fence.acq_rel.cluster; " if "relaxed" in opcode else ""
-    meet = f"{fence}{opcode}; barrier.cluster.wait{aligned};" if arrive else f"barrier.cluster.arrive{aligned}; {opcode};"
+    meet = (
+        f"{fence}{opcode}; barrier.cluster.wait{aligned};" if arrive else f"barrier.cluster.arrive{aligned}; {opcode};"
+    )
     body = (
         "ld.global.b32 %r0, [%in]; mov.u32 %r1, sm; mov.u32 %r5, %tid.x; mad.lo.u32 %r2, %r5, 4, %r1; st.shared.b32 [%r2], %r0;\n"
         f"{meet}\nmov.u32 %r3, %cluster_ctarank; xor.b32 %r3, %r3, 1; mapa.shared::cluster.u32 %r4, %r2, %r3; ld.shared::cluster.b32 %r6, [%r4]; st.global.b32 [%out], %r6;\n"
         "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;"
     )
-    return Form(opcode, f"{opcode};", body, ["b32"], ["b32"], row.key, local=".shared .align 16 .b8 sm[1024];", blocks=4, cluster=2)
+    return Form(
+        opcode,
+        f"{opcode};",
+        body,
+        ["b32"],
+        ["b32"],
+        row.key,
+        local=".shared .align 16 .b8 sm[1024];",
+        blocks=4,
+        cluster=2,
+    )
 
 
 _CALLEE = ".func (.reg .b32 fr) f$$(.reg .b32 fa) { add.u32 fr, fa, 7; ret; } .func (.reg .b32 fr) g$$(.reg .b32 fa) { mul.lo.u32 fr, fa, 3; ret; }"
@@ -136,7 +188,11 @@ def _flow(opcode: str, row: Row) -> Form | None:
         text = "@%p1 exit;"
         body = f"{head} setp.eq.u32 %p1, %r1, 1; st.global.b32 [%out], %r0; {text} add.u32 %r2, %r0, 2; {tail}"
     elif name == "ret":
-        module = ".func (.reg .b32 fr) f$$(.reg .b32 fa) { .reg .pred %p; mov.u32 fr, fa; setp.gt.u32 %p, fa, 50; @%p " + opcode + "; add.u32 fr, fa, 100; ret; }"
+        module = (
+            ".func (.reg .b32 fr) f$$(.reg .b32 fa) { .reg .pred %p; mov.u32 fr, fa; setp.gt.u32 %p, fa, 50; @%p "
+            + opcode
+            + "; add.u32 fr, fa, 100; ret; }"
+        )
         text = f"{opcode};"
         body = f"{head} and.b32 %r1, %me, 127; {'and.b32 %r1, %r1, 96;' if same else ''} call (%r2), f$$, (%r1); {tail}"
     elif name == "trap":

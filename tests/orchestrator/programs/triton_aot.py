@@ -36,12 +36,18 @@ def matmul(a, b, c, k, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
 CASES = (
     (add, {"x": "*fp32", "y": "*fp32", "out": "*fp32", "n": "i32", "BLOCK": "constexpr"}, {"BLOCK": 1024}),
     (softmax, {"x": "*fp32", "out": "*fp32", "stride": "i32", "n": "i32", "BLOCK": "constexpr"}, {"BLOCK": 1024}),
-    (matmul, {"a": "*fp16", "b": "*fp16", "c": "*fp32", "k": "i32", "M": "constexpr", "N": "constexpr", "K": "constexpr"}, {"M": 64, "N": 64, "K": 32}),
+    (
+        matmul,
+        {"a": "*fp16", "b": "*fp16", "c": "*fp32", "k": "i32", "M": "constexpr", "N": "constexpr", "K": "constexpr"},
+        {"M": 64, "N": 64, "K": 32},
+    ),
 )
 
 for sm in map(int, sys.argv[1:]):
     for fn, signature, constants in CASES:
-        made = triton.compile(ASTSource(fn=fn, signature=signature, constexprs=constants), target=GPUTarget("cuda", sm, 32))
+        made = triton.compile(
+            ASTSource(fn=fn, signature=signature, constexprs=constants), target=GPUTarget("cuda", sm, 32)
+        )
         cubin = made.asm["cubin"]
         assert cubin[:4] == b"\x7fELF" and fn.__name__.encode() in cubin
         print(fn.__name__, sm, len(cubin), b"an open ptxas" in cubin)
