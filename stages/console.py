@@ -79,7 +79,8 @@ def leave(name: str, code: int, failure: int, error: OSError | None = None) -> N
     try:
         sys.stdout.flush()
     except OSError as e:
-        error = error or e
+        error = error or (None if e.errno in files.told else e)
+        code = code or failure
     if error is not None:
         code = code or failure
         if not isinstance(error, BrokenPipeError):

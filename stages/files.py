@@ -16,6 +16,8 @@ from typing import Final
 pending: set[str] = set()
 #: Standard streams that were closed when the process began: nothing can be written through them.
 closed: set[int] = set()
+#: Error numbers that a message of this process named: what is still in a buffer fails again for the same reason, which is no news.
+told: set[int | None] = set()
 _LINKS: Final = 40  # as many as the kernel follows
 
 

@@ -17,6 +17,7 @@ from ir_format import wire
 from ir_format.diag import CompileError, Diagnostic, StreamError
 from ir_format.model import Header, Module, Unit
 from ir_format.record import Record, fresh
+from stages import files
 
 VERSION = "0.1.0"
 
@@ -231,6 +232,7 @@ def broken(name: str, e: Exception, inp: BinaryIO | None = None) -> int:
         text = (f"{file}: " if isinstance(file, str) and file else "") + str(e)
     elif isinstance(e, OSError):
         text = e.strerror or type(e).__name__
+        files.told.add(e.errno)
     else:
         text = f"{type(e).__name__} while reading the stream"
     sys.stderr.write(f"orias-{name}: {text}\n")

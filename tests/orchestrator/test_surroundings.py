@@ -10,7 +10,9 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -22,23 +24,26 @@ from orchestrator.processes import NoProcess, Step, start
 ROOT = Path(__file__).parents[2]
 ORIAS = [sys.executable, "-P", "-m", "orchestrator"]
 PTX = ".version 7.8\n.target sm_75\n.address_size 64\n.visible .entry k() { ret; }\n"
+#: Streams have buffers, as they have for a user, whatever the tests run under.
+ENVIRONMENT = {k: v for k, v in os.environ.items() if k != "PYTHONUNBUFFERED"} | {"PYTHONPATH": str(ROOT)}
 
 
-def run(command: list[str | bytes], folder: Path, **more: Any) -> subprocess.CompletedProcess[bytes]:
+def run(
+    command: list[str | bytes], folder: Path, environment: Mapping[str, str] = MappingProxyType({}), **more: Any
+) -> subprocess.CompletedProcess[bytes]:
     (folder / "k.ptx").write_text(PTX)
     more = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "stdin": subprocess.DEVNULL, **more}
-    got = subprocess.run(
-        command, cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT)}, timeout=60, check=False, **more
-    )
+    got = subprocess.run(command, cwd=folder, env={**ENVIRONMENT, **environment}, timeout=60, check=False, **more)
     assert b"Traceback" not in (got.stderr or b"") and b"Exception" not in (got.stderr or b"")
     return got
 
 
-def shell(line: str, folder: Path) -> subprocess.CompletedProcess[bytes]:
+def shell(line: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[bytes]:
     """A command line with redirections; ORIAS stands for the program."""
     return run(
         ["bash", "-c", line.replace("ORIAS", " ".join(ORIAS)).replace("STAGE", f"{sys.executable} -P -m stages")],
         folder,
+        environment,
     )
 
 
@@ -155,6 +160,21 @@ def test_standard_streams(tmp_path: Path, line: str, code: int, said: str) -> No
     got = shell(line, tmp_path)
     assert got.returncode == code and re.fullmatch(said, got.stderr.decode()), (got.returncode, got.stderr)
     assert (tmp_path / "out").exists() == (code == 0 and "-o out" in line)
+
+
+@pytest.mark.parametrize(
+    ("kernels", "unbuffered"),
+    [(0, ""), (0, "1"), (300, "")],
+    ids=["in the buffer", "no buffer", "more than the buffer"],
+)
+def test_a_full_disk_is_reported_once(tmp_path: Path, kernels: int, unbuffered: str) -> None:
+    """The write that fails is reported by the stage; what is left in the stream's buffer fails again when the process ends."""
+    text = PTX + "".join([f".visible .entry k{i}() {{ ret; }}\n" for i in range(kernels)])
+    (tmp_path / "many.ptx").write_text(text)
+    shell("STAGE.parse many.ptx > many.ori", tmp_path)
+    for line in ("STAGE.parse many.ptx", "STAGE.lower many.ori", "STAGE.show many.ori", "STAGE.check many.ori"):
+        got = shell(f"{line} >/dev/full", tmp_path, PYTHONUNBUFFERED=unbuffered)
+        assert got.returncode == 1 and re.fullmatch(rb"orias-\w+: .*No space left on device\n", got.stderr), (line, got)
 
 
 def test_few_descriptors(tmp_path: Path) -> None:
