@@ -18,11 +18,13 @@ HOT = {
     "ir_format/isa": "machine plan codec special tmem vectors",
     "ir_format/hazards": "model classes",
     "stages/parse": "scan operands units",
-    "stages/lower": "divergence converge legalize spaces cleanup",
+    "stages/analysis": "abi dependences divergence register_limits",
+    "stages/lower": "legalize spaces cleanup",
+    "stages/lower/convergence": "divergence converge",
     "stages/optimize": "atomics bits branches conditions convention dce fold fuse guarded induction known licm loops order places pointers pool predicate pressure remat"
     " rotate rules simplify sink uniform unroll values vectors webs wide",
-    "stages/regalloc": "abi allocate assign counts diverge finish groups limits moves parallel ranges slots spill warpgroup",
-    "stages/schedule": "boards control deps list_schedule order reuse zeros",
+    "stages/regalloc": "allocate assign counts diverge finish groups moves parallel ranges slots spill warpgroup",
+    "stages/schedule": "boards control list_schedule order reuse zeros",
     "stages/encode": "encode",
 }
 

@@ -12,8 +12,8 @@ import time
 
 from ir_format.flow import build_cfg, liveness
 from ir_format.model import NOT_PT, PT, RZ, Block, Function, Header, Inst, Unit, cbank, imm, label
-from stages.check.regalloc_checker import check_allocation
 from stages.regalloc.allocate import allocate_unit
+from stages.regalloc.checker.checker import check_allocation
 
 
 def make(count: int, live: int = 40, seed: int = 1) -> Unit:

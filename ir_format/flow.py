@@ -16,8 +16,8 @@ from collections.abc import Iterable, Iterator
 from itertools import accumulate
 from typing import Final
 
-from .isa import facts
-from .model import INV, ZERO, Block, Const, Function, Inst, Label, Mem, Operand, Reg
+from ir_format.isa import facts
+from ir_format.model import INV, ZERO, Block, Const, Function, Inst, Label, Mem, Operand, Reg
 
 JUMPS: Final = facts.with_value("ctl", "branch")
 ENDS: Final = facts.with_value("ctl", "exit", "ret")

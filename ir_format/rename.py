@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
-from .flow import written_regs
-from .model import ZERO, Const, Function, Inst, Mem, Operand, Reg
+from ir_format.flow import written_regs
+from ir_format.model import ZERO, Const, Function, Inst, Mem, Operand, Reg
 
 Change: TypeAlias = Callable[[Reg], Reg]
 

@@ -11,7 +11,7 @@ FAILED: Final = 255  # ptxas's exit code for every failure
 
 def main() -> None:
     """Entry point."""
-    from stages.console import leave, prepare
+    from stages.plumbing.console import leave, prepare
 
     gc.disable()  # a short life: collections while modules load find nothing
     prepare()
@@ -32,11 +32,11 @@ def _run(argv: list[str]) -> int:
         sys.stderr.write(e.render())
         return FAILED
     if cl.flag("tool-name"):
-        from stages.console import call
+        from stages.plumbing.console import call
 
         call(cl.values["tool-name"])
     if cl.flag("version"):
-        from stages.runner import VERSION
+        from stages.plumbing.runner import VERSION
 
         # The last line is what callers of ptxas read from it (Triton "release N.N", XLA "VN.N.N"): the release whose PTX and cubins these are.
         sys.stdout.write(

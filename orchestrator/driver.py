@@ -20,10 +20,10 @@ from ir_format.model import AttrValue, Header
 from orchestrator.conflicts import UsageError
 from orchestrator.options import CommandLine, number, stream_options
 from orchestrator.processes import NoProcess, Pipeline, Stalled, Step, end_with_stages, note, pump, start, stop
-from stages.chain import MIDDLE, NAMES, check_stream, next_stage, stage
-from stages.files import why, write_file
-from stages.runner import Context, Flags, Stage, run_stage, select
-from stages.together import run_together
+from stages.plumbing.chain import MIDDLE, NAMES, check_stream, next_stage, stage
+from stages.plumbing.files import why, write_file
+from stages.plumbing.runner import Context, Flags, Stage, run_stage, select
+from stages.plumbing.together import run_together
 
 FAILED = 255  # ptxas's exit code for every failure
 MOST = 1 << 29  # bytes of one input: what a stream's record may hold, and memory for it, end not far beyond
@@ -115,7 +115,7 @@ class Run:
 
     def parse(self) -> bytes:
         """The stream at level `ptx`."""
-        from stages.ends import parse_to_stream
+        from stages.plumbing.ends import parse_to_stream
 
         sources = self.sources()
 
@@ -128,7 +128,7 @@ class Run:
             self.ahead = start([Step(_joined(MIDDLE), self._import_and_run)], b"")
         elif not self.foreign and not self.cl.flag("exec"):
             _import_stages(self.target)
-            from stages.lower.rules import rules
+            from stages.lower.rules.table import rules
 
             rules()
         import stages.elf.link  # noqa: F401 - meanwhile
@@ -225,7 +225,7 @@ class Run:
 
     def elf(self, data: bytes) -> bytes:
         """The cubin. `elf` of ours works in this process: little is left to do, on units that the other stages made."""
-        from stages.ends import elf_from_stream
+        from stages.plumbing.ends import elf_from_stream
 
         t = time.perf_counter()
         if "elf" not in self.foreign and not self.cl.flag("exec"):

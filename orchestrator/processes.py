@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import BinaryIO, Final
 
 from ir_format.record import Record, fresh
-from stages import files
+from stages.plumbing import files
 
 Body = Callable[[BinaryIO, BinaryIO], int]
 READ = 1 << 16
@@ -218,7 +218,7 @@ def _spawn(step: Step, src: int, dst: int, err_r: int, err: int) -> Process:
                 os._exit(127)
         for fd in _open - {src, dst}:
             os.close(fd)
-        gc.disable()  # as in stages.runner.main: the process ends before a collection could find anything
+        gc.disable()  # as in stages.plumbing.runner.main: the process ends before a collection could find anything
         with os.fdopen(src, "rb") as inp, os.fdopen(dst, "wb") as out:
             code = step.body(inp, out)
         sys.stderr.flush()

@@ -16,8 +16,8 @@ from ir_format import wire
 from ir_format.model import Header
 from ir_format.record import Record
 from orchestrator.api import ChainError, finish
-from stages.chain import NAMES, next_stage, stage
-from stages.runner import Flags, Stage, run_stage
+from stages.plumbing.chain import NAMES, next_stage, stage
+from stages.plumbing.runner import Flags, Stage, run_stage
 
 _ALLOCATE: Final = "allocate"
 _CONTROL: Final = "control"

@@ -16,8 +16,8 @@ from stages.bisect.chain import Chain
 from stages.bisect.judges import Command, Cosim
 from stages.bisect.search import Verdict
 from stages.check.command import read
-from stages.ends import parse_to_stream
-from stages.files import write_file
+from stages.plumbing.ends import parse_to_stream
+from stages.plumbing.files import write_file
 
 
 class Request(Record, frozen=True):

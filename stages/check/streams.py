@@ -85,7 +85,7 @@ def _comparable(unit: Unit, spec: isa.Target) -> Unit:
 
 def allocation(before: Stream, after: Stream) -> Iterator[str]:
     """Findings of the allocation checker. Raises StreamError where the two are not an input and an output of regalloc."""
-    from stages.check.regalloc_checker import check_allocation
+    from stages.regalloc.checker.checker import check_allocation
 
     if before.header.level != "ori" or after.header.level != "allocated":
         raise StreamError(
@@ -155,9 +155,9 @@ def check_stream(file: Path, data: bytes, before: Path | None) -> int:
             found += undefined(stream)
         if level in ("scheduled", "encoded") and not found:
             from orchestrator.api import finish
-            from stages.chain import ENCODE
             from stages.check import convergence_checker
             from stages.check.schedule_checker import check_bytes
+            from stages.plumbing.chain import ENCODE
 
             cubin = finish(data, (ENCODE,) if level == "scheduled" else ())
             report = check_bytes(cubin)

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from stages.application import new_app
+from stages.plumbing.application import new_app
 
 app = new_app()
 
@@ -33,7 +33,7 @@ def run(
 ) -> None:
     from ir_format.diag import CompileError, OriasError
     from stages.disasm import work
-    from stages.files import write_file
+    from stages.plumbing.files import write_file
 
     try:
         data = work.run(cubin, hex_words, as_json, ori, patch, exact)

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from stages.application import new_app
+from stages.plumbing.application import new_app
 
 app = new_app()
 
@@ -18,8 +18,8 @@ def run(
     stream: Annotated[Path | None, typer.Argument(help="input stream (default: standard input)")] = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="cubin (default: standard output)")] = None,
 ) -> None:
-    from stages.ends import elf_from_stream
-    from stages.files import write_file
+    from stages.plumbing.ends import elf_from_stream
+    from stages.plumbing.files import write_file
 
     parts: list[bytes] = []
     try:

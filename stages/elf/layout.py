@@ -10,10 +10,10 @@ from ir_format.diag import CompileError
 from ir_format.model import AttrValue, Code, Module, Param, Unit, Var
 from ir_format.record import Record, fresh
 from ir_format.target import ABI_CALL_FLOOR, CONST_MAX, FRAME_MAX, PARAM_MAX, REG_CEILING, REG_RESERVED, Target
+from stages.analysis.register_limits import register_limit
 from stages.elf import attrs
 from stages.elf.image import align_up
 from stages.elf.patch import OP_CALL_REL, OP_CONVERGENCE, OP_EXIT, append_tail, opcode, scan
-from stages.regalloc.limits import register_limit
 
 MAX_TEXT: Final = 1 << 28
 MAX_INIT: Final = 1 << 27  # bytes of initialised data held in memory; larger modules are refused

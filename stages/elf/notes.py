@@ -9,7 +9,7 @@ from typing import Final
 from ir_format.model import Header
 from stages.elf.image import align_up
 from stages.elf.info import TOOLKIT
-from stages.runner import VERSION
+from stages.plumbing.runner import VERSION
 
 OWNER: Final = b"NVIDIA Corp\0"  # the note's namespace: tools look these notes up by it
 CUINFO: Final = 1000

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ir_format.model import Unit
-from stages.runner import Context, Pass
+from stages.plumbing.runner import Context, Pass
 
 
 def _encode(unit: Unit, ctx: Context) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from stages.application import new_app
+from stages.plumbing.application import new_app
 
 app = new_app()
 
@@ -30,7 +30,7 @@ def run(
     from ir_format.diag import OriasError
     from stages.facts.annotate import annotated
     from stages.facts.collect import as_json
-    from stages.files import write_file
+    from stages.plumbing.files import write_file
 
     if annotate and strip:
         raise typer.BadParameter("--annotate and --strip exclude each other")

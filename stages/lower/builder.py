@@ -1,13 +1,13 @@
 """Builder: what a lowering rule sees, and the dispatch convention.
 
-A *rule* lowers one PTX instruction: ``def rule(b: Builder, inst: PtxInst) -> None``. A rule module (``alu.py``, ``memory.py``, ``math_f32.py``...)
-exports ``RULES: dict[str, Rule]``; :mod:`stages.lower.rules` merges them (a key that two modules claim is an error). Keys, most
+A *rule* lowers one PTX instruction: ``def rule(b: Builder, inst: PtxInst) -> None``. A rule module (``alu.py``, ``memory.py``, ``math/f32.py``...)
+exports ``RULES: dict[str, Rule]``; :mod:`stages.lower.rules.table` merges them (a key that two modules claim is an error). Keys, most
 specific first, for an instruction with op ``cvt`` and types ``('f32', 's32')``:
 
     ``cvt.f32.s32`` (op and all types)  >  ``cvt.f32`` (op and first type)  >  ``cvt`` (op)
 
 Ownership of the arithmetic types: integers, bits and predicates are the core's; everything on f16, bf16, f32, f64 and their packed
-forms (add, fma, setp, min, cvt from or to a float, div...), integer div/rem, and all transcendental functions are the ``math*`` modules'.
+forms (add, fma, setp, min, cvt from or to a float, div...), integer div/rem, and all transcendental functions are those of the ``math`` folder'.
 
 Conventions that every rule keeps:
 
@@ -20,7 +20,7 @@ Conventions that every rule keeps:
   register where the SM has no such form. Optional slots (unused predicate outputs and inputs) may be left out: `isa.complete` fills them.
 * **Guards.** The guard of the PTX instruction is applied by ``emit`` to every instruction that writes something else than a temporary of this rule or
   that has an effect; ``emit(..., guard=p)`` is combined with it. A rule that makes blocks or calls wraps itself in ``with b.region():``,
-  which turns the guard into a branch. BSSY/BSYNC are inserted afterwards by :mod:`stages.lower.converge`: rules branch freely.
+  which turns the guard into a branch. BSSY/BSYNC are inserted afterwards by :mod:`stages.lower.convergence.converge`: rules branch freely.
 * **Refusal.** ``raise b.unsupported(inst)`` for anything that is not lowered. Never emit something else instead.
 """
 
@@ -53,8 +53,8 @@ from ir_format.model import (
 from ir_format.ptx import PtxFunction, PtxInst
 
 if TYPE_CHECKING:
-    from .call import LowStack
-    from .unit import UnitContext
+    from stages.lower.abi.calls import LowStack
+    from stages.lower.unit import UnitContext
 
 Rule: TypeAlias = "Callable[[Builder, PtxInst], None]"
 
@@ -410,6 +410,6 @@ class Builder:
 
     def call_helper(self, name: str, args: Sequence[Reg | Imm]) -> list[Reg]:
         """Call a library function; one operand per PTX parameter, one fresh Reg per return value."""
-        from .call import call_helper
+        from stages.lower.abi.calls import call_helper
 
         return call_helper(self, name, args)

@@ -13,8 +13,7 @@ from ir_format import isa
 from ir_format.diag import CompileError
 from ir_format.model import ABS, INV, NEG, PSEUDO, ZERO, Const, Function, Imm, Inst, Mem, Operand, Reg
 from ir_format.ptx import PtxFunction, PtxInst
-
-from .unit import UnitContext
+from stages.lower.unit import UnitContext
 
 if TYPE_CHECKING:
     from ir_format.isa.machine import Target

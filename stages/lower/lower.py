@@ -7,18 +7,17 @@ from ir_format.diag import CompileError
 from ir_format.model import Header, Module, Param, Unit, Var
 from ir_format.ptx import PtxFunction, PtxInst, PtxLabel, PtxModule, PtxPragma, PtxReloc, PtxUnit, PtxVar
 from ir_format.record import replace
-
-from .arguments import signature_text
-from .builder import Builder
-from .call import begin_function, end_function
-from .cleanup import tidy_blocks
-from .converge import insert_convergence
-from .legalize import legalize
-from .modifiers import unknown_modifier
-from .rules import find_rule, own_check
-from .rules_warpgroup import bind_vectors
-from .spaces import param_base, place_descriptor, space_name
-from .unit import UnitContext, function_places, new_function
+from stages.lower.abi.arguments import signature_text
+from stages.lower.abi.calls import begin_function, end_function
+from stages.lower.builder import Builder
+from stages.lower.cleanup import tidy_blocks
+from stages.lower.convergence.converge import insert_convergence
+from stages.lower.legalize import legalize
+from stages.lower.rules.modifiers import unknown_modifier
+from stages.lower.rules.table import find_rule, own_check
+from stages.lower.rules.warpgroup import bind_vectors
+from stages.lower.spaces import param_base, place_descriptor, space_name
+from stages.lower.unit import UnitContext, function_places, new_function
 
 # A rule that trips over its operands (a forged stream, or a form that nobody thought of) refuses the instruction; tests let the exception through.
 SHOW_FAULTS = False

@@ -9,10 +9,9 @@ from ir_format.model import RZ, Const, Imm, Mem, Name, Operand, Reg
 from ir_format.ptx import PtxInst, PtxParam, PtxVar
 from ir_format.record import NamedTuple
 from ir_format.target import CONST_MAX
-
-from .builder import Builder
-from .call import local_place
-from .spaces import descriptor, param_base, shared_place, space_name, to_generic
+from stages.lower.abi.calls import local_place
+from stages.lower.builder import Builder
+from stages.lower.spaces import descriptor, param_base, shared_place, space_name, to_generic
 
 _OFFSET_MIN, _OFFSET_END = -(1 << 23), 1 << 23
 
@@ -115,7 +114,7 @@ def resolve(b: Builder, inst: PtxInst, x: ptx.Operand) -> Where:
 def wide_address(b: Builder, base: Reg | Imm, offset: int) -> Mem:
     """``[base.64 + offset]`` with the descriptor."""
     if type(base) is Imm or not _OFFSET_MIN <= offset < _OFFSET_END:
-        from .rules_int import add64
+        from stages.lower.rules.integer import add64
 
         if type(base) is Imm:
             base = b.in_reg(Imm("I", (base.value + offset) & (1 << 64) - 1), 2)

@@ -8,12 +8,11 @@ from ir_format import ptx
 from ir_format.diag import CompileError
 from ir_format.model import RZ, Const, Imm, Name, Reg
 from ir_format.ptx import PtxFunction, PtxProto, PtxVar
-
-from .arguments import signature_text
-from .call import in_prologue, load_const, local_place, note
+from stages.lower.abi.arguments import signature_text
+from stages.lower.abi.calls import in_prologue, load_const, local_place, note
 
 if TYPE_CHECKING:
-    from .builder import Builder
+    from stages.lower.builder import Builder
 
 _PARAM_END = 0x12C  # up to sm_89: the word of bank 0 that holds where the parameters end (measured)
 SMEM_BASE = 0x400  # sm_90+: static shared memory starts here in the CTA's window (measured)
@@ -151,13 +150,13 @@ def symbol_address(b: Builder, x: ptx.Sym) -> Reg | Imm:
         load_const(b, d, 4, 0, x.name)
         if not x.offset:
             return d
-        from .rules_int import add64
+        from stages.lower.rules.integer import add64
 
         out = b.r(2)
         add64(b, out, d, Imm("I", x.offset & (1 << 64) - 1))
         return out
     if decl.space == "tex" and b.pf.entry and not x.offset and not decl.fields and not b.ctx.relocatable:
-        from .headers import handle_of
+        from stages.lower.headers import handle_of
 
         return handle_of(b, x.name, decl.type)
     raise CompileError(f"Address of '{x.name}' in space '.{decl.space}' not supported by orias", b.line)
@@ -186,7 +185,7 @@ def window(b: Builder, space: str) -> Reg | None:
 
 def param_bounds(b: Builder) -> tuple[Reg, Reg]:
     """The first and the last generic address of the kernel's parameters, as ptxas compares them (measured)."""
-    from .rules_int import add64
+    from stages.lower.rules.integer import add64
 
     bank = b.ctx.target.bank0
     low, high = b.r(2), b.r(2)
@@ -205,7 +204,7 @@ def param_bounds(b: Builder) -> tuple[Reg, Reg]:
 
 def _param_generic(b: Builder, d: Reg, x: Imm) -> None:
     """``d`` <- the generic address of an offset in the parameters."""
-    from .rules_int import add64
+    from stages.lower.rules.integer import add64
 
     bank = b.ctx.target.bank0
     base = b.r(2)
@@ -223,7 +222,7 @@ def to_generic(b: Builder, space: str, x: Reg | Imm) -> Reg | Imm:
         return d
     base = window(b, space)
     assert base is not None
-    from .rules_int import add64
+    from stages.lower.rules.integer import add64
 
     d = b.r(2)
     if space == "shared" and b.ctx.target.bank0.shared_window < 0:
@@ -248,7 +247,7 @@ def from_generic(b: Builder, space: str, x: Reg | Imm) -> Reg | Imm:
     else:
         base = window(b, space)
         assert base is not None
-        from .rules_int import add32, negated
+        from stages.lower.rules.integer import add32, negated
 
         add32(b, b.lo_r(d), b.in_reg(b.lo(x)), negated(b.lo(base)))
     b.copy(b.hi_r(d), RZ)

@@ -8,7 +8,7 @@ from ir_format.diag import CompileError
 from ir_format.model import NEG, RZ, Const, Imm, Name, Reg
 
 if TYPE_CHECKING:
-    from .builder import Builder
+    from stages.lower.builder import Builder
 
 _XYZ = {"x": 0, "y": 1, "z": 2}
 
@@ -112,7 +112,7 @@ def _read(b: Builder, name: str) -> Reg:
         b.emit("IADD3", d, (total, _bank(b, bank.smem_bias)._replace(flags=1), RZ))
         return d
     if name == "%aggr_smem_size" and b.has("clusters"):
-        from .rules_int import minmax
+        from stages.lower.rules.integer import minmax
 
         d = b.r()
         minmax(b, d, "u32", s2r(b, "SR_SMEMSZ"), _cga(b, "aggr"), False)
@@ -144,7 +144,7 @@ def s2r(b: Builder, name: str) -> Reg:
 
 
 def _bank(b: Builder, offset: int, width: int = 1) -> Reg:
-    from .call import load_const
+    from stages.lower.abi.calls import load_const
 
     d = b.r(width)
     load_const(b, d, 0, offset)

@@ -7,8 +7,7 @@ from ir_format.diag import CompileError
 from ir_format.model import Function, Header, Imm, Reg, Unit
 from ir_format.ptx import PtxFunction, PtxInst, PtxModule, PtxUnit, PtxVar
 from ir_format.target import CONST_MAX, Target, target
-
-from .builder import Builder
+from stages.lower.builder import Builder
 
 
 def align_up(n: int, a: int) -> int:
@@ -162,13 +161,13 @@ class UnitContext:
 
     def address_of(self, b: Builder, x: ptx.Sym) -> Reg | Imm:
         """The 64-bit address of a symbol in its space."""
-        from .spaces import symbol_address
+        from stages.lower.spaces import symbol_address
 
         return symbol_address(b, x)
 
     def special(self, b: Builder, name: str, t: str) -> Reg:
         """The value of a special register."""
-        from .special import read_special
+        from stages.lower.special import read_special
 
         return read_special(b, name, b.words(t))
 
@@ -214,7 +213,7 @@ class UnitContext:
         """The library function ``name``, lowered into this unit once; CompileError if the library has none."""
         got = self.funcs.get(name)
         if got is None:
-            from .helpers import load_helper
+            from stages.lower.math.functions import load_helper
 
             got = load_helper(name, self.target_name)
             self.funcs[name] = got

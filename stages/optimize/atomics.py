@@ -19,10 +19,10 @@ from ir_format.features import has
 from ir_format.flow import Cfg, build_cfg, read_regs, written_regs
 from ir_format.isa import facts
 from ir_format.model import INV, NOT_PT, PT, RZ, URZ, ZERO, Function, Imm, Inst, Label, Mem, Name, Operand, Reg, Unit
+from stages.analysis.dependences import WALLS
 from stages.optimize.fold import inverted, value_of
 from stages.optimize.values import Cell
-from stages.runner import Context
-from stages.schedule.deps import WALLS
+from stages.plumbing.runner import Context
 
 _ATOMICS: Final = facts.having("waits") & facts.atomics().keys()
 _QUIET: Final = facts.atomics().keys() - _ATOMICS

@@ -12,7 +12,7 @@ from ir_format.isa import facts
 from ir_format.model import PT, Block, Function, Imm, Inst, Label, Operand, Reg, Unit, label
 from stages.optimize.fold import inverted
 from stages.optimize.values import Values, copied
-from stages.runner import Context
+from stages.plumbing.runner import Context
 
 _PARTING: Final = facts.having("parts")
 _ALL: Final = 0xFFFFFFFF

@@ -13,8 +13,8 @@ from __future__ import annotations
 from ir_format.flow import read_regs, written_regs
 from ir_format.model import Inst, Unit
 from ir_format.target import RETURN_REG
-from stages.regalloc import abi
-from stages.runner import Context
+from stages.analysis import abi
+from stages.plumbing.runner import Context
 
 
 def lower_return_register(unit: Unit, ctx: Context) -> None:

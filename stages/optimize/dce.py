@@ -11,9 +11,9 @@ from typing import Final
 from ir_format.flow import Cells, read_regs, written_regs
 from ir_format.isa import facts, rowlang
 from ir_format.model import ZERO, Function, Inst, Reg, Unit
+from stages.analysis.dependences import ordered
 from stages.optimize.values import PURE, is_pure
-from stages.runner import Context
-from stages.schedule.deps import ordered
+from stages.plumbing.runner import Context
 
 # Loads whose result nobody wants may go as well (a fault that they would have raised is no defined behaviour), unless ordered or volatile.
 _LOADS: Final = facts.loads().keys() - facts.having("convergent")

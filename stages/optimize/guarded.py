@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from ir_format.flow import is_guarded, read_regs, written_regs
 from ir_format.model import Block, Function, Inst, Reg, Unit
-from stages.runner import Context
+from stages.plumbing.runner import Context
 
 
 class _Vector:

@@ -17,11 +17,11 @@ from ir_format.hazards import hazards
 from ir_format.hazards.load import late_results
 from ir_format.isa import facts
 from ir_format.model import Const, Function, Inst, Reg, Unit
+from stages.analysis.register_limits import register_limit
 from stages.optimize.loops import LOADS, Stores, find_loops, front, has_loops, open_fronts, put_last
 from stages.optimize.pressure import Alive
 from stages.optimize.values import Cell, Values, is_pure
-from stages.regalloc.limits import register_limit
-from stages.runner import Context
+from stages.plumbing.runner import Context
 
 #: Words alive in a loop up to which values move: constants, one-cycle work, results that come late (guessed; stages/optimize/order.py says why 28).
 _CONSTANT, _CHEAP, _DEAR = 20, 28, 40

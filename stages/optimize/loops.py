@@ -11,7 +11,7 @@ from typing import Final
 from ir_format.flow import Cfg, Loop, falls_through, is_terminator, jump_targets, loops
 from ir_format.isa import facts
 from ir_format.model import Block, Function, Inst, Label, Mem, label
-from stages.schedule.deps import WALLS, fences, ordered
+from stages.analysis.dependences import WALLS, fences, ordered
 
 _JUMPS: Final = frozenset(("BRA", "EXIT"))
 #: Accesses that change nothing: constant banks, and what the caches keep.

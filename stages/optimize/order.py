@@ -23,10 +23,10 @@ from ir_format.hazards.load import pipes
 from ir_format.isa import facts
 from ir_format.model import ZERO, Block, Const, Function, Inst, Reg, Unit
 from ir_format.target import REG_CEILING, SM_RESIDENCY, STACK_REG
+from stages.analysis.dependences import Front, Graph, Uses, build_graph, is_wall
+from stages.analysis.register_limits import REGISTERS_PER_SM, register_limit
 from stages.optimize.values import is_pure, live_now
-from stages.regalloc.limits import REGISTERS_PER_SM, register_limit
-from stages.runner import Context
-from stages.schedule.deps import Front, Graph, Uses, build_graph, is_wall
+from stages.plumbing.runner import Context
 
 #: Values alive per file up to which order is by latency (guessed; P has 7). For R it is what :func:`_steps` gives.
 _LIMITS: Final = {"UR": 24, "P": 4, "UP": 4, "B": 16}

@@ -20,7 +20,7 @@ from stages.optimize.uniform import share_words
 from stages.optimize.unroll import unroll_loops
 from stages.optimize.vectors import join_loads
 from stages.optimize.webs import split_webs
-from stages.runner import Pass
+from stages.plumbing.runner import Pass
 
 PASSES: tuple[Pass, ...] = (
     Pass("guarded", unguard_copies, min_opt=1),

@@ -17,6 +17,7 @@ from ir_format.hazards import hazards
 from ir_format.model import NOT_PT, PT, RZ, ZERO, Const, Function, Imm, Inst, Operand, Reg, Unit, imm
 from ir_format.record import NamedTuple
 from ir_format.rename import duplicate, fresh_names, rename, rename_reads
+from stages.analysis.register_limits import register_limit
 from stages.optimize.bits import known_bits
 from stages.optimize.dce import remove_dead_code
 from stages.optimize.fold import plain_iadd3, split_terms, value_of
@@ -24,8 +25,7 @@ from stages.optimize.loops import find_loops, has_loops
 from stages.optimize.places import Place, insert
 from stages.optimize.pressure import SHORT, shortages
 from stages.optimize.values import Cell, Values, copied
-from stages.regalloc.limits import register_limit
-from stages.runner import Context
+from stages.plumbing.runner import Context
 
 _LEAST: Final = 3  # pointers that share one: fewer would only move registers about
 _GAP: Final = 24  # instructions between two uses that share one sum

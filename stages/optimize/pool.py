@@ -15,7 +15,7 @@ from ir_format.isa import facts
 from ir_format.model import ZERO, Const, Function, Inst, Operand, Reg, Unit
 from stages.optimize.fold import value_of
 from stages.optimize.values import Values, copied
-from stages.runner import Context
+from stages.plumbing.runner import Context
 
 if TYPE_CHECKING:
     from ir_format.isa.machine import Target

@@ -17,7 +17,7 @@ from ir_format.model import Block, Const, Function, Inst, Reg, Unit
 from stages.optimize.branches import barrier_users, drop_barrier, merge_blocks, named_blocks, plain_jump, simple_barrier
 from stages.optimize.fold import inverted
 from stages.optimize.values import is_pure
-from stages.runner import Context
+from stages.plumbing.runner import Context
 
 #: (divergent?, diamond?) -> most instructions of an arm (measured, optimizer notes on predication).
 _MOST: Final = {(True, False): 8, (False, False): 6, (True, True): 7, (False, True): 5}

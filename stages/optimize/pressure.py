@@ -8,7 +8,7 @@ from ir_format.flow import Liveness, is_guarded, read_regs, written_regs
 from ir_format.isa import facts
 from ir_format.model import Function, Inst
 from stages.optimize.values import live_now
-from stages.runner import Context
+from stages.plumbing.runner import Context
 
 #: Registers that stay free: vectors need room to be aligned, order needs some for what is under way (guessed).
 SHORT: Final = 20

@@ -20,13 +20,13 @@ from ir_format.isa import facts
 from ir_format.model import NOT_PT, PT, Const, Function, Inst, Reg, Unit
 from ir_format.record import NamedTuple
 from ir_format.rename import fresh_names, rename, rename_reads
+from stages.analysis.register_limits import register_limit
 from stages.optimize.dce import remove_dead_code
 from stages.optimize.places import Place, insert, readers
 from stages.optimize.pressure import CHEAP, SHORT, shortages
 from stages.optimize.uniform import parts_meet
 from stages.optimize.values import Values, is_pure, live_now
-from stages.regalloc.limits import register_limit
-from stages.runner import Context
+from stages.plumbing.runner import Context
 
 _CONSTANTS: Final = facts.having("constant")
 _LONGEST: Final = 3  # instructions to make one value

@@ -15,7 +15,7 @@ from stages.optimize.branches import merge_blocks, plain_jump
 from stages.optimize.fold import inverted
 from stages.optimize.loops import LOADS, find_loops, has_loops
 from stages.optimize.values import is_pure
-from stages.runner import Context
+from stages.plumbing.runner import Context
 
 _MOST: Final = 8  # instructions of a test that are worth a second copy (guessed)
 

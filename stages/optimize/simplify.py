@@ -19,7 +19,7 @@ from ir_format.target import target as find_target
 from stages.optimize.conditions import turn_test
 from stages.optimize.fold import value_of
 from stages.optimize.values import Cell, Values, copied, is_pure
-from stages.runner import Context
+from stages.plumbing.runner import Context
 
 Rule = Callable[["Simplifier", Inst], "Inst | None"]
 

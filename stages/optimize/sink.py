@@ -27,11 +27,11 @@ from ir_format.flow import (
 from ir_format.hazards import hazards
 from ir_format.isa import facts
 from ir_format.model import ZERO, Const, Function, Inst, Reg, Unit
+from stages.analysis.register_limits import register_limit
 from stages.optimize.places import Place, insert, made_once, readers
 from stages.optimize.pressure import CHEAP, SHORT, shortages
 from stages.optimize.values import is_pure, live_now
-from stages.regalloc.limits import register_limit
-from stages.runner import Context
+from stages.plumbing.runner import Context
 
 #: Instructions in layout between the load and its first reader from which on it moves (guessed: some 40 cycles are its latency).
 _FAR: Final = 40

@@ -16,10 +16,10 @@ from ir_format.features import has
 from ir_format.flow import build_cfg, loop_depths, post_dominators, read_regs
 from ir_format.model import Const, Function, Inst, Name, Operand, Reg, Unit, VReg
 from ir_format.target import target as find_target
+from stages.analysis.divergence import may_diverge
 from stages.optimize.fold import TURNED
 from stages.optimize.places import Place, insert, made_once, readers
-from stages.regalloc.diverge import may_diverge
-from stages.runner import Context
+from stages.plumbing.runner import Context
 
 _MOST: Final = 24  # words that may live over several blocks; there are 59 uniform registers, and barriers of divergent code keep them apart
 _COPIES: Final = ("COPY", "PCOPY", "UNDEF")

@@ -30,7 +30,7 @@ from stages.optimize.induction import Count, count_of, fold_steps, rounds, signe
 from stages.optimize.licm import hoist_invariants
 from stages.optimize.loops import find_loops, has_loops
 from stages.optimize.webs import split_webs
-from stages.runner import Context
+from stages.plumbing.runner import Context
 
 #: (instructions of the body beside the counter and the test, most rounds that are unrolled for good): measured on ptxas, in between by straight lines of their product.
 _WHOLE: Final = (

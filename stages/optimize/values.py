@@ -13,7 +13,7 @@ from ir_format.flow import Liveness, build_cfg, dominators, is_guarded, liveness
 from ir_format.isa import facts
 from ir_format.isa.sregs import STEADY
 from ir_format.model import ZERO, Function, Imm, Inst, Operand, Reg
-from stages.runner import Context
+from stages.plumbing.runner import Context
 
 Cell = tuple[int, int]  # (virtual register, component)
 

@@ -13,11 +13,11 @@ from ir_format import isa
 from ir_format.flow import is_guarded, written_regs
 from ir_format.isa import facts
 from ir_format.model import ZERO, Function, Inst, Mem, Reg, Unit
+from stages.analysis.dependences import WALLS, fences
 from stages.optimize.bits import known_bits
 from stages.optimize.dce import remove_dead_code
 from stages.optimize.simplify import Simplifier
-from stages.runner import Context
-from stages.schedule.deps import WALLS, fences
+from stages.plumbing.runner import Context
 
 _NEAR: Final = 24  # instructions from the first word's load to the last one's
 #: Accesses that do not write shared memory.

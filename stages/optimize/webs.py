@@ -17,7 +17,7 @@ from ir_format.flow import build_cfg, is_guarded, read_regs, solve, written_regs
 from ir_format.model import RZ, Function, Inst, Reg, Unit, VReg
 from ir_format.rename import Change, rename_reads, rename_writes
 from stages.optimize.values import copied, is_pure
-from stages.runner import Context
+from stages.plumbing.runner import Context
 
 Cell = tuple[int, int]  # (virtual register, component)
 Place = tuple[int, int, int]  # register, first component, width of an operand

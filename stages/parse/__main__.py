@@ -5,7 +5,7 @@ from __future__ import annotations
 
 def main() -> None:
     """Run the Typer command line."""
-    from stages.console import run_tool
+    from stages.plumbing.console import run_tool
 
     def body() -> None:
         from stages.parse.cli import app

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from stages.application import new_app
+from stages.plumbing.application import new_app
 
 app = new_app()
 
@@ -32,8 +32,8 @@ def run(
 ) -> None:
     from ir_format.model import AttrValue
     from ir_format.target import targets
-    from stages.ends import parse_to_stream
-    from stages.files import write_file
+    from stages.plumbing.ends import parse_to_stream
+    from stages.plumbing.files import write_file
 
     if arch not in targets():
         sys.stderr.write(f"orias-parse: '{arch}' is no target; known: {', '.join(targets())}\n")

@@ -7,8 +7,8 @@ import sys
 
 def main() -> None:
     """Run the stage."""
-    from stages.chain import REGALLOC
-    from stages.runner import main as run
+    from stages.plumbing.chain import REGALLOC
+    from stages.plumbing.runner import main as run
 
     sys.exit(run(REGALLOC))
 

@@ -12,15 +12,15 @@ from ir_format.flow import read_regs, written_regs
 from ir_format.model import ZERO, AttrValue, Const, Function, Header, Imm, Inst, Reg, Unit
 from ir_format.target import CALLEE_SAVED, REG_CEILING, STACK_REG, Target
 from ir_format.target import target as find_target
-
-from . import abi, spill
-from .assign import ORDERS, Bank, Memory, assign, spread
-from .diverge import WARP_FILES, widen
-from .finish import finish_function
-from .groups import Group, Grouping, coalesce, hints_only
-from .limits import FILE_SIZES, FIRST_UR, last_register, register_limit
-from .parallel import split_parallel
-from .ranges import Ranges
+from stages.analysis import abi
+from stages.analysis.register_limits import FILE_SIZES, FIRST_UR, last_register, register_limit
+from stages.regalloc import spill
+from stages.regalloc.assign import ORDERS, Bank, Memory, assign, spread
+from stages.regalloc.diverge import WARP_FILES, widen
+from stages.regalloc.finish import finish_function
+from stages.regalloc.groups import Group, Grouping, coalesce, hints_only
+from stages.regalloc.parallel import split_parallel
+from stages.regalloc.ranges import Ranges
 
 FILES: Final = frozenset({"R", "UR", "P", "UP", "B", "M"})
 MAX_ROUNDS: Final = 60

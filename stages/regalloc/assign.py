@@ -6,8 +6,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Container, Iterable, Sequence
 from typing import Final
 
-from .groups import Group, Grouping
-from .ranges import Seg
+from stages.regalloc.groups import Group, Grouping
+from stages.regalloc.ranges import Seg
 
 #: Points of a life that may move (by estimated cycles: beyond 16, results of long runs of loads meet the registers of their addresses).
 SHORT_LIFE: Final = 16

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from ir_format.flow import build_cfg, read_regs, written_regs
 from ir_format.model import ZERO, Function, Imm, Inst, Unit
-
-from .limits import last_register
+from stages.analysis.register_limits import last_register
 
 
 def check_counts(unit: Unit, limit: int) -> int:

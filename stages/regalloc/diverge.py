@@ -10,23 +10,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from ir_format.flow import JUMPS, is_guarded, post_dominators
-from ir_format.model import ZERO, Inst, Reg, VReg
-
-from .ranges import Ranges, Seg, overlap, union
+from ir_format.flow import post_dominators
+from stages.analysis.divergence import may_diverge
+from stages.regalloc.ranges import Ranges, Seg, overlap, union
 
 WARP_FILES: Final = frozenset({"UR", "UP", "B"})
-
-
-def may_diverge(vregs: list[VReg], inst: Inst) -> bool:
-    """Whether the threads of a warp may go different ways at an instruction."""
-    if inst.op not in JUMPS:
-        return False
-    if "U" in inst.mods or inst.op in ("BRXU", "JMXU"):
-        return False
-    conditions = [inst.guard] if is_guarded(inst) and inst.guard is not None else []
-    conditions += [o for o in (*inst.dsts, *inst.srcs) if type(o) is Reg]
-    return any(r.file in ("P", "R") and r.num != ZERO and not vregs[r.num].uniform for r in conditions)
 
 
 def divergent_regions(ranges: Ranges) -> list[list[int]]:

@@ -8,10 +8,9 @@ from ir_format.diag import CompileError
 from ir_format.model import RZ, ZERO, Function, Imm, Inst, Mem, Operand, Reg, imm, mem
 from ir_format.rename import rename
 from ir_format.target import CALLEE_SAVED
-
-from .abi import SAVED_B
-from .groups import Grouping
-from .moves import R1, Mover
+from stages.analysis.abi import SAVED_B
+from stages.regalloc.groups import Grouping
+from stages.regalloc.moves import R1, Mover
 
 R0: Final = Reg("R", 0)
 _COUNTED: Final = ("R", "UR", "P", "UP", "B")

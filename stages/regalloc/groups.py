@@ -8,10 +8,9 @@ after it, unless it is a copy from that very slot (every live member of a slot h
 from __future__ import annotations
 
 from ir_format.model import ZERO, Inst, Reg
-
-from .limits import FIRST_PRODUCT_REG
-from .ranges import Ranges, Seg, covers, is_plain, union
-from .warpgroup import PRODUCTS
+from stages.analysis.register_limits import FIRST_PRODUCT_REG
+from stages.regalloc.ranges import Ranges, Seg, covers, is_plain, union
+from stages.regalloc.warpgroup import PRODUCTS
 
 MAX_SEGMENTS = 4000  # a group with more segments is not grown: keeps coalescing linear
 

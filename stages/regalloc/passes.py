@@ -7,14 +7,14 @@ from typing import Final
 
 from ir_format.diag import CompileError
 from ir_format.model import Unit
-from stages.runner import Context, Pass
+from stages.plumbing.runner import Context, Pass
 
 ALLOCATORS: Final = ("greedy", "naive")
 MAX_SHOWN: Final = 10
 
 
 def _allocate(unit: Unit, ctx: Context) -> None:
-    from .allocate import allocate_unit
+    from stages.regalloc.allocate import allocate_unit
 
     options = dict(ctx.header.options)
     name = ctx.flags.extra.get("allocator", "greedy")
@@ -41,7 +41,7 @@ def _allocate(unit: Unit, ctx: Context) -> None:
 
 
 def _verify(before: Unit, after: Unit) -> None:
-    from stages.check.regalloc_checker import check_allocation
+    from stages.regalloc.checker.checker import check_allocation
 
     findings = check_allocation(before, after)
     if findings:
@@ -50,13 +50,13 @@ def _verify(before: Unit, after: Unit) -> None:
 
 
 def _fill(unit: Unit, ctx: Context) -> None:
-    from .slots import fill_slots
+    from stages.regalloc.slots import fill_slots
 
     fill_slots(unit, ctx.header.target)
 
 
 def _order(unit: Unit, ctx: Context) -> None:
-    from .warpgroup import order_warpgroups
+    from stages.regalloc.warpgroup import order_warpgroups
 
     added = order_warpgroups(unit)
     if added:
@@ -65,9 +65,8 @@ def _order(unit: Unit, ctx: Context) -> None:
 
 def _counts(unit: Unit, ctx: Context) -> None:
     from ir_format.target import target
-
-    from .counts import check_counts
-    from .limits import register_limit
+    from stages.analysis.register_limits import register_limit
+    from stages.regalloc.counts import check_counts
 
     taken = check_counts(unit, register_limit(unit, target(ctx.header.target).sm, ctx.header.options))
     if taken:

@@ -17,9 +17,8 @@ from ir_format.isa.sregs import STEADY
 from ir_format.model import Const, Function, Imm, Inst, Name, Reg, VReg
 from ir_format.rename import rename
 from ir_format.target import STACK_REG
-
-from .groups import Group
-from .ranges import Ranges, is_plain, overlap
+from stages.regalloc.groups import Group
+from stages.regalloc.ranges import Ranges, is_plain, overlap
 
 HOME: Final = {"R": "M", "P": "R", "UR": "R", "UP": "UR", "B": "R"}  # where a spilled value of each file lives
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ir_format.flow import build_cfg
 from ir_format.hazards import Access, Hazards, hazards
 from ir_format.model import Function, Inst, Label, Unit, label
-from stages.runner import Context
+from stages.plumbing.runner import Context
 from stages.schedule.boards import Boarded, assign
 from stages.schedule.control import assign_gaps, emit
 from stages.schedule.order import order_block

@@ -10,7 +10,7 @@ import heapq
 
 from ir_format.hazards import Access, Hazards
 from ir_format.model import Inst
-from stages.schedule.deps import Front, Physical, build_graph
+from stages.analysis.dependences import Front, Physical, build_graph
 
 
 def order_block(insts: list[Inst], accesses: list[Access], hazards: Hazards) -> list[int]:

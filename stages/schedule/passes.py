@@ -7,7 +7,7 @@ keeps the order and gives fitting control words.
 from __future__ import annotations
 
 from ir_format.model import Unit
-from stages.runner import Context, Pass
+from stages.plumbing.runner import Context, Pass
 
 
 def _kind(ctx: Context) -> str:

@@ -13,7 +13,7 @@ from ir_format import isa
 from ir_format.isa.codec import RegCodec
 from ir_format.isa.machine import Target
 from ir_format.model import REUSE, ZERO, Inst, Reg, Unit
-from stages.runner import Context
+from stages.plumbing.runner import Context
 
 
 def set_reuse(unit: Unit, ctx: Context) -> None:

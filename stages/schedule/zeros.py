@@ -8,7 +8,7 @@ from __future__ import annotations
 from ir_format import isa
 from ir_format.flow import is_guarded, read_regs, written_regs
 from ir_format.model import RZ, ZERO, AttrValue, Block, Imm, Inst, Name, Reg, Unit
-from stages.runner import Context
+from stages.plumbing.runner import Context
 
 
 def pair_zeros(unit: Unit, ctx: Context) -> None:

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from stages.application import new_app
+from stages.plumbing.application import new_app
 
 
 class Format(StrEnum):

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from stages.application import new_app
+from stages.plumbing.application import new_app
 
 app = new_app()
 
@@ -172,7 +172,7 @@ def _buffer(values: list[Any], index: str) -> Any:
 
 def main() -> None:
     """Entry point of ``orias-run``."""
-    from stages.console import run_tool
+    from stages.plumbing.console import run_tool
 
     run_tool("orias-run", app)
 

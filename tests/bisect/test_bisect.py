@@ -19,9 +19,9 @@ from stages.bisect.chain import Chain, parts_of
 from stages.bisect.cli import app
 from stages.bisect.judges import Command, Cosim
 from stages.bisect.search import TRIES, Verdict, first_wrong
-from stages.chain import MIDDLE
-from stages.ends import parse_to_stream
-from stages.runner import Context, Pass
+from stages.plumbing.chain import MIDDLE
+from stages.plumbing.ends import parse_to_stream
+from stages.plumbing.runner import Context, Pass
 
 KERNEL = """.version 8.0
 .target sm_80

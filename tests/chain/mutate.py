@@ -28,9 +28,9 @@ import msgpack
 
 from ir_format import wire
 from orchestrator.api import ChainError, compile_ptx
-from stages.chain import MIDDLE, NAMES
-from stages.ends import elf_from_stream
-from stages.runner import Flags, run_stage
+from stages.plumbing.chain import MIDDLE, NAMES
+from stages.plumbing.ends import elf_from_stream
+from stages.plumbing.runner import Flags, run_stage
 from tests.chain.corpus import ptx_path
 
 KERNELS = ("matmul", "softmax", "switch10", "call_twice", "local_array", "divrem64", "half2_ops", "histogram", "trig")

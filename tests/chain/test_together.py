@@ -10,10 +10,10 @@ from ir_format import wire
 from ir_format.model import Block, Function, Imm, Inst, Reg, Unit
 from ir_format.relay import relay
 from orchestrator.processes import Step, note, pump, start
-from stages import chain, together
-from stages.chain import MIDDLE
-from stages.ends import parse_to_stream
-from stages.runner import Context, Flags, Pass, Stage, run_stage
+from stages.plumbing import chain, together
+from stages.plumbing.chain import MIDDLE
+from stages.plumbing.ends import parse_to_stream
+from stages.plumbing.runner import Context, Flags, Pass, Stage, run_stage
 from tests.chain.corpus import ptx_path
 
 

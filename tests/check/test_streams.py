@@ -12,7 +12,7 @@ from ir_format import wire
 from ir_format.model import Reg, Unit
 from orchestrator.api import compile_ptx
 from stages.check.cli import app
-from stages.runner import Flags
+from stages.plumbing.runner import Flags
 
 ROOT = Path(__file__).parents[2]
 NAMES = ("parse", "lower", "optimize", "regalloc", "schedule", "encode")

@@ -19,8 +19,8 @@ from stages.bisect.chain import Chain
 from stages.bisect.search import Verdict
 from stages.check.cli import app
 from stages.check.undefined import newly_undefined, surely_undefined, undefined_reads
-from stages.ends import parse_to_stream
 from stages.optimize import predicate
+from stages.plumbing.ends import parse_to_stream
 from stages.simulate import Device
 from tests.lower.helpers import insts, kernel, lower_text
 from tests.optimize.test_passes import HEAD, optimized

@@ -13,10 +13,10 @@ from ir_format import wire
 from ir_format.diag import OriasError
 from ir_format.isa import facts, rowlang
 from orchestrator.api import compile_ptx, finish
-from stages.chain import MIDDLE
 from stages.facts.annotate import annotated
 from stages.facts.cli import app
 from stages.facts.collect import collect
+from stages.plumbing.chain import MIDDLE
 
 PTX = (Path(__file__).parents[1] / "kernels/ptx/sm_90/reduce_sum.ptx").read_text()
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ir_format.model import AttrValue
 from orchestrator.api import ChainError, compile_ptx
 from stages.interpret.launch import InterpreterError, Module, ParseError
-from stages.runner import Flags
+from stages.plumbing.runner import Flags
 from stages.simulate import Device, ImageError, SimError
 from tests import oracle
 

@@ -23,9 +23,9 @@ from typing import Any, Final
 
 from ir_format.model import AttrValue
 from orchestrator.api import ChainError, compile_ptx, finish
-from stages.chain import MIDDLE
 from stages.disasm.cubin import read_cubin
-from stages.runner import Flags, run_stage
+from stages.plumbing.chain import MIDDLE
+from stages.plumbing.runner import Flags, run_stage
 from stages.simulate import Device
 from tests.fuzz import programs
 from tests.fuzz.chain import ARCHES, floor, way_of

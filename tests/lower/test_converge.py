@@ -8,7 +8,7 @@ import pytest
 
 from ir_format.model import PT, RZ, Block, Function, Inst, Name
 from stages.lower.cleanup import tidy_blocks
-from stages.lower.converge import insert_convergence
+from stages.lower.convergence.converge import insert_convergence
 from tests.lower.warp import label, run_warp
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from orchestrator.api import compile_ptx
-from stages.lower import math_constdiv
+from stages.lower.math import constdiv
 from stages.simulate import Device
 
 EDGES = (
@@ -74,7 +74,7 @@ def test_unsigned_factors(size: int) -> None:
     rng = random.Random(6)
     kinds = set()
     for d in divisors(size):
-        m = math_constdiv.unsigned(d)
+        m = constdiv.unsigned(d)
         kinds.add((m.more, m.before > 0))
         for n in numerators(d, (1 << 32) - 1, rng):
             assert (n >> m.before) * (m.factor + (m.more << 32)) >> 32 + m.after == n // d, (n, d)
@@ -85,7 +85,7 @@ def test_signed_factors(size: int) -> None:
     rng = random.Random(7)
     for d in divisors(size):
         if d < 1 << 31:
-            m = math_constdiv.signed(d)
+            m = constdiv.signed(d)
             for n in numerators(d, 1 << 31, rng):
                 for x in (n, -n):
                     assert (x * m.factor >> 32 + m.after) + (x < 0) == (n // d if x >= 0 else -(n // d)), (x, d)

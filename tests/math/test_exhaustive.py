@@ -1,4 +1,4 @@
-"""The f32 chains of :mod:`stages.lower.math_ieee` on every significand there is, with every seed that MUFU may give.
+"""The f32 chains of :mod:`stages.lower.math.ieee` on every significand there is, with every seed that MUFU may give.
 
 Results are judged in integers. With the default size only every 61st block of significands is tried; ``--math-size 100000`` tries all.
 """

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stages.lower import library
+from stages.lower.math import library
 
 from . import exact, ptxeval, values
 from .exact import F32, F64, MODES, Format

@@ -7,7 +7,7 @@ import pytest
 from ir_format.flow import build_cfg, loops
 from ir_format.model import Header, Inst, Unit
 from stages.optimize.passes import PASSES
-from stages.runner import Context, Flags
+from stages.plumbing.runner import Context, Flags
 from tests.lower.helpers import lower_text
 from tests.optimize.loop_kernels import SMS, differences, text
 

@@ -7,7 +7,7 @@ import pytest
 from ir_format.model import Header, Inst, Unit
 from stages.optimize import order
 from stages.optimize.passes import PASSES
-from stages.runner import Context, Flags
+from stages.plumbing.runner import Context, Flags
 from tests.kernels import cases, run
 from tests.lower.helpers import lower_text
 

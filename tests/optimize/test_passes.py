@@ -7,7 +7,7 @@ import pytest
 from ir_format.flow import is_guarded
 from ir_format.model import Const, Header, Imm, Inst, Mem, Unit
 from stages.optimize.passes import PASSES
-from stages.runner import Context, Flags
+from stages.plumbing.runner import Context, Flags
 from tests.lower.helpers import insts, kernel, lower_text
 
 SMS = ("sm_75", "sm_80", "sm_90", "sm_120")

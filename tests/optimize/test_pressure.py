@@ -9,12 +9,12 @@ import pytest
 from ir_format.flow import liveness
 from ir_format.hazards import hazards
 from ir_format.model import Block, Function, Header
+from stages.analysis.dependences import build_graph
 from stages.optimize import order
 from stages.optimize.order import order_blocks
 from stages.optimize.remat import make_again
+from stages.plumbing.runner import Context, Flags
 from stages.regalloc.allocate import allocate_unit
-from stages.runner import Context, Flags
-from stages.schedule.deps import build_graph
 from tests.lower.helpers import kernel, lower_text
 from tests.optimize.test_passes import SMS, of, optimized
 from tests.regalloc.execute import observe

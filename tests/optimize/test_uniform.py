@@ -59,7 +59,7 @@ def test_words_are_loaded_behind_calls() -> None:
     """Calls destroy uniform registers: a word that is read before and after one is loaded twice."""
     from ir_format.model import Header
     from stages.optimize.passes import PASSES
-    from stages.runner import Context, Flags
+    from stages.plumbing.runner import Context, Flags
 
     call = CALL.format(name="g")
     (unit,) = lower_text(
@@ -86,7 +86,7 @@ def test_words_are_loaded_behind_calls() -> None:
 def test_private_functions_return_through_a_low_register(body: str, lowered: bool) -> None:
     from ir_format.model import Header
     from stages.optimize.convention import lower_return_register
-    from stages.runner import Context, Flags
+    from stages.plumbing.runner import Context, Flags
 
     (unit,) = lower_text(_with_function(body, CALL.format(name="g")), "sm_90")
     lower_return_register(unit, Context(Header("ori", "sm_90"), None, Flags()))

@@ -11,7 +11,7 @@ from ir_format.flow import is_guarded
 from ir_format.model import INV, PT, RZ, Block, Function, Header, Imm, Inst, Label, Operand, Reg, Unit, VReg
 from stages.optimize.guarded import unguard_copies
 from stages.optimize.webs import split_webs
-from stages.runner import Context, Flags
+from stages.plumbing.runner import Context, Flags
 from tests.optimize.test_passes import HEAD, SMS, of, ops, optimized
 
 

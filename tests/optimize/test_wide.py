@@ -8,7 +8,7 @@ from ir_format.model import Const, Header, Inst, Mem, Unit
 from orchestrator.api import compile_ptx
 from stages.check.cosim import Cosim
 from stages.optimize.passes import PASSES
-from stages.runner import Context, Flags
+from stages.plumbing.runner import Context, Flags
 from stages.simulate import Device
 from tests.lower.helpers import insts, kernel, lower_text
 from tests.optimize.test_passes import HEAD as WORDS

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from stages import files
-from stages.files import write_file
+from stages.plumbing import files
+from stages.plumbing.files import write_file
 
 ROOT = Path(__file__).parents[2]
 

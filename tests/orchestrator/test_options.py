@@ -13,8 +13,8 @@ from orchestrator.conflicts import UsageError
 from orchestrator.driver import Run
 from orchestrator.help import usage
 from orchestrator.options import GROUPS, OPTIONS, CommandLine, Option, _read, read, stream_options
-from stages.chain import OPTIONS as CHAIN_OPTIONS
-from stages.runner import Flags
+from stages.plumbing.chain import OPTIONS as CHAIN_OPTIONS
+from stages.plumbing.runner import Flags
 from tests import oracle
 
 

@@ -29,9 +29,9 @@ from typing import NamedTuple
 
 from orchestrator.conflicts import UsageError
 from orchestrator.options import read, stream_options
-from stages.chain import MIDDLE
-from stages.ends import elf_from_stream, parse_to_stream
-from stages.runner import Flags, run_stage
+from stages.plumbing.chain import MIDDLE
+from stages.plumbing.ends import elf_from_stream, parse_to_stream
+from stages.plumbing.runner import Flags, run_stage
 from tests.oracle import find
 from tests.parse.generate import TARGETS, accepted, kernel, mutated
 from tests.parse.module_cases import CASES

@@ -5,8 +5,8 @@ from __future__ import annotations
 import copy
 
 from ir_format.model import RZ, AttrValue, Function, Header, Inst, Operand, Reg, Unit, cbank, imm
-from stages.check.regalloc_checker import check_allocation
 from stages.regalloc.allocate import allocate_unit
+from stages.regalloc.checker.checker import check_allocation
 
 
 class Kernel:

@@ -8,7 +8,7 @@ import pytest
 
 from ir_format.diag import CompileError
 from ir_format.model import INV, RZ, Block, Imm, Inst, Mem, Operand, Reg, Sym, Unit, imm, label
-from stages.regalloc.limits import last_register, launch_bound_limit, register_limit
+from stages.analysis.register_limits import last_register, launch_bound_limit, register_limit
 from tests.regalloc.build import Kernel, allocated, ops
 
 

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator
 import pytest
 
 from ir_format.model import AttrValue, Header, Unit
-from stages.check.regalloc_checker import check_allocation
 from stages.regalloc.allocate import allocate_unit
+from stages.regalloc.checker.checker import check_allocation
 from tests.regalloc.execute import observe
 from tests.regalloc.generate import make_unit
 from tests.regalloc.mutate import KINDS

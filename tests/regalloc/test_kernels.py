@@ -12,11 +12,11 @@ import pytest
 
 from ir_format import wire
 from ir_format.model import AttrValue, Header, Unit
-from stages.chain import LOWER, OPTIMIZE
-from stages.check.regalloc_checker import check_allocation
-from stages.ends import parse_to_stream
+from stages.plumbing.chain import LOWER, OPTIMIZE
+from stages.plumbing.ends import parse_to_stream
+from stages.plumbing.runner import Flags, run_stage
 from stages.regalloc.allocate import allocate_unit
-from stages.runner import Flags, run_stage
+from stages.regalloc.checker.checker import check_allocation
 from tests.kernels import cases
 
 FOLDER = Path(__file__).parents[1] / "kernels" / "ptx"

@@ -6,7 +6,7 @@ import pytest
 
 from ir_format import isa
 from ir_format.model import NOT_PT, PT, REUSE, RZ, Block, Ctl, Function, Header, Imm, Inst, Operand, Reg, Unit
-from stages.runner import Context, Flags
+from stages.plumbing.runner import Context, Flags
 from stages.schedule.reuse import set_reuse
 
 SMS = ("sm_75", "sm_80", "sm_90", "sm_120")

@@ -13,7 +13,7 @@ from ir_format.model import PT, RZ, Block, Function, Header, Inst, Mem, Reg, Uni
 from orchestrator.api import compile_ptx
 from stages.disasm.cubin import read_cubin
 from stages.disasm.listing import decode_section
-from stages.runner import Context, Flags
+from stages.plumbing.runner import Context, Flags
 from stages.schedule.list_schedule import control_unit, order_unit
 from tests.schedule.brute import Fault, random_function, random_inst, values, walk_path
 

@@ -10,8 +10,8 @@ from tests.structure.opcode_lists import all_lists
 ALLOWED = {
     "ir_format/hazards/model.py": (1, "moves between predicates and registers, whose mask says which"),
     "ir_format/isa/plan.py": (1, "how nvdisasm prints an immediate"),
-    "stages/check/regalloc_exec.py": (2, "what the checker evaluates itself"),
-    "stages/check/regalloc_values.py": (2, "what the checker evaluates itself"),
+    "stages/regalloc/checker/execute.py": (2, "what the checker evaluates itself"),
+    "stages/regalloc/checker/values.py": (2, "what the checker evaluates itself"),
     "stages/check/convergence_checker.py": (3, "what each kind of meeting asks for"),
     "stages/check/records.py": (
         2,
@@ -20,7 +20,7 @@ ALLOWED = {
     "stages/check/schedule_checker.py": (4, "measured distances of single pairs"),
     "stages/check/sides.py": (1, "what the simulator's copy notes"),
     "stages/check/streams.py": (1, "what the allocation stage may add"),
-    "stages/lower/converge.py": (2, "what parts and ends a warp"),
+    "stages/lower/convergence/converge.py": (2, "what parts and ends a warp"),
     "stages/optimize/branches.py": (1, "the pattern of a simple barrier"),
     "stages/optimize/fuse.py": (1, "the operations that saturate"),
     "stages/optimize/rules.py": (1, "which rules are tried on which mnemonic"),

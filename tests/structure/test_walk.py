@@ -105,8 +105,8 @@ def test_a_pass_is_a_file_and_a_line(copy: Path) -> None:
     text = path.read_text()
     path.write_text(
         text.replace(
-            "from stages.runner import Pass\n",
-            "from stages.optimize.census import census\nfrom stages.runner import Pass\n",
+            "from stages.plumbing.runner import Pass\n",
+            "from stages.optimize.census import census\nfrom stages.plumbing.runner import Pass\n",
             1,
         ).replace("PASSES: tuple[Pass, ...] = (\n", 'PASSES: tuple[Pass, ...] = (\n    Pass("census", census),\n', 1)
     )

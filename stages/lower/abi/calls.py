@@ -1,0 +1,616 @@
+"""Function entry, parameters, and calls by the fixed convention.
+
+Arguments and results: :mod:`.arguments`. Return address: R20:R21 (measured, ptxas -c).
+
+Contract with the stages behind (docs/lowering.md): the return address is ``MOV R20, Imm(sym=function, fmt='ret')``, and R1 moves in instructions
+that carry ``attrs['frame']`` (-1 at entry, +1 before RET).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from ir_format import ptx
+from ir_format.diag import CompileError
+from ir_format.model import RZ, ZERO, AttrValue, Const, Imm, Label, Mem, Name, Operand, Reg, Sym
+from ir_format.ptx import CallTarget, PtxFunction, PtxInst, PtxParam, PtxProto, PtxVar
+from ir_format.target import ARG_REGS, FRAME_MOST, RETURN_REG
+from stages.lower.abi.arguments import (
+    accessed_behind,
+    assign,
+    chunk_of,
+    copy_all,
+    first_argument,
+    param_part,
+    param_regs,
+    rechunk,
+    returns_in_memory,
+    signature_text,
+    words_of,
+)
+from stages.lower.abi.register_arguments import from_words, in_words, registers_of, to_words
+from stages.lower.builder import Builder
+from stages.lower.unit import align_up
+
+_FIRST, _LAST = ARG_REGS[0], ARG_REGS[-1]
+_TARGETS = tuple(range(_LAST - 1, _FIRST - 1, -2))  # pairs that a call destroys anyway, and may carry no argument
+_FAR_TARGET = 32
+#: Functions of the driver, whose calls the cubin lists (measured).
+_DRIVER = frozenset(("vprintf", "vfprintf", "malloc", "free", "__assertfail"))
+
+
+# --------------------------------------------------------------------------- entry and return
+
+
+@contextmanager
+def in_prologue(b: Builder) -> Iterator[None]:
+    """Emit into the function's first block, which dominates everything."""
+    block, guard, line, loc = b.block, b.guard, b.line, b.loc
+    b.block, b.guard, b.line, b.loc = b.fn.blocks[0], None, b.pf.line, -1
+    yield
+    b.block, b.guard, b.line, b.loc = block, guard, line, loc
+
+
+def load_const(b: Builder, dst: Reg, bank: int, offset: int, sym: str = "") -> None:
+    """``dst <- c[bank][offset]``: MOV where arithmetic has constant operands, LDC elsewhere."""
+    if b.ctx.target.alu_const and not offset & 3:
+        for i in range(dst.width):
+            b.emit("MOV", b.word(dst, i), (Const("C", bank, offset + 4 * i, 1, None, 0, sym),))
+    elif dst.width == 2 and not offset & 7:
+        b.emit("LDC.64", dst, (Const("C", bank, offset, 2, None, 0, sym),))
+    else:
+        for i in range(dst.width):
+            b.emit("LDC", b.word(dst, i), (Const("C", bank, offset + 4 * i, 1, None, 0, sym),))
+
+
+def move_stack(b: Builder, sign: int) -> None:
+    """R1 -= frame (sign -1) or += frame; the frame is 0 here and filled in by `regalloc`."""
+    b.emit("IADD3", b.r1, (b.r1, Imm("I", 0), RZ), attrs={"frame": sign})
+    if sign < 0 and b.ctx.header.options.get("sp-bounds-check"):
+        low, outside = b.r(), b.p()
+        b.emit("S2R", low, (Name("N", "SR_LMEMHIOFF"),))
+        b.emit("ISETP.LT.U32.AND", (outside, Reg("P", ZERO)), (b.r1, low, Reg("P", ZERO)))
+        b.emit("BPT.TRAP", (), (Imm("I", 1),), guard=outside)
+
+
+_DYNAMIC = ("alloca", "stacksave", "stackrestore")
+STACK = "stack"  # key in the builder's cache: the register that holds the lower end of the function's dynamic stack, in a function that has one
+
+
+def begin_function(b: Builder) -> None:
+    """Prologue: stack pointer, arguments, local variables."""
+    f = b.pf
+    b.padded = accessed_behind(f)
+    if f.entry:
+        load_const(b, b.r1, 0, b.ctx.target.bank0.stack_init)
+        move_stack(b, -1)
+    else:
+        _receive(b, f)
+    outgoing = max((_outgoing(b, i) for i in f.body if type(i) is PtxInst and i.op in ("call", "cp", "tex")), default=0)
+    at = outgoing
+    sure = (
+        8 if b.ctx.relocatable and not f.entry else 16
+    )  # what the stack is a multiple of: another compiler's callers know 8 alone
+    held: list[PtxVar | PtxParam] = [v for v in f.vars if v.space == "local"]
+    for v in [*held, *[p for p in _with_address(f) if p.size]]:
+        at = align_up(at, min(sure, max(4 if isinstance(v, PtxParam) else 1, v.align)))
+        b.local_offset[v.name] = at
+        if v.align > sure:
+            b.local_base[v.name] = _aligned(b, at, v.align)
+            at += v.align - sure
+        at += 4 * words_of(v) if isinstance(v, PtxParam) else v.size
+    b.fn.frame = min(align_up(at, 16 if at else 8), FRAME_MOST)
+    if any(type(i) is PtxInst and i.op in _DYNAMIC for i in f.body):
+        b.cache[STACK] = b.fn.new_vreg("R", name="stack")
+        b.copy(b.cache[STACK], b.r1)
+    for p in f.params:
+        if p.name in b.local_offset and p.size:
+            _to_memory(b, p, b.param_words.pop(p.name))
+        elif not f.entry and in_words(p):
+            from_words(b, registers_of(p), p, b.param_words.pop(p.name))
+    b.place(b.new_block())
+
+
+def _with_address(f: PtxFunction) -> list[PtxParam]:
+    """A function's arguments and results whose address is taken: they live in the frame, as in ptxas's code."""
+    if f.entry:
+        return []
+    own = {p.name: p for p in (*f.params, *f.rets) if p.space == "param"}
+    found = {
+        x.name: own[x.name]
+        for i in f.body
+        if type(i) is PtxInst
+        for x in i.operands
+        if type(x) is ptx.Sym and x.name in own
+    }
+    return list(found.values())
+
+
+def _to_memory(b: Builder, p: PtxParam, regs: Sequence[Reg]) -> None:
+    base, at = local_place(b, p.name, 0)
+    for reg in regs:
+        _stack_move(b, reg, Mem("M", base, None, at), load=False)
+        at += 4 * reg.width
+
+
+def _value_of(b: Builder, p: PtxParam) -> list[Reg]:
+    """The registers that hold a function's own argument or result; loaded where it lives in the frame."""
+    if p.name not in b.local_offset:
+        return [b.in_reg(to_words(b, registers_of(p), p), words_of(p))] if in_words(p) else param_regs(b, p.name, p)
+    w = chunk_of(p)
+    base, at = local_place(b, p.name, 0)
+    out = [b.r(w) for _ in range(words_of(p) // w)]
+    for i, reg in enumerate(out):
+        _stack_move(b, reg, Mem("M", base, None, at + 4 * w * i), load=True)
+    return out
+
+
+def _aligned(b: Builder, at: int, align: int) -> Reg:
+    """The first multiple of ``align`` from [R1 + at] on."""
+    up, d = b.r(), b.r()
+    b.emit("IADD3", up, (b.r1, Imm("I", at + align - 1), RZ))
+    b.emit("LOP3.LUT", d, (up, Imm("I", -align & 0xFFFFFFFF), RZ, Imm("I", 0xC0)))
+    return d
+
+
+def local_place(b: Builder, name: str, offset: int) -> tuple[Reg, int]:
+    """(base, offset) of a byte of a local variable of the function."""
+    base = b.local_base.get(name)
+    if base is not None:
+        return base, offset
+    if name not in b.local_offset:
+        raise CompileError(f"Local variable '{name}' at module scope not supported by orias", b.line)
+    return b.r1, b.local_offset[name] + offset
+
+
+def _receive(b: Builder, f: PtxFunction) -> None:
+    indirect = returns_in_memory(f.rets)
+    places, _ = assign(f.params, first_argument(f.rets))
+    moves: list[tuple[Reg, Reg]] = []
+    defs: list[Operand] = []
+
+    def take(dst: Reg, at: int) -> None:
+        src = b.fixed(at, dst.width)
+        defs.append(src)
+        moves.append((dst, src))
+
+    stacked: list[tuple[PtxParam, int]] = []
+    if indirect:
+        b.cache["ret_pointer"] = b.r()
+        take(b.cache["ret_pointer"], _FIRST)
+    for p, (at, offset) in zip(f.params, places, strict=True):
+        _check_param(b, p)
+        if at < 0:
+            stacked.append((p, offset))
+            continue
+        for reg in param_regs(b, p.name, p):
+            take(reg, at)
+            at += reg.width
+    b.ret_addr = b.r(2)
+    take(b.ret_addr, RETURN_REG)
+    b.emit("FENTRY", (), (), defs=tuple(defs))
+    for dst, src in moves:
+        b.copy(dst, src)
+    caller = b.r()
+    if stacked:
+        b.copy(caller, b.r1)
+    move_stack(b, -1)
+    for p, offset in stacked:
+        if not p.size:
+            b.local_offset[p.name] = 0
+            b.local_base[p.name] = list_at = b.r()
+            b.emit("IADD3", list_at, (caller, Imm("I", offset), RZ))
+            continue
+        for reg in param_regs(b, p.name, p):
+            _stack_move(b, reg, Mem("M", caller, None, offset), load=True)
+            offset += 4 * reg.width
+
+
+def _stack_move(b: Builder, reg: Reg, where: Mem, load: bool) -> None:
+    size = {1: "", 2: ".64", 4: ".128"}[reg.width]
+    if load:
+        b.emit(f"LDL{size}", reg, (where,))
+    else:
+        b.emit(f"STL{size}", (), (where, reg))
+
+
+def _check_param(b: Builder, p: PtxParam) -> None:
+    if p.type in ("texref", "samplerref", "surfref"):
+        raise CompileError(f"Function parameter '{p.name}' of type '.{p.type}' not supported by orias", b.line)
+
+
+def leave(b: Builder) -> None:
+    """End the thread; with `make-errors-visible-at-exit` its stores have reported by then."""
+    if b.ctx.header.options.get("make-errors-visible-at-exit"):
+        b.emit("ERRBAR")
+        if b.has("clusters"):
+            b.emit("CGAERRBAR")
+    b.emit("EXIT")
+
+
+def end_function(b: Builder) -> None:
+    """Close the function: the one RET block of a device function; a fall off the end returns."""
+    if b.pf.entry:
+        b.line = b.pf.end_line or b.line
+        leave(b)
+        return
+    if b.ret_block < 0:
+        b.ret_block = b.new_block()
+    b.place(b.ret_block)
+    b.line = b.pf.end_line or b.line
+    uses: list[Operand] = []
+    f = b.pf
+    if returns_in_memory(f.rets):
+        at = 0
+        for p in f.rets:
+            at = align_up(at, max(4, p.align))
+            for reg in _value_of(b, p):
+                _stack_move(b, reg, Mem("M", b.cache["ret_pointer"], None, at), load=False)
+                at += 4 * reg.width
+    else:
+        for p, (at, _) in zip(f.rets, assign(f.rets)[0], strict=True):
+            for reg in _value_of(b, p):
+                out = b.fixed(at, reg.width)
+                b.copy(out, reg)
+                uses.append(out)
+                at += reg.width
+    move_stack(b, 1)
+    back = b.fixed(RETURN_REG, 2)
+    assert b.ret_addr is not None
+    b.copy(back, b.ret_addr)
+    if b.ctx.relocatable and b.pf.name == b.ctx.unit.name:
+        b.emit("RET.ABS.NODEC", (), (back, Imm("I", 0)), uses=tuple(uses))
+        return
+    b.emit("RET.REL.NODEC", (), (back, Sym("S", b.ctx.unit.name)), uses=tuple(uses))
+
+
+def lower_ret(b: Builder, inst: PtxInst) -> None:
+    """``ret``: EXIT in a kernel, a jump to the RET block in a function."""
+    if b.pf.entry:
+        leave(b)
+        if b.guard is not None:
+            b.place(b.new_block())
+        return
+    if b.ret_block < 0:
+        b.ret_block = b.new_block()
+    b.branch(b.ret_block)
+    if b.guard is None:
+        b.place(b.new_block())
+
+
+# --------------------------------------------------------------------------- calls
+
+
+def signature(b: Builder, target: CallTarget) -> PtxFunction | PtxProto:
+    """The declaration that a call goes by."""
+    if type(target.target) is ptx.Sym:
+        kind, decl = b.ctx.find(b, target.target.name)
+        if kind in ("func", "extern"):
+            return decl  # type: ignore[return-value]
+        raise CompileError(f"Call target '{target.target.name}' is not a function", b.line)
+    for proto in b.pf.protos:
+        if proto.name == target.proto:
+            return proto
+    raise CompileError("Indirect call without a prototype not supported by orias", b.line)
+
+
+def _outgoing(b: Builder, inst: PtxInst) -> int:
+    if inst.op == "tex":
+        return GRADIENT_STACK if b.has("texture-gradient-called") and inst.has("grad") else 0
+    if inst.op == "cp":
+        return (
+            DRIVER_STACK if b.has("cluster-copies-called") and inst.has("tensor") and inst.has("shared::cluster") else 0
+        )
+    target = inst.operands[0]
+    if not isinstance(target, CallTarget):
+        return 0
+    sig = signature(b, target)
+    indirect = returns_in_memory(sig.rets)
+    size = assign(sig.params, first_argument(sig.rets))[1]
+    if sig.params and not sig.params[-1].size and target.args and type(target.args[-1]) is ptx.Sym:
+        size = align_up(size + b.ctx.find(b, target.args[-1].name)[1].size, 8)  # type: ignore[attr-defined]
+    if indirect:
+        size = align_up(size, 16) + sum(align_up(p.size, 16) for p in sig.rets)
+    return size
+
+
+def _argument(b: Builder, x: ptx.Operand, p: PtxParam) -> list[Reg | Imm]:
+    """The chunks of an argument."""
+    if type(x) is ptx.Sym:
+        kind, decl = b.ctx.find(b, x.name)
+        if not isinstance(decl, (PtxVar, PtxParam)) or (isinstance(decl, PtxVar) and decl.space != "param"):
+            raise CompileError(f"Call argument '{x.name}' is not a .param variable", b.line)
+        return list(param_part(b, x.name, decl, 0, words_of(p if p.size else decl)))
+    if type(x) is ptx.Vec or p.type == "pred":
+        return [to_words(b, x, p)]
+    return [b.src(x, p.type)]
+
+
+def lower_call(b: Builder, inst: PtxInst) -> None:
+    """``call``: arguments to their registers or the stack, the call, results back."""
+    target = inst.operands[0]
+    assert isinstance(target, CallTarget)
+    sig = signature(b, target)
+    if len(target.args) != len(sig.params) or len(target.rets) != len(sig.rets):
+        raise CompileError(f"Call of '{sig.name}' does not match its declaration", inst.line)
+    with b.region():
+        args = [_argument(b, x, p) for x, p in zip(target.args, sig.params, strict=True)]
+        if type(target.target) is not ptx.Sym:
+            if b.ctx.relocatable:
+                note(b, "pointer_calls", (signature_text(sig.rets, sig.params),))
+            jump = _indirect(b, target.target)  # type: ignore[arg-type]
+        elif isinstance(sig, PtxProto):
+            jump = _external(b, target.target.name)
+        elif b.ctx.relocatable and target.target.name == b.ctx.unit.name:
+            jump = _absolute(b, target.target.name)  # it returns as to any other caller
+        else:
+            jump = _direct(b, sig.name)  # an alias is called by the name of its function
+        results = _emit_call(b, jump, sig, args)
+        for x, p, got in zip(target.rets, sig.rets, results, strict=True):
+            if type(x) is ptx.Sym:
+                decl = b.ctx.find(b, x.name)[1]
+                assert isinstance(decl, (PtxVar, PtxParam))
+                to: Sequence[Reg] = param_part(b, x.name, decl, 0, words_of(p))
+            elif type(x) is ptx.Sink:
+                continue
+            elif type(x) is ptx.Vec or p.type == "pred":
+                from_words(b, x, p, got)
+                continue
+            else:
+                to = [b.dst(x)]
+            copy_all(b, to, got)
+
+
+def note(b: Builder, key: str, row: tuple[AttrValue, ...]) -> None:
+    """Add a row to a list among the unit's attributes, once."""
+    rows = b.ctx.unit.attrs.get(key, ())
+    if isinstance(rows, tuple) and row not in rows:
+        b.ctx.unit.attrs[key] = (*rows, row)
+
+
+class LowStack:
+    """The stack of a call in a function with a dynamic stack: below that, of ``size`` bytes, with the function's own stack pointer behind. R1 points there only from
+    right before CALL to right behind it, where nothing else can stand: between the two R1 is no base of the frame, which spilled registers live in."""
+
+    __slots__ = ("base", "size")
+
+    def __init__(self, b: Builder, size: int) -> None:
+        self.size = align_up(max(size, DRIVER_STACK), 16)
+        self.base = b.r()
+        low = b.r()
+        b.emit("IADD3", low, (b.cache[STACK], Imm("I", -(self.size + 16) & 0xFFFFFFFF), RZ))
+        b.emit("LOP3.LUT", self.base, (low, Imm("I", 0xFFFFFFF0), RZ, Imm("I", 0xC0)))
+        b.emit("STL", (), (Mem("M", self.base, None, self.size), b.r1))
+
+    def enter(self, b: Builder) -> None:
+        b.emit("MOV", b.r1, (self.base,))
+
+    def leave(self, b: Builder) -> None:
+        b.emit("LDL", b.r1, (Mem("M", b.r1, None, self.size),))
+
+
+Jump = Callable[[Reg, tuple[Operand, ...], tuple[Operand, ...]], None]
+# given the return-address pair and the uses and defs of the call: sets the pair and calls
+
+
+def _return_offset(b: Builder, back: Reg) -> None:
+    """R20:R21 <- offset in .text of the instruction behind the call."""
+    b.emit("MOV", b.lo_r(back), (Imm("I", 0, b.fn.name, "ret"),))
+    b.emit("MOV", b.hi_r(back), (Imm("I", 0),))
+
+
+def _call(
+    b: Builder,
+    op: str,
+    srcs: tuple[Operand, ...],
+    uses: tuple[Operand, ...],
+    defs: tuple[Operand, ...],
+    attrs: dict[str, AttrValue] | None = None,
+) -> None:
+    """The CALL itself; on a low stack nothing may be reloaded for it."""
+    if b.low is not None:
+        if type(srcs[0]) is Reg:
+            taken = {b.fn.vregs[x.num].fixed + i for x in uses if type(x) is Reg for i in range(x.width)}
+            to = b.fixed(next((r for r in _TARGETS if taken.isdisjoint((r, r + 1))), _FAR_TARGET), 2)
+            b.copy(to, srcs[0])
+            srcs = (to, *srcs[1:])
+        b.low.enter(b)
+        uses = (*uses, b.r1)
+    b.emit(op, (), srcs, uses=uses, defs=defs, attrs=attrs)
+
+
+def _direct(b: Builder, name: str) -> Jump:
+    def jump(back: Reg, uses: tuple[Operand, ...], defs: tuple[Operand, ...]) -> None:
+        _return_offset(b, back)
+        _call(b, "CALL.REL.NOINC", (Sym("S", name),), uses=uses, defs=defs)
+
+    return jump
+
+
+def _indirect(b: Builder, x: ptx.Reg) -> Jump:
+    """By pointer: in a whole program its place in a table of the kernel's, which leads to the kernel's own copy of the function."""
+    to = b.r(2)
+    if b.ctx.relocatable:
+        b.copy(to, b.reg(x.index))
+        return _absolute(b, to)
+    b.ctx.use_table(b.line)
+    place = b.r()
+    b.copy(place, b.lo_r(b.reg(x.index)))
+    b.emit("LDC.64", to, (Const("C", 2, 0, 2, place),))
+
+    def jump(back: Reg, uses: tuple[Operand, ...], defs: tuple[Operand, ...]) -> None:
+        _return_offset(b, back)
+        # threads with different pointers part here; they must be together again behind the call
+        bar, after = b.fn.new_vreg("B"), b.new_block()
+        kind = ".RECONVERGENT" if b.has("bssy-kinds") else ""
+        b.emit(f"BSSY{kind}", bar, (Label("L", after),))
+        _call(b, "CALL.REL.NOINC", (to, Sym("S", b.ctx.unit.name)), uses=uses, defs=defs)
+        b.place(after)
+        b.emit(f"BSYNC{kind}", (), (bar,))
+
+    return jump
+
+
+def _absolute(b: Builder, to: str | Reg) -> Jump:
+    """In an object every function outside the unit is called by its address, which the linker knows, and so is what a pointer names: on sm_90 and later a
+    pointer is one into the table of functions, whose place the linker adds."""
+    b.ctx.unit.attrs["abi_call"] = 1
+
+    def jump(back: Reg, uses: tuple[Operand, ...], defs: tuple[Operand, ...]) -> None:
+        b.emit("MOV", b.lo_r(back), (Imm("I", 0, b.fn.name, "ret_lo"),))
+        b.emit("MOV", b.hi_r(back), (Imm("I", 0, b.fn.name, "ret_hi"),))
+        if isinstance(to, str):
+            _call(b, "CALL.ABS.NOINC", (Imm("I", 0, to, "call"),), uses=uses, defs=defs)
+            return
+        bar, after = b.fn.new_vreg("B"), b.new_block()
+        kind = ".RECONVERGENT" if b.has("bssy-kinds") else ""
+        b.emit(f"BSSY{kind}", bar, (Label("L", after),))
+        _call(
+            b,
+            "CALL.ABS.NOINC",
+            (to,),
+            uses=uses,
+            defs=defs,
+            attrs={"mark": "unified_call"} if b.has("unified-call") else None,
+        )
+        b.place(after)
+        b.emit(f"BSYNC{kind}", (), (bar,))
+
+    return jump
+
+
+def _external(b: Builder, name: str) -> Jump:
+    """A function of the driver: its address from bank 4, an absolute return address."""
+    if b.ctx.relocatable:
+        b.ctx.use_symbol(name)
+        return _absolute(b, name)
+    b.ctx.use_symbol(name)
+    b.ctx.unit.attrs["abi_call"] = 1
+    to = b.r(2)
+    load_const(b, to, 4, 0, name)
+    mark: dict[str, AttrValue] | None = (
+        {"mark": "syscall"} if name in _DRIVER or name.startswith("__cuda_syscall_") else None
+    )
+
+    def jump(back: Reg, uses: tuple[Operand, ...], defs: tuple[Operand, ...]) -> None:
+        if b.has("call-from-lepc"):
+            after = b.new_block()
+            b.emit("LEPC", back, (Label("L", after),))
+            _call(b, "CALL.ABS.NOINC", (to,), uses=uses, defs=defs, attrs=mark)
+            b.place(after)
+            return
+        here, c = b.r(2), b.p()
+        b.emit("LEPC", here, ())
+        b.emit("IADD3", (b.lo_r(back), c), (b.lo_r(here), Imm("I", 0, "", "dist"), RZ))
+        b.emit("IADD3.X", b.hi_r(back), (b.hi_r(here), RZ, RZ, c))
+        _call(b, "CALL.ABS.NOINC", (to,), uses=uses, defs=defs, attrs=mark)
+
+    return jump
+
+
+#: Bytes of stack that the driver's copy functions take.
+DRIVER_STACK = 16
+#: The same for fetches with derivatives: a vector of derivatives, one of offsets, the value to compare with.
+GRADIENT_STACK = 48
+
+
+def call_driver(
+    b: Builder, name: str, params: Sequence[PtxParam], args: Sequence[Reg | Imm], rets: Sequence[PtxParam] = ()
+) -> list[list[Reg]]:
+    """Call a function of the driver that no PTX declares; the registers of each result."""
+    known = b.ctx.unit.attrs.get("externs", ())
+    if isinstance(known, tuple) and name not in known:
+        b.ctx.unit.attrs["externs"] = (*known, name)
+    with b.region():
+        return _emit_call(b, _external(b, name), PtxProto(name, tuple(rets), tuple(params)), [[a] for a in args])
+
+
+def call_helper(b: Builder, name: str, args: Sequence[Reg | Imm]) -> list[Reg]:
+    """Call a library function; see :meth:`Builder.call_helper`."""
+    sig = b.ctx.need_helper(name)
+    if len(args) != len(sig.params):
+        raise RuntimeError(f"helper {name} takes {len(sig.params)} arguments, not {len(args)}")
+    with b.region():
+        results = _emit_call(b, _direct(b, name), sig, [[a] for a in args])
+        out: list[Reg] = []
+        for p, got in zip(sig.rets, results, strict=True):
+            whole = b.r(words_of(p))
+            copy_all(b, [whole], got)
+            out.append(whole)
+    return out
+
+
+def _emit_call(
+    b: Builder, jump: Jump, sig: PtxFunction | PtxProto, args: Sequence[Sequence[Reg | Imm]]
+) -> list[list[Reg]]:
+    indirect = returns_in_memory(sig.rets)
+    places, stack = assign(sig.params, first_argument(sig.rets))
+    if sig.params and not sig.params[-1].size:  # a list of arguments: as long as what is given
+        stack = align_up(places[-1][1] + sum([4 * (x.width if type(x) is Reg else 1) for x in args[-1]]), 8)
+    ret_at = align_up(stack, 16)
+    low = (
+        LowStack(b, ret_at + sum(align_up(p.size, 16) for p in sig.rets) if indirect else stack)
+        if STACK in b.cache
+        else None
+    )
+    base = low.base if low is not None else b.r1
+    uses: list[Operand] = []
+    pending: list[tuple[Reg, Reg | Imm]] = []
+    for p, (at, offset), arg in zip(sig.params, places, args, strict=True):
+        _check_param(b, p)
+        w = chunk_of(p) if p.size else 1
+        pieces = (
+            rechunk(b, arg, words_of(p), w)
+            if p.size
+            else [b.word(x, i) for x in arg for i in range(x.width if type(x) is Reg else 1)]
+        )
+        for piece in pieces:
+            if at >= 0:
+                pending.append((b.fixed(at, w), piece))
+                at += w
+            else:
+                _stack_move(b, b.in_reg(piece, w), Mem("M", base, None, offset), load=False)
+                offset += 4 * w
+    if indirect:
+        pointer = b.fixed(_FIRST)
+        b.emit("IADD3", pointer, (base, Imm("I", ret_at), RZ))
+        uses.append(pointer)
+    for d, s in pending:
+        b.copy(d, s)
+        uses.append(d)
+    back = b.fixed(RETURN_REG, 2)
+    uses.append(back)
+    defs: list[Operand] = []
+    results: list[list[Reg]] = []
+    if not indirect:
+        for p, (at, _) in zip(sig.rets, assign(sig.rets)[0], strict=True):
+            w = chunk_of(p)
+            regs = [b.fixed(at + w * i, w) for i in range(words_of(p) // w)]
+            defs += regs
+            results.append(regs)
+    b.low = low
+    jump(back, tuple(uses), tuple(defs))
+    if low is not None:
+        low.leave(b)
+    b.desc_reg = None
+    if indirect:
+        at = ret_at
+        for p in sig.rets:
+            at = align_up(at, max(4, p.align))
+            w = chunk_of(p)
+            regs = [b.r(w) for _ in range(words_of(p) // w)]
+            for reg in regs:
+                _stack_move(b, reg, Mem("M", base, None, at), load=True)
+                at += 4 * w
+            results.append(regs)
+    else:
+        results = [[_fresh_copy(b, reg) for reg in regs] for regs in results]
+    return results
+
+
+def _fresh_copy(b: Builder, reg: Reg) -> Reg:
+    """A vreg of its own, so that a fixed one lives only next to its call."""
+    d = b.r(reg.width)
+    b.copy(d, reg)
+    return d

@@ -1,0 +1,430 @@
+"""Convergence barriers: BSSY where threads may part, BSYNC where they meet, BREAK where some leave for good.
+
+Every meeting point of groups of threads (:class:`stages.lower.convergence.divergence.Groups`) gets the region that :mod:`stages.lower.convergence.regions` finds for it. On each edge from the region to its join stands one BSYNC block. Where a
+thread can leave the region to a place from which the join can't be reached, it executes BREAK, so that nobody waits for it; EXIT does that by itself. Given up are
+
+* regions in which some threads may wait for the whole warp (BAR, WARPSYNC of all threads) while others wait at the join already: the warp would stand still. (ptxas gives up the innermost one);
+* meeting points from which it is a short way to the next: the way is cheaper than the barrier;
+* regions with several entries (irreducible flow).
+
+What follows a join that was given up may be passed by groups that are apart; its regions are made as ever (so does ptxas), but nothing there counts as done by the whole warp.
+"""
+
+from __future__ import annotations
+
+from ir_format.features import has
+from ir_format.flow import build_cfg, falls_through, is_terminator, jump_targets
+from ir_format.model import RZ, Block, Function, Imm, Inst, Label, Sym
+from stages.lower.convergence.divergence import Divergence, Flow, Groups
+from stages.lower.convergence.regions import Region, Regions
+from stages.lower.convergence.waits import find_waits
+
+_SHORT = 6  # instructions that groups of threads may run apart where the other ways would need BREAKs to meet before them (what BREAKs cost)
+_FEW = 2  # the same where they would not: what BSSY and BSYNC cost
+
+
+def insert_convergence(fn: Function, sm: int) -> None:
+    """Mark uniform vregs and insert the barriers."""
+    _end_apart(fn)
+    flow = Flow(fn)
+    found = Regions(flow)
+    state = Divergence(fn, flow, found)
+    regions = _choose(flow, found, state)
+    fn.vregs = [v if i in state.varying or v.file == "B" else v._replace(uniform=1) for i, v in enumerate(fn.vregs)]
+    spins = find_waits(flow, found, state)
+    for r in regions:
+        r.plain = spins.plain(r)
+    if regions or spins.heads:
+        _Rebuild(fn, flow, regions, sm, spins.heads).run()
+    if state.parted or fn.kind != "entry" or any(i.op == "CALL" for b in fn.blocks for i in b.insts):
+        wait_for_warp(fn, sm)
+
+
+def _end_apart(fn: Function) -> None:
+    """Blocks that go to a block that is only an EXIT end with one of their own, so that where two ways of a kernel end is no place where their threads meet."""
+    alone = {b.id for b in fn.blocks if len(b.insts) == 1 and b.insts[0].op == "EXIT" and b.insts[0].guard is None}
+    if not alone:
+        return
+    for b, after in zip(fn.blocks, [*fn.blocks[1:], None], strict=True):
+        last = b.insts[-1] if b.insts else None
+        if (
+            last is not None
+            and last.op == "BRA"
+            and last.guard is None
+            and not last.uses
+            and len(last.srcs) == 1
+            and type(last.srcs[0]) is Label
+        ):
+            if last.srcs[0].block in alone:
+                b.insts[-1] = Inst("EXIT", (), (), (), None, last.line, last.loc)
+        elif after is not None and after.id in alone and falls_through(b) and (last is None or not jump_targets(last)):
+            end = after.insts[0]
+            b.insts.append(Inst("EXIT", (), (), (), None, end.line, end.loc))
+
+
+def wait_for_warp(fn: Function, sm: int) -> None:
+    """WARPSYNC before instructions that need the whole warp (attrs ``warp``), wherever threads may have parted before.
+
+    BSYNC alone does not promise it: a YIELD lets waiting threads go on. ptxas does the same (measured on sm_90 and sm_100). Divergent branches
+    count too, as some have no barrier.
+    """
+    cfg = build_cfg(fn)
+    entry = [False] * len(fn.blocks)
+    entry[0] = fn.kind != "entry"  # part of a warp may call a function
+
+    def parts(i: Inst) -> bool:
+        if i.op in ("BSSY", "BSYNC", "CALL", "BRX"):
+            return True
+        return i.op == "BRA" and i.guard is not None and i.guard.file == "P" and not fn.vregs[i.guard.num].uniform
+
+    def leave(pos: int) -> bool:
+        apart = entry[pos]
+        for i in fn.blocks[pos].insts:
+            if parts(i):
+                apart = True
+            elif _gathers(i):
+                apart = False
+        return apart
+
+    starts = [any(parts(i) for i in b.insts) for b in fn.blocks]
+    work = [p for p in cfg.rpo if starts[p] or entry[p]]
+    seen = set(work)
+    while work:
+        pos = work.pop()
+        if not leave(pos):
+            continue
+        for s in cfg.succs[pos]:
+            if not entry[s]:
+                entry[s] = True
+                work.append(s)
+                seen.add(s)
+    full: tuple[Imm, ...] = () if has(sm, "warpsync-all") else (Imm("I", 0xFFFFFFFF),)
+    mods = ("ALL",) if has(sm, "warpsync-all") else ()
+    for pos in sorted(seen):
+        apart = entry[pos]
+        out: list[Inst] = []
+        for i in fn.blocks[pos].insts:
+            if apart and i.attrs and "warp" in i.attrs:
+                out.append(Inst("WARPSYNC", mods, (), full, i.guard, i.line, i.loc))
+            if parts(i):
+                apart = True
+            elif _gathers(i):
+                apart = False
+            out.append(i)
+        fn.blocks[pos].insts = out
+
+
+def _gathers(i: Inst) -> bool:
+    """Whether the whole warp is at one place behind an instruction; a WARPSYNC of some threads says nothing of the others."""
+    if i.op != "WARPSYNC":
+        return bool(i.attrs and "warp" in i.attrs)
+    return i.mods == ("ALL",) or (
+        bool(i.srcs) and type(i.srcs[0]) is Imm and i.srcs[0].value & 0xFFFFFFFF == 0xFFFFFFFF
+    )
+
+
+def _choose(flow: Flow, found: Regions, state: Divergence) -> list[Region]:
+    """The regions that can all be had together. Giving one up lets its groups run on apart, which may make more values and branches differ, so the groups are found again."""
+    groups = state.groups
+    while True:
+        state.settle()
+        gone: set[int] = set()
+        regions: list[Region] = []
+        for j in groups.met:
+            r = found.at(j)
+            if r is None or j in groups.dropped:
+                continue
+            if _stands_still(flow, groups, r) or (
+                any(not flow.leaves[v] for _, v in r.leaving) and _kept_elsewhere(flow, r)
+            ):
+                gone.add(j)
+            else:
+                regions.append(r)
+        if not gone:
+            regions = _worth(flow, regions)
+            gone = {r.join for r in _crossing(regions) or _clashing(flow, regions)}
+        if not gone:
+            joins = {r.join for r in regions}
+            for (
+                r
+            ) in regions:  # nobody waits long for threads that end soon, unless they wait for others on their way there
+                r.breaks = {(u, v) for u, v in r.leaving if not flow.leaves[v] or v in joins}
+            kept = {r.join for r in regions if not r.leaks}
+            short = {
+                j
+                for j in groups.met
+                if j not in kept and j not in groups.dropped and (r := found.at(j)) is not None and not r.leaks
+            }
+            if not short:
+                return regions
+            gone = short
+        groups.dropped |= gone
+
+
+def _stands_still(flow: Flow, groups: Groups, r: Region) -> bool:
+    """Whether threads in the region may wait for the whole warp when others wait at its join: wherever not all that begin the region come together."""
+    start = groups.start(r)
+    return any(_needs_warp(i) for x in r.inside if groups.label[x] != start for i in flow.fn.blocks[x].insts)
+
+
+def _needs_warp(i: Inst) -> bool:
+    return bool(i.attrs and "warp" in i.attrs) or (i.op == "WARPSYNC" and _gathers(i))
+
+
+def _worth(flow: Flow, regions: list[Region]) -> list[Region]:
+    """Without joins from which it is a short way to the join of another region around them. From the last to the first: the others are decided then."""
+    regions = _one_of_many(flow, _one_end(flow, regions))
+    kept: dict[int, Region] = {}
+    for r in sorted(regions, key=lambda r: -flow.rank[r.join]):
+        leaves = any(not flow.leaves[v] for _, v in r.leaving)
+        if not _short(flow, r.join, kept, _SHORT if leaves else _FEW):
+            kept[r.join] = r
+    return [r for r in regions if r.join in kept]
+
+
+def _one_end(flow: Flow, regions: list[Region]) -> list[Region]:
+    """Of the short ends of the kernel that threads of one start come to, one is a join, the longest: threads that wait at two ends would wait for each other. (ptxas has one, too.)"""
+    best: dict[tuple[int, int], int] = {}
+    size = [len(b.insts) for b in flow.fn.blocks]
+    for r in regions:
+        if flow.leaves[r.join]:
+            old = best.get((r.at, r.header))
+            if old is None or size[r.join] >= size[old]:
+                best[r.at, r.header] = r.join
+    return [r for r in regions if not flow.leaves[r.join] or best[r.at, r.header] == r.join]
+
+
+def _one_of_many(flow: Flow, regions: list[Region]) -> list[Region]:
+    """Of the joins that threads of one start reach or leave for good, the one with the most ways to it: each other one would need a BREAK on every way to it, and they on its ways. (ptxas has one beside the join
+    of all, too.)"""
+    best: dict[tuple[int, int], tuple[int, int, int]] = {}
+    rank = {
+        r.join: (len(flow.cfg.preds[r.join]), len(flow.fn.blocks[r.join].insts), flow.rank[r.join]) for r in regions
+    }
+    for r in regions:
+        if r.leaks and rank[r.join] > best.get((r.at, r.header), (0, 0, 0)):
+            best[r.at, r.header] = rank[r.join]
+    return [r for r in regions if not r.leaks or best[r.at, r.header] == rank[r.join]]
+
+
+def _short(flow: Flow, j: int, kept: dict[int, Region], most: int) -> bool:
+    """Whether every way from ``j`` comes, without a loop and within ``most`` instructions, to a join that waits for the threads at ``j``."""
+    seen = {j}
+    work = [j]
+    count = 0
+    while work:
+        x = work.pop()
+        count += len(flow.fn.blocks[x].insts)
+        if count > most or not flow.cfg.succs[x]:
+            return False
+        for s in flow.cfg.succs[x]:
+            around = kept.get(s)
+            if around is not None and (j in around.inside or j == around.at) and s != j:
+                continue
+            if flow.rank[s] <= flow.rank[x]:
+                return False
+            if s not in seen and not flow.exit_only[s]:
+                seen.add(s)
+                work.append(s)
+    return True
+
+
+def _crossing(regions: list[Region]) -> list[Region]:
+    """Regions of which each holds the join of the next, round in a circle: their threads could wait for each other. Only irreducible flow has them."""
+    joins = {r.join: r for r in regions}
+    holds = {
+        j: [o for o in joins if o in r.inside] if len(r.inside) > len(joins) else [o for o in r.inside if o in joins]
+        for j, r in joins.items()
+    }
+    done: dict[int, int] = {}  # 1: on the way, 2: behind
+    for root in joins:
+        if root in done:
+            continue
+        done[root] = 1
+        work = [(root, iter(holds[root]))]
+        while work:
+            j, rest = work[-1]
+            for o in rest:
+                if o not in done:
+                    done[o] = 1
+                    work.append((o, iter(holds[o])))
+                    break
+                if done[o] == 1 and o != j:
+                    way = [x for x, _ in work]
+                    circle = [joins[x] for x in way[way.index(o) :]]
+                    return [min(circle, key=lambda r: (len(r.inside), r.join))]
+            else:
+                done[j] = 2
+                work.pop()
+    return []
+
+
+def _kept_elsewhere(flow: Flow, r: Region) -> bool:
+    """Whether threads of the region call a function of the program: it may keep their barrier and give it back as it was, with those that left it meanwhile, for whom they
+    would wait for ever. (ptxas has BREAK in front of the branch, under its predicate, so that nobody is in the call yet: measured.)"""
+    calls = (i for u in r.inside for i in flow.fn.blocks[u].insts if i.op == "CALL")
+    return any(not any(type(o) is Sym and o.name.startswith("__orias_") for o in i.srcs) for i in calls)
+
+
+Step = tuple[str, int]
+
+
+def edge_steps(flow: Flow, regions: list[Region]) -> dict[tuple[int, int], tuple[Step, ...]]:
+    """Per edge (positions), the inserted steps in order: K = BREAK, Y = BSYNC, S = BSSY; with the region's index."""
+    steps: dict[tuple[int, int], list[Step]] = {}
+    for i, r in enumerate(regions):
+        for e in sorted(r.breaks):
+            steps.setdefault(e, []).append(("K", i))
+    for i, r in enumerate(regions):
+        for u in flow.cfg.preds[r.join]:
+            if u in r.inside or u == r.at:
+                steps.setdefault((u, r.join), []).append(("Y", i))
+    for i, r in sorted(enumerate(regions), key=lambda ir: -len(ir[1].inside)):
+        if r.header >= 0:
+            for u in flow.cfg.preds[r.header]:
+                if u not in r.cycle:
+                    steps.setdefault((u, r.header), []).append(("S", i))
+    return {e: tuple(s) for e, s in steps.items()}
+
+
+def _clashing(flow: Flow, regions: list[Region]) -> list[Region]:
+    """Regions whose BSYNC would stand in two places: BSSY can name only one."""
+    places: dict[int, set[tuple[int, tuple[Step, ...]]]] = {}
+    for (_, v), chain in edge_steps(flow, regions).items():
+        for k, (kind, i) in enumerate(chain):
+            if kind == "Y":
+                places.setdefault(i, set()).add((v, chain[k:]))
+    return [regions[i] for i, p in sorted(places.items()) if len(p) > 1]
+
+
+class _Rebuild:
+    """Edits the function: every edge gets its chain of inserted blocks, then the layout is made again."""
+
+    def __init__(self, fn: Function, flow: Flow, regions: list[Region], sm: int, spins: set[int]) -> None:
+        self.fn = fn
+        self.flow = flow
+        self.regions = regions
+        self.next_id = max(b.id for b in fn.blocks) + 1
+        self.nodes: dict[tuple[int, tuple[tuple[str, int], ...]], Block] = {}
+        self.before: dict[int, list[Block]] = {}
+        self.fall: dict[int, int] = {}  # block id -> id it falls through to
+        self.spins = spins
+        self.sm = sm
+
+    def run(self) -> None:
+        fn, flow = self.fn, self.flow
+        chains = edge_steps(flow, self.regions)
+        blocks = list(fn.blocks)
+        for r in self.regions:
+            r.bar = fn.new_vreg("B")
+        for pos, b in enumerate(blocks):
+            falls = pos + 1 < len(blocks) and falls_through(b)
+            targets = [flow.cfg.index[t] for t in jump_targets(b.insts[-1])] if b.insts else []
+            moved: dict[int, int] = {}
+            for v in {*targets, *((pos + 1,) if falls else ())}:
+                chain = chains.get((pos, v), ())
+                moved[blocks[v].id] = self._node(v, chain)
+            if falls:
+                self.fall[b.id] = moved[blocks[pos + 1].id]
+            if targets:
+                _retarget(b.insts[-1], moved)
+        for i, r in enumerate(self.regions):
+            for (_, chain), node in self.nodes.items():
+                if chain[0] == ("Y", i):
+                    r.node = node.id
+        for (_, chain), node in self.nodes.items():
+            node.insts += self._inserted(chain[0])
+        for head in sorted(self.spins):
+            first = blocks[head].insts
+            first.insert(0, Inst("YIELD", (), (), (), None, first[0].line if first else 0))
+        for r in sorted((r for r in self.regions if r.at >= 0), key=lambda r: -len(r.inside)):
+            b = blocks[r.at]
+            if b.insts and is_terminator(b.insts[-1]):
+                b.insts[-1:] = [*self._bssy(r, b.insts[-1]), b.insts[-1]]
+            else:
+                b.insts += self._bssy(r, None)
+        self._layout(blocks)
+
+    def _node(self, v: int, chain: tuple[tuple[str, int], ...]) -> int:
+        """Id of the first block of a chain in front of position ``v``."""
+        if not chain:
+            return self.fn.blocks[v].id
+        got = self.nodes.get((v, chain))
+        if got is None:
+            after = self._node(v, chain[1:])
+            got = Block(self.next_id)
+            self.next_id += 1
+            self.nodes[(v, chain)] = got
+            self.fall[got.id] = after
+            self.before.setdefault(v, []).append(got)
+        return got.id
+
+    def _inserted(self, step: tuple[str, int]) -> list[Inst]:
+        kind, i = step
+        r = self.regions[i]
+        assert r.bar is not None
+        line = self.fn.blocks[r.join].insts[0].line if self.fn.blocks[r.join].insts else 0
+        if kind == "Y":
+            return [Inst("BSYNC", self._kind(r), (), (r.bar,), None, line)]
+        if kind == "K":
+            return [Inst("BREAK", self._kind(r), (), (r.bar,), None, line)]
+        return self._bssy(r, None)
+
+    def _kind(self, r: Region) -> tuple[str, ...]:
+        if not has(self.sm, "bssy-kinds") or r.plain:
+            return ()
+        return ("RELIABLE",) if r.breaks else ("RECONVERGENT",)
+
+    def _bssy(self, r: Region, where: Inst | None) -> list[Inst]:
+        assert r.bar is not None
+        line = where.line if where is not None else 0
+        start = Inst("BSSY", self._kind(r), (r.bar,), (Label("L", r.node),), None, line)
+        if has(self.sm, "bssy-clears"):
+            return [start]
+        # ptxas clears the barrier before BSSY on sm_75, and only there (measured): old participants may be left in it
+        return [
+            Inst("UNDEF", (), (r.bar,), (), None, line),
+            Inst("BMOV", ("32", "CLEAR"), (RZ,), (r.bar,), None, line),
+            start,
+        ]
+
+    def _layout(self, blocks: list[Block]) -> None:
+        order: list[Block] = []
+        for pos, b in enumerate(blocks):
+            # chains in front of a block: longer ones first, so that they fall into one another
+            order += sorted(self.before.get(pos, ()), key=lambda n: -self._distance(n, b))
+            order.append(b)
+        out: list[Block] = []
+        for i, b in enumerate(order):
+            out.append(b)
+            to = self.fall.get(b.id)
+            if to is None:
+                continue
+            nxt = order[i + 1].id if i + 1 < len(order) else -1
+            if to == nxt:
+                continue
+            line = b.insts[-1].line if b.insts else 0
+            jump = Inst("BRA", (), (), (Label("L", to),), None, line)
+            if b.insts and jump_targets(b.insts[-1]):
+                out.append(Block(self.next_id, [jump]))
+                self.next_id += 1
+            else:
+                if b.insts and b.insts[-1].op in ("EXIT", "RET", "BPT"):
+                    out.append(Block(self.next_id, [jump]))
+                    self.next_id += 1
+                else:
+                    b.insts.append(jump)
+        self.fn.blocks = out
+
+    def _distance(self, node: Block, b: Block) -> int:
+        n, at = 0, node.id
+        while at != b.id:
+            at = self.fall[at]
+            n += 1
+        return n
+
+
+def _retarget(inst: Inst, moved: dict[int, int]) -> None:
+    """Replace block ids in a jump."""
+    inst.srcs = tuple(Label("L", moved.get(o.block, o.block)) if type(o) is Label else o for o in inst.srcs)
+    inst.uses = tuple(Label("L", moved.get(o.block, o.block)) if type(o) is Label else o for o in inst.uses)

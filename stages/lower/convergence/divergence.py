@@ -1,0 +1,327 @@
+"""Divergence analysis: which values and branches are the same for all threads of a warp, and where its threads may be apart.
+
+A value is uniform when all its definitions have uniform sources, stand under no divergent guard, and lie in no block that part of a warp may execute while
+other threads do the same elsewhere. The functions are not in SSA form, so one divergent definition makes the variable divergent everywhere.
+A load from a uniform address counts as uniform (ptxas does so too: measured).
+
+*Groups.* Every block gets the label of the group of threads that executes it together. A divergent branch gives each of its ways a label of its own. Where several labels arrive, or threads leave a loop in
+different rounds, is a *meeting point*: it gets a new label, or, where a region of convergence (:mod:`stages.lower.convergence.regions`) brings all threads together that were so at the region's start, the label of that start.
+So two places with one label are passed by the same threads, and the blocks with the entry's label are executed by the whole warp.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ir_format.flow import Cfg, build_cfg, dominators, is_guarded, is_terminator, read_regs, written_regs
+from ir_format.isa import facts
+from ir_format.isa.sregs import THREAD
+from ir_format.model import Block, Function, Inst, Name
+from stages.lower.convergence.regions import Region, Regions
+
+#: Results that differ between threads even where the sources agree.
+_VARYING: Final = facts.having("varies")
+#: Results that the whole warp shares where it is together, whatever its threads bring (ptxas takes them for uniform too: no barrier around `while (__any_sync(...))`).
+_AGREED: Final = facts.having("agrees")
+
+#: Instructions in which a thread may wait for others.
+_WAITING: Final = facts.having("waits")
+_SOON = 16  # instructions of a block that ends a thread soon
+
+
+class Flow:
+    """CFG facts that the analysis and the barrier placement share. ``exit_only``, ``leaves``: blocks that only end the thread, that end it soon; ``idom``: immediate dominators; ``rank``: place in
+    reverse post-order, -1 for what can't be reached; ``dead_end``: blocks that dominate all that can follow them, so that threads there end without meeting any others."""
+
+    __slots__ = ("_first", "_last", "_tree", "cfg", "dead_end", "depth", "exit_only", "fn", "idom", "leaves", "rank")
+
+    def __init__(self, fn: Function) -> None:
+        self.fn = fn
+        self.cfg: Cfg = build_cfg(fn)
+        self.idom = dominators(self.cfg)
+        count = len(fn.blocks)
+        self.rank = [-1] * count
+        self.depth = [0] * count
+        for n, x in enumerate(self.cfg.rpo):
+            self.rank[x] = n
+            if n:
+                self.depth[x] = self.depth[self.idom[x]] + 1
+        self.exit_only = [_ends_thread(b) for b in fn.blocks]
+        self.leaves = [_ends_soon(b) for b in fn.blocks]
+        self._number_dominators()
+        self._find_dead_ends()
+
+    def _number_dominators(self) -> None:
+        """Intervals of the dominator tree."""
+        below: list[list[int]] = [[] for _ in self.rank]
+        for x in self.cfg.rpo[1:]:
+            below[self.idom[x]].append(x)
+        self._first = [-1] * len(self.rank)
+        self._last = [-1] * len(self.rank)
+        self._tree: list[int] = []
+        clock = 0
+        stack = [(self.cfg.rpo[0], 0)] if self.cfg.rpo else []
+        while stack:
+            x, k = stack.pop()
+            if k == 0:
+                self._first[x] = clock
+                self._tree.append(x)
+                clock += 1
+            if k < len(below[x]):
+                stack.append((x, k + 1))
+                stack.append((below[x][k], 0))
+            else:
+                self._last[x] = clock
+
+    def dominates(self, a: int, b: int) -> bool:
+        """Whether every way to ``b`` passes ``a`` (a block dominates itself)."""
+        return self._first[a] <= self._first[b] < self._last[a]
+
+    def apart(self, p: int, s: int) -> bool:
+        """Whether threads on this edge end without meeting those that went elsewhere."""
+        return self.dead_end[s] and all(q == p or self.rank[q] < 0 or self.dominates(s, q) for q in self.cfg.preds[s])
+
+    def below(self, a: int) -> list[int]:
+        """The blocks that ``a`` dominates."""
+        return self._tree[self._first[a] : self._last[a]]
+
+    def common_dominator(self, a: int, b: int) -> int:
+        """Nearest common dominator."""
+        while a != b:
+            if self.depth[a] < self.depth[b]:
+                b = self.idom[b]
+            else:
+                a = self.idom[a]
+        return a
+
+    def _find_dead_ends(self) -> None:
+        """A block is none if some edge leads from what it dominates to what it does not (an EXIT alone is copied to where it is needed, so it does not count)."""
+        out = list(self.depth)  # per block: least depth of a block that what it dominates goes to
+        count = len(out)
+        for x in self.cfg.rpo:
+            out[x] = count
+            for s in self.cfg.succs[x]:
+                if not self.exit_only[s]:
+                    # the deepest dominator of x that s is dominated by too: it and what is above keep the edge inside
+                    inside = self.depth[s] if self.dominates(s, x) else self.depth[self.idom[s]]
+                    out[x] = min(out[x], inside)
+        self.dead_end = [False] * count
+        for x in reversed(self.cfg.rpo):
+            self.dead_end[x] = out[x] >= self.depth[x]
+            if x != self.cfg.rpo[0]:
+                up = self.idom[x]
+                out[up] = min(out[up], out[x])
+
+
+def _ends_thread(b: Block) -> bool:
+    """True for a block that does nothing but end the thread."""
+    return len(b.insts) == 1 and b.insts[0].op in ("EXIT", "BPT") and not is_guarded(b.insts[0])
+
+
+def _ends_soon(b: Block) -> bool:
+    """True for a short block that ends the thread and waits for no other on the way: who waits for its threads waits no longer than that takes (ptxas has no
+    BREAK in front of such blocks either)."""
+    if not b.insts or len(b.insts) > _SOON or b.insts[-1].op != "EXIT" or is_guarded(b.insts[-1]):
+        return False
+    return not any(i.op in _WAITING or (i.attrs and "warp" in i.attrs) for i in b.insts)
+
+
+def conditional(block: Block, succs: tuple[int, ...]) -> Inst | None:
+    """The branch that may part the threads at the end of a block."""
+    if len(succs) < 2 or not block.insts or not is_terminator(block.insts[-1]):
+        return None
+    return block.insts[-1]
+
+
+class Groups:
+    """Labels of the blocks for a set of divergent branches. ``dropped``: meeting points at which nothing brings threads together."""
+
+    def __init__(self, flow: Flow, regions: Regions) -> None:
+        self.flow = flow
+        self.regions = regions
+        self.dropped: set[int] = set()
+        self.parting: set[int] = set()  # loops whose threads may leave them, or go on, in different rounds
+        self.thinning: set[int] = (
+            set()
+        )  # loops that some threads may leave for a dead end, while the others stay together
+        self.late: dict[int, int] = {}  # dead end -> loop that threads come from in different rounds
+        count = len(flow.fn.blocks)
+        self.label = [-1] * count
+        self.entering: dict[int, int] = {}  # loop -> label of the threads that come to it
+        self._inner: dict[int, int] = {}  # loop -> label at its header in a round
+        self.met: list[int] = []
+        self.whole: set[int] = {0}
+        self._edge: dict[tuple[int, int], int] = {}
+        for x in flow.cfg.rpo:
+            for s in flow.cfg.succs[x]:
+                self._edge[x, s] = 1 + 2 * count + len(self._edge)
+        self._loop0 = 1 + 2 * count + len(self._edge)
+
+    def spread(self, parted: dict[int, None]) -> None:
+        """Find the labels. Loops that turn out to part their threads need another round."""
+        regions, flow = self.regions, self.flow
+        for x in parted:
+            for s in flow.cfg.succs[x]:
+                if regions.apart(x, s) and not flow.exit_only[s]:
+                    for n in regions.left(x, s):
+                        self.thinning.add(n)
+                        self.late[s] = n
+        while True:
+            self._round(parted)
+            before = len(self.parting)
+            for n, loop in enumerate(regions.loops):
+                if n in self.parting:
+                    continue
+                if loop.header < 0:
+                    if any(x in parted for x in loop.body):
+                        self.parting.add(n)
+                elif any(self._out(u, loop.header, parted) != self._inner[n] for u in loop.latches):
+                    self.parting.add(n)
+            if len(self.parting) == before:
+                return
+
+    def _round(self, parted: dict[int, None]) -> None:
+        flow, rank = self.flow, self.flow.rank
+        self.met = []
+        self.whole = {0}
+        for v in flow.cfg.rpo:
+            came: set[int] = set()
+            rounds = False
+            for p in flow.cfg.preds[v]:
+                if 0 <= rank[p] < rank[v]:
+                    came.add(self._out(p, v, parted))
+                    rounds = rounds or any(
+                        n in self.parting or (n in self.thinning and p in parted) for n in self.regions.left(p, v)
+                    )
+            if rank[v] == 0:
+                label = 0
+            elif (len(came) > 1 or rounds or not came or v in self.regions.side_doors) and not flow.exit_only[v]:
+                self.met.append(v)
+                label = self._meet(v)
+                if flow.dead_end[v] and came <= self.whole:
+                    self.whole.add(label)
+            else:
+                label = min(came, default=1 + v)
+            for n in self.regions.headed.get(v, ()):  # the outermost first
+                self.entering[n] = label
+                if n in self.parting or n in self.thinning:
+                    inner = self._loop0 + n
+                    if n not in self.parting and label in self.whole:
+                        self.whole.add(inner)
+                    label = inner
+                self._inner[n] = label
+            self.label[v] = label
+
+    def _out(self, p: int, v: int, parted: dict[int, None]) -> int:
+        """Label of the threads on an edge."""
+        flow = self.flow
+        label = self.label[p]
+        if p in parted:
+            going = [s for s in flow.cfg.succs[p] if not flow.exit_only[s] and not self.regions.apart(p, s)]
+            if going != [v]:
+                made = self._edge[p, v]
+                if len(going) < 2 and label in self.whole:
+                    self.whole.add(made)
+                return made
+        for n in self.regions.left(p, v):
+            if n not in self.parting and label == self._inner.get(n):
+                label = self.entering[n]
+        return label
+
+    def _meet(self, v: int) -> int:
+        region = self.regions.at(v)
+        if region is None or region.leaks or v in self.dropped or v in self.regions.side_doors:
+            return 1 + v
+        return self.start(region)
+
+    def start(self, region: Region) -> int:
+        """Label of the threads that begin a region."""
+        return self.entering[region.loop] if region.loop >= 0 else self.label[region.at]
+
+
+class Divergence:
+    """``varying``: vregs that may differ between threads; ``parted``: blocks that end in a divergent branch."""
+
+    def __init__(self, fn: Function, flow: Flow, regions: Regions) -> None:
+        self.flow = flow
+        self.groups = Groups(flow, regions)
+        self.varying: set[int] = set()
+        self.parted: dict[int, None] = {}
+        self._made: list[list[int]] = [[] for _ in fn.blocks]  # per block: what it defines
+        self._readers: dict[int, list[list[int]]] = {}  # vreg -> what is made of it
+        self._branches: dict[int, list[int]] = {}  # vreg -> blocks whose branch reads it
+        self._all: set[int] = set()
+        self._late: set[tuple[int, int]] = set()
+        first: list[int] = []
+        for x in flow.cfg.rpo:
+            for inst in fn.blocks[x].insts:
+                defs = [r.num for r in written_regs(inst)]
+                if not defs:
+                    continue
+                self._made[x] += defs
+                if _varies(inst):
+                    first += defs
+                elif inst.op not in ("CS2R", "S2R") and not (
+                    inst.op in _AGREED and inst.attrs and "warp" in inst.attrs
+                ):
+                    for r in read_regs(inst):
+                        self._readers.setdefault(r.num, []).append(defs)
+            branch = conditional(fn.blocks[x], flow.cfg.succs[x])
+            if branch is not None and not (branch.attrs and "uni" in branch.attrs):
+                for r in read_regs(branch):
+                    self._branches.setdefault(r.num, []).append(x)
+        self._vary(first)
+
+    def _vary(self, work: list[int]) -> None:
+        while work:
+            v = work.pop()
+            if v in self.varying:
+                continue
+            self.varying.add(v)
+            for x in self._branches.get(v, ()):
+                self.parted[x] = None
+            for defs in self._readers.get(v, ()):
+                work += defs
+
+    def settle(self) -> None:
+        """Follow divergence through branches and values until nothing changes."""
+        while True:
+            self.groups.spread(self.parted)
+            before = len(self.parted)
+            for x in self.flow.cfg.rpo:
+                if x not in self._all and self.groups.label[x] not in self.groups.whole:
+                    self._all.add(x)
+                    self._vary(self._made[x])
+            for v, n in self.groups.late.items():
+                self._come_late(v, n)
+            if len(self.parted) == before:
+                return
+
+    def _come_late(self, v: int, n: int) -> None:
+        """In a dead end that threads come to in different rounds of a loop, what the loop defines is not the same for all of them."""
+        if (v, n) in self._late:
+            return
+        self._late.add((v, n))
+        flow = self.flow
+        made = {d for x in self.groups.regions.loops[n].body for d in self._made[x]}
+        for x in flow.below(v):
+            for inst in flow.fn.blocks[x].insts:
+                if any(r.num in made for r in read_regs(inst)):
+                    self._vary([r.num for r in written_regs(inst)])
+                    if inst is conditional(flow.fn.blocks[x], flow.cfg.succs[x]):
+                        self.parted[x] = None
+
+
+def _varies(inst: Inst) -> bool:
+    """Whether the results differ between threads whatever the instruction reads."""
+    if inst.op in _VARYING:
+        return not (inst.op == "CS2R" and _plain(inst))
+    if inst.op == "S2R":
+        name = inst.srcs[0]
+        return isinstance(name, Name) and name.name.startswith(THREAD)
+    return False
+
+
+def _plain(inst: Inst) -> bool:
+    """CS2R of the zero register: a move."""
+    return isinstance(inst.srcs[0], Name) and inst.srcs[0].name == "SRZ"

@@ -1,0 +1,215 @@
+"""Regions of convergence: from where on the threads that come to a block are waited for.
+
+A region belongs to a *join*, the block where its threads meet. It starts at the nearest place that dominates every way to the join and that no thread passes twice on its way: the immediate
+dominator of the join, or, where that lies in a loop that the join lies outside of, the edges into the outermost such loop. (ptxas: the same places.) It is found by a walk back from the join, so its cost is its own size.
+
+Loops are natural loops. A header with several latches that follow one another (`continue`) heads as many loops, one in the other, as in ptxas's code: threads that go round an inner one are waited for behind it.
+A cycle with several entries counts as a loop behind their common dominator; blocks in it that such an edge goes to are *side doors*, and no joins.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ir_format.model import Reg
+    from stages.lower.convergence.divergence import Flow
+
+
+class Loop:
+    """``header``: block that every way into the loop passes, or -1; ``before``: where it has none, the block that dominates the entries; ``latches``: where its own rounds end."""
+
+    __slots__ = ("before", "body", "header", "latches")
+
+    def __init__(self, header: int, before: int, body: set[int], latches: list[int]) -> None:
+        self.header = header
+        self.before = before
+        self.body = body
+        self.latches = latches
+
+
+class Region:
+    """One barrier. ``at``: block whose end gets the BSSY, or -1 with ``header``: the loop header in front of which it stands. ``leaving``: edges to where the join is not reached any more;
+    ``leaks``: whether some of them lead to where threads live on among others."""
+
+    __slots__ = (
+        "at",
+        "bar",
+        "breaks",
+        "cycle",
+        "header",
+        "inside",
+        "join",
+        "leaks",
+        "leaving",
+        "loop",
+        "node",
+        "plain",
+    )
+
+    def __init__(self, at: int, header: int, loop: int, join: int, inside: set[int], cycle: set[int]) -> None:
+        self.at = at
+        self.header = header
+        self.loop = loop
+        self.join = join
+        self.inside = inside
+        self.cycle = cycle
+        self.leaving: set[tuple[int, int]] = set()
+        self.breaks: set[tuple[int, int]] = set()
+        self.leaks = False
+        self.plain = False
+        self.bar: Reg | None = None
+        self.node = -1  # id of the BSYNC block
+
+
+class Regions:
+    """The loops of a function, and the region of any block; each region is found once. ``headed``: header -> its loops, the outermost first."""
+
+    def __init__(self, flow: Flow) -> None:
+        self.flow = flow
+        self.loops: list[Loop] = []
+        self.headed: dict[int, list[int]] = {}
+        self.side_doors: set[int] = set()
+        self._around: list[list[int]] = [[] for _ in flow.rank]  # per block: its loops, the innermost first
+        self._found: dict[int, Region | None] = {}
+        self._exits: list[set[int]] = []  # per loop: the blocks behind it
+        self._find_loops()
+
+    def _find_loops(self) -> None:
+        flow = self.flow
+        latches: dict[int, list[int]] = {}
+        for x in flow.cfg.rpo:
+            for s in flow.cfg.succs[x]:
+                if flow.dominates(s, x):
+                    latches.setdefault(s, []).append(x)
+                elif flow.rank[s] <= flow.rank[x]:
+                    self.side_doors.add(s)
+                    top = flow.common_dominator(s, x)
+                    self.loops.append(Loop(-1, top, self._behind([x], {top}), [x]))
+        for head, ends in latches.items():
+            self.loops += self._nest(head, ends)
+        self.loops.sort(key=lambda loop: len(loop.body))
+        for n, loop in enumerate(self.loops):
+            self._exits.append(
+                {s for x in loop.body for s in flow.cfg.succs[x] if s not in loop.body and not flow.exit_only[s]}
+            )
+            for x in loop.body:
+                self._around[x].append(n)
+            if loop.header >= 0:
+                self.headed.setdefault(loop.header, []).insert(0, n)
+
+    def _behind(self, ends: list[int], stops: set[int]) -> set[int]:
+        """Blocks from which ``ends`` can be reached without ``stops``."""
+        preds = self.flow.cfg.preds
+        got: set[int] = set()
+        work = [x for x in ends if x not in stops]
+        while work:
+            x = work.pop()
+            if x not in got:
+                got.add(x)
+                work += [p for p in preds[x] if p not in got and p not in stops and self.flow.rank[p] >= 0]
+        return got
+
+    def _nest(self, head: int, ends: list[int]) -> list[Loop]:
+        """The loops of a header: one for each latch as long as what follows an inner loop in the next is entered at one place."""
+        whole = self._behind(ends, {head}) | {head}
+        made: list[Loop] = []
+        own: list[int] = []
+        body: set[int] = set()
+        exits: set[int] = set()
+        for end in ends[:-1]:  # in reverse post-order
+            own.append(end)
+            new = self._behind([end], body or {head}) | ({head} - body)
+            body |= new
+            exits -= new
+            exits |= {s for x in new for s in self.flow.cfg.succs[x] if s in whole and s not in body}
+            if len(exits) == 1:
+                made.append(Loop(head, -1, set(body), own))
+                own = []
+        made.append(Loop(head, -1, whole, [*own, ends[-1]]))
+        return made
+
+    def left(self, p: int, v: int) -> list[int]:
+        """The loops that the edge from ``p`` to ``v`` leaves."""
+        out = []
+        for n in self._around[p]:
+            loop = self.loops[n]
+            if v in loop.body:
+                break
+            out.append(n)
+        return out
+
+    def apart(self, p: int, s: int) -> bool:
+        """Whether threads on this edge go to a dead end that others do not come to. The only way out of a loop is none: all come there."""
+        if not self.flow.apart(p, s):
+            return False
+        left = self.left(p, s)
+        return not left or self._exits[left[-1]] != {s}
+
+    def at(self, join: int) -> Region | None:
+        """The region whose threads meet at ``join``; None where that can't be."""
+        if join not in self._found:
+            self._found[join] = self._find(join)
+        return self._found[join]
+
+    def _find(self, join: int) -> Region | None:
+        flow = self.flow
+        if flow.rank[join] <= 0 or join in self.side_doors:
+            return None
+        at, loop = flow.idom[join], -1
+        while True:
+            outer = -1
+            for n in self._around[at]:
+                if join in self.loops[n].body:
+                    break
+                outer = n
+            if outer < 0:
+                break
+            if self.loops[outer].header >= 0:
+                loop = outer
+                break
+            at = self.loops[outer].before
+        if any(self.loops[n].header < 0 and at not in self.loops[n].body for n in self._around[join]):
+            return None  # threads could pass the join again without a new start
+        preds = flow.cfg.preds[join]
+        ends = [p for p in preds if flow.rank[p] >= 0 and not flow.dominates(join, p)]
+        if loop >= 0:
+            header, cycle = self.loops[loop].header, self.loops[loop].body
+            inside = self._inside(join, ends, -1, header, cycle)
+            region = Region(-1, header, loop, join, inside, cycle)
+        else:
+            region = Region(at, -1, -1, join, self._inside(join, ends, at, -1, set()), set())
+        self._edges(region)
+        return region
+
+    def _inside(self, join: int, ends: list[int], at: int, header: int, cycle: set[int]) -> set[int]:
+        """Blocks from which the join is reached without a new start."""
+        flow = self.flow
+        got: set[int] = set()
+        work = [p for p in ends if p != at]
+        while work:
+            x = work.pop()
+            if x in got:
+                continue
+            got.add(x)
+            for p in flow.cfg.preds[x]:
+                if (
+                    p not in got
+                    and p != at
+                    and flow.rank[p] >= 0
+                    and (x != header or p in cycle)
+                    and not flow.dominates(join, p)
+                ):
+                    work.append(p)
+        return got
+
+    def _edges(self, r: Region) -> None:
+        flow = self.flow
+        for u in (*r.inside, *((r.at,) if r.at >= 0 else ())):
+            for v in flow.cfg.succs[u]:
+                again = v == r.at or (v == r.header and u not in r.cycle)
+                if v == r.join or (v in r.inside and not again) or flow.exit_only[v]:
+                    continue
+                r.leaving.add((u, v))
+                if not self.apart(u, v):
+                    r.leaks = True

@@ -1,0 +1,196 @@
+"""Half precision and bfloat16, scalar and packed.
+
+A scalar is the low half of a register and its operands are read as ``H0_H0`` (both lanes get it), so the upper half of a result is a copy and means
+nothing. Additions are HADD2, products HMUL2, both with ``.BF16_V2`` for bfloat16 (sm_90+; sm_80 has only HFMA2 for that type: measured).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from ir_format import ptx
+from ir_format.model import NEG, NOT_PT, PT, RZ, Imm, Reg
+from ir_format.ptx import PtxInst
+from stages.lower.builder import Builder, Rule
+from stages.lower.math.common import Val, absolute, combine_pred, comparison, ftz, negate, pred_dsts, signed
+
+HALF_TYPES: Final = ("f16", "bf16", "f16x2", "bf16x2")
+LOW: Final = "H0_H0"
+RZ_LOW: Final = RZ._replace(mod=LOW)
+NEG_RZ_LOW: Final = RZ_LOW._replace(flags=NEG)
+
+
+def brain(t: str) -> str:
+    """The modifier of bfloat16."""
+    return ".BF16_V2" if t.startswith("bf16") else ""
+
+
+def half_src(b: Builder, x: ptx.Operand, t: str) -> Val:
+    """A source operand: a scalar as the low half in both lanes, an immediate likewise."""
+    v = b.src(x, t)
+    if t.endswith("x2"):
+        return v
+    return spread(v)
+
+
+def spread(v: Val) -> Val:
+    """The low half of a value in both lanes."""
+    if type(v) is Imm:
+        return Imm("I", (v.value & 0xFFFF) * 0x10001)
+    return v._replace(mod=LOW)
+
+
+def mods_of(inst: PtxInst, t: str) -> str:
+    """Type, ``.FTZ``, ``.OOB``, ``.SAT``, ``.RELU`` in print order."""
+    m = inst.mods
+    return brain(t) + ftz(inst) + "".join(f".{k.upper()}" for k in ("oob", "sat", "relu") if k in m)
+
+
+def add(b: Builder, inst: PtxInst) -> None:
+    """add, sub: HADD2, the subtrahend negated."""
+    t = inst.types[0]
+    d, x, y = inst.operands
+    v = half_src(b, y, t)
+    b.emit("HADD2" + mods_of(inst, t), b.dst(d, t), (half_src(b, x, t), negate(v, _wide(t)) if inst.op == "sub" else v))
+
+
+def _wide(t: str) -> str:
+    """The packed type, whose sign bits an immediate in both lanes has."""
+    return t if t.endswith("x2") else t + "x2"
+
+
+def mul(b: Builder, inst: PtxInst) -> None:
+    t = inst.types[0]
+    d, x, y = inst.operands
+    b.emit("HMUL2" + mods_of(inst, t), b.dst(d, t), (half_src(b, x, t), half_src(b, y, t)))
+
+
+def fma(b: Builder, inst: PtxInst) -> None:
+    t = inst.types[0]
+    d, x, y, z = inst.operands
+    for rounding in ("rz", "rm", "rp"):  # ptxas takes these for bfloat16 and rounds in f32
+        if rounding in inst.mods:
+            raise b.unsupported(inst, f"modifier .{rounding}")
+    b.emit("HFMA2" + mods_of(inst, t), b.dst(d, t), (half_src(b, x, t), half_src(b, y, t), half_src(b, z, t)))
+
+
+def plus_zero(b: Builder, d: Reg, v: Val, t: str, mods: str = "") -> None:
+    """d = v with NaNs made canonical: v + -0, as HADD2 or (bfloat16) as the addend of HFMA2 with a product of -0."""
+    if brain(t):
+        b.emit("HFMA2.BF16_V2" + mods, d, (NEG_RZ_LOW, RZ_LOW, v))
+    else:
+        b.emit("HADD2" + mods, d, (v, NEG_RZ_LOW))
+
+
+def neg(b: Builder, inst: PtxInst) -> None:
+    """neg, abs."""
+    t = inst.types[0]
+    d, x = inst.operands
+    v = b.in_reg(b.src(x, t))
+    if not t.endswith("x2"):
+        v = v._replace(mod=LOW)
+    plus_zero(b, b.dst(d, t), absolute(v, t) if inst.op == "abs" else negate(v, t), t, ftz(inst))
+
+
+def minmax(b: Builder, inst: PtxInst) -> None:
+    """min and max, with .NaN, .xorsign and .abs."""
+    t = inst.types[0]
+    d, x, y = inst.operands
+    b.need(inst, 80)
+    v = [half_src(b, x, t), half_src(b, y, t)]
+    if "xorsign" in inst.mods:
+        v = [signed(b, k, _wide(t)) for k in v]
+    if "abs" in inst.mods:
+        v = [absolute(k, _wide(t)) for k in v]
+    mods = (
+        brain(t) + ftz(inst) + (".NAN" if "NaN" in inst.mods else "") + (".XORSIGN" if "xorsign" in inst.mods else "")
+    )
+    b.emit("HMNMX2" + mods, b.dst(d, t), (*v, PT if inst.op == "min" else NOT_PT))
+
+
+def setp(b: Builder, inst: PtxInst) -> None:
+    """setp: one predicate for a scalar, one for each half of a pair."""
+    t = inst.types[0]
+    d, x, y = inst.operands[:3]
+    cmp, bop = comparison(inst)
+    b.emit(
+        f"HSETP2{brain(t)}.{cmp}{ftz(inst)}.{bop}",
+        pred_dsts(b, d),
+        (half_src(b, x, t), half_src(b, y, t), combine_pred(b, inst, 3)),
+    )
+
+
+def set_half(b: Builder, inst: PtxInst) -> None:
+    """set.dtype.htype: 1.0 in the half type, all ones in an integer (of 16 bits, extended to 32 from a scalar comparison)."""
+    dt, t = inst.types
+    d, x, y = inst.operands[:3]
+    cmp, bop = comparison(inst)
+    as_float = ".BF" if dt.startswith(("f16", "bf16")) else ""
+    out = b.dst(d, dt)
+    widen = dt in ("u32", "s32", "b32") and not t.endswith("x2")
+    r = b.r() if widen else out
+    b.emit(
+        f"HSET2{brain(t)}{as_float}.{cmp}{ftz(inst)}.{bop}",
+        r,
+        (half_src(b, x, t), half_src(b, y, t), combine_pred(b, inst, 3)),
+    )
+    if widen:
+        b.emit("PRMT", out, (r, Imm("I", 0x9910), RZ))
+
+
+def mufu_half(fn: str) -> Rule:
+    """ex2, tanh: MUFU works on one half; a pair takes two and is put together."""
+
+    def rule(b: Builder, inst: PtxInst) -> None:
+        t = inst.types[0]
+        d, x = inst.operands
+        op = f"MUFU.{fn}.{'BF16' if t.startswith('bf16') else 'F16'}"
+        v = b.in_reg(b.src(x, t))
+        if not t.endswith("x2"):
+            b.emit(op, b.dst(d, t), (v,))
+            return
+        low, high = b.r(), b.r()
+        b.emit(op, low, (v,))
+        b.emit(op, high, (v._replace(mod="H1"),))
+        b.emit("PRMT", b.dst(d, t), (low, Imm("I", 0x5410), high))
+
+    return rule
+
+
+def mixed(op: Callable[[PtxInst], str]) -> Rule:
+    """add, sub and fma whose f16 or bf16 factors are widened exactly and whose result is f32 (sm_100+)."""
+
+    def rule(b: Builder, inst: PtxInst) -> None:
+        b.need(inst, 100)
+        t = inst.types[1]
+        d, *xs = inst.operands
+        wide = len(xs) - 1  # the last operand is the f32 one
+        srcs = [b.in_reg(b.src(x, t)) if i < wide else b.src(x, "f32") for i, x in enumerate(xs)]
+        if inst.op == "sub":
+            srcs[1] = negate(srcs[1], "f32")
+        from stages.lower.math.common import ROUND, rounding
+
+        mods = (".BF16" if t == "bf16" else "") + ROUND[rounding(inst)] + (".SAT" if "sat" in inst.mods else "")
+        b.emit(op(inst) + mods, b.dst(d), srcs)
+
+    return rule
+
+
+_MIXED = {
+    "add": mixed(lambda _: "FHADD"), "sub": mixed(lambda _: "FHADD"), "fma": mixed(lambda _: "FHFMA"),
+}  # fmt: skip
+
+RULES: dict[str, Rule] = {
+    **{
+        f"{op}.{t}": rule
+        for t in HALF_TYPES
+        for op, rule in {
+            "add": add, "sub": add, "mul": mul, "fma": fma, "neg": neg, "abs": neg, "min": minmax, "max": minmax, "setp": setp,
+            "ex2": mufu_half("EX2"), "tanh": mufu_half("TANH"),
+        }.items()
+    },
+    **{f"set.{d}.{t}": set_half for t in ("f16", "bf16") for d in (t, "u16", "s16", "u32", "s32")},
+    **{f"set.{d}.{t}": set_half for t in ("f16x2", "bf16x2") for d in (t, "u32", "s32")},
+    **{f"{op}.f32.{t}": rule for op, rule in _MIXED.items() for t in ("f16", "bf16")},
+}  # fmt: skip

@@ -1,0 +1,1 @@
+"""Lowering rules, a file for each family of PTX instructions; :mod:`stages.lower.rules.table` merges them."""

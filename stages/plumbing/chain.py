@@ -1,0 +1,127 @@
+"""The chain: its seven stages as one list.
+
+`parse` makes a stream from text and `elf` makes a cubin from a stream (:mod:`stages.plumbing.ends`); the five between them turn one level of the
+stream into the next and are rows here. Code of a stage is imported when the stage runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from ir_format import wire
+from ir_format.diag import StreamError
+from ir_format.model import Header, Module, Unit
+from stages.plumbing.runner import Context, Pass, Stage, check_unit, failed, read_unit, unit_name
+
+
+def _lower_begin() -> Callable[[Any, Context], Unit]:
+    from stages.lower.lower import lower_unit
+    from stages.lower.rules.table import usual
+
+    usual()  # the table imports most rule modules: done here, so that a process has it before its stream is there
+    return lambda source, ctx: lower_unit(source, ctx.module, ctx.header)
+
+
+def _lower_module() -> Callable[[Any, Header], Module]:
+    from stages.lower.lower import lower_module
+
+    return lower_module
+
+
+def _optimize_passes() -> Sequence[Pass]:
+    import stages.optimize.rules  # noqa: F401 - warm
+    from stages.optimize.passes import PASSES
+
+    return PASSES
+
+
+def _regalloc_passes() -> Sequence[Pass]:
+    import stages.regalloc.allocate
+    import stages.regalloc.slots  # noqa: F401 - warm
+    from stages.regalloc.passes import PASSES
+
+    return PASSES
+
+
+def _schedule_passes() -> Sequence[Pass]:
+    from stages.schedule.passes import PASSES
+
+    return PASSES
+
+
+def _encode_passes() -> Sequence[Pass]:
+    import stages.encode.encode  # noqa: F401 - warm
+    from stages.encode.passes import PASSES
+
+    return PASSES
+
+
+LOWER = Stage("lower", "ptx", "ori", tuple, _lower_begin, _lower_module)
+OPTIMIZE = Stage("optimize", "ori", "ori", _optimize_passes)
+REGALLOC = Stage("regalloc", "ori", "allocated", _regalloc_passes, knobs={"allocator": ("greedy", "naive")})
+SCHEDULE = Stage(
+    "schedule",
+    "allocated",
+    "scheduled",
+    _schedule_passes,
+    knobs={"scheduler": ("list", "inorder", "naive"), "why": ("1", "0")},
+)
+ENCODE = Stage("encode", "scheduled", "encoded", _encode_passes)
+
+MIDDLE = (LOWER, OPTIMIZE, REGALLOC, SCHEDULE, ENCODE)
+_OPTIONS = """
+opt-level compile-only extensible-whole-program device-debug generate-line-info suppress-debug-info verbose fmad entry minnctapersm maxntid maxrregcount device-function-maxrregcount
+override-directive-values def-load-cache def-store-cache force-load-cache force-store-cache make-errors-visible-at-exit warn-on-double-precision-use warn-on-spills
+warn-on-local-memory-usage warning-as-error disable-warnings explain legacy-bar-warp-wide-behavior sp-bounds-check compiler-annotations tensor-memory-checks
+blocks-are-clusters suppress-async-bulk-multicast-advisory-warning suppress-sparse-mma-advisory-info suppress-stack-size-warning accept-newer-ptx
+"""
+#: The options that travel in a stream's header, by ptxas's long names (`tensor-memory-checks` holds which of two was given).
+OPTIONS: Final = frozenset(_OPTIONS.split())
+NAMES = ("parse", *(s.name for s in MIDDLE), "elf")
+
+
+def next_stage(header: Header) -> int:
+    """The place in NAMES of the stage that reads a stream: behind the last that wrote it; by its level where that is no stage of ours."""
+    last = header.producers[-1][0] if header.producers else ""
+    if last in NAMES[:-1]:
+        return NAMES.index(last) + 1
+    return next((n for n, s in enumerate(MIDDLE, 1) if s.reads == header.level), len(NAMES) - 1)
+
+
+def stage(name: str) -> Stage:
+    """The row of a middle stage."""
+    return next(s for s in MIDDLE if s.name == name)
+
+
+def check_stream(
+    frames: Sequence[tuple[str, bytes]], level: str, target: str = "", given: Sequence[tuple[str, bytes]] = ()
+) -> None:
+    """Judge a whole stream that another program wrote: its level, its target (when given), every record and every rule of the level. ``given``: the unit
+    records that the program was given, which must be there again. Raises StreamError."""
+    from ir_format import ptx_wire
+
+    header = wire.header_from_wire(wire.unpack(frames[0][1]))
+    if header.level != level:
+        raise StreamError(f"it is at level '{header.level}', not '{level}'")
+    if target and header.target != target:
+        raise StreamError(f"it is for target '{header.target}', not '{target}'")
+    reader = next((s for s in MIDDLE if s.reads == level), None)
+    if not any(tag == "module" for tag, _ in frames):
+        raise StreamError("ori stream: no module record")
+    names: list[str] = []
+    for tag, data in frames:
+        body = wire.unpack(data, raw_lists=level == "ptx")
+        if tag == "module":
+            if level == "ptx":
+                ptx_wire.module_from_wire(body)
+            else:
+                wire.module_from_wire(body)
+        elif tag == "unit":
+            unit = read_unit(reader, body, len(names)) if reader is not None else wire.unit_from_wire(body, level)
+            names.append(unit.name)
+            if reader is not None and not (isinstance(unit, Unit) and failed(unit)):
+                check_unit(reader, unit, header)
+    wanted = [unit_name(wire.unpack(data, raw_lists=True)) for _, data in given]
+    if given and names != wanted:
+        raise StreamError(f"it holds the units {', '.join(names) or '(none)'}, not {', '.join(wanted) or '(none)'}")

@@ -1,0 +1,223 @@
+"""The two ends of the chain: PTX text to a stream, a stream to a cubin."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, BinaryIO, Final
+
+from ir_format import wire
+from ir_format.diag import CompileError, Diagnostic, StreamError
+from ir_format.model import AttrValue, Header, Unit
+from stages.plumbing.runner import VERSION, failed, print_diags
+
+if TYPE_CHECKING:
+    from ir_format.ptx import PtxModule
+    from stages.parse import ParseResult
+
+ABORTED = "ptxas fatal   : Ptx assembly aborted due to errors\n"
+LINES_UNASKED = 2  # generate-line-info where no option asks for it
+
+
+#: Advice that an option turns off, by how it begins.
+ADVICE: Final = {
+    "suppress-async-bulk-multicast-advisory-warning": "Advisory: '.multicast::cluster'",
+    "suppress-sparse-mma-advisory-info": "Advisory: '.sp::ordered_metadata'",
+}
+
+
+def parse_to_stream(
+    sources: Sequence[tuple[str, bytes]],
+    target: str,
+    options: dict[str, AttrValue],
+    out: Callable[[bytes], object],
+    flush: Callable[[], object] | None = None,
+    say: Callable[[str], object] = sys.stderr.write,
+) -> int:
+    """Parse (name, bytes) sources into one module and write the `ptx` level. Returns 0, or 1 after errors (nothing is written then)."""
+    from ir_format import ptx_wire
+    from stages.parse import parse_sources
+
+    result = parse_sources(sources, target, options)
+    werror = bool(options.get("warning-as-error"))
+    bad = False
+    silent = tuple([text for name, text in ADVICE.items() if options.get(name)])
+    for d in result.diagnostics:
+        if silent and d.severity in ("info", "warning") and d.message.startswith(silent):
+            continue
+        if d.severity == "warning" and options.get("disable-warnings"):  # before they count as errors, as in ptxas
+            continue
+        severity = "error" if werror and d.severity == "warning" else d.severity
+        bad = bad or severity in ("error", "fatal")
+        say(Diagnostic(severity, d.message, d.file, d.line).render() + "\n")
+    if bad or result.module is None:
+        last = result.diagnostics[-1]
+        late = last.severity == "fatal" and not last.file  # of ptxas's later phases, which say nothing more
+        if not late and not any(
+            d.severity == "fatal" and "aborted due to errors" in d.message for d in result.diagnostics
+        ):
+            say(ABORTED)
+        return 1
+    odd = _for_target(result.module, options, say) or _stacks(result, options, say)
+    wanted = options.get("entry")
+    if not odd and isinstance(wanted, tuple) and wanted:
+        odd = _choose(result, wanted, options)
+    if odd:
+        say(odd)
+        return 1
+    located = any(f.locs for u in result.units for f in u.functions)
+    if located and not options.get(
+        "suppress-debug-info"
+    ):  # ptxas writes line tables unasked where the program says .loc (measured)
+        options.setdefault("generate-line-info", LINES_UNASKED)
+    if options.get("generate-line-info") and len(sources) == 1:
+        result.module.text = sources[0][1].decode("latin-1")
+    header = Header("ptx", target, sources[0][0])
+    header.ptx_target = result.module.target
+    header.ptx_version = "%d.%d" % result.module.version
+    header.options = options
+    header.producers = [("parse", VERSION)]
+    writer = wire.Writer(out, flush)
+    writer.record(wire.MAGIC, wire.header_to_wire(header))
+    writer.record("module", ptx_wire.module_to_wire(result.module))
+    for unit in result.units:
+        writer.record("unit", ptx_wire.unit_to_wire(unit))
+    writer.end()
+    return 0
+
+
+def _stacks(result: ParseResult, options: dict[str, AttrValue], say: Callable[[str], object]) -> str:
+    """With -g: which kernels need a stack of a size that is not known (measured: recursion counts, a call by pointer does not)."""
+    from stages.parse.bounds import recursive
+
+    quiet = options.get("suppress-stack-size-warning") or options.get("disable-warnings")
+    if quiet or not options.get("device-debug") or options.get("compile-only"):
+        return ""
+    names = recursive(result.units)
+    strict = bool(options.get("warning-as-error"))
+    for name in names:
+        say(
+            Diagnostic(
+                "error" if strict else "warning",
+                f"Stack size for entry function '{name}' cannot be statically determined",
+            ).render()
+            + "\n"
+        )
+    return ABORTED if names and strict else ""
+
+
+def _for_target(module: PtxModule, options: dict[str, AttrValue], say: Callable[[str], object]) -> str:
+    """Options that depend on the PTX's .target: said to be ignored where ptxas ignores them; the complaint where they would ask for other code."""
+    name = module.target.partition("_")[2]
+    number, suffix = int("0" + name.rstrip("af")), name[-1:] in ("a", "f")
+    if options.get("legacy-bar-warp-wide-behavior"):
+        if number < 70:
+            return "ptxas fatal   : Option '--legacy-bar-warp-wide-behavior' is not supported by orias for a .target below sm_70\n"
+        if not options.get("disable-warnings"):
+            say(
+                "ptxas warning : Command line option '--legacy-bar-warp-wide-behavior' not supported for '.target sm_70', will be ignored\n"
+            )
+    if options.get("device-debug") and not options.get("disable-warnings"):
+        held = {s.name for s in module.sections}
+        missing = [name for name in (".debug_abbrev", ".debug_info") if name not in held]
+        strict = bool(options.get("warning-as-error"))
+        for name in missing:
+            say(Diagnostic("error" if strict else "warning", f" {name} section not found").render() + "\n")
+        if missing and strict:
+            return ABORTED
+    checks = options.get("tensor-memory-checks")
+    if checks:
+        if not (suffix and 100 <= number < 120):
+            both = "--g-tensor-memory-access-check / --gno-tensor-memory-access-check"
+            say(
+                f"ptxas info    : Command line option '{both}' not supported for '.target {module.target}', will be ignored\n"
+            )
+        elif checks == "g":
+            return "ptxas fatal   : Option '--g-tensor-memory-access-check' is not supported by orias\n"
+    return ""
+
+
+def _choose(result: ParseResult, wanted: tuple[AttrValue, ...], options: dict[str, AttrValue]) -> str:
+    """Keep the kernels that ``-e`` names; the complaint about a name that there is not. Objects keep all (measured)."""
+    module = result.module
+    assert module is not None
+    for name in wanted:
+        if name in module.functions:
+            return f"ptxas error   : Entry function '{name}' not found\n{ABORTED}"
+        if name not in module.entries:
+            return f"ptxas fatal   : Unknown function {name}\n"
+    if not options.get("compile-only"):
+        module.entries = [n for n in module.entries if n in wanted]
+        result.units[:] = [u for u in result.units if u.name in wanted]
+    return ""
+
+
+def elf_from_stream(inp: BinaryIO, write: Callable[[bytes], object], quiet: bool = False) -> int:
+    """Link a stream at level `encoded` and give the cubin's bytes to ``write``. Returns 0, or 1 (diagnostics printed, nothing written)."""
+    from stages.elf.link import link
+    from stages.elf.report import usage_warnings
+
+    header: Header | None = None
+    module = None
+    units: list[Unit] = []
+    try:
+        for tag, body in wire.records(inp):
+            if tag == wire.MAGIC:
+                header = wire.header_from_wire(body)
+                if header.level != "encoded":
+                    raise StreamError(f"stage elf reads level 'encoded', this stream is at level '{header.level}'")
+            elif tag == "module":
+                module = wire.module_from_wire(body)
+            else:
+                units.append(wire.unit_from_wire(body, "encoded"))
+        if header is None or module is None:
+            raise StreamError("ori stream: no module record")
+        bad = [u for u in units if failed(u)]
+        silent = bool(header.options.get("disable-warnings"))
+        strict = bool(header.options.get("warning-as-error")) and not silent
+        for u in units:
+            if not (failed(u) and quiet):
+                print_diags(u, header)
+        if strict and any(d[0] == "warning" for u in units for d in u.diags):
+            sys.stderr.write(ABORTED)
+            return 1
+        if bad:
+            return 1
+        notes: list[str] = []
+        data = link(header, module, units, notes)
+        for text in notes:
+            sys.stderr.write(Diagnostic("info", text).render() + "\n")
+        warnings = [] if silent else usage_warnings(header, module, units)
+        for text in warnings:
+            sys.stderr.write(Diagnostic("error" if strict else "warning", text).render() + "\n")
+        if strict and warnings:
+            return 1
+        if header.options.get("verbose"):
+            from stages.elf.report import resource_lines
+
+            for line in resource_lines(header, module, units):
+                sys.stderr.write(line + "\n")
+    except StreamError as e:
+        sys.stderr.write(f"orias-elf: {e}\n")
+        return 1
+    except CompileError as e:
+        sys.stderr.write(Diagnostic(e.severity, e.message, header.source if header else "", e.line).render() + "\n")
+        return 1
+    except OSError as e:
+        sys.stderr.write(f"orias-elf: can't read the stream: {e.strerror or e}\n")
+        return 1
+    except (MemoryError, RecursionError) as e:
+        sys.stderr.write(f"orias-elf: {type(e).__name__} while reading the stream\n")
+        return 1
+    except Exception as e:
+        where = e.__traceback__
+        while where is not None and where.tb_next is not None:
+            where = where.tb_next
+        place = f"{os.path.basename(where.tb_frame.f_code.co_filename)}:{where.tb_lineno}" if where is not None else "?"
+        sys.stderr.write(
+            f"orias-elf: internal fault ({type(e).__name__}: {e}) at {place}; please report it with the stream\n"
+        )
+        return 2
+    write(data)
+    return 0

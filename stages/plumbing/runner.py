@@ -1,0 +1,340 @@
+"""What every stage between `parse` and `elf` shares: reading a stream, running a table of passes over each unit, writing a stream.
+
+A stage is a :class:`Stage` row: the level it reads, the level it writes, and its passes. :func:`run_stage` works unit by unit as records
+arrive. A unit that fails becomes a diagnostic and travels on empty; the others are compiled. Exit codes: 0 done, 1 input rejected,
+2 a fault of ours (a reproducer file is named).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, BinaryIO, Final, NoReturn
+
+from ir_format import wire
+from ir_format.diag import CompileError, Diagnostic, StreamError
+from ir_format.model import Header, Module, Unit
+from ir_format.record import Record, fresh
+from stages import files
+
+VERSION = "0.1.0"
+
+
+class Pass(Record, frozen=True):
+    """One pass over a unit. ``min_opt``: the lowest -O at which it runs. A ``required`` pass can't be skipped."""
+
+    name: str
+    run: Callable[[Unit, Context], object]
+    min_opt: int = 0
+    required: bool = False
+
+
+class Flags(Record):
+    """A stage's own flags. ``only``/``skip``: pass names. ``limit``: how many rewrites may be applied (None: all)."""
+
+    stop_after: str = ""
+    only: tuple[str, ...] = ()
+    skip: tuple[str, ...] = ()
+    limit: int | None = None
+    dump_after: tuple[str, ...] = ()
+    verify: bool = False
+    stats: bool = False
+    quiet: bool = False  # diagnostics travel in the stream only (the orchestrator prints them in order)
+    extra: dict[str, str] = fresh(default_factory=dict)
+
+
+class Context(Record):
+    """What a pass may look at beside its unit. ``module`` is the module record of the level that the stage reads. ``kept``: what one pass leaves for the next
+    (:func:`stages.optimize.values.live_now`, :mod:`stages.schedule.list_schedule`)."""
+
+    header: Header
+    module: Any
+    flags: Flags
+    stats: dict[str, int] = fresh(default_factory=dict)
+    rewrites: int = 0
+    kept: dict[str, Any] = fresh(default_factory=dict)
+
+    @property
+    def opt(self) -> int:
+        """The -O level, 0 to 3."""
+        level = self.header.options.get("opt-level", 3)
+        return min(level, 3) if isinstance(level, int) else 3
+
+    def allow(self) -> bool:
+        """Count one rewrite; False when --limit is used up (bisection)."""
+        limit = self.flags.limit
+        if limit is not None and self.rewrites >= limit:
+            return False
+        self.rewrites += 1
+        return True
+
+    def count(self, what: str, n: int = 1) -> None:
+        """Add to a statistic that --stats prints."""
+        self.stats[what] = self.stats.get(what, 0) + n
+
+
+class Stage(Record, frozen=True):
+    """A stage of the chain. ``passes`` is called once, so that a stage's code is imported only when it runs.
+
+    ``begin`` turns what was read into the unit that the passes work on (`lower`: PTX unit to Ori unit); ``module`` likewise for the module record.
+    ``knobs``: the options of its own (:attr:`Flags.extra`), each with the values that it takes.
+    """
+
+    name: str
+    reads: str
+    writes: str
+    passes: Callable[[], Sequence[Pass]]
+    begin: Callable[[], Callable[[Any, Context], Unit]] | None = None
+    module: Callable[[], Callable[[Any, Header], Module]] | None = None
+    knobs: dict[str, tuple[str, ...]] = fresh(default_factory=dict)
+
+
+def check_knobs(stage: Stage, flags: Flags) -> None:
+    """Raise StreamError for an option, or a value of it, that the stage doesn't have."""
+    for name, value in flags.extra.items():
+        known = stage.knobs.get(name)
+        if known is None:
+            has = ", ".join(f"{n}={'|'.join(v)}" for n, v in stage.knobs.items()) or "none of its own"
+            raise StreamError(f"stage {stage.name} has no option '{name}'; it has {has}")
+        if value not in known:
+            raise StreamError(f"option '{name}' of stage {stage.name} takes {', '.join(known)}, not '{value}'")
+
+
+def select(stage: Stage, passes: Sequence[Pass], ctx: Context) -> list[Pass]:
+    """The passes to run under the flags; unknown names are an error that lists the known ones."""
+    flags = ctx.flags
+    check_knobs(stage, flags)
+    known = [p.name for p in passes]
+    for name in (*flags.only, *flags.skip, *flags.dump_after, *((flags.stop_after,) if flags.stop_after else ())):
+        if name not in known:
+            raise StreamError(f"stage {stage.name} has no pass '{name}'; it has {', '.join(known)}")
+    for p in passes:
+        if p.required and p.name in flags.skip:
+            raise StreamError(f"pass '{p.name}' of stage {stage.name} is required and can't be skipped")
+    out = []
+    for p in passes:
+        if p.required or (
+            ctx.opt >= p.min_opt and p.name not in flags.skip and (not flags.only or p.name in flags.only)
+        ):
+            out.append(p)
+        if p.name == flags.stop_after:
+            break
+    return out
+
+
+def failed(unit: Unit) -> bool:
+    """True when an earlier stage gave the unit up."""
+    return any(d[0] in ("error", "fatal") for d in unit.diags)
+
+
+def run_unit(stage: Stage, passes: Sequence[Pass], source: Any, ctx: Context) -> Unit:
+    """Run the passes over one unit; a CompileError becomes a diagnostic of the (emptied) unit."""
+    unit = source if isinstance(source, Unit) else Unit(source.name)
+    timed = bool(ctx.header.options.get("verbose"))
+    began = time.perf_counter_ns() if timed else 0
+    try:
+        if stage.begin is not None:
+            unit = stage.begin()(source, ctx)
+        if failed(unit):
+            return unit
+        for p in passes:
+            p.run(unit, ctx)
+            if p.name in ctx.flags.dump_after:
+                from ir_format.text import print_unit
+
+                sys.stderr.write(f"# after {stage.name}/{p.name}\n{print_unit(unit, ctx.header.level)}")
+        if ctx.flags.verify:
+            from ir_format.verify import verify_unit
+
+            verify_unit(unit, stage.writes, ctx.header.target)
+    except CompileError as e:
+        unit.diags.append((e.severity, e.message, e.line))
+        unit.functions = []
+        unit.code = []
+    if timed:
+        before = unit.attrs.get("compile_us", 0)
+        unit.attrs["compile_us"] = (before if isinstance(before, int) else 0) + (time.perf_counter_ns() - began) // 1000
+    return unit
+
+
+def run_stage(stage: Stage, inp: BinaryIO, out: BinaryIO, flags: Flags, trusted: bool = False) -> int:
+    """Run a stage over a stream. Returns the exit code; never raises for bad input. ``trusted``: a stage of ours wrote the stream in this run, so that
+    the rules of its level are not checked once more."""
+    header: Header | None = None
+    code = 0
+    units = 0
+    try:
+        writer = wire.Writer(out.write, out.flush)
+        recs = wire.records(inp, raw_lists=stage.reads == "ptx")
+        ctx: Context | None = None
+        passes: list[Pass] = []
+        raw_header: Any = None
+        raw_module: Any = None
+        for tag, body in recs:
+            if tag == wire.MAGIC:
+                raw_header = body
+                header = wire.header_from_wire(as_tuples(body) if stage.reads == "ptx" else body)
+                if header.level != stage.reads:
+                    raise StreamError(
+                        f"stage {stage.name} reads level '{stage.reads}', this stream is at level '{header.level}'"
+                    )
+                header.level = stage.writes
+                header.producers.append((stage.name, VERSION))
+                writer.record(wire.MAGIC, wire.header_to_wire(header))
+            elif header is None:
+                raise StreamError("ori stream: no header")
+            elif tag == "module":
+                raw_module = body
+                module = read_module(stage, body)
+                ctx = Context(header, module, flags)
+                passes = select(stage, stage.passes(), ctx)
+                lowered = stage.module()(module, header) if stage.module is not None else module
+                writer.record("module", wire.module_to_wire(lowered))
+            elif ctx is None:
+                raise StreamError("ori stream: a unit before the module record")
+            else:
+                source = read_unit(stage, body, units)
+                units += 1
+                known = isinstance(source, Unit) and failed(source)
+                if not trusted and not known:
+                    check_unit(stage, source, header)
+                try:
+                    unit = run_unit(stage, passes, source, ctx)
+                except Exception as e:
+                    return _fault(stage, raw_header, raw_module, body, e)
+                if failed(unit):
+                    code = 1
+                    if not flags.quiet and not known:
+                        print_diags(unit, header)
+                writer.record("unit", wire.unit_to_wire(unit))
+        writer.end()
+        if flags.stats and ctx is not None:
+            ctx.count("rewrites", ctx.rewrites)
+            for k in sorted(ctx.stats):
+                sys.stderr.write(f"{stage.name}: {k} {ctx.stats[k]}\n")
+    except BROKEN as e:
+        return broken(stage.name, e, inp)
+    return code
+
+
+#: What ends the reading of a stream.
+BROKEN: Final = (StreamError, OSError, MemoryError, RecursionError)
+
+
+def broken(name: str, e: Exception, inp: BinaryIO | None = None) -> int:
+    """Say why a stage could not read its stream to the end; its exit code."""
+    if isinstance(e, BrokenPipeError):  # nobody reads what is written
+        return 1
+    if isinstance(e, StreamError):
+        file = getattr(inp, "name", "")
+        text = (f"{file}: " if isinstance(file, str) and file else "") + str(e)
+    elif isinstance(e, OSError):
+        text = e.strerror or type(e).__name__
+        files.told.add(e.errno)
+    else:
+        text = f"{type(e).__name__} while reading the stream"
+    sys.stderr.write(f"orias-{name}: {text}\n")
+    return 1
+
+
+def check_unit(stage: Stage, source: Any, header: Header) -> None:
+    """The door of a stage: raise StreamError for a unit that breaks a rule of the level that the stage reads (a forged stream, or one that another program wrote)."""
+    if not isinstance(source, Unit):
+        return
+    from ir_format.verify import verify_unit
+
+    try:
+        verify_unit(source, stage.reads, header.target)
+    except CompileError as e:
+        raise StreamError(f"unit {source.name}: {e.message}" + (f" (PTX line {e.line})" if e.line else "")) from None
+
+
+def print_diags(unit: Unit, header: Header) -> None:
+    """Print a unit's errors as ptxas does, and its warnings as the options want them."""
+    for sev, msg, line in unit.diags:
+        if sev == "warning":
+            if header.options.get("disable-warnings"):
+                continue
+            sev = "error" if header.options.get("warning-as-error") else sev
+        sys.stderr.write(Diagnostic(sev, msg, header.source, line).render() + "\n")
+
+
+def as_tuples(x: Any) -> Any:
+    """The value with every list in it a tuple, as :func:`ir_format.wire.records` gives it."""
+    if type(x) is list:
+        return tuple(as_tuples(e) for e in x)
+    if type(x) is dict:
+        return {k: as_tuples(v) for k, v in x.items()}
+    return x
+
+
+def read_module(stage: Stage, body: Any) -> Any:
+    """The module record that a stage reads."""
+    if stage.reads == "ptx":
+        from ir_format import ptx_wire
+
+        return ptx_wire.module_from_wire(body)
+    return wire.module_from_wire(body)
+
+
+def read_unit(stage: Stage, body: Any, number: int = 0) -> Any:
+    """The unit record that a stage reads, the ``number``-th of its stream. Raises StreamError, which names it."""
+    try:
+        if stage.reads == "ptx":
+            from ir_format import ptx_wire
+
+            return ptx_wire.unit_from_wire(body)
+        return wire.unit_from_wire(body, stage.reads)
+    except StreamError as e:
+        name = unit_name(body)
+        raise StreamError(f"unit {name if name else number}: {e}") from None
+
+
+def unit_name(body: Any) -> str:
+    """The name in a unit record that has not been checked; '' where it has none."""
+    name = body.get("name") if isinstance(body, dict) else body[0] if isinstance(body, list) and body else None
+    return name if isinstance(name, str) else ""
+
+
+def _fault(stage: Stage, header: Any, module: Any, unit: Any, e: Exception) -> int:
+    """Write the input of one unit to a file and name it: the reproducer of a fault of ours."""
+    import tempfile
+    import traceback
+
+    try:
+        fd, path = tempfile.mkstemp(prefix=f"orias-{stage.name}-", suffix=".ori")
+        with os.fdopen(fd, "wb") as f:
+            w = wire.Writer(f.write)
+            w.record(wire.MAGIC, header)
+            w.record("module", module)
+            w.record("unit", unit)
+            w.end()
+        kept = f"with the file {path}"
+    except OSError as full:
+        kept = f"(its input could not be kept: {full.strerror})"
+    where = traceback.extract_tb(e.__traceback__)[-1]
+    sys.stderr.write(
+        f"orias-{stage.name}: internal fault ({type(e).__name__}: {e}) at {os.path.basename(where.filename)}:{where.lineno}; please report it {kept}\n"
+    )
+    return 2
+
+
+def main(stage: Stage) -> NoReturn:
+    """The command line of a stage. Without arguments it reads stdin and writes stdout, and Typer isn't imported."""
+    import gc
+
+    from stages.plumbing.console import run_tool
+
+    gc.disable()  # a stage holds a tree that lives as long as its process: collections find nothing and cost a third of the time
+
+    def body() -> int:
+        if len(sys.argv) == 1:
+            return run_stage(stage, sys.stdin.buffer, sys.stdout.buffer, Flags())
+        from stages.plumbing.cli import stage_app
+
+        stage_app(stage)()
+        return 0
+
+    run_tool(f"orias-{stage.name}", body)
