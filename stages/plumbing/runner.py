@@ -17,7 +17,7 @@ from ir_format import wire
 from ir_format.diag import CompileError, Diagnostic, StreamError
 from ir_format.model import Header, Module, Unit
 from ir_format.record import Record, fresh
-from stages import files
+from stages.plumbing import files
 
 VERSION = "0.1.0"
 
