@@ -215,7 +215,7 @@ class UnitContext:
         if got is None:
             from stages.lower.math.functions import load_helper
 
-            got = load_helper(name, self.target_name)
+            got = load_helper(name)
             self.funcs[name] = got
         if name not in self.helpers and all(f.name != name for f in self.pu.functions):
             self.helpers.append(name)

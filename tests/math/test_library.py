@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from stages.lower.math import library
+from stages.lower.math import functions, library
 
-from . import exact, ptxeval, values
+from . import exact, parsed_library, ptxeval, values
 from .exact import F32, F64, MODES, Format
 from .test_hard_f64 import DIVISORS, number, quotients
 
 Array = Any
 ONE = F64.bias << 52
+
+
+def test_the_parsed_functions_are_those_of_the_text() -> None:
+    """`python -m tests.math.parsed_library` writes the file anew."""
+    kept = Path(library.__file__).with_name(functions.PARSED).read_bytes()
+    assert parsed_library.parsed() == kept == parsed_library.parsed("compute_120a")
 
 
 def machine(name: str, seed: int = 1, ulps: int = 1, units: int = 0) -> ptxeval.Machine:

@@ -1,26 +1,35 @@
-"""Library functions: PTX text from :mod:`stages.lower.math.library`, through our own parser."""
+"""Library functions: :mod:`stages.lower.math.library`'s PTX text, as the parse stage reads it.
+
+No stage imports another, so the parsed functions are kept beside the text, as `ptx` level records in one file;
+`python -m tests.math.parsed_library` makes it, and a test holds that it is what the text says today.
+"""
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
+from importlib.resources import files
+from typing import cast
 
-from ir_format.diag import CompileError
+import msgpack
+
+from ir_format import ptx_wire
 from ir_format.ptx import PtxFunction
 
+PARSED = "functions.msgpack"  # name of a function -> the packed `unit` record that holds it
 
-@lru_cache(maxsize=64)
-def load_helper(name: str, target: str) -> PtxFunction:
-    """The PTX function ``name``; RuntimeError if the library has none or its text does not parse (a fault of ours)."""
-    from stages.lower.math.library import FUNCTIONS, module_text
-    from stages.parse import parse_text
 
-    if name not in FUNCTIONS:
+@cache
+def _records() -> dict[str, bytes]:
+    from stages.lower.math import library
+
+    return cast("dict[str, bytes]", msgpack.unpackb(files(library).joinpath(PARSED).read_bytes()))
+
+
+@cache
+def load_helper(name: str) -> PtxFunction:
+    """The PTX function ``name``; RuntimeError if the library has none (a fault of ours)."""
+    record = _records().get(name)
+    if record is None:
         raise RuntimeError(f"no library function '{name}'")
-    _, units, diags = parse_text(
-        module_text(name), f"{name}.ptx", target.replace("sm_", "compute_"), separate=True
-    )  # read alone: several results are fine here
-    for unit in units:
-        for f in unit.functions:
-            if f.name == name:
-                return f
-    raise CompileError(f"library function '{name}' not supported by orias: {diags[0].message if diags else 'no text'}")
+    unit = ptx_wire.unit_from_wire(msgpack.unpackb(record))
+    return next(f for f in unit.functions if f.name == name)
