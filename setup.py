@@ -1,8 +1,8 @@
-"""Build hook: `ORIAS_COMPILE=1 pip install .` compiles the hot modules with mypyc (the value is the C compiler's -O level, and after a colon folders
-of :data:`HOT` may stand, to compile those alone: `1:ir_format,stages/encode`).
+"""Build hook: `ORIAS_COMPILE=1 pip install .` compiles the hot modules with mypyc (the value is the C compiler's -O
+level, and after a colon folders of :data:`HOT` may stand, to compile those alone: `1:ir_format,stages/encode`).
 
-Without the variable nothing is compiled and the package is pure Python. The Python sources stay the one source: what is compiled is
-generated from them, and makes the same bytes (tests/chain/test_compiled.py).
+Without the variable nothing is compiled and the package is pure Python. The Python sources stay the one source: what is
+compiled is generated from them, and makes the same bytes (tests/chain/test_compiled.py).
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ HOT = {
     "stages/analysis": "abi dependences divergence register_limits",
     "stages/lower": "legalize spaces cleanup",
     "stages/lower/convergence": "divergence converge",
-    "stages/optimize": "atomics bits branches conditions convention dce fold fuse guarded induction known licm loops order places pointers pool predicate pressure remat"
+    "stages/optimize": "atomics bits branches conditions convention dce fold fuse guarded induction known licm loops "
+    "order places pointers pool predicate pressure remat"
     " rotate rules simplify sink uniform unroll values vectors webs wide",
     "stages/regalloc": "allocate assign counts diverge finish groups moves parallel ranges slots spill warpgroup",
     "stages/schedule": "boards control list_schedule order reuse zeros",

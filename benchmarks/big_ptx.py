@@ -2,8 +2,9 @@
 
     python -m benchmarks.big_ptx > big.ptx          # 11 kernels, about 20,000 lines
 
-Each kernel keeps a 64x64 tile of a warp in 128 accumulators, copies with cp.async, loads fragments by ldmatrix, multiplies with mma.sync, and scales, adds and
-stores the tile under a guard for each pair of elements. It is there to be compiled, not to be run.
+Each kernel keeps a 64x64 tile of a warp in 128 accumulators, copies with cp.async, loads fragments by ldmatrix,
+multiplies with mma.sync, and scales, adds and stores the tile under a guard for each pair of elements. It is there to
+be compiled, not to be run.
 """
 
 from __future__ import annotations
@@ -17,8 +18,14 @@ STEPS = 4  # k steps unrolled in the loop
 
 
 def _prologue(name: str, arch: str) -> Iterator[str]:
-    yield f".visible .entry {name}(.param .u64 {name}_a, .param .u64 {name}_b, .param .u64 {name}_c, .param .u64 {name}_d,"
-    yield f"  .param .u32 {name}_m, .param .u32 {name}_n, .param .u32 {name}_k, .param .f32 {name}_alpha, .param .f32 {name}_beta)"
+    yield (
+        f".visible .entry {name}(.param .u64 {name}_a, .param .u64 {name}_b, .param .u64 {name}_c, .param .u64 "
+        f"{name}_d,"
+    )
+    yield (
+        f"  .param .u32 {name}_m, .param .u32 {name}_n, .param .u32 {name}_k, .param .f32 {name}_alpha, .param "
+        f".f32 {name}_beta)"
+    )
     yield "{"
     yield ".reg .pred %p<2000>; .reg .b16 %h<2000>; .reg .b32 %r<20000>; .reg .f32 %f<12000>; .reg .b64 %rd<20000>;"
     yield f".shared .align 16 .b8 {name}_tiles[49152];"
@@ -34,8 +41,14 @@ def _prologue(name: str, arch: str) -> Iterator[str]:
     yield "shl.b32 %r15, %r7, 4; xor.b32 %r16, %r15, %r8; add.s32 %r17, %r6, %r16; add.s32 %r18, %r17, 24576;"
     yield "shl.b32 %r19, %r3, 4; add.s32 %r20, %r6, %r19;"
     for i in range(16):  # addresses of the copies
-        yield f"shr.u32 %r{30 + i}, %r3, 3; add.s32 %r{50 + i}, %r{30 + i}, {i * 8}; mul.wide.s32 %rd{20 + i}, %r{50 + i}, %r2;"
-        yield f"shl.b64 %rd{40 + i}, %rd{20 + i}, 1; add.s64 %rd{60 + i}, %rd{4 if i < 8 else 5}, %rd{40 + i}; setp.lt.s32 %p{i}, %r{50 + i}, %r{0 if i < 8 else 1};"
+        yield (
+            f"shr.u32 %r{30 + i}, %r3, 3; add.s32 %r{50 + i}, %r{30 + i}, {i * 8}; mul.wide.s32 %rd{20 + i}, "
+            f"%r{50 + i}, %r2;"
+        )
+        yield (
+            f"shl.b64 %rd{40 + i}, %rd{20 + i}, 1; add.s64 %rd{60 + i}, %rd{4 if i < 8 else 5}, %rd{40 + i}; "
+            f"setp.lt.s32 %p{i}, %r{50 + i}, %r{0 if i < 8 else 1};"
+        )
         yield f"selp.b32 %r{70 + i}, 16, 0, %p{i};"
     for i in range(TILE):
         yield f"mov.f32 %f{100 + i}, 0f00000000;"
@@ -78,16 +91,24 @@ def _epilogue(out: str) -> Iterator[str]:
     yield "shr.u32 %r110, %r7, 2; and.b32 %r111, %r7, 3; shl.b32 %r112, %r111, 1;"
     at, q = 4000, 2000
     for i in range(ROWS * 2):
-        yield f"add.s32 %r{at}, %r13, {i * 8}; add.s32 %r{at + 1}, %r{at}, %r110; setp.lt.s32 %p{200 + i}, %r{at + 1}, %r0;"
+        yield (
+            f"add.s32 %r{at}, %r13, {i * 8}; add.s32 %r{at + 1}, %r{at}, %r110; setp.lt.s32 %p{200 + i}, "
+            f"%r{at + 1}, %r0;"
+        )
         yield f"mul.wide.s32 %rd{q}, %r{at + 1}, %r1;"
         row, base, at, q = at + 1, q, at + 2, q + 1
         for j in range(COLS):
             acc = 100 + 4 * ((i // 2) * COLS + j) + 2 * (i % 2)
             p, f, h = 300 + 8 * i + j, 10000 + 8 * (8 * i + j), 2 * (8 * i + j)
-            yield f"add.s32 %r{at}, %r14, {j * 8}; add.s32 %r{at + 1}, %r{at}, %r112; setp.lt.s32 %p{p}, %r{at + 1}, %r1;"
+            yield (
+                f"add.s32 %r{at}, %r14, {j * 8}; add.s32 %r{at + 1}, %r{at}, %r112; setp.lt.s32 %p{p}, %r{at + 1}, %r1;"
+            )
             yield f"and.pred %p{p + 100}, %p{p}, %p{200 + i};"
             yield f"cvt.s64.s32 %rd{q}, %r{at + 1}; add.s64 %rd{q + 1}, %rd{q}, %rd{base};"
-            yield f"shl.b64 %rd{q + 2}, %rd{q + 1}, {2 if out == 'f32' else 1}; add.s64 %rd{q + 3}, %rd6, %rd{q + 2}; add.s64 %rd{q + 4}, %rd7, %rd{q + 2};"
+            yield (
+                f"shl.b64 %rd{q + 2}, %rd{q + 1}, {2 if out == 'f32' else 1}; add.s64 %rd{q + 3}, %rd6, "
+                f"%rd{q + 2}; add.s64 %rd{q + 4}, %rd7, %rd{q + 2};"
+            )
             yield f"mul.f32 %f{f}, %f{acc}, %f0; mul.f32 %f{f + 1}, %f{acc + 1}, %f0;"
             if out == "f32":
                 yield f"mov.f32 %f{f + 2}, 0f00000000; mov.f32 %f{f + 3}, 0f00000000;"
@@ -95,7 +116,10 @@ def _epilogue(out: str) -> Iterator[str]:
             else:
                 yield f"mov.b32 %r{at + 2}, 0;"
                 yield f"@%p{p + 100} ld.global.b32 %r{at + 2}, [%rd{q + 3}];"
-                yield f"mov.b32 {{%h{h}, %h{h + 1}}}, %r{at + 2}; cvt.f32.f16 %f{f + 2}, %h{h}; cvt.f32.f16 %f{f + 3}, %h{h + 1};"
+                yield (
+                    f"mov.b32 {{%h{h}, %h{h + 1}}}, %r{at + 2}; cvt.f32.f16 %f{f + 2}, %h{h}; cvt.f32.f16 "
+                    f"%f{f + 3}, %h{h + 1};"
+                )
             yield f"fma.rn.f32 %f{f + 4}, %f{f + 2}, %f1, %f{f}; fma.rn.f32 %f{f + 5}, %f{f + 3}, %f1, %f{f + 1};"
             if out == "f32":
                 yield f"@%p{p + 100} st.global.v2.f32 [%rd{q + 4}], {{%f{f + 4}, %f{f + 5}}};"

@@ -2,9 +2,10 @@
 
     python -m benchmarks.code_cycles [--sm 75,80,90,120] [--set main|corpus|...] [--markdown] [NAME ...]
 
-Every launch of a kernel runs in the simulator with its clock (stages/simulate/cycles.py), our cubin and ptxas's. ``issues``: instructions that warps issue;
-``cycles``: those of stall counts and of waiting for scoreboards, every warp as if alone. Both are sums over all warps and launches. The same model judges both
-compilers; its latencies are guesses, so only the ratio means anything.
+Every launch of a kernel runs in the simulator with its clock (stages/simulate/cycles.py), our cubin and ptxas's.
+``issues``: instructions that warps issue; ``cycles``: those of stall counts and of waiting for scoreboards, every warp
+as if alone. Both are sums over all warps and launches. The same model judges both compilers; its latencies are guesses,
+so only the ratio means anything.
 """
 
 from __future__ import annotations
@@ -85,7 +86,8 @@ def main() -> None:
         for n, what in enumerate(("issued instructions", "cycles")):
             if logs[n]:
                 print(
-                    f"{what}: geometric mean of ours / ptxas = {math.exp(sum(logs[n]) / len(logs[n])):.3f} over {len(logs[n])} kernels (sm_{sm})"
+                    f"{what}: geometric mean of ours / ptxas = {math.exp(sum(logs[n]) / len(logs[n])):.3f} over "
+                    f"{len(logs[n])} kernels (sm_{sm})"
                 )
 
 

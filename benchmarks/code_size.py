@@ -69,7 +69,8 @@ def main() -> None:
     for n, what in enumerate(("instructions", "registers")):
         if logs[n]:
             print(
-                f"{what}: geometric mean of ours / ptxas = {math.exp(sum(logs[n]) / len(logs[n])):.3f} over {len(logs[n])} kernels ({args.arch} -O{args.opt})"
+                f"{what}: geometric mean of ours / ptxas = {math.exp(sum(logs[n]) / len(logs[n])):.3f} over "
+                f"{len(logs[n])} kernels ({args.arch} -O{args.opt})"
             )
 
 

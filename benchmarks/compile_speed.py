@@ -2,8 +2,9 @@
 
     python -m benchmarks.compile_speed [--arch sm_90] [--repeat 5] [--tree DIR]
 
-Least wall time and least processor time (user and system, all processes) of a cold `orias` on one small kernel, the module with all sixteen kernels, and a module of 20,000 lines
-(:mod:`benchmarks.big_ptx`). On a busy machine only processor time says anything. ``--tree``: another tree to measure, e.g. one with compiled modules.
+Least wall time and least processor time (user and system, all processes) of a cold `orias` on one small kernel, the
+module with all sixteen kernels, and a module of 20,000 lines (:mod:`benchmarks.big_ptx`). On a busy machine only
+processor time says anything. ``--tree``: another tree to measure, e.g. one with compiled modules.
 """
 
 from __future__ import annotations
@@ -49,7 +50,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as tmp:
         wall, cpu = best([sys.executable, "-c", "pass"], args.repeat)
         print(
-            f"start-up of Python alone: {wall * 1000:.0f} ms, processor {cpu * 1000:.0f} ms; {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}"
+            f"start-up of Python alone: {wall * 1000:.0f} ms, processor {cpu * 1000:.0f} ms; {os.cpu_count()} cores, "
+            f"load {os.getloadavg()[0]:.1f}"
         )
         big = Path(tmp, "big.ptx")
         big.write_text(big_ptx(args.arch))
@@ -61,7 +63,10 @@ def main() -> None:
             line = f"{ptx.stem:6} orias {wall * 1000:8.1f} ms (bar {bar * 1000:.0f}), processor {cpu * 1000:8.1f} ms"
             if have_ptxas:
                 wall, theirs = best(["ptxas", *tail], repeat)
-                line += f"   ptxas {wall * 1000:8.1f} ms, processor {theirs * 1000:8.1f} ms   ratio of processor time {cpu / theirs:5.1f}"
+                line += (
+                    f"   ptxas {wall * 1000:8.1f} ms, processor {theirs * 1000:8.1f} ms   ratio of processor "
+                    f"time {cpu / theirs:5.1f}"
+                )
             print(line)
             done = subprocess.run(
                 [sys.executable, "-m", "orchestrator", "--time", *tail],

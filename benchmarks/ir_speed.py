@@ -16,7 +16,8 @@ from ir_format.model import NOT_PT, PT, RZ, Block, Function, Header, Inst, Label
 
 
 def make_unit(size: int) -> Unit:
-    """A unit of ``size`` integer instructions in blocks of a hundred, with branches back and values that live across blocks."""
+    """A unit of ``size`` integer instructions in blocks of a hundred, with branches back and values that live across
+    blocks."""
     f = Function("k")
     regs = [f.new_vreg("R", 2 if n % 3 == 0 else 1) for n in range(2000)]
     for b in range(max(1, size // 100)):
@@ -54,7 +55,8 @@ def main() -> None:
     pack, unpack, check = ((b - a) / size * 1e6 for a, b in ((t0, t1), (t1, t2), (t2, t3)))
     print(f"{size} instructions, {len(out.getvalue()) / size:.0f} bytes each")
     print(
-        f"boundary: pack {pack:.2f} + unpack {unpack:.2f} + validate {check:.2f} = {pack + unpack + check:.2f} us an instruction (bar 10)"
+        f"boundary: pack {pack:.2f} + unpack {unpack:.2f} + validate {check:.2f} = {pack + unpack + check:.2f} us an "
+        f"instruction (bar 10)"
     )
     t = time.perf_counter()
     liveness(back.functions[0], build_cfg(back.functions[0]))

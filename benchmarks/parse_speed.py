@@ -2,8 +2,8 @@
 
     python -m benchmarks.parse_speed [--copies N]
 
-The text is the repository's kernels as nvcc made them, repeated under new names.  Our times are processor time; ptxas prints its
-own, which other work on the machine makes longer.
+The text is the repository's kernels as nvcc made them, repeated under new names.  Our times are processor time; ptxas
+prints its own, which other work on the machine makes longer.
 """
 
 from __future__ import annotations
@@ -97,7 +97,8 @@ def _oracle(text: str, lines: int, ours: float) -> None:
         return
     theirs = float(m.group(1)) / 1000
     print(
-        f"ptxas parse time      {lines / theirs:8.0f} lines/s ({theirs:.3f} s); ours takes {ours / theirs:.1f} times as long"
+        f"ptxas parse time      {lines / theirs:8.0f} lines/s ({theirs:.3f} s); ours takes {ours / theirs:.1f} times "
+        f"as long"
     )
 
 

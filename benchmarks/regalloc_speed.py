@@ -1,7 +1,7 @@
 """Speed of liveness and of register allocation: ``python -m benchmarks.regalloc_speed [instructions]``.
 
-Made-up units of nested loops and branches with about fifty values live. Prints seconds and microseconds an instruction; the last line is liveness
-over 100,000 instructions, whose bar is one second.
+Made-up units of nested loops and branches with about fifty values live. Prints seconds and microseconds an instruction;
+the last line is liveness over 100,000 instructions, whose bar is one second.
 """
 
 from __future__ import annotations
@@ -89,7 +89,8 @@ def main() -> None:
         spent = time.perf_counter() - start
         fn = unit.functions[0]
         print(
-            f"{name:40} {n:8} {spent:8.2f} {spent / n * 1e6:8.1f}  R {fn.regs['R']}, spilled bytes {fn.spills[0]} / {fn.spills[1]}"
+            f"{name:40} {n:8} {spent:8.2f} {spent / n * 1e6:8.1f}  R {fn.regs['R']}, spilled bytes {fn.spills[0]} / "
+            f"{fn.spills[1]}"
         )
         start = time.perf_counter()
         findings = check_allocation(before, unit)

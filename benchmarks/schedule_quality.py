@@ -2,10 +2,11 @@
 
     python -m benchmarks.schedule_quality [--sm 80,90,120] [--blocks]
 
-``same``: ptxas's own instructions and registers, block by block, scheduled again by our passes: the scheduler alone. ``chain``: our whole chain's kernel
-against ptxas's: selection and allocation count too. ``waits`` counts instructions that wait for a scoreboard; the time
-spent waiting is not in the code; ``with waits`` estimates it from typical latencies, one warp alone.
-Padding behind the last instruction is left out on both sides; blocks are weighed once each, loops or not.
+``same``: ptxas's own instructions and registers, block by block, scheduled again by our passes: the scheduler alone.
+``chain``: our whole chain's kernel against ptxas's: selection and allocation count too. ``waits`` counts instructions
+that wait for a scoreboard; the time spent waiting is not in the code; ``with waits`` estimates it from typical
+latencies, one warp alone. Padding behind the last instruction is left out on both sides; blocks are weighed once each,
+loops or not.
 """
 
 from __future__ import annotations
@@ -153,7 +154,10 @@ def main() -> None:
                             f"{name} block at {a.id * 16:#x}: {new} cycles, ptxas {old}, {len(a.insts)} instructions",
                         )
                     )
-            line = f"sm_{sm} {name:14} same: ptxas {before[1]:5} cycles {before[2]:4} waits, ours {after[1]:5} {after[2]:4}"
+            line = (
+                f"sm_{sm} {name:14} same: ptxas {before[1]:5} cycles {before[2]:4} waits, ours {after[1]:5} "
+                f"{after[2]:4}"
+            )
             if before[1]:
                 same.append(after[1] / before[1])
                 waited.append(after[3] / before[3])
@@ -172,7 +176,8 @@ def main() -> None:
         for title, ratios in (("same code", same), ("same code with waits", waited), ("whole chain", chain)):
             if ratios:
                 print(
-                    f"sm_{sm} {title}: geometric mean {math.exp(sum(map(math.log, ratios)) / len(ratios)):.3f} of ptxas over {len(ratios)} kernels"
+                    f"sm_{sm} {title}: geometric mean {math.exp(sum(map(math.log, ratios)) / len(ratios)):.3f} of "
+                    f"ptxas over {len(ratios)} kernels"
                 )
         if args.blocks:
             for _, text in sorted(worst, reverse=True)[:12]:

@@ -1,9 +1,11 @@
-"""How fast the simulator runs: warp instructions a second of ptxas's cubins of the 16 kernels, plain and strict, and their ratio.
+"""How fast the simulator runs: warp instructions a second of ptxas's cubins of the 16 kernels, plain and strict, and
+their ratio.
 
     python -m benchmarks.simulate_speed [--sm 90] [--kernels matmul,softmax]
 
-``ALU``: 20,000 multiply-adds and exclusive ors a thread without memory, what the plain mode's bar is about. ``matmul 256``: 64 blocks of 256 threads, 256 x 256, in seconds.
-Seconds are processor time; each launch compiles its closures, which is most of the time of the small ones.
+``ALU``: 20,000 multiply-adds and exclusive ors a thread without memory, what the plain mode's bar is about.
+``matmul 256``: 64 blocks of 256 threads, 256 x 256, in seconds. Seconds are processor time; each launch compiles its
+closures, which is most of the time of the small ones.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Diagnostics: how every stage tells the user what is wrong.
 
-Text format is ptxas's: ``ptxas FILE, line N; error   : MESSAGE`` (severity padded to 8), or ``ptxas error   : MESSAGE`` without a place
-(measured: all on stderr, exit code 255 after an error).
+Text format is ptxas's: ``ptxas FILE, line N; error   : MESSAGE`` (severity padded to 8), or ``ptxas error   : MESSAGE``
+without a place (measured: all on stderr, exit code 255 after an error).
 """
 
 from __future__ import annotations

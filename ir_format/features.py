@@ -2,7 +2,8 @@
 
 A line of :data:`TABLE` is ``name : SMs : what it says``. A new SM that lies in a range has the feature; ranges are
 ``80+``, ``75-89``, ``100,103``. Provenance: measured on ptxas 13.0's output for every SM unless a line says otherwise.
-Whether an SM has an instruction at all, or a form of one, is a question to the rows (:mod:`ir_format.isa`), not to this table.
+Whether an SM has an instruction at all, or a form of one, is a question to the rows (:mod:`ir_format.isa`), not to this
+table.
 """
 
 from __future__ import annotations

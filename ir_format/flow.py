@@ -2,12 +2,13 @@
 
 Blocks are named by *position* in ``Function.blocks`` here, not by id (``Cfg.index`` maps ids to positions).
 
-Liveness works on *cells*: one cell is one 32-bit component of a virtual register (level ``ori``) or one physical register (``allocated``
-and later). Sets of cells are Python ints used as bitsets. Only cells that are live across a block boundary get a bit, so a set stays
-small in a unit of 100,000 instructions, most of whose values live and die in one block.
+Liveness works on *cells*: one cell is one 32-bit component of a virtual register (level ``ori``) or one physical
+register (``allocated`` and later). Sets of cells are Python ints used as bitsets. Only cells that are live across a
+block boundary get a bit, so a set stays small in a unit of 100,000 instructions, most of whose values live and die in
+one block.
 
-A definition under a guard does not kill: the old value stays live through it. A cell is only called live where some definition can
-reach it, so a variable that is first written under a guard is not dragged up to the function's entry.
+A definition under a guard does not kill: the old value stays live through it. A cell is only called live where some
+definition can reach it, so a variable that is first written under a guard is not dragged up to the function's entry.
 """
 
 from __future__ import annotations
@@ -80,7 +81,8 @@ class Cfg:
 
 
 def build_cfg(func: Function) -> Cfg:
-    """The graph of ``func``; KeyError when a jump names a block that does not exist (the verifier refuses such a unit)."""
+    """The graph of ``func``; KeyError when a jump names a block that does not exist (the verifier refuses such a
+    unit)."""
     blocks = func.blocks
     index = {block.id: pos for pos, block in enumerate(blocks)}
     succs: list[tuple[int, ...]] = []
@@ -120,7 +122,8 @@ def _reverse_postorder(succs: list[tuple[int, ...]]) -> list[int]:
 
 
 def dominators(cfg: Cfg) -> list[int]:
-    """Immediate dominator of every position; the entry's is itself, -1 for unreachable blocks (Cooper, Harvey, Kennedy)."""
+    """Immediate dominator of every position; the entry's is itself, -1 for unreachable blocks (Cooper, Harvey,
+    Kennedy)."""
     rank = [-1] * len(cfg.succs)
     for number, pos in enumerate(cfg.rpo):
         rank[pos] = number
@@ -153,7 +156,8 @@ def dominators(cfg: Cfg) -> list[int]:
 
 
 def post_dominators(cfg: Cfg) -> list[int]:
-    """Immediate post-dominator of every position: ``len(cfg.succs)`` is the virtual exit behind all ends, -1 where no end can be reached."""
+    """Immediate post-dominator of every position: ``len(cfg.succs)`` is the virtual exit behind all ends, -1 where no
+    end can be reached."""
     count = len(cfg.succs)
     exits = tuple(p for p in range(count) if not cfg.succs[p])
     succs = [*cfg.preds, exits]
@@ -219,7 +223,8 @@ def loop_depths(cfg: Cfg, found: list[Loop] | None = None) -> list[int]:
 
 
 def read_regs(inst: Inst) -> list[Reg]:
-    """Registers the instruction reads, RZ and PT left out: sources, addresses (also those printed on the left), guard, ``uses``."""
+    """Registers the instruction reads, RZ and PT left out: sources, addresses (also those printed on the left), guard,
+    ``uses``."""
     guard = inst.guard
     found: list[Reg] = [] if guard is None or guard.num == ZERO else [guard]
     for operand in inst.srcs:
@@ -276,8 +281,8 @@ def written_regs(inst: Inst) -> list[Reg]:
 
 
 class Cells:
-    """Numbering of cells. ``count`` cells; :meth:`first` gives the first cell that a register operand touches. ``base``: the first cell of each virtual register;
-    None at physical levels."""
+    """Numbering of cells. ``count`` cells; :meth:`first` gives the first cell that a register operand touches.
+    ``base``: the first cell of each virtual register; None at physical levels."""
 
     __slots__ = ("_owner", "_widths", "base", "count")
 
@@ -312,8 +317,8 @@ class Cells:
 
 
 class Liveness:
-    """Result of :func:`liveness`. ``live_in``/``live_out``: per block position, bitsets over *global* cells; ``bit``: cell -> bit for global
-    cells; ``names``: bit -> cell. A cell without a bit is never live across a block boundary."""
+    """Result of :func:`liveness`. ``live_in``/``live_out``: per block position, bitsets over *global* cells; ``bit``:
+    cell -> bit for global cells; ``names``: bit -> cell. A cell without a bit is never live across a block boundary."""
 
     __slots__ = ("bit", "cells", "live_in", "live_out", "names")
 
@@ -340,7 +345,8 @@ class Liveness:
         return set(self.members(self.live_in[pos]))
 
     def walk_back(self, block: Block, pos: int) -> Iterator[tuple[int, Inst, set[int]]]:
-        """(index, instruction, cells live right after it) from the last instruction to the first. The set is reused: copy it to keep it."""
+        """(index, instruction, cells live right after it) from the last instruction to the first. The set is reused:
+        copy it to keep it."""
         live = self.out_cells(pos)
         first = self.cells.first
         for i in range(len(block.insts) - 1, -1, -1):
@@ -388,8 +394,8 @@ def liveness(
 ) -> Liveness:
     """Live cells at the block boundaries of ``func``.
 
-    ``clip`` keeps a cell out where no definition can reach (see the module text). ``entry_cells`` have a value at function entry that no
-    instruction defines (fixed registers of a device function without FENTRY).
+    ``clip`` keeps a cell out where no definition can reach (see the module text). ``entry_cells`` have a value at
+    function entry that no instruction defines (fixed registers of a device function without FENTRY).
     """
     cfg = build_cfg(func) if cfg is None else cfg
     cells = Cells(func, physical)
@@ -448,8 +454,8 @@ def solve(
     gen: list[int],
     kill: list[int] | None,
 ) -> tuple[list[int], list[int]]:
-    """Least solution of ``after[p] = gen[p] | (before[p] & ~kill[p])``, ``before[p]`` = union of ``after`` over ``sources[p]``. Sweeps over
-    ``order`` until nothing is dirty; returns (before, after)."""
+    """Least solution of ``after[p] = gen[p] | (before[p] & ~kill[p])``, ``before[p]`` = union of ``after`` over
+    ``sources[p]``. Sweeps over ``order`` until nothing is dirty; returns (before, after)."""
     count = len(gen)
     before = [0] * count
     after = list(gen)

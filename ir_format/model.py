@@ -7,9 +7,9 @@ Opcodes are SASS mnemonics from the first level on, spelled as nvdisasm spells t
 Operands stand in nvdisasm's print order, **with every optional slot present** (an unused predicate output is ``PT``, an
 unused predicate input ``!PT`` or ``PT`` as the spec row says); :func:`ir_format.isa.complete` fills omitted slots.
 
-Levels: ``ptx`` -> ``ori`` -> ``allocated`` -> ``scheduled`` -> ``encoded``. At ``ori`` a register operand names a virtual
-register of its function; from ``allocated`` on it names a physical one. Operands are immutable tuples that go to the
-wire as they are; instructions and blocks are mutable slotted objects.
+Levels: ``ptx`` -> ``ori`` -> ``allocated`` -> ``scheduled`` -> ``encoded``. At ``ori`` a register operand names a
+virtual register of its function; from ``allocated`` on it names a physical one. Operands are immutable tuples that go
+to the wire as they are; instructions and blocks are mutable slotted objects.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ ZERO: Final = -1  # register number of RZ, URZ, PT, UPT at every level
 class Reg(NamedTuple):
     """A register operand.
 
-    At level ``ori``: ``num`` is the index into ``Function.vregs``, ``sub`` the first 32-bit component that is accessed and
-    ``width`` how many (1, 2, 3, 4, 8...). From ``allocated`` on: ``num`` is the physical number of the first register, ``sub`` is 0.
-    ``num == ZERO`` is RZ/URZ (zero) or PT/UPT (true), whatever the width. ``mod`` is an operand suffix as nvdisasm prints it, without the
-    dot (``H0_H0``, ``H1``, ``B2``, ``X4``...).
+    At level ``ori``: ``num`` is the index into ``Function.vregs``, ``sub`` the first 32-bit component that is accessed
+    and ``width`` how many (1, 2, 3, 4, 8...). From ``allocated`` on: ``num`` is the physical number of the first
+    register, ``sub`` is 0. ``num == ZERO`` is RZ/URZ (zero) or PT/UPT (true), whatever the width. ``mod`` is an operand
+    suffix as nvdisasm prints it, without the dot (``H0_H0``, ``H1``, ``B2``, ``X4``...).
     """
 
     file: str
@@ -52,8 +52,8 @@ class Reg(NamedTuple):
 class Imm(NamedTuple):
     """An immediate. ``value`` is the bit pattern of the field as an unsigned integer (32-bit operand: 0..2**32-1; a
     float is its IEEE bits). Small signed fields of a few opcodes hold a signed integer where the spec row says so.
-    With ``sym`` the value is relative to the symbol: ``fmt`` is ``lo``/``hi`` for the halves of a 64-bit address, ``off``
-    for an offset inside a bank or window."""
+    With ``sym`` the value is relative to the symbol: ``fmt`` is ``lo``/``hi`` for the halves of a 64-bit address,
+    ``off`` for an offset inside a bank or window."""
 
     kind: str  # always "I"
     value: int
@@ -65,8 +65,9 @@ class Imm(NamedTuple):
 
 class Const(NamedTuple):
     """A constant-bank operand ``c[bank][ireg + offset]``; bytes. ``ireg`` is an R register (LDC) or a UR register
-    (``cx[UR][offset]``, bank ignored). ``width`` in 32-bit words. With ``sym``, ``offset`` is relative to the place that `elf` gives
-    the symbol in the bank (bank 3: the variable; bank 4: the 8-byte slot that holds the symbol's address)."""
+    (``cx[UR][offset]``, bank ignored). ``width`` in 32-bit words. With ``sym``, ``offset`` is relative to the place
+    that `elf` gives the symbol in the bank (bank 3: the variable; bank 4: the 8-byte slot that holds the symbol's
+    address)."""
 
     kind: str  # always "C"
     bank: int
@@ -79,8 +80,9 @@ class Const(NamedTuple):
 
 
 class Mem(NamedTuple):
-    """A memory address ``desc[desc][base + ubase + offset]``. ``base.width`` 2 prints ``.64``; ``base.mod`` may be a scale (X4,
-    X8, X16) or ``U32``. ``offset`` is a signed byte offset. ``sym``: the offset is relative to a symbol (shared address)."""
+    """A memory address ``desc[desc][base + ubase + offset]``. ``base.width`` 2 prints ``.64``; ``base.mod`` may be a
+    scale (X4, X8, X16) or ``U32``. ``offset`` is a signed byte offset. ``sym``: the offset is relative to a symbol
+    (shared address)."""
 
     kind: str  # always "M"
     base: Reg | None
@@ -106,7 +108,8 @@ class Sym(NamedTuple):
 
 
 class Name(NamedTuple):
-    """A named operand: special register (``SR_TID.X``), scoreboard (``SB0``), or any keyword operand that nvdisasm prints as a word."""
+    """A named operand: special register (``SR_TID.X``), scoreboard (``SB0``), or any keyword operand that nvdisasm
+    prints as a word."""
 
     kind: str  # always "N"
     name: str
@@ -145,8 +148,9 @@ def label(block: int) -> Label:
 
 class Ctl(NamedTuple):
     """Control word of one instruction (bits 105-121). ``stall``: issue cycles until the warp's next instruction, 0-15.
-    ``yield_``: bit 109 as encoded (1 = do not switch; see measured B2: 0 is always legal, 1 only with stall 1-11). ``wr``/``rd``: scoreboard
-    set when the result is written / the sources are read, 7 = none. ``wait``: bit i = wait until scoreboard i is 0 before issue."""
+    ``yield_``: bit 109 as encoded (1 = do not switch; see measured B2: 0 is always legal, 1 only with stall 1-11).
+    ``wr``/``rd``: scoreboard set when the result is written / the sources are read, 7 = none. ``wait``: bit i = wait
+    until scoreboard i is 0 before issue."""
 
     stall: int = 15
     yield_: int = 0
@@ -158,9 +162,10 @@ class Ctl(NamedTuple):
 class Inst:
     """One instruction.
 
-    ``uses``/``defs`` are register operands touched beside the encoded ones (call arguments and results, values live out at RET;
-    block references of BRX). ``line`` is the PTX line (1-based; 0 = none), ``loc`` an index into ``Function.locs`` (source position; -1 = none).
-    ``attrs`` holds rare facts by name (ints, strings or tuples of them): see docs/stream.md.
+    ``uses``/``defs`` are register operands touched beside the encoded ones (call arguments and results, values live out
+    at RET; block references of BRX). ``line`` is the PTX line (1-based; 0 = none), ``loc`` an index into
+    ``Function.locs`` (source position; -1 = none). ``attrs`` holds rare facts by name (ints, strings or tuples of
+    them): see docs/stream.md.
     """
 
     __slots__ = ("attrs", "ctl", "defs", "dsts", "guard", "line", "loc", "mods", "op", "srcs", "uses")
@@ -224,14 +229,15 @@ AttrValue: TypeAlias = int | str | tuple["AttrValue", ...]
 #   PCOPY d.. <- s..   parallel copy
 #   PHI d <- s..       only inside `optimize` (attrs["preds"] = block ids)
 #   UNDEF d            any value
-#   FENTRY             first instruction of a device function; `defs` = fixed vregs of the arguments and of the return address
+#   FENTRY             first instruction of a device function; `defs` = fixed vregs of the arguments and of the return
+# address
 PSEUDO: Final = frozenset({"COPY", "PCOPY", "PHI", "UNDEF", "FENTRY"})
 
 
 class VReg(NamedTuple):
-    """A virtual register: ``width`` 32-bit components (predicates and B: 1), aligned to ``align`` registers when allocated.
-    ``fixed``: physical register it must get, or -1. ``uniform``: 1 when every thread of the warp holds the same value.
-    ``name``: the PTX register it came from, or ''."""
+    """A virtual register: ``width`` 32-bit components (predicates and B: 1), aligned to ``align`` registers when
+    allocated. ``fixed``: physical register it must get, or -1. ``uniform``: 1 when every thread of the warp holds the
+    same value. ``name``: the PTX register it came from, or ''."""
 
     file: str
     width: int = 1
@@ -245,7 +251,8 @@ class Block:
     """A basic block. ``id`` is unique in the function and stable; layout order is the order in ``Function.blocks``.
 
     A branch (BRA, BRX, EXIT, RET...) may only be the last instruction. Control falls through to the next block of
-    the layout unless the last instruction is an unguarded BRA/BRX/EXIT/RET/BPT.TRAP... BSSY and CALL do not end a block.
+    the layout unless the last instruction is an unguarded BRA/BRX/EXIT/RET/BPT.TRAP... BSSY and CALL do not end a
+    block.
     """
 
     __slots__ = ("depth", "id", "insts")
@@ -266,8 +273,8 @@ class Block:
 class Function:
     """A function of a unit. ``kind``: ``entry``, ``func`` (user device function) or ``helper`` (our math library).
 
-    ``frame``: bytes of local memory that [R1 + 0 .. frame) names (user arrays, outgoing arguments, later spill slots); multiple of 8.
-    ``locs``: source positions (file index, line, column, inlined-at loc or -1, function name).
+    ``frame``: bytes of local memory that [R1 + 0 .. frame) names (user arrays, outgoing arguments, later spill slots);
+    multiple of 8. ``locs``: source positions (file index, line, column, inlined-at loc or -1, function name).
     ``regs``: register file -> highest physical index used + 1, set by regalloc. ``spills``: (store bytes, load bytes).
     """
 
@@ -315,9 +322,10 @@ class Function:
 
 
 class Reloc(NamedTuple):
-    """A place in the code of a function that `elf` fills. ``offset``: byte offset of the instruction in the function's code.
-    ``kind``: ``bank3`` / ``bank4`` (add the symbol's bank offset / slot offset to the const-operand offset field), ``imm_lo``, ``imm_hi``,
-    ``imm_off`` (imm32 field: halves of an address, or offset in its bank or window), ``call`` (pc-relative branch field to a function of the unit)."""
+    """A place in the code of a function that `elf` fills. ``offset``: byte offset of the instruction in the function's
+    code. ``kind``: ``bank3`` / ``bank4`` (add the symbol's bank offset / slot offset to the const-operand offset
+    field), ``imm_lo``, ``imm_hi``, ``imm_off`` (imm32 field: halves of an address, or offset in its bank or window),
+    ``call`` (pc-relative branch field to a function of the unit)."""
 
     offset: int
     kind: str
@@ -326,8 +334,9 @@ class Reloc(NamedTuple):
 
 
 class Code(NamedTuple):
-    """Machine code of one function, level `encoded`. ``data``: 16 bytes per instruction, no tail padding. ``lines``: (byte offset, PTX line,
-    loc index). ``marks``: (kind, byte offset, value) for .nv.info lists: ``exit``, ``coop`` (value: register or -1), ``syscall``..."""
+    """Machine code of one function, level `encoded`. ``data``: 16 bytes per instruction, no tail padding. ``lines``:
+    (byte offset, PTX line, loc index). ``marks``: (kind, byte offset, value) for .nv.info lists: ``exit``, ``coop``
+    (value: register or -1), ``syscall``..."""
 
     name: str
     kind: str
@@ -340,7 +349,8 @@ class Code(NamedTuple):
 
 
 class Param(NamedTuple):
-    """A kernel parameter; offset and size in bytes from the parameter base. ``space``: pointee space of `.ptr` or ''; ``ptr_align`` its alignment."""
+    """A kernel parameter; offset and size in bytes from the parameter base. ``space``: pointee space of `.ptr` or '';
+    ``ptr_align`` its alignment."""
 
     name: str
     offset: int
@@ -351,12 +361,14 @@ class Param(NamedTuple):
 
 
 class Unit:
-    """One kernel (kind ``entry``) or one function compiled with -c (kind ``func``): the record that travels through the stages.
+    """One kernel (kind ``entry``) or one function compiled with -c (kind ``func``): the record that travels through the
+    stages.
 
     ``functions[0]`` is the unit's own function. ``attrs`` holds launch bounds and resources by name (docs/stream.md):
-    ``reqntid``, ``maxntid``, ``minnctapersm``, ``maxnreg``, ``shared`` (static bytes), ``barriers`` (highest index + 1)...
-    ``diags``: diagnostics as (severity, message, line); a unit with an ``error`` travels on empty and stops `elf`.
-    ``sections``: optional data by name (schedule reasons, live ranges...): integers, strings and nested tuples of them.
+    ``reqntid``, ``maxntid``, ``minnctapersm``, ``maxnreg``, ``shared`` (static bytes), ``barriers`` (highest index +
+    1)... ``diags``: diagnostics as (severity, message, line); a unit with an ``error`` travels on empty and stops
+    `elf`. ``sections``: optional data by name (schedule reasons, live ranges...): integers, strings and nested tuples
+    of them.
     """
 
     __slots__ = ("attrs", "code", "diags", "functions", "kind", "linkage", "name", "params", "sections", "symbols")
@@ -375,9 +387,10 @@ class Unit:
 
 
 class Var(NamedTuple):
-    """A module variable. ``space``: global, const, shared, local... ``size``/``align`` in bytes. ``init``: initial bytes or b'' (zero).
-    ``relocs``: (byte offset, symbol, addend, form) of addresses inside ``init``; form: 1 for a generic address, 0 for one in the symbol's own space, plus twice
-    what part of it stands there: 0 all eight bytes, 1..8 the byte of that number alone, 9 the low four bytes. ``linkage``: visible, weak, extern, common, static."""
+    """A module variable. ``space``: global, const, shared, local... ``size``/``align`` in bytes. ``init``: initial
+    bytes or b'' (zero). ``relocs``: (byte offset, symbol, addend, form) of addresses inside ``init``; form: 1 for a
+    generic address, 0 for one in the symbol's own space, plus twice what part of it stands there: 0 all eight bytes,
+    1..8 the byte of that number alone, 9 the low four bytes. ``linkage``: visible, weak, extern, common, static."""
 
     name: str
     space: str
@@ -390,7 +403,8 @@ class Var(NamedTuple):
 
 
 class Module:
-    """What units share: variables in declaration order, external functions, unit names in declaration order, debug files."""
+    """What units share: variables in declaration order, external functions, unit names in declaration order, debug
+    files."""
 
     __slots__ = ("attrs", "externs", "files", "sections", "units", "vars")
 
@@ -404,8 +418,9 @@ class Module:
 
 
 class Header:
-    """First object of a stream. ``target``: e.g. ``sm_90a``; ``ptx_target``/``ptx_version``: from the PTX text; ``options``: by ptxas's long name;
-    ``producers``: (stage, version) of every stage that wrote it; ``source``: input file name as given."""
+    """First object of a stream. ``target``: e.g. ``sm_90a``; ``ptx_target``/``ptx_version``: from the PTX text;
+    ``options``: by ptxas's long name; ``producers``: (stage, version) of every stage that wrote it; ``source``: input
+    file name as given."""
 
     __slots__ = ("level", "options", "producers", "ptx_target", "ptx_version", "source", "target")
 

@@ -11,7 +11,8 @@ Layout of a stream at this level:
   aliases, the prototypes of functions that have no body here;
 * one :class:`PtxUnit` per entry kernel.  `unit.functions[0]` is the kernel; then come private
   copies of all `.func` bodies that it can reach (called, or with their address taken), in order
-  of first reference.  Functions that only initialisers of unused variables point to go to the first unit.  With separate compilation a unit is one function.
+  of first reference.  Functions that only initialisers of unused variables point to go to the first unit.  With
+  separate compilation a unit is one function.
 
 Wire form: see :mod:`ir_format.ptx_wire`.  All classes compare by value.
 """

@@ -1,10 +1,12 @@
 """Records: slotted classes that are declared as dataclasses are, and cost nothing to import.
 
-``class Point(Record)`` with annotated fields gets ``__slots__``, ``__init__``, ``__eq__`` and ``__repr__``; type checkers treat it as a dataclass. The
-module `dataclasses` compiles several methods for each class and imports `inspect`: 20 ms of the 100 that a small kernel takes. Here the one method that has to be
-fast, ``__init__``, is compiled once for each shape (number of fields, which have a :func:`fresh` default) and renamed for each class.
+``class Point(Record)`` with annotated fields gets ``__slots__``, ``__init__``, ``__eq__`` and ``__repr__``; type
+checkers treat it as a dataclass. The module `dataclasses` compiles several methods for each class and imports
+`inspect`: 20 ms of the 100 that a small kernel takes. Here the one method that has to be fast, ``__init__``, is
+compiled once for each shape (number of fields, which have a :func:`fresh` default) and renamed for each class.
 
-:class:`NamedTuple` is typing's, for the same reason made from one compiled ``__new__`` for each number of fields. Type checkers see typing's.
+:class:`NamedTuple` is typing's, for the same reason made from one compiled ``__new__`` for each number of fields. Type
+checkers see typing's.
 """
 
 from __future__ import annotations
@@ -75,7 +77,8 @@ class _Meta(type):
 
 
 class Record(metaclass=_Meta):
-    """Base of records; compare by value. ``class X(Record, frozen=True)``: hashable, and no field may be assigned (type checkers see to that)."""
+    """Base of records; compare by value. ``class X(Record, frozen=True)``: hashable, and no field may be assigned (type
+    checkers see to that)."""
 
     __slots__ = ()
 

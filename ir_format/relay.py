@@ -1,8 +1,9 @@
 """Handing a unit from one stage to the next inside one process.
 
-:func:`relay` gives what reading the written unit would give (:mod:`ir_format.wire`), without the bytes: instructions, blocks, lists and maps of its
-own, so that a stage can't change what another still holds; maps in the order of the wire. Operands are immutable and shared. Nothing is checked: both
-sides are ours, and a chain through bytes makes the same unit.
+:func:`relay` gives what reading the written unit would give (:mod:`ir_format.wire`), without the bytes: instructions,
+blocks, lists and maps of its own, so that a stage can't change what another still holds; maps in the order of the wire.
+Operands are immutable and shared. Nothing is checked: both sides are ours, and a chain through bytes makes the same
+unit.
 """
 
 from __future__ import annotations

@@ -1,9 +1,11 @@
 """The target record: everything that differs from one SM to the next, as data.
 
-Provenance of the numbers is *measured* unless a comment says otherwise: read off the output of ptxas 13.0.88 for all 23 targets
-(cubins dumped byte by byte, kernels that read one special value each). Documented: from the PTX manual. Guessed: neither.
+Provenance of the numbers is *measured* unless a comment says otherwise: read off the output of ptxas 13.0.88 for all 23
+targets (cubins dumped byte by byte, kernels that read one special value each). Documented: from the PTX manual.
+Guessed: neither.
 
-Offsets and sizes are bytes. An offset of :data:`ABSENT` means that the target has no such slot: the comment names what replaces it.
+Offsets and sizes are bytes. An offset of :data:`ABSENT` means that the target has no such slot: the comment names what
+replaces it.
 """
 
 from __future__ import annotations
@@ -49,7 +51,8 @@ class ConstMap(Record, frozen=True):
     graph_exec: int = ABSENT  # 64-bit: the graph that runs
 
 
-# The parameter area moves on sm_75..89 when it is larger than PARAM_SMALL bytes; KPARAM records change form with it on every target.
+# The parameter area moves on sm_75..89 when it is larger than PARAM_SMALL bytes; KPARAM records change form with it on
+# every target.
 PARAM_SMALL: Final = 4352
 PARAM_MAX: Final = 0x7FFC
 SHARED_MAX: Final = 0xC000  # static shared memory of a kernel; targets with suffix `a` have more (`Target.shared_max`)
@@ -81,8 +84,9 @@ CALLEE_SAVED: Final = tuple(sorted({2, *range(16, 20), *range(22, 32), *(r for r
 
 
 class Target(Record, frozen=True):
-    """One target. ``isa`` keys the instruction encodings: 75, 80, 90, 100 or 120. ``family`` keys the ``f`` targets: all members of a family
-    with an equal or higher number run an ``f`` program. ``min_ptx``: lowest ``.version`` that knows the target, as (major, minor)."""
+    """One target. ``isa`` keys the instruction encodings: 75, 80, 90, 100 or 120. ``family`` keys the ``f`` targets:
+    all members of a family with an equal or higher number run an ``f`` program. ``min_ptx``: lowest ``.version`` that
+    knows the target, as (major, minor)."""
 
     name: str
     sm: int
@@ -112,7 +116,8 @@ class Target(Record, frozen=True):
     vrc_record: bool  # EIATTR VRC_CTA_INIT_COUNT
     mercury_isa: int  # EIATTR MERCURY_ISA_VERSION
     accelerated: bool  # .nv.compat CUDA_ACCELERATOR_TARGET
-    max_warps: int  # resident warps and CTAs per SM that launch bounds may ask for; beyond it minnctapersm is ignored (measured)
+    # resident warps and CTAs per SM that launch bounds may ask for; beyond it minnctapersm is ignored (measured)
+    max_warps: int
     max_ctas: int
 
     @property
@@ -122,7 +127,8 @@ class Target(Record, frozen=True):
 
     @property
     def shared_max(self) -> int:
-        """Most bytes of static shared memory of a kernel (all 23 targets measured; what the PTX's own .target is does not matter)."""
+        """Most bytes of static shared memory of a kernel (all 23 targets measured; what the PTX's own .target is does
+        not matter)."""
         if self.suffix != "a":
             return SHARED_MAX
         return 0x18C00 if self.family == 120 else 0x38C00
@@ -163,7 +169,8 @@ _SM_90: Final = replace(
     _SM_80, name="sm_90", sm=90, isa=90, family=90, min_ptx=(7, 8), bank0=_BANK_90, alu_const=False, desc_operand=True, smem_base=0x400,
     branch_low8=True, exec_rel=False, compat=True, sw_war=8, sw2861232=False, reserved_smem_offset0=0, mercury_isa=0x101,
 )  # fmt: skip
-# ur_count on sm_100+: the field has 8 bits and UR63 is an ordinary register (measured); how many exist is not: 63 is safe.
+# ur_count on sm_100+: the field has 8 bits and UR63 is an ordinary register (measured); how many exist is not: 63 is
+# safe.
 _SM_100: Final = replace(
     _SM_90, name="sm_100", sm=100, isa=100, family=100, min_ptx=(8, 6), bank0=_BANK_100, ur_zero=255, ur_bits=8, reserved_smem_offset0=0x40,
     vrc_record=True,
@@ -229,7 +236,8 @@ def targets() -> dict[str, Target]:
 
 
 def target(name: str) -> Target:
-    """The record of ``name``, e.g. ``sm_90a``. Raises :class:`CompileError` for a name that ptxas's ``-arch`` would not take."""
+    """The record of ``name``, e.g. ``sm_90a``. Raises :class:`CompileError` for a name that ptxas's ``-arch`` would not
+    take."""
     found = targets().get(name)
     if found is None:
         raise CompileError(f"Value '{name}' is not defined for option 'gpu-name'", severity="fatal")

@@ -1,13 +1,15 @@
-"""Text form of the levels `ori` to `encoded`: what people read, diff and write tests in. ``parse_unit(print_unit(u, level)) == u``.
+"""Text form of the levels `ori` to `encoded`: what people read, diff and write tests in.
+``parse_unit(print_unit(u, level)) == u``.
 
 One line is one record; the first word says which. An instruction line is::
 
     @!p3 IADD3.X r5[1], PT, PT <- -r3[1], c[0x0][0x160], RZ, p1, !PT ; line 7 ; ctl S4 Y0 W7 R7 M000011
 
-Operands: ``r5 ur5 p5 up5 b5`` are virtual, ``R5 UR5 P5 UP5 B5`` physical; ``RZ URZ PT UPT`` read zero or true. ``r5[1]`` is component 1 of
-``r5``, ``r5[1:2]`` two components from 1; ``R4:2`` is the pair R4, R5. ``-`` negates, ``|x|`` is the magnitude, ``~`` or ``!`` inverts, ``.reuse``
-and other suffixes follow. ``#0x10`` is an immediate; ``c[bank][r+0x8]:2`` a constant; ``desc[UR4][R2:2+UR6+0x10]`` an address; ``.L3`` a block;
-``fn("f"+0)`` a code symbol; ``<SR_TID.X>`` a named operand. Symbols stand in double quotes.
+Operands: ``r5 ur5 p5 up5 b5`` are virtual, ``R5 UR5 P5 UP5 B5`` physical; ``RZ URZ PT UPT`` read zero or true.
+``r5[1]`` is component 1 of ``r5``, ``r5[1:2]`` two components from 1; ``R4:2`` is the pair R4, R5. ``-`` negates,
+``|x|`` is the magnitude, ``~`` or ``!`` inverts, ``.reuse`` and other suffixes follow. ``#0x10`` is an immediate;
+``c[bank][r+0x8]:2`` a constant; ``desc[UR4][R2:2+UR6+0x10]`` an address; ``.L3`` a block; ``fn("f"+0)`` a code symbol;
+``<SR_TID.X>`` a named operand. Symbols stand in double quotes.
 """
 
 from __future__ import annotations
@@ -153,7 +155,8 @@ def print_function(f: Function, level: str) -> str:
     for n, v in enumerate(f.vregs):
         fixed = f" fixed {v.fixed}" if v.fixed >= 0 else ""
         out.append(
-            f"  vreg {v.file.lower()}{n} {v.width} {v.align}{fixed}{' uniform' if v.uniform else ''} {json.dumps(v.name)}"
+            f"  vreg {v.file.lower()}{n} {v.width} {v.align}{fixed}{' uniform' if v.uniform else ''} "
+            f"{json.dumps(v.name)}"
         )
     for b in f.blocks:
         out.append(f"  block .L{b.id} depth {b.depth}")

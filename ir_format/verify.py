@@ -1,8 +1,10 @@
-"""The verifier: what must be true of a unit at each level, judged by the instruction-set rows and the control-flow rules.
+"""The verifier: what must be true of a unit at each level, judged by the instruction-set rows and the control-flow
+rules.
 
-`wire` has checked types, bounds and references; here it is meaning: every instruction has an encoding form on the target, jumps stand at
-block ends only, no path falls off a function, pseudo instructions are gone when they must be, pairs are aligned, control words are legal.
-A rule that fails raises CompileError naming the function, the block and instruction, the PTX line and the rule.
+`wire` has checked types, bounds and references; here it is meaning: every instruction has an encoding form on the
+target, jumps stand at block ends only, no path falls off a function, pseudo instructions are gone when they must be,
+pairs are aligned, control words are legal. A rule that fails raises CompileError naming the function, the block and
+instruction, the PTX line and the rule.
 """
 
 from __future__ import annotations
@@ -12,7 +14,8 @@ from ir_format.diag import CompileError
 from ir_format.flow import falls_through, is_terminator, read_regs, written_regs
 from ir_format.model import PSEUDO, ZERO, Block, Const, Function, Imm, Inst, Label, Reg, Unit
 
-# Pseudo instructions legal per level; `allocated` has none (RegAlloc expands them), and PHI lives only inside `optimize`.
+# Pseudo instructions legal per level; `allocated` has none (RegAlloc expands them), and PHI lives only inside
+# `optimize`.
 _PSEUDO_AT = {"ori": PSEUDO - {"PHI"}}
 
 
@@ -73,7 +76,8 @@ def verify_function(f: Function, level: str, spec: isa.Target) -> None:
 
 
 def _padding(f: Function, level: str) -> bool:
-    """Whether the last block is the filling behind a program, as it stands in a lifted cubin: nothing but NOPs, and no way leads there."""
+    """Whether the last block is the filling behind a program, as it stands in a lifted cubin: nothing but NOPs, and no
+    way leads there."""
     last = f.blocks[-1]
     if level not in ("scheduled", "encoded") or len(f.blocks) < 2 or any(i.op != "NOP" for i in last.insts):
         return False
@@ -89,7 +93,8 @@ def _padding(f: Function, level: str) -> bool:
 
 
 def _check_pseudo(f: Function, b: Block, i: Inst) -> None:
-    """A pseudo instruction has the operands that it is made of: as many sources as destinations for copies, registers to be written."""
+    """A pseudo instruction has the operands that it is made of: as many sources as destinations for copies, registers
+    to be written."""
     op = i.op
     if op == "COPY" or op == "PCOPY":
         if len(i.dsts) != len(i.srcs) or not i.dsts or (op == "COPY" and len(i.dsts) != 1):
@@ -109,7 +114,8 @@ def _check_pseudo(f: Function, b: Block, i: Inst) -> None:
 
 
 def _check_ctl(f: Function, b: Block, i: Inst) -> None:
-    """The control word exists and its stall/yield field is one that exists (measured B2: 0..15 and 17..27 of the 5-bit field)."""
+    """The control word exists and its stall/yield field is one that exists (measured B2: 0..15 and 17..27 of the 5-bit
+    field)."""
     if i.ctl is None:
         raise _bad(f, b, i, "it has no control word")
     if i.ctl.yield_ and not 1 <= i.ctl.stall <= 11:

@@ -1,10 +1,12 @@
 """The Ori stream: msgpack records on the wire and the typed model in memory.
 
-A stream is ``["orias", header] ["module", module] ["unit", unit]* ["end", trailer]``, msgpack objects one after another; docs/stream.md
-describes every field for readers in other languages. Nothing that is read is trusted: a record is first skipped over as a whole (so that
-every length it claims is really there), then unpacked, then each field is checked. Every fault is a :class:`StreamError`.
+A stream is ``["orias", header] ["module", module] ["unit", unit]* ["end", trailer]``, msgpack objects one after
+another; docs/stream.md describes every field for readers in other languages. Nothing that is read is trusted: a record
+is first skipped over as a whole (so that every length it claims is really there), then unpacked, then each field is
+checked. Every fault is a :class:`StreamError`.
 
-Cost: an operand is a tuple on the wire and a NamedTuple in memory; a per-function cache validates each distinct operand once.
+Cost: an operand is a tuple on the wire and a NamedTuple in memory; a per-function cache validates each distinct operand
+once.
 """
 
 from __future__ import annotations
@@ -567,7 +569,8 @@ class Writer:
 def frames(stream: BinaryIO) -> Iterator[tuple[str, bytes]]:
     """(tag, bytes of the whole record) of each record, the trailer checked and left out.
 
-    Raises StreamError for anything that is not a whole stream with a header first and a true trailer; bodies are not looked at.
+    Raises StreamError for anything that is not a whole stream with a header first and a true trailer; bodies are not
+    looked at.
     """
     read = getattr(stream, "read1", stream.read)
     skipper = msgpack.Unpacker(max_buffer_size=MAX_STREAM)

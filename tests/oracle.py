@@ -212,8 +212,8 @@ def _words_once(words: list[int], binary_sm: str) -> list[str] | ToolError:
 def _words_batch(words: list[int], binary_sm: str) -> list[str]:
     """Texts of all words, refused ones replaced by a NOP and asked again until a call succeeds.
 
-    nvdisasm names the addresses of all refused words of a file (measured, 13.5); a zero word it refuses without one. Where
-    neither helps the batch is halved, each word keeping its address by NOPs in front.
+    nvdisasm names the addresses of all refused words of a file (measured, 13.5); a zero word it refuses without one.
+    Where neither helps the batch is halved, each word keeping its address by NOPs in front.
     """
     todo = list(words)
     bad: set[int] = set()
@@ -248,7 +248,8 @@ def _find_bad(words: list[int], binary_sm: str) -> int:
 
 
 def disasm_batches(words: list[int], sm: int | str, batch: int) -> list[str]:
-    """As :func:`disasm_words` with ``batch`` words a call, nothing kept for later. Word i stands at address ``16 * (i % batch)``."""
+    """As :func:`disasm_words` with ``batch`` words a call, nothing kept for later. Word i stands at address
+    ``16 * (i % batch)``."""
     binary_sm = "SM" + str(sm).removeprefix("sm_")
     return [
         text for start in range(0, len(words), batch) for text in _words_batch(words[start : start + batch], binary_sm)

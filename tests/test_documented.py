@@ -1,8 +1,9 @@
-"""Every command line that README and docs print: run as printed in a scratch folder, or, where it is a synopsis or a campaign, checked against the help.
+"""Every command line that README and docs print: run as printed in a scratch folder, or, where it is a synopsis or a
+campaign, checked against the help.
 
-A command stands in a code span or on an indented line and begins with a name of :data:`TOOLS`. One with `[...]`, `...`, capital placeholders or a bar is a synopsis:
-the program is there and its help knows each option. `python -m` is a development command: its module is there and its help knows each option. Installing (`pip`, `tox`) is
-left to the build.
+A command stands in a code span or on an indented line and begins with a name of :data:`TOOLS`. One with `[...]`, `...`,
+capital placeholders or a bar is a synopsis: the program is there and its help knows each option. `python -m` is a
+development command: its module is there and its help knows each option. Installing (`pip`, `tox`) is left to the build.
 """
 
 from __future__ import annotations

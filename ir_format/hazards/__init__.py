@@ -1,4 +1,5 @@
-"""Hazard data: least distances between instructions and the use of scoreboards, per SM, as readable tables with the provenance of each cell."""
+"""Hazard data: least distances between instructions and the use of scoreboards, per SM, as readable tables with the
+provenance of each cell."""
 
 from __future__ import annotations
 

@@ -1,17 +1,21 @@
-"""Hazard classes: which pipe an instruction runs in, and with it how it takes part in every table of :mod:`ir_format.hazards.distances`.
+"""Hazard classes: which pipe an instruction runs in, and with it how it takes part in every table of
+:mod:`ir_format.hazards.distances`.
 
-An instruction's class stands in its ``op`` line (``class=``, :mod:`ir_format.isa.facts`): alternatives with a ``|`` between them, each a class, in front of it the
-modifiers that make the difference (``WIDE:imadw`` speaks of any IMAD with the modifier WIDE) and behind it the SMs that it is for (``mma1/80-90``). The
-alternative with most modifiers wins.
+An instruction's class stands in its ``op`` line (``class=``, :mod:`ir_format.isa.facts`): alternatives with a ``|``
+between them, each a class, in front of it the modifiers that make the difference (``WIDE:imadw`` speaks of any IMAD
+with the modifier WIDE) and behind it the SMs that it is for (``mma1/80-90``). The alternative with most modifiers wins.
 
-``PIPES``: a line is ``class : pipe interval latency``. ``interval``: issue cycles after which the pipe takes the next instruction of a warp
-(measured C4; a wrong one costs time, never a wrong result). ``latency``: cycles until the result can be used, for priorities only (memory: a
-guess at the loaded machine; the rest from the published Turing microbenchmarks).
+``PIPES``: a line is ``class : pipe interval latency``. ``interval``: issue cycles after which the pipe takes the next
+instruction of a warp (measured C4; a wrong one costs time, never a wrong result). ``latency``: cycles until the result
+can be used, for priorities only (memory: a guess at the loaded machine; the rest from the published Turing
+microbenchmarks).
 
-``BOARDS``: a line is ``class tag SMs : W, R, WR or -``: does the instruction announce its result (W), and that it has read its general registers
-(R), through a scoreboard? Later lines win. Provenance tags: m measured (what ptxas -O0 tags, C2), d documented, g guessed on the safe side.
+``BOARDS``: a line is ``class tag SMs : W, R, WR or -``: does the instruction announce its result (W), and that it has
+read its general registers (R), through a scoreboard? Later lines win. Provenance tags: m measured (what ptxas -O0 tags,
+C2), d documented, g guessed on the safe side.
 
-``STALLS``: least issue cycles after an instruction (measured B1/C4 of ptxas's output, anchors 1.4 and 1.6; where sources differ, the larger).
+``STALLS``: least issue cycles after an instruction (measured B1/C4 of ptxas's output, anchors 1.4 and 1.6; where
+sources differ, the larger).
 """
 
 from __future__ import annotations
@@ -54,8 +58,8 @@ uflt    : uni 2 12
 r2ur    : xu 2 13
 """
 
-#: Intervals that differ among SMs: ``class``, ``class.SP`` (sparse) or ``class.QMMA``, provenance, SMs : issue cycles from one product to the next (measured: the
-#: distance that ptxas leaves between independent products of each shape).
+#: Intervals that differ among SMs: ``class``, ``class.SP`` (sparse) or ``class.QMMA``, provenance, SMs : issue cycles
+#: from one product to the next (measured: the distance that ptxas leaves between independent products of each shape).
 PACES: Final = """
 mma1                          m 75     : 8
 imma1                         m 75     : 4
@@ -121,7 +125,8 @@ wgarrive m 90   : 6
 wgdepbar m 90   : 2
 """
 
-#: How a class stands in the tables where it has no row or column of its own: as a result, and as a reader of R and of P.
+#: How a class stands in the tables where it has no row or column of its own: as a result, and as a reader of R and of
+#: P.
 AS_RESULT: Final = {
     "r2p": "alu",
     "p2r": "alu",

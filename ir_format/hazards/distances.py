@@ -1,21 +1,25 @@
 """Least distances in issue cycles between two instructions that touch the same register, per register file and SM.
 
-A table is headed ``KIND FILE SMs`` (KIND: raw, waw, war). A line of column names (the *earlier* instruction) starts with ``:``; the others start with
-row names (the *later* instruction), then a default provenance tag, then the cells: a number, with its own tag where it differs. ``-`` leaves what an
-earlier table said; ``1`` is "the next cycle". Later tables override earlier ones, cell by cell, for their SMs.
+A table is headed ``KIND FILE SMs`` (KIND: raw, waw, war). A line of column names (the *earlier* instruction) starts
+with ``:``; the others start with row names (the *later* instruction), then a default provenance tag, then the cells: a
+number, with its own tag where it differs. ``-`` leaves what an earlier table said; ``1`` is "the next cycle". Later
+tables override earlier ones, cell by cell, for their SMs.
 
-Tags: d documented (published by NVIDIA through Mesa), m measured (smallest distance that ptxas 13.0 leaves in two-instruction chains), g guessed: on
-the safe side, from the nearest class. Where a document and a measurement disagree the larger number stands.
+Tags: d documented (published by NVIDIA through Mesa), m measured (smallest distance that ptxas 13.0 leaves in
+two-instruction chains), g guessed: on the safe side, from the nearest class. Where a document and a measurement
+disagree the larger number stands.
 
-Columns are *results*: a class of :mod:`ir_format.hazards.classes`, ``wlo``/``whi`` for the two registers of IMAD.WIDE. Rows of ``raw`` are operand
-*roles*: a class, or ``wab``/``clo``/``chi`` (IMAD.WIDE: A and B, low and high register of C), ``addr``, ``data``, ``lsu``, ``idx`` (address, stored data, any other operand of
-the memory pipe, index of a constant access), ``guard`` (guards, branch conditions, votes, predicates read by the other pipes), ``vec``/``var`` (uniform operand of a fixed
-or variable latency instruction), ``uldc`` (index of a constant access), ``jump`` (address of an indirect branch). Rows of ``waw`` and ``war`` are
-groups of later writers: ``fixed``, ``disp64``, ``hf32``, ``halfmma``, ``fp64``, ``mma``, ``var``, ``udp``, ``uldc``, ``r2ur``.
-Columns with ``@`` are for an earlier instruction with a guard.
+Columns are *results*: a class of :mod:`ir_format.hazards.classes`, ``wlo``/``whi`` for the two registers of IMAD.WIDE.
+Rows of ``raw`` are operand *roles*: a class, or ``wab``/``clo``/``chi`` (IMAD.WIDE: A and B, low and high register of
+C), ``addr``, ``data``, ``lsu``, ``idx`` (address, stored data, any other operand of the memory pipe, index of a
+constant access), ``guard`` (guards, branch conditions, votes, predicates read by the other pipes), ``vec``/``var``
+(uniform operand of a fixed or variable latency instruction), ``uldc`` (index of a constant access), ``jump`` (address
+of an indirect branch). Rows of ``waw`` and ``war`` are groups of later writers: ``fixed``, ``disp64``, ``hf32``,
+``halfmma``, ``fp64``, ``mma``, ``var``, ``udp``, ``uldc``, ``r2ur``. Columns with ``@`` are for an earlier instruction
+with a guard.
 
-Two readings that look like longer latencies and are not (measured): IADD3.X -> LDG at 6 and IABS -> F2I at 6 are the WAW distance to a variable
-latency result where the load or conversion overwrites its own source.
+Two readings that look like longer latencies and are not (measured): IADD3.X -> LDG at 6 and IABS -> F2I at 6 are the
+WAW distance to a variable latency result where the load or conversion overwrites its own source.
 
 A result that is announced by a scoreboard has no column: its reader waits, and any distance from 1 on is right.
 """

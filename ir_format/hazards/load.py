@@ -16,14 +16,16 @@ _SOURCES: Final = {"d": "documented", "m": "measured", "g": "guessed"}
 
 
 class Cell(NamedTuple):
-    """One table cell: cycles from issue to issue, and where the number is from (``documented``, ``measured``, ``guessed``)."""
+    """One table cell: cycles from issue to issue, and where the number is from (``documented``, ``measured``,
+    ``guessed``)."""
 
     cycles: int
     source: str
 
 
 class Pipe(NamedTuple):
-    """Pipe of a class, issue cycles until it takes the next instruction, cycles until a result can be used (priorities only)."""
+    """Pipe of a class, issue cycles until it takes the next instruction, cycles until a result can be used (priorities
+    only)."""
 
     name: str
     interval: int
@@ -134,5 +136,6 @@ def stalls(sm: int) -> dict[str, tuple[str, str]]:
 
 
 def late_results(least: int) -> frozenset[str]:
-    """The mnemonics whose results come at least so many cycles later, by the estimate of :func:`pipes`, in their plainest form on some SM."""
+    """The mnemonics whose results come at least so many cycles later, by the estimate of :func:`pipes`, in their
+    plainest form on some SM."""
     return facts.of_class(*(name for name, pipe in pipes().items() if pipe.latency >= least))

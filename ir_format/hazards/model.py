@@ -1,8 +1,10 @@
-"""Hazards of one SM: what an instruction reads and writes, in which roles, and how far apart two instructions must issue.
+"""Hazards of one SM: what an instruction reads and writes, in which roles, and how far apart two instructions must
+issue.
 
-The time between two instructions is counted from issue to issue. :meth:`Hazards.access` gives everything the tables need to know about an
-instruction; :meth:`Hazards.distance` answers for a pair and one register. Registers are numbered as in :mod:`ir_format.flow`
-(``PHYSICAL_BASE``), so sets of them are integers used as bitsets. B registers are tracked by the hardware (documented): no distances.
+The time between two instructions is counted from issue to issue. :meth:`Hazards.access` gives everything the tables
+need to know about an instruction; :meth:`Hazards.distance` answers for a pair and one register. Registers are numbered
+as in :mod:`ir_format.flow` (``PHYSICAL_BASE``), so sets of them are integers used as bitsets. B registers are tracked
+by the hardware (documented): no distances.
 """
 
 from __future__ import annotations
@@ -52,10 +54,11 @@ _GROUPS: Final = {
 class Access:
     """An instruction as the tables see it.
 
-    ``reads``: (cell, role, reader class) per register read; ``writes``: (cell, result column, group of later writer); names as in the tables.
-    ``read_mask``/``write_mask``: the same cells as bitsets, with B registers. ``late``: cells that the instruction may read long after issue, until its read
-    scoreboard is released. ``board_w``/``board_r``: its results, its late reads need a scoreboard. ``stall``: least issue cycles after it (0: drain).
-    ``signals``: memory accesses and barriers behind it wait for its scoreboard; MEMBAR sets one for that alone.
+    ``reads``: (cell, role, reader class) per register read; ``writes``: (cell, result column, group of later writer);
+    names as in the tables. ``read_mask``/``write_mask``: the same cells as bitsets, with B registers. ``late``: cells
+    that the instruction may read long after issue, until its read scoreboard is released. ``board_w``/``board_r``: its
+    results, its late reads need a scoreboard. ``stall``: least issue cycles after it (0: drain). ``signals``: memory
+    accesses and barriers behind it wait for its scoreboard; MEMBAR sets one for that alone.
     """
 
     __slots__ = (
@@ -177,12 +180,14 @@ class Hazards:
                 late |= 1 << cell
         a.read_mask |= mask
         if tags is not None:
-            # A strong load whose result nobody reads still tells when it is done: the cache invalidation behind an acquire waits for it.
+            # A strong load whose result nobody reads still tells when it is done: the cache invalidation behind an
+            # acquire waits for it.
             a.board_w = "W" in tags[0] and (
                 a.write_mask & ((1 << B0) - 1) != 0
                 or (klass in ("ldg", "atom") and any(m.startswith("STRONG") for m in inst.mods))
             )
-            # Predicate sources of LDGSTS and BAR.RED are read at issue (measured: the next instruction overwrites them); of others nothing measured says so.
+            # Predicate sources of LDGSTS and BAR.RED are read at issue (measured: the next instruction overwrites
+            # them); of others nothing measured says so.
             for operand in inst.srcs if klass not in ("ldgsts", "bar") else ():
                 if type(operand) is Reg and operand.file == "P" and operand.num != ZERO:
                     late |= 1 << (_P0 + operand.num)
@@ -211,7 +216,8 @@ class Hazards:
             if (variable and klass in _MEMORY) or klass in ("shfl", "membar", "bar", "sreg", "bmov", "setreg")
             else klass
         )
-        # Addresses of textures, surfaces and barrier objects come as early as their other operands from sm_80 on (measured: HFMA2 -> SULD, LEA -> SYNCS).
+        # Addresses of textures, surfaces and barrier objects come as early as their other operands from sm_80 on
+        # (measured: HFMA2 -> SULD, LEA -> SYNCS).
         addr = "xu" if self.sm >= 80 and klass in ("tex", "sust", "syncs") else "addr"
         roles = {
             "addr": addr,
@@ -278,7 +284,8 @@ class Hazards:
                     a.writes.append((first + part, name, group))
             elif type(operand) is Name and operand.name in _FILES_BY_NAME:
                 first, count = _FILES_BY_NAME[operand.name]
-                # R2P PR, Ra, mask: the others stay as they were (measured: ISETP and PLOP3 over them one cycle before and behind it)
+                # R2P PR, Ra, mask: the others stay as they were (measured: ISETP and PLOP3 over them one cycle before
+                # and behind it)
                 wanted = _named_by_mask(inst)
                 a.guarded |= wanted < 0
                 for bit in range(count):
@@ -290,7 +297,8 @@ class Hazards:
     # -- distances ----------------------------------------------------------------------------------------------
 
     def cell(self, kind: str, file: str, earlier: str, later: str, guarded: bool = False) -> Cell:
-        """A table cell. ``earlier``: result column (raw, waw) or reader class (war); ``later``: operand role (raw) or writer group."""
+        """A table cell. ``earlier``: result column (raw, waw) or reader class (war); ``later``: operand role (raw) or
+        writer group."""
         matrix = self._matrices[(kind, file)]
         line = matrix.get(later)
         if line is None:
@@ -309,7 +317,8 @@ class Hazards:
         return found
 
     def longest(self, what: str, file: str, earlier: str) -> int:
-        """The largest distance that any later instruction keeps from a result (``what`` w; ``@`` behind its column: guarded) or from a reader (r)."""
+        """The largest distance that any later instruction keeps from a result (``what`` w; ``@`` behind its column:
+        guarded) or from a reader (r)."""
         name = earlier.rstrip("@")
         most = 1
         for kind in ("raw", "waw") if what == "w" else ("war",):
@@ -321,9 +330,11 @@ class Hazards:
         return max(most, 2) if what == "r" else most
 
     def distance(self, kind: str, earlier: Inst, later: Inst, cell: int) -> Cell | None:
-        """Cycles that must lie between the issues of two instructions for register ``cell``; None where there is no such hazard.
+        """Cycles that must lie between the issues of two instructions for register ``cell``; None where there is no
+        such hazard.
 
-        For an earlier instruction with a scoreboard for this hazard the answer is :data:`WAIT`: wait, at least two cycles later.
+        For an earlier instruction with a scoreboard for this hazard the answer is :data:`WAIT`: wait, at least two
+        cycles later.
         """
         return self.between(kind, self.access(earlier), self.access(later), cell)
 
@@ -351,15 +362,16 @@ class Hazards:
 
 
 def _group(klass: str, variable: bool, sm: int) -> str:
-    """The group of a class as the later writer. FP64 writes as late with a scoreboard as without (measured on sm_80 and sm_120: DADD one cycle behind a reader,
-    DMUL four behind IMAD.MOV)."""
+    """The group of a class as the later writer. FP64 writes as late with a scoreboard as without (measured on sm_80 and
+    sm_120: DADD one cycle behind a reader, DMUL four behind IMAD.MOV)."""
     if variable and (klass != "fp64" or sm < 80):
         return "var"
     return _GROUPS.get(klass, "mma" if klass in _TENSOR else "fixed")
 
 
 def _filled(inst: Inst, operand: Reg) -> int:
-    """How many registers of a destination are written: of each half of a 256-bit load as many as its mask names (measured)."""
+    """How many registers of a destination are written: of each half of a 256-bit load as many as its mask names
+    (measured)."""
     if operand.width == 4 and "256" in inst.mods and len(inst.dsts) > 1:
         mask = next((o.value for o in inst.srcs if type(o) is Imm), 0xFF)
         return (mask >> 4 if operand is inst.dsts[0] else mask & 15).bit_count()
@@ -367,7 +379,8 @@ def _filled(inst: Inst, operand: Reg) -> int:
 
 
 def _named_by_mask(inst: Inst) -> int:
-    """Which predicates an instruction over a whole file of them (P2R, R2P and their uniform kin) touches, as a mask; -1 where its mask is no number."""
+    """Which predicates an instruction over a whole file of them (P2R, R2P and their uniform kin) touches, as a mask; -1
+    where its mask is no number."""
     mask = inst.srcs[-1] if inst.srcs else None
     if inst.op in ("P2R", "R2P", "UP2UR", "UR2UP") and type(mask) is Imm and type(mask.value) is int:
         return mask.value

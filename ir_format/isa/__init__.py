@@ -1,4 +1,5 @@
-"""The ISA spec: every SASS instruction form of sm_75 to sm_121 as a row; encoder, decoder, printer and reader walk the rows.
+"""The ISA spec: every SASS instruction form of sm_75 to sm_121 as a row; encoder, decoder, printer and reader walk the
+rows.
 
 >>> t = target(90)
 >>> t.complete("IADD3", (), (Reg...,), (...))

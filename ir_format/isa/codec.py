@@ -1,7 +1,8 @@
 """Operand codecs: how one operand slot of a plan reads, writes and prints its bits.
 
-A codec has ``mask`` (the bits it owns), ``enc(operand) -> bits``, ``dec(word) -> operand`` and ``fmt(operand, pc) -> text``.
-``enc`` raises :class:`Mismatch` where the slot can't hold the operand; ``dec`` raises it for undefined field values.
+A codec has ``mask`` (the bits it owns), ``enc(operand) -> bits``, ``dec(word) -> operand`` and
+``fmt(operand, pc) -> text``. ``enc`` raises :class:`Mismatch` where the slot can't hold the operand; ``dec`` raises it
+for undefined field values.
 """
 
 from __future__ import annotations
@@ -104,7 +105,8 @@ class RegCodec(Codec):
         sub: tuple[tuple[str | None, ...], Bits] | None = None,
         has_zero: bool | None = True,
     ) -> None:
-        """``flags``: single operand flag -> its bit's mask. ``has_zero``: the highest number is the zero register; None: it may not stand here."""
+        """``flags``: single operand flag -> its bit's mask. ``has_zero``: the highest number is the zero register;
+        None: it may not stand here."""
         self.file, self.pos, self.width, self.name = file, pos, width, name
         self.kind = file
         self.low = (1 << size) - 1
@@ -365,7 +367,8 @@ def operand_text(o: Operand, spaced: bool = False) -> str:
 
 
 def _flag_text(text: str, flags: int, kind: str, mod: str) -> str:
-    """Signs, bars, reuse and suffix in nvdisasm's order: bars hold a uniform register's suffix, but not a register's."""
+    """Signs, bars, reuse and suffix in nvdisasm's order: bars hold a uniform register's suffix, but not a
+    register's."""
     if mod and kind in ("UR", "C"):
         text += "." + mod
     if flags & ABS:

@@ -1,8 +1,8 @@
 """Where a row comes from: on which SMs ptxas has written a word of it.
 
-Every row was measured with nvdisasm (bits flipped, texts read; random words agree). What differs from row to row is whether ptxas was seen to write
-it; :mod:`ir_format.isa.rows.seen` holds that, made by ``python -m tests.isa.evidence`` from the test corpus. A row that rests on a guess says
-``src=guess`` among its facts.
+Every row was measured with nvdisasm (bits flipped, texts read; random words agree). What differs from row to row is
+whether ptxas was seen to write it; :mod:`ir_format.isa.rows.seen` holds that, made by ``python -m tests.isa.evidence``
+from the test corpus. A row that rests on a guess says ``src=guess`` among its facts.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from ir_format.isa.rowlang import SMS, sm_set, source
 
 
 def key_of(text: str, taken: dict[str, int]) -> str:
-    """The short name of a row text: mnemonic with its fixed modifiers and opcode; ``#2`` and so on for the next rows of the same name."""
+    """The short name of a row text: mnemonic with its fixed modifiers and opcode; ``#2`` and so on for the next rows of
+    the same name."""
     name, opcode = text.split(None, 2)[:2]
     key = f"{name}/{opcode}"
     taken[key] = taken.get(key, 0) + 1
@@ -44,7 +45,8 @@ def seen() -> dict[str, frozenset[int]]:
 
 
 def describe(key: str, sm: int, guessed: bool = False) -> str:
-    """``ptxas``: ptxas writes it on this SM; ``ptxas sm_90``: on another one only, here nvdisasm alone was asked; ``nvdisasm``; ``guess``."""
+    """``ptxas``: ptxas writes it on this SM; ``ptxas sm_90``: on another one only, here nvdisasm alone was asked;
+    ``nvdisasm``; ``guess``."""
     if guessed:
         return "guess"
     where = seen().get(key, frozenset())

@@ -2,10 +2,11 @@
 
     IADD3 R0, P1, R2, R3, R4 &Pu=0x7 &Pv=0x1 &stall=4 &yield &wr=2 &req={0}
 
-A note ``&SLOT=BITS`` gives the bits of an operand that the text alone reads back as another one: cache-policy bits that are not printed, the
-descriptor of a global access before sm_90 (its register number), the payload of a NaN, which of two carries is meant. A note outweighs the text:
-whoever edits the operand deletes it. The control word follows: stall count, yield bit, scoreboards set after writing and after reading, scoreboards
-waited for; what is left out holds its default.
+A note ``&SLOT=BITS`` gives the bits of an operand that the text alone reads back as another one: cache-policy bits that
+are not printed, the descriptor of a global access before sm_90 (its register number), the payload of a NaN, which of
+two carries is meant. A note outweighs the text: whoever edits the operand deletes it. The control word follows: stall
+count, yield bit, scoreboards set after writing and after reading, scoreboards waited for; what is left out holds its
+default.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ _CONTROL = frozenset(("stall", "yield", "wr", "rd", "req"))
 
 
 def split_notes(text: str) -> tuple[str, dict[str, str]]:
-    """Text without its notes, and the notes by name (value '' where none is given). Raises CompileError for what is no note."""
+    """Text without its notes, and the notes by name (value '' where none is given). Raises CompileError for what is no
+    note."""
     head, sign, _ = text.partition("&")
     if not sign:
         return text, {}
@@ -108,7 +110,8 @@ def spread(value: int, mask: int) -> int:
 
 
 def noted(plan: Plan, ops: list[Operand], given: Mapping[str, str]) -> list[Operand]:
-    """The operands with those that notes give. Raises CompileError for a note that names no operand of the plan, Mismatch for undefined bits."""
+    """The operands with those that notes give. Raises CompileError for a note that names no operand of the plan,
+    Mismatch for undefined bits."""
     rest = {name: value for name, value in given.items() if name not in _CONTROL}
     out = list(ops)
     for k, slot in enumerate(plan.slots):

@@ -1,8 +1,8 @@
 """What is true of an instruction whatever its operands are: the ``op`` lines of the row files.
 
-An ``op`` line stands in front of the rows of its mnemonic and reads ``op NAME TAG... KEY=VALUE...``. The tags and keys below are all there are; a line with
-another one, or without saying what the instruction does, does not load. Every stage, checker and table derives its sets of mnemonics from here, so that an
-instruction is described in one place.
+An ``op`` line stands in front of the rows of its mnemonic and reads ``op NAME TAG... KEY=VALUE...``. The tags and keys
+below are all there are; a line with another one, or without saying what the instruction does, does not load. Every
+stage, checker and table derives its sets of mnemonics from here, so that an instruction is described in one place.
 """
 
 from __future__ import annotations
@@ -15,11 +15,13 @@ from ir_format.record import NamedTuple
 
 #: Tag -> what it says of the instruction.
 TAGS: Final = {
-    "pure": "only computes its destinations from its sources: may be dropped when unused, done once for equal sources, run though its guard is false",
+    "pure": "only computes its destinations from its sources: may be dropped when unused, done once for equal "
+        "sources, run though its guard is false",
     "sreg": "reads a special register; pure where that register is (:mod:`ir_format.isa.sregs`)",
     "speculatable": "not pure, yet harmless where its guard is false",
     "atomic": "reads and writes memory in one step",
-    "convergent": "the threads of a warp take part together, or it matters which of them do: never moves to where other threads run it",
+    "convergent": "the threads of a warp take part together, or it matters which of them do: never moves to where "
+        "other threads run it",
     "meets": "threads exchange or wait here: such instructions keep their order",
     "waits": "a thread may wait here for others",
     "parts": "threads of a warp that were together may run apart behind it",
@@ -64,7 +66,8 @@ class Facts(NamedTuple):
 
 @cache
 def table() -> dict[str, Facts]:
-    """Mnemonic -> facts, in the order of the row files. Raises ValueError for a line that says something unknown, or too little."""
+    """Mnemonic -> facts, in the order of the row files. Raises ValueError for a line that says something unknown, or
+    too little."""
     from ir_format.isa.rows import TEXTS
 
     out: dict[str, Facts] = {}
@@ -104,7 +107,8 @@ def with_value(key: str, *wanted: str) -> frozenset[str]:
 
 
 def exchanging() -> frozenset[str]:
-    """The mnemonics by which threads of a warp learn something of each other. ELECT waits, and no list of `.nv.info` has it (measured)."""
+    """The mnemonics by which threads of a warp learn something of each other. ELECT waits, and no list of `.nv.info`
+    has it (measured)."""
     return with_value("effect", "warp") & having("meets") - having("waits")
 
 
@@ -114,7 +118,8 @@ def speculatable() -> frozenset[str]:
 
 
 def alternatives(f: Facts) -> list[tuple[tuple[str, ...], str, str]]:
-    """The hazard classes of a mnemonic: the modifiers that ask for it, the class, the SMs that it is for ('' for all)."""
+    """The hazard classes of a mnemonic: the modifiers that ask for it, the class, the SMs that it is for ('' for
+    all)."""
     out: list[tuple[tuple[str, ...], str, str]] = []
     for item in f.values.get("class", "").split("|"):
         where, _, sms = item.partition("/")

@@ -67,7 +67,8 @@ class Target:
         return [op for op in self._source.rows if self.rows(op)]
 
     def row_of(self, inst: Inst) -> Row | None:
-        """The row of an instruction by its mnemonic and modifiers (operands are not looked at, except where rows share modifiers)."""
+        """The row of an instruction by its mnemonic and modifiers (operands are not looked at, except where rows share
+        modifiers)."""
         plans = self._candidates(inst.op, inst.mods, tuple(o[0] for o in (*inst.dsts, *inst.srcs)))
         if plans:
             return plans[0].form.row
@@ -82,7 +83,8 @@ class Target:
         return "" if row is None else row.facts.get(name, "")
 
     def isa_class(self, inst: Inst) -> int:
-        """The class of instruction sets (`.nv.compat`) that an instruction belongs to: 1, or what the row's fact ``isa`` says, of certain modifiers where it names some (measured)."""
+        """The class of instruction sets (`.nv.compat`) that an instruction belongs to: 1, or what the row's fact
+        ``isa`` says, of certain modifiers where it names some (measured)."""
         marked = self._classed.get(inst.op)
         if marked is None:
             marked = self._classed[inst.op] = any("isa" in row.facts for row in self.rows(inst.op))
@@ -158,7 +160,8 @@ class Target:
     def complete(
         self, op: str, mods: tuple[str, ...], dsts: tuple[Operand, ...], srcs: tuple[Operand, ...]
     ) -> tuple[tuple[Operand, ...], tuple[Operand, ...]]:
-        """Fill omitted slots with their defaults; of several rows that take the operands, one with an encoding for them goes first.
+        """Fill omitted slots with their defaults; of several rows that take the operands, one with an encoding for them
+        goes first.
 
         Raises CompileError where no row of the mnemonic takes these operands.
         """
@@ -223,7 +226,8 @@ class Target:
         return plans
 
     def match(self, inst: Inst, widths: bool = False) -> Form | None:
-        """The form that takes the instruction's operands and modifiers on this SM; with ``widths`` register widths count too."""
+        """The form that takes the instruction's operands and modifiers on this SM; with ``widths`` register widths
+        count too."""
         plan = self.plan(inst)
         if plan is None:
             return None
@@ -256,10 +260,11 @@ class Target:
         return None
 
     def encode(self, inst: Inst, pc: int = 0, label_pc: LabelPc | None = None) -> int:
-        """The 128-bit word. ``pc``: byte address of the instruction; ``label_pc``: block id -> byte address (mapping or callable).
+        """The 128-bit word. ``pc``: byte address of the instruction; ``label_pc``: block id -> byte address (mapping or
+        callable).
 
-        Raises CompileError that names the instruction and the reason. An operand with a symbol encodes as 0 plus its offset;
-        the caller makes the relocation.
+        Raises CompileError that names the instruction and the reason. An operand with a symbol encodes as 0 plus its
+        offset; the caller makes the relocation.
         """
         ops = (*inst.dsts, *inst.srcs)
         try:
@@ -285,7 +290,8 @@ class Target:
     # -- decode -------------------------------------------------------------------------------------------------
 
     def decode(self, word: int, pc: int = 0) -> Inst | Refusal:
-        """The instruction in a word, or a :class:`Refusal`. Branch targets come as ``Imm`` with the absolute byte address."""
+        """The instruction in a word, or a :class:`Refusal`. Branch targets come as ``Imm`` with the absolute byte
+        address."""
         found = self.decode_plan(word, pc)
         return found if isinstance(found, Refusal) else found[0]
 
@@ -349,8 +355,9 @@ class Target:
     ) -> str:
         """The instruction as nvdisasm prints it, without semicolon. Raises CompileError where no form takes it.
 
-        ``instead``: texts of some operands by their index in dsts and srcs together (labels, relocated symbols). ``exact``: with notes behind it
-        (:mod:`ir_format.isa.exact`), so that :meth:`parse` gives this very instruction back.
+        ``instead``: texts of some operands by their index in dsts and srcs together (labels, relocated symbols).
+        ``exact``: with notes behind it (:mod:`ir_format.isa.exact`), so that :meth:`parse` gives this very instruction
+        back.
         """
         if plan is None:
             plan = self.plan(inst)
@@ -387,7 +394,8 @@ class Target:
         return " ".join((text, *notes(self, inst, pc, plan, text)))
 
     def parse(self, text: str, pc: int = 0) -> Inst:
-        """Read nvdisasm's text of one instruction, with or without notes; without them ``ctl`` is None. Raises CompileError."""
+        """Read nvdisasm's text of one instruction, with or without notes; without them ``ctl`` is None. Raises
+        CompileError."""
         from ir_format.isa import text as reader
 
         return reader.parse(self, text, pc)
@@ -421,7 +429,8 @@ _KINDS: dict[str, frozenset[str]] = {
 
 
 def _fill(slots: list[Slot], kinds: list[frozenset[str]], given: tuple[Operand, ...]) -> tuple[Operand, ...] | None:
-    """Operands for all slots, defaults where some were omitted; None where they do not fit. ``kinds``: what each slot may hold."""
+    """Operands for all slots, defaults where some were omitted; None where they do not fit. ``kinds``: what each slot
+    may hold."""
     if len(given) == len(slots):
         return given if all([o[0] in k for o, k in zip(given, kinds)]) else None
     out: list[Operand] = []

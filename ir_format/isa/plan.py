@@ -1,6 +1,7 @@
 """From a row to plans: a plan is a row at one SM, in one operand form, with one choice of modifiers.
 
-All that encode, decode, print and parse need is settled when a plan is made, so that the work per instruction is a few calls.
+All that encode, decode, print and parse need is settled when a plan is made, so that the work per instruction is a few
+calls.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ from ir_format.model import ABS, INV, NEG, REUSE, ZERO, Const, Imm, Mem, Name, O
 
 GUARD_MASK = 0xF << 12
 CTL_MASK = 0x1FFFF << 105  # stall, yield, scoreboards, waits; the reuse bits 122-125 belong to the slots
-#: Bit of the reuse hint by the lowest bit of the register field; the metadata and scales of matrix products have theirs elsewhere.
+#: Bit of the reuse hint by the lowest bit of the register field; the metadata and scales of matrix products have theirs
+#: elsewhere.
 REUSE_BIT = {24: 1 << 122, 32: 1 << 123, 64: 1 << 124, 40: 1 << 50, 52: 1 << 51}
 OPCODE_MASK = 0xFFF
 
@@ -82,14 +84,16 @@ class Slot:
         self.is_predicate = is_predicate  # written as one in the row
 
     def hidden(self, o: Operand) -> int:
-        """Encoder of a slot that is not printed: no bits. Raises Mismatch for another operand than the slot holds then."""
+        """Encoder of a slot that is not printed: no bits. Raises Mismatch for another operand than the slot holds
+        then."""
         held = self.default
         if o != held and not (isinstance(o, Reg) and isinstance(held, Reg) and o[:2] == held[:2] and o[4] == held[4]):
             raise Mismatch(f"operand {self.name} must be {operand_text(held)} here")  # type: ignore[arg-type]
         return 0
 
     def takes(self, o: Operand) -> bool:
-        """Whether the slot holds the operand; virtual register numbers count as any, and so do places of branch targets."""
+        """Whether the slot holds the operand; virtual register numbers count as any, and so do places of branch
+        targets."""
         if self.shown and self.codec.placed:
             return True
         try:
@@ -100,9 +104,9 @@ class Slot:
 
 
 class Plan:
-    """See the module text. ``value``/``mask``: the bits that no operand, guard or control field owns. ``shared``: bits that two operands own.
-    ``encoders``: of each slot, None where the bits depend on where the instruction stands. ``kinds``: of operands that each slot of the row may hold in some form,
-    filled when first asked for."""
+    """See the module text. ``value``/``mask``: the bits that no operand, guard or control field owns. ``shared``: bits
+    that two operands own. ``encoders``: of each slot, None where the bits depend on where the instruction stands.
+    ``kinds``: of operands that each slot of the row may hold in some form, filled when first asked for."""
 
     __slots__ = ("derived", "encoders", "form", "hints", "kinds", "mask", "mods", "ndst", "shared", "slots", "value")
 
@@ -309,7 +313,8 @@ class Form:
         return Plan(self, mods, slots, len(row.dsts), value, owned)
 
     def _codec(self, place: int, spec: SlotSpec, width: int, mods: tuple[str, ...]) -> tuple[Codec, dict[_Shape, bool]]:
-        """The codec of a slot, and what is known of it. Plans share those of registers: modifiers only say whether a sign is an inversion there."""
+        """The codec of a slot, and what is known of it. Plans share those of registers: modifiers only say whether a
+        sign is an inversion there."""
         key = place, width, spec.inv == "*" or (spec.inv != "" and spec.inv in mods)
         found = self.codecs.get(key)
         if found is None:
@@ -325,7 +330,8 @@ _REGISTERS = frozenset(("alu", "R", "Rn", "UR", "URn", "P", "UP", "B"))
 
 
 def choose(specs: tuple[ModSpec, ...], mods: tuple[str, ...]) -> list[int] | None:
-    """Values of the modifier groups that print as ``mods``; derived names may be there or not. None where nothing fits."""
+    """Values of the modifier groups that print as ``mods``; derived names may be there or not. None where nothing
+    fits."""
 
     def walk(i: int, j: int) -> list[int] | None:
         if i == len(specs):
@@ -381,12 +387,14 @@ def _flags(spec: SlotSpec, pos: int, inv: bool, reuse: bool, reuse_at: int = 0, 
 
 
 def _reuse_at(spec: SlotSpec, form: Form) -> int:
-    """Which operand's reuse bit: by place in the three-operand scheme, where the b of AC layouts is the third (measured)."""
+    """Which operand's reuse bit: by place in the three-operand scheme, where the b of AC layouts is the third
+    (measured)."""
     return 64 if spec.name == "c" or form.row.layout in ("AC", "AY") else 32
 
 
 def _has_reuse(row: Row, spec: SlotSpec) -> bool:
-    """Whether a register slot may carry a reuse hint: all of arithmetic, where the row does not say otherwise (``reuse=ab``, ``reuse=1``, ``reuse=0``)."""
+    """Whether a register slot may carry a reuse hint: all of arithmetic, where the row does not say otherwise
+    (``reuse=ab``, ``reuse=1``, ``reuse=0``)."""
     said = row.facts.get("reuse")
     if said is not None:
         return said == "1" or spec.name in said
@@ -474,7 +482,8 @@ def make_codec(spec: SlotSpec, form: Form, width: int, mods: tuple[str, ...]) ->
 
 
 def imm_style(row: Row, mods: tuple[str, ...]) -> str:
-    """How the row prints an immediate. ``src``: by the source type, the last type modifier; ``int``: signed for signed types."""
+    """How the row prints an immediate. ``src``: by the source type, the last type modifier; ``int``: signed for signed
+    types."""
     style = row.facts.get("imm", "s")
     if style == "f16x2" and "BF16_V2" in mods:
         return "bf16x2"

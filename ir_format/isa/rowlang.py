@@ -7,8 +7,10 @@ A row reads::
 and continues on indented lines.  ``docs/isa.md`` describes it; in short:
 
 * ``NAME`` is the mnemonic with its fixed modifiers (``IMAD.WIDE``).
-* ``OPC`` is the base opcode in hex (bits 0-8) for the arithmetic layouts, or all twelve bits for layout ``-``; ``+91`` sets bit 91.
-* ``LAYOUT`` names which operand may be a register, an immediate, a constant or a uniform register (table :data:`LAYOUTS`).
+* ``OPC`` is the base opcode in hex (bits 0-8) for the arithmetic layouts, or all twelve bits for layout ``-``; ``+91``
+  sets bit 91.
+* ``LAYOUT`` names which operand may be a register, an immediate, a constant or a uniform register (table
+  :data:`LAYOUTS`).
 * A slot is ``name[width][/group][-|~][<enum>@bits][@bits][?[COND]][=default]``.
 * A modifier is ``.NAME@bit`` (printed when the bit is 1), ``.NAME@bit=0`` (printed when 0), ``.NAME`` (always) or
   ``.{A B _ ?}[:group]@lo-hi`` / ``.enum[:group]@lo-hi`` (``_`` prints nothing, ``?`` is undefined).
@@ -35,7 +37,8 @@ class RowError(ValueError):
 
 
 class Enum(NamedTuple):
-    """A named value table. ``names[i]``: text of value i, '' prints nothing, None undefined. ``width[i]``: words it stands for, 0 = unsaid."""
+    """A named value table. ``names[i]``: text of value i, '' prints nothing, None undefined. ``width[i]``: words it
+    stands for, 0 = unsaid."""
 
     names: tuple[str | None, ...]
     width: tuple[int, ...]
@@ -60,7 +63,8 @@ class SlotSpec(NamedTuple):
 
 
 class ModSpec(NamedTuple):
-    """One modifier group as written. ``values[i]``: text for value i, '' nothing, None undefined. ``cond``: derived from operands."""
+    """One modifier group as written. ``values[i]``: text for value i, '' nothing, None undefined. ``cond``: derived
+    from operands."""
 
     values: tuple[str | None, ...]
     width: tuple[int, ...]
@@ -86,8 +90,8 @@ class Row(NamedTuple):
     text: str
 
 
-#: layout -> {form letters of the flexible operands: value of bits 9-11}.  The first letter belongs to b, the second to c.
-#: r register, i immediate, k constant, u uniform register, x constant through a descriptor (``cx``).
+#: layout -> {form letters of the flexible operands: value of bits 9-11}.  The first letter belongs to b, the second to
+#: c. r register, i immediate, k constant, u uniform register, x constant through a descriptor (``cx``).
 LAYOUTS: dict[str, dict[str, int]] = {
     "ABC": {"rr": 1, "ri": 2, "rk": 3, "ir": 4, "kr": 5, "ur": 6, "ru": 7, "rx": 3, "xr": 5},
     "ABc": {"rr": 1, "ir": 4, "kr": 5, "ur": 6, "xr": 5},
@@ -220,7 +224,8 @@ def parse_slot(text: str, layout: str) -> SlotSpec:
 
 
 def parse_enum(items: str) -> Enum:
-    """``A B:2 _ ?``: names with an optional width in words behind a colon; ``N=A`` goes on at value N; ``*=SR`` names the gaps SRn."""
+    """``A B:2 _ ?``: names with an optional width in words behind a colon; ``N=A`` goes on at value N; ``*=SR`` names
+    the gaps SRn."""
     names: list[str | None] = []
     width: list[int] = []
     for item in items.split():

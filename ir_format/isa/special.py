@@ -155,11 +155,12 @@ class LdcCodec(Codec):
 class MemCodec(Codec):
     """A memory address.
 
-    Arguments: ``R24`` base at 24-31, ``O40-63`` signed byte offset (``O40-56*32``: in units of 32), ``U32`` uniform register (base or
-    descriptor) at 32, ``S78`` scale of the base at 78-79; ``W90`` and ``X76``: see :func:`address_bits`. The form letter says which parts
-    there are: r none, u uniform base, v ``R.U32 + UR``, w ``R.64 + UR``, d ``desc[UR][R.64]``. ``!dp``: RZ can't be the base in these forms
-    (nvdisasm refuses it, or prints what another form prints); ``Z``: URZ is not printed in w, ``Zv`` in v and w, where RZ is; ``Y``: an absolute address is signed too; ``A``: one with a uniform
-    register is unsigned too.
+    Arguments: ``R24`` base at 24-31, ``O40-63`` signed byte offset (``O40-56*32``: in units of 32), ``U32`` uniform
+    register (base or descriptor) at 32, ``S78`` scale of the base at 78-79; ``W90`` and ``X76``: see
+    :func:`address_bits`. The form letter says which parts there are: r none, u uniform base, v ``R.U32 + UR``, w
+    ``R.64 + UR``, d ``desc[UR][R.64]``. ``!dp``: RZ can't be the base in these forms (nvdisasm refuses it, or prints
+    what another form prints); ``Z``: URZ is not printed in w, ``Zv`` in v and w, where RZ is; ``Y``: an absolute
+    address is signed too; ``A``: one with a uniform register is unsigned too.
     """
 
     __slots__ = (
@@ -189,12 +190,14 @@ class MemCodec(Codec):
         args = spec.args.split(",")
         #: an absolute address (RZ as base) is printed unsigned (measured)
         self.absolute = spec.kind == "M" and "Y" not in args and (self.letter == "r" or "A" in args)
-        #: RZ as base is undefined in w addresses from sm_90 on; before, a v address with RZ prints as the w one does (measured)
+        #: RZ as base is undefined in w addresses from sm_90 on; before, a v address with RZ prints as the w one does
+        #: (measured)
         self.nozero = (self.letter == ("v" if form.sm < 90 else "w")) or any(
             a[0] == "!" and self.letter in a for a in args
         )
         self.quiet = next((a for a in args if a[0] == "Z"), "")
-        #: URZ is not there where its text is that of the descriptor form, whose descriptor is not printed (measured, sm_80 to sm_89)
+        #: URZ is not there where its text is that of the descriptor form, whose descriptor is not printed (measured,
+        #: sm_80 to sm_89)
         self.nourz = self.quiet == "Zv" and self.letter == "w" and form.sm < 90
         self.next = 0  # 1: the register after the one in the field
         self.ur = (1 << ur_bits(form.sm)) - 1
@@ -427,7 +430,8 @@ class HiddenCodec(ImmCodec):
 
 
 def address_bits(letters: str, args: str, layout: str, sm: int) -> dict[int, int]:
-    """Bits that tell address forms apart: 91 a uniform register; ``W``: the base is 64 bits wide; ``X``: the uniform register is a descriptor."""
+    """Bits that tell address forms apart: 91 a uniform register; ``W``: the base is 64 bits wide; ``X``: the uniform
+    register is a descriptor."""
     fixed = {91: int(letters != "r")}
     if layout.startswith("G") and letters != "r":
         fixed[_arg(args, "W", 90)] = int(letters != "v")
@@ -468,7 +472,8 @@ def mem_text(o: Mem, hide_desc: bool = False, show_base: bool = False) -> str:
 
 
 def swizzles() -> tuple[str, ...]:
-    """The 256 signs of FSWZADD: per lane pair of the two quads, highest first, both added, one negated, or the first left out."""
+    """The 256 signs of FSWZADD: per lane pair of the two quads, highest first, both added, one negated, or the first
+    left out."""
     pairs = ("PP", "PN", "NP", "ZP")
     return tuple(["".join(pairs[v >> at & 3] for at in (6, 4, 2, 0)) for v in range(256)])
 

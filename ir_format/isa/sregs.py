@@ -1,7 +1,8 @@
-"""Special registers: which differ between threads of a warp, which stay as they are while a thread runs, which tell the time.
+"""Special registers: which differ between threads of a warp, which stay as they are while a thread runs, which tell the
+time.
 
-A name speaks of every register that begins with it (``SR_TID`` of ``SR_TID.X``). Documented (PTX manual) but for SR_SWINHI, SR_CgaCtaId and SRZ, which are
-measured in ptxas's code: computed once, read everywhere.
+A name speaks of every register that begins with it (``SR_TID`` of ``SR_TID.X``). Documented (PTX manual) but for
+SR_SWINHI, SR_CgaCtaId and SRZ, which are measured in ptxas's code: computed once, read everywhere.
 """
 
 from __future__ import annotations

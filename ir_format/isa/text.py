@@ -1,7 +1,8 @@
 """Read nvdisasm's text of one instruction.
 
-The text is matched against the plans of the mnemonic: operand texts are dealt to the printed slots from left to right, optional slots may
-be passed over. What the text does not say takes its default: hidden fields, the descriptor of a global access before sm_90 (URZ), the payload of a NaN.
+The text is matched against the plans of the mnemonic: operand texts are dealt to the printed slots from left to right,
+optional slots may be passed over. What the text does not say takes its default: hidden fields, the descriptor of a
+global access before sm_90 (URZ), the payload of a NaN.
 """
 
 from __future__ import annotations
@@ -128,7 +129,8 @@ def _deal(plan: Plan, items: list[str], pc: int) -> list[Operand] | None:
 
 
 def _pair_up(plan: Plan, ops: list[Operand]) -> list[Operand]:
-    """A descriptor that is not printed and is the register after another operand's (LDGSTS, sm_80 to sm_89) comes from that operand."""
+    """A descriptor that is not printed and is the register after another operand's (LDGSTS, sm_80 to sm_89) comes from
+    that operand."""
     for k, slot in enumerate(plan.slots):
         codec, o = slot.codec, ops[k]
         if isinstance(codec, MemCodec) and codec.hidden and codec.next and isinstance(o, Mem) and o.desc is not None:

@@ -1,6 +1,8 @@
-"""Codecs of operands that are addresses in uniform registers behind a keyword: ``tmem[UR4+0x10]``, ``gdesc[UR8].A_KEEP``, ``tmem[UR4], idesc[UR5]``.
+"""Codecs of operands that are addresses in uniform registers behind a keyword: ``tmem[UR4+0x10]``,
+``gdesc[UR8].A_KEEP``, ``tmem[UR4], idesc[UR5]``.
 
-The operand is a Mem without a base: ``ubase`` holds the register of ``tmem``, ``desc`` that of ``gdesc``; a suffix stands in the register's ``mod``.
+The operand is a Mem without a base: ``ubase`` holds the register of ``tmem``, ``desc`` that of ``gdesc``; a suffix
+stands in the register's ``mod``.
 """
 
 from __future__ import annotations
@@ -20,7 +22,8 @@ if TYPE_CHECKING:
 class KeywordCodec(Codec):
     """``tmem[UR+offset]`` or ``gdesc[UR]``.
 
-    Slot kinds ``TM`` and ``GD``; the register's field is at the slot's bit, ``O40-63+72-79`` in the arguments is a signed offset.
+    Slot kinds ``TM`` and ``GD``; the register's field is at the slot's bit, ``O40-63+72-79`` in the arguments is a
+    signed offset.
     """
 
     __slots__ = ("descriptor", "obits", "pos", "subs", "subs_back", "ur", "width", "word")
@@ -93,7 +96,8 @@ class KeywordCodec(Codec):
 
 
 class PairCodec(KeywordCodec):
-    """``tmem[UR4], idesc[UR5]``: a register pair that prints as two operands (slot kind ``TI``): metadata address and instruction descriptor."""
+    """``tmem[UR4], idesc[UR5]``: a register pair that prints as two operands (slot kind ``TI``): metadata address and
+    instruction descriptor."""
 
     __slots__ = ()
 

@@ -1,11 +1,14 @@
-"""How many registers the operands of a texture or surface instruction touch: it depends on modifiers and on other operands.
+"""How many registers the operands of a texture or surface instruction touch: it depends on modifiers and on other
+operands.
 
-A texture instruction takes a list of values: array index and coordinates, then handle (``.B``), level of detail, offsets, compare value, sample. Operand
-``a`` has array index and coordinates, ``b`` the rest. With ``.SCR`` (at most four values) the list is cut in the middle instead: two go to ``a``, what
-is left to ``b``; of two, one each. TXD has handle, coordinates, and one register for array index and offsets in ``a``, pairs of derivatives in ``b``.
+A texture instruction takes a list of values: array index and coordinates, then handle (``.B``), level of detail,
+offsets, compare value, sample. Operand ``a`` has array index and coordinates, ``b`` the rest. With ``.SCR`` (at most
+four values) the list is cut in the middle instead: two go to ``a``, what is left to ``b``; of two, one each. TXD has
+handle, coordinates, and one register for array index and offsets in ``a``, pairs of derivatives in ``b``.
 
-Results: the components that the mask asks for, packed; the first two registers are ``d``, the others ``e``. ``.F16`` puts two components into
-a register. Measured on ptxas 13.0: which input ends in which register, for every PTX form (tests/lower/texture_trace.py).
+Results: the components that the mask asks for, packed; the first two registers are ``d``, the others ``e``. ``.F16``
+puts two components into a register. Measured on ptxas 13.0: which input ends in which register, for every PTX form
+(tests/lower/texture_trace.py).
 """
 
 from __future__ import annotations

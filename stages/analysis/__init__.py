@@ -1,1 +1,2 @@
-"""What several stages ask about a function: dependences, divergence, register limits, calling convention. It imports no stage."""
+"""What several stages ask about a function: dependences, divergence, register limits, calling convention. It imports no
+stage."""

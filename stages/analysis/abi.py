@@ -1,9 +1,9 @@
 """Who destroys what at a call, and in which order the functions of a unit are allocated.
 
-Callees inside the unit that only direct calls reach are allocated first, and their callers know exactly what they write: nothing needs to be
-saved. Recursive functions, functions whose address is taken, the function that is a unit by itself, and everything outside the unit keep
-the measured convention: R1, R2, R16-R19, R22-R31 and the upper half of each eight from R32 up survive a call; B6 and up survive;
-no P, UP or UR does.
+Callees inside the unit that only direct calls reach are allocated first, and their callers know exactly what they
+write: nothing needs to be saved. Recursive functions, functions whose address is taken, the function that is a unit by
+itself, and everything outside the unit keep the measured convention: R1, R2, R16-R19, R22-R31 and the upper half of
+each eight from R32 up survive a call; B6 and up survive; no P, UP or UR does.
 """
 
 from __future__ import annotations

@@ -1,10 +1,13 @@
 """The dependence graph of a block: which instruction must stay behind which, and after how many cycles it can follow.
 
-Registers of every file (guards, predicates, convergence barriers too), memory by space, and instructions that nothing may pass. Register distances come from
-:mod:`ir_format.hazards`; a result behind a scoreboard counts its estimated latency, since only the order depends on it: safety is the business of
-:mod:`stages.schedule.control`, which looks at the final order again.
+Registers of every file (guards, predicates, convergence barriers too), memory by space, and instructions that nothing
+may pass. Register distances come from :mod:`ir_format.hazards`; a result behind a scoreboard counts its estimated
+latency, since only the order depends on it: safety is the business of :mod:`stages.schedule.control`, which looks at
+the final order again.
 
-The virtual registers of :mod:`stages.optimize.order` go through the same builder, with another :class:`Model`. The graph stays linear in the block: an access is compared with a bounded number of earlier ones, then it becomes a fence of its space.
+The virtual registers of :mod:`stages.optimize.order` go through the same builder, with another :class:`Model`. The
+graph stays linear in the block: an access is compared with a bounded number of earlier ones, then it becomes a fence of
+its space.
 """
 
 from __future__ import annotations
@@ -26,19 +29,21 @@ FENCES: Final = facts.having("fence")
 
 
 def fences(inst: Inst) -> bool:
-    """Whether memory accesses do not move over an instruction: :data:`FENCES`, and what has ``attrs["fence"]`` (the NOP behind an acquire, or of a warp that is together)."""
+    """Whether memory accesses do not move over an instruction: :data:`FENCES`, and what has ``attrs["fence"]`` (the NOP
+    behind an acquire, or of a warp that is together)."""
     return inst.op in FENCES or (inst.attrs is not None and "fence" in inst.attrs)
 
 
-#: Instructions in which the threads of a warp meet keep their order. Matrix products, their loads and stores do not: the threads of a block's warp are
-#: together for all of them (ptxas moves them past one another too: measured).
+#: Instructions in which the threads of a warp meet keep their order. Matrix products, their loads and stores do not:
+#: the threads of a block's warp are together for all of them (ptxas moves them past one another too: measured).
 MEETINGS: Final = facts.having("meets")
 _SPECIAL: Final = facts.having("sreg")
 _STRONG: Final = ("STRONG", "MMIO")
 
 
 def ordered(inst: Inst) -> bool:
-    """Whether an access is volatile or atomic: it is done once for each time, in the order of such accesses. Shared memory's have ``attrs["strong"]``, not a field."""
+    """Whether an access is volatile or atomic: it is done once for each time, in the order of such accesses. Shared
+    memory's have ``attrs["strong"]``, not a field."""
     return any(m.startswith(_STRONG) for m in inst.mods) or (inst.attrs is not None and "strong" in inst.attrs)
 
 
@@ -80,7 +85,8 @@ class Graph:
 
 
 class Front:
-    """What may come next while the nodes of a graph are put in order. ``earliest[n]``: cycle at which all that ``n`` waits for is there."""
+    """What may come next while the nodes of a graph are put in order. ``earliest[n]``: cycle at which all that ``n``
+    waits for is there."""
 
     __slots__ = ("_succs", "_waits", "earliest")
 
@@ -119,7 +125,8 @@ def is_wall(inst: Inst) -> bool:
 
 
 class _Space:
-    """Accesses of one memory space since the last fence: (node, place), newest last. ``floor``: node that later accesses stay behind."""
+    """Accesses of one memory space since the last fence: (node, place), newest last. ``floor``: node that later
+    accesses stay behind."""
 
     __slots__ = ("floor", "loads", "stores")
 
@@ -130,7 +137,8 @@ class _Space:
 
 
 class Memory:
-    """Order of memory accesses. A place is (base identity, first byte, end) or None when it may be anywhere in its space."""
+    """Order of memory accesses. A place is (base identity, first byte, end) or None when it may be anywhere in its
+    space."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
@@ -194,9 +202,10 @@ Uses = Sequence[tuple[int, str, object]]  # (cell, role or result name, ...)
 
 
 class Model(Protocol):
-    """What the graph needs to know about registers. Physical registers have distances per role (:class:`Physical`), virtual ones estimates
-    (:mod:`stages.optimize.order`). ``late[n]``: cycles to the readers of all results of ``n``, -1 where it depends on the reader; ``after[n]``: to the
-    next writer of its results; ``until[n]``: from ``n`` as a reader to the next writer. ``heirs``: (node, cell written) -> a cell whose readers stay in front."""
+    """What the graph needs to know about registers. Physical registers have distances per role (:class:`Physical`),
+    virtual ones estimates (:mod:`stages.optimize.order`). ``late[n]``: cycles to the readers of all results of ``n``,
+    -1 where it depends on the reader; ``after[n]``: to the next writer of its results; ``until[n]``: from ``n`` as a
+    reader to the next writer. ``heirs``: (node, cell written) -> a cell whose readers stay in front."""
 
     late: list[int]
     after: list[int]
@@ -353,8 +362,8 @@ _NO_MEMORY: Final = facts.reading("const")
 
 
 def place_at(inst: Inst, node: int, writers: dict[int, int], first_cell: Callable[[Reg], int]) -> Place | None:
-    """Identity of the base (which value of which registers, which symbol) and the bytes touched behind it. ``writers`` (cell -> node) is as of after
-    ``node``: an access that overwrites its own base has no place."""
+    """Identity of the base (which value of which registers, which symbol) and the bytes touched behind it. ``writers``
+    (cell -> node) is as of after ``node``: an access that overwrites its own base has no place."""
     where = next((o for o in (*inst.dsts, *inst.srcs) if type(o) is Mem), None)
     if where is None:
         return None

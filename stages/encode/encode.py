@@ -1,6 +1,7 @@
 """Machine code of a unit: every function becomes a :class:`~ir_format.model.Code` record.
 
-Functions stay apart, each from offset 0; `elf` places them one behind the other and fills the places that the relocations name.
+Functions stay apart, each from offset 0; `elf` places them one behind the other and fills the places that the
+relocations name.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ _WARP_WIDE = facts.exchanging()
 
 
 def encode_unit(unit: Unit, header: Header) -> Unit:
-    """Encode every function of the unit, in place. Raises CompileError with the PTX line of the instruction that has no encoding."""
+    """Encode every function of the unit, in place. Raises CompileError with the PTX line of the instruction that has no
+    encoding."""
     target = isa.target(header.target)
     unit.code = [encode_function(f, target) for f in unit.functions]
     if sm_facts(header.target).compat:
@@ -107,7 +109,8 @@ def block_offsets(f: Function) -> dict[int, int]:
 
 
 def _behind_meeting(f: Function, inst: Inst, begin: dict[int, int]) -> dict[int, int]:
-    """Where a BSSY points to: behind the BSYNC of its barrier, with which the block that it names starts (measured: so in all of ptxas's code)."""
+    """Where a BSSY points to: behind the BSYNC of its barrier, with which the block that it names starts (measured: so
+    in all of ptxas's code)."""
     barrier = next((o for o in (*inst.dsts, *inst.srcs) if type(o) is Reg and o.file == "B"), None)
     named = [o.block for o in inst.srcs if type(o) is Label]
     for block in f.blocks:
@@ -119,8 +122,9 @@ def _behind_meeting(f: Function, inst: Inst, begin: dict[int, int]) -> dict[int,
 
 
 def _with_return(inst: Inst, block: Block, index: int, pc: int) -> Inst:
-    """Give an immediate about the block's next CALL its value: ``ret`` (in an object ``ret_lo`` and ``ret_hi``, halves of the address) is the offset behind the call (`elf` adds the function's place), ``dist``
-    the bytes from the LEPC before this instruction to behind the call."""
+    """Give an immediate about the block's next CALL its value: ``ret`` (in an object ``ret_lo`` and ``ret_hi``, halves
+    of the address) is the offset behind the call (`elf` adds the function's place), ``dist`` the bytes from the LEPC
+    before this instruction to behind the call."""
     k = next(
         (k for k, o in enumerate(inst.srcs) if isinstance(o, Imm) and o.fmt in ("ret", "ret_lo", "ret_hi", "dist")), -1
     )
@@ -215,7 +219,8 @@ def _mark(inst: Inst, pc: int, marks: list[tuple[str, int, int]], target: Target
 def _mark_barrier(
     inst: Inst, pc: int, marks: list[tuple[str, int, int]], attrs: dict[str, AttrValue], target: Target
 ) -> None:
-    """An operation on an mbarrier: which one and the parts of its address; beside it an operand that the instruction itself does not show."""
+    """An operation on an mbarrier: which one and the parts of its address; beside it an operand that the instruction
+    itself does not show."""
     operation, offset = attrs["mbarrier"], attrs.get("offset", 0)
     base, uniform = 0xFF, sm_facts(f"sm_{target.sm}").ur_zero
     where = next((o for o in (*inst.srcs, *inst.dsts) if isinstance(o, Mem)), None)

@@ -1,26 +1,35 @@
 """Builder: what a lowering rule sees, and the dispatch convention.
 
-A *rule* lowers one PTX instruction: ``def rule(b: Builder, inst: PtxInst) -> None``. A rule module (``alu.py``, ``memory.py``, ``math/f32.py``...)
-exports ``RULES: dict[str, Rule]``; :mod:`stages.lower.rules.table` merges them (a key that two modules claim is an error). Keys, most
-specific first, for an instruction with op ``cvt`` and types ``('f32', 's32')``:
+A *rule* lowers one PTX instruction: ``def rule(b: Builder, inst: PtxInst) -> None``. A rule module (``alu.py``,
+``memory.py``, ``math/f32.py``...) exports ``RULES: dict[str, Rule]``; :mod:`stages.lower.rules.table` merges them (a
+key that two modules claim is an error). Keys, most specific first, for an instruction with op ``cvt`` and types
+``('f32', 's32')``:
 
     ``cvt.f32.s32`` (op and all types)  >  ``cvt.f32`` (op and first type)  >  ``cvt`` (op)
 
-Ownership of the arithmetic types: integers, bits and predicates are the core's; everything on f16, bf16, f32, f64 and their packed
-forms (add, fma, setp, min, cvt from or to a float, div...), integer div/rem, and all transcendental functions are those of the ``math`` folder'.
+Ownership of the arithmetic types: integers, bits and predicates are the core's; everything on f16, bf16, f32, f64 and
+their packed forms (add, fma, setp, min, cvt from or to a float, div...), integer div/rem, and all transcendental
+functions are those of the ``math`` folder'.
 
 Conventions that every rule keeps:
 
-* **Registers.** A PTX register of 8, 16 or 32 bits is one R; the bits above its width are *undefined* (also for s8/s16 and f16), so an
-  instruction that looks at them (compare, shift right, widen, divide) extends first: :meth:`Builder.ext`. 64 bits are one R vreg of width 2,
-  128 bits one of width 4; f16x2 is packed in one R. Predicates are P vregs.
-* **Operands.** ``b.src(x, type)`` gives a SASS operand for a PTX source operand: a Reg (width 1, 2 or 4), or an :class:`Imm` that for a 64-bit type
-  holds all 64 bits; take it apart with ``b.lo``, ``b.hi``, ``b.word``. ``b.dst(x)`` gives the destination Reg (RZ or PT for the sink ``_``).
-* **Forms.** A rule may put an immediate or ``c[][]`` operand in any source slot; the legalize pass at the end of the stage moves it to a
-  register where the SM has no such form. Optional slots (unused predicate outputs and inputs) may be left out: `isa.complete` fills them.
-* **Guards.** The guard of the PTX instruction is applied by ``emit`` to every instruction that writes something else than a temporary of this rule or
-  that has an effect; ``emit(..., guard=p)`` is combined with it. A rule that makes blocks or calls wraps itself in ``with b.region():``,
-  which turns the guard into a branch. BSSY/BSYNC are inserted afterwards by :mod:`stages.lower.convergence.converge`: rules branch freely.
+* **Registers.** A PTX register of 8, 16 or 32 bits is one R; the bits above its width are *undefined* (also for s8/s16
+  and f16), so an
+  instruction that looks at them (compare, shift right, widen, divide) extends first: :meth:`Builder.ext`. 64 bits are
+  one R vreg of width 2, 128 bits one of width 4; f16x2 is packed in one R. Predicates are P vregs.
+* **Operands.** ``b.src(x, type)`` gives a SASS operand for a PTX source operand: a Reg (width 1, 2 or 4), or an
+  :class:`Imm` that for a 64-bit type
+  holds all 64 bits; take it apart with ``b.lo``, ``b.hi``, ``b.word``. ``b.dst(x)`` gives the destination Reg (RZ or PT
+  for the sink ``_``).
+* **Forms.** A rule may put an immediate or ``c[][]`` operand in any source slot; the legalize pass at the end of the
+  stage moves it to a
+  register where the SM has no such form. Optional slots (unused predicate outputs and inputs) may be left out:
+  `isa.complete` fills them.
+* **Guards.** The guard of the PTX instruction is applied by ``emit`` to every instruction that writes something else
+  than a temporary of this rule or
+  that has an effect; ``emit(..., guard=p)`` is combined with it. A rule that makes blocks or calls wraps itself in
+  ``with b.region():``, which turns the guard into a branch. BSSY/BSYNC are inserted afterwards by
+  :mod:`stages.lower.convergence.converge`: rules branch freely.
 * **Refusal.** ``raise b.unsupported(inst)`` for anything that is not lowered. Never emit something else instead.
 """
 
@@ -84,7 +93,8 @@ def is_signed(t: str) -> bool:
 
 
 class Builder:
-    """Builds one function. ``ctx`` holds what the functions of a unit share; ``pf`` is the PTX function, ``fn`` the one being made."""
+    """Builds one function. ``ctx`` holds what the functions of a unit share; ``pf`` is the PTX function, ``fn`` the one
+    being made."""
 
     __slots__ = (
         "block",
@@ -193,7 +203,8 @@ class Builder:
         return max(1, self.bits(t) // 32)
 
     def src(self, x: ptx.Operand, t: str) -> Reg | Imm:
-        """A source operand of PTX type ``t``: a Reg, or an Imm (64 bits wide for a 64-bit type, else a properly extended 32-bit one)."""
+        """A source operand of PTX type ``t``: a Reg, or an Imm (64 bits wide for a 64-bit type, else a properly
+        extended 32-bit one)."""
         k = type(x)
         if k is ptx.Reg:
             return self.reg(x.index)  # type: ignore[union-attr]

@@ -1,4 +1,5 @@
-"""Block cleanup after the rules ran: unreachable blocks go, jumps to the next block go, every function ends in a jump."""
+"""Block cleanup after the rules ran: unreachable blocks go, jumps to the next block go, every function ends in a
+jump."""
 
 from __future__ import annotations
 

@@ -1,11 +1,12 @@
 """Where the header of a texture, sampler or surface comes from.
 
-A handle in a register is the header's number (a texture object's low word; with separate samplers the sampler's handle has its own number). A name
-(`.texref`, `.samplerref`, `.surfref`) is a word of bank 0 behind the kernel's parameters, which the driver fills in: the unit attribute ``headers``
-lists (kind, symbol, byte offset), `elf` makes the relocations. All measured on ptxas 13.0.
+A handle in a register is the header's number (a texture object's low word; with separate samplers the sampler's handle
+has its own number). A name (`.texref`, `.samplerref`, `.surfref`) is a word of bank 0 behind the kernel's parameters,
+which the driver fills in: the unit attribute ``headers`` lists (kind, symbol, byte offset), `elf` makes the
+relocations. All measured on ptxas 13.0.
 
-Instructions of sm_75 to sm_89 take the place of the word (bank, number of the word), or the handle among their values (``.B``). From sm_90 on they take
-uniform registers: texture and sampler (0 where they are one); surfaces take one.
+Instructions of sm_75 to sm_89 take the place of the word (bank, number of the word), or the handle among their values
+(``.B``). From sm_90 on they take uniform registers: texture and sampler (0 where they are one); surfaces take one.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ def separate(b: Builder) -> bool:
 
 
 class Header:
-    """A header as PTX names it. ``texture``/``sampler``: byte offset of a word in bank 0, or a register with the number; None: there is none."""
+    """A header as PTX names it. ``texture``/``sampler``: byte offset of a word in bank 0, or a register with the
+    number; None: there is none."""
 
     __slots__ = ("sampler", "surface", "texture")
 
@@ -133,7 +135,8 @@ _TAGS = {"texref": 0x20000000, "samplerref": 0x40000000, "surfref": 0x80000000}
 
 
 def handle_of(b: Builder, name: str, kind: str) -> Reg:
-    """The handle that `mov.u64 d, name` gives: the header's number, and what kind of header it is.  Before sm_90 the number has its top bit set."""
+    """The handle that `mov.u64 d, name` gives: the header's number, and what kind of header it is.  Before sm_90 the
+    number has its top bit set."""
     low = _loaded(b, header_word(b, (_KINDS[kind], name)))
     if not b.has("header-in-uniform"):
         if kind == "samplerref":
@@ -148,7 +151,8 @@ def handle_of(b: Builder, name: str, kind: str) -> Reg:
 
 
 def header_word(b: Builder, *names: tuple[str, str]) -> int:
-    """Byte offset in bank 0 of the word for a name, or for a texture and its sampler; words are given in order of first use."""
+    """Byte offset in bank 0 of the word for a name, or for a texture and its sampler; words are given in order of first
+    use."""
     size = max((p.offset + p.size for p in b.pf.params), default=0)
     first = param_base(b) + (size + 3 & ~3)
     words: dict[int, list[tuple[str, str]]] = {}

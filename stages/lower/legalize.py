@@ -1,7 +1,8 @@
-"""Legal operand forms: every instruction gets all its slots, and an operand that no form of the SM takes moves to a register.
+"""Legal operand forms: every instruction gets all its slots, and an operand that no form of the SM takes moves to a
+register.
 
-Immediate operands that do not fit move by COPY; constant-bank operands by LDC (or MOV where arithmetic has constant operands); a negated or
-complemented operand that must move is moved plain and keeps its sign at the use.
+Immediate operands that do not fit move by COPY; constant-bank operands by LDC (or MOV where arithmetic has constant
+operands); a negated or complemented operand that must move is moved plain and keeps its sign at the use.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ _MOST = 1 << 14  # answers that are remembered
 
 
 def legalize(fn: Function, ctx: UnitContext, pf: PtxFunction) -> None:
-    """Complete and legalize every instruction of a function; CompileError names the PTX instruction that needs a form the SM lacks."""
+    """Complete and legalize every instruction of a function; CompileError names the PTX instruction that needs a form
+    the SM lacks."""
     forms = _forms(ctx.sm)
     for block in fn.blocks:
         out: list[Inst] = []
@@ -46,7 +48,8 @@ def _forms(sm: int) -> Forms:
 
 
 class Forms:
-    """Asks the instruction set about operand forms; remembers the answers for operands that differ in register numbers only."""
+    """Asks the instruction set about operand forms; remembers the answers for operands that differ in register numbers
+    only."""
 
     __slots__ = ("known", "machine")
 
@@ -55,7 +58,8 @@ class Forms:
         self.known: dict[Shape, tuple[Template, Template, bool] | None] = {}
 
     def complete(self, inst: Inst) -> bool:
-        """Fill the instruction's omitted slots; whether some form takes it then (False also where no row has such operands)."""
+        """Fill the instruction's omitted slots; whether some form takes it then (False also where no row has such
+        operands)."""
         shape = (inst.op, inst.mods, tuple([_bare(o) for o in inst.dsts]), tuple([_bare(o) for o in inst.srcs]))
         if shape in self.known:
             got = self.known[shape]

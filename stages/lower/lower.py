@@ -19,7 +19,8 @@ from stages.lower.rules.warpgroup import bind_vectors
 from stages.lower.spaces import param_base, place_descriptor, space_name
 from stages.lower.unit import UnitContext, function_places, new_function
 
-# A rule that trips over its operands (a forged stream, or a form that nobody thought of) refuses the instruction; tests let the exception through.
+# A rule that trips over its operands (a forged stream, or a form that nobody thought of) refuses the instruction; tests
+# let the exception through.
 SHOW_FAULTS = False
 _FAULTS = (AssertionError, AttributeError, IndexError, KeyError, TypeError, ValueError)
 
@@ -27,7 +28,8 @@ _LINKAGE = {"": "static", "extern": "extern", "visible": "visible", "weak": "wea
 
 
 def lower_module(module: PtxModule, header: Header) -> Module:
-    """The module record of level `ori`: variables and names; what is private to a kernel (shared, local) stays with its unit."""
+    """The module record of level `ori`: variables and names; what is private to a kernel (shared, local) stays with its
+    unit."""
     out = Module()
     places = {} if header.options.get("compile-only") else function_places(module)
     for v in module.variables:
@@ -177,7 +179,8 @@ def lower_function(ctx: UnitContext, pf: PtxFunction) -> None:
 
 
 def _debug_places(b: Builder) -> None:
-    """Where the debug sections' symbols of this function are: labels by their PTX line, variables by their place in their space."""
+    """Where the debug sections' symbols of this function are: labels by their PTX line, variables by their place in
+    their space."""
     names, pf, ctx = b.ctx.debug_names, b.pf, b.ctx
     places: list[tuple[str, int]] = []
     if pf.entry:
@@ -209,8 +212,8 @@ _ORDERED = frozenset(("volatile", "relaxed", "acquire", "release", "mmio", "asyn
 
 
 def _with_cache(b: Builder, inst: PtxInst) -> PtxInst:
-    """The instruction with the cache operator that the options ask for: the default where it has none, the forced one for any. Read-only loads follow
-    .cs alone (measured)."""
+    """The instruction with the cache operator that the options ask for: the default where it has none, the forced one
+    for any. Read-only loads follow .cs alone (measured)."""
     kind, known = _CACHING[inst.op]
     options = b.ctx.cache_options
     own = [m for m in inst.mods if m in known]

@@ -21,14 +21,16 @@ SCOPES = {"cta": "SM", "cluster": "GPU", "gpu": "GPU", "sys": "SYS"}
 
 
 class Where(NamedTuple):
-    """A resolved address: ``space`` after resolution, and the SASS operand (Mem, or Const for const and kernel parameters)."""
+    """A resolved address: ``space`` after resolution, and the SASS operand (Mem, or Const for const and kernel
+    parameters)."""
 
     space: str
     at: Mem | Const
 
 
 class Order(NamedTuple):
-    """Memory semantics of an instruction: ``sem`` weak, relaxed, acquire, release, acq_rel, volatile or mmio; ``scope`` cta, gpu..."""
+    """Memory semantics of an instruction: ``sem`` weak, relaxed, acquire, release, acq_rel, volatile or mmio; ``scope``
+    cta, gpu..."""
 
     sem: str
     scope: str
@@ -73,7 +75,8 @@ def invalidate(b: Builder) -> None:
 
 
 def acquired(b: Builder, o: Order, got: Iterable[Operand]) -> None:
-    """What follows an access that acquires, if it does: no later access starts before ``got`` is there. In a CTA a NOP waits for it (measured), beyond, L1 is emptied."""
+    """What follows an access that acquires, if it does: no later access starts before ``got`` is there. In a CTA a NOP
+    waits for it (measured), beyond, L1 is emptied."""
     if o.sem not in ("acquire", "acq_rel"):
         return
     if o.scope != "cta":
@@ -87,7 +90,8 @@ def acquired(b: Builder, o: Order, got: Iterable[Operand]) -> None:
 
 
 def mark_strong(b: Builder, o: Order, since: int) -> None:
-    """Accesses to shared memory have no field for their order: the attribute keeps volatile and atomic ones where they are, once for each time."""
+    """Accesses to shared memory have no field for their order: the attribute keeps volatile and atomic ones where they
+    are, once for each time."""
     if o.sem != "weak":
         for i in b.block.insts[since:]:
             if i.op in ("LDS", "STS"):
@@ -161,7 +165,8 @@ def _narrow(b: Builder, inst: PtxInst, space: str, base: Reg | Imm, offset: int)
 
 
 def _in_bank(b: Builder, bank: int, low: Reg | None, offset: int) -> Const:
-    """A word of a constant bank; what the field can't hold goes into the register (an address has 32 bits, what is beyond them is lost)."""
+    """A word of a constant bank; what the field can't hold goes into the register (an address has 32 bits, what is
+    beyond them is lost)."""
     if not 0 <= offset < (CONST_MAX if low is None else 0x8000):
         low, offset = _folded(b, low or RZ, offset), 0
     return Const("C", bank, offset, 1, low)

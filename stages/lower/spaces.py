@@ -19,7 +19,8 @@ SMEM_BASE = 0x400  # sm_90+: static shared memory starts here in the CTA's windo
 
 
 def space_name(mods: tuple[str, ...]) -> str:
-    """The state space among an instruction's modifiers: global, shared, shared::cluster, local, const, param, or '' (generic)."""
+    """The state space among an instruction's modifiers: global, shared, shared::cluster, local, const, param, or ''
+    (generic)."""
     for m in mods:
         base, _, sub = m.partition("::")
         if base in ("global", "shared", "local", "const", "param"):
@@ -28,7 +29,8 @@ def space_name(mods: tuple[str, ...]) -> str:
 
 
 def descriptor(b: Builder) -> Reg | None:
-    """The UR pair with the global-memory descriptor; None where the SM has none. Loaded in each block at first use; see :func:`place_descriptor`."""
+    """The UR pair with the global-memory descriptor; None where the SM has none. Loaded in each block at first use; see
+    :func:`place_descriptor`."""
     at = b.ctx.target.bank0.descriptor
     if at < 0:
         return None
@@ -166,7 +168,8 @@ def symbol_address(b: Builder, x: ptx.Sym) -> Reg | Imm:
 
 
 def window(b: Builder, space: str) -> Reg | None:
-    """The 64-bit base of a window in the generic space, as a fresh Reg; for shared on sm_90+ only the high word is not 0."""
+    """The 64-bit base of a window in the generic space, as a fresh Reg; for shared on sm_90+ only the high word is not
+    0."""
     bank = b.ctx.target.bank0
     d = b.r(2)
     if space == "shared" and bank.shared_window < 0:

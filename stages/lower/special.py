@@ -1,4 +1,5 @@
-"""Special registers: where each SM keeps the value. Measured with ptxas 13.0.88 on sm_75, 80, 89, 90, 100 unless a comment says otherwise."""
+"""Special registers: where each SM keeps the value. Measured with ptxas 13.0.88 on sm_75, 80, 89, 90, 100 unless a
+comment says otherwise."""
 
 from __future__ import annotations
 
@@ -48,7 +49,8 @@ _CGA_90 = {
     **{f"recip.{c}": 0x150 + 4 * i for c, i in _XYZ.items()},
 }  # fmt: skip
 
-# sm_80..89: ends of what is kept of shared memory for the driver (measured); cooperative groups of several warps keep their barriers there.
+# sm_80..89: ends of what is kept of shared memory for the driver (measured); cooperative groups of several warps keep
+# their barriers there.
 _RESERVED_80 = {"%reserved_smem_offset_end": 0x120, "%reserved_smem_offset_1": 0x124}
 
 

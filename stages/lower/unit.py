@@ -1,4 +1,5 @@
-"""What the functions of one unit share while they are lowered: target, module, symbols, shared-memory layout, helper functions."""
+"""What the functions of one unit share while they are lowered: target, module, symbols, shared-memory layout, helper
+functions."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ def align_up(n: int, a: int) -> int:
 
 
 class UnitContext:
-    """Shared state of a unit. ``module_vars``: module variables by name; ``funcs``: PTX functions of the unit and the helpers by name."""
+    """Shared state of a unit. ``module_vars``: module variables by name; ``funcs``: PTX functions of the unit and the
+    helpers by name."""
 
     __slots__ = (
         "_divisions",
@@ -79,7 +81,8 @@ class UnitContext:
     # ------------------------------------------------------------------ shared memory
 
     def _lay_out_shared(self) -> None:
-        """Static shared variables of the kernel in order of declaration; unsized extern arrays all start behind them."""
+        """Static shared variables of the kernel in order of declaration; unsized extern arrays all start behind
+        them."""
         static: list[tuple[str, PtxVar]] = []
         dynamic: list[PtxVar] = []
         for name in self.pu.variables:
@@ -188,8 +191,8 @@ class UnitContext:
         return decl.space if isinstance(decl, PtxVar) else ""
 
     def pointer_to(self, name: str) -> int:
-        """What a pointer to a function is in a whole program: its place in the table of functions that every kernel which calls by pointer has in bank 2
-        (see :func:`function_places`); 0 when there is no such function."""
+        """What a pointer to a function is in a whole program: its place in the table of functions that every kernel
+        which calls by pointer has in bank 2 (see :func:`function_places`); 0 when there is no such function."""
         if self._places is None:
             self._places = function_places(self.module)
         return self._places.get(name, 0)
@@ -223,7 +226,8 @@ class UnitContext:
 
 
 def function_places(module: PtxModule) -> dict[str, int]:
-    """Pointers to the functions of a whole program, by name: the same in all kernels, since memory hands them from one to the other."""
+    """Pointers to the functions of a whole program, by name: the same in all kernels, since memory hands them from one
+    to the other."""
     out = {name: 8 * (i + 1) for i, name in enumerate(module.functions)}
     for a in module.aliases:
         if a.aliasee in out:
@@ -232,8 +236,8 @@ def function_places(module: PtxModule) -> dict[str, int]:
 
 
 def _pointed(pu: PtxUnit, module: PtxModule) -> set[str]:
-    """The unit's functions to which pointers may exist: those that bodies or data name, and what no direct call reaches, which is here since other kernels
-    take its address."""
+    """The unit's functions to which pointers may exist: those that bodies or data name, and what no direct call
+    reaches, which is here since other kernels take its address."""
     own = {f.name: f for f in pu.functions[1:]}
     calls: dict[str, set[str]] = {}
     other = {a.name: a.aliasee for a in module.aliases}
@@ -261,7 +265,8 @@ def _pointed(pu: PtxUnit, module: PtxModule) -> set[str]:
 
 
 def _symbols(x: object) -> list[str]:
-    """Names in an operand that is no call's target: only a move's whole operand, or a vector's element, can be a function."""
+    """Names in an operand that is no call's target: only a move's whole operand, or a vector's element, can be a
+    function."""
     if type(x) is ptx.Sym:
         return [x.name]
     return [n for e in x.elems for n in _symbols(e)] if type(x) is ptx.Vec else []

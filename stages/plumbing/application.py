@@ -1,4 +1,5 @@
-"""The Typer application that all our command lines are made from: same help switches, no tracebacks in boxes, no shell completion to install."""
+"""The Typer application that all our command lines are made from: same help switches, no tracebacks in boxes, no shell
+completion to install."""
 
 from __future__ import annotations
 

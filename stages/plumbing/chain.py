@@ -1,7 +1,7 @@
 """The chain: its seven stages as one list.
 
-`parse` makes a stream from text and `elf` makes a cubin from a stream (:mod:`stages.plumbing.ends`); the five between them turn one level of the
-stream into the next and are rows here. Code of a stage is imported when the stage runs.
+`parse` makes a stream from text and `elf` makes a cubin from a stream (:mod:`stages.plumbing.ends`); the five between
+them turn one level of the stream into the next and are rows here. Code of a stage is imported when the stage runs.
 """
 
 from __future__ import annotations
@@ -76,13 +76,15 @@ override-directive-values def-load-cache def-store-cache force-load-cache force-
 warn-on-local-memory-usage warning-as-error disable-warnings explain legacy-bar-warp-wide-behavior sp-bounds-check compiler-annotations tensor-memory-checks
 blocks-are-clusters suppress-async-bulk-multicast-advisory-warning suppress-sparse-mma-advisory-info suppress-stack-size-warning accept-newer-ptx
 """
-#: The options that travel in a stream's header, by ptxas's long names (`tensor-memory-checks` holds which of two was given).
+#: The options that travel in a stream's header, by ptxas's long names (`tensor-memory-checks` holds which of two was
+#: given).
 OPTIONS: Final = frozenset(_OPTIONS.split())
 NAMES = ("parse", *(s.name for s in MIDDLE), "elf")
 
 
 def next_stage(header: Header) -> int:
-    """The place in NAMES of the stage that reads a stream: behind the last that wrote it; by its level where that is no stage of ours."""
+    """The place in NAMES of the stage that reads a stream: behind the last that wrote it; by its level where that is no
+    stage of ours."""
     last = header.producers[-1][0] if header.producers else ""
     if last in NAMES[:-1]:
         return NAMES.index(last) + 1
@@ -97,8 +99,9 @@ def stage(name: str) -> Stage:
 def check_stream(
     frames: Sequence[tuple[str, bytes]], level: str, target: str = "", given: Sequence[tuple[str, bytes]] = ()
 ) -> None:
-    """Judge a whole stream that another program wrote: its level, its target (when given), every record and every rule of the level. ``given``: the unit
-    records that the program was given, which must be there again. Raises StreamError."""
+    """Judge a whole stream that another program wrote: its level, its target (when given), every record and every rule
+    of the level. ``given``: the unit records that the program was given, which must be there again. Raises
+    StreamError."""
     from ir_format import ptx_wire
 
     header = wire.header_from_wire(wire.unpack(frames[0][1]))

@@ -1,7 +1,8 @@
-"""What every command line of ours does first and last: standard streams that may be closed, full or broken, and signals.
+"""What every command line of ours does first and last: standard streams that may be closed, full or broken, and
+signals.
 
-A signal ends a tool at once, without a traceback. A message that can't be written is lost, as with any C program; output that can't be written is an error of one
-line with the exit code of the tool.
+A signal ends a tool at once, without a traceback. A message that can't be written is lost, as with any C program;
+output that can't be written is an error of one line with the exit code of the tool.
 """
 
 from __future__ import annotations
@@ -75,7 +76,8 @@ def call(tool: str) -> None:
 
 
 def leave(name: str, code: int, failure: int, error: OSError | None = None) -> NoReturn:
-    """End the process with what it printed written out; ``failure`` is the exit code where that can't be done, or could not (``error``)."""
+    """End the process with what it printed written out; ``failure`` is the exit code where that can't be done, or could
+    not (``error``)."""
     try:
         sys.stdout.flush()
     except OSError as e:

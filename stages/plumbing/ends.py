@@ -35,7 +35,8 @@ def parse_to_stream(
     flush: Callable[[], object] | None = None,
     say: Callable[[str], object] = sys.stderr.write,
 ) -> int:
-    """Parse (name, bytes) sources into one module and write the `ptx` level. Returns 0, or 1 after errors (nothing is written then)."""
+    """Parse (name, bytes) sources into one module and write the `ptx` level. Returns 0, or 1 after errors (nothing is
+    written then)."""
     from ir_format import ptx_wire
     from stages.parse import parse_sources
 
@@ -88,7 +89,8 @@ def parse_to_stream(
 
 
 def _stacks(result: ParseResult, options: dict[str, AttrValue], say: Callable[[str], object]) -> str:
-    """With -g: which kernels need a stack of a size that is not known (measured: recursion counts, a call by pointer does not)."""
+    """With -g: which kernels need a stack of a size that is not known (measured: recursion counts, a call by pointer
+    does not)."""
     from stages.parse.bounds import recursive
 
     quiet = options.get("suppress-stack-size-warning") or options.get("disable-warnings")
@@ -108,15 +110,20 @@ def _stacks(result: ParseResult, options: dict[str, AttrValue], say: Callable[[s
 
 
 def _for_target(module: PtxModule, options: dict[str, AttrValue], say: Callable[[str], object]) -> str:
-    """Options that depend on the PTX's .target: said to be ignored where ptxas ignores them; the complaint where they would ask for other code."""
+    """Options that depend on the PTX's .target: said to be ignored where ptxas ignores them; the complaint where they
+    would ask for other code."""
     name = module.target.partition("_")[2]
     number, suffix = int("0" + name.rstrip("af")), name[-1:] in ("a", "f")
     if options.get("legacy-bar-warp-wide-behavior"):
         if number < 70:
-            return "ptxas fatal   : Option '--legacy-bar-warp-wide-behavior' is not supported by orias for a .target below sm_70\n"
+            return (
+                "ptxas fatal   : Option '--legacy-bar-warp-wide-behavior' is not supported by orias for a .target "
+                "below sm_70\n"
+            )
         if not options.get("disable-warnings"):
             say(
-                "ptxas warning : Command line option '--legacy-bar-warp-wide-behavior' not supported for '.target sm_70', will be ignored\n"
+                "ptxas warning : Command line option '--legacy-bar-warp-wide-behavior' not supported for '.target "
+                "sm_70', will be ignored\n"
             )
     if options.get("device-debug") and not options.get("disable-warnings"):
         held = {s.name for s in module.sections}
@@ -131,7 +138,8 @@ def _for_target(module: PtxModule, options: dict[str, AttrValue], say: Callable[
         if not (suffix and 100 <= number < 120):
             both = "--g-tensor-memory-access-check / --gno-tensor-memory-access-check"
             say(
-                f"ptxas info    : Command line option '{both}' not supported for '.target {module.target}', will be ignored\n"
+                f"ptxas info    : Command line option '{both}' not supported for '.target {module.target}', will be "
+                f"ignored\n"
             )
         elif checks == "g":
             return "ptxas fatal   : Option '--g-tensor-memory-access-check' is not supported by orias\n"
@@ -154,7 +162,8 @@ def _choose(result: ParseResult, wanted: tuple[AttrValue, ...], options: dict[st
 
 
 def elf_from_stream(inp: BinaryIO, write: Callable[[bytes], object], quiet: bool = False) -> int:
-    """Link a stream at level `encoded` and give the cubin's bytes to ``write``. Returns 0, or 1 (diagnostics printed, nothing written)."""
+    """Link a stream at level `encoded` and give the cubin's bytes to ``write``. Returns 0, or 1 (diagnostics printed,
+    nothing written)."""
     from stages.elf.link import link
     from stages.elf.report import usage_warnings
 

@@ -1,8 +1,9 @@
 """Output files: whole or not at all, and through whatever stands at the path.
 
-An ordinary file is replaced at once by a new one with the same mode bits, where a symbolic link leads; so nobody sees half a file, and a failed compile leaves
-what was there. A device, a FIFO and a descriptor (`/dev/stdout`, `/proc/self/fd/N`) are written to: replacing them would take them away from
-everybody else. The file that is being written has a random name of its own, is made exclusively, and follows no link.
+An ordinary file is replaced at once by a new one with the same mode bits, where a symbolic link leads; so nobody sees
+half a file, and a failed compile leaves what was there. A device, a FIFO and a descriptor (`/dev/stdout`,
+`/proc/self/fd/N`) are written to: replacing them would take them away from everybody else. The file that is being
+written has a random name of its own, is made exclusively, and follows no link.
 """
 
 from __future__ import annotations
@@ -16,13 +17,15 @@ from typing import Final
 pending: set[str] = set()
 #: Standard streams that were closed when the process began: nothing can be written through them.
 closed: set[int] = set()
-#: Error numbers that a message of this process named: what is still in a buffer fails again for the same reason, which is no news.
+#: Error numbers that a message of this process named: what is still in a buffer fails again for the same reason, which
+#: is no news.
 told: set[int | None] = set()
 _LINKS: Final = 40  # as many as the kernel follows
 
 
 def _target(path: str) -> str:
-    """The path behind all symbolic links; '' where one of them stands for an open descriptor, which has no path to be replaced under."""
+    """The path behind all symbolic links; '' where one of them stands for an open descriptor, which has no path to be
+    replaced under."""
     for _ in range(_LINKS):
         try:
             link = os.readlink(path)
@@ -102,7 +105,8 @@ def write_file(path: str, data: bytes) -> None:
 
 
 def why(error: OSError) -> str:
-    """What stopped a write, for the user: '' where the file could not be opened at all, which has a message of its own."""
+    """What stopped a write, for the user: '' where the file could not be opened at all, which has a message of its
+    own."""
     return (
         error.strerror or type(error).__name__
         if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EPIPE)

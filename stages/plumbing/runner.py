@@ -1,8 +1,9 @@
-"""What every stage between `parse` and `elf` shares: reading a stream, running a table of passes over each unit, writing a stream.
+"""What every stage between `parse` and `elf` shares: reading a stream, running a table of passes over each unit,
+writing a stream.
 
-A stage is a :class:`Stage` row: the level it reads, the level it writes, and its passes. :func:`run_stage` works unit by unit as records
-arrive. A unit that fails becomes a diagnostic and travels on empty; the others are compiled. Exit codes: 0 done, 1 input rejected,
-2 a fault of ours (a reproducer file is named).
+A stage is a :class:`Stage` row: the level it reads, the level it writes, and its passes. :func:`run_stage` works unit
+by unit as records arrive. A unit that fails becomes a diagnostic and travels on empty; the others are compiled. Exit
+codes: 0 done, 1 input rejected, 2 a fault of ours (a reproducer file is named).
 """
 
 from __future__ import annotations
@@ -46,8 +47,9 @@ class Flags(Record):
 
 
 class Context(Record):
-    """What a pass may look at beside its unit. ``module`` is the module record of the level that the stage reads. ``kept``: what one pass leaves for the next
-    (:func:`stages.optimize.values.live_now`, :mod:`stages.schedule.list_schedule`)."""
+    """What a pass may look at beside its unit. ``module`` is the module record of the level that the stage reads.
+    ``kept``: what one pass leaves for the next (:func:`stages.optimize.values.live_now`,
+    :mod:`stages.schedule.list_schedule`)."""
 
     header: Header
     module: Any
@@ -78,8 +80,9 @@ class Context(Record):
 class Stage(Record, frozen=True):
     """A stage of the chain. ``passes`` is called once, so that a stage's code is imported only when it runs.
 
-    ``begin`` turns what was read into the unit that the passes work on (`lower`: PTX unit to Ori unit); ``module`` likewise for the module record.
-    ``knobs``: the options of its own (:attr:`Flags.extra`), each with the values that it takes.
+    ``begin`` turns what was read into the unit that the passes work on (`lower`: PTX unit to Ori unit); ``module``
+    likewise for the module record. ``knobs``: the options of its own (:attr:`Flags.extra`), each with the values that
+    it takes.
     """
 
     name: str
@@ -160,8 +163,8 @@ def run_unit(stage: Stage, passes: Sequence[Pass], source: Any, ctx: Context) ->
 
 
 def run_stage(stage: Stage, inp: BinaryIO, out: BinaryIO, flags: Flags, trusted: bool = False) -> int:
-    """Run a stage over a stream. Returns the exit code; never raises for bad input. ``trusted``: a stage of ours wrote the stream in this run, so that
-    the rules of its level are not checked once more."""
+    """Run a stage over a stream. Returns the exit code; never raises for bad input. ``trusted``: a stage of ours wrote
+    the stream in this run, so that the rules of its level are not checked once more."""
     header: Header | None = None
     code = 0
     units = 0
@@ -240,7 +243,8 @@ def broken(name: str, e: Exception, inp: BinaryIO | None = None) -> int:
 
 
 def check_unit(stage: Stage, source: Any, header: Header) -> None:
-    """The door of a stage: raise StreamError for a unit that breaks a rule of the level that the stage reads (a forged stream, or one that another program wrote)."""
+    """The door of a stage: raise StreamError for a unit that breaks a rule of the level that the stage reads (a forged
+    stream, or one that another program wrote)."""
     if not isinstance(source, Unit):
         return
     from ir_format.verify import verify_unit
@@ -316,7 +320,8 @@ def _fault(stage: Stage, header: Any, module: Any, unit: Any, e: Exception) -> i
         kept = f"(its input could not be kept: {full.strerror})"
     where = traceback.extract_tb(e.__traceback__)[-1]
     sys.stderr.write(
-        f"orias-{stage.name}: internal fault ({type(e).__name__}: {e}) at {os.path.basename(where.filename)}:{where.lineno}; please report it {kept}\n"
+        f"orias-{stage.name}: internal fault ({type(e).__name__}: {e}) at "
+        f"{os.path.basename(where.filename)}:{where.lineno}; please report it {kept}\n"
     )
     return 2
 
@@ -327,7 +332,8 @@ def main(stage: Stage) -> NoReturn:
 
     from stages.plumbing.console import run_tool
 
-    gc.disable()  # a stage holds a tree that lives as long as its process: collections find nothing and cost a third of the time
+    # a stage holds a tree that lives as long as its process: collections find nothing and cost a third of the time
+    gc.disable()
 
     def body() -> int:
         if len(sys.argv) == 1:

@@ -1,7 +1,9 @@
-"""Several stages in one process: each unit goes through all of them before the next unit is read, and is written once, behind the last.
+"""Several stages in one process: each unit goes through all of them before the next unit is read, and is written once,
+behind the last.
 
-The result is what the stages make as processes joined by pipes. Between them :func:`ir_format.relay.relay` stands for the bytes. When a stage breaks, its unit
-goes through the bytes after all, so that the fault, the stage and the file to report are the same.
+The result is what the stages make as processes joined by pipes. Between them :func:`ir_format.relay.relay` stands for
+the bytes. When a stage breaks, its unit goes through the bytes after all, so that the fault, the stage and the file to
+report are the same.
 """
 
 from __future__ import annotations
@@ -32,8 +34,8 @@ from stages.plumbing.runner import (
 
 
 def run_together(stages: Sequence[Stage], inp: BinaryIO, out: BinaryIO, note: Callable[[str], object]) -> int:
-    """Run consecutive stages of the chain over a stream, without flags. ``note``: told the name of each stage before it works. Exit codes as
-    :func:`stages.plumbing.runner.run_stage`."""
+    """Run consecutive stages of the chain over a stream, without flags. ``note``: told the name of each stage before it
+    works. Exit codes as :func:`stages.plumbing.runner.run_stage`."""
     first = stages[0]
     rows: list[tuple[Stage, list[Pass], Context]] = []
     code = 0

@@ -1,4 +1,5 @@
-"""The driver: rounds of ranges, coalescing and assignment for one function, until nothing has to be spilled any more."""
+"""The driver: rounds of ranges, coalescing and assignment for one function, until nothing has to be spilled any
+more."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ MAX_SLOTS: Final = 1 << 20
 
 
 class Job:
-    """What the functions of a unit share. ``limit``: REGCOUNT; ``clobbers``: function name -> file -> registers a call destroys."""
+    """What the functions of a unit share. ``limit``: REGCOUNT; ``clobbers``: function name -> file -> registers a call
+    destroys."""
 
     __slots__ = ("clobbers", "limit", "naive", "standard", "target")
 
@@ -49,8 +51,8 @@ class Job:
 def allocate_unit(unit: Unit, header: Header, options: Mapping[str, AttrValue] | None = None, limit: int = 0) -> Unit:
     """Allocate every function of ``unit`` in place (level `ori` to `allocated`) and return it.
 
-    ``options`` are ptxas's by long name (default: the header's), and ``allocator``: ``naive`` to spill everything. ``limit`` overrides
-    the REGCOUNT limit (tests). CompileError when a limit can't be met.
+    ``options`` are ptxas's by long name (default: the header's), and ``allocator``: ``naive`` to spill everything.
+    ``limit`` overrides the REGCOUNT limit (tests). CompileError when a limit can't be met.
     """
     options = header.options if options is None else options
     target = find_target(header.target)
@@ -67,7 +69,8 @@ def allocate_unit(unit: Unit, header: Header, options: Mapping[str, AttrValue] |
 
 
 def allocate_function(func: Function, job: Job) -> tuple[int, ...]:
-    """Allocate one function whose callees are done; returns the numbers (layout order) of original instructions that vanished."""
+    """Allocate one function whose callees are done; returns the numbers (layout order) of original instructions that
+    vanished."""
     _check(func)
     number = {id(inst): i for i, inst in enumerate(i for b in func.blocks for i in b.insts)}
     originals = [inst for b in func.blocks for inst in b.insts]  # keeps them alive: identities stay unique
@@ -269,10 +272,11 @@ def _peak(grouping: Grouping, groups: list[Group]) -> int:
 def _place_all(
     grouping: Grouping, job: Job, func: Function, file: str, fixed: list[Group], free: list[Group], peak: int
 ) -> bool:
-    """Place the groups of one file, trying several orders and keeping the one that needs the fewest registers. When every order fails, the
-    groups that found no place go first in the next tries. On failure the places are those of the try that lost the fewest registers, and the groups
-    without one have base -1. ``peak``: as :func:`_peak` has it."""
-    # No order can do with less than the peak needs (R1 lies below the third register): the first that reaches it is kept.
+    """Place the groups of one file, trying several orders and keeping the one that needs the fewest registers. When
+    every order fails, the groups that found no place go first in the next tries. On failure the places are those of the
+    try that lost the fewest registers, and the groups without one have base -1. ``peak``: as :func:`_peak` has it."""
+    # No order can do with less than the peak needs (R1 lies below the third register): the first that reaches it is
+    # kept.
     least = peak + (peak > 1) if all(g.fixed == STACK_REG for g in fixed) else 0
     nearest: tuple[int, list[int]] | None = None
     bank = _bank(file, func, job)

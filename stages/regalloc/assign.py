@@ -1,4 +1,5 @@
-"""Assignment: give every group a base register, greedily, in a priority order, each physical register being a list of taken segments."""
+"""Assignment: give every group a base register, greedily, in a priority order, each physical register being a list of
+taken segments."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ from typing import Final
 from stages.regalloc.groups import Group, Grouping
 from stages.regalloc.ranges import Seg
 
-#: Points of a life that may move (by estimated cycles: beyond 16, results of long runs of loads meet the registers of their addresses).
+#: Points of a life that may move (by estimated cycles: beyond 16, results of long runs of loads meet the registers of
+#: their addresses).
 SHORT_LIFE: Final = 16
 
 
@@ -104,7 +106,8 @@ def fits(bank: Bank, group: Group, base: int) -> bool:
 
 
 def _first(bank: Bank, group: Group) -> int:
-    """The first base in the bank's order where the group fits, or -1. Most groups are one register wide: for them :func:`fits`, written out."""
+    """The first base in the bank's order where the group fits, or -1. Most groups are one register wide: for them
+    :func:`fits`, written out."""
     if group.width != 1 or not group.segs[0]:
         for base in bank.order:
             if fits(bank, group, base):
@@ -146,8 +149,9 @@ def take_out(bank: Bank, group: Group) -> None:
 
 
 def spread(bank: Bank, groups: Sequence[Group], all_below: bool) -> None:
-    """Move short lives from register to register, so that a result seldom has to wait for the readers of what its register held before, and instructions may change
-    places. ``bank`` holds all groups of its file, ``groups`` are those that may move. No registers come into play but those in use (``all_below``: and those below)."""
+    """Move short lives from register to register, so that a result seldom has to wait for the readers of what its
+    register held before, and instructions may change places. ``bank`` holds all groups of its file, ``groups`` are
+    those that may move. No registers come into play but those in use (``all_below``: and those below)."""
     used = max(bank.tracks, default=-1) if all_below else -1
     order = [r for r in bank.order if r in bank.tracks or r <= used]
     count = len(order)

@@ -1,8 +1,9 @@
 """Register counts that change while a kernel runs (setmaxnreg).
 
-The kernel starts with the count that its launch bounds say, which is what it reports, used or not: the pool that the warps share is counted from it. Behind
-``USETMAXREG.DEALLOC n`` only the first ``n`` registers are there. Where the allocation used more, all changes of the unit are left out, with a note: they are
-about speed, and a kernel without them means the same.
+The kernel starts with the count that its launch bounds say, which is what it reports, used or not: the pool that the
+warps share is counted from it. Behind ``USETMAXREG.DEALLOC n`` only the first ``n`` registers are there. Where the
+allocation used more, all changes of the unit are left out, with a note: they are about speed, and a kernel without them
+means the same.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Uniform registers and divergent code.
 
-A UR, UP or B register belongs to the warp: when the two sides of a divergent branch run one after the other, or interleaved, what one side
-writes the other side sees. Per-thread liveness does not know that. So every such register that is live or named anywhere in a two-sided
-divergent region is kept apart from all others that are, over the whole region. A one-sided region needs nothing: the threads that skip
-it wait at its end.
+A UR, UP or B register belongs to the warp: when the two sides of a divergent branch run one after the other, or
+interleaved, what one side writes the other side sees. Per-thread liveness does not know that. So every such register
+that is live or named anywhere in a two-sided divergent region is kept apart from all others that are, over the whole
+region. A one-sided region needs nothing: the threads that skip it wait at its end.
 """
 
 from __future__ import annotations
@@ -55,7 +55,8 @@ def divergent_regions(ranges: Ranges) -> list[list[int]]:
 
 
 def widen(ranges: Ranges, temps: set[int], files: frozenset[str] = WARP_FILES) -> None:
-    """Stretch the ranges of warp registers over the divergent regions that they are seen in; ``temps`` (spill code, next to its use) excepted."""
+    """Stretch the ranges of warp registers over the divergent regions that they are seen in; ``temps`` (spill code,
+    next to its use) excepted."""
     vregs = ranges.func.vregs
     owner = ranges.cells.owner
     warp = [

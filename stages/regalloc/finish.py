@@ -19,8 +19,8 @@ _COUNTED: Final = ("R", "UR", "P", "UP", "B")
 def finish_function(
     func: Function, sm: int, grouping: Grouping, standard: bool, called: dict[str, int]
 ) -> dict[str, int]:
-    """Rewrite ``func`` to physical registers. ``called``: what its calls destroy. Returns file -> registers that a call of it destroys
-    when it does not follow the standard convention."""
+    """Rewrite ``func`` to physical registers. ``called``: what its calls destroy. Returns file -> registers that a call
+    of it destroys when it does not follow the standard convention."""
     slots = 0
     for group in grouping.groups:
         if group.file == "M":
@@ -83,7 +83,8 @@ def _width(inst: Inst) -> int:
 
 
 def _places(func: Function, grouping: Grouping) -> list[int]:
-    """vreg -> first physical register. A vreg without a range is never written to a purpose: it gets register 0 of its file, or its fixed one."""
+    """vreg -> first physical register. A vreg without a range is never written to a purpose: it gets register 0 of its
+    file, or its fixed one."""
     place: list[int] = []
     for vreg, reg in enumerate(func.vregs):
         group, offset = grouping.of[vreg]
@@ -95,8 +96,8 @@ def _places(func: Function, grouping: Grouping) -> list[int]:
 
 
 def _frame_code(func: Function, frame: int, saves_at: int, saved: list[Reg]) -> None:
-    """Fill in the marked moves of R1. Spill code that stands outside of them (arguments at the entry, the return address before RET) and the
-    saves and restores of callee-saved registers address the frame from the caller's R1."""
+    """Fill in the marked moves of R1. Spill code that stands outside of them (arguments at the entry, the return
+    address before RET) and the saves and restores of callee-saved registers address the frame from the caller's R1."""
     if frame and not any(_sign(inst) == -1 for inst in func.blocks[0].insts):
         _add_frame_move(func)
     for pos, block in enumerate(func.blocks):
@@ -131,7 +132,8 @@ def _made(
 
 
 def _save(origin: Inst, reg: Reg, offset: int) -> list[Inst]:
-    """Store a callee-saved register; a barrier goes through R0, which is free at the entry and at RET (neither saved nor an argument)."""
+    """Store a callee-saved register; a barrier goes through R0, which is free at the entry and at RET (neither saved
+    nor an argument)."""
     if reg.file == "R":
         return [_made(origin, "STL", (), (), (mem(R1, offset), reg), "save")]
     return [

@@ -1,8 +1,9 @@
 """Coalescing: vregs that a copy joins share a register when they never hold different values at once.
 
-A *group* is a set of vregs at fixed offsets of one block of ``width`` registers: `COPY v5[0] <- v3` puts v3 at the offset of v5's low half.
-Members of a slot may be live together as long as they hold the same value: a definition conflicts with another member that is live
-after it, unless it is a copy from that very slot (every live member of a slot holds the slot's value, so copying it changes nothing).
+A *group* is a set of vregs at fixed offsets of one block of ``width`` registers: `COPY v5[0] <- v3` puts v3 at the
+offset of v5's low half. Members of a slot may be live together as long as they hold the same value: a definition
+conflicts with another member that is live after it, unless it is a copy from that very slot (every live member of a
+slot holds the slot's value, so copying it changes nothing).
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ MAX_SEGMENTS = 4000  # a group with more segments is not grown: keeps coalescing
 
 
 class Group:
-    """``members``: (vreg, offset). ``base % align == residue`` for its first register, and ``base >= floor``. Per slot: ``segs``, ``defs``, ``banned`` (bit set of physical
-    registers that a call inside the range destroys). ``hints``: (slot, other cell) of copies that were not merged."""
+    """``members``: (vreg, offset). ``base % align == residue`` for its first register, and ``base >= floor``. Per slot:
+    ``segs``, ``defs``, ``banned`` (bit set of physical registers that a call inside the range destroys). ``hints``:
+    (slot, other cell) of copies that were not merged."""
 
     __slots__ = (
         "align",
@@ -122,7 +124,8 @@ def copy_pairs(inst: Inst) -> list[tuple[Reg, Reg]]:
 
 
 def coalesce(grouping: Grouping, files: frozenset[str]) -> int:
-    """Merge groups along copies, the most frequent copies first; what can't be merged becomes a hint. Returns how many were merged."""
+    """Merge groups along copies, the most frequent copies first; what can't be merged becomes a hint. Returns how many
+    were merged."""
     ranges = grouping.ranges
     ordered = sorted(
         ((-ranges.depth[ranges.block_of[i]], i) for i, inst in enumerate(ranges.insts) if inst.op in ("COPY", "PCOPY")),

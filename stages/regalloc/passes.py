@@ -30,7 +30,8 @@ def _allocate(unit: Unit, ctx: Context) -> None:
         unit.diags.append(
             (
                 "warning",
-                f"Pragma 'enable_smem_spilling' not supported by orias; registers of '{unit.name}' are spilled to local memory",
+                f"Pragma 'enable_smem_spilling' not supported by orias; registers of '{unit.name}' are spilled to "
+                f"local memory",
                 asked,
             )
         )

@@ -1,10 +1,11 @@
 """Live ranges of one function over a linear numbering of its instructions.
 
-Instruction number ``i`` (layout order) has two points: ``2*i``, where it reads, and ``2*i + 1``, where it writes. A range is a list of
-half-open segments of points, with holes. A value that dies at an instruction and one that is born there do not overlap.
+Instruction number ``i`` (layout order) has two points: ``2*i``, where it reads, and ``2*i + 1``, where it writes. A
+range is a list of half-open segments of points, with holes. A value that dies at an instruction and one that is born
+there do not overlap.
 
-File ``M`` is memory: a spilled register is a vreg of file M, one cell per 4-byte slot, and a load or a store is a COPY. So slots get
-live ranges, coalescing and colours from the same code as registers.
+File ``M`` is memory: a spilled register is a vreg of file M, one cell per 4-byte slot, and a load or a store is a COPY.
+So slots get live ranges, coalescing and colours from the same code as registers.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from ir_format.model import ZERO, Function, Inst, Reg
 
 Seg: TypeAlias = "tuple[int, int]"
 
-# Operands read after the first results are written: a result must not share their registers. Guessed (multi-pass tensor operations);
-# the accumulator may be the result's own register.
+# Operands read after the first results are written: a result must not share their registers. Guessed (multi-pass tensor
+# operations); the accumulator may be the result's own register.
 LATE_READ: Final = facts.having("latesrc")
 
 MAX_DEPTH: Final = 6
@@ -27,9 +28,10 @@ LOOP_WEIGHT: Final = 8  # assumed trip count of a loop
 
 
 class Ranges:
-    """``insts``: all instructions in layout order; ``block_of``: block position of each; ``starts``: first instruction of each block, plus the end.
-    Per cell: ``segs`` (ascending), ``defs`` (point, source cell of a plain copy or -1). ``touches``: vreg -> instruction numbers that name it.
-    ``weight``: vreg -> estimated dynamic number of accesses. ``calls``: numbers of CALL instructions."""
+    """``insts``: all instructions in layout order; ``block_of``: block position of each; ``starts``: first instruction
+    of each block, plus the end. Per cell: ``segs`` (ascending), ``defs`` (point, source cell of a plain copy or -1).
+    ``touches``: vreg -> instruction numbers that name it. ``weight``: vreg -> estimated dynamic number of accesses.
+    ``calls``: numbers of CALL instructions."""
 
     __slots__ = (
         "block_of",

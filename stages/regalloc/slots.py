@@ -1,4 +1,5 @@
-"""Fill the optional operand slots of instructions that allocation made (moves, spill code): `isa.complete` knows their defaults."""
+"""Fill the optional operand slots of instructions that allocation made (moves, spill code): `isa.complete` knows their
+defaults."""
 
 from __future__ import annotations
 

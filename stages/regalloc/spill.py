@@ -1,8 +1,9 @@
 """Spilling: which values leave their file, and the code that brings them back.
 
-A spilled vreg changes its file: R to M (memory), P to R, UR to R, UP to UR, B to R. Every instruction that names it gets a short-lived
-vreg of the old file instead, filled by a COPY before and emptied by a COPY after. A value that one instruction without register operands makes
-(a constant, a parameter, a special register) is made again at each use instead (rematerialization).
+A spilled vreg changes its file: R to M (memory), P to R, UR to R, UP to UR, B to R. Every instruction that names it
+gets a short-lived vreg of the old file instead, filled by a COPY before and emptied by a COPY after. A value that one
+instruction without register operands makes (a constant, a parameter, a special register) is made again at each use
+instead (rematerialization).
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ REMAT_COST: Final = 0.4  # against a load
 
 
 class SpillState:
-    """What survives from round to round. ``temps``: vregs that must not be spilled (they came from spilling); ``shared``: temporaries of several
-    accesses, which may be spilled once more, access by access; ``gone``: original instructions that rematerialization made superfluous;
-    ``room``: registers of the file that spills."""
+    """What survives from round to round. ``temps``: vregs that must not be spilled (they came from spilling);
+    ``shared``: temporaries of several accesses, which may be spilled once more, access by access; ``gone``: original
+    instructions that rematerialization made superfluous; ``room``: registers of the file that spills."""
 
     __slots__ = ("gone", "room", "shared", "temps")
 
@@ -119,9 +120,11 @@ def pressure(ranges: Ranges, file: str) -> list[int]:
 
 
 def choose(ranges: Ranges, state: SpillState, file: str, capacity: int, at_call: dict[int, int]) -> set[int]:
-    """Vregs to spill so that no point needs more than ``capacity`` registers (``at_call[i]``: capacity for values that live through call i).
+    """Vregs to spill so that no point needs more than ``capacity`` registers (``at_call[i]``: capacity for values that
+    live through call i).
 
-    One sweep over the points; where there are too many, the value with the least cost for the overfull points it would free goes.
+    One sweep over the points; where there are too many, the value with the least cost for the overfull points it would
+    free goes.
     """
     total = pressure(ranges, file)
     over = [0] * (len(total) + 1)
@@ -178,7 +181,8 @@ def choose(ranges: Ranges, state: SpillState, file: str, capacity: int, at_call:
 
 
 def _keep_some(ranges: Ranges, chosen: set[int], total: list[int], capacity: int, at_call: dict[int, int]) -> set[int]:
-    """Take back choices that later ones made needless, the costliest first: the sweep decides without knowing what comes."""
+    """Take back choices that later ones made needless, the costliest first: the sweep decides without knowing what
+    comes."""
     load = list(total)
     for vreg in chosen:
         _add(ranges, vreg, load, -1)
@@ -220,8 +224,8 @@ def _names(ranges: Ranges, vreg: int, i: int) -> bool:
 def evict(
     ranges: Ranges, state: SpillState, failed: list[Group], groups: list[Group], usable: Sequence[int]
 ) -> set[int]:
-    """Vregs to spill because ``failed`` groups found no place: for each the group itself, or whatever stands in its way at the base where that is
-    cheapest. The group takes the place, so that the next one sees it."""
+    """Vregs to spill because ``failed`` groups found no place: for each the group itself, or whatever stands in its way
+    at the base where that is cheapest. The group takes the place, so that the next one sees it."""
     chosen: set[int] = set()
     out: set[int] = set()  # identities of groups that leave
     allowed = frozenset(usable)
@@ -302,9 +306,11 @@ class _Plan:
 
 
 def rewrite(ranges: Ranges, state: SpillState, victims: set[int], may_remat: bool = True, room: int = 0) -> None:
-    """Spill the victims: change their file and insert copies (or the making instruction) around every instruction that names them.
+    """Spill the victims: change their file and insert copies (or the making instruction) around every instruction that
+    names them.
 
-    Neighbouring accesses share one temporary where ``room`` registers suffice between them. ``ranges`` is out of date afterwards."""
+    Neighbouring accesses share one temporary where ``room`` registers suffice between them. ``ranges`` is out of date
+    afterwards."""
     func = ranges.func
     plan = _Plan(ranges, state, room)
     work: dict[int, list[int]] = {}
@@ -404,7 +410,8 @@ def _runs(plan: _Plan, vreg: int) -> list[list[int]]:
 
 
 def _share(plan: _Plan, run: list[int], vreg: int) -> None:
-    """One temporary for a run of accesses: loaded before the first where it is needed, stored once after the last write."""
+    """One temporary for a run of accesses: loaded before the first where it is needed, stored once after the last
+    write."""
     ranges = plan.ranges
     func = ranges.func
     home = func.vregs[vreg]
@@ -462,7 +469,8 @@ def _change_file(inst: Inst, vreg: int, file: str) -> None:
 
 
 def _is_direct(func: Function, inst: Inst, vreg: int) -> bool:
-    """A plain COPY between the spilled vreg and a register of the file it came from: it is the load or the store itself."""
+    """A plain COPY between the spilled vreg and a register of the file it came from: it is the load or the store
+    itself."""
     if inst.op != "COPY" or len(inst.dsts) != 1:
         return False
     dst, src = inst.dsts[0], inst.srcs[0]

@@ -1,9 +1,10 @@
 """Registers that warpgroup products have under way: nothing else may touch them before the wait.
 
-A product (HGMMA and its kin) reads its A fragment and reads and writes its accumulators while the warp goes on. WARPGROUP.DEPBAR waits for groups of
-products, WARPGROUP.ARRIVE hands over what the warp wrote. This pass follows the groups over the blocks. Where an instruction touches a register that is under
-way it puts a wait in front, and where a product needs a register that was written since the last ARRIVE it puts another ARRIVE in front, as
-ptxas does (it says then that the products are serialized). So copies that allocation left between products cost time, never a wrong value.
+A product (HGMMA and its kin) reads its A fragment and reads and writes its accumulators while the warp goes on.
+WARPGROUP.DEPBAR waits for groups of products, WARPGROUP.ARRIVE hands over what the warp wrote. This pass follows the
+groups over the blocks. Where an instruction touches a register that is under way it puts a wait in front, and where a
+product needs a register that was written since the last ARRIVE it puts another ARRIVE in front, as ptxas does (it says
+then that the products are serialized). So copies that allocation left between products cost time, never a wrong value.
 
 Post: every ARRIVE uses the registers that the products behind it read, so that loads into them are waited for there.
 """
@@ -26,8 +27,8 @@ _NO_DESCRIPTOR: Final = Mem("M", None, None, 0, Reg("UR", ZERO, 0, 4))
 
 
 class _State:
-    """``groups[0]``: registers of the products since the last end of a group; then of the ended groups, youngest first. ``written``: registers
-    written since the last ARRIVE; all of them where no ARRIVE was met."""
+    """``groups[0]``: registers of the products since the last end of a group; then of the ended groups, youngest first.
+    ``written``: registers written since the last ARRIVE; all of them where no ARRIVE was met."""
 
     __slots__ = ("groups", "shapes", "written")
 
@@ -54,16 +55,22 @@ def order_warpgroups(unit: Unit) -> int:
     return added
 
 
-#: Advisories by number (texts and conditions measured): where something is put in, and what makes products wait for each other.
+#: Advisories by number (texts and conditions measured): where something is put in, and what makes products wait for
+#: each other.
 _INJECTED: Final = {
-    7517: "warpgroup.wait is injected in around line {} by compiler to allow use of registers defined by GMMA in function '{}'",
-    7519: "warpgroup.arrive is injected in around line {} by compiler to allow use of registers in GMMA in function '{}'",
+    7517: "warpgroup.wait is injected in around line {} by compiler to allow use of registers defined by GMMA in "
+    "function '{}'",
+    7519: "warpgroup.arrive is injected in around line {} by compiler to allow use of registers in GMMA in function "
+    "'{}'",
 }
 _SERIALIZED: Final = {
     7510: "wgmma pipeline crossing function boundary at a function call in the function '{}'",
-    7513: "non wgmma instructions defining input registers of a wgmma between start and end of the pipeline stage in the function '{}'",
-    7514: "non wgmma instructions reading accumulator registers of  a wgmma between start and end of the pipeline stage in the function '{}'",
-    7515: "non wgmma instructions defining accumulator registers of a wgmma between start and end of the pipeline stage in the function '{}'",
+    7513: "non wgmma instructions defining input registers of a wgmma between start and end of the pipeline stage in "
+    "the function '{}'",
+    7514: "non wgmma instructions reading accumulator registers of  a wgmma between start and end of the pipeline "
+    "stage in the function '{}'",
+    7515: "non wgmma instructions defining accumulator registers of a wgmma between start and end of the pipeline "
+    "stage in the function '{}'",
 }
 
 
@@ -258,7 +265,8 @@ def _end_group(out: list[Inst]) -> bool:
 
 
 def _name_registers(insts: list[Inst]) -> None:
-    """ARRIVE uses what the products up to the next WARPGROUP instruction read; DEPBAR, which can wait for no counter, uses nothing any more."""
+    """ARRIVE uses what the products up to the next WARPGROUP instruction read; DEPBAR, which can wait for no counter,
+    uses nothing any more."""
     at: Inst | None = None
     found: dict[int, Operand] = {}
 

@@ -1,13 +1,16 @@
 """Scoreboards: which of the six counters announces which result, and who waits.
 
-Allocation walks a block in its final order. A counter may serve several instructions; who waits for it then waits for all of them, so instructions
-share a counter when they are needed at about the same place. Only what somebody can miss gets a counter: a read is announced when one of the
-registers read late may be overwritten before the result has been waited for.
+Allocation walks a block in its final order. A counter may serve several instructions; who waits for it then waits for
+all of them, so instructions share a counter when they are needed at about the same place. Only what somebody can miss
+gets a counter: a read is announced when one of the registers read late may be overwritten before the result has been
+waited for.
 
-Waits come from a dataflow over the blocks: per counter the registers under way (results) and the registers still to be read. A wait clears its
-counter. Waits are only ever added, so the iteration ends; :func:`add_waits` stops when a whole sweep adds none.
+Waits come from a dataflow over the blocks: per counter the registers under way (results) and the registers still to be
+read. A wait clears its counter. Waits are only ever added, so the iteration ends; :func:`add_waits` stops when a whole
+sweep adds none.
 
-SB0 belongs to LDGDEPBAR and UTMACMDFLUSH alone in a function that has one: DEPBAR counts their groups (ptxas has both on SB0 too).
+SB0 belongs to LDGDEPBAR and UTMACMDFLUSH alone in a function that has one: DEPBAR counts their groups (ptxas has both
+on SB0 too).
 """
 
 from __future__ import annotations
@@ -21,7 +24,8 @@ from ir_format.model import Inst
 
 COUNT: Final = 6
 _FAR: Final = 1 << 30
-#: Instructions under way on one counter before we wait: the counters have six bits as far as is known (guessed); far from the limit.
+#: Instructions under way on one counter before we wait: the counters have six bits as far as is known (guessed); far
+#: from the limit.
 _MOST: Final = 32
 #: Nothing may be under way here: the other side knows nothing of our counters, or registers go away.
 BOUNDARIES: Final = facts.having("boundary")
@@ -37,7 +41,8 @@ _DONE: Final = facts.with_value("effect", "cache") & facts.having("fence")
 
 
 class Boarded:
-    """A block with its counters: ``wr``/``rd``: per instruction the counter set or -1; ``waits``: wait mask per instruction."""
+    """A block with its counters: ``wr``/``rd``: per instruction the counter set or -1; ``waits``: wait mask per
+    instruction."""
 
     __slots__ = ("accesses", "insts", "rd", "waits", "wr")
 
@@ -112,7 +117,8 @@ class _State:
                 if self.results[k]:
                     self.results[k] |= _SIGNAL
         if wr >= 0 and a.board_w and a.klass in ("ldg", "atom") and any(m.startswith("STRONG") for m in inst.mods):
-            # The cache invalidation of an acquire waits for its own access, the last strong one in front of it (measured).
+            # The cache invalidation of an acquire waits for its own access, the last strong one in front of it
+            # (measured).
             for k in range(COUNT):
                 self.results[k] &= ~_ACQUIRED
             self.results[wr] |= _ACQUIRED
@@ -129,7 +135,8 @@ _SIGNAL: Final = 1 << 601  # memory accesses and barriers wait for it
 _ACQUIRED: Final = 1 << 602  # CCTL waits for it
 _OBJECT: Final = 1 << 603  # barriers, fences and bulk copies wait for it
 _APART: Final = frozenset(("ldc", "sreg", "errbar", "cgaerrbar"))
-#: Accesses that come behind operations on barrier objects by the order of their pipe (measured: STS, LDS behind SYNCS.EXCH, SYNCS.ARRIVE at any address).
+#: Accesses that come behind operations on barrier objects by the order of their pipe (measured: STS, LDS behind
+#: SYNCS.EXCH, SYNCS.ARRIVE at any address).
 _IN_ORDER: Final = frozenset(("lds", "ldg", "ldl", "stg", "sts", "atom", "red", "ldgsts", "syncs"))
 
 
@@ -188,7 +195,8 @@ def _later_writes(blocks: list[Boarded], cfg: Cfg) -> list[int]:
 
 
 def _needs(block: Boarded, later: int) -> list[tuple[int, int]]:
-    """Per instruction: index of the first instruction that waits for its result, and for its reads; _FAR: behind the block, -1: nobody."""
+    """Per instruction: index of the first instruction that waits for its result, and for its reads; _FAR: behind the
+    block, -1: nobody."""
     count = len(block.insts)
     out = [(-1, -1)] * count
     touched: dict[int, int] = {}
@@ -252,9 +260,9 @@ def _allocate(block: Boarded, entry: _State, later: int, reserved: bool) -> _Sta
     usable = range(1 if reserved else 0, COUNT)
 
     def pick(i: int, due_at: int, done: int, other: int = -1) -> int:
-        """A counter for an instruction whose result or reads are ``done`` at that time and waited for at index ``due_at``: free ones are
-        the dearer the fewer are left, shared ones cost what one waits longer than needed. Not ``other``: one counter set twice would do, but no
-        cubin was ever seen to do it."""
+        """A counter for an instruction whose result or reads are ``done`` at that time and waited for at index
+        ``due_at``: free ones are the dearer the fewer are left, shared ones cost what one waits longer than needed. Not
+        ``other``: one counter set twice would do, but no cubin was ever seen to do it."""
         best = -1
         best_cost = 1 << 40
         scarce = (_KEPT if i < last_read else _SCARCE)[state.any.bit_count()]
@@ -316,8 +324,8 @@ def _allocate(block: Boarded, entry: _State, later: int, reserved: bool) -> _Sta
 
 
 def add_waits(blocks: list[Boarded], cfg: Cfg) -> None:
-    """Complete the wait masks: sweeps over the blocks until nothing changes, and once more without the waits that only looked needed while it was not yet
-    known what is waited for when a loop comes round."""
+    """Complete the wait masks: sweeps over the blocks until nothing changes, and once more without the waits that only
+    looked needed while it was not yet known what is waited for when a loop comes round."""
     forced = [list(b.waits) for b in blocks]
     entries, again = _settle(blocks, cfg)
     stale = False
@@ -334,7 +342,8 @@ def add_waits(blocks: list[Boarded], cfg: Cfg) -> None:
 
 
 def _settle(blocks: list[Boarded], cfg: Cfg) -> tuple[dict[int, _State], list[int]]:
-    """Add waits until nothing changes; gives the states before the blocks, and those blocks that were looked at more than once."""
+    """Add waits until nothing changes; gives the states before the blocks, and those blocks that were looked at more
+    than once."""
     order = layout_order(cfg)
     exits: list[_State | None] = [None] * len(blocks)
     entries: dict[int, _State] = {}

@@ -1,9 +1,10 @@
 """Stall counts: the issue distance of every pair of instructions that the hazard tables speak of, over all paths.
 
-A block's instructions get issue times in order: each as early as the tables allow after those before it. What is still under way at the end of a
-block goes on to its successors with the cycles that have passed; where paths join the youngest counts. A distance that is missing inside a block is put
-in front of the instruction that needs it; in front of a block's first instruction it is put at the end of the predecessors it is missing from.
-Gaps only grow, so the sweeps end. Stall counts above 15 continue in NOPs.
+A block's instructions get issue times in order: each as early as the tables allow after those before it. What is still
+under way at the end of a block goes on to its successors with the cycles that have passed; where paths join the
+youngest counts. A distance that is missing inside a block is put in front of the instruction that needs it; in front of
+a block's first instruction it is put at the end of the predecessors it is missing from. Gaps only grow, so the sweeps
+end. Stall counts above 15 continue in NOPs.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from ir_format.model import Ctl, Inst
 from stages.schedule.boards import BOUNDARIES, COUNT, Boarded, layout_order
 
 MOST: Final = 15
-#: Behind a call or return another function runs that knows nothing of ours: everything fixed must have arrived when it starts.
+#: Behind a call or return another function runs that knows nothing of ours: everything fixed must have arrived when it
+#: starts.
 _SETTLED: Final = "settled"
 _CONTROL: Final = frozenset("branch call ret bar membar depbar nop".split())  # noqa: SIM905
 
@@ -57,7 +59,8 @@ class _Op:
             (cell, tables.line("waw", file_of(cell), group), tables.line("war", file_of(cell), group))
             for cell, _, group in a.writes
         ]
-        # What later instructions must know of this one: results without a scoreboard, reads that a later writer must keep a distance from.
+        # What later instructions must know of this one: results without a scoreboard, reads that a later writer must
+        # keep a distance from.
         self.results: list[tuple[int, str, int]] = []
         if not a.board_w:
             for cell, column, _ in a.writes:
@@ -161,7 +164,8 @@ def _first_need(timed: Timed, state: State) -> int:
 
 
 def _walk(timed: Timed, state: State, tables: _Tables, explain: bool = False) -> State:
-    """Issue times of a block that starts in ``state``; widens gaps where a distance is missing and returns the state at the end."""
+    """Issue times of a block that starts in ``state``; widens gaps where a distance is missing and returns the state at
+    the end."""
     writers: Writers = {}
     readers: Writers = {}
     for (cell, name, what), age in state[0].items():
@@ -363,7 +367,8 @@ def emit(timed: Timed) -> list[Inst]:
 
 
 def _yield(a: Access, stall: int) -> int:
-    """The bit that keeps the warp on: set while the stall is the pipe's own, clear where the warp waits for a result (measured C4)."""
+    """The bit that keeps the warp on: set while the stall is the pipe's own, clear where the warp waits for a result
+    (measured C4)."""
     if a.board_w or a.board_r or a.pipe == "mio":
         return int(1 <= stall <= 8)
     if a.klass in _CONTROL or a.pipe == "tensor":

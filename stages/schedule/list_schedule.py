@@ -12,7 +12,8 @@ from stages.schedule.order import order_block
 
 
 def order_unit(unit: Unit, ctx: Context) -> None:
-    """Reorder the instructions of every block. What the tables say of an instruction is kept for :func:`control_unit`."""
+    """Reorder the instructions of every block. What the tables say of an instruction is kept for
+    :func:`control_unit`."""
     tables = hazards(ctx.header.target)
     known: dict[int, Access] = {}  # by identity: no instruction goes between the two passes
     ctx.kept["accesses"] = known
@@ -38,7 +39,8 @@ def control_unit(unit: Unit, ctx: Context) -> None:
 
 
 def _drop_empty_blocks(function: Function) -> None:
-    """Send jumps to an empty block to the one behind it. An empty last block gets a NOP: control could fall off the end."""
+    """Send jumps to an empty block to the one behind it. An empty last block gets a NOP: control could fall off the
+    end."""
     if function.blocks and not function.blocks[-1].insts:
         function.blocks[-1].insts.append(Inst("NOP"))
     moved: dict[int, int] = {}

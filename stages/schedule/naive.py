@@ -1,9 +1,9 @@
 """The serial control rule: right for every program, fast for none.
 
-It is the rule that ptxas follows at -O0 (measured C5: 11 targets, every opcode tabulated): every instruction stalls 15 cycles and waits for
-scoreboards 0 and 1; an instruction with a late result sets scoreboard 0, one that reads its sources late sets scoreboard 1. A result that takes longer
-than 15 cycles without a scoreboard (tensor instructions) and ERRBAR drain the pipe: stall 0. It stays in the tree as the reference that the list scheduler
-is compared with.
+It is the rule that ptxas follows at -O0 (measured C5: 11 targets, every opcode tabulated): every instruction stalls 15
+cycles and waits for scoreboards 0 and 1; an instruction with a late result sets scoreboard 0, one that reads its
+sources late sets scoreboard 1. A result that takes longer than 15 cycles without a scoreboard (tensor instructions) and
+ERRBAR drain the pipe: stall 0. It stays in the tree as the reference that the list scheduler is compared with.
 """
 
 from __future__ import annotations

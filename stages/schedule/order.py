@@ -1,7 +1,8 @@
 """List scheduling of one block: the longest chain of latencies first, one instruction a cycle, pipes as resources.
 
-The walk keeps one heap of ready instructions per pipe and a heap of those whose operands are still under way, so a block of n instructions costs
-n log n. Long latencies come first because their chains are long; their users come last because they are not ready. Ties keep program order.
+The walk keeps one heap of ready instructions per pipe and a heap of those whose operands are still under way, so a
+block of n instructions costs n log n. Long latencies come first because their chains are long; their users come last
+because they are not ready. Ties keep program order.
 """
 
 from __future__ import annotations

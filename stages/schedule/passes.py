@@ -1,7 +1,7 @@
 """The passes of the schedule stage.
 
-``zeros`` first. The serial rule at -O0 and with ``--option scheduler=naive``; otherwise ``order`` (which may be skipped), ``control`` and ``reuse``. ``--option scheduler=inorder``
-keeps the order and gives fitting control words.
+``zeros`` first. The serial rule at -O0 and with ``--option scheduler=naive``; otherwise ``order`` (which may be
+skipped), ``control`` and ``reuse``. ``--option scheduler=inorder`` keeps the order and gives fitting control words.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
-"""Reuse hints: an operand that the next instruction reads from the same slot stays in the operand cache, so that the register file is read once.
+"""Reuse hints: an operand that the next instruction reads from the same slot stays in the operand cache, so that the
+register file is read once.
 
-Rule measured on ptxas 13.0 (sm_75 to sm_120, the test kernels): where the control word keeps the warp on (bit 109), the instruction does not overwrite the
-register, and the next one reads it through the same slot and waits for no counter, 95 of 100 such operands carry the hint. Those that ptxas sets for
-instructions further on (one in three of all) are left out: what keeps the cache over an instruction in between is not known.
+Rule measured on ptxas 13.0 (sm_75 to sm_120, the test kernels): where the control word keeps the warp on (bit 109), the
+instruction does not overwrite the register, and the next one reads it through the same slot and waits for no counter,
+95 of 100 such operands carry the hint. Those that ptxas sets for instructions further on (one in three of all) are left
+out: what keeps the cache over an instruction in between is not known.
 
 Pre: level `scheduled`, order and control words final. Post: the same with `REUSE` flags; nothing else changes.
 """

@@ -1,4 +1,5 @@
-"""Pairs of registers that are set to zero: one CS2R of the zero register in place of two moves, as ptxas does on every SM.
+"""Pairs of registers that are set to zero: one CS2R of the zero register in place of two moves, as ptxas does on every
+SM.
 
 Pre: physical registers. Post: the same values; the later move is done at the place of the earlier.
 """
@@ -71,5 +72,6 @@ def _block(b: Block, target: isa.Target, ctx: Context) -> None:
 
 
 def _unmarked(attrs: dict[str, AttrValue]) -> bool:
-    """Whether an instruction that the allocator made, or one that bears added facts alone (`orias-facts --annotate`)."""
+    """Whether an instruction that the allocator made, or one that bears added facts alone
+    (`orias-facts --annotate`)."""
     return "ra" in attrs or all(name.startswith("hz.") for name in attrs)

@@ -2,7 +2,8 @@
 
     python -m tests.gpu.export OUT --sm 90 --cubins PRODUCER=DIR [--cubins ...] [--seed N] [--kernel NAME]
 
-DIR holds NAME.cubin for the kernels to run (of tests/kernels, its corpus and hand); kernels without a cubin are left out.
+DIR holds NAME.cubin for the kernels to run (of tests/kernels, its corpus and hand); kernels without a cubin are left
+out.
 """
 
 from __future__ import annotations

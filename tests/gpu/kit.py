@@ -189,7 +189,8 @@ def problems(answer: Entry) -> list[str]:
     return lines
 
 
-# --- what the driver needs ----------------------------------------------------------------------------------------------
+# --- what the driver needs
+# ----------------------------------------------------------------------------------------------
 
 
 def trim_one(image: bytes, job: Entry, timeout: float) -> list[tuple[str, str]]:
@@ -220,7 +221,8 @@ def trim_one(image: bytes, job: Entry, timeout: float) -> list[tuple[str, str]]:
     return verdicts
 
 
-# --- command line -------------------------------------------------------------------------------------------------------
+# --- command line
+# -------------------------------------------------------------------------------------------------------
 
 
 def _report(case: Entry, producer: str, answer: Entry) -> int:

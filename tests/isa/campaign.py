@@ -2,9 +2,9 @@
 
     python -m tests.isa.campaign OUT [--sm 75,80,90a] [--keep] [--show 5]
 
-One-operation kernels at -O3 and -O0, every form of the descriptor table at -O0, the tests' PTX files under many options; then one line a target:
-distinct words, wrong, refused, with the list of what is refused. Minutes a target; cubins stay in ``OUT/SM``, and ``--keep`` compares those that are
-there. ptxas comes from PATH.
+One-operation kernels at -O3 and -O0, every form of the descriptor table at -O0, the tests' PTX files under many
+options; then one line a target: distinct words, wrong, refused, with the list of what is refused. Minutes a target;
+cubins stay in ``OUT/SM``, and ``--keep`` compares those that are there. ptxas comes from PATH.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ def main() -> None:
             compile_target(out, sm)
         report = check(distinct_words(sorted(p for p in out.iterdir() if p.is_dir())), sm)
         print(
-            f"sm_{sm}: {report.words} words, {report.wrong} wrong, {report.refused} refused ({report.undefined} by nvdisasm too)",
+            f"sm_{sm}: {report.words} words, {report.wrong} wrong, {report.refused} refused ({report.undefined} by "
+            f"nvdisasm too)",
             flush=True,
         )
         for name, examples in report.examples.items():

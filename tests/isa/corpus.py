@@ -2,10 +2,11 @@
 
     python -m tests.isa.corpus OUT --sm 90 [--opt 3] [--family int,mem]
 
-A line of :data:`tests.isa.corpus_ops.OPS` is ``PTX-opcode  operands``; braces in the opcode expand to all choices. An operand letter is a register:
-h 16 bits, r 32, d 64, f f32, g f64, p predicate, q 128 bits (destinations stand first; ``:`` ends them); other text is taken as
-it is. Every operation becomes a few kernels: sources from global memory, the last one immediate, the last one a parameter, all parameters; one with
-an address also becomes a kernel in which the address depends on the thread.
+A line of :data:`tests.isa.corpus_ops.OPS` is ``PTX-opcode  operands``; braces in the opcode expand to all choices. An
+operand letter is a register: h 16 bits, r 32, d 64, f f32, g f64, p predicate, q 128 bits (destinations stand first;
+``:`` ends them); other text is taken as it is. Every operation becomes a few kernels: sources from global memory, the
+last one immediate, the last one a parameter, all parameters; one with an address also becomes a kernel in which the
+address depends on the thread.
 """
 
 from __future__ import annotations
@@ -170,7 +171,8 @@ def expand_at(text: str) -> Iterator[str]:
 
 
 HEAD = (
-    ".version {version}\n.target sm_{sm}\n.address_size 64\n.extern .shared .align 16 .b8 smem[];\n.global .align 16 .b8 gmem[256];\n"
+    ".version {version}\n.target sm_{sm}\n.address_size 64\n.extern .shared .align 16 .b8 smem[];\n.global .align 16 "
+    ".b8 gmem[256];\n"
     ".const .align 16 .b8 cmem[256];\n.global .texref tex0;\n.global .surfref surf0;\n"
 )
 

@@ -1,6 +1,7 @@
 """The corpus of bulk copies, tensor-map copies and warpgroup matrix operations: see :mod:`tests.isa.corpus`.
 
-``OPS`` are lines in the corpus's notation, ``RAW`` whole kernels: address lists and accumulators that are read and written do not fit the lines.
+``OPS`` are lines in the corpus's notation, ``RAW`` whole kernels: address lists and accumulators that are read and
+written do not fit the lines.
 """
 
 from __future__ import annotations
@@ -156,7 +157,8 @@ elect.sync _|p : 0x{ffffffff,f0} @reg
 """,
 }
 
-#: A kernel with addresses a (global), sa (shared, generic) and s32a, 32-bit r0-r9, 64-bit d0 and d1, 16-bit h0-h3, predicate q0.
+#: A kernel with addresses a (global), sa (shared, generic) and s32a, 32-bit r0-r9, 64-bit d0 and d1, 16-bit h0-h3,
+#: predicate q0.
 _KERNEL = """.visible .entry NAME(.param .align 16 .b8 p0[1024], .param .u64 pa, .param .u64 po, .param .align 64 .b8 pm[128])ATTR {
   .reg .b64 a, o, sa, d<4>; .reg .b32 s32a, r<10>, t; .reg .b16 h<4>; .reg .pred q<4>;
   ld.param.u64 a, [pa]; ld.param.u64 o, [po]; cvta.to.global.u64 a, a; cvta.to.global.u64 o, o; mov.u64 sa, smem; cvt.u32.u64 s32a, sa;
@@ -207,17 +209,25 @@ def _tensor_lines() -> Iterator[str]:
             yield f"cp.async.bulk.prefetch.tensor.{dims}d.L2.global.tile{hint} {coords}{hval};"
             if dims >= 3:
                 offs = "{" + ", ".join(f"h{i + 1}" for i in range(dims - 2)) + "}"
-                yield f"cp.async.bulk.tensor.{dims}d.global.shared::cta.im2col_no_offs.bulk_group{hint} {coords}, [s32a]{hval};"
+                yield (
+                    f"cp.async.bulk.tensor.{dims}d.global.shared::cta.im2col_no_offs.bulk_group{hint} {coords}, "
+                    f"[s32a]{hval};"
+                )
                 yield f"cp.async.bulk.prefetch.tensor.{dims}d.L2.global.im2col{hint} {coords}, {offs}{hval};"
                 for mode in ("im2col::w", "im2col::w::128"):
                     yield f"cp.async.bulk.prefetch.tensor.{dims}d.L2.global.{mode}{hint} {coords}, {{h1, h2}}{hval};"
             if dims == 2:
                 five = f"[a, {_coordinates(5)}]"
-                yield f"cp.async.bulk.tensor.2d.global.shared::cta.tile::scatter4.bulk_group{hint} {five}, [s32a]{hval};"
+                yield (
+                    f"cp.async.bulk.tensor.2d.global.shared::cta.tile::scatter4.bulk_group{hint} {five}, [s32a]{hval};"
+                )
                 yield f"cp.async.bulk.prefetch.tensor.2d.L2.global.tile::gather4{hint} {five}{hval};"
             for op in ("add", "min", "max", "inc", "dec", "and", "or", "xor"):
                 for mode in ("tile", "im2col_no_offs") if dims >= 3 else ("tile",):
-                    yield f"cp.reduce.async.bulk.tensor.{dims}d.global.shared::cta.{op}.{mode}.bulk_group{hint} {coords}, [s32a]{hval};"
+                    yield (
+                        f"cp.reduce.async.bulk.tensor.{dims}d.global.shared::cta.{op}.{mode}.bulk_group{hint} "
+                        f"{coords}, [s32a]{hval};"
+                    )
 
 
 def _tensor() -> Iterator[str]:
@@ -232,7 +242,8 @@ _FLOAT_K = {"f16": 16, "bf16": 16, "tf32": 8, "e4m3": 32, "e5m2": 32}
 
 
 def _warpgroup_forms(acc: str) -> Iterator[tuple[str, str, bool]]:
-    """(types of A and B, trailing immediates without transposes, whether the integer ``satfinite`` applies) for an accumulator type."""
+    """(types of A and B, trailing immediates without transposes, whether the integer ``satfinite`` applies) for an
+    accumulator type."""
     if acc == "s32":
         for a, b in itertools.product(("s8", "u8"), repeat=2):
             yield f"{a}.{b}", "", True
@@ -278,7 +289,10 @@ def _mma(
     k = _FLOAT_K.get(kind, 256 if kind == "b1" else 32) * (2 if sparse else 1)
     mods = f"m64n{n}k{k}.{acc}.{types}" + (".and.popc" if kind == "b1" else "") + (".satfinite" if sat else "")
     meta = f", r8, {sel}" if sparse else ""
-    return f"wgmma.mma_async{'.sp' if sparse else ''}.sync.aligned.{mods} ACC, {a}, d1{meta}, {scale}{', ' + tail if tail else ''};"
+    return (
+        f"wgmma.mma_async{'.sp' if sparse else ''}.sync.aligned.{mods} ACC, {a}, d1{meta}, "
+        f"{scale}{', ' + tail if tail else ''};"
+    )
 
 
 def _variants(n: int, acc: str, full: bool) -> Iterator[str]:

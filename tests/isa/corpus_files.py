@@ -1,9 +1,10 @@
-"""Cubins of whole PTX files under many options of ptxas, for :mod:`tests.isa.coverage`: debug code, relocatable code, spills, bounds checks.
+"""Cubins of whole PTX files under many options of ptxas, for :mod:`tests.isa.coverage`: debug code, relocatable code,
+spills, bounds checks.
 
     python -m tests.isa.corpus_files OUT [FILE.ptx...] --sm 90a [--short]
 
-Without files: every PTX file of the tests that is for the SM (or the first one of its family) or for none in particular; its .target line is
-replaced. Prints (cubins, refusals).
+Without files: every PTX file of the tests that is for the SM (or the first one of its family) or for none in
+particular; its .target line is replaced. Prints (cubins, refusals).
 """
 
 from __future__ import annotations

@@ -2,8 +2,9 @@
 
     python -m tests.isa.corpus_table OUT --sm 100a [--opt 0]
 
-The instructions are those of :func:`tests.parse.generate.accepted`, many to a kernel; ptxas keeps dead ones at -O0. Lines that it refuses are left out and
-counted. At -O3 each line is a kernel of its own, so only what has an effect stays.
+The instructions are those of :func:`tests.parse.generate.accepted`, many to a kernel; ptxas keeps dead ones at -O0.
+Lines that it refuses are left out and counted. At -O3 each line is a kernel of its own, so only what has an effect
+stays.
 """
 
 from __future__ import annotations

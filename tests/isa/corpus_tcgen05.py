@@ -1,6 +1,8 @@
-"""Kernels that reach the tensor memory instructions of sm_100a, 103a and 110a, and the instructions that only these and later targets have.
+"""Kernels that reach the tensor memory instructions of sm_100a, 103a and 110a, and the instructions that only these and
+later targets have.
 
-An entry is a whole kernel named ``NAME``. Operands come from global memory (``reg``: general registers) or from parameters (``uni``: uniform ones).
+An entry is a whole kernel named ``NAME``. Operands come from global memory (``reg``: general registers) or from
+parameters (``uni``: uniform ones).
 """
 
 from __future__ import annotations
@@ -10,8 +12,10 @@ from collections.abc import Iterator
 
 _HEAD = (
     ".visible .entry NAME(.param .align 16 .b8 p0[1024], .param .u64 pa, .param .u64 po) {{\n"
-    "  .reg .b64 a, o, sa; .reg .b32 s32a; .reg .b32 r<{n}>; .reg .b64 d<10>; .reg .f32 f<{n}>; .reg .b16 h0, h1; .reg .pred t<4>; .reg .b128 q0;\n"
-    "  ld.param.u64 a, [pa]; ld.param.u64 o, [po]; cvta.to.global.u64 a, a; cvta.to.global.u64 o, o; mov.u64 sa, smem; cvt.u32.u64 s32a, sa;\n  {body}\n  ret;\n}}\n"
+    "  .reg .b64 a, o, sa; .reg .b32 s32a; .reg .b32 r<{n}>; .reg .b64 d<10>; .reg .f32 f<{n}>; .reg .b16 h0, h1; "
+    ".reg .pred t<4>; .reg .b128 q0;\n"
+    "  ld.param.u64 a, [pa]; ld.param.u64 o, [po]; cvta.to.global.u64 a, a; cvta.to.global.u64 o, o; mov.u64 sa, "
+    "smem; cvt.u32.u64 s32a, sa;\n  {body}\n  ret;\n}}\n"
 )
 
 #: Elements of a tcgen05.ld or st by shape for .x1.
@@ -91,7 +95,10 @@ def _transfers() -> Iterator[str]:
         for shape, space in (("32x32b", "global"), ("32x32b", "param"), ("16x32bx2", "global")):
             half = ", 8" if shape == "16x32bx2" else ""
             mods = "." + extra if extra else ""
-            ld = f"tcgen05.ld.red.sync.aligned.{shape}.x{n}.{op}{mods}.{kind} {_vector(letter, n)}, {letter}{n}, [r{n + 1}]{half};"
+            ld = (
+                f"tcgen05.ld.red.sync.aligned.{shape}.x{n}.{op}{mods}.{kind} {_vector(letter, n)}, {letter}{n}, "
+                f"[r{n + 1}]{half};"
+            )
             address = f"ld.{space}.b32 r{n + 1}, [{'a' if space == 'global' else 'p0'}];"
             yield _kernel(
                 [
@@ -163,14 +170,16 @@ def _mma() -> Iterator[str]:
                     yield _kernel(
                         [
                             *ops,
-                            f"tcgen05.mma{sp}.{g}.kind::{kind}.block_scale{vec}{coll} [r0], {a}, d1{meta}, r3, [r4], [r5], t0;",
+                            f"tcgen05.mma{sp}.{g}.kind::{kind}.block_scale{vec}{coll} [r0], {a}, d1{meta}, r3, [r4], "
+                            f"[r5], t0;",
                         ]
                     )
                     if not use:
                         yield _kernel(
                             [
                                 *ops,
-                                f"@!t1 tcgen05.mma{sp}.{g}.kind::{kind}.block_scale{vec} [r0], {a}, d1{meta}, r3, [r4+4], [r5], !t0;",
+                                f"@!t1 tcgen05.mma{sp}.{g}.kind::{kind}.block_scale{vec} [r0], {a}, d1{meta}, r3, "
+                                f"[r4+4], [r5], !t0;",
                             ]
                         )
         if group == 1:

@@ -1,4 +1,5 @@
-"""Matrix operations of a warp: every shape, type and layout of ``mma``, ``mma.sp`` and ``wmma``, in the notation of :mod:`tests.isa.corpus`."""
+"""Matrix operations of a warp: every shape, type and layout of ``mma``, ``mma.sp`` and ``wmma``, in the notation of
+:mod:`tests.isa.corpus`."""
 
 from __future__ import annotations
 
@@ -108,7 +109,8 @@ OPS: dict[str, str] = {"mma": _once(DENSE), "mmascale": _once(SCALED), "mmaspars
 _PACKED = (
     ".visible .entry NAME(.param .u64 pa) {{\n"
     "  .reg .b64 a; .reg .b8 q0, q1; .reg .b16 h; .reg .b32 r; .reg .f32 f0, f1;\n"
-    "  ld.param.u64 a, [pa]; ld.global.f32 f0, [a]; ld.global.f32 f1, [a+4]; ld.global.b16 h, [a+8]; mov.b16 {{q0, q1}}, h;\n"
+    "  ld.param.u64 a, [pa]; ld.global.f32 f0, [a]; ld.global.f32 f1, [a+4]; ld.global.b16 h, [a+8]; mov.b16 {{q0, "
+    "q1}}, h;\n"
     "  {body}\n  ret;\n}}\n"
 )
 

@@ -1,8 +1,10 @@
-"""Texture and surface kernels of the corpus: every geometry, type, level of detail, optional operand, and place where the handle can come from.
+"""Texture and surface kernels of the corpus: every geometry, type, level of detail, optional operand, and place where
+the handle can come from.
 
-A *form* is a PTX statement (without semicolon) over fixed register names, and its result registers. The names say what they are: ``x0..x3`` float
-coordinates, ``i0..i2`` integer ones, ``i3`` array index, ``i4`` sample, ``i5..i7`` offsets, ``u0..u3``/``v0..v3`` gradients, ``l`` level, ``z`` the value to
-compare with, ``h`` texture or surface, ``s`` sampler, ``q`` predicate, ``f``/``r``/``d`` results of 32 and 64 bits (``w``: 16 bits).
+A *form* is a PTX statement (without semicolon) over fixed register names, and its result registers. The names say what
+they are: ``x0..x3`` float coordinates, ``i0..i2`` integer ones, ``i3`` array index, ``i4`` sample, ``i5..i7`` offsets,
+``u0..u3``/``v0..v3`` gradients, ``l`` level, ``z`` the value to compare with, ``h`` texture or surface, ``s`` sampler,
+``q`` predicate, ``f``/``r``/``d`` results of 32 and 64 bits (``w``: 16 bits).
 """
 
 from __future__ import annotations
@@ -102,7 +104,10 @@ def textures(independent: bool) -> Iterator[Form]:
                             and result == "v4.u32"
                         ):
                             continue
-                        text = f"tex{lod}.{geometry}.{result}.{kind} {_vector(list(regs))}{'|q' if flag else ''}, [{handle}, {coordinates(geometry, kind)}]"
+                        text = (
+                            f"tex{lod}.{geometry}.{result}.{kind} {_vector(list(regs))}{'|q' if flag else ''}, "
+                            f"[{handle}, {coordinates(geometry, kind)}]"
+                        )
                         if lod == ".level":
                             text += ", l" if kind == "f32" else ", i0"
                         if lod == ".grad":
@@ -128,7 +133,11 @@ def gathers(independent: bool) -> Iterator[Form]:
                 for extra in range(8):
                     if extra & 1 and not GEOMETRIES[geometry][2]:
                         continue
-                    text = f"tld4.{component}.{geometry}.v4.{result}.f32 {_vector(list(regs))}{'|q' if extra & 4 else ''}, [{handle}, {coordinates(geometry, 'f32')}]"
+                    text = (
+                        f"tld4.{component}.{geometry}.v4.{result}.f32 "
+                        f"{_vector(list(regs))}{'|q' if extra & 4 else ''}, [{handle}, "
+                        f"{coordinates(geometry, 'f32')}]"
+                    )
                     text += (f", {offsets(geometry)}" if extra & 1 else "") + (", z" if extra & 2 else "")
                     yield Form(text, (*regs, "q") if extra & 4 else regs)
 

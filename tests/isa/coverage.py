@@ -56,7 +56,8 @@ def spaces(text: str) -> str:
 
 
 def fault(target: Target, word: int, pc: int, text: str) -> str:
-    """What is wrong with our reading of a word that nvdisasm prints as ``text`` ('' = refuses): '' when nothing is. Refusals are not wrong."""
+    """What is wrong with our reading of a word that nvdisasm prints as ``text`` ('' = refuses): '' when nothing is.
+    Refusals are not wrong."""
     found = target.decode_plan(word, pc)
     if isinstance(found, Refusal):
         return ""
@@ -119,7 +120,8 @@ def main() -> None:
                 forms.add(key)
                 print("   ", example[:230])
     print(
-        f"sm_{args.sm}: {report.words} words, {report.wrong} wrong, {report.refused} refused ({report.undefined} by nvdisasm too)"
+        f"sm_{args.sm}: {report.words} words, {report.wrong} wrong, {report.refused} refused ({report.undefined} by "
+        f"nvdisasm too)"
     )
 
 

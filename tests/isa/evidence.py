@@ -4,7 +4,8 @@
     python -m tests.isa.evidence --show IMAD [--sm 90]            rows of a mnemonic with where they come from
     python -m tests.isa.evidence --unseen                         rows that no cubin has shown, by file
 
-A word counts when the decoder takes it, and its bits come back from the encoder; ``tests.isa.coverage`` compares the texts.
+A word counts when the decoder takes it, and its bits come back from the encoder; ``tests.isa.coverage`` compares the
+texts.
 """
 
 from __future__ import annotations
@@ -22,7 +23,10 @@ from stages.disasm.cubin import CubinError, read_cubin
 from tests.isa.coverage import distinct_words
 
 TABLE = Path(evidence.__file__).parent / "rows" / "seen.py"
-HEAD = '"""On which SMs ptxas was seen to write a word of a row, by the names of :func:`ir_format.isa.evidence.keys`. Made by tests/isa/evidence.py."""\n'
+HEAD = (
+    '"""On which SMs ptxas was seen to write a word of a row, by the names of '
+    ':func:`ir_format.isa.evidence.keys`. Made by tests/isa/evidence.py."""\n'
+)
 
 
 def by_sm(paths: Iterable[Path]) -> dict[int, list[Path]]:

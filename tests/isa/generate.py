@@ -2,7 +2,8 @@
 
     python -m tests.isa.generate --sm 90 --count 40 [--op IMAD,LDG] [--seed 1]
 
-Every form of every row gets ``count`` words with random modifiers and operand fields; each that our decoder takes is compared with nvdisasm's text.
+Every form of every row gets ``count`` words with random modifiers and operand fields; each that our decoder takes is
+compared with nvdisasm's text.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from tests.isa.probe import BATCH, texts
 CTL = 0x7E0 << 105 | 17 << 105  # without bit 109 there are no reuse hints
 ALL = (1 << 128) - 1
 REUSE = 15 << 122
-#: Values where printing or a derived name changes: infinities and NaNs of every width, limits of f32 printing, powers of two, signs.
+#: Values where printing or a derived name changes: infinities and NaNs of every width, limits of f32 printing, powers
+#: of two, signs.
 IMMEDIATES = (
     0,
     1,
@@ -90,7 +92,8 @@ def random_word(form: Form, rng: random.Random, plan: Plan | None = None) -> int
 def random_words(
     target: Target, count: int, seed: int, ops: set[str] | None = None, plans: int = 0
 ) -> Iterator[tuple[Form, int]]:
-    """``count`` words of every form of the target, in the order of the tables; with ``plans`` at most so many modifier combinations of a form."""
+    """``count`` words of every form of the target, in the order of the tables; with ``plans`` at most so many modifier
+    combinations of a form."""
     rng = random.Random(seed)
     for op in target.mnemonics():
         if ops and op not in ops:

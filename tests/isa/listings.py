@@ -2,7 +2,8 @@
 
     python -m tests.isa.listings --sm 90 [--hex] [--opt 3,0] [--show 20] [FILE.ptx|FILE.cubin...]
 
-Prints how many listings are textually equal after each run of blanks is made one, and the first differing lines of the others.
+Prints how many listings are textually equal after each run of blanks is made one, and the first differing lines of the
+others.
 """
 
 from __future__ import annotations

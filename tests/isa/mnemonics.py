@@ -55,7 +55,8 @@ def updated(text: str) -> str:
     if not rest:
         head = (
             text.rstrip()
-            + "\n\n## Mnemonics by SM\n\nNumber of encoding forms; an empty cell: the SM has none, or it has no row yet and is refused by name.\n\n"
+            + "\n\n## Mnemonics by SM\n\nNumber of encoding forms; an empty cell: the SM has none, or it has no row "
+            "yet and is refused by name.\n\n"
         )
         tail = "\n"
     return f"{head}{BEGIN}\n{table()}\n{END}{tail}"

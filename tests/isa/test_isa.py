@@ -1,4 +1,5 @@
-"""Properties of the ISA rows that need no oracle: every row compiles, what is decoded encodes to the same bits, text reads back."""
+"""Properties of the ISA rows that need no oracle: every row compiles, what is decoded encodes to the same bits, text
+reads back."""
 
 from __future__ import annotations
 
@@ -39,7 +40,8 @@ def test_every_row_compiles(sm: int) -> None:
 
 @pytest.mark.parametrize("sm", FAMILIES)
 def test_round_trip(sm: int) -> None:
-    """decode(encode(x)) == x and parse(print(x)) == x for 20,000 random instructions; nvdisasm's plain text reads back as one of the same text."""
+    """decode(encode(x)) == x and parse(print(x)) == x for 20,000 random instructions; nvdisasm's plain text reads back
+    as one of the same text."""
     target = isa.target(sm)
     seen = 0
     rng = random.Random(sm)
@@ -62,7 +64,8 @@ def test_round_trip(sm: int) -> None:
 
 @pytest.mark.parametrize("sm", FAMILIES)
 def test_random_words(sm: int) -> None:
-    """100,000 random words never crash the decoder; what it takes prints, and encodes back. Half of them are damaged words of rows."""
+    """100,000 random words never crash the decoder; what it takes prints, and encodes back. Half of them are damaged
+    words of rows."""
     target = isa.target(sm)
     rng = random.Random(sm)
     made = [word for _, word in random_words(target, 4, sm + 1, None, 2)]
@@ -101,7 +104,8 @@ def test_known_words() -> None:
 
 
 def test_notes() -> None:
-    """What nvdisasm's text leaves out stands behind it, by hand: a NaN's payload, which carry, a descriptor, the control word."""
+    """What nvdisasm's text leaves out stands behind it, by hand: a NaN's payload, which carry, a descriptor, the
+    control word."""
     target = isa.target(80)
     ctl = Ctl(4, 1, 2, 7, 0b100001)
     for inst, text in (
@@ -125,7 +129,8 @@ def test_notes() -> None:
 
 
 def test_shared_field() -> None:
-    """Two operands of one field must agree: a barrier and its thread count in one register, a descriptor behind the uniform base (LDGSTS)."""
+    """Two operands of one field must agree: a barrier and its thread count in one register, a descriptor behind the
+    uniform base (LDGSTS)."""
     target = isa.target(80)
     good = "BAR.RED.POPC R4, R4, P0"
     assert target.format(target.parse(good)) == good

@@ -1,4 +1,5 @@
-"""The rows against nvdisasm and ptxas: small samples; `tests.isa.coverage` and `tests.isa.generate` run the big ones."""
+"""The rows against nvdisasm and ptxas: small samples; `tests.isa.coverage` and `tests.isa.generate` run the big
+ones."""
 
 from __future__ import annotations
 
@@ -118,7 +119,8 @@ def test_disasm_round_trip(sm: int) -> None:
 
 @pytest.mark.parametrize("sm", [75, 90, 120])
 def test_edit_in_place(sm: int, tmp_path: Path) -> None:
-    """Text edited and put back through the command line: the edited instructions change, every other byte of the file stays."""
+    """Text edited and put back through the command line: the edited instructions change, every other byte of the file
+    stays."""
     oracle.require("ptxas", "nvdisasm")
     path = oracle.run_ptxas(KERNELS / f"sm_{sm}" / "saxpy.ptx", sm)
     assert isinstance(path, Path)

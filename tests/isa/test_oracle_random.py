@@ -1,4 +1,5 @@
-"""What the decoder takes, nvdisasm takes with the same text: samples of `tests.isa.randomwords` and of the matrix products that ptxas writes."""
+"""What the decoder takes, nvdisasm takes with the same text: samples of `tests.isa.randomwords` and of the matrix
+products that ptxas writes."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ def test_damaged_words(sm: int) -> None:
 
 
 def test_missed_words_are_found() -> None:
-    """The comparison is no yes-man: a form without a row (FMNMX.IS_A) is missed; a dead bit, which nvdisasm passes over, makes another spelling only."""
+    """The comparison is no yes-man: a form without a row (FMNMX.IS_A) is missed; a dead bit, which nvdisasm passes
+    over, makes another spelling only."""
     oracle.require("nvdisasm")
     target = isa.target(90)
     missed: dict[str, list[str]] = defaultdict(list)

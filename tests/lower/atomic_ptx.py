@@ -31,17 +31,22 @@ def text(target: str) -> str:
             extra = f", {name}2" if op == "cas" else ""
             if op == "cas":
                 lines.append(
-                    f"and.b32 %c, %id, 1; setp.eq.u32 %p, %c, 0; selp.b64 %y, %m, %v, %p; {_set(name, 1, '%y')} {_set(name, 2, '%n')}"
+                    f"and.b32 %c, %id, 1; setp.eq.u32 %p, %c, 0; selp.b64 %y, %m, %v, %p; {_set(name, 1, '%y')} "
+                    f"{_set(name, 2, '%n')}"
                 )
             else:
                 lines.append(_set(name, 1, "%v"))
             reg = "%sh" if base == "%s" else base
             lines.append(f"atom{where}.{op}{noftz}.{t} {name}0, [{reg}], {name}1{extra};")
             lines.append(
-                f"{_get(name)} st.global.b64 [%o+{at}], %y; ld.{own}.b64 %y, [{address}]; st.global.b64 [%o+{at + 8}], %y;"
+                f"{_get(name)} st.global.b64 [%o+{at}], %y; ld.{own}.b64 %y, [{address}]; st.global.b64 "
+                f"[%o+{at + 8}], %y;"
             )
             at += 16
-    regs = ".reg .b64 %x<3>, %m, %v, %n, %y, %o, %mem, %gs, %i, %a; .reg .b32 %w<3>, %id, %sh, %c, %t; .reg .b16 %h<3>; .reg .f32 %f<3>; .reg .f64 %d<3>; .reg .pred %p;"
+    regs = (
+        ".reg .b64 %x<3>, %m, %v, %n, %y, %o, %mem, %gs, %i, %a; .reg .b32 %w<3>, %id, %sh, %c, %t; .reg .b16 "
+        "%h<3>; .reg .f32 %f<3>; .reg .f64 %d<3>; .reg .pred %p;"
+    )
     head = f"""
 .version 8.0
 .target {target}

@@ -25,7 +25,10 @@ def kernel(body: str, target: str = "sm_80", params: str = ".param .u64 p, .para
         ".reg .b32 %r<60>; .reg .b64 %rd<40>; .reg .b16 %h<20>; .reg .f32 %f<20>; .reg .f64 %d<20>; .reg .pred %p<20>;"
     )
     version = "9.0" if int(re.sub(r"\D", "", target)) >= 100 else "8.0"
-    return f".version {version}\n.target {target}\n.address_size 64\n{head}\n.visible .entry k({params})\n{{ {regs}\n{body}\n}}\n"
+    return (
+        f".version {version}\n.target {target}\n.address_size 64\n{head}\n.visible .entry k({params})\n{{ {regs}\n"
+        f"{body}\n}}\n"
+    )
 
 
 def insts(unit: Unit) -> list[Inst]:

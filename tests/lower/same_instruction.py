@@ -1,8 +1,10 @@
-"""Forms that the simulator does not run: the instructions of ours and of ptxas's cubin that do the work, compared as text.
+"""Forms that the simulator does not run: the instructions of ours and of ptxas's cubin that do the work, compared as
+text.
 
-A kernel holds one PTX instruction; its registers are loaded before and stored behind it. Of both cubins the instructions whose name matches a pattern are
-taken, in order, with the numbers of registers left out. That shows the opcode, every modifier, kinds and places of operands, offsets and
-immediates; which value stands in which register is shown by the order of the loads only as far as :func:`sources` tells.
+A kernel holds one PTX instruction; its registers are loaded before and stored behind it. Of both cubins the
+instructions whose name matches a pattern are taken, in order, with the numbers of registers left out. That shows the
+opcode, every modifier, kinds and places of operands, offsets and immediates; which value stands in which register is
+shown by the order of the loads only as far as :func:`sources` tells.
 """
 
 from __future__ import annotations

@@ -29,7 +29,10 @@ _FENCE, _COMMIT, _WAIT = (
     "wgmma.commit_group.sync.aligned;\n",
     "wgmma.wait_group.sync.aligned 0;\n",
 )
-_CALL = "{ .param .b64 a; .param .b64 b; .param .b32 c; st.param.b64 [a], %rd1; st.param.b64 [b], %rd1; call.uni (c), vprintf, (a, b); }\n"
+_CALL = (
+    "{ .param .b64 a; .param .b64 b; .param .b32 c; st.param.b64 [a], %rd1; st.param.b64 [b], %rd1; call.uni "
+    "(c), vprintf, (a, b); }\n"
+)
 STAGES = {
     "right": _FENCE + _PRODUCT + _COMMIT + _WAIT,
     "no fence": _PRODUCT + _COMMIT + _WAIT,

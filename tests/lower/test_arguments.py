@@ -1,5 +1,5 @@
-"""Arguments and results of functions in memory: their address taken, lists without a size, accesses behind their end. The PTX interpreter and, where it is
-at hand, ptxas's cubin say what is right."""
+"""Arguments and results of functions in memory: their address taken, lists without a size, accesses behind their end.
+The PTX interpreter and, where it is at hand, ptxas's cubin say what is right."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from stages.simulate import Device
 from tests import oracle
 
 HEAD = ".version 8.7\n.target SM\n.address_size 64\n"
-#: The address of arguments and results, as LLVM takes it: chosen by a value, moved on by an index, read through .param, .local and generic addresses.
+#: The address of arguments and results, as LLVM takes it: chosen by a value, moved on by an index, read through .param,
+#: .local and generic addresses.
 TAKEN = """
 .func (.param .align 16 .b8 r[32]) pick(.param .b32 a, .param .align 16 .b8 s[48], .param .b64 k, .param .align 4 .b8 u[12], .param .align 2 .b8 w[2])
 {
@@ -180,7 +181,8 @@ def _function(body: str) -> str:
     regs = ".reg .b64 %rd<9>; .reg .b32 %r<9>;"
     return (
         HEAD.replace("SM", "sm_90")
-        + f".visible .func (.param .align 8 .b8 r[16]) f(.param .b32 a, .param .align 16 .b8 s[12]) {{ {regs}\n{body}\nret; }}\n"
+        + f".visible .func (.param .align 8 .b8 r[16]) f(.param .b32 a, .param .align 16 .b8 s[12]) {{ {regs}\n"
+        f"{body}\nret; }}\n"
     )
 
 

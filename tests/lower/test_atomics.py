@@ -43,7 +43,8 @@ def result(op: str, t: str, old: int, v: int, new: int) -> int:
 
 
 def inputs() -> np.ndarray:  # type: ignore[type-arg]
-    """Per thread: the cell before, the operand, the new value. No NaN, infinity or subnormal in any float type that reads them."""
+    """Per thread: the cell before, the operand, the new value. No NaN, infinity or subnormal in any float type that
+    reads them."""
     rng = np.random.default_rng(5)
     half = rng.integers(0x3000, 0x4400, (THREADS, 3, 4), dtype=np.uint16) | (
         rng.integers(0, 2, (THREADS, 3, 4), dtype=np.uint16) << 15

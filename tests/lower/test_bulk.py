@@ -1,4 +1,5 @@
-"""Bulk copies, tensor maps, multicast objects and warpgroup products: our code against ptxas's, nvdisasm and the schedule judge."""
+"""Bulk copies, tensor maps, multicast objects and warpgroup products: our code against ptxas's, nvdisasm and the
+schedule judge."""
 
 from __future__ import annotations
 
@@ -20,7 +21,10 @@ from tests.isa.coverage import check, code_words
 from tests.lower.helpers import kernel, lower_text, names
 
 PRODUCTS = ("HGMMA", "QGMMA", "IGMMA", "BGMMA")
-_HEAD = ".version 9.0\n.target sm_{sm}\n.address_size 64\n.extern .shared .align 16 .b8 smem[];\n.global .align 16 .b8 gmem[256];\n"
+_HEAD = (
+    ".version 9.0\n.target sm_{sm}\n.address_size 64\n.extern .shared .align 16 .b8 smem[];\n.global .align 16 "
+    ".b8 gmem[256];\n"
+)
 #: Instructions that we and ptxas must agree on, operand by operand.
 _SHARED_NAMES = re.compile(r"UBLK|UTMA|UMEMSETS|LDGMC|[HQIB]GMMA|WARPGROUP|FENCE\.VIEW|DEPBAR|ATOMG\.E\.EXCH")
 
@@ -49,7 +53,8 @@ def decoded(cubin: bytes, sm: str, tmp: Path) -> list[Inst]:
 
 
 def in_flight_faults(insts: list[Inst]) -> list[str]:
-    """What touches registers of products that no wait has covered, in layout order; written apart from the pass that puts the waits."""
+    """What touches registers of products that no wait has covered, in layout order; written apart from the pass that
+    puts the waits."""
     faults: list[str] = []
     ended: list[list[tuple[set[int], set[int]]]] = [
         []
@@ -119,7 +124,8 @@ def test_judges_find_nothing(family: str, sm: str, step: int, tmp_path: Path) ->
     [("bulk", "90a", 29), ("tensormap", "100a", 127), ("tmap", "100a", 13), ("wgmma", "90a", 47), ("bulk", "120a", 37)],
 )
 def test_words_and_operands_as_ptxas_has_them(family: str, sm: str, step: int, tmp_path: Path) -> None:
-    """nvdisasm prints every word as we do, at -O3 and -O0, and the instructions of these families are those of ptxas."""
+    """nvdisasm prints every word as we do, at -O3 and -O0, and the instructions of these families are those of
+    ptxas."""
     oracle.require("ptxas", "nvdisasm")
     compared = 0
     for text in texts(family, step):
@@ -222,7 +228,8 @@ def test_the_judge_of_products_sees_faults(tmp_path: Path) -> None:
 def test_groups_are_counted_on_one_scoreboard(tmp_path: Path) -> None:
     """UTMACMDFLUSH raises SB0, nothing else does, and DEPBAR looks at it."""
     body = (
-        "ld.param.u64 %rd1, [p];\ncp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r1], 64;\ncp.async.bulk.commit_group;\n"
+        "ld.param.u64 %rd1, [p];\ncp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r1], 64;\n"
+        "cp.async.bulk.commit_group;\n"
         "ld.global.u32 %r2, [%rd1];\ncp.async.bulk.wait_group.read 0;\nst.global.u32 [%rd1+8], %r2;\nret;"
     )
     got = compile_ptx(kernel(body, "sm_90a"), "sm_90a", {}, name="t.ptx")
@@ -243,7 +250,8 @@ def test_groups_are_counted_on_one_scoreboard(tmp_path: Path) -> None:
 
 
 def test_each_thread_takes_its_turn() -> None:
-    """A copy stands in a loop that elects one thread a round; its values reach the uniform registers under the elected one's predicate."""
+    """A copy stands in a loop that elects one thread a round; its values reach the uniform registers under the elected
+    one's predicate."""
     (unit,) = lower_text(
         kernel("ld.param.u64 %rd1, [p];\ncp.async.bulk.prefetch.L2.global [%rd1], %r1;\nret;", "sm_90"), "sm_90"
     )

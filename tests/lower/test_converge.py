@@ -13,7 +13,8 @@ from tests.lower.warp import label, run_warp
 
 
 def graph(succs: list[list[int]]) -> Function:
-    """A function with one block per entry: no successor = EXIT, one = jump, two = divergent branch with fall-through jump, more = BRX."""
+    """A function with one block per entry: no successor = EXIT, one = jump, two = divergent branch with fall-through
+    jump, more = BRX."""
     fn = Function("g")
     n = len(succs)
     fn.blocks.append(Block(2 * n))  # the prologue: no branch goes back to it
@@ -124,7 +125,8 @@ def structured(rng: random.Random, depth: int, succs: list[list[int]], exits: bo
 @pytest.mark.parametrize("exits", [False, True])
 @pytest.mark.parametrize("chunk", range(6))
 def test_structured_code_converges(chunk: int, exits: bool) -> None:
-    """Without early exits every thread passes the last block; it must do so in one group. With them, those that are left must."""
+    """Without early exits every thread passes the last block; it must do so in one group. With them, those that are
+    left must."""
     whole = 0
     for k in range(40):
         seed = 10000 + chunk * 1000 + k

@@ -9,7 +9,8 @@ from orchestrator.api import compile_ptx
 from stages.simulate import Device
 from tests.fuzz.judge import Launch, Program
 
-#: Largest number, ties at the bound, beyond it, infinities, NaNs with payloads, subnormals of both types, halves of a unit.
+#: Largest number, ties at the bound, beyond it, infinities, NaNs with payloads, subnormals of both types, halves of a
+#: unit.
 BITS = (
     0, 0x80000000, 0x477FE000, 0x477FEFFF, 0x477FF000, 0x477FFFFF, 0x47800000, 0xC77FF000, 0x7F800000, 0xFF800000, 0x7FC00000, 0xFFC12345, 0x7F800001,
     0x7F7FFFFF, 0xFF7FFFFF, 0x33000000, 0x33000001, 0x38800000, 0x387FFFFF, 0x3F800000, 0xBF801000, 0x3F803000, 1, 0x80000001, 0x33800000, 0xB3000001,

@@ -1,4 +1,5 @@
-"""Lowering as a whole: what comes out is legal for the SM, nothing is dropped, refusals are by name and line, names don't matter."""
+"""Lowering as a whole: what comes out is legal for the SM, nothing is dropped, refusals are by name and line, names
+don't matter."""
 
 from __future__ import annotations
 
@@ -48,7 +49,8 @@ def some_cases(target: str, per_row: int) -> Iterator[Case]:
 
 @pytest.mark.parametrize("target", ["sm_75", "sm_80", "sm_90a", "sm_120a"])
 def test_every_ptx_instruction_is_lowered_or_refused_by_name(target: str) -> None:
-    """One case of every row of the PTX descriptor table: it leaves an instruction behind, or is refused with its name and line."""
+    """One case of every row of the PTX descriptor table: it leaves an instruction behind, or is refused with its name
+    and line."""
     from stages.parse import parse_text
 
     lowered = refused = 0
@@ -102,7 +104,8 @@ def _declare(m: re.Match[str], swap: dict[str, str]) -> str:
 
 
 def test_guard_covers_effects_and_results_only() -> None:
-    """Under a guard, stores and writes of PTX registers are guarded; arithmetic on temporaries is not, and loops become branches."""
+    """Under a guard, stores and writes of PTX registers are guarded; arithmetic on temporaries is not, and loops become
+    branches."""
     (u,) = lower_text(
         kernel(
             "setp.eq.u32 %p1, %r1, 0;\n@%p1 bfi.b64 %rd1, %rd2, %rd3, %r2, %r3;\n@%p1 st.global.u64 [%rd4], %rd1;\nret;"
@@ -144,7 +147,8 @@ def test_descriptor_is_loaded_again_after_calls() -> None:
 def test_shared_base(sm: int, base: bool) -> None:
     """From sm_90 on a shared address carries the CTA's place in the cluster and starts at 0x400."""
     text = kernel(
-        ".shared .align 4 .b32 a[4]; .shared .align 8 .b8 b[8];\nst.shared.u32 [b+4], %r1;\nmov.u32 %r2, b;\nst.shared.u32 [%r2], %r2;\nret;",
+        ".shared .align 4 .b32 a[4]; .shared .align 8 .b8 b[8];\nst.shared.u32 [b+4], %r1;\nmov.u32 %r2, b;\n"
+        "st.shared.u32 [%r2], %r2;\nret;",
         f"sm_{sm}",
     )
     (u,) = lower_text(text, f"sm_{sm}")

@@ -1,4 +1,5 @@
-"""Kernels whose threads part and meet, run: nobody waits for ever, values are right, and no more is executed than by ptxas's code."""
+"""Kernels whose threads part and meet, run: nobody waits for ever, values are right, and no more is executed than by
+ptxas's code."""
 
 from __future__ import annotations
 
@@ -111,7 +112,8 @@ def listing(cubin: bytes) -> bytes:
 @pytest.mark.parametrize("op", WHOLE)
 @pytest.mark.parametrize("sm", SMS)
 def test_whole_warp_under_a_branch(sm: int, op: str, mask: str) -> None:
-    """Threads that go round must not wait for those that wait for the whole warp: they end, which lets the others go on."""
+    """Threads that go round must not wait for those that wait for the whole warp: they end, which lets the others go
+    on."""
     if (op == "redux" and sm < 80) or (op == "elect" and sm < 90) or (mask != "0xffffffff" and "MASK" not in WHOLE[op]):
         pytest.skip("no such instruction, or no mask")
     x = np.random.default_rng(2).integers(0, 40, 32, np.uint32)
@@ -127,7 +129,10 @@ def chain(exits: int) -> str:
         for n in range(exits)
     )
     work = "".join(f"mad.lo.u32 %r5,%r5,%r2,{n}; xor.b32 %r5,%r5,%r1; st.global.u32 [%l0],%r5;\n" for n in range(8))
-    return f"mov.u32 %r3,0; mov.u32 %r2,0; mov.u32 %r5,1; L: {steps} add.u32 %r2,%r2,7;\nJ: {work} add.u32 %r3,%r3,1; setp.lt.u32 %p2,%r3,6; @%p2 bra L; ret; }}"
+    return (
+        f"mov.u32 %r3,0; mov.u32 %r2,0; mov.u32 %r5,1; L: {steps} add.u32 %r2,%r2,7;\nJ: {work} add.u32 "
+        f"%r3,%r3,1; setp.lt.u32 %p2,%r3,6; @%p2 bra L; ret; }}"
+    )
 
 
 def leaving() -> str:
@@ -142,7 +147,8 @@ X: mad.lo.u32 %r5,%r5,%r5,7; st.global.u32 [%l0],%r5; ld.global.u32 %r7,[%l1]; a
 @pytest.mark.parametrize("name", ("chain 4", "chain 12", "chain 33", "leaving"))
 @pytest.mark.parametrize("sm", (75, 90, 120))
 def test_executed_instructions(sm: int, name: str) -> None:
-    """Lost reconvergence shows as instructions that groups of threads execute one after the other: with no barrier at the end of the chain it was 3 to 17 times as many."""
+    """Lost reconvergence shows as instructions that groups of threads execute one after the other: with no barrier at
+    the end of the chain it was 3 to 17 times as many."""
     oracle.require("ptxas")
     body = leaving() if name == "leaving" else chain(int(name.split()[1]))
     x = np.random.default_rng(3).integers(0, 1 << 30, 64, np.uint32)
@@ -181,7 +187,8 @@ def test_many_ways_out_of_a_switch_in_a_loop() -> None:
     """One barrier for each of the ways out, and BREAKs of all others on each, were 1.6 times ptxas's instructions."""
     oracle.require("ptxas")
     cases = "".join(
-        f"setp.ne.u32 %p1,%r6,{n}; @%p1 bra N{n}; mad.lo.u32 %r5,%r5,5,{n}; and.b32 %r7,%r5,3; setp.eq.u32 %p2,%r7,1; @%p2 bra W{n}; bra J; N{n}:\n"
+        f"setp.ne.u32 %p1,%r6,{n}; @%p1 bra N{n}; mad.lo.u32 %r5,%r5,5,{n}; and.b32 %r7,%r5,3; setp.eq.u32 "
+        f"%p2,%r7,1; @%p2 bra W{n}; bra J; N{n}:\n"
         for n in range(8)
     )
     ways = "".join(
@@ -190,7 +197,11 @@ def test_many_ways_out_of_a_switch_in_a_loop() -> None:
         + "bra END;\n"
         for n in range(8)
     )
-    body = f"mov.u32 %r3,0; mov.u32 %r5,%r1; L: and.b32 %r6,%r5,7; {cases} J: add.u32 %r5,%r5,%r1; shr.u32 %r5,%r5,1; add.u32 %r3,%r3,1; setp.lt.u32 %p3,%r3,6; @%p3 bra L;\nbra END; {ways}END: st.global.u32 [%l0],%r5; ret; }}"
+    body = (
+        f"mov.u32 %r3,0; mov.u32 %r5,%r1; L: and.b32 %r6,%r5,7; {cases} J: add.u32 %r5,%r5,%r1; shr.u32 "
+        f"%r5,%r5,1; add.u32 %r3,%r3,1; setp.lt.u32 %p3,%r3,6; @%p3 bra L;\nbra END; {ways}END: st.global.u32 "
+        f"[%l0],%r5; ret; }}"
+    )
     x = np.random.default_rng(4).integers(0, 1 << 30, 64, np.uint32)
     theirs = oracle.compile_ptx(HEAD % 80 + body, 80)
     assert not isinstance(theirs, oracle.ToolError)

@@ -60,8 +60,10 @@ def kernel(text: str, name: str) -> str:
                 at += size
         operands.append("{" + ", ".join(regs) + "}" if "{" in item else regs[0])
     return (
-        f".visible .entry {name}(.param .u64 pa, .param .u64 po) {{\n .reg .b64 a, o, w; .reg .b32 t;\n ld.param.u64 a, [pa]; ld.param.u64 o, [po];\n"
-        " cvta.to.global.u64 a, a; cvta.to.global.u64 o, o; mov.u32 t, %tid.x; mul.wide.u32 w, t, 512; add.u64 a, a, w; mul.wide.u32 w, t, 64; add.u64 o, o, w;\n"
+        f".visible .entry {name}(.param .u64 pa, .param .u64 po) {{\n .reg .b64 a, o, w; .reg .b32 t;\n ld.param.u64 "
+        f"a, [pa]; ld.param.u64 o, [po];\n"
+        " cvta.to.global.u64 a, a; cvta.to.global.u64 o, o; mov.u32 t, %tid.x; mul.wide.u32 w, t, 512; add.u64 a, a, "
+        "w; mul.wide.u32 w, t, 64; add.u64 o, o, w;\n"
         + "\n".join([*declared, *loads, f" {opcode} {', '.join(operands)};", *stores])
         + "\n ret;\n}\n"
     )

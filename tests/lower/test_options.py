@@ -1,4 +1,5 @@
-"""Options that change single instructions: the default and forced cache operators, errors visible at exit, warnings of doubles; against ptxas."""
+"""Options that change single instructions: the default and forced cache operators, errors visible at exit, warnings of
+doubles; against ptxas."""
 
 from __future__ import annotations
 

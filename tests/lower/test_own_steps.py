@@ -1,4 +1,5 @@
-"""What the SM has no instruction for: a few forms of each, our cubins in the simulator against the PTX interpreter (`tests.cosim.one_op` runs them all)."""
+"""What the SM has no instruction for: a few forms of each, our cubins in the simulator against the PTX interpreter
+(`tests.cosim.one_op` runs them all)."""
 
 from __future__ import annotations
 

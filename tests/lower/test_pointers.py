@@ -15,22 +15,28 @@ from tests import oracle
 
 def _function(name: str, body: str, local: int = 0) -> str:
     memory = (
-        f".local .align 4 .b8 m[{local}]; mov.u64 %rd1, m; st.local.u32 [%rd1+{local - 4}], %r1; ld.local.u32 %r1, [%rd1+{local - 4}];"
+        f".local .align 4 .b8 m[{local}]; mov.u64 %rd1, m; st.local.u32 [%rd1+{local - 4}], %r1; ld.local.u32 %r1, "
+        f"[%rd1+{local - 4}];"
         if local
         else ""
     )
-    return f".func (.param .b32 r) {name}(.param .b32 x) {{ .reg .b32 %r<4>; .reg .b64 %rd<3>; ld.param.u32 %r1, [x]; {memory} {body} st.param.b32 [r], %r1; ret; }}\n"
+    return (
+        f".func (.param .b32 r) {name}(.param .b32 x) {{ .reg .b32 %r<4>; .reg .b64 %rd<3>; ld.param.u32 %r1, "
+        f"[x]; {memory} {body} st.param.b32 [r], %r1; ret; }}\n"
+    )
 
 
 CALL = "{ .param .b32 a; .param .b32 b; st.param.b32 [a], %r1; call (b), %rd5, (a), proto; ld.param.b32 %r1, [b]; }"
-#: `pick` stores a pointer by an input, `use` calls what stands in the table at an index and what `pick` stored, `none` calls nothing.
+#: `pick` stores a pointer by an input, `use` calls what stands in the table at an index and what `pick` stored, `none`
+#: calls nothing.
 PTX = (
     ".version 7.8\n.target sm_75\n.address_size 64\n.global .u64 cell;\n"
     + _function("one", "add.u32 %r1, %r1, 1;", 96)
     + _function("direct", "mul.lo.u32 %r1, %r1, 11;")
     + _function("three", "mul.lo.u32 %r1, %r1, 3;")
     + _function("five", "mul.lo.u32 %r1, %r1, 5;", 400)
-    + ".func (.param .b32 r) twice(.param .b32 x) { .reg .b32 %r<4>; .reg .b64 %rd<6>; proto: .callprototype (.param .b32 _) _ (.param .b32 _);\n"
+    + ".func (.param .b32 r) twice(.param .b32 x) { .reg .b32 %r<4>; .reg .b64 %rd<6>; proto: .callprototype (.param "
+    ".b32 _) _ (.param .b32 _);\n"
     + f"    ld.param.u32 %r1, [x]; ld.global.u64 %rd5, [cell]; {CALL} {CALL} st.param.b32 [r], %r1; ret; }}\n"
     + """.global .u64 table[3] = {five, 0, one};
 .const .u64 fixed[2] = {one, five};
@@ -46,7 +52,8 @@ PTX = (
     ld.param.u64 %rd1, [p]; mov.u32 %r2, %tid.x; mul.wide.u32 %rd2, %r2, 4; add.u64 %rd1, %rd1, %rd2; ld.global.u32 %r1, [%rd1];
     and.b32 %r3, %r2, 2; mul.wide.u32 %rd3, %r3, 8; mov.u64 %rd4, table; add.u64 %rd4, %rd4, %rd3; ld.global.u64 %rd5, [%rd4];
 """
-    + f"    {CALL} ld.global.u64 %rd5, [cell]; {CALL} and.b32 %r4, %r2, 1; mul.wide.u32 %rd3, %r4, 8; mov.u64 %rd4, fixed; add.u64 %rd4, %rd4, %rd3; ld.const.u64 %rd5, [%rd4]; {CALL}\n"
+    + f"    {CALL} ld.global.u64 %rd5, [cell]; {CALL} and.b32 %r4, %r2, 1; mul.wide.u32 %rd3, %r4, 8; mov.u64 %rd4, "
+    f"fixed; add.u64 %rd4, %rd4, %rd3; ld.const.u64 %rd5, [%rd4]; {CALL}\n"
     + """    { .param .b32 a; .param .b32 b; st.param.b32 [a], %r1; call (b), twice, (a); ld.param.b32 %r1, [b]; }
     ld.global.u64 %rd6, [table+8]; setp.eq.u64 %q, %rd6, 0; selp.b32 %r5, 1000, 0, %q; add.u32 %r1, %r1, %r5;
     ld.global.u64 %rd6, [cell]; mov.u64 %rd7, three; setp.eq.u64 %q, %rd6, %rd7; selp.b32 %r5, 70000, 0, %q; add.u32 %r1, %r1, %r5;

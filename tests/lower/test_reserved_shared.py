@@ -1,4 +1,5 @@
-"""%reserved_smem_offset_end and _1, which cooperative groups of several warps read: the words of bank 0 and the kernel's attribute, as in ptxas's cubin."""
+"""%reserved_smem_offset_end and _1, which cooperative groups of several warps read: the words of bank 0 and the
+kernel's attribute, as in ptxas's cubin."""
 
 from __future__ import annotations
 
@@ -29,7 +30,10 @@ def _text(arch: str) -> str:
             for name, at in (("end", 0), ("1", 4))
         ]
     )
-    return f".version 8.7\n.target {arch}\n.address_size 64\n.visible .entry k(.param .u64 out) {{ .reg .b64 %o; .reg .b32 %r; ld.param.u64 %o, [out];\n{reads}ret; }}\n"
+    return (
+        f".version 8.7\n.target {arch}\n.address_size 64\n.visible .entry k(.param .u64 out) {{ .reg .b64 %o; "
+        f".reg .b32 %r; ld.param.u64 %o, [out];\n{reads}ret; }}\n"
+    )
 
 
 def _places(image: bytes) -> list[str]:

@@ -1,4 +1,5 @@
-"""alloca in functions that call: ours against ptxas's cubin in the simulator, at both levels and with spilled registers."""
+"""alloca in functions that call: ours against ptxas's cubin in the simulator, at both levels and with spilled
+registers."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ from orchestrator.api import compile_ptx
 from stages.simulate import Device
 from tests import oracle
 
-#: sum(n words at a), by stack as well: twelve words, the last two on the stack. rec: a level of recursion takes 4n bytes.
+#: sum(n words at a), by stack as well: twelve words, the last two on the stack. rec: a level of recursion takes 4n
+#: bytes.
 PTX = """.version 7.8
 .target sm_75
 .address_size 64

@@ -1,4 +1,5 @@
-"""Tensor memory, asynchronous stores and reductions, launch control: the same instructions as ptxas's, in the same order.
+"""Tensor memory, asynchronous stores and reductions, launch control: the same instructions as ptxas's, in the same
+order.
 
 python -m tests.lower.test_tensor_memory [--arch 100a]      one kernel for each line (the tests put several into one)
 """

@@ -28,13 +28,18 @@ SMS = ("75", "80", "90", "100", "120")
 def _kernel(body: str, sm: str = "90", options: str = "") -> str:
     regs = ".reg .b64 %h<4>; .reg .f32 %f<20>; .reg .b32 %r<20>; .reg .pred %p<4>;"
     names = ".global .texref tex0;\n.global .surfref surf0;\n" + (".global .samplerref samp0;\n" if options else "")
-    return f".version 9.0\n.target sm_{sm}{options}\n.address_size 64\n{names}.visible .entry k(.param .u64 ph, .param .u64 po)\n{{ {regs}\nld.param.u64 %h0, [ph]; ld.param.u64 %h1, [po];\n{body}\nret; }}\n"
+    return (
+        f".version 9.0\n.target sm_{sm}{options}\n.address_size 64\n{names}.visible .entry k(.param .u64 ph, "
+        f".param .u64 po)\n{{ {regs}\nld.param.u64 %h0, [ph]; ld.param.u64 %h1, [po];\n{body}\nret; }}\n"
+    )
 
 
 def test_vectors() -> None:
-    """A fetch from an array of 2d textures: index and coordinates in one block of three, the rest in another, the handle in a uniform pair."""
+    """A fetch from an array of 2d textures: index and coordinates in one block of three, the rest in another, the
+    handle in a uniform pair."""
     text = _kernel(
-        "tex.level.a2d.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%h0, {%r0, %f4, %f5, %f5}], %f6;\nst.global.v4.f32 [%h1], {%f0, %f1, %f2, %f3};"
+        "tex.level.a2d.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%h0, {%r0, %f4, %f5, %f5}], %f6;\nst.global.v4.f32 [%h1], "
+        "{%f0, %f1, %f2, %f3};"
     )
     (unit,) = lower_text(text, "sm_90")
     fetch = next(i for i in insts(unit) if i.op == "TEX")
@@ -155,8 +160,10 @@ def test_tools_take_it(sm: str, tmp_path: Path) -> None:
 def test_halves_of_a_texture_compile_on_every_sm() -> None:
     """sm_89 spells F2FP as sm_90 does; textures that give halves were refused there."""
     text = (
-        ".version 8.5\n.target sm_75\n.address_size 64\n.global .texref t;\n.visible .entry k(.param .u64 o) {\n.reg .b64 a; .reg .b32 v<4>; .reg .f32 x;\n"
-        "ld.param.u64 a, [o]; mov.f32 x, 0f00000000; tex.2d.v2.f16x2.f32 {v0, v1}, [t, {x, x}];\nst.global.v2.b32 [a], {v0, v1};\nret;\n}\n"
+        ".version 8.5\n.target sm_75\n.address_size 64\n.global .texref t;\n.visible .entry k(.param .u64 o) {\n.reg "
+        ".b64 a; .reg .b32 v<4>; .reg .f32 x;\n"
+        "ld.param.u64 a, [o]; mov.f32 x, 0f00000000; tex.2d.v2.f16x2.f32 {v0, v1}, [t, {x, x}];\nst.global.v2.b32 "
+        "[a], {v0, v1};\nret;\n}\n"
     )
     for sm in (75, 80, 86, 89, 90, 100, 120):
         assert compile_ptx(text, f"sm_{sm}")

@@ -1,4 +1,5 @@
-"""The handle that `mov.u64 d, name` gives, as ptxas makes it: the word of bank 0 that the driver fills in, and a tag."""
+"""The handle that `mov.u64 d, name` gives, as ptxas makes it: the word of bank 0 that the driver fills in, and a
+tag."""
 
 from __future__ import annotations
 

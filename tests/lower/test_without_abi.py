@@ -1,4 +1,5 @@
-"""Programs that ptxas compiles without its ABI, and arguments in registers that are more or less than a word: values by hand, verdicts as ptxas's."""
+"""Programs that ptxas compiles without its ABI, and arguments in registers that are more or less than a word: values by
+hand, verdicts as ptxas's."""
 
 from __future__ import annotations
 
@@ -76,16 +77,21 @@ def test_values(case: str, arch: str) -> None:
 
 
 SEVERAL = ".func (.reg .u32 a, .reg .u32 b) g() { mov.u32 a, 1; mov.u32 b, 2; ret; }\n"
-ENTRY = ".visible .entry k(.param .u64 out) { .reg .u64 o; .reg .u32 t, y; ld.param.u64 o, [out]; mov.u32 t, 1; %s st.global.u32 [o], t; ret; }\n"
+ENTRY = (
+    ".visible .entry k(.param .u64 out) { .reg .u64 o; .reg .u32 t, y; ld.param.u64 o, [out]; mov.u32 t, 1; %s "
+    "st.global.u32 [o], t; ret; }\n"
+)
 VERDICTS = {
     "several results": (NEW + SEVERAL + ENTRY % "", ()),
     "several results in an object": (NEW + SEVERAL + ENTRY % "", ("-c",)),
     "several of memory": (NEW + ".func (.param .u32 a, .param .u32 b) g();\n" + ENTRY % "", ()),
     "recursive": (
-        NEW + ".func (.reg .u32 a, .reg .u32 b) g(.reg .u32 n) { .reg .pred p; .reg .u32 m; setp.eq.u32 p, n, 0; mov.u32 a, n; mov.u32 b, n; @p ret; sub.u32 m, n, 1; "
+        NEW + ".func (.reg .u32 a, .reg .u32 b) g(.reg .u32 n) { .reg .pred p; .reg .u32 m; setp.eq.u32 p, n, 0; "
+            "mov.u32 a, n; mov.u32 b, n; @p ret; sub.u32 m, n, 1; "
         "call (a, b), g, (m); ret; }\n" + ENTRY % "call (t, y), g, (t);", (),
     ),
-    "by pointer": (NEW + SEVERAL + ENTRY % "P: .callprototype (.reg .u32 a, .reg .u32 b) _ (); mov.u64 o, g; call (t, y), o, (), P;", ()),
+    "by pointer": (NEW + SEVERAL + ENTRY % "P: .callprototype (.reg .u32 a, .reg .u32 b) _ (); mov.u64 o, g; call "
+        "(t, y), o, (), P;", ()),
     "short argument": (NEW + ".func f(.param .u16 a) { ret; }\n" + ENTRY % ".param .u16 x; .reg .u16 h; mov.u16 h, 1; st.param.u16 [x], h; call f, (x);", ()),
     "short argument, never called": (NEW + ".func f(.param .u16 a) { ret; }\n" + ENTRY % "", ()),
     "short result": (NEW + ".func (.param .s8 r) f() { ret; }\n" + ENTRY % ".param .s8 x; call (x), f, ();", ()),

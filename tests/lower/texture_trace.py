@@ -1,9 +1,11 @@
-"""What a texture or surface instruction is given: run a kernel, ours or ptxas's, in the simulator with a stand-in for these instructions that writes down its
-operands' values and returns numbers of its own. Two cubins of one PTX agree when the lists and the memory afterwards agree.
+"""What a texture or surface instruction is given: run a kernel, ours or ptxas's, in the simulator with a stand-in for
+these instructions that writes down its operands' values and returns numbers of its own. Two cubins of one PTX agree
+when the lists and the memory afterwards agree.
 
     python -m tests.lower.texture_trace --sm 90 [--family surface] [--handle memory] [--show 5]
 
-compares every form of :mod:`tests.isa.corpus_texture` and prints the differences, the forms that we refuse, and the counts.
+compares every form of :mod:`tests.isa.corpus_texture` and prints the differences, the forms that we refuse, and the
+counts.
 """
 
 from __future__ import annotations
@@ -96,7 +98,8 @@ _COORDINATES = {"1d": (1, 1), "a1d": (2, 1), "2d": (2, 2), "3d": (3, 3), "cube":
 
 
 def _driver(stubs: Stubs, name: str, trace: list[Line]) -> Any:
-    """A stand-in for a function of the driver: handles, coordinates, derivatives, offsets and the value to compare with, where ptxas's calls have them."""
+    """A stand-in for a function of the driver: handles, coordinates, derivatives, offsets and the value to compare
+    with, where ptxas's calls have them."""
     found = re.match(r"__cuda_syscall_tex_grad_(?:pred_)?(\w+?)_v4_", name)
     assert found is not None
     at, slopes = _COORDINATES[found[1]]
@@ -190,7 +193,10 @@ def run(cubin: bytes, entry: str) -> tuple[list[Line], bytes] | str:
 def module_text(family: str, sm: str, forms: Sequence[corpus.Form], handle: str) -> str:
     """PTX of kernels k0, k1... around forms."""
     options, declarations = corpus.MODULES.get(family, ("", ""))
-    head = f".version 9.0\n.target sm_{sm}{options}\n.address_size 64\n.global .texref tex0;\n.global .surfref surf0;\n{declarations}"
+    head = (
+        f".version 9.0\n.target sm_{sm}{options}\n.address_size 64\n.global .texref tex0;\n.global .surfref "
+        f"surf0;\n{declarations}"
+    )
     return head + "".join(corpus.body(f"k{k}", form, handle) for k, form in enumerate(forms))
 
 
@@ -266,7 +272,8 @@ def main() -> int:
         with tempfile.TemporaryDirectory() as folder:
             equal, different, refused = compare(family, args.sm, forms, args.handle, Path(folder))
         print(
-            f"sm_{args.sm} {family} {args.handle}: {len(forms)} forms, {equal} equal, {len(different)} different, {len(refused)} refused"
+            f"sm_{args.sm} {family} {args.handle}: {len(forms)} forms, {equal} equal, {len(different)} different, "
+            f"{len(refused)} refused"
         )
         for text in different[: args.show]:
             print("   ", text)

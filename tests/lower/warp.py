@@ -1,7 +1,8 @@
 """A warp of threads on a bare control-flow graph: what BSSY, BSYNC, BREAK and EXIT do, and nothing else.
 
-Groups of threads part at branches and come together only at BSYNC. BSSY *sets* the barrier to the threads that execute it, for each of them: groups that are apart may use one barrier, as in ptxas's code (and in the
-simulator). The order in which groups run is drawn from a seed.
+Groups of threads part at branches and come together only at BSYNC. BSSY *sets* the barrier to the threads that execute
+it, for each of them: groups that are apart may use one barrier, as in ptxas's code (and in the simulator). The order in
+which groups run is drawn from a seed.
 """
 
 from __future__ import annotations
@@ -28,8 +29,9 @@ class Group:
 def run_warp(
     fn: Function, threads: int, decide: Callable[[int, int, int], int], seed: int, original: set[int], limit: int
 ) -> tuple[dict[int, list[int]], list[tuple[int, frozenset[int]]]]:
-    """Run until all threads end or have visited ``limit`` original blocks. ``decide(thread, block id, visit)`` picks a successor of a branch. Returns the
-    path of every thread over ``original`` block ids, and for each entry of a block the group that made it."""
+    """Run until all threads end or have visited ``limit`` original blocks. ``decide(thread, block id, visit)`` picks a
+    successor of a branch. Returns the path of every thread over ``original`` block ids, and for each entry of a block
+    the group that made it."""
     rng = random.Random(seed)
     index = {b.id: i for i, b in enumerate(fn.blocks)}
     groups = [Group(frozenset(range(threads)), 0)]

@@ -35,7 +35,8 @@ _BITS = {
 
 
 class Case(NamedTuple):
-    """One product: types and layouts of a, b, c, d; ``mod``: modifier of wmma.mma; ``stride``: natural (none given), constant or register."""
+    """One product: types and layouts of a, b, c, d; ``mod``: modifier of wmma.mma; ``stride``: natural (none given),
+    constant or register."""
 
     shape: str
     at: str
@@ -135,13 +136,16 @@ def accumulators(shape: str, t: str) -> int:
 
 
 def kernel(case: Case, name: str) -> str:
-    """Copies its operands to shared memory if they are to come from there; parameters a, b, c, d and the strides of the four."""
+    """Copies its operands to shared memory if they are to come from there; parameters a, b, c, d and the strides of the
+    four."""
     na, nb = _FACTORS[case.shape][case.at]
     nc, nd = accumulators(case.shape, case.ct), accumulators(case.shape, case.dt)
     rab = "f64" if case.at == "f64" else "b32"
     lines = [
-        f".visible .entry {name}(.param .u64 pa, .param .u64 pb, .param .u64 pc, .param .u64 pd, .param .u32 sa, .param .u32 sb, .param .u32 sc, .param .u32 sd) {{",
-        f" .reg .b64 a, b, c, d, s, w; .reg .b32 t, v, la, lb, lc, ld, ha, hb, hc, hd; .reg .pred p; .reg .{rab} x<{na}>, y<{nb}>;",
+        f".visible .entry {name}(.param .u64 pa, .param .u64 pb, .param .u64 pc, .param .u64 pd, .param .u32 sa, "
+        f".param .u32 sb, .param .u32 sc, .param .u32 sd) {{",
+        f" .reg .b64 a, b, c, d, s, w; .reg .b32 t, v, la, lb, lc, ld, ha, hb, hc, hd; .reg .pred p; .reg .{rab} "
+        f"x<{na}>, y<{nb}>;",
         f" .reg .{_register(case.ct)} u<{nc}>; .reg .{_register(case.dt)} z<{nd}>;",
         *[f" ld.param.u64 {x}, [p{x}];" for x in "abcd"],
         *[f" ld.param.u32 l{x}, [s{x}];" for x in "abcd"],
@@ -154,10 +158,12 @@ def kernel(case: Case, name: str) -> str:
         for i, x in enumerate("abc"):
             lines += [
                 f" mov.u32 h{x}, buffer; add.u32 h{x}, h{x}, {4096 * i}; mov.u32 v, 0;",
-                f"L{x}: shl.b32 ld, t, 2; add.u32 ld, ld, v; cvt.u64.u32 w, ld; add.u64 s, {x}, w; add.u32 ld, ld, h{x};",
+                f"L{x}: shl.b32 ld, t, 2; add.u32 ld, ld, v; cvt.u64.u32 w, ld; add.u64 s, {x}, w; add.u32 ld, ld, "
+                f"h{x};",
                 " .reg .b32 q"
                 + x
-                + f"; ld.global.b32 q{x}, [s]; st.shared.b32 [ld], q{x}; add.u32 v, v, 128; setp.lt.u32 p, v, 4096; @p bra L{x};",
+                + f"; ld.global.b32 q{x}, [s]; st.shared.b32 [ld], q{x}; add.u32 v, v, 128; setp.lt.u32 p, v, 4096; "
+                f"@p bra L{x};",
             ]
             at[x] = f"h{x}"
         lines += [f" mov.u32 hd, buffer; add.u32 hd, hd, {4096 * 3}; ld.param.u32 ld, [sd]; bar.sync 0;"]
@@ -187,7 +193,8 @@ def kernel(case: Case, name: str) -> str:
     if case.space == "shared":
         lines += [
             " bar.sync 0; mov.u32 v, 0;",
-            "Ld: shl.b32 la, t, 2; add.u32 la, la, v; cvt.u64.u32 w, la; add.u64 s, d, w; add.u32 la, la, hd; ld.shared.b32 lb, [la]; st.global.b32 [s], lb;",
+            "Ld: shl.b32 la, t, 2; add.u32 la, la, v; cvt.u64.u32 w, la; add.u64 s, d, w; add.u32 la, la, hd; "
+            "ld.shared.b32 lb, [la]; st.global.b32 [s], lb;",
             " add.u32 v, v, 128; setp.lt.u32 p, v, 4096; @p bra Ld;",
         ]
     return "\n".join([*lines, " ret;", "}"]) + "\n"

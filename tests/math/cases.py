@@ -1,4 +1,5 @@
-"""Every floating-point and division instruction as a one-instruction kernel with its reference: the tables behind test_chain."""
+"""Every floating-point and division instruction as a one-instruction kernel with its reference: the tables behind
+test_chain."""
 
 from __future__ import annotations
 
@@ -366,7 +367,10 @@ def half_cases() -> Iterator[Case]:
 
             # as an integer both halves are compared as bits
             yield Case(f"set.gtu.{dt}.{t}x2 $d, $0, $1", t + "x2", (t + "x2",) * 2, lanes(greater), sm)
-        text = f"{{.reg .pred q, r, s; setp.eq.s32 s, $2, 0; setp.le.xor.{t}x2 q|r, $0, $1, s; selp.b32 $d, 1, 0, q; @r or.b32 $d, $d, 2;}}"
+        text = (
+            f"{{.reg .pred q, r, s; setp.eq.s32 s, $2, 0; setp.le.xor.{t}x2 q|r, $0, $1, s; selp.b32 $d, 1, 0, q; "
+            f"@r or.b32 $d, $d, 2;}}"
+        )
 
         def both(a: int, b: int, c: int, f: Format = f) -> Result:
             x, y = (
@@ -429,7 +433,8 @@ def operand_cases() -> Iterator[Case]:
             lambda a, f=f: exact.div(f, f.bias << (f.p - 1), a, "rm"),
         )
         yield Case(
-            f"{{.reg .pred q; setp.eq.s32 q, $2, 0; mov.b{BITS[t]} $d, $0; @!q div.rn.{t} $d, $0, $1; @q fma.rn.{t} $d, $0, $1, $d;}}", t, (t, t, "s32"),
+            f"{{.reg .pred q; setp.eq.s32 q, $2, 0; mov.b{BITS[t]} $d, $0; @!q div.rn.{t} $d, $0, $1; @q fma.rn.{t} "
+                f"$d, $0, $1, $d;}}", t, (t, t, "s32"),
             lambda a, b, c, f=f: exact.div(f, a, b, "rn") if c else exact.fma(f, a, b, a),
         )  # fmt: skip
     for t in ("u16", "s16", "u32", "s32", "u64", "s64"):
@@ -450,7 +455,10 @@ def guarded(case: Case) -> Case:
     bits = BITS[case.dst]
     kept = 0x5A5A5A5A5A5A5A5A & (1 << bits) - 1
     guard = "@q" if bits == 32 else "@!q"
-    text = f"{{.reg .pred q; setp.{'eq' if bits == 32 else 'ne'}.s32 q, ${n}, 0; mov.b{bits} $d, {kept}; {guard} {case.op};}}"
+    text = (
+        f"{{.reg .pred q; setp.{'eq' if bits == 32 else 'ne'}.s32 q, ${n}, 0; mov.b{bits} $d, {kept}; {guard} "
+        f"{case.op};}}"
+    )
 
     def ref(*ops: int) -> Result:
         return kept if ops[n] else case.ref(*ops[:n])

@@ -1,4 +1,5 @@
-"""Size of the sweeps: ``pytest tests/math --math-size N`` random operands per case (default 4,000; 100,000 for a thorough run)."""
+"""Size of the sweeps: ``pytest tests/math --math-size N`` random operands per case (default 4,000; 100,000 for a
+thorough run)."""
 
 from __future__ import annotations
 

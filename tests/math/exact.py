@@ -1,7 +1,8 @@
 """Exact IEEE arithmetic on bit patterns with Python integers: the reference of every test in this folder.
 
-A finite number is ``sign * mant * 2**exp`` with an integer ``mant``; results are rounded once, from an exact ratio or root. Nothing here knows how the
-project computes. Modes: ``rn`` nearest even, ``rz`` towards zero, ``rm`` down, ``rp`` up, ``rna`` nearest, ties away.
+A finite number is ``sign * mant * 2**exp`` with an integer ``mant``; results are rounded once, from an exact ratio or
+root. Nothing here knows how the project computes. Modes: ``rn`` nearest even, ``rz`` towards zero, ``rm`` down, ``rp``
+up, ``rna`` nearest, ties away.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ MODES = ("rn", "rz", "rm", "rp")
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A binary format: ``p`` significand bits with the hidden one, ``ebits`` exponent bits; ``nan`` the bits of a made NaN."""
+    """A binary format: ``p`` significand bits with the hidden one, ``ebits`` exponent bits; ``nan`` the bits of a made
+    NaN."""
 
     name: str
     p: int

@@ -50,7 +50,8 @@ def module_text(cases: Sequence[Case], arch: str) -> str:
 
 
 def operands(case: Case, n: int, seed: int) -> list[Array]:
-    """``n`` operands per source: special values in all (or random) combinations, then random ones and hard quotients."""
+    """``n`` operands per source: special values in all (or random) combinations, then random ones and hard
+    quotients."""
     rng = np.random.default_rng(seed)
     columns: list[Array] = []
     for s in case.srcs:

@@ -1,6 +1,7 @@
 """What the PTX manual says that floating-point and division instructions compute, on bit patterns.
 
-A reference takes operand bits (integers) and returns the result's bits, or None for "any NaN". Approximate functions give a :class:`Near` instead.
+A reference takes operand bits (integers) and returns the result's bits, or None for "any NaN". Approximate functions
+give a :class:`Near` instead.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ BITS = {"f16": 16, "bf16": 16, "f32": 32, "f64": 64, "f16x2": 32, "bf16x2": 32, 
 
 @dataclass(frozen=True, slots=True)
 class Near:
-    """An approximate result: within ``rel`` of ``value``, or within ``abs_``. ``low``/``high``: both results are fine (flushing at a boundary)."""
+    """An approximate result: within ``rel`` of ``value``, or within ``abs_``. ``low``/``high``: both results are fine
+    (flushing at a boundary)."""
 
     value: float
     rel: float
@@ -318,7 +320,8 @@ def log2(x: float) -> float:
 
 
 def quotient(rel: float, ftz: bool, limit: float) -> Ref:
-    """Approximate division; no statement for divisors above ``limit`` (PTX manual), except that infinity divides to zero."""
+    """Approximate division; no statement for divisors above ``limit`` (PTX manual), except that infinity divides to
+    zero."""
 
     def ref(a: int, b: int) -> Result:
         if ftz:

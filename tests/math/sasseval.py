@@ -1,8 +1,10 @@
-"""Runs the sequence that lowering makes of one floating-point PTX instruction, with exact arithmetic and an adversarial MUFU.
+"""Runs the sequence that lowering makes of one floating-point PTX instruction, with exact arithmetic and an adversarial
+MUFU.
 
-It reads a function of level `ori` (virtual registers) and knows just the instructions of those sequences: FP32 and FP64 arithmetic, comparison and
-selection, the guards. Loads from ``[p + 16*(k+1)]`` give operand k, the store to ``[p]`` is the result. A call of a library function is answered by
-:mod:`tests.math.exact`; test_library holds the library to the same.
+It reads a function of level `ori` (virtual registers) and knows just the instructions of those sequences: FP32 and FP64
+arithmetic, comparison and selection, the guards. Loads from ``[p + 16*(k+1)]`` give operand k, the store to ``[p]`` is
+the result. A call of a library function is answered by :mod:`tests.math.exact`; test_library holds the library to the
+same.
 """
 
 from __future__ import annotations
@@ -54,7 +56,8 @@ def one_op(op: str, dst: str, srcs: list[str], sm: str) -> Unit:
 
 
 class Evaluator:
-    """Evaluates ``unit.functions[0]``. ``ulps``: how far MUFU may be from the correctly rounded result; ``seeded`` by ``seed``."""
+    """Evaluates ``unit.functions[0]``. ``ulps``: how far MUFU may be from the correctly rounded result; ``seeded`` by
+    ``seed``."""
 
     def __init__(self, unit: Unit, ulps: int, seed: int = 1) -> None:
         self.fn: Function = unit.functions[0]
@@ -182,7 +185,8 @@ class Evaluator:
         return f.pack(0, isqrt((1 << 2 * k) // m), -k - e // 2, True, "rn")
 
     def fchk(self, inst: Inst) -> None:
-        """True where a quotient chain could leave the normal range: the narrowest guess that the sequence must still survive."""
+        """True where a quotient chain could leave the normal range: the narrowest guess that the sequence must still
+        survive."""
         a, b = (self.float_(o, F32) for o in inst.srcs[:2])
         ea, eb = a >> 23 & 255, b >> 23 & 255
         safe = 24 < ea < 255 and 0 < eb < 253 and -126 < ea - eb < 127

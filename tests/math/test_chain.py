@@ -1,4 +1,5 @@
-"""One-instruction kernels through the whole chain and the simulator, against the references; and ptxas's cubins of the same PTX."""
+"""One-instruction kernels through the whole chain and the simulator, against the references; and ptxas's cubins of the
+same PTX."""
 
 from __future__ import annotations
 
@@ -58,7 +59,8 @@ def test_chain(group: str, arch: str, size: int) -> None:
 @pytest.mark.oracle
 @pytest.mark.parametrize("group", table.GROUPS)
 def test_ptxas_agrees(group: str, size: int) -> None:
-    """The references are not ours alone: ptxas's cubins give the same in the simulator (but for .ftz that it ignores in one conversion)."""
+    """The references are not ours alone: ptxas's cubins give the same in the simulator (but for .ftz that it ignores in
+    one conversion)."""
     from stages.simulate import Device
 
     oracle.require("ptxas")

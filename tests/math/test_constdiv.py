@@ -128,10 +128,10 @@ def test_kernels(kind: str, arch: str) -> None:
             lines += [f"{op}.{kind} d, x, {d};", f"st.global.{kind} [q+{(2 * k + j) * 4}], d;"]
     row = 8 * len(chosen)
     text = (
-        f".version 8.7\n.target {arch}\n.address_size 64\n.visible .entry k(.param .u64 a, .param .u64 b)\n{{\n.reg .{kind} x, d; .reg .b64 p, q, o; .reg .b32 t;\n"
-        f"ld.param.u64 p, [a]; ld.param.u64 q, [b]; mov.u32 t, %tid.x; mul.wide.u32 o, t, 4; add.s64 p, p, o; mul.wide.u32 o, t, {row}; add.s64 q, q, o;\nld.global.{kind} x, [p];\n"
-        + "\n".join(lines)
-        + "\nret;\n}\n"
+        f".version 8.7\n.target {arch}\n.address_size 64\n.visible .entry k(.param .u64 a, .param .u64 b)\n{{\n.reg "
+        f".{kind} x, d; .reg .b64 p, q, o; .reg .b32 t;\n"
+        f"ld.param.u64 p, [a]; ld.param.u64 q, [b]; mov.u32 t, %tid.x; mul.wide.u32 o, t, 4; add.s64 p, p, o; "
+        f"mul.wide.u32 o, t, {row}; add.s64 q, q, o;\nld.global.{kind} x, [p];\n" + "\n".join(lines) + "\nret;\n}\n"
     )
     rng = np.random.default_rng(8)
     x = np.concatenate([np.array(EDGES, np.uint32), rng.integers(0, 1 << 32, 41, dtype=np.uint32)])

@@ -1,6 +1,7 @@
 """The f32 chains of :mod:`stages.lower.math.ieee` on every significand there is, with every seed that MUFU may give.
 
-Results are judged in integers. With the default size only every 61st block of significands is tried; ``--math-size 100000`` tries all.
+Results are judged in integers. With the default size only every 61st block of significands is tried;
+``--math-size 100000`` tries all.
 """
 
 from __future__ import annotations
@@ -58,7 +59,8 @@ def test_reciprocal(mode: str, size: int) -> None:
             assert (r[one] == 1).all()
 
 
-# Significands (with the exponent's parity) whose reciprocal square root must not be one unit high: the plain chain misrounds.
+# Significands (with the exponent's parity) whose reciprocal square root must not be one unit high: the plain chain
+# misrounds.
 SQRT_EXACT = (0xFC114A, 0x1DD26E4)
 
 
@@ -92,7 +94,8 @@ def test_square_root(mode: str, size: int) -> None:
 
 
 def divisors(size: int) -> Iterator[tuple[int, Array]]:
-    """Blocks of odd integers b, and t, so that b << t covers the divisors of 24 bits with at most three factors of two."""
+    """Blocks of odd integers b, and t, so that b << t covers the divisors of 24 bits with at most three factors of
+    two."""
     for t in range(4):
         for b in blocks(1 << (23 - t), 1 << (24 - t), size):
             yield t, b[b & 1 == 1]
@@ -108,7 +111,8 @@ def dividends(b: Array, t: int, scale: int, k: int) -> Array:
 
 @pytest.mark.parametrize("mode", ["rn", "rz"])
 def test_division(mode: str, size: int) -> None:
-    """Every quotient within 12/b of the distance of 25-bit numbers from one of them: there is where a sequence can fail."""
+    """Every quotient within 12/b of the distance of 25-bit numbers from one of them: there is where a sequence can
+    fail."""
     tried = 0
     for t, odd in divisors(size):
         b = odd << t
@@ -160,7 +164,8 @@ def check_quotients(mode: str, a: Array, b: Array, f: Array, seeds: list[tuple[A
 
 
 def near_midpoint_squares(limit: int) -> list[int]:
-    """f64 radicands whose root is closest to a midpoint: m*m = x * 2**s - j for odd m of 54 bits and small j, by lifting roots modulo 2**s."""
+    """f64 radicands whose root is closest to a midpoint: m*m = x * 2**s - j for odd m of 54 bits and small j, by
+    lifting roots modulo 2**s."""
     out = []
     for s in (54, 55):
         for j in range(-limit, limit):

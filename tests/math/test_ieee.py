@@ -1,7 +1,8 @@
-"""The inline sequences for IEEE division, reciprocal and square root, run as lowering makes them, against exact arithmetic.
+"""The inline sequences for IEEE division, reciprocal and square root, run as lowering makes them, against exact
+arithmetic.
 
-MUFU is off by up to one unit in the last place (f32) or two units of its 20-bit seed (f64) at random: the results must not depend on it. The
-enumerations further down take every hard case of f32 there is.
+MUFU is off by up to one unit in the last place (f32) or two units of its 20-bit seed (f64) at random: the results must
+not depend on it. The enumerations further down take every hard case of f32 there is.
 """
 
 from __future__ import annotations

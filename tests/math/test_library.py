@@ -73,7 +73,8 @@ def test_div_f64(mode: str, size: int) -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_hard_quotients_f64(mode: str) -> None:
-    """The divisors whose reciprocals are nearest to ties, with quotients nearest to ties, at exponents where the result is normal and where it loses one and two bits."""
+    """The divisors whose reciprocals are nearest to ties, with quotients nearest to ties, at exponents where the result
+    is normal and where it loses one and two bits."""
     pairs = [(number(x), number(b)) for b in DIVISORS if b & 63 for x in quotients(b)]
     a, b = (np.array(side, np.uint64) for side in zip(*pairs, strict=True))
     up = [(0, 0), (600, -500), (-500, 522), (-500, 523), (-1000, -400)]
@@ -84,7 +85,8 @@ def test_hard_quotients_f64(mode: str) -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_ties_below_the_normal_range_f64(mode: str, size: int) -> None:
-    """Quotients that end right between two subnormal numbers, of divisors whose reciprocals are not finite, and their neighbours."""
+    """Quotients that end right between two subnormal numbers, of divisors whose reciprocals are not finite, and their
+    neighbours."""
     rng = np.random.default_rng(14)
     dividends: list[int] = []
     divisors: list[int] = []
@@ -103,7 +105,8 @@ def test_ties_below_the_normal_range_f64(mode: str, size: int) -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_rcp_f64(mode: str, size: int) -> None:
-    """The operands that the guard of rcp sends here: biased exponents 0 and 2045 to 2047. The others are brought there."""
+    """The operands that the guard of rcp sends here: biased exponents 0 and 2045 to 2047. The others are brought
+    there."""
     rng = np.random.default_rng(13)
     a = np.concatenate(
         [np.array(values.specials(F64), np.uint64), *(values.random_bits(F64, rng, size) for _ in range(2))]
@@ -154,7 +157,8 @@ def test_sqrt_f32(mode: str, ftz: bool, size: int) -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_sqrt_f64(mode: str, size: int) -> None:
-    """The operands that the guard of sqrt sends here: all but 2**-969 to the largest number. The others are brought down there."""
+    """The operands that the guard of sqrt sends here: all but 2**-969 to the largest number. The others are brought
+    down there."""
     a = radicands(F64, np.random.default_rng(10), size // 4)
     high = a - np.uint64(54 << 52) < np.uint64((2047 - 54) << 52)
     a = np.where(high, a % np.uint64(54 << 52), a)

@@ -1,4 +1,5 @@
-"""The slow ways of divisions and roots: one function a unit however many instructions call it, for what the unit asks, and no longer than ptxas's."""
+"""The slow ways of divisions and roots: one function a unit however many instructions call it, for what the unit asks,
+and no longer than ptxas's."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Executes a unit before or after allocation with made-up semantics: an instruction's results are a hash of the seed, its name and its inputs.
+"""Executes a unit before or after allocation with made-up semantics: an instruction's results are a hash of the seed,
+its name and its inputs.
 
-Two executions agree when every store sees the same values in the same order. Control flow depends on the values, so a wrong register
-shows soon. Undefined registers hold values that depend on the register: a read of one shows, too.
+Two executions agree when every store sees the same values in the same order. Control flow depends on the values, so a
+wrong register shows soon. Undefined registers hold values that depend on the register: a read of one shows, too.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ def mix(*parts: object) -> int:
 
 
 class Machine:
-    """One thread. ``physical``: registers are shared between functions and named by number; else each activation has its own cells."""
+    """One thread. ``physical``: registers are shared between functions and named by number; else each activation has
+    its own cells."""
 
     def __init__(self, unit: Unit, physical: bool, seed: int, limit: int) -> None:
         self.functions = {f.name: f for f in unit.functions}

@@ -1,7 +1,8 @@
-"""Random units at level `ori`: structured control flow over registers of every file, width and liveness pattern that lowering can make.
+"""Random units at level `ori`: structured control flow over registers of every file, width and liveness pattern that
+lowering can make.
 
-Every value is defined on every path to its uses (or under the guard of its uses), so that a program has one meaning and can be executed before and after
-allocation.
+Every value is defined on every path to its uses (or under the guard of its uses), so that a program has one meaning and
+can be executed before and after allocation.
 """
 
 from __future__ import annotations
@@ -438,7 +439,8 @@ def _function(
 
 
 def make_unit(seed: int, size: int = 40, temporaries: bool = False) -> Unit:
-    """A random unit; the same seed gives the same unit. ``temporaries``: with values under one guard, undefined else."""
+    """A random unit; the same seed gives the same unit. ``temporaries``: with values under one guard, undefined
+    else."""
     rnd = random.Random(seed)
     unit = Unit("k")
     functions: list[Function] = []

@@ -1,4 +1,5 @@
-"""Planted allocation faults. Each takes an allocated unit and changes one thing in a copy of it; None where there is no place for it."""
+"""Planted allocation faults. Each takes an allocated unit and changes one thing in a copy of it; None where there is no
+place for it."""
 
 from __future__ import annotations
 

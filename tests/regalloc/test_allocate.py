@@ -323,7 +323,8 @@ def test_limit_precedence() -> None:
 
 
 def test_short_lives_go_from_register_to_register() -> None:
-    """Eight values in a row, each stored at once, while eight others live: no register is taken twice in a row, and none beyond those that are needed."""
+    """Eight values in a row, each stored at once, while eight others live: no register is taken twice in a row, and
+    none beyond those that are needed."""
     k = Kernel()
     kept = [k.load() for _ in range(8)]
     for reg in kept:

@@ -80,7 +80,8 @@ def kernel_pairs(target: str, names: Iterable[str], count: int) -> Iterator[tupl
 def kill_rate(
     pairs: Iterable[tuple[str, Unit, Unit, random.Random]], runs: int = 4
 ) -> tuple[dict[str, list[int]], list[str]]:
-    """Per kind [made, value changed, killed], and the survivors: mutants that an execution shows to be wrong and the checker passes."""
+    """Per kind [made, value changed, killed], and the survivors: mutants that an execution shows to be wrong and the
+    checker passes."""
     table = {kind: [0, 0, 0] for kind in KINDS}
     survivors: list[str] = []
     for name, before, after, rnd in pairs:

@@ -1,6 +1,8 @@
-"""Random scheduled code and a brute-force judge of it, written apart from the scheduler: every pair of instructions on a path, every register.
+"""Random scheduled code and a brute-force judge of it, written apart from the scheduler: every pair of instructions on
+a path, every register.
 
-The judge knows the hazard tables (:meth:`Hazards.distance`) and what a control word means; it shares no code with ``stages/schedule``.
+The judge knows the hazard tables (:meth:`Hazards.distance`) and what a control word means; it shares no code with
+``stages/schedule``.
 """
 
 from __future__ import annotations
@@ -135,7 +137,8 @@ def random_inst(rng: random.Random, sm: int, regs: int = 12) -> Inst:
 
 
 def random_function(rng: random.Random, sm: int, blocks: int, size: int) -> Function:
-    """Blocks in a row with random branches forward and back; registers are physical and few, so everything depends on everything."""
+    """Blocks in a row with random branches forward and back; registers are physical and few, so everything depends on
+    everything."""
     f = Function("f")
     f.vregs = []
     for n in range(blocks):
@@ -158,7 +161,8 @@ class Fault(AssertionError):
 def walk_path(f: Function, sm: int, rng: random.Random, steps: int) -> int:
     """Judge one random path through the scheduled function; returns the number of pairs looked at.
 
-    The clock is the earliest one: waits take no time. A counter that is set stays above zero until somebody waits for it.
+    The clock is the earliest one: waits take no time. A counter that is set stays above zero until somebody waits for
+    it.
     """
     h = hazards(sm)
     cfg = build_cfg(f)
@@ -265,13 +269,15 @@ def _hold(
     need = h.between(kind, first, second, cell)
     if need is not None and cycles < need.cycles:
         raise Fault(
-            f"{kind} {cell_name(cell)}: {before} {before.ctl} -> {inst}: {cycles} cycles, table says {need.cycles} ({need.source})"
+            f"{kind} {cell_name(cell)}: {before} {before.ctl} -> {inst}: {cycles} cycles, table says {need.cycles} "
+            f"({need.source})"
         )
 
 
 def values(insts: list[Inst], h: Hazards) -> tuple[dict[int, int], list[int]]:
-    """Run a block symbolically: the value of every register is a hash of how it was made, memory is the set of accesses, each with a hash of those
-    before it that it may overlap. Two orders of a block that mean the same give the same result."""
+    """Run a block symbolically: the value of every register is a hash of how it was made, memory is the set of
+    accesses, each with a hash of those before it that it may overlap. Two orders of a block that mean the same give the
+    same result."""
     regs: dict[int, int] = {}
     history: list[tuple[str, bool, object, int, int, int]] = []  # space, writes, base value, first byte, end, hash
     for inst in insts:

@@ -2,10 +2,11 @@
 
     python -m tests.schedule.probe_latency --sm 90 [--chains] [--kernels] [CUBIN ...]
 
-Every pair of instructions of a basic block that touch the same register gives a distance: the sum of the stall counts between them. The smallest one per
-table cell is an upper bound of the true latency. Only pairs without a scoreboard wait between them count: how long a wait takes is not in the code.
-``below``: ptxas is nearer than the table (the table is too careful, or two things share a cell). ``above``: never seen so near. Chains are PTX kernels of two
-dependent operations with nothing between them; ``--kernels`` adds the repository's test kernels.
+Every pair of instructions of a basic block that touch the same register gives a distance: the sum of the stall counts
+between them. The smallest one per table cell is an upper bound of the true latency. Only pairs without a scoreboard
+wait between them count: how long a wait takes is not in the code. ``below``: ptxas is nearer than the table (the table
+is too careful, or two things share a cell). ``above``: never seen so near. Chains are PTX kernels of two dependent
+operations with nothing between them; ``--kernels`` adds the repository's test kernels.
 """
 
 from __future__ import annotations

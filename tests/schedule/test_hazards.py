@@ -122,10 +122,13 @@ def test_ptxas_is_never_nearer_than_the_tables(sm: int) -> None:
 
 
 def test_elect_may_read_its_mask() -> None:
-    """The mask of elect.sync is a hidden operand (a record names its register), so that ELECT reads a general register."""
+    """The mask of elect.sync is a hidden operand (a record names its register), so that ELECT reads a general
+    register."""
     text = (
-        ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 o, .param .u32 m) {\n.reg .b32 r<3>; .reg .pred p; .reg .b64 a;\n"
-        "ld.param.u64 a, [o]; ld.param.u32 r0, [m]; add.u32 r0, r0, 3; elect.sync r1|p, r0; selp.u32 r2, 1, 0, p; st.global.u32 [a], r2; ret;\n}\n"
+        ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 o, .param .u32 m) {\n.reg .b32 "
+        "r<3>; .reg .pred p; .reg .b64 a;\n"
+        "ld.param.u64 a, [o]; ld.param.u32 r0, [m]; add.u32 r0, r0, 3; elect.sync r1|p, r0; selp.u32 r2, 1, 0, p; "
+        "st.global.u32 [a], r2; ret;\n}\n"
     )
     for sm in (90, 100, 120):
         assert compile_ptx(text, f"sm_{sm}")

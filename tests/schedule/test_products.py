@@ -41,11 +41,13 @@ def kernel(shape: str, sm: int, count: int) -> str:
             for row in names[2]
         ]
     lines += [f"st.global.{kind} [p+{next(at)}], {x};" for row in names[2] for x in row]
-    regs = f".reg .b64 p; .reg .b32 {','.join((*names[0], *names[1]))}; .reg .{kind} {','.join(x for row in names[2] for x in row)};"
+    regs = (
+        f".reg .b64 p; .reg .b32 {','.join((*names[0], *names[1]))}; .reg .{kind} "
+        f"{','.join(x for row in names[2] for x in row)};"
+    )
     return (
-        f".version 9.0\n.target sm_{sm}\n.address_size 64\n.visible .entry k(.param .u64 q) {{ {regs} ld.param.u64 p, [q];\n"
-        + "\n".join(lines)
-        + "\nret; }\n"
+        f".version 9.0\n.target sm_{sm}\n.address_size 64\n.visible .entry k(.param .u64 q) {{ {regs} ld.param.u64 "
+        f"p, [q];\n" + "\n".join(lines) + "\nret; }\n"
     )
 
 
@@ -70,7 +72,8 @@ def gaps(cubin: Path, sm: int) -> list[int]:
 @pytest.mark.parametrize("sm", (80, 90, 100, 120))
 @pytest.mark.parametrize("shape", SHAPES)
 def test_products_keep_ptxas_distances(shape: str, sm: int, tmp_path: Path) -> None:
-    """Alone, the second product waits as long for the first as in ptxas's code (TF32 as long as halves of twice the depth); ten follow one another as closely."""
+    """Alone, the second product waits as long for the first as in ptxas's code (TF32 as long as halves of twice the
+    depth); ten follow one another as closely."""
     oracle.require("ptxas")
     for count in (1, 10):
         text = kernel(shape, sm, count)

@@ -134,7 +134,8 @@ def r(n: int, width: int = 1) -> Reg:
 
 @pytest.mark.parametrize("sm", [80, 120])
 def test_addresses_do_not_wait_for_loads(sm: int) -> None:
-    """Addresses that are overwritten while loads are under way wait for the reading alone: no counter serves both the reads and results that are wanted much later."""
+    """Addresses that are overwritten while loads are under way wait for the reading alone: no counter serves both the
+    reads and results that are wanted much later."""
     f = Function("f")
     f.blocks.append(Block(0))
     code = f.blocks[0].insts
@@ -160,7 +161,8 @@ def test_addresses_do_not_wait_for_loads(sm: int) -> None:
 
 
 def test_loops_wait_for_nothing_that_is_waited_for_when_they_come_round() -> None:
-    """What was loaded before a loop is there behind its first wait, also where that wait is for the round before: a use further down waits for no load in between."""
+    """What was loaded before a loop is there behind its first wait, also where that wait is for the round before: a use
+    further down waits for no load in between."""
     text = """.version 8.7
 .target sm_120
 .address_size 64

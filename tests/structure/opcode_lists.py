@@ -1,7 +1,7 @@
 """Lists of SASS mnemonics in the product's code: ``python -m tests.structure.opcode_lists`` prints them.
 
-A list is a literal tuple, list, set, dict or a split string with three mnemonics or more. Tables that say what to *do* with each mnemonic (their values are
-functions or rules) are no lists of facts, and do not count.
+A list is a literal tuple, list, set, dict or a split string with three mnemonics or more. Tables that say what to *do*
+with each mnemonic (their values are functions or rules) are no lists of facts, and do not count.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""A new engineer's walk, done in a scratch copy: add an SM, a SASS instruction, a pass, each in the places that docs/architecture.md names."""
+"""A new engineer's walk, done in a scratch copy: add an SM, a SASS instruction, a pass, each in the places that
+docs/architecture.md names."""
 
 from __future__ import annotations
 
@@ -62,7 +63,8 @@ def test_an_instruction_is_described_in_one_place(copy: Path) -> None:
     change(
         copy / "ir_format/isa/rows/floating.py",
         "op FADD       ",
-        "op FNEW       pure class=fma\nFNEW        1fe AB d <- a- b-|                ; .FTZ@80                 ; imm=f32 comm=ab\nop FADD       ",
+        "op FNEW       pure class=fma\nFNEW        1fe AB d <- a- b-|                ; .FTZ@80                 ; "
+        "imm=f32 comm=ab\nop FADD       ",
     )
     program = """
 from ir_format import isa
@@ -98,7 +100,8 @@ def test_an_instruction_without_facts_does_not_load(copy: Path) -> None:
 def test_a_pass_is_a_file_and_a_line(copy: Path) -> None:
     """A pass that counts instructions is listed, runs, and can be asked for alone."""
     (copy / "stages/optimize/census.py").write_text(
-        '"""Counts instructions. Pre, post: anything."""\n\n\ndef census(unit, ctx):\n    """The pass."""\n    for f in unit.functions:\n'
+        '"""Counts instructions. Pre, post: anything."""\n\n\ndef census(unit, ctx):\n    """The pass."""\n    for f '
+        "in unit.functions:\n"
         '        ctx.count("instructions seen", sum(len(b.insts) for b in f.blocks))\n'
     )
     path = copy / "stages/optimize/passes.py"

@@ -1,9 +1,11 @@
 """Bulk copies, tensor-map copies and what goes with them; the registers that a warpgroup hands over.
 
-Provenance: measured on ptxas 13.0's output for sm_90a, 100a, 103a, 110a, 120a and 121a, bits flipped one by one under nvdisasm 13.5. Blocks of uniform
-registers (measured in ptxas's code): ``t`` of UTMALDG is {shared address, mbarrier, coordinates}, of UTMASTG and UTMAREDG {shared address, coordinates},
-of UTMAPF the coordinates, each for the map at ``m``; ``t`` of UBLKCP.S.* and UBLKRED.S.S is {shared address, mbarrier}. ``us`` of the bulk copies is the size in units of
-16 bytes, its high half the mask of CTAs or bytes; ``us`` of the tensor-map copies has the im2col offsets, its high half the mask of CTAs.
+Provenance: measured on ptxas 13.0's output for sm_90a, 100a, 103a, 110a, 120a and 121a, bits flipped one by one under
+nvdisasm 13.5. Blocks of uniform registers (measured in ptxas's code): ``t`` of UTMALDG is {shared address, mbarrier,
+coordinates}, of UTMASTG and UTMAREDG {shared address, coordinates}, of UTMAPF the coordinates, each for the map at
+``m``; ``t`` of UBLKCP.S.* and UBLKRED.S.S is {shared address, mbarrier}. ``us`` of the bulk copies is the size in units
+of 16 bytes, its high half the mask of CTAs or bytes; ``us`` of the tensor-map copies has the im2col offsets, its high
+half the mask of CTAs.
 """
 
 from __future__ import annotations

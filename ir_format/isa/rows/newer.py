@@ -1,7 +1,8 @@
 """Instructions that came with sm_100, and forms that sm_100 added to older ones.
 
-Provenance: measured on ptxas 13.0's output (-O0 and -O3) for sm_100a to 121a, bits flipped under nvdisasm 13.5. Only the combinations of element format
-and shape that ptxas emits are here: nvdisasm prints more, with register counts that nothing shows.
+Provenance: measured on ptxas 13.0's output (-O0 and -O3) for sm_100a to 121a, bits flipped under nvdisasm 13.5. Only
+the combinations of element format and shape that ptxas emits are here: nvdisasm prints more, with register counts that
+nothing shows.
 """
 
 from __future__ import annotations

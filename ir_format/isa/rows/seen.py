@@ -1,4 +1,5 @@
-"""On which SMs ptxas was seen to write a word of a row, by the names of :func:`ir_format.isa.evidence.keys`. Made by tests/isa/evidence.py."""
+"""On which SMs ptxas was seen to write a word of a row, by the names of :func:`ir_format.isa.evidence.keys`. Made by
+tests/isa/evidence.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Value tables and macros that the rows share. Provenance: measured with nvdisasm 13.5 unless a comment says otherwise."""
+"""Value tables and macros that the rows share. Provenance: measured with nvdisasm 13.5 unless a comment says
+otherwise."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Tensor memory: its matrix operations, loads, stores, copies, allocation, and the barrier that they arrive at.
 
-Provenance: measured on ptxas 13.0's output for sm_100a, 103a and 110a, bits flipped one by one under nvdisasm 13.5. The data width of
-``LDTM`` and ``STTM`` is rows times columns of the shape for a warp; combinations above 128 registers are left out.
+Provenance: measured on ptxas 13.0's output for sm_100a, 103a and 110a, bits flipped one by one under nvdisasm 13.5. The
+data width of ``LDTM`` and ``STTM`` is rows times columns of the shape for a warp; combinations above 128 registers are
+left out.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """Textures and surfaces.
 
-Operands of a texture instruction: second and first half of the result (``e``: what follows the two registers of ``d``), coordinates (``a``), further
-values (``b``: bindless handle, level, offsets, compare value, sample...), then where the header is: two numbers (constant bank and word), a
-uniform register that holds the handle (sm_75 to sm_90 add a word offset), or nothing (``.B``: the handle is in ``b``). How many registers each
-takes depends on geometry and modifiers: ``widths=`` names the rule in :mod:`ir_format.isa.vectors`.
+Operands of a texture instruction: second and first half of the result (``e``: what follows the two registers of ``d``),
+coordinates (``a``), further values (``b``: bindless handle, level, offsets, compare value, sample...), then where the
+header is: two numbers (constant bank and word), a uniform register that holds the handle (sm_75 to sm_90 add a word
+offset), or nothing (``.B``: the handle is in ``b``). How many registers each takes depends on geometry and modifiers:
+``widths=`` names the rule in :mod:`ir_format.isa.vectors`.
 
 From sm_100 on bits 48-55 are a second uniform register, which sm_120 alone can use.
 """

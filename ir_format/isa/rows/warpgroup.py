@@ -1,8 +1,9 @@
 """Matrix operations of a warpgroup (sm_90a) and their order.
 
-Provenance: measured on ptxas 13.0's output for sm_90a, bits flipped one by one under nvdisasm 13.5. ``gdesc[UR]`` are four uniform registers: the descriptor of A and,
-in the upper two, that of B; with A in registers the lower two are not looked at. The accumulators are d and c; UPz says whether c counts.
-``gsb0`` ends a group: WARPGROUP.DEPBAR waits for groups.
+Provenance: measured on ptxas 13.0's output for sm_90a, bits flipped one by one under nvdisasm 13.5. ``gdesc[UR]`` are
+four uniform registers: the descriptor of A and, in the upper two, that of B; with A in registers the lower two are not
+looked at. The accumulators are d and c; UPz says whether c counts. ``gsb0`` ends a group: WARPGROUP.DEPBAR waits for
+groups.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ _INTEGER: Final = (8, 16, 24, *range(32, 257, 16))
 
 
 def _shapes(ns: range | tuple[int, ...], part: int, ks: list[int], step: int = 1, first: int = 0) -> str:
-    """A table of shapes 64xNxK, ``part`` columns to a register: 32 values for each K (0: undefined), the Ns ``step`` values apart from ``first`` on."""
+    """A table of shapes 64xNxK, ``part`` columns to a register: 32 values for each K (0: undefined), the Ns ``step``
+    values apart from ``first`` on."""
     names = ["?"] * max(32 * len(ks), 64)
     for row, k in enumerate(ks):
         for i, n in enumerate(ns):

@@ -1,8 +1,9 @@
 """Where the arguments and results of a call live.
 
-Registers (measured, ptxas -c): arguments fill R4..R15 first fit at natural alignment, later small ones fill holes; one that does not fit goes
-whole to the stack at [R1 + 0..] of the caller, and so does a list of arguments without a size (`.param .b8 list[]`, the last one). Results likewise, or
-in memory of the caller's when they take more than 48 bytes: R4 holds its local address, of 32 bits, and arguments go from R5 on.
+Registers (measured, ptxas -c): arguments fill R4..R15 first fit at natural alignment, later small ones fill holes; one
+that does not fit goes whole to the stack at [R1 + 0..] of the caller, and so does a list of arguments without a size
+(`.param .b8 list[]`, the last one). Results likewise, or in memory of the caller's when they take more than 48 bytes:
+R4 holds its local address, of 32 bits, and arguments go from R5 on.
 """
 
 from __future__ import annotations
@@ -23,8 +24,10 @@ _FLOATS = {"f32": "f", "f64": "d"}
 
 
 def signature_text(rets: Sequence[PtxParam], params: Sequence[PtxParam]) -> str:
-    """How an object names the signature of a function whose address is taken, and of a call by pointer: nvlink looks for equal texts, and keeps what such a function calls where
-    it finds them. A letter for a scalar's size (floats have their own), for arrays with the number of elements behind it; a vector register counts as one of its size (measured)."""
+    """How an object names the signature of a function whose address is taken, and of a call by pointer: nvlink looks
+    for equal texts, and keeps what such a function calls where it finds them. A letter for a scalar's size (floats have
+    their own), for arrays with the number of elements behind it; a vector register counts as one of its size
+    (measured)."""
 
     def letters(of: Sequence[PtxParam]) -> str:
         out = ""
@@ -101,10 +104,11 @@ def param_regs(b: Builder, name: str, p: PtxParam | PtxVar) -> list[Reg]:
 
 
 def param_part(b: Builder, name: str, p: PtxParam | PtxVar, offset: int, words: int) -> list[Reg]:
-    """Registers for ``words`` words at a byte offset of a `.param` variable, widest pieces first where they are contiguous.
+    """Registers for ``words`` words at a byte offset of a `.param` variable, widest pieces first where they are
+    contiguous.
 
-    Words behind the variable's end hold nothing and go nowhere, as in ptxas's code: LLVM reads the padding behind a structure with its last elements.
-    An access that lies wholly there is warned of.
+    Words behind the variable's end hold nothing and go nowhere, as in ptxas's code: LLVM reads the padding behind a
+    structure with its last elements. An access that lies wholly there is warned of.
     """
     regs = param_regs(b, name, p)
     w = regs[0].width
@@ -127,7 +131,8 @@ def param_part(b: Builder, name: str, p: PtxParam | PtxVar, offset: int, words: 
 
 
 def accessed_behind(f: PtxFunction) -> frozenset[str]:
-    """Names of `.param` variables of less than a word in whose word the function reads or writes behind their end: those bytes are kept, as in ptxas's code."""
+    """Names of `.param` variables of less than a word in whose word the function reads or writes behind their end:
+    those bytes are kept, as in ptxas's code."""
     own: list[PtxParam | PtxVar] = [v for v in f.vars if v.space == "param"]
     if not f.entry:
         own += (*f.params, *f.rets)

@@ -2,8 +2,8 @@
 
 Arguments and results: :mod:`.arguments`. Return address: R20:R21 (measured, ptxas -c).
 
-Contract with the stages behind (docs/lowering.md): the return address is ``MOV R20, Imm(sym=function, fmt='ret')``, and R1 moves in instructions
-that carry ``attrs['frame']`` (-1 at entry, +1 before RET).
+Contract with the stages behind (docs/lowering.md): the return address is ``MOV R20, Imm(sym=function, fmt='ret')``, and
+R1 moves in instructions that carry ``attrs['frame']`` (-1 at entry, +1 before RET).
 """
 
 from __future__ import annotations
@@ -75,7 +75,9 @@ def move_stack(b: Builder, sign: int) -> None:
 
 
 _DYNAMIC = ("alloca", "stacksave", "stackrestore")
-STACK = "stack"  # key in the builder's cache: the register that holds the lower end of the function's dynamic stack, in a function that has one
+# key in the builder's cache: the register that holds the lower end of the function's dynamic stack, in a function that
+# has one
+STACK = "stack"
 
 
 def begin_function(b: Builder) -> None:
@@ -370,8 +372,9 @@ def note(b: Builder, key: str, row: tuple[AttrValue, ...]) -> None:
 
 
 class LowStack:
-    """The stack of a call in a function with a dynamic stack: below that, of ``size`` bytes, with the function's own stack pointer behind. R1 points there only from
-    right before CALL to right behind it, where nothing else can stand: between the two R1 is no base of the frame, which spilled registers live in."""
+    """The stack of a call in a function with a dynamic stack: below that, of ``size`` bytes, with the function's own
+    stack pointer behind. R1 points there only from right before CALL to right behind it, where nothing else can stand:
+    between the two R1 is no base of the frame, which spilled registers live in."""
 
     __slots__ = ("base", "size")
 
@@ -429,7 +432,8 @@ def _direct(b: Builder, name: str) -> Jump:
 
 
 def _indirect(b: Builder, x: ptx.Reg) -> Jump:
-    """By pointer: in a whole program its place in a table of the kernel's, which leads to the kernel's own copy of the function."""
+    """By pointer: in a whole program its place in a table of the kernel's, which leads to the kernel's own copy of the
+    function."""
     to = b.r(2)
     if b.ctx.relocatable:
         b.copy(to, b.reg(x.index))
@@ -453,8 +457,8 @@ def _indirect(b: Builder, x: ptx.Reg) -> Jump:
 
 
 def _absolute(b: Builder, to: str | Reg) -> Jump:
-    """In an object every function outside the unit is called by its address, which the linker knows, and so is what a pointer names: on sm_90 and later a
-    pointer is one into the table of functions, whose place the linker adds."""
+    """In an object every function outside the unit is called by its address, which the linker knows, and so is what a
+    pointer names: on sm_90 and later a pointer is one into the table of functions, whose place the linker adds."""
     b.ctx.unit.attrs["abi_call"] = 1
 
     def jump(back: Reg, uses: tuple[Operand, ...], defs: tuple[Operand, ...]) -> None:

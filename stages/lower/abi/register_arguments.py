@@ -1,5 +1,6 @@
-"""Arguments and results in `.reg` space that are not one register of 32 bits or more: a predicate goes as a word, 0 or 1 (ptxas keeps it in a predicate; only programs without its
-ABI have them, which nobody else calls), a vector as its elements lie in memory (measured)."""
+"""Arguments and results in `.reg` space that are not one register of 32 bits or more: a predicate goes as a word, 0 or
+1 (ptxas keeps it in a predicate; only programs without its ABI have them, which nobody else calls), a vector as its
+elements lie in memory (measured)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What the floating-point rules share: modifier names, operand negation, comparison tables, predicates of PTX instructions."""
+"""What the floating-point rules share: modifier names, operand negation, comparison tables, predicates of PTX
+instructions."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ NEG_RZ: Final = RZ._replace(flags=NEG)
 ROUND: Final = {"rn": "", "rz": ".RZ", "rm": ".RM", "rp": ".RP"}
 
 BOOL_OPS: Final = frozenset(("and", "or", "xor"))
-# Comparisons of floats are spelled alike in PTX and SASS; these four are PTX's names for the unsigned comparisons of integers.
+# Comparisons of floats are spelled alike in PTX and SASS; these four are PTX's names for the unsigned comparisons of
+# integers.
 _INT_CMP: Final = {"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}
 COMPARE: Final = frozenset(
     ["eq", "ne", "lt", "le", "gt", "ge", "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan", "lo", "ls", "hi", "hs"]
@@ -66,7 +68,8 @@ def absolute(x: Val, t: str) -> Val:
 
 
 def signed(b: Builder, x: Val, t: str) -> Val:
-    """An operand whose sign .xorsign reads beside ``|x|``: a constant that has one can't be folded (ptxas keeps it in a register too)."""
+    """An operand whose sign .xorsign reads beside ``|x|``: a constant that has one can't be folded (ptxas keeps it in a
+    register too)."""
     return b.in_reg(x) if type(x) is Imm and x.value & SIGN[t] else x
 
 

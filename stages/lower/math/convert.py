@@ -1,8 +1,9 @@
 """cvt from or to a floating-point type.
 
-Which instruction does what, by SM (measured with one-instruction kernels): I2F, F2I, F2F and FRND exist everywhere and are slow-pipe operations;
-I2FP (sm_86+) converts 32-bit integers to f32 to nearest or towards zero; F2FP (sm_80+) converts f32 to f16, bf16, tf32 (sm_90+), fp8 (sm_89+) and
-narrower ones (sm_100+), to nearest or towards zero. HADD2.F32 widens f16, a shift widens bf16.
+Which instruction does what, by SM (measured with one-instruction kernels): I2F, F2I, F2F and FRND exist everywhere and
+are slow-pipe operations; I2FP (sm_86+) converts 32-bit integers to f32 to nearest or towards zero; F2FP (sm_80+)
+converts f32 to f16, bf16, tf32 (sm_90+), fp8 (sm_89+) and narrower ones (sm_100+), to nearest or towards zero.
+HADD2.F32 widens f16, a shift widens bf16.
 """
 
 from __future__ import annotations
@@ -84,7 +85,8 @@ def int_to_float(b: Builder, inst: PtxInst, d: Reg, x: Val) -> None:
 
 
 def float_to_int(b: Builder, inst: PtxInst) -> None:
-    """F2I saturates by itself and, with .NTZ, turns a NaN to zero; it is not written where a 64-bit type takes part (measured)."""
+    """F2I saturates by itself and, with .NTZ, turns a NaN to zero; it is not written where a 64-bit type takes part
+    (measured)."""
     dt, st = inst.types
     if st == "bf16":
         b.need(inst, 90)
@@ -106,7 +108,8 @@ def float_to_int(b: Builder, inst: PtxInst) -> None:
     if wide:
         b.copy(b.dst(inst.operands[0], dt), r)
     else:
-        # F2I extends what it makes of a number to 32 bits; not so what it makes of a NaN in double precision (measured: extended there)
+        # F2I extends what it makes of a number to 32 bits; not so what it makes of a NaN in double precision (measured:
+        # extended there)
         store_int(b, inst.operands[0], dt, b.in_reg(b.ext(r, dt)) if st == "f64" else r)
 
 
@@ -145,7 +148,8 @@ def narrow_f32(b: Builder, inst: PtxInst, d: Reg, x: Val) -> None:
 
 
 def _narrow_finite(b: Builder, d: Reg, x: Val, op: str) -> None:
-    """f32 to f16 where no conversion saturates: an infinity becomes the largest finite number, one unit less; a NaN stays.
+    """f32 to f16 where no conversion saturates: an infinity becomes the largest finite number, one unit less; a NaN
+    stays.
 
     ptxas writes the packed conversion of sm_80 here, which sm_75 does not have (nvdisasm refuses the word).
     """
@@ -297,7 +301,8 @@ def pack_f32(b: Builder, inst: PtxInst) -> None:
 
 
 def pack_four(b: Builder, inst: PtxInst) -> None:
-    """Four f32 to four of a narrow format, by random bits: the first two make the upper half, and what is left of the random bits goes with it into the second step."""
+    """Four f32 to four of a narrow format, by random bits: the first two make the upper half, and what is left of the
+    random bits goes with it into the second step."""
     b.need(inst, 100)
     x = inst.operands[1]
     if "rs" not in inst.mods or not isinstance(x, ptx.Vec):

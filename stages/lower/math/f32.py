@@ -1,7 +1,8 @@
 """Single precision: arithmetic, minimum and maximum, comparison, selection, and the approximate functions.
 
-The approximate functions are one MUFU operation each. MUFU reads and writes subnormals as zero, so without ``.ftz`` a subnormal operand (or an
-operand whose result is subnormal) is scaled by a power of two first and the result is scaled back; both scalings are exact.
+The approximate functions are one MUFU operation each. MUFU reads and writes subnormals as zero, so without ``.ftz`` a
+subnormal operand (or an operand whose result is subnormal) is scaled by a power of two first and the result is scaled
+back; both scalings are exact.
 """
 
 from __future__ import annotations
@@ -281,7 +282,8 @@ def rcp_approx(b: Builder, inst: PtxInst) -> None:
 def div_approx(b: Builder, inst: PtxInst) -> None:
     """div.approx and div.full: a * (1/b), both scaled by one power of two where 1/b is not normal.
 
-    ``.full`` also scales a large divisor, whose reciprocal MUFU would flush; ``.approx`` is specified up to 2**126 only.
+    ``.full`` also scales a large divisor, whose reciprocal MUFU would flush; ``.approx`` is specified up to 2**126
+    only.
     """
     d, x, y = inst.operands
     full, f = "full" in inst.mods, ftz(inst)

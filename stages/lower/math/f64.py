@@ -1,6 +1,8 @@
-"""Double precision: arithmetic, minimum and maximum, comparison; division, reciprocal and square root in all rounding modes.
+"""Double precision: arithmetic, minimum and maximum, comparison; division, reciprocal and square root in all rounding
+modes.
 
-The IEEE sequences are those of :mod:`stages.lower.math.ieee` with one step more, because a MUFU seed has about 20 good bits.
+The IEEE sequences are those of :mod:`stages.lower.math.ieee` with one step more, because a MUFU seed has about 20 good
+bits.
 """
 
 from __future__ import annotations
@@ -43,7 +45,8 @@ def emit_d(
     tail: tuple[Reg, ...] = (),
     guard: Reg | None = None,
 ) -> None:
-    """Emit an FP64 instruction. One source behind the first may be an immediate: the high word of a number whose low word is 0."""
+    """Emit an FP64 instruction. One source behind the first may be an immediate: the high word of a number whose low
+    word is 0."""
     v = list(srcs)
     if type(v[0]) is Imm and type(v[1]) is Reg and not op.startswith("DSETP"):
         v[0], v[1] = v[1], v[0]
@@ -181,8 +184,9 @@ def seed(b: Builder, fn: str, x: Reg) -> Reg:
 def reciprocal(b: Builder, v: Reg) -> Reg:
     """1/v to nearest: a cubic step (18 bits to 53), then a Newton step.
 
-    The seed is moved away from zero by three units of its last place, at least as far as the true value, so that the first step errs in that
-    direction too: the reciprocal of the number just below a power of two, which is all but a tie, then ends on the right side of it.
+    The seed is moved away from zero by three units of its last place, at least as far as the true value, so that the
+    first step errs in that direction too: the reciprocal of the number just below a power of two, which is all but a
+    tie, then ends on the right side of it.
     """
     nv = negate(v, T)
     r = seed(b, "RCP64H", v)
@@ -204,10 +208,11 @@ def finish(b: Builder, res: Reg, slow: Reg, name: str, args: tuple[Val, ...]) ->
 def div(b: Builder, inst: PtxInst) -> None:
     """a / b.
 
-    Safe when the biased exponent of a is at least 55 (so that the residual a - b*q is exact: its last place is at 2**-1073 or above), and q and b as
-    found are below 2**1017 and q is above 2**-1021. The high words of q and b are looked at as f32 bit patterns, whose order is that of the
-    magnitudes: an FFMA with zero carries q's through and becomes a NaN if b's is an infinity or a NaN; so it is for q's. (That a NaN or an
-    infinity shows in q itself needs no check of a.)
+    Safe when the biased exponent of a is at least 55 (so that the residual a - b*q is exact: its last place is at
+    2**-1073 or above), and q and b as found are below 2**1017 and q is above 2**-1021. The high words of q and b are
+    looked at as f32 bit patterns, whose order is that of the magnitudes: an FFMA with zero carries q's through and
+    becomes a NaN if b's is an infinity or a NaN; so it is for q's. (That a NaN or an infinity shows in q itself needs
+    no check of a.)
     """
     d, x, y = inst.operands
     mode = rounding(inst)
@@ -229,7 +234,8 @@ def div(b: Builder, inst: PtxInst) -> None:
 
 
 def rcp(b: Builder, inst: PtxInst) -> None:
-    """1 / b. Safe exponents are the biased 1..2044: doubling drops the sign, adding 3 brings 2045..2047 and 0 below 4."""
+    """1 / b. Safe exponents are the biased 1..2044: doubling drops the sign, adding 3 brings 2045..2047 and 0 below
+    4."""
     d, x = inst.operands
     if "approx" in inst.mods:
         approx_high(b, inst, "RCP64H")
@@ -248,7 +254,8 @@ def rcp(b: Builder, inst: PtxInst) -> None:
 
 
 def rsqrt_step(b: Builder, v: Reg) -> tuple[Reg, Reg]:
-    """1/sqrt(v), as the 20-bit seed y and improved: with e = 1 - v*y*y, y * (1 + e/2 + 3e**2/8) has an error of 5e**3/16."""
+    """1/sqrt(v), as the 20-bit seed y and improved: with e = 1 - v*y*y, y * (1 + e/2 + 3e**2/8) has an error of
+    5e**3/16."""
     y = seed(b, "RSQ64H", v)
     y2, ye = b.r(2), b.r(2)
     b.emit("DMUL", y2, (y, y))
@@ -259,7 +266,8 @@ def rsqrt_step(b: Builder, v: Reg) -> tuple[Reg, Reg]:
 
 
 def sqrt(b: Builder, inst: PtxInst) -> None:
-    """sqrt(x). Safe are 2**-969 .. infinity: there the residual x - s*s is exact. Directed modes first round s to nearest."""
+    """sqrt(x). Safe are 2**-969 .. infinity: there the residual x - s*s is exact. Directed modes first round s to
+    nearest."""
     d, x = inst.operands
     mode = rounding(inst)
     with b.region():
@@ -285,7 +293,8 @@ def approx_high(b: Builder, inst: PtxInst, fn: str) -> None:
 
 
 def rsqrt(b: Builder, inst: PtxInst) -> None:
-    """rsqrt.approx: a subnormal is scaled by 2**54 first; zeros, infinities and negative numbers take the seed, which is right for them.
+    """rsqrt.approx: a subnormal is scaled by 2**54 first; zeros, infinities and negative numbers take the seed, which
+    is right for them.
 
     A NaN does not (its high word may be that of an infinity): it goes through the arithmetic.
     """

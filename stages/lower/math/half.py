@@ -1,7 +1,8 @@
 """Half precision and bfloat16, scalar and packed.
 
-A scalar is the low half of a register and its operands are read as ``H0_H0`` (both lanes get it), so the upper half of a result is a copy and means
-nothing. Additions are HADD2, products HMUL2, both with ``.BF16_V2`` for bfloat16 (sm_90+; sm_80 has only HFMA2 for that type: measured).
+A scalar is the low half of a register and its operands are read as ``H0_H0`` (both lanes get it), so the upper half of
+a result is a copy and means nothing. Additions are HADD2, products HMUL2, both with ``.BF16_V2`` for bfloat16 (sm_90+;
+sm_80 has only HFMA2 for that type: measured).
 """
 
 from __future__ import annotations
@@ -122,7 +123,8 @@ def setp(b: Builder, inst: PtxInst) -> None:
 
 
 def set_half(b: Builder, inst: PtxInst) -> None:
-    """set.dtype.htype: 1.0 in the half type, all ones in an integer (of 16 bits, extended to 32 from a scalar comparison)."""
+    """set.dtype.htype: 1.0 in the half type, all ones in an integer (of 16 bits, extended to 32 from a scalar
+    comparison)."""
     dt, t = inst.types
     d, x, y = inst.operands[:3]
     cmp, bop = comparison(inst)

@@ -1,8 +1,9 @@
 """Division, reciprocal and square root in single precision, rounded as IEEE 754 asks in all four modes.
 
-Each is a seed from MUFU, Newton steps in FFMA whose residual is exact, and a guard that sends operands outside a safe range of exponents to a
-library function. The last FFMA adds a correction of less than one unit in the last place to a value that is already rounded to nearest (directed
-modes) or nearly so (nearest); its rounding is the only one that shows. docs/math.md has the proofs, tests/math runs these very sequences.
+Each is a seed from MUFU, Newton steps in FFMA whose residual is exact, and a guard that sends operands outside a safe
+range of exponents to a library function. The last FFMA adds a correction of less than one unit in the last place to a
+value that is already rounded to nearest (directed modes) or nearly so (nearest); its rounding is the only one that
+shows. docs/math.md has the proofs, tests/math runs these very sequences.
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ def fma(b: Builder, x: Val, y: Val, z: Val, rnd: str = "") -> Reg:
 
 
 def reciprocal(b: Builder, v: Reg, r: Reg) -> Reg:
-    """1/v to nearest, by two Newton steps from a seed at most one unit off (all significands tried; the last one before a power of two needs an
-    exact seed, which the hardware gives: docs/math.md)."""
+    """1/v to nearest, by two Newton steps from a seed at most one unit off (all significands tried; the last one before
+    a power of two needs an exact seed, which the hardware gives: docs/math.md)."""
     nv = negate(v, T)
     for _ in range(2):
         r = fma(b, r, fma(b, nv, r, ONE), r)
@@ -50,7 +51,8 @@ def reciprocal(b: Builder, v: Reg, r: Reg) -> Reg:
 def div_f32(b: Builder, inst: PtxInst) -> None:
     """a / b: r = 1/b improved; q = a*r, corrected by its exact residual; directed modes correct once more.
 
-    To nearest one plain Newton step for r is enough (docs/math.md names the two divisors for which the seed must be right, as the hardware's is).
+    To nearest one plain Newton step for r is enough (docs/math.md names the two divisors for which the seed must be
+    right, as the hardware's is).
     """
     d, x, y = inst.operands
     mode = rounding(inst)
@@ -72,7 +74,8 @@ def div_f32(b: Builder, inst: PtxInst) -> None:
 def rcp_f32(b: Builder, inst: PtxInst) -> None:
     """1 / b; directed modes correct the nearest number once more.
 
-    Safe exponents are the biased 1..252 (the reciprocal is normal): doubling drops the sign, adding 3 brings 253..255 and 0 below 4.
+    Safe exponents are the biased 1..252 (the reciprocal is normal): doubling drops the sign, adding 3 brings 253..255
+    and 0 below 4.
     """
     d, x = inst.operands
     mode = rounding(inst)
@@ -90,10 +93,11 @@ def rcp_f32(b: Builder, inst: PtxInst) -> None:
 
 
 def sqrt_f32(b: Builder, inst: PtxInst) -> None:
-    """sqrt(x): y = 1/sqrt(x), s = x*y, h = y/2; the residual x - s*s is exact. Safe are 2**-101 .. infinity: below, it could be subnormal.
+    """sqrt(x): y = 1/sqrt(x), s = x*y, h = y/2; the residual x - s*s is exact. Safe are 2**-101 .. infinity: below, it
+    could be subnormal.
 
-    To nearest one correction is enough (docs/math.md names the two seeds that would not be, which the hardware does not give); directed modes
-    improve s and h first.
+    To nearest one correction is enough (docs/math.md names the two seeds that would not be, which the hardware does not
+    give); directed modes improve s and h first.
     """
     d, x = inst.operands
     mode = rounding(inst)

@@ -1,7 +1,8 @@
 """Integer division and remainder.
 
-By a constant: :mod:`stages.lower.math.constdiv`. 8 and 16 bits: one float division, exact. 32 bits: a float reciprocal, one Newton step in integers, at
-most two corrections. 64 bits: a library function. docs/math.md has the error bounds. Division by zero gives all ones, as on the hardware's own compiler (measured).
+By a constant: :mod:`stages.lower.math.constdiv`. 8 and 16 bits: one float division, exact. 32 bits: a float reciprocal,
+one Newton step in integers, at most two corrections. 64 bits: a library function. docs/math.md has the error bounds.
+Division by zero gives all ones, as on the hardware's own compiler (measured).
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ def magnitude(b: Builder, x: Val) -> Reg:
 def div16(b: Builder, n: Reg, v: Reg) -> Reg:
     """floor(n / v) of two numbers below 2**16: trunc((n + 1/2) * (1/v)).
 
-    (n + 1/2) / v is at least 1/(2v) away from every integer, and the relative error of the product, below 2**-21, moves it by less.
+    (n + 1/2) / v is at least 1/(2v) away from every integer, and the relative error of the product, below 2**-21, moves
+    it by less.
     """
     fn, fv, r, q, out = (b.r() for _ in range(5))
     to_float = "I2FP.F32.U32" if b.has("int-to-float-alu") else "I2F.U32"

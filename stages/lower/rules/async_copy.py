@@ -1,6 +1,7 @@
 """mbarrier, cluster addresses, cache policies. Sequences measured with ptxas 13.0.88 on sm_80, sm_90 and sm_100.
 
-sm_80 to sm_89 keep an mbarrier in two words that ATOMS.ARRIVE counts down; from sm_90 on the SYNCS unit has a layout of its own.
+sm_80 to sm_89 keep an mbarrier in two words that ATOMS.ARRIVE counts down; from sm_90 on the SYNCS unit has a layout of
+its own.
 """
 
 from __future__ import annotations
@@ -137,7 +138,8 @@ def _arrive(b: Builder, inst: PtxInst) -> None:
 
 
 def _arrive_by_addition(b: Builder, state: Reg, at: Mem, count: Reg, drop: bool) -> None:
-    """noComplete on sm_80 to sm_89: the count is added to the upper word; the state is that word before, twice. (ptxas lets one lane add for a full warp.)"""
+    """noComplete on sm_80 to sm_89: the count is added to the upper word; the state is that word before, twice. (ptxas
+    lets one lane add for a full warp.)"""
     if drop:
         b.emit("ATOMS.ADD", RZ, (at, count))
     old = b.r()
@@ -153,7 +155,8 @@ def _arrive_by_addition(b: Builder, state: Reg, at: Mem, count: Reg, drop: bool)
 
 
 def _arrive_masked(b: Builder, state: Reg, at: Mem, count: Reg, drop: bool) -> None:
-    """noComplete: the answer is the state before the warp's arrivals and the mask of its threads; each adds the arrivals of the threads below it."""
+    """noComplete: the answer is the state before the warp's arrivals and the mask of its threads; each adds the
+    arrivals of the threads below it."""
     got, below, n, steps = b.r(2), b.r(), b.r(), b.r()
     b.emit(
         f"SYNCS.ARRIVE.TRANS64.TMASK{'.OPTOUT' if drop else ''}.ART0",
@@ -317,7 +320,8 @@ def createpolicy(b: Builder, inst: PtxInst) -> None:
 
 
 def _range(b: Builder, inst: PtxInst, d: Reg, base: int) -> None:
-    """The window in units of 2**k bytes, k = max(ceil(log2(size)) - 7, 12): its first unit and the number of units with the first priority, seven bits each."""
+    """The window in units of 2**k bytes, k = max(ceil(log2(size)) - 7, 12): its first unit and the number of units with
+    the first priority, seven bits each."""
     first = wide_word(b, inst, inst.operands[1])
     primary, size = (b.in_reg(b.src(x, "u32")) for x in inst.operands[2:4])
     less, top, log, k = b.r(), b.r(), b.r(), b.r()

@@ -1,8 +1,9 @@
 """atom and red: native where the space has the operation, else a loop around compare-and-swap.
 
-Which operations are native was measured with ptxas 13.0.88 (sm_75 to sm_120): global has all of the table below, shared only the 32-bit integer ones,
-exchange and compare-and-swap; generic ATOM works on shared memory where shared has the operation itself.
-f32 addition in global memory flushes subnormals, in shared memory it does not: the PTX manual says so, the hardware does so.
+Which operations are native was measured with ptxas 13.0.88 (sm_75 to sm_120): global has all of the table below, shared
+only the 32-bit integer ones, exchange and compare-and-swap; generic ATOM works on shared memory where shared has the
+operation itself. f32 addition in global memory flushes subnormals, in shared memory it does not: the PTX manual says
+so, the hardware does so.
 """
 
 from __future__ import annotations
@@ -236,7 +237,8 @@ def _split(b: Builder, inst: PtxInst, d: Reg, at: Mem, op: str, t: str, vals: li
 
 
 def cas_loop(b: Builder, space: str, at: Mem, width: int, mods: str, step: Step, half: Reg | None = None) -> Reg:
-    """old = *at; repeat new = step(old) until the swap succeeds; returns the old value. ``half``: the address (its low word) of the half that is meant."""
+    """old = *at; repeat new = step(old) until the swap succeeds; returns the old value. ``half``: the address (its low
+    word) of the half that is meant."""
     from stages.lower.spaces import descriptor
 
     old = b.r(width)

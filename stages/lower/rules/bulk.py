@@ -1,8 +1,9 @@
 """Bulk and tensor-map copies, their groups, register counts of warps.
 
-Sequences measured with ptxas 13.0.88 on sm_90a, sm_100a and sm_120a. A bulk instruction runs once for a warp, with its operands in uniform registers,
-while PTX means it once per thread: so the threads take turns. Each round elects one of those that are left, hands its values to the
-uniform registers, and the elected one leaves the loop (ptxas counts rounds with a second predicate instead, to the same effect).
+Sequences measured with ptxas 13.0.88 on sm_90a, sm_100a and sm_120a. A bulk instruction runs once for a warp, with its
+operands in uniform registers, while PTX means it once per thread: so the threads take turns. Each round elects one of
+those that are left, hands its values to the uniform registers, and the elected one leaves the loop (ptxas counts rounds
+with a second predicate instead, to the same effect).
 """
 
 from __future__ import annotations
@@ -127,7 +128,8 @@ class Uniform:
 
 
 def each_thread(b: Builder, make: Callable[[Uniform], None], warp_once: bool = False) -> None:
-    """Make an instruction for every active thread in turn; ``warp_once``: the warp does it together, once (its operands are the same)."""
+    """Make an instruction for every active thread in turn; ``warp_once``: the warp does it together, once (its operands
+    are the same)."""
     with b.region():
         if warp_once:
             make(Uniform(b, None))
@@ -152,7 +154,8 @@ def _finish(b: Builder, inst: PtxInst, ops: list[ptx.Operand], want: int) -> Non
 
 # --------------------------------------------------------------------------- shared memory of another CTA on sm_120
 #
-# There the copy unit writes its own CTA only; for the rest of the cluster the driver has functions (measured: names, arguments, and the test of the address).
+# There the copy unit writes its own CTA only; for the rest of the cluster the driver has functions (measured: names,
+# arguments, and the test of the address).
 
 _WORD = PtxParam("w", "b32", 4, 4)
 _LONG = PtxParam("d", "b64", 8, 8)
@@ -174,7 +177,8 @@ def here_or_elsewhere(
 def alone_or_everywhere(
     b: Builder, mask: Val, here: Callable[[], None], name: str, params: list[PtxParam], args: list[Val]
 ) -> None:
-    """``here`` where there is no cluster and the mask names the only CTA, a call of the driver's function for several CTAs elsewhere."""
+    """``here`` where there is no cluster and the mask names the only CTA, a call of the driver's function for several
+    CTAs elsewhere."""
     with b.region():
         cluster = b.r()
         load_const(b, cluster, 0, b.ctx.target.bank0.is_explicit_cluster)
@@ -325,7 +329,8 @@ def _map_operand(b: Builder, inst: PtxInst, x: ptx.Operand) -> tuple[Reg, list[V
 
 
 def _offsets(b: Builder, inst: PtxInst, x: ptx.Operand, dims: int) -> Val:
-    """im2col offsets in a half word: eight bits each in four dimensions, five in five; with ``w`` eleven bits below the other (measured)."""
+    """im2col offsets in a half word: eight bits each in four dimensions, five in five; with ``w`` eleven bits below the
+    other (measured)."""
     elems = x.elems if isinstance(x, ptx.Vec) else (x,)
     words = [b.src(e, "u16") for e in elems]
     step = 11 if "im2col::w" in inst.mods or "im2col::w::128" in inst.mods else {3: 16, 4: 8, 5: 5}[dims]
@@ -508,8 +513,8 @@ def fill(b: Builder, inst: PtxInst) -> None:
 
 
 def register_count(b: Builder, inst: PtxInst) -> None:
-    """setmaxnreg: the release drains the warp, the request is repeated until it is granted. As with ptxas the launch bounds must say with how many
-    registers the kernel starts."""
+    """setmaxnreg: the release drains the warp, the request is repeated until it is granted. As with ptxas the launch
+    bounds must say with how many registers the kernel starts."""
     b.need(inst, 90)
     x = inst.operands[0]
     if not isinstance(x, ptx.Imm) or not 24 <= x.value <= 256 or x.value % 8:

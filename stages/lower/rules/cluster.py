@@ -1,4 +1,5 @@
-"""What completes at an mbarrier without being a copy: st.async, red.async, the arrival of cp.async copies, and the search for more work.
+"""What completes at an mbarrier without being a copy: st.async, red.async, the arrival of cp.async copies, and the
+search for more work.
 
 Sequences measured with ptxas 13.0.88 on sm_80, sm_90a, sm_100a and sm_120a.
 """
@@ -25,12 +26,14 @@ _REDUCE = {
 
 
 def remote(inst: PtxInst) -> bool:
-    """Whether an st.async or red.async goes to shared memory and arrives at a barrier (the other form goes to global memory)."""
+    """Whether an st.async or red.async goes to shared memory and arrives at a barrier (the other form goes to global
+    memory)."""
     return len(inst.operands) == 3
 
 
 def _where(b: Builder, inst: PtxInst) -> Mem:
-    """``[R.64]``: the address and the barrier, both in the cluster's shared memory (generic addresses: the low words are the same)."""
+    """``[R.64]``: the address and the barrier, both in the cluster's shared memory (generic addresses: the low words
+    are the same)."""
     d = b.r(2)
     b.copy(b.lo_r(d), shared_word(b, inst, inst.operands[0]))
     b.copy(b.hi_r(d), shared_word(b, inst, inst.operands[2]))
@@ -63,7 +66,8 @@ def reduce_async(b: Builder, inst: PtxInst) -> None:
 
 
 def arrive_copies(b: Builder, inst: PtxInst) -> None:
-    """cp.async.mbarrier.arrive: the barrier hears of it when the thread's copies so far are done; without .noinc it expects one more arrival."""
+    """cp.async.mbarrier.arrive: the barrier hears of it when the thread's copies so far are done; without .noinc it
+    expects one more arrival."""
     b.need(inst, 80)
     at = shared_address(b, inst, inst.operands[0])
     noinc = inst.has("noinc")

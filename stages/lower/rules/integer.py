@@ -9,7 +9,8 @@ from stages.lower.builder import Builder, Rule, is_signed
 Val = Reg | Imm
 
 
-# --------------------------------------------------------------------------- building blocks (also used by other modules)
+# --------------------------------------------------------------------------- building blocks (also used by other
+# modules)
 
 
 def negated(x: Val) -> Val:
@@ -167,8 +168,9 @@ def _args(b: Builder, inst: PtxInst, n: int) -> list[Val]:
 
 
 def carry(b: Builder) -> Reg:
-    """The vreg of PTX's carry flag. It is the adder's carry, after a subtraction too, where 1 means *no borrow* (measured on ptxas's code: `sub.cc` then `addc` adds 1
-    where nothing was borrowed), so that flags of sums, differences and products go into one another."""
+    """The vreg of PTX's carry flag. It is the adder's carry, after a subtraction too, where 1 means *no borrow*
+    (measured on ptxas's code: `sub.cc` then `addc` adds 1 where nothing was borrowed), so that flags of sums,
+    differences and products go into one another."""
     got = b.cache.get("cc")
     if got is None:
         got = b.cache["cc"] = b.fn.new_vreg("P", name="CC.CF")
@@ -176,7 +178,8 @@ def carry(b: Builder) -> Reg:
 
 
 def add_flags(b: Builder, d: Reg, x: Val, y: Val, cin: bool, cout: bool, minus: bool) -> None:
-    """d = x +- y with the carry flag in and out; any width of d. A difference is the sum x + ~y + 1, or x + ~y + flag."""
+    """d = x +- y with the carry flag in and out; any width of d. A difference is the sum x + ~y + 1, or x + ~y +
+    flag."""
     cc = carry(b)
     n = d.width
     if minus and type(y) is Imm:
@@ -433,7 +436,8 @@ RULES: dict[str, Rule] = {
     "neg": neg,
 }
 
-# Keys are plain opcodes: these are the integer rules, and any float type has a rule of its own under `op.type`. A float type that falls through is refused.
+# Keys are plain opcodes: these are the integer rules, and any float type has a rule of its own under `op.type`. A float
+# type that falls through is refused.
 INTEGER_TYPES = frozenset({f"{k}{n}" for k in "us" for n in (8, 16, 32, 64)} | {"u16x2", "s16x2"})
 
 

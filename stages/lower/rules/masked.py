@@ -1,7 +1,10 @@
-"""Warp-wide operations whose mask stands in a register: threads of several masks may come to them together, and each mask is an operation of its own.
+"""Warp-wide operations whose mask stands in a register: threads of several masks may come to them together, and each
+mask is an operation of its own.
 
-Hardware combines all threads that are there. Votes and matches give sets of threads, from which those of other masks are taken out. REDUX gives one word for all: it is used where all have the same
-mask; else each thread goes through the threads of its mask, which have the same number of rounds. (ptxas: the same arithmetic on sm_75, WARPSYNC.EXCLUSIVE from sm_80 on.)
+Hardware combines all threads that are there. Votes and matches give sets of threads, from which those of other masks
+are taken out. REDUX gives one word for all: it is used where all have the same mask; else each thread goes through the
+threads of its mask, which have the same number of rounds. (ptxas: the same arithmetic on sm_75, WARPSYNC.EXCLUSIVE from
+sm_80 on.)
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Warp-wide matrix instructions: ldmatrix, stmatrix, movmatrix, and dense mma of halves and integers.
 
-Opcode and modifier spellings and the SMs that have each form: measured with ptxas 13.0.88. Sub-byte and 1-bit forms that an SM lacks go by way of
-bytes. The other mma are in :mod:`stages.lower.rules.mma`.
+Opcode and modifier spellings and the SMs that have each form: measured with ptxas 13.0.88. Sub-byte and 1-bit forms
+that an SM lacks go by way of bytes. The other mma are in :mod:`stages.lower.rules.mma`.
 """
 
 from __future__ import annotations
@@ -79,7 +79,8 @@ def movmatrix(b: Builder, inst: PtxInst) -> None:
 
 # --------------------------------------------------------------------------- mma
 
-# (shape, a type) -> (opcode with shape, words of a, of b, first SM). Accumulators: f32 and s32 four words (8-row shapes two), f16 two.
+# (shape, a type) -> (opcode with shape, words of a, of b, first SM). Accumulators: f32 and s32 four words (8-row shapes
+# two), f16 two.
 _FLOAT: dict[tuple[str, str], tuple[str, int, int, int]] = {
     ("m16n8k16", "f16"): ("HMMA.16816", 4, 2, 80),
     ("m16n8k8", "f16"): ("HMMA.1688", 2, 1, 75),
@@ -132,8 +133,9 @@ def dense(b: Builder, inst: PtxInst) -> None:
 
 # --------------------------------------------------------------------------- small integers by way of bytes
 #
-# A dot product does not mind the order of its terms, as long as both factors have the same. So the nibbles (or bits) of a word are taken apart into planes
-# of four bytes each, and every plane goes through the byte instruction of the same rows and columns.
+# A dot product does not mind the order of its terms, as long as both factors have the same. So the nibbles (or bits) of
+# a word are taken apart into planes of four bytes each, and every plane goes through the byte instruction of the same
+# rows and columns.
 
 _PLANE_SHAPE = {
     "m8n8k16": "m8n8k16", "m8n8k32": "m8n8k16", "m16n8k32": "m16n8k16", "m16n8k64": "m16n8k32", "m8n8k128": "m8n8k16", "m16n8k128": "m16n8k16",
@@ -148,7 +150,8 @@ def small_row(at: str, bt: str, shape: str) -> tuple[str, int, int, int, int, in
 
 
 def small_product(b: Builder, inst: PtxInst, shape: str, at: str, bt: str, rx: Reg, ry: Reg, rc: Reg) -> list[Reg]:
-    """The words of ``x * y + c`` for integer factors of a shape of :func:`small_row`; ``inst`` says xor or and, and satfinite."""
+    """The words of ``x * y + c`` for integer factors of a shape of :func:`small_row`; ``inst`` says xor or and, and
+    satfinite."""
     row = small_row(at, bt, shape)
     if row is None or (at == "b1" and not inst.has("popc")):
         raise b.unsupported(inst)

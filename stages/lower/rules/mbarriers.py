@@ -1,4 +1,5 @@
-"""Operations on mbarriers, as `.nv.info` numbers them for debuggers (measured: each operation of PTX on sm_80, sm_90 and sm_100)."""
+"""Operations on mbarriers, as `.nv.info` numbers them for debuggers (measured: each operation of PTX on sm_80, sm_90
+and sm_100)."""
 
 from __future__ import annotations
 
@@ -6,12 +7,12 @@ from typing import Final
 
 from ir_format.model import AttrValue
 
-_NUMBER: Final = {
-    name: i
-    for i, name in enumerate(
-        "init arrive arrive.noComplete arrive_drop arrive_drop.noComplete test_wait test_wait.parity cp.async inval try_wait try_wait.parity expect_tx complete_tx".split()  # noqa: SIM905
-    )
-}
+#: The operations in the order of the numbers that the record gives them.
+_OPERATIONS: Final = (
+    "init arrive arrive.noComplete arrive_drop arrive_drop.noComplete test_wait test_wait.parity cp.async inval "
+    "try_wait try_wait.parity expect_tx complete_tx"
+)
+_NUMBER: Final = {name: i for i, name in enumerate(_OPERATIONS.split())}
 
 
 def listed(operation: str) -> dict[str, AttrValue]:

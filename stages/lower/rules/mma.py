@@ -1,7 +1,9 @@
-"""mma.sync: dense forms go to :mod:`stages.lower.rules.matrix`; here are sparse and scaled operands, eight-bit floats, the shapes of doubles, and sm_75's m8n8k4.
+"""mma.sync: dense forms go to :mod:`stages.lower.rules.matrix`; here are sparse and scaled operands, eight-bit floats,
+the shapes of doubles, and sm_75's m8n8k4.
 
-Each form is the SASS instruction (or the sequence of steps) that ptxas 13.0.88 makes of it, with the fragments as PTX has them (measured on sm_75, 80, 89, 90, 100
-and 120), but for sparse eight-bit floats and m8n8k4 where the SM has neither: there the steps are our own (:mod:`sparse_eight`, :mod:`quads`).
+Each form is the SASS instruction (or the sequence of steps) that ptxas 13.0.88 makes of it, with the fragments as PTX
+has them (measured on sm_75, 80, 89, 90, 100 and 120), but for sparse eight-bit floats and m8n8k4 where the SM has
+neither: there the steps are our own (:mod:`sparse_eight`, :mod:`quads`).
 """
 
 from __future__ import annotations
@@ -102,7 +104,8 @@ def _sparse(b: Builder, inst: PtxInst, shape: str) -> None:
 
 
 def _sparse_nibbles(b: Builder, inst: PtxInst, shape: str, at: str, bt: str, na: int, nb: int) -> None:
-    """From sm_90 on: the choices are of pairs of nibbles, so the even ones make a sparse product of bytes with the same metadata, and the odd ones another."""
+    """From sm_90 on: the choices are of pairs of nibbles, so the even ones make a sparse product of bytes with the same
+    metadata, and the odd ones another."""
     factors = _factors(b, inst, na, nb, 4)
     meta = _metadata(b, inst, 4)
     name = _SPARSE_INT["m16n8k32" if shape == "m16n8k64" else "m16n8k64", "8"][0]
@@ -155,8 +158,8 @@ def _eight(b: Builder, inst: PtxInst, shape: str, sparse: bool) -> None:
 
 
 def _eight_as_halves(b: Builder, inst: PtxInst, dt: str, at: str, bt: str, na: int, nb: int, nc: int) -> None:
-    """sm_90 to sm_110 have no such product: the lower pair of bytes of every word makes the factors of one product of halves, the upper pair those of a
-    second one, and the accumulator is added last (measured)."""
+    """sm_90 to sm_110 have no such product: the lower pair of bytes of every word makes the factors of one product of
+    halves, the upper pair those of a second one, and the accumulator is added last (measured)."""
     ra, rb, rc = _factors(b, inst, na, nb, nc)
     op = f"HMMA.{'16816' if na == 4 else '1688'}.{dt.upper()}"
     total = Reg("R", -1, 0, nc)
@@ -210,7 +213,8 @@ def _scaled(b: Builder, inst: PtxInst, shape: str, sparse: bool) -> None:
 
 
 def _places(b: Builder, inst: PtxInst, ids: list[ptx.Operand]) -> Reg:
-    """Which byte and which threads hold the scales of a and of b: fields of 2, 1, 2 and 2 bits of a uniform register."""
+    """Which byte and which threads hold the scales of a and of b: fields of 2, 1, 2 and 2 bits of a uniform
+    register."""
     if len(ids) != 4:
         raise b.unsupported(inst)
     constant = 0

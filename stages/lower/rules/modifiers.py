@@ -1,4 +1,5 @@
-"""The modifiers that each core rule understands, by PTX opcode (types aside). Anything else is refused: a rule never ignores what it does not know."""
+"""The modifiers that each core rule understands, by PTX opcode (types aside). Anything else is refused: a rule never
+ignores what it does not know."""
 
 from __future__ import annotations
 
@@ -24,20 +25,24 @@ _COMPARE = _s("eq ne lt le gt ge lo ls hi hs and or xor")
 _WIDTH = _s("lo hi wide")
 _CLAMP = _s("clamp wrap")
 _BULK = _s(
-    "bulk reduce prefetch tensor L2 shared::cluster bulk_group read mbarrier::complete_tx::bytes multicast::cluster cp_mask noftz"
+    "bulk reduce prefetch tensor L2 shared::cluster bulk_group read mbarrier::complete_tx::bytes multicast::cluster "
+    "cp_mask noftz"
 ) | _s(
-    "add min max inc dec and or xor 1d 2d 3d 4d 5d tile im2col im2col::w im2col::w::128 im2col_no_offs tile::gather4 tile::scatter4 cta_group::1 cta_group::2"
+    "add min max inc dec and or xor 1d 2d 3d 4d 5d tile im2col im2col::w im2col::w::128 im2col_no_offs tile::gather4 "
+    "tile::scatter4 cta_group::1 cta_group::2"
 )
 _WGMMA_SHAPES = frozenset(f"m64n{n}k{k}" for n in range(8, 257, 8) for k in (8, 16, 32, 64, 256))
 _MMA_SHAPES = _s("m8n8k4 m8n8k16 m8n8k32 m8n8k128 m16n8k4 m16n8k8 m16n8k16 m16n8k32 m16n8k64 m16n8k128 m16n8k256")
 _TEXTURE = _s("1d 2d 3d cube a1d a2d acube 2dms a2dms v2 v4")
 _SURFACE = _s("1d 2d 3d a1d a2d v2 v4 trap clamp zero")
 _QUERY = _s(
-    "level width height depth channel_data_type channel_order normalized_coords array_size num_mipmap_levels num_samples memory_layout"
+    "level width height depth channel_data_type channel_order normalized_coords array_size num_mipmap_levels "
+    "num_samples memory_layout"
 ) | _s("filter_mode addr_mode_0 addr_mode_1 addr_mode_2 force_unnormalized_coords")
 _ATOMIC = (
     _s(
-        "add min max inc dec and or xor exch cas noftz relaxed acquire release acq_rel global shared shared::cta shared::cluster"
+        "add min max inc dec and or xor exch cas noftz relaxed acquire release acq_rel global shared shared::cta "
+        "shared::cluster"
     )
     | _SCOPES
     | _HINT
@@ -45,16 +50,20 @@ _ATOMIC = (
 
 _TCGEN05 = (
     _s(
-        "mma sp ws cp shift down commit ld st red alloc dealloc relinquish_alloc_permit wait::ld wait::st fence::before_thread_sync fence::after_thread_sync"
+        "mma sp ws cp shift down commit ld st red alloc dealloc relinquish_alloc_permit wait::ld wait::st "
+        "fence::before_thread_sync fence::after_thread_sync"
     )
     | _s(
-        "cta_group::1 cta_group::2 sync aligned shared::cta shared::cluster multicast::cluster mbarrier::arrive::one ashift block_scale block16 block32"
+        "cta_group::1 cta_group::2 sync aligned shared::cta shared::cluster multicast::cluster mbarrier::arrive::one "
+        "ashift block_scale block16 block32"
     )
     | _s(
-        "kind::f16 kind::tf32 kind::i8 kind::f8f6f4 kind::mxf8f6f4 kind::mxf4 kind::mxf4nvf4 scale_vec::1X scale_vec::2X scale_vec::4X"
+        "kind::f16 kind::tf32 kind::i8 kind::f8f6f4 kind::mxf8f6f4 kind::mxf4 kind::mxf4nvf4 scale_vec::1X "
+        "scale_vec::2X scale_vec::4X"
     )
     | _s(
-        "128x256b 4x256b 128x128b 64x128b 32x128b warpx2::02_13 warpx2::01_23 warpx4 b8x16 b6x16_p32 b4x16_p64 min max abs NaN"
+        "128x256b 4x256b 128x128b 64x128b 32x128b warpx2::02_13 warpx2::01_23 warpx4 b8x16 b6x16_p32 b4x16_p64 min "
+        "max abs NaN"
     )
     | _s("32x32b 16x64b 16x128b 16x256b 16x32bx2 pack::16b unpack::16b x1 x2 x4 x8 x16 x32 x64 x128")
     | frozenset(
@@ -73,17 +82,20 @@ MODIFIERS: Final[dict[str, frozenset[str]]] = {
     "istypep": _s("samplerref texref surfref"), "prefetch": _s("local global L1 L2 L2::evict_last L2::evict_normal tensormap param const"), "prefetchu": _s("L1"), "discard": _s("global L2"),
     "applypriority": _s("global L2::evict_normal"), "mov": _s("v2 v4"), "cvta": _SPACES | _s("to"), "isspacep": _SPACES, "cvt": _s("sat pack"),
     "atom": _ATOMIC | _VECTOR, "red": _ATOMIC | _VECTOR | _s("async mbarrier::complete_tx::bytes mmio"),
-    "clusterlaunchcontrol": _s("try_cancel async query_cancel is_canceled get_first_ctaid get_first_ctaid::x get_first_ctaid::y get_first_ctaid::z v4")
+    "clusterlaunchcontrol": _s("try_cancel async query_cancel is_canceled get_first_ctaid get_first_ctaid::x "
+        "get_first_ctaid::y get_first_ctaid::z v4")
     | _s("shared::cta mbarrier::complete_tx::bytes multicast::cluster::all"),
     "bar": _s("cta sync arrive red popc and or warp"),
     "barrier": _s("cta cluster sync arrive wait red popc and or aligned acquire release relaxed"),
     "membar": _s("cta gl sys proxy alias"),
-    "fence": _SCOPES | _s("sc acq_rel acquire release proxy async async.global global shared::cta shared::cluster mbarrier_init")
+    "fence": _SCOPES | _s("sc acq_rel acquire release proxy async async.global global shared::cta shared::cluster "
+        "mbarrier_init")
     | _s("sync_restrict::shared::cluster sync_restrict::shared::cta tensormap::generic async::generic alias"),
     "shfl": _s("sync up down bfly idx"), "vote": _s("sync any all uni ballot"), "match": _s("sync any all"),
     "redux": _s("abs NaN sync add min max and or xor"), "elect": _s("sync"),
     "cp": _s("mbarrier arrive noinc async ca cg shared shared::cta global commit_group wait_group wait_all") | _L2_FETCH | _HINT | _BULK,
-    "tensormap": _s("replace tile global_address rank box_dim global_dim global_stride element_stride elemtype interleave_layout swizzle_mode fill_mode")
+    "tensormap": _s("replace tile global_address rank box_dim global_dim global_stride element_stride elemtype "
+        "interleave_layout swizzle_mode fill_mode")
     | _s("swizzle_atomicity global shared::cta b1024 cp_fenceproxy tensormap::generic release sync aligned") | _SCOPES,
     "multimem": _s("ld_reduce st red weak relaxed acquire release global add min max and or xor acc::f16 acc::f32") | _SCOPES | _VECTOR,
     "setmaxnreg": _s("inc dec sync aligned"),
@@ -92,17 +104,21 @@ MODIFIERS: Final[dict[str, frozenset[str]]] = {
     "bra": _s("uni"), "brx": _s("idx uni"), "call": _s("uni"), "ret": _s("uni"),
     "ldmatrix": _s("sync aligned m8n8 m8n16 m16n16 x1 x2 x4 trans shared shared::cta b6x16_p32 b4x16_p64 b8x16"),
     "stmatrix": _s("sync aligned m8n8 m16n8 x1 x2 x4 trans shared shared::cta"),
-    "wmma": _s("load store mma a b c d sync aligned row col global shared shared::cta satfinite xor and popc rn rz rm rp")
+    "wmma": _s("load store mma a b c d sync aligned row col global shared shared::cta satfinite xor and popc rn rz "
+        "rm rp")
     | _s("m16n16k16 m8n32k16 m32n8k16 m16n16k8 m8n8k4 m8n8k32 m8n8k128"),
     "tex": _TEXTURE | _s("base level grad"), "tld4": _TEXTURE | _s("r g b a"), "txq": _QUERY, "suq": _QUERY,
     "suld": _SURFACE | _s("b ca cg cs cv"), "sust": _SURFACE | _s("b p wb cg cs wt"), "sured": _SURFACE | _s("b p add min max and or"),
-    "movmatrix": _s("sync aligned m8n8 trans"), "mma": _MMA_SHAPES | _s("sync aligned row col satfinite xor and popc rn rz rm rp sp sp::ordered_metadata block_scale scale_vec::1X scale_vec::2X scale_vec::4X")
+    "movmatrix": _s("sync aligned m8n8 trans"), "mma": _MMA_SHAPES | _s("sync aligned row col satfinite xor and popc rn rz rm rp sp sp::ordered_metadata block_scale scale_vec::1X "
+        "scale_vec::2X scale_vec::4X")
     | _s("kind::f8f6f4 kind::mxf8f6f4 kind::mxf4 kind::mxf4nvf4"),
-    "mbarrier": _s("init inval arrive arrive_drop expect_tx complete_tx test_wait try_wait pending_count parity noComplete shared shared::cta")
+    "mbarrier": _s("init inval arrive arrive_drop expect_tx complete_tx test_wait try_wait pending_count parity "
+        "noComplete shared shared::cta")
     | _s("relaxed acquire release shared::cluster") | _SCOPES,
     **{op + n: _s("sat add min max wrap clamp po shr7 shr15 eq ne lt le gt ge") for op in ("vadd", "vsub", "vabsdiff", "vmin", "vmax", "vshl", "vshr", "vset", "vmad", "vavrg") for n in ("", "2", "4")},
     "tcgen05": _TCGEN05, "mapa": _s("shared::cluster"), "getctarank": _s("shared::cluster"),
-    "createpolicy": _s("global fractional range cvt L2 L2::evict_last L2::evict_first L2::evict_unchanged L2::evict_normal"),
+    "createpolicy": _s("global fractional range cvt L2 L2::evict_last L2::evict_first L2::evict_unchanged "
+        "L2::evict_normal"),
 }  # fmt: skip
 _NONE: Final[frozenset[str]] = frozenset()
 

@@ -1,4 +1,5 @@
-"""Multicast objects: loads that reduce over their copies, stores and reductions to all of them. Measured with ptxas 13.0.88."""
+"""Multicast objects: loads that reduce over their copies, stores and reductions to all of them. Measured with ptxas
+13.0.88."""
 
 from __future__ import annotations
 

@@ -1,8 +1,10 @@
-"""mma.m8n8k4 of halves from sm_80 on, where the instruction is gone: two products of 16x8x8 hold the four small ones in their diagonal blocks.
+"""mma.m8n8k4 of halves from sm_80 on, where the instruction is gone: two products of 16x8x8 hold the four small ones in
+their diagonal blocks.
 
-Eight threads make one product of 8x8x4 (threads 4q..4q+3 and 16 above them, q = 0..3). Pass p puts the factors of q = 2p into rows 0 to 7 and k 0 to 3, those of
-q = 2p + 1 into rows 8 to 15 and k 4 to 7, zeros elsewhere. Shuffles bring the factors to where the instruction wants them, and the results back;
-the accumulator is added there. Layouts: the PTX manual's figures.
+Eight threads make one product of 8x8x4 (threads 4q..4q+3 and 16 above them, q = 0..3). Pass p puts the factors of q =
+2p into rows 0 to 7 and k 0 to 3, those of q = 2p + 1 into rows 8 to 15 and k 4 to 7, zeros elsewhere. Shuffles bring
+the factors to where the instruction wants them, and the results back; the accumulator is added there. Layouts: the PTX
+manual's figures.
 """
 
 from __future__ import annotations
@@ -53,7 +55,8 @@ def _pick(b: Builder, p: Reg, yes: Reg, no: Reg) -> Reg:
 
 
 class _Lanes:
-    """What the lane number says: ``upper``: its product is in the second diagonal block; ``base``: 4 * (q of the block it feeds, less 2p)."""
+    """What the lane number says: ``upper``: its product is in the second diagonal block; ``base``: 4 * (q of the block
+    it feeds, less 2p)."""
 
     __slots__ = ("b", "bit0", "bit1", "bit4", "first", "g", "lane", "second", "t")
 
@@ -72,7 +75,8 @@ class _Lanes:
 
 
 def _factor(b: Builder, w: _Lanes, x: Reg, one_line: bool, p: int) -> Reg:
-    """The two halves (k = 2t', 2t' + 1 of row or column g) that this thread feeds in pass ``p``, from the threads of q = 2p or 2p + 1.
+    """The two halves (k = 2t', 2t' + 1 of row or column g) that this thread feeds in pass ``p``, from the threads of q
+    = 2p or 2p + 1.
 
     ``one_line``: a thread of the factor holds a whole row of a (column of b), else one k of four of them."""
     regs = [x._replace(sub=x.sub + i, width=1, mod="") for i in range(2)]
@@ -111,7 +115,8 @@ def _passes(b: Builder, w: _Lanes, inst: PtxInst, ra: Reg, rb: Reg, dt: str) -> 
 
 
 def _back(b: Builder, w: _Lanes, made: list[Reg], source: Reg, odd_q: Reg, high_q: Reg, word: int, half: int) -> Reg:
-    """Word ``word`` of a block's results from lane ``source``: of the pass and the block that this thread's own q names; ``half``: words of a block."""
+    """Word ``word`` of a block's results from lane ``source``: of the pass and the block that this thread's own q
+    names; ``half``: words of a block."""
     got = [[_shuffle(b, d._replace(sub=d.sub + half * k + word, width=1), source) for k in range(2)] for d in made]
     one, two = (_pick(b, odd_q, pair[1], pair[0]) for pair in got)
     return _pick(b, high_q, two, one)

@@ -1,5 +1,6 @@
-"""alloca, stacksave, stackrestore: memory below the frame. The stack pointer of the ABI stays where it is, so that the frame is found; a register of the function's own
-goes down instead, and around calls the stack pointer stands below it (`call.py`, `LowStack`).
+"""alloca, stacksave, stackrestore: memory below the frame. The stack pointer of the ABI stays where it is, so that the
+frame is found; a register of the function's own goes down instead, and around calls the stack pointer stands below it
+(`call.py`, `LowStack`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Surfaces: suld, sust, sured. The address is a block of registers: coordinates, then the array index (measured on ptxas 13.0, as all here)."""
+"""Surfaces: suld, sust, sured. The address is a block of registers: coordinates, then the array index (measured on
+ptxas 13.0, as all here)."""
 
 from __future__ import annotations
 

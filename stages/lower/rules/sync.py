@@ -70,7 +70,8 @@ def warpsync(b: Builder, mask: Val, attrs: dict[str, AttrValue] | None = None) -
 
 
 def mask_of(b: Builder, x: ptx.Operand) -> Val:
-    """The threads that a warp-wide instruction names: also where a compiler put the number into a register first (nvcc does, up to sm_90), as ptxas sees it too."""
+    """The threads that a warp-wide instruction names: also where a compiler put the number into a register first (nvcc
+    does, up to sm_90), as ptxas sees it too."""
     if type(x) is ptx.Reg:
         if b.literals is None:
             b.literals = _literals(b.pf.body)
@@ -107,8 +108,10 @@ def _literals(body: Sequence[object]) -> dict[int, int]:
 
 
 def members(b: Builder, inst: PtxInst, index: int) -> masked.Members:
-    """The threads of a warp-wide instruction must be together. A full mask is left to :mod:`stages.lower.convergence.converge`, which knows where threads may be
-    apart (attrs ``warp``); any other mask is waited for here. The register of such a mask is kept till the instruction: debuggers find it there (attrs ``coop``)."""
+    """The threads of a warp-wide instruction must be together. A full mask is left to
+    :mod:`stages.lower.convergence.converge`, which knows where threads may be apart (attrs ``warp``); any other mask is
+    waited for here. The register of such a mask is kept till the instruction: debuggers find it there (attrs
+    ``coop``)."""
     if not inst.has("sync") or len(inst.operands) <= index:
         return {"attrs": {"coop": 1}, "uses": ()}
     mask = mask_of(b, inst.operands[index])
@@ -122,7 +125,8 @@ def members(b: Builder, inst: PtxInst, index: int) -> masked.Members:
 
 
 def cluster_barrier(b: Builder, inst: PtxInst) -> None:
-    """barrier.cluster: UCGABAR where the launch has clusters; the CTA barrier 0 else (measured on sm_90). A kernel whose directives ask for clusters has them."""
+    """barrier.cluster: UCGABAR where the launch has clusters; the CTA barrier 0 else (measured on sm_90). A kernel
+    whose directives ask for clusters has them."""
     b.need(inst, 90)
     if {"explicitcluster", "reqnctapercluster"} & b.ctx.unit.attrs.keys():
         _of_clusters(b, inst)
@@ -160,7 +164,8 @@ def _of_clusters(b: Builder, inst: PtxInst, fenced: bool = False) -> None:
 
 
 def _alias(b: Builder) -> None:
-    """fence.proxy.alias; from sm_80 on ptxas asks a flag of the launch whether the GPU scope will do, the wider one always does."""
+    """fence.proxy.alias; from sm_80 on ptxas asks a flag of the launch whether the GPU scope will do, the wider one
+    always does."""
     b.emit("MEMBAR.SC.SYS" if b.has("fence-alias-system") else "MEMBAR.SC.GPU")
     invalidate(b)
 

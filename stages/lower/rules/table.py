@@ -1,5 +1,5 @@
-"""The rule table: every rule module's ``RULES`` merged, and the lookup of the rule for a PTX instruction. Modules for families that few kernels use are
-imported when they are met, so that a small kernel compiles sooner."""
+"""The rule table: every rule module's ``RULES`` merged, and the lookup of the rule for a PTX instruction. Modules for
+families that few kernels use are imported when they are met, so that a small kernel compiles sooner."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ SELDOM: Final = {
     "rules.tcgen05": "tcgen05",
     "rules.tensormap": "tensormap",
     "rules.texture": "suq tex tld4 txq",
-    "rules.video": "vabsdiff vabsdiff2 vabsdiff4 vadd vadd2 vadd4 vavrg2 vavrg4 vmad vmax vmax2 vmax4 vmin vmin2 vmin4 vset vset2 vset4 vshl vshr vsub vsub2 vsub4",
+    "rules.video": "vabsdiff vabsdiff2 vabsdiff4 vadd vadd2 vadd4 vavrg2 vavrg4 vmad vmax vmax2 vmax4 vmin vmin2 "
+    "vmin4 vset vset2 vset4 vshl vshr vsub vsub2 vsub4",
     "rules.wmma": "wmma",
 }
 _table: dict[str, Rule] = {}
@@ -55,7 +56,8 @@ def _take_seldom(op: str) -> None:
 
 
 def modules() -> list[str]:
-    """The rule modules, named from `stages.lower` on; the folders are listed since pkgutil's walk would import inspect."""
+    """The rule modules, named from `stages.lower` on; the folders are listed since pkgutil's walk would import
+    inspect."""
     lower = os.path.dirname(os.path.dirname(__file__))
     found = {
         f"{folder}.{file.partition('.')[0]}"

@@ -1,9 +1,10 @@
 """Tensor memory (tcgen05, sm_100a and its kin): products, loads, stores, copies, arrival, allocation.
 
-Sequences measured with ptxas 13.0.88 on sm_100a, sm_103a and sm_110a. What the tensor core does by itself (products, copies, shifts, arrival) runs once for
-a warp and is meant once per thread: the threads take turns (rules.bulk). Loads and stores are the warp's. Allocation keeps its books in
-32 reserved bytes of shared memory that the driver prepares: masks of columns in use and of first columns, in units of 32 columns, and a
-flag that is set once the CTA allocates no more; with pairs of CTAs also a barrier and its phase, by which the even CTA hands the column to the odd one.
+Sequences measured with ptxas 13.0.88 on sm_100a, sm_103a and sm_110a. What the tensor core does by itself (products,
+copies, shifts, arrival) runs once for a warp and is meant once per thread: the threads take turns (rules.bulk). Loads
+and stores are the warp's. Allocation keeps its books in 32 reserved bytes of shared memory that the driver prepares:
+masks of columns in use and of first columns, in units of 32 columns, and a flag that is set once the CTA allocates no
+more; with pairs of CTAs also a barrier and its phase, by which the even CTA hands the column to the odd one.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ def _pair_of_ctas(b: Builder, inst: PtxInst) -> str:
     if used != (2 if two else 1):
         name = b.ctx.unit.name
         raise CompileError(
-            f"Function '{name}' uses single CTA(.cta_group::1) and CTA pair granularity(.cta_group::2) and that is not allowed."
+            f"Function '{name}' uses single CTA(.cta_group::1) and CTA pair granularity(.cta_group::2) and that is "
+            f"not allowed."
         )
     return ".2CTA" if two else ""
 
@@ -256,7 +258,8 @@ def _st(b: Builder, inst: PtxInst) -> None:
 
 
 def _wait(b: Builder, inst: PtxInst) -> None:
-    """For loads: everything loaded so far is in its registers; nothing moves over. For stores the fence of tensor memory."""
+    """For loads: everything loaded so far is in its registers; nothing moves over. For stores the fence of tensor
+    memory."""
     with b.region():
         if inst.mods[0] == "wait::st":
             b.emit("FENCE.VIEW.ASYNC.T")
@@ -490,7 +493,8 @@ def _relinquish(b: Builder, inst: PtxInst) -> None:
 
 
 def _nothing(b: Builder, inst: PtxInst) -> None:
-    """fence::before_thread_sync and after_thread_sync: an order for the compiler, which emits tensor operations in program order anyway (measured: no code)."""
+    """fence::before_thread_sync and after_thread_sync: an order for the compiler, which emits tensor operations in
+    program order anyway (measured: no code)."""
 
 
 _OPS: dict[str, Rule] = {

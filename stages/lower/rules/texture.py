@@ -1,14 +1,19 @@
 """Textures: tex, tld4, txq and the part of suq that asks the same hardware.
 
-Every fact here was measured on ptxas 13.0's output for all forms (tests/lower/texture_trace.py compares ours with it, value by value):
+Every fact here was measured on ptxas 13.0's output for all forms (tests/lower/texture_trace.py compares ours with it,
+value by value):
 
-* The values of a fetch, in order: array index, coordinates, bindless handle (up to sm_89), level of detail, offsets, value to compare with,
+* The values of a fetch, in order: array index, coordinates, bindless handle (up to sm_89), level of detail, offsets,
+  value to compare with,
   sample. `ir_format.isa.vectors` says how they are dealt to the two operands.
-* A kernel has no implicit derivatives: up to sm_110 ``tex`` and ``tex.base`` ask for level -32.0, which is the base level. sm_120 fetches without a level, and
+* A kernel has no implicit derivatives: up to sm_110 ``tex`` and ``tex.base`` ask for level -32.0, which is the base
+  level. sm_120 fetches without a level, and
   with ``.LZ`` where integer coordinates became floats.
-* Where sampler and texture are one (``texmode_unified``), 1d textures are 2d ones with y = 0; integer coordinates go to TLD. With separate samplers integer
+* Where sampler and texture are one (``texmode_unified``), 1d textures are 2d ones with y = 0; integer coordinates go to
+  TLD. With separate samplers integer
   coordinates without a level become floats, since TLD has no sampler.
-* Offsets are four bits each, packed; for TXD they stand in the upper half of the array index. Array indices are held to 0..65535.
+* Offsets are four bits each, packed; for TXD they stand in the upper half of the array index. Array indices are held to
+  0..65535.
 * Cube coordinates are divided by the largest magnitude.
 * Results come packed: components that nobody can read are left out of the mask.
 """
@@ -40,7 +45,8 @@ DIMENSIONS = {"width": 1, "height": 2, "depth": 4}
 
 
 class Fetch(NamedTuple):
-    """What a fetch is made of. ``place``: array index and coordinates; ``rest``: what follows the handle; ``mods``: by what they stand for."""
+    """What a fetch is made of. ``place``: array index and coordinates; ``rest``: what follows the handle; ``mods``: by
+    what they stand for."""
 
     op: str
     geometry: str
@@ -348,8 +354,9 @@ _ONE = PtxParam("w", "b32", 4, 4)
 
 
 def _driver_gradient(b: Builder, inst: PtxInst, geometry: str, dims: int) -> None:
-    """The driver's function for derivatives of 3d and cube textures and with a comparison (sm_90 on, as ptxas has it): handles, index and coordinates, both
-    derivatives, offsets, the value to compare with; it returns residency and four components."""
+    """The driver's function for derivatives of 3d and cube textures and with a comparison (sm_90 on, as ptxas has it):
+    handles, index and coordinates, both derivatives, offsets, the value to compare with; it returns residency and four
+    components."""
     out, bracket, dx, dy, *rest = inst.operands
     assert isinstance(bracket, ptx.Bracket)
     handles = bracket.parts[:-1]

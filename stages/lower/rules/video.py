@@ -1,6 +1,8 @@
-"""Video instructions, by the PTX manual's text: the scalar ones in 64 bits (their intermediate results have 34), the packed ones lane by lane.
+"""Video instructions, by the PTX manual's text: the scalar ones in 64 bits (their intermediate results have 34), the
+packed ones lane by lane.
 
-ptxas leaves the manual in corners (docs/judges.md lists them); here the manual holds. sm_75 to sm_110 have VABSDIFF4, which is used where it fits.
+ptxas leaves the manual in corners (docs/judges.md lists them); here the manual holds. sm_75 to sm_110 have VABSDIFF4,
+which is used where it fits.
 """
 
 from __future__ import annotations
@@ -157,8 +159,8 @@ def scalar(b: Builder, inst: PtxInst) -> None:
 
 
 def vmad(b: Builder, inst: PtxInst) -> None:
-    """vmad: (a*b + c [+ 1]) >> shr, with one operand negated at most. Two unsigned factors fill 64 bits; where a sign comes in and the
-    result saturates, a product beyond 2**62 may as well be 2**62."""
+    """vmad: (a*b + c [+ 1]) >> shr, with one operand negated at most. Two unsigned factors fill 64 bits; where a sign
+    comes in and the result saturates, a product beyond 2**62 may as well be 2**62."""
     _, ta, tb = inst.types
     a, f, c = inst.operands[1:4]
     minus_p = isinstance(a, ptx.Neg) != isinstance(f, ptx.Neg)

@@ -1,9 +1,10 @@
 """Matrix operations of a warpgroup (wgmma, sm_90a). Sequences and operands measured with ptxas 13.0.88.
 
-The accumulators are one block of registers, read and written in place, and stay where they are from the fence to the wait. So the PTX registers of an
-accumulator vector (and those of an A fragment) become the parts of one wide register for the whole function, before anything else is lowered. Where
-two vectors share registers in different places, copies stand around the operation instead; :mod:`stages.regalloc.warpgroup` puts waits
-where something touches registers that an operation has under way.
+The accumulators are one block of registers, read and written in place, and stay where they are from the fence to the
+wait. So the PTX registers of an accumulator vector (and those of an A fragment) become the parts of one wide register
+for the whole function, before anything else is lowered. Where two vectors share registers in different places, copies
+stand around the operation instead; :mod:`stages.regalloc.warpgroup` puts waits where something touches registers that
+an operation has under way.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ _MOST: Final = 7  # groups that WARPGROUP.DEPBAR can leave under way
 
 
 def bind_vectors(b: Builder) -> None:
-    """Give the PTX registers of accumulators and A fragments, and of what goes to and from tensor memory, their places in wide registers."""
+    """Give the PTX registers of accumulators and A fragments, and of what goes to and from tensor memory, their places
+    in wide registers."""
     taken: dict[int, tuple[int, ...]] = {}
     for inst in b.pf.body:
         if type(inst) is not PtxInst or not _takes_blocks(inst):
@@ -107,7 +109,8 @@ def _suffix(neg_a: bool, neg_b: bool, trans_a: bool, trans_b: bool) -> str:
 
 
 def _descriptors(b: Builder, words: dict[int, Val], suffix: str) -> Mem:
-    """Four uniform registers: the descriptor of A in the lower two (unless A is in registers), that of B in the upper two."""
+    """Four uniform registers: the descriptor of A in the lower two (unless A is in registers), that of B in the upper
+    two."""
     block = b.fn.new_vreg("UR", 4, 4, -1, 1)
     if len(words) < 4:
         b.emit("UNDEF", block, ())
@@ -173,7 +176,8 @@ def _product(b: Builder, inst: PtxInst) -> None:
 
 
 def _commit(b: Builder, inst: PtxInst) -> None:
-    """The last product of a group carries its end; where it is not in the block, a product of nothing does (measured: ptxas ends empty groups so)."""
+    """The last product of a group carries its end; where it is not in the block, a product of nothing does (measured:
+    ptxas ends empty groups so)."""
     for made in reversed(b.block.insts):
         if made.op in PRODUCTS:
             if made.srcs[-1] == Name("N", "none"):
@@ -192,8 +196,9 @@ def _wait(b: Builder, inst: PtxInst) -> None:
 
 
 def _under_way(b: Builder) -> tuple[Operand, ...]:
-    """Fragments that products since the last full wait read: they must keep their places until here. Accumulators are wanted later anyway; if they
-    were named here, a block that moves on to the next could not take its registers along."""
+    """Fragments that products since the last full wait read: they must keep their places until here. Accumulators are
+    wanted later anyway; if they were named here, a block that moves on to the next could not take its registers
+    along."""
     found: dict[int, Operand] = {}
     for block in reversed(b.fn.blocks):
         for made in reversed(block.insts):

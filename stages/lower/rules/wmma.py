@@ -1,8 +1,9 @@
 """wmma: fragments loaded from matrices in memory, multiplied and stored.
 
-Which element of a matrix a register of a lane holds: measured on ptxas 13.0.88 by running its code with numbered elements, on sm_75, 80, 90 and 120; the same on
-all of them but for one accumulator of sm_75. Where eight registers hold what four or two have room for (f16), the others repeat them. The products are the
-mma of the SM over parts of the fragments, in ptxas's order, so that sums round alike.
+Which element of a matrix a register of a lane holds: measured on ptxas 13.0.88 by running its code with numbered
+elements, on sm_75, 80, 90 and 120; the same on all of them but for one accumulator of sm_75. Where eight registers hold
+what four or two have room for (f16), the others repeat them. The products are the mma of the SM over parts of the
+fragments, in ptxas's order, so that sums round alike.
 """
 
 from __future__ import annotations
@@ -37,8 +38,9 @@ BITS: Final = {
     "b1": 1,
 }
 
-#: shape, bits of an element, matrix (c is d too): bits of the row index | bits of the column index, lowest first. L: bit of the lane, R: bit of the
-#: number of the register in the fragment, E: bit of the number of the element in the register.
+#: shape, bits of an element, matrix (c is d too): bits of the row index | bits of the column index, lowest first. L:
+#: bit of the lane, R: bit of the number of the register in the fragment, E: bit of the number of the element in the
+#: register.
 _FRAGMENTS: Final = """
 m16n16k16 16 a : L2 L3 L4 R0    | E0 L0 L1 R1
 m16n16k16 16 b : E0 L0 L1 R0    | L2 L3 L4 R1
@@ -74,8 +76,8 @@ m8n8k128 32 c  : L2 L3 L4       | R0 L0 L1
 #: The integer accumulators of sm_75, which has no product of 16 rows of bytes.
 _FRAGMENTS_75: Final = {("m8n32k16", "s32", "c"): "L2 L3 L4 | R0 L0 L1 R1 R2"}
 
-#: shape, bits of a factor: the mma that make the product, each with the registers of its factors and (32-bit) accumulators. ``b`` first: the
-#: product is made transposed.
+#: shape, bits of a factor: the mma that make the product, each with the registers of its factors and (32-bit)
+#: accumulators. ``b`` first: the product is made transposed.
 _PRODUCTS: Final = """
 m16n16k16 16 : a0-3 b0-1 c0-3, a0-3 b2-3 c4-7
 m32n8k16 16  : a0-3 b0-1 c0-3, a4-7 b0-1 c4-7
@@ -98,7 +100,8 @@ _SMALL: Final = {"m8n8k32": "m8n8k32", "m8n8k128": "m8n8k128"}
 
 
 class Part(NamedTuple):
-    """One mma of a product: which fragment is the first factor, and the registers (first, count) of both factors and of the accumulator."""
+    """One mma of a product: which fragment is the first factor, and the registers (first, count) of both factors and of
+    the accumulator."""
 
     swapped: bool
     x: tuple[int, int]
@@ -147,7 +150,8 @@ def products(old: bool) -> dict[tuple[str, int], tuple[Part, ...]]:
 
 
 class Axis(NamedTuple):
-    """An index of the matrix: shifts of (lane >> 2) and (lane & 3) in it (-1: absent), and the places of register and element bits."""
+    """An index of the matrix: shifts of (lane >> 2) and (lane & 3) in it (-1: absent), and the places of register and
+    element bits."""
 
     group: int
     thread: int
@@ -173,7 +177,8 @@ def _axis(sources: tuple[str, ...]) -> Axis:
 
 
 class Matrix(NamedTuple):
-    """How a fragment lies in memory. ``movm``: each register is a word of the transposed 8x8 tile; ``bytewise``: its bytes lie a stride apart."""
+    """How a fragment lies in memory. ``movm``: each register is a word of the transposed 8x8 tile; ``bytewise``: its
+    bytes lie a stride apart."""
 
     contiguous: Axis
     strided: Axis

@@ -1,16 +1,18 @@
 """Register-allocation checker: does every use in the allocated unit find the value that the virtual program put there?
 
-Symbolic, in the manner of regalloc2's checker, and written apart from the allocator: nothing is taken from it but two things that are only
-hints for lining the programs up. ``attrs["ra"]`` marks inserted instructions (a wrong mark makes an original instruction missing, which is a
-finding), and the section ``regalloc`` lists original instructions that vanished (accepted only where the instruction can be made
-again from nothing: a constant, a parameter, a special register).
+Symbolic, in the manner of regalloc2's checker, and written apart from the allocator: nothing is taken from it but two
+things that are only hints for lining the programs up. ``attrs["ra"]`` marks inserted instructions (a wrong mark makes
+an original instruction missing, which is a finding), and the section ``regalloc`` lists original instructions that
+vanished (accepted only where the instruction can be made again from nothing: a constant, a parameter, a special
+register).
 
-Both programs are executed side by side, block by block, over value numbers. A *place* is a physical register or a word of the frame, a *cell* a
-component of a virtual register. At block boundaries the state says for every place which cells it holds on all paths; states are
-intersected where paths meet until nothing changes. A virtual value that no path defines may be anything, and so may the
-register that stands for it.
+Both programs are executed side by side, block by block, over value numbers. A *place* is a physical register or a word
+of the frame, a *cell* a component of a virtual register. At block boundaries the state says for every place which cells
+it holds on all paths; states are intersected where paths meet until nothing changes. A virtual value that no path
+defines may be anything, and so may the register that stands for it.
 
-What it does not see: warp-level effects on uniform registers in divergent code, and user code that writes outside of its frame.
+What it does not see: warp-level effects on uniform registers in divergent code, and user code that writes outside of
+its frame.
 """
 
 from __future__ import annotations
@@ -180,7 +182,8 @@ def _gone(unit: Unit) -> dict[str, frozenset[int]]:
 
 
 def check_allocation(before: Unit, after: Unit) -> list[Finding]:
-    """Findings about ``after`` (level `allocated`), which should be ``before`` (level `ori`) allocated; empty when all is well."""
+    """Findings about ``after`` (level `allocated`), which should be ``before`` (level `ori`) allocated; empty when all
+    is well."""
     findings: list[Finding] = []
     if [f.name for f in before.functions] != [f.name for f in after.functions]:
         return [Finding(before.name, 0, 0, 0, "the functions are not the same")]

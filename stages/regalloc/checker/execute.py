@@ -1,4 +1,5 @@
-"""Symbolic execution of one function before and after allocation, side by side: the core of :mod:`stages.regalloc.checker.checker`."""
+"""Symbolic execution of one function before and after allocation, side by side: the core of
+:mod:`stages.regalloc.checker.checker`."""
 
 from __future__ import annotations
 
@@ -462,7 +463,8 @@ class Executor:
             if not self.values.refines(real, wanted):
                 name = self.before.vregs[virtual.num].name or f"v{virtual.num}"
                 self.report(
-                    f"{inst.op} reads {physical.file}{physical.num + part}, which does not hold {name}[{virtual.sub + part}]"
+                    f"{inst.op} reads {physical.file}{physical.num + part}, which does not hold "
+                    f"{name}[{virtual.sub + part}]"
                 )
 
     def _check_home(self, virtual: Reg, physical: Reg, inst: Inst) -> None:
@@ -488,7 +490,8 @@ class Executor:
                     self.report(f"{inst.op} names {reg.file}{reg.num}, which does not exist")
                 elif reg.num + reg.width > self.after.regs.get(reg.file, 0):
                     self.report(
-                        f"{inst.op} names {reg.file}{reg.num}, beyond the declared count of {self.after.regs.get(reg.file, 0)}"
+                        f"{inst.op} names {reg.file}{reg.num}, beyond the declared count of "
+                        f"{self.after.regs.get(reg.file, 0)}"
                     )
 
     def _move_stack(self, inst: Inst, sign: int) -> None:

@@ -120,8 +120,9 @@ class Values:
 
 
 class State:
-    """At a block boundary. ``holds``: place -> cells and constants it holds on every path; ``undef``: cells that no path defines; ``partial``: cells
-    that some path leaves undefined; ``consts``: cell -> constant. ``stack``: R1 minus its entry value, None when paths differ."""
+    """At a block boundary. ``holds``: place -> cells and constants it holds on every path; ``undef``: cells that no
+    path defines; ``partial``: cells that some path leaves undefined; ``consts``: cell -> constant. ``stack``: R1 minus
+    its entry value, None when paths differ."""
 
     __slots__ = ("consts", "holds", "partial", "stack", "undef")
 
@@ -184,7 +185,8 @@ def join(states: list[State], predicates: frozenset[int]) -> State:
 
 
 def constant_words(inst: Inst) -> list[tuple[object, ...]] | None:
-    """Per destination word the constant that the instruction makes; None when it depends on anything. Places that hold equal constants are equal."""
+    """Per destination word the constant that the instruction makes; None when it depends on anything. Places that hold
+    equal constants are equal."""
     if (
         len(inst.dsts) != 1
         or type(inst.dsts[0]) is not Reg
