@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Final
 
 from ir_format.diag import CompileError
-from ir_format.model import Module, Unit, Var
+from ir_format.model import Module, Param, Unit, Var
 from stages.elf.attrs import bad
-from stages.elf.symbols import GLOBAL, Symbol
+from stages.elf.symbols import GLOBAL, LOCAL, Symbol
 
 ATTRIBUTE: Final = "headers"
 #: kind -> (symbol type, relocation)
@@ -33,6 +33,16 @@ def header_symbol(v: Var) -> Symbol:
     if not kind:
         raise CompileError(f"variable '{v.name}' is no texture, sampler or surface")
     return Symbol(v.name, GLOBAL, KINDS[kind][0])
+
+
+def header_parameters(unit: Unit) -> list[Param]:
+    """The kernel's parameters that are textures, samplers and surfaces: nothing is passed, the driver binds them by their symbols."""
+    return [p for p in unit.params if p.space in KINDS]
+
+
+def parameter_symbol(p: Param, text: str) -> Symbol:
+    """The symbol of such a parameter: a local one of the kernel's section."""
+    return Symbol(p.name, LOCAL, KINDS[p.space][0], text)
 
 
 def header_words(unit: Unit, apart: bool) -> list[tuple[int, int, str]]:

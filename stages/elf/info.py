@@ -15,6 +15,7 @@ from ir_format.features import has
 from ir_format.model import Param
 from ir_format.target import PARAM_SMALL, Target
 from stages.elf import attrs
+from stages.elf.headers import KINDS
 from stages.elf.layout import Kernel
 
 NVAL: Final = 1
@@ -75,7 +76,18 @@ COOP_MASK_REG: Final = 0x05000000  # register number of the mask of a warp-coope
 COOP_MASK_CONST: Final = 0xFFFFFFFF
 
 # Space codes of KPARAM_INFO: sm_90+ numbers const 4 (measured).
-_SPACE: Final = {"": 0, "local": 1, "shared": 2, "const": 3, "global": 4, "generic": 5}
+_SPACE: Final = {
+    "": 0,
+    "local": 1,
+    "shared": 2,
+    "const": 3,
+    "global": 4,
+    "generic": 5,
+    "texture": 6,
+    "surface": 7,
+    "sampler": 8,
+}
+_NO_PLACE: Final = 0xFFFF
 
 
 def record(fmt: int, code: int, value: int = 0) -> bytes:
@@ -113,23 +125,28 @@ def _param_cbank(k: Kernel, t: Target, s: Symbols) -> bytes:
 
 
 def _cbank_size(k: Kernel, t: Target, s: Symbols) -> bytes:
-    return record(HVAL, CBANK_PARAM_SIZE, k.param_size) if k.unit.params else b""
+    return (
+        record(HVAL, CBANK_PARAM_SIZE, k.param_size)
+        if k.param_size or any(p.space not in KINDS for p in k.unit.params)
+        else b""
+    )
 
 
-def _kparam(t: Target, ordinal: int, p: Param, large: bool) -> bytes:
-    place = ordinal | p.offset << 16
+def _kparam(t: Target, ordinal: int, p: Param, large: bool, s: Symbols) -> bytes:
+    symbol = s[p.name] if p.space in KINDS else 0
+    place = ordinal | (_NO_PLACE if symbol else p.offset) << 16
     if large:
-        return words(KPARAM_INFO_V2, 0, place, p.size)
+        return words(KPARAM_INFO_V2, symbol, place, p.size)
     space = _SPACE.get(p.space, 0)
     if space == 3 and has(t.sm, "clusters"):
         space = 4
     align = max(p.ptr_align, 1).bit_length() - 1
-    return words(KPARAM_INFO, 0, place, (align & 0xFF) | space << 8 | 0x1F << 12 | p.size << 18)
+    return words(KPARAM_INFO, symbol, place, (align & 0xFF) | space << 8 | 0x1F << 12 | p.size << 18)
 
 
 def _kparams(k: Kernel, t: Target, s: Symbols) -> bytes:
     large = k.param_size > PARAM_SMALL
-    rows = [_kparam(t, i, p, large) for i, p in enumerate(k.unit.params)]
+    rows = [_kparam(t, i, p, large, s) for i, p in enumerate(k.unit.params)]
     return b"".join(reversed(rows))
 
 

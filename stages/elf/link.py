@@ -17,7 +17,7 @@ from stages.elf import attrs, image, info, notes
 from stages.elf.dwarf import debug_sections
 from stages.elf.file import lay_out
 from stages.elf.frame import Frames, debug_frame
-from stages.elf.headers import header_symbol, header_variables, header_words
+from stages.elf.headers import header_parameters, header_symbol, header_variables, header_words, parameter_symbol
 from stages.elf.image import SHT_NOBITS, SHT_PROGBITS, Section, Strings
 from stages.elf.layout import (
     CONST,
@@ -106,6 +106,7 @@ class Linker:
         # Bytes of the allocator of tensor memory behind offset0 in reserved shared memory.
         self.partition = PARTITION_SIZE if any(attrs.number(k.unit, "tcgen05_alloc", 0, 3) for k in self.kernels) else 0
         self.capped = False
+        self.named: set[str] = set()  # parameters that are textures and their like
         self.late_slots = False  # bank 4 begins with a function that only a later kernel calls
 
     # -- symbols ------------------------------------------------------------------------------------------------------------------------
@@ -216,6 +217,10 @@ class Linker:
         for f in k.functions[1:]:
             bind = WEAK if f.code.kind == "helper" else GLOBAL if f.code.name in visible else LOCAL
             table.add(Symbol(f.symbol, bind, FUNC, text, f.begin, f.size))
+        for p in header_parameters(k.unit):  # a name that several kernels have is one symbol
+            if p.name not in self.named:
+                self.named.add(p.name)
+                table.add(parameter_symbol(p, text))
         if t.exec_rel:
             table.section(f".nv.constant0.{k.name}")
 

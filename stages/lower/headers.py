@@ -1,7 +1,7 @@
 """Where the header of a texture, sampler or surface comes from.
 
 A handle in a register is the header's number (a texture object's low word; with separate samplers the sampler's handle
-has its own number). A name (`.texref`, `.samplerref`, `.surfref`) is a word of bank 0 behind the kernel's parameters,
+has its own number). A name (`.texref` and its like) is a word of bank 0 behind the kernel's parameters,
 which the driver fills in: the unit attribute ``headers`` lists (kind, symbol, byte offset), `elf` makes the
 relocations. All measured on ptxas 13.0.
 
@@ -20,7 +20,7 @@ from stages.lower.abi.calls import load_const
 from stages.lower.builder import Builder
 from stages.lower.spaces import param_base
 
-_KINDS = {"texref": "texture", "samplerref": "sampler", "surfref": "surface"}
+HEADERS = {"texref": "texture", "samplerref": "sampler", "surfref": "surface"}
 #: Unit attribute: (kind, symbol, byte offset in bank 0) per word.
 ATTRIBUTE = "headers"
 
@@ -119,15 +119,13 @@ def _named(b: Builder, inst: PtxInst, x: ptx.Operand) -> tuple[str, str] | None:
     if not isinstance(base, ptx.Sym):
         return None
     _, decl = b.ctx.find(b, base.name)
-    if isinstance(decl, PtxParam) and decl.type in _KINDS:
-        raise b.unsupported(inst, f"parameter '{base.name}' of type '.{decl.type}'")
-    if not isinstance(decl, PtxVar) or decl.type not in _KINDS:
+    if not isinstance(decl, (PtxVar, PtxParam)) or decl.type not in HEADERS or decl.dims or base.offset:
         raise b.unsupported(inst, f"handle '{base.name}'")
-    if decl.fields:
+    if isinstance(decl, PtxVar) and decl.fields:
         raise b.unsupported(inst, f"'{base.name}' has an initialiser")
     if not b.pf.entry:
         raise b.unsupported(inst, f"'.{decl.type}' name in a device function")
-    return _KINDS[decl.type], base.name
+    return HEADERS[decl.type], base.name
 
 
 #: What the upper word of a handle says, by type (measured).
@@ -137,7 +135,7 @@ _TAGS = {"texref": 0x20000000, "samplerref": 0x40000000, "surfref": 0x80000000}
 def handle_of(b: Builder, name: str, kind: str) -> Reg:
     """The handle that `mov.u64 d, name` gives: the header's number, and what kind of header it is.  Before sm_90 the
     number has its top bit set."""
-    low = _loaded(b, header_word(b, (_KINDS[kind], name)))
+    low = _loaded(b, header_word(b, (HEADERS[kind], name)))
     if not b.has("header-in-uniform"):
         if kind == "samplerref":
             number, low = low, b.r()

@@ -12,6 +12,7 @@ from stages.lower.abi.calls import begin_function, end_function
 from stages.lower.builder import Builder
 from stages.lower.cleanup import tidy_blocks
 from stages.lower.convergence.converge import insert_convergence
+from stages.lower.headers import HEADERS
 from stages.lower.legalize import legalize
 from stages.lower.rules.modifiers import unknown_modifier
 from stages.lower.rules.table import find_rule, own_check
@@ -108,11 +109,15 @@ def _launch_facts(unit: Unit, f: PtxFunction, header: Header) -> None:
     if f.entry:
         unit.params = [
             Param(p.name, p.offset, p.size, max(1, p.align), p.ptr_space or ("generic" if p.ptr else ""), p.ptr_align)
+            if p.type not in HEADERS
+            else Param(p.name, 0, 0, 1, HEADERS[p.type])
             for p in f.params
         ]
         for p in f.params:
-            if p.type in ("texref", "samplerref", "surfref"):
-                raise CompileError(f"Kernel parameter '{p.name}' of type '.{p.type}' not supported by orias", f.line)
+            if p.type in HEADERS and p.dims:
+                raise CompileError(
+                    f"Kernel parameter '{p.name}', an array of '.{p.type}', is not supported by orias", f.line
+                )
     for name in ("maxntid", "reqntid", "reqnctapercluster"):
         got = getattr(d, name)
         if got is not None:

@@ -402,7 +402,10 @@ def parameters(
         p = _parameter(s, d, name, space[1:], line)
         if d.type == "pred" and space != ".reg":
             s.notes.error(f"Predicate variable '{name}' must be in register state space", line)
-        if space == ".param" and not p.dims and (d.type == "f16x2" or d.vec > 1):
+        opaque = d.type in _OPAQUE
+        if space == ".param" and (
+            (not p.dims and (d.type == "f16x2" or d.vec > 1)) or (opaque and not entry and s.target.number >= 20)
+        ):
             s.notes.error(f"Variable '{name}' cannot be allocated in .param state space", line)
         if not entry and space == ".param" and s.target.number < 20:
             s.notes.error(f"Function parameter '{name}' has illegal state space", line)
@@ -410,7 +413,10 @@ def parameters(
             s.notes.error(f"Entry parameter '{name}' must have .param state space", line)
         if entry and p.dims and 0 in p.dims:
             s.notes.error("Parameter to entry function cannot be an incomplete array.", line)
-        if p.space == "param":
+        if opaque and entry:  # the driver binds it by its symbol: nothing is passed
+            p.size = 0
+            p.offset = offset
+        elif p.space == "param":
             offset = -(-offset // p.align) * p.align
             p.offset = offset
             offset += p.size
@@ -450,4 +456,4 @@ def _declare_parameter(
         return
     p.name = fs.fresh(scope.parent, name)
     kind = p.type if p.type in _OPAQUE else "param"
-    scope.names[name] = VarSym(p.name, kind, p, writable=returns and not entry)
+    scope.names[name] = VarSym(p.name, kind, p, writable=(returns and not entry) or kind != "param")

@@ -31,13 +31,15 @@ MAX_SLOTS: Final = 1 << 20
 
 
 class Job:
-    """What the functions of a unit share. ``limit``: REGCOUNT; ``clobbers``: function name -> file -> registers a call
+    """What the functions of a unit share. ``limit``: REGCOUNT; ``sure``: what the stack pointer is a multiple of;
+    ``clobbers``: function name -> file -> registers a call
     destroys."""
 
-    __slots__ = ("clobbers", "limit", "naive", "standard", "target")
+    __slots__ = ("clobbers", "limit", "naive", "standard", "sure", "target")
 
-    def __init__(self, target: Target, limit: int, naive: bool = False) -> None:
+    def __init__(self, target: Target, limit: int, naive: bool = False, sure: int = 16) -> None:
         self.target = target
+        self.sure = sure
         self.limit = limit
         self.naive = naive
         self.standard: set[str] = set()
@@ -56,7 +58,12 @@ def allocate_unit(unit: Unit, header: Header, options: Mapping[str, AttrValue] |
     """
     options = header.options if options is None else options
     target = find_target(header.target)
-    job = Job(target, limit or register_limit(unit, target.sm, options), options.get("allocator") == "naive")
+    job = Job(
+        target,
+        limit or register_limit(unit, target.sm, options),
+        options.get("allocator") == "naive",
+        8 if unit.kind == "func" else 16,  # what another compiler's callers keep
+    )
     order, job.standard = abi.plan(unit)
     gone: list[AttrValue] = []
     for func in order:
@@ -107,7 +114,9 @@ def allocate_function(func: Function, job: Job) -> tuple[int, ...]:
             slack += 1
     else:
         raise _insufficient(func, job, ranges)
-    saved = finish_function(func, job.target.sm, grouping, func.name in job.standard, _calls_clobber(func, job))
+    saved = finish_function(
+        func, job.target.sm, grouping, func.name in job.standard, _calls_clobber(func, job), job.sure
+    )
     job.clobbers[func.name] = abi.ABI_CLOBBER if func.name in job.standard else saved
     vanished = [number[id(inst)] for inst in state.gone if id(inst) in number]
     del originals

@@ -17,10 +17,11 @@ _COUNTED: Final = ("R", "UR", "P", "UP", "B")
 
 
 def finish_function(
-    func: Function, sm: int, grouping: Grouping, standard: bool, called: dict[str, int]
+    func: Function, sm: int, grouping: Grouping, standard: bool, called: dict[str, int], sure: int = 16
 ) -> dict[str, int]:
     """Rewrite ``func`` to physical registers. ``called``: what its calls destroy. Returns file -> registers that a call
-    of it destroys when it does not follow the standard convention."""
+    of it destroys when it does not follow the standard convention. ``sure``: what the stack pointer is a multiple
+    of at the entry."""
     slots = 0
     for group in grouping.groups:
         if group.file == "M":
@@ -63,8 +64,8 @@ def finish_function(
         saved = [Reg("R", r) for r in CALLEE_SAVED if destroyed["R"] >> r & 1]
         saved += [Reg("B", b) for b in SAVED_B if destroyed["B"] >> b & 1]
     saves_at = (base + 4 * slots + 7) // 8 * 8
-    # Local variables are laid out for a stack that is a multiple of 16, here and in what is called.
-    unit = 16 if func.frame or any(i.op == "CALL" for b in func.blocks for i in b.insts) else 8
+    # Local variables are laid out for a stack that is a multiple of that, here and in what is called.
+    unit = sure if func.frame or any(i.op == "CALL" for b in func.blocks for i in b.insts) else 8
     frame = (saves_at + 4 * len(saved) + unit - 1) // unit * unit
     _frame_code(func, frame, saves_at, saved)
     func.frame = frame

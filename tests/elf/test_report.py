@@ -38,13 +38,28 @@ WITH_EXTERN = MODULE.replace("EXTERN", ".extern .func (.param .u32 r) outside (.
 )
 WHOLE = MODULE.replace("EXTERN", "").replace("CALLEE", "last")
 
+#: Functions of an object: another compiler's callers keep the stack a multiple of 8, so it is rounded up to that.
+FRAMES = """
+.version 7.8
+.target sm_75
+.address_size 64
+.extern .func (.param .u32 r) outside (.param .u32 a);
+.visible .func (.param .u32 r) inner (.param .u32 a) { .reg .u32 %r<3>; ld.param.u32 %r1, [a];
+    { .param .u32 x; .param .u32 y; st.param.u32 [x], %r1; call.uni (y), outside, (x); ld.param.u32 %r2, [y]; } st.param.u32 [r], %r2; ret; }
+.visible .func (.param .u32 r) local (.param .u32 a, .param .u32 b) { .reg .u32 %r<9>; .local .align 16 .b8 buf[64]; .reg .b64 %rd<4>;
+    ld.param.u32 %r1, [a]; ld.param.u32 %r2, [b]; mov.u64 %rd1, buf; cvt.u64.u32 %rd2, %r2; add.s64 %rd1, %rd1, %rd2; st.local.v4.u32 [buf], {%r1, %r1, %r1, %r2};
+    ld.local.u32 %r3, [%rd1]; st.param.u32 [r], %r3; ret; }
+"""
 
-def _said(command: list[str]) -> list[str]:
+
+def _said(command: list[str], frames: bool = False) -> list[str]:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     text = re.sub(r"Used \d+ registers", "Used N registers", done.stdout + done.stderr)
     text = re.sub(r"Compile time = \d+\.\d{3} ms", "Compile time = T ms", text)
-    return re.sub(r"\d+ bytes stack frame", "N bytes stack frame", text).splitlines()
+    return (
+        re.sub(r"\d+ bytes stack frame", "N bytes stack frame", text).splitlines() if not frames else text.splitlines()
+    )
 
 
 @pytest.mark.parametrize("sm", ["75", "90"])
@@ -58,3 +73,14 @@ def test_report_is_ptxas_text(options: list[str], sm: str, tmp_path: Path) -> No
     theirs = _said([str(oracle.find("ptxas")), *arguments])
     assert _said([sys.executable, "-m", "orchestrator", *arguments]) == theirs
     assert any("Compile time = T ms" in line for line in theirs)
+
+
+@pytest.mark.parametrize("sm", ["75", "90"])
+def test_frames_of_functions_are_ptxas_frames(sm: str, tmp_path: Path) -> None:
+    oracle.require("ptxas")
+    source = tmp_path / "m.ptx"
+    source.write_text(FRAMES)
+    arguments = ["-c", "-v", f"-arch=sm_{sm}", str(source), "-o", str(tmp_path / "m.o")]
+    theirs = _said([str(oracle.find("ptxas")), *arguments], frames=True)
+    assert _said([sys.executable, "-m", "orchestrator", *arguments], frames=True) == theirs
+    assert "    8 bytes stack frame, 8 bytes spill stores, 8 bytes spill loads" in theirs

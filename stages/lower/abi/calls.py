@@ -102,7 +102,7 @@ def begin_function(b: Builder) -> None:
             b.local_base[v.name] = _aligned(b, at, v.align)
             at += v.align - sure
         at += 4 * words_of(v) if isinstance(v, PtxParam) else v.size
-    b.fn.frame = min(align_up(at, 16 if at else 8), FRAME_MOST)
+    b.fn.frame = min(align_up(at, sure if at else 8), FRAME_MOST)
     if any(type(i) is PtxInst and i.op in _DYNAMIC for i in f.body):
         b.cache[STACK] = b.fn.new_vreg("R", name="stack")
         b.copy(b.cache[STACK], b.r1)
