@@ -14,7 +14,7 @@ from setuptools import setup
 
 #: Modules worth compiling, found by profile. Classes that others subclass, and what runs once, stay interpreted.
 HOT = {
-    "ir_format": "model flow wire relay rename",
+    "ir_format": "model flow wire unit_copy rename",
     "ir_format/isa": "machine plan codec special tmem vectors",
     "ir_format/hazards": "model classes",
     "stages/parse": "scan operands units",
@@ -25,7 +25,7 @@ HOT = {
     "order places pointers pool predicate pressure remat"
     " rotate rules simplify sink uniform unroll values vectors webs wide",
     "stages/regalloc": "allocate assign counts diverge finish groups moves parallel ranges slots spill warpgroup",
-    "stages/schedule": "boards control list_schedule order reuse zeros",
+    "stages/schedule": "control list_scheduling reuse schedule_unit scoreboards zero_pairs",
     "stages/encode": "encode",
 }
 

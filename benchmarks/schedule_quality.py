@@ -25,7 +25,7 @@ from ir_format.flow import is_terminator
 from ir_format.hazards import hazards
 from ir_format.model import Block, Function, Header, Imm, Inst, Unit, label
 from stages.plumbing.runner import Context, Flags
-from stages.schedule.list_schedule import control_unit, order_unit
+from stages.schedule.schedule_unit import control_unit, order_unit
 from tests import oracle
 from tests.kernels import cases
 

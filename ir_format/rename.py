@@ -16,7 +16,7 @@ def _inner(reg: Reg | None, change: Change) -> Reg | None:
 
 
 def map_operand(operand: Operand, change: Change) -> Operand:
-    """The operand with every register inside it, RZ and PT left alone, passed through ``change``."""
+    """The operand with ``change`` applied to every register in it except RZ and PT."""
     kind = type(operand)
     if kind is Reg:
         assert isinstance(operand, Reg)
@@ -39,7 +39,7 @@ def map_operand(operand: Operand, change: Change) -> Operand:
 
 
 def rename_reads(inst: Inst, change: Change) -> None:
-    """Pass every register that the instruction reads (:func:`ir_format.flow.read_regs`) through ``change``."""
+    """Apply ``change`` to every register that the instruction reads (:func:`ir_format.flow.read_regs`)."""
     srcs: list[Operand] = []
     for o in inst.srcs:
         if type(o) is Reg:
@@ -58,20 +58,20 @@ def rename_reads(inst: Inst, change: Change) -> None:
 
 
 def rename_writes(inst: Inst, change: Change) -> None:
-    """Pass every register that the instruction writes (:func:`ir_format.flow.written_regs`) through ``change``."""
+    """Apply ``change`` to every register that the instruction writes (:func:`ir_format.flow.written_regs`)."""
     inst.dsts = tuple([map_operand(o, change) if type(o) is Reg else o for o in inst.dsts])
     if inst.defs:
         inst.defs = tuple([map_operand(o, change) for o in inst.defs])
 
 
 def rename(inst: Inst, change: Change) -> None:
-    """Pass every register that the instruction names through ``change``."""
+    """Apply ``change`` to every register that the instruction names."""
     rename_reads(inst, change)
     rename_writes(inst, change)
 
 
 def duplicate(inst: Inst) -> Inst:
-    """A copy to be changed; not scheduled yet."""
+    """A copy that may be changed. It has no control word."""
     attrs = dict(inst.attrs) if inst.attrs else inst.attrs
     return Inst(
         inst.op, inst.mods, inst.dsts, inst.srcs, inst.guard, inst.line, inst.loc, None, inst.uses, inst.defs, attrs
@@ -79,7 +79,7 @@ def duplicate(inst: Inst) -> Inst:
 
 
 def fresh_names(func: Function, insts: Iterable[Inst]) -> dict[int, int]:
-    """New virtual registers for all that the instructions write: old number -> new one."""
+    """Create a new virtual register for each register that the instructions write: old number -> new number."""
     names: dict[int, int] = {}
     for inst in insts:
         for r in written_regs(inst):

@@ -11,15 +11,15 @@ FAILED: Final = 255  # ptxas's exit code for every failure
 
 def main() -> None:
     """Entry point."""
-    from stages.plumbing.console import leave, prepare
+    from stages.plumbing.console import exit_process, prepare
 
     gc.disable()  # a short life: collections while modules load find nothing
     prepare()
     try:
         code = _run(sys.argv[1:])
     except OSError as e:  # of standard output: files and processes have their own messages
-        leave("orias", FAILED, FAILED, e)
-    leave("orias", code, FAILED)
+        exit_process("orias", FAILED, FAILED, e)
+    exit_process("orias", code, FAILED)
 
 
 def _run(argv: list[str]) -> int:
@@ -32,9 +32,9 @@ def _run(argv: list[str]) -> int:
         sys.stderr.write(e.render())
         return FAILED
     if cl.flag("tool-name"):
-        from stages.plumbing.console import call
+        from stages.plumbing.console import set_tool_name
 
-        call(cl.values["tool-name"])
+        set_tool_name(cl.values["tool-name"])
     if cl.flag("version"):
         from stages.plumbing.runner import VERSION
 

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Sequence
 
 from ir_format.diag import OriasError
 from ir_format.model import AttrValue
+from stages.plumbing.back_end import elf_from_stream
 from stages.plumbing.chain import MIDDLE, OPTIONS
-from stages.plumbing.ends import elf_from_stream, parse_to_stream
+from stages.plumbing.front_end import parse_to_stream
 from stages.plumbing.runner import Flags, Stage, run_stage
 
 

@@ -22,8 +22,8 @@ from orchestrator.options import CommandLine, number, stream_options
 from orchestrator.processes import NoProcess, Pipeline, Stalled, Step, end_with_stages, note, pump, start, stop
 from stages.plumbing.chain import MIDDLE, NAMES, check_stream, next_stage, stage
 from stages.plumbing.files import why, write_file
+from stages.plumbing.in_process import run_in_process
 from stages.plumbing.runner import Context, Flags, Stage, run_stage, select
-from stages.plumbing.together import run_together
 
 FAILED = 255  # ptxas's exit code for every failure
 MOST = 1 << 29  # bytes of one input: what a stream's record may hold, and memory for it, end not far beyond
@@ -115,7 +115,7 @@ class Run:
 
     def parse(self) -> bytes:
         """The stream at level `ptx`."""
-        from stages.plumbing.ends import parse_to_stream
+        from stages.plumbing.front_end import parse_to_stream
 
         sources = self.sources()
 
@@ -142,7 +142,7 @@ class Run:
     def _import_and_run(self, inp: BinaryIO, out: BinaryIO) -> int:
         """All stages between `parse` and `elf`; what they need is imported before the stream is there."""
         _import_stages(self.target)
-        return run_together(MIDDLE, inp, out, note)
+        return run_in_process(MIDDLE, inp, out, note)
 
     def _jobs(self) -> int:
         return self.cl.number("jobs", self.cl.number("split-compile", 0)) or os.cpu_count() or 1
@@ -225,7 +225,7 @@ class Run:
 
     def elf(self, data: bytes) -> bytes:
         """The cubin. `elf` of ours works in this process: little is left to do, on units that the other stages made."""
-        from stages.plumbing.ends import elf_from_stream
+        from stages.plumbing.back_end import elf_from_stream
 
         t = time.perf_counter()
         if "elf" not in self.foreign and not self.cl.flag("exec"):
@@ -268,7 +268,7 @@ class Run:
     def _together(self, stages: list[Stage]) -> list[Step]:
         if len(stages) < 2:
             return [self._step(s) for s in stages]
-        return [Step(_joined(stages), body=lambda inp, out: run_together(stages, inp, out, note))]
+        return [Step(_joined(stages), body=lambda inp, out: run_in_process(stages, inp, out, note))]
 
     def _step(self, s: Stage) -> Step:
         if s.name in self.foreign:

@@ -1,13 +1,13 @@
-"""The dependence graph of a block: which instruction must stay behind which, and after how many cycles it can follow.
+"""The dependence graph of a block: which instructions must stay in order, and how many cycles apart.
 
-Registers of every file (guards, predicates, convergence barriers too), memory by space, and instructions that nothing
-may pass. Register distances come from :mod:`ir_format.hazards`; a result behind a scoreboard counts its estimated
-latency, since only the order depends on it: safety is the business of :mod:`stages.schedule.control`, which looks at
-the final order again.
+Edges come from registers of every file (guards, predicates and convergence barriers too), from memory accesses by
+space, and from instructions that nothing may cross. Register distances come from :mod:`ir_format.hazards`. A result
+with a scoreboard counts with its estimated latency, because only the order depends on it:
+:mod:`stages.schedule.control` makes the final order safe.
 
-The virtual registers of :mod:`stages.optimize.order` go through the same builder, with another :class:`Model`. The
-graph stays linear in the block: an access is compared with a bounded number of earlier ones, then it becomes a fence of
-its space.
+Pre-allocation scheduling (:mod:`stages.optimize.order`) uses the same builder on virtual registers, with another
+:class:`Model`. The graph stays linear in the size of the block: an access is compared with a bounded number of earlier
+ones, then it acts as a fence of its space.
 """
 
 from __future__ import annotations
@@ -22,28 +22,29 @@ from ir_format.isa import facts
 from ir_format.isa.sregs import CLOCKS
 from ir_format.model import ZERO, Inst, Mem, Name, Reg
 
-#: Nothing moves over these. Time reads are here so that what a program measures is what stands between them.
+#: No instruction moves over these. Reads of the clock belong to them, so that a program measures the code between two.
 WALLS: Final = facts.having("wall")
-#: Memory accesses do not move over these, other instructions do.
+#: Memory accesses do not move over these; other instructions do.
 FENCES: Final = facts.having("fence")
 
 
 def fences(inst: Inst) -> bool:
-    """Whether memory accesses do not move over an instruction: :data:`FENCES`, and what has ``attrs["fence"]`` (the NOP
-    behind an acquire, or of a warp that is together)."""
+    """Whether no memory access may move over the instruction: :data:`FENCES`, and instructions with ``attrs["fence"]``
+    (the NOP after an acquire, or in place of a barrier of a converged warp)."""
     return inst.op in FENCES or (inst.attrs is not None and "fence" in inst.attrs)
 
 
-#: Instructions in which the threads of a warp meet keep their order. Matrix products, their loads and stores do not:
-#: the threads of a block's warp are together for all of them (ptxas moves them past one another too: measured).
-MEETINGS: Final = facts.having("meets")
+#: Convergent instructions: threads of a warp exchange values or wait for each other. They keep their order. Matrix
+#: products, their loads and stores are not among them: a warp executes them converged (ptxas reorders them too:
+#: measured).
+CONVERGENT: Final = facts.having("meets")
 _SPECIAL: Final = facts.having("sreg")
 _STRONG: Final = ("STRONG", "MMIO")
 
 
 def ordered(inst: Inst) -> bool:
-    """Whether an access is volatile or atomic: it is done once for each time, in the order of such accesses. Shared
-    memory's have ``attrs["strong"]``, not a field."""
+    """Whether an access is volatile or atomic: such accesses are neither merged nor reordered. Accesses to shared
+    memory have ``attrs["strong"]`` in place of a field."""
     return any(m.startswith(_STRONG) for m in inst.mods) or (inst.attrs is not None and "strong" in inst.attrs)
 
 
@@ -67,12 +68,12 @@ class Graph:
         self.waits = [0] * count
 
     def add(self, earlier: int, later: int, cycles: int) -> None:
-        """``later`` stays behind ``earlier``, at least ``cycles`` after it as far as the estimate goes."""
+        """``later`` follows ``earlier``, by an estimated distance of at least ``cycles``."""
         self.succs[earlier].append((later, cycles))
         self.waits[later] += 1
 
-    def heights(self) -> list[int]:
-        """The longest chain of cycles from each node on."""
+    def critical_paths(self) -> list[int]:
+        """The length in cycles of the critical path from each node to the end of the block."""
         height = [0] * len(self.succs)
         for node in range(len(height) - 1, -1, -1):
             best = 0
@@ -84,9 +85,9 @@ class Graph:
         return height
 
 
-class Front:
-    """What may come next while the nodes of a graph are put in order. ``earliest[n]``: cycle at which all that ``n``
-    waits for is there."""
+class ReadyList:
+    """The ready list of list scheduling: the nodes whose predecessors have all been scheduled. ``earliest[n]`` is the
+    cycle at which all operands of ``n`` are available."""
 
     __slots__ = ("_succs", "_waits", "earliest")
 
@@ -96,15 +97,15 @@ class Front:
         self.earliest = [0] * len(graph.succs)
 
     def first(self) -> list[int]:
-        """The nodes that wait for nothing."""
+        """The nodes without predecessors."""
         return [n for n, count in enumerate(self._waits) if not count]
 
     def waiting(self, node: int) -> bool:
-        """Whether the node has to wait for others that have not come."""
+        """Whether a predecessor of the node has not been scheduled."""
         return self._waits[node] > 0
 
     def release(self, node: int, now: int) -> list[int]:
-        """``node`` comes at cycle ``now``: the nodes that may come next because of it."""
+        """Schedule ``node`` at cycle ``now``; returns the nodes that become ready."""
         waits, earliest = self._waits, self.earliest
         free: list[int] = []
         for later, cycles in self._succs[node]:
@@ -125,8 +126,8 @@ def is_wall(inst: Inst) -> bool:
 
 
 class _Space:
-    """Accesses of one memory space since the last fence: (node, place), newest last. ``floor``: node that later
-    accesses stay behind."""
+    """The accesses of one memory space since the last fence: (node, place), newest last. ``floor`` is the node that all
+    later accesses must follow."""
 
     __slots__ = ("floor", "loads", "stores")
 
@@ -137,7 +138,7 @@ class _Space:
 
 
 class Memory:
-    """Order of memory accesses. A place is (base identity, first byte, end) or None when it may be anywhere in its
+    """The order of memory accesses. A place is (base identity, first byte, end), or None if it may be anywhere in its
     space."""
 
     def __init__(self, graph: Graph) -> None:
@@ -179,7 +180,7 @@ class Memory:
         self.strong = node
 
     def fence(self, node: int) -> None:
-        """Every access stays on its side of ``node``."""
+        """No access moves over ``node``."""
         for s in self.spaces.values():
             if s.floor >= 0:
                 self.graph.add(s.floor, node, 1)
@@ -202,15 +203,16 @@ Uses = Sequence[tuple[int, str, object]]  # (cell, role or result name, ...)
 
 
 class Model(Protocol):
-    """What the graph needs to know about registers. Physical registers have distances per role (:class:`Physical`),
-    virtual ones estimates (:mod:`stages.optimize.order`). ``late[n]``: cycles to the readers of all results of ``n``,
-    -1 where it depends on the reader; ``after[n]``: to the next writer of its results; ``until[n]``: from ``n`` as a
-    reader to the next writer. ``heirs``: (node, cell written) -> a cell whose readers stay in front."""
+    """What the graph needs to know about registers. Physical registers have distances by role (:class:`Physical`),
+    virtual ones estimates (:mod:`stages.optimize.order`). ``late[n]`` is the distance from ``n`` to the readers of its
+    results, or -1 if it depends on the reader; ``after[n]`` the distance to the next writer of its results;
+    ``until[n]`` the distance from ``n`` as a reader to the next writer. ``coalesced`` maps (node, cell written) to the
+    cell that the value should share a register with: the readers of that cell stay before the node."""
 
     late: list[int]
     after: list[int]
     until: list[int]
-    heirs: dict[tuple[int, int], int]
+    coalesced: dict[tuple[int, int], int]
 
     def reads(self, node: int) -> Uses:
         """Cells read, and in which role."""
@@ -219,13 +221,13 @@ class Model(Protocol):
         """Cells written, and as which result."""
 
     def distance(self, cell: int, name: str, role: str) -> int:
-        """Cycles from a result to a reader where ``late`` does not say."""
+        """The cycles from a result to a reader, if ``late`` does not tell."""
 
-    def stands(self, node: int) -> bool:
-        """Whether nothing may move over the instruction."""
+    def is_wall(self, node: int) -> bool:
+        """Whether no instruction may move over this one."""
 
     def sinks(self, wall: int, nodes: list[int]) -> list[int]:
-        """Those of ``nodes`` that may yet come behind ``wall``, over which nothing else may move."""
+        """Those of ``nodes`` that may move after ``wall`` all the same."""
 
     def first_cell(self, reg: Reg) -> int:
         """The first cell of a register operand."""
@@ -234,7 +236,7 @@ class Model(Protocol):
 class Physical:
     """Physical registers, with the distances of :mod:`ir_format.hazards`."""
 
-    __slots__ = ("_accesses", "_hazards", "_insts", "after", "heirs", "late", "until")
+    __slots__ = ("_accesses", "_hazards", "_insts", "after", "coalesced", "late", "until")
 
     def __init__(self, insts: list[Inst], accesses: list[Access], hazards: Hazards) -> None:
         self._insts = insts
@@ -243,7 +245,7 @@ class Physical:
         self.late = [a.latency if a.board_w else -1 for a in accesses]
         self.after = [a.latency if a.board_w else 1 for a in accesses]
         self.until = [12 if a.board_r else 1 for a in accesses]
-        self.heirs: dict[tuple[int, int], int] = {}
+        self.coalesced: dict[tuple[int, int], int] = {}
 
     def reads(self, node: int) -> Uses:
         """See :class:`Model`."""
@@ -257,7 +259,7 @@ class Physical:
         """See :class:`Model`."""
         return self._hazards.cell("raw", file_of(cell), name, role).cycles
 
-    def stands(self, node: int) -> bool:
+    def is_wall(self, node: int) -> bool:
         """See :class:`Model`."""
         inst, a = self._insts[node], self._accesses[node]
         return is_wall(inst) or (inst.op != "BSSY" and (a.write_mask | a.read_mask) >> B0 != 0)
@@ -276,13 +278,13 @@ def build_graph(insts: list[Inst], model: Model) -> Graph:
     graph = Graph(len(insts))
     add = graph.add
     memory = Memory(graph)
-    late, after, until, heirs = model.late, model.after, model.until, model.heirs
+    late, after, until, coalesced = model.late, model.after, model.until, model.coalesced
     writers: dict[int, int] = {}
     names: dict[int, str] = {}
     readers: dict[int, list[int]] = {}
-    wall = meeting = -1
-    free = 0  # first node behind the last wall
-    loose: list[int] = []  # nodes in front of it that may come behind it
+    wall = convergent = -1
+    free = 0  # the first node after the last wall
+    loose: list[int] = []  # nodes before the wall that may move after it
     for node, inst in enumerate(insts):
         if wall >= 0:
             add(wall, node, 1)
@@ -302,11 +304,11 @@ def build_graph(insts: list[Inst], model: Model) -> Graph:
             readers[cell] = []
             writers[cell] = node
             names[cell] = name
-            if heirs:
-                for reader in readers.get(heirs.get((node, cell), -1), ()):
+            if coalesced:
+                for reader in readers.get(coalesced.get((node, cell), -1), ()):
                     if reader != node:
                         add(reader, node, 1)
-        if model.stands(node):
+        if model.is_wall(node):
             earlier = [*loose, *range(free, node)]
             loose = model.sinks(node, earlier)
             may = set(loose)
@@ -316,12 +318,12 @@ def build_graph(insts: list[Inst], model: Model) -> Graph:
             wall = node
             free = node + 1
             memory = Memory(graph)
-            meeting = -1
+            convergent = -1
             continue
-        if inst.op in MEETINGS:
-            if meeting >= 0:
-                add(meeting, node, 1)
-            meeting = node
+        if inst.op in CONVERGENT:
+            if convergent >= 0:
+                add(convergent, node, 1)
+            convergent = node
         memory_edges(memory, node, inst, writers, model.first_cell)
     return graph
 
@@ -329,7 +331,7 @@ def build_graph(insts: list[Inst], model: Model) -> Graph:
 def memory_edges(
     memory: Memory, node: int, inst: Inst, writers: dict[int, int], first_cell: Callable[[Reg], int]
 ) -> None:
-    """The edges of a memory access or fence."""
+    """Add the edges of a memory access or fence."""
     op = inst.op
     if fences(inst):
         memory.fence(node)
@@ -337,7 +339,7 @@ def memory_edges(
     space = _READ.get(op)
     if space is not None:
         if op == "LDG" and any(m.startswith("CONSTANT") for m in inst.mods):
-            return  # read-only data: no store of this kernel may touch it
+            return  # read-only data: no store of this kernel may write it
         memory.load(node, space, place_at(inst, node, writers, first_cell))
     elif op in _WRITE:
         memory.store(node, _WRITE[op], place_at(inst, node, writers, first_cell))
@@ -362,8 +364,8 @@ _NO_MEMORY: Final = facts.reading("const")
 
 
 def place_at(inst: Inst, node: int, writers: dict[int, int], first_cell: Callable[[Reg], int]) -> Place | None:
-    """Identity of the base (which value of which registers, which symbol) and the bytes touched behind it. ``writers``
-    (cell -> node) is as of after ``node``: an access that overwrites its own base has no place."""
+    """The identity of the base (which values of which registers, which symbol) and the range of bytes from there.
+    ``writers`` (cell -> node) holds the state after ``node``: an access that overwrites its own base has no place."""
     where = next((o for o in (*inst.dsts, *inst.srcs) if type(o) is Mem), None)
     if where is None:
         return None

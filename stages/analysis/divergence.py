@@ -1,4 +1,4 @@
-"""Where the threads of a warp may part."""
+"""Where the threads of a warp may diverge."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from ir_format.model import ZERO, Inst, Reg, VReg
 
 
 def may_diverge(vregs: list[VReg], inst: Inst) -> bool:
-    """Whether the threads of a warp may go different ways at an instruction."""
+    """Whether the threads of a warp may take different paths at the instruction."""
     if inst.op not in JUMPS:
         return False
     if "U" in inst.mods or inst.op in ("BRXU", "JMXU"):

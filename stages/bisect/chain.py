@@ -1,6 +1,6 @@
 """The chain from a saved stream on, with its optional parts switched on one after another.
 
-Part by part in the order in which they run: the optional passes of the optimizer, the greedy allocator in the place of the naive one, zeros, control words of the
+Part by part in the order in which they run: the optional passes of the optimizer, the greedy allocator in the place of the naive one, zero pairs, control words of the
 tables in the place of the serial ones, order and reuse hints of the scheduler. With none of them the chain is as plain as it can be.
 """
 
@@ -53,7 +53,7 @@ def parts_of(stages: Sequence[Stage], opt: int) -> list[Part]:
                 out.append(Part(s.name, p.name, True))
     if opt > 0:  # the control words before the order: `inorder` is a scheduler of its own
         names = [p.name for p in out]
-        if _CONTROL in names and "order" in names[names.index(_CONTROL) - 1 :]:
+        if _CONTROL in names and "list-schedule" in names[names.index(_CONTROL) - 1 :]:
             at = names.index(_CONTROL)
             out[at - 1 : at + 1] = [out[at], out[at - 1]]
     return out
@@ -86,7 +86,7 @@ class Chain:
                 f.extra["allocator"] = "naive"
             if _CONTROL in off:
                 f.extra["scheduler"] = "naive"
-            elif s.name == "schedule" and "order" in off:
+            elif s.name == "schedule" and "list-schedule" in off:
                 f.extra["scheduler"] = "inorder"
             if limit is not None and self.parts[on - 1].stage == s.name:
                 f.limit = limit

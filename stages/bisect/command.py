@@ -16,8 +16,8 @@ from stages.bisect.chain import Chain
 from stages.bisect.judges import Command, Cosim
 from stages.bisect.search import Verdict
 from stages.check.command import read
-from stages.plumbing.ends import parse_to_stream
 from stages.plumbing.files import write_file
+from stages.plumbing.front_end import parse_to_stream
 
 
 class Request(Record, frozen=True):

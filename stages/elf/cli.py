@@ -18,7 +18,7 @@ def run(
     stream: Annotated[Path | None, typer.Argument(help="input stream (default: standard input)")] = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="cubin (default: standard output)")] = None,
 ) -> None:
-    from stages.plumbing.ends import elf_from_stream
+    from stages.plumbing.back_end import elf_from_stream
     from stages.plumbing.files import write_file
 
     parts: list[bytes] = []

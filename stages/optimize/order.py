@@ -4,7 +4,7 @@ The allocator gives short-lived values the same few registers, and the scheduler
 loads that stand one by one in front of their users stay there unless they are moved while registers are still virtual. Pre: a function at level `ori`.
 Post: the same instructions in every block, in an order that keeps every dependence.
 
-List scheduling by the longest chain of latencies, as in :mod:`stages.schedule.order`, until the values alive reach a limit (the registers that cost no resident warps); from there on
+List scheduling by the longest chain of latencies, as in :mod:`stages.schedule.list_scheduling`, until the values alive reach a limit (the registers that cost no resident warps); from there on
 in program order, which uses up what is under way, until there is room again. Where registers are about to run out, whatever frees some goes first. Only blocks with several
 results of long latency are touched.
 """
@@ -23,7 +23,7 @@ from ir_format.hazards.load import pipes
 from ir_format.isa import facts
 from ir_format.model import ZERO, Block, Const, Function, Inst, Reg, Unit
 from ir_format.target import REG_CEILING, SM_RESIDENCY, STACK_REG
-from stages.analysis.dependences import Front, Graph, Uses, build_graph, is_wall
+from stages.analysis.dependences import Graph, ReadyList, Uses, build_graph, is_wall
 from stages.analysis.register_limits import REGISTERS_PER_SM, register_limit
 from stages.optimize.values import is_pure, live_now
 from stages.plumbing.runner import Context
@@ -129,7 +129,7 @@ class _Virtual:
         "_insts",
         "_vregs",
         "after",
-        "heirs",
+        "coalesced",
         "interval",
         "late",
         "read",
@@ -155,7 +155,7 @@ class _Virtual:
         self.late = [t[2] for t in timing]
         self.interval = [max(1, t[1]) for t in timing]
         self.after = self.until = [1] * len(insts)
-        self.heirs = _heirs(insts, cells, self.written)
+        self.coalesced = _coalesced(insts, cells, self.written)
 
     def _spread(self, regs: Iterable[Reg], node: int) -> list[int]:
         first, vregs = self._first, self._vregs
@@ -182,7 +182,7 @@ class _Virtual:
         """Never asked: ``late`` says all."""
         raise AssertionError(cell, name, role)
 
-    def stands(self, node: int) -> bool:
+    def is_wall(self, node: int) -> bool:
         """Walls, protocols, the frame, what names fixed registers or a barrier (BSSY may move)."""
         inst = self._insts[node]
         if (
@@ -212,7 +212,7 @@ class _Virtual:
         return self._first(reg)
 
 
-def _heirs(insts: list[Inst], cells: Cells, written: list[list[int]]) -> dict[tuple[int, int], int]:
+def _coalesced(insts: list[Inst], cells: Cells, written: list[list[int]]) -> dict[tuple[int, int], int]:
     """(node, cell it writes) -> the cell that a later copy in the block hands the value to. Whoever still reads the old value of that cell stays in
     front of the node, so that both can share a register and the copy vanishes."""
     first = cells.first
@@ -245,7 +245,7 @@ class _Body:
         self.insts = insts
         self.model = model
         self.graph = graph
-        self.height = graph.heights()
+        self.height = graph.critical_paths()
         self.file: list[str] = []
         self.uses: list[int] = []
         now: dict[int, int] = {}  # cell -> the value in it
@@ -379,7 +379,7 @@ class _Tight:
         heapq.heappush(self._heap, (self.delta[node], node))
         heapq.heappush(self._due, (self._when[node], node))
 
-    def issue(self, node: int, front: Front) -> None:
+    def issue(self, node: int, front: ReadyList) -> None:
         """The instruction comes next."""
         for c in self._cells[node]:
             n = self._left.get(c, 0)
@@ -428,7 +428,7 @@ def _order(body: _Body, limits: dict[str, int], tight: int, most: int) -> tuple[
     None where it needs ``most`` or more."""
     interval, height = body.model.interval, body.height
     count = len(interval)
-    front = Front(body.graph)
+    front = ReadyList(body.graph)
     pressure = _Pressure(body, limits)
     earliest = front.earliest
     done = bytearray(count)

@@ -32,8 +32,8 @@ def run(
 ) -> None:
     from ir_format.model import AttrValue
     from ir_format.target import targets
-    from stages.plumbing.ends import parse_to_stream
     from stages.plumbing.files import write_file
+    from stages.plumbing.front_end import parse_to_stream
 
     if arch not in targets():
         sys.stderr.write(f"orias-parse: '{arch}' is no target; known: {', '.join(targets())}\n")

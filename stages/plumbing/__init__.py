@@ -1,2 +1,1 @@
-"""What makes a stage a program: reading and writing streams, command lines, passes in order, several stages in one
-process."""
+"""What turns a stage into a program: streams, command lines, the pass table, several stages in one process."""

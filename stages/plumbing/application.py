@@ -1,5 +1,5 @@
-"""The Typer application that all our command lines are made from: same help switches, no tracebacks in boxes, no shell
-completion to install."""
+"""The Typer application that all command lines are made from: the same help options, plain tracebacks, no options that
+install shell completion."""
 
 from __future__ import annotations
 

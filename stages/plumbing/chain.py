@@ -1,7 +1,8 @@
 """The chain: its seven stages as one list.
 
-`parse` makes a stream from text and `elf` makes a cubin from a stream (:mod:`stages.plumbing.ends`); the five between
-them turn one level of the stream into the next and are rows here. Code of a stage is imported when the stage runs.
+`parse` makes a stream from text (:mod:`stages.plumbing.front_end`), and `elf` makes a cubin from a stream
+(:mod:`stages.plumbing.back_end`). The five stages between them turn one level of the stream into the next; they are
+rows here. The code of a stage is imported when the stage runs.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ def _lower_begin() -> Callable[[Any, Context], Unit]:
     from stages.lower.lower import lower_unit
     from stages.lower.rules.table import usual
 
-    usual()  # the table imports most rule modules: done here, so that a process has it before its stream is there
+    usual()  # imports most rule modules now, while the process still waits for its stream
     return lambda source, ctx: lower_unit(source, ctx.module, ctx.header)
 
 
@@ -66,6 +67,7 @@ SCHEDULE = Stage(
     "scheduled",
     _schedule_passes,
     knobs={"scheduler": ("list", "inorder", "naive"), "why": ("1", "0")},
+    renamed={"order": "list-schedule", "zeros": "zero-pairs"},
 )
 ENCODE = Stage("encode", "scheduled", "encoded", _encode_passes)
 
@@ -76,15 +78,15 @@ override-directive-values def-load-cache def-store-cache force-load-cache force-
 warn-on-local-memory-usage warning-as-error disable-warnings explain legacy-bar-warp-wide-behavior sp-bounds-check compiler-annotations tensor-memory-checks
 blocks-are-clusters suppress-async-bulk-multicast-advisory-warning suppress-sparse-mma-advisory-info suppress-stack-size-warning accept-newer-ptx
 """
-#: The options that travel in a stream's header, by ptxas's long names (`tensor-memory-checks` holds which of two was
-#: given).
+#: The options that a stream's header holds, by ptxas's long names (`tensor-memory-checks` tells which of two options
+#: was given).
 OPTIONS: Final = frozenset(_OPTIONS.split())
 NAMES = ("parse", *(s.name for s in MIDDLE), "elf")
 
 
 def next_stage(header: Header) -> int:
-    """The place in NAMES of the stage that reads a stream: behind the last that wrote it; by its level where that is no
-    stage of ours."""
+    """The index in NAMES of the stage that reads the stream: the stage after its last producer or, if that is no stage
+    of ours, the stage that reads its level."""
     last = header.producers[-1][0] if header.producers else ""
     if last in NAMES[:-1]:
         return NAMES.index(last) + 1
@@ -99,8 +101,8 @@ def stage(name: str) -> Stage:
 def check_stream(
     frames: Sequence[tuple[str, bytes]], level: str, target: str = "", given: Sequence[tuple[str, bytes]] = ()
 ) -> None:
-    """Judge a whole stream that another program wrote: its level, its target (when given), every record and every rule
-    of the level. ``given``: the unit records that the program was given, which must be there again. Raises
+    """Check a whole stream that another program wrote: its level, its target (if given), every record and every rule of
+    the level. ``given`` holds the unit records that the program read; each of them must be in the stream. Raises
     StreamError."""
     from ir_format import ptx_wire
 

@@ -34,7 +34,7 @@ def stage_app(stage: Stage) -> typer.Typer:
         ] = None,
         stop_after: Annotated[str, typer.Option(help="run no pass after this one")] = "",
         only: Annotated[str, typer.Option(help="run these optional passes only (comma list)")] = "",
-        skip: Annotated[str, typer.Option(help="leave these passes out (comma list)")] = "",
+        skip: Annotated[str, typer.Option(help="do not run these passes (comma list)")] = "",
         limit: Annotated[int | None, typer.Option(help="apply the first N rewrites only")] = None,
         dump_after: Annotated[str, typer.Option(help="print the unit to standard error after these passes")] = "",
         verify: Annotated[bool, typer.Option(help="check what is written")] = False,
@@ -54,7 +54,7 @@ def stage_app(stage: Stage) -> typer.Typer:
 
 
 def run_files(stage: Stage, stream: Path | None, output: Path | None, flags: Flags) -> int:
-    """Run over files or the standard streams; an output file appears whole or not at all."""
+    """Run a stage over files or the standard streams. An output file appears whole or not at all."""
     try:
         inp = sys.stdin.buffer if stream is None or str(stream) == "-" else open(stream, "rb")
     except OSError as e:
@@ -76,7 +76,7 @@ def run_files(stage: Stage, stream: Path | None, output: Path | None, flags: Fla
 
 
 def ended(data: bytes) -> bool:
-    """Whether a stage wrote its stream to the end (a refused one ends early)."""
+    """Whether a stage wrote its stream to the end (the stream of a refused input ends early)."""
     try:
         for _ in wire.frames(io.BytesIO(data)):
             pass

@@ -1,8 +1,7 @@
-"""What every command line of ours does first and last: standard streams that may be closed, full or broken, and
-signals.
+"""Start and end of every command line: standard streams that may be closed, full or broken, and signals.
 
-A signal ends a tool at once, without a traceback. A message that can't be written is lost, as with any C program;
-output that can't be written is an error of one line with the exit code of the tool.
+A signal ends a tool at once, without a traceback. A message that can't be written is lost, as in any C program. Output
+that can't be written is reported in one line, with the tool's exit code for failure.
 """
 
 from __future__ import annotations
@@ -16,17 +15,15 @@ from typing import Final, NoReturn
 
 from stages.plumbing import files
 
-_CLOSED: Final = (
-    os.O_WRONLY,
-    os.O_RDONLY,
-    os.O_WRONLY,
-)  # reading from the first and writing to the second must fail; what is said goes nowhere
+#: How /dev/null stands in for a closed standard stream: reading the first and writing the second fail, messages are
+#: dropped.
+_CLOSED: Final = (os.O_WRONLY, os.O_RDONLY, os.O_WRONLY)
 
 
-class _Said(io.TextIOWrapper):
-    """Standard error: a full disk or a closed pipe behind it changes nothing but that nobody reads it."""
+class _StandardError(io.TextIOWrapper):
+    """Standard error. If it is a full disk or a closed pipe, messages are lost and nothing else changes."""
 
-    tool = ""  # what stands for `ptxas` in front of messages
+    tool = ""  # replaces `ptxas` at the start of messages
 
     def write(self, text: str) -> int:
         if self.tool:
@@ -46,7 +43,7 @@ class _Said(io.TextIOWrapper):
 
 
 def prepare() -> None:
-    """Standard streams that exist, and the default action for an interrupt."""
+    """Make sure that the standard streams exist, and that an interrupt has its default action."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     for fd, mode in enumerate(_CLOSED):
@@ -54,14 +51,14 @@ def prepare() -> None:
             os.fstat(fd)
         except OSError:
             files.closed.add(fd)
-            os.open(os.devnull, mode)  # the lowest free descriptor: this one; else the next pipe would take its place
+            os.open(os.devnull, mode)  # gets this descriptor, the lowest free one; else the next pipe would get it
     if sys.stdin is None:
         sys.stdin = open(0, encoding="utf-8")
     if sys.stdout is None:
         sys.stdout = open(1, "w", encoding="utf-8")
     if sys.stderr is None or type(sys.stderr) is io.TextIOWrapper:
-        # Names of files are bytes: what is no UTF-8 is printed as it was given.
-        sys.stderr = _Said(
+        # File names are bytes: a name that is not UTF-8 is printed as it was given.
+        sys.stderr = _StandardError(
             io.BufferedWriter(io.FileIO(2, "w", closefd=False)),
             encoding="utf-8",
             errors="surrogateescape",
@@ -69,19 +66,19 @@ def prepare() -> None:
         )
 
 
-def call(tool: str) -> None:
-    """Put this name in front of messages, as --tool-name asks."""
-    if isinstance(sys.stderr, _Said):
+def set_tool_name(tool: str) -> None:
+    """Begin messages with this name, as --tool-name asks."""
+    if isinstance(sys.stderr, _StandardError):
         sys.stderr.tool = tool
 
 
-def leave(name: str, code: int, failure: int, error: OSError | None = None) -> NoReturn:
-    """End the process with what it printed written out; ``failure`` is the exit code where that can't be done, or could
-    not (``error``)."""
+def exit_process(name: str, code: int, failure: int, error: OSError | None = None) -> NoReturn:
+    """Flush the standard streams and end the process. ``failure`` is the exit code if output can't be written, or could
+    not be (``error``)."""
     try:
         sys.stdout.flush()
     except OSError as e:
-        error = error or (None if e.errno in files.told else e)
+        error = error or (None if e.errno in files.reported else e)
         code = code or failure
     if error is not None:
         code = code or failure
@@ -89,11 +86,11 @@ def leave(name: str, code: int, failure: int, error: OSError | None = None) -> N
             what = f"'{error.filename}'" if error.filename else "can't write to standard output"
             sys.stderr.write(f"{name}: {what}: {error.strerror or error}\n")
     sys.stderr.flush()
-    os._exit(code)  # taking the modules apart again would take longer than a stage
+    os._exit(code)  # the interpreter's orderly end would take longer than a stage
 
 
 def run_tool(name: str, body: Callable[[], object]) -> NoReturn:
-    """Run a tool's command line to its end. ``body`` may return an exit code or raise SystemExit."""
+    """Run the command line of a tool and end the process. ``body`` may return an exit code or raise SystemExit."""
     prepare()
     code = 0
     try:
@@ -104,8 +101,8 @@ def run_tool(name: str, body: Callable[[], object]) -> NoReturn:
             sys.stderr.write(f"{e.code}\n")
         code = e.code if isinstance(e.code, int) else int(e.code is not None)
     except OSError as e:
-        leave(name, 1, 1, e)
+        exit_process(name, 1, 1, e)
     except MemoryError:
         sys.stderr.write(f"{name}: out of memory\n")
         code = 1
-    leave(name, code, 1)
+    exit_process(name, code, 1)

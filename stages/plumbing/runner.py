@@ -1,9 +1,9 @@
-"""What every stage between `parse` and `elf` shares: reading a stream, running a table of passes over each unit,
-writing a stream.
+"""The driver of the stages between `parse` and `elf`: it reads a stream, runs the passes of the stage over each unit,
+and writes a stream.
 
-A stage is a :class:`Stage` row: the level it reads, the level it writes, and its passes. :func:`run_stage` works unit
-by unit as records arrive. A unit that fails becomes a diagnostic and travels on empty; the others are compiled. Exit
-codes: 0 done, 1 input rejected, 2 a fault of ours (a reproducer file is named).
+A stage is a :class:`Stage` row: the level that it reads, the level that it writes, and its passes. :func:`run_stage`
+handles each unit as its record arrives. A unit that fails turns into a diagnostic and passes on empty; the others are
+compiled. Exit codes: 0 done, 1 input rejected, 2 internal fault (a message names a file that reproduces it).
 """
 
 from __future__ import annotations
@@ -21,10 +21,13 @@ from ir_format.record import Record, fresh
 from stages.plumbing import files
 
 VERSION = "0.1.0"
+#: What ptxas says last when errors keep it from writing a file.
+ABORTED: Final = "ptxas fatal   : Ptx assembly aborted due to errors\n"
 
 
 class Pass(Record, frozen=True):
-    """One pass over a unit. ``min_opt``: the lowest -O at which it runs. A ``required`` pass can't be skipped."""
+    """One pass over a unit. ``min_opt`` is the lowest -O level at which it runs. A ``required`` pass can't be
+    skipped."""
 
     name: str
     run: Callable[[Unit, Context], object]
@@ -33,7 +36,8 @@ class Pass(Record, frozen=True):
 
 
 class Flags(Record):
-    """A stage's own flags. ``only``/``skip``: pass names. ``limit``: how many rewrites may be applied (None: all)."""
+    """The flags of a stage. ``only`` and ``skip`` hold pass names; ``limit`` is the number of rewrites that may be
+    applied (None: all)."""
 
     stop_after: str = ""
     only: tuple[str, ...] = ()
@@ -42,14 +46,14 @@ class Flags(Record):
     dump_after: tuple[str, ...] = ()
     verify: bool = False
     stats: bool = False
-    quiet: bool = False  # diagnostics travel in the stream only (the orchestrator prints them in order)
+    quiet: bool = False  # write diagnostics to the stream only (the orchestrator prints them in order)
     extra: dict[str, str] = fresh(default_factory=dict)
 
 
 class Context(Record):
-    """What a pass may look at beside its unit. ``module`` is the module record of the level that the stage reads.
-    ``kept``: what one pass leaves for the next (:func:`stages.optimize.values.live_now`,
-    :mod:`stages.schedule.list_schedule`)."""
+    """What a pass can see beside its unit. ``module`` is the module record of the level that the stage reads. ``kept``
+    holds results that one pass leaves for the next (:func:`stages.optimize.values.live_now`,
+    :mod:`stages.schedule.schedule_unit`)."""
 
     header: Header
     module: Any
@@ -65,7 +69,7 @@ class Context(Record):
         return min(level, 3) if isinstance(level, int) else 3
 
     def allow(self) -> bool:
-        """Count one rewrite; False when --limit is used up (bisection)."""
+        """Count one rewrite; False if --limit forbids it (bisection)."""
         limit = self.flags.limit
         if limit is not None and self.rewrites >= limit:
             return False
@@ -78,11 +82,11 @@ class Context(Record):
 
 
 class Stage(Record, frozen=True):
-    """A stage of the chain. ``passes`` is called once, so that a stage's code is imported only when it runs.
+    """A stage of the chain. ``passes`` is a function, so that the code of a stage is imported only when it runs.
 
-    ``begin`` turns what was read into the unit that the passes work on (`lower`: PTX unit to Ori unit); ``module``
-    likewise for the module record. ``knobs``: the options of its own (:attr:`Flags.extra`), each with the values that
-    it takes.
+    ``begin`` turns the record that was read into the unit that the passes work on (`lower`: PTX unit to Ori unit);
+    ``module`` does so for the module record. ``knobs`` holds the stage's own options (:attr:`Flags.extra`), each with
+    the values that it takes. ``renamed`` maps former names of passes to their names; the command line takes both.
     """
 
     name: str
@@ -92,10 +96,11 @@ class Stage(Record, frozen=True):
     begin: Callable[[], Callable[[Any, Context], Unit]] | None = None
     module: Callable[[], Callable[[Any, Header], Module]] | None = None
     knobs: dict[str, tuple[str, ...]] = fresh(default_factory=dict)
+    renamed: dict[str, str] = fresh(default_factory=dict)
 
 
 def check_knobs(stage: Stage, flags: Flags) -> None:
-    """Raise StreamError for an option, or a value of it, that the stage doesn't have."""
+    """Raise StreamError for an option, or a value of an option, that the stage doesn't have."""
     for name, value in flags.extra.items():
         known = stage.knobs.get(name)
         if known is None:
@@ -106,9 +111,15 @@ def check_knobs(stage: Stage, flags: Flags) -> None:
 
 
 def select(stage: Stage, passes: Sequence[Pass], ctx: Context) -> list[Pass]:
-    """The passes to run under the flags; unknown names are an error that lists the known ones."""
+    """The passes to run under the flags; an unknown name is an error that lists the known names."""
     flags = ctx.flags
     check_knobs(stage, flags)
+    if stage.renamed:
+        flags.only, flags.skip, flags.dump_after = (
+            tuple([stage.renamed.get(name, name) for name in names])
+            for names in (flags.only, flags.skip, flags.dump_after)
+        )
+        flags.stop_after = stage.renamed.get(flags.stop_after, flags.stop_after)
     known = [p.name for p in passes]
     for name in (*flags.only, *flags.skip, *flags.dump_after, *((flags.stop_after,) if flags.stop_after else ())):
         if name not in known:
@@ -128,12 +139,12 @@ def select(stage: Stage, passes: Sequence[Pass], ctx: Context) -> list[Pass]:
 
 
 def failed(unit: Unit) -> bool:
-    """True when an earlier stage gave the unit up."""
+    """Whether an earlier stage reported an error for the unit."""
     return any(d[0] in ("error", "fatal") for d in unit.diags)
 
 
 def run_unit(stage: Stage, passes: Sequence[Pass], source: Any, ctx: Context) -> Unit:
-    """Run the passes over one unit; a CompileError becomes a diagnostic of the (emptied) unit."""
+    """Run the passes over one unit. A CompileError becomes a diagnostic of the unit, which is then emptied."""
     unit = source if isinstance(source, Unit) else Unit(source.name)
     timed = bool(ctx.header.options.get("verbose"))
     began = time.perf_counter_ns() if timed else 0
@@ -163,8 +174,8 @@ def run_unit(stage: Stage, passes: Sequence[Pass], source: Any, ctx: Context) ->
 
 
 def run_stage(stage: Stage, inp: BinaryIO, out: BinaryIO, flags: Flags, trusted: bool = False) -> int:
-    """Run a stage over a stream. Returns the exit code; never raises for bad input. ``trusted``: a stage of ours wrote
-    the stream in this run, so that the rules of its level are not checked once more."""
+    """Run a stage over a stream. Returns the exit code; bad input never raises. ``trusted`` says that our own stage
+    wrote the stream in this run, so that the rules of its level need no check."""
     header: Header | None = None
     code = 0
     units = 0
@@ -222,20 +233,20 @@ def run_stage(stage: Stage, inp: BinaryIO, out: BinaryIO, flags: Flags, trusted:
     return code
 
 
-#: What ends the reading of a stream.
+#: The exceptions that end the reading of a stream.
 BROKEN: Final = (StreamError, OSError, MemoryError, RecursionError)
 
 
 def broken(name: str, e: Exception, inp: BinaryIO | None = None) -> int:
-    """Say why a stage could not read its stream to the end; its exit code."""
-    if isinstance(e, BrokenPipeError):  # nobody reads what is written
+    """Report why a stage could not read its stream to the end; returns its exit code."""
+    if isinstance(e, BrokenPipeError):  # the reader of our output is gone
         return 1
     if isinstance(e, StreamError):
         file = getattr(inp, "name", "")
         text = (f"{file}: " if isinstance(file, str) and file else "") + str(e)
     elif isinstance(e, OSError):
         text = e.strerror or type(e).__name__
-        files.told.add(e.errno)
+        files.reported.add(e.errno)
     else:
         text = f"{type(e).__name__} while reading the stream"
     sys.stderr.write(f"orias-{name}: {text}\n")
@@ -243,8 +254,8 @@ def broken(name: str, e: Exception, inp: BinaryIO | None = None) -> int:
 
 
 def check_unit(stage: Stage, source: Any, header: Header) -> None:
-    """The door of a stage: raise StreamError for a unit that breaks a rule of the level that the stage reads (a forged
-    stream, or one that another program wrote)."""
+    """Raise StreamError if the unit breaks a rule of the level that the stage reads (a forged stream, or one that
+    another program wrote)."""
     if not isinstance(source, Unit):
         return
     from ir_format.verify import verify_unit
@@ -256,7 +267,7 @@ def check_unit(stage: Stage, source: Any, header: Header) -> None:
 
 
 def print_diags(unit: Unit, header: Header) -> None:
-    """Print a unit's errors as ptxas does, and its warnings as the options want them."""
+    """Print the errors of a unit in ptxas's form, and its warnings as the options ask."""
     for sev, msg, line in unit.diags:
         if sev == "warning":
             if header.options.get("disable-warnings"):
@@ -266,7 +277,7 @@ def print_diags(unit: Unit, header: Header) -> None:
 
 
 def as_tuples(x: Any) -> Any:
-    """The value with every list in it a tuple, as :func:`ir_format.wire.records` gives it."""
+    """The value with every list in it made a tuple, as :func:`ir_format.wire.records` returns it."""
     if type(x) is list:
         return tuple(as_tuples(e) for e in x)
     if type(x) is dict:
@@ -284,7 +295,7 @@ def read_module(stage: Stage, body: Any) -> Any:
 
 
 def read_unit(stage: Stage, body: Any, number: int = 0) -> Any:
-    """The unit record that a stage reads, the ``number``-th of its stream. Raises StreamError, which names it."""
+    """The unit record that a stage reads, the ``number``-th of its stream. Raises a StreamError that names the unit."""
     try:
         if stage.reads == "ptx":
             from ir_format import ptx_wire
@@ -297,13 +308,13 @@ def read_unit(stage: Stage, body: Any, number: int = 0) -> Any:
 
 
 def unit_name(body: Any) -> str:
-    """The name in a unit record that has not been checked; '' where it has none."""
+    """The name in a unit record that has not been checked; '' if there is none."""
     name = body.get("name") if isinstance(body, dict) else body[0] if isinstance(body, list) and body else None
     return name if isinstance(name, str) else ""
 
 
 def _fault(stage: Stage, header: Any, module: Any, unit: Any, e: Exception) -> int:
-    """Write the input of one unit to a file and name it: the reproducer of a fault of ours."""
+    """Write the input of one unit to a file and name the file: it reproduces an internal fault."""
     import tempfile
     import traceback
 
@@ -332,7 +343,8 @@ def main(stage: Stage) -> NoReturn:
 
     from stages.plumbing.console import run_tool
 
-    # a stage holds a tree that lives as long as its process: collections find nothing and cost a third of the time
+    # The tree of a stage lives as long as its process: a collection finds nothing, and collections take a third of the
+    # time.
     gc.disable()
 
     def body() -> int:

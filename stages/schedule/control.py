@@ -1,10 +1,10 @@
-"""Stall counts: the issue distance of every pair of instructions that the hazard tables speak of, over all paths.
+"""Stall counts: they keep the issue distances of the hazard tables, between all pairs of instructions on all paths.
 
-A block's instructions get issue times in order: each as early as the tables allow after those before it. What is still
-under way at the end of a block goes on to its successors with the cycles that have passed; where paths join the
-youngest counts. A distance that is missing inside a block is put in front of the instruction that needs it; in front of
-a block's first instruction it is put at the end of the predecessors it is missing from. Gaps only grow, so the sweeps
-end. Stall counts above 15 continue in NOPs.
+Each instruction of a block gets the earliest issue time that the tables allow after the instructions before it. The
+results and reads that are outstanding at the end of a block pass to its successors with their ages; where paths join,
+the smallest age counts. A missing distance widens the gap before the instruction that needs it. Before the first
+instruction of a block, it widens the last gap of those predecessors from which it is missing. Gaps only grow, so the
+sweeps reach a fixed point. A stall above 15 cycles continues in NOPs.
 """
 
 from __future__ import annotations
@@ -15,12 +15,10 @@ from ir_format.flow import Cfg, is_terminator
 from ir_format.hazards import Access, Cell, Hazards, cell_name, file_of
 from ir_format.hazards.model import WAIT
 from ir_format.model import Ctl, Inst
-from stages.schedule.boards import BOUNDARIES, COUNT, Boarded, layout_order
+from stages.schedule.scoreboards import BOUNDARIES, COUNT, ScoreboardedBlock, layout_order
 
+#: The largest stall count.
 MOST: Final = 15
-#: Behind a call or return another function runs that knows nothing of ours: everything fixed must have arrived when it
-#: starts.
-_SETTLED: Final = "settled"
 _CONTROL: Final = frozenset("branch call ret bar membar depbar nop".split())  # noqa: SIM905
 
 Reason = tuple[str, str, str, str]  # kind, register, earlier class, cell
@@ -28,16 +26,16 @@ Event = tuple[int, str, str]  # (cell, column, 'w' or class of the reader with '
 
 
 class _Op:
-    """An instruction prepared for the walk."""
+    """An instruction prepared for :class:`_Walk`."""
 
     __slots__ = (
-        "boards",
         "boundary",
         "interval",
         "name",
         "pipe",
         "reads",
         "results",
+        "scoreboards",
         "sources",
         "stall",
         "wait",
@@ -50,17 +48,16 @@ class _Op:
         self.interval = a.interval
         self.stall = a.stall
         self.wait = wait
-        self.boards = tuple(k for k in (wr, rd) if k >= 0)
+        self.scoreboards = tuple(k for k in (wr, rd) if k >= 0)
         self.boundary = inst.op in BOUNDARIES
         if inst.op == "DEPBAR":
-            self.wait = 1  # looks at SB0 without the wait mask
+            self.wait = 1  # it reads SB0, whatever its wait mask says
         self.reads = [(cell, tables.line("raw", file_of(cell), role)) for cell, role, _ in a.reads]
         self.writes = [
             (cell, tables.line("waw", file_of(cell), group), tables.line("war", file_of(cell), group))
             for cell, _, group in a.writes
         ]
-        # What later instructions must know of this one: results without a scoreboard, reads that a later writer must
-        # keep a distance from.
+        # Later instructions keep a distance from results without a scoreboard, and later writers from these reads.
         self.results: list[tuple[int, str, int]] = []
         if not a.board_w:
             for cell, column, _ in a.writes:
@@ -121,19 +118,20 @@ class _Line(dict[str, int]):
         return hazards.cell(kind, file, earlier.rstrip("@"), later, earlier.endswith("@"))
 
 
-# What is under way: register -> {result or reader: issue time}; counter -> time it was set.
+# Outstanding results or reads: register -> {class of the result or reader: issue time}.
 Writers = dict[int, dict[str, int]]
-State = tuple[dict[Event, int], tuple[int, ...]]  # events with their age, ages of the counters' last settings
+State = tuple[dict[Event, int], tuple[int, ...]]  # ages of the events, and of the last raising of each scoreboard
 _NOTHING: Final[State] = ({}, (99,) * COUNT)
 _FAR: Final = 64
 
 
 class Timed:
-    """A block with its gaps: ``gaps[i]`` issue cycles from instruction i to the next one issued, on whatever path."""
+    """A block with its gaps: ``gaps[i]`` is the number of issue cycles from instruction i to the next instruction, on
+    every path."""
 
     __slots__ = ("block", "gaps", "last_is_jump", "ops", "why")
 
-    def __init__(self, tables: _Tables, block: Boarded) -> None:
+    def __init__(self, tables: _Tables, block: ScoreboardedBlock) -> None:
         self.block = block
         self.ops = [
             _Op(tables, i, a, wr, rd, wait)
@@ -145,9 +143,9 @@ class Timed:
 
 
 def _first_need(timed: Timed, state: State) -> int:
-    """Cycles by which the first instruction of a block comes too early on an edge that arrives with ``state``."""
+    """The cycles by which a block's first instruction comes too early on an edge that arrives with ``state``."""
     op = timed.ops[0]
-    events, boards = state
+    events, raised = state
     need = 0
     for (cell, name, what), age in events.items():
         if what == "w":
@@ -159,30 +157,68 @@ def _first_need(timed: Timed, state: State) -> int:
                 need = max(need, (waw if what == "w" else war)[name] - age)
     for k in range(COUNT):
         if op.wait >> k & 1:
-            need = max(need, WAIT.cycles - boards[k])
+            need = max(need, WAIT.cycles - raised[k])
     return need
 
 
-def _walk(timed: Timed, state: State, tables: _Tables, explain: bool = False) -> State:
-    """Issue times of a block that starts in ``state``; widens gaps where a distance is missing and returns the state at
-    the end."""
-    writers: Writers = {}
-    readers: Writers = {}
-    for (cell, name, what), age in state[0].items():
-        (writers if what == "w" else readers).setdefault(cell, {})[name] = -age
-    set_at = [-age for age in state[1]]
-    setters = ["another block"] * COUNT
-    gaps = timed.gaps
-    pipes: dict[str, int] = {}
-    now = 0
-    limit: list[tuple[int, int, str]] = []  # (drop time, cell, name) of everything that may still matter at the end
-    for i, op in enumerate(timed.ops):
-        if i:
-            now += gaps[i - 1]
-        at = now
-        if explain and i:  # look for what forced the gap, from the least one on
-            at += max(timed.ops[i - 1].stall, 1) - gaps[i - 1]
-        reason: Reason | None = None
+class _Walk:
+    """Issue times of a block that starts in ``state``. :meth:`run` widens the gaps where a distance is missing or, with
+    ``explain``, records what forced the gaps."""
+
+    __slots__ = (
+        "at",
+        "explain",
+        "limit",
+        "pipes",
+        "readers",
+        "reason",
+        "set_at",
+        "setters",
+        "tables",
+        "timed",
+        "writers",
+    )
+
+    def __init__(self, timed: Timed, state: State, tables: _Tables, explain: bool) -> None:
+        self.timed = timed
+        self.tables = tables
+        self.explain = explain
+        self.writers: Writers = {}
+        self.readers: Writers = {}
+        for (cell, name, what), age in state[0].items():
+            (self.writers if what == "w" else self.readers).setdefault(cell, {})[name] = -age
+        self.set_at = [-age for age in state[1]]
+        self.setters = ["another block"] * COUNT
+        self.pipes: dict[str, int] = {}
+        # Events that may still matter at a call: (time at which they expire, cell, name).
+        self.limit: list[tuple[int, int, str]] = []
+        self.at = 0  # the issue time of the instruction at hand
+        self.reason: Reason | None = None  # what moved it there
+
+    def run(self) -> State:
+        """Walk the block; returns the state at its end."""
+        timed, gaps, explain = self.timed, self.timed.gaps, self.explain
+        now = 0
+        for i, op in enumerate(timed.ops):
+            if i:
+                now += gaps[i - 1]
+            self.at = now
+            if explain and i:  # find what forced the gap: start from the least one
+                self.at += max(timed.ops[i - 1].stall, 1) - gaps[i - 1]
+            self.reason = None
+            self._keep_register_distances(op)
+            self._keep_other_distances(op)
+            if explain:
+                timed.why += _explain(i, op, self.at - now + gaps[i - 1] if i else 0, self.reason, self.setters)
+            elif i and self.at > now:  # for i == 0, assign_gaps has widened the ends of the predecessors
+                gaps[i - 1] += self.at - now
+                now = self.at
+            self._issue(i, op, now)
+        return self._end(now + gaps[-1] if timed.ops else 0)
+
+    def _keep_register_distances(self, op: _Op) -> None:
+        """Move the issue time behind the results and reads that the registers of ``op`` depend on."""
+        writers, readers, explain, at = self.writers, self.readers, self.explain, self.at
         for cell, line in op.reads:
             pending = writers.get(cell)
             if pending:
@@ -191,7 +227,7 @@ def _walk(timed: Timed, state: State, tables: _Tables, explain: bool = False) ->
                     if when > at:
                         at = when
                         if explain:
-                            reason = ("raw", cell_name(cell), name, line.describe(name))
+                            self.reason = ("raw", cell_name(cell), name, line.describe(name))
         for cell, waw, war in op.writes:
             pending = writers.get(cell)
             if pending:
@@ -200,7 +236,7 @@ def _walk(timed: Timed, state: State, tables: _Tables, explain: bool = False) ->
                     if when > at:
                         at = when
                         if explain:
-                            reason = ("waw", cell_name(cell), name, waw.describe(name))
+                            self.reason = ("waw", cell_name(cell), name, waw.describe(name))
             pending = readers.get(cell)
             if pending:
                 for name, when in pending.items():
@@ -208,58 +244,63 @@ def _walk(timed: Timed, state: State, tables: _Tables, explain: bool = False) ->
                     if when > at:
                         at = when
                         if explain:
-                            reason = ("war", cell_name(cell), name, war.describe(name))
+                            self.reason = ("war", cell_name(cell), name, war.describe(name))
+        self.at = at
+
+    def _keep_other_distances(self, op: _Op) -> None:
+        """Move the issue time behind raised scoreboards, the pipe and, at a call, everything outstanding."""
         if op.wait:
             for k in range(COUNT):
-                if op.wait >> k & 1 and set_at[k] + WAIT.cycles > at:
-                    at = set_at[k] + WAIT.cycles
-                    reason = ("set", f"SB{k}", "", f"{WAIT.cycles} {WAIT.source}")
+                if op.wait >> k & 1 and self.set_at[k] + WAIT.cycles > self.at:
+                    self.at = self.set_at[k] + WAIT.cycles
+                    self.reason = ("set", f"SB{k}", "", f"{WAIT.cycles} {WAIT.source}")
         if op.boundary:
-            for drop, cell, name in limit:
-                if drop - op.stall > at:
-                    at = drop - op.stall
-                    reason = ("call", cell_name(cell), name, "everything has arrived")
-        free = pipes.get(op.pipe, 0)
-        if free > at:
-            at = free
-            reason = ("pipe", op.pipe, "", "issue interval")
-        if explain:
-            timed.why += _explain(i, op, at - now + gaps[i - 1] if i else 0, reason, setters)
-        elif i and at > now:  # i == 0: the predecessors' ends have been widened before, see assign_gaps
-            gaps[i - 1] += at - now
-            now = at
-        pipes[op.pipe] = now + op.interval
-        for k in op.boards:
-            set_at[k] = now
-            setters[k] = f"{i} {op.name}"
+            for drop, cell, name in self.limit:
+                if drop - op.stall > self.at:
+                    self.at = drop - op.stall
+                    self.reason = ("call", cell_name(cell), name, "everything has arrived")
+        free = self.pipes.get(op.pipe, 0)
+        if free > self.at:
+            self.at = free
+            self.reason = ("pipe", op.pipe, "", "issue interval")
+
+    def _issue(self, i: int, op: _Op, now: int) -> None:
+        """Record the results and reads of instruction ``i``, which issues at ``now``."""
+        writers = self.writers
+        self.pipes[op.pipe] = now + op.interval
+        for k in op.scoreboards:
+            self.set_at[k] = now
+            self.setters[k] = f"{i} {op.name}"
         for cell, name, far in op.sources:
-            readers.setdefault(cell, {})[name] = now
-            limit.append((now + far, cell, name))
+            self.readers.setdefault(cell, {})[name] = now
+            self.limit.append((now + far, cell, name))
         for cell, name, far in op.results:
             pending = writers.get(cell)
             if pending is None or not name.endswith("@"):
                 writers[cell] = {name: now}
             else:
                 pending[name] = now
-            limit.append((now + far, cell, name))
+            self.limit.append((now + far, cell, name))
         for cell, _, _ in op.writes:
             if not op.results:
                 writers.pop(cell, None)
-        if len(limit) > 256:
-            limit = [e for e in limit if e[0] > now]
-    end = now + gaps[-1] if timed.ops else 0
-    events: dict[Event, int] = {}
-    for what, table in (("w", writers), ("r", readers)):
-        for cell, pending in table.items():
-            file = file_of(cell)
-            for name, when in pending.items():
-                if end - when < tables.longest(what, file, name):
-                    events[(cell, name, what)] = end - when
-    return events, tuple(min(end - when, 99) for when in set_at)
+        if len(self.limit) > 256:
+            self.limit = [e for e in self.limit if e[0] > now]
+
+    def _end(self, end: int) -> State:
+        """The events that still matter at time ``end``."""
+        events: dict[Event, int] = {}
+        for what, table in (("w", self.writers), ("r", self.readers)):
+            for cell, pending in table.items():
+                file = file_of(cell)
+                for name, when in pending.items():
+                    if end - when < self.tables.longest(what, file, name):
+                        events[(cell, name, what)] = end - when
+        return events, tuple(min(end - when, 99) for when in self.set_at)
 
 
 def _explain(i: int, op: _Op, gap: int, reason: Reason | None, setters: list[str]) -> list[tuple[str, ...]]:
-    """Records for one instruction: what made the gap in front of it, and whom it waits for."""
+    """The `why` records of one instruction: what made the gap before it, and which instructions it waits for."""
     records: list[tuple[str, ...]] = []
     if reason is not None:
         records.append((str(i), op.name, "stall", str(gap), *reason))
@@ -269,23 +310,24 @@ def _explain(i: int, op: _Op, gap: int, reason: Reason | None, setters: list[str
 
 
 def _join(states: list[State]) -> State:
+    """The state where paths meet: the smallest age of each event."""
     if not states:
         return _NOTHING
     if len(states) == 1:
         return states[0]
     events = dict(states[0][0])
-    boards = states[0][1]
+    raised = states[0][1]
     for more, ages in states[1:]:
         for event, age in more.items():
             old = events.get(event)
             if old is None or age < old:
                 events[event] = age
-        boards = tuple(map(min, boards, ages))
-    return events, boards
+        raised = tuple(map(min, raised, ages))
+    return events, raised
 
 
-def assign_gaps(blocks: list[Boarded], cfg: Cfg, hazards: Hazards, explain: bool = False) -> list[Timed]:
-    """Gaps of all blocks of a function. Every block has an instruction."""
+def assign_gaps(blocks: list[ScoreboardedBlock], cfg: Cfg, hazards: Hazards, explain: bool = False) -> list[Timed]:
+    """Find the gaps of all blocks of a function. No block may be empty."""
     tables = _Tables(hazards)
     timed = [Timed(tables, b) for b in blocks]
     order = layout_order(cfg)
@@ -303,7 +345,7 @@ def assign_gaps(blocks: list[Boarded], cfg: Cfg, hazards: Hazards, explain: bool
                 if before is None:
                     continue
                 need = _first_need(timed[pos], before)
-                if need > 0:  # the predecessor ends later from now on
+                if need > 0:  # the predecessor now ends later
                     timed[pred].gaps[-1] += need
                     before = exits[pred] = _aged(before, need, tables)
                     dirty.update(cfg.succs[pred])
@@ -313,13 +355,13 @@ def assign_gaps(blocks: list[Boarded], cfg: Cfg, hazards: Hazards, explain: bool
             if entries[pos] is not None and entries[pos] == entry:
                 continue
             entries[pos] = entry
-            out = _walk(timed[pos], entry, tables)
+            out = _Walk(timed[pos], entry, tables, False).run()
             if out != exits[pos]:
                 exits[pos] = out
                 dirty.update(cfg.succs[pos])
     if explain:
         for pos in order:
-            _walk(timed[pos], entries[pos] or _NOTHING, tables, True)
+            _Walk(timed[pos], entries[pos] or _NOTHING, tables, True).run()
     return timed
 
 
@@ -331,15 +373,14 @@ def _aged(state: State, cycles: int, tables: _Tables) -> State:
 
 
 def emit(timed: Timed) -> list[Inst]:
-    """The block with control words, and the NOPs that long gaps need."""
+    """The block's instructions with their control words, and the NOPs that long gaps need."""
     out: list[Inst] = []
     block = timed.block
     count = len(block.insts)
     gaps = list(timed.gaps)
     lead = 0
-    if (
-        count and timed.last_is_jump and gaps[-1] > MOST
-    ):  # nothing can stand behind a jump: the rest comes in front of it
+    if count and timed.last_is_jump and gaps[-1] > MOST:
+        # No NOP can follow a jump: the rest of its gap goes before it.
         rest = gaps[-1] - MOST
         gaps[-1] = MOST
         if count > 1:
@@ -367,8 +408,8 @@ def emit(timed: Timed) -> list[Inst]:
 
 
 def _yield(a: Access, stall: int) -> int:
-    """The bit that keeps the warp on: set while the stall is the pipe's own, clear where the warp waits for a result
-    (measured C4)."""
+    """The yield bit (bit 109). If set, the scheduler prefers to stay with this warp. ptxas sets it while the stall is
+    the pipe's own, and clears it where the warp waits for a result (measured C4)."""
     if a.board_w or a.board_r or a.pipe == "mio":
         return int(1 <= stall <= 8)
     if a.klass in _CONTROL or a.pipe == "tensor":
@@ -376,10 +417,11 @@ def _yield(a: Access, stall: int) -> int:
     return int(1 <= stall <= 2)
 
 
-def _pad(out: list[Inst], cycles: int, near: Inst | None) -> None:
+def _pad(out: list[Inst], cycles: int, source: Inst | None) -> None:
+    """Append NOPs that stall for ``cycles``, at the source line of ``source``."""
     while cycles > 0:
         stall = min(cycles, MOST)
-        nop = Inst("NOP", line=near.line if near is not None else 0, loc=near.loc if near is not None else -1)
+        nop = Inst("NOP", line=source.line if source is not None else 0, loc=source.loc if source is not None else -1)
         nop.ctl = Ctl(stall, 0)
         out.append(nop)
         cycles -= stall

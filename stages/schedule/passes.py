@@ -1,7 +1,8 @@
 """The passes of the schedule stage.
 
-``zeros`` first. The serial rule at -O0 and with ``--option scheduler=naive``; otherwise ``order`` (which may be
-skipped), ``control`` and ``reuse``. ``--option scheduler=inorder`` keeps the order and gives fitting control words.
+-O0 and ``--option scheduler=naive`` use the serial control rule. Otherwise ``list-schedule`` (which may be skipped)
+orders the blocks, ``control`` sets stalls and scoreboards, and ``reuse`` sets the reuse hints. ``--option
+scheduler=inorder`` keeps the order and sets control words for it.
 """
 
 from __future__ import annotations
@@ -14,17 +15,17 @@ def _kind(ctx: Context) -> str:
     return "naive" if ctx.opt == 0 else ctx.flags.extra.get("scheduler", "list")
 
 
-def _order(unit: Unit, ctx: Context) -> None:
+def _list_schedule(unit: Unit, ctx: Context) -> None:
     if _kind(ctx) == "list":
-        from stages.schedule.list_schedule import order_unit
+        from stages.schedule.schedule_unit import order_unit
 
         order_unit(unit, ctx)
 
 
-def _zeros(unit: Unit, ctx: Context) -> None:
-    from stages.schedule.zeros import pair_zeros
+def _zero_pairs(unit: Unit, ctx: Context) -> None:
+    from stages.schedule.zero_pairs import pair_zero_moves
 
-    pair_zeros(unit, ctx)
+    pair_zero_moves(unit, ctx)
 
 
 def _control(unit: Unit, ctx: Context) -> None:
@@ -33,7 +34,7 @@ def _control(unit: Unit, ctx: Context) -> None:
 
         assign_serial_control(unit, ctx.header.target)
     else:
-        from stages.schedule.list_schedule import control_unit
+        from stages.schedule.schedule_unit import control_unit
 
         control_unit(unit, ctx)
 
@@ -46,8 +47,8 @@ def _reuse(unit: Unit, ctx: Context) -> None:
 
 
 PASSES = (
-    Pass("zeros", _zeros, min_opt=1),
-    Pass("order", _order, min_opt=1),
+    Pass("zero-pairs", _zero_pairs, min_opt=1),
+    Pass("list-schedule", _list_schedule, min_opt=1),
     Pass("control", _control, required=True),
     Pass("reuse", _reuse, min_opt=1),
 )

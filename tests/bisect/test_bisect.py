@@ -20,7 +20,7 @@ from stages.bisect.cli import app
 from stages.bisect.judges import Command, Cosim
 from stages.bisect.search import TRIES, Verdict, first_wrong
 from stages.plumbing.chain import MIDDLE
-from stages.plumbing.ends import parse_to_stream
+from stages.plumbing.front_end import parse_to_stream
 from stages.plumbing.runner import Context, Pass
 
 KERNEL = """.version 8.0
@@ -142,7 +142,7 @@ def test_without_any_part_the_words_of_both_schedulers_and_allocators_differ() -
     c = chain()
     assert c.cubin(0) != c.cubin(len(c.parts)) and len({c.cubin(n) for n in range(len(c.parts) + 1)}) > 4
     assert [str(p) for p in parts_of(MIDDLE, 3)[-5:]] == [
-        "regalloc: allocate", "schedule: zeros", "schedule: control", "schedule: order", "schedule: reuse",
+        "regalloc: allocate", "schedule: zero-pairs", "schedule: control", "schedule: list-schedule", "schedule: reuse",
     ]  # fmt: skip
     assert [str(p) for p in parts_of(MIDDLE, 0)] == ["regalloc: allocate"]
 

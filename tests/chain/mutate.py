@@ -28,8 +28,8 @@ import msgpack
 
 from ir_format import wire
 from orchestrator.api import ChainError, compile_ptx
+from stages.plumbing.back_end import elf_from_stream
 from stages.plumbing.chain import MIDDLE, NAMES
-from stages.plumbing.ends import elf_from_stream
 from stages.plumbing.runner import Flags, run_stage
 from tests.chain.corpus import ptx_path
 

@@ -17,8 +17,9 @@ from ir_format.diag import CompileError
 from ir_format.model import RZ, Block, Ctl, Function, Inst, Label, Reg
 from ir_format.verify import verify_function
 from orchestrator.api import compile_ptx
+from stages.plumbing.back_end import elf_from_stream
 from stages.plumbing.chain import MIDDLE, NAMES, Stage
-from stages.plumbing.ends import elf_from_stream, parse_to_stream
+from stages.plumbing.front_end import parse_to_stream
 from stages.plumbing.runner import Flags, run_stage
 from tests.chain import mutate
 from tests.chain.corpus import ptx_path

@@ -20,7 +20,7 @@ from stages.bisect.search import Verdict
 from stages.check.cli import app
 from stages.check.undefined import newly_undefined, surely_undefined, undefined_reads
 from stages.optimize import predicate
-from stages.plumbing.ends import parse_to_stream
+from stages.plumbing.front_end import parse_to_stream
 from stages.simulate import Device
 from tests.lower.helpers import insts, kernel, lower_text
 from tests.optimize.test_passes import HEAD, optimized

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from orchestrator.api import compile_ptx
-from stages.plumbing.ends import parse_to_stream
+from stages.plumbing.front_end import parse_to_stream
 from stages.simulate import Device
 from tests import oracle
 

@@ -29,8 +29,9 @@ from typing import NamedTuple
 
 from orchestrator.conflicts import UsageError
 from orchestrator.options import read, stream_options
+from stages.plumbing.back_end import elf_from_stream
 from stages.plumbing.chain import MIDDLE
-from stages.plumbing.ends import elf_from_stream, parse_to_stream
+from stages.plumbing.front_end import parse_to_stream
 from stages.plumbing.runner import Flags, run_stage
 from tests.oracle import find
 from tests.parse.generate import TARGETS, accepted, kernel, mutated

@@ -345,7 +345,7 @@ def test_target_against_architecture(target: str, arch: str, message: str | None
 )
 def test_warnings_as_ptxas_treats_them(options: dict[str, int], code: int, said: str) -> None:
     """`-w` takes warnings away before `-Werror` could make errors of them (measured)."""
-    from stages.plumbing.ends import parse_to_stream
+    from stages.plumbing.front_end import parse_to_stream
 
     text = kernel("shfl.bfly.b32 %r1, %r1, 1, 31;", version="6.0", target="sm_70")
     lines: list[str] = []

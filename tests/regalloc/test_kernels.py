@@ -13,7 +13,7 @@ import pytest
 from ir_format import wire
 from ir_format.model import AttrValue, Header, Unit
 from stages.plumbing.chain import LOWER, OPTIMIZE
-from stages.plumbing.ends import parse_to_stream
+from stages.plumbing.front_end import parse_to_stream
 from stages.plumbing.runner import Flags, run_stage
 from stages.regalloc.allocate import allocate_unit
 from stages.regalloc.checker.checker import check_allocation

@@ -14,7 +14,7 @@ from orchestrator.api import compile_ptx
 from stages.disasm.cubin import read_cubin
 from stages.disasm.listing import decode_section
 from stages.plumbing.runner import Context, Flags
-from stages.schedule.list_schedule import control_unit, order_unit
+from stages.schedule.schedule_unit import control_unit, order_unit
 from tests.schedule.brute import Fault, random_function, random_inst, values, walk_path
 
 SMS = (75, 80, 86, 90, 100, 103, 120)

@@ -8,11 +8,11 @@ import pytest
 
 from ir_format import wire
 from ir_format.model import Block, Function, Imm, Inst, Reg, Unit
-from ir_format.relay import relay
+from ir_format.unit_copy import copy_unit
 from orchestrator.processes import Step, note, pump, start
-from stages.plumbing import chain, together
+from stages.plumbing import chain, in_process
 from stages.plumbing.chain import MIDDLE
-from stages.plumbing.ends import parse_to_stream
+from stages.plumbing.front_end import parse_to_stream
 from stages.plumbing.runner import Context, Flags, Pass, Stage, run_stage
 from tests.chain.corpus import ptx_path
 
@@ -38,7 +38,7 @@ def at_once(data: bytes, stages: tuple[Stage, ...] = MIDDLE) -> tuple[int, bytes
     """In one process: (exit code, stream, stages as they were told)."""
     out = io.BytesIO()
     told: list[str] = []
-    return together.run_together(stages, io.BytesIO(data), out, told.append), out.getvalue(), told
+    return in_process.run_in_process(stages, io.BytesIO(data), out, told.append), out.getvalue(), told
 
 
 @pytest.mark.parametrize(("arch", "opt"), [("sm_75", 3), ("sm_80", 1), ("sm_90", 3), ("sm_90", 0), ("sm_120", 3)])
@@ -94,7 +94,7 @@ def test_relay_is_writing_and_reading() -> None:
     packed: list[bytes] = []
     wire.Writer(packed.append).record("unit", wire.unit_to_wire(u))
     read = wire.unit_from_wire(wire.unpack(b"".join(packed)), "ori")
-    got = relay(u)
+    got = copy_unit(u)
     for name in Unit.__slots__:
         assert getattr(got, name) == getattr(read, name), name
     one, two = got.functions[0].blocks[0].insts

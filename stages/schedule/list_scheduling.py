@@ -1,8 +1,9 @@
-"""List scheduling of one block: the longest chain of latencies first, one instruction a cycle, pipes as resources.
+"""List scheduling of one block after register allocation.
 
-The walk keeps one heap of ready instructions per pipe and a heap of those whose operands are still under way, so a
-block of n instructions costs n log n. Long latencies come first because their chains are long; their users come last
-because they are not ready. Ties keep program order.
+The priority is the length of the critical path from an instruction to the end of the block. One instruction issues per
+cycle, and the pipes are resources. There is one heap of ready instructions per pipe, and a heap of instructions whose
+operands are not there yet, so a block of n instructions costs O(n log n). Instructions of equal priority keep program
+order.
 """
 
 from __future__ import annotations
@@ -11,21 +12,21 @@ import heapq
 
 from ir_format.hazards import Access, Hazards
 from ir_format.model import Inst
-from stages.analysis.dependences import Front, Physical, build_graph
+from stages.analysis.dependences import Physical, ReadyList, build_graph
 
 
-def order_block(insts: list[Inst], accesses: list[Access], hazards: Hazards) -> list[int]:
-    """The new order, as indices into ``insts``."""
+def list_schedule(insts: list[Inst], accesses: list[Access], hazards: Hazards) -> list[int]:
+    """The new order of a block, as indices into ``insts``."""
     count = len(insts)
     if count < 2:
         return list(range(count))
     graph = build_graph(insts, Physical(insts, accesses, hazards))
-    height = graph.heights()
-    front = Front(graph)
-    earliest = front.earliest
+    height = graph.critical_paths()
+    ready_list = ReadyList(graph)
+    earliest = ready_list.earliest
     ready: dict[str, list[tuple[int, int]]] = {}
     free_at: dict[str, int] = {}
-    coming: list[tuple[int, int]] = [(0, n) for n in front.first()]
+    coming: list[tuple[int, int]] = [(0, n) for n in ready_list.first()]
     heapq.heapify(coming)
     out: list[int] = []
     now = 0
@@ -53,7 +54,7 @@ def order_block(insts: list[Inst], accesses: list[Access], hazards: Hazards) -> 
         node = heapq.heappop(ready[best_pipe])[1]
         out.append(node)
         free_at[best_pipe] = now + accesses[node].interval
-        for later in front.release(node, now):
+        for later in ready_list.release(node, now):
             heapq.heappush(coming, (max(earliest[later], now + 1), later))
         now += 1
     return out

@@ -1,4 +1,4 @@
-"""The scheduler: order of each block, scoreboards, stall counts."""
+"""The two passes over a unit: list scheduling of its blocks, and control words (scoreboards and stall counts)."""
 
 from __future__ import annotations
 
@@ -6,28 +6,27 @@ from ir_format.flow import build_cfg
 from ir_format.hazards import Access, Hazards, hazards
 from ir_format.model import Function, Inst, Label, Unit, label
 from stages.plumbing.runner import Context
-from stages.schedule.boards import Boarded, assign
 from stages.schedule.control import assign_gaps, emit
-from stages.schedule.order import order_block
+from stages.schedule.list_scheduling import list_schedule
+from stages.schedule.scoreboards import ScoreboardedBlock, assign
 
 
 def order_unit(unit: Unit, ctx: Context) -> None:
-    """Reorder the instructions of every block. What the tables say of an instruction is kept for
-    :func:`control_unit`."""
+    """Schedule every block. The facts of the tables about each instruction are kept for :func:`control_unit`."""
     tables = hazards(ctx.header.target)
-    known: dict[int, Access] = {}  # by identity: no instruction goes between the two passes
+    known: dict[int, Access] = {}  # by identity: both passes see the same instructions
     ctx.kept["accesses"] = known
     for function in unit.functions:
         for block in function.blocks:
             if len(block.insts) > 1 and ctx.allow():
                 accesses = [tables.access(i) for i in block.insts]
                 known.update(zip(map(id, block.insts), accesses))
-                new = order_block(block.insts, accesses, tables)
+                new = list_schedule(block.insts, accesses, tables)
                 block.insts = [block.insts[i] for i in new]
 
 
 def control_unit(unit: Unit, ctx: Context) -> None:
-    """Give every instruction its control word, in the order as it stands."""
+    """Give every instruction its control word. The order stays."""
     tables = hazards(ctx.header.target)
     explain = ctx.flags.extra.get("why", "") not in ("", "0")
     records: list[tuple[str, ...]] = []
@@ -39,8 +38,8 @@ def control_unit(unit: Unit, ctx: Context) -> None:
 
 
 def _drop_empty_blocks(function: Function) -> None:
-    """Send jumps to an empty block to the one behind it. An empty last block gets a NOP: control could fall off the
-    end."""
+    """Redirect jumps from an empty block to the block after it. An empty last block gets a NOP, because control must
+    not fall off the end."""
     if function.blocks and not function.blocks[-1].insts:
         function.blocks[-1].insts.append(Inst("NOP"))
     moved: dict[int, int] = {}
@@ -72,9 +71,11 @@ def _control(
     if not function.blocks:
         return
     cfg = build_cfg(function)
-    boarded = [Boarded(b.insts, [known.get(id(i)) or tables.access(i) for i in b.insts]) for b in function.blocks]
-    assign(boarded, cfg)
-    timed = assign_gaps(boarded, cfg, tables, explain)
-    for block, one in zip(function.blocks, timed):
-        records.extend((function.name, str(block.id), *why) for why in one.why)
-        block.insts = emit(one)
+    scoreboarded = [
+        ScoreboardedBlock(b.insts, [known.get(id(i)) or tables.access(i) for i in b.insts]) for b in function.blocks
+    ]
+    assign(scoreboarded, cfg)
+    timed = assign_gaps(scoreboarded, cfg, tables, explain)
+    for block, timed_block in zip(function.blocks, timed):
+        records.extend((function.name, str(block.id), *why) for why in timed_block.why)
+        block.insts = emit(timed_block)

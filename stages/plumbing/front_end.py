@@ -1,26 +1,23 @@
-"""The two ends of the chain: PTX text to a stream, a stream to a cubin."""
+"""The front end of the chain: PTX text becomes a stream at level `ptx`."""
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, BinaryIO, Final
+from typing import TYPE_CHECKING, Final
 
 from ir_format import wire
-from ir_format.diag import CompileError, Diagnostic, StreamError
-from ir_format.model import AttrValue, Header, Unit
-from stages.plumbing.runner import VERSION, failed, print_diags
+from ir_format.diag import Diagnostic
+from ir_format.model import AttrValue, Header
+from stages.plumbing.runner import ABORTED, VERSION
 
 if TYPE_CHECKING:
     from ir_format.ptx import PtxModule
     from stages.parse import ParseResult
 
-ABORTED = "ptxas fatal   : Ptx assembly aborted due to errors\n"
-LINES_UNASKED = 2  # generate-line-info where no option asks for it
+LINES_UNASKED = 2  # the value of generate-line-info if no option asks for it
 
-
-#: Advice that an option turns off, by how it begins.
+#: Option that turns an advisory off -> how the advisory begins.
 ADVICE: Final = {
     "suppress-async-bulk-multicast-advisory-warning": "Advisory: '.multicast::cluster'",
     "suppress-sparse-mma-advisory-info": "Advisory: '.sp::ordered_metadata'",
@@ -35,8 +32,8 @@ def parse_to_stream(
     flush: Callable[[], object] | None = None,
     say: Callable[[str], object] = sys.stderr.write,
 ) -> int:
-    """Parse (name, bytes) sources into one module and write the `ptx` level. Returns 0, or 1 after errors (nothing is
-    written then)."""
+    """Parse (name, bytes) sources into one module and write a stream at level `ptx`. Returns 0, or 1 after errors;
+    nothing is written then."""
     from ir_format import ptx_wire
     from stages.parse import parse_sources
 
@@ -47,14 +44,14 @@ def parse_to_stream(
     for d in result.diagnostics:
         if silent and d.severity in ("info", "warning") and d.message.startswith(silent):
             continue
-        if d.severity == "warning" and options.get("disable-warnings"):  # before they count as errors, as in ptxas
+        if d.severity == "warning" and options.get("disable-warnings"):  # comes before -Werror, as in ptxas
             continue
         severity = "error" if werror and d.severity == "warning" else d.severity
         bad = bad or severity in ("error", "fatal")
         say(Diagnostic(severity, d.message, d.file, d.line).render() + "\n")
     if bad or result.module is None:
         last = result.diagnostics[-1]
-        late = last.severity == "fatal" and not last.file  # of ptxas's later phases, which say nothing more
+        late = last.severity == "fatal" and not last.file  # from a later phase of ptxas, which prints no more
         if not late and not any(
             d.severity == "fatal" and "aborted due to errors" in d.message for d in result.diagnostics
         ):
@@ -68,9 +65,8 @@ def parse_to_stream(
         say(odd)
         return 1
     located = any(f.locs for u in result.units for f in u.functions)
-    if located and not options.get(
-        "suppress-debug-info"
-    ):  # ptxas writes line tables unasked where the program says .loc (measured)
+    if located and not options.get("suppress-debug-info"):
+        # ptxas writes line tables, without an option, if the program has .loc (measured).
         options.setdefault("generate-line-info", LINES_UNASKED)
     if options.get("generate-line-info") and len(sources) == 1:
         result.module.text = sources[0][1].decode("latin-1")
@@ -89,8 +85,8 @@ def parse_to_stream(
 
 
 def _stacks(result: ParseResult, options: dict[str, AttrValue], say: Callable[[str], object]) -> str:
-    """With -g: which kernels need a stack of a size that is not known (measured: recursion counts, a call by pointer
-    does not)."""
+    """With -g, warn of kernels whose stack size can't be determined (measured: recursion counts, a call by pointer does
+    not). Returns a text that ends the compile, or ''."""
     from stages.parse.bounds import recursive
 
     quiet = options.get("suppress-stack-size-warning") or options.get("disable-warnings")
@@ -110,8 +106,8 @@ def _stacks(result: ParseResult, options: dict[str, AttrValue], say: Callable[[s
 
 
 def _for_target(module: PtxModule, options: dict[str, AttrValue], say: Callable[[str], object]) -> str:
-    """Options that depend on the PTX's .target: said to be ignored where ptxas ignores them; the complaint where they
-    would ask for other code."""
+    """Check options that depend on the .target of the PTX. Print that an option is ignored if ptxas ignores it; return
+    the error if the option would need other code."""
     name = module.target.partition("_")[2]
     number, suffix = int("0" + name.rstrip("af")), name[-1:] in ("a", "f")
     if options.get("legacy-bar-warp-wide-behavior"):
@@ -147,7 +143,8 @@ def _for_target(module: PtxModule, options: dict[str, AttrValue], say: Callable[
 
 
 def _choose(result: ParseResult, wanted: tuple[AttrValue, ...], options: dict[str, AttrValue]) -> str:
-    """Keep the kernels that ``-e`` names; the complaint about a name that there is not. Objects keep all (measured)."""
+    """Keep the kernels that ``-e`` names; returns the error for a name that does not exist. Objects keep all kernels
+    (measured)."""
     module = result.module
     assert module is not None
     for name in wanted:
@@ -159,74 +156,3 @@ def _choose(result: ParseResult, wanted: tuple[AttrValue, ...], options: dict[st
         module.entries = [n for n in module.entries if n in wanted]
         result.units[:] = [u for u in result.units if u.name in wanted]
     return ""
-
-
-def elf_from_stream(inp: BinaryIO, write: Callable[[bytes], object], quiet: bool = False) -> int:
-    """Link a stream at level `encoded` and give the cubin's bytes to ``write``. Returns 0, or 1 (diagnostics printed,
-    nothing written)."""
-    from stages.elf.link import link
-    from stages.elf.report import usage_warnings
-
-    header: Header | None = None
-    module = None
-    units: list[Unit] = []
-    try:
-        for tag, body in wire.records(inp):
-            if tag == wire.MAGIC:
-                header = wire.header_from_wire(body)
-                if header.level != "encoded":
-                    raise StreamError(f"stage elf reads level 'encoded', this stream is at level '{header.level}'")
-            elif tag == "module":
-                module = wire.module_from_wire(body)
-            else:
-                units.append(wire.unit_from_wire(body, "encoded"))
-        if header is None or module is None:
-            raise StreamError("ori stream: no module record")
-        bad = [u for u in units if failed(u)]
-        silent = bool(header.options.get("disable-warnings"))
-        strict = bool(header.options.get("warning-as-error")) and not silent
-        for u in units:
-            if not (failed(u) and quiet):
-                print_diags(u, header)
-        if strict and any(d[0] == "warning" for u in units for d in u.diags):
-            sys.stderr.write(ABORTED)
-            return 1
-        if bad:
-            return 1
-        notes: list[str] = []
-        data = link(header, module, units, notes)
-        for text in notes:
-            sys.stderr.write(Diagnostic("info", text).render() + "\n")
-        warnings = [] if silent else usage_warnings(header, module, units)
-        for text in warnings:
-            sys.stderr.write(Diagnostic("error" if strict else "warning", text).render() + "\n")
-        if strict and warnings:
-            return 1
-        if header.options.get("verbose"):
-            from stages.elf.report import resource_lines
-
-            for line in resource_lines(header, module, units):
-                sys.stderr.write(line + "\n")
-    except StreamError as e:
-        sys.stderr.write(f"orias-elf: {e}\n")
-        return 1
-    except CompileError as e:
-        sys.stderr.write(Diagnostic(e.severity, e.message, header.source if header else "", e.line).render() + "\n")
-        return 1
-    except OSError as e:
-        sys.stderr.write(f"orias-elf: can't read the stream: {e.strerror or e}\n")
-        return 1
-    except (MemoryError, RecursionError) as e:
-        sys.stderr.write(f"orias-elf: {type(e).__name__} while reading the stream\n")
-        return 1
-    except Exception as e:
-        where = e.__traceback__
-        while where is not None and where.tb_next is not None:
-            where = where.tb_next
-        place = f"{os.path.basename(where.tb_frame.f_code.co_filename)}:{where.tb_lineno}" if where is not None else "?"
-        sys.stderr.write(
-            f"orias-elf: internal fault ({type(e).__name__}: {e}) at {place}; please report it with the stream\n"
-        )
-        return 2
-    write(data)
-    return 0

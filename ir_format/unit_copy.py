@@ -1,9 +1,8 @@
-"""Handing a unit from one stage to the next inside one process.
+"""Passing a unit from one stage to the next inside one process.
 
-:func:`relay` gives what reading the written unit would give (:mod:`ir_format.wire`), without the bytes: instructions,
-blocks, lists and maps of its own, so that a stage can't change what another still holds; maps in the order of the wire.
-Operands are immutable and shared. Nothing is checked: both sides are ours, and a chain through bytes makes the same
-unit.
+:func:`copy_unit` returns the same unit as writing and reading it would (:mod:`ir_format.wire`), without the bytes. The
+copy has its own instructions, blocks, lists and maps, so that a stage can't change what another stage holds. Its maps
+have the order of the wire. Operands are immutable and shared. Nothing is checked, because both stages are ours.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ def _function(f: Function) -> Function:
     return out
 
 
-def relay(u: Unit) -> Unit:
+def copy_unit(u: Unit) -> Unit:
     """A copy of the unit as the next stage would read it."""
     out = Unit(u.name, u.kind, u.linkage)
     out.functions = [_function(f) for f in u.functions]

@@ -1,7 +1,6 @@
-"""Pairs of registers that are set to zero: one CS2R of the zero register in place of two moves, as ptxas does on every
-SM.
+"""Zeroing of register pairs: one CS2R of the zero register replaces two moves of zero, as in ptxas's code on every SM.
 
-Pre: physical registers. Post: the same values; the later move is done at the place of the earlier.
+Pre: physical registers. Post: the same values; the CS2R stands at the place of the earlier move.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from ir_format.model import RZ, ZERO, AttrValue, Block, Imm, Inst, Name, Reg, Un
 from stages.plumbing.runner import Context
 
 
-def pair_zeros(unit: Unit, ctx: Context) -> None:
+def pair_zero_moves(unit: Unit, ctx: Context) -> None:
     """The pass."""
     target = isa.target(ctx.header.target)
     for f in unit.functions:
@@ -21,7 +20,7 @@ def pair_zeros(unit: Unit, ctx: Context) -> None:
 
 
 def _zeroed(i: Inst) -> int:
-    """The register that an instruction only sets to zero; -1 if it does something else."""
+    """The register that the instruction sets to zero, or -1 if it is no plain move of zero."""
     if (
         i.op != "MOV"
         or is_guarded(i)
@@ -38,10 +37,9 @@ def _zeroed(i: Inst) -> int:
 
 
 def _block(b: Block, target: isa.Target, ctx: Context) -> None:
-    zero_at: dict[
-        int, int
-    ] = {}  # register -> place of the move that set it to zero, while nothing has written it since
-    touched: dict[int, int] = {}  # register -> where it was last read or written
+    # Register -> index of the move that set it to zero, until another instruction writes it.
+    zero_at: dict[int, int] = {}
+    touched: dict[int, int] = {}  # register -> index of its last read or write
     gone: set[int] = set()
     for n, i in enumerate(b.insts):
         z = _zeroed(i)
@@ -72,6 +70,6 @@ def _block(b: Block, target: isa.Target, ctx: Context) -> None:
 
 
 def _unmarked(attrs: dict[str, AttrValue]) -> bool:
-    """Whether an instruction that the allocator made, or one that bears added facts alone
-    (`orias-facts --annotate`)."""
+    """Whether the instruction comes from the allocator, or has no attributes but those of
+    `orias-facts --annotate`."""
     return "ra" in attrs or all(name.startswith("hz.") for name in attrs)

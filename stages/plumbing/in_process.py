@@ -1,9 +1,9 @@
-"""Several stages in one process: each unit goes through all of them before the next unit is read, and is written once,
-behind the last.
+"""Several stages in one process: each unit passes through all of them before the next unit is read, and only the last
+stage's result is written.
 
-The result is what the stages make as processes joined by pipes. Between them :func:`ir_format.relay.relay` stands for
-the bytes. When a stage breaks, its unit goes through the bytes after all, so that the fault, the stage and the file to
-report are the same.
+The result is the same as that of processes joined by pipes. :func:`ir_format.unit_copy.copy_unit` replaces the bytes
+between two stages. If a stage raises, its unit runs again through the bytes, so that the fault, the stage and the file
+to report are the same as in a pipe.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 
 from ir_format import wire
 from ir_format.diag import StreamError
-from ir_format.relay import relay
+from ir_format.unit_copy import copy_unit
 from stages.plumbing.runner import (
     BROKEN,
     VERSION,
@@ -33,9 +33,9 @@ from stages.plumbing.runner import (
 )
 
 
-def run_together(stages: Sequence[Stage], inp: BinaryIO, out: BinaryIO, note: Callable[[str], object]) -> int:
-    """Run consecutive stages of the chain over a stream, without flags. ``note``: told the name of each stage before it
-    works. Exit codes as :func:`stages.plumbing.runner.run_stage`."""
+def run_in_process(stages: Sequence[Stage], inp: BinaryIO, out: BinaryIO, note: Callable[[str], object]) -> int:
+    """Run consecutive stages of the chain over a stream, without flags. ``note`` is called with the name of each stage
+    before it runs. The exit codes are those of :func:`stages.plumbing.runner.run_stage`."""
     first = stages[0]
     rows: list[tuple[Stage, list[Pass], Context]] = []
     code = 0
@@ -58,11 +58,11 @@ def run_together(stages: Sequence[Stage], inp: BinaryIO, out: BinaryIO, note: Ca
                     unit = read_unit(first, body)
                     for at, (stage, passes, ctx) in enumerate(rows):
                         note(stage.name)
-                        unit = run_unit(stage, passes, relay(unit) if at else unit, ctx)
+                        unit = run_unit(stage, passes, copy_unit(unit) if at else unit, ctx)
                     code = code or int(failed(unit))
                     record = wire.unit_to_wire(unit)
                 except Exception:
-                    bad, data = _apart(stages, raw_header, raw_module, body, note)
+                    bad, data = _through_bytes(stages, raw_header, raw_module, body, note)
                     if bad > 1 or not data:
                         return bad or 1
                     code = code or bad
@@ -78,7 +78,7 @@ def run_together(stages: Sequence[Stage], inp: BinaryIO, out: BinaryIO, note: Ca
 def _contexts(
     stages: Sequence[Stage], raw_header: Any, raw_module: Any
 ) -> tuple[list[tuple[Stage, list[Pass], Context]], Any, Any]:
-    """The passes and the context of each stage, and the header and module records behind the last."""
+    """The passes and the context of each stage, and the header and module records after the last stage."""
     first = stages[0]
     header = wire.header_from_wire(as_tuples(raw_header))
     if header.level != first.reads:
@@ -97,16 +97,16 @@ def _contexts(
 
 
 def _written(tag: str, body: Any) -> Any:
-    """A record's body as it is read after it was written."""
+    """The body of a record after writing and reading it."""
     parts: list[bytes] = []
     wire.Writer(parts.append).record(tag, body)
     return wire.unpack(b"".join(parts))
 
 
-def _apart(
+def _through_bytes(
     stages: Sequence[Stage], header: Any, module: Any, unit: Any, note: Callable[[str], object]
 ) -> tuple[int, bytes]:
-    """One unit through the bytes between all stages: (exit code, its record; empty when a stage broke)."""
+    """Run one unit with bytes between all stages: (exit code, its record, which is empty if a stage failed)."""
     feed = io.BytesIO()
     w = wire.Writer(feed.write)
     w.record(wire.MAGIC, header)
