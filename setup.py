@@ -14,7 +14,7 @@ from setuptools import setup
 
 #: Modules worth compiling, found by profile. Classes that others subclass, and what runs once, stay interpreted.
 HOT = {
-    "ir_format": "model flow wire unit_copy rename",
+    "ir_format": "framing model flow wire unit_copy rename",
     "ir_format/isa": "machine plan codec special tmem vectors",
     "ir_format/hazards": "model classes",
     "stages/parse": "scan operands units",

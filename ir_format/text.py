@@ -443,62 +443,83 @@ def parse_ctl(text: str, ln: _Line) -> Ctl:
 
 
 def parse_unit(text: str) -> tuple[Unit, str]:
-    """(unit, level) from text. Raises StreamError that names the line."""
-    unit: Unit | None = None
-    level = "ori"
-    func: Function | None = None
-    block: Block | None = None
-    code: dict[str, list[object]] = {}
-    code_head: tuple[str, str, int, int] | None = None
+    """(unit, level) from text. Raises a StreamError that names the line."""
+    reader = _UnitReader()
+    for number, raw in enumerate(text.splitlines(), 1):
+        if raw.strip() and not raw.lstrip().startswith("//"):
+            reader.line(raw, number)
+    reader.finish_code()
+    if reader.unit is None:
+        raise StreamError("ori text: no unit")
+    return reader.unit, reader.level
 
-    def finish_code() -> None:
-        nonlocal code_head
-        if code_head is not None and unit is not None:
-            name, kind, regs, frame = code_head
+
+class _UnitReader:
+    """Reads the text of a unit line by line."""
+
+    def __init__(self) -> None:
+        self.unit: Unit | None = None
+        self.level = "ori"
+        self.func: Function | None = None
+        self.block: Block | None = None
+        self.code: dict[str, list[object]] = {}
+        self.code_head: tuple[str, str, int, int] | None = None
+
+    def finish_code(self) -> None:
+        """Add the code record that is being read to the unit."""
+        if self.code_head is not None and self.unit is not None:
+            name, kind, regs, frame = self.code_head
+            code = self.code
             data = b"".join(code["word"])  # type: ignore[arg-type]
             relocs, lines, marks = tuple(code["reloc"]), tuple(code["line"]), tuple(code["mark"])
-            unit.code.append(Code(name, kind, data, relocs, lines, marks, regs, frame))  # type: ignore[arg-type]
-        code_head = None
+            self.unit.code.append(Code(name, kind, data, relocs, lines, marks, regs, frame))  # type: ignore[arg-type]
+        self.code_head = None
 
-    for number, raw in enumerate(text.splitlines(), 1):
-        if not raw.strip() or raw.lstrip().startswith("//"):
-            continue
+    def line(self, raw: str, number: int) -> None:
+        """Read one line that is not empty."""
         word = raw.split(None, 1)[0]
-        if raw.startswith("    ") and block is not None and func is not None:
-            block.insts.append(parse_inst(raw, func.vregs if level == "ori" else None, number))
-            continue
-        if code_head is not None and word == "word":
+        if raw.startswith("    ") and self.block is not None and self.func is not None:
+            vregs = self.func.vregs if self.level == "ori" else None
+            self.block.insts.append(parse_inst(raw, vregs, number))
+            return
+        if self.code_head is not None and word == "word":
             try:
-                code["word"].append(bytes.fromhex(raw.split()[1]))
+                self.code["word"].append(bytes.fromhex(raw.split()[1]))
             except (ValueError, IndexError):
                 raise StreamError(f"ori text, line {number}: bad word") from None
-            continue
+            return
         ln = _Line(raw, number)
         ln.next()
         if word == "unit":
-            unit = Unit(ln.string(), ln.next(), ln.next())
+            self.unit = Unit(ln.string(), ln.next(), ln.next())
             ln.expect("level")
-            level = ln.next()
-        elif unit is None:
+            self.level = ln.next()
+        elif self.unit is None:
             raise ln.bad("a unit line must come first")
-        elif word == "function":
-            func = Function(ln.string(), ln.next())
+        else:
+            self._record(self.unit, word, ln)
+
+    def _record(self, unit: Unit, word: str, ln: _Line) -> None:
+        """A record of the unit, or of the function or code at hand."""
+        func = self.func
+        if word == "function":
+            self.func = func = Function(ln.string(), ln.next())
             ln.expect("frame")
             func.frame = ln.num()
             ln.expect("spills")
             func.spills = (ln.num(), ln.num())
             unit.functions.append(func)
-            block = None
+            self.block = None
         elif word == "code":
-            finish_code()
+            self.finish_code()
             name, kind = ln.string(), ln.next()
             ln.expect("regs")
             regs = ln.num()
             ln.expect("frame")
-            code_head = (name, kind, regs, ln.num())
-            code = {k: [] for k in ("word", "reloc", "line", "mark")}
-        elif code_head is not None:
-            _code_line(ln, word, code)
+            self.code_head = (name, kind, regs, ln.num())
+            self.code = {k: [] for k in ("word", "reloc", "line", "mark")}
+        elif self.code_head is not None:
+            _code_line(ln, word, self.code)
         elif word == "attr":
             key = ln.string()
             (func.attrs if func is not None else unit.attrs)[key] = _attr_value(ln)
@@ -513,7 +534,11 @@ def parse_unit(text: str) -> tuple[Unit, str]:
             unit.sections[key] = _attr_value(ln)
         elif func is None:
             raise ln.bad(f"unknown record {word!r}")
-        elif word == "regs":
+        else:
+            self._function_record(func, word, ln)
+
+    def _function_record(self, func: Function, word: str, ln: _Line) -> None:
+        if word == "regs":
             file = ln.next()
             func.regs[file] = ln.num()
         elif word == "loc":
@@ -523,14 +548,10 @@ def parse_unit(text: str) -> tuple[Unit, str]:
         elif word == "block":
             bid = int(ln.next()[2:])
             ln.expect("depth")
-            block = Block(bid, None, ln.num())
-            func.blocks.append(block)
+            self.block = Block(bid, None, ln.num())
+            func.blocks.append(self.block)
         else:
             raise ln.bad(f"unknown record {word!r}")
-    finish_code()
-    if unit is None:
-        raise StreamError("ori text: no unit")
-    return unit, level
 
 
 def _code_line(ln: _Line, word: str, code: dict[str, list[object]]) -> None:

@@ -8,7 +8,7 @@ from ir_format.model import Header, Module, Param, Unit, Var
 from ir_format.ptx import PtxFunction, PtxInst, PtxLabel, PtxModule, PtxPragma, PtxReloc, PtxUnit, PtxVar
 from ir_format.record import replace
 from stages.lower.abi.arguments import signature_text
-from stages.lower.abi.calls import begin_function, end_function
+from stages.lower.abi.frame import begin_function, end_function
 from stages.lower.builder import Builder
 from stages.lower.cleanup import tidy_blocks
 from stages.lower.convergence.converge import insert_convergence

@@ -9,7 +9,8 @@ from ir_format.diag import CompileError
 from ir_format.model import RZ, Const, Imm, Name, Reg
 from ir_format.ptx import PtxFunction, PtxProto, PtxVar
 from stages.lower.abi.arguments import signature_text
-from stages.lower.abi.calls import in_prologue, load_const, local_place, note
+from stages.lower.abi.calls import note
+from stages.lower.abi.frame import in_prologue, load_const, local_place
 
 if TYPE_CHECKING:
     from stages.lower.builder import Builder

@@ -146,7 +146,7 @@ def s2r(b: Builder, name: str) -> Reg:
 
 
 def _bank(b: Builder, offset: int, width: int = 1) -> Reg:
-    from stages.lower.abi.calls import load_const
+    from stages.lower.abi.frame import load_const
 
     d = b.r(width)
     load_const(b, d, 0, offset)

@@ -1,12 +1,13 @@
-"""Registers that warpgroup products have under way: nothing else may touch them before the wait.
+"""Registers of outstanding warpgroup products: no other instruction may touch them before the wait.
 
-A product (HGMMA and its kin) reads its A fragment and reads and writes its accumulators while the warp goes on.
-WARPGROUP.DEPBAR waits for groups of products, WARPGROUP.ARRIVE hands over what the warp wrote. This pass follows the
-groups over the blocks. Where an instruction touches a register that is under way it puts a wait in front, and where a
-product needs a register that was written since the last ARRIVE it puts another ARRIVE in front, as ptxas does (it says
-then that the products are serialized). So copies that allocation left between products cost time, never a wrong value.
+A product (HGMMA and the like) reads its A fragment, and reads and writes its accumulators, while the warp continues.
+WARPGROUP.DEPBAR waits for groups of products; WARPGROUP.ARRIVE makes the registers that the warp wrote visible to them.
+This pass follows the groups over the blocks. It inserts a wait before an instruction that touches a register of an
+outstanding product, and an ARRIVE before a product that needs a register written since the last ARRIVE. ptxas does the
+same and reports that the products are serialized. So copies that allocation left between products cost time, but the
+values are right.
 
-Post: every ARRIVE uses the registers that the products behind it read, so that loads into them are waited for there.
+Post: every ARRIVE uses the registers that the products after it read, so that it waits for loads into them.
 """
 
 from __future__ import annotations
@@ -27,15 +28,16 @@ _NO_DESCRIPTOR: Final = Mem("M", None, None, 0, Reg("UR", ZERO, 0, 4))
 
 
 class _State:
-    """``groups[0]``: registers of the products since the last end of a group; then of the ended groups, youngest first.
-    ``written``: registers written since the last ARRIVE; all of them where no ARRIVE was met."""
+    """``groups[0]`` holds the registers of the products since the last end of a group; the others hold those of the
+    ended groups, youngest first. ``written`` holds the registers written since the last ARRIVE, or all registers if
+    there was none."""
 
     __slots__ = ("groups", "shapes", "written")
 
     def __init__(self, groups: tuple[int, ...], written: int, shapes: frozenset[int]) -> None:
         self.groups = groups
         self.written = written
-        self.shapes = shapes  # accumulator blocks under way, as register masks
+        self.shapes = shapes  # accumulator blocks of outstanding products, as register masks
 
     def key(self) -> tuple[tuple[int, ...], int, frozenset[int]]:
         return self.groups, self.written, self.shapes
@@ -45,7 +47,8 @@ _EMPTY: Final = (0,) * (_MOST + 1)
 
 
 def order_warpgroups(unit: Unit) -> int:
-    """The pass, on physical registers; returns how many instructions it put in, and says why, as ptxas does."""
+    """The pass, on physical registers. Returns the number of inserted instructions; reports the reasons as ptxas
+    does."""
     added = 0
     for f in unit.functions:
         if any(i.op in PRODUCTS for b in f.blocks for i in b.insts):
@@ -55,8 +58,7 @@ def order_warpgroups(unit: Unit) -> int:
     return added
 
 
-#: Advisories by number (texts and conditions measured): where something is put in, and what makes products wait for
-#: each other.
+#: Advisories by number (texts and conditions measured): inserted instructions, and reasons why products are serialized.
 _INJECTED: Final = {
     7517: "warpgroup.wait is injected in around line {} by compiler to allow use of registers defined by GMMA in "
     "function '{}'",
@@ -75,7 +77,7 @@ _SERIALIZED: Final = {
 
 
 def _advisories(name: str, notes: list[tuple[int, int]]) -> list[tuple[str, str, int]]:
-    """Where something was put in, by line, then once each reason for which products are serialized."""
+    """The insertions by line, then each reason for serialized products one time."""
     out = [
         f"(C{code}) " + _INJECTED[code].format(line, name) for code, line in dict.fromkeys(notes) if code in _INJECTED
     ]
@@ -117,8 +119,10 @@ def _function(func: Function, notes: list[tuple[int, int]]) -> int:
             dirty.discard(pos)
             state = _entry(cfg, pos, exits)
             block = func.blocks[pos]
-            block.insts, state, more = _walk(block.insts, state, notes)
-            added += more
+            walk = _Walk(state, notes)
+            state = walk.run(block.insts)
+            block.insts = walk.out
+            added += walk.added
             old = exits.get(pos)
             if old is None or old.key() != state.key():
                 exits[pos] = state
@@ -139,102 +143,107 @@ def _entry(cfg: Cfg, pos: int, exits: dict[int, _State]) -> _State:
     return _State(tuple(groups), -1 if pos == cfg.rpo[0] else written, shapes)
 
 
-def _walk(insts: list[Inst], state: _State, notes: list[tuple[int, int]]) -> tuple[list[Inst], _State, int]:
-    out: list[Inst] = []
-    groups, written, shapes = list(state.groups), state.written, state.shapes
-    added = 0
+class _Walk:
+    """Follows the groups through one block and inserts the waits. ``out`` holds the new instructions."""
 
-    def wait(n: int) -> None:
-        nonlocal shapes
-        for k in range(n + 1, _MOST + 1):
-            groups[k] = 0
-        if not any(groups):
-            shapes = frozenset()
+    __slots__ = ("added", "groups", "notes", "out", "shapes", "written")
 
-    def settle(line: int) -> None:
-        """Wait for everything; an open group is ended at its last product."""
-        nonlocal added
-        if groups[0]:
-            if not _end_group(out):
-                out.append(
-                    Inst(
-                        "HGMMA", ("64x8x16", "F16"), (_NOTHING,), (_NO_DESCRIPTOR, _NOTHING, NOT_UPT, _END), None, line
-                    )
-                )
-                added += 1
-            end_group()
-        out.append(Inst("WARPGROUP", ("DEPBAR", "LE"), (), (_END, Imm("I", 0)), None, line))
-        added += 1
-        wait(0)
+    def __init__(self, state: _State, notes: list[tuple[int, int]]) -> None:
+        self.out: list[Inst] = []
+        self.groups = list(state.groups)
+        self.written = state.written
+        self.shapes = state.shapes
+        self.notes = notes
+        self.added = 0
 
-    def end_group() -> None:
-        groups[1:] = [groups[0], *groups[1:_MOST]]
-        groups[0] = 0
-
-    for at, inst in enumerate(insts):
-        if inst.op in PRODUCTS:
-            own = _accumulators(inst)
-            reads = _mask(read_regs(inst)) | own
-            busy = 0
-            for g in groups:
-                busy |= g
-            others = 0
-            for s in shapes:
-                if s != own:
-                    others |= s
-            if others & reads or busy & own and own not in shapes:
-                notes.append((7517, inst.line))
-                settle(inst.line)
-            if written & reads:
-                notes.append((7519, inst.line))
-                out.append(Inst("WARPGROUP", ("ARRIVE",), (), (), None, inst.line))
-                added += 1
-                written = 0
-            out.append(inst)
-            groups[0] |= reads
-            shapes |= {own} if own else frozenset()
-            if inst.srcs[-1] == _END:
-                end_group()
-            continue
-        if inst.op == "WARPGROUP":
-            if "ARRIVE" in inst.mods:
-                written = 0
+    def run(self, insts: list[Inst]) -> _State:
+        """Walk the block; returns the state at its end."""
+        for at, inst in enumerate(insts):
+            if inst.op in PRODUCTS:
+                self._product(inst)
+            elif inst.op == "WARPGROUP":
+                if "ARRIVE" in inst.mods:
+                    self.written = 0
+                else:
+                    n = inst.srcs[1]
+                    assert isinstance(n, Imm)
+                    self._wait(n.value)
+                self.out.append(inst)
             else:
-                n = inst.srcs[1]
-                assert isinstance(n, Imm)
-                wait(n.value)
-            out.append(inst)
-            continue
-        writes = _mask(written_regs(inst))
-        touched = writes | _mask(read_regs(inst))
+                self._other(insts, at, inst)
+        return _State(tuple(self.groups), self.written, self.shapes)
+
+    def _product(self, inst: Inst) -> None:
+        own = _accumulators(inst)
+        reads = _mask(read_regs(inst)) | own
+        others = 0
+        for s in self.shapes:
+            if s != own:
+                others |= s
+        if others & reads or self._busy() & own and own not in self.shapes:
+            self.notes.append((7517, inst.line))
+            self._wait_for_all(inst.line)
+        if self.written & reads:
+            self.notes.append((7519, inst.line))
+            self.out.append(Inst("WARPGROUP", ("ARRIVE",), (), (), None, inst.line))
+            self.added += 1
+            self.written = 0
+        self.out.append(inst)
+        self.groups[0] |= reads
+        self.shapes |= {own} if own else frozenset()
+        if inst.srcs[-1] == _END:
+            self._end_group()
+
+    def _other(self, insts: list[Inst], at: int, inst: Inst) -> None:
+        """An instruction that is neither a product nor a WARPGROUP: it may touch no register that is in use."""
+        reads, writes = _mask(read_regs(inst)), _mask(written_regs(inst))
         accumulators = 0
-        for s in shapes:
+        for s in self.shapes:
             accumulators |= s
-        busy = 0
-        for g in groups:
-            busy |= g
+        busy = self._busy()
         call = inst.op == "CALL" and busy != 0  # the callee may save and restore an accumulator that is being written
-        if call or busy & writes or accumulators & busy & touched:
-            notes.append(
-                (
-                    _reason(
-                        call,
-                        accumulators & busy & _mask(read_regs(inst)) != 0,
-                        busy & writes,
-                        accumulators,
-                        groups[0] != 0 and _goes_on(insts, at),
-                    ),
-                    inst.line,
-                )
-            )
-            settle(inst.line)
-        written |= writes
-        out.append(inst)
-    return out, _State(tuple(groups), written, shapes), added
+        if call or busy & writes or accumulators & busy & (writes | reads):
+            inside = self.groups[0] != 0 and _goes_on(insts, at)
+            number = _reason(call, accumulators & busy & reads != 0, busy & writes, accumulators, inside)
+            self.notes.append((number, inst.line))
+            self._wait_for_all(inst.line)
+        self.written |= writes
+        self.out.append(inst)
+
+    def _busy(self) -> int:
+        """The registers of all groups."""
+        busy = 0
+        for g in self.groups:
+            busy |= g
+        return busy
+
+    def _wait(self, n: int) -> None:
+        """At most ``n`` groups are outstanding from here on."""
+        for k in range(n + 1, _MOST + 1):
+            self.groups[k] = 0
+        if not any(self.groups):
+            self.shapes = frozenset()
+
+    def _wait_for_all(self, line: int) -> None:
+        """Insert a wait for all groups. A group that is open ends at its last product."""
+        if self.groups[0]:
+            if not _end_group(self.out):
+                mods = ("64x8x16", "F16")
+                srcs = (_NO_DESCRIPTOR, _NOTHING, NOT_UPT, _END)
+                self.out.append(Inst("HGMMA", mods, (_NOTHING,), srcs, None, line))
+                self.added += 1
+            self._end_group()
+        self.out.append(Inst("WARPGROUP", ("DEPBAR", "LE"), (), (_END, Imm("I", 0)), None, line))
+        self.added += 1
+        self._wait(0)
+
+    def _end_group(self) -> None:
+        self.groups[1:] = [self.groups[0], *self.groups[1:_MOST]]
+        self.groups[0] = 0
 
 
 def _reason(call: bool, reads: bool, writes: int, accumulators: int, inside: bool) -> int:
-    """The number of the advisory: 7517 where one wait is enough."""
+    """The number of the advisory: 7517 if one wait is enough."""
     if call:
         return 7510
     if writes & accumulators and not reads:
@@ -265,8 +274,8 @@ def _end_group(out: list[Inst]) -> bool:
 
 
 def _name_registers(insts: list[Inst]) -> None:
-    """ARRIVE uses what the products up to the next WARPGROUP instruction read; DEPBAR, which can wait for no counter,
-    uses nothing any more."""
+    """Let each ARRIVE use the registers that the products up to the next WARPGROUP instruction read. DEPBAR can wait
+    for no scoreboard, so it uses nothing."""
     at: Inst | None = None
     found: dict[int, Operand] = {}
 

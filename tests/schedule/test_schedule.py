@@ -13,7 +13,8 @@ from ir_format.model import PT, RZ, Block, Function, Header, Inst, Mem, Reg, Uni
 from orchestrator.api import compile_ptx
 from stages.disasm.cubin import read_cubin
 from stages.disasm.listing import decode_section
-from stages.plumbing.runner import Context, Flags
+from stages.plumbing.chain import SCHEDULE
+from stages.plumbing.runner import Context, Flags, select
 from stages.schedule.schedule_unit import control_unit, order_unit
 from tests.schedule.brute import Fault, random_function, random_inst, values, walk_path
 
@@ -160,7 +161,7 @@ def test_addresses_do_not_wait_for_loads(sm: int) -> None:
     assert read and not early
 
 
-def test_loops_wait_for_nothing_that_is_waited_for_when_they_come_round() -> None:
+def test_a_loop_waits_for_nothing_that_its_last_iteration_waited_for() -> None:
     """What was loaded before a loop is there behind its first wait, also where that wait is for the round before: a use
     further down waits for no load in between."""
     text = """.version 8.7
@@ -180,3 +181,10 @@ add.s32 %i, %i, %s; setp.lt.s32 %c, %i, %n; @%c bra LOOP; ret; }
     ctl = insts[loads[0]].ctl
     assert ctl is not None and ctl.wr < 6
     assert not [i for i in insts[loads[0] + 1 : loads[1] + 1] if i.ctl is not None and i.ctl.wait >> ctl.wr & 1]
+
+
+def test_former_names_of_passes_are_taken() -> None:
+    header = Header("allocated", "sm_90", "")
+    header.options = {"opt-level": 3}
+    ctx = Context(header, None, Flags(skip=("order",), stop_after="control"))
+    assert [p.name for p in select(SCHEDULE, SCHEDULE.passes(), ctx)] == ["zero-pairs", "control"]

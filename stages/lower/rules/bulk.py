@@ -14,7 +14,8 @@ from typing import Final
 from ir_format import ptx
 from ir_format.model import PT, RZ, URZ, Imm, Label, Mem, Name, Operand, Reg
 from ir_format.ptx import PtxInst, PtxParam
-from stages.lower.abi.calls import call_driver, load_const
+from stages.lower.abi.calls import call_driver
+from stages.lower.abi.frame import load_const
 from stages.lower.builder import Builder, Rule
 from stages.lower.memory import invalidate
 from stages.lower.rules.integer import Val, add64, compare

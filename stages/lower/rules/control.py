@@ -5,7 +5,8 @@ from __future__ import annotations
 from ir_format import ptx
 from ir_format.model import Imm, Label
 from ir_format.ptx import PtxInst
-from stages.lower.abi.calls import leave, lower_call, lower_ret
+from stages.lower.abi.calls import lower_call
+from stages.lower.abi.frame import leave, lower_ret
 from stages.lower.builder import Builder, Rule
 from stages.lower.rules.integer import Val, compare
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from ir_format import ptx
 from ir_format.model import RZ, Imm, Reg
 from ir_format.ptx import PtxInst
-from stages.lower.abi.calls import STACK
+from stages.lower.abi.frame import STACK
 from stages.lower.builder import Builder, Rule
 from stages.lower.rules.integer import add32, logic, negated
 

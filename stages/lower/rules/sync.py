@@ -131,7 +131,7 @@ def cluster_barrier(b: Builder, inst: PtxInst) -> None:
     if {"explicitcluster", "reqnctapercluster"} & b.ctx.unit.attrs.keys():
         _of_clusters(b, inst)
         return
-    from stages.lower.abi.calls import load_const
+    from stages.lower.abi.frame import load_const
 
     with b.region():
         flag = b.r()

@@ -43,6 +43,56 @@ class Finding(NamedTuple):
         return f"{self.function}: block {self.block}, instruction {self.at} (line {self.line}): {self.message}"
 
 
+class _Classes:
+    """Classes of equal values (union-find). A constant or entry value leads its class, else the lowest cell does."""
+
+    def __init__(self) -> None:
+        self.leader: dict[object, object] = {}
+
+    def find(self, x: object) -> object:
+        """The leader of the class of ``x``."""
+        while self.leader.get(x, x) != x:
+            x = self.leader[x]
+        return x
+
+    def unite(self, keys: list[object]) -> object:
+        """Make one class of all keys; returns its leader."""
+        head = self.find(keys[0])
+        for key in keys[1:]:
+            other = self.find(key)
+            if other != head:
+                if isinstance(other, tuple) or (isinstance(head, int) and isinstance(other, int) and other < head):
+                    head, other = other, head
+                self.leader[other] = head
+        return head
+
+
+def _places_held(entry: State, classes: _Classes) -> tuple[dict[Place, object], dict[Place, list[int]]]:
+    """For each place the leader of the values that it holds, and the predicates that it holds as 0 or 1. Cells that are
+    defined on all paths and share a place are equal."""
+    direct: dict[Place, object] = {}
+    packed: dict[Place, list[int]] = {}
+    for place, names in entry.holds.items():
+        whole: list[object] = []
+        bits: list[int] = []
+        for name in names:
+            if isinstance(name, int):
+                if name not in entry.partial:
+                    whole.append(entry.consts.get(name, name))
+            elif isinstance(name, tuple) and name[0] == "p2r":
+                bits.append(name[1])
+            else:
+                whole.append(name)
+        if whole:
+            direct[place] = classes.unite(whole)
+        if bits:
+            packed[place] = bits
+            certain: list[object] = [cell for cell in bits if cell not in entry.partial]
+            if len(certain) > 1:
+                classes.unite(certain)
+    return direct, packed
+
+
 class Executor:
     """Executes one function. ``preserved``: function name -> places that a call of it leaves alone."""
 
@@ -88,6 +138,7 @@ class Executor:
             self.findings.append(Finding(self.after.name, block, self.index, self.line, message))
 
     def _enter(self, entry: State) -> None:
+        """Begin a block in the state ``entry``: number the values of the places and cells."""
         values = self.values
         values.facts = set()
         pos = self.pos
@@ -99,56 +150,19 @@ class Executor:
             else:
                 virtual[c] = values.make(*t)
         self.real = {}
-        # Cells defined on all paths that share a place are equal; find the classes.
-        leader: dict[object, object] = {}
-
-        def find(x: object) -> object:
-            while leader.get(x, x) != x:
-                x = leader[x]
-            return x
-
-        def unite(keys: list[object]) -> object:
-            """One class for all keys; constants and entry values lead their class, else the lowest cell."""
-            head = find(keys[0])
-            for key in keys[1:]:
-                other = find(key)
-                if other != head:
-                    if isinstance(other, tuple) or (isinstance(head, int) and isinstance(other, int) and other < head):
-                        head, other = other, head
-                    leader[other] = head
-            return head
-
-        firm: dict[Place, object] = {}
-        spilled: dict[Place, list[int]] = {}  # predicates that the place holds as 0 or 1
-        for place, names in entry.holds.items():
-            direct: list[object] = []
-            packed: list[int] = []
-            for name in names:
-                if isinstance(name, int):
-                    if name not in entry.partial:
-                        direct.append(entry.consts.get(name, name))
-                elif isinstance(name, tuple) and name[0] == "p2r":
-                    packed.append(name[1])
-                else:
-                    direct.append(name)
-            if direct:
-                firm[place] = unite(direct)
-            if packed:
-                spilled[place] = packed
-                certain: list[object] = [cell for cell in packed if cell not in entry.partial]
-                if len(certain) > 1:
-                    unite(certain)
+        classes = _Classes()
+        direct, packed = _places_held(entry, classes)
         numbers: dict[object, int] = {}
 
         def number(key: object) -> int:
-            top = find(key)
+            top = classes.find(key)
             got = numbers.get(top)
             if got is None:
                 got = values.make(*top) if isinstance(top, tuple) else values.make("in", pos, top)
                 numbers[top] = got
             return got
 
-        for place, head in firm.items():
+        for place, head in direct.items():
             self.real[place] = number(head)
         self._virtual = virtual
         self._undef = entry.undef
@@ -156,19 +170,22 @@ class Executor:
         self._number = number
         for place, names in entry.holds.items():
             if place not in self.real:
-                inside = spilled.get(place)
-                if inside:
-                    certainly = [cell for cell in inside if cell not in entry.partial]
-                    inner = number(certainly[0]) if certainly else values.make("junk", pos, place)
-                    self.real[place] = values.to_r(inner)
-                    values.facts.update(
-                        (inner, values.make("partial", pos, cell)) for cell in inside if cell in entry.partial
-                    )
-                else:
-                    self.real[place] = values.make("junk", pos, place)
+                self.real[place] = self._packed_value(entry, place, packed.get(place), number)
             for name in names:
                 if isinstance(name, int) and name in entry.partial:
                     values.facts.add((self.real[place], values.make("partial", pos, name)))
+
+    def _packed_value(
+        self, entry: State, place: Place, inside: list[int] | None, number: Callable[[object], int]
+    ) -> int:
+        """The value of a place that holds predicates as 0 or 1 (``inside``), or nothing that is known."""
+        values, pos = self.values, self.pos
+        if not inside:
+            return values.make("junk", pos, place)
+        certain = [cell for cell in inside if cell not in entry.partial]
+        inner = number(certain[0]) if certain else values.make("junk", pos, place)
+        values.facts.update((inner, values.make("partial", pos, cell)) for cell in inside if cell in entry.partial)
+        return values.to_r(inner)
 
     def cell(self, cell: int) -> int:
         """Value of a virtual cell."""

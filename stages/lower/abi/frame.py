@@ -1,0 +1,309 @@
+"""The frame of a function: entry, parameters, local variables and return.
+
+Arguments and results are placed by :mod:`.arguments`. The return address is in R20:R21 (measured, ptxas -c).
+
+Contract with the later stages (docs/lowering.md): the return address is ``MOV R20, Imm(sym=function, fmt='ret')``, and
+the instructions that move R1 carry ``attrs['frame']`` (-1 at entry, +1 before RET).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from ir_format import ptx
+from ir_format.diag import CompileError
+from ir_format.model import RZ, ZERO, Const, Imm, Mem, Name, Operand, Reg, Sym
+from ir_format.ptx import CallTarget, PtxFunction, PtxInst, PtxParam, PtxProto, PtxVar
+from ir_format.target import ARG_REGS, FRAME_MOST, RETURN_REG
+from stages.lower.abi.arguments import (
+    accessed_behind,
+    assign,
+    chunk_of,
+    first_argument,
+    param_regs,
+    returns_in_memory,
+    words_of,
+)
+from stages.lower.abi.register_arguments import from_words, in_words, registers_of, to_words
+from stages.lower.builder import Builder
+from stages.lower.unit import align_up
+
+_FIRST = ARG_REGS[0]
+#: Bytes of stack that the driver's copy functions take.
+DRIVER_STACK = 16
+#: The same for fetches with derivatives: a vector of derivatives, one of offsets, the value to compare with.
+GRADIENT_STACK = 48
+
+
+@contextmanager
+def in_prologue(b: Builder) -> Iterator[None]:
+    """Emit into the function's first block, which dominates everything."""
+    block, guard, line, loc = b.block, b.guard, b.line, b.loc
+    b.block, b.guard, b.line, b.loc = b.fn.blocks[0], None, b.pf.line, -1
+    yield
+    b.block, b.guard, b.line, b.loc = block, guard, line, loc
+
+
+def load_const(b: Builder, dst: Reg, bank: int, offset: int, sym: str = "") -> None:
+    """``dst <- c[bank][offset]``: MOV where arithmetic has constant operands, LDC elsewhere."""
+    if b.ctx.target.alu_const and not offset & 3:
+        for i in range(dst.width):
+            b.emit("MOV", b.word(dst, i), (Const("C", bank, offset + 4 * i, 1, None, 0, sym),))
+    elif dst.width == 2 and not offset & 7:
+        b.emit("LDC.64", dst, (Const("C", bank, offset, 2, None, 0, sym),))
+    else:
+        for i in range(dst.width):
+            b.emit("LDC", b.word(dst, i), (Const("C", bank, offset + 4 * i, 1, None, 0, sym),))
+
+
+def move_stack(b: Builder, sign: int) -> None:
+    """R1 -= frame (sign -1) or += frame; the frame is 0 here and filled in by `regalloc`."""
+    b.emit("IADD3", b.r1, (b.r1, Imm("I", 0), RZ), attrs={"frame": sign})
+    if sign < 0 and b.ctx.header.options.get("sp-bounds-check"):
+        low, outside = b.r(), b.p()
+        b.emit("S2R", low, (Name("N", "SR_LMEMHIOFF"),))
+        b.emit("ISETP.LT.U32.AND", (outside, Reg("P", ZERO)), (b.r1, low, Reg("P", ZERO)))
+        b.emit("BPT.TRAP", (), (Imm("I", 1),), guard=outside)
+
+
+_DYNAMIC = ("alloca", "stacksave", "stackrestore")
+# key in the builder's cache: the register that holds the lower end of the function's dynamic stack, in a function that
+# has one
+STACK = "stack"
+
+
+def begin_function(b: Builder) -> None:
+    """Prologue: stack pointer, arguments, local variables."""
+    f = b.pf
+    b.padded = accessed_behind(f)
+    if f.entry:
+        load_const(b, b.r1, 0, b.ctx.target.bank0.stack_init)
+        move_stack(b, -1)
+    else:
+        _receive(b, f)
+    outgoing = max(
+        (outgoing_bytes(b, i) for i in f.body if type(i) is PtxInst and i.op in ("call", "cp", "tex")), default=0
+    )
+    at = outgoing
+    sure = (
+        8 if b.ctx.relocatable and not f.entry else 16
+    )  # what the stack is a multiple of: another compiler's callers know 8 alone
+    held: list[PtxVar | PtxParam] = [v for v in f.vars if v.space == "local"]
+    for v in [*held, *[p for p in _with_address(f) if p.size]]:
+        at = align_up(at, min(sure, max(4 if isinstance(v, PtxParam) else 1, v.align)))
+        b.local_offset[v.name] = at
+        if v.align > sure:
+            b.local_base[v.name] = _aligned(b, at, v.align)
+            at += v.align - sure
+        at += 4 * words_of(v) if isinstance(v, PtxParam) else v.size
+    b.fn.frame = min(align_up(at, sure if at else 8), FRAME_MOST)
+    if any(type(i) is PtxInst and i.op in _DYNAMIC for i in f.body):
+        b.cache[STACK] = b.fn.new_vreg("R", name="stack")
+        b.copy(b.cache[STACK], b.r1)
+    for p in f.params:
+        if p.name in b.local_offset and p.size:
+            _to_memory(b, p, b.param_words.pop(p.name))
+        elif not f.entry and in_words(p):
+            from_words(b, registers_of(p), p, b.param_words.pop(p.name))
+    b.place(b.new_block())
+
+
+def _with_address(f: PtxFunction) -> list[PtxParam]:
+    """A function's arguments and results whose address is taken: they live in the frame, as in ptxas's code."""
+    if f.entry:
+        return []
+    own = {p.name: p for p in (*f.params, *f.rets) if p.space == "param"}
+    found = {
+        x.name: own[x.name]
+        for i in f.body
+        if type(i) is PtxInst
+        for x in i.operands
+        if type(x) is ptx.Sym and x.name in own
+    }
+    return list(found.values())
+
+
+def _to_memory(b: Builder, p: PtxParam, regs: Sequence[Reg]) -> None:
+    base, at = local_place(b, p.name, 0)
+    for reg in regs:
+        stack_move(b, reg, Mem("M", base, None, at), load=False)
+        at += 4 * reg.width
+
+
+def _value_of(b: Builder, p: PtxParam) -> list[Reg]:
+    """The registers that hold a function's own argument or result; loaded where it lives in the frame."""
+    if p.name not in b.local_offset:
+        return [b.in_reg(to_words(b, registers_of(p), p), words_of(p))] if in_words(p) else param_regs(b, p.name, p)
+    w = chunk_of(p)
+    base, at = local_place(b, p.name, 0)
+    out = [b.r(w) for _ in range(words_of(p) // w)]
+    for i, reg in enumerate(out):
+        stack_move(b, reg, Mem("M", base, None, at + 4 * w * i), load=True)
+    return out
+
+
+def _aligned(b: Builder, at: int, align: int) -> Reg:
+    """The first multiple of ``align`` from [R1 + at] on."""
+    up, d = b.r(), b.r()
+    b.emit("IADD3", up, (b.r1, Imm("I", at + align - 1), RZ))
+    b.emit("LOP3.LUT", d, (up, Imm("I", -align & 0xFFFFFFFF), RZ, Imm("I", 0xC0)))
+    return d
+
+
+def local_place(b: Builder, name: str, offset: int) -> tuple[Reg, int]:
+    """(base, offset) of a byte of a local variable of the function."""
+    base = b.local_base.get(name)
+    if base is not None:
+        return base, offset
+    if name not in b.local_offset:
+        raise CompileError(f"Local variable '{name}' at module scope not supported by orias", b.line)
+    return b.r1, b.local_offset[name] + offset
+
+
+def _receive(b: Builder, f: PtxFunction) -> None:
+    indirect = returns_in_memory(f.rets)
+    places, _ = assign(f.params, first_argument(f.rets))
+    moves: list[tuple[Reg, Reg]] = []
+    defs: list[Operand] = []
+
+    def take(dst: Reg, at: int) -> None:
+        src = b.fixed(at, dst.width)
+        defs.append(src)
+        moves.append((dst, src))
+
+    stacked: list[tuple[PtxParam, int]] = []
+    if indirect:
+        b.cache["ret_pointer"] = b.r()
+        take(b.cache["ret_pointer"], _FIRST)
+    for p, (at, offset) in zip(f.params, places, strict=True):
+        check_param(b, p)
+        if at < 0:
+            stacked.append((p, offset))
+            continue
+        for reg in param_regs(b, p.name, p):
+            take(reg, at)
+            at += reg.width
+    b.ret_addr = b.r(2)
+    take(b.ret_addr, RETURN_REG)
+    b.emit("FENTRY", (), (), defs=tuple(defs))
+    for dst, src in moves:
+        b.copy(dst, src)
+    caller = b.r()
+    if stacked:
+        b.copy(caller, b.r1)
+    move_stack(b, -1)
+    for p, offset in stacked:
+        if not p.size:
+            b.local_offset[p.name] = 0
+            b.local_base[p.name] = list_at = b.r()
+            b.emit("IADD3", list_at, (caller, Imm("I", offset), RZ))
+            continue
+        for reg in param_regs(b, p.name, p):
+            stack_move(b, reg, Mem("M", caller, None, offset), load=True)
+            offset += 4 * reg.width
+
+
+def stack_move(b: Builder, reg: Reg, where: Mem, load: bool) -> None:
+    size = {1: "", 2: ".64", 4: ".128"}[reg.width]
+    if load:
+        b.emit(f"LDL{size}", reg, (where,))
+    else:
+        b.emit(f"STL{size}", (), (where, reg))
+
+
+def check_param(b: Builder, p: PtxParam) -> None:
+    if p.type in ("texref", "samplerref", "surfref"):
+        raise CompileError(f"Function parameter '{p.name}' of type '.{p.type}' not supported by orias", b.line)
+
+
+def leave(b: Builder) -> None:
+    """End the thread; with `make-errors-visible-at-exit` its stores have reported by then."""
+    if b.ctx.header.options.get("make-errors-visible-at-exit"):
+        b.emit("ERRBAR")
+        if b.has("clusters"):
+            b.emit("CGAERRBAR")
+    b.emit("EXIT")
+
+
+def end_function(b: Builder) -> None:
+    """Close the function: the one RET block of a device function; a fall off the end returns."""
+    if b.pf.entry:
+        b.line = b.pf.end_line or b.line
+        leave(b)
+        return
+    if b.ret_block < 0:
+        b.ret_block = b.new_block()
+    b.place(b.ret_block)
+    b.line = b.pf.end_line or b.line
+    uses: list[Operand] = []
+    f = b.pf
+    if returns_in_memory(f.rets):
+        at = 0
+        for p in f.rets:
+            at = align_up(at, max(4, p.align))
+            for reg in _value_of(b, p):
+                stack_move(b, reg, Mem("M", b.cache["ret_pointer"], None, at), load=False)
+                at += 4 * reg.width
+    else:
+        for p, (at, _) in zip(f.rets, assign(f.rets)[0], strict=True):
+            for reg in _value_of(b, p):
+                out = b.fixed(at, reg.width)
+                b.copy(out, reg)
+                uses.append(out)
+                at += reg.width
+    move_stack(b, 1)
+    back = b.fixed(RETURN_REG, 2)
+    assert b.ret_addr is not None
+    b.copy(back, b.ret_addr)
+    if b.ctx.relocatable and b.pf.name == b.ctx.unit.name:
+        b.emit("RET.ABS.NODEC", (), (back, Imm("I", 0)), uses=tuple(uses))
+        return
+    b.emit("RET.REL.NODEC", (), (back, Sym("S", b.ctx.unit.name)), uses=tuple(uses))
+
+
+def lower_ret(b: Builder, inst: PtxInst) -> None:
+    """``ret``: EXIT in a kernel, a jump to the RET block in a function."""
+    if b.pf.entry:
+        leave(b)
+        if b.guard is not None:
+            b.place(b.new_block())
+        return
+    if b.ret_block < 0:
+        b.ret_block = b.new_block()
+    b.branch(b.ret_block)
+    if b.guard is None:
+        b.place(b.new_block())
+
+
+def signature(b: Builder, target: CallTarget) -> PtxFunction | PtxProto:
+    """The declaration that a call goes by."""
+    if type(target.target) is ptx.Sym:
+        kind, decl = b.ctx.find(b, target.target.name)
+        if kind in ("func", "extern"):
+            return decl  # type: ignore[return-value]
+        raise CompileError(f"Call target '{target.target.name}' is not a function", b.line)
+    for proto in b.pf.protos:
+        if proto.name == target.proto:
+            return proto
+    raise CompileError("Indirect call without a prototype not supported by orias", b.line)
+
+
+def outgoing_bytes(b: Builder, inst: PtxInst) -> int:
+    if inst.op == "tex":
+        return GRADIENT_STACK if b.has("texture-gradient-called") and inst.has("grad") else 0
+    if inst.op == "cp":
+        return (
+            DRIVER_STACK if b.has("cluster-copies-called") and inst.has("tensor") and inst.has("shared::cluster") else 0
+        )
+    target = inst.operands[0]
+    if not isinstance(target, CallTarget):
+        return 0
+    sig = signature(b, target)
+    indirect = returns_in_memory(sig.rets)
+    size = assign(sig.params, first_argument(sig.rets))[1]
+    if sig.params and not sig.params[-1].size and target.args and type(target.args[-1]) is ptx.Sym:
+        size = align_up(size + b.ctx.find(b, target.args[-1].name)[1].size, 8)  # type: ignore[attr-defined]
+    if indirect:
+        size = align_up(size, 16) + sum(align_up(p.size, 16) for p in sig.rets)
+    return size

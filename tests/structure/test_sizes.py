@@ -1,0 +1,52 @@
+"""Files and functions of the product stay short enough to be read at once: the limits, and each exception by name."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+FOLDERS = ("ir_format", "stages", "orchestrator")
+FILE_LINES = 600
+FUNCTION_LINES = 80
+
+#: File, or file and function, that is longer -> (its lines, why).
+EXCEPTIONS: dict[str, tuple[int, str]] = {
+    "stages/check/schedule_checker.py": (733, "to be split by kind of finding"),
+    "stages/check/launches.py:make": (84, "to be split by kind of argument"),
+    "stages/optimize/induction.py:count_of": (81, "goes with the SSA form of the optimizer"),
+    "stages/optimize/induction.py:fold_steps": (116, "goes with the SSA form of the optimizer"),
+    "stages/optimize/webs.py:_join_block": (85, "goes with the SSA form of the optimizer"),
+    "stages/simulate/device.py:launch": (90, "to be split: arguments, geometry, run"),
+    "stages/simulate/ops_atomic.py:atom": (83, "one branch per atomic operation"),
+    "stages/simulate/strict.py:issue": (85, "to be split: waits, operands, results"),
+}
+
+
+def sizes() -> Iterator[tuple[str, int, int]]:
+    """Name, lines and limit of every file and function."""
+    for folder in FOLDERS:
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            name = path.relative_to(ROOT).as_posix()
+            text = path.read_text()
+            yield name, text.count("\n"), FILE_LINES
+            for node in ast.walk(ast.parse(text)):
+                if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                    yield f"{name}:{node.name}", (node.end_lineno or 0) - node.lineno + 1, FUNCTION_LINES
+
+
+def test_files_and_functions_are_short() -> None:
+    found = {name: lines for name, lines, limit in sizes() if lines > max(limit, EXCEPTIONS.get(name, (0, ""))[0])}
+    assert found == {}
+
+
+def main() -> None:
+    """Print what is above its limit."""
+    for name, lines, limit in sizes():
+        if lines > limit:
+            print(f"{lines:5} {name}: {EXCEPTIONS.get(name, (0, 'no reason given'))[1]}")
+
+
+if __name__ == "__main__":
+    main()
