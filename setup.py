@@ -23,7 +23,8 @@ HOT = {
     "stages/lower/convergence": "divergence converge",
     "stages/optimize": "atomics bits branches conditions convention dce fold fuse guarded induction known licm loops "
     "order places pointers pool predicate pressure remat"
-    " rotate rules simplify sink uniform unroll values vectors webs wide",
+    " rotate rules simplify sink uniform unroll values vectors wide",
+    "stages/optimize/ssa": "construct destruct webs",
     "stages/regalloc": "allocate assign counts diverge finish groups moves parallel ranges slots spill warpgroup",
     "stages/schedule": "control list_scheduling reuse schedule_unit scoreboards zero_pairs",
     "stages/encode": "encode",

@@ -10,10 +10,11 @@ from typing import Final
 
 from ir_format.flow import Cells, read_regs, written_regs
 from ir_format.isa import facts, rowlang
-from ir_format.model import ZERO, Function, Inst, Reg, Unit
+from ir_format.model import ZERO, Function, Inst, Reg
 from stages.analysis.dependences import ordered
-from stages.optimize.values import PURE, is_pure
-from stages.plumbing.runner import Context
+from stages.optimize.analyses import Analyses
+from stages.optimize.ssa.webs import has_ties
+from stages.optimize.values import PURE, computes, is_pure
 
 # Loads whose result nobody wants may go as well (a fault that they would have raised is no defined behaviour), unless ordered or volatile.
 _LOADS: Final = facts.loads().keys() - facts.having("convergent")
@@ -21,23 +22,20 @@ _LOADS: Final = facts.loads().keys() - facts.having("convergent")
 
 def is_removable(inst: Inst) -> bool:
     """Whether the instruction may go when its results are not read."""
-    return (
-        is_pure(inst)
-        or inst.op in _LOADS
-        and "CONSTANT" not in inst.mods
-        and not ordered(inst)
-        and not inst.uses
-        and not inst.defs
-    )
+    if inst.op == "PHI":
+        return True
+    if inst.uses and has_ties(inst):
+        return computes(inst) or _load(inst)
+    return is_pure(inst) or (_load(inst) and not inst.uses)
 
 
-def remove_dead_code(unit: Unit, ctx: Context) -> None:
+def _load(inst: Inst) -> bool:
+    return inst.op in _LOADS and "CONSTANT" not in inst.mods and not ordered(inst) and not inst.defs
+
+
+def remove_dead_code(f: Function, a: Analyses) -> None:
     """The pass."""
-    for f in unit.functions:
-        _function(f, ctx)
-
-
-def _function(f: Function, ctx: Context) -> None:
+    ctx = a.ctx
     base = Cells(f).base
     assert base is not None
     writers: dict[int, list[Inst]] = {}  # cell -> instructions that write it and may go

@@ -13,6 +13,7 @@ from ir_format.model import INV, NOT_PT, PT, RZ, ZERO, Block, Const, Function, I
 from ir_format.record import NamedTuple
 from stages.optimize.branches import plain_jump
 from stages.optimize.fold import OPPOSITE, TURNED, plain_iadd3, split_terms, value_of
+from stages.optimize.ssa.webs import Webs
 from stages.optimize.values import copied
 
 Cell = tuple[int, int]
@@ -197,8 +198,10 @@ class _Form(NamedTuple):
     high: int
 
 
-def fold_steps(block: Block) -> int:
-    """Sums of sums with constants, as unrolled counters and addresses are, become sums of what the first began with; 32 and 64 bits. Returns how many changed."""
+def fold_steps(block: Block, webs: Webs) -> int:
+    """Sums of sums with constants, as unrolled counters and addresses are, become sums of what the first began with; 32 and 64 bits. Returns how many changed.
+    Versions are counted by web: a value is read only as long as no other of its web is made."""
+    of = webs.of
     version: dict[Cell, int] = {}
     words: dict[Cell, _Form] = {}
     pairs: dict[Cell, _Form] = {}
@@ -208,15 +211,15 @@ def fold_steps(block: Block) -> int:
 
     def form(known: dict[Cell, _Form], o: Reg) -> _Form:
         """What the operand is a sum of, itself if nothing else."""
-        low, high = (o.num, o.sub), (o.num, o.sub + 1)
-        got = known.get(low)
+        got = known.get((o.num, o.sub))
         if got is not None:
             b = got.base
-            if version.get((b.num, b.sub), 0) == got.low and (
-                b.width == 1 or version.get((b.num, b.sub + 1), 0) == got.high
+            if version.get((of(b.num), b.sub), 0) == got.low and (
+                b.width == 1 or version.get((of(b.num), b.sub + 1), 0) == got.high
             ):
                 return got
-        return _Form(o, 0, version.get(low, 0), version.get(high, 0))
+        web = of(o.num)
+        return _Form(o, 0, version.get((web, o.sub), 0), version.get((web, o.sub + 1), 0))
 
     def plain(o: Operand) -> bool:
         return type(o) is Reg and o.num != ZERO and o.file == "R" and o.width == 1 and not o.flags and not o.mod
@@ -255,8 +258,8 @@ def fold_steps(block: Block) -> int:
                     i,
                     form(pairs, a._replace(width=2)),
                     step,
-                    version.get((c.num, 0), 0) + 1,
-                    version.get((a.num, a.sub + 1), 0),
+                    version.get((of(c.num), 0), 0) + 1,
+                    version.get((of(a.num), a.sub + 1), 0),
                 )
             elif (
                 step is not None
@@ -272,10 +275,10 @@ def fold_steps(block: Block) -> int:
                     type(e) is Reg
                     and type(b) is Reg
                     and (e.num, e.sub + 1) == (d.num, d.sub)
-                    and made == version.get((c.num, 0), 0)
+                    and made == version.get((of(c.num), 0), 0)
                 )
-                untouched = f.high == version.get((f.base.num, f.base.sub + 1), 0) and upper == version.get(
-                    (a.num, a.sub), 0
+                untouched = f.high == version.get((of(f.base.num), f.base.sub + 1), 0) and upper == version.get(
+                    (of(a.num), a.sub), 0
                 )
                 # the upper word that is read must be the one that belongs to the lower word read before
                 if same and untouched and type(b) is Reg and (b.num, b.sub + 1) == (a.num, a.sub):
@@ -306,7 +309,8 @@ def fold_steps(block: Block) -> int:
                 fresh = pairs, (d.num, d.sub), f._replace(total=total)
         for r in written_regs(i):
             for n in range(r.sub, r.sub + r.width):
-                version[(r.num, n)] = version.get((r.num, n), 0) + 1
+                web = of(r.num), n
+                version[web] = version.get(web, 0) + 1
                 words.pop((r.num, n), None)
                 pairs.pop((r.num, n), None)
                 pairs.pop((r.num, n - 1), None)

@@ -16,8 +16,9 @@ from ir_format.flow import ENDS, Liveness, bit_indices, build_cfg, is_guarded, l
 from ir_format.hazards import hazards
 from ir_format.hazards.load import late_results
 from ir_format.isa import facts
-from ir_format.model import Const, Function, Inst, Reg, Unit
+from ir_format.model import Const, Function, Inst, Reg
 from stages.analysis.register_limits import register_limit
+from stages.optimize.analyses import Analyses
 from stages.optimize.loops import LOADS, Stores, find_loops, front, has_loops, open_fronts, put_last
 from stages.optimize.pressure import Alive
 from stages.optimize.values import Cell, Values, is_pure
@@ -33,12 +34,12 @@ _LATE: Final = late_results(16)
 _STAY: Final = facts.having("convergent") | facts.of_class("p2r", "r2p") | {"UNDEF"}
 
 
-def hoist_invariants(unit: Unit, ctx: Context) -> None:
+def hoist_invariants(f: Function, a: Analyses) -> None:
     """The pass."""
-    for f in unit.functions:
-        if has_loops(f):
-            limit = register_limit(unit, hazards(ctx.header.target).sm, ctx.header.options) - _SPARE
-            _Hoister(f, ctx, limit).run()
+    if has_loops(f):
+        header = a.ctx.header
+        limit = register_limit(a.unit, hazards(header.target).sm, header.options) - _SPARE
+        _Hoister(f, a.ctx, limit).run()
 
 
 class _Hoister:

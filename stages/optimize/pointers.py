@@ -18,6 +18,7 @@ from ir_format.model import NOT_PT, PT, RZ, ZERO, Const, Function, Imm, Inst, Op
 from ir_format.record import NamedTuple
 from ir_format.rename import duplicate, fresh_names, rename, rename_reads
 from stages.analysis.register_limits import register_limit
+from stages.optimize.analyses import Analyses
 from stages.optimize.bits import known_bits
 from stages.optimize.dce import remove_dead_code
 from stages.optimize.fold import plain_iadd3, split_terms, value_of
@@ -57,7 +58,8 @@ def share_pointers(unit: Unit, ctx: Context) -> None:
             if short and _Sharer(f, ctx).run(set(short)):
                 changed = True
     if changed:
-        remove_dead_code(unit, ctx)
+        for f in unit.functions:
+            remove_dead_code(f, Analyses(f, unit, ctx))
 
 
 def _some(f: Function) -> bool:

@@ -21,6 +21,7 @@ from ir_format.model import NOT_PT, PT, Const, Function, Inst, Reg, Unit
 from ir_format.record import NamedTuple
 from ir_format.rename import fresh_names, rename, rename_reads
 from stages.analysis.register_limits import register_limit
+from stages.optimize.analyses import Analyses
 from stages.optimize.dce import remove_dead_code
 from stages.optimize.places import Place, insert, readers
 from stages.optimize.pressure import CHEAP, SHORT, shortages
@@ -61,7 +62,8 @@ def make_again(unit: Unit, ctx: Context) -> None:
             if sum(v.width for v in f.vregs if v.file == "R") > room
         ]
     ):
-        remove_dead_code(unit, ctx)
+        for f in unit.functions:
+            remove_dead_code(f, Analyses(f, unit, ctx))
 
 
 def _function(f: Function, room: int, ctx: Context, together: Callable[[], bool]) -> bool:

@@ -14,11 +14,12 @@ from collections.abc import Callable
 from ir_format import isa
 from ir_format.diag import CompileError
 from ir_format.flow import is_guarded, read_regs, written_regs
-from ir_format.model import NOT_PT, PT, RZ, ZERO, Const, Function, Imm, Inst, Mem, Operand, Reg, Unit, VReg
+from ir_format.model import NOT_PT, PT, RZ, ZERO, Const, Function, Imm, Inst, Mem, Operand, Reg, VReg
 from ir_format.target import target as find_target
+from stages.optimize.analyses import Analyses
 from stages.optimize.conditions import turn_test
 from stages.optimize.fold import value_of
-from stages.optimize.values import Cell, Values, copied, is_pure
+from stages.optimize.values import FREE, OPAQUE, Cell, Values, copied, is_pure
 from stages.plumbing.runner import Context
 
 Rule = Callable[["Simplifier", Inst], "Inst | None"]
@@ -27,14 +28,16 @@ Rule = Callable[["Simplifier", Inst], "Inst | None"]
 class Simplifier:
     """State of the walk over one function. Rules use ``values``, :meth:`made_by`, :meth:`legal`."""
 
-    def __init__(self, func: Function, ctx: Context, rules: dict[str, tuple[Rule, ...]]) -> None:
+    def __init__(
+        self, func: Function, ctx: Context, rules: dict[str, tuple[Rule, ...]], values: Values | None = None
+    ) -> None:
         self.func = func
         self.ctx = ctx
         self.target = isa.target(ctx.header.target)
         self.sm = self.target.sm
         self.alu_const = find_target(ctx.header.target).alu_const
         self.rules = rules
-        self.values = Values(func)
+        self.values = Values(func) if values is None else values
         self.repl: dict[Cell, Operand] = {}  # a value's component -> what to read instead
         self.table: dict[object, tuple[Operand, ...]] = {}
         self.here: tuple[list[Inst], int] = ([], 0)  # the block being walked and the index in it
@@ -45,7 +48,9 @@ class Simplifier:
         self.at_block = 0  # its position
         self.before: list[tuple[int, Inst]] = []  # instructions to put into it, in order of their places
         self.fresh: list[object] = []  # keys that it has added to the table
-        self.written: dict[int, int] = {}  # register that is no value -> index of its last writer in the block at hand
+        self.written: dict[
+            int, int
+        ] = {}  # web or register that is not free -> index of its last writer in the block at hand
         self.index: dict[int, int] = {}  # identity of an instruction of the block at hand -> its index
 
     # ------------------------------------------------------------------ what rules may ask
@@ -66,9 +71,9 @@ class Simplifier:
         return self.values.place.get((r.num, r.sub)) == self.at_block
 
     def steady(self, o: Operand) -> bool:
-        """Whether the operand means the same wherever it is read: a value, RZ, an immediate, a constant-bank word."""
+        """Whether the operand may be read wherever its definition dominates: a free value, RZ, an immediate, a constant-bank word."""
         if type(o) is Reg:
-            return o.num == ZERO or bool(self.values.value[o.num])
+            return o.num == ZERO or self.values.value[o.num] == FREE
         if type(o) is Const:
             return o.ireg is None or self.steady(o.ireg)
         return type(o) is Imm
@@ -76,7 +81,8 @@ class Simplifier:
     def still(self, since: Inst, *ops: Operand) -> bool:
         """Whether operands that ``since`` reads mean the same at the instruction at hand: they are steady, or ``since`` stands before it in the same block
         (or is at hand) and nothing from it on writes them."""
-        loose = [o.num for o in ops if type(o) is Reg and not self.steady(o)]
+        web = self.values.web
+        loose = [web[o.num] for o in ops if type(o) is Reg and not self.steady(o)]
         if not all(type(o) is Reg or self.steady(o) for o in ops):
             return False
         if not loose:
@@ -132,7 +138,7 @@ class Simplifier:
         self.func.vregs.append(VReg(file, 1))
         i.dsts = (r, *i.dsts[1:])
         i.line, i.loc = insts[at].line, insts[at].loc
-        v.value.append(1)
+        v.new_register()
         v.defs[(r.num, 0)] = i
         v.place[(r.num, 0)] = self.at_block
         v.adjust(i, +1)
@@ -199,17 +205,17 @@ class Simplifier:
     def _block(self, pos: int, fresh: list[object]) -> None:
         block = self.func.blocks[pos]
         out = block.insts
-        value = self.values.value
+        value, web = self.values.value, self.values.web
         written: dict[int, int] = {}
         self.at_block, self.fresh, self.before, self.written, self.index = pos, fresh, [], written, {}
         limit = self.ctx.flags.limit
         for n, i in enumerate(out):
             self.here = (out, n)
-            if n:  # note what the one before writes, if that is no value
+            if n:  # note what the one before writes, if that is no free value
                 for r in written_regs(out[n - 1]):
-                    if not value[r.num]:
-                        written[r.num] = n - 1
-            if i.attrs and "frame" in i.attrs:  # its immediate is not known yet
+                    if value[r.num] != FREE:
+                        written[web[r.num]] = n - 1
+            if i.op == "PHI" or (i.attrs and "frame" in i.attrs):  # an immediate that is not known yet
                 continue
             i = self._substitute(i)
             self.index[id(i)] = n
@@ -244,8 +250,10 @@ class Simplifier:
             out[:] = [x for n, i in enumerate(out) for x in (*places.get(n, ()), i)]
 
     def _replace(self, old: Inst, new: Inst) -> None:
-        """Put ``new`` where ``old`` was: use counts and definitions follow."""
+        """Put ``new`` where ``old`` was: use counts, definitions and ties follow."""
         v = self.values
+        if old.uses and not new.uses:
+            new.uses = old.uses
         v.adjust(old, -1)
         v.adjust(new, +1)
         for d in new.dsts:
@@ -320,6 +328,8 @@ class Simplifier:
         repl = self.repl
         if i.op == "UNDEF" or not repl:
             return i
+        if i.op == "COPY" and self._within(i):
+            return i
         for n in range(len(i.srcs)):
             o = i.srcs[n]  # read again each time: a swap moves operands
             if type(o) is Imm or (type(o) is Reg and (o.num, o.sub) not in repl):
@@ -348,6 +358,14 @@ class Simplifier:
                 i.guard = new
                 self.values.adjust(i, +1)
         return i
+
+    def _within(self, i: Inst) -> bool:
+        """Whether a copy is between values of one web, so that it vanishes."""
+        d, s = i.dsts[0], i.srcs[0]
+        if type(d) is not Reg or type(s) is not Reg or ZERO in (d.num, s.num):
+            return False
+        web = self.values.web
+        return web[d.num] == web[s.num] and d.sub == s.sub
 
     def _operand(self, o: Operand) -> Operand:
         if type(o) is Reg:
@@ -413,8 +431,9 @@ class Simplifier:
             return i
         got = self.table.get(key)
         if got is None:
-            self.table[key] = dsts
-            fresh.append(key)
+            if all(d.num == ZERO or value[d.num] == FREE for d in dsts):  # type: ignore[union-attr]
+                self.table[key] = dsts
+                fresh.append(key)
             return i
         real = [(d, s) for d, s in zip(dsts, got, strict=True) if d.num != ZERO]  # type: ignore[union-attr]
         if len(real) != 1 or not self.ctx.allow():
@@ -431,7 +450,7 @@ class Simplifier:
         value = self.values.value
         for o in srcs:
             if type(o) is Reg:
-                if o.num != ZERO and not value[o.num]:
+                if o.num != ZERO and value[o.num] == OPAQUE:
                     stamps.append((self.at_block, self.written.get(o.num, -1)))
             elif type(o) is Mem or (type(o) is Const and not self.steady(o)):
                 return None
@@ -451,9 +470,8 @@ def _joined(inner: Reg, outer: Reg) -> int:
     return inner.flags ^ outer.flags if outer.file in ("P", "UP") else outer.flags
 
 
-def simplify(unit: Unit, ctx: Context) -> None:
+def simplify(f: Function, a: Analyses) -> None:
     """The pass."""
     from stages.optimize.rules import RULES
 
-    for f in unit.functions:
-        Simplifier(f, ctx, RULES).run()
+    Simplifier(f, a.ctx, RULES, a.values).run()

@@ -21,15 +21,15 @@ from ir_format import isa
 from ir_format.features import has
 from ir_format.flow import Cfg, build_cfg
 from ir_format.isa import facts
-from ir_format.model import NEG, NOT_PT, PSEUDO, PT, RZ, RZ2, Block, Function, Imm, Inst, Operand, Reg, Unit, label
+from ir_format.model import NEG, NOT_PT, PSEUDO, PT, RZ, RZ2, Block, Function, Imm, Inst, Operand, Reg, label
 from ir_format.rename import duplicate
+from stages.optimize.analyses import NOTHING, Analyses
 from stages.optimize.branches import merge_blocks
 from stages.optimize.dce import remove_dead_code
 from stages.optimize.fold import TURNED, inverted, value_of
 from stages.optimize.induction import Count, count_of, fold_steps, rounds, signed_word, start_of
 from stages.optimize.licm import hoist_invariants
 from stages.optimize.loops import find_loops, has_loops
-from stages.optimize.webs import split_webs
 from stages.plumbing.runner import Context
 
 #: (instructions of the body beside the counter and the test, most rounds that are unrolled for good): measured on ptxas, in between by straight lines of their product.
@@ -74,31 +74,31 @@ _TOWARDS: Final = frozenset((("LT", True), ("LE", True), ("GT", False), ("GE", F
 _OR: Final = 0xFC  # a | b
 
 
-def unroll_loops(unit: Unit, ctx: Context) -> None:
+def unroll_loops(f: Function, a: Analyses) -> None:
     """The pass."""
-    for f in unit.functions:
-        for _ in range(_ROUNDS):
-            if not has_loops(f) or not _Unroller(f, ctx).run():
-                break
-            _clean(unit, f, ctx)
+    for _ in range(_ROUNDS):
+        if not has_loops(f) or not _Unroller(f, a.ctx).run():
+            break
+        a.keep(NOTHING)
+        _clean(f, a)
 
 
-def _clean(unit: Unit, f: Function, ctx: Context) -> None:
+def _clean(f: Function, a: Analyses) -> None:
     """Part the copies' registers, fold what is known now."""
     from stages.optimize.simplify import simplify
 
-    part = Unit(unit.name, unit.kind)
-    part.functions = [f]
-    part.attrs = unit.attrs
     merge_blocks(f)
-    split_webs(part, ctx)
-    remove_dead_code(part, ctx)  # the tests between the rounds
+    a.enter_ssa()
+    assert a.webs is not None
+    remove_dead_code(f, a)  # the tests between the rounds
     for b in f.blocks:
-        if fold_steps(b):
-            ctx.count("blocks with steps folded")
-    simplify(part, ctx)
-    remove_dead_code(part, ctx)
-    hoist_invariants(part, ctx)  # out of what was the loop around
+        if fold_steps(b, a.webs):
+            a.ctx.count("blocks with steps folded")
+    simplify(f, a)
+    remove_dead_code(f, a)
+    a.leave_ssa()
+    hoist_invariants(f, a)  # out of what was the loop around
+    a.keep(NOTHING)
 
 
 def limit_whole(body: int) -> int:

@@ -9,10 +9,21 @@ from __future__ import annotations
 
 from typing import Final
 
-from ir_format.flow import Liveness, build_cfg, dominators, is_guarded, liveness, operand_regs, read_regs, written_regs
+from ir_format.flow import (
+    Cfg,
+    Liveness,
+    build_cfg,
+    dominators,
+    is_guarded,
+    liveness,
+    operand_regs,
+    read_regs,
+    written_regs,
+)
 from ir_format.isa import facts
 from ir_format.isa.sregs import STEADY
 from ir_format.model import ZERO, Function, Imm, Inst, Operand, Reg
+from stages.optimize.ssa.webs import Webs, has_ties
 from stages.plumbing.runner import Context
 
 Cell = tuple[int, int]  # (virtual register, component)
@@ -24,8 +35,13 @@ _SPECIAL: Final = facts.having("sreg")
 
 def is_pure(inst: Inst) -> bool:
     """Whether the instruction only computes its destinations from its sources."""
+    return not inst.uses and computes(inst)
+
+
+def computes(inst: Inst) -> bool:
+    """As :func:`is_pure`, whatever is in ``uses``: in SSA form the old values of a guarded write."""
     if inst.op in PURE:
-        return not inst.uses and not inst.defs and not (inst.attrs and "frame" in inst.attrs)
+        return not inst.defs and not (inst.attrs and "frame" in inst.attrs)
     if inst.op in _SPECIAL:
         return str(getattr(inst.srcs[0], "name", "")).startswith(STEADY)
     return False
@@ -51,14 +67,23 @@ def live_now(func: Function, ctx: Context) -> Liveness:
     return live
 
 
-class Values:
-    """The value registers of a function at one moment. ``value[v]`` is 1 for a value; ``defs`` maps a cell of a value to its instruction;
-    ``uses`` counts the operands that read a cell. ``order``: block positions so that a dominator comes before what it dominates."""
+#: What ``Values.value`` says of a register: written anywhere; a value that may live longer than it does; a value whose register others use (:class:`Webs`).
+OPAQUE, FREE, SHARED = 0, 1, 2
 
-    def __init__(self, func: Function) -> None:
+
+class Values:
+    """The value registers of a function at one moment. ``value[v]``: OPAQUE, FREE or SHARED; ``web[v]``: what its web is named by; ``defs`` maps a cell of a value to
+    its unguarded instruction; ``uses`` counts the operands that read a cell."""
+
+    def __init__(
+        self, func: Function, webs: Webs | None = None, cfg: Cfg | None = None, idom: list[int] | None = None
+    ) -> None:
         self.func = func
-        self.cfg = build_cfg(func)
-        self.idom = dominators(self.cfg)
+        self.cfg = build_cfg(func) if cfg is None else cfg
+        self.idom = dominators(self.cfg) if idom is None else idom
+        self.web = list(range(len(func.vregs)))
+        if webs is not None:
+            self.web[: webs.count] = webs.top
         self.children: list[list[int]] = [[] for _ in func.blocks]
         for pos in self.cfg.rpo[1:]:
             self.children[self.idom[pos]].append(pos)
@@ -97,38 +122,52 @@ class Values:
     def _scan(self) -> None:
         value, defs, place, uses = self.value, self.defs, self.place, self.uses
         vregs = self.func.vregs
+        web = self.web
+        for n in range(len(vregs)):
+            if web[n] != n:
+                value[n] = value[web[n]] = SHARED
         for n, v in enumerate(vregs):
             if v.fixed >= 0:
-                value[n] = 0
+                value[n] = OPAQUE
         blocks = self.func.blocks
         early: list[tuple[Cell, int]] = []  # what a block reads before it is written there or anywhere, and the block
         for pos in self.cfg.rpo:
             for inst in blocks[pos].insts:
+                phi = inst.op == "PHI"
                 for r in read_regs(inst):
                     num, sub, width = r.num, r.sub, r.width
                     for c in (sub,) if width == 1 else range(sub, sub + width):
                         cell = num, c
                         uses[cell] = uses.get(cell, 0) + 1
-                        if place.get(cell) != pos:
+                        if not phi and place.get(cell) != pos:
                             early.append((cell, pos))
                 written = written_regs(inst)
                 if written and is_guarded(inst):
                     for r in written:
-                        value[r.num] = 0
+                        if value[r.num] == SHARED and has_ties(inst):
+                            for c in range(r.sub, r.sub + r.width):
+                                place[r.num, c] = pos
+                        else:
+                            value[r.num] = OPAQUE
                     continue
                 for r in written:
                     num, sub = r.num, r.sub
                     for c in range(sub, sub + r.width):
                         cell = num, c
                         if cell in defs:
-                            value[num] = 0
+                            value[num] = OPAQUE
                         defs[cell] = inst
                         place[cell] = pos
         for cell, pos in early:
             if value[cell[0]]:
                 at = place.get(cell)
                 if at is None or at == pos or not self.dominates(at, pos):
-                    value[cell[0]] = 0
+                    value[cell[0]] = OPAQUE
+
+    def new_register(self) -> None:
+        """A register was added to the function, which is written once."""
+        self.web.append(len(self.value))
+        self.value.append(FREE)
 
     def is_value(self, r: Reg) -> bool:
         """Whether the operand is RZ, PT or a value."""

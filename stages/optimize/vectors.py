@@ -12,8 +12,9 @@ from typing import Final
 from ir_format import isa
 from ir_format.flow import is_guarded, written_regs
 from ir_format.isa import facts
-from ir_format.model import ZERO, Function, Inst, Mem, Reg, Unit
+from ir_format.model import ZERO, Function, Inst, Mem, Reg
 from stages.analysis.dependences import WALLS, fences
+from stages.optimize.analyses import Analyses
 from stages.optimize.bits import known_bits
 from stages.optimize.dce import remove_dead_code
 from stages.optimize.simplify import Simplifier
@@ -27,17 +28,13 @@ _SHIFT: Final = {"": 0, "X4": 2, "X8": 3, "X16": 4}
 Found = tuple[int, int, Inst]  # offset, place, load
 
 
-def join_loads(unit: Unit, ctx: Context) -> None:
+def join_loads(f: Function, a: Analyses) -> None:
     """The pass."""
-    for f in unit.functions:
-        if any(sum(i.op == "LDS" for i in b.insts) > 1 for b in f.blocks) and _Joiner(f, ctx).run():
-            from stages.optimize.rules import RULES
+    if any(sum(i.op == "LDS" for i in b.insts) > 1 for b in f.blocks) and _Joiner(f, a.ctx).run():
+        from stages.optimize.rules import RULES
 
-            part = Unit(unit.name, unit.kind)
-            part.functions = [f]
-            part.attrs = unit.attrs
-            Simplifier(f, ctx, RULES).run()  # readers take the words from where they are
-            remove_dead_code(part, ctx)
+        Simplifier(f, a.ctx, RULES).run()  # readers take the words from where they are
+        remove_dead_code(f, a)
 
 
 class _Joiner:

@@ -135,9 +135,9 @@ def _sum_at(s: Simplifier, i: Inst) -> Sum | None:
     if terms is None:
         return None
     pair = d._replace(sub=d.sub - 1, width=2)
-    loose = {o.num for t in terms for o in (t.lo, t.hi) if type(o) is Reg and o.num != ZERO and not s.steady(o)} | {
-        d.num
-    }
+    web = s.values.web
+    loose = {web[o.num] for t in terms for o in (t.lo, t.hi) if type(o) is Reg and o.num != ZERO and not s.steady(o)}
+    loose.add(web[d.num])
     insts, at = s.here
     for n in range(at - 1, max(-1, at - _WINDOW), -1):
         x = insts[n]
@@ -145,7 +145,7 @@ def _sum_at(s: Simplifier, i: Inst) -> Sum | None:
             return Sum(pair, low, *terms)
         if id(x) in s.retired:
             continue
-        if any(r.num in loose for r in written_regs(x)) or any(
+        if any(web[r.num] in loose for r in written_regs(x)) or any(
             r.num == d.num and r.sub <= pair.sub < r.sub + r.width for r in read_regs(x)
         ):
             return None
@@ -279,7 +279,7 @@ def fuse_three(s: Simplifier, i: Inst) -> Inst | None:
         if low is None or high is None:
             continue
         s.func.vregs.append(VReg("P", 1))
-        v.value.append(1)
+        v.new_register()
         s.remake(got.low, low)
         v.defs[(second.num, 0)] = got.low
         v.place[(second.num, 0)] = s.at_block

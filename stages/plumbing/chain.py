@@ -37,6 +37,12 @@ def _optimize_passes() -> Sequence[Pass]:
     return PASSES
 
 
+def _optimize_finish() -> Callable[[Unit, Context], None]:
+    from stages.optimize.manager import finish
+
+    return finish
+
+
 def _regalloc_passes() -> Sequence[Pass]:
     import stages.regalloc.allocate
     import stages.regalloc.slots  # noqa: F401 - warm
@@ -59,7 +65,7 @@ def _encode_passes() -> Sequence[Pass]:
 
 
 LOWER = Stage("lower", "ptx", "ori", tuple, _lower_begin, _lower_module)
-OPTIMIZE = Stage("optimize", "ori", "ori", _optimize_passes)
+OPTIMIZE = Stage("optimize", "ori", "ori", _optimize_passes, finish=_optimize_finish)
 REGALLOC = Stage("regalloc", "ori", "allocated", _regalloc_passes, knobs={"allocator": ("greedy", "naive")})
 SCHEDULE = Stage(
     "schedule",

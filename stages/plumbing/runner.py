@@ -85,7 +85,8 @@ class Stage(Record, frozen=True):
     """A stage of the chain. ``passes`` is a function, so that the code of a stage is imported only when it runs.
 
     ``begin`` turns the record that was read into the unit that the passes work on (`lower`: PTX unit to Ori unit);
-    ``module`` does so for the module record. ``knobs`` holds the stage's own options (:attr:`Flags.extra`), each with
+    ``module`` does so for the module record. ``finish`` follows the passes, whichever of them ran.
+    ``knobs`` holds the stage's own options (:attr:`Flags.extra`), each with
     the values that it takes. ``renamed`` maps former names of passes to their names; the command line takes both.
     """
 
@@ -97,6 +98,7 @@ class Stage(Record, frozen=True):
     module: Callable[[], Callable[[Any, Header], Module]] | None = None
     knobs: dict[str, tuple[str, ...]] = fresh(default_factory=dict)
     renamed: dict[str, str] = fresh(default_factory=dict)
+    finish: Callable[[], Callable[[Unit, Context], None]] | None = None
 
 
 def check_knobs(stage: Stage, flags: Flags) -> None:
@@ -159,6 +161,8 @@ def run_unit(stage: Stage, passes: Sequence[Pass], source: Any, ctx: Context) ->
                 from ir_format.text import print_unit
 
                 sys.stderr.write(f"# after {stage.name}/{p.name}\n{print_unit(unit, ctx.header.level)}")
+        if stage.finish is not None:
+            stage.finish()(unit, ctx)
         if ctx.flags.verify:
             from ir_format.verify import verify_unit
 

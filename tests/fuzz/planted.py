@@ -61,7 +61,7 @@ ERRORS: Final = (
     _error("the upper word of folded steps", "stages.optimize.induction:fold_steps", "if same and untouched and", "if same and"),
     _error("any uniform register made again", "stages.optimize.remat:_Finder._lasts", 'if made is None or made.op not in ("ULDC", "LDCU", "S2UR") or not is_pure(made) or read_regs(made):', "if made is None:", "return self.together()", "return True"),
     _error("uniform registers where parts do not meet", "stages.optimize.uniform:parts_meet", "return False", "return True"),
-    _error("a sum over a write of a term", "stages.optimize.wide:_sum_at", "if any(r.num in loose for r in written_regs(x)) or any", "if any"),
+    _error("a sum over a write of a term", "stages.optimize.wide:_sum_at", "if any(web[r.num] in loose for r in written_regs(x)) or any", "if any"),
     _error("a sign taken for zeros", "stages.optimize.wide:_extended", 'return ("WIDE",), source', 'return ("WIDE", "U32"), source'),
     _error("the field of IADD.64", "stages.optimize.wide:fuse_pair", "if not -(1 << 31) <= (b.value ^ 1 << 63) - (1 << 63) < 1 << 31:", "if b.value >> 32:"),
     _error("halves shifted by different amounts", "stages.optimize.wide:_shifted_pair", " or s.known(shift.srcs[1]) != n", ""),

@@ -9,6 +9,7 @@ import pytest
 from ir_format.flow import build_cfg, loops
 from ir_format.model import Block, Imm, Inst, Mem, Reg, Unit
 from stages.optimize.induction import Count, fold_steps, rounds
+from stages.optimize.ssa.webs import Webs
 from stages.optimize.unroll import factor, limit_whole
 from tests.optimize.loop_kernels import SMS, differences
 from tests.optimize.test_loops_licm import in_loops, ops, optimized
@@ -332,7 +333,7 @@ def test_steps_fold() -> None:
         return Inst("IADD3", (), (Reg("R", d), PT, PT), (Reg("R", s), Imm("I", by & 0xFFFFFFFF), RZ, NOT_PT, NOT_PT))
 
     b = Block(0, [add(1, 0, 4), add(2, 1, 4), add(3, 2, -20), add(0, 3, 1), add(4, 2, 8), add(5, 4, 8)])
-    assert fold_steps(b) == 4
+    assert fold_steps(b, Webs([0, 1, 2, 3, 4, 5], 6)) == 4
     assert [(i.srcs[0].num, i.srcs[1].value) for i in b.insts] == [
         (0, 4),
         (0, 8),

@@ -1,0 +1,88 @@
+"""What passes know of a function: computed when it is asked for, kept until a pass changes what it rests on."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ir_format.flow import Cfg, Liveness, build_cfg, dominators, liveness
+from ir_format.model import Function, Unit
+from stages.optimize.ssa.construct import enter
+from stages.optimize.ssa.destruct import leave
+from stages.optimize.ssa.webs import Webs
+from stages.optimize.values import Values
+from stages.plumbing.runner import Context
+
+#: Names of the analyses, as passes declare that they keep them, and those that each rests on.
+RESTS_ON: Final = {"cfg": (), "idom": ("cfg",), "live": ("cfg",), "values": ("cfg", "idom")}
+NOTHING: Final[frozenset[str]] = frozenset()
+FLOW: Final = frozenset(("cfg", "idom"))
+ALL: Final = frozenset(RESTS_ON)
+
+
+class Analyses:
+    """The analyses of one function. ``webs``: what SSA form knows, None outside of it."""
+
+    __slots__ = ("_cfg", "_idom", "_live", "_values", "ctx", "f", "unit", "webs")
+
+    def __init__(self, f: Function, unit: Unit, ctx: Context) -> None:
+        self.f = f
+        self.unit = unit
+        self.ctx = ctx
+        self.webs: Webs | None = None
+        self._cfg: Cfg | None = None
+        self._idom: list[int] | None = None
+        self._live: Liveness | None = None
+        self._values: Values | None = None
+
+    @property
+    def cfg(self) -> Cfg:
+        """The control-flow graph."""
+        if self._cfg is None:
+            self._cfg = build_cfg(self.f)
+        return self._cfg
+
+    @property
+    def idom(self) -> list[int]:
+        """Immediate dominators by block position."""
+        if self._idom is None:
+            self._idom = dominators(self.cfg)
+        return self._idom
+
+    @property
+    def live(self) -> Liveness:
+        """Live cells at block boundaries; outside SSA form."""
+        assert self.webs is None
+        if self._live is None:
+            self._live = liveness(self.f, self.cfg)
+        return self._live
+
+    @property
+    def values(self) -> Values:
+        """Which registers are values, their definitions, how often they are read."""
+        if self._values is None:
+            self._values = Values(self.f, self.webs, self.cfg, self.idom)
+        return self._values
+
+    def keep(self, kept: frozenset[str]) -> None:
+        """The function was changed, but not what these analyses say."""
+        if "cfg" not in kept:
+            self._cfg = None
+        if "idom" not in kept:
+            self._idom = None
+        if "live" not in kept:
+            self._live = None
+        if "values" not in kept:
+            self._values = None
+
+    def enter_ssa(self) -> None:
+        """Bring the function into SSA form if it is not."""
+        if self.webs is None:
+            self.webs = enter(self.f, self.cfg, self.idom, self.ctx)
+            self.keep(FLOW)
+
+    def leave_ssa(self) -> None:
+        """Bring it out of SSA form if it is in it."""
+        if self.webs is not None:
+            leave(self.f, self.webs)
+            self.webs = None
+            self.keep(FLOW)

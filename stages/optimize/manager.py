@@ -1,0 +1,87 @@
+"""Running the passes: each says what it works on and what it keeps; the form it needs and the analyses it asks for are made for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ir_format.model import Function, Unit
+from ir_format.record import Record
+from stages.optimize.analyses import NOTHING, Analyses
+from stages.plumbing.runner import Context, Pass
+
+
+class FunctionPass(Record, frozen=True):
+    """A pass over one function. ``ssa``: whether it works on SSA form (:mod:`stages.optimize.ssa`) or on registers. ``keeps``: analyses that are right after it."""
+
+    name: str
+    run: Callable[[Function, Analyses], object]
+    ssa: bool = False
+    keeps: frozenset[str] = NOTHING
+    min_opt: int = 1
+
+    def over(self, unit: Unit, ctx: Context) -> None:
+        """Run it over all functions of a unit."""
+        for f in unit.functions:
+            a = analyses(f, unit, ctx)
+            if self.ssa:
+                a.enter_ssa()
+            else:
+                a.leave_ssa()
+            self.run(f, a)
+            a.keep(self.keeps)
+
+    def row(self) -> Pass:
+        """The row of the stage's table."""
+        return Pass(self.name, self.over, self.min_opt)
+
+
+class UnitPass(Record, frozen=True):
+    """A pass that looks at all functions of a unit at once."""
+
+    name: str
+    run: Callable[[Unit, Context], object]
+    ssa: bool = False
+    keeps: frozenset[str] = NOTHING
+    min_opt: int = 1
+
+    def over(self, unit: Unit, ctx: Context) -> None:
+        """Run it."""
+        known = [analyses(f, unit, ctx) for f in unit.functions]
+        for a in known:
+            if self.ssa:
+                a.enter_ssa()
+            else:
+                a.leave_ssa()
+        self.run(unit, ctx)
+        for a in known:
+            a.keep(self.keeps)
+
+    def row(self) -> Pass:
+        """The row of the stage's table."""
+        return Pass(self.name, self.over, self.min_opt)
+
+
+class _State:
+    """The analyses of the unit at hand."""
+
+    def __init__(self, unit: Unit) -> None:
+        self.unit = unit
+        self.of: dict[int, Analyses] = {}
+
+
+def analyses(f: Function, unit: Unit, ctx: Context) -> Analyses:
+    """What is known of a function of the unit at hand."""
+    state = ctx.kept.get("optimize")
+    if not isinstance(state, _State) or state.unit is not unit:
+        state = ctx.kept["optimize"] = _State(unit)
+    got = state.of.get(id(f))
+    if got is None or got.f is not f:
+        got = state.of[id(f)] = Analyses(f, unit, ctx)
+    return got
+
+
+def finish(unit: Unit, ctx: Context) -> None:
+    """Whatever passes ran: the unit leaves as level `ori` is documented."""
+    for f in unit.functions:
+        analyses(f, unit, ctx).leave_ssa()
+    ctx.kept.pop("optimize", None)

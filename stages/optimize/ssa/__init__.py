@@ -1,0 +1,1 @@
+"""SSA form: construction, what is known of it, destruction."""
