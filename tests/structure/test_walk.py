@@ -100,9 +100,8 @@ def test_an_instruction_without_facts_does_not_load(copy: Path) -> None:
 def test_a_pass_is_a_file_and_a_line(copy: Path) -> None:
     """A pass that counts instructions is listed, runs, and can be asked for alone."""
     (copy / "stages/optimize/census.py").write_text(
-        '"""Counts instructions. Pre, post: anything."""\n\n\ndef census(unit, ctx):\n    """The pass."""\n    for f '
-        "in unit.functions:\n"
-        '        ctx.count("instructions seen", sum(len(b.insts) for b in f.blocks))\n'
+        '"""Counts instructions. Pre, post: anything."""\n\n\ndef census(f, a):\n    """The pass."""\n'
+        '    a.ctx.count("instructions seen", sum(len(b.insts) for b in f.blocks))\n'
     )
     path = copy / "stages/optimize/passes.py"
     text = path.read_text()
@@ -111,7 +110,7 @@ def test_a_pass_is_a_file_and_a_line(copy: Path) -> None:
             "from stages.plumbing.runner import Pass\n",
             "from stages.optimize.census import census\nfrom stages.plumbing.runner import Pass\n",
             1,
-        ).replace("PASSES: tuple[Pass, ...] = (\n", 'PASSES: tuple[Pass, ...] = (\n    Pass("census", census),\n', 1)
+        ).replace("UnitPass, ...] = (\n", 'UnitPass, ...] = (\n    FunctionPass("census", census),\n', 1)
     )
     (copy / "k.ptx").write_text(SAXPY.read_text())
     run(copy, "-m", "orchestrator", "k.ptx", "-arch", "sm_120", "--save-temps", "T", "-o", "k.cubin")
