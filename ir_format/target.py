@@ -1,8 +1,8 @@
 """The target record: everything that differs from one SM to the next, as data.
 
-Provenance of the numbers is *measured* unless a comment says otherwise: read off the output of ptxas 13.0.88 for all 23
-targets (cubins dumped byte by byte, kernels that read one special value each). Documented: from the PTX manual.
-Guessed: neither.
+Provenance of the numbers is *measured* unless a comment says otherwise: read off the output of ptxas 13.0.88 for 23
+targets and of 13.5.37 for sm_107, 107a and 107f (cubins dumped byte by byte, kernels that read one special value each).
+Documented: from the PTX manual. Guessed: neither.
 
 Offsets and sizes are bytes. An offset of :data:`ABSENT` means that the target has no such slot: the comment names what
 replaces it.
@@ -176,6 +176,7 @@ _SM_100: Final = replace(
     vrc_record=True,
 )  # fmt: skip
 _SM_103: Final = replace(_SM_100, name="sm_103", sm=103, min_ptx=(8, 8))
+_SM_107: Final = replace(_SM_100, name="sm_107", sm=107, min_ptx=(9, 4))
 _SM_110: Final = replace(
     _SM_103, name="sm_110", sm=110, family=110, min_ptx=(9, 0), reserved_smem_war=0x80, max_warps=48, max_ctas=24
 )
@@ -196,10 +197,14 @@ _BASES: Final = (
     _SM_90,
     _SM_100,
     _SM_103,
+    _SM_107,
     _SM_110,
     _SM_120,
     _SM_121,
 )
+
+# The SMs in the order in which ptxas 13.5's --list-arch prints them (measured).
+LISTED: Final = (75, 80, 86, 87, 88, 89, 90, 100, 110, 103, 120, 121, 107)
 
 # Suffixed targets: (base SM, suffix) -> min_ptx.
 _SUFFIXED: Final = {
@@ -208,6 +213,8 @@ _SUFFIXED: Final = {
     (100, "f"): (8, 8),
     (103, "a"): (8, 8),
     (103, "f"): (8, 8),
+    (107, "a"): (9, 4),
+    (107, "f"): (9, 4),
     (110, "a"): (9, 0),
     (110, "f"): (9, 0),
     (120, "a"): (8, 7),
@@ -231,7 +238,7 @@ def _all() -> dict[str, Target]:
 
 @cache
 def targets() -> dict[str, Target]:
-    """All 23 targets by name (``sm_75`` ... ``sm_121f``), in ascending order."""
+    """All 26 targets by name (``sm_75`` ... ``sm_121f``), in ascending order."""
     return _all()
 
 

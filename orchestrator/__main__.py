@@ -24,7 +24,7 @@ def main() -> None:
 
 def _run(argv: list[str]) -> int:
     from orchestrator.conflicts import UsageError
-    from orchestrator.options import read
+    from orchestrator.options import read, release_of
 
     try:
         cl = read(argv)
@@ -35,18 +35,23 @@ def _run(argv: list[str]) -> int:
         from stages.plumbing.console import set_tool_name
 
         set_tool_name(cl.values["tool-name"])
+    stands_for = release_of(cl)
     if cl.flag("version"):
         from stages.plumbing.runner import VERSION
 
         # The last line is what callers of ptxas read from it (Triton "release N.N", XLA "VN.N.N"): the release whose PTX and cubins these are.
         sys.stdout.write(
-            f"orias: an open PTX optimizing assembler\nVersion {VERSION}\nIn place of: Cuda compilation tools, release 13.0, V13.0.88\n"
+            f"orias: an open PTX optimizing assembler\nVersion {VERSION}\n"
+            f"In place of: Cuda compilation tools, release {stands_for.name}, {stands_for.build}\n"
         )
     elif cl.flag("list-version"):
-        from stages.parse.targets import VERSIONS
+        from ir_format.release import PTX_VERSIONS
 
-        ordered = sorted(VERSIONS, key=lambda v: tuple(map(int, v.split("."))))
-        sys.stdout.write("".join(f"{v}\n" for v in ordered))
+        sys.stdout.write("".join(f"{v[0]}.{v[1]}\n" for v in PTX_VERSIONS if v <= stands_for.newest))
+    elif cl.flag("list-arch"):
+        from ir_format.target import LISTED
+
+        sys.stdout.write("".join(f"{sm}\n" for sm in LISTED))
     elif cl.flag("help") or not (cl.inputs or cl.lists.get("input-as-string") or "start-from" in cl.values):
         from orchestrator.help import usage
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from ir_format.diag import Diagnostic
+from ir_format.release import DEFAULT
 
 if TYPE_CHECKING:
     from orchestrator.options import CommandLine
@@ -45,6 +46,11 @@ _NOT_BELOW: Final = (
     ("sw200764156", 999, "Conflicting options -arch={target} and --{name} specified, ignoring --{name} option"),
 )
 _NEEDS: Final = (
+    (
+        "enable-func-clone-sc",
+        "compile-only",
+        "Option '--enable-func-clone-sc' requires option '--compile-only'; ignoring since latter is not specified",
+    ),
     (
         "compiler-stats-file",
         "compiler-stats",
@@ -123,6 +129,14 @@ def settle(cl: CommandLine) -> None:
         warn(
             "Option suppress-debug-info requires option device-debug or lineinfo; ignoring since latter is not specified"
         )
+    if "verbose2" in has:
+        has["verbose"] = "1"
+    if "position-independent-code" in has and has.get("release", DEFAULT) != "13.0":
+        del has["position-independent-code"]
+        if "suppress-position-independent-code-warning" not in has:
+            warn(
+                "'--position-independent-code' is a deprecated option and is no longer functional. It will be removed in a future release"
+            )
     _for_target(cl, warn)
     if "fast-compile" in has and "compile-only" in has:
         lose("fast-compile", "'--compile-only' and '--fast-compile'", "'--fast-compile'")
@@ -146,6 +160,9 @@ def _for_target(cl: CommandLine, warn: Callable[[str], None]) -> None:
     has = cl.values
     target = has.get("gpu-name", "sm_75")
     sm = int("".join([c for c in target if c.isdigit()]))
+    if "gno-fabric-access-check" in has and sm < 100:
+        text = f"Command line option '--gno-fabric-access-check' not supported for '.target {target}', will be ignored"
+        cl.messages.append(Diagnostic("info", text))
     for name, first, text in _NOT_BELOW:
         if name in has and sm < first:
             del has[name]

@@ -1,6 +1,6 @@
 """The command line of `orias`: ptxas's spelling, one row per option, one generic reader.
 
-Grammar (measured on ptxas 13.0): long names with ``--``, short names with ``-``, exact match; a value is the next word or follows ``=``;
+Grammar (measured on ptxas 13.0 and 13.5): long names with ``--``, short names with ``-``, exact match; a value is the next word or follows ``=``;
 those of -O and -m may be glued (``-O3``, ``-m64``), that of -O alone must be or follow ``=``; flags take none; a repeated scalar warns and the last one
 wins. Options beyond ptxas's own are in the last group and have long names only.
 """
@@ -13,6 +13,7 @@ from typing import Final
 from ir_format.diag import Diagnostic
 from ir_format.model import AttrValue
 from ir_format.record import NamedTuple, Record, fresh
+from ir_format.release import DEFAULT, RELEASES, Release
 from ir_format.target import targets
 from orchestrator.conflicts import FAST, UsageError, settle
 
@@ -20,7 +21,7 @@ from orchestrator.conflicts import FAST, UsageError, settle
 class Option(NamedTuple):
     """``kind``: flag, str, int, bool (true|false), list (comma list), level (-O). ``effect``: ``use`` (acts here), ``ok`` (asks for what orias does anyway, or for what
     changes no code of ptxas's that was seen), ``none`` (changes ptxas's code and not ours: said once), ``refuse`` (not supported yet: refused by name).
-    ``values``: all that are defined. ``idle``: values of a ``none`` option that change nothing in ptxas's code either."""
+    ``values``: all that are defined. ``idle``: values of a ``none`` option that change nothing in ptxas's code either. ``since``: the first release that has it."""
 
     long: str
     short: str
@@ -29,6 +30,7 @@ class Option(NamedTuple):
     help: str
     values: tuple[str, ...] = ()
     idle: tuple[str, ...] = ()
+    since: str = ""
 
 
 _OFF: Final = ("false",)
@@ -48,6 +50,7 @@ GROUPS: Final[tuple[tuple[str, tuple[Option, ...]], ...]] = (
         Option("help", "h", "flag", "use", "print this and stop"),
         Option("version", "V", "flag", "use", "print the version and stop"),
         Option("list-version", "version-ls", "flag", "use", "list the PTX versions and stop"),
+        Option("list-arch", "arch-ls", "flag", "use", "list the SMs and stop", since="13.5"),
     )),
     ("Code", (
         Option("opt-level", "O", "level", "use", "optimization level: 0, 1, 2 and more (default 3)"),
@@ -65,6 +68,7 @@ GROUPS: Final[tuple[tuple[str, tuple[Option, ...]], ...]] = (
         Option("make-errors-visible-at-exit", "make-errors-visible-at-exit", "flag", "use", "error barrier at exit"),
         Option("legacy-bar-warp-wide-behavior", "legacy-bar-warp-wide-behavior", "flag", "use", "ignored for .target sm_70 and higher; refused for older ones"),
         Option("gno-tensor-memory-access-check", "gno-tmem-access-check", "flag", "use", "no tensor memory checks are made"),
+        Option("gno-fabric-access-check", "gno-fabric-access-check", "flag", "use", "no checks of fabric operations are made", since="13.5"),
         Option("g-tensor-memory-access-check", "g-tmem-access-check", "flag", "use", "ignored for targets without tensor memory; refused for the others"),
         Option("preserve-relocs", "preserve-relocs", "flag", "use", "nothing from sm_90 on, as in ptxas, with its warning; refused below"),
         Option("blocks-are-clusters", "blocks-are-clusters", "bool", "use", "as the directive .blocksareclusters in every kernel; from sm_90 on"),
@@ -75,6 +79,7 @@ GROUPS: Final[tuple[tuple[str, tuple[Option, ...]], ...]] = (
         Option("suppress-debug-info", "suppress-debug-info", "flag", "use", "write no line tables and debug sections"),
         Option("compiler-annotations", "annotate", "flag", "use", "note the numbers of instructions and registers"),
         Option("verbose", "v", "flag", "use", "print resources of every kernel"),
+        Option("verbose2", "v2", "flag", "use", "as --verbose", since="13.5"),
         Option("warning-as-error", "Werror", "flag", "use", "treat warnings as errors"),
         Option("disable-warnings", "w", "flag", "use", "print no warnings"),
         Option("warn-on-spills", "warn-spills", "flag", "use", "warn when registers are spilled"),
@@ -83,6 +88,7 @@ GROUPS: Final[tuple[tuple[str, tuple[Option, ...]], ...]] = (
         Option("suppress-async-bulk-multicast-advisory-warning", "suppress-async-bulk-multicast-advisory-warning", "flag", "use", "no advice on .multicast::cluster"),
         Option("suppress-sparse-mma-advisory-info", "suppress-sparse-mma-advisory-info", "flag", "use", "no advice on mma.sp"),
         Option("suppress-stack-size-warning", "suppress-stack-size-warning", "flag", "use", "no warning where the stack's size is not known"),
+        Option("suppress-position-independent-code-warning", "suppress-position-independent-code-warning", "flag", "use", "no warning about --position-independent-code", since="13.5"),
         Option("suppress-double-demote-warning", "suppress-double-demote-warning", "flag", "ok", "no target of today demotes doubles"),
         Option("tool-name", "tool-name", "str", "use", "the name in front of messages (default ptxas)"),
     )),
@@ -93,7 +99,7 @@ GROUPS: Final[tuple[tuple[str, tuple[Option, ...]], ...]] = (
         Option("allow-expensive-optimizations", "allow-expensive-optimizations", "bool", "ok", ""),
         Option("abi-compile", "", "str", "ok", "yes"),
         Option("cimm", "cimm", "flag", "ok", ""),
-        Option("cuda-api-version", "cuda-api-version", "str", "ok", "13.0"),
+        Option("cuda-api-version", "cuda-api-version", "str", "ok", "13.0 to the release's own"),
         Option("device-stack-protector-frame-size-threshold", "", "int", "ok", "orias makes no stack canaries"),
         Option("disable-fast-video-emulation", "disable-fast-video-emulation", "bool", "ok", ""),
         Option("dont-reserve-null-pointer", "dont-reserve-null-pointer", "flag", "ok", ""),
@@ -125,6 +131,7 @@ GROUPS: Final[tuple[tuple[str, tuple[Option, ...]], ...]] = (
         Option("optimize-float-atomics", "opt-fp-atomics", "flag", "none", "atomics stay one for each thread"),
         Option("position-independent-code", "pic", "bool", "none", "whole programs are position-independent anyway; objects are not", (), _OFF),
         Option("device-stack-protector", "device-stack-protector", "bool", "none", "no stack canaries are made", (), _OFF),
+        Option("enable-func-clone-sc", "enable-func-clone-sc", "bool", "none", "functions of objects are not cloned", (), _OFF, "13.5"),
         Option("assume-extern-functions-do-not-sync", "assume-extern-functions-do-not-sync", "bool", "none", "", (), _OFF),
         Option("cloning", "cloning", "str", "none", "helpers are always cloned into kernels", ("yes", "no"), ("yes",)),
         Option("disable-smem-reservation", "disable-smem-reservation", "bool", "none", "the reserved bytes of shared memory stay reserved", (), _OFF),
@@ -161,6 +168,7 @@ GROUPS: Final[tuple[tuple[str, tuple[Option, ...]], ...]] = (
         Option("stop-after", "stop-after", "str", "use", "stop after this stage and write its stream"),
         Option("stage-timeout", "stage-timeout", "int", "use", "seconds without progress after which a stage is killed (default 600)"),
         Option("stage-option", "stage-option", "str", "use", "NAME:KEY=VALUE for a stage (skip, only, limit, stop-after, dump-after, verify...); may be repeated"),
+        Option("release", "release", "str", "use", "stand in for ptxas of this release, 13.0 or 13.5 (default 13.5); also by ORIAS_RELEASE", tuple(RELEASES)),
         Option("accept-newer-ptx", "accept-newer-ptx", "flag", "use", "take a newer .version, and a NUL at the text's end, with a warning; also by ORIAS_ACCEPT_NEWER_PTX=1"),
         Option("explain", "explain", "flag", "use", "show the source line and a hint under each diagnostic"),
         Option("time", "time", "flag", "use", "print where the time went"),
@@ -236,10 +244,15 @@ def read(argv: list[str]) -> CommandLine:
         "0",
     ):  # build tools hand options of their own to ptxas only
         cl.values["accept-newer-ptx"] = "1"
+    given = os.environ.get("ORIAS_RELEASE", "")
+    if given:
+        _check(_LONG["release"], given)
+        cl.values["release"] = given
     _read(argv, cl, 0)
     if cl.smuggled and "stage" not in cl.lists:
         raise UsageError("'--stage' in an options file runs a command: it needs a '--stage' on the command line")
     cl.lists.setdefault("stage", []).extend(cl.smuggled)
+    _of_release(cl)
     settle(cl)
     sm = "".join([c for c in cl.values.get("gpu-name", "sm_75") if c.isdigit()])
     if cl.flag("preserve-relocs") and int(sm) < 90:
@@ -255,6 +268,26 @@ def read(argv: list[str]) -> CommandLine:
     if idle:
         cl.notes.append(f"without effect in orias: {', '.join(idle)}")
     return cl
+
+
+def release_of(cl: CommandLine) -> Release:
+    """The release of ptxas that this command line asks for."""
+    return RELEASES[cl.values.get("release", DEFAULT)]
+
+
+def _of_release(cl: CommandLine) -> None:
+    """What the release does not have is unknown to it; raises UsageError."""
+    release = release_of(cl)
+    for opt in OPTIONS:
+        if opt.since and opt.long in cl.values and float(opt.since) > float(release.name):
+            raise UsageError(f"Unknown option '-{opt.long}'")
+    arch = cl.values.get("gpu-name", "sm_75")
+    known = targets()[arch.replace("compute_", "sm_").replace("lto_", "sm_")]
+    if known.min_ptx > release.newest:
+        raise UsageError(f"Value '{arch}' is not defined for option 'gpu-name'")
+    api = cl.values.get("cuda-api-version", release.api[0])
+    if api not in release.api:
+        raise UsageError(f"Invalid value '{api}' for option '--cuda-api-version'")
 
 
 def _read(argv: list[str], cl: CommandLine, depth: int) -> None:
@@ -293,7 +326,7 @@ def _read(argv: list[str], cl: CommandLine, depth: int) -> None:
         elif opt.long in _REPEAT:
             cl.lists.setdefault(opt.long, []).extend(value.split(",") if opt.kind == "list" else [value])
         else:
-            if opt.long in cl.values and cl.values[opt.long] != value:
+            if opt.long in cl.values and cl.values[opt.long] != value and opt.long != "release":
                 text = f"incompatible redefinition for option '{opt.long}', the last value of this option was used"
                 cl.messages.append(Diagnostic("warning", text))
             cl.values[opt.long] = value
@@ -309,6 +342,7 @@ _BEYOND: Final = frozenset(
         "stage-timeout",
         "stage-option",
         "accept-newer-ptx",
+        "release",
         "explain",
         "time",
     }
@@ -334,8 +368,6 @@ def _check(opt: Option, value: str) -> None:
             raise UsageError(f"Value '{one}' is not defined for option '{opt.long}'")
     if opt.long in _REGISTER_LIMITS and value not in _MAXREG_NAMES and _c_number(value) is None:
         raise UsageError(f"Invalid value '{value}' for option '{opt.long}'")
-    if opt.long == "cuda-api-version" and value != "13.0":
-        raise UsageError(f"Invalid value '{value}' for option '--cuda-api-version'")
     if opt.long == "abi-compile" and value != "yes":
         raise UsageError(f"Invalid value '{value}' for option -abi.", error=True)
 
@@ -373,6 +405,8 @@ def stream_options(cl: CommandLine, target: str) -> dict[str, AttrValue]:
     for name in _TRAVEL:
         if cl.flag(name):
             out[name] = 1
+    if cl.values.get("release", DEFAULT) != DEFAULT:
+        out["release"] = cl.values["release"]
     if cl.flag("device-debug"):
         out.update({"device-debug": 1, "generate-line-info": 1, "opt-level": 0})
     if cl.flag("extensible-whole-program"):

@@ -7,6 +7,9 @@ Tools are searched on PATH first, then in the ``nvidia`` wheels of PyPI.  Those 
 ``nvidia/cu13/bin/TOOL`` (one folder for a CUDA major version) and ``nvidia/cuda_nvcc/bin/TOOL`` (one folder
 for a component); both are searched, in sorted order.
 
+A second ptxas, of release 13.5, has the name ``ptxas-13.5`` here (:mod:`tests.second_oracle` installs it in a folder of
+its own); where a test says nothing else, its oracle is the first one.
+
 Results are cached for the life of the process; files live in a temporary folder that is removed at exit.
 """
 
@@ -23,6 +26,11 @@ import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+
+#: The tool of the second oracle, its default folder, and the variable that names another.
+NEWER = "ptxas-13.5"
+NEWER_FOLDER = Path(__file__).parents[1] / ".tox" / NEWER
+NEWER_ENV = "ORIAS_PTXAS_13_5"
 
 TOOLS = ("ptxas", "nvcc", "nvdisasm", "cuobjdump", "nvlink")
 
@@ -74,6 +82,9 @@ def _wheel_folders() -> tuple[Path, ...]:
 @functools.cache
 def find(name: str) -> Path | None:
     """The path of tool ``name``, or None where it is neither on PATH nor in a wheel."""
+    if name == NEWER:
+        own = Path(os.environ.get(NEWER_ENV) or NEWER_FOLDER) / "ptxas"
+        return own if os.access(own, os.X_OK) else None
     on_path = shutil.which(name)
     if on_path is not None:
         return Path(on_path)
@@ -135,26 +146,26 @@ def _file_key(path: Path) -> tuple[str, int, int]:
 
 
 @functools.cache
-def _ptxas_cached(key: tuple[str, int, int], arch: str, opts: tuple[str, ...]) -> Path | ToolError:
+def _ptxas_cached(tool: str, key: tuple[str, int, int], arch: str, opts: tuple[str, ...]) -> Path | ToolError:
     source = Path(key[0])
     out = _new_path(source.stem, ".cubin")
-    result = run_tool("ptxas", f"-arch={arch}", *opts, str(source), "-o", str(out))
+    result = run_tool(tool, f"-arch={arch}", *opts, str(source), "-o", str(out))
     if isinstance(result, ToolError):
         out.unlink(missing_ok=True)
         return result
     return out
 
 
-def run_ptxas(ptx_path: Path | str, sm: int | str, *opts: str) -> Path | ToolError:
+def run_ptxas(ptx_path: Path | str, sm: int | str, *opts: str, tool: str = "ptxas") -> Path | ToolError:
     """Compile a PTX file; ``sm`` is 90, "90a", "sm_90" or "compute_90".  The cubin's path, or the error."""
     text = str(sm)
     arch = text if "_" in text else f"sm_{text}"
-    return _ptxas_cached(_file_key(Path(ptx_path)), arch, opts)
+    return _ptxas_cached(tool, _file_key(Path(ptx_path)), arch, opts)
 
 
-def compile_ptx(ptx_text: str, sm: int | str, *opts: str) -> Path | ToolError:
+def compile_ptx(ptx_text: str, sm: int | str, *opts: str, tool: str = "ptxas") -> Path | ToolError:
     """:func:`run_ptxas` for PTX text."""
-    return run_ptxas(_text_file(ptx_text), sm, *opts)
+    return run_ptxas(_text_file(ptx_text), sm, *opts, tool=tool)
 
 
 @functools.cache

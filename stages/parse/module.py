@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ir_format.ptx import PtxAlias, PtxDirectives, PtxFunction, PtxModule, PtxParam, PtxProto
+from ir_format.release import DEFAULT, RELEASES
 from stages.parse import declare, directives, table, targets
 from stages.parse.body import Body
 from stages.parse.calls import check_redeclaration, differences
@@ -31,6 +32,7 @@ class Parser:
         "matcher",
         "module",
         "newer",
+        "release",
         "s",
         "scope",
         "target",
@@ -38,9 +40,10 @@ class Parser:
         "too_old",
     )
 
-    def __init__(self, s: Scanner, arch: str, newer: bool = False) -> None:
+    def __init__(self, s: Scanner, arch: str, newer: bool = False, release: str = DEFAULT) -> None:
         self.s = s
         self.newer = newer  # a version newer than the known ones is read as the last of them
+        self.release = RELEASES[release]
         self.arch = arch
         self.scope = Scope(None)
         self.functions: dict[str, FuncSym] = {}
@@ -110,14 +113,15 @@ class Parser:
             s.notes.fatal(missing, line)
         text = s.tok
         s.next()
-        if self.newer and targets.is_newer(text):
+        newest = self.release.ptx
+        beyond = targets.is_newer(text, self.release)
+        if self.newer and beyond:
             s.notes.warning(
-                f"PTX .version {text} is newer than {targets.CURRENT}, the newest that orias knows; it is read as {targets.CURRENT}",
-                line,
+                f"PTX .version {text} is newer than {newest}, the newest of this release; it is read as {newest}", line
             )
-            text = targets.CURRENT
-        if text not in targets.VERSIONS:
-            s.notes.fatal(f"Unsupported .version {text}; current version is '{targets.CURRENT}'", line)
+            text = newest
+        elif beyond or text not in targets.VERSIONS:
+            s.notes.fatal(f"Unsupported .version {text}; current version is '{newest}'", line)
         major, minor = text.split(".")
         return int(major), int(minor)
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from ir_format.diag import Diagnostic
 from ir_format.ptx import PtxModule, PtxUnit, PtxVar
 from ir_format.record import NamedTuple
+from ir_format.release import DEFAULT
 from stages.parse.abi import check_abi, check_object, without_abi
 from stages.parse.bounds import check_bounds, check_spilling
 from stages.parse.module import Parser
@@ -30,7 +31,7 @@ def parse_sources(sources: Sequence[tuple[str, bytes]], arch: str, options: Mapp
     """Parses (name, bytes) sources into one module, in order; a function of one may be called from another.
 
     Options read: `compile-only` (one unit per function), `explain` (source line and hint under each message), `accept-newer-ptx` (a newer
-    `.version` and a NUL at the end are warnings), `minnctapersm` and `maxntid`.
+    `.version` and a NUL at the end are warnings), `release` (of ptxas: the PTX versions taken), `minnctapersm` and `maxntid`.
     Never raises for bad input.
     """
     diagnostics: list[Diagnostic] = []
@@ -38,7 +39,8 @@ def parse_sources(sources: Sequence[tuple[str, bytes]], arch: str, options: Mapp
     for name, data in sources:
         # Latin-1 maps every byte to one character; the reader refuses all that is not ASCII.
         text = data.decode("latin-1")
-        parser, found = _parse(text, name, arch, bool(options.get("accept-newer-ptx")))
+        release = str(options.get("release", DEFAULT))
+        parser, found = _parse(text, name, arch, bool(options.get("accept-newer-ptx")), release)
         if options.get("explain") and found:
             from stages.parse.explain import explain
 
@@ -108,7 +110,9 @@ def _finished(
         return ParseResult(None, [], [*diagnostics, Diagnostic("fatal", str(e), filename, 0)])
 
 
-def _parse(text: str, filename: str, arch: str, newer: bool = False) -> tuple[Parser | None, list[Diagnostic]]:
+def _parse(
+    text: str, filename: str, arch: str, newer: bool = False, release: str = DEFAULT
+) -> tuple[Parser | None, list[Diagnostic]]:
     end = text.rstrip("\0") if newer else text
     try:
         source, notes = load(end, filename)
@@ -119,7 +123,7 @@ def _parse(text: str, filename: str, arch: str, newer: bool = False) -> tuple[Pa
     collecting = gc.isenabled()
     gc.disable()  # the tree that is made has no cycles, and scanning it over and over costs a third of the time
     try:
-        parser = Parser(Scanner(source, notes), arch, newer)
+        parser = Parser(Scanner(source, notes), arch, newer, release)
         parser.run()
         parser.finish()
     except Abort:

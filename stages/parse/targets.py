@@ -1,6 +1,6 @@
 """PTX versions, targets, and which target runs on which architecture.
 
-All tables measured on ptxas 13.0 (the matrices of version x target and target x architecture).
+All tables measured on ptxas 13.0 and 13.5 (the matrices of version x target and target x architecture).
 """
 
 from __future__ import annotations
@@ -9,58 +9,11 @@ import re
 from typing import Final
 
 from ir_format.record import NamedTuple
+from ir_format.release import PTX_VERSIONS, Release
 from ir_format.target import targets
 from stages.parse.table import Gate
 
-VERSIONS: Final = frozenset(
-    [
-        "1.0",
-        "1.1",
-        "1.2",
-        "1.3",
-        "1.4",
-        "1.5",
-        "2.0",
-        "2.1",
-        "2.2",
-        "2.3",
-        "3.0",
-        "3.1",
-        "3.2",
-        "4.0",
-        "4.1",
-        "4.2",
-        "4.3",
-        "5.0",
-        "5.1",
-        "6.0",
-        "6.1",
-        "6.2",
-        "6.3",
-        "6.4",
-        "6.5",
-        "7.0",
-        "7.1",
-        "7.2",
-        "7.3",
-        "7.4",
-        "7.5",
-        "7.6",
-        "7.7",
-        "7.8",
-        "8.0",
-        "8.1",
-        "8.2",
-        "8.3",
-        "8.4",
-        "8.5",
-        "8.6",
-        "8.7",
-        "8.8",
-        "9.0",
-    ]
-)
-CURRENT: Final = "9.0"
+VERSIONS: Final = frozenset([f"{major}.{minor}" for major, minor in PTX_VERSIONS])
 
 # Target number -> minimum PTX version times ten: old targets, for which no code is made, and names of before.
 _OLD: Final[dict[int, int]] = {
@@ -79,13 +32,12 @@ _NAME: Final = re.compile(r"(?:sm|compute|lto)_([0-9]+)([af]?)")
 OPTIONS: Final = frozenset(("texmode_unified", "texmode_independent", "debug", "map_f64_to_f32"))
 
 
-def is_newer(version: str) -> bool:
-    """True for a version beyond the last known one."""
+def is_newer(version: str, release: Release) -> bool:
+    """True for a version beyond the last one of a release."""
     major, dot, minor = version.partition(".")
     if not (dot and major.isdigit() and minor.isdigit() and len(version) < 9):
         return False
-    current = CURRENT.split(".")
-    return (int(major), int(minor)) > (int(current[0]), int(current[1]))
+    return (int(major), int(minor)) > release.newest
 
 
 class Sm(NamedTuple):

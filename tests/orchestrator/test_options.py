@@ -173,14 +173,15 @@ def test_help_lists_targets_as_tools_look_for_them_and_every_option_once() -> No
 )
 def test_ptxas_takes_what_we_take(option: Option, tmp_path: Path) -> None:
     """Names, short names and kinds are ptxas's: each form is a known option there, with the same complaint about a value of the wrong kind."""
-    oracle.require("ptxas")
+    tool = oracle.NEWER if option.since else "ptxas"
+    oracle.require(tool)
     for word in [f"--{option.long}"] + ([f"-{option.short}"] if option.short else []):
         mine = ""
         if option.kind in ("flag", "bool", "int", "level"):
             with pytest.raises(UsageError) as e:
                 read([f"{word}=zz"])
             mine = str(e.value)
-        got = oracle.run_tool("ptxas", f"{word}=zz", str(tmp_path / "none.ptx"))
+        got = oracle.run_tool(tool, f"{word}=zz", str(tmp_path / "none.ptx"))
         said = got.stderr if isinstance(got, oracle.ToolError) else got
         assert "Unknown option" not in said and mine in said, said
 

@@ -79,11 +79,11 @@ def _chain(data: bytes, target: str, options: dict[str, object]) -> int:
     return code or elf_from_stream(io.BytesIO(out.getvalue()), lambda data: None)
 
 
-def theirs(data: bytes, options: list[str], folder: Path) -> Verdict:
+def theirs(data: bytes, options: list[str], folder: Path, name: str = "ptxas") -> Verdict:
     """ptxas, as a whole."""
-    tool = find("ptxas")
+    tool = find(name)
     if tool is None:
-        raise SystemExit("ptxas is not installed")
+        raise SystemExit(f"{name} is not installed")
     path = folder / "k.ptx"
     path.write_bytes(data)
     try:

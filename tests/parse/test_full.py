@@ -369,7 +369,7 @@ def test_ptxas_says_the_same(tmp_path: Path) -> None:
         assert (name, got.taken, got.first) == (name, not first or name in WARNED, first)
 
 
-NEWER = module(".global .u32 g;", "9.4")
+NEWER = module(".global .u32 g;", "9.9")
 
 
 @pytest.mark.parametrize("text, line", [(NEWER, 1), (module("") + "\0\0", 6), (NEWER + "\0", 1)])
@@ -390,7 +390,7 @@ def test_newer_text_is_taken_on_request(text: str, line: int, monkeypatch: pytes
 @pytest.mark.parametrize(
     "text, message",
     [
-        (module(".global .u32 g;", "9.4", "sm_930"), "Unsupported .target 'sm_930'"),
+        (module(".global .u32 g;", "9.9", "sm_930"), "Unsupported .target 'sm_930'"),
         (module(".newer .u32 g;", "10.0"), "Parsing error near '.newer'"),
         (module("", "8.9"), "Unsupported .version 8.9"),
         (module("").replace("ret", "\0ret"), "Unexpected EOF"),
