@@ -21,8 +21,8 @@ HOT = {
     "stages/analysis": "abi dependences divergence register_limits",
     "stages/lower": "legalize spaces cleanup",
     "stages/lower/convergence": "divergence converge",
-    "stages/optimize": "atomics bits branches conditions convention dce fold fuse guarded induction known licm loops "
-    "order places pointers pool predicate pressure remat"
+    "stages/optimize": "atomics bits branches conditions contraction convention dce fold"
+    " fuse guarded induction known licm loops order places pointers pool predicate pressure remat"
     " rotate rules simplify sink uniform unroll values vectors wide",
     "stages/optimize/ssa": "construct destruct webs",
     "stages/regalloc": "allocate assign counts diverge finish groups moves parallel ranges slots spill warpgroup",

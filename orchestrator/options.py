@@ -54,6 +54,7 @@ GROUPS: Final[tuple[tuple[str, tuple[Option, ...]], ...]] = (
     )),
     ("Code", (
         Option("opt-level", "O", "level", "use", "optimization level: 0, 1, 2 and more (default 3)"),
+        Option("fmad", "fmad", "bool", "use", "mul and add without a rounding modifier become fma (default true)"),
         Option("Ofast-compile", "Ofc", "str", "use", "max: as -O0; mid, min: as -O1; 0: off"),
         Option("maxrregcount", "maxrregcount", "str", "use", "most registers a thread may use: N, archmin or archmax; ignored beside .maxntid and .reqntid"),
         Option("device-function-maxrregcount", "func-maxrregcount", "str", "use", "register limit of device functions with -c"),
@@ -125,7 +126,6 @@ GROUPS: Final[tuple[tuple[str, tuple[Option, ...]], ...]] = (
         Option("uumn", "uumn", "flag", "ok", ""),
     )),
     ("Taken, without effect in orias though ptxas's code changes with them (a warning says so)", (
-        Option("fmad", "fmad", "bool", "none", "mul and add are not contracted into fma: as --fmad=false", (), _OFF),
         Option("register-usage-level", "regUsageLevel", "int", "none", "0..10", (), ("5",)),
         Option("regAllocOptLevel", "regAllocOptLevel", "int", "none", "effort of register allocation", (), ("1", "2")),
         Option("optimize-float-atomics", "opt-fp-atomics", "flag", "none", "atomics stay one for each thread"),

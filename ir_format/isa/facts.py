@@ -44,6 +44,7 @@ KEYS: Final = {
     "read": "memory spaces that it reads",
     "write": "memory spaces that it writes",
     "remat": "issue slots that it costs to make the value again where it is needed",
+    "fused": "SUM:FUSED: what does this product and a SUM of it as one FUSED instruction, rounded once",
     "class": "hazard class (:mod:`ir_format.hazards.classes`), with alternatives by modifier and SM",
 }
 EFFECTS: Final = frozenset(("warp", "sync", "order", "cache", "state", "hint", "copy"))
@@ -185,6 +186,13 @@ def writing(*spaces: str) -> frozenset[str]:
 def costs(key: str) -> dict[str, int]:
     """Mnemonic -> the number behind a key, for those that have it."""
     return {name: int(f.values[key]) for name, f in table().items() if key in f.values}
+
+
+@cache
+def contractions() -> dict[str, tuple[str, str]]:
+    """Product -> (the sum that it can be joined with, the instruction that is both)."""
+    split = {name: f.values["fused"].split(":") for name, f in table().items() if "fused" in f.values}
+    return {name: (both[0], both[1]) for name, both in split.items()}
 
 
 def fetching() -> frozenset[str]:

@@ -24,6 +24,7 @@ class UnitContext:
         "_divisions",
         "_places",
         "cache_options",
+        "contracts",
         "debug_names",
         "funcs",
         "header",
@@ -51,6 +52,7 @@ class UnitContext:
         self.module_vars: dict[str, PtxVar] = {v.name: v for v in module.variables}
         self.funcs: dict[str, PtxFunction] = {f.name: f for f in pu.functions}
         self.relocatable = bool(header.options.get("compile-only"))  # an object for the linker: addresses are symbols
+        self.contracts = header.options.get("fmad", 1) != 0 and header.options.get("opt-level", 3) != 0
         self._places: dict[str, int] | None = None
         self._divisions: frozenset[str] | None = None
         self.helpers: list[str] = []  # library functions asked for, in order

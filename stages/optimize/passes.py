@@ -5,6 +5,7 @@ from __future__ import annotations
 from stages.optimize.analyses import FLOW
 from stages.optimize.atomics import gather_atomics
 from stages.optimize.branches import drop_warpsync, tidy_branches
+from stages.optimize.contraction import contract
 from stages.optimize.convention import lower_return_register
 from stages.optimize.dce import remove_dead_code
 from stages.optimize.guarded import unguard_copies
@@ -28,6 +29,8 @@ _TABLE: tuple[FunctionPass | UnitPass, ...] = (
     FunctionPass(
         "dce-first", remove_dead_code, ssa=True, keeps=FLOW
     ),  # upper words of sums that are addresses of 32 bits
+    # before equal products, marked and not, become one
+    FunctionPass("contraction", contract, ssa=True, keeps=FLOW),
     FunctionPass("simplify", simplify, ssa=True, keeps=FLOW),
     FunctionPass("dce", remove_dead_code, ssa=True, keeps=FLOW),
     UnitPass("branches", tidy_branches),

@@ -9,7 +9,7 @@ enum h1      = _ H1 ? ?
 def fmods  = .FTZ@80 .rnd@78-79 .SAT@77
 op FADD       pure class=fma
 FADD        021 AC             d <- a-| b-|                ; .FTZ@80 .rnd@78-79 .SAT@77 <100+>81-82=0                                         ; imm=f32 comm=ab
-op FMUL       pure class=fma
+op FMUL       pure class=fma fused=FADD:FFMA
 FMUL        020 AB             d <- a-| b-|                ; .{_ FTZ FMZ ?}@80+76 .{? D8 D4 D2 _ M2 M4 M8}@84-86 .rnd@78-79 .SAT@77     ; imm=f32 comm=ab
 op FFMA       pure class=fma
 FFMA        023 ABC            d <- a-| b-| c-|            ; .{_ FTZ FMZ ?}@80+76 .rnd@78-79 .SAT@77                                       ; imm=f32 comm=ab
@@ -34,7 +34,7 @@ MUFU        108 AB sm=103      d <- b-|                   ; .EX2 74-77=2 .F16x2 
 MUFU        108 AB sm=103      d <- b-|                   ; .EX2 74-77=2 .BF16x2 72-73=0 80=1 ; imm=bf16x2 reuse=0
 op DADD       pure class=fp64
 DADD        029 AY             d2 <- a2-| b2-|             ; .rnd@78-79                                                   ; <120+>reuse=0 imm=f64 comm=ab
-op DMUL       pure class=fp64
+op DMUL       pure class=fp64 fused=DADD:DFMA
 DMUL        028 AB             d2 <- a2-| b2-|             ; .rnd@78-79                                                   ; <120+>reuse=0 imm=f64 comm=ab
 op DFMA       pure class=fp64
 DFMA        02b ABC            d2 <- a2-| b2-| c2-|        ; .rnd@78-79                                                   ; <120+>reuse=0 imm=f64 comm=ab
@@ -42,7 +42,7 @@ op DSETP      pure class=fp64
 DSETP       02a AC             Pu Pv <- a2-| b2-| Pp       ; .{MIN LT EQ LE GT NE GE NUM NAN LTU EQU LEU GTU NEU GEU MAX}@76-79 .bop@74-75                                       ; <120+>reuse=0 imm=f64
 op FADD2      pure class=fma
 FADD2       04b AC  sm=100,103 d2 <- a2-|<f2>@81-83 b2-|<f2>@84-86 ; .FTZ@80 .rnd@78-79 ; imm=f32 comm=ab
-op FMUL2      pure class=fma
+op FMUL2      pure class=fma fused=FADD2:FFMA2
 FMUL2       04a AB  sm=100,103 d2 <- a2-|<f2>@81-83 b2-|<f2s>@87-88 ; .{_ FTZ FMZ ?}@80+76 .rnd@78-79 ; imm=f32 comm=ab
 op FFMA2      pure class=fma
 FFMA2       049 ABC sm=100,103 d2 <- a2-|<f2>@81-83 b2-|<f2s>@87-88 c2-|<f2>@84-86 ; .{_ FTZ FMZ ?}@80+76 .rnd@78-79 ; imm=f32 comm=ab

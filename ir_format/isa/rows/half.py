@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 TEXT = r"""
-op HMUL2      pure class=half
+op HMUL2      pure class=half fused=HADD2:HFMA2
 HMUL2       032 AB             d <- a-|<h2>@74-75 b-|<h2>@60-61           ; <75-89>85=0 <90+>.BF16_V2@85 .FTZ@80 .SAT@77                            ; imm=f16x2 comm=ab csp=1
 op HFMA2      pure class=half|MMA:halfmma
 HFMA2       031 ABC            d <- a-|<h2>@74-75 b-|<h2f>@60-61 c-|<h2>@81-82 ; <75>85=0 <80+>.BF16_V2@85 .{_ FTZ FMZ <75-89>? <90+>OOB}@80+76 .SAT@77 79=0                 ; imm=f16x2 comm=ab yneg=84 csp=1

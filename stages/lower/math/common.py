@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Final
 
 from ir_format import ptx
-from ir_format.model import ABS, NEG, PT, RZ, ZERO, Imm, Reg
+from ir_format.model import ABS, NEG, PT, RZ, ZERO, AttrValue, Imm, Reg
 from ir_format.ptx import PtxInst
 from stages.lower.builder import Builder
 
@@ -41,6 +41,14 @@ def rounding(inst: PtxInst) -> str:
         if m in ROUND:
             return m
     return "rn"
+
+
+def contractible(b: Builder, inst: PtxInst) -> dict[str, AttrValue] | None:
+    """The mark of a product or sum that may be rounded together with another one: no rounding mode is written, and
+    -fmad is on as by default."""
+    if b.ctx.contracts and not any(m in ROUND for m in inst.mods):
+        return {"contract": 1}
+    return None
 
 
 def ftz(inst: PtxInst) -> str:

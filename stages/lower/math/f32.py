@@ -21,6 +21,7 @@ from stages.lower.math.common import (
     arith_mods,
     combine_pred,
     comparison,
+    contractible,
     float_imm,
     ftz,
     negate,
@@ -49,12 +50,17 @@ def add(b: Builder, inst: PtxInst) -> None:
     """add, sub: FADD, the subtrahend negated."""
     d, x, y = inst.operands
     v = b.src(y, T)
-    b.emit("FADD" + arith_mods(inst), b.dst(d), (b.src(x, T), negate(v, T) if inst.op == "sub" else v))
+    b.emit(
+        "FADD" + arith_mods(inst),
+        b.dst(d),
+        (b.src(x, T), negate(v, T) if inst.op == "sub" else v),
+        attrs=contractible(b, inst),
+    )
 
 
 def mul(b: Builder, inst: PtxInst) -> None:
     d, x, y = inst.operands
-    b.emit("FMUL" + arith_mods(inst), b.dst(d), (b.src(x, T), b.src(y, T)))
+    b.emit("FMUL" + arith_mods(inst), b.dst(d), (b.src(x, T), b.src(y, T)), attrs=contractible(b, inst))
 
 
 def fma(b: Builder, inst: PtxInst) -> None:
@@ -75,14 +81,15 @@ def packed(op: str) -> Rule:
         dst = b.dst(d, "f32x2")
         srcs = [b.in_reg(b.src(x, "b64"), 2) for x in xs]
         if b.has("packed-f32") and inst.op != "sub":
-            b.emit(f"{op}2{mods}", dst, [s._replace(mod="F32x2.HI_LO") for s in srcs])
+            mark = contractible(b, inst)
+            b.emit(f"{op}2{mods}", dst, [s._replace(mod="F32x2.HI_LO") for s in srcs], attrs=mark)
             return
         out = b.r(2)  # the destination may be a source of the second half
         for i in range(2):
             words = [b.word(s, i) for s in srcs]
             if inst.op == "sub":
                 words[1] = negate(words[1], T)
-            b.emit(op + mods, b.word(out, i), words)
+            b.emit(op + mods, b.word(out, i), words, attrs=contractible(b, inst))
         b.copy(dst, out)
 
     return rule

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ir_format.model import NEG, PT, RZ, RZ2, Imm, Reg
+from ir_format.model import NEG, PT, RZ, RZ2, AttrValue, Imm, Reg
 from ir_format.ptx import PtxInst
 from stages.lower.builder import Builder, Rule
 from stages.lower.math.common import (
@@ -19,6 +19,7 @@ from stages.lower.math.common import (
     absolute,
     combine_pred,
     comparison,
+    contractible,
     negate,
     pred_dsts,
     rounding,
@@ -44,6 +45,7 @@ def emit_d(
     srcs: tuple[Val, ...],
     tail: tuple[Reg, ...] = (),
     guard: Reg | None = None,
+    attrs: dict[str, AttrValue] | None = None,
 ) -> None:
     """Emit an FP64 instruction. One source behind the first may be an immediate: the high word of a number whose low
     word is 0."""
@@ -58,18 +60,21 @@ def emit_d(
                 free = False
             else:
                 v[i] = b.in_reg(x, 2)
-    b.emit(op, d, (*v, *tail), guard)
+    b.emit(op, d, (*v, *tail), guard, attrs=attrs)
 
 
 def add(b: Builder, inst: PtxInst) -> None:
     d, x, y = inst.operands
     v = b.src(y, T)
-    emit_d(b, "DADD" + ROUND[rounding(inst)], b.dst(d, T), (b.src(x, T), negate(v, T) if inst.op == "sub" else v))
+    other = negate(v, T) if inst.op == "sub" else v
+    mark = contractible(b, inst)
+    emit_d(b, "DADD" + ROUND[rounding(inst)], b.dst(d, T), (b.src(x, T), other), attrs=mark)
 
 
 def mul(b: Builder, inst: PtxInst) -> None:
     d, x, y = inst.operands
-    emit_d(b, "DMUL" + ROUND[rounding(inst)], b.dst(d, T), (b.src(x, T), b.src(y, T)))
+    mark = contractible(b, inst)
+    emit_d(b, "DMUL" + ROUND[rounding(inst)], b.dst(d, T), (b.src(x, T), b.src(y, T)), attrs=mark)
 
 
 def fma(b: Builder, inst: PtxInst) -> None:

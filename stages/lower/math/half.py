@@ -14,7 +14,17 @@ from ir_format import ptx
 from ir_format.model import NEG, NOT_PT, PT, RZ, Imm, Reg
 from ir_format.ptx import PtxInst
 from stages.lower.builder import Builder, Rule
-from stages.lower.math.common import Val, absolute, combine_pred, comparison, ftz, negate, pred_dsts, signed
+from stages.lower.math.common import (
+    Val,
+    absolute,
+    combine_pred,
+    comparison,
+    contractible,
+    ftz,
+    negate,
+    pred_dsts,
+    signed,
+)
 
 HALF_TYPES: Final = ("f16", "bf16", "f16x2", "bf16x2")
 LOW: Final = "H0_H0"
@@ -53,7 +63,8 @@ def add(b: Builder, inst: PtxInst) -> None:
     t = inst.types[0]
     d, x, y = inst.operands
     v = half_src(b, y, t)
-    b.emit("HADD2" + mods_of(inst, t), b.dst(d, t), (half_src(b, x, t), negate(v, _wide(t)) if inst.op == "sub" else v))
+    other = negate(v, _wide(t)) if inst.op == "sub" else v
+    b.emit("HADD2" + mods_of(inst, t), b.dst(d, t), (half_src(b, x, t), other), attrs=contractible(b, inst))
 
 
 def _wide(t: str) -> str:
@@ -64,7 +75,8 @@ def _wide(t: str) -> str:
 def mul(b: Builder, inst: PtxInst) -> None:
     t = inst.types[0]
     d, x, y = inst.operands
-    b.emit("HMUL2" + mods_of(inst, t), b.dst(d, t), (half_src(b, x, t), half_src(b, y, t)))
+    factors = (half_src(b, x, t), half_src(b, y, t))
+    b.emit("HMUL2" + mods_of(inst, t), b.dst(d, t), factors, attrs=contractible(b, inst))
 
 
 def fma(b: Builder, inst: PtxInst) -> None:
