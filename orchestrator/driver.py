@@ -18,16 +18,26 @@ from ir_format import wire
 from ir_format.diag import Diagnostic, StreamError
 from ir_format.model import AttrValue, Header
 from orchestrator.conflicts import UsageError
-from orchestrator.options import CommandLine, number, stream_options
+from orchestrator.options import CommandLine, stream_options
 from orchestrator.processes import NoProcess, Pipeline, Stalled, Step, end_with_stages, note, pump, start, stop
 from stages.plumbing.chain import MIDDLE, NAMES, check_stream, next_stage, stage
 from stages.plumbing.files import why, write_file
 from stages.plumbing.in_process import run_in_process
-from stages.plumbing.runner import Context, Flags, Stage, run_stage, select
+from stages.plumbing.runner import Context, Flags, Stage, read_upto, run_stage, select, set_limit
 
 FAILED = 255  # ptxas's exit code for every failure
 MOST = 1 << 29  # bytes of one input: what a stream's record may hold, and memory for it, end not far beyond
-_SHARED = ("only", "skip", "limit", "stop-after", "dump-after", "verify", "stats")  # --stage-option keys of every stage
+_SHARED = (
+    "only",
+    "skip",
+    "limit",
+    "stop-after",
+    "start-after",
+    "upto",
+    "dump-after",
+    "verify",
+    "stats",
+)  # --stage-option keys of every stage
 
 
 class Abort(Exception):
@@ -74,10 +84,16 @@ class Run:
             f = flags[name]
             if key in ("only", "skip", "dump-after"):
                 setattr(f, key.replace("-", "_"), tuple(value.split(",")))
-            elif key == "stop-after":
-                f.stop_after = value
-            elif key == "limit":
-                f.limit = number(value)
+            elif key in ("stop-after", "start-after"):
+                setattr(f, key.replace("-", "_"), value)
+            elif key in ("limit", "upto"):
+                try:
+                    if key == "limit":
+                        set_limit(f, value)
+                    else:
+                        f.upto = read_upto(value)
+                except StreamError as e:
+                    raise UsageError(str(e)) from None
             elif key in ("verify", "stats"):
                 setattr(f, key, True)
             elif key in stage(name).knobs:
@@ -86,6 +102,11 @@ class Run:
                 raise UsageError(
                     f"'{text}': stage {name} has no option '{key}'; it has {', '.join((*_SHARED, *stage(name).knobs))}"
                 )
+        for text in self.cl.lists.get("pass", []):
+            name, colon, rest = text.partition(":")
+            if not colon or name not in flags:
+                raise UsageError(f"'{text}': expected STAGE:after=NAME:WHAT with STAGE one of {', '.join(flags)}")
+            flags[name].added = (*flags[name].added, rest)
         for s in MIDDLE:
             if flags[s.name] != Flags(quiet=True):
                 try:

@@ -169,6 +169,7 @@ GROUPS: Final[tuple[tuple[str, tuple[Option, ...]], ...]] = (
         Option("stage-timeout", "stage-timeout", "int", "use", "seconds without progress after which a stage is killed (default 600)"),
         Option("stage-option", "stage-option", "str", "use", "NAME:KEY=VALUE for a stage (skip, only, limit, stop-after, dump-after, verify...); may be repeated"),
         Option("release", "release", "str", "use", "stand in for ptxas of this release, 13.0 or 13.5 (default 13.5); also by ORIAS_RELEASE", tuple(RELEASES)),
+        Option("pass", "pass", "str", "use", "STAGE:after=NAME:WHAT (or before=): a pass of your own, WHAT being MODULE:FUNCTION, an entry point or a command; may be repeated"),
         Option("accept-newer-ptx", "accept-newer-ptx", "flag", "use", "take a newer .version, and a NUL at the text's end, with a warning; also by ORIAS_ACCEPT_NEWER_PTX=1"),
         Option("explain", "explain", "flag", "use", "show the source line and a hint under each diagnostic"),
         Option("time", "time", "flag", "use", "print where the time went"),
@@ -176,7 +177,7 @@ GROUPS: Final[tuple[tuple[str, tuple[Option, ...]], ...]] = (
 )  # fmt: skip
 OPTIONS: Final = tuple([o for _, group in GROUPS for o in group])
 
-_REPEAT: Final = frozenset({"stage", "stage-option", "input-as-string", "options-file", "entry"})
+_REPEAT: Final = frozenset({"stage", "stage-option", "pass", "input-as-string", "options-file", "entry"})
 _LONG: Final = {o.long: o for o in OPTIONS}
 _SHORT: Final = {o.short: o for o in OPTIONS if o.short}
 _MAXREG_NAMES: Final = {"archmin": 32, "archmax": 255}  # measured, every target
@@ -321,6 +322,8 @@ def _read(argv: list[str], cl: CommandLine, depth: int) -> None:
                 raise UsageError("options files nest too deep")
             for path in value.split(","):
                 _read(_words(path), cl, depth + 1)
+        elif opt.long == "pass" and depth:
+            raise UsageError("'--pass' may run a command: it stands on the command line, not in an options file")
         elif opt.long == "stage" and depth:
             cl.smuggled.append(value)
         elif opt.long in _REPEAT:
@@ -341,6 +344,7 @@ _BEYOND: Final = frozenset(
         "stop-after",
         "stage-timeout",
         "stage-option",
+        "pass",
         "accept-newer-ptx",
         "release",
         "explain",

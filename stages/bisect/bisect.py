@@ -1,36 +1,43 @@
-"""Find the part of the chain, and the rewrite, with which a cubin becomes wrong.
+"""Find the stage, the pass and the rewrite with which what the chain makes becomes wrong.
 
-The plain chain (:mod:`stages.bisect.chain`) must be right and the whole one wrong. The first part with which it is wrong is found by binary search; of a part that
-counts its rewrites, the first wrong rewrite likewise. What is found is a pair of cubins, one right, one wrong, that differ by one step.
+First the judges that need no test look at every stream of the whole chain (:mod:`stages.bisect.look`): the stage that they blame is searched, with the judge that found something. Where they
+are silent the judge is the user's, co-simulation, or whether there is a cubin at all. Of the parts that can be left out (:mod:`stages.bisect.chain`) the first with which the judge finds
+something is found by binary search; of a part that counts its rewrites, the first wrong rewrite likewise. Where the plain chain is wrong already, the static judges look at it too: what they
+pass is right by another way, so that what is left is named.
 """
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Sequence
 
 from ir_format.diag import OriasError
 from ir_format.record import Record, fresh
-from orchestrator.api import ChainError
-from stages.bisect.chain import Chain, Part, header_of
+from stages.bisect.chain import Chain, Made, Part, Setting
+from stages.bisect.judges import Command, Cosim, Crash, Judge, Static
+from stages.bisect.look import Rule, first_look
 from stages.bisect.search import Verdict, first_wrong
-
-#: Lines of a difference that are shown.
-SHOWN = 60
+from stages.plumbing.chain import NAMES
+from stages.plumbing.runner import Context, Flags, select
 
 
 class Guilt(Record):
-    """What was found. ``parts``: the guilty part; several where what lies between them could not be judged; none where the plain chain is wrong already.
-    ``rewrite``: its first wrong rewrite, counted in its stage, 0 where it counts none. ``before``, ``after``: cubins without and with the step; streams behind the guilty part."""
+    """What was found. ``stage``, ``name``: the guilty stage and pass ('' where no pass can be told); ``parts``: the parts of the chain that can be left out, several
+    where what lies between them can't be judged. ``rewrite``: the first wrong rewrite of a unit, counted in its stage, 0 where none can be told; ``of``: how many were applied before and behind
+    the pass. ``right``, ``wrong``: settings of the chain, whose cubins differ by that step; ``before``, ``after``: streams behind the guilty pass."""
 
-    parts: list[Part]
+    stage: str
+    name: str = ""
+    parts: list[Part] = fresh(default_factory=list)
     on: int = 0
     rewrite: int = 0
     of: tuple[int, int] = (0, 0)
-    right: bytes = b""
-    wrong: bytes = b""
+    right: Setting | None = None
+    wrong: Setting | None = None
     before: bytes = b""
     after: bytes = b""
+    said: str = ""
+    judge: str = ""
+    kernels: list[str] = fresh(default_factory=list)
     notes: list[str] = fresh(default_factory=list)
 
 
@@ -42,163 +49,262 @@ class Unfit(OriasError):
         self.verdict = verdict
 
 
-def bisect(chain: Chain, judge: Callable[[bytes], Verdict], say: Callable[[str], object] = lambda text: None) -> Guilt:
-    """Find the guilty part. ``judge``: a cubin's verdict. Raises Unfit where the whole chain is not wrong."""
-    known: dict[bytes, tuple[Verdict, str]] = {}
+class Hunt:
+    """One search. ``judge``: the user's; ``narrow``: gives the chain for one kernel alone, and the judge that goes with it."""
 
-    def verdict(on: int, limit: int | None = None) -> Verdict:
-        return seen(on, limit)[0]
+    def __init__(
+        self,
+        chain: Chain,
+        judge: Judge,
+        say: Callable[[str], object] = lambda text: None,
+        narrow: Callable[[str], Chain] | None = None,
+    ) -> None:
+        self.whole = chain
+        self.chain = chain
+        self.judge = judge
+        self.say = say
+        self.narrow = narrow
+        self.known: dict[tuple[str, bytes], tuple[Verdict, str]] = {}
+        self.said = ""
 
-    def seen(on: int, limit: int | None) -> tuple[Verdict, str]:
-        what = "plain" if not on else f"up to {chain.parts[on - 1]}" + ("" if limit is None else f", {limit} rewrites")
-        try:
-            cubin = chain.cubin(on, limit)
-        except ChainError as e:
-            say(f"{what}: no cubin ({str(e).strip()})")
-            return Verdict.OPEN, str(e).strip()
-        if cubin not in known:
-            known[cubin] = judge(cubin), getattr(judge, "said", "")
-        found, said = known[cubin]
-        say(f"{what}: {found.value}{f' ({said})' if said else ''}")
-        return found, said
+    # ------------------------------------------------------------ verdicts
 
-    whole = len(chain.parts)
-    first, why = seen(whole, None)
-    if first is not Verdict.WRONG:
-        raise Unfit(first, why)
-    plain = verdict(0) if whole else Verdict.WRONG
-    if plain is not Verdict.RIGHT:
-        return Guilt([], wrong=chain.cubin(whole), notes=[_not_plain(plain)])
-    low, high = first_wrong(0, whole, verdict)
-    guilt = Guilt(chain.parts[low:high], high)
-    if high - low > 1 or not guilt.parts[0].counted:
-        guilt.right, guilt.wrong = chain.cubin(low), chain.cubin(high)
-        if high - low == 1:
-            guilt.before, guilt.after = chain.stream(high - 1, None) if low else b"", chain.stream(high, None)
+    def verdict(self, made: Made, what: str) -> Verdict:
+        """What the judge says of a run of the chain."""
+        streams = b"" if self.judge.wants_cubin else b"".join(made.streams.values())
+        key = (self.judge.name, made.cubin + streams)
+        if made.failure is None and key in self.known:
+            found, said = self.known[key]
+        else:
+            found = self.judge.judge(made)
+            said = self.judge.said
+            if made.failure is None:
+                self.known[key] = found, said
+        if found is Verdict.WRONG:
+            self.said = said
+        self.say(f"{what}: {found.value}{f' ({said})' if said else ''}")
+        return found
+
+    def at(self, on: int, limit: int | None = None, unit: str = "") -> Verdict:
+        """The verdict on the chain with the first ``on`` parts."""
+        what = (
+            "plain"
+            if not on
+            else f"up to {self.chain.parts[on - 1]}" + ("" if limit is None else f", {limit} rewrites")
+        )
+        return self.verdict(self.chain.on(on, limit, unit), what)
+
+    # ------------------------------------------------------------ the search
+
+    def run(self) -> Guilt:
+        """Find the guilty part. Raises Unfit where there is nothing to find."""
+        chain, given = self.chain, self.judge
+        made = chain.on(len(chain.parts))
+        if made.failure is not None and not isinstance(given, Crash):
+            self.say(f"whole: no cubin ({made.failure})")
+            given = self.judge = Crash("", made.failure)
+        blamed = ""
+        looked = first_look(made, chain.seconds, self.say)
+        if looked is not None:
+            rule, found = looked
+            self.say(f"{rule.name}: {found[0]}")
+            self._judge_by(rule, found)
+            blamed = rule.stage
+        else:
+            if isinstance(given, Crash) and given.first is None:
+                given.first = made.failure
+            first = self.verdict(made, "whole")
+            if first is Verdict.RIGHT and isinstance(given, Cosim) and self._strict(given, made):
+                first, blamed = Verdict.WRONG, "schedule"
+            if first is not Verdict.WRONG:
+                raise Unfit(first, self.judge.said)
+            if isinstance(given, Crash) and made.failure is not None:
+                blamed = made.failure.place.partition(":")[0]
+            elif given.kernels:
+                self._only(given.kernels[0])
+        guilt = self._search(blamed, made)
+        guilt.said, guilt.judge = self.said, self.judge.name
+        guilt.kernels = list(self.judge.kernels or given.kernels)
+        if looked is not None:
+            guilt.notes += [f"{looked[0].name}: {text}" for text in looked[1][1:4]]
         return guilt
-    same = low > 0 and chain.parts[low - 1].stage == guilt.parts[0].stage
-    start, end = chain.rewrites(low) if same else 0, chain.rewrites(high)
-    under, over = first_wrong(start, end, lambda n: verdict(high, n)) if end - start > 1 else (start, end)
-    guilt.of = (start, end)
-    guilt.rewrite = over if over - under == 1 else 0
-    if over - under != 1:
-        guilt.notes.append(f"rewrites {under + 1} to {over} can't be told apart")
-    guilt.right, guilt.wrong = chain.cubin(high, under), chain.cubin(high, over)
-    guilt.before, guilt.after = chain.stream(high, under), chain.stream(high, over)
-    return guilt
 
+    def _judge_by(self, rule: Rule, found: Sequence[str]) -> None:
+        """Go on with a judge that needs no test, on the kernel that it speaks of."""
+        self.judge = Static(rule, self.chain.seconds)
+        self.said = found[0]
+        units = self._units()
+        named = [u for u in sorted(units, key=len, reverse=True) if u in found[0]]
+        if named and len(units) > 1:
+            self.judge.kernels = named[:1]
+            self._only(named[0])
 
-def _not_plain(plain: Verdict) -> str:
-    said = "wrong too" if plain is Verdict.WRONG else plain.value
-    return f"the plain chain (no optional pass, naive allocator, serial schedule) is {said}: look at parse, lower, encode and elf, or at the test"
+    def _units(self) -> list[str]:
+        made = self.chain.on(len(self.chain.parts))
+        return sorted({u for _, u, _ in made.marks})
 
+    def _only(self, kernel: str) -> None:
+        """Work on one kernel alone from now on, if that can be done."""
+        if self.narrow is not None and len(self._units()) > 1:
+            self.say(f"from now on {kernel} alone")
+            self.chain = self.narrow(kernel)
 
-def command(guilt: Guilt, chain: Chain, rewrite: int | None, source: str, out: str) -> str:
-    """The `orias` command line that makes one of the two cubins."""
-    import shlex
+    def _strict(self, judge: Cosim, made: Made) -> bool:
+        """Whether the machine that honours the control words finds what the plain one does not."""
+        judge.strict, judge.name = True, "strict simulation"
+        judge.witness = None
+        found = self.verdict(made, "whole, strict")
+        if found is Verdict.WRONG and judge.kernels:
+            self._only(judge.kernels[0])
+        return found is Verdict.WRONG
 
-    words = ["orias", "--start-from", source] if chain.saved else ["orias", source, "-arch", chain.header.target]
-    for key, value in sorted(chain.header.options.items()) if not chain.saved else ():
-        if isinstance(value, int | str):
-            words.append(
-                f"-O{value}"
-                if key == "opt-level"
-                else f"--{key}={str(bool(value)).lower() if key == 'fmad' else value}"
+    def _range(self, blamed: str) -> tuple[int, int]:
+        """How many parts are on where the search begins and ends."""
+        parts = self.chain.parts
+        if blamed not in NAMES or (isinstance(self.judge, Static) and self.judge.rule.name == "records"):
+            return 0, len(parts)
+        place = NAMES.index(blamed)
+        before = [n for n, p in enumerate(parts) if NAMES.index(p.stage) < place]
+        upto = [n for n, p in enumerate(parts) if NAMES.index(p.stage) <= place]
+        return len(before), len(upto)
+
+    def _search(self, blamed: str, made: Made) -> Guilt:
+        low, high = self._range(blamed)
+        if isinstance(self.judge, Crash):
+            return self._crash(made, blamed, low, high)
+        if high and self.at(high) is not Verdict.WRONG:  # only with the stages behind, or with other kernels beside it
+            low, high = 0, len(self.chain.parts)
+            if self.at(high) is not Verdict.WRONG:
+                self.chain = self.whole
+        start = self.at(low)
+        if start is not Verdict.RIGHT and low:
+            if blamed and start is Verdict.WRONG:
+                return self._mandatory(blamed, low)
+            low, start = 0, self.at(0)
+        if start is Verdict.WRONG and (not blamed or not isinstance(self.judge, Static)):
+            return self._plain()
+        if start is Verdict.WRONG:
+            return self._mandatory(blamed, low)
+        if start is Verdict.OPEN:
+            note = f"the plain chain can't be judged: {self.judge.said}"
+            return Guilt(blamed, wrong=self.chain.setting(len(self.chain.parts)), notes=[note])
+        low, high = first_wrong(low, high, self.at)
+        return self._narrowed(low, high)
+
+    def _narrowed(self, low: int, high: int) -> Guilt:
+        """The guilt of the parts between two neighbouring verdicts, down to the rewrite."""
+        chain = self.chain
+        parts = chain.parts[low:high]
+        guilt = Guilt(parts[0].stage, parts[0].name if len(parts) == 1 else "", parts, high)
+        guilt.right, guilt.wrong = chain.setting(low), chain.setting(high)
+        if len(parts) > 1:
+            return guilt
+        guilt.before, guilt.after = chain.stream(low, None) if low else b"", chain.stream(high, None)
+        if not parts[0].counted:
+            return guilt
+        guilt.of = start, end = chain.counted(high, self._unit())
+        unit = self._unit()
+        if end <= start:
+            return guilt
+        if self.at(high, start, unit) is not Verdict.RIGHT:
+            guilt.notes.append(
+                f"{parts[0]} is wrong with no rewrite allowed, too: --limit does not reach what it does wrong"
             )
-    on = guilt.on - (rewrite is None and out.startswith("right"))
-    for name, f in chain.flags(on, rewrite).items():
-        settings = [f"skip={','.join(f.skip)}"] if f.skip else []
-        settings += [f"{k}={v}" for k, v in f.extra.items()]
-        settings += [f"limit={f.limit}"] if f.limit is not None else []
-        for s in settings:
-            words += ["--stage-option", f"{name}:{s}"]
-    return shlex.join([*words, "-o", out])
+            return guilt
+        under, over = first_wrong(start, end, lambda n: self.at(high, n, unit)) if end - start > 1 else (start, end)
+        if over - under != 1:
+            guilt.notes.append(f"rewrites {under + 1} to {over} can't be told apart")
+        guilt.rewrite = over if over - under == 1 else 0
+        guilt.right, guilt.wrong = chain.setting(high, under, unit), chain.setting(high, over, unit)
+        guilt.before, guilt.after = chain.stream(high, under, unit), chain.stream(high, over, unit)
+        return guilt
+
+    def _unit(self) -> str:
+        """The unit that limits are for, where the module has several."""
+        units = {u for _, u, _ in self.whole.on(len(self.whole.parts)).marks}
+        named = [k for k in self.judge.kernels if k in units]
+        return named[0] if named and len(units) > 1 else ""
+
+    # ------------------------------------------------------------ what can't be left out
+
+    def _crash(self, made: Made, blamed: str, low: int, high: int) -> Guilt:
+        """The part with which the chain fails: most often the one that was at work."""
+        parts = self.chain.parts
+        at = next((n for n, p in enumerate(parts) if made.failure is not None and str(p) == made.failure.place), -1)
+        if at >= 0 and self.at(at) is Verdict.RIGHT and self.at(at + 1) is Verdict.WRONG:
+            return self._narrowed(at, at + 1)
+        if high > low and self.at(low) is Verdict.RIGHT and self.at(high) is Verdict.WRONG:
+            return self._narrowed(*first_wrong(low, high, self.at))
+        if parts and self.at(0) is Verdict.RIGHT:
+            return self._narrowed(*first_wrong(0, len(parts), self.at))
+        stage, _, name = (made.failure.place if made.failure is not None else blamed).partition(": ")
+        return Guilt(stage, name, wrong=self.chain.setting(len(parts)), notes=[_CANT_LEAVE_OUT] if name else [])
+
+    def _plain(self) -> Guilt:
+        """The plain chain is wrong: what the static judges pass is right; the rest is lower, or a required pass of optimize."""
+        chain = self.chain
+        made = chain.on(0)
+        looked = first_look(made, chain.seconds, self.say)
+        if looked is not None and looked[0].stage:
+            self.say(f"plain chain, {looked[0].name}: {looked[1][0]}")
+            self._judge_by(*looked)
+            guilt = self._mandatory(looked[0].stage, 0)
+            guilt.notes.append(f"{looked[0].name}: {looked[1][0]}")
+            return guilt
+        if isinstance(self.judge, Static) and self.judge.rule.stage:
+            return self._mandatory(self.judge.rule.stage, 0)
+        if "optimize" in [s.name for s in chain.stages]:
+            setting = chain.setting(0)
+            setting.bypass = tuple([("optimize", p) for p in self._required("optimize")])
+            if setting.bypass and self.verdict(chain.make(setting), "no pass of optimize at all") is Verdict.RIGHT:
+                return self._mandatory("optimize", 0)
+        if "lower" not in [s.name for s in chain.stages]:
+            return Guilt("", wrong=chain.setting(len(chain.parts)), notes=["wrong in the stream that was given"])
+        return Guilt("lower", wrong=chain.setting(len(chain.parts)), notes=[_BY_ELIMINATION])
+
+    def _required(self, stage: str) -> list[str]:
+        row = next(s for s in self.chain.stages if s.name == stage)
+        context = Context(self.chain.header, None, Flags(quiet=True))
+        return [p.name for p in select(row, row.passes(), context) if p.required]
+
+    def _mandatory(self, stage: str, on: int) -> Guilt:
+        """Which of a stage's passes that can't be left out is guilty, with ``on`` parts: without it the finding goes, or it comes with it."""
+        chain = self.chain
+        guilt = Guilt(stage, wrong=chain.setting(on), notes=[_CANT_LEAVE_OUT])
+        if stage in ("lower", "elf") or stage not in [s.name for s in chain.stages]:
+            guilt.notes = []
+            return guilt
+        required = self._required(stage)
+        if len(required) == 1:
+            guilt.name = required[0]
+            return guilt
+        for name in required:
+            setting = chain.setting(on)
+            setting.flags[stage].stop_after = name
+            if isinstance(self.judge, Static) and not self.judge.wants_cubin:
+                found = (
+                    self.verdict(chain.make(setting, stage), f"up to {stage}: {name}, which is required")
+                    is Verdict.WRONG
+                )
+            else:
+                setting = chain.setting(on)
+                setting.bypass = ((stage, name),)
+                found = (
+                    self.verdict(chain.make(setting), f"without {stage}: {name}, which is required") is Verdict.RIGHT
+                )
+            if found:
+                guilt.name = name
+                return guilt
+        return guilt
 
 
-def changed(before: bytes, after: bytes) -> list[str]:
-    """The lines in which two streams differ, as a unified difference of their text."""
-    import io
-
-    from ir_format import wire
-    from ir_format.text import print_unit
-
-    texts: list[list[str]] = []
-    for data in (before, after):
-        frames = list(wire.frames(io.BytesIO(data)))
-        level = wire.header_from_wire(wire.unpack(frames[0][1])).level
-        units = [wire.unit_from_wire(wire.unpack(d), level) for tag, d in frames if tag == "unit"]
-        texts.append([line for u in units for line in print_unit(u, level).splitlines()])
-    return list(difflib.unified_diff(texts[0], texts[1], "right", "wrong", lineterm="", n=2))
+_CANT_LEAVE_OUT = "the pass can't be left out: there is no command for a right cubin"
+_BY_ELIMINATION = "what the stages behind lower write is what they read, as their judges say of the plain chain: parse or lower is left"
 
 
-def opinions(chain: Chain, guilt: Guilt) -> list[str]:
-    """What the static judges say of the wrong one: the allocation checker where the allocator was run, the schedule checker of the cubin."""
-    from stages.check.schedule_checker import check_bytes
-
-    out = []
-    if any(p.stage == "regalloc" for p in guilt.parts):
-        flags = chain.flags(guilt.on)
-        flags["regalloc"].verify = True
-        try:
-            chain.with_flags(flags)
-        except ChainError as e:
-            out.append(str(e).strip())
-    try:
-        out += [f"schedule checker: {f}" for f in check_bytes(guilt.wrong).findings]
-    except OriasError as e:
-        out.append(f"schedule checker: {e}")
-    return out
+def bisect(chain: Chain, judge: Judge, say: Callable[[str], object] = lambda text: None) -> Guilt:
+    """Find the guilty part. Raises Unfit where the whole chain is not wrong."""
+    return Hunt(chain, judge, say).run()
 
 
-def undefined_by(chain: Chain, guilt: Guilt) -> list[str]:
-    """The pass and the rewrite of `optimize` that first make a word undefined that was defined, and what reads it. The stages behind may take any register for
-    such a word, so that the value becomes wrong only there."""
-    from stages.check.streams import Stream, newly_undefined
-
-    mine = [n + 1 for n, p in enumerate(chain.parts[: guilt.on or len(chain.parts)]) if p.stage == "optimize"]
-    if not mine or header_of(chain.data).level != "ori":
-        return []
-    first = Stream(chain.data)
-
-    def findings(on: int, limit: int | None = None) -> list[str]:
-        return list(newly_undefined(first, Stream(chain.stream(on, limit))))
-
-    def verdict(on: int, limit: int | None = None) -> Verdict:
-        return Verdict.WRONG if findings(on, limit) else Verdict.RIGHT
-
-    if not findings(mine[-1]):
-        return []
-    low, on = first_wrong(mine[0] - 1, mine[-1], lambda n: verdict(n) if n >= mine[0] else Verdict.RIGHT)
-    start, end = chain.rewrites(low) if low >= mine[0] else 0, chain.rewrites(on)
-    rewrite = first_wrong(start, end, lambda n: verdict(on, n))[1] if end - start > 1 else end
-    return [
-        f"undefined from {chain.parts[on - 1]} on, rewrite {rewrite} of {start + 1} to {end}:",
-        *(f"  {t}" for t in findings(on, rewrite)[:5]),
-    ]
-
-
-def report(chain: Chain, guilt: Guilt, source: str) -> Sequence[str]:
-    """Lines for people."""
-    lines = [f"note: {n}" for n in (*guilt.notes, *undefined_by(chain, guilt))]
-    if not guilt.parts:
-        return lines + [f"  {t}" for t in opinions(chain, guilt)[:10]]
-    names = (
-        str(guilt.parts[0])
-        if len(guilt.parts) == 1
-        else f"{guilt.parts[0]} to {guilt.parts[-1]} (what lies between can't be judged)"
-    )
-    lines.insert(
-        0,
-        f"wrong from {names} on"
-        + (f", rewrite {guilt.rewrite} of {guilt.of[0] + 1} to {guilt.of[1]}" if guilt.rewrite else ""),
-    )
-    counted = guilt.rewrite or None
-    lines.append("right: " + command(guilt, chain, counted and counted - 1, source, "right.cubin"))
-    lines.append("wrong: " + command(guilt, chain, counted, source, "wrong.cubin"))
-    lines += [f"  {t}" for t in opinions(chain, guilt)[:10]]
-    if counted:
-        diff = changed(guilt.before, guilt.after)
-        lines += diff[:SHOWN]
-        if len(diff) > SHOWN:
-            lines.append(f"... {len(diff) - SHOWN} more lines")
-    return lines
+__all__ = ["Command", "Guilt", "Hunt", "Unfit", "bisect"]

@@ -1,38 +1,63 @@
-"""The chain from a saved stream on, with its optional parts switched on one after another.
+"""The chain from PTX or a saved stream on, with its optional parts switched on one after another.
 
-Part by part in the order in which they run: the optional passes of the optimizer, the greedy allocator in the place of the naive one, zero pairs, control words of the
-tables in the place of the serial ones, order and reuse hints of the scheduler. With none of them the chain is as plain as it can be.
+Part by part in the order in which they run: stages that are commands of the user's in the place of ours, the optional passes of each stage, the greedy allocator in the place
+of the naive one, control words of the tables in the place of the serial ones, order and reuse hints of the scheduler. With none of them the chain is as plain as
+it can be. Everything runs in processes that may crash or hang (:mod:`stages.bisect.attempt`); what was made is kept, stage by stage.
 """
 
 from __future__ import annotations
 
 import io
-import re
-from collections.abc import Sequence
+import subprocess
+from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr
-from typing import Final
+from copy import copy
+from hashlib import sha256
+from typing import Any, Final
 
 from ir_format import wire
-from ir_format.model import Header
-from ir_format.record import Record
-from orchestrator.api import ChainError, finish
+from ir_format.diag import StreamError
+from ir_format.model import AttrValue, Header, Unit
+from ir_format.record import Record, fresh
+from stages.bisect.attempt import Failure, Note, Refused, attempt
 from stages.plumbing.chain import NAMES, next_stage, stage
-from stages.plumbing.runner import Flags, Stage, run_stage
+from stages.plumbing.back_end import elf_from_stream
+from stages.plumbing.front_end import parse_to_stream
+from stages.plumbing.runner import VERSION, Context, Flags, Pass, Stage, failed, read_module, read_unit, run_unit, select
 
 _ALLOCATE: Final = "allocate"
 _CONTROL: Final = "control"
-_REWRITES: Final = re.compile(r"^\w+: rewrites (\d+)$", re.MULTILINE)
+#: What is left out of the chain in a run beside what flags can leave out: a required pass.
+Bypass = tuple[str, str]
 
 
 class Part(Record, frozen=True):
-    """A part that can be left out. ``counted``: it counts its rewrites, so that --limit reaches into it."""
+    """A part that can be left out. ``counted``: it counts its rewrites, so that --limit reaches into it; ``command``: it is a whole stage, the user's."""
 
     stage: str
     name: str
     counted: bool
+    command: bool = False
 
     def __str__(self) -> str:
         return f"{self.stage}: {self.name}"
+
+
+class Setting(Record):
+    """How a chain is run: flags by stage; which foreign stages are in place; required passes left out (no flag of `orias` does that)."""
+
+    flags: dict[str, Flags]
+    foreign: dict[str, str] = fresh(default_factory=dict)
+    bypass: tuple[Bypass, ...] = ()
+
+
+class Made(Record):
+    """What came of it: the stream behind each stage, the rewrites counted (stage, unit, pass) -> (before, after), the cubin; or how far it came."""
+
+    streams: dict[str, bytes] = fresh(default_factory=dict)
+    marks: dict[tuple[str, str, str], tuple[int, int]] = fresh(default_factory=dict)
+    cubin: bytes = b""
+    failure: Failure | None = None
 
 
 def header_of(data: bytes) -> Header:
@@ -41,16 +66,24 @@ def header_of(data: bytes) -> Header:
     return wire.header_from_wire(wire.unpack(raw))
 
 
-def parts_of(stages: Sequence[Stage], opt: int) -> list[Part]:
+def parts_of(
+    stages: Sequence[Stage], opt: int, foreign: Sequence[str] = (), flags: dict[str, Flags] | None = None
+) -> list[Part]:
     """The parts of these stages that an -O level runs, in order."""
     out = []
     for s in stages:
-        for p in s.passes():
-            if p.required:
-                if p.name == _ALLOCATE or (p.name == _CONTROL and opt > 0):
-                    out.append(Part(s.name, p.name, False))
-            elif opt >= p.min_opt:
+        if s.name in foreign:
+            out.append(Part(s.name, "the command", False, True))
+            continue
+        given = (flags or {}).get(s.name) or Flags(quiet=True)
+        context = Context(_at(opt), None, given)
+        for p in select(s, s.passes(), context):
+            if not p.required:
                 out.append(Part(s.name, p.name, True))
+            elif (p.name == _ALLOCATE and "allocator" not in given.extra) or (
+                p.name == _CONTROL and opt > 0 and given.extra.get("scheduler", "list") == "list"
+            ):
+                out.append(Part(s.name, p.name, False))
     if opt > 0:  # the control words before the order: `inorder` is a scheduler of its own
         names = [p.name for p in out]
         if _CONTROL in names and "list-schedule" in names[names.index(_CONTROL) - 1 :]:
@@ -59,81 +92,233 @@ def parts_of(stages: Sequence[Stage], opt: int) -> list[Part]:
     return out
 
 
-class Chain:
-    """A stream, and cubins made of it."""
+def _at(opt: int) -> Header:
+    header = Header("", "")
+    header.options = {"opt-level": opt}
+    return header
 
-    def __init__(self, data: bytes, saved: bool = True) -> None:
-        """``saved``: the user has it as a file; else it was made of PTX just now. Raises StreamError for what is no stream."""
+
+class Chain:
+    """PTX or a stream, and cubins made of it. ``given``: flags of the user's by stage; ``foreign``: commands in the place of stages;
+    ``without``: parts that are out in every run."""
+
+    def __init__(
+        self,
+        data: bytes,
+        saved: bool = True,
+        given: dict[str, Flags] | None = None,
+        foreign: dict[str, str] | None = None,
+        seconds: float = 60.0,
+        say: Callable[[str], object] | None = None,
+        without: Sequence[str] = (),
+    ) -> None:
+        """``saved``: the user has the stream as a file; else it was made of PTX just now. Raises StreamError for what is no stream."""
         self.data = data
         self.saved = saved
+        self.seconds = seconds
+        self.say = say
         self.header = header_of(data)
+        self.given = given or {}
+        self.foreign = foreign or {}
         level = self.header.options.get("opt-level", 3)
         self.opt = min(level, 3) if isinstance(level, int) else 3
         self.stages = [stage(n) for n in NAMES[next_stage(self.header) : -1]]
-        if self.stages and self.stages[0].name == "lower":  # has no parts: done once
-            self.data = self._run(self.stages.pop(0), data, Flags(quiet=True))[0]
-        self.parts = parts_of(self.stages, self.opt)
-        self._made: dict[tuple[str, str, bytes], bytes] = {}
+        parts = parts_of(self.stages, self.opt, list(self.foreign), self.given)
+        known = [str(p) for p in parts]
+        for name in without:
+            if name.replace(":", ": ", 1).replace(":  ", ": ") not in known:
+                raise StreamError(f"there is no part '{name}'; there are {', '.join(known)}")
+        self.without = {name.replace(":", ": ", 1).replace(":  ", ": ") for name in without}
+        self.parts = [p for p in parts if str(p) not in self.without]
+        self.off = [p for p in parts if str(p) in self.without]
+        self._made: dict[str, tuple[bytes, dict[tuple[str, str, str], tuple[int, int]]]] = {}
+        self._whole: dict[str, Made] = {}
 
-    def flags(self, on: int, limit: int | None = None) -> dict[str, Flags]:
-        """By stage: the flags that leave out all parts but the first ``on``; ``limit``: how many rewrites the stage of the last of them may apply."""
+    # ------------------------------------------------------------ settings
+
+    def setting(self, on: int, limit: int | None = None, unit: str = "") -> Setting:
+        """Leaves out all parts but the first ``on``; ``limit``: how many rewrites the stage of the last of them may apply (to ``unit``, or to each)."""
         given = set(self.parts[:on])
-        out = {}
+        flags: dict[str, Flags] = {}
         for s in self.stages:
-            off = [p.name for p in self.parts if p.stage == s.name and p not in given]
-            f = Flags(quiet=True, skip=tuple(n for n in off if n not in (_ALLOCATE, _CONTROL)))
+            off = [p.name for p in (*self.off, *self.parts) if p.stage == s.name and p not in given]
+            f = copy(self.given.get(s.name) or Flags(quiet=True))
+            f.quiet, f.extra = True, dict(f.extra)
+            f.skip = (*f.skip, *[n for n in off if n not in (_ALLOCATE, _CONTROL)])
             if _ALLOCATE in off:
                 f.extra["allocator"] = "naive"
             if _CONTROL in off:
                 f.extra["scheduler"] = "naive"
-            elif s.name == "schedule" and "list-schedule" in off:
-                f.extra["scheduler"] = "inorder"
+            elif s.name == "schedule" and "list-schedule" in off and self.opt > 0:
+                f.extra.setdefault("scheduler", "inorder")
             if limit is not None and self.parts[on - 1].stage == s.name:
-                f.limit = limit
-            out[s.name] = f
-        return out
-
-    def cubin(self, on: int, limit: int | None = None) -> bytes:
-        """The cubin with the first ``on`` parts. Raises ChainError."""
-        return self.with_flags(self.flags(on, limit))
-
-    def with_flags(self, flags: dict[str, Flags]) -> bytes:
-        """The cubin that the stages make under these flags. Raises ChainError."""
-        data = self.data
+                f.limit, f.limit_unit = limit, unit
+            flags[s.name] = f
+        commands = {p.stage: self.foreign[p.stage] for p in given if p.command}
         for s in self.stages:
-            key = (s.name, str(flags[s.name]), data)
-            if key not in self._made:
-                self._made[key] = self._run(s, data, flags[s.name])[0]
-            data = self._made[key]
-        return finish(data)
+            if s.name in self.foreign and s.name not in commands:
+                flags[s.name] = self._plain(s)
+        return Setting(flags, commands)
 
-    def rewrites(self, on: int) -> int:
-        """How many rewrites the stage of the last of ``on`` parts applies up to that part."""
-        _, said = self._partly(on, None)
-        found = _REWRITES.search(said)
-        return int(found[1]) if found else 0
+    def _plain(self, s: Stage) -> Flags:
+        """Flags for a stage of ours in the place of a command of the user's: as plain as it can be."""
+        f = Flags(quiet=True, skip=tuple([p.name for p in s.passes() if not p.required]))
+        f.extra = {k: "naive" for k in ("allocator", "scheduler") if k in s.knobs}
+        return f
 
-    def stream(self, on: int, limit: int | None) -> bytes:
-        """The stream right behind the last of ``on`` parts."""
-        return self._partly(on, limit)[0]
+    def flags(self, on: int, limit: int | None = None, unit: str = "") -> dict[str, Flags]:
+        """The flags of :meth:`setting`."""
+        return self.setting(on, limit, unit).flags
 
-    def _partly(self, on: int, limit: int | None) -> tuple[bytes, str]:
-        data = self.data
-        flags = self.flags(on, limit)
+    # ------------------------------------------------------------ runs
+
+    def make(self, setting: Setting, upto: str = "elf") -> Made:
+        """Run the chain, up to a stage."""
+        name = f"{setting!r}{upto}"
+        if name not in self._whole:
+            made = Made()
+
+            def keep(got: tuple[Any, ...]) -> None:
+                which, key, data, marks = got
+                self._made[key] = data, marks
+                made.streams[which] = data
+                made.marks.update(marks)
+
+            got = attempt(lambda note: self._job(setting, upto, note), self.seconds, self.say, keep)
+            if isinstance(got, Failure):
+                made.failure = got
+            else:
+                made.cubin = got
+            self._whole[name] = made
+        return self._whole[name]
+
+    def on(self, on: int, limit: int | None = None, unit: str = "") -> Made:
+        """What the chain makes with the first ``on`` parts."""
+        return self.make(self.setting(on, limit, unit))
+
+    def _job(self, setting: Setting, upto: str, note: Note) -> bytes:
+        data, key = self.data, sha256(self.data).hexdigest()
+        for s in self.stages:
+            mine = [name for place, name in setting.bypass if place == s.name]
+            command = setting.foreign.get(s.name, "")
+            key = sha256(f"{key}{s.name}{setting.flags[s.name]!r}{command}{mine}".encode()).hexdigest()
+            try:
+                got = self._made.get(key) or run_row(s, data, setting.flags[s.name], command, mine, note)
+            except StreamError as e:
+                raise Refused(str(e)) from None
+            data = got[0]
+            note((s.name, key, *got))
+            if s.name == upto:
+                return b""
+        note("elf")
+        return linked(data)
+
+    def stream(self, on: int, limit: int | None = None, unit: str = "") -> bytes:
+        """The stream right behind the last of ``on`` parts; b'' where there is none."""
+        setting = self.setting(on, limit, unit)
         last = self.parts[on - 1]
-        for s in self.stages:
-            f = flags[s.name]
-            if s.name == last.stage:
-                f.stop_after, f.stats = last.name, True
-                return self._run(s, data, f)
-            data = self._run(s, data, f)[0]
-        raise ValueError(f"no stage {last.stage}")
+        if not last.command:
+            setting.flags[last.stage].stop_after = last.name
+        return self.make(setting, last.stage).streams.get(last.stage, b"")
 
-    @staticmethod
-    def _run(s: Stage, data: bytes, flags: Flags) -> tuple[bytes, str]:
+    def counted(self, on: int, unit: str = "") -> tuple[int, int]:
+        """Rewrites of a unit (the most of any) before and behind the last of ``on`` parts, counted in its stage."""
+        part, made = self.parts[on - 1], self.on(on)
+        if made.failure is not None:
+            setting = self.setting(on)
+            setting.flags[part.stage].stop_after = part.name
+            made = self.make(setting, part.stage)
+        found = [m for (s, u, p), m in made.marks.items() if s == part.stage and p == part.name and unit in ("", u)]
+        return max([a for a, _ in found], default=0), max([b for _, b in found], default=0)
+
+
+def parsed(
+    name: str,
+    data: bytes,
+    target: str,
+    options: dict[str, AttrValue],
+    seconds: float,
+    say: Callable[[str], object] | None = None,
+) -> bytes | Failure:
+    """The stream at level `ptx`, or why there is none."""
+
+    def job(note: Note) -> bytes:
+        note("parse")
         out, said = io.BytesIO(), io.StringIO()
-        with redirect_stderr(said):
-            code = run_stage(s, io.BytesIO(data), out, flags)
-        if code not in (0, 1):
-            raise ChainError(said.getvalue().strip())
-        return out.getvalue(), said.getvalue()
+        if parse_to_stream([(name, data)], target, dict(options), out.write, say=said.write):
+            raise Refused(said.getvalue().strip())
+        return out.getvalue()
+
+    got = attempt(job, seconds, say)
+    assert isinstance(got, bytes | Failure)
+    return got
+
+
+def linked(data: bytes) -> bytes:
+    """The cubin of a stream at level `encoded`. Raises Refused."""
+    parts: list[bytes] = []
+    said = io.StringIO()
+    with redirect_stderr(said):
+        code = elf_from_stream(io.BytesIO(data), parts.append)
+    if code:
+        raise Refused(said.getvalue().strip())
+    return b"".join(parts)
+
+
+def run_row(
+    s: Stage, data: bytes, flags: Flags, command: str, bypass: Sequence[str], note: Note
+) -> tuple[bytes, dict[tuple[str, str, str], tuple[int, int]]]:
+    """One stage over a stream, as :func:`stages.plumbing.runner.run_stage` has it, but that faults get out and each pass is noted. Raises Refused."""
+    if command:
+        note(f"{s.name}: {command}")
+        return _by_command(s, data, command), {}
+    header = header_of(data)
+    header.level = s.writes
+    header.producers.append((s.name, VERSION))
+    parts: list[bytes] = []
+    writer = wire.Writer(parts.append)
+    writer.record(wire.MAGIC, wire.header_to_wire(header))
+    marks: dict[tuple[str, str, str], tuple[int, int]] = {}
+    ctx: Context | None = None
+    passes: list[Pass] = []
+    for tag, body in wire.records(io.BytesIO(data), raw_lists=s.reads == "ptx"):
+        if tag == "module":
+            module = read_module(s, body)
+            ctx = Context(header, module, flags)
+            passes = [_noted(p, s.name, note, marks) for p in select(s, s.passes(), ctx) if p.name not in bypass]
+            note(f"{s.name}: module")
+            writer.record("module", wire.module_to_wire(s.module()(module, header) if s.module is not None else module))
+        elif tag == "unit" and ctx is not None:
+            source = read_unit(s, body)
+            note(s.name)
+            unit = run_unit(s, passes, source, ctx)
+            bad = [d for d in unit.diags if d[0] in ("error", "fatal")] if failed(unit) else []
+            if bad:
+                raise Refused(f"{bad[0][1]}" + (f" (PTX line {bad[0][2]})" if bad[0][2] else ""))
+            writer.record("unit", wire.unit_to_wire(unit))
+    writer.end()
+    return b"".join(parts), marks
+
+
+def _noted(p: Pass, stage_name: str, note: Note, marks: dict[tuple[str, str, str], tuple[int, int]]) -> Pass:
+    def run(unit: Unit, ctx: Context) -> None:
+        note(f"{stage_name}: {p.name}")
+        before = ctx.rewrites
+        p.run(unit, ctx)
+        marks[stage_name, unit.name, p.name] = before, ctx.rewrites
+
+    return Pass(p.name, run, p.min_opt, p.required)
+
+
+def _by_command(s: Stage, data: bytes, command: str) -> bytes:
+    from stages.plumbing.chain import check_stream
+
+    done = subprocess.run(command, shell=True, input=data, capture_output=True)
+    if done.returncode:
+        said = done.stderr.decode("utf-8", "replace").strip().splitlines()
+        raise Refused(f"'{command}' ended with exit code {done.returncode}" + (f": {said[-1]}" if said else ""))
+    try:
+        check_stream(list(wire.frames(io.BytesIO(done.stdout))), s.writes, header_of(data).target)
+    except StreamError as e:
+        raise Refused(f"'{command}' wrote no valid stream ({e})") from None
+    return done.stdout

@@ -1,24 +1,59 @@
-"""The Typer command line of orias-bisect."""
+"""The Typer command line of orias-bisect: its own options, and those of `orias`."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from stages.plumbing.application import new_app
 
 app = new_app()
 
 
+class _WithOrias(TyperCommand):
+    """Takes the options of `orias` out of the command line before the others are read."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Split the words."""
+        from orchestrator.conflicts import UsageError
+        from orchestrator.options import _find
+
+        own = {name for p in self.params for name in p.opts}
+        mine: list[str] = []
+        theirs: list[str] = []
+        at = 0
+        while at < len(args):
+            word = args[at]
+            at += 1
+            if not word.startswith("-") or word == "-" or word.partition("=")[0] in own or word[:2] == "-O":
+                mine.append(word)
+                continue
+            try:
+                opt, _, _, given = _find(word)
+            except UsageError:
+                mine.append(word)
+                continue
+            theirs.append(word)
+            if opt.kind != "flag" and not given and at < len(args):
+                theirs.append(args[at])
+                at += 1
+        ctx.obj = theirs
+        return list(super().parse_args(ctx, mine))
+
+
 @app.command(
-    help="Find the stage, the pass and the rewrite that make a cubin wrong. Judge is co-simulation with the PTX interpreter, or a command (--test). "
-    "Exit code 0: found, 1: the cubin is right, 2: can't be judged."
+    cls=_WithOrias,
+    help="Find the stage, the pass and the rewrite that make a cubin wrong. Judges: those that need no test look first; then co-simulation with the PTX interpreter, "
+    "a command (--test), or whether there is a cubin (--crash). Takes every option of orias beside its own. "
+    "Exit code 0: found, 1: nothing is wrong, 2: bad input, 3: can't be judged, 4: wrong, but nobody could be named, 5: the test command does not run.",
 )
 def run(
-    file: Annotated[Path, typer.Argument(help="PTX, or a saved stream (then --test is needed)")],
+    ctx: typer.Context,
+    file: Annotated[Path, typer.Argument(help="PTX, or a saved stream (then --test or --crash is needed)")],
     test: Annotated[
         str,
         typer.Option(
@@ -26,19 +61,37 @@ def run(
             help="shell command, given the cubin's path for {} or at its end: exit 0 right, 125 can't tell, else wrong",
         ),
     ] = "",
-    arch: Annotated[str, typer.Option("--arch", "-arch", help="architecture, such as sm_90")] = "sm_90",
+    crash: Annotated[bool, typer.Option("--crash", help="wrong is a crash, a refusal or no end of the chain")] = False,
+    message: Annotated[str, typer.Option("--message", help="with --crash: what must be in its message")] = "",
+    metric: Annotated[
+        str, typer.Option("--metric", help="print the number that this command makes of the cubin, part by part")
+    ] = "",
+    ptxas: Annotated[str, typer.Option("--ptxas", help="with --metric: another compiler, to stand beside")] = "",
+    arch: Annotated[str, typer.Option("--arch", "-arch", help="architecture (otherwise the file's .target)")] = "",
     opt_level: Annotated[int, typer.Option("-O", min=0, max=3, help="optimization level")] = 3,
     option: Annotated[
-        list[str] | None,
-        typer.Option("--option", help="KEY=VALUE, one of ptxas's options by its long name, such as maxrregcount=32"),
+        list[str] | None, typer.Option("--option", help="KEY=VALUE: an option of orias, by its long name")
     ] = None,
     kernel: Annotated[
         list[str] | None, typer.Option("--kernel", help="co-simulate only this kernel (may be repeated)")
     ] = None,
-    seeds: Annotated[int, typer.Option("--seeds", min=1, help="launches a kernel")] = 8,
+    seeds: Annotated[int | None, typer.Option("--seeds", min=1, help="launches a kernel")] = None,
     timeout: Annotated[
-        float, typer.Option("--timeout", min=0.1, help="seconds after which the command counts as wrong")
-    ] = 60.0,
+        float | None,
+        typer.Option(
+            "--timeout",
+            min=0.1,
+            help="seconds after which the chain, or a judge, counts as hanging (60 for a command; otherwise by the size of the file)",
+        ),
+    ] = None,
+    without: Annotated[
+        list[str] | None, typer.Option("--without", help="STAGE:PASS that is out in every run (may be repeated)")
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", help="go on after the first culprit")] = False,
+    table: Annotated[bool, typer.Option("--table", help="also the verdicts over -O levels and targets")] = False,
+    html: Annotated[
+        Path | None, typer.Option("--html", help="the report as a page, the two streams side by side")
+    ] = None,
     keep: Annotated[
         Path | None,
         typer.Option("--keep", help="folder for right.cubin, wrong.cubin and the streams behind the guilty part"),
@@ -47,9 +100,16 @@ def run(
 ) -> None:
     from stages.bisect.command import Request, run_file
 
+    words = [*(ctx.obj or []), f"-O{opt_level}"]
+    words += ["-arch", arch] if arch else []
+    for text in option or []:
+        key, eq, value = text.partition("=")
+        if not eq or not key:
+            sys.stderr.write(f"orias-bisect: '{text}': expected KEY=VALUE\n")
+            raise typer.Exit(2)
+        words.append(f"--{key}={value}")
     said = (lambda text: None) if quiet else (lambda text: print(text, file=sys.stderr, flush=True))
-    raise typer.Exit(
-        run_file(
-            Request(file, test, arch, opt_level, tuple(option or ()), tuple(kernel or ()), seeds, timeout, keep), said
-        )
-    )
+    wanted = message if crash or message else None
+    request = Request(file, words, test, wanted, metric, ptxas, tuple(kernel or ()), seeds, timeout, keep, html,
+                      tuple(without or ()), every, table)  # fmt: skip
+    raise typer.Exit(run_file(request, said))

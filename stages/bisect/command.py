@@ -2,105 +2,286 @@
 
 from __future__ import annotations
 
-import io
+import re
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Final
 
 from ir_format import wire
 from ir_format.diag import OriasError
 from ir_format.model import AttrValue
 from ir_format.record import Record
-from stages.bisect.bisect import Guilt, Unfit, bisect, report
-from stages.bisect.chain import Chain
-from stages.bisect.judges import Command, Cosim
+from orchestrator.conflicts import UsageError
+from orchestrator.driver import Run
+from orchestrator.options import read as read_options
+from stages.bisect.attempt import Failure
+from stages.bisect.bisect import Guilt, Hunt, Unfit
+from stages.bisect.chain import Chain, parsed
+from stages.bisect.judges import Command, Cosim, Crash, Judge, NoInterpreter, NoProgram, run_on
+from stages.bisect.report import page, report
 from stages.bisect.search import Verdict
-from stages.check.command import read
+from stages.check.command import compile_elsewhere, read
 from stages.plumbing.files import write_file
-from stages.plumbing.front_end import parse_to_stream
+
+#: Exit codes.
+FOUND, RIGHT, BAD, UNJUDGED, NOT_FOUND, NO_PROGRAM = range(6)
+#: Culprits that are looked for, one after another.
+MOST: Final = 5
+#: Seconds that a test command may take where nothing is said; processor seconds of the chain, and of a judge: so many, and one more for so many bytes of PTX (a large kernel takes
+#: a second for 15,000 bytes).
+TEST_SECONDS: Final = 60.0
+CHAIN_SECONDS: Final = 8.0
+BYTES_A_SECOND: Final = 4000
+_TARGET: Final = re.compile(rb"^\s*\.target\s+(sm_\d+[af]?)", re.MULTILINE)
 
 
-class Request(Record, frozen=True):
-    """The command line."""
+class Request(Record):
+    """The command line. ``words``: options of `orias`; ``crash``: None, or the message of the failure ('' any)."""
 
     file: Path
-    test: str
-    arch: str
-    level: int
-    options: tuple[str, ...]
-    kernels: tuple[str, ...]
-    seeds: int
-    seconds: float
-    keep: Path | None
+    words: list[str]
+    test: str = ""
+    crash: str | None = None
+    metric: str = ""
+    ptxas: str = ""
+    kernels: tuple[str, ...] = ()
+    seeds: int | None = None
+    seconds: float | None = None
+    keep: Path | None = None
+    html: Path | None = None
+    without: tuple[str, ...] = ()
+    every: bool = False
+    table: bool = False
 
 
 class Refusal(OriasError):
     """The input can't be used; the text says why."""
 
 
-def _value(text: str) -> AttrValue:
-    return int(text) if text.lstrip("-").isdigit() else {"true": 1, "false": 0}.get(text, text)
+class Broken(OriasError):
+    """`parse` gives no stream."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(str(failure))
+        self.failure = failure
 
 
-def chain_of(request: Request, data: bytes) -> Chain:
-    """The chain behind PTX text or a saved stream. Raises OriasError."""
-    try:
-        next(wire.frames(io.BytesIO(data)))
-    except OriasError:
-        pass
-    else:
-        if not request.test:
-            raise Refusal("a stream has no PTX to be compared with: give a command with --test")
-        return Chain(data)
-    options: dict[str, AttrValue] = {"opt-level": request.level}
-    if not request.test:
-        options["fmad"] = 0  # so that results are what the PTX says
-    for text in request.options:
-        key, eq, value = text.partition("=")
-        if not eq or not key:
-            raise Refusal(f"'{text}': expected KEY=VALUE")
-        options[key] = _value(value)
-    out, said = io.BytesIO(), io.StringIO()
-    if parse_to_stream([(str(request.file), data)], request.arch, options, out.write, say=said.write):
-        raise Refusal(said.getvalue().strip())
-    return Chain(out.getvalue(), saved=False)
+class Source:
+    """A file, the user's options, and chains that begin with it."""
+
+    def __init__(self, request: Request, say: Callable[[str], object]) -> None:
+        """Raises OriasError, OSError."""
+        self.request = request
+        self.say = say
+        self.data = read(request.file)
+        self.saved = self.data[:1] != b"\x7f" and wire.MAGIC.encode() in self.data[:64]
+        words = list(request.words)
+        if not self.saved and not any(w.startswith(("-arch", "--gpu-name", "-gpu-name")) for w in words):
+            named = _TARGET.search(self.data)
+            words += ["-arch", named[1].decode() if named else "sm_90"]
+        if not self.saved and self._compares() and not any(w.startswith(("--fmad", "-fmad")) for w in words):
+            words.append("--fmad=false")  # so that results are what the PTX says
+        self.words = words
+        try:
+            self.run = Run(read_options([*words, str(request.file)]))
+        except UsageError as e:
+            raise Refusal(e.render().strip()) from None
+        for name in ("exec", "start-from", "save-temps", "stop-after", "output-file"):
+            if name in self.run.cl.values:
+                raise Refusal(f"--{name} has no sense here")
+
+    def _compares(self) -> bool:
+        r = self.request
+        return not r.test and r.crash is None and not r.metric
+
+    @property
+    def seconds(self) -> float:
+        """Processor seconds after which the chain, or a judge, hangs."""
+        return self.request.seconds or CHAIN_SECONDS + len(self.data) / BYTES_A_SECOND
+
+    @property
+    def arch(self) -> str:
+        """The target."""
+        return self.run.target
+
+    def chain(self, kernel: str = "", words: list[str] | None = None, without: tuple[str, ...] = ()) -> Chain:
+        """The chain, of one kernel alone if one is named. Raises OriasError."""
+        r = self.request
+        run = self.run if words is None else Run(read_options([*words, str(r.file)]))
+        given = {"given": run.flags, "foreign": run.foreign, "seconds": self.seconds, "say": self.say}
+        if self.saved:
+            return Chain(self.data, True, without=(*r.without, *without), **given)  # type: ignore[arg-type]
+        options: dict[str, AttrValue] = dict(run.options)
+        if kernel:
+            options["entry"] = (kernel,)
+        got = parsed(str(r.file), self.data, run.target, options, self.seconds, self.say)
+        if isinstance(got, Failure):
+            raise Broken(got)
+        return Chain(got, False, without=(*r.without, *without), **given)  # type: ignore[arg-type]
+
+    def judge(self) -> Judge:
+        """The user's judge. Raises OriasError."""
+        r = self.request
+        if r.crash is not None:
+            return Crash(r.crash)
+        if r.test:
+            return Command(r.test, r.seconds or TEST_SECONDS)
+        if self.saved:
+            raise Refusal("a stream has no PTX to be compared with: give a command with --test, or --crash")
+        try:
+            return Cosim(self.data.decode("latin-1"), self.arch, r.kernels, r.seeds, self.seconds)
+        except NoInterpreter as e:
+            self.say(f"no co-simulation: {e}")
+            return Unjudged(str(e))
+
+    def narrow(self) -> Callable[[str], Chain] | None:
+        """How to go on with one kernel alone, where that can be done."""
+        if self.saved or "compile-only" in self.run.options or "entry" in self.run.options or self.request.test:
+            return None
+        return lambda kernel: self.chain(kernel)
 
 
-def keep(folder: Path, guilt: Guilt) -> None:
+class Unjudged(Judge):
+    """Where there is no judge of values: static judges and failures of the chain are left."""
+
+    name = "nobody"
+
+    def __init__(self, why: str) -> None:
+        super().__init__()
+        self.said = why
+
+    def __call__(self, cubin: bytes) -> Verdict:
+        """Can't tell."""
+        return Verdict.OPEN
+
+
+def keep(folder: Path, chain: Chain, guilt: Guilt) -> None:
     """Write the two cubins and the two streams. Raises OSError."""
     folder.mkdir(parents=True, exist_ok=True)
-    for name, data in (
-        ("right.cubin", guilt.right),
-        ("wrong.cubin", guilt.wrong),
-        ("right.ori", guilt.before),
-        ("wrong.ori", guilt.after),
-    ):
+    for name, setting in (("right.cubin", guilt.right), ("wrong.cubin", guilt.wrong)):
+        data = chain.make(setting).cubin if setting is not None else b""
+        if data:
+            write_file(str(folder / name), data)
+    for name, data in (("right.ori", guilt.before), ("wrong.ori", guilt.after)):
         if data:
             write_file(str(folder / name), data)
 
 
 def run_file(request: Request, say: Callable[[str], object]) -> int:
-    """Search and print what was found. 0: found, 1: the cubin is right, 2: can't be judged."""
+    """Search and print what was found; the exit code."""
     try:
-        data = read(request.file)
-        chain = chain_of(request, data)
-        judge = (
-            Command(request.test, request.seconds)
-            if request.test
-            else Cosim(data.decode("latin-1"), request.arch, request.kernels, request.seeds)
-        )
-        guilt = bisect(chain, judge, say)
-        for line in report(chain, guilt, str(request.file)):
-            print(line)
-        if request.keep is not None:
-            keep(request.keep, guilt)
+        say(f"reading {request.file}")
+        source = Source(request, say)
+        try:
+            if request.metric:
+                return _metric(source, request)
+            return _hunt(source, request, say)
+        except Broken as e:
+            return _unparsed(source, e.failure)
     except Unfit as e:
         sys.stderr.write(f"orias-bisect: {e}\n")
-        return 1 if e.verdict is Verdict.RIGHT else 2
+        return RIGHT if e.verdict is Verdict.RIGHT else UNJUDGED
+    except NoProgram as e:
+        sys.stderr.write(f"orias-bisect: {e}\n")
+        return NO_PROGRAM
     except OSError as e:
         sys.stderr.write(f"orias-bisect: {e.filename or request.keep or request.file}: {e.strerror}\n")
-        return 2
+        return BAD
     except OriasError as e:
         sys.stderr.write(f"orias-bisect: {e}\n")
-        return 2
-    return 0
+        return BAD
+
+
+def _unparsed(source: Source, failure: Failure) -> int:
+    """`parse` gave no stream: a fault of its own where it breaks, or where refusing is what is looked for."""
+    wanted = source.request.crash
+    if failure.kind == "refused" and (wanted is None or wanted not in failure.message):
+        sys.stderr.write(f"orias-bisect: {failure.message}\n")
+        return BAD
+    print(f"wrong from stage parse on\nfound by whether there is a cubin: {failure}")
+    return FOUND
+
+
+def _hunt(source: Source, request: Request, say: Callable[[str], object]) -> int:
+    found: list[str] = []
+    code = FOUND
+    while len(found) < (MOST if request.every else 1):
+        chain = source.chain(without=tuple(found))
+        judge = source.judge()
+        try:
+            guilt = Hunt(chain, judge, say, source.narrow()).run()
+        except Unfit:
+            if not found:
+                raise
+            print("no further culprit")
+            break
+        whole = Source.chain(source, without=tuple(found)) if found else chain
+        lines = report(whole, guilt, str(request.file), source.words)
+        if request.table:
+            lines += _table(source, judge)
+        for line in lines:
+            print(line)
+        if request.keep is not None:
+            keep(request.keep, whole, guilt)
+        if request.html is not None:
+            write_file(str(request.html), page(whole, guilt, lines).encode())
+        if not guilt.stage:
+            code = NOT_FOUND
+        if len(guilt.parts) != 1:
+            break
+        found.append(str(guilt.parts[0]))
+    return code
+
+
+def _table(source: Source, judge: Judge) -> list[str]:
+    """The verdicts over -O levels and targets that have the program."""
+    out = ["  -O0 -O1 -O2 -O3"]
+    bare = [w for w in source.words if not w.startswith("-O")]
+    at = next(n for n, w in enumerate(bare) if w.startswith(("-arch", "--gpu-name", "-gpu-name")))
+    for arch in dict.fromkeys([source.arch, "sm_80", "sm_90", "sm_120"]):
+        words = list(bare)
+        words[at : at + (1 if "=" in bare[at] else 2)] = ["-arch", arch]
+        cells = []
+        for level in range(4):
+            try:
+                chain = source.chain("", [*words, f"-O{level}"])
+                verdict = judge.judge(chain.on(len(chain.parts)))
+                cells.append({Verdict.RIGHT: "ok", Verdict.WRONG: "WRONG", Verdict.OPEN: "?"}[verdict])
+            except OriasError:
+                cells.append("-")
+        out.append(f"{arch:8} " + " ".join(cells))
+    return out
+
+
+def _metric(source: Source, request: Request) -> int:
+    """Print the number that a command makes of the cubin with no part, with one more, with all; ptxas's beside them."""
+    chain = source.chain()
+    rows: list[tuple[str, bytes | None]] = []
+    for on in range(len(chain.parts) + 1):
+        rows.append((str(chain.parts[on - 1]) if on else "plain", chain.on(on).cubin or None))
+    if request.ptxas:
+        words, at = [], 0
+        given = source.words
+        while at < len(given):
+            if given[at].startswith("-arch"):
+                at += 2
+                continue
+            words.append(given[at])
+            at += 1
+        got = compile_elsewhere(Path(request.ptxas), request.file, source.arch, words)
+        rows.append(("ptxas", got if isinstance(got, bytes) else None))
+    last = ""
+    for name, cubin in rows:
+        said = "no cubin"
+        if cubin is not None:
+            with tempfile.TemporaryDirectory() as folder:
+                code, text = run_on(request.metric, cubin, folder, request.seconds or TEST_SECONDS)
+            lines = text.strip().splitlines()
+            said = lines[-1] if lines and not code else f"exit code {code}" + (f": {lines[-1]}" if lines else "")
+            if code in (126, 127):
+                raise NoProgram(f"the command does not run: {said}")
+        print(f"{name:28} {said}{'' if said != last else ' ='}")
+        last = said
+    return FOUND

@@ -1,95 +1,292 @@
-"""Who says whether a cubin is right: co-simulation with the PTX interpreter, or a command of the user's."""
+"""Who says whether what the chain made is right: co-simulation with the PTX interpreter, a command of the user's, a judge that needs no test (:mod:`stages.bisect.look`), or the
+chain itself, where the fault is that it crashes, refuses or does not end. Each works in a process of its own under a time limit.
+"""
 
 from __future__ import annotations
 
+import os
+import re
+import shlex
+import signal
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from ir_format.diag import OriasError
+from stages.bisect.attempt import Failure, Note, attempt
+from stages.bisect.chain import Made
+from stages.bisect.look import Rule, applicable, findings
 from stages.bisect.search import Verdict
 
 #: Exit code of a test command that can't tell, as `git bisect run` has it.
 CANT_TELL: Final = 125
+#: Exit codes with which a shell says that there is no such program, or that it can't be run.
+MISSING: Final = (126, 127)
+#: Processor seconds of a kernel in the first look of co-simulation, of all kernels together where there are many, and of one at least.
+KERNEL_SECONDS: Final = 5.0
+ALL_SECONDS: Final = 24.0
+LEAST_SECONDS: Final = 1.0
+#: Launches of a kernel in the strict machine, which is slow; the schedule checker has seen all paths before.
+STRICT_LAUNCHES: Final = 2
+_NUMBERS: Final = re.compile(r"0x[0-9a-f]+|\d+")
 
 
-class Command:
+class NoProgram(OriasError):
+    """The test command does not run."""
+
+
+class NoInterpreter(OriasError):
+    """The interpreter does not take the module."""
+
+
+class Judge:
+    """What all judges are. ``said``: what the last verdict rests on; ``kernels``: the wrong ones, where the judge knows them."""
+
+    name = "the judge"
+    wants_cubin = True
+
+    def __init__(self) -> None:
+        self.said = ""
+        self.kernels: list[str] = []
+
+    def judge(self, made: Made) -> Verdict:
+        """The verdict on what the chain made."""
+        if made.failure is not None:
+            self.said = f"no cubin: {made.failure}"
+            return Verdict.OPEN
+        return self(made.cubin)
+
+    def __call__(self, cubin: bytes) -> Verdict:
+        """The verdict on a cubin."""
+        raise NotImplementedError
+
+
+class Command(Judge):
     """A shell command that is given a cubin's path, in the place of `{}` or at its end. Exit code 0: right, 125: can't tell, others, signals and no end within
     ``seconds``: wrong."""
 
+    name = "the test command"
+
     def __init__(self, command: str, seconds: float = 60.0) -> None:
+        super().__init__()
         self.command = command
         self.seconds = seconds
-        self.said = ""
 
     def __call__(self, cubin: bytes) -> Verdict:
-        """Judge one cubin; `said` is then the last line that the command wrote."""
-        import shlex
-
+        """Judge one cubin; `said` is then the last line that the command wrote. Raises NoProgram."""
         with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "bisect.cubin"
-            path.write_bytes(cubin)
-            name = shlex.quote(str(path))
-            command = self.command.replace("{}", name) if "{}" in self.command else f"{self.command} {name}"
-            try:
-                done = subprocess.run(
-                    command,
-                    shell=True,
-                    stdin=subprocess.DEVNULL,
-                    capture_output=True,
-                    text=True,
-                    errors="replace",
-                    timeout=self.seconds,
-                )
-            except subprocess.TimeoutExpired:
-                self.said = f"no end within {self.seconds:g} s"
-                return Verdict.WRONG
-        lines = (done.stdout + done.stderr).strip().splitlines()
-        self.said = lines[-1] if lines else f"exit code {done.returncode}"
-        return {0: Verdict.RIGHT, CANT_TELL: Verdict.OPEN}.get(done.returncode, Verdict.WRONG)
+            code, text = run_on(self.command, cubin, folder, self.seconds)
+        lines = text.strip().splitlines()
+        self.said = lines[-1] if lines else f"exit code {code}"
+        if code in MISSING and ("not found" in self.said or "denied" in self.said or "No such file" in self.said):
+            raise NoProgram(f"the test command does not run: {self.said}")
+        if code is None:
+            self.said = f"no end within {self.seconds:g} s"
+        return {0: Verdict.RIGHT, CANT_TELL: Verdict.OPEN}.get(-1 if code is None else code, Verdict.WRONG)
 
 
-class Cosim:
-    """Co-simulation (:mod:`stages.check.cosim`) of a module's kernels; from the first wrong one on, of that kernel alone."""
+def run_on(command: str, cubin: bytes, folder: str, seconds: float) -> tuple[int | None, str]:
+    """Run a shell command on a cubin: its exit code (None: it did not end) and what it wrote."""
+    path = Path(folder) / "bisect.cubin"
+    path.write_bytes(cubin)
+    name = shlex.quote(str(path))
+    command = command.replace("{}", name) if "{}" in command else f"{command} {name}"
+    with subprocess.Popen(
+        command,
+        shell=True,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    ) as running:
+        try:
+            text, _ = running.communicate(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            os.killpg(running.pid, signal.SIGKILL)
+            running.communicate()
+            return None, ""
+    return running.returncode, text
 
-    def __init__(self, text: str, arch: str, kernels: Sequence[str] = (), seeds: int = 8) -> None:
-        """Raises OriasError where the text is no module that the interpreter takes, or has none of the kernels."""
-        from stages.check.cosim import Cosim as Judge
+
+class Cosim(Judge):
+    """Co-simulation (:mod:`stages.check.cosim`) of a module's kernels. From the first wrong launch on, that launch alone is judged (with ``whole``, everything again)."""
+
+    name = "co-simulation"
+
+    def __init__(
+        self, text: str, arch: str, kernels: Sequence[str] = (), seeds: int | None = None, seconds: float = 60.0
+    ) -> None:
+        """Raises NoInterpreter where the text is no module that the interpreter takes, OriasError where it has none of the kernels."""
+        from stages.check.cosim import Cosim as Whole
         from stages.interpret.launch import ParseError
 
+        super().__init__()
+        self.seconds = seconds
         try:
-            self.judge = Judge(text, arch, {}, seeds)
+            self.cosim = Whole(text, arch, {}, seeds, seconds=KERNEL_SECONDS)
         except ParseError as e:
-            raise OriasError(str(e)) from None
-        missing = [k for k in kernels if k not in self.judge.module.codes]
+            raise NoInterpreter(str(e)) from None
+        missing = [k for k in kernels if k not in self.cosim.module.codes]
         if missing:
-            raise OriasError(f"no kernel '{missing[0]}'; there is {', '.join(self.judge.module.codes)}")
-        self.kernels = list(kernels)
-        self.said = ""
+            raise OriasError(f"no kernel '{missing[0]}'; there is {', '.join(self.cosim.module.codes)}")
+        self.chosen = list(kernels) or list(self.cosim.module.codes)
+        self.cosim.seconds = min(KERNEL_SECONDS, max(LEAST_SECONDS, ALL_SECONDS / max(len(self.chosen), 1)))
+        self.witness: tuple[str, Any, Any, Any] | None = None
+        self.strict = False
+
+    def look(self, cubin: bytes, note: Callable[[str], object] = lambda text: None) -> None:
+        """Judge every kernel: `kernels` are the wrong ones, `said` the first finding, `witness` its launch, and `unjudged` why others were not judged."""
+        self.kernels, self.unjudged, self.launches, self.witness = [], [], 0, None
+        for kernel in self.chosen:
+            note(f"co-simulation of {kernel}")
+            got = attempt(lambda n, k=kernel: self._kernel(cubin, k, n), self.seconds)  # type: ignore[misc]
+            if isinstance(got, Failure):
+                self.unjudged.append(f"{kernel}: {got}")
+                continue
+            wrong, said, count, witness = got
+            self.launches += count
+            if wrong:
+                if not self.kernels:
+                    self.said, self.witness = said, witness
+                self.kernels.append(kernel)
+            elif not count:
+                self.unjudged.append(f"{kernel}: {said}")
+
+    def _kernel(self, cubin: bytes, kernel: str, note: Note) -> tuple[bool, str, int, Any]:
+        from stages.check.cosim import approximates
+        from stages.simulate import Device
+
+        note(kernel)
+        c = self.cosim
+        c.began, device, launches = _now(), Device(cubin), 0
+        unit = c.module.codes[kernel].unit
+        for launch, base, stable in c.judged(unit, quiet=True):
+            said = self._wrong(device, launch, base, stable, approximates(unit))
+            if said:
+                return True, said, launches, (kernel, launch, base, stable)
+            launches += any(v.any() for v in stable.keep.values())
+            if self.strict and launches >= STRICT_LAUNCHES:
+                break
+        why = c.report.findings
+        return False, str(why[-1]) if why else "no launch could be judged", launches, None
+
+    def _wrong(self, device: Any, launch: Any, base: Any, stable: Any, loose: bool) -> str:
+        """What is wrong with a launch; '' if nothing, or nothing that can be told."""
+        from stages.check.sides import simulate
+
+        c = self.cosim
+        got = simulate(device, launch, seed=launch.seed, limit=c._most(launch, base)[0], strict=self.strict)
+        if got.error:
+            before = len(c.report.findings)
+            c._failed(launch.entry, "ours", launch, base, stable, got)
+            new = [f for f in c.report.findings[before:] if f.kind == "failed"]
+            return str(new[0]) if new else ""
+        if self.strict and got.hazards:
+            return f"{launch.entry}: {got.hazards[0]}"
+        if c._wrong(launch, base, got, stable, loose, device):
+            first = c._first(launch, base, got, stable, loose)
+            return f"{launch.entry}: {_difference(launch, base, got, first)}"
+        return ""
 
     def __call__(self, cubin: bytes) -> Verdict:
-        """Judge one cubin; `said` is then the first finding."""
-        from stages.check.cosim import Report
-        from stages.simulate import Device, ImageError
+        """Judge one cubin, by the launch that was wrong if one is known."""
+        if self.witness is None:
+            self.look(cubin)
+            if self.kernels:
+                return Verdict.WRONG
+            self.said = (
+                f"{self.launches} launches as the interpreter has them"
+                if self.launches
+                else "; ".join(self.unjudged[:1])
+            )
+            return Verdict.RIGHT if self.launches else Verdict.OPEN
+        kernel, launch, base, stable = self.witness
 
-        try:
-            self.judge.devices = {"ours": Device(cubin)}
-        except ImageError as e:
-            self.said = str(e)
+        def job(note: Note) -> str:
+            from stages.check.cosim import approximates
+            from stages.simulate import Device
+
+            note(kernel)
+            self.cosim.began = _now()
+            return self._wrong(Device(cubin), launch, base, stable, approximates(self.cosim.module.codes[kernel].unit))
+
+        got = attempt(job, self.seconds)
+        if isinstance(got, Failure):
+            self.said = str(got)
+            return Verdict.OPEN if got.kind != "hang" else Verdict.WRONG
+        self.said = got or f"{kernel} is right on that launch"
+        return Verdict.WRONG if got else Verdict.RIGHT
+
+
+def _now() -> float:
+    import time
+
+    return time.process_time()
+
+
+def _difference(launch: Any, base: Any, got: Any, first: tuple[Any, int] | None) -> str:
+    """The first differing element, in words."""
+    if first is None:
+        return f"memory differs ({launch.describe()})"
+    k, byte = first
+    where = launch.names[k] if isinstance(k, int) else k
+    want, have = (base.buffers[k], got.buffers[k]) if isinstance(k, int) else (base.variables[k], got.variables[k])
+    digits = "".join(c for c in launch.types[k] if c.isdigit()) if isinstance(k, int) else "32"
+    size = int(digits) // 8 if digits in ("8", "16", "32", "64") else 4
+    at = byte // size * size
+    a, b = (int.from_bytes(bytes(v[at : at + size]), "little") for v in (want, have))
+    return f"{where}[{at // size}] is {b:#x}, by the interpreter {a:#x} ({launch.describe()})"
+
+
+class Static(Judge):
+    """A judge that needs no test, asked of the streams."""
+
+    def __init__(self, rule: Rule, seconds: float = 60.0) -> None:
+        super().__init__()
+        self.rule = rule
+        self.name = f"the {rule.name}" if rule.name != "records" else "the judge of records"
+        self.seconds = seconds
+        self.wants_cubin = "" in rule.needs
+
+    def judge(self, made: Made) -> Verdict:
+        """Wrong where there are findings."""
+        if not applicable(self.rule, made):
+            self.said = f"no cubin: {made.failure}"
             return Verdict.OPEN
-        self.judge.report = Report()
-        report = self.judge.run(self.kernels)
-        wrong = report.differences()
-        if wrong:
-            self.kernels = [wrong[0].kernel]
-            self.said = str(wrong[0])
+        found = findings(self.rule, made, self.seconds)
+        self.said = found[0] if found else "no findings"
+        return Verdict.WRONG if found else Verdict.RIGHT
+
+
+class Crash(Judge):
+    """The chain crashes, refuses or hangs: with ``message`` in what it says, or in the way in which it did first."""
+
+    name = "whether there is a cubin"
+
+    def __init__(self, message: str = "", first: Failure | None = None) -> None:
+        super().__init__()
+        self.message = message
+        self.first = first
+
+    def judge(self, made: Made) -> Verdict:
+        """Wrong for that failure, right for a cubin; another failure can't be judged."""
+        f = made.failure
+        if f is None:
+            self.said = "a cubin"
+            return Verdict.RIGHT
+        self.said = str(f)
+        if self.message:
+            return Verdict.WRONG if self.message in f"{f}" else Verdict.OPEN
+        if self.first is None:
             return Verdict.WRONG
-        judged = report.judged.get("ours", 0)
-        self.said = (
-            f"{judged} launches as the interpreter has them"
-            if judged
-            else "; ".join(str(f) for f in report.findings[:1])
-        )
-        return Verdict.RIGHT if judged else Verdict.OPEN
+        same = f.kind == self.first.kind and (f.kind == "hang" or _form(f.message) == _form(self.first.message))
+        return Verdict.WRONG if same else Verdict.OPEN
+
+
+def _form(text: str) -> str:
+    """A message without its numbers."""
+    return _NUMBERS.sub("0", text)

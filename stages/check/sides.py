@@ -30,6 +30,7 @@ class Outcome:
     open_nans: bool = False
     steps: int = 0
     writers: dict[int, Arr] = field(default_factory=dict)
+    hazards: list[str] = field(default_factory=list)  # of the strict machine
 
 
 def interpret(
@@ -79,13 +80,13 @@ def prepare(device: Any, launch: Launch) -> list[Any]:
     return launch.values()
 
 
-def simulate(device: Any, launch: Launch, *, seed: int = 0, limit: int | None = None) -> Outcome:
-    """Run a cubin; ``limit``: most warp instructions (`SIM_LIMIT` where it is None)."""
+def simulate(device: Any, launch: Launch, *, seed: int = 0, limit: int | None = None, strict: bool = False) -> Outcome:
+    """Run a cubin; ``limit``: most warp instructions (`SIM_LIMIT` where it is None); ``strict``: in the machine that honours the control words."""
     from stages.simulate import SimError
 
     args = prepare(device, launch)
     try:
-        device.launch(
+        stats = device.launch(
             launch.entry,
             launch.grid,
             launch.block,
@@ -94,11 +95,12 @@ def simulate(device: Any, launch: Launch, *, seed: int = 0, limit: int | None = 
             seed=seed,
             limit=limit or SIM_LIMIT,
             names=launch.names,
+            strict=strict,
         )
     except SimError as error:
         return Outcome(error=str(error), kind="simulator")
     variables = {name: device.get_global(name) for name, var in device.image.variables.items() if var.space == "global"}
-    return Outcome(launch.arrays(args), variables)
+    return Outcome(launch.arrays(args), variables, hazards=list(stats.hazards))
 
 
 @contextmanager

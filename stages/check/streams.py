@@ -29,6 +29,11 @@ class Stream:
         self._modules = [body for tag, body in frames if tag == "module"]
         self._units = [body for tag, body in frames if tag == "unit"]
 
+    @property
+    def module(self) -> bytes:
+        """The module record."""
+        return self._modules[0] if self._modules else b""
+
     def units(self) -> Iterator[Unit]:
         """The units, read one by one; none at level `ptx`."""
         for body in self._units if self.header.level != "ptx" else ():
@@ -89,7 +94,8 @@ def allocation(before: Stream, after: Stream) -> Iterator[str]:
 
     if before.header.level != "ori" or after.header.level != "allocated":
         raise StreamError(
-            f"streams are compared at levels 'ori' and 'ori' (optimize) or 'ori' and 'allocated' (regalloc), not '{before.header.level}' and '{after.header.level}'"
+            "streams are compared at levels 'ori' and 'ori' (optimize), 'ori' and 'allocated' (regalloc), 'allocated' and 'scheduled' (schedule) or 'scheduled' and "
+            f"'encoded' (encode), not '{before.header.level}' and '{after.header.level}'"
         )
     spec = isa.target(after.header.target)
     old = {u.name: u for u in before.units()}
@@ -104,6 +110,30 @@ def allocation(before: Stream, after: Stream) -> Iterator[str]:
                 yield f"{name}: {_lines(e)}"
             else:
                 yield from (f"{name}: {f.render()}" for f in found)
+
+
+def order(before: Stream, after: Stream) -> Iterator[str]:
+    """What the order of a scheduled stream changes of what the allocated one computes (:mod:`stages.check.order_checker`)."""
+    from stages.check.order_checker import check_order
+
+    old = {u.name: u for u in before.units()}
+    for unit in after.units():
+        first = old.pop(unit.name, None)
+        if first is None:
+            yield f"{unit.name}: stands in one of the streams alone"
+        else:
+            yield from (_in_unit(unit, text) for text in check_order(first, unit))
+    yield from (f"{name}: stands in one of the streams alone" for name in old)
+
+
+def encoding(before: Stream, after: Stream) -> Iterator[str]:
+    """Words of an encoded stream that are not the instructions of the scheduled one (:mod:`stages.check.coding`)."""
+    from stages.check.coding import encoding as compare
+
+    old = {u.name: u for u in before.units()}
+    for unit in after.units():
+        if unit.name in old:
+            yield from (_in_unit(unit, text) for text in compare(old[unit.name], unit, after.header.target))
 
 
 def _in_unit(unit: Unit, finding: str) -> str:
@@ -149,6 +179,10 @@ def check_stream(file: Path, data: bytes, before: Path | None) -> int:
             if first.header.level == level == "ori":
                 found += newly_undefined(first, stream)
                 unjudged += newly_undefined(first, stream, True)
+            elif (first.header.level, level) == ("allocated", "scheduled"):
+                found += order(first, stream)
+            elif (first.header.level, level) == ("scheduled", "encoded"):
+                found += encoding(first, stream)
             else:
                 found += allocation(first, stream)
         elif not found:

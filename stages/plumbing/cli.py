@@ -13,7 +13,7 @@ from ir_format import wire
 from ir_format.diag import StreamError
 from stages.plumbing.application import new_app
 from stages.plumbing.files import write_file
-from stages.plumbing.runner import Flags, Stage, run_stage
+from stages.plumbing.runner import Flags, Stage, read_upto, run_stage, set_limit
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -35,7 +35,18 @@ def stage_app(stage: Stage) -> typer.Typer:
         stop_after: Annotated[str, typer.Option(help="run no pass after this one")] = "",
         only: Annotated[str, typer.Option(help="run these optional passes only (comma list)")] = "",
         skip: Annotated[str, typer.Option(help="do not run these passes (comma list)")] = "",
-        limit: Annotated[int | None, typer.Option(help="apply the first N rewrites only")] = None,
+        start_after: Annotated[str, typer.Option(help="run no pass up to this one (the stream stopped there)")] = "",
+        upto: Annotated[
+            str,
+            typer.Option(metavar="PASS[:N]", help="run no pass after this one, and of this one N rewrites of a unit"),
+        ] = "",
+        limit: Annotated[
+            str, typer.Option(metavar="[UNIT:]N", help="apply the first N rewrites of each unit only, or of one")
+        ] = "",
+        added: Annotated[
+            list[str] | None,
+            typer.Option("--pass", help="after=NAME:WHAT or before=NAME:WHAT: a pass of your own (module, command)"),
+        ] = None,
         dump_after: Annotated[str, typer.Option(help="print the unit to standard error after these passes")] = "",
         verify: Annotated[bool, typer.Option(help="check what is written")] = False,
         stats: Annotated[bool, typer.Option(help="print statistics to standard error")] = False,
@@ -47,7 +58,15 @@ def stage_app(stage: Stage) -> typer.Typer:
                 typer.echo(f"{p.name:24} -O{p.min_opt}{' required' if p.required else ''}")
             raise typer.Exit(0)
         extra = dict(kv.partition("=")[::2] for kv in option or [])
-        flags = Flags(stop_after, _names(only), _names(skip), limit, _names(dump_after), verify, stats, False, extra)
+        flags = Flags(stop_after, _names(only), _names(skip), None, _names(dump_after), verify, stats, False, extra)
+        flags.start_after, flags.added = start_after, tuple(added or ())
+        try:
+            if limit:
+                set_limit(flags, limit)
+            if upto:
+                flags.upto = read_upto(upto)
+        except StreamError as e:
+            raise typer.BadParameter(str(e)) from None
         raise typer.Exit(run_files(stage, stream, output, flags))
 
     return app

@@ -12,6 +12,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Sequence
+from copy import copy
 from typing import Any, BinaryIO, Final, NoReturn
 
 from ir_format import wire
@@ -23,6 +24,7 @@ from stages.plumbing import files
 VERSION = "0.1.0"
 #: What ptxas says last when errors keep it from writing a file.
 ABORTED: Final = "ptxas fatal   : Ptx assembly aborted due to errors\n"
+_ALL: Final = 1 << 62  # rewrites, where no number is given
 
 
 class Pass(Record, frozen=True):
@@ -37,7 +39,9 @@ class Pass(Record, frozen=True):
 
 class Flags(Record):
     """The flags of a stage. ``only`` and ``skip`` hold pass names; ``limit`` is the number of rewrites that may be
-    applied (None: all)."""
+    applied to each unit (None: all), or to ``limit_unit`` alone. No pass runs up to ``start_after``. ``upto``: a pass
+    and how many rewrites it may apply to a unit; none runs behind it. ``added``: the user's passes
+    (:mod:`stages.plumbing.plugins`)."""
 
     stop_after: str = ""
     only: tuple[str, ...] = ()
@@ -48,10 +52,15 @@ class Flags(Record):
     stats: bool = False
     quiet: bool = False  # write diagnostics to the stream only (the orchestrator prints them in order)
     extra: dict[str, str] = fresh(default_factory=dict)
+    limit_unit: str = ""
+    start_after: str = ""
+    upto: tuple[str, int] | None = None
+    added: tuple[str, ...] = ()
 
 
 class Context(Record):
-    """What a pass can see beside its unit. ``module`` is the module record of the level that the stage reads. ``kept``
+    """What a pass can see beside its unit. ``module`` is the module record of the level that the stage reads.
+    ``rewrites`` counts those of the unit at hand, ``earlier`` those of the units before it. ``kept``
     holds results that one pass leaves for the next (:func:`stages.optimize.values.live_now`,
     :mod:`stages.schedule.schedule_unit`)."""
 
@@ -61,6 +70,7 @@ class Context(Record):
     stats: dict[str, int] = fresh(default_factory=dict)
     rewrites: int = 0
     kept: dict[str, Any] = fresh(default_factory=dict)
+    earlier: int = 0
 
     @property
     def opt(self) -> int:
@@ -69,7 +79,8 @@ class Context(Record):
         return min(level, 3) if isinstance(level, int) else 3
 
     def allow(self) -> bool:
-        """Count one rewrite; False if --limit forbids it (bisection)."""
+        """Count one rewrite; False if --limit forbids it (bisection). Rewrites are counted unit by unit, so that a
+        limit means the same however the units of a module are shared out among processes."""
         limit = self.flags.limit
         if limit is not None and self.rewrites >= limit:
             return False
@@ -121,23 +132,67 @@ def select(stage: Stage, passes: Sequence[Pass], ctx: Context) -> list[Pass]:
             tuple([stage.renamed.get(name, name) for name in names])
             for names in (flags.only, flags.skip, flags.dump_after)
         )
+        flags.start_after = stage.renamed.get(flags.start_after, flags.start_after)
+        if flags.upto is not None:
+            flags.upto = stage.renamed.get(flags.upto[0], flags.upto[0]), flags.upto[1]
         flags.stop_after = stage.renamed.get(flags.stop_after, flags.stop_after)
+    if flags.added:
+        from stages.plumbing.plugins import with_added
+
+        passes = with_added(stage, passes, flags.added)
     known = [p.name for p in passes]
-    for name in (*flags.only, *flags.skip, *flags.dump_after, *((flags.stop_after,) if flags.stop_after else ())):
-        if name not in known:
-            raise StreamError(f"stage {stage.name} has no pass '{name}'; it has {', '.join(known)}")
+    last = flags.stop_after or (flags.upto[0] if flags.upto else "")
+    for name in (*flags.only, *flags.skip, *flags.dump_after, flags.start_after, last, *(flags.upto or ())[:1]):
+        if name and name not in known:
+            raise StreamError(f"stage {stage.name} has no pass '{name}'; it has {', '.join(known) or 'none'}")
     for p in passes:
         if p.required and p.name in flags.skip:
             raise StreamError(f"pass '{p.name}' of stage {stage.name} is required and can't be skipped")
     out = []
-    for p in passes:
+    for p in passes[known.index(flags.start_after) + 1 if flags.start_after else 0 :]:
         if p.required or (
             ctx.opt >= p.min_opt and p.name not in flags.skip and (not flags.only or p.name in flags.only)
         ):
             out.append(p)
-        if p.name == flags.stop_after:
+        if p.name in (flags.stop_after, last):
             break
     return out
+
+
+def _number(text: str, whole: str) -> int:
+    if not text.isascii() or not text.isdigit():
+        raise StreamError(f"'{whole}': expected a number of rewrites")
+    return int(text)
+
+
+def set_limit(flags: Flags, text: str) -> None:
+    """Read ``N`` or ``UNIT:N``. Raises StreamError."""
+    flags.limit_unit, _, number = text.rpartition(":")
+    flags.limit = _number(number, text)
+
+
+def read_upto(text: str) -> tuple[str, int]:
+    """Read ``PASS:N``, or ``PASS`` for all of its rewrites. Raises StreamError."""
+    name, colon, number = text.partition(":")
+    return name, _number(number, text) if colon else _ALL
+
+
+def _flags_of(ctx: Context, unit: str) -> Flags:
+    """The flags under which a unit is worked on: those given, without a limit that is another unit's."""
+    flags = ctx.flags
+    if not flags.limit_unit or flags.limit_unit == unit:
+        return flags
+    own = copy(flags)
+    own.limit = None
+    return own
+
+
+def _cut(ctx: Context, most: int) -> None:
+    """Let the pass at hand apply so many rewrites and no more."""
+    flags = ctx.flags
+    own = copy(flags)
+    own.limit = ctx.rewrites + most if flags.limit is None else min(flags.limit, ctx.rewrites + most)
+    ctx.flags = own
 
 
 def failed(unit: Unit) -> bool:
@@ -150,12 +205,17 @@ def run_unit(stage: Stage, passes: Sequence[Pass], source: Any, ctx: Context) ->
     unit = source if isinstance(source, Unit) else Unit(source.name)
     timed = bool(ctx.header.options.get("verbose"))
     began = time.perf_counter_ns() if timed else 0
+    given = ctx.flags
+    ctx.flags = _flags_of(ctx, unit.name)
+    ctx.earlier, ctx.rewrites = ctx.earlier + ctx.rewrites, 0
     try:
         if stage.begin is not None:
             unit = stage.begin()(source, ctx)
         if failed(unit):
             return unit
         for p in passes:
+            if ctx.flags.upto is not None and ctx.flags.upto[0] == p.name:
+                _cut(ctx, ctx.flags.upto[1])
             p.run(unit, ctx)
             if p.name in ctx.flags.dump_after:
                 from ir_format.text import print_unit
@@ -171,6 +231,8 @@ def run_unit(stage: Stage, passes: Sequence[Pass], source: Any, ctx: Context) ->
         unit.diags.append((e.severity, e.message, e.line))
         unit.functions = []
         unit.code = []
+    finally:
+        ctx.flags = given
     if timed:
         before = unit.attrs.get("compile_us", 0)
         unit.attrs["compile_us"] = (before if isinstance(before, int) else 0) + (time.perf_counter_ns() - began) // 1000
@@ -229,7 +291,7 @@ def run_stage(stage: Stage, inp: BinaryIO, out: BinaryIO, flags: Flags, trusted:
                 writer.record("unit", wire.unit_to_wire(unit))
         writer.end()
         if flags.stats and ctx is not None:
-            ctx.count("rewrites", ctx.rewrites)
+            ctx.count("rewrites", ctx.earlier + ctx.rewrites)
             for k in sorted(ctx.stats):
                 sys.stderr.write(f"{stage.name}: {k} {ctx.stats[k]}\n")
     except BROKEN as e:

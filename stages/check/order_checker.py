@@ -1,0 +1,207 @@
+"""The order in which a scheduler put the instructions of each block, against the stream that it read: every register, and every word of memory that is named in the same way, must have
+the value that it had.
+
+Both blocks are executed with symbols: a value is the instruction that made it and the values that it read, so that equal values have equal numbers. What has an effect (stores, barriers,
+jumps...) must be there as often as before, with the same values; effects that nothing may pass, in the same order, each access to memory between the same two of them; and each cell must end with the same
+value. Two moves of zero may have become one CS2R. Not judged: accesses of one space by different registers, which may meet in the same place.
+Written apart from :mod:`stages.schedule`; the facts of instructions are the rows'.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from ir_format.flow import is_guarded, read_regs, written_regs
+from ir_format.isa import facts
+from ir_format.model import REUSE, RZ, Block, Imm, Inst, Mem, Name, Operand, Reg, Unit
+from ir_format.text import print_inst
+
+_WALLS: Final = facts.having("wall") | facts.having("meets")
+_FENCES: Final = facts.having("fence") | facts.having("wall")
+_LOADS: Final = facts.loads()
+_STORES: Final = facts.stores()
+_ATOMICS: Final = facts.atomics()
+_PURE: Final = facts.having("pure")
+_SIZES: Final = {"U8": 1, "S8": 1, "U16": 2, "S16": 2, "64": 8, "128": 16, "256": 32}
+_ZERO: Final = (RZ, Imm("I", 0))
+_SHOWN: Final = 100
+
+Cell = tuple[str, int]
+
+
+def _bare(o: Operand) -> Operand:
+    """An operand without its reuse hint."""
+    return o._replace(flags=o.flags & ~REUSE) if isinstance(o, Reg) else o
+
+
+def _cells(regs: Sequence[Reg]) -> list[Cell]:
+    return [(r.file, n) for r in regs for n in range(r.num, r.num + r.width)]
+
+
+class _Run:
+    """The symbolic execution of a block. ``ids``: numbers of values, shared by the two runs."""
+
+    def __init__(self, ids: dict[Any, int], texts: dict[int, str]) -> None:
+        self.ids = ids
+        self.texts = texts
+        self.cells: dict[Cell, int] = {}
+        self.memory: dict[tuple[Any, ...], int] = {}
+        self.effects: Counter[int] = Counter()
+        self.walls: list[int] = []
+        self.reads: dict[int, list[tuple[Cell, int]]] = {}
+        self.fences = 0
+
+    def number(self, what: Any, text: str = "") -> int:
+        """The number of a value."""
+        found = self.ids.get(what)
+        if found is None:
+            found = self.ids[what] = len(self.ids)
+            if text:
+                self.texts[found] = text
+        return found
+
+    def cell(self, c: Cell) -> int:
+        """The value in a register."""
+        found = self.cells.get(c)
+        return self.number(("in", c), f"{c[0]}{c[1]} as the block begins") if found is None else found
+
+    def step(self, i: Inst) -> None:
+        """Execute one instruction."""
+        if i.op == "NOP" and not (i.attrs and "fence" in i.attrs):
+            return
+        zero = _zeroed(i)
+        if zero:
+            for c in zero:
+                self.cells[c] = self.number("zero", "zero")
+            return
+        srcs, dsts = tuple(map(_bare, i.srcs)), tuple(map(_bare, i.dsts))
+        key = (i.op, i.mods, dsts, srcs, i.guard, i.uses, i.defs)
+        read = _cells(read_regs(i))
+        values = tuple([self.cell(c) for c in read])
+        written = _cells(written_regs(i))
+        old = tuple([self.cell(c) for c in written]) if is_guarded(i) else ()
+        space = _LOADS.get(i.op) or _STORES.get(i.op) or _ATOMICS.get(i.op)
+        fence = i.op in _FENCES or bool(i.attrs and "fence" in i.attrs)
+        seen: tuple[Any, ...] = ()
+        places: list[tuple[Any, ...]] = []
+        if space is not None:
+            places = self._places(i, space)
+            seen = (self.fences, *[self.memory.get(p, -1) for p in places])
+        text = print_inst(_without_ctl(i), None)
+        made = self.number((key, values, old, seen), text)
+        self.reads.setdefault(made, list(zip(read, values)))
+        for n, c in enumerate(written):
+            self.cells[c] = self.number((made, n), text)
+        if i.op in _STORES or i.op in _ATOMICS:
+            for p in places:
+                self.memory[p] = made
+        if i.op in _WALLS or fence:
+            self.walls.append(made)
+        self.fences += fence
+        if i.op not in _PURE and not (i.op in _LOADS and i.op not in _ATOMICS):
+            self.effects[made] += 1
+
+    def _places(self, i: Inst, space: str) -> list[tuple[Any, ...]]:
+        """The bytes that an access names, as (space, value of the address register, offset)."""
+        for o in (*i.dsts, *i.srcs):
+            if isinstance(o, Mem):
+                base = tuple(
+                    [self.cell(c) for r in (o.base, o.ubase) if r is not None and r.num >= 0 for c in _cells([r])]
+                )
+                size = next((_SIZES[m] for m in i.mods if m in _SIZES), 4)
+                return [(space, base, o.sym, o.offset + n) for n in range(size)]
+        return []
+
+
+def _zeroed(i: Inst) -> list[Cell]:
+    """The cells that an instruction does nothing to but set them to zero."""
+    if is_guarded(i) or i.uses or i.defs or not i.dsts:
+        return []
+    d = i.dsts[0]
+    if not isinstance(d, Reg) or d.num < 0:
+        return []
+    if i.op == "MOV" and i.srcs[0] in _ZERO and (len(i.srcs) < 2 or i.srcs[1] == Imm("I", 15)):
+        return _cells([d])
+    return _cells([d]) if i.op == "CS2R" and Name("N", "SRZ") in i.srcs else []
+
+
+def _without_ctl(i: Inst) -> Inst:
+    return Inst(i.op, i.mods, tuple(map(_bare, i.dsts)), tuple(map(_bare, i.srcs)), i.guard)
+
+
+def check_order(before: Unit, after: Unit) -> Iterator[str]:
+    """What the order of ``after`` (level `scheduled`) changes of what ``before`` (level `allocated`) computes."""
+    old = {f.name: f for f in before.functions}
+    new = {f.name: f for f in after.functions}
+    for name in (*old, *[n for n in new if n not in old]):
+        if name not in old or name not in new:
+            yield f"{name}: stands in one of the streams alone"
+            continue
+        blocks = {b.id: b for b in new[name].blocks}
+        if _held(old[name].blocks) != _held(new[name].blocks):
+            yield f"{name}: the blocks are others, or in another order"
+            continue
+        for b in old[name].blocks:
+            if b.insts:
+                yield from (f"{name}, block .L{b.id}: {text}" for text in _block(b, blocks[b.id]))
+
+
+def _held(blocks: Sequence[Block]) -> list[int]:
+    """The blocks that are not empty."""
+    return [b.id for b in blocks if b.insts]
+
+
+def _block(before: Block, after: Block) -> Iterator[str]:
+    ids: dict[Any, int] = {}
+    texts: dict[int, str] = {}
+    runs = []
+    for block in (before, after):
+        run = _Run(ids, texts)
+        for i in block.insts:
+            run.step(i)
+        runs.append(run)
+    was, now = runs
+    lost, found = was.effects - now.effects, now.effects - was.effects
+    twins: dict[str, list[int]] = {}
+    for value in lost:
+        twins.setdefault(texts[value], []).append(value)
+    for value in found:
+        same = twins.get(texts[value])
+        if same:
+            yield f"{texts[value]}: {_unlike(was, same.pop(), now, value)}"
+        else:
+            yield f"{texts[value]}: it was not there"
+    for values in twins.values():
+        yield from (f"{texts[v]}: it is gone" for v in values)
+    if not lost and not found and was.walls != now.walls:
+        at = next(n for n, (a, b) in enumerate(zip(was.walls, now.walls)) if a != b)
+        yield f"{texts[now.walls[at]]} stands in front of {texts[was.walls[at]]}, which it must not pass"
+    for c in sorted({*was.cells, *now.cells}):
+        a, b = was.cell(c), now.cell(c)
+        if a != b:
+            yield f"{c[0]}{c[1]} ends as {_what(texts, b)}, not as {_what(texts, a)}"
+    for p in was.memory:
+        if was.memory[p] != now.memory.get(p, -1) and not lost and not found:
+            yield f"the last store to a place is {texts.get(now.memory.get(p, -1), 'none')}, not {texts[was.memory[p]]}"
+            break
+
+
+def _what(texts: dict[int, str], value: int) -> str:
+    return f"what `{texts[value]}` makes" if "block begins" not in texts.get(value, "") else texts[value]
+
+
+def _unlike(was: _Run, old: int, now: _Run, new: int) -> str:
+    """Why two executions of one instruction differ: what one of its registers, or one of theirs, was made by."""
+    for _ in range(_SHOWN):
+        for (c, a), (_, b) in zip(was.reads.get(old, ()), now.reads.get(new, ())):
+            if a != b:
+                if now.texts[a] != now.texts[b]:
+                    return f"its {c[0]}{c[1]} is {_what(now.texts, b)}, not {_what(now.texts, a)}"
+                back = {v: k for k, v in now.ids.items()}
+                old, new = (back[v][0] if isinstance(back[v][0], int) else v for v in (a, b))
+                break
+        else:
+            return "it reads memory, or stands among barriers, otherwise"
+    return "its values are others"
