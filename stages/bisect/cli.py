@@ -22,7 +22,7 @@ class _WithOrias(TyperCommand):
         from orchestrator.conflicts import UsageError
         from orchestrator.options import _find
 
-        own = {name for p in self.params for name in p.opts}
+        own = {"-h", "--help", *(name for p in self.params for name in p.opts)}
         mine: list[str] = []
         theirs: list[str] = []
         at = 0
