@@ -1,7 +1,7 @@
 """Work in a process of its own, that may crash or not end: the chain under search, and its judges.
 
-The child is forked, so that it has everything that is loaded; it says where it is as it goes, and is stopped when its time is over.
-"""
+The child is forked, so that it has everything that is loaded; it says where it is as it goes, and is stopped when its
+time is over."""
 
 from __future__ import annotations
 
@@ -51,7 +51,9 @@ def attempt(
     beat: Callable[[str], object] | None = None,
     keep: Callable[[tuple[Any, ...]], object] = lambda got: None,
 ) -> Any:
-    """What ``job`` returns (it is pickled on its way), or a Failure. ``seconds``: of processor time, and :data:`PATIENCE` times as many on the clock. ``beat``: told now and then what is going on; ``keep``: given the tuples that were noted."""
+    """What ``job`` returns (it is pickled on its way), or a Failure. ``seconds``: of processor time, and
+    :data:`PATIENCE` times as many on the clock. ``beat``: told now and then what is going on; ``keep``: given the
+    tuples that were noted."""
     sys.stdout.flush()
     sys.stderr.flush()
     inp, out = os.pipe()

@@ -1,10 +1,11 @@
 """Find the stage, the pass and the rewrite with which what the chain makes becomes wrong.
 
-First the judges that need no test look at every stream of the whole chain (:mod:`stages.bisect.look`): the stage that they blame is searched, with the judge that found something. Where they
-are silent the judge is the user's, co-simulation, or whether there is a cubin at all. Of the parts that can be left out (:mod:`stages.bisect.chain`) the first with which the judge finds
-something is found by binary search; of a part that counts its rewrites, the first wrong rewrite likewise. Where the plain chain is wrong already, the static judges look at it too: what they
-pass is right by another way, so that what is left is named.
-"""
+First the judges that need no test look at every stream of the whole chain (:mod:`stages.bisect.look`): the stage that
+they blame is searched, with the judge that found something. Where they are silent the judge is the user's,
+co-simulation, or whether there is a cubin at all. Of the parts that can be left out (:mod:`stages.bisect.chain`) the
+first with which the judge finds something is found by binary search; of a part that counts its rewrites, the first
+wrong rewrite likewise. Where the plain chain is wrong already, the static judges look at it too: what they pass is
+right by another way, so that what is left is named."""
 
 from __future__ import annotations
 
@@ -21,9 +22,11 @@ from stages.plumbing.runner import Context, Flags, select
 
 
 class Guilt(Record):
-    """What was found. ``stage``, ``name``: the guilty stage and pass ('' where no pass can be told); ``parts``: the parts of the chain that can be left out, several
-    where what lies between them can't be judged. ``rewrite``: the first wrong rewrite of a unit, counted in its stage, 0 where none can be told; ``of``: how many were applied before and behind
-    the pass. ``right``, ``wrong``: settings of the chain, whose cubins differ by that step; ``before``, ``after``: streams behind the guilty pass."""
+    """What was found. ``stage``, ``name``: the guilty stage and pass ('' where no pass can be told); ``parts``: the
+    parts of the chain that can be left out, several where what lies between them can't be judged. ``rewrite``: the
+    first wrong rewrite of a unit, counted in its stage, 0 where none can be told; ``of``: how many were applied before
+    and behind the pass. ``right``, ``wrong``: settings of the chain, whose cubins differ by that step; ``before``,
+    ``after``: streams behind the guilty pass."""
 
     stage: str
     name: str = ""
@@ -50,7 +53,8 @@ class Unfit(OriasError):
 
 
 class Hunt:
-    """One search. ``judge``: the user's; ``narrow``: gives the chain for one kernel alone, and the judge that goes with it."""
+    """One search. ``judge``: the user's; ``narrow``: gives the chain for one kernel alone, and the judge that goes
+    with it."""
 
     def __init__(
         self,
@@ -241,7 +245,8 @@ class Hunt:
         return Guilt(stage, name, wrong=self.chain.setting(len(parts)), notes=[_CANT_LEAVE_OUT] if name else [])
 
     def _plain(self) -> Guilt:
-        """The plain chain is wrong: what the static judges pass is right; the rest is lower, or a required pass of optimize."""
+        """The plain chain is wrong: what the static judges pass is right; the rest is lower, or a required pass of
+        optimize."""
         chain = self.chain
         made = chain.on(0)
         looked = first_look(made, chain.seconds, self.say)
@@ -268,7 +273,8 @@ class Hunt:
         return [p.name for p in select(row, row.passes(), context) if p.required]
 
     def _mandatory(self, stage: str, on: int) -> Guilt:
-        """Which of a stage's passes that can't be left out is guilty, with ``on`` parts: without it the finding goes, or it comes with it."""
+        """Which of a stage's passes that can't be left out is guilty, with ``on`` parts: without it the finding goes,
+        or it comes with it."""
         chain = self.chain
         guilt = Guilt(stage, wrong=chain.setting(on), notes=[_CANT_LEAVE_OUT])
         if stage in ("lower", "elf") or stage not in [s.name for s in chain.stages]:

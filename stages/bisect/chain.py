@@ -1,9 +1,10 @@
 """The chain from PTX or a saved stream on, with its optional parts switched on one after another.
 
-Part by part in the order in which they run: stages that are commands of the user's in the place of ours, the optional passes of each stage, the greedy allocator in the place
-of the naive one, control words of the tables in the place of the serial ones, order and reuse hints of the scheduler. With none of them the chain is as plain as
-it can be. Everything runs in processes that may crash or hang (:mod:`stages.bisect.attempt`); what was made is kept, stage by stage.
-"""
+Part by part in the order in which they run: stages that are commands of the user's in the place of ours, the optional
+passes of each stage, the greedy allocator in the place of the naive one, control words of the tables in the place of
+the serial ones, order and reuse hints of the scheduler. With none of them the chain is as plain as it can be.
+Everything runs in processes that may crash or hang (:mod:`stages.bisect.attempt`); what was made is kept, stage by
+stage."""
 
 from __future__ import annotations
 
@@ -20,10 +21,21 @@ from ir_format.diag import StreamError
 from ir_format.model import AttrValue, Header, Unit
 from ir_format.record import Record, fresh
 from stages.bisect.attempt import Failure, Note, Refused, attempt
-from stages.plumbing.chain import NAMES, next_stage, stage
 from stages.plumbing.back_end import elf_from_stream
+from stages.plumbing.chain import NAMES, next_stage, stage
 from stages.plumbing.front_end import parse_to_stream
-from stages.plumbing.runner import VERSION, Context, Flags, Pass, Stage, failed, read_module, read_unit, run_unit, select
+from stages.plumbing.runner import (
+    VERSION,
+    Context,
+    Flags,
+    Pass,
+    Stage,
+    failed,
+    read_module,
+    read_unit,
+    run_unit,
+    select,
+)
 
 _ALLOCATE: Final = "allocate"
 _CONTROL: Final = "control"
@@ -32,7 +44,8 @@ Bypass = tuple[str, str]
 
 
 class Part(Record, frozen=True):
-    """A part that can be left out. ``counted``: it counts its rewrites, so that --limit reaches into it; ``command``: it is a whole stage, the user's."""
+    """A part that can be left out. ``counted``: it counts its rewrites, so that --limit reaches into it; ``command``:
+    it is a whole stage, the user's."""
 
     stage: str
     name: str
@@ -44,7 +57,8 @@ class Part(Record, frozen=True):
 
 
 class Setting(Record):
-    """How a chain is run: flags by stage; which foreign stages are in place; required passes left out (no flag of `orias` does that)."""
+    """How a chain is run: flags by stage; which foreign stages are in place; required passes left out (no flag of
+    `orias` does that)."""
 
     flags: dict[str, Flags]
     foreign: dict[str, str] = fresh(default_factory=dict)
@@ -52,7 +66,8 @@ class Setting(Record):
 
 
 class Made(Record):
-    """What came of it: the stream behind each stage, the rewrites counted (stage, unit, pass) -> (before, after), the cubin; or how far it came."""
+    """What came of it: the stream behind each stage, the rewrites counted (stage, unit, pass) -> (before, after), the
+    cubin; or how far it came."""
 
     streams: dict[str, bytes] = fresh(default_factory=dict)
     marks: dict[tuple[str, str, str], tuple[int, int]] = fresh(default_factory=dict)
@@ -99,8 +114,8 @@ def _at(opt: int) -> Header:
 
 
 class Chain:
-    """PTX or a stream, and cubins made of it. ``given``: flags of the user's by stage; ``foreign``: commands in the place of stages;
-    ``without``: parts that are out in every run."""
+    """PTX or a stream, and cubins made of it. ``given``: flags of the user's by stage; ``foreign``: commands in the
+    place of stages; ``without``: parts that are out in every run."""
 
     def __init__(
         self,
@@ -112,7 +127,8 @@ class Chain:
         say: Callable[[str], object] | None = None,
         without: Sequence[str] = (),
     ) -> None:
-        """``saved``: the user has the stream as a file; else it was made of PTX just now. Raises StreamError for what is no stream."""
+        """``saved``: the user has the stream as a file; else it was made of PTX just now. Raises StreamError for what
+        is no stream."""
         self.data = data
         self.saved = saved
         self.seconds = seconds
@@ -137,7 +153,8 @@ class Chain:
     # ------------------------------------------------------------ settings
 
     def setting(self, on: int, limit: int | None = None, unit: str = "") -> Setting:
-        """Leaves out all parts but the first ``on``; ``limit``: how many rewrites the stage of the last of them may apply (to ``unit``, or to each)."""
+        """Leaves out all parts but the first ``on``; ``limit``: how many rewrites the stage of the last of them may
+        apply (to ``unit``, or to each)."""
         given = set(self.parts[:on])
         flags: dict[str, Flags] = {}
         for s in self.stages:
@@ -268,7 +285,8 @@ def linked(data: bytes) -> bytes:
 def run_row(
     s: Stage, data: bytes, flags: Flags, command: str, bypass: Sequence[str], note: Note
 ) -> tuple[bytes, dict[tuple[str, str, str], tuple[int, int]]]:
-    """One stage over a stream, as :func:`stages.plumbing.runner.run_stage` has it, but that faults get out and each pass is noted. Raises Refused."""
+    """One stage over a stream, as :func:`stages.plumbing.runner.run_stage` has it, but that faults get out and each
+    pass is noted. Raises Refused."""
     if command:
         note(f"{s.name}: {command}")
         return _by_command(s, data, command), {}

@@ -29,7 +29,8 @@ from stages.plumbing.files import write_file
 FOUND, RIGHT, BAD, UNJUDGED, NOT_FOUND, NO_PROGRAM = range(6)
 #: Culprits that are looked for, one after another.
 MOST: Final = 5
-#: Seconds that a test command may take where nothing is said; processor seconds of the chain, and of a judge: so many, and one more for so many bytes of PTX (a large kernel takes
+#: Seconds that a test command may take where nothing is said; processor seconds of the chain, and of a judge: so many,
+#: and one more for so many bytes of PTX (a large kernel takes
 #: a second for 15,000 bytes).
 TEST_SECONDS: Final = 60.0
 CHAIN_SECONDS: Final = 8.0

@@ -1,6 +1,6 @@
-"""Who says whether what the chain made is right: co-simulation with the PTX interpreter, a command of the user's, a judge that needs no test (:mod:`stages.bisect.look`), or the
-chain itself, where the fault is that it crashes, refuses or does not end. Each works in a process of its own under a time limit.
-"""
+"""Who says whether what the chain made is right: co-simulation with the PTX interpreter, a command of the user's, a
+judge that needs no test (:mod:`stages.bisect.look`), or the chain itself, where the fault is that it crashes, refuses
+or does not end. Each works in a process of its own under a time limit."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ from stages.bisect.search import Verdict
 CANT_TELL: Final = 125
 #: Exit codes with which a shell says that there is no such program, or that it can't be run.
 MISSING: Final = (126, 127)
-#: Processor seconds of a kernel in the first look of co-simulation, of all kernels together where there are many, and of one at least.
+#: Processor seconds of a kernel in the first look of co-simulation, of all kernels together where there are many, and
+#: of one at least.
 KERNEL_SECONDS: Final = 5.0
 ALL_SECONDS: Final = 24.0
 LEAST_SECONDS: Final = 1.0
@@ -42,7 +43,8 @@ class NoInterpreter(OriasError):
 
 
 class Judge:
-    """What all judges are. ``said``: what the last verdict rests on; ``kernels``: the wrong ones, where the judge knows them."""
+    """What all judges are. ``said``: what the last verdict rests on; ``kernels``: the wrong ones, where the judge
+    knows them."""
 
     name = "the judge"
     wants_cubin = True
@@ -64,8 +66,8 @@ class Judge:
 
 
 class Command(Judge):
-    """A shell command that is given a cubin's path, in the place of `{}` or at its end. Exit code 0: right, 125: can't tell, others, signals and no end within
-    ``seconds``: wrong."""
+    """A shell command that is given a cubin's path, in the place of `{}` or at its end. Exit code 0: right, 125: can't
+    tell, others, signals and no end within ``seconds``: wrong."""
 
     name = "the test command"
 
@@ -113,14 +115,16 @@ def run_on(command: str, cubin: bytes, folder: str, seconds: float) -> tuple[int
 
 
 class Cosim(Judge):
-    """Co-simulation (:mod:`stages.check.cosim`) of a module's kernels. From the first wrong launch on, that launch alone is judged (with ``whole``, everything again)."""
+    """Co-simulation (:mod:`stages.check.cosim`) of a module's kernels. From the first wrong launch on, that launch
+    alone is judged (with ``whole``, everything again)."""
 
     name = "co-simulation"
 
     def __init__(
         self, text: str, arch: str, kernels: Sequence[str] = (), seeds: int | None = None, seconds: float = 60.0
     ) -> None:
-        """Raises NoInterpreter where the text is no module that the interpreter takes, OriasError where it has none of the kernels."""
+        """Raises NoInterpreter where the text is no module that the interpreter takes, OriasError where it has none of
+        the kernels."""
         from stages.check.cosim import Cosim as Whole
         from stages.interpret.launch import ParseError
 
@@ -139,7 +143,8 @@ class Cosim(Judge):
         self.strict = False
 
     def look(self, cubin: bytes, note: Callable[[str], object] = lambda text: None) -> None:
-        """Judge every kernel: `kernels` are the wrong ones, `said` the first finding, `witness` its launch, and `unjudged` why others were not judged."""
+        """Judge every kernel: `kernels` are the wrong ones, `said` the first finding, `witness` its launch, and
+        `unjudged` why others were not judged."""
         self.kernels, self.unjudged, self.launches, self.witness = [], [], 0, None
         for kernel in self.chosen:
             note(f"co-simulation of {kernel}")

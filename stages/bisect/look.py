@@ -1,7 +1,7 @@
 """The first look: judges that need no test. Each blames one stage, which wrote what breaks its rule.
 
-They are asked of the whole chain, in the order of the stages, before anything is searched; the first with a finding is the judge of the search.
-"""
+They are asked of the whole chain, in the order of the stages, before anything is searched; the first with a finding is
+the judge of the search."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ Findings = Iterator[str]
 
 
 class Rule(Record, frozen=True):
-    """A judge. ``stage``: whom it blames; ``needs``: streams that it looks at ('' for the cubin); ``ask``: its findings."""
+    """A judge. ``stage``: whom it blames; ``needs``: streams that it looks at ('' for the cubin); ``ask``: its
+    findings."""
 
     name: str
     stage: str

@@ -65,8 +65,8 @@ def changed(before: bytes, after: bytes) -> list[str]:
 
 
 def undefined_by(chain: Chain, guilt: Guilt) -> list[str]:
-    """The pass and the rewrite of `optimize` that first make a word undefined that was defined, and what reads it. The stages behind may take any register for
-    such a word, so that the value becomes wrong only there."""
+    """The pass and the rewrite of `optimize` that first make a word undefined that was defined, and what reads it. The
+    stages behind may take any register for such a word, so that the value becomes wrong only there."""
     from stages.check.streams import Stream, newly_undefined
 
     mine = [n + 1 for n, p in enumerate(chain.parts[: guilt.on or len(chain.parts)]) if p.stage == "optimize"]

@@ -1,4 +1,5 @@
-"""Binary search for the first step that makes a result wrong, where some results can't be judged (as `git bisect` does it)."""
+"""Binary search for the first step that makes a result wrong, where some results can't be judged (as `git bisect` does
+it)."""
 
 from __future__ import annotations
 
@@ -19,8 +20,9 @@ class Verdict(Enum):
 
 
 def first_wrong(right: int, wrong: int, probe: Callable[[int], Verdict]) -> tuple[int, int]:
-    """The nearest pair (right, wrong) around a change from right to wrong that the judge shows; neighbours unless what lies between can't be judged.
-    ``right`` < ``wrong`` are places known to be so. Where several steps are wrong one of them is found."""
+    """The nearest pair (right, wrong) around a change from right to wrong that the judge shows; neighbours unless what
+    lies between can't be judged. ``right`` < ``wrong`` are places known to be so. Where several steps are wrong one of
+    them is found."""
     while wrong - right > 1:
         middle = (right + wrong) // 2
         between = sorted(

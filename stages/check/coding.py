@@ -1,8 +1,10 @@
-"""What was written down, read back: the words of `encode` against the instructions that it read, a cubin against the stream that `elf` read.
+"""What was written down, read back: the words of `encode` against the instructions that it read, a cubin against the
+stream that `elf` read.
 
-The decoder (checked against nvdisasm, as the encoder is) reads the words; the cubin's code, records and variables are read by :mod:`stages.disasm.cubin` and
-:mod:`stages.simulate.image`, which know nothing of `elf`. What relocations fill in is compared only where they can't reach.
-"""
+The decoder (checked against nvdisasm, as the encoder is) reads the words; the cubin's code, records and variables are
+read by :mod:`stages.disasm.cubin` and
+:mod:`stages.simulate.image`, which know nothing of `elf`. What relocations fill in is compared only where they can't
+reach."""
 
 from __future__ import annotations
 
@@ -104,7 +106,8 @@ def _regs(a: Reg | None, b: Reg | None) -> bool:
 
 
 def image(module: Module, units: list[Unit], cubin: bytes) -> Iterator[str]:
-    """Where a linked cubin is not what `elf` read: code, registers, shared memory, contents of variables. Raises OriasError for what is no cubin."""
+    """Where a linked cubin is not what `elf` read: code, registers, shared memory, contents of variables. Raises
+    OriasError for what is no cubin."""
     from stages.simulate.image import load_image
 
     read = read_cubin(cubin)

@@ -1,11 +1,12 @@
-"""The order in which a scheduler put the instructions of each block, against the stream that it read: every register, and every word of memory that is named in the same way, must have
-the value that it had.
+"""The order in which a scheduler put the instructions of each block, against the stream that it read: every register,
+and every word of memory that is named in the same way, must have the value that it had.
 
-Both blocks are executed with symbols: a value is the instruction that made it and the values that it read, so that equal values have equal numbers. What has an effect (stores, barriers,
-jumps...) must be there as often as before, with the same values; effects that nothing may pass, in the same order, each access to memory between the same two of them; and each cell must end with the same
-value. Two moves of zero may have become one CS2R. Not judged: accesses of one space by different registers, which may meet in the same place.
-Written apart from :mod:`stages.schedule`; the facts of instructions are the rows'.
-"""
+Both blocks are executed with symbols: a value is the instruction that made it and the values that it read, so that
+equal values have equal numbers. What has an effect (stores, barriers, jumps...) must be there as often as before, with
+the same values; effects that nothing may pass, in the same order, each access to memory between the same two of them;
+and each cell must end with the same value. Two moves of zero may have become one CS2R. Not judged: accesses of one
+space by different registers, which may meet in the same place. Written apart from :mod:`stages.schedule`; the facts of
+instructions are the rows'."""
 
 from __future__ import annotations
 

@@ -20,8 +20,8 @@ SIM_LIMIT: Final = 4_000_000
 
 @dataclass(slots=True)
 class Outcome:
-    """Memory after a run (buffers by argument, module variables by name), or why there is none; whether the manual leaves payloads of NaNs open; how many
-    steps the interpreter took."""
+    """Memory after a run (buffers by argument, module variables by name), or why there is none; whether the manual
+    leaves payloads of NaNs open; how many steps the interpreter took."""
 
     buffers: dict[int, Arr] = field(default_factory=dict)
     variables: dict[str, Arr] = field(default_factory=dict)
@@ -81,7 +81,8 @@ def prepare(device: Any, launch: Launch) -> list[Any]:
 
 
 def simulate(device: Any, launch: Launch, *, seed: int = 0, limit: int | None = None, strict: bool = False) -> Outcome:
-    """Run a cubin; ``limit``: most warp instructions (`SIM_LIMIT` where it is None); ``strict``: in the machine that honours the control words."""
+    """Run a cubin; ``limit``: most warp instructions (`SIM_LIMIT` where it is None); ``strict``: in the machine that
+    honours the control words."""
     from stages.simulate import SimError
 
     args = prepare(device, launch)
@@ -105,8 +106,8 @@ def simulate(device: Any, launch: Launch, *, seed: int = 0, limit: int | None = 
 
 @contextmanager
 def watching(log: dict[int, int], slots: dict[str, Any]) -> Iterator[None]:
-    """While active, every instruction of a launch that changes global memory is noted: `log` maps a byte offset of the heap to the
-    number of the last instruction that changed it."""
+    """While active, every instruction of a launch that changes global memory is noted: `log` maps a byte offset of the
+    heap to the number of the last instruction that changed it."""
     import stages.simulate.device as module
 
     home: Any = module
@@ -141,7 +142,8 @@ def watching(log: dict[int, int], slots: dict[str, Any]) -> Iterator[None]:
 
 
 def last_store(device: Any, launch: Launch, argument: int, byte: int) -> str:
-    """The SASS instruction that changed a byte of a buffer last, in words; one that stored what was there before is seen when something else is there."""
+    """The SASS instruction that changed a byte of a buffer last, in words; one that stored what was there before is
+    seen when something else is there."""
     found = _last_store(device, launch, argument, byte)
     if found is None:
         other = launch.buffers[argument].copy()

@@ -1,4 +1,5 @@
-"""Judging saved streams: rules of their level, reads of undefined words, allocation against the stream in front of it, schedule and convergence of what they become."""
+"""Judging saved streams: rules of their level, reads of undefined words, allocation against the stream in front of it,
+schedule and convergence of what they become."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ from ir_format.diag import CompileError, OriasError, StreamError
 from ir_format.model import PSEUDO, Header, Unit
 from stages.check.command import read
 
-#: Warp-wide instructions that the allocation stage puts in or takes out behind the allocator proper (stages/regalloc: warpgroup, counts): no values move there.
+#: Warp-wide instructions that the allocation stage puts in or takes out behind the allocator proper (stages/regalloc:
+#: warpgroup, counts): no values move there.
 _NO_VALUES: Final = (("WARPGROUP", "ARRIVE"), ("WARPGROUP", "DEPBAR"), ("USETMAXREG", ""))
 _SHOWN: Final = 20
 
@@ -76,7 +78,8 @@ def verify(stream: Stream) -> Iterator[str]:
 
 
 def _comparable(unit: Unit, spec: isa.Target) -> Unit:
-    """The unit with every operand slot filled and without instructions of :data:`_NO_VALUES`: the stage completes slots behind the allocator."""
+    """The unit with every operand slot filled and without instructions of :data:`_NO_VALUES`: the stage completes
+    slots behind the allocator."""
     for func in unit.functions:
         for block in func.blocks:
             block.insts = [
@@ -89,7 +92,8 @@ def _comparable(unit: Unit, spec: isa.Target) -> Unit:
 
 
 def allocation(before: Stream, after: Stream) -> Iterator[str]:
-    """Findings of the allocation checker. Raises StreamError where the two are not an input and an output of regalloc."""
+    """Findings of the allocation checker. Raises StreamError where the two are not an input and an output of
+    regalloc."""
     from stages.regalloc.checker.checker import check_allocation
 
     if before.header.level != "ori" or after.header.level != "allocated":
@@ -113,7 +117,8 @@ def allocation(before: Stream, after: Stream) -> Iterator[str]:
 
 
 def order(before: Stream, after: Stream) -> Iterator[str]:
-    """What the order of a scheduled stream changes of what the allocated one computes (:mod:`stages.check.order_checker`)."""
+    """What the order of a scheduled stream changes of what the allocated one computes
+    (:mod:`stages.check.order_checker`)."""
     from stages.check.order_checker import check_order
 
     old = {u.name: u for u in before.units()}
@@ -150,7 +155,8 @@ def undefined(stream: Stream) -> Iterator[str]:
 
 
 def newly_undefined(before: Stream, after: Stream, doubts: bool = False) -> Iterator[str]:
-    """Effects that depend on undefined words, and do not in the stream that `optimize` read (``doubts``: what can't be told). Both are of level `ori`."""
+    """Effects that depend on undefined words, and do not in the stream that `optimize` read (``doubts``: what can't be
+    told). Both are of level `ori`."""
     from stages.check.undefined import newly_undefined as compare
 
     old = {u.name: u for u in before.units()}

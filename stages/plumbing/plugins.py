@@ -1,6 +1,6 @@
-"""Passes of the user's own in a stage: ``after=NAME:WHAT``, where WHAT is a Python function (``package.module:function``), an entry point of the group
-``orias.passes``, or a command that reads a stream of one unit and writes one.
-"""
+"""Passes of the user's own in a stage: ``after=NAME:WHAT``, where WHAT is a Python function
+(``package.module:function``), an entry point of the group ``orias.passes``, or a command that reads a stream of one
+unit and writes one."""
 
 from __future__ import annotations
 
@@ -82,7 +82,8 @@ def stream_of(header: Header, module: Any, units: Sequence[Unit]) -> bytes:
 
 
 def _level(stage: Stage, unit: Unit) -> str:
-    """The level at which a unit stands between two passes: that which the stage writes as soon as it keeps its rules."""
+    """The level at which a unit stands between two passes: that which the stage writes as soon as it keeps its
+    rules."""
     insts = [i for f in unit.functions for b in f.blocks for i in b.insts]
     if stage.writes == "scheduled":
         return "scheduled" if all(i.ctl is not None for i in insts) else "allocated"

@@ -2,10 +2,11 @@
 
     python -m tests.bisect.planted [--each 10] [--seed 1] [--only optimize ...]
 
-A fault is drawn from what the stages have, by a seed: a pass of a stage's table (or `lower`'s translation, `elf`'s linking), a kind (wrong value, crash, hang, lost wait), and a change of the
-pass's result, chosen by the same seed among its instructions, control words or bytes. The search knows nothing of it: the rows of the chain are replaced before it begins, and it works as it does from
-the command line. Half of the changes to results of optional passes count as a rewrite. A change that no long co-simulation, no strict run and no static judge sees is drawn again.
-"""
+A fault is drawn from what the stages have, by a seed: a pass of a stage's table (or `lower`'s translation, `elf`'s
+linking), a kind (wrong value, crash, hang, lost wait), and a change of the pass's result, chosen by the same seed
+among its instructions, control words or bytes. The search knows nothing of it: the rows of the chain are replaced
+before it begins, and it works as it does from the command line. Half of the changes to results of optional passes
+count as a rewrite. A change that no long co-simulation, no strict run and no static judge sees is drawn again."""
 
 from __future__ import annotations
 
@@ -52,7 +53,8 @@ class Fault:
         self.way = self.rng.random()
 
     def __str__(self) -> str:
-        return f"{self.kind} in {self.stage}{': ' + self.name if self.name else ''} ({self.kernel}, {self.sm}, seed {self.seed})"
+        where = f"{self.stage}{': ' + self.name if self.name else ''}"
+        return f"{self.kind} in {where} ({self.kernel}, {self.sm}, seed {self.seed})"
 
     def break_down(self) -> None:
         """Crash or hang."""
@@ -127,8 +129,9 @@ def spoil(unit: Unit, kind: str, place: float, way: float) -> None:
         srcs[x], srcs[y] = srcs[y], srcs[x]
         i.srcs = tuple(srcs)
     elif spots := _spots(unit, lambda i: plain(i) and bool(regs(i))):
-        others = sorted({(o.num, o.width) for f in unit.functions for b in f.blocks for i in b.insts for o in (*i.srcs, *i.dsts)
-                         if isinstance(o, Reg) and o.file == "R" and o.num >= 0})  # fmt: skip
+        insts = [i for f in unit.functions for b in f.blocks for i in b.insts]
+        held = [o for i in insts for o in (*i.srcs, *i.dsts) if isinstance(o, Reg) and o.file == "R" and o.num >= 0]
+        others = sorted({(o.num, o.width) for o in held})
         b, n = spots[int(place * len(spots))]
         i = b.insts[n]
         at = regs(i)[0]
@@ -300,9 +303,10 @@ def main() -> None:
         return
     began = time.time()
     results = campaign(args.each, args.seed, args.only, lambda text: print(text, flush=True))
-    n = len(results)
-    print(f"{n} faults: right stage {sum(r.stage for r in results)}, right pass {sum(r.name for r in results)}, "
-          f"longest {max(r.seconds for r in results):.0f} s of processor time, {time.time() - began:.0f} s in all")  # fmt: skip
+    stage, name = sum(r.stage for r in results), sum(r.name for r in results)
+    longest, took = max(r.seconds for r in results), time.time() - began
+    print(f"{len(results)} faults: right stage {stage}, right pass {name}, longest {longest:.0f} s of processor time")
+    print(f"{took:.0f} s in all")
 
 
 if __name__ == "__main__":
