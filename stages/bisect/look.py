@@ -138,12 +138,16 @@ def first_look(made: Made, seconds: float, say: Callable[[str], object]) -> tupl
     def job(note: Note) -> tuple[int, list[str]] | None:
         for n, rule in enumerate((*RULES, CONVERGENCE)):
             note(rule.name)
-            found = asked(rule, made)
+            try:
+                found = asked(rule, made)
+            except Exception as e:  # a judge that breaks on damaged code leaves the word to the others
+                note((rule.name, f"{type(e).__name__}: {e}"))
+                continue
             if found:
                 return n, found
         return None
 
-    got = attempt(job, seconds, say)
+    got = attempt(job, seconds, say, lambda broken: say(f"{broken[0]} can't judge: {broken[1]}"))
     if isinstance(got, Failure):
         say(f"first look: {got}")
         return None
