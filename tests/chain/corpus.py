@@ -1,7 +1,9 @@
-"""The kernels that the chain is tested on, compiled once per process and cached."""
+"""The kernels that the chain is tested on, compiled once per test run and cached."""
 
 from __future__ import annotations
 
+import os
+import tempfile
 from functools import cache
 from pathlib import Path
 
@@ -27,7 +29,25 @@ def ptx_path(kernel: str, arch: str) -> Path:
 @cache
 def cubin(kernel: str, arch: str, opt: int = 3, maxrregcount: int = 0) -> bytes:
     """Our cubin; raises ChainError with the diagnostics."""
+    kept = _kept(f"{kernel}-{arch}-{opt}-{maxrregcount}")
+    if kept is not None and kept.exists():
+        return kept.read_bytes()
     options: dict[str, int] = {"opt-level": opt}
     if maxrregcount:
         options["maxrregcount"] = maxrregcount
-    return compile_ptx(ptx_path(kernel, arch).read_bytes(), arch, dict(options), name=f"{kernel}.ptx")
+    made = compile_ptx(ptx_path(kernel, arch).read_bytes(), arch, dict(options), name=f"{kernel}.ptx")
+    if kept is not None:
+        part = kept.with_suffix(f".{os.getpid()}")
+        part.write_bytes(made)
+        part.replace(kept)
+    return made
+
+
+def _kept(name: str) -> Path | None:
+    """Where the processes of one parallel test run share a cubin; None outside of such a run."""
+    run = os.environ.get("PYTEST_XDIST_TESTRUNUID")
+    if not run:
+        return None
+    folder = Path(tempfile.gettempdir()) / f"orias-cubins-{os.getuid()}-{run}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    return folder / name
