@@ -28,6 +28,33 @@ bar-defers            : 80+      : BAR.SYNC.DEFER_BLOCKING
 match-all             : 80+      : MATCH.ALL has its mask in a register and its predicate beside
 fence-alias-system    : 80+      : fence.proxy.alias needs the system's scope unless a launch says otherwise
 nanosleep-warp        : 75       : NANOSLEEP.WARP
+bf16-conversions      : 80+      : cvt between f32 and bf16, and with .relu
+bf16-conversions-all  : 90+      : cvt of bf16 with integers, f64, f16 and bf16 itself
+tf32-conversions      : 80+      : cvt.rna.tf32
+tf32-roundings        : 90+      : cvt to tf32 with other roundings
+tf32-saturates        : 100+     : cvt to tf32 with .satfinite
+eight-bit-float-conversions: 89+ : cvt of e4m3x2 and e5m2x2
+narrow-float-conversions: 100+   : cvt of floats of six and four bits, and of ue8m0
+stochastic-rounding   : 100+     : cvt.rs
+half-min-max          : 80+      : min and max of f16 and bf16
+half-mixed-sums       : 100+     : add, sub and fma of halves into f32
+three-way-min-max     : 100+     : PTX's min and max of three f32, one instruction or two
+mbarriers             : 80+      : mbarrier
+mbarrier-transactions : 90+      : mbarrier counts bytes
+async-copies          : 80+      : cp.async
+bulk-copies           : 90+      : cp.async.bulk
+bulk-fill             : 100+     : st.bulk
+tensor-maps           : 90+      : tensor maps: their copies, fences, replacement and prefetch
+async-proxy           : 90+      : fences of the asynchronous proxy
+cache-policies        : 80+      : createpolicy
+vector-reductions     : 90+      : atom and red on vectors in global memory
+multimem              : 90+      : multimem
+register-requests     : 90+      : setmaxnreg
+elect                 : 90+      : elect.sync
+grid-dependencies     : 90+      : griddepcontrol
+cluster-launch-control: 100+     : clusterlaunchcontrol
+matrix-store          : 90+      : stmatrix
+matrix-load-narrow    : 100+     : ldmatrix of tiles of bytes, and of six and four bits
 redux                 : 80+      : REDUX
 redux-float           : 100,103  : CREDUX of f32
 atomic-count          : 80+      : ATOMS.POPC.INC.32
@@ -45,7 +72,13 @@ int-min-max-typed     : 120+     : VIMNMX names the type of both kinds
 add-64                : 120+     : IADD.64
 dot-product           : 75-90    : IDP
 abs-diff-bytes        : 75-110   : VABSDIFF4
+mma-1688              : 75+      : HMMA.1688 of halves
 mma-16816             : 80+      : HMMA.16816, tensor cores for bf16, tf32 and f64
+mma-double-16-rows    : 90+      : PTX's products of doubles with 16 rows
+mma-sparse            : 80+      : sparse products
+mma-integers-8-rows   : 75+      : PTX's products of integers with 8 rows
+mma-integers-16-rows  : 80+      : products of integers with 16 rows
+mma-bits              : 75-89    : BMMA with exclusive or
 mma-nibbles           : 75-89    : IMMA on four-bit integers, sparse too
 mma-bits-and          : 80+      : BMMA.AND
 mma-bits-and-only     : 90       : BMMA.AND alone
@@ -71,6 +104,15 @@ shared-cap-named      : 100+     : the symbol of the shared window has a name
 params-stay           : 90+      : many parameters leave their area where it is
 unified-call          : 90+      : calls of driver functions are marked in .nv.info
 alu-const-words       : 75-89    : a word of a constant bank is an operand of MOV
+alu-const-operands    : 75-99    : arithmetic has operands in constant banks
+descriptor-addresses  : 80+      : addresses with a descriptor in a uniform register
+descriptor-addresses-p: 80-89    : such addresses with bit 101 set
+descriptor-not-printed: 75-89    : nvdisasm does not print the descriptor of an address
+address-w-needs-base  : 90+      : a 64-bit base plus a uniform register: the base is not RZ
+uniform-fields-8-bits : 100+     : fields of uniform registers have 8 bits; before, 6
+header-two-uniforms   : 90+      : texture and sampler are named by two uniform registers; before, by one
+membermasks-printed   : 75-79    : ptxas has --print-potentially-overlapping-membermasks
+relocs-not-preserved  : 90+      : ptxas warns of --preserve-relocs
 """
 
 
@@ -91,6 +133,12 @@ def covers(text: str, sm: int) -> bool:
         if int(low) <= sm and (part.endswith("+") or sm <= int(high if dash else low)):
             return True
     return False
+
+
+@cache
+def first(feature: str) -> int:
+    """The first SM that has a feature."""
+    return min(int(part.rstrip("+").partition("-")[0]) for part in table()[feature][0].split(","))
 
 
 @cache

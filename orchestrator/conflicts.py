@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from ir_format import features
 from ir_format.diag import Diagnostic
 from ir_format.release import DEFAULT
 
@@ -167,12 +168,12 @@ def _for_target(cl: CommandLine, warn: Callable[[str], None]) -> None:
         if name in has and sm < first:
             del has[name]
             warn(text.format(name=name, target=target))
-    if "print-potentially-overlapping-membermasks" in has and sm >= 80:
+    if "print-potentially-overlapping-membermasks" in has and not features.has(sm, "membermasks-printed"):
         del has["print-potentially-overlapping-membermasks"]
         warn(
             f"Command line option '--print-potentially-overlapping-membermasks' not supported for '{target}', will be ignored"
         )
-    if "preserve-relocs" in has and sm >= 90:
+    if "preserve-relocs" in has and features.has(sm, "relocs-not-preserved"):
         warn(f"'--preserve-relocs' option is not fully implemented for '{target}' and may not work as expected")
     if "sw4915215" in has and target != "sm_100a":
         raise UsageError(f"Option 'sw4915215' not supported for gpu architecture '{target}'", error=True)

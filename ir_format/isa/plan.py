@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from ir_format.features import has
 from ir_format.isa import derive, vectors
 from ir_format.isa.codec import (
     ZERO_NUM,
@@ -51,7 +52,7 @@ SPECIAL: dict[str, Codecmaker] = {}
 
 def ur_bits(sm: int) -> int:
     """Bits of a uniform register field (measured: 6 to sm_90, 8 from sm_100)."""
-    return 8 if sm >= 100 else 6
+    return 8 if has(sm, "uniform-fields-8-bits") else 6
 
 
 #: All that codecs look at in a register but the number: whether it is RZ, flags, suffix.

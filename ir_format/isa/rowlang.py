@@ -22,7 +22,7 @@ from __future__ import annotations
 import re
 from functools import cache, lru_cache
 
-from ir_format.features import covers
+from ir_format.features import covers, has
 from ir_format.record import NamedTuple
 from ir_format.target import numbers
 
@@ -333,10 +333,10 @@ def parse_row(text: str, sm: int, enums: dict[str, Enum], macros: dict[str, str]
 
 
 def _form_on(form: str, sm: int) -> bool:
-    """Constant operands of arithmetic end with sm_90, address forms with a descriptor begin with sm_80 (measured)."""
-    return not (
-        (("k" in form or "x" in form) and sm >= 100) or (form == "d" and sm < 80) or (form == "p" and not 80 <= sm < 90)
-    )
+    """Whether the SM has the form: constant operands of arithmetic, addresses with a descriptor (measured)."""
+    if ("k" in form or "x" in form) and not has(sm, "alu-const-operands"):
+        return False
+    return (form != "d" or has(sm, "descriptor-addresses")) and (form != "p" or has(sm, "descriptor-addresses-p"))
 
 
 _HEAD = re.compile(r"^(?P<name>[A-Z][\w.]*)\s+\S", re.M)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from ir_format.features import has
 from ir_format.isa.codec import (
     Codec,
     ImmCodec,
@@ -117,8 +118,10 @@ class LdcCodec(Codec):
         self.name, self.kind, self.width = spec.name, "K", width
         self.file = file
         self.indexed = spec.kind == "UKi"
-        self.zero = 255 if file == "R" or form.sm >= 100 else 63 if self.indexed else 0
-        self.low = 37 if file == "UR" and form.sm >= 100 else 38  # 17 signed bits on LDCU (measured)
+        self.zero = 255 if file == "R" or has(form.sm, "uniform-fields-8-bits") else 63 if self.indexed else 0
+        self.low = (
+            37 if file == "UR" and has(form.sm, "uniform-const-load") else 38
+        )  # 17 signed bits on LDCU (measured)
         self.omask = (1 << (54 - self.low)) - 1
         self.mask = self.omask << self.low | 31 << 54 | self.zero << 24
 
@@ -192,13 +195,13 @@ class MemCodec(Codec):
         self.absolute = spec.kind == "M" and "Y" not in args and (self.letter == "r" or "A" in args)
         #: RZ as base is undefined in w addresses from sm_90 on; before, a v address with RZ prints as the w one does
         #: (measured)
-        self.nozero = (self.letter == ("v" if form.sm < 90 else "w")) or any(
+        self.nozero = (self.letter == ("w" if has(form.sm, "address-w-needs-base") else "v")) or any(
             a[0] == "!" and self.letter in a for a in args
         )
         self.quiet = next((a for a in args if a[0] == "Z"), "")
         #: URZ is not there where its text is that of the descriptor form, whose descriptor is not printed (measured,
         #: sm_80 to sm_89)
-        self.nourz = self.quiet == "Zv" and self.letter == "w" and form.sm < 90
+        self.nourz = self.quiet == "Zv" and self.letter == "w" and has(form.sm, "descriptor-not-printed")
         self.next = 0  # 1: the register after the one in the field
         self.ur = (1 << ur_bits(form.sm)) - 1
         self.mask = 0
@@ -228,7 +231,7 @@ class MemCodec(Codec):
             else 1
         )
         self.uwide = 2 if self.letter in ("v", "w", "d", "p") and "A1" not in form.row.facts else 1
-        self.hidden = self.letter == "d" and form.sm < 90
+        self.hidden = self.letter == "d" and has(form.sm, "descriptor-not-printed")
 
     def enc(self, o: Operand) -> int:
         if not isinstance(o, Mem):
@@ -435,7 +438,7 @@ def address_bits(letters: str, args: str, layout: str, sm: int) -> dict[int, int
     fixed = {91: int(letters != "r")}
     if layout.startswith("G") and letters != "r":
         fixed[_arg(args, "W", 90)] = int(letters != "v")
-        if sm >= 80:
+        if has(sm, "descriptor-addresses"):
             fixed[_arg(args, "X", 76)] = int(letters in "dp")
         if letters == "p":
             fixed[101] = 1

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from ir_format.features import has
 from ir_format.model import Imm, Mem, Name, Operand, Reg
 
 #: (modifiers, operands by slot name, SM) -> registers by slot name
@@ -29,7 +30,7 @@ _VALUES: Final = {"B": 1, "LL": 1, "LB": 1, "LC": 1, "AOFFI": 1, "PTP": 2, "DC":
 
 def header(sm: int) -> int:
     """Uniform registers that name texture and sampler: one up to sm_89, a pair from sm_90 on (measured)."""
-    return 1 if sm < 90 else 2
+    return 2 if has(sm, "header-two-uniforms") else 1
 
 
 def results(mods: tuple[str, ...], mask: int) -> tuple[int, int]:

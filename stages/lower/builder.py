@@ -42,7 +42,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ir_format import ptx
 from ir_format.diag import CompileError
-from ir_format.features import has
+from ir_format.features import first, has
 from ir_format.flow import operand_regs
 from ir_format.isa import facts
 from ir_format.model import (
@@ -414,10 +414,10 @@ class Builder:
         """Whether the SM has a feature of :mod:`ir_format.features`."""
         return has(self.sm, feature)
 
-    def need(self, inst: PtxInst, sm: int) -> None:
-        """Refuse the instruction below an SM number."""
-        if self.sm < sm:
-            raise self.unsupported(inst, f"needs sm_{sm}")
+    def need(self, inst: PtxInst, feature: str) -> None:
+        """Refuse the instruction on an SM without the feature."""
+        if not has(self.sm, feature):
+            raise self.unsupported(inst, f"needs sm_{first(feature)}")
 
     def call_helper(self, name: str, args: Sequence[Reg | Imm]) -> list[Reg]:
         """Call a library function; one operand per PTX parameter, one fresh Reg per return value."""

@@ -75,7 +75,7 @@ def with_sat(convert: Callable[[Builder, PtxInst, Reg, Val], None]) -> Rule:
 def int_to_float(b: Builder, inst: PtxInst, d: Reg, x: Val) -> None:
     dt, st = inst.types
     if dt == "bf16":
-        b.need(inst, 90)
+        b.need(inst, "bf16-conversions-all")
     rnd = rounding(inst)
     words = 2 if b.bits(st) == 64 else 1
     if dt == "f32" and b.has("int-to-float-alu") and rnd in ("rn", "rz") and st in ("u8", "u16", "u32", "s32"):
@@ -89,7 +89,7 @@ def float_to_int(b: Builder, inst: PtxInst) -> None:
     (measured)."""
     dt, st = inst.types
     if st == "bf16":
-        b.need(inst, 90)
+        b.need(inst, "bf16-conversions-all")
     wide = b.bits(dt) == 64
     rnd = integral(inst)
     if rnd is None:
@@ -134,7 +134,7 @@ def narrow_f32(b: Builder, inst: PtxInst, d: Reg, x: Val) -> None:
     rnd = rounding(inst)
     clamp = _clamp_mods(inst)
     if dt == "bf16" or "relu" in inst.mods:
-        b.need(inst, 80)
+        b.need(inst, "bf16-conversions")
     # a subnormal f32 rounds to zero in f16 unless the rounding is directed
     f = ".FTZ" if "ftz" in inst.mods and (dt == "bf16" or rnd in ("rm", "rp")) else ""
     if b.has("pack-halves") and rnd in ("rn", "rz") and not f:
@@ -165,7 +165,7 @@ def narrow(b: Builder, inst: PtxInst, d: Reg, x: Val) -> None:
     """f64 or the other half type to f16, bf16 or f32."""
     dt, st = inst.types
     if "bf16" in (dt, st):
-        b.need(inst, 90)
+        b.need(inst, "bf16-conversions-all")
     b.emit(f"F2F.{_NAME[dt]}.{_NAME[st]}{ROUND[rounding(inst)]}", d, (b.in_reg(x, b.words(st)),))
 
 
@@ -198,7 +198,7 @@ def half_to_f32(b: Builder, inst: PtxInst, d: Reg, x: Val) -> None:
         v = b.in_reg(x)._replace(mod=LOW)
         b.emit("HADD2.F32", d, (NEG_RZ, v) if b.has("half-pair-signed-zero") else (v, NEG_RZ_LOW))
         return
-    b.need(inst, 80)
+    b.need(inst, "bf16-conversions")
     if "ftz" not in inst.mods:
         b.emit("SHF.L.U32", d, (b.in_reg(x), Imm("I", 16), RZ))
         return
@@ -211,7 +211,7 @@ def to_f64(b: Builder, inst: PtxInst, d: Reg, x: Val) -> None:
     """Exact; .ftz flushes a subnormal f32 first."""
     st = inst.types[1]
     if st == "bf16":
-        b.need(inst, 90)
+        b.need(inst, "bf16-conversions-all")
     v = b.in_reg(x)
     if "ftz" in inst.mods and st == "f32":
         t = b.r()
@@ -231,7 +231,7 @@ def same_type(b: Builder, inst: PtxInst) -> None:
     sat = "sat" in inst.mods
     rnd = integral(inst)
     if t == "bf16":
-        b.need(inst, 90)
+        b.need(inst, "bf16-conversions-all")
     if rnd is not None:
         r = b.r(d.width)
         b.emit(f"FRND{f}{'' if t == 'f32' else '.' + _NAME[t]}{rnd}", r if sat else d, (x,))
@@ -256,10 +256,10 @@ def to_tf32(b: Builder, inst: PtxInst) -> None:
     d = b.dst(inst.operands[0], "b32")
     x = b.src(inst.operands[1], "f32")
     if "rna" not in inst.mods:
-        b.need(inst, 100 if "satfinite" in inst.mods else 90)
+        b.need(inst, "tf32-saturates" if "satfinite" in inst.mods else "tf32-roundings")
         b.emit(f"F2FP{_clamp_mods(inst)}.TF32.F32.PACK_B{ROUND[rounding(inst)]}", d, (x,))
         return
-    b.need(inst, 80)
+    b.need(inst, "tf32-conversions")
     finite, t, r = b.p(), b.r(), b.r()
     inf = Imm("I", 0x7F800000)
     b.copy(t, x)
@@ -277,8 +277,8 @@ def to_tf32(b: Builder, inst: PtxInst) -> None:
 
 # Packed destinations: PTX type -> (SASS name, first SM, first SM of the form from f32).
 _PACKED: Final = {
-    "f16x2": ("F16", 80), "bf16x2": ("BF16", 80), "e4m3x2": ("E4M3", 89), "e5m2x2": ("E5M2", 89),
-    "e2m3x2": ("E2M3", 100), "e3m2x2": ("E3M2", 100), "e2m1x2": ("E2M1", 100), "ue8m0x2": ("E8", 100),
+    "f16x2": ("F16", "bf16-conversions"), "bf16x2": ("BF16", "bf16-conversions"), "e4m3x2": ("E4M3", "eight-bit-float-conversions"), "e5m2x2": ("E5M2", "eight-bit-float-conversions"),
+    "e2m3x2": ("E2M3", "narrow-float-conversions"), "e3m2x2": ("E3M2", "narrow-float-conversions"), "e2m1x2": ("E2M1", "narrow-float-conversions"), "ue8m0x2": ("E8", "narrow-float-conversions"),
 }  # fmt: skip
 _NARROW_BITS: Final = {"e4m3x2": 16, "e5m2x2": 16, "e2m3x2": 16, "e3m2x2": 16, "e2m1x2": 8, "ue8m0x2": 16}
 
@@ -286,9 +286,9 @@ _NARROW_BITS: Final = {"e4m3x2": 16, "e5m2x2": 16, "e2m3x2": 16, "e3m2x2": 16, "
 def pack_f32(b: Builder, inst: PtxInst) -> None:
     """Two f32 to a pair: the first source is the upper half. With .rs a third source holds random bits."""
     dt = inst.types[0]
-    name, sm = _PACKED[dt]
+    name, feature = _PACKED[dt]
     stochastic = "rs" in inst.mods
-    b.need(inst, 100 if stochastic else sm)
+    b.need(inst, "stochastic-rounding" if stochastic else feature)
     srcs: list[Val] = [b.in_reg(b.src(inst.operands[1], "f32")), b.src(inst.operands[2], "f32")]
     rnd = ".RS" if stochastic else ROUND[rounding(inst)]
     if stochastic:
@@ -303,7 +303,7 @@ def pack_f32(b: Builder, inst: PtxInst) -> None:
 def pack_four(b: Builder, inst: PtxInst) -> None:
     """Four f32 to four of a narrow format, by random bits: the first two make the upper half, and what is left of the
     random bits goes with it into the second step."""
-    b.need(inst, 100)
+    b.need(inst, "stochastic-rounding")
     x = inst.operands[1]
     if "rs" not in inst.mods or not isinstance(x, ptx.Vec):
         raise b.unsupported(inst)
@@ -316,8 +316,8 @@ def pack_four(b: Builder, inst: PtxInst) -> None:
 
 def pack_half(b: Builder, inst: PtxInst) -> None:
     """A pair of f16 (or bf16) to a pair of a narrower format."""
-    name, sm = _PACKED[inst.types[0]]
-    b.need(inst, sm)
+    name, feature = _PACKED[inst.types[0]]
+    b.need(inst, feature)
     st = _PACKED[inst.types[1]][0]
     x = b.in_reg(b.src(inst.operands[1], inst.types[1]))
     op = f"F2FP{_clamp_mods(inst)}.{name}.{st}.UNPACK_B_MERGE_C{ROUND[rounding(inst)]}"
@@ -327,8 +327,8 @@ def pack_half(b: Builder, inst: PtxInst) -> None:
 def unpack_narrow(b: Builder, inst: PtxInst) -> None:
     """A pair of a narrow format to a pair of f16 or bf16."""
     dt, st = inst.types
-    name, sm = _PACKED[st]
-    b.need(inst, sm)
+    name, feature = _PACKED[st]
+    b.need(inst, feature)
     x = b.in_reg(b.src(inst.operands[1], st))
     b.emit(f"F2FP{_clamp_mods(inst)}.{_PACKED[dt][0]}.{name}.UNPACK_B", b.dst(inst.operands[0], dt), (x,))
 

@@ -113,7 +113,7 @@ def minmax(b: Builder, inst: PtxInst) -> None:
     mods = ftz(inst) + (".NAN" if "NaN" in inst.mods else "")
     which = PT if inst.op == "min" else NOT_PT
     if len(v) == 3:
-        b.need(inst, 100)
+        b.need(inst, "three-way-min-max")
         if b.has("three-way-float"):
             b.emit("FMNMX3" + mods, b.dst(d), (*v, which))
             return

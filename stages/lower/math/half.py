@@ -110,7 +110,7 @@ def minmax(b: Builder, inst: PtxInst) -> None:
     """min and max, with .NaN, .xorsign and .abs."""
     t = inst.types[0]
     d, x, y = inst.operands
-    b.need(inst, 80)
+    b.need(inst, "half-min-max")
     v = [half_src(b, x, t), half_src(b, y, t)]
     if "xorsign" in inst.mods:
         v = [signed(b, k, _wide(t)) for k in v]
@@ -176,7 +176,7 @@ def mixed(op: Callable[[PtxInst], str]) -> Rule:
     """add, sub and fma whose f16 or bf16 factors are widened exactly and whose result is f32 (sm_100+)."""
 
     def rule(b: Builder, inst: PtxInst) -> None:
-        b.need(inst, 100)
+        b.need(inst, "half-mixed-sums")
         t = inst.types[1]
         d, *xs = inst.operands
         wide = len(xs) - 1  # the last operand is the f32 one

@@ -43,7 +43,7 @@ def _barrier_address(b: Builder, inst: PtxInst, x: ptx.Operand) -> Mem:
     """The address of a barrier that may be another CTA's (from sm_90 on an address in shared memory names its CTA)."""
     if not inst.has("shared::cluster"):
         return shared_address(b, inst, x)
-    b.need(inst, 90)
+    b.need(inst, "clusters")
     if not isinstance(x, ptx.Addr):
         raise b.unsupported(inst, "address")
     if isinstance(x.base, ptx.Sym):
@@ -65,7 +65,7 @@ def mbarrier(b: Builder, inst: PtxInst) -> None:
     rule = _OPS.get(what)
     if rule is None:
         raise b.unsupported(inst)
-    b.need(inst, 80)
+    b.need(inst, "mbarriers")
     with b.region() if what == "init" else nullcontext():  # its instruction takes no guard from sm_100 on
         rule(b, inst)
 
@@ -176,7 +176,7 @@ def _arrive_masked(b: Builder, state: Reg, at: Mem, count: Reg, drop: bool) -> N
 
 
 def _tx(b: Builder, inst: PtxInst) -> None:
-    b.need(inst, 90)
+    b.need(inst, "mbarrier-transactions")
     at = _barrier_address(b, inst, inst.operands[0])
     how = "A0TR" if inst.has("expect_tx") else "A0TX"
     count = b.in_reg(b.src(inst.operands[1], "u32"))
@@ -258,7 +258,7 @@ def _local_address(b: Builder, x: ptx.Operand, t: str) -> Val:
 
 def mapa(b: Builder, inst: PtxInst) -> None:
     """The same shared variable in another CTA of the cluster: its rank in the top byte of the window address."""
-    b.need(inst, 90)
+    b.need(inst, "clusters")
     t = inst.types[0]
     d = b.dst(inst.operands[0], t)
     x = _local_address(b, inst.operands[1], t)
@@ -271,7 +271,7 @@ def mapa(b: Builder, inst: PtxInst) -> None:
 
 
 def getctarank(b: Builder, inst: PtxInst) -> None:
-    b.need(inst, 90)
+    b.need(inst, "clusters")
     x = _local_address(b, inst.operands[1], inst.types[0])
     b.emit("SHF.R.U32.HI", b.dst(inst.operands[0]), (RZ, Imm("I", 24), b.in_reg(b.lo(x))))
 
@@ -287,7 +287,7 @@ _FRACTION = 0x417FD70A  # 15.99f: one in fifteen parts
 
 def createpolicy(b: Builder, inst: PtxInst) -> None:
     """createpolicy: a fraction of the lines, the lines of a range, or a policy made elsewhere."""
-    b.need(inst, 80)
+    b.need(inst, "cache-policies")
     d = b.dst(inst.operands[0], "b64")
     if inst.has("cvt"):
         b.copy(d, b.src(inst.operands[1], "b64"))

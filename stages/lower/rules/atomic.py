@@ -163,7 +163,7 @@ def _near(b: Builder, at: Mem) -> Mem:
 
 def _vector(b: Builder, inst: PtxInst, op: str, t: str) -> None:
     """Operations on two to eight neighbours in global memory (sm_90 on); halves travel in pairs."""
-    b.need(inst, 90)
+    b.need(inst, "vector-reductions")
     red = inst.op == "red"
     ops = inst.operands if red else inst.operands[1:]
     value = ops[1]

@@ -441,7 +441,7 @@ def _wait(b: Builder, inst: PtxInst) -> None:
 
 def bulk(b: Builder, inst: PtxInst) -> None:
     """Every ``cp`` that is a bulk copy."""
-    b.need(inst, 90)
+    b.need(inst, "bulk-copies")
     if inst.has("tensor"):
         b.ctx.unit.attrs["tensormap"] = 1
     bulk_class(b)
@@ -462,7 +462,7 @@ def bulk(b: Builder, inst: PtxInst) -> None:
 
 def prefetch_map(b: Builder, inst: PtxInst) -> None:
     """prefetch.tensormap."""
-    b.need(inst, 90)
+    b.need(inst, "tensor-maps")
     x = inst.operands[0]
     if inst.has("param") and isinstance(x, ptx.Addr) and isinstance(x.base, ptx.Sym):
         at = b.in_reg(to_generic(b, "param", b.ctx.address_of(b, ptx.Sym(x.base.name, x.base.offset + x.offset))), 2)
@@ -498,7 +498,7 @@ def forget_map(b: Builder, inst: PtxInst) -> None:
 
 def fill(b: Builder, inst: PtxInst) -> None:
     """st.bulk: zeros, in units of eight bytes."""
-    b.need(inst, 100)
+    b.need(inst, "bulk-fill")
     low = shared_word(b, inst, inst.operands[0])
     n = b.src(inst.operands[1], "u64")
     units: Val
@@ -516,7 +516,7 @@ def fill(b: Builder, inst: PtxInst) -> None:
 def register_count(b: Builder, inst: PtxInst) -> None:
     """setmaxnreg: the release drains the warp, the request is repeated until it is granted. As with ptxas the launch
     bounds must say with how many registers the kernel starts."""
-    b.need(inst, 90)
+    b.need(inst, "register-requests")
     x = inst.operands[0]
     if not isinstance(x, ptx.Imm) or not 24 <= x.value <= 256 or x.value % 8:
         raise b.unsupported(inst)

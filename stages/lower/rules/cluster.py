@@ -68,7 +68,7 @@ def reduce_async(b: Builder, inst: PtxInst) -> None:
 def arrive_copies(b: Builder, inst: PtxInst) -> None:
     """cp.async.mbarrier.arrive: the barrier hears of it when the thread's copies so far are done; without .noinc it
     expects one more arrival."""
-    b.need(inst, 80)
+    b.need(inst, "async-copies")
     at = shared_address(b, inst, inst.operands[0])
     noinc = inst.has("noinc")
     low = b.r()
@@ -132,7 +132,7 @@ def _query(b: Builder, inst: PtxInst) -> None:
 
 def clusterlaunchcontrol(b: Builder, inst: PtxInst) -> None:
     """try_cancel, and the questions about its answer."""
-    b.need(inst, 100)
+    b.need(inst, "cluster-launch-control")
     rule = {"try_cancel": _try_cancel, "query_cancel": _query}.get(inst.mods[0])
     if rule is None:
         raise CompileError(f"Instruction '{inst.opcode}' not supported by orias", inst.line)

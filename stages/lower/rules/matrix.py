@@ -7,6 +7,7 @@ that an SM lacks go by way of bytes. The other mma are in :mod:`stages.lower.rul
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeAlias
 
 from ir_format import ptx
 from ir_format.model import RZ, Imm, Reg
@@ -44,7 +45,7 @@ def _matrix_op(b: Builder, inst: PtxInst, op: str) -> tuple[str, int]:
         or (shape == "m16n16" and n > 2)
     ):
         raise b.unsupported(inst)
-    b.need(inst, 100)
+    b.need(inst, "matrix-load-narrow")
     return f"{op}.{tile[0]}{many}", n * tile[1]
 
 
@@ -63,7 +64,7 @@ def ldmatrix(b: Builder, inst: PtxInst) -> None:
 
 
 def stmatrix(b: Builder, inst: PtxInst) -> None:
-    b.need(inst, 90)
+    b.need(inst, "matrix-store")
     op, n = _matrix_op(b, inst, "STSM")
     x = inst.operands[1]
     elems = x.elems if isinstance(x, ptx.Vec) else (x,)
@@ -79,30 +80,32 @@ def movmatrix(b: Builder, inst: PtxInst) -> None:
 
 # --------------------------------------------------------------------------- mma
 
-# (shape, a type) -> (opcode with shape, words of a, of b, first SM). Accumulators: f32 and s32 four words (8-row shapes
+# (shape, a type) -> (opcode with shape, words of a, of b, feature). Accumulators: f32 and s32 four words (8-row shapes
 # two), f16 two.
-_FLOAT: dict[tuple[str, str], tuple[str, int, int, int]] = {
-    ("m16n8k16", "f16"): ("HMMA.16816", 4, 2, 80),
-    ("m16n8k8", "f16"): ("HMMA.1688", 2, 1, 75),
-    ("m16n8k16", "bf16"): ("HMMA.16816", 4, 2, 80),
-    ("m16n8k8", "bf16"): ("HMMA.1688", 2, 1, 80),
-    ("m16n8k4", "tf32"): ("HMMA.1684", 2, 1, 80),
-    ("m16n8k8", "tf32"): ("HMMA.1688", 4, 2, 80),
+_FLOAT: dict[tuple[str, str], tuple[str, int, int, str]] = {
+    ("m16n8k16", "f16"): ("HMMA.16816", 4, 2, "mma-16816"),
+    ("m16n8k8", "f16"): ("HMMA.1688", 2, 1, "mma-1688"),
+    ("m16n8k16", "bf16"): ("HMMA.16816", 4, 2, "mma-16816"),
+    ("m16n8k8", "bf16"): ("HMMA.1688", 2, 1, "mma-16816"),
+    ("m16n8k4", "tf32"): ("HMMA.1684", 2, 1, "mma-16816"),
+    ("m16n8k8", "tf32"): ("HMMA.1688", 4, 2, "mma-16816"),
 }
-_BYTES: dict[str, tuple[str, int, int, int, int, int]] = {  # (opcode, words of a, b, c, first SM, last SM)
-    "m8n8k16": ("IMMA.8816", 1, 1, 2, 75, 999),
-    "m16n8k16": ("IMMA.16816", 2, 1, 4, 80, 999),
-    "m16n8k32": ("IMMA.16832", 4, 2, 4, 80, 999),
+# (opcode, words of a, b, c, feature that PTX's shape needs, feature of SMs that have the instruction)
+_IntegerRow: TypeAlias = tuple[str, int, int, int, str, str]
+_BYTES: dict[str, _IntegerRow] = {
+    "m8n8k16": ("IMMA.8816", 1, 1, 2, "mma-integers-8-rows", "mma-8816"),
+    "m16n8k16": ("IMMA.16816", 2, 1, 4, "mma-integers-16-rows", "mma-integers-16-rows"),
+    "m16n8k32": ("IMMA.16832", 4, 2, 4, "mma-integers-16-rows", "mma-integers-16-rows"),
 }
-_NIBBLES: dict[str, tuple[str, int, int, int, int, int]] = {
-    "m8n8k32": ("IMMA.8832", 1, 1, 2, 75, 89),
-    "m16n8k32": ("IMMA.16832", 2, 1, 4, 80, 89),
-    "m16n8k64": ("IMMA.16864", 4, 2, 4, 80, 89),
+_NIBBLES: dict[str, _IntegerRow] = {
+    "m8n8k32": ("IMMA.8832", 1, 1, 2, "mma-integers-8-rows", "mma-nibbles"),
+    "m16n8k32": ("IMMA.16832", 2, 1, 4, "mma-integers-16-rows", "mma-nibbles"),
+    "m16n8k64": ("IMMA.16864", 4, 2, 4, "mma-integers-16-rows", "mma-nibbles"),
 }
-_BITS: dict[str, tuple[str, int, int, int, int, int]] = {
-    "m8n8k128": ("BMMA.88128", 1, 1, 2, 75, 89),
-    "m16n8k128": ("BMMA.168128", 2, 1, 4, 80, 89),
-    "m16n8k256": ("BMMA.168256", 4, 2, 4, 80, 89),
+_BITS: dict[str, _IntegerRow] = {
+    "m8n8k128": ("BMMA.88128", 1, 1, 2, "mma-integers-8-rows", "mma-bits"),
+    "m16n8k128": ("BMMA.168128", 2, 1, 4, "mma-integers-16-rows", "mma-bits"),
+    "m16n8k256": ("BMMA.168256", 4, 2, 4, "mma-integers-16-rows", "mma-bits"),
 }
 
 
@@ -112,10 +115,10 @@ def dense(b: Builder, inst: PtxInst) -> None:
     dt, at, bt, ct = inst.types
     got = _FLOAT.get((shape, at))
     if got is not None and at == bt and dt == ct:
-        op, na, nb, first = got
+        op, na, nb, feature = got
         if (dt != "f32" and at != "f16") or dt not in ("f32", "f16"):
             raise b.unsupported(inst)
-        b.need(inst, first)
+        b.need(inst, feature)
         kind = {"f16": "", "bf16": ".BF16", "tf32": ".TF32"}[at]
         _emit(b, inst, f"{op}.{dt.upper()}{kind}", na, nb, 4 if dt == "f32" else 2, "", "")
         return
@@ -143,7 +146,7 @@ _PLANE_SHAPE = {
 }  # fmt: skip
 
 
-def small_row(at: str, bt: str, shape: str) -> tuple[str, int, int, int, int, int] | None:
+def small_row(at: str, bt: str, shape: str) -> _IntegerRow | None:
     """The row of the tables above for integer factors, None where there is none."""
     tables = {"8": _BYTES, "4": _NIBBLES, "1": _BITS}
     return tables.get(at[1:] if at[1:] == bt[1:] and at[0] in "usb" else "", {}).get(shape)
@@ -155,9 +158,9 @@ def small_product(b: Builder, inst: PtxInst, shape: str, at: str, bt: str, rx: R
     row = small_row(at, bt, shape)
     if row is None or (at == "b1" and not inst.has("popc")):
         raise b.unsupported(inst)
-    name, _, _, nc, low, high = row
+    name, _, _, nc, needed, native = row
     conjunction = inst.has("and")
-    if b.sm < low or (at == "b1" and conjunction and not b.has("mma-bits-and")):
+    if not b.has(needed) or (at == "b1" and conjunction and not b.has("mma-bits-and")):
         raise b.unsupported(inst)
     if at == "b1" and b.has(
         "mma-bits-and-only"
@@ -165,7 +168,7 @@ def small_product(b: Builder, inst: PtxInst, shape: str, at: str, bt: str, rx: R
         out = rc
         for p, q in ((rx, ry),) if conjunction else ((rx, _inverted(b, ry)), (_inverted(b, rx), ry)):
             out = _one(b, f"{name}.AND.POPC", p, q, out, nc)
-    elif b.sm > high or (shape == "m8n8k16" and not b.has("mma-8816")):
+    elif not b.has(native):
         return _by_bytes(b, inst, shape, at, bt, rx, ry, rc, nc)
     else:
         how = (

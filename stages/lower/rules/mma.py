@@ -80,7 +80,7 @@ def _emit(b: Builder, inst: PtxInst, op: str, nc: int, srcs: list[Operand]) -> N
 
 def _sparse(b: Builder, inst: PtxInst, shape: str) -> None:
     dt, at, bt, ct = inst.types
-    b.need(inst, 80)
+    b.need(inst, "mma-sparse")
     row = _SPARSE_FLOAT.get((shape, at))
     if row is not None and at == bt and dt == ct and dt in ("f32", "f16") and (dt == "f32" or at == "f16"):
         kind = {"f16": "", "bf16": ".BF16", "tf32": ".TF32"}[at]
@@ -185,7 +185,7 @@ def _eight_as_halves(b: Builder, inst: PtxInst, dt: str, at: str, bt: str, na: i
 
 
 def _scaled(b: Builder, inst: PtxInst, shape: str, sparse: bool) -> None:
-    b.need(inst, 120)
+    b.need(inst, "mma-narrow-floats")
     dt, at, bt, ct, scale = inst.types
     row = _SCALED.get((shape, sparse))
     four = inst.has("scale_vec::4X")
@@ -248,13 +248,13 @@ def _double(b: Builder, inst: PtxInst, shape: str) -> None:
     rnd = ROUND[next((m for m in inst.mods if m in ("rn", "rz", "rm", "rp")), "rn")]
     d, x, y, c = inst.operands
     if shape == "m8n8k4":
-        b.need(inst, 80)
+        b.need(inst, "mma-16816")
         out = b.r(4)
         factors = [operand(b, inst, o, n, "b64") for o, n in ((x, 2), (y, 2), (c, 4))]
         b.emit(("DMMA.884" if b.has("dmma-884") else "DMMA.8x8x4") + rnd, out, tuple(factors), attrs={"warp": 1})
         _give(b, d, out, 2)
         return
-    b.need(inst, 90)
+    b.need(inst, "mma-double-16-rows")
     steps = _DOUBLE.get(shape, 0)
     if not steps:
         raise b.unsupported(inst)

@@ -19,7 +19,7 @@ _RED_INT = {"u32": "", "b32": "", "s32": ".S32", "u64": ".64", "b64": ".64", "s6
 
 def multimem(b: Builder, inst: PtxInst) -> None:
     """multimem.ld_reduce, .st and .red."""
-    b.need(inst, 90)
+    b.need(inst, "multimem")
     what = inst.mods[0]
     t = inst.types[-1]
     count = next((int(m[1:]) for m in inst.mods if m in ("v2", "v4", "v8")), 1)

@@ -127,7 +127,7 @@ def members(b: Builder, inst: PtxInst, index: int) -> masked.Members:
 def cluster_barrier(b: Builder, inst: PtxInst) -> None:
     """barrier.cluster: UCGABAR where the launch has clusters; the CTA barrier 0 else (measured on sm_90). A kernel
     whose directives ask for clusters has them."""
-    b.need(inst, 90)
+    b.need(inst, "clusters")
     if {"explicitcluster", "reqnctapercluster"} & b.ctx.unit.attrs.keys():
         _of_clusters(b, inst)
         return
@@ -182,7 +182,7 @@ def membar(b: Builder, inst: PtxInst) -> None:
 
 def fence_rule(b: Builder, inst: PtxInst) -> None:
     if inst.has("tensormap::generic"):
-        b.need(inst, 90)
+        b.need(inst, "tensor-maps")
         if inst.has("acquire"):
             forget_map(b, inst)
         else:
@@ -193,7 +193,7 @@ def fence_rule(b: Builder, inst: PtxInst) -> None:
         return
     special = _FENCES.get(".".join(inst.mods))
     if special is not None:
-        b.need(inst, 90)
+        b.need(inst, "async-proxy")
         for op in special:
             b.emit(op)
         return
@@ -310,7 +310,7 @@ def redux(b: Builder, inst: PtxInst) -> None:
         raise b.unsupported(inst)
     else:
         name = f"REDUX{mods}"
-    b.need(inst, 80)
+    b.need(inst, "redux")
     mask = mask_of(b, inst.operands[2])
     if masked.varies(mask):
         x = b.in_reg(b.src(inst.operands[1], inst.types[0]))
@@ -334,7 +334,7 @@ def redux(b: Builder, inst: PtxInst) -> None:
 
 
 def elect(b: Builder, inst: PtxInst) -> None:
-    b.need(inst, 90)
+    b.need(inst, "elect")
     to = inst.operands[0]
     if not isinstance(to, ptx.Pair):
         raise b.unsupported(inst)
@@ -357,7 +357,7 @@ def cp(b: Builder, inst: PtxInst) -> None:
         return
     if not inst.has("async"):
         raise b.unsupported(inst)
-    b.need(inst, 80)
+    b.need(inst, "async-copies")
     if inst.has("commit_group"):
         b.emit("LDGDEPBAR")
     elif inst.has("wait_group") or inst.has("wait_all"):
@@ -440,7 +440,7 @@ def nanosleep(b: Builder, inst: PtxInst) -> None:
 
 
 def griddep(b: Builder, inst: PtxInst) -> None:
-    b.need(inst, 90)
+    b.need(inst, "grid-dependencies")
     b.emit("ACQBULK" if inst.has("wait") else "PREEXIT")
 
 

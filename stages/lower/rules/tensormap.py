@@ -31,7 +31,7 @@ _ACCESS: Final = {"global": ("LDG.E", "STG.E"), "generic": ("LD.E", "ST.E"), "sh
 
 def tensormap(b: Builder, inst: PtxInst) -> None:
     """tensormap.replace and tensormap.cp_fenceproxy: plain accesses to the 128 bytes of a map."""
-    b.need(inst, 90)
+    b.need(inst, "tensor-maps")
     if inst.has("cp_fenceproxy"):
         _publish(b, inst)
         return
