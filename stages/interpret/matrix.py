@@ -15,6 +15,7 @@ from typing import Any, Final
 import numpy as np
 
 from ir_format.ptx import Imm, PtxInst
+from ir_format.ptx_types import TYPE_BITS
 from stages.interpret import floats
 from stages.interpret.code import Action, Code, Step, get, put
 from stages.interpret.floats import FORMATS, decode, narrow
@@ -24,26 +25,6 @@ from stages.interpret.rows import U64, Arr, Unsupported, bits_of, rounding, sign
 from stages.interpret.tiles import registers
 
 _LANE: Final = np.arange(32)
-WIDTHS: Final = {
-    "f32": 32,
-    "s32": 32,
-    "s4": 4,
-    "u4": 4,
-    "b1": 1,
-    "s8": 8,
-    "u8": 8,
-    "f16": 16,
-    "bf16": 16,
-    "tf32": 32,
-    "f64": 64,
-    "e4m3": 8,
-    "e5m2": 8,
-    "e3m2": 8,
-    "e2m3": 8,
-    "e2m1": 8,
-}
-
-
 # --------------------------------------------------------------------------- mma
 
 
@@ -59,7 +40,7 @@ def numbers(x: Arr, type_: str, nibbles: bool = False) -> Arr:
     if type_ == "e2m1" and not nibbles:
         x = x >> U64(2)
     if type_[0] == "s":
-        return signed(x, WIDTHS[type_])
+        return signed(x, TYPE_BITS[type_])
     if type_[0] in "ub" and type_ != "bf16":
         return x.astype(np.int64)
     if type_ == "tf32":
@@ -148,7 +129,7 @@ def mma(code: Code, step: Step, pc: int) -> Action:
     scale = _scales(code, step, rest, depth) if inst.has("block_scale") else None
     container = 64 if ta == "f64" else 32
     nibbles = any(x.startswith("kind::mxf4") for x in inst.mods)
-    width = 4 if nibbles else max(WIDTHS[ta], 8) if ta == "e2m1" else WIDTHS[ta]
+    width = 4 if nibbles else max(TYPE_BITS[ta], 8) if ta == "e2m1" else TYPE_BITS[ta]
     e = container // width
     high = rows // 8
     operation = next((x for x in inst.mods if x in ("xor", "and")), None)

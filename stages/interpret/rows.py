@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ir_format.ptx import PtxInst
+from ir_format.ptx_types import TYPE_BITS
 from stages.interpret.floats import FORMATS, Format, flush
 
 Arr = NDArray[Any]
@@ -39,12 +40,7 @@ def row(*names: str) -> Callable[[Maker], Maker]:
     return enter
 
 
-BITS: Final[dict[str, int]] = {
-    "pred": 1, "b8": 8, "u8": 8, "s8": 8, "b16": 16, "u16": 16, "s16": 16, "f16": 16, "bf16": 16, "b32": 32, "u32": 32, "s32": 32,
-    "f32": 32, "f16x2": 32, "bf16x2": 32, "u16x2": 32, "s16x2": 32, "tf32": 32, "b64": 64, "u64": 64, "s64": 64, "f64": 64,
-    "f32x2": 64, "b128": 128, "e4m3x2": 16, "e5m2x2": 16, "e2m3x2": 16, "e3m2x2": 16, "ue8m0x2": 16, "e2m1x2": 8, "e4m3x4": 32,
-    "e5m2x4": 32, "e2m3x4": 32, "e3m2x4": 32, "e2m1x4": 16,
-}  # fmt: skip
+BITS: Final = TYPE_BITS
 ROUNDINGS: Final = ("rn", "rz", "rm", "rp")
 
 

@@ -13,12 +13,13 @@ from typing import Any, Final
 import numpy as np
 
 from ir_format.ptx import Addr, PtxInst
+from ir_format.ptx_types import TYPE_BITS
 from stages.interpret import floats
 from stages.interpret.code import Action, Code, Step, address, get, put, space_of
 from stages.interpret.floats import FORMATS, decode, narrow
 from stages.interpret.loads import resolve
 from stages.interpret.machine import Machine
-from stages.interpret.matrix import WIDTHS, numbers
+from stages.interpret.matrix import numbers
 from stages.interpret.meeting import spread, warp_operation
 from stages.interpret.rows import U64, Arr, Unsupported, bits_of, rounding
 from stages.interpret.tiles import registers
@@ -57,7 +58,7 @@ def move(code: Code, step: Step, pc: int) -> Action:
     space = space_of(code, step.function, at, inst)
     stride = get(code, step.function, operands[0]) if operands else None
     natural = cols if by_row else rows
-    bits = WIDTHS[inst.types[0]]
+    bits = TYPE_BITS[inst.types[0]]
     per = 64 // bits if bits == 64 else 32 // bits
     n = len(fragment)
     outs = [put(code.functions[step.function], x) for x in fragment] if loads else []
@@ -122,12 +123,12 @@ def multiply(code: Code, step: Step, pc: int) -> Action:
     operation = next((x for x in inst.mods if x in ("xor", "and")), None)
     rows, cols = dims[0], dims[1]
     mode = rounding(inst)
-    per = max(32 // WIDTHS[td], 1)
+    per = max(32 // TYPE_BITS[td], 1)
     n = len(outs)
 
     def run(m: Machine, threads: Arr) -> None:
         a, b, c = (
-            numbers(_gather(m, threads, group, *_extent(matrix, dims), WIDTHS[t]), t)
+            numbers(_gather(m, threads, group, *_extent(matrix, dims), TYPE_BITS[t]), t)
             for group, matrix, t in zip(reads, "abc", (ta, tb, tc), strict=True)
         )
         if td == "f64":
@@ -154,7 +155,7 @@ def multiply(code: Code, step: Step, pc: int) -> Action:
             word: Any = U64(0)
             for i in range(per):
                 element = ((lane * n + k) * per + i) % (rows * cols)
-                word = word | (flat[where, element] << U64(i * WIDTHS[td] % 64))
+                word = word | (flat[where, element] << U64(i * TYPE_BITS[td] % 64))
             out(m, word)
 
     return warp_operation(code, step, pc, None, run)

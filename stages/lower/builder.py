@@ -60,20 +60,13 @@ from ir_format.model import (
     Reg,
 )
 from ir_format.ptx import PtxFunction, PtxInst
+from ir_format.ptx_types import TYPE_BITS
 
 if TYPE_CHECKING:
     from stages.lower.abi.calls import LowStack
     from stages.lower.unit import UnitContext
 
 Rule: TypeAlias = "Callable[[Builder, PtxInst], None]"
-
-# Bits of a PTX type by name; everything else (tf32, packed fp8...) is looked up here too.
-TYPE_BITS: dict[str, int] = {
-    **{f"{k}{n}": n for k in "bus" for n in (8, 16, 32, 64, 128)},
-    "pred": 1, "f16": 16, "bf16": 16, "f16x2": 32, "bf16x2": 32, "f32": 32, "tf32": 32, "f64": 64, "f32x2": 64, "u16x2": 32, "s16x2": 32,
-    "e4m3": 8, "e5m2": 8, "e4m3x2": 16, "e5m2x2": 16, "e2m1x2": 8, "e2m3x2": 16, "e3m2x2": 16, "ue8m0x2": 16,
-    "e4m3x4": 32, "e5m2x4": 32, "e2m1x4": 16, "e2m3x4": 32, "e3m2x4": 32, "bf8": 8,
-}  # fmt: skip
 
 #: Instructions that run whatever the PTX guard says: what they do beside their temporaries harms nobody.
 _SPECULATABLE: Final = facts.speculatable()

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from ir_format.ptx_types import TYPE_BITS
+
 _SIZES: Final = (8, 16, 32, 64)
 _INTS: Final[dict[int, frozenset[str]]] = {n: frozenset((f"b{n}", f"u{n}", f"s{n}")) for n in _SIZES}
 _FLOATS: Final[dict[int, frozenset[str]]] = {
@@ -87,10 +89,8 @@ def wide(type_: str) -> str:
     return type_[0] + str(2 * int(type_[1:]))
 
 
-_BITS: Final = {
-    **{f"{k}{n}": n for k in "busf" for n in (1, 2, 4, 8, 16, 32, 64, 128)},
-    "bf16": 16, "f16x2": 32, "bf16x2": 32, "f32x2": 64, "u16x2": 32, "s16x2": 32, "tf32": 32, "F64": 64, "grid": 64,
-}  # fmt: skip
+#: Small floats count as 32 bits here: their operands have checks of their own.
+_BITS: Final = {t: n for t, n in TYPE_BITS.items() if not t.startswith(("e", "ue", "bf8"))} | {"F64": 64, "grid": 64}
 
 
 def bit_size(type_: str) -> int:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from typing import Final
 
-# name -> (bits, kind); kind: b untyped, u unsigned, s signed, f float, p predicate, x packed or alternate float, o opaque.
-SCALARS: Final[dict[str, tuple[int, str]]] = {
-    "pred": (1, "p"),
-    "b8": (8, "b"), "b16": (16, "b"), "b32": (32, "b"), "b64": (64, "b"), "b128": (128, "b"),
-    "u8": (8, "u"), "u16": (16, "u"), "u32": (32, "u"), "u64": (64, "u"),
-    "s8": (8, "s"), "s16": (16, "s"), "s32": (32, "s"), "s64": (64, "s"),
-    "f16": (16, "f"), "f32": (32, "f"), "f64": (64, "f"), "f16x2": (32, "f"),
-    "texref": (64, "o"), "samplerref": (64, "o"), "surfref": (64, "o"),
+from ir_format.ptx_types import TYPE_BITS
+
+# Kind -> types: b untyped, u unsigned, s signed, f float, p predicate.
+_KINDS: Final = {
+    "p": "pred", "b": "b8 b16 b32 b64 b128", "u": "u8 u16 u32 u64", "s": "s8 s16 s32 s64", "f": "f16 f32 f64 f16x2",
 }  # fmt: skip
+_OPAQUE: Final = ("texref", "samplerref", "surfref")
+#: Name -> (bits, kind); kind o: opaque.
+SCALARS: Final[dict[str, tuple[int, str]]] = {
+    **{name: (TYPE_BITS[name], kind) for kind, names in _KINDS.items() for name in names.split()},
+    **{name: (64, "o") for name in _OPAQUE},
+}
 
 LINKAGES: Final = (".visible", ".extern", ".weak", ".common")
 SPACES: Final = (".global", ".const", ".shared", ".local", ".param", ".tex")

@@ -13,9 +13,10 @@ from collections.abc import Sequence
 from ir_format.diag import CompileError
 from ir_format.model import RZ, Imm, Reg
 from ir_format.ptx import Addr, PtxFunction, PtxInst, PtxParam, PtxVar, Sym, Vec
+from ir_format.ptx_types import TYPE_BITS
 from ir_format.target import ARG_REGS, PARAM_MAX
 from stages.lower.abi.register_arguments import in_words
-from stages.lower.builder import TYPE_BITS, Builder
+from stages.lower.builder import Builder
 from stages.lower.unit import align_up
 
 _FIRST, _LAST = ARG_REGS[0], ARG_REGS[-1]

@@ -6,7 +6,8 @@ from __future__ import annotations
 from ir_format import ptx
 from ir_format.model import RZ, Imm, Mem, Operand, Reg
 from ir_format.ptx import PtxInst
-from stages.lower.builder import TYPE_BITS, Builder, Rule
+from ir_format.ptx_types import TYPE_BITS
+from stages.lower.builder import Builder, Rule
 from stages.lower.headers import Header, handle
 from stages.lower.rules.texture import Val, block
 

@@ -14,6 +14,7 @@ from typing import Final
 from ir_format import ptx
 from ir_format.model import RZ, Imm, Mem, Reg
 from ir_format.ptx import PtxInst
+from ir_format.ptx_types import TYPE_BITS
 from ir_format.record import NamedTuple
 from stages.lower.builder import Builder, Rule
 from stages.lower.math.common import NEG_RZ
@@ -23,20 +24,6 @@ from stages.lower.memory import resolve
 from stages.lower.rules.integer import Val, wide
 from stages.lower.rules.matrix import small_product
 from stages.lower.rules.memory import access_op, vector_of
-
-BITS: Final = {
-    "f16": 16,
-    "bf16": 16,
-    "tf32": 32,
-    "f32": 32,
-    "f64": 64,
-    "s32": 32,
-    "u8": 8,
-    "s8": 8,
-    "u4": 4,
-    "s4": 4,
-    "b1": 1,
-}
 
 #: shape, bits of an element, matrix (c is d too): bits of the row index | bits of the column index, lowest first. L:
 #: bit of the lane, R: bit of the number of the register in the fragment, E: bit of the number of the element in the
@@ -198,7 +185,7 @@ def _shape(b: Builder, inst: PtxInst) -> str:
 def _matrix(b: Builder, inst: PtxInst, name: str) -> tuple[Matrix, int]:
     """The fragment's place in memory, and elements from one row (or column) to the next where no stride is given."""
     shape, t = _shape(b, inst), inst.types[0]
-    bits = BITS.get(t, 0)
+    bits = TYPE_BITS.get(t, 0)
     key = (shape, t, name)
     axes = (
         _axes(_FRAGMENTS_75[key])
@@ -404,7 +391,7 @@ def product(b: Builder, inst: PtxInst) -> None:
     types = inst.types
     dt, ct = types[0], types[-1]
     at, bt = (types[1], types[2]) if len(types) == 4 else ("f16", "f16")
-    bits = BITS.get(at, 0)
+    bits = TYPE_BITS.get(at, 0)
     parts = products(not b.has("mma-16816")).get((shape, bits))
     floating = bits in (16, 32)
     if (

@@ -6,10 +6,8 @@ below gives shapes and types, `_mma_row` the sizes.
 
 from __future__ import annotations
 
-_BITS = {
-    "f16": 16, "bf16": 16, "tf32": 32, "f32": 32, "f64": 64, "s32": 32, "u8": 8, "s8": 8, "u4": 4, "s4": 4, "b1": 1,
-    "e4m3": 8, "e5m2": 8, "e3m2": 8, "e2m3": 8, "e2m1": 8,
-}  # fmt: skip
+from ir_format.ptx_types import TYPE_BITS
+
 # Registers of a fragment: packed floats want exactly `.b32` (measured), small integers and eight-bit floats anything of 32 bits.
 _REG = {"f32": "f32", "f64": "F64", "f16": "B32", "bf16": "B32", "tf32": "B32", "s32": "s32"}
 _INT8 = "u8,s8.u8,s8"
@@ -87,12 +85,12 @@ def _fragment(rows: int, cols: int, type_: str, bits: int) -> str:
 
 def _sizes(shape: str, d: str, a: str, c: str, sparse: bool, nibble: bool) -> tuple[str, str, str, str]:
     m, n, k = _dims(shape)
-    bits = 4 if nibble else _BITS[a]
+    bits = 4 if nibble else TYPE_BITS[a]
     if shape == "m8n8k4" and a == "f16":  # quad pairs: four matrices at once
         return ("4:B32" if d == "f16" else "8:f32"), "2:B32", "2:B32", ("4:B32" if c == "f16" else "8:f32")
     frag_a = _fragment(m, k // 2 if sparse else k, a, bits)
     frag_b = _fragment(k, n, a, bits)
-    return _fragment(m, n, d, _BITS[d]), frag_a, frag_b, _fragment(m, n, c, _BITS[c])
+    return _fragment(m, n, d, TYPE_BITS[d]), frag_a, frag_b, _fragment(m, n, c, TYPE_BITS[c])
 
 
 def _expand(text: str) -> list[list[str]]:
