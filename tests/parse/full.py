@@ -4,6 +4,9 @@
     python -m tests.parse.full --cases 2000 [--seed S] [--targets sm_80,sm_90a]                one generated instruction a module
     python -m tests.parse.full --modules                                                       the whole modules of module_cases
 
+``--journal FILE`` keeps what each case said, a line each; a second run takes from there what it finds, so that a long
+campaign can be stopped and continued (and judged again after a change, with the lines of the changed cases taken out).
+
 ptxas refuses much in code generation only, which its parse-only mode (`tests.parse.agreement`) does not show.  One process; each
 case is compiled alone on both sides.
 """
@@ -14,6 +17,7 @@ import argparse
 import hashlib
 import io
 import itertools
+import json
 import random
 import re
 import shlex
@@ -108,17 +112,20 @@ def _lines(text: str) -> tuple[str, ...]:
 class Tally:
     """Counts, and examples of what differs."""
 
-    def __init__(self) -> None:
+    def __init__(self, journal: Path | None = None) -> None:
+        self.journal = journal
+        self.known: dict[str, tuple[Verdict, Verdict]] = {}
+        if journal is not None and journal.exists():
+            for line in journal.read_text().splitlines():
+                key, a, b = json.loads(line)
+                self.known[key] = Verdict(a[0], tuple(a[1])), Verdict(b[0], tuple(b[1]))
         self.counts: Counter[str] = Counter()
         self.wrong: dict[str, list[str]] = defaultdict(list)
         self.slow: list[tuple[float, str]] = []
 
     def one(self, name: str, data: bytes, options: list[str], folder: Path) -> None:
         """Judge one module."""
-        a = theirs(data, options, folder)
-        start = time.process_time()
-        b = ours(data, options)
-        self.slow.append((time.process_time() - start, name))
+        a, b = self.both(name, data, options, folder)
         self.counts["cases"] += 1
         if a.first.startswith("ptxas crashed") or a.first.startswith("ptxas does not"):
             self.counts["oracle crashed"] += 1
@@ -135,6 +142,20 @@ class Tally:
             self.counts["first line equal"] += 1
         else:
             self.wrong[f"first line: {kind}"].append(f"{name}: {a.first}  <>  {b.first}")
+
+    def both(self, name: str, data: bytes, options: list[str], folder: Path) -> tuple[Verdict, Verdict]:
+        """What ptxas says and what orias says, perhaps in an earlier run."""
+        key = hashlib.sha256(data + repr(options).encode()).hexdigest()[:24]
+        if key in self.known:
+            return self.known[key]
+        a = theirs(data, options, folder)
+        start = time.process_time()
+        b = ours(data, options)
+        self.slow.append((time.process_time() - start, name))
+        if self.journal is not None:
+            with self.journal.open("a") as f:
+                f.write(json.dumps([key, [a.taken, a.lines], [b.taken, b.lines]]) + "\n")
+        return a, b
 
     def show(self, most: int) -> None:
         """Print it."""
@@ -197,8 +218,9 @@ def main() -> None:
     parser.add_argument("--targets", default=",".join(TARGETS))
     parser.add_argument("--modules", action="store_true")
     parser.add_argument("--show", type=int, default=3)
+    parser.add_argument("--journal", type=Path, help="keep what was said here, and go on from there")
     args = parser.parse_args()
-    tally = Tally()
+    tally = Tally(args.journal)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         options = shlex.split(args.options)
