@@ -49,6 +49,7 @@ class ConstMap(Record, frozen=True):
     param_window: int = 0x40  # 64-bit: the generic address of bank 0 plus `param_bias` (measured)
     param_bias: int = 0
     graph_exec: int = ABSENT  # 64-bit: the graph that runs
+    header_tables: int = 0x70  # 64-bit: the driver's tables of textures, samplers and surfaces
 
 
 # The parameter area moves on sm_75..89 when it is larger than PARAM_SMALL bytes; KPARAM records change form with it on
@@ -149,11 +150,13 @@ _BANK_80: Final = replace(_BANK_75, descriptor=0x118, smem_bias=0x114, graph_exe
 _BANK_90: Final = replace(
     _BANK_80, shared_window=ABSENT, const_window=0xD0, descriptor=0x208, param_base=0x210, envreg0=0x40, cluster_nctaid=0x144,
     is_explicit_cluster=0x140, param_window=0x198, param_bias=0x210, graph_exec=0x190,
+    header_tables=0xF0,
 )  # fmt: skip
 _BANK_100: Final = ConstMap(
     ntid=(0x360, 0x364, 0x368), nctaid=(0x370, 0x374, 0x378), stack_init=0x37C, local_window=0x2F8, shared_window=ABSENT,
     const_window=0x120, descriptor=0x358, param_base=0x380, dyn_smem=ABSENT, gridid=0x140, envreg0=ABSENT, smem_bias=0x16C,
     nsmid=0x2D0, cluster_nctaid=ABSENT, is_explicit_cluster=0x36C, param_window=0x348, param_bias=0x380, graph_exec=0x2E8,
+    header_tables=0x150,
 )  # fmt: skip
 
 _SM_75: Final = Target(

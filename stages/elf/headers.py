@@ -9,9 +9,10 @@ from __future__ import annotations
 from typing import Final
 
 from ir_format.diag import CompileError
-from ir_format.model import Module, Param, Unit, Var
+from ir_format.model import Module, Unit, Var
 from stages.elf.attrs import bad
-from stages.elf.symbols import GLOBAL, LOCAL, Symbol
+from stages.elf.layout import Kernel
+from stages.elf.symbols import GLOBAL, LOCAL, OBJECT, WEAK, Symbol
 
 ATTRIBUTE: Final = "headers"
 #: kind -> (symbol type, relocation)
@@ -19,6 +20,14 @@ KINDS: Final = {"texture": (10, 6), "sampler": (11, 7), "surface": (12, 52)}
 #: From sm_90 on a sampler has a word of its own; before, it shares its texture's (upper twelve bits).
 SAMPLER_ALONE: Final = 101
 _TYPES: Final = {"texref": "texture", "samplerref": "sampler", "surfref": "surface"}
+#: Sizes of the driver's entries for textures, samplers and surfaces: symbols that it resolves.
+ENTRY_SIZES: Final = (
+    ".nv.unified.texrefDescSize",
+    ".nv.independent.texrefDescSize",
+    ".nv.independent.samplerrefDescSize",
+    ".nv.surfrefDescSize",
+)
+R_ABS32: Final = 55
 _BANK_END: Final = 1 << 16
 
 
@@ -35,14 +44,21 @@ def header_symbol(v: Var) -> Symbol:
     return Symbol(v.name, GLOBAL, KINDS[kind][0])
 
 
-def header_parameters(unit: Unit) -> list[Param]:
-    """The kernel's parameters that are textures, samplers and surfaces: nothing is passed, the driver binds them by their symbols."""
-    return [p for p in unit.params if p.space in KINDS]
+def entry_sizes(k: Kernel) -> list[tuple[int, int, str, int]]:
+    """The relocations of moves that take the size of an entry."""
+    return [
+        (f.begin + r.offset, R_ABS32, r.symbol, 0)
+        for f in k.functions
+        for r in f.code.relocs
+        if r.symbol in ENTRY_SIZES
+    ]
 
 
-def parameter_symbol(p: Param, text: str) -> Symbol:
-    """The symbol of such a parameter: a local one of the kernel's section."""
-    return Symbol(p.name, LOCAL, KINDS[p.space][0], text)
+def header_symbols(k: Kernel, text: str) -> list[Symbol]:
+    """Symbols of the kernel, each once a file whichever kernels name it: sizes of the driver's entries, and parameters
+    that are textures and their like (local symbols of the kernel's section ``text``)."""
+    sizes = [Symbol(name, WEAK, OBJECT, "", 0, 4) for _, _, name, _ in entry_sizes(k)]
+    return [*sizes, *[Symbol(p.name, LOCAL, KINDS[p.space][0], text) for p in k.unit.params if p.space in KINDS]]
 
 
 def header_words(unit: Unit, apart: bool) -> list[tuple[int, int, str]]:

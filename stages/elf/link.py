@@ -17,7 +17,13 @@ from stages.elf import attrs, image, info, notes
 from stages.elf.dwarf import debug_sections
 from stages.elf.file import lay_out
 from stages.elf.frame import Frames, debug_frame
-from stages.elf.headers import header_parameters, header_symbol, header_variables, header_words, parameter_symbol
+from stages.elf.headers import (
+    entry_sizes,
+    header_symbol,
+    header_symbols,
+    header_variables,
+    header_words,
+)
 from stages.elf.image import SHT_NOBITS, SHT_PROGBITS, Section, Strings
 from stages.elf.layout import (
     CONST,
@@ -106,7 +112,7 @@ class Linker:
         # Bytes of the allocator of tensor memory behind offset0 in reserved shared memory.
         self.partition = PARTITION_SIZE if any(attrs.number(k.unit, "tcgen05_alloc", 0, 3) for k in self.kernels) else 0
         self.capped = False
-        self.named: set[str] = set()  # parameters that are textures and their like
+        self.named: set[str] = set()  # of what `header_symbols` lists
         self.late_slots = False  # bank 4 begins with a function that only a later kernel calls
 
     # -- symbols ------------------------------------------------------------------------------------------------------------------------
@@ -217,10 +223,10 @@ class Linker:
         for f in k.functions[1:]:
             bind = WEAK if f.code.kind == "helper" else GLOBAL if f.code.name in visible else LOCAL
             table.add(Symbol(f.symbol, bind, FUNC, text, f.begin, f.size))
-        for p in header_parameters(k.unit):  # a name that several kernels have is one symbol
-            if p.name not in self.named:
-                self.named.add(p.name)
-                table.add(parameter_symbol(p, text))
+        for symbol in header_symbols(k, text):
+            if symbol.name not in self.named:
+                self.named.add(symbol.name)
+                table.add(symbol)
         if t.exec_rel:
             table.section(f".nv.constant0.{k.name}")
 
@@ -314,11 +320,12 @@ class Linker:
         if not self.target.exec_rel:
             # ptxas leaves the emptied relocation section of a text whose calls or shared addresses it resolved.
             for k in self.kernels:
-                if k.calls or k.shared or k.dynamic:
+                if (k.calls or k.shared or k.dynamic) and not entry_sizes(k):
                     out += self._relocation(f".text.{k.name}", [], keep_empty=True)
                 if self._bank2(k) and k.marks("bank2"):
                     out += self._relocation(f".nv.constant2.{k.name}", [], keep_empty=True)
         for k in self.kernels:
+            out += self._relocation(f".text.{k.name}", entry_sizes(k)[::-1])
             words = header_words(k.unit, not self.target.exec_rel)[::-1]
             for _, _, name in words:
                 if name not in self.table.index:

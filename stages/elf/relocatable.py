@@ -17,7 +17,7 @@ from stages.elf import attrs, image, info, notes
 from stages.elf.dwarf import debug_sections
 from stages.elf.file import lay_out
 from stages.elf.frame import debug_frame
-from stages.elf.headers import header_words
+from stages.elf.headers import ENTRY_SIZES, R_ABS32, header_symbols, header_words
 from stages.elf.image import SHT_PROGBITS, Section, Strings
 from stages.elf.layout import (
     CONST,
@@ -73,7 +73,6 @@ R_CUDA_8_0: Final = (
 )
 R_CUDA_G8_0: Final = 84
 R_UNIFIED8_0: Final = 104
-R_ABS32: Final = 55  # a shared address
 R_LO32: Final = 56
 R_HI32: Final = 57
 R_CALL: Final = 58  # absolute call, up to sm_89
@@ -151,6 +150,7 @@ class ObjectLinker:
         names = [v.name for v in self.variables.order]
         self.dwarf = debug_sections(module, self.kernels[::-1], names) if header.options.get("device-debug") else []
         self.table = SymbolTable()
+        self.named: set[str] = set()  # of what `header_symbols` lists
         self.rows: dict[str, Rows] = {}
         self.callees: dict[str, dict[str, None]] = {}
         for k in self.kernels:
@@ -173,6 +173,8 @@ class ObjectLinker:
                 raise CompileError(f"unit '{k.name}' calls '{r.symbol}', which it does not hold")
             set_branch(k.text, at, base + r.addend, self.target.branch_low8)
             return []
+        if r.symbol in ENTRY_SIZES:
+            return [(at, R_ABS32, r.symbol, 0)]
         if r.kind == "call_abs":
             self._function(r.symbol)
             self.callees.setdefault(k.name, {})[r.symbol] = None
@@ -296,6 +298,10 @@ class ObjectLinker:
                 OTHER_ENTRY if k.unit.kind == "entry" else 0,
             )
         )
+        for symbol in header_symbols(k, text):
+            if symbol.name not in self.named:
+                self.named.add(symbol.name)
+                table.add(symbol)
         for name, what in self.aliases.items():
             if what == k.name:
                 table.add(Symbol(name, GLOBAL, FUNC, text, 0, len(k.text)))

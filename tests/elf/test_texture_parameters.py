@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import struct
+from pathlib import Path
 
 import pytest
 
@@ -72,6 +74,65 @@ def test_they_are_bound_as_ptxas_binds_them(arch: str, kind: str) -> None:
     expected = facts(load(theirs))
     assert facts(read(compile_ptx(text, arch))) == expected
     assert any("t2" in str(row) for row in expected.values())
+
+
+FACTS = {
+    "txq": "channel_data_type channel_order normalized_coords array_size num_mipmap_levels num_samples",
+    "suq": "channel_data_type channel_order array_size memory_layout",
+    "samplers": "filter_mode addr_mode_0 addr_mode_1 addr_mode_2",
+}
+
+
+def queries(arch: str, apart: bool) -> tuple[str, int]:
+    """A kernel that asks everything by names and by handles; the number of questions."""
+    rows = [(op, fact, "t" if op == "txq" else "s") for op in ("txq", "suq") for fact in FACTS[op].split()]
+    rows += [("txq", fact, "m" if apart else "t") for fact in FACTS["samplers"].split()]
+    rows += [("txq", "force_unnormalized_coords", "m")] if apart else []
+    body = [
+        f"{op}.{fact}.b32 %r1, [{x}]; st.volatile.global.u32 [%rd2], %r1;"
+        for op, fact, name in rows
+        for x in (name, "%rd1")
+    ]
+    declared = ".global .texref t; .global .surfref s;" + (" .global .samplerref m;" if apart else "")
+    return (
+        f".version 9.0\n.target {arch}{', texmode_independent' * apart}\n.address_size 64\n{declared}\n"
+        ".visible .entry k(.param .u64 o, .param .u64 h) { .reg .b32 %r<9>; .reg .b64 %rd<3>;\n"
+        "ld.param.u64 %rd2, [o]; ld.param.u64 %rd1, [h];\n" + "\n".join(body) + "\nret; }\n"
+    ), len(body)
+
+
+def asked(cubin: Path, count: int) -> list[tuple[str, str]]:
+    """Symbols of sizes, fields that are read, tables. ptxas adds the field before it loads."""
+    c = load(cubin)
+    (text,) = [s for s in c.sections if s.name.startswith((".rel.text", ".rela.text"))]
+    form, size = ("<QQ", 16) if text.type == 9 else ("<QQq", 24)
+    rows = sorted([struct.unpack_from(form, text.data, at)[:2] for at in range(0, len(text.data), size)])
+    assert all(r[1] & 0xFFFFFFFF == 55 for r in rows)
+    symbols = {c.symbols[r[1] >> 32].name for r in rows}
+    code = oracle.nvdisasm(cubin, "-c")
+    loads = re.findall(r"LDG\.E\.CONSTANT\S* R\d+, \S*\[R\d+[^\]+]*(?:\+UR\d+)?(?:\+(0x[0-9a-f]+))?\]", code)
+    sums = re.findall(r"IMAD \S+, \S+, \S+, (0x[0-9a-f]+|URZ|RZ)", code)
+    fields = sorted(
+        [int(x or "0", 16) for x in loads] if any(loads) else [int(x, 16) if x[0] == "0" else 0 for x in sums]
+    )
+    tables = {x for x in re.findall(r"c\[0x0\]\[(0x[0-9a-f]+)\]", code) if int(x, 16) in TABLES}
+    assert len(loads) == len(fields) == count
+    return [("sizes", str(sorted(symbols))), ("fields", str(fields)), ("tables", str(sorted(tables)))]
+
+
+#: Places in bank 0 where addresses of the driver's tables stand on some SM.
+TABLES = (0x70, 0x78, 0x80, 0xF0, 0xF8, 0x100, 0x150, 0x158, 0x160)
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize(("arch", "apart"), [("sm_80", False), ("sm_75", True), ("sm_90", True), ("sm_120", False)])
+def test_what_the_driver_knows_is_read_where_ptxas_reads_it(arch: str, apart: bool, tmp_path: Path) -> None:
+    oracle.require("ptxas", "nvdisasm")
+    text, count = queries(arch, apart)
+    theirs = oracle.compile_ptx(text, arch, "-O1")
+    assert not isinstance(theirs, oracle.ToolError), theirs
+    (tmp_path / "own.cubin").write_bytes(compile_ptx(text, arch))
+    assert asked(tmp_path / "own.cubin", count) == asked(theirs, count)
 
 
 @pytest.mark.parametrize(

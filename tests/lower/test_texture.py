@@ -90,8 +90,6 @@ def test_header_words(sm: str, options: str, want: tuple[object, ...]) -> None:
 @pytest.mark.parametrize(("sm", "body", "words"), [
     ("80", "tex.grad.3d.v4.f32.f32 {%f0,%f1,%f2,%f3}, [%h0, {%f4,%f5,%f6,%f6}], {%f7,%f8,%f9,%f9}, {%f7,%f8,%f9,%f9};", "derivatives of 3d"),
     ("90", "tex.grad.3d.v4.f32.f32 {%f0,%f1,%f2,%f3}, [tex0, {%f4,%f5,%f6,%f6}], {%f7,%f8,%f9,%f9}, {%f7,%f8,%f9,%f9};", "by its name"),
-    ("90", "txq.channel_order.b32 %r0, [%h0];", "descriptor tables"),
-    ("90", "suq.memory_layout.b32 %r0, [surf0];", "descriptor tables"),
 ])  # fmt: skip
 def test_refused_by_name(sm: str, body: str, words: str) -> None:
     with pytest.raises(CompileError, match=words) as caught:

@@ -31,6 +31,7 @@ from ir_format.record import NamedTuple
 from stages.lower.abi.calls import call_driver
 from stages.lower.builder import Builder, Rule
 from stages.lower.headers import Header, handle, separate
+from stages.lower.rules.descriptors import described
 
 Val = Reg | Imm
 
@@ -450,7 +451,9 @@ def query(b: Builder, inst: PtxInst) -> None:
     """Sizes of a texture or surface; the other facts are in the driver's tables."""
     what = next((m for m in inst.mods if m in DIMENSIONS), "")
     if not what:
-        raise b.unsupported(inst, "what the driver's descriptor tables say")
+        with b.region():
+            described(b, inst)
+        return
     with b.region():
         dst, at, *rest = inst.operands
         header = handle(b, inst, (at,))
