@@ -1,5 +1,5 @@
-"""A new engineer's walk, done in a scratch copy: add an SM, a SASS instruction, a pass, each in the places that
-docs/architecture.md names."""
+"""A new engineer's walk, done in a scratch copy: add an SM, a SASS instruction, a PTX instruction, a pass, each in the
+places that docs/architecture.md names."""
 
 from __future__ import annotations
 
@@ -95,6 +95,46 @@ def test_an_instruction_without_facts_does_not_load(copy: Path) -> None:
         check=False,
     )
     assert done.returncode and "rows without an op line: FNEW" in done.stderr
+
+
+XNOR = """.version 9.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 out) {
+    .reg .b32 a, b, c;
+    .reg .b64 p;
+    ld.param.u64 p, [out];
+    cvta.to.global.u64 p, p;
+    mov.u32 a, %tid.x;
+    mov.u32 b, 0x0ff0;
+    xnor.b32 c, a, b;
+    mad.wide.u32 p, a, 4, p;
+    st.global.b32 [p], c;
+    ret;
+}
+"""
+
+
+def test_a_ptx_instruction_is_a_row_and_two_rules(copy: Path) -> None:
+    """xnor: its descriptor row, its lowering rule, its meaning. The compiled code and the interpreter agree; a type
+    that the row does not name is refused."""
+    change(copy / "stages/parse/table/logic.py", '\nROWS = """\n', '\nROWS = """\nxnor | b32,b64 | | d, s, s |\n')
+    change(copy / "stages/lower/rules/bits.py", '"xor": 0x3C}', '"xor": 0x3C, "xnor": 0xC3}')
+    change(
+        copy / "stages/interpret/alu.py",
+        '@row("popc")\n',
+        '@row("xnor")\ndef _xnor(inst: PtxInst) -> Fn:\n'
+        "    return lambda a, b: unsigned(~(a ^ b), BITS[inst.types[0]])\n"
+        '\n\n@row("popc")\n',
+    )
+    (copy / "k.ptx").write_text(XNOR)
+    assert "equal" in run(copy, "-m", "stages.check", "--cosim", "k.ptx")
+    (copy / "k.ptx").write_text(XNOR.replace("xnor.b32", "xnor.f32"))
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "orchestrator", "k.ptx", "-arch", "sm_90", "-o", "k.cubin"],
+        cwd=copy, env={"PYTHONPATH": str(copy)}, capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode and "Unexpected instruction types specified for 'xnor'" in done.stderr
 
 
 def test_a_pass_is_a_file_and_a_line(copy: Path) -> None:
