@@ -88,7 +88,8 @@ def _oracle(text: str, lines: int, ours: float) -> None:
         path = Path(folder) / "big.ptx"
         path.write_text(text)
         done = subprocess.run(
-            [str(tool), "-arch", "sm_90", "-O0", "--compiler-stats", "time,phase-wise", "-o", str(Path(folder) / "o"), str(path)],
+            [str(tool), "-arch", "sm_90", "-O0", "--compiler-stats", "time,phase-wise", "-o", str(Path(folder) / "o"),
+                str(path)],
             capture_output=True, text=True, check=False,
         )  # fmt: skip
     m = re.search(r"Parse-time\s*: ([0-9.]+) ms", done.stdout + done.stderr)

@@ -142,40 +142,52 @@ class Target(Record, frozen=True):
 
 
 _BANK_75: Final = ConstMap(
-    ntid=(0x0, 0x4, 0x8), nctaid=(0xC, 0x10, 0x14), stack_init=0x28, local_window=0x20, shared_window=0x18, const_window=0x50,
+    ntid=(0x0, 0x4, 0x8), nctaid=(0xC, 0x10, 0x14), stack_init=0x28, local_window=0x20, shared_window=0x18,
+    const_window=0x50,
     descriptor=ABSENT, param_base=0x160, dyn_smem=0x2C, gridid=0x30, envreg0=0x88, smem_bias=ABSENT, nsmid=0x10C,
     cluster_nctaid=ABSENT, is_explicit_cluster=ABSENT, graph_exec=0x120,
 )  # fmt: skip
 _BANK_80: Final = replace(_BANK_75, descriptor=0x118, smem_bias=0x114, graph_exec=0x130)
 _BANK_90: Final = replace(
-    _BANK_80, shared_window=ABSENT, const_window=0xD0, descriptor=0x208, param_base=0x210, envreg0=0x40, cluster_nctaid=0x144,
+    _BANK_80, shared_window=ABSENT, const_window=0xD0, descriptor=0x208, param_base=0x210, envreg0=0x40,
+    cluster_nctaid=0x144,
     is_explicit_cluster=0x140, param_window=0x198, param_bias=0x210, graph_exec=0x190,
     header_tables=0xF0,
 )  # fmt: skip
 _BANK_100: Final = ConstMap(
-    ntid=(0x360, 0x364, 0x368), nctaid=(0x370, 0x374, 0x378), stack_init=0x37C, local_window=0x2F8, shared_window=ABSENT,
-    const_window=0x120, descriptor=0x358, param_base=0x380, dyn_smem=ABSENT, gridid=0x140, envreg0=ABSENT, smem_bias=0x16C,
-    nsmid=0x2D0, cluster_nctaid=ABSENT, is_explicit_cluster=0x36C, param_window=0x348, param_bias=0x380, graph_exec=0x2E8,
+    ntid=(0x360, 0x364, 0x368), nctaid=(0x370, 0x374, 0x378), stack_init=0x37C, local_window=0x2F8,
+    shared_window=ABSENT,
+    const_window=0x120, descriptor=0x358, param_base=0x380, dyn_smem=ABSENT, gridid=0x140, envreg0=ABSENT,
+    smem_bias=0x16C,
+    nsmid=0x2D0, cluster_nctaid=ABSENT, is_explicit_cluster=0x36C, param_window=0x348, param_bias=0x380,
+    graph_exec=0x2E8,
     header_tables=0x150,
 )  # fmt: skip
 
 _SM_75: Final = Target(
-    name="sm_75", sm=75, suffix="", isa=75, family=75, min_ptx=(6, 3), bank0=_BANK_75, ur_zero=63, ur_bits=6, ur_count=63, alu_const=True,
-    desc_operand=False, smem_base=0, pad_nops=0, branch_low8=False, kernel_prologue_bmov=False, exec_rel=True, compat=False, sw_war=1,
-    sw2861232=False, reserved_smem_war=0, reserved_smem_offset0=ABSENT, vrc_record=False, mercury_isa=0, accelerated=False, max_warps=32, max_ctas=16,
+    name="sm_75", sm=75, suffix="", isa=75, family=75, min_ptx=(6, 3), bank0=_BANK_75, ur_zero=63, ur_bits=6,
+    ur_count=63, alu_const=True,
+    desc_operand=False, smem_base=0, pad_nops=0, branch_low8=False, kernel_prologue_bmov=False, exec_rel=True,
+    compat=False, sw_war=1,
+    sw2861232=False, reserved_smem_war=0, reserved_smem_offset0=ABSENT, vrc_record=False, mercury_isa=0,
+    accelerated=False, max_warps=32, max_ctas=16,
 )  # fmt: skip
 _SM_80: Final = replace(
-    _SM_75, name="sm_80", sm=80, isa=80, family=80, min_ptx=(7, 0), bank0=_BANK_80, pad_nops=8, sw_war=ABSENT, sw2861232=True,
+    _SM_75, name="sm_80", sm=80, isa=80, family=80, min_ptx=(7, 0), bank0=_BANK_80, pad_nops=8, sw_war=ABSENT,
+    sw2861232=True,
     max_warps=64, max_ctas=32,
 )  # fmt: skip
 _SM_90: Final = replace(
-    _SM_80, name="sm_90", sm=90, isa=90, family=90, min_ptx=(7, 8), bank0=_BANK_90, alu_const=False, desc_operand=True, smem_base=0x400,
-    branch_low8=True, exec_rel=False, compat=True, sw_war=8, sw2861232=False, reserved_smem_offset0=0, mercury_isa=0x101,
+    _SM_80, name="sm_90", sm=90, isa=90, family=90, min_ptx=(7, 8), bank0=_BANK_90, alu_const=False, desc_operand=True,
+    smem_base=0x400,
+    branch_low8=True, exec_rel=False, compat=True, sw_war=8, sw2861232=False, reserved_smem_offset0=0,
+    mercury_isa=0x101,
 )  # fmt: skip
 # ur_count on sm_100+: the field has 8 bits and UR63 is an ordinary register (measured); how many exist is not: 63 is
 # safe.
 _SM_100: Final = replace(
-    _SM_90, name="sm_100", sm=100, isa=100, family=100, min_ptx=(8, 6), bank0=_BANK_100, ur_zero=255, ur_bits=8, reserved_smem_offset0=0x40,
+    _SM_90, name="sm_100", sm=100, isa=100, family=100, min_ptx=(8, 6), bank0=_BANK_100, ur_zero=255, ur_bits=8,
+    reserved_smem_offset0=0x40,
     vrc_record=True,
 )  # fmt: skip
 _SM_103: Final = replace(_SM_100, name="sm_103", sm=103, min_ptx=(8, 8))

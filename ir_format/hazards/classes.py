@@ -139,6 +139,11 @@ AS_RESULT: Final = {
     "uflt": "udp",
 }
 AS_READER: Final = {
-    "r2p": "alu", "p2r": "alu", "vote": "alu", "disp64": "alu", "imadw": "wab", "imadhi": "wab", "imma1": "mma", "mma1": "mma", "mma2": "mma", "dmma": "mma", "gmma": "mma", "wgarrive": "mma", "wgdepbar": "mma", "setregd": "xu", "xu": "xu", "tex": "xu", "sust": "xu",
-    "branch": "jump", "ret": "jump", "call": "call", "r2ur": "xu", "udp": "uni", "uldc": "uni", "uflt": "uni", "udp64": "uni", "redux": "xu", "syncs": "xu", "bulk": "xu", "arrives": "xu", "gate": "xu", "credux": "alu", "elect": "alu", "ldtm": "xu", "sttm": "xu", "utc": "xu", "utcshift": "xu", "utcatom": "xu", "utcvirt": "xu", "ustg": "xu",
+    "r2p": "alu", "p2r": "alu", "vote": "alu", "disp64": "alu", "imadw": "wab", "imadhi": "wab", "imma1": "mma",
+    "mma1": "mma", "mma2": "mma", "dmma": "mma", "gmma": "mma", "wgarrive": "mma", "wgdepbar": "mma", "setregd": "xu",
+    "xu": "xu", "tex": "xu", "sust": "xu",
+    "branch": "jump", "ret": "jump", "call": "call", "r2ur": "xu", "udp": "uni", "uldc": "uni", "uflt": "uni",
+    "udp64": "uni", "redux": "xu", "syncs": "xu", "bulk": "xu", "arrives": "xu", "gate": "xu", "credux": "alu",
+    "elect": "alu", "ldtm": "xu", "sttm": "xu", "utc": "xu", "utcshift": "xu", "utcatom": "xu", "utcvirt": "xu",
+    "ustg": "xu",
 }  # fmt: skip

@@ -62,7 +62,8 @@ class Access:
     """
 
     __slots__ = (
-        "board_r", "board_w", "guarded", "interval", "klass", "late", "latency", "pipe", "read_mask", "reads", "signals", "stall", "write_mask", "writes",
+        "board_r", "board_w", "guarded", "interval", "klass", "late", "latency", "pipe", "read_mask", "reads",
+        "signals", "stall", "write_mask", "writes",
     )  # fmt: skip
 
     def __init__(self) -> None:

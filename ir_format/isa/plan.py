@@ -187,7 +187,8 @@ class Form:
     """A row at one SM with the kinds of its flexible operands settled."""
 
     __slots__ = (
-        "by_bits", "by_mods", "choices", "codecs", "derived", "enums", "fixmask", "fixvalue", "flexible", "groups", "guard", "letters", "modmask", "opcode", "places", "row", "sm",
+        "by_bits", "by_mods", "choices", "codecs", "derived", "enums", "fixmask", "fixvalue", "flexible", "groups",
+        "guard", "letters", "modmask", "opcode", "places", "row", "sm",
         "widths",
     )  # fmt: skip
 

@@ -11,8 +11,10 @@ from typing import Final
 
 #: Register -> facts: ``thread`` (differs between the threads of a warp), ``steady`` (a thread always reads the same).
 _FACTS: Final = {
-    "SR_TID": "thread steady", "SR_LANEID": "thread steady", "SR_EQMASK": "thread steady", "SR_LTMASK": "thread steady", "SR_LEMASK": "thread steady",
-    "SR_GTMASK": "thread steady", "SR_GEMASK": "thread steady", "SR_CTAID": "steady", "SR_NTID": "steady", "SR_NCTAID": "steady", "SR_SWINHI": "steady",
+    "SR_TID": "thread steady", "SR_LANEID": "thread steady", "SR_EQMASK": "thread steady", "SR_LTMASK": "thread steady",
+    "SR_LEMASK": "thread steady",
+    "SR_GTMASK": "thread steady", "SR_GEMASK": "thread steady", "SR_CTAID": "steady", "SR_NTID": "steady",
+    "SR_NCTAID": "steady", "SR_SWINHI": "steady",
     "SR_CgaCtaId": "steady", "SRZ": "steady", "SR_CLOCK": "clock", "SR_GLOBALTIMER": "clock",
 }  # fmt: skip
 

@@ -38,7 +38,8 @@ def lower_module(module: PtxModule, header: Header) -> Module:
         out.vars.append(
             Var(
                 v.name, v.space, v.size, max(1, v.align), init,
-                tuple((r.offset, r.symbol, r.addend, int(r.generic) + 2 * _part(r)) for r in relocs), _LINKAGE.get(v.linkage, v.linkage), (*v.attributes, v.type) if v.space == "tex" else v.attributes,
+                tuple((r.offset, r.symbol, r.addend, int(r.generic) + 2 * _part(r)) for r in relocs),
+                _LINKAGE.get(v.linkage, v.linkage), (*v.attributes, v.type) if v.space == "tex" else v.attributes,
             )
         )  # fmt: skip
     out.externs = [e.name for e in module.externs]

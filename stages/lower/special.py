@@ -16,7 +16,8 @@ _XYZ = {"x": 0, "y": 1, "z": 2}
 # Read by S2R.
 _S2R = {
     "%laneid": "SR_LANEID",
-    "%lanemask_eq": "SR_EQMASK", "%lanemask_lt": "SR_LTMASK", "%lanemask_le": "SR_LEMASK", "%lanemask_gt": "SR_GTMASK", "%lanemask_ge": "SR_GEMASK",
+    "%lanemask_eq": "SR_EQMASK", "%lanemask_lt": "SR_LTMASK", "%lanemask_le": "SR_LEMASK", "%lanemask_gt": "SR_GTMASK",
+    "%lanemask_ge": "SR_GEMASK",
     "%smid": "SR_VIRTUALSMID", "%cluster_ctarank": "SR_CgaCtaId",
     **{f"%tid.{c}": f"SR_TID.{c.upper()}" for c in _XYZ},
     **{f"%ctaid.{c}": f"SR_CTAID.{c.upper()}" for c in _XYZ},
@@ -25,7 +26,8 @@ _S2R = {
 # Read by CS2R: (name, 64 bits?). The high words are read by CS2R.32 of the HI register.
 _CS2R = {
     "%clock": ("SR_CLOCKLO", 1), "%clock_hi": ("SR_CLOCKHI", 1), "%clock64": ("SR_CLOCKLO", 2),
-    "%globaltimer": ("SR_GLOBALTIMERLO", 2), "%globaltimer_lo": ("SR_GLOBALTIMERLO", 1), "%globaltimer_hi": ("SR_GLOBALTIMERHI", 1),
+    "%globaltimer": ("SR_GLOBALTIMERLO", 2), "%globaltimer_lo": ("SR_GLOBALTIMERLO", 1),
+    "%globaltimer_hi": ("SR_GLOBALTIMERHI", 1),
     **{f"%pm{i}": (f"SR_PM{i}", 1) for i in range(8)},
     **{f"%pm{i}_64": (f"SR_PM{i}", 2) for i in range(8)},
 }  # fmt: skip
@@ -36,14 +38,16 @@ _FIELDS = {"%warpid": ("SR_VIRTID", 8, 7), "%nwarpid": ("SR_VIRTCFG", 8, 8)}
 # sm_100+: these stand at c[0][SR_CgaSize * -0xa0 + offset].
 _CGA_STEP = -0xA0
 _CGA_100 = {
-    "%dynamic_smem_size": 0x2AC, "%cluster_nctarank": 0x2CC, "aggr": 0x2BC, "%reserved_smem_offset_end": 0x278, "%reserved_smem_offset_1": 0x27C,
+    "%dynamic_smem_size": 0x2AC, "%cluster_nctarank": 0x2CC, "aggr": 0x2BC, "%reserved_smem_offset_end": 0x278,
+    "%reserved_smem_offset_1": 0x27C,
     **{f"%cluster_nctaid.{c}": 0x2A0 + 4 * i for c, i in _XYZ.items()},  # y, z: guessed from x
     **{f"%nclusterid.{c}": 0x2C0 + 4 * i for c, i in _XYZ.items()},
     **{f"recip.{c}": 0x2B0 + 4 * i for c, i in _XYZ.items()},
     **{f"%envreg{i}": 0x250 + 4 * i for i in range(15)},  # 0..14 are known to lie there; the rest of the place is taken
 }  # fmt: skip
 _CGA_90 = {
-    "%dynamic_smem_size": 0x2C, "%cluster_nctarank": 0x188, "aggr": 0x13C, "%reserved_smem_offset_end": 0x68, "%reserved_smem_offset_1": 0x6C,
+    "%dynamic_smem_size": 0x2C, "%cluster_nctarank": 0x188, "aggr": 0x13C, "%reserved_smem_offset_end": 0x68,
+    "%reserved_smem_offset_1": 0x6C,
     **{f"%cluster_nctaid.{c}": 0x144 + 4 * i for c, i in _XYZ.items()},
     **{f"%nclusterid.{c}": 0x15C + 4 * i for c, i in _XYZ.items()},
     **{f"recip.{c}": 0x150 + 4 * i for c, i in _XYZ.items()},

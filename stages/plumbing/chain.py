@@ -79,10 +79,13 @@ ENCODE = Stage("encode", "scheduled", "encoded", _encode_passes)
 
 MIDDLE = (LOWER, OPTIMIZE, REGALLOC, SCHEDULE, ENCODE)
 _OPTIONS = """
-opt-level compile-only extensible-whole-program device-debug generate-line-info suppress-debug-info verbose fmad entry minnctapersm maxntid maxrregcount device-function-maxrregcount
-override-directive-values def-load-cache def-store-cache force-load-cache force-store-cache make-errors-visible-at-exit warn-on-double-precision-use warn-on-spills
-warn-on-local-memory-usage warning-as-error disable-warnings explain legacy-bar-warp-wide-behavior sp-bounds-check compiler-annotations tensor-memory-checks
-blocks-are-clusters suppress-async-bulk-multicast-advisory-warning suppress-sparse-mma-advisory-info suppress-stack-size-warning accept-newer-ptx release
+opt-level compile-only extensible-whole-program device-debug generate-line-info suppress-debug-info verbose fmad entry
+minnctapersm maxntid maxrregcount device-function-maxrregcount override-directive-values def-load-cache
+def-store-cache force-load-cache force-store-cache make-errors-visible-at-exit warn-on-double-precision-use
+warn-on-spills warn-on-local-memory-usage warning-as-error disable-warnings explain legacy-bar-warp-wide-behavior
+sp-bounds-check compiler-annotations tensor-memory-checks blocks-are-clusters
+suppress-async-bulk-multicast-advisory-warning suppress-sparse-mma-advisory-info suppress-stack-size-warning
+accept-newer-ptx release
 """
 #: The options that a stream's header holds, by ptxas's long names (`tensor-memory-checks` tells which of two options
 #: was given).

@@ -169,9 +169,9 @@ def spread(bank: Bank, groups: Sequence[Group], all_below: bool) -> None:
         if base < 0:
             bank.order = twice[turn : turn + count]
             base = _first(bank, group)
-        if (
-            base < 0
-        ):  # its old place is free, but begins with a register that nothing uses: the low half of the pair is never written
+        if base < 0:
+            # Its old place is free, but begins with a register that nothing uses: the low half of the pair is never
+            # written.
             put(bank, group, old)
             continue
         put(bank, group, base)

@@ -161,7 +161,8 @@ elect.sync _|p : 0x{ffffffff,f0} @reg
 #: predicate q0.
 _KERNEL = """.visible .entry NAME(.param .align 16 .b8 p0[1024], .param .u64 pa, .param .u64 po, .param .align 64 .b8 pm[128])ATTR {
   .reg .b64 a, o, sa, d<4>; .reg .b32 s32a, r<10>, t; .reg .b16 h<4>; .reg .pred q<4>;
-  ld.param.u64 a, [pa]; ld.param.u64 o, [po]; cvta.to.global.u64 a, a; cvta.to.global.u64 o, o; mov.u64 sa, smem; cvt.u32.u64 s32a, sa;
+  ld.param.u64 a, [pa]; ld.param.u64 o, [po]; cvta.to.global.u64 a, a; cvta.to.global.u64 o, o; mov.u64 sa, smem;
+  cvt.u32.u64 s32a, sa;
 LOADS  BODY
   ret;
 }

@@ -15,7 +15,8 @@ from typing import NamedTuple
 
 #: geometry -> coordinates without array index and sample, registers that PTX wants in the vector, offsets (0: none)
 GEOMETRIES = {
-    "1d": (1, 1, 1), "2d": (2, 2, 2), "3d": (3, 4, 4), "a1d": (1, 2, 1), "a2d": (2, 4, 2), "cube": (3, 4, 0), "acube": (3, 4, 0), "2dms": (2, 4, 2),
+    "1d": (1, 1, 1), "2d": (2, 2, 2), "3d": (3, 4, 4), "a1d": (1, 2, 1), "a2d": (2, 4, 2), "cube": (3, 4, 0),
+    "acube": (3, 4, 0), "2dms": (2, 4, 2),
     "a2dms": (2, 4, 2),
 }  # fmt: skip
 SURFACES = ("1d", "2d", "3d", "a1d", "a2d")
@@ -37,7 +38,8 @@ SURFACE_QUERIES = ("width", "height", "depth", "channel_data_type", "channel_ord
 
 #: operation of sured -> its types, with b for sured.b, p for sured.p in front
 REDUCTIONS = {
-    "add": "b.u32 b.s32 b.u64 p.b32", "min": "b.u32 b.s32 b.u64 b.s64 p.b32 p.b64", "max": "b.u32 b.s32 b.u64 b.s64 p.b32 p.b64", "and": "b.b32 p.b32",
+    "add": "b.u32 b.s32 b.u64 p.b32", "min": "b.u32 b.s32 b.u64 b.s64 p.b32 p.b64",
+    "max": "b.u32 b.s32 b.u64 b.s64 p.b32 p.b64", "and": "b.b32 p.b32",
     "or": "b.b32 p.b32",
 }  # fmt: skip
 
@@ -185,7 +187,8 @@ def surfaces() -> Iterator[Form]:
 
 #: name -> type, in the order of their places in the input.
 REGISTERS = (
-    {f"{b}{k}": t for b, t in (("x", "f32"), ("i", "b32"), ("u", "f32"), ("v", "f32"), ("f", "f32"), ("r", "b32"), ("d", "b64"), ("w", "b16")) for k in range(8)}
+    {f"{b}{k}": t for b, t in (("x", "f32"), ("i", "b32"), ("u", "f32"), ("v", "f32"), ("f", "f32"), ("r", "b32"), ("d",
+        "b64"), ("w", "b16")) for k in range(8)}
     | {"l": "f32", "z": "f32", "h": "b64", "s": "b64"}
 )  # fmt: skip
 _NAME = re.compile(r"(?<![.\w])(?:[xiuvfrdw]\d|[lzhs])\b")

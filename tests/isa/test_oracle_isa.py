@@ -78,7 +78,8 @@ RELOCATABLE = """.version 9.0
 .extern .func (.param .b32 r) other(.param .b32 a);
 .extern .shared .align 8 .b8 dyn[];
 .visible .entry k(.param .u64 p) {
-  .reg .b32 a<9>; .reg .b64 b<9>; ld.param.u64 b1, [p]; ld.global.u32 a1, [gv+4]; ld.const.u32 a2, [cv+12]; mov.u32 a6, dyn; st.global.u32 [b1+36], a6;
+  .reg .b32 a<9>; .reg .b64 b<9>; ld.param.u64 b1, [p]; ld.global.u32 a1, [gv+4]; ld.const.u32 a2, [cv+12];
+  mov.u32 a6, dyn; st.global.u32 [b1+36], a6;
   { .param .b32 q; .param .b32 w; st.param.b32 [q], a2; call (w), other, (q); ld.param.b32 a3, [w]; }
   add.s32 a3, a3, a1; st.global.u32 [b1], a3; ret;
 }

@@ -23,7 +23,8 @@ _HEAD = """.version 9.0
 .shared .align 16 .b8 sh[1024];
 .global .align 16 .b8 gl[64];
 .visible .entry k(.param .u64 p0, .param .u64 p1)
-{{ .reg .b32 %r<200>; .reg .b64 %rd<40>; .reg .pred %p<9>; .reg .b16 %h<20>; .reg .f32 %f<20>; .reg .f64 %d<20>; .reg .b128 %q<4>; .reg .b32 %tmp; .reg .b64 %in, %out;
+{{ .reg .b32 %r<200>; .reg .b64 %rd<40>; .reg .pred %p<9>; .reg .b16 %h<20>; .reg .f32 %f<20>; .reg .f64 %d<20>;
+.reg .b128 %q<4>; .reg .b32 %tmp; .reg .b64 %in, %out;
 ld.param.u64 %out, [p0]; ld.param.u64 %in, [p1];
 """
 

@@ -83,8 +83,10 @@ def test_products(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("bounds", "options", "call"),
     [
-        (_KNOWN, [], ""), (".maxntid 384", [], ""), ("", [], ""), (".maxnreg 168", [], ""), ("", ["-maxrregcount", "168"], ""), (".maxntid 384", ["-maxrregcount", "168"], ""),
-        (_KNOWN, ["-c"], ""), (_KNOWN, ["-c"], _OUTSIDE), (_KNOWN, ["-c", "-v"], _OUTSIDE), (_KNOWN, ["-g"], ""), ("", ["-g"], ""), (_KNOWN, ["-ewp"], ""), (_KNOWN, ["-ewp"], _OUTSIDE),
+        (_KNOWN, [], ""), (".maxntid 384", [], ""), ("", [], ""), (".maxnreg 168", [], ""),
+        ("", ["-maxrregcount", "168"], ""), (".maxntid 384", ["-maxrregcount", "168"], ""),
+        (_KNOWN, ["-c"], ""), (_KNOWN, ["-c"], _OUTSIDE), (_KNOWN, ["-c", "-v"], _OUTSIDE), (_KNOWN, ["-g"], ""),
+        ("", ["-g"], ""), (_KNOWN, ["-ewp"], ""), (_KNOWN, ["-ewp"], _OUTSIDE),
     ],
 )  # fmt: skip
 def test_register_counts(bounds: str, options: list[str], call: str, tmp_path: Path) -> None:

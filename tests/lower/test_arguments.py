@@ -19,7 +19,8 @@ HEAD = ".version 8.7\n.target SM\n.address_size 64\n"
 #: The address of arguments and results, as LLVM takes it: chosen by a value, moved on by an index, read through .param,
 #: .local and generic addresses.
 TAKEN = """
-.func (.param .align 16 .b8 r[32]) pick(.param .b32 a, .param .align 16 .b8 s[48], .param .b64 k, .param .align 4 .b8 u[12], .param .align 2 .b8 w[2])
+.func (.param .align 16 .b8 r[32]) pick(.param .b32 a, .param .align 16 .b8 s[48], .param .b64 k,
+.param .align 4 .b8 u[12], .param .align 2 .b8 w[2])
 {
  .reg .b64 %rd<12>; .reg .b32 %r<12>; .reg .b16 %h<4>; .reg .pred %p;
  ld.param.b64 %rd2, [k];
@@ -61,7 +62,8 @@ TAKEN = """
  st.param.b32 [%rd1+-4], %r2;
  sub.s32 %r1, %r1, 1;
  { .param .b32 o; .param .b32 n; .param .align 4 .b8 w[12]; st.param.b32 [n], %r1;
- ld.param.b32 %r4, [u]; ld.param.b32 %r5, [u+4]; ld.param.b32 %r6, [u+8]; st.param.b32 [w], %r4; st.param.b32 [w+4], %r5; st.param.b32 [w+8], %r6;
+ ld.param.b32 %r4, [u]; ld.param.b32 %r5, [u+4]; ld.param.b32 %r6, [u+8]; st.param.b32 [w], %r4;
+ st.param.b32 [w+4], %r5; st.param.b32 [w+8], %r6;
  call (o), twice, (w, n);
  ld.param.b32 %r3, [o]; }
  add.s32 %r2, %r2, %r3;
@@ -87,7 +89,8 @@ END:
  mul.wide.u32 %rd4, %r3, 4;
  cvt.u16.u32 %h1, %r2;
  {
- .param .b32 a; .param .align 16 .b8 s[48]; .param .b64 kk; .param .align 4 .b8 u[12]; .param .align 2 .b8 w[2]; .param .align 16 .b8 o[32];
+ .param .b32 a; .param .align 16 .b8 s[48]; .param .b64 kk; .param .align 4 .b8 u[12]; .param .align 2 .b8 w[2];
+ .param .align 16 .b8 o[32];
  st.param.b32 [a], %r3;
  st.param.v4.b32 [s], {%r1, %r2, %r3, %r2};
  xor.b32 %r4, %r2, 5; xor.b32 %r5, %r2, 9;
@@ -101,7 +104,8 @@ END:
  ld.param.v4.b32 {%r14, %r15, %r16, %r17}, [o+16];
  }
  st.global.b32 [%rd2], %r10; st.global.b32 [%rd2+4], %r11; st.global.b32 [%rd2+8], %r12; st.global.b32 [%rd2+12], %r13;
- st.global.b32 [%rd2+16], %r14; st.global.b32 [%rd2+20], %r15; st.global.b32 [%rd2+24], %r16; st.global.b32 [%rd2+28], %r17;
+ st.global.b32 [%rd2+16], %r14; st.global.b32 [%rd2+20], %r15; st.global.b32 [%rd2+24], %r16;
+ st.global.b32 [%rd2+28], %r17;
  { .param .align 4 .b8 u[12]; .param .b32 n; .param .b32 o;
  st.param.b32 [u], %r4; st.param.b32 [u+4], %r2; st.param.b32 [u+8], %r5;
  and.b32 %r6, %r2, 1; add.s32 %r6, %r6, 1;

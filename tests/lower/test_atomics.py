@@ -37,8 +37,10 @@ def result(op: str, t: str, old: int, v: int, new: int) -> int:
         return (x ^ sign) - sign if t[0] == "s" else x
 
     return {
-        "add": (old + v) % (1 << n), "min": min(old, v, key=key), "max": max(old, v, key=key), "inc": 0 if old >= v else old + 1,
-        "dec": v if old == 0 or old > v else old - 1, "and": old & v, "or": old | v, "xor": old ^ v, "exch": v, "cas": new if old == v else old,
+        "add": (old + v) % (1 << n), "min": min(old, v, key=key), "max": max(old, v, key=key),
+        "inc": 0 if old >= v else old + 1,
+        "dec": v if old == 0 or old > v else old - 1, "and": old & v, "or": old | v, "xor": old ^ v, "exch": v,
+        "cas": new if old == v else old,
     }[op]  # fmt: skip
 
 

@@ -191,14 +191,17 @@ def _store(regs: str) -> str:
     [
         (_FENCE + _MMA % "%f1,%f2,%f3,%f4" + _COMMIT + _WAIT + _store("%f1,%f2,%f3,%f4"), 1),
         # a chain over two groups needs no wait between
-        (_FENCE + _MMA % "%f1,%f2,%f3,%f4" + _COMMIT + _MMA % "%f1,%f2,%f3,%f4" + _COMMIT + _WAIT + _store("%f1,%f2,%f3,%f4"), 1),
+        (_FENCE + _MMA % "%f1,%f2,%f3,%f4" + _COMMIT + _MMA % "%f1,%f2,%f3,%f4" + _COMMIT + _WAIT
+            + _store("%f1,%f2,%f3,%f4"), 1),
         # moves from one block to the next, as inline assembly leaves them
         (
-            _FENCE + _MMA % "%f1,%f2,%f3,%f4" + "".join(f"mov.f32 %f{k + 4}, %f{k};\n" for k in range(1, 5)) + _MMA % "%f5,%f6,%f7,%f8" + _COMMIT + _WAIT
+            _FENCE + _MMA % "%f1,%f2,%f3,%f4" + "".join(f"mov.f32 %f{k + 4}, %f{k};\n" for k in range(1, 5))
+                + _MMA % "%f5,%f6,%f7,%f8" + _COMMIT + _WAIT
             + _store("%f5,%f6,%f7,%f8"), 1,
         ),
         # the accumulators in another order: they have to move, so the first product is waited for
-        (_FENCE + _MMA % "%f1,%f2,%f3,%f4" + _COMMIT + _MMA % "%f4,%f3,%f2,%f1" + _COMMIT + _WAIT + _store("%f1,%f2,%f3,%f4"), 2),
+        (_FENCE + _MMA % "%f1,%f2,%f3,%f4" + _COMMIT + _MMA % "%f4,%f3,%f2,%f1" + _COMMIT + _WAIT
+            + _store("%f1,%f2,%f3,%f4"), 2),
         # read without a wait
         (_FENCE + _MMA % "%f1,%f2,%f3,%f4" + _COMMIT + _store("%f1,%f2,%f3,%f4"), 1),
     ],

@@ -19,7 +19,8 @@ HEAD = """.version 8.7
 .visible .entry k(.param .u64 out, .param .u64 in)
 {
 .reg .b32 %%r<60>; .reg .b64 %%l<6>; .reg .pred %%p<20>; .shared .b32 word[64];
-ld.param.u64 %%l0,[out]; ld.param.u64 %%l1,[in]; mov.u32 %%r0,%%tid.x; mad.wide.u32 %%l0,%%r0,16,%%l0; mad.wide.u32 %%l1,%%r0,4,%%l1;
+ld.param.u64 %%l0,[out]; ld.param.u64 %%l1,[in]; mov.u32 %%r0,%%tid.x; mad.wide.u32 %%l0,%%r0,16,%%l0;
+mad.wide.u32 %%l1,%%r0,4,%%l1;
 ld.global.u32 %%r1,[%%l1]; mov.u32 %%r9,word; mad.lo.u32 %%r9,%%r0,4,%%r9;
 """
 # nvcc's shape for sm_120: two kinds of `return` share one tail each, barriers between them.
@@ -33,7 +34,8 @@ END: ret; }
 LOCK = """setp.ne.u32 %p0,%r0,0; @%p0 bra L1; mov.u32 %r2,0; st.shared.u32 [word],%r2; st.shared.u32 [word+4],%r2;
 L1: bar.sync 0;
 L2: atom.relaxed.shared.cas.b32 %r3,[word],0,1; setp.ne.u32 %p1,%r3,0; @%p1 bra L2;
-ld.volatile.shared.u32 %r4,[word+4]; add.u32 %r4,%r4,%r1; st.volatile.shared.u32 [word+4],%r4; membar.cta; atom.shared.exch.b32 %r5,[word],0;
+ld.volatile.shared.u32 %r4,[word+4]; add.u32 %r4,%r4,%r1; st.volatile.shared.u32 [word+4],%r4; membar.cta;
+atom.shared.exch.b32 %r5,[word],0;
 bar.sync 0; ld.shared.u32 %r6,[word+4]; st.global.u32 [%l0],%r6; ret; }
 """
 FLAG = """setp.ne.u32 %p0,%r0,3; mov.u32 %r2,0; st.shared.u32 [%r9],%r2; bar.sync 0; @%p0 bra L1;
@@ -44,11 +46,15 @@ L3: st.global.u32 [%l0],%r1; ret; }
 """
 #: Needs the whole warp, under a branch that some threads do not take: they end meanwhile. `%r20` holds the mask.
 WHOLE = {
-    "vote": "vote.sync.ballot.b32 %r3,%p1,MASK;", "shfl": "shfl.sync.bfly.b32 %r3,%r1,1,31,MASK;", "match": "match.any.sync.b32 %r3,%r1,MASK;", "warp": "bar.warp.sync MASK; mov.u32 %r3,5;",
-    "bar": "bar.sync 0; mov.u32 %r3,5;", "barrier": "barrier.sync 1; mov.u32 %r3,5;", "redux": "redux.sync.add.u32 %r3,%r1,MASK;", "elect": "elect.sync _|%p2,MASK; selp.u32 %r3,1,2,%p2;",
+    "vote": "vote.sync.ballot.b32 %r3,%p1,MASK;", "shfl": "shfl.sync.bfly.b32 %r3,%r1,1,31,MASK;",
+    "match": "match.any.sync.b32 %r3,%r1,MASK;", "warp": "bar.warp.sync MASK; mov.u32 %r3,5;",
+    "bar": "bar.sync 0; mov.u32 %r3,5;", "barrier": "barrier.sync 1; mov.u32 %r3,5;",
+    "redux": "redux.sync.add.u32 %r3,%r1,MASK;", "elect": "elect.sync _|%p2,MASK; selp.u32 %r3,1,2,%p2;",
 }  # fmt: skip
-UNDER = """mov.b32 %r20,-1; and.b32 %r2,%r1,1; setp.eq.u32 %p0,%r2,0; setp.gt.u32 %p1,%r1,20; mov.u32 %r3,77; @%p0 bra L;
-st.global.u32 [%l0+4],%r1; OP st.global.u32 [%l0+8],%r3; ld.global.u32 %r4,[%l1]; add.u32 %r1,%r1,%r4; st.global.u32 [%l0+12],%r4;
+UNDER = """mov.b32 %r20,-1; and.b32 %r2,%r1,1; setp.eq.u32 %p0,%r2,0; setp.gt.u32 %p1,%r1,20; mov.u32 %r3,77;
+@%p0 bra L;
+st.global.u32 [%l0+4],%r1; OP st.global.u32 [%l0+8],%r3; ld.global.u32 %r4,[%l1]; add.u32 %r1,%r1,%r4;
+st.global.u32 [%l0+12],%r4;
 L: st.global.u32 [%l0],%r1; ret; }
 """
 
@@ -137,10 +143,13 @@ def chain(exits: int) -> str:
 
 def leaving() -> str:
     """Three ways out of two loops, to three places that come together again."""
-    return """mov.u32 %r2,0; mov.u32 %r5,1; A: and.b32 %r3,%r1,7; B: add.u32 %r5,%r5,%r3; xor.b32 %r5,%r5,%r1; and.b32 %r4,%r5,15; setp.eq.u32 %p0,%r4,3; @%p0 bra X; setp.eq.u32 %p1,%r4,5; @%p1 bra Y;
-sub.u32 %r3,%r3,1; setp.gt.s32 %p2,%r3,0; @%p2 bra B; ld.global.u32 %r6,[%l1]; mad.lo.u32 %r5,%r5,3,%r6; st.global.u32 [%l0+4],%r5; ld.global.u32 %r7,[%l1]; add.u32 %r5,%r5,%r7; st.global.u32 [%l0+8],%r5;
+    return """mov.u32 %r2,0; mov.u32 %r5,1; A: and.b32 %r3,%r1,7; B: add.u32 %r5,%r5,%r3; xor.b32 %r5,%r5,%r1;
+and.b32 %r4,%r5,15; setp.eq.u32 %p0,%r4,3; @%p0 bra X; setp.eq.u32 %p1,%r4,5; @%p1 bra Y;
+sub.u32 %r3,%r3,1; setp.gt.s32 %p2,%r3,0; @%p2 bra B; ld.global.u32 %r6,[%l1]; mad.lo.u32 %r5,%r5,3,%r6;
+st.global.u32 [%l0+4],%r5; ld.global.u32 %r7,[%l1]; add.u32 %r5,%r5,%r7; st.global.u32 [%l0+8],%r5;
 Y: add.u32 %r5,%r5,%r2; add.u32 %r2,%r2,1; setp.lt.u32 %p3,%r2,9; @%p3 bra A;
-X: mad.lo.u32 %r5,%r5,%r5,7; st.global.u32 [%l0],%r5; ld.global.u32 %r7,[%l1]; add.u32 %r5,%r5,%r7; st.global.u32 [%l0+12],%r5; ret; }"""
+X: mad.lo.u32 %r5,%r5,%r5,7; st.global.u32 [%l0],%r5; ld.global.u32 %r7,[%l1]; add.u32 %r5,%r5,%r7;
+st.global.u32 [%l0+12],%r5; ret; }"""
 
 
 @pytest.mark.oracle

@@ -35,8 +35,10 @@ st.global.f64 [%rd1+64], %d1;
 ret; }}
 """
 CASES: list[tuple[str, dict[str, AttrValue]]] = [
-    ("-dlcm=ca", {"def-load-cache": "ca"}), ("-dlcm=cg", {"def-load-cache": "cg"}), ("-dlcm=cs", {"def-load-cache": "cs"}), ("-dlcm=cv", {"def-load-cache": "cv"}),
-    ("-flcm=cg", {"force-load-cache": "cg"}), ("-dscm=cg", {"def-store-cache": "cg"}), ("-dscm=cs", {"def-store-cache": "cs"}), ("-dscm=wt", {"def-store-cache": "wt"}),
+    ("-dlcm=ca", {"def-load-cache": "ca"}), ("-dlcm=cg", {"def-load-cache": "cg"}),
+    ("-dlcm=cs", {"def-load-cache": "cs"}), ("-dlcm=cv", {"def-load-cache": "cv"}),
+    ("-flcm=cg", {"force-load-cache": "cg"}), ("-dscm=cg", {"def-store-cache": "cg"}),
+    ("-dscm=cs", {"def-store-cache": "cs"}), ("-dscm=wt", {"def-store-cache": "wt"}),
     ("-fscm=cs", {"force-store-cache": "cs"}), ("-make-errors-visible-at-exit", {"make-errors-visible-at-exit": 1}),
 ]  # fmt: skip
 

@@ -49,14 +49,17 @@ PTX = (
 }
 .visible .entry use(.param .u64 p) {
     .reg .b64 %rd<9>; .reg .b32 %r<9>; .reg .pred %q; proto: .callprototype (.param .b32 _) _ (.param .b32 _);
-    ld.param.u64 %rd1, [p]; mov.u32 %r2, %tid.x; mul.wide.u32 %rd2, %r2, 4; add.u64 %rd1, %rd1, %rd2; ld.global.u32 %r1, [%rd1];
-    and.b32 %r3, %r2, 2; mul.wide.u32 %rd3, %r3, 8; mov.u64 %rd4, table; add.u64 %rd4, %rd4, %rd3; ld.global.u64 %rd5, [%rd4];
+    ld.param.u64 %rd1, [p]; mov.u32 %r2, %tid.x; mul.wide.u32 %rd2, %r2, 4; add.u64 %rd1, %rd1, %rd2;
+    ld.global.u32 %r1, [%rd1];
+    and.b32 %r3, %r2, 2; mul.wide.u32 %rd3, %r3, 8; mov.u64 %rd4, table; add.u64 %rd4, %rd4, %rd3;
+    ld.global.u64 %rd5, [%rd4];
 """
     + f"    {CALL} ld.global.u64 %rd5, [cell]; {CALL} and.b32 %r4, %r2, 1; mul.wide.u32 %rd3, %r4, 8; mov.u64 %rd4, "
     f"fixed; add.u64 %rd4, %rd4, %rd3; ld.const.u64 %rd5, [%rd4]; {CALL}\n"
     + """    { .param .b32 a; .param .b32 b; st.param.b32 [a], %r1; call (b), twice, (a); ld.param.b32 %r1, [b]; }
     ld.global.u64 %rd6, [table+8]; setp.eq.u64 %q, %rd6, 0; selp.b32 %r5, 1000, 0, %q; add.u32 %r1, %r1, %r5;
-    ld.global.u64 %rd6, [cell]; mov.u64 %rd7, three; setp.eq.u64 %q, %rd6, %rd7; selp.b32 %r5, 70000, 0, %q; add.u32 %r1, %r1, %r5;
+    ld.global.u64 %rd6, [cell]; mov.u64 %rd7, three; setp.eq.u64 %q, %rd6, %rd7; selp.b32 %r5, 70000, 0, %q;
+    add.u32 %r1, %r1, %r5;
     st.global.u32 [%rd1], %r1; ret;
 }
 .visible .entry none(.param .u64 p) { .reg .b64 %rd<2>; ld.param.u64 %rd1, [p]; st.global.u64 [%rd1], 0; ret; }

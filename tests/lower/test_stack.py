@@ -20,7 +20,8 @@ PTX = """.version 7.8
     ld.param.u64 %rd1, [a]; ld.param.u32 %r1, [n]; ld.param.u32 %r2, [big+36]; ld.param.u64 %rd2, [last];
     cvt.u32.u64 %r5, %rd2; add.u32 %r2, %r2, %r5;
 loop:
-    ld.u32 %r3, [%rd1]; add.u32 %r2, %r2, %r3; add.u64 %rd1, %rd1, 4; sub.u32 %r1, %r1, 1; setp.ne.u32 %p, %r1, 0; @%p bra loop;
+    ld.u32 %r3, [%rd1]; add.u32 %r2, %r2, %r3; add.u64 %rd1, %rd1, 4; sub.u32 %r1, %r1, 1; setp.ne.u32 %p, %r1, 0;
+    @%p bra loop;
     st.param.b32 [r], %r2; ret;
 }
 .func (.param .b32 r) rec(.param .b32 n) {
@@ -44,15 +45,20 @@ out:
     mul.wide.u32 %rd3, %r1, 4; stacksave.u64 %rd12; alloca.u64 %rd4, %rd3, 8; cvta.local.u64 %rd5, %rd4;
     mov.u64 %rd6, %rd5; mov.u32 %r4, %r1;
 fill:
-    mad.lo.u32 %r5, %r4, 11, %r2; st.u32 [%rd6], %r5; add.u64 %rd6, %rd6, 4; sub.u32 %r4, %r4, 1; setp.ne.u32 %p, %r4, 0; @%p bra fill;
+    mad.lo.u32 %r5, %r4, 11, %r2; st.u32 [%rd6], %r5; add.u64 %rd6, %rd6, 4; sub.u32 %r4, %r4, 1;
+    setp.ne.u32 %p, %r4, 0; @%p bra fill;
     { .param .b64 a; .param .b32 b; .param .align 8 .b8 c[40]; .param .b64 d; .param .b32 r;
-      st.param.b64 [a], %rd5; st.param.b32 [b], %r1; st.param.b32 [c+36], %r2; st.param.b64 [d], %rd3; call (r), sum, (a, b, c, d); ld.param.b32 %r6, [r]; }
+      st.param.b64 [a], %rd5; st.param.b32 [b], %r1; st.param.b32 [c+36], %r2; st.param.b64 [d], %rd3;
+      call (r), sum, (a, b, c, d); ld.param.b32 %r6, [r]; }
     alloca.u64 %rd7, %rd3, 32; cvta.local.u64 %rd8, %rd7; st.u32 [%rd8], %r6;
     { .param .b32 a; .param .b32 b; st.param.b32 [a], %r1; call (b), rec, (a); ld.param.b32 %r7, [b]; }
-    div.u32 %r8, %r7, %r1; .reg .f32 %f<4>; cvt.rn.f32.u32 %f1, %r7; cvt.rn.f32.u32 %f2, %r1; div.rn.f32 %f3, %f1, %f2; mov.b32 %r11, %f3;
+    div.u32 %r8, %r7, %r1; .reg .f32 %f<4>; cvt.rn.f32.u32 %f1, %r7; cvt.rn.f32.u32 %f2, %r1;
+    div.rn.f32 %f3, %f1, %f2; mov.b32 %r11, %f3;
     ld.u32 %r12, [%rd8]; ld.u32 %r13, [%rd5]; ld.local.u32 %r14, [%rd2+4];
-    stackrestore.u64 %rd12; alloca.u64 %rd13, 16, 8; and.b64 %rd14, %rd13, 7; cvt.u32.u64 %r15, %rd14; st.local.u32 [%rd13], %r12;
-    xor.b32 %r20, %r8, %r11; add.u32 %r20, %r20, %r12; add.u32 %r20, %r20, %r13; add.u32 %r20, %r20, %r14; add.u32 %r20, %r20, %r15;
+    stackrestore.u64 %rd12; alloca.u64 %rd13, 16, 8; and.b64 %rd14, %rd13, 7; cvt.u32.u64 %r15, %rd14;
+    st.local.u32 [%rd13], %r12;
+    xor.b32 %r20, %r8, %r11; add.u32 %r20, %r20, %r12; add.u32 %r20, %r20, %r13; add.u32 %r20, %r20, %r14;
+    add.u32 %r20, %r20, %r15;
     mul.wide.u32 %rd9, %r2, 4; add.u64 %rd10, %rd1, %rd9; st.global.u32 [%rd10], %r20;
     ret;
 }

@@ -93,8 +93,10 @@ cp.async.mbarrier.arrive.noinc.shared.b64 [%r1];
 isspacep.shared::cluster %p1,%rd1;
 """
 CASES = [
-    ("100a", "loads", LOADS), ("100a", "copies", COPIES), ("100a", "products", PRODUCTS), ("100a", "collectors", COLLECTORS),
-    ("100a", "pairs", PAIRS), ("110a", "integers", INTEGERS), ("103a", "extremes", EXTREMES), ("120a", "launch", LAUNCH), ("90a", "remote", REMOTE), ("100a", "launch", LAUNCH),
+    ("100a", "loads", LOADS), ("100a", "copies", COPIES), ("100a", "products", PRODUCTS),
+    ("100a", "collectors", COLLECTORS),
+    ("100a", "pairs", PAIRS), ("110a", "integers", INTEGERS), ("103a", "extremes", EXTREMES),
+    ("120a", "launch", LAUNCH), ("90a", "remote", REMOTE), ("100a", "launch", LAUNCH),
 ]  # fmt: skip
 
 

@@ -73,8 +73,10 @@ def test_surface_address() -> None:
 @pytest.mark.parametrize(("sm", "options", "want"), [
     ("75", "", (("texture", "tex0", 0x170), ("surface", "surf0", 0x174))),
     ("90", "", (("texture", "tex0", 0x220), ("surface", "surf0", 0x224))),
-    ("80", ", texmode_independent", (("texture", "tex0", 0x170), ("sampler", "samp0", 0x170), ("surface", "surf0", 0x174))),
-    ("120", ", texmode_independent", (("texture", "tex0", 0x390), ("sampler", "samp0", 0x394), ("surface", "surf0", 0x398))),
+    ("80", ", texmode_independent", (("texture", "tex0", 0x170), ("sampler", "samp0", 0x170), ("surface", "surf0",
+        0x174))),
+    ("120", ", texmode_independent", (("texture", "tex0", 0x390), ("sampler", "samp0", 0x394), ("surface", "surf0",
+        0x398))),
 ])  # fmt: skip
 def test_header_words(sm: str, options: str, want: tuple[object, ...]) -> None:
     """Names have words behind the parameters, each one once."""
@@ -88,8 +90,10 @@ def test_header_words(sm: str, options: str, want: tuple[object, ...]) -> None:
 
 
 @pytest.mark.parametrize(("sm", "body", "words"), [
-    ("80", "tex.grad.3d.v4.f32.f32 {%f0,%f1,%f2,%f3}, [%h0, {%f4,%f5,%f6,%f6}], {%f7,%f8,%f9,%f9}, {%f7,%f8,%f9,%f9};", "derivatives of 3d"),
-    ("90", "tex.grad.3d.v4.f32.f32 {%f0,%f1,%f2,%f3}, [tex0, {%f4,%f5,%f6,%f6}], {%f7,%f8,%f9,%f9}, {%f7,%f8,%f9,%f9};", "by its name"),
+    ("80", "tex.grad.3d.v4.f32.f32 {%f0,%f1,%f2,%f3}, [%h0, {%f4,%f5,%f6,%f6}], {%f7,%f8,%f9,%f9}, {%f7,%f8,%f9,%f9};",
+        "derivatives of 3d"),
+    ("90", "tex.grad.3d.v4.f32.f32 {%f0,%f1,%f2,%f3}, [tex0, {%f4,%f5,%f6,%f6}], {%f7,%f8,%f9,%f9}, {%f7,%f8,%f9,%f9};",
+        "by its name"),
 ])  # fmt: skip
 def test_refused_by_name(sm: str, body: str, words: str) -> None:
     with pytest.raises(CompileError, match=words) as caught:

@@ -185,7 +185,8 @@ def kernel(case: Case, name: str) -> str:
     logic, sat = (case.mod, "") if case.at == "b1" else ("", case.mod)
     types = f"{case.dt}.{case.ct}" if case.at == "f16" else f"{case.dt}.{case.at}.{case.at}.{case.ct}"
     lines.append(
-        f" wmma.mma{logic}.{head}.{case.la}.{case.lb}.{case.shape}{sat if case.at == 'f64' else ''}.{types}{sat if case.at != 'f64' else ''} {vec('z', nd)}, {vec('x', na)}, {vec('y', nb)}, {vec('u', nc)};"
+        f" wmma.mma{logic}.{head}.{case.la}.{case.lb}.{case.shape}{sat if case.at == 'f64' else ''}"
+        f".{types}{sat if case.at != 'f64' else ''} {vec('z', nd)}, {vec('x', na)}, {vec('y', nb)}, {vec('u', nc)};"
     )
     lines.append(
         f" wmma.store.d.{head}.{case.ld}.{case.shape}{dot}.{case.dt} [{at['d']}], {vec('z', nd)}{stride('d')};"

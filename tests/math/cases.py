@@ -161,13 +161,15 @@ def selection_cases() -> Iterator[Case]:
         f = FORMATS[t]
         for dt, true in ((t, f.bias << (f.p - 1)), ("u16", 0xFFFF), ("s32", 0xFFFFFFFF)):
             yield Case(
-                f"set.gt.{dt}.{t} $d, $0, $1", dt, (t, t), lambda a, b, f=f, true=true: true if compare(f, "gt", False, a, b) else 0,
+                f"set.gt.{dt}.{t} $d, $0, $1", dt, (t, t), lambda a, b, f=f,
+                true=true: true if compare(f, "gt", False, a, b) else 0,
                 90 if t == "bf16" else 75,
             )  # fmt: skip
 
 
 TESTP: dict[str, Callable[[Format, int], bool]] = {
-    "finite": lambda f, m: m < f.inf, "infinite": lambda f, m: m == f.inf, "number": lambda f, m: m <= f.inf, "notanumber": lambda f, m: m > f.inf,
+    "finite": lambda f, m: m < f.inf, "infinite": lambda f, m: m == f.inf, "number": lambda f, m: m <= f.inf,
+    "notanumber": lambda f, m: m > f.inf,
     "subnormal": lambda f, m: 0 < m < 1 << (f.p - 1), "normal": lambda f, m: m == 0 or 1 << (f.p - 1) <= m < f.inf,
 }  # fmt: skip
 
@@ -351,7 +353,8 @@ def half_cases() -> Iterator[Case]:
     """ex2 and tanh of the half types; bounds of the PTX manual."""
     rows: list[tuple[str, str, Callable[[float], float], float, float, int]] = [
         ("ex2.approx.f16", "f16", exp2, 2.0**-9.9, 0.0, 75), ("ex2.approx.ftz.bf16", "bf16", exp2, 2.0**-7, 0.0, 90),
-        ("tanh.approx.f16", "f16", math.tanh, 0.0, 2.0**-10.987, 75), ("tanh.approx.bf16", "bf16", math.tanh, 0.0, 2.0**-8, 90),
+        ("tanh.approx.f16", "f16", math.tanh, 0.0, 2.0**-10.987, 75),
+        ("tanh.approx.bf16", "bf16", math.tanh, 0.0, 2.0**-8, 90),
     ]  # fmt: skip
     for op, t, fn, rel, abs_, sm in rows:
         ref = half_function(t, fn, rel, abs_, "ftz" in op)
@@ -476,6 +479,7 @@ def guarded_cases() -> Iterator[Case]:
 _PLAIN = (arithmetic_cases, selection_cases, conversion_cases, ieee_cases, approximate_cases, half_cases)
 
 GROUPS: dict[str, Callable[[], Iterator[Case]]] = {
-    "arithmetic": arithmetic_cases, "selection": selection_cases, "conversion": conversion_cases, "ieee": ieee_cases, "approximate": approximate_cases,
+    "arithmetic": arithmetic_cases, "selection": selection_cases, "conversion": conversion_cases, "ieee": ieee_cases,
+    "approximate": approximate_cases,
     "half": half_cases, "operands": operand_cases, "guards": guarded_cases,
 }  # fmt: skip

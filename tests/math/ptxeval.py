@@ -255,7 +255,8 @@ class Machine:
                 y = v[1].view(np.float64)
                 return (x * y if kind == "mul" else x + y if kind == "add" else x - y).view(U64)
             terms: dict[str, Callable[..., tuple[int, int, int]]] = {
-                "add": lambda a, b: (a, ONE, b), "sub": lambda a, b: (a, ONE, b ^ F64.sign), "mul": lambda a, b: (a, b, (a ^ b) & F64.sign), "fma": lambda a, b, c: (a, b, c),
+                "add": lambda a, b: (a, ONE, b), "sub": lambda a, b: (a, ONE, b ^ F64.sign), "mul": lambda a,
+                b: (a, b, (a ^ b) & F64.sign), "fma": lambda a, b, c: (a, b, c),
             }  # fmt: skip
             got = [fma(F64, *terms[kind](*ops), mode) for ops in zip(*(o.tolist() for o in v), strict=True)]
             return np.array([F64.nan if g is None else g for g in got], U64)

@@ -15,7 +15,8 @@ from . import exact
 from .exact import BF16, F16, F32, F64, Format
 
 FORMATS = {"f16": F16, "bf16": BF16, "f32": F32, "f64": F64}
-BITS = {"f16": 16, "bf16": 16, "f32": 32, "f64": 64, "f16x2": 32, "bf16x2": 32, "b32": 32, "b16": 16, "b64": 64, "tf32": 32,
+BITS = {"f16": 16, "bf16": 16, "f32": 32, "f64": 64, "f16x2": 32, "bf16x2": 32, "b32": 32, "b16": 16, "b64": 64,
+    "tf32": 32,
         **{f"{k}{n}": n for k in "us" for n in (8, 16, 32, 64)}}  # fmt: skip
 
 

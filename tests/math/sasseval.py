@@ -247,6 +247,7 @@ class Evaluator:
 STEP: dict[str, Callable[[Evaluator, Inst], None]] = {
     **dict.fromkeys(("FFMA", "FMUL", "FADD", "DFMA", "DMUL", "DADD"), Evaluator.arith),
     **dict.fromkeys(("ISETP", "FSETP", "DSETP"), Evaluator.compare),
-    "MUFU": Evaluator.mufu, "FCHK": Evaluator.fchk, "COPY": Evaluator.copy, "SEL": Evaluator.select, "IADD3": Evaluator.iadd3,
+    "MUFU": Evaluator.mufu, "FCHK": Evaluator.fchk, "COPY": Evaluator.copy, "SEL": Evaluator.select,
+    "IADD3": Evaluator.iadd3,
     "LEA": Evaluator.lea, "LOP3": Evaluator.lop3,
 }  # fmt: skip

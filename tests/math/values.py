@@ -18,7 +18,8 @@ def specials(f: Format) -> list[int]:
     top = (1 << (f.p - 1)) - 1
     pos = [
         0, 1, 2, 3, top >> 1, top - 1, top, top + 1, top + 2, 2 * (top + 1), 2 * (top + 1) - 1, 3 * (top + 1),
-        one, one + 1, one - 1, one + top, one + top - 1, one + (1 << (f.p - 1)), one - (1 << (f.p - 1)), one + (1 << (f.p - 2)),
+        one, one + 1, one - 1, one + top, one + top - 1, one + (1 << (f.p - 1)), one - (1 << (f.p - 1)),
+        one + (1 << (f.p - 2)),
         f.inf, f.inf - 1, f.inf - 2, f.inf - top - 1, f.inf + 1, f.inf + (1 << (f.p - 2)), f.sign - 1,
     ]  # fmt: skip
     pos += [e << (f.p - 1) for e in (1, 2, f.p, f.bias - f.p, f.bias + f.p, 2 * f.bias - 1)]

@@ -20,7 +20,8 @@ _TEXT = """
 .address_size 64
 .visible .entry k(.param .u64 p) {{
     .reg .b32 %r<3>; .reg .b64 %rd<3>; ld.param.u64 %rd1, [p]; ld.global.u32 %r1, [%rd1]; st.global.u32 [%rd1+8], %r1;
-    fence.acq_rel.gpu; ld.global.u32 %r2, [%rd1+4]; st.global.u32 [%rd1+12], %r2; membar.sys; st.global.u32 [%rd1+20], %r2; ret; }}
+    fence.acq_rel.gpu; ld.global.u32 %r2, [%rd1+4]; st.global.u32 [%rd1+12], %r2; membar.sys;
+    st.global.u32 [%rd1+20], %r2; ret; }}
 """
 _STEPS = ("MEMBAR", "ERRBAR", "CGAERRBAR", "CCTL")
 

@@ -169,9 +169,11 @@ def test_a_loop_waits_for_nothing_that_its_last_iteration_waited_for() -> None:
 .address_size 64
 .visible .entry k(.param .u64 x, .param .u64 y, .param .f32 a, .param .u32 n)
 { .reg .b64 %x, %y, %o, %p, %q; .reg .f32 %a, %f, %g; .reg .b32 %n, %i, %s, %t; .reg .pred %c;
-ld.param.u64 %x, [x]; ld.param.u64 %y, [y]; ld.param.f32 %a, [a]; ld.param.u32 %n, [n]; mov.u32 %i, %ctaid.x; mov.u32 %t, %ntid.x; mov.u32 %s, %tid.x;
+ld.param.u64 %x, [x]; ld.param.u64 %y, [y]; ld.param.f32 %a, [a]; ld.param.u32 %n, [n]; mov.u32 %i, %ctaid.x;
+mov.u32 %t, %ntid.x; mov.u32 %s, %tid.x;
 mad.lo.s32 %i, %i, %t, %s; setp.ge.s32 %c, %i, %n; @%c ret; mov.u32 %s, %nctaid.x; mul.lo.s32 %s, %s, %t;
-LOOP: mul.wide.s32 %o, %i, 4; add.s64 %p, %x, %o; add.s64 %q, %y, %o; ld.global.f32 %f, [%p]; ld.global.f32 %g, [%q]; fma.rn.f32 %f, %f, %a, %g; st.global.f32 [%q], %f;
+LOOP: mul.wide.s32 %o, %i, 4; add.s64 %p, %x, %o; add.s64 %q, %y, %o; ld.global.f32 %f, [%p]; ld.global.f32 %g, [%q];
+fma.rn.f32 %f, %f, %a, %g; st.global.f32 [%q], %f;
 add.s32 %i, %i, %s; setp.lt.s32 %c, %i, %n; @%c bra LOOP; ret; }
 """
     (section,) = read_cubin(compile_ptx(text, "sm_120")).sections

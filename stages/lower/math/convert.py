@@ -277,8 +277,10 @@ def to_tf32(b: Builder, inst: PtxInst) -> None:
 
 # Packed destinations: PTX type -> (SASS name, first SM, first SM of the form from f32).
 _PACKED: Final = {
-    "f16x2": ("F16", "bf16-conversions"), "bf16x2": ("BF16", "bf16-conversions"), "e4m3x2": ("E4M3", "eight-bit-float-conversions"), "e5m2x2": ("E5M2", "eight-bit-float-conversions"),
-    "e2m3x2": ("E2M3", "narrow-float-conversions"), "e3m2x2": ("E3M2", "narrow-float-conversions"), "e2m1x2": ("E2M1", "narrow-float-conversions"), "ue8m0x2": ("E8", "narrow-float-conversions"),
+    "f16x2": ("F16", "bf16-conversions"), "bf16x2": ("BF16", "bf16-conversions"),
+    "e4m3x2": ("E4M3", "eight-bit-float-conversions"), "e5m2x2": ("E5M2", "eight-bit-float-conversions"),
+    "e2m3x2": ("E2M3", "narrow-float-conversions"), "e3m2x2": ("E3M2", "narrow-float-conversions"),
+    "e2m1x2": ("E2M1", "narrow-float-conversions"), "ue8m0x2": ("E8", "narrow-float-conversions"),
 }  # fmt: skip
 _NARROW_BITS: Final = {"e4m3x2": 16, "e5m2x2": 16, "e2m3x2": 16, "e3m2x2": 16, "e2m1x2": 8, "ue8m0x2": 16}
 
@@ -341,7 +343,8 @@ RULES: dict[str, Rule] = {
     **{f"cvt.{i}.{f}": float_to_int for f in _FLOATS for i in INTS},
     **{f"cvt.{t}.{t}": same_type for t in _FLOATS},
     "cvt.f16.f32": with_sat(narrow_f32), "cvt.bf16.f32": with_sat(narrow_f32),
-    **{f"cvt.{d}.{s}": with_sat(narrow) for d, s in (("f16", "f64"), ("bf16", "f64"), ("f16", "bf16"), ("bf16", "f16"))},
+    **{f"cvt.{d}.{s}": with_sat(narrow) for d, s in (("f16", "f64"), ("bf16", "f64"), ("f16", "bf16"), ("bf16",
+        "f16"))},
     "cvt.f32.f64": with_sat(f64_to_f32), "cvt.f32.f16": with_sat(half_to_f32), "cvt.f32.bf16": with_sat(half_to_f32),
     **{f"cvt.f64.{s}": with_sat(to_f64) for s in ("f16", "bf16", "f32")},
     "cvt.tf32.f32": to_tf32,

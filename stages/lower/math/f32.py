@@ -347,5 +347,6 @@ RULES: dict[str, Rule] = {
     "rsqrt.f32": tiny_scaled("RSQ", "FMUL", TWO_12), "lg2.f32": tiny_scaled("LG2", "FADD", MINUS_24),
     "ex2.f32": ex2, "sin.f32": sincos, "cos.f32": sincos, "tanh.f32": mufu("TANH"),
     **{f"set.{d}.f32": set_f32 for d in ("f32", "u32", "s32", "b32", "f16", "bf16", "u16", "s16")},
-    **{f"set.{d}.{s}": set_from_int for d in ("f32", "f16", "bf16") for s in ("b16", "u16", "s16", "b32", "u32", "s32", "b64", "u64", "s64")},
+    **{f"set.{d}.{s}": set_from_int for d in ("f32", "f16", "bf16") for s in ("b16", "u16", "s16", "b32", "u32", "s32",
+        "b64", "u64", "s64")},
 }  # fmt: skip

@@ -200,7 +200,8 @@ RULES: dict[str, Rule] = {
         f"{op}.{t}": rule
         for t in HALF_TYPES
         for op, rule in {
-            "add": add, "sub": add, "mul": mul, "fma": fma, "neg": neg, "abs": neg, "min": minmax, "max": minmax, "setp": setp,
+            "add": add, "sub": add, "mul": mul, "fma": fma, "neg": neg, "abs": neg, "min": minmax, "max": minmax,
+            "setp": setp,
             "ex2": mufu_half("EX2"), "tanh": mufu_half("TANH"),
         }.items()
     },

@@ -241,7 +241,8 @@ def _pending(b: Builder, inst: PtxInst) -> None:
 
 
 _OPS: dict[str, Rule] = {
-    "init": _init, "inval": _inval, "arrive": _arrive, "arrive_drop": _arrive, "expect_tx": _tx, "complete_tx": _tx, "test_wait": _wait,
+    "init": _init, "inval": _inval, "arrive": _arrive, "arrive_drop": _arrive, "expect_tx": _tx, "complete_tx": _tx,
+    "test_wait": _wait,
     "try_wait": _wait, "pending_count": _pending,
 }  # fmt: skip
 

@@ -21,7 +21,8 @@ from stages.lower.spaces import from_generic
 
 # (operation, type) -> SASS modifiers in global memory.
 _GLOBAL: dict[tuple[str, str], str] = {
-    ("add", "u32"): "ADD", ("add", "s32"): "ADD", ("add", "u64"): "ADD.64", ("add", "f32"): "ADD.F32.FTZ.RN", ("add", "f64"): "ADD.F64.RN",
+    ("add", "u32"): "ADD", ("add", "s32"): "ADD", ("add", "u64"): "ADD.64", ("add", "f32"): "ADD.F32.FTZ.RN",
+    ("add", "f64"): "ADD.F64.RN",
     ("add", "f16x2"): "ADD.F16x2.RN", ("add", "bf16x2"): "ADD.BF16x2.RN",
     ("min", "u32"): "MIN", ("min", "s32"): "MIN.S32", ("min", "u64"): "MIN.64", ("min", "s64"): "MIN.S64",
     ("max", "u32"): "MAX", ("max", "s32"): "MAX.S32", ("max", "u64"): "MAX.64", ("max", "s64"): "MAX.S64",

@@ -388,7 +388,9 @@ def fns(b: Builder, inst: PtxInst) -> None:
 RULES: dict[str, Rule] = {
     "fns": fns,
     **{op: bitwise for op in _LUT},
-    "not": not_, "cnot": cnot, "lop3": lop3, "shl": shl, "shr": shr, "shf": shf, "bfe": bfe, "bfi": bfi, "szext": szext, "bmsk": bmsk,
-    "prmt": prmt, "popc": popc, "clz": clz, "bfind": bfind, "brev": brev, "setp": setp, "set": set_, "selp": selp, "slct": slct,
+    "not": not_, "cnot": cnot, "lop3": lop3, "shl": shl, "shr": shr, "shf": shf, "bfe": bfe, "bfi": bfi, "szext": szext,
+    "bmsk": bmsk,
+    "prmt": prmt, "popc": popc, "clz": clz, "bfind": bfind, "brev": brev, "setp": setp, "set": set_, "selp": selp,
+    "slct": slct,
     "dp4a": dp, "dp2a": dp,
 }  # fmt: skip

@@ -33,7 +33,8 @@ REDUCTIONS: Final = {
     "xor": "XOR",
 }
 _TYPES = {
-    "u32": "", "b32": "", "s32": ".S32", "u64": ".U64", "b64": ".U64", "s64": ".S64", "f16": ".F16.RN", "bf16": ".BF16.RN", "f32": ".F32.FTZ.RN", "f64": ".F64.RN",
+    "u32": "", "b32": "", "s32": ".S32", "u64": ".U64", "b64": ".U64", "s64": ".S64", "f16": ".F16.RN",
+    "bf16": ".BF16.RN", "f32": ".F32.FTZ.RN", "f64": ".F64.RN",
 }  # fmt: skip
 
 # --------------------------------------------------------------------------- operands
@@ -217,7 +218,8 @@ def _hint(policy: Reg | None) -> Val:
 
 
 _FORMS: Final[dict[tuple[str, ...], str]] = {
-    ("shared::cluster", "global"): "S.G", ("shared::cta", "global"): "S.G", ("global", "shared::cta"): "G.S", ("shared::cluster", "shared::cta"): "S.S",
+    ("shared::cluster", "global"): "S.G", ("shared::cta", "global"): "S.G", ("global", "shared::cta"): "G.S",
+    ("shared::cluster", "shared::cta"): "S.S",
 }  # fmt: skip
 
 
@@ -313,7 +315,8 @@ def _prefetch(b: Builder, inst: PtxInst) -> None:
 # --------------------------------------------------------------------------- copies by a map
 
 _LOAD_MODES: Final = {
-    "tile": "", "im2col": ".IM2COL", "im2col::w": ".W", "im2col::w::128": ".W128", "tile::gather4": ".GATHER4", "tile::scatter4": ".SCATTER4",
+    "tile": "", "im2col": ".IM2COL", "im2col::w": ".W", "im2col::w::128": ".W128", "tile::gather4": ".GATHER4",
+    "tile::scatter4": ".SCATTER4",
     "im2col_no_offs": ".IM2COL",
 }  # fmt: skip
 

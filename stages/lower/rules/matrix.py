@@ -23,7 +23,8 @@ _COUNT = {"x1": 1, "x2": 2, "x4": 4}
 #: (shape, type in memory) -> SASS names of format and shape, registers for x1.
 _TILES = {
     ("m8n16", "b6x16_p32"): ("U6x16P32TO8.M816", 1), ("m8n16", "b4x16_p64"): ("U4x16P64TO8.M816", 1),
-    ("m16n16", "b6x16_p32"): ("U6x16P32TO8.MT1616", 2), ("m16n16", "b4x16_p64"): ("U4x16P64TO8.MT1616", 2), ("m16n16", ""): ("8.MT1616", 2),
+    ("m16n16", "b6x16_p32"): ("U6x16P32TO8.MT1616", 2), ("m16n16", "b4x16_p64"): ("U4x16P64TO8.MT1616", 2),
+    ("m16n16", ""): ("8.MT1616", 2),
     ("m16n8", ""): ("8.MT168", 1),
 }  # fmt: skip
 
@@ -141,7 +142,8 @@ def dense(b: Builder, inst: PtxInst) -> None:
 # rows and columns.
 
 _PLANE_SHAPE = {
-    "m8n8k16": "m8n8k16", "m8n8k32": "m8n8k16", "m16n8k32": "m16n8k16", "m16n8k64": "m16n8k32", "m8n8k128": "m8n8k16", "m16n8k128": "m16n8k16",
+    "m8n8k16": "m8n8k16", "m8n8k32": "m8n8k16", "m16n8k32": "m16n8k16", "m16n8k64": "m16n8k32", "m8n8k128": "m8n8k16",
+    "m16n8k128": "m16n8k16",
     "m16n8k256": "m16n8k32",
 }  # fmt: skip
 

@@ -594,6 +594,7 @@ def istypep(b: Builder, inst: PtxInst) -> None:
 
 RULES: dict[str, Rule] = {
     "istypep": istypep,
-    "ld": ld, "ldu": ld, "st": st, "prefetch": prefetch, "prefetchu": prefetch, "discard": discard, "applypriority": discard,
+    "ld": ld, "ldu": ld, "st": st, "prefetch": prefetch, "prefetchu": prefetch, "discard": discard,
+    "applypriority": discard,
     "mov": mov, "cvta": cvta, "isspacep": isspacep, "cvt": cvt,
 }  # fmt: skip

@@ -34,7 +34,8 @@ _SPARSE_INT: Final = {
 }  # fmt: skip
 #: Eight-bit floats by shape and sparsity.
 _EIGHT: Final = {
-    ("m16n8k16", False): ("QMMA.16816", 2, 1), ("m16n8k32", False): ("QMMA.16832", 4, 2), ("m16n8k64", True): ("QMMA.SP.16864", 4, 4),
+    ("m16n8k16", False): ("QMMA.16816", 2, 1), ("m16n8k32", False): ("QMMA.16832", 4, 2),
+    ("m16n8k64", True): ("QMMA.SP.16864", 4, 4),
 }  # fmt: skip
 #: Scaled factors by shape and sparsity.
 _SCALED: Final = {

@@ -73,14 +73,22 @@ _TCGEN05 = (
 
 MODIFIERS: Final[dict[str, frozenset[str]]] = {
     **{op: _s("sat cc") for op in ("add", "sub", "addc", "subc")},
-    "mul": _WIDTH, "mad": _WIDTH | _s("sat cc"), "madc": _WIDTH | _s("cc"), "mul24": _s("lo hi"), "mad24": _s("lo hi sat"),
-    "min": _s("relu"), "max": _s("relu"), "lop3": _s("and or"), "shf": _s("l r") | _CLAMP, "szext": _CLAMP, "bmsk": _CLAMP,
-    "prmt": _s("f4e b4e rc8 ecl ecr rc16"), "bfind": _s("shiftamt"), "setp": _COMPARE, "set": _COMPARE, "slct": _s("ftz"), "dp2a": _s("lo hi"),
-    "ld": _SPACES | _SCOPES | _VECTOR | _L1 | _L2_FETCH | _L2_EVICT | _HINT | _s("weak relaxed acquire volatile mmio nc ca cg cs lu cv"),
+    "mul": _WIDTH, "mad": _WIDTH | _s("sat cc"), "madc": _WIDTH | _s("cc"), "mul24": _s("lo hi"),
+    "mad24": _s("lo hi sat"),
+    "min": _s("relu"), "max": _s("relu"), "lop3": _s("and or"), "shf": _s("l r") | _CLAMP, "szext": _CLAMP,
+    "bmsk": _CLAMP,
+    "prmt": _s("f4e b4e rc8 ecl ecr rc16"), "bfind": _s("shiftamt"), "setp": _COMPARE, "set": _COMPARE,
+    "slct": _s("ftz"), "dp2a": _s("lo hi"),
+    "ld": _SPACES | _SCOPES | _VECTOR | _L1 | _L2_FETCH | _L2_EVICT | _HINT
+        | _s("weak relaxed acquire volatile mmio nc ca cg cs lu cv"),
     "ldu": _s("global v2 v4"),
-    "st": _SPACES | _SCOPES | _VECTOR | _L1 | _L2_EVICT | _HINT | _s("async mbarrier::complete_tx::bytes weak relaxed release volatile mmio wb cg cs wt bulk"),
-    "istypep": _s("samplerref texref surfref"), "prefetch": _s("local global L1 L2 L2::evict_last L2::evict_normal tensormap param const"), "prefetchu": _s("L1"), "discard": _s("global L2"),
-    "applypriority": _s("global L2::evict_normal"), "mov": _s("v2 v4"), "cvta": _SPACES | _s("to"), "isspacep": _SPACES, "cvt": _s("sat pack"),
+    "st": _SPACES | _SCOPES | _VECTOR | _L1 | _L2_EVICT | _HINT
+        | _s("async mbarrier::complete_tx::bytes weak relaxed release volatile mmio wb cg cs wt bulk"),
+    "istypep": _s("samplerref texref surfref"),
+    "prefetch": _s("local global L1 L2 L2::evict_last L2::evict_normal tensormap param const"), "prefetchu": _s("L1"),
+    "discard": _s("global L2"),
+    "applypriority": _s("global L2::evict_normal"), "mov": _s("v2 v4"), "cvta": _SPACES | _s("to"), "isspacep": _SPACES,
+    "cvt": _s("sat pack"),
     "atom": _ATOMIC | _VECTOR, "red": _ATOMIC | _VECTOR | _s("async mbarrier::complete_tx::bytes mmio"),
     "clusterlaunchcontrol": _s("try_cancel async query_cancel is_canceled get_first_ctaid get_first_ctaid::x "
         "get_first_ctaid::y get_first_ctaid::z v4")
@@ -93,11 +101,13 @@ MODIFIERS: Final[dict[str, frozenset[str]]] = {
     | _s("sync_restrict::shared::cluster sync_restrict::shared::cta tensormap::generic async::generic alias"),
     "shfl": _s("sync up down bfly idx"), "vote": _s("sync any all uni ballot"), "match": _s("sync any all"),
     "redux": _s("abs NaN sync add min max and or xor"), "elect": _s("sync"),
-    "cp": _s("mbarrier arrive noinc async ca cg shared shared::cta global commit_group wait_group wait_all") | _L2_FETCH | _HINT | _BULK,
+    "cp": _s("mbarrier arrive noinc async ca cg shared shared::cta global commit_group wait_group wait_all")
+        | _L2_FETCH | _HINT | _BULK,
     "tensormap": _s("replace tile global_address rank box_dim global_dim global_stride element_stride elemtype "
         "interleave_layout swizzle_mode fill_mode")
     | _s("swizzle_atomicity global shared::cta b1024 cp_fenceproxy tensormap::generic release sync aligned") | _SCOPES,
-    "multimem": _s("ld_reduce st red weak relaxed acquire release global add min max and or xor acc::f16 acc::f32") | _SCOPES | _VECTOR,
+    "multimem": _s("ld_reduce st red weak relaxed acquire release global add min max and or xor acc::f16 acc::f32")
+        | _SCOPES | _VECTOR,
     "setmaxnreg": _s("inc dec sync aligned"),
     "wgmma": _s("fence mma_async commit_group wait_group sync aligned sp satfinite and popc") | _WGMMA_SHAPES,
     "griddepcontrol": _s("wait launch_dependents"), "pmevent": _s("mask"),
@@ -108,14 +118,18 @@ MODIFIERS: Final[dict[str, frozenset[str]]] = {
         "rm rp")
     | _s("m16n16k16 m8n32k16 m32n8k16 m16n16k8 m8n8k4 m8n8k32 m8n8k128"),
     "tex": _TEXTURE | _s("base level grad"), "tld4": _TEXTURE | _s("r g b a"), "txq": _QUERY, "suq": _QUERY,
-    "suld": _SURFACE | _s("b ca cg cs cv"), "sust": _SURFACE | _s("b p wb cg cs wt"), "sured": _SURFACE | _s("b p add min max and or"),
-    "movmatrix": _s("sync aligned m8n8 trans"), "mma": _MMA_SHAPES | _s("sync aligned row col satfinite xor and popc rn rz rm rp sp sp::ordered_metadata block_scale scale_vec::1X "
+    "suld": _SURFACE | _s("b ca cg cs cv"), "sust": _SURFACE | _s("b p wb cg cs wt"),
+    "sured": _SURFACE | _s("b p add min max and or"),
+    "movmatrix": _s("sync aligned m8n8 trans"),
+    "mma": _MMA_SHAPES | _s("sync aligned row col satfinite xor and popc rn rz rm rp sp sp::ordered_metadata "
+        "block_scale scale_vec::1X "
         "scale_vec::2X scale_vec::4X")
     | _s("kind::f8f6f4 kind::mxf8f6f4 kind::mxf4 kind::mxf4nvf4"),
     "mbarrier": _s("init inval arrive arrive_drop expect_tx complete_tx test_wait try_wait pending_count parity "
         "noComplete shared shared::cta")
     | _s("relaxed acquire release shared::cluster") | _SCOPES,
-    **{op + n: _s("sat add min max wrap clamp po shr7 shr15 eq ne lt le gt ge") for op in ("vadd", "vsub", "vabsdiff", "vmin", "vmax", "vshl", "vshr", "vset", "vmad", "vavrg") for n in ("", "2", "4")},
+    **{op + n: _s("sat add min max wrap clamp po shr7 shr15 eq ne lt le gt ge") for op in ("vadd", "vsub", "vabsdiff",
+        "vmin", "vmax", "vshl", "vshr", "vset", "vmad", "vavrg") for n in ("", "2", "4")},
     "tcgen05": _TCGEN05, "mapa": _s("shared::cluster"), "getctarank": _s("shared::cluster"),
     "createpolicy": _s("global fractional range cvt L2 L2::evict_last L2::evict_first L2::evict_unchanged "
         "L2::evict_normal"),

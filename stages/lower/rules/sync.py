@@ -296,7 +296,8 @@ def match(b: Builder, inst: PtxInst) -> None:
 
 
 _REDUX = {
-    ("add", "u32"): ".SUM", ("add", "s32"): ".SUM.S32", ("min", "u32"): ".MIN", ("min", "s32"): ".MIN.S32", ("max", "u32"): ".MAX",
+    ("add", "u32"): ".SUM", ("add", "s32"): ".SUM.S32", ("min", "u32"): ".MIN", ("min", "s32"): ".MIN.S32",
+    ("max", "u32"): ".MAX",
     ("max", "s32"): ".MAX.S32", ("and", "b32"): "", ("or", "b32"): ".OR", ("xor", "b32"): ".XOR",
 }  # fmt: skip
 
@@ -452,6 +453,7 @@ def pmevent(b: Builder, inst: PtxInst) -> None:
 
 
 RULES: dict[str, Rule] = {
-    "bar": bar, "barrier": bar, "membar": membar, "fence": fence_rule, "shfl": shfl, "vote": vote, "activemask": activemask, "match": match,
+    "bar": bar, "barrier": bar, "membar": membar, "fence": fence_rule, "shfl": shfl, "vote": vote,
+    "activemask": activemask, "match": match,
     "redux": redux, "elect": elect, "cp": cp, "nanosleep": nanosleep, "griddepcontrol": griddep, "pmevent": pmevent,
 }  # fmt: skip

@@ -24,12 +24,14 @@ from stages.lower.rules.warpgroup import vector
 # The allocator's words in its part of reserved shared memory.
 _BARRIER, _PHASE, _COLUMNS, _FIRSTS, _CLOSED = 0x8, 0x10, 0x14, 0x18, 0x1C
 _KINDS: Final = {
-    "kind::f16": "UTCHMMA", "kind::tf32": "UTCHMMA", "kind::i8": "UTCIMMA", "kind::f8f6f4": "UTCQMMA", "kind::mxf8f6f4": "UTCQMMA",
+    "kind::f16": "UTCHMMA", "kind::tf32": "UTCHMMA", "kind::i8": "UTCIMMA", "kind::f8f6f4": "UTCQMMA",
+    "kind::mxf8f6f4": "UTCQMMA",
     "kind::mxf4": "UTCOMMA", "kind::mxf4nvf4": "UTCOMMA",
 }  # fmt: skip
 _COLLECT: Final = {"fill": "KEEP", "use": "REUSE.KEEP", "lastuse": "REUSE", "discard": ""}
 _COPIES: Final = {
-    "128x256b": "", "4x256b": ".4dp256bit", "128x128b": ".128dp128bit", "64x128b": ".2x64dp128bit", "32x128b": ".4x32dp128bit",
+    "128x256b": "", "4x256b": ".4dp256bit", "128x128b": ".128dp128bit", "64x128b": ".2x64dp128bit",
+    "32x128b": ".4x32dp128bit",
     "warpx2::02_13": "_lw02_lw13", "warpx2::01_23": "_lw01_lw23", "b6x16_p32": ".U6x16P32", "b4x16_p64": ".U4x16P64",
 }  # fmt: skip
 _SHAPES: Final = {"32x32b": "", "16x64b": ".16dp64bit", "16x128b": ".16dp128bit", "16x256b": ".16dp256bit"}
@@ -498,8 +500,10 @@ def _nothing(b: Builder, inst: PtxInst) -> None:
 
 
 _OPS: dict[str, Rule] = {
-    "mma": _mma, "cp": _cp, "shift": _shift, "commit": _commit, "ld": _ld, "st": _st, "wait::ld": _wait, "wait::st": _wait, "alloc": _alloc,
-    "dealloc": _dealloc, "relinquish_alloc_permit": _relinquish, "fence::before_thread_sync": _nothing, "fence::after_thread_sync": _nothing,
+    "mma": _mma, "cp": _cp, "shift": _shift, "commit": _commit, "ld": _ld, "st": _st, "wait::ld": _wait,
+    "wait::st": _wait, "alloc": _alloc,
+    "dealloc": _dealloc, "relinquish_alloc_permit": _relinquish, "fence::before_thread_sync": _nothing,
+    "fence::after_thread_sync": _nothing,
 }  # fmt: skip
 
 

@@ -19,7 +19,8 @@ from stages.lower.rules.integer import Val, add64, logic
 #: Field of a map: (byte offset of its word, shift, mask); an enumerated or plain value goes in as it is. Measured, the
 #: same on all targets.
 _FIELDS: Final[dict[str, tuple[int, int, int]]] = {
-    "rank": (8, 4, 0x70), "interleave_layout": (8, 11, 0x1800), "swizzle_mode": (8, 13, 0x6000), "fill_mode": (8, 15, 0x8000), "swizzle_atomicity": (8, 19, 0x380000),
+    "rank": (8, 4, 0x70), "interleave_layout": (8, 11, 0x1800), "swizzle_mode": (8, 13, 0x6000),
+    "fill_mode": (8, 15, 0x8000), "swizzle_atomicity": (8, 19, 0x380000),
     "elemtype": (8, 7, 0x780),
 }  # fmt: skip
 #: What else changes: (mask, value) of the same word. Element types 11 and 12 are 7 and 8 with a bit; those above count

@@ -37,7 +37,8 @@ Val = Reg | Imm
 
 #: PTX geometry -> SASS geometry, coordinates without array index
 GEOMETRIES = {
-    "1d": ("1D", 1), "2d": ("2D", 2), "3d": ("3D", 3), "cube": ("CUBE", 3), "a1d": ("ARRAY_1D", 1), "a2d": ("ARRAY_2D", 2), "acube": ("ARRAY_CUBE", 3),
+    "1d": ("1D", 1), "2d": ("2D", 2), "3d": ("3D", 3), "cube": ("CUBE", 3), "a1d": ("ARRAY_1D", 1),
+    "a2d": ("ARRAY_2D", 2), "acube": ("ARRAY_CUBE", 3),
     "2dms": ("2D", 2), "a2dms": ("ARRAY_2D", 2),
 }  # fmt: skip
 #: Level of a fetch in a kernel, which has no derivatives: -32.0.
@@ -366,7 +367,8 @@ def _driver_gradient(b: Builder, inst: PtxInst, geometry: str, dims: int) -> Non
     place = list(_parts(bracket.parts[-1]))
     index = [place.pop(0)] if geometry[0] == "a" else []
     elems, flag = _target(out)
-    name = f"__cuda_syscall_tex_grad_{'pred_' if isinstance(out, ptx.Pair) else ''}{geometry}_v4_{inst.types[0].removesuffix('x2')}_f32"
+    resident = "pred_" if isinstance(out, ptx.Pair) else ""
+    name = f"__cuda_syscall_tex_grad_{resident}{geometry}_v4_{inst.types[0].removesuffix('x2')}_f32"
     params, args = [], []
     for h in handles:
         base = h.base if isinstance(h, ptx.Addr) else h
