@@ -3,3 +3,10 @@
 Being in the package ``tests``, this file makes pytest put the repository's root on sys.path, whatever the working
 directory, so that ``from tests import oracle`` and ``from tests.kernels.cases import CASES`` work.
 """
+
+import os
+import sys
+
+# Tests start hundreds of processes, and each would compile every module that it imports anew: five times what it costs.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
