@@ -239,7 +239,7 @@ def test_names_that_do_not_exist_list_the_known_ones(flags: dict[str, Flags], te
         ("optimize:skip=fold!", "stage optimize has no pass 'fold!'; it has "),
         (
             "optimize:onyl=fold",
-            "stage optimize has no option 'onyl'; it has only, skip, limit, stop-after, dump-after, verify, stats",
+            "stage optimize has no option 'onyl'; it has only, skip, limit, stop-after, start-after, upto, dump-after, verify, stats",
         ),
         ("schedule:scheduler=x", "option 'scheduler' of stage schedule takes list, inorder, naive, not 'x'"),
         ("regalloc:limit=²", "'²': expected a number"),
