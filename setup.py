@@ -25,7 +25,8 @@ HOT = {
     " fuse guarded induction known licm loops order places pointers pool predicate pressure remat"
     " rotate rules simplify sink uniform unroll values vectors wide",
     "stages/optimize/ssa": "construct destruct webs",
-    "stages/regalloc": "allocate assign counts diverge finish groups moves parallel ranges slots spill warpgroup",
+    "stages/regalloc": "allocate assign coalescing divergent_ranges finish live_ranges moves operand_slots"
+    " parallel_copies register_counts spill warpgroup",
     "stages/schedule": "control list_scheduling reuse schedule_unit scoreboards zero_pairs",
     "stages/encode": "encode",
 }

@@ -1,2 +1,2 @@
-"""What several stages ask about a function: dependences, divergence, register limits, calling convention. It imports no
-stage."""
+"""Analyses that several stages use: dependences, divergence, register limits, calling convention. No stage is imported
+here."""

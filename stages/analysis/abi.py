@@ -1,9 +1,10 @@
-"""Who destroys what at a call, and in which order the functions of a unit are allocated.
+"""The calling convention: which registers a call destroys, and the order in which the functions of a unit are
+allocated.
 
-Callees inside the unit that only direct calls reach are allocated first, and their callers know exactly what they
-write: nothing needs to be saved. Recursive functions, functions whose address is taken, the function that is a unit by
-itself, and everything outside the unit keep the measured convention: R1, R2, R16-R19, R22-R31 and the upper half of
-each eight from R32 up survive a call; B6 and up survive; no P, UP or UR does.
+A callee inside the unit that only direct calls reach is allocated before its callers. The callers then know which
+registers it writes, and it saves none. Recursive functions, functions whose address is taken, the function that is a
+unit by itself, and all functions outside the unit follow the measured convention: R1, R2, R16-R19, R22-R31 and the
+upper half of each eight from R32 on are callee-saved, and so are B6 and up; P, UP and UR registers are not.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ def _address_taken(func: Function) -> set[str]:
 
 
 def plan(unit: Unit) -> tuple[list[Function], set[str]]:
-    """Functions in allocation order (callees first), and the names that keep the full convention."""
+    """The functions in allocation order (callees first), and the names of those that follow the full convention."""
     graph = call_graph(unit)
     by_name = {func.name: func for func in unit.functions}
     order: list[Function] = []

@@ -1,5 +1,5 @@
-"""How many registers a unit may use: directives, launch bounds and -maxrregcount (rules measured on 11 targets, 768 of
-768 cases)."""
+"""The number of registers that a unit may use: directives, launch bounds (which ask for an occupancy) and -maxrregcount
+(rules measured on 11 targets, 768 of 768 cases)."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from ir_format.target import ARCHMAX, ARCHMIN, REG_CEILING, REG_FLOOR, REG_RESER
 
 REGISTERS_PER_SM: Final = 65536
 # P7 and UP7 are PT and UPT. UR comes from the target record.
-# ptxas never names UR0..UR3 (measured: no occurrence in 212 cubins of sm_80, 90, 100 and 120); what they are for is
-# unknown, so we leave them.
+# ptxas never uses UR0..UR3 (measured: no occurrence in 212 cubins of sm_80, 90, 100 and 120). Their purpose is unknown,
+# so we do not use them either.
 FIRST_UR: Final = 4
-# ptxas never puts operands of warpgroup products below this register; with fewer registers it gives up (measured:
-# -maxrregcount 24 and 26 fail).
+# ptxas never puts operands of warpgroup products below this register. With fewer registers it fails (measured:
+# -maxrregcount 24 and 26).
 FIRST_PRODUCT_REG: Final = 24
 FILE_SIZES: Final = {"P": 7, "UP": 7, "B": 16}
 
@@ -30,8 +30,8 @@ def _number(value: AttrValue | None) -> int:
 
 
 def launch_bound_limit(sm: int, threads: int, min_ctas: int) -> int:
-    """Register count that lets ``min_ctas`` blocks of ``threads`` threads run on one SM; 255 when the bounds say
-    nothing."""
+    """The largest register count at which the occupancy is ``min_ctas`` blocks of ``threads`` threads on one SM; 255 if
+    the bounds say nothing."""
     if threads <= 0:
         return REG_CEILING
     warps = -(-threads // 32)
@@ -57,9 +57,9 @@ def _option(value: AttrValue | None) -> int:
 
 
 def register_limit(unit: Unit, sm: int, options: Mapping[str, AttrValue]) -> int:
-    """Largest REGCOUNT the unit may report (24..255). .maxnreg beats launch bounds, which beat -maxrregcount, also
-    where only .maxntid or .reqntid is given; with -override-directive-values the option wins (measured on sm_75, 90 and
-    120: 144 of 144 combinations)."""
+    """The largest REGCOUNT that the unit may report (24..255). .maxnreg takes precedence over launch bounds, and launch
+    bounds over -maxrregcount, also if only .maxntid or .reqntid is given. With -override-directive-values the option
+    takes precedence (measured on sm_75, 90 and 120: 144 of 144 combinations)."""
     option = _option(options.get("maxrregcount"))
     if unit.kind != "entry":
         return _option(options.get("device-function-maxrregcount")) or option or REG_CEILING

@@ -1,7 +1,6 @@
 """Machine code of a unit: every function becomes a :class:`~ir_format.model.Code` record.
 
-Functions stay apart, each from offset 0; `elf` places them one behind the other and fills the places that the
-relocations name.
+Each function starts at offset 0. `elf` lays them out one after another and applies the relocations.
 """
 
 from __future__ import annotations
@@ -37,14 +36,14 @@ if TYPE_CHECKING:
 
 WORD = 16
 
-#: Places that the driver wants listed, by mnemonic (docs/stream.md, `marks`).
+#: Places in the code that a cubin's records list, by mnemonic (docs/stream.md, `marks`).
 _MARKS = {"EXIT": "exit"}
 _WARP_WIDE = facts.exchanging()
 
 
 def encode_unit(unit: Unit, header: Header) -> Unit:
-    """Encode every function of the unit, in place. Raises CompileError with the PTX line of the instruction that has no
-    encoding."""
+    """Encode every function of the unit, in place. Raises a CompileError with the PTX line of an instruction that has
+    no encoding."""
     target = isa.target(header.target)
     unit.code = [encode_function(f, target) for f in unit.functions]
     if sm_facts(header.target).compat:
@@ -76,7 +75,7 @@ def encode_function(f: Function, target: Target) -> Code:
                 word = encode(
                     _with_return(inst, block, index, pc) if odd else inst,
                     pc,
-                    begin if inst.op != "BSSY" else _behind_meeting(f, inst, begin),
+                    begin if inst.op != "BSSY" else _reconvergence_points(f, inst, begin),
                 )
             except KeyError as error:
                 raise CompileError(
@@ -108,9 +107,9 @@ def block_offsets(f: Function) -> dict[int, int]:
     return begin
 
 
-def _behind_meeting(f: Function, inst: Inst, begin: dict[int, int]) -> dict[int, int]:
-    """Where a BSSY points to: behind the BSYNC of its barrier, with which the block that it names starts (measured: so
-    in all of ptxas's code)."""
+def _reconvergence_points(f: Function, inst: Inst, begin: dict[int, int]) -> dict[int, int]:
+    """The target of a BSSY: the instruction after the BSYNC of its convergence barrier. The block that the BSSY names
+    starts with this BSYNC (measured: so in all of ptxas's code)."""
     barrier = next((o for o in (*inst.dsts, *inst.srcs) if type(o) is Reg and o.file == "B"), None)
     named = [o.block for o in inst.srcs if type(o) is Label]
     for block in f.blocks:
@@ -122,9 +121,9 @@ def _behind_meeting(f: Function, inst: Inst, begin: dict[int, int]) -> dict[int,
 
 
 def _with_return(inst: Inst, block: Block, index: int, pc: int) -> Inst:
-    """Give an immediate about the block's next CALL its value: ``ret`` (in an object ``ret_lo`` and ``ret_hi``, halves
-    of the address) is the offset behind the call (`elf` adds the function's place), ``dist`` the bytes from the LEPC
-    before this instruction to behind the call."""
+    """Set an immediate that depends on the block's next CALL. ``ret`` is the offset after the call, to which `elf` adds
+    the function's place (in an object ``ret_lo`` and ``ret_hi``, the halves of the address). ``dist`` is the number of
+    bytes from the LEPC before this instruction to the instruction after the call."""
     k = next(
         (k for k, o in enumerate(inst.srcs) if isinstance(o, Imm) and o.fmt in ("ret", "ret_lo", "ret_hi", "dist")), -1
     )
@@ -155,7 +154,7 @@ _IMM_KINDS = {
 
 
 def _reloc(o: Operand, pc: int, line: int) -> Reloc | None:
-    """The relocation that an operand asks for. Raises CompileError for a symbol in a place that `elf` does not fill."""
+    """The relocation of an operand. Raises CompileError for a symbol in a place that `elf` can't relocate."""
     if isinstance(o, Sym):
         return Reloc(pc, "call", o.name, o.addend)
     if isinstance(o, Const) and o.sym:
@@ -219,8 +218,8 @@ def _mark(inst: Inst, pc: int, marks: list[tuple[str, int, int]], target: Target
 def _mark_barrier(
     inst: Inst, pc: int, marks: list[tuple[str, int, int]], attrs: dict[str, AttrValue], target: Target
 ) -> None:
-    """An operation on an mbarrier: which one and the parts of its address; beside it an operand that the instruction
-    itself does not show."""
+    """Mark an operation on an mbarrier: its kind, the parts of its address, and an operand that the instruction does
+    not show."""
     operation, offset = attrs["mbarrier"], attrs.get("offset", 0)
     base, uniform = 0xFF, sm_facts(f"sm_{target.sm}").ur_zero
     where = next((o for o in (*inst.srcs, *inst.dsts) if isinstance(o, Mem)), None)
@@ -245,7 +244,7 @@ def _mark_barrier(
 
 
 def _with_loops(f: Function, begin: dict[int, int], marks: list[tuple[str, int, int]]) -> list[tuple[str, int, int]]:
-    """Note which barriers are made in a loop: their number is not known (bit 56 of the value)."""
+    """Mark the mbarriers that are initialized in a loop: their number is not known (bit 56 of the value)."""
     cfg = build_cfg(f)
     depths = loop_depths(cfg)
     spans = [(begin[block.id], depths[pos]) for pos, block in enumerate(f.blocks)]

@@ -45,7 +45,7 @@ def _optimize_finish() -> Callable[[Unit, Context], None]:
 
 def _regalloc_passes() -> Sequence[Pass]:
     import stages.regalloc.allocate
-    import stages.regalloc.slots  # noqa: F401 - warm
+    import stages.regalloc.operand_slots  # noqa: F401 - warm
     from stages.regalloc.passes import PASSES
 
     return PASSES

@@ -1,5 +1,4 @@
-"""The driver: rounds of ranges, coalescing and assignment for one function, until nothing has to be spilled any
-more."""
+"""The driver: live ranges, coalescing and assignment for one function, repeated until nothing needs to be spilled."""
 
 from __future__ import annotations
 
@@ -17,23 +16,22 @@ from stages.analysis import abi
 from stages.analysis.register_limits import FILE_SIZES, FIRST_UR, last_register, register_limit
 from stages.regalloc import spill
 from stages.regalloc.assign import ORDERS, Bank, Memory, assign, spread
-from stages.regalloc.diverge import WARP_FILES, widen
+from stages.regalloc.coalescing import Group, Grouping, coalesce, hints_only
+from stages.regalloc.divergent_ranges import WARP_FILES, widen
 from stages.regalloc.finish import finish_function
-from stages.regalloc.groups import Group, Grouping, coalesce, hints_only
-from stages.regalloc.parallel import split_parallel
-from stages.regalloc.ranges import Ranges
+from stages.regalloc.live_ranges import Ranges
+from stages.regalloc.parallel_copies import split_parallel
 
 FILES: Final = frozenset({"R", "UR", "P", "UP", "B", "M"})
 MAX_ROUNDS: Final = 60
-LARGE: Final = 5_000  # instructions; above, one order is tried
+LARGE: Final = 5_000  # instructions; for larger functions only one order is tried
 RETRIES: Final = 8
 MAX_SLOTS: Final = 1 << 20
 
 
 class Job:
-    """What the functions of a unit share. ``limit``: REGCOUNT; ``sure``: what the stack pointer is a multiple of;
-    ``clobbers``: function name -> file -> registers a call
-    destroys."""
+    """Data that the functions of a unit share. ``limit`` is the REGCOUNT limit; ``sure`` the alignment of the stack
+    pointer; ``clobbers`` maps a function name to the registers that a call destroys, by file."""
 
     __slots__ = ("clobbers", "limit", "naive", "standard", "sure", "target")
 
@@ -76,8 +74,8 @@ def allocate_unit(unit: Unit, header: Header, options: Mapping[str, AttrValue] |
 
 
 def allocate_function(func: Function, job: Job) -> tuple[int, ...]:
-    """Allocate one function whose callees are done; returns the numbers (layout order) of original instructions that
-    vanished."""
+    """Allocate one function whose callees are allocated. Returns the numbers (in layout order) of the original
+    instructions that vanished."""
     _check(func)
     number = {id(inst): i for i, inst in enumerate(i for b in func.blocks for i in b.insts)}
     originals = [inst for b in func.blocks for inst in b.insts]  # keeps them alive: identities stay unique
@@ -92,7 +90,7 @@ def allocate_function(func: Function, job: Job) -> tuple[int, ...]:
         }
         spill.rewrite(ranges, state, victims, may_remat=False)
     slack = 0
-    apart = True  # barriers of the two sides of a branch: only as long as there are enough
+    apart = True  # barriers of both paths of a branch interfere, as long as there are enough registers
     for attempt in range(MAX_ROUNDS):
         ranges = Ranges(func)
         widen(ranges, state.temps, WARP_FILES if apart else WARP_FILES - {"B"})
@@ -103,7 +101,7 @@ def allocate_function(func: Function, job: Job) -> tuple[int, ...]:
             coalesce(grouping, FILES)
         grouping.finish()
         _ban(grouping, job)
-        victims = _round(grouping, job, state, func, slack)
+        victims = _iterate(grouping, job, state, func, slack)
         if not victims:
             break
         if apart and all(func.vregs[v].file == "B" for v in victims):
@@ -134,7 +132,7 @@ def _calls_clobber(func: Function, job: Job) -> dict[str, int]:
 
 
 def _check(func: Function) -> None:
-    """Refuse what the model does not allow and the allocator would get wrong."""
+    """Refuse code that the model does not allow and that the allocator would get wrong."""
     if not func.blocks:
         raise CompileError(f"Function '{func.name}' has no blocks")
     for number, vreg in enumerate(func.vregs):
@@ -189,7 +187,7 @@ def _bank(file: str, func: Function, job: Job) -> Bank:
 
 
 def _ban(grouping: Grouping, job: Job) -> None:
-    """Fill ``Group.banned``: registers that calls inside each slot's range destroy."""
+    """Fill ``Group.banned``: the registers that calls inside the live range of each slot destroy."""
     ranges = grouping.ranges
     if not ranges.calls:
         return
@@ -217,13 +215,13 @@ def _ban(grouping: Grouping, job: Job) -> None:
 
 
 def _crosses(calls: list[int], start: int, stop: int) -> bool:
-    """Whether some call reads at or after ``start`` and writes before ``stop``: the value lives through it."""
+    """Whether a call reads at or after ``start`` and writes before ``stop``: the value is live across it."""
     at = bisect_left(calls, (start + 1) // 2)
     return at < len(calls) and 2 * calls[at] + 1 < stop
 
 
-def _round(grouping: Grouping, job: Job, state: spill.SpillState, func: Function, slack: int) -> set[int]:
-    """Assign all files; returns vregs to spill, empty when everything has a place."""
+def _iterate(grouping: Grouping, job: Job, state: spill.SpillState, func: Function, slack: int) -> set[int]:
+    """Assign all files. Returns the vregs to spill, or an empty set if every vreg has a place."""
     by_file: dict[str, list[Group]] = {}
     for group in grouping.groups:
         by_file.setdefault(group.file, []).append(group)
@@ -266,7 +264,7 @@ def _assign_file(
 
 
 def _peak(grouping: Grouping, groups: list[Group]) -> int:
-    """Most registers of one file in use at any point, the stack pointer left out."""
+    """The highest register pressure of one file at any point, without the stack pointer."""
     delta = [0] * (2 * len(grouping.ranges.insts) + 2)
     for group in groups:
         if group.file == "R" and group.fixed == STACK_REG:
@@ -281,11 +279,10 @@ def _peak(grouping: Grouping, groups: list[Group]) -> int:
 def _place_all(
     grouping: Grouping, job: Job, func: Function, file: str, fixed: list[Group], free: list[Group], peak: int
 ) -> bool:
-    """Place the groups of one file, trying several orders and keeping the one that needs the fewest registers. When
-    every order fails, the groups that found no place go first in the next tries. On failure the places are those of the
-    try that lost the fewest registers, and the groups without one have base -1. ``peak``: as :func:`_peak` has it."""
-    # No order can do with less than the peak needs (R1 lies below the third register): the first that reaches it is
-    # kept.
+    """Place the groups of one file: try several orders and keep the one that needs the fewest registers. If every order
+    fails, the next tries begin with the groups that found no place. If these fail too, the places are those of the try
+    that left the fewest registers out, and the groups without a place have base -1. ``peak`` is :func:`_peak`."""
+    # No order needs fewer registers than the peak (R1 lies below the third register): keep the first that reaches it.
     least = peak + (peak > 1) if all(g.fixed == STACK_REG for g in fixed) else 0
     nearest: tuple[int, list[int]] | None = None
     bank = _bank(file, func, job)

@@ -1,4 +1,4 @@
-"""Assignment: give every group a base register, greedily, in a priority order, each physical register being a list of
+"""Assignment: give every group a base register, greedily, in order of priority. Each physical register is a list of
 taken segments."""
 
 from __future__ import annotations
@@ -7,16 +7,16 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Container, Iterable, Sequence
 from typing import Final
 
-from stages.regalloc.groups import Group, Grouping
-from stages.regalloc.ranges import Seg
+from stages.regalloc.coalescing import Group, Grouping
+from stages.regalloc.live_ranges import Seg
 
-#: Points of a life that may move (by estimated cycles: beyond 16, results of long runs of loads meet the registers of
-#: their addresses).
+#: The longest live range, in points, that may move. Chosen by estimated cycles: above 16, the results of long runs of
+#: loads take the registers of their addresses.
 SHORT_LIFE: Final = 16
 
 
 class Track:
-    """Segments during which one physical register is taken, as parallel sorted lists."""
+    """The segments in which one physical register is taken, as parallel sorted lists."""
 
     __slots__ = ("starts", "stops")
 
@@ -25,7 +25,7 @@ class Track:
         self.stops: list[int] = []
 
     def is_free(self, segs: Sequence[Seg]) -> bool:
-        """Whether none of the segments meets a taken one."""
+        """Whether no segment overlaps a taken one."""
         starts, stops = self.starts, self.stops
         if not starts:
             return True
@@ -39,7 +39,7 @@ class Track:
         return True
 
     def take(self, segs: Iterable[Seg]) -> None:
-        """Mark the segments taken; they must be free (fixed registers may share: overlaps merge)."""
+        """Take the segments. They must be free (fixed registers may share: overlaps merge)."""
         starts, stops = self.starts, self.stops
         for start, stop in segs:
             at = bisect_left(starts, start)
@@ -70,7 +70,7 @@ class Bank:
         self.tracks: dict[int, Track] = {}
 
     def track(self, number: int) -> Track:
-        """The track of a register, made on demand."""
+        """The track of a register, created on demand."""
         got = self.tracks.get(number)
         if got is None:
             got = self.tracks[number] = Track()
@@ -78,7 +78,7 @@ class Bank:
 
 
 class Memory(Bank):
-    """File M: as many 4-byte slots as are asked for, lowest first."""
+    """File M: 4-byte stack slots without limit, lowest first."""
 
     __slots__ = ()
 
@@ -87,7 +87,7 @@ class Memory(Bank):
 
 
 def fits(bank: Bank, group: Group, base: int) -> bool:
-    """Whether the group can stand at ``base``."""
+    """Whether the group fits at ``base``."""
     if base < group.floor or base % group.align != group.residue:
         return False
     usable, banned, segs, tracks = bank.usable, group.banned, group.segs, bank.tracks
@@ -107,7 +107,7 @@ def fits(bank: Bank, group: Group, base: int) -> bool:
 
 def _first(bank: Bank, group: Group) -> int:
     """The first base in the bank's order where the group fits, or -1. Most groups are one register wide: for them
-    :func:`fits`, written out."""
+    :func:`fits` is inlined."""
     if group.width != 1 or not group.segs[0]:
         for base in bank.order:
             if fits(bank, group, base):
@@ -149,9 +149,9 @@ def take_out(bank: Bank, group: Group) -> None:
 
 
 def spread(bank: Bank, groups: Sequence[Group], all_below: bool) -> None:
-    """Move short lives from register to register, so that a result seldom has to wait for the readers of what its
-    register held before, and instructions may change places. ``bank`` holds all groups of its file, ``groups`` are
-    those that may move. No registers come into play but those in use (``all_below``: and those below)."""
+    """Rotate short live ranges over the registers. A result then seldom has to wait for the readers of the previous
+    value of its register, so the scheduler can reorder more. ``bank`` holds all groups of its file, and ``groups``
+    those that may move. Only registers in use are taken (``all_below``: and those below them)."""
     used = max(bank.tracks, default=-1) if all_below else -1
     order = [r for r in bank.order if r in bank.tracks or r <= used]
     count = len(order)
@@ -179,7 +179,7 @@ def spread(bank: Bank, groups: Sequence[Group], all_below: bool) -> None:
 
 
 def hinted(grouping: Grouping, group: Group) -> list[int]:
-    """Bases that would make copies vanish, in the order of the copies."""
+    """The bases at which copies would vanish, in the order of the copies."""
     found: list[int] = []
     for slot, cell in group.hints:
         other, other_slot = grouping.place(cell)
@@ -191,7 +191,7 @@ def hinted(grouping: Grouping, group: Group) -> list[int]:
 
 
 def assign(grouping: Grouping, bank: Bank, groups: Sequence[Group]) -> list[Group]:
-    """Place ``groups`` in the given order; returns those that found no register (their base is -1)."""
+    """Place ``groups`` in the given order. Returns those that found no register; their base is -1."""
     failed: list[Group] = []
     for group in groups:
         group.base = -1

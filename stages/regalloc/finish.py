@@ -1,4 +1,5 @@
-"""From virtual to physical: operands renamed, copies made real, the frame laid out, callee-saved registers saved."""
+"""The end of allocation: rename operands to physical registers, turn copies into instructions, lay out the frame, save
+callee-saved registers."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from ir_format.model import RZ, ZERO, Function, Imm, Inst, Mem, Operand, Reg, im
 from ir_format.rename import rename
 from ir_format.target import CALLEE_SAVED
 from stages.analysis.abi import SAVED_B
-from stages.regalloc.groups import Grouping
+from stages.regalloc.coalescing import Grouping
 from stages.regalloc.moves import R1, Mover
 
 R0: Final = Reg("R", 0)
@@ -84,7 +85,7 @@ def _width(inst: Inst) -> int:
 
 
 def _places(func: Function, grouping: Grouping) -> list[int]:
-    """vreg -> first physical register. A vreg without a range is never written to a purpose: it gets register 0 of its
+    """vreg -> first physical register. A vreg without a live range is written for nothing: it gets register 0 of its
     file, or its fixed one."""
     place: list[int] = []
     for vreg, reg in enumerate(func.vregs):
@@ -97,8 +98,8 @@ def _places(func: Function, grouping: Grouping) -> list[int]:
 
 
 def _frame_code(func: Function, frame: int, saves_at: int, saved: list[Reg]) -> None:
-    """Fill in the marked moves of R1. Spill code that stands outside of them (arguments at the entry, the return
-    address before RET) and the saves and restores of callee-saved registers address the frame from the caller's R1."""
+    """Fill in the marked moves of R1. Spill code outside of them (arguments at the entry, the return address before
+    RET) and the code that saves and restores callee-saved registers address the frame from the caller's R1."""
     if frame and not any(_sign(inst) == -1 for inst in func.blocks[0].insts):
         _add_frame_move(func)
     for pos, block in enumerate(func.blocks):
@@ -133,8 +134,8 @@ def _made(
 
 
 def _save(origin: Inst, reg: Reg, offset: int) -> list[Inst]:
-    """Store a callee-saved register; a barrier goes through R0, which is free at the entry and at RET (neither saved
-    nor an argument)."""
+    """Store a callee-saved register. A convergence barrier goes through R0, which is free at the entry and at RET: it
+    is neither saved nor an argument."""
     if reg.file == "R":
         return [_made(origin, "STL", (), (), (mem(R1, offset), reg), "save")]
     return [
@@ -158,7 +159,7 @@ def _sign(inst: Inst) -> int:
 
 
 def _add_frame_move(func: Function) -> None:
-    """A kernel that was made without the marked move of R1 gets one after the instruction that sets R1."""
+    """Add a marked move of R1 to a kernel without one, after the instruction that sets R1."""
     if func.kind != "entry":
         raise CompileError(f"Function '{func.name}' needs a stack frame and does not move the stack pointer")
     insts = func.blocks[0].insts

@@ -1,8 +1,8 @@
-"""From COPY over physical places to real instructions.
+"""COPY over physical places to machine instructions.
 
-Places are registers of the five files and slots of file ``M`` ([R1 + offset]). What has no direct instruction (slot to
-slot, P to a slot) never reaches this module: the spiller goes through an R register. Every instruction made here
-carries ``attrs["ra"]``, so that an original instruction is told from an inserted one.
+Places are registers of the five files and slots of file ``M`` ([R1 + offset]). Copies without a direct instruction
+(slot to slot, P to a slot) never reach this module, because spill code goes through an R register. Every instruction
+made here carries ``attrs["ra"]``, which tells inserted instructions from original ones.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ def _verify(before: Unit, after: Unit) -> None:
 
 
 def _fill(unit: Unit, ctx: Context) -> None:
-    from stages.regalloc.slots import fill_slots
+    from stages.regalloc.operand_slots import fill_slots
 
     fill_slots(unit, ctx.header.target)
 
@@ -67,7 +67,7 @@ def _order(unit: Unit, ctx: Context) -> None:
 def _counts(unit: Unit, ctx: Context) -> None:
     from ir_format.target import target
     from stages.analysis.register_limits import register_limit
-    from stages.regalloc.counts import check_counts
+    from stages.regalloc.register_counts import check_counts
 
     taken = check_counts(unit, register_limit(unit, target(ctx.header.target).sm, ctx.header.options))
     if taken:

@@ -1,9 +1,9 @@
-"""Spilling: which values leave their file, and the code that brings them back.
+"""Spilling: the choice of the values that leave their register file, and the spill code.
 
 A spilled vreg changes its file: R to M (memory), P to R, UR to R, UP to UR, B to R. Every instruction that names it
-gets a short-lived vreg of the old file instead, filled by a COPY before and emptied by a COPY after. A value that one
-instruction without register operands makes (a constant, a parameter, a special register) is made again at each use
-instead (rematerialization).
+gets a short-lived vreg of the old file, which a COPY before it loads and a COPY after it stores. A value that comes
+from one instruction without register operands (a constant, a parameter, a special register) is rematerialized at each
+use.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from ir_format.isa.sregs import STEADY
 from ir_format.model import Const, Function, Imm, Inst, Name, Reg, VReg
 from ir_format.rename import rename
 from ir_format.target import STACK_REG
-from stages.regalloc.groups import Group
-from stages.regalloc.ranges import Ranges, is_plain, overlap
+from stages.regalloc.coalescing import Group
+from stages.regalloc.live_ranges import Ranges, is_plain, overlap
 
 HOME: Final = {"R": "M", "P": "R", "UR": "R", "UP": "UR", "B": "R"}  # where a spilled value of each file lives
 
@@ -29,9 +29,9 @@ REMAT_COST: Final = 0.4  # against a load
 
 
 class SpillState:
-    """What survives from round to round. ``temps``: vregs that must not be spilled (they came from spilling);
-    ``shared``: temporaries of several accesses, which may be spilled once more, access by access; ``gone``: original
-    instructions that rematerialization made superfluous; ``room``: registers of the file that spills."""
+    """The state from iteration to iteration. ``temps`` are vregs that must not be spilled, because spilling made them;
+    ``shared`` are temporaries of several accesses, which may be spilled again, access by access; ``gone`` are original
+    instructions that rematerialization replaced; ``room`` is the number of registers of the file that spills."""
 
     __slots__ = ("gone", "room", "shared", "temps")
 
@@ -43,7 +43,7 @@ class SpillState:
 
 
 def remat_source(ranges: Ranges, vreg: int) -> int:
-    """Number of the instruction that can make ``vreg`` again anywhere, or -1."""
+    """The number of the instruction that can rematerialize ``vreg`` anywhere, or -1."""
     func = ranges.func
     found = -1
     for i in ranges.touches[vreg]:
@@ -104,7 +104,7 @@ def _is_stack(reg: VReg) -> bool:
 
 
 def pressure(ranges: Ranges, file: str) -> list[int]:
-    """Cells of the file that are live at each point, the stack pointer left out."""
+    """Register pressure: the number of live cells of the file at each point, without the stack pointer."""
     delta = [0] * (2 * len(ranges.insts) + 2)
     for vreg, reg in enumerate(ranges.func.vregs):
         if reg.file == file and not _is_stack(reg):
@@ -120,11 +120,11 @@ def pressure(ranges: Ranges, file: str) -> list[int]:
 
 
 def choose(ranges: Ranges, state: SpillState, file: str, capacity: int, at_call: dict[int, int]) -> set[int]:
-    """Vregs to spill so that no point needs more than ``capacity`` registers (``at_call[i]``: capacity for values that
-    live through call i).
+    """Choose vregs to spill so that register pressure stays within ``capacity`` (``at_call[i]``: the capacity for
+    values that are live across call i).
 
-    One sweep over the points; where there are too many, the value with the least cost for the overfull points it would
-    free goes.
+    One sweep over the points. Where the pressure is too high, it spills the value with the least cost per overfull
+    point that it frees.
     """
     total = pressure(ranges, file)
     over = [0] * (len(total) + 1)
@@ -181,8 +181,7 @@ def choose(ranges: Ranges, state: SpillState, file: str, capacity: int, at_call:
 
 
 def _keep_some(ranges: Ranges, chosen: set[int], total: list[int], capacity: int, at_call: dict[int, int]) -> set[int]:
-    """Take back choices that later ones made needless, the costliest first: the sweep decides without knowing what
-    comes."""
+    """Undo choices that later ones made needless, the costliest first: the sweep can't look ahead."""
     load = list(total)
     for vreg in chosen:
         _add(ranges, vreg, load, -1)
@@ -224,8 +223,8 @@ def _names(ranges: Ranges, vreg: int, i: int) -> bool:
 def evict(
     ranges: Ranges, state: SpillState, failed: list[Group], groups: list[Group], usable: Sequence[int]
 ) -> set[int]:
-    """Vregs to spill because ``failed`` groups found no place: for each the group itself, or whatever stands in its way
-    at the base where that is cheapest. The group takes the place, so that the next one sees it."""
+    """Choose vregs to spill because ``failed`` groups found no place: for each the group itself, or the groups that
+    occupy the base where that is cheapest. The group takes the base, so that the next one sees it."""
     chosen: set[int] = set()
     out: set[int] = set()  # identities of groups that leave
     allowed = frozenset(usable)
@@ -249,14 +248,14 @@ INFINITE: Final = 1e30
 
 
 def _may_leave(ranges: Ranges, state: SpillState, group: Group) -> bool:
-    """Whether spilling those members that can be spilled breaks the group up."""
+    """Whether the group falls apart when all members that can be spilled are spilled."""
     return group.fixed < 0 and any(spillable(ranges, state, v) for v, _ in group.members)
 
 
 def _places(
     ranges: Ranges, state: SpillState, group: Group, groups: list[Group], allowed: frozenset[int]
 ) -> Iterator[tuple[float, int, list[Group]]]:
-    """(cost, base, groups to spill) for every base where the group could stand."""
+    """(cost, base, groups to spill) for every base that the group could take."""
     blockers: dict[
         int, list[tuple[Group, int]]
     ] = {}  # register -> groups there, and the slot of the group that meets them as a bit set
@@ -290,7 +289,7 @@ def _places(
 
 
 class _Plan:
-    """What one call of :func:`rewrite` inserts, and where."""
+    """The instructions that one call of :func:`rewrite` inserts, and their places."""
 
     __slots__ = ("after", "before", "drop", "load", "ranges", "remat", "room", "state")
 
@@ -306,10 +305,10 @@ class _Plan:
 
 
 def rewrite(ranges: Ranges, state: SpillState, victims: set[int], may_remat: bool = True, room: int = 0) -> None:
-    """Spill the victims: change their file and insert copies (or the making instruction) around every instruction that
-    names them.
+    """Spill the victims: change their file, and insert copies or the rematerialized instruction around every
+    instruction that names them.
 
-    Neighbouring accesses share one temporary where ``room`` registers suffice between them. ``ranges`` is out of date
+    Neighbouring accesses share one temporary if ``room`` registers suffice between them. ``ranges`` is out of date
     afterwards."""
     func = ranges.func
     plan = _Plan(ranges, state, room)
@@ -365,7 +364,7 @@ def rewrite(ranges: Ranges, state: SpillState, victims: set[int], may_remat: boo
 
 
 def _measure(plan: _Plan, victims: set[int]) -> None:
-    """Pressure without the victims but with a temporary at each of their accesses."""
+    """Compute the register pressure without the victims, but with a temporary at each of their accesses."""
     ranges = plan.ranges
     for file in sorted({ranges.func.vregs[v].file for v in victims}):
         load = pressure(ranges, file)
@@ -410,7 +409,7 @@ def _runs(plan: _Plan, vreg: int) -> list[list[int]]:
 
 
 def _share(plan: _Plan, run: list[int], vreg: int) -> None:
-    """One temporary for a run of accesses: loaded before the first where it is needed, stored once after the last
+    """One temporary for a run of accesses: loaded before the first access that needs it, stored after the last
     write."""
     ranges = plan.ranges
     func = ranges.func
@@ -469,8 +468,8 @@ def _change_file(inst: Inst, vreg: int, file: str) -> None:
 
 
 def _is_direct(func: Function, inst: Inst, vreg: int) -> bool:
-    """A plain COPY between the spilled vreg and a register of the file it came from: it is the load or the store
-    itself."""
+    """Whether the instruction is a plain COPY between the spilled vreg and a register of its old file: this COPY is the
+    load or the store."""
     if inst.op != "COPY" or len(inst.dsts) != 1:
         return False
     dst, src = inst.dsts[0], inst.srcs[0]

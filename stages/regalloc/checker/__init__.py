@@ -1,2 +1,1 @@
-"""The checker of register allocation, beside the allocator and apart from it: it takes nothing of the allocator's but
-its result."""
+"""The checker of register allocation. It shares no code with the allocator and uses only its result."""

@@ -1,17 +1,16 @@
-"""Register-allocation checker: does every use in the allocated unit find the value that the virtual program put there?
+"""Register-allocation checker: every use in the allocated unit must read the value of the virtual program.
 
-Symbolic, in the manner of regalloc2's checker, and written apart from the allocator: nothing is taken from it but two
-things that are only hints for lining the programs up. ``attrs["ra"]`` marks inserted instructions (a wrong mark makes
-an original instruction missing, which is a finding), and the section ``regalloc`` lists original instructions that
-vanished (accepted only where the instruction can be made again from nothing: a constant, a parameter, a special
-register).
+The checker is symbolic, like regalloc2's, and shares no code with the allocator. It takes only two hints from it, which
+align the two programs. ``attrs["ra"]`` marks inserted instructions; if a mark is wrong, an original instruction is
+missing, which is a finding. The section ``regalloc`` lists original instructions that vanished; this is accepted only
+for instructions that can be rematerialized: a constant, a parameter, a special register.
 
 Both programs are executed side by side, block by block, over value numbers. A *place* is a physical register or a word
-of the frame, a *cell* a component of a virtual register. At block boundaries the state says for every place which cells
-it holds on all paths; states are intersected where paths meet until nothing changes. A virtual value that no path
-defines may be anything, and so may the register that stands for it.
+of the frame; a *cell* is a component of a virtual register. At a block boundary the state holds, for every place, the
+cells that it holds on all paths. Where paths meet, states are intersected, up to a fixed point. A virtual value that no
+path defines may be anything, and so may its register.
 
-What it does not see: warp-level effects on uniform registers in divergent code, and user code that writes outside of
+The checker does not see warp-level effects on uniform registers in divergent code, nor user code that writes outside of
 its frame.
 """
 
@@ -34,10 +33,10 @@ Pair: TypeAlias = (
 
 
 class FunctionChecker(Executor):
-    """Checks one function: lines the two programs up and finds the states that hold on all paths."""
+    """Checks one function: aligns the two programs and finds the states that hold on all paths."""
 
     def line_up(self) -> list[list[Pair]] | None:
-        """Per block the two programs in step; None (with a finding) when they do not match."""
+        """The aligned programs, block by block; None, with a finding, if they do not match."""
         self.quiet = False
         if [b.id for b in self.before.blocks] != [b.id for b in self.after.blocks]:
             self.report("the blocks are not the same")
@@ -182,8 +181,8 @@ def _gone(unit: Unit) -> dict[str, frozenset[int]]:
 
 
 def check_allocation(before: Unit, after: Unit) -> list[Finding]:
-    """Findings about ``after`` (level `allocated`), which should be ``before`` (level `ori`) allocated; empty when all
-    is well."""
+    """Check that ``after`` (level `allocated`) is a right allocation of ``before`` (level `ori`); returns the
+    findings."""
     findings: list[Finding] = []
     if [f.name for f in before.functions] != [f.name for f in after.functions]:
         return [Finding(before.name, 0, 0, 0, "the functions are not the same")]

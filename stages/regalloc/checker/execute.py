@@ -94,7 +94,7 @@ def _places_held(entry: State, classes: _Classes) -> tuple[dict[Place, object], 
 
 
 class Executor:
-    """Executes one function. ``preserved``: function name -> places that a call of it leaves alone."""
+    """Executes one function. ``preserved`` maps a function name to the places that a call of it preserves."""
 
     def __init__(
         self, before: Function, after: Function, gone: frozenset[int], preserved: dict[str, frozenset[Place]]
@@ -262,7 +262,7 @@ class Executor:
         return self.place((reg.file, reg.num + part))
 
     def _pseudo(self, inst: Inst) -> None:
-        """A virtual instruction without a physical counterpart: only the names of values move."""
+        """Execute a virtual instruction without a physical counterpart: only names of values change."""
         values = self.values
         if inst.op == "FENTRY":
             return
@@ -308,7 +308,7 @@ class Executor:
         return [values.make(*w) for w in made]
 
     def _inserted(self, inst: Inst) -> None:
-        """An instruction that the allocator added: executed for what it does, whatever its mark says."""
+        """Execute an inserted instruction by its own meaning, whatever its mark says."""
         values = self.values
         if inst.attrs and inst.attrs.get("frame") == -1:
             self._move_stack(inst, -1)

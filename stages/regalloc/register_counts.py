@@ -1,9 +1,8 @@
 """Register counts that change while a kernel runs (setmaxnreg).
 
-The kernel starts with the count that its launch bounds say, which is what it reports, used or not: the pool that the
-warps share is counted from it. Behind ``USETMAXREG.DEALLOC n`` only the first ``n`` registers are there. Where the
-allocation used more, all changes of the unit are left out, with a note: they are about speed, and a kernel without them
-means the same.
+The kernel starts with the count of its launch bounds. It reports this count even if it uses fewer registers, because
+the pool that the warps share is computed from it. After ``USETMAXREG.DEALLOC n`` only the first ``n`` registers exist.
+If the allocation uses more there, all changes of the unit are removed, with a note: they only serve speed.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from stages.analysis.register_limits import last_register
 
 
 def check_counts(unit: Unit, limit: int) -> int:
-    """Set ``regcount`` of a unit that changes its count, or take the changes out. Returns how many were taken out."""
+    """Set ``regcount`` of a unit that changes its count, or remove the changes. Returns the number of removed ones."""
     funcs = [f for f in unit.functions if any(i.op == "USETMAXREG" for b in f.blocks for i in b.insts)]
     if not funcs:
         return 0
@@ -41,7 +40,7 @@ def check_counts(unit: Unit, limit: int) -> int:
 
 
 def _fits(func: Function, limit: int) -> bool:
-    """Whether every instruction finds its registers, on every path."""
+    """Whether all registers that an instruction names exist, on every path."""
     cfg = build_cfg(func)
     entry: dict[int, int] = {cfg.rpo[0]: limit} if cfg.rpo else {}
     work = list(cfg.rpo[:1])

@@ -1,4 +1,4 @@
-"""PCOPY into a sequence of COPY with the same effect, over virtual registers."""
+"""Parallel copies: turn each PCOPY into a sequence of COPY with the same effect, over virtual registers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from ir_format.model import ZERO, Function, Inst, Operand, Reg
 
 
 def split_parallel(func: Function) -> int:
-    """Replace every PCOPY; returns how many. A cycle costs one temporary vreg, whose register the allocator finds."""
+    """Replace every PCOPY; returns their number. A cycle costs one temporary vreg."""
     count = 0
     for block in func.blocks:
         if any(inst.op == "PCOPY" for inst in block.insts):
@@ -22,7 +22,7 @@ def split_parallel(func: Function) -> int:
 
 
 def sequence(func: Function, inst: Inst) -> list[Inst]:
-    """The moves of one PCOPY in an order in which no source is overwritten before it is read."""
+    """The moves of one PCOPY, in an order that overwrites no source before it is read."""
     moves: list[tuple[Reg, Operand]] = []
     for dst, src in zip(inst.dsts, inst.srcs, strict=True):
         assert isinstance(dst, Reg)
@@ -61,7 +61,7 @@ def sequence(func: Function, inst: Inst) -> list[Inst]:
             continue
         while todo[at] not in waiting:
             at += 1
-        i = todo[at]  # every pending move is in a cycle: park this one's source
+        i = todo[at]  # every pending move is in a cycle: save the source of this one
         dst, src = moves[i]
         assert isinstance(src, Reg)
         parked = func.new_vreg(

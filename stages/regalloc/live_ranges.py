@@ -1,11 +1,11 @@
 """Live ranges of one function over a linear numbering of its instructions.
 
 Instruction number ``i`` (layout order) has two points: ``2*i``, where it reads, and ``2*i + 1``, where it writes. A
-range is a list of half-open segments of points, with holes. A value that dies at an instruction and one that is born
-there do not overlap.
+live range is a list of half-open segments of points, with holes. The last use of a value and a definition by the same
+instruction do not overlap.
 
 File ``M`` is memory: a spilled register is a vreg of file M, one cell per 4-byte slot, and a load or a store is a COPY.
-So slots get live ranges, coalescing and colours from the same code as registers.
+So live ranges, coalescing and assignment of stack slots use the same code as those of registers.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from ir_format.model import ZERO, Function, Inst, Reg
 
 Seg: TypeAlias = "tuple[int, int]"
 
-# Operands read after the first results are written: a result must not share their registers. Guessed (multi-pass tensor
-# operations); the accumulator may be the result's own register.
+# Operands that are read after the first results are written: a result must not share their registers. Guessed
+# (multi-pass tensor operations); the accumulator may be in the result's register.
 LATE_READ: Final = facts.having("latesrc")
 
 MAX_DEPTH: Final = 6
@@ -162,12 +162,12 @@ class Ranges:
 
 
 def is_plain(operand: object) -> bool:
-    """Whether a copy source is a register taken as it is (no RZ, no negation, no part selection)."""
+    """Whether a copy's source is an unmodified register (no RZ, no negation, no selected half)."""
     return type(operand) is Reg and operand.num != ZERO and not operand.flags and not operand.mod
 
 
 def _push(segs: list[Seg], start: int, stop: int) -> None:
-    """Add a segment that lies before all present ones (lists are built backwards); joins what touches."""
+    """Add a segment that lies before all others (lists are built backwards); adjacent segments are joined."""
     if segs and segs[-1][0] <= stop:
         segs[-1] = (start, max(stop, segs[-1][1]))
     else:

@@ -1,9 +1,9 @@
 """Uniform registers and divergent code.
 
-A UR, UP or B register belongs to the warp: when the two sides of a divergent branch run one after the other, or
-interleaved, what one side writes the other side sees. Per-thread liveness does not know that. So every such register
-that is live or named anywhere in a two-sided divergent region is kept apart from all others that are, over the whole
-region. A one-sided region needs nothing: the threads that skip it wait at its end.
+A UR, UP or B register belongs to the whole warp. The two paths of a divergent branch run one after the other, or
+interleaved, so a write on one path is seen on the other. The liveness of a thread does not know this. Therefore two
+such registers that are live or named in a divergent region with two paths interfere over the whole region. A region
+with one path needs nothing, because the threads that skip it wait at its end.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import Final
 
 from ir_format.flow import post_dominators
 from stages.analysis.divergence import may_diverge
-from stages.regalloc.ranges import Ranges, Seg, overlap, union
+from stages.regalloc.live_ranges import Ranges, Seg, overlap, union
 
 WARP_FILES: Final = frozenset({"UR", "UP", "B"})
 
 
 def divergent_regions(ranges: Ranges) -> list[list[int]]:
-    """Block positions of the outermost two-sided divergent regions."""
+    """Block positions of the outermost divergent regions with two paths."""
     cfg = ranges.cfg
     blocks = ranges.func.blocks
     forks = [
@@ -55,8 +55,8 @@ def divergent_regions(ranges: Ranges) -> list[list[int]]:
 
 
 def widen(ranges: Ranges, temps: set[int], files: frozenset[str] = WARP_FILES) -> None:
-    """Stretch the ranges of warp registers over the divergent regions that they are seen in; ``temps`` (spill code,
-    next to its use) excepted."""
+    """Extend the live ranges of warp registers over the divergent regions in which they occur. ``temps`` are excepted:
+    spill code stands next to its use."""
     vregs = ranges.func.vregs
     owner = ranges.cells.owner
     warp = [

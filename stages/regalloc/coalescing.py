@@ -1,25 +1,26 @@
-"""Coalescing: vregs that a copy joins share a register when they never hold different values at once.
+"""Coalescing: two vregs that a copy connects share a register if they do not interfere.
 
 A *group* is a set of vregs at fixed offsets of one block of ``width`` registers: `COPY v5[0] <- v3` puts v3 at the
-offset of v5's low half. Members of a slot may be live together as long as they hold the same value: a definition
-conflicts with another member that is live after it, unless it is a copy from that very slot (every live member of a
-slot holds the slot's value, so copying it changes nothing).
+offset of v5's low half. Members of a slot may be live together as long as they hold the same value. So a definition
+interferes with another member that is live after it, unless it is a copy from the same slot: every live member of a
+slot holds the slot's value, and a copy of it changes nothing.
 """
 
 from __future__ import annotations
 
 from ir_format.model import ZERO, Inst, Reg
 from stages.analysis.register_limits import FIRST_PRODUCT_REG
-from stages.regalloc.ranges import Ranges, Seg, covers, is_plain, union
+from stages.regalloc.live_ranges import Ranges, Seg, covers, is_plain, union
 from stages.regalloc.warpgroup import PRODUCTS
 
-MAX_SEGMENTS = 4000  # a group with more segments is not grown: keeps coalescing linear
+MAX_SEGMENTS = 4000  # a group with more segments does not grow, so that coalescing stays linear
 
 
 class Group:
-    """``members``: (vreg, offset). ``base % align == residue`` for its first register, and ``base >= floor``. Per slot:
-    ``segs``, ``defs``, ``banned`` (bit set of physical registers that a call inside the range destroys). ``hints``:
-    (slot, other cell) of copies that were not merged."""
+    """Vregs that are allocated together. ``members`` holds (vreg, offset). Its first register satisfies ``base % align
+    == residue`` and ``base >= floor``. Each slot has ``segs`` (live range), ``defs``, and ``banned`` (bit set of
+    physical registers that a call inside the range destroys). ``hints`` holds (slot, other cell) of copies that were
+    not coalesced."""
 
     __slots__ = (
         "align",
@@ -71,7 +72,7 @@ class Grouping:
         self.of: list[tuple[Group, int]] = []
         base = ranges.cells.base
         assert base is not None
-        absent = (Group("", -1, 1, 1, -1, 0.0), 0)  # for registers that nothing names
+        absent = (Group("", -1, 1, 1, -1, 0.0), 0)  # for registers that no instruction names
         touches = ranges.touches
         for number, vreg in enumerate(ranges.func.vregs):
             if not touches[number]:
@@ -124,8 +125,8 @@ def copy_pairs(inst: Inst) -> list[tuple[Reg, Reg]]:
 
 
 def coalesce(grouping: Grouping, files: frozenset[str]) -> int:
-    """Merge groups along copies, the most frequent copies first; what can't be merged becomes a hint. Returns how many
-    were merged."""
+    """Coalesce groups along copies, the most frequent copies first. A copy that can't be coalesced becomes a hint.
+    Returns the number of coalesced copies."""
     ranges = grouping.ranges
     ordered = sorted(
         ((-ranges.depth[ranges.block_of[i]], i) for i, inst in enumerate(ranges.insts) if inst.op in ("COPY", "PCOPY")),
@@ -141,14 +142,14 @@ def coalesce(grouping: Grouping, files: frozenset[str]) -> int:
 
 
 def hints_only(grouping: Grouping) -> None:
-    """Record every copy as a hint, merge nothing."""
+    """Record every copy as a hint and coalesce nothing."""
     for inst in grouping.ranges.insts:
         for dst, src in copy_pairs(inst):
             add_hint(grouping, dst, src)
 
 
 def add_hint(grouping: Grouping, dst: Reg, src: Reg) -> None:
-    """Ask for the same register on both sides of a copy."""
+    """Prefer the same register for the source and the destination of a copy."""
     first = grouping.ranges.cells.first
     a, slot_a = grouping.place(first(dst))
     b, slot_b = grouping.place(first(src))
@@ -170,14 +171,14 @@ def _try_merge(grouping: Grouping, dst: Reg, src: Reg) -> bool:
         return False
     if sum(map(len, a.segs)) + sum(map(len, b.segs)) > MAX_SEGMENTS:
         return False
-    # a's base is x; the merged base is x + low. Both alignment demands must agree.
+    # The base of a is x; the merged base is x + low. Both alignments must agree.
     small, large = ((a.residue, a.align), ((b.residue - shift) % b.align, b.align))
     if small[1] > large[1]:
         small, large = large, small
     if large[0] % small[1] != small[0] % small[1]:
         return False
     for slot in range(max(0, shift), min(a.width, shift + b.width)):
-        if _conflict(grouping, a, slot, b, slot - shift) or _conflict(grouping, b, slot - shift, a, slot):
+        if _interferes(grouping, a, slot, b, slot - shift) or _interferes(grouping, b, slot - shift, a, slot):
             return False
     segs: list[list[Seg]] = []
     defs: list[list[tuple[int, int]]] = []
@@ -201,8 +202,9 @@ def _try_merge(grouping: Grouping, dst: Reg, src: Reg) -> bool:
     return True
 
 
-def _conflict(grouping: Grouping, a: Group, slot_a: int, b: Group, slot_b: int) -> bool:
-    """Whether some definition in a's slot destroys a different value live in b's slot."""
+def _interferes(grouping: Grouping, a: Group, slot_a: int, b: Group, slot_b: int) -> bool:
+    """Interference: whether a definition in the slot of ``a`` destroys a different value that is live in the slot of
+    ``b``."""
     segs = b.segs[slot_b]
     if not segs:
         return False

@@ -1,4 +1,4 @@
-"""Fill the optional operand slots of instructions that allocation made (moves, spill code): `isa.complete` knows their
+"""Fill the optional operand slots of instructions that allocation inserted (moves, spill code); `isa.complete` has the
 defaults."""
 
 from __future__ import annotations
