@@ -12,6 +12,7 @@ from __future__ import annotations
 from ir_format import isa
 from ir_format.diag import CompileError
 from ir_format.flow import falls_through, is_terminator, read_regs, written_regs
+from ir_format.hazards import hazards
 from ir_format.model import PSEUDO, ZERO, Block, Const, Function, Imm, Inst, Label, Reg, Unit
 
 # Pseudo instructions legal per level; `allocated` has none (RegAlloc expands them), and PHI lives only inside
@@ -70,7 +71,7 @@ def verify_function(f: Function, level: str, spec: isa.Target) -> None:
             if not ok:
                 raise _bad(f, b, i, "the target has no encoding for this instruction with these operands")
             if level in ("scheduled", "encoded"):
-                _check_ctl(f, b, i)
+                _check_ctl(f, b, i, spec.sm)
             if level != "ori":
                 _check_alignment(f, b, i)
 
@@ -113,7 +114,7 @@ def _check_pseudo(f: Function, b: Block, i: Inst) -> None:
         raise _bad(f, b, i, "it stands in the first block and lists its registers as defs")
 
 
-def _check_ctl(f: Function, b: Block, i: Inst) -> None:
+def _check_ctl(f: Function, b: Block, i: Inst, target: int) -> None:
     """The control word exists and its stall/yield field is one that exists (measured B2: 0..15 and 17..27 of the 5-bit
     field)."""
     if i.ctl is None:
@@ -122,6 +123,10 @@ def _check_ctl(f: Function, b: Block, i: Inst) -> None:
         raise _bad(f, b, i, f"stall {i.ctl.stall} with the yield bit set does not exist")
     if i.ctl.wr == 6 or i.ctl.rd == 6:
         raise _bad(f, b, i, "there is no scoreboard 6")
+    if i.ctl.wr != 7 or i.ctl.rd != 7:
+        needless = hazards(target).needless(i)
+        if needless:
+            raise _bad(f, b, i, needless)
 
 
 def _check_alignment(f: Function, b: Block, i: Inst) -> None:

@@ -225,6 +225,10 @@ class Run:
             try:
                 got = list(wire.frames(io.BytesIO(bytes(pl.result))))
                 if stages[-1].name in self.foreign:
+                    level = wire.header_from_wire(wire.unpack(got[0][1])).level
+                    if level != stages[-1].writes:
+                        expected = f"expected '{stages[-1].writes}'; no output is written"
+                        raise Abort(f"{last} wrote level '{level}', {expected}")
                     check_stream(got, stages[-1].writes, self.target, [("unit", units[i]) for i in hand])
             except StreamError as e:
                 raise Abort(f"{last} wrote no valid stream ({e}); no output is written") from None

@@ -69,9 +69,11 @@ def _image(made: Made) -> Findings:
 
 
 def _schedule(made: Made) -> Findings:
+    from stages.check import scoreboards
     from stages.check.schedule_checker import check_bytes
 
     yield from map(str, check_bytes(made.cubin).findings)
+    yield from scoreboards.check_bytes(made.cubin)
 
 
 def _records(made: Made) -> Findings:

@@ -31,6 +31,9 @@ def run(
     thorough: Annotated[
         bool, typer.Option("--thorough", help="with --cosim: 16 to 48 launches a kernel, however long they take")
     ] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="with --cosim: cubins run in the machine that honours the control words")
+    ] = False,
     ptxas: Annotated[
         Path | None, typer.Option("--ptxas", help="another compiler with ptxas's command line, to be judged too")
     ] = None,
@@ -50,4 +53,4 @@ def run(
 
     if not cosim:
         raise typer.Exit(check_compiled(file, before))
-    raise typer.Exit(check_file(file, arch, kernel or [], seeds, ptxas, cubin, opt_level, thorough))
+    raise typer.Exit(check_file(file, arch, kernel or [], seeds, ptxas, cubin, opt_level, thorough, strict))

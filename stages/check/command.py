@@ -83,6 +83,7 @@ def check_file(
     cubin: Path | None,
     level: int = 3,
     thorough: bool = False,
+    strict: bool = False,
 ) -> int:
     """Co-simulate a PTX file; prints a line for each kernel (equal, different, not judged) and then the findings; 1 if a kernel is different, else 2 if one was
     not judged."""
@@ -96,9 +97,8 @@ def check_file(
         sys.stderr.write(f"orias-check: {error.filename}: {error.strerror}\n")
         return 2
     try:
-        report = Cosim(text, arch, devices, seeds, seconds=None if thorough or seeds is not None else SECONDS).run(
-            kernels
-        )
+        seconds = None if thorough or seeds is not None else SECONDS
+        report = Cosim(text, arch, devices, seeds, seconds=seconds, strict=strict).run(kernels)
     except ParseError as error:
         sys.stderr.write(f"{error}\n")
         return 2
@@ -134,7 +134,7 @@ def check_compiled(file: Path, before: Path | None = None) -> int:
 def check_schedule(file: Path, data: bytes) -> int:
     """Judge control words, convergence and records of a cubin; prints findings; 1 if a rule is broken, 2 if something could not be judged."""
     from ir_format.diag import OriasError
-    from stages.check import convergence_checker
+    from stages.check import convergence_checker, scoreboards
     from stages.check.records import check_records
     from stages.check.schedule_checker import check_bytes
 
@@ -145,7 +145,12 @@ def check_schedule(file: Path, data: bytes) -> int:
     except OriasError as error:
         sys.stderr.write(f"orias-check: {file}: {error}\n")
         return 2
-    found = [*report.findings, *meeting.findings, *(f"record: {text}" for text in records)]
+    found = [
+        *report.findings,
+        *scoreboards.check_bytes(data),
+        *meeting.findings,
+        *(f"record: {text}" for text in records),
+    ]
     unjudged = [*report.unjudged, *meeting.unjudged]
     for finding in found:
         print(finding)

@@ -201,6 +201,7 @@ class Cosim:
         seeds: int | None = None,
         limit: int = STEP_LIMIT,
         seconds: float | None = None,
+        strict: bool = False,
     ) -> None:
         """`devices`: simulator devices by name (ours, ptxas); `seeds`: launches of a kernel (None: see `SEEDS`); `limit`: steps of the interpreter after which a
         launch is made smaller; `seconds`: processor time of a kernel, to which launches and loops are fitted (None: as long as it takes).  Raises ParseError."""
@@ -209,6 +210,9 @@ class Cosim:
         self.seeds = seeds
         self.limit = limit
         self.seconds = seconds
+        self.strict = (
+            strict  # cubins run in the machine that honours the control words; what it reads too early is said
+        )
         self.began = time.process_time()
         self.report = Report()
         self.endless = False  # the last launch did not end
@@ -261,7 +265,12 @@ class Cosim:
             for side, device in self.devices.items():
                 if side in broken:
                     continue
-                got = simulate(device, launch, seed=launch.seed, limit=self._most(launch, base)[0])
+                most = self._most(launch, base)[0]
+                got = simulate(device, launch, seed=launch.seed, limit=most, strict=self.strict)
+                if got.hazards:
+                    self._say("failed", name, side, f"{got.hazards[0]} ({launch.describe()})")
+                    broken.add(side)
+                    continue
                 if got.error:
                     self._failed(name, side, launch, base, stable, got)
                     broken.add(side)

@@ -23,6 +23,20 @@ class Format(StrEnum):
 app = new_app()
 
 
+def _read(texts: list[Path], like: Path | None, output: Path | None) -> None:
+    """Write the stream of a text. Raises OriasError, OSError."""
+    from stages.plumbing.files import write_file
+    from stages.show.read import from_text
+
+    text = "".join([sys.stdin.read() if str(p) == "-" else p.read_text(encoding="utf-8") for p in texts])
+    data = from_text(text, like.read_bytes() if like is not None else None)
+    if output is None:
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+    else:
+        write_file(str(output), data)
+
+
 @app.command(
     help="Show saved Ori streams: text, a DOT graph, or one HTML page with a column per stream. '-' is standard input."
 )
@@ -30,11 +44,21 @@ def run(
     streams: Annotated[list[Path], typer.Argument(help="streams; several make several columns of the HTML page")],
     format: Annotated[Format, typer.Option("--format", "-f", help="what to write")] = Format.text,
     unit: Annotated[str, typer.Option(help="only this unit")] = "",
+    read: Annotated[bool, typer.Option("--read", help="the other way: the text form back into a stream")] = False,
+    like: Annotated[
+        Path | None, typer.Option("--like", help="with --read: a stream whose header and module record it gets")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="with --read: the stream (default: standard output)")
+    ] = None,
 ) -> None:
     from ir_format.diag import OriasError
     from stages.show.show import show
 
     try:
+        if read:
+            _read(streams, like, output)
+            return
         for part in show([str(s) for s in streams], format.value, unit):
             sys.stdout.write(part)
     except OriasError as e:

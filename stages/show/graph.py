@@ -32,21 +32,21 @@ def _lines(f: Function, pos: int, level: str) -> list[str]:
 
 
 _STYLE = """
-body { font: 13px monospace; margin: 1em; } .cols { display: flex; gap: 1.5em; align-items: flex-start; overflow-x: auto; }
-h2 { font-size: 14px; margin: .2em 0; } .i { white-space: pre; cursor: pointer; padding: 0 .3em; } .b { color: #777; margin-top: .4em; }
-.hit { background: #ffe28a; } .line { color: #999; display: inline-block; width: 4em; }
-"""
+body { font: 13px monospace; margin: 1em; } .cols { display: flex; gap: 1.5em; align-items: flex-start; overflow-x:
+auto; } h2 { font-size: 14px; margin: .2em 0; } .i { white-space: pre; cursor: pointer; padding: 0 .3em; } .b { color:
+#777; margin-top: .4em; } .hit { background: #ffe28a; } .line { color: #999; display: inline-block; width: 4em; } """
 
 # A click marks every instruction, in every column, that comes from the same PTX line.
 _SCRIPT = """
 document.body.addEventListener('click', e => { const i = e.target.closest('.i'); if (!i) return;
   document.querySelectorAll('.hit').forEach(x => x.classList.remove('hit'));
-  if (i.dataset.line !== '0') document.querySelectorAll('.i[data-line="' + i.dataset.line + '"]').forEach(x => x.classList.add('hit')); });
-"""
+  if (i.dataset.line !== '0') document.querySelectorAll('.i[data-line="' + i.dataset.line + '"]').forEach(x =>
+  x.classList.add('hit')); }); """
 
 
 def page(columns: list[tuple[str, str, Unit | str]]) -> str:
-    """HTML with one column per (title, level, unit): the same unit after several stages, side by side. Of level `ptx` there is text in place of a unit."""
+    """HTML with one column per (title, level, unit): the same unit after several stages, side by side. Of level `ptx`
+    there is text in place of a unit."""
     out = [f"<!doctype html><meta charset=utf-8><title>orias</title><style>{_STYLE}</style><body><div class=cols>"]
     for title, level, unit in columns:
         if isinstance(unit, str):

@@ -12,7 +12,8 @@ from ir_format.text import print_unit
 
 
 def load(path: str) -> tuple[Header, list[Unit], str]:
-    """(header, units, PTX text). At level `ptx` the units are empty and the text is PTX printed back; else the text is ''."""
+    """(header, units, PTX text). At level `ptx` the units are empty and the text is PTX printed back; else the text is
+    ''."""
     try:
         with sys.stdin.buffer if path == "-" else open(path, "rb") as stream:
             return _load(path, list(wire.frames(stream)))

@@ -36,7 +36,10 @@ def run(
     limit: Annotated[int, typer.Option(help="most warp instructions")] = 400_000_000,
     strict: Annotated[
         bool,
-        typer.Option("--strict", help="honour stall counts and scoreboards: a value read too early is the old one"),
+        typer.Option(
+            "--strict",
+            help="honour stall counts and scoreboards: a value read too early is the old one, printed, and exit code 1",
+        ),
     ] = False,
     races: Annotated[
         bool, typer.Option("--races", help="look for accesses of shared and global memory that nothing orders")
@@ -119,13 +122,15 @@ def _execute(cubin: Path, kernel: str, dims: tuple[str, str, str], args: list[st
         sys.stdout.write(report(result.cycles))
     for race in result.races:
         sys.stdout.write(f"{race.text}\n")
+    for text in result.hazards:
+        sys.stdout.write(f"{text}\n")
     for line in differ:
         sys.stdout.write(f"{line}\n")
     if stats:
         sys.stdout.write(
             f"{result.instructions} warp instructions, {result.blocks} blocks, {result.seconds:.3f} s, {result.rate:.0f} a second\n"
         )
-    if differ or any(race.kind == "race" for race in result.races):
+    if differ or result.hazards or any(race.kind == "race" for race in result.races):
         raise typer.Exit(1)
 
 

@@ -37,7 +37,7 @@ def change(name: str, code: str, folder: Path) -> str:
         ("cat > /dev/null", "wrote no valid stream (not an ori stream: it is empty)"),
         ("echo garbage", "wrote no valid stream ("),
         ("{ours} | head -c 100", "wrote no valid stream (not an ori stream: truncated)"),
-        ("cat", "wrote no valid stream (it is at level "),
+        ("cat", "wrote level '"),
         ("exit 3", "exit code 3"),
         ("exit 1", "exit code 1 and no stream"),
         ("kill -9 $$", "died (signal 9)"),
