@@ -64,7 +64,7 @@ def sides_of(
     devices: dict[str, Any] = {}
     for side, image in images.items():
         try:
-            device = Device(image)
+            device = Device(image, progress=side != "ours")
             if str(device.sm) != "".join([c for c in arch if c.isdigit()]):
                 problems.append(f"{side}: the cubin is for sm_{device.sm}, not for {arch}")
                 continue
@@ -156,5 +156,9 @@ def check_schedule(file: Path, data: bytes) -> int:
         print(finding)
     for text in unjudged:
         print(f"not judged: {text}")
+    if meeting.notes:
+        print(
+            f"note: {len(meeting.notes)} times threads wait at a WARPSYNC while others wait at a BSYNC for them, first in {meeting.notes[0]}"
+        )
     print(f"{len(found)} findings, {report.instructions} instructions")
     return 1 if found else 2 if unjudged else 0

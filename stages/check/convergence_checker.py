@@ -25,6 +25,10 @@ Rules, by the name of their finding (all hold on every way that ptxas 13.0 makes
   its rounds;
 * ``call``: an open barrier in a register that the called function overwrites;
 * ``saved``: a function returns without what its caller had in a B register that calls keep.
+
+Where threads wait at a WARPSYNC and others at a BSYNC that the first have left without BREAK, or may not have reached,
+the warp goes on only if a WARPSYNC lets those at the BSYNC go. ptxas takes that for granted on every SM (an early return
+in front of a vote, a shuffle or a barrier is enough), so these places are no findings but *notes*; our code has none.
 """
 
 from __future__ import annotations
@@ -69,10 +73,11 @@ class Finding(NamedTuple):
 
 
 class Report(NamedTuple):
-    """What was found, and what could not be judged (text)."""
+    """What was found, what could not be judged (text), and notes: WARPSYNCs that must let threads at a BSYNC go."""
 
     findings: list[Finding]
     unjudged: list[str]
+    notes: list[Finding] = []
 
 
 class _Function:
@@ -373,6 +378,8 @@ class _Function:
     def _waits(self, n: int, node: Node, way: Way) -> Way:
         if "ARV" in node.mods or not way.open:
             return way
+        if node.op == "WARPSYNC":
+            return self._meets(n, way)
         self._stranded(n, way, -1)
         if not self.code.whole_block(n):
             return way
@@ -385,6 +392,20 @@ class _Function:
                     f"a barrier of the whole block, while threads that have passed none may wait at the BSYNC of B{o.k}",
                 )
         return way._replace(open=tuple(o._replace(waited=False) for o in way.open))
+
+    def _meets(self, n: int, way: Way) -> Way:
+        """WARPSYNC: those that wait at a BSYNC for threads that are here go on. Nobody is there any more where all of the warp are here."""
+        live = self.live.get(n, 0xFFFF)
+        whole = self.code.whole_warp(n)
+        kept = []
+        for o in way.open:
+            gone = not live >> o.k & 1
+            if gone or (whole and o.waited):
+                self.code.note(o.site, n, f"threads wait here, others at the BSYNC of B{o.k}")
+            if not gone:
+                kept.append(o._replace(waited=o.waited and not whole))
+        left = sum(1 << o.k for o in way.open if not live >> o.k & 1)
+        return way._replace(open=tuple(kept), gone=way.gone | left)
 
     def _stranded(self, n: int, way: Way, but: int) -> None:
         """Open barriers whose BSYNC can't be reached from here."""
@@ -433,6 +454,7 @@ class _Section:
         self.name = section.name
         self.items = decode_section(section, spec)
         self.findings: dict[tuple[str, int, int], Finding] = {}
+        self.notes: dict[tuple[int, int], Finding] = {}
         self.unjudged: list[str] = []
         self.nodes: dict[int, Node] = {}
         self.called: dict[int, int] = {}
@@ -475,14 +497,15 @@ class _Section:
         todo = list(self.functions)
         while todo:
             function = self.functions[todo.pop()]
-            before = dict(self.findings)
+            before, noted = dict(self.findings), dict(self.notes)
             function.judge()
-            if len(self.findings) > len(before) and not function.together:
+            more = len(self.findings) > len(before) or len(self.notes) > len(noted)
+            if more and not function.together:
                 function.together = uniform_branches(self.items, function.blocks, self.succs, function.entry)
                 if (
                     function.together
                 ):  # a group that leaves a region as a whole needs no BREAK (measured: ptxas has none)
-                    self.findings = before
+                    self.findings, self.notes = before, noted
                     function.judge()
             lost = function.returned
             for entry in function.calls:
@@ -509,6 +532,13 @@ class _Section:
             o for o in (*inst.dsts, *inst.srcs) if type(o) is Imm or (type(o) is Reg and o.file not in ("P", "UP"))
         ]
         return len(values) < 2 or (type(values[1]) is Imm and values[1].value == 0)
+
+    def whole_warp(self, n: int) -> bool:
+        """Whether a WARPSYNC waits for all threads of the warp."""
+        inst = self.items[n].inst
+        if inst is None or inst.op != "WARPSYNC":
+            return False
+        return "ALL" in inst.mods or any(type(o) is Imm and o.value & 0xFFFFFFFF == 0xFFFFFFFF for o in inst.srcs)
 
     def in_loop(self, n: int, site: int) -> bool:
         """Whether the instruction can come round to itself without passing ``site``."""
@@ -537,21 +567,30 @@ class _Section:
                 kind, self.text(first), self.text(second), why, self.name, self.items[second].pc, 0
             )
 
+    def note(self, first: int, second: int, why: str) -> None:
+        """A place that is right only if WARPSYNC lets threads at a BSYNC go."""
+        self.notes[first, second] = Finding(
+            "warpsync", self.text(first), self.text(second), why, self.name, self.items[second].pc, 0
+        )
+
 
 def check_cubin(cubin: Cubin, tables: dict[str, dict[int, tuple[int, ...]]]) -> Report:
     """Judge every function of a cubin; ``tables``: where its indirect branches go (:func:`branch_tables`)."""
     spec = isa.target(cubin.sm)
     findings: list[Finding] = []
     unjudged: list[str] = []
+    notes: list[Finding] = []
     for section in cubin.sections:
         code = _Section(section, spec, tables.get(f".text.{section.name.removeprefix('.text.')}", {}))
         code.run()
         findings += code.findings.values()
         unjudged += code.unjudged
-    if findings:
+        notes += code.notes.values()
+    if findings or notes:
         line = line_finder(cubin)
         findings = [f._replace(line=line(f.section, f.pc)) for f in findings]
-    return Report(findings, unjudged)
+        notes = [f._replace(line=line(f.section, f.pc)) for f in notes]
+    return Report(findings, unjudged, notes)
 
 
 def check_bytes(data: bytes) -> Report:

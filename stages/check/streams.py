@@ -202,7 +202,7 @@ def check_stream(file: Path, data: bytes, before: Path | None) -> int:
             cubin = finish(data, (ENCODE,) if level == "scheduled" else ())
             report = check_bytes(cubin)
             meeting = convergence_checker.check_bytes(cubin)
-            found += [str(f) for f in (*report.findings, *meeting.findings)]
+            found += [str(f) for f in (*report.findings, *meeting.findings, *meeting.notes)]
     except OSError as e:
         sys.stderr.write(f"orias-check: {e.filename}: {e.strerror}\n")
         return 2

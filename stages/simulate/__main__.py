@@ -51,6 +51,12 @@ def run(
             help="how warps go on, each for itself: far, back, parts, random, starve; all: in every one, results compared",
         ),
     ] = "",
+    progress: Annotated[
+        bool,
+        typer.Option(
+            "--progress", help="a warp never stands still at BSYNCs: threads there go on (ptxas's code needs it)"
+        ),
+    ] = False,
     cycles: Annotated[
         bool, typer.Option("--cycles", help="estimate issue cycles, by instruction and PTX line")
     ] = False,
@@ -59,7 +65,7 @@ def run(
     """Execute a kernel of CUBIN on the CPU."""
     try:
         _execute(cubin, kernel, (grid, block, cluster), arg or [], (out or [], show or [], put or [], get or []),
-                 {"shared": shared, "stack": stack, "seed": seed, "limit": limit, "strict": strict, "cycles": cycles, "races": races, "order": order}, stats)  # fmt: skip
+                 {"shared": shared, "stack": stack, "seed": seed, "limit": limit, "strict": strict, "cycles": cycles, "races": races, "order": order, "progress": progress}, stats)  # fmt: skip
     except _Failure as e:
         sys.stderr.write(f"orias-run: error: {e}\n")
         raise typer.Exit(1) from None
@@ -120,6 +126,8 @@ def _execute(cubin: Path, kernel: str, dims: tuple[str, str, str], args: list[st
         from stages.simulate.cycles import report
 
         sys.stdout.write(report(result.cycles))
+    if result.advanced:
+        sys.stdout.write(f"{result.advanced} times a warp stood still, and threads were let go from a BSYNC\n")
     for race in result.races:
         sys.stdout.write(f"{race.text}\n")
     for text in result.hazards:

@@ -12,7 +12,8 @@ import numpy as np
 
 from ir_format.model import INV, ZERO, Imm, Reg, Sym
 from stages.simulate.build import Arr, Build, Builder, Get, InstFn, View, count, join64, put
-from stages.simulate.machine import Arrival, Bundle, CtlFn, Fault, Machine, leave
+from stages.simulate.machine import Arrival, Bundle, CtlFn, Fault, Machine
+from stages.simulate.members import leave
 from stages.simulate.state import B_WARPSYNC, EXITED, SINK, ballot, spread, warp_any
 
 u32, u64 = np.uint32, np.uint64

@@ -49,6 +49,7 @@ class Stats:
     cycles: dict[str, object] = field(default_factory=dict)
     hazards: list[str] = field(default_factory=list)  # strict mode: reads of values that were not there yet
     races: list[Race] = field(default_factory=list)  # where asked for: accesses that nothing orders
+    advanced: int = 0  # with ``progress``: how often a warp stood still and threads were let go from a BSYNC
 
     @property
     def rate(self) -> float:
@@ -68,8 +69,9 @@ def dim3(value: int | Sequence[int]) -> Dim3:
 class Device:
     """A module loaded into a simulated device. Global variables live as long as the device; buffers as long as a launch."""
 
-    def __init__(self, cubin: bytes, decoder: Decoder | None = None) -> None:
-        """Raises :class:`ImageError` for a file that is not a usable cubin."""
+    def __init__(self, cubin: bytes, decoder: Decoder | None = None, progress: bool = False) -> None:
+        """``progress``: of all launches. Raises :class:`ImageError` for a file that is not a usable cubin."""
+        self.progress = progress
         self.image: Image = load_image(bytes(cubin))
         self.sm = self.image.target.sm
         try:
@@ -134,12 +136,14 @@ class Device:
         cycles: bool = False,
         races: bool = False,
         order: str = "",
+        progress: bool = False,
     ) -> Stats:
         """Run a kernel to its end. Arrays among ``args`` (and in records among them) are buffers: copied in, and back in place when they are writable.
 
         ``shared``: dynamic shared memory in bytes; ``limit``: most warp instructions; ``stack``: bytes of local memory a thread;
         ``names``: names of the arguments for messages; ``races``: look for accesses that nothing orders (:mod:`races`);
-        ``order``: how warps go on, one of :data:`orders.ORDERS`. Raises :class:`SimError`.
+        ``order``: how warps go on, one of :data:`orders.ORDERS`;
+        ``progress``: where nothing can run any more, threads at a BSYNC go on (as ptxas's code needs it). Raises :class:`SimError`.
         """
         began = time.perf_counter()
         entry = self.kernel(kernel)
@@ -189,7 +193,20 @@ class Device:
         collects = gc.isenabled()
         gc.disable()  # collections find nothing while the closures are made, and cost half of a small launch
         try:
-            self._run(entry, launch, lanes, memory, code, Limits(limit), seed, strict, cycles, stats, order)
+            self._run(
+                entry,
+                launch,
+                lanes,
+                memory,
+                code,
+                Limits(limit),
+                seed,
+                strict,
+                cycles,
+                stats,
+                order,
+                progress or self.progress,
+            )
         except Fault as fault:
             raise SimError(fault.message) from fault
         finally:
@@ -222,6 +239,7 @@ class Device:
         cycles: bool,
         stats: Stats,
         order: str,
+        progress: bool,
     ) -> None:
         start = self.program.index(entry.entry)
         profile = None
@@ -239,6 +257,7 @@ class Device:
             else:
                 machine = Machine(lanes, code, entry.name, limits, seed)
             machine.describe_lane = lambda lane: launch.describe(lanes, lane)
+            machine.progress = progress
             machine.order = Order(order, seed, lanes.warps) if order else None
             machine.watcher = code.context.watcher
             if code.context.watcher is not None:
@@ -251,6 +270,7 @@ class Device:
                 machine.run()
             finally:
                 stats.instructions = machine.executed
+                stats.advanced += machine.advanced
                 if strict:
                     stats.hazards += [h for h in machine.hazard_lines() if h not in stats.hazards]
                 machine.drop()

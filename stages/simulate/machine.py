@@ -17,6 +17,7 @@ from typing import Any, Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from stages.simulate.members import leave, together
 from stages.simulate.state import EXITED, WAIT0, Lanes, View, ballot, warp_any, warp_bits
 
 Arr = NDArray[Any]
@@ -135,6 +136,8 @@ class Machine:
         self.picks = 0
         self.barriers = Barriers(self)
         self.firm: set[int] = set()  # convergence barriers that really must join (.RECONVERGENT)
+        self.progress = False  # a warp never stands still at BSYNCs
+        self.advanced = 0  # how often that was needed
         self.watcher: Watcher | None = None
         self.order: Order | None = None
         self.describe_lane: Callable[[int], str] = lambda lane: f"lane {lane}"
@@ -272,19 +275,37 @@ class Machine:
         for k in range(16):
             if not self.waiting[k] or k in self.firm:
                 continue
-            waits = view.P[WAIT0 + k]
-            go = waits & around
-            n = int(count(go))
-            if not n:
-                continue
-            waits[go] = False
-            leave(view, k, go)
-            self.waiting[k] -= n
-            pcs = self.wait_pc[view.lo : view.hi]
-            for pc in np.unique(pcs[go]):
-                self.unpark(self.spawn(view.lo, go & (pcs == pc), int(pc)))
-            freed = True
+            go = view.P[WAIT0 + k] & around
+            if count(go):
+                self.let_go(view, k, go)
+                freed = True
         return freed
+
+    def let_go(self, view: View, k: int, go: Arr) -> None:
+        """Lanes ``go`` wait at barrier ``k`` no longer, and are no members of it any more."""
+        view.P[WAIT0 + k][go] = False
+        leave(view, k, go)
+        self.waiting[k] -= int(count(go))
+        pcs = self.wait_pc[view.lo : view.hi]
+        for pc in np.unique(pcs[go]):
+            self.unpark(self.spawn(view.lo, go & (pcs == pc), int(pc)))
+
+    def advance(self) -> bool:
+        """Nothing can run: those go on that wait at the first BSYNC in the code, of one warp. True if there are any. (A guess that fits ptxas's code, docs/simulator.md.)"""
+        first: tuple[int, int, int] | None = None
+        for k in range(16):
+            if self.waiting[k]:
+                at = np.flatnonzero(self.lanes.preds[WAIT0 + k])
+                lane = int(at[self.wait_pc[at].argmin()])
+                found = (int(self.wait_pc[lane]), lane, k)
+                first = found if first is None else min(first, found)
+        if first is None:
+            return False
+        pc, lane, k = first
+        view = self.lanes.view(1 << (lane // 32))
+        self.let_go(view, k, view.P[WAIT0 + k] & (self.wait_pc[view.lo : view.hi] == pc))
+        self.advanced += 1
+        return True
 
     def left(self, view: View, lanes: Arr) -> None:
         """Lanes exited or left barriers: see who may go now."""
@@ -362,6 +383,8 @@ class Machine:
                 self.step(bundle, limit)
                 if not self.ready:
                     self.barriers.idle()
+                if not self.ready and self.progress:
+                    self.advance()
         if not self.lanes.preds[EXITED].all():
             raise SimError(self.deadlock())
 
@@ -452,37 +475,6 @@ class Machine:
     def _block(self, warp: int) -> str:
         """The block of a resident warp, in words."""
         return self.describe_lane(32 * warp).partition(" thread")[0]
-
-
-def together(members: Arr, waits: Arr, go: Arr) -> Arr:
-    """Those of ``go`` whose members wait for the same threads as they do: in a recursion the barrier of a deeper call is another one of the same number."""
-    sets = np.where(waits, members, 0).reshape(-1, 32)
-    mixed = (np.where(waits.reshape(-1, 32), sets, sets.max(1, keepdims=True)) != sets.max(1, keepdims=True)).any(1)
-    if not mixed.any():
-        return go
-    out = go.copy()
-    for warp in np.flatnonzero(mixed):
-        row, here, mine = sets[warp], waits[32 * warp : 32 * warp + 32], out[32 * warp : 32 * warp + 32]
-        for value in np.unique(row[mine]):
-            others = here & (row != value)
-            if int(ballot(others)[0]) & int(value):
-                mine &= row != value
-    return out
-
-
-def leave(view: View, k: int, lanes: Arr) -> None:
-    """Take lanes out of convergence barrier ``k``: nobody waits for them any more, and they wait for nobody. Lanes with other members are at another
-    barrier of that number, that of a caller, which gets its members back."""
-    row = view.B[k]
-    gone = ~ballot(lanes).repeat(32)
-    sets = row.reshape(-1, 32)
-    mine = np.where(lanes.reshape(-1, 32), sets, 0).max(1).repeat(32)
-    if k < 16 and not (lanes & (row != mine)).any():
-        same = row == mine
-        row[same] &= gone[same]
-    else:
-        row &= gone
-    row[lanes] = 0
 
 
 def _pc_of(bundle: Bundle) -> int:

@@ -206,8 +206,9 @@ class Bench:
         self.bases = {s.name: s.base for s in self.device.image.code}
         self.tables = branch_tables(job.data)
         self.records = len(check_records(job.data))
-        self.own = convergence_checker.check_bytes(job.data).findings
-        assert not self.own, f"{job.name}: the checker objects to the sound cubin: {self.own[0]}"
+        own = convergence_checker.check_bytes(job.data)
+        assert not own.findings, f"{job.name}: the checker objects to the sound cubin: {own.findings[0]}"
+        self.notes = len(own.notes)
 
     @cached_property
     def acted(self) -> set[tuple[str, int]]:
@@ -222,7 +223,8 @@ class Bench:
         data = change.bytes(self.cubin)
         broken = read_cubin(data)
         part = broken._replace(sections=broken.sections[change.section : change.section + 1])
-        if convergence_checker.check_cubin(part, self.tables).findings:
+        report = convergence_checker.check_cubin(part, self.tables)
+        if report.findings or len(report.notes) > self.notes:
             return Verdict("checker", "")
         if change.kind == "BAR number" and len(check_records(data)) > self.records:
             return Verdict("records", "")

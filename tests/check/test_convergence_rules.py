@@ -49,7 +49,7 @@ def kinds(*lines: str, symbols: tuple[int, ...] = (0,), sm: int = 80) -> set[str
     section = CodeSection("k", 0, data, 128, tuple((at * WORD, 0, f"f{at}", True) for at in symbols))
     report = check_cubin(Cubin(sm, data, (section,)), {})
     assert report.unjudged == []
-    return {f.kind for f in report.findings}
+    return {f.kind for f in (*report.findings, *report.notes)}
 
 
 SOUND = ("BSSY B0, @4", "@P0 BRA @3", "MOV R0, RZ", "BSYNC B0", "EXIT")
@@ -76,6 +76,23 @@ def test_sound() -> None:
             {"left", "barrier"},
         ),
         (("BSSY B0, @5", "@P0 BRA @4", "BAR.SYNC 0x0", "NOP", "BSYNC B0", "EXIT"), {"barrier"}),
+        # right only if WARPSYNC lets those go that wait at the BSYNC
+        (("BSSY B0, @5", "@P0 BRA @4", "WARPSYNC 0xffffffff", "BAR.SYNC 0x0", "BSYNC B0", "EXIT"), {"warpsync"}),
+        (
+            (
+                "BSSY B0, @6",
+                "@P0 BRA @4",
+                "NOP",
+                "BRA @5",
+                "BRA @7",
+                "BSYNC B0",
+                "EXIT",
+                "WARPSYNC 0xffffffff",
+                "BAR.SYNC 0x0",
+                "EXIT",
+            ),
+            {"warpsync"},
+        ),
     ],
 )
 def test_broken(lines: tuple[str, ...], rules: set[str]) -> None:

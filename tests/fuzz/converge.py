@@ -1,25 +1,29 @@
 """Random CUDA kernels whose threads part and meet in every way: early exits, breaks from depth, switch, goto, loops with several exits, short circuit, with barriers, shuffles, votes, locks and flags.
 
-    python -m tests.fuzz.converge [--seeds 0:200] [--sm 75,80,90,100,120] [--opt 3] [--kernels 8] [--minutes 60]
+    python -m tests.fuzz.converge [--seeds 0:84] [--sm 75,80,90,100,120] [--opt 3] [--kernels 24] [--minutes 60] [--journal FILE]
 
-Each kernel's result depends on nothing that the order of threads changes. It runs on the host (every thread a fiber, tests/kernels/host), and as ptxas's cubin and ours in the simulator in several orders. Findings: a value that
-differs, a launch that never ends, and more than 1.5 times the warp instructions that ptxas's code executes (kernels that wait for locks and flags are not counted: how often they look depends on the order).
+Each kernel's result depends on nothing that the order of threads changes. It runs on the host (every thread a fiber, tests/kernels/host), as ptxas's cubin and ours in the simulator, and ours once more in an unlucky order of
+warps (:mod:`stages.simulate.orders`, in turn). Findings: a value that differs, a launch that never ends, and more than 1.5 times the warp instructions that ptxas's code executes (kernels that wait for locks and flags are not
+counted: how often they look depends on the order). A run with a journal goes on where it was interrupted, and sums up all that stands there.
 """
 
 from __future__ import annotations
 
 import argparse
 import ctypes
+import json
 import random
 import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 
+from ir_format.diag import OriasError
 from orchestrator.api import compile_ptx
 from stages.simulate import Device, SimError
 from tests import oracle
@@ -28,6 +32,9 @@ from tests.kernels.model import HERE
 THREADS: Final = 64
 WORDS: Final = 8  # of the result, a thread
 LIMIT: Final = 60_000
+ORDERS: Final = ("far", "back", "parts", "random", "starve")
+#: Warp instructions of a launch that is run once more with warps of their own, which costs twenty times as much.
+SLOW: Final = 12_000
 RATIO: Final = 1.5
 _HEAD: Final = """#define KERNEL extern "C" __global__ void
 #ifdef SHIM_ENTRY
@@ -284,24 +291,75 @@ def on_host(made: list[Kernel], seed: int, n: int, folder: Path) -> dict[str, np
     return out
 
 
-def in_simulator(cubin: bytes, name: str, seed: int, n: int, order: int) -> tuple[np.ndarray | str, int]:
-    """Result, or the error's text, and executed warp instructions."""
+def in_simulator(
+    device: Device, name: str, seed: int, n: int, order: str = "", progress: bool = False
+) -> tuple[np.ndarray | str, int]:
+    """Result, or the error's text, and executed warp instructions. ``order``: of warps, else in step; ``progress``: as :meth:`Device.launch` has it."""
     result = np.zeros(THREADS * WORDS, np.int32)
+    device.reset()
     try:
-        stats = Device(cubin).launch(name, 1, THREADS, [inputs(seed), result, np.int32(n)], seed=order, limit=LIMIT)
+        stats = device.launch(
+            name,
+            1,
+            THREADS,
+            [inputs(seed), result, np.int32(n)],
+            seed=seed % 7,
+            limit=LIMIT,
+            order=order,
+            progress=progress,
+        )
     except SimError as e:
         return str(e), 0
     return result, stats.instructions
 
 
-def judge(
-    seed: int, sm: int, opt: int, count: int, orders: tuple[int, ...] = (0, 1, 2)
-) -> tuple[list[str], list[float]]:
-    """Findings, and ratios of executed instructions, of one seed."""
-    made = kernels(seed, count)
+@dataclass(slots=True)
+class Verdict:
+    """Of one seed: findings, ratios of executed instructions, kernels, and those that wait too long to be judged."""
+
+    found: list[str] = field(default_factory=list)
+    ratios: list[float] = field(default_factory=list)
+    kernels: int = 0
+    skipped: int = 0
+
+
+def one(v: Verdict, k: Kernel, where: str, seed: int, theirs: Device, ours: Device, want: np.ndarray | str) -> None:
+    """Run one kernel of both compilers and put what is found into ``v``."""
     n = seed % 5
-    found: list[str] = []
-    ratios: list[float] = []
+    v.kernels += 1
+    if isinstance(want, str):
+        v.found.append(f"{where}: host: {want}")
+        return
+    good, most = in_simulator(theirs, k.name, seed, n, progress=True)
+    if k.waits and isinstance(good, str) and "limit" in good:
+        v.skipped += 1  # it looks for the lock too often to be simulated here
+        return
+    right = not isinstance(good, str) and np.array_equal(good, want)
+    if not right:
+        v.found.append(f"{where}: ptxas's code: {good if isinstance(good, str) else 'other values than the host'}")
+    order = ORDERS[(seed + int(k.name[1:])) % len(ORDERS)]
+    for way in ("", order):
+        got, executed = in_simulator(ours, k.name, seed, n, way)
+        if way and k.waits and isinstance(got, str) and "limit" in got:
+            v.skipped += 1
+        elif isinstance(got, str):
+            v.found.append(f"{where} {way}: {got}")
+        elif not np.array_equal(got, want):
+            v.found.append(
+                f"{where} {way}: values of threads {sorted(set((np.flatnonzero(got != want) // WORDS).tolist()))[:8]}"
+            )
+        elif not way and not k.waits and right:
+            v.ratios.append(round(executed / most, 4))
+            if executed > RATIO * most + 20:
+                v.found.append(f"{where}: {executed} instructions executed, ptxas {most}")
+        if executed > SLOW:
+            break
+
+
+def judge(seed: int, sm: int, opt: int, count: int) -> Verdict:
+    """One seed: all of its kernels in one file."""
+    made = kernels(seed, count)
+    v = Verdict()
     with tempfile.TemporaryDirectory() as tmp:
         folder = Path(tmp)
         (folder / "k.cu").write_text(source(made))
@@ -309,51 +367,33 @@ def judge(
             "nvcc", "-ptx", f"-arch=sm_{sm}", "-w", str(folder / "k.cu"), "-o", str(folder / "k.ptx")
         )
         if isinstance(said, oracle.ToolError):
-            return [f"seed {seed} sm_{sm}: nvcc: {said}"], ratios
+            raise RuntimeError(f"seed {seed} sm_{sm}: nvcc: {said}")
         text = (folder / "k.ptx").read_text()
         theirs = oracle.compile_ptx(text, sm, f"-O{opt}")
-        ours = compile_ptx(text, f"sm_{sm}", {"opt-level": opt})
-        expected = on_host(made, seed, n, folder)
+        if isinstance(theirs, oracle.ToolError):
+            v.found.append(f"seed {seed} sm_{sm} -O{opt}: ptxas: {theirs}")
+            return v
+        try:
+            ours = Device(compile_ptx(text, f"sm_{sm}", {"opt-level": opt}))
+        except OriasError as e:
+            v.found.append(f"seed {seed} sm_{sm} -O{opt}: not compiled: {e}")
+            return v
+        expected = on_host(made, seed, seed % 5, folder)
+        other = Device(theirs.read_bytes())
         for k in made:
-            where = f"seed {seed} {k.name} sm_{sm} -O{opt}"
-            want = expected[k.name]
-            if isinstance(theirs, oracle.ToolError):
-                found.append(f"{where}: ptxas: {theirs}")
-                continue
-            good, most = in_simulator(theirs.read_bytes(), k.name, seed, n, 0)
-            if k.waits and isinstance(good, str) and "limit" in good:
-                continue  # it looks for the lock too often to be simulated here
-            mine = [in_simulator(ours, k.name, seed, n, order) for order in orders[: 1 if k.waits else None]]
-            if isinstance(want, str):
-                found.append(f"{where}: host: {want}")
-                continue
-            if isinstance(good, str) or not np.array_equal(good, want):
-                found.append(
-                    f"{where}: ptxas's code: {good if isinstance(good, str) else 'other values than the host'}"
-                )
-            for got, executed in mine:
-                if isinstance(got, str):
-                    found.append(f"{where}: {got}")
-                elif not np.array_equal(got, want):
-                    found.append(
-                        f"{where}: values of threads {sorted(set((np.flatnonzero(got != want) // WORDS).tolist()))[:8]}"
-                    )
-                elif not k.waits and most and not isinstance(good, str):
-                    ratios.append(executed / most)
-                    if executed > RATIO * most + 20:
-                        found.append(f"{where}: {executed} instructions executed, ptxas {most}")
-                        break
-    return found, ratios
+            one(v, k, f"seed {seed} {k.name} sm_{sm} -O{opt}", seed, other, ours, expected[k.name])
+    return v
 
 
 def main() -> int:
     """Run a range of seeds."""
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    ap.add_argument("--seeds", default="0:20")
+    ap.add_argument("--seeds", default="0:7")
     ap.add_argument("--sm", default="75,80,90,100,120")
     ap.add_argument("--opt", default="3")
-    ap.add_argument("--kernels", type=int, default=8)
+    ap.add_argument("--kernels", type=int, default=24)
     ap.add_argument("--minutes", type=float, default=600)
+    ap.add_argument("--journal", type=Path, help="a file with one line for each seed that is done")
     ap.add_argument("--print", action="store_true", help="print the source of the first seed and end")
     args = ap.parse_args()
     low, high = (int(x) for x in args.seeds.split(":"))
@@ -362,19 +402,27 @@ def main() -> int:
         return 0
     sms, opts = [int(x) for x in args.sm.split(",")], [int(x) for x in args.opt.split(",")]
     end = time.monotonic() + 60 * args.minutes
-    done, bad, ratios = 0, 0, []
+    done: dict[int, Verdict] = {}
+    if args.journal and args.journal.exists():
+        lines = [json.loads(line) for line in args.journal.read_text().splitlines()]
+        done = {seed: Verdict(**rest) for seed, rest in lines}
     for seed in range(low, high):
         if time.monotonic() > end:
             break
-        found, got = judge(seed, sms[seed % len(sms)], opts[seed // len(sms) % len(opts)], args.kernels)
-        ratios += got
-        done += args.kernels
-        bad += len(found)
-        for line in found:
+        if seed in done:
+            continue
+        v = done[seed] = judge(seed, sms[seed % len(sms)], opts[seed // len(sms) % len(opts)], args.kernels)
+        for line in v.found:
             print(line, flush=True)
+        if args.journal:
+            with args.journal.open("a") as out:
+                out.write(json.dumps([seed, asdict(v)]) + "\n")
+    bad = sum(len(v.found) for v in done.values())
+    ratios = [r for v in done.values() for r in v.ratios]
     mean = float(np.exp(np.mean(np.log(ratios)))) if ratios else 0.0
     print(
-        f"{done} kernels, {bad} findings; executed instructions: geometric mean {mean:.3f} of ptxas's, most {max(ratios, default=0):.2f}"
+        f"{sum(v.kernels for v in done.values())} kernels ({sum(v.skipped for v in done.values())} wait too long to be judged whole), {bad} findings; "
+        f"executed instructions: geometric mean {mean:.3f} of ptxas's, most {max(ratios, default=0):.2f}"
     )
     return bad > 0
 

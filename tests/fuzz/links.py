@@ -1,14 +1,15 @@
 """Random functions (:mod:`functions`) compiled, linked and run: their values against those worked out in Python.
 
-    python -m tests.fuzz.links [--seed N] [--count N] [--arch X ...] [-O LEVEL ...] [--what compile|whole|objects|mixed ...] [--minutes M] [--keep FOLDER]
+    python -m tests.fuzz.links [--seed N] [--count N] [--arch X ...] [-O LEVEL ...] [--what compile|whole|objects|mixed ...] [--minutes M] [--keep FOLDER] [--journal FILE]
 
 *compile*: both files as objects, nothing run. *tiny* beside any of these: small functions (with *compile*: the functions' file alone). *whole*: one file as a whole program. *objects*: both objects ours, joined by nvlink. *mixed*: the four pairs of ours and ptxas's.
-A module has one SM and level, in turn.
+A module has one SM and level, in turn. A run with a journal goes on where it was interrupted, and counts all that stands there.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import tempfile
 import time
@@ -139,16 +140,27 @@ def main() -> int:
     parser.add_argument("--what", nargs="+", default=["mixed", "whole"])
     parser.add_argument("--minutes", type=float, default=0.0)
     parser.add_argument("--keep", type=Path, help="a folder for the texts of modules with faults")
+    parser.add_argument("--journal", type=Path, help="a file with one line for each module that is done")
     options = parser.parse_args()
     began = time.monotonic()
-    faults = done = 0
+    before: dict[int, list[str]] = {}
+    if options.journal and options.journal.exists():
+        before = dict(json.loads(line) for line in options.journal.read_text().splitlines())
+    done = len(before)
+    faults = sum(not text.startswith(THEIRS) for found in before.values() for text in found)
     for seed in range(options.seed, options.seed + options.count):
         if options.minutes and time.monotonic() - began > 60 * options.minutes:
             break
+        if seed in before:
+            continue
         arch = options.arch[seed % len(options.arch)]
         level = options.levels[seed // len(options.arch) % len(options.levels)]
         done += 1
-        for text in check(seed, arch, level, options.what):
+        found = check(seed, arch, level, options.what)
+        if options.journal:
+            with options.journal.open("a") as out:
+                out.write(json.dumps([seed, found]) + "\n")
+        for text in found:
             faults += not text.startswith(THEIRS)
             print(f"seed {seed} sm_{arch} -O{level}: {text}", flush=True)
             if options.keep:

@@ -63,6 +63,7 @@ EXIT         94d -              <- Pp?=PT                       ; .{_ KEEPREFCOU
 op BPT        ctl=trap wall noduplicate class=branch
 BPT.TRAP     95c -              <- i:I(u)@34-36?=0              ; 84-85=3
 # ---- convergence
+# What BSYNC and its kinds promise is a guess from ptxas's code (docs/simulator.md): a WARPSYNC lets threads at any BSYNC go, a YIELD those at a plain one.
 op BSSY       ctl=bssy meets waits parts noduplicate class=bssy
 BSSY         945 - sm=75-90     Pp?=PT B:B@16 <- t:T@34-63      ;
 BSSY         945 - sm=100+      Pp?=PT B:B@16 <- t:T@34-63      ; .{_ RELIABLE RECONVERGENT ?}@72-73
