@@ -260,7 +260,7 @@ def on_host(made: list[Kernel], seed: int, n: int, folder: Path) -> dict[str, np
         [
             "g++",
             "-std=c++17",
-            "-O1",
+            "-O0",
             "-shared",
             "-fPIC",
             "-fno-gnu-unique",
