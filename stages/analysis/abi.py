@@ -90,3 +90,16 @@ def plan(unit: Unit) -> tuple[list[Function], set[str]]:
     if unit.functions and unit.functions[0].kind != "entry":
         standard.add(unit.functions[0].name)
     return order, {name for name in standard if by_name[name].kind != "entry"}
+
+
+def without_saves(unit: Unit) -> frozenset[str]:
+    """Functions of a unit that save no register for their caller, nor does anything that they call: what they destroy is known exactly."""
+    if len(unit.functions) < 2:
+        return frozenset()
+    order, standard = plan(unit)
+    graph = call_graph(unit)
+    exact: set[str] = set()
+    for func in order:  # callees first; a recursion has a function of the standard convention in it
+        if func.name not in standard and all(name in exact for name in graph[func.name]):
+            exact.add(func.name)
+    return frozenset(exact)

@@ -7,6 +7,7 @@ from ir_format.diag import CompileError
 from ir_format.model import Header, Module, Param, Unit, Var
 from ir_format.ptx import PtxFunction, PtxInst, PtxLabel, PtxModule, PtxPragma, PtxReloc, PtxUnit, PtxVar
 from ir_format.record import replace
+from stages.analysis.abi import without_saves
 from stages.lower.abi.arguments import signature_text
 from stages.lower.abi.frame import begin_function, end_function
 from stages.lower.builder import Builder
@@ -96,12 +97,18 @@ def lower_unit(pu: PtxUnit, module: PtxModule, header: Header) -> Unit:
     if "texmode_independent" in module.target_options:
         unit.attrs["texmode_independent"] = 1
     todo = list(pu.functions)
-    done = 0
-    while done < len(todo):
-        lower_function(ctx, todo[done])
-        done += 1
+    lowered: list[tuple[Builder, PtxFunction]] = []
+    while len(lowered) < len(todo):
+        pf = todo[len(lowered)]
+        lowered.append((lower_function(ctx, pf), pf))
         known = {f.name for f in todo}
         todo += [ctx.funcs[n] for n in ctx.helpers if n not in known]
+    exact = without_saves(unit)
+    for b, pf in lowered:
+        insert_convergence(b.fn, ctx.sm, exact)
+        legalize(b.fn, ctx, pf)
+        if ctx.debug_names:
+            _debug_places(b)
     return unit
 
 
@@ -147,8 +154,8 @@ def _launch_facts(unit: Unit, f: PtxFunction, header: Header) -> None:
     unit.attrs["barriers"] = 0
 
 
-def lower_function(ctx: UnitContext, pf: PtxFunction) -> None:
-    """Lower one function and add it to the unit."""
+def lower_function(ctx: UnitContext, pf: PtxFunction) -> Builder:
+    """Lower one function and add it to the unit, without convergence barriers yet: those depend on what is called."""
     fn = new_function(ctx, pf)
     b = Builder(ctx, pf, fn)
     begin_function(b)
@@ -177,11 +184,8 @@ def lower_function(ctx: UnitContext, pf: PtxFunction) -> None:
     end_function(b)
     place_descriptor(b)
     tidy_blocks(fn)
-    insert_convergence(fn, ctx.sm)
-    legalize(fn, ctx, pf)
-    if ctx.debug_names:
-        _debug_places(b)
     ctx.unit.functions.append(fn)
+    return b
 
 
 def _debug_places(b: Builder) -> None:

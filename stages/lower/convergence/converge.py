@@ -14,7 +14,8 @@ from __future__ import annotations
 
 from ir_format.features import has
 from ir_format.flow import build_cfg, falls_through, is_terminator, jump_targets
-from ir_format.model import RZ, Block, Function, Imm, Inst, Label, Sym
+from ir_format.model import RZ, Block, Function, Imm, Inst, Label
+from stages.analysis.abi import callee
 from stages.lower.convergence.divergence import Divergence, Flow, Groups
 from stages.lower.convergence.regions import Region, Regions
 from stages.lower.convergence.waits import find_waits
@@ -23,13 +24,13 @@ _SHORT = 6  # instructions that groups of threads may run apart where the other 
 _FEW = 2  # the same where they would not: what BSSY and BSYNC cost
 
 
-def insert_convergence(fn: Function, sm: int) -> None:
-    """Mark uniform vregs and insert the barriers."""
+def insert_convergence(fn: Function, sm: int, exact: frozenset[str] = frozenset()) -> None:
+    """Mark uniform vregs and insert the barriers. ``exact``: functions that save no barrier for their callers (:func:`stages.analysis.abi.without_saves`)."""
     _end_apart(fn)
     flow = Flow(fn)
     found = Regions(flow)
     state = Divergence(fn, flow, found)
-    regions = _choose(flow, found, state)
+    regions = _choose(flow, found, state, exact)
     fn.vregs = [v if i in state.varying or v.file == "B" else v._replace(uniform=1) for i, v in enumerate(fn.vregs)]
     spins = find_waits(flow, found, state)
     for r in regions:
@@ -123,7 +124,7 @@ def _gathers(i: Inst) -> bool:
     )
 
 
-def _choose(flow: Flow, found: Regions, state: Divergence) -> list[Region]:
+def _choose(flow: Flow, found: Regions, state: Divergence, exact: frozenset[str]) -> list[Region]:
     """The regions that can all be had together. Giving one up lets its groups run on apart, which may make more values and branches differ, so the groups are found again."""
     groups = state.groups
     while True:
@@ -135,7 +136,7 @@ def _choose(flow: Flow, found: Regions, state: Divergence) -> list[Region]:
             if r is None or j in groups.dropped:
                 continue
             if _stands_still(flow, groups, r) or (
-                any(not flow.leaves[v] for _, v in r.leaving) and _kept_elsewhere(flow, r)
+                any(not flow.leaves[v] for _, v in r.leaving) and _kept_elsewhere(flow, r, exact)
             ):
                 gone.add(j)
             else:
@@ -259,11 +260,10 @@ def _crossing(regions: list[Region]) -> list[Region]:
     return []
 
 
-def _kept_elsewhere(flow: Flow, r: Region) -> bool:
-    """Whether threads of the region call a function of the program: it may keep their barrier and give it back as it was, with those that left it meanwhile, for whom they
-    would wait for ever. (ptxas has BREAK in front of the branch, under its predicate, so that nobody is in the call yet: measured.)"""
-    calls = (i for u in r.inside for i in flow.fn.blocks[u].insts if i.op == "CALL")
-    return any(not any(type(o) is Sym and o.name.startswith("__orias_") for o in i.srcs) for i in calls)
+def _kept_elsewhere(flow: Flow, r: Region, exact: frozenset[str]) -> bool:
+    """Whether threads of the region call a function that may save their barrier and give it back as it was, with those that left it meanwhile, for whom they would wait for ever.
+    Functions of the unit that follow no convention use other barriers. (ptxas has BREAK in front of the branch, under its predicate, so that nobody is in the call yet: measured.)"""
+    return any(i.op == "CALL" and callee(i) not in exact for u in r.inside for i in flow.fn.blocks[u].insts)
 
 
 Step = tuple[str, int]
