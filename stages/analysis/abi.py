@@ -93,7 +93,8 @@ def plan(unit: Unit) -> tuple[list[Function], set[str]]:
 
 
 def without_saves(unit: Unit) -> frozenset[str]:
-    """Functions of a unit that save no register for their caller, nor does anything that they call: what they destroy is known exactly."""
+    """Functions of a unit that save no register for their caller, nor does anything that they call: what they destroy
+    is known exactly."""
     if len(unit.functions) < 2:
         return frozenset()
     order, standard = plan(unit)
