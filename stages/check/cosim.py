@@ -47,6 +47,9 @@ _AGAIN: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
 MORE_CONTENTS: Final = range(4, 24)
 #: Orders of warps that are tried before a difference is believed.
 MORE_ORDERS: Final = range(3, 6)
+#: Ways in which approximations err that are tried before a difference is believed, and how much further than there a cubin may be off.
+ERRORS: Final = range(1, 9)
+MOVES: Final = 4.0
 _KINDS: Final[dict[str, Any]] = {"f16": np.float16, "f32": np.float32, "f64": np.float64}
 
 
@@ -116,8 +119,9 @@ def approximates(unit: PtxUnit) -> bool:
     return any(isinstance(i, PtxInst) and bound_of(i) is not None for f in unit.functions for i in f.body)
 
 
-def unequal(a: Arr, b: Arr, type_: str, loose: bool) -> Arr:
-    """Bytes that differ; elements of float buffers count as equal if both are NaN or, where `loose`, close."""
+def unequal(a: Arr, b: Arr, type_: str, loose: bool, slack: Arr | None = None) -> Arr:
+    """Bytes that differ; elements of float buffers count as equal if both are NaN or, where `loose`, close; `slack`: how far apart
+    elements may be, beside that."""
     differ = a != b
     kind = _KINDS.get(type_)
     if kind is None or not differ.any() or len(a) % np.dtype(kind).itemsize:
@@ -128,9 +132,12 @@ def unequal(a: Arr, b: Arr, type_: str, loose: bool) -> Arr:
         fine = np.isnan(x) & np.isnan(y)
         if loose:
             u, v = x.astype(np.float64), y.astype(np.float64)
-            fine |= np.abs(u - v) <= np.maximum(
+            near = np.maximum(
                 max(APPROXIMATE[0], float(np.finfo(kind).eps)) * np.maximum(np.abs(u), np.abs(v)), APPROXIMATE[1]
             )
+            fine |= np.abs(u - v) <= (near if slack is None else near + slack)
+            if slack is not None:
+                fine |= np.isinf(slack)
             fine |= u == v
     return np.asarray(differ & ~np.repeat(fine, size))
 
@@ -180,6 +187,7 @@ class Stable:
     open_nans: dict[Any, list[tuple[int, int, Arr]]] = field(default_factory=dict)
     undefined: bool = False  # something depends on undefined values
     left: tuple[str, ...] = ()
+    slack: dict[Any, Arr] = field(default_factory=dict)  # how far elements of floats move where approximations err
 
     def judged(self, k: Any, got: Arr) -> Arr:
         """The bytes in which this outcome has to be the interpreter's."""
@@ -443,14 +451,17 @@ class Cosim:
     ) -> tuple[Any, int] | None:
         """The first differing byte: (argument or variable, offset)."""
         for k, v in base.buffers.items():
-            bad = unequal(v, got.buffers[k], launch.types[k], loose) & stable.judged(k, got.buffers[k])
+            bad = unequal(v, got.buffers[k], launch.types[k], loose, stable.slack.get(k)) & stable.judged(
+                k, got.buffers[k]
+            )
             if bad.any():
                 return k, int(bad.argmax())
         for name, v in base.variables.items():
             other = got.variables.get(name)
             if other is None or len(other) < len(v):
                 continue
-            bad = unequal(v, other[: len(v)], self._type(launch, name), loose) & stable.judged(name, other[: len(v)])
+            apart = unequal(v, other[: len(v)], self._type(launch, name), loose, stable.slack.get(name))
+            bad = apart & stable.judged(name, other[: len(v)])
             if bad.any():
                 return name, int(bad.argmax())
         return None
@@ -477,6 +488,9 @@ class Cosim:
         for kind, how in more:
             if self._first(launch, base, got, stable, loose) is not None:
                 self._drop(launch, base, stable, kind, how, quiet)
+        for errors in ERRORS if loose else ():
+            if self._first(launch, base, got, stable, loose) is not None:
+                self._err(launch, base, stable, errors)
         for seed in MORE_CONTENTS:
             if self._first(launch, base, got, stable, loose) is None:
                 return False
@@ -486,6 +500,23 @@ class Cosim:
                 if k in stable.keep:
                     stable.keep[k] &= ~by_elements(v != memory_of(got)[k], self._type(launch, k))[: len(stable.keep[k])]
         return self._first(launch, base, got, stable, loose) is not None
+
+    def _err(self, launch: Launch, base: Outcome, stable: Stable, errors: int) -> None:
+        """Interpret a launch with approximations that err as far as the manual lets them: elements may differ by a few times as much as
+        they move, and what is no float and changes is not compared."""
+        other = interpret(self.module, launch, errors=errors, limit=10 * STEP_LIMIT)
+        for k, v in memory_of(base).items():
+            w = memory_of(other).get(k)
+            kind = _KINDS.get(self._type(launch, k))
+            if w is None:  # it went wrong: a test of such a result decided
+                stable.keep[k][:] = False
+            elif kind is None or len(v) % np.dtype(kind).itemsize:
+                stable.keep[k] &= ~by_elements(v != w, self._type(launch, k))
+            else:
+                with np.errstate(all="ignore"):
+                    moved = MOVES * np.abs(w.view(kind).astype(np.float64) - v.view(kind).astype(np.float64))
+                moved[np.isnan(moved) & ~(np.isnan(w.view(kind)) & np.isnan(v.view(kind)))] = np.inf
+                stable.slack[k] = np.fmax(stable.slack.get(k, 0.0), np.nan_to_num(moved, nan=0.0, posinf=np.inf))
 
     def shrink(self, launch: Launch, bad: Callable[[Launch], bool]) -> Launch:
         """The smallest geometry that still differs, by halving one extent at a time."""
@@ -520,7 +551,11 @@ class Cosim:
         small = self.shrink(launch, lambda x: self._differs(x, device, loose))
         base = interpret(self.module, small, track=True)
         got = simulate(device, small)
-        first = self._first(small, base, got, self._stable(small, base, quiet=True), loose)
+        stable = self._stable(small, base, quiet=True)
+        self._wrong(
+            small, base, got, stable, loose, device
+        )  # what is too near to be told apart is no difference here either
+        first = self._first(small, base, got, stable, loose)
         if first is None:  # the shrunk launch differs in something that a second look does not show
             self._say("difference", small.entry, side, f"memory differs ({launch.describe()})")
             return

@@ -41,6 +41,7 @@ def interpret(
     shuffled: int = 0,
     track: bool = False,
     other_nans: bool = False,
+    errors: int = 0,
     limit: int = STEP_LIMIT,
 ) -> Outcome:
     """Run the PTX."""
@@ -60,6 +61,7 @@ def interpret(
             limit=limit,
             track=track,
             other_nans=other_nans,
+            errors=errors,
         )
     except InterpreterError as error:
         return Outcome(error=str(error), kind=error.kind, steps=limit if error.kind == "limit" else 0)

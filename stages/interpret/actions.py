@@ -14,12 +14,12 @@ from stages.interpret import alu, barriers, bulk, control, copies, warps
 from stages.interpret.atomics import atomic
 from stages.interpret.code import Action, Code, Step, generic, get, put, symbol
 from stages.interpret.floats import Format
-from stages.interpret.fpu import nans_left_open
+from stages.interpret.fpu import Bound, bound_of, nans_left_open
 from stages.interpret.loads import FULL, load, store
 from stages.interpret.machine import Machine
 from stages.interpret.memory import RANK_SHIFT, WINDOWS
 from stages.interpret.outside import refuse_outside
-from stages.interpret.rows import BITS, PURE, U64, Arr, Unsupported, unsigned
+from stages.interpret.rows import BITS, PURE, U64, Arr, Unsupported, format_of, unsigned
 
 Maker = Callable[[Code, Step, int], Action]
 
@@ -71,6 +71,12 @@ def pure(code: Code, step: Step) -> Action:
     loose = nans_left_open(inst)
     if loose is not None:
         to = _noting(to, loose, inst.types[0].endswith("x2"))
+    bound = bound_of(inst)
+    if bound is not None:
+        if inst.op in ("sin", "cos"):
+            angle = sources[0]
+            sources[0] = lambda m: m.far(angle(m))
+        to = _erring(to, bound, format_of(inst.types[0].removesuffix("x2")), inst.types[0].endswith("x2"))
     if inst.op == "setp":
 
         def run1(m: Machine) -> int | None:
@@ -108,6 +114,16 @@ def _noting(to: Any, f: Format, pair: bool) -> Any:
         return lambda m, v: to(m, m.nan(v, f))
     low = U64((1 << f.bits) - 1)
     return lambda m, v: to(m, m.nan(v & low, f) | m.nan(v >> U64(f.bits), f) << U64(f.bits))
+
+
+def _erring(to: Any, bound: Bound, f: Format, pair: bool) -> Any:
+    """What writes the result of an approximation."""
+    if not pair:
+        return lambda m, v: to(m, m.approximate(v, bound, f))
+    low = U64((1 << f.bits) - 1)
+    return lambda m, v: to(
+        m, m.approximate(v & low, bound, f) | m.approximate(v >> U64(f.bits), bound, f) << U64(f.bits)
+    )
 
 
 def _plain(x: Any) -> Any:

@@ -84,18 +84,18 @@ class Module:
 
     def launch(
         self, entry: str, grid: Dim3, block: Dim3, args: Sequence[Arg] = (), *, shared: int = 0, seed: int = 0, shuffled: int = 0,
-        limit: int = DEFAULT_LIMIT, track: bool = False, other_nans: bool = False,
+        limit: int = DEFAULT_LIMIT, track: bool = False, other_nans: bool = False, errors: int = 0,
     ) -> Result:  # fmt: skip
         """Run a kernel; arrays among `args` (and in records among them) are buffers, copied in and back.
 
         `seed` draws the contents of what is undefined (registers, shared and local memory), see :class:`Filler`; `shuffled`, where it is not 0, runs
-        warps one by one in an order drawn from it; `track` notes who wrote what; `other_nans` gives NaNs that the manual leaves open another payload.  Raises InterpreterError.
+        warps one by one in an order drawn from it; `track` notes who wrote what; `other_nans` gives NaNs that the manual leaves open another payload; `errors`, where it is not 0, lets approximations err.  Raises InterpreterError.
         """
         code = self.codes.get(entry)
         if code is None:
             raise InterpreterError("unsupported", f"no kernel '{entry}' (the module has: {', '.join(self.codes)})")
         try:
-            return self._launch(code, grid, block, args, shared, seed, shuffled, limit, track, other_nans)
+            return self._launch(code, grid, block, args, shared, seed, shuffled, limit, track, other_nans, errors)
         except TooMuch as much:
             raise InterpreterError("unsupported", str(much)) from much
 
@@ -111,6 +111,7 @@ class Module:
         limit: int,
         track: bool,
         other_nans: bool,
+        errors: int,
     ) -> Result:
         rng = np.random.default_rng([seed, 17])
         filler = Filler(seed, rng)
@@ -142,6 +143,7 @@ class Module:
                 dynamic, shared, done, count, limit - result.steps, track,
             )  # fmt: skip
             machine.other_nans = other_nans
+            machine.errors = np.random.default_rng([errors, done, 23]) if errors else None
             machine.prepare(shuffled, filler)
             machine.run()
             result.steps += machine.executed

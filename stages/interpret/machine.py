@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stages.interpret.code import Code, FunctionCode
-from stages.interpret.floats import FORMATS, Format, is_nan
+from stages.interpret.floats import FORMATS, Format, decode, is_nan, narrow
+from stages.interpret.fpu import Bound
 from stages.interpret.memory import Filler, Heap, MemoryFault, Window
 from stages.interpret.outside import Outside
 from stages.interpret.rows import U64, Unsupported
@@ -122,6 +123,8 @@ class Machine:
     tired: bool = False  # the last group used up its patience
     other_nans: bool = False  # NaNs that the manual leaves open get another payload
     open_nans: bool = False  # there was one
+    beyond: Any = None  # angles of the sines under way that have no bound
+    errors: Any = None  # a generator: approximations err by as much as the manual allows them, in ways drawn from it
 
     def prepare(self, shuffled: int, filler: Filler) -> None:
         """Lay out the threads; `shuffled`, where it is not 0, runs warps one by one in an order drawn from it instead of together."""
@@ -306,6 +309,26 @@ class Machine:
             return v
         self.open_nans = True
         return np.where(found, OTHER_NANS[f], v) if self.other_nans else v
+
+    def approximate(self, v: Arr, bound: Bound, f: Format) -> Arr:
+        """Results of an approximation: where :attr:`errors` asks for it, others that the manual allows as well."""
+        if self.errors is None:
+            return v
+        x = decode(v, f)
+        fine = np.isfinite(x) & (x != 0)
+        step = np.ldexp(1.0, np.maximum(np.frexp(np.where(fine, x, 1.0))[1] - 1, f.emin) - (f.prec - 1))
+        error = np.maximum(np.maximum(bound.rel * np.abs(x), bound.abs), bound.ulp * step)
+        by = self.errors.uniform(-1.0, 1.0, x.shape)
+        other = x + by * error
+        if self.beyond is not None:
+            other, self.beyond = np.where(self.beyond, by, other), None
+        return np.where(fine, narrow(other, f), v)
+
+    def far(self, v: Arr) -> Arr:
+        """Angles of a sine or cosine, for which the manual allows any result beyond 100 pi."""
+        if self.errors is not None:
+            self.beyond = np.abs(decode(v, FORMATS["f32"])) > 100 * np.pi
+        return v
 
     def special(self, name: str) -> Arr:
         """A special register of the active threads."""

@@ -66,3 +66,23 @@ def test_a_kernel_has_its_time() -> None:
     report = Cosim(LONG, "sm_90", {"ours": device}, seconds=1.5).run()
     assert [v.word for v in report.verdicts] == ["equal"]
     assert time.process_time() - began < 4
+
+
+#: Terms that cancel each other make errors of approximations as great as one likes; sines of great angles have no bound.
+CANCEL = """.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 in, .param .u64 out) { .reg .b32 %r<9>; .reg .b64 %d<6>; .reg .f32 %f<20>;
+ld.param.u64 %d1, [in]; ld.param.u64 %d2, [out]; mov.u32 %r1, %tid.x; mul.wide.u32 %d3, %r1, 4; add.s64 %d1, %d1, %d3;
+add.s64 %d2, %d2, %d3; ld.global.f32 %f1, [%d1]; ld.global.f32 %f2, [%d1+4]; sin.approx.f32 %f3, %f1; div.full.f32 %f4, %f2, %f1;
+mul.f32 %f5, %f4, %f3; sin.approx.f32 %f6, %f2; div.approx.f32 %f7, %f1, %f2; mul.f32 %f8, %f6, %f7; sub.f32 %f9, %f5, %f8;
+ex2.approx.f32 %f10, %f3; lg2.approx.f32 %f11, %f10; sub.f32 %f12, %f11, %f3; mul.f32 %f12, %f12, 0f4F000000;
+add.f32 %f9, %f9, %f12; st.global.f32 [%d2], %f9; ret; }
+"""
+
+
+def test_what_approximations_may_do_is_no_difference() -> None:
+    image = compile_ptx(CANCEL, "sm_80", {"fmad": 0})
+    for text, word in ((CANCEL, "equal"), (CANCEL.replace("sub.f32 %f9", "add.f32 %f9"), "different")):
+        (verdict,) = Cosim(text, "sm_80", {"x": Device(image)}, seeds=2).run().verdicts
+        assert verdict.word == word, verdict
