@@ -153,24 +153,30 @@ st.global.u32 [%l0+12],%r5; ret; }"""
 
 
 CALLED = """.func (.param .b32 y) f(.param .b32 x)
-{ .reg .b32 %r<4>; .reg .pred %p<3>; ld.param.u32 %r1,[x]; L: mad.lo.u32 %r1,%r1,3,1; and.b32 %r2,%r1,7; setp.gt.u32 %p1,%r2,3; @%p1 bra L; st.param.b32 [y],%r1; ret; }
+{ .reg .b32 %r<4>; .reg .pred %p<3>; ld.param.u32 %r1,[x];
+L: mad.lo.u32 %r1,%r1,3,1; and.b32 %r2,%r1,7; setp.gt.u32 %p1,%r2,3; @%p1 bra L; st.param.b32 [y],%r1; ret; }
 .visible .entry k"""
 
 
 def calling() -> str:
-    """A function under a branch of a loop; from two places in front of it, and one behind it, threads leave the loop for good."""
-    return """mov.u32 %r2,0; mov.u32 %r5,1; A: add.u32 %r5,%r5,%r1; and.b32 %r4,%r5,15; setp.eq.u32 %p0,%r4,3; @%p0 bra X; and.b32 %r4,%r5,1; setp.eq.u32 %p1,%r4,0; @%p1 bra E;
-and.b32 %r4,%r5,12; setp.eq.u32 %p2,%r4,0; @%p2 bra X; { .param .b32 a; .param .b32 v; st.param.b32 [a],%r5; call (v),f,(a); ld.param.b32 %r5,[v]; } bra M;
+    """A function under a branch of a loop; in front of it and behind it threads leave the loop for good."""
+    return """mov.u32 %r2,0; mov.u32 %r5,1;
+A: add.u32 %r5,%r5,%r1; and.b32 %r4,%r5,15; setp.eq.u32 %p0,%r4,3; @%p0 bra X; and.b32 %r4,%r5,1;
+setp.eq.u32 %p1,%r4,0; @%p1 bra E; and.b32 %r4,%r5,12; setp.eq.u32 %p2,%r4,0; @%p2 bra X; { .param .b32 a;
+.param .b32 v; st.param.b32 [a],%r5; call (v),f,(a); ld.param.b32 %r5,[v]; } bra M;
 E: xor.b32 %r5,%r5,%r2; st.global.u32 [%l0+4],%r5;
-M: ld.global.u32 %r6,[%l1]; mad.lo.u32 %r5,%r5,3,%r6; st.global.u32 [%l0+4],%r5; ld.global.u32 %r7,[%l1]; add.u32 %r5,%r5,%r7; st.global.u32 [%l0+8],%r5; mul.lo.u32 %r5,%r5,5;
-st.global.u32 [%l0+8],%r5; shr.u32 %r7,%r5,3; xor.b32 %r5,%r5,%r7; and.b32 %r4,%r5,31; setp.eq.u32 %p3,%r4,9; @%p3 bra X; add.u32 %r2,%r2,1; setp.lt.u32 %p3,%r2,9; @%p3 bra A;
-X: mad.lo.u32 %r5,%r5,%r5,7; st.global.u32 [%l0],%r5; and.b32 %r4,%r5,3; setp.eq.u32 %p3,%r4,0; @%p3 bra X; st.global.u32 [%l0+12],%r5; ret; }"""
+M: ld.global.u32 %r6,[%l1]; mad.lo.u32 %r5,%r5,3,%r6; st.global.u32 [%l0+4],%r5; ld.global.u32 %r7,[%l1];
+add.u32 %r5,%r5,%r7; st.global.u32 [%l0+8],%r5; mul.lo.u32 %r5,%r5,5; st.global.u32 [%l0+8],%r5;
+shr.u32 %r7,%r5,3; xor.b32 %r5,%r5,%r7; and.b32 %r4,%r5,31; setp.eq.u32 %p3,%r4,9; @%p3 bra X;
+add.u32 %r2,%r2,1; setp.lt.u32 %p3,%r2,9; @%p3 bra A;
+X: mad.lo.u32 %r5,%r5,%r5,7; st.global.u32 [%l0],%r5; and.b32 %r4,%r5,3; setp.eq.u32 %p3,%r4,0; @%p3 bra X;
+st.global.u32 [%l0+12],%r5; ret; }"""
 
 
 @pytest.mark.oracle
 @pytest.mark.parametrize("sm", (75, 90, 120))
 def test_executed_instructions_around_a_call(sm: int) -> None:
-    """A barrier that threads leave by BREAK while others are in a function is fine where the function uses other barriers."""
+    """A barrier that threads leave by BREAK while others are in a function that uses other barriers."""
     oracle.require("ptxas")
     text = HEAD.replace(".visible .entry k", CALLED.replace("%", "%%")) % sm + calling()
     x = np.random.default_rng(3).integers(0, 1 << 30, 64, np.uint32)
