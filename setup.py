@@ -21,10 +21,14 @@ HOT = {
     "stages/analysis": "abi dependences divergence register_limits",
     "stages/lower": "legalize spaces cleanup",
     "stages/lower/convergence": "divergence converge",
-    "stages/optimize": "atomics bits branches conditions contraction convention dce fold"
-    " fuse guarded induction known licm loops order places pointers pool predicate pressure remat"
-    " rotate rules simplify sink uniform unroll values vectors wide",
+    "stages/optimize": "analyses values",
     "stages/optimize/ssa": "construct destruct webs",
+    "stages/optimize/scalar": "combine constant_bank constant_pool contraction dce fold fuse known_bits"
+    " predicates rules wide_sums",
+    "stages/optimize/control": "if_conversion simplify_cfg",
+    "stages/optimize/memory": "atomics guarded_vectors vectorize_loads",
+    "stages/optimize/loops": "induction licm natural rotate share_pointers unroll",
+    "stages/optimize/late": "list_schedule places pressure rematerialize return_register sink uniform_promotion",
     "stages/regalloc": "allocate assign coalescing divergent_ranges finish live_ranges moves operand_slots"
     " parallel_copies register_counts spill warpgroup",
     "stages/schedule": "control list_scheduling reuse schedule_unit scoreboards zero_pairs",

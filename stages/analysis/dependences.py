@@ -5,9 +5,9 @@ space, and from instructions that nothing may cross. Register distances come fro
 with a scoreboard counts with its estimated latency, because only the order depends on it:
 :mod:`stages.schedule.control` makes the final order safe.
 
-Pre-allocation scheduling (:mod:`stages.optimize.order`) uses the same builder on virtual registers, with another
-:class:`Model`. The graph stays linear in the size of the block: an access is compared with a bounded number of earlier
-ones, then it acts as a fence of its space.
+Pre-allocation scheduling (:mod:`stages.optimize.late.list_schedule`) uses the same builder on virtual registers, with
+another :class:`Model`. The graph stays linear in the size of the block: an access is compared with a bounded number of
+earlier ones, then it acts as a fence of its space.
 """
 
 from __future__ import annotations
@@ -204,8 +204,9 @@ Uses = Sequence[tuple[int, str, object]]  # (cell, role or result name, ...)
 
 class Model(Protocol):
     """What the graph needs to know about registers. Physical registers have distances by role (:class:`Physical`),
-    virtual ones estimates (:mod:`stages.optimize.order`). ``late[n]`` is the distance from ``n`` to the readers of its
-    results, or -1 if it depends on the reader; ``after[n]`` the distance to the next writer of its results;
+    virtual ones estimates (:mod:`stages.optimize.late.list_schedule`). ``late[n]`` is the distance from ``n`` to the
+    readers of its results, or -1 if it depends on the reader; ``after[n]`` the distance to the next writer of its
+    results;
     ``until[n]`` the distance from ``n`` as a reader to the next writer. ``coalesced`` maps (node, cell written) to the
     cell that the value should share a register with: the readers of that cell stay before the node."""
 

@@ -5,24 +5,26 @@ from __future__ import annotations
 from typing import Final
 
 from ir_format.flow import Cfg, Liveness, build_cfg, dominators, liveness
+from ir_format.hazards import hazards
 from ir_format.model import Function, Unit
+from stages.analysis.register_limits import register_limit
+from stages.optimize.late.pressure import SHORT, shortages
 from stages.optimize.ssa.construct import enter
 from stages.optimize.ssa.destruct import leave
 from stages.optimize.ssa.webs import Webs
 from stages.optimize.values import Values
 from stages.plumbing.runner import Context
 
-#: Names of the analyses, as passes declare that they keep them, and those that each rests on.
-RESTS_ON: Final = {"cfg": (), "idom": ("cfg",), "live": ("cfg",), "values": ("cfg", "idom")}
+#: What passes declare that they keep: names of the analyses of :class:`Analyses`.
 NOTHING: Final[frozenset[str]] = frozenset()
 FLOW: Final = frozenset(("cfg", "idom"))
-ALL: Final = frozenset(RESTS_ON)
+ALL: Final = FLOW | {"live", "short", "values"}
 
 
 class Analyses:
     """The analyses of one function. ``webs``: what SSA form knows, None outside of it."""
 
-    __slots__ = ("_cfg", "_idom", "_live", "_values", "ctx", "f", "unit", "webs")
+    __slots__ = ("_cfg", "_idom", "_live", "_short", "_values", "ctx", "f", "unit", "webs")
 
     def __init__(self, f: Function, unit: Unit, ctx: Context) -> None:
         self.f = f
@@ -32,7 +34,26 @@ class Analyses:
         self._cfg: Cfg | None = None
         self._idom: list[int] | None = None
         self._live: Liveness | None = None
+        self._short: dict[int, int] | None = None
         self._values: Values | None = None
+
+    @property
+    def register_limit(self) -> int:
+        """The most registers that directives and options leave to the unit."""
+        header = self.ctx.header
+        return register_limit(self.unit, hazards(header.target).sm, header.options)
+
+    @property
+    def room(self) -> int:
+        """Values alive up to which a function fits into its registers."""
+        return self.register_limit - SHORT
+
+    @property
+    def short(self) -> dict[int, int]:
+        """Block position -> words of file R that are too many there; outside SSA form."""
+        if self._short is None:
+            self._short = shortages(self.f, self.live, self.room)
+        return self._short
 
     @property
     def cfg(self) -> Cfg:
@@ -71,6 +92,8 @@ class Analyses:
             self._idom = None
         if "live" not in kept:
             self._live = None
+        if "short" not in kept:
+            self._short = None
         if "values" not in kept:
             self._values = None
 

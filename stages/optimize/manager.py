@@ -11,7 +11,8 @@ from stages.plumbing.runner import Context, Pass
 
 
 class FunctionPass(Record, frozen=True):
-    """A pass over one function. ``ssa``: whether it works on SSA form (:mod:`stages.optimize.ssa`) or on registers. ``keeps``: analyses that are right after it."""
+    """A pass over one function. ``run`` returns False if it changed nothing. ``ssa``: whether it works on SSA form
+    (:mod:`stages.optimize.ssa`) or on registers. ``keeps``: analyses that are right behind it although it changed something."""
 
     name: str
     run: Callable[[Function, Analyses], object]
@@ -27,8 +28,8 @@ class FunctionPass(Record, frozen=True):
                 a.enter_ssa()
             else:
                 a.leave_ssa()
-            self.run(f, a)
-            a.keep(self.keeps)
+            if self.run(f, a) is not False:
+                a.keep(self.keeps)
 
     def row(self) -> Pass:
         """The row of the stage's table."""
@@ -52,9 +53,9 @@ class UnitPass(Record, frozen=True):
                 a.enter_ssa()
             else:
                 a.leave_ssa()
-        self.run(unit, ctx)
-        for a in known:
-            a.keep(self.keeps)
+        if self.run(unit, ctx) is not False:
+            for a in known:
+                a.keep(self.keeps)
 
     def row(self) -> Pass:
         """The row of the stage's table."""
@@ -85,3 +86,22 @@ def finish(unit: Unit, ctx: Context) -> None:
     for f in unit.functions:
         analyses(f, unit, ctx).leave_ssa()
     ctx.kept.pop("optimize", None)
+
+
+class Order(Record, frozen=True):
+    """Every pass named ``before`` stands in front of the first named ``after``: ``why``."""
+
+    before: str
+    after: str
+    why: str
+
+
+def check_order(names: list[str], rules: tuple[Order, ...]) -> None:
+    """Raise ValueError where a table of passes breaks a rule, or a rule names no pass."""
+    if len(set(names)) != len(names):
+        raise ValueError("two passes have one name")
+    for r in rules:
+        if r.before not in names or r.after not in names:
+            raise ValueError(f"a rule of order names no pass: {r.before}, {r.after}")
+        if names.index(r.before) >= names.index(r.after):
+            raise ValueError(f"pass {r.before} must stand before {r.after}: {r.why}")

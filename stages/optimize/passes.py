@@ -1,56 +1,76 @@
-"""The passes of the optimize stage, in order."""
+"""The passes of the optimize stage, in order, and why they stand so: checked when the table is loaded."""
 
 from __future__ import annotations
 
 from stages.optimize.analyses import FLOW
-from stages.optimize.atomics import gather_atomics
-from stages.optimize.branches import drop_warpsync, tidy_branches
-from stages.optimize.contraction import contract
-from stages.optimize.convention import lower_return_register
-from stages.optimize.dce import remove_dead_code
-from stages.optimize.guarded import unguard_copies
-from stages.optimize.licm import hoist_invariants
-from stages.optimize.manager import FunctionPass, UnitPass
-from stages.optimize.order import order_blocks
-from stages.optimize.pointers import share_pointers
-from stages.optimize.pool import pool_doubles
-from stages.optimize.predicate import predicate_arms
-from stages.optimize.remat import make_again
-from stages.optimize.rotate import rotate_loops
-from stages.optimize.simplify import simplify
-from stages.optimize.sink import sink_values
-from stages.optimize.uniform import share_words
-from stages.optimize.unroll import unroll_loops
-from stages.optimize.vectors import join_loads
+from stages.optimize.control.if_conversion import convert_ifs
+from stages.optimize.control.simplify_cfg import drop_warpsync, simplify_cfg
+from stages.optimize.late.list_schedule import schedule_blocks
+from stages.optimize.late.rematerialize import rematerialize
+from stages.optimize.late.return_register import lower_return_register
+from stages.optimize.late.sink import sink_values
+from stages.optimize.late.uniform_promotion import promote_to_uniform
+from stages.optimize.loops.licm import hoist_invariants
+from stages.optimize.loops.rotate import rotate_loops
+from stages.optimize.loops.share_pointers import share_pointers
+from stages.optimize.loops.unroll import unroll_loops
+from stages.optimize.manager import FunctionPass, Order, UnitPass, check_order
+from stages.optimize.memory.atomics import gather_atomics
+from stages.optimize.memory.guarded_vectors import place_guarded_vectors
+from stages.optimize.memory.vectorize_loads import vectorize_loads
+from stages.optimize.scalar.combine import combine
+from stages.optimize.scalar.constant_pool import pool_doubles
+from stages.optimize.scalar.contraction import contract
+from stages.optimize.scalar.dce import remove_dead_code
 from stages.plumbing.runner import Pass
 
 _TABLE: tuple[FunctionPass | UnitPass, ...] = (
-    UnitPass("guarded", unguard_copies),
-    FunctionPass(
-        "dce-first", remove_dead_code, ssa=True, keeps=FLOW
-    ),  # upper words of sums that are addresses of 32 bits
-    # before equal products, marked and not, become one
+    FunctionPass("guarded-vectors", place_guarded_vectors, keeps=FLOW),
+    FunctionPass("dce-first", remove_dead_code, ssa=True, keeps=FLOW),
     FunctionPass("contraction", contract, ssa=True, keeps=FLOW),
-    FunctionPass("simplify", simplify, ssa=True, keeps=FLOW),
+    FunctionPass("combine", combine, ssa=True, keeps=FLOW),
     FunctionPass("dce", remove_dead_code, ssa=True, keeps=FLOW),
-    UnitPass("branches", tidy_branches),
-    UnitPass("predicate", predicate_arms),
-    UnitPass("warpsync", drop_warpsync),
-    UnitPass("atomics", gather_atomics),
-    UnitPass("rotate", rotate_loops, min_opt=2),
-    # sees use counts without the dead readers, and longer blocks
-    FunctionPass("simplify-again", simplify, ssa=True, keeps=FLOW, min_opt=2),
-    UnitPass("pool", pool_doubles, ssa=True, keeps=FLOW),
+    FunctionPass("simplify-cfg", simplify_cfg),
+    FunctionPass("if-conversion", convert_ifs),
+    FunctionPass("warpsync", drop_warpsync, keeps=FLOW),
+    FunctionPass("atomics", gather_atomics, keeps=FLOW),
+    FunctionPass("rotate", rotate_loops, min_opt=2),
+    FunctionPass("combine-again", combine, ssa=True, keeps=FLOW, min_opt=2),
+    UnitPass("constant-pool", pool_doubles, ssa=True, keeps=FLOW),
     FunctionPass("dce-again", remove_dead_code, ssa=True, keeps=FLOW),
     FunctionPass("licm", hoist_invariants, min_opt=2),
     FunctionPass("unroll", unroll_loops, min_opt=2),
-    FunctionPass("vectors", join_loads),
-    UnitPass("pointers", share_pointers, min_opt=2),
-    UnitPass("uniform", share_words),
-    UnitPass("sink", sink_values),
-    UnitPass("remat", make_again),
-    UnitPass("convention", lower_return_register),
-    UnitPass("order", order_blocks),
+    FunctionPass("load-vectorize", vectorize_loads, keeps=FLOW),
+    FunctionPass("pointer-sharing", share_pointers, keeps=FLOW, min_opt=2),
+    UnitPass("uniform-promotion", promote_to_uniform, keeps=FLOW),
+    FunctionPass("sink", sink_values, keeps=FLOW),
+    FunctionPass("rematerialize", rematerialize, keeps=FLOW),
+    UnitPass("return-register", lower_return_register, keeps=FLOW),
+    FunctionPass("list-schedule", schedule_blocks, keeps=FLOW),
 )
 
+#: Why passes stand where they stand.
+_ORDER: tuple[Order, ...] = (
+    Order("guarded-vectors", "combine", "its copies are looked through there"),
+    Order("dce-first", "combine", "upper words of sums that are addresses of 32 bits would keep both halves together"),
+    Order("contraction", "combine", "equal products, marked and not, become one there"),
+    Order("combine", "if-conversion", "the length of an arm is counted in instructions that will be left"),
+    Order("simplify-cfg", "if-conversion", "jumps to jumps hide triangles and diamonds"),
+    Order("if-conversion", "rotate", "a loop of one block is rotated and unrolled, one with arms is not"),
+    Order("if-conversion", "combine-again", "longer blocks; readers that died are counted no more"),
+    Order("warpsync", "atomics", "a vote of the warp ends at a WARPSYNC that is needless"),
+    Order("rotate", "licm", "loads leave a loop only where every way through it comes by them"),
+    Order("rotate", "unroll", "a loop of one block tests at its end"),
+    Order("constant-pool", "dce-again", "the moves that made the constants are dead then"),
+    Order("licm", "unroll", "what is invariant is copied once, and counts for the size of the body no more"),
+    Order("unroll", "load-vectorize", "neighbouring words are loaded in different rounds"),
+    Order("unroll", "pointer-sharing", "registers run short where rounds stand side by side"),
+    Order("pointer-sharing", "rematerialize", "shared pointers are made again from words that it leaves"),
+    Order("uniform-promotion", "sink", "words in uniform registers need no place near their readers"),
+    Order("sink", "rematerialize", "what moves costs nothing, what is made again costs instructions"),
+    Order("rematerialize", "list-schedule", "the schedule is made for the values that are alive at last"),
+    Order("return-register", "list-schedule", "fixed registers hold instructions in place"),
+)
+
+check_order([p.name for p in _TABLE], _ORDER)
 PASSES: tuple[Pass, ...] = tuple(p.row() for p in _TABLE)

@@ -11,11 +11,9 @@ from typing import Final
 
 from ir_format.flow import (
     Cfg,
-    Liveness,
     build_cfg,
     dominators,
     is_guarded,
-    liveness,
     operand_regs,
     read_regs,
     written_regs,
@@ -24,7 +22,6 @@ from ir_format.isa import facts
 from ir_format.isa.sregs import STEADY
 from ir_format.model import ZERO, Function, Imm, Inst, Operand, Reg
 from stages.optimize.ssa.webs import Webs, has_ties
-from stages.plumbing.runner import Context
 
 Cell = tuple[int, int]  # (virtual register, component)
 
@@ -54,17 +51,6 @@ def copied(inst: Inst) -> Operand | None:
     if inst.op == "MOV" and len(inst.srcs) > 1 and inst.srcs[1] != Imm("I", 15):  # a byte mask
         return None
     return inst.srcs[0]
-
-
-def live_now(func: Function, ctx: Context) -> Liveness:
-    """Liveness of a function. What the last pass found stands as long as no rewrite was counted (:meth:`Context.allow`), so it is for passes that count all of theirs
-    and follow such passes."""
-    old, when, live = ctx.kept.get(func.name, (None, -1, None))
-    if old is func and when == ctx.rewrites and isinstance(live, Liveness):
-        return live
-    live = liveness(func)
-    ctx.kept[func.name] = func, ctx.rewrites, live
-    return live
 
 
 #: What ``Values.value`` says of a register: written anywhere; a value that may live longer than it does; a value whose register others use (:class:`Webs`).

@@ -31,7 +31,7 @@ def _lower_module() -> Callable[[Any, Header], Module]:
 
 
 def _optimize_passes() -> Sequence[Pass]:
-    import stages.optimize.rules  # noqa: F401 - warm
+    import stages.optimize.scalar.rules  # noqa: F401 - warm
     from stages.optimize.passes import PASSES
 
     return PASSES
@@ -65,7 +65,27 @@ def _encode_passes() -> Sequence[Pass]:
 
 
 LOWER = Stage("lower", "ptx", "ori", tuple, _lower_begin, _lower_module)
-OPTIMIZE = Stage("optimize", "ori", "ori", _optimize_passes, finish=_optimize_finish)
+OPTIMIZE = Stage(
+    "optimize",
+    "ori",
+    "ori",
+    _optimize_passes,
+    finish=_optimize_finish,
+    renamed={
+        "guarded": "guarded-vectors",
+        "simplify": "combine",
+        "simplify-again": "combine-again",
+        "branches": "simplify-cfg",
+        "predicate": "if-conversion",
+        "pool": "constant-pool",
+        "vectors": "load-vectorize",
+        "pointers": "pointer-sharing",
+        "uniform": "uniform-promotion",
+        "remat": "rematerialize",
+        "convention": "return-register",
+        "order": "list-schedule",
+    },
+)
 REGALLOC = Stage("regalloc", "ori", "allocated", _regalloc_passes, knobs={"allocator": ("greedy", "naive")})
 SCHEDULE = Stage(
     "schedule",

@@ -47,7 +47,9 @@ def stage_app(stage: Stage) -> typer.Typer:
             list[str] | None,
             typer.Option("--pass", help="after=NAME:WHAT or before=NAME:WHAT: a pass of your own (module, command)"),
         ] = None,
-        dump_after: Annotated[str, typer.Option(help="print the unit to standard error after these passes")] = "",
+        dump_after: Annotated[
+            str, typer.Option(help="print the unit to standard error after these passes, or after all")
+        ] = "",
         verify: Annotated[bool, typer.Option(help="check what is written")] = False,
         stats: Annotated[bool, typer.Option(help="print statistics to standard error")] = False,
         option: Annotated[list[str] | None, typer.Option("--option", help="KEY=VALUE for this stage")] = None,

@@ -37,8 +37,22 @@ def with_added(stage: Stage, passes: Sequence[Pass], added: Sequence[str]) -> li
         label = own.name
         while label in known:
             label += "'"
-        out.insert(known.index(name) + (where == "after"), Pass(label, own.run))
+        out.insert(known.index(name) + (where == "after"), Pass(label, _at_level(stage, own.run)))
     return out
+
+
+def _at_level(stage: Stage, run: Callable[[Unit, Context], object]) -> Callable[[Unit, Context], object]:
+    """The pass, behind what brings the unit to the level as it is documented: a stage may have a form of its own
+    between its passes."""
+    if stage.finish is None:
+        return run
+    finish = stage.finish()
+
+    def own(unit: Unit, ctx: Context) -> None:
+        finish(unit, ctx)
+        run(unit, ctx)
+
+    return own
 
 
 def _own(stage: Stage, what: str) -> Pass:

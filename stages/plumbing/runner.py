@@ -61,7 +61,7 @@ class Flags(Record):
 class Context(Record):
     """What a pass can see beside its unit. ``module`` is the module record of the level that the stage reads.
     ``rewrites`` counts those of the unit at hand, ``earlier`` those of the units before it. ``kept``
-    holds results that one pass leaves for the next (:func:`stages.optimize.values.live_now`,
+    holds results that one pass leaves for the next (:mod:`stages.optimize.manager`,
     :mod:`stages.schedule.schedule_unit`)."""
 
     header: Header
@@ -141,6 +141,8 @@ def select(stage: Stage, passes: Sequence[Pass], ctx: Context) -> list[Pass]:
 
         passes = with_added(stage, passes, flags.added)
     known = [p.name for p in passes]
+    if flags.dump_after == ("all",):
+        flags.dump_after = tuple(known)
     last = flags.stop_after or (flags.upto[0] if flags.upto else "")
     for name in (*flags.only, *flags.skip, *flags.dump_after, flags.start_after, last, *(flags.upto or ())[:1]):
         if name and name not in known:

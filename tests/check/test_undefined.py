@@ -19,7 +19,7 @@ from stages.bisect.chain import Chain
 from stages.bisect.search import Verdict
 from stages.check.cli import app
 from stages.check.undefined import newly_undefined, surely_undefined, undefined_reads
-from stages.optimize import predicate
+from stages.optimize.control import if_conversion
 from stages.plumbing.front_end import parse_to_stream
 from stages.simulate import Device
 from tests.lower.helpers import insts, kernel, lower_text
@@ -60,7 +60,9 @@ ret;
 """
 
 
-def _careless(self: predicate._Converter, i: Inst, written: list[Reg], wanted: set[int], loose: set[int]) -> list[Inst]:
+def _careless(
+    self: if_conversion._Converter, i: Inst, written: list[Reg], wanted: set[int], loose: set[int]
+) -> list[Inst]:
     """If-conversion that asks only what is alive behind the instruction."""
     first = self.cells.first
     return [
@@ -95,7 +97,7 @@ def test_the_half_that_only_the_arm_reads(arch: str, level: int) -> None:
 
 def test_the_pass_that_makes_it_undefined_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A careless if-conversion: the allocation checker believes its UNDEF, this one does not, and the bisection names the pass."""
-    monkeypatch.setattr(predicate._Converter, "_undefined", _careless)
+    monkeypatch.setattr(if_conversion._Converter, "_undefined", _careless)
     chain = _chain()
     last = max(n + 1 for n, p in enumerate(chain.parts) if p.stage == "optimize")
     before, after = tmp_path / "1.lower.ori", tmp_path / "2.optimize.ori"

@@ -165,7 +165,7 @@ def test_loop_with_two_ways_in_front(target: str) -> None:
         + ROUND
         + END
     )
-    unit, _ = optimized(body, target, "predicate")
+    unit, _ = optimized(body, target, "if-conversion")
     assert "POPC" not in ops(unit)
     assert differences(body, target, COUNTS) == []
 
@@ -176,7 +176,7 @@ def test_cycle_with_two_entries_stays() -> None:
         + ROUND
         + END
     )
-    unit, stats = optimized(body, "sm_90", "predicate")
+    unit, stats = optimized(body, "sm_90", "if-conversion")
     assert "invariants moved out of loops" not in stats
     assert differences(body, "sm_90", COUNTS) == []
 

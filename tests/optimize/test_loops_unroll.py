@@ -8,9 +8,9 @@ import pytest
 
 from ir_format.flow import build_cfg, loops
 from ir_format.model import Block, Imm, Inst, Mem, Reg, Unit
-from stages.optimize.induction import Count, fold_steps, rounds
+from stages.optimize.loops.induction import Count, fold_steps, rounds
+from stages.optimize.loops.unroll import factor, limit_whole
 from stages.optimize.ssa.webs import Webs
-from stages.optimize.unroll import factor, limit_whole
 from tests.optimize.loop_kernels import SMS, differences
 from tests.optimize.test_loops_licm import in_loops, ops, optimized
 

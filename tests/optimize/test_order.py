@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ir_format.model import Header, Inst, Unit
-from stages.optimize import order
+from stages.optimize.late import list_schedule
 from stages.optimize.passes import PASSES
 from stages.plumbing.runner import Context, Flags
 from tests.kernels import cases, run
@@ -15,7 +15,7 @@ from tests.lower.helpers import lower_text
 @pytest.mark.parametrize(("sm", "free"), [(75, 64), (80, 32), (86, 40), (89, 40), (90, 32), (100, 32), (120, 40)])
 def test_registers_that_are_free(sm: int, free: int) -> None:
     """65,536 registers over the most resident warps (PTX and CUDA manuals' tables), in units of 8; then one step per warp less in a quarter of the SM."""
-    steps = order._steps(sm)
+    steps = list_schedule._steps(sm)
     assert steps[0] == free and steps[-1] == 255
     assert {64, 72, 80, 96, 128, 168} <= set(steps)
 

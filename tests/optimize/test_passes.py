@@ -6,8 +6,10 @@ import pytest
 
 from ir_format.flow import is_guarded
 from ir_format.model import Const, Header, Imm, Inst, Mem, Unit
+from stages.optimize.manager import Order, check_order
 from stages.optimize.passes import PASSES
-from stages.plumbing.runner import Context, Flags
+from stages.plumbing.chain import OPTIMIZE
+from stages.plumbing.runner import Context, Flags, run_unit, select
 from tests.lower.helpers import insts, kernel, lower_text
 
 SMS = ("sm_75", "sm_80", "sm_90", "sm_120")
@@ -230,3 +232,36 @@ def test_rows_of_a_tile_share_an_address(target: str) -> None:
     where = [o for i in of(unit, "LDS") for o in i.srcs if type(o) is Mem]
     assert len({o.base for o in where}) == 1
     assert sorted(o.offset for o in where) == [0, 4096]
+
+
+def test_rules_of_order_are_checked() -> None:
+    """A table that breaks one, and one that names no pass, are refused with the reason."""
+    rule = Order("licm", "unroll", "because")
+    check_order(["licm", "dce", "unroll"], (rule,))
+    for names, what in ((["unroll", "licm"], "because"), (["licm"], "names no pass"), (["licm", "licm"], "one name")):
+        with pytest.raises(ValueError, match=what):
+            check_order(names, (rule,))
+
+
+def test_dump_after_all_passes(capsys: pytest.CaptureFixture[str]) -> None:
+    """Each pass once and in order, in the form that it works on; the unit itself leaves as level `ori`."""
+    (unit,) = lower_text(
+        kernel(HEAD + "mov.u32 %r3, 0; L: add.u32 %r3, %r3, %r1; setp.lt.u32 %p1, %r3, %r2; @%p1 bra L; ret;", "sm_80"),
+        "sm_80",
+    )
+    ctx = Context(Header("ori", "sm_80"), None, Flags(dump_after=("all",), stop_after="combine"))
+    unit = run_unit(OPTIMIZE, select(OPTIMIZE, PASSES, ctx), unit, ctx)
+    said = capsys.readouterr().err
+    assert [x.split("/")[1] for x in said.splitlines() if x.startswith("# after")] == [
+        "guarded-vectors",
+        "dce-first",
+        "combine",
+    ]
+    assert "PHI" in said and "PHI" not in ops(unit)
+
+
+def test_former_names_of_passes() -> None:
+    """Scripts that name passes as before go on working."""
+    assert all(new in {p.name for p in PASSES} for new in OPTIMIZE.renamed.values())
+    ctx = Context(Header("ori", "sm_80"), None, Flags(only=("simplify", "order")))
+    assert [p.name for p in select(OPTIMIZE, PASSES, ctx)] == ["combine", "list-schedule"]

@@ -10,9 +10,9 @@ from ir_format.flow import liveness
 from ir_format.hazards import hazards
 from ir_format.model import Block, Function, Header
 from stages.analysis.dependences import build_graph
-from stages.optimize import order
-from stages.optimize.order import order_blocks
-from stages.optimize.remat import make_again
+from stages.optimize.late import list_schedule
+from stages.optimize.late.list_schedule import schedule_blocks
+from stages.optimize.late.rematerialize import rematerialize
 from stages.plumbing.runner import Context, Flags
 from stages.regalloc.allocate import allocate_unit
 from tests.lower.helpers import kernel, lower_text
@@ -51,7 +51,7 @@ def spilled(body: str, target: str, skip: tuple[str, ...] = ()) -> int:
 def test_cheap_values_are_made_again(target: str) -> None:
     """130 sums and 130 masks do not fit into 252 registers; the masks are made in the loop."""
     assert spilled(_loop(130), target) == 0
-    assert spilled(_loop(130), target, ("remat",)) > 0
+    assert spilled(_loop(130), target, ("rematerialize",)) > 0
 
 
 @pytest.mark.parametrize("target", SMS)
@@ -70,7 +70,7 @@ def test_addresses_are_computed_just_in_time(target: str) -> None:
     total = "".join(f"add.s32 %r1, %r1, %v{n};" for n in range(count))
     body = f"{head}{addresses}{loads}bar.sync 0;{total}st.global.u32 [%rd1], %r1; ret;"
     assert spilled(body, target) == 0
-    assert spilled(body, target, ("order",)) > 0
+    assert spilled(body, target, ("list-schedule",)) > 0
     unit, _ = optimized(body, target)
     assert len(of(unit, "LDG")) == count + 1
 
@@ -83,7 +83,7 @@ def test_addresses_come_behind_a_load_from_tensor_memory() -> None:
     load = f"tcgen05.ld.sync.aligned.32x32b.x128.b32 {{{words}}}, [%r3]; tcgen05.wait::ld.sync.aligned;"
     body = head + addresses + load + "".join(f"st.global.u32 [%a{127 - n}], %v{n};" for n in range(128)) + "ret;"
     assert spilled(body, "sm_100a") == 0
-    assert spilled(body, "sm_100a", ("order",)) > 0
+    assert spilled(body, "sm_100a", ("list-schedule",)) > 0
 
 
 @pytest.mark.parametrize("first", range(0, 120, 40))
@@ -96,11 +96,11 @@ def test_random_programs_mean_the_same(first: int) -> None:
         header = Header("ori", "sm_80")
         header.options["maxrregcount"] = "24"
         ctx = Context(header, None, Flags())
-        make_again(after, ctx)
+        rematerialize(after, ctx)
         made += ctx.stats.get("values made again", 0)
         for run in range(2):
             assert observe(before, False, run) == observe(after, False, run), seed
-        order_blocks(after, ctx)  # disjoint accesses may change places
+        schedule_blocks(after, ctx)  # disjoint accesses may change places
         for run in range(2):
             assert sorted(map(repr, observe(before, False, run))) == sorted(map(repr, observe(after, False, run))), seed
     assert made
@@ -121,15 +121,15 @@ def test_order_counts_what_is_alive(tight: int) -> None:
         (f,) = make_unit(seed, 40).functions[:1]
         live = liveness(f)
         for pos, block in enumerate(f.blocks):
-            timing = order._timing(block, hazards("sm_80"))
+            timing = list_schedule._timing(block, hazards("sm_80"))
             if timing is None or any(i.op == "UNDEF" for i in block.insts):
                 continue
-            model = order._Virtual(block.insts, timing, f, live.cells)
+            model = list_schedule._Virtual(block.insts, timing, f, live.cells)
             file = [f.vregs[v].file for v, _ in live.cells.owner]
-            body = order._Body(
+            body = list_schedule._Body(
                 block.insts, model, build_graph(block.insts, model), live.in_cells(pos), live.out_cells(pos), file
             )
-            got = order._order(body, {"R": 6, "UR": 24, "P": 4, "UP": 4, "B": 16}, tight, 1 << 30)
+            got = list_schedule._order(body, {"R": 6, "UR": 24, "P": 4, "UP": 4, "B": 16}, tight, 1 << 30)
             assert got is not None
             assert body.peak() == max(sum(body.file[v] == "R" for v in body.live), _alive(f, block, pos)), seed
             nodes, peak, _, _ = got

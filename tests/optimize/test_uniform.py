@@ -85,7 +85,7 @@ def test_words_are_loaded_behind_calls() -> None:
 )
 def test_private_functions_return_through_a_low_register(body: str, lowered: bool) -> None:
     from ir_format.model import Header
-    from stages.optimize.convention import lower_return_register
+    from stages.optimize.late.return_register import lower_return_register
     from stages.plumbing.runner import Context, Flags
 
     (unit,) = lower_text(_with_function(body, CALL.format(name="g")), "sm_90")

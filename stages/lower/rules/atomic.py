@@ -39,7 +39,7 @@ _OPS = ("add", "min", "max", "inc", "dec", "and", "or", "xor", "exch", "cas")
 # Marks the swap of a loop of ours, which needs no YIELD: some thread always gets on (see converge.py).
 _RETRY: dict[str, AttrValue] = {"retry": 1}
 _HALF: dict[str, AttrValue] = {"half": 1}  # `uses` names the address of the half: the instruction has that of its word
-# Marks operations that later accesses need not wait for (see stages/optimize/atomics.py).
+# Marks operations that later accesses need not wait for (see stages/optimize/memory/atomics.py).
 _RELAXED: dict[str, AttrValue] = {"relaxed": 1}
 
 _NEAR = 1 << 22

@@ -15,9 +15,9 @@ from ir_format.isa import facts
 from ir_format.model import ZERO, Function, Inst, Mem, Reg
 from stages.analysis.dependences import WALLS, fences
 from stages.optimize.analyses import Analyses
-from stages.optimize.bits import known_bits
-from stages.optimize.dce import remove_dead_code
-from stages.optimize.simplify import Simplifier
+from stages.optimize.scalar.combine import Combiner
+from stages.optimize.scalar.dce import remove_dead_code
+from stages.optimize.scalar.known_bits import known_bits
 from stages.plumbing.runner import Context
 
 _NEAR: Final = 24  # instructions from the first word's load to the last one's
@@ -28,12 +28,12 @@ _SHIFT: Final = {"": 0, "X4": 2, "X8": 3, "X16": 4}
 Found = tuple[int, int, Inst]  # offset, place, load
 
 
-def join_loads(f: Function, a: Analyses) -> None:
+def vectorize_loads(f: Function, a: Analyses) -> None:
     """The pass."""
     if any(sum(i.op == "LDS" for i in b.insts) > 1 for b in f.blocks) and _Joiner(f, a.ctx).run():
-        from stages.optimize.rules import RULES
+        from stages.optimize.scalar.rules import RULES
 
-        Simplifier(f, a.ctx, RULES).run()  # readers take the words from where they are
+        Combiner(f, a.ctx, RULES).run()  # readers take the words from where they are
         remove_dead_code(f, a)
 
 
@@ -44,7 +44,7 @@ class _Joiner:
         self.f = f
         self.ctx = ctx
         self.target = isa.target(ctx.header.target)
-        self.facts = Simplifier(f, ctx, {})
+        self.facts = Combiner(f, ctx, {})
         self.joined = 0
 
     def run(self) -> bool:

@@ -13,7 +13,7 @@ from ir_format import isa
 from ir_format.diag import CompileError
 from ir_format.isa import facts
 from ir_format.model import ZERO, Const, Function, Inst, Operand, Reg, Unit
-from stages.optimize.fold import value_of
+from stages.optimize.scalar.fold import value_of
 from stages.optimize.values import Values, copied
 from stages.plumbing.runner import Context
 

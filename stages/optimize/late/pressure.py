@@ -7,8 +7,6 @@ from typing import Final
 from ir_format.flow import Liveness, is_guarded, read_regs, written_regs
 from ir_format.isa import facts
 from ir_format.model import Function, Inst
-from stages.optimize.values import live_now
-from stages.plumbing.runner import Context
 
 #: Registers that stay free: vectors need room to be aligned, order needs some for what is under way (guessed).
 SHORT: Final = 20
@@ -49,19 +47,8 @@ class Alive:
                     count[r.file] += 1
 
 
-def shortages(f: Function, ctx: Context, room: int) -> dict[int, int]:
-    """Block position -> words of file R too many, where the blocks of a function have ``room`` for so many. Kept until the next rewrite, as liveness is."""
-    live = live_now(f, ctx)
-    key = f"{f.name} short"
-    old, of = ctx.kept.get(key, (None, None))
-    if of is live and isinstance(old, dict):
-        return old
-    need = _shortages(f, live, room)
-    ctx.kept[key] = need, live
-    return need
-
-
-def _shortages(f: Function, live: Liveness, room: int) -> dict[int, int]:
+def shortages(f: Function, live: Liveness, room: int) -> dict[int, int]:
+    """Block position -> words of file R too many, where the blocks of a function have ``room`` for so many."""
     words = 0
     owner = live.cells.owner
     for cell, bit in live.bit.items():

@@ -7,39 +7,39 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ir_format.model import NOT_PT, PT, RZ, ZERO, Const, Imm, Inst, Operand, Reg
-from stages.optimize.fold import WORD, copy_of, is_pt, plus_constant
+from stages.optimize.scalar.fold import WORD, copy_of, is_pt, plus_constant
 
 if TYPE_CHECKING:
-    from stages.optimize.simplify import Simplifier
+    from stages.optimize.scalar.combine import Combiner
 
 BANK_END: Final = (
     1 << 16
 )  # bytes of a constant bank that an instruction's offset reaches (measured B3: 14 bits of words)
 
 
-def fold_carry(s: Simplifier, i: Inst) -> Inst | None:
+def fold_carry(s: Combiner, i: Inst) -> Inst | None:
     """The low word of a sum of constants is known, and so is its carry; a sum with a known carry needs none."""
     if i.mods == ("X",):
         return _without_carry(s, i)
     carry = i.dsts[1]
     if i.mods or type(carry) is not Reg or carry.num == ZERO or carry.flags or i.dsts[2] != PT or i.guard is not None:
         return None
-    values = [s.known(o) for o in i.srcs[:3]]
+    values = [s.constant(o) for o in i.srcs[:3]]
     if not s.values.value[carry.num] or any(v is None for v in values) or type(i.dsts[0]) is not Reg:
         return None
     total = sum(v for v in values if v is not None)
-    s.settle(carry, PT if total >> 32 else NOT_PT)
+    s.define(carry, PT if total >> 32 else NOT_PT)
     return copy_of(i, i.dsts[0], Imm("I", total & WORD) if total & WORD else RZ)
 
 
-def _without_carry(s: Simplifier, i: Inst) -> Inst | None:
+def _without_carry(s: Combiner, i: Inst) -> Inst | None:
     """a + b + c + carries where the carries are PT or !PT and at most two terms are not known. A flag on a term would mean ~x here: left alone."""
     if i.dsts[1:] != (PT, PT) or not all(o in (PT, NOT_PT) for o in i.srcs[3:5]):
         return None
     total = sum(map(is_pt, i.srcs[3:5]))
     rest: list[Operand] = []
     for o in i.srcs[:3]:
-        v = s.known(o)
+        v = s.constant(o)
         if v is not None:
             total += v
         elif getattr(o, "flags", 0):
@@ -52,10 +52,10 @@ def _without_carry(s: Simplifier, i: Inst) -> Inst | None:
     if total:
         rest.insert(1, Imm("I", total))
     rest += [RZ] * (3 - len(rest))
-    return s.like(i, "IADD3", (), (i.dsts[0],), tuple(rest)) if len(rest) == 3 else None
+    return s.build(i, "IADD3", (), (i.dsts[0],), tuple(rest)) if len(rest) == 3 else None
 
 
-def constant_index(s: Simplifier, i: Inst) -> Inst | None:
+def constant_index(s: Combiner, i: Inst) -> Inst | None:
     """LDC with an index that is known, or known up to a sum: the offset takes it. Without an index it is a plain constant operand where arithmetic has those."""
     o = i.srcs[0]
     if (
@@ -69,7 +69,7 @@ def constant_index(s: Simplifier, i: Inst) -> Inst | None:
         or o.ireg.file != "R"
     ):
         return None
-    at = s.known(o.ireg)
+    at = s.constant(o.ireg)
     index: Reg | None = None
     if at is None:
         sum_ = plus_constant(s, o.ireg)

@@ -21,12 +21,12 @@ from ir_format.flow import Cells, is_guarded, read_regs, written_regs
 from ir_format.hazards import Hazards, hazards
 from ir_format.hazards.load import pipes
 from ir_format.isa import facts
-from ir_format.model import ZERO, Block, Const, Function, Inst, Reg, Unit
+from ir_format.model import ZERO, Block, Const, Function, Inst, Reg
 from ir_format.target import REG_CEILING, SM_RESIDENCY, STACK_REG
 from stages.analysis.dependences import Graph, ReadyList, Uses, build_graph, is_wall
-from stages.analysis.register_limits import REGISTERS_PER_SM, register_limit
-from stages.optimize.values import is_pure, live_now
-from stages.plumbing.runner import Context
+from stages.analysis.register_limits import REGISTERS_PER_SM
+from stages.optimize.analyses import Analyses
+from stages.optimize.values import is_pure
 
 #: Values alive per file up to which order is by latency (guessed; P has 7). For R it is what :func:`_steps` gives.
 _LIMITS: Final = {"UR": 24, "P": 4, "UP": 4, "B": 16}
@@ -52,12 +52,9 @@ _PASSED: Final = (facts.reading("tensor") | facts.writing("tensor")) & facts.hav
 _LARGE: Final = 4000  # instructions of a block; above, the estimate of pressure is not worth its time
 
 
-def order_blocks(unit: Unit, ctx: Context) -> None:
+def schedule_blocks(f: Function, a: Analyses) -> bool:
     """The pass."""
-    tables = hazards(ctx.header.target)
-    most = register_limit(unit, tables.sm, ctx.header.options)
-    for f in unit.functions:
-        _function(f, tables, most, ctx)
+    return _function(f, a, hazards(a.ctx.header.target))
 
 
 def _steps(sm: int) -> list[int]:
@@ -68,15 +65,17 @@ def _steps(sm: int) -> list[int]:
     return sorted({min(REG_CEILING, file // n // 8 * 8) for n in range(1, warps + 1)})
 
 
-def _function(f: Function, tables: Hazards, most: int, ctx: Context) -> None:
+def _function(f: Function, a: Analyses, tables: Hazards) -> bool:
+    ctx, most = a.ctx, a.register_limit
+    changed = False
     chosen: list[tuple[int, list[tuple[str, int, int]]]] = []
     for pos, block in enumerate(f.blocks):
         timing = _timing(block, tables)
         if timing is not None:
             chosen.append((pos, timing))
     if not chosen:
-        return
-    live = live_now(f, ctx)
+        return False
+    live = a.live
     file = [f.vregs[v].file for v, _ in live.cells.owner]
     words = 0
     for cell, bit in live.bit.items():
@@ -86,7 +85,7 @@ def _function(f: Function, tables: Hazards, most: int, ctx: Context) -> None:
     steps = _steps(tables.sm)
     for pos, timing in chosen:
         if not ctx.allow():
-            return
+            return changed
         block = f.blocks[pos]
         model = _Virtual(block.insts, timing, f, live.cells)
         graph = build_graph(block.insts, model)
@@ -100,6 +99,8 @@ def _function(f: Function, tables: Hazards, most: int, ctx: Context) -> None:
         if order != list(range(len(order))):
             block.insts = [block.insts[n] for n in order]
             ctx.count("blocks in a new order")
+            changed = True
+    return changed
 
 
 def _timing(block: Block, tables: Hazards) -> list[tuple[str, int, int]] | None:

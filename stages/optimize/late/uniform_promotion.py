@@ -17,8 +17,8 @@ from ir_format.flow import build_cfg, loop_depths, post_dominators, read_regs
 from ir_format.model import Const, Function, Inst, Name, Operand, Reg, Unit, VReg
 from ir_format.target import target as find_target
 from stages.analysis.divergence import may_diverge
-from stages.optimize.fold import TURNED
-from stages.optimize.places import Place, insert, made_once, readers
+from stages.optimize.late.places import Place, insert, made_once, readers
+from stages.optimize.scalar.fold import TURNED
 from stages.plumbing.runner import Context
 
 _MOST: Final = 24  # words that may live over several blocks; there are 59 uniform registers, and barriers of divergent code keep them apart
@@ -27,14 +27,14 @@ _COPIES: Final = ("COPY", "PCOPY", "UNDEF")
 Use = tuple[int, int, Inst]  # a place and the instruction there
 
 
-def share_words(unit: Unit, ctx: Context) -> None:
+def promote_to_uniform(unit: Unit, ctx: Context) -> bool:
     """The pass."""
     if find_target(ctx.header.target).alu_const:
-        return
+        return False
     sharers = [_Sharer(f, ctx) for f in unit.functions]
     if any([s.find() for s in sharers]) and all(map(parts_meet, unit.functions)):
-        for s in sharers:
-            s.run()
+        return any([s.run() for s in sharers])
+    return False
 
 
 def parts_meet(f: Function) -> bool:
@@ -75,11 +75,11 @@ class _Sharer:
         self.words = self._words()
         return bool(self.words)
 
-    def run(self) -> None:
-        """Move the words."""
+    def run(self) -> bool:
+        """Move the words; whether there were any."""
         words = self.words
         if not words:
-            return
+            return False
         uses = readers(self.f, words)
         depth = loop_depths(build_cfg(self.f))
         long_lived = 0
@@ -99,6 +99,7 @@ class _Sharer:
             self.ctx.count("words in uniform registers")
             self._move(num, made, read, places)
         insert(self.f, self.before, self.gone)
+        return bool(self.gone)
 
     def _words(self) -> dict[int, Use]:
         """Register -> the one instruction that makes it, where that is a load from the constant bank or of a block index; the latter first."""

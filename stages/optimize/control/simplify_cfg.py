@@ -9,23 +9,23 @@ from typing import Final
 
 from ir_format.flow import build_cfg, falls_through, is_guarded, is_terminator
 from ir_format.isa import facts
-from ir_format.model import PT, Block, Function, Imm, Inst, Label, Operand, Reg, Unit, label
-from stages.optimize.fold import inverted
-from stages.optimize.values import Values, copied
+from ir_format.model import PT, Block, Function, Imm, Inst, Label, Operand, Reg, label
+from stages.optimize.analyses import Analyses
+from stages.optimize.scalar.fold import inverted
+from stages.optimize.values import copied
 from stages.plumbing.runner import Context
 
 _PARTING: Final = facts.having("parts")
 _ALL: Final = 0xFFFFFFFF
 
 
-def tidy_branches(unit: Unit, ctx: Context) -> None:
+def simplify_cfg(f: Function, a: Analyses) -> None:
     """The pass."""
-    for f in unit.functions:
-        _invert(f, ctx)
-        if f.kind == "entry":
-            _drop_last_barriers(f, ctx)
-            _exit_at_once(f, ctx)
-        drop_unreachable(f)
+    _invert(f, a.ctx)
+    if f.kind == "entry":
+        _drop_last_barriers(f, a.ctx)
+        _exit_at_once(f, a.ctx)
+    drop_unreachable(f)
 
 
 def plain_jump(inst: Inst) -> int:
@@ -191,16 +191,14 @@ def redirect(f: Function, moved: dict[int, int]) -> None:
             i.dsts, i.srcs, i.uses = new(i.dsts), new(i.srcs), new(i.uses)
 
 
-def drop_warpsync(unit: Unit, ctx: Context) -> None:
+def drop_warpsync(f: Function, a: Analyses) -> None:
     """The pass: WARPSYNC of all threads goes where the warp can't have parted since the last one (ptxas has none there either: measured)."""
-    for f in unit.functions:
-        if any(i.op == "WARPSYNC" for b in f.blocks for i in b.insts):
-            _warpsync(f, ctx)
+    if any(i.op == "WARPSYNC" for b in f.blocks for i in b.insts):
+        _warpsync(f, a)
 
 
-def _warpsync(f: Function, ctx: Context) -> None:
-    values = Values(f)
-    cfg = values.cfg
+def _warpsync(f: Function, a: Analyses) -> None:
+    ctx, values, cfg = a.ctx, a.values, a.cfg
 
     def whole(i: Inst) -> bool:
         if i.op != "WARPSYNC" or is_guarded(i) or i.mods not in ((), ("ALL",)):

@@ -9,22 +9,22 @@ from __future__ import annotations
 from typing import Final
 
 from ir_format.flow import Cfg, Loop, build_cfg, falls_through, is_guarded, read_regs, written_regs
-from ir_format.model import Block, Function, Inst, Reg, Unit, label
+from ir_format.model import Block, Function, Inst, Reg, label
 from ir_format.rename import duplicate, fresh_names, rename
-from stages.optimize.branches import merge_blocks, plain_jump
-from stages.optimize.fold import inverted
-from stages.optimize.loops import LOADS, find_loops, has_loops
+from stages.optimize.analyses import Analyses
+from stages.optimize.control.simplify_cfg import merge_blocks, plain_jump
+from stages.optimize.loops.natural import LOADS, find_loops, has_loops
+from stages.optimize.scalar.fold import inverted
 from stages.optimize.values import is_pure
 from stages.plumbing.runner import Context
 
 _MOST: Final = 8  # instructions of a test that are worth a second copy (guessed)
 
 
-def rotate_loops(unit: Unit, ctx: Context) -> None:
+def rotate_loops(f: Function, a: Analyses) -> None:
     """The pass."""
-    for f in unit.functions:
-        if has_loops(f) and _Rotator(f, ctx).run():
-            merge_blocks(f)
+    if has_loops(f) and _Rotator(f, a.ctx).run():
+        merge_blocks(f)
 
 
 class _Rotator:

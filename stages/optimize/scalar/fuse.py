@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Final
 from ir_format.features import has
 from ir_format.isa import facts
 from ir_format.model import ABS, NEG, PT, RZ, RZ2, ZERO, Const, Imm, Inst, Mem, Operand, Reg
-from stages.optimize.fold import WORD, negated, plain_iadd3, plain_imad, plus_constant, split_terms, value_of
-from stages.optimize.wide import split_sum
+from stages.optimize.scalar.fold import WORD, negated, plain_iadd3, plain_imad, plus_constant, split_terms, value_of
+from stages.optimize.scalar.wide_sums import split_sum
 
 if TYPE_CHECKING:
-    from stages.optimize.simplify import Simplifier
+    from stages.optimize.scalar.combine import Combiner
 
 _MINUS_ZERO = RZ._replace(flags=NEG)
 _MINUS_ZERO_64 = RZ2._replace(flags=NEG)
@@ -26,7 +26,7 @@ _SCALES = {2: "X4", 3: "X8", 4: "X16"}
 OFFSET_MIN, OFFSET_END = -(1 << 23), 1 << 23  # signed 24-bit byte offset (measured B3)
 
 
-def fuse_iadd3(s: Simplifier, i: Inst) -> Inst | None:
+def fuse_iadd3(s: Combiner, i: Inst) -> Inst | None:
     """x * y + z -> IMAD; (x << n) + z -> LEA; (x >> n) + z -> LEA.HI; (x + y) + z -> three-input IADD3."""
     if not plain_iadd3(i):
         return None
@@ -36,33 +36,33 @@ def fuse_iadd3(s: Simplifier, i: Inst) -> Inst | None:
     for x, z in ((terms[0], terms[1]), (terms[1], terms[0])):
         if type(x) is not Reg or x.flags & ~NEG or x.mod:
             continue
-        for take in (_take_imad, _take_shift, _take_high, _take_sum) if s.once(x) else (_take_shift,):
+        for take in (_take_imad, _take_shift, _take_high, _take_sum) if s.one_use(x) else (_take_shift,):
             new = take(s, i, x, z)
             if new is not None:
                 return new
     return None
 
 
-def _take_imad(s: Simplifier, i: Inst, x: Reg, z: Operand) -> Inst | None:
+def _take_imad(s: Combiner, i: Inst, x: Reg, z: Operand) -> Inst | None:
     m = s.made_by(x, "IMAD")
     if m is None or x.flags or not plain_imad(m) or m.srcs[2] != RZ:
         return None
-    if not s.still(m, *m.srcs[:2]):
+    if not s.unchanged(m, *m.srcs[:2]):
         return None
-    return s.like(i, "IMAD", m.mods, (i.dsts[0],), (m.srcs[0], m.srcs[1], z))
+    return s.build(i, "IMAD", m.mods, (i.dsts[0],), (m.srcs[0], m.srcs[1], z))
 
 
-def _take_shift(s: Simplifier, i: Inst, x: Reg, z: Operand) -> Inst | None:
+def _take_shift(s: Combiner, i: Inst, x: Reg, z: Operand) -> Inst | None:
     m = s.made_by(x, "SHF")
-    if m is None or x.flags or m.mods != ("L", "U32") or m.srcs[2] != RZ or not s.still(m, m.srcs[0]):
+    if m is None or x.flags or m.mods != ("L", "U32") or m.srcs[2] != RZ or not s.unchanged(m, m.srcs[0]):
         return None
     n = value_of(m.srcs[1])
     if n is None or not 0 < n < 32 or type(m.srcs[0]) is not Reg:
         return None
-    return s.like(i, "LEA", (), (i.dsts[0],), (m.srcs[0], z, Imm("I", n)))
+    return s.build(i, "LEA", (), (i.dsts[0],), (m.srcs[0], z, Imm("I", n)))
 
 
-def _take_high(s: Simplifier, i: Inst, x: Reg, z: Operand) -> Inst | None:
+def _take_high(s: Combiner, i: Inst, x: Reg, z: Operand) -> Inst | None:
     """z + (w >> n), w signed or not: the upper word of w << (32 - n), extended."""
     m = s.made_by(x, "SHF")
     if (
@@ -70,23 +70,23 @@ def _take_high(s: Simplifier, i: Inst, x: Reg, z: Operand) -> Inst | None:
         or x.flags
         or m.mods not in (("R", "U32", "HI"), ("R", "S32", "HI"))
         or m.srcs[0] != RZ
-        or not s.still(m, m.srcs[2])
+        or not s.unchanged(m, m.srcs[2])
     ):
         return None
     n = value_of(m.srcs[1])
     if n is None or not 0 < n < 32 or type(m.srcs[2]) is not Reg or m.srcs[2].flags:
         return None
     if "U32" in m.mods:
-        return s.like(i, "LEA", ("HI",), (i.dsts[0],), (m.srcs[2], z, RZ, Imm("I", 32 - n)))
-    return s.like(i, "LEA", ("HI", "SX32"), (i.dsts[0],), (m.srcs[2], z, Imm("I", 32 - n)))
+        return s.build(i, "LEA", ("HI",), (i.dsts[0],), (m.srcs[2], z, RZ, Imm("I", 32 - n)))
+    return s.build(i, "LEA", ("HI", "SX32"), (i.dsts[0],), (m.srcs[2], z, Imm("I", 32 - n)))
 
 
-def _take_sum(s: Simplifier, i: Inst, x: Reg, z: Operand) -> Inst | None:
+def _take_sum(s: Combiner, i: Inst, x: Reg, z: Operand) -> Inst | None:
     m = s.made_by(x, "IADD3")
     if m is None or not plain_iadd3(m):
         return None
     inner = [o for o in m.srcs[:3] if o != RZ]
-    if len(inner) > 2 or not s.still(m, *inner):
+    if len(inner) > 2 or not s.unchanged(m, *inner):
         return None
     if x.flags & NEG:
         turned = [negated(o) for o in inner]
@@ -98,13 +98,13 @@ def _take_sum(s: Simplifier, i: Inst, x: Reg, z: Operand) -> Inst | None:
     if total:
         regs = [*regs[:1], Imm("I", total), *regs[1:]]  # an immediate is encoded in the second place
     regs += [RZ] * (3 - len(regs))
-    return s.like(i, "IADD3", (), i.dsts, tuple(regs)) if len(regs) == 3 else None
+    return s.build(i, "IADD3", (), i.dsts, tuple(regs)) if len(regs) == 3 else None
 
 
 # ------------------------------------------------------------------ addresses
 
 
-def fold_address(s: Simplifier, i: Inst) -> Inst | None:
+def fold_address(s: Combiner, i: Inst) -> Inst | None:
     """[a + imm] with a base that is a sum with a constant."""
     for where, ops in (("srcs", i.srcs), ("dsts", i.dsts)):
         for n, o in enumerate(ops):
@@ -124,7 +124,7 @@ def fold_address(s: Simplifier, i: Inst) -> Inst | None:
     return None
 
 
-def _address(s: Simplifier, m: Mem) -> Mem | None:
+def _address(s: Combiner, m: Mem) -> Mem | None:
     base = m.base
     if base is None or base.num == ZERO or base.flags or base.mod or m.sym:
         return None
@@ -142,7 +142,7 @@ def _address(s: Simplifier, m: Mem) -> Mem | None:
         regs, consts = split_terms(sum_.srcs[:3])
         if len(regs) == 2:
             return _around_sum(s, m, sum_, regs[0], regs[1], sum(consts))
-        if len(regs) != 1 or len(consts) != 1 or not s.still(sum_, regs[0]):
+        if len(regs) != 1 or len(consts) != 1 or not s.unchanged(sum_, regs[0]):
             return None
         a = regs[0]
         off = (consts[0] ^ 1 << 31) - (1 << 31)
@@ -152,7 +152,7 @@ def _address(s: Simplifier, m: Mem) -> Mem | None:
     return m._replace(base=a, offset=off)
 
 
-def _scaled(s: Simplifier, m: Mem) -> Mem | None:
+def _scaled(s: Combiner, m: Mem) -> Mem | None:
     """[(x << n) + constant] in shared memory: the access shifts (to sm_89; ptxas does so whatever x is: measured)."""
     base = m.base
     if base is None or base.num == ZERO or base.flags or base.mod or base.width != 1 or m.sym or m.ubase is not None:
@@ -178,16 +178,16 @@ def _scaled(s: Simplifier, m: Mem) -> Mem | None:
         or x.num == ZERO
         or x.flags
         or x.mod
-        or not s.still(i, x)
+        or not s.unchanged(i, x)
         or not OFFSET_MIN <= off < OFFSET_END
     ):
         return None
     return m._replace(base=x._replace(mod=_SCALES[n]), offset=off)
 
 
-def _around_sum(s: Simplifier, m: Mem, sum_: Inst, x: Operand, y: Operand, more: int) -> Mem | None:
+def _around_sum(s: Combiner, m: Mem, sum_: Inst, x: Operand, y: Operand, more: int) -> Mem | None:
     """[x + y + more], one of x and y perhaps another sum with a constant: where the sum of what is left is at hand already, the offset takes the constants."""
-    if type(x) is not Reg or type(y) is not Reg or x.flags | y.flags or not s.still(sum_, x, y):
+    if type(x) is not Reg or type(y) is not Reg or x.flags | y.flags or not s.unchanged(sum_, x, y):
         return None
     ways = [(x, y, more)] if more else []
     for t, b in ((x, y), (y, x)):
@@ -202,7 +202,7 @@ def _around_sum(s: Simplifier, m: Mem, sum_: Inst, x: Operand, y: Operand, more:
     return None
 
 
-def take_sign(s: Simplifier, i: Inst) -> Inst | None:
+def take_sign(s: Combiner, i: Inst) -> Inst | None:
     """-x and |x|, which lowering makes by adding -0, in readers that do it themselves. What that does to a NaN nobody can tell behind them. .XORSIGN
     reads the sign of what |x| is made of: not of another value."""
     if "XORSIGN" in i.mods:
@@ -220,41 +220,41 @@ def take_sign(s: Simplifier, i: Inst) -> Inst | None:
             if m is None or m.mods or m.srcs[0] != _MINUS_ZERO_64 or m.dsts[0] != o._replace(flags=0):
                 continue
             x = m.srcs[1]
-        if type(x) is not Reg or x.num == ZERO or not x.flags or x.flags & ~(NEG | ABS) or not s.still(m, x):
+        if type(x) is not Reg or x.num == ZERO or not x.flags or x.flags & ~(NEG | ABS) or not s.unchanged(m, x):
             continue
         flags = o.flags if o.flags & ABS else x.flags ^ o.flags
-        new = s.like(i, i.op, i.mods, i.dsts, (*i.srcs[:n], x._replace(flags=flags), *i.srcs[n + 1 :]))
+        new = s.build(i, i.op, i.mods, i.dsts, (*i.srcs[:n], x._replace(flags=flags), *i.srcs[n + 1 :]))
         if new is not None:
             return new
     return None
 
 
-def take_saturation(s: Simplifier, i: Inst) -> Inst | None:
+def take_saturation(s: Combiner, i: Inst) -> Inst | None:
     """A result that is only read to be brought between 0 and 1: the instruction that makes it does that."""
     if i.mods != ("SAT",) or i.guard is not None:
         return None
     zero = next((n for n in (0, 1) if i.srcs[n] in (RZ, _MINUS_ZERO)), -1)
     x = i.srcs[1 - zero] if zero >= 0 else None
-    if type(x) is not Reg or x.flags or x.mod or not s.once(x):
+    if type(x) is not Reg or x.flags or x.mod or not s.one_use(x):
         return None
     for op in ("FFMA", "FMUL", "FADD"):
         m = s.made_by(x, op)
-        if m is not None and not m.mods and m.guard is None and s.still(m, *m.srcs[:3]):
-            return s.like(i, op, ("SAT",), i.dsts, m.srcs)
+        if m is not None and not m.mods and m.guard is None and s.unchanged(m, *m.srcs[:3]):
+            return s.build(i, op, ("SAT",), i.dsts, m.srcs)
     return None
 
 
 # ------------------------------------------------------------------ logic
 
 
-def fuse_lop3(s: Simplifier, i: Inst) -> Inst | None:
+def fuse_lop3(s: Combiner, i: Inst) -> Inst | None:
     """f(g(a, b), c) of at most three different inputs: one LOP3."""
     if i.mods != ("LUT",) or i.dsts[0] != PT or type(i.srcs[3]) is not Imm:
         return None
     outer = i.srcs[3].value & 0xFF
     for n in range(3):
         x = i.srcs[n]
-        if type(x) is not Reg or x.flags or not s.once(x):
+        if type(x) is not Reg or x.flags or not s.one_use(x):
             continue
         m = s.made_by(x, "LOP3")
         if m is None or m.mods != ("LUT",) or m.dsts[0] != PT or type(m.srcs[3]) is not Imm:
@@ -263,7 +263,7 @@ def fuse_lop3(s: Simplifier, i: Inst) -> Inst | None:
         for o in (*m.srcs[:3], *(o for k, o in enumerate(i.srcs[:3]) if k != n)):
             if o != RZ and o not in ins:
                 ins.append(o)
-        if len(ins) > 3 or not s.still(m, *ins[: len({o for o in m.srcs[:3] if o != RZ})]):
+        if len(ins) > 3 or not s.unchanged(m, *ins[: len({o for o in m.srcs[:3] if o != RZ})]):
             continue
         ins.sort(key=lambda o: type(o) is not Reg)  # registers first; an immediate must stand second
         if len(ins) == 3 and type(ins[2]) is not Reg:
@@ -275,7 +275,7 @@ def fuse_lop3(s: Simplifier, i: Inst) -> Inst | None:
             g = _row(m.srcs[:3], bits)
             mid = inner >> g & 1
             lut |= (outer >> _row(tuple(o if k != n else None for k, o in enumerate(i.srcs[:3])), bits, mid) & 1) << row
-        new = s.like(i, "LOP3", ("LUT",), i.dsts, (*ins, *[RZ] * (3 - len(ins)), Imm("I", lut)))
+        new = s.build(i, "LOP3", ("LUT",), i.dsts, (*ins, *[RZ] * (3 - len(ins)), Imm("I", lut)))
         if new is not None:
             return new
     return None
@@ -289,7 +289,7 @@ def _row(ops: tuple[Operand | None, ...], bits: dict[Operand, int], mid: int = 0
     return row
 
 
-def wide_constant(s: Simplifier, i: Inst) -> Inst | None:
+def wide_constant(s: Combiner, i: Inst) -> Inst | None:
     """x * immediate + pair of constant-bank words: the factor goes to a register, which the addresses of several buffers share (as ptxas does)."""
     if (
         i.mods not in (("WIDE",), ("WIDE", "U32"))
@@ -298,8 +298,8 @@ def wide_constant(s: Simplifier, i: Inst) -> Inst | None:
         or i.srcs[2].width != 2
     ):
         return None
-    base = s.behind(i.srcs[2])
+    base = s.copy_source(i.srcs[2])
     value = value_of(i.srcs[1])
     if type(base) is not Const or value is None:
         return None
-    return s.like(i, "IMAD", i.mods, i.dsts, (i.srcs[0], s.in_register(value), base, *i.srcs[3:]))
+    return s.build(i, "IMAD", i.mods, i.dsts, (i.srcs[0], s.in_register(value), base, *i.srcs[3:]))

@@ -15,48 +15,47 @@ from typing import Final
 
 from ir_format.flow import (
     Cfg,
-    build_cfg,
     dominates,
-    dominators,
     is_guarded,
     loop_depths,
     loops,
     read_regs,
     written_regs,
 )
-from ir_format.hazards import hazards
 from ir_format.isa import facts
-from ir_format.model import ZERO, Const, Function, Inst, Reg, Unit
-from stages.analysis.register_limits import register_limit
-from stages.optimize.places import Place, insert, made_once, readers
-from stages.optimize.pressure import CHEAP, SHORT, shortages
-from stages.optimize.values import is_pure, live_now
-from stages.plumbing.runner import Context
+from ir_format.model import ZERO, Const, Function, Inst, Reg
+from stages.optimize.analyses import FLOW, Analyses
+from stages.optimize.late.places import Place, insert, made_once, readers
+from stages.optimize.late.pressure import CHEAP
+from stages.optimize.values import is_pure
 
 #: Instructions in layout between the load and its first reader from which on it moves (guessed: some 40 cycles are its latency).
 _FAR: Final = 40
 _LEADING: Final = facts.with_value("ctl", "bssy", "bsync") | {"WARPSYNC"}  # they stand first in their blocks
 
 
-def sink_values(unit: Unit, ctx: Context) -> None:
+def sink_values(f: Function, a: Analyses) -> bool:
     """The pass."""
-    room = register_limit(unit, hazards(ctx.header.target).sm, ctx.header.options) - SHORT
-    for f in unit.functions:
-        if len(f.blocks) > 1:
-            _loads(f, ctx)
-            if sum(v.width for v in f.vregs if v.file == "R") > room:
-                _cheap(f, ctx, room)
+    if len(f.blocks) < 2:
+        return False
+    changed = _loads(f, a)
+    if changed:
+        a.keep(FLOW)
+    if sum(v.width for v in f.vregs if v.file == "R") > a.room:
+        changed |= _cheap(f, a)
+    return changed
 
 
-def _loads(f: Function, ctx: Context) -> None:
+def _loads(f: Function, a: Analyses) -> bool:
+    ctx = a.ctx
     loads = made_once(f, _plain)
     if not loads:
-        return
+        return False
     uses = readers(f, loads)
     starts = [0]
     for block in f.blocks:
         starts.append(starts[-1] + len(block.insts))
-    depth = loop_depths(build_cfg(f))
+    depth = loop_depths(a.cfg)
     before: dict[Place, list[Inst]] = {}
     gone: set[int] = set()
     for num, ((pos, at), inst) in loads.items():
@@ -72,6 +71,7 @@ def _loads(f: Function, ctx: Context) -> None:
         gone.add(id(inst))
     if gone:
         insert(f, before, gone)
+    return bool(gone)
 
 
 def _plain(i: Inst) -> bool:
@@ -90,12 +90,12 @@ def _first(insts: list[Inst], reader: int) -> int:
     return first
 
 
-def _cheap(f: Function, ctx: Context, room: int) -> None:
+def _cheap(f: Function, a: Analyses) -> bool:
     """Cheap results that one later block reads, from what is alive there anyway."""
-    short = shortages(f, ctx, room)
+    short = a.short
     if not short:
-        return
-    live = live_now(f, ctx)
+        return False
+    ctx, live = a.ctx, a.live
     first, bit = live.cells.first, live.bit
 
     def fits(i: Inst) -> bool:
@@ -104,8 +104,7 @@ def _cheap(f: Function, ctx: Context, room: int) -> None:
 
     made = made_once(f, fits)
     uses = readers(f, made)
-    cfg = build_cfg(f)
-    idom = dominators(cfg)
+    cfg, idom = a.cfg, a.idom
     inside: list[set[int]] = [set() for _ in f.blocks]
     for n, loop in enumerate(loops(cfg, idom)):
         for pos in loop.body:
@@ -137,6 +136,7 @@ def _cheap(f: Function, ctx: Context, room: int) -> None:
         gone.add(id(inst))
     if gone:
         insert(f, before, gone)
+    return bool(gone)
 
 
 def _is_cheap(i: Inst) -> bool:

@@ -19,12 +19,12 @@ from ir_format.isa import facts
 from ir_format.model import Const, Function, Inst, Reg
 from stages.analysis.register_limits import register_limit
 from stages.optimize.analyses import Analyses
-from stages.optimize.loops import LOADS, Stores, find_loops, front, has_loops, open_fronts, put_last
-from stages.optimize.pressure import Alive
+from stages.optimize.late.pressure import Alive
+from stages.optimize.loops.natural import LOADS, Stores, find_loops, front, has_loops, open_fronts, put_last
 from stages.optimize.values import Cell, Values, is_pure
 from stages.plumbing.runner import Context
 
-#: Words alive in a loop up to which values move: constants, one-cycle work, results that come late (guessed; stages/optimize/order.py says why 28).
+#: Words alive in a loop up to which values move: constants, one-cycle work, results that come late (guessed; stages/optimize/late/list_schedule.py says why 28).
 _CONSTANT, _CHEAP, _DEAR = 20, 28, 40
 _SPARE: Final = 8  # registers left below a limit that directives or options set
 _PREDICATES: Final = 4

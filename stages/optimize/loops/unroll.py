@@ -1,7 +1,7 @@
 """Unrolling: several rounds of an innermost loop in one block, so that loads of all of them are under way together and the test comes once.
 
 Pre: a function at level `ori`. Post: the same effects in the same order, whatever the number of rounds (also when the counter wraps round). Candidates are
-loops of one block with a counter (:mod:`stages.optimize.induction`), without `.pragma "nounroll"`. Copies name the same registers; `webs` parts them, the value passes fold
+loops of one block with a counter (:mod:`stages.optimize.loops.induction`), without `.pragma "nounroll"`. Copies name the same registers; `webs` parts them, the value passes fold
 the counters' steps into addresses, `order` brings the loads together.
 
 * Rounds known and few enough for the size of the body: all of them in a row, no branch (limits measured on ptxas).
@@ -24,12 +24,12 @@ from ir_format.isa import facts
 from ir_format.model import NEG, NOT_PT, PSEUDO, PT, RZ, RZ2, Block, Function, Imm, Inst, Operand, Reg, label
 from ir_format.rename import duplicate
 from stages.optimize.analyses import NOTHING, Analyses
-from stages.optimize.branches import merge_blocks
-from stages.optimize.dce import remove_dead_code
-from stages.optimize.fold import TURNED, inverted, value_of
-from stages.optimize.induction import Count, count_of, fold_steps, rounds, signed_word, start_of
-from stages.optimize.licm import hoist_invariants
-from stages.optimize.loops import find_loops, has_loops
+from stages.optimize.control.simplify_cfg import merge_blocks
+from stages.optimize.loops.induction import Count, count_of, fold_steps, rounds, signed_word, start_of
+from stages.optimize.loops.licm import hoist_invariants
+from stages.optimize.loops.natural import find_loops, has_loops
+from stages.optimize.scalar.dce import remove_dead_code
+from stages.optimize.scalar.fold import TURNED, inverted, value_of
 from stages.plumbing.runner import Context
 
 #: (instructions of the body beside the counter and the test, most rounds that are unrolled for good): measured on ptxas, in between by straight lines of their product.
@@ -85,7 +85,7 @@ def unroll_loops(f: Function, a: Analyses) -> None:
 
 def _clean(f: Function, a: Analyses) -> None:
     """Part the copies' registers, fold what is known now."""
-    from stages.optimize.simplify import simplify
+    from stages.optimize.scalar.combine import combine
 
     merge_blocks(f)
     a.enter_ssa()
@@ -94,7 +94,7 @@ def _clean(f: Function, a: Analyses) -> None:
     for b in f.blocks:
         if fold_steps(b, a.webs):
             a.ctx.count("blocks with steps folded")
-    simplify(f, a)
+    combine(f, a)
     remove_dead_code(f, a)
     a.leave_ssa()
     hoist_invariants(f, a)  # out of what was the loop around

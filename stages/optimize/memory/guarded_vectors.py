@@ -12,7 +12,8 @@ Pre: a function at level `ori`, as lowering made it. Post: the same results.
 from __future__ import annotations
 
 from ir_format.flow import is_guarded, read_regs, written_regs
-from ir_format.model import Block, Function, Inst, Reg, Unit
+from ir_format.model import Block, Function, Inst, Reg
+from stages.optimize.analyses import Analyses
 from stages.plumbing.runner import Context
 
 
@@ -27,10 +28,9 @@ class _Vector:
         self.copies: list[tuple[int, Reg, Reg]] = []  # index, destination, component
 
 
-def unguard_copies(unit: Unit, ctx: Context) -> None:
+def place_guarded_vectors(f: Function, a: Analyses) -> None:
     """The pass."""
-    for f in unit.functions:
-        _function(f, ctx)
+    _function(f, a.ctx)
 
 
 def _function(f: Function, ctx: Context) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from ir_format.model import INV, NEG, NOT_PT, PT, RZ, ZERO, Const, Imm, Inst, Operand, Reg
 
 if TYPE_CHECKING:
-    from stages.optimize.simplify import Simplifier
+    from stages.optimize.scalar.combine import Combiner
 
 WORD = 0xFFFFFFFF
 #: A comparison with its operands exchanged, and its opposite (of integers: a NaN has other rules).
@@ -69,18 +69,18 @@ def split_terms(ops: Iterable[Operand]) -> tuple[list[Operand], list[int]]:
     return rest, consts
 
 
-def plus_constant(s: Simplifier, o: Operand) -> tuple[Reg, int] | None:
+def plus_constant(s: Combiner, o: Operand) -> tuple[Reg, int] | None:
     """(register, constant) when the operand is their sum and the register still means the same."""
     i = s.made_by(o, "IADD3")
     if i is None or not plain_iadd3(i):
         return None
     rest, consts = split_terms(i.srcs[:3])
-    if len(rest) != 1 or len(consts) != 1 or type(rest[0]) is not Reg or rest[0].flags or not s.still(i, rest[0]):
+    if len(rest) != 1 or len(consts) != 1 or type(rest[0]) is not Reg or rest[0].flags or not s.unchanged(i, rest[0]):
         return None
     return rest[0], consts[0]
 
 
-def fold_iadd3(s: Simplifier, i: Inst) -> Inst | None:
+def fold_iadd3(s: Combiner, i: Inst) -> Inst | None:
     """x + 0 + 0, and sums with several constants."""
     if not plain_iadd3(i):
         return None
@@ -88,7 +88,7 @@ def fold_iadd3(s: Simplifier, i: Inst) -> Inst | None:
     consts = 0
     rest: list[Operand] = []
     for o in i.srcs[:3]:
-        v = s.known(o)
+        v = s.constant(o)
         if v is None:
             rest.append(o)
         else:
@@ -100,7 +100,7 @@ def fold_iadd3(s: Simplifier, i: Inst) -> Inst | None:
     if len(rest) == 1 and total == 0 and type(rest[0]) is Reg and not rest[0].flags:
         return copy_of(i, i.dsts[0], rest[0])
     if len(rest) == 1 and consts > 1:
-        return s.like(i, "IADD3", (), i.dsts, (rest[0], Imm("I", total), RZ))
+        return s.build(i, "IADD3", (), i.dsts, (rest[0], Imm("I", total), RZ))
     return None
 
 
@@ -117,7 +117,7 @@ def lut_of(lut: int, values: tuple[int | None, int | None, int | None]) -> int:
     return out
 
 
-def fold_lop3(s: Simplifier, i: Inst) -> Inst | None:
+def fold_lop3(s: Combiner, i: Inst) -> Inst | None:
     """Bitwise functions of constants; functions that are one of their inputs."""
     if i.mods != ("LUT",) or i.dsts[0] != PT:
         return None
@@ -125,7 +125,7 @@ def fold_lop3(s: Simplifier, i: Inst) -> Inst | None:
     if type(lut_op) is not Imm:
         return None
     lut = lut_op.value & 0xFF
-    vals = [s.known(o) for o in i.srcs[:3]]
+    vals = [s.constant(o) for o in i.srcs[:3]]
     d = i.dsts[1]
     if all(v is not None or not _depends(lut, n) for n, v in enumerate(vals)):
         total = 0
@@ -145,7 +145,7 @@ def fold_lop3(s: Simplifier, i: Inst) -> Inst | None:
         return copy_of(i, d, RZ if small == 0 else Imm("I", WORD))
     if any(f is not None and type(o) is Imm for f, o in zip(fixed, i.srcs[:3], strict=True)):
         srcs = tuple(RZ if f is not None else o for f, o in zip(fixed, i.srcs[:3], strict=True))
-        return s.like(i, "LOP3", ("LUT",), i.dsts, (*srcs, Imm("I", small), *i.srcs[4:]))
+        return s.build(i, "LOP3", ("LUT",), i.dsts, (*srcs, Imm("I", small), *i.srcs[4:]))
     return None
 
 
@@ -155,9 +155,9 @@ def _depends(lut: int, n: int) -> bool:
     return any((lut >> row & 1) != (lut >> (row ^ bit) & 1) for row in range(8))
 
 
-def fold_shift(s: Simplifier, i: Inst) -> Inst | None:
+def fold_shift(s: Combiner, i: Inst) -> Inst | None:
     """Shifts by a constant: by 0, of a constant, and words of a double-word shift that only one word gets into."""
-    n = s.known(i.srcs[1])
+    n = s.constant(i.srcs[1])
     if n is None:
         return None
     if i.mods in _WIDE_SHIFTS:
@@ -167,16 +167,16 @@ def fold_shift(s: Simplifier, i: Inst) -> Inst | None:
     if i.mods in _PLAIN_SHIFTS and n >= 32 and (high if i.mods[0] == "L" else low) == RZ:
         if "S32" not in i.mods:
             return copy_of(i, d, RZ)
-        return s.like(i, "SHF", i.mods, i.dsts, (RZ, Imm("I", 31), high)) if i.srcs[1] != Imm("I", 31) else None
+        return s.build(i, "SHF", i.mods, i.dsts, (RZ, Imm("I", 31), high)) if i.srcs[1] != Imm("I", 31) else None
     if i.mods == ("L", "U32") and high == RZ and n < 32:
         if n == 0 and type(low) is Reg and not low.flags:
             return copy_of(i, d, low)
-        v = s.known(low)
+        v = s.constant(low)
         return None if v is None else copy_of(i, d, Imm("I", v << n & WORD))
     if i.mods in (("R", "U32", "HI"), ("R", "S32", "HI")) and low == RZ and n < 32:
         if n == 0 and type(high) is Reg and not high.flags:
             return copy_of(i, d, high)
-        v = s.known(high)
+        v = s.constant(high)
         if v is None:
             return None
         if "S32" in i.mods and v >> 31:
@@ -190,7 +190,7 @@ _PLAIN_SHIFTS = (("L", "U32"), ("R", "U32", "HI"), ("R", "S32", "HI"))
 _WIDE_SHIFTS = {("R", "U64"): ("R", "U32", "HI"), ("R", "S64"): ("R", "S32", "HI"), ("L", "U64", "HI"): ("L", "U32")}
 
 
-def _wide_shift(s: Simplifier, i: Inst, n: int) -> Inst | None:
+def _wide_shift(s: Combiner, i: Inst, n: int) -> Inst | None:
     """The low word of a right shift, the high word of a left shift; operands are low word, amount, high word."""
     low, high = i.srcs[0], i.srcs[2]
     left = i.mods[0] == "L"
@@ -202,7 +202,7 @@ def _wide_shift(s: Simplifier, i: Inst, n: int) -> Inst | None:
     if n < 32:
         return None
     amount = Imm("I", n - 32)
-    return s.like(i, "SHF", _WIDE_SHIFTS[i.mods], i.dsts, (low, amount, RZ) if left else (RZ, amount, high))
+    return s.build(i, "SHF", _WIDE_SHIFTS[i.mods], i.dsts, (low, amount, RZ) if left else (RZ, amount, high))
 
 
 def plain_imad(i: Inst) -> bool:
@@ -210,24 +210,24 @@ def plain_imad(i: Inst) -> bool:
     return i.mods in ((), ("U32",)) and i.dsts[1:] in ((), (PT,)) and i.srcs[3:] in ((), (NOT_PT,))
 
 
-def fold_imad(s: Simplifier, i: Inst) -> Inst | None:
+def fold_imad(s: Combiner, i: Inst) -> Inst | None:
     """x * 0 + c, x * 1 + c."""
     if not plain_imad(i):
         return None
     a, b, c = i.srcs[:3]
     for x, y in ((a, b), (b, a)):
-        v = s.known(x)
+        v = s.constant(x)
         if v == 0:
             return _sum(s, i, RZ, c)
         if v == 1:
             return _sum(s, i, y, c)
-    va, vb = s.known(a), s.known(b)
+    va, vb = s.constant(a), s.constant(b)
     if va is not None and vb is not None:
         return _sum(s, i, Imm("I", va * vb & WORD), c)
     return None
 
 
-def narrow_imad(s: Simplifier, i: Inst) -> Inst | None:
+def narrow_imad(s: Combiner, i: Inst) -> Inst | None:
     """A 64-bit product or sum whose upper word nobody reads."""
     d = i.dsts[0]
     if (
@@ -247,35 +247,35 @@ def narrow_imad(s: Simplifier, i: Inst) -> Inst | None:
         c = c._replace(width=1)
     else:
         return None
-    new = s.like(i, "IMAD", (), (d._replace(width=1),), (a, b, c))
+    new = s.build(i, "IMAD", (), (d._replace(width=1),), (a, b, c))
     if new is not None:
         s.values.defs.pop((d.num, d.sub + 1), None)
     return new
 
 
-def _sum(s: Simplifier, i: Inst, x: Operand, y: Operand) -> Inst | None:
+def _sum(s: Combiner, i: Inst, x: Operand, y: Operand) -> Inst | None:
     if x == RZ and not getattr(y, "flags", 0):
         return copy_of(i, i.dsts[0], y)
     if y == RZ and not getattr(x, "flags", 0):
         return copy_of(i, i.dsts[0], x)
     if type(x) is Imm:
         x, y = y, x
-    return s.like(i, "IADD3", (), (i.dsts[0],), (x, y, RZ))
+    return s.build(i, "IADD3", (), (i.dsts[0],), (x, y, RZ))
 
 
-def fold_sel(s: Simplifier, i: Inst) -> Inst | None:
+def fold_sel(s: Combiner, i: Inst) -> Inst | None:
     """A choice between equal things, or by a constant."""
     a, b, p = i.srcs[:3]
     if i.mods:
         return None
-    same = a == b or (s.known(a) is not None and s.known(a) == s.known(b))
+    same = a == b or (s.constant(a) is not None and s.constant(a) == s.constant(b))
     pick = a if is_pt(p) or same else b if p == NOT_PT else None
     if pick is None or (type(pick) is Reg and pick.flags):
         return None
     return copy_of(i, i.dsts[0], pick)
 
 
-def scaled_choice(s: Simplifier, i: Inst) -> Inst | None:
+def scaled_choice(s: Combiner, i: Inst) -> Inst | None:
     """A choice between constants, shifted or multiplied by another one: a choice between other constants."""
     if i.op == "IMAD":
         x, y, z = i.srcs[:3]
@@ -290,20 +290,20 @@ def scaled_choice(s: Simplifier, i: Inst) -> Inst | None:
             return None
         n = 1 << n
     m = s.made_by(x, "SEL")
-    if n is None or m is None or m.mods or not s.once(x) or flags_of(x) or not s.still(m, m.srcs[2]):
+    if n is None or m is None or m.mods or not s.one_use(x) or flags_of(x) or not s.unchanged(m, m.srcs[2]):
         return None
-    a, b = s.known(m.srcs[0]), s.known(m.srcs[1])
+    a, b = s.constant(m.srcs[0]), s.constant(m.srcs[1])
     if a is None or b is None or (a and b):
         return None
     p, v = m.srcs[2], (a or b) * n & WORD
     if type(p) is not Reg:
         return None
-    return s.like(i, "SEL", (), i.dsts[:1], (RZ, Imm("I", v), inverted(p) if a else p))
+    return s.build(i, "SEL", (), i.dsts[:1], (RZ, Imm("I", v), inverted(p) if a else p))
 
 
-def fold_prmt(s: Simplifier, i: Inst) -> Inst | None:
+def fold_prmt(s: Combiner, i: Inst) -> Inst | None:
     """Byte permutations of constants, and the identity."""
-    sel = s.known(i.srcs[1])
+    sel = s.constant(i.srcs[1])
     if i.mods or sel is None:
         return None
     a, c = i.srcs[0], i.srcs[2]
@@ -311,7 +311,7 @@ def fold_prmt(s: Simplifier, i: Inst) -> Inst | None:
         return copy_of(i, i.dsts[0], a)
     if sel & 0xFFFF == 0x7654 and type(c) is Reg and not c.flags:
         return copy_of(i, i.dsts[0], c)
-    va, vc = s.known(a), s.known(c)
+    va, vc = s.constant(a), s.constant(c)
     used = {sel >> (4 * n) & 7 for n in range(4)}
     if (va is None and any(u < 4 for u in used)) or (vc is None and any(u >= 4 for u in used)):
         return None
@@ -333,11 +333,11 @@ COMPARE = {
 }  # fmt: skip
 
 
-def fold_isetp(s: Simplifier, i: Inst) -> Inst | None:
+def fold_isetp(s: Combiner, i: Inst) -> Inst | None:
     """A comparison of constants with nothing to combine."""
     if "EX" in i.mods or i.mods[-1] != "AND" or i.srcs[2] != PT or i.mods[0] not in COMPARE or i.dsts[1] != PT:
         return None
-    a, b = s.known(i.srcs[0]), s.known(i.srcs[1])
+    a, b = s.constant(i.srcs[0]), s.constant(i.srcs[1])
     if a is None or b is None:
         return None
     if "U32" not in i.mods:

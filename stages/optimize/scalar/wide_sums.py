@@ -11,10 +11,10 @@ from ir_format.features import has
 from ir_format.flow import is_guarded, read_regs, written_regs
 from ir_format.model import INV, NEG, NOT_PT, PT, RZ, RZ2, ZERO, Const, Imm, Inst, Operand, Reg, VReg
 from ir_format.record import NamedTuple
-from stages.optimize.fold import flags_of, is_bare, value_of
+from stages.optimize.scalar.fold import flags_of, is_bare, value_of
 
 if TYPE_CHECKING:
-    from stages.optimize.simplify import Simplifier
+    from stages.optimize.scalar.combine import Combiner
 
 _WINDOW: Final = 40  # how far apart the halves of a sum may stand
 _OFFSET: Final = 1 << 23  # what fits the offset of an address
@@ -72,7 +72,7 @@ def _free(t: Term) -> bool:
     return not flags_of(t.lo) | flags_of(t.hi)
 
 
-def split_sum(s: Simplifier, base: Reg) -> tuple[Term, Term] | None:
+def split_sum(s: Combiner, base: Reg) -> tuple[Term, Term] | None:
     """(a, b) when the pair ``base`` is a 64-bit sum whose terms still mean the same; None else."""
     if base.width != 2 or base.num == ZERO or not s.values.value[base.num]:
         return None
@@ -94,12 +94,12 @@ def split_sum(s: Simplifier, base: Reg) -> tuple[Term, Term] | None:
     if hi.srcs[3] != lo.dsts[1] or lo.dsts[1] == PT:
         return None
     terms = _terms(lo, hi)
-    if terms is None or not all(_free(t) and s.still(lo, t.lo) and s.still(hi, t.hi) for t in terms):
+    if terms is None or not all(_free(t) and s.unchanged(lo, t.lo) and s.unchanged(hi, t.hi) for t in terms):
         return None
     return terms
 
 
-def _split_pair(s: Simplifier, base: Reg, i: Inst) -> tuple[Term, Term] | None:
+def _split_pair(s: Combiner, base: Reg, i: Inst) -> tuple[Term, Term] | None:
     """As :func:`split_sum`, of an IADD.64."""
     if i.op != "IADD" or i.mods != ("64",) or i.dsts != (base, PT) or i.srcs[2] != NOT_PT:
         return None
@@ -110,13 +110,13 @@ def _split_pair(s: Simplifier, base: Reg, i: Inst) -> tuple[Term, Term] | None:
             if word is None:
                 return None
             o = Imm("I", word | 0xFFFFFFFF << 32 if word >> 31 else word)
-        elif type(o) is not Reg or o.flags or not s.still(i, o):
+        elif type(o) is not Reg or o.flags or not s.unchanged(i, o):
             return None
         terms.append(Term(word_of(o, 0), word_of(o, 1), o))
     return terms[0], terms[1]
 
 
-def _sum_at(s: Simplifier, i: Inst) -> Sum | None:
+def _sum_at(s: Combiner, i: Inst) -> Sum | None:
     """The sum whose upper half is at hand, if its halves can be made at once here: nothing between them reads the lower one, writes either, or writes a term."""
     d, p = i.dsts[0], i.srcs[3]
     if (
@@ -129,14 +129,14 @@ def _sum_at(s: Simplifier, i: Inst) -> Sum | None:
     ):
         return None
     low = s.made_by(p, "IADD3")
-    if low is None or not is_bare(p) or low.mods or low.dsts != (d._replace(sub=d.sub - 1), p, PT) or not s.once(p):
+    if low is None or not is_bare(p) or low.mods or low.dsts != (d._replace(sub=d.sub - 1), p, PT) or not s.one_use(p):
         return None
     terms = _terms(low, i)
     if terms is None:
         return None
     pair = d._replace(sub=d.sub - 1, width=2)
     web = s.values.web
-    loose = {web[o.num] for t in terms for o in (t.lo, t.hi) if type(o) is Reg and o.num != ZERO and not s.steady(o)}
+    loose = {web[o.num] for t in terms for o in (t.lo, t.hi) if type(o) is Reg and o.num != ZERO and not s.is_free(o)}
     loose.add(web[d.num])
     insts, at = s.here
     for n in range(at - 1, max(-1, at - _WINDOW), -1):
@@ -152,15 +152,15 @@ def _sum_at(s: Simplifier, i: Inst) -> Sum | None:
     return None
 
 
-def _factor(s: Simplifier, t: Term) -> tuple[tuple[str, ...], Operand, Operand] | None:
+def _factor(s: Combiner, t: Term) -> tuple[tuple[str, ...], Operand, Operand] | None:
     """(modifiers of IMAD.WIDE, x, y) when the term is a product of words x * y: also an extended word, shifted or not."""
     if (
         type(t.lo) is not Reg
         or type(t.hi) is not Reg
         or not _free(t)
         or t.lo.num == ZERO
-        or not s.steady(t.lo)
-        or not s.steady(t.hi)
+        or not s.is_free(t.lo)
+        or not s.is_free(t.hi)
     ):
         return None
     lo, hi = s.values.def_of(t.lo), s.values.def_of(t.hi) if t.hi != RZ else None
@@ -169,7 +169,7 @@ def _factor(s: Simplifier, t: Term) -> tuple[tuple[str, ...], Operand, Operand] 
     if lo.op == "IMAD":
         if lo is not hi or lo.mods not in (("WIDE",), ("WIDE", "U32")) or lo.srcs[2] != RZ2 or lo.dsts[0] != t.whole:
             return None
-        return (lo.mods, lo.srcs[0], lo.srcs[1]) if s.still(lo, *lo.srcs[:2]) else None
+        return (lo.mods, lo.srcs[0], lo.srcs[1]) if s.unchanged(lo, *lo.srcs[:2]) else None
     if (
         lo.op == "SHF"
         and hi is not None
@@ -177,13 +177,13 @@ def _factor(s: Simplifier, t: Term) -> tuple[tuple[str, ...], Operand, Operand] 
         and lo.mods == ("L", "U32")
         and hi.mods == ("L", "U64", "HI")
     ):
-        amount = s.known(lo.srcs[1])
+        amount = s.constant(lo.srcs[1])
         x, top = lo.srcs[0], hi.srcs[2]
         if (
             lo.srcs[2] != RZ
             or amount is None
             or not 0 < amount < 31
-            or s.known(hi.srcs[1]) != amount
+            or s.constant(hi.srcs[1]) != amount
             or hi.srcs[0] != x
             or not is_bare(x)
             or not is_bare(top)
@@ -194,26 +194,26 @@ def _factor(s: Simplifier, t: Term) -> tuple[tuple[str, ...], Operand, Operand] 
     return _extended(s, t.lo, t.hi, 0)
 
 
-def _extended(s: Simplifier, x: Reg, upper: Reg, n: int) -> tuple[tuple[str, ...], Operand, Operand] | None:
+def _extended(s: Combiner, x: Reg, upper: Reg, n: int) -> tuple[tuple[str, ...], Operand, Operand] | None:
     """As :func:`_factor`, for the word ``x`` extended by ``upper`` and shifted left by ``n``."""
-    base = s.behind(x)  # the lower word is often a copy
+    base = s.copy_source(x)  # the lower word is often a copy
     source = base if type(base) is Reg and base.file == "R" and is_bare(base) and base.num != ZERO else x
-    if not s.steady(source):
+    if not s.is_free(source):
         return None
-    if s.known(upper) == 0:
+    if s.constant(upper) == 0:
         return ("WIDE", "U32"), source, Imm("I", 1 << n)
     sign = s.made_by(upper, "SHF")
     if (
         sign is None
         or sign.mods != ("R", "S32", "HI")
-        or s.known(sign.srcs[1]) != 31
+        or s.constant(sign.srcs[1]) != 31
         or sign.srcs[2] not in (x, source)
     ):
         return None
     return ("WIDE",), source, Imm("I", 1 << n)
 
 
-def fuse_wide(s: Simplifier, i: Inst) -> Inst | None:
+def fuse_wide(s: Combiner, i: Inst) -> Inst | None:
     """The 64-bit sum `x * y + b`, done by one IMAD.WIDE; however many read the product: one instruction replaces two."""
     got = _sum_at(s, i)
     if got is None:
@@ -227,14 +227,14 @@ def fuse_wide(s: Simplifier, i: Inst) -> Inst | None:
         factor = value_of(y)
         if type(b) is Const and factor is not None:
             y = s.in_register(factor)  # one operand is not a register
-        new = s.like(i, "IMAD", mods, (got.d,), (x, y, b))
+        new = s.build(i, "IMAD", mods, (got.d,), (x, y, b))
         if new is not None:
-            s.retire(got.low)
+            s.erase(got.low)
             return new
     return None
 
 
-def fuse_pair(s: Simplifier, i: Inst) -> Inst | None:
+def fuse_pair(s: Combiner, i: Inst) -> Inst | None:
     """IADD.64, where the SM has it."""
     if not has(s.sm, "add-64"):
         return None
@@ -246,13 +246,13 @@ def fuse_pair(s: Simplifier, i: Inst) -> Inst | None:
         if not -(1 << 31) <= (b.value ^ 1 << 63) - (1 << 63) < 1 << 31:  # the field is extended by its sign (measured)
             return None
         b = Imm("I", b.value & 0xFFFFFFFF)
-    new = s.like(i, "IADD", ("64",), (got.d,), (got.a.whole, b))
+    new = s.build(i, "IADD", ("64",), (got.d,), (got.a.whole, b))
     if new is not None:
-        s.retire(got.low)
+        s.erase(got.low)
     return new
 
 
-def fuse_three(s: Simplifier, i: Inst) -> Inst | None:
+def fuse_three(s: Combiner, i: Inst) -> Inst | None:
     """(c + d) + b with two carries, where nothing else reads c + d."""
     if has(s.sm, "add-64"):
         return None  # two IADD.64 are as short
@@ -263,7 +263,7 @@ def fuse_three(s: Simplifier, i: Inst) -> Inst | None:
     if type(b) is Imm and (b.value + _OFFSET) & (1 << 64) - 1 < 2 * _OFFSET:
         return None  # it may fit an address
     for t, other in ((got.a, got.b), (got.b, got.a)):
-        if type(t.whole) is not Reg or t.whole.num == ZERO or not (s.once(t.lo) and s.once(t.hi)):
+        if type(t.whole) is not Reg or t.whole.num == ZERO or not (s.one_use(t.lo) and s.one_use(t.hi)):
             continue
         inner = split_sum(s, t.whole)
         if inner is None:
@@ -274,13 +274,13 @@ def fuse_three(s: Simplifier, i: Inst) -> Inst | None:
         terms[1], terms[2] = terms[2], terms[1]  # what is no register stands second
         v = s.values
         second = Reg("P", len(s.func.vregs))
-        low = s.like(got.low, "IADD3", (), (got.low.dsts[0], got.low.dsts[1], second), tuple(x.lo for x in terms))
-        high = s.like(i, "IADD3", ("X",), i.dsts, (*(x.hi for x in terms), i.srcs[3], second))
+        low = s.build(got.low, "IADD3", (), (got.low.dsts[0], got.low.dsts[1], second), tuple(x.lo for x in terms))
+        high = s.build(i, "IADD3", ("X",), i.dsts, (*(x.hi for x in terms), i.srcs[3], second))
         if low is None or high is None:
             continue
         s.func.vregs.append(VReg("P", 1))
         v.new_register()
-        s.remake(got.low, low)
+        s.rewrite(got.low, low)
         v.defs[(second.num, 0)] = got.low
         v.place[(second.num, 0)] = s.at_block
         return high
@@ -298,7 +298,7 @@ def word_of(o: Operand, n: int) -> Operand:
     return o._replace(width=1, sub=o.sub + n) if o.num != ZERO else RZ
 
 
-def fuse_shifted(s: Simplifier, i: Inst) -> Inst | None:
+def fuse_shifted(s: Combiner, i: Inst) -> Inst | None:
     """(pair << n) + b: LEA and LEA.HI.X; the extension of a word's sign + b: LEA.HI.X.SX32."""
     p = i.srcs[3]
     if (
@@ -319,12 +319,12 @@ def fuse_shifted(s: Simplifier, i: Inst) -> Inst | None:
             continue  # however many read the shift: LEA costs no more than a sum
         if (
             m.mods == ("R", "S32", "HI")
-            and s.known(m.srcs[1]) == 31
-            and s.still(m, m.srcs[2])
+            and s.constant(m.srcs[1]) == 31
+            and s.unchanged(m, m.srcs[2])
             and type(m.srcs[2]) is Reg
             and not m.srcs[2].flags
         ):
-            new = s.like(i, "LEA", ("HI", "X", "SX32"), (i.dsts[0],), (m.srcs[2], b, Imm("I", 1), p))
+            new = s.build(i, "LEA", ("HI", "X", "SX32"), (i.dsts[0],), (m.srcs[2], b, Imm("I", 1), p))
         elif m.mods == ("L", "U64", "HI"):
             new = _shifted_pair(s, i, m, b, p)
         else:
@@ -334,9 +334,9 @@ def fuse_shifted(s: Simplifier, i: Inst) -> Inst | None:
     return None
 
 
-def _shifted_pair(s: Simplifier, i: Inst, m: Inst, b: Operand, p: Reg) -> Inst | None:
+def _shifted_pair(s: Combiner, i: Inst, m: Inst, b: Operand, p: Reg) -> Inst | None:
     """The upper half of (pair << n) + b; the lower one is remade."""
-    low, n = s.made_by(p, "IADD3"), s.known(m.srcs[1])
+    low, n = s.made_by(p, "IADD3"), s.constant(m.srcs[1])
     x, top = m.srcs[0], m.srcs[2]
     if (
         low is None
@@ -349,7 +349,7 @@ def _shifted_pair(s: Simplifier, i: Inst, m: Inst, b: Operand, p: Reg) -> Inst |
         or not 0 < n < 32
     ):
         return None
-    if type(x) is not Reg or x.flags or flags_of(top) or not s.still(m, x, top):
+    if type(x) is not Reg or x.flags or flags_of(top) or not s.unchanged(m, x, top):
         return None
     for at in (0, 1):
         shift, other = s.made_by(low.srcs[at], "SHF"), low.srcs[1 - at]
@@ -359,13 +359,13 @@ def _shifted_pair(s: Simplifier, i: Inst, m: Inst, b: Operand, p: Reg) -> Inst |
             or shift.mods != ("L", "U32")
             or shift.srcs[2] != RZ
             or shift.srcs[0] != x
-            or s.known(shift.srcs[1]) != n
-            or not s.still(shift, x)
+            or s.constant(shift.srcs[1]) != n
+            or not s.unchanged(shift, x)
         ):
             continue
-        lower = s.like(low, "LEA", (), (low.dsts[0], p), (x, other, Imm("I", n)))
-        upper = s.like(i, "LEA", ("HI", "X"), (i.dsts[0],), (x, b, top, Imm("I", n), p))
+        lower = s.build(low, "LEA", (), (low.dsts[0], p), (x, other, Imm("I", n)))
+        upper = s.build(i, "LEA", ("HI", "X"), (i.dsts[0],), (x, b, top, Imm("I", n), p))
         if lower is not None and upper is not None:
-            s.remake(low, lower)
+            s.rewrite(low, lower)
             return upper
     return None

@@ -18,9 +18,10 @@ from ir_format import isa
 from ir_format.features import has
 from ir_format.flow import Cfg, build_cfg, read_regs, written_regs
 from ir_format.isa import facts
-from ir_format.model import INV, NOT_PT, PT, RZ, URZ, ZERO, Function, Imm, Inst, Label, Mem, Name, Operand, Reg, Unit
+from ir_format.model import INV, NOT_PT, PT, RZ, URZ, ZERO, Function, Imm, Inst, Label, Mem, Name, Operand, Reg
 from stages.analysis.dependences import WALLS
-from stages.optimize.fold import inverted, value_of
+from stages.optimize.analyses import Analyses
+from stages.optimize.scalar.fold import inverted, value_of
 from stages.optimize.values import Cell
 from stages.plumbing.runner import Context
 
@@ -40,11 +41,10 @@ _REDUX: Final = {
 _HOW: Final = frozenset(("E", "STRONG", "CTA", "SM", "GPU", "SYS", "VC"))  # modifiers that do not say which operation
 
 
-def gather_atomics(unit: Unit, ctx: Context) -> None:
+def gather_atomics(f: Function, a: Analyses) -> None:
     """The pass."""
-    for f in unit.functions:
-        if any(_plain(i) for b in f.blocks for i in b.insts):
-            _Gatherer(f, ctx).run()
+    if any(_plain(i) for b in f.blocks for i in b.insts):
+        _Gatherer(f, a.ctx).run()
 
 
 def _plain(i: Inst) -> bool:

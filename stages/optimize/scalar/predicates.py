@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ir_format.model import INV, NOT_PT, PT, RZ, ZERO, Const, Imm, Inst, Operand, Reg
-from stages.optimize.fold import COMPARE, OPPOSITE, TURNED, copy_of, inverted, lut_of
+from stages.optimize.scalar.fold import COMPARE, OPPOSITE, TURNED, copy_of, inverted, lut_of
 
 if TYPE_CHECKING:
-    from stages.optimize.simplify import Simplifier
+    from stages.optimize.scalar.combine import Combiner
 
 # Of floats: the opposite of an ordered comparison is an unordered one.
 _FLOAT_NOT: Final = {"LT": "GEU", "GEU": "LT", "LE": "GTU", "GTU": "LE", "GT": "LEU", "LEU": "GT", "GE": "LTU", "LTU": "GE", "EQ": "NEU", "NEU": "EQ", "NE": "EQU",
@@ -22,15 +22,15 @@ _NOT: Final = {"ISETP": OPPOSITE, "FSETP": _FLOAT_NOT, "DSETP": _FLOAT_NOT}
 _JOINS: Final = {0xC0: "AND", 0xFC: "OR", 0x3C: "XOR"}
 
 
-def fold_choice(s: Simplifier, i: Inst) -> Inst | None:
+def fold_choice(s: Combiner, i: Inst) -> Inst | None:
     """A constant that stands in a register only because it comes first: the choice is turned round."""
     a, b, p = i.srcs[:3]
     if i.mods or type(a) is not Reg or a.num == ZERO or type(p) is not Reg:
         return None
-    value, other = s.known(a), s.known(b)
+    value, other = s.constant(a), s.constant(b)
     if value is None or not (other == 0 or type(b) is Reg):
         return None
-    return s.like(i, "SEL", (), i.dsts, (RZ if other == 0 else b, Imm("I", value), inverted(p), *i.srcs[3:]))
+    return s.build(i, "SEL", (), i.dsts, (RZ if other == 0 else b, Imm("I", value), inverted(p), *i.srcs[3:]))
 
 
 def _bare(o: Operand) -> bool:
@@ -49,17 +49,17 @@ def _plain_test(i: Inst) -> bool:
     )
 
 
-def test_of_choice(s: Simplifier, i: Inst) -> Inst | None:
+def test_of_choice(s: Combiner, i: Inst) -> Inst | None:
     """A comparison of a choice between constants is the predicate that chose."""
     if not _plain_test(i) or i.mods[0] not in COMPARE:
         return None
     m = s.made_by(i.srcs[0], "SEL")
-    c = s.known(i.srcs[1])
+    c = s.constant(i.srcs[1])
     if m is None or m.mods or c is None or not _bare(i.srcs[0]):
         return None
     p = m.srcs[2]
-    values = [s.known(o) for o in m.srcs[:2]]
-    if values[0] is None or values[1] is None or type(p) is not Reg or not s.still(m, p):
+    values = [s.constant(o) for o in m.srcs[:2]]
+    if values[0] is None or values[1] is None or type(p) is not Reg or not s.unchanged(m, p):
         return None
     signed = "U32" not in i.mods
     yes, no = (COMPARE[i.mods[0]](_number(v or 0, signed), _number(c, signed)) for v in values)
@@ -72,28 +72,28 @@ def _number(v: int, signed: bool) -> int:
     return (v ^ 1 << 31) - (1 << 31) if signed else v
 
 
-def test_of_bits(s: Simplifier, i: Inst) -> Inst | None:
+def test_of_bits(s: Combiner, i: Inst) -> Inst | None:
     """f(a, b, c) != 0 is the predicate that LOP3 makes; == 0 is its opposite."""
     if (
         not _plain_test(i)
         or i.mods[0] not in ("NE", "EQ")
-        or s.known(i.srcs[1]) != 0
-        or not s.once(i.srcs[0])
+        or s.constant(i.srcs[1]) != 0
+        or not s.one_use(i.srcs[0])
         or not _bare(i.srcs[0])
     ):
         return None
     m = s.made_by(i.srcs[0], "LOP3")
-    if m is None or m.mods != ("LUT",) or m.dsts[0] != PT or not s.still(m, *m.srcs[:3]):
+    if m is None or m.mods != ("LUT",) or m.dsts[0] != PT or not s.unchanged(m, *m.srcs[:3]):
         return None
     if i.mods[0] == "NE":
-        return s.like(i, "LOP3", ("LUT",), (i.dsts[0], RZ), (*m.srcs[:4], NOT_PT))
-    test = s.like(i, "LOP3", ("LUT",), (PT, RZ), (*m.srcs[:4], NOT_PT))
+        return s.build(i, "LOP3", ("LUT",), (i.dsts[0], RZ), (*m.srcs[:4], NOT_PT))
+    test = s.build(i, "LOP3", ("LUT",), (PT, RZ), (*m.srcs[:4], NOT_PT))
     if test is None or i.guard is not None:
         return None
     return copy_of(i, i.dsts[0], inverted(s.before_it("P", test)))
 
 
-def opposite(s: Simplifier, i: Inst) -> Inst | None:
+def opposite(s: Combiner, i: Inst) -> Inst | None:
     """The opposite of a predicate is read as such: ``!p`` in place of a copy of it."""
     a = i.srcs[0]
     if (
@@ -107,7 +107,7 @@ def opposite(s: Simplifier, i: Inst) -> Inst | None:
     return copy_of(i, i.dsts[0], inverted(a)) if lut_of(i.srcs[3].value & 0xFF, (None, 1, 1)) == 0x0F else None
 
 
-def join_tests(s: Simplifier, i: Inst) -> Inst | None:
+def join_tests(s: Combiner, i: Inst) -> Inst | None:
     """p and q, where q is a comparison: the comparison takes p along.
 
     Others may read q as well if it is made in the same block, so that what it compares lives no longer (rows and columns of a tile: every
@@ -123,7 +123,7 @@ def join_tests(s: Simplifier, i: Inst) -> Inst | None:
             or type(other) is not Reg
             or test.num == ZERO
             or test.num == other.num
-            or not (s.once(test) or s.nearby(test))
+            or not (s.one_use(test) or s.in_block(test))
         ):
             continue
         for op, turn in _NOT.items():
@@ -137,16 +137,16 @@ def join_tests(s: Simplifier, i: Inst) -> Inst | None:
                 or m.dsts[0] != test._replace(flags=0)
             ):
                 continue
-            if not s.still(m, *m.srcs[:2]) or m.mods[0] not in turn:
+            if not s.unchanged(m, *m.srcs[:2]) or m.mods[0] not in turn:
                 continue
             compare = turn[m.mods[0]] if test.flags & INV else m.mods[0]
-            new = s.like(i, op, (compare, *m.mods[1:-1], how), i.dsts, (*m.srcs[:2], other, *m.srcs[3:]))
+            new = s.build(i, op, (compare, *m.mods[1:-1], how), i.dsts, (*m.srcs[:2], other, *m.srcs[3:]))
             if new is not None:
                 return new
     return None
 
 
-def turn_test(s: Simplifier, i: Inst, new: Imm | Const) -> bool:
+def turn_test(s: Combiner, i: Inst, new: Imm | Const) -> bool:
     """Read the immediate or constant ``new`` in the first place of a comparison by exchanging the operands; whether it was done. Changes ``i``."""
     if i.op not in ("ISETP", "FSETP") or "EX" in i.mods or type(i.srcs[1]) is not Reg or i.srcs[1].num == ZERO:
         return False

@@ -13,9 +13,17 @@ from typing import Final
 
 from ir_format.flow import Cells, build_cfg, falls_through, is_guarded, liveness, read_regs, written_regs
 from ir_format.isa import facts
-from ir_format.model import Block, Const, Function, Inst, Reg, Unit
-from stages.optimize.branches import barrier_users, drop_barrier, merge_blocks, named_blocks, plain_jump, simple_barrier
-from stages.optimize.fold import inverted
+from ir_format.model import Block, Const, Function, Inst, Reg
+from stages.optimize.analyses import Analyses
+from stages.optimize.control.simplify_cfg import (
+    barrier_users,
+    drop_barrier,
+    merge_blocks,
+    named_blocks,
+    plain_jump,
+    simple_barrier,
+)
+from stages.optimize.scalar.fold import inverted
 from stages.optimize.values import is_pure
 from stages.plumbing.runner import Context
 
@@ -24,12 +32,11 @@ _MOST: Final = {(True, False): 8, (False, False): 6, (True, True): 7, (False, Tr
 _GUARDED: Final = (facts.loads().keys() | facts.stores().keys() | {"LDC"}) - facts.having("convergent")
 
 
-def predicate_arms(unit: Unit, ctx: Context) -> None:
+def convert_ifs(f: Function, a: Analyses) -> None:
     """The pass."""
-    for f in unit.functions:
-        if len(f.blocks) > 2:
-            _Converter(f, ctx).run()
-            merge_blocks(f)
+    if len(f.blocks) > 2:
+        _Converter(f, a.ctx).run()
+        merge_blocks(f)
 
 
 class _Converter:

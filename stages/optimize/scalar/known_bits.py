@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Protocol
 
 from ir_format.model import INV, NOT_PT, PT, RZ, ZERO, Const, Imm, Inst, Name, Operand, Reg
-from stages.optimize.fold import WORD, copy_of, flags_of, is_bare, is_pt, value_of
+from stages.optimize.scalar.fold import WORD, copy_of, flags_of, is_bare, is_pt, value_of
 from stages.optimize.values import Cell, Values
 
 if TYPE_CHECKING:
-    from stages.optimize.simplify import Simplifier
+    from stages.optimize.scalar.combine import Combiner
 
 _DEPTH: Final = 8  # instructions to look back through
 # Special registers: bits that may be set. The limits are those of blocks and grids in the PTX manual (documented).
@@ -28,13 +28,13 @@ class Facts(Protocol):
     values: Values
     bits: dict[Cell, tuple[int, int]]
 
-    def known(self, o: Operand) -> int | None:
+    def constant(self, o: Operand) -> int | None:
         """The 32-bit value of an operand that is a constant."""
 
 
 def known_bits(s: Facts, o: Operand, depth: int = _DEPTH) -> tuple[int, int]:
     """(bits known to be 0, bits known to be 1) of a 32-bit operand."""
-    v = s.known(o)
+    v = s.constant(o)
     if v is not None:
         return ~v & WORD, v
     if type(o) is not Reg or o.file != "R" or o.flags or o.mod or o.num == ZERO or not depth:
@@ -84,7 +84,7 @@ def _rows(s: Facts, i: Inst, depth: int) -> list[int]:
 
 
 def _know_shift(s: Facts, i: Inst, o: Reg, depth: int) -> tuple[int, int]:
-    n = s.known(i.srcs[1])
+    n = s.constant(i.srcs[1])
     if n is None or n > 31:
         return 0, 0
     if i.mods == ("L", "U32") and i.srcs[2] == RZ:
@@ -129,7 +129,7 @@ def _low_zeros(bits: int) -> int:
 
 def _know_lea(s: Facts, i: Inst, o: Reg, depth: int) -> tuple[int, int]:
     """(x << n) + y: the lowest bits that are 0 in both."""
-    n = s.known(i.srcs[3]) if not i.mods and len(i.srcs) > 3 else None
+    n = s.constant(i.srcs[3]) if not i.mods and len(i.srcs) > 3 else None
     if n is None or n > 31 or i.dsts[0] != o._replace(flags=0) or any(type(t) is Reg and t.flags for t in i.srcs[:2]):
         return 0, 0
     low = min(_low_zeros(known_bits(s, i.srcs[0], depth)[0]) + n, _low_zeros(known_bits(s, i.srcs[1], depth)[0]), 32)
@@ -157,7 +157,7 @@ def _know_load(s: Facts, i: Inst, o: Reg, depth: int) -> tuple[int, int]:
 
 
 def _know_field(s: Facts, i: Inst, o: Reg, depth: int) -> tuple[int, int]:
-    n = s.known(i.srcs[1])
+    n = s.constant(i.srcs[1])
     if i.mods != ("U32",) or n is None or n > 31:
         return 0, 0
     zero, one = known_bits(s, i.srcs[0], depth)
@@ -166,7 +166,7 @@ def _know_field(s: Facts, i: Inst, o: Reg, depth: int) -> tuple[int, int]:
 
 
 def _know_bytes(s: Facts, i: Inst, o: Reg, depth: int) -> tuple[int, int]:
-    sel = s.known(i.srcs[1])
+    sel = s.constant(i.srcs[1])
     if i.mods or sel is None:
         return 0, 0
     parts = [known_bits(s, i.srcs[0], depth), known_bits(s, i.srcs[2], depth)]
@@ -194,7 +194,7 @@ _KNOW: Final = {
 # ------------------------------------------------------------------ rules
 
 
-def mask_of_known(s: Simplifier, i: Inst) -> Inst | None:
+def mask_of_known(s: Combiner, i: Inst) -> Inst | None:
     """A bitwise function that, in the bits that can differ, is one of its inputs or a constant."""
     if i.mods != ("LUT",) or i.dsts[0] != PT or type(i.srcs[3]) is not Imm:
         return None
@@ -214,7 +214,7 @@ def mask_of_known(s: Simplifier, i: Inst) -> Inst | None:
     return None
 
 
-def shift_of_known(s: Simplifier, i: Inst) -> Inst | None:
+def shift_of_known(s: Combiner, i: Inst) -> Inst | None:
     """A shift whose result has no bit that can be set, or a signed one of what is not negative."""
     if i.mods not in (("R", "U32", "HI"), ("R", "S32", "HI"), ("L", "U32")):
         return None
@@ -224,7 +224,7 @@ def shift_of_known(s: Simplifier, i: Inst) -> Inst | None:
     return copy_of(i, i.dsts[0], Imm("I", one) if one else RZ)
 
 
-def test_of_known(s: Simplifier, i: Inst) -> Inst | None:
+def test_of_known(s: Combiner, i: Inst) -> Inst | None:
     """A comparison that the known bits decide."""
     if (
         i.mods[-1] != "AND"
@@ -254,10 +254,10 @@ def test_of_known(s: Simplifier, i: Inst) -> Inst | None:
     return copy_of(i, i.dsts[0], PT if sure[0] else NOT_PT)
 
 
-def _unshifted(s: Simplifier, o: Operand) -> tuple[Reg, int, bool] | None:
+def _unshifted(s: Combiner, o: Operand) -> tuple[Reg, int, bool] | None:
     """(x, n, left) of an operand that is x shifted by n without sign."""
     m = s.made_by(o, "SHF")
-    n = s.known(m.srcs[1]) if m is not None else None
+    n = s.constant(m.srcs[1]) if m is not None else None
     if m is None or n is None or n > 31 or not is_bare(o):
         return None
     if m.mods == ("L", "U32") and m.srcs[2] == RZ:
@@ -266,10 +266,10 @@ def _unshifted(s: Simplifier, o: Operand) -> tuple[Reg, int, bool] | None:
         x, left = m.srcs[2], False
     else:
         return None
-    return (x, n, left) if type(x) is Reg and not x.flags and s.still(m, x) else None
+    return (x, n, left) if type(x) is Reg and not x.flags and s.unchanged(m, x) else None
 
 
-def test_of_shifted(s: Simplifier, i: Inst) -> Inst | None:
+def test_of_shifted(s: Combiner, i: Inst) -> Inst | None:
     """LOP3's predicate of (x << n) & mask: of x & (mask >> n)."""
     if (
         i.mods != ("LUT",)
@@ -285,12 +285,18 @@ def test_of_shifted(s: Simplifier, i: Inst) -> Inst | None:
         return None
     x, n, left = shift
     mask = mask >> n if left else mask << n & WORD
-    return s.like(i, "LOP3", i.mods, i.dsts, (x, Imm("I", mask), RZ, *i.srcs[3:]))
+    return s.build(i, "LOP3", i.mods, i.dsts, (x, Imm("I", mask), RZ, *i.srcs[3:]))
 
 
-def zero_test(s: Simplifier, i: Inst) -> Inst | None:
+def zero_test(s: Combiner, i: Inst) -> Inst | None:
     """x == 0 of an unsigned shift that loses no bit that can be set: of what is shifted."""
-    if i.mods[0] not in ("EQ", "NE") or "EX" in i.mods or "U64" in i.mods or "S64" in i.mods or s.known(i.srcs[1]) != 0:
+    if (
+        i.mods[0] not in ("EQ", "NE")
+        or "EX" in i.mods
+        or "U64" in i.mods
+        or "S64" in i.mods
+        or s.constant(i.srcs[1]) != 0
+    ):
         return None
     shift = _unshifted(s, i.srcs[0])
     if shift is None:
@@ -299,21 +305,21 @@ def zero_test(s: Simplifier, i: Inst) -> Inst | None:
     lost = WORD & ~(WORD >> n) if left else (1 << n) - 1
     if lost & ~known_bits(s, x)[0]:
         return None
-    return s.like(i, "ISETP", i.mods, i.dsts, (x, *i.srcs[1:]))
+    return s.build(i, "ISETP", i.mods, i.dsts, (x, *i.srcs[1:]))
 
 
-def fold_mask(s: Simplifier, i: Inst) -> Inst | None:
+def fold_mask(s: Combiner, i: Inst) -> Inst | None:
     """BMSK of constants."""
-    start, size = s.known(i.srcs[0]), s.known(i.srcs[1])
+    start, size = s.constant(i.srcs[0]), s.constant(i.srcs[1])
     if i.mods or start is None or size is None:
         return None
     v = ((1 << min(size, 32)) - 1) << min(start, 32) & WORD
     return copy_of(i, i.dsts[0], Imm("I", v) if v else RZ)
 
 
-def fold_field(s: Simplifier, i: Inst) -> Inst | None:
+def fold_field(s: Combiner, i: Inst) -> Inst | None:
     """SGXT of what fits."""
-    n = s.known(i.srcs[1])
+    n = s.constant(i.srcs[1])
     if "W" in i.mods or n is None or type(i.srcs[0]) is not Reg or i.srcs[0].flags:
         return None
     zero, one = known_bits(s, i.srcs[0])
@@ -331,7 +337,7 @@ def fold_field(s: Simplifier, i: Inst) -> Inst | None:
     return None
 
 
-def bound_carry(s: Simplifier, i: Inst) -> Inst | None:
+def bound_carry(s: Combiner, i: Inst) -> Inst | None:
     """A sum whose terms are too small for a carry."""
     if (
         i.mods
@@ -351,13 +357,13 @@ def bound_carry(s: Simplifier, i: Inst) -> Inst | None:
         total += WORD & ~known_bits(s, o)[0]
     if total > WORD:
         return None
-    new = s.like(i, "IADD3", (), (i.dsts[0], PT, PT), i.srcs)
+    new = s.build(i, "IADD3", (), (i.dsts[0], PT, PT), i.srcs)
     if new is not None:
-        s.settle(i.dsts[1], NOT_PT)
+        s.define(i.dsts[1], NOT_PT)
     return new
 
 
-def drop_carry(s: Simplifier, i: Inst) -> Inst | None:
+def drop_carry(s: Combiner, i: Inst) -> Inst | None:
     """IADD3.X with a carry that is known and a complement among its terms: an ordinary sum."""
     if (
         i.mods != ("X",)
@@ -376,11 +382,11 @@ def drop_carry(s: Simplifier, i: Inst) -> Inst | None:
             srcs[n] = RZ if o.num == ZERO else o._replace(flags=1)
             carry -= 1
     if carry:
-        at = next((n for n in (2, 1, 0) if s.known(srcs[n]) is not None), -1)
+        at = next((n for n in (2, 1, 0) if s.constant(srcs[n]) is not None), -1)
         if at < 0:
             return None
-        v = ((s.known(srcs[at]) or 0) + carry) & WORD
+        v = ((s.constant(srcs[at]) or 0) + carry) & WORD
         srcs[at] = Imm("I", v) if v else RZ
         if v and at != 1:
             srcs[1], srcs[at] = srcs[at], srcs[1]
-    return s.like(i, "IADD3", (), (i.dsts[0],), tuple(srcs))
+    return s.build(i, "IADD3", (), (i.dsts[0],), tuple(srcs))

@@ -3,8 +3,8 @@
 Pre: a function at level `ori` whose operand forms are legal. Post: the same, fewer or cheaper instructions; dead ones are left to `dce`.
 Only registers that are values (:mod:`stages.optimize.values`) are looked through. Rules are tried until none applies:
 
-* :mod:`stages.optimize.fold`: an instruction that is a constant, a copy, or simpler than written;
-* :mod:`stages.optimize.fuse`: two instructions that one can do (IMAD, LEA, IADD3, LOP3), addresses that fit [R+imm].
+* :mod:`stages.optimize.scalar.fold`: an instruction that is a constant, a copy, or simpler than written;
+* :mod:`stages.optimize.scalar.fuse`: two instructions that one can do (IMAD, LEA, IADD3, LOP3), addresses that fit [R+imm].
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from ir_format.flow import is_guarded, read_regs, written_regs
 from ir_format.model import NOT_PT, PT, RZ, ZERO, Const, Function, Imm, Inst, Mem, Operand, Reg, VReg
 from ir_format.target import target as find_target
 from stages.optimize.analyses import Analyses
-from stages.optimize.conditions import turn_test
-from stages.optimize.fold import value_of
+from stages.optimize.scalar.fold import value_of
+from stages.optimize.scalar.predicates import turn_test
 from stages.optimize.values import FREE, OPAQUE, Cell, Values, copied, is_pure
 from stages.plumbing.runner import Context
 
-Rule = Callable[["Simplifier", Inst], "Inst | None"]
+Rule = Callable[["Combiner", Inst], "Inst | None"]
 
 
-class Simplifier:
+class Combiner:
     """State of the walk over one function. Rules use ``values``, :meth:`made_by`, :meth:`legal`."""
 
     def __init__(
@@ -43,7 +43,7 @@ class Simplifier:
         self.here: tuple[list[Inst], int] = ([], 0)  # the block being walked and the index in it
         self.bits: dict[
             Cell, tuple[int, int]
-        ] = {}  # a value's component -> bits known to be 0 and 1 (stages.optimize.bits)
+        ] = {}  # a value's component -> bits known to be 0 and 1 (stages.optimize.scalar.known_bits)
         self.retired: set[int] = set()
         self.at_block = 0  # its position
         self.before: list[tuple[int, Inst]] = []  # instructions to put into it, in order of their places
@@ -62,28 +62,28 @@ class Simplifier:
         i = self.values.def_of(o)
         return i if i is not None and i.op == op else None
 
-    def once(self, o: Operand) -> bool:
+    def one_use(self, o: Operand) -> bool:
         """Whether the value is read in one place only."""
         return type(o) is Reg and o.num != ZERO and self.values.use_count(o) == 1
 
-    def nearby(self, r: Reg) -> bool:
+    def in_block(self, r: Reg) -> bool:
         """Whether the value is made in the block at hand."""
         return self.values.place.get((r.num, r.sub)) == self.at_block
 
-    def steady(self, o: Operand) -> bool:
+    def is_free(self, o: Operand) -> bool:
         """Whether the operand may be read wherever its definition dominates: a free value, RZ, an immediate, a constant-bank word."""
         if type(o) is Reg:
             return o.num == ZERO or self.values.value[o.num] == FREE
         if type(o) is Const:
-            return o.ireg is None or self.steady(o.ireg)
+            return o.ireg is None or self.is_free(o.ireg)
         return type(o) is Imm
 
-    def still(self, since: Inst, *ops: Operand) -> bool:
+    def unchanged(self, since: Inst, *ops: Operand) -> bool:
         """Whether operands that ``since`` reads mean the same at the instruction at hand: they are steady, or ``since`` stands before it in the same block
         (or is at hand) and nothing from it on writes them."""
         web = self.values.web
-        loose = [web[o.num] for o in ops if type(o) is Reg and not self.steady(o)]
-        if not all(type(o) is Reg or self.steady(o) for o in ops):
+        loose = [web[o.num] for o in ops if type(o) is Reg and not self.is_free(o)]
+        if not all(type(o) is Reg or self.is_free(o) for o in ops):
             return False
         if not loose:
             return True
@@ -99,7 +99,7 @@ class Simplifier:
         except CompileError:
             return False
 
-    def like(
+    def build(
         self, i: Inst, op: str, mods: tuple[str, ...], dsts: tuple[Operand, ...], srcs: tuple[Operand, ...]
     ) -> Inst | None:
         """An instruction to put in the place of ``i``, optional slots filled; None where the target has no such form."""
@@ -109,11 +109,11 @@ class Simplifier:
             return None
         return Inst(op, mods, dsts, srcs, i.guard, i.line, i.loc) if fits else None
 
-    def behind(self, o: Operand) -> Operand:
+    def copy_source(self, o: Operand) -> Operand:
         """What an operand is a copy of, whether or not the instruction at hand could read that."""
         return self._operand(o)
 
-    def known(self, o: Operand) -> int | None:
+    def constant(self, o: Operand) -> int | None:
         """The 32-bit value of an operand, also of a register that holds a constant; None where it is not known."""
         got = value_of(o)
         return got if got is not None or type(o) is not Reg or o.flags or o.mod else value_of(self._reg(o))
@@ -145,7 +145,7 @@ class Simplifier:
         self.before.append((at, i))
         return r
 
-    def settle(self, p: Reg, value: Reg) -> None:
+    def define(self, p: Reg, value: Reg) -> None:
         """The instruction at hand is about to lose a result: a copy of ``value`` in front of it makes the value ``p``, and readers see through it."""
         i = Inst("COPY", (), (p,), (value,), None, *self._line())
         self.values.defs[(p.num, p.sub)] = i
@@ -156,7 +156,7 @@ class Simplifier:
         here = self.here[0][self.here[1]]
         return here.line, here.loc
 
-    def remake(self, i: Inst, new: Inst) -> None:
+    def rewrite(self, i: Inst, new: Inst) -> None:
         """Let the earlier instruction ``i`` make what it makes as ``new`` would."""
         self.values.adjust(i, -1)
         i.op, i.mods, i.dsts, i.srcs = new.op, new.mods, new.dsts, new.srcs
@@ -173,7 +173,7 @@ class Simplifier:
                 return False
         return False
 
-    def retire(self, i: Inst) -> None:
+    def erase(self, i: Inst) -> None:
         """Take an instruction out: another one now makes what it made."""
         self.values.adjust(i, -1)
         self.retired.add(id(i))
@@ -270,7 +270,7 @@ class Simplifier:
         if s is None:
             return
         d = i.dsts[0]
-        if type(d) is not Reg or d.num == ZERO or not self.values.value[d.num] or not self.steady(s):
+        if type(d) is not Reg or d.num == ZERO or not self.values.value[d.num] or not self.is_free(s):
             return
         if type(s) is Reg:
             if s.file != d.file or s.mod or (s.flags and d.file != "P"):
@@ -452,7 +452,7 @@ class Simplifier:
             if type(o) is Reg:
                 if o.num != ZERO and value[o.num] == OPAQUE:
                     stamps.append((self.at_block, self.written.get(o.num, -1)))
-            elif type(o) is Mem or (type(o) is Const and not self.steady(o)):
+            elif type(o) is Mem or (type(o) is Const and not self.is_free(o)):
                 return None
         return (op, mods, srcs, tuple([(d.width, d.num == ZERO) for d in dsts]), *stamps)  # type: ignore[union-attr]
 
@@ -470,8 +470,8 @@ def _joined(inner: Reg, outer: Reg) -> int:
     return inner.flags ^ outer.flags if outer.file in ("P", "UP") else outer.flags
 
 
-def simplify(f: Function, a: Analyses) -> None:
+def combine(f: Function, a: Analyses) -> None:
     """The pass."""
-    from stages.optimize.rules import RULES
+    from stages.optimize.scalar.rules import RULES
 
-    Simplifier(f, a.ctx, RULES, a.values).run()
+    Combiner(f, a.ctx, RULES, a.values).run()

@@ -3,7 +3,7 @@
 A front end that reads rows of a tile keeps a pointer for each row, `p = base + x * scale` in front of the loop and `p += step` in it. As long as base, scale and step are
 the same, `p` is `q + x * scale` at all times, with one pair `q` that starts at base. So the loop keeps words in place of pairs, and adds once. What else the loop
 adds to every one of them (`p + y * size`) goes into q too. Then the words themselves, `(row + k) * pitch` for constants k, become `first + pitch * k`: one
-instruction makes any of them again from two that they share (:mod:`stages.optimize.remat`). ptxas does neither: it keeps pairs and spills some.
+instruction makes any of them again from two that they share (:mod:`stages.optimize.late.rematerialize`). ptxas does neither: it keeps pairs and spills some.
 
 Pre: a function at level `ori`. Post: the same values; sums and products are modulo 2**64 and 2**32 as before.
 """
@@ -13,20 +13,16 @@ from __future__ import annotations
 from typing import Final
 
 from ir_format.flow import Loop, is_guarded, read_regs, written_regs
-from ir_format.hazards import hazards
-from ir_format.model import NOT_PT, PT, RZ, ZERO, Const, Function, Imm, Inst, Operand, Reg, Unit, imm
+from ir_format.model import NOT_PT, PT, RZ, ZERO, Const, Function, Imm, Inst, Operand, Reg, imm
 from ir_format.record import NamedTuple
 from ir_format.rename import duplicate, fresh_names, rename, rename_reads
-from stages.analysis.register_limits import register_limit
-from stages.optimize.analyses import Analyses
-from stages.optimize.bits import known_bits
-from stages.optimize.dce import remove_dead_code
-from stages.optimize.fold import plain_iadd3, split_terms, value_of
-from stages.optimize.loops import find_loops, has_loops
-from stages.optimize.places import Place, insert
-from stages.optimize.pressure import SHORT, shortages
-from stages.optimize.values import Cell, Values, copied
-from stages.plumbing.runner import Context
+from stages.optimize.analyses import FLOW, Analyses
+from stages.optimize.late.places import Place, insert
+from stages.optimize.loops.natural import find_loops, has_loops
+from stages.optimize.scalar.dce import remove_dead_code
+from stages.optimize.scalar.fold import plain_iadd3, split_terms, value_of
+from stages.optimize.scalar.known_bits import known_bits
+from stages.optimize.values import Cell, copied
 
 _LEAST: Final = 3  # pointers that share one: fewer would only move registers about
 _GAP: Final = 24  # instructions between two uses that share one sum
@@ -48,18 +44,15 @@ class _Row(NamedTuple):
     reads: tuple[Place, ...]
 
 
-def share_pointers(unit: Unit, ctx: Context) -> None:
+def share_pointers(f: Function, a: Analyses) -> bool:
     """The pass."""
-    room = register_limit(unit, hazards(ctx.header.target).sm, ctx.header.options) - SHORT
-    changed = False
-    for f in unit.functions:
-        if sum(v.width for v in f.vregs if v.file == "R") > room and has_loops(f):
-            short = _some(f) and shortages(f, ctx, room)
-            if short and _Sharer(f, ctx).run(set(short)):
-                changed = True
-    if changed:
-        for f in unit.functions:
-            remove_dead_code(f, Analyses(f, unit, ctx))
+    if sum(v.width for v in f.vregs if v.file == "R") <= a.room or not has_loops(f) or not _some(f):
+        return False
+    if not a.short or not _Sharer(f, a).run(set(a.short)):
+        return False
+    a.keep(FLOW)
+    remove_dead_code(f, a)
+    return True
 
 
 def _some(f: Function) -> bool:
@@ -81,10 +74,10 @@ def _some(f: Function) -> bool:
 class _Sharer:
     """One function."""
 
-    def __init__(self, f: Function, ctx: Context) -> None:
+    def __init__(self, f: Function, a: Analyses) -> None:
         self.f = f
-        self.ctx = ctx
-        self.values = v = Values(f)
+        self.ctx = a.ctx
+        self.values = v = a.values
         self.writers: dict[int, list[tuple[Place, Inst]]] = {}
         self.readers: dict[int, list[Place]] = {}
         for pos in v.cfg.rpo:
@@ -166,7 +159,7 @@ class _Sharer:
             or product.srcs[3] != NOT_PT
         ):
             return None
-        x, scale, base = product.srcs[0], self.known(product.srcs[1]), product.srcs[2]
+        x, scale, base = product.srcs[0], self.constant(product.srcs[1]), product.srcs[2]
         if (
             type(x) is not Reg
             or not self._steady(x)
@@ -204,8 +197,8 @@ class _Sharer:
             and bool(self.values.value[o.num])
         )
 
-    def known(self, o: Operand) -> int | None:
-        """The constant that an operand is (:class:`stages.optimize.bits.Facts`)."""
+    def constant(self, o: Operand) -> int | None:
+        """The constant that an operand is (:class:`stages.optimize.scalar.known_bits.Facts`)."""
         if type(o) is Reg and o.num != ZERO:
             made = self.values.def_of(o)
             source = copied(made) if made is not None else None
@@ -244,7 +237,7 @@ class _Sharer:
                 or i.srcs[2:] != (row.pair, NOT_PT)
             ):
                 return ()
-            y, size = i.srcs[0], self.known(i.srcs[1])
+            y, size = i.srcs[0], self.constant(i.srcs[1])
             if size is None or type(y) is not Reg or not self._steady(y):
                 return ()
             at = self.place[id(self.values.defs[y.num, y.sub])]

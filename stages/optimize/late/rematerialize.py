@@ -15,19 +15,16 @@ from functools import cache
 from typing import Final
 
 from ir_format.flow import Liveness, is_guarded, loop_depths, read_regs, written_regs
-from ir_format.hazards import hazards
 from ir_format.isa import facts
-from ir_format.model import NOT_PT, PT, Const, Function, Inst, Reg, Unit
+from ir_format.model import NOT_PT, PT, Const, Function, Inst, Reg
 from ir_format.record import NamedTuple
 from ir_format.rename import fresh_names, rename, rename_reads
-from stages.analysis.register_limits import register_limit
-from stages.optimize.analyses import Analyses
-from stages.optimize.dce import remove_dead_code
-from stages.optimize.places import Place, insert, readers
-from stages.optimize.pressure import CHEAP, SHORT, shortages
-from stages.optimize.uniform import parts_meet
-from stages.optimize.values import Values, is_pure, live_now
-from stages.plumbing.runner import Context
+from stages.optimize.analyses import FLOW, Analyses
+from stages.optimize.late.places import Place, insert, readers
+from stages.optimize.late.pressure import CHEAP
+from stages.optimize.late.uniform_promotion import parts_meet
+from stages.optimize.scalar.dce import remove_dead_code
+from stages.optimize.values import Values, is_pure
 
 _CONSTANTS: Final = facts.having("constant")
 _LONGEST: Final = 3  # instructions to make one value
@@ -45,34 +42,17 @@ class _Recipe(NamedTuple):
     leaves: frozenset[int]
 
 
-def make_again(unit: Unit, ctx: Context) -> None:
+def rematerialize(f: Function, a: Analyses) -> bool:
     """The pass."""
-    sm = hazards(ctx.header.target).sm
-    room = register_limit(unit, sm, ctx.header.options) - SHORT
+    if sum(v.width for v in f.vregs if v.file == "R") <= a.room or not a.short:
+        return False
 
     @cache
     def together() -> bool:
         """Whether the parts of a warp meet where their ways do."""
-        return all(map(parts_meet, unit.functions))
+        return all(map(parts_meet, a.unit.functions))
 
-    if any(
-        [
-            _function(f, room, ctx, together)
-            for f in unit.functions
-            if sum(v.width for v in f.vregs if v.file == "R") > room
-        ]
-    ):
-        for f in unit.functions:
-            remove_dead_code(f, Analyses(f, unit, ctx))
-
-
-def _function(f: Function, room: int, ctx: Context, together: Callable[[], bool]) -> bool:
-    """Make values of a function again; whether there were any."""
-    need = shortages(f, ctx, room)
-    if not need:
-        return False
-    live = live_now(f, ctx)
-    values = Values(f)
+    ctx, live, values, need = a.ctx, a.live, a.values, a.short
     through = _through(f, live, values, need)
     uses = readers(f, through)
     finder = _Finder(f, live, values, uses, together)
@@ -84,6 +64,9 @@ def _function(f: Function, room: int, ctx: Context, together: Callable[[], bool]
         ctx.count("values made again")
         finder.chosen.append(r)
     _rewrite(f, finder.chosen, uses)
+    if finder.chosen:
+        a.keep(FLOW)
+        remove_dead_code(f, a)
     return bool(finder.chosen)
 
 

@@ -1,0 +1,1 @@
+"""Passes that think of registers and latencies; they come last."""

@@ -1,0 +1,1 @@
+"""Passes over values: combining, value numbering, dead code."""

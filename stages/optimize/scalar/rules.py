@@ -1,0 +1,43 @@
+"""Which rules are tried on which mnemonic, in order."""
+
+from __future__ import annotations
+
+from ir_format.isa import facts
+from stages.optimize.scalar import constant_bank, fold, fuse, known_bits, predicates, wide_sums
+from stages.optimize.scalar.combine import Rule
+
+#: Accesses whose address may take an offset along.
+_MEMORY = (*facts.loads(), *facts.stores(), *facts.atomics(), *facts.copies())
+
+RULES: dict[str, tuple[Rule, ...]] = {
+    "IADD3": (
+        constant_bank.fold_carry,
+        known_bits.bound_carry,
+        known_bits.drop_carry,
+        fold.fold_iadd3,
+        fuse.fuse_iadd3,
+        wide_sums.fuse_wide,
+        wide_sums.fuse_shifted,
+        wide_sums.fuse_pair,
+        wide_sums.fuse_three,
+    ),
+    "LDC": (constant_bank.constant_index,),
+    "IMAD": (fold.narrow_imad, fold.fold_imad, fold.scaled_choice, fuse.wide_constant),
+    "LOP3": (fold.fold_lop3, known_bits.mask_of_known, fuse.fuse_lop3, known_bits.test_of_shifted),
+    "SHF": (fold.fold_shift, fold.scaled_choice, known_bits.shift_of_known),
+    "SEL": (fold.fold_sel, predicates.fold_choice),
+    "PRMT": (fold.fold_prmt,),
+    "ISETP": (
+        fold.fold_isetp,
+        known_bits.test_of_known,
+        known_bits.zero_test,
+        predicates.test_of_choice,
+        predicates.test_of_bits,
+    ),
+    "BMSK": (known_bits.fold_mask,),
+    "SGXT": (known_bits.fold_field,),
+    **{op: (fuse.take_sign,) for op in ("FSETP", "FMUL", "FFMA", "FMNMX", "MUFU", "DADD", "DMUL", "DFMA", "DSETP")},
+    "FADD": (fuse.take_sign, fuse.take_saturation),
+    "PLOP3": (predicates.opposite, predicates.join_tests),
+    **{op: (fuse.fold_address,) for op in _MEMORY},
+}
