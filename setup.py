@@ -26,7 +26,7 @@ HOT = {
     "stages/optimize/scalar": "combine constant_bank constant_pool contraction dce fold fuse known_bits"
     " predicates rules wide_sums",
     "stages/optimize/control": "if_conversion simplify_cfg",
-    "stages/optimize/memory": "atomics guarded_vectors vectorize_loads",
+    "stages/optimize/memory": "atomics guarded_vectors redundancy vectorize_loads",
     "stages/optimize/loops": "induction licm natural rotate share_pointers unroll",
     "stages/optimize/late": "list_schedule places pressure rematerialize return_register sink uniform_promotion",
     "stages/regalloc": "allocate assign coalescing divergent_ranges finish live_ranges moves operand_slots"

@@ -17,6 +17,7 @@ from stages.optimize.loops.unroll import unroll_loops
 from stages.optimize.manager import FunctionPass, Order, UnitPass, check_order
 from stages.optimize.memory.atomics import gather_atomics
 from stages.optimize.memory.guarded_vectors import place_guarded_vectors
+from stages.optimize.memory.redundancy import remove_dead_stores, remove_redundant_loads
 from stages.optimize.memory.vectorize_loads import vectorize_loads
 from stages.optimize.scalar.combine import combine
 from stages.optimize.scalar.constant_pool import pool_doubles
@@ -28,7 +29,9 @@ _TABLE: tuple[FunctionPass | UnitPass, ...] = (
     FunctionPass("guarded-vectors", place_guarded_vectors, keeps=FLOW),
     FunctionPass("dce-first", remove_dead_code, ssa=True, keeps=FLOW),
     FunctionPass("contraction", contract, ssa=True, keeps=FLOW),
-    FunctionPass("combine", combine, ssa=True, keeps=FLOW),
+    FunctionPass("combine", combine, ssa=True, keeps=FLOW | {"values"}),
+    FunctionPass("load-elimination", remove_redundant_loads, ssa=True, keeps=FLOW),
+    FunctionPass("dead-stores", remove_dead_stores, ssa=True, keeps=FLOW),
     FunctionPass("dce", remove_dead_code, ssa=True, keeps=FLOW),
     FunctionPass("simplify-cfg", simplify_cfg),
     FunctionPass("if-conversion", convert_ifs),
@@ -55,6 +58,10 @@ _ORDER: tuple[Order, ...] = (
     Order("dce-first", "combine", "upper words of sums that are addresses of 32 bits would keep both halves together"),
     Order("contraction", "combine", "equal products, marked and not, become one there"),
     Order("combine", "if-conversion", "the length of an arm is counted in instructions that will be left"),
+    Order("combine", "load-elimination", "addresses are one value and an offset then"),
+    Order("load-elimination", "dead-stores", "a load that is gone keeps no store"),
+    Order("dead-stores", "dce", "what was stored is dead then"),
+    Order("load-elimination", "combine-again", "the copies in the place of loads are looked through there"),
     Order("simplify-cfg", "if-conversion", "jumps to jumps hide triangles and diamonds"),
     Order("if-conversion", "rotate", "a loop of one block is rotated and unrolled, one with arms is not"),
     Order("if-conversion", "combine-again", "longer blocks; readers that died are counted no more"),

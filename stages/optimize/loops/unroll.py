@@ -23,11 +23,12 @@ from ir_format.flow import Cfg, build_cfg
 from ir_format.isa import facts
 from ir_format.model import NEG, NOT_PT, PSEUDO, PT, RZ, RZ2, Block, Function, Imm, Inst, Operand, Reg, label
 from ir_format.rename import duplicate
-from stages.optimize.analyses import NOTHING, Analyses
+from stages.optimize.analyses import FLOW, NOTHING, Analyses
 from stages.optimize.control.simplify_cfg import merge_blocks
 from stages.optimize.loops.induction import Count, count_of, fold_steps, rounds, signed_word, start_of
 from stages.optimize.loops.licm import hoist_invariants
 from stages.optimize.loops.natural import find_loops, has_loops
+from stages.optimize.memory.redundancy import remove_redundant_loads
 from stages.optimize.scalar.dce import remove_dead_code
 from stages.optimize.scalar.fold import TURNED, inverted, value_of
 from stages.plumbing.runner import Context
@@ -95,6 +96,9 @@ def _clean(f: Function, a: Analyses) -> None:
         if fold_steps(b, a.webs):
             a.ctx.count("blocks with steps folded")
     combine(f, a)
+    if remove_redundant_loads(f, a):
+        a.keep(FLOW)
+        combine(f, a)
     remove_dead_code(f, a)
     a.leave_ssa()
     hoist_invariants(f, a)  # out of what was the loop around
