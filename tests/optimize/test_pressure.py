@@ -10,6 +10,7 @@ from ir_format.flow import liveness
 from ir_format.hazards import hazards
 from ir_format.model import Block, Function, Header
 from stages.analysis.dependences import build_graph
+from stages.optimize.analyses import Analyses
 from stages.optimize.late import list_schedule
 from stages.optimize.late.list_schedule import schedule_blocks
 from stages.optimize.late.rematerialize import rematerialize
@@ -96,11 +97,13 @@ def test_random_programs_mean_the_same(first: int) -> None:
         header = Header("ori", "sm_80")
         header.options["maxrregcount"] = "24"
         ctx = Context(header, None, Flags())
-        rematerialize(after, ctx)
+        for f in after.functions:
+            rematerialize(f, Analyses(f, after, ctx))
         made += ctx.stats.get("values made again", 0)
         for run in range(2):
             assert observe(before, False, run) == observe(after, False, run), seed
-        schedule_blocks(after, ctx)  # disjoint accesses may change places
+        for f in after.functions:
+            schedule_blocks(f, Analyses(f, after, ctx))  # disjoint accesses may change places
         for run in range(2):
             assert sorted(map(repr, observe(before, False, run))) == sorted(map(repr, observe(after, False, run))), seed
     assert made

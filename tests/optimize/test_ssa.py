@@ -9,6 +9,7 @@ import pytest
 from ir_format import isa
 from ir_format.flow import build_cfg, dominators, is_guarded
 from ir_format.model import INV, PT, RZ, Block, Function, Header, Imm, Inst, Label, Operand, Reg, Unit, VReg
+from stages.optimize.analyses import Analyses
 from stages.optimize.memory.guarded_vectors import place_guarded_vectors
 from stages.optimize.ssa.check import faults
 from stages.optimize.ssa.construct import enter
@@ -244,7 +245,7 @@ def test_a_guard_that_changes_between_keeps_its_copies() -> None:
                 ],
             )
         ]
-        place_guarded_vectors(unit_of(f), Context(Header("ori", "sm_80"), None, Flags()))
+        place_guarded_vectors(f, Analyses(f, unit_of(f), Context(Header("ori", "sm_80"), None, Flags())))
         assert any(is_guarded(i) for i in f.blocks[0].insts if i.op == "COPY") == guarded
 
 

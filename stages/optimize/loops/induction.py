@@ -198,6 +198,10 @@ class _Form(NamedTuple):
     high: int
 
 
+def _plain(o: Operand) -> bool:
+    return type(o) is Reg and o.num != ZERO and o.file == "R" and o.width == 1 and not o.flags and not o.mod
+
+
 def fold_steps(block: Block, webs: Webs) -> int:
     """Sums of sums with constants, as unrolled counters and addresses are, become sums of what the first began with; 32 and 64 bits. Returns how many changed.
     Versions are counted by web: a value is read only as long as no other of its web is made."""
@@ -221,9 +225,6 @@ def fold_steps(block: Block, webs: Webs) -> int:
         web = of(o.num)
         return _Form(o, 0, version.get((web, o.sub), 0), version.get((web, o.sub + 1), 0))
 
-    def plain(o: Operand) -> bool:
-        return type(o) is Reg and o.num != ZERO and o.file == "R" and o.width == 1 and not o.flags and not o.mod
-
     for i in block.insts:
         fresh: tuple[dict[Cell, _Form], Cell, _Form] | None = None
         d = i.dsts[0] if i.dsts else None
@@ -232,7 +233,7 @@ def fold_steps(block: Block, webs: Webs) -> int:
             and not is_guarded(i)
             and type(d) is Reg
             and d.num != ZERO
-            and plain(i.srcs[0])
+            and _plain(i.srcs[0])
             and i.srcs[2] == RZ
         ):
             a = i.srcs[0]
