@@ -122,7 +122,7 @@ def test_the_pass_that_makes_it_undefined_is_named(monkeypatch: pytest.MonkeyPat
     guilt = bisect(chain, judge)
     assert [p.stage for p in guilt.parts] == ["regalloc"]
     said = "\n".join(report(chain, guilt, "k.ptx"))
-    assert "undefined from optimize: predicate on, rewrite" in said
+    assert "undefined from optimize: if-conversion on, rewrite" in said
     assert "STG depends on %rd5" in said
 
 
