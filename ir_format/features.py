@@ -1,7 +1,8 @@
 """What an SM can do, by name: the one place where code asks for more than a target's number.
 
 A line of :data:`TABLE` is ``name : SMs : what it says``. A new SM that lies in a range has the feature; ranges are
-``80+``, ``75-89``, ``100,103``. Provenance: measured on ptxas 13.0's output for every SM unless a line says otherwise.
+``80+``, ``75-89``, ``100,103``. Provenance: measured on ptxas 13.0's output for every SM
+(sm_107: 13.5's) unless a line says otherwise.
 Whether an SM has an instruction at all, or a form of one, is a question to the rows (:mod:`ir_format.isa`), not to this
 table.
 """
@@ -15,6 +16,8 @@ TABLE: Final = """
 clusters              : 90+      : clusters of CTAs: launch values, CGAERRBAR, shared memory of another CTA
 cluster-values-indexed: 100+     : launch values of clusters stand behind c[0][SR_CgaSize]
 cluster-copies-called : 120+     : copies to another CTA of the cluster are functions of the driver
+prefetch-l2-control   : 107      : prefetches of copies are UBLKL2CCTL and UTMAL2CCTL; elsewhere UBLKPF and UTMAPF
+sync-uniform-named    : 107      : what uniform registers give to the sync unit is USYNCS; elsewhere SYNCS
 sync-unit             : 90+      : mbarriers are worked by SYNCS; before, by atomics and loads
 red-named-redg        : 90+      : a reduction in global memory is REDG; before, RED
 uniform-const-load    : 100+     : LDCU brings constants to uniform registers; before, ULDC
@@ -56,7 +59,7 @@ cluster-launch-control: 100+     : clusterlaunchcontrol
 matrix-store          : 90+      : stmatrix
 matrix-load-narrow    : 100+     : ldmatrix of tiles of bytes, and of six and four bits
 redux                 : 80+      : REDUX
-redux-float           : 100,103  : CREDUX of f32
+redux-float           : 100-107  : CREDUX of f32
 atomic-count          : 80+      : ATOMS.POPC.INC.32
 atom-bf16x2-shared    : 90+      : atomics on bf16x2 that are one instruction
 atom-f16-add          : 80+      : sums of bf16 by one addition of halves
@@ -66,12 +69,15 @@ pack-halves           : 80+      : F2FP packs two f32 into halves
 pack-names-types      : 89+      : F2FP names the types of both sides
 half-pair-signed-zero : 80+      : HADD2.F32 takes -RZ as a pair; before, as its low half
 three-way-float       : 100-119  : FMNMX3 (sm_120 and sm_121 have none)
-packed-f32            : 100,103  : FADD2, FMUL2, FFMA2
-int-min-max-vector    : 90-103,120+ : VIMNMX in place of IMNMX
-int-min-max-typed     : 120+     : VIMNMX names the type of both kinds
-add-64                : 120+     : IADD.64
-dot-product           : 75-90    : IDP
-abs-diff-bytes        : 75-110   : VABSDIFF4
+packed-bytes          : 107,120+ : VIADD and VIMNMX of four bytes, VIADD.ISAT
+carry-less-product    : 80+      : CLMAD
+narrow-from-bf16      : 100+     : F2FP from bf16 to floats of eight, six and four bits
+packed-f32            : 100-107  : FADD2, FMUL2, FFMA2
+int-min-max-vector    : 90-107,120+ : VIMNMX in place of IMNMX
+int-min-max-typed     : 107,120+ : VIMNMX names the type of both kinds
+add-64                : 107,120+ : IADD.64
+dot-product           : 75-90,107 : IDP
+abs-diff-bytes        : 75-103,110 : VABSDIFF4
 mma-1688              : 75+      : HMMA.1688 of halves
 mma-16816             : 80+      : HMMA.16816, tensor cores for bf16, tf32 and f64
 mma-double-16-rows    : 90+      : PTX's products of doubles with 16 rows
@@ -91,9 +97,10 @@ dmma-large            : 90       : DMMA.16x8x4 to 16x8x16
 dmma-884              : 75-89    : DMMA.884; later DMMA.8x8x4
 warpgroup-mma         : 90       : wgmma
 tensor-memory         : 100-110  : tcgen05
-block-16-named        : 103      : block scales of 16 elements are BLOCK16; else 4X
+block-16-named        : 103,107  : block scales of 16 elements are BLOCK16; else 4X
 header-in-uniform     : 90+      : textures and surfaces take their header from a uniform register
 header-immediate      : 75-90    : texture header and sampler are a pair of words
+textures              : 75-103,110+ : TEX, SULD and their kin; sm_107 has none (ptxas calls functions of the driver)
 header-pair           : 120+     : a texture's header comes with a second uniform register
 texture-scattered     : 75-89    : TEX.SCR takes its words from scattered registers
 texture-gradient-called: 90+     : gradients of 3d and cube textures are functions of the driver

@@ -191,7 +191,7 @@ _SM_100: Final = replace(
     vrc_record=True,
 )  # fmt: skip
 _SM_103: Final = replace(_SM_100, name="sm_103", sm=103, min_ptx=(8, 8))
-_SM_107: Final = replace(_SM_100, name="sm_107", sm=107, min_ptx=(9, 4))
+_SM_107: Final = replace(_SM_100, name="sm_107", sm=107, min_ptx=(9, 4), sw_war=0, mercury_isa=0x103)
 _SM_110: Final = replace(
     _SM_103, name="sm_110", sm=110, family=110, min_ptx=(9, 0), reserved_smem_war=0x80, max_warps=48, max_ctas=24
 )

@@ -12,7 +12,7 @@ from ir_format.ptx import Imm, PtxInst
 from stages.interpret.floats import F32, flush, is_nan
 from stages.interpret.rows import BITS, U64, Arr, Fn, Maker, bits_of, elementwise, mask, row, signed, typed, unsigned
 
-INTEGER: Final = frozenset(["u16", "s16", "u32", "s32", "u64", "s64", "u16x2", "s16x2"])
+INTEGER: Final = frozenset(["u16", "s16", "u32", "s32", "u64", "s64", "u16x2", "s16x2", "u8x4", "s8x4"])
 #: Makers of mnemonics that also have float forms; :mod:`stages.interpret.fpu` chooses.
 INT: Final[dict[str, Maker]] = {}
 
@@ -57,6 +57,14 @@ def _add(inst: PtxInst) -> Fn:
     def one(type_: str) -> Fn:
         bits = BITS[type_]
         minus = inst.op == "sub"
+        if inst.has("sat") and type_[0] == "u":
+            top = (1 << bits) - 1
+
+            def clamped(a: Arr, b: Arr) -> Arr:
+                x, y = signed(unsigned(a, bits), 64), signed(unsigned(b, bits), 64)
+                return bits_of(np.clip(x - y if minus else x + y, 0, top), bits)
+
+            return clamped
         if inst.has("sat"):
             return lambda a, b: clamp(
                 signed(a, bits) - signed(b, bits) if minus else signed(a, bits) + signed(b, bits), bits
@@ -64,6 +72,21 @@ def _add(inst: PtxInst) -> Fn:
         return (lambda a, b: unsigned(a - b, bits)) if minus else (lambda a, b: unsigned(a + b, bits))
 
     return elementwise(inst.types[0], one)
+
+
+@row("clmad")
+def _clmad(inst: PtxInst) -> Fn:
+    """The product without carries, 127 bits, of which one half is taken."""
+
+    def product(a: Arr, b: Arr, c: Arr) -> Arr:
+        low, high = np.zeros_like(a | b), np.zeros_like(a | b)
+        for i in range(64):
+            on = U64(0) - ((b >> U64(i)) & U64(1))
+            low = low ^ ((a << U64(i)) & on)
+            high = high ^ ((a >> U64(64 - i)) & on) if i else high
+        return (high if inst.has("hi") else low) ^ c
+
+    return product
 
 
 @_int("mul")
@@ -146,8 +169,7 @@ def _abs(inst: PtxInst) -> Fn:
 
 @_int("neg")
 def _neg(inst: PtxInst) -> Fn:
-    bits = BITS[inst.types[0]]
-    return lambda a: unsigned(U64(0) - a, bits)
+    return elementwise(inst.types[0], lambda t: lambda a: unsigned(U64(0) - a, BITS[t]))
 
 
 @_int("min", "max")

@@ -106,7 +106,7 @@ def packed(one: Fn, count: int, width: int) -> Fn:
 
 def elementwise(type_: str, make: Callable[[str], Fn]) -> Fn:
     """`make` of the type, or of its element type applied to each element."""
-    if type_.endswith("x2"):
-        element = type_.removesuffix("x2")
-        return packed(make(element), 2, BITS[element])
+    if type_.endswith(("x2", "x4")):
+        element, count = type_[:-2], int(type_[-1])
+        return packed(make(element), count, BITS[element])
     return make(type_)

@@ -40,7 +40,7 @@ def _strict() -> dict[str, frozenset[str]]:
     out["bf16"] = frozenset(("b16",))
     out["bf16i"] = frozenset(("b16", "u16", "s16"))  # beside f32
     out["bf16x2"] = frozenset(("b32",))
-    for name in ("f16x2", "u16x2", "s16x2"):
+    for name in ("f16x2", "u16x2", "s16x2", "u8x4", "s8x4"):
         out[name] = frozenset(("b32", "f16x2"))
     out["f32x2"] = frozenset(("b64",))
     out["U"] = _INTS[32]
@@ -51,7 +51,7 @@ def _strict() -> dict[str, frozenset[str]]:
     out["S"] = _INTS[32] | _INTS[64]
     out["A"] = _INTS[8] | _INTS[16] | _INTS[32] | _INTS[64]
     out["e4m3"] = out["e5m2"] = _INTS[8]
-    for name in ("e4m3x2", "e5m2x2", "e2m3x2", "e3m2x2", "ue8m0x2"):
+    for name in ("e4m3x2", "e5m2x2", "e2m3x2", "e3m2x2", "ue8m0x2", "s2f6x2"):
         out[name] = frozenset(("b16", "u16", "s16"))
     for name in ("e4m3x4", "e5m2x4", "e2m3x4", "e3m2x4"):
         out[name] = frozenset(("b32",))
@@ -74,7 +74,7 @@ def _relaxed(strict: dict[str, frozenset[str]]) -> dict[str, frozenset[str]]:
 STRICT: Final = _strict()
 RELAXED: Final = _relaxed(STRICT)
 _NO_INT_LITERAL: Final = frozenset(
-    ("B32", "R32", "f16", "f32", "f64", "bf16", "bf16i", "f16x2", "bf16x2", "f32x2", "u16x2", "s16x2")
+    ("B32", "R32", "f16", "f32", "f64", "bf16", "bf16i", "f16x2", "bf16x2", "f32x2", "u16x2", "s16x2", "u8x4", "s8x4")
 )
 
 

@@ -62,6 +62,8 @@ def load_spaces(name: str, mods: tuple[str, ...], types: tuple[str, ...], target
     space = _space(mods)
     out: list[str] = []
     for m in mods:
+        if m == "volatile" and space == "local":
+            continue  # since PTX 9.1, which a gate asks for
         if m in _ORDERED and space and space != "global" and space not in _SHARED:
             out.append(f"Modifier '.{m}' cannot be applied to '.{space}' space")
     if "mmio" in mods and space not in ("", "global"):

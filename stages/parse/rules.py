@@ -79,6 +79,9 @@ TYPES: Final = frozenset(
         "b1",
         "u16x2",
         "s16x2",
+        "u8x4",
+        "s8x4",
+        "s2f6x2",
         "texref",
         "samplerref",
         "surfref",
@@ -266,7 +269,7 @@ def feature(name: str, mods: tuple[str, ...]) -> str:
         return "st.async/red.async with .release modifier"
     types = [m for m in mods if m in TYPES]
     if name in ("add", "sub", "mul", "fma") and (
-        words & {"f32x2", "bf16", "bf16x2", "u16x2", "s16x2"} or len(types) == 2
+        words & {"f32x2", "bf16", "bf16x2", "u16x2", "s16x2", "u8x4", "s8x4"} or len(types) == 2
     ):
         return ".".join([name, *types])
     if name == "cvt" and words & {"e4m3x2", "e5m2x2"}:

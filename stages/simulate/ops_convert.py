@@ -258,12 +258,13 @@ def _f2fp_small(b: Build, fmt: Format, name: str, relu: bool) -> InstFn:
             return pack(halves[0], halves[1])
 
         return b.emit(unpack, [get])
-    if mods.index(name) != next(i for i, m in enumerate(mods) if m in (*_SMALL, "F32", "F16")):
+    if mods.index(name) != next(i for i, m in enumerate(mods) if m in (*_SMALL, "F32", "F16", "BF16")):
         raise b.refuse()
     b.only(
         name,
         "F32",
         "F16",
+        "BF16",
         "SATFINITE",
         "RELU",
         "PACK_AB_MERGE_C",
@@ -286,8 +287,9 @@ def _f2fp_small(b: Build, fmt: Format, name: str, relu: bool) -> InstFn:
     )
     kept = b.raw(merge[0]) if merge else None
     half_register = bits * 2
-    if "F16" in b.mods and "F32" not in b.mods:
-        halves = half_source(b, b.s[0] if unpacks else b.s[-2] if merge else b.s[-1], F16)
+    if "F32" not in b.mods:
+        source = BF16 if "BF16" in b.mods else F16
+        halves = half_source(b, b.s[0] if unpacks else b.s[-2] if merge else b.s[-1], source)
         pair: Get = lambda v: code(halves(v)[0]) | (code(halves(v)[1]) << u32(bits))  # noqa: E731
     else:
         gx, gy = b.f(b.s[0]), b.f(b.s[1])

@@ -112,6 +112,8 @@ def _add_halves(p: Arr, q: Arr) -> Arr:
 
 def _packed_add(b: Build, kind: Any) -> InstFn:
     """Sums of halves or bytes apart, wrapping or (.ISAT) clamped."""
+    if kind is np.int16 and "16x2" in b.mods and "ISAT" in b.mods:
+        kind = np.uint16  # without a sign in its name the type is unsigned
     info = np.iinfo(kind)
     signs = [-1 if flags_of(o) & NEG else 1 for o in b.s[:2]]
     clamp = "ISAT" in b.mods
@@ -128,10 +130,10 @@ def _packed_add(b: Build, kind: Any) -> InstFn:
 
 def iadd(b: Build) -> InstFn:
     """Two-input add, 32 or 64 bits, or two halves; .ISAT clamps."""
-    if "16x2" in b.mods and not any(flags_of(o) & NEG for o in b.s[:2]):
+    if "16x2" in b.mods and "ISAT" not in b.mods and not any(flags_of(o) & NEG for o in b.s[:2]):
         b.only("16x2")
         return b.emit(_add_halves, [b.u(o) for o in b.s[:2]])
-    b.only("64", "X", "S32", "U32", "ISAT", *PACKED)
+    b.only("64", "X", "32", "S32", "U32", "ISAT", *PACKED)
     lanes = next((m for m in b.inst.mods if m in PACKED), "")
     if lanes:
         return _packed_add(b, PACKED[lanes])
@@ -140,7 +142,7 @@ def iadd(b: Build) -> InstFn:
     x, y = (b.u(o) for o in b.s[:2])
     if "ISAT" in b.mods:
         gx, gy = b.raw(b.s[0]), b.raw(b.s[1])
-        kind: Any = u32 if "U32" in b.mods else i32
+        kind: Any = i32 if "S32" in b.mods else u32
         info = np.iinfo(kind)
         signs = [-1 if flags_of(o) & NEG else 1 for o in b.s[:2]]
 
@@ -152,6 +154,24 @@ def iadd(b: Build) -> InstFn:
     if "X" in b.mods or any(isinstance(p, Reg) and p.num != ZERO for p in b.pd):
         return _carry_add(b, [wide(b, o) for o in b.s[:2]], carries(b))
     return b.emit(np.add, [x, y])
+
+
+def clmad(b: Build) -> InstFn:
+    """Product over GF(2) of two 64-bit values, one half of its 127 bits, and a third value added."""
+    b.only("LO", "HI")
+    upper = "HI" in b.mods
+
+    def run(x: Arr, y: Arr, z: Arr) -> Arr:
+        half = np.zeros(np.broadcast(x, y).shape, u64)
+        for i in range(64):
+            at = y >> u64(i) & u64(1)
+            if upper:
+                half ^= (x >> u64(64 - i)) * at if i else half & u64(0)
+            else:
+                half ^= (x << u64(i)) * at
+        return half ^ z
+
+    return b.emit_q(run, [b.q(o) for o in b.s[:3]])
 
 
 def _mulwide(signed: bool) -> Callable[[Arr, Arr], Arr]:
@@ -268,6 +288,6 @@ def iabs(b: Build) -> InstFn:
 
 
 OPS: Final[dict[str, Builder]] = {
-    "IADD3": iadd3, "UIADD3": iadd3, "IADD": iadd, "UIADD": iadd, "VIADD": iadd, "UVIADD": iadd, "IMAD": imad, "UIMAD": imad, "IDP": idp,
+    "IADD3": iadd3, "UIADD3": iadd3, "CLMAD": clmad, "IADD": iadd, "UIADD": iadd, "VIADD": iadd, "UVIADD": iadd, "IMAD": imad, "UIMAD": imad, "IDP": idp,
     "LEA": lea, "ULEA": lea, "IABS": iabs, "UIABS": iabs, **ops_logic.OPS, **ops_compare.OPS,
 }  # fmt: skip

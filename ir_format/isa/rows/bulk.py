@@ -31,9 +31,20 @@ UBLKCP       3ba+91 - sm=90+    <- t2:MU(32) m:MU(24) us:UR@64 x2:MU(D40)  ; .{?
 op UBLKRED    read=global,shared write=global,shared,cluster atomic protocol noduplicate class=bulk
 UBLKRED      3bb+91 - sm=90+    <- t2:MU(32) m:MU(24) us:UR@64             ; .{? ? G.S S.S}@73-74 .ublko@87-89 .ublkt@81-84 76=0
 UBLKRED      3bb+91 - sm=90+    <- t2:MU(32) m:MU(24) us:UR@64 x2:MU(D40)  ; .{? ? G.S S.S}@73-74 .ublko@87-89 .ublkt@81-84 76=1
+# sm_107 has the two prefetches under other names (measured)
+op UBLKL2CCTL effect=cache protocol noduplicate class=bulk
+UBLKL2CCTL.PF    3bc+91 - sm=107    <- m2:MU(24) us:UR@64                      ; 76=0
+UBLKL2CCTL.PF    3bc+91 - sm=107    <- m2:MU(24) us:UR@64 x2:MU(D40)           ; 76=1
+op UTMAL2CCTL effect=cache protocol noduplicate class=bulk
+UTMAL2CCTL.PF    5b8+91 - sm=107    <- t:MU(32)/dim m2:MU(24)                      ; $pdim 76=0
+UTMAL2CCTL.PF    5b8+91 - sm=107    <- t:MU(32)/dim m2:MU(24) x2:MU(D40)           ; $pdim 76=1
+UTMAL2CCTL.PF    3b8+91 - sm=107    <- t:MU(32)/dim m2:MU(24) us:UR@64             ; .{? 2D:2 3D:3 4D:4 5D:5 ? ? ?}:dim@79-81 $pmode 76=0
+UTMAL2CCTL.PF    3b8+91 - sm=107    <- t:MU(32)/dim m2:MU(24) us:UR@64 x2:MU(D40)  ; .{? 2D:2 3D:3 4D:4 5D:5 ? ? ?}:dim@79-81 $pmode 76=1
+UTMAL2CCTL.PF    5b8+91 - sm=107   <- t5:MU(32) m2:MU(24)                         ; $gdim .GATHER4 84=1 76=0
+UTMAL2CCTL.PF    5b8+91 - sm=107   <- t5:MU(32) m2:MU(24) x2:MU(D40)              ; $gdim .GATHER4 84=1 76=1
 op UBLKPF     effect=cache protocol noduplicate class=bulk
-UBLKPF.L2    3bc+91 - sm=90+    <- m2:MU(24) us:UR@64                      ; 76=0
-UBLKPF.L2    3bc+91 - sm=90+    <- m2:MU(24) us:UR@64 x2:MU(D40)           ; 76=1
+UBLKPF.L2    3bc+91 - sm=90-103,110+    <- m2:MU(24) us:UR@64                      ; 76=0
+UBLKPF.L2    3bc+91 - sm=90-103,110+    <- m2:MU(24) us:UR@64 x2:MU(D40)           ; 76=1
 op UMEMSETS   write=shared protocol class=bulk
 UMEMSETS.64  3cb+91 - sm=100+   <- m:MUO(U24,O40-63,Z) v:N(URZ) us:UR@64     ; 32-39=255
 # ---- tensor-map copies: the second opcode has offsets or a mask in us
@@ -55,12 +66,12 @@ op UTMAREDG   read=global,shared write=global atomic protocol noduplicate class=
 UTMAREDG     3b6+91 - sm=90+    <- t:MU(32)/dim m2:MU(24)                      ; $sdim .IM2COL@82 .ublko@87-89 76=0
 UTMAREDG     3b6+91 - sm=90+    <- t:MU(32)/dim m2:MU(24) x2:MU(D40)           ; $sdim .IM2COL@82 .ublko@87-89 76=1
 op UTMAPF     effect=cache protocol noduplicate class=bulk
-UTMAPF.L2    5b8+91 - sm=90+    <- t:MU(32)/dim m2:MU(24)                      ; $pdim 76=0
-UTMAPF.L2    5b8+91 - sm=90+    <- t:MU(32)/dim m2:MU(24) x2:MU(D40)           ; $pdim 76=1
-UTMAPF.L2    3b8+91 - sm=90+    <- t:MU(32)/dim m2:MU(24) us:UR@64             ; $pdim $pmode 76=0
-UTMAPF.L2    3b8+91 - sm=90+    <- t:MU(32)/dim m2:MU(24) us:UR@64 x2:MU(D40)  ; $pdim $pmode 76=1
-UTMAPF.L2    5b8+91 - sm=100+   <- t5:MU(32) m2:MU(24)                         ; $gdim .GATHER4 84=1 76=0
-UTMAPF.L2    5b8+91 - sm=100+   <- t5:MU(32) m2:MU(24) x2:MU(D40)              ; $gdim .GATHER4 84=1 76=1
+UTMAPF.L2    5b8+91 - sm=90-103,110+    <- t:MU(32)/dim m2:MU(24)                      ; $pdim 76=0
+UTMAPF.L2    5b8+91 - sm=90-103,110+    <- t:MU(32)/dim m2:MU(24) x2:MU(D40)           ; $pdim 76=1
+UTMAPF.L2    3b8+91 - sm=90-103,110+    <- t:MU(32)/dim m2:MU(24) us:UR@64             ; $pdim $pmode 76=0
+UTMAPF.L2    3b8+91 - sm=90-103,110+    <- t:MU(32)/dim m2:MU(24) us:UR@64 x2:MU(D40)  ; $pdim $pmode 76=1
+UTMAPF.L2    5b8+91 - sm=100-103,110+   <- t5:MU(32) m2:MU(24)                         ; $gdim .GATHER4 84=1 76=0
+UTMAPF.L2    5b8+91 - sm=100-103,110+   <- t5:MU(32) m2:MU(24) x2:MU(D40)              ; $gdim .GATHER4 84=1 76=1
 op UTMACCTL   effect=cache protocol noduplicate class=bulk
 UTMACCTL     9b9+91 - sm=90+    <- m2:MU(24)                                   ; .{IV PF}@82
 op UTMACMDFLUSH effect=order fence protocol noduplicate commit class=bulk

@@ -124,8 +124,8 @@ op MATCH      effect=warp convergent meets varies class=shfl
 MATCH.ALL    3a1 -              Pu=PT d <- a/mw                         ; .{_:1 U64:2}:mw@73 79=0
 MATCH.ANY    3a1 -              d <- a/mw                               ; .{_:1 U64:2}:mw@73 79=1 81-83=7
 op CREDUX     effect=warp convergent meets agrees class=credux
-CREDUX       2cc -  sm=100,103 d:UR@16 <- a                            ; .{MAX ? MIN ?}@78-79 .{_ S32 ? ?}@73-74 77=0                         ; reuse=1
-CREDUX       2cc -  sm=100,103 d:UR@16 <- a                            ; .{MAX MAXABS MIN MINABS}@78-79 .F32 73-74=2 .NAN@77                         ; reuse=1
+CREDUX       2cc -  sm=100-107 d:UR@16 <- a                            ; .{MAX ? MIN ?}@78-79 .{_ S32 ? ?}@73-74 77=0                         ; reuse=1
+CREDUX       2cc -  sm=100-107 d:UR@16 <- a                            ; .{MAX MAXABS MIN MINABS}@78-79 .F32 73-74=2 .NAN@77                         ; reuse=1
 op PMTRIG     effect=state class=branch
 PMTRIG       801 -              <- Pp?=PT i:I(u)@32-47                  ;
 op ELECT      effect=warp convergent meets waits varies noduplicate class=elect

@@ -30,22 +30,24 @@ MUFU        108 AB             d <- b-|                    ; .{COS SIN EX2 LG2 R
 MUFU        108 AB             d <- b-|                    ; .{? ? ? ? ? ? RCP64H RSQ64H ? ? ? ? ? ? ? ?}@74-77 72-73=0 80=0 ; imm=f64 reuse=0
 MUFU        108 AB sm=75-89    d <- b-<h1>@60-61           ; .{? ? EX2 ? ? ? ? ? ? TANH ? ? ? ? ? ?}@74-77 .{? ? F16 ?}@72-73 ; imm=src reuse=0
 MUFU        108 AB sm=90+      d <- b-<h1>@60-61           ; .{? ? EX2 ? ? ? ? ? ? TANH ? ? ? ? ? ?}@74-77 .{? F16 BF16 ?}@72-73 ; imm=src reuse=0
-MUFU        108 AB sm=103      d <- b-|                   ; .EX2 74-77=2 .F16x2 72-73=3 80=0 ; imm=f16x2 reuse=0
-MUFU        108 AB sm=103      d <- b-|                   ; .EX2 74-77=2 .BF16x2 72-73=0 80=1 ; imm=bf16x2 reuse=0
+MUFU        108 AB sm=103,107      d <- b-|                   ; .EX2 74-77=2 .F16x2 72-73=3 80=0 ; imm=f16x2 reuse=0
+MUFU        108 AB sm=103,107      d <- b-|                   ; .EX2 74-77=2 .BF16x2 72-73=0 80=1 ; imm=bf16x2 reuse=0
 op DADD       pure class=fp64
 DADD        029 AY             d2 <- a2-| b2-|             ; .rnd@78-79                                                   ; <120+>reuse=0 imm=f64 comm=ab
 op DMUL       pure class=fp64 fused=DADD:DFMA
 DMUL        028 AB             d2 <- a2-| b2-|             ; .rnd@78-79                                                   ; <120+>reuse=0 imm=f64 comm=ab
 op DFMA       pure class=fp64
 DFMA        02b ABC            d2 <- a2-| b2-| c2-|        ; .rnd@78-79                                                   ; <120+>reuse=0 imm=f64 comm=ab
+op CLMAD      pure class=fp64
+CLMAD       02c ABC forms=rr,ur,ru sm=80+   d2 <- a2 b2 c2              ; .{LO HI}@77                                                 ; <120+>reuse=0 imm=u comm=ab
 op DSETP      pure class=fp64
 DSETP       02a AC             Pu Pv <- a2-| b2-| Pp       ; .{MIN LT EQ LE GT NE GE NUM NAN LTU EQU LEU GTU NEU GEU MAX}@76-79 .bop@74-75                                       ; <120+>reuse=0 imm=f64
 op FADD2      pure class=fma
-FADD2       04b AC  sm=100,103 d2 <- a2-|<f2>@81-83 b2-|<f2>@84-86 ; .FTZ@80 .rnd@78-79 ; imm=f32 comm=ab
+FADD2       04b AC  sm=100-107 d2 <- a2-|<f2>@81-83 b2-|<f2>@84-86 ; .FTZ@80 .rnd@78-79 ; imm=f32 comm=ab
 op FMUL2      pure class=fma fused=FADD2:FFMA2
-FMUL2       04a AB  sm=100,103 d2 <- a2-|<f2>@81-83 b2-|<f2s>@87-88 ; .{_ FTZ FMZ ?}@80+76 .rnd@78-79 ; imm=f32 comm=ab
+FMUL2       04a AB  sm=100-107 d2 <- a2-|<f2>@81-83 b2-|<f2s>@87-88 ; .{_ FTZ FMZ ?}@80+76 .rnd@78-79 ; imm=f32 comm=ab
 op FFMA2      pure class=fma
-FFMA2       049 ABC sm=100,103 d2 <- a2-|<f2>@81-83 b2-|<f2s>@87-88 c2-|<f2>@84-86 ; .{_ FTZ FMZ ?}@80+76 .rnd@78-79 ; imm=f32 comm=ab
+FFMA2       049 ABC sm=100-107 d2 <- a2-|<f2>@81-83 b2-|<f2s>@87-88 c2-|<f2>@84-86 ; .{_ FTZ FMZ ?}@80+76 .rnd@78-79 ; imm=f32 comm=ab
 op FHADD      pure class=fma
 FHADD       021 AC  sm=100+ forms=r,u d <- a-|<h1>@83 b-|         ; .{? _ ? BF16}@81-82 .rnd@78-79 .SAT@77                                         ; imm=f32 comm=ab
 op FHFMA      pure class=fma

@@ -9,11 +9,11 @@ enum sh4     = ? ? 24 ?
 op IADD3      pure remat=1 class=alu
 IADD3       010 ABc            d <75-90>Pu?=PT <75-90>Pv?=PT <100+>Pu=PT <100+>Pv=PT <- a-~X b-~X c-~X Pp?X=!PT Pq?X=!PT ; .X@74                                ; comm=abc
 op IADD       pure class=alu|64:iadd64
-IADD        035 AB  sm=120+    d Pu?=PT  <- a-~X b-~X Pp?X=!PT   ; .X@74 73=0          ; comm=ab
-IADD.64     035 AB  sm=120+    d2 Pu?=PT <- a2-~X b2-~X Pp?X=!PT ; .X@74 73=1          ; comm=ab
+IADD        035 AB  sm=107,120+    d Pu?=PT  <- a-~X b-~X Pp?X=!PT   ; .X@74 73=0          ; comm=ab
+IADD.64     035 AB  sm=107,120+    d2 Pu?=PT <- a2-~X b2-~X Pp?X=!PT ; .X@74 73=1          ; comm=ab
 op VIADD      pure class=fma
 VIADD       036 AB  sm=90-103  d  <- a b-                  ; .16x2@73                                              ; imm=u
-VIADD       036 AB  sm=120+    d  <- a- b-                 ; .{32 16x2 S32 S16x2 U8x4 S8x4 ? ?}@73-75 .ISAT@80                                              ; comm=ab imm=u isa=2:ISAT,U8x4,S8x4
+VIADD       036 AB  sm=107,120+    d  <- a- b-                 ; .{32 16x2 S32 S16x2 U8x4 S8x4 ? ?}@73-75 .ISAT@80                                              ; comm=ab imm=u isa=2:ISAT,U8x4,S8x4
 op IMAD       pure remat=1 class=fma|WIDE:imadw|HI:imadhi
 IMAD        024 ABC            d <- a b c-~X Pp?X=!PT      ; .MOV?(mov) .SHL?(shl) .IADD?(iadd) .U32@73=0 .X@74 81-83=7             ; comm=ab
 IMAD.WIDE   025 ABC forms=rr,rk,ir,kr,ur,ru,rx,xr d2 Pu?=PT <- a b c2-~X Pp?X=!PT  ; .U32@73=0 .X@74                                   ; comm=ab
@@ -47,33 +47,33 @@ BREV        101 AB             d <- b                      ; ; imm=u reuse=0
 # ---- move and select
 op MOV        pure constant remat=1 class=dual|64:alu64
 MOV         002 AB             d <- b mask:I(u)@72-75?=15  ; 80=0 ; imm=u
-MOV.64      002 AB forms=r,u sm=120+  d2 <- b2             ; 80=1 72-75=15 ; imm=u
-MOV.64      402 -   sm=120+    d2 <- i:I(u)@24-87          ;
+MOV.64      002 AB forms=r,u sm=107,120+  d2 <- b2             ; 80=1 72-75=15 ; imm=u
+MOV.64      402 -   sm=107,120+    d2 <- i:I(u)@24-87          ;
 op SEL        pure class=dual|64:alu64
 SEL         007 AB             d <- a b Pp                 ; ; imm=u
-SEL.64      007 S64 forms=r,u sm=120+  d2 <- a2 b2 Pp              ;
-SEL.64      407 -   sm=120+    d2 <- a2 i:I(s)@32-64 Pp    ; ; reuse=a
+SEL.64      007 S64 forms=r,u sm=107,120+  d2 <- a2 b2 Pp              ;
+SEL.64      407 -   sm=107,120+    d2 <- a2 i:I(s)@32-64 Pp    ; ; reuse=a
 # ---- compare, minimum
 op ISETP      pure class=dual|U64:setp64|S64:setp64
-ISETP       00c AB  sm=75-110  Pu Pv <- a b Pp <75>Px?=PT <80+>Px?EX=PT    ; .icmp@76-78 .U32@73=0 .bop@74-75 .EX@72
-ISETP       00c AB  sm=120+    Pu Pv <- a b Pp Px?EX=PT    ; .icmp@76-78 .U32@73=0 .bop@74-75 .EX@72 80=0
-ISETP       00c AB  sm=120+    Pu Pv <- a2 b2 Pp           ; .icmp@76-78 .{U64 S64}@73 .bop@74-75 72=0 80=1 68-71=7
+ISETP       00c AB  sm=75-103,110  Pu Pv <- a b Pp <75>Px?=PT <80+>Px?EX=PT    ; .icmp@76-78 .U32@73=0 .bop@74-75 .EX@72
+ISETP       00c AB  sm=107,120+    Pu Pv <- a b Pp Px?EX=PT    ; .icmp@76-78 .U32@73=0 .bop@74-75 .EX@72 80=0
+ISETP       00c AB  sm=107,120+    Pu Pv <- a2 b2 Pp           ; .icmp@76-78 .{U64 S64}@73 .bop@74-75 72=0 80=1 68-71=7
 op IMNMX      pure class=dual|U64:alu64|S64:alu64
 IMNMX       017 AB  sm=75-89   d <- a b Pp                 ; .U32@73=0                                                    ; comm=ab
 IMNMX       017 AB  sm=110     d <- a b Pp                 ; .U32@73=0 74=0 81-86=63 77-80=15                             ; comm=ab
-IMNMX       017 AB  sm=120+    Pu=PT Pv=PT d2 <- a2 b2 Pp Pq=!PT    ; .{U64 S64}@73 74=1                                                 ; comm=ab isa=2
+IMNMX       017 AB  sm=107,120+    Pu=PT Pv=PT d2 <- a2 b2 Pp Pq=!PT    ; .{U64 S64}@73 74=1                                                 ; comm=ab isa=2
 op VIMNMX     pure class=dual
 VIMNMX      048 AB  sm=90      d <- a b Pp                 ; .{U32 _ U16x2 S16x2}@72-73 .RELU@76 81-86=63                   ; comm=ab
-VIMNMX      048 AB  sm=120+    d <- a b Pp                 ; .{U32 S32 U16x2 S16x2 U8x4 S8x4 ? ?}@72-74 .RELU@76 81-86=63                   ; comm=ab isa=2:U8x4,S8x4
+VIMNMX      048 AB  sm=107,120+    d <- a b Pp                 ; .{U32 S32 U16x2 S16x2 U8x4 S8x4 ? ?}@72-74 .RELU@76 81-86=63                   ; comm=ab isa=2:U8x4,S8x4
 VIMNMX      048 AB  sm=100,103 d Pu=PT Pv=PT <- a b Pp     ; .{U32 _ U16x2 S16x2}@72-73 .RELU@76                ; comm=ab
 op VIMNMX3    pure class=alu
 VIMNMX3     00f ABc sm=90-103  d <- a b c Pp               ; .{U32 _ U16x2 S16x2}@72-73 .RELU@76                                               ; imm=u
 op VIADDMNMX  pure class=alu
 VIADDMNMX   046 ABC sm=90-103  d <- a b- c Pp              ; .{U32 _ U16x2 S16x2}@72-73 .RELU@76                         ; imm=u
 op VABSDIFF   pure class=alu
-VABSDIFF    014 ABC sm=75-110  d Pu?=PT <- a b c           ; .U32@73=0                                                            ; imm=u
+VABSDIFF    014 ABC sm=75-103,110  d Pu?=PT <- a b c           ; .U32@73=0                                                            ; imm=u
 op VABSDIFF4  pure class=alu
-VABSDIFF4    015 ABC sm=75-110  d Pu?=PT <- a b c           ; .U8@73=0 .ACC@75                                                     ; imm=u
+VABSDIFF4    015 ABC sm=75-103,110  d Pu?=PT <- a b c           ; .U8@73=0 .ACC@75                                                     ; imm=u
 # ---- predicates and registers
 op P2R        pure varies class=p2r
 P2R         003 AB             d <- p:N(PR) a b            ; .b4@76-77 ; <75-89>imm=s <90+>imm=u

@@ -124,13 +124,15 @@ op CGAERRBAR  effect=order fence noduplicate class=cgaerrbar
 CGAERRBAR    5ab -  sm=90+      <-                                      ;
 op FENCE      effect=order wall noduplicate class=fence
 FENCE.VIEW.ASYNC 3c6 - sm=90+   <-                                      ; .{S G}@72
-ATOMS.ARRIVE.64 18c AP forms=u sm=80+ d2 <- m:M(R24,O40-63,U64,S78) ; <80-89>87-90=9 <90+>87-90=10 73-75=2
+ATOMS.ARRIVE.64 18c AP forms=u sm=80-103,110+ d2 <- m:M(R24,O40-63,U64,S78) ; <80-89>87-90=9 <90+>87-90=10 73-75=2
 CCTL.E.C.LDCU 540+91 - sm=100+     <- m:MUO(U24,O32-63,Z)                    ; .IV .DEEP@86 87-90=3 78-80=2
+op USYNCS     read=shared write=shared waits fence protocol noduplicate class=syncs
+USYNCS.EXCH.64 5b2+91 - sm=107   ud2 <- m:MUO(U24,O40-63) us2:UR@32      ; 72-73=1 ; guard=UP
 op SYNCS      read=shared write=shared waits fence protocol noduplicate class=syncs
 SYNCS.PHASECHK.TRANS64 5a7+91 - sm=90 Pu=PT <- m:MT(R24,O40-63,U64) s:R@32 ; 70-71=1 .TRYWAIT@72
 SYNCS.PHASECHK.TRANS64 5a7+91 - sm=100+ Pu=PT <- m:MT(R24,O40-63,U64) s:R@32 ; 76-77=1 .TRYWAIT@72
 SYNCS.ARRIVE.TRANS64 1a7 L forms=u sm=90+ d2 <- m:M(R24,O40-63,U64) s:R@32 ; .{_ TMASK RED ?}@73-74 .OPTOUT@75 .synop@84-86 <90>70-71=0
 SYNCS.CCTL   9b1 L forms=u sm=90+ <- m:M(R24,O40-63,U64)                ; .{IV WB}@72
 SYNCS.CCTL   9b1 - sm=90+      <-                                      ; .{IVALL WBALL}@72 91=0
-SYNCS.EXCH.64 5b2+91 - sm=90+   ud2 <- m:MUO(U24,O40-63) us2:UR@32      ; 72-73=1 ; guard=UP
+SYNCS.EXCH.64 5b2+91 - sm=90-103,110+   ud2 <- m:MUO(U24,O40-63) us2:UR@32      ; 72-73=1 ; guard=UP
 """

@@ -72,8 +72,8 @@ UTCQMMA      9ea+91 - sm=100-110  <- $utcta $utcb2                 ; $utc2 .ASHI
 UTCQMMA      dea+91 - sm=100-110  <- $utcab $utcbx                 ; $utcx 72-74=3 62-63=0
 UTCQMMA      fea+91 - sm=100-110  <- $utcta $utcbx                 ; $utcx 72-74=3 62-63=0
 op UTCOMMA    read=shared,tensor write=tensor protocol noduplicate class=utc
-UTCOMMA      5ea+91 - sm=100-110  <- $utcab $utcbx                 ; $utcx <100,110>.4X@62=0 <103>.BLOCK16@62=0 63=1 72-74=0
-UTCOMMA      9ea+91 - sm=100-110  <- $utcta $utcbx                 ; $utcx <100,110>.4X@62=0 <103>.BLOCK16@62=0 63=1 72-74=0
+UTCOMMA      5ea+91 - sm=100-110  <- $utcab $utcbx                 ; $utcx <100,110>.4X@62=0 <103,107>.BLOCK16@62=0 63=1 72-74=0
+UTCOMMA      9ea+91 - sm=100-110  <- $utcta $utcbx                 ; $utcx <100,110>.4X@62=0 <103,107>.BLOCK16@62=0 63=1 72-74=0
 # ---- copies, arrival, allocation
 op UTCCP      read=shared write=tensor protocol noduplicate class=utc
 UTCCP.T.S    9e7+91 - sm=100-110  <- t:TM(O40-63+72-79)@24 b2:GD@32 ; .2CTA@85 .cpshape@83-84+88 .cpfmt@80-81
@@ -90,7 +90,7 @@ FENCE.VIEW.ASYNC.T 3c6  - sm=100-110  <-                        ; 72-73=2
 # ---- loads and stores
 op LDTM       read=tensor convergent varies protocol noduplicate class=ldtm
 LDTM         9ee+91 - sm=100-110  d/tmshape <- t:TM(O40-63+72-79)@32 ; .tmshape@81-82+87+83-85 .PACK16BIT@80            ; guard=UP
-LDTM.STAT    5ee+91 - sm=103,110  r:R@24 d/tmstat <- t:TM(O40-63+72-79)@32 ; .{? ? _ ? 16dp32bit_t0_t15 16dp32bit_t16_t31 ? ?}@81-82+87 .tmstat@83-85 .{MAX MAXABS MIN MINABS}@66-67 .{_ S32 F32 ?}@64-65 .NAN@68 ; guard=UP
+LDTM.STAT    5ee+91 - sm=103-110  r:R@24 d/tmstat <- t:TM(O40-63+72-79)@32 ; .{? ? _ ? 16dp32bit_t0_t15 16dp32bit_t16_t31 ? ?}@81-82+87 .tmstat@83-85 .{MAX MAXABS MIN MINABS}@66-67 .{_ S32 F32 ?}@64-65 .NAN@68 ; guard=UP
 op STTM       write=tensor convergent protocol noduplicate class=sttm
 STTM         9ed+91 - sm=100-110  <- t:TM(O40-63+72-79)@64 b:R@32/tmshape ; .tmshape@81-82+87+83-85 .EXPAND16BIT@80     ; guard=UP
 """

@@ -94,7 +94,7 @@ op UCGABAR_WAIT effect=sync waits noduplicate class=gate
 UCGABAR_WAIT dc7+91 - sm=90+    <-                                      ;
 op ARRIVES    read=shared write=shared fence class=arrives
 ARRIVES.LDGSTSBAR.64 9b0+91 L forms=u sm=80-90 <- m:M(R24,O40-63,U64)       ; 73-75=5 <80-89>70-71=0 <90>.{_ ARVCNT TRANSCNT ?}@70-71
-ARRIVES.LDGSTSBAR.64 9b0+91 L forms=u sm=100+ <- m:M(R24,O40-63,U64)       ; 73-75=5 .{_ ARVCNT TRANSCNT ?}@76-77
+ARRIVES.LDGSTSBAR.64 9b0+91 L forms=u sm=100+ <- m:M(R24,O40-63,U64)       ; 73-75=5 .{<100-103>_ <107>? <110+>_ ARVCNT TRANSCNT ?}@76-77
 op UGETNEXTWORKID write=shared protocol class=bulk
 UGETNEXTWORKID 3ca+91 - sm=100+ <- m:MU(24) n:MUN(24)                   ; .{SELFCAST BROADCAST}@72
 op UVIMNMX    pure class=udp

@@ -321,6 +321,8 @@ def pack_half(b: Builder, inst: PtxInst) -> None:
     name, feature = _PACKED[inst.types[0]]
     b.need(inst, feature)
     st = _PACKED[inst.types[1]][0]
+    if st == "BF16":
+        b.need(inst, "narrow-from-bf16")
     x = b.in_reg(b.src(inst.operands[1], inst.types[1]))
     op = f"F2FP{_clamp_mods(inst)}.{name}.{st}.UNPACK_B_MERGE_C{ROUND[rounding(inst)]}"
     b.emit(op, b.dst(inst.operands[0], inst.types[0]), (x, RZ))
@@ -350,6 +352,6 @@ RULES: dict[str, Rule] = {
     "cvt.tf32.f32": to_tf32,
     **{f"cvt.{d}.f32": pack_f32 for d in _PACKED},
     **{f"cvt.{d}.f32": pack_four for d in ("e4m3x4", "e5m2x4", "e2m3x4", "e3m2x4", "e2m1x4")},
-    **{f"cvt.{d}.f16x2": pack_half for d in ("e4m3x2", "e5m2x2", "e2m1x2")}, "cvt.ue8m0x2.bf16x2": pack_half,
+    **{f"cvt.{d}.f16x2": pack_half for d in _NARROW if d != "ue8m0x2"}, **{f"cvt.{d}.bf16x2": pack_half for d in _NARROW},
     **{f"cvt.f16x2.{s}": unpack_narrow for s in _NARROW if s != "ue8m0x2"}, "cvt.bf16x2.ue8m0x2": unpack_narrow,
 }  # fmt: skip

@@ -89,7 +89,12 @@ def _init(b: Builder, inst: PtxInst) -> None:
     b.emit("R2UR", where, (low,))
     b.emit("R2UR", value._replace(width=1), (lo,))
     b.emit("R2UR", value._replace(sub=1, width=1), (hi,))
-    b.emit("SYNCS.EXCH.64", URZ._replace(width=2), (Mem("M", None, where, 0), value), attrs=listed("init"))
+    b.emit(
+        "USYNCS.EXCH.64" if b.has("sync-uniform-named") else "SYNCS.EXCH.64",
+        URZ._replace(width=2),
+        (Mem("M", None, where, 0), value),
+        attrs=listed("init"),
+    )
 
 
 def _inval(b: Builder, inst: PtxInst) -> None:

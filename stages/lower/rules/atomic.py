@@ -89,6 +89,11 @@ class _nothing:
         return None
 
 
+def _named(mods: str, inst: PtxInst) -> str:
+    """With .noftz numbers below the normal ones stay, which only the sum of f32 would flush."""
+    return mods.replace(".FTZ", "") if inst.has("noftz") else mods
+
+
 def _native(b: Builder, space: str, op: str, t: str) -> bool:
     table = _SHARED if space in ("shared", "generic") else _GLOBAL
     return (op, t) in table and not (t == "bf16x2" and not b.has("atom-bf16x2-shared"))
@@ -105,7 +110,7 @@ def _perform(
             d,
             space,
             at,
-            (_SHARED if space == "shared" else _GLOBAL)[op, t],
+            _named((_SHARED if space == "shared" else _GLOBAL)[op, t], inst),
             [b.in_reg(v, width) for v in vals],
             mods,
             op == "cas",
@@ -187,7 +192,11 @@ def _vector(b: Builder, inst: PtxInst, op: str, t: str) -> None:
     data = b.r(len(words))
     for i, w in enumerate(words):
         b.copy(data._replace(sub=i, width=1), w)
-    kind = f"F32x{count}.FTZ.RN" if t == "f32" else f"{'BF16' if t.startswith('b') else 'F16'}x{count}.RN"
+    kind = (
+        f"F32x{count}{'' if inst.has('noftz') else '.FTZ'}.RN"
+        if t == "f32"
+        else f"{'BF16' if t.startswith('b') else 'F16'}x{count}.RN"
+    )
     o = order_of(inst, "relaxed")
     if o.sem in ("release", "acq_rel"):
         fence(b, "ALL", o.scope)

@@ -22,6 +22,13 @@ from stages.lower.rules.integer import Val, add64, compare
 from stages.lower.spaces import shared_place, to_generic
 
 _HINT: Final = "L2::cache_hint"
+
+
+def _l2(b: Builder, unit: str) -> str:
+    """The prefetch of a unit to the second cache."""
+    return f"{unit}L2CCTL.PF" if b.has("prefetch-l2-control") else f"{unit}PF.L2"
+
+
 REDUCTIONS: Final = {
     "add": "ADD",
     "min": "MIN",
@@ -309,7 +316,7 @@ def _prefetch(b: Builder, inst: PtxInst) -> None:
     _finish(b, inst, ops, 2)
     at = wide_word(b, inst, ops[0])
     size = _size(b, inst, ops[1], None)
-    each_thread(b, lambda u: _put(b, "UBLKPF.L2", (u.at_pair(at), u.block([size]), *u.policy(policy))))
+    each_thread(b, lambda u: _put(b, _l2(b, "UBLK"), (u.at_pair(at), u.block([size]), *u.policy(policy))))
 
 
 # --------------------------------------------------------------------------- copies by a map
@@ -363,7 +370,9 @@ def _tensor(b: Builder, inst: PtxInst) -> None:
         each_thread(
             b,
             lambda u: _put(
-                b, f"UTMAPF.L2{name}", (u.at(coords), u.at_pair(at), *(u.block([w]) for w in us), *u.policy(policy))
+                b,
+                f"{_l2(b, 'UTMA')}{name}",
+                (u.at(coords), u.at_pair(at), *(u.block([w]) for w in us), *u.policy(policy)),
             ),
         )
         return

@@ -216,12 +216,20 @@ def saturated(b: Builder, d: Reg, x: Val, y: Val, minus: bool) -> None:
     b.emit("SEL", d, (big, s, p))
 
 
+#: Types whose sums VIADD has, with its names for them (it clamps with .ISAT).
+_PACKED_ADD = {"u8x4": "U8x4", "s8x4": "S8x4", "u16x2": "16x2", "s16x2": "S16x2", "u32": "32"}
+
+
 def add_sub(b: Builder, inst: PtxInst) -> None:
     minus = inst.op in ("sub", "subc")
     t = inst.types[0]
     d = b.dst(inst.operands[0], t)
     x, y = _args(b, inst, 2)
-    if inst.has("sat"):
+    if t in _PACKED_ADD and (inst.has("sat") or t.endswith("x4")):
+        b.need(inst, "packed-bytes")
+        clamp = ".ISAT" if inst.has("sat") else ""
+        b.emit(f"VIADD.{_PACKED_ADD[t]}{clamp}", d, (b.in_reg(x), negated(b.in_reg(y)) if minus else y))
+    elif inst.has("sat"):
         saturated(b, d, x, y, minus)
     elif inst.has("cc") or inst.op in ("addc", "subc"):
         add_flags(b, d, x, y, inst.op in ("addc", "subc"), inst.has("cc"), minus)
@@ -378,6 +386,11 @@ def min_max(b: Builder, inst: PtxInst) -> None:
     d = b.dst(inst.operands[0], t)
     x, y = _args(b, inst, 2)
     want_max = inst.op == "max"
+    if t in ("u8x4", "s8x4"):
+        b.need(inst, "packed-bytes")
+        op = f"VIMNMX.{_PACKED_ADD[t]}{'.RELU' if inst.has('relu') else ''}"
+        b.emit(op, d, (b.in_reg(x), y, NOT_PT if want_max else PT))
+        return
     if t in ("u16x2", "s16x2"):
         half = t[:3]
 
@@ -419,13 +432,25 @@ def neg(b: Builder, inst: PtxInst) -> None:
     t = inst.types[0]
     d = b.dst(inst.operands[0], t)
     (x,) = _args(b, inst, 1)
-    if b.bits(t) == 64:
+    if t == "s8x4":
+        b.need(inst, "packed-bytes")
+        b.emit("VIADD.S8x4", d, (negated(b.in_reg(x)), RZ))
+    elif b.bits(t) == 64:
         sub64(b, d, RZ2, x)
     else:
         b.emit("IADD3", d, (RZ, negated(x), RZ))
 
 
+def clmad(b: Builder, inst: PtxInst) -> None:
+    """Half of the product of two polynomials over GF(2), and a third added to it."""
+    b.need(inst, "carry-less-product")
+    d = b.dst(inst.operands[0], "u64")
+    x, y, z = (b.in_reg(v, 2) for v in _args(b, inst, 3))
+    b.emit(f"CLMAD.{'HI' if inst.has('hi') else 'LO'}", d, (x, y, z))
+
+
 RULES: dict[str, Rule] = {
+    "clmad": clmad,
     **{op: add_sub for op in ("add", "sub", "addc", "subc")},
     "mul": mul,
     **{op: mad for op in ("mad", "madc")},
@@ -438,7 +463,7 @@ RULES: dict[str, Rule] = {
 
 # Keys are plain opcodes: these are the integer rules, and any float type has a rule of its own under `op.type`. A float
 # type that falls through is refused.
-INTEGER_TYPES = frozenset({f"{k}{n}" for k in "us" for n in (8, 16, 32, 64)} | {"u16x2", "s16x2"})
+INTEGER_TYPES = frozenset({f"{k}{n}" for k in "us" for n in (8, 16, 32, 64)} | {"u16x2", "s16x2", "u8x4", "s8x4"})
 
 
 def _integer_only(rule: Rule) -> Rule:

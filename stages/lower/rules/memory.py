@@ -340,7 +340,8 @@ def prefetch(b: Builder, inst: PtxInst) -> None:
 
         prefetch_map(b, inst)
         return
-    level = {"L1": "PF1", "L2": "PF2", "L2::evict_last": "PML2", "L2::evict_normal": "PF2"}
+    # .L1::32B.valid_addr: ptxas loads a byte to nowhere; the line of the plain prefetch is around those 32 bytes.
+    level = {"L1": "PF1", "L1::32B": "PF1", "L2": "PF2", "L2::evict_last": "PML2", "L2::evict_normal": "PF2"}
     what = next((level[m] for m in inst.mods if m in level), None)
     if what is None or any(m.split("::")[0] in ("const", "param") for m in inst.mods):
         raise b.unsupported(inst)

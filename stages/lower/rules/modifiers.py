@@ -26,7 +26,7 @@ _WIDTH = _s("lo hi wide")
 _CLAMP = _s("clamp wrap")
 _BULK = _s(
     "bulk reduce prefetch tensor L2 shared::cluster bulk_group read mbarrier::complete_tx::bytes multicast::cluster "
-    "cp_mask noftz"
+    "cp_mask noftz weak"
 ) | _s(
     "add min max inc dec and or xor 1d 2d 3d 4d 5d tile im2col im2col::w im2col::w::128 im2col_no_offs tile::gather4 "
     "tile::scatter4 cta_group::1 cta_group::2"
@@ -73,7 +73,7 @@ _TCGEN05 = (
 
 MODIFIERS: Final[dict[str, frozenset[str]]] = {
     **{op: _s("sat cc") for op in ("add", "sub", "addc", "subc")},
-    "mul": _WIDTH, "mad": _WIDTH | _s("sat cc"), "madc": _WIDTH | _s("cc"), "mul24": _s("lo hi"),
+    "clmad": _s("lo hi"), "mul": _WIDTH, "mad": _WIDTH | _s("sat cc"), "madc": _WIDTH | _s("cc"), "mul24": _s("lo hi"),
     "mad24": _s("lo hi sat"),
     "min": _s("relu"), "max": _s("relu"), "lop3": _s("and or"), "shf": _s("l r") | _CLAMP, "szext": _CLAMP,
     "bmsk": _CLAMP,
@@ -85,7 +85,8 @@ MODIFIERS: Final[dict[str, frozenset[str]]] = {
     "st": _SPACES | _SCOPES | _VECTOR | _L1 | _L2_EVICT | _HINT
         | _s("async mbarrier::complete_tx::bytes weak relaxed release volatile mmio wb cg cs wt bulk"),
     "istypep": _s("samplerref texref surfref"),
-    "prefetch": _s("local global L1 L2 L2::evict_last L2::evict_normal tensormap param const"), "prefetchu": _s("L1"),
+    "prefetch": _s("local global L1 L2 L1::32B valid_addr L2::evict_last L2::evict_normal tensormap param const"),
+    "prefetchu": _s("L1"),
     "discard": _s("global L2"),
     "applypriority": _s("global L2::evict_normal"), "mov": _s("v2 v4"), "cvta": _SPACES | _s("to"), "isspacep": _SPACES,
     "cvt": _s("sat pack"),
@@ -107,7 +108,7 @@ MODIFIERS: Final[dict[str, frozenset[str]]] = {
         "interleave_layout swizzle_mode fill_mode")
     | _s("swizzle_atomicity global shared::cta b1024 cp_fenceproxy tensormap::generic release sync aligned") | _SCOPES,
     "multimem": _s("ld_reduce st red weak relaxed acquire release global add min max and or xor acc::f16 acc::f32")
-        | _SCOPES | _VECTOR,
+        | _s("cp async bulk bulk_group shared::cta cp_mask") | _SCOPES | _VECTOR,
     "setmaxnreg": _s("inc dec sync aligned"),
     "wgmma": _s("fence mma_async commit_group wait_group sync aligned sp satfinite and popc") | _WGMMA_SHAPES,
     "griddepcontrol": _s("wait launch_dependents"), "pmevent": _s("mask"),
@@ -126,7 +127,7 @@ MODIFIERS: Final[dict[str, frozenset[str]]] = {
         "scale_vec::2X scale_vec::4X")
     | _s("kind::f8f6f4 kind::mxf8f6f4 kind::mxf4 kind::mxf4nvf4"),
     "mbarrier": _s("init inval arrive arrive_drop expect_tx complete_tx test_wait try_wait pending_count parity "
-        "noComplete shared shared::cta")
+        "noComplete shared shared::cta layout::v1 phase_type::primary phase_type::conditional")
     | _s("relaxed acquire release shared::cluster") | _SCOPES,
     **{op + n: _s("sat add min max wrap clamp po shr7 shr15 eq ne lt le gt ge") for op in ("vadd", "vsub", "vabsdiff",
         "vmin", "vmax", "vshl", "vshr", "vset", "vmad", "vavrg") for n in ("", "2", "4")},

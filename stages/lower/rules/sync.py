@@ -189,7 +189,12 @@ def fence_rule(b: Builder, inst: PtxInst) -> None:
             fence(b, "ALL", "sys" if inst.has("sys") else "gpu")
         return
     if inst.has("alias"):
-        _alias(b)
+        if inst.has("release"):
+            fence(b, "ALL", "sys")
+        elif inst.has("acquire"):
+            invalidate(b)
+        else:
+            _alias(b)
         return
     special = _FENCES.get(".".join(inst.mods))
     if special is not None:

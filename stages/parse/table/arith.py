@@ -12,6 +12,9 @@ add | bf16,bf16x2 | rn? | d, s, s | v7.8 t90
 add | f32x2 | rn/rz/rm/rp? ftz? | d, s, s | v8.6 t100
 add | f32.f16 f32.bf16 | rn/rz/rm/rp? sat? | d, s:M, s1 | v8.6 t100
 add | u16x2,s16x2 | | d, s, s | v8.0 t90
+add | u8x4,s8x4 | sat? | d, s, s | v9.2 on=107f+120f
+add | u16x2,s16x2 | sat | d, s, s | v9.2 on=107f+120f
+add | u32 | sat | d, s, s | v9.2 on=107f+120f
 sub | u16,s16,u64,s64,u32 | | d, s, s |
 sub | s32 | sat? | d, s, s |
 sub | u32,s32 | cc | d, s, s | v1.2
@@ -22,6 +25,7 @@ sub | f16,f16x2 | rn? ftz? sat? | d, s, s | v4.2 t53
 sub | bf16,bf16x2 | rn? | d, s, s | v7.8 t90
 sub | f32x2 | rn/rz/rm/rp? ftz? | d, s, s | v8.6 t100
 sub | f32.f16 f32.bf16 | rn/rz/rm/rp? sat? | d, s:M, s1 | v8.6 t100
+sub | u8x4,s8x4 | sat? | d, s, s | v9.2 on=107f+120f
 addc | u32,s32 | cc? | d, s, s | v1.2
 addc | u64,s64 | cc? | d, s, s | v1.2
 subc | u32,s32 | cc? | d, s, s | v1.2
@@ -41,6 +45,8 @@ mad.hi | u16,s16,u32,u64,s64 | | d, s, s, s |
 mad.hi | s32 | sat? | d, s, s, s |
 mad.hi | u32,s32 | cc | d, s, s, s | v3.0 t20
 mad.hi | u64,s64 | cc | d, s, s, s | v4.3 t20
+clmad.lo | u64 | | d, s, s, s | v9.3 t80
+clmad.hi | u64 | | d, s, s, s | v9.3 t80
 mad.wide | u16,s16,u32,s32 | | d:W, s, s, s:W |
 mad | f32 | ftz? sat? | d, s, s, s | u20
 mad | f64 | | d, s, s, s | b1.4
@@ -78,6 +84,7 @@ abs | f64 | | d, s |
 abs | f16,f16x2 | ftz? | d, s | v6.5 t53
 abs | bf16,bf16x2 | | d, s | v7.0 t80
 neg | s16,s32,s64 | | d, s |
+neg | s8x4 | | d, s | v9.2 on=107f+120f
 neg | f32 | ftz? | d, s |
 neg | f64 | | d, s |
 neg | f16,f16x2 | ftz? | d, s | v6.0 t53
@@ -86,6 +93,8 @@ min | u16,s16,u32,u64,s64 | | d, s, s |
 min | s32 | relu? | d, s, s | ; relu v8.0 t90
 min | u16x2 | | d, s, s | v8.0 t90
 min | s16x2 | relu? | d, s, s | v8.0 t90
+min | u8x4 | | d, s, s | v9.2 on=107f+120f
+min | s8x4 | relu? | d, s, s | v9.2 on=107f+120f
 min | f32 | ftz? NaN? | d, s, s |
 min | f32 | ftz? NaN? xorsign abs | d, s, s | v7.2 t86
 min | f32 | ftz? NaN? abs? | d, s, s, s | v8.8 t100
@@ -98,6 +107,8 @@ max | u16,s16,u32,u64,s64 | | d, s, s |
 max | s32 | relu? | d, s, s | ; relu v8.0 t90
 max | u16x2 | | d, s, s | v8.0 t90
 max | s16x2 | relu? | d, s, s | v8.0 t90
+max | u8x4 | | d, s, s | v9.2 on=107f+120f
+max | s8x4 | relu? | d, s, s | v9.2 on=107f+120f
 max | f32 | ftz? NaN? | d, s, s |
 max | f32 | ftz? NaN? xorsign abs | d, s, s | v7.2 t86
 max | f32 | ftz? NaN? abs? | d, s, s, s | v8.8 t100

@@ -9,11 +9,14 @@ cp.async.commit_group | - | | | v7.0 t80
 cp.async.wait_group | - | | i | v7.0 t80
 cp.async.wait_all | - | | | v7.0 t80
 cp.async.mbarrier.arrive | b64 | noinc? shared/shared::cta? | m | v7.0 t80
-cp.async.bulk | - | shared::cluster global mbarrier::complete_tx::bytes multicast::cluster? L2::cache_hint? | m, m, s:u32, m, s:u16@multicast::cluster, s:u64@L2::cache_hint | v8.0 t90 | size16
-cp.async.bulk | - | shared::cta global mbarrier::complete_tx::bytes L2::cache_hint? | m, m, s:u32, m, s:u64@L2::cache_hint | v8.6 t90 | size16
-cp.async.bulk | - | shared::cluster shared::cta mbarrier::complete_tx::bytes | m, m, s:u32, m | v8.0 t90 | size16
-cp.async.bulk | - | global shared::cta bulk_group L2::cache_hint? | m, m, s:u32, s:u64@L2::cache_hint | v8.0 t90 | size16
-cp.async.bulk | - | global shared::cta bulk_group L2::cache_hint? cp_mask | m, m, s:u32, s:u64@L2::cache_hint, s:u16 | v8.6 t100 | size16
+cp.async.bulk | - | weak? shared::cluster global mbarrier::complete_tx::bytes multicast::cluster? L2::cache_hint? | m, m, s:u32, m, s:u16@multicast::cluster, s:u64@L2::cache_hint | v8.0 t90 | size16
+cp.async.bulk | - | weak? shared::cta global mbarrier::complete_tx::bytes L2::cache_hint? | m, m, s:u32, m, s:u64@L2::cache_hint | v8.6 t90 | size16
+cp.async.bulk | - | weak? shared::cta global mbarrier::complete_tx::bytes L2::cache_hint? ignore_oob | m, m, s:u32, s:u32, s:u32, m, s:u64@L2::cache_hint | v9.2 t90 | size16
+cp.async.bulk | - | weak? shared::cluster shared::cta mbarrier::complete_tx::bytes | m, m, s:u32, m | v8.0 t90 | size16
+cp.async.bulk | - | weak? global shared::cta bulk_group L2::cache_hint? | m, m, s:u32, s:u64@L2::cache_hint | v8.0 t90 | size16
+cp.async.bulk | - | weak? global shared::cta bulk_group L2::cache_hint? cp_mask | m, m, s:u32, s:u64@L2::cache_hint, s:u16 | v8.6 t100 | size16
+multimem.cp.async.bulk | - | weak? global shared::cta bulk_group | m, m, s:u32 | v9.1 t90 | size16
+multimem.cp.async.bulk | - | weak? global shared::cta bulk_group cp_mask | m, m, s:u32, s:u16 | v9.1 t100 | size16
 cp.async.bulk.commit_group | - | | | v8.0 t90
 cp.async.bulk.wait_group | - | read? | i | v8.0 t90
 cp.async.bulk.prefetch | - | L2 global L2::cache_hint? | m, s:u32, s:u64@L2::cache_hint | v8.0 t90 | size16p
@@ -38,7 +41,8 @@ cp.reduce.async.bulk | f16,bf16 | global shared::cta bulk_group L2::cache_hint? 
 cp.reduce.async.bulk | f32,f64 | global shared::cta bulk_group L2::cache_hint? add | m, m, s:u32, s:u64@L2::cache_hint | v8.0 t90 | size16
 cp.reduce.async.bulk | b32,b64 | global shared::cta bulk_group L2::cache_hint? and/or/xor | m, m, s:u32, s:u64@L2::cache_hint | v8.0 t90 | size16
 cp.reduce.async.bulk.tensor | - | $dim global shared::cta add/min/max/inc/dec/and/or/xor tile/im2col_no_offs? bulk_group L2::cache_hint? | mt, m, s:u64@L2::cache_hint | v8.0 t90 | tensor
-mbarrier.init | b64 | shared/shared::cta? | m, s:u32 | v7.0 t80
+mbarrier.init | b64 | layout::v1? shared/shared::cta? | m, s:u32 | v7.0 t80
+mbarrier.check_layout | b64 | layout::v1 shared/shared::cta? | dp, m | v9.3 t90
 mbarrier.inval | b64 | shared/shared::cta? | m | v7.0 t80
 mbarrier.expect_tx | b64 | relaxed? cta/cluster? shared/shared::cta/shared::cluster? | m, s:u32 | v8.0 t90
 mbarrier.complete_tx | b64 | relaxed? cta/cluster? shared/shared::cta/shared::cluster? | m, s:u32 | v8.0 t90
@@ -54,9 +58,9 @@ mbarrier.arrive_drop | b64 | release/relaxed? cta/cluster? shared::cluster | k, 
 mbarrier.arrive_drop.expect_tx | b64 | release/relaxed? cta/cluster? shared/shared::cta? | d_, m, s:u32 | v8.0 t90
 mbarrier.arrive_drop.expect_tx | b64 | release/relaxed? cta/cluster? shared::cluster | k, m, s:u32 | v8.0 t90
 mbarrier.arrive_drop | b64 | release? cta? noComplete shared/shared::cta? | d, m, s:u32 | v7.0 t80
-mbarrier.test_wait | b64 | acquire/relaxed? cta/cluster? shared/shared::cta? | dp, m, s:u64 | v7.0 t80
-mbarrier.test_wait.parity | b64 | acquire/relaxed? cta/cluster? shared/shared::cta? | dp, m, s:u32 | v7.1 t80
-mbarrier.try_wait | b64 | acquire/relaxed? cta/cluster? shared/shared::cta? | dp, m, s:u64, s:u32? | v7.8 t90
-mbarrier.try_wait.parity | b64 | acquire/relaxed? cta/cluster? shared/shared::cta? | dp, m, s:u32, s:u32? | v7.8 t90
+mbarrier.test_wait | b64 | phase_type::primary? acquire/relaxed? cta/cluster? shared/shared::cta? | dp, m, s:u64 | v7.0 t80
+mbarrier.test_wait.parity | b64 | phase_type::primary/phase_type::conditional? acquire/relaxed? cta/cluster? shared/shared::cta? | dp, m, s:u32 | v7.1 t80
+mbarrier.try_wait | b64 | phase_type::primary? acquire/relaxed? cta/cluster? shared/shared::cta? | dp, m, s:u64, s:u32? | v7.8 t90
+mbarrier.try_wait.parity | b64 | phase_type::primary/phase_type::conditional? acquire/relaxed? cta/cluster? shared/shared::cta? | dp, m, s:u32, s:u32? | v7.8 t90
 mbarrier.pending_count | b64 | | d:u32, s:u64 | v7.0 t80
 """

@@ -117,6 +117,7 @@ griddepcontrol | | F:griddepcontrol | v7.8 T90
 cvta cvta.to isspacep | const | F:cvta/isspacep with .const state space | v3.1
 cvta cvta.to isspacep | param::entry | F:::entry | v8.3
 cvta cvta.to isspacep | param/param::entry | F:cvta/isspacep with .param state space | t70 v7.7
+prefetch | L1::32B | F:.{mod} | v9.4 t90
 prefetch | L2::evict_last/L2::evict_normal | M:cache eviction priority' on 'prefetch | v7.4 t80
 pmevent.mask | | F:{name} | v3.0 t20
 stacksave stackrestore alloca | | F:{name} | t52 v7.3
@@ -147,7 +148,11 @@ rsqrt | f64 ftz | F:rsqrt.approx.ftz.f64 | v4.0 T20
 fma | f32 !f16 !bf16 | F:fma.f32 | v2.0 T20
 fma | f64 | F:fma.f64 | v1.4
 
-min max | relu | F:{name}.relu | t90 v8.0
+min max | relu !s8x4 | F:{name}.relu | t90 v8.0
+min max | relu s8x4 | F:{name}.relu | v9.2 on=107f+120f
+min max add sub neg | u8x4/s8x4 | F:{name}.{mod} | v9.2 on=107f+120f
+add | sat u32/u16x2/s16x2 | F:add.sat | v9.2 on=107f+120f
+clmad.lo clmad.hi | | F:{name} | t80 v9.3
 min max add sub | u16x2/s16x2 | F:{name}.{mod} | v8.0 t90
 min max | <4> | F:{name}.f32 with 3 input operands | t100 v8.8
 min max redux | NaN | F:.NaN | v7.0
@@ -182,6 +187,10 @@ cvt | e2m3x2/e3m2x2 | F:cvt with .e2m3x2/.e3m2x2 | v8.6
 cvt | e2m3x2/e3m2x2 | I:cvt with .e2m3x2/.e3m2x2 | on=100f+110f+120f
 cvt | e2m1x2/ue8m0x2 | F:cvt with .{mod} | v8.6
 cvt | e2m1x2/ue8m0x2 | I:cvt with .{mod} | on=100f+110f+120f
+cvt | s2f6x2 | F:cvt with .s2f6x2 | v9.1
+cvt | s2f6x2 | I:cvt with .s2f6x2 | on=100a+103a+107a+110a+120a+121a
+cvt | <e4m3x2.bf16x2>/<e5m2x2.bf16x2>/<e2m3x2.bf16x2>/<e3m2x2.bf16x2>/<e2m1x2.bf16x2>/<e2m3x2.f16x2>/<e3m2x2.f16x2> | F:cvt.{types} | v9.1 on=100f+110f+120f
+cvt | <bf16x2.e4m3x2>/<bf16x2.e5m2x2>/<bf16x2.e2m3x2>/<bf16x2.e3m2x2>/<bf16x2.e2m1x2> | F:cvt.{types} | v9.2 on=100f+110f+120f
 cvt | rs | F:.rs | v8.7 on=100a+103a
 cvt | relu | F:.relu | v7.0
 cvt | relu | M:.relu | t80
@@ -192,6 +201,7 @@ fence | sync_restrict::* | F:.sync_restrict | t90 v8.6
 fence | mbarrier_init | F:.op_restrict | t90 v8.0
 fence | | F:fence instruction | v6.0 t70
 fence.proxy | alias/async | F:fence.proxy | v7.5 t70
+fence.proxy | alias acquire/release | F:order and scope with fence.proxy.alias | v9.4 t90
 fence.proxy | tensormap::generic/async::generic | F:fence.proxy with unidirection proxy fence | v8.3
 fence.proxy | tensormap::generic/async::generic | I:fence.proxy with unidirection proxy fence | on=90g
 fence.proxy | async::generic | F:.sync_restrict | t90 v8.6
@@ -206,6 +216,7 @@ applypriority discard createpolicy.* | | F:{name} | t80 v7.4
 cp.async.commit_group cp.async.wait_group cp.async.wait_all cp.async.mbarrier.arrive cp.async mbarrier.init mbarrier.inval mbarrier.test_wait mbarrier.pending_count | | F:{name} | v7.0 t80
 mbarrier.test_wait.parity | | F:{name} | v7.1 t80
 mbarrier.try_wait mbarrier.try_wait.parity | | F:{name} | v7.8 t90
+mbarrier.check_layout | | F:{name} | v9.3 t90
 cp.async | <guard> | F:ignore-src on cp.async | v7.5
 mbarrier.arrive mbarrier.arrive_drop | !shared::cluster | F:{name} | v7.0 t80
 mbarrier.arrive_drop | shared::cluster | F:{name} | v7.0 t80
@@ -221,12 +232,17 @@ cp.async.bulk.tensor | cta_group::1/cta_group::2 | F:.{mod} | v8.6 on=100f+110f
 cp.async.bulk.tensor cp.async.bulk.prefetch.tensor cp.reduce.async.bulk.tensor | tile/im2col | F:.{mod} | t90 v8.0
 cp.async.bulk.tensor | tile::gather4 shared::cta | F:.tile::gather4 with destination state space as .shared::cta | t100
 cp.async.bulk.tensor | tile::* | F:.{mod} | v8.6
-cp.async.bulk | cp_mask | F:.cp_mask | t100 v8.6
+cp.async.bulk multimem.cp.async.bulk | cp_mask | F:.cp_mask | t100 v8.6
+cp.async.bulk | weak | F:cp.async.bulk.weak | v9.3
+mma | scale_vec::4X ue8m0 | F:mma with .scale_vec::4X and .ue8m0 scale type | v9.1
 red.async st.async | | F:{name} | t90 v8.1
+st.async | b128 | F:st.async.b128 | v9.2
+atom red | noftz f32 | F:{name} with .noftz and .f32 | v9.4 t90
 red.async st.async | mmio | F:st.async/red.async with .mmio modifier | t100 v8.7
 red.async st.async | global | F:st.async/red.async with .global state space | t100 v8.7
 st.bulk | | F:st.bulk | v8.6 t100
-multimem.* | | F:{name} | t90 v8.1
+multimem.* !multimem.cp.* | | F:{name} | t90 v8.1
+multimem.cp.* | | F:{name} | t90 v9.1
 multimem.* | e4m3/e5m2/e4m3x2/e5m2x2/e4m3x4/e5m2x4 | F:.{mod} | on=100f+110f+120a+121a v8.6
 tensormap.replace | !swizzle_atomicity | F:tensormap.replace | v8.3
 tensormap.replace | !swizzle_atomicity | I:tensormap.replace | on=90a+100f+110f+120f
@@ -309,13 +325,19 @@ tcgen05.ld.red | | I:tcgen05.ld.red | on=103f+110f
 """
 
 _AFTER = """
+* | ignore_oob | F:.{mod} | t90 v9.2
+* | layout::v1/phase_type::primary/phase_type::conditional | F:.{mod} | t90 v9.3
+* | proxy::readonly | F:.{mod} | t90 v9.4
+ld st | volatile local | F:ld/st with .local.volatile | v9.1
 * !ld !st !atom !red !wmma.* | <generic> | F:generic addressing | t20 v2.0
 * !ld !st !atom !red !wmma.* !cp.async !cp.async.bulk !cp.async.bulk.* !cp.reduce.async.bulk !cp.reduce.async.bulk.* | shared::cta | F:::cta | v7.8
 * !ld !st !atom !red !cp.async.bulk !cp.async.bulk.* | shared::cluster | F:::cluster | v7.8 t90
 ldmatrix | m8n8 b16 | F:.m8n8 | v6.5
 ldmatrix | m8n8 b16 | M:.m8n8 | t75
 ldmatrix | m8n16 | M:.m8n16' on 'ldmatrix | v8.6
-ldmatrix | m8n16 | F:.m8n16 | on=100f+110f+120f
+ldmatrix | m8n16 !s8 | F:.m8n16 | on=100f+110f+120f
+ldmatrix | s8 s4 | M:.s8.s4' on 'ldmatrix | v9.4
+ldmatrix | s8 s4 | F:ldmatrix with .s8.s4 | on=90a+100f+110f+120f
 ldmatrix | b8x16 | M:format conversion' on 'ldmatrix | v8.6
 ldmatrix | b8x16 | F:ldmatrix with format conversion | on=100f+110f+120f
 ldmatrix stmatrix | b8 | F:{name}.b8 | on=100f+110f+120f v8.6

@@ -44,7 +44,7 @@ m16n8k32 ; f16 ; {fp864} ; f16 ; row col kind::f8f6f4 ; v8.7 on=120f
 _MMA_SCALED = """
 m16n8k64 ; e2m1.e2m1 ; row col kind::mxf4 block_scale scale_vec::2X? ; ue8m0
 m16n8k64 ; e2m1.e2m1 ; row col kind::mxf4nvf4 block_scale scale_vec::2X ; ue8m0
-m16n8k64 ; e2m1.e2m1 ; row col kind::mxf4nvf4 block_scale scale_vec::4X ; ue4m3
+m16n8k64 ; e2m1.e2m1 ; row col kind::mxf4nvf4 block_scale scale_vec::4X ; ue4m3,ue8m0
 m16n8k32 ; {fp864} ; row col kind::mxf8f6f4 block_scale scale_vec::1X? ; ue8m0
 """
 _MMA_SPARSE = """
@@ -65,7 +65,7 @@ m16n8k64 ; f16 ; {fp864} ; f16 ; row col kind::f8f6f4 ; v8.7 on=120f
 _MMA_SPARSE_SCALED = """
 m16n8k128 ; e2m1.e2m1 ; row col kind::mxf4 block_scale scale_vec::2X? ; ue8m0
 m16n8k128 ; e2m1.e2m1 ; row col kind::mxf4nvf4 block_scale scale_vec::2X ; ue8m0
-m16n8k128 ; e2m1.e2m1 ; row col kind::mxf4nvf4 block_scale scale_vec::4X ; ue4m3
+m16n8k128 ; e2m1.e2m1 ; row col kind::mxf4nvf4 block_scale scale_vec::4X ; ue4m3,ue8m0
 m16n8k64 ; {fp864} ; row col kind::mxf8f6f4 block_scale scale_vec::1X? ; ue8m0
 """
 _SP = "sp/sp::ordered_metadata"
@@ -242,6 +242,9 @@ ldmatrix | b16 | sync aligned m8n8 x4 trans? shared/shared::cta? | dv4:R32, m | 
 ldmatrix | - | sync aligned m8n16 x1 shared/shared::cta? b8x16 b6x16_p32/b4x16_p64 | dv1:R32, m | v8.6 on=100f+110f+120f
 ldmatrix | - | sync aligned m8n16 x2 shared/shared::cta? b8x16 b6x16_p32/b4x16_p64 | dv2:R32, m | v8.6 on=100f+110f+120f
 ldmatrix | - | sync aligned m8n16 x4 shared/shared::cta? b8x16 b6x16_p32/b4x16_p64 | dv4:R32, m | v8.6 on=100f+110f+120f
+ldmatrix | s8.s4 | sync aligned m8n16 x1 shared/shared::cta? | dv1:R32, m | v9.4 on=90a+100f+110f+120f
+ldmatrix | s8.s4 | sync aligned m8n16 x2 shared/shared::cta? | dv2:R32, m | v9.4 on=90a+100f+110f+120f
+ldmatrix | s8.s4 | sync aligned m8n16 x4 shared/shared::cta? | dv4:R32, m | v9.4 on=90a+100f+110f+120f
 ldmatrix | b8 | sync aligned m16n16 x1 trans shared/shared::cta? | dv2:R32, m | v8.6 on=100f+110f+120f
 ldmatrix | b8 | sync aligned m16n16 x2 trans shared/shared::cta? | dv4:R32, m | v8.6 on=100f+110f+120f
 ldmatrix | - | sync aligned m16n16 x1 trans shared/shared::cta? b8x16 b6x16_p32/b4x16_p64 | dv2:R32, m | v8.6 on=100f+110f+120f

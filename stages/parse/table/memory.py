@@ -7,15 +7,18 @@ ld | b8,b16,b32,b64,b128,u8,u16,u32,u64,s8,s16,s32,s64,f32,f64 | relaxed/acquire
 ld | b8,b16,b32,b64,u8,u16,u32,u64,s8,s16,s32,s64,f32,f64 | mmio relaxed sys global? v2/v4/v8? | dV~, m | v8.2 t70
 ld | b8,b16,b32,b64,b128,u8,u16,u32,u64,s8,s16,s32,s64,f32,f64 | global $ldcop? nc $l1evict? $l2evict? L2::cache_hint? $l2fetch? v2/v4/v8? | dV~, m, s:u64@L2::cache_hint | v3.1 t32
 ldu | b8,b16,b32,b64,b128,u8,u16,u32,u64,s8,s16,s32,s64,f32,f64 | global? v2/v4? | dV~, m | v2.0 t20
+ld | b8,b16,b32,b64,b128,u8,u16,u32,u64,s8,s16,s32,s64,f32,f64 | proxy::readonly global? nc? v2/v4/v8? | dV~, m | v9.4 t90
 st | b8,b16,b32,b64,b128,u8,u16,u32,u64,s8,s16,s32,s64,f32,f64 | weak? $stspace? $stcop? $l1evict? $l2evict? L2::cache_hint? v2/v4/v8? | m, sV~, s:u64@L2::cache_hint |
 st | b8,b16,b32,b64,b128,u8,u16,u32,u64,s8,s16,s32,s64,f32,f64 | volatile $stspace? v2/v4/v8? | m, sV~ |
 st | b8,b16,b32,b64,b128,u8,u16,u32,u64,s8,s16,s32,s64,f32,f64 | relaxed/release $scope $stspace? $l1evict? $l2evict? L2::cache_hint? v2/v4/v8? | m, sV~, s:u64@L2::cache_hint | v6.0 t70
 st | b8,b16,b32,b64,u8,u16,u32,u64,s8,s16,s32,s64,f32,f64 | mmio relaxed sys global? v2/v4/v8? | m, sV~ | v8.2 t70
 st.async | b32,b64,u32,u64,s32,s64,f32,f64 | weak? shared::cluster? mbarrier::complete_tx::bytes? v2/v4? | m, sV, m? | v8.1 t90
+st.async | b128 | weak? shared::cluster? mbarrier::complete_tx::bytes | m, s, m | v9.2 t90
 st.async | b8,b16,b32,b64,u8,u16,u32,u64,s8,s16,s32,s64,f32,f64 | weak? mmio? release? gpu/sys? global? | m, s | v8.1 t90
 st.bulk | - | weak? shared::cta? | m, s:u64, i | v8.6 t100 | zero2
 prefetch | - | global/local? L1/L2 | m | v2.0 t20
 prefetch | - | global L2::evict_last/L2::evict_normal | m | v7.4 t80
+prefetch | - | global? L1::32B valid_addr | m | v9.4 t90
 prefetch | - | const/param? tensormap | m | v8.0 t90
 prefetchu | - | L1 | m | v2.0 t20
 applypriority | - | global? L2::evict_normal | m, i | v7.4 t80 | size128
@@ -25,19 +28,23 @@ createpolicy.range | b64 | global? L2::evict_last/L2::evict_normal/L2::evict_fir
 createpolicy.cvt | b64 | L2 | d:u64, s | v7.4 t80
 atom | u32 | $sem? $scope? $rspace? inc/dec/min/max/add L2::cache_hint? | d_, m, s, s:u64@L2::cache_hint |
 atom | s32,u64,s64 | $sem? $scope? $rspace? min/max/add L2::cache_hint? | d_, m, s, s:u64@L2::cache_hint |
+atom | f32 | $sem? $scope? $rspace? add noftz L2::cache_hint? | d_, m, s, s:u64@L2::cache_hint | v9.4 t90
 atom | f32,f64 | $sem? $scope? $rspace? add L2::cache_hint? | d_, m, s, s:u64@L2::cache_hint |
 atom | b32,b64,b128 | $sem? $scope? $rspace? exch L2::cache_hint? | d_, m, s, s:u64@L2::cache_hint |
 atom | b32,b64 | $sem? $scope? $rspace? and/or/xor L2::cache_hint? | d_, m, s, s:u64@L2::cache_hint |
 atom | b16,b32,b64,b128 | $sem? $scope? $rspace? cas | d_, m, s, s |
 atom | f16,f16x2,bf16,bf16x2 | $sem? $scope? $rspace? add noftz L2::cache_hint? | d_, m, s, s:u64@L2::cache_hint | v6.2 t60
+atom | f32 | $sem? $scope? global? add noftz L2::cache_hint? v2/v4 | d_V, m, sV, s:u64@L2::cache_hint | v9.4 t90
 atom | f32 | $sem? $scope? global? add L2::cache_hint? v2/v4 | d_V, m, sV, s:u64@L2::cache_hint | v8.1 t90
 atom | f16,bf16 | $sem? $scope? global? add/min/max noftz L2::cache_hint? v2/v4/v8 | d_V, m, sV, s:u64@L2::cache_hint | v8.1 t90
 atom | f16x2,bf16x2 | $sem? $scope? global? add/min/max noftz L2::cache_hint? v2/v4 | d_V, m, sV, s:u64@L2::cache_hint | v8.1 t90
 red | u32 | $rsem? $scope? $rspace? inc/dec/min/max/add L2::cache_hint? | m, s, s:u64@L2::cache_hint | v1.2
 red | s32,u64,s64 | $rsem? $scope? $rspace? min/max/add L2::cache_hint? | m, s, s:u64@L2::cache_hint | v1.2
+red | f32 | $rsem? $scope? $rspace? add noftz L2::cache_hint? | m, s, s:u64@L2::cache_hint | v9.4 t90
 red | f32,f64 | $rsem? $scope? $rspace? add L2::cache_hint? | m, s, s:u64@L2::cache_hint | v1.2
 red | b32,b64 | $rsem? $scope? $rspace? and/or/xor L2::cache_hint? | m, s, s:u64@L2::cache_hint | v1.2
 red | f16,f16x2,bf16,bf16x2 | $rsem? $scope? $rspace? add noftz L2::cache_hint? | m, s, s:u64@L2::cache_hint | v6.2 t60
+red | f32 | $rsem? $scope? global? add noftz L2::cache_hint? v2/v4 | m, sV, s:u64@L2::cache_hint | v9.4 t90
 red | f32 | $rsem? $scope? global? add L2::cache_hint? v2/v4 | m, sV, s:u64@L2::cache_hint | v8.1 t90
 red | f16,bf16 | $rsem? $scope? global? add/min/max noftz L2::cache_hint? v2/v4/v8 | m, sV, s:u64@L2::cache_hint | v8.1 t90
 red | f16x2,bf16x2 | $rsem? $scope? global? add/min/max noftz L2::cache_hint? v2/v4 | m, sV, s:u64@L2::cache_hint | v8.1 t90
@@ -56,6 +63,7 @@ fence | - | acquire/release sync_restrict::shared::cluster/sync_restrict::shared
 fence | - | mbarrier_init release cluster | | v8.0 t90
 fence | - | acquire/release $scope | | v6.0 t70
 fence.proxy | - | alias | | v7.5 t70
+fence.proxy | - | alias acquire/release sys | | v9.4 t90
 fence.proxy | - | async global/shared::cta/shared::cluster? | | v7.5 t70
 fence.proxy | - | tensormap::generic release $scope | | v8.3 t70 on=90g
 fence.proxy | - | tensormap::generic acquire $scope | m, i | v8.3 t70 on=90g | size128

@@ -1,0 +1,154 @@
+"""What PTX 9.1 to 9.5 add: values of our cubin and of ptxas 13.5's in the simulator, and the interpreter's, beside
+Python's integers."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from orchestrator.api import compile_ptx
+from stages.interpret.launch import Module
+from stages.simulate import Device
+from tests import oracle
+
+M64 = (1 << 64) - 1
+THREADS = 64
+Fn = Callable[[int, int, int], int]
+
+
+def lanes(bits: int, signed: bool, fn: Callable[[int, int], int], clamp: bool = False) -> Fn:
+    """A function of elements, applied to those of a word."""
+
+    def element(x: int, at: int) -> int:
+        v = x >> at & (1 << bits) - 1
+        return v - (1 << bits) if signed and v >> bits - 1 else v
+
+    low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
+
+    def whole(a: int, b: int, c: int) -> int:
+        out = 0
+        for at in range(0, 32, bits):
+            r = fn(element(a, at), element(b, at))
+            r = min(max(r, low), high) if clamp else r
+            out |= (r & (1 << bits) - 1) << at
+        return out
+
+    return whole
+
+
+def polynomial(a: int, b: int) -> int:
+    """Product over GF(2)."""
+    out = 0
+    for i in range(64):
+        out ^= (a << i) * (b >> i & 1)
+    return out
+
+
+# Instruction, registers (d, a, b, c), the value, targets.
+_ADD, _SUB = (lambda x, y: x + y), (lambda x, y: x - y)
+R, D = ("%r0", "%r1", "%r2", "%r3"), ("%rd0", "%rd1", "%rd2", "%rd3")
+PACKED = ("120a", "107a")
+FORMS: dict[str, tuple[tuple[str, ...], Fn, tuple[str, ...]]] = {
+    "add.u8x4 {0}, {1}, {2}": (R, lanes(8, False, _ADD), PACKED),
+    "add.sat.u8x4 {0}, {1}, {2}": (R, lanes(8, False, _ADD, True), PACKED),
+    "add.sat.s8x4 {0}, {1}, {2}": (R, lanes(8, True, _ADD, True), PACKED),
+    "sub.s8x4 {0}, {1}, {2}": (R, lanes(8, True, _SUB), PACKED),
+    "sub.sat.u8x4 {0}, {1}, {2}": (R, lanes(8, False, _SUB, True), PACKED),
+    "sub.sat.s8x4 {0}, {1}, {2}": (R, lanes(8, True, _SUB, True), PACKED),
+    "add.sat.u16x2 {0}, {1}, {2}": (R, lanes(16, False, _ADD, True), PACKED),
+    "add.sat.s16x2 {0}, {1}, {2}": (R, lanes(16, True, _ADD, True), PACKED),
+    "add.sat.u32 {0}, {1}, {2}": (R, lanes(32, False, _ADD, True), PACKED),
+    "min.u8x4 {0}, {1}, {2}": (R, lanes(8, False, min), PACKED),
+    "max.s8x4 {0}, {1}, {2}": (R, lanes(8, True, max), PACKED),
+    "min.relu.s8x4 {0}, {1}, {2}": (R, lanes(8, True, lambda x, y: max(0, min(x, y))), PACKED),
+    "max.u8x4 {0}, {1}, {2}": (R, lanes(8, False, max), PACKED),
+    "neg.s8x4 {0}, {1}": (R, lanes(8, True, lambda x, y: -x), PACKED),
+    "clmad.lo.u64 {0}, {1}, {2}, {3}": (D, lambda a, b, c: polynomial(a, b) & M64 ^ c, ("80", "90", "100", "120a")),
+    "clmad.hi.u64 {0}, {1}, {2}, {3}": (D, lambda a, b, c: polynomial(a, b) >> 64 ^ c, ("80", "90", "107a")),
+    "clmad.hi.u64 {0}, {1}, {2}, 7": (D, lambda a, b, c: polynomial(a, b) >> 64 ^ 7, ("90", "120a")),
+}  # fmt: skip
+
+
+def module(target: str) -> tuple[str, list[str]]:
+    """A kernel with every form of a target: inputs in groups of four quadwords, one quadword out for each form."""
+    forms = [f for f, (_, _, targets) in FORMS.items() if target in targets]
+    body = ""
+    for k, form in enumerate(forms):
+        d, *inputs = FORMS[form][0]
+        body += f"{form.format(d, *inputs)};\n"
+        body += (
+            f"st.global.u64 [%rd9+{8 * k}], {d};\n"
+            if d[2] == "d"
+            else f"cvt.u64.u32 %rd0, {d}; st.global.u64 [%rd9+{8 * k}], %rd0;\n"
+        )
+    text = f""".version 9.5
+.target sm_{target}
+.address_size 64
+.visible .entry k(.param .u64 p, .param .u64 q) {{
+.reg .b32 %r<8>; .reg .b64 %rd<12>;
+ld.param.u64 %rd8, [p]; ld.param.u64 %rd9, [q]; mov.u32 %r7, %tid.x;
+mad.wide.u32 %rd8, %r7, 32, %rd8; mad.wide.u32 %rd9, %r7, {8 * len(forms)}, %rd9;
+ld.global.v2.u64 {{%rd1, %rd2}}, [%rd8]; ld.global.u64 %rd3, [%rd8+16];
+cvt.u32.u64 %r1, %rd1; cvt.u32.u64 %r2, %rd2; cvt.u32.u64 %r3, %rd3;
+{body}ret; }}
+"""
+    return text, forms
+
+
+def given() -> np.ndarray:
+    """Bytes at their limits and random ones."""
+    rng = random.Random(7)
+    special = (0, M64, 0x8080808080808080, 0x7F7F7F7F7F7F7F7F, 0x0180FF7F00017FFE, 1, 1 << 63)
+    word = lambda: rng.choice(special) if rng.random() < 0.3 else rng.getrandbits(64)  # noqa: E731
+    return np.array([word() for _ in range(4 * THREADS)], np.uint64)
+
+
+def check(target: str, run: Callable[[str, np.ndarray, np.ndarray], None]) -> None:
+    """Run the kernel somehow and compare with Python's integers."""
+    text, forms = module(target)
+    data = given()
+    out = np.zeros(THREADS * len(forms), np.uint64)
+    run(text, data, out)
+    for k, form in enumerate(forms):
+        fn = FORMS[form][1]
+        mask = M64 if FORMS[form][0] is D else (1 << 32) - 1
+        for t in range(THREADS):
+            a, b, c = (int(x) & mask for x in data[4 * t : 4 * t + 3])
+            assert int(out[t * len(forms) + k]) == fn(a, b, c) & mask, (form, t, hex(a), hex(b), hex(c))
+
+
+TARGETS = ("80", "90", "100", "107a", "120a")
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_values_of_ours(target: str) -> None:
+    def run(text: str, data: np.ndarray, out: np.ndarray) -> None:
+        image = compile_ptx(text, f"sm_{target}")
+        Device(image).launch("k", 1, THREADS, [data, out], strict=True)
+
+    check(target, run)
+
+
+@pytest.mark.parametrize("target", ("90", "120a"))
+def test_values_of_the_interpreter(target: str) -> None:
+    def run(text: str, data: np.ndarray, out: np.ndarray) -> None:
+        Module(text, f"sm_{target}").launch("k", (1, 1, 1), (THREADS, 1, 1), [data, out])
+
+    check(target, run)
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("target", TARGETS)
+def test_values_of_ptxas(target: str) -> None:
+    oracle.require(oracle.NEWER)
+
+    def run(text: str, data: np.ndarray, out: np.ndarray) -> None:
+        cubin = oracle.compile_ptx(text, target, tool=oracle.NEWER)
+        assert isinstance(cubin, Path), cubin
+        Device(cubin.read_bytes()).launch("k", 1, THREADS, [data, out])
+
+    check(target, run)
