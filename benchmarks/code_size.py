@@ -17,10 +17,15 @@ from benchmarks.cubin_facts import KernelFacts, kernel_facts
 ROOT = Path(__file__).resolve().parents[1]
 
 
+def ptxas_for(arch: str) -> str:
+    """The ptxas that knows an SM: sm_107 came after the release on PATH."""
+    return str(ROOT / ".tox/ptxas-13.5/ptxas") if arch.startswith("sm_107") else "ptxas"
+
+
 def compile_both(ptx: Path, arch: str, opt: int, folder: Path) -> tuple[dict[str, KernelFacts], dict[str, KernelFacts]]:
     """(ours, ptxas's) facts; empty where the compiler refused or is absent."""
     out = []
-    for name, command in (("ours", [sys.executable, "-m", "orchestrator"]), ("ptxas", ["ptxas"])):
+    for name, command in (("ours", [sys.executable, "-m", "orchestrator"]), ("ptxas", [ptxas_for(arch)])):
         cubin = folder / f"{name}.cubin"
         cubin.unlink(missing_ok=True)
         try:
@@ -36,6 +41,13 @@ def compile_both(ptx: Path, arch: str, opt: int, folder: Path) -> tuple[dict[str
     return out[0], out[1]
 
 
+def folder_of(arch: str) -> Path:
+    """The checked-in PTX of an SM, or of the next lower one that has some."""
+    root = ROOT / "tests/kernels/ptx"
+    number = int(arch.removeprefix("sm_").rstrip("af"))
+    return root / f"sm_{max(n for p in root.glob('sm_*') if (n := int(p.name[3:])) <= number)}"
+
+
 def main() -> None:
     """Print the table and the geometric means of the ratios."""
     ap = argparse.ArgumentParser()
@@ -44,7 +56,7 @@ def main() -> None:
     ap.add_argument("--markdown", action="store_true")
     ap.add_argument("files", nargs="*", type=Path)
     args = ap.parse_args()
-    files = args.files or sorted(p for p in (ROOT / "tests/kernels/ptx" / args.arch).glob("*.ptx") if p.stem != "all16")
+    files = args.files or sorted(p for p in folder_of(args.arch).glob("*.ptx") if p.stem != "all16")
     rows = []
     with tempfile.TemporaryDirectory() as tmp:
         for f in files:

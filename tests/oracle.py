@@ -79,6 +79,11 @@ def _wheel_folders() -> tuple[Path, ...]:
     return tuple(found)
 
 
+def tool_for(arch: int | str) -> str:
+    """The ptxas that knows an SM: sm_107 came after 13.0."""
+    return NEWER if str(arch).startswith("107") else "ptxas"
+
+
 @functools.cache
 def find(name: str) -> Path | None:
     """The path of tool ``name``, or None where it is neither on PATH nor in a wheel."""

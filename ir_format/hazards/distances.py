@@ -105,6 +105,26 @@ raw R 120+
 iadd64 alu64              m    4
 fp64                      m    7
 
+# sm_107 (chains and kernels of ptxas 13.5; what it never left nearer): doubles come later than on sm_100, MOV and SEL as on
+# sm_120. Cells seen in few places have the distance seen there.
+raw R 107
+                          :    alu dual fma half hf32 wlo whi iadd64 fp64
+alu                       m    -   5    -   7    -    -   -   -      12
+dual                      m    5   5    -   -    -    -   -   -      12
+iadd64 alu64 setp64       m    -   6g   -   -    -    -   -   -      13
+fma                       m    -   -    -   6    8    -   -   -      12
+wab                       m    -   7    -   8    -    -   -   -      11
+clo                       m    8   8g   8   8    -    -   -   -      11
+chi                       m    -   -    -   -    -    -   -   -      11
+half hcmp hf32            g    -   -    -   -    -    -   -   -      12
+halfmma                   g    -   -    -   -    -    -   -   -      8
+fp64                      m    -   -    -   -    -    -   -   -      10
+mma                       g    -   -    -   -    -    -   -   -      13
+xu                        m    -   -    -   5    -    -   -   -      8
+idx                       m    6   6g   6g  6g   6g   -   -   -      8
+addr                      m    -   -    -   -    -    -   -   7      9
+data lsu                  m    -   -    -   7    -    9   9   -      11
+
 # The tensor distances of sm_120: the larger of two measurements.
 raw R 120+
                           :    imma1 mma1 mma2
@@ -142,6 +162,15 @@ dual                      m    4   5    5   5
 alu fma wab imadhi        m    -   5    -   -
 half hcmp hf32            m    5   5    -   -
 
+raw P 107
+                          :    alu dual alu64 fp64
+alu                       m    5   5    -     8
+dual                      m    5   5    -     8
+alu64 iadd64 setp64       m    -   -    8     8g
+fma wab imadhi half hcmp hf32 halfmma g    5   5    -     8
+fp64                      m    -   -    -     8
+guard                     m    -   -    -     16
+
 raw UR 75
                           :    udp uldc
 uni                       d    4   2
@@ -159,6 +188,13 @@ var                       d    9   9m    2    13
 jump                      d    10  10g   3    13
 umov                      d    7   7g    2    13
 uldc                      d    12  12g   5    14m
+
+raw UR 107
+                          :    uldc
+uni umov                  m    4
+vec                       m    6
+var                       m    9
+jump                      g    10
 
 raw UP 75+
                           :    udp udp64 uldc r2ur

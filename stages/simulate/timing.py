@@ -12,6 +12,7 @@ import random
 from functools import cache
 from typing import Final
 
+from ir_format.features import has
 from ir_format.isa import facts
 from ir_format.model import Inst
 
@@ -161,7 +162,7 @@ def is_variable(inst: Inst, sm: int) -> bool:
     if op in _XU or op in _MEMORY or op in ("DMMA", "BMOV"):
         return True
     if op in _FP64:
-        return sm not in (90, 100)
+        return sm not in (90, 100, 107)
     if op == "HMMA":
         return sm == 75
     if op in ("IMMA", "BMMA"):
@@ -194,14 +195,20 @@ def latency(writer: str, part: int, dual: bool, reader: str, kind: str, uniform:
         row = table_p.get({"dual": "alu", "add64": "alu", "wab": "fma"}.get(reader, reader))
         if row is None:
             row = _P_GUARD[75 if sm == 75 else 80]
-        return max(row[column], 5) if sm >= 120 and dual and reader in ("alu", "dual", "fma", "wab") else row[column]
+        return (
+            max(row[column], 5)
+            if has(sm, "add-64") and dual and reader in ("alu", "dual", "fma", "wab")
+            else row[column]
+        )
     if writer == "add64":
         return _FROM_ADD64.get(reader, 6)
     if writer in ("mma1", "mma2", "imma") and sm >= 100:
         base = 19 + (reader == "mma")
         return base + (0 if sm < 120 else 7 if writer == "imma" else 9)
     if writer == "fp64" and reader == "fp64" and sm >= 90:
-        return 8
+        return 10 if sm == 107 else 8
+    if writer == "fp64" and sm == 107:
+        return latency(writer, part, dual, reader, kind, uniform, 100) + 2
     columns, rows = (_W75, _T75) if sm == 75 else (_W80, _T80)
     name = (
         "whi"
@@ -217,7 +224,7 @@ def latency(writer: str, part: int, dual: bool, reader: str, kind: str, uniform:
     if reader in ("alu", "dual"):
         if name == "wlo" and sm < 90:
             return 5  # documented at 3; ptxas never comes nearer than this before sm_90 (measured)
-        if sm >= 120 and (dual or reader == "dual") and name == "alu":
+        if has(sm, "add-64") and (dual or reader == "dual") and name == "alu":
             return base + 1
     return base + (2 if reader == "call" and sm >= 90 else 0)
 

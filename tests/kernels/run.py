@@ -52,7 +52,7 @@ def ptx_for(spec: KernelSpec, arch: str, combined: bool = False) -> Path:
 
 def compile_ptxas(ptx: Path, arch: str, options: list[str]) -> bytes | str:
     """ptxas's cubin, or its error text."""
-    result = oracle.run_ptxas(ptx, arch, *options)
+    result = oracle.run_ptxas(ptx, arch, *options, tool=oracle.tool_for(arch))
     return str(result) if isinstance(result, oracle.ToolError) else result.read_bytes()
 
 

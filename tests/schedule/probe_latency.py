@@ -244,8 +244,8 @@ def compile_chains(sm: int, per_file: int = 200, names: Iterable[str] = CHAIN_OP
     kernels = chain_kernels(names)
     out = []
     for n in range(0, len(kernels), per_file):
-        text = f".version 9.0\n.target sm_{sm}\n.address_size 64\n" + "\n".join(kernels[n : n + per_file])
-        got = oracle.compile_ptx(text, str(sm))
+        head = f".version {'9.4' if sm == 107 else '9.0'}\n.target sm_{sm}\n.address_size 64\n"
+        got = oracle.compile_ptx(head + "\n".join(kernels[n : n + per_file]), str(sm), tool=oracle.tool_for(sm))
         if isinstance(got, oracle.ToolError):
             raise SystemExit(str(got)[:2000])
         out.append(got)
@@ -259,7 +259,7 @@ def kernel_cubins(sm: int) -> list[Path]:
     near = max(f for f in folders if f <= sm)
     out = []
     for ptx in [*sorted((root / "ptx" / f"sm_{near}").glob("*.ptx")), *sorted((root / "hand").glob("*.ptx"))]:
-        got = oracle.run_ptxas(ptx, str(sm))
+        got = oracle.run_ptxas(ptx, str(sm), tool=oracle.tool_for(sm))
         if not isinstance(got, oracle.ToolError):
             out.append(got)
     return out

@@ -13,7 +13,7 @@ from orchestrator.api import compile_ptx
 from tests import oracle
 from tests.schedule import probe_latency
 
-SMS = (75, 80, 86, 87, 88, 89, 90, 100, 103, 110, 120, 121)
+SMS = (75, 80, 86, 87, 88, 89, 90, 100, 103, 107, 110, 120, 121)
 
 
 @pytest.mark.parametrize("sm", SMS)
@@ -98,7 +98,7 @@ def test_scoreboards_by_sm() -> None:
     dfma = Inst("DFMA", (), (r(0, 2),), (r(2, 2), r(4, 2), r(6, 2)))
     r2ur = Inst("R2UR", (), (PT, Reg("UR", 0)), (r(0),))
     ldgsts = Inst("LDGSTS", ("E",), (), (mem(r(0)), mem(r(2, 2))))
-    assert {sm: hazards(sm).boards(dfma) for sm in SMS} == {sm: "" if sm in (90, 100) else "WR" for sm in SMS}
+    assert {sm: hazards(sm).boards(dfma) for sm in SMS} == {sm: "" if sm in (90, 100, 107) else "WR" for sm in SMS}
     assert {sm: hazards(sm).boards(r2ur) for sm in SMS} == {sm: "WR" if sm < 90 else "" for sm in SMS}
     assert {sm: hazards(sm).boards(ldgsts) for sm in SMS if sm > 75} == {
         sm: "R" if sm < 90 else "WR" for sm in SMS if sm > 75
