@@ -352,6 +352,7 @@ RULES: dict[str, Rule] = {
     "cvt.tf32.f32": to_tf32,
     **{f"cvt.{d}.f32": pack_f32 for d in _PACKED},
     **{f"cvt.{d}.f32": pack_four for d in ("e4m3x4", "e5m2x4", "e2m3x4", "e3m2x4", "e2m1x4")},
-    **{f"cvt.{d}.f16x2": pack_half for d in _NARROW if d != "ue8m0x2"}, **{f"cvt.{d}.bf16x2": pack_half for d in _NARROW},
+    **{f"cvt.{d}.f16x2": pack_half for d in _NARROW if d != "ue8m0x2"},
+    **{f"cvt.{d}.bf16x2": pack_half for d in _NARROW},
     **{f"cvt.f16x2.{s}": unpack_narrow for s in _NARROW if s != "ue8m0x2"}, "cvt.bf16x2.ue8m0x2": unpack_narrow,
 }  # fmt: skip
