@@ -1,4 +1,4 @@
-"""Builder: what a lowering rule sees, and the dispatch convention.
+"""Builder: the interface that lowering rules use, and how a rule is found.
 
 A *rule* lowers one PTX instruction: ``def rule(b: Builder, inst: PtxInst) -> None``. A rule module (``alu.py``,
 ``memory.py``, ``math/f32.py``...) exports ``RULES: dict[str, Rule]``; :mod:`stages.lower.rules.table` merges them (a
@@ -7,30 +7,27 @@ key that two modules claim is an error). Keys, most specific first, for an instr
 
     ``cvt.f32.s32`` (op and all types)  >  ``cvt.f32`` (op and first type)  >  ``cvt`` (op)
 
-Ownership of the arithmetic types: integers, bits and predicates are the core's; everything on f16, bf16, f32, f64 and
-their packed forms (add, fma, setp, min, cvt from or to a float, div...), integer div/rem, and all transcendental
-functions are those of the ``math`` folder'.
+The folder ``math`` holds the rules for f16, bf16, f32, f64 and their packed forms (add, fma, setp, min, cvt from or to
+a float, div...), for integer div and rem, and for all transcendental functions. Other rules are in the folder
+``rules``.
 
-Conventions that every rule keeps:
+Conventions for every rule:
 
-* **Registers.** A PTX register of 8, 16 or 32 bits is one R; the bits above its width are *undefined* (also for s8/s16
-  and f16), so an
-  instruction that looks at them (compare, shift right, widen, divide) extends first: :meth:`Builder.ext`. 64 bits are
-  one R vreg of width 2, 128 bits one of width 4; f16x2 is packed in one R. Predicates are P vregs.
-* **Operands.** ``b.src(x, type)`` gives a SASS operand for a PTX source operand: a Reg (width 1, 2 or 4), or an
-  :class:`Imm` that for a 64-bit type
-  holds all 64 bits; take it apart with ``b.lo``, ``b.hi``, ``b.word``. ``b.dst(x)`` gives the destination Reg (RZ or PT
-  for the sink ``_``).
-* **Forms.** A rule may put an immediate or ``c[][]`` operand in any source slot; the legalize pass at the end of the
-  stage moves it to a
-  register where the SM has no such form. Optional slots (unused predicate outputs and inputs) may be left out:
-  `isa.complete` fills them.
-* **Guards.** The guard of the PTX instruction is applied by ``emit`` to every instruction that writes something else
-  than a temporary of this rule or
-  that has an effect; ``emit(..., guard=p)`` is combined with it. A rule that makes blocks or calls wraps itself in
-  ``with b.region():``, which turns the guard into a branch. BSSY/BSYNC are inserted afterwards by
-  :mod:`stages.lower.convergence.converge`: rules branch freely.
-* **Refusal.** ``raise b.unsupported(inst)`` for anything that is not lowered. Never emit something else instead.
+* **Registers.** A PTX register of 8, 16 or 32 bits is one R. The bits above its width are *undefined* (also for s8, s16
+  and f16), so a rule that reads them (compare, shift right, widen, divide) extends the value first:
+  :meth:`Builder.ext`. 64 bits are one R vreg of width 2, 128 bits one of width 4; f16x2 is packed in one R. Predicates
+  are P vregs.
+* **Operands.** ``b.src(x, type)`` returns the SASS operand of a PTX source operand: a Reg (width 1, 2 or 4) or an
+  :class:`Imm`, which holds all 64 bits of a 64-bit type; ``b.lo``, ``b.hi`` and ``b.word`` return its parts.
+  ``b.dst(x)`` returns the destination Reg (RZ or PT for the sink ``_``).
+* **Forms.** A rule may put an immediate or ``c[][]`` operand in any source slot. The legalize pass at the end of the
+  stage moves it to a register if the SM has no such form. Optional slots (unused predicate outputs and inputs) may be
+  left out: `isa.complete` fills them.
+* **Guards.** ``emit`` applies the guard of the PTX instruction to every instruction that has an effect or writes
+  anything but a temporary of the rule; ``emit(..., guard=p)`` is combined with it. A rule that creates blocks or calls
+  puts its code into ``with b.region():``, which turns the guard into a branch. Rules branch freely:
+  :mod:`stages.lower.convergence.converge` inserts BSSY and BSYNC afterwards.
+* **Refusal.** ``raise b.unsupported(inst)`` for every form that is not lowered. A rule never emits other code instead.
 """
 
 from __future__ import annotations
@@ -68,7 +65,7 @@ if TYPE_CHECKING:
 
 Rule: TypeAlias = "Callable[[Builder, PtxInst], None]"
 
-#: Instructions that run whatever the PTX guard says: what they do beside their temporaries harms nobody.
+#: Instructions that may run without the PTX guard: they only write temporaries and have no other effect.
 _SPECULATABLE: Final = facts.speculatable()
 
 WORD = 0xFFFFFFFF
@@ -86,8 +83,8 @@ def is_signed(t: str) -> bool:
 
 
 class Builder:
-    """Builds one function. ``ctx`` holds what the functions of a unit share; ``pf`` is the PTX function, ``fn`` the one
-    being made."""
+    """Builds one function. ``ctx`` is the context that the functions of a unit share, ``pf`` the PTX function, and
+    ``fn`` the Ori function."""
 
     __slots__ = (
         "block",
@@ -129,9 +126,9 @@ class Builder:
         self.next_block = 0
         self.desc_reg: Reg | None = None
         self.param_words: dict[str, list[Reg]] = {}
-        self.padded: frozenset[str] = frozenset()  # `.param` variables whose word is read or written behind their end
+        self.padded: frozenset[str] = frozenset()  # `.param` variables whose word is accessed after their end
         self.local_offset: dict[str, int] = {}
-        self.local_base: dict[str, Reg] = {}  # variables that need more alignment than the stack has: their address
+        self.local_base: dict[str, Reg] = {}  # addresses of variables with a larger alignment than the stack
         self.ret_block = -1
         self.ret_addr: Reg | None = None
         self.cache: dict[str, Reg] = {}

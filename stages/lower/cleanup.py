@@ -1,4 +1,4 @@
-"""Block cleanup after the rules ran: unreachable blocks go, jumps to the next block go, every function ends in a
+"""Block cleanup after the rules: remove unreachable blocks and jumps to the next block; every function ends in a
 jump."""
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from ir_format.model import Function, Inst
 
 
 def tidy_blocks(fn: Function) -> None:
-    """Split blocks behind jumps inside them, drop what can't be reached, number loop depth later (`optimize` does)."""
+    """Split blocks after the jumps in them and remove unreachable blocks. `optimize` numbers the loop depths."""
     if falls_through(fn.blocks[-1]):
         fn.blocks[-1].insts.append(Inst("EXIT") if fn.kind == "entry" else Inst("BPT", ("TRAP",), (), ()))
     cfg = build_cfg(fn)

@@ -1,12 +1,12 @@
-"""Where the header of a texture, sampler or surface comes from.
+"""The header of a texture, sampler or surface (all measured on ptxas 13.0).
 
-A handle in a register is the header's number (a texture object's low word; with separate samplers the sampler's handle
-has its own number). A name (`.texref` and its like) is a word of bank 0 behind the kernel's parameters,
-which the driver fills in: the unit attribute ``headers`` lists (kind, symbol, byte offset), `elf` makes the
-relocations. All measured on ptxas 13.0.
+A handle in a register is the number of a header: the low word of a texture object or, with separate samplers, of the
+sampler's handle. A name (`.texref`, `.samplerref`, `.surfref`) is a word of bank 0 after the kernel's parameters, which
+the driver fills in. The unit attribute ``headers`` lists these words as (kind, symbol, byte offset), and `elf` makes
+the relocations.
 
-Instructions of sm_75 to sm_89 take the place of the word (bank, number of the word), or the handle among their values
-(``.B``). From sm_90 on they take uniform registers: texture and sampler (0 where they are one); surfaces take one.
+On sm_75 to sm_89 an instruction names the word (bank and number), or has the handle among its values (``.B``). From
+sm_90 on it has uniform registers for texture and sampler (0 if they are one); surfaces have one.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ ATTRIBUTE = "headers"
 
 
 def separate(b: Builder) -> bool:
-    """Samplers have names and handles of their own (``.target texmode_independent``)."""
+    """Whether samplers have their own names and handles (``.target texmode_independent``)."""
     return "texmode_independent" in b.ctx.module.target_options
 
 
 class Header:
-    """A header as PTX names it. ``texture``/``sampler``: byte offset of a word in bank 0, or a register with the
-    number; None: there is none."""
+    """A header as PTX names it. ``texture`` and ``sampler`` are byte offsets of words in bank 0, registers with the
+    number, or None."""
 
     __slots__ = ("sampler", "surface", "texture")
 
@@ -43,7 +43,7 @@ class Header:
 
     @property
     def numbers(self) -> tuple[Operand, ...] | None:
-        """Bank and word, where the instruction can read the header's number itself."""
+        """Bank and word, if the instruction can read the header's number from there."""
         if isinstance(self.texture, int) and self.sampler is None:
             return Imm("I", 0), Imm("I", self.texture // 4)
         return None
@@ -59,7 +59,7 @@ class Header:
         return both
 
     def uniform(self, b: Builder) -> tuple[Operand, ...]:
-        """The uniform registers, and what else the instruction has beside them on this SM."""
+        """The uniform registers, and the other header operands of the instruction on this SM."""
         to = b.fn.new_vreg("UR", 1 if self.surface else 2, 0, -1, 1)
         self._put(b, to._replace(width=1), self.texture)
         if not self.surface:
@@ -128,7 +128,7 @@ def _named(b: Builder, inst: PtxInst, x: ptx.Operand) -> tuple[str, str] | None:
     return HEADERS[decl.type], base.name
 
 
-#: What the upper word of a handle says, by type (measured).
+#: The upper word of a handle, by type (measured).
 _TAGS = {"texref": 0x20000000, "samplerref": 0x40000000, "surfref": 0x80000000}
 
 
@@ -149,8 +149,8 @@ def handle_of(b: Builder, name: str, kind: str) -> Reg:
 
 
 def header_word(b: Builder, *names: tuple[str, str]) -> int:
-    """Byte offset in bank 0 of the word for a name, or for a texture and its sampler; words are given in order of first
-    use."""
+    """The byte offset in bank 0 of the word for a name, or for a texture and its sampler. Words are assigned in order
+    of first use."""
     size = max((p.offset + p.size for p in b.pf.params), default=0)
     first = param_base(b) + (size + 3 & ~3)
     words: dict[int, list[tuple[str, str]]] = {}

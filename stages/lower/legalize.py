@@ -1,8 +1,7 @@
-"""Legal operand forms: every instruction gets all its slots, and an operand that no form of the SM takes moves to a
-register.
+"""Legal operand forms: fill all slots of every instruction, and move operands that no form of the SM has to registers.
 
-Immediate operands that do not fit move by COPY; constant-bank operands by LDC (or MOV where arithmetic has constant
-operands); a negated or complemented operand that must move is moved plain and keeps its sign at the use.
+COPY moves immediates that do not fit; LDC moves constant-bank operands (or MOV, if arithmetic has constant operands). A
+negated or complemented operand moves without its sign, which stays at the use.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     Shape = tuple[str, tuple[str, ...], tuple[Operand, ...], tuple[Operand, ...]]
 
 
-_MOST = 1 << 14  # answers that are remembered
+_MOST = 1 << 14  # cached answers
 
 
 def legalize(fn: Function, ctx: UnitContext, pf: PtxFunction) -> None:
@@ -48,8 +47,8 @@ def _forms(sm: int) -> Forms:
 
 
 class Forms:
-    """Asks the instruction set about operand forms; remembers the answers for operands that differ in register numbers
-    only."""
+    """Queries the instruction set for operand forms. Answers are cached for operands that differ only in register
+    numbers."""
 
     __slots__ = ("known", "machine")
 
@@ -58,8 +57,8 @@ class Forms:
         self.known: dict[Shape, tuple[Template, Template, bool] | None] = {}
 
     def complete(self, inst: Inst) -> bool:
-        """Fill the instruction's omitted slots; whether some form takes it then (False also where no row has such
-        operands)."""
+        """Fill the omitted slots of the instruction. Returns whether a form matches it then (False also if no row has
+        such operands)."""
         shape = (inst.op, inst.mods, tuple([_bare(o) for o in inst.dsts]), tuple([_bare(o) for o in inst.srcs]))
         if shape in self.known:
             got = self.known[shape]
@@ -76,7 +75,7 @@ class Forms:
         return got[2]
 
     def _ask(self, shape: Shape) -> tuple[Template, Template, bool] | None:
-        # fresh objects, so that a default that equals a given operand is not taken for it
+        # New objects, so that a default is not confused with a given operand that equals it.
         given = tuple([type(o)(*o) for o in shape[2]]), tuple([type(o)(*o) for o in shape[3]])
         try:
             dsts, srcs, ok = self.machine.completed(shape[0], shape[1], *given)
@@ -85,12 +84,12 @@ class Forms:
         return _template(given[0], dsts), _template(given[1], srcs), ok
 
     def takes(self, inst: Inst, srcs: tuple[Operand, ...]) -> bool:
-        """Whether some form takes the completed instruction with these sources."""
+        """Whether a form matches the completed instruction with these sources."""
         return self.machine.match(Inst(inst.op, inst.mods, inst.dsts, srcs)) is not None
 
 
 def _template(given: tuple[Operand, ...], full: tuple[Operand, ...]) -> Template:
-    """For each slot the index of the operand that was given for it, or what `complete` put in."""
+    """For each slot, the index of the given operand, or the default that `complete` inserted."""
     at = {id(o): i for i, o in enumerate(given)}
     return [at.get(id(o), o) for o in full]
 
@@ -100,7 +99,7 @@ def _reg(r: Reg | None) -> Reg | None:
 
 
 def _bare(o: Operand) -> Operand:
-    """The operand with register 0 in place of its registers."""
+    """The operand with its registers replaced by register 0."""
     k = type(o)
     if k is Reg:
         return _reg(o)  # type: ignore[arg-type,return-value]
@@ -120,7 +119,7 @@ def _refused(inst: Inst, ctx: UnitContext, pf: PtxFunction) -> CompileError:
 
 
 def _moved(fn: Function, ctx: UnitContext, forms: Forms, inst: Inst, out: list[Inst]) -> bool:
-    """Move operands to registers until a form takes the instruction; False where none does."""
+    """Move operands to registers until a form matches the instruction; False if none does."""
     original = inst.srcs
     movable = [i for i, o in enumerate(original) if type(o) is Imm or type(o) is Const]
     # one operand at a time, the last first; then all of them

@@ -1,4 +1,4 @@
-"""Lowering of a unit: PTX functions, instruction by instruction, then convergence barriers and legal operand forms."""
+"""Lowering of a unit: each PTX instruction of its functions, then convergence barriers and legal operand forms."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from stages.lower.rules.warpgroup import bind_vectors
 from stages.lower.spaces import param_base, place_descriptor, space_name
 from stages.lower.unit import UnitContext, function_places, new_function
 
-# A rule that trips over its operands (a forged stream, or a form that nobody thought of) refuses the instruction; tests
-# let the exception through.
+# A rule that raises an exception (on a forged stream, or an unforeseen form) refuses the instruction. Tests let the
+# exception through.
 SHOW_FAULTS = False
 _FAULTS = (AssertionError, AttributeError, IndexError, KeyError, TypeError, ValueError)
 
@@ -30,8 +30,8 @@ _LINKAGE = {"": "static", "extern": "extern", "visible": "visible", "weak": "wea
 
 
 def lower_module(module: PtxModule, header: Header) -> Module:
-    """The module record of level `ori`: variables and names; what is private to a kernel (shared, local) stays with its
-    unit."""
+    """The module record of level `ori`: variables and names. Variables that are private to a kernel (shared, local)
+    belong to its unit."""
     out = Module()
     places = {} if header.options.get("compile-only") else function_places(module)
     for v in module.variables:
@@ -63,14 +63,14 @@ def lower_module(module: PtxModule, header: Header) -> Module:
 
 
 def _part(r: PtxReloc) -> int:
-    """Which part of an address stands in the data; see `ir_format.model.Var`."""
+    """The part of an address that the data holds; see `ir_format.model.Var`."""
     if r.mask:
         return (r.mask & -r.mask).bit_length() // 8 + 1
     return 9 if r.size == 4 else 0
 
 
 def _pointers(v: PtxVar, places: dict[str, int]) -> tuple[bytes, tuple[PtxReloc, ...]]:
-    """A variable's bytes with pointers to functions of the program in them, and its other addresses."""
+    """The bytes of a variable with the pointers to functions filled in, and its other addresses."""
     init = v.init or b""
     if all(r.symbol not in places for r in v.relocs):
         return init, v.relocs
@@ -189,8 +189,8 @@ def lower_function(ctx: UnitContext, pf: PtxFunction) -> Builder:
 
 
 def _debug_places(b: Builder) -> None:
-    """Where the debug sections' symbols of this function are: labels by their PTX line, variables by their place in
-    their space."""
+    """The places of this function's symbols for the debug sections: labels by their PTX line, variables by their place
+    in their space."""
     names, pf, ctx = b.ctx.debug_names, b.pf, b.ctx
     places: list[tuple[str, int]] = []
     if pf.entry:
@@ -222,8 +222,8 @@ _ORDERED = frozenset(("volatile", "relaxed", "acquire", "release", "mmio", "asyn
 
 
 def _with_cache(b: Builder, inst: PtxInst) -> PtxInst:
-    """The instruction with the cache operator that the options ask for: the default where it has none, the forced one
-    for any. Read-only loads follow .cs alone (measured)."""
+    """The instruction with the cache operator of the options: the default if it has none, or the forced one. For
+    read-only loads only .cs has an effect (measured)."""
     kind, known = _CACHING[inst.op]
     options = b.ctx.cache_options
     own = [m for m in inst.mods if m in known]

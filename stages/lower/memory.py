@@ -37,7 +37,7 @@ class Order(NamedTuple):
 
 
 def order_of(inst: PtxInst, default: str = "weak") -> Order:
-    """The semantics that the modifiers say."""
+    """The memory semantics of the modifiers."""
     sem, scope = default, ""
     for m in inst.mods:
         if m in ("weak", "relaxed", "acquire", "release", "acq_rel", "volatile", "mmio") and not (
@@ -60,7 +60,7 @@ def order_mods(b: Builder, o: Order) -> list[str]:
 
 
 def fence(b: Builder, kind: str, scope: str) -> None:
-    """MEMBAR of a scope with what must follow it. ``kind``: SC or ALL."""
+    """MEMBAR of a scope, with the instructions that must follow it. ``kind``: SC or ALL."""
     s = {"cta": "CTA", "cluster": "GPU", "gpu": "GPU", "sys": "SYS"}[scope]
     b.emit(f"MEMBAR.{kind}.{s}")
     if s != "CTA":
@@ -70,13 +70,13 @@ def fence(b: Builder, kind: str, scope: str) -> None:
 
 
 def invalidate(b: Builder) -> None:
-    """Drop what L1 holds: after an acquire wider than the CTA."""
+    """Invalidate L1, after an acquire with a scope wider than the CTA."""
     b.emit("CCTL.IVALL")
 
 
 def acquired(b: Builder, o: Order, got: Iterable[Operand]) -> None:
-    """What follows an access that acquires, if it does: no later access starts before ``got`` is there. In a CTA a NOP
-    waits for it (measured), beyond, L1 is emptied."""
+    """Finish an access that acquires: no later access may start before ``got`` is available. In a CTA, a NOP waits for
+    it (measured); for wider scopes, L1 is invalidated."""
     if o.sem not in ("acquire", "acq_rel"):
         return
     if o.scope != "cta":
@@ -90,8 +90,8 @@ def acquired(b: Builder, o: Order, got: Iterable[Operand]) -> None:
 
 
 def mark_strong(b: Builder, o: Order, since: int) -> None:
-    """Accesses to shared memory have no field for their order: the attribute keeps volatile and atomic ones where they
-    are, once for each time."""
+    """Mark volatile and atomic accesses to shared memory, which have no field for their semantics: they are not moved
+    out of loops, merged or reordered."""
     if o.sem != "weak":
         for i in b.block.insts[since:]:
             if i.op in ("LDS", "STS"):
@@ -132,7 +132,7 @@ def wide_address(b: Builder, base: Reg | Imm, offset: int) -> Mem:
 
 
 def with_policy(b: Builder, at: Mem, x: ptx.Operand) -> Mem:
-    """The address with a cache policy (64 bits) in place of the descriptor: measured, ptxas does so."""
+    """The address with a cache policy (64 bits) in place of the descriptor, as in ptxas's code (measured)."""
     policy = b.in_reg(b.src(x, "b64"), 2)
     u = b.ur(2)
     for i in range(2):
@@ -154,7 +154,7 @@ def _narrow(b: Builder, inst: PtxInst, space: str, base: Reg | Imm, offset: int)
     else:
         low = b.lo(base)  # type: ignore[assignment]
     if space == "param" and not b.pf.entry:
-        space = "local"  # an argument whose address is taken lives in the frame
+        space = "local"  # an argument whose address is taken is in the frame
     if space in ("const", "param"):
         bank = 3
         if space == "param":
@@ -165,15 +165,15 @@ def _narrow(b: Builder, inst: PtxInst, space: str, base: Reg | Imm, offset: int)
 
 
 def _in_bank(b: Builder, bank: int, low: Reg | None, offset: int) -> Const:
-    """A word of a constant bank; what the field can't hold goes into the register (an address has 32 bits, what is
-    beyond them is lost)."""
+    """A word of a constant bank. An offset that the field can't hold is added to the register (an address has 32 bits;
+    higher bits are dropped)."""
     if not 0 <= offset < (CONST_MAX if low is None else 0x8000):
         low, offset = _folded(b, low or RZ, offset), 0
     return Const("C", bank, offset, 1, low)
 
 
 def _windowed(b: Builder, space: str, low: Reg | None, offset: int) -> Where:
-    """A place in shared or local memory; likewise."""
+    """A place in shared or local memory, with the same treatment of the offset."""
     if not _OFFSET_MIN <= offset < _OFFSET_END:
         low, offset = _folded(b, low or RZ, offset), 0
     return Where(space, Mem("M", low, None, offset))
@@ -220,7 +220,7 @@ def _symbol(b: Builder, inst: PtxInst, x: ptx.Addr, space: str) -> Where:
 
 
 def function_param(b: Builder, x: ptx.Operand) -> tuple[str, PtxParam | PtxVar, int] | None:
-    """(name, declaration, offset) when the address is a `.param` variable that lives in registers."""
+    """(name, declaration, offset) if the address is a `.param` variable in registers."""
     if not isinstance(x, ptx.Addr) or not isinstance(x.base, ptx.Sym):
         return None
     kind, decl = b.ctx.find(b, x.base.name)

@@ -1,4 +1,4 @@
-"""State spaces: addresses of symbols, and conversion between a space's addresses and generic ones."""
+"""State spaces: addresses of symbols, and conversion between addresses of a space and generic addresses."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def space_name(mods: tuple[str, ...]) -> str:
 
 
 def descriptor(b: Builder) -> Reg | None:
-    """The UR pair with the global-memory descriptor; None where the SM has none. Loaded in each block at first use; see
+    """The UR pair with the global-memory descriptor; None if the SM has none. Each block loads it at its first use; see
     :func:`place_descriptor`."""
     at = b.ctx.target.bank0.descriptor
     if at < 0:
@@ -66,7 +66,7 @@ def place_descriptor(b: Builder) -> None:
 
 
 def shared_base(b: Builder) -> Reg:
-    """sm_90+: (SR_CgaCtaId << 24) + 0x400, made once in the prologue."""
+    """sm_90+: (SR_CgaCtaId << 24) + 0x400, computed in the prologue."""
     got = b.cache.get("shared_base")
     if got is None:
         with in_prologue(b):
@@ -117,7 +117,7 @@ def _local_address(b: Builder, x: ptx.Sym) -> Reg:
 
 
 def symbol_address(b: Builder, x: ptx.Sym) -> Reg | Imm:
-    """The 64-bit address of a symbol in its own space (what ``mov.u64 d, sym`` gives)."""
+    """The 64-bit address of a symbol in its space (the result of ``mov.u64 d, sym``)."""
     kind, decl = b.ctx.find(b, x.name)
     if kind == "param":
         if not b.pf.entry:
@@ -169,8 +169,8 @@ def symbol_address(b: Builder, x: ptx.Sym) -> Reg | Imm:
 
 
 def window(b: Builder, space: str) -> Reg | None:
-    """The 64-bit base of a window in the generic space, as a fresh Reg; for shared on sm_90+ only the high word is not
-    0."""
+    """The 64-bit base of a window in the generic space, in a new Reg. The low word of the shared window's base is 0 on
+    sm_90+."""
     bank = b.ctx.target.bank0
     d = b.r(2)
     if space == "shared" and bank.shared_window < 0:

@@ -1,4 +1,4 @@
-"""Special registers: where each SM keeps the value. Measured with ptxas 13.0.88 on sm_75, 80, 89, 90, 100 unless a
+"""Special registers: where each SM holds the value. Measured with ptxas 13.0.88 on sm_75, 80, 89, 90, 100 unless a
 comment says otherwise."""
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _CGA_100 = {
     **{f"%cluster_nctaid.{c}": 0x2A0 + 4 * i for c, i in _XYZ.items()},  # y, z: guessed from x
     **{f"%nclusterid.{c}": 0x2C0 + 4 * i for c, i in _XYZ.items()},
     **{f"recip.{c}": 0x2B0 + 4 * i for c, i in _XYZ.items()},
-    **{f"%envreg{i}": 0x250 + 4 * i for i in range(15)},  # 0..14 are known to lie there; the rest of the place is taken
+    **{f"%envreg{i}": 0x250 + 4 * i for i in range(15)},  # 0..14 are known to be there; other values follow
 }  # fmt: skip
 _CGA_90 = {
     "%dynamic_smem_size": 0x2C, "%cluster_nctarank": 0x188, "aggr": 0x13C, "%reserved_smem_offset_end": 0x68,
@@ -53,13 +53,13 @@ _CGA_90 = {
     **{f"recip.{c}": 0x150 + 4 * i for c, i in _XYZ.items()},
 }  # fmt: skip
 
-# sm_80..89: ends of what is kept of shared memory for the driver (measured); cooperative groups of several warps keep
-# their barriers there.
+# sm_80..89: ends of the shared memory that is reserved for the driver (measured). Cooperative groups of several warps
+# have their barriers there.
 _RESERVED_80 = {"%reserved_smem_offset_end": 0x120, "%reserved_smem_offset_1": 0x124}
 
 
 def read_special(b: Builder, name: str, width: int) -> Reg:
-    """The value of a PTX special register in a fresh Reg of ``width`` words (a predicate for %is_explicit_cluster)."""
+    """The value of a PTX special register in a new Reg of ``width`` words (a predicate for %is_explicit_cluster)."""
     if name == "%is_explicit_cluster":
         p = b.p()
         b.emit("ISETP.NE.AND", (p, Reg("P", -1)), (_bank(b, b.ctx.target.bank0.is_explicit_cluster), RZ, Reg("P", -1)))
@@ -169,7 +169,7 @@ def _cga(b: Builder, name: str) -> Reg:
 
 
 def _cluster_index(b: Builder, comp: str) -> Reg:
-    """ctaid / cluster size: by the reciprocal that the driver gives, as ptxas does (exact for the sizes that exist)."""
+    """ctaid / cluster size, with the reciprocal from the driver, as in ptxas (exact for the sizes that exist)."""
     f, g, d = b.r(), b.r(), b.r()
     b.emit("I2FP.F32.U32", f, (s2r(b, f"SR_CTAID.{comp.upper()}"),))
     b.emit("FMUL", g, (f, _cga(b, f"recip.{comp}")))

@@ -1,5 +1,5 @@
-"""What the functions of one unit share while they are lowered: target, module, symbols, shared-memory layout, helper
-functions."""
+"""The context that the functions of a unit share while they are lowered: target, module, symbols, shared-memory layout,
+library functions."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def align_up(n: int, a: int) -> int:
 
 
 class UnitContext:
-    """Shared state of a unit. ``module_vars``: module variables by name; ``funcs``: PTX functions of the unit and the
-    helpers by name."""
+    """Shared state of a unit. ``module_vars`` holds the module variables by name; ``funcs`` the PTX functions of the
+    unit and the library functions by name."""
 
     __slots__ = (
         "_divisions",
@@ -83,8 +83,7 @@ class UnitContext:
     # ------------------------------------------------------------------ shared memory
 
     def _lay_out_shared(self) -> None:
-        """Static shared variables of the kernel in order of declaration; unsized extern arrays all start behind
-        them."""
+        """Static shared variables of the kernel in order of declaration; unsized extern arrays all start after them."""
         static: list[tuple[str, PtxVar]] = []
         dynamic: list[PtxVar] = []
         for name in self.pu.variables:
@@ -131,7 +130,7 @@ class UnitContext:
         return f"{f.name}\0{name}"
 
     def shared_symbol(self, key: str) -> str:
-        """Name in an object of a shared variable: its own, or one made of the function's and its name."""
+        """The name of a shared variable in an object: its own name, or one made of the function's name and its own."""
         function, _, name = key.partition("\0")
         return f"${function}${name}" if name else key
 
@@ -143,7 +142,7 @@ class UnitContext:
     # ------------------------------------------------------------------ symbols
 
     def find(self, b: Builder, name: str) -> tuple[str, object]:
-        """What a symbol names: (``param``|``var``|``func``|``extern``, declaration)."""
+        """The declaration of a symbol: (``param``|``var``|``func``|``extern``, declaration)."""
         for p in (*b.pf.params, *b.pf.rets):
             if p.name == name:
                 return "param", p
@@ -193,14 +192,14 @@ class UnitContext:
         return decl.space if isinstance(decl, PtxVar) else ""
 
     def pointer_to(self, name: str) -> int:
-        """What a pointer to a function is in a whole program: its place in the table of functions that every kernel
-        which calls by pointer has in bank 2 (see :func:`function_places`); 0 when there is no such function."""
+        """The pointer to a function in a whole program: the function's index in the table that every kernel with calls
+        by pointer has in bank 2 (see :func:`function_places`); 0 if there is no such function."""
         if self._places is None:
             self._places = function_places(self.module)
         return self._places.get(name, 0)
 
     def use_table(self, line: int) -> None:
-        """Put the table of functions at the begin of the kernel's bank 2: `elf` fills in where its copies are."""
+        """Put the table of functions at the start of the kernel's bank 2. `elf` fills in the places of the copies."""
         attrs = self.unit.attrs
         if "function_table" not in attrs:
             names = sorted(_pointed(self.pu, self.module), key=self.pointer_to)
@@ -215,7 +214,7 @@ class UnitContext:
             )  # a null pointer leads to 1, which is no instruction's place (measured)
 
     def need_helper(self, name: str) -> PtxFunction:
-        """The library function ``name``, lowered into this unit once; CompileError if the library has none."""
+        """The library function ``name``, which is lowered into this unit. CompileError if the library has none."""
         got = self.funcs.get(name)
         if got is None:
             from stages.lower.math.functions import load_helper
@@ -228,8 +227,8 @@ class UnitContext:
 
 
 def function_places(module: PtxModule) -> dict[str, int]:
-    """Pointers to the functions of a whole program, by name: the same in all kernels, since memory hands them from one
-    to the other."""
+    """The pointers to the functions of a whole program, by name. They are the same in all kernels, because kernels may
+    pass them to each other through memory."""
     out = {name: 8 * (i + 1) for i, name in enumerate(module.functions)}
     for a in module.aliases:
         if a.aliasee in out:
@@ -238,8 +237,8 @@ def function_places(module: PtxModule) -> dict[str, int]:
 
 
 def _pointed(pu: PtxUnit, module: PtxModule) -> set[str]:
-    """The unit's functions to which pointers may exist: those that bodies or data name, and what no direct call
-    reaches, which is here since other kernels take its address."""
+    """The functions of the unit to which pointers may exist: those that bodies or data name, and those that no direct
+    call reaches (they are in the unit because other kernels take their address)."""
     own = {f.name: f for f in pu.functions[1:]}
     calls: dict[str, set[str]] = {}
     other = {a.name: a.aliasee for a in module.aliases}
@@ -267,8 +266,8 @@ def _pointed(pu: PtxUnit, module: PtxModule) -> set[str]:
 
 
 def _symbols(x: object) -> list[str]:
-    """Names in an operand that is no call's target: only a move's whole operand, or a vector's element, can be a
-    function."""
+    """The names in an operand that is not the target of a call. Only the whole operand of a move, or an element of a
+    vector, can be a function."""
     if type(x) is ptx.Sym:
         return [x.name]
     return [n for e in x.elems for n in _symbols(e)] if type(x) is ptx.Vec else []

@@ -1,9 +1,9 @@
-"""Where the arguments and results of a call live.
+"""The calling convention: places of arguments and results (measured, ptxas -c).
 
-Registers (measured, ptxas -c): arguments fill R4..R15 first fit at natural alignment, later small ones fill holes; one
-that does not fit goes whole to the stack at [R1 + 0..] of the caller, and so does a list of arguments without a size
-(`.param .b8 list[]`, the last one). Results likewise, or in memory of the caller's when they take more than 48 bytes:
-R4 holds its local address, of 32 bits, and arguments go from R5 on.
+Arguments fill R4..R15, first fit at natural alignment; later small arguments fill the holes. An argument that does not
+fit goes whole to the caller's stack at [R1 + 0..], and so does a list of arguments without a size (`.param .b8 list[]`,
+the last one). Results are placed in the same way. If they take more than 48 bytes, they go to memory of the caller: R4
+holds its local address, of 32 bits, and arguments begin at R5.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ _FLOATS = {"f32": "f", "f64": "d"}
 
 
 def signature_text(rets: Sequence[PtxParam], params: Sequence[PtxParam]) -> str:
-    """How an object names the signature of a function whose address is taken, and of a call by pointer: nvlink looks
-    for equal texts, and keeps what such a function calls where it finds them. A letter for a scalar's size (floats have
-    their own), for arrays with the number of elements behind it; a vector register counts as one of its size
+    """The name that an object gives to the signature of a function whose address is taken, and of a call by pointer.
+    nvlink compares these texts to find the functions that a call may reach. A scalar is a letter for its size (floats
+    have their own), an array a letter and the number of elements; a vector register counts as a scalar of its size
     (measured)."""
 
     def letters(of: Sequence[PtxParam]) -> str:
@@ -57,7 +57,7 @@ def chunk_of(p: PtxParam | PtxVar) -> int:
 
 
 def assign(params: Sequence[PtxParam], first: int = _FIRST) -> tuple[list[tuple[int, int]], int]:
-    """Place of each parameter: (first register, -1) or (-1, stack offset); and the bytes of stack they take."""
+    """The place of each parameter, (first register, -1) or (-1, stack offset), and the bytes of stack in use."""
     used = 0  # bit i: register _FIRST + i is taken
     for r in range(_FIRST, first):
         used |= 1 << (r - _FIRST)
@@ -80,7 +80,7 @@ def assign(params: Sequence[PtxParam], first: int = _FIRST) -> tuple[list[tuple[
 
 
 def returns_in_memory(rets: Sequence[PtxParam]) -> bool:
-    """True when the results take more than the twelve registers."""
+    """Whether the results take more than the twelve registers."""
     return any(at < 0 for at, _ in assign(rets)[0])
 
 
@@ -90,7 +90,7 @@ def first_argument(rets: Sequence[PtxParam]) -> int:
 
 
 def param_regs(b: Builder, name: str, p: PtxParam | PtxVar) -> list[Reg]:
-    """The vregs that hold a `.param` variable of a function body, one per chunk; made at first use."""
+    """The vregs that hold a `.param` variable of a function body, one per chunk; created at the first use."""
     got = b.param_words.get(name)
     if got is None:
         if isinstance(p, PtxParam) and p.space == "reg" and not in_words(p):
@@ -108,8 +108,8 @@ def param_part(b: Builder, name: str, p: PtxParam | PtxVar, offset: int, words: 
     """Registers for ``words`` words at a byte offset of a `.param` variable, widest pieces first where they are
     contiguous.
 
-    Words behind the variable's end hold nothing and go nowhere, as in ptxas's code: LLVM reads the padding behind a
-    structure with its last elements. An access that lies wholly there is warned of.
+    Words after the end of the variable do not exist, as in ptxas's code: reads return 0 and writes are dropped. LLVM
+    reads the padding after a structure with its last elements. There is a warning if the whole access lies there.
     """
     regs = param_regs(b, name, p)
     w = regs[0].width
@@ -132,8 +132,8 @@ def param_part(b: Builder, name: str, p: PtxParam | PtxVar, offset: int, words: 
 
 
 def accessed_behind(f: PtxFunction) -> frozenset[str]:
-    """Names of `.param` variables of less than a word in whose word the function reads or writes behind their end:
-    those bytes are kept, as in ptxas's code."""
+    """The `.param` variables smaller than a word for which the function accesses bytes of the word after the end of the
+    variable. These bytes are kept, as in ptxas's code."""
     own: list[PtxParam | PtxVar] = [v for v in f.vars if v.space == "param"]
     if not f.entry:
         own += (*f.params, *f.rets)
@@ -157,7 +157,7 @@ def accessed_behind(f: PtxFunction) -> frozenset[str]:
 
 
 def warn_outside(b: Builder, name: str, p: PtxParam | PtxVar, offset: int) -> None:
-    """Say so when an access begins behind the end of a `.param` variable."""
+    """Warn if an access begins after the end of a `.param` variable."""
     if offset >= p.size:
         b.ctx.unit.diags.append(("warning", f"Access outside of parameter '{name}'", b.line))
 

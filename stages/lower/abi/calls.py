@@ -29,7 +29,7 @@ from stages.lower.builder import Builder
 from stages.lower.unit import align_up
 
 _FIRST, _LAST = ARG_REGS[0], ARG_REGS[-1]
-_TARGETS = tuple(range(_LAST - 1, _FIRST - 1, -2))  # pairs that a call destroys anyway, and may carry no argument
+_TARGETS = tuple(range(_LAST - 1, _FIRST - 1, -2))  # pairs that a call destroys and that may be free of arguments
 _FAR_TARGET = 32
 #: Functions of the driver, whose calls the cubin lists (measured).
 _DRIVER = frozenset(("vprintf", "vfprintf", "malloc", "free", "__assertfail"))
@@ -48,7 +48,7 @@ def _argument(b: Builder, x: ptx.Operand, p: PtxParam) -> list[Reg | Imm]:
 
 
 def lower_call(b: Builder, inst: PtxInst) -> None:
-    """``call``: arguments to their registers or the stack, the call, results back."""
+    """``call``: move the arguments to registers or the stack, call, move the results back."""
     target = inst.operands[0]
     assert isinstance(target, CallTarget)
     sig = signature(b, target)
@@ -63,7 +63,7 @@ def lower_call(b: Builder, inst: PtxInst) -> None:
         elif isinstance(sig, PtxProto):
             jump = _external(b, target.target.name)
         elif b.ctx.relocatable and target.target.name == b.ctx.unit.name:
-            jump = _absolute(b, target.target.name)  # it returns as to any other caller
+            jump = _absolute(b, target.target.name)  # it returns as it does to any other caller
         else:
             jump = _direct(b, sig.name)  # an alias is called by the name of its function
         results = _emit_call(b, jump, sig, args)
@@ -83,16 +83,16 @@ def lower_call(b: Builder, inst: PtxInst) -> None:
 
 
 def note(b: Builder, key: str, row: tuple[AttrValue, ...]) -> None:
-    """Add a row to a list among the unit's attributes, once."""
+    """Add a row to a list in the unit's attributes, unless it is there."""
     rows = b.ctx.unit.attrs.get(key, ())
     if isinstance(rows, tuple) and row not in rows:
         b.ctx.unit.attrs[key] = (*rows, row)
 
 
 class LowStack:
-    """The stack of a call in a function with a dynamic stack: below that, of ``size`` bytes, with the function's own
-    stack pointer behind. R1 points there only from right before CALL to right behind it, where nothing else can stand:
-    between the two R1 is no base of the frame, which spilled registers live in."""
+    """The stack of a call in a function with a dynamic stack. It lies below the dynamic stack, has ``size`` bytes, and
+    is followed by the function's stack pointer. R1 points there only during the CALL: no other instruction may stand
+    between the two changes of R1, because spill code uses R1 as the base of the frame."""
 
     __slots__ = ("base", "size")
 
@@ -112,11 +112,11 @@ class LowStack:
 
 
 Jump = Callable[[Reg, tuple[Operand, ...], tuple[Operand, ...]], None]
-# given the return-address pair and the uses and defs of the call: sets the pair and calls
+# A function of the return-address pair and of the uses and defs of the call: it sets the pair and calls.
 
 
 def _return_offset(b: Builder, back: Reg) -> None:
-    """R20:R21 <- offset in .text of the instruction behind the call."""
+    """R20:R21 <- offset in .text of the instruction after the call."""
     b.emit("MOV", b.lo_r(back), (Imm("I", 0, b.fn.name, "ret"),))
     b.emit("MOV", b.hi_r(back), (Imm("I", 0),))
 
@@ -129,7 +129,7 @@ def _call(
     defs: tuple[Operand, ...],
     attrs: dict[str, AttrValue] | None = None,
 ) -> None:
-    """The CALL itself; on a low stack nothing may be reloaded for it."""
+    """Emit the CALL. On a low stack, no spilled register may be reloaded for it."""
     if b.low is not None:
         if type(srcs[0]) is Reg:
             taken = {b.fn.vregs[x.num].fixed + i for x in uses if type(x) is Reg for i in range(x.width)}
@@ -150,8 +150,8 @@ def _direct(b: Builder, name: str) -> Jump:
 
 
 def _indirect(b: Builder, x: ptx.Reg) -> Jump:
-    """By pointer: in a whole program its place in a table of the kernel's, which leads to the kernel's own copy of the
-    function."""
+    """Call by pointer. In a whole program the pointer is an index into a table of the kernel, whose entries are the
+    kernel's copies of the functions."""
     to = b.r(2)
     if b.ctx.relocatable:
         b.copy(to, b.reg(x.index))
@@ -163,7 +163,7 @@ def _indirect(b: Builder, x: ptx.Reg) -> Jump:
 
     def jump(back: Reg, uses: tuple[Operand, ...], defs: tuple[Operand, ...]) -> None:
         _return_offset(b, back)
-        # threads with different pointers part here; they must be together again behind the call
+        # Threads with different pointers diverge here, and must reconverge after the call.
         bar, after = b.fn.new_vreg("B"), b.new_block()
         kind = ".RECONVERGENT" if b.has("bssy-kinds") else ""
         b.emit(f"BSSY{kind}", bar, (Label("L", after),))
@@ -175,8 +175,8 @@ def _indirect(b: Builder, x: ptx.Reg) -> Jump:
 
 
 def _absolute(b: Builder, to: str | Reg) -> Jump:
-    """In an object every function outside the unit is called by its address, which the linker knows, and so is what a
-    pointer names: on sm_90 and later a pointer is one into the table of functions, whose place the linker adds."""
+    """In an object, call a function outside the unit, or one that a pointer names, by its absolute address. On sm_90
+    and later a pointer is an offset into the table of functions, to which the linker adds the place of the table."""
     b.ctx.unit.attrs["abi_call"] = 1
 
     def jump(back: Reg, uses: tuple[Operand, ...], defs: tuple[Operand, ...]) -> None:
@@ -203,7 +203,7 @@ def _absolute(b: Builder, to: str | Reg) -> Jump:
 
 
 def _external(b: Builder, name: str) -> Jump:
-    """A function of the driver: its address from bank 4, an absolute return address."""
+    """Call a function of the driver: its address is in bank 4, and the return address is absolute."""
     if b.ctx.relocatable:
         b.ctx.use_symbol(name)
         return _absolute(b, name)
@@ -234,7 +234,7 @@ def _external(b: Builder, name: str) -> Jump:
 def call_driver(
     b: Builder, name: str, params: Sequence[PtxParam], args: Sequence[Reg | Imm], rets: Sequence[PtxParam] = ()
 ) -> list[list[Reg]]:
-    """Call a function of the driver that no PTX declares; the registers of each result."""
+    """Call a function of the driver that the PTX does not declare. Returns the registers of each result."""
     known = b.ctx.unit.attrs.get("externs", ())
     if isinstance(known, tuple) and name not in known:
         b.ctx.unit.attrs["externs"] = (*known, name)
@@ -262,7 +262,7 @@ def _emit_call(
 ) -> list[list[Reg]]:
     indirect = returns_in_memory(sig.rets)
     places, stack = assign(sig.params, first_argument(sig.rets))
-    if sig.params and not sig.params[-1].size:  # a list of arguments: as long as what is given
+    if sig.params and not sig.params[-1].size:  # a list of arguments: its size is that of the argument given
         stack = align_up(places[-1][1] + sum([4 * (x.width if type(x) is Reg else 1) for x in args[-1]]), 8)
     ret_at = align_up(stack, 16)
     low = (
@@ -326,7 +326,7 @@ def _emit_call(
 
 
 def _fresh_copy(b: Builder, reg: Reg) -> Reg:
-    """A vreg of its own, so that a fixed one lives only next to its call."""
+    """Copy into a new vreg, so that the live range of a fixed vreg stays next to its call."""
     d = b.r(reg.width)
     b.copy(d, reg)
     return d

@@ -30,7 +30,7 @@ from stages.lower.builder import Builder
 from stages.lower.unit import align_up
 
 _FIRST = ARG_REGS[0]
-#: Bytes of stack that the driver's copy functions take.
+#: Bytes of stack that the arguments of the driver's copy functions take.
 DRIVER_STACK = 16
 #: The same for fetches with derivatives: a vector of derivatives, one of offsets, the value to compare with.
 GRADIENT_STACK = 48
@@ -38,7 +38,7 @@ GRADIENT_STACK = 48
 
 @contextmanager
 def in_prologue(b: Builder) -> Iterator[None]:
-    """Emit into the function's first block, which dominates everything."""
+    """Emit into the function's first block, which dominates all others."""
     block, guard, line, loc = b.block, b.guard, b.line, b.loc
     b.block, b.guard, b.line, b.loc = b.fn.blocks[0], None, b.pf.line, -1
     yield
@@ -46,7 +46,7 @@ def in_prologue(b: Builder) -> Iterator[None]:
 
 
 def load_const(b: Builder, dst: Reg, bank: int, offset: int, sym: str = "") -> None:
-    """``dst <- c[bank][offset]``: MOV where arithmetic has constant operands, LDC elsewhere."""
+    """``dst <- c[bank][offset]``: MOV if arithmetic has constant operands, else LDC."""
     if b.ctx.target.alu_const and not offset & 3:
         for i in range(dst.width):
             b.emit("MOV", b.word(dst, i), (Const("C", bank, offset + 4 * i, 1, None, 0, sym),))
@@ -58,7 +58,7 @@ def load_const(b: Builder, dst: Reg, bank: int, offset: int, sym: str = "") -> N
 
 
 def move_stack(b: Builder, sign: int) -> None:
-    """R1 -= frame (sign -1) or += frame; the frame is 0 here and filled in by `regalloc`."""
+    """R1 -= frame (sign -1) or R1 += frame. The frame is 0 here; `regalloc` fills it in."""
     b.emit("IADD3", b.r1, (b.r1, Imm("I", 0), RZ), attrs={"frame": sign})
     if sign < 0 and b.ctx.header.options.get("sp-bounds-check"):
         low, outside = b.r(), b.p()
@@ -68,13 +68,12 @@ def move_stack(b: Builder, sign: int) -> None:
 
 
 _DYNAMIC = ("alloca", "stacksave", "stackrestore")
-# key in the builder's cache: the register that holds the lower end of the function's dynamic stack, in a function that
-# has one
+# Key in the builder's cache: the register that holds the lower end of the dynamic stack, in a function that has one.
 STACK = "stack"
 
 
 def begin_function(b: Builder) -> None:
-    """Prologue: stack pointer, arguments, local variables."""
+    """Emit the prologue: stack pointer, arguments, local variables."""
     f = b.pf
     b.padded = accessed_behind(f)
     if f.entry:
@@ -86,9 +85,8 @@ def begin_function(b: Builder) -> None:
         (outgoing_bytes(b, i) for i in f.body if type(i) is PtxInst and i.op in ("call", "cp", "tex")), default=0
     )
     at = outgoing
-    sure = (
-        8 if b.ctx.relocatable and not f.entry else 16
-    )  # what the stack is a multiple of: another compiler's callers know 8 alone
+    # The alignment of the stack pointer. Another compiler's callers of an object's functions keep 8 only.
+    sure = 8 if b.ctx.relocatable and not f.entry else 16
     held: list[PtxVar | PtxParam] = [v for v in f.vars if v.space == "local"]
     for v in [*held, *[p for p in _with_address(f) if p.size]]:
         at = align_up(at, min(sure, max(4 if isinstance(v, PtxParam) else 1, v.align)))
@@ -110,7 +108,7 @@ def begin_function(b: Builder) -> None:
 
 
 def _with_address(f: PtxFunction) -> list[PtxParam]:
-    """A function's arguments and results whose address is taken: they live in the frame, as in ptxas's code."""
+    """The arguments and results of a function whose address is taken. They are in the frame, as in ptxas's code."""
     if f.entry:
         return []
     own = {p.name: p for p in (*f.params, *f.rets) if p.space == "param"}
@@ -132,7 +130,7 @@ def _to_memory(b: Builder, p: PtxParam, regs: Sequence[Reg]) -> None:
 
 
 def _value_of(b: Builder, p: PtxParam) -> list[Reg]:
-    """The registers that hold a function's own argument or result; loaded where it lives in the frame."""
+    """The registers that hold an argument or result of this function. If it is in the frame, it is loaded."""
     if p.name not in b.local_offset:
         return [b.in_reg(to_words(b, registers_of(p), p), words_of(p))] if in_words(p) else param_regs(b, p.name, p)
     w = chunk_of(p)
@@ -144,7 +142,7 @@ def _value_of(b: Builder, p: PtxParam) -> list[Reg]:
 
 
 def _aligned(b: Builder, at: int, align: int) -> Reg:
-    """The first multiple of ``align`` from [R1 + at] on."""
+    """The first multiple of ``align`` at or above R1 + at."""
     up, d = b.r(), b.r()
     b.emit("IADD3", up, (b.r1, Imm("I", at + align - 1), RZ))
     b.emit("LOP3.LUT", d, (up, Imm("I", -align & 0xFFFFFFFF), RZ, Imm("I", 0xC0)))
@@ -152,7 +150,7 @@ def _aligned(b: Builder, at: int, align: int) -> Reg:
 
 
 def local_place(b: Builder, name: str, offset: int) -> tuple[Reg, int]:
-    """(base, offset) of a byte of a local variable of the function."""
+    """(base, offset) of a byte of a local variable."""
     base = b.local_base.get(name)
     if base is not None:
         return base, offset
@@ -218,7 +216,7 @@ def check_param(b: Builder, p: PtxParam) -> None:
 
 
 def leave(b: Builder) -> None:
-    """End the thread; with `make-errors-visible-at-exit` its stores have reported by then."""
+    """End the thread. With `make-errors-visible-at-exit`, wait for the errors of its stores first."""
     if b.ctx.header.options.get("make-errors-visible-at-exit"):
         b.emit("ERRBAR")
         if b.has("clusters"):
@@ -227,7 +225,7 @@ def leave(b: Builder) -> None:
 
 
 def end_function(b: Builder) -> None:
-    """Close the function: the one RET block of a device function; a fall off the end returns."""
+    """Emit the end of the function. A device function has one RET block; falling off its end returns."""
     if b.pf.entry:
         b.line = b.pf.end_line or b.line
         leave(b)
@@ -277,7 +275,7 @@ def lower_ret(b: Builder, inst: PtxInst) -> None:
 
 
 def signature(b: Builder, target: CallTarget) -> PtxFunction | PtxProto:
-    """The declaration that a call goes by."""
+    """The declaration of a call's target."""
     if type(target.target) is ptx.Sym:
         kind, decl = b.ctx.find(b, target.target.name)
         if kind in ("func", "extern"):

@@ -1,6 +1,6 @@
-"""Arguments and results in `.reg` space that are not one register of 32 bits or more: a predicate goes as a word, 0 or
-1 (ptxas keeps it in a predicate; only programs without its ABI have them, which nobody else calls), a vector as its
-elements lie in memory (measured)."""
+"""Arguments and results in `.reg` space other than registers of at least 32 bits. A predicate is passed as a word, 0 or
+1 (ptxas passes it in a predicate register; only programs without its ABI have such arguments, and no other code calls
+them). A vector is passed in the layout that it has in memory (measured)."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from stages.lower.builder import Builder
 
 
 def in_words(p: PtxParam) -> bool:
-    """Whether the parameter's words are not the PTX register itself."""
+    """Whether the words of the parameter differ from the PTX register."""
     return p.space == "reg" and (p.type == "pred" or p.vec > 1)
 
 
 def registers_of(p: PtxParam) -> ptx.Operand:
-    """The PTX registers of a function's own parameter."""
+    """The PTX registers of a parameter of this function."""
     return ptx.Vec(tuple([ptx.Reg(p.reg + i) for i in range(p.vec)])) if p.vec > 1 else ptx.Reg(p.reg)
 
 
@@ -36,7 +36,7 @@ def to_words(b: Builder, x: ptx.Operand, p: PtxParam) -> Reg | Imm:
 
 
 def from_words(b: Builder, x: ptx.Operand, p: PtxParam, words: Sequence[Reg]) -> None:
-    """Give the words to a predicate or a vector."""
+    """Move the words into a predicate or a vector."""
     from stages.lower.rules.memory import put
 
     if isinstance(x, ptx.Vec):

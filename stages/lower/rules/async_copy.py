@@ -1,7 +1,7 @@
 """mbarrier, cluster addresses, cache policies. Sequences measured with ptxas 13.0.88 on sm_80, sm_90 and sm_100.
 
-sm_80 to sm_89 keep an mbarrier in two words that ATOMS.ARRIVE counts down; from sm_90 on the SYNCS unit has a layout of
-its own.
+On sm_80 to sm_89 an mbarrier is two words that ATOMS.ARRIVE counts down. From sm_90 on the SYNCS unit has its own
+layout.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from stages.lower.spaces import from_generic, shared_place
 
 
 def shared_address(b: Builder, inst: PtxInst, x: ptx.Operand) -> Mem:
-    """``[R + imm]`` of an operand that must lie in the CTA's shared memory (a generic address is converted)."""
+    """``[R + imm]`` for an operand in the CTA's shared memory (a generic address is converted)."""
     if any(m.split("::")[0] == "shared" for m in inst.mods):
         if any(m == "shared::cluster" for m in inst.mods):
             raise b.unsupported(inst, "another CTA's shared memory")
@@ -40,7 +40,7 @@ def shared_address(b: Builder, inst: PtxInst, x: ptx.Operand) -> Mem:
 
 
 def _barrier_address(b: Builder, inst: PtxInst, x: ptx.Operand) -> Mem:
-    """The address of a barrier that may be another CTA's (from sm_90 on an address in shared memory names its CTA)."""
+    """The address of a barrier that may belong to another CTA (from sm_90 on a shared address includes its CTA)."""
     if not inst.has("shared::cluster"):
         return shared_address(b, inst, x)
     b.need(inst, "clusters")
@@ -66,7 +66,7 @@ def mbarrier(b: Builder, inst: PtxInst) -> None:
     if rule is None:
         raise b.unsupported(inst)
     b.need(inst, "mbarriers")
-    with b.region() if what == "init" else nullcontext():  # its instruction takes no guard from sm_100 on
+    with b.region() if what == "init" else nullcontext():  # from sm_100 on the instruction has no guard
         rule(b, inst)
 
 
@@ -101,7 +101,7 @@ def _inval(b: Builder, inst: PtxInst) -> None:
     at = shared_address(b, inst, inst.operands[0])
     if b.has("sync-unit"):
         b.emit("SYNCS.CCTL.IV", (), (_syncs(at),), attrs=listed("inval"))
-    else:  # nothing to do, but debuggers want to know the place
+    else:  # no code, but debuggers need the place
         b.emit(
             "NOP",
             uses=() if at.base is None else (at.base,),
@@ -133,7 +133,7 @@ def _arrive(b: Builder, inst: PtxInst) -> None:
     if inst.has("noComplete"):
         _arrive_masked(b, state, at, b.in_reg(count) if count is not None else RZ, drop)
         return
-    remote = ".RED" if inst.has("shared::cluster") else ""  # no state comes back
+    remote = ".RED" if inst.has("shared::cluster") else ""  # no state is returned
     b.emit(
         f"SYNCS.ARRIVE.TRANS64{remote}{'.OPTOUT' if drop else ''}{how}",
         RZ if remote else state,
@@ -143,8 +143,8 @@ def _arrive(b: Builder, inst: PtxInst) -> None:
 
 
 def _arrive_by_addition(b: Builder, state: Reg, at: Mem, count: Reg, drop: bool) -> None:
-    """noComplete on sm_80 to sm_89: the count is added to the upper word; the state is that word before, twice. (ptxas
-    lets one lane add for a full warp.)"""
+    """noComplete on sm_80 to sm_89: add the count to the upper word. The state is the old value of this word, in both
+    words. (In ptxas's code one lane adds for a full warp.)"""
     if drop:
         b.emit("ATOMS.ADD", RZ, (at, count))
     old = b.r()
@@ -160,8 +160,8 @@ def _arrive_by_addition(b: Builder, state: Reg, at: Mem, count: Reg, drop: bool)
 
 
 def _arrive_masked(b: Builder, state: Reg, at: Mem, count: Reg, drop: bool) -> None:
-    """noComplete: the answer is the state before the warp's arrivals and the mask of its threads; each adds the
-    arrivals of the threads below it."""
+    """noComplete: the instruction returns the state before the arrivals of the warp, and the mask of its threads. Each
+    thread adds the arrivals of the threads below it."""
     got, below, n, steps = b.r(2), b.r(), b.r(), b.r()
     b.emit(
         f"SYNCS.ARRIVE.TRANS64.TMASK{'.OPTOUT' if drop else ''}.ART0",
@@ -194,7 +194,7 @@ def _tx(b: Builder, inst: PtxInst) -> None:
 
 
 def _wait(b: Builder, inst: PtxInst) -> None:
-    """test_wait and try_wait; a time hint is taken as given and not used (it only bounds the wait)."""
+    """test_wait and try_wait. A time hint is accepted and not used: it only bounds the wait."""
     p = b.dst(inst.operands[0], "pred")
     at = shared_address(b, inst, inst.operands[1])
     if inst.has("parity"):
@@ -292,7 +292,7 @@ _FRACTION = 0x417FD70A  # 15.99f: one in fifteen parts
 
 
 def createpolicy(b: Builder, inst: PtxInst) -> None:
-    """createpolicy: a fraction of the lines, the lines of a range, or a policy made elsewhere."""
+    """createpolicy: a fraction of the lines, the lines of a range, or the conversion of a policy."""
     b.need(inst, "cache-policies")
     d = b.dst(inst.operands[0], "b64")
     if inst.has("cvt"):

@@ -1,9 +1,9 @@
-"""atom and red: native where the space has the operation, else a loop around compare-and-swap.
+"""atom and red: one instruction if the space has the operation, else a loop around compare-and-swap.
 
-Which operations are native was measured with ptxas 13.0.88 (sm_75 to sm_120): global has all of the table below, shared
-only the 32-bit integer ones, exchange and compare-and-swap; generic ATOM works on shared memory where shared has the
-operation itself. f32 addition in global memory flushes subnormals, in shared memory it does not: the PTX manual says
-so, the hardware does so.
+The native operations were measured with ptxas 13.0.88 (sm_75 to sm_120). Global memory has all operations of the table
+below; shared memory only those on 32-bit integers, exchange and compare-and-swap. Generic ATOM works on shared memory
+if shared memory has the operation. f32 addition flushes subnormals in global memory, but not in shared memory (PTX
+manual and hardware agree).
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ _SHARED = {
 }
 _OPS = ("add", "min", "max", "inc", "dec", "and", "or", "xor", "exch", "cas")
 
-# Marks the swap of a loop of ours, which needs no YIELD: some thread always gets on (see converge.py).
+# Marks the swap of our own loop, which needs no YIELD: some thread always makes progress (see converge.py).
 _RETRY: dict[str, AttrValue] = {"retry": 1}
-_HALF: dict[str, AttrValue] = {"half": 1}  # `uses` names the address of the half: the instruction has that of its word
+_HALF: dict[str, AttrValue] = {"half": 1}  # `uses` has the address of the half; the instruction has that of its word
 # Marks operations that later accesses need not wait for (see stages/optimize/memory/atomics.py).
 _RELAXED: dict[str, AttrValue] = {"relaxed": 1}
 
@@ -48,7 +48,7 @@ Step = Callable[[Builder, Reg], Reg]
 
 
 def atom(b: Builder, inst: PtxInst) -> None:
-    """atom.* and red.*: the same but for the result."""
+    """atom.* and red.*, which differ only in the result."""
     op = next((m for m in inst.mods if m in _OPS), "")
     t = inst.types[0] if len(inst.types) == 1 else ""
     if inst.has("async") and remote(inst):
@@ -67,7 +67,7 @@ def atom(b: Builder, inst: PtxInst) -> None:
     if not isinstance(where.at, Mem) or where.space == "local":
         raise b.unsupported(inst, "space")
     if inst.has("L2::cache_hint"):
-        # loops and compare-and-swap have no place for it: there it is left out, as ptxas does
+        # Loops and compare-and-swap have no field for it: it is omitted there, as in ptxas's code.
         where = where._replace(at=with_policy(b, where.at, ops[-1]))
         ops = ops[:-1]
     vals = [b.src(o, t) for o in ops[1:]]
@@ -218,7 +218,7 @@ def _vector(b: Builder, inst: PtxInst, op: str, t: str) -> None:
 
 
 def _split(b: Builder, inst: PtxInst, d: Reg, at: Mem, op: str, t: str, vals: list[Val], mods: str) -> None:
-    """A generic address, an operation that shared memory lacks: ask which space it is."""
+    """A generic address and an operation that shared memory does not have: test the space of the address."""
     assert at.base is not None
     base: Reg = at.base
     if at.offset:
@@ -247,8 +247,8 @@ def _split(b: Builder, inst: PtxInst, d: Reg, at: Mem, op: str, t: str, vals: li
 
 
 def cas_loop(b: Builder, space: str, at: Mem, width: int, mods: str, step: Step, half: Reg | None = None) -> Reg:
-    """old = *at; repeat new = step(old) until the swap succeeds; returns the old value. ``half``: the address (its low
-    word) of the half that is meant."""
+    """old = *at; repeat new = step(old) until the swap succeeds. Returns the old value. ``half`` is the low word of the
+    address of the 16-bit half."""
     from stages.lower.spaces import descriptor
 
     old = b.r(width)

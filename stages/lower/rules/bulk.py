@@ -1,9 +1,9 @@
 """Bulk and tensor-map copies, their groups, register counts of warps.
 
-Sequences measured with ptxas 13.0.88 on sm_90a, sm_100a and sm_120a. A bulk instruction runs once for a warp, with its
-operands in uniform registers, while PTX means it once per thread: so the threads take turns. Each round elects one of
-those that are left, hands its values to the uniform registers, and the elected one leaves the loop (ptxas counts rounds
-with a second predicate instead, to the same effect).
+Sequences measured with ptxas 13.0.88 on sm_90a, sm_100a and sm_120a. A bulk instruction executes one time per warp,
+with its operands in uniform registers, but PTX asks for one copy per thread. So a loop goes over the threads: each
+iteration elects one of the remaining threads and moves its values to the uniform registers, and the elected thread
+leaves the loop. (ptxas counts the iterations with a second predicate, with the same effect.)
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def shared_word(b: Builder, inst: PtxInst, x: ptx.Operand) -> Reg:
 
 
 def wide_word(b: Builder, inst: PtxInst, x: ptx.Operand) -> Reg:
-    """The 64-bit address of an operand in global memory (generic addresses of global memory are the same)."""
+    """The 64-bit address of an operand in global memory (its generic address is the same)."""
     if not isinstance(x, ptx.Addr):
         raise b.unsupported(inst, "address")
     if isinstance(x.base, ptx.Sym):
@@ -96,7 +96,7 @@ def pack16(b: Builder, low: Val, high: Val | None) -> Val:
 
 
 class Uniform:
-    """Uniform register operands of one instruction: filled in every round by the thread whose turn it is."""
+    """Uniform register operands of one instruction. In each iteration the elected thread fills them."""
 
     __slots__ = ("b", "turn")
 
@@ -105,7 +105,7 @@ class Uniform:
         self.turn = turn
 
     def block(self, words: list[Val]) -> Reg:
-        """Words in neighbouring registers, aligned as ptxas has them (4 up to four, else 8)."""
+        """Words in neighbouring registers, with ptxas's alignment: 4 for up to four words, else 8."""
         b = self.b
         n = len(words)
         align = 1 if n == 1 else 2 if n == 2 else 4 if n <= 4 else 8
@@ -132,13 +132,13 @@ class Uniform:
         return Mem("M", None, self.pair(x))
 
     def policy(self, x: Reg | None) -> list[Operand]:
-        """``desc[UR]`` where there is a cache policy."""
+        """``desc[UR]`` if there is a cache policy."""
         return [] if x is None else [Mem("M", None, None, 0, self.pair(x))]
 
 
 def each_thread(b: Builder, make: Callable[[Uniform], None], warp_once: bool = False) -> None:
-    """Make an instruction for every active thread in turn; ``warp_once``: the warp does it together, once (its operands
-    are the same)."""
+    """Emit an instruction in a loop over the active threads. With ``warp_once`` the warp executes it one time: its
+    operands are uniform."""
     with b.region():
         if warp_once:
             make(Uniform(b, None))
@@ -163,8 +163,8 @@ def _finish(b: Builder, inst: PtxInst, ops: list[ptx.Operand], want: int) -> Non
 
 # --------------------------------------------------------------------------- shared memory of another CTA on sm_120
 #
-# There the copy unit writes its own CTA only; for the rest of the cluster the driver has functions (measured: names,
-# arguments, and the test of the address).
+# There the copy unit writes only to its own CTA. Functions of the driver write to the rest of the cluster (measured:
+# names, arguments, and the test of the address).
 
 _WORD = PtxParam("w", "b32", 4, 4)
 _LONG = PtxParam("d", "b64", 8, 8)
@@ -174,7 +174,7 @@ _HALVES = PtxParam("h", "b8", 4, 8)  # three halves, on the stack
 def here_or_elsewhere(
     b: Builder, low: Reg, here: Callable[[], None], name: str, params: list[PtxParam], args: list[Val]
 ) -> None:
-    """``here`` where ``low`` lies in the own CTA's shared memory, a call of the driver's function elsewhere."""
+    """``here`` if ``low`` is in the own CTA's shared memory, else a call of the driver's function."""
     with b.region():
         rank, owner = b.r(), b.r()
         b.emit("S2R", rank, (Name("N", "SR_CgaCtaId"),))
@@ -186,8 +186,8 @@ def here_or_elsewhere(
 def alone_or_everywhere(
     b: Builder, mask: Val, here: Callable[[], None], name: str, params: list[PtxParam], args: list[Val]
 ) -> None:
-    """``here`` where there is no cluster and the mask names the only CTA, a call of the driver's function for several
-    CTAs elsewhere."""
+    """``here`` if there is no cluster and the mask names the only CTA, else a call of the driver's function for several
+    CTAs."""
     with b.region():
         cluster = b.r()
         load_const(b, cluster, 0, b.ctx.target.bank0.is_explicit_cluster)
@@ -199,7 +199,7 @@ def alone_or_everywhere(
 def _here_or_call(
     b: Builder, test: Reg, here: Callable[[], None], name: str, params: list[PtxParam], args: list[Val]
 ) -> None:
-    """``here`` where the test holds, a call of the driver's function elsewhere."""
+    """``here`` if the test holds, else a call of the driver's function."""
     other, end = b.new_block(), b.new_block()
     b.branch(other, b.not_(test))
     here()
@@ -340,8 +340,8 @@ def _map_operand(b: Builder, inst: PtxInst, x: ptx.Operand) -> tuple[Reg, list[V
 
 
 def _offsets(b: Builder, inst: PtxInst, x: ptx.Operand, dims: int) -> Val:
-    """im2col offsets in a half word: eight bits each in four dimensions, five in five; with ``w`` eleven bits below the
-    other (measured)."""
+    """im2col offsets in a half word: eight bits each in four dimensions, five bits in five. With ``w``, eleven bits
+    below the other offset (measured)."""
     elems = x.elems if isinstance(x, ptx.Vec) else (x,)
     words = [b.src(e, "u16") for e in elems]
     step = 11 if "im2col::w" in inst.mods or "im2col::w::128" in inst.mods else {3: 16, 4: 8, 5: 5}[dims]
@@ -438,7 +438,7 @@ def _tensor(b: Builder, inst: PtxInst) -> None:
 
 
 def _commit(b: Builder, inst: PtxInst) -> None:
-    with b.region():  # its guard would be a uniform predicate
+    with b.region():  # the guard would have to be a uniform predicate
         b.emit("UTMACMDFLUSH")
 
 
@@ -495,7 +495,7 @@ def prefetch_map(b: Builder, inst: PtxInst) -> None:
 
 
 def forget_map(b: Builder, inst: PtxInst) -> None:
-    """fence.proxy.tensormap::generic.acquire: what the copy unit holds of the map is dropped."""
+    """fence.proxy.tensormap::generic.acquire: the copy unit drops its copy of the map."""
     at = wide_word(b, inst, inst.operands[0])
     b.emit("DEPBAR", (), (Name("N", "{5,4,3,2,1,0}"),))
 
@@ -526,8 +526,8 @@ def fill(b: Builder, inst: PtxInst) -> None:
 
 
 def register_count(b: Builder, inst: PtxInst) -> None:
-    """setmaxnreg: the release drains the warp, the request is repeated until it is granted. As with ptxas the launch
-    bounds must say with how many registers the kernel starts."""
+    """setmaxnreg: the release drains the warp; the request is repeated until it is granted. As in ptxas, the launch
+    bounds must determine the number of registers at the start of the kernel."""
     b.need(inst, "register-requests")
     x = inst.operands[0]
     if not isinstance(x, ptx.Imm) or not 24 <= x.value <= 256 or x.value % 8:
@@ -554,7 +554,7 @@ def register_count(b: Builder, inst: PtxInst) -> None:
 
 
 def _kept_count(b: Builder) -> str:
-    """Why the number of registers stays what it is, in ptxas's order of reasons (measured); '' where it may change."""
+    """The reason why the number of registers can't change, in ptxas's order of reasons (measured); '' if it can."""
     attrs, options = b.ctx.unit.attrs, b.ctx.header.options
     ignored = "Potential Performance Loss: 'setmaxnreg' ignored"
     if options.get("device-debug"):
@@ -575,7 +575,7 @@ def _kept_count(b: Builder) -> str:
 
 
 def bulk_class(b: Builder) -> None:
-    """The kernel needs what is marked in the cubin as class 2 (docs/stream.md)."""
+    """Mark the kernel as class 2 in the cubin (docs/stream.md)."""
     attrs = b.ctx.unit.attrs
     if attrs.get("isa_class", 1) == 1:
         attrs["isa_class"] = 2

@@ -1,5 +1,5 @@
-"""What completes at an mbarrier without being a copy: st.async, red.async, the arrival of cp.async copies, and the
-search for more work.
+"""Operations other than bulk copies that complete at an mbarrier: st.async, red.async, the arrival of cp.async copies,
+and clusterlaunchcontrol.
 
 Sequences measured with ptxas 13.0.88 on sm_80, sm_90a, sm_100a and sm_120a.
 """
@@ -66,8 +66,8 @@ def reduce_async(b: Builder, inst: PtxInst) -> None:
 
 
 def arrive_copies(b: Builder, inst: PtxInst) -> None:
-    """cp.async.mbarrier.arrive: the barrier hears of it when the thread's copies so far are done; without .noinc it
-    expects one more arrival."""
+    """cp.async.mbarrier.arrive: an arrival at the barrier when the thread's earlier copies are done. Without .noinc the
+    barrier expects one more arrival."""
     b.need(inst, "async-copies")
     at = shared_address(b, inst, inst.operands[0])
     noinc = inst.has("noinc")
@@ -106,7 +106,8 @@ def _try_cancel(b: Builder, inst: PtxInst) -> None:
 
 
 def _query(b: Builder, inst: PtxInst) -> None:
-    """The answer: word 0 the first CTA's x, word 1 its y and z in halves, bit 0 of word 2 whether there is one."""
+    """The response: word 0 is the x of the first CTA, word 1 its y and z in halves; bit 0 of word 2 tells whether there
+    is one."""
     x = b.in_reg(b.src(inst.operands[1], "b128"), 4)
     what = inst.mods[1]
     if what == "is_canceled":
@@ -131,7 +132,7 @@ def _query(b: Builder, inst: PtxInst) -> None:
 
 
 def clusterlaunchcontrol(b: Builder, inst: PtxInst) -> None:
-    """try_cancel, and the questions about its answer."""
+    """try_cancel, and the queries of its response."""
     b.need(inst, "cluster-launch-control")
     rule = {"try_cancel": _try_cancel, "query_cancel": _query}.get(inst.mods[0])
     if rule is None:

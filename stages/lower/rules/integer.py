@@ -168,9 +168,9 @@ def _args(b: Builder, inst: PtxInst, n: int) -> list[Val]:
 
 
 def carry(b: Builder) -> Reg:
-    """The vreg of PTX's carry flag. It is the adder's carry, after a subtraction too, where 1 means *no borrow*
-    (measured on ptxas's code: `sub.cc` then `addc` adds 1 where nothing was borrowed), so that flags of sums,
-    differences and products go into one another."""
+    """The vreg of PTX's carry flag. It is the carry of the adder. After a subtraction, 1 means *no borrow* (measured on
+    ptxas's code: `sub.cc`, then `addc`, adds 1 if there was no borrow). So the flags of sums, differences and products
+    can be combined."""
     got = b.cache.get("cc")
     if got is None:
         got = b.cache["cc"] = b.fn.new_vreg("P", name="CC.CF")

@@ -1,10 +1,10 @@
-"""Warp-wide operations whose mask stands in a register: threads of several masks may come to them together, and each
-mask is an operation of its own.
+"""Warp-wide operations with the mask in a register: threads with different masks may execute them converged, and each
+mask is then an operation of its own.
 
-Hardware combines all threads that are there. Votes and matches give sets of threads, from which those of other masks
-are taken out. REDUX gives one word for all: it is used where all have the same mask; else each thread goes through the
-threads of its mask, which have the same number of rounds. (ptxas: the same arithmetic on sm_75, WARPSYNC.EXCLUSIVE from
-sm_80 on.)
+The hardware combines all active threads. Votes and matches return sets of threads, from which the code removes threads
+with other masks. REDUX returns one word for all threads, so it is used if all have the same mask. Otherwise each thread
+loops over the threads of its mask; all threads of a mask need the same number of iterations. (ptxas uses the same
+arithmetic on sm_75, and WARPSYNC.EXCLUSIVE from sm_80 on.)
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ _FULL = 0xFFFFFFFF
 
 
 class Members(TypedDict):
-    """What :meth:`Builder.emit` needs to know of the threads that a warp-wide instruction of the program is for."""
+    """The arguments of :meth:`Builder.emit` that describe the threads of a warp-wide instruction."""
 
     attrs: dict[str, AttrValue]
     uses: tuple[Operand, ...]
 
 
 def varies(mask: Val) -> bool:
-    """Whether threads may come with other masks: not where it is written in the instruction."""
+    """Whether threads may have different masks: not if the mask is an immediate."""
     return type(mask) is Reg
 
 
@@ -40,7 +40,7 @@ def ballot(b: Builder, p: Operand, mask: Val, who: Members) -> Reg:
 
 
 def vote(b: Builder, kind: str, d: Reg, p: Reg, mask: Val, who: Members) -> None:
-    """``d``: whether ``p`` is true in any (ANY), in all (ALL) threads of the mask, or the same in them (EQ)."""
+    """``d`` <- whether ``p`` is true in any (ANY) or all (ALL) threads of the mask, or equal in them (EQ)."""
     yes = ballot(b, p, mask, who) if kind != "ALL" else None
     no = ballot(b, b.not_(p), mask, who) if kind != "ANY" else None
     if kind == "EQ":
@@ -55,7 +55,7 @@ def vote(b: Builder, kind: str, d: Reg, p: Reg, mask: Val, who: Members) -> None
 
 
 def match_all(b: Builder, d: Reg, p: Reg, x: Operand, mask: Val, wide: str, who: Members) -> None:
-    """The threads of the mask and true where all of them have the same value, else 0 and false."""
+    """If all threads of the mask have the same value, the mask and true, else 0 and false."""
     same, here, own = b.r(), b.r(), b.r()
     b.emit(f"MATCH.ANY{wide}", same, (x,), **who)
     b.emit("VOTE.ANY", (here, PT), (PT,), attrs={"coop": 0})
@@ -80,7 +80,7 @@ def redux(
     absolute: bool = False,
     nan: bool = False,
 ) -> None:
-    """``name``: the instruction that does it for all threads that are there; ``op`` and ``type_``: what it does."""
+    """``name`` is the instruction that combines all active threads; ``op`` and ``type_`` are its operation."""
     with b.region():
         m, out = b.in_reg(mask), b.r()
         one, rest, end = b.p(), b.new_block(), b.new_block()
@@ -113,7 +113,7 @@ def redux(
 
 
 def _join(b: Builder, op: str, type_: str, out: Reg, value: Reg, nan: bool) -> None:
-    """``out``, joined with ``value``."""
+    """``out`` <- ``out`` combined with ``value``."""
     if op == "add":
         b.emit("IADD3", (out, PT, PT), (out, value, RZ, NOT_PT, NOT_PT))
     elif op in ("and", "or", "xor"):

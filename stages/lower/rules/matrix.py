@@ -1,7 +1,7 @@
 """Warp-wide matrix instructions: ldmatrix, stmatrix, movmatrix, and dense mma of halves and integers.
 
-Opcode and modifier spellings and the SMs that have each form: measured with ptxas 13.0.88. Sub-byte and 1-bit forms
-that an SM lacks go by way of bytes. The other mma are in :mod:`stages.lower.rules.mma`.
+The spelling of opcodes and modifiers, and the SMs that have each form, were measured with ptxas 13.0.88. Forms on bits
+and nibbles that an SM does not have use the byte instruction. The other mma are in :mod:`stages.lower.rules.mma`.
 """
 
 from __future__ import annotations
@@ -137,9 +137,9 @@ def dense(b: Builder, inst: PtxInst) -> None:
 
 # --------------------------------------------------------------------------- small integers by way of bytes
 #
-# A dot product does not mind the order of its terms, as long as both factors have the same. So the nibbles (or bits) of
-# a word are taken apart into planes of four bytes each, and every plane goes through the byte instruction of the same
-# rows and columns.
+# The order of the terms of a dot product does not matter if it is the same in both factors. So the nibbles (or bits) of
+# a word are split into planes of four bytes each, and the byte instruction with the same rows and columns multiplies
+# each plane.
 
 _PLANE_SHAPE = {
     "m8n8k16": "m8n8k16", "m8n8k32": "m8n8k16", "m16n8k32": "m16n8k16", "m16n8k64": "m16n8k32", "m8n8k128": "m8n8k16",
@@ -149,14 +149,14 @@ _PLANE_SHAPE = {
 
 
 def small_row(at: str, bt: str, shape: str) -> _IntegerRow | None:
-    """The row of the tables above for integer factors, None where there is none."""
+    """The row of the tables above for integer factors, or None."""
     tables = {"8": _BYTES, "4": _NIBBLES, "1": _BITS}
     return tables.get(at[1:] if at[1:] == bt[1:] and at[0] in "usb" else "", {}).get(shape)
 
 
 def small_product(b: Builder, inst: PtxInst, shape: str, at: str, bt: str, rx: Reg, ry: Reg, rc: Reg) -> list[Reg]:
-    """The words of ``x * y + c`` for integer factors of a shape of :func:`small_row`; ``inst`` says xor or and, and
-    satfinite."""
+    """The words of ``x * y + c`` for integer factors of a shape of :func:`small_row`. ``inst`` has the modifiers xor or
+    and, and satfinite."""
     row = small_row(at, bt, shape)
     if row is None or (at == "b1" and not inst.has("popc")):
         raise b.unsupported(inst)
@@ -220,7 +220,7 @@ def by_planes(
     total = Reg("R", -1, 0, nc)
     for px, py in zip(_planes(b, rx, at, xor), _planes(b, ry, bt, xor), strict=True):
         total = product(px, py, total)
-    scale = 4 * ((at == "s4") + (bt == "s4"))  # a signed nibble stands in the upper half of its byte: times 16
+    scale = 4 * ((at == "s4") + (bt == "s4"))  # a signed nibble is in the upper half of its byte: times 16
     out: list[Reg] = []
     for i in range(nc):
         p = total._replace(sub=i, width=1)
@@ -278,7 +278,7 @@ def _planes(b: Builder, x: Reg, t: str, xor: bool) -> list[Reg]:
 
 
 def _bytes_mma(b: Builder, shape: str, ta: str, tb: str, x: Reg, y: Reg, c: Reg, nc: int) -> Reg:
-    """One byte product; eight rows go as half of sixteen where the SM has only those."""
+    """One byte product. If the SM has only 16 rows, eight rows are half of them."""
     name = _BYTES[shape][0]
     out_words = nc
     if shape == "m8n8k16" and not b.has("mma-8816"):

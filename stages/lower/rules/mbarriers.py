@@ -1,5 +1,5 @@
-"""Operations on mbarriers, as `.nv.info` numbers them for debuggers (measured: each operation of PTX on sm_80, sm_90
-and sm_100)."""
+"""The numbers of mbarrier operations in `.nv.info`, for debuggers (measured: each PTX operation on sm_80, sm_90 and
+sm_100)."""
 
 from __future__ import annotations
 
@@ -16,5 +16,6 @@ _NUMBER: Final = {name: i for i, name in enumerate(_OPERATIONS.split())}
 
 
 def listed(operation: str) -> dict[str, AttrValue]:
-    """The attribute of the instruction that does it: `encode` marks the place (docs/stream.md, ``mbarrier``)."""
+    """The attribute for the instruction of an mbarrier operation: `encode` marks its place (docs/stream.md,
+    ``mbarrier``)."""
     return {"mbarrier": _NUMBER[operation]}

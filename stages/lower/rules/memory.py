@@ -88,7 +88,7 @@ def _plus(at: Mem, n: int) -> Mem:
 
 
 def put(b: Builder, to: ptx.Operand, words: Reg, at: int, t: str) -> None:
-    """Give element ``at`` bytes into the loaded words to a destination, extended to its register."""
+    """Move the element at byte ``at`` of the loaded words to a destination, extended to its register."""
     if isinstance(to, ptx.Sink):
         return
     d = b.dst(to, t)
@@ -390,7 +390,7 @@ def mov(b: Builder, inst: PtxInst) -> None:
 
 
 def _move_all(b: Builder, inst: PtxInst, to: ptx.Vec, x: ptx.Vec, t: str) -> None:
-    """mov.v2 and the like: element by element, as if at once."""
+    """mov of vectors: element by element, with the effect of a parallel copy."""
     if len(to.elems) != len(x.elems):
         raise b.unsupported(inst)
     held = []
@@ -587,7 +587,7 @@ _KIND_BITS = {"samplerref": 0x40000000, "texref": 0x20000000, "surfref": 0x80000
 
 
 def istypep(b: Builder, inst: PtxInst) -> None:
-    """What kind of handle it is: a bit of the upper word (measured)."""
+    """istypep: the kind of a handle is a bit of its upper word (measured)."""
     bit = next(_KIND_BITS[m] for m in inst.mods if m in _KIND_BITS)
     x = b.in_reg(b.src(inst.operands[1], "b64"), 2)
     b.emit("LOP3.LUT", (b.dst(inst.operands[0], "pred"), RZ), (b.word(x, 1), Imm("I", bit), RZ, Imm("I", 0xC0)))

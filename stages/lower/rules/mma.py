@@ -1,9 +1,9 @@
 """mma.sync: dense forms go to :mod:`stages.lower.rules.matrix`; here are sparse and scaled operands, eight-bit floats,
 the shapes of doubles, and sm_75's m8n8k4.
 
-Each form is the SASS instruction (or the sequence of steps) that ptxas 13.0.88 makes of it, with the fragments as PTX
-has them (measured on sm_75, 80, 89, 90, 100 and 120), but for sparse eight-bit floats and m8n8k4 where the SM has
-neither: there the steps are our own (:mod:`sparse_eight`, :mod:`quads`).
+Each form uses the instruction (or the sequence) that ptxas 13.0.88 uses, with PTX's fragments (measured on sm_75, 80,
+89, 90, 100 and 120). The exceptions are sparse eight-bit floats and m8n8k4 on SMs without them: these sequences are our
+own (:mod:`sparse_eight`, :mod:`quads`).
 """
 
 from __future__ import annotations
@@ -105,8 +105,8 @@ def _sparse(b: Builder, inst: PtxInst, shape: str) -> None:
 
 
 def _sparse_nibbles(b: Builder, inst: PtxInst, shape: str, at: str, bt: str, na: int, nb: int) -> None:
-    """From sm_90 on: the choices are of pairs of nibbles, so the even ones make a sparse product of bytes with the same
-    metadata, and the odd ones another."""
+    """Sparse nibbles from sm_90 on. The metadata selects pairs of nibbles. So the even nibbles form a sparse product of
+    bytes with the same metadata, and the odd nibbles a second one."""
     factors = _factors(b, inst, na, nb, 4)
     meta = _metadata(b, inst, 4)
     name = _SPARSE_INT["m16n8k32" if shape == "m16n8k64" else "m16n8k64", "8"][0]
@@ -159,8 +159,8 @@ def _eight(b: Builder, inst: PtxInst, shape: str, sparse: bool) -> None:
 
 
 def _eight_as_halves(b: Builder, inst: PtxInst, dt: str, at: str, bt: str, na: int, nb: int, nc: int) -> None:
-    """sm_90 to sm_110 have no such product: the lower pair of bytes of every word makes the factors of one product of
-    halves, the upper pair those of a second one, and the accumulator is added last (measured)."""
+    """Eight-bit floats on sm_90 to sm_110, which have no such product. The lower bytes of every word are the factors of
+    a product of halves, the upper bytes those of a second one, and the accumulator is added last (measured)."""
     ra, rb, rc = _factors(b, inst, na, nb, nc)
     op = f"HMMA.{'16816' if na == 4 else '1688'}.{dt.upper()}"
     total = Reg("R", -1, 0, nc)
@@ -214,8 +214,7 @@ def _scaled(b: Builder, inst: PtxInst, shape: str, sparse: bool) -> None:
 
 
 def _places(b: Builder, inst: PtxInst, ids: list[ptx.Operand]) -> Reg:
-    """Which byte and which threads hold the scales of a and of b: fields of 2, 1, 2 and 2 bits of a uniform
-    register."""
+    """The selectors of the scales of a and b (byte and threads): fields of 2, 1, 2 and 2 bits of a uniform register."""
     if len(ids) != 4:
         raise b.unsupported(inst)
     constant = 0
@@ -245,7 +244,7 @@ def _places(b: Builder, inst: PtxInst, ids: list[ptx.Operand]) -> Reg:
 
 
 def _double(b: Builder, inst: PtxInst, shape: str) -> None:
-    """Doubles in one instruction on sm_90, in steps of 8x8x4 elsewhere; 16 rows need sm_90."""
+    """Doubles: one instruction on sm_90, steps of 8x8x4 on other SMs. 16 rows need sm_90 or later."""
     rnd = ROUND[next((m for m in inst.mods if m in ("rn", "rz", "rm", "rp")), "rn")]
     d, x, y, c = inst.operands
     if shape == "m8n8k4":

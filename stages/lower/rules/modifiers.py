@@ -1,5 +1,5 @@
-"""The modifiers that each core rule understands, by PTX opcode (types aside). Anything else is refused: a rule never
-ignores what it does not know."""
+"""The modifiers that each core rule supports, by PTX opcode (without types). Other modifiers are refused: no rule
+ignores a modifier."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ _NONE: Final[frozenset[str]] = frozenset()
 
 
 def unknown_modifier(inst: PtxInst) -> str:
-    """The first modifier that the core rule for the instruction does not understand, '' if it understands all."""
+    """The first modifier that the core rule of the instruction does not support; '' if it supports all."""
     known = MODIFIERS.get(inst.op, _NONE)
     types = inst.types
     for m in inst.mods:

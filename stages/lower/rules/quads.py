@@ -1,10 +1,10 @@
-"""mma.m8n8k4 of halves from sm_80 on, where the instruction is gone: two products of 16x8x8 hold the four small ones in
-their diagonal blocks.
+"""mma.m8n8k4 of halves from sm_80 on, which has no such instruction: two products of 16x8x8 hold the four small
+products in their diagonal blocks.
 
-Eight threads make one product of 8x8x4 (threads 4q..4q+3 and 16 above them, q = 0..3). Pass p puts the factors of q =
-2p into rows 0 to 7 and k 0 to 3, those of q = 2p + 1 into rows 8 to 15 and k 4 to 7, zeros elsewhere. Shuffles bring
-the factors to where the instruction wants them, and the results back; the accumulator is added there. Layouts: the PTX
-manual's figures.
+Eight threads compute one product of 8x8x4 (threads 4q..4q+3 and 16 above them, q = 0..3). Pass p puts the factors of
+q = 2p into rows 0 to 7 and k 0 to 3, those of q = 2p + 1 into rows 8 to 15 and k 4 to 7, and zeros elsewhere. Shuffles
+move the factors to the threads that the instruction reads them from, and the results back; then the accumulator is
+added. The layouts are those of the PTX manual's figures.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ def _pick(b: Builder, p: Reg, yes: Reg, no: Reg) -> Reg:
 
 
 class _Lanes:
-    """What the lane number says: ``upper``: its product is in the second diagonal block; ``base``: 4 * (q of the block
-    it feeds, less 2p)."""
+    """Facts about the lane: ``upper`` if its product is in the second diagonal block; ``base`` is 4 * (q of the block
+    that it feeds, less 2p)."""
 
     __slots__ = ("b", "bit0", "bit1", "bit4", "first", "g", "lane", "second", "t")
 

@@ -1,10 +1,10 @@
 """mma.sp.m16n8k64 of eight-bit floats on sm_90 to sm_110, which have neither the product nor one of halves with the
 same metadata.
 
-The sparse factor is spread out: every stored pair of bytes and its four bits of metadata make four columns. Thread t of
-a group of four then holds the columns 8t to 8t + 7 and 32 + 8t to 32 + 8t + 7 of its rows; the other factor, of which
-it has rows 16i + 4t to 16i + 4t + 3 for i = 0..3, is dealt anew to match. The order of the columns does not matter to
-the sum. Four products of halves follow.
+The sparse factor is expanded: every stored pair of bytes, with its four bits of metadata, becomes four columns. Thread
+t of a group of four then holds the columns 8t to 8t + 7 and 32 + 8t to 32 + 8t + 7 of its rows. It has the rows 16i +
+4t to 16i + 4t + 3 of the other factor, for i = 0..3; these are redistributed to match. The order of the columns does
+not matter to the sum. Four products of halves follow.
 """
 
 from __future__ import annotations

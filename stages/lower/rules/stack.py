@@ -1,6 +1,7 @@
-"""alloca, stacksave, stackrestore: memory below the frame. The stack pointer of the ABI stays where it is, so that the
-frame is found; a register of the function's own goes down instead, and around calls the stack pointer stands below it
-(`call.py`, `LowStack`).
+"""alloca, stacksave, stackrestore: memory below the frame.
+
+The ABI's stack pointer does not move, because it is the base of the frame. Another register of the function holds the
+lower end of the dynamic stack, and during calls the stack pointer is below that (`abi/calls.py`, `LowStack`).
 """
 
 from __future__ import annotations

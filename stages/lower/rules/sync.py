@@ -62,7 +62,7 @@ def _note_barrier(b: Builder, which: Val) -> None:
 
 
 def warpsync(b: Builder, mask: Val, attrs: dict[str, AttrValue] | None = None) -> None:
-    """Wait for the threads of a mask. ``attrs``: ``fence`` where memory is ordered too."""
+    """Wait for the threads of a mask. ``attrs`` has ``fence`` if the wait also orders memory."""
     if type(mask) is Imm and mask.value == 0xFFFFFFFF and b.has("warpsync-all"):
         b.emit("WARPSYNC.ALL", attrs=attrs)
     else:
@@ -70,8 +70,8 @@ def warpsync(b: Builder, mask: Val, attrs: dict[str, AttrValue] | None = None) -
 
 
 def mask_of(b: Builder, x: ptx.Operand) -> Val:
-    """The threads that a warp-wide instruction names: also where a compiler put the number into a register first (nvcc
-    does, up to sm_90), as ptxas sees it too."""
+    """The mask of a warp-wide instruction. A register that holds a number counts as this number, as in ptxas (nvcc
+    writes masks so up to sm_90)."""
     if type(x) is ptx.Reg:
         if b.literals is None:
             b.literals = _literals(b.pf.body)
@@ -82,7 +82,7 @@ def mask_of(b: Builder, x: ptx.Operand) -> Val:
 
 
 def _literals(body: Sequence[object]) -> dict[int, int]:
-    """PTX registers that one `mov` of a number defines and nothing else may."""
+    """The PTX registers whose only definition is a `mov` of a number."""
     found: dict[int, int] = {}
     defined: set[int] = set()
     for inst in body:
@@ -108,10 +108,10 @@ def _literals(body: Sequence[object]) -> dict[int, int]:
 
 
 def members(b: Builder, inst: PtxInst, index: int) -> masked.Members:
-    """The threads of a warp-wide instruction must be together. A full mask is left to
-    :mod:`stages.lower.convergence.converge`, which knows where threads may be apart (attrs ``warp``); any other mask is
-    waited for here. The register of such a mask is kept till the instruction: debuggers find it there (attrs
-    ``coop``)."""
+    """Make the threads of a warp-wide instruction converged. For a full mask,
+    :mod:`stages.lower.convergence.converge` does so (attrs ``warp``), because it knows where threads may have diverged.
+    For other masks a WARPSYNC is emitted here. The register of such a mask is kept up to the instruction, because
+    debuggers read it there (attrs ``coop``)."""
     if not inst.has("sync") or len(inst.operands) <= index:
         return {"attrs": {"coop": 1}, "uses": ()}
     mask = mask_of(b, inst.operands[index])
@@ -125,8 +125,8 @@ def members(b: Builder, inst: PtxInst, index: int) -> masked.Members:
 
 
 def cluster_barrier(b: Builder, inst: PtxInst) -> None:
-    """barrier.cluster: UCGABAR where the launch has clusters; the CTA barrier 0 else (measured on sm_90). A kernel
-    whose directives ask for clusters has them."""
+    """barrier.cluster: UCGABAR if the launch has clusters, else the CTA barrier 0 (measured on sm_90). A kernel whose
+    directives ask for clusters has them."""
     b.need(inst, "clusters")
     if {"explicitcluster", "reqnctapercluster"} & b.ctx.unit.attrs.keys():
         _of_clusters(b, inst)
@@ -164,8 +164,8 @@ def _of_clusters(b: Builder, inst: PtxInst, fenced: bool = False) -> None:
 
 
 def _alias(b: Builder) -> None:
-    """fence.proxy.alias; from sm_80 on ptxas asks a flag of the launch whether the GPU scope will do, the wider one
-    always does."""
+    """fence.proxy.alias with the system scope. From sm_80 on, ptxas tests a flag of the launch that tells whether the
+    GPU scope suffices; the system scope always does."""
     b.emit("MEMBAR.SC.SYS" if b.has("fence-alias-system") else "MEMBAR.SC.GPU")
     invalidate(b)
 
@@ -207,11 +207,11 @@ def fence_rule(b: Builder, inst: PtxInst) -> None:
         raise b.unsupported(inst)
     if inst.has("release"):
         fence(b, "ALL", scope)
-    else:  # acquire too: ptxas leaves out the MEMBAR there, but our later stages must see a fence
+    else:  # acquire too: ptxas omits the MEMBAR there, but our later stages must see a fence
         _fenced(b, "SC" if inst.has("sc") else "ALL", scope)
 
 
-# Measured: what ptxas makes of the other fences. Those with nothing order what the hardware keeps in order.
+# ptxas's code for the other fences (measured). A fence without code orders accesses that the hardware keeps in order.
 _FENCES: dict[str, tuple[str, ...]] = {
     "proxy.async": ("MEMBAR.ALL.GPU", "FENCE.VIEW.ASYNC.S"),
     "proxy.async.shared::cluster": ("MEMBAR.ALL.GPU", "FENCE.VIEW.ASYNC.S"),
@@ -398,7 +398,7 @@ def _copy(b: Builder, inst: PtxInst) -> None:
         x = b.src(ops[3], "u32" if not _is_pred(b, ops[3]) else "pred")
         if type(x) is Reg and x.file == "P":
             p = b.not_(x)
-        else:  # the unit reads from the end of the source's aligned chunk: measured address arithmetic of ptxas
+        else:  # the unit reads from the end of the source's aligned chunk (ptxas's address arithmetic, measured)
             zfill = ".ZFILL"
             if type(x) is Imm:
                 at = wide_address(b, base, src.offset + (size - x.value) % size)

@@ -1,5 +1,5 @@
-"""The rule table: every rule module's ``RULES`` merged, and the lookup of the rule for a PTX instruction. Modules for
-families that few kernels use are imported when they are met, so that a small kernel compiles sooner."""
+"""The rule table: the merged ``RULES`` of all rule modules, and the lookup of the rule for a PTX instruction. Modules
+for families that few kernels use are imported on demand, so that a small kernel compiles faster."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Final
 from ir_format.ptx import PtxInst
 from stages.lower.builder import Rule
 
-#: Modules that are imported when an instruction of theirs is met, by mnemonic; the others are always needed.
+#: Modules that are imported on demand, and their mnemonics. All others are always imported.
 SELDOM: Final = {
     "math.convert": "cvt",
     "rules.async_copy": "createpolicy getctarank mapa mbarrier",
@@ -38,7 +38,7 @@ _left = {
 
 
 def _take(name: str) -> None:
-    """Put the rules of a module into the table; raises RuntimeError if two modules claim one key (a fault of ours)."""
+    """Add the rules of a module to the table. Raises RuntimeError if two modules have the same key."""
     module = import_module(f"stages.lower.{name}")
     for key, rule in getattr(module, "RULES", {}).items():
         if key in _table:
@@ -56,7 +56,7 @@ def _take_seldom(op: str) -> None:
 
 
 def modules() -> list[str]:
-    """The rule modules, named from `stages.lower` on; the folders are listed since pkgutil's walk would import
+    """The rule modules, relative to `stages.lower`. The folders are listed here, because pkgutil would import
     inspect."""
     lower = os.path.dirname(os.path.dirname(__file__))
     found = {
@@ -101,5 +101,5 @@ def find_rule(inst: PtxInst) -> Rule | None:
 
 
 def own_check(rule: Rule) -> bool:
-    """True for the rules of the math modules, which look at modifiers themselves."""
+    """Whether the rule belongs to a math module: these check modifiers themselves."""
     return ".lower.math." in getattr(rule, "__module__", "")

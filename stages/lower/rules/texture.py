@@ -1,21 +1,21 @@
-"""Textures: tex, tld4, txq and the part of suq that asks the same hardware.
+"""Textures: tex, tld4, txq and the queries of suq that use the same hardware.
 
 Every fact here was measured on ptxas 13.0's output for all forms (tests/lower/texture_trace.py compares ours with it,
 value by value):
 
-* The values of a fetch, in order: array index, coordinates, bindless handle (up to sm_89), level of detail, offsets,
-  value to compare with,
-  sample. `ir_format.isa.vectors` says how they are dealt to the two operands.
-* A kernel has no implicit derivatives: up to sm_110 ``tex`` and ``tex.base`` ask for level -32.0, which is the base
-  level. sm_120 fetches without a level, and
-  with ``.LZ`` where integer coordinates became floats.
-* Where sampler and texture are one (``texmode_unified``), 1d textures are 2d ones with y = 0; integer coordinates go to
-  TLD. With separate samplers integer
-  coordinates without a level become floats, since TLD has no sampler.
-* Offsets are four bits each, packed; for TXD they stand in the upper half of the array index. Array indices are held to
+* The values of a fetch are, in order: array index, coordinates, bindless handle (up to sm_89), level of detail,
+  offsets,
+  value to compare with, sample. `ir_format.isa.vectors` distributes them over the two operands.
+* A kernel has no implicit derivatives: up to sm_110 ``tex`` and ``tex.base`` fetch level -32.0, which is the base
+  level.
+  sm_120 fetches without a level, and with ``.LZ`` if integer coordinates were converted to floats.
+* If sampler and texture are one (``texmode_unified``), 1d textures are 2d ones with y = 0, and integer coordinates use
+  TLD. With separate samplers, integer coordinates without a level are converted to floats, because TLD has no sampler.
+* Offsets are four bits each, packed; for TXD they are in the upper half of the array index. Array indices are clamped
+  to
   0..65535.
 * Cube coordinates are divided by the largest magnitude.
-* Results come packed: components that nobody can read are left out of the mask.
+* Results are packed: components that no instruction reads are left out of the mask.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ DIMENSIONS = {"width": 1, "height": 2, "depth": 4}
 
 
 class Fetch(NamedTuple):
-    """What a fetch is made of. ``place``: array index and coordinates; ``rest``: what follows the handle; ``mods``: by
-    what they stand for."""
+    """The parts of a fetch. ``place`` holds array index and coordinates, ``rest`` the values after the handle, and
+    ``mods`` the modifiers by meaning."""
 
     op: str
     geometry: str
@@ -75,7 +75,7 @@ _last = _Seen(None, Counter())
 
 
 def _mentions(pf: PtxFunction) -> Counter[int]:
-    """How often the function's body names each register."""
+    """The number of times that the function's body names each register."""
     global _last
     if _last.function is not pf:
         counts: Counter[int] = Counter()
@@ -101,7 +101,7 @@ def _count(x: object, counts: Counter[int]) -> None:
 
 
 def unread(b: Builder, x: ptx.Operand) -> bool:
-    """A result that no other operand of the function names."""
+    """Whether no other operand of the function names the result."""
     return isinstance(x, ptx.Sink) or (isinstance(x, ptx.Reg) and _mentions(b.pf)[x.index] == 1)
 
 
@@ -109,7 +109,7 @@ def unread(b: Builder, x: ptx.Operand) -> bool:
 
 
 def array_index(b: Builder, x: Val) -> Val:
-    """An index held to 16 bits."""
+    """An index clamped to 16 bits."""
     if type(x) is Imm:
         return Imm("I", min(x.value, 0xFFFF))
     d = b.r()
@@ -179,7 +179,7 @@ def as_float(b: Builder, x: Val) -> Reg:
 def emit_fetch(b: Builder, inst: PtxInst, f: Fetch, header: Header, out: ptx.Operand, half: bool) -> None:
     """The instruction, and its results to their places."""
     elems, flag = _target(out)
-    # A result that nobody reads is not asked for; two results in one register: the last one counts.
+    # Unread results are left out of the mask. If two results go to one register, the last one counts.
     wanted = [k for k, e in enumerate(elems) if not unread(b, e)]
     count = 2 if half else 1
     mask = sum(1 << k * count + j for k in wanted for j in range(count))
@@ -202,7 +202,7 @@ def emit_fetch(b: Builder, inst: PtxInst, f: Fetch, header: Header, out: ptx.Ope
         everything = place + values
         n, _ = split(len(place), len(values), True)
         place, values = everything[:n], everything[n:]
-    packed = half and scattered  # halves come two to a register
+    packed = half and scattered  # two halves per register
     if packed:
         mods.insert(next((k for k, m in enumerate(mods) if m not in ("SCR", "B", "R", "G", "A")), len(mods)), "F16.RN")
     a, c = block(b, place), block(b, values)
@@ -221,7 +221,7 @@ def emit_fetch(b: Builder, inst: PtxInst, f: Fetch, header: Header, out: ptx.Ope
             *[e._replace(sub=j, width=1) for j in range(max(need - 2, 0))],
         ]
     residency = b.p() if flag is not None and not isinstance(flag, ptx.Sink) else Reg("P", ZERO)
-    # Even where nobody reads a component the predicate needs the fetch; the mask must not be empty then.
+    # The predicate needs the fetch even if no component is read: the mask must not be empty then.
     dsts = (residency, e, d) if need else (residency, RZ, RZ)
     b.emit(".".join((f.op, *[m for m in mods if m])), dsts, (a, c, *where, Name("N", f.geometry), Imm("I", mask)))
     if half and not packed:
@@ -231,7 +231,7 @@ def emit_fetch(b: Builder, inst: PtxInst, f: Fetch, header: Header, out: ptx.Ope
         for value, element in zip(results, [elems[k] for k in wanted]):
             b.copy(b.dst(element), value)
     if flag is not None and not isinstance(flag, ptx.Sink):
-        # The hardware's predicate is true where some texel was absent; PTX's is true where all were there.
+        # The hardware's predicate is true if a texel was absent; PTX's is true if all were present.
         b.emit(
             "PLOP3.LUT",
             (b.dst(flag, "pred"), Reg("P", ZERO)),

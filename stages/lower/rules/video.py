@@ -1,8 +1,8 @@
-"""Video instructions, by the PTX manual's text: the scalar ones in 64 bits (their intermediate results have 34), the
+"""Video instructions, by the text of the PTX manual: scalar ones in 64 bits (their intermediate results have 34 bits),
 packed ones lane by lane.
 
-ptxas leaves the manual in corners (docs/judges.md lists them); here the manual holds. sm_75 to sm_110 have VABSDIFF4,
-which is used where it fits.
+In some corner cases ptxas deviates from the manual (docs/judges.md lists them); this code follows the manual. sm_75 to
+sm_110 have VABSDIFF4, which is used for the operations that it covers.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def _core(b: Builder, inst: PtxInst, x: Reg, y: Reg) -> Reg:
         return _bit(b, compare(b, cmp, "s64", x, y)[0], 2)
     elif op == "vshl":
         shift_left(b, d, x, _shift_amount(b, inst, b.lo_r(y)))
-        if inst.has("sat"):  # what leaves 34 bits is lost before saturation sees it
+        if inst.has("sat"):  # bits above the 34th are lost before saturation
             up, d = d, b.r(2)
             moved = b.r(2)
             shift_left(b, moved, up, Imm("I", 30))
@@ -127,7 +127,7 @@ def _core(b: Builder, inst: PtxInst, x: Reg, y: Reg) -> Reg:
 
 
 def _combine(b: Builder, second: str, x: Reg, c: Reg, signed: bool) -> Reg:
-    """The second operation. A negative intermediate compared without a sign is greater than every c."""
+    """The second operation. In an unsigned comparison a negative intermediate is greater than every c."""
     w = pair(b, c, sign_word(b, c) if signed else RZ)
     d = b.r(2)
     if second == "add":
@@ -181,7 +181,8 @@ def vmad(b: Builder, inst: PtxInst) -> None:
         less = b.r(2)
         minmax(b, less, "u64", r, b.in_reg(Imm("I", 1 << 62), 2), False)
         r = less
-    z = _wide_source(b, c, signed)  # so the manual's code, and ptxas; its text says that c is like the product
+    # by the manual's code and ptxas; the manual's text says that c has the type of the product
+    z = _wide_source(b, c, signed)
     total = b.r(2)
     if minus_p:
         sub64(b, total, z, r)

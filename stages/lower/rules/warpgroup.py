@@ -1,10 +1,10 @@
 """Matrix operations of a warpgroup (wgmma, sm_90a). Sequences and operands measured with ptxas 13.0.88.
 
-The accumulators are one block of registers, read and written in place, and stay where they are from the fence to the
+The accumulators are one block of registers that is read and written in place, and must not move from the fence to the
 wait. So the PTX registers of an accumulator vector (and those of an A fragment) become the parts of one wide register
-for the whole function, before anything else is lowered. Where two vectors share registers in different places, copies
-stand around the operation instead; :mod:`stages.regalloc.warpgroup` puts waits where something touches registers that
-an operation has under way.
+for the whole function, before other code is lowered. If two vectors share registers at different offsets, copies
+surround the operation instead. :mod:`stages.regalloc.warpgroup` inserts waits before instructions that touch registers
+of outstanding operations.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ _MOST: Final = 7  # groups that WARPGROUP.DEPBAR can leave under way
 
 
 def bind_vectors(b: Builder) -> None:
-    """Give the PTX registers of accumulators and A fragments, and of what goes to and from tensor memory, their places
-    in wide registers."""
+    """Bind the PTX registers of accumulators and A fragments, and of loads and stores of tensor memory, to parts of
+    wide registers."""
     taken: dict[int, tuple[int, ...]] = {}
     for inst in b.pf.body:
         if type(inst) is not PtxInst or not _takes_blocks(inst):
@@ -57,7 +57,7 @@ def _bind(b: Builder, regs: tuple[int, ...], want: int, taken: dict[int, tuple[i
 
 
 def _align(width: int) -> int:
-    """ptxas puts accumulators on multiples of 8, fragments on multiples of 4."""
+    """The alignment of a block: ptxas aligns accumulators to 8 registers, fragments to 4."""
     return 8 if width >= 8 else 4 if width > 2 else width
 
 
@@ -103,7 +103,7 @@ def _flag(b: Builder, inst: PtxInst, x: ptx.Operand) -> int:
 
 
 def _suffix(neg_a: bool, neg_b: bool, trans_a: bool, trans_b: bool) -> str:
-    """What stands behind gdesc[], in nvdisasm's order."""
+    """The text after gdesc[], in nvdisasm's order."""
     names = (("negA", neg_a), ("negB", neg_b), ("tnspA", trans_a), ("tnspB", trans_b))
     return ".".join(name for name, on in names if on)
 
@@ -176,8 +176,8 @@ def _product(b: Builder, inst: PtxInst) -> None:
 
 
 def _commit(b: Builder, inst: PtxInst) -> None:
-    """The last product of a group carries its end; where it is not in the block, a product of nothing does (measured:
-    ptxas ends empty groups so)."""
+    """End a group: its last product carries the mark. If that is not in the block, an empty product carries it
+    (measured: ptxas ends empty groups so)."""
     for made in reversed(b.block.insts):
         if made.op in PRODUCTS:
             if made.srcs[-1] == Name("N", "none"):
@@ -192,13 +192,13 @@ def _commit(b: Builder, inst: PtxInst) -> None:
 
 def _wait(b: Builder, inst: PtxInst) -> None:
     n = max(0, min(_flag(b, inst, inst.operands[0]), _MOST))
-    b.emit("WARPGROUP.DEPBAR.LE", (), (Name("N", "gsb0"), Imm("I", n)), uses=_under_way(b), attrs={"warp": 1})
+    b.emit("WARPGROUP.DEPBAR.LE", (), (Name("N", "gsb0"), Imm("I", n)), uses=_fragments_in_use(b), attrs={"warp": 1})
 
 
-def _under_way(b: Builder) -> tuple[Operand, ...]:
-    """Fragments that products since the last full wait read: they must keep their places until here. Accumulators are
-    wanted later anyway; if they were named here, a block that moves on to the next could not take its registers
-    along."""
+def _fragments_in_use(b: Builder) -> tuple[Operand, ...]:
+    """The fragments that products since the last full wait read: they must keep their registers until here.
+    Accumulators are used later in any case. They are not named here, because then an accumulator that is copied to the
+    next block could not share its registers."""
     found: dict[int, Operand] = {}
     for block in reversed(b.fn.blocks):
         for made in reversed(block.insts):

@@ -1,9 +1,9 @@
 """wmma: fragments loaded from matrices in memory, multiplied and stored.
 
-Which element of a matrix a register of a lane holds: measured on ptxas 13.0.88 by running its code with numbered
-elements, on sm_75, 80, 90 and 120; the same on all of them but for one accumulator of sm_75. Where eight registers hold
-what four or two have room for (f16), the others repeat them. The products are the mma of the SM over parts of the
-fragments, in ptxas's order, so that sums round alike.
+The element of a matrix that each register of a lane holds was measured on ptxas 13.0.88, by running its code with
+numbered elements on sm_75, 80, 90 and 120. It is the same on all of them, except for one accumulator of sm_75. If eight
+registers hold the data of four or two (f16), the others repeat them. The products are the SM's mma over parts of the
+fragments, in ptxas's order, so that the sums round in the same way.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ class Axis(NamedTuple):
     elements: tuple[tuple[int, int], ...]
 
     def at(self, register: int, element: int = 0) -> int:
-        """What register and element add to the index."""
+        """The part of the index that depends on register and element."""
         out = 0
         for number, place in self.registers:
             out |= (register >> number & 1) << place
@@ -164,8 +164,8 @@ def _axis(sources: tuple[str, ...]) -> Axis:
 
 
 class Matrix(NamedTuple):
-    """How a fragment lies in memory. ``movm``: each register is a word of the transposed 8x8 tile; ``bytewise``: its
-    bytes lie a stride apart."""
+    """The layout of a fragment in memory. With ``movm`` each register is a word of the transposed 8x8 tile; with
+    ``bytewise`` its bytes are a stride apart."""
 
     contiguous: Axis
     strided: Axis
@@ -183,7 +183,7 @@ def _shape(b: Builder, inst: PtxInst) -> str:
 
 
 def _matrix(b: Builder, inst: PtxInst, name: str) -> tuple[Matrix, int]:
-    """The fragment's place in memory, and elements from one row (or column) to the next where no stride is given."""
+    """The layout of the fragment in memory, and the default stride: elements from one row (or column) to the next."""
     shape, t = _shape(b, inst), inst.types[0]
     bits = TYPE_BITS.get(t, 0)
     key = (shape, t, name)
@@ -302,8 +302,8 @@ def _places(
     return Places(b, inst, m, where.at, ld), where.space
 
 
-def _together(m: Matrix) -> bool:
-    """Whether two registers lie side by side: one access for both."""
+def _adjacent(m: Matrix) -> bool:
+    """Whether two registers are adjacent in memory: one access for both."""
     return m.bits >= 32 and m.registers > 1 and (0, 0) in m.contiguous.registers
 
 
@@ -315,7 +315,7 @@ def load(b: Builder, inst: PtxInst) -> None:
     words = 2 if m.bits == 64 else 1
     places, space = _places(b, inst, m, natural, inst.operands[1], inst.operands[2] if len(inst.operands) > 2 else None)
     got: list[Reg] = []
-    if _together(m):
+    if _adjacent(m):
         op = access_op(b, inst, space, 8 * words, False, True)
         for k in range(0, m.registers, 2):
             both = b.r(2 * words)
@@ -364,7 +364,7 @@ def store(b: Builder, inst: PtxInst) -> None:
     values = [b.in_reg(b.src(e, "b64" if words == 2 else "b32"), words) for e in elems]
     if m.movm:
         values = [_transposed(b, x) for x in values]
-    step = 2 if _together(m) else 1
+    step = 2 if _adjacent(m) else 1
     op = access_op(b, inst, space, 4 * words * step, False, False)
     for k in range(0, m.registers, step):
         b.emit(op, (), (places.word(k), _packed(b, values[k : k + step])))
