@@ -1,8 +1,8 @@
-"""What is true of an instruction whatever its operands are: the ``op`` lines of the row files.
+"""Facts about an instruction that do not depend on its operands: the ``op`` lines of the row files.
 
-An ``op`` line stands in front of the rows of its mnemonic and reads ``op NAME TAG... KEY=VALUE...``. The tags and keys
-below are all there are; a line with another one, or without saying what the instruction does, does not load. Every
-stage, checker and table derives its sets of mnemonics from here, so that an instruction is described in one place.
+An ``op`` line precedes the rows of its mnemonic and reads ``op NAME TAG... KEY=VALUE...``. A line with a tag or key
+that is not listed below, or without the effect of the instruction, does not load. Every stage, checker and table
+derives its sets of mnemonics from these lines, so that an instruction is described in one place.
 """
 
 from __future__ import annotations
@@ -13,37 +13,37 @@ from typing import Final
 
 from ir_format.record import NamedTuple
 
-#: Tag -> what it says of the instruction.
+#: Tag -> its meaning.
 TAGS: Final = {
-    "pure": "only computes its destinations from its sources: may be dropped when unused, done once for equal "
-        "sources, run though its guard is false",
+    "pure": "only computes its destinations from its sources: it may be removed if unused, merged with an equal "
+        "one, and executed although its guard is false",
     "sreg": "reads a special register; pure where that register is (:mod:`ir_format.isa.sregs`)",
-    "speculatable": "not pure, yet harmless where its guard is false",
+    "speculatable": "not pure, but harmless if executed although its guard is false",
     "atomic": "reads and writes memory in one step",
-    "convergent": "the threads of a warp take part together, or it matters which of them do: never moves to where "
-        "other threads run it",
-    "meets": "threads exchange or wait here: such instructions keep their order",
+    "convergent": "its result depends on the threads of the warp that execute it: it never moves to a place that "
+        "other threads execute",
+    "synchronizing": "threads exchange values or wait for each other: such instructions keep their order",
     "waits": "a thread may wait here for others",
-    "parts": "threads of a warp that were together may run apart behind it",
-    "varies": "the result may differ between the threads of a warp though the sources agree",
-    "agrees": "the result is the same for all threads that take part, whatever each of them brings",
-    "wall": "nothing moves over it",
+    "diverging": "converged threads of a warp may diverge after it",
+    "varies": "the result may differ between the threads of a warp although the sources are equal",
+    "agrees": "the result is the same in all threads that execute it, whatever their sources",
+    "wall": "no instruction moves over it",
     "fence": "no memory access moves over it",
-    "protocol": "one step of an asynchronous protocol: keeps its place among the others and among memory accesses",
-    "noduplicate": "a copy of it in an unrolled loop would be another program, or gains nothing",
-    "boundary": "nothing may be under way: the code behind knows nothing of our scoreboards, or registers go away",
+    "protocol": "a step of an asynchronous protocol: it is not reordered with other steps or memory accesses",
+    "noduplicate": "a copy in an unrolled loop would change the program, or gain nothing",
+    "boundary": "no scoreboard may be raised: the code after it does not know them, or registers are released",
     "commit": "ends a group of asynchronous copies that DEPBAR counts",
     "latesrc": "reads sources after its first results are written",
     "warpgroup": "a product of a whole warpgroup",
-    "constant": "can make a value from no register",
+    "constant": "can produce a value without register operands",
 }  # fmt: skip
-#: Key -> what its value says.
+#: Key -> the meaning of its value.
 KEYS: Final = {
-    "effect": "what it does beside its destinations, where that is no memory access and no jump",
-    "ctl": "how it moves control",
+    "effect": "its effect, if that is neither a memory access nor a jump",
+    "ctl": "its effect on control flow",
     "read": "memory spaces that it reads",
     "write": "memory spaces that it writes",
-    "remat": "issue slots that it costs to make the value again where it is needed",
+    "remat": "issue slots that rematerialization costs",
     "fused": "SUM:FUSED: what does this product and a SUM of it as one FUSED instruction, rounded once",
     "class": "hazard class (:mod:`ir_format.hazards.classes`), with alternatives by modifier and SM",
 }
@@ -110,7 +110,7 @@ def with_value(key: str, *wanted: str) -> frozenset[str]:
 def exchanging() -> frozenset[str]:
     """The mnemonics by which threads of a warp learn something of each other. ELECT waits, and no list of `.nv.info`
     has it (measured)."""
-    return with_value("effect", "warp") & having("meets") - having("waits")
+    return with_value("effect", "warp") & having("synchronizing") - having("waits")
 
 
 def speculatable() -> frozenset[str]:

@@ -37,7 +37,7 @@ def fences(inst: Inst) -> bool:
 #: Convergent instructions: threads of a warp exchange values or wait for each other. They keep their order. Matrix
 #: products, their loads and stores are not among them: a warp executes them converged (ptxas reorders them too:
 #: measured).
-CONVERGENT: Final = facts.having("meets")
+CONVERGENT: Final = facts.having("synchronizing")
 _SPECIAL: Final = facts.having("sreg")
 _STRONG: Final = ("STRONG", "MMIO")
 

@@ -19,7 +19,7 @@ from ir_format.isa import facts
 from ir_format.model import REUSE, RZ, Block, Imm, Inst, Mem, Name, Operand, Reg, Unit
 from ir_format.text import print_inst
 
-_WALLS: Final = facts.having("wall") | facts.having("meets")
+_WALLS: Final = facts.having("wall") | facts.having("synchronizing")
 _FENCES: Final = facts.having("fence") | facts.having("wall")
 _LOADS: Final = facts.loads()
 _STORES: Final = facts.stores()

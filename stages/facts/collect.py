@@ -38,7 +38,7 @@ def collect(name: str) -> dict[str, Any]:
         "tags": dict(facts.TAGS),
         "classes": _classes(sm),
         "distances": _distances(sm),
-        "special_registers": {"thread": sregs.THREAD, "steady": sregs.STEADY, "clock": sregs.CLOCKS},
+        "special_registers": {"thread": sregs.THREAD, "steady": sregs.INVARIANT, "clock": sregs.CLOCKS},
         "instructions": {op: _instruction(op, sm, machine) for op in sorted(machine.mnemonics())},
     }
 

@@ -19,7 +19,7 @@ from ir_format.flow import (
     written_regs,
 )
 from ir_format.isa import facts
-from ir_format.isa.sregs import STEADY
+from ir_format.isa.sregs import INVARIANT
 from ir_format.model import ZERO, Function, Imm, Inst, Operand, Reg
 from stages.optimize.ssa.webs import Webs, has_ties
 
@@ -40,7 +40,7 @@ def computes(inst: Inst) -> bool:
     if inst.op in PURE:
         return not inst.defs and not (inst.attrs and "frame" in inst.attrs)
     if inst.op in _SPECIAL:
-        return str(getattr(inst.srcs[0], "name", "")).startswith(STEADY)
+        return str(getattr(inst.srcs[0], "name", "")).startswith(INVARIANT)
     return False
 
 

@@ -14,7 +14,7 @@ from typing import Final
 
 from ir_format.flow import is_guarded, read_regs, written_regs
 from ir_format.isa import facts
-from ir_format.isa.sregs import STEADY
+from ir_format.isa.sregs import INVARIANT
 from ir_format.model import Const, Function, Imm, Inst, Name, Reg, VReg
 from ir_format.rename import rename
 from ir_format.target import STACK_REG
@@ -70,7 +70,7 @@ def remat_source(ranges: Ranges, vreg: int) -> int:
         return -1
     source = inst.srcs[0]
     if type(source) is Name:
-        steady = inst.op in ("S2R", "S2UR") and source.name.startswith(STEADY)
+        steady = inst.op in ("S2R", "S2UR") and source.name.startswith(INVARIANT)
     elif type(source) is Const:
         steady = inst.op not in ("S2R", "S2UR")
     else:

@@ -30,16 +30,16 @@ BRA.U.ANY    547+91 - sm=90+    <- Pp UPp:UP@24-26-@27 t:T@16-23+34-81 ; 32-33=1
 BRA          947+91 - sm=80-89  <- Pp?=PT ur:UR@24-@30~ t:T@34-81 ; .{_ INC DEC ?}@85-86 .{? ? DIV CONV}@32-33 31=0 84=0
 BRA          947+91 - sm=90     <- Pp?=PT ur:UR@24-@30~ t:T@16-23+34-81 ; .{_ INC DEC ?}@85-86 .{? ? DIV CONV}@32-33 31=0 84=0
 BRA          947+91 - sm=100+   <- Pp?=PT ur:UR@24-@82~ t:T@16-23+34-81 ; .{_ INC DEC ?}@85-86 .{? ? DIV CONV}@32-33 84=0
-op BRX        ctl=branch parts wall noduplicate class=branch
+op BRX        ctl=branch diverging wall noduplicate class=branch
 BRX          949 - sm=75-89     <- Pp?=PT a2 t:Tr(sp)@34-81          ; .{_ INC DEC ?}@85-86
 BRX          949 - sm=90+       <- Pp?=PT a2 t:Tr(sp)@16-23+34-81    ; .{_ INC DEC ?}@85-86
-op BRXU       ctl=branch parts wall noduplicate class=branch
+op BRXU       ctl=branch diverging wall noduplicate class=branch
 BRXU         958+91 - sm=75-89     <- Pp?=PT ua2:UR@24 t:Tr(sp)@34-81    ; .{_ INC DEC ?}@85-86 .{_ U DIV CONV}@32-33
 BRXU         958+91 - sm=90+       <- Pp?=PT ua2:UR@24 t:Tr(sp)@16-23+34-81 ; .{_ INC DEC ?}@85-86 .{_ U DIV CONV}@32-33
 op JMP        ctl=branch wall noduplicate class=branch
 JMP          94a - sm=75-89     <- Pp?=PT t:Ta@34-80            ; .{_ INC DEC ?}@85-86 .{_ U ? CONV}@32-33
 JMP          94a - sm=90+       <- Pp?=PT t:Ta@16-23+34-80      ; .{_ INC DEC ?}@85-86 .{_ U ? CONV}@32-33
-op CALL       ctl=call waits parts varies wall noduplicate boundary class=call
+op CALL       ctl=call waits diverging varies wall noduplicate boundary class=call
 CALL.REL     944 - sm=75-89     <- Pp?=PT t:T@34-81                 ; .NOINC@86
 CALL.REL     944 - sm=90+       <- Pp?=PT t:T@16-23+34-81           ; .NOINC@86
 CALL.REL     344 - sm=75-89     <- Pp?=PT a2 t:T(sp)@34-81          ; .NOINC@86
@@ -64,13 +64,13 @@ op BPT        ctl=trap wall noduplicate class=branch
 BPT.TRAP     95c -              <- i:I(u)@34-36?=0              ; 84-85=3
 # ---- convergence
 # What BSYNC and its kinds promise is a guess from ptxas's code (docs/simulator.md): a WARPSYNC lets threads at any BSYNC go, a YIELD those at a plain one.
-op BSSY       ctl=bssy meets waits parts noduplicate class=bssy
+op BSSY       ctl=bssy synchronizing waits diverging noduplicate class=bssy
 BSSY         945 - sm=75-90     Pp?=PT B:B@16 <- t:T@34-63      ;
 BSSY         945 - sm=100+      Pp?=PT B:B@16 <- t:T@34-63      ; .{_ RELIABLE RECONVERGENT ?}@72-73
-op BSYNC      ctl=bsync waits parts wall noduplicate class=branch
+op BSYNC      ctl=bsync waits diverging wall noduplicate class=branch
 BSYNC        941 - sm=75-90     <- Pp?=PT B:B@16                ;
 BSYNC        941 - sm=100+      <- Pp?=PT B:B@16                ; .{_ RELIABLE RECONVERGENT ?}@72-73
-op BREAK      ctl=break parts wall noduplicate class=branch
+op BREAK      ctl=break diverging wall noduplicate class=branch
 BREAK        942 - sm=75-90     <- Pp?=PT B:B@16                ;
 BREAK        942 - sm=100+      <- Pp?=PT B:B@16                ; .{_ RELIABLE ? ?}@72-73
 op WARPSYNC   effect=sync convergent waits wall class=branch
@@ -80,14 +80,14 @@ WARPSYNC     148 AB sm=75       <- Pp?=PT b                     ; ; imm=u reuse=
 WARPSYNC     348 - sm=90+       <- Pp?=PT a                     ; .EXCLUSIVE@85 86=0
 WARPSYNC.ALL 948 - sm=90+       <- Pp?=PT                       ; 86=0
 WARPSYNC.COLLECTIVE 348 - sm=90+  <- Pp?=PT a t:T@16-23+34-81         ; 86=1
-op YIELD      effect=sync waits parts wall noduplicate class=branch
+op YIELD      effect=sync waits diverging wall noduplicate class=branch
 YIELD        946 -              <- Pp?=PT                       ;
 op NOP        effect=hint class=nop
 NOP          918 -              <-                              ;
-op NANOSLEEP  effect=sync waits parts wall noduplicate class=branch
+op NANOSLEEP  effect=sync waits diverging wall noduplicate class=branch
 NANOSLEEP    15d AB             <- Pp?=PT b                             ; .RAND@86 .WARP@85 <75-89>84=0 <90+>.SYNCS@84 ; imm=u reuse=0
 # ---- barriers
-op BAR        effect=sync convergent meets waits fence class=bar
+op BAR        effect=sync convergent synchronizing waits fence class=bar
 BAR          b1d -              <- i:I(u)@54-57 n:I(u)@42-53?=0         ; .SYNC 77-79=0 .DEFER_BLOCKING@80
 BAR          b1d -              <- i:I(u)@54-57 n:I(u)@42-53            ; .ARV 77-79=1 80=0
 BAR          91d -              <- i:I(u)@54-57 <75-89>b:R@32 <90+>b:Rn@32 ; .SYNC 77-79=0 .DEFER_BLOCKING@80
@@ -97,14 +97,14 @@ BAR          51d -              <- b:R@32 n:I(u)@42-53                  ; .ARV 7
 BAR          31d -              <- b:R@32 n:R@32                        ; .SYNC 77-79=0 .DEFER_BLOCKING@80
 BAR          31d -              <- b:R@32 n:R@32                        ; .ARV 77-79=1 80=0
 # ---- warp operations
-op SHFL       effect=warp convergent meets varies class=shfl
+op SHFL       effect=warp convergent synchronizing varies class=shfl
 SHFL         389 -              Pu=PT d <- a b c                         ; .{IDX UP DOWN BFLY}@58-59
 SHFL         589 -              Pu=PT d <- a b c:I(u)@40-52              ; .{IDX UP DOWN BFLY}@58-59
 SHFL         989 -              Pu=PT d <- a b:I(u)@53-57 c              ; .{IDX UP DOWN BFLY}@58-59
 SHFL         f89 -              Pu=PT d <- a b:I(u)@53-57 c:I(u)@40-52   ; .{IDX UP DOWN BFLY}@58-59
-op VOTE       effect=warp convergent meets agrees class=vote
+op VOTE       effect=warp convergent synchronizing agrees class=vote
 VOTE         806 -              d?=RZ Pu=PT <- Pp                       ; .{ALL ANY EQ ?}@72-73
-op REDUX      effect=warp convergent meets agrees class=redux
+op REDUX      effect=warp convergent synchronizing agrees class=redux
 REDUX        3c4 -  sm=80+      d:UR@16 <- a                            ; .{_ OR XOR SUM MIN MAX ? ?}@78-80 .S32@73
 # ---- special registers
 op S2R        sreg speculatable constant remat=4 class=sreg
@@ -120,15 +120,15 @@ ENDCOLLECTIVE 91b - sm=90+      <- Pp?=PT                       ;
 op RPCMOV     effect=state class=alu
 RPCMOV.32    352 - sm=90+       rpc:N(rpc)@31 <- b              ; ; reuse=1
 RPCMOV.32    353 - sm=90+       d <- rpc:N(rpc)@31              ;
-op MATCH      effect=warp convergent meets varies class=shfl
+op MATCH      effect=warp convergent synchronizing varies class=shfl
 MATCH.ALL    3a1 -              Pu=PT d <- a/mw                         ; .{_:1 U64:2}:mw@73 79=0
 MATCH.ANY    3a1 -              d <- a/mw                               ; .{_:1 U64:2}:mw@73 79=1 81-83=7
-op CREDUX     effect=warp convergent meets agrees class=credux
+op CREDUX     effect=warp convergent synchronizing agrees class=credux
 CREDUX       2cc -  sm=100-107 d:UR@16 <- a                            ; .{MAX ? MIN ?}@78-79 .{_ S32 ? ?}@73-74 77=0                         ; reuse=1
 CREDUX       2cc -  sm=100-107 d:UR@16 <- a                            ; .{MAX MAXABS MIN MINABS}@78-79 .F32 73-74=2 .NAN@77                         ; reuse=1
 op PMTRIG     effect=state class=branch
 PMTRIG       801 -              <- Pp?=PT i:I(u)@32-47                  ;
-op ELECT      effect=warp convergent meets waits varies noduplicate class=elect
+op ELECT      effect=warp convergent synchronizing waits varies noduplicate class=elect
 ELECT        82f -  sm=90+      Pu=PT ud <- Pp                          ; .IGNOREKILL@85
 op ACQBULK    effect=sync waits wall noduplicate class=gate
 ACQBULK      82e -  sm=90+      <-                                      ;

@@ -50,7 +50,7 @@ R2UR         3c2 -  sm=75-89    Pu?=PT ud <- a                          ; 84=0
 R2UR         2ca -  sm=90+      Pu?=PT ud <- a                          ; 84=0 <100+>.{_ FILL BROADCAST ?}@86-87 ; reuse=1
 op S2UR       sreg speculatable constant class=sreg
 S2UR         9c3 -               ud <- sr:N(sr)@72-79                    ;                                                 ; guard=UP
-op VOTEU      effect=warp convergent meets agrees class=uldc
+op VOTEU      effect=warp convergent synchronizing agrees class=uldc
 VOTEU        886 -              ud?=URZ UPu=UPT <- Pp                   ; .{ALL ANY EQ ?}@72-73
 op UFADD      pure class=uflt
 UFADD        054 UAY sm=120+     ud <- ua-| ub-|                         ; .FTZ@80 .rnd@78-79 .SAT@77 81=0 ; imm=f32

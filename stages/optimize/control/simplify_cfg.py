@@ -15,7 +15,7 @@ from stages.optimize.scalar.fold import inverted
 from stages.optimize.values import copied
 from stages.plumbing.runner import Context
 
-_PARTING: Final = facts.having("parts")
+_PARTING: Final = facts.having("diverging")
 _ALL: Final = 0xFFFFFFFF
 
 

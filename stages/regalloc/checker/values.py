@@ -12,7 +12,7 @@ Place: TypeAlias = "tuple[str, int]"  # (file, number); frame words: ("M", byte 
 Names: TypeAlias = "frozenset[object]"
 
 FILE_LIMIT: Final = {"R": 255, "UR": 255, "P": 7, "UP": 7, "B": 16}
-STEADY: Final = (
+INVARIANT: Final = (
     "SR_TID",
     "SR_CTAID",
     "SR_LANEID",
@@ -231,7 +231,7 @@ def constant_words(inst: Inst) -> list[tuple[object, ...]] | None:
             return [("c", src.bank, src.offset + 4 * i, src.sym) for i in range(width)]
         if op in ("LDC", "ULDC", "LDCU"):
             return [("op", op, mods, src, i) for i in range(width)]
-    if type(src) is Name and op in ("S2R", "S2UR") and src.name.startswith(STEADY) and width == 1:
+    if type(src) is Name and op in ("S2R", "S2UR") and src.name.startswith(INVARIANT) and width == 1:
         return [("sr", src.name)]
     return None
 
