@@ -1,4 +1,4 @@
-"""Diagnostics: how every stage tells the user what is wrong.
+"""Diagnostics: the messages of every stage to the user.
 
 Text format is ptxas's: ``ptxas FILE, line N; error   : MESSAGE`` (severity padded to 8), or ``ptxas error   : MESSAGE``
 without a place (measured: all on stderr, exit code 255 after an error).
@@ -32,7 +32,7 @@ class StreamError(OriasError):
 
 
 class CompileError(OriasError):
-    """The unit can't be compiled (unsupported instruction, impossible constraint); names what and where."""
+    """The unit can't be compiled (unsupported instruction, impossible constraint). Names the reason and the place."""
 
     def __init__(self, message: str, line: int = 0, severity: str = "error") -> None:
         super().__init__(message)

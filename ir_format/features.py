@@ -1,10 +1,9 @@
-"""What an SM can do, by name: the one place where code asks for more than a target's number.
+"""Features of SMs by name: code asks here what an SM can do, and does not compare SM numbers.
 
-A line of :data:`TABLE` is ``name : SMs : what it says``. A new SM that lies in a range has the feature; ranges are
+A line of :data:`TABLE` is ``name : SMs : meaning``. A new SM that lies in a range has the feature; ranges are
 ``80+``, ``75-89``, ``100,103``. Provenance: measured on ptxas 13.0's output for every SM
 (sm_107: 13.5's) unless a line says otherwise.
-Whether an SM has an instruction at all, or a form of one, is a question to the rows (:mod:`ir_format.isa`), not to this
-table.
+The rows (:mod:`ir_format.isa`), not this table, tell whether an SM has an instruction or a form of it.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ register (``allocated`` and later). Sets of cells are Python ints used as bitset
 block boundary get a bit, so a set stays small in a unit of 100,000 instructions, most of whose values live and die in
 one block.
 
-A definition under a guard does not kill: the old value stays live through it. A cell is only called live where some
-definition can reach it, so a variable that is first written under a guard is not dragged up to the function's entry.
+A guarded definition does not kill: the old value stays live across it. A cell is live only where a definition can reach
+it, so a variable whose first write is guarded is not live up to the function's entry.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ PHYSICAL_BASE: Final = {"R": 0, "UR": 256, "P": 512, "UP": 528, "B": 544}
 
 
 def is_guarded(inst: Inst) -> bool:
-    """Whether the instruction may be skipped: its guard is something else than PT."""
+    """Whether the instruction may be skipped: its guard is not PT."""
     guard = inst.guard
     return guard is not None and (guard.num != ZERO or bool(guard.flags & INV))
 
 
 def is_terminator(inst: Inst) -> bool:
-    """Whether the instruction may only stand at the end of a block."""
+    """Whether the instruction must be the last of its block."""
     op = inst.op
     return op in JUMPS or op in ENDS or (op == "BPT" and "TRAP" in inst.mods)
 
@@ -156,8 +156,8 @@ def dominators(cfg: Cfg) -> list[int]:
 
 
 def post_dominators(cfg: Cfg) -> list[int]:
-    """Immediate post-dominator of every position: ``len(cfg.succs)`` is the virtual exit behind all ends, -1 where no
-    end can be reached."""
+    """Immediate post-dominator of every position: ``len(cfg.succs)`` is the virtual exit after all ends, -1 if no end
+    can be reached."""
     count = len(cfg.succs)
     exits = tuple(p for p in range(count) if not cfg.succs[p])
     succs = [*cfg.preds, exits]
@@ -455,7 +455,7 @@ def solve(
     kill: list[int] | None,
 ) -> tuple[list[int], list[int]]:
     """Least solution of ``after[p] = gen[p] | (before[p] & ~kill[p])``, ``before[p]`` = union of ``after`` over
-    ``sources[p]``. Sweeps over ``order`` until nothing is dirty; returns (before, after)."""
+    ``sources[p]``. Sweeps over ``order`` up to the fixed point; returns (before, after)."""
     count = len(gen)
     before = [0] * count
     after = list(gen)

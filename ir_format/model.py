@@ -1,4 +1,4 @@
-"""The Ori IR: what the stages between `lower` and `elf` read and write.
+"""The Ori IR: the data that the stages between `lower` and `elf` read and write.
 
 A *unit* is one kernel with private copies of the device functions it reaches (or one function with ``-c``). It holds
 functions; a function holds blocks in layout order; a block holds instructions; instructions hold operands.
@@ -389,8 +389,9 @@ class Unit:
 class Var(NamedTuple):
     """A module variable. ``space``: global, const, shared, local... ``size``/``align`` in bytes. ``init``: initial
     bytes or b'' (zero). ``relocs``: (byte offset, symbol, addend, form) of addresses inside ``init``; form: 1 for a
-    generic address, 0 for one in the symbol's own space, plus twice what part of it stands there: 0 all eight bytes,
-    1..8 the byte of that number alone, 9 the low four bytes. ``linkage``: visible, weak, extern, common, static."""
+    generic address, 0 for one in the symbol's space, plus twice the number of the part that is stored: 0 all eight
+    bytes, 1..8 only the byte of that number, 9 the low four bytes. ``linkage``: visible, weak, extern, common,
+    static."""
 
     name: str
     space: str
@@ -403,7 +404,7 @@ class Var(NamedTuple):
 
 
 class Module:
-    """What units share: variables in declaration order, external functions, unit names in declaration order, debug
+    """Data that units share: variables in declaration order, external functions, unit names in declaration order, debug
     files."""
 
     __slots__ = ("attrs", "externs", "files", "sections", "units", "vars")

@@ -1,11 +1,11 @@
-"""Records: slotted classes that are declared as dataclasses are, and cost nothing to import.
+"""Records: slotted classes that are declared like dataclasses and import fast.
 
 ``class Point(Record)`` with annotated fields gets ``__slots__``, ``__init__``, ``__eq__`` and ``__repr__``; type
 checkers treat it as a dataclass. The module `dataclasses` compiles several methods for each class and imports
 `inspect`: 20 ms of the 100 that a small kernel takes. Here the one method that has to be fast, ``__init__``, is
 compiled once for each shape (number of fields, which have a :func:`fresh` default) and renamed for each class.
 
-:class:`NamedTuple` is typing's, for the same reason made from one compiled ``__new__`` for each number of fields. Type
+:class:`NamedTuple` replaces typing's for the same reason: one ``__new__`` is compiled for each number of fields. Type
 checkers see typing's.
 """
 
@@ -19,7 +19,7 @@ R = TypeVar("R", bound="Record")
 
 
 class Fresh:
-    """Default of a field that is made anew for every record."""
+    """Default of a field: a new value for every record."""
 
     __slots__ = ("make",)
 
@@ -28,7 +28,7 @@ class Fresh:
 
 
 def fresh(*, default_factory: Callable[[], T]) -> T:
-    """A field's default that is made anew for every record: ``names: list[str] = fresh(default_factory=list)``."""
+    """A default that is a new value for every record: ``names: list[str] = fresh(default_factory=list)``."""
     return Fresh(default_factory)  # type: ignore[return-value]
 
 

@@ -128,8 +128,8 @@ class Target(Record, frozen=True):
 
     @property
     def shared_max(self) -> int:
-        """Most bytes of static shared memory of a kernel (all 23 targets measured; what the PTX's own .target is does
-        not matter)."""
+        """Most bytes of static shared memory of a kernel (measured on all 23 targets; the PTX's .target does not
+        matter)."""
         if self.suffix != "a":
             return SHARED_MAX
         return 0x18C00 if self.family == 120 else 0x38C00

@@ -1,4 +1,4 @@
-"""Text form of the levels `ori` to `encoded`: what people read, diff and write tests in.
+"""Text form of the levels `ori` to `encoded`, for reading, comparing and writing tests.
 ``parse_unit(print_unit(u, level)) == u``.
 
 One line is one record; the first word says which. An instruction line is::
@@ -165,7 +165,7 @@ def print_function(f: Function, level: str) -> str:
 
 
 def print_unit(u: Unit, level: str) -> str:
-    """A whole unit. Raises nothing;"""
+    """A whole unit."""
     out = [f"unit {json.dumps(u.name)} {u.kind} {u.linkage} level {level}"]
     out += [f"  attr {json.dumps(k)} {_attr(u.attrs[k])}" for k in sorted(u.attrs)]
     out += [
@@ -435,7 +435,7 @@ def parse_inst(text: str, vregs: list[VReg] | None, number: int = 0) -> Inst:
 
 
 def parse_ctl(text: str, ln: _Line) -> Ctl:
-    """What :func:`print_ctl` prints."""
+    """Read the output of :func:`print_ctl`."""
     m = re.match(r"S(\d+) Y([01]) W([0-7]) R([0-7]) M([01]{6})$", text)
     if m is None or int(m.group(1)) > 15:
         raise ln.bad(f"bad control word {text!r}")

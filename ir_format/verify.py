@@ -1,9 +1,8 @@
-"""The verifier: what must be true of a unit at each level, judged by the instruction-set rows and the control-flow
-rules.
+"""The verifier: the rules for a unit at each level, by the instruction rows and the control-flow rules.
 
-`wire` has checked types, bounds and references; here it is meaning: every instruction has an encoding form on the
-target, jumps stand at block ends only, no path falls off a function, pseudo instructions are gone when they must be,
-pairs are aligned, control words are legal. A rule that fails raises CompileError naming the function, the block and
+`wire` checks types, bounds and references. The verifier checks meaning: every instruction has a form on the target,
+jumps are at block ends only, no path falls off a function, no pseudo instruction is left where none may be, pairs are
+aligned, control words are legal. A broken rule raises a CompileError that names the function, the block and
 instruction, the PTX line and the rule.
 """
 
@@ -77,8 +76,8 @@ def verify_function(f: Function, level: str, spec: isa.Target) -> None:
 
 
 def _padding(f: Function, level: str) -> bool:
-    """Whether the last block is the filling behind a program, as it stands in a lifted cubin: nothing but NOPs, and no
-    way leads there."""
+    """Whether the last block is the padding after a program, as in a lifted cubin: only NOPs, and no path leads
+    there."""
     last = f.blocks[-1]
     if level not in ("scheduled", "encoded") or len(f.blocks) < 2 or any(i.op != "NOP" for i in last.insts):
         return False
@@ -94,8 +93,8 @@ def _padding(f: Function, level: str) -> bool:
 
 
 def _check_pseudo(f: Function, b: Block, i: Inst) -> None:
-    """A pseudo instruction has the operands that it is made of: as many sources as destinations for copies, registers
-    to be written."""
+    """Check the operands of a pseudo instruction: a copy has as many sources as destinations, and destinations are
+    registers."""
     op = i.op
     if op == "COPY" or op == "PCOPY":
         if len(i.dsts) != len(i.srcs) or not i.dsts or (op == "COPY" and len(i.dsts) != 1):
@@ -115,8 +114,8 @@ def _check_pseudo(f: Function, b: Block, i: Inst) -> None:
 
 
 def _check_ctl(f: Function, b: Block, i: Inst, target: int) -> None:
-    """The control word exists and its stall/yield field is one that exists (measured B2: 0..15 and 17..27 of the 5-bit
-    field)."""
+    """Check that the control word is there and its stall/yield field is legal (measured B2: 0..15 and 17..27 of the
+    5-bit field)."""
     if i.ctl is None:
         raise _bad(f, b, i, "it has no control word")
     if i.ctl.yield_ and not 1 <= i.ctl.stall <= 11:

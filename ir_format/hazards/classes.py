@@ -1,18 +1,17 @@
-"""Hazard classes: which pipe an instruction runs in, and with it how it takes part in every table of
-:mod:`ir_format.hazards.distances`.
+"""Hazard classes: the pipe of an instruction, and its place in every table of :mod:`ir_format.hazards.distances`.
 
-An instruction's class stands in its ``op`` line (``class=``, :mod:`ir_format.isa.facts`): alternatives with a ``|``
-between them, each a class, in front of it the modifiers that make the difference (``WIDE:imadw`` speaks of any IMAD
-with the modifier WIDE) and behind it the SMs that it is for (``mma1/80-90``). The alternative with most modifiers wins.
+The ``op`` line of an instruction names its class (``class=``, :mod:`ir_format.isa.facts`) as alternatives separated by
+``|``. An alternative is a class, with the modifiers that select it before (``WIDE:imadw`` is any IMAD with the modifier
+WIDE) and its SMs after it (``mma1/80-90``). The alternative with the most modifiers wins.
 
 ``PIPES``: a line is ``class : pipe interval latency``. ``interval``: issue cycles after which the pipe takes the next
 instruction of a warp (measured C4; a wrong one costs time, never a wrong result). ``latency``: cycles until the result
 can be used, for priorities only (memory: a guess at the loaded machine; the rest from the published Turing
 microbenchmarks).
 
-``BOARDS``: a line is ``class tag SMs : W, R, WR or -``: does the instruction announce its result (W), and that it has
-read its general registers (R), through a scoreboard? Later lines win. Provenance tags: m measured (what ptxas -O0 tags,
-C2), d documented, g guessed on the safe side.
+``SCOREBOARDS``: a line is ``class tag SMs : W, R, WR or -``. W: the result has a scoreboard; R: the reading of general
+registers has one. Later lines win. Provenance tags: m measured (what ptxas -O0 tags, C2), d documented, g guessed on
+the safe side.
 
 ``STALLS``: least issue cycles after an instruction (measured B1/C4 of ptxas's output, anchors 1.4 and 1.6; where
 sources differ, the larger).
@@ -77,7 +76,7 @@ dmma                          m 80-89  : 10
 """
 
 #: class(es), provenance, SMs, scoreboards
-BOARDS: Final = """
+SCOREBOARDS: Final = """
 xu lds ldg ldl ldc atom tex shfl redux sreg dmma m 75+ : WR
 stg sts red sust bar membar             m 75+ : R
 ldgsts                                  m 80-89 : R
@@ -125,8 +124,7 @@ wgarrive m 90   : 6
 wgdepbar m 90   : 2
 """
 
-#: How a class stands in the tables where it has no row or column of its own: as a result, and as a reader of R and of
-#: P.
+#: The row or column that stands for a class without its own: as a result, and as a reader of R and of P.
 AS_RESULT: Final = {
     "r2p": "alu",
     "p2r": "alu",

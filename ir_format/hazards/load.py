@@ -1,4 +1,4 @@
-"""Reads the tables of this package into matrices, once per SM."""
+"""Reads the tables of this package into matrices, one set per SM."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from functools import cache
 from typing import Final
 
 from ir_format.features import covers
-from ir_format.hazards.classes import BOARDS, PACES, PIPES, STALLS
+from ir_format.hazards.classes import PACES, PIPES, SCOREBOARDS, STALLS
 from ir_format.hazards.distances import TABLES
 from ir_format.isa import facts
 from ir_format.record import NamedTuple
@@ -16,8 +16,7 @@ _SOURCES: Final = {"d": "documented", "m": "measured", "g": "guessed"}
 
 
 class Cell(NamedTuple):
-    """One table cell: cycles from issue to issue, and where the number is from (``documented``, ``measured``,
-    ``guessed``)."""
+    """One table cell: cycles from issue to issue, and their provenance (``documented``, ``measured``, ``guessed``)."""
 
     cycles: int
     source: str
@@ -118,9 +117,9 @@ def _per_class(text: str, sm: int) -> dict[str, tuple[str, str]]:
 
 
 @cache
-def boards(sm: int) -> dict[str, tuple[str, str]]:
+def scoreboards(sm: int) -> dict[str, tuple[str, str]]:
     """Class -> (``W``, ``R``, ``WR``; source) for the classes that use scoreboards."""
-    return _per_class(BOARDS, sm)
+    return _per_class(SCOREBOARDS, sm)
 
 
 @cache
@@ -136,6 +135,6 @@ def stalls(sm: int) -> dict[str, tuple[str, str]]:
 
 
 def late_results(least: int) -> frozenset[str]:
-    """The mnemonics whose results come at least so many cycles later, by the estimate of :func:`pipes`, in their
-    plainest form on some SM."""
+    """The mnemonics whose results are available only after at least ``least`` cycles, by the estimate of :func:`pipes`,
+    in their plainest form on some SM."""
     return facts.of_class(*(name for name, pipe in pipes().items() if pipe.latency >= least))

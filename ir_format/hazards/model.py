@@ -1,10 +1,10 @@
-"""Hazards of one SM: what an instruction reads and writes, in which roles, and how far apart two instructions must
-issue.
+"""Hazards of one SM: the registers that an instruction reads and writes, their roles, and the distances between the
+issues of two instructions.
 
-The time between two instructions is counted from issue to issue. :meth:`Hazards.access` gives everything the tables
-need to know about an instruction; :meth:`Hazards.distance` answers for a pair and one register. Registers are numbered
-as in :mod:`ir_format.flow` (``PHYSICAL_BASE``), so sets of them are integers used as bitsets. B registers are tracked
-by the hardware (documented): no distances.
+Distances count from issue to issue. :meth:`Hazards.access` returns everything that the tables need of an instruction;
+:meth:`Hazards.distance` the distance of a pair for one register. Registers are numbered as in :mod:`ir_format.flow`
+(``PHYSICAL_BASE``), so sets of them are integers used as bitsets. The hardware tracks B registers (documented): they
+have no distances.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _MEMORY: Final = frozenset("lds ldg ldl ldc stg sts atom red ldgsts cctl syncs".
 _DATA: Final = _MEMORY | frozenset("shfl membar fence bar sreg bmov setreg elect".split())  # noqa: SIM905
 #: Instructions whose read scoreboard covers their uniform registers too (measured).
 _LATE_UNIFORM: Final = frozenset(("syncs", "bulk", "arrives", "utc", "utcatom", "ustg"))
-#: What follows waits for their scoreboard, whether they write a register or not (measured).
+#: Later instructions wait for their scoreboard, whether they write a register or not (measured).
 _SIGNALS: Final = frozenset(("fence", "syncs", "setreg", "setregd", "cctlu"))
 _UNIFORM: Final = frozenset("udp udp64 uflt uldc".split())  # noqa: SIM905
 _TENSOR: Final = frozenset(("imma1", "mma1", "mma2", "dmma", "gmma"))
@@ -57,8 +57,8 @@ class Access:
     ``reads``: (cell, role, reader class) per register read; ``writes``: (cell, result column, group of later writer);
     names as in the tables. ``read_mask``/``write_mask``: the same cells as bitsets, with B registers. ``late``: cells
     that the instruction may read long after issue, until its read scoreboard is released. ``board_w``/``board_r``: its
-    results, its late reads need a scoreboard. ``stall``: least issue cycles after it (0: drain). ``signals``: memory
-    accesses and barriers behind it wait for its scoreboard; MEMBAR sets one for that alone.
+    results or its late reads need a scoreboard. ``stall``: least issue cycles after it (0: drain). ``signals``: later
+    memory accesses and barriers wait for its scoreboard; MEMBAR raises one only for this.
     """
 
     __slots__ = (
@@ -90,7 +90,7 @@ class Hazards:
         self.sm = sm
         self._matrices = load.matrices(sm)
         self._classes = load.classes(sm)
-        self._boards = load.boards(sm)
+        self._scoreboards = load.scoreboards(sm)
         self._stalls = load.stalls(sm)
         self._known: dict[tuple[str, tuple[str, ...]], str] = {}
         self._facts: dict[tuple[str, str], tuple[Pipe, tuple[str, str] | None, int, dict[str, str]]] = {}
@@ -111,18 +111,18 @@ class Hazards:
             self._known[key] = found
         return found
 
-    def boards(self, inst: Inst) -> str:
+    def scoreboards(self, inst: Inst) -> str:
         """Which scoreboards the instruction needs: '', 'W', 'R' or 'WR'."""
-        return self._boards.get(self.klass(inst), ("", ""))[0]
+        return self._scoreboards.get(self.klass(inst), ("", ""))[0]
 
     def needless(self, inst: Inst) -> str:
-        """Why an instruction must not set a scoreboard that its control word sets; '' if it may. No instruction of
-        ptxas's sets one that its class does not need (86,216 instructions of tests/kernels for sm_75 to sm_120 at -O0
-        and -O3), and what a result of fixed latency would do to it is not known."""
+        """The reason why an instruction must not raise a scoreboard of its control word; '' if it may. No instruction
+        of ptxas raises one that its class does not need (86,216 instructions of tests/kernels for sm_75 to sm_120 at
+        -O0 and -O3), and the effect of a result of fixed latency on it is not known."""
         if inst.ctl is None:
             return ""
         try:
-            needed = self.boards(inst)
+            needed = self.scoreboards(inst)
         except CompileError:
             return ""
         if inst.ctl.wr != 7 and "W" not in needed:
@@ -136,7 +136,7 @@ class Hazards:
         return load.pipes()[klass]
 
     def least_stall(self, inst: Inst) -> int:
-        """Least stall count behind the instruction; 0 means a drain, which the control word spells 0."""
+        """Least stall count after the instruction; 0 means a drain, which the control word spells 0."""
         return int(self._stalls.get(self.klass(inst), ("1", ""))[0])
 
     def pace(self, inst: Inst, klass: str, usual: int) -> int:
@@ -146,7 +146,7 @@ class Hazards:
         return paces.get(f"{klass}.{kind}") or paces.get(klass, usual)
 
     def floor(self, klass: str) -> int:
-        """Least stall count behind a class of instructions where it is known, not guessed, and no drain; else 0."""
+        """Least stall count after a class of instructions if it is known, not guessed, and no drain; else 0."""
         text, source = self._stalls.get(klass, ("0", "guessed"))
         return int(text) if source != "guessed" else 0
 
@@ -197,18 +197,19 @@ class Hazards:
                 late |= 1 << cell
         a.read_mask |= mask
         if tags is not None:
-            # A strong load whose result nobody reads still tells when it is done: the cache invalidation behind an
+            # A strong load needs a scoreboard even if no instruction reads its result: the cache invalidation after an
             # acquire waits for it.
             a.board_w = "W" in tags[0] and (
                 a.write_mask & ((1 << B0) - 1) != 0
                 or (klass in ("ldg", "atom") and any(m.startswith("STRONG") for m in inst.mods))
             )
             # Predicate sources of LDGSTS and BAR.RED are read at issue (measured: the next instruction overwrites
-            # them); of others nothing measured says so.
+            # them); this was not measured for others.
             for operand in inst.srcs if klass not in ("ldgsts", "bar") else ():
                 if type(operand) is Reg and operand.file == "P" and operand.num != ZERO:
                     late |= 1 << (_P0 + operand.num)
-            if klass in _SIGNALS:  # what follows waits until it is done, whether it writes a register or not (measured)
+            # later instructions wait until it is done, whether it writes a register or not (measured)
+            if klass in _SIGNALS:
                 a.board_w = True
             a.signals = klass in _SIGNALS or klass == "membar"
             if klass == "membar":
@@ -220,7 +221,7 @@ class Hazards:
 
     def _about(self, klass: str, op: str) -> tuple[Pipe, tuple[str, str] | None, int, dict[str, str]]:
         """Of a class and mnemonic: pipe, scoreboards, least stall, and the role of a register operand by its file."""
-        tags = self._boards.get(klass)
+        tags = self._scoreboards.get(klass)
         variable = tags is not None
         p_role = klass if klass in _P_READERS else "guard"
         if klass in ("imadw", "imadhi"):
@@ -233,7 +234,7 @@ class Hazards:
             if (variable and klass in _MEMORY) or klass in ("shfl", "membar", "bar", "sreg", "bmov", "setreg")
             else klass
         )
-        # Addresses of textures, surfaces and barrier objects come as early as their other operands from sm_80 on
+        # From sm_80 on, addresses of textures, surfaces and barrier objects have the distances of the other operands
         # (measured: HFMA2 -> SULD, LEA -> SYNCS).
         addr = "xu" if self.sm >= 80 and klass in ("tex", "sust", "syncs") else "addr"
         roles = {
@@ -301,8 +302,8 @@ class Hazards:
                     a.writes.append((first + part, name, group))
             elif type(operand) is Name and operand.name in _FILES_BY_NAME:
                 first, count = _FILES_BY_NAME[operand.name]
-                # R2P PR, Ra, mask: the others stay as they were (measured: ISETP and PLOP3 over them one cycle before
-                # and behind it)
+                # R2P PR, Ra, mask: the others are not written (measured: ISETP and PLOP3 write them one cycle before
+                # and after it)
                 wanted = _named_by_mask(inst)
                 a.guarded |= wanted < 0
                 for bit in range(count):
@@ -347,10 +348,10 @@ class Hazards:
         return max(most, 2) if what == "r" else most
 
     def distance(self, kind: str, earlier: Inst, later: Inst, cell: int) -> Cell | None:
-        """Cycles that must lie between the issues of two instructions for register ``cell``; None where there is no
-        such hazard.
+        """The least cycles between the issues of two instructions for register ``cell``; None if there is no such
+        hazard.
 
-        For an earlier instruction with a scoreboard for this hazard the answer is :data:`WAIT`: wait, at least two
+        If the earlier instruction has a scoreboard for this hazard, the result is :data:`WAIT`: wait, at least two
         cycles later.
         """
         return self.between(kind, self.access(earlier), self.access(later), cell)
@@ -379,15 +380,15 @@ class Hazards:
 
 
 def _group(klass: str, variable: bool, sm: int) -> str:
-    """The group of a class as the later writer. FP64 writes as late with a scoreboard as without (measured on sm_80 and
-    sm_120: DADD one cycle behind a reader, DMUL four behind IMAD.MOV)."""
+    """The group of a class as the later writer. FP64 writes equally late with and without a scoreboard (measured on
+    sm_80 and sm_120: DADD one cycle after a reader, DMUL four cycles after IMAD.MOV)."""
     if variable and (klass != "fp64" or sm < 80):
         return "var"
     return _GROUPS.get(klass, "mma" if klass in _TENSOR else "fixed")
 
 
 def _filled(inst: Inst, operand: Reg) -> int:
-    """How many registers of a destination are written: of each half of a 256-bit load as many as its mask names
+    """The number of registers of a destination that are written: in each half of a 256-bit load, those of the mask
     (measured)."""
     if operand.width == 4 and "256" in inst.mods and len(inst.dsts) > 1:
         mask = next((o.value for o in inst.srcs if type(o) is Imm), 0xFF)
@@ -396,8 +397,8 @@ def _filled(inst: Inst, operand: Reg) -> int:
 
 
 def _named_by_mask(inst: Inst) -> int:
-    """Which predicates an instruction over a whole file of them (P2R, R2P and their uniform kin) touches, as a mask; -1
-    where its mask is no number."""
+    """The predicates that an instruction over the whole predicate file (P2R, R2P and their uniform forms) accesses, as
+    a mask; -1 if its mask is no immediate."""
     mask = inst.srcs[-1] if inst.srcs else None
     if inst.op in ("P2R", "R2P", "UP2UR", "UR2UP") and type(mask) is Imm and type(mask.value) is int:
         return mask.value
@@ -416,7 +417,7 @@ def _uniform_role(op: str, klass: str, variable: bool) -> str:
     return "var" if variable or klass in _TENSOR or klass == "r2ur" else "vec"
 
 
-#: The instruction that waits for a scoreboard issues at least two cycles after the one that sets it.
+#: An instruction that waits for a scoreboard issues at least two cycles after the one that raises it.
 WAIT: Final = Cell(2, "documented")
 
 

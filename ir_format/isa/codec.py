@@ -1,8 +1,8 @@
-"""Operand codecs: how one operand slot of a plan reads, writes and prints its bits.
+"""Operand codecs: they encode, decode and print the bits of one operand slot of a plan.
 
 A codec has ``mask`` (the bits it owns), ``enc(operand) -> bits``, ``dec(word) -> operand`` and
-``fmt(operand, pc) -> text``. ``enc`` raises :class:`Mismatch` where the slot can't hold the operand; ``dec`` raises it
-for undefined field values.
+``fmt(operand, pc) -> text``. ``enc`` raises :class:`Mismatch` if the slot can't hold the operand; ``dec`` raises it for
+undefined field values.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Codec:
     mask: int
     kind: str
     name: str
-    placed = False  # whether its bits depend on where the instruction stands
+    placed = False  # whether its bits depend on the address of the instruction
 
     def enc(self, o: Operand) -> int:
         """Bits of an operand."""
@@ -161,7 +161,7 @@ class RegCodec(Codec):
 
 
 class InnerRegCodec(RegCodec):
-    """A register whose suffix stands inside the bars: ``|R2.H1|`` (conversions; measured)."""
+    """A register whose suffix is inside the bars: ``|R2.H1|`` (conversions; measured)."""
 
     __slots__ = ()
 

@@ -1,8 +1,8 @@
-"""Where a row comes from: on which SMs ptxas has written a word of it.
+"""The provenance of a row: the SMs on which ptxas has written a word of it.
 
-Every row was measured with nvdisasm (bits flipped, texts read; random words agree). What differs from row to row is
-whether ptxas was seen to write it; :mod:`ir_format.isa.rows.seen` holds that, made by ``python -m tests.isa.evidence``
-from the test corpus. A row that rests on a guess says ``src=guess`` among its facts.
+Every row was measured with nvdisasm (bits flipped, texts read; random words agree). :mod:`ir_format.isa.rows.seen` says
+for which rows ptxas was seen to write a word; ``python -m tests.isa.evidence`` makes it from the test corpus. A guessed
+row has ``src=guess`` among its facts.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ def seen() -> dict[str, frozenset[int]]:
 
 
 def describe(key: str, sm: int, guessed: bool = False) -> str:
-    """``ptxas``: ptxas writes it on this SM; ``ptxas sm_90``: on another one only, here nvdisasm alone was asked;
-    ``nvdisasm``; ``guess``."""
+    """``ptxas``: ptxas writes it on this SM; ``ptxas sm_90``: ptxas writes it on another SM, and nvdisasm knows it on
+    this one; ``nvdisasm``; ``guess``."""
     if guessed:
         return "guess"
     where = seen().get(key, frozenset())

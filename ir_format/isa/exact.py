@@ -1,12 +1,11 @@
-"""Notes behind an instruction's text that hold what nvdisasm's text leaves out.
+"""Notes after an instruction's text, for the bits that nvdisasm's text omits.
 
     IADD3 R0, P1, R2, R3, R4 &Pu=0x7 &Pv=0x1 &stall=4 &yield &wr=2 &req={0}
 
-A note ``&SLOT=BITS`` gives the bits of an operand that the text alone reads back as another one: cache-policy bits that
-are not printed, the descriptor of a global access before sm_90 (its register number), the payload of a NaN, which of
-two carries is meant. A note outweighs the text: whoever edits the operand deletes it. The control word follows: stall
-count, yield bit, scoreboards set after writing and after reading, scoreboards waited for; what is left out holds its
-default.
+A note ``&SLOT=BITS`` holds the bits of an operand that the text alone does not determine: cache-policy bits that are
+not printed, the descriptor of a global access before sm_90 (its register number), the payload of a NaN, the choice
+between two carries. A note takes precedence over the text, so delete it when you edit the operand. The control word
+follows: stall count, yield bit, write and read scoreboard, wait mask. Omitted parts have their defaults.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""From a row to plans: a plan is a row at one SM, in one operand form, with one choice of modifiers.
+"""Plans: a plan is a row on one SM, in one operand form, with one choice of modifiers.
 
-All that encode, decode, print and parse need is settled when a plan is made, so that the work per instruction is a few
-calls.
+Everything that encode, decode, print and parse need is computed when the plan is made, so that the work per instruction
+is a few calls.
 """
 
 from __future__ import annotations

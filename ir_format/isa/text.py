@@ -1,8 +1,8 @@
 """Read nvdisasm's text of one instruction.
 
-The text is matched against the plans of the mnemonic: operand texts are dealt to the printed slots from left to right,
-optional slots may be passed over. What the text does not say takes its default: hidden fields, the descriptor of a
-global access before sm_90 (URZ), the payload of a NaN.
+The text is matched against the plans of the mnemonic: operand texts are assigned to the printed slots from left to
+right, and optional slots may be skipped. Fields that are not in the text get their defaults: hidden fields, the
+descriptor of a global access before sm_90 (URZ), the payload of a NaN.
 """
 
 from __future__ import annotations

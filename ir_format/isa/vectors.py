@@ -1,13 +1,14 @@
-"""How many registers the operands of a texture or surface instruction touch: it depends on modifiers and on other
+"""The number of registers of the operands of a texture or surface instruction. It depends on modifiers and on other
 operands.
 
-A texture instruction takes a list of values: array index and coordinates, then handle (``.B``), level of detail,
-offsets, compare value, sample. Operand ``a`` has array index and coordinates, ``b`` the rest. With ``.SCR`` (at most
-four values) the list is cut in the middle instead: two go to ``a``, what is left to ``b``; of two, one each. TXD has
-handle, coordinates, and one register for array index and offsets in ``a``, pairs of derivatives in ``b``.
+A texture instruction has a list of values: array index and coordinates, then handle (``.B``), level of detail, offsets,
+compare value, sample. Operand ``a`` holds array index and coordinates, ``b`` the rest. With ``.SCR`` (at most four
+values) the list is split in the middle instead: ``a`` holds the first two values and ``b`` the others; of two values,
+each holds one. TXD has handle, coordinates, and one register for array index and offsets in ``a``, and pairs of
+derivatives in ``b``.
 
-Results: the components that the mask asks for, packed; the first two registers are ``d``, the others ``e``. ``.F16``
-puts two components into a register. Measured on ptxas 13.0: which input ends in which register, for every PTX form
+The results are the components of the mask, packed: the first two registers are ``d``, the others ``e``. ``.F16`` puts
+two components into a register. Measured on ptxas 13.0 for every PTX form: each input was followed to its register
 (tests/lower/texture_trace.py).
 """
 
@@ -93,7 +94,7 @@ RULES: Final[dict[str, Rule]] = {"tex": _fetch, "tld4": _gather, "txd": _gradien
 
 
 def widen(rule: Rule, mods: tuple[str, ...], names: list[str], ops: list[Operand], sm: int) -> None:
-    """Give the registers in ``ops`` their widths, in place."""
+    """Set the widths of the registers in ``ops``, in place."""
     widths = rule(mods, dict(zip(names, ops)), sm)
     for k, (name, o) in enumerate(zip(names, ops)):
         width = widths.get(name, 0)

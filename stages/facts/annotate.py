@@ -63,7 +63,7 @@ def facts_of(i: Inst, tables: Hazards, physical: bool) -> dict[str, AttrValue]:
     if not physical:
         pipe = tables.pipe(klass)
         return {
-            "hz.class": klass, "hz.pipe": pipe.name, "hz.interval": pipe.interval, "hz.latency": pipe.latency, "hz.boards": tables.boards(i),
+            "hz.class": klass, "hz.pipe": pipe.name, "hz.interval": pipe.interval, "hz.latency": pipe.latency, "hz.boards": tables.scoreboards(i),
             "hz.stall": tables.least_stall(i),
         }  # fmt: skip
     a = tables.access(i)

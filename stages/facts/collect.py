@@ -52,7 +52,7 @@ def _plain(value: Any) -> Any:
 
 
 def _classes(sm: int) -> dict[str, Any]:
-    boards, stalls = load.boards(sm), load.stalls(sm)
+    boards, stalls = load.scoreboards(sm), load.stalls(sm)
     out: dict[str, Any] = {}
     for name, pipe in load.pipes().items():
         board, board_source = boards.get(name, ("", ""))

@@ -24,7 +24,7 @@ def assign_serial_control(unit: Unit, target: str) -> None:
     for f in unit.functions:
         for b in f.blocks:
             for i in b.insts:
-                wr, rd = _SERIAL[tables.boards(i)]
+                wr, rd = _SERIAL[tables.scoreboards(i)]
                 if i.op == "CCTL" and not i.srcs:
                     wr, rd = 7, 7  # nvdisasm refuses tags of an instruction without operands (measured)
                 elif i.op in _ONE_SIDED:  # nvdisasm refuses the other tag (measured)

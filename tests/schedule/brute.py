@@ -207,7 +207,7 @@ def walk_path(f: Function, sm: int, rng: random.Random, steps: int) -> int:
             pairs += _check_recent(h, recent, inst, a, clock)
             if inst.op == "DEPBAR" and clock - set_at[0] < 2:
                 raise Fault("DEPBAR too near")
-            need = h.boards(inst)
+            need = h.scoreboards(inst)
             if a.board_w and c.wr == 7:
                 raise Fault(f"{inst} announces nothing")
             if c.wr != 7:

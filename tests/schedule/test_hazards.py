@@ -98,13 +98,13 @@ def test_scoreboards_by_sm() -> None:
     dfma = Inst("DFMA", (), (r(0, 2),), (r(2, 2), r(4, 2), r(6, 2)))
     r2ur = Inst("R2UR", (), (PT, Reg("UR", 0)), (r(0),))
     ldgsts = Inst("LDGSTS", ("E",), (), (mem(r(0)), mem(r(2, 2))))
-    assert {sm: hazards(sm).boards(dfma) for sm in SMS} == {sm: "" if sm in (90, 100, 107) else "WR" for sm in SMS}
-    assert {sm: hazards(sm).boards(r2ur) for sm in SMS} == {sm: "WR" if sm < 90 else "" for sm in SMS}
-    assert {sm: hazards(sm).boards(ldgsts) for sm in SMS if sm > 75} == {
+    assert {sm: hazards(sm).scoreboards(dfma) for sm in SMS} == {sm: "" if sm in (90, 100, 107) else "WR" for sm in SMS}
+    assert {sm: hazards(sm).scoreboards(r2ur) for sm in SMS} == {sm: "WR" if sm < 90 else "" for sm in SMS}
+    assert {sm: hazards(sm).scoreboards(ldgsts) for sm in SMS if sm > 75} == {
         sm: "R" if sm < 90 else "WR" for sm in SMS if sm > 75
     }
     assert hazards(80).access(Inst("S2R", (), (r(0),), (Name("N", "SR_TID.X"),))).late == 0
-    assert hazards(80).boards(Inst("IADD3", (), (r(0), PT, PT), (r(1), imm(2), r(3)))) == ""
+    assert hazards(80).scoreboards(Inst("IADD3", (), (r(0), PT, PT), (r(1), imm(2), r(3)))) == ""
 
 
 @pytest.mark.oracle
