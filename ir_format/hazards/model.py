@@ -17,6 +17,7 @@ from ir_format.flow import PHYSICAL_BASE, is_guarded
 from ir_format.hazards import load
 from ir_format.hazards.classes import AS_READER, AS_RESULT
 from ir_format.hazards.load import Cell, Pipe
+from ir_format.isa import facts
 from ir_format.model import ZERO, Const, Imm, Inst, Mem, Name, Reg
 
 FILES: Final = ("R", "UR", "P", "UP")
@@ -49,6 +50,9 @@ _GROUPS: Final = {
     "half": "half",
     "hcmp": "half",
 }
+
+
+_PREDICATE_MASKS: Final = facts.having("predmask")
 
 
 class Access:
@@ -400,7 +404,7 @@ def _named_by_mask(inst: Inst) -> int:
     """The predicates that an instruction over the whole predicate file (P2R, R2P and their uniform forms) accesses, as
     a mask; -1 if its mask is no immediate."""
     mask = inst.srcs[-1] if inst.srcs else None
-    if inst.op in ("P2R", "R2P", "UP2UR", "UR2UP") and type(mask) is Imm and type(mask.value) is int:
+    if inst.op in _PREDICATE_MASKS and type(mask) is Imm and type(mask.value) is int:
         return mask.value
     return -1
 

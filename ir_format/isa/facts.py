@@ -35,6 +35,10 @@ TAGS: Final = {
     "commit": "ends a group of asynchronous copies that DEPBAR counts",
     "latesrc": "reads sources after its first results are written",
     "warpgroup": "a product of a whole warpgroup",
+    "moves": "copies its source unchanged, unless an operand modifier says otherwise",
+    "adds": "its result is the sum of its integer sources",
+    "predmask": "an immediate mask says which predicates it touches",
+    "halfgap": "nvdisasm prints a space in a constant's address if a type has 16 bits",
     "constant": "can produce a value without register operands",
 }  # fmt: skip
 #: Key -> the meaning of its value.

@@ -26,6 +26,7 @@ from ir_format.isa.codec import (
     bits_put,
     operand_text,
 )
+from ir_format.isa.facts import table
 from ir_format.isa.rowlang import LAYOUTS, Bits, Enum, ModSpec, Row, SlotSpec
 from ir_format.model import ABS, INV, NEG, REUSE, ZERO, Const, Imm, Mem, Name, Operand, Reg
 
@@ -407,7 +408,7 @@ def _spaced(form: Form, mods: tuple[str, ...], name: str) -> bool:
     facts = form.row.facts
     if facts.get("csp") == "1" or (name == "c" and facts.get("cspc") == "1"):
         return True
-    if form.row.op in ("F2I", "FRND", "MUFU"):
+    if "halfgap" in table()[form.row.op].tags:
         return "F16" in mods or "BF16" in mods
     if form.row.op == "I2F":
         return source_type(tuple(m for m in mods if m not in ("F16", "BF16"))) in _SMALL

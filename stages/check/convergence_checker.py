@@ -38,6 +38,7 @@ from typing import Final, NamedTuple
 
 from ir_format import isa
 from ir_format.flow import ENDS, JUMPS, is_guarded
+from ir_format.isa import facts
 from ir_format.model import ZERO, Imm, Reg
 from stages.check.convergence_uniform import uniform_branches
 from stages.check.convergence_ways import Node, Open, Way, guard_of, predicate, split_by, successors, tests_of
@@ -50,7 +51,10 @@ WAYS: Final = 64
 #: B registers that calls to code outside keep (measured: ptxas saves these with BMOV before it uses them in a
 #: function, and holds barriers in them over calls).
 KEPT: Final = 0xFFC0
-_TOUCHING: Final = frozenset(("BSSY", "BSYNC", "BREAK", "BMOV", "BAR", "WARPSYNC", "CALL", "RET", "YIELD"))
+#: What names a convergence barrier, and what else counts: meetings of the warp, other functions, and YIELD.
+_NAMING: Final = facts.with_value("ctl", "bssy", "bsync", "break") | facts.of_class("bmov")
+_MEETING: Final = facts.with_value("ctl", "call", "ret") | facts.of_class("bar") | {"WARPSYNC"}
+_TOUCHING: Final = _NAMING | _MEETING | {"YIELD"}
 _FIRM: Final = frozenset(("RECONVERGENT", "RELIABLE"))
 
 
@@ -476,7 +480,7 @@ class _Section:
                 continue
             if inst is not None and inst.op in _TOUCHING:
                 b = next((o.num for o in (*inst.dsts, *inst.srcs) if type(o) is Reg and o.file == "B"), -1)
-                tests = tests_of(inst) if inst.op not in ("BAR", "WARPSYNC", "CALL", "RET") else guard_of(inst)
+                tests = tests_of(inst) if inst.op not in _MEETING else guard_of(inst)
                 self.nodes[n] = Node(
                     inst.op, b, tests, frozenset(inst.mods), item.target // WORD if item.target >= 0 else -1
                 )
@@ -492,7 +496,7 @@ class _Section:
         for n, node in self.nodes.items():
             if node.op == "BSSY" and self.meeting(n) < 0:
                 self.add("target", n, n, f"no BSYNC of B{node.b} stands at the meeting point that it names")
-        if all(node.op in ("BAR", "WARPSYNC", "CALL", "RET", "YIELD") for node in self.nodes.values()):
+        if all(node.op not in _NAMING for node in self.nodes.values()):
             return
         todo = list(self.functions)
         while todo:

@@ -27,6 +27,10 @@ _VRC: Final = 0x80  # VRC_CTA_INIT_COUNT of kernels that allocate tensor memory
 Judge = Callable[[Code], Iterator[str]]
 
 
+#: What the program's warp-wide operations may be written as besides.
+_STANDING_FOR: Final = facts.with_value("ctl", "call") | facts.of_class("nop", "bar") | {"WARPSYNC"}
+
+
 def check_records(data: bytes) -> list[str]:
     """Every mismatch of a cubin, as text. Raises :class:`stages.disasm.cubin.CubinError` for a damaged file."""
     out: list[str] = []
@@ -82,7 +86,7 @@ def _frame(c: Code, f: Symbol) -> int | None:
         if not any(isinstance(s, Reg) and s.file == "R" and s.num == STACK_REG for s in i.srcs):
             continue
         step = next((s.value & 0xFFFFFFFF for s in i.srcs if isinstance(s, Imm)), None)
-        if step is None or i.op not in ("IADD3", "VIADD", "IADD"):
+        if step is None or i.op not in facts.having("adds"):
             return None
         if step >> 31:
             total = max(total, (1 << 32) - step)
@@ -173,7 +177,7 @@ def _warp_wide(c: Code) -> Iterator[str]:
             yield f"INT_WARP_WIDE_INSTR_OFFSETS lists {at:#x}, where no warp-wide instruction stands"
     for at in user:
         i = c.inst(at)
-        if at not in wide and (i is None or i.op not in ("WARPSYNC", "NOP", "CALL", "BAR")):
+        if at not in wide and (i is None or i.op not in _STANDING_FOR):
             yield f"COOP_GROUP_INSTR_OFFSETS lists {at:#x}, where no warp-wide instruction stands"
     if len(set(user)) != len(user) or len(set(own)) != len(own) or set(user) & set(own):
         yield "a warp-wide instruction is listed twice"

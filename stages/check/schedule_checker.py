@@ -20,6 +20,7 @@ from ir_format.diag import CompileError
 from ir_format.features import covers
 from ir_format.flow import PHYSICAL_BASE, bit_indices
 from ir_format.hazards import Access, Hazards, cell_name, hazards
+from ir_format.isa import facts
 from ir_format.model import INV, REUSE, ZERO, Ctl, Imm, Inst, Name, Reg
 from stages.check.schedule_flow import Flow, branch_tables, line_finder
 from stages.disasm.cubin import CodeSection, Cubin, read_cubin
@@ -45,19 +46,23 @@ _PLAIN: Final = frozenset(("lds", "ldg", "ldl", "stg", "sts", "atom", "red", "ld
 #: Classes whose instructions finish in order, by queue: results, and reads of registers (measured C2).
 _RESULT_QUEUE: Final = {
     c: c for c in ("xu", "tex", "lds", "ldc", "sreg", "redux", "fp64", "dmma", "mma1", "imma1", "gmma")
-} | {"shfl": "lds"}  # (LDS, LDSM told by SHFL: sm_75, sm_80; S2UR by S2UR: sm_90)
-_OWN_QUEUE: Final = {"QSPC": "qspc", "LDTM": "ldtm", "ATOMS": "lds"}  # measured on sm_120, sm_100, sm_75 and sm_80
-_OWN_READS: Final = {
-    "LDTM": "tmem",
-    "STTM": "tmem",
-    "UTMALDG": "tma",
-    "UTMASTG": "tma",
-}  # STTM told by the LDTM behind it, UTMALDG by the next (measured on sm_100)
+} | {"shfl": "lds", "ldtm": "ldtm"}  # (LDS, LDSM told by SHFL: sm_75, sm_80; S2UR by S2UR: sm_90; LDTM: sm_100)
+_OWN_QUEUE: Final = {"QSPC": "qspc", "ATOMS": "lds"}  # measured on sm_120, sm_75 and sm_80
+#: UTMALDG told by the next (measured on sm_100).
+_OWN_READS: Final = {"UTMALDG": "tma", "UTMASTG": "tma"}
 _WRITE_IN_ORDER: Final = frozenset(
     ("lds", "ldtm")
 )  # queues in which a result may overwrite an earlier one that is under way (measured: LDS over LDS.128)
 _MEMORY: Final = ("lds", "ldg", "ldl", "stg", "sts", "atom", "red", "ldgsts", "bar", "shfl")
-_READ_QUEUE: Final = _RESULT_QUEUE | dict.fromkeys(_MEMORY, "memory") | {"syncs": "syncs"}
+_READ_QUEUE: Final = (
+    _RESULT_QUEUE
+    | dict.fromkeys(_MEMORY, "memory")
+    | {
+        "syncs": "syncs",
+        "ldtm": "tmem",
+        "sttm": "tmem",
+    }
+)  # STTM told by the LDTM behind it (measured on sm_100)
 #: Classes whose results come out of the memory pipe behind the reads of everything that went into it before (measured: ptxas lets LDS, LDC, SHFL and B2R
 #: overwrite what an earlier access reads, without a wait).
 _BEHIND_MEMORY: Final = frozenset(("lds", "ldg", "ldl", "ldc", "atom", "sreg", "shfl"))
@@ -116,7 +121,7 @@ RELAXED: Final = (
     ),  # HMMA.16816, QMMA -> LDC over A on sm_90 and sm_120: what comes through a scoreboard comes late
 )
 #: Instructions whose least stall is a rule. Not all of a class of the table: 1 is measured behind BAR, YIELD, WARPSYNC, NANOSLEEP, BREAK, BPT and PMTRIG.
-_PACED: Final = frozenset(("MEMBAR", "DEPBAR", "BRA", "BRX", "BRXU", "JMP", "JMX", "EXIT", "CALL", "RET"))
+_PACED: Final = facts.with_value("ctl", "branch", "exit", "call", "ret") | facts.of_class("membar", "depbar")
 #: Cycles after which an FP64 matrix product without a scoreboard is over (measured: ptxas puts NOPs behind DMMA on sm_120, 586 cycles at least).
 _DMMA_OVER: Final = 512
 

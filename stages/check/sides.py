@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from ir_format.isa import facts
 from stages.check.launches import Launch
 from stages.interpret.launch import InterpreterError, Module
 
@@ -113,6 +114,7 @@ def watching(log: dict[int, int], slots: dict[str, Any]) -> Iterator[None]:
     import stages.simulate.device as module
 
     home: Any = module
+    changing = facts.writing("global", "generic", "cluster")
 
     plain: Any = home.Compiled
 
@@ -122,7 +124,7 @@ def watching(log: dict[int, int], slots: dict[str, Any]) -> Iterator[None]:
         def compile(self, index: int) -> Any:
             fn = super().compile(index)
             op = self.program.inst(index).op
-            if not op.startswith(("ST", "ATOM", "RED")):
+            if op not in changing:
                 return fn
             heap = self.context.memory.heap
             slots["heap"], slots["program"] = heap, self.program

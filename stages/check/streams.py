@@ -16,7 +16,7 @@ from stages.check.command import read
 
 #: Warp-wide instructions that the allocation stage puts in or takes out behind the allocator proper (stages/regalloc:
 #: warpgroup, counts): no values move there.
-_NO_VALUES: Final = (("WARPGROUP", "ARRIVE"), ("WARPGROUP", "DEPBAR"), ("USETMAXREG", ""))
+_NO_VALUES: Final = {"WARPGROUP": ("ARRIVE", "DEPBAR"), "USETMAXREG": ()}
 _SHOWN: Final = 20
 
 
@@ -83,7 +83,9 @@ def _comparable(unit: Unit, spec: isa.Target) -> Unit:
     for func in unit.functions:
         for block in func.blocks:
             block.insts = [
-                i for i in block.insts if not any(i.op == op and (not mod or mod in i.mods) for op, mod in _NO_VALUES)
+                i
+                for i in block.insts
+                if i.op not in _NO_VALUES or not (not _NO_VALUES[i.op] or set(_NO_VALUES[i.op]) & set(i.mods))
             ]
             for i in block.insts:
                 if i.op not in PSEUDO and spec.match(i) is None:

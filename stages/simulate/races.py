@@ -21,6 +21,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from ir_format.isa import facts
 from ir_format.model import Inst
 from stages.simulate.arr import Arr
 from stages.simulate.build import InstFn, View
@@ -33,8 +34,9 @@ SHOWN: Final = 200
 #: Bytes of memory that are followed.
 MOST: Final = 1 << 28
 _STRONG: Final = frozenset(("STRONG", "MMIO"))
-_ATOMIC: Final = frozenset(("ATOM", "ATOMG", "ATOMS", "RED", "REDG", "REDS"))
-_OBJECTS: Final = frozenset(("SYNCS", "ARRIVES", "UBLKCP", "UBLKRED", "STAS", "REDAS"))
+_ATOMIC: Final = facts.atomics().keys()
+#: What works on mbarriers, or tells one that it is done.
+_OBJECTS: Final = facts.of_class("syncs", "arrives") | facts.writing("cluster")
 READ, WRITE = "read", "write"
 
 
@@ -192,7 +194,7 @@ class Races:
         if not strong and inst.op not in _PLAIN:
             return wrap(run)
         whole = inst.op in _OBJECTS or "ARRIVE" in words
-        writes = inst.op in _ATOMIC or inst.op in ("STG", "ST", "STS") or (whole and "PHASECHK" not in words)
+        writes = inst.op in _ATOMIC or inst.op in facts.stores() or (whole and "PHASECHK" not in words)
         inner = wrap(run)
 
         def watched(v: View, m: Arr | None) -> None:
@@ -397,7 +399,9 @@ class Races:
                 clocks.publish(key, int(lane), self.object)
 
 
-_PLAIN: Final = frozenset(("LDG", "STG", "LDS", "STS", "LD", "ST", "LDGSTS", "LDSM", "STSM", "UMEMSETS", "LDTM"))
+_PLAIN: Final = frozenset(
+    op for op, space in (facts.loads() | facts.stores() | facts.copies()).items() if space != "local"
+) | {"UMEMSETS", "LDTM"}
 
 
 def _first_of_each(values: Arr) -> Arr:

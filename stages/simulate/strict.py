@@ -13,11 +13,12 @@ When bundles meet, the elapsed time of each since its own events is kept, none i
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ir_format.isa import facts
 from ir_format.model import ZERO, Ctl
 from stages.simulate.build import Unsupported, count, guarded
 from stages.simulate.control import CONTROL
@@ -32,6 +33,10 @@ from stages.simulate.timing import Draw, latency
 Arr = NDArray[Any]
 _ARGUMENTS = range(4, 16)  # registers of arguments and results in the calling convention
 _WRITE = 2  # cycles after issue in which no fixed-latency result lands
+
+
+#: In front of these nothing stays queued.
+_DRAINING: Final = facts.with_value("ctl", "exit", "call") | facts.of_class("bar")
 
 
 class StrictMachine(Machine):
@@ -486,7 +491,7 @@ class StrictMachine(Machine):
         plan = self.plans.get(index) or self.plan(index)
         at = self.wait(time, plan.ctl)
         queue = time.queue
-        while queue and (queue[0].read_at <= at or plan.inst.op in ("BAR", "EXIT", "CALL")):
+        while queue and (queue[0].read_at <= at or plan.inst.op in _DRAINING):
             self.perform(time, view, queue.popleft())
         if plan.guard_row >= 0 and ("P", plan.guard_row) in time.pending:
             self.settle(time, view, ("P", plan.guard_row), "guard", at, plan.pc)

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Final
 
+from ir_format.isa import facts
 from ir_format.model import INV, ZERO, Reg
 from stages.simulate.build import Unsupported
 from stages.simulate.control import CONTROL, target_of
@@ -22,7 +23,12 @@ from stages.simulate.strict_time import DRAIN, Plan, Row, is_uniform_row
 from stages.simulate.timing import latency
 
 #: Control instructions after which the next one runs, if any does.
-_FALLS: Final = frozenset(("BSYNC", "BAR", "WARPSYNC", "YIELD", "BREAK", "UCGABAR_ARV", "UCGABAR_WAIT"))
+_FALLS: Final = (
+    facts.with_value("ctl", "bsync", "break")
+    | facts.of_class("bar")
+    | {op for op in facts.with_value("effect", "sync") if op.startswith("UCGABAR")}
+    | {"WARPSYNC", "YIELD"}
+)
 _READERS: Final = (
     "alu",
     "dual",

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ir_format.isa import facts
 from ir_format.model import REUSE, ZERO, Ctl, Imm, Inst, Name, Reg
 from stages.simulate.build import Build, count, is_uniform
 from stages.simulate.control import CONTROL
@@ -18,6 +19,9 @@ from stages.simulate.timing import is_dual, is_variable, pipe_of, reader_class, 
 Arr = NDArray[Any]
 Row = tuple[str, int]
 DRAIN = 40  # cycles that a stall count of 0 stands for
+
+
+_READS_AT_ISSUE: Final = facts.having("sreg") | {"LDGDEPBAR", "BMOV"}
 
 
 class Entry:
@@ -198,9 +202,7 @@ class Plan:
         self.uniform_out = any(isinstance(o, Reg) and o.file in ("UR", "UP") and o.num != ZERO for o in inst.dsts)
         # A read scoreboard protects vector registers; predicates and uniform registers are read at issue (measured).
         self.late = (
-            self.variable
-            and inst.op not in ("S2R", "S2UR", "LDGDEPBAR", "BMOV")
-            and any(r[0] == "U" and r[1] < 256 for r in self.reads)
+            self.variable and inst.op not in _READS_AT_ISSUE and any(r[0] == "U" and r[1] < 256 for r in self.reads)
         )
         self.early = [r for r in self.reads if not (r[0] == "U" and r[1] < 256)]
         self.late_reads = [r for r in self.reads if r[0] == "U" and r[1] < 256]

@@ -132,13 +132,21 @@ def writer_class(inst: Inst, sm: int) -> str:
     return "uni" if op.startswith("U") else "alu"
 
 
+#: Those whose form of 64 bits the adder of 64 bits does.
+_ADDS_64: Final = frozenset(
+    op
+    for op, f in facts.table().items()
+    if any(mods == ("64",) and name in ("iadd64", "alu64") for mods, name, _ in facts.alternatives(f))
+)
+
+
 def reader_class(inst: Inst, sm: int) -> str:
     """The class of an instruction as a consumer."""
     op = inst.op
     if op in _EITHER:
         return "either"
     if op in _ALU:
-        return "add64" if op in ("IADD", "MOV", "SEL") and "64" in inst.mods else "dual" if op in _DUAL else "alu"
+        return "add64" if op in _ADDS_64 and "64" in inst.mods else "dual" if op in _DUAL else "alu"
     if op in _FMA:
         return "wide" if "WIDE" in inst.mods or ("HI" in inst.mods and op != "IDP") else "fma"
     if op in _HALF:

@@ -147,7 +147,7 @@ BAR          91d -              <- i:I(u)@54-57 b:R@32 Pp                  ; .SC
 BAR          51d -              <- b:R@32 n:I(u)@42-53 Pp                  ; .SCAN 77-79=3 74-75=0 80=0
 BAR          31d -              <- b:R@32 n:R@32 Pp                        ; .SCAN 77-79=3 74-75=0 80=0
 WARPSYNC.COLLECTIVE.ALL 948 - sm=90+  <- Pp?=PT t:T@16-23+34-81         ; 86=1
-op BMOV       effect=state noduplicate class=bmov
+op BMOV       moves effect=state noduplicate class=bmov
 BMOV.32      355 -              d <- B:B@24                     ; .CLEAR@84 28-29=0
 BMOV.32      356 -              B:B@24 <- b:R@32                ; .PQUAD@84
 BMOV.32      956 -              B:B@24 <- i:I(u)@32-63          ; .PQUAD@84

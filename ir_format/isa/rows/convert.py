@@ -27,13 +27,13 @@ I2F         112 AB forms=r,k,u,x d2 <- b<b4>@60-61       ; .F64 75-77=3 .{U8 S8 
 I2F         112 AB forms=r,k,u,x d2 <- b<h1>@60-61       ; .F64 75-77=3 .{? ? U16 S16 ? ? ? ?}@74+84-85 .rnd@78-79 ; imm=int reuse=0
 I2F         112 AB             d2 <- b2                    ; .F64 75-77=3 .{? ? ? ? ? ? U64 S64}@74+84-85 .rnd@78-79 ; imm=int reuse=0
 I2F         112 AB             d <- b2                     ; .{? F16 _ ? <75-89>? <90+>BF16 ? ? ?}@75-77 .{? ? ? ? ? ? U64 S64}@74+84-85 .rnd@78-79 ; imm=int reuse=0
-op F2I        pure class=xu
+op F2I        pure halfgap class=xu
 F2I         105 AB             d <- b-|                    ; .FTZ@80 .{U8 S8 U16 S16 U32 _ ? ?}@72+75-76 .{? F16 _ ? <75-89>? <90+>BF16 ? ? ?}@84-86 .{_ FLOOR CEIL TRUNC}@78-79 .NTZ@77 ; imm=src reuse=0
 F2I         105 AB forms=r,u   d <- b-|<=H1>           ; .FTZ@80 .{U8 S8 U16 S16 U32 _ ? ?}@72+75-76 .{? F16 ? ? <75-89>? <90+>BF16 ? ? ?}@84-86 .{_ FLOOR CEIL TRUNC}@78-79 .NTZ@77 60-61=1 ; imm=src inbars=1 reuse=0
 F2I         111 AB             d/dt <- b-|                 ; .FTZ@80 .{? ? ? ? ? ? U64:2 S64:2}:dt@72+75-76 .{? F16 _ ? <75-89>? <90+>BF16 ? ? ?}@84-86 .{_ FLOOR CEIL TRUNC}@78-79 .NTZ@77 ; imm=src reuse=0
 F2I         111 AB             d/dt <- b2-|                ; .FTZ@80 .{U8:1 S8:1 U16:1 S16:1 U32:1 _:1 U64:2 S64:2}:dt@72+75-76 .F64 84-86=3 .{_ FLOOR CEIL TRUNC}@78-79 .NTZ@77 ; imm=f64 reuse=0
 F2I         111 AB forms=r,u   d/dt <- b-|<=H1>        ; .FTZ@80 .{? ? ? ? ? ? U64:2 S64:2}:dt@72+75-76 .{? F16 ? ? <75-89>? <90+>BF16 ? ? ?}@84-86 .{_ FLOOR CEIL TRUNC}@78-79 .NTZ@77 60-61=1 ; imm=src inbars=1 reuse=0
-op FRND       pure class=xu
+op FRND       pure halfgap class=xu
 FRND        107 AB             d <- b-|<h1>@60-61          ; .FTZ@80 75-77=1 .F16 84-86=1 .{_ FLOOR CEIL TRUNC}@78-79 ; imm=src inbars=1 reuse=0
 FRND        107 AB             d <- b-|                    ; .FTZ@80 75-77=2 84-86=2 .{_ FLOOR CEIL TRUNC}@78-79 ; imm=f32 reuse=0
 FRND        107 AB sm=90+            d <- b-|<h1>@60-61          ; .FTZ@80 75-77=4 .BF16 84-86=4 .{_ FLOOR CEIL TRUNC}@78-79 ; imm=src inbars=1 reuse=0

@@ -25,7 +25,7 @@ op FSET       pure class=dual
 FSET        00a AB             d <- a-| b-| Pp             ; .BF 71=0 .fcmp@76-79 .FTZ@80 .bop@74-75                        ; imm=f32
 op FCHK       pure class=xu
 FCHK        102 AB             Pu <- a-| b-|               ; ; imm=f32 reuse=0
-op MUFU       pure class=xu
+op MUFU       pure halfgap class=xu
 MUFU        108 AB             d <- b-|                    ; .{COS SIN EX2 LG2 RCP RSQ ? ? SQRT TANH ? ? ? ? ? ?}@74-77 72-73=0 80=0 ; imm=f32 reuse=0
 MUFU        108 AB             d <- b-|                    ; .{? ? ? ? ? ? RCP64H RSQ64H ? ? ? ? ? ? ? ?}@74-77 72-73=0 80=0 ; imm=f64 reuse=0
 MUFU        108 AB sm=75-89    d <- b-<h1>@60-61           ; .{? ? EX2 ? ? ? ? ? ? TANH ? ? ? ? ? ?}@74-77 .{? ? F16 ?}@72-73 ; imm=src reuse=0

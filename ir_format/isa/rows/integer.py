@@ -6,12 +6,12 @@ TEXT = r"""
 enum sh2     = ? ? ? 28
 enum sh4     = ? ? 24 ?
 # ---- add, multiply, shift-add
-op IADD3      pure remat=1 class=alu
+op IADD3      pure adds remat=1 class=alu
 IADD3       010 ABc            d <75-90>Pu?=PT <75-90>Pv?=PT <100+>Pu=PT <100+>Pv=PT <- a-~X b-~X c-~X Pp?X=!PT Pq?X=!PT ; .X@74                                ; comm=abc
-op IADD       pure class=alu|64:iadd64
+op IADD       pure adds class=alu|64:iadd64
 IADD        035 AB  sm=107,120+    d Pu?=PT  <- a-~X b-~X Pp?X=!PT   ; .X@74 73=0          ; comm=ab
 IADD.64     035 AB  sm=107,120+    d2 Pu?=PT <- a2-~X b2-~X Pp?X=!PT ; .X@74 73=1          ; comm=ab
-op VIADD      pure class=fma
+op VIADD      pure adds class=fma
 VIADD       036 AB  sm=90-103  d  <- a b-                  ; .16x2@73                                              ; imm=u
 VIADD       036 AB  sm=107,120+    d  <- a- b-                 ; .{32 16x2 S32 S16x2 U8x4 S8x4 ? ?}@73-75 .ISAT@80                                              ; comm=ab imm=u isa=2:ISAT,U8x4,S8x4
 op IMAD       pure remat=1 class=fma|WIDE:imadw|HI:imadhi
@@ -45,7 +45,7 @@ FLO         100 AB             d Pu?=PT <- b~              ; .U32@73=0 .SH@74   
 op BREV       pure class=xu
 BREV        101 AB             d <- b                      ; ; imm=u reuse=0
 # ---- move and select
-op MOV        pure constant remat=1 class=dual|64:alu64
+op MOV        pure moves constant remat=1 class=dual|64:alu64
 MOV         002 AB             d <- b mask:I(u)@72-75?=15  ; 80=0 ; imm=u
 MOV.64      002 AB forms=r,u sm=107,120+  d2 <- b2             ; 80=1 72-75=15 ; imm=u
 MOV.64      402 -   sm=107,120+    d2 <- i:I(u)@24-87          ;
@@ -75,9 +75,9 @@ VABSDIFF    014 ABC sm=75-103,110  d Pu?=PT <- a b c           ; .U32@73=0      
 op VABSDIFF4  pure class=alu
 VABSDIFF4    015 ABC sm=75-103,110  d Pu?=PT <- a b c           ; .U8@73=0 .ACC@75                                                     ; imm=u
 # ---- predicates and registers
-op P2R        pure varies class=p2r
+op P2R        pure predmask varies class=p2r
 P2R         003 AB             d <- p:N(PR) a b            ; .b4@76-77 ; <75-89>imm=s <90+>imm=u
-op R2P        pure class=r2p
+op R2P        pure predmask class=r2p
 R2P         004 AB forms=r,k,u,x p:N(PR) <- a<b4>@76-77 b    ; ; imm=u
 R2P         004 AB forms=i     p:N(PR) <- a<b4>@76-77 b?=255 ; ; imm=u
 op IDP        pure class=fma

@@ -30,7 +30,7 @@ op USEL       pure class=udp
 USEL         087 UAB            ud <- ua ub UPp                         ; ; imm=u
 USEL.64      c87+91 - sm=120+   ud2 <- ua2 ub2 UPp                      ;
 USEL.64      487+91 - sm=120+   ud2 <- ua2 i:I(s)@32-64 UPp             ;
-op UMOV       pure constant class=uldc|64:uldc
+op UMOV       pure moves constant class=uldc|64:uldc
 UMOV        082 UB              ud <- ub                                ; 80=0 ; imm=u
 UMOV.64     082 UB forms=u sm=120+   ud2 <- ub2                      ; 80=1 ; imm=u
 UMOV.64     482+91 -  sm=120+   ud2 <- i:I(u)@24-87             ; ; imm=u
@@ -45,7 +45,7 @@ ULDC        ab9 -  sm=75-90     ud/csize <- k:UK                        ; .csize
 ULDC        abb+91 - sm=75-90     ud/csize <- k:UKi                       ; .csize@73-75                                                     ; imm=u
 op LDCU       pure read=const constant class=ldc
 LDCU        7ac+91 - sm=100+   ud/usize <- k:UK                       ; .{U8:1 S8:1 U16:1 S16:1 _:1 64:2 128:4 ?}:usize@73-75                                                     ; guard=UP
-op R2UR       pure convergent class=xu/75-89|r2ur/90+
+op R2UR       pure moves convergent class=xu/75-89|r2ur/90+
 R2UR         3c2 -  sm=75-89    Pu?=PT ud <- a                          ; 84=0
 R2UR         2ca -  sm=90+      Pu?=PT ud <- a                          ; 84=0 <100+>.{_ FILL BROADCAST ?}@86-87 ; reuse=1
 op S2UR       sreg speculatable constant class=sreg
@@ -84,9 +84,9 @@ op UI2FP      pure class=uflt
 UI2FP        05e UAB sm=120+     ud <- ub                                ; .{? ? F32 ? ? ? ? ?}@75-77 .{? ? ? ? U32 S32 ? ?}@74+84-85 .{_ ? ? RZ}@78-79 ; imm=int
 UIADD3.64    097 UABC sm=90+      ud2 <90>UPu?=UPT <90>UPv?=UPT <100+>UPu=UPT <100+>UPv=UPT <- ua2- ub2- uc2-  ; 74=0 87-90=15 77-80=15    ; comm=abc
 UIADD3.64    097 UABC sm=90+      ud2 <90>UPu?=UPT <90>UPv?=UPT <100+>UPu=UPT <100+>UPv=UPT <- ua2-~X ub2-~X uc2-~X UPp=!UPT UPq=!UPT ; .X 74=1   ; comm=abc
-op UP2UR      pure class=udp
+op UP2UR      pure predmask class=udp
 UP2UR        883 -  sm=75+      ud <- p:N(UPR) ua i:I(u)@32-63 ; .{_ B1 B2 B3}@76-77 91=1
-op UR2UP      pure class=udp
+op UR2UP      pure predmask class=udp
 UR2UP        884 -  sm=75+      p:N(UPR) <- ua<b4>@76-77 i:I(u)@32-63?=255 ; 91=1
 op UCGABAR_ARV effect=sync waits noduplicate class=gate
 UCGABAR_ARV  9c7+91 - sm=90+    <-                                      ;

@@ -12,8 +12,11 @@ What follows a join that was given up may be passed by groups that are apart; it
 
 from __future__ import annotations
 
+from typing import Final
+
 from ir_format.features import has
 from ir_format.flow import build_cfg, falls_through, is_terminator, jump_targets
+from ir_format.isa import facts
 from ir_format.model import RZ, Block, Function, Imm, Inst, Label
 from stages.analysis.abi import callee
 from stages.lower.convergence.divergence import Divergence, Flow, Groups
@@ -22,6 +25,10 @@ from stages.lower.convergence.waits import find_waits
 
 _SHORT = 6  # instructions that groups of threads may run apart where the other ways would need BREAKs to meet before them (what BREAKs cost)
 _FEW = 2  # the same where they would not: what BSSY and BSYNC cost
+
+
+_PARTING: Final = facts.with_value("ctl", "bssy", "bsync", "call") | {"BRX"}
+_ENDING: Final = facts.with_value("ctl", "exit", "ret", "trap")
 
 
 def insert_convergence(fn: Function, sm: int, exact: frozenset[str] = frozenset()) -> None:
@@ -74,7 +81,7 @@ def wait_for_warp(fn: Function, sm: int) -> None:
     entry[0] = fn.kind != "entry"  # part of a warp may call a function
 
     def parts(i: Inst) -> bool:
-        if i.op in ("BSSY", "BSYNC", "CALL", "BRX"):
+        if i.op in _PARTING:
             return True
         return i.op == "BRA" and i.guard is not None and i.guard.file == "P" and not fn.vregs[i.guard.num].uniform
 
@@ -409,7 +416,7 @@ class _Rebuild:
                 out.append(Block(self.next_id, [jump]))
                 self.next_id += 1
             else:
-                if b.insts and b.insts[-1].op in ("EXIT", "RET", "BPT"):
+                if b.insts and b.insts[-1].op in _ENDING:
                     out.append(Block(self.next_id, [jump]))
                     self.next_id += 1
                 else:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from ir_format.flow import is_guarded
+from ir_format.isa import facts
 from ir_format.model import INV, ZERO, Function, Imm, Inst, Mem, Operand, Reg, Sym
 from ir_format.target import CALLEE_SAVED, STACK_REG
 from stages.regalloc.checker.values import (
@@ -27,6 +28,9 @@ MAX_FINDINGS: Final = 50
 ABI_PRESERVED: Final[frozenset[Place]] = frozenset(
     {("R", r) for r in (STACK_REG, *CALLEE_SAVED)} | {("B", b) for b in range(6, 16)}
 )
+
+
+_MOVES: Final = facts.having("moves")
 
 
 class Finding(NamedTuple):
@@ -350,15 +354,9 @@ class Executor:
         if not inst.srcs:
             return None
         src = inst.srcs[0]
-        if inst.srcs[1:] not in ((), ALL_LANES) and inst.op in ("MOV", "UMOV", "R2UR", "BMOV"):
+        if inst.srcs[1:] not in ((), ALL_LANES) and inst.op in _MOVES:
             return None
-        if (
-            inst.op in ("MOV", "UMOV", "R2UR", "BMOV")
-            and type(src) is Reg
-            and not src.flags
-            and not src.mod
-            and src.width == dst.width == 1
-        ):
+        if inst.op in _MOVES and type(src) is Reg and not src.flags and not src.mod and src.width == dst.width == 1:
             files = {
                 "MOV": ("R", ("R", "UR")),
                 "UMOV": ("UR", ("UR",)),

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Final, TypeAlias
 
 from ir_format.flow import is_guarded
+from ir_format.isa import facts
 from ir_format.model import ZERO, Const, Function, Imm, Inst, Mem, Name, Operand, Reg
 
 Place: TypeAlias = "tuple[str, int]"  # (file, number); frame words: ("M", byte offset from R1 at function entry)
@@ -24,6 +25,9 @@ INVARIANT: Final = (
     "SR_SWINHI",
 )
 ALL_LANES: Final = (Imm("I", 15),)  # second operand of MOV: write all four bytes
+
+
+_CONSTANT_LOADS: Final = facts.reading("const")
 
 
 class Values:
@@ -224,12 +228,10 @@ def constant_words(inst: Inst) -> list[tuple[object, ...]] | None:
     ):
         return [("imm", 0)] * width
     if type(src) is Const and src.ireg is None and not src.flags and not src.mod:
-        plain = (op in ("MOV", "COPY") and not mods) or (
-            op in ("LDC", "ULDC", "LDCU") and mods in ((), ("64",), ("128",))
-        )
+        plain = (op in ("MOV", "COPY") and not mods) or (op in _CONSTANT_LOADS and mods in ((), ("64",), ("128",)))
         if plain:
             return [("c", src.bank, src.offset + 4 * i, src.sym) for i in range(width)]
-        if op in ("LDC", "ULDC", "LDCU"):
+        if op in _CONSTANT_LOADS:
             return [("op", op, mods, src, i) for i in range(width)]
     if type(src) is Name and op in ("S2R", "S2UR") and src.name.startswith(INVARIANT) and width == 1:
         return [("sr", src.name)]
