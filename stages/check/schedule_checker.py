@@ -13,117 +13,26 @@ The entry of a function that is only reached from outside starts with nothing un
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from ir_format import isa
 from ir_format.diag import CompileError
-from ir_format.features import covers
-from ir_format.flow import PHYSICAL_BASE, bit_indices
+from ir_format.flow import bit_indices
 from ir_format.hazards import Access, Hazards, cell_name, hazards
-from ir_format.isa import facts
-from ir_format.model import INV, REUSE, ZERO, Ctl, Imm, Inst, Name, Reg
+from ir_format.model import INV, ZERO, Ctl, Inst
 from stages.check.schedule_flow import Flow, branch_tables, line_finder
+from stages.check.schedule_nodes import ACQUIRED, BEFORE_WRITES, LOADED, ORDER, PLAIN, R_CELLS, Node, control
+from stages.check.schedule_rules import (
+    BEHIND_MEMORY,
+    DMMA_OVER,
+    GROUPS,
+    REACH,
+    WRITE_IN_ORDER,
+    YOUNGEST,
+    relaxed,
+)
 from stages.disasm.cubin import CodeSection, Cubin, read_cubin
 from stages.disasm.listing import Decoded, decode_section
-
-#: Cycles from which on no table speaks of a pair (the largest cell is 33; test_schedule holds it against the tables).
-REACH: Final = 48
-_CELLS: Final = (1 << PHYSICAL_BASE["B"]) - 1  # B registers are tracked by the hardware
-_R_CELLS: Final = (1 << PHYSICAL_BASE["UR"]) - 1
-_P_CELLS: Final = (1 << PHYSICAL_BASE["UP"]) - (1 << PHYSICAL_BASE["P"])
-#: Cells that are no registers. ORDER: something that later memory accesses must wait for; LOADED: a load from global memory that is not back;
-#: BEFORE_WRITES: the same behind a MEMBAR; ACQUIRED: the last strong load or atomic, whose result CCTL waits for.
-_ORDER: Final = 1 << PHYSICAL_BASE["B"] + 64
-_LOADED: Final = _ORDER << 1
-_BEFORE_WRITES: Final = _ORDER << 2
-_ACQUIRED: Final = _ORDER << 3
-#: Who waits for ORDER (measured: before the next of these ptxas waits for FENCE and a MEMBAR with any scoreboard, BAR for SYNCS too; it gives most
-#: MEMBARs no scoreboard at -O3). The loads in front of a MEMBAR are waited for by those that are no loads and no BAR (measured: never by 30 LDS and LDG, by 94 BAR).
-_ORDERED: Final = frozenset(
-    ("lds", "ldg", "ldl", "stg", "sts", "atom", "red", "ldgsts", "bar", "syncs", "fence", "cctl", "bulk")
-)
-_PLAIN: Final = frozenset(("lds", "ldg", "ldl", "stg", "sts", "atom", "red", "ldgsts", "syncs"))
-#: Classes whose instructions finish in order, by queue: results, and reads of registers (measured C2).
-_RESULT_QUEUE: Final = {
-    c: c for c in ("xu", "tex", "lds", "ldc", "sreg", "redux", "fp64", "dmma", "mma1", "imma1", "gmma")
-} | {"shfl": "lds", "ldtm": "ldtm"}  # (LDS, LDSM told by SHFL: sm_75, sm_80; S2UR by S2UR: sm_90; LDTM: sm_100)
-_OWN_QUEUE: Final = {"QSPC": "qspc", "ATOMS": "lds"}  # measured on sm_120, sm_75 and sm_80
-#: UTMALDG told by the next (measured on sm_100).
-_OWN_READS: Final = {"UTMALDG": "tma", "UTMASTG": "tma"}
-_WRITE_IN_ORDER: Final = frozenset(
-    ("lds", "ldtm")
-)  # queues in which a result may overwrite an earlier one that is under way (measured: LDS over LDS.128)
-_MEMORY: Final = ("lds", "ldg", "ldl", "stg", "sts", "atom", "red", "ldgsts", "bar", "shfl")
-_READ_QUEUE: Final = (
-    _RESULT_QUEUE
-    | dict.fromkeys(_MEMORY, "memory")
-    | {
-        "syncs": "syncs",
-        "ldtm": "tmem",
-        "sttm": "tmem",
-    }
-)  # STTM told by the LDTM behind it (measured on sm_100)
-#: Classes whose results come out of the memory pipe behind the reads of everything that went into it before (measured: ptxas lets LDS, LDC, SHFL and B2R
-#: overwrite what an earlier access reads, without a wait).
-_BEHIND_MEMORY: Final = frozenset(("lds", "ldg", "ldl", "ldc", "atom", "sreg", "shfl"))
-_YOUNGEST: Final = 63  # a counter holds no more
-#: The counter of groups of warpgroup products, as if it were the seventh scoreboard: a product with ``gsb0`` ends a group, WARPGROUP.DEPBAR.LE gsb0, n waits
-#: until n groups are under way (measured: ptxas puts it in front of whatever touches accumulators or fragments, products apart).
-_GROUPS: Final = 6
-#: Where ptxas 13.0 is nearer than the tables (all measured on its output): kind, earlier, later, SMs, least cycles seen. Earlier and later are a class, a
-#: mnemonic, ``=NAME`` for a result column or operand role of the tables, ``MNEMONIC=ROLE``, "var" (with a scoreboard) or "" (any). The tables stay as they
-#: are for the scheduler: on the safe side.
-RELAXED: Final = (
-    ("raw", "", "MATCH=data", "75+", 4),  # LOP3 -> MATCH.ANY on sm_90; 5
-    ("raw", "=udp", "QMMA", "120+", 8),  # ULOP3 -> QMMA.SF; 9
-    ("raw", "=udp", "OMMA", "120+", 8),
-    (
-        "raw",
-        "=wlo",
-        "=alu",
-        "90+",
-        3,
-    ),  # IMAD.WIDE -> SHF, LEA, IADD3 over its low register; documented so, the table has 4
-    ("raw", "=wlo", "=dual", "90+", 3),
-    ("raw", "=udp64", "=uni", "120+", 4),  # UIADD3.64 -> ULOP3, its low register; the high one at 5
-    ("raw", "=alu", "=hcmp", "103", 5),  # LOP3 -> HSET2, HSETP2 over their predicate; a guess says 13
-    ("raw", "=mma1", "=data", "80-99", 15),  # IMMA.16816 -> STG; 16 is for the sake of others
-    ("raw", "=mma1", "=lsu", "80-99", 15),
-    ("raw", "IMMA", "", "120+", 26),  # IMMA.16832 -> STG, IADD3, IMMA (27); 28 and 32, which are right for HMMA
-    ("raw", "HMMA", "HMMA", "120+", 29),  # HMMA.16816 -> HMMA.1688; 32
-    ("waw", "half", "", "120+", 1),  # HFMA2 -> @P MOV; a guess says 2
-    (
-        "waw",
-        "=alu",
-        "hcmp",
-        "120+",
-        5,
-    ),  # LOP3 -> HSETP2 over the predicate that it reads; 9, documented for the first SMs
-    ("waw", "=alu", "hcmp", "103", 5),
-    ("waw", "=dual", "hcmp", "120+", 5),  # ISETP -> HSETP2
-    ("waw", "IMMA", "", "100-119", 16),  # IMMA.16816 -> SHF; 17
-    ("waw", "IMMA", "", "120+", 23),  # IMMA.16816 -> SHF; 24
-    ("war", "bar", "", "75+", 1),  # BAR.RED -> LOP3 over its predicate on sm_80; 2
-    ("war", "syncs", "", "75+", 1),  # SYNCS -> ULDC over its uniform address on sm_90; 2
-    ("war", "mma1", "", "75+", 1),  # HMMA.1688 -> IMAD.WIDE over B on sm_90; a guess says 7
-    ("war", "imma1", "", "75+", 1),  # IMMA.8816, IMMA.8832 -> IMAD.MOV over B on sm_80 and sm_90; a guess says 7
-    ("war", "IMMA", "var", "120+", 1),  # IMMA.16832 -> MOVM over A
-    ("war", "mma2", "mma2", "90-99", 6),  # HMMA.16816 -> HMMA.16816; 7
-    ("war", "mma2", "", "120+", 8),  # HMMA.16816, QMMA.16832 -> MOV, SHF over A; 14
-    ("war", "IMMA", "", "120+", 8),  # IMMA.16832 -> LOP3 over A; 14
-    ("war", "mma2", "", "100-119", 1),  # HMMA.16816 -> SHF, IMMA.16832 -> LOP3, MOVM over A or B; 7
-    (
-        "war",
-        "mma2",
-        "var",
-        "75+",
-        1,
-    ),  # HMMA.16816, QMMA -> LDC over A on sm_90 and sm_120: what comes through a scoreboard comes late
-)
-#: Instructions whose least stall is a rule. Not all of a class of the table: 1 is measured behind BAR, YIELD, WARPSYNC, NANOSLEEP, BREAK, BPT and PMTRIG.
-_PACED: Final = facts.with_value("ctl", "branch", "exit", "call", "ret") | facts.of_class("membar", "depbar")
-#: Cycles after which an FP64 matrix product without a scoreboard is over (measured: ptxas puts NOPs behind DMMA on sm_120, 586 cycles at least).
-_DMMA_OVER: Final = 512
 
 
 class Finding(NamedTuple):
@@ -158,120 +67,6 @@ class Report(NamedTuple):
     findings: list[Finding]
     unjudged: list[str]
     instructions: int
-
-
-class _Node:
-    """One instruction as the walk needs it; bitsets of cells. ``slow_w``/``slow_r``: announced by a scoreboard; the rest is fixed."""
-
-    __slots__ = (
-        "access",
-        "ctl",
-        "depbar",
-        "early_w",
-        "fixed_r",
-        "fixed_w",
-        "group",
-        "guard",
-        "in_turn",
-        "item",
-        "op",
-        "paced",
-        "r",
-        "reused",
-        "rq",
-        "signal",
-        "slow_r",
-        "slow_w",
-        "w",
-        "wq",
-    )
-
-    def __init__(self, item: Decoded, inst: Inst, access: Access) -> None:
-        self.item = item
-        self.access = access
-        self.op = inst.op
-        g = inst.guard
-        self.guard = (
-            (PHYSICAL_BASE[g.file] + g.num) * 2 + bool(g.flags & INV) if g is not None and g.num != ZERO else -1
-        )
-        self.ctl: Ctl = inst.ctl or Ctl()
-        waits = _drained(inst)
-        if waits:
-            self.ctl = self.ctl._replace(wait=self.ctl.wait | waits)
-        self.w = access.write_mask & _CELLS
-        self.r = access.read_mask & _CELLS
-        self.slow_w = self.w if access.board_w else 0
-        self.fixed_w = 0 if access.board_w else self.w
-        self.slow_r = access.late & _CELLS if access.board_r else 0
-        if access.klass in ("bar", "syncs"):
-            # BAR.RED reads its predicate at issue (measured: the next instruction overwrites it on sm_75 to sm_90), SYNCS its uniform address
-            # (measured: ULDC and LDCU overwrite it one cycle later on sm_90 and sm_120).
-            self.slow_r &= _R_CELLS
-        if inst.op in ("UGETNEXTWORKID", "ARRIVES") and self.ctl.rd == 7:
-            self.slow_r = (
-                0  # without a scoreboard R2UR overwrites what they read (measured in loops on sm_90 to sm_120)
-            )
-        # The predicate of a generic atomic tells where the address is: it comes with the read scoreboard at the latest (measured: the
-        # branch waits for that alone).
-        self.early_w = self.slow_w & _P_CELLS if inst.op == "ATOM" else 0
-        self.slow_w &= ~self.early_w
-        product = access.klass == "gmma"
-        self.group = 1 << _GROUPS if product and any(type(o) is Name and o.name == "gsb0" for o in inst.srcs) else 0
-        if product:
-            self.slow_w, self.fixed_w, self.slow_r = self.w, 0, self.r & _R_CELLS
-        self.fixed_r = self.r & ~self.slow_r
-        self.wq = _OWN_QUEUE.get(inst.op) or _RESULT_QUEUE.get(access.klass, "")
-        self.rq = _OWN_READS.get(inst.op) or _READ_QUEUE.get(access.klass, "")
-        self.depbar = _depbar(inst)
-        self.paced = inst.op in _PACED and not (
-            inst.op == "CALL" and access.guarded
-        )  # (measured: stall 1 behind each guarded CALL on sm_80)
-        self.reused = 0
-        for o in inst.srcs:
-            if type(o) is Reg and o.flags & REUSE and o.num != ZERO:
-                self.reused |= ((1 << o.width) - 1) << PHYSICAL_BASE[o.file] + o.num
-        # DEPBAR.LE SBx, n > 0 counts: it speaks only of what finishes in order. Loads and atomics do not; textures do (documented).
-        self.in_turn = access.klass not in ("ldg", "atom") or inst.op.startswith(("T", "SU"))
-        # Waiting for memory: what this instruction makes others wait for, and what it waits for itself.
-        self.signal = _ORDER if access.signals else 0
-        if inst.op == "FENCE" and "VIEW" in inst.mods and self.ctl.wr == 7:
-            self.signal = (
-                0  # FENCE.VIEW.ASYNC.S and .G without a scoreboard: nobody waits (measured on sm_90 to sm_120)
-            )
-        if access.klass in _ORDERED:
-            self.r |= _ORDER if access.klass in ("lds", "ldg", "ldl", "bar") else _ORDER | _BEFORE_WRITES
-        if access.klass == "cctl":
-            self.r |= _ACQUIRED
-        if access.klass in ("ldg", "atom") and self.slow_w:
-            self.slow_w |= _LOADED | (_ACQUIRED if any(m.startswith("STRONG") for m in inst.mods) else 0)
-
-
-def _control(word: int) -> Ctl:
-    """The control word of an instruction (bits 105-121)."""
-    return Ctl(word >> 105 & 15, word >> 109 & 1, word >> 110 & 7, word >> 113 & 7, word >> 116 & 63)
-
-
-def _depbar(inst: Inst) -> tuple[int, int] | None:
-    """Counter and number of DEPBAR.LE SBx, n and of WARPGROUP.DEPBAR.LE gsb0, n."""
-    if "LE" not in inst.mods or not (inst.op == "DEPBAR" or "DEPBAR" in inst.mods):
-        return None
-    board, left = -1, 0
-    for o in inst.srcs:
-        if isinstance(o, Name) and o.name.startswith("SB") and o.name[2:].isdigit():
-            board = int(o.name[2:])
-        elif isinstance(o, Name) and o.name == "gsb0":
-            board = _GROUPS
-        elif isinstance(o, Imm):
-            left = int(o.value)
-    return (board, left) if board >= 0 else None
-
-
-def _drained(inst: Inst) -> int:
-    """Counters that a DEPBAR waits for to be zero, as a mask: ``DEPBAR {5,4}``, ``DEPBAR.LE SB0, 0x0, {5}``."""
-    if inst.op != "DEPBAR":
-        return 0
-    sets = [o.name[1:-1] for o in inst.srcs if isinstance(o, Name) and o.name.startswith("{")]
-    return sum(1 << int(n) for text in sets for n in text.split(",") if n.isdigit())
 
 
 # recent: instruction -> (cycles since issue, results still visible); pending: (instruction, counters that tell its results, counters that tell its
@@ -327,7 +122,7 @@ class _Walk:
         self.h = h
         self.items = decode_section(section, isa.target(h.sm))
         self.unjudged: list[str] = []
-        self.nodes: list[_Node] = []
+        self.nodes: list[Node] = []
         for item in self.items:
             self.nodes.append(self._node(item))
         self.flow = Flow(section, self.items, tables)
@@ -335,20 +130,20 @@ class _Walk:
             self.unjudged.append(f"{self.name}: {self._text(n)}: where this branch goes is not known")
         self.found: dict[tuple[str, int, int], Finding] = {}
 
-    def _node(self, item: Decoded) -> _Node:
+    def _node(self, item: Decoded) -> Node:
         if item.inst is None:
             self.unjudged.append(f"{self.name}: {item.pc:#06x}: {item.reason}")
-            return _Node(
-                item, Inst("?", ctl=_control(item.word)), Access()
+            return Node(
+                item, Inst("?", ctl=control(item.word)), Access()
             )  # no registers known; its control word counts
         guard = item.inst.guard
         if guard is not None and guard.num == ZERO and guard.flags & INV:
-            return _Node(item, item.inst, Access())  # never runs (@!PT LDS RZ in front of LDGSTS and UTMALDG)
+            return Node(item, item.inst, Access())  # never runs (@!PT LDS RZ in front of LDGSTS and UTMALDG)
         try:
-            return _Node(item, item.inst, self.h.access(item.inst))
+            return Node(item, item.inst, self.h.access(item.inst))
         except (CompileError, KeyError) as error:
             self.unjudged.append(f"{self.name}: {item.pc:#06x} {item.text}: {error}")
-            return _Node(item, item.inst, Access())
+            return Node(item, item.inst, Access())
 
     def _text(self, n: int) -> str:
         item = self.items[n]
@@ -410,7 +205,7 @@ class _Walk:
                 for m in [m for m, (_, live) in recent.items() if live & w]:
                     at, live = recent[m]
                     recent[m] = (at, live & ~w)
-            if w & ~_R_CELLS:
+            if w & ~R_CELLS:
                 stale.update(
                     key[0]
                     for key in pending
@@ -457,7 +252,7 @@ class _Walk:
         )
 
     def _wait(
-        self, n: int, node: _Node, recent: _Recent, pending: _Pending, raised: list[int], clock: int, judge: bool
+        self, n: int, node: Node, recent: _Recent, pending: _Pending, raised: list[int], clock: int, judge: bool
     ) -> None:
         early = (
             sum(1 << k for k in range(6) if clock - raised[k] < 2) if node.op != "DEPBAR" else 0
@@ -486,7 +281,7 @@ class _Walk:
                 if w:
                     pending[(m, by_w, 0)] = (w, 0, younger, at)
 
-    def _issue(self, n: int, node: _Node, recent: _Recent, pending: _Pending, raised: list[int], clock: int) -> None:
+    def _issue(self, n: int, node: Node, recent: _Recent, pending: _Pending, raised: list[int], clock: int) -> None:
         if node.fixed_w or node.fixed_r:
             recent[n] = (clock, node.fixed_w)
         elif n in recent:
@@ -501,20 +296,20 @@ class _Walk:
                 earlier = self.nodes[m]
                 w, r, younger, at = pending[key]
                 if (by_w | by_r) & both:
-                    younger = min(younger + 1, _YOUNGEST)
+                    younger = min(younger + 1, YOUNGEST)
                 if bits_w and node.wq and earlier.wq == node.wq and not by_w and w:
                     by_w |= bits_w
                 if r and (
-                    node.rq and earlier.rq == node.rq or earlier.rq == "memory" and node.access.klass in _BEHIND_MEMORY
+                    node.rq and earlier.rq == node.rq or earlier.rq == "memory" and node.access.klass in BEHIND_MEMORY
                 ):
                     by_r |= both
                 del pending[key]
                 _merge(pending, (m, by_w, by_r), (w, r, younger, at))
             for k in bit_indices(both):
                 raised[k] = clock
-        if node.slow_w & _ACQUIRED:
+        if node.slow_w & ACQUIRED:
             _forget(
-                pending, _ACQUIRED
+                pending, ACQUIRED
             )  # the CCTL of an acquire waits for its own access alone (measured behind weak, relaxed, volatile loads and atomics)
         if node.slow_w or node.slow_r:
             _merge(pending, (n, bits_w, bits_r), (node.slow_w, node.slow_r, 0, clock))
@@ -526,10 +321,10 @@ class _Walk:
         if node.access.klass == "membar" or node.op in ("UCGABAR_ARV", "UCGABAR_WAIT"):
             # CCTL waits for loads, not for those in front of a MEMBAR or a barrier of the cluster; nothing behind the latter waits for what is in front
             # of its MEMBAR (all measured).
-            behind = _BEFORE_WRITES if node.access.klass == "membar" else 0
+            behind = BEFORE_WRITES if node.access.klass == "membar" else 0
             for key, (w, r, younger, at) in list(pending.items()):
-                if w & (_LOADED | _BEFORE_WRITES):
-                    kept = w & ~(_LOADED | _BEFORE_WRITES | _ACQUIRED) | behind
+                if w & (LOADED | BEFORE_WRITES):
+                    kept = w & ~(LOADED | BEFORE_WRITES | ACQUIRED) | behind
                     if kept | r:
                         pending[key] = (kept, r, younger, at)
                     else:
@@ -537,7 +332,7 @@ class _Walk:
 
     # -- rules ----------------------------------------------------------------------------------------------------
 
-    def _judge(self, n: int, node: _Node, recent: _Recent, pending: _Pending, stale: set[int], clock: int) -> None:
+    def _judge(self, n: int, node: Node, recent: _Recent, pending: _Pending, stale: set[int], clock: int) -> None:
         r, w = node.r, node.w
         for m, (at, live) in recent.items():
             if clock - at >= REACH:
@@ -556,13 +351,13 @@ class _Walk:
                         )
         for (m, by_w, by_r), (results, reads, _, at) in pending.items():
             first = self.nodes[m]
-            if not by_w and first.access.klass == "dmma" and clock - at >= _DMMA_OVER:
+            if not by_w and first.access.klass == "dmma" and clock - at >= DMMA_OVER:
                 continue
             if self._either(m, node, stale):
                 continue  # @P and @!P of the same value: only one of them runs (measured: MUFU and FFMA on sm_75)
-            if results & _ORDER and _independent(first, node):
-                results &= ~_ORDER
-            hit = results & (r if first.wq == node.wq and node.wq in _WRITE_IN_ORDER else r | w)
+            if results & ORDER and _independent(first, node):
+                results &= ~ORDER
+            hit = results & (r if first.wq == node.wq and node.wq in WRITE_IN_ORDER else r | w)
             if first.wq == node.wq == "gmma":
                 hit &= ~w  # products over the same accumulators are done in order
             if hit:
@@ -585,7 +380,7 @@ class _Walk:
 
         self._rules(n, node, pending, clock)
 
-    def _rules(self, n: int, node: _Node, pending: _Pending, clock: int) -> None:
+    def _rules(self, n: int, node: Node, pending: _Pending, clock: int) -> None:
         """What concerns one place: the least stall behind it, counters that are up when control leaves the section."""
         least = self.h.floor(node.access.klass) if node.paced else 0
         if 0 < node.ctl.stall < least:
@@ -620,18 +415,18 @@ class _Walk:
                     "documented",
                 )
 
-    def _either(self, m: int, node: _Node, stale: set[int]) -> bool:
+    def _either(self, m: int, node: Node, stale: set[int]) -> bool:
         """Whether the two instructions stand under P and !P of the same value."""
         guard = self.nodes[m].guard
         return guard >= 0 and node.guard == guard ^ 1 and m not in stale
 
-    def _in_turn(self, first: _Node, second: _Node) -> bool:
+    def _in_turn(self, first: Node, second: Node) -> bool:
         """Whether the later result can only come after the earlier instruction has read its registers, by the order of their pipe."""
         return second.slow_w != 0 and (
-            first.rq == "memory" and second.access.klass in _BEHIND_MEMORY or (first.rq != "" and first.rq == second.rq)
+            first.rq == "memory" and second.access.klass in BEHIND_MEMORY or (first.rq != "" and first.rq == second.rq)
         )
 
-    def _rule(self, kind: str, first: _Node, second: _Node, cell: int) -> str:
+    def _rule(self, kind: str, first: Node, second: Node, cell: int) -> str:
         one = [
             name if kind != "war" else reader
             for at, name, reader in (first.access.reads if kind == "war" else first.access.writes)
@@ -649,7 +444,7 @@ class _Walk:
     ) -> None:
         key = (kind, earlier, later)
         if key not in self.found:
-            name = "-" if cell < 0 else "memory" if 1 << cell >= _ORDER else cell_name(cell)
+            name = "-" if cell < 0 else "memory" if 1 << cell >= ORDER else cell_name(cell)
             self.found[key] = Finding(
                 kind,
                 name,
@@ -665,31 +460,15 @@ class _Walk:
             )
 
 
-def _independent(first: _Node, node: _Node) -> bool:
+def _independent(first: Node, node: Node) -> bool:
     """Whether what waits for memory need not wait for this one (all measured): operations on barrier objects are done in the order of shared accesses (STS, LDS behind
     EXCH and ARRIVE, at the same address too, on sm_90 to sm_120), and so are fences (FENCE behind EXCH, FENCE.VIEW.ASYNC.S behind .T on sm_100); a
     barrier does not wait for registers given back."""
     if first.op == "SYNCS":
-        return node.op == "FENCE" or node.access.klass in _PLAIN
+        return node.op == "FENCE" or node.access.klass in PLAIN
     if first.op == "FENCE":
         return node.op == "FENCE"
     return first.access.klass == "setregd" and node.op == "BAR"
-
-
-def relaxed(kind: str, first: Access, first_op: str, second: Access, second_op: str, sm: int, cell: int) -> int:
-    """Cycles that ptxas's output shows to be enough for such a pair over a register, :data:`REACH` where it shows nothing below the tables."""
-    before = {"", first.klass, first_op}
-    behind = {"", second.klass, second_op, "var" if second.board_w else "fixed"}
-    if kind != "war":
-        before.update("=" + name for at, name, _ in first.writes if at == cell)
-    if kind == "raw":
-        for at, role, _ in second.reads:
-            if at == cell:
-                behind.update(("=" + role, f"{second_op}={role}"))
-    return min(
-        (c for k, a, b, sms, c in RELAXED if k == kind and a in before and b in behind and covers(sms, sm)),
-        default=REACH,
-    )
 
 
 def _merge(pending: _Pending, key: _Key, new: tuple[int, int, int, int]) -> None:
@@ -709,7 +488,7 @@ def _forget(pending: _Pending, cells: int) -> None:
 
 
 def _boards(bits: int) -> str:
-    return " or ".join("gsb0" if k == _GROUPS else f"SB{k}" for k in bit_indices(bits))
+    return " or ".join("gsb0" if k == GROUPS else f"SB{k}" for k in bit_indices(bits))
 
 
 def _with_lines(cubin: Cubin, findings: list[Finding]) -> list[Finding]:

@@ -16,7 +16,8 @@ from ir_format.hazards.load import matrices
 from ir_format.model import ZERO, Imm, Inst, Name, Reg
 from orchestrator.api import ChainError, compile_ptx
 from stages.check.command import check_compiled
-from stages.check.schedule_checker import REACH, check_bytes, check_cubin
+from stages.check.schedule_checker import check_bytes, check_cubin
+from stages.check.schedule_rules import REACH
 from stages.disasm.cubin import read_cubin
 from stages.disasm.listing import decode_section
 from tests import oracle

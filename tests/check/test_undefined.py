@@ -14,8 +14,9 @@ from typer.testing import CliRunner
 from ir_format.flow import is_guarded, read_regs, written_regs
 from ir_format.model import Function, Inst, Reg, Unit
 from orchestrator.api import compile_ptx
-from stages.bisect.bisect import bisect, report, undefined_by
+from stages.bisect.bisect import bisect
 from stages.bisect.chain import Chain
+from stages.bisect.report import report, undefined_by
 from stages.bisect.search import Verdict
 from stages.check.cli import app
 from stages.check.undefined import newly_undefined, surely_undefined, undefined_reads
