@@ -265,9 +265,8 @@ class _Function:
                     mine = mine._replace(
                         open=tuple(o._replace(waited=True) if bare >> o.k & 1 else o for o in mine.open)
                     )
-            if (
-                n in self.together and mine.open
-            ):  # all of the group leave at once: nobody of it waits at what can't be reached any more
+            if n in self.together and mine.open:
+                # all of the group leave at once: nobody of it waits at what can't be reached any more
                 live = self.ahead.get(s, (0, 0))[0]
                 mine = mine._replace(open=tuple(o for o in mine.open if o.waited or live >> o.k & 1))
             yield s, mine._replace(fact=None)
@@ -360,9 +359,8 @@ class _Function:
         mine = next((o for o in way.open if o.k == node.b), None)
         register = next((o for o in (*inst.dsts, *inst.srcs) if type(o) is Reg and o.file == "R"), None)
         number = register.num if register is not None and register.num != ZERO else -1
-        if (
-            inst.dsts and type(inst.dsts[0]) is Reg and inst.dsts[0].file == "B"
-        ):  # to the barrier: the caller's comes back, from a register or from the stack
+        if inst.dsts and type(inst.dsts[0]) is Reg and inst.dsts[0].file == "B":
+            # to the barrier: the caller's comes back, from a register or from the stack
             if mine is not None:
                 self.code.add("overwritten", mine.site, n, f"B{node.b} is open on a way to here and is overwritten")
             held = next((k for r, k in way.saved if r == number), node.b)
@@ -506,9 +504,8 @@ class _Section:
             more = len(self.findings) > len(before) or len(self.notes) > len(noted)
             if more and not function.together:
                 function.together = uniform_branches(self.items, function.blocks, self.succs, function.entry)
-                if (
-                    function.together
-                ):  # a group that leaves a region as a whole needs no BREAK (measured: ptxas has none)
+                # a group that leaves a region as a whole needs no BREAK (measured: ptxas has none)
+                if function.together:
                     self.findings, self.notes = before, noted
                     function.judge()
             lost = function.returned

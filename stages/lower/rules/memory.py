@@ -16,13 +16,8 @@ _LOAD = {"global": "LDG.E", "generic": "LD.E", "shared": "LDS", "local": "LDL"}
 _STORE = {"global": "STG.E", "generic": "ST.E", "shared": "STS", "local": "STL"}
 _EVICT = {"evict_first": "EF", "evict_last": "EL", "no_allocate": "NA", "evict_unchanged": "EU", "evict_normal": ""}
 _CACHE_OP = {"cs": "EF", "lu": "LU"}  # those that are an eviction hint
-_STRONG_OP = {
-    "ca": "cta",
-    "cg": "gpu",
-    "cv": "sys",
-    "wb": "cta",
-    "wt": "sys",
-}  # those that become a strong access of a scope (measured)
+# Those that become a strong access of a scope (measured).
+_STRONG_OP = {"ca": "cta", "cg": "gpu", "cv": "sys", "wb": "cta", "wt": "sys"}
 
 
 def vector_of(x: ptx.Operand) -> tuple[ptx.Operand, ...]:
