@@ -252,11 +252,9 @@ def test_dump_after_all_passes(capsys: pytest.CaptureFixture[str]) -> None:
     ctx = Context(Header("ori", "sm_80"), None, Flags(dump_after=("all",), stop_after="combine"))
     unit = run_unit(OPTIMIZE, select(OPTIMIZE, PASSES, ctx), unit, ctx)
     said = capsys.readouterr().err
-    assert [x.split("/")[1] for x in said.splitlines() if x.startswith("# after")] == [
-        "guarded-vectors",
-        "dce-first",
-        "combine",
-    ]
+    names = [p.name for p in PASSES]
+    dumped = [x.split("/")[1] for x in said.splitlines() if x.startswith("# after")]
+    assert dumped == names[: names.index("combine") + 1]
     assert "PHI" in said and "PHI" not in ops(unit)
 
 

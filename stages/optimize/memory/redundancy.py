@@ -25,6 +25,7 @@ from stages.optimize.values import FREE, OPAQUE, PURE, Values
 
 _LOADS: Final = {op: space for op, space in facts.loads().items() if op not in facts.having("convergent")}
 _STORES: Final = {op: space for op, space in facts.stores().items() if op not in facts.having("convergent")}
+_PLAIN: Final = _LOADS.keys() | _STORES.keys()
 _SPACES: Final = ("global", "shared", "local", "generic")
 #: Bytes of an access by modifier; four without one.
 _SIZES: Final = {"U8": 1, "S8": 1, "U16": 2, "S16": 2, "64": 8, "128": 16, "256": 32}
@@ -74,6 +75,8 @@ State = dict[str, dict[tuple[object, int], _Known]]  # space -> (base, offset) -
 
 def quiet(i: Inst) -> bool:
     """Whether an instruction neither touches memory nor orders accesses."""
+    if i.attrs is None and i.op in PURE:
+        return True
     if i.op == "PHI":
         return True
     if i.op not in _QUIET or fences(i) or (i.attrs is not None and "warp" in i.attrs):
@@ -149,7 +152,7 @@ class _Loads:
         out: list[Inst] = []
         for i in block.insts:
             self.count += 1
-            access = access_of(i)
+            access = access_of(i) if i.op in _PLAIN else None
             if access is None:
                 if not quiet(i):
                     self._forget(i)
@@ -291,7 +294,7 @@ def _versions(f: Function, cfg: Cfg) -> list[tuple[Versions, Versions]]:
     for b in f.blocks:
         found: set[str] = set()
         for i in b.insts:
-            x = access_of(i)
+            x = access_of(i) if i.op in _PLAIN else None
             if x is None:
                 if not quiet(i):
                     found.update(_SPACES)
@@ -344,7 +347,7 @@ def _dead_stores(f: Function, insts: list[Inst], a: Analyses) -> set[int]:
     if last is not None and f.kind == "entry" and last.op in ENDS and not is_guarded(last):
         over = True
     for i in reversed(insts):
-        x = access_of(i)
+        x = access_of(i) if i.op in _PLAIN else None
         if x is None:
             if not quiet(i):
                 later = {}

@@ -212,9 +212,15 @@ class Combiner:
         for n, i in enumerate(out):
             self.here = (out, n)
             if n:  # note what the one before writes, if that is no free value
-                for r in written_regs(out[n - 1]):
-                    if value[r.num] != FREE:
-                        written[web[r.num]] = n - 1
+                before = out[n - 1]
+                if before.defs:
+                    for r in written_regs(before):
+                        if value[r.num] != FREE:
+                            written[web[r.num]] = n - 1
+                else:
+                    for o in before.dsts:
+                        if type(o) is Reg and o.num != ZERO and value[o.num] != FREE:
+                            written[web[o.num]] = n - 1
             if i.op == "PHI" or (i.attrs and "frame" in i.attrs):  # an immediate that is not known yet
                 continue
             i = self._substitute(i)

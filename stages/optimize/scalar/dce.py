@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ir_format.flow import Cells, read_regs, written_regs
+from ir_format.flow import Cells, read_regs
 from ir_format.isa import facts, rowlang
 from ir_format.model import ZERO, Function, Inst, Reg
 from stages.analysis.dependences import ordered
@@ -36,37 +36,46 @@ def _load(inst: Inst) -> bool:
 def remove_dead_code(f: Function, a: Analyses) -> None:
     """The pass."""
     ctx = a.ctx
-    base = Cells(f).base
+    cells = Cells(f)
+    base = cells.base
     assert base is not None
-    writers: dict[int, list[Inst]] = {}  # cell -> instructions that write it and may go
+    writer: list[Inst | None] = [None] * cells.count  # cell -> the first instruction that writes it and may go
+    more: dict[int, list[Inst]] = {}  # the others
     alive: set[int] = set()  # identities of the instructions that stay
     work: list[Inst] = []
     for b in f.blocks:
         for i in b.insts:
-            if (i.op not in PURE or i.uses or i.defs or i.attrs) and not is_removable(
-                i
-            ):  # the first test is quick, and true of most that stay
+            # the first test is quick, and true of most that stay
+            if (i.op not in PURE or i.uses or i.defs or i.attrs) and not is_removable(i):
                 alive.add(id(i))
                 work.append(i)
                 continue
-            for r in written_regs(i):
-                cell = base[r.num] + r.sub
-                for c in (cell,) if r.width == 1 else range(cell, cell + r.width):
-                    if c in writers:
-                        writers[c].append(i)
-                    else:
-                        writers[c] = [i]
-    readers: set[int] = set()  # cells
+            for r in i.dsts:
+                if type(r) is Reg and r.num != ZERO:
+                    cell = base[r.num] + r.sub
+                    for c in (cell,) if r.width == 1 else range(cell, cell + r.width):
+                        if writer[c] is None:
+                            writer[c] = i
+                        else:
+                            more.setdefault(c, []).append(i)
+    readers = bytearray(cells.count)
     while work:
         for r in read_regs(work.pop()):
             cell = base[r.num] + r.sub
             for c in (cell,) if r.width == 1 else range(cell, cell + r.width):
-                if c not in readers:
-                    readers.add(c)
-                    for i in writers.get(c, ()):
-                        if id(i) not in alive:
-                            alive.add(id(i))
-                            work.append(i)
+                if not readers[c]:
+                    readers[c] = 1
+                    made = writer[c]
+                    if made is None:
+                        continue
+                    if id(made) not in alive:
+                        alive.add(id(made))
+                        work.append(made)
+                    if c in more:
+                        for i in more[c]:
+                            if id(i) not in alive:
+                                alive.add(id(i))
+                                work.append(i)
     dead = 0
     for b in f.blocks:
         gone = [i for i in b.insts if id(i) not in alive and ctx.allow()]
@@ -82,7 +91,7 @@ def remove_dead_code(f: Function, a: Analyses) -> None:
             if i.op not in _PRED_OUT:
                 continue
             for n, d in enumerate(i.dsts):
-                if type(d) is Reg and d.num != ZERO and d.file in ("P", "UP") and base[d.num] + d.sub not in readers:
+                if type(d) is Reg and d.num != ZERO and d.file in ("P", "UP") and not readers[base[d.num] + d.sub]:
                     i.dsts = (*i.dsts[:n], d._replace(num=ZERO, sub=0), *i.dsts[n + 1 :])
 
 

@@ -15,50 +15,70 @@ from stages.optimize.ssa.webs import Webs, is_tie
 def leave(f: Function, webs: Webs) -> None:
     """Bring a function out of SSA form."""
     name = webs.top + list(range(webs.count, len(f.vregs)))
-    _number(f, name, webs.first)
-    if name == list(range(len(name))):
-        return
+    moved = _number(f, name, webs.first)
 
     def change(r: Reg) -> Reg:
         n = name[r.num]
         return r if n == r.num else Reg(r.file, n, r.sub, r.width, r.flags, r.mod)
 
+    gone: set[int] = set()
+    for i in moved:
+        if i.uses:
+            i.uses = tuple(o for o in i.uses if not is_tie(o))
+        rename(i, change)
+        if i.op == "COPY" and i.dsts[0] == i.srcs[0]:
+            gone.add(id(i))
     for b in f.blocks:
-        out: list[Inst] = []
+        if gone or (b.insts and b.insts[0].op == "PHI"):
+            b.insts = [i for i in b.insts if i.op != "PHI" and id(i) not in gone]
+
+
+def _number(f: Function, name: list[int], first: int) -> list[Inst]:
+    """Number the registers that were added in the order in which they are written; those that nothing names go, and
+    upper lanes that nothing names. The instructions that name a register with another number now, or a tie."""
+    new: dict[int, int] = {}
+    unset: dict[int, None] = {}  # what is read only
+    vregs = f.vregs
+    kept = vregs[:first]
+    wide = bytearray(v.width > 1 for v in vregs)
+    other = bytearray(n != k or n >= first for k, n in enumerate(name))
+    lanes: dict[int, int] = {}
+    moved: list[Inst] = []
+    for b in f.blocks:
         for i in b.insts:
             if i.op == "PHI":
                 continue
-            if i.uses and any(map(is_tie, i.uses)):
-                i.uses = tuple(o for o in i.uses if not is_tie(o))
-            rename(i, change)
-            if i.op == "COPY" and i.dsts[0] == i.srcs[0]:
-                continue
-            out.append(i)
-        b.insts = out
-
-
-def _number(f: Function, name: list[int], first: int) -> None:
-    """Number the registers that were added in the order in which they are written; those that nothing names go, and upper lanes that nothing names."""
-    new: dict[int, int] = {}
-    kept = f.vregs[:first]
-    lanes = [0] * len(f.vregs)
-    for read in (False, True):
-        for b in f.blocks:
-            for i in b.insts:
-                if i.op == "PHI":
-                    continue
-                for r in read_regs(i) if read else written_regs(i):
-                    n = name[r.num]
-                    if r.sub + r.width > lanes[n]:
-                        lanes[n] = r.sub + r.width
+            touched = bool(i.uses)
+            for r in written_regs(i):
+                k = r.num
+                if other[k]:
+                    touched = True
+                    n = name[k]
                     if n >= first and n not in new:
                         new[n] = len(kept)
-                        kept.append(f.vregs[n])
-    for n, v in enumerate(f.vregs):
-        if lanes[n] < v.width and lanes[n] and v.fixed < 0:
-            at = new.get(n, n)
-            kept[at] = VReg(v.file, lanes[n], min(v.align, 4 if lanes[n] == 3 else lanes[n]), -1, v.uniform, v.name)
+                        kept.append(vregs[n])
+                if wide[k] and r.sub + r.width > lanes.get(name[k], 0):
+                    lanes[name[k]] = r.sub + r.width
+            for r in read_regs(i):
+                k = r.num
+                if other[k]:
+                    touched = True
+                    if name[k] >= first:
+                        unset[name[k]] = None
+                if wide[k] and r.sub + r.width > lanes.get(name[k], 0):
+                    lanes[name[k]] = r.sub + r.width
+            if touched:
+                moved.append(i)
+    for n in unset:
+        if n not in new:
+            new[n] = len(kept)
+            kept.append(vregs[n])
+    for n, used in lanes.items():
+        v = vregs[n]
+        if used < v.width and v.fixed < 0:
+            kept[new.get(n, n)] = VReg(v.file, used, min(v.align, 4 if used == 3 else used), -1, v.uniform, v.name)
     f.vregs = kept
-    for n, old in enumerate(name):
+    for k, old in enumerate(name):
         if old >= first:
-            name[n] = new.get(old, -2)
+            name[k] = new.get(old, -2)
+    return moved
