@@ -47,6 +47,9 @@ def _error(name: str, where: str, *texts: str, strict: bool = False) -> Error:
 
 
 ERRORS: Final = (
+    _error("what is known of memory outlives a store", "stages.optimize.memory.redundancy:_Loads._store", "not disjoint(x, s, key[0], key[1], v.size)", "False"),
+    _error("what is known of memory outlives a join", "stages.optimize.memory.redundancy:_Loads.run", "versions[pos][0][s] == versions[up][1][s]", "True"),
+    _error("a part of a word hides the word", "stages.optimize.memory.redundancy:_dead_stores", "x.offset + x.size <= at + n", "True"),
     _error("joined tests lose a negation", "stages.optimize.scalar.predicates:join_tests", "turn[m.mods[0]] if test.flags & INV else m.mods[0]", "m.mods[0]"),
     _error("a header is copied whose results are read elsewhere", "stages.optimize.loops.rotate:_Rotator._plain", " or self.readers.get(r.num, set()) - {head}", ""),
     _error("loads move over stores", "stages.optimize.loops.licm:_Hoister._always", "self.stores[n].may_change(load)", "False"),
@@ -57,9 +60,9 @@ ERRORS: Final = (
     _error("one round too many in four copies", "stages.optimize.loops.unroll:_Unroller._open", "limit = self._limit(go, bound, (_AT_ONCE - 1) * count.step)", "limit = self._limit(go, bound, (_AT_ONCE - 2) * count.step)"),
     _error("the first round forgotten", "stages.optimize.loops.unroll:_Unroller._open", '(done, never, PT, Imm("I", _OR), Imm("I", 0))', '(done, done, PT, Imm("I", _OR), Imm("I", 0))'),
     _error("<= for < in counted rounds", "stages.optimize.loops.induction:rounds", "(n - x) // step + 1", "-((x - n) // step)"),
-    _error("steps folded over a write", "stages.optimize.loops.induction:fold_steps", "if version.get((b.num, b.sub), 0) == got.low and (b.width == 1 or version.get((b.num, b.sub + 1), 0) == got.high):", "if True:"),
+    _error("steps folded over a write", "stages.optimize.loops.induction:fold_steps", "version.get((of(b.num), b.sub), 0) == got.low and (", "True or ("),
     _error("the upper word of folded steps", "stages.optimize.loops.induction:fold_steps", "if same and untouched and", "if same and"),
-    _error("any uniform register made again", "stages.optimize.late.rematerialize:_Finder._lasts", 'if made is None or made.op not in ("ULDC", "LDCU", "S2UR") or not is_pure(made) or read_regs(made):', "if made is None:", "return self.together()", "return True"),
+    _error("any uniform register made again", "stages.optimize.late.rematerialize:_Finder._lasts", 'made.op not in _CONSTANTS', "False", "not is_pure(made)", "False", "or read_regs(made)", "", "return self.together()", "return True"),
     _error("uniform registers where parts do not meet", "stages.optimize.late.uniform_promotion:parts_meet", "return False", "return True"),
     _error("a sum over a write of a term", "stages.optimize.scalar.wide_sums:_sum_at", "if any(web[r.num] in loose for r in written_regs(x)) or any", "if any"),
     _error("a sign taken for zeros", "stages.optimize.scalar.wide_sums:_extended", 'return ("WIDE",), source', 'return ("WIDE", "U32"), source'),
