@@ -13,7 +13,7 @@ from typing import Final
 
 TABLE: Final = """
 clusters              : 90+      : clusters of CTAs: launch values, CGAERRBAR, shared memory of another CTA
-cluster-values-indexed: 100+     : launch values of clusters stand behind c[0][SR_CgaSize]
+cluster-values-indexed: 100+     : launch values of clusters are indexed by c[0][SR_CgaSize]
 cluster-copies-called : 120+     : copies to another CTA of the cluster are functions of the driver
 prefetch-l2-control   : 107      : prefetches of copies are UBLKL2CCTL and UTMAL2CCTL; elsewhere UBLKPF and UTMAPF
 sync-uniform-named    : 107      : what uniform registers give to the sync unit is USYNCS; elsewhere SYNCS
@@ -21,7 +21,7 @@ sync-unit             : 90+      : mbarriers are worked by SYNCS; before, by ato
 red-named-redg        : 90+      : a reduction in global memory is REDG; before, RED
 uniform-const-load    : 100+     : LDCU brings constants to uniform registers; before, ULDC
 bssy-kinds            : 100+     : BSSY and BSYNC say RECONVERGENT or RELIABLE
-bssy-clears           : 80+      : BSSY forgets the participants of before; sm_75 needs BMOV.CLEAR in front
+bssy-clears           : 80+      : BSSY clears the participants of the barrier; sm_75 needs a BMOV.CLEAR before it
 warpsync-all          : 90+      : WARPSYNC.ALL, and no mask but in a register
 call-from-lepc        : 90+      : the return address of a call by pointer is a label's, from LEPC
 shared-index-scaled   : 75-89    : accesses to shared memory shift their index ([R.X4])
@@ -105,7 +105,7 @@ texture-scattered     : 75-89    : TEX.SCR takes its words from scattered regist
 texture-gradient-called: 90+     : gradients of 3d and cube textures are functions of the driver
 texture-level-zero    : 75-119   : a level is always given
 multimem-bytes        : 100+     : LDGMC on eight-bit floats, HPADD
-deep-cctl             : 100+     : CCTL.E.C.LDCU.IV.DEEP in front of UTMACCTL
+deep-cctl             : 100+     : CCTL.E.C.LDCU.IV.DEEP before UTMACCTL
 shared-cap-named      : 100+     : the symbol of the shared window has a name
 params-stay           : 90+      : many parameters leave their area where it is
 unified-call          : 90+      : calls of driver functions are marked in .nv.info

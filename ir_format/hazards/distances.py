@@ -131,7 +131,7 @@ raw R 120+
 *                         m    33    28   28
 mma                       m    33    32   32
 
-# Accumulators are there when WARPGROUP.DEPBAR lets the warp go on: their reader keeps behind it, not away from the product.
+# Accumulators are available after WARPGROUP.DEPBAR: their reader keeps its distance from that, not from the product.
 raw R 90
                           :    gmma
 *                         m    1

@@ -28,8 +28,8 @@ _CONTROL = frozenset(("stall", "yield", "wr", "rd", "req"))
 
 
 def split_notes(text: str) -> tuple[str, dict[str, str]]:
-    """Text without its notes, and the notes by name (value '' where none is given). Raises CompileError for what is no
-    note."""
+    """The text without its notes, and the notes by name (value '' if none is given). Raises CompileError for anything
+    that is not a note."""
     head, sign, _ = text.partition("&")
     if not sign:
         return text, {}

@@ -1,4 +1,4 @@
-"""Codecs of operands that are addresses in uniform registers behind a keyword: ``tmem[UR4+0x10]``,
+"""Codecs of operands that are a keyword and an address in uniform registers: ``tmem[UR4+0x10]``,
 ``gdesc[UR8].A_KEEP``, ``tmem[UR4], idesc[UR5]``.
 
 The operand is a Mem without a base: ``ubase`` holds the register of ``tmem``, ``desc`` that of ``gdesc``; a suffix

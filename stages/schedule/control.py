@@ -73,7 +73,7 @@ class _Op:
 
 
 class _Tables:
-    """Rows of the hazard tables, looked up once."""
+    """Rows of the hazard tables, cached."""
 
     def __init__(self, hazards: Hazards) -> None:
         self.hazards = hazards
@@ -113,7 +113,7 @@ class _Line(dict[str, int]):
         return f"{self.source[3]} {found.cycles} {found.source}"
 
     def cell(self, earlier: str) -> Cell:
-        """The table cell behind a number."""
+        """The table cell of a number."""
         hazards, kind, file, later = self.source
         return hazards.cell(kind, file, earlier.rstrip("@"), later, earlier.endswith("@"))
 
@@ -217,7 +217,7 @@ class _Walk:
         return self._end(now + gaps[-1] if timed.ops else 0)
 
     def _keep_register_distances(self, op: _Op) -> None:
-        """Move the issue time behind the results and reads that the registers of ``op`` depend on."""
+        """Delay the issue for the results and reads that the registers of ``op`` depend on."""
         writers, readers, explain, at = self.writers, self.readers, self.explain, self.at
         for cell, line in op.reads:
             pending = writers.get(cell)
@@ -248,7 +248,7 @@ class _Walk:
         self.at = at
 
     def _keep_other_distances(self, op: _Op) -> None:
-        """Move the issue time behind raised scoreboards, the pipe and, at a call, everything outstanding."""
+        """Delay the issue for raised scoreboards, the pipe and, at a call, everything outstanding."""
         if op.wait:
             for k in range(COUNT):
                 if op.wait >> k & 1 and self.set_at[k] + WAIT.cycles > self.at:

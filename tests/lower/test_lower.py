@@ -1,4 +1,4 @@
-"""Lowering as a whole: what comes out is legal for the SM, nothing is dropped, refusals are by name and line, names
+"""Lowering as a whole: the result is legal for the SM, nothing is dropped, refusals name instruction and line, names
 don't matter."""
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from orchestrator.api import compile_ptx
 from stages.lower.lower import lower_unit
 from stages.parse import parse_text
 from tests import oracle
-from tests.lower.same_instruction import chosen
+from tests.lower.instruction_text import chosen
 
 TEXT = """.version 8.0
 .target sm_{arch}

@@ -1,5 +1,5 @@
-"""Kernels whose threads part and meet, run: nobody waits for ever, values are right, and no more is executed than by
-ptxas's code."""
+"""Kernels whose threads diverge and reconverge: they end, their values are right, and they execute no more instructions
+than ptxas's code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of lowering rules: modules that are imported when they are met."""
+"""The table of lowering rules: modules that are imported on demand."""
 
 from __future__ import annotations
 

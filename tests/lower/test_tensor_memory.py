@@ -11,7 +11,7 @@ import argparse
 import pytest
 
 from tests import oracle
-from tests.lower.same_instruction import both
+from tests.lower.instruction_text import both
 
 PATTERN = "UTC|LDTM|STTM|FENCE|UGET|STAS|REDAS|ARRIVES|QSPC"
 
@@ -131,7 +131,7 @@ def test_one_kind_of_group() -> None:
     """Single CTAs and pairs do not mix in a kernel (ptxas's message)."""
     from ir_format.diag import CompileError
     from tests.lower.helpers import lower_text
-    from tests.lower.same_instruction import kernel
+    from tests.lower.instruction_text import kernel
 
     lines = [line for line in COPIES.split("\n") if "shift" in line] + [
         line for line in PAIRS.split("\n") if "cp" in line

@@ -1,4 +1,4 @@
-"""A warp of threads on a bare control-flow graph: what BSSY, BSYNC, BREAK and EXIT do, and nothing else.
+"""A model of a warp on a control-flow graph: BSSY, BSYNC, BREAK and EXIT, and nothing else.
 
 Groups of threads part at branches and come together only at BSYNC. BSSY *sets* the barrier to the threads that execute
 it, for each of them: groups that are apart may use one barrier, as in ptxas's code (and in the simulator). The order in

@@ -1,4 +1,4 @@
-"""What the allocator promises, on units written by hand."""
+"""Properties of the allocator on units written by hand."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Random scheduled code and a brute-force judge of it, written apart from the scheduler: every pair of instructions on
-a path, every register.
+"""Random scheduled code and a brute-force judge that shares no code with the scheduler: every pair of instructions on a
+path, every register.
 
 The judge knows the hazard tables (:meth:`Hazards.distance`) and what a control word means; it shares no code with
 ``stages/schedule``.

@@ -1,4 +1,4 @@
-"""What the floating-point rules share: modifier names, operand negation, comparison tables, predicates of PTX
+"""Common code of the floating-point rules: modifier names, operand negation, comparison tables, predicates of PTX
 instructions."""
 
 from __future__ import annotations
@@ -76,8 +76,8 @@ def absolute(x: Val, t: str) -> Val:
 
 
 def signed(b: Builder, x: Val, t: str) -> Val:
-    """An operand whose sign .xorsign reads beside ``|x|``: a constant that has one can't be folded (ptxas keeps it in a
-    register too)."""
+    """An operand of .xorsign, which reads its sign beside ``|x|``: a negative constant can't be folded (ptxas keeps it
+    in a register too)."""
     return b.in_reg(x) if type(x) is Imm and x.value & SIGN[t] else x
 
 

@@ -1,8 +1,8 @@
-"""Division by a constant: a product with its reciprocal in integers, and a shift.
+"""Division by a constant: a product with its integer reciprocal, and a shift.
 
 With d > 0 and N the bound of abs(n), floor(n / d) = floor(n * m / 2**(32 + s)) for 0 <= n <= N if m * d - 2**(32 + s)
 is at least 0 and N times that is below 2**(32 + s): the product is then n/d plus less than 1/d (Granlund and
-Montgomery, 1994). ptxas divides by constants as by variables (measured).
+Montgomery, 1994). ptxas uses the same code for constants as for variables (measured).
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """cvt from or to a floating-point type.
 
-Which instruction does what, by SM (measured with one-instruction kernels): I2F, F2I, F2F and FRND exist everywhere and
-are slow-pipe operations; I2FP (sm_86+) converts 32-bit integers to f32 to nearest or towards zero; F2FP (sm_80+)
-converts f32 to f16, bf16, tf32 (sm_90+), fp8 (sm_89+) and narrower ones (sm_100+), to nearest or towards zero.
-HADD2.F32 widens f16, a shift widens bf16.
+The instructions by SM (measured with one-instruction kernels): I2F, F2I, F2F and FRND exist on all SMs and use the slow
+pipe. I2FP (sm_86+) converts 32-bit integers to f32, to nearest or towards zero. F2FP (sm_80+) converts f32 to f16,
+bf16, tf32 (sm_90+), fp8 (sm_89+) and narrower formats (sm_100+), to nearest or towards zero. HADD2.F32 widens f16, a
+shift widens bf16.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def int_to_float(b: Builder, inst: PtxInst, d: Reg, x: Val) -> None:
 
 
 def float_to_int(b: Builder, inst: PtxInst) -> None:
-    """F2I saturates by itself and, with .NTZ, turns a NaN to zero; it is not written where a 64-bit type takes part
+    """F2I saturates and, with .NTZ, turns a NaN into zero. .NTZ is not printed if one of the types has 64 bits
     (measured)."""
     dt, st = inst.types
     if st == "bf16":
@@ -108,8 +108,8 @@ def float_to_int(b: Builder, inst: PtxInst) -> None:
     if wide:
         b.copy(b.dst(inst.operands[0], dt), r)
     else:
-        # F2I extends what it makes of a number to 32 bits; not so what it makes of a NaN in double precision (measured:
-        # extended there)
+        # F2I extends the result of a number to 32 bits, but not that of a NaN in double precision (measured), so it is
+        # extended there.
         store_int(b, inst.operands[0], dt, b.in_reg(b.ext(r, dt)) if st == "f64" else r)
 
 
@@ -148,10 +148,10 @@ def narrow_f32(b: Builder, inst: PtxInst, d: Reg, x: Val) -> None:
 
 
 def _narrow_finite(b: Builder, d: Reg, x: Val, op: str) -> None:
-    """f32 to f16 where no conversion saturates: an infinity becomes the largest finite number, one unit less; a NaN
-    stays.
+    """f32 to f16 with .satfinite on an SM without a saturating conversion. An infinity becomes the largest finite
+    number, which is one unit less; a NaN stays.
 
-    ptxas writes the packed conversion of sm_80 here, which sm_75 does not have (nvdisasm refuses the word).
+    ptxas uses sm_80's packed conversion here, which sm_75 does not have (nvdisasm refuses the word).
     """
     infinite, r, t = b.p(), b.r(), b.r()
     b.emit(op, r, (b.in_reg(x),))
@@ -170,7 +170,7 @@ def narrow(b: Builder, inst: PtxInst, d: Reg, x: Val) -> None:
 
 
 def f64_to_f32(b: Builder, inst: PtxInst, d: Reg, x: Val) -> None:
-    """F2F, and with .ftz a zero where the result, rounded as if exponents had no bound, is subnormal (measured)."""
+    """F2F. With .ftz the result is zero if it is subnormal when rounded with unbounded exponents (measured)."""
     v = b.in_reg(x, 2)
     rnd = rounding(inst)
     if "ftz" not in inst.mods:
@@ -252,7 +252,8 @@ def same_type(b: Builder, inst: PtxInst) -> None:
 
 
 def to_tf32(b: Builder, inst: PtxInst) -> None:
-    """f32 to tf32: .rna adds half a unit to the magnitude of a finite number and cuts 13 bits; the others are F2FP."""
+    """f32 to tf32: .rna adds half a unit to the magnitude of a finite number and drops 13 bits; the other roundings use
+    F2FP."""
     d = b.dst(inst.operands[0], "b32")
     x = b.src(inst.operands[1], "f32")
     if "rna" not in inst.mods:
@@ -275,7 +276,7 @@ def to_tf32(b: Builder, inst: PtxInst) -> None:
     b.copy(d, r)
 
 
-# Packed destinations: PTX type -> (SASS name, first SM, first SM of the form from f32).
+# Packed destinations: PTX type -> (SASS name, feature).
 _PACKED: Final = {
     "f16x2": ("F16", "bf16-conversions"), "bf16x2": ("BF16", "bf16-conversions"),
     "e4m3x2": ("E4M3", "eight-bit-float-conversions"), "e5m2x2": ("E5M2", "eight-bit-float-conversions"),
@@ -303,8 +304,8 @@ def pack_f32(b: Builder, inst: PtxInst) -> None:
 
 
 def pack_four(b: Builder, inst: PtxInst) -> None:
-    """Four f32 to four of a narrow format, by random bits: the first two make the upper half, and what is left of the
-    random bits goes with it into the second step."""
+    """Four f32 to four of a narrow format, with random bits. The first step converts two of them to the upper half; the
+    second step takes this half and the remaining random bits."""
     b.need(inst, "stochastic-rounding")
     x = inst.operands[1]
     if "rs" not in inst.mods or not isinstance(x, ptx.Vec):

@@ -47,7 +47,7 @@ INV_TWO_PI: Final = float_imm(0x3E22F983)  # 1/(2 pi), nearest f32
 
 
 def add(b: Builder, inst: PtxInst) -> None:
-    """add, sub: FADD, the subtrahend negated."""
+    """add, sub: FADD, for sub with a negated operand."""
     d, x, y = inst.operands
     v = b.src(y, T)
     b.emit(
@@ -64,7 +64,7 @@ def mul(b: Builder, inst: PtxInst) -> None:
 
 
 def fma(b: Builder, inst: PtxInst) -> None:
-    """fma, and mad, which means the same from sm_20 on."""
+    """fma, and mad, which is the same from sm_20 on."""
     d, x, y, z = inst.operands
     b.emit("FFMA" + arith_mods(inst), b.dst(d), (b.src(x, T), b.src(y, T), b.src(z, T)))
 
@@ -163,7 +163,7 @@ def setp(b: Builder, inst: PtxInst) -> None:
 
 
 def set_true(t: str) -> int:
-    """What ``set`` writes for "true" into a destination of type ``t``: 1.0 or all ones."""
+    """The value of "true" that ``set`` writes to a destination of type ``t``: 1.0 or all ones."""
     return {"f32": 0x3F800000, "f16": 0x3C00, "bf16": 0x3F80}.get(t, 0xFFFFFFFF)
 
 
@@ -203,7 +203,7 @@ def selp(b: Builder, inst: PtxInst) -> None:
 
 
 def mufu(fn: str) -> Rule:
-    """A function whose operand and result are used as they are."""
+    """A function without scaling of its operand or result."""
 
     def rule(b: Builder, inst: PtxInst) -> None:
         d, x = inst.operands
@@ -228,7 +228,7 @@ def scaled(b: Builder, x: Val, factor: Imm, p: Reg) -> Reg:
 
 
 def tiny_scaled(fn: str, fix: str, factor: Imm) -> Rule:
-    """A function that multiplies a subnormal operand by 2**24 and mends the result: FMUL or FADD with ``factor``."""
+    """A function that multiplies a subnormal operand by 2**24 and corrects the result: FMUL or FADD with ``factor``."""
 
     def rule(b: Builder, inst: PtxInst) -> None:
         d, x = inst.operands
@@ -261,7 +261,7 @@ def ex2(b: Builder, inst: PtxInst) -> None:
 
 
 def sincos(b: Builder, inst: PtxInst) -> None:
-    """sin, cos: MUFU takes turns of a full circle."""
+    """sin, cos: the operand of MUFU is in turns of a full circle."""
     d, x = inst.operands
     t = b.r()
     b.emit("FMUL.RZ", t, (b.src(x, T), INV_TWO_PI))

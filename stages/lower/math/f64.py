@@ -47,8 +47,8 @@ def emit_d(
     guard: Reg | None = None,
     attrs: dict[str, AttrValue] | None = None,
 ) -> None:
-    """Emit an FP64 instruction. One source behind the first may be an immediate: the high word of a number whose low
-    word is 0."""
+    """Emit an FP64 instruction. One source other than the first may be an immediate: the high word of a number whose
+    low word is 0."""
     v = list(srcs)
     if type(v[0]) is Imm and type(v[1]) is Reg and not op.startswith("DSETP"):
         v[0], v[1] = v[1], v[0]
@@ -91,7 +91,8 @@ def neg(b: Builder, inst: PtxInst) -> None:
 
 
 def minmax_into(b: Builder, d: Reg, x: Val, y: Val, op: str) -> None:
-    """d = min or max: DSETP says whether x is the answer, and whether both are NaN, which makes a quiet NaN of y."""
+    """d = min or max: DSETP tells whether the result is x, and whether both are NaN; then the result is y as a quiet
+    NaN."""
     p, nan = b.p(), b.p()
     x, y = b.in_reg(x, 2), b.in_reg(y, 2)
     b.emit(f"DSETP.{op.upper()}.AND", (p, nan), (x, y, PT))
@@ -189,9 +190,9 @@ def seed(b: Builder, fn: str, x: Reg) -> Reg:
 def reciprocal(b: Builder, v: Reg) -> Reg:
     """1/v to nearest: a cubic step (18 bits to 53), then a Newton step.
 
-    The seed is moved away from zero by three units of its last place, at least as far as the true value, so that the
-    first step errs in that direction too: the reciprocal of the number just below a power of two, which is all but a
-    tie, then ends on the right side of it.
+    The seed is increased in magnitude by three units of its last place, which is at least the true value. So the first
+    step errs in that direction too, and the reciprocal of the number just below a power of two, which is nearly a tie,
+    is rounded to the right side.
     """
     nv = negate(v, T)
     r = seed(b, "RCP64H", v)
@@ -214,10 +215,10 @@ def div(b: Builder, inst: PtxInst) -> None:
     """a / b.
 
     Safe when the biased exponent of a is at least 55 (so that the residual a - b*q is exact: its last place is at
-    2**-1073 or above), and q and b as found are below 2**1017 and q is above 2**-1021. The high words of q and b are
-    looked at as f32 bit patterns, whose order is that of the magnitudes: an FFMA with zero carries q's through and
-    becomes a NaN if b's is an infinity or a NaN; so it is for q's. (That a NaN or an infinity shows in q itself needs
-    no check of a.)
+    2**-1073 or above), and the computed q and b are below 2**1017 and q is above 2**-1021. The high words of q and b
+    are compared as f32 bit patterns, which have the order of the magnitudes. An FFMA with zero passes q's word on, and
+    gives a NaN if b's word is an infinity or a NaN; a NaN in q's word stays one. (A NaN or an infinity in a shows in q,
+    so a needs no check.)
     """
     d, x, y = inst.operands
     mode = rounding(inst)
@@ -239,7 +240,7 @@ def div(b: Builder, inst: PtxInst) -> None:
 
 
 def rcp(b: Builder, inst: PtxInst) -> None:
-    """1 / b. Safe exponents are the biased 1..2044: doubling drops the sign, adding 3 brings 2045..2047 and 0 below
+    """1 / b. The biased exponents 1..2044 are safe: doubling drops the sign, and adding 3 maps 2045..2047 and 0 below
     4."""
     d, x = inst.operands
     if "approx" in inst.mods:
@@ -271,8 +272,8 @@ def rsqrt_step(b: Builder, v: Reg) -> tuple[Reg, Reg]:
 
 
 def sqrt(b: Builder, inst: PtxInst) -> None:
-    """sqrt(x). Safe are 2**-969 .. infinity: there the residual x - s*s is exact. Directed modes first round s to
-    nearest."""
+    """sqrt(x). The range 2**-969 .. infinity is safe: there the residual x - s*s is exact. Directed modes first round s
+    to nearest."""
     d, x = inst.operands
     mode = rounding(inst)
     with b.region():
@@ -298,10 +299,10 @@ def approx_high(b: Builder, inst: PtxInst, fn: str) -> None:
 
 
 def rsqrt(b: Builder, inst: PtxInst) -> None:
-    """rsqrt.approx: a subnormal is scaled by 2**54 first; zeros, infinities and negative numbers take the seed, which
-    is right for them.
+    """rsqrt.approx: a subnormal is scaled by 2**54 first. For zeros, infinities and negative numbers the seed is the
+    result.
 
-    A NaN does not (its high word may be that of an infinity): it goes through the arithmetic.
+    A NaN goes through the arithmetic, because its high word may be that of an infinity.
     """
     d, x = inst.operands
     if "ftz" in inst.mods:

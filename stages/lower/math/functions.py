@@ -1,7 +1,7 @@
-"""Library functions: :mod:`stages.lower.math.library`'s PTX text, as the parse stage reads it.
+"""Library functions: the PTX text of :mod:`stages.lower.math.library`, parsed.
 
-No stage imports another, so the parsed functions are kept beside the text, as `ptx` level records in one file;
-`python -m tests.math.parsed_library` makes it, and a test holds that it is what the text says today.
+No stage imports another, so the parsed functions are kept beside the text, as `ptx` level records in one file.
+`python -m tests.math.parsed_library` makes this file, and a test compares it with the text.
 """
 
 from __future__ import annotations

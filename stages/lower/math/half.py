@@ -1,8 +1,8 @@
 """Half precision and bfloat16, scalar and packed.
 
-A scalar is the low half of a register and its operands are read as ``H0_H0`` (both lanes get it), so the upper half of
-a result is a copy and means nothing. Additions are HADD2, products HMUL2, both with ``.BF16_V2`` for bfloat16 (sm_90+;
-sm_80 has only HFMA2 for that type: measured).
+A scalar is the low half of a register. Its operands are read as ``H0_H0`` (both lanes read the low half), so the upper
+half of a result is a copy without meaning. Additions are HADD2, products HMUL2, both with ``.BF16_V2`` for bfloat16
+(sm_90+; sm_80 has only HFMA2 for that type: measured).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def brain(t: str) -> str:
 
 
 def half_src(b: Builder, x: ptx.Operand, t: str) -> Val:
-    """A source operand: a scalar as the low half in both lanes, an immediate likewise."""
+    """A source operand: a scalar or an immediate in both lanes."""
     v = b.src(x, t)
     if t.endswith("x2"):
         return v
@@ -82,7 +82,7 @@ def mul(b: Builder, inst: PtxInst) -> None:
 def fma(b: Builder, inst: PtxInst) -> None:
     t = inst.types[0]
     d, x, y, z = inst.operands
-    for rounding in ("rz", "rm", "rp"):  # ptxas takes these for bfloat16 and rounds in f32
+    for rounding in ("rz", "rm", "rp"):  # ptxas accepts these for bfloat16 and rounds in f32
         if rounding in inst.mods:
             raise b.unsupported(inst, f"modifier .{rounding}")
     b.emit("HFMA2" + mods_of(inst, t), b.dst(d, t), (half_src(b, x, t), half_src(b, y, t), half_src(b, z, t)))
@@ -154,7 +154,7 @@ def set_half(b: Builder, inst: PtxInst) -> None:
 
 
 def mufu_half(fn: str) -> Rule:
-    """ex2, tanh: MUFU works on one half; a pair takes two and is put together."""
+    """ex2, tanh: MUFU works on one half; a pair needs two and a pack."""
 
     def rule(b: Builder, inst: PtxInst) -> None:
         t = inst.types[0]

@@ -1,9 +1,9 @@
-"""Division, reciprocal and square root in single precision, rounded as IEEE 754 asks in all four modes.
+"""Division, reciprocal and square root in single precision, rounded by IEEE 754 in all four modes.
 
-Each is a seed from MUFU, Newton steps in FFMA whose residual is exact, and a guard that sends operands outside a safe
-range of exponents to a library function. The last FFMA adds a correction of less than one unit in the last place to a
-value that is already rounded to nearest (directed modes) or nearly so (nearest); its rounding is the only one that
-shows. docs/math.md has the proofs, tests/math runs these very sequences.
+Each is a seed from MUFU, Newton steps in FFMA with exact residuals, and a test that sends operands outside a safe range
+of exponents to a library function. The last FFMA adds a correction of less than one unit in the last place to a value
+that is already rounded to nearest (directed modes) or nearly so (nearest); only its rounding affects the result.
+docs/math.md has the proofs, and tests/math executes these sequences.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ def reciprocal(b: Builder, v: Reg, r: Reg) -> Reg:
 
 
 def div_f32(b: Builder, inst: PtxInst) -> None:
-    """a / b: r = 1/b improved; q = a*r, corrected by its exact residual; directed modes correct once more.
+    """a / b: r = 1/b improved; q = a*r, corrected by its exact residual; directed modes correct a second time.
 
-    To nearest one plain Newton step for r is enough (docs/math.md names the two divisors for which the seed must be
-    right, as the hardware's is).
+    To nearest, one Newton step for r is enough (docs/math.md names the two divisors for which the seed must be exact,
+    as the hardware's is).
     """
     d, x, y = inst.operands
     mode = rounding(inst)
@@ -72,9 +72,9 @@ def div_f32(b: Builder, inst: PtxInst) -> None:
 
 
 def rcp_f32(b: Builder, inst: PtxInst) -> None:
-    """1 / b; directed modes correct the nearest number once more.
+    """1 / b; directed modes correct the nearest number a second time.
 
-    Safe exponents are the biased 1..252 (the reciprocal is normal): doubling drops the sign, adding 3 brings 253..255
+    The biased exponents 1..252 are safe (the reciprocal is normal): doubling drops the sign, and adding 3 maps 253..255
     and 0 below 4.
     """
     d, x = inst.operands
@@ -93,11 +93,11 @@ def rcp_f32(b: Builder, inst: PtxInst) -> None:
 
 
 def sqrt_f32(b: Builder, inst: PtxInst) -> None:
-    """sqrt(x): y = 1/sqrt(x), s = x*y, h = y/2; the residual x - s*s is exact. Safe are 2**-101 .. infinity: below, it
-    could be subnormal.
+    """sqrt(x): y = 1/sqrt(x), s = x*y, h = y/2; the residual x - s*s is exact. The range 2**-101 .. infinity is safe:
+    below it, the residual could be subnormal.
 
-    To nearest one correction is enough (docs/math.md names the two seeds that would not be, which the hardware does not
-    give); directed modes improve s and h first.
+    To nearest, one correction is enough (docs/math.md names the two seeds for which it is not; the hardware never gives
+    them). Directed modes improve s and h first.
     """
     d, x = inst.operands
     mode = rounding(inst)

@@ -2,7 +2,7 @@
 
 By a constant: :mod:`stages.lower.math.constdiv`. 8 and 16 bits: one float division, exact. 32 bits: a float reciprocal,
 one Newton step in integers, at most two corrections. 64 bits: a library function. docs/math.md has the error bounds.
-Division by zero gives all ones, as on the hardware's own compiler (measured).
+Division by zero returns all ones, as in ptxas's code (measured).
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _neg(x: Reg) -> Reg:
 
 
 def udivmod32(b: Builder, n: Reg, v: Reg, want_q: bool) -> Reg:
-    """Quotient or remainder of unsigned 32-bit numbers; what a zero divisor gives is mended by the caller."""
+    """Quotient or remainder of unsigned 32-bit numbers. The caller corrects the result of a zero divisor."""
     q, rest = estimate32(b, n, v)
     for i in range(2):
         p = b.p()
@@ -126,7 +126,7 @@ def divide(b: Builder, inst: PtxInst) -> None:
 
 
 def divide64(b: Builder, inst: PtxInst) -> None:
-    """div and rem of 64 bits: a function for the one, or for both where the unit has both."""
+    """div and rem of 64 bits: a function for one of them, or for both if the unit has both."""
     t = inst.types[0]
     d, x, y = inst.operands
     kind = t[0] + "64"

@@ -1,10 +1,11 @@
-"""Tensor memory (tcgen05, sm_100a and its kin): products, loads, stores, copies, arrival, allocation.
+"""Tensor memory (tcgen05, sm_100a to sm_110a): products, loads, stores, copies, arrival, allocation.
 
-Sequences measured with ptxas 13.0.88 on sm_100a, sm_103a and sm_110a. What the tensor core does by itself (products,
-copies, shifts, arrival) runs once for a warp and is meant once per thread: the threads take turns (rules.bulk). Loads
-and stores are the warp's. Allocation keeps its books in 32 reserved bytes of shared memory that the driver prepares:
-masks of columns in use and of first columns, in units of 32 columns, and a flag that is set once the CTA allocates no
-more; with pairs of CTAs also a barrier and its phase, by which the even CTA hands the column to the odd one.
+Sequences measured with ptxas 13.0.88 on sm_100a, sm_103a and sm_110a. Products, copies, shifts and arrival execute one
+time per warp, but PTX asks for one per thread: a loop goes over the threads (rules.bulk). Loads and stores are
+operations of the warp. Allocation has its records in 32 reserved bytes of shared memory that the driver prepares: masks
+of the columns in use and of first columns, in units of 32 columns, and a flag that is set when the CTA stops
+allocating. For pairs of CTAs there are also a barrier and its phase, through which the even CTA passes the column to
+the odd one.
 """
 
 from __future__ import annotations
@@ -35,11 +36,11 @@ _COPIES: Final = {
     "warpx2::02_13": "_lw02_lw13", "warpx2::01_23": "_lw01_lw23", "b6x16_p32": ".U6x16P32", "b4x16_p64": ".U4x16P64",
 }  # fmt: skip
 _SHAPES: Final = {"32x32b": "", "16x64b": ".16dp64bit", "16x128b": ".16dp128bit", "16x256b": ".16dp256bit"}
-_TRAP_AT: Final = 0xFFFFFFFF  # what ptxas leaves for an address when it refuses to allocate
+_TRAP_AT: Final = 0xFFFFFFFF  # the address that ptxas's code stores when it refuses to allocate
 
 
 def _pair_of_ctas(b: Builder, inst: PtxInst) -> str:
-    """``.2CTA`` or nothing; notes in the unit which of the two the kernel uses."""
+    """``.2CTA`` or nothing; the unit records which of the two the kernel uses."""
     two = inst.has("cta_group::2")
     used = b.ctx.unit.attrs.setdefault("tcgen05", 2 if two else 1)
     if used != (2 if two else 1):
@@ -59,7 +60,7 @@ def _tensor_address(b: Builder, inst: PtxInst, x: ptx.Operand) -> tuple[Reg, int
 
 
 def _tensor_word(b: Builder, inst: PtxInst, x: ptx.Operand) -> Reg:
-    """The same with the offset added, where the instruction has no place for it."""
+    """The address with the offset added, for instructions without an offset field."""
     base, offset = _tensor_address(b, inst, x)
     if not offset:
         return base
@@ -72,7 +73,7 @@ def _tensor_word(b: Builder, inst: PtxInst, x: ptx.Operand) -> Reg:
 
 
 def _collector(inst: PtxInst) -> tuple[str, str]:
-    """(suffix of A, suffix of B): what the collector buffers keep."""
+    """(suffix of A, suffix of B): the contents of the collector buffers."""
     for m in inst.mods:
         if m.startswith("collector::"):
             _, which, how = m.split("::")
@@ -242,7 +243,7 @@ def _ld(b: Builder, inst: PtxInst) -> None:
             tail += f".{how}" + {"s32": ".S32", "f32": ".F32"}.get(t, "") + (".NAN" if inst.has("NaN") else "")
         for i, (shape, offset) in enumerate(parts):
             dsts = (block,) if best is None else (best, block)
-            # the second half of a split load fills other lanes: what the first one brought stays
+            # The second half of a split load writes other lanes: the results of the first half stay.
             b.emit(op + shape + tail, dsts, (Mem("M", None, u, offset),), uses=dsts if i else (), attrs={"warp": 1})
         if copied:
             for i, e in enumerate(x.elems):
@@ -260,8 +261,8 @@ def _st(b: Builder, inst: PtxInst) -> None:
 
 
 def _wait(b: Builder, inst: PtxInst) -> None:
-    """For loads: everything loaded so far is in its registers; nothing moves over. For stores the fence of tensor
-    memory."""
+    """For loads: wait until all results are in their registers; nothing moves over the wait. For stores: the fence of
+    tensor memory."""
     with b.region():
         if inst.mods[0] == "wait::st":
             b.emit("FENCE.VIEW.ASYNC.T")
@@ -270,7 +271,8 @@ def _wait(b: Builder, inst: PtxInst) -> None:
 
 
 def _loaded(b: Builder) -> tuple[Operand, ...]:
-    """What the loads of this block since the last wait bring; a load of another block was waited for at its end."""
+    """The results of the loads of this block since the last wait. A load of another block was waited for at the end of
+    that block."""
     found: dict[Reg, None] = {}
     for made in reversed(b.block.insts):
         if made.op == "WARPSYNC" and made.uses:
@@ -286,7 +288,7 @@ def _loaded(b: Builder) -> tuple[Operand, ...]:
 
 
 def _partition(b: Builder, inst: PtxInst) -> Reg:
-    """The own CTA's allocator memory; the kernel is listed as one that uses it."""
+    """The allocator records of this CTA. The kernel is marked as using them."""
     two = inst.has("cta_group::2")
     used = b.ctx.unit.attrs.get("tcgen05_alloc", 0)
     b.ctx.unit.attrs["tcgen05_alloc"] = (used if isinstance(used, int) else 0) | (2 if two else 1)
@@ -331,7 +333,7 @@ def _trap(b: Builder) -> None:
 
 
 def _find(b: Builder, n: Val, two: str) -> Reg:
-    """The first column of ``n`` free ones, in units of 32: asks until there are some."""
+    """The first column of ``n`` free ones, in units of 32. The code loops until there are some."""
     again = b.new_block()
     done = b.new_block()
     b.place(again)
@@ -364,8 +366,8 @@ def _uniform_word(b: Builder, value: int) -> Reg:
     return u
 
 
-def _book(b: Builder, part: Reg, n: Val, first: Reg, to: Mem) -> None:
-    """Note the columns, and store their address."""
+def _record_columns(b: Builder, part: Reg, n: Val, first: Reg, to: Mem) -> None:
+    """Record the columns, and store their address."""
     b.emit("ATOMS.OR", RZ, (Mem("M", part, None, _COLUMNS), _mask(b, n, first)))
     b.emit("ATOMS.OR", RZ, (Mem("M", part, None, _FIRSTS), _one(b, first)))
     at = b.r()
@@ -374,7 +376,7 @@ def _book(b: Builder, part: Reg, n: Val, first: Reg, to: Mem) -> None:
 
 
 def _open(b: Builder, part: Reg, to: Mem) -> None:
-    """Refuse, as ptxas does, once the CTA has given up allocating."""
+    """Refuse the allocation, as ptxas's code does, if the CTA has stopped allocating."""
     closed = b.r()
     b.emit("LDS.U8", closed, (Mem("M", part, None, _CLOSED),))
     p, _ = compare(b, "EQ", "u32", closed, Imm("I", 0))
@@ -403,13 +405,13 @@ def _alloc(b: Builder, inst: PtxInst) -> None:
             _alloc_pair(b, part, n, to)
         else:
             b.branch(end, b.not_(_elected(b)))
-            _book(b, part, n, _find(b, n, ""), to)
+            _record_columns(b, part, n, _find(b, n, ""), to)
         b.place(end)
         b.emit("WARPSYNC.ALL")
 
 
 def _await(b: Builder, part: Reg) -> None:
-    """Until the barrier has passed the phase that memory names."""
+    """Wait until the barrier has passed the phase that memory holds."""
     phase, bit = b.r(), b.r()
     b.emit("LDS", phase, (Mem("M", part, None, _PHASE),))
     b.emit("SHF.L.U32", bit, (phase, Imm("I", 31), RZ))
@@ -421,7 +423,8 @@ def _await(b: Builder, part: Reg) -> None:
 
 
 def _alloc_pair(b: Builder, part: Reg, n: Val, to: Mem) -> None:
-    """The even CTA allocates for both and sends the number of the first column; the odd one takes it and answers."""
+    """The even CTA allocates for both and sends the number of the first column; the odd CTA takes it and
+    acknowledges."""
     rank, odd, peer = b.r(), b.r(), b.r()
     b.emit("S2R", rank, (Name("N", "SR_CgaCtaId"),))
     logic(b, odd, 0xC0, rank, Imm("I", 1))
@@ -441,7 +444,7 @@ def _alloc_pair(b: Builder, part: Reg, n: Val, to: Mem) -> None:
     b.copy(b.hi_r(pair), theirs)
     b.emit("SYNCS.ARRIVE.TRANS64.RED", RZ, (Mem("M", theirs, URZ, 0), b.in_reg(Imm("I", 4))))
     b.emit("STAS", (), (Mem("M", pair, URZ._replace(width=2), 0), first))
-    _book(b, part, n, first, to)
+    _record_columns(b, part, n, first, to)
     b.emit("ATOMS.XOR", RZ, (Mem("M", part, None, _PHASE), b.in_reg(Imm("I", 1))))
     b.branch(end)
     b.place(second)
@@ -449,7 +452,7 @@ def _alloc_pair(b: Builder, part: Reg, n: Val, to: Mem) -> None:
     _await(b, part)
     got = b.r()
     b.emit("LDS", got, (to,))
-    _book(b, part, n, got, to)
+    _record_columns(b, part, n, got, to)
     b.emit("SYNCS.ARRIVE.TRANS64.RED.A1T0", RZ, (Mem("M", theirs, URZ, 0), RZ))
     b.emit("ATOMS.XOR", RZ, (Mem("M", part, None, _PHASE), b.in_reg(Imm("I", 1))))
     b.place(end)
@@ -495,8 +498,8 @@ def _relinquish(b: Builder, inst: PtxInst) -> None:
 
 
 def _nothing(b: Builder, inst: PtxInst) -> None:
-    """fence::before_thread_sync and after_thread_sync: an order for the compiler, which emits tensor operations in
-    program order anyway (measured: no code)."""
+    """fence::before_thread_sync and after_thread_sync: they order the compiler, which emits tensor operations in
+    program order in any case (measured: no code)."""
 
 
 _OPS: dict[str, Rule] = {

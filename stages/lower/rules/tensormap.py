@@ -1,7 +1,7 @@
 """Tensor maps in memory: their fields, and their publication.
 
-Places of the fields in the 128 bytes of a map: measured with ptxas 13.0.88 on sm_90a, sm_100a and sm_120a, where they
-are the same.
+The places of the fields in the 128 bytes of a map were measured with ptxas 13.0.88: the same on sm_90a, sm_100a and
+sm_120a.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from stages.lower.memory import SCOPES, resolve
 from stages.lower.rules.bulk import shared_word, wide_word
 from stages.lower.rules.integer import Val, add64, logic
 
-#: Field of a map: (byte offset of its word, shift, mask); an enumerated or plain value goes in as it is. Measured, the
-#: same on all targets.
+#: Field of a map: (byte offset of its word, shift, mask). An enumerated or plain value is stored unchanged. Measured,
+#: the same on all targets.
 _FIELDS: Final[dict[str, tuple[int, int, int]]] = {
     "rank": (8, 4, 0x70), "interleave_layout": (8, 11, 0x1800), "swizzle_mode": (8, 13, 0x6000),
     "fill_mode": (8, 15, 0x8000), "swizzle_atomicity": (8, 19, 0x380000),
     "elemtype": (8, 7, 0x780),
 }  # fmt: skip
-#: What else changes: (mask, value) of the same word. Element types 11 and 12 are 7 and 8 with a bit; those above count
-#: on from 11 (measured).
+#: Other changes: (mask, value) of the same word. Element types 11 and 12 are 7 and 8 with a bit; higher ones continue
+#: from 11 (measured).
 _ROUNDED: Final = 0x10000
 _SWIZZLE_FLAG: Final = 0x400000
 _ACCESS: Final = {"global": ("LDG.E", "STG.E"), "generic": ("LD.E", "ST.E"), "shared": ("LDS", "STS")}
@@ -65,8 +65,8 @@ _INDEXED: Final = {"box_dim": 5, "global_dim": 5, "element_stride": 5, "global_s
 
 
 def _indexed(b: Builder, inst: PtxInst, field: str, word: _Word) -> None:
-    """Dimensions and strides: sizes are stored less one, strides in units of 16 bytes with their upper four bits apart
-    (measured)."""
+    """Dimensions and strides. Sizes are stored minus one, strides in units of 16 bytes, with the upper four bits in
+    another word (measured)."""
     n = inst.operands[1]
     if not isinstance(n, ptx.Imm) or not 0 <= n.value < _INDEXED[field]:
         raise b.unsupported(inst)

@@ -1,10 +1,10 @@
-"""Our math library: device functions in PTX text that lowering calls for what the hardware has no instruction for.
+"""The math library: device functions in PTX text for operations without a hardware instruction.
 
 One file holds one ``.func`` whose arguments and results are registers, or one per rounding mode (``@round@``,
-``@ftz@``, ``@name@`` are filled in; lines behind ``@nearest@`` and ``@directed@`` are those of ``rn`` and of the other
-modes alone). The text goes through the project's own parser and lowering, like any device function, and becomes a
+``@ftz@``, ``@name@`` are filled in; lines with ``@nearest@`` and ``@directed@`` belong only to ``rn`` or to the other
+modes). The text goes through the project's parser and lowering, like any device function, and becomes a
 :class:`ir_format.model.Function` of kind ``helper`` in the unit that calls it. The functions use integer instructions,
-plain branches, f64 arithmetic and approximate seeds, and call nothing. docs/math.md says how each is proved.
+branches, f64 arithmetic and approximate seeds, and call nothing. docs/math.md has the proof of each.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Convergence barriers on random graphs: nobody deadlocks, nobody changes path, structured code comes together."""
+"""Convergence barriers on random graphs: no deadlock, every thread keeps its path, structured code reconverges."""
 
 from __future__ import annotations
 

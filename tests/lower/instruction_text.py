@@ -1,5 +1,5 @@
-"""Forms that the simulator does not run: the instructions of ours and of ptxas's cubin that do the work, compared as
-text.
+"""Forms that the simulator does not run: the essential instructions of our cubin and of ptxas's, compared as text.
+
 
 A kernel holds one PTX instruction; its registers are loaded before and stored behind it. Of both cubins the
 instructions whose name matches a pattern are taken, in order, with the numbers of registers left out. That shows the

@@ -1,5 +1,5 @@
-"""What the SM has no instruction for: a few forms of each, our cubins in the simulator against the PTX interpreter
-(`tests.cosim.one_op` runs them all)."""
+"""PTX instructions that the SM emulates by a sequence: a few forms of each, our cubins in the simulator against the PTX
+interpreter (`tests.cosim.one_op` runs all forms)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Properties of the ISA rows that need no oracle: every row compiles, what is decoded encodes to the same bits, text
+"""Properties of the ISA rows that need no oracle: every row compiles, a decoded word encodes to the same bits, text
 reads back."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""docs/isa.md says which mnemonics exist where: the table is current. Every row has a provenance."""
+"""The table of mnemonics in docs/isa.md is current, and every row has a provenance."""
 
 from __future__ import annotations
 

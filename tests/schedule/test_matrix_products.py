@@ -1,4 +1,4 @@
-"""Matrix products: dependent ones as far apart as in ptxas's code, independent ones as near."""
+"""Matrix products: the distances of dependent and of independent products are those of ptxas's code."""
 
 from __future__ import annotations
 
