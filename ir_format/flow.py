@@ -455,12 +455,14 @@ def solve(
     kill: list[int] | None,
 ) -> tuple[list[int], list[int]]:
     """Least solution of ``after[p] = gen[p] | (before[p] & ~kill[p])``, ``before[p]`` = union of ``after`` over
-    ``sources[p]``. Sweeps over ``order`` up to the fixed point; returns (before, after)."""
+    ``sources[p]``, for the positions in ``order``. Sweeps over ``order`` up to the fixed point; returns (before, after)."""
     count = len(gen)
     before = [0] * count
     after = list(gen)
-    dirty = bytearray(b"\1") * count
-    left = count
+    dirty = bytearray(b"\2") * count  # 2: not in ``order`` (an unreachable block), never solved
+    for pos in order:
+        dirty[pos] = 1
+    left = len(order)
     while left:
         for pos in order:
             if not dirty[pos]:
