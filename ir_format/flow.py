@@ -455,7 +455,8 @@ def solve(
     kill: list[int] | None,
 ) -> tuple[list[int], list[int]]:
     """Least solution of ``after[p] = gen[p] | (before[p] & ~kill[p])``, ``before[p]`` = union of ``after`` over
-    ``sources[p]``, for the positions in ``order``. Sweeps over ``order`` up to the fixed point; returns (before, after)."""
+    ``sources[p]``, for the positions in ``order``. Sweeps over ``order`` up to the fixed point; returns
+    (before, after)."""
     count = len(gen)
     before = [0] * count
     after = list(gen)
