@@ -143,5 +143,5 @@ AS_READER: Final = {
     "branch": "jump", "ret": "jump", "call": "call", "r2ur": "xu", "udp": "uni", "uldc": "uni", "uflt": "uni",
     "udp64": "uni", "redux": "xu", "syncs": "xu", "bulk": "xu", "arrives": "xu", "gate": "xu", "credux": "alu",
     "elect": "alu", "ldtm": "xu", "sttm": "xu", "utc": "xu", "utcshift": "xu", "utcatom": "xu", "utcvirt": "xu",
-    "ustg": "xu",
+    "ustg": "xu", "nop": "alu",
 }  # fmt: skip

@@ -334,7 +334,19 @@ TEXTURES = {
     ),
     "names": (module(".global .texref T<2>;"), ""),
 }
+#: What nobody reads, and what only debuggers want to know, makes no trouble behind.
+UNREAD = {
+    "products": (
+        kernel(
+            "wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%f1,%f2,%f3,%f4}, %rd1, %rd2, 1, 1, 1, 0, 0;",
+            target="sm_90a",
+        ),
+        "",
+    ),
+    "invalid": (kernel("ld.param.u64 %rd1, [p]; mbarrier.inval.b64 [%rd1];", target="sm_80"), ""),
+}
 CASES = {
+    **UNREAD,
     **RANGES,
     **DECLARATIONS,
     **CONSTANTS,

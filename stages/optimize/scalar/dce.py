@@ -19,10 +19,14 @@ from stages.optimize.values import PURE, computes, is_pure
 # Loads whose result nobody wants may go as well (a fault that they would have raised is no defined behaviour), unless ordered or volatile.
 _LOADS: Final = facts.loads().keys() - facts.having("convergent")
 
+#: Products of warp groups write their accumulators alone; where a group of them ends is settled later (ptxas drops those
+#: that nobody reads too).
+_PRODUCTS: Final = facts.having("warpgroup")
+
 
 def is_removable(inst: Inst) -> bool:
     """Whether the instruction may go when its results are not read."""
-    if inst.op == "PHI":
+    if inst.op == "PHI" or inst.op in _PRODUCTS:
         return True
     if inst.uses and has_ties(inst):
         return computes(inst) or _load(inst)
