@@ -343,6 +343,7 @@ UNREAD = {
         ),
         "",
     ),
+    "prefetch": (kernel("ld.param.u64 %rd1, [p]; prefetch.L2::evict_normal [%rd1];"), ""),
     "invalid": (kernel("ld.param.u64 %rd1, [p]; mbarrier.inval.b64 [%rd1];", target="sm_80"), ""),
 }
 CASES = {

@@ -6,8 +6,8 @@ No stage imports another, so the parsed functions are kept beside the text, as `
 
 from __future__ import annotations
 
+import os
 from functools import cache
-from importlib.resources import files
 from typing import cast
 
 import msgpack
@@ -20,9 +20,9 @@ PARSED = "functions.msgpack"  # name of a function -> the packed `unit` record t
 
 @cache
 def _records() -> dict[str, bytes]:
-    from stages.lower.math import library
-
-    return cast("dict[str, bytes]", msgpack.unpackb(files(library).joinpath(PARSED).read_bytes()))
+    # importlib.resources would import thirty modules for this: 10 of the 270 ms of a small kernel.
+    with open(os.path.join(os.path.dirname(__file__), "library", PARSED), "rb") as f:
+        return cast("dict[str, bytes]", msgpack.unpackb(f.read()))
 
 
 @cache

@@ -17,7 +17,7 @@ st.async | b128 | weak? shared::cluster? mbarrier::complete_tx::bytes | m, s, m 
 st.async | b8,b16,b32,b64,u8,u16,u32,u64,s8,s16,s32,s64,f32,f64 | weak? mmio? release? gpu/sys? global? | m, s | v8.1 t90
 st.bulk | - | weak? shared::cta? | m, s:u64, i | v8.6 t100 | zero2
 prefetch | - | global/local? L1/L2 | m | v2.0 t20
-prefetch | - | global L2::evict_last/L2::evict_normal | m | v7.4 t80
+prefetch | - | global? L2::evict_last/L2::evict_normal | m | v7.4 t80
 prefetch | - | global? L1::32B valid_addr | m | v9.4 t90
 prefetch | - | const/param? tensormap | m | v8.0 t90
 prefetchu | - | L1 | m | v2.0 t20

@@ -9,8 +9,8 @@ branches, f64 arithmetic and approximate seeds, and call nothing. docs/math.md h
 
 from __future__ import annotations
 
+import os
 from functools import cache
-from importlib.resources import files
 from typing import Final
 
 # PTX name -> file stem. The order is the order of the helpers in a unit that uses several.
@@ -34,7 +34,8 @@ HEADER: Final = ".version 7.0\n.target sm_75\n.address_size 64\n"
 def function_text(name: str) -> str:
     """The text of one ``.func``; KeyError for an unknown name."""
     stem = FUNCTIONS[name]
-    text = files(__name__).joinpath(f"{stem}.ptx").read_text(encoding="ascii")
+    with open(os.path.join(os.path.dirname(__file__), f"{stem}.ptx"), encoding="ascii") as f:
+        text = f.read()
     if stem.startswith("divmod"):
         op = name.split("_")[3]
         kept, local = {"div": ("q", "r"), "rem": ("r", "q"), "divmod": ("qr", "")}[op]
