@@ -152,7 +152,7 @@ def settle(cl: CommandLine) -> None:
     if "jobserver" in has and "split-compile" in has:
         warn("GNU Jobserver support requested, but no compatible jobserver found. Ignoring '--jobserver'")
     for name, needed, text in _NEEDS:
-        if name in has and needed not in has:
+        if name in has and needed not in has and needed not in cl.lists:
             warn(text)
 
 

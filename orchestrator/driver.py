@@ -53,6 +53,7 @@ class Run:
 
     def __init__(self, cl: CommandLine) -> None:
         self.cl = cl
+        self.began = time.perf_counter()
         self.target = cl.values.get("gpu-name", "sm_75").replace("compute_", "sm_").replace("lto_", "sm_")
         self.parse_only = not cl.values.get("gpu-name", "sm_75").startswith("sm_")
         self.options: dict[str, AttrValue] = stream_options(cl, self.target)
@@ -397,6 +398,22 @@ class Run:
         if cl.flag("time"):
             for name, seconds in self.times:
                 sys.stderr.write(f"orias: {name:40} {seconds * 1000:8.1f} ms\n")
+        if "compiler-stats" in cl.lists:
+            self._statistics()
+
+    def _statistics(self) -> None:
+        """What --compiler-stats asks for, to standard error or to the file of --compiler-stats-file."""
+        from orchestrator.statistics import asked, lines
+
+        said = lines(asked(self.cl.lists["compiler-stats"]), self.times, time.perf_counter() - self.began)
+        path = self.cl.values.get("compiler-stats-file")
+        if path is not None:
+            names = self.cl.inputs or ["application ptx input"]
+            self._write(path, "".join([f"{names[0]} >>\n\n", *[f"{line}\n" for line in said], "\n"]).encode())
+            return
+        for line in said:
+            lead = "ptxas info    : STAT: " if " = " in line else ""
+            sys.stderr.write(f"{lead}{line}\n")
 
 
 def _executable(name: str) -> list[str]:

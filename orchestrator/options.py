@@ -40,6 +40,8 @@ GROUPS: Final[tuple[tuple[str, tuple[Option, ...]], ...]] = (
     ("Input and output", (
         Option("gpu-name", "arch", "str", "use", "target; compute_XX and lto_XX parse only (default 'sm_75')"),
         Option("machine", "m", "int", "ok", "bits of the host: 64", ("64",)),
+        Option("compiler-stats", "", "list", "use", "print the time, the memory, the time of each stage (detailed: nothing more)", ("time", "memory", "phase-wise", "detailed", "t", "m", "p", "d")),
+        Option("compiler-stats-file", "", "str", "use", "the file that --compiler-stats prints to"),
         Option("output-file", "o", "str", "use", "output file (default 'elf.o'); devices, FIFOs and links are written through"),
         Option("input-as-string", "ias", "str", "use", "PTX text given as an argument"),
         Option("options-file", "optf", "list", "use", "read options from files"),
@@ -113,7 +115,6 @@ GROUPS: Final[tuple[tuple[str, tuple[Option, ...]], ...]] = (
         Option("no-membermask-overlap", "no-membermask-overlap", "bool", "ok", ""),
         Option("ptx-length", "", "int", "ok", "nothing alone"),
         Option("query-controls", "query-controls", "str", "ok", ""),
-        Option("compiler-stats-file", "", "str", "ok", "nothing alone"),
         Option("ftrace-phase-after", "", "str", "ok", "nothing alone"),
         Option("use-trace-pid", "use-trace-pid", "int", "ok", "nothing alone"),
         Option("sw1729687", "sw1729687", "bool", "ok", ""),
@@ -150,7 +151,6 @@ GROUPS: Final[tuple[tuple[str, tuple[Option, ...]], ...]] = (
     ("Refused", (
         Option("apply-controls", "apply-controls", "str", "refuse", "controls from a file"),
         Option("compile-as-tools-patch", "astoolspatch", "flag", "refuse", "patch code for tools"),
-        Option("compiler-stats", "", "list", "refuse", "statistics of the compiler", ("time", "memory", "phase-wise", "detailed", "t", "m", "p", "d")),
         Option("ext-desc-file", "ext-desc-file", "str", "refuse", "extended description from a file"),
         Option("ext-desc-string", "ext-desc-string", "str", "refuse", "extended description"),
         Option("fdevice-time-trace", "", "str", "refuse", "time trace"),
@@ -177,7 +177,9 @@ GROUPS: Final[tuple[tuple[str, tuple[Option, ...]], ...]] = (
 )  # fmt: skip
 OPTIONS: Final = tuple([o for _, group in GROUPS for o in group])
 
-_REPEAT: Final = frozenset({"stage", "stage-option", "pass", "input-as-string", "options-file", "entry"})
+_REPEAT: Final = frozenset(
+    {"compiler-stats", "stage", "stage-option", "pass", "input-as-string", "options-file", "entry"}
+)
 _LONG: Final = {o.long: o for o in OPTIONS}
 _SHORT: Final = {o.short: o for o in OPTIONS if o.short}
 _MAXREG_NAMES: Final = {"archmin": 32, "archmax": 255}  # measured, every target

@@ -10,7 +10,7 @@ import pytest
 from ir_format.target import targets
 from orchestrator.api import ChainError, compile_ptx
 from orchestrator.conflicts import UsageError
-from orchestrator.driver import Run
+from orchestrator.driver import Run, run
 from orchestrator.help import usage
 from orchestrator.options import GROUPS, OPTIONS, CommandLine, Option, _read, read, stream_options
 from stages.plumbing.chain import OPTIONS as CHAIN_OPTIONS
@@ -250,3 +250,23 @@ def test_stage_options_that_do_not_exist(option: str, text: str) -> None:
     with pytest.raises(UsageError) as e:
         Run(read(["k.ptx", "--stage-option", option]))
     assert text in str(e.value)
+
+
+def test_statistics(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """--compiler-stats in ptxas's format: to standard error, or to a file; one line of time and of memory, with the stages on request."""
+    source = tmp_path / "k.ptx"
+    source.write_text(".version 7.8\n.target sm_75\n.address_size 64\n.visible .entry k() { ret; }\n")
+    plain = [str(source), "-o", str(tmp_path / "k.cubin"), "--compiler-stats"]
+    assert run(read([*plain, "t,m"])) == 0
+    said = capsys.readouterr().err
+    assert re.fullmatch(
+        r"ptxas info    : STAT: CompileTime = \d+\.\d{6} ms\nptxas info    : STAT: PeakMemoryUsage = \d+\.\d{3} KB\n",
+        said,
+    )
+    assert run(read([*plain, "time,phase-wise", "--compiler-stats-file", str(tmp_path / "stats")])) == 0
+    assert capsys.readouterr().err == ""
+    text = (tmp_path / "stats").read_text()
+    assert text.startswith(f"{source} >>\n\nCompileTime = ") and "(100%)\n" in text
+    assert len(re.findall(r"^\S+-time +: \d+\.\d{3} ms \(\d+\.\d\d%\)$", text, re.M)) == 3
+    with pytest.raises(UsageError, match="Value 'x' is not defined for option 'compiler-stats'"):
+        read([*plain, "x"])

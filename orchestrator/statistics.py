@@ -1,0 +1,37 @@
+"""What --compiler-stats prints, in ptxas's format (measured): the whole time and the memory that was needed at most; with
+`phase-wise` the time of each stage, under our names of them."""
+
+from __future__ import annotations
+
+import resource
+from collections.abc import Sequence
+from typing import Final
+
+_SHORT: Final = {"t": "time", "m": "memory", "p": "phase-wise", "d": "detailed"}
+#: What nothing is known of: memory of a stage, and of a kernel.
+UNKNOWN: Final = frozenset({"detailed"})
+
+
+def asked(values: Sequence[str]) -> frozenset[str]:
+    """The words under their long names."""
+    return frozenset([_SHORT.get(v, v) for v in values])
+
+
+def lines(words: frozenset[str], phases: Sequence[tuple[str, float]], seconds: float) -> list[str]:
+    """The lines, without `ptxas info    : STAT: `; ``phases``: name and seconds of each."""
+    out: list[str] = []
+    if "time" in words:
+        by_phase = "phase-wise" in words
+        out.append(f"CompileTime = {seconds * 1000:.6f} ms" + " (100%)" * by_phase)
+        if by_phase:
+            width = max([len(name) for name, _ in phases], default=0) + len("-time")
+            for name, spent in phases:
+                out.append(f"{name + '-time':{width}} : {spent * 1000:.3f} ms ({100 * spent / seconds:.2f}%)")
+    if "memory" in words:
+        out.append(f"PeakMemoryUsage = {_peak():.3f} KB")
+    return out
+
+
+def _peak() -> float:
+    """KiB of this process and of the largest stage at most."""
+    return float(sum(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)))
