@@ -1,4 +1,4 @@
-"""Where the threads of a warp may diverge."""
+"""Divergent branches: where the threads of a warp may take different paths."""
 
 from __future__ import annotations
 

@@ -1,0 +1,36 @@
+"""The terms of the field stand where they are meant: a search for one finds the code."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+#: Term -> the file that a search must find.
+TERMS = {
+    "list scheduling": "stages/schedule/list_scheduling.py",
+    "critical path": "stages/schedule/list_scheduling.py",
+    "ready list": "stages/analysis/dependences.py",
+    "dependence graph": "stages/analysis/dependences.py",
+    "scoreboard": "stages/schedule/scoreboards.py",
+    "stall count": "stages/schedule/control.py",
+    "live range": "stages/regalloc/live_ranges.py",
+    "coalescing": "stages/regalloc/coalescing.py",
+    "interference": "stages/regalloc/coalescing.py",
+    "parallel cop": "stages/regalloc/parallel_copies.py",
+    "register pressure": "stages/regalloc/spill.py",
+    "spill": "stages/regalloc/spill.py",
+    "rematerializ": "stages/regalloc/spill.py",
+    "occupancy": "stages/analysis/register_limits.py",
+    "calling convention": "stages/analysis/abi.py",
+    "convergence barrier": "stages/lower/convergence/converge.py",
+    "divergent": "stages/analysis/divergence.py",
+    "dominator": "ir_format/flow.py",
+}
+
+
+@pytest.mark.parametrize("term", TERMS)
+def test_term_stands_where_it_is_meant(term: str) -> None:
+    assert term in (ROOT / TERMS[term]).read_text().lower()
