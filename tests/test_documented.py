@@ -60,7 +60,9 @@ def scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(ROOT / "tests" / "kernels" / "ptx" / "sm_90", folder / "tests" / "kernels" / "ptx" / "sm_90")
     shutil.copy(ROOT / "tests" / "kernels" / "ptx" / "sm_75" / "saxpy.ptx", folder / "K.ptx")
     shutil.copy(ROOT / "tests" / "kernels" / "ptx" / "sm_90" / "vadd.ptx", folder / "vadd.ptx")
-    for name, text in (("my-scheduler", "exec orias-schedule"), ("mine", "exec orias-schedule"), ("run-it", "exit 0")):
+    shutil.copytree(ROOT / "docs" / "examples", folder / "docs" / "examples")
+    ours = "exec orias-schedule"
+    for name, text in (("my-scheduler", ours), ("mine", ours), ("control", ours), ("run-it", "exit 0")):
         (folder / name).write_text(f"#!/bin/sh\n{text}\n")
         (folder / name).chmod(0o755)
     for line in (

@@ -113,6 +113,25 @@ def _at(opt: int) -> Header:
     return header
 
 
+def warm(rows: Sequence[Stage], target: str) -> None:
+    """Import what the stages and the judges need, and read their tables, before processes are forked that would each do so."""
+    import stages.check.coding
+    import stages.check.order_checker
+    import stages.check.records
+    import stages.check.schedule_checker
+    import stages.check.undefined
+    import stages.elf.link
+    import stages.regalloc.checker.checker  # noqa: F401
+    from ir_format.hazards import hazards
+
+    hazards(target)
+    for s in rows:
+        s.passes()
+        for load in (s.begin, s.module, s.finish):
+            if load is not None:
+                load()
+
+
 class Chain:
     """PTX or a stream, and cubins made of it. ``given``: flags of the user's by stage; ``foreign``: commands in the
     place of stages; ``without``: parts that are out in every run."""
@@ -139,6 +158,7 @@ class Chain:
         level = self.header.options.get("opt-level", 3)
         self.opt = min(level, 3) if isinstance(level, int) else 3
         self.stages = [stage(n) for n in NAMES[next_stage(self.header) : -1]]
+        warm(self.stages, self.header.target)
         parts = parts_of(self.stages, self.opt, list(self.foreign), self.given)
         known = [str(p) for p in parts]
         for name in without:

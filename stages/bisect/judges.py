@@ -125,6 +125,7 @@ class Cosim(Judge):
     ) -> None:
         """Raises NoInterpreter where the text is no module that the interpreter takes, OriasError where it has none of
         the kernels."""
+        import stages.simulate  # noqa: F401 - here, so that no child imports it for itself
         from stages.check.cosim import Cosim as Whole
         from stages.interpret.launch import ParseError
 
@@ -288,8 +289,16 @@ class Crash(Judge):
             return Verdict.WRONG if self.message in f"{f}" else Verdict.OPEN
         if self.first is None:
             return Verdict.WRONG
-        same = f.kind == self.first.kind and (f.kind == "hang" or _form(f.message) == _form(self.first.message))
-        return Verdict.WRONG if same else Verdict.OPEN
+        return Verdict.WRONG if self.alike(f) else Verdict.OPEN
+
+    def alike(self, f: Failure) -> bool:
+        """Whether a failure is the first one again."""
+        first = self.first
+        return (
+            first is not None
+            and f.kind == first.kind
+            and (f.kind == "hang" or _form(f.message) == _form(first.message))
+        )
 
 
 def _form(text: str) -> str:

@@ -1,0 +1,1 @@
+"""orias-reduce: the smallest PTX that still shows a fault."""

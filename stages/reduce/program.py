@@ -1,0 +1,277 @@
+"""PTX as a tree that is cut: what can be taken out, and the text that is left."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from copy import copy
+from typing import Any, Final
+
+from ir_format.diag import OriasError
+from ir_format.ptx import (
+    Imm,
+    ImmF32,
+    ImmF64,
+    LabelList,
+    LabelRef,
+    NotPred,
+    Pair,
+    Part,
+    PtxFunction,
+    PtxInst,
+    PtxLabel,
+    PtxModule,
+    PtxUnit,
+    Reg,
+    Sink,
+    Sym,
+    Vec,
+)
+from ir_format.record import Record
+
+#: Instructions behind which control does not go on where they have no guard.
+_ENDS: Final = frozenset(("bra", "brx", "ret", "exit", "trap"))
+
+
+class Program:
+    """A parsed module. Raises OriasError for what is no PTX."""
+
+    def __init__(self, text: str, target: str) -> None:
+        from stages.parse import parse_sources
+
+        got = parse_sources([("reduced.ptx", text.encode("latin-1", "replace"))], target, {"opt-level": 3})
+        bad = [d for d in got.diagnostics if d.severity in ("error", "fatal")]
+        if bad or got.module is None:
+            raise OriasError(bad[0].message if bad else "no module")
+        self.module: PtxModule = got.module
+        self.units: list[PtxUnit] = got.units
+
+    def functions(self) -> dict[str, PtxFunction]:
+        """The functions by name, each once."""
+        return {f.name: f for u in self.units for f in u.functions}
+
+    def text(self, only: Sequence[str] | None = None, changed: dict[str, PtxFunction] | None = None) -> str:
+        """The module as text, with these kernels only, and with other functions in the place of some."""
+        from stages.parse.printer import print_module
+
+        module, units = copy(self.module), []
+        module.entries = [n for n in self.module.entries if only is None or n in only]
+        for u in self.units:
+            if only is None or u.name in only or u.name not in self.module.entries:
+                new = copy(u)
+                new.functions = [(changed or {}).get(f.name, f) for f in u.functions]
+                units.append(new)
+        return print_module(module, units)
+
+
+def mapped(x: Any, change: Callable[[Any], Any]) -> Any:
+    """An operand with a function applied to everything in it, from the inside out."""
+    if isinstance(x, tuple):
+        return tuple([mapped(e, change) for e in x])
+    if isinstance(x, Record):
+        new = copy(x)
+        for name in type(x).__annotations__:
+            value = getattr(x, name)
+            if isinstance(value, tuple | Record):
+                setattr(new, name, mapped(value, change))
+        return change(new)
+    return x
+
+
+def registers(x: Any) -> Iterator[int]:
+    """The registers of an operand."""
+    found: list[int] = []
+
+    def note(e: Any) -> Any:
+        if isinstance(e, Reg | NotPred):
+            found.append(e.index)
+        return e
+
+    mapped(x, note)
+    yield from found
+
+
+def writes(i: PtxInst) -> int:
+    """How many operands an instruction writes: the first, where its descriptor row says so (or we made it)."""
+    from stages.parse.table import rows
+
+    if i.op == "call" or not i.operands:
+        return 0
+    name, _, number = i.row.partition("#")
+    specs = rows(name)[int(number)].operands if number else ()
+    if not i.row:
+        return 1
+    return int(
+        bool(specs) and specs[0].role.startswith("d") and isinstance(i.operands[0], Reg | Vec | Pair | Part | Sink)
+    )
+
+
+def defined(i: PtxInst) -> set[int]:
+    """Registers that an instruction writes."""
+    if i.op == "call":
+        return {r for o in i.operands for x in getattr(o, "rets", ()) for r in registers(x)}
+    return {r for o in i.operands[: writes(i)] for r in registers(o)}
+
+
+def used(i: PtxInst) -> set[int]:
+    """Registers that it reads."""
+    out = {r for o in i.operands[writes(i) :] for r in registers(o)}
+    if i.op == "call":
+        out -= defined(i)
+    return out | ({i.guard[0]} if i.guard is not None else set())
+
+
+def undefined(f: PtxFunction) -> set[int]:
+    """Registers that are read on some path on which nothing has written them (a guarded write counts as one)."""
+    places = {x.index: n for n, x in enumerate(f.body) if isinstance(x, PtxLabel)}
+    everything = frozenset(range(len(f.regs)))
+    state: dict[int, frozenset[int]] = {0: frozenset()}
+    todo = [0]
+    out: set[int] = set()
+    while todo:
+        at = todo.pop()
+        held = set(state[at])
+        while at < len(f.body):
+            x = f.body[at]
+            at += 1
+            if isinstance(x, PtxInst):
+                out |= used(x) - held
+                held |= defined(x)
+                for target in jumps(x):
+                    _join(state, places.get(target, len(f.body)), held, todo, everything)
+                if x.op in _ENDS and x.guard is None:
+                    break
+            elif isinstance(x, PtxLabel):
+                _join(state, at, held, todo, everything)
+                break
+    return out
+
+
+def _join(
+    state: dict[int, frozenset[int]], at: int, held: set[int], todo: list[int], everything: frozenset[int]
+) -> None:
+    new = state.get(at, everything) & held
+    if at not in state or new != state[at]:
+        state[at] = new
+        todo.append(at)
+
+
+def jumps(i: PtxInst) -> list[int]:
+    """Labels that an instruction may go to."""
+    found: list[int] = []
+
+    def note(e: Any) -> Any:
+        if isinstance(e, LabelRef):
+            found.append(e.index)
+        elif isinstance(e, LabelList):
+            found.extend(e.labels)
+        return e
+
+    mapped(i.operands, note)
+    return found
+
+
+def without(f: PtxFunction, start: int, end: int) -> Iterator[PtxFunction]:
+    """The function without some of its items, labels apart: as it is then (another place may write what is read), and
+    with a constant of its own for each register that is still read, where its value was made."""
+    gone = [x for x in f.body[start:end] if not isinstance(x, PtxLabel)]
+    if not gone:
+        return
+    labels = [x for x in f.body[start:end] if isinstance(x, PtxLabel)]
+    new = copy(f)
+    new.body = [*f.body[:start], *labels, *f.body[end:]]
+    yield new
+    read = {r for x in new.body if isinstance(x, PtxInst) for r in used(x)}
+    body: list[Any] = []
+    for x in f.body[start:end]:
+        if isinstance(x, PtxInst):
+            made = [m for r in sorted(defined(x) & read) if (m := constant(f, r)) is not None]
+            body += [x] if any(same(m, x) for m in made) else made
+        elif isinstance(x, PtxLabel):
+            body.append(x)
+    if len(body) > len(labels) and [*map(repr, body)] != [*map(repr, f.body[start:end])]:
+        new = copy(f)
+        new.body = [*f.body[:start], *body, *f.body[end:]]
+        yield new
+
+
+def constant(f: PtxFunction, register: int) -> PtxInst | None:
+    """An instruction that gives a register a value of its own."""
+    kind = f.regs[register].type
+    n = register % 61 + 3
+    if kind == "pred":
+        return PtxInst("setp", ("eq", "u32"), ("u32",), (Reg(register), Imm(n), Imm(n if register % 2 else 0)))
+    digits = "".join(c for c in kind if c.isdigit())
+    if kind in ("f32", "f64"):
+        import struct
+
+        bits = int.from_bytes(struct.pack("<f" if kind == "f32" else "<d", float(n)), "little")
+        value: Any = ImmF32(bits) if kind == "f32" else ImmF64(bits)
+        return PtxInst("mov", (kind,), (kind,), (Reg(register), value))
+    if digits in ("16", "32", "64"):
+        return PtxInst("mov", (f"b{digits}",), (f"b{digits}",), (Reg(register), Imm(n)))
+    return None
+
+
+def same(a: PtxInst, b: PtxInst) -> bool:
+    """Whether two instructions are one."""
+    return (a.op, a.mods, repr(a.operands)) == (b.op, b.mods, repr(b.operands)) and b.guard is None
+
+
+def simplified(f: PtxFunction, at: int) -> Iterator[PtxFunction]:
+    """The function with one instruction made simpler: without its guard, with a constant in the place of a register."""
+    i = f.body[at]
+    if not isinstance(i, PtxInst):
+        return
+    tries: list[PtxInst] = []
+    if i.guard is not None:
+        new = copy(i)
+        new.guard = None
+        tries.append(new)
+    for n in range(writes(i), len(i.operands)):
+        o = i.operands[n]
+        if isinstance(o, Reg) and f.regs[o.index].type != "pred" and i.op not in ("bra", "call", "cvta"):
+            new = copy(i)
+            value = constant(f, o.index)
+            if value is not None:
+                new.operands = (*i.operands[:n], value.operands[1], *i.operands[n + 1 :])
+                tries.append(new)
+    for inst in tries:
+        out = copy(f)
+        out.body = [*f.body[:at], inst, *f.body[at + 1 :]]
+        yield out
+
+
+def tidied(f: PtxFunction) -> PtxFunction:
+    """The function without labels that nothing names, registers and variables that nothing uses."""
+    named = {n for x in f.body if isinstance(x, PtxInst) for n in jumps(x)}
+    new = copy(f)
+    body = [x for x in f.body if not isinstance(x, PtxLabel) or x.index in named]
+    live = sorted({r for x in body if isinstance(x, PtxInst) for r in (*used(x), *defined(x))})
+    if all(r.vec == 1 for r in f.regs):
+        place = {old: n for n, old in enumerate(live)}
+
+        def move(e: Any) -> Any:
+            if isinstance(e, Reg | NotPred):
+                e.index = place[e.index]
+            return e
+
+        for n, x in enumerate(body):
+            if isinstance(x, PtxInst):
+                moved = copy(x)
+                moved.operands = mapped(x.operands, move)
+                moved.guard = (place[x.guard[0]], x.guard[1]) if x.guard is not None else None
+                body[n] = moved
+        new.regs = [f.regs[r] for r in live]
+    new.body = body
+    names = {r.symbol for v in f.vars for r in v.relocs}
+
+    def note(e: Any) -> Any:
+        if isinstance(e, Sym):
+            names.add(e.name)
+        return e
+
+    for x in body:
+        if isinstance(x, PtxInst):
+            mapped(x.operands, note)
+    new.vars = [v for v in f.vars if v.name in names]
+    return new
