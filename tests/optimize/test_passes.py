@@ -263,3 +263,14 @@ def test_former_names_of_passes() -> None:
     assert all(new in {p.name for p in PASSES} for new in OPTIMIZE.renamed.values())
     ctx = Context(Header("ori", "sm_80"), None, Flags(only=("simplify", "order")))
     assert [p.name for p in select(OPTIMIZE, PASSES, ctx)] == ["combine", "list-schedule"]
+
+
+@pytest.mark.parametrize("target", SMS)
+@pytest.mark.parametrize(("test", "taken"), [("setp.lt.u32 %p1, %r4, 9;", True), ("setp.gt.u32 %p1, %r4, 9;", False)])
+def test_branch_on_a_constant(test: str, taken: bool, target: str) -> None:
+    """Only the arm that runs is left, and no branch; of %r4 it is known that it is below 8."""
+    long = "xor.b32 %r3, %r3, %r1; mul.lo.s32 %r3, %r3, %r3;" * 6
+    body = f"and.b32 %r4, %r2, 7; {test} mov.u32 %r3, 7; @%p1 bra X; {long} bra J; X: st.global.u32 [%rd3], %r1; J: st.global.u32 [%rd3+64], %r3; ret;"
+    unit, stats = optimized(HEAD + body, target)
+    assert stats["branches on constants"] == 1 and "BRA" not in ops(unit)
+    assert (len(of(unit, "STG")), "LOP3" in ops(unit)) == (2 if taken else 1, not taken)

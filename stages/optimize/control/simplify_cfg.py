@@ -9,7 +9,7 @@ from typing import Final
 
 from ir_format.flow import build_cfg, falls_through, is_guarded, is_terminator
 from ir_format.isa import facts
-from ir_format.model import PT, Block, Function, Imm, Inst, Label, Operand, Reg, label
+from ir_format.model import INV, PT, ZERO, Block, Function, Imm, Inst, Label, Operand, Reg, label
 from stages.optimize.analyses import Analyses
 from stages.optimize.scalar.fold import inverted
 from stages.optimize.values import copied
@@ -21,11 +21,31 @@ _ALL: Final = 0xFFFFFFFF
 
 def simplify_cfg(f: Function, a: Analyses) -> None:
     """The pass."""
+    if _decide(f, a.ctx):
+        drop_unreachable(f)
     _invert(f, a.ctx)
     if f.kind == "entry":
         _drop_last_barriers(f, a.ctx)
         _exit_at_once(f, a.ctx)
     drop_unreachable(f)
+
+
+def _decide(f: Function, ctx: Context) -> bool:
+    """A branch on a constant, which combining found, is taken always or never; what it alone led to is unreachable.
+    Whether there was one."""
+    found = False
+    for b in f.blocks:
+        last = b.insts[-1] if b.insts else None
+        guard = last.guard if last is not None and (last.op == "EXIT" or plain_jump(last) >= 0) else None
+        if last is None or guard is None or guard.num != ZERO or guard.file != "P" or not ctx.allow():
+            continue
+        ctx.count("branches on constants")
+        found = True
+        if guard.flags & INV:
+            b.insts.pop()
+        else:
+            last.guard = None
+    return found
 
 
 def plain_jump(inst: Inst) -> int:
