@@ -1,0 +1,1 @@
+"""orias-diff: two compilations side by side."""

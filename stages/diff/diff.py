@@ -1,0 +1,92 @@
+"""Two compilations, aligned instruction by instruction."""
+
+from __future__ import annotations
+
+import difflib
+import html
+from collections.abc import Iterator
+
+from stages.diff.timed import Code, Line
+
+#: Lines of PTX in the table of cycles.
+SHOWN = 12
+#: '=' the same, '~' other registers or control words, '-' and '+' in one alone.
+Row = tuple[str, Line | None, Line | None]
+
+
+def aligned(a: Code, b: Code) -> Iterator[Row]:
+    """The rows of two functions, aligned by mnemonics and modifiers."""
+    matcher = difflib.SequenceMatcher(None, [x.key for x in a.lines], [x.key for x in b.lines], autojunk=False)
+    for tag, i, j, k, m in matcher.get_opcodes():
+        if tag == "equal":
+            for x, y in zip(a.lines[i:j], b.lines[k:m]):
+                yield "=" if (x.text, x.ctl) == (y.text, y.ctl) else "~", x, y
+        else:
+            yield from (("-", x, None) for x in a.lines[i:j])
+            yield from (("+", None, y) for y in b.lines[k:m])
+
+
+def paired(a: list[Code], b: list[Code]) -> Iterator[tuple[Code, Code]]:
+    """The functions of both, by name, in the order of the first; what is in one alone stands against nothing."""
+    others = {c.name: c for c in b}
+    for c in a:
+        yield c, others.pop(c.name, Code(c.name, 0, []))
+    yield from ((Code(c.name, 0, []), c) for c in others.values())
+
+
+def summary(a: Code, b: Code) -> list[str]:
+    """What differs, in numbers: the whole, and the lines of PTX whose estimated cycles differ most."""
+    marks = [mark for mark, _, _ in aligned(a, b)]
+    same, other, first, second = (marks.count(mark) for mark in "=~-+")
+    out = [
+        f"{a.name}: instructions {len(a.lines)} | {len(b.lines)}, registers {a.registers} | {b.registers}, "
+        f"estimated cycles {a.cycles} | {b.cycles}; {same} the same, {other} with other registers or control words, "
+        f"{first} in the first alone, {second} in the second alone"
+    ]
+    cost: dict[int, list[int]] = {}
+    for side, code in enumerate((a, b)):
+        for x in code.lines:
+            cost.setdefault(x.line, [0, 0])[side] += x.cycles
+    worst = sorted(((abs(x - y), line, x, y) for line, (x, y) in cost.items() if x != y), reverse=True)
+    out += [f"  PTX line {line}: {x} | {y} cycles" for _, line, x, y in worst[:SHOWN]]
+    return out
+
+
+def _cell(x: Line | None) -> str:
+    if x is None:
+        return ""
+    cycles = f" {x.cycles:3}" if x.ctl else ""
+    return f"{x.line:5}{cycles} {x.text}" + (f"  {{{x.ctl}}}" if x.ctl else "") + (f"  ; {x.why}" if x.why else "")
+
+
+def text(a: list[Code], b: list[Code], everything: bool = False) -> Iterator[str]:
+    """Lines for people: the summary of each function, then what differs (with the reasons of both), or everything."""
+    for x, y in paired(a, b):
+        yield from summary(x, y)
+        for mark, left, right in aligned(x, y):
+            if mark == "=":
+                if everything:
+                    yield f"  {_cell(left)}"
+            elif mark == "~":
+                yield f"< {_cell(left)}"
+                yield f"> {_cell(right)}"
+            else:
+                yield f"{mark} {_cell(left if mark == '-' else right)}"
+
+
+def page(a: list[Code], b: list[Code], names: tuple[str, str]) -> str:
+    """One HTML page, both side by side."""
+    style = (
+        "body{font-family:sans-serif;margin:1em}table{border-collapse:collapse;font:12px monospace;width:100%}"
+        "td{padding:0 .6em;vertical-align:top;white-space:pre-wrap;width:50%}.d{background:#ffe0b3;color:#111}"
+        ".a{background:#cfe8ff;color:#111}.c{background:#ffffb0;color:#111}pre{white-space:pre-wrap}"
+    )
+    out = [f"<!DOCTYPE html><html lang='en'><meta charset='utf-8'><title>orias-diff</title><style>{style}</style>"]
+    out.append(f"<h1>{html.escape(names[0])} | {html.escape(names[1])}</h1>")
+    for x, y in paired(a, b):
+        out.append(f"<h2>{html.escape(x.name)}</h2><pre>{html.escape(chr(10).join(summary(x, y)))}</pre><table>")
+        for mark, left, right in aligned(x, y):
+            kind = {"=": "", "~": " class=c", "-": " class=d", "+": " class=a"}[mark]
+            out.append(f"<tr{kind}><td>{html.escape(_cell(left))}</td><td>{html.escape(_cell(right))}</td></tr>")
+        out.append("</table>")
+    return "\n".join([*out, "</html>\n"])
