@@ -7,7 +7,7 @@ import random
 import pytest
 
 from ir_format import isa
-from ir_format.flow import build_cfg, dominators, is_guarded
+from ir_format.flow import build_cfg, dominators, is_guarded, solve
 from ir_format.model import INV, PT, RZ, Block, Function, Header, Imm, Inst, Label, Operand, Reg, Unit, VReg
 from stages.optimize.analyses import Analyses
 from stages.optimize.memory.guarded_vectors import place_guarded_vectors
@@ -256,3 +256,11 @@ def test_forms_exist() -> None:
     for sm in SMS:
         dsts, srcs = isa.target(sm).complete("CS2R", (), (Reg("R", 4, 0, 2),), (Name("N", "SRZ"),))
         assert isa.target(sm).match(Inst("CS2R", (), dsts, srcs)) is not None
+
+
+def test_blocks_that_nothing_reaches_are_left_out() -> None:
+    """The solver goes over the blocks of its order alone, and ends."""
+    succs: list[tuple[int, ...]] = [(1,), (), (1,)]
+    preds: list[tuple[int, ...]] = [(), (0, 2), ()]
+    after = solve([1, 0], succs, preds, [0, 1, 1], [0, 0, 0])[1]
+    assert after[:2] == [1, 1]
