@@ -117,6 +117,9 @@ descriptor-not-printed: 75-89    : nvdisasm does not print the descriptor of an 
 address-w-needs-base  : 90+      : a 64-bit base plus a uniform register: the base is not RZ
 uniform-fields-8-bits : 100+     : fields of uniform registers have 8 bits; before, 6
 header-two-uniforms   : 90+      : texture and sampler are named by two uniform registers; before, by one
+object-addresses-early: 80+      : addresses of textures, surfaces and mbarriers have the distances of other operands
+fp64-writes-fixed     : 80+      : FP64 writes equally late with and without a scoreboard
+fabric-access-check   : 100+     : ptxas has --gno-fabric-access-check
 membermasks-printed   : 75-79    : ptxas has --print-potentially-overlapping-membermasks
 relocs-not-preserved  : 90+      : ptxas warns of --preserve-relocs
 """

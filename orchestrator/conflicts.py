@@ -161,7 +161,7 @@ def _for_target(cl: CommandLine, warn: Callable[[str], None]) -> None:
     has = cl.values
     target = has.get("gpu-name", "sm_75")
     sm = int("".join([c for c in target if c.isdigit()]))
-    if "gno-fabric-access-check" in has and sm < 100:
+    if "gno-fabric-access-check" in has and not features.has(sm, "fabric-access-check"):
         text = f"Command line option '--gno-fabric-access-check' not supported for '.target {target}', will be ignored"
         cl.messages.append(Diagnostic("info", text))
     for name, first, text in _NOT_BELOW:

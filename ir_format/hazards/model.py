@@ -13,6 +13,7 @@ from functools import cache
 from typing import Final
 
 from ir_format.diag import CompileError
+from ir_format.features import has
 from ir_format.flow import PHYSICAL_BASE, is_guarded
 from ir_format.hazards import load
 from ir_format.hazards.classes import AS_READER, AS_RESULT
@@ -240,7 +241,7 @@ class Hazards:
         )
         # From sm_80 on, addresses of textures, surfaces and barrier objects have the distances of the other operands
         # (measured: HFMA2 -> SULD, LEA -> SYNCS).
-        addr = "xu" if self.sm >= 80 and klass in ("tex", "sust", "syncs") else "addr"
+        addr = "xu" if klass in ("tex", "sust", "syncs") and has(self.sm, "object-addresses-early") else "addr"
         roles = {
             "addr": addr,
             "R": plain,
@@ -386,7 +387,7 @@ class Hazards:
 def _group(klass: str, variable: bool, sm: int) -> str:
     """The group of a class as the later writer. FP64 writes equally late with and without a scoreboard (measured on
     sm_80 and sm_120: DADD one cycle after a reader, DMUL four cycles after IMAD.MOV)."""
-    if variable and (klass != "fp64" or sm < 80):
+    if variable and (klass != "fp64" or not has(sm, "fp64-writes-fixed")):
         return "var"
     return _GROUPS.get(klass, "mma" if klass in _TENSOR else "fixed")
 
