@@ -142,12 +142,13 @@ def check_schedule(file: Path, data: bytes) -> int:
         report = check_bytes(data)
         meeting = convergence_checker.check_bytes(data)
         records = check_records(data)
+        needless = scoreboards.check_bytes(data)
     except OriasError as error:
         sys.stderr.write(f"orias-check: {file}: {error}\n")
         return 2
     found = [
         *report.findings,
-        *scoreboards.check_bytes(data),
+        *needless,
         *meeting.findings,
         *(f"record: {text}" for text in records),
     ]

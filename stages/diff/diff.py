@@ -47,7 +47,7 @@ def summary(a: Code, b: Code) -> list[str]:
     for side, code in enumerate((a, b)):
         for x in code.lines:
             cost.setdefault(x.line, [0, 0])[side] += x.cycles
-    worst = sorted(((abs(x - y), line, x, y) for line, (x, y) in cost.items() if x != y), reverse=True)
+    worst = sorted(((abs(x - y), line, x, y) for line, (x, y) in cost.items() if x != y and line), reverse=True)
     out += [f"  PTX line {line}: {x} | {y} cycles" for _, line, x, y in worst[:SHOWN]]
     return out
 

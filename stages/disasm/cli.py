@@ -24,6 +24,9 @@ def run(
     ori: Annotated[
         bool, typer.Option("--ori", help="lift to an Ori stream at level scheduled (binary: use -o)")
     ] = False,
+    unscheduled: Annotated[
+        bool, typer.Option("--unscheduled", help="the same at level allocated, for orias-schedule to read")
+    ] = False,
     patch: Annotated[
         Path | None, typer.Option("--patch", help="a listing or an Ori stream whose code goes into the cubin (use -o)")
     ] = None,
@@ -36,7 +39,7 @@ def run(
     from stages.plumbing.files import write_file
 
     try:
-        data = work.run(cubin, hex_words, as_json, ori, patch, exact)
+        data = work.run(cubin, hex_words, as_json, ori, patch, exact, unscheduled)
         if output is None:
             sys.stdout.buffer.write(data)
         else:

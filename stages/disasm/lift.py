@@ -71,3 +71,16 @@ def relowered(units: list[Unit], header: Header) -> dict[str, bytes]:
     from stages.encode.encode import encode_unit
 
     return {f".text.{u.name}": encode_unit(u, header).code[0].data for u in units}
+
+
+def unscheduled(header: Header, units: list[Unit]) -> None:
+    """Turn lifted units into such as `schedule` reads: without control words, and without the NOPs that fill the
+    section up."""
+    header.level = "allocated"
+    for unit in units:
+        for function in unit.functions:
+            while function.blocks and all(i.op == "NOP" for i in function.blocks[-1].insts):
+                function.blocks.pop()
+            for block in function.blocks:
+                for inst in block.insts:
+                    inst.ctl = None

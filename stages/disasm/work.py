@@ -13,7 +13,15 @@ if TYPE_CHECKING:
     from ir_format.model import Header, Unit
 
 
-def run(path: Path, hex_words: bool, as_json: bool, ori: bool, patch: Path | None, exact: bool = False) -> bytes:
+def run(
+    path: Path,
+    hex_words: bool,
+    as_json: bool,
+    ori: bool,
+    patch: Path | None,
+    exact: bool = False,
+    allocated: bool = False,
+) -> bytes:
     """The output for one cubin. Raises OriasError."""
     from ir_format.isa.rowlang import SMS
 
@@ -22,8 +30,8 @@ def run(path: Path, hex_words: bool, as_json: bool, ori: bool, patch: Path | Non
         raise CubinError(f"no instruction set for sm_{cubin.sm}")
     if patch is not None:
         return patch_cubin(cubin, _new_code(patch.read_bytes(), cubin))
-    if ori:
-        return stream(cubin, path.name)
+    if ori or allocated:
+        return stream(cubin, path.name, allocated)
     from stages.disasm.listing import json_cubin, print_cubin
 
     if as_json:
@@ -31,12 +39,14 @@ def run(path: Path, hex_words: bool, as_json: bool, ori: bool, patch: Path | Non
     return "".join(print_cubin(cubin, hex_words, exact)).encode()
 
 
-def stream(cubin: Cubin, source: str) -> bytes:
-    """The lifted cubin as an Ori stream."""
+def stream(cubin: Cubin, source: str, allocated: bool = False) -> bytes:
+    """The lifted cubin as an Ori stream; ``allocated``: for `schedule` to read."""
     from ir_format import wire
-    from stages.disasm.lift import lift
+    from stages.disasm.lift import lift, unscheduled
 
     header, module, units = lift(cubin, source)
+    if allocated:
+        unscheduled(header, units)
     header.producers.append(("disasm", "0.1.0"))
     out = io.BytesIO()
     writer = wire.Writer(out.write)

@@ -94,3 +94,18 @@ def test_text_is_read_back(tmp_path: Path) -> None:
         assert CliRunner().invoke(show, [str(back)]).output == text.read_text()
     text.write_text("nonsense")
     assert CliRunner().invoke(show, ["--read", str(text)]).exit_code == 1
+
+
+def test_a_cubin_is_scheduled_again(tmp_path: Path) -> None:
+    """Lifted code, of any compiler, goes through `schedule`: the same values, and no finding in the new order."""
+    from stages.check.cli import app as check
+    from stages.disasm.cli import app as disasm
+    from stages.plumbing.chain import SCHEDULE
+    from stages.plumbing.cli import stage_app
+
+    cubin, lifted, again = (tmp_path / name for name in ("a.cubin", "lifted.ori", "again.ori"))
+    cubin.write_bytes(compile_ptx((PTX / "sm_90/scan.ptx").read_text(), "sm_90"))
+    assert CliRunner().invoke(disasm, [str(cubin), "--unscheduled", "-o", str(lifted)]).exit_code == 0
+    assert CliRunner().invoke(stage_app(SCHEDULE), [str(lifted), "-o", str(again)]).exit_code == 0
+    done = CliRunner().invoke(check, [str(again), "--before", str(lifted)])
+    assert done.exit_code == 0 and "0 findings" in done.output, done.output
