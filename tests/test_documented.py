@@ -24,8 +24,9 @@ ROOT = Path(__file__).parents[1]
 TOOLS = ("orias", "python -m ")
 #: What the examples are about; made before in the scratch folder.
 SYNOPSIS = re.compile(r"\[-|\[--|\.\.\.|\bFOLDER\b|\bCOMMAND\b|\bNAME\b|\bLEVEL\b|\bOUT\b|\bCUBINS\b")
-#: Exit codes that a printed command may have beside 0: the bisected kernel of the scratch folder is right.
-CODES = {"orias-bisect": (0, 1), "orias-check": (0, 2)}
+#: Exit codes that a printed command may have beside 0: the kernel of the scratch folder is right, two cubins
+#: differ.
+CODES = {"orias-bisect": (0, 1), "orias-check": (0, 2), "orias-reduce": (0, 1), "orias-diff": (0, 1)}
 
 
 def printed() -> list[tuple[str, str]]:
