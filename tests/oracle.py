@@ -87,6 +87,8 @@ def tool_for(arch: int | str) -> str:
 @functools.cache
 def find(name: str) -> Path | None:
     """The path of tool ``name``, or None where it is neither on PATH nor in a wheel."""
+    if "/" in name:  # a tool of another release, by its path
+        return Path(name) if os.access(name, os.X_OK) else None
     if name == NEWER:
         own = Path(os.environ.get(NEWER_ENV) or NEWER_FOLDER) / "ptxas"
         return own if os.access(own, os.X_OK) else None

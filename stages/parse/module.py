@@ -79,7 +79,7 @@ class Parser:
         assert sm is not None
         number = version[0] * 10 + version[1]
         self.target = s.target = targets.Target(
-            name, sm, number, self.arch.startswith("sm_"), "texmode_independent" in options
+            name, sm, number, self.arch.startswith("sm_"), "texmode_independent" in options, self.release
         )
         if number < targets.minimum_version(sm):
             self.too_old = f"PTX .version {text} does not support .target {name}"

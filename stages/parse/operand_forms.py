@@ -370,7 +370,7 @@ def _bad_source(spec: OperandSpec, type_: str, vector: int, kind: str, index: in
     return []
 
 
-_TWO_SPACES: Final = ("cp.", "tensormap.cp")
+_TWO_SPACES: Final = ("cp.", "multimem.cp.", "tensormap.cp")
 _WRITES: Final = frozenset(("st", "red", "atom"))
 
 

@@ -46,6 +46,19 @@ def _vector(mods: tuple[str, ...]) -> int:
     return next((int(m[1:]) for m in mods if m in rules.VECTORS), 0)
 
 
+def aligned(name: str, mods: tuple[str, ...], types: tuple[str, ...], target: Target) -> list[str]:
+    """The manual asks for `.aligned`, ptxas since 13.5."""
+    missing = target.since("13.5") and "aligned" not in mods
+    return [f".aligned modifier required for instruction '{name}'"] if missing else []
+
+
+def reduction_scope(name: str, mods: tuple[str, ...], types: tuple[str, ...], target: Target) -> list[str]:
+    """A reduction with `.mmio` is one of the system, for ptxas since 13.5."""
+    if "mmio" in mods and "gpu" in mods and target.since("13.5"):
+        return [f"Illegal modifier '.gpu' for instruction '{name}' with '.mmio'"]
+    return []
+
+
 def order_and_scope(name: str, mods: tuple[str, ...], types: tuple[str, ...], target: Target) -> list[str]:
     """`.relaxed` and its like need a scope, and a scope needs an order."""
     order = next((m for m in mods if m in ("relaxed", "acquire", "release")), "")
@@ -272,6 +285,9 @@ RULES: Final[dict[str, tuple[Rule, ...]]] = {
     "ldu": (vector_size,),
     "mov": (move_vector,),
     "cvt": (old_flush,),
+    "tcgen05.ld": (aligned,),
+    "tcgen05.st": (aligned,),
+    "red.async": (reduction_scope,),
     "st.async": (vector_size, asynchronous_store),
     "suld.b": (vector_size,),
     "sust.b": (vector_size,),

@@ -59,15 +59,16 @@ def parse_sources(sources: Sequence[tuple[str, bytes]], arch: str, options: Mapp
 
 
 def parse_text(
-    text: str, filename: str, arch: str, *, separate: bool = False
+    text: str, filename: str, arch: str, *, separate: bool = False, release: str = DEFAULT
 ) -> tuple[PtxModule | None, list[PtxUnit], list[Diagnostic]]:
     """Parses and checks PTX text for an architecture name (`sm_90a`, `compute_90a`).
 
     Returns the module record, the units, and all diagnostics in ptxas's order; module and units are
-    None and empty if there is an error.  `separate` makes one unit per function (`-c`).
+    None and empty if there is an error.  `separate` makes one unit per function (`-c`);
+    `release` is that of ptxas.
     Never raises for bad input.
     """
-    parser, diagnostics = _parse(text, filename, arch)
+    parser, diagnostics = _parse(text, filename, arch, release=release)
     if parser is None or parser.module is None:
         return None, [], diagnostics
     first = parser.scope.threadwide[0] if parser.scope.threadwide else ""

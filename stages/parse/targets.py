@@ -9,7 +9,7 @@ import re
 from typing import Final
 
 from ir_format.record import NamedTuple
-from ir_format.release import PTX_VERSIONS, Release
+from ir_format.release import DEFAULT, PTX_VERSIONS, RELEASES, Release
 from ir_format.target import targets
 from stages.parse.table import Gate
 
@@ -88,15 +88,28 @@ def arch_error(target: str, sm: Sm, arch: str) -> str | None:
 class Target:
     """The version and target of a module: answers whether a gate lets something pass."""
 
-    __slots__ = ("independent", "name", "number", "real", "suffix", "version")
+    __slots__ = ("independent", "name", "number", "real", "release", "suffix", "version")
 
-    def __init__(self, name: str, sm: Sm, version: int, real: bool, independent: bool = False) -> None:
+    def __init__(
+        self,
+        name: str,
+        sm: Sm,
+        version: int,
+        real: bool,
+        independent: bool = False,
+        release: Release = RELEASES[DEFAULT],
+    ) -> None:
         self.name = name
+        self.release = release
         self.real = real  # code is made, not only checked (`-arch sm_...`, not `compute_...`)
         self.number = _ALIAS.get(sm.number, sm.number)
         self.suffix = sm.suffix
         self.version = version
         self.independent = independent  # textures and samplers are chosen apart (`texmode_independent`)
+
+    def since(self, release: str) -> bool:
+        """True if ptxas of this release or a later one is asked for."""
+        return self.release.newest >= RELEASES[release].newest
 
     def has(self, only: tuple[tuple[int, str], ...]) -> bool:
         """True if the target is one of those listed."""

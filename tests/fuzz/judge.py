@@ -56,7 +56,7 @@ class Way:
 
     def compile(self, text: str) -> bytes:
         """A cubin. Raises ChainError."""
-        if self.by == "ptxas":
+        if self.by != "ours":
             return self._theirs(text)
         options: dict[str, AttrValue] = {"opt-level": self.level, "fmad": 0}
         if self.registers:
@@ -70,7 +70,7 @@ class Way:
 
     def _theirs(self, text: str) -> bytes:
         options = ["-fmad=false", f"-O{self.level}", *([f"-maxrregcount={self.registers}"] if self.registers else [])]
-        made = oracle.compile_ptx(text, self.arch[3:], *options)
+        made = oracle.compile_ptx(text, self.arch[3:], *options, tool=self.by)
         if isinstance(made, oracle.ToolError):
             raise ChainError(str(made))
         return made.read_bytes()

@@ -23,6 +23,7 @@ from tests.parse.module_cases import CASES
 
 _LINE = re.compile(r"ptxas (?:.*, line (\d+); )?(\w+)\s*: (.*)")
 Messages = list[tuple[str, str]]
+RELEASE = "13.0"  # of the ptxas that is compared with, and that orias stands in for
 
 
 def message_class(text: str) -> str:
@@ -54,14 +55,14 @@ def ours(lines: list[str], version: str, target: str, known: bool = False) -> li
     arch = target if number >= 75 else "sm_75"
 
     def run(text: str) -> list[tuple[int, str, str]]:
-        _, _, diagnostics = parse_text(text, "k.ptx", arch)
+        _, _, diagnostics = parse_text(text, "k.ptx", arch, release=RELEASE)
         return [(d.line, d.severity, d.message) for d in diagnostics]
 
     return judge(lines, lambda part: kernel(part, version, target), run, known)
 
 
 def _tool() -> str:
-    tool = find("ptxas")
+    tool = find("ptxas" if RELEASE == "13.0" else f"ptxas-{RELEASE}")
     if tool is None:
         raise SystemExit("ptxas is not installed")
     return str(tool)
@@ -192,7 +193,7 @@ def compare_modules(show: bool) -> tuple[int, int, int]:
     cases = equal = same = 0
     for name, text in CASES.items():
         theirs = [m for m in _ptxas(text, "compute_90")]
-        _, _, diagnostics = parse_text(text, "k.ptx", "compute_90")
+        _, _, diagnostics = parse_text(text, "k.ptx", "compute_90", release=RELEASE)
         mine = [(d.line, d.severity, d.message.replace("'k.ptx'", "'*'")) for d in diagnostics]
         theirs = [(line, severity, re.sub(r"'/[^']*\.ptx'", "'*'", message)) for line, severity, message in theirs]
         cases += 1
@@ -216,7 +217,10 @@ def main() -> None:
     parser.add_argument("--show", type=int, default=2, help="examples per disagreement")
     parser.add_argument("--accept", action="store_true", help="only the cases made to be accepted")
     parser.add_argument("--modules", action="store_true", help="only the whole modules of module_cases")
+    parser.add_argument("--release", default="13.0", help="the ptxas to be compared with: 13.0 or 13.5")
     args = parser.parse_args()
+    global RELEASE
+    RELEASE = args.release
     modules, equal, same = compare_modules(True)
     print(f"modules: {modules}, verdicts equal {equal}, all messages equal {same}")
     if args.modules:

@@ -28,6 +28,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import redirect_stderr
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -112,8 +113,10 @@ def _lines(text: str) -> tuple[str, ...]:
 class Tally:
     """Counts, and examples of what differs."""
 
-    def __init__(self, journal: Path | None = None) -> None:
+    def __init__(self, journal: Path | None = None, release: str = "13.0") -> None:
         self.journal = journal
+        self.tool = "ptxas" if release == "13.0" else f"ptxas-{release}"
+        self.release = release
         self.known: dict[str, tuple[Verdict, Verdict]] = {}
         if journal is not None and journal.exists():
             for line in journal.read_text().splitlines():
@@ -148,9 +151,9 @@ class Tally:
         key = hashlib.sha256(data + repr(options).encode()).hexdigest()[:24]
         if key in self.known:
             return self.known[key]
-        a = theirs(data, options, folder)
+        a = theirs(data, options, folder, self.tool)
         start = time.process_time()
-        b = ours(data, options)
+        b = ours(data, [*options, "--release", self.release])
         self.slow.append((time.process_time() - start, name))
         if self.journal is not None:
             with self.journal.open("a") as f:
@@ -186,13 +189,17 @@ def files(paths: list[Path]) -> Iterator[tuple[str, bytes]]:
                 yield str(p), data
 
 
-def generated(target: str, seed: int, count: int) -> Iterator[tuple[str, bytes]]:
-    """Modules of one instruction: one half as rows make them, one half changed in one step."""
+def generated(target: str, seed: int, count: int, versions: tuple[str, ...] = ()) -> Iterator[tuple[str, bytes]]:
+    """Modules of one instruction: one half as rows make them, one half changed in one step; under each of ``versions``
+    in turn, where some are given."""
     rng = random.Random(seed)
     good = list(accepted(target))
     cases = rng.sample(good, min(count // 2, len(good)))
     cases += itertools.islice(mutated(target, seed, count), count - len(cases))
-    for case in cases:
+    known = [v for v in versions if "107" not in target or v >= "9.4"]
+    for n, case in enumerate(cases):
+        if known and case.kind != "version":
+            case = replace(case, version=known[n % len(known)])
         yield (
             f"[{case.version} {case.target} {case.row} {case.kind}] {case.text}",
             kernel([case.text], case.version, case.target)[0].encode("latin-1"),
@@ -216,11 +223,16 @@ def main() -> None:
     parser.add_argument("--cases", type=int, default=0, help="generated modules per target")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--targets", default=",".join(TARGETS))
+    parser.add_argument(
+        "--release", default="13.0", help="the ptxas to be compared with, and orias as it: 13.0 or 13.5"
+    )
+    parser.add_argument("--versions", default="", help="PTX versions for the generated cases, in turn: 9.1,9.2,9.3")
     parser.add_argument("--modules", action="store_true")
     parser.add_argument("--show", type=int, default=3)
     parser.add_argument("--journal", type=Path, help="keep what was said here, and go on from there")
     args = parser.parse_args()
-    tally = Tally(args.journal)
+    tally = Tally(args.journal, args.release)
+    versions = tuple(args.versions.split(",")) if args.versions else ()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         options = shlex.split(args.options)
@@ -234,7 +246,7 @@ def main() -> None:
                 data = text.encode("latin-1")
                 tally.one(label, data, ["-arch", arch_of("sm_90", data)], folder)
         for target in args.targets.split(",") if args.cases else ():
-            for label, data in generated(target, args.seed, args.cases):
+            for label, data in generated(target, args.seed, args.cases, versions):
                 tally.one(label, data, ["-arch", arch_of(target, data)], folder)
             print(target, dict(tally.counts), flush=True)
     tally.show(args.show)

@@ -17,6 +17,7 @@ from collections.abc import Callable
 
 from stages.parse import parse_text
 from stages.parse.targets import VERSIONS
+from tests.parse import agreement
 from tests.parse.agreement import Messages, _ptxas, judge, message_class, refused
 from tests.parse.generate import REGISTERS, accepted
 from tests.parse.manual_cases import MODULES, text_of
@@ -98,7 +99,7 @@ def ours(lines: list[str], version: str, target: str) -> list[Messages]:
     """Our messages for each line."""
 
     def run(text: str) -> list[tuple[int, str, str]]:
-        _, _, diagnostics = parse_text(text, "k.ptx", architecture(target))
+        _, _, diagnostics = parse_text(text, "k.ptx", architecture(target), release=agreement.RELEASE)
         return [(d.line, d.severity, d.message) for d in diagnostics]
 
     return judge(lines, lambda part: kernel(part, version, target), run)
@@ -220,7 +221,7 @@ def compare_modules(every: int) -> Comparison:
             changed = f".version {version}\n.target {target}{rest}"
             arch = architecture(target)
             theirs = [(severity, message) for _, severity, message in _ptxas(changed, arch)]
-            mine = [(d.severity, d.message) for d in parse_text(changed, "k.ptx", arch)[2]]
+            mine = [(d.severity, d.message) for d in parse_text(changed, "k.ptx", arch, release=agreement.RELEASE)[2]]
             out.add("module", f"[{version} {target}] {name}", _errors(theirs), _errors(mine))
     return out
 
@@ -232,7 +233,9 @@ def main() -> None:
     parser.add_argument("--modules", action="store_true", help="whole modules instead of instructions")
     parser.add_argument("--every", type=int, default=20, help="take each N-th form; 1 takes about 20 minutes")
     parser.add_argument("--show", type=int, default=1)
+    parser.add_argument("--release", default="13.0", help="the ptxas to be compared with: 13.0 or 13.5")
     args = parser.parse_args()
+    agreement.RELEASE = args.release
     if args.modules:
         result = compare_modules(args.every)
     else:

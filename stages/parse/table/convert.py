@@ -37,7 +37,7 @@ cvt | bf16.f32 | rn/rz relu | d, x2 | v7.0 t80
 cvt | bf16.f32 | rn/rz relu? satfinite | d, x2 | v8.1 t80
 cvt | f16x2.f32 bf16x2.f32 | rn/rz relu? | d~, s2~, s2~ | v7.0 t80
 cvt | f16x2.f32 bf16x2.f32 | rn/rz relu? satfinite | d~, s2~, s2~ | v8.1 t80
-cvt | f16x2.f32 bf16x2.f32 | rs relu? satfinite? | d~, s2~, s2~, s:B32 | v8.7 on=100a+103a
+cvt | f16x2.f32 bf16x2.f32 | rs relu? satfinite? | d~, s2~, s2~, s:B32 | v8.7 on=100a+103a+107a
 cvt | tf32.f32 | rna | d:B32, s2 | v7.0 t80
 cvt | tf32.f32 | rna satfinite | d:B32, s2 | v8.1 t80
 cvt | tf32.f32 | rn/rz relu? | d:B32, s2 | v7.8 t90
@@ -45,8 +45,8 @@ cvt | tf32.f32 | rn/rz relu? satfinite | d:B32, s2 | v8.6 t100
 cvt | e4m3x2,e5m2x2.f32 | rn satfinite relu? | d:B16, s2, s2 | v7.8 t89
 cvt | e4m3x2,e5m2x2.f16x2 | rn satfinite relu? | d:B16, s:f16x2 | v7.8 t89
 cvt | f16x2.e4m3x2,e5m2x2 | rn relu? | d:f16x2, s:B16 | v7.8 t89
-cvt | e4m3x4,e5m2x4,e2m3x4,e3m2x4.f32 | rs relu? satfinite | d:B32, sv4:f32, s:B32 | v8.7 on=100a+103a
-cvt | e2m1x4.f32 | rs relu? satfinite | d:B16, sv4:f32, s:B32 | v8.7 on=100a+103a
+cvt | e4m3x4,e5m2x4,e2m3x4,e3m2x4.f32 | rs relu? satfinite | d:B32, sv4:f32, s:B32 | v8.7 on=100a+103a+107a
+cvt | e2m1x4.f32 | rs relu? satfinite | d:B16, sv4:f32, s:B32 | v8.7 on=100a+103a+107a
 cvt | e2m3x2,e3m2x2.f32 | rn satfinite relu? | d:B16, s2, s2 | v8.6 on=100f+110f+120f
 cvt | e4m3x2,e5m2x2.bf16x2 | rn satfinite relu? | d:B16, s:f16x2 | v9.1 on=100f+110f+120f
 cvt | e2m3x2,e3m2x2.f16x2,bf16x2 | rn satfinite relu? | d:B16, s:f16x2 | v9.1 on=100f+110f+120f

@@ -191,7 +191,7 @@ cvt | s2f6x2 | F:cvt with .s2f6x2 | v9.1
 cvt | s2f6x2 | I:cvt with .s2f6x2 | on=100a+103a+107a+110a+120a+121a
 cvt | <e4m3x2.bf16x2>/<e5m2x2.bf16x2>/<e2m3x2.bf16x2>/<e3m2x2.bf16x2>/<e2m1x2.bf16x2>/<e2m3x2.f16x2>/<e3m2x2.f16x2> | F:cvt.{types} | v9.1 on=100f+110f+120f
 cvt | <bf16x2.e4m3x2>/<bf16x2.e5m2x2>/<bf16x2.e2m3x2>/<bf16x2.e3m2x2>/<bf16x2.e2m1x2> | F:cvt.{types} | v9.2 on=100f+110f+120f
-cvt | rs | F:.rs | v8.7 on=100a+103a
+cvt | rs | F:.rs | v8.7 on=100a+103a+107a
 cvt | relu | F:.relu | v7.0
 cvt | relu | M:.relu | t80
 cvt.pack | | F:cvt.pack | t72 v6.5
@@ -319,7 +319,7 @@ tcgen05.fence::* | | I:tcgen05.fence | on=100f+110f
 tcgen05.wait::* | | F:tcgen05.wait | v8.6
 tcgen05.wait::* | | I:tcgen05.wait | on=100f+110f
 tcgen05.shift | | F:tcgen05.shift | v8.6
-tcgen05.shift | | I:tcgen05.shift | on=100a+103a+110a
+tcgen05.shift | | I:tcgen05.shift | on=100a+103a+107a+110a
 tcgen05.ld.red | | F:tcgen05.ld.red | v8.8
 tcgen05.ld.red | | I:tcgen05.ld.red | on=103f+110f
 """
@@ -342,7 +342,7 @@ ldmatrix | b8x16 | M:format conversion' on 'ldmatrix | v8.6
 ldmatrix | b8x16 | F:ldmatrix with format conversion | on=100f+110f+120f
 ldmatrix stmatrix | b8 | F:{name}.b8 | on=100f+110f+120f v8.6
 tcgen05.* | kind::i8 | F:.kind::i8 | v8.6 on=100a+110a
-tcgen05.mma | kind::mxf4/kind::mxf4nvf4 sp | F:.{mod} with .sp modifier | on=100a+103a+110a
+tcgen05.mma | kind::mxf4/kind::mxf4nvf4 sp | F:.{mod} with .sp modifier | on=100a+103a+107a+110a
 tcgen05.* | ashift | F:.ashift | v8.6 on=100f+110f
 tcgen05.mma | <scale> | F:argument scale-inp-d-imm | on=100f
 tcgen05.* | cta_group::* | F:.{mod} | v8.6 on=100f+110f
@@ -350,7 +350,7 @@ tcgen05.commit | multicast::cluster | M:.{mod} | t90 v8.0
 tcgen05.* | kind::f16/kind::tf32/kind::f8f6f4/kind::mxf8f6f4/kind::mxf4 | F:.{mod} | v8.6 on=100f+110f
 tcgen05.* | kind::mxf4nvf4 | F:.{mod} | v8.7 on=100f+110f
 tcgen05.* | block_scale | F:.{mod} | v8.6 on=100f+110f
-tcgen05.* | scale_vec::* | F:.{mod} | v8.6 on=100a+103a+110a
+tcgen05.* | scale_vec::* | F:.{mod} | v8.6 on=100a+103a+107a+110a
 tcgen05.mma | block_scale !scale_vec::* !block16 | F:.block32 | v8.8 on=100f+110f
 tcgen05.mma | block16 | F:.block16 | v8.8 on=100f+110f
 tcgen05.* | collector::* | F:.{mod} | v8.6 on=100f+110f

@@ -7,7 +7,8 @@ ld | b8,b16,b32,b64,b128,u8,u16,u32,u64,s8,s16,s32,s64,f32,f64 | relaxed/acquire
 ld | b8,b16,b32,b64,u8,u16,u32,u64,s8,s16,s32,s64,f32,f64 | mmio relaxed sys global? v2/v4/v8? | dV~, m | v8.2 t70
 ld | b8,b16,b32,b64,b128,u8,u16,u32,u64,s8,s16,s32,s64,f32,f64 | global $ldcop? nc $l1evict? $l2evict? L2::cache_hint? $l2fetch? v2/v4/v8? | dV~, m, s:u64@L2::cache_hint | v3.1 t32
 ldu | b8,b16,b32,b64,b128,u8,u16,u32,u64,s8,s16,s32,s64,f32,f64 | global? v2/v4? | dV~, m | v2.0 t20
-ld | b8,b16,b32,b64,b128,u8,u16,u32,u64,s8,s16,s32,s64,f32,f64 | proxy::readonly global? nc? v2/v4/v8? | dV~, m | v9.4 t90
+ld | b8,b16,b32,b64,u8,u16,u32,u64,s8,s16,s32,s64,f32,f64 | proxy::readonly global? v2/v4? | dV~, m | v9.4 t90
+ld | b8,b16,b32,b64,u8,u16,u32,u64,s8,s16,s32,s64,f32,f64 | proxy::readonly global nc v2/v4? | dV~, m | v9.4 t90
 st | b8,b16,b32,b64,b128,u8,u16,u32,u64,s8,s16,s32,s64,f32,f64 | weak? $stspace? $stcop? $l1evict? $l2evict? L2::cache_hint? v2/v4/v8? | m, sV~, s:u64@L2::cache_hint |
 st | b8,b16,b32,b64,b128,u8,u16,u32,u64,s8,s16,s32,s64,f32,f64 | volatile $stspace? v2/v4/v8? | m, sV~ |
 st | b8,b16,b32,b64,b128,u8,u16,u32,u64,s8,s16,s32,s64,f32,f64 | relaxed/release $scope $stspace? $l1evict? $l2evict? L2::cache_hint? v2/v4/v8? | m, sV~, s:u64@L2::cache_hint | v6.0 t70

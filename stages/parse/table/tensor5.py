@@ -43,7 +43,7 @@ def _mma() -> list[str]:
             name = f"tcgen05.mma | - |{sp} {_CG} {plain}{shift} {_COLLECTOR}?"
             out.append(f"{name} | ta, {a}, s:u64{meta}, s:u32, sv:b32?, ps, i? | {_ON}")
             newer = _ON.replace("v8.6", "v8.8")
-            exact = "v8.6 on=100a+103a+110a"
+            exact = "v8.6 on=100a+103a+107a+110a"
             for kind, vec, gates in (
                 ("kind::mxf8f6f4", "scale_vec::1X", exact),
                 ("kind::mxf8f6f4", "block32?", newer),
@@ -71,7 +71,7 @@ tcgen05.cp | - | {_CG} 32x128b warpx4 | ta:A, s:u64 | {_ON}
 tcgen05.cp | - | {_CG} 128x256b/4x256b/128x128b b8x16 b6x16_p32/b4x16_p64 | ta:A, s:u64 | {_ON}
 tcgen05.cp | - | {_CG} 64x128b warpx2::02_13/warpx2::01_23 b8x16 b6x16_p32/b4x16_p64 | ta:A, s:u64 | {_ON}
 tcgen05.cp | - | {_CG} 32x128b warpx4 b8x16 b6x16_p32/b4x16_p64 | ta:A, s:u64 | {_ON}
-tcgen05.shift | - | {_CG} down | ta:A | v8.6 on=100a+103a+110a
+tcgen05.shift | - | {_CG} down | ta:A | v8.6 on=100a+103a+107a+110a
 tcgen05.commit | b64 | {_CG} mbarrier::arrive::one shared::cluster? | m | {_ON}
 tcgen05.commit | b64 | {_CG} mbarrier::arrive::one shared::cluster? multicast::cluster | m, s:u16 | {_ON}
 tcgen05.fence::before_thread_sync | - | | | {_ON}
