@@ -23,7 +23,7 @@ from stages.lower.abi.arguments import (
     signature_text,
     words_of,
 )
-from stages.lower.abi.frame import DRIVER_STACK, STACK, check_param, load_const, signature, stack_move
+from stages.lower.abi.frame import DRIVER_STACK, STACK, check_param, lifted, load_const, signature, stack_move
 from stages.lower.abi.register_arguments import from_words, to_words
 from stages.lower.builder import Builder
 from stages.lower.unit import align_up
@@ -90,9 +90,10 @@ def note(b: Builder, key: str, row: tuple[AttrValue, ...]) -> None:
 
 
 class LowStack:
-    """The stack of a call in a function with a dynamic stack. It lies below the dynamic stack, has ``size`` bytes, and
-    is followed by the function's stack pointer. R1 points there only during the CALL: no other instruction may stand
-    between the two changes of R1, because spill code uses R1 as the base of the frame."""
+    """The stack of a call in a function with a dynamic stack, or with arguments for which R1 is not aligned enough. It
+    lies below the dynamic stack, or in the frame, has ``size`` bytes, and is followed by the function's stack pointer.
+    R1 points there only during the CALL: no other instruction may stand between the two changes of R1, because spill
+    code uses R1 as the base of the frame."""
 
     __slots__ = ("base", "size")
 
@@ -100,7 +101,10 @@ class LowStack:
         self.size = align_up(max(size, DRIVER_STACK), 16)
         self.base = b.r()
         low = b.r()
-        b.emit("IADD3", low, (b.cache[STACK], Imm("I", -(self.size + 16) & 0xFFFFFFFF), RZ))
+        if STACK in b.cache:
+            b.emit("IADD3", low, (b.cache[STACK], Imm("I", -(self.size + 16) & 0xFFFFFFFF), RZ))
+        else:  # in the frame, which has `LIFT` bytes more for it
+            b.emit("IADD3", low, (b.r1, Imm("I", 8), RZ))
         b.emit("LOP3.LUT", self.base, (low, Imm("I", 0xFFFFFFF0), RZ, Imm("I", 0xC0)))
         b.emit("STL", (), (Mem("M", self.base, None, self.size), b.r1))
 
@@ -267,7 +271,7 @@ def _emit_call(
     ret_at = align_up(stack, 16)
     low = (
         LowStack(b, ret_at + sum(align_up(p.size, 16) for p in sig.rets) if indirect else stack)
-        if STACK in b.cache
+        if STACK in b.cache or lifted(b, sig)
         else None
     )
     base = low.base if low is not None else b.r1

@@ -34,6 +34,8 @@ _FIRST = ARG_REGS[0]
 DRIVER_STACK = 16
 #: The same for fetches with derivatives: a vector of derivatives, one of offsets, the value to compare with.
 GRADIENT_STACK = 48
+#: Bytes that a lifted call stack takes beside its own: the way up to a multiple of 16, and R1 as it was.
+LIFT = 32
 
 
 @contextmanager
@@ -304,4 +306,15 @@ def outgoing_bytes(b: Builder, inst: PtxInst) -> int:
         size = align_up(size + b.ctx.find(b, target.args[-1].name)[1].size, 8)  # type: ignore[attr-defined]
     if indirect:
         size = align_up(size, 16) + sum(align_up(p.size, 16) for p in sig.rets)
-    return size
+    return size + LIFT if lifted(b, sig) else size
+
+
+def lifted(b: Builder, sig: PtxFunction | PtxProto) -> bool:
+    """Whether a call's stack needs more than the alignment that the callers of the function keep. R1 is lifted to the
+    next multiple of 16 for the call. (ptxas aligns R1 at the function's begin.)"""
+    if not b.ctx.relocatable or b.pf.entry:
+        return False
+    places = assign(sig.params, first_argument(sig.rets))[0]
+    if any(at < 0 and p.align > 8 for p, (at, _) in zip(sig.params, places, strict=True)):
+        return True
+    return returns_in_memory(sig.rets) and any(p.align > 8 for p in sig.rets)
