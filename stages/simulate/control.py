@@ -275,7 +275,7 @@ def bsync(b: Build) -> CtlFn:
     def run(machine: Machine, bundle: Bundle) -> bool:
         mask = who(bundle)
         if mask is None:
-            (machine.firm.add if firm else machine.firm.discard)(k)
+            machine.firm[k, bundle.view.lo : bundle.view.hi][bundle.mask()] = firm
             return machine.converge(bundle, k)
         if not count(mask):
             bundle.pc += 1

@@ -135,7 +135,7 @@ class Machine:
         self.lane_executed = 0
         self.picks = 0
         self.barriers = Barriers(self)
-        self.firm: set[int] = set()  # convergence barriers that really must join (.RECONVERGENT)
+        self.firm = np.zeros((16, lanes.n), np.bool_)  # lanes that wait where all must join (.RECONVERGENT, .RELIABLE)
         self.progress = False  # a warp never stands still at BSYNCs
         self.advanced = 0  # how often that was needed
         self.watcher: Watcher | None = None
@@ -273,9 +273,9 @@ class Machine:
         around = warp_any(bundle.mask())
         freed = False
         for k in range(16):
-            if not self.waiting[k] or k in self.firm:
+            if not self.waiting[k]:
                 continue
-            go = view.P[WAIT0 + k] & around
+            go = view.P[WAIT0 + k] & around & ~self.firm[k, view.lo : view.hi]
             if count(go):
                 self.let_go(view, k, go)
                 freed = True

@@ -173,6 +173,16 @@ X: mad.lo.u32 %r5,%r5,%r5,7; st.global.u32 [%l0],%r5; and.b32 %r4,%r5,3; setp.eq
 st.global.u32 [%l0+12],%r5; ret; }"""
 
 
+def test_a_lock_beside_a_barrier_that_must_join() -> None:
+    """The other warp is in a loop that it leaves by BREAK.RELIABLE, with the same B register."""
+    lock = """setp.ne.u32 %p0,%r0,0; @%p0 bra L1; mov.u32 %r2,0; st.shared.u32 [word],%r2; L1: bar.sync 0;
+and.b32 %r2,%r0,15; setp.ne.u32 %p0,%r2,12; @%p0 bra J; L2: atom.shared.cas.b32 %r3,[word],0,1; setp.ne.u32 %p1,%r3,0;
+@%p1 bra L2; ld.volatile.shared.u32 %r4,[word+4]; add.u32 %r4,%r4,1; st.volatile.shared.u32 [word+4],%r4; membar.cta;
+atom.shared.exch.b32 %r5,[word],0; J:\n"""
+    x = np.random.default_rng(3).integers(0, 1 << 30, 64, np.uint32)
+    assert np.array_equal(run(ours(lock + leaving(), 120), 64, x, 2)[0], run(ours(leaving(), 120), 64, x)[0])
+
+
 @pytest.mark.oracle
 @pytest.mark.parametrize("sm", (75, 90, 120))
 def test_executed_instructions_around_a_call(sm: int) -> None:
