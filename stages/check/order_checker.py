@@ -50,7 +50,7 @@ class _Run:
         self.cells: dict[Cell, int] = {}
         self.memory: dict[tuple[Any, ...], int] = {}
         self.effects: Counter[int] = Counter()
-        self.walls: list[int] = []
+        self.walls: tuple[list[int], list[int]] = [], []  # meetings of threads; fences of memory: each keep their order
         self.reads: dict[int, list[tuple[Cell, int]]] = {}
         self.fences = 0
 
@@ -98,8 +98,10 @@ class _Run:
         if i.op in _STORES or i.op in _ATOMICS:
             for p in places:
                 self.memory[p] = made
-        if i.op in _WALLS or fence:
-            self.walls.append(made)
+        if i.op in _WALLS:
+            self.walls[0].append(made)
+        if fence:
+            self.walls[1].append(made)
         self.fences += fence
         if i.op not in _PURE and not (i.op in _LOADS and i.op not in _ATOMICS):
             self.effects[made] += 1
@@ -176,9 +178,10 @@ def _block(before: Block, after: Block) -> Iterator[str]:
             yield f"{texts[value]}: it was not there"
     for values in twins.values():
         yield from (f"{texts[v]}: it is gone" for v in values)
-    if not lost and not found and was.walls != now.walls:
-        at = next(n for n, (a, b) in enumerate(zip(was.walls, now.walls)) if a != b)
-        yield f"{texts[now.walls[at]]} stands in front of {texts[was.walls[at]]}, which it must not pass"
+    for first, then in zip(was.walls, now.walls):
+        if not lost and not found and first != then:
+            at = next(n for n, (a, b) in enumerate(zip(first, then)) if a != b)
+            yield f"{texts[then[at]]} stands in front of {texts[first[at]]}, which it must not pass"
     for c in sorted({*was.cells, *now.cells}):
         a, b = was.cell(c), now.cell(c)
         if a != b:
