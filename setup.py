@@ -61,7 +61,7 @@ def main() -> None:
         if os.path.exists("pyproject.toml")
         else ["--ignore-missing-imports", "--config-file="]
     )
-    setup(ext_modules=mypycify([*options, *paths], opt_level=level, debug_level="0"))  # type: ignore[arg-type]
+    setup(ext_modules=mypycify([*options, *paths], opt_level=level, debug_level="0", multi_file=True))  # type: ignore[arg-type]
 
 
 if __name__ == "__main__":
