@@ -146,7 +146,7 @@ def _entry(cfg: Cfg, pos: int, exits: dict[int, _State]) -> _State:
 class _Walk:
     """Follows the groups through one block and inserts the waits. ``out`` holds the new instructions."""
 
-    __slots__ = ("added", "groups", "notes", "out", "shapes", "written")
+    __slots__ = ("added", "drained", "groups", "notes", "out", "shapes", "written")
 
     def __init__(self, state: _State, notes: list[tuple[int, int]]) -> None:
         self.out: list[Inst] = []
@@ -155,6 +155,7 @@ class _Walk:
         self.shapes = state.shapes
         self.notes = notes
         self.added = 0
+        self.drained = False  # whether nothing came since a wait for all groups that this pass inserted
 
     def run(self, insts: list[Inst]) -> _State:
         """Walk the block; returns the state at its end."""
@@ -167,7 +168,11 @@ class _Walk:
                 else:
                     n = inst.srcs[1]
                     assert isinstance(n, Imm)
+                    if self.drained and inst.attrs:
+                        self.added -= 1  # the program's wait comes behind our own (measured: ptxas has one)
+                        continue
                     self._wait(n.value)
+                    self.drained = not inst.attrs
                 self.out.append(inst)
             else:
                 self._other(insts, at, inst)
@@ -189,6 +194,7 @@ class _Walk:
             self.added += 1
             self.written = 0
         self.out.append(inst)
+        self.drained = False
         self.groups[0] |= reads
         self.shapes |= {own} if own else frozenset()
         if inst.srcs[-1] == _END:
@@ -236,6 +242,7 @@ class _Walk:
         self.out.append(Inst("WARPGROUP", ("DEPBAR", "LE"), (), (_END, Imm("I", 0)), None, line))
         self.added += 1
         self._wait(0)
+        self.drained = True
 
     def _end_group(self) -> None:
         self.groups[1:] = [self.groups[0], *self.groups[1:_MOST]]
