@@ -12,6 +12,7 @@ neither removed nor crossed: behind them nothing is known, and no store in front
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Final
 
 from ir_format.flow import ENDS, Cfg, is_guarded, written_regs
@@ -57,7 +58,7 @@ class Access(NamedTuple):
     size: int
     data: Operand
     words: int
-    how: object
+    how: Hashable
     load: bool
 
 
@@ -65,7 +66,7 @@ class _Known(NamedTuple):
     """A word of memory, or a narrow one read in one way (``how``): its value, and the instruction count at which it was last used."""
 
     value: Operand
-    how: object
+    how: Hashable
     size: int
     at: int
 
