@@ -16,6 +16,7 @@ from ir_format.model import Function, Inst, Reg, Unit
 from orchestrator.api import compile_ptx
 from stages.bisect.bisect import bisect
 from stages.bisect.chain import Chain
+from stages.bisect.judges import Judge
 from stages.bisect.report import report, undefined_by
 from stages.bisect.search import Verdict
 from stages.check.cli import app
@@ -102,35 +103,41 @@ def test_the_pass_that_makes_it_undefined_is_named(monkeypatch: pytest.MonkeyPat
     chain = _chain()
     last = max(n + 1 for n, p in enumerate(chain.parts) if p.stage == "optimize")
     before, after = tmp_path / "1.lower.ori", tmp_path / "2.optimize.ori"
-    before.write_bytes(chain.data)
+    before.write_bytes(chain.on(0).streams["lower"])
     after.write_bytes(chain.stream(last, None))
     done = CliRunner().invoke(app, [str(after), "--before", str(before)])
     assert done.exit_code == 1
     assert "STG depends on %rd5" in done.stdout
     assert CliRunner().invoke(app, [str(before)]).exit_code == 0
-    flags = chain.flags(len(chain.parts))
-    flags["regalloc"].verify = True
-    chain.with_flags(flags)  # raises where the allocation checker finds something
+    setting = chain.setting(len(chain.parts))
+    setting.flags["regalloc"].verify = True
+    assert chain.make(setting).failure is None  # the allocation checker finds nothing
 
     greedy = next(n + 1 for n, p in enumerate(chain.parts) if p.stage == "regalloc")
-    right = {chain.cubin(n) for n in range(greedy)}
+    right = {chain.on(n).cubin for n in range(greedy)}
 
-    def judge(cubin: bytes) -> Verdict:
-        return (
-            Verdict.RIGHT if cubin in right else Verdict.WRONG
-        )  # as when the value is lost only behind the greedy allocator
+    class Given(Judge):
+        """As when the value is lost only behind the greedy allocator."""
 
-    guilt = bisect(chain, judge)
-    assert [p.stage for p in guilt.parts] == ["regalloc"]
+        def __call__(self, cubin: bytes) -> Verdict:
+            return Verdict.RIGHT if cubin in right else Verdict.WRONG
+
+    guilt = bisect(chain, Given())
+    assert [str(p) for p in guilt.parts] == ["optimize: if-conversion"]  # not regalloc, where the value is lost
     said = "\n".join(report(chain, guilt, "k.ptx"))
-    assert "undefined from optimize: if-conversion on, rewrite" in said
+    assert "found by the undefined words" in said
     assert "STG depends on %rd5" in said
 
 
 def test_nothing_is_said_of_sound_code() -> None:
     chain = _chain()
     last = max(n + 1 for n, p in enumerate(chain.parts) if p.stage == "optimize")
-    assert undefined_by(chain, bisect(chain, lambda cubin: Verdict.WRONG)) == []
+
+    class Never(Judge):
+        def __call__(self, cubin: bytes) -> Verdict:
+            return Verdict.WRONG
+
+    assert undefined_by(chain, bisect(chain, Never())) == []
     assert chain.stream(last, None)
 
 
