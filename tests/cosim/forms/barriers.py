@@ -183,6 +183,7 @@ def _leader(body: str, number: int) -> str:
 def _bulk(opcode: str, row: Row, mods: list[str], types: tuple[str, ...]) -> Form | None:
     """Bulk copies by one thread of a block of 32: 2 KiB between the third buffer and shared memory."""
     n = 32 * PART
+    mods = [m for m in mods if m not in ("", "weak")]  # what follows looks at the spaces by place
     hint = "L2::cache_hint" in mods
     policy = "createpolicy.fractional.L2::evict_last.b64 %d50, 1.0;" if hint else ""
     tail = ", %d50" if hint else ""
