@@ -97,7 +97,7 @@ def test_a_read_between_the_updates(target: str) -> None:
     """A pointer that is read where some have grown and others not stays out."""
     body = rows().replace(
         "add.s64 %q10, %q10, 128;",
-        "add.s64 %q10, %q10, 128; ld.global.u32 %r7, [%q3]; ld.global.u32 %r8, [%q20]; sub.u32 %r4, %r4, %r7; xor.b32 %r4, %r4, %r8;",
+        "add.s64 %q10, %q10, 128; ld.volatile.global.u32 %r7, [%q3]; ld.volatile.global.u32 %r8, [%q20]; sub.u32 %r4, %r4, %r7; xor.b32 %r4, %r4, %r8;",
     )
     _, stats = optimized(body, target)
     assert stats["pointers that share one"] == ROWS - 2

@@ -62,7 +62,7 @@ def test_what_is_known_of_the_base(shift: int, target: str) -> None:
 @pytest.mark.parametrize(
     "between",
     [
-        "st.shared.u32 [%r8+64], %r1;",
+        "st.shared.u32 [%r6+64], %r1;",  # a base of its own: a constant distance of the rows would be seen
         "bar.sync 0;",
         "atom.shared.add.u32 %r15, [%r8+64], 1;",
         "membar.cta;",
