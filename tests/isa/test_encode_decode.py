@@ -64,13 +64,13 @@ def test_round_trip(sm: int) -> None:
 
 @pytest.mark.parametrize("sm", FAMILIES)
 def test_random_words(sm: int) -> None:
-    """100,000 random words never crash the decoder; what it takes prints, and encodes back. Half of them are damaged
+    """40,000 random words never crash the decoder; what it takes prints, and encodes back. Half of them are damaged
     words of rows."""
     target = isa.target(sm)
     rng = random.Random(sm)
     made = [word for _, word in random_words(target, 4, sm + 1, None, 2)]
     taken = 0
-    for k in range(100000):
+    for k in range(40000):
         word = (
             rng.getrandbits(128)
             if k % 2
@@ -85,7 +85,7 @@ def test_random_words(sm: int) -> None:
         assert target.encode(inst, 0) == word
         text = target.format(inst, 0, plan, exact=taken % 4 == 0)
         assert taken % 4 or target.parse(text) == inst
-    assert taken > 10000
+    assert taken > 4000
 
 
 def test_known_words() -> None:

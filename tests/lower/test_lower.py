@@ -47,7 +47,7 @@ def some_cases(target: str, per_row: int) -> Iterator[Case]:
             yield case
 
 
-@pytest.mark.parametrize("target", ["sm_75", "sm_80", "sm_90a", "sm_120a"])
+@pytest.mark.parametrize("target", ["sm_75", "sm_90a", "sm_120a"])
 def test_every_ptx_instruction_is_lowered_or_refused_by_name(target: str) -> None:
     """One case of every row of the PTX descriptor table: it leaves an instruction behind, or is refused with its name
     and line."""

