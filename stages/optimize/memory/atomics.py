@@ -25,7 +25,7 @@ from stages.optimize.scalar.fold import inverted, value_of
 from stages.optimize.values import Cell
 from stages.plumbing.runner import Context
 
-_ATOMICS: Final = frozenset(facts.having("waits") & facts.atomics().keys())  # `&` with keys alone makes a set
+_ATOMICS: Final = facts.having("waits").intersection(facts.atomics())
 _QUIET: Final = facts.atomics().keys() - _ATOMICS
 _ONLY_WITH_RESULT: Final = frozenset(("EXCH", "CAS", "CAST"))  # RED has no such operation
 _REDUX: Final = {
