@@ -10,6 +10,7 @@ once.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from ir_format.diag import StreamError
@@ -518,3 +519,15 @@ def header_from_wire(x: Wire) -> Header:
         a, b = _seq(p, "producer", 2)
         h.producers.append((_str(a, "stage"), _str(b, "version")))
     return h
+
+
+def stream_of(header: Header, module: Module, units: Iterable[Unit]) -> bytes:
+    """The bytes of a whole stream at the header's level."""
+    parts: list[bytes] = []
+    writer = Writer(parts.append)
+    writer.record(MAGIC, header_to_wire(header))
+    writer.record("module", module_to_wire(module))
+    for unit in units:
+        writer.record("unit", unit_to_wire(unit))
+    writer.end()
+    return b"".join(parts)

@@ -9,7 +9,7 @@ stage."""
 from __future__ import annotations
 
 import io
-import subprocess
+import re
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr
 from copy import copy
@@ -38,6 +38,7 @@ from stages.plumbing.runner import (
 )
 
 _ALLOCATE: Final = "allocate"
+_TARGET: Final = re.compile(rb"^\s*\.target\s+(sm_\d+[af]?)", re.MULTILINE)
 _CONTROL: Final = "control"
 #: What is left out of the chain in a run beside what flags can leave out: a required pass.
 Bypass = tuple[str, str]
@@ -269,6 +270,12 @@ class Chain:
         return max([a for a, _ in found], default=0), max([b for _, b in found], default=0)
 
 
+def target_of(ptx: bytes) -> str:
+    """The target that a PTX file names; sm_90 where it names none of today's."""
+    named = _TARGET.search(ptx)
+    return named[1].decode() if named else "sm_90"
+
+
 def parsed(
     name: str,
     data: bytes,
@@ -350,13 +357,13 @@ def _noted(p: Pass, stage_name: str, note: Note, marks: dict[tuple[str, str, str
 
 def _by_command(s: Stage, data: bytes, command: str) -> bytes:
     from stages.plumbing.chain import check_stream
+    from stages.plumbing.plugins import piped
 
-    done = subprocess.run(command, shell=True, input=data, capture_output=True)
-    if done.returncode:
-        said = done.stderr.decode("utf-8", "replace").strip().splitlines()
-        raise Refused(f"'{command}' ended with exit code {done.returncode}" + (f": {said[-1]}" if said else ""))
+    out, failed = piped(command, data)
+    if failed:
+        raise Refused(f"'{command}' {failed}")
     try:
-        check_stream(list(wire.frames(io.BytesIO(done.stdout))), s.writes, header_of(data).target)
+        check_stream(list(wire.frames(io.BytesIO(out))), s.writes, header_of(data).target)
     except StreamError as e:
         raise Refused(f"'{command}' wrote no valid stream ({e})") from None
-    return done.stdout
+    return out

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import re
 import sys
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from ir_format import wire
 from ir_format.diag import OriasError
 from ir_format.model import AttrValue
 from ir_format.record import Record
@@ -18,11 +15,12 @@ from orchestrator.driver import Run
 from orchestrator.options import read as read_options
 from stages.bisect.attempt import Failure
 from stages.bisect.bisect import Guilt, Hunt, Unfit
-from stages.bisect.chain import Chain, parsed
+from stages.bisect.chain import Chain, parsed, target_of
 from stages.bisect.judges import Command, Cosim, Crash, Judge, NoInterpreter, NoProgram, run_on
 from stages.bisect.report import page, report
 from stages.bisect.search import Verdict
 from stages.check.command import compile_elsewhere, read
+from stages.check.streams import is_stream
 from stages.plumbing.files import write_file
 
 #: Exit codes.
@@ -35,7 +33,6 @@ MOST: Final = 5
 TEST_SECONDS: Final = 60.0
 CHAIN_SECONDS: Final = 8.0
 BYTES_A_SECOND: Final = 4000
-_TARGET: Final = re.compile(rb"^\s*\.target\s+(sm_\d+[af]?)", re.MULTILINE)
 
 
 class Request(Record):
@@ -77,11 +74,10 @@ class Source:
         self.request = request
         self.say = say
         self.data = read(request.file)
-        self.saved = self.data[:1] != b"\x7f" and wire.MAGIC.encode() in self.data[:64]
+        self.saved = is_stream(self.data)
         words = list(request.words)
         if not self.saved and not any(w.startswith(("-arch", "--gpu-name", "-gpu-name")) for w in words):
-            named = _TARGET.search(self.data)
-            words += ["-arch", named[1].decode() if named else "sm_90"]
+            words += ["-arch", target_of(self.data)]
         if not self.saved and self._compares() and not any(w.startswith(("--fmad", "-fmad")) for w in words):
             words.append("--fmad=false")  # so that results are what the PTX says
         self.words = words
@@ -277,8 +273,7 @@ def _metric(source: Source, request: Request) -> int:
     for name, cubin in rows:
         said = "no cubin"
         if cubin is not None:
-            with tempfile.TemporaryDirectory() as folder:
-                code, text = run_on(request.metric, cubin, folder, request.seconds or TEST_SECONDS)
+            code, text = run_on(request.metric, cubin, "bisect.cubin", request.seconds or TEST_SECONDS)
             lines = text.strip().splitlines()
             said = lines[-1] if lines and not code else f"exit code {code}" + (f": {lines[-1]}" if lines else "")
             if code in (126, 127):

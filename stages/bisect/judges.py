@@ -78,8 +78,7 @@ class Command(Judge):
 
     def __call__(self, cubin: bytes) -> Verdict:
         """Judge one cubin; `said` is then the last line that the command wrote. Raises NoProgram."""
-        with tempfile.TemporaryDirectory() as folder:
-            code, text = run_on(self.command, cubin, folder, self.seconds)
+        code, text = run_on(self.command, cubin, "bisect.cubin", self.seconds)
         lines = text.strip().splitlines()
         self.said = lines[-1] if lines else f"exit code {code}"
         if code in MISSING and ("not found" in self.said or "denied" in self.said or "No such file" in self.said):
@@ -89,29 +88,31 @@ class Command(Judge):
         return {0: Verdict.RIGHT, CANT_TELL: Verdict.OPEN}.get(-1 if code is None else code, Verdict.WRONG)
 
 
-def run_on(command: str, cubin: bytes, folder: str, seconds: float) -> tuple[int | None, str]:
-    """Run a shell command on a cubin: its exit code (None: it did not end) and what it wrote."""
-    path = Path(folder) / "bisect.cubin"
-    path.write_bytes(cubin)
-    name = shlex.quote(str(path))
-    command = command.replace("{}", name) if "{}" in command else f"{command} {name}"
-    with subprocess.Popen(
-        command,
-        shell=True,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        start_new_session=True,
-    ) as running:
-        try:
-            text, _ = running.communicate(timeout=seconds)
-        except subprocess.TimeoutExpired:
-            os.killpg(running.pid, signal.SIGKILL)
-            running.communicate()
-            return None, ""
-    return running.returncode, text
+def run_on(command: str, data: bytes, name: str, seconds: float) -> tuple[int | None, str]:
+    """Run a shell command on a file of this name with these bytes, whose path it gets for `{}` or at its end: its exit
+    code (None: it did not end, and was stopped with all that it started) and what it wrote."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / name
+        path.write_bytes(data)
+        quoted = shlex.quote(str(path))
+        command = command.replace("{}", quoted) if "{}" in command else f"{command} {quoted}"
+        with subprocess.Popen(
+            command,
+            shell=True,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        ) as running:
+            try:
+                text, _ = running.communicate(timeout=seconds)
+            except subprocess.TimeoutExpired:
+                os.killpg(running.pid, signal.SIGKILL)
+                running.communicate()
+                return None, ""
+        return running.returncode, text
 
 
 class Cosim(Judge):

@@ -85,7 +85,7 @@ def _comparable(unit: Unit, spec: isa.Target) -> Unit:
             block.insts = [
                 i
                 for i in block.insts
-                if i.op not in _NO_VALUES or not (not _NO_VALUES[i.op] or set(_NO_VALUES[i.op]) & set(i.mods))
+                if i.op not in _NO_VALUES or (_NO_VALUES[i.op] and not set(_NO_VALUES[i.op]) & set(i.mods))
             ]
             for i in block.insts:
                 if i.op not in PSEUDO and spec.match(i) is None:

@@ -48,14 +48,7 @@ def stream(cubin: Cubin, source: str, allocated: bool = False) -> bytes:
     if allocated:
         unscheduled(header, units)
     header.producers.append(("disasm", "0.1.0"))
-    out = io.BytesIO()
-    writer = wire.Writer(out.write)
-    writer.record(wire.MAGIC, wire.header_to_wire(header))
-    writer.record("module", wire.module_to_wire(module))
-    for unit in units:
-        writer.record("unit", wire.unit_to_wire(unit))
-    writer.end()
-    return out.getvalue()
+    return wire.stream_of(header, module, units)
 
 
 def _new_code(data: bytes, cubin: Cubin) -> dict[str, bytes]:

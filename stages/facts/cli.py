@@ -30,7 +30,7 @@ def run(
     from ir_format.diag import OriasError
     from stages.facts.annotate import annotated
     from stages.facts.collect import as_json
-    from stages.plumbing.files import write_file
+    from stages.plumbing.files import write_output
 
     if annotate and strip:
         raise typer.BadParameter("--annotate and --strip exclude each other")
@@ -42,11 +42,7 @@ def run(
             raise typer.BadParameter("which target? For example orias-facts sm_90")
         else:
             data = as_json(what, indent).encode()
-        if out is None:
-            sys.stdout.buffer.write(data)
-            sys.stdout.buffer.flush()
-        else:
-            write_file(str(out), data)
+        write_output(out, data)
     except OriasError as e:
         sys.stderr.write(f"orias-facts: {e}\n")
         raise typer.Exit(1) from None

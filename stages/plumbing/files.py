@@ -11,6 +11,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import sys
 from typing import Final
 
 #: Temporary files that exist now; the signal handler removes them.
@@ -102,6 +103,15 @@ def write_file(path: str, data: bytes) -> None:
         _write_through(path, data)  # we may write the file, but not create one in its folder
         return
     _replace(real, data, old)
+
+
+def write_output(path: str | os.PathLike[str] | None, data: bytes) -> None:
+    """Write ``data`` to a file as :func:`write_file` does, or to standard output if there is no path."""
+    if path is not None:
+        write_file(os.fspath(path), data)
+        return
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
 
 
 def why(error: OSError) -> str:

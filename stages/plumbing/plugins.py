@@ -8,11 +8,11 @@ import io
 import re
 import subprocess
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Final
 
 from ir_format import wire
 from ir_format.diag import CompileError, StreamError
-from ir_format.model import Header, Unit
+from ir_format.model import Unit
 from ir_format.verify import verify_unit
 from stages.plumbing.runner import Context, Pass, Stage, as_tuples
 
@@ -83,18 +83,6 @@ def _imported(what: str) -> Callable[[Unit, Context], object]:
     return found  # type: ignore[no-any-return]
 
 
-def stream_of(header: Header, module: Any, units: Sequence[Unit]) -> bytes:
-    """A stream of these units at the header's level."""
-    parts: list[bytes] = []
-    writer = wire.Writer(parts.append)
-    writer.record(wire.MAGIC, wire.header_to_wire(header))
-    writer.record("module", wire.module_to_wire(module))
-    for unit in units:
-        writer.record("unit", wire.unit_to_wire(unit))
-    writer.end()
-    return b"".join(parts)
-
-
 def _level(stage: Stage, unit: Unit) -> str:
     """The level at which a unit stands between two passes: that which the stage writes as soon as it keeps its
     rules."""
@@ -116,6 +104,15 @@ def _keeps_rules(unit: Unit, level: str, target: str) -> bool:
     return True
 
 
+def piped(command: str, data: bytes) -> tuple[bytes, str]:
+    """What a shell command writes when it reads ``data``, and how it failed ('' where it did not)."""
+    done = subprocess.run(command, shell=True, input=data, capture_output=True)
+    if not done.returncode:
+        return done.stdout, ""
+    said = done.stderr.decode("utf-8", "replace").strip().splitlines()
+    return b"", f"ended with exit code {done.returncode}" + (f": {said[-1]}" if said else "")
+
+
 def _filtered(stage: Stage, command: str, unit: Unit, ctx: Context) -> None:
     """Run a command over the unit, in place. Raises CompileError, which blames the command."""
 
@@ -126,12 +123,11 @@ def _filtered(stage: Stage, command: str, unit: Unit, ctx: Context) -> None:
     whole = _keeps_rules(unit, level, ctx.header.target)  # between two passes it need not
     header = wire.header_from_wire(as_tuples(wire.header_to_wire(ctx.header)))
     header.level = level
-    done = subprocess.run(command, shell=True, input=stream_of(header, ctx.module, [unit]), capture_output=True)
-    if done.returncode:
-        said = done.stderr.decode("utf-8", "replace").strip().splitlines()
-        raise blame(f"ended with exit code {done.returncode}" + (f": {said[-1]}" if said else ""))
+    out, failed = piped(command, wire.stream_of(header, ctx.module, [unit]))
+    if failed:
+        raise blame(failed)
     try:
-        got = [wire.unit_from_wire(body, level) for tag, body in wire.records(io.BytesIO(done.stdout)) if tag == "unit"]
+        got = [wire.unit_from_wire(body, level) for tag, body in wire.records(io.BytesIO(out)) if tag == "unit"]
         if [u.name for u in got] != [unit.name]:
             raise blame(f"wrote the units {', '.join(u.name for u in got) or '(none)'}, not {unit.name}")
         if whole:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -43,6 +42,7 @@ def run(
 ) -> None:
     from ir_format.diag import OriasError
     from ir_format.model import AttrValue
+    from stages.bisect.chain import target_of
     from stages.plumbing.files import write_file
     from stages.reduce.judges import ByChain, Command
     from stages.reduce.reduce import Reducer
@@ -52,12 +52,12 @@ def run(
             print(text, file=sys.stderr, flush=True)
 
     try:
-        text = file.read_bytes().decode("latin-1")
+        data = file.read_bytes()
     except OSError as e:
         sys.stderr.write(f"orias-reduce: {file}: {e.strerror}\n")
         raise typer.Exit(2) from None
-    named = re.search(r"^\s*\.target\s+(sm_\d+[af]?)", text, re.MULTILINE)
-    target = arch or (named[1] if named else "sm_90")
+    text = data.decode("latin-1")
+    target = arch or target_of(data)
     options: dict[str, AttrValue] = {"opt-level": opt_level, "fmad": 0}
     wanted = message if crash or message else None
     try:

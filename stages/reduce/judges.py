@@ -3,17 +3,12 @@ before."""
 
 from __future__ import annotations
 
-import shlex
-import subprocess
-import tempfile
-from pathlib import Path
-
 from ir_format.diag import OriasError
 from ir_format.model import AttrValue
 from stages.bisect.attempt import Failure, Note, attempt
 from stages.bisect.bisect import Hunt
 from stages.bisect.chain import Chain, parsed
-from stages.bisect.judges import Cosim, Crash
+from stages.bisect.judges import Cosim, Crash, run_on
 from stages.bisect.report import headline
 
 
@@ -27,17 +22,7 @@ class Command:
 
     def __call__(self, text: str) -> bool:
         """Judge one text."""
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "reduced.ptx"
-            path.write_text(text, encoding="latin-1")
-            name = shlex.quote(str(path))
-            line = self.command.replace("{}", name) if "{}" in self.command else f"{self.command} {name}"
-            try:
-                return not subprocess.run(
-                    line, shell=True, stdin=subprocess.DEVNULL, capture_output=True, timeout=self.seconds
-                ).returncode
-            except subprocess.TimeoutExpired:
-                return False
+        return run_on(self.command, text.encode("latin-1"), "reduced.ptx", self.seconds)[0] == 0
 
 
 class ByChain:

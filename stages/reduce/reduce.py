@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from copy import copy
 
 from ir_format.diag import OriasError
 from ir_format.ptx import PtxFunction
@@ -156,8 +157,6 @@ class Reducer:
             self._take(text, "declarations")
         for name, f in self.program.functions().items():
             for p in reversed(f.params):
-                from copy import copy
-
                 new = copy(self.program.functions()[name])
                 new.params = tuple([q for q in new.params if q.name != p.name])
                 text = self.program.text(None, {name: new})

@@ -25,16 +25,12 @@ app = new_app()
 
 def _read(texts: list[Path], like: Path | None, output: Path | None) -> None:
     """Write the stream of a text. Raises OriasError, OSError."""
-    from stages.plumbing.files import write_file
+    from stages.plumbing.files import write_output
     from stages.show.read import from_text
 
     text = "".join([sys.stdin.read() if str(p) == "-" else p.read_text(encoding="utf-8") for p in texts])
     data = from_text(text, like.read_bytes() if like is not None else None)
-    if output is None:
-        sys.stdout.buffer.write(data)
-        sys.stdout.buffer.flush()
-    else:
-        write_file(str(output), data)
+    write_output(output, data)
 
 
 @app.command(

@@ -27,18 +27,12 @@ def from_text(text: str, like: bytes | None = None) -> bytes:
         raise StreamError("ori text: no unit")
     header, module = _around(text, like, units)
     header.level = level
-    parts: list[bytes] = []
-    writer = wire.Writer(parts.append)
-    writer.record(wire.MAGIC, wire.header_to_wire(header))
-    writer.record("module", wire.module_to_wire(module))
     for unit in units:
         try:
             verify_unit(unit, level, header.target)
         except CompileError as e:
             raise StreamError(f"unit {unit.name}: {e.message}") from None
-        writer.record("unit", wire.unit_to_wire(unit))
-    writer.end()
-    return b"".join(parts)
+    return wire.stream_of(header, module, units)
 
 
 def _around(text: str, like: bytes | None, units: list[Unit]) -> tuple[Header, Module]:

@@ -13,7 +13,6 @@ from orchestrator.api import compile_ptx
 from stages.check.cli import app
 from stages.check.order_checker import check_order
 from stages.check.streams import Stream, encoding
-from stages.plumbing.plugins import stream_of
 
 PTX = Path(__file__).parents[1] / "kernels/ptx/sm_90"
 
@@ -67,7 +66,7 @@ def test_a_scoreboard_of_a_fixed_result_is_refused(streams: dict[str, bytes], tm
     from ir_format import wire
 
     file = tmp_path / "x.ori"
-    file.write_bytes(stream_of(stream.header, wire.module_from_wire(wire.unpack(stream.module)), [unit]))
+    file.write_bytes(wire.stream_of(stream.header, wire.module_from_wire(wire.unpack(stream.module)), [unit]))
     done = CliRunner().invoke(app, [str(file)])
     assert done.exit_code == 1 and "it sets scoreboard 3 for a result that comes after a fixed time" in done.output
 
@@ -100,7 +99,7 @@ def test_strict_cosimulation_on_the_command_line(tmp_path: Path) -> None:
     from orchestrator.api import finish
     from stages.plumbing.chain import ENCODE
 
-    data = stream_of(stream.header, wire.module_from_wire(wire.unpack(stream.module)), [unit])
+    data = wire.stream_of(stream.header, wire.module_from_wire(wire.unpack(stream.module)), [unit])
     cubin = tmp_path / "x.cubin"
     cubin.write_bytes(finish(data, (ENCODE,)))
     args = [str(file), "--cosim", "--cubin", str(cubin), "--seeds", "1"]
