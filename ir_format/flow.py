@@ -224,8 +224,17 @@ def loop_depths(cfg: Cfg, found: list[Loop] | None = None) -> list[int]:
 
 def read_regs(inst: Inst) -> list[Reg]:
     """Registers the instruction reads, RZ and PT left out: sources, addresses (also those printed on the left), guard,
-    ``uses``."""
+    ``uses``. The list is kept until an operand is replaced: do not change it."""
+    known = inst.known_reads
     guard = inst.guard
+    if (
+        known is not None
+        and known[0] is inst.srcs
+        and known[1] is inst.dsts
+        and known[2] is guard
+        and known[3] is inst.uses
+    ):
+        return known[4]
     found: list[Reg] = [] if guard is None or guard.num == ZERO else [guard]
     for operand in inst.srcs:
         if type(operand) is Reg:
@@ -240,6 +249,7 @@ def read_regs(inst: Inst) -> list[Reg]:
         for operand in inst.uses:
             if type(operand) is Reg and operand.num != ZERO:
                 found.append(operand)
+    inst.known_reads = inst.srcs, inst.dsts, guard, inst.uses, found
     return found
 
 

@@ -159,16 +159,21 @@ class Ctl(NamedTuple):
     wait: int = 0
 
 
+#: Sources, destinations, guard and ``uses`` of an instruction, and the registers that it reads with them.
+KnownReads: TypeAlias = tuple[tuple[Operand, ...], tuple[Operand, ...], Reg | None, tuple[Operand, ...], list[Reg]]
+
+
 class Inst:
     """One instruction.
 
     ``uses``/``defs`` are register operands touched beside the encoded ones (call arguments and results, values live out
     at RET; block references of BRX). ``line`` is the PTX line (1-based; 0 = none), ``loc`` an index into
     ``Function.locs`` (source position; -1 = none). ``attrs`` holds rare facts by name (ints, strings or tuples of
-    them): see docs/stream.md.
+    them): see docs/stream.md. ``known_reads`` belongs to :func:`ir_format.flow.read_regs`: what it saw last and
+    the registers in that. Code that replaces an operand need not care.
     """
 
-    __slots__ = ("attrs", "ctl", "defs", "dsts", "guard", "line", "loc", "mods", "op", "srcs", "uses")
+    __slots__ = ("attrs", "ctl", "defs", "dsts", "guard", "known_reads", "line", "loc", "mods", "op", "srcs", "uses")
 
     def __init__(
         self,
@@ -195,6 +200,7 @@ class Inst:
         self.uses = uses
         self.defs = defs
         self.attrs = attrs
+        self.known_reads: KnownReads | None = None
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not Inst:

@@ -79,17 +79,34 @@ class _Sharer:
         self.ctx = a.ctx
         self.values = v = a.values
         self.writers: dict[int, list[tuple[Place, Inst]]] = {}
-        self.readers: dict[int, list[Place]] = {}
         for pos in v.cfg.rpo:
             for n, inst in enumerate(f.blocks[pos].insts):
                 for r in written_regs(inst):
                     self.writers.setdefault(r.num, []).append(((pos, n), inst))
-                for num in {r.num for r in read_regs(inst)}:
-                    self.readers.setdefault(num, []).append((pos, n))
-        self.place = {id(inst): at for made in self.writers.values() for at, inst in made}
+        self._readers: dict[int, list[Place]] | None = None
+        self._place: dict[int, Place] | None = None
         self.bits: dict[Cell, tuple[int, int]] = {}
         self.before: dict[Place, list[Inst]] = {}
         self.gone: set[int] = set()
+
+    @property
+    def readers(self) -> dict[int, list[Place]]:
+        """Register -> the places that read it; few functions have a pointer that asks for them."""
+        found = self._readers
+        if found is None:
+            found = self._readers = {}
+            for pos in self.values.cfg.rpo:
+                for n, inst in enumerate(self.f.blocks[pos].insts):
+                    for num in {r.num for r in read_regs(inst)}:
+                        found.setdefault(num, []).append((pos, n))
+        return found
+
+    @property
+    def place(self) -> dict[int, Place]:
+        """Identity of an instruction with a result -> its place."""
+        if self._place is None:
+            self._place = {id(inst): at for made in self.writers.values() for at, inst in made}
+        return self._place
 
     def run(self, short: set[int]) -> bool:
         """Share the pointers of all loops that reach a block of ``short``; whether there were any."""

@@ -10,6 +10,7 @@ Only registers that are values (:mod:`stages.optimize.values`) are looked throug
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 from ir_format import isa
 from ir_format.diag import CompileError
@@ -23,6 +24,8 @@ from stages.optimize.values import FREE, OPAQUE, Cell, Values, copied, is_pure
 from stages.plumbing.runner import Context
 
 Rule = Callable[["Combiner", Inst], "Inst | None"]
+#: Copies are looked through; two of them are not compared.
+_NEVER_EQUAL: Final = frozenset(("COPY", "MOV", "UNDEF"))
 
 
 class Combiner:
@@ -45,6 +48,7 @@ class Combiner:
             Cell, tuple[int, int]
         ] = {}  # a value's component -> bits known to be 0 and 1 (stages.optimize.scalar.known_bits)
         self.retired: set[int] = set()
+        self.known_sum: tuple[Inst, object] | None = None  # the last answer of :func:`wide_sums.sum_at`
         self.at_block = 0  # its position
         self.before: list[tuple[int, Inst]] = []  # instructions to put into it, in order of their places
         self.fresh: list[object] = []  # keys that it has added to the table
@@ -241,10 +245,14 @@ class Combiner:
                 changed, i = new.op != i.op, new
                 if changed:
                     break  # the other rules are of the old mnemonic
-            i = self._number(i, fresh)
-            out[n] = i
-            self.index[id(i)] = n
-            self._remember_copy(i)
+            if i.op not in _NEVER_EQUAL:
+                i = self._number(i, fresh)
+                out[n] = i
+                self.index[id(i)] = n
+            else:
+                out[n] = i
+            if i.op in _NEVER_EQUAL:
+                self._remember_copy(i)
         self._insert(out)
 
     def _insert(self, out: list[Inst]) -> None:
@@ -341,7 +349,11 @@ class Combiner:
             if type(o) is Imm or (type(o) is Reg and (o.num, o.sub) not in repl):
                 continue
             new = self._operand(o)
-            if new is o or new == o or self._try(i, srcs=(*i.srcs[:n], new, *i.srcs[n + 1 :])):
+            if new is o or new == o:
+                continue
+            if type(new) is Reg and type(o) is Reg and self._renamed(i, n, o, new):
+                continue
+            if self._try(i, srcs=(*i.srcs[:n], new, *i.srcs[n + 1 :])):
                 continue
             if value_of(new) == 0 and type(new) is Imm and self._try(i, srcs=(*i.srcs[:n], RZ, *i.srcs[n + 1 :])):
                 continue
@@ -364,6 +376,32 @@ class Combiner:
                 i.guard = new
                 self.values.adjust(i, +1)
         return i
+
+    def _renamed(self, i: Inst, n: int, old: Reg, new: Reg) -> bool:
+        """Read ``new`` in source ``n`` where it differs from ``old`` in its number alone, which no form depends on;
+        whether it was done."""
+        if (
+            new.num == ZERO
+            or new.file != old.file
+            or new.flags != old.flags
+            or new.mod != old.mod
+            or new.width != old.width
+            or not self.ctx.allow()
+        ):
+            return False
+        srcs = i.srcs
+        i.srcs = (*srcs[:n], new, *srcs[n + 1 :])
+        uses = self.values.uses
+        if old.width == 1:
+            uses[old.num, old.sub] -= 1
+            cell = new.num, new.sub
+            uses[cell] = uses.get(cell, 0) + 1
+        else:
+            for c in range(old.width):
+                uses[old.num, old.sub + c] -= 1
+                cell = new.num, new.sub + c
+                uses[cell] = uses.get(cell, 0) + 1
+        return True
 
     def _within(self, i: Inst) -> bool:
         """Whether a copy is between values of one web, so that it vanishes."""
@@ -426,7 +464,7 @@ class Combiner:
 
     def _number(self, i: Inst, fresh: list[object]) -> Inst:
         """A copy of an earlier equal computation, or the instruction itself."""
-        if i.op in ("COPY", "MOV", "UNDEF") or not is_pure(i) or is_guarded(i):
+        if not is_pure(i) or is_guarded(i):
             return i
         dsts, value = i.dsts, self.values.value
         for d in dsts:

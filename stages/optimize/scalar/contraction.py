@@ -34,10 +34,13 @@ class _Product(Record):
     sums: list[tuple[int, int]] = fresh(default_factory=list)
 
 
-def contract(f: Function, a: Analyses) -> None:
+def contract(f: Function, a: Analyses) -> bool:
     """The pass."""
-    if any(i.attrs and MARK in i.attrs for b in f.blocks for i in b.insts):
-        _Contraction(f, a).run()
+    if not any(i.attrs and MARK in i.attrs for b in f.blocks for i in b.insts):
+        return False
+    work = _Contraction(f, a)
+    work.run()
+    return work.fused
 
 
 class _Contraction:
@@ -47,16 +50,10 @@ class _Contraction:
         self.f = f
         self.ctx = a.ctx
         self.webs = a.webs
+        self.values = a.values
+        self.fused = False
         self.target = isa.target(a.ctx.header.target)
         self.joined = facts.contractions()
-        self.reads: dict[int, int] = {}
-        self.writes: dict[int, int] = {}
-        for b in f.blocks:
-            for i in b.insts:
-                for r in read_regs(i):
-                    self.reads[r.num] = self.reads.get(r.num, 0) + 1
-                for r in written_regs(i):
-                    self.writes[r.num] = self.writes.get(r.num, 0) + 1
 
     def run(self) -> None:
         for b in self.f.blocks:
@@ -75,7 +72,7 @@ class _Contraction:
             if i.attrs and MARK in i.attrs:
                 self._add_sum(found, wrote, n, i)
                 d = i.dsts[0]
-                if i.op in self.joined and not is_guarded(i) and type(d) is Reg and self._alone(d):
+                if i.op in self.joined and not is_guarded(i) and type(d) is Reg and self._alone(d, i):
                     found[d.num] = _Product(n, i)
             for r in written_regs(i):
                 wrote[self._web(r)] = n
@@ -84,9 +81,11 @@ class _Contraction:
     def _web(self, r: Reg) -> int:
         return r.num if self.webs is None else self.webs.of(r.num)
 
-    def _alone(self, d: Reg) -> bool:
+    def _alone(self, d: Reg, i: Inst) -> bool:
         """Whether one instruction makes all of a register."""
-        return d.num != ZERO and self.writes.get(d.num) == 1 and d.width == self.f.vregs[d.num].width
+        if d.num == ZERO or d.width != self.f.vregs[d.num].width or not self.values.value[d.num]:
+            return False
+        return all(self.values.defs.get((d.num, c)) is i for c in range(d.width))
 
     def _add_sum(self, found: dict[int, _Product], wrote: dict[int, int], n: int, i: Inst) -> None:
         """Note a sum with the products that it could take: those whose factors' registers still hold what they held there."""
@@ -109,7 +108,9 @@ class _Contraction:
     def _join(self, b: Block, products: dict[int, _Product]) -> None:
         taken: dict[int, _Product] = {}  # sum -> the product that it takes
         for p in self._by_first_source(products.values()):
-            if len(p.sums) == self.reads[_register(p.inst.dsts[0])] and not any(n in taken for n, _ in p.sums):
+            d = p.inst.dsts[0]
+            assert type(d) is Reg
+            if len(p.sums) == self.values.use_count(d) and not any(n in taken for n, _ in p.sums):
                 taken.update((n, p) for n, _ in p.sums)
         new: dict[int, list[Inst]] = {}
         for p in sorted({p.at: p for p in taken.values()}.values(), key=_place):
@@ -118,6 +119,7 @@ class _Contraction:
                 new.update(made)
                 new[p.at] = []
         if new:
+            self.fused = True
             b.insts = [i for n, old in enumerate(b.insts) for i in new.get(n, [old])]
 
     @staticmethod

@@ -116,6 +116,17 @@ def _split_pair(s: Combiner, base: Reg, i: Inst) -> tuple[Term, Term] | None:
     return terms[0], terms[1]
 
 
+def sum_at(s: Combiner, i: Inst) -> Sum | None:
+    """:func:`_sum_at`, asked once for all rules that are tried on an instruction."""
+    if i.mods != ("X",):
+        return None
+    known = s.known_sum
+    if known is None or known[0] is not i:
+        known = s.known_sum = i, _sum_at(s, i)
+    got = known[1]
+    return got if type(got) is Sum else None
+
+
 def _sum_at(s: Combiner, i: Inst) -> Sum | None:
     """The sum whose upper half is at hand, if its halves can be made at once here: nothing between them reads the lower one, writes either, or writes a term."""
     d, p = i.dsts[0], i.srcs[3]
@@ -145,10 +156,12 @@ def _sum_at(s: Combiner, i: Inst) -> Sum | None:
             return Sum(pair, low, *terms)
         if id(x) in s.retired:
             continue
-        if any(web[r.num] in loose for r in written_regs(x)) or any(
-            r.num == d.num and r.sub <= pair.sub < r.sub + r.width for r in read_regs(x)
-        ):
-            return None
+        for r in written_regs(x):
+            if web[r.num] in loose:
+                return None
+        for r in read_regs(x):
+            if r.num == d.num and r.sub <= pair.sub < r.sub + r.width:
+                return None
     return None
 
 
@@ -215,7 +228,7 @@ def _extended(s: Combiner, x: Reg, upper: Reg, n: int) -> tuple[tuple[str, ...],
 
 def fuse_wide(s: Combiner, i: Inst) -> Inst | None:
     """The 64-bit sum `x * y + b`, done by one IMAD.WIDE; however many read the product: one instruction replaces two."""
-    got = _sum_at(s, i)
+    got = sum_at(s, i)
     if got is None:
         return None
     for t, other in ((got.a, got.b), (got.b, got.a)):
@@ -238,7 +251,7 @@ def fuse_pair(s: Combiner, i: Inst) -> Inst | None:
     """IADD.64, where the SM has it."""
     if not has(s.sm, "add-64"):
         return None
-    got = _sum_at(s, i)
+    got = sum_at(s, i)
     if got is None or got.a.whole is None or got.b.whole is None:
         return None
     b = got.b.whole
@@ -256,7 +269,7 @@ def fuse_three(s: Combiner, i: Inst) -> Inst | None:
     """(c + d) + b with two carries, where nothing else reads c + d."""
     if has(s.sm, "add-64"):
         return None  # two IADD.64 are as short
-    got = _sum_at(s, i)
+    got = sum_at(s, i)
     if got is None or not _free(got.a) or not _free(got.b):
         return None
     b = got.b.whole
