@@ -66,13 +66,20 @@ def verify_function(f: Function, level: str, spec: isa.Target) -> None:
             key = (i.op, i.mods, i.dsts, i.srcs, i.guard)
             ok = matched.get(key)
             if ok is None:
-                ok = matched[key] = spec.match(i) is not None
+                ok = matched[key] = spec.match(i, True) is not None
             if not ok:
-                raise _bad(f, b, i, "the target has no encoding for this instruction with these operands")
+                raise _bad(f, b, i, _unfit(spec, i))
             if level in ("scheduled", "encoded"):
                 _check_ctl(f, b, i, spec.sm)
             if level != "ori":
                 _check_alignment(f, b, i)
+
+
+def _unfit(spec: isa.Target, i: Inst) -> str:
+    """Why no form of the target takes an instruction."""
+    if spec.match(i) is None:
+        return "the target has no encoding for this instruction with these operands"
+    return "a register of another width than the instruction reads or writes there"
 
 
 def _padding(f: Function, level: str) -> bool:

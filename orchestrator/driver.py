@@ -338,9 +338,20 @@ class Run:
             frames = list(wire.frames(io.BytesIO(data)))
             header: Header = wire.header_from_wire(wire.unpack(frames[0][1]))
             check_stream(frames, header.level)
+            if header.level == "ori" and not self.cl.flag("allow-undefined"):
+                self._refuse_undefined(path, frames)
         except StreamError as e:
             raise Abort(f"'{path}': {e}") from None
         return data, next_stage(header)
+
+    @staticmethod
+    def _refuse_undefined(path: str, frames: Sequence[tuple[str, bytes]]) -> None:
+        """Raise Abort for a stream whose effects depend on words that nothing defines: a definition was lost."""
+        from stages.check.undefined import surely_undefined
+
+        for tag, body in frames:
+            for found in surely_undefined(wire.unit_from_wire(wire.unpack(body), "ori")) if tag == "unit" else ():
+                raise Abort(f"'{path}': {found}; orias-check prints all, --allow-undefined takes the stream as it is")
 
     def temp(self, index: int, data: bytes) -> None:
         """Keep a stream under --save-temps: ``N.stage.ori``."""

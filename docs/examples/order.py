@@ -1,6 +1,6 @@
 """A scheduler in Python: each block in the order of critical paths, with the control words of orias."""
 
-from stages.own import Context, Unit, control_words, dependences, stage
+from orias.stage import Context, Unit, control_words, dependences, stage
 
 
 def order(unit: Unit, ctx: Context) -> None:

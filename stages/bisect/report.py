@@ -42,7 +42,16 @@ def words_of(setting: Setting) -> list[str]:
 def command(chain: Chain, setting: Setting, source: str, given: Sequence[str], out: str) -> str:
     """The `orias` command line that makes one of the two cubins. ``given``: the user's options."""
     words = ["orias", "--start-from", source] if chain.saved else ["orias", source, *given]
+    if chain.saved and undefined_itself(chain):
+        words.append("--allow-undefined")
     return shlex.join([*words, *words_of(setting), "-o", out])
+
+
+def undefined_itself(chain: Chain) -> bool:
+    """Whether the stream that was given has effects that depend on words which nothing defines."""
+    from stages.check.streams import Stream, undefined
+
+    return any(True for _ in undefined(Stream(chain.data)))
 
 
 def texts(data: bytes) -> list[str]:

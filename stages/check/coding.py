@@ -8,6 +8,7 @@ reach."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Final
 
@@ -20,6 +21,8 @@ from stages.disasm.cubin import read_cubin
 _WORD: Final = 16
 _CTL: Final = 105  # where the control bits begin
 _SHOWN: Final = 4
+#: In front of the symbol of a function that the compiler put in, as ptxas writes it.
+_LOCAL: Final = re.compile(r"\$__internal_\d+_\$")
 #: Names that the decoder gives to IMAD with a one or a zero among its operands.
 _ALIASES: Final = frozenset(("MOV", "SHL", "IADD"))
 
@@ -117,10 +120,11 @@ def image(module: Module, units: list[Unit], cubin: bytes) -> Iterator[str]:
         if section is None:
             yield f"{unit.name}: no code section"
             continue
-        places = {name: (offset, size) for offset, size, name, _ in section.symbols}
+        places = {_bare(name, unit.name): offset for offset, _, name, _ in section.symbols}
         for code in unit.code:
-            offset, _ = places.get(code.name, (0 if code.name == unit.name else -1, 0))
+            offset = places.get(code.name, 0 if code.name == unit.name else -1)
             if offset < 0:
+                yield f"{unit.name}: function {code.name} is not in its code section"
                 continue
             yield from _code(unit, code, section.data[offset : offset + len(code.data)])
     loaded = load_image(cubin)
@@ -130,6 +134,12 @@ def image(module: Module, units: list[Unit], cubin: bytes) -> Iterator[str]:
             continue
         if there.size != v.size:
             yield f"variable {v.name} has {there.size} bytes, not {v.size}"
+
+
+def _bare(symbol: str, unit: str) -> str:
+    """A function's name in the stream, from its symbol: local ones bear their unit's name, or a number, in front."""
+    prefix = _LOCAL.match(symbol)
+    return symbol[prefix.end() :] if prefix else symbol.removeprefix(f"${unit}$")
 
 
 def _code(unit: Unit, code: Code, data: bytes) -> Iterator[str]:

@@ -247,6 +247,7 @@ def run_stage(stage: Stage, inp: BinaryIO, out: BinaryIO, flags: Flags, trusted:
     header: Header | None = None
     code = 0
     units = 0
+    level = stage.reads
     try:
         writer = wire.Writer(out.write, out.flush)
         recs = wire.records(inp, raw_lists=stage.reads == "ptx")
@@ -258,7 +259,8 @@ def run_stage(stage: Stage, inp: BinaryIO, out: BinaryIO, flags: Flags, trusted:
             if tag == wire.MAGIC:
                 raw_header = body
                 header = wire.header_from_wire(as_tuples(body) if stage.reads == "ptx" else body)
-                if header.level != stage.reads:
+                level = header.level
+                if level != stage.reads and not (flags.start_after and level == stage.writes):
                     raise StreamError(
                         f"stage {stage.name} reads level '{stage.reads}', this stream is at level '{header.level}'"
                     )
@@ -277,10 +279,10 @@ def run_stage(stage: Stage, inp: BinaryIO, out: BinaryIO, flags: Flags, trusted:
             elif ctx is None:
                 raise StreamError("ori stream: a unit before the module record")
             else:
-                source = read_unit(stage, body, units)
+                source = read_unit(stage, body, units, level)
                 units += 1
                 known = isinstance(source, Unit) and failed(source)
-                if not trusted and not known:
+                if not trusted and not known and level == stage.reads:  # between two passes rules may be broken
                     check_unit(stage, source, header)
                 try:
                     unit = run_unit(stage, passes, source, ctx)
@@ -362,14 +364,15 @@ def read_module(stage: Stage, body: Any) -> Any:
     return wire.module_from_wire(body)
 
 
-def read_unit(stage: Stage, body: Any, number: int = 0) -> Any:
-    """The unit record that a stage reads, the ``number``-th of its stream. Raises a StreamError that names the unit."""
+def read_unit(stage: Stage, body: Any, number: int = 0, level: str = "") -> Any:
+    """The unit record that a stage reads, the ``number``-th of its stream, at another ``level`` where the stage was
+    stopped between two passes. Raises a StreamError that names the unit."""
     try:
         if stage.reads == "ptx":
             from ir_format import ptx_wire
 
             return ptx_wire.unit_from_wire(body)
-        return wire.unit_from_wire(body, stage.reads)
+        return wire.unit_from_wire(body, level or stage.reads)
     except StreamError as e:
         name = unit_name(body)
         raise StreamError(f"unit {name if name else number}: {e}") from None

@@ -10,8 +10,12 @@ from typer.testing import CliRunner
 
 from ir_format import wire
 from ir_format.model import Reg, Unit
+from orchestrator.__main__ import _run
 from orchestrator.api import compile_ptx
 from stages.check.cli import app
+from stages.check.coding import image
+from stages.check.streams import Stream
+from stages.disasm.cubin import read_cubin
 from stages.plumbing.runner import Flags
 
 ROOT = Path(__file__).parents[2]
@@ -130,3 +134,47 @@ def test_all_stages_keep_to_the_rules_of_their_level(arch: str, level: int) -> N
     """With the verifier and the allocation checker behind every stage, the sixteen kernels pass."""
     flags = {name: Flags(quiet=True, verify=True) for name in NAMES[1:]}
     compile_ptx((ROOT / f"tests/kernels/ptx/{arch}/all16.ptx").read_text(), arch, {"opt-level": level}, flags=flags)
+
+
+def test_a_cut_width_breaks_a_rule(saved: Path, tmp_path: Path) -> None:
+    """Half of a pair where an instruction reads the pair: the other half would be whatever stands behind it."""
+
+    def wrong(unit: Unit) -> None:
+        insts = [i for f in unit.functions for b in f.blocks for i in b.insts if "WIDE" in i.mods]
+        i = next(i for i in insts if type(i.srcs[2]) is Reg and i.srcs[2].num >= 0)
+        assert isinstance(i.srcs[2], Reg) and i.srcs[2].width == 2
+        i.srcs = (*i.srcs[:2], i.srcs[2]._replace(width=1), *i.srcs[3:])
+
+    for name, level in (("optimize", "ori"), ("regalloc", "allocated")):
+        file = tmp_path / f"{name}.ori"
+        file.write_bytes(changed((saved / f"{name}.ori").read_bytes(), level, wrong))
+        code, said = check(file)
+        assert code == 1 and "another width" in said
+
+
+def test_a_lost_definition_is_found_and_refused(saved: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    def wrong(unit: Unit) -> None:
+        for block in unit.functions[0].blocks:
+            block.insts = [i for i in block.insts if "WIDE" not in i.mods]
+
+    file, out = tmp_path / "x.ori", tmp_path / "x.cubin"
+    file.write_bytes(changed((saved / "optimize.ori").read_bytes(), "ori", wrong))
+    code, said = check(file)
+    assert code == 1 and "which nothing defines" in said
+    assert (
+        _run(["--start-from", str(file), "-o", str(out)]) == 255 and "which nothing defines" in capfd.readouterr().err
+    )
+    assert _run(["--start-from", str(file), "--allow-undefined", "-o", str(out)]) == 0
+
+
+def test_a_word_of_a_helper_is_held_against_the_stream() -> None:
+    """Symbols of functions inside a kernel's section bear a prefix."""
+    made: dict[str, bytes] = {}
+    cubin = compile_ptx((ROOT / "tests/kernels/ptx/sm_90/divrem64.ptx").read_text(), "sm_90", streams=made)
+    stream = Stream(made["encode"])
+    module, units = wire.module_from_wire(wire.unpack(stream.module)), list(stream.units())
+    assert list(image(module, units, cubin)) == []
+    (section,) = [s for s in read_cubin(cubin).sections if s.name.startswith(".text.")]
+    at = section.offset + next(offset for offset, _, name, _ in section.symbols if "div" in name and "$" in name)
+    damaged = cubin[: at + 4] + bytes([cubin[at + 4] ^ 1]) + cubin[at + 5 :]
+    assert [x for x in image(module, units, damaged) if "another word" in x]

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import io
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
-import stages.own
+import orias.stage
+from ir_format import wire
 from orchestrator.__main__ import _run
 from orchestrator.api import compile_ptx
-from stages.plumbing.runner import Context
+from stages.plumbing.chain import stage as row
+from stages.plumbing.runner import Context, Flags, run_stage
 from stages.show.cli import app as show
 from tests.facts.own_stages import PTX, ROOT, SMS, allocated, findings, in_cpp, in_python, kernels
 
@@ -34,9 +36,9 @@ def test_the_examples_schedule_the_kernels(tmp_path: Path) -> None:
 
 def test_the_stable_module_has_what_the_page_says() -> None:
     text = (ROOT / "docs/own-stage.md").read_text()
-    assert all(hasattr(stages.own, name) for name in stages.own.__all__)
+    assert all(hasattr(orias.stage, name) for name in orias.stage.__all__)
     for name in ("stage", "access", "facts", "dependences", "control_words", "parse_unit", "print_unit"):
-        assert name in stages.own.__all__ and f"`{name}" in text
+        assert name in orias.stage.__all__ and f"`{name}" in text
 
 
 def nothing(unit: object, ctx: Context) -> None:
@@ -68,17 +70,27 @@ def test_a_pass_that_breaks_is_blamed(tmp_path: Path, capfd: pytest.CaptureFixtu
         assert said in capfd.readouterr().err
 
 
-def test_a_stage_goes_on_where_it_was_stopped(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("stage", "before", "place"),
+    [("optimize", "lower", "dce"), ("regalloc", "optimize", "allocate"), ("schedule", "regalloc", "list-schedule")],
+)
+def test_a_stage_goes_on_where_it_was_stopped(stage: str, before: str, place: str) -> None:
     """--stop-after and --start-after cut a stage in two; --upto PASS:N is the limit counted from the pass on."""
-    run = [sys.executable, "-m", "stages.optimize"]
     streams: dict[str, bytes] = {}
-    compile_ptx((PTX / "sm_90/scan.ptx").read_text(), "sm_90", streams=streams)
+    compile_ptx((PTX / "sm_90/vadd.ptx").read_text(), "sm_90", streams=streams)
 
-    def optimize(data: bytes, *words: str) -> bytes:
-        return subprocess.run([*run, *words], input=data, capture_output=True, check=True, cwd=ROOT).stdout
+    def run(data: bytes, **flags: Any) -> bytes:
+        out = io.BytesIO()
+        assert run_stage(row(stage), io.BytesIO(data), out, Flags(quiet=True, **flags)) == 0
+        return out.getvalue()
 
-    first = optimize(streams["lower"], "--upto", "dce:0")
-    assert first == optimize(streams["lower"], "--upto", "dce:0") != optimize(streams["lower"], "--stop-after", "dce")
+    def units(data: bytes) -> list[Any]:
+        return [body for tag, body in wire.records(io.BytesIO(data)) if tag == "unit"]
+
+    half = run(streams[before], stop_after=place)
+    assert units(half) != units(streams[stage]) or place == "allocate"  # the others have nothing to do here
+    assert units(run(half, start_after=place)) == units(streams[stage])
+    assert run(streams[before], upto=(place, 0)) == run(streams[before], upto=(place, 0))
 
 
 def test_text_is_read_back(tmp_path: Path) -> None:

@@ -1,0 +1,1 @@
+"""orias for programs in Python: :mod:`orias.stage`, for stages and passes of one's own."""
