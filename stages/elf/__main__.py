@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
+import sys
+
 
 def main() -> None:
-    """Run the Typer command line."""
+    """Run the command line: a plain one at once, any other by Typer's application."""
+    import gc
+
     from stages.plumbing.console import run_tool
 
-    def body() -> None:
-        from stages.elf.cli import app
+    gc.disable()  # as in stages.plumbing.runner.main
 
-        app()
+    def body() -> int:
+        from stages.plumbing.plain import path, read
+
+        plain = read(sys.argv[1:], {"-o": "output", "--output": "output"}, most=1)
+        if plain is None:
+            from stages.elf.cli import app
+
+            app()
+            return 0
+        from stages.elf.work import run_elf
+
+        output = plain.last("output")
+        return run_elf(path(plain.files[0]) if plain.files else None, output and path(output))
 
     run_tool("orias-elf", body)
 

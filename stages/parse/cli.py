@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -30,35 +29,7 @@ def run(
         bool, typer.Option("--explain", help="show the source line and a hint under each diagnostic")
     ] = False,
 ) -> None:
-    from ir_format.model import AttrValue
-    from ir_format.target import targets
-    from stages.plumbing.files import write_file
-    from stages.plumbing.front_end import parse_to_stream
+    from stages.parse.work import run_parse
 
-    if arch not in targets():
-        sys.stderr.write(f"orias-parse: '{arch}' is no target; known: {', '.join(targets())}\n")
-        raise typer.Exit(1)
-    options: dict[str, AttrValue] = {"opt-level": max(opt, 0)}
-    for kv in option or []:
-        key, _, value = kv.partition("=")
-        options[key] = int(value) if value.lstrip("-").isdigit() else value or 1
-    if explain:
-        options["explain"] = 1
-    sources = []
-    for f in files or [Path("-")]:
-        try:
-            sources.append(("<stdin>", sys.stdin.buffer.read()) if str(f) == "-" else (str(f), f.read_bytes()))
-        except OSError:
-            sys.stderr.write(f"ptxas fatal   : Input file '{f}' could not be opened\n")
-            raise typer.Exit(1) from None
-    if output is None:
-        raise typer.Exit(parse_to_stream(sources, arch, options, sys.stdout.buffer.write, sys.stdout.buffer.flush))
-    parts: list[bytes] = []
-    code = parse_to_stream(sources, arch, options, parts.append)
-    if code == 0:
-        try:
-            write_file(str(output), b"".join(parts))
-        except OSError as e:
-            sys.stderr.write(f"orias-parse: can't write '{output}': {e.strerror}\n")
-            raise typer.Exit(1) from None
-    raise typer.Exit(code)
+    names = [str(f) for f in files or []]
+    raise typer.Exit(run_parse(names, arch, opt, None if output is None else str(output), option or [], explain))

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import io
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from ir_format import wire
 from ir_format.diag import StreamError
 from stages.plumbing.application import new_app
-from stages.plumbing.files import write_file
-from stages.plumbing.runner import Flags, Stage, read_upto, run_stage, set_limit
+from stages.plumbing.runner import Flags, Stage, read_upto, run_files, set_limit
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -69,38 +65,7 @@ def stage_app(stage: Stage) -> typer.Typer:
                 flags.upto = read_upto(upto)
         except StreamError as e:
             raise typer.BadParameter(str(e)) from None
-        raise typer.Exit(run_files(stage, stream, output, flags))
+        given, made = (None if p is None else str(p) for p in (stream, output))
+        raise typer.Exit(run_files(stage, given, made, flags))
 
     return app
-
-
-def run_files(stage: Stage, stream: Path | None, output: Path | None, flags: Flags) -> int:
-    """Run a stage over files or the standard streams. An output file appears whole or not at all."""
-    try:
-        inp = sys.stdin.buffer if stream is None or str(stream) == "-" else open(stream, "rb")
-    except OSError as e:
-        sys.stderr.write(f"orias-{stage.name}: can't read '{stream}': {e.strerror}\n")
-        return 1
-    if output is None:
-        return run_stage(stage, inp, sys.stdout.buffer, flags)
-    made = io.BytesIO()
-    code = run_stage(stage, inp, made, flags)
-    data = made.getvalue()
-    if code > 1 or not ended(data):
-        return code
-    try:
-        write_file(str(output), data)
-    except OSError as e:
-        sys.stderr.write(f"orias-{stage.name}: can't write '{output}': {e.strerror}\n")
-        return 1
-    return code
-
-
-def ended(data: bytes) -> bool:
-    """Whether a stage wrote its stream to the end (the stream of a refused input ends early)."""
-    try:
-        for _ in wire.frames(io.BytesIO(data)):
-            pass
-    except StreamError:
-        return False
-    return True

@@ -8,6 +8,7 @@ compiled. Exit codes: 0 done, 1 input rejected, 2 internal fault (a message name
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import time
@@ -408,8 +409,40 @@ def _fault(stage: Stage, header: Any, module: Any, unit: Any, e: Exception) -> i
     return 2
 
 
+def run_files(stage: Stage, stream: str | None, output: str | None, flags: Flags) -> int:
+    """Run a stage over files or the standard streams. An output file appears whole or not at all."""
+    try:
+        inp = sys.stdin.buffer if stream is None or stream == "-" else open(stream, "rb")
+    except OSError as e:
+        sys.stderr.write(f"orias-{stage.name}: can't read '{stream}': {e.strerror}\n")
+        return 1
+    if output is None:
+        return run_stage(stage, inp, sys.stdout.buffer, flags)
+    made = io.BytesIO()
+    code = run_stage(stage, inp, made, flags)
+    data = made.getvalue()
+    if code > 1 or not ended(data):
+        return code
+    try:
+        files.write_file(output, data)
+    except OSError as e:
+        sys.stderr.write(f"orias-{stage.name}: can't write '{output}': {e.strerror}\n")
+        return 1
+    return code
+
+
+def ended(data: bytes) -> bool:
+    """Whether a stage wrote its stream to the end (the stream of a refused input ends early)."""
+    try:
+        for _ in wire.frames(io.BytesIO(data)):
+            pass
+    except StreamError:
+        return False
+    return True
+
+
 def main(stage: Stage) -> NoReturn:
-    """The command line of a stage. Without arguments it reads stdin and writes stdout, and Typer isn't imported."""
+    """The command line of a stage. Typer isn't imported for a plain one (:mod:`stages.plumbing.plain`)."""
     import gc
 
     from stages.plumbing.console import run_tool
@@ -421,6 +454,12 @@ def main(stage: Stage) -> NoReturn:
     def body() -> int:
         if len(sys.argv) == 1:
             return run_stage(stage, sys.stdin.buffer, sys.stdout.buffer, Flags())
+        from stages.plumbing.plain import path, read
+
+        plain = read(sys.argv[1:], {"-o": "output", "--output": "output"}, most=1)
+        if plain is not None:
+            output = plain.last("output")
+            return run_files(stage, path(plain.files[0]) if plain.files else None, output and path(output), Flags())
         from stages.plumbing.cli import stage_app
 
         stage_app(stage)()
