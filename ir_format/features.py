@@ -118,9 +118,24 @@ address-w-needs-base  : 90+      : a 64-bit base plus a uniform register: the ba
 uniform-fields-8-bits : 100+     : fields of uniform registers have 8 bits; before, 6
 header-two-uniforms   : 90+      : texture and sampler are named by two uniform registers; before, by one
 object-addresses-early: 80+      : addresses of textures, surfaces and mbarriers have the distances of other operands
+distances-first       : 75       : distances between instructions are sm_75's; later those of sm_80
+distance-fp64-fixed   : 90,100,107 : results of FP64 come after a fixed time
+distance-fp64-chain   : 90+      : FP64 to FP64 in 8 cycles, on sm_107 in 10
+distance-fp64-late    : 107      : results of FP64 come two cycles later
+distance-hmma-told    : 75       : a scoreboard tells when HMMA is done
+distance-imma-told    : 75,103   : a scoreboard tells when IMMA and BMMA are done
+distance-r2ur-told    : 75-89    : a scoreboard tells when R2UR is done
+distance-r2ur-late    : 100+     : R2UR takes 13 cycles; before, 10
+distance-products     : 100+     : products of matrices all take 19 cycles
+distance-products-late: 120+     : ... and 7 (integers) or 9 more
+distance-wide-low     : 75-89    : the low word of IMAD.WIDE reaches the arithmetic pipe after 5 cycles (documented: 3)
+distance-call-late    : 90+      : CALL reads its operands two cycles earlier
 fp64-writes-fixed     : 80+      : FP64 writes equally late with and without a scoreboard
 fabric-access-check   : 100+     : ptxas has --gno-fabric-access-check
 membermasks-printed   : 75-79    : ptxas has --print-potentially-overlapping-membermasks
+options-of-90         : 90+      : ptxas has --disable-smem-reservation and --sw4575628
+doubles-pooled        : 75-89    : ptxas keeps constants of 64 bits in bank 2
+arrivals-counted-first: 75-89    : the code counts itself in before ARRIVES.LDGSTSBAR, which only counts out
 relocs-not-preserved  : 90+      : ptxas warns of --preserve-relocs
 """
 

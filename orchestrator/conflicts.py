@@ -38,13 +38,18 @@ _BEATEN_BY_G: Final = (
     ("fast-compile", "'--device-debug' and '--fast-compile'", "'--fast-compile'"),
 )
 _DEPRECATED: Final = ("link-info", "force-externals", "key")
-#: Options that ptxas ignores for a target with a warning of its own (measured on every target): the first target that they are for, or above the last one.
-_NOT_BELOW: Final = (
-    ("blocks-are-clusters", 90, "Command line option '--{name}' not supported for '{target}', will be ignored"),
-    ("disable-smem-reservation", 90, "Option '{name}' not supported for gpu architecture '{target}', will be ignored"),
-    ("sw4575628", 90, "Command line option '--{name}' not supported for '{target}', will be ignored"),
-    ("sw1729687", 999, "Conflicting options -arch={target} and --{name} specified, ignoring --{name} option"),
-    ("sw200764156", 999, "Conflicting options -arch={target} and --{name} specified, ignoring --{name} option"),
+#: Options that ptxas ignores for a target without a feature, with a warning of its own (measured on every target). No
+#: target has the feature ''.
+_ONLY_WITH: Final = (
+    ("blocks-are-clusters", "clusters", "Command line option '--{name}' not supported for '{target}', will be ignored"),
+    (
+        "disable-smem-reservation",
+        "options-of-90",
+        "Option '{name}' not supported for gpu architecture '{target}', will be ignored",
+    ),
+    ("sw4575628", "options-of-90", "Command line option '--{name}' not supported for '{target}', will be ignored"),
+    ("sw1729687", "", "Conflicting options -arch={target} and --{name} specified, ignoring --{name} option"),
+    ("sw200764156", "", "Conflicting options -arch={target} and --{name} specified, ignoring --{name} option"),
 )
 _NEEDS: Final = (
     (
@@ -164,8 +169,8 @@ def _for_target(cl: CommandLine, warn: Callable[[str], None]) -> None:
     if "gno-fabric-access-check" in has and not features.has(sm, "fabric-access-check"):
         text = f"Command line option '--gno-fabric-access-check' not supported for '.target {target}', will be ignored"
         cl.messages.append(Diagnostic("info", text))
-    for name, first, text in _NOT_BELOW:
-        if name in has and sm < first:
+    for name, feature, text in _ONLY_WITH:
+        if name in has and not (feature and features.has(sm, feature)):
             del has[name]
             warn(text.format(name=name, target=target))
     if "print-potentially-overlapping-membermasks" in has and not features.has(sm, "membermasks-printed"):

@@ -6,6 +6,7 @@ from typing import Final
 
 import numpy as np
 
+from ir_format.features import has
 from ir_format.model import ZERO, Mem, Reg
 from stages.simulate import ops_bulk
 from stages.simulate.arr import Arr
@@ -109,7 +110,7 @@ def arrives(b: Build) -> InstFn:
     """ARRIVES.LDGSTSBAR: a barrier arrival when this thread's copies are done, which they are at once."""
     b.only("LDGSTSBAR", "64", "ARVCNT", "TRANSCNT", "NOINC")
     place = locate(b, "shared", mem_of(b), 8, "atomic")
-    old_form = b.ctx.sm < 90
+    old_form = has(b.ctx.sm, "arrivals-counted-first")
     arrives_once = "TRANSCNT" not in b.mods
 
     def run(v: View, m: Arr | None) -> None:

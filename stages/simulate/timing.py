@@ -170,13 +170,13 @@ def is_variable(inst: Inst, sm: int) -> bool:
     if op in _XU or op in _MEMORY or op in ("DMMA", "BMOV"):
         return True
     if op in _FP64:
-        return sm not in (90, 100, 107)
+        return not has(sm, "distance-fp64-fixed")
     if op == "HMMA":
-        return sm == 75
+        return has(sm, "distance-hmma-told")
     if op in ("IMMA", "BMMA"):
-        return sm in (75, 103)
+        return has(sm, "distance-imma-told")
     if op == "R2UR":
-        return sm < 90
+        return has(sm, "distance-r2ur-told")
     return op in _TOLD
 
 
@@ -188,7 +188,7 @@ def latency(writer: str, part: int, dual: bool, reader: str, kind: str, uniform:
     if reader == "either":
         return min(latency(writer, part, dual, r, kind, uniform, sm) for r in ("alu", "fma"))
     if writer == "r2ur":
-        return 10 if sm < 100 else 13
+        return 13 if has(sm, "distance-r2ur-late") else 10
     if writer == "elect":  # its predicate as an ALU's, its uniform register as a moved one (measured)
         writer = "uldc" if uniform else "alu"
     if uniform:
@@ -199,10 +199,10 @@ def latency(writer: str, part: int, dual: bool, reader: str, kind: str, uniform:
         column = {"alu": 0, "disp64": 0, "fma": 1, "wide": 1, "high": 1, "half": 2, "halfmma": 3, "fp64": 3}.get(
             writer, 0
         )
-        table_p = _P75 if sm == 75 else _P80
+        table_p = _P75 if has(sm, "distances-first") else _P80
         row = table_p.get({"dual": "alu", "add64": "alu", "wab": "fma"}.get(reader, reader))
         if row is None:
-            row = _P_GUARD[75 if sm == 75 else 80]
+            row = _P_GUARD[75 if has(sm, "distances-first") else 80]
         return (
             max(row[column], 5)
             if has(sm, "add-64") and dual and reader in ("alu", "dual", "fma", "wab")
@@ -210,14 +210,16 @@ def latency(writer: str, part: int, dual: bool, reader: str, kind: str, uniform:
         )
     if writer == "add64":
         return _FROM_ADD64.get(reader, 6)
-    if writer in ("mma1", "mma2", "imma") and sm >= 100:
+    if writer in ("mma1", "mma2", "imma") and has(sm, "distance-products"):
         base = 19 + (reader == "mma")
-        return base + (0 if sm < 120 else 7 if writer == "imma" else 9)
-    if writer == "fp64" and reader == "fp64" and sm >= 90:
-        return 10 if sm == 107 else 8
-    if writer == "fp64" and sm == 107:
+        if not has(sm, "distance-products-late"):
+            return base
+        return base + (7 if writer == "imma" else 9)
+    if writer == "fp64" and reader == "fp64" and has(sm, "distance-fp64-chain"):
+        return 10 if has(sm, "distance-fp64-late") else 8
+    if writer == "fp64" and has(sm, "distance-fp64-late"):
         return latency(writer, part, dual, reader, kind, uniform, 100) + 2
-    columns, rows = (_W75, _T75) if sm == 75 else (_W80, _T80)
+    columns, rows = (_W75, _T75) if has(sm, "distances-first") else (_W80, _T80)
     name = (
         "whi"
         if writer == "high"
@@ -230,11 +232,11 @@ def latency(writer: str, part: int, dual: bool, reader: str, kind: str, uniform:
     values = rows.get(_AS_READER.get(reader, reader), rows["alu"])
     base = values[columns.index(name)] if name in columns else 4
     if reader in ("alu", "dual"):
-        if name == "wlo" and sm < 90:
+        if name == "wlo" and has(sm, "distance-wide-low"):
             return 5  # documented at 3; ptxas never comes nearer than this before sm_90 (measured)
         if has(sm, "add-64") and (dual or reader == "dual") and name == "alu":
             return base + 1
-    return base + (2 if reader == "call" and sm >= 90 else 0)
+    return base + (2 if reader == "call" and has(sm, "distance-call-late") else 0)
 
 
 def is_dual(inst: Inst) -> bool:

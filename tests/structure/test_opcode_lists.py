@@ -10,7 +10,6 @@ from tests.structure.opcode_lists import all_lists
 ALLOWED = {
     "stages/check/schedule_rules.py": (1, "measured distances of single pairs"),
     "stages/optimize/control/simplify_cfg.py": (1, "the pattern of a simple barrier"),
-    "stages/optimize/scalar/fuse.py": (1, "the operations that saturate"),
     "stages/optimize/scalar/rules.py": (1, "which rules are tried on which mnemonic"),
     "stages/simulate/timing.py": (2, "timing of the judge"),
 }

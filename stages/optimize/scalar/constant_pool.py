@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from ir_format import isa
 from ir_format.diag import CompileError
+from ir_format.features import has
 from ir_format.isa import facts
 from ir_format.model import ZERO, Const, Function, Inst, Operand, Reg, Unit
 from stages.optimize.scalar.fold import value_of
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from ir_format.isa.machine import Target
 
 _DOUBLE = facts.of_class("fp64")
-_LAST_SM = 89
 _MAX = 0x8000  # bytes of the bank that the pool may fill (guessed: half of what an offset field reaches)
 
 
@@ -48,7 +48,7 @@ class Pool:
 def pool_doubles(unit: Unit, ctx: Context) -> None:
     """The pass."""
     target = isa.target(ctx.header.target)
-    if target.sm > _LAST_SM or ctx.header.options.get("compile-only"):
+    if not has(target.sm, "doubles-pooled") or ctx.header.options.get("compile-only"):
         return  # in an object a kernel's bank 2 would have to be joined with those of the functions it calls
     pool = Pool(unit)
     for f in unit.functions:

@@ -22,6 +22,8 @@ _MINUS_ZERO_64 = RZ2._replace(flags=NEG)
 _SCALING: Final = frozenset(
     op for op, space in (*facts.loads().items(), *facts.stores().items(), *facts.atomics().items()) if space == "shared"
 ) - facts.having("convergent")
+#: Sum -> the operations of its type that bring their result between 0 and 1.
+_SATURATING: Final = {sum_: (fused, product, sum_) for product, (sum_, fused) in facts.contractions().items()}
 _SCALES = {2: "X4", 3: "X8", 4: "X16"}
 OFFSET_MIN, OFFSET_END = -(1 << 23), 1 << 23  # signed 24-bit byte offset (measured B3)
 
@@ -237,7 +239,7 @@ def take_saturation(s: Combiner, i: Inst) -> Inst | None:
     x = i.srcs[1 - zero] if zero >= 0 else None
     if type(x) is not Reg or x.flags or x.mod or not s.one_use(x):
         return None
-    for op in ("FFMA", "FMUL", "FADD"):
+    for op in _SATURATING.get(i.op, ()):
         m = s.made_by(x, op)
         if m is not None and not m.mods and m.guard is None and s.unchanged(m, *m.srcs[:3]):
             return s.build(i, op, ("SAT",), i.dsts, m.srcs)
