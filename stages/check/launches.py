@@ -370,6 +370,19 @@ def _scalar(
     return value.to_bytes(p.size, "little")
 
 
+def _extreme_bits(floats: list[PtxParam], extreme: str, rng: np.random.Generator, turn: int) -> dict[str, bytes]:
+    """Parameter -> its bytes: the one named ``extreme``, and in some turns others that belong to it."""
+    which, kin = _EXTREMES[turn % len(_EXTREMES)]
+    bits = {p.name: _extreme(_FLOATS[p.type], rng, which) for p in floats if p.name == extreme}
+    if bits and kin:
+        bits |= {
+            p.name: _kin(_FLOATS[p.type], rng, bits[extreme])
+            for p in floats
+            if p.name != extreme and p.size == len(bits[extreme])
+        }
+    return bits
+
+
 def make(module: PtxModule, unit: PtxUnit, shape: tuple[Dim3, Dim3], seed: int, attempt: int = 0) -> Launch:
     """One launch.  Higher attempts take smaller scalars and tamer data, for kernels that leave their buffers."""
     rng = np.random.default_rng([seed, zlib.crc32(unit.name.encode()), attempt])
@@ -403,14 +416,7 @@ def make(module: PtxModule, unit: PtxUnit, shape: tuple[Dim3, Dim3], seed: int, 
     floats = [p for p in params if p.type in _FLOATS and not p.dims]
     turn = seed // 2 - 1
     extreme = _chosen(floats, turn // len(_EXTREMES), seed % 2 == 0 < seed and attempt < 5 and not wide)
-    which, kin = _EXTREMES[turn % len(_EXTREMES)]
-    bits = {p.name: _extreme(_FLOATS[p.type], rng, which) for p in floats if p.name == extreme}
-    if bits and kin:
-        bits |= {
-            p.name: _kin(_FLOATS[p.type], rng, bits[extreme])
-            for p in floats
-            if p.name != extreme and p.size == len(bits[extreme])
-        }
+    bits = _extreme_bits(floats, extreme, rng, turn)
     words = words_of(unit)
     counts = sorted({*words.counts, *(times * extent for extent in block if 1 < extent <= 64 for times in (1, 2, 3))})
     launch.names += [p.name for p in params]

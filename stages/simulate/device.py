@@ -10,7 +10,8 @@ from __future__ import annotations
 import gc
 import struct
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
@@ -30,6 +31,8 @@ from stages.simulate.state import Lanes
 from stages.simulate.stubs import Stubs
 
 Arr = NDArray[Any]
+#: (argument, offset of an address in it) and the array at that address.
+Buffers: TypeAlias = list[tuple[tuple[int, int], Arr]]
 #: A buffer, a scalar, or a record: its bytes and the buffers whose addresses go at some offsets.
 Arg: TypeAlias = "Arr | np.generic | int | float | bytes | tuple[bytes, dict[int, Arr]]"
 DEFAULT_LIMIT: Final = 400_000_000
@@ -160,28 +163,15 @@ class Device:
         labels = [names[i] if i < len(names) else f"argument {i}" for i in range(len(args))]
         buffers = [x for i, a in enumerate(args) for x in buffers_of(i, a)]
         stubs = Stubs(self.image)
-        allocations = [
-            ("module variables", len(self.globals)),
-            *((labels[i], a.nbytes) for (i, _), a in buffers),
-            *stubs.arenas(),
-        ]
-        heap = _heap(allocations, watcher)
-        heap.slot(0)[:] = self.globals
-        pointers = {}
-        for slot, (place, a) in enumerate(buffers, 1):
-            heap.slot(slot)[:] = np.ascontiguousarray(a).reshape(-1).view(np.uint8)
-            pointers[place] = heap.starts[slot]
+        heap = self._filled_heap(labels, buffers, stubs, watcher)
+        pointers = {place: heap.starts[slot] for slot, (place, _) in enumerate(buffers, 1)}
         params = self._params(entry, args, pointers)
         local = -(-max(entry.min_stack, stack) // 16) * 16
         shared_size = max(entry.shared, self.image.target.smem_base) + shared
         launch = Launch(self.image.target, entry, grid3, block3, cluster3, shared_size, stubs.table)
         lanes = Lanes(launch.resident * launch.warps, seed)
-        try:
-            facts = (shared_size, launch.resident, "shared_at", seed + 1)
-            window = Window("shared", *facts) if watcher is None else WatchedWindow("shared", *facts, watcher)
-            memory = Memory(heap, window, Window("local", local, lanes.n, "local_at", seed + 2))
-        except Fault as fault:
-            raise SimError(fault.message) from fault
+        shared_facts = (shared_size, launch.resident, "shared_at", seed + 1)
+        memory = _memory(heap, shared_facts, (local, lanes.n, "local_at", seed + 2), watcher)
         banks = {
             0: bank0(self.image.target, entry, grid3, block3, params, local, shared, cluster3),
             2: entry.bank2, 3: self.constants.tobytes(), 4: bytes(self.image.bank4),
@@ -190,9 +180,7 @@ class Device:
         code = Compiled(self.program, context)
         context.code = code
         stats = Stats(blocks=launch.blocks)
-        collects = gc.isenabled()
-        gc.disable()  # collections find nothing while the closures are made, and cost half of a small launch
-        try:
+        with _running(stats, stubs, code, launch, lanes):
             self._run(
                 entry,
                 launch,
@@ -207,24 +195,31 @@ class Device:
                 order,
                 progress or self.progress,
             )
-        except Fault as fault:
-            raise SimError(fault.message) from fault
-        finally:
-            stats.output = stubs.text()
-            if watcher is not None:
-                watcher.flush()
-                stats.races = list(watcher.found.values())
-            code.drop()  # what refers to itself, so that it goes without a collection
-            lanes.views.clear()
-            launch.machine = None
-            if collects:
-                gc.enable()
+        self._copy_back(heap, buffers)
+        stats.seconds = time.perf_counter() - began
+        return stats
+
+    def _filled_heap(self, labels: list[str], buffers: Buffers, stubs: Stubs, watcher: Races | None) -> Heap:
+        """Global memory that holds the module's variables and the buffers of a launch."""
+        heap = _heap(
+            [
+                ("module variables", len(self.globals)),
+                *((labels[i], a.nbytes) for (i, _), a in buffers),
+                *stubs.arenas(),
+            ],
+            watcher,
+        )
+        heap.slot(0)[:] = self.globals
+        for slot, (_, a) in enumerate(buffers, 1):
+            heap.slot(slot)[:] = np.ascontiguousarray(a).reshape(-1).view(np.uint8)
+        return heap
+
+    def _copy_back(self, heap: Heap, buffers: Buffers) -> None:
+        """Put what a launch left in global memory back into the module's variables and the arrays that may be written."""
         self.globals[:] = heap.slot(0)
         for slot, (_, a) in enumerate(buffers, 1):
             if a.flags.writeable:
                 a[...] = heap.slot(slot).view(a.dtype).reshape(a.shape)
-        stats.seconds = time.perf_counter() - began
-        return stats
 
     def _run(
         self,
@@ -314,6 +309,29 @@ class Device:
         return bytes(data)
 
 
+@contextmanager
+def _running(stats: Stats, stubs: Stubs, code: Compiled, launch: Launch, lanes: Lanes) -> Iterator[None]:
+    """Run a launch in the body; behind it ``stats`` has what it printed and raced for. A fault becomes a
+    :class:`SimError`."""
+    watcher = code.context.watcher
+    collects = gc.isenabled()
+    gc.disable()  # collections find nothing while the closures are made, and cost half of a small launch
+    try:
+        yield
+    except Fault as fault:
+        raise SimError(fault.message) from fault
+    finally:
+        stats.output = stubs.text()
+        if watcher is not None:
+            watcher.flush()
+            stats.races = list(watcher.found.values())
+        code.drop()  # what refers to itself, so that it goes without a collection
+        lanes.views.clear()
+        launch.machine = None
+        if collects:
+            gc.enable()
+
+
 def _heap(allocations: list[tuple[str, int]], watcher: Races | None) -> Heap:
     """Global memory. Raises :class:`SimError`."""
     try:
@@ -322,7 +340,18 @@ def _heap(allocations: list[tuple[str, int]], watcher: Races | None) -> Heap:
         raise SimError(fault.message) from fault
 
 
-def buffers_of(i: int, arg: object) -> list[tuple[tuple[int, int], Arr]]:
+def _memory(
+    heap: Heap, shared: tuple[int, int, str, int], local: tuple[int, int, str, int], watcher: Races | None
+) -> Memory:
+    """All memory of a launch; ``shared``, ``local``: size, count, view and seed of a window. Raises :class:`SimError`."""
+    try:
+        window = Window("shared", *shared) if watcher is None else WatchedWindow("shared", *shared, watcher)
+        return Memory(heap, window, Window("local", *local))
+    except Fault as fault:
+        raise SimError(fault.message) from fault
+
+
+def buffers_of(i: int, arg: object) -> Buffers:
     """The buffers of an argument: ((argument, offset of its address), array)."""
     if isinstance(arg, tuple):
         return [((i, at), a) for at, a in arg[1].items()]

@@ -148,6 +148,17 @@ def _cas(size: int) -> Callable[[Arr, Arr, Arr], Arr]:
     return lambda old, want, new: np.where(old == want, new, old)
 
 
+def _put_words(v: View, rows: list[int], result: Arr, act: Arr | None) -> None:
+    """Write the words of each lane's result to registers."""
+    wide = result.dtype == u64 or result.ndim > 1
+    table = result.view(u32).reshape(len(result), -1) if wide else result.astype(u32).reshape(len(result), 1)
+    for i, row in enumerate(rows):
+        if act is None:
+            v.U[row][:] = table[:, i]
+        else:
+            v.U[row][act] = table[:, i]
+
+
 def atom(space: str) -> Builder:
     """An atomic (with a result) or reduction (without) in ``space``."""
 
@@ -215,16 +226,7 @@ def atom(space: str) -> Builder:
                 done = result == values if result.ndim == 1 else (result == values).all(axis=1)
                 result = done.astype(values.dtype)  # as wide as the data (measured: .64 is compared as a pair)
             if want_old:
-                table = (
-                    result.view(u32).reshape(n, -1)
-                    if result.dtype == u64 or result.ndim > 1
-                    else result.astype(u32).reshape(n, 1)
-                )
-                for i, row in enumerate(out):
-                    if act is None:
-                        v.U[row][:] = table[:, i]
-                    else:
-                        v.U[row][act] = table[:, i]
+                _put_words(v, out, result, act)
             if flag >= 0:
                 v.P[flag][slice(None) if act is None else act] = done
 

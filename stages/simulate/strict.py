@@ -380,22 +380,29 @@ class StrictMachine(Machine):
                 else:
                     self.capture(time, view, plan, mask, at, ready)
         else:
-            if ctl.wr < 6:
-                time.hold(ctl.wr, at + 2)
-            if ctl.rd < 6:
-                time.hold(ctl.rd, at + 2)
-            if queue and not skip:
-                self.overtakes(queue, plan, mask, at, at + _WRITE)
-            if not skip:
-                for row in plan.reads:
-                    if row in pending:
-                        self.settle(time, view, row, plan.readers.get(row, plan.reader), at, plan.pc)
-                if time.reuse:
-                    self.capture_reused(time, view, plan, mask, at)
-                else:
-                    self.capture(time, view, plan, mask, at, -1)
+            self._issue_fixed(time, view, plan, mask, at, skip)
         time.reuse = self.keep(view, plan) if plan.reuse and not skip else {}
         time.clock = at + (ctl.stall or DRAIN)
+
+    def _issue_fixed(self, time: Time, view: View, plan: Plan, mask: Arr | None, at: int, skip: bool) -> None:
+        """Issue an instruction of fixed latency at cycle ``at``; ``skip``: no lane runs it."""
+        ctl = plan.ctl
+        if ctl.wr < 6:
+            time.hold(ctl.wr, at + 2)
+        if ctl.rd < 6:
+            time.hold(ctl.rd, at + 2)
+        if skip:
+            return
+        if time.queue:
+            self.overtakes(time.queue, plan, mask, at, at + _WRITE)
+        pending = time.pending
+        for row in plan.reads:
+            if row in pending:
+                self.settle(time, view, row, plan.readers.get(row, plan.reader), at, plan.pc)
+        if time.reuse:
+            self.capture_reused(time, view, plan, mask, at)
+        else:
+            self.capture(time, view, plan, mask, at, -1)
 
     def overtakes(self, queue: Iterable[Deferred], plan: Plan, mask: Arr | None, at: int, ready: int) -> None:
         """Note what the instruction reads or writes too early of results whose instructions have not even read their registers."""

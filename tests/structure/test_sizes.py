@@ -12,14 +12,7 @@ FILE_LINES = 600
 FUNCTION_LINES = 80
 
 #: File, or file and function, that is longer -> (its lines, why).
-EXCEPTIONS: dict[str, tuple[int, str]] = {
-    "stages/check/launches.py:make": (84, "to be split by kind of argument"),
-    "stages/optimize/loops/induction.py:count_of": (81, "goes with the SSA form of the optimizer"),
-    "stages/optimize/loops/induction.py:fold_steps": (116, "goes with the SSA form of the optimizer"),
-    "stages/simulate/device.py:launch": (105, "to be split: arguments, geometry, run"),
-    "stages/simulate/ops_atomic.py:atom": (83, "one branch per atomic operation"),
-    "stages/simulate/strict.py:issue": (85, "to be split: waits, operands, results"),
-}
+EXCEPTIONS: dict[str, tuple[int, str]] = {}
 
 
 def sizes() -> Iterator[tuple[str, int, int]]:

@@ -44,20 +44,8 @@ def signed_word(value: int) -> int:
     return (value & _WORD) - ((value & 1 << 31) << 1)
 
 
-def count_of(block: Block) -> Count | None:
-    """How a block that jumps to itself counts; None where that is not seen."""
-    insts = block.insts
-    last = insts[-1] if insts else None
-    if last is None or plain_jump(last) != block.id or not is_guarded(last):
-        return None
-    on = last.guard
-    if on is None or on.file != "P":
-        return None
-    writers: dict[Cell, list[int]] = {}
-    for n, i in enumerate(insts):
-        for r in written_regs(i):
-            for c in range(r.sub, r.sub + r.width):
-                writers.setdefault((r.num, c), []).append(n)
+def _test_of(insts: list[Inst], on: Reg, writers: dict[Cell, list[int]]) -> tuple[int, Inst] | None:
+    """The place of the comparison of words that makes the predicate ``on`` last, and the comparison."""
     made = writers.get((on.num, 0), [])
     if not made:
         return None
@@ -73,6 +61,27 @@ def count_of(block: Block) -> Count | None:
         return None
     if test.mods[1:-1] not in ((), ("U32",)) or test.mods[0] not in OPPOSITE or any(o != PT for o in test.srcs[2:]):
         return None
+    return at, test
+
+
+def count_of(block: Block) -> Count | None:
+    """How a block that jumps to itself counts; None where that is not seen."""
+    insts = block.insts
+    last = insts[-1] if insts else None
+    if last is None or plain_jump(last) != block.id or not is_guarded(last):
+        return None
+    on = last.guard
+    if on is None or on.file != "P":
+        return None
+    writers: dict[Cell, list[int]] = {}
+    for n, i in enumerate(insts):
+        for r in written_regs(i):
+            for c in range(r.sub, r.sub + r.width):
+                writers.setdefault((r.num, c), []).append(n)
+    found_test = _test_of(insts, on, writers)
+    if found_test is None:
+        return None
+    at, test = found_test
 
     def linear(o: Operand, place: int) -> tuple[Cell, int] | None:
         """(cell, constant): the operand in front of instruction ``place`` is what the cell held when the round began, plus the constant."""
@@ -202,119 +211,125 @@ def _plain(o: Operand) -> bool:
     return type(o) is Reg and o.num != ZERO and o.file == "R" and o.width == 1 and not o.flags and not o.mod
 
 
-def fold_steps(block: Block, webs: Webs) -> int:
-    """Sums of sums with constants, as unrolled counters and addresses are, become sums of what the first began with; 32 and 64 bits. Returns how many changed.
-    Versions are counted by web: a value is read only as long as no other of its web is made."""
-    of = webs.of
-    version: dict[Cell, int] = {}
-    words: dict[Cell, _Form] = {}
-    pairs: dict[Cell, _Form] = {}
-    # predicate -> lower half's sum, what it adds to, its constant, versions of the predicate and of the upper word
-    carries: dict[int, tuple[Inst, _Form, int, int, int]] = {}
-    changed = 0
+class _Carry(NamedTuple):
+    """The lower half of a 64-bit sum with a constant, by the predicate that takes its carry. ``form``: what it adds to;
+    ``made``, ``upper``: versions of the predicate and of the upper word."""
 
-    def form(known: dict[Cell, _Form], o: Reg) -> _Form:
+    low: Inst
+    form: _Form
+    constant: int
+    made: int
+    upper: int
+
+
+class _Steps:
+    """The work of :func:`fold_steps`. ``words``, ``pairs``: cell -> what the register (pair) that begins there is a sum
+    of. Versions are counted by web: a value is read only as long as no other of its web is made."""
+
+    def __init__(self, webs: Webs) -> None:
+        self.of = webs.of
+        self.versions: dict[Cell, int] = {}
+        self.words: dict[Cell, _Form] = {}
+        self.pairs: dict[Cell, _Form] = {}
+        self.carries: dict[int, _Carry] = {}
+        self.changed = 0
+
+    def run(self, insts: list[Inst]) -> int:
+        """Change the instructions of a block; returns how many changed."""
+        for i in insts:
+            fresh: tuple[dict[Cell, _Form], Cell, _Form] | None = None
+            d = i.dsts[0] if i.dsts else None
+            if type(d) is Reg and d.num != ZERO and not is_guarded(i):
+                if i.op == "IADD3" and _plain(i.srcs[0]) and i.srcs[2] == RZ:
+                    fresh = self._three(i, d)
+                elif i.op == "IADD" and i.mods == ("64",) and i.dsts[1] == PT and i.srcs[2] == NOT_PT:
+                    fresh = self._pair(i, d)
+            for r in written_regs(i):
+                for n in range(r.sub, r.sub + r.width):
+                    web = self.of(r.num), n
+                    self.versions[web] = self.versions.get(web, 0) + 1
+                    self.words.pop((r.num, n), None)
+                    self.pairs.pop((r.num, n), None)
+                    self.pairs.pop((r.num, n - 1), None)
+            if fresh is not None:
+                fresh[0][fresh[1]] = fresh[2]
+        return self.changed
+
+    def _version(self, num: int, sub: int) -> int:
+        """How often the word of a register's web has been written."""
+        return self.versions.get((self.of(num), sub), 0)
+
+    def _form(self, known: dict[Cell, _Form], o: Reg) -> _Form:
         """What the operand is a sum of, itself if nothing else."""
         got = known.get((o.num, o.sub))
         if got is not None:
             b = got.base
-            if version.get((of(b.num), b.sub), 0) == got.low and (
-                b.width == 1 or version.get((of(b.num), b.sub + 1), 0) == got.high
-            ):
+            if self._version(b.num, b.sub) == got.low and (b.width == 1 or self._version(b.num, b.sub + 1) == got.high):
                 return got
-        web = of(o.num)
-        return _Form(o, 0, version.get((web, o.sub), 0), version.get((web, o.sub + 1), 0))
+        return _Form(o, 0, self._version(o.num, o.sub), self._version(o.num, o.sub + 1))
 
-    for i in block.insts:
-        fresh: tuple[dict[Cell, _Form], Cell, _Form] | None = None
-        d = i.dsts[0] if i.dsts else None
+    def _three(self, i: Inst, d: Reg) -> tuple[dict[Cell, _Form], Cell, _Form] | None:
+        """An IADD3 of a register and a constant: a sum of words, or half of a sum of pairs."""
+        a, step = i.srcs[0], value_of(i.srcs[1])
+        if step is None or type(a) is not Reg:
+            return None
+        if plain_iadd3(i):
+            f = self._form(self.words, a)
+            total = (f.total + step) & _WORD
+            if f.base != a and total:
+                i.srcs = (f.base, Imm("I", total), *i.srcs[2:])
+                self.changed += 1
+            return self.words, (d.num, d.sub), f._replace(total=total)
+        c = i.dsts[1]
         if (
-            i.op == "IADD3"
-            and not is_guarded(i)
-            and type(d) is Reg
-            and d.num != ZERO
-            and _plain(i.srcs[0])
-            and i.srcs[2] == RZ
+            not i.mods
+            and type(c) is Reg
+            and c.file == "P"
+            and c.num != ZERO
+            and i.dsts[2] == PT
+            and a.sub % 2 == 0 == d.sub % 2
         ):
-            a = i.srcs[0]
-            assert type(a) is Reg
-            step = value_of(i.srcs[1])
-            if step is not None and plain_iadd3(i):
-                f = form(words, a)
-                total = (f.total + step) & _WORD
-                if f.base != a and total:
-                    i.srcs = (f.base, Imm("I", total), *i.srcs[2:])
-                    changed += 1
-                fresh = words, (d.num, d.sub), f._replace(total=total)
-            elif (
-                step is not None
-                and not i.mods
-                and type(c := i.dsts[1]) is Reg
-                and c.file == "P"
-                and c.num != ZERO
-                and i.dsts[2] == PT
-                and a.sub % 2 == 0 == d.sub % 2
-            ):
-                carries[c.num] = (
-                    i,
-                    form(pairs, a._replace(width=2)),
-                    step,
-                    version.get((of(c.num), 0), 0) + 1,
-                    version.get((of(a.num), a.sub + 1), 0),
-                )
-            elif (
-                step is not None
-                and i.mods == ("X",)
-                and type(c := i.srcs[3]) is Reg
-                and c.num in carries
-                and not c.flags
-                and i.dsts[1:] == (PT, PT)
-            ):
-                low, f, first, made, upper = carries[c.num]
-                e, b = low.dsts[0], low.srcs[0]
-                same = (
-                    type(e) is Reg
-                    and type(b) is Reg
-                    and (e.num, e.sub + 1) == (d.num, d.sub)
-                    and made == version.get((of(c.num), 0), 0)
-                )
-                untouched = f.high == version.get((of(f.base.num), f.base.sub + 1), 0) and upper == version.get(
-                    (of(a.num), a.sub), 0
-                )
-                # the upper word that is read must be the one that belongs to the lower word read before
-                if same and untouched and type(b) is Reg and (b.num, b.sub + 1) == (a.num, a.sub):
-                    total = (f.total + (step << 32 | first)) & (1 << 64) - 1
-                    if f.base.num != a.num or f.base.sub != a.sub - 1:
-                        low.srcs = (f.base._replace(width=1), Imm("I", total & _WORD), *low.srcs[2:])
-                        i.srcs = (f.base._replace(width=1, sub=f.base.sub + 1), Imm("I", total >> 32), *i.srcs[2:])
-                        changed += 1
-                    fresh = pairs, (d.num, d.sub - 1), f._replace(total=total)
-        elif (
-            i.op == "IADD"
-            and i.mods == ("64",)
-            and not is_guarded(i)
-            and type(d) is Reg
-            and d.num != ZERO
-            and i.dsts[1] == PT
-            and i.srcs[2] == NOT_PT
-        ):
-            a, step = i.srcs[0], value_of(i.srcs[1])
-            if step is not None and type(a) is Reg and a.num != ZERO and a.file == "R" and not a.flags:
-                f = form(pairs, a)
-                total = f.total + signed_word(step) & (1 << 64) - 1
-                if (
-                    f.base != a and (total + (1 << 31)) & (1 << 64) - 1 < 1 << 32
-                ):  # the field is extended by its sign (measured)
-                    i.srcs = (f.base, Imm("I", total & _WORD), *i.srcs[2:])
-                    changed += 1
-                fresh = pairs, (d.num, d.sub), f._replace(total=total)
-        for r in written_regs(i):
-            for n in range(r.sub, r.sub + r.width):
-                web = of(r.num), n
-                version[web] = version.get(web, 0) + 1
-                words.pop((r.num, n), None)
-                pairs.pop((r.num, n), None)
-                pairs.pop((r.num, n - 1), None)
-        if fresh is not None:
-            fresh[0][fresh[1]] = fresh[2]
-    return changed
+            pair = self._form(self.pairs, a._replace(width=2))
+            self.carries[c.num] = _Carry(i, pair, step, self._version(c.num, 0) + 1, self._version(a.num, a.sub + 1))
+            return None
+        return self._upper(i, d, a, step) if i.mods == ("X",) else None
+
+    def _upper(self, i: Inst, d: Reg, a: Reg, step: int) -> tuple[dict[Cell, _Form], Cell, _Form] | None:
+        """The upper half of a sum of pairs."""
+        c = i.srcs[3]
+        if type(c) is not Reg or c.num not in self.carries or c.flags or i.dsts[1:] != (PT, PT):
+            return None
+        low, f, first, made, upper = self.carries[c.num]
+        e, b = low.dsts[0], low.srcs[0]
+        if type(e) is not Reg or type(b) is not Reg or (e.num, e.sub + 1) != (d.num, d.sub):
+            return None
+        same = made == self._version(c.num, 0)
+        untouched = f.high == self._version(f.base.num, f.base.sub + 1) and upper == self._version(a.num, a.sub)
+        # the upper word that is read must be the one that belongs to the lower word read before
+        if not same or not untouched or (b.num, b.sub + 1) != (a.num, a.sub):
+            return None
+        total = (f.total + (step << 32 | first)) & (1 << 64) - 1
+        if f.base.num != a.num or f.base.sub != a.sub - 1:
+            low.srcs = (f.base._replace(width=1), Imm("I", total & _WORD), *low.srcs[2:])
+            i.srcs = (f.base._replace(width=1, sub=f.base.sub + 1), Imm("I", total >> 32), *i.srcs[2:])
+            self.changed += 1
+        return self.pairs, (d.num, d.sub - 1), f._replace(total=total)
+
+    def _pair(self, i: Inst, d: Reg) -> tuple[dict[Cell, _Form], Cell, _Form] | None:
+        """An IADD.64 of a pair and a constant."""
+        a, step = i.srcs[0], value_of(i.srcs[1])
+        if step is None or type(a) is not Reg or a.num == ZERO or a.file != "R" or a.flags:
+            return None
+        f = self._form(self.pairs, a)
+        total = f.total + signed_word(step) & (1 << 64) - 1
+        # the field is extended by its sign (measured)
+        if f.base != a and (total + (1 << 31)) & (1 << 64) - 1 < 1 << 32:
+            i.srcs = (f.base, Imm("I", total & _WORD), *i.srcs[2:])
+            self.changed += 1
+        return self.pairs, (d.num, d.sub), f._replace(total=total)
+
+
+def fold_steps(block: Block, webs: Webs) -> int:
+    """Sums of sums with constants, as unrolled counters and addresses are, become sums of what the first began with; 32
+    and 64 bits. Returns how many changed."""
+    return _Steps(webs).run(block.insts)
