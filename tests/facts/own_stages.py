@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -36,18 +37,27 @@ def kernels(sm: str) -> list[str]:
     return sorted(p.stem for p in (PTX / sm).glob("*.ptx") if p.stem != "all16")
 
 
-def in_cpp(folder: Path) -> Scheduler | None:
-    """The example in C++, built; None where there is no compiler."""
-    compiler = shutil.which("g++") or shutil.which("clang++")
+def _built(compilers: Sequence[str], words: Sequence[str], source: str, folder: Path) -> Scheduler | None:
+    compiler = next((found for name in compilers if (found := shutil.which(name))), None)
     if compiler is None:
         return None
-    program = folder / "control"
-    subprocess.run([compiler, "-O1", "-std=c++17", "-o", str(program), str(EXAMPLES / "control.cpp")], check=True)
+    program = folder / source.replace(".", "_")
+    subprocess.run([compiler, *words, "-o", str(program), str(EXAMPLES / source)], check=True)
 
     def run(data: bytes) -> bytes:
         return subprocess.run([str(program)], input=annotated(io.BytesIO(data)), capture_output=True, check=True).stdout
 
     return run
+
+
+def in_cpp(folder: Path) -> Scheduler | None:
+    """The example in C++, built; None where there is no compiler."""
+    return _built(("g++", "clang++"), ("-O1", "-std=c++17"), "control.cpp", folder)
+
+
+def in_rust(folder: Path) -> Scheduler | None:
+    """The example in Rust, built; None where there is no compiler."""
+    return _built(("rustc",), ("--edition", "2021", "-C", "opt-level=1", "-C", "debuginfo=0"), "control.rs", folder)
 
 
 def in_python(data: bytes) -> bytes:
@@ -65,6 +75,7 @@ def findings(scheduler: Scheduler, allocated: bytes) -> list[str]:
     return found + [str(f) for f in (*check_bytes(cubin).findings, *convergence_checker.check_bytes(cubin).findings)]
 
 
+@cache
 def allocated(sm: str, kernel: str) -> bytes:
     """The stream behind regalloc."""
     streams: dict[str, bytes] = {}
@@ -80,11 +91,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(argv)
     bad = 0
     with tempfile.TemporaryDirectory() as folder:
-        cpp = in_cpp(Path(folder))
+        cpp, rust = in_cpp(Path(folder)), in_rust(Path(folder))
         for sm in args.sm:
             for kernel in args.only or kernels(sm):
                 stream = allocated(sm, kernel)
-                for name, scheduler in (("control.cpp", cpp), ("order.py", in_python)):
+                for name, scheduler in (("control.cpp", cpp), ("control.rs", rust), ("order.py", in_python)):
                     found = findings(scheduler, stream) if scheduler is not None else ["no compiler"]
                     bad += bool(found)
                     print(f"{sm} {kernel} {name}: {len(found)} findings {found[:1]}")

@@ -16,7 +16,7 @@ from orchestrator.api import compile_ptx
 from stages.plumbing.chain import stage as row
 from stages.plumbing.runner import Context, Flags, run_stage
 from stages.show.cli import app as show
-from tests.facts.own_stages import PTX, ROOT, SMS, allocated, findings, in_cpp, in_python, kernels
+from tests.facts.own_stages import PTX, ROOT, SMS, allocated, findings, in_cpp, in_python, in_rust, kernels
 
 #: All kernels on one target, some on the others; all of them: `python -m tests.facts.own_stages`.
 SOME = ("vadd", "scan", "call_twice")
@@ -32,6 +32,24 @@ def test_the_examples_schedule_the_kernels(tmp_path: Path) -> None:
             assert findings(cpp, stream) == [], (sm, kernel)
             if kernel in SOME[:1]:
                 assert findings(in_python, stream) == [], (sm, kernel)
+
+
+def test_the_example_in_rust_schedules_the_kernels(tmp_path: Path) -> None:
+    """What it writes is what the one in C++ writes, but for its name; where that is not at hand, every judge looks."""
+    rust, cpp = in_rust(tmp_path), in_cpp(tmp_path)
+    if rust is None:
+        pytest.skip("no Rust compiler on PATH")
+
+    def units(data: bytes) -> list[Any]:
+        return [body for tag, body in wire.records(io.BytesIO(data)) if tag == "unit"]
+
+    for sm in SMS:
+        for kernel in kernels(sm) if sm == "sm_90" else SOME:
+            stream = allocated(sm, kernel)
+            if cpp is None or kernel == SOME[0]:
+                assert findings(rust, stream) == [], (sm, kernel)
+            else:
+                assert units(rust(stream)) == units(cpp(stream)), (sm, kernel)
 
 
 def test_the_stable_module_has_what_the_page_says() -> None:
