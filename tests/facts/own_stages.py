@@ -45,9 +45,14 @@ def _built(compilers: Sequence[str], words: Sequence[str], source: str, folder: 
     subprocess.run([compiler, *words, "-o", str(program), str(EXAMPLES / source)], check=True)
 
     def run(data: bytes) -> bytes:
-        return subprocess.run([str(program)], input=annotated(io.BytesIO(data)), capture_output=True, check=True).stdout
+        return subprocess.run([str(program)], input=_annotated(data), capture_output=True, check=True).stdout
 
     return run
+
+
+@cache
+def _annotated(data: bytes) -> bytes:
+    return annotated(io.BytesIO(data))
 
 
 def in_cpp(folder: Path) -> Scheduler | None:
