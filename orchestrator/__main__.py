@@ -39,7 +39,8 @@ def _run(argv: list[str]) -> int:
     if cl.flag("version"):
         from stages.plumbing.runner import VERSION
 
-        # The last line is what callers of ptxas read from it (Triton "release N.N", XLA "VN.N.N"): the release whose PTX and cubins these are.
+        # The last line is what callers of ptxas read from it (Triton "release N.N", XLA "VN.N.N"): the release whose
+        # PTX and cubins these are.
         sys.stdout.write(
             f"orias: an open PTX optimizing assembler\nVersion {VERSION}\n"
             f"In place of: Cuda compilation tools, release {stands_for.name}, {stands_for.build}\n"

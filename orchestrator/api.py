@@ -28,8 +28,9 @@ def compile_ptx(
 ) -> bytes:
     """A cubin from PTX text.
 
-    ``options``: by ptxas's long name (``opt-level``, ``maxrregcount``...). ``flags``: per stage name. ``streams``: filled with the stream after each
-    stage. Raises ChainError, also for an option, a stage, a pass or an option of a stage that does not exist.
+    ``options``: by ptxas's long name (``opt-level``, ``maxrregcount``...). ``flags``: per stage name. ``streams``:
+    filled with the stream after each stage. Raises ChainError, also for an option, a stage, a pass or an option of a
+    stage that does not exist.
     """
     return compile_sources(
         [(name, text.encode("latin-1", "replace") if isinstance(text, str) else text)], arch, options, flags, streams
@@ -72,8 +73,8 @@ def finish(
     streams: dict[str, bytes] | None = None,
     said: io.StringIO | None = None,
 ) -> bytes:
-    """The cubin that ``stages`` and `elf` make of a stream. ``said``: what was said before; without it the stream comes from elsewhere, and is checked.
-    Raises ChainError."""
+    """The cubin that ``stages`` and `elf` make of a stream. ``said``: what was said before; without it the stream comes
+    from elsewhere, and is checked. Raises ChainError."""
     from contextlib import redirect_stderr
 
     trusted = said is not None

@@ -1,4 +1,5 @@
-"""Options that contradict each other or ask for what a mode does not have: ptxas's verdicts, in its order (measured on ptxas 13.0)."""
+"""Options that contradict each other or ask for what a mode does not have: ptxas's verdicts, in its order (measured on
+ptxas 13.0)."""
 
 from __future__ import annotations
 
@@ -81,7 +82,8 @@ CACHE: Final = {
 
 
 def settle(cl: CommandLine) -> None:
-    """Drop the options that lose against others, with ptxas's warnings in ``cl.messages``; raises UsageError where ptxas gives up."""
+    """Drop the options that lose against others, with ptxas's warnings in ``cl.messages``; raises UsageError where
+    ptxas gives up."""
     has = cl.values
 
     def warn(text: str) -> None:

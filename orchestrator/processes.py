@@ -1,7 +1,8 @@
 """Stage processes and the pipes between them.
 
-A process is forked from this warm one and calls the stage's function, or is exec'd (an installed executable, or a user's shell command): both
-speak the same bytes. :func:`pump` moves the data of all pipelines at once and notices death and stalling; nothing survives it.
+A process is forked from this warm one and calls the stage's function, or is exec'd (an installed executable, or a
+user's shell command): both speak the same bytes. :func:`pump` moves the data of all pipelines at once and notices death
+and stalling; nothing survives it.
 """
 
 from __future__ import annotations
@@ -97,7 +98,8 @@ class Pipeline(Record):
     result: bytearray = fresh(default_factory=bytearray)
 
     def failed(self) -> Process | None:
-        """The process to blame: the first one that died of itself, else the first with a bad exit code; one whose reader is gone only where all are so."""
+        """The process to blame: the first one that died of itself, else the first with a bad exit code; one whose
+        reader is gone only where all are so."""
         bad = [p for p in self.processes if p.failure]
         bad = [p for p in bad if not p.victim] or bad
         return next((p for p in bad if p.hard), bad[0] if bad else None)
@@ -117,7 +119,8 @@ _ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def end_with_stages() -> None:
-    """From now on a signal that ends this process ends every stage first, with what a stage started, and removes files that are half written."""
+    """From now on a signal that ends this process ends every stage first, with what a stage started, and removes files
+    that are half written."""
     for number in _ENDING:
         if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup leaves it
             signal.signal(number, _ended)

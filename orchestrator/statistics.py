@@ -1,5 +1,5 @@
-"""What --compiler-stats prints, in ptxas's format (measured): the whole time and the memory that was needed at most; with
-`phase-wise` the time of each stage, under our names of them."""
+"""What --compiler-stats prints, in ptxas's format (measured): the whole time and the memory that was needed at most;
+with `phase-wise` the time of each stage, under our names of them."""
 
 from __future__ import annotations
 

@@ -115,7 +115,8 @@ def _at(opt: int) -> Header:
 
 
 def warm(rows: Sequence[Stage], target: str) -> None:
-    """Import what the stages and the judges need, and read their tables, before processes are forked that would each do so."""
+    """Import what the stages and the judges need, and read their tables, before processes are forked that would each do
+    so."""
     import stages.check.coding
     import stages.check.order_checker
     import stages.check.records

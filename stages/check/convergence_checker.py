@@ -27,8 +27,9 @@ Rules, by the name of their finding (all hold on every way that ptxas 13.0 makes
 * ``saved``: a function returns without what its caller had in a B register that calls keep.
 
 Where threads wait at a WARPSYNC and others at a BSYNC that the first have left without BREAK, or may not have reached,
-the warp goes on only if a WARPSYNC lets those at the BSYNC go. ptxas takes that for granted on every SM (an early return
-in front of a vote, a shuffle or a barrier is enough), so these places are no findings but *notes*; our code has none.
+the warp goes on only if a WARPSYNC lets those at the BSYNC go. ptxas takes that for granted on every SM (an early
+return in front of a vote, a shuffle or a barrier is enough), so these places are no findings but *notes*; our code has
+none.
 """
 
 from __future__ import annotations
@@ -396,7 +397,7 @@ class _Function:
         return way._replace(open=tuple(o._replace(waited=False) for o in way.open))
 
     def _meets(self, n: int, way: Way) -> Way:
-        """WARPSYNC: those that wait at a BSYNC for threads that are here go on. Nobody is there any more where all of the warp are here."""
+        """WARPSYNC: those that wait at a BSYNC for threads that are here go on; none are left where all threads are here."""
         live = self.live.get(n, 0xFFFF)
         whole = self.code.whole_warp(n)
         kept = []

@@ -1,4 +1,5 @@
-"""What the convergence checker knows on a way through the code: open barriers, predicates; which instruction can follow which."""
+"""What the convergence checker knows on a way through the code: open barriers, predicates; which instruction can follow
+which."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Co-simulation: one kernel, launches made up on the spot, run by the PTX interpreter and as cubins in the simulator; all memory is
-compared.
+"""Co-simulation: one kernel, launches made up on the spot, run by the PTX interpreter and as cubins in the simulator;
+all memory is compared.
 
-Every launch is interpreted three times: as it is, with other contents of everything undefined, and with another order of warps.
-Bytes that differ between these runs depend on undefined values or on a race (or on the order of atomic additions of floats): they
-are reported as that and not compared.
+Every launch is interpreted three times: as it is, with other contents of everything undefined, and with another order
+of warps. Bytes that differ between these runs depend on undefined values or on a race (or on the order of atomic
+additions of floats): they are reported as that and not compared.
 """
 
 from __future__ import annotations
@@ -24,20 +24,24 @@ from stages.interpret.launch import Module
 
 Arr = NDArray[Any]
 ATTEMPTS: Final = 6
-#: Launches of a kernel: so many in any case, and up to so many as long as they have cost the interpreter no more than so much (rare ways
-#: through the code need many launches, and most kernels cost little): steps, for each 8,192 threads (512, in double precision) again.
+#: Launches of a kernel: so many in any case, and up to so many as long as they have cost the interpreter no more than
+#: so much (rare ways through the code need many launches, and most kernels cost little): steps, for each 8,192 threads
+#: (512, in double precision) again.
 SEEDS: Final = 16
 MOST_SEEDS: Final = 48
 CHEAP: Final = 40_000
-#: Processor seconds of a kernel where nothing else is asked for; steps of the interpreter in one of them, for few threads (measured: 60 us a step);
-#: parts of the time that is left which one run of the interpreter may take, a launch being run about eight times in all.
+#: Processor seconds of a kernel where nothing else is asked for; steps of the interpreter in one of them, for few
+#: threads (measured: 60 us a step); parts of the time that is left which one run of the interpreter may take, a launch
+#: being run about eight times in all.
 SECONDS: Final = 9.0
 STEPS_A_SECOND: Final = 15_000
 SHARE: Final = 10
-#: Warp instructions that a cubin may take for each step of the interpreter and warp before it is said not to end, and those that it may take in any case.
+#: Warp instructions that a cubin may take for each step of the interpreter and warp before it is said not to end, and
+#: those that it may take in any case.
 EXPANSION: Final = 64
 AT_LEAST: Final = 20_000
-#: Relative and absolute error allowed to floats of kernels that use approximations (their bounds, 2**-20 or less, times some steps of arithmetic).
+#: Relative and absolute error allowed to floats of kernels that use approximations (their bounds, 2**-20 or less, times
+#: some steps of arithmetic).
 APPROXIMATE: Final = (2.0**-16, 2.0**-19)
 #: How each launch is interpreted again (warps one by one take many times the steps).
 _AGAIN: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
@@ -47,7 +51,8 @@ _AGAIN: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
 MORE_CONTENTS: Final = range(4, 24)
 #: Orders of warps that are tried before a difference is believed.
 MORE_ORDERS: Final = range(3, 6)
-#: Ways in which approximations err that are tried before a difference is believed, and how much further than there a cubin may be off.
+#: Ways in which approximations err that are tried before a difference is believed, and how much further than there a
+#: cubin may be off.
 ERRORS: Final = range(1, 9)
 MOVES: Final = 4.0
 _KINDS: Final[dict[str, Any]] = {"f16": np.float16, "f32": np.float32, "f64": np.float64}
@@ -85,7 +90,8 @@ class Verdict:
 
 @dataclass(slots=True)
 class Report:
-    """All findings, how many launches were judged on each side, what is known of each kernel, and the kernels of which no launch was judged."""
+    """All findings, how many launches were judged on each side, what is known of each kernel, and the kernels of which
+    no launch was judged."""
 
     findings: list[Finding] = field(default_factory=list)
     judged: dict[str, int] = field(default_factory=dict)
@@ -120,8 +126,8 @@ def approximates(unit: PtxUnit) -> bool:
 
 
 def unequal(a: Arr, b: Arr, type_: str, loose: bool, slack: Arr | None = None) -> Arr:
-    """Bytes that differ; elements of float buffers count as equal if both are NaN or, where `loose`, close; `slack`: how far apart
-    elements may be, beside that."""
+    """Bytes that differ; elements of float buffers count as equal if both are NaN or, where `loose`, close; `slack`:
+    how far apart elements may be, beside that."""
     differ = a != b
     kind = _KINDS.get(type_)
     if kind is None or not differ.any() or len(a) % np.dtype(kind).itemsize:
@@ -180,8 +186,8 @@ def nans_in_both(a: Arr, b: Arr) -> list[tuple[int, int, Arr]]:
 
 @dataclass(slots=True)
 class Stable:
-    """Bytes of each memory that are defined (`keep`), and elements of which no more is defined than that they are NaNs (see :func:`nans_in_both`);
-    `left`: what has not been looked for (as in `_AGAIN`)."""
+    """Bytes of each memory that are defined (`keep`), and elements of which no more is defined than that they are NaNs
+    (see :func:`nans_in_both`); `left`: what has not been looked for (as in `_AGAIN`)."""
 
     keep: dict[Any, Arr]
     open_nans: dict[Any, list[tuple[int, int, Arr]]] = field(default_factory=dict)
@@ -212,7 +218,8 @@ class Cosim:
         strict: bool = False,
     ) -> None:
         """`devices`: simulator devices by name (ours, ptxas); `seeds`: launches of a kernel (None: see `SEEDS`); `limit`: steps of the interpreter after which a
-        launch is made smaller; `seconds`: processor time of a kernel, to which launches and loops are fitted (None: as long as it takes).  Raises ParseError."""
+        launch is made smaller; `seconds`: processor time of a kernel, to which launches and loops are fitted (None: as long as it takes).  Raises ParseError.
+        """
         self.module = Module(text, arch)
         self.devices = devices
         self.seeds = seeds
@@ -303,7 +310,8 @@ class Cosim:
         return min(fair, most), fair <= most
 
     def _failed(self, name: str, side: str, launch: Launch, base: Outcome, stable: Stable, got: Outcome) -> None:
-        """A cubin's run gave up: the cubin's fault, unless the simulator cannot do it, its limit came first, or the program itself depends on what is undefined."""
+        """A cubin's run gave up: the cubin's fault, unless the simulator cannot do it, its limit came first, or the
+        program itself depends on what is undefined."""
         text = f"{got.error} ({launch.describe()})"
         if "not supported by the simulator" in got.error or (
             "instruction limit" in got.error and not self._most(launch, base)[1]
@@ -329,7 +337,8 @@ class Cosim:
     def judged(self, unit: PtxUnit, quiet: bool = False) -> Iterator[tuple[Launch, Outcome, Stable]]:
         """The launches of a kernel that stay within their buffers and end, with their outcomes and what of these is compared.  Where nothing depended on
         undefined values or on an order in any of the first ones, orders are looked for no more, unless there is a difference (that takes many times as long
-        as everything else), and launches with very many threads follow, in which undefined values are not looked for either."""
+        as everything else), and launches with very many threads follow, in which undefined values are not looked for either.
+        """
         began, clean, done, start = self.cost, True, 0, self._left()
         for shape, seed in launches(self.module.module, unit, MOST_SEEDS if self.seeds is None else self.seeds):
             if self.seeds is None and seed >= SEEDS and self.cost - began > CHEAP:
@@ -381,7 +390,8 @@ class Cosim:
         return launch, None
 
     def _stable(self, launch: Launch, base: Outcome, quiet: bool = False, left: tuple[str, ...] = ()) -> Stable:
-        """For each buffer and variable, the bytes whose elements depend neither on undefined values nor on the order of warps; but for what is `left`."""
+        """For each buffer and variable, the bytes whose elements depend neither on undefined values nor on the order of
+        warps; but for what is `left`."""
         stable = Stable({k: np.ones(len(v), np.bool_) for k, v in memory_of(base).items()}, left=left)
         for v in self.module.module.variables:
             for r in v.relocs if v.name in stable.keep else ():  # addresses are another matter on each side
@@ -403,8 +413,9 @@ class Cosim:
         quiet: bool,
         fitted: bool = False,
     ) -> None:
-        """Interpret a launch in another way and compare no more what changes; `kind`: undefined, race or payload (of NaNs, which may be any NaN then). Where
-        the run is `fitted` to the time that is left and takes longer, this is noted as left."""
+        """Interpret a launch in another way and compare no more what changes; `kind`: undefined, race or payload (of
+        NaNs, which may be any NaN then). Where the run is `fitted` to the time that is left and takes longer, this is
+        noted as left."""
         if fitted:
             how = how | {"limit": self._steps(launch, how.get("limit", STEP_LIMIT), 4)}
         other, keep = interpret(self.module, launch, **how), stable.keep
@@ -502,8 +513,8 @@ class Cosim:
         return self._first(launch, base, got, stable, loose) is not None
 
     def _err(self, launch: Launch, base: Outcome, stable: Stable, errors: int) -> None:
-        """Interpret a launch with approximations that err as far as the manual lets them: elements may differ by a few times as much as
-        they move, and what is no float and changes is not compared."""
+        """Interpret a launch with approximations that err as far as the manual lets them: elements may differ by a few
+        times as much as they move, and what is no float and changes is not compared."""
         other = interpret(self.module, launch, errors=errors, limit=10 * STEP_LIMIT)
         for k, v in memory_of(base).items():
             w = memory_of(other).get(k)

@@ -115,7 +115,8 @@ def shapes(unit: PtxUnit) -> list[tuple[Dim3, Dim3]]:
         most = 1
         for x in d.maxntid:
             most *= x
-        # Code with launch bounds is mostly written for exactly that many threads (tables and exchanges in shared memory): every other shape has them.
+        # Code with launch bounds is mostly written for exactly that many threads (tables and exchanges in shared
+        # memory): every other shape has them.
         full = _three(d.maxntid)
         rest = [(g, b) for g, b in flat if b[0] * b[1] * b[2] <= most] or [((1, 1, 1), full)]
         flat = [x for pair in zip([(g, full) for g, _ in flat], rest * len(flat), strict=False) for x in pair]
@@ -143,17 +144,21 @@ def _dynamic(module: PtxModule, unit: PtxUnit, threads: int, attempt: int) -> in
     return (max(4096, 32 * threads) if attempt == 0 else MUCH_SHARED) if found else 0
 
 
-#: How buffers are filled, by seed: moderate numbers; special values among them; magnitudes from all over the format; both; zeros and the least numbers.
+#: How buffers are filled, by seed: moderate numbers; special values among them; magnitudes from all over the format;
+#: both; zeros and the least numbers.
 STYLES: Final = ("tame", "special", "spread", "edges", "small")
 #: Share of the elements of a buffer that are numbers of the code.
 FROM_CODE: Final = 0.03
-#: Styles whose launches have up to so many times the blocks (`MANY_THREADS` at most, but four times): rare ways through the code need many threads.
+#: Styles whose launches have up to so many times the blocks (`MANY_THREADS` at most, but four times): rare ways through
+#: the code need many threads.
 _MANY: Final = {"spread": 16, "edges": 16, "special": 4}
 MANY_THREADS: Final = 2048
-#: Seeds of launches with very many threads, each with its own elements (the styles are `spread` and `edges`); their threads and bytes of a buffer.
+#: Seeds of launches with very many threads, each with its own elements (the styles are `spread` and `edges`); their
+#: threads and bytes of a buffer.
 WIDE_SEEDS: Final = (1001, 1004)
 WIDE_THREADS: Final = 1 << 16
-#: Double precision costs the interpreter and the simulator so many times as much as anything else (measured: 1 us a lane, for fused products and sums).
+#: Double precision costs the interpreter and the simulator so many times as much as anything else (measured: 1 us a
+#: lane, for fused products and sums).
 DOUBLE: Final = 8
 WIDE_BYTES: Final = 1 << 20
 
@@ -161,7 +166,8 @@ WIDE_BYTES: Final = 1 << 20
 def fill(
     type_: str, rng: np.random.Generator, style: str, count: int = BUFFER_BYTES, words: Words | None = None
 ) -> Arr:
-    """Contents of a buffer of a type, in one of the `STYLES` (tame: integers below 32, which are often indices). Of the numbers in the code some are strewn in."""
+    """Contents of a buffer of a type, in one of the `STYLES` (tame: integers below 32, which are often indices). Of the
+    numbers in the code some are strewn in."""
     data = _fill(type_, rng, style, count)
     width = 8 * _width(type_)
     table = {} if words is None else words.floats if type_ in _FLOATS else words.whole
@@ -203,9 +209,10 @@ def _fill(type_: str, rng: np.random.Generator, style: str, count: int) -> Arr:
 
 
 def _floats(kind: Any, rng: np.random.Generator, style: str, count: int) -> Arr:
-    """Floats of moderate size (a tenth of them powers of two and small integers); but for tame ones special values, bit patterns of any exponent, or
-    both among them: zeros, infinities, NaNs, the least and greatest of the format and their neighbours; exponents at both ends more often than others, since
-    code for divisions and roots goes other ways there."""
+    """Floats of moderate size (a tenth of them powers of two and small integers); but for tame ones special values, bit
+    patterns of any exponent, or both among them: zeros, infinities, NaNs, the least and greatest of the format and
+    their neighbours; exponents at both ends more often than others, since code for divisions and roots goes other ways
+    there."""
     info = np.finfo(kind)
     word: Any = {2: np.uint16, 4: np.uint32, 8: np.uint64}[info.bits // 8]
     n = count // word().itemsize
@@ -270,7 +277,8 @@ def _floats(kind: Any, rng: np.random.Generator, style: str, count: int) -> Arr:
 
 def _constants(module: PtxModule, unit: PtxUnit, rng: np.random.Generator, style: str) -> dict[str, Arr]:
     """Contents of the unit's constant variables without initialiser.  Arrays are often declared as bytes: then they hold what the loads that name them (if
-    none does: all loads from constant memory) want, if these are of one type; nothing is made up for what may hold pointers."""
+    none does: all loads from constant memory) want, if these are of one type; nothing is made up for what may hold pointers.
+    """
     loads: dict[str, set[str]] = {}
     for f in unit.functions:
         for x in f.body:
@@ -321,7 +329,8 @@ def _chosen(params: list[PtxParam], at: int, wanted: bool) -> str:
 
 
 def _kin(kind: Any, rng: np.random.Generator, extreme: bytes) -> bytes:
-    """A float for a parameter beside the extreme one: as much or half as much with the other sign, so that sums and quotients of the two are no extremes."""
+    """A float for a parameter beside the extreme one: as much or half as much with the other sign, so that sums and
+    quotients of the two are no extremes."""
     value = np.frombuffer(extreme, kind)
     with np.errstate(over="ignore"):
         return np.asarray(-value * np.array([rng.choice([0.5, 1.0, 1.0, 1.0])], kind), kind).tobytes()
@@ -337,8 +346,9 @@ def _scalar(
     counts: list[int],
     turn: int = -1,
 ) -> bytes:
-    """A parameter by value: near the number of threads at first, smaller with every attempt; where `turn` is one, the counts and their neighbours in turn;
-    `long`: whether it is the one that makes loops run long (None where there is none)."""
+    """A parameter by value: near the number of threads at first, smaller with every attempt; where `turn` is one, the
+    counts and their neighbours in turn; `long`: whether it is the one that makes loops run long (None where there is
+    none)."""
     if p.type in _FLOATS and not p.dims:
         usual = [1.5, -2.25, 0.5, 3.0, -0.75, 0.1, 0.015625]
         return np.array(

@@ -20,7 +20,8 @@ _ACCESS: Final = frozenset(["ld", "ldu", "st", "atom", "red", "cp", "prefetch"])
 
 @dataclass(slots=True)
 class Use:
-    """What is known of a parameter field: strongly a pointer, base of an access, types of the accesses, whether written."""
+    """What is known of a parameter field: strongly a pointer, base of an access, types of the accesses, whether
+    written."""
 
     strong: bool = False
     based: bool = False

@@ -1,4 +1,5 @@
-"""The records of a cubin and what they speak of: `.nv.info`, `.nv.info.<function>`, `.nv.compat`, section headers, symbols; decoded code."""
+"""The records of a cubin and what they speak of: `.nv.info`, `.nv.info.<function>`, `.nv.compat`, section headers,
+symbols; decoded code."""
 
 from __future__ import annotations
 
@@ -62,8 +63,9 @@ class Place(NamedTuple):
 
 
 class Code(NamedTuple):
-    """A kernel or function with a section of its own. ``items``: its instructions by offset, without the branch to itself at the end and the NOPs behind it;
-    ``functions``: symbols by place, itself first; ``records``: payloads by code; ``counts``: of the module's records, by code and symbol."""
+    """A kernel or function with a section of its own. ``items``: its instructions by offset, without the branch to
+    itself at the end and the NOPs behind it; ``functions``: symbols by place, itself first; ``records``: payloads by
+    code; ``counts``: of the module's records, by code and symbol."""
 
     name: str
     target: Target

@@ -1,8 +1,9 @@
 """Recompute what a cubin's records say from its code, and report what does not fit.
 
-A driver, a debugger and the sanitizer believe the records of `.nv.info`, `.nv.info.<function>` and the symbols. This is read apart from the writer in `stages/elf`:
-machine code, ELF headers and the target's constants are the only sources. What no code shows (launch bounds, whether the program or the compiler asked
-for a warp-wide instruction) is not judged. The rules hold on ptxas's cubins (tests/check/test_records.py).
+A driver, a debugger and the sanitizer believe the records of `.nv.info`, `.nv.info.<function>` and the symbols. This is
+read apart from the writer in `stages/elf`: machine code, ELF headers and the target's constants are the only sources.
+What no code shows (launch bounds, whether the program or the compiler asked for a warp-wide instruction) is not judged.
+The rules hold on ptxas's cubins (tests/check/test_records.py).
 """
 
 from __future__ import annotations
@@ -94,7 +95,8 @@ def _frame(c: Code, f: Symbol) -> int | None:
 
 
 def _frames(c: Code) -> Iterator[str]:
-    """What each function takes. ptxas gives its kernel's frame to a copy of a function, the largest to the kernel, and 0 to a recursive function from sm_90 on (measured)."""
+    """What each function takes. ptxas gives its kernel's frame to a copy of a function, the largest to the kernel, and
+    0 to a recursive function from sm_90 on (measured)."""
     if not c.cubin.linked:
         return
     taken = [_frame(c, f) for f in c.functions]
@@ -109,7 +111,8 @@ def _frames(c: Code) -> Iterator[str]:
 
 
 def _stack(c: Code) -> Iterator[str]:
-    """The deepest chain of calls; the kernel's own frame where functions call each other in a circle, or share the kernel's (measured)."""
+    """The deepest chain of calls; the kernel's own frame where functions call each other in a circle, or share the
+    kernel's (measured)."""
     if not c.cubin.linked or not c.entry:
         return
     said = c.said(Info.MIN_STACK_SIZE, c.name)
@@ -169,7 +172,8 @@ def _exits(c: Code) -> Iterator[str]:
 
 
 def _warp_wide(c: Code) -> Iterator[str]:
-    """The program's warp-wide instructions and the compiler's: each is in one of two lists, but votes that ask who is there, and helpers of a listed call."""
+    """The program's warp-wide instructions and the compiler's: each is in one of two lists, but votes that ask who is
+    there, and helpers of a listed call."""
     user, own = c.words(Info.COOP_GROUP_INSTR_OFFSETS), c.words(Info.INT_WARP_WIDE_INSTR_OFFSETS)
     wide = {at for at, i in c.insts() if i.op in _WARP_WIDE}
     for at in own:

@@ -1,12 +1,14 @@
-"""Static check of the control words of a cubin: over all paths, every distance and every scoreboard wait of the hazard tables.
+"""Static check of the control words of a cubin: over all paths, every distance and every scoreboard wait of the hazard
+tables.
 
-Written apart from the scheduler: it reads machine code and :mod:`ir_format.hazards`, nothing else. Forward dataflow over the decoded code; at
-each place the state holds, for the paths that lead there:
+Written apart from the scheduler: it reads machine code and :mod:`ir_format.hazards`, nothing else. Forward dataflow
+over the decoded code; at each place the state holds, for the paths that lead there:
 
-* ``recent``: instructions whose results of fixed latency, or whose reads without a scoreboard, are younger than any table speaks of, with the least
-  issue cycles passed since (sums of stall counts; a stall of 0 drains the pipe);
-* ``pending``: instructions that announce results or late reads through a counter, with the registers still under way and the counters that tell.
-  An instruction of an in-order class that announces nothing is covered by a later one of its class that does (measured C2).
+* ``recent``: instructions whose results of fixed latency, or whose reads without a scoreboard, are younger than any
+  table speaks of, with the least issue cycles passed since (sums of stall counts; a stall of 0 drains the pipe);
+* ``pending``: instructions that announce results or late reads through a counter, with the registers still under way
+  and the counters that tell. An instruction of an in-order class that announces nothing is covered by a later one of
+  its class that does (measured C2).
 
 The entry of a function that is only reached from outside starts with nothing under way.
 """
@@ -36,9 +38,11 @@ from stages.disasm.listing import Decoded, decode_section
 
 
 class Finding(NamedTuple):
-    """One broken rule. ``kind``: raw, waw, war (too near), wait (result or read under way), silent (result without a scoreboard), set
-    (waited for too early), stall (too short whatever follows), call (under way when control leaves the section),
-    reuse (an operand kept for the next instruction is overwritten; measured: ptxas never does). ``need``, ``have``: cycles. ``pc``: of the later one. ``rule``: the table's names, earlier -> later; ``source``: where the number is from."""
+    """One broken rule. ``kind``: raw, waw, war (too near), wait (result or read under way), silent (result without a
+    scoreboard), set (waited for too early), stall (too short whatever follows), call (under way when control leaves the
+    section), reuse (an operand kept for the next instruction is overwritten; measured: ptxas never does). ``need``,
+    ``have``: cycles. ``pc``: of the later one. ``rule``: the table's names, earlier -> later; ``source``: where the
+    number is from."""
 
     kind: str
     register: str
@@ -69,15 +73,16 @@ class Report(NamedTuple):
     instructions: int
 
 
-# recent: instruction -> (cycles since issue, results still visible); pending: (instruction, counters that tell its results, counters that tell its
-# reads) -> (results, reads, younger setters, cycles since issue)
+# recent: instruction -> (cycles since issue, results still visible); pending: (instruction, counters that tell its
+# results, counters that tell its reads) -> (results, reads, younger setters, cycles since issue)
 _Recent = dict[int, tuple[int, int]]
 _Key = tuple[int, int, int]
 _Pending = dict[_Key, tuple[int, int, int, int]]
 
 
 class _State:
-    """``raised``: cycles since each counter was last set. ``stale``: pending instructions whose guard has been written since."""
+    """``raised``: cycles since each counter was last set. ``stale``: pending instructions whose guard has been written
+    since."""
 
     __slots__ = ("pending", "raised", "recent", "stale")
 
@@ -232,8 +237,9 @@ class _Walk:
             else:
                 clock += node.ctl.stall
             if node.op == "BAR" and node.item.inst is not None and "DEFER_BLOCKING" not in node.item.inst.mods:
-                # Stores and shared accesses have read their registers behind a barrier that blocks at once, and so have barriers behind one that is waited at (measured on
-                # sm_75 and sm_80; in front of BAR.SYNC.DEFER_BLOCKING ptxas announces the reads, on sm_80 to sm_120).
+                # Stores and shared accesses have read their registers behind a barrier that blocks at once, and so have
+                # barriers behind one that is waited at (measured on sm_75 and sm_80; in front of
+                # BAR.SYNC.DEFER_BLOCKING ptxas announces the reads, on sm_80 to sm_120).
                 done = ("sts", "lds", "stg") if "ARV" in node.item.inst.mods else ("sts", "lds", "stg", "bar")
                 for key in [k for k in pending if k[0] != n and self.nodes[k[0]].access.klass in done]:
                     pw, _, y, at = pending.pop(key)
@@ -319,8 +325,8 @@ class _Walk:
         if node.signal and (signals or node.access.klass == "fence"):
             _merge(pending, (n, signals, 0), (node.signal, 0, 0, clock))
         if node.access.klass == "membar" or node.op in ("UCGABAR_ARV", "UCGABAR_WAIT"):
-            # CCTL waits for loads, not for those in front of a MEMBAR or a barrier of the cluster; nothing behind the latter waits for what is in front
-            # of its MEMBAR (all measured).
+            # CCTL waits for loads, not for those in front of a MEMBAR or a barrier of the cluster; nothing behind the
+            # latter waits for what is in front of its MEMBAR (all measured).
             behind = BEFORE_WRITES if node.access.klass == "membar" else 0
             for key, (w, r, younger, at) in list(pending.items()):
                 if w & (LOADED | BEFORE_WRITES):
@@ -421,7 +427,8 @@ class _Walk:
         return guard >= 0 and node.guard == guard ^ 1 and m not in stale
 
     def _in_turn(self, first: Node, second: Node) -> bool:
-        """Whether the later result can only come after the earlier instruction has read its registers, by the order of their pipe."""
+        """Whether the later result can only come after the earlier instruction has read its registers, by the order of
+        their pipe."""
         return second.slow_w != 0 and (
             first.rq == "memory" and second.access.klass in BEHIND_MEMORY or (first.rq != "" and first.rq == second.rq)
         )
@@ -461,9 +468,10 @@ class _Walk:
 
 
 def _independent(first: Node, node: Node) -> bool:
-    """Whether what waits for memory need not wait for this one (all measured): operations on barrier objects are done in the order of shared accesses (STS, LDS behind
-    EXCH and ARRIVE, at the same address too, on sm_90 to sm_120), and so are fences (FENCE behind EXCH, FENCE.VIEW.ASYNC.S behind .T on sm_100); a
-    barrier does not wait for registers given back."""
+    """Whether what waits for memory need not wait for this one (all measured): operations on barrier objects are done
+    in the order of shared accesses (STS, LDS behind EXCH and ARRIVE, at the same address too, on sm_90 to sm_120), and
+    so are fences (FENCE behind EXCH, FENCE.VIEW.ASYNC.S behind .T on sm_100); a barrier does not wait for registers
+    given back."""
     if first.op == "SYNCS":
         return node.op == "FENCE" or node.access.klass in PLAIN
     if first.op == "FENCE":

@@ -1,4 +1,5 @@
-"""Control flow over decoded code: which instruction can follow which, with calls, returns and jump tables, through one section of a cubin."""
+"""Control flow over decoded code: which instruction can follow which, with calls, returns and jump tables, through one
+section of a cubin."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ _WITH_PAYLOAD: Final = 4
 
 
 def branch_tables(data: bytes) -> dict[str, dict[int, tuple[int, ...]]]:
-    """Code section -> address of an indirect branch -> addresses it can go to, from the ``.nv.info.NAME`` sections (measured A6)."""
+    """Code section -> address of an indirect branch -> addresses it can go to, from the ``.nv.info.NAME`` sections
+    (measured A6)."""
     from elftools.common.exceptions import ELFError
     from elftools.elf.elffile import ELFFile
 
@@ -43,7 +45,9 @@ def branch_tables(data: bytes) -> dict[str, dict[int, tuple[int, ...]]]:
         OverflowError,
         struct.error,
     ):
-        pass  # read_cubin has judged the file; a damaged attribute section only leaves branches without targets, which is reported
+        # read_cubin has judged the file; a damaged attribute section only leaves branches without targets, which is
+        # reported
+        pass
     return out
 
 
@@ -98,9 +102,10 @@ def line_finder(cubin: Cubin) -> Callable[[str, int], int]:
 
 
 class Flow:
-    """Successors by instruction index. ``drained``: calls to code outside the section, behind which everything has arrived. ``leaving``:
-    those, and returns to callers that are not in the section. ``lost``: indirect
-    branches without known targets. ``blocks``: (first, last + 1) index of straight runs; ``following``: their successors by block number."""
+    """Successors by instruction index. ``drained``: calls to code outside the section, behind which everything has
+    arrived. ``leaving``: those, and returns to callers that are not in the section. ``lost``: indirect branches without
+    known targets. ``blocks``: (first, last + 1) index of straight runs; ``following``: their successors by block
+    number."""
 
     __slots__ = ("blocks", "drained", "entries", "following", "leaving", "lost", "succs")
 

@@ -20,14 +20,16 @@ from stages.disasm.listing import Decoded
 CELLS: Final = (1 << PHYSICAL_BASE["B"]) - 1  # B registers are tracked by the hardware
 R_CELLS: Final = (1 << PHYSICAL_BASE["UR"]) - 1
 P_CELLS: Final = (1 << PHYSICAL_BASE["UP"]) - (1 << PHYSICAL_BASE["P"])
-#: Cells that are no registers. ORDER: something that later memory accesses must wait for; LOADED: a load from global memory that is not back;
-#: BEFORE_WRITES: the same behind a MEMBAR; ACQUIRED: the last strong load or atomic, whose result CCTL waits for.
+#: Cells that are no registers. ORDER: something that later memory accesses must wait for; LOADED: a load from global
+#: memory that is not back; BEFORE_WRITES: the same behind a MEMBAR; ACQUIRED: the last strong load or atomic, whose
+#: result CCTL waits for.
 ORDER: Final = 1 << PHYSICAL_BASE["B"] + 64
 LOADED: Final = ORDER << 1
 BEFORE_WRITES: Final = ORDER << 2
 ACQUIRED: Final = ORDER << 3
-#: Who waits for ORDER (measured: before the next of these ptxas waits for FENCE and a MEMBAR with any scoreboard, BAR for SYNCS too; it gives most
-#: MEMBARs no scoreboard at -O3). The loads in front of a MEMBAR are waited for by those that are no loads and no BAR (measured: never by 30 LDS and LDG, by 94 BAR).
+#: Who waits for ORDER (measured: before the next of these ptxas waits for FENCE and a MEMBAR with any scoreboard, BAR
+#: for SYNCS too; it gives most MEMBARs no scoreboard at -O3). The loads in front of a MEMBAR are waited for by those
+#: that are no loads and no BAR (measured: never by 30 LDS and LDG, by 94 BAR).
 ORDERED: Final = frozenset(
     ("lds", "ldg", "ldl", "stg", "sts", "atom", "red", "ldgsts", "bar", "syncs", "fence", "cctl", "bulk")
 )
@@ -35,7 +37,8 @@ PLAIN: Final = frozenset(("lds", "ldg", "ldl", "stg", "sts", "atom", "red", "ldg
 
 
 class Node:
-    """One instruction as the walk needs it; bitsets of cells. ``slow_w``/``slow_r``: announced by a scoreboard; the rest is fixed."""
+    """One instruction as the walk needs it; bitsets of cells. ``slow_w``/``slow_r``: announced by a scoreboard; the
+    rest is fixed."""
 
     __slots__ = (
         "access",
@@ -78,15 +81,15 @@ class Node:
         self.fixed_w = 0 if access.board_w else self.w
         self.slow_r = access.late & CELLS if access.board_r else 0
         if access.klass in ("bar", "syncs"):
-            # BAR.RED reads its predicate at issue (measured: the next instruction overwrites it on sm_75 to sm_90), SYNCS its uniform address
-            # (measured: ULDC and LDCU overwrite it one cycle later on sm_90 and sm_120).
+            # BAR.RED reads its predicate at issue (measured: the next instruction overwrites it on sm_75 to sm_90),
+            # SYNCS its uniform address (measured: ULDC and LDCU overwrite it one cycle later on sm_90 and sm_120).
             self.slow_r &= R_CELLS
         if inst.op in ("UGETNEXTWORKID", "ARRIVES") and self.ctl.rd == 7:
             self.slow_r = (
                 0  # without a scoreboard R2UR overwrites what they read (measured in loops on sm_90 to sm_120)
             )
-        # The predicate of a generic atomic tells where the address is: it comes with the read scoreboard at the latest (measured: the
-        # branch waits for that alone).
+        # The predicate of a generic atomic tells where the address is: it comes with the read scoreboard at the latest
+        # (measured: the branch waits for that alone).
         self.early_w = self.slow_w & P_CELLS if inst.op == "ATOM" else 0
         self.slow_w &= ~self.early_w
         product = access.klass == "gmma"
@@ -104,7 +107,8 @@ class Node:
         for o in inst.srcs:
             if type(o) is Reg and o.flags & REUSE and o.num != ZERO:
                 self.reused |= ((1 << o.width) - 1) << PHYSICAL_BASE[o.file] + o.num
-        # DEPBAR.LE SBx, n > 0 counts: it speaks only of what finishes in order. Loads and atomics do not; textures do (documented).
+        # DEPBAR.LE SBx, n > 0 counts: it speaks only of what finishes in order. Loads and atomics do not; textures do
+        # (documented).
         self.in_turn = access.klass not in ("ldg", "atom") or inst.op.startswith(("T", "SU"))
         # Waiting for memory: what this instruction makes others wait for, and what it waits for itself.
         self.signal = ORDER if access.signals else 0

@@ -1,4 +1,5 @@
-"""What the schedule checker knows beside the hazard tables: queues that keep order, and distances measured to be smaller.
+"""What the schedule checker knows beside the hazard tables: queues that keep order, and distances measured to be
+smaller.
 
 All of it is measured on ptxas's code, apart from the scheduler's own tables, which stay on the safe side.
 """
@@ -33,16 +34,18 @@ READ_QUEUE: Final = (
         "sttm": "tmem",
     }
 )  # STTM told by the LDTM behind it (measured on sm_100)
-#: Classes whose results come out of the memory pipe behind the reads of everything that went into it before (measured: ptxas lets LDS, LDC, SHFL and B2R
-#: overwrite what an earlier access reads, without a wait).
+#: Classes whose results come out of the memory pipe behind the reads of everything that went into it before (measured:
+#: ptxas lets LDS, LDC, SHFL and B2R overwrite what an earlier access reads, without a wait).
 BEHIND_MEMORY: Final = frozenset(("lds", "ldg", "ldl", "ldc", "atom", "sreg", "shfl"))
 YOUNGEST: Final = 63  # a counter holds no more
-#: The counter of groups of warpgroup products, as if it were the seventh scoreboard: a product with ``gsb0`` ends a group, WARPGROUP.DEPBAR.LE gsb0, n waits
-#: until n groups are under way (measured: ptxas puts it in front of whatever touches accumulators or fragments, products apart).
+#: The counter of groups of warpgroup products, as if it were the seventh scoreboard: a product with ``gsb0`` ends a
+#: group, WARPGROUP.DEPBAR.LE gsb0, n waits until n groups are under way (measured: ptxas puts it in front of whatever
+#: touches accumulators or fragments, products apart).
 GROUPS: Final = 6
-#: Where ptxas 13.0 is nearer than the tables (all measured on its output): kind, earlier, later, SMs, least cycles seen. Earlier and later are a class, a
-#: mnemonic, ``=NAME`` for a result column or operand role of the tables, ``MNEMONIC=ROLE``, "var" (with a scoreboard) or "" (any). The tables stay as they
-#: are for the scheduler: on the safe side.
+#: Where ptxas 13.0 is nearer than the tables (all measured on its output): kind, earlier, later, SMs, least cycles
+#: seen. Earlier and later are a class, a mnemonic, ``=NAME`` for a result column or operand role of the tables,
+#: ``MNEMONIC=ROLE``, "var" (with a scoreboard) or "" (any). The tables stay as they are for the scheduler: on the safe
+#: side.
 RELAXED: Final = (
     ("raw", "", "MATCH=data", "75+", 4),  # LOP3 -> MATCH.ANY on sm_90; 5
     ("raw", "=udp", "QMMA", "120+", 8),  # ULOP3 -> QMMA.SF; 9
@@ -90,14 +93,17 @@ RELAXED: Final = (
         1,
     ),  # HMMA.16816, QMMA -> LDC over A on sm_90 and sm_120: what comes through a scoreboard comes late
 )
-#: Instructions whose least stall is a rule. Not all of a class of the table: 1 is measured behind BAR, YIELD, WARPSYNC, NANOSLEEP, BREAK, BPT and PMTRIG.
+#: Instructions whose least stall is a rule. Not all of a class of the table: 1 is measured behind BAR, YIELD, WARPSYNC,
+#: NANOSLEEP, BREAK, BPT and PMTRIG.
 PACED: Final = facts.with_value("ctl", "branch", "exit", "call", "ret") | facts.of_class("membar", "depbar")
-#: Cycles after which an FP64 matrix product without a scoreboard is over (measured: ptxas puts NOPs behind DMMA on sm_120, 586 cycles at least).
+#: Cycles after which an FP64 matrix product without a scoreboard is over (measured: ptxas puts NOPs behind DMMA on
+#: sm_120, 586 cycles at least).
 DMMA_OVER: Final = 512
 
 
 def relaxed(kind: str, first: Access, first_op: str, second: Access, second_op: str, sm: int, cell: int) -> int:
-    """Cycles that ptxas's output shows to be enough for such a pair over a register, :data:`REACH` where it shows nothing below the tables."""
+    """Cycles that ptxas's output shows to be enough for such a pair over a register, :data:`REACH` where it shows
+    nothing below the tables."""
     before = {"", first.klass, first_op}
     behind = {"", second.klass, second_op, "var" if second.board_w else "fixed"}
     if kind != "war":

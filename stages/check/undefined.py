@@ -1,12 +1,15 @@
 """Reads of undefined words at level `ori`: what no definition reaches, or UNDEF alone.
 
-The allocator, and its checker with it, may take any register for an undefined word, so a wrong UNDEF of an earlier stage passes both. Here a stream is judged by itself, and what
-`optimize` made against what it read: a word that is defined there and may be undefined here.
+The allocator, and its checker with it, may take any register for an undefined word, so a wrong UNDEF of an earlier
+stage passes both. Here a stream is judged by itself, and what `optimize` made against what it read: a word that is
+defined there and may be undefined here.
 
-Forward dataflow over cells (:mod:`ir_format.flow`). For every cell that may be undefined the state holds the predicates of which one must be true for it to be defined
-(`UNDEF t; @P LDG t` defines t where P is true), whether no definition reaches it on any path, and where it was first read. Undefined values pass through computations, as in a checker of
-memory at run time; what counts is a store, an address, a guard of a jump, a call, whatever has an effect. Predicates known from branches, and what follows from PLOP3 and ISETP.AND, are used, so that
-`if (p) x = 1; if (p) use(x)` is defined.
+Forward dataflow over cells (:mod:`ir_format.flow`). For every cell that may be undefined the state holds the predicates
+of which one must be true for it to be defined (`UNDEF t; @P LDG t` defines t where P is true), whether no definition
+reaches it on any path, and where it was first read. Undefined values pass through computations, as in a checker of
+memory at run time; what counts is a store, an address, a guard of a jump, a call, whatever has an effect. Predicates
+known from branches, and what follows from PLOP3 and ISETP.AND, are used, so that `if (p) x = 1; if (p) use(x)` is
+defined.
 """
 
 from __future__ import annotations
@@ -24,8 +27,9 @@ _VISITS: Final = 100  # of a block; conditions are cut short, so that nothing sa
 
 
 class Missing(NamedTuple):
-    """A cell that may be undefined. ``unless``: one of these literals defines it; ``surely``: no definition reaches it; ``origin``: the PTX line and the text of the read that came first;
-    ``made``: an UNDEF says so, not only a way from the entry."""
+    """A cell that may be undefined. ``unless``: one of these literals defines it; ``surely``: no definition reaches it;
+    ``origin``: the PTX line and the text of the read that came first; ``made``: an UNDEF says so, not only a way from
+    the entry."""
 
     unless: frozenset[Literal]
     surely: bool
@@ -219,7 +223,8 @@ class _Walker:
         return _together([self._one(i, state, r, holds) for r in read_regs(i)])
 
     def _one(self, i: Inst, state: _State, r: Reg, holds: set[Literal]) -> Missing | None:
-        """What may be undefined of one operand. Of uniform registers in a row some may be nothing (descriptors of a product whose other factor is in registers)."""
+        """What may be undefined of one operand. Of uniform registers in a row some may be nothing (descriptors of a
+        product whose other factor is in registers)."""
         at = self.cells.first(r)
         words = [m for c in range(at, at + r.width) if (m := state.missing.get(c)) is not None and not m.unless & holds]
         if not words or (r.file == "UR" and len(words) < r.width) or r.file == "B":
@@ -289,7 +294,8 @@ class _Walker:
 
 
 def _table(p: Literal, lut: int, ins: list[Reg], lits: list[Literal]) -> dict[Literal, frozenset[Literal]]:
-    """What follows from a bit of a truth table of three literals. The operand's constant predicates take only their rows."""
+    """What follows from a bit of a truth table of three literals. The operand's constant predicates take only their
+    rows."""
     out: dict[Literal, frozenset[Literal]] = {}
     always = [None if x >= 0 else not r.flags & INV for x, r in zip(lits, ins, strict=True)]
     rows = [n for n in range(8) if all(w is None or bool(n >> 2 - k & 1) == w for k, w in enumerate(always))]
@@ -360,13 +366,15 @@ def undefined_reads(unit: Unit) -> list[Finding]:
 
 
 def surely_undefined(unit: Unit) -> Iterator[Finding]:
-    """Effects that depend on words that nothing defines, once each. Arguments and results of calls may have words of padding."""
+    """Effects that depend on words that nothing defines, once each. Arguments and results of calls may have words of
+    padding."""
     return iter(dict.fromkeys(x for x in undefined_reads(unit) if x.surely and x.op not in ("CALL", "RET")))
 
 
 def newly_undefined(before: Unit, after: Unit, doubts: bool = False) -> Iterator[Finding]:
-    """Effects of ``after`` that depend on words that are undefined, where those of the same PTX line in ``before`` do not: by an UNDEF, or on every path. ``doubts``: in place of these those that
-    only a way from the entry leaves undefined: of unrolled loops the optimizer may know by arithmetic that one of the copies makes a round."""
+    """Effects of ``after`` that depend on words that are undefined, where those of the same PTX line in ``before`` do
+    not: by an UNDEF, or on every path. ``doubts``: in place of these those that only a way from the entry leaves
+    undefined: of unrolled loops the optimizer may know by arithmetic that one of the copies makes a round."""
     known = {(x.function, x.line) for x in undefined_reads(before)}
     return iter(
         dict.fromkeys(

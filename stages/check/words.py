@@ -1,7 +1,8 @@
 """Numbers that a kernel's own code names.
 
-Comparisons and sums with constants are where code takes another way: the number of turns that is left for an unrolled loop, the argument above
-which a reduction is another one. A value drawn at random is rarely near one; fuzzers call such a table a dictionary.
+Comparisons and sums with constants are where code takes another way: the number of turns that is left for an unrolled
+loop, the argument above which a reduction is another one. A value drawn at random is rarely near one; fuzzers call such
+a table a dictionary.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ MOST: Final = 4096
 
 @dataclass(slots=True)
 class Words:
-    """`counts`: absolute values from 2 to `MOST`; `whole`: all integers by the width of their instruction in bits (two's complement); `floats`: bit
-    patterns by width, among them integers that are compared with words of that width."""
+    """`counts`: absolute values from 2 to `MOST`; `whole`: all integers by the width of their instruction in bits
+    (two's complement); `floats`: bit patterns by width, among them integers that are compared with words of that width.
+    """
 
     counts: list[int] = field(default_factory=list)
     whole: dict[int, list[int]] = field(default_factory=dict)

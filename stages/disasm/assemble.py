@@ -22,9 +22,9 @@ _NOTE = re.compile(r'\(\*".*?"\*\)')
 
 
 def assemble(text: str, cubin: Cubin) -> dict[str, bytes]:
-    """Code of the sections that a listing holds. A line that prints as before keeps its word; a changed one is encoded with the control word in its
-    notes, or without notes that of its old word. A relocated operand may stay as it is printed. Raises CompileError that names the line,
-    :class:`CubinError` for a foreign section."""
+    """Code of the sections that a listing holds. A line that prints as before keeps its word; a changed one is encoded
+    with the control word in its notes, or without notes that of its old word. A relocated operand may stay as it is
+    printed. Raises CompileError that names the line, :class:`CubinError` for a foreign section."""
     target = isa.target(cubin.sm)
     decoded = {s.number: decode_section(s, target) for s in cubin.sections}
     names = Names(cubin, decoded)

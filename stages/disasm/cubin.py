@@ -1,4 +1,5 @@
-"""The code sections of a cubin, their symbols, relocations and noted places; pyelftools is imported when a file is read."""
+"""The code sections of a cubin, their symbols, relocations and noted places; pyelftools is imported when a file is
+read."""
 
 from __future__ import annotations
 
@@ -19,8 +20,8 @@ class CubinError(OriasError):
 
 
 class Symbol(NamedTuple):
-    """A symbol in the order of the table. ``section``: index of its section, 0 = undefined. ``kind``: FUNC, OBJECT, NOTYPE, or the type's number.
-    ``bind``: LOCAL, GLOBAL, WEAK. ``other``: the raw st_other byte."""
+    """A symbol in the order of the table. ``section``: index of its section, 0 = undefined. ``kind``: FUNC, OBJECT,
+    NOTYPE, or the type's number. ``bind``: LOCAL, GLOBAL, WEAK. ``other``: the raw st_other byte."""
 
     name: str
     value: int
@@ -41,8 +42,9 @@ class TextReloc(NamedTuple):
 
 
 class CodeSection(NamedTuple):
-    """One section of instructions. ``offset``: of its bytes in the file. ``symbols``: (offset, size, name, global) of the functions in it.
-    ``notes``: (attribute code, payload) of its `.nv.info` section; ``number``: its index in the file; ``registers``: what sh_info counts."""
+    """One section of instructions. ``offset``: of its bytes in the file. ``symbols``: (offset, size, name, global) of
+    the functions in it. ``notes``: (attribute code, payload) of its `.nv.info` section; ``number``: its index in the
+    file; ``registers``: what sh_info counts."""
 
     name: str
     offset: int
@@ -61,8 +63,9 @@ class CodeSection(NamedTuple):
 
 
 class Cubin(NamedTuple):
-    """What is needed of a cubin. ``sm``: 90; ``data``: the whole file; ``linked``: an executable, no relocatable object. Sections and symbols
-    stand in the file's order, ``noted`` are the indices of the code sections in the order of their `.nv.info` sections; ``accelerated``: made for a target with an `a` (sm_90a)."""
+    """What is needed of a cubin. ``sm``: 90; ``data``: the whole file; ``linked``: an executable, no relocatable
+    object. Sections and symbols stand in the file's order, ``noted`` are the indices of the code sections in the order
+    of their `.nv.info` sections; ``accelerated``: made for a target with an `a` (sm_90a)."""
 
     sm: int
     data: bytes
@@ -87,7 +90,8 @@ def read_cubin(data: bytes) -> Cubin:
         if elf["e_machine"] not in (190, "EM_CUDA"):
             raise CubinError("not a CUDA ELF file")
         flags = elf["e_flags"]
-        # ABI versions before 8 have the SM in the low byte; without ABI, ptxas 13 writes version 2 and the flags of version 8 (measured).
+        # ABI versions before 8 have the SM in the low byte; without ABI, ptxas 13 writes version 2 and the flags of
+        # version 8 (measured).
         sm = flags >> 8 & 0xFF if data[8] >= 8 or flags & 0xFF < 20 else flags & 0xFF
         if sm not in SMS:
             raise CubinError(f"no instruction set for sm_{sm}")
@@ -203,7 +207,8 @@ def _relocs(body: bytes, with_addend: bool, symbols: list[Symbol]) -> list[TextR
 
 
 def patch_cubin(cubin: Cubin, code: dict[str, bytes]) -> bytes:
-    """The file with the bytes of some code sections replaced; every other byte stays. Raises :class:`CubinError` where sizes differ."""
+    """The file with the bytes of some code sections replaced; every other byte stays. Raises :class:`CubinError` where
+    sizes differ."""
     out = bytearray(cubin.data)
     known = {s.name: s for s in cubin.sections}
     for name, data in code.items():

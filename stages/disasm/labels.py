@@ -1,8 +1,8 @@
 """Names of code addresses as nvdisasm gives them, and the texts of operands that name code or relocated symbols.
 
-Labels ``.L_x_N`` are numbered through the whole file (measured): first what relocations name, then branch targets, both in order of code; then the
-addresses that `.nv.info` notes; last the ends of functions in order of the symbol table. Notes and ends take a number even where the
-address has a name already. A function's name goes before a label.
+Labels ``.L_x_N`` are numbered through the whole file (measured): first what relocations name, then branch targets, both
+in order of code; then the addresses that `.nv.info` notes; last the ends of functions in order of the symbol table.
+Notes and ends take a number even where the address has a name already. A function's name goes before a label.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ if TYPE_CHECKING:
 
 Place = tuple[int, int]  # (section index, byte offset)
 
-#: `.nv.info` attributes that note code offsets: code -> words of a record, the offset first; 0: the first record alone is read. Measured: exits,
-#: cooperative groups, warp-wide and system call instructions, 16-bit atomics (with a register), unused bytes of loads, mbarriers, register maps.
-#: Guessed from their names: SR_CTAID reads, barriers of the system.
+#: `.nv.info` attributes that note code offsets: code -> words of a record, the offset first; 0: the first record alone
+#: is read. Measured: exits, cooperative groups, warp-wide and system call instructions, 16-bit atomics (with a
+#: register), unused bytes of loads, mbarriers, register maps. Guessed from their names: SR_CTAID reads, barriers of the
+#: system.
 _NOTED = {0x1C: 1, 0x28: 1, 0x31: 1, 0x46: 1, 0x2E: 2, 0x44: 2, 0x39: 4, 0x40: 0, 0x1D: 1, 0x47: 1}
 _BRANCH_TARGETS = 0x34
 

@@ -1,4 +1,5 @@
-"""Lift code sections to the Ori IR at level `scheduled`: one unit a section, blocks split at branch targets and behind branches."""
+"""Lift code sections to the Ori IR at level `scheduled`: one unit a section, blocks split at branch targets and behind
+branches."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ ENDS = facts.with_value("ctl", "branch", "exit", "ret", "trap")
 
 
 def lift_section(section: CodeSection, sm: int) -> Unit:
-    """The section as a unit with one function whose code is the whole section. Raises CompileError for a word without a row."""
+    """The section as a unit with one function whose code is the whole section. Raises CompileError for a word without a
+    row."""
     target = isa.target(sm)
     items = decode_section(section, target)
     for item in items:

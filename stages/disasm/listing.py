@@ -62,7 +62,8 @@ def branch_slot(plan: Plan) -> int:
 
 
 def print_cubin(cubin: Cubin, hex_words: bool = False, exact: bool = False) -> Iterator[str]:
-    """The listing of all code sections, line by line, as ``nvdisasm -c`` prints it; ``exact``: with notes that hold what that text leaves out."""
+    """The listing of all code sections, line by line, as ``nvdisasm -c`` prints it; ``exact``: with notes that hold
+    what that text leaves out."""
     target = isa.target(cubin.sm)
     decoded = {s.number: decode_section(s, target) for s in cubin.sections}
     names = Names(cubin, decoded)
@@ -169,7 +170,8 @@ def section_lines(
 
 
 def _named(item: Decoded, relocated: bool) -> Inst:
-    """The instruction without the names that nvdisasm derives from operands, where a relocation hides the operand (measured: IMAD.MOV)."""
+    """The instruction without the names that nvdisasm derives from operands, where a relocation hides the operand
+    (measured: IMAD.MOV)."""
     inst, plan = item.inst, item.plan
     assert inst is not None and plan is not None
     if relocated and plan.derived and inst.mods != plan.mods:

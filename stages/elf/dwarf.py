@@ -1,8 +1,9 @@
 """Debug sections of ``-g``: what the PTX text holds in ``.section`` blocks goes into the file, its addresses resolved.
 
-The front end writes DWARF for PTX: labels of the code, variables, other sections. A label's place is that of the first instruction that came of a later
-line of the PTX text. Registers stay what the front end wrote (names of PTX registers as numbers): the tables that tell a debugger where the allocator put
-them (`.nv_debug_info_reg_sass`, `.nv_debug_info_reg_type`) are not written.
+The front end writes DWARF for PTX: labels of the code, variables, other sections. A label's place is that of the first
+instruction that came of a later line of the PTX text. Registers stay what the front end wrote (names of PTX registers
+as numbers): the tables that tell a debugger where the allocator put them (`.nv_debug_info_reg_sass`,
+`.nv_debug_info_reg_type`) are not written.
 """
 
 from __future__ import annotations
@@ -27,13 +28,15 @@ class DebugSection(Record):
 
 
 class _Names(Record):
-    """What symbols of the debug sections stand for: (symbol of the file, addend), or a plain number with an empty symbol."""
+    """What symbols of the debug sections stand for: (symbol of the file, addend), or a plain number with an empty
+    symbol."""
 
     known: dict[str, tuple[str, int]] = fresh(default_factory=dict)
 
 
 def _place_of(code: Code, line: int) -> int:
-    """Offset of the first instruction that a PTX line behind ``line`` gave (0 where only the prologue stands before it), the end without one."""
+    """Offset of the first instruction that a PTX line behind ``line`` gave (0 where only the prologue stands before
+    it), the end without one."""
     first = code.lines[0][1] if code.lines else 0
     prologue = True
     for at, of, _ in code.lines:

@@ -1,4 +1,5 @@
-"""The parts that linked cubins and relocatable objects are put together from alike: name tables, contents, section headers."""
+"""The parts that linked cubins and relocatable objects are put together from alike: name tables, contents, section
+headers."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ from stages.elf.symbols import SymbolTable
 
 
 class Layout(Record):
-    """Sections in the order of the file, with their places; ``index`` numbers them, ``names`` are offsets in `.shstrtab`, ``shoff`` is where their headers go."""
+    """Sections in the order of the file, with their places; ``index`` numbers them, ``names`` are offsets in
+    `.shstrtab`, ``shoff`` is where their headers go."""
 
     sections: list[Section]
     index: dict[str, int]

@@ -1,7 +1,7 @@
 """``.debug_frame``: one CIE and one FDE per function (64-bit DWARF, CIE version 3).
 
-Register numbers are 0x05000000 | n, the return address column of device functions 0x05000100 (measured). The canonical frame address is
-R1 + frame size once the prologue has moved R1. Device functions return to (start of .text + R20).
+Register numbers are 0x05000000 | n, the return address column of device functions 0x05000100 (measured). The canonical
+frame address is R1 + frame size once the prologue has moved R1. Device functions return to (start of .text + R20).
 """
 
 from __future__ import annotations
@@ -81,7 +81,8 @@ def _cfa_at(f: Placed) -> int:
 
 
 def debug_frame(kernels: list[Kernel], target: Target) -> Frames:
-    """Build the section for ``kernels`` in file order. Relocations stand in reverse order of kernels, FDEs before CIEs (measured)."""
+    """Build the section for ``kernels`` in file order. Relocations stand in reverse order of kernels, FDEs before CIEs
+    (measured)."""
     out = Frames()
     groups: list[tuple[list[tuple[int, str, int]], list[tuple[int, str, int]]]] = []
     for k in kernels:

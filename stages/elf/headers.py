@@ -1,7 +1,9 @@
-"""Names of textures, samplers and surfaces: their symbols, the words of bank 0 that the driver fills with header numbers, and the relocations of these.
+"""Names of textures, samplers and surfaces: their symbols, the words of bank 0 that the driver fills with header
+numbers, and the relocations of these.
 
-Measured on ptxas 13.0: a `.texref` and its like at module scope are undefined global symbols of a type of their own; each kernel that uses one has a word
-for it behind its parameters, relocated by section `.rel[a].nv.constant0.K`, the last word first.
+Measured on ptxas 13.0: a `.texref` and its like at module scope are undefined global symbols of a type of their own;
+each kernel that uses one has a word for it behind its parameters, relocated by section `.rel[a].nv.constant0.K`, the
+last word first.
 """
 
 from __future__ import annotations
@@ -62,7 +64,8 @@ def header_symbols(k: Kernel, text: str) -> list[Symbol]:
 
 
 def header_words(unit: Unit, apart: bool) -> list[tuple[int, int, str]]:
-    """(byte offset in bank 0, relocation, symbol) of the unit's words, in order of offsets; ``apart``: samplers have words of their own. Raises CompileError where the attribute is malformed."""
+    """(byte offset in bank 0, relocation, symbol) of the unit's words, in order of offsets; ``apart``: samplers have
+    words of their own. Raises CompileError where the attribute is malformed."""
     value = unit.attrs.get(ATTRIBUTE, ())
     if not isinstance(value, tuple):
         raise bad(unit, ATTRIBUTE)

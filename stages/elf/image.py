@@ -36,8 +36,8 @@ MAX_FILE: Final = 1 << 32
 
 
 class Section:
-    """One section. ``size`` is that of the contents, or of memory for NOBITS. ``link`` and ``info`` may name another section; names are
-    resolved to indexes when the image is laid out."""
+    """One section. ``size`` is that of the contents, or of memory for NOBITS. ``link`` and ``info`` may name another
+    section; names are resolved to indexes when the image is laid out."""
 
     __slots__ = ("align", "data", "entsize", "flags", "index", "info", "link", "name", "offset", "size", "type")
 

@@ -1,7 +1,8 @@
 """``.nv.info``, ``.nv.info.<kernel>`` and ``.nv.compat``: attribute records.
 
-A record is (format, code, 16 bits): format 1 = no value, 2 = byte, 3 = half word, 4 = size of the payload that follows (measured by patching
-one code at a time and reading the name that cuobjdump prints). Kernel records are two tables, one per ABI generation, in file order.
+A record is (format, code, 16 bits): format 1 = no value, 2 = byte, 3 = half word, 4 = size of the payload that follows
+(measured by patching one code at a time and reading the name that cuobjdump prints). Kernel records are two tables, one
+per ABI generation, in file order.
 """
 
 from __future__ import annotations
@@ -281,7 +282,8 @@ def _mbarriers(k: Kernel, t: Target, s: Symbols) -> bytes:
 
 
 def _operands(k: Kernel, t: Target, s: Symbols) -> bytes:
-    """Operands of the program's instructions that the machine's instruction doesn't show: operand number, 2 for a register or 5 for a number, which."""
+    """Operands of the program's instructions that the machine's instruction doesn't show: operand number, 2 for a
+    register or 5 for a number, which."""
     out: list[int] = []
     for at, value in k.marks("operand"):
         what = value >> 16 & 0xFFFFFFFF
@@ -362,8 +364,8 @@ def function_info(k: Kernel, t: Target, symbols: Symbols) -> bytes:
 def module_info(
     kernels: list[Kernel], t: Target, symbols: Symbols, samplers: Sequence[str] = (), errors: bool = False
 ) -> bytes:
-    """The bytes of ``.nv.info``. ``kernels`` in declaration order; a module without kernels has one record (measured). ``samplers``: names of the
-    module's samplers; none has an initialiser."""
+    """The bytes of ``.nv.info``. ``kernels`` in declaration order; a module without kernels has one record (measured).
+    ``samplers``: names of the module's samplers; none has an initialiser."""
     if not kernels:
         return record(HVAL, MERCURY_ISA_VERSION, t.mercury_isa)
     out = bytearray()
@@ -385,11 +387,12 @@ def module_info(
 
 
 def compat(t: Target, isa_class: int, fast_finalize: int, tensormap: int) -> bytes:
-    """The bytes of ``.nv.compat`` (sm_90+). ``isa_class``: 1 plain, 2 textures, bulk copies, setmaxnreg or tcgen05, 4 wgmma; ``tensormap``: 1 with
-    tensor copies (measured).
+    """The bytes of ``.nv.compat`` (sm_90+). ``isa_class``: 1 plain, 2 textures, bulk copies, setmaxnreg or tcgen05, 4
+    wgmma; ``tensormap``: 1 with tensor copies (measured).
 
-    ``fast_finalize``: SMs of the family that could run the code unchanged, as bits; ptxas writes 0x09 for plain kernels on sm_100, 0x01 for
-    kernels with f64, 0x50 on sm_120, 0 elsewhere (measured; that the bits name SMs is a guess). 0 promises nothing and is always right.
+    ``fast_finalize``: SMs of the family that could run the code unchanged, as bits; ptxas writes 0x09 for plain kernels
+    on sm_100, 0x01 for kernels with f64, 0x50 on sm_120, 0 elsewhere (measured; that the bits name SMs is a guess). 0
+    promises nothing and is always right.
     """
     return b"".join(
         (

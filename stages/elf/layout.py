@@ -27,7 +27,8 @@ SLOTS: Final = ".nv.constant4"
 
 
 class Placed(Record):
-    """A function inside a kernel's .text. ``end`` is the end of its instructions; the symbol of the last one also covers the padding."""
+    """A function inside a kernel's .text. ``end`` is the end of its instructions; the symbol of the last one also
+    covers the padding."""
 
     symbol: str
     code: Code
@@ -62,7 +63,8 @@ class Kernel(Record):
 
     @property
     def static_shared(self) -> int:
-        """Bytes of static shared memory as the driver must know them: dynamic memory begins behind, at its own alignment (measured)."""
+        """Bytes of static shared memory as the driver must know them: dynamic memory begins behind, at its own
+        alignment (measured)."""
         return align_up(self.shared, self.dynamic or 1)
 
     def marks(self, kind: str) -> list[tuple[int, int]]:
@@ -75,7 +77,8 @@ class Kernel(Record):
 
 
 class Variables(Record):
-    """Placed module variables. ``order``: as they enter the symbol table; ``place``: name -> (section, offset); ``slot``: name -> offset in bank 4."""
+    """Placed module variables. ``order``: as they enter the symbol table; ``place``: name -> (section, offset);
+    ``slot``: name -> offset in bank 4."""
 
     order: list[Var]
     place: dict[str, tuple[str, int]]
@@ -90,7 +93,8 @@ class Variables(Record):
 
 
 def order_units(module: Module, units: list[Unit]) -> list[Unit]:
-    """Units in declaration order. Raises :class:`CompileError` on names that do not fit the module, and on units that carry an error."""
+    """Units in declaration order. Raises :class:`CompileError` on names that do not fit the module, and on units that
+    carry an error."""
     found: dict[str, Unit] = {}
     for u in units:
         if not u.name or "\0" in u.name:
@@ -131,8 +135,8 @@ def _check_param(unit: Unit, p: Param) -> None:
 
 
 def _worst_stack(functions: list[Placed], pointed: Sequence[str]) -> int:
-    """Bytes of the deepest call chain from the entry, without functions that call each other in a circle (as ptxas reports it: measured). A call by pointer may reach
-    each of ``pointed``."""
+    """Bytes of the deepest call chain from the entry, without functions that call each other in a circle (as ptxas
+    reports it: measured). A call by pointer may reach each of ``pointed``."""
     index = {f.code.name: i for i, f in enumerate(functions)}
     own = functions[0].code.name
     any_of = {index[name] for name in pointed if name in index}
@@ -170,7 +174,8 @@ def _worst_stack(functions: list[Placed], pointed: Sequence[str]) -> int:
 
 
 def build_kernel(unit: Unit, target: Target, helper_number: int, options: Mapping[str, AttrValue]) -> Kernel:
-    """Concatenate the functions of a unit. ``helper_number`` is the first free number of ``$__internal_N_$`` symbols of the module."""
+    """Concatenate the functions of a unit. ``helper_number`` is the first free number of ``$__internal_N_$`` symbols of
+    the module."""
     if unit.kind != "entry" and not options.get("compile-only"):
         raise CompileError(f"function '{unit.name}' stands alone in a whole program")
     if not unit.code or unit.code[0].kind != unit.kind:
@@ -269,12 +274,14 @@ def _symbol(unit: Unit, code: Code, helper_number: int) -> str:
     return f"${unit.name}${code.name}"
 
 
-# Creation order of variables (measured): first those that other modules see, then static ones, each in declaration order.
+# Creation order of variables (measured): first those that other modules see, then static ones, each in declaration
+# order.
 _RANK: Final = {"visible": 0, "extern": 0, "weak": 0, "common": 0, "static": 1}
 
 
 def place_variables(module: Module) -> Variables:
-    """Lay out ``.nv.global.init``, ``.nv.global`` and bank 3. Slots are given by :func:`stages.elf.resolve.collect_externs`."""
+    """Lay out ``.nv.global.init``, ``.nv.global`` and bank 3. Slots are given by
+    :func:`stages.elf.resolve.collect_externs`."""
     seen: set[str] = set()
     kept: list[Var] = []
     for v in module.vars:
@@ -313,8 +320,9 @@ def place_variables(module: Module) -> Variables:
 
 
 def _packed(items: list[Var]) -> list[Var]:
-    """Order inside the two global sections: by falling alignment, then by size. Equal ones come out of ptxas as a merge sort on a linked list
-    leaves them that deals alternately on two stacks (measured: 1..9 equal variables, and all mixtures tried)."""
+    """Order inside the two global sections: by falling alignment, then by size. Equal ones come out of ptxas as a merge
+    sort on a linked list leaves them that deals alternately on two stacks (measured: 1..9 equal variables, and all
+    mixtures tried)."""
     if len(items) < 2:
         return items
     first, second = _packed(items[::2][::-1]), _packed(items[1::2][::-1])
@@ -345,7 +353,8 @@ def address_kind(v: Var, symbol: str, form: int, whole: int, first_byte: int) ->
 
 
 def is_offset(variables: Variables, symbol: str, form: int) -> bool:
-    """Whether an address in an initialiser is an offset in the const bank, which a whole program knows (measured: ptxas relocates none)."""
+    """Whether an address in an initialiser is an offset in the const bank, which a whole program knows (measured: ptxas
+    relocates none)."""
     return not form & 1 and symbol in variables.place and variables.place[symbol][0] == CONST
 
 

@@ -1,9 +1,10 @@
-"""Line tables of ``-lineinfo``: ``.debug_line`` (source positions), ``.debug_str`` (names of inlined functions), ``.nv_debug_line_sass`` (lines of the
-PTX text) and ``.nv_debug_ptx_txt`` (that text).
+"""Line tables of ``-lineinfo``: ``.debug_line`` (source positions), ``.debug_str`` (names of inlined functions),
+``.nv_debug_line_sass`` (lines of the PTX text) and ``.nv_debug_ptx_txt`` (that text).
 
-Format (measured): DWARF 2 line programs, minimum instruction 1, line base -5, line range 14, opcode base 10; one sequence per kernel in file order.
-A row inside an inlined call follows extended opcode 0x90 with two numbers: the row of its call site (1 = first of the sequence) and the place of the
-function's name in ``.debug_str``; 0 0 ends that. File times and sizes are written as 0: a stage reads no files and no clock.
+Format (measured): DWARF 2 line programs, minimum instruction 1, line base -5, line range 14, opcode base 10; one
+sequence per kernel in file order. A row inside an inlined call follows extended opcode 0x90 with two numbers: the row
+of its call site (1 = first of the sequence) and the place of the function's name in ``.debug_str``; 0 0 ends that. File
+times and sizes are written as 0: a stage reads no files and no clock.
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ class Lines(Record):
 
 
 class LineInfo(Record):
-    """All sections of ``-lineinfo``. ``strings`` is empty without inlined calls; ``sass`` and ``text`` without PTX text in the module."""
+    """All sections of ``-lineinfo``. ``strings`` is empty without inlined calls; ``sass`` and ``text`` without PTX text
+    in the module."""
 
     source: Lines
     strings: bytes
@@ -210,7 +212,8 @@ _DATA: Final = re.compile(r"\.b(?:8|16|32|64)\b")
 
 
 def ptx_copy(text: str) -> bytes:
-    """The contents of ``.nv_debug_ptx_txt``: every line without indentation, each ended by NUL; line numbers stay those of the input."""
+    """The contents of ``.nv_debug_ptx_txt``: every line without indentation, each ended by NUL; line numbers stay those
+    of the input."""
     out = []
     in_section = False
     for line in text.replace("\0", "").splitlines():

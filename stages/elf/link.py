@@ -1,7 +1,7 @@
 """`link`: a module and its encoded units to the bytes of a cubin (ET_EXEC).
 
-Section order, symbol order and every header field follow what ptxas 13.0.88 writes (measured; docs/cubin.md). The optional second copy of
-the code that ptxas adds from sm_100 on is left out, which ``e_flags`` says by its low byte.
+Section order, symbol order and every header field follow what ptxas 13.0.88 writes (measured; docs/cubin.md). The
+optional second copy of the code that ptxas adds from sm_100 on is left out, which ``e_flags`` says by its low byte.
 """
 
 from __future__ import annotations
@@ -115,12 +115,14 @@ class Linker:
         self.named: set[str] = set()  # of what `header_symbols` lists
         self.late_slots = False  # bank 4 begins with a function that only a later kernel calls
 
-    # -- symbols ------------------------------------------------------------------------------------------------------------------------
+    # -- symbols
+    # ------------------------------------------------------------------------------------------------------------------------
 
     def symbols(self) -> None:
         """Create every symbol, in the order that the file has them."""
         table, t = self.table, self.target
-        # A dynamic array of the module gives every kernel a section, used or not, but only sections with content get a symbol.
+        # A dynamic array of the module gives every kernel a section, used or not, but only sections with content get a
+        # symbol.
         any_dynamic = any(k.dynamic for k in self.kernels) or any(
             v.space == "shared" and v.linkage == "extern" for v in self.module.vars
         )
@@ -210,7 +212,8 @@ class Linker:
     def _kernel_symbols(self, k: Kernel) -> None:
         table, t = self.table, self.target
         if (k.shared or k.dynamic or self.partition) and t.compat and not self.capped:
-            # Once a module. sm_90: ptxas leaves an anonymous symbol where sm_100+ has the cap; kept so that symbol indexes agree.
+            # Once a module. sm_90: ptxas leaves an anonymous symbol where sm_100+ has the cap; kept so that symbol
+            # indexes agree.
             self.capped = True
             if has(t.sm, "shared-cap-named"):
                 table.add(Symbol(".nv.reservedSmem.cap", WEAK, OBJECT, "", 0x400, 4))
@@ -230,7 +233,8 @@ class Linker:
         if t.exec_rel:
             table.section(f".nv.constant0.{k.name}")
 
-    # -- sections -----------------------------------------------------------------------------------------------------------------------
+    # -- sections
+    # -----------------------------------------------------------------------------------------------------------------------
 
     def sections(self) -> list[Section]:
         """All sections after the three tables, in file order."""
@@ -364,7 +368,8 @@ class Linker:
         return rows
 
     def _relocation(self, section: str, rows: Rows, keep_empty: bool = False, in_place: bool = False) -> list[Section]:
-        """Relocation sections of ``section``. Before sm_90 zero addends, and addends that the data holds, go to ``.rel``."""
+        """Relocation sections of ``section``. Before sm_90 zero addends, and addends that the data holds, go to
+        ``.rel``."""
         index = self.table.index
         rela = [r for r in rows if not self.target.exec_rel or (r[3] and not in_place)]
         rel = [r for r in rows if self.target.exec_rel and (in_place or not r[3])]
@@ -481,7 +486,8 @@ class Linker:
             memory.insert(at, Section(RESERVED, SHT_NOBITS, 3, size=size, align=16 if t.reserved_smem_war else 1))
         return out + memory
 
-    # -- the file -----------------------------------------------------------------------------------------------------------------------
+    # -- the file
+    # -----------------------------------------------------------------------------------------------------------------------
 
     def segments(self, sections: list[Section], phoff: int) -> list[bytes]:
         """Program headers; two styles (measured)."""
@@ -526,8 +532,8 @@ class Linker:
 
 
 def link(header: Header, module: Module, units: list[Unit], notes: list[str] | None = None) -> bytes:
-    """The cubin of a module whose units are at level ``encoded``. ``notes``: filled with what the user should know. Raises :class:`CompileError` for
-    anything it can't or won't link."""
+    """The cubin of a module whose units are at level ``encoded``. ``notes``: filled with what the user should know.
+    Raises :class:`CompileError` for anything it can't or won't link."""
     if header.options.get("compile-only"):
         from stages.elf.relocatable import link_object
 

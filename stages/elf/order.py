@@ -6,7 +6,8 @@ from ir_format.model import Unit
 
 
 def object_order(units: list[Unit]) -> list[Unit]:
-    """``units`` stand as declared. Kernels come last first, then functions last first, each behind the functions that it calls, the last called first."""
+    """``units`` stand as declared. Kernels come last first, then functions last first, each behind the functions that
+    it calls, the last called first."""
     named = {u.name: u for u in units}
     calls = {
         u.name: [r.symbol for c in u.code for r in c.relocs if r.kind == "call_abs" and r.symbol in named]

@@ -69,8 +69,9 @@ def take_imm32(text: bytearray, at: int) -> int:
 
 
 def take_const_offset(text: bytearray, at: int) -> tuple[int, bool]:
-    """The same for the offset of a constant operand; True for a load, whose field has all bits of the offset. The bank stays in a load's word and leaves that of
-    other instructions, since the linker adds it there (measured). Raises CompileError where no relocation reaches the field (LDCU)."""
+    """The same for the offset of a constant operand; True for a load, whose field has all bits of the offset. The bank
+    stays in a load's word and leaves that of other instructions, since the linker adds it there (measured). Raises
+    CompileError where no relocation reaches the field (LDCU)."""
     word = read_word(text, at)
     if word & OPCODE_MASK == OP_LDCU:
         raise CompileError("a uniform load of a constant variable has no relocation")

@@ -1,8 +1,9 @@
 """`link_object`: a module and its encoded units to an object for the linker (ET_REL, ``-c``).
 
-Every function has a section of its own; what another section or another file holds is reached by relocations. Section types, symbol types and
-relocation numbers as ptxas 13.0.88 writes them, order and string tables our own (measured: nvlink goes by names and indexes). Our math helpers stand
-behind the function that calls them, in its section. `.nv.prototype`, by which nvlink compares declarations, is not written.
+Every function has a section of its own; what another section or another file holds is reached by relocations. Section
+types, symbol types and relocation numbers as ptxas 13.0.88 writes them, order and string tables our own (measured:
+nvlink goes by names and indexes). Our math helpers stand behind the function that calls them, in its section.
+`.nv.prototype`, by which nvlink compares declarations, is not written.
 """
 
 from __future__ import annotations
@@ -85,7 +86,8 @@ R_UNIFIED_LO: Final = 112
 R_UNIFIED_HI: Final = 113
 R_UNIFIED_CALL: Final = 114
 
-# Tables of functions and data that programs of several files share; the linker makes them (measured: every object of sm_90 and later names them).
+# Tables of functions and data that programs of several files share; the linker makes them (measured: every object of
+# sm_90 and later names them).
 UNIFIED: Final = (
     "__UDT_OFFSET",
     "__UFT_OFFSET",
@@ -162,10 +164,12 @@ class ObjectLinker:
             section, base = self.variables.place[v.name]
             self.rows.setdefault(section, []).extend(self._data_rows(v, base))
 
-    # -- relocations ----------------------------------------------------------------------------------------------------------------------
+    # -- relocations
+    # ----------------------------------------------------------------------------------------------------------------------
 
     def _text_row(self, k: Kernel, at: int, r: Reloc) -> Rows:
-        """The relocation of an instruction; the field is emptied into the addend. Nothing for what lies in the same section."""
+        """The relocation of an instruction; the field is emptied into the addend. Nothing for what lies in the same
+        section."""
         old = self.target.exec_rel
         base = k.base(r.symbol)
         if r.kind == "call":
@@ -241,7 +245,8 @@ class ObjectLinker:
             rows.append((base + at, address_kind(v, name, form, *kinds), name, addend))
         return rows
 
-    # -- symbols ------------------------------------------------------------------------------------------------------------------------
+    # -- symbols
+    # ------------------------------------------------------------------------------------------------------------------------
 
     def symbols(self) -> None:
         """Create every symbol."""
@@ -351,7 +356,8 @@ class ObjectLinker:
             out.append((row[0], row[1], max(1, row[2])))
         return out
 
-    # -- sections -----------------------------------------------------------------------------------------------------------------------
+    # -- sections
+    # -----------------------------------------------------------------------------------------------------------------------
 
     def sections(self) -> list[Section]:
         """All sections behind the three tables."""
@@ -485,7 +491,8 @@ class ObjectLinker:
         return out
 
     def _pointers(self) -> bytes:
-        """What the linker knows of calls by pointer: functions whose address is taken with their signatures, calls with theirs, and who takes which address."""
+        """What the linker knows of calls by pointer: functions whose address is taken with their signatures, calls with
+        theirs, and who takes which address."""
         index, strings = self.table.index, self.strings
         taken, calls, targets = struct.pack("<Ii", 0, -2), struct.pack("<Ii", 0, -3), struct.pack("<Ii", 0, -4)
         for name, text in self.addresses.items():
@@ -529,7 +536,8 @@ class ObjectLinker:
             )
         return out
 
-    # -- the file -----------------------------------------------------------------------------------------------------------------------
+    # -- the file
+    # -----------------------------------------------------------------------------------------------------------------------
 
     def write(self) -> bytes:
         """The whole file."""

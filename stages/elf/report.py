@@ -1,4 +1,5 @@
-"""What ``-v`` prints about each kernel, in ptxas's format (measured). Compile times are what the stages say of each unit (``compile_us``)."""
+"""What ``-v`` prints about each kernel, in ptxas's format (measured). Compile times are what the stages say of each
+unit (``compile_us``)."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ INFO = "ptxas info    : "
 
 
 def resource_lines(header: Header, module: Module, units: list[Unit]) -> list[str]:
-    """Lines without newline: memory of the module, then each kernel in file order; of an object each function too. Raises as :func:`stages.elf.link.link` does."""
+    """Lines without newline: memory of the module, then each kernel in file order; of an object each function too.
+    Raises as :func:`stages.elf.link.link` does."""
     t = target(header.target)
     whole = not header.options.get("compile-only")
     ordered = order_units(module, units)

@@ -12,9 +12,11 @@ from stages.elf.patch import add_const_offset, add_imm32, set_branch
 
 
 def collect_externs(kernels: list[Kernel], module: Module, variables: Variables) -> list[str]:
-    """External functions in order of first use by ``kernels`` (file order); gives each kernel its own list, and fills bank 4.
+    """External functions in order of first use by ``kernels`` (file order); gives each kernel its own list, and fills
+    bank 4.
 
-    Slots (measured): functions that the first kernel calls, every global variable, used or not, functions that only later kernels call.
+    Slots (measured): functions that the first kernel calls, every global variable, used or not, functions that only
+    later kernels call.
     """
     known = set(module.externs)
     found: dict[str, None] = {}

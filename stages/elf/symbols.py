@@ -1,7 +1,8 @@
 """The symbol table: who comes where.
 
-Measured order: the null symbol; everything of LOCAL or WEAK binding in order of creation; everything GLOBAL in order of creation; on sm_90+
-the section symbols of the parameter banks come last although they are LOCAL. ``sh_info`` is one more than the highest index of a LOCAL symbol.
+Measured order: the null symbol; everything of LOCAL or WEAK binding in order of creation; everything GLOBAL in order of
+creation; on sm_90+ the section symbols of the parameter banks come last although they are LOCAL. ``sh_info`` is one
+more than the highest index of a LOCAL symbol.
 """
 
 from __future__ import annotations

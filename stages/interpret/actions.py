@@ -288,8 +288,9 @@ def mapa(code: Code, step: Step, pc: int) -> Action:
 
 
 def carry(code: Code, step: Step, pc: int) -> Action:
-    """add.cc, addc, sub.cc, subc, mad.cc, madc. The manual leaves open what the flag is after a subtraction (*borrow*) for an addition and the other way round; ptxas's code for every
-    mix has the adder's carry: a difference is a + ~b + 1, or a + ~b + flag, and 1 means that nothing was borrowed."""
+    """add.cc, addc, sub.cc, subc, mad.cc, madc. The manual leaves open what the flag is after a subtraction (*borrow*)
+    for an addition and the other way round; ptxas's code for every mix has the adder's carry: a difference is a + ~b +
+    1, or a + ~b + flag, and 1 means that nothing was borrowed."""
     inst = step.inst
     to = put(code.functions[step.function], inst.operands[0])
     sources = [get(code, step.function, x) for x in inst.operands[1:]]

@@ -1,5 +1,5 @@
-"""Bulk copies, and stores and reductions that arrive at a barrier object: all done at once (the manual lets them happen at any time before
-the wait)."""
+"""Bulk copies, and stores and reductions that arrive at a barrier object: all done at once (the manual lets them happen
+at any time before the wait)."""
 
 from __future__ import annotations
 
@@ -131,7 +131,8 @@ def _reduction(inst: PtxInst) -> Any:
 
 
 def remote(code: Code, step: Step, pc: int) -> Action:
-    """st.async and red.async: to shared memory of the cluster, with bytes that arrive at a barrier object there; or to global memory"""
+    """st.async and red.async: to shared memory of the cluster, with bytes that arrive at a barrier object there; or to
+    global memory"""
     inst = step.inst
     operands = list(inst.operands)
     to = operands[0]

@@ -77,8 +77,8 @@ _DOUBLES: Final = frozenset(["add", "sub", "mul", "mad", "fma", "div", "min", "m
 
 
 def nans_left_open(inst: PtxInst) -> Format | None:
-    """The format of a result whose NaNs may have any payload and sign, by the manual: of double precision (which of the operands' payloads, it does not
-    say), and of neg and abs in every format. Other results are the canonical NaN."""
+    """The format of a result whose NaNs may have any payload and sign, by the manual: of double precision (which of the
+    operands' payloads, it does not say), and of neg and abs in every format. Other results are the canonical NaN."""
     type_ = inst.types[0] if inst.types else ""
     if (inst.op in ("neg", "abs") or (type_ == "f64" and inst.op in _DOUBLES)) and type_.removesuffix("x2") in FORMATS:
         return format_of(type_)

@@ -36,8 +36,8 @@ class ParseError(Exception):
 
 @dataclass(slots=True)
 class Result:
-    """What a launch did: steps (of groups of threads), and for each buffer the code index of the last store to every byte, plus
-    one, if asked for; whether there was a NaN whose payload the manual leaves open."""
+    """What a launch did: steps (of groups of threads), and for each buffer the code index of the last store to every
+    byte, plus one, if asked for; whether there was a NaN whose payload the manual leaves open."""
 
     steps: int = 0
     writers: list[Arr | None] = field(default_factory=list)

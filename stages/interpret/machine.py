@@ -1,4 +1,5 @@
-"""Threads of a launch, run together: one array element a thread, groups of threads at the same place one step at a time.
+"""Threads of a launch, run together: one array element a thread, groups of threads at the same place one step at a
+time.
 
 Of all groups that can run, the one deepest in calls and then lowest in the code runs first, until it meets another group;
 so threads reconverge.  A group that runs long while others wait gives way, so that threads may wait for each other.
@@ -127,7 +128,8 @@ class Machine:
     errors: Any = None  # a generator: approximations err by as much as the manual allows them, in ways drawn from it
 
     def prepare(self, shuffled: int, filler: Filler) -> None:
-        """Lay out the threads; `shuffled`, where it is not 0, runs warps one by one in an order drawn from it instead of together."""
+        """Lay out the threads; `shuffled`, where it is not 0, runs warps one by one in an order drawn from it instead
+        of together."""
         g = self.geometry
         per = -(-g.threads // 32) * 32
         self.warps = per // 32
@@ -303,7 +305,8 @@ class Machine:
         self.regs[i][self.act] = v
 
     def nan(self, v: Arr, f: Format) -> Arr:
-        """Results of a format in which NaNs are left open by the manual: noted, and given other bits where `other_nans` asks for them."""
+        """Results of a format in which NaNs are left open by the manual: noted, and given other bits where `other_nans`
+        asks for them."""
         found = is_nan(v, f)
         if not found.any():
             return v

@@ -222,7 +222,8 @@ def _four(code: Code, step: Step, pc: int) -> Action:
 
 def _scales(code: Code, step: Step, operands: list[Any], depth: int) -> Any:
     """Scaled products: blocks of columns of A, and of rows of B, each with a factor.  A thread of the pair (A: `thread` 0 or 1 names the
-    pair, even for row g, odd for g + 8) or of the group (B) holds the factors of its row or column, bytes from `byte` up (documented)."""
+    pair, even for row g, odd for g + 8) or of the group (B) holds the factors of its row or column, bytes from `byte` up (documented).
+    """
     inst = step.inst
     form = next(
         (x for x in inst.mods if x.startswith("scale_vec")),
@@ -299,7 +300,8 @@ def _accumulate(
 def _accumulate64(
     m: Machine, left: Arr, right: Arr, c: list[Arr], outs: list[Any], where: Arr, lane: Arr, mode: str
 ) -> None:
-    """Doubles: one fused multiply-add after the other in the order of k (the order is not documented), each in the rounding mode."""
+    """Doubles: one fused multiply-add after the other in the order of k (the order is not documented), each in the
+    rounding mode."""
     for place, out in enumerate(outs):
         row, col = lane // 4 + 8 * (place // 2), 2 * (lane % 4) + place % 2
         total = c[place][where, lane]

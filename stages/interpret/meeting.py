@@ -104,8 +104,9 @@ def release_warps(m: Machine, ended: Arr) -> bool:
 
 
 def spread(m: Machine, threads: Arr, v: Arr, together: bool = False) -> tuple[Arr, Arr, Arr]:
-    """Values of the given threads as rows of 32 lanes, which lanes are there, and each thread's row. Threads of a warp that came with different member masks are rows of
-    their own: each mask is an operation of its own; ``together``: one row a warp whatever their masks."""
+    """Values of the given threads as rows of 32 lanes, which lanes are there, and each thread's row. Threads of a warp
+    that came with different member masks are rows of their own: each mask is an operation of its own; ``together``: one
+    row a warp whatever their masks."""
     v = np.broadcast_to(v, threads.shape)
     group = threads // 32
     if not together:

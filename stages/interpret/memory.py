@@ -47,8 +47,9 @@ def bounded(total: int, name: str) -> int:
 
 
 class Filler:
-    """Contents of what is undefined, by the seed modulo 8: random bits (0, 2); floats near one, of any width (1); NaNs of any width, which no sum or
-    product absorbs (3); zeros (4); integers below 32 of two, four or eight bytes (5, 6, 7), which compare either way with data of that size."""
+    """Contents of what is undefined, by the seed modulo 8: random bits (0, 2); floats near one, of any width (1); NaNs
+    of any width, which no sum or product absorbs (3); zeros (4); integers below 32 of two, four or eight bytes (5, 6,
+    7), which compare either way with data of that size."""
 
     __slots__ = ("rng", "seed")
 

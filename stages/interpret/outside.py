@@ -1,4 +1,5 @@
-"""Forms that ptxas takes and the PTX manual does not have: nothing says what they mean, so the interpreter refuses them.
+"""Forms that ptxas takes and the PTX manual does not have: nothing says what they mean, so the interpreter refuses
+them.
 
 Read off the syntax and the target notes of the manual (PTX ISA 9.0).
 """

@@ -1,7 +1,7 @@
 """Video instructions: see :mod:`stages.interpret.rows`.  Source: the PTX ISA manual.
 
-Selectors are applied to the sources here (the parser keeps them as :class:`ir_format.ptx.Part`); `machine` hands the whole
-registers over.
+Selectors are applied to the sources here (the parser keeps them as :class:`ir_format.ptx.Part`); `machine` hands the
+whole registers over.
 """
 
 from __future__ import annotations
@@ -58,7 +58,8 @@ def _core(inst: PtxInst) -> Any:
 
 def _wide(r: Arr) -> Arr:
     """What saturation sees: the intermediate result has 34 bits (documented), so what a left shift moves beyond them is lost.  Without
-    saturation the manual leaves open what becomes of those bits; a second operation sees them here (measured: ptxas)."""
+    saturation the manual leaves open what becomes of those bits; a second operation sees them here (measured: ptxas).
+    """
     return np.asarray(np.right_shift(np.left_shift(r, 30), 30))
 
 

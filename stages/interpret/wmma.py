@@ -1,7 +1,8 @@
 """wmma: fragments loaded from, multiplied, and stored to matrices in memory.
 
-The layout of fragments is not documented, so any will do: elements follow one another in row-major order through the elements of a register,
-the registers of a thread, the threads of the warp; where fragments have more room than the matrix has elements, they repeat.
+The layout of fragments is not documented, so any will do: elements follow one another in row-major order through the
+elements of a register, the registers of a thread, the threads of the warp; where fragments have more room than the
+matrix has elements, they repeat.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Running the passes: each says what it works on and what it keeps; the form it needs and the analyses it asks for are made for it."""
+"""Running the passes: each says what it works on and what it keeps; the form it needs and the analyses it asks for are
+made for it."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ from stages.plumbing.runner import Context, Pass
 
 class FunctionPass(Record, frozen=True):
     """A pass over one function. ``run`` returns False if it changed nothing. ``ssa``: whether it works on SSA form
-    (:mod:`stages.optimize.ssa`) or on registers. ``keeps``: analyses that are right behind it although it changed something."""
+    (:mod:`stages.optimize.ssa`) or on registers. ``keeps``: analyses that are right behind it although it changed
+    something."""
 
     name: str
     run: Callable[[Function, Analyses], object]

@@ -1,8 +1,9 @@
 """Which virtual registers behave as values: one unguarded definition per component, which dominates every use.
 
-PTX from real compilers is mostly in this shape already; the registers that are not (loop variables, results of two branches) are left alone by
-the value passes. If `x` and `y` are both values and `x` is a copy of `y`, then `y` may stand for `x` anywhere: a path on which `y` is
-computed again between the copy and a use would give a path to the use around the copy, and the copy dominates the use.
+PTX from real compilers is mostly in this shape already; the registers that are not (loop variables, results of two
+branches) are left alone by the value passes. If `x` and `y` are both values and `x` is a copy of `y`, then `y` may
+stand for `x` anywhere: a path on which `y` is computed again between the copy and a use would give a path to the use
+around the copy, and the copy dominates the use.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ from stages.optimize.ssa.webs import Webs, has_ties
 
 Cell = tuple[int, int]  # (virtual register, component)
 
-#: Instructions without an effect: may be dropped when unused and computed once when equal. LDC reads constant banks, which a kernel can't write.
+#: Instructions without an effect: may be dropped when unused and computed once when equal. LDC reads constant banks,
+#: which a kernel can't write.
 PURE: Final = facts.having("pure")
 _SPECIAL: Final = facts.having("sreg")
 
@@ -53,13 +55,15 @@ def copied(inst: Inst) -> Operand | None:
     return inst.srcs[0]
 
 
-#: What ``Values.value`` says of a register: written anywhere; a value that may live longer than it does; a value whose register others use (:class:`Webs`).
+#: What ``Values.value`` says of a register: written anywhere; a value that may live longer than it does; a value whose
+#: register others use (:class:`Webs`).
 OPAQUE, FREE, SHARED = 0, 1, 2
 
 
 class Values:
-    """The value registers of a function at one moment. ``value[v]``: OPAQUE, FREE or SHARED; ``web[v]``: what its web is named by; ``defs`` maps a cell of a value to
-    its unguarded instruction; ``uses`` counts the operands that read a cell."""
+    """The value registers of a function at one moment. ``value[v]``: OPAQUE, FREE or SHARED; ``web[v]``: what its web
+    is named by; ``defs`` maps a cell of a value to its unguarded instruction; ``uses`` counts the operands that read a
+    cell."""
 
     def __init__(
         self, func: Function, webs: Webs | None = None, cfg: Cfg | None = None, idom: list[int] | None = None
@@ -178,7 +182,8 @@ class Values:
                 uses[cell] = uses.get(cell, 0) + by
 
     def exchange(self, old: tuple[Operand, ...], new: tuple[Operand, ...]) -> None:
-        """As :meth:`adjust`, for an instruction some of whose operands became others that stand in the same places (destinations: addresses only)."""
+        """As :meth:`adjust`, for an instruction some of whose operands became others that stand in the same places
+        (destinations: addresses only)."""
         uses = self.uses
         for a, b in zip(old, new, strict=True):
             if a is not b:

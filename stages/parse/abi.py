@@ -1,5 +1,6 @@
-"""What ptxas calls the ABI of a program. It is given up, with a warning, where a function has several results or where PTX below 3.0 has a register or a local variable at module
-scope; then nothing may recurse, be called by pointer, or come from outside. With it, predicates and integers of 8 and 16 bits are no arguments or results (those without a sign,
+"""What ptxas calls the ABI of a program. It is given up, with a warning, where a function has several results or where
+PTX below 3.0 has a register or a local variable at module scope; then nothing may recurse, be called by pointer, or
+come from outside. With it, predicates and integers of 8 and 16 bits are no arguments or results (those without a sign,
 `.b8` and `.b16`, are, and so are arrays). All measured on ptxas 13.0, whose words these are; it gives no lines here.
 """
 
@@ -16,7 +17,8 @@ _SMALL = frozenset(("pred", "u8", "s8", "u16", "s16"))
 
 
 def without_abi(functions: dict[str, FuncSym], first: str) -> list[Diagnostic]:
-    """The warnings that the program goes without the ABI; none when it has one. ``first``: the first register or local variable at module scope."""
+    """The warnings that the program goes without the ABI; none when it has one. ``first``: the first register or local
+    variable at module scope."""
     out: list[Diagnostic] = []
     if first:
         out.append(

@@ -230,7 +230,8 @@ class Body:
         self.s.next()
 
     def _settle(self, scope: Scope, parent: Scope | None) -> None:
-        """Resolves the labels of a scope that ends; what is left goes to its parent (the smaller table into the larger one)."""
+        """Resolves the labels of a scope that ends; what is left goes to its parent (the smaller table into the larger
+        one)."""
         pending = scope.pending
         for name in (
             [n for n in pending if n in scope.labels]

@@ -1,4 +1,5 @@
-"""Launch bounds and register limits that the target can't keep: each is ignored or raised, with a warning (measured; the last function comes first)."""
+"""Launch bounds and register limits that the target can't keep: each is ignored or raised, with a warning (measured;
+the last function comes first)."""
 
 from __future__ import annotations
 
@@ -47,7 +48,8 @@ def check_spilling(module: PtxModule, units: list[PtxUnit]) -> list[Diagnostic]:
 
 
 def recursive(units: list[PtxUnit]) -> list[str]:
-    """The kernels that reach a function which calls itself, also by way of others: how much stack they need is not known."""
+    """The kernels that reach a function which calls itself, also by way of others: how much stack they need is not
+    known."""
     out: list[str] = []
     for unit in units:
         held = {f.name for f in unit.functions}

@@ -147,7 +147,8 @@ def word_literal(s: Scanner) -> int:
 
 
 def _float_literal(s: Scanner) -> float:
-    """Reads the current decimal float; an error where it overflows, or is below the normal numbers and not exact (measured)."""
+    """Reads the current decimal float; an error where it overflows, or is below the normal numbers and not exact
+    (measured)."""
     tok, line = s.tok, s.line
     s.next()
     value = float(tok)
@@ -164,7 +165,8 @@ _RUN = re.compile(r"(?:(?:[1-9][0-9]{0,8}|0)[ \t\r\n]*,[ \t\r\n]*){8,4096}")
 
 
 def run(s: Scanner, most: int) -> list[int]:
-    """Reads the numbers of a long list up to the comma after the last; none if they are few, more than `most`, or not plain."""
+    """Reads the numbers of a long list up to the comma after the last; none if they are few, more than `most`, or not
+    plain."""
     m = _RUN.match(s.text, s.start) if s.kind == "int" else None
     if m is None or m.group().count(",") > most:
         return []

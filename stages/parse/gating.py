@@ -13,8 +13,8 @@ _KINDS: Final = {"F": "Feature", "I": "Instruction", "M": "Modifier"}
 
 
 class Rule(NamedTuple):
-    """A line of the table: the names it is for; one tuple of alternatives per word (`a*` a prefix); words that must not be
-    there; kind and text of the feature."""
+    """A line of the table: the names it is for; one tuple of alternatives per word (`a*` a prefix); words that must not
+    be there; kind and text of the feature."""
 
     names: tuple[str, ...]
     words: tuple[tuple[str, ...], ...]

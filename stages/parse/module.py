@@ -181,7 +181,8 @@ class Parser:
         notes.fatal(" 32-Bit compilation is no longer supported", 0)
 
     def _narrow_addresses(self) -> None:
-        """Addresses of global memory of fewer than 64 bits: no code is made for those of 32, others are taken with a warning (measured)."""
+        """Addresses of global memory of fewer than 64 bits: no code is made for those of 32, others are taken with a
+        warning (measured)."""
         found = self.matcher.narrow
         if not found:
             return

@@ -177,8 +177,8 @@ def unresolved(scope: Scope, name: str, line: int) -> LabelRef:
 
 
 def _offset(s: Scanner, type_: str = "b8") -> int:
-    """Bytes of `+ constant` or `[constant]` after a variable's name: a subscript counts elements of the variable's type, also those of its vectors and
-    of inner arrays (measured)."""
+    """Bytes of `+ constant` or `[constant]` after a variable's name: a subscript counts elements of the variable's
+    type, also those of its vectors and of inner arrays (measured)."""
     if s.kind == "+":
         s.next()
         return expr.integer(s)

@@ -15,8 +15,9 @@ from ir_format.diag import Diagnostic
 if TYPE_CHECKING:
     from stages.parse.targets import Target
 
-# Token kinds are small strings: identifiers "id", dotted words "dot" (directives, modifiers, selectors), integers "int",
-# decimal floats "flt", bit-pattern floats "f32" and "f64", quoted strings "str", the end "eof"; punctuation is its own kind.
+# Token kinds are small strings: identifiers "id", dotted words "dot" (directives, modifiers, selectors), integers
+# "int", decimal floats "flt", bit-pattern floats "f32" and "f64", quoted strings "str", the end "eof"; punctuation is
+# its own kind.
 TOKEN = re.compile(
     r"""[ \t\r\n\f\v]*(?:
       (?P<id>[A-Za-z_][A-Za-z0-9_$]*|[$%][A-Za-z0-9_$]+)

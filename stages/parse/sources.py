@@ -30,9 +30,9 @@ class ParseResult(NamedTuple):
 def parse_sources(sources: Sequence[tuple[str, bytes]], arch: str, options: Mapping[str, object]) -> ParseResult:
     """Parses (name, bytes) sources into one module, in order; a function of one may be called from another.
 
-    Options read: `compile-only` (one unit per function), `explain` (source line and hint under each message), `accept-newer-ptx` (a newer
-    `.version` and a NUL at the end are warnings), `release` (of ptxas: the PTX versions taken), `minnctapersm` and `maxntid`.
-    Never raises for bad input.
+    Options read: `compile-only` (one unit per function), `explain` (source line and hint under each message),
+    `accept-newer-ptx` (a newer `.version` and a NUL at the end are warnings), `release` (of ptxas: the PTX versions
+    taken), `minnctapersm` and `maxntid`. Never raises for bad input.
     """
     diagnostics: list[Diagnostic] = []
     parsers: list[Parser] = []

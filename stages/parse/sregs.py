@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-# name -> (type, minimum PTX version times ten, minimum SM). Versions and targets: documented, then checked against ptxas.
+# name -> (type, minimum PTX version times ten, minimum SM). Versions and targets: documented, then checked against
+# ptxas.
 _SCALAR: Final[dict[str, tuple[str, int, int]]] = {
     "%laneid": ("u32", 13, 10), "%warpid": ("u32", 13, 10), "%nwarpid": ("u32", 20, 20),
     "%smid": ("u32", 13, 10), "%nsmid": ("u32", 20, 20), "%gridid": ("u64", 10, 10),

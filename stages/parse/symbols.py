@@ -137,7 +137,8 @@ class FunctionState:
         self.function = function
         self.target = target
         self.scope = scope
-        self.lasting = lasting  # the module's variables: those of .global and .const in a body are there too, under names of their own
+        # the module's variables: those of .global and .const in a body are there too, under names of their own
+        self.lasting = lasting
         self.threadwide: dict[ModuleReg, RegSym] = {}
         self.loc: int | None = None
         self.loc_index: dict[tuple[object, ...], int] = {}
@@ -146,7 +147,8 @@ class FunctionState:
         ] = {}  # names of registers and variables in the tables, and how often they were declared
 
     def fresh(self, scope: Scope | None, name: str) -> str:
-        """A name for the tables: the name itself, or `name$1`, `name$2`... if another one (or a visible outer one) has it."""
+        """A name for the tables: the name itself, or `name$1`, `name$2`... if another one (or a visible outer one) has
+        it."""
         count = self.unique.get(name)
         if count is None and (name[0] == "%" or not isinstance(lookup(scope, name, None), VarSym | FuncSym)):
             self.unique[name] = 1
@@ -239,7 +241,8 @@ class FunctionState:
 
 
 def find_family(scope: Scope, name: str) -> tuple[str, Family] | None:
-    """The register family that declares a numbered name in this scope (not its parents), and the name without leading zeros."""
+    """The register family that declares a numbered name in this scope (not its parents), and the name without leading
+    zeros."""
     stem = name.rstrip("0123456789")
     family = scope.families.get(stem)
     if family is None:

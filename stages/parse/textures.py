@@ -129,7 +129,8 @@ def _elements(name: str, kind: str, index: int) -> list[str]:
 
 
 def gate_words(name: str, kinds: tuple[str, ...]) -> list[str]:
-    """Words for the table of gates: `<pair>` a second result, `<extra>` a sampler, offset or comparison, `<indirect>` a reference in a register."""
+    """Words for the table of gates: `<pair>` a second result, `<extra>` a sampler, offset or comparison, `<indirect>` a
+    reference in a register."""
     out: list[str] = []
     if kinds and kinds[0][:2] == "p:":
         out.append("<pair>")

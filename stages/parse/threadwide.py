@@ -1,8 +1,10 @@
-"""Registers and local variables at module scope, which PTX below 3.0 had: a thread has one of each, and all its functions see it.
+"""Registers and local variables at module scope, which PTX below 3.0 had: a thread has one of each, and all its
+functions see it.
 
-They become what later PTX has too. A kernel holds them among its own registers and local variables. A function that names one, or calls a function that does, takes the registers as
-further arguments and gives them back as further results, and takes the address of the local variables. Programs with such names have no recursion, no calls by pointer and no functions
-from outside (:mod:`stages.parse.abi`), so that every call is known.
+They become what later PTX has too. A kernel holds them among its own registers and local variables. A function that
+names one, or calls a function that does, takes the registers as further arguments and gives them back as further
+results, and takes the address of the local variables. Programs with such names have no recursion, no calls by pointer
+and no functions from outside (:mod:`stages.parse.abi`), so that every call is known.
 """
 
 from __future__ import annotations

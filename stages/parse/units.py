@@ -15,7 +15,8 @@ class UnitsTooLarge(Exception):
 
 
 def build_units(module: PtxModule, functions: dict[str, FuncSym], separate: bool) -> list[PtxUnit]:
-    """Units in source order; fills `module.externs`, and drops from the module's lists the functions that no unit holds.
+    """Units in source order; fills `module.externs`, and drops from the module's lists the functions that no unit
+    holds.
 
     Whole-program: one unit per entry.  `separate`: one per entry or function, no copies.  Raises UnitsTooLarge.
     """
@@ -73,7 +74,8 @@ def _fill_pointers(
     aliases: dict[str, str],
     called: dict[str, tuple[str, ...]],
 ) -> None:
-    """A kernel that calls by pointer may have got the pointer from any other kernel, or from data: it gets every function of which an address is taken."""
+    """A kernel that calls by pointer may have got the pointer from any other kernel, or from data: it gets every
+    function of which an address is taken."""
     bodies = {f.name: f for u in units for f in u.functions}
     calling = {name for name, f in bodies.items() if any(_by_pointer(i) for i in f.body)}
     if not calling:

@@ -1,5 +1,5 @@
-"""What a program must have: every function that is called, every variable, even where no kernel comes by them (measured on ptxas, which has the same
-words but no lines; `explain` gives the lines)."""
+"""What a program must have: every function that is called, every variable, even where no kernel comes by them (measured
+on ptxas, which has the same words but no lines; `explain` gives the lines)."""
 
 from __future__ import annotations
 

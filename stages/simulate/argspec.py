@@ -1,7 +1,7 @@
 """Arguments of a launch as the command line writes them.
 
-``buf:TYPE[COUNT]=FILL`` a buffer, FILL one of zero, ones, iota, random, random:LOW:HIGH or a number; ``buf:FILE.npy`` a buffer from a file;
-``TYPE=VALUE`` a scalar. TYPE: i8 u8 i16 u16 f16 i32 u32 f32 i64 u64 f64.
+``buf:TYPE[COUNT]=FILL`` a buffer, FILL one of zero, ones, iota, random, random:LOW:HIGH or a number; ``buf:FILE.npy`` a
+buffer from a file; ``TYPE=VALUE`` a scalar. TYPE: i8 u8 i16 u16 f16 i32 u32 f32 i64 u64 f64.
 """
 
 from __future__ import annotations

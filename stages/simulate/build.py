@@ -1,7 +1,7 @@
 """From one decoded instruction to one closure: operand access, guards, writes.
 
-``build(inst, context)`` looks the opcode up in the table of its family; the entry gets a :class:`Build` and returns ``run(view, m)``
-that executes the instruction for lanes ``m`` (None = all) of a view.
+``build(inst, context)`` looks the opcode up in the table of its family; the entry gets a :class:`Build` and returns
+``run(view, m)`` that executes the instruction for lanes ``m`` (None = all) of a view.
 """
 
 from __future__ import annotations
@@ -62,7 +62,8 @@ def put(row: Arr, value: Arr, m: Arr | None) -> None:
 
 
 class Build:
-    """One instruction under construction. ``reads`` and ``writes`` collect the rows it touches, as ('U', row) or ('P', row)."""
+    """One instruction under construction. ``reads`` and ``writes`` collect the rows it touches, as ('U', row) or ('P',
+    row)."""
 
     __slots__ = ("address", "ctx", "d", "inst", "mods", "pc", "pd", "ps", "reads", "s", "writes")
 

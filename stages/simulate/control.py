@@ -345,8 +345,9 @@ def yield_(b: Build) -> CtlFn:
 
 
 def warpsync(b: Build) -> CtlFn:
-    """Wait for the lanes of the mask; they go on as one group. .COLLECTIVE: the same, for one collective instruction. .EXCLUSIVE: and without others that are here with
-    them (ptxas puts it in front of REDUX with a mask in a register, where lanes of several masks may have come together: sm_80 to sm_89)."""
+    """Wait for the lanes of the mask; they go on as one group. .COLLECTIVE: the same, for one collective instruction.
+    .EXCLUSIVE: and without others that are here with them (ptxas puts it in front of REDUX with a mask in a register,
+    where lanes of several masks may have come together: sm_80 to sm_89)."""
     b.only("ALL", "COLLECTIVE", "EXCLUSIVE")
     exclusive = "EXCLUSIVE" in b.mods or "COLLECTIVE" in b.mods
     values = [o for o in b.s if isinstance(o, (Reg, Imm))]

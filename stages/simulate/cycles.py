@@ -1,8 +1,9 @@
 """An estimate of issue cycles: where the warps' time goes, by instruction and PTX line.
 
-The strict machine tells when each instruction of each bundle issues; the gap since the previous issue is charged to the instruction that
-waited, split by cause: the stall count of the instruction before, or scoreboards. Warps are taken as if alone on their scheduler,
-so the sum is an upper estimate of latency-bound time, not a prediction; it is the same model for every compiler's code.
+The strict machine tells when each instruction of each bundle issues; the gap since the previous issue is charged to the
+instruction that waited, split by cause: the stall count of the instruction before, or scoreboards. Warps are taken as
+if alone on their scheduler, so the sum is an upper estimate of latency-bound time, not a prediction; it is the same
+model for every compiler's code.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from typing import Any
 
 
 class Profile:
-    """Counts by instruction number: [warp issues, cycles of stall counts, cycles of scoreboard waits]. ``acted``: those issued for a lane at least;
-    ``shortest``: least wait of one issue."""
+    """Counts by instruction number: [warp issues, cycles of stall counts, cycles of scoreboard waits]. ``acted``: those
+    issued for a lane at least; ``shortest``: least wait of one issue."""
 
     __slots__ = ("acted", "counts", "longest", "shortest")
 

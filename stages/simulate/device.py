@@ -70,7 +70,8 @@ def dim3(value: int | Sequence[int]) -> Dim3:
 
 
 class Device:
-    """A module loaded into a simulated device. Global variables live as long as the device; buffers as long as a launch."""
+    """A module loaded into a simulated device. Global variables live as long as the device; buffers as long as a
+    launch."""
 
     def __init__(self, cubin: bytes, decoder: Decoder | None = None, progress: bool = False) -> None:
         """``progress``: of all launches. Raises :class:`ImageError` for a file that is not a usable cubin."""
@@ -141,12 +142,13 @@ class Device:
         order: str = "",
         progress: bool = False,
     ) -> Stats:
-        """Run a kernel to its end. Arrays among ``args`` (and in records among them) are buffers: copied in, and back in place when they are writable.
+        """Run a kernel to its end. Arrays among ``args`` (and in records among them) are buffers: copied in, and back
+        in place when they are writable.
 
-        ``shared``: dynamic shared memory in bytes; ``limit``: most warp instructions; ``stack``: bytes of local memory a thread;
-        ``names``: names of the arguments for messages; ``races``: look for accesses that nothing orders (:mod:`races`);
-        ``order``: how warps go on, one of :data:`orders.ORDERS`;
-        ``progress``: where nothing can run any more, threads at a BSYNC go on (as ptxas's code needs it). Raises :class:`SimError`.
+        ``shared``: dynamic shared memory in bytes; ``limit``: most warp instructions; ``stack``: bytes of local memory
+        a thread; ``names``: names of the arguments for messages; ``races``: look for accesses that nothing orders
+        (:mod:`races`); ``order``: how warps go on, one of :data:`orders.ORDERS`; ``progress``: where nothing can run
+        any more, threads at a BSYNC go on (as ptxas's code needs it). Raises :class:`SimError`.
         """
         began = time.perf_counter()
         entry = self.kernel(kernel)

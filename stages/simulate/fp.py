@@ -1,4 +1,5 @@
-"""Floating-point arithmetic as the GPU does it, on numpy arrays: single rounding in every mode, flush to zero, saturation.
+"""Floating-point arithmetic as the GPU does it, on numpy arrays: single rounding in every mode, flush to zero,
+saturation.
 
 Modes: ``RN`` nearest even, ``RZ`` toward zero, ``RM`` down, ``RP`` up, ``RNA`` nearest, ties away.  A NaN result of a 32-bit
 or narrower operation is the canonical one (documented: 0x7fffffff); of a 64-bit operation, whatever the host gives.
@@ -327,8 +328,8 @@ def decode_small(bits: Arr, fmt: Format) -> Arr:
 
 
 def encode_small(x: Arr, fmt: Format, mode: str = "RN") -> Arr:
-    """Codes (uint8) of doubles rounded to ``fmt``, overflow to the largest finite value (PTX .satfinite); NaN is the format's NaN or
-    the largest positive value where it has none."""
+    """Codes (uint8) of doubles rounded to ``fmt``, overflow to the largest finite value (PTX .satfinite); NaN is the
+    format's NaN or the largest positive value where it has none."""
     ebits, mbits, bias = _SMALL_FORMATS[fmt]
     r = narrow(x, fmt, mode, finite=True)
     r = np.where(np.isinf(x), np.copysign(fmt.top, x), r)

@@ -56,7 +56,8 @@ class Param:
 
 @dataclass(slots=True)
 class Kernel:
-    """One entry of the cubin. Sizes in bytes; ``entry`` is a code address; ``bank2`` and ``bank0`` hold the file's bytes."""
+    """One entry of the cubin. Sizes in bytes; ``entry`` is a code address; ``bank2`` and ``bank0`` hold the file's
+    bytes."""
 
     name: str
     entry: int

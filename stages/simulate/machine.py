@@ -1,11 +1,11 @@
 """The engine: groups of lanes at one program counter, run in lockstep.
 
-A :class:`Bundle` holds at most one converged group of each of its warps; all its lanes are at the same instruction, so one numpy
-operation serves them all. Groups of the same warp never join by accident: only BSYNC, WARPSYNC and their kin merge
-them, as on the hardware, so a missing reconvergence shows. Groups of different warps join whenever they meet.
+A :class:`Bundle` holds at most one converged group of each of its warps; all its lanes are at the same instruction, so
+one numpy operation serves them all. Groups of the same warp never join by accident: only BSYNC, WARPSYNC and their kin
+merge them, as on the hardware, so a missing reconvergence shows. Groups of different warps join whenever they meet.
 
-Order: the bundle with the lowest program counter runs; every :data:`FAIR` choices the one that waited longest, so that spin
-loops end. A seed other than 0 also makes random choices. The same seed gives the same run.
+Order: the bundle with the lowest program counter runs; every :data:`FAIR` choices the one that waited longest, so that
+spin loops end. A seed other than 0 also makes random choices. The same seed gives the same run.
 """
 
 from __future__ import annotations
@@ -97,7 +97,8 @@ class Watcher(Protocol):
         """These lanes of each warp go on together."""
 
     def arrived(self, arrival: Any, view: View, mask: Arr, pc: int) -> None:
-        """The lanes arrived at a barrier by instruction ``pc``; the barrier has an attribute ``known`` for the watcher's use."""
+        """The lanes arrived at a barrier by instruction ``pc``; the barrier has an attribute ``known`` for the
+        watcher's use."""
 
     def released(self, arrival: Any, ended: Arr) -> None:
         """The barrier lets its waiting groups go; ``ended``: lanes of the block that have exited."""
@@ -267,8 +268,9 @@ class Machine:
                 self.watcher.met(view, some)
 
     def loosen(self, bundle: Bundle) -> bool:
-        """Let lanes go that wait at plain convergence barriers for warps of this bundle, which spins: a plain barrier gives way to progress
-        (ptxas relies on it: it moves the body of a spin lock behind the loop). True if any went."""
+        """Let lanes go that wait at plain convergence barriers for warps of this bundle, which spins: a plain barrier
+        gives way to progress (ptxas relies on it: it moves the body of a spin lock behind the loop). True if any went.
+        """
         view = bundle.view
         around = warp_any(bundle.mask())
         freed = False
@@ -291,7 +293,8 @@ class Machine:
             self.unpark(self.spawn(view.lo, go & (pcs == pc), int(pc)))
 
     def advance(self) -> bool:
-        """Nothing can run: those go on that wait at the first BSYNC in the code, of one warp. True if there are any. (A guess that fits ptxas's code, docs/simulator.md.)"""
+        """Nothing can run: those go on that wait at the first BSYNC in the code, of one warp. True if there are any. (A
+        guess that fits ptxas's code, docs/simulator.md.)"""
         first: tuple[int, int, int] | None = None
         for k in range(16):
             if self.waiting[k]:
@@ -435,7 +438,8 @@ class Machine:
         return []
 
     def deadlock(self) -> str:
-        """Which threads never ended, and where they wait: a line's worth for each place, with the warps and lanes there."""
+        """Which threads never ended, and where they wait: a line's worth for each place, with the warps and lanes
+        there."""
         places: dict[tuple[str, int], dict[int, int]] = {}
 
         def note(name: str, lo: int, mask: Arr, pc: int) -> None:
@@ -502,7 +506,8 @@ class Barriers:
         finish: Finish | None = None,
         value: Arr | None = None,
     ) -> bool:
-        """The bundle arrives at barrier ``number``; ``expected`` threads (0 = all of the block) release it. ``waits``: BAR.ARV does not.
+        """The bundle arrives at barrier ``number``; ``expected`` threads (0 = all of the block) release it. ``waits``:
+        BAR.ARV does not.
 
         ``finish(view lanes, arrival)`` runs on release, for reductions; ``value`` are this bundle's predicates.
         """

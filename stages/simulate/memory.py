@@ -1,8 +1,9 @@
-"""Memories of a launch: global (buffers with guard zones), shared, local; bounds and alignment are checked on every access.
+"""Memories of a launch: global (buffers with guard zones), shared, local; bounds and alignment are checked on every
+access.
 
 Addresses: global memory from :data:`image.GLOBAL_BASE` up; a generic address whose upper word is :data:`SHARED_HI` or
-:data:`LOCAL_HI` lies in the window of the thread's shared or local memory, one with :data:`CONST_HI` or :data:`PARAM_HI` in the window of
-the module's constants or of the kernel's parameters, which are read only.
+:data:`LOCAL_HI` lies in the window of the thread's shared or local memory, one with :data:`CONST_HI` or
+:data:`PARAM_HI` in the window of the module's constants or of the kernel's parameters, which are read only.
 """
 
 from __future__ import annotations
@@ -136,7 +137,8 @@ def aligned(address: Arr, size: int, act: Arr | None, what: str, space: str) -> 
 
 
 class Window(Bytes):
-    """Shared or local memory: ``stride`` bytes a block or a thread, ``base`` (view name) the offset of each lane's part."""
+    """Shared or local memory: ``stride`` bytes a block or a thread, ``base`` (view name) the offset of each lane's
+    part."""
 
     __slots__ = ("lane_key", "name", "size", "stride")
 
@@ -176,7 +178,8 @@ class Memory:
 
 
 def rank(index: Arr) -> tuple[Arr, Arr, int]:
-    """(order, rank in that order, highest rank): lanes sorted by address, and each lane's place among those with its address."""
+    """(order, rank in that order, highest rank): lanes sorted by address, and each lane's place among those with its
+    address."""
     order = np.argsort(index, kind="stable")
     sorted_index = index[order]
     first = np.empty(len(index), np.bool_)
@@ -188,7 +191,8 @@ def rank(index: Arr) -> tuple[Arr, Arr, int]:
 
 
 def atomic(view: Arr, index: Arr, fn: Any, values: Arr, want_old: bool, additive: bool = False) -> Arr:
-    """Read-modify-write of ``view[index]`` by ``fn(old, lane numbers) -> new``, lane by lane where addresses collide; the old values.
+    """Read-modify-write of ``view[index]`` by ``fn(old, lane numbers) -> new``, lane by lane where addresses collide;
+    the old values.
 
     ``additive``: fn is a wrapping integer addition of ``values``, done in one step.
     """

@@ -206,7 +206,8 @@ def atom(space: str) -> Builder:
             done = np.ones(n, np.bool_)
             for memory, at, where in groups(v, act):
                 if flag >= 0 and space == "generic" and memory is not heap:
-                    # The form with a predicate works in global memory alone; the code then tries otherwise (measured: f16x2 add).
+                    # The form with a predicate works in global memory alone; the code then tries otherwise (measured:
+                    # f16x2 add).
                     done[slice(None) if where is None else where] = False
                     continue
                 store = memory.quads if size == 16 else memory.views[size]

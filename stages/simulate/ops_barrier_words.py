@@ -1,9 +1,9 @@
 """The words of barrier objects (mbarrier) in shared memory.
 
-sm_80: two words. The lower is 2**30 - n for n expected arrivals; the upper counts from 2**31 - n up, so that its top bit flips with the last
-arrival (measured: the code compares that bit). sm_90: one 64-bit word: bit 63 the phase, 43-62 the arrival counter (from
-2**20 - n up), 21-41 the bytes that copies still owe, 1-20 the counter's start (measured from the word that init writes;
-the byte count's place is guessed, nothing reads it).
+sm_80: two words. The lower is 2**30 - n for n expected arrivals; the upper counts from 2**31 - n up, so that its top
+bit flips with the last arrival (measured: the code compares that bit). sm_90: one 64-bit word: bit 63 the phase, 43-62
+the arrival counter (from 2**20 - n up), 21-41 the bytes that copies still owe, 1-20 the counter's start (measured from
+the word that init writes; the byte count's place is guessed, nothing reads it).
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ def arrive80(old: Arr) -> Arr:
 
 
 def step90(old: Arr, arrivals: Arr, owed: Arr, leave: bool = False) -> Arr:
-    """``arrivals`` arrivals and ``owed`` more (or fewer) bytes at sm_90's word; ``leave``: the next phases expect so many fewer."""
+    """``arrivals`` arrivals and ``owed`` more (or fewer) bytes at sm_90's word; ``leave``: the next phases expect so
+    many fewer."""
     start, phase = (old >> u64(1)) & _COUNT, old >> u64(63)
     if leave:
         start = (start + arrivals) & _COUNT

@@ -71,7 +71,8 @@ def _in_block(address: Arr, rank: int) -> Arr:
 
 
 def multicast(ctx: Context, v: View, lane: int, to: int, source: int, size: int, blocks: int, barrier: int) -> None:
-    """One lane copies ``size`` bytes from global memory to the same place in shared memory of each block of the mask, where a barrier object gets them."""
+    """One lane copies ``size`` bytes from global memory to the same place in shared memory of each block of the mask,
+    where a barrier object gets them."""
     one = np.array([lane])
     memory, span = _span(ctx, v, "G", np.array([source], u64), one, size, "read")
     data = memory.data[span].copy()
@@ -202,7 +203,8 @@ _KNOWN: Final = frozenset(
 
 
 def async_store(b: Build) -> InstFn:
-    """STAS, REDAS: a store or reduction in shared memory of the cluster; its bytes arrive at the barrier object that the second address register names."""
+    """STAS, REDAS: a store or reduction in shared memory of the cluster; its bytes arrive at the barrier object that
+    the second address register names."""
     words = words_of(b)
     step: Any = None
     if b.inst.op == "REDAS":

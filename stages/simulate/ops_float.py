@@ -75,7 +75,8 @@ _HALVES: Final = {"F32x2.HI_LO": (0, 1), "F32x2.LO_HI": (1, 0), "F32": (0, 0), "
 
 
 def packed(fn: Callable[..., Arr], sources: int) -> Builder:
-    """An operation on two floats at once; its operands are pairs, pairs turned round, or one number for both halves (as every immediate is)."""
+    """An operation on two floats at once; its operands are pairs, pairs turned round, or one number for both halves (as
+    every immediate is)."""
 
     def build(b: Build) -> InstFn:
         b.only("FTZ", *MODES)
@@ -209,7 +210,8 @@ def fset(b: Build) -> InstFn:
 
 
 def fchk(b: Build) -> InstFn:
-    """Does a / b need the slow path? True for anything whose fast path could overflow, underflow or meet a special value.
+    """Does a / b need the slow path? True for anything whose fast path could overflow, underflow or meet a special
+    value.
 
     The exact condition of the hardware is unknown; a wider one is harmless because the slow path is complete (guessed).
     """
@@ -236,8 +238,9 @@ def _cos(x: Arr) -> Arr:
     return np.cos(2 * np.pi * (x - np.rint(x)))
 
 
-#: Function of the double of the float32 operand. The unit's own error is not modelled: results are correctly rounded (documented
-#: bounds of the CUDA guide are at least half an ulp). SIN and COS take turns: the code multiplies by 1/2pi first (measured).
+#: Function of the double of the float32 operand. The unit's own error is not modelled: results are correctly rounded
+#: (documented bounds of the CUDA guide are at least half an ulp). SIN and COS take turns: the code multiplies by 1/2pi
+#: first (measured).
 _MUFU: Final[dict[str, Callable[[Arr], Arr]]] = {
     "COS": _cos,
     "SIN": _sin,
@@ -326,7 +329,8 @@ def dfma(b: Build) -> InstFn:
 
 
 def dsetp(b: Build) -> InstFn:
-    """Double comparison. MIN and MAX: Pu says that a is the answer, Pv that both are NaN (the sequences of min.f64 make b a quiet NaN then)."""
+    """Double comparison. MIN and MAX: Pu says that a is the answer, Pv that both are NaN (the sequences of min.f64 make
+    b a quiet NaN then)."""
     x, y = (b.f64(o) for o in b.s[:2])
     if "MIN" in b.mods or "MAX" in b.mods:
         low = "MIN" in b.mods

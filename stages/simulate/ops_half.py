@@ -47,7 +47,8 @@ def _swizzle(op: Operand) -> tuple[int, int]:
 
 
 def half_source(b: Build, op: Operand, fmt: Format, ftz: bool = False) -> Halves:
-    """(low, high) halves of a source as doubles, swizzled, with absolute value and negation. A ``.F32`` operand is one float."""
+    """(low, high) halves of a source as doubles, swizzled, with absolute value and negation. A ``.F32`` operand is one
+    float."""
     get = b.raw(op)
     flags = flags_of(op)
     mod = getattr(op, "mod", "")
@@ -174,7 +175,8 @@ def hfma2(b: Build) -> InstFn:
 
 
 def _without_holes(b: Build, plain: InstFn) -> InstFn:
-    """.OOB: halves of the product's operands that are all ones stand for elements out of bounds; the result is 0 there (documented)."""
+    """.OOB: halves of the product's operands that are all ones stand for elements out of bounds; the result is 0 there
+    (documented)."""
     parts = [(b.raw(o), _swizzle(o)) for o in b.s[:2]]
     d = b.dst()
 

@@ -30,7 +30,8 @@ def wide(b: Build, op: Operand) -> Get:
 
 
 def _carry_add(b: Build, gets: list[Get], carries: list[Get]) -> InstFn:
-    """Sum of uint64 addends and carries, with carry-out predicates: first if the sum passes 2**32, second if it passes 2**33."""
+    """Sum of uint64 addends and carries, with carry-out predicates: first if the sum passes 2**32, second if it passes
+    2**33."""
     d, pu, pv = b.dst(), b.pdst(0), b.pdst(1)
 
     def run(v: View, m: Arr | None) -> None:
@@ -253,7 +254,8 @@ def idp(b: Build) -> InstFn:
 
 
 def lea(b: Build) -> InstFn:
-    """Shift and add. .HI takes the upper word of {c, a} << s; .SX32: c is the sign of a. -a and ~a apply to the shifted value."""
+    """Shift and add. .HI takes the upper word of {c, a} << s; .SX32: c is the sign of a. -a and ~a apply to the shifted
+    value."""
     b.only("HI", "X", "SX32")
     high = "HI" in b.mods
     shift_op = b.s[-1]

@@ -249,7 +249,8 @@ def _leading(x: Arr) -> Arr:
 
 
 def flo(b: Build) -> InstFn:
-    """Index of the leading one (signed: of the leading bit that differs from the sign); .SH: as a left-shift amount. None: 0xffffffff."""
+    """Index of the leading one (signed: of the leading bit that differs from the sign); .SH: as a left-shift amount.
+    None: 0xffffffff."""
     b.only("U32", "SH")
     unsigned, shift = "U32" in b.mods, "SH" in b.mods
     d, pu = b.dst(), b.pdst(0)

@@ -1,8 +1,9 @@
 """Products of matrices: HMMA, QMMA, OMMA, IMMA, BMMA, DMMA (tiles: :mod:`ops_tiles`).
 
-Fragments (PTX manual): lane = 4 g + t. Register r of A holds row g + 8 (r & 1) (m16; m8: row g), and of k block r >> 1 (m8: r) the
-elements t e .. t e + e - 1, e elements a register; B likewise with column g; C and D hold columns 2 t and 2 t + 1 of rows g and g + 8.
-Floating products are summed in double and rounded once to the accumulator's type; the hardware's order and truncation are not modelled.
+Fragments (PTX manual): lane = 4 g + t. Register r of A holds row g + 8 (r & 1) (m16; m8: row g), and of k block r >> 1
+(m8: r) the elements t e .. t e + e - 1, e elements a register; B likewise with column g; C and D hold columns 2 t and 2
+t + 1 of rows g and g + 8. Floating products are summed in double and rounded once to the accumulator's type; the
+hardware's order and truncation are not modelled.
 """
 
 from __future__ import annotations
@@ -220,8 +221,8 @@ def _scale_factors(codes: Arr, kind: str) -> Arr:
 def scaled(b: Build) -> InstFn:
     """OMMA.SF (4-bit floats), QMMA.SF (bytes): blocks of k with a factor for each row of A and each column of B.
 
-    The uniform word: bits 0-1 first byte of A's factors, 2 which pair of lanes of four has them, 3-4 first byte of B's, 5-6 which lane (measured:
-    ptxas packs the selectors of PTX so)."""
+    The uniform word: bits 0-1 first byte of A's factors, 2 which pair of lanes of four has them, 3-4 first byte of B's,
+    5-6 which lane (measured: ptxas packs the selectors of PTX so)."""
     words = list(b.inst.mods)
     shape = next((x for x in words if x in _SHAPES), "")
     kinds = [x for x in words if x in _SMALL]

@@ -175,7 +175,8 @@ def locate(b: Build, space: str, op: Mem, size: int, what: str) -> Callable[[Vie
 
 
 def _fixed(b: Build, upper: int, what: str, size: int) -> Callable[[Arr, Arr], tuple[Bytes, Arr]]:
-    """``(memory, byte offsets)`` of addresses in a window of constants: the module's (bank 3), or the kernel's parameters (bank 0)."""
+    """``(memory, byte offsets)`` of addresses in a window of constants: the module's (bank 3), or the kernel's
+    parameters (bank 0)."""
     number, start, name = (
         (3, 0, "constants") if upper == CONST_HI else (0, b.ctx.launch.target.bank0.param_bias, "parameters")
     )
@@ -296,8 +297,9 @@ def load(space: str) -> Builder:
 
 
 def dst_rows(b: Build, size: int) -> list[int]:
-    """The destination rows of a load. 256 bits: two register operands, the second for the lower half; of each half the words that the mask names, in the registers one
-    behind the other (measured: mask 0xcd fills three registers of one and two of the other)."""
+    """The destination rows of a load. 256 bits: two register operands, the second for the lower half; of each half the
+    words that the mask names, in the registers one behind the other (measured: mask 0xcd fills three registers of one
+    and two of the other)."""
     if len(b.d) == 2 and size == 32:
         mask = next((o.value for o in b.s if isinstance(o, Imm)), 0xFF)
         rows = []
@@ -451,8 +453,8 @@ def ldgsts(b: Build) -> InstFn:
 def _zero_fill(
     b: Build, op: Mem, size: int, to: Callable[[View, Arr | None], tuple[Any, Arr]], pred: Get | None
 ) -> InstFn:
-    """LDGSTS.ZFILL: the low bits k of the address say that the last k bytes are zeros instead (measured: the code adds -size & 3);
-    with the predicate false all are."""
+    """LDGSTS.ZFILL: the low bits k of the address say that the last k bytes are zeros instead (measured: the code adds
+    -size & 3); with the predicate false all are."""
     get = address64(b, op, "E" in words_of(b))
     heap = b.ctx.memory.heap
 

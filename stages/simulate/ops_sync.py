@@ -88,7 +88,9 @@ def syncs(b: Build) -> InstFn:
         owed = value if owes == "R" else u64(0) - value if owes == "X" else np.full(n, int(owes), u64)
         before = memory.views[8][at // 8].copy()
         old = atomic(memory.views[8], at // 8, lambda o, k: step90(o, arrivals[k], owed[k], leave), value, True)
-        if together:  # all lanes see the word as it was, and which lanes arrived with them (measured: the code counts those below itself)
+        # all lanes see the word as it was, and which lanes arrived with them (measured: the code counts those below
+        # itself)
+        if together:
             old = (before & u64(0xFFFFFFFF00000000)) | _partners(v, act, at)
         for i, row in enumerate(rows):
             v.U[row][slice(None) if act is None else act] = (old >> u64(32 * i)).astype(u32)
@@ -134,7 +136,8 @@ def arrives(b: Build) -> InstFn:
 
 
 def qspc(b: Build) -> InstFn:
-    """QSPC.E.{G L S}: is the generic address in that space? (C: constants; D: shared memory of the cluster, asked where S does not hold.)"""
+    """QSPC.E.{G L S}: is the generic address in that space? (C: constants; D: shared memory of the cluster, asked where
+    S does not hold.)"""
     target = next((o for o in b.inst.srcs if isinstance(o, Mem)), None)
     if target is None:
         raise b.refuse("no address")

@@ -1,4 +1,5 @@
-"""Instructions that look across the lanes of a warp, or at where a thread is: votes, shuffles, matches, special registers."""
+"""Instructions that look across the lanes of a warp, or at where a thread is: votes, shuffles, matches, special
+registers."""
 
 from __future__ import annotations
 
@@ -194,7 +195,8 @@ def r2ur(b: Build) -> InstFn:
     pu = b.pdst(0)
     both = "OR" in b.mods
     if pu != P_SINK:
-        # Pu: my value is not the one taken; .OR joins what Pu says already (measured: loops that take the values of a warp in turn).
+        # Pu: my value is not the one taken; .OR joins what Pu says already (measured: loops that take the values of a
+        # warp in turn).
         if both:
             b.reads.append(("P", pu))
 
@@ -331,8 +333,8 @@ def movm(b: Build) -> InstFn:
 
 
 def _movm_nibbles(b: Build, get: Get) -> InstFn:
-    """U4TO8.M832: 8 rows of 32 nibbles, four lanes a row, to bytes: columns 0-15 in the first register, 16-31 in the second (measured: the code of
-    four-bit products on sm_120 feeds them to byte products so)."""
+    """U4TO8.M832: 8 rows of 32 nibbles, four lanes a row, to bytes: columns 0-15 in the first register, 16-31 in the
+    second (measured: the code of four-bit products on sm_120 feeds them to byte products so)."""
     b.only("U4TO8", "M832")
     outs = [b.dst(0), b.dst(1)]
 

@@ -1,15 +1,17 @@
 """Register state of the resident warps: one row per register, one column per thread ("lane").
 
-Rows of 32-bit words (``View.U``; ``F`` and ``I`` are the same memory as float32 and int32):
-R0..R254, RZ (zeros), a sink for writes to RZ, UR0..UR254, then constants and special registers as they are asked for.
-A uniform register is kept as a row as well, equal in the 32 lanes of a warp: vector instructions read it like any register.
+Rows of 32-bit words (``View.U``; ``F`` and ``I`` are the same memory as float32 and int32): R0..R254, RZ (zeros), a
+sink for writes to RZ, UR0..UR254, then constants and special registers as they are asked for. A uniform register is
+kept as a row as well, equal in the 32 lanes of a warp: vector instructions read it like any register.
 
-Rows of booleans (``View.P``): P0..P6, PT, UP0..UP6, a sink, "waits at convergence barrier k" for k = 0..16, and "has exited".
-Rows of convergence barriers (``View.B``): B0..B15 and one for WARPSYNC. A row holds, for each lane, the 32-bit set of lanes of its warp
-that it must meet. That each lane has its own set matters where groups of a warp are in the same code at different
-depth (recursion): ptxas saves and restores B registers around calls as if they belonged to the thread.
+Rows of booleans (``View.P``): P0..P6, PT, UP0..UP6, a sink, "waits at convergence barrier k" for k = 0..16, and "has
+exited". Rows of convergence barriers (``View.B``): B0..B15 and one for WARPSYNC. A row holds, for each lane, the 32-bit
+set of lanes of its warp that it must meet. That each lane has its own set matters where groups of a warp are in the
+same code at different depth (recursion): ptxas saves and restores B registers around calls as if they belonged to the
+thread.
 
-A :class:`View` is a range of warps (a power of two, aligned): instructions run over the smallest view that holds their lanes.
+A :class:`View` is a range of warps (a power of two, aligned): instructions run over the smallest view that holds their
+lanes.
 """
 
 from __future__ import annotations
@@ -39,7 +41,8 @@ RowMaker = Callable[["Lanes"], Arr]
 
 
 class View:
-    """Lanes ``lo`` to ``hi`` (multiples of 32). ``um``: lanes of the warps that run now, None = all (set before each run)."""
+    """Lanes ``lo`` to ``hi`` (multiples of 32). ``um``: lanes of the warps that run now, None = all (set before each
+    run)."""
 
     __slots__ = ("B", "F", "I", "P", "U", "extra", "hi", "lanes", "lo", "n", "um")
 

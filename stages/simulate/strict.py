@@ -1,11 +1,12 @@
-"""The strict machine: results appear when their latency or scoreboard says so; whoever reads earlier gets the old value.
+"""The strict machine: results appear when their latency or scoreboard says so; whoever reads earlier gets the old
+value.
 
-Every bundle has a clock. An instruction issues when the stall count of the one before has passed and the scoreboards in its wait
-mask are free. Its results are kept aside as *pending* writes of rows, and enter the row when an instruction that reads it issues
-late enough for its class. Instructions with variable latency read their registers some time after issue, until the
-read scoreboard is released: a register that is overwritten in between is read new.
-Latencies come from :mod:`timing`. Pending writes of one row with fixed latency stay in order of issue; one with variable latency lands
-when it lands, also over a younger one. The operand reuse cache holds a value for the next instruction.
+Every bundle has a clock. An instruction issues when the stall count of the one before has passed and the scoreboards in
+its wait mask are free. Its results are kept aside as *pending* writes of rows, and enter the row when an instruction
+that reads it issues late enough for its class. Instructions with variable latency read their registers some time after
+issue, until the read scoreboard is released: a register that is overwritten in between is read new. Latencies come from
+:mod:`timing`. Pending writes of one row with fixed latency stay in order of issue; one with variable latency lands when
+it lands, also over a younger one. The operand reuse cache holds a value for the next instruction.
 
 When bundles meet, the elapsed time of each since its own events is kept, none is added: waiting hides no hazard.
 """
@@ -175,7 +176,8 @@ class StrictMachine(Machine):
             self.hazards[key] = distance
 
     def settle(self, time: Time, view: View, row: Row, reader: str, at: int, pc: int) -> None:
-        """Enter the pending writes of a row that a ``reader`` issuing at ``at`` sees. ``pc``: the instruction, to note what it does not see (-1: do not)."""
+        """Enter the pending writes of a row that a ``reader`` issuing at ``at`` sees. ``pc``: the instruction, to note
+        what it does not see (-1: do not)."""
         entries = time.pending[row]
         kind, number = row
         uniform = is_uniform_row(row)
@@ -405,7 +407,8 @@ class StrictMachine(Machine):
             self.capture(time, view, plan, mask, at, -1)
 
     def overtakes(self, queue: Iterable[Deferred], plan: Plan, mask: Arr | None, at: int, ready: int) -> None:
-        """Note what the instruction reads or writes too early of results whose instructions have not even read their registers."""
+        """Note what the instruction reads or writes too early of results whose instructions have not even read their
+        registers."""
         for d in queue:
             written = d.plan.writes
             for row in plan.reads if plan.guard_row < 0 else (*plan.reads, ("P", plan.guard_row)):

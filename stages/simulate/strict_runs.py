@@ -1,10 +1,11 @@
 """Which results nobody can read too early, so that the strict machine may write them at once.
 
-Stall counts are a lower bound on the time between two instructions, and waits only add to it. Where on every path from an
-instruction each reader comes late enough, or behind a wait for its scoreboard, keeping the result aside could not show
-anything: the machine would enter it before the first look. Such an instruction is *safe*; a :class:`Run` is a stretch of
-safe instructions with fixed latency, which runs as in the plain machine. What the analysis can't see, such as an indirect branch
-before the time has passed, is not safe and goes the long way. A safe instruction does the same either way: the long way is the definition.
+Stall counts are a lower bound on the time between two instructions, and waits only add to it. Where on every path from
+an instruction each reader comes late enough, or behind a wait for its scoreboard, keeping the result aside could not
+show anything: the machine would enter it before the first look. Such an instruction is *safe*; a :class:`Run` is a
+stretch of safe instructions with fixed latency, which runs as in the plain machine. What the analysis can't see, such
+as an indirect branch before the time has passed, is not safe and goes the long way. A safe instruction does the same
+either way: the long way is the definition.
 """
 
 from __future__ import annotations
@@ -53,7 +54,8 @@ _NONE: Final = 7
 
 
 class Run:
-    """Safe instructions up to ``stop``; ``cycles`` from the first one's issue to that of ``stop``; ``touched``: rows read or written."""
+    """Safe instructions up to ``stop``; ``cycles`` from the first one's issue to that of ``stop``; ``touched``: rows
+    read or written."""
 
     __slots__ = ("cycles", "stop", "touched")
 

@@ -1,4 +1,5 @@
-"""What the strict machine keeps of time: pending writes, instructions under way, the clock of a bundle; and instructions prepared for it."""
+"""What the strict machine keeps of time: pending writes, instructions under way, the clock of a bundle; and
+instructions prepared for it."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ _READS_AT_ISSUE: Final = facts.having("sreg") | {"LDGDEPBAR", "BMOV"}
 
 
 class Entry:
-    """A pending write: ``values`` for lanes ``mask`` (None = all of the view), issued at ``at``; ``ready`` >= 0 for variable latency."""
+    """A pending write: ``values`` for lanes ``mask`` (None = all of the view), issued at ``at``; ``ready`` >= 0 for
+    variable latency."""
 
     __slots__ = ("at", "dual", "mask", "part", "pc", "ready", "values", "writer")
 
@@ -70,7 +72,8 @@ class Time:
         self.queue: deque[Deferred] = deque()
         self.pipes: dict[str, int] = {}
         self.read_pipe = 0
-        #: slot -> register kept for the next instruction, its values, the instruction if it overwrites that register (-1)
+        #: slot -> register kept for the next instruction, its values, the instruction if it overwrites that register
+        #: (-1)
         self.reuse: dict[int, tuple[int, Arr, int]] = {}
 
     def hold(self, board: int, until: int) -> None:
@@ -206,7 +209,8 @@ class Plan:
         )
         self.early = [r for r in self.reads if not (r[0] == "U" and r[1] < 256)]
         self.late_reads = [r for r in self.reads if r[0] == "U" and r[1] < 256]
-        # The predicate of a generic atomic without a result is known when its address is (measured: the branch waits for the read scoreboard).
+        # The predicate of a generic atomic without a result is known when its address is (measured: the branch waits
+        # for the read scoreboard).
         self.at_read = inst.op == "ATOM" and bool(self.writes) and all(kind == "P" for kind, _ in self.writes)
         self.slots: dict[int, int] = {}
         self.reuse: list[int] = []

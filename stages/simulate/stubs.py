@@ -1,4 +1,5 @@
-"""Functions that the driver provides to device code: vprintf, malloc, free, __assertfail, and (sm_120) multicast copies."""
+"""Functions that the driver provides to device code: vprintf, malloc, free, __assertfail, and (sm_120) multicast
+copies."""
 
 from __future__ import annotations
 
@@ -153,7 +154,8 @@ class Stubs:
         raise Fault(f"assertion failed: {message.decode('utf-8', 'replace')}", lane)
 
     def _multicast(self, machine: Machine, bundle: Bundle, mask: Arr) -> None:
-        """R4 destination, R6 source, R8 bytes, R9 blocks of the cluster, R10 barrier object, addresses in pairs (measured); R12, a cache policy, is not read."""
+        """R4 destination, R6 source, R8 bytes, R9 blocks of the cluster, R10 barrier object, addresses in pairs
+        (measured); R12, a cache policy, is not read."""
         assert self.context is not None
         u = bundle.view.U
         for lane in np.flatnonzero(mask).tolist():

@@ -1,9 +1,10 @@
 """When results become visible, for the strict machine: latency classes and tables.
 
-Distances are cycles from the issue of the producer to the issue of the consumer. The tables are the documented ones that Mesa publishes for
-SM75, SM80 and SM100 (readers in rows, writers in columns); SM90 follows SM80 but for FP64 and DMMA (measured in ptxas's output), SM120
-adds one cycle around the "dual" ALU ops (measured), before and behind them. Where ptxas never comes as near as a document says, the measured distance
-stands. Variable latencies have no bound: they are drawn.
+Distances are cycles from the issue of the producer to the issue of the consumer. The tables are the documented ones
+that Mesa publishes for SM75, SM80 and SM100 (readers in rows, writers in columns); SM90 follows SM80 but for FP64 and
+DMMA (measured in ptxas's output), SM120 adds one cycle around the "dual" ALU ops (measured), before and behind them.
+Where ptxas never comes as near as a document says, the measured distance stands. Variable latencies have no bound: they
+are drawn.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ _ALU: Final = _of("alu", "dual", "r2p", "p2r", "vote", "disp64")
 _DUAL: Final = _of("dual", "vote") - {"PLOP3"}  # PLOP3 keeps the distances of the others (measured)
 _FMA: Final = _of("fma")
 _HALF: Final = _of("half", "hcmp")
-#: Memory-pipe instructions whose operands come as early as those of the special function unit (documented for LDC, measured for MATCH, barrier objects, textures
-#: and surfaces).
+#: Memory-pipe instructions whose operands come as early as those of the special function unit (documented for LDC,
+#: measured for MATCH, barrier objects, textures and surfaces).
 _EARLY: Final = (
     _of("r2ur", "credux", "ldc", "redux", "syncs", "sust") | {"MATCH", "TEX"} | facts.reading("texture", "surface")
 )
@@ -90,7 +91,8 @@ _UNIFORM: Final = {"uni": (4, 2), "mem": (9, 2), "xu": (9, 2), "branch": (9, 2)}
 _UNIFORM_P: Final = {"uni": (4, 1), "guard": (11, 5), "branch": (9, 2)}
 
 
-#: Matrix products by shape (measured on sm_80 from ptxas's distances, with TF32 as with twice the shape: IMMA.8816, IMMA.8832 and BMMA.88128 to STG 12, IMMA.16816 15, HMMA.16816 23).
+#: Matrix products by shape (measured on sm_80 from ptxas's distances, with TF32 as with twice the shape: IMMA.8816,
+#: IMMA.8832 and BMMA.88128 to STG 12, IMMA.16816 15, HMMA.16816 23).
 _PRODUCTS: Final = {
     "HMMA": {"16816": "mma2", "16832": "mma2"},
     "HMMA.TF32": {"1688": "mma2"},
@@ -182,7 +184,8 @@ def is_variable(inst: Inst, sm: int) -> bool:
 
 @cache
 def latency(writer: str, part: int, dual: bool, reader: str, kind: str, uniform: bool, sm: int) -> int:
-    """Cycles from issue to issue after which a fixed-latency result is seen. ``part``: which register of the result; ``kind``: U or P."""
+    """Cycles from issue to issue after which a fixed-latency result is seen. ``part``: which register of the result;
+    ``kind``: U or P."""
     if writer == "either":
         return min(latency(w, part, dual, reader, kind, uniform, sm) for w in ("alu", "fma"))
     if reader == "either":
@@ -250,8 +253,8 @@ def pipe_of(inst: Inst) -> str:
 
 
 class Draw:
-    """Variable latencies. ``seed % 4``: 1 all short, 2 all long, 0 one in five long, the others short, 3 random; ``typical``: one guess an instruction, for
-    estimates."""
+    """Variable latencies. ``seed % 4``: 1 all short, 2 all long, 0 one in five long, the others short, 3 random;
+    ``typical``: one guess an instruction, for estimates."""
 
     __slots__ = ("mode", "random")
 

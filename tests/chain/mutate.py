@@ -1,8 +1,11 @@
-"""Mutated streams, cubins and PTX through every stage and tool: nothing but a diagnostic and an exit code may come of them.
+"""Mutated streams, cubins and PTX through every stage and tool: nothing but a diagnostic and an exit code may come of
+them.
 
-    python -m tests.chain.mutate --streams 10000 --cubins 10000 --ptx 20000 [--seed N] [--arch sm_90,sm_75] [--keep FOLDER]
+    python -m tests.chain.mutate --streams 10000 --cubins 10000 --ptx 20000 [--seed N] [--arch sm_90,sm_75] [--keep
+    FOLDER]
 
-Everything runs in one process. A fault is an exception, a hang of 20 s, an internal fault, a failure without a word, output beside a failure.
+Everything runs in one process. A fault is an exception, a hang of 20 s, an internal fault, a failure without a word,
+output beside a failure.
 """
 
 from __future__ import annotations

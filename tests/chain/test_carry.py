@@ -1,4 +1,5 @@
-"""The carry flag: every instruction that sets it before every one that takes it, in 32 and 64 bits, against Python integers. The flag is the adder's carry."""
+"""The carry flag: every instruction that sets it before every one that takes it, in 32 and 64 bits, against Python
+integers. The flag is the adder's carry."""
 
 from __future__ import annotations
 

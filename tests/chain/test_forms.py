@@ -1,4 +1,5 @@
-"""Values of forms that are rarely written: variables in bodies, families of variables, sums as operands, aliases, narrow floats from f16x2, scales in braces."""
+"""Values of forms that are rarely written: variables in bodies, families of variables, sums as operands, aliases,
+narrow floats from f16x2, scales in braces."""
 
 from __future__ import annotations
 

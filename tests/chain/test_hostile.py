@@ -1,4 +1,5 @@
-"""Hostile input: cut, flipped and forged streams into every stage, random bytes as PTX. A diagnostic and an exit code, never an exception."""
+"""Hostile input: cut, flipped and forged streams into every stage, random bytes as PTX. A diagnostic and an exit code,
+never an exception."""
 
 from __future__ import annotations
 
@@ -135,7 +136,8 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10, "MiB")
 
 
 def test_memory_stays_bounded() -> None:
-    """Every stage under a limit of 512 MiB: flipped and forged streams, and arrays that claim four billion elements each."""
+    """Every stage under a limit of 512 MiB: flipped and forged streams, and arrays that claim four billion elements
+    each."""
     done = subprocess.run([sys.executable, "-c", BOUNDED], capture_output=True, env=env(), timeout=200, text=True)
     assert done.returncode == 0, done.stderr[-2000:]
     assert "Traceback" not in done.stderr and "MemoryError" not in done.stderr

@@ -1,4 +1,5 @@
-"""Warp-wide operations under masks in registers, where threads of several masks come to them together: each mask is an operation of its own."""
+"""Warp-wide operations under masks in registers, where threads of several masks come to them together: each mask is an
+operation of its own."""
 
 from __future__ import annotations
 

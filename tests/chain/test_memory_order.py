@@ -1,4 +1,5 @@
-"""What threads tell each other through memory: exchanges between the lanes of a warp, flags that are waited for, what is read behind an acquire."""
+"""What threads tell each other through memory: exchanges between the lanes of a warp, flags that are waited for, what
+is read behind an acquire."""
 
 from __future__ import annotations
 
@@ -102,7 +103,8 @@ END:
     ],
 )
 def test_a_flag_in_shared_memory_is_read_until_it_is_set(arch: str, store: str, load: str) -> None:
-    """The first warp comes to its loop before the second has stored anything; a load taken out of the loop would never see it."""
+    """The first warp comes to its loop before the second has stored anything; a load taken out of the loop would never
+    see it."""
     zero = "st.shared.u32 [s+256], 0;\nbar.sync 0;\n"
     got = run(arch, zero + FLAG.format(store=store, load=load), np.zeros(64, np.uint32), 64)
     assert (got[:32] == 77).all()

@@ -1,6 +1,7 @@
 """The sixteen kernels give the right values: our cubins in the simulator against numpy, several launches each.
 
-Our hazards are judged too: at -O3 the simulator runs in strict mode, where a value that is read too early is the stale one.
+Our hazards are judged too: at -O3 the simulator runs in strict mode, where a value that is read too early is the stale
+one.
 """
 
 from __future__ import annotations

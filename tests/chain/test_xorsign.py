@@ -1,4 +1,5 @@
-"""min and max with .xorsign.abs: the sign is that of the product of the operands as they are, constants and negated ones too."""
+"""min and max with .xorsign.abs: the sign is that of the product of the operands as they are, constants and negated
+ones too."""
 
 from __future__ import annotations
 

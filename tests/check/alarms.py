@@ -1,9 +1,12 @@
-"""False alarms: the schedule checker and the strict simulator over ptxas's cubins of PTX files, where both must be silent.
+"""False alarms: the schedule checker and the strict simulator over ptxas's cubins of PTX files, where both must be
+silent.
 
-    python -m tests.check.alarms [--who ptxas|ours] [--judge schedule,strict] [--launches N] [--every N [--first K]] [--seconds S] PTX_OR_FOLDER...
+    python -m tests.check.alarms [--who ptxas|ours] [--judge schedule,strict] [--launches N] [--every N [--first K]]
+    [--seconds S] PTX_OR_FOLDER...
 
-The target is the file's own. The strict simulator runs each kernel with launches made up as for co-simulation (:mod:`stages.check.launches`; those that the plain
-simulator runs to the end), with three draws of latencies (short, long, random); a hazard that it lists, or another result than the plain one's, is an alarm. Alarms are printed by their
+The target is the file's own. The strict simulator runs each kernel with launches made up as for co-simulation
+(:mod:`stages.check.launches`; those that the plain simulator runs to the end), with three draws of latencies (short,
+long, random); a hazard that it lists, or another result than the plain one's, is an alarm. Alarms are printed by their
 rule with an example; what no simulator can run is counted by its reason.
 """
 

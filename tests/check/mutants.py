@@ -1,11 +1,13 @@
 """Mutants and their judges: how many of each kind each judge catches, and what survives.
 
-    python -m tests.check.mutants [--sm 80] [--who ours|ptxas|both] [--judge schedule,strict,cosim,allocation] [--count N] [--seed S] [NAME ...]
+    python -m tests.check.mutants [--sm 80] [--who ours|ptxas|both] [--judge schedule,strict,cosim,allocation] [--count
+    N] [--seed S] [NAME ...]
 
-Kinds that break control words are judged by the schedule checker and by the strict simulator; kinds that change what is computed by co-simulation;
-faults of register allocation, planted in allocated units, by the allocation checker. Places are drawn from a seed, in our cubins and in ptxas's of the
-16 kernels. Survivors are printed; those that an argument shows to change nothing are counted apart (the arguments stand in
-:mod:`tests.check.strict_mutants` and :mod:`tests.cosim.mutants`).
+Kinds that break control words are judged by the schedule checker and by the strict simulator; kinds that change what is
+computed by co-simulation; faults of register allocation, planted in allocated units, by the allocation checker. Places
+are drawn from a seed, in our cubins and in ptxas's of the 16 kernels. Survivors are printed; those that an argument
+shows to change nothing are counted apart (the arguments stand in :mod:`tests.check.strict_mutants` and
+:mod:`tests.cosim.mutants`).
 """
 
 from __future__ import annotations
@@ -116,7 +118,8 @@ def cubin_of(name: str, sm: str, who: str, exact: bool) -> bytes | None:
 
 
 def text_of(name: str, sm: str) -> str:
-    """The PTX of one of the kernels, or of the one that spills: sums of products of neighbours, then the same products with factors in another order."""
+    """The PTX of one of the kernels, or of the one that spills: sums of products of neighbours, then the same products
+    with factors in another order."""
     if name != SPILLING:
         return ptx_for(cases.CASES[name], sm).read_text()
     lines = [
@@ -181,7 +184,8 @@ def computations(tally: Tally, name: str, sm: str, who: str, count: int, rng: ra
 
 
 def allocation(tally: Tally, sms: list[str], names: list[str], count: int, seed: int) -> None:
-    """Faults of allocation in random programs and in the kernels, by the allocation checker; those that change no value in the executions are apart."""
+    """Faults of allocation in random programs and in the kernels, by the allocation checker; those that change no value
+    in the executions are apart."""
     from tests.regalloc.test_fuzz import kernel_pairs, kill_rate, random_pairs
 
     rates = [kill_rate(random_pairs(range(seed * 10000, seed * 10000 + 20 * count)))]

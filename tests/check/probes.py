@@ -1,6 +1,8 @@
-"""Small kernels whose control words by ptxas show what is enough: each stands for a kind of instructions that the schedule checker once found fault with.
+"""Small kernels whose control words by ptxas show what is enough: each stands for a kind of instructions that the
+schedule checker once found fault with.
 
-``KINDS``: name -> (least SM, body). Parameters a (a pointer), c, d (numbers) are in %rd1, %r2, %r3; %r1 is the thread's number, s 1 KiB of shared memory.
+``KINDS``: name -> (least SM, body). Parameters a (a pointer), c, d (numbers) are in %rd1, %r2, %r3; %r1 is the thread's
+number, s 1 KiB of shared memory.
 """
 
 from __future__ import annotations

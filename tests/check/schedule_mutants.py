@@ -1,8 +1,9 @@
 """Cubins with one broken control word, and how many of them the schedule checker finds.
 
-Two sorts. *Certain* mutants break a rule by construction: an adjacent pair brought nearer than its table cell, the only wait between an
-announced result (or read) and the instruction that needs it dropped, its counter renamed, an operand kept for reuse that is overwritten. *Random* ones change any stall, wait or counter; many of
-them break nothing, so their rate has no bar.
+Two sorts. *Certain* mutants break a rule by construction: an adjacent pair brought nearer than its table cell, the only
+wait between an announced result (or read) and the instruction that needs it dropped, its counter renamed, an operand
+kept for reuse that is overwritten. *Random* ones change any stall, wait or counter; many of them break nothing, so
+their rate has no bar.
 
     python -m tests.check.schedule_mutants --sm 90 --count 200
 """
@@ -33,7 +34,8 @@ _REACH = 24  # instructions between producer and consumer
 
 
 class Mutant(NamedTuple):
-    """One field of one instruction changed. ``partner``: the instruction with which it breaks a rule (-1: none in particular)."""
+    """One field of one instruction changed. ``partner``: the instruction with which it breaks a rule (-1: none in
+    particular)."""
 
     kind: str
     section: int
@@ -131,7 +133,8 @@ def _behind_product(s: int, code: list[tuple[Inst, Access, Ctl]], i: int, target
 
 
 def _reuse(s: int, i: int, inst: Inst, ctl: Ctl, later: Inst, target: isa.Target) -> Iterator[Mutant]:
-    """The operand cache told to keep a register that the instruction overwrites and the next one reads in the same slot."""
+    """The operand cache told to keep a register that the instruction overwrites and the next one reads in the same
+    slot."""
     mine, next_ = _vector_slots(inst), _vector_slots(later)
     if inst.guard is not None and inst.guard.num != ZERO or not 0 < ctl.stall < 12:
         return

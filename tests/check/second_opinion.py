@@ -2,7 +2,8 @@
 
     python -m tests.check.second_opinion [--sm 120] [--set main|all] [--ptxas] [--verbose]
 
-It is calibrated on sm_120 and looks at whole mnemonics there; on other SMs it is the same model with the same numbers. Errors count, warnings do not.
+It is calibrated on sm_120 and looks at whole mnemonics there; on other SMs it is the same model with the same numbers.
+Errors count, warnings do not.
 """
 
 from __future__ import annotations

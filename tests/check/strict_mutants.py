@@ -1,16 +1,21 @@
-"""The strict simulator as a judge of broken control words: it runs the test kernels, and a mutant is caught by a wrong result, a reported hazard or a fault.
+"""The strict simulator as a judge of broken control words: it runs the test kernels, and a mutant is caught by a wrong
+result, a reported hazard or a fault.
 
-Only what runs can be caught. A survivor is set apart, with its reason, where an argument shows that it changes nothing here:
+Only what runs can be caught. A survivor is set apart, with its reason, where an argument shows that it changes nothing
+here:
 
-* ``never reached``: one of the two instructions is not issued in any launch, or never for a lane (its guard is false each time);
-* ``order of the pipe``: a later instruction of the same in-order pipe is waited for before the result is needed, so the result is there;
-* ``results of one pipe come in order``: two writes of a register by the same pipe, of fixed and equal latency: the second one comes behind the first at
-  any distance;
-* ``a wait keeps the distance``: the second instruction of the pair waits for a counter too, and is never nearer than in the sound code, with the shortest latencies
-  neither (seen in a run that notes every wait);
-* ``the later result is slower``: two writes of a register nearer than their table cell, the second one's by a scoreboard: it takes 16 cycles at least
-  (timing.Draw), longer than any fixed one that it could overtake;
-* ``waited for elsewhere``: on the only path, an instruction between the two waits for the counter that the renamed mutant raises.
+* ``never reached``: one of the two instructions is not issued in any launch, or never for a lane (its guard is false
+  each time);
+* ``order of the pipe``: a later instruction of the same in-order pipe is waited for before the result is needed, so the
+  result is there;
+* ``results of one pipe come in order``: two writes of a register by the same pipe, of fixed and equal latency: the
+  second one comes behind the first at any distance;
+* ``a wait keeps the distance``: the second instruction of the pair waits for a counter too, and is never nearer than in
+  the sound code, with the shortest latencies neither (seen in a run that notes every wait);
+* ``the later result is slower``: two writes of a register nearer than their table cell, the second one's by a
+  scoreboard: it takes 16 cycles at least (timing.Draw), longer than any fixed one that it could overtake;
+* ``waited for elsewhere``: on the only path, an instruction between the two waits for the counter that the renamed
+  mutant raises.
 """
 
 from __future__ import annotations

@@ -1,11 +1,13 @@
 """The schedule checker over everything that can be compiled: it must be silent on ptxas's cubins, and on ours.
 
-    python -m tests.check.sweep [--sm 90a] [--who ptxas|ours] [--opt 0] [--opt 3] [--set kernels,forms,isa,table] [--families wmma,mma] [--every N [--first K]] [--keep FOLDER]
-    python -m tests.check.sweep CUBIN_OR_FOLDER...
+    python -m tests.check.sweep [--sm 90a] [--who ptxas|ours] [--opt 0] [--opt 3] [--set kernels,forms,isa,table]
+    [--families wmma,mma] [--every N [--first K]] [--keep FOLDER] python -m tests.check.sweep CUBIN_OR_FOLDER...
 
-Sets: *kernels* (the test kernels and the hand-written ones), *forms* (:mod:`tests.cosim.forms`: one kernel for each form of the descriptor table), *isa*
-(:mod:`tests.isa.corpus`: the instruction set, with matrix products, textures, bulk copies), *table* (:mod:`tests.isa.corpus_table`: many forms in one kernel; ptxas
-alone). ``--every`` takes each N-th kernel of *forms* and *isa*, from the ``--first`` on. Prints findings grouped by rule with an example, and what could not be judged or was refused.
+Sets: *kernels* (the test kernels and the hand-written ones), *forms* (:mod:`tests.cosim.forms`: one kernel for each
+form of the descriptor table), *isa* (:mod:`tests.isa.corpus`: the instruction set, with matrix products, textures, bulk
+copies), *table* (:mod:`tests.isa.corpus_table`: many forms in one kernel; ptxas alone). ``--every`` takes each N-th
+kernel of *forms* and *isa*, from the ``--first`` on. Prints findings grouped by rule with an example, and what could
+not be judged or was refused.
 """
 
 from __future__ import annotations

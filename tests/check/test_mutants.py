@@ -1,5 +1,5 @@
-"""Every judge catches what is planted for it: small seeded runs of :mod:`tests.check.mutants`; and one mutant for each rule of the schedule checker that
-concerns a single place."""
+"""Every judge catches what is planted for it: small seeded runs of :mod:`tests.check.mutants`; and one mutant for each
+rule of the schedule checker that concerns a single place."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ def test_changed_computations() -> None:
 
 
 def test_strict_knows_wide_products_and_kept_operands() -> None:
-    """IMAD.WIDE reads A and B as late as the table says, and an operand that is kept and overwritten shows even where the values are equal."""
+    """IMAD.WIDE reads A and B as late as the table says, and an operand that is kept and overwritten shows even where
+    the values are equal."""
     from tests.check.strict_mutants import Bench
 
     seen = set()
@@ -149,7 +150,8 @@ def test_reuse_of_an_overwritten_operand() -> None:
 
 
 def products(left: int) -> str:
-    """Two groups of warpgroup products with accumulators of their own; the first one's are stored when ``left`` groups may be under way."""
+    """Two groups of warpgroup products with accumulators of their own; the first one's are stored when ``left`` groups
+    may be under way."""
     first, second = (", ".join(f"%f{k}" for k in range(at, at + 4)) for at in (0, 4))
     product = "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%s}, %%d1, %%d2, 1, 1, 1, 0, 0; wgmma.commit_group.sync.aligned;\n"
     stores = "".join([f"st.global.f32 [%d0+{4 * k}], %f{k};\n" for k in range(4)])

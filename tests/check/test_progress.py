@@ -1,4 +1,5 @@
-"""Threads that leave early, others that wait for the whole warp: ptxas's code ends only if a WARPSYNC lets threads at a BSYNC go; ours does not need that."""
+"""Threads that leave early, others that wait for the whole warp: ptxas's code ends only if a WARPSYNC lets threads at a
+BSYNC go; ours does not need that."""
 
 from __future__ import annotations
 
@@ -69,7 +70,8 @@ def test_a_warpsync_lets_threads_go(sm: int, meet: str) -> None:
 
 
 def test_without_progress_is_what_is_asked_by_default() -> None:
-    """A device made for another compiler's code; what waits for a barrier of the block alone is a deadlock all the same."""
+    """A device made for another compiler's code; what waits for a barrier of the block alone is a deadlock all the
+    same."""
     cubin = compile_ptx(PTX.format(sm=80, meet="bar.sync 0, 64;"), "sm_80")
     with pytest.raises(SimError, match=r"deadlock: .* barrier 0"):
         Device(cubin, progress=True).launch("k", 1, 32, [IN, np.zeros(32, np.uint32)])

@@ -69,7 +69,8 @@ def test_silent_on_cubins(path: Path, sm: str) -> None:
 
 
 def mutants(data: bytes) -> Iterator[tuple[int, str, bytes]]:
-    """(code, what, file) of each record with one field changed. Symbols' numbers in the module's records stay: a record about another symbol is a record that is missing."""
+    """(code, what, file) of each record with one field changed. Symbols' numbers in the module's records stay: a record
+    about another symbol is a record that is missing."""
     file = read(data)
     for s in file.sections:
         if s.type != 0x70000000 or s.name.startswith(".nv.merc"):

@@ -183,7 +183,8 @@ def test_silent_on_probes(arch: str, who: str) -> None:
 
 
 def _waits(arch: str, kernel: str, op: str, before: str) -> list[tuple[int, int]]:
-    """Of our code: for each instruction ``op`` its wait mask, and the counters that instructions ``before`` it have set."""
+    """Of our code: for each instruction ``op`` its wait mask, and the counters that instructions ``before`` it have
+    set."""
     cubin = read_cubin(compile_ptx(probes.text(arch), f"sm_{arch}", {}))
     section = next(s for s in cubin.sections if s.name == f".text.{kernel}")
     insts = [

@@ -27,7 +27,8 @@ from stages.simulate import Device
 from tests.lower.helpers import insts, kernel, lower_text
 from tests.optimize.test_passes import HEAD, optimized
 
-#: The low half of %rd5 is read by the arm alone, which writes it; the high half lives on. %r5 is written under the guard, so that what is made of it is too.
+#: The low half of %rd5 is read by the arm alone, which writes it; the high half lives on. %r5 is written under the
+#: guard, so that what is made of it is too.
 HALF = """.version 8.0
 .target sm_75
 .address_size 64
@@ -98,7 +99,8 @@ def test_the_half_that_only_the_arm_reads(arch: str, level: int) -> None:
 
 
 def test_the_pass_that_makes_it_undefined_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A careless if-conversion: the allocation checker believes its UNDEF, this one does not, and the bisection names the pass."""
+    """A careless if-conversion: the allocation checker believes its UNDEF, this one does not, and the bisection names
+    the pass."""
     monkeypatch.setattr(if_conversion._Converter, "_undefined", _careless)
     chain = _chain()
     last = max(n + 1 for n, p in enumerate(chain.parts) if p.stage == "optimize")
@@ -170,7 +172,8 @@ def test_what_is_undefined(name: str) -> None:
 
 
 def _plant(unit: Unit, rng: random.Random) -> str:
-    """Put an UNDEF in front of a read of a word that is not written in between; what it took away, '' where the place drawn has nothing."""
+    """Put an UNDEF in front of a read of a word that is not written in between; what it took away, '' where the place
+    drawn has nothing."""
     places = [
         (b, n)
         for f in unit.functions
@@ -190,7 +193,8 @@ def _plant(unit: Unit, rng: random.Random) -> str:
 
 @pytest.mark.parametrize("arch", ["sm_80", "sm_120"])
 def test_planted_undef(arch: str) -> None:
-    """A word of optimized code made undefined in front of a reader is found, wherever it is: the optimizer leaves no reader without an effect behind it."""
+    """A word of optimized code made undefined in front of a reader is found, wherever it is: the optimizer leaves no
+    reader without an effect behind it."""
     body = HEAD + (
         "ld.global.u32 %r3, [%rd3]; mov.u32 %r4, 0; L: mad.lo.u32 %r3, %r3, %r2, %r4; add.u32 %r4, %r4, 1; setp.lt.u32 %p1, %r4, %r2; @%p1 bra L;"
         "setp.gt.u32 %p2, %r3, %r1; @%p2 bra K; ld.global.u64 %rd5, [%rd3+8]; add.s64 %rd5, %rd5, %rd2; st.global.u64 [%rd3+16], %rd5; K: st.global.u32 [%rd3], %r3; ret;"

@@ -1,16 +1,20 @@
 """Cubins with one instruction that computes something else, and co-simulation as their judge.
 
-Four kinds, planted in the machine code of any compiler: a predicate inverted, an immediate off by one, two registers of an instruction exchanged, all
-accesses to one spill slot sent to another. Launches, interpreter runs and the comparison are those of ``orias-check --cosim``, made once a kernel.
+Four kinds, planted in the machine code of any compiler: a predicate inverted, an immediate off by one, two registers of
+an instruction exchanged, all accesses to one spill slot sent to another. Launches, interpreter runs and the comparison
+are those of ``orias-check --cosim``, made once a kernel.
 
 A survivor is set apart where an argument shows that nothing has changed:
 
 * ``never reached``: the instruction is issued in no launch;
-* ``nobody reads it``: no register that the instruction writes, before or after the change, reaches a store, a branch or an address (over all paths);
-* ``within the error of approximations``: the kernel uses approximate instructions, and its results change by less than is allowed to them;
-* ``the same value``: the registers that the sound instruction writes hold the same behind it in both programs each time it is issued, in every lane
-  (compared in the simulator, launch by launch), and nobody reads what only the changed one writes. Such a change can't be seen by any test with these
-  launches, and most are true identities (max(x, -1) of lengths; a quadrant that another register holds already).
+* ``nobody reads it``: no register that the instruction writes, before or after the change, reaches a store, a branch or
+  an address (over all paths);
+* ``within the error of approximations``: the kernel uses approximate instructions, and its results change by less than
+  is allowed to them;
+* ``the same value``: the registers that the sound instruction writes hold the same behind it in both programs each time
+  it is issued, in every lane (compared in the simulator, launch by launch), and nobody reads what only the changed one
+  writes. Such a change can't be seen by any test with these launches, and most are true identities (max(x, -1) of
+  lengths; a quadrant that another register holds already).
 """
 
 from __future__ import annotations
@@ -101,7 +105,8 @@ _PURE: Final = frozenset(
 
 
 def used_behind(cubin: Cubin, section: int) -> list[int]:
-    """For each instruction the registers (bitset) whose value behind it reaches a store, a branch or anything else that is more than a register."""
+    """For each instruction the registers (bitset) whose value behind it reaches a store, a branch or anything else that
+    is more than a register."""
     h = hazards(cubin.sm)
     items = decode_section(cubin.sections[section], isa.target(cubin.sm))
     flow = Flow(cubin.sections[section], items, branch_tables(cubin.data).get(cubin.sections[section].name, {}))
@@ -128,7 +133,8 @@ def used_behind(cubin: Cubin, section: int) -> list[int]:
 
 
 def _needed(a: Access, live: int) -> int:
-    """The registers that an instruction reads for the sake of what is read of its results: the lower word of a wide product and sum needs no upper word of what is added."""
+    """The registers that an instruction reads for the sake of what is read of its results: the lower word of a wide
+    product and sum needs no upper word of what is added."""
     if a.klass != "imadw" or any(live >> cell & 1 for cell, name, _ in a.writes if name != "wlo"):
         return a.read_mask
     return sum(1 << cell for cell in {cell for cell, role, _ in a.reads if role != "chi"})
@@ -240,8 +246,8 @@ def _shared(s: int, spills: dict[int, list[tuple[int, Inst]]], target: Any) -> I
 
 @contextmanager
 def tracing(index: int, rows: list[Any]) -> Iterator[Any]:
-    """While active, what `rows` (files and numbers of registers; where it is empty: those that the instruction writes, filled in) hold behind an instruction
-    is taken up in a running hash, which is what the context gives."""
+    """While active, what `rows` (files and numbers of registers; where it is empty: those that the instruction writes,
+    filled in) hold behind an instruction is taken up in a running hash, which is what the context gives."""
     import stages.simulate.device as module
 
     home: Any = module
@@ -277,7 +283,8 @@ def tracing(index: int, rows: list[Any]) -> Iterator[Any]:
 
 @cache
 def interpreted(text: str, arch: str, seeds: int | None) -> tuple[Cosim, list[tuple[Any, ...]]]:
-    """The launches of a module, interpreted once for all compilers: (kernel, launch, outcome, what is compared, whether loosely, seed)."""
+    """The launches of a module, interpreted once for all compilers: (kernel, launch, outcome, what is compared, whether
+    loosely, seed)."""
     cosim, runs = Cosim(text, arch, {}, seeds, STEPS), []
     for entry, code in cosim.module.codes.items():
         loose = approximates(code.unit)
@@ -368,8 +375,8 @@ class Bench:
         return self._more
 
     def _near(self, mutant: Any) -> bool:
-        """Whether a survivor changes results of a kernel with approximations (too little to be told from a permitted error), in more launches too. Where these
-        show more than that, `note` says so."""
+        """Whether a survivor changes results of a kernel with approximations (too little to be told from a permitted
+        error), in more launches too. Where these show more than that, `note` says so."""
         sound, changed = Device(self.cubin.data), Device(mutant.bytes(self.cubin))
         near = False
         for _, launch, _, stable, loose, seed in [*self.runs, *self.more()]:

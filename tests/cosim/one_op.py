@@ -1,7 +1,8 @@
-"""One-instruction kernels: every form of the descriptor table that ptxas takes, run by the PTX interpreter, and the cubins of ptxas
-and ours in the simulator, on edge cases and random values.
+"""One-instruction kernels: every form of the descriptor table that ptxas takes, run by the PTX interpreter, and the
+cubins of ptxas and ours in the simulator, on edge cases and random values.
 
-    python -m tests.cosim.one_op [--arch 80 --arch 90 ...] [--only NAME] [--limit N] [--skip N] [--seed N] [--who ptxas --who ours] [--report FILE] [--journal FILE]
+    python -m tests.cosim.one_op [--arch 80 --arch 90 ...] [--only NAME] [--limit N] [--skip N] [--seed N] [--who ptxas
+    --who ours] [--report FILE] [--journal FILE]
         [--screen FILE]
     python -m tests.cosim.one_op --sum JOURNAL [--sum JOURNAL ...]
 
@@ -81,7 +82,8 @@ def run_cubin(device: Any, entry: str, form: Form, given: Given, **options: Any)
 
 
 def ptxas_takes(forms: list[Form], target: str, refusals: Counter[str] | None = None) -> list[tuple[list[Form], Path]]:
-    """The forms that ptxas compiles, and the files of their cubins: one, but where ptxas crashes on kernels together that it takes apart.
+    """The forms that ptxas compiles, and the files of their cubins: one, but where ptxas crashes on kernels together
+    that it takes apart.
 
     Forms that it refuses are counted with the message.
     """
@@ -254,7 +256,8 @@ class Sweep:
         self.say(f"{self.target} {who} {'MODELLED' if exact else 'DIFFERS'} {form.text} [{int(bad.sum())}] {shown}")
 
     def _outside(self, form: Form, who: str, given: Given, got: Outputs | str, execute: Execute) -> None:
-        """A form that the manual does not have: no part of the comparison; ptxas's code is held against what is known of it."""
+        """A form that the manual does not have: no part of the comparison; ptxas's code is held against what is known
+        of it."""
         if who != "ptxas":
             self._note(form, f"{who} outside the manual")
             return
@@ -308,8 +311,8 @@ def _shown(form: Form, given: Given, want: Outputs | None, got: Outputs, t: int)
 
 
 def sweep(corpus: Corpus, who: tuple[str, ...], report: Any = None, text: str = "", keep: str = "") -> Sweep:
-    """Judge the forms of a target; ``text``: a pattern that their instructions must have; ``keep``: a journal, to which each chunk is added, and from
-    which a run of the same corpus goes on."""
+    """Judge the forms of a target; ``text``: a pattern that their instructions must have; ``keep``: a journal, to which
+    each chunk is added, and from which a run of the same corpus goes on."""
     state = Sweep(corpus.target, who, corpus.seed, report)
     run = " ".join(
         [

@@ -1,7 +1,8 @@
 """Counts of the one-instruction sweep: what was seen, and what that says of all forms.
 
-Rows of the descriptor table with more forms than were run were drawn from: what stands for the rest of such a row are the forms that were drawn with equal
-chances, from all its combinations or from those that a screen left (`tests.cosim.forms.screen`).
+Rows of the descriptor table with more forms than were run were drawn from: what stands for the rest of such a row are
+the forms that were drawn with equal chances, from all its combinations or from those that a screen left
+(`tests.cosim.forms.screen`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""`orias-check --cosim` on bad input: one clear line, exit status 2 (nothing to judge) or 1 (a cubin that can't do what the PTX asks), in bounded time."""
+"""`orias-check --cosim` on bad input: one clear line, exit status 2 (nothing to judge) or 1 (a cubin that can't do what
+the PTX asks), in bounded time."""
 
 from __future__ import annotations
 

@@ -71,7 +71,8 @@ COUNTED = sorted((Path(__file__).parent / "known" / "counted").glob("*.ptx"))
 
 
 def counted(path: Path, image: bytes) -> tuple[int, int]:
-    """How many instructions of a kind a cubin has, and how many its PTX wants (told in the file): for code that the simulator can't run."""
+    """How many instructions of a kind a cubin has, and how many its PTX wants (told in the file): for code that the
+    simulator can't run."""
     found = re.search(r"// Wanted: (\d+) (\w+)", path.read_text())
     assert found is not None
     cubin = read_cubin(image)
@@ -142,7 +143,8 @@ def test_undefined_values_are_no_difference() -> None:
 
 
 def by_zero(type_: str) -> str:
-    """Quotients and remainders of which every second one is by zero: the interpreter says all ones, as ptxas's code gives."""
+    """Quotients and remainders of which every second one is by zero: the interpreter says all ones, as ptxas's code
+    gives."""
     r, cut = {16: ("%h", "cvt.u16.u32"), 32: ("%r", "mov.b32"), 64: ("%d", "cvt.u64.u32")}[int(type_[1:])]
     a, b, c, d = (f"{r}{n}" for n in (4, 5, 6, 7))
     regs = ".reg .b16 %h<9>;" if r == "%h" else ""
@@ -177,8 +179,8 @@ ld.global.b64 %d3, [%d0]; or.b64 %d3, %d3, 0x7ff8000000000001; mov.b64 %f0, %d3;
 
 
 def test_payloads_of_nans_are_no_difference() -> None:
-    """A NaN of double precision stored as bits, whole or in halves, is equal to any NaN and to nothing else; what depends on its payload is undefined; integers
-    that look like NaNs are compared bit by bit."""
+    """A NaN of double precision stored as bits, whole or in halves, is equal to any NaN and to nothing else; what
+    depends on its payload is undefined; integers that look like NaNs are compared bit by bit."""
 
     def doubles(body: str) -> str:
         return f"{DOUBLES}{body}\nret; }}\n"
@@ -208,7 +210,8 @@ def test_comparisons_with_undefined_values_are_no_difference() -> None:
 
 
 def test_a_rare_undefined_value_of_the_cubin_is_no_difference() -> None:
-    """Shared memory that was never written decides, one time in 16: the cubin's own contents may be those. A wrong constant is found all the same."""
+    """Shared memory that was never written decides, one time in 16: the cubin's own contents may be those. A wrong
+    constant is found all the same."""
     body = """and.b32 %r3, %r0, 63; shl.b32 %r3, %r3, 2; mov.u32 %r4, s; add.u32 %r4, %r4, %r3; ld.shared.u32 %r2, [%r4];
     mul.lo.u32 %r2, %r2, 0x9E3779B1; shr.u32 %r2, %r2, 28; setp.eq.u32 %p1, %r2, WHICH; selp.u32 %r2, 1, 2, %p1;
     setp.eq.u32 %p2, %r0, 3; @%p2 mov.u32 %r2, 7; st.global.u32 [%d1], %r2;"""
@@ -369,8 +372,9 @@ st.param.b32 [a], %r0; R: .callprototype (.param .b32 _) _ (.param .b32 _); call
 
 @pytest.mark.parametrize("sm", ["80", "90", "120"])
 def test_pointers_to_functions_in_data(sm: str) -> None:
-    """Tables of functions in global and constant memory (what virtual functions are made of), shared by kernels whose copies of the functions lie elsewhere;
-    calls by pointer inside of calls by pointer; null pointers; comparison with a pointer that the code makes."""
+    """Tables of functions in global and constant memory (what virtual functions are made of), shared by kernels whose
+    copies of the functions lie elsewhere; calls by pointer inside of calls by pointer; null pointers; comparison with a
+    pointer that the code makes."""
     text = POINTERS.replace("sm_80", f"sm_{sm}")
     report = Cosim(text, f"sm_{sm}", {"ours": ours(text, f"sm_{sm}")}, 3).run()
     assert report.findings == [] and report.judged["ours"] == 6

@@ -1,4 +1,5 @@
-"""The sweep itself: what it draws, what it counts, what it says of forms that it did not see, and ptxas's ways that it knows."""
+"""The sweep itself: what it draws, what it counts, what it says of forms that it did not see, and ptxas's ways that it
+knows."""
 
 from __future__ import annotations
 
@@ -48,7 +49,8 @@ def test_forms_do_not_depend_on_what_else_is_drawn() -> None:
 
 
 def filled() -> Tally:
-    """A whole row of ten forms, nine equal; of a row of 1,000, 100 looked at: 20 by rule (all equal), 80 drawn, of which ptxas takes 40 and 30 are equal."""
+    """A whole row of ten forms, nine equal; of a row of 1,000, 100 looked at: 20 by rule (all equal), 80 drawn, of
+    which ptxas takes 40 and 30 are equal."""
     out = Tally()
     whole, drawn = out.row("a#0", 10), out.row("b#0", 1000)
     for k in range(10):
@@ -156,7 +158,8 @@ def great(target: str, key: str) -> screen.Heads:
 @pytest.mark.oracle
 @pytest.mark.parametrize(("target", "key"), [("sm_120a", "ld#4")])
 def test_what_ptxas_takes_is_in_the_screen(target: str, key: str) -> None:
-    """The plain draw does not know of the screen: nothing that ptxas takes of it may be outside; what a screen leaves is mostly taken."""
+    """The plain draw does not know of the screen: nothing that ptxas takes of it may be outside; what a screen leaves
+    is mostly taken."""
     oracle.require("ptxas")
     heads = great(target, key)
     row = next(r for r in table.rows("ld") if r.key == key)

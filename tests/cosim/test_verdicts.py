@@ -1,4 +1,5 @@
-"""`orias-check --cosim` says first, of each kernel, whether it is equal, different or not judged and why; in the time that a kernel has."""
+"""`orias-check --cosim` says first, of each kernel, whether it is equal, different or not judged and why; in the time
+that a kernel has."""
 
 from __future__ import annotations
 
@@ -68,7 +69,8 @@ def test_a_kernel_has_its_time() -> None:
     assert time.process_time() - began < 4
 
 
-#: Terms that cancel each other make errors of approximations as great as one likes; sines of great angles have no bound.
+#: Terms that cancel each other make errors of approximations as great as one likes; sines of great angles have no
+#: bound.
 CANCEL = """.version 8.0
 .target sm_80
 .address_size 64

@@ -1,9 +1,13 @@
-"""ZLUDA's tests of PTX, whose expected values come from hardware, on our chain, on ptxas's cubins and in the PTX interpreter.
+"""ZLUDA's tests of PTX, whose expected values come from hardware, on our chain, on ptxas's cubins and in the PTX
+interpreter.
 
-    python -m tests.cosim.zluda CHECKOUT [--arch sm_90 ...] [-O LEVEL ...] [--only NAME ...] [--who ours ptxas interpreter]
+    python -m tests.cosim.zluda CHECKOUT [--arch sm_90 ...] [-O LEVEL ...] [--only NAME ...] [--who ours ptxas
+    interpreter]
 
-CHECKOUT is a folder with the repository vosen/ZLUDA: its table of names, inputs and outputs is read from `ptx/src/test/spirv_run/mod.rs` (macros `test_ptx!`, one thread, and
-`test_ptx_warp!`, 64 threads), the PTX from the files beside it; nothing of it is kept here. What ptxas refuses is not judged; where its cubin gives other values in the simulator, the line says so.
+CHECKOUT is a folder with the repository vosen/ZLUDA: its table of names, inputs and outputs is read from
+`ptx/src/test/spirv_run/mod.rs` (macros `test_ptx!`, one thread, and `test_ptx_warp!`, 64 threads), the PTX from the
+files beside it; nothing of it is kept here. What ptxas refuses is not judged; where its cubin gives other values in the
+simulator, the line says so.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Float instructions: C of the host in its four rounding modes, numpy, ml_dtypes for narrow formats, exact fractions, and the manual's tables of special values."""
+"""Float instructions: C of the host in its four rounding modes, numpy, ml_dtypes for narrow formats, exact fractions,
+and the manual's tables of special values."""
 
 from __future__ import annotations
 
@@ -128,7 +129,8 @@ def _arithmetic() -> Iterator[Form]:
 
 
 def _least(a: int, b: int, t: str, mods: str, greatest: bool) -> int:
-    """min and max: of a number and a NaN the number (.NaN: the NaN); -0 below +0; .xorsign: sign of the product; .abs: of magnitudes."""
+    """min and max: of a number and a NaN the number (.NaN: the NaN); -0 below +0; .xorsign: sign of the product; .abs:
+    of magnitudes."""
     _, sign, canonical = _PARTS[t]
     if ".ftz" in mods:
         a, b = flushed(a, t), flushed(b, t)
@@ -212,7 +214,8 @@ def _comparisons() -> Iterator[Form]:
         )
     tests: dict[str, Callable[[int, str], bool]] = {
         "finite": lambda x, t: x & _PARTS[t][0] != _PARTS[t][0], "infinite": lambda x, t: x & (_PARTS[t][1] - 1) == _PARTS[t][0], "number": lambda x, t: not is_nan(x, t),
-        "notanumber": is_nan, "normal": lambda x, t: x & _PARTS[t][0] not in (0, _PARTS[t][0]) or not x & (_PARTS[t][1] - 1),  # zeros are normal, says the manual
+        # zeros are normal, says the manual
+        "notanumber": is_nan, "normal": lambda x, t: x & _PARTS[t][0] not in (0, _PARTS[t][0]) or not x & (_PARTS[t][1] - 1),
         "subnormal": lambda x, t: is_small(x, t) and bool(x & (_PARTS[t][1] - 1)),
     }  # fmt: skip
     for t in ("f32", "f64"):

@@ -1,6 +1,7 @@
 """One PTX instruction with the values that its result must have, from a source outside of the project.
 
-A form is compiled into a kernel of its own: every thread loads a row of operands (a slot of 8 bytes each), runs the instruction, and stores its results into slots.
+A form is compiled into a kernel of its own: every thread loads a row of operands (a slot of 8 bytes each), runs the
+instruction, and stores its results into slots.
 """
 
 from __future__ import annotations
@@ -102,8 +103,9 @@ def bits(kind: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """``text``: the instruction with {d}, {e} for results and {a}, {b}, {c} for operands. ``takes``, ``gives``: kinds. ``answer``: from the operands' bits to the results'.
-    ``source``: where the answer comes from. ``family``: the line of the table. ``floats``: results are of this format, any NaN for a NaN."""
+    """``text``: the instruction with {d}, {e} for results and {a}, {b}, {c} for operands. ``takes``, ``gives``: kinds.
+    ``answer``: from the operands' bits to the results'. ``source``: where the answer comes from. ``family``: the line
+    of the table. ``floats``: results are of this format, any NaN for a NaN."""
 
     family: str
     text: str

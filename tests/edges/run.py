@@ -1,9 +1,11 @@
 """Directed edge operands for every PTX instruction whose result is not obvious, against sources outside of the project.
 
-    python -m tests.edges.run [--arch sm_80 ...] [-O LEVEL] [--only TEXT ...] [--every N] [--who ours ptxas interpreter] [--markdown]
+    python -m tests.edges.run [--arch sm_80 ...] [-O LEVEL] [--only TEXT ...] [--every N] [--who ours ptxas interpreter]
+    [--markdown]
 
-Sources: Python integers, exact fractions, C on the host in its rounding modes, numpy, ml_dtypes, tables of the PTX manual. Sides: our cubin and ptxas's in the simulator, the PTX interpreter. A line
-for each difference; then a table by family of instructions: forms, rows, source, and how many rows of each side are as the source says.
+Sources: Python integers, exact fractions, C on the host in its rounding modes, numpy, ml_dtypes, tables of the PTX
+manual. Sides: our cubin and ptxas's in the simulator, the PTX interpreter. A line for each difference; then a table by
+family of instructions: forms, rows, source, and how many rows of each side are as the source says.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""A sample of the edge operands: our code, ptxas's and the interpreter give what outside sources say. All of it: `python -m tests.edges.run`."""
+"""A sample of the edge operands: our code, ptxas's and the interpreter give what outside sources say. All of it:
+`python -m tests.edges.run`."""
 
 from __future__ import annotations
 

@@ -169,7 +169,8 @@ def _shuffles() -> Iterator[Form]:
 
 
 def _atomics() -> Iterator[Form]:
-    """Each thread's own word: what was there, and what is there afterwards. Global memory in the output's slots, shared memory in slots by thread."""
+    """Each thread's own word: what was there, and what is there afterwards. Global memory in the output's slots, shared
+    memory in slots by thread."""
 
     def text(op: str, n: int, count: int, space: str) -> str:
         names = ", ".join(("{b}", "{c}")[:count])

@@ -2,14 +2,17 @@
 
 Allowed differences, all of them:
 
-1. ``.strtab`` and ``.shstrtab``: ptxas also keeps the names of sections and symbols that it dropped again. Names are compared where they are used.
+1. ``.strtab`` and ``.shstrtab``: ptxas also keeps the names of sections and symbols that it dropped again. Names are
+   compared where they are used.
 2. ``.note.nv.tkinfo``: names the tool that made the file.
 3. ``e_flags``, low byte on sm_100+: 0x04 (no second copy of the code) against 0x02, and all sections of that copy.
-4. ``.debug_frame``: ptxas's frame programs have extra location steps. Compared: number of entries, code range of each, the rules by register, the
-   relocations. Its size moves what follows, so file offsets (and a first load segment that spans alignment gaps) are not compared.
-5. Line programs (``.debug_line``, ``.nv_debug_line_sass``): other opcodes for the same rows, and no file times; test_lines.py compares rows.
-6. ``CRS_STACK_SIZE`` of 0: ours follows the code (calls, BSSY); ptxas also writes it for some loops whose convergence barriers it removed, and
-   not for a kernel whose only call does not return.
+4. ``.debug_frame``: ptxas's frame programs have extra location steps. Compared: number of entries, code range of each,
+   the rules by register, the relocations. Its size moves what follows, so file offsets (and a first load segment that
+   spans alignment gaps) are not compared.
+5. Line programs (``.debug_line``, ``.nv_debug_line_sass``): other opcodes for the same rows, and no file times;
+   test_lines.py compares rows.
+6. ``CRS_STACK_SIZE`` of 0: ours follows the code (calls, BSSY); ptxas also writes it for some loops whose convergence
+   barriers it removed, and not for a kernel whose only call does not return.
 """
 
 from __future__ import annotations

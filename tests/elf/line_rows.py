@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 
 class Row(NamedTuple):
-    """``context``: row number of the call site inside the sequence, 0 outside inlined code; ``name``: offset in .debug_str."""
+    """``context``: row number of the call site inside the sequence, 0 outside inlined code; ``name``: offset in
+    .debug_str."""
 
     address: int
     file: int
@@ -17,7 +18,8 @@ class Row(NamedTuple):
 
 
 class Table(NamedTuple):
-    """``files``: (name, directory, time, size). ``sequences``: rows, then the end address. ``places``: section offsets of the start addresses."""
+    """``files``: (name, directory, time, size). ``sequences``: rows, then the end address. ``places``: section offsets
+    of the start addresses."""
 
     folders: list[str]
     files: list[tuple[str, int, int, int]]

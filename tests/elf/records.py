@@ -2,15 +2,17 @@
 
     python -m tests.elf.records [FOLDER...]     # PTX files; default: all kernels of tests/
 
-What does not depend on the code must be equal. What names places or counts of the code is held against the code on each side by `stages/check/records.py`; here the
-program's own instructions are counted by kind: each compiler lists all of them. Differences with a reason, all of them:
+What does not depend on the code must be equal. What names places or counts of the code is held against the code on each
+side by `stages/check/records.py`; here the program's own instructions are counted by kind: each compiler lists all of
+them. Differences with a reason, all of them:
 
 * INT_WARP_WIDE_INSTR_OFFSETS: what each compiler adds (elections of a thread, reductions of atomics over the warp).
 * CRS_STACK_SIZE: follows the code of each (CALL, BSSY); ptxas also writes it where a later pass removed them.
 * UNUSED_LOAD_BYTE_OFFSET: which loads stay wide though not all of their bytes are needed.
 * INDIRECT_BRANCH_TARGETS: which switches become tables.
-* COOP_GROUP_INSTR_OFFSETS: a kind of instruction may not be the program's for one compiler and its own for the other. How many there are is the code's affair (loops unrolled,
-  ptxas's second copy behind WARPSYNC.COLLECTIVE or in a helper, shuffles of a value that is the same in all threads); so it is with MBARRIER_INSTR_OFFSETS, by operation.
+* COOP_GROUP_INSTR_OFFSETS: a kind of instruction may not be the program's for one compiler and its own for the other.
+  How many there are is the code's affair (loops unrolled, ptxas's second copy behind WARPSYNC.COLLECTIVE or in a
+  helper, shuffles of a value that is the same in all threads); so it is with MBARRIER_INSTR_OFFSETS, by operation.
 * `.nv.compat`'s class of instruction sets: follows the instructions of each.
 * A symbol of sm_90 that ptxas gives no name, or that of the shared memory's cap.
 * `.nv.constant2` and `.rela.text`: tables of either compiler; symbols of helpers and of copies of functions.

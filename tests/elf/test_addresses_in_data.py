@@ -1,4 +1,5 @@
-"""Addresses in initialisers: whole ones, single bytes of them (LLVM's packed structures), offsets of const variables. Values in the simulator, relocations as ptxas's."""
+"""Addresses in initialisers: whole ones, single bytes of them (LLVM's packed structures), offsets of const variables.
+Values in the simulator, relocations as ptxas's."""
 
 from __future__ import annotations
 

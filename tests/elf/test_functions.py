@@ -1,4 +1,5 @@
-"""Functions of objects (-c): what was once wrong or refused. Values by hand or from Python's integers; ptxas's objects stand on the other side of the call."""
+"""Functions of objects (-c): what was once wrong or refused. Values by hand or from Python's integers; ptxas's objects
+stand on the other side of the call."""
 
 from __future__ import annotations
 

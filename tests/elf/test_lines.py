@@ -211,7 +211,8 @@ def _chain(*options: str) -> Cubin:
 
 @pytest.mark.parametrize("options", [(), ("generate-line-info",)])
 def test_the_chain_writes_tables_and_text(options: tuple[str, ...]) -> None:
-    """Where the program says .loc, with and without -lineinfo, as ptxas: the same text, and lines of it that hold instructions."""
+    """Where the program says .loc, with and without -lineinfo, as ptxas: the same text, and lines of it that hold
+    instructions."""
     oracle.require("ptxas")
     got = oracle.run_ptxas(PTX, "90", *(["-lineinfo"] if options else []))
     assert isinstance(got, Path)

@@ -1,4 +1,5 @@
-"""Records, section headers and symbols of our cubins beside ptxas's, though the code differs (a part of ``python -m tests.elf.records``)."""
+"""Records, section headers and symbols of our cubins beside ptxas's, though the code differs (a part of
+``python -m tests.elf.records``)."""
 
 from __future__ import annotations
 

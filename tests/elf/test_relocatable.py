@@ -1,4 +1,5 @@
-"""Objects (-c): linked by nvlink with ptxas's objects, both ways, and run by the simulator; all four pairs must do the same."""
+"""Objects (-c): linked by nvlink with ptxas's objects, both ways, and run by the simulator; all four pairs must do the
+same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Kernel parameters that are textures, samplers and surfaces: nothing is passed; the driver binds a symbol, and writes its number to a word of bank 0. Beside ptxas's cubin."""
+"""Kernel parameters that are textures, samplers and surfaces: nothing is passed; the driver binds a symbol, and writes
+its number to a word of bank 0. Beside ptxas's cubin."""
 
 from __future__ import annotations
 

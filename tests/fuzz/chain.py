@@ -1,8 +1,10 @@
 """Random programs through the whole chain, executed in the simulator and compared with the PTX interpreter.
 
-    python -m tests.fuzz.chain [--seed N] [--count N] [--arch sm_X ...] [-O LEVEL ...] [--minutes M] [--kernels N] [--runs N] [--turns] [--cuda] [--who ptxas] [--raw] [--keep FOLDER] [FILE.ptx ...]
+    python -m tests.fuzz.chain [--seed N] [--count N] [--arch sm_X ...] [-O LEVEL ...] [--minutes M] [--kernels N]
+    [--runs N] [--turns] [--cuda] [--who ptxas] [--raw] [--keep FOLDER] [FILE.ptx ...]
 
-Each failure is printed with its seed, made smaller (without ``--raw``), and the guilty pass is named. Files are programs kept before; their first lines say how they run.
+Each failure is printed with its seed, made smaller (without ``--raw``), and the guilty pass is named. Files are
+programs kept before; their first lines say how they run.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""What errors of single passes need to show, and plain random code seldom has: loads in loops beside stores to the same bytes, loads whose address is good only where they are done, small differences
-that fall below zero, shifts that lose all bits that are set, halves shifted apart, words of the warp in code whose parts do not meet."""
+"""What errors of single passes need to show, and plain random code seldom has: loads in loops beside stores to the same
+bytes, loads whose address is good only where they are done, small differences that fall below zero, shifts that lose
+all bits that are set, halves shifted apart, words of the warp in code whose parts do not meet."""
 
 from __future__ import annotations
 
@@ -185,7 +186,8 @@ def bits(k: Body) -> None:
 
 
 def apart(k: Body, depth: int, whole: int) -> None:
-    """Blocks that jump to each other, each of which holds a word of the warp (a parameter, the block's index, what a lane alone reduces) over a jump that threads take for themselves."""
+    """Blocks that jump to each other, each of which holds a word of the warp (a parameter, the block's index, what a
+    lane alone reduces) over a jump that threads take for themselves."""
     w, rng = k.w, k.rng
     fuel, empty, end = w.new("w"), w.new("p"), w.label()
     state = w.move("w", w.pick("w"))

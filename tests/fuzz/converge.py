@@ -1,10 +1,15 @@
-"""Random CUDA kernels whose threads part and meet in every way: early exits, breaks from depth, switch, goto, loops with several exits, short circuit, with barriers, shuffles, votes, locks and flags.
+"""Random CUDA kernels whose threads part and meet in every way: early exits, breaks from depth, switch, goto, loops
+with several exits, short circuit, with barriers, shuffles, votes, locks and flags.
 
-    python -m tests.fuzz.converge [--seeds 0:84] [--sm 75,80,90,100,120] [--opt 3] [--kernels 24] [--minutes 60] [--journal FILE]
+    python -m tests.fuzz.converge [--seeds 0:84] [--sm 75,80,90,100,120] [--opt 3] [--kernels 24] [--minutes 60]
+    [--journal FILE]
 
-Each kernel's result depends on nothing that the order of threads changes. It runs on the host (every thread a fiber, tests/kernels/host), as ptxas's cubin and ours in the simulator, and ours once more in an unlucky order of
-warps (:mod:`stages.simulate.orders`, in turn). Findings: a value that differs, a launch that never ends, and more than 1.5 times the warp instructions that ptxas's code executes (kernels that wait for locks and flags are not
-counted: how often they look depends on the order). A run with a journal goes on where it was interrupted, and sums up all that stands there.
+Each kernel's result depends on nothing that the order of threads changes. It runs on the host (every thread a fiber,
+tests/kernels/host), as ptxas's cubin and ours in the simulator, and ours once more in an unlucky order of warps
+(:mod:`stages.simulate.orders`, in turn). Findings: a value that differs, a launch that never ends, and more than 1.5
+times the warp instructions that ptxas's code executes (kernels that wait for locks and flags are not counted: how often
+they look depends on the order). A run with a journal goes on where it was interrupted, and sums up all that stands
+there.
 """
 
 from __future__ import annotations
@@ -120,7 +125,8 @@ class Kernel:
         return "{ " + "".join(self.statement(depth, whole, loop, out) for _ in range(self.rng.randint(1, 4))) + "}\n"
 
     def statement(self, depth: int, whole: bool, loop: bool, out: str | None) -> str:
-        """``whole``: all threads that have not ended come here together; ``loop``: break and continue are allowed; ``out``: label outside of all loops here."""
+        """``whole``: all threads that have not ended come here together; ``loop``: break and continue are allowed;
+        ``out``: label outside of all loops here."""
         rng = self.rng
         self.budget -= 1
         kind = rng.random()
@@ -308,7 +314,8 @@ def _launched(library: ctypes.CDLL, which: int, data: np.ndarray, n: int) -> np.
 def in_simulator(
     device: Device, name: str, seed: int, n: int, order: str = "", progress: bool = False
 ) -> tuple[np.ndarray | str, int]:
-    """Result, or the error's text, and executed warp instructions. ``order``: of warps, else in step; ``progress``: as :meth:`Device.launch` has it."""
+    """Result, or the error's text, and executed warp instructions. ``order``: of warps, else in step; ``progress``: as
+    :meth:`Device.launch` has it."""
     result = np.zeros(THREADS * WORDS, np.int32)
     device.reset()
     try:

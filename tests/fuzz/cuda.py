@@ -1,4 +1,5 @@
-"""Random CUDA C through nvcc: PTX in the shapes that a compiler writes. The interpreter judges the PTX, so that only the threads' order must not matter in C."""
+"""Random CUDA C through nvcc: PTX in the shapes that a compiler writes. The interpreter judges the PTX, so that only
+the threads' order must not matter in C."""
 
 from __future__ import annotations
 

@@ -1,12 +1,13 @@
 """The instructions that random programs are made of: one template an instruction (or a few that belong together).
 
-``{d*}`` is a destination, ``{s*}`` a register or a literal, ``{r*}`` a register. The letter behind names a kind of register:
-w 32 bits, l 64, h 16, p predicate, f binary32, d binary64, e binary16, b bfloat16, v two binary16 in 32 bits, y two bfloat16.
-``{c}`` compares integers, ``{fc}`` floats; ``{n}`` is an amount of any size, ``{m}`` a field's position or length below 256, ``{o}`` an odd divisor,
-``{=0}`` the first destination again, ``{lut}`` a table of LOP3, ``{bool}`` what joins predicates, ``{rnd}`` a rounding, ``{!}`` nothing or a negation. ``80:`` in front: needs that SM.
+``{d*}`` is a destination, ``{s*}`` a register or a literal, ``{r*}`` a register. The letter behind names a kind of
+register: w 32 bits, l 64, h 16, p predicate, f binary32, d binary64, e binary16, b bfloat16, v two binary16 in 32 bits,
+y two bfloat16. ``{c}`` compares integers, ``{fc}`` floats; ``{n}`` is an amount of any size, ``{m}`` a field's position
+or length below 256, ``{o}`` an odd divisor, ``{=0}`` the first destination again, ``{lut}`` a table of LOP3, ``{bool}``
+what joins predicates, ``{rnd}`` a rounding, ``{!}`` nothing or a negation. ``80:`` in front: needs that SM.
 
-Everything here is defined for all operands: no division by zero, no approximation, nothing that shows which NaN an operation gave (:mod:`programs` cleans
-floats before their bits are seen).
+Everything here is defined for all operands: no division by zero, no approximation, nothing that shows which NaN an
+operation gave (:mod:`programs` cleans floats before their bits are seen).
 """
 
 from __future__ import annotations

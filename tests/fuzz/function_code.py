@@ -14,7 +14,8 @@ FOLD: Final = 0x9E3779B97F4A7C15
 #: Statements that a thread may run in all, about.
 WORK: Final = 2500
 
-#: Types of scalar parameters (those of 8 and 16 bits with a sign are refused by ptxas), and the kind of register that holds one.
+#: Types of scalar parameters (those of 8 and 16 bits with a sign are refused by ptxas), and the kind of register that
+#: holds one.
 SCALARS: Final = {
     "b8": "h",
     "b16": "h",
@@ -55,7 +56,8 @@ class Param:
 
 @dataclass(slots=True)
 class Piece:
-    """An access to a parameter: ``elems`` registers of kind ``kind`` and type ``type`` from ``offset`` on; an element is a register or a literal."""
+    """An access to a parameter: ``elems`` registers of kind ``kind`` and type ``type`` from ``offset`` on; an element
+    is a register or a literal."""
 
     offset: int
     type: str

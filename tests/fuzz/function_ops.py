@@ -19,7 +19,8 @@ _L: Final = (1 << 64) - 1
 
 @dataclass(frozen=True, slots=True)
 class Op:
-    """``text`` with places for the sources, ``{d}`` and ``{n}`` (a literal); ``value`` takes the sources and the literal."""
+    """``text`` with places for the sources, ``{d}`` and ``{n}`` (a literal); ``value`` takes the sources and the
+    literal."""
 
     kind: str
     text: str

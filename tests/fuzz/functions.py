@@ -1,8 +1,11 @@
-"""Random modules of functions with every kind of signature, and what they compute, worked out here in Python: no other code of the project has a part in the values.
+"""Random modules of functions with every kind of signature, and what they compute, worked out here in Python: no other
+code of the project has a part in the values.
 
-A module has a kernel ``k(in, out)``, whose threads have :data:`WORDS` words each of both, and functions that call each other: directly, by pointer (moved, chosen, from a table in
-memory), recursively, in loops and under branches that differ between threads. The functions stand in two files (:attr:`Program.files`), so that either may come from another
-compiler, or in one (:attr:`Program.whole`). Everything is defined: the bytes of a result that a function does not write are not read.
+A module has a kernel ``k(in, out)``, whose threads have :data:`WORDS` words each of both, and functions that call each
+other: directly, by pointer (moved, chosen, from a table in memory), recursively, in loops and under branches that
+differ between threads. The functions stand in two files (:attr:`Program.files`), so that either may come from another
+compiler, or in one (:attr:`Program.whole`). Everything is defined: the bytes of a result that a function does not write
+are not read.
 """
 
 from __future__ import annotations

@@ -21,7 +21,8 @@ def _wrong(program: Program, fault: Fault) -> Callable[[Way], bool]:
 
 
 def guilty(program: Program, fault: Fault) -> str:
-    """Words: the pass whose absence makes the program right, and how many rewrites of the stage it takes; else the stage."""
+    """Words: the pass whose absence makes the program right, and how many rewrites of the stage it takes; else the
+    stage."""
     wrong = _wrong(program, fault)
     way = fault.way
     if not wrong(way):
@@ -59,7 +60,8 @@ def guilty(program: Program, fault: Fault) -> str:
 
 
 def theirs(program: Program, fault: Fault) -> str:
-    """What ptxas's cubin does with the same program, where there is a ptxas: if it differs too, one of the judges may be wrong."""
+    """What ptxas's cubin does with the same program, where there is a ptxas: if it differs too, one of the judges may
+    be wrong."""
     if not fault.kernel or not oracle.have("ptxas"):
         return ""
     found = check(program, replace(fault.way, by="ptxas", strict=False), [fault.kernel])

@@ -1,10 +1,12 @@
 """Random kernels that use 64-bit values by halves, and carry chains of every mix, against Python integers.
 
-    python -m tests.fuzz.halves [--seed N] [--count N] [--arch sm_X ...] [-O LEVEL ...] [--turns] [--who ours ptxas interpreter] [--keep FOLDER]
+    python -m tests.fuzz.halves [--seed N] [--count N] [--arch sm_X ...] [-O LEVEL ...] [--turns] [--who ours ptxas
+    interpreter] [--keep FOLDER]
 
-A program is a tree of steps. It is written as PTX and, apart from every other reading of PTX in the project, worked out thread by thread with Python integers. Pairs are taken apart
-and put together (mov.b64, shifts by 32, bfi, bfe, cvt), halves are chosen, written under guards, in short arms of branches and in loops; at the end some halves are stored and others die.
-The carry flag is the adder's: a difference is x + ~y + 1, or x + ~y + flag.
+A program is a tree of steps. It is written as PTX and, apart from every other reading of PTX in the project, worked out
+thread by thread with Python integers. Pairs are taken apart and put together (mov.b64, shifts by 32, bfi, bfe, cvt),
+halves are chosen, written under guards, in short arms of branches and in loops; at the end some halves are stored and
+others die. The carry flag is the adder's: a difference is x + ~y + 1, or x + ~y + flag.
 """
 
 from __future__ import annotations
@@ -37,7 +39,8 @@ _EDGES: Final = (0, 1, 2, 3, 5, 31, 32, 33, 255, 0x7FFFFFFF, 0x80000000, 0xFFFFF
 
 @dataclass(slots=True)
 class Step:
-    """One instruction: its text and what it does to a thread's registers. ``guard``: a predicate and whether it must be true."""
+    """One instruction: its text and what it does to a thread's registers. ``guard``: a predicate and whether it must be
+    true."""
 
     text: str
     does: Callable[[State], None]

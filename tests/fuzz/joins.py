@@ -1,4 +1,5 @@
-"""Tests that are joined: comparisons of all types, some of them negated, put together in trees, whose parts and whole are read by choices, guards and branches."""
+"""Tests that are joined: comparisons of all types, some of them negated, put together in trees, whose parts and whole
+are read by choices, guards and branches."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ _TYPES: Final = (
 
 
 def _test(k: Body) -> str:
-    """A new predicate that a comparison makes; the mask of a bit, the predicate of a choice or another predicate at times."""
+    """A new predicate that a comparison makes; the mask of a bit, the predicate of a choice or another predicate at
+    times."""
     w, rng = k.w, k.rng
     out = w.new("p")
     kind = rng.random()

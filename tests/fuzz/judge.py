@@ -180,7 +180,8 @@ class Fault:
 def check(
     program: Program, way: Way, kernels: Sequence[str] = (), runs: int = 1, counts: dict[str, int] | None = None
 ) -> list[Fault]:
-    """Compile for one way and run every kernel on ``runs`` sets of data. A kernel that isn't defined is no fault of the chain but of the program (kind undefined)."""
+    """Compile for one way and run every kernel on ``runs`` sets of data. A kernel that isn't defined is no fault of the
+    chain but of the program (kind undefined)."""
     try:
         cubin = way.compile(program.text)
     except ChainError as e:

@@ -1,9 +1,12 @@
 """Random functions (:mod:`functions`) compiled, linked and run: their values against those worked out in Python.
 
-    python -m tests.fuzz.links [--seed N] [--count N] [--arch X ...] [-O LEVEL ...] [--what compile|whole|objects|mixed ...] [--minutes M] [--keep FOLDER] [--journal FILE]
+    python -m tests.fuzz.links [--seed N] [--count N] [--arch X ...] [-O LEVEL ...] [--what compile|whole|objects|mixed
+    ...] [--minutes M] [--keep FOLDER] [--journal FILE]
 
-*compile*: both files as objects, nothing run. *tiny* beside any of these: small functions (with *compile*: the functions' file alone). *whole*: one file as a whole program. *objects*: both objects ours, joined by nvlink. *mixed*: the four pairs of ours and ptxas's.
-A module has one SM and level, in turn. A run with a journal goes on where it was interrupted, and counts all that stands there.
+*compile*: both files as objects, nothing run. *tiny* beside any of these: small functions (with *compile*: the
+functions' file alone). *whole*: one file as a whole program. *objects*: both objects ours, joined by nvlink. *mixed*:
+the four pairs of ours and ptxas's. A module has one SM and level, in turn. A run with a journal goes on where it was
+interrupted, and counts all that stands there.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""Counted loops of every shape that the loop passes take: up, down, by more than one, to a bound that is met or passed, with counters that wrap round, of 16, 32 and 64
-bits, numbers of rounds that are known to the compiler, to the warp or to a thread alone; tests at the end, at the start, jumped to; pointers that step along.
+"""Counted loops of every shape that the loop passes take: up, down, by more than one, to a bound that is met or passed,
+with counters that wrap round, of 16, 32 and 64 bits, numbers of rounds that are known to the compiler, to the warp or
+to a thread alone; tests at the end, at the start, jumped to; pointers that step along.
 
-Counters and bounds are worked out here, so that every loop ends: a loop has four pairs of them, chosen by two bits of a register, and each is counted through.
+Counters and bounds are worked out here, so that every loop ends: a loop has four pairs of them, chosen by two bits of a
+register, and each is counted through.
 """
 
 from __future__ import annotations
@@ -181,7 +183,8 @@ def _number(kind: str, value: int) -> str:
 
 
 def _chosen(k: Body, kind: str, values: tuple[int, ...], selector: str) -> str:
-    """A new register with one of four values. One value alone is at times beyond what a compiler can know: the block's size is part of it."""
+    """A new register with one of four values. One value alone is at times beyond what a compiler can know: the block's
+    size is part of it."""
     w, rng = k.w, k.rng
     out = w.new(kind)
     t = KINDS[kind][0]

@@ -1,4 +1,5 @@
-"""Memory of random programs: a few bytes of each space that belong to one thread, reached through several pointers and in several widths."""
+"""Memory of random programs: a few bytes of each space that belong to one thread, reached through several pointers and
+in several widths."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ COMMON: Final = ("add.u32", "min.s32", "max.u32", "and.b32", "or.b32", "xor.b32"
 
 @dataclass(frozen=True, slots=True)
 class Pointer:
-    """``base``: an address register (or the name of a parameter), ``bias`` bytes before a region of `OWN` bytes. Registers of 32 bits hold addresses of windows."""
+    """``base``: an address register (or the name of a parameter), ``bias`` bytes before a region of `OWN` bytes.
+    Registers of 32 bits hold addresses of windows."""
 
     space: str
     base: str

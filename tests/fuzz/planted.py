@@ -2,8 +2,10 @@
 
     python -m tests.fuzz.planted [--seed N] [--count N] [--only TEXT ...] [--list]
 
-A planted error is a function of the optimizer or scheduler with a few words changed. The program stays as it is: the function gets another code object for as long as the changed stage runs (from
-source; compiled modules of the stages can't be changed so, and are refused). A module counts when a kernel whose code changed makes other bytes than the interpreter, or when the chain breaks.
+A planted error is a function of the optimizer or scheduler with a few words changed. The program stays as it is: the
+function gets another code object for as long as the changed stage runs (from source; compiled modules of the stages
+can't be changed so, and are refused). A module counts when a kernel whose code changed makes other bytes than the
+interpreter, or when the chain breaks.
 """
 
 from __future__ import annotations
@@ -34,7 +36,8 @@ from tests.fuzz.judge import Program, Way, difference, simulate
 
 @dataclass(frozen=True, slots=True)
 class Error:
-    """``where``: module and function. ``changes``: pairs of old and new text. ``strict``: shows in the timed machine alone."""
+    """``where``: module and function. ``changes``: pairs of old and new text. ``strict``: shows in the timed machine
+    alone."""
 
     name: str
     where: str

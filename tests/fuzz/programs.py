@@ -1,7 +1,9 @@
-"""Random modules: kernels of nested and tangled control flow over the forms of :mod:`forms`, and functions that they call.
+"""Random modules: kernels of nested and tangled control flow over the forms of :mod:`forms`, and functions that they
+call.
 
-A kernel ``kN`` takes the buffers ``in``, ``out``, ``own`` and ``common``, scalars and a structure (see :func:`arguments`). Threads work on their own bytes; where they meet
-(shuffles, votes, barriers), all of a warp or block are there. Everything is defined: registers have values before they are read, loops count down.
+A kernel ``kN`` takes the buffers ``in``, ``out``, ``own`` and ``common``, scalars and a structure (see
+:func:`arguments`). Threads work on their own bytes; where they meet (shuffles, votes, barriers), all of a warp or block
+are there. Everything is defined: registers have values before they are read, loops count down.
 """
 
 from __future__ import annotations

@@ -37,7 +37,8 @@ _NO_RESULT = ("st.", "red.", "bra", "bar.sync", "bar.warp", "call", "brx", "exit
 
 
 def settled(lines: list[str]) -> bool:
-    """Whether every register has a value somewhere in front of where it is read: random programs keep to it, so that what is left of them should."""
+    """Whether every register has a value somewhere in front of where it is read: random programs keep to it, so that
+    what is left of them should."""
     known = {"%laneid"}
     for line in lines:
         if line.startswith((".visible", ".func", ".entry")):
@@ -65,7 +66,8 @@ _ADDRESS = re.compile(r"mov\.u\d+ (%\w+), (?!%)[a-zA-Z]\w*;")
 
 
 def _bases(lines: list[str]) -> frozenset[str]:
-    """The lines that make an address of a variable and add something to it. Without them a program would read or store what differs from one compiler to another."""
+    """The lines that make an address of a variable and add something to it. Without them a program would read or store
+    what differs from one compiler to another."""
     found = set()
     known = ""
     for line in lines:

@@ -1,4 +1,5 @@
-"""Programs that were once wrong, and a few random ones, through the whole chain: values as the PTX interpreter has them."""
+"""Programs that were once wrong, and a few random ones, through the whole chain: values as the PTX interpreter has
+them."""
 
 from __future__ import annotations
 
@@ -49,7 +50,8 @@ def test_random_modules(seed: int, arch: str, level: int) -> None:
 @pytest.mark.oracle
 @pytest.mark.parametrize(("seed", "arch"), [(42, "sm_80"), (41, "sm_90"), (40, "sm_120")])
 def test_ptxas_agrees(seed: int, arch: str) -> None:
-    """The programs are what they claim to be: another compiler makes the same of them (its own errors, tests/cosim/known, don't show in these)."""
+    """The programs are what they claim to be: another compiler makes the same of them (its own errors,
+    tests/cosim/known, don't show in these)."""
     oracle.require("ptxas")
     program = Program(programs.module(seed, 75, 3), programs.launch(seed))
     assert [str(f) for f in check(program, Way(arch, by="ptxas"))] == []

@@ -15,8 +15,8 @@ _SEGMENTS_UP = ("0", "0", "0x1800", "0x1c00")
 class Writer:
     """Lines of one function, and the registers that may be read at the end of them.
 
-    ``scope`` maps a kind to its visible registers; all of them are defined where the next line stands. ``fresh`` is how often a destination is a new
-    register (as compilers write) and not one that has a value already.
+    ``scope`` maps a kind to its visible registers; all of them are defined where the next line stands. ``fresh`` is how
+    often a destination is a new register (as compilers write) and not one that has a value already.
     """
 
     def __init__(self, rng: random.Random, sm: int, fresh: float) -> None:
@@ -86,7 +86,8 @@ class Writer:
         return name
 
     def fill(self, form: Form, existing: bool, uniform: bool = False) -> str:
-        """The text of a form; its new registers become visible. ``existing``: it may be skipped, so destinations must have values."""
+        """The text of a form; its new registers become visible. ``existing``: it may be skipped, so destinations must
+        have values."""
         rng = self.rng
         text = form.text
         out: list[str] = []

@@ -25,7 +25,8 @@ def f64(x: float) -> int:
 
 
 def evaluate(opcode: str, *sources: int, dest: str = "r", widths: str = "") -> int:
-    """The result of one instruction: registers by letter (h 16, r 32, d 64, p predicate), all of one kind unless `widths` says."""
+    """The result of one instruction: registers by letter (h 16, r 32, d 64, p predicate), all of one kind unless
+    `widths` says."""
     widths = widths or dest * len(sources)
     loads = {"h": "b16", "r": "b32", "d": "b64"}
     body = [f"ld.global.{loads[w]} %{w}{k}, [%in+{8 * k}];" for k, w in enumerate(widths)]

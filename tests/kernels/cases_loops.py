@@ -1,4 +1,5 @@
-"""Launches and expected results of small loops written in PTX as no compiler has unrolled them: what the loop passes do shows here."""
+"""Launches and expected results of small loops written in PTX as no compiler has unrolled them: what the loop passes do
+shows here."""
 
 from __future__ import annotations
 

@@ -4,7 +4,8 @@ Every consumer (simulator tests, PTX interpreter tests, the GPU kit) reads the s
 compiler is imported here.
 
 A consumer of a :class:`Launch`
-  1. gives every :class:`Buffer` memory of its own, filled with ``data`` (also when ``data`` is empty: any valid address);
+  1. gives every :class:`Buffer` memory of its own, filled with ``data`` (also when ``data`` is empty: any valid
+     address);
   2. loads the module afresh (symbols hold their initialisers) and sets the symbols named in ``globals``;
   3. lays out ``args`` in the parameter space (:func:`pack_params`) and runs ``entry``;
   4. hands the buffers' contents and the symbols of ``expect_globals`` to :func:`check`.

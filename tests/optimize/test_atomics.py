@@ -1,4 +1,5 @@
-"""Atomic operations whose result nobody reads, and those of a whole warp on one place: shapes, and values by simulator and PTX interpreter."""
+"""Atomic operations whose result nobody reads, and those of a whole warp on one place: shapes, and values by simulator
+and PTX interpreter."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ from tests.optimize.loop_kernels import SMS, differences
 from tests.optimize.test_loops_licm import optimized
 
 END = "ret;"
-#: The results of an atomic sum differ from thread to thread; their order among threads is that of the lanes in both machines.
+#: The results of an atomic sum differ from thread to thread; their order among threads is that of the lanes in both
+#: machines.
 STORE = "st.global.u32 [%rd5+8192], %r3; ret;"
 SHARED = "mov.u32 %r7, sh; and.b32 %r8, %r9, 3; shl.b32 %r8, %r8, 2; add.u32 %r7, %r7, %r8; mov.u32 %r6, 0; st.shared.u32 [%r7], %r6; bar.sync 0;"
 SHOWN = "bar.sync 0; ld.shared.u32 %r6, [%r7]; st.global.u32 [%rd5], %r6; ret;"

@@ -30,7 +30,8 @@ def all_of(unit: Unit, op: str) -> list[Inst]:
 
 @pytest.mark.parametrize("target", SMS)
 def test_four_loads_under_way(target: str) -> None:
-    """The main loop has four loads of one base in front of their users, one step of base and counter, one test; seven copies in all, as ptxas."""
+    """The main loop has four loads of one base in front of their users, one step of base and counter, one test; seven
+    copies in all, as ptxas."""
     body = counted("mov.u32 %r3, 0;", 1, "setp.lt.s32 %p1, %r3, %r2;")
     unit, stats = optimized(body, target)
     assert stats["loops unrolled by four"] == 1
@@ -88,7 +89,8 @@ def test_threads_part(start: str, step: int, test: str, target: str) -> None:
     assert differences(body, target, COUNTS[:10]) == []
 
 
-#: start, step, test: the counter is near the end of its numbers, or meets its bound only after a whole turn, or never says beforehand.
+#: start, step, test: the counter is near the end of its numbers, or meets its bound only after a whole turn, or never
+#: says beforehand.
 ODD = [
     ("add.u32 %r3, %r2, 0x7ffffff0;", 1, "setp.lt.s32 %p1, %r3, 0x7ffffffb;"),
     ("add.u32 %r3, %r2, 0x7ffffff8;", 4, "setp.gt.s32 %p1, %r3, 0;"),
@@ -105,7 +107,8 @@ ODD = [
 
 @pytest.mark.parametrize(("start", "step", "test"), ODD)
 def test_counters_at_their_ends(start: str, step: int, test: str) -> None:
-    """Values only: whether the loop is unrolled is up to the pass. Numbers of rounds stay small by a second bound where the counter wraps."""
+    """Values only: whether the loop is unrolled is up to the pass. Numbers of rounds stay small by a second bound where
+    the counter wraps."""
     counts = tuple(n for n in (0, 1, 2, 3, 4, 5, 8) if _rounds(start, step, test, n) <= 100)
     assert counts
     body = counted(start, step, test)

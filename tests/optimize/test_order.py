@@ -14,7 +14,8 @@ from tests.lower.helpers import lower_text
 
 @pytest.mark.parametrize(("sm", "free"), [(75, 64), (80, 32), (86, 40), (89, 40), (90, 32), (100, 32), (120, 40)])
 def test_registers_that_are_free(sm: int, free: int) -> None:
-    """65,536 registers over the most resident warps (PTX and CUDA manuals' tables), in units of 8; then one step per warp less in a quarter of the SM."""
+    """65,536 registers over the most resident warps (PTX and CUDA manuals' tables), in units of 8; then one step per
+    warp less in a quarter of the SM."""
     steps = list_schedule._steps(sm)
     assert steps[0] == free and steps[-1] == 255
     assert {64, 72, 80, 96, 128, 168} <= set(steps)
@@ -45,7 +46,8 @@ def _ahead(insts: list[Inst]) -> int:
 
 @pytest.mark.parametrize("sm", ["75", "80", "120"])
 def test_tile_loads_start_ahead(sm: str) -> None:
-    """The loop of a tiled product keeps several shared loads under way, though 28 values are alive without them on sm_120."""
+    """The loop of a tiled product keeps several shared loads under way, though 28 values are alive without them on
+    sm_120."""
     unit = _unit("matmul", sm)
     tiles = [b.insts for b in unit.functions[0].blocks if sum(i.op == "LDS" for i in b.insts) >= 16]
     assert tiles

@@ -1,4 +1,5 @@
-"""What the passes of the optimize stage make of small kernels. That values stay the same is the business of tests/kernels, tests/lower and co-simulation."""
+"""What the passes of the optimize stage make of small kernels. That values stay the same is the business of
+tests/kernels, tests/lower and co-simulation."""
 
 from __future__ import annotations
 
@@ -84,7 +85,8 @@ def test_arms_that_stay(arm: str) -> None:
 
 
 def test_value_from_before_survives() -> None:
-    """A register that the arm writes and that is read behind it is written under the guard, whatever else the arm computes in it."""
+    """A register that the arm writes and that is read behind it is written under the guard, whatever else the arm
+    computes in it."""
     unit, _ = optimized(
         HEAD
         + "setp.ge.u32 %p1, %r1, %r2; mov.u32 %r3, %r2; @%p1 bra J; mul.lo.s32 %r4, %r1, 5; add.s32 %r3, %r4, 1; J: st.global.u32 [%rd3], %r3; ret;",
@@ -137,7 +139,8 @@ def test_order_keeps_memory_and_barriers() -> None:
 
 
 def test_warp_is_known_to_be_together() -> None:
-    """The branch in front of a shuffle is gone, so nothing has to wait for the warp; behind a long divergent arm it does."""
+    """The branch in front of a shuffle is gone, so nothing has to wait for the warp; behind a long divergent arm it
+    does."""
     text = (
         HEAD
         + "setp.ge.u32 %p1, %r1, %r2; @%p1 bra J; {} J: shfl.sync.bfly.b32 %r3, %r1, 1, 31, 0xffffffff; st.global.u32 [%rd3], %r3; ret;"
@@ -190,7 +193,8 @@ def test_words_of_wide_shifts(amount: int, left: bool) -> None:
 
 @pytest.mark.parametrize("target", SMS)
 def test_parameter_behind_its_address(target: str) -> None:
-    """A parameter loaded through its address, plus an offset added in 64 bits, is a constant-bank operand without an index and without a sum."""
+    """A parameter loaded through its address, plus an offset added in 64 bits, is a constant-bank operand without an
+    index and without a sum."""
     unit, _ = optimized(
         "mov.b64 %rd1, p; add.s64 %rd2, %rd1, 4; ld.param.u32 %r1, [%rd2+4]; ld.param.u64 %rd3, [p]; cvta.to.global.u64 %rd3, %rd3; st.global.u32 [%rd3], %r1; ret;",
         target,
@@ -222,7 +226,8 @@ def test_carry_of_constants(a: int, b: int) -> None:
 
 @pytest.mark.parametrize("target", SMS)
 def test_rows_of_a_tile_share_an_address(target: str) -> None:
-    """(a + 0x1000) + b as an address is a + b with an offset where a + b is at hand, in a loop too, where a is no value."""
+    """(a + 0x1000) + b as an address is a + b with an offset where a + b is at hand, in a loop too, where a is no
+    value."""
     body = (
         'ld.param.u32 %r2, [n]; mov.u32 %r1, %tid.x; mov.u32 %r3, 0; cvta.to.global.u64 %rd1, %rd1; L: .pragma "nounroll"; add.s32 %r4, %r3, %r1; ld.shared.u32 %r5, [%r4];'
         "add.s32 %r6, %r3, 4096; add.s32 %r7, %r6, %r1; ld.shared.u32 %r8, [%r7]; st.global.u32 [%rd1], %r5; st.global.u32 [%rd1+4], %r8;"

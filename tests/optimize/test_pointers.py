@@ -38,7 +38,8 @@ def rows(
     begin: str = "%rd1",
     kind: str = "s32",
 ) -> str:
-    """A loop over ROWS pointers `begin + (row + k) * pitch * 4`; ``step``: the same for all, or a function of the number; ``read``: what the loop does with one."""
+    """A loop over ROWS pointers `begin + (row + k) * pitch * 4`; ``step``: the same for all, or a function of the
+    number; ``read``: what the loop does with one."""
     head = f".reg .b64 %q<{ROWS}>; .reg .b64 %a<{ROWS}>; .reg .b32 %v<{ROWS}>; .reg .b32 %t<{ROWS}>; shl.b32 %r5, %r1, 5; and.b32 %r5, %r5, 32; and.b32 %r6, %r1, 7; add.u32 %r6, %r6, 3;"
     start = "".join(
         f"{sum_of} %t{n}, %r5, {n}; mul.lo.s32 %t{n}, %t{n}, %r6; mul.wide.{kind} %a{n}, %t{n}, 4; add.s64 %q{n}, {begin}, %a{n};{more.format(n=n)}"
@@ -135,7 +136,8 @@ def test_nothing_changes_where_registers_suffice(target: str) -> None:
     assert "pointers that share one" not in ctx.stats
 
 
-#: 40 addresses in front of a barrier and a wait, for loads behind it; what they are made from grows from round to round.
+#: 40 addresses in front of a barrier and a wait, for loads behind it; what they are made from grows from round to
+#: round.
 _WAIT = (
     '.reg .b64 %a<40>; .reg .b32 %v<40>; and.b32 %r5, %r1, 31; mov.u32 %r4, 0; mov.u32 %r10, 0; mov.b64 %rd7, %rd3; M: .pragma "nounroll";'
     + "".join(f"mul.wide.u32 %rd6, %r5, {4 * n + 4}; add.s64 %a{n}, %rd7, %rd6;" for n in range(40))

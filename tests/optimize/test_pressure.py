@@ -1,4 +1,5 @@
-"""Where registers run short: values made again, orders that save registers. Small kernels, and random programs run before and after."""
+"""Where registers run short: values made again, orders that save registers. Small kernels, and random programs run
+before and after."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ from tests.regalloc.execute import observe
 from tests.regalloc.generate import make_unit
 
 
-#: A loop over `count` sums that need a register each, and `count` masks of the thread's number that are cheap to make again.
+#: A loop over `count` sums that need a register each, and `count` masks of the thread's number that are cheap to make
+#: again.
 def _loop(count: int) -> str:
     sums = "".join(f".reg .b32 %s<{count}>; .reg .b32 %m<{count}>;")
     start = "".join(f"mov.u32 %s{n}, {n}; xor.b32 %m{n}, %r1, {16 * n + 8};" for n in range(count))

@@ -1,4 +1,5 @@
-"""SSA form: random programs run before, in and behind it; values that it shows; values seen through predicates, guarded results."""
+"""SSA form: random programs run before, in and behind it; values that it shows; values seen through predicates, guarded
+results."""
 
 from __future__ import annotations
 
@@ -96,7 +97,8 @@ def unit_of(f: Function) -> Unit:
 
 
 def program(rng: random.Random) -> Function:
-    """Blocks of copies, sums and stores over few registers, all set at the start; some are pairs written by halves; some writes are guarded."""
+    """Blocks of copies, sums and stores over few registers, all set at the start; some are pairs written by halves;
+    some writes are guarded."""
     vregs = [VReg("R", rng.choice((1, 1, 2))) for _ in range(rng.randint(2, 6))] + [VReg("P")]
     guard = len(vregs) - 1
     count = rng.randint(2, 7)
@@ -133,8 +135,9 @@ def program(rng: random.Random) -> Function:
 
 
 def run(f: Function, way: random.Random, steps: int = 300) -> list[int]:
-    """What the stores see on one way through the program; branches and guards are decided by ``way``. In SSA form a PHI takes the value of the block that control came
-    from, a guarded write that does not happen the value that it is tied to."""
+    """What the stores see on one way through the program; branches and guards are decided by ``way``. In SSA form a PHI
+    takes the value of the block that control came from, a guarded write that does not happen the value that it is tied
+    to."""
     at = {b.id: n for n, b in enumerate(f.blocks)}
     cells: dict[tuple[int, int], int] = {}
     seen: list[int] = []

@@ -130,7 +130,8 @@ def test_far_parameters_are_loaded_where_they_are_read(target: str) -> None:
 
 
 def test_parts_of_a_warp_that_run_apart_share_no_words() -> None:
-    """A loop with two entries has no barrier: its threads may run in groups, and one would see the other's uniform registers."""
+    """A loop with two entries has no barrier: its threads may run in groups, and one would see the other's uniform
+    registers."""
     loop = "setp.lt.u32 %p1, %r1, 7; @%p1 bra A; B: mad.lo.u32 %r3, %r3, %r2, %r1; A: mad.lo.u32 %r3, %r3, %r2, %r3; setp.lt.u32 %p2, %r3, %r1; @%p2 bra B;"
     unit, stats = optimized(HEAD + "mov.u32 %r3, %r1;" + loop + "st.global.u32 [%rd3], %r3; ret;", "sm_90")
     assert "words in uniform registers" not in stats

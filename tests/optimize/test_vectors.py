@@ -1,4 +1,5 @@
-"""Loads of neighbouring words of shared memory: what is joined, what is not, and the values by simulator and PTX interpreter."""
+"""Loads of neighbouring words of shared memory: what is joined, what is not, and the values by simulator and PTX
+interpreter."""
 
 from __future__ import annotations
 

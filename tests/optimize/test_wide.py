@@ -48,7 +48,8 @@ def sums(unit: Unit) -> list[str]:
     return sorted(names)
 
 
-#: name -> (body behind HEAD, sums up to sm_110, sums from sm_120 on). %r1: thread, %r2: the parameter n, %rd1: p, %rd3: p + 8 * thread.
+#: name -> (body behind HEAD, sums up to sm_110, sums from sm_120 on). %r1: thread, %r2: the parameter n, %rd1: p, %rd3:
+#: p + 8 * thread.
 SHAPES = {
     "words": ("ld.global.u64 %rd5, [%rd21+8]; ld.global.u64 %rd6, [%rd21+16]; add.s64 %rd4, %rd5, %rd6;", ["IADD3", "IADD3.X"], ["IADD.64"]),
     "difference": ("ld.global.u64 %rd5, [%rd21+8]; ld.global.u64 %rd6, [%rd21+16]; sub.s64 %rd4, %rd5, %rd6;", ["IADD3", "IADD3.X"], ["IADD.64"]),

@@ -1,4 +1,5 @@
-"""A stage that is somebody else's command: what it writes is judged before our stages see it, and it is blamed by its own name."""
+"""A stage that is somebody else's command: what it writes is judged before our stages see it, and it is blamed by its
+own name."""
 
 from __future__ import annotations
 

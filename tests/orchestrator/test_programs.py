@@ -1,6 +1,8 @@
-"""Programs of other people that run ptxas, with orias in its place: each really runs where it is installed, and is skipped by name where it is not.
+"""Programs of other people that run ptxas, with orias in its place: each really runs where it is installed, and is
+skipped by name where it is not.
 
-Triton, Warp and TileLang are looked for in this Python and in those that ORIAS_PYTHONS lists (`:` between them; a private environment for each does).
+Triton, Warp and TileLang are looked for in this Python and in those that ORIAS_PYTHONS lists (`:` between them; a
+private environment for each does).
 """
 
 from __future__ import annotations
@@ -56,7 +58,8 @@ def need(*programs: str) -> None:
 
 
 def test_triton(tmp_path: Path) -> None:
-    """Ahead of time on both sides of sm_90, from where on Triton reads the second variable; it passes an option that ptxas's help does not list."""
+    """Ahead of time on both sides of sm_90, from where on Triton reads the second variable; it passes an option that
+    ptxas's help does not list."""
     python = python_with("triton")
     ptxas = str(script(tmp_path))
     said = run([python, str(PROGRAMS / "triton_aot.py"), "80", "90", "100", "120"], tmp_path,
@@ -83,7 +86,8 @@ def test_tilelang(tmp_path: Path) -> None:
 
 
 def test_warp(tmp_path: Path) -> None:
-    """Warp gives its PTX to the driver, with a NUL behind it, in the version of its own toolkit: what ptxas would be given of it."""
+    """Warp gives its PTX to the driver, with a NUL behind it, in the version of its own toolkit: what ptxas would be
+    given of it."""
     python = python_with("warp")
     run([python, str(PROGRAMS / "warp_ptx.py"), str(tmp_path / "out"), "80", "90", "120"], tmp_path)
     files = sorted((tmp_path / "out").rglob("*.ptx"))

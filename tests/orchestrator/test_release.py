@@ -1,4 +1,5 @@
-"""Which ptxas orias stands in for: `--release` and what hangs on it. Expected values are what ptxas 13.0.88 and 13.5.37 answer."""
+"""Which ptxas orias stands in for: `--release` and what hangs on it. Expected values are what ptxas 13.0.88 and 13.5.37
+answer."""
 
 from __future__ import annotations
 

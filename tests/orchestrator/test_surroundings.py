@@ -1,5 +1,5 @@
-"""What a program is started in: signals, closed and full standard streams, few descriptors and processes, odd names and numbers. One line and the right exit
-code, never a traceback, and nothing left running."""
+"""What a program is started in: signals, closed and full standard streams, few descriptors and processes, odd names and
+numbers. One line and the right exit code, never a traceback, and nothing left running."""
 
 from __future__ import annotations
 
@@ -60,7 +60,8 @@ def alive(mark: str) -> list[str]:
 
 
 def listen() -> None:
-    """In a child: signals do what they usually do, also where the tests run in the background, which ignores interrupts."""
+    """In a child: signals do what they usually do, also where the tests run in the background, which ignores
+    interrupts."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
 
@@ -168,7 +169,8 @@ def test_standard_streams(tmp_path: Path, line: str, code: int, said: str) -> No
     ids=["in the buffer", "no buffer", "more than the buffer"],
 )
 def test_a_full_disk_is_reported_once(tmp_path: Path, kernels: int, unbuffered: str) -> None:
-    """The write that fails is reported by the stage; what is left in the stream's buffer fails again when the process ends."""
+    """The write that fails is reported by the stage; what is left in the stream's buffer fails again when the process
+    ends."""
     text = PTX + "".join([f".visible .entry k{i}() {{ ret; }}\n" for i in range(kernels)])
     (tmp_path / "many.ptx").write_text(text)
     shell("STAGE.parse many.ptx > many.ori", tmp_path)
@@ -195,7 +197,8 @@ def test_few_descriptors(tmp_path: Path) -> None:
 def test_no_process_is_left(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, call: str
 ) -> None:
-    """The second stage of three can't be started: the first is gone, the message names the second, no descriptor stays open."""
+    """The second stage of three can't be started: the first is gone, the message names the second, no descriptor stays
+    open."""
     real, calls = getattr(os, call), [0]
 
     def once(*args: Any) -> Any:

@@ -99,7 +99,8 @@ def judge(
     while active:
         text, before = module([lines[i] for i in active])
         found = front(text)
-        # A fatal message at no case's line comes from text that ptxas puts in place of an instruction (mma.m8n8k4): looked for like a crash.
+        # A fatal message at no case's line comes from text that ptxas puts in place of an instruction (mma.m8n8k4):
+        # looked for like a crash.
         stray = any(sev == "fatal" and not 0 < line - before <= len(active) for line, sev, _ in found)
         if stray or any(sev == "crash" for _, sev, _ in found):
             if len(active) == 1:

@@ -48,7 +48,8 @@ _VECTOR = re.compile(r"\{([^{}]*)\}")
 
 
 def elements_changed(operand: str, matrix: bool) -> Iterator[str]:
-    """An operand with a vector in it: each element replaced by each kind, all by each kind, one taken out, one added, another vector.
+    """An operand with a vector in it: each element replaced by each kind, all by each kind, one taken out, one added,
+    another vector.
 
     Not `.b0` in an `mma` or `wmma`: ptxas writes others in their place, where it is a syntax error at another line.
     """

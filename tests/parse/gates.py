@@ -106,8 +106,8 @@ def ours(lines: list[str], version: str, target: str) -> list[Messages]:
 
 
 def fetches() -> list[Form]:
-    """Texture and surface accesses with what the table's forms do not have: four coordinates, a second result, a sampler, references
-    in registers, offsets and comparisons."""
+    """Texture and surface accesses with what the table's forms do not have: four coordinates, a second result, a
+    sampler, references in registers, offsets and comparisons."""
     four, result = "{%f1, %f2, %f3, %f4}", "{%f1, %f2, %f3, %f4}"
     out: list[Form] = []
     for name, extra in (

@@ -1,4 +1,5 @@
-"""Writes PTX that LLVM's NVPTX back end makes, for `corpus_check`: one file per NVVM intrinsic, and files of ordinary code.
+"""Writes PTX that LLVM's NVPTX back end makes, for `corpus_check`: one file per NVVM intrinsic, and files of ordinary
+code.
 
     python tests/parse/llvm_corpus.py FOLDER [--every N]
 
@@ -138,8 +139,8 @@ class Signatures:
     def find(self, name: str) -> tuple[str, tuple[str, ...]] | None:
         """Result and argument types; None if no try is right.
 
-        A wrong try can end the process (LLVM rewrites calls of old intrinsics without a look at their operands), so that another one
-        does it, which leaves in shared memory what it tries; that is left out when it ends.
+        A wrong try can end the process (LLVM rewrites calls of old intrinsics without a look at their operands), so
+        that another one does it, which leaves in shared memory what it tries; that is left out when it ends.
         """
         place = mmap.mmap(-1, 16)
         crashed: set[tuple[int, int]] = set()
@@ -173,7 +174,8 @@ class Signatures:
 
 
 def kernel(name: str, result: str, arguments: tuple[str, ...], constant: int | None) -> str:
-    """A kernel that loads the arguments, calls, and stores the result; integers are constants unless `constant` is None."""
+    """A kernel that loads the arguments, calls, and stores the result; integers are constants unless `constant` is
+    None."""
     lines = []
     given = []
     for k, t in enumerate(arguments):

@@ -17,7 +17,8 @@ _REGISTERS = (
 
 
 def _kernel(body: str, before: str = "", params: str = ".param .u64 out", name: str = "main") -> str:
-    """A kernel whose `ptr` is a global address made of its parameter, and that stores what the body leaves in `a`, `x`, `f`."""
+    """A kernel whose `ptr` is a global address made of its parameter, and that stores what the body leaves in `a`, `x`,
+    `f`."""
     return f"""{before}
 .visible .entry {name}({params})
 {{

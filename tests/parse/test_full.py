@@ -1,4 +1,5 @@
-"""Verdict and first line of the whole chain: what was measured on ptxas's full compilation, which refuses and takes what its parse-only mode does not show."""
+"""Verdict and first line of the whole chain: what was measured on ptxas's full compilation, which refuses and takes
+what its parse-only mode does not show."""
 
 from __future__ import annotations
 
@@ -457,7 +458,8 @@ def test_stacks_of_unknown_size(words: str, warned: bool, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("size", [20_000_000, 1_000_000_000, 4_000_000_000])
 def test_frames_of_any_size(size: int) -> None:
-    """Taken, although no launch gives a thread so much; a frame beyond 31 bits is said to be the largest, so that no launch fits it."""
+    """Taken, although no launch gives a thread so much; a frame beyond 31 bits is said to be the largest, so that no
+    launch fits it."""
     got = ours(
         kernel(f".local .b8 l[{size}]; mov.u64 %rd2, l; st.global.u64 [%rd1], %rd2;").encode(), ["-arch", "sm_90", "-v"]
     )

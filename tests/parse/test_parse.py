@@ -97,7 +97,8 @@ def test_addresses() -> None:
 
 
 def test_subscripts_count_elements() -> None:
-    """tinygrad writes `mov.u64 %a, local[0]`; the manual has it too. Elements of vectors and of inner arrays count alone (measured)."""
+    """tinygrad writes `mov.u64 %a, local[0]`; the manual has it too. Elements of vectors and of inner arrays count
+    alone (measured)."""
     before = ".global .u32 g[4]; .global .v2 .u16 v[4]; .global .u64 h[2][3];"
     text = "mov.u64 %rd1, g[3]; mov.u64 %rd1, g[-1]; mov.u64 %rd1, v[3]; cvta.global.u64 %rd1, h[1]; ld.global.u32 %r1, g[2]; st.global.u32 g[1+2], %r1;"
     a, b, c, d, e, f = insts(text, before=before)

@@ -57,7 +57,8 @@ def test_unoptimised(name: str) -> None:
 @pytest.mark.parametrize("arch", ("80", "90", "120"))
 @pytest.mark.parametrize("name", sorted(cases.CASES))
 def test_strict(name: str, arch: str) -> None:
-    """ptxas keeps every distance and every scoreboard: results stay right and no hazard is seen, whatever the latencies."""
+    """ptxas keeps every distance and every scoreboard: results stay right and no hazard is seen, whatever the
+    latencies."""
     for seed in (1, 2, 3):
         judge(cases.CASES[name], arch, last=1, strict=True, seed=seed)
 
@@ -69,7 +70,8 @@ def test_corpus_strict(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["vadd", "scan", "softmax"])
 def test_lost_waits_are_caught(name: str) -> None:
-    """Clear every wait mask of ptxas's code, one instruction at a time: the strict machine objects where the wait mattered."""
+    """Clear every wait mask of ptxas's code, one instruction at a time: the strict machine objects where the wait
+    mattered."""
     spec = cases.CASES[name]
     device = Device(cubin(spec, "90"))
     launch = max(spec.launches(0), key=lambda candidate: run_launch(device, candidate)[1].instructions)

@@ -1,4 +1,5 @@
-"""Instructions of ptxas's code that only later SMs have: pairs of floats, three-way minimum of halves, masked 256-bit loads; nvlink's word for an unknown stack."""
+"""Instructions of ptxas's code that only later SMs have: pairs of floats, three-way minimum of halves, masked 256-bit
+loads; nvlink's word for an unknown stack."""
 
 from __future__ import annotations
 
@@ -64,7 +65,8 @@ def test_pairs_of_floats(strict: bool) -> None:
 @pytest.mark.oracle
 @pytest.mark.parametrize("used", [[0, 2, 3, 6, 7], [1, 3, 5], [7], [0, 1, 2, 3], list(range(8))])
 def test_masked_loads_of_256_bits(used: list[int]) -> None:
-    """The words that the mask names come one behind the other; the others leave their registers alone, for the hazard tables too."""
+    """The words that the mask names come one behind the other; the others leave their registers alone, for the hazard
+    tables too."""
     regs = ",".join(f"%r{i}" if i in used else "_" for i in range(8))
     data = compiled(
         f"ld.global.v8.b32 {{{regs}}},[%rd1]; " + " ".join(f"st.global.b32 [%rd2+{4 * i}],%r{i};" for i in used), "100a"

@@ -1,4 +1,5 @@
-"""The strict machine's short way (safe results written at once) and its long way agree: memory, hazards, counts; broken control words too."""
+"""The strict machine's short way (safe results written at once) and its long way agree: memory, hazards, counts; broken
+control words too."""
 
 from __future__ import annotations
 

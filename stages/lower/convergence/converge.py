@@ -1,13 +1,17 @@
 """Convergence barriers: BSSY where threads may part, BSYNC where they meet, BREAK where some leave for good.
 
-Every meeting point of groups of threads (:class:`stages.lower.convergence.divergence.Groups`) gets the region that :mod:`stages.lower.convergence.regions` finds for it. On each edge from the region to its join stands one BSYNC block. Where a
-thread can leave the region to a place from which the join can't be reached, it executes BREAK, so that nobody waits for it; EXIT does that by itself. Given up are
+Every meeting point of groups of threads (:class:`stages.lower.convergence.divergence.Groups`) gets the region that
+:mod:`stages.lower.convergence.regions` finds for it. On each edge from the region to its join stands one BSYNC block.
+Where a thread can leave the region to a place from which the join can't be reached, it executes BREAK, so that nobody
+waits for it; EXIT does that by itself. Given up are
 
-* regions in which some threads may wait for the whole warp (BAR, WARPSYNC of all threads) while others wait at the join already: the warp would stand still. (ptxas gives up the innermost one);
+* regions in which some threads may wait for the whole warp (BAR, WARPSYNC of all threads) while others wait at the join
+  already: the warp would stand still. (ptxas gives up the innermost one);
 * meeting points from which it is a short way to the next: the way is cheaper than the barrier;
 * regions with several entries (irreducible flow).
 
-What follows a join that was given up may be passed by groups that are apart; its regions are made as ever (so does ptxas), but nothing there counts as done by the whole warp.
+What follows a join that was given up may be passed by groups that are apart; its regions are made as ever (so does
+ptxas), but nothing there counts as done by the whole warp.
 """
 
 from __future__ import annotations
@@ -23,7 +27,9 @@ from stages.lower.convergence.divergence import Divergence, Flow, Groups
 from stages.lower.convergence.regions import Region, Regions
 from stages.lower.convergence.waits import find_waits
 
-_SHORT = 6  # instructions that groups of threads may run apart where the other ways would need BREAKs to meet before them (what BREAKs cost)
+# instructions that groups of threads may run apart where the other ways would need BREAKs to meet before them (what
+# BREAKs cost)
+_SHORT = 6
 _FEW = 2  # the same where they would not: what BSSY and BSYNC cost
 
 
@@ -32,7 +38,8 @@ _ENDING: Final = facts.with_value("ctl", "exit", "ret", "trap")
 
 
 def insert_convergence(fn: Function, sm: int, exact: frozenset[str] = frozenset()) -> None:
-    """Mark uniform vregs and insert the barriers. ``exact``: functions that save no barrier for their callers (:func:`stages.analysis.abi.without_saves`)."""
+    """Mark uniform vregs and insert the barriers. ``exact``: functions that save no barrier for their callers
+    (:func:`stages.analysis.abi.without_saves`)."""
     _end_apart(fn)
     flow = Flow(fn)
     found = Regions(flow)
@@ -49,7 +56,8 @@ def insert_convergence(fn: Function, sm: int, exact: frozenset[str] = frozenset(
 
 
 def _end_apart(fn: Function) -> None:
-    """Blocks that go to a block that is only an EXIT end with one of their own, so that where two ways of a kernel end is no place where their threads meet."""
+    """Blocks that go to a block that is only an EXIT end with one of their own, so that where two ways of a kernel end
+    is no place where their threads meet."""
     alone = {b.id for b in fn.blocks if len(b.insts) == 1 and b.insts[0].op == "EXIT" and b.insts[0].guard is None}
     if not alone:
         return
@@ -73,8 +81,8 @@ def _end_apart(fn: Function) -> None:
 def wait_for_warp(fn: Function, sm: int) -> None:
     """WARPSYNC before instructions that need the whole warp (attrs ``warp``), wherever threads may have parted before.
 
-    BSYNC alone does not promise it: a YIELD lets waiting threads go on. ptxas does the same (measured on sm_90 and sm_100). Divergent branches
-    count too, as some have no barrier.
+    BSYNC alone does not promise it: a YIELD lets waiting threads go on. ptxas does the same (measured on sm_90 and
+    sm_100). Divergent branches count too, as some have no barrier.
     """
     cfg = build_cfg(fn)
     entry = [False] * len(fn.blocks)
@@ -123,7 +131,8 @@ def wait_for_warp(fn: Function, sm: int) -> None:
 
 
 def _gathers(i: Inst) -> bool:
-    """Whether the whole warp is at one place behind an instruction; a WARPSYNC of some threads says nothing of the others."""
+    """Whether the whole warp is at one place behind an instruction; a WARPSYNC of some threads says nothing of the
+    others."""
     if i.op != "WARPSYNC":
         return bool(i.attrs and "warp" in i.attrs)
     return i.mods == ("ALL",) or (
@@ -132,7 +141,8 @@ def _gathers(i: Inst) -> bool:
 
 
 def _choose(flow: Flow, found: Regions, state: Divergence, exact: frozenset[str]) -> list[Region]:
-    """The regions that can all be had together. Giving one up lets its groups run on apart, which may make more values and branches differ, so the groups are found again."""
+    """The regions that can all be had together. Giving one up lets its groups run on apart, which may make more values
+    and branches differ, so the groups are found again."""
     groups = state.groups
     while True:
         state.settle()
@@ -170,7 +180,8 @@ def _choose(flow: Flow, found: Regions, state: Divergence, exact: frozenset[str]
 
 
 def _stands_still(flow: Flow, groups: Groups, r: Region) -> bool:
-    """Whether threads in the region may wait for the whole warp when others wait at its join: wherever not all that begin the region come together."""
+    """Whether threads in the region may wait for the whole warp when others wait at its join: wherever not all that
+    begin the region come together."""
     start = groups.start(r)
     return any(_needs_warp(i) for x in r.inside if groups.label[x] != start for i in flow.fn.blocks[x].insts)
 
@@ -180,7 +191,8 @@ def _needs_warp(i: Inst) -> bool:
 
 
 def _worth(flow: Flow, regions: list[Region]) -> list[Region]:
-    """Without joins from which it is a short way to the join of another region around them. From the last to the first: the others are decided then."""
+    """Without joins from which it is a short way to the join of another region around them. From the last to the first:
+    the others are decided then."""
     regions = _one_of_many(flow, _one_end(flow, regions))
     kept: dict[int, Region] = {}
     for r in sorted(regions, key=lambda r: -flow.rank[r.join]):
@@ -191,7 +203,8 @@ def _worth(flow: Flow, regions: list[Region]) -> list[Region]:
 
 
 def _one_end(flow: Flow, regions: list[Region]) -> list[Region]:
-    """Of the short ends of the kernel that threads of one start come to, one is a join, the longest: threads that wait at two ends would wait for each other. (ptxas has one, too.)"""
+    """Of the short ends of the kernel that threads of one start come to, one is a join, the longest: threads that wait
+    at two ends would wait for each other. (ptxas has one, too.)"""
     best: dict[tuple[int, int], int] = {}
     size = [len(b.insts) for b in flow.fn.blocks]
     for r in regions:
@@ -203,8 +216,8 @@ def _one_end(flow: Flow, regions: list[Region]) -> list[Region]:
 
 
 def _one_of_many(flow: Flow, regions: list[Region]) -> list[Region]:
-    """Of the joins that threads of one start reach or leave for good, the one with the most ways to it: each other one would need a BREAK on every way to it, and they on its ways. (ptxas has one beside the join
-    of all, too.)"""
+    """Of the joins that threads of one start reach or leave for good, the one with the most ways to it: each other one
+    would need a BREAK on every way to it, and they on its ways. (ptxas has one beside the join of all, too.)"""
     best: dict[tuple[int, int], tuple[int, int, int]] = {}
     rank = {
         r.join: (len(flow.cfg.preds[r.join]), len(flow.fn.blocks[r.join].insts), flow.rank[r.join]) for r in regions
@@ -216,7 +229,8 @@ def _one_of_many(flow: Flow, regions: list[Region]) -> list[Region]:
 
 
 def _short(flow: Flow, j: int, kept: dict[int, Region], most: int) -> bool:
-    """Whether every way from ``j`` comes, without a loop and within ``most`` instructions, to a join that waits for the threads at ``j``."""
+    """Whether every way from ``j`` comes, without a loop and within ``most`` instructions, to a join that waits for the
+    threads at ``j``."""
     seen = {j}
     work = [j]
     count = 0
@@ -238,7 +252,8 @@ def _short(flow: Flow, j: int, kept: dict[int, Region], most: int) -> bool:
 
 
 def _crossing(regions: list[Region]) -> list[Region]:
-    """Regions of which each holds the join of the next, round in a circle: their threads could wait for each other. Only irreducible flow has them."""
+    """Regions of which each holds the join of the next, round in a circle: their threads could wait for each other.
+    Only irreducible flow has them."""
     joins = {r.join: r for r in regions}
     holds = {
         j: [o for o in joins if o in r.inside] if len(r.inside) > len(joins) else [o for o in r.inside if o in joins]
@@ -268,8 +283,10 @@ def _crossing(regions: list[Region]) -> list[Region]:
 
 
 def _kept_elsewhere(flow: Flow, r: Region, exact: frozenset[str]) -> bool:
-    """Whether threads of the region call a function that may save their barrier and give it back as it was, with those that left it meanwhile, for whom they would wait for ever.
-    Functions of the unit that follow no convention use other barriers. (ptxas has BREAK in front of the branch, under its predicate, so that nobody is in the call yet: measured.)"""
+    """Whether threads of the region call a function that may save their barrier and give it back as it was, with those
+    that left it meanwhile, for whom they would wait for ever. Functions of the unit that follow no convention use other
+    barriers. (ptxas has BREAK in front of the branch, under its predicate, so that nobody is in the call yet:
+    measured.)"""
     return any(i.op == "CALL" and callee(i) not in exact for u in r.inside for i in flow.fn.blocks[u].insts)
 
 

@@ -1,12 +1,16 @@
-"""Divergence analysis: which values and branches are the same for all threads of a warp, and where its threads may be apart.
+"""Divergence analysis: which values and branches are the same for all threads of a warp, and where its threads may be
+apart.
 
-A value is uniform when all its definitions have uniform sources, stand under no divergent guard, and lie in no block that part of a warp may execute while
-other threads do the same elsewhere. The functions are not in SSA form, so one divergent definition makes the variable divergent everywhere.
-A load from a uniform address counts as uniform (ptxas does so too: measured).
+A value is uniform when all its definitions have uniform sources, stand under no divergent guard, and lie in no block
+that part of a warp may execute while other threads do the same elsewhere. The functions are not in SSA form, so one
+divergent definition makes the variable divergent everywhere. A load from a uniform address counts as uniform (ptxas
+does so too: measured).
 
-*Groups.* Every block gets the label of the group of threads that executes it together. A divergent branch gives each of its ways a label of its own. Where several labels arrive, or threads leave a loop in
-different rounds, is a *meeting point*: it gets a new label, or, where a region of convergence (:mod:`stages.lower.convergence.regions`) brings all threads together that were so at the region's start, the label of that start.
-So two places with one label are passed by the same threads, and the blocks with the entry's label are executed by the whole warp.
+*Groups.* Every block gets the label of the group of threads that executes it together. A divergent branch gives each of
+its ways a label of its own. Where several labels arrive, or threads leave a loop in different rounds, is a *meeting
+point*: it gets a new label, or, where a region of convergence (:mod:`stages.lower.convergence.regions`) brings all
+threads together that were so at the region's start, the label of that start. So two places with one label are passed by
+the same threads, and the blocks with the entry's label are executed by the whole warp.
 """
 
 from __future__ import annotations
@@ -21,7 +25,8 @@ from stages.lower.convergence.regions import Region, Regions
 
 #: Results that differ between threads even where the sources agree.
 _VARYING: Final = facts.having("varies")
-#: Results that the whole warp shares where it is together, whatever its threads bring (ptxas takes them for uniform too: no barrier around `while (__any_sync(...))`).
+#: Results that the whole warp shares where it is together, whatever its threads bring (ptxas takes them for uniform
+#: too: no barrier around `while (__any_sync(...))`).
 _AGREED: Final = facts.having("agrees")
 
 #: Instructions in which a thread may wait for others.
@@ -30,8 +35,10 @@ _SOON = 16  # instructions of a block that ends a thread soon
 
 
 class Flow:
-    """CFG facts that the analysis and the barrier placement share. ``exit_only``, ``leaves``: blocks that only end the thread, that end it soon; ``idom``: immediate dominators; ``rank``: place in
-    reverse post-order, -1 for what can't be reached; ``dead_end``: blocks that dominate all that can follow them, so that threads there end without meeting any others."""
+    """CFG facts that the analysis and the barrier placement share. ``exit_only``, ``leaves``: blocks that only end the
+    thread, that end it soon; ``idom``: immediate dominators; ``rank``: place in reverse post-order, -1 for what can't
+    be reached; ``dead_end``: blocks that dominate all that can follow them, so that threads there end without meeting
+    any others."""
 
     __slots__ = ("_first", "_last", "_tree", "cfg", "dead_end", "depth", "exit_only", "fn", "idom", "leaves", "rank")
 
@@ -95,7 +102,8 @@ class Flow:
         return a
 
     def _find_dead_ends(self) -> None:
-        """A block is none if some edge leads from what it dominates to what it does not (an EXIT alone is copied to where it is needed, so it does not count)."""
+        """A block is none if some edge leads from what it dominates to what it does not (an EXIT alone is copied to
+        where it is needed, so it does not count)."""
         out = list(self.depth)  # per block: least depth of a block that what it dominates goes to
         count = len(out)
         for x in self.cfg.rpo:
@@ -119,8 +127,8 @@ def _ends_thread(b: Block) -> bool:
 
 
 def _ends_soon(b: Block) -> bool:
-    """True for a short block that ends the thread and waits for no other on the way: who waits for its threads waits no longer than that takes (ptxas has no
-    BREAK in front of such blocks either)."""
+    """True for a short block that ends the thread and waits for no other on the way: who waits for its threads waits no
+    longer than that takes (ptxas has no BREAK in front of such blocks either)."""
     if not b.insts or len(b.insts) > _SOON or b.insts[-1].op != "EXIT" or is_guarded(b.insts[-1]):
         return False
     return not any(i.op in _WAITING or (i.attrs and "warp" in i.attrs) for i in b.insts)
@@ -134,7 +142,8 @@ def conditional(block: Block, succs: tuple[int, ...]) -> Inst | None:
 
 
 class Groups:
-    """Labels of the blocks for a set of divergent branches. ``dropped``: meeting points at which nothing brings threads together."""
+    """Labels of the blocks for a set of divergent branches. ``dropped``: meeting points at which nothing brings threads
+    together."""
 
     def __init__(self, flow: Flow, regions: Regions) -> None:
         self.flow = flow
@@ -298,7 +307,8 @@ class Divergence:
                 return
 
     def _come_late(self, v: int, n: int) -> None:
-        """In a dead end that threads come to in different rounds of a loop, what the loop defines is not the same for all of them."""
+        """In a dead end that threads come to in different rounds of a loop, what the loop defines is not the same for
+        all of them."""
         if (v, n) in self._late:
             return
         self._late.add((v, n))

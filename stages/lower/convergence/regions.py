@@ -1,10 +1,13 @@
 """Regions of convergence: from where on the threads that come to a block are waited for.
 
-A region belongs to a *join*, the block where its threads meet. It starts at the nearest place that dominates every way to the join and that no thread passes twice on its way: the immediate
-dominator of the join, or, where that lies in a loop that the join lies outside of, the edges into the outermost such loop. (ptxas: the same places.) It is found by a walk back from the join, so its cost is its own size.
+A region belongs to a *join*, the block where its threads meet. It starts at the nearest place that dominates every way
+to the join and that no thread passes twice on its way: the immediate dominator of the join, or, where that lies in a
+loop that the join lies outside of, the edges into the outermost such loop. (ptxas: the same places.) It is found by a
+walk back from the join, so its cost is its own size.
 
-Loops are natural loops. A header with several latches that follow one another (`continue`) heads as many loops, one in the other, as in ptxas's code: threads that go round an inner one are waited for behind it.
-A cycle with several entries counts as a loop behind their common dominator; blocks in it that such an edge goes to are *side doors*, and no joins.
+Loops are natural loops. A header with several latches that follow one another (`continue`) heads as many loops, one in
+the other, as in ptxas's code: threads that go round an inner one are waited for behind it. A cycle with several entries
+counts as a loop behind their common dominator; blocks in it that such an edge goes to are *side doors*, and no joins.
 """
 
 from __future__ import annotations
@@ -17,7 +20,8 @@ if TYPE_CHECKING:
 
 
 class Loop:
-    """``header``: block that every way into the loop passes, or -1; ``before``: where it has none, the block that dominates the entries; ``latches``: where its own rounds end."""
+    """``header``: block that every way into the loop passes, or -1; ``before``: where it has none, the block that
+    dominates the entries; ``latches``: where its own rounds end."""
 
     __slots__ = ("before", "body", "header", "latches")
 
@@ -29,8 +33,9 @@ class Loop:
 
 
 class Region:
-    """One barrier. ``at``: block whose end gets the BSSY, or -1 with ``header``: the loop header in front of which it stands. ``leaving``: edges to where the join is not reached any more;
-    ``leaks``: whether some of them lead to where threads live on among others."""
+    """One barrier. ``at``: block whose end gets the BSSY, or -1 with ``header``: the loop header in front of which it
+    stands. ``leaving``: edges to where the join is not reached any more; ``leaks``: whether some of them lead to where
+    threads live on among others."""
 
     __slots__ = (
         "at",
@@ -63,7 +68,8 @@ class Region:
 
 
 class Regions:
-    """The loops of a function, and the region of any block; each region is found once. ``headed``: header -> its loops, the outermost first."""
+    """The loops of a function, and the region of any block; each region is found once. ``headed``: header -> its loops,
+    the outermost first."""
 
     def __init__(self, flow: Flow) -> None:
         self.flow = flow
@@ -111,7 +117,8 @@ class Regions:
         return got
 
     def _nest(self, head: int, ends: list[int]) -> list[Loop]:
-        """The loops of a header: one for each latch as long as what follows an inner loop in the next is entered at one place."""
+        """The loops of a header: one for each latch as long as what follows an inner loop in the next is entered at one
+        place."""
         whole = self._behind(ends, {head}) | {head}
         made: list[Loop] = []
         own: list[int] = []
@@ -140,7 +147,8 @@ class Regions:
         return out
 
     def apart(self, p: int, s: int) -> bool:
-        """Whether threads on this edge go to a dead end that others do not come to. The only way out of a loop is none: all come there."""
+        """Whether threads on this edge go to a dead end that others do not come to. The only way out of a loop is none:
+        all come there."""
         if not self.flow.apart(p, s):
             return False
         left = self.left(p, s)

@@ -1,8 +1,10 @@
 """Loops that wait for what other threads do: a lock, a flag, a ticket.
 
-Such a loop begins with YIELD, and the regions that hold it or lie in it have plain barriers: a thread that waits at one of them is let go when others can't go on without it (a thread that took a lock and left the loop
-waits for those that spin on the lock). From sm_100 on `.RECONVERGENT` and `.RELIABLE` barriers hold on. Measured on ptxas: YIELD stands where a divergent exit depends on the result of an atomic, or on a
-volatile, relaxed or acquire load, in the loop; regions with NANOSLEEP or BAR in them are plain as well.
+Such a loop begins with YIELD, and the regions that hold it or lie in it have plain barriers: a thread that waits at one
+of them is let go when others can't go on without it (a thread that took a lock and left the loop waits for those that
+spin on the lock). From sm_100 on `.RECONVERGENT` and `.RELIABLE` barriers hold on. Measured on ptxas: YIELD stands
+where a divergent exit depends on the result of an atomic, or on a volatile, relaxed or acquire load, in the loop;
+regions with NANOSLEEP or BAR in them are plain as well.
 """
 
 from __future__ import annotations
@@ -69,7 +71,8 @@ def _asks(i: Inst) -> bool:
 
 
 def _depends(flow: Flow, loop: Loop, state: Divergence) -> bool:
-    """Whether a divergent exit of the loop depends on such an instruction in it, directly or through what is done under a branch that does."""
+    """Whether a divergent exit of the loop depends on such an instruction in it, directly or through what is done under
+    a branch that does."""
     order = sorted(loop.body, key=lambda x: flow.rank[x])
     leaves = [x for x in order if x in state.parted and any(s not in loop.body for s in flow.cfg.succs[x])]
     if not leaves:

@@ -1,6 +1,8 @@
-"""Jumps: around jumps, to jumps, to EXIT; barriers that bring threads together only to end; WARPSYNC of a warp that is together.
+"""Jumps: around jumps, to jumps, to EXIT; barriers that bring threads together only to end; WARPSYNC of a warp that is
+together.
 
-Pre: a function at level `ori`. Post: the same effects of every thread. A divergent branch is one whose predicate is not marked uniform.
+Pre: a function at level `ori`. Post: the same effects of every thread. A divergent branch is one whose predicate is not
+marked uniform.
 """
 
 from __future__ import annotations
@@ -212,7 +214,8 @@ def redirect(f: Function, moved: dict[int, int]) -> None:
 
 
 def drop_warpsync(f: Function, a: Analyses) -> None:
-    """The pass: WARPSYNC of all threads goes where the warp can't have parted since the last one (ptxas has none there either: measured)."""
+    """The pass: WARPSYNC of all threads goes where the warp can't have parted since the last one (ptxas has none there
+    either: measured)."""
     if any(i.op == "WARPSYNC" for b in f.blocks for i in b.insts):
         _warpsync(f, a)
 

@@ -1,12 +1,14 @@
 """Order before register allocation: long latencies start early, as far as registers allow.
 
-The allocator gives short-lived values the same few registers, and the scheduler behind it can't move an instruction over one that uses its register. So
-loads that stand one by one in front of their users stay there unless they are moved while registers are still virtual. Pre: a function at level `ori`.
-Post: the same instructions in every block, in an order that keeps every dependence.
+The allocator gives short-lived values the same few registers, and the scheduler behind it can't move an instruction
+over one that uses its register. So loads that stand one by one in front of their users stay there unless they are moved
+while registers are still virtual. Pre: a function at level `ori`. Post: the same instructions in every block, in an
+order that keeps every dependence.
 
-List scheduling by the longest chain of latencies, as in :mod:`stages.schedule.list_scheduling`, until the values alive reach a limit (the registers that cost no resident warps); from there on
-in program order, which uses up what is under way, until there is room again. Where registers are about to run out, whatever frees some goes first. Only blocks with several
-results of long latency are touched.
+List scheduling by the longest chain of latencies, as in :mod:`stages.schedule.list_scheduling`, until the values alive
+reach a limit (the registers that cost no resident warps); from there on in program order, which uses up what is under
+way, until there is room again. Where registers are about to run out, whatever frees some goes first. Only blocks with
+several results of long latency are touched.
 """
 
 from __future__ import annotations
@@ -34,7 +36,8 @@ _LIMITS: Final = {"UR": 24, "P": 4, "UP": 4, "B": 16}
 _MARGIN: Final = 4
 #: Registers that what the program needs in its own order stays below a step (guessed).
 _NEED: Final = 2
-#: Above this step values alive do not grow beyond what the program's own order needs (found by trials: Triton's and CUTLASS's tiles).
+#: Above this step values alive do not grow beyond what the program's own order needs (found by trials: Triton's and
+#: CUTLASS's tiles).
 _WIDE: Final = 80
 #: Registers that stay free below a limit that directives or options set.
 _SPARE: Final = 8
@@ -58,8 +61,8 @@ def schedule_blocks(f: Function, a: Analyses) -> bool:
 
 
 def _steps(sm: int) -> list[int]:
-    """Register counts from which on fewer warps are resident, beginning with the count that is free of charge: 64 on sm_75, 32 on sm_80, 40 on sm_120 (ptxas fills them so too:
-    measured)."""
+    """Register counts from which on fewer warps are resident, beginning with the count that is free of charge: 64 on
+    sm_75, 32 on sm_80, 40 on sm_120 (ptxas fills them so too: measured)."""
     warps = SM_RESIDENCY.get(sm, (64, 32))[0] // 4
     file = REGISTERS_PER_SM // 128
     return sorted({min(REG_CEILING, file // n // 8 * 8) for n in range(1, warps + 1)})
@@ -214,8 +217,8 @@ class _Virtual:
 
 
 def _coalesced(insts: list[Inst], cells: Cells, written: list[list[int]]) -> dict[tuple[int, int], int]:
-    """(node, cell it writes) -> the cell that a later copy in the block hands the value to. Whoever still reads the old value of that cell stays in
-    front of the node, so that both can share a register and the copy vanishes."""
+    """(node, cell it writes) -> the cell that a later copy in the block hands the value to. Whoever still reads the old
+    value of that cell stays in front of the node, so that both can share a register and the copy vanishes."""
     first = cells.first
     made: dict[int, int] = {}
     out: dict[tuple[int, int], int] = {}
@@ -234,9 +237,10 @@ def _coalesced(insts: list[Inst], cells: Cells, written: list[list[int]]) -> dic
 
 
 class _Body:
-    """A block and what all tries to put it in order begin with. What a cell holds from one unguarded write to the next is a *value*: a loop variable is two, the one that
-    comes in and the one that goes out. ``read``, ``written``: values by node; ``file`` of every value; ``uses``: how often it is read, and once more if it is alive at
-    the end; ``live``, ``live_out``: values alive at the start and at the end."""
+    """A block and what all tries to put it in order begin with. What a cell holds from one unguarded write to the next
+    is a *value*: a loop variable is two, the one that comes in and the one that goes out. ``read``, ``written``: values
+    by node; ``file`` of every value; ``uses``: how often it is read, and once more if it is alive at the end; ``live``,
+    ``live_out``: values alive at the start and at the end."""
 
     __slots__ = ("file", "graph", "height", "insts", "live", "live_out", "model", "read", "uses", "written")
 
@@ -336,11 +340,12 @@ class _Pressure:
 
 
 class _Tight:
-    """Which of the instructions that may come next frees registers: a heap by the change in R values alive. Made when registers first run short. Where none
-    does, what the first memory access or other instruction with an effect needs comes next, so that addresses are computed just in time.
+    """Which of the instructions that may come next frees registers: a heap by the change in R values alive. Made when
+    registers first run short. Where none does, what the first memory access or other instruction with an effect needs
+    comes next, so that addresses are computed just in time.
 
-    ``delta[n]``: values that n starts minus those that nothing but n still reads. Entries go stale when a value loses its other readers; the newer entry
-    stands before them."""
+    ``delta[n]``: values that n starts minus those that nothing but n still reads. Entries go stale when a value loses
+    its other readers; the newer entry stands before them."""
 
     __slots__ = ("_cells", "_done", "_due", "_heap", "_left", "_sum", "_when", "delta")
 
@@ -406,8 +411,9 @@ class _Tight:
 
 
 def _fitting(body: _Body, rooms: list[int], tight: int) -> list[int]:
-    """The new order: the fastest of those by latency as long as not more registers are in use than ``rooms`` says. Where it needs more registers than there are, another try
-    begins to save them earlier; the order that needs the fewest stands."""
+    """The new order: the fastest of those by latency as long as not more registers are in use than ``rooms`` says.
+    Where it needs more registers than there are, another try begins to save them earlier; the order that needs the
+    fewest stands."""
     best = list(range(len(body.insts)))
     soonest, fewest = 1 << 60, 1 << 60
     for room in rooms:
@@ -425,8 +431,8 @@ def _fitting(body: _Body, rooms: list[int], tight: int) -> list[int]:
 
 
 def _order(body: _Body, limits: dict[str, int], tight: int, most: int) -> tuple[list[int], int, int, int] | None:
-    """The new order, as indices into the instructions, the most R values alive at once, and how many no order can do without: those at the start and at the end.
-    None where it needs ``most`` or more."""
+    """The new order, as indices into the instructions, the most R values alive at once, and how many no order can do
+    without: those at the start and at the end. None where it needs ``most`` or more."""
     interval, height = body.model.interval, body.height
     count = len(interval)
     front = ReadyList(body.graph)

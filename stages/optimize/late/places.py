@@ -11,7 +11,8 @@ Place = tuple[int, int]  # block position, index
 
 
 def made_once(f: Function, fits: Callable[[Inst], bool]) -> dict[int, tuple[Place, Inst]]:
-    """Register -> the one instruction that writes it, where that ``fits``, has no guard and makes all of the register as its first result; none of fixed place."""
+    """Register -> the one instruction that writes it, where that ``fits``, has no guard and makes all of the register
+    as its first result; none of fixed place."""
     found: dict[int, tuple[Place, Inst]] = {}
     for pos, block in enumerate(f.blocks):
         for n, inst in enumerate(block.insts):

@@ -17,7 +17,8 @@ _INNER: Final = 80
 
 
 class Alive:
-    """What is alive while a block is walked from its end to its start. ``now``: cells; ``count``: how many of each register file."""
+    """What is alive while a block is walked from its end to its start. ``now``: cells; ``count``: how many of each
+    register file."""
 
     __slots__ = ("_first", "count", "now")
 
@@ -74,7 +75,8 @@ def shortages(f: Function, live: Liveness, room: int) -> dict[int, int]:
 
 
 def _peak(live: Liveness, f: Function, pos: int) -> int:
-    """How many of the cells are words of file R where most cells of a block are alive (behind some instruction; the last such place)."""
+    """How many of the cells are words of file R where most cells of a block are alive (behind some instruction; the
+    last such place)."""
     alive = Alive(f, live, pos)
     best = peak = 0
     for inst in reversed(f.blocks[pos].insts):

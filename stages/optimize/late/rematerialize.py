@@ -1,11 +1,13 @@
 """Values that are made again where they are needed, in place of being kept, where registers run short.
 
-Front ends compute addresses, masks and multiples of strides once, far from their use. Kept over a loop full of accumulators they push others into memory;
-one or two cheap instructions from what is alive anyway (or from a parameter, a special register, a constant) make them again. ptxas does so too (seen:
-multiples of a stride in Triton's products, indices of threads behind the main loop of CUTLASS's).
+Front ends compute addresses, masks and multiples of strides once, far from their use. Kept over a loop full of
+accumulators they push others into memory; one or two cheap instructions from what is alive anyway (or from a parameter,
+a special register, a constant) make them again. ptxas does so too (seen: multiples of a stride in Triton's products,
+indices of threads behind the main loop of CUTLASS's).
 
-Pre: a function at level `ori`. Post: the same values; functions that fit into their registers are left alone. Only *values* (:mod:`stages.optimize.values`)
-are made again, from values: whatever a use of `x = f(y)` sees of y is what f saw, since the definition of x dominates the use and that of y the one of x.
+Pre: a function at level `ori`. Post: the same values; functions that fit into their registers are left alone. Only
+*values* (:mod:`stages.optimize.values`) are made again, from values: whatever a use of `x = f(y)` sees of y is what f
+saw, since the definition of x dominates the use and that of y the one of x.
 """
 
 from __future__ import annotations
@@ -95,7 +97,8 @@ class _Finder:
         self.together = together
 
     def recipes(self, vregs: list[int]) -> list[_Recipe]:
-        """How to make each of the values again, where that is known. What many could be made from is left as it is, to live longer for them."""
+        """How to make each of the values again, where that is known. What many could be made from is left as it is, to
+        live longer for them."""
         chains = {v: self._chain(v, frozenset()) for v in vregs}
         wanted: dict[
             int, int
@@ -154,7 +157,8 @@ class _Finder:
         return _ordered(own, makers)
 
     def _sum(self, vreg: int) -> tuple[Inst, ...]:
-        """The two instructions that make the words of a pair (a 64-bit sum, a sign-extended word); none if one makes it, or more."""
+        """The two instructions that make the words of a pair (a 64-bit sum, a sign-extended word); none if one makes
+        it, or more."""
         reg = self.f.vregs[vreg]
         low, high = self.values.defs.get((vreg, 0)), self.values.defs.get((vreg, 1))
         if reg.width != 2 or reg.fixed >= 0 or low is None or high is None or low is high:
@@ -186,8 +190,9 @@ class _Finder:
         return (low, high) if all(map(self._lasts, reads)) else ()
 
     def _lasts(self, r: Reg) -> bool:
-        """Whether what a register holds where a value is made it holds wherever that may be made again. A uniform register belongs to the warp: another part of it, in
-        the same code or behind it, may write it meanwhile. So it must be a constant, and parts must meet where their ways do."""
+        """Whether what a register holds where a value is made it holds wherever that may be made again. A uniform
+        register belongs to the warp: another part of it, in the same code or behind it, may write it meanwhile. So it
+        must be a constant, and parts must meet where their ways do."""
         if not self.values.value[r.num] or r.file != "UR":
             return bool(self.values.value[r.num]) and r.file == "R"
         made = self.values.defs.get((r.num, 0))

@@ -1,11 +1,13 @@
 """Functions that only this unit calls return through a register as low as their arguments allow.
 
-Lowering uses the measured convention everywhere: arguments from R4 up, the return address in R20:R21. Where every call is direct and inside the unit
-nobody else depends on that, and a kernel with a short helper need not report 24 registers; ptxas's private copies of functions have conventions of their own
-too (measured: the return address in R4, R6, R8).
+Lowering uses the measured convention everywhere: arguments from R4 up, the return address in R20:R21. Where every call
+is direct and inside the unit nobody else depends on that, and a kernel with a short helper need not report 24
+registers; ptxas's private copies of functions have conventions of their own too (measured: the return address in R4,
+R6, R8).
 
-Pre: a unit at level `ori`. Post: the same unit with another `VReg.fixed` for the return address, in every function alike. The rest of the convention stays:
-allocation looks at `fixed` alone, and knows which registers a private function destroys.
+Pre: a unit at level `ori`. Post: the same unit with another `VReg.fixed` for the return address, in every function
+alike. The rest of the convention stays: allocation looks at `fixed` alone, and knows which registers a private function
+destroys.
 """
 
 from __future__ import annotations

@@ -1,9 +1,11 @@
 """What stands far before its readers goes to the block that reads it.
 
-Loads from the constant bank: front ends load all parameters at the entry. Kept over calls and loops they hold registers for nothing; ptxas loads them where they are read.
-Near their readers they stay: the load's latency is hidden there, and a few registers less would bring nothing.
+Loads from the constant bank: front ends load all parameters at the entry. Kept over calls and loops they hold registers
+for nothing; ptxas loads them where they are read. Near their readers they stay: the load's latency is hidden there, and
+a few registers less would bring nothing.
 
-Cheap results where registers run short: addresses that are computed in front of a wait, for loads behind it, go behind it where what they are made from is alive there anyway.
+Cheap results where registers run short: addresses that are computed in front of a wait, for loads behind it, go behind
+it where what they are made from is alive there anyway.
 
 Pre: a function at level `ori`. Post: the same values.
 """
@@ -29,7 +31,8 @@ from stages.optimize.late.places import Place, insert, made_once, readers
 from stages.optimize.late.pressure import CHEAP
 from stages.optimize.values import is_pure
 
-#: Instructions in layout between the load and its first reader from which on it moves (guessed: some 40 cycles are its latency).
+#: Instructions in layout between the load and its first reader from which on it moves (guessed: some 40 cycles are its
+#: latency).
 _FAR: Final = 40
 _LEADING: Final = facts.with_value("ctl", "bssy", "bsync") | {"WARPSYNC"}  # they stand first in their blocks
 

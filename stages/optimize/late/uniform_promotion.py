@@ -1,9 +1,10 @@
-"""Words that a warp shares, for instructions that can read a uniform register: constant-bank words and block indices, on targets whose arithmetic takes
-no constant operands (from sm_90 on).
+"""Words that a warp shares, for instructions that can read a uniform register: constant-bank words and block indices,
+on targets whose arithmetic takes no constant operands (from sm_90 on).
 
-Pre: a function at level `ori`. Post: the same values; a register that one LDC or S2R of a block index makes, and that every reader can take from a uniform
-register, is one (ULDC or LDCU, S2UR), as ptxas has it. It costs no general register then, and ULDC has a third of LDC's latency. Calls destroy uniform
-registers: where a function has some, the word is loaded in each block that reads it, unless that is in a loop that the original load is not in.
+Pre: a function at level `ori`. Post: the same values; a register that one LDC or S2R of a block index makes, and that
+every reader can take from a uniform register, is one (ULDC or LDCU, S2UR), as ptxas has it. It costs no general
+register then, and ULDC has a third of LDC's latency. Calls destroy uniform registers: where a function has some, the
+word is loaded in each block that reads it, unless that is in a loop that the original load is not in.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ from stages.optimize.late.places import Place, insert, made_once, readers
 from stages.optimize.scalar.fold import TURNED
 from stages.plumbing.runner import Context
 
-_MOST: Final = 24  # words that may live over several blocks; there are 59 uniform registers, and barriers of divergent code keep them apart
+# words that may live over several blocks; there are 59 uniform registers, and barriers of divergent code keep them
+# apart
+_MOST: Final = 24
 _COPIES: Final = ("COPY", "PCOPY", "UNDEF")
 
 Use = tuple[int, int, Inst]  # a place and the instruction there
@@ -38,8 +41,9 @@ def promote_to_uniform(unit: Unit, ctx: Context) -> bool:
 
 
 def parts_meet(f: Function) -> bool:
-    """Whether threads that part meet again at once where their ways do. Where lowering found no place for a barrier (loops with several entries) they run on apart,
-    and what one part of the warp writes to a uniform register the other may read in the midst of another use."""
+    """Whether threads that part meet again at once where their ways do. Where lowering found no place for a barrier
+    (loops with several entries) they run on apart, and what one part of the warp writes to a uniform register the other
+    may read in the midst of another use."""
     cfg = build_cfg(f)
     forks = [
         p
@@ -102,7 +106,8 @@ class _Sharer:
         return bool(self.gone)
 
     def _words(self) -> dict[int, Use]:
-        """Register -> the one instruction that makes it, where that is a load from the constant bank or of a block index; the latter first."""
+        """Register -> the one instruction that makes it, where that is a load from the constant bank or of a block
+        index; the latter first."""
 
         def fits(i: Inst) -> bool:
             return i.op in ("LDC", "S2R") and i.mods in ((), ("64",)) and _shared(i, self.relocated)
@@ -133,7 +138,8 @@ class _Sharer:
         return places
 
     def _takes(self, inst: Inst, num: int) -> Inst | None:
-        """The instruction with a uniform register in place of ``num`` (as a stand-in, of the same number); None where there is no such form."""
+        """The instruction with a uniform register in place of ``num`` (as a stand-in, of the same number); None where
+        there is no such form."""
         found = [n for n, o in enumerate(inst.srcs) if type(o) is Reg and o.num == num]
         if len(found) != 1 or len([r for r in read_regs(inst) if r.num == num]) != 1:
             return None

@@ -1,7 +1,7 @@
 """Counters of loops of one block: which register counts, by how much, and what the test at the end compares it with.
 
-A *counter* is a register whose value at the end of a round is its value at the start plus a constant, modulo 2**32. The test compares such a value, or a constant more, with
-something that the loop does not change.
+A *counter* is a register whose value at the end of a round is its value at the start plus a constant, modulo 2**32. The
+test compares such a value, or a constant more, with something that the loop does not change.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ _SEARCH: Final = 64  # blocks looked at for the counter's start
 
 
 class Count(NamedTuple):
-    """The loop goes on after a round while ``compare(x, bound)``, where x is ``counter + offset`` with the counter's value from the start of that round; the counter
-    is then ``step`` further. ``on``: the predicate of the jump back. ``signed``: how x and ``bound`` are compared."""
+    """The loop goes on after a round while ``compare(x, bound)``, where x is ``counter + offset`` with the counter's
+    value from the start of that round; the counter is then ``step`` further. ``on``: the predicate of the jump back.
+    ``signed``: how x and ``bound`` are compared."""
 
     counter: Reg
     step: int
@@ -84,7 +85,8 @@ def count_of(block: Block) -> Count | None:
     at, test = found_test
 
     def linear(o: Operand, place: int) -> tuple[Cell, int] | None:
-        """(cell, constant): the operand in front of instruction ``place`` is what the cell held when the round began, plus the constant."""
+        """(cell, constant): the operand in front of instruction ``place`` is what the cell held when the round began,
+        plus the constant."""
         total = 0
         for _ in range(len(insts) + 1):
             if type(o) is not Reg or o.num == ZERO or o.file != "R" or o.width != 1 or o.flags or o.mod:
@@ -137,8 +139,8 @@ def count_of(block: Block) -> Count | None:
 
 
 def start_of(f: Function, cfg: Cfg, loop: int, counter: Reg) -> int | None:
-    """The constant that a counter holds whenever control comes into the loop of the one block at ``loop``; None where it is not one. Looks backwards for all definitions
-    that reach the loop from outside."""
+    """The constant that a counter holds whenever control comes into the loop of the one block at ``loop``; None where
+    it is not one. Looks backwards for all definitions that reach the loop from outside."""
     found: int | None = None
     seen = {loop}
     work = [p for p in cfg.preds[loop] if p != loop]
@@ -171,7 +173,8 @@ def start_of(f: Function, cfg: Cfg, loop: int, counter: Reg) -> int | None:
 
 
 def rounds(count: Count, start: int) -> int | None:
-    """How many rounds the loop makes when the counter starts at ``start``; None where the bound is no constant, the counter wraps round or the loop has no end."""
+    """How many rounds the loop makes when the counter starts at ``start``; None where the bound is no constant, the
+    counter wraps round or the loop has no end."""
     bound = value_of(count.bound)
     if bound is None:
         return None

@@ -1,9 +1,11 @@
-"""Loop-invariant code motion: what a loop computes anew in every round, though it is always the same, is computed in front of it.
+"""Loop-invariant code motion: what a loop computes anew in every round, though it is always the same, is computed in
+front of it.
 
-Pre: a function at level `ori`. Post: the same effects. Only registers that are values (:mod:`stages.optimize.values`) move: their one definition dominates all
-that read them, and the block in front of the loop dominates that definition. Pure instructions can't fault, so they may run for nothing. A load moves only where every way
-through the loop comes by it and nothing in the loop may write what it reads (measured on ptxas: no load leaves a loop with stores to its space, read-only ones
-always do; shared loads pass stores to global memory, not barriers).
+Pre: a function at level `ori`. Post: the same effects. Only registers that are values (:mod:`stages.optimize.values`)
+move: their one definition dominates all that read them, and the block in front of the loop dominates that definition.
+Pure instructions can't fault, so they may run for nothing. A load moves only where every way through the loop comes by
+it and nothing in the loop may write what it reads (measured on ptxas: no load leaves a loop with stores to its space,
+read-only ones always do; shared loads pass stores to global memory, not barriers).
 
 A register held around a loop is not free: values move only while those alive in the loop stay below a limit.
 """
@@ -24,13 +26,15 @@ from stages.optimize.loops.natural import LOADS, Stores, find_loops, front, has_
 from stages.optimize.values import Cell, Values, is_pure
 from stages.plumbing.runner import Context
 
-#: Words alive in a loop up to which values move: constants, one-cycle work, results that come late (guessed; stages/optimize/late/list_schedule.py says why 28).
+#: Words alive in a loop up to which values move: constants, one-cycle work, results that come late (guessed;
+#: stages/optimize/late/list_schedule.py says why 28).
 _CONSTANT, _CHEAP, _DEAR = 20, 28, 40
 _SPARE: Final = 8  # registers left below a limit that directives or options set
 _PREDICATES: Final = 4
 _CALLING: Final = 12  # the limit where the loop calls: few registers survive a call
 _LATE: Final = late_results(16)
-#: Pure instructions that stay: those that ask which threads are here, and moves between predicates and registers, which only lengthen lives.
+#: Pure instructions that stay: those that ask which threads are here, and moves between predicates and registers, which
+#: only lengthen lives.
 _STAY: Final = facts.having("convergent") | facts.of_class("p2r", "r2p") | {"UNDEF"}
 
 

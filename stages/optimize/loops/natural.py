@@ -1,7 +1,7 @@
 """Loops of a function: natural loops with the block in front of them, and what a loop does to memory.
 
-A loop here has one header, which dominates its blocks (cycles with several entries are no loops and stay as they are). ``func.attrs["nounroll"]`` names the
-blocks that held `.pragma "nounroll"`.
+A loop here has one header, which dominates its blocks (cycles with several entries are no loops and stay as they are).
+``func.attrs["nounroll"]`` names the blocks that held `.pragma "nounroll"`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ def has_loops(f: Function) -> bool:
 
 
 class Stores:
-    """What the blocks of a loop may do to memory. ``spaces``: those written; ``barred``: nothing but read-only data may be read earlier."""
+    """What the blocks of a loop may do to memory. ``spaces``: those written; ``barred``: nothing but read-only data may
+    be read earlier."""
 
     __slots__ = ("barred", "calls", "spaces")
 
@@ -69,7 +70,8 @@ class Stores:
 
 
 def front(f: Function, cfg: Cfg, loop: Loop) -> int | None:
-    """Position of the block from whose end control goes into the loop and nowhere else; -1 where :func:`open_fronts` can make one, None where a loop can't have one."""
+    """Position of the block from whose end control goes into the loop and nowhere else; -1 where :func:`open_fronts`
+    can make one, None where a loop can't have one."""
     blocks = f.blocks
     header = blocks[loop.header]
     body = set(loop.body)

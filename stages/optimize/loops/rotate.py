@@ -1,7 +1,9 @@
-"""Rotation: a loop that tests at its start is made to test at its end, with a second copy of the test in front, as ptxas does (measured).
+"""Rotation: a loop that tests at its start is made to test at its end, with a second copy of the test in front, as
+ptxas does (measured).
 
-Pre: a function at level `ori`. Post: the same effects; one branch less a round, and loops of a body and a test become loops of one block, which `licm` takes loads out of
-and `unroll` unrolls. The test must be short, and what it computes must be read nowhere else, so that the two copies stay values of their own.
+Pre: a function at level `ori`. Post: the same effects; one branch less a round, and loops of a body and a test become
+loops of one block, which `licm` takes loads out of and `unroll` unrolls. The test must be short, and what it computes
+must be read nowhere else, so that the two copies stay values of their own.
 """
 
 from __future__ import annotations
@@ -141,7 +143,8 @@ class _Rotator:
         return True
 
     def _copy(self, h: Block, to: int) -> list[Inst]:
-        """The header's instructions with registers of their own, and its jump turned to the successor at position ``to``."""
+        """The header's instructions with registers of their own, and its jump turned to the successor at position
+        ``to``."""
         f = self.f
         names = fresh_names(f, h.insts[:-1])
 

@@ -1,9 +1,12 @@
-"""Pointers that go through a loop in step share one, where registers run short: `base + x * scale` is one IMAD.WIDE from a word that the loop does not change.
+"""Pointers that go through a loop in step share one, where registers run short: `base + x * scale` is one IMAD.WIDE
+from a word that the loop does not change.
 
-A front end that reads rows of a tile keeps a pointer for each row, `p = base + x * scale` in front of the loop and `p += step` in it. As long as base, scale and step are
-the same, `p` is `q + x * scale` at all times, with one pair `q` that starts at base. So the loop keeps words in place of pairs, and adds once. What else the loop
-adds to every one of them (`p + y * size`) goes into q too. Then the words themselves, `(row + k) * pitch` for constants k, become `first + pitch * k`: one
-instruction makes any of them again from two that they share (:mod:`stages.optimize.late.rematerialize`). ptxas does neither: it keeps pairs and spills some.
+A front end that reads rows of a tile keeps a pointer for each row, `p = base + x * scale` in front of the loop and
+`p += step` in it. As long as base, scale and step are the same, `p` is `q + x * scale` at all times, with one pair `q`
+that starts at base. So the loop keeps words in place of pairs, and adds once. What else the loop adds to every one of
+them (`p + y * size`) goes into q too. Then the words themselves, `(row + k) * pitch` for constants k, become
+`first + pitch * k`: one instruction makes any of them again from two that they share
+(:mod:`stages.optimize.late.rematerialize`). ptxas does neither: it keeps pairs and spills some.
 
 Pre: a function at level `ori`. Post: the same values; sums and products are modulo 2**64 and 2**32 as before.
 """
@@ -29,8 +32,8 @@ _GAP: Final = 24  # instructions between two uses that share one sum
 
 
 class _Row(NamedTuple):
-    """A pointer. ``sums``: what is added to base + x * scale in front of the loop, as instructions; ``steps``: the update in the loop, at ``places``; ``reads``: where
-    the loop reads the pointer otherwise."""
+    """A pointer. ``sums``: what is added to base + x * scale in front of the loop, as instructions; ``steps``: the
+    update in the loop, at ``places``; ``reads``: where the loop reads the pointer otherwise."""
 
     pair: Reg
     x: Reg
@@ -241,7 +244,8 @@ class _Sharer:
         )
 
     def _more(self, row: _Row) -> tuple[object, ...]:
-        """(modifiers, y, size) where all that the loop does with the pointer is to add y * size to it; y stands where the pointers start."""
+        """(modifiers, y, size) where all that the loop does with the pointer is to add y * size to it; y stands where
+        the pointers start."""
         found: set[tuple[object, ...]] = set()
         home = self.place[id(row.sums[0] if row.sums else row.start)]
         for p in row.reads:
@@ -264,7 +268,8 @@ class _Sharer:
         return found.pop() if len(found) == 1 else ()
 
     def _together(self, rows: list[_Row]) -> list[_Row]:
-        """Those of a group that nothing reads from the first update of any to the last, so that all may be updated at once."""
+        """Those of a group that nothing reads from the first update of any to the last, so that all may be updated at
+        once."""
         first = min(at for r in rows for _, at in r.places)
         last = max(at for r in rows for _, at in r.places)
         pos = rows[0].places[0][0]

@@ -1,13 +1,16 @@
-"""Unrolling: several rounds of an innermost loop in one block, so that loads of all of them are under way together and the test comes once.
+"""Unrolling: several rounds of an innermost loop in one block, so that loads of all of them are under way together and
+the test comes once.
 
-Pre: a function at level `ori`. Post: the same effects in the same order, whatever the number of rounds (also when the counter wraps round). Candidates are
-loops of one block with a counter (:mod:`stages.optimize.loops.induction`), without `.pragma "nounroll"`. Copies name the same registers; `webs` parts them, the value passes fold
-the counters' steps into addresses, `order` brings the loads together.
+Pre: a function at level `ori`. Post: the same effects in the same order, whatever the number of rounds (also when the
+counter wraps round). Candidates are loops of one block with a counter (:mod:`stages.optimize.loops.induction`), without
+`.pragma "nounroll"`. Copies name the same registers; `webs` parts them, the value passes fold the counters' steps into
+addresses, `order` brings the loads together.
 
 * Rounds known and few enough for the size of the body: all of them in a row, no branch (limits measured on ptxas).
 * Rounds known: the remainder in a row, then a loop of as many copies as are worth it.
-* Rounds known only when the loop is reached: if at least four are left, a loop of four copies; then two copies if two are left; then the loop as it was, which
-  ends after one round, or makes all rounds where the numbers are so odd that nothing can be said in advance. ptxas does the same, for as long bodies.
+* Rounds known only when the loop is reached: if at least four are left, a loop of four copies; then two copies if two
+  are left; then the loop as it was, which ends after one round, or makes all rounds where the numbers are so odd that
+  nothing can be said in advance. ptxas does the same, for as long bodies.
 
 Where threads of a warp make different numbers of rounds they meet behind the four and the two copies.
 """
@@ -33,7 +36,8 @@ from stages.optimize.scalar.dce import remove_dead_code
 from stages.optimize.scalar.fold import TURNED, inverted, value_of
 from stages.plumbing.runner import Context
 
-#: (instructions of the body beside the counter and the test, most rounds that are unrolled for good): measured on ptxas, in between by straight lines of their product.
+#: (instructions of the body beside the counter and the test, most rounds that are unrolled for good): measured on
+#: ptxas, in between by straight lines of their product.
 _WHOLE: Final = (
     (1, 4000),
     (2, 2730),
@@ -55,18 +59,21 @@ _WHOLE: Final = (
     (100, 3),
     (140, 2),
 )
-_MOST: Final = 1200  # instructions of a loop unrolled for good (ptxas: up to 5,460; beyond this the time to compile is not worth it)
+# instructions of a loop unrolled for good (ptxas: up to 5,460; beyond this the time to compile is not worth it)
+_MOST: Final = 1200
 _PART: Final = 350  # instructions of a loop unrolled in part, remainder included, and the longest body (measured)
 _PART_BODY: Final = 72
 _COPIES: Final = 16  # copies of a loop unrolled in part (ptxas: up to 171)
-#: Loads of all copies: more than these find no registers, and those of later rounds take them from earlier ones. A round with so many stays alone.
+#: Loads of all copies: more than these find no registers, and those of later rounds take them from earlier ones. A
+#: round with so many stays alone.
 _UNDER_WAY: Final = 16
 _OPEN_BODY: Final = 18  # longest body of a loop whose rounds are not known, in steps (:func:`steps`; measured)
 _LATE: Final = facts.fetching()
 _FREE: Final = ("COPY", "UNDEF", "PCOPY")
 _AT_ONCE: Final = 4
 _ROUNDS: Final = 3  # inner loops that vanish make the loop around them a candidate
-#: Bodies with these stay: protocols of their own, calls, fences (measured for MEMBAR), instructions that only some threads of a warp may come to.
+#: Bodies with these stay: protocols of their own, calls, fences (measured for MEMBAR), instructions that only some
+#: threads of a warp may come to.
 _NEVER: Final = facts.having("noduplicate")
 #: All threads of a warp come to these together, so the loop must not be one that they leave one by one.
 _TOGETHER: Final = facts.having("convergent")
@@ -117,14 +124,16 @@ def limit_whole(body: int) -> int:
 
 
 def factor(body: int, made: int) -> int:
-    """Copies of a loop of ``made`` rounds: as many as, with the remainder, have the size allowed; 1 where that is not worth it."""
+    """Copies of a loop of ``made`` rounds: as many as, with the remainder, have the size allowed; 1 where that is not
+    worth it."""
     if body > _PART_BODY:
         return 1
     return max((n for n in range(1, min(_COPIES, made) + 1) if (n + made % n) * body <= _PART), default=1)
 
 
 def steps(block: Block) -> int:
-    """Instructions as ptxas counts them for loops whose rounds are not known (measured): before two become one, and a 64-bit sum once."""
+    """Instructions as ptxas counts them for loops whose rounds are not known (measured): before two become one, and a
+    64-bit sum once."""
     total = 0
     for i in block.insts:
         if i.op in _FREE or "X" in i.mods:
@@ -235,7 +244,8 @@ class _Unroller:
         # the block that is jumped to keeps its number
         return [Block(block.id, self._copies(block, rest), max(0, block.depth - 1)), main]
 
-    # ------------------------------------------------------------------ rounds that are counted when the loop is reached
+    # ------------------------------------------------------------------ rounds that are counted when the loop is
+    # reached
 
     def _open(self, pos: int, block: Block, count: Count, start: int | None) -> list[Block] | None:
         """Four copies while four rounds are left, two, one."""
@@ -390,8 +400,8 @@ class _Unroller:
         block.insts.append(self._inst("ISETP", mods, (d, PT), (x, limit, sure)))
 
     def _left(self, block: Block, d: Reg, count: Count, bound: Operand, x: Reg, ahead: int, first: bool) -> None:
-        """``d`` = x, from the round before, does not meet the bound within the next ``ahead`` rounds. What is left is 0 behind the last round, and a whole
-        turn of the counter in front of the first: then it is taken less one."""
+        """``d`` = x, from the round before, does not meet the bound within the next ``ahead`` rounds. What is left is 0
+        behind the last round, and a whole turn of the counter in front of the first: then it is taken less one."""
         less = 1 if first else 0
         known = value_of(bound)
         far = ahead * abs(count.step)

@@ -4,7 +4,8 @@
 becomes
     COPY t[0] <- a; COPY t[1] <- b; @P LDG t <- [..]; COPY a <- t[0]; COPY b <- t[1]
 
-The registers a, b live on where P is false, so they could never share t's; now t holds their values first, and the allocator puts all into one place.
+The registers a, b live on where P is false, so they could never share t's; now t holds their values first, and the
+allocator puts all into one place.
 
 Pre: a function at level `ori`, as lowering made it. Post: the same results.
 """

@@ -1,13 +1,18 @@
-"""Redundant memory accesses: loads of what was loaded or stored before (load CSE, store-to-load forwarding), stores that are overwritten (dead stores).
+"""Redundant memory accesses: loads of what was loaded or stored before (load CSE, store-to-load forwarding), stores
+that are overwritten (dead stores).
 
-Pre: a function in SSA form. Post: the same contents of memory wherever another thread may look in order; COPYs in the place of loads.
+Pre: a function in SSA form. Post: the same contents of memory wherever another thread may look in order; COPYs in the
+place of loads.
 
-Every block has a version of each address space: that of all its predecessors where they agree, else one of its own, and a new one behind whatever may write the space. What is known of memory goes
-down the dominator tree: within blocks and chains of them an access is compared with each write, at a join of ways it is known as long as the version is the one at the end of the dominator.
+Every block has a version of each address space: that of all its predecessors where they agree, else one of its own, and
+a new one behind whatever may write the space. What is known of memory goes down the dominator tree: within blocks and
+chains of them an access is compared with each write, at a join of ways it is known as long as the version is the one at
+the end of the dominator.
 
-Aliases: accesses of different spaces do not (generic ones alias all); accesses of one space do not where base registers are the same value and the bytes are disjoint, or where both are offsets of different
-symbols. Read-only loads (.nc) see no store of the kernel. Volatile, relaxed and stronger accesses, atomics, fences, barriers, calls and whatever is not known are
-neither removed nor crossed: behind them nothing is known, and no store in front of them is dead.
+Aliases: accesses of different spaces do not (generic ones alias all); accesses of one space do not where base registers
+are the same value and the bytes are disjoint, or where both are offsets of different symbols. Read-only loads (.nc) see
+no store of the kernel. Volatile, relaxed and stronger accesses, atomics, fences, barriers, calls and whatever is not
+known are neither removed nor crossed: behind them nothing is known, and no store in front of them is dead.
 """
 
 from __future__ import annotations
@@ -43,7 +48,8 @@ _QUIET: Final = (
     - facts.reading(*_SPACES, "tensor")
     - facts.writing(*_SPACES, "tensor")
 )
-#: A value further behind is loaded anew: it would hold a register for longer than a load takes (guessed; executed cycles of kernels with long blocks would tell).
+#: A value further behind is loaded anew: it would hold a register for longer than a load takes (guessed; executed
+#: cycles of kernels with long blocks would tell).
 _FAR: Final = 160
 _MOST: Final = 48  # places that are remembered at once: keeps a block's work linear
 
@@ -51,7 +57,8 @@ Base = tuple[str, object]  # address space, what the address is apart from its o
 
 
 class Access(NamedTuple):
-    """``data``: the operand loaded to or stored from. ``words``: how many registers, 0 where it is less than one. ``how``: modifiers and other operands."""
+    """``data``: the operand loaded to or stored from. ``words``: how many registers, 0 where it is less than one.
+    ``how``: modifiers and other operands."""
 
     base: Base
     offset: int
@@ -63,7 +70,8 @@ class Access(NamedTuple):
 
 
 class _Known(NamedTuple):
-    """A word of memory, or a narrow one read in one way (``how``): its value, and the instruction count at which it was last used."""
+    """A word of memory, or a narrow one read in one way (``how``): its value, and the instruction count at which it was
+    last used."""
 
     value: Operand
     how: Hashable
@@ -86,7 +94,8 @@ def quiet(i: Inst) -> bool:
 
 
 def access_of(i: Inst) -> Access | None:
-    """The plain access that an instruction makes; None for any other instruction, also for volatile and stronger accesses."""
+    """The plain access that an instruction makes; None for any other instruction, also for volatile and stronger
+    accesses."""
     space = _LOADS.get(i.op)
     load = space is not None
     if space is None:
@@ -182,7 +191,8 @@ class _Loads:
                         del known[key]
 
     def _stable(self, base: object) -> bool:
-        """Whether an address means the same wherever it is read: made of values, or of registers that the entry block alone writes."""
+        """Whether an address means the same wherever it is read: made of values, or of registers that the entry block
+        alone writes."""
         assert type(base) is Mem
         for r in (base.base, base.ubase):
             if r is not None and r.num != ZERO and self.values.value[r.num] == OPAQUE:
@@ -326,7 +336,8 @@ def _versions(f: Function, cfg: Cfg) -> list[tuple[Versions, Versions]]:
 
 
 def remove_dead_stores(f: Function, a: Analyses) -> bool:
-    """The pass: stores whose bytes are all stored again before anybody may look; stores to local memory that a kernel does not read before it ends."""
+    """The pass: stores whose bytes are all stored again before anybody may look; stores to local memory that a kernel
+    does not read before it ends."""
     if sum(i.op in _STORES for b in f.blocks for i in b.insts) == 0:
         return False
     changed = False

@@ -1,8 +1,9 @@
-"""Loads of neighbouring words of shared memory become one of 8 or 16 bytes, as in ptxas (measured: LDS.64 and LDS.128 where the base is known to be aligned).
+"""Loads of neighbouring words of shared memory become one of 8 or 16 bytes, as in ptxas (measured: LDS.64 and LDS.128
+where the base is known to be aligned).
 
-Pre: a function at level `ori`. Post: the same values; the wide load stands where the first of its words was loaded, copies take the places of the others. Words are
-joined only inside a block, where nothing between them may write shared memory and nothing writes the base, and where they are near enough not to keep
-many registers alive.
+Pre: a function at level `ori`. Post: the same values; the wide load stands where the first of its words was loaded,
+copies take the places of the others. Words are joined only inside a block, where nothing between them may write shared
+memory and nothing writes the base, and where they are near enough not to keep many registers alive.
 """
 
 from __future__ import annotations

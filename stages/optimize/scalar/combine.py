@@ -1,10 +1,12 @@
 """Copy and constant propagation, value numbering, folding and fusing, in one walk over the dominator tree.
 
-Pre: a function at level `ori` whose operand forms are legal. Post: the same, fewer or cheaper instructions; dead ones are left to `dce`.
-Only registers that are values (:mod:`stages.optimize.values`) are looked through. Rules are tried until none applies:
+Pre: a function at level `ori` whose operand forms are legal. Post: the same, fewer or cheaper instructions; dead ones
+are left to `dce`. Only registers that are values (:mod:`stages.optimize.values`) are looked through. Rules are tried
+until none applies:
 
 * :mod:`stages.optimize.scalar.fold`: an instruction that is a constant, a copy, or simpler than written;
-* :mod:`stages.optimize.scalar.fuse`: two instructions that one can do (IMAD, LEA, IADD3, LOP3), addresses that fit [R+imm].
+* :mod:`stages.optimize.scalar.fuse`: two instructions that one can do (IMAD, LEA, IADD3, LOP3), addresses that fit
+  [R+imm].
 """
 
 from __future__ import annotations
@@ -75,7 +77,8 @@ class Combiner:
         return self.values.place.get((r.num, r.sub)) == self.at_block
 
     def is_free(self, o: Operand) -> bool:
-        """Whether the operand may be read wherever its definition dominates: a free value, RZ, an immediate, a constant-bank word."""
+        """Whether the operand may be read wherever its definition dominates: a free value, RZ, an immediate, a
+        constant-bank word."""
         if type(o) is Reg:
             return o.num == ZERO or self.values.value[o.num] == FREE
         if type(o) is Const:
@@ -83,8 +86,8 @@ class Combiner:
         return type(o) is Imm
 
     def unchanged(self, since: Inst, *ops: Operand) -> bool:
-        """Whether operands that ``since`` reads mean the same at the instruction at hand: they are steady, or ``since`` stands before it in the same block
-        (or is at hand) and nothing from it on writes them."""
+        """Whether operands that ``since`` reads mean the same at the instruction at hand: they are steady, or ``since``
+        stands before it in the same block (or is at hand) and nothing from it on writes them."""
         web = self.values.web
         loose = [web[o.num] for o in ops if type(o) is Reg and not self.is_free(o)]
         if not all(type(o) is Reg or self.is_free(o) for o in ops):
@@ -123,7 +126,8 @@ class Combiner:
         return got if got is not None or type(o) is not Reg or o.flags or o.mod else value_of(self._reg(o))
 
     def in_register(self, value: int) -> Reg:
-        """A register with a constant, for a place that takes no immediate; shared with what the instruction at hand dominates."""
+        """A register with a constant, for a place that takes no immediate; shared with what the instruction at hand
+        dominates."""
         key = ("constant", value)
         got = self.table.get(key)
         if got is not None and type(got[0]) is Reg:
@@ -135,7 +139,8 @@ class Combiner:
         return r
 
     def before_it(self, file: str, i: Inst) -> Reg:
-        """Put an instruction in front of the one at hand; the fresh one-word register that it writes, in the place of its first destination."""
+        """Put an instruction in front of the one at hand; the fresh one-word register that it writes, in the place of
+        its first destination."""
         insts, at = self.here
         v = self.values
         r = Reg(file, len(self.func.vregs))
@@ -150,7 +155,8 @@ class Combiner:
         return r
 
     def define(self, p: Reg, value: Reg) -> None:
-        """The instruction at hand is about to lose a result: a copy of ``value`` in front of it makes the value ``p``, and readers see through it."""
+        """The instruction at hand is about to lose a result: a copy of ``value`` in front of it makes the value ``p``,
+        and readers see through it."""
         i = Inst("COPY", (), (p,), (value,), None, *self._line())
         self.values.defs[(p.num, p.sub)] = i
         self.before.append((self.here[1], i))
@@ -167,7 +173,8 @@ class Combiner:
         self.values.adjust(i, +1)
 
     def unread_between(self, first: Inst, last: Inst) -> bool:
-        """Whether ``first`` stands shortly before ``last`` (the instruction at hand) and nothing between reads what it makes."""
+        """Whether ``first`` stands shortly before ``last`` (the instruction at hand) and nothing between reads what it
+        makes."""
         insts, at = self.here
         made = {(r.num, c) for r in written_regs(first) for c in range(r.sub, r.sub + r.width)}
         for n in range(at - 1, max(-1, at - 40), -1):
@@ -488,8 +495,9 @@ class Combiner:
         return new
 
     def key(self, op: str, mods: tuple[str, ...], dsts: tuple[Operand, ...], srcs: tuple[Operand, ...]) -> object:
-        """What equal computations have in common; None where that can't be said. A register that is no value is named with its last writer in the block:
-        it is the same only there, and until it is written again. Names (special registers) are steady in a pure instruction."""
+        """What equal computations have in common; None where that can't be said. A register that is no value is named
+        with its last writer in the block: it is the same only there, and until it is written again. Names (special
+        registers) are steady in a pure instruction."""
         stamps: list[tuple[int, int]] = []
         value = self.values.value
         for o in srcs:

@@ -1,6 +1,8 @@
-"""Rules for what is known although it is not one word: carries of constant sums, constant-bank loads from constant addresses.
+"""Rules for what is known although it is not one word: carries of constant sums, constant-bank loads from constant
+addresses.
 
-PTX takes addresses of parameters and adds to them in 64 bits (CUTLASS loads all its parameters so); without these the loads would go through an index register."""
+PTX takes addresses of parameters and adds to them in 64 bits (CUTLASS loads all its parameters so); without these the
+loads would go through an index register."""
 
 from __future__ import annotations
 
@@ -33,7 +35,8 @@ def fold_carry(s: Combiner, i: Inst) -> Inst | None:
 
 
 def _without_carry(s: Combiner, i: Inst) -> Inst | None:
-    """a + b + c + carries where the carries are PT or !PT and at most two terms are not known. A flag on a term would mean ~x here: left alone."""
+    """a + b + c + carries where the carries are PT or !PT and at most two terms are not known. A flag on a term would
+    mean ~x here: left alone."""
     if i.dsts[1:] != (PT, PT) or not all(o in (PT, NOT_PT) for o in i.srcs[3:5]):
         return None
     total = sum(map(is_pt, i.srcs[3:5]))
@@ -56,7 +59,8 @@ def _without_carry(s: Combiner, i: Inst) -> Inst | None:
 
 
 def constant_index(s: Combiner, i: Inst) -> Inst | None:
-    """LDC with an index that is known, or known up to a sum: the offset takes it. Without an index it is a plain constant operand where arithmetic has those."""
+    """LDC with an index that is known, or known up to a sum: the offset takes it. Without an index it is a plain
+    constant operand where arithmetic has those."""
     o = i.srcs[0]
     if (
         type(o) is not Const

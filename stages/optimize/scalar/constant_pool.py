@@ -1,8 +1,9 @@
 """Double constants in the kernel's own constant bank.
 
-An instruction on doubles takes the upper word of a constant as an immediate, and only where the lower word is 0. Other constants cost two
-moves and a register pair. Up to sm_89 a word pair in constant bank 2 (section `.nv.constant2.K`) is as good as a register (measured: ptxas puts
-them there; from sm_90 on it uses uniform registers instead). Pre: a function at level `ori`. Post: the same; the moves are left to `dce`.
+An instruction on doubles takes the upper word of a constant as an immediate, and only where the lower word is 0. Other
+constants cost two moves and a register pair. Up to sm_89 a word pair in constant bank 2 (section `.nv.constant2.K`) is
+as good as a register (measured: ptxas puts them there; from sm_90 on it uses uniform registers instead). Pre: a
+function at level `ori`. Post: the same; the moves are left to `dce`.
 """
 
 from __future__ import annotations
@@ -94,7 +95,8 @@ def _constant(values: Values, o: Reg) -> int | None:
 
 
 def _legal(target: Target, i: Inst, n: int, o: Const) -> tuple[Operand, ...] | None:
-    """The sources with ``o`` as number ``n``; factors are swapped where only the second may be a constant. None where the target has no such form."""
+    """The sources with ``o`` as number ``n``; factors are swapped where only the second may be a constant. None where
+    the target has no such form."""
     forms = [(*i.srcs[:n], o, *i.srcs[n + 1 :])]
     if n == 0 and target.fact(i, "comm").startswith("ab"):
         forms.append((i.srcs[1], o, *i.srcs[2:]))

@@ -88,7 +88,8 @@ class _Contraction:
         return all(self.values.defs.get((d.num, c)) is i for c in range(d.width))
 
     def _add_sum(self, found: dict[int, _Product], wrote: dict[int, int], n: int, i: Inst) -> None:
-        """Note a sum with the products that it could take: those whose factors' registers still hold what they held there."""
+        """Note a sum with the products that it could take: those whose factors' registers still hold what they held
+        there."""
         if len(i.srcs) < 2 or _register(i.srcs[0]) == _register(i.srcs[1]):
             return
         for k in (0, 1):

@@ -1,7 +1,8 @@
 """Dead code: pure instructions none of whose results reaches one with an effect go, loops of them too.
 
-Pre: any function at level `ori`. Post: the same effects; every remaining pure instruction is of use to one that is not pure. A guarded definition does not
-kill, so all definitions of a register's component live and die together; the two words of a pair do not.
+Pre: any function at level `ori`. Post: the same effects; every remaining pure instruction is of use to one that is not
+pure. A guarded definition does not kill, so all definitions of a register's component live and die together; the two
+words of a pair do not.
 """
 
 from __future__ import annotations
@@ -16,11 +17,12 @@ from stages.optimize.analyses import Analyses
 from stages.optimize.ssa.webs import has_ties
 from stages.optimize.values import PURE, computes, is_pure
 
-# Loads whose result nobody wants may go as well (a fault that they would have raised is no defined behaviour), unless ordered or volatile.
+# Loads whose result nobody wants may go as well (a fault that they would have raised is no defined behaviour), unless
+# ordered or volatile.
 _LOADS: Final = facts.loads().keys() - facts.having("convergent")
 
-#: Products of warp groups write their accumulators alone; where a group of them ends is settled later (ptxas drops those
-#: that nobody reads too).
+#: Products of warp groups write their accumulators alone; where a group of them ends is settled later (ptxas drops
+#: those that nobody reads too).
 _PRODUCTS: Final = facts.having("warpgroup")
 
 

@@ -1,7 +1,8 @@
-"""Rules for two instructions that one can do, and for addresses that fit [R+imm]. Each returns the new instruction or None.
+"""Rules for two instructions that one can do, and for addresses that fit [R+imm]. Each returns the new instruction or
+None.
 
-A multiply or sum is only taken into its reader when nothing else reads it (a shift costs nothing more in LEA); an address is folded however many
-read it, since the sum dies when all of them have folded it.
+A multiply or sum is only taken into its reader when nothing else reads it (a shift costs nothing more in LEA); an
+address is folded however many read it, since the sum dies when all of them have folded it.
 """
 
 from __future__ import annotations
@@ -188,7 +189,8 @@ def _scaled(s: Combiner, m: Mem) -> Mem | None:
 
 
 def _around_sum(s: Combiner, m: Mem, sum_: Inst, x: Operand, y: Operand, more: int) -> Mem | None:
-    """[x + y + more], one of x and y perhaps another sum with a constant: where the sum of what is left is at hand already, the offset takes the constants."""
+    """[x + y + more], one of x and y perhaps another sum with a constant: where the sum of what is left is at hand
+    already, the offset takes the constants."""
     if type(x) is not Reg or type(y) is not Reg or x.flags | y.flags or not s.unchanged(sum_, x, y):
         return None
     ways = [(x, y, more)] if more else []
@@ -205,8 +207,8 @@ def _around_sum(s: Combiner, m: Mem, sum_: Inst, x: Operand, y: Operand, more: i
 
 
 def take_sign(s: Combiner, i: Inst) -> Inst | None:
-    """-x and |x|, which lowering makes by adding -0, in readers that do it themselves. What that does to a NaN nobody can tell behind them. .XORSIGN
-    reads the sign of what |x| is made of: not of another value."""
+    """-x and |x|, which lowering makes by adding -0, in readers that do it themselves. What that does to a NaN nobody
+    can tell behind them. .XORSIGN reads the sign of what |x| is made of: not of another value."""
     if "XORSIGN" in i.mods:
         return None
     for n, o in enumerate(i.srcs):
@@ -292,7 +294,8 @@ def _row(ops: tuple[Operand | None, ...], bits: dict[Operand, int], mid: int = 0
 
 
 def wide_constant(s: Combiner, i: Inst) -> Inst | None:
-    """x * immediate + pair of constant-bank words: the factor goes to a register, which the addresses of several buffers share (as ptxas does)."""
+    """x * immediate + pair of constant-bank words: the factor goes to a register, which the addresses of several
+    buffers share (as ptxas does)."""
     if (
         i.mods not in (("WIDE",), ("WIDE", "U32"))
         or type(i.srcs[1]) is not Imm

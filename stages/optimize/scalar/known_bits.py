@@ -1,6 +1,8 @@
-"""Rules that know bits of a value: masks that change nothing, sums and shifts that are zero, tests of shifted bits, carries that can't be.
+"""Rules that know bits of a value: masks that change nothing, sums and shifts that are zero, tests of shifted bits,
+carries that can't be.
 
-What is known of a register is found by looking a few instructions back through values (:mod:`stages.optimize.values`) and kept.
+What is known of a register is found by looking a few instructions back through values (:mod:`stages.optimize.values`)
+and kept.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ _NARROW_LOADS: Final = {"U8": 0xFF, "U16": 0xFFFF}
 
 
 class Facts(Protocol):
-    """What is known of a function. ``bits``: a value's component -> bits known to be 0 and to be 1, as far as they were asked for."""
+    """What is known of a function. ``bits``: a value's component -> bits known to be 0 and to be 1, as far as they were
+    asked for."""
 
     values: Values
     bits: dict[Cell, tuple[int, int]]

@@ -1,7 +1,8 @@
-"""Rules for predicates: tests of values that a predicate made, tests of bits, tests joined to others. Each returns the new instruction or None.
+"""Rules for predicates: tests of values that a predicate made, tests of bits, tests joined to others. Each returns the
+new instruction or None.
 
-Inline assembly passes predicates through registers (``selp 1, 0, p`` outside, ``setp.ne q, r, 0`` inside); compilers keep masks of
-predicates in registers and test their bits. ptxas sees through both.
+Inline assembly passes predicates through registers (``selp 1, 0, p`` outside, ``setp.ne q, r, 0`` inside); compilers
+keep masks of predicates in registers and test their bits. ptxas sees through both.
 """
 
 from __future__ import annotations
@@ -110,8 +111,8 @@ def opposite(s: Combiner, i: Inst) -> Inst | None:
 def join_tests(s: Combiner, i: Inst) -> Inst | None:
     """p and q, where q is a comparison: the comparison takes p along.
 
-    Others may read q as well if it is made in the same block, so that what it compares lives no longer (rows and columns of a tile: every
-    row's test is joined to every column's; ptxas repeats the comparison too)."""
+    Others may read q as well if it is made in the same block, so that what it compares lives no longer (rows and
+    columns of a tile: every row's test is joined to every column's; ptxas repeats the comparison too)."""
     if i.mods != ("LUT",) or i.dsts[1] != PT or i.srcs[2] not in (PT, NOT_PT) or type(i.srcs[3]) is not Imm:
         return None
     how = _JOINS.get(lut_of(i.srcs[3].value & 0xFF, (None, None, int(i.srcs[2] == PT))))
@@ -147,7 +148,8 @@ def join_tests(s: Combiner, i: Inst) -> Inst | None:
 
 
 def turn_test(s: Combiner, i: Inst, new: Imm | Const) -> bool:
-    """Read the immediate or constant ``new`` in the first place of a comparison by exchanging the operands; whether it was done. Changes ``i``."""
+    """Read the immediate or constant ``new`` in the first place of a comparison by exchanging the operands; whether it
+    was done. Changes ``i``."""
     if i.op not in ("ISETP", "FSETP") or "EX" in i.mods or type(i.srcs[1]) is not Reg or i.srcs[1].num == ZERO:
         return False
     compare = i.mods[0].removesuffix("U")

@@ -1,6 +1,8 @@
-"""Rules for 64-bit sums: one IMAD.WIDE for a product or an extended word, LEA for a shifted pair, IADD.64 where the SM has it, three terms at once.
+"""Rules for 64-bit sums: one IMAD.WIDE for a product or an extended word, LEA for a shifted pair, IADD.64 where the SM
+has it, three terms at once.
 
-A sum of two pairs is `IADD3 lo, p = a, b` and `IADD3.X hi = a', b', p`. The rules stand at the upper half; the lower one becomes part of what they make.
+A sum of two pairs is `IADD3 lo, p = a, b` and `IADD3.X hi = a', b', p`. The rules stand at the upper half; the lower
+one becomes part of what they make.
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ _OFFSET: Final = 1 << 23  # what fits the offset of an address
 
 
 class Term(NamedTuple):
-    """A 64-bit term: its words, and the operand that names both where there is one (a pair, a pair of constant-bank words, a 64-bit Imm)."""
+    """A 64-bit term: its words, and the operand that names both where there is one (a pair, a pair of constant-bank
+    words, a 64-bit Imm)."""
 
     lo: Operand
     hi: Operand
@@ -128,7 +131,8 @@ def sum_at(s: Combiner, i: Inst) -> Sum | None:
 
 
 def _sum_at(s: Combiner, i: Inst) -> Sum | None:
-    """The sum whose upper half is at hand, if its halves can be made at once here: nothing between them reads the lower one, writes either, or writes a term."""
+    """The sum whose upper half is at hand, if its halves can be made at once here: nothing between them reads the lower
+    one, writes either, or writes a term."""
     d, p = i.dsts[0], i.srcs[3]
     if (
         i.mods != ("X",)

@@ -10,7 +10,8 @@ Cell = tuple[int, int]
 
 
 def faults(f: Function, webs: Webs) -> list[str]:
-    """What breaks a rule: a lane made twice, a read that its definition does not dominate, two values of a web alive at once. Opaque registers have no web and no rule."""
+    """What breaks a rule: a lane made twice, a read that its definition does not dominate, two values of a web alive at
+    once. Opaque registers have no web and no rule."""
     found: list[str] = []
     cfg = build_cfg(f)
     idom = dominators(cfg)

@@ -1,12 +1,15 @@
 """SSA construction (Cytron et al.): every write makes a value of its own, PHIs stand where values meet.
 
-Pre: a function at level `ori`. Post: registers that were written more than once are values: one definition for every 32-bit lane, which dominates all reads. The lanes
-of a pair or quad that are written one by one keep one register number. Left alone are convergence barriers, fixed registers, and registers whose one definition
-does not dominate all reads.
+Pre: a function at level `ori`. Post: registers that were written more than once are values: one definition for every
+32-bit lane, which dominates all reads. The lanes of a pair or quad that are written one by one keep one register
+number. Left alone are convergence barriers, fixed registers, and registers whose one definition does not dominate all
+reads.
 
-* PHI d <- s.. stands at the start of a block, ``attrs["preds"]`` names the blocks that control comes from. PHIs are placed only where the register is alive.
+* PHI d <- s.. stands at the start of a block, ``attrs["preds"]`` names the blocks that control comes from. PHIs are
+  placed only where the register is alive.
 * A guarded write reads the old value: an operand of ``uses`` with the suffix ``tied``.
-* Where the lanes of an operand come from different values, COPYs in front of the reader bring them into one; they vanish behind the form.
+* Where the lanes of an operand come from different values, COPYs in front of the reader bring them into one; they
+  vanish behind the form.
 """
 
 from __future__ import annotations
@@ -25,7 +28,8 @@ Touch = tuple[
 
 
 class _Phi:
-    """A PHI to be, of lane ``sub`` of register ``v``, made as ``made``; ``args``: block position -> value. Lanes have PHIs of their own, since one may be dead."""
+    """A PHI to be, of lane ``sub`` of register ``v``, made as ``made``; ``args``: block position -> value. Lanes have
+    PHIs of their own, since one may be dead."""
 
     __slots__ = ("args", "made", "sub", "v")
 
@@ -45,7 +49,8 @@ def enter(f: Function, cfg: Cfg, idom: list[int], ctx: Context) -> Webs:
 
 
 def written_again(f: Function) -> bytearray:
-    """1 for every register some lane of which is written in more than one place. One more byte, 0, stands for RZ and PT."""
+    """1 for every register some lane of which is written in more than one place. One more byte, 0, stands for RZ and
+    PT."""
     count = len(f.vregs)
     lanes = [0] * count
     many = bytearray(count + 1)
@@ -88,7 +93,8 @@ def _touches(i: Inst, many: bytearray) -> bool:
 
 
 class _Builder:
-    """The work on one function. A *cell* is a lane of a register that is renamed; ``now``: cell -> the value in it at the place of the walk."""
+    """The work on one function. A *cell* is a lane of a register that is renamed; ``now``: cell -> the value in it at
+    the place of the walk."""
 
     def __init__(self, f: Function, cfg: Cfg, idom: list[int], many: bytearray, ctx: Context) -> None:
         self.f = f

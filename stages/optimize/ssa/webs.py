@@ -1,8 +1,9 @@
 """What SSA form knows beside the instructions: which values share a register behind it.
 
-A *web* is a set of values that came from one register and are joined by PHIs, guarded writes or instructions that write in place. Its members are never alive
-at the same time (conventional SSA), so that leaving the form is renaming alone. A pass keeps that if it never lengthens the life of a web's member; a value that
-is alone in its web may live as long as a pass likes.
+A *web* is a set of values that came from one register and are joined by PHIs, guarded writes or instructions that write
+in place. Its members are never alive at the same time (conventional SSA), so that leaving the form is renaming alone. A
+pass keeps that if it never lengthens the life of a web's member; a value that is alone in its web may live as long as a
+pass likes.
 """
 
 from __future__ import annotations
@@ -11,13 +12,14 @@ from typing import Final
 
 from ir_format.model import Inst, Operand, Reg
 
-#: Suffix of an operand in ``Inst.uses``: the value that a guarded write, or a write in place, may leave where it is. It dies in the write.
+#: Suffix of an operand in ``Inst.uses``: the value that a guarded write, or a write in place, may leave where it is. It
+#: dies in the write.
 TIED: Final = "tied"
 
 
 class Webs:
-    """``top[v]``: the register that the web of ``v`` becomes; ``shared[v]``: 1 where the web has other members. Registers made later are alone. ``first``: the first
-    register that construction added."""
+    """``top[v]``: the register that the web of ``v`` becomes; ``shared[v]``: 1 where the web has other members.
+    Registers made later are alone. ``first``: the first register that construction added."""
 
     __slots__ = ("count", "first", "shared", "top")
 

@@ -147,7 +147,8 @@ _WITH: dict[tuple[str, tuple[str, ...]], tuple[Row, ...]] = {}
 
 
 def rows_with(name: str, types: tuple[str, ...]) -> tuple[Row, ...]:
-    """The rows of a name that an opcode with these types can be of; a row without types may have the words as modifiers."""
+    """The rows of a name that an opcode with these types can be of; a row without types may have the words as
+    modifiers."""
     found = _WITH.get((name, types))
     if found is None:
         found = _WITH[name, types] = tuple([row for row in rows(name) if _has_types(row, types)])

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from ir_format.ptx_types import TYPE_BITS
 
-# Registers of a fragment: packed floats want exactly `.b32` (measured), small integers and eight-bit floats anything of 32 bits.
+# Registers of a fragment: packed floats want exactly `.b32` (measured), small integers and eight-bit floats anything of
+# 32 bits.
 _REG = {"f32": "f32", "f64": "F64", "f16": "B32", "bf16": "B32", "tf32": "B32", "s32": "s32"}
 _INT8 = "u8,s8.u8,s8"
 _INT4 = "u4,s4.u4,s4"

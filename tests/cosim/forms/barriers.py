@@ -1,6 +1,7 @@
 """Forms of barrier objects in shared memory and of the asynchronous copies that arrive at them.
 
-The state of a barrier object is opaque: what is compared is when its phase completes, probed by arrivals one after the other.
+The state of a barrier object is opaque: what is compared is when its phase completes, probed by arrivals one after the
+other.
 """
 
 from __future__ import annotations

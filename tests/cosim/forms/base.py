@@ -24,8 +24,9 @@ BLOCK = 256
 class Form:
     """One instruction in a kernel of its own.
 
-    ``sources`` and ``dests`` are kinds of values, a slot of 8 bytes each; ``memory`` is the element type of the third buffer ("" unused),
-    of which each thread owns `PART` bytes; `$$` in ``module`` and ``local`` stands for the kernel's number.
+    ``sources`` and ``dests`` are kinds of values, a slot of 8 bytes each; ``memory`` is the element type of the third
+    buffer ("" unused), of which each thread owns `PART` bytes; `$$` in ``module`` and ``local`` stands for the kernel's
+    number.
     """
 
     opcode: str
@@ -57,7 +58,8 @@ class Form:
 
 
 def kernel_text(form: Form, k: int) -> str:
-    """The kernel of a form: %in, %out and %mem are the generic addresses of the thread's parts, %me its number in the grid."""
+    """The kernel of a form: %in, %out and %mem are the generic addresses of the thread's parts, %me its number in the
+    grid."""
     params = ".param .u64 pin, .param .u64 pout, .param .u64 pmem" + (
         ", .param .align 16 .b8 blob[64]" if form.blob else ""
     )
@@ -187,7 +189,8 @@ def population(row: Row) -> int:
 def choices(row: Row, limit: int, seed: int) -> list[Choice]:
     """At most `limit` of a row: every type tuple with the first modifiers, every modifier value once, then random ones.
 
-    What a greater limit gives begins with what a smaller one gives, as long as neither is the whole row, and nothing depends on other rows.
+    What a greater limit gives begins with what a smaller one gives, as long as neither is the whole row, and nothing
+    depends on other rows.
     """
     rng = random.Random(f"{seed} {row.key}")
     tuples = type_tuples(row)

@@ -65,7 +65,8 @@ def _register_kind(type_: str, spec: str) -> str:
 
 
 def _selector(opcode: str, rng: random.Random) -> int:
-    """The sparsity selector: pairs of threads for the forms of 32 bits of metadata a pair, one of four for 64 bits (documented)."""
+    """The sparsity selector: pairs of threads for the forms of 32 bits of metadata a pair, one of four for 64 bits
+    (documented)."""
     if re.search(
         r"m16n8k16\S*\.(f16|bf16)|m16n8k8\S*tf32|m16n8k32\S*\.(f16|bf16)\.f16|m16n8k16\S*tf32|m16n8k32\S*\.[us]8|m16n8k64\S*\.[us]4",
         opcode,
@@ -75,7 +76,8 @@ def _selector(opcode: str, rng: random.Random) -> int:
 
 
 def _wmma(opcode: str, row: Row, mods: list[str], types: tuple[str, ...], rng: random.Random) -> Form | None:
-    """wmma: the whole chain, since the layout of fragments is not documented: load, (multiply,) store; what memory holds is compared."""
+    """wmma: the whole chain, since the layout of fragments is not documented: load, (multiply,) store; what memory
+    holds is compared."""
     shape = next(m for m in mods if re.fullmatch(r"m\d+n\d+k\d+", m))
     m, n, k = (int(x) for x in re.fullmatch(r"m(\d+)n(\d+)k(\d+)", shape).groups())  # type: ignore[union-attr]
     if row.name == "wmma.mma":
@@ -133,7 +135,8 @@ def _slots(size: int, wide: bool) -> int:
 
 
 def _fill(name: str, size: int, slot: int, wide: bool = False) -> str:
-    """Each of 32 threads puts its share of a matrix, words of 4 or 8 bytes, into shared memory from its part of the input."""
+    """Each of 32 threads puts its share of a matrix, words of 4 or 8 bytes, into shared memory from its part of the
+    input."""
     bytes_ = 8 if wide else 4
     words = size // bytes_
     r, t = ("%d52", "b64") if wide else ("%r60", "b32")

@@ -1,6 +1,7 @@
 """Forms that touch memory: loads, stores, atomics, addresses, caches, copies.
 
-Each thread owns `PART` bytes of the third buffer; for another space they are copied there before the instruction and back after it.
+Each thread owns `PART` bytes of the third buffer; for another space they are copied there before the instruction and
+back after it.
 """
 
 from __future__ import annotations

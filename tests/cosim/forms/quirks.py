@@ -1,4 +1,5 @@
-"""What ptxas 13.0 computes where it leaves the manual: models read off its code, so that a known difference can be checked value by value.
+"""What ptxas 13.0 computes where it leaves the manual: models read off its code, so that a known difference can be
+checked value by value.
 
 They serve this sweep alone.  A difference that a model predicts in every thread is ptxas's, not the simulator's; so is what ptxas makes of forms that
 the manual does not have.
@@ -42,7 +43,8 @@ def _clamp(x: int, signed: bool, bits: int) -> int:
     return min(max(x, low), high)
 
 
-#: Accesses of 256 bits of scope .cluster: no load and no store, whatever else they say (sm_100 and above, where there are such accesses).
+#: Accesses of 256 bits of scope .cluster: no load and no store, whatever else they say (sm_100 and above, where there
+#: are such accesses).
 LEFT_OUT: Final = re.compile(r"(ld|st)\.(?:acquire|relaxed|release)\.cluster\.(?:\S*\.)?v(?:8\.\w32|4\.\w64) ")
 
 #: Parameters of functions that are stored in part.
@@ -77,8 +79,8 @@ def predicts(
 ) -> bool:
     """Whether a cubin of ptxas gives in every thread what the model of the form says.
 
-    ``want``: the interpreter's answer (None: the manual does not have the form); ``interpret`` runs another form; ``execute`` runs the cubin on
-    something else than ``given``.
+    ``want``: the interpreter's answer (None: the manual does not have the form); ``interpret`` runs another form;
+    ``execute`` runs the cubin on something else than ``given``.
     """
     left_out = LEFT_OUT.match(form.text)
     if left_out:
@@ -138,7 +140,8 @@ def _results(form: Form, data: Array) -> Array | None:
 
 
 def _fma_halves(data: Array, mode: str) -> Array:
-    """fma of bf16 with a rounding other than to nearest: the operands are read as f16, the sum is rounded to f32 as asked and then to the nearest f16."""
+    """fma of bf16 with a rounding other than to nearest: the operands are read as f16, the sum is rounded to f32 as
+    asked and then to the nearest f16."""
     from stages.interpret.floats import FORMATS, decode, fma, narrow
 
     half, single = FORMATS["f16"], FORMATS["f32"]
@@ -159,8 +162,8 @@ def _each(form: Form, data: Array, one: Any) -> Array:
 
 
 def _scalar(found: re.Match[str], row: list[int]) -> int:
-    """Scalar video instructions: clamps of bytes and halves without sign, no upper clamp of words, the upper half for .h1, comparisons of the lower
-    32 bits of sums and clamped results extended by sign."""
+    """Scalar video instructions: clamps of bytes and halves without sign, no upper clamp of words, the upper half for
+    .h1, comparisons of the lower 32 bits of sums and clamped results extended by sign."""
     name, rest, into = found.group(1), found.group(2).split("."), found.group(3)
     types = [x for x in rest if x in ("u32", "s32")]
     dest, ta, tb = types if name != "vset" else ("u32", *types)

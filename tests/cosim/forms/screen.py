@@ -77,8 +77,8 @@ def inside(heads: Heads, row: Row, mods: list[str]) -> bool:
 
 
 def draw(heads: Heads, limit: int, seed: int, skip: int) -> Iterator[tuple[Row, Choice, int]]:
-    """Forms of all rows of a screen in one random order, at most ``limit``, each with the number of all such forms of its row; ``skip``: a limit of `choices`
-    whose forms are left out, for what was drawn without the screen."""
+    """Forms of all rows of a screen in one random order, at most ``limit``, each with the number of all such forms of
+    its row; ``skip``: a limit of `choices` whose forms are left out, for what was drawn without the screen."""
     rows = [next(r for r in table.rows(key.split("#")[0]) if r.key == key) for key in heads]
     every: list[tuple[int, int]] = []
     spaces = []

@@ -1,4 +1,5 @@
-"""TileLang lowers a matrix product to CUDA and has nvcc compile it, without a GPU: `python tilelang_gemm.py FOLDER ARCH...`, with CUDA_HOME a toolkit. Prints name and size."""
+"""TileLang lowers a matrix product to CUDA and has nvcc compile it, without a GPU:
+`python tilelang_gemm.py FOLDER ARCH...`, with CUDA_HOME a toolkit. Prints name and size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Triton compiles three kernels ahead of time, without a GPU: `python triton_aot.py SM...`. Prints name, SM, size of the cubin."""
+"""Triton compiles three kernels ahead of time, without a GPU: `python triton_aot.py SM...`. Prints name, SM, size of
+the cubin."""
 
 from __future__ import annotations
 
