@@ -125,7 +125,8 @@ def settle(cl: CommandLine) -> None:
     if "device-function-maxrregcount" in has and "compile-only" not in has:
         del has["device-function-maxrregcount"]
         warn(
-            "Command line option 'device-function-maxrregcount' not supported for 'whole program compilation', will be ignored"
+            "Command line option 'device-function-maxrregcount' not supported for 'whole program "
+            "compilation', will be ignored"
         )
     for name in ("minnctapersm", "maxntid"):
         if name in has and "maxrregcount" in has:
@@ -135,7 +136,8 @@ def settle(cl: CommandLine) -> None:
         warn("Too many values specified for option '-maxntid', option will be ignored")
     if "suppress-debug-info" in has and "device-debug" not in has and "generate-line-info" not in has:
         warn(
-            "Option suppress-debug-info requires option device-debug or lineinfo; ignoring since latter is not specified"
+            "Option suppress-debug-info requires option device-debug or lineinfo; "
+            "ignoring since latter is not specified"
         )
     if "verbose2" in has:
         has["verbose"] = "1"
@@ -143,19 +145,17 @@ def settle(cl: CommandLine) -> None:
         del has["position-independent-code"]
         if "suppress-position-independent-code-warning" not in has:
             warn(
-                "'--position-independent-code' is a deprecated option and is no longer functional. It will be removed in a future release"
+                "'--position-independent-code' is a deprecated option and is no longer functional. "
+                "It will be removed in a future release"
             )
     _for_target(cl, warn)
     if "fast-compile" in has and "compile-only" in has:
         lose("fast-compile", "'--compile-only' and '--fast-compile'", "'--fast-compile'")
     if cl.number("ptx-length", 0) and "okey" not in has:
         warn("'--ptx-length' option is ignored unless '--okey' option is specified")
-    if "sw200387803" in has:
-        warn("'--sw200387803' is a deprecated option, It will be removed in future release and is not recommended")
-    if "legacy-bar-warp-wide-behavior" in has:
-        warn(
-            "'--legacy-bar-warp-wide-behavior' is a deprecated option, It will be removed in future release and is not recommended"
-        )
+    for name in ("sw200387803", "legacy-bar-warp-wide-behavior"):
+        if name in has:
+            warn(f"'--{name}' is a deprecated option, It will be removed in future release and is not recommended")
     if "jobserver" in has and "split-compile" in has:
         warn("GNU Jobserver support requested, but no compatible jobserver found. Ignoring '--jobserver'")
     for name, needed, text in _NEEDS:
@@ -178,7 +178,8 @@ def _for_target(cl: CommandLine, warn: Callable[[str], None]) -> None:
     if "print-potentially-overlapping-membermasks" in has and not features.has(sm, "membermasks-printed"):
         del has["print-potentially-overlapping-membermasks"]
         warn(
-            f"Command line option '--print-potentially-overlapping-membermasks' not supported for '{target}', will be ignored"
+            f"Command line option '--print-potentially-overlapping-membermasks' not supported for "
+            f"'{target}', will be ignored"
         )
     if "preserve-relocs" in has and features.has(sm, "relocs-not-preserved"):
         warn(f"'--preserve-relocs' option is not fully implemented for '{target}' and may not work as expected")

@@ -305,7 +305,10 @@ class Hunt:
 
 
 _CANT_LEAVE_OUT = "the pass can't be left out: there is no command for a right cubin"
-_BY_ELIMINATION = "what the stages behind lower write is what they read, as their judges say of the plain chain: parse or lower is left"
+_BY_ELIMINATION = (
+    "what the stages behind lower write is what they read, as their judges say of the plain chain: "
+    "parse or lower is left"
+)
 
 
 def bisect(chain: Chain, judge: Judge, say: Callable[[str], object] = lambda text: None) -> Guilt:

@@ -47,9 +47,11 @@ class _WithOrias(TyperCommand):
 
 @app.command(
     cls=_WithOrias,
-    help="Find the stage, the pass and the rewrite that make a cubin wrong. Judges: those that need no test look first; then co-simulation with the PTX interpreter, "
+    help="Find the stage, the pass and the rewrite that make a cubin wrong. Judges: "
+    "those that need no test look first; then co-simulation with the PTX interpreter, "
     "a command (--test), or whether there is a cubin (--crash). Takes every option of orias beside its own. "
-    "Exit code 0: found, 1: nothing is wrong, 2: bad input, 3: can't be judged, 4: wrong, but nobody could be named, 5: the test command does not run.",
+    "Exit code 0: found, 1: nothing is wrong, 2: bad input, 3: can't be judged, 4: wrong, "
+    "but nobody could be named, 5: the test command does not run.",
 )
 def run(
     ctx: typer.Context,
@@ -81,7 +83,10 @@ def run(
         typer.Option(
             "--timeout",
             min=0.1,
-            help="seconds after which the chain, or a judge, counts as hanging (60 for a command; otherwise by the size of the file)",
+            help=(
+                "seconds after which the chain, or a judge, counts as hanging (60 for a command; "
+                "otherwise by the size of the file)"
+            ),
         ),
     ] = None,
     without: Annotated[

@@ -13,8 +13,10 @@ app = new_app()
 
 
 @app.command(
-    help="Judges: the schedule of a cubin (every distance and scoreboard wait, over all paths), where its threads meet again, and its records (recomputed from the code); "
-    "a saved stream (rules of its level, reads of undefined words, with --before allocation or what optimize made undefined, schedule, convergence); "
+    help="Judges: the schedule of a cubin (every distance and scoreboard wait, over all paths), "
+    "where its threads meet again, and its records (recomputed from the code); "
+    "a saved stream (rules of its level, reads of undefined words, "
+    "with --before allocation or what optimize made undefined, schedule, convergence); "
     "with --cosim co-simulation of PTX."
 )
 def run(
@@ -44,7 +46,10 @@ def run(
         Path | None,
         typer.Option(
             "--before",
-            help="the stream that regalloc read: is this one it, allocated? Or the one that optimize read: is every word still defined?",
+            help=(
+                "the stream that regalloc read: is this one it, allocated? Or the one that optimize read: "
+                "is every word still defined?"
+            ),
         ),
     ] = None,
     opt_level: Annotated[int, typer.Option("-O", help="optimization level of the compilers")] = 3,

@@ -35,7 +35,9 @@ def encoding(before: Unit, after: Unit, target: str) -> Iterator[str]:
         code = codes.get(f.name)
         insts = [(b.id, i) for b in f.blocks for i in b.insts if i.op not in PSEUDO]
         if code is None or len(code.data) != _WORD * len(insts):
-            yield f"{f.name}: {len(insts)} instructions became {len(code.data) // _WORD if code is not None else 0} words"
+            yield (
+                f"{f.name}: {len(insts)} instructions became {len(code.data) // _WORD if code is not None else 0} words"
+            )
             continue
         yield from _function(f, code, insts, spec)
 

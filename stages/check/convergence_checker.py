@@ -392,12 +392,12 @@ class _Function:
                     "barrier",
                     o.site,
                     n,
-                    f"a barrier of the whole block, while threads that have passed none may wait at the BSYNC of B{o.k}",
+                    f"a barrier of the whole block, while threads that passed none may wait at the BSYNC of B{o.k}",
                 )
         return way._replace(open=tuple(o._replace(waited=False) for o in way.open))
 
     def _meets(self, n: int, way: Way) -> Way:
-        """WARPSYNC: those that wait at a BSYNC for threads that are here go on; none are left where all threads are here."""
+        """WARPSYNC: those at a BSYNC that wait for threads that are here go on; none are left where all are here."""
         live = self.live.get(n, 0xFFFF)
         whole = self.code.whole_warp(n)
         kept = []

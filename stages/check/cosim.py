@@ -45,7 +45,8 @@ AT_LEAST: Final = 20_000
 APPROXIMATE: Final = (2.0**-16, 2.0**-19)
 #: How each launch is interpreted again (warps one by one take many times the steps).
 _AGAIN: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
-    ("undefined", {"seed": 1}), ("undefined", {"seed": 3}), ("undefined", {"seed": 6}), ("race", {"shuffled": 1, "limit": 10 * STEP_LIMIT}), ("race", {"shuffled": 2, "limit": 10 * STEP_LIMIT}),
+    ("undefined", {"seed": 1}), ("undefined", {"seed": 3}), ("undefined", {"seed": 6}),
+    ("race", {"shuffled": 1, "limit": 10 * STEP_LIMIT}), ("race", {"shuffled": 2, "limit": 10 * STEP_LIMIT}),
 )  # fmt: skip
 #: Contents of what is undefined that are tried before a difference is believed.
 MORE_CONTENTS: Final = range(4, 24)
@@ -83,9 +84,9 @@ class Verdict:
 
     def __str__(self) -> str:
         return (
-            f"{self.kernel}: {self.side}: {self.word}{', because ' if self.word == 'not judged' else ': ' if self.why else ''}{self.why}"
-            + (f" ({self.launches} launches)" if self.word == "equal" else "")
-        )
+            f"{self.kernel}: {self.side}: "
+            f"{self.word}{', because ' if self.word == 'not judged' else ': ' if self.why else ''}{self.why}"
+        ) + (f" ({self.launches} launches)" if self.word == "equal" else "")
 
 
 @dataclass(slots=True)
@@ -161,7 +162,7 @@ def by_elements(bytes_: Arr, type_: str) -> Arr:
     return np.repeat(bytes_.reshape(-1, size).any(1), size)
 
 
-#: Infinities by the size of a float: what is greater without its sign is a NaN.  bfloat16 comes first: its NaNs are NaNs of binary16 too.
+#: Infinities by the size of a float: what is greater without its sign is a NaN. bfloat16 first: its NaNs are binary16's.
 _INFINITIES: Final = ((8, 0x7FF0 << 48), (4, 0x7F80 << 16), (2, 0x7F80), (2, 0x7C00))
 
 
@@ -172,7 +173,8 @@ def nans(data: Arr, size: int, infinity: int) -> Arr:
 
 
 def nans_in_both(a: Arr, b: Arr) -> list[tuple[int, int, Arr]]:
-    """What differs between two contents of a memory and is a NaN in both: size, infinity of the format, which elements.  The widest format counts."""
+    """What differs between two contents of a memory and is a NaN in both: size, infinity of the format, which elements.
+    The widest format counts."""
     out = []
     rest = a != b
     for size, infinity in _INFINITIES:
@@ -217,8 +219,9 @@ class Cosim:
         seconds: float | None = None,
         strict: bool = False,
     ) -> None:
-        """`devices`: simulator devices by name (ours, ptxas); `seeds`: launches of a kernel (None: see `SEEDS`); `limit`: steps of the interpreter after which a
-        launch is made smaller; `seconds`: processor time of a kernel, to which launches and loops are fitted (None: as long as it takes).  Raises ParseError.
+        """`devices`: simulator devices by name (ours, ptxas); `seeds`: launches of a kernel (None: see `SEEDS`);
+        `limit`: steps of the interpreter after which a launch is made smaller; `seconds`: processor time of a kernel,
+        to which launches and loops are fitted (None: as long as it takes). Raises ParseError.
         """
         self.module = Module(text, arch)
         self.devices = devices
@@ -298,7 +301,7 @@ class Cosim:
                     broken.add(side)
 
     def _most(self, launch: Launch, base: Outcome) -> tuple[int, bool]:
-        """Warp instructions that the cubin may take, and whether one that takes more does not end as the program does."""
+        """Warp instructions that the cubin may take, and whether taking more shows that it does not end."""
         warps = (
             launch.grid[0]
             * launch.grid[1]
@@ -335,9 +338,10 @@ class Cosim:
         )
 
     def judged(self, unit: PtxUnit, quiet: bool = False) -> Iterator[tuple[Launch, Outcome, Stable]]:
-        """The launches of a kernel that stay within their buffers and end, with their outcomes and what of these is compared.  Where nothing depended on
-        undefined values or on an order in any of the first ones, orders are looked for no more, unless there is a difference (that takes many times as long
-        as everything else), and launches with very many threads follow, in which undefined values are not looked for either.
+        """The launches of a kernel that stay within their buffers and end, with their outcomes and what of these is
+        compared. Where nothing depended on undefined values or on an order in any of the first ones, orders are looked
+        for no more, unless there is a difference (that takes many times as long as everything else), and launches with
+        very many threads follow, in which undefined values are not looked for either.
         """
         began, clean, done, start = self.cost, True, 0, self._left()
         for shape, seed in launches(self.module.module, unit, MOST_SEEDS if self.seeds is None else self.seeds):
@@ -447,7 +451,10 @@ class Cosim:
                     kind,
                     launch.entry,
                     "interpreter",
-                    f"{where}: {int(changed.sum())} bytes from {int(changed.argmax())} on depend {what} ({launch.describe()})",
+                    (
+                        f"{where}: {int(changed.sum())} bytes from {int(changed.argmax())} on depend {what} "
+                        f"({launch.describe()})"
+                    ),
                 )
             keep[k] &= ~changed
             stable.undefined |= kind == "undefined"
@@ -489,9 +496,10 @@ class Cosim:
     def _wrong(
         self, launch: Launch, base: Outcome, got: Outcome, stable: Stable, loose: bool, device: Any, quiet: bool = True
     ) -> bool:
-        """Whether an outcome differs.  What differs is looked at with more contents of everything undefined: a few do not show that comparisons with
-        undefined values can go either way. Where results are seen to depend on undefined values, what the cubin itself makes differently with other contents is
-        not believed either: one of its contents may be the rare one."""
+        """Whether an outcome differs. What differs is looked at with more contents of everything undefined: a few do
+        not show that comparisons with undefined values can go either way. Where results are seen to depend on undefined
+        values, what the cubin itself makes differently with other contents is not believed either: one of its contents
+        may be the rare one."""
         left, stable.left = stable.left, ()
         more = [(kind, how) for kind, how in _AGAIN if kind in left] + [
             ("race", {"shuffled": k, "limit": 10 * STEP_LIMIT}) for k in MORE_ORDERS

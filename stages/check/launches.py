@@ -27,9 +27,10 @@ _WIDTH: Final = {"8": 1, "16": 2, "32": 4, "64": 8}
 
 @dataclass(slots=True)
 class Launch:
-    """Geometry and arguments.  `args` holds for each parameter its bytes; `buffers` the arrays that pointers get, in the order of the parameters: by the number
-    of the parameter, or by a number beyond those where `fields` has the place of the pointer inside of a parameter (number, offset); `types` and `names`
-    have the same numbers. `constants`: the contents of constant variables that a host program would fill in."""
+    """Geometry and arguments. `args` holds for each parameter its bytes; `buffers` the arrays that pointers get, in the
+    order of the parameters: by the number of the parameter, or by a number beyond those where `fields` has the place of
+    the pointer inside of a parameter (number, offset); `types` and `names` have the same numbers. `constants`: the
+    contents of constant variables that a host program would fill in."""
 
     entry: str
     grid: Dim3
@@ -63,7 +64,10 @@ class Launch:
             for k, a in enumerate(self.args)
             if k not in self.buffers and len(a) <= 8
         ]
-        return f"seed {self.seed}, grid {self.grid}, block {self.block}, shared {self.shared}, {', '.join(scalars) or 'no scalars'}"
+        return (
+            f"seed {self.seed}, grid {self.grid}, block {self.block}, shared {self.shared}, "
+            f"{', '.join(scalars) or 'no scalars'}"
+        )
 
     def resized(self, grid: Dim3, block: Dim3) -> Launch:
         """The same with another geometry."""
@@ -276,8 +280,9 @@ def _floats(kind: Any, rng: np.random.Generator, style: str, count: int) -> Arr:
 
 
 def _constants(module: PtxModule, unit: PtxUnit, rng: np.random.Generator, style: str) -> dict[str, Arr]:
-    """Contents of the unit's constant variables without initialiser.  Arrays are often declared as bytes: then they hold what the loads that name them (if
-    none does: all loads from constant memory) want, if these are of one type; nothing is made up for what may hold pointers.
+    """Contents of the unit's constant variables without initialiser. Arrays are often declared as bytes: then they hold
+    what the loads that name them (if none does: all loads from constant memory) want, if these are of one type; nothing
+    is made up for what may hold pointers.
     """
     loads: dict[str, set[str]] = {}
     for f in unit.functions:
@@ -304,14 +309,17 @@ def _constants(module: PtxModule, unit: PtxUnit, rng: np.random.Generator, style
     return out
 
 
-#: What the extreme float is in a launch that has one, and whether all others are of its size.  (A NaN would hide everything else.)
+#: What the extreme float is in a launch that has one, and whether all others are of its size. (A NaN would hide
+#: everything else.)
 _EXTREMES: Final = (
-    ("infinite", False), ("subnormal", False), ("little", True), ("great", True), ("great", False), ("little", False), ("great", True), ("subnormal", True),
+    ("infinite", False), ("subnormal", False), ("little", True), ("great", True), ("great", False), ("little", False),
+    ("great", True), ("subnormal", True),
 )  # fmt: skip
 
 
 def _extreme(kind: Any, rng: np.random.Generator, which: str) -> bytes:
-    """One float from either end of its format, of either sign: infinite, of greatest or least exponents, or subnormal."""
+    """One float from either end of its format, of either sign: infinite, of greatest or least exponents, or
+    subnormal."""
     info = np.finfo(kind)
     word: Any = {2: np.uint16, 4: np.uint32, 8: np.uint64}[info.bits // 8]
     infinite = (1 << info.bits - 1 - info.nmant) - 1

@@ -1,7 +1,8 @@
 """Which kernel parameters are pointers, and what they point to: dataflow over the PTX, without regard to order.
 
-A parameter (or an eight-byte field of one) is a pointer if it says `.ptr`, if it goes through `cvta`, or if its value, possibly
-added to something, is the base of a memory access.  The types of the accesses tell what to fill the buffer with.
+A parameter (or an eight-byte field of one) is a pointer if it says `.ptr`, if it goes through `cvta`, or if its value,
+possibly added to something, is the base of a memory access. The types of the accesses tell what to fill the buffer
+with.
 """
 
 from __future__ import annotations

@@ -240,7 +240,8 @@ def _branches(c: Code) -> Iterator[str]:
 
 #: Operations on mbarriers: the modifier of SYNCS that does it, and the instruction below sm_90 (all measured).
 _BARRIER_OPS: Final = {
-    0: ("EXCH", "STS"), 1: ("ARRIVE", "ATOMS"), 2: ("TMASK", "ATOMS"), 3: ("ARRIVE", "ATOMS"), 4: ("TMASK", "ATOMS"), 5: ("PHASECHK", "LDS"), 6: ("PHASECHK", "LDS"),
+    0: ("EXCH", "STS"), 1: ("ARRIVE", "ATOMS"), 2: ("TMASK", "ATOMS"), 3: ("ARRIVE", "ATOMS"), 4: ("TMASK", "ATOMS"),
+    5: ("PHASECHK", "LDS"), 6: ("PHASECHK", "LDS"),
     7: ("", "ARRIVES"), 8: ("CCTL", ""), 9: ("TRYWAIT", ""), 10: ("TRYWAIT", ""), 11: ("A0TR", ""), 12: ("A0TX", ""),
 }  # fmt: skip
 _OPERAND_OF: Final = {
@@ -346,7 +347,10 @@ def _special(c: Code) -> Iterator[str]:
         yield "CTAIDZ_USED is there, the code does not read SR_CTAID.Z"
     moves = bool(c.at("USETMAXREG", "SETMAXREG"))
     if moves != (Info.REG_RECONFIG in c.records):
-        yield f"REG_RECONFIG is {'missing' if moves else 'there'}, but registers are {'' if moves else 'not '}moved between warps"
+        yield (
+            f"REG_RECONFIG is {'missing' if moves else 'there'}, but registers are "
+            f"{'' if moves else 'not '}moved between warps"
+        )
     returns = [
         f
         for f in c.functions
@@ -469,6 +473,7 @@ def _externs(c: Code) -> Iterator[str]:
 
 
 _JUDGES: Final[tuple[Judge, ...]] = (
-    _register_count, _frames, _stack, _exits, _warp_wide, _system_calls, _branches, _mbarriers, _loads, _barriers, _special, _constants, _parameters, _symbols,
+    _register_count, _frames, _stack, _exits, _warp_wide, _system_calls, _branches, _mbarriers, _loads, _barriers,
+    _special, _constants, _parameters, _symbols,
     _externs,
 )  # fmt: skip

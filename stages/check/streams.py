@@ -100,7 +100,8 @@ def allocation(before: Stream, after: Stream) -> Iterator[str]:
 
     if before.header.level != "ori" or after.header.level != "allocated":
         raise StreamError(
-            "streams are compared at levels 'ori' and 'ori' (optimize), 'ori' and 'allocated' (regalloc), 'allocated' and 'scheduled' (schedule) or 'scheduled' and "
+            "streams are compared at levels 'ori' and 'ori' (optimize), 'ori' and 'allocated' (regalloc), "
+            "'allocated' and 'scheduled' (schedule) or 'scheduled' and "
             f"'encoded' (encode), not '{before.header.level}' and '{after.header.level}'"
         )
     spec = isa.target(after.header.target)

@@ -183,7 +183,8 @@ def _symbols(body: bytes, names: bytes) -> list[Symbol]:
 
 
 def _attributes(body: bytes) -> list[tuple[int, bytes]]:
-    """(code, payload) of every record: format and code bytes, then a 16-bit value or, in format 4, the payload's size."""
+    """(code, payload) of every record: format and code bytes, then a 16-bit value or, in format 4, the payload's
+    size."""
     out: list[tuple[int, bytes]] = []
     at = 0
     while at + 4 <= len(body):

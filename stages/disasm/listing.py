@@ -198,7 +198,8 @@ def _line(item: Decoded, hex_words: bool, targets: list[str]) -> str:
 
 
 def json_cubin(cubin: Cubin) -> str:
-    """All code as one JSON array: a map per section with its instructions (pc, opcode, operands' text, words, control)."""
+    """All code as one JSON array: a map per section with its instructions (pc, opcode, operands' text, words,
+    control)."""
     target = isa.target(cubin.sm)
     out = []
     for section in cubin.sections:

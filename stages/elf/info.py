@@ -231,7 +231,8 @@ def _reserved_smem(k: Kernel, t: Target, s: Symbols) -> bytes:
 
 
 def _fragments(k: Kernel, t: Target, s: Symbols) -> bytes:
-    """What the driver runs before the kernel: preparing the allocator of tensor memory, 6 for single CTAs, 7 for pairs."""
+    """What the driver runs before the kernel: preparing the allocator of tensor memory, 6 for single CTAs, 7 for
+    pairs."""
     used = attrs.number(k.unit, "tcgen05_alloc", 0, 3)
     return words(AT_ENTRY_FRAGMENTS, *(6 + i for i in range(2) if used >> i & 1)) if used else b""
 
@@ -318,13 +319,17 @@ _COMMON: Final[tuple[Writer, ...]] = (
 )
 _PLACES: Final[tuple[Writer, ...]] = (_operands, _mbarriers, _pairs(ATOM16_EMUL_INSTR_REG_MAP, "half"))
 _BEFORE_90: Final[tuple[Writer, ...]] = (
-    _sw_war, _api, _sw2861232, _param_cbank, _cbank_size, _kparams, _reserved_smem, _flag(WMMA_USED, "wmma_used"), _maxreg, _barriers, _externs, *_COMMON,
-    _offsets(SYSCALL_OFFSETS, "syscall"), *_PLACES, _exits, _indirect, _flag(CTAIDZ_USED, "ctaidz_used"), _threads, _crs,
+    _sw_war, _api, _sw2861232, _param_cbank, _cbank_size, _kparams, _reserved_smem, _flag(WMMA_USED, "wmma_used"),
+    _maxreg, _barriers, _externs, *_COMMON,
+    _offsets(SYSCALL_OFFSETS, "syscall"), *_PLACES, _exits, _indirect, _flag(CTAIDZ_USED, "ctaidz_used"), _threads,
+    _crs,
 )  # fmt: skip
 _FROM_90: Final[tuple[Writer, ...]] = (
-    _flag(BLOCKS_ARE_CLUSTERS, "blocksareclusters"), _api, _kparams, _fragments, _cluster, _reserved_smem, _sparse, _tcgen05, _flag(WMMA_USED, "wmma_used"),
+    _flag(BLOCKS_ARE_CLUSTERS, "blocksareclusters"), _api, _kparams, _fragments, _cluster, _reserved_smem, _sparse,
+    _tcgen05, _flag(WMMA_USED, "wmma_used"),
     _maxreg, _barriers, _externs, *_COMMON, _vrc,
-    _offsets(SYSCALL_OFFSETS, "syscall"), *_PLACES, _exits, _indirect, _threads, _crs, _cbank_size, _param_cbank, _sw_war,
+    _offsets(SYSCALL_OFFSETS, "syscall"), *_PLACES, _exits, _indirect, _threads, _crs, _cbank_size, _param_cbank,
+    _sw_war,
 )  # fmt: skip
 
 

@@ -271,7 +271,8 @@ class Linker:
         return [
             Section(TKINFO, image.SHT_NOTE, 0x02000000, notes.tkinfo(self.header), align=4),
             Section(
-                CUINFO, image.SHT_NOTE, 0x01000040 if compat else 0x01000000, notes.cuinfo(self.header), link=TKINFO, info=COMPAT if compat else 0, align=4
+                CUINFO, image.SHT_NOTE, 0x01000040 if compat else 0x01000000, notes.cuinfo(self.header), link=TKINFO,
+                    info=COMPAT if compat else 0, align=4
             ),
         ]  # fmt: skip
 
@@ -541,6 +542,7 @@ def link(header: Header, module: Module, units: list[Unit], notes: list[str] | N
     linker = Linker(header, module, units)
     if linker.variables.crowded and notes is not None:
         notes.append(
-            "Disabling default position-independent-code(pic) compilation mode as program requires more resources than allowed."
+            "Disabling default position-independent-code(pic) compilation mode as program requires more "
+            "resources than allowed."
         )
     return linker.write()

@@ -45,7 +45,8 @@ def _with_field(word: int, shift: int, bits: int, value: int) -> int:
 
 
 def add_const_offset(text: bytearray, at: int, value: int, what: str) -> None:
-    """Add ``value`` bytes to the bank offset of the constant operand; the field holds the operand's own offset before."""
+    """Add ``value`` bytes to the bank offset of the constant operand; the field holds the operand's own offset
+    before."""
     word = read_word(text, at)
     shift, bits = (37, 17) if word & OPCODE_MASK == OP_LDCU else (38, 16)
     old = _field(word, shift, bits)

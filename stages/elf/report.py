@@ -86,7 +86,8 @@ def usage_warnings(header: Header, module: Module, units: list[Unit]) -> list[st
                 out.append(f"Local memory used for function '{f.name}', size of stack frame: {frame} bytes")
             if spills and any(f.spills):
                 out.append(
-                    f"Registers are spilled to local memory in function '{f.name}', {f.spills[0]} bytes spill stores, {f.spills[1]} bytes spill loads"
+                    f"Registers are spilled to local memory in function '{f.name}', "
+                    f"{f.spills[0]} bytes spill stores, {f.spills[1]} bytes spill loads"
                 )
     return out
 

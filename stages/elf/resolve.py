@@ -49,7 +49,8 @@ def collect_externs(kernels: list[Kernel], module: Module, variables: Variables)
     if 8 * len(variables.slot) > CONST_MAX:
         size = 8 * len(variables.slot)
         raise CompileError(
-            f"Code that names so many global variables is not supported by orias: their addresses take {size:#x} bytes, {CONST_MAX:#x} max"
+            f"Code that names so many global variables is not supported by orias: "
+            f"their addresses take {size:#x} bytes, {CONST_MAX:#x} max"
         )
     return list(found)
 

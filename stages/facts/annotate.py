@@ -63,7 +63,8 @@ def facts_of(i: Inst, tables: Hazards, physical: bool) -> dict[str, AttrValue]:
     if not physical:
         pipe = tables.pipe(klass)
         return {
-            "hz.class": klass, "hz.pipe": pipe.name, "hz.interval": pipe.interval, "hz.latency": pipe.latency, "hz.boards": tables.scoreboards(i),
+            "hz.class": klass, "hz.pipe": pipe.name, "hz.interval": pipe.interval, "hz.latency": pipe.latency,
+            "hz.boards": tables.scoreboards(i),
             "hz.stall": tables.least_stall(i),
         }  # fmt: skip
     a = tables.access(i)
@@ -75,7 +76,8 @@ def facts_of(i: Inst, tables: Hazards, physical: bool) -> dict[str, AttrValue]:
     ]
     boards = ("W" if a.board_w else "") + ("R" if a.board_r else "")
     return {
-        "hz.class": klass, "hz.pipe": a.pipe, "hz.interval": a.interval, "hz.latency": a.latency, "hz.boards": boards, "hz.stall": a.stall,
+        "hz.class": klass, "hz.pipe": a.pipe, "hz.interval": a.interval, "hz.latency": a.latency, "hz.boards": boards,
+        "hz.stall": a.stall,
         "hz.reads": tuple((cell_name(cell), role) for cell, role, _ in a.reads),
         "hz.writes": tuple((cell_name(cell), column, group) for cell, column, group in a.writes),
         "hz.late": tuple(cell_name(cell) for cell in range(a.late.bit_length()) if a.late >> cell & 1),

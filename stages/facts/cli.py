@@ -14,8 +14,10 @@ app = new_app()
 
 
 @app.command(
-    help="What is known about an SM, as JSON: instructions with their rows, effects and hazard classes, pipes, scoreboards, least distances with their "
-    "provenance, features, limits. With --annotate a filter: it reads a stream of level ori or later and adds to each instruction what a scheduler needs "
+    help="What is known about an SM, as JSON: instructions with their rows, effects and hazard classes, pipes, "
+    "scoreboards, least distances with their "
+    "provenance, features, limits. With --annotate a filter: it reads a stream of level ori or later and "
+    "adds to each instruction what a scheduler needs "
     "(attributes hz.*; docs/own-stage.md); --strip takes them away again."
 )
 def run(

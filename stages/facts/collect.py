@@ -15,7 +15,8 @@ from ir_format.isa.rowlang import Row, SlotSpec
 #: Of the JSON's shape. It grows when a key changes its meaning or goes; new keys leave it.
 FORMAT: Final = 1
 _LIMITS: Final = (
-    "PARAM_MAX", "SHARED_MAX", "CONST_MAX", "WARP", "B_COUNT", "BARRIER_COUNT", "SCOREBOARDS", "REG_RESERVED", "REG_FLOOR", "REG_CEILING", "ABI_CALL_FLOOR",
+    "PARAM_MAX", "SHARED_MAX", "CONST_MAX", "WARP", "B_COUNT", "BARRIER_COUNT", "SCOREBOARDS", "REG_RESERVED",
+    "REG_FLOOR", "REG_CEILING", "ABI_CALL_FLOOR",
     "STACK_REG", "RETURN_REG", "ARG_REGS", "CALLEE_SAVED",
 )  # fmt: skip
 
@@ -58,7 +59,8 @@ def _classes(sm: int) -> dict[str, Any]:
         board, board_source = boards.get(name, ("", ""))
         stall, stall_source = stalls.get(name, ("1", ""))
         out[name] = {
-            "pipe": pipe.name, "interval": pipe.interval, "latency": pipe.latency, "boards": board, "boards_source": board_source, "stall": int(stall),
+            "pipe": pipe.name, "interval": pipe.interval, "latency": pipe.latency, "boards": board,
+            "boards_source": board_source, "stall": int(stall),
             "stall_source": stall_source,
         }  # fmt: skip
     return out

@@ -401,9 +401,12 @@ def stack(code: Code, step: Step, pc: int) -> Action:
 
 
 ACTIONS: Final[dict[str, Maker]] = {
-    "mov": mov, "cvta": cvta, "isspacep": isspacep, "mapa": mapa, "getctarank": rank, "createpolicy": policy, "ld": load, "ldu": load, "st": store, "atom": atomic, "red": atomic,
-    "add": arith, "sub": arith, "mad": arith, "addc": carry, "subc": carry, "madc": carry, "cp": copies.cp, "mbarrier": _mbarrier, "alloca": stack, "stacksave": stack,
-    "stackrestore": stack, "membar": nothing, "fence": nothing, "prefetch": nothing, "prefetchu": nothing, "nanosleep": nothing,
+    "mov": mov, "cvta": cvta, "isspacep": isspacep, "mapa": mapa, "getctarank": rank, "createpolicy": policy,
+    "ld": load, "ldu": load, "st": store, "atom": atomic, "red": atomic,
+    "add": arith, "sub": arith, "mad": arith, "addc": carry, "subc": carry, "madc": carry, "cp": copies.cp,
+    "mbarrier": _mbarrier, "alloca": stack, "stacksave": stack,
+    "stackrestore": stack, "membar": nothing, "fence": nothing, "prefetch": nothing, "prefetchu": nothing,
+    "nanosleep": nothing,
     "pmevent": nothing, "applypriority": nothing, "discard": nothing, "griddepcontrol": nothing, "setmaxnreg": nothing,
 }  # fmt: skip
 _ALL: Final[dict[str, Maker]] = {**ACTIONS, **control.ACTIONS, **barriers.ACTIONS, **warps.ACTIONS}

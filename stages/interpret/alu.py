@@ -1,4 +1,5 @@
-"""Integers, bits, logic, selection: see :mod:`stages.interpret.rows` for the conventions.  Source of each row: the PTX ISA manual."""
+"""Integers, bits, logic, selection: see :mod:`stages.interpret.rows` for the conventions. Source of each row: the PTX
+ISA manual."""
 
 from __future__ import annotations
 

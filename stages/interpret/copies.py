@@ -57,7 +57,8 @@ def cp(code: Code, step: Step, pc: int) -> Action:
 
 
 def _copy_arrives(code: Code, step: Step, pc: int) -> Action:
-    """cp.async.mbarrier.arrive: the copies are done, so it arrives; without .noinc it counts itself as one more first."""
+    """cp.async.mbarrier.arrive: the copies are done, so it arrives; without .noinc it counts itself as one more
+    first."""
     inst = step.inst
     if not inst.has("noinc"):
         return lambda m: None

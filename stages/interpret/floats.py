@@ -1,9 +1,9 @@
 """Floating-point values as bit patterns in uint64 arrays; every result is rounded once, from an exact value.
 
 Narrow formats go through float64: a product of two floats of at most 26 bits is exact there, a sum is made exact by
-Knuth's two-sum, and an inexact value is rounded to odd (Boldo and Melquiond 2008), after which one more rounding to 51 bits
-or fewer, in any mode, is the right one.  Binary64 itself goes through Python's integers, element by element, where numpy
-does not round as asked.
+Knuth's two-sum, and an inexact value is rounded to odd (Boldo and Melquiond 2008), after which one more rounding to 51
+bits or fewer, in any mode, is the right one. Binary64 itself goes through Python's integers, element by element, where
+numpy does not round as asked.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ ONE: Final = U64(1)
 
 
 class Format(NamedTuple):
-    """A binary format.  `prec` counts the hidden bit; `kind` is ieee, e4m3 (no infinity, one NaN) or finite (neither)."""
+    """A binary format. `prec` counts the hidden bit; `kind` is ieee, e4m3 (no infinity, one NaN) or finite
+    (neither)."""
 
     name: str
     bits: int

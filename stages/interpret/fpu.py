@@ -34,8 +34,8 @@ from stages.interpret.rows import (
 
 
 class Bound(NamedTuple):
-    """The error allowed: relative, absolute, units in the last place; one of them must hold.  Source: the PTX manual, unless
-    `source` says otherwise."""
+    """The error allowed: relative, absolute, units in the last place; one of them must hold. Source: the PTX manual,
+    unless `source` says otherwise."""
 
     rel: float = 0.0
     abs: float = 0.0
@@ -98,7 +98,8 @@ def _finish(inst: PtxInst, f: Format) -> Fn:
 
 
 def _arith(inst: PtxInst, make: Any) -> Fn:
-    """`make(format, mode)` on operands of one type, with the usual modifiers; mixed forms widen their narrow sources."""
+    """`make(format, mode)` on operands of one type, with the usual modifiers; mixed forms widen their narrow
+    sources."""
     type_, ftz, mode = inst.types[0], inst.has("ftz"), rounding(inst)
     if len(inst.types) == 2:
         source = FORMATS[inst.types[1]]
@@ -277,7 +278,8 @@ def _min(inst: PtxInst) -> Fn:
 
 
 FLOAT: Final[dict[str, Maker]] = {
-    "add": _add, "sub": _sub, "mul": _mul, "mad": _fma, "fma": _fma, "div": _div, "neg": _sign_op, "abs": _sign_op, "min": _min, "max": _min,
+    "add": _add, "sub": _sub, "mul": _mul, "mad": _fma, "fma": _fma, "div": _div, "neg": _sign_op, "abs": _sign_op,
+    "min": _min, "max": _min,
 }  # fmt: skip
 
 

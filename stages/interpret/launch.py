@@ -88,8 +88,10 @@ class Module:
     ) -> Result:  # fmt: skip
         """Run a kernel; arrays among `args` (and in records among them) are buffers, copied in and back.
 
-        `seed` draws the contents of what is undefined (registers, shared and local memory), see :class:`Filler`; `shuffled`, where it is not 0, runs
-        warps one by one in an order drawn from it; `track` notes who wrote what; `other_nans` gives NaNs that the manual leaves open another payload; `errors`, where it is not 0, lets approximations err.  Raises InterpreterError.
+        `seed` draws the contents of what is undefined (registers, shared and local memory), see :class:`Filler`;
+        `shuffled`, where it is not 0, runs warps one by one in an order drawn from it; `track` notes who wrote what;
+        `other_nans` gives NaNs that the manual leaves open another payload; `errors`, where it is not 0, lets
+        approximations err. Raises InterpreterError.
         """
         code = self.codes.get(entry)
         if code is None:
@@ -139,7 +141,8 @@ class Module:
         while done < geometry.blocks:
             count = min(together, geometry.blocks - done)
             machine = Machine(
-                code, geometry, heap, Window("shared", dynamic + shared, count, filler), Window("local", stack, count * per, filler), const, kparam,
+                code, geometry, heap, Window("shared", dynamic + shared, count, filler),
+                    Window("local", stack, count * per, filler), const, kparam,
                 dynamic, shared, done, count, limit - result.steps, track,
             )  # fmt: skip
             machine.other_nans = other_nans

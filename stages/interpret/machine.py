@@ -1,8 +1,9 @@
 """Threads of a launch, run together: one array element a thread, groups of threads at the same place one step at a
 time.
 
-Of all groups that can run, the one deepest in calls and then lowest in the code runs first, until it meets another group;
-so threads reconverge.  A group that runs long while others wait gives way, so that threads may wait for each other.
+Of all groups that can run, the one deepest in calls and then lowest in the code runs first, until it meets another
+group; so threads reconverge. A group that runs long while others wait gives way, so that threads may wait for each
+other.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ OTHER_NANS: Final[dict[Format, Any]] = {
 
 
 class InterpreterError(Exception):
-    """The program did what it must not, or more than the limits allow.  `line` is the PTX line, 0 if unknown; `kind` is one
-    of address, deadlock, limit, trap, unsupported, undefined, outside (a form that the manual does not have)."""
+    """The program did what it must not, or more than the limits allow. `line` is the PTX line, 0 if unknown; `kind` is
+    one of address, deadlock, limit, trap, unsupported, undefined, outside (a form that the manual does not have)."""
 
     def __init__(self, kind: str, message: str, line: int = 0, opcode: str = "") -> None:
         where = f" (line {line}: {opcode})" if line else ""

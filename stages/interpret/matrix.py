@@ -1,8 +1,8 @@
 """Products of matrices of a warp: mma.sync, dense, sparse and scaled.  Layouts: the PTX ISA manual.
 
-With g = lane / 4, t = lane % 4 and e elements in a register: A holds in register r the row g + 8 (r % 2) and columns t e + i + 4 e (r / 2);
-B in register r the rows t e + i + 4 e r of column g; C and D the rows g, g + 8 and columns 2 t, 2 t + 1.  How the hardware rounds inside of
-a sum is not documented: products are added in float64 here and rounded once.
+With g = lane / 4, t = lane % 4 and e elements in a register: A holds in register r the row g + 8 (r % 2) and columns t
+e + i + 4 e (r / 2); B in register r the rows t e + i + 4 e r of column g; C and D the rows g, g + 8 and columns 2 t, 2
+t + 1. How the hardware rounds inside of a sum is not documented: products are added in float64 here and rounded once.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ def _elements(regs: list[Arr], width: int, count: int) -> Arr:
 
 
 def numbers(x: Arr, type_: str, nibbles: bool = False) -> Arr:
-    """Numbers of element bits: float64 or int64.  4- and 6-bit floats stand in bytes, unless `nibbles`: 4-bit ones in bits 2 to 5 (documented)."""
+    """Numbers of element bits: float64 or int64. 4- and 6-bit floats stand in bytes, unless `nibbles`: 4-bit ones in
+    bits 2 to 5 (documented)."""
     if type_ == "e2m1" and not nibbles:
         x = x >> U64(2)
     if type_[0] == "s":
@@ -53,9 +54,9 @@ def numbers(x: Arr, type_: str, nibbles: bool = False) -> Arr:
 class Sparse:
     """How metadata of a sparse A lies in the threads of a group of four (documented).
 
-    ``threads`` hold it (1, 2 or 4, from ``first``); a word has the choices of 16 columns of rows g and g + 8 (``halves``), or of one row, g in
-    even threads and g + 8 in odd ones.  A choice of 2 bits tells of each stored ``unit`` of elements where it stands in its chunk of
-    ``chunk`` columns."""
+    ``threads`` hold it (1, 2 or 4, from ``first``); a word has the choices of 16 columns of rows g and g + 8
+    (``halves``), or of one row, g in even threads and g + 8 in odd ones. A choice of 2 bits tells of each stored
+    ``unit`` of elements where it stands in its chunk of ``chunk`` columns."""
 
     threads: int
     first: int
@@ -221,8 +222,9 @@ def _four(code: Code, step: Step, pc: int) -> Action:
 
 
 def _scales(code: Code, step: Step, operands: list[Any], depth: int) -> Any:
-    """Scaled products: blocks of columns of A, and of rows of B, each with a factor.  A thread of the pair (A: `thread` 0 or 1 names the
-    pair, even for row g, odd for g + 8) or of the group (B) holds the factors of its row or column, bytes from `byte` up (documented).
+    """Scaled products: blocks of columns of A, and of rows of B, each with a factor. A thread of the pair (A: `thread`
+    0 or 1 names the pair, even for row g, odd for g + 8) or of the group (B) holds the factors of its row or column,
+    bytes from `byte` up (documented).
     """
     inst = step.inst
     form = next(

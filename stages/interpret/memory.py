@@ -1,7 +1,7 @@
 """Memories of the interpreter: global, shared, local, const and kernel parameters, every access checked.
 
-Addresses of a space are offsets in it, except that global addresses are generic ones.  A generic address whose upper word is
-one of :data:`WINDOWS` lies in that space.
+Addresses of a space are offsets in it, except that global addresses are generic ones. A generic address whose upper
+word is one of :data:`WINDOWS` lies in that space.
 """
 
 from __future__ import annotations
@@ -161,7 +161,10 @@ class Window(Bytes):
         if bad.any():
             first = int(bad.argmax())
             raise MemoryFault(
-                f"{what} of {size} bytes outside of {self.name} memory ({self.size} bytes) at {int(address.ravel()[first]):#x}",
+                (
+                    f"{what} of {size} bytes outside of {self.name} memory ({self.size} bytes) at "
+                    f"{int(address.ravel()[first]):#x}"
+                ),
                 first,
             )
         aligned(off, size, what)

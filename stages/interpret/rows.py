@@ -1,8 +1,8 @@
 """What evaluates an instruction without side effects: a table from mnemonic to maker.
 
-A maker looks at one instruction's modifiers and types and returns a function from source values to the result (or a tuple
-of results for several destinations).  Values are uint64 arrays of bit patterns; sources come as they stand in the registers
-(a wider register than the type is cut here), predicates are 0 or 1.
+A maker looks at one instruction's modifiers and types and returns a function from source values to the result (or a
+tuple of results for several destinations). Values are uint64 arrays of bit patterns; sources come as they stand in the
+registers (a wider register than the type is cut here), predicates are 0 or 1.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Tiles of 8x8 matrices in shared memory and across a warp: ldmatrix, stmatrix, movmatrix.  Layouts: the PTX ISA manual."""
+"""Tiles of 8x8 matrices in shared memory and across a warp: ldmatrix, stmatrix, movmatrix. Layouts: the PTX ISA
+manual."""
 
 from __future__ import annotations
 

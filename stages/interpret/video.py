@@ -57,8 +57,9 @@ def _core(inst: PtxInst) -> Any:
 
 
 def _wide(r: Arr) -> Arr:
-    """What saturation sees: the intermediate result has 34 bits (documented), so what a left shift moves beyond them is lost.  Without
-    saturation the manual leaves open what becomes of those bits; a second operation sees them here (measured: ptxas).
+    """What saturation sees: the intermediate result has 34 bits (documented), so what a left shift moves beyond them is
+    lost. Without saturation the manual leaves open what becomes of those bits; a second operation sees them here
+    (measured: ptxas).
     """
     return np.asarray(np.right_shift(np.left_shift(r, 30), 30))
 
@@ -74,8 +75,8 @@ def _scalar(inst: PtxInst) -> Fn:
     d_signed = dest[0] == "s"
 
     def combine(r: Arr, c: Arr) -> Arr:
-        """The second operation.  The sign of the intermediate and of c is that of the destination (documented): compared without a sign, a
-        negative intermediate is greater than every c."""
+        """The second operation. The sign of the intermediate and of c is that of the destination (documented): compared
+        without a sign, a negative intermediate is greater than every c."""
         w = signed(c, 32) if d_signed else unsigned(c, 32).astype(np.int64)
         if second == "add":
             return np.asarray(r + w)
@@ -107,8 +108,9 @@ def _vmad(inst: PtxInst) -> Fn:
     shift = next((int(m[3:]) for m in inst.mods if m.startswith("shr")), 0)
     product_negative = isinstance(inst.operands[1], Neg) != isinstance(inst.operands[2], Neg)
     c_negative = isinstance(inst.operands[3], Neg)
-    # Documented: the result is signed if a source is or either summand is negated.  For c the manual contradicts itself: its text says that c is
-    # like the product, its code extends c by sign wherever the result is signed, so too in (u32*u32) - u32.  The code is followed, as everywhere here.
+    # Documented: the result is signed if a source is or either summand is negated. For c the manual contradicts itself:
+    # its text says that c is like the product, its code extends c by sign wherever the result is signed, so too in
+    # (u32*u32) - u32. The code is followed, as everywhere here.
     is_signed = ta[0] == "s" or tb[0] == "s" or product_negative or c_negative
 
     def apply(a: Arr, b: Arr, c: Arr) -> Arr:

@@ -38,14 +38,16 @@ from stages.parse.types import SCALARS, SPACES
 from stages.parse.vectors import is_element
 
 STATEMENT = re.compile(
-    r"[ \t\r\n]*(?:@(!?)[ \t]*([%A-Za-z0-9_$]+)[ \t\r\n]+)?([a-z][a-z0-9_]*(?:\.[A-Za-z0-9_:]+)*)(?:[ \t]+([^;:()@\"'=#!|]*))?;"
+    r"[ \t\r\n]*(?:@(!?)[ \t]*([%A-Za-z0-9_$]+)[ \t\r\n]+)?([a-z][a-z0-9_]*(?:\.[A-Za-z0-9_:]+)*)(?:[ "
+    r"\t]+([^;:()@\"'=#!|]*))?;"
 )
 _CHUNK = re.compile(r"(?:\{[^{}]*\}|\[[^\[\]]*\]|[^,{}\[\]])+")
 _ADDRESS = re.compile(r"\[([%A-Za-z0-9_$]+)(?:\+(-?[1-9][0-9]{0,9}|0))?\]")
 # A label alone on its line (no table follows), or a plain `.loc`.
 _MARK = re.compile(
     r"[ \t\r\n]*(?:(?P<label>[A-Za-z_$][A-Za-z0-9_$]*):(?=[ \t\r]*\n[ \t\r\n]*[@A-Za-z_$}])"
-    r"|\.loc[ \t]+(?P<file>[1-9][0-9]{0,8})[ \t]+(?P<line>[1-9][0-9]{0,8}|0)[ \t]+(?P<col>[1-9][0-9]{0,8}|0)(?=[ \t\r]*\n[ \t\r\n]*[@A-Za-z_$}]))"
+    r"|\.loc[ \t]+(?P<file>[1-9][0-9]{0,8})[ \t]+(?P<line>[1-9][0-9]{0,8}|0)[ "
+    r"\t]+(?P<col>[1-9][0-9]{0,8}|0)(?=[ \t\r]*\n[ \t\r\n]*[@A-Za-z_$}]))"
 )
 _NAME = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*")
 _SMALL = re.compile(r"-?[1-9][0-9]{0,8}|0")

@@ -289,7 +289,8 @@ def _variable_family(
     out: list[PtxVar],
     twice: list[tuple[str, int]],
 ) -> None:
-    """`name<count>` in memory: scalars without a value (measured).  In a function each is made when first used; those of the module are there anyway."""
+    """`name<count>` in memory: scalars without a value (measured). In a function each is made when first used; those of
+    the module are there anyway."""
     family = RegFamily(_count(s), d.type, d.vec, like)
     _check_variable(s, like, d, space, like.line)
     if not _family(s, scope, like.name, family, like.line, twice) or fs is not None:

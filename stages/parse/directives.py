@@ -13,8 +13,10 @@ from stages.parse.targets import Target
 
 _TRIPLES = {".maxntid": "maxntid", ".reqntid": "reqntid", ".reqnctapercluster": "reqnctapercluster"}
 _NUMBERS = {
-    ".minnctapersm": "minnctapersm", ".maxnctapersm": "maxnctapersm", ".maxnreg": "maxnreg", ".local_maxnreg": "local_maxnreg",
-    ".maxclusterrank": "maxclusterrank", ".abi_preserve": "abi_preserve", ".abi_preserve_control": "abi_preserve_control",
+    ".minnctapersm": "minnctapersm", ".maxnctapersm": "maxnctapersm", ".maxnreg": "maxnreg",
+    ".local_maxnreg": "local_maxnreg",
+    ".maxclusterrank": "maxclusterrank", ".abi_preserve": "abi_preserve",
+    ".abi_preserve_control": "abi_preserve_control",
 }  # fmt: skip
 _FLAGS = {".explicitcluster": "explicitcluster", ".blocksareclusters": "blocksareclusters", ".noreturn": "noreturn"}
 _DATA = {".b8": 1, ".b16": 2, ".b32": 4, ".b64": 8, ".u8": 1, ".u16": 2, ".u32": 4, ".u64": 8}
@@ -22,7 +24,8 @@ MAX_SECTION = 1 << 28
 
 
 _GATES = {
-    ".minnctapersm": Gate(20), ".reqntid": Gate(21), ".maxnreg": Gate(13), ".maxntid": Gate(13), ".noreturn": Gate(64, 30),
+    ".minnctapersm": Gate(20), ".reqntid": Gate(21), ".maxnreg": Gate(13), ".maxntid": Gate(13),
+    ".noreturn": Gate(64, 30),
     ".explicitcluster": Gate(78, 90), ".reqnctapercluster": Gate(78, 90), ".maxclusterrank": Gate(78, 90),
     ".blocksareclusters": Gate(90, 90), ".local_maxnreg": Gate(88), ".abi_preserve": Gate(90, 80),
     ".abi_preserve_control": Gate(90, 80), ".pragma": Gate(20),
@@ -95,7 +98,8 @@ _PRAGMA_GATES = {"used_bytes_mask": Gate(83), "enable_smem_spilling": Gate(87), 
 def check_pragmas(
     s: Scanner, texts: tuple[str, ...], line: int, target: Target, scope: str, entry: bool = True
 ) -> None:
-    """Reports pragmas that are out of place, or (when code is made) unknown: an error at module level, else a warning."""
+    """Reports pragmas that are out of place, or (when code is made) unknown: an error at module level, else a
+    warning."""
     for text in texts:
         word, _, rest = text.partition(" ")
         if word in _PRAGMAS_OF_BODIES:
@@ -185,7 +189,10 @@ def loc(s: Scanner, fs: FunctionState) -> None:
     if at is None:
         if outer not in fs.loc_index:
             s.notes.error(
-                f"Source location {outer[0]} {outer[1]} {outer[2]} used in inlined_at directive must be used in a preceding .loc directive",
+                (
+                    f"Source location {outer[0]} {outer[1]} {outer[2]} used in inlined_at directive must be "
+                    f"used in a preceding .loc directive"
+                ),
                 line,
             )
         at = fs.add_loc(outer, PtxLoc(*outer))

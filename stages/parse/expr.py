@@ -124,8 +124,8 @@ def int_literal(s: Scanner) -> Value:
 
 
 def _wrapped(digits: str) -> tuple[int, bool]:
-    """A literal beyond 64 bits: its value modulo 2^64, and whether it is an error.  It is one when a digit follows 64 bits with the top one set
-    (measured: other bits are lost without a word)."""
+    """A literal beyond 64 bits: its value modulo 2^64, and whether it is an error. It is one when a digit follows 64
+    bits with the top one set (measured: other bits are lost without a word)."""
     base = 10
     if digits[0] == "0":
         base, digits = {"x": (16, digits[2:]), "b": (2, digits[2:])}.get(digits[1].lower(), (8, digits[1:]))
@@ -159,8 +159,9 @@ def _float_literal(s: Scanner) -> float:
     return value
 
 
-# Numbers of a list, each with its comma.  Bounded, so that no element is looked at again and again.  Nothing follows the group, so nothing is tried
-# again either; a possessive repeat would say so, but Python 3.11.2 loses characters in it (measured: "19" was read as "9").
+# Numbers of a list, each with its comma. Bounded, so that no element is looked at again and again. Nothing follows the
+# group, so nothing is tried again either; a possessive repeat would say so, but Python 3.11.2 loses characters in it
+# (measured: "19" was read as "9").
 _RUN = re.compile(r"(?:(?:[1-9][0-9]{0,8}|0)[ \t\r\n]*,[ \t\r\n]*){8,4096}")
 
 

@@ -209,7 +209,10 @@ class Parser:
             self._narrow_addresses()
         if self.located and not module.files:
             notes.warning(
-                ".loc directive without .file directive is found, line information in generated binary may not be complete",
+                (
+                    ".loc directive without .file directive is found, line information in generated binary may "
+                    "not be complete"
+                ),
                 0,
             )
 
@@ -370,7 +373,10 @@ class Parser:
             limit = _PARAM_LARGE if self.target.version >= 81 and self.target.number >= 70 else _PARAM_SMALL
             if total > limit:
                 notes.error(
-                    f"Entry function '{function.name}' uses too much parameter space (0x{total:x} bytes, 0x{limit:x} max).",
+                    (
+                        f"Entry function '{function.name}' uses too much parameter space (0x{total:x} bytes, "
+                        f"0x{limit:x} max)."
+                    ),
                     line,
                 )
             if total > _PARAM_SMALL:

@@ -307,7 +307,8 @@ def _address(s: Scanner, fs: FunctionState) -> Typed:
 
 
 def literal_bits(value: Operand, type_: str) -> Operand:
-    """A double literal in an f32 position becomes f32 bits, and the other way round; in a vector, element by element."""
+    """A double literal in an f32 position becomes f32 bits, and the other way round; in a vector, element by
+    element."""
     if isinstance(value, ImmF64) and type_ == "f32":
         return ImmF32(expr.f32_bits(expr.f64_from_bits(value.bits)))
     if isinstance(value, ImmF32) and type_ == "f64":

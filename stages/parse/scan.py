@@ -163,8 +163,8 @@ def _take_markers(source: Source) -> None:
 class Scanner:
     """One token of look-ahead over the cleaned text.
 
-    `kind` and `tok` describe the current token, `start` is its position and `pos` the position after it.  `target` is what the
-    file's header says, from there on.
+    `kind` and `tok` describe the current token, `start` is its position and `pos` the position after it. `target` is
+    what the file's header says, from there on.
     """
 
     __slots__ = ("end", "kind", "notes", "pos", "source", "start", "target", "text", "tok")

@@ -1,5 +1,6 @@
-"""`register + constant` and `variable + constant` as a value: ptxas takes them wherever a source stands alone, and adds before the instruction (measured
-on its code: IADD3 with the register's width).  So an instruction of its own is put in front."""
+"""`register + constant` and `variable + constant` as a value: ptxas takes them wherever a source stands alone, and adds
+before the instruction (measured on its code: IADD3 with the register's width). So an instruction of its own is put in
+front."""
 
 from __future__ import annotations
 

@@ -33,7 +33,8 @@ class VarSym:
 
 
 class FuncSym:
-    """A function or entry; `used` after a reference, `defined` after a body.  `threadwide`: the registers of module scope that the body names."""
+    """A function or entry; `used` after a reference, `defined` after a body. `threadwide`: the registers of module
+    scope that the body names."""
 
     __slots__ = ("defined", "entry", "function", "line", "proto", "threadwide")
 
@@ -47,7 +48,8 @@ class FuncSym:
 
 
 class ModuleReg:
-    """A register at module scope (PTX below 3.0): one for a thread, whichever function names it.  Each function has its own entry in its table."""
+    """A register at module scope (PTX below 3.0): one for a thread, whichever function names it. Each function has its
+    own entry in its table."""
 
     __slots__ = ("name", "type", "vec")
 
@@ -76,7 +78,8 @@ class RegSym:
 
 
 class Family:
-    """Registers or variables `name<count>`: made one by one when first used, so a huge count costs nothing.  `var` is what such a variable is like."""
+    """Registers or variables `name<count>`: made one by one when first used, so a huge count costs nothing. `var` is
+    what such a variable is like."""
 
     __slots__ = ("count", "type", "var", "vec")
 

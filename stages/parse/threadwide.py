@@ -166,7 +166,8 @@ def _replace(f: PtxFunction, pointers: dict[str, Reg]) -> None:
         if isinstance(x, Sym) and x.name in pointers:
             if x.offset:
                 raise NotSpread(
-                    f"Offset from '{x.name}' of module scope outside of an address is not supported by orias, line {line}"
+                    f"Offset from '{x.name}' of module scope outside of an address is not supported by "
+                    f"orias, line {line}"
                 )
             return pointers[x.name]
         if isinstance(x, (Vec, Bracket)):

@@ -33,7 +33,8 @@ def build_units(module: PtxModule, functions: dict[str, FuncSym], separate: bool
         reached += len(unit.functions) + len(unit.variables) + len(unit.externs) - 1
         if reached > MAX_REACHED:
             raise UnitsTooLarge(
-                f"The kernels up to '{name}' reach more than {MAX_REACHED} functions and variables, each counted for each kernel"
+                f"The kernels up to '{name}' reach more than {MAX_REACHED} functions and variables, "
+                f"each counted for each kernel"
             )
         units.append(unit)
     if units and not separate:
@@ -100,7 +101,8 @@ def _fill_pointers(
             reached += len(extra.functions)
             if reached > MAX_REACHED:
                 raise UnitsTooLarge(
-                    f"The kernels up to '{unit.name}' reach more than {MAX_REACHED} functions and variables, each counted for each kernel"
+                    f"The kernels up to '{unit.name}' reach more than {MAX_REACHED} functions and "
+                    f"variables, each counted for each kernel"
                 )
 
 

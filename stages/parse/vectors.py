@@ -1,7 +1,8 @@
 """Vector operands `{a, b, ...}`: what type stands for all elements, and what elements do not go together.
 
-Measured with ptxas 13.0 over all pairs of element kinds.  Elements of one type give that type, elements of one size the
-untyped `bN`; a constant takes the size of a register beside it.  Kinds are the strings described in `stages.parse.symbols`.
+Measured with ptxas 13.0 over all pairs of element kinds. Elements of one type give that type, elements of one size the
+untyped `bN`; a constant takes the size of a register beside it. Kinds are the strings described in
+`stages.parse.symbols`.
 """
 
 from __future__ import annotations

@@ -13,7 +13,8 @@ from stages.parse.units import mentioned
 def check_whole(
     module: PtxModule, functions: dict[str, FuncSym], file: str, separate: bool, explain: bool
 ) -> list[Diagnostic]:
-    """Diagnostics about what no source defines, up to the first fatal one.  An object (`separate`) may leave open what is `.extern`."""
+    """Diagnostics about what no source defines, up to the first fatal one. An object (`separate`) may leave open what
+    is `.extern`."""
     out: list[Diagnostic] = []
 
     def said(severity: str, text: str, line: int) -> Diagnostic:

@@ -48,7 +48,10 @@ def run(
         str,
         typer.Option(
             "--order",
-            help="how warps go on, each for itself: far, back, parts, random, starve; all: in every one, results compared",
+            help=(
+                "how warps go on, each for itself: far, back, parts, random, starve; all: in every one, "
+                "results compared"
+            ),
         ),
     ] = "",
     progress: Annotated[
@@ -65,7 +68,8 @@ def run(
     """Execute a kernel of CUBIN on the CPU."""
     try:
         _execute(cubin, kernel, (grid, block, cluster), arg or [], (out or [], show or [], put or [], get or []),
-                 {"shared": shared, "stack": stack, "seed": seed, "limit": limit, "strict": strict, "cycles": cycles, "races": races, "order": order, "progress": progress}, stats)  # fmt: skip
+                 {"shared": shared, "stack": stack, "seed": seed, "limit": limit, "strict": strict, "cycles": cycles,
+                 "races": races, "order": order, "progress": progress}, stats)  # fmt: skip
     except _Failure as e:
         sys.stderr.write(f"orias-run: error: {e}\n")
         raise typer.Exit(1) from None
@@ -136,7 +140,8 @@ def _execute(cubin: Path, kernel: str, dims: tuple[str, str, str], args: list[st
         sys.stdout.write(f"{line}\n")
     if stats:
         sys.stdout.write(
-            f"{result.instructions} warp instructions, {result.blocks} blocks, {result.seconds:.3f} s, {result.rate:.0f} a second\n"
+            f"{result.instructions} warp instructions, {result.blocks} blocks, {result.seconds:.3f} s, "
+            f"{result.rate:.0f} a second\n"
         )
     if differ or result.hazards or any(race.kind == "race" for race in result.races):
         raise typer.Exit(1)

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 TYPES: Final[dict[str, str]] = {
-    "i8": "int8", "u8": "uint8", "i16": "int16", "u16": "uint16", "f16": "float16", "i32": "int32", "u32": "uint32", "f32": "float32",
+    "i8": "int8", "u8": "uint8", "i16": "int16", "u16": "uint16", "f16": "float16", "i32": "int32", "u32": "uint32",
+    "f32": "float32",
     "i64": "int64", "u64": "uint64", "f64": "float64", "s8": "int8", "s16": "int16", "s32": "int32", "s64": "int64",
 }  # fmt: skip
 _BUFFER: Final = re.compile(r"buf:(?P<type>\w+)\[(?P<count>\d+)\](?:=(?P<fill>.+))?$")

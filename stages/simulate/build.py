@@ -396,6 +396,7 @@ def text_of(inst: Inst) -> str:
 
 
 __all__ = [
-    "Arr", "Build", "Builder", "Context", "Fault", "Get", "InstFn", "Mem", "Name", "Unsupported", "View", "count", "flags_of", "guarded", "is_pred",
+    "Arr", "Build", "Builder", "Context", "Fault", "Get", "InstFn", "Mem", "Name", "Unsupported", "View", "count",
+    "flags_of", "guarded", "is_pred",
     "is_uniform", "join64", "put", "text_of",
 ]  # fmt: skip

@@ -74,7 +74,8 @@ def target_of(b: Build) -> int:
 
 
 def bra(b: Build) -> CtlFn:
-    """Branch; .DIV branches where the warp's group is not the whole mask, .CONV where it is; .U (uniform) is a promise."""
+    """Branch; .DIV branches where the warp's group is not the whole mask, .CONV where it is; .U (uniform) is a
+    promise."""
     b.only("U", "DIV", "CONV", "INC", "DEC", "ANY", "ALL")
     target = target_of(b)
     if "ANY" in b.mods or "ALL" in b.mods:
@@ -330,7 +331,8 @@ def bmov(b: Build) -> InstFn:
 
 
 def yield_(b: Build) -> CtlFn:
-    """A hint to switch; what it promises is progress of lanes that wait at a plain convergence barrier for this bundle."""
+    """A hint to switch; what it promises is progress of lanes that wait at a plain convergence barrier for this
+    bundle."""
 
     def run(machine: Machine, bundle: Bundle) -> bool:
         bundle.pc += 1
@@ -451,8 +453,10 @@ def silent(b: Build) -> InstFn:
 
 
 CONTROL: Final[dict[str, CtlBuilder]] = {
-    "BRA": bra, "BRX": indirect, "BRXU": indirect, "JMX": indirect, "JMXU": indirect, "JMP": bra, "RET": indirect, "CALL": call, "EXIT": exit_,
-    "KILL": exit_, "BSYNC": bsync, "YIELD": yield_, "BREAK": break_, "WARPSYNC": warpsync, "BAR": bar, "BPT": trap, "UCGABAR_ARV": cluster_barrier,
+    "BRA": bra, "BRX": indirect, "BRXU": indirect, "JMX": indirect, "JMXU": indirect, "JMP": bra, "RET": indirect,
+    "CALL": call, "EXIT": exit_,
+    "KILL": exit_, "BSYNC": bsync, "YIELD": yield_, "BREAK": break_, "WARPSYNC": warpsync, "BAR": bar, "BPT": trap,
+    "UCGABAR_ARV": cluster_barrier,
     "UCGABAR_WAIT": cluster_barrier,
 }  # fmt: skip
 OPS: Final[dict[str, Builder]] = {

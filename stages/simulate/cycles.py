@@ -56,7 +56,8 @@ class Profile:
         places = {pc: program.image.function_at(program.addresses[pc]) for pc in self.counts}
         return {
             "longest": self.longest, "instructions": rows, "lines": [(line, *lines[line]) for line in sorted(lines)],
-            "acted": {places[pc] for pc in self.acted}, "shortest": {places[pc]: wait for pc, wait in self.shortest.items()},
+            "acted": {places[pc] for pc in self.acted},
+            "shortest": {places[pc]: wait for pc, wait in self.shortest.items()},
         }  # fmt: skip
 
 

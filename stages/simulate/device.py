@@ -217,7 +217,8 @@ class Device:
         return heap
 
     def _copy_back(self, heap: Heap, buffers: Buffers) -> None:
-        """Put what a launch left in global memory back into the module's variables and the arrays that may be written."""
+        """Put what a launch left in global memory back into the module's variables and the arrays that may be
+        written."""
         self.globals[:] = heap.slot(0)
         for slot, (_, a) in enumerate(buffers, 1):
             if a.flags.writeable:
@@ -345,7 +346,8 @@ def _heap(allocations: list[tuple[str, int]], watcher: Races | None) -> Heap:
 def _memory(
     heap: Heap, shared: tuple[int, int, str, int], local: tuple[int, int, str, int], watcher: Races | None
 ) -> Memory:
-    """All memory of a launch; ``shared``, ``local``: size, count, view and seed of a window. Raises :class:`SimError`."""
+    """All memory of a launch; ``shared``, ``local``: size, count, view and seed of a window. Raises
+    :class:`SimError`."""
     try:
         window = Window("shared", *shared) if watcher is None else WatchedWindow("shared", *shared, watcher)
         return Memory(heap, window, Window("local", *local))

@@ -30,7 +30,8 @@ E2M1: Final = Format(2, 0, 6.0, False)
 
 
 def _round_quotient(count: int, shift: int, mode: str) -> int:
-    """The integer next to ``count / 2**shift``: ``RN`` ties to even, ``RNA`` ties away, ``RZ``, ``RM`` down, ``RP`` up."""
+    """The integer next to ``count / 2**shift``: ``RN`` ties to even, ``RNA`` ties away, ``RZ``, ``RM`` down, ``RP``
+    up."""
     if shift <= 0:
         return count << -shift
     low = count >> shift

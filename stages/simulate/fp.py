@@ -1,8 +1,9 @@
 """Floating-point arithmetic as the GPU does it, on numpy arrays: single rounding in every mode, flush to zero,
 saturation.
 
-Modes: ``RN`` nearest even, ``RZ`` toward zero, ``RM`` down, ``RP`` up, ``RNA`` nearest, ties away.  A NaN result of a 32-bit
-or narrower operation is the canonical one (documented: 0x7fffffff); of a 64-bit operation, whatever the host gives.
+Modes: ``RN`` nearest even, ``RZ`` toward zero, ``RM`` down, ``RP`` up, ``RNA`` nearest, ties away. A NaN result of a
+32-bit or narrower operation is the canonical one (documented: 0x7fffffff); of a 64-bit operation, whatever the host
+gives.
 """
 
 from __future__ import annotations
@@ -237,7 +238,8 @@ def _round_units(y: Arr, mode: str) -> Arr:
 
 
 def narrow(x: Arr, fmt: Format, mode: str = "RN", finite: bool = False) -> Arr:
-    """Doubles rounded to the values of ``fmt``, as doubles.  ``x`` is exact or rounded to odd.  ``finite``: overflow clamps."""
+    """Doubles rounded to the values of ``fmt``, as doubles. ``x`` is exact or rounded to odd. ``finite``: overflow
+    clamps."""
     _, e = np.frexp(x)
     k = np.maximum(e - fmt.prec, fmt.emin - fmt.prec + 1)
     r = np.ldexp(_round_units(np.ldexp(x, -k), mode), k)

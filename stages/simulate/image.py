@@ -97,7 +97,8 @@ class CodeSection:
 
 @dataclass(slots=True)
 class Image:
-    """A loaded module. ``globals_init`` are the bytes of all global variables, loaded at :data:`GLOBAL_BASE` + guard."""
+    """A loaded module. ``globals_init`` are the bytes of all global variables, loaded at :data:`GLOBAL_BASE` +
+    guard."""
 
     target: Target
     code: list[CodeSection]

@@ -119,8 +119,10 @@ class Launch:
         rank = slot % self.cluster_size
         fresh = {
             "block": slot, "shared_at": slot * shared_stride, "local_at": lane * local_stride, "rank": rank,
-            "cluster_at": (slot - rank) * shared_stride, "ctaid_x": linear % gx, "ctaid_y": linear // gx % gy, "ctaid_z": linear // (gx * gy),
-            "tid_x": thread % bx, "tid_y": thread // bx % by, "tid_z": thread // (bx * by), "thread": thread, "linear": linear,
+            "cluster_at": (slot - rank) * shared_stride, "ctaid_x": linear % gx, "ctaid_y": linear // gx % gy,
+            "ctaid_z": linear // (gx * gy),
+            "tid_x": thread % bx, "tid_y": thread // bx % by, "tid_z": thread // (bx * by), "thread": thread,
+            "linear": linear,
         }  # fmt: skip
         for name, values in fresh.items():
             if name in wide:
@@ -257,9 +259,12 @@ _SPECIAL: Final[dict[str, Callable[[Launch, Lanes], Arr]]] = {
     "SR_CTAID.X": _wide("ctaid_x"), "SR_CTAID.Y": _wide("ctaid_y"), "SR_CTAID.Z": _wide("ctaid_z"),
     "SR_LANEID": _mask(lambda x: x), "SR_EQMASK": _mask(lambda x: 1 << x), "SR_LTMASK": _mask(lambda x: (1 << x) - 1),
     "SR_LEMASK": _mask(lambda x: (2 << x) - 1), "SR_GTMASK": _mask(lambda x: 0xFFFFFFFF & ~((2 << x) - 1)),
-    "SR_GEMASK": _mask(lambda x: 0xFFFFFFFF & ~((1 << x) - 1)), "SR_VIRTID": _virtid, "SR_SWINHI": _all(lambda x: SHARED_HI),
-    "SR_SWINLO": _all(lambda x: 0), "SR_LWINHI": _all(lambda x: LOCAL_HI), "SR_CgaCtaId": _wide("rank"), "SR_CGA_CTAID": _wide("rank"),
-    "SR_CgaSize": _all(lambda x: x.cluster_size), "SR_SMEMSZ": _all(lambda x: x.shared), "SR_NTID": _all(lambda x: x.threads),
+    "SR_GEMASK": _mask(lambda x: 0xFFFFFFFF & ~((1 << x) - 1)), "SR_VIRTID": _virtid,
+    "SR_SWINHI": _all(lambda x: SHARED_HI),
+    "SR_SWINLO": _all(lambda x: 0), "SR_LWINHI": _all(lambda x: LOCAL_HI), "SR_CgaCtaId": _wide("rank"),
+    "SR_CGA_CTAID": _wide("rank"),
+    "SR_CgaSize": _all(lambda x: x.cluster_size), "SR_SMEMSZ": _all(lambda x: x.shared),
+    "SR_NTID": _all(lambda x: x.threads),
     "SR_VIRTUALSMID": _all(lambda x: 0),
     "SR_VIRTCFG": _all(lambda x: x.warps << 8), "SR_CTXADDR": _all(lambda x: 0),
     "SR_LMEMHIOFF": _all(lambda x: 0),  # lowest address of the stack: -O0 code checks against it (measured)

@@ -159,7 +159,10 @@ class Window(Bytes):
         if int(address.max()) + size > self.size:
             first = int(address.argmax())
             raise Fault(
-                f"out-of-bounds {self.name} {what} of {size} bytes at {int(address[first]):#x} (window of {self.size:#x} bytes)",
+                (
+                    f"out-of-bounds {self.name} {what} of {size} bytes at {int(address[first]):#x} (window of "
+                    f"{self.size:#x} bytes)"
+                ),
                 lane_of(act, first),
             )
         aligned(address, size, act, what, self.name)

@@ -22,7 +22,8 @@ u16, u32, u64, i32, i64, f32, f64 = np.uint16, np.uint32, np.uint64, np.int32, n
 _OPS: Final = ("ADD", "MIN", "MAX", "INC", "DEC", "AND", "OR", "XOR", "EXCH", "CAS", "SAFEADD", "POPC", "CAST")
 #: Vectors: (bytes, element type).
 _VECTORS: Final = {
-    "F16x4": (8, "F16"), "F16x8": (16, "F16"), "BF16x4": (8, "BF16"), "BF16x8": (16, "BF16"), "F32x2": (8, "F32"), "F32x4": (16, "F32"),
+    "F16x4": (8, "F16"), "F16x8": (16, "F16"), "BF16x4": (8, "BF16"), "BF16x8": (16, "BF16"), "F32x2": (8, "F32"),
+    "F32x4": (16, "F32"),
 }  # fmt: skip
 _TYPES: Final = (
     "U32",
@@ -83,7 +84,8 @@ def _dec(x: Arr, y: Arr) -> Arr:
 
 
 _PLAIN: Final[dict[str, Callable[[Arr, Arr], Arr]]] = {
-    "ADD": np.add, "MIN": np.minimum, "MAX": np.maximum, "AND": np.bitwise_and, "OR": np.bitwise_or, "XOR": np.bitwise_xor,
+    "ADD": np.add, "MIN": np.minimum, "MAX": np.maximum, "AND": np.bitwise_and, "OR": np.bitwise_or,
+    "XOR": np.bitwise_xor,
     "EXCH": lambda x, y: y, "INC": _inc, "DEC": _dec,
 }  # fmt: skip
 _INT_KINDS: Final[dict[str, tuple[int, Any]]] = {
@@ -251,6 +253,7 @@ def _groups(
 
 
 OPS: Final[dict[str, Builder]] = {
-    "ATOMG": atom("global"), "ATOM": atom("generic"), "ATOMS": atom("shared"), "RED": atom("global"), "REDG": atom("global"),
+    "ATOMG": atom("global"), "ATOM": atom("generic"), "ATOMS": atom("shared"), "RED": atom("global"),
+    "REDG": atom("global"),
     "REDS": atom("shared"),
 }  # fmt: skip

@@ -1,8 +1,8 @@
 """Bulk copies and reductions between global and shared memory, made at once; stores that arrive at a barrier object.
 
-UBLKCP, UBLKRED: destination, source and size are uniform: a warp copies once.  A destination in shared memory is a pair, the
-address and the address of the barrier object that the bytes arrive at; the size counts 16 bytes in its lower half, the upper half names the blocks
-of a multicast (measured: the code packs them so).
+UBLKCP, UBLKRED: destination, source and size are uniform: a warp copies once. A destination in shared memory is a pair,
+the address and the address of the barrier object that the bytes arrive at; the size counts 16 bytes in its lower half,
+the upper half names the blocks of a multicast (measured: the code packs them so).
 """
 
 from __future__ import annotations
@@ -120,8 +120,10 @@ def _reduction(b: Build) -> Reduce:
     }
     view = types[kind]
     plain: dict[str, Any] = {
-        "ADD": np.add, "MIN": np.minimum, "MAX": np.maximum, "AND": np.bitwise_and, "OR": np.bitwise_or, "XOR": np.bitwise_xor,
-        "INC": lambda x, y: np.where(x >= y, view(0), x + view(1)), "DEC": lambda x, y: np.where((x == 0) | (x > y), y, x - view(1)),
+        "ADD": np.add, "MIN": np.minimum, "MAX": np.maximum, "AND": np.bitwise_and, "OR": np.bitwise_or,
+        "XOR": np.bitwise_xor,
+        "INC": lambda x, y: np.where(x >= y, view(0), x + view(1)), "DEC": lambda x,
+        y: np.where((x == 0) | (x > y), y, x - view(1)),
     }  # fmt: skip
 
     def run(old: Arr, new: Arr) -> Arr:
@@ -274,5 +276,6 @@ def prefetch_only(b: Build) -> InstFn:
 
 
 OPS: Final[dict[str, Builder]] = {
-    "UBLKCP": bulk, "UBLKRED": bulk, "UBLKPF": quiet, "UMEMSETS": fill, "UTMACMDFLUSH": quiet, "UTMACCTL": prefetch_only, "PMTRIG": quiet, "STAS": async_store, "REDAS": async_store,
+    "UBLKCP": bulk, "UBLKRED": bulk, "UBLKPF": quiet, "UMEMSETS": fill, "UTMACMDFLUSH": quiet,
+    "UTMACCTL": prefetch_only, "PMTRIG": quiet, "STAS": async_store, "REDAS": async_store,
 }  # fmt: skip

@@ -124,7 +124,8 @@ PACKED: Final[dict[str, Any]] = {
 
 
 def _packed(b: Build, kind: Any) -> InstFn:
-    """Minimum or maximum of halves or bytes apart; a second predicate, where there is one, chooses for the upper half."""
+    """Minimum or maximum of halves or bytes apart; a second predicate, where there is one, chooses for the upper
+    half."""
     parts = 4 // np.dtype(kind).itemsize
     if parts == 4 and len(b.ps) > 1 and b.pconst(1) is not b.pconst(0):
         raise b.refuse("predicate for each byte")
@@ -214,6 +215,7 @@ def vabsdiff4(b: Build) -> InstFn:
 
 
 OPS: Final[dict[str, Builder]] = {
-    "ISETP": isetp, "UISETP": isetp, "IMNMX": imnmx, "UIMNMX": imnmx, "VIMNMX": imnmx, "UVIMNMX": imnmx, "VIMNMX3": vimnmx3, "UVIMNMX3": vimnmx3,
+    "ISETP": isetp, "UISETP": isetp, "IMNMX": imnmx, "UIMNMX": imnmx, "VIMNMX": imnmx, "UVIMNMX": imnmx,
+    "VIMNMX3": vimnmx3, "UVIMNMX3": vimnmx3,
     "VIADDMNMX": viaddmnmx, "UVIADDMNMX": viaddmnmx, "VABSDIFF": vabsdiff, "VABSDIFF4": vabsdiff4,
 }  # fmt: skip

@@ -368,9 +368,11 @@ def frnd(b: Build) -> InstFn:
 
 
 OPS: Final[dict[str, Builder]] = {
-    "FADD": fadd, "UFADD": fadd, "FMUL": fmul, "UFMUL": fmul, "FFMA": ffma, "UFFMA": ffma, "FADD32I": fadd, "FFMA32I": ffma, "FMUL32I": fmul,
+    "FADD": fadd, "UFADD": fadd, "FMUL": fmul, "UFMUL": fmul, "FFMA": ffma, "UFFMA": ffma, "FADD32I": fadd,
+    "FFMA32I": ffma, "FMUL32I": fmul,
     "FADD2": packed(fp.add32, 2), "FMUL2": packed(fp.mul32, 2), "FFMA2": packed(fp.fma32, 3),
-    "FMNMX": fmnmx, "UFMNMX": fmnmx, "FMNMX3": fmnmx, "UFMNMX3": fmnmx, "FSEL": fsel, "UFSEL": fsel, "FSETP": fsetp, "UFSETP": fsetp,
+    "FMNMX": fmnmx, "UFMNMX": fmnmx, "FMNMX3": fmnmx, "UFMNMX3": fmnmx, "FSEL": fsel, "UFSEL": fsel, "FSETP": fsetp,
+    "UFSETP": fsetp,
     "FSET": fset, "UFSET": fset, "FCHK": fchk, "MUFU": mufu, "FRND": frnd, "UFRND": frnd,
     "DADD": dadd, "DMUL": dmul, "DFMA": dfma, "DSETP": dsetp,
 }  # fmt: skip

@@ -290,6 +290,7 @@ def iabs(b: Build) -> InstFn:
 
 
 OPS: Final[dict[str, Builder]] = {
-    "IADD3": iadd3, "UIADD3": iadd3, "CLMAD": clmad, "IADD": iadd, "UIADD": iadd, "VIADD": iadd, "UVIADD": iadd, "IMAD": imad, "UIMAD": imad, "IDP": idp,
+    "IADD3": iadd3, "UIADD3": iadd3, "CLMAD": clmad, "IADD": iadd, "UIADD": iadd, "VIADD": iadd, "UVIADD": iadd,
+    "IMAD": imad, "UIMAD": imad, "IDP": idp,
     "LEA": lea, "ULEA": lea, "IABS": iabs, "UIABS": iabs, **ops_logic.OPS, **ops_compare.OPS,
 }  # fmt: skip

@@ -369,5 +369,6 @@ def nop(b: Build) -> InstFn:
 OPS: Final[dict[str, Builder]] = {
     "LOP3": lop3, "ULOP3": lop3, "PLOP3": plop3, "UPLOP3": plop3, "SHF": shf, "USHF": shf, "PRMT": prmt, "UPRMT": prmt,
     "SGXT": sgxt, "USGXT": sgxt, "BMSK": bmsk, "UBMSK": bmsk, "POPC": popc, "UPOPC": popc, "FLO": flo, "UFLO": flo,
-    "BREV": brev, "UBREV": brev, "MOV": mov, "UMOV": mov, "SEL": sel, "USEL": sel, "P2R": p2r, "UP2UR": p2r, "R2P": r2p, "UR2UP": r2p, "NOP": nop,
+    "BREV": brev, "UBREV": brev, "MOV": mov, "UMOV": mov, "SEL": sel, "USEL": sel, "P2R": p2r, "UP2UR": p2r, "R2P": r2p,
+    "UR2UP": r2p, "NOP": nop,
 }  # fmt: skip

@@ -22,8 +22,10 @@ u8, u16, u32, u64, i64, f32, f64 = np.uint8, np.uint16, np.uint32, np.uint64, np
 
 #: shape name -> (m, n, k)
 _SHAPES: Final[dict[str, tuple[int, int, int]]] = {
-    "16816": (16, 8, 16), "1688": (16, 8, 8), "1684": (16, 8, 4), "16832": (16, 8, 32), "16864": (16, 8, 64), "168128": (16, 8, 128),
-    "168256": (16, 8, 256), "8816": (8, 8, 16), "8832": (8, 8, 32), "88128": (8, 8, 128), "884": (8, 8, 4), "8x8x4": (8, 8, 4),
+    "16816": (16, 8, 16), "1688": (16, 8, 8), "1684": (16, 8, 4), "16832": (16, 8, 32), "16864": (16, 8, 64),
+    "168128": (16, 8, 128),
+    "168256": (16, 8, 256), "8816": (8, 8, 16), "8832": (8, 8, 32), "88128": (8, 8, 128), "884": (8, 8, 4),
+    "8x8x4": (8, 8, 4),
     "16x8x4": (16, 8, 4), "16x8x8": (16, 8, 8), "16x8x16": (16, 8, 16),
 }  # fmt: skip
 
@@ -45,7 +47,8 @@ def _table(exponent: int, fraction: int, nan: str) -> Arr:
 
 #: Small floats by name: the value of each byte.
 _SMALL: Final[dict[str, Arr]] = {
-    "E4M3": _table(4, 3, "one"), "E5M2": _table(5, 2, "ieee"), "E3M2": _table(3, 2, ""), "E2M3": _table(2, 3, ""), "E2M1": _table(2, 1, ""),
+    "E4M3": _table(4, 3, "one"), "E5M2": _table(5, 2, "ieee"), "E3M2": _table(3, 2, ""), "E2M3": _table(2, 3, ""),
+    "E2M1": _table(2, 1, ""),
 }  # fmt: skip
 
 
@@ -117,10 +120,10 @@ def _shape(b: Build) -> tuple[int, int, int]:
 def _dense(packed: Arr, words: Arr, kind: str, bits: int, selector: int) -> Arr:
     """A of full width from its stored half ([warp, rows, k / 2]) and the words of metadata ([warp, 32]).
 
-    A nibble of metadata tells where the stored elements of four (tf32: two; 4 bits: eight, in pairs) columns stand, two bits each.  Sixteen-bit
-    and wider types: a word has four nibbles of row g, then four of row g + 8, the lanes of a group of four go along the columns. Narrower
-    types: eight nibbles of one row, the odd lanes have row g + 8.  Where fewer lanes than four suffice, the selector says which
-    (documented for PTX; the same numbers stand in the code)."""
+    A nibble of metadata tells where the stored elements of four (tf32: two; 4 bits: eight, in pairs) columns stand, two
+    bits each. Sixteen-bit and wider types: a word has four nibbles of row g, then four of row g + 8, the lanes of a
+    group of four go along the columns. Narrower types: eight nibbles of one row, the odd lanes have row g + 8. Where
+    fewer lanes than four suffice, the selector says which (documented for PTX; the same numbers stand in the code)."""
     w, m, half = packed.shape
     wide = bits >= 16
     nibbles = half if kind == "TF32" else half // 2 if bits > 4 else half // 4  # in a row

@@ -54,7 +54,8 @@ HINTS: Final = frozenset(
     ]
 )
 SIZES: Final[dict[str, tuple[int, bool]]] = {
-    "U8": (1, False), "S8": (1, True), "U16": (2, False), "S16": (2, True), "32": (4, False), "64": (8, False), "128": (16, False),
+    "U8": (1, False), "S8": (1, True), "U16": (2, False), "S16": (2, True), "32": (4, False), "64": (8, False),
+    "128": (16, False),
     "256": (32, False),
 }  # fmt: skip
 #: space of a load or store: function of (build, address operand, size, what) -> locator
@@ -419,7 +420,8 @@ def uldc(b: Build) -> InstFn:
 
 
 def ldgsts(b: Build) -> InstFn:
-    """Copy from global to shared memory. The copy is made at once; DEPBAR and the waits then have nothing to wait for."""
+    """Copy from global to shared memory. The copy is made at once; DEPBAR and the waits then have nothing to wait
+    for."""
     size, _ = access_size(b, "ZFILL")
     mems = [o for o in (*b.inst.dsts, *b.inst.srcs) if isinstance(o, Mem)]
     if len(mems) != 2:
@@ -484,7 +486,10 @@ def nothing(b: Build) -> InstFn:
 
 
 OPS: Final[dict[str, Builder]] = {
-    "LDG": load("global"), "STG": store("global"), "LDS": load("shared"), "STS": store("shared"), "LDL": load("local"), "STL": store("local"),
-    "LD": load("generic"), "ST": store("generic"), "LDC": ldc, "ULDC": uldc, "LDCU": uldc, "LDGSTS": ldgsts, "LDGDEPBAR": nothing,
-    "DEPBAR": nothing, "MEMBAR": nothing, "ERRBAR": nothing, "CGAERRBAR": nothing, "CCTL": nothing, "CCTLL": nothing, "FENCE": nothing,
+    "LDG": load("global"), "STG": store("global"), "LDS": load("shared"), "STS": store("shared"), "LDL": load("local"),
+    "STL": store("local"),
+    "LD": load("generic"), "ST": store("generic"), "LDC": ldc, "ULDC": uldc, "LDCU": uldc, "LDGSTS": ldgsts,
+    "LDGDEPBAR": nothing,
+    "DEPBAR": nothing, "MEMBAR": nothing, "ERRBAR": nothing, "CGAERRBAR": nothing, "CCTL": nothing, "CCTLL": nothing,
+    "FENCE": nothing,
 }  # fmt: skip

@@ -362,6 +362,7 @@ def lepc(b: Build) -> InstFn:
 
 
 OPS: Final[dict[str, Builder]] = {
-    "VOTE": vote, "VOTEU": vote, "SHFL": shfl, "MATCH": match, "REDUX": redux, "CREDUX": redux, "R2UR": r2ur, "S2R": s2r, "S2UR": s2r,
+    "VOTE": vote, "VOTEU": vote, "SHFL": shfl, "MATCH": match, "REDUX": redux, "CREDUX": redux, "R2UR": r2ur,
+    "S2R": s2r, "S2UR": s2r,
     "CS2R": s2r, "CS2UR": s2r, "ELECT": elect, "B2R": b2r, "MOVM": movm, "LEPC": lepc, "RPCMOV": rpcmov,
 }  # fmt: skip

@@ -33,7 +33,8 @@ Arr = NDArray[Any]
 Decoder = Callable[[int, int], Inst]
 
 OPS: Final[dict[str, Builder]] = {
-    **ops_int.OPS, **ops_float.OPS, **ops_half.OPS, **ops_convert.OPS, **ops_memory.OPS, **ops_atomic.OPS, **ops_warp.OPS, **ops_matrix.OPS,
+    **ops_int.OPS, **ops_float.OPS, **ops_half.OPS, **ops_convert.OPS, **ops_memory.OPS, **ops_atomic.OPS,
+    **ops_warp.OPS, **ops_matrix.OPS,
     **ops_sync.OPS, **control.OPS,
 }  # fmt: skip
 

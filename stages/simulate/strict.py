@@ -99,7 +99,8 @@ class StrictMachine(Machine):
             else:
                 name = f"UP{row - UP0}" if UP0 <= row < P_SINK else f"P{row}"
             names.append(
-                f"{name} of {self.program.place(first, self.kernel)} {what} {self.program.place(second, self.kernel)} {distance} cycles later"
+                f"{name} of {self.program.place(first, self.kernel)} {what} "
+                f"{self.program.place(second, self.kernel)} {distance} cycles later"
             )
         return names
 

@@ -33,12 +33,14 @@ _FP64: Final = _of("fp64")
 _XU: Final = _of("xu") - {"R2UR"}
 _SHARED: Final = _of("lds", "shfl", "redux", "sreg") - {"QSPC"} | {"ATOMS"}
 _MEMORY: Final = _SHARED | {"UBLKCP"} | _of(
-    "ldg", "ldl", "ldc", "stg", "sts", "atom", "red", "ldgsts", "ldgdep", "sreg", "bar", "membar", "cctl", "errbar", "syncs", "arrives",
+    "ldg", "ldl", "ldc", "stg", "sts", "atom", "red", "ldgsts", "ldgdep", "sreg", "bar", "membar", "cctl", "errbar",
+    "syncs", "arrives",
 )  # fmt: skip
 _FAR: Final = _of("ldg", "ldl", "atom", "ldgsts", "tex") - {"ATOMS"}
 #: Pipes whose results come back in the order of issue (measured: ptxas tags only the last of a run).
 _ORDERED: Final[dict[str, str]] = {
-    **dict.fromkeys(_SHARED, "shared"), **dict.fromkeys(_of("ldc"), "const"), **dict.fromkeys(_XU, "xu"), **dict.fromkeys(_FP64, "fp64"), "DMMA": "dmma",
+    **dict.fromkeys(_SHARED, "shared"), **dict.fromkeys(_of("ldc"), "const"), **dict.fromkeys(_XU, "xu"),
+    **dict.fromkeys(_FP64, "fp64"), "DMMA": "dmma",
 }  # fmt: skip
 
 _UNIFORM_LOADS: Final = _of("uldc")
@@ -53,17 +55,23 @@ _TOLD: Final = (
 
 _W75: Final = ("disp64", "alu", "fma", "wlo", "whi", "fp64", "half", "mma1", "mma2", "imma")
 _T75: Final[dict[str, tuple[int, ...]]] = {
-    "alu": (6, 4, 5, 3, 5, 9, 8, 14, 22, 10), "fma": (6, 5, 4, 2, 4, 9, 8, 14, 22, 10), "wide": (4, 3, 2, 2, 2, 7, 6, 12, 20, 8),
-    "wab": (6, 5, 4, 4, 6, 9, 8, 14, 22, 10), "call": (3, 3, 3, 3, 3, 9, 8, 14, 22, 10), "fp64": (6, 6, 6, 6, 6, 8, 8, 14, 22, 10), "half": (6, 6, 6, 6, 6, 9, 6, 14, 22, 10), "mem": (6, 6, 6, 6, 6, 9, 8, 14, 22, 10),
-    "xu": (6, 6, 6, 6, 6, 9, 8, 14, 22, 10), "mma": (6, 6, 6, 6, 6, 9, 8, 14, 22, 4), "branch": (6, 6, 6, 6, 6, 9, 8, 14, 22, 10),
+    "alu": (6, 4, 5, 3, 5, 9, 8, 14, 22, 10), "fma": (6, 5, 4, 2, 4, 9, 8, 14, 22, 10),
+    "wide": (4, 3, 2, 2, 2, 7, 6, 12, 20, 8),
+    "wab": (6, 5, 4, 4, 6, 9, 8, 14, 22, 10), "call": (3, 3, 3, 3, 3, 9, 8, 14, 22, 10),
+    "fp64": (6, 6, 6, 6, 6, 8, 8, 14, 22, 10), "half": (6, 6, 6, 6, 6, 9, 6, 14, 22, 10),
+    "mem": (6, 6, 6, 6, 6, 9, 8, 14, 22, 10),
+    "xu": (6, 6, 6, 6, 6, 9, 8, 14, 22, 10), "mma": (6, 6, 6, 6, 6, 9, 8, 14, 22, 4),
+    "branch": (6, 6, 6, 6, 6, 9, 8, 14, 22, 10),
 }  # fmt: skip
 _W80: Final = ("alu", "disp64", "fma", "wlo", "whi", "half", "halfmma", "fp64", "imma", "mma1", "mma2", "dmma")
 _T80: Final[dict[str, tuple[int, ...]]] = {
     "alu": (4, 6, 5, 3, 5, 5, 10, 10, 13, 16, 24, 25), "fma": (5, 6, 4, 2, 4, 5, 10, 10, 13, 16, 24, 25),
-    "wab": (5, 6, 4, 4, 6, 5, 10, 10, 13, 16, 24, 25), "wide": (3, 4, 2, 2, 2, 3, 8, 8, 11, 14, 22, 23), "half": (5, 6, 5, 3, 5, 4, 10, 10, 13, 16, 24, 25),
+    "wab": (5, 6, 4, 4, 6, 5, 10, 10, 13, 16, 24, 25), "wide": (3, 4, 2, 2, 2, 3, 8, 8, 11, 14, 22, 23),
+    "half": (5, 6, 5, 3, 5, 4, 10, 10, 13, 16, 24, 25),
     "halfmma": (6, 6, 6, 6, 6, 6, 6, 6, 13, 16, 24, 25), "fp64": (6, 6, 6, 6, 6, 6, 6, 6, 13, 16, 24, 25),
     "mma": (7, 7, 7, 7, 7, 7, 11, 11, 6, 6, 10, 18), "xu": (4, 4, 4, 4, 4, 4, 6, 6, 11, 14, 22, 23),
-    "branch": (4, 4, 4, 4, 4, 4, 6, 6, 11, 14, 22, 23), "call": (2, 4, 2, 2, 2, 4, 6, 6, 11, 14, 22, 23), "mem": (5, 5, 5, 5, 5, 5, 7, 7, 12, 15, 23, 24),
+    "branch": (4, 4, 4, 4, 4, 4, 6, 6, 11, 14, 22, 23), "call": (2, 4, 2, 2, 2, 4, 6, 6, 11, 14, 22, 23),
+    "mem": (5, 5, 5, 5, 5, 5, 7, 7, 12, 15, 23, 24),
 }  # fmt: skip
 #: IADD.64 as a producer (measured): reader -> cycles; the pairs of the 64-bit units 4, the rest 6.
 _FROM_ADD64: Final = {"alu": 5, "dual": 6, "wide": 4, "wab": 4, "add64": 4, "xu": 5}

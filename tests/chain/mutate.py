@@ -39,8 +39,10 @@ from tests.chain.corpus import ptx_path
 KERNELS = ("matmul", "softmax", "switch10", "call_twice", "local_array", "divrem64", "half2_ops", "histogram", "trig")
 SECONDS = 20
 #: Where a mutation puts something else: words that stages look at, numbers at the edges.
-WORDS = ("", "IADD3", "BRA", "EXIT", "RET", "CALL", "BSSY", "BSYNC", "WARPSYNC", "R", "UR", "P", "UP", "B", "PHI", "COPY", "PCOPY", "UNDEF", "FENTRY", "X", "LDG", "STS", "MOV",
-         "I", "C", "M", "L", "S", "N", "E", "64", "U32", "SR_TID.X", "SB0", "entry", "func", "helper", "ori", "BRX", "R2UR", "LDC", "HMMA", "16816", "F32", "DEPBAR", "BAR", "SYNC", "rel", "ABS")  # fmt: skip
+WORDS = ("", "IADD3", "BRA", "EXIT", "RET", "CALL", "BSSY", "BSYNC", "WARPSYNC", "R", "UR", "P", "UP", "B", "PHI",
+    "COPY", "PCOPY", "UNDEF", "FENTRY", "X", "LDG", "STS", "MOV",
+         "I", "C", "M", "L", "S", "N", "E", "64", "U32", "SR_TID.X", "SB0", "entry", "func", "helper", "ori", "BRX",
+         "R2UR", "LDC", "HMMA", "16816", "F32", "DEPBAR", "BAR", "SYNC", "rel", "ABS")  # fmt: skip
 NUMBERS = (
     0,
     1,
@@ -301,7 +303,8 @@ def main(argv: list[str] | None = None) -> int:
 
         judge("ptx", number, raw, partial(compiled, raw, arch))
     print(
-        f"{sum(codes.values())} runs {dict(codes)} in {time.time() - t:.0f} s; {sum(found.values())} faults of {len(found)} kinds"
+        f"{sum(codes.values())} runs {dict(codes)} in {time.time() - t:.0f} s; "
+        f"{sum(found.values())} faults of {len(found)} kinds"
     )
     for key, n in found.most_common():
         print(f"{n:6} {key}")

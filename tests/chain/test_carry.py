@@ -44,9 +44,15 @@ def _text(bits: int) -> str:
         )
     regs = f".reg .b{bits} %a, %b, %c, %x, %y, %z; .reg .b64 %i, %o; .reg .b32 %t; .reg .pred %p;"
     loads = "".join(f"ld.global.u{bits} %{r}, [%i+{n * bits // 8}]; " for n, r in enumerate("abc"))
-    begin = f"ld.param.u64 %i, [in]; ld.param.u64 %o, [out]; mov.u32 %t, %tid.x; mad.wide.u32 %i, %t, {3 * bits // 8}, %i; mad.wide.u32 %o, %t, {len(ROWS) * bits // 8}, %o;"
+    begin = (
+        f"ld.param.u64 %i, [in]; ld.param.u64 %o, [out]; mov.u32 %t, %tid.x; mad.wide.u32 %i, %t, "
+        f"{3 * bits // 8}, %i; mad.wide.u32 %o, %t, {len(ROWS) * bits // 8}, %o;"
+    )
     body = "\n".join(lines)
-    return f".version 8.0\n.target sm_75\n.address_size 64\n.visible .entry k(.param .u64 in, .param .u64 out)\n{{\n{regs}\n{begin}\n{loads}\n{body}\nret;\n}}\n"
+    return (
+        f".version 8.0\n.target sm_75\n.address_size 64\n.visible .entry k(.param .u64 in, "
+        f".param .u64 out)\n{{\n{regs}\n{begin}\n{loads}\n{body}\nret;\n}}\n"
+    )
 
 
 def _expected(bits: int, a: int, b: int, c: int) -> list[int]:

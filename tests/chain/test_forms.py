@@ -11,7 +11,10 @@ from stages.simulate import Device
 from tests import oracle
 
 ARCHS = ("sm_80", "sm_90", "sm_120")
-REGS = ".reg .pred %p<4>; .reg .b32 %r<20>; .reg .b64 %rd<12>; .reg .b16 %h<4>; .reg .b8 %b<4>; .reg .f16x2 %x<4>; .reg .f32 %f<12>;"
+REGS = (
+    ".reg .pred %p<4>; .reg .b32 %r<20>; .reg .b64 %rd<12>; .reg .b16 %h<4>; .reg .b8 %b<4>; "
+    ".reg .f16x2 %x<4>; .reg .f32 %f<12>;"
+)
 
 
 def run(
@@ -58,7 +61,10 @@ st.shared.u32 [S0], 1; st.shared.u32 [S2], 3; st.shared.u32 [S1], 2; st.local.v2
 st.param.u32 [%P0], 30; st.param.u32 [%P1], 4; call.uni (%r9), minus, (%P0, %P1);
 ld.shared.u32 %r1, [S0]; ld.shared.u32 %r2, [S1]; ld.shared.u32 %r3, [S2]; ld.local.u32 %r4, [L0+4]; ld.local.u32 %r5, [L1]; ld.global.u32 %r6, [G1];
 st.global.v4.u32 [%rd1], {%r1, %r2, %r3, %r4}; st.global.v2.u32 [%rd1+16], {%r5, %r6}; st.global.u32 [%rd1+24], %r9;"""
-    before = ".global .u32 G<2>;\n.func (.reg .u32 r) minus(.param .u32 x, .param .u32 y) { .reg .u32 a, b; ld.param.u32 a, [x]; ld.param.u32 b, [y]; sub.u32 r, a, b; ret; }"
+    before = (
+        ".global .u32 G<2>;\n.func (.reg .u32 r) minus(.param .u32 x, .param .u32 y) { .reg .u32 a, b; "
+        "ld.param.u32 a, [x]; ld.param.u32 b, [y]; sub.u32 r, a, b; ret; }"
+    )
     assert run(body, arch, before)[:7] == [1, 2, 3, 5, 6, 0, 26]
 
 
@@ -93,7 +99,10 @@ def test_an_alias_in_a_whole_program(arch: str) -> None:
     before = """.visible .func (.param .u32 r) real(.param .u32 a) { .reg .u32 %v; ld.param.u32 %v, [a]; add.u32 %v, %v, 5; st.param.u32 [r], %v; ret; }
 .visible .func (.param .u32 r) other(.param .u32 a);
 .alias other, real;"""
-    body = "{ .param .u32 x, y; st.param.u32 [x], 3; call.uni (y), other, (x); ld.param.u32 %r1, [y]; } st.global.u32 [%rd1], %r1;"
+    body = (
+        "{ .param .u32 x, y; st.param.u32 [x], 3; call.uni (y), other, (x); ld.param.u32 %r1, [y]; "
+        "} st.global.u32 [%rd1], %r1;"
+    )
     assert run(body, arch, before)[0] == 8
 
 
@@ -125,7 +134,10 @@ def test_four_bit_floats_from_halves(arch: str) -> None:
         [0.0, -0.0, 0.25, 0.26, 0.75, 1.25, 2.5, -2.5, 3.5, 5.0, -5.0, 7.0, np.inf, -np.inf, np.nan, -1.0], np.float16
     )
     body = "".join(
-        f"ld.global.b32 %x1, [%rd2+{4 * k}]; cvt.rn.satfinite.e2m1x2.f16x2 %b1, %x1; cvt.u32.u8 %r1, %b1; st.global.u32 [%rd1+{4 * k}], %r1;\n"
+        (
+            f"ld.global.b32 %x1, [%rd2+{4 * k}]; cvt.rn.satfinite.e2m1x2.f16x2 %b1, %x1; cvt.u32.u8 %r1, %b1; "
+            f"st.global.u32 [%rd1+{4 * k}], %r1;\n"
+        )
         for k in range(8)
     )
     got = run(body, arch, data=tuple(int(w) for w in values.view(np.uint32)))
@@ -133,7 +145,8 @@ def test_four_bit_floats_from_halves(arch: str) -> None:
 
 
 SCALED = {
-    "mxf8f6f4": ("m16n8k32.row.col.f32.e4m3.e5m2.f32.ue8m0", ""), "mxf4": ("m16n8k64.row.col.f32.e2m1.e2m1.f32.ue8m0", ".scale_vec::2X"),
+    "mxf8f6f4": ("m16n8k32.row.col.f32.e4m3.e5m2.f32.ue8m0", ""),
+    "mxf4": ("m16n8k64.row.col.f32.e2m1.e2m1.f32.ue8m0", ".scale_vec::2X"),
     "mxf4nvf4": ("m16n8k64.row.col.f32.e2m1.e2m1.f32.ue4m3", ".scale_vec::4X"),
 }  # fmt: skip
 
@@ -142,14 +155,22 @@ SCALED = {
 def test_scales_in_braces(kind: str) -> None:
     """Braces around a scale change nothing: the same code."""
     shape, vector = SCALED[kind]
-    load = "ld.global.v4.b32 {%r1, %r2, %r3, %r4}, [%rd2]; ld.global.v4.b32 {%r5, %r6, %r7, %r8}, [%rd2+16]; ld.global.u16 %h1, [%rd2+32]; mov.f32 %f1, 0f00000000;"
+    load = (
+        "ld.global.v4.b32 {%r1, %r2, %r3, %r4}, [%rd2]; ld.global.v4.b32 {%r5, %r6, %r7, %r8}, [%rd2+16]; "
+        "ld.global.u16 %h1, [%rd2+32]; mov.f32 %f1, 0f00000000;"
+    )
     made = []
     for a, b in (("{%r7}", "{%r8}"), ("%r7", "%r8")):
         body = (
-            f"{load} mma.sync.aligned.kind::{kind}.block_scale{vector}.{shape} {{%f2, %f3, %f4, %f5}}, {{%r1, %r2, %r3, %r4}}, {{%r5, %r6}}, "
-            f"{{%f1, %f1, %f1, %f1}}, {a}, {{%h1, %h1}}, {b}, {{0, 1}}; st.global.v4.f32 [%rd1], {{%f2, %f3, %f4, %f5}};"
+            f"{load} mma.sync.aligned.kind::{kind}.block_scale{vector}.{shape} {{%f2, %f3, %f4, %f5}}, "
+            f"{{%r1, %r2, %r3, %r4}}, {{%r5, %r6}}, "
+            f"{{%f1, %f1, %f1, %f1}}, {a}, {{%h1, %h1}}, {b}, {{0, 1}}; st.global.v4.f32 [%rd1], {{%f2, "
+            f"%f3, %f4, %f5}};"
         )
-        text = f".version 9.0\n.target sm_120a\n.address_size 64\n.visible .entry k(.param .u64 a, .param .u64 b)\n{{ {REGS}\nld.param.u64 %rd1, [a]; ld.param.u64 %rd2, [b];\n{body}\nret; }}\n"
+        text = (
+            f".version 9.0\n.target sm_120a\n.address_size 64\n.visible .entry k(.param .u64 a, "
+            f".param .u64 b)\n{{ {REGS}\nld.param.u64 %rd1, [a]; ld.param.u64 %rd2, [b];\n{body}\nret; }}\n"
+        )
         made.append(compile_ptx(text, "sm_120a", {}))
     assert made[0] == made[1]
 
@@ -159,7 +180,10 @@ def test_scales_in_braces(kind: str) -> None:
 def test_ptxas_gives_the_same_sums(arch: str) -> None:
     """The second opinion on what a sum means: ptxas's own code in the simulator."""
     oracle.require("ptxas")
-    body = "ld.global.u32 %r1, [%rd2]; mad.lo.u32 %r2, %r1+21, %r1+22, %r1+-3; st.global.u32 [%rd1], %r2; add.u64 %rd3, g+1, 1; mov.u64 %rd4, g; sub.u64 %rd3, %rd3, %rd4; st.global.u64 [%rd1+8], %rd3;"
+    body = (
+        "ld.global.u32 %r1, [%rd2]; mad.lo.u32 %r2, %r1+21, %r1+22, %r1+-3; st.global.u32 [%rd1], %r2; "
+        "add.u64 %rd3, g+1, 1; mov.u64 %rd4, g; sub.u64 %rd3, %rd3, %rd4; st.global.u64 [%rd1+8], %rd3;"
+    )
     before = ".global .u32 g = 5;"
     text = (
         f".version 9.0\n.target {arch}\n.address_size 64\n{before}\n.visible .entry k(.param .u64 a, .param .u64 b)\n"

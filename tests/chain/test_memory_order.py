@@ -142,7 +142,10 @@ def place(text: list[str], *parts: str) -> int:
     ],
 )
 def test_nothing_is_read_before_an_acquire_has_its_value(arch: str, acquire: str) -> None:
-    body = f"{acquire}\nld.global.u32 %r5, [%d1+2048];\nld.shared.u32 %r6, [s+768];\nadd.u32 %r7, %r5, %r6;\nadd.u32 %r7, %r7, %r4;\nst.global.u32 [%d1], %r7;\n"
+    body = (
+        f"{acquire}\nld.global.u32 %r5, [%d1+2048];\nld.shared.u32 %r6, [s+768];\nadd.u32 %r7, %r5, "
+        f"%r6;\nadd.u32 %r7, %r7, %r4;\nst.global.u32 [%d1], %r7;\n"
+    )
     text = lines(arch, body)
     late = [place(text, "LDG", "0x800"), place(text, "LDS", "0x300")]
     (wait,) = [n for n, line in enumerate(text) if line.lstrip().startswith("NOP") and n < min(late)]
@@ -153,8 +156,11 @@ def test_nothing_is_read_before_an_acquire_has_its_value(arch: str, acquire: str
 @pytest.mark.parametrize("arch", ARCHES)
 def test_volatile_loads_of_neighbours_stay_apart(arch: str) -> None:
     body = (
-        "shl.b32 %r2, %r1, 4;\nadd.u32 %r2, %r2, %r3;\nld.volatile.shared.u32 %r4, [%r2];\nld.volatile.shared.u32 %r5, [%r2+4];\n"
-        "ld.volatile.shared.u32 %r6, [%r2+8];\nld.volatile.shared.u32 %r7, [%r2+12];\nld.volatile.shared.u32 %r8, [%r2+12];\nadd.u32 %r4, %r4, %r5;\nadd.u32 %r6, %r6, %r7;\nadd.u32 %r4, %r4, %r6;\n"
+        "shl.b32 %r2, %r1, 4;\nadd.u32 %r2, %r2, %r3;\nld.volatile.shared.u32 %r4, "
+        "[%r2];\nld.volatile.shared.u32 %r5, [%r2+4];\n"
+        "ld.volatile.shared.u32 %r6, [%r2+8];\nld.volatile.shared.u32 %r7, "
+        "[%r2+12];\nld.volatile.shared.u32 %r8, [%r2+12];\nadd.u32 %r4, %r4, %r5;\nadd.u32 %r6, %r6, "
+        "%r7;\nadd.u32 %r4, %r4, %r6;\n"
         "st.global.u32 [%d2], %r4;\n"
     )
     assert sum("LDS" in line for line in lines(arch, body)) == 5  # the one that nobody reads too

@@ -53,8 +53,11 @@ def test_signs(kind: str, arch: str, level: int) -> None:
             lines.append(f"st.global.b{bits} [%q+{4 * n}], %d;")
             n += 1
     text = (
-        f".version 8.7\n.target {arch}\n.address_size 64\n.visible .entry k(.param .u64 a, .param .u64 b)\n{{ .reg .b{bits} %x, %y, %d, %e, %c<{len(CONSTANTS)}>; .reg .b64 %p, %q, %o; .reg .b32 %t;\n"
-        f"ld.param.u64 %p, [a]; ld.param.u64 %q, [b]; mov.u32 %t, %tid.x; mul.wide.u32 %o, %t, 8; add.s64 %p, %p, %o; mul.wide.u32 %o, %t, {4 * n}; add.s64 %q, %q, %o;\n"
+        f".version 8.7\n.target {arch}\n.address_size 64\n.visible .entry k(.param .u64 a, "
+        f".param .u64 b)\n{{ .reg .b{bits} %x, %y, %d, %e, %c<{len(CONSTANTS)}>; .reg .b64 %p, %q, %o; "
+        f".reg .b32 %t;\n"
+        f"ld.param.u64 %p, [a]; ld.param.u64 %q, [b]; mov.u32 %t, %tid.x; mul.wide.u32 %o, %t, 8; "
+        f"add.s64 %p, %p, %o; mul.wide.u32 %o, %t, {4 * n}; add.s64 %q, %q, %o;\n"
         f"ld.global.b{bits} %x, [%p]; ld.global.b{bits} %y, [%p+4];\n" + "\n".join(lines) + "\nret; }\n"
     )
     put = np.stack([np.array([words(v) for v in x], np.uint32), np.array([words(v) for v in y], np.uint32)], 1)

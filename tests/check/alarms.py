@@ -98,7 +98,8 @@ class Strict:
     def print(self) -> None:
         """Alarms by rule, kernels that were not run by reason."""
         print(
-            f"strict: {self.kernels} kernels, {self.launches} launches, {sum(self.alarms.values())} alarms, {sum(self.idle.values())} kernels not run"
+            f"strict: {self.kernels} kernels, {self.launches} launches, "
+            f"{sum(self.alarms.values())} alarms, {sum(self.idle.values())} kernels not run"
         )
         for key, count in self.alarms.most_common():
             print(f"{count:6} {key}\n       {self.examples[key]}")

@@ -404,7 +404,8 @@ class Tally:
         total, caught, apart = sum(self.made.values()), sum(self.caught.values()), sum(self.apart.values())
         share = 100 * caught / max(total - apart, 1)
         lines.append(
-            f"  all: {caught} of {total - apart} = {share:.1f} % (and {apart} apart: {dict(self.reasons)}); found by {dict(self.by)}"
+            f"  all: {caught} of {total - apart} = {share:.1f} % (and {apart} apart: "
+            f"{dict(self.reasons)}); found by {dict(self.by)}"
         )
         return "\n".join(lines)
 
@@ -441,7 +442,10 @@ def run(
                 tally.note(kind, bench.judge(change), f"sm_{sm} {who} {change.text}")
         if say:
             print(
-                f"sm_{sm} {who} {job.name}: {sum(tally.made.values())} judged, {len(tally.survivors)} survive, {time.monotonic() - began:.0f} s",
+                (
+                    f"sm_{sm} {who} {job.name}: {sum(tally.made.values())} judged, "
+                    f"{len(tally.survivors)} survive, {time.monotonic() - began:.0f} s"
+                ),
                 flush=True,
             )
     return tally

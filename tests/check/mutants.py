@@ -103,7 +103,8 @@ def describe(cubin: Cubin, mutant: Any) -> str:
 
 
 def cubin_of(name: str, sm: str, who: str, exact: bool) -> bytes | None:
-    """A kernel's cubin; ``exact``: for co-simulation, without fused multiplications. None where the compiler refuses."""
+    """A kernel's cubin; ``exact``: for co-simulation, without fused multiplications. None where the compiler
+    refuses."""
     text = text_of(name, sm)
     few = exact and name == SPILLING
     if who == "ptxas":
@@ -123,17 +124,22 @@ def text_of(name: str, sm: str) -> str:
     if name != SPILLING:
         return ptx_for(cases.CASES[name], sm).read_text()
     lines = [
-        f".version 8.8\n.target sm_{sm}\n.address_size 64\n.visible .entry {name}(.param .u64 in, .param .u64 out, .param .u32 n)"
+        (
+            f".version 8.8\n.target sm_{sm}\n.address_size 64\n.visible .entry {name}(.param .u64 in, "
+            f".param .u64 out, .param .u32 n)"
+        )
     ]
     lines.append(
         "{ .reg .u64 %d<4>; .reg .u32 %r<4>; .reg .s32 %v<"
         + f"{LIVE}>; .reg .s32 %w<{LIVE}>; .reg .s32 %s<2>; .reg .pred %p;"
     )
     lines.append(
-        "ld.param.u64 %d0, [in]; ld.param.u64 %d1, [out]; ld.param.u32 %r0, [n]; mov.u32 %r1, %ctaid.x; mov.u32 %r2, %ntid.x; mov.u32 %r3, %tid.x;"
+        "ld.param.u64 %d0, [in]; ld.param.u64 %d1, [out]; ld.param.u32 %r0, [n]; mov.u32 %r1, %ctaid.x; "
+        "mov.u32 %r2, %ntid.x; mov.u32 %r3, %tid.x;"
     )
     lines.append(
-        "mad.lo.u32 %r1, %r1, %r2, %r3; setp.ge.u32 %p, %r1, %r0; @%p exit; mul.wide.u32 %d2, %r1, 4; add.u64 %d0, %d0, %d2; add.u64 %d1, %d1, %d2;"
+        "mad.lo.u32 %r1, %r1, %r2, %r3; setp.ge.u32 %p, %r1, %r0; @%p exit; mul.wide.u32 %d2, %r1, 4; "
+        "add.u64 %d0, %d0, %d2; add.u64 %d1, %d1, %d2;"
     )
     lines += [f"ld.global.s32 %v{i}, [%d0+{128 * i}];" for i in range(LIVE)]
     lines += [f"mad.lo.s32 %w{i}, %v{i}, %v{(i + 1) % LIVE}, %v{(i + 7) % LIVE};" for i in range(LIVE)]

@@ -156,7 +156,8 @@ def _reuse(s: int, i: int, inst: Inst, ctl: Ctl, later: Inst, target: isa.Target
 
 
 def _vector_slots(inst: Inst) -> dict[int, tuple[int, Reg]]:
-    """Operand slots A, B, C -> (index in the sources, register); only A where the others can't be told from the text."""
+    """Operand slots A, B, C -> (index in the sources, register); only A where the others can't be told from the
+    text."""
     values = [(place, o) for place, o in enumerate(inst.srcs) if not (type(o) is Reg and o.file in ("P", "UP"))]
     if len(values) < 2:
         return {}  # conversions and the like: their one operand stands in slot B

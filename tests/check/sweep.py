@@ -69,7 +69,8 @@ class Sweep:
         """The counts, findings by rule (``most``: the most frequent ones), refusals by reason."""
         seconds = time.monotonic() - self.began
         print(
-            f"{self.title}: {self.cubins} cubins, {self.instructions} instructions, {sum(self.groups.values())} findings, {sum(self.unjudged.values())} not judged,"
+            f"{self.title}: {self.cubins} cubins, {self.instructions} instructions, "
+            f"{sum(self.groups.values())} findings, {sum(self.unjudged.values())} not judged,"
             f" {sum(self.refused.values())} kernels refused, {seconds:.0f} s",
             flush=True,
         )

@@ -198,8 +198,10 @@ def test_a_cubin_without_abi_is_read(tmp_path: Path) -> None:
     where new ones do."""
     path = tmp_path / "k.ptx"
     path.write_text(
-        ".version 2.3\n.target sm_20\n.address_size 64\n.local .b32 scratch;\n.entry k (.param .u64 o) { .reg .u64 %d; .reg .u32 %r;\n"
-        "ld.param.u64 %d, [o]; mov.u32 %r, 7; st.local.u32 [scratch], %r; ld.local.u32 %r, [scratch]; st.global.u32 [%d], %r; exit; }\n"
+        ".version 2.3\n.target sm_20\n.address_size 64\n.local .b32 scratch;\n.entry k (.param .u64 o) { "
+        ".reg .u64 %d; .reg .u32 %r;\n"
+        "ld.param.u64 %d, [o]; mov.u32 %r, 7; st.local.u32 [scratch], %r; ld.local.u32 %r, [scratch]; "
+        "st.global.u32 [%d], %r; exit; }\n"
     )
     oracle.require("ptxas")
     got = oracle.run_ptxas(path, "75")

@@ -153,11 +153,15 @@ def products(left: int) -> str:
     """Two groups of warpgroup products with accumulators of their own; the first one's are stored when ``left`` groups
     may be under way."""
     first, second = (", ".join(f"%f{k}" for k in range(at, at + 4)) for at in (0, 4))
-    product = "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%s}, %%d1, %%d2, 1, 1, 1, 0, 0; wgmma.commit_group.sync.aligned;\n"
+    product = (
+        "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%s}, %%d1, %%d2, 1, 1, 1, 0, 0; "
+        "wgmma.commit_group.sync.aligned;\n"
+    )
     stores = "".join([f"st.global.f32 [%d0+{4 * k}], %f{k};\n" for k in range(4)])
     rest = "".join([f"st.global.f32 [%d0+{4 * k}], %f{k};\n" for k in range(4, 8)])
     return (
-        ".version 8.0\n.target sm_90a\n.address_size 64\n.visible .entry k(.param .b64 p, .param .b64 q, .param .b64 r)\n{ .reg .b64 %d<3>; .reg .f32 %f<8>;\n"
+        ".version 8.0\n.target sm_90a\n.address_size 64\n.visible .entry k(.param .b64 p, .param .b64 q, "
+        ".param .b64 r)\n{ .reg .b64 %d<3>; .reg .f32 %f<8>;\n"
         "ld.param.b64 %d0, [p]; ld.param.b64 %d1, [q]; ld.param.b64 %d2, [r];\n"
         + "".join([f"ld.global.f32 %f{k}, [%d0+{4 * k}];\n" for k in range(8)])
         + f"wgmma.fence.sync.aligned;\n{product % first}{product % second}"

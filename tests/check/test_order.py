@@ -1,4 +1,5 @@
-"""Judges of a scheduler's work: the order of what depends on each other, scoreboards that nothing needs, decoded words."""
+"""Judges of a scheduler's work: the order of what depends on each other, scoreboards that nothing needs, decoded
+words."""
 
 from __future__ import annotations
 

@@ -69,7 +69,29 @@ _FLOW: Final = (
 )
 #: Instructions whose first two operands may be exchanged, whatever their values.
 _COMMUTE: Final = frozenset(
-    "IADD3 IADD FADD FMUL FFMA DADD DMUL DFMA HADD2 HMUL2 HFMA2 IMAD IDP IMNMX FMNMX VIMNMX UIADD3 UIMAD FADD2 FMUL2 FFMA2".split()  # noqa: SIM905
+    [
+        "IADD3",
+        "IADD",
+        "FADD",
+        "FMUL",
+        "FFMA",
+        "DADD",
+        "DMUL",
+        "DFMA",
+        "HADD2",
+        "HMUL2",
+        "HFMA2",
+        "IMAD",
+        "IDP",
+        "IMNMX",
+        "FMNMX",
+        "VIMNMX",
+        "UIADD3",
+        "UIMAD",
+        "FADD2",
+        "FMUL2",
+        "FFMA2",
+    ]
 )
 
 

@@ -6,8 +6,9 @@ cubins of ptxas and ours in the simulator, on edge cases and random values.
         [--screen FILE]
     python -m tests.cosim.one_op --sum JOURNAL [--sum JOURNAL ...]
 
-ptxas decides which forms exist, the manual which of them are compared.  Prints what differs or is refused, one line a form, then a table for each target:
-how many are equal to the manual, how many are what a stated model of ptxas predicts (`forms/quirks.py`), how many are neither.
+ptxas decides which forms exist, the manual which of them are compared. Prints what differs or is refused, one line a
+form, then a table for each target: how many are equal to the manual, how many are what a stated model of ptxas predicts
+(`forms/quirks.py`), how many are neither.
 """
 
 from __future__ import annotations
@@ -272,7 +273,8 @@ class Sweep:
         self.tally.apart[why if exact else "not explained"] += 1
         if not exact:
             self.say(
-                f"{self.target} {who} OUTSIDE {form.text} is not what is known: {got if isinstance(got, str) else _shown(form, given, None, got, 0)}"
+                f"{self.target} {who} OUTSIDE {form.text} is not what is known: "
+                f"{got if isinstance(got, str) else _shown(form, given, None, got, 0)}"
             )
 
     def _interpret(self, form: Form, given: Given) -> Outputs:

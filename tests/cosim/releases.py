@@ -2,10 +2,10 @@
 
     python -m tests.cosim.releases [NAME=PTXAS ...]
 
-Every file of `tests/cosim/known` (a kernel that some release compiles wrong, with the SM on which it shows), of `known/counted`
-(instructions dropped) and of `tests/fuzz/theirs` (programs of the fuzzer) is compiled by each binary; its cubin is run in the
-simulator beside the interpreter, or counted.  Without arguments: the oracles of the tests.  For a new release: unpack its wheel
-somewhere and give `13.6=FOLDER/ptxas`.
+Every file of `tests/cosim/known` (a kernel that some release compiles wrong, with the SM on which it shows), of
+`known/counted` (instructions dropped) and of `tests/fuzz/theirs` (programs of the fuzzer) is compiled by each binary;
+its cubin is run in the simulator beside the interpreter, or counted. Without arguments: the oracles of the tests. For a
+new release: unpack its wheel somewhere and give `13.6=FOLDER/ptxas`.
 """
 
 from __future__ import annotations

@@ -34,7 +34,8 @@ def lower_bound(equal: float, total: float) -> float:
 
 @dataclass(slots=True)
 class RowTally:
-    """One row: all its forms, outcomes of those looked at, and of those among them that were drawn with equal chances."""
+    """One row: all its forms, outcomes of those looked at, and of those among them that were drawn with equal
+    chances."""
 
     population: int = 0
     seen: Counter[str] = field(default_factory=Counter)
@@ -157,7 +158,10 @@ class Tally:
     def lines(self, target: str, whose: tuple[str, ...]) -> Iterator[str]:
         """The table.  Shares are of the forms that the manual has."""
         made = sum([r.seen["made"] for r in self.rows.values()])
-        yield f"\n{target}: {self.counts['ptxas takes']} forms that ptxas takes, of {made} made, {len(self.by_name)} mnemonics, {self.seconds:.0f} s"
+        yield (
+            f"\n{target}: {self.counts['ptxas takes']} forms that ptxas takes, of {made} made, "
+            f"{len(self.by_name)} mnemonics, {self.seconds:.0f} s"
+        )
         for who in whose:
             mine = {
                 k.removeprefix(who + " "): v
@@ -168,12 +172,15 @@ class Tally:
             share = 100 / max(total, 1)
             equal, modelled = mine.get("equal", 0), mine.get("as modelled", 0)
             yield f"  {who}: " + ", ".join([f"{k} {v}" for k, v in mine.items()])
-            yield f"  {who}: of {total} in the manual {share * equal:.2f} % equal, {share * (equal + modelled):.2f} % with those that the models of ptxas predict"
+            yield (
+                f"  {who}: of {total} in the manual {share * equal:.2f} % equal, "
+                f"{share * (equal + modelled):.2f} % with those that the models of ptxas predict"
+            )
             e = self.estimate(who)
             if e.rows:
-                shares = "{:.3f} % equal, {:.3f} % with those that the models predict, at least {:.3f} % equal (95 %)".format(
-                    *e.shares
-                )
+                shares = (
+                    "{:.3f} % equal, {:.3f} % with those that the models predict, at least {:.3f} % equal (95 %)"
+                ).format(*e.shares)
                 yield f"  {who}: of all forms, about {e.compared:.0f} ({e.rows} rows drawn from): {shares}"
         for title, counter in (("as modelled", self.known), ("outside the manual", self.apart)):
             for why, n in sorted(counter.items()):

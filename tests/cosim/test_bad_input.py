@@ -14,9 +14,9 @@ from stages.check import command
 from stages.check.command import check_file
 
 HEAD = ".version 8.0\n.target sm_90\n.address_size 64\n"
-GOOD = (
-    HEAD
-    + ".visible .entry k(.param .u64 p) { .reg .b64 %d<2>; .reg .b32 %r<2>; ld.param.u64 %d0, [p]; mov.u32 %r0, 7; st.global.u32 [%d0], %r0; ret; }\n"
+GOOD = HEAD + (
+    ".visible .entry k(.param .u64 p) { .reg .b64 %d<2>; .reg .b32 %r<2>; ld.param.u64 %d0, [p]; "
+    "mov.u32 %r0, 7; st.global.u32 [%d0], %r0; ret; }\n"
 )
 ENDLESS = GOOD.replace("mov.u32 %r0, 7;", "L: add.u32 %r0, %r0, 1; st.global.u32 [%d0], %r0; bra L;")
 TWO = GOOD.replace("(.param .u64 p)", "(.param .u64 p, .param .u64 q)")

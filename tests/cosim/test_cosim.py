@@ -1,4 +1,5 @@
-"""Co-simulation: known miscompilations are flagged, ours passes; undefined values and races are told from differences."""
+"""Co-simulation: known miscompilations are flagged, ours passes; undefined values and races are told from
+differences."""
 
 from __future__ import annotations
 
@@ -137,7 +138,8 @@ def test_undefined_values_are_no_difference() -> None:
     text = kernel("ld.global.u32 %r1, [%d0]; add.u32 %r2, %r1, %r5; st.global.u32 [%d1], %r2;")
     assert {f.kind for f in judge(text, ours=ours(text)).findings} == {"undefined"}
     text = kernel(
-        "and.b32 %r3, %r0, 63; shl.b32 %r3, %r3, 2; mov.u32 %r4, s; add.u32 %r4, %r4, %r3; ld.shared.u32 %r2, [%r4]; st.global.u32 [%d1], %r2;"
+        "and.b32 %r3, %r0, 63; shl.b32 %r3, %r3, 2; mov.u32 %r4, s; add.u32 %r4, %r4, %r3; "
+        "ld.shared.u32 %r2, [%r4]; st.global.u32 [%d1], %r2;"
     )
     assert {f.kind for f in judge(text, ours=ours(text)).findings} == {"undefined"}
 
@@ -148,9 +150,13 @@ def by_zero(type_: str) -> str:
     r, cut = {16: ("%h", "cvt.u16.u32"), 32: ("%r", "mov.b32"), 64: ("%d", "cvt.u64.u32")}[int(type_[1:])]
     a, b, c, d = (f"{r}{n}" for n in (4, 5, 6, 7))
     regs = ".reg .b16 %h<9>;" if r == "%h" else ""
-    body = f"and.b32 %r3, %r0, 1; {cut} {b}, %r3; ld.global.u32 %r1, [%d0]; {cut} {a}, %r1; rem.{type_} {c}, {a}, {b}; div.{type_} {d}, {a}, {b};"
+    body = (
+        f"and.b32 %r3, %r0, 1; {cut} {b}, %r3; ld.global.u32 %r1, [%d0]; {cut} {a}, %r1; rem.{type_} {c}, {a}, "
+        f"{b}; div.{type_} {d}, {a}, {b};"
+    )
     return kernel(
-        f"{regs} {body} xor.b{type_[1:]} {c}, {c}, 5; add.{type_} {c}, {c}, {d}; mul.wide.u32 %d3, %r0, 8; add.u64 %d1, %d1, %d3; st.global.{type_} [%d1], {c};"
+        f"{regs} {body} xor.b{type_[1:]} {c}, {c}, 5; add.{type_} {c}, {c}, {d}; mul.wide.u32 %d3, %r0, 8; "
+        f"add.u64 %d1, %d1, %d3; st.global.{type_} [%d1], {c};"
     )
 
 
@@ -304,7 +310,10 @@ def test_wide_launches() -> None:
 
 def test_kin_of_extremes() -> None:
     """A difference of two very great parameters, which is next to nothing for those of one size alone."""
-    body = "add.f32 %f3, %f1, %f2; abs.f32 %f1, %f1; setp.gt.f32 %p1, %f1, 0f7E000000; setp.eq.and.f32 %p1, %f3, 0f00000000, %p1;"
+    body = (
+        "add.f32 %f3, %f1, %f2; abs.f32 %f1, %f1; setp.gt.f32 %p1, %f1, 0f7E000000; setp.eq.and.f32 %p1, %f3, "
+        "0f00000000, %p1;"
+    )
     right, wrong = (
         ELEMENTS.replace(".param .u32 n", ".param .u32 n, .param .f32 x, .param .f32 y")
         .replace("LOAD", "ld.param.f32 %f1, [x]; ld.param.f32 %f2, [y];")

@@ -32,7 +32,8 @@ from tests import oracle
 Arr = NDArray[Any]
 FOLDER: Final = Path("ptx/src/test/spirv_run")
 SHARED: Final = 1024  # bytes of dynamic shared memory that their launches give
-_KINDS: Final = {"u8": np.uint8, "i8": np.int8, "u16": np.uint16, "i16": np.int16, "u32": np.uint32, "i32": np.int32, "u64": np.uint64, "i64": np.int64,
+_KINDS: Final = {"u8": np.uint8, "i8": np.int8, "u16": np.uint16, "i16": np.int16, "u32": np.uint32, "i32": np.int32,
+"u64": np.uint64, "i64": np.int64,
                  "f16": np.float16, "f32": np.float32, "f64": np.float64}  # fmt: skip
 _CALL: Final = re.compile(r"^(test_ptx|test_ptx_with_32|test_ptx_warp)!\(", re.MULTILINE)
 _SUFFIX: Final = re.compile(r"(?<=[0-9a-fA-F.)_])(u8|i8|u16|i16|u32|i32|u64|i64|f32|f64)$")
@@ -57,7 +58,8 @@ def _element(text: str) -> tuple[str, float | int]:
         (kind, a), (_, b) = (_element(x) for x in text.split("/"))
         return kind, a / b
     text = text.removeprefix("std::").removeprefix("half::")
-    named = {"f32::consts::PI": ("f32", math.pi), "f32::NAN": ("f32", math.nan), "f16::NAN": ("f16", math.nan), "f32::INFINITY": ("f32", math.inf),
+    named = {"f32::consts::PI": ("f32", math.pi), "f32::NAN": ("f32", math.nan), "f16::NAN": ("f16", math.nan),
+        "f32::INFINITY": ("f32", math.inf),
              "f32::NEG_INFINITY": ("f32", -math.inf), "f16::NEG_INFINITY": ("f16", -math.inf)}  # fmt: skip
     if text in named:
         return named[text]
@@ -83,7 +85,8 @@ def _element(text: str) -> tuple[str, float | int]:
 
 
 def _array(text: str) -> Arr:
-    """The array that a list in brackets stands for. Untyped numbers take the type of the others, else Rust's default."""
+    """The array that a list in brackets stands for. Untyped numbers take the type of the others, else Rust's
+    default."""
     elements = [_element(x) for x in re.sub(r"//[^\n]*", "", text).strip().strip("[]").split(",") if x.strip()]
     kinds = [k for k, _ in elements if k not in ("", "f")]
     floats = any(k.startswith("f") for k, _ in elements)

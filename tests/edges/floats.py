@@ -213,9 +213,11 @@ def _comparisons() -> Iterator[Form]:
             NUMPY,
         )
     tests: dict[str, Callable[[int, str], bool]] = {
-        "finite": lambda x, t: x & _PARTS[t][0] != _PARTS[t][0], "infinite": lambda x, t: x & (_PARTS[t][1] - 1) == _PARTS[t][0], "number": lambda x, t: not is_nan(x, t),
+        "finite": lambda x, t: x & _PARTS[t][0] != _PARTS[t][0], "infinite": lambda x,
+        t: x & (_PARTS[t][1] - 1) == _PARTS[t][0], "number": lambda x, t: not is_nan(x, t),
         # zeros are normal, says the manual
-        "notanumber": is_nan, "normal": lambda x, t: x & _PARTS[t][0] not in (0, _PARTS[t][0]) or not x & (_PARTS[t][1] - 1),
+        "notanumber": is_nan, "normal": lambda x,
+        t: x & _PARTS[t][0] not in (0, _PARTS[t][0]) or not x & (_PARTS[t][1] - 1),
         "subnormal": lambda x, t: is_small(x, t) and bool(x & (_PARTS[t][1] - 1)),
     }  # fmt: skip
     for t in ("f32", "f64"):
@@ -256,7 +258,8 @@ def _whole(x: float, mode: str) -> int:
 
 
 def _to_integer(a: int, t: str, u: str, mode: str, ftz: bool) -> int:
-    """The manual: NaN gives 0, or 1 << (width - 1) where either side has 64 bits; what is beyond the range, its ends."""
+    """The manual: NaN gives 0, or 1 << (width - 1) where either side has 64 bits; what is beyond the range, its
+    ends."""
     n = int(u[1:])
     x = number(flushed(a, t) if ftz else a, t)
     if math.isnan(x):
@@ -660,17 +663,22 @@ def _rounded(f: Fraction, t: str) -> int:
 _INF, _NINF, _NAN, _ONE, _Z, _NZ = 0x7F800000, 0xFF800000, 0x7FFFFFFF, 0x3F800000, 0, 1 << 31
 #: The manual's tables: operand -> result. Subnormal operands with .ftz are zeros.
 _SPECIAL: Final[dict[str, dict[int, int]]] = {
-    "rcp.approx.ftz.f32": {_NINF: _NZ, 0x80000001: _NINF, _NZ: _NINF, _Z: _INF, 1: _INF, _INF: _Z, _NAN: _NAN, _ONE: _ONE, 0xBF800000: 0xBF800000, 0x40000000: 0x3F000000},
+    "rcp.approx.ftz.f32": {_NINF: _NZ, 0x80000001: _NINF, _NZ: _NINF, _Z: _INF, 1: _INF, _INF: _Z, _NAN: _NAN,
+    _ONE: _ONE, 0xBF800000: 0xBF800000, 0x40000000: 0x3F000000},
     "rcp.approx.f32": {_NINF: _NZ, _NZ: _NINF, _Z: _INF, _INF: _Z, _NAN: _NAN, _ONE: _ONE, 0x40000000: 0x3F000000},
-    "sqrt.approx.ftz.f32": {_NINF: _NAN, 0xBF800000: _NAN, 0x80000001: _NZ, _NZ: _NZ, _Z: _Z, 1: _Z, _INF: _INF, _NAN: _NAN, _ONE: _ONE, 0x40800000: 0x40000000},
+    "sqrt.approx.ftz.f32": {_NINF: _NAN, 0xBF800000: _NAN, 0x80000001: _NZ, _NZ: _NZ, _Z: _Z, 1: _Z, _INF: _INF,
+    _NAN: _NAN, _ONE: _ONE, 0x40800000: 0x40000000},
     "sqrt.approx.f32": {_NINF: _NAN, 0xBF800000: _NAN, _NZ: _NZ, _Z: _Z, _INF: _INF, _NAN: _NAN, _ONE: _ONE},
-    "rsqrt.approx.ftz.f32": {_NINF: _NAN, 0xBF800000: _NAN, 0x80000001: _NINF, _NZ: _NINF, _Z: _INF, 1: _INF, _INF: _Z, _NAN: _NAN, _ONE: _ONE, 0x40800000: 0x3F000000},
+    "rsqrt.approx.ftz.f32": {_NINF: _NAN, 0xBF800000: _NAN, 0x80000001: _NINF, _NZ: _NINF, _Z: _INF, 1: _INF, _INF: _Z,
+    _NAN: _NAN, _ONE: _ONE, 0x40800000: 0x3F000000},
     "rsqrt.approx.f32": {_NINF: _NAN, 0xBF800000: _NAN, _NZ: _NINF, _Z: _INF, _INF: _Z, _NAN: _NAN, _ONE: _ONE},
     "sin.approx.ftz.f32": {_NINF: _NAN, 0x80000001: _NZ, _NZ: _NZ, _Z: _Z, 1: _Z, _INF: _NAN, _NAN: _NAN},
     "cos.approx.ftz.f32": {_NINF: _NAN, 0x80000001: _ONE, _NZ: _ONE, _Z: _ONE, 1: _ONE, _INF: _NAN, _NAN: _NAN},
-    "lg2.approx.ftz.f32": {_NINF: _NAN, 0x80000001: _NINF, _NZ: _NINF, _Z: _NINF, 1: _NINF, _INF: _INF, _NAN: _NAN, _ONE: _Z, 0x41000000: 0x40400000},
+    "lg2.approx.ftz.f32": {_NINF: _NAN, 0x80000001: _NINF, _NZ: _NINF, _Z: _NINF, 1: _NINF, _INF: _INF, _NAN: _NAN,
+    _ONE: _Z, 0x41000000: 0x40400000},
     "lg2.approx.f32": {_NINF: _NAN, _NZ: _NINF, _Z: _NINF, _INF: _INF, _NAN: _NAN, _ONE: _Z, 1: 0xC3150000},
-    "ex2.approx.ftz.f32": {_NINF: _Z, 0x80000001: _ONE, _NZ: _ONE, _Z: _ONE, 1: _ONE, _INF: _INF, _NAN: _NAN, _ONE: 0x40000000, 0xC3000000: _Z},
+    "ex2.approx.ftz.f32": {_NINF: _Z, 0x80000001: _ONE, _NZ: _ONE, _Z: _ONE, 1: _ONE, _INF: _INF, _NAN: _NAN,
+    _ONE: 0x40000000, 0xC3000000: _Z},
     "ex2.approx.f32": {_NINF: _Z, _NZ: _ONE, _Z: _ONE, _INF: _INF, _NAN: _NAN, 0xC3000000: 0x200000},
     "tanh.approx.f32": {_NINF: 0xBF800000, _NZ: _NZ, _Z: _Z, _INF: _ONE, _NAN: _NAN},
 }  # fmt: skip

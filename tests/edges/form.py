@@ -21,7 +21,8 @@ WIDTH: Final = {"pred": 1, "8": 8, "16": 16, "32": 32, "64": 64}
 MOST: Final = 1024  # rows of a form
 _WARPS: Final = 12
 
-_I: Final = {n: (0, 1, 2, 3, n - 1, n, n + 1, (1 << n - 1) - 1, 1 << n - 1, (1 << n - 1) + 1, (1 << n) - 2, (1 << n) - 1, 0x5A5A5A5A5A5A5A5A & (1 << n) - 1, 0xFF, 0x80 | 0x7F << n - 8)
+_I: Final = {n: (0, 1, 2, 3, n - 1, n, n + 1, (1 << n - 1) - 1, 1 << n - 1, (1 << n - 1) + 1, (1 << n) - 2,
+(1 << n) - 1, 0x5A5A5A5A5A5A5A5A & (1 << n) - 1, 0xFF, 0x80 | 0x7F << n - 8)
              for n in (8, 16, 32, 64)}  # fmt: skip
 _F16: Final = (
     0,
@@ -70,12 +71,18 @@ _BF16: Final = (
     0xFFC0,
     0x4300,
 )
-_F32: Final = (0, 1 << 31, 1, 0x80000001, 0x7FFFFF, 0x807FFFFF, 0x800000, 0x80800000, 0x3F000000, 0x3EFFFFFF, 0x3F800000, 0xBF800000, 0x3F800001, 0x3FC00000, 0x40200000, 0xC0200000,
-               0x4EFFFFFF, 0x4F000000, 0xCF000000, 0xCF000001, 0x4F7FFFFF, 0x4F800000, 0x5F000000, 0x5F800000, 0x7F7FFFFF, 0xFF7FFFFF, 0x7F800000, 0xFF800000, 0x7FC00000, 0x7F800001, 0xFFC12345,
-               0x47FFEFFF, 0x477FF000, 0x477FE000, 0x33000000, 0x33000001, 0x38800000, 0x43E00000, 0x43E80000, 0x47600000, 0x3A800000, 0x437F8000, 0xBF000000, 0x4B000001)  # fmt: skip
-_F64: Final = (0, 1 << 63, 1, (1 << 63) + 1, (1 << 52) - 1, 1 << 52, 0x3FE0000000000000, 0x3FF0000000000000, 0xBFF0000000000000, 0x3FF0000000000001, 0x3FF8000000000000, 0x4004000000000000,
-               0xC004000000000000, 0x41DFFFFFFFC00000, 0x41E0000000000000, 0x41DFFFFFFFE00000, 0xC1E0000000200000, 0x43DFFFFFFFFFFFFF, 0x43E0000000000000, 0x43F0000000000000, 0x7FEFFFFFFFFFFFFF,
-               0xFFEFFFFFFFFFFFFF, 0x7FF0000000000000, 0xFFF0000000000000, 0x7FF8000000000000, 0x7FF0000000000001, 0x47EFFFFFF0000000, 0x47EFFFFFEFFFFFFF, 0x36A0000000000000, 0x36A0000000000001,
+_F32: Final = (0, 1 << 31, 1, 0x80000001, 0x7FFFFF, 0x807FFFFF, 0x800000, 0x80800000, 0x3F000000, 0x3EFFFFFF,
+0x3F800000, 0xBF800000, 0x3F800001, 0x3FC00000, 0x40200000, 0xC0200000,
+               0x4EFFFFFF, 0x4F000000, 0xCF000000, 0xCF000001, 0x4F7FFFFF, 0x4F800000, 0x5F000000, 0x5F800000,
+               0x7F7FFFFF, 0xFF7FFFFF, 0x7F800000, 0xFF800000, 0x7FC00000, 0x7F800001, 0xFFC12345,
+               0x47FFEFFF, 0x477FF000, 0x477FE000, 0x33000000, 0x33000001, 0x38800000, 0x43E00000, 0x43E80000,
+               0x47600000, 0x3A800000, 0x437F8000, 0xBF000000, 0x4B000001)  # fmt: skip
+_F64: Final = (0, 1 << 63, 1, (1 << 63) + 1, (1 << 52) - 1, 1 << 52, 0x3FE0000000000000, 0x3FF0000000000000,
+0xBFF0000000000000, 0x3FF0000000000001, 0x3FF8000000000000, 0x4004000000000000,
+               0xC004000000000000, 0x41DFFFFFFFC00000, 0x41E0000000000000, 0x41DFFFFFFFE00000, 0xC1E0000000200000,
+               0x43DFFFFFFFFFFFFF, 0x43E0000000000000, 0x43F0000000000000, 0x7FEFFFFFFFFFFFFF,
+               0xFFEFFFFFFFFFFFFF, 0x7FF0000000000000, 0xFFF0000000000000, 0x7FF8000000000000, 0x7FF0000000000001,
+               0x47EFFFFFF0000000, 0x47EFFFFFEFFFFFFF, 0x36A0000000000000, 0x36A0000000000001,
                0x3690000000000000, 0x380FFFFFE0000000, 0x3FF0000010000000, 0x3FF0000030000000)  # fmt: skip
 _EDGES: Final[dict[str, Sequence[int]]] = {
     "8": _I[8],
@@ -177,8 +184,10 @@ class Form:
             )
         body = "\n".join([*regs, *loads, self.text.format(**names), *stores])
         return (
-            f".visible .entry {name}(.param .u64 in, .param .u64 out)\n{{\n.reg .b64 %in, %out; .reg .b32 %t, %n;\nld.param.u64 %in, [in]; ld.param.u64 %out, [out];\n"
-            f"mov.u32 %t, %ctaid.x; mov.u32 %n, %ntid.x; mul.lo.u32 %t, %t, %n; mov.u32 %n, %tid.x; add.u32 %t, %t, %n;\n"
+            f".visible .entry {name}(.param .u64 in, .param .u64 out)\n{{\n.reg .b64 %in, %out; "
+            f".reg .b32 %t, %n;\nld.param.u64 %in, [in]; ld.param.u64 %out, [out];\n"
+            f"mov.u32 %t, %ctaid.x; mov.u32 %n, %ntid.x; mul.lo.u32 %t, %t, %n; mov.u32 %n, %tid.x; "
+            f"add.u32 %t, %t, %n;\n"
             f"mad.wide.u32 %in, %t, {size[0]}, %in; mad.wide.u32 %out, %t, {size[1]}, %out;\n{body}\nret;\n}}\n"
         )
 
@@ -192,7 +201,8 @@ def same(form: Form, got: Rows, wanted: Rows) -> NDArray[np.bool_]:
 
 
 #: Format -> exponent mask, fraction mask (of one element), elements, bits.
-_FORMATS: Final = {"f16": (0x7C00, 0x3FF, 1, 16), "bf16": (0x7F80, 0x7F, 1, 16), "f32": (0x7F800000, 0x7FFFFF, 1, 32), "f64": (0x7FF << 52, (1 << 52) - 1, 1, 64),
+_FORMATS: Final = {"f16": (0x7C00, 0x3FF, 1, 16), "bf16": (0x7F80, 0x7F, 1, 16), "f32": (0x7F800000, 0x7FFFFF, 1, 32),
+"f64": (0x7FF << 52, (1 << 52) - 1, 1, 64),
                    "f16x2": (0x7C00, 0x3FF, 2, 16), "bf16x2": (0x7F80, 0x7F, 2, 16)}  # fmt: skip
 
 

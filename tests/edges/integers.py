@@ -407,7 +407,8 @@ def _prmt(a: int, b: int, c: int, mode: str) -> int:
     pool = [(b << 32 | a) >> 8 * i & 255 for i in range(8)]
     k = c & 3
     order = {
-        "f4e": [k, k + 1, k + 2, k + 3], "b4e": [k, (k + 7) & 7, (k + 6) & 7, (k + 5) & 7], "rc8": [k] * 4, "ecl": [max(k, i) for i in range(4)], "ecr": [min(k, i) for i in range(4)],
+        "f4e": [k, k + 1, k + 2, k + 3], "b4e": [k, (k + 7) & 7, (k + 6) & 7, (k + 5) & 7], "rc8": [k] * 4,
+        "ecl": [max(k, i) for i in range(4)], "ecr": [min(k, i) for i in range(4)],
         "rc16": [2 * (k & 1), 2 * (k & 1) + 1] * 2,
     }.get(mode)  # fmt: skip
     if order is not None:

@@ -136,7 +136,8 @@ def judge(forms: Sequence[Form], arch: str, level: int, who: Sequence[str], tabl
                 at = int(np.flatnonzero(~right)[0])
                 given, good, bad = ([hex(int(v)) for v in x[at]] for x in (rows, wanted, got))
                 found.append(
-                    f"{f.text} {name} {arch} -O{level}: {int((~right).sum())} of {len(rows)} rows, first {given}: {good} by {f.source}, {bad} found"
+                    f"{f.text} {name} {arch} -O{level}: {int((~right).sum())} of {len(rows)} rows, "
+                    f"first {given}: {good} by {f.source}, {bad} found"
                 )
     return found
 
@@ -182,7 +183,8 @@ def main() -> int:
     for line in markdown(table, options.who):
         print(line)
     print(
-        f"{len(chosen)} forms, {refused} times refused by ptxas, {wrong} with differences, {time.monotonic() - began:.0f} s"
+        f"{len(chosen)} forms, {refused} times refused by ptxas, {wrong} with differences, "
+        f"{time.monotonic() - began:.0f} s"
     )
     return 1 if wrong else 0
 

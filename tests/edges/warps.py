@@ -36,7 +36,10 @@ def _masked(text: str, mask: int) -> str:
     """The instruction for the threads of a mask alone; the others have zeros."""
     if mask == 0xFFFFFFFF:
         return text
-    return f"{{{{ .reg .pred %q; mov.u32 %t, %laneid; shr.u32 %t, {mask}, %t; and.b32 %t, %t, 1; setp.eq.u32 %q, %t, 0; mov.b32 {{d}}, 0; @%q bra L; {text} L: }}}}"
+    return (
+        f"{{{{ .reg .pred %q; mov.u32 %t, %laneid; shr.u32 %t, {mask}, %t; and.b32 %t, %t, 1; setp.eq.u32 %q, "
+        f"%t, 0; mov.b32 {{d}}, 0; @%q bra L; {text} L: }}}}"
+    )
 
 
 def _here(mask: int) -> list[int]:
@@ -57,7 +60,10 @@ def _votes() -> Iterator[Form]:
         }
         for name, f in kinds.items():
             for negated in ("", "!"):
-                text = f"{{{{ .reg .pred %v, %w; setp.ne.u32 %v, {{a}}, 0; vote.sync.{name}.pred %w, {negated}%v, {mask}; selp.b32 {{d}}, 1, 0, %w; }}}}"
+                text = (
+                    f"{{{{ .reg .pred %v, %w; setp.ne.u32 %v, {{a}}, 0; vote.sync.{name}.pred %w, {negated}%v, "
+                    f"{mask}; selp.b32 {{d}}, 1, 0, %w; }}}}"
+                )
                 yield Form(
                     "vote",
                     _masked(text, mask),
@@ -92,7 +98,10 @@ def _votes() -> Iterator[Form]:
                 together=32,
                 draw=_few(n),
             )
-            text = f"{{{{ .reg .pred %v; .reg .b32 %s; match.all.sync.b{n} {{d}}|%v, {{a}}, {mask}; selp.b32 %s, 1, 0, %v; xor.b32 {{d}}, {{d}}, %s; }}}}"
+            text = (
+                f"{{{{ .reg .pred %v; .reg .b32 %s; match.all.sync.b{n} {{d}}|%v, {{a}}, {mask}; selp.b32 %s, "
+                f"1, 0, %v; xor.b32 {{d}}, {{d}}, %s; }}}}"
+            )
             yield Form(
                 "match",
                 _masked(text, mask),
@@ -104,8 +113,10 @@ def _votes() -> Iterator[Form]:
                 draw=_few(n),
             )
         ops: dict[str, Callable[[list[int]], int]] = {
-            "add.u32": sum, "add.s32": sum, "min.u32": min, "max.u32": max, "min.s32": lambda x: min(x, key=lambda v: sg(v, 32)), "max.s32": lambda x: max(x, key=lambda v: sg(v, 32)),
-            "and.b32": lambda x: _fold(x, lambda a, b: a & b), "or.b32": lambda x: _fold(x, lambda a, b: a | b), "xor.b32": lambda x: _fold(x, lambda a, b: a ^ b),
+            "add.u32": sum, "add.s32": sum, "min.u32": min, "max.u32": max,
+            "min.s32": lambda x: min(x, key=lambda v: sg(v, 32)), "max.s32": lambda x: max(x, key=lambda v: sg(v, 32)),
+            "and.b32": lambda x: _fold(x, lambda a, b: a & b), "or.b32": lambda x: _fold(x, lambda a, b: a | b),
+            "xor.b32": lambda x: _fold(x, lambda a, b: a ^ b),
         }  # fmt: skip
         for name, f in ops.items():
             yield Form(
@@ -153,7 +164,10 @@ def _shuffles() -> Iterator[Form]:
     for mode in ("up", "down", "bfly", "idx"):
         for b in (0, 1, 5, 16, 31, 32, 33):
             for c in (0, 0x1800, 0x1C00, 0x0007) if mode == "up" else (31, 0x181F, 0x1C03, 0x1F1F, 0x0007):
-                text = f"{{{{ .reg .pred %v; shfl.sync.{mode}.b32 {{d}}|%v, {{a}}, {b}, {c}, 0xffffffff; selp.b32 {{e}}, 1, 0, %v; }}}}"
+                text = (
+                    f"{{{{ .reg .pred %v; shfl.sync.{mode}.b32 {{d}}|%v, {{a}}, {b}, {c}, 0xffffffff; "
+                    f"selp.b32 {{e}}, 1, 0, %v; }}}}"
+                )
                 yield Form(
                     "shfl",
                     text,
@@ -175,7 +189,10 @@ def _atomics() -> Iterator[Form]:
     def text(op: str, n: int, count: int, space: str) -> str:
         names = ", ".join(("{b}", "{c}")[:count])
         if space == "global":
-            return f"st.global.b{n} [%out+8], {{a}}; atom.global.{op} {{d}}, [%out+8], {names}; ld.global.b{n} {{e}}, [%out+8];"
+            return (
+                f"st.global.b{n} [%out+8], {{a}}; atom.global.{op} {{d}}, [%out+8], {names}; "
+                f"ld.global.b{n} {{e}}, [%out+8];"
+            )
         return (f"{{{{ .shared .align 8 .b64 own[256]; .reg .b32 %s; mov.u32 %s, own; mov.u32 %t, %tid.x; mad.lo.u32 %s, %t, 8, %s; st.shared.b{n} [%s], {{a}}; "
                 f"atom.shared.{op} {{d}}, [%s], {names}; ld.shared.b{n} {{e}}, [%s]; }}}}")  # fmt: skip
 
@@ -183,8 +200,10 @@ def _atomics() -> Iterator[Form]:
         for n in (32, 64):
             k = str(n)
             ops: dict[str, Callable[[int, int], int]] = {
-                f"exch.b{n}": lambda a, b: b, f"add.u{n}": lambda a, b, n=n: un(a + b, n), f"and.b{n}": lambda a, b: a & b, f"or.b{n}": lambda a, b: a | b, f"xor.b{n}": lambda a, b: a ^ b,
-                f"min.u{n}": min, f"max.u{n}": max, f"min.s{n}": lambda a, b, n=n: min(a, b, key=lambda v: sg(v, n)), f"max.s{n}": lambda a, b, n=n: max(a, b, key=lambda v: sg(v, n)),
+                f"exch.b{n}": lambda a, b: b, f"add.u{n}": lambda a, b, n=n: un(a + b, n), f"and.b{n}": lambda a,
+                    b: a & b, f"or.b{n}": lambda a, b: a | b, f"xor.b{n}": lambda a, b: a ^ b,
+                f"min.u{n}": min, f"max.u{n}": max, f"min.s{n}": lambda a, b, n=n: min(a, b, key=lambda v: sg(v, n)),
+                    f"max.s{n}": lambda a, b, n=n: max(a, b, key=lambda v: sg(v, n)),
             }  # type: ignore[misc]  # fmt: skip
             if n == 32:
                 ops |= {

@@ -112,7 +112,8 @@ def describe(cubin: Cubin) -> str:
     ]
     for s in cubin.sections:
         lines.append(
-            f"[{s.index:2}] {s.name:40} T{s.type:#x} F{s.flags:#x} off {s.offset:#x} size {s.size:#x} L{s.link} I{s.info:#x} A{s.align} E{s.entsize}"
+            f"[{s.index:2}] {s.name:40} T{s.type:#x} F{s.flags:#x} off {s.offset:#x} size {s.size:#x} "
+            f"L{s.link} I{s.info:#x} A{s.align} E{s.entsize}"
         )
         if s.name.startswith((".nv.info", ".nv.compat")) and s.type != 9:
             lines += [f"       {f:02x}{c:02x} {p.hex()}" for f, c, p in info_records(s.data)]
@@ -124,7 +125,8 @@ def describe(cubin: Cubin) -> str:
             )
     for y in cubin.symbols:
         lines.append(
-            f"sym {y.index:2} {y.name:50} bind {y.bind} type {y.type} other {y.other:#x} shndx {y.shndx} value {y.value:#x} size {y.size:#x}"
+            f"sym {y.index:2} {y.name:50} bind {y.bind} type {y.type} other {y.other:#x} shndx {y.shndx} "
+            f"value {y.value:#x} size {y.size:#x}"
         )
     for p in cubin.segments:
         lines.append("ph " + " ".join(f"{v:#x}" for v in p))

@@ -35,8 +35,10 @@ from tests.elf.reader import Cubin, Section, info_records, read
 
 #: Records of a kernel that are compared by rule, not by bytes.
 PLACES = {
-    Info.EXIT_INSTR_OFFSETS, Info.COOP_GROUP_INSTR_OFFSETS, Info.COOP_GROUP_MASK_REGIDS, Info.INT_WARP_WIDE_INSTR_OFFSETS, Info.INDIRECT_BRANCH_TARGETS,
-    Info.MBARRIER_INSTR_OFFSETS, Info.INSTR_REG_MAP, Info.UNUSED_LOAD_BYTE_OFFSET, Info.SYSCALL_OFFSETS, Info.ATOM16_EMUL_INSTR_REG_MAP, Info.CRS_STACK_SIZE,
+    Info.EXIT_INSTR_OFFSETS, Info.COOP_GROUP_INSTR_OFFSETS, Info.COOP_GROUP_MASK_REGIDS,
+        Info.INT_WARP_WIDE_INSTR_OFFSETS, Info.INDIRECT_BRANCH_TARGETS,
+    Info.MBARRIER_INSTR_OFFSETS, Info.INSTR_REG_MAP, Info.UNUSED_LOAD_BYTE_OFFSET, Info.SYSCALL_OFFSETS,
+        Info.ATOM16_EMUL_INSTR_REG_MAP, Info.CRS_STACK_SIZE,
     Info.NUM_MBARRIERS,
 }  # fmt: skip
 #: Of these only presence on both sides would say too much.

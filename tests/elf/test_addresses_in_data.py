@@ -36,7 +36,10 @@ WORDS = {  # what stands there (the simulator knows no generic addresses of cons
 
 def _text(sm: str) -> str:
     out = [
-        f".version 8.7\n.target {sm}\n.address_size 64\n{DATA}\n.visible .entry k(.param .u64 out) {{ .reg .b64 %a, %d, %o; .reg .b32 %r; ld.param.u64 %o, [out];"
+        (
+            f".version 8.7\n.target {sm}\n.address_size 64\n{DATA}\n.visible .entry k(.param .u64 out) {{ .reg "
+            f".b64 %a, %d, %o; .reg .b32 %r; ld.param.u64 %o, [out];"
+        )
     ]
     for i, key in enumerate(WORDS):
         name, at = key.split()
@@ -101,6 +104,9 @@ def test_half_an_address_is_refused() -> None:
     """ptxas overwrites what stands behind it."""
     with pytest.raises(ChainError, match="32 bits of the address of 'p' are not supported"):
         compile_ptx(
-            ".version 8.7\n.target sm_80\n.address_size 64\n.global .u32 p;\n.visible .global .u32 q[2] = {p, 4};\n.visible .entry k() { ret; }\n",
+            (
+                ".version 8.7\n.target sm_80\n.address_size 64\n.global .u32 p;\n.visible .global .u32 q[2] = "
+                "{p, 4};\n.visible .entry k() { ret; }\n"
+            ),
             "sm_80",
         )

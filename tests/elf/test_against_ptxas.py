@@ -1,4 +1,5 @@
-"""Take ptxas's cubins apart, link the parts again, compare every byte that is not in the list of allowed differences."""
+"""Take ptxas's cubins apart, link the parts again, compare every byte that is not in the list of allowed
+differences."""
 
 from __future__ import annotations
 

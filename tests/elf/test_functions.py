@@ -91,7 +91,8 @@ def test_a_result_in_memory(align: int, bits: int, arch: str) -> None:
     """Its address takes R4 alone: the first argument is in R5, a 64-bit one behind it begins at R6."""
     oracle.require("ptxas", "nvlink")
     words = {
-        "ALIGN": str(align), "BITS": str(bits), "SOURCE": "%x" if bits == 64 else "%b", "NARROW": "cvt.u32.u64 %a, %b64;" if bits == 64 else "mov.b32 %a, %b32;",
+        "ALIGN": str(align), "BITS": str(bits), "SOURCE": "%x" if bits == 64 else "%b",
+        "NARROW": "cvt.u32.u64 %a, %b64;" if bits == 64 else "mov.b32 %a, %b32;",
         "STORES": "".join([f"mad.lo.u32 %r, %r, {n + 3}, %a; st.param.b32 [ret+{4 * n}], %r;\n" for n in range(20)]),
         "LOADS": "".join([f"ld.param.b32 %r{n}, [s+{4 * n}]; st.global.b32 [%out+{4 * n}], %r{n};\n" for n in range(20)]),
     }  # fmt: skip

@@ -206,7 +206,8 @@ def test_kernels_stand_in_reverse_order_whatever_the_order_of_records() -> None:
 def test_same_bytes_under_any_hash_seed() -> None:
     program = (
         "import sys, hashlib; from tests.elf.test_link import *\n"
-        "u = vadd(); v = unit('z', 9, barriers=2, shared=64); m = module(u, v, vars=VARS); m.externs = ['free', 'malloc', 'vprintf']\n"
+        "u = vadd(); v = unit('z', 9, barriers=2, shared=64); m = module(u, v, vars=VARS); "
+        "m.externs = ['free', 'malloc', 'vprintf']\n"
         "v.attrs['externs'] = ('vprintf', 'free', 'malloc')\n"
         "print(hashlib.sha256(link(Header('encoded', 'sm_90'), m, [u, v])).hexdigest())"
     )
@@ -267,7 +268,8 @@ REFUSED = {
     "alignment": lambda u: u.attrs.update(dynamic_shared_align=3),
     "extern is a variable": lambda u: u.attrs.update(externs=("g0",)),
     "extern without a driver": lambda u: u.attrs.update(externs=("printf",)),
-    "bank 2 slot": lambda u: (u.attrs.update(bank2=(0,)), setattr(u, "code", [Code("k", "entry", EXIT, (), (), (("bank2", 0, 4),))])),
+    "bank 2 slot": lambda u: (u.attrs.update(bank2=(0,)),
+    setattr(u, "code", [Code("k", "entry", EXIT, (), (), (("bank2", 0, 4),))])),
     "linkage": lambda u: setattr(u, "linkage", "strange"),
     "surrogate in a name": lambda u: setattr(u, "code", [Code("k", "entry", EXIT), Code("\ud800", "func", EXIT)]),
 }  # fmt: skip

@@ -12,8 +12,10 @@ from tests.elf.records import compare, files
 
 #: Kernels whose records have much in them; the command takes all.
 PICKED = (
-    ("mbarrier", "90"), ("shared_barrier", "80"), ("shared_barrier", "120"), ("shuffles", "90"), ("match_all", "100"), ("redux_ops", "80"), ("vote", "75"), ("cluster_pair", "90"),
-    ("wmma", "75"), ("wmma", "80"), ("small_floats", "90"), ("shared", "75"), ("barriers_of_the_caller", "90"), ("setmaxnreg", "90a"), ("print", "90"), ("atomics", "80"),
+    ("mbarrier", "90"), ("shared_barrier", "80"), ("shared_barrier", "120"), ("shuffles", "90"), ("match_all", "100"),
+    ("redux_ops", "80"), ("vote", "75"), ("cluster_pair", "90"),
+    ("wmma", "75"), ("wmma", "80"), ("small_floats", "90"), ("shared", "75"), ("barriers_of_the_caller", "90"),
+    ("setmaxnreg", "90a"), ("print", "90"), ("atomics", "80"),
 )  # fmt: skip
 
 

@@ -179,7 +179,10 @@ def test_an_object_of_its_own() -> None:
 @pytest.mark.parametrize("arch", ["sm_90", "sm_120"])
 def test_functions_of_the_driver_need_no_declaration(arch: str) -> None:
     """Fetches with derivatives call one; the object names it for the linker."""
-    head = f".version 8.7\n.target {arch}\n.address_size 64\n.visible .entry k(.param .u64 t, .param .u64 out) {{ .reg .b64 %t, %o; .reg .f32 %f<9>;\n"
+    head = (
+        f".version 8.7\n.target {arch}\n.address_size 64\n.visible .entry k(.param .u64 t, "
+        f".param .u64 out) {{ .reg .b64 %t, %o; .reg .f32 %f<9>;\n"
+    )
     text = (
         head
         + """ld.param.u64 %t, [t]; ld.param.u64 %o, [out]; mov.f32 %f1, 0f3F800000;

@@ -352,7 +352,8 @@ class Body:
             self.straight(rng.randrange(1, 7), whole)
             return
         kinds: list[tuple[int, Callable[[int, int], None]]] = [
-            (6, self.branch), (4, self.loop), (self.how.loops, self.counted), (2, self.switch), (2, self.tangle), (2, self.chain), (3, self.sequence), (2, self.group), (1, self.gone), (2, self.apart),
+            (6, self.branch), (4, self.loop), (self.how.loops, self.counted), (2, self.switch), (2, self.tangle),
+            (2, self.chain), (3, self.sequence), (2, self.group), (1, self.gone), (2, self.apart),
         ]  # fmt: skip
         if self.how.memory:
             kinds += [(2, self.reloaded), (2, self.checked)]

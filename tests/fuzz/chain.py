@@ -53,7 +53,8 @@ def write(folder: Path, name: str, program: Program, fault: Fault, text: str) ->
     path = folder / name
     way = fault.way
     path.write_text(
-        f"// {fault.kernel or '-'} {way.arch} {way.level} {way.registers} {program.launch.seed + fault.data}\n// {fault.kind}: {fault.what}\n{text}"
+        f"// {fault.kernel or '-'} {way.arch} {way.level} {way.registers} "
+        f"{program.launch.seed + fault.data}\n// {fault.kind}: {fault.what}\n{text}"
     )
     return path
 
@@ -83,7 +84,10 @@ def report(program: Program, fault: Fault, label: str, folder: Path | None, raw:
         print("  not made smaller")
     elif folder:
         print(
-            f"  {small.count(chr(10))} lines in {write(folder, f'{label.replace(chr(32), chr(95))}.small.ptx', program, fault, small)}",
+            (
+                f"  {small.count(chr(10))} lines in "
+                f"{write(folder, f'{label.replace(chr(32), chr(95))}.small.ptx', program, fault, small)}"
+            ),
             flush=True,
         )
     else:
@@ -158,7 +162,8 @@ def main() -> int:
                 report(program, fault, f"{label} {arch} {fault.kernel}", options.keep, raw)
     seconds = time.monotonic() - began
     print(
-        f"{counts['modules']} modules, {counts['launches']} launches, {counts['instructions']} warp instructions, {faults} faults, {seconds:.0f} s"
+        f"{counts['modules']} modules, {counts['launches']} launches, "
+        f"{counts['instructions']} warp instructions, {faults} faults, {seconds:.0f} s"
     )
     return 1 if faults else 0
 

@@ -26,7 +26,8 @@ def _mix(k: Body, to: str, value: str) -> None:
 
 
 def _rounds(k: Body, low: int, high: int) -> tuple[str, str, str]:
-    """A counter that goes down, its predicate and the label of the loop's head; the number of rounds is known or not."""
+    """A counter that goes down, its predicate and the label of the loop's head; the number of rounds is known or
+    not."""
     w, rng = k.w, k.rng
     count, again, head = w.new("w"), w.new("p"), w.label()
     if rng.random() < 0.5:

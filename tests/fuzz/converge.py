@@ -75,14 +75,21 @@ class Kernel:
         function = ""
         if self.calls:
             function = (
-                f"__device__ __noinline__ unsigned f_{name}(const unsigned *in, unsigned x, unsigned y) {{ unsigned s = y; \n#pragma unroll 1\nwhile (x & 7) {{ s += in[x & 63]; if (s % 5 == 3) return s; x = x * 3 + 1 >> 1; }}\n"
+                f"__device__ __noinline__ unsigned f_{name}(const unsigned *in, unsigned x, "
+                f"unsigned y) {{ unsigned s = y; \n#pragma unroll 1\nwhile (x & 7) {{ s += in[x & 63]; "
+                f"if (s % 5 == 3) return s; x = x * 3 + 1 >> 1; }}\n"
                 "if (s & 1) s ^= in[s & 63]; else s -= 7; return s; }\n"
             )
         self.text = (
-            f"{function}KERNEL {name}(const unsigned *in, unsigned *out, unsigned n) {{ __shared__ unsigned sh[64]; __shared__ unsigned lock[2]; __shared__ volatile unsigned flag[64]; __shared__ volatile unsigned sum[2];\n"
-            "unsigned t = threadIdx.x, lane = t & 31; unsigned a = in[t], b = in[t + 64], c = t * 7 + 1, d = n; unsigned *o = out + t * 8;\n"
-            "sh[t] = a; flag[t] = 0; if (t == 0) { lock[0] = 0; lock[1] = 0; sum[0] = 0; sum[1] = 0; } __syncthreads();\n"
-            f"{body}o[0] = a; o[1] = b; o[2] = c; o[3] = d; {'__syncthreads(); o[6] = sum[0]; o[7] = sum[1];' if not self.exits else ''} }}\n"
+            f"{function}KERNEL {name}(const unsigned *in, unsigned *out, "
+            f"unsigned n) {{ __shared__ unsigned sh[64]; __shared__ unsigned lock[2]; "
+            f"__shared__ volatile unsigned flag[64]; __shared__ volatile unsigned sum[2];\n"
+            "unsigned t = threadIdx.x, lane = t & 31; unsigned a = in[t], b = in[t + 64], c = t * 7 + 1, "
+            "d = n; unsigned *o = out + t * 8;\n"
+            "sh[t] = a; flag[t] = 0; if (t == 0) { lock[0] = 0; lock[1] = 0; sum[0] = 0; sum[1] = 0; "
+            "} __syncthreads();\n"
+            f"{body}o[0] = a; o[1] = b; o[2] = c; o[3] = d; "
+            f"{'__syncthreads(); o[6] = sum[0]; o[7] = sum[1];' if not self.exits else ''} }}\n"
         )
 
     def var(self) -> str:
@@ -107,7 +114,9 @@ class Kernel:
     def condition(self, depth: int = 1) -> str:
         rng = self.rng
         plain = rng.choice((
-            f"(({self.var()} & {1 << rng.randrange(4)}) != 0)", f"({self.var()} % {rng.choice((3, 5, 7))} == {rng.randrange(3)})", f"({self.value()} < {self.value()})", f"(in[{self.var()} & 127] & {1 << rng.randrange(3)})",
+            f"(({self.var()} & {1 << rng.randrange(4)}) != 0)",
+                f"({self.var()} % {rng.choice((3, 5, 7))} == {rng.randrange(3)})", f"({self.value()} < {self.value()})",
+                    f"(in[{self.var()} & 127] & {1 << rng.randrange(3)})",
         ))  # fmt: skip
         if depth and rng.random() < 0.35:
             return f"({plain} {rng.choice(('&&', '||'))} {self.condition(depth - 1)})"
@@ -117,7 +126,9 @@ class Kernel:
         rng = self.rng
         v = self.var()
         return rng.choice((
-            f"{v} += {self.value()};\n", f"{v} = {self.value()} - {v};\n", f"{v} ^= {self.value()} * 5;\n", f"o[{rng.randrange(4, 6)}] = {self.value()};\n", f"{v} += in[{self.var()} & 127] * {self.value()}; o[4] = {v};\n",
+            f"{v} += {self.value()};\n", f"{v} = {self.value()} - {v};\n", f"{v} ^= {self.value()} * 5;\n",
+                f"o[{rng.randrange(4, 6)}] = {self.value()};\n",
+                    f"{v} += in[{self.var()} & 127] * {self.value()}; o[4] = {v};\n",
             f"{v} = f_{self.name}(in, {self.var()}, {v});\n" if self.calls else f"{v}--;\n",
         ))  # fmt: skip
 
@@ -165,15 +176,21 @@ class Kernel:
         rng = self.rng
         v = self.var()
         made = [
-            f"__syncthreads(); sh[t] = {self.value()}; __syncthreads(); {v} += sh[(t + {rng.randrange(64)}) & 63]; __syncthreads();\n",
+            (
+                f"__syncthreads(); sh[t] = {self.value()}; __syncthreads(); "
+                f"{v} += sh[(t + {rng.randrange(64)}) & 63]; __syncthreads();\n"
+            ),
             f"{v} ^= __popc(__ballot_sync(0xffffffffu, {self.condition()}));\n",
             f"if (__any_sync(0xffffffffu, {self.condition(0)})) {v} += 3;\n",
         ]
         if not self.exits:
             made += [
-                f"{v} += __shfl_xor_sync(0xffffffffu, {self.value()}, {1 << rng.randrange(5)});\n", f"{v} -= __shfl_sync(0xffffffffu, {self.value()}, {rng.randrange(32)});\n",
-                f"if (lane & 1) {{ {self.work()}{v} += __shfl_xor_sync(0xaaaaaaaau, {v}, 2); {self.work()}}}\n", f"{v} += __syncthreads_count({self.condition(0)});\n", self.flags(),
-                f"if (__all_sync(0xffffffffu, {self.condition(0)})) {{ {self.work()}}} else {{ {self.work()}}}\n", f"__syncwarp(); {v} += __popc(__match_any_sync(0xffffffffu, {self.var()} & 7));\n",
+                f"{v} += __shfl_xor_sync(0xffffffffu, {self.value()}, {1 << rng.randrange(5)});\n",
+                    f"{v} -= __shfl_sync(0xffffffffu, {self.value()}, {rng.randrange(32)});\n",
+                f"if (lane & 1) {{ {self.work()}{v} += __shfl_xor_sync(0xaaaaaaaau, {v}, 2); {self.work()}}}\n",
+                    f"{v} += __syncthreads_count({self.condition(0)});\n", self.flags(),
+                f"if (__all_sync(0xffffffffu, {self.condition(0)})) {{ {self.work()}}} else {{ {self.work()}}}\n",
+                    f"__syncwarp(); {v} += __popc(__match_any_sync(0xffffffffu, {self.var()} & 7));\n",
             ]  # fmt: skip
         return rng.choice(made)
 
@@ -183,15 +200,23 @@ class Kernel:
         k = rng.randrange(2)
         inside = f"sum[{k}] = sum[{k}] + {self.value()}; __threadfence_block(); atomicExch(&lock[{k}], 0u);"
         if rng.random() < 0.7:
-            return f"{{ int done = 0; while (!done) {{ if (atomicCAS(&lock[{k}], 0u, 1u) == 0) {{ {inside} done = 1; }} else {{ PAUSE; }} }} }}\n"
-        return f"if ((lane & 15) == {rng.randrange(16)}) {{ while (atomicCAS(&lock[{k}], 0u, 1u) != 0) {{ PAUSE; }} __threadfence_block(); {inside} }}\n"
+            return (
+                f"{{ int done = 0; while (!done) {{ if (atomicCAS(&lock[{k}], 0u, "
+                f"1u) == 0) {{ {inside} done = 1; }} else {{ PAUSE; }} }} }}\n"
+            )
+        return (
+            f"if ((lane & 15) == {rng.randrange(16)}) {{ while (atomicCAS(&lock[{k}], 0u, 1u) != 0) {{ PAUSE; "
+            f"}} __threadfence_block(); {inside} }}\n"
+        )
 
     def flags(self) -> str:
         self.waits = True
         who = self.rng.randrange(64)
         v = self.var()
         return (
-            f"__syncthreads(); if (t == {who}) {{ {self.work()}sh[{who}] = {v}; __threadfence_block(); flag[{who}] = 1; }} else {{ while (flag[{who}] == 0) {{ PAUSE; }} __threadfence_block(); {v} += sh[{who}]; }} "
+            f"__syncthreads(); if (t == {who}) {{ {self.work()}sh[{who}] = {v}; __threadfence_block(); "
+            f"flag[{who}] = 1; }} else {{ while (flag[{who}] == 0) {{ PAUSE; }} __threadfence_block(); "
+            f"{v} += sh[{who}]; }} "
             f"__syncthreads(); flag[{who}] = 0; __syncthreads();\n"
         )
 
@@ -202,7 +227,10 @@ class Kernel:
             return f"if (n & {1 << rng.randrange(3)}) {self.block(depth - 1, True, False, None)}"
         self.labels += 1
         i = f"i{self.labels}"
-        return f"\n#pragma unroll 1\nfor (int {i} = 0; {i} < (int)({rng.choice(('n', 'n', '3', '(n & 3) + 1'))}); {i}++) {{ d += {i}; {self.block(depth - 1, True, False, None)} }}\n"
+        return (
+            f"\n#pragma unroll 1\nfor (int {i} = 0; {i} < (int)({rng.choice(('n', 'n', '3', '(n & 3) + 1'))}); "
+            f"{i}++) {{ d += {i}; {self.block(depth - 1, True, False, None)} }}\n"
+        )
 
     def loop(self, depth: int, out: str | None) -> str:
         rng = self.rng
@@ -219,9 +247,15 @@ class Kernel:
         if kind < 0.5:
             text = f"{unroll}for (int {i} = 0; {i} < (int)({bound}); {i}++) {{ c += {i}; {body} }}\n"
         elif kind < 0.75:
-            text = f"{{ int {i} = (int)({bound});{unroll} while ({i}-- > 0) {{ if ({self.condition(0)}) continue; {body} {self.work()}}} }}\n"
+            text = (
+                f"{{ int {i} = (int)({bound});{unroll} while ({i}-- > 0) {{ if ({self.condition(0)}) continue; "
+                f"{body} {self.work()}}} }}\n"
+            )
         else:
-            text = f"{{ int {i} = (int)({bound});{unroll} do {{ {body.replace('continue;', 'break;')} {self.work()}if ({i} > 8 || {self.condition()}) break; }} while ({i}++ < 6); }}\n"
+            text = (
+                f"{{ int {i} = (int)({bound});{unroll} do {{ {body.replace('continue;', 'break;')} "
+                f"{self.work()}if ({i} > 8 || {self.condition()}) break; }} while ({i}++ < 6); }}\n"
+            )
         return "{ " + text + behind + "}\n" if behind else text
 
     def switch(self, depth: int, out: str | None) -> str:
@@ -238,7 +272,9 @@ class Kernel:
         one, two = f"A{self.labels}", f"B{self.labels}"
         work = self.work
         return (
-            f"{{ if ({self.condition()}) {{ {work()}if ({self.condition(0)}) goto {one}; {work()}{work()}}} else {{ {self.block(depth - 1, False, False, two)}if ({self.condition(0)}) goto {two}; {work()}}}\n"
+            f"{{ if ({self.condition()}) {{ {work()}if ({self.condition(0)}) goto {one}; "
+            f"{work()}{work()}}} else {{ {self.block(depth - 1, False, False, two)}if "
+            f"({self.condition(0)}) goto {two}; {work()}}}\n"
             f"{work()}{one}:; {work()}{work()}{two}:; }}\n"
         )
 
@@ -266,7 +302,8 @@ def on_host(made: list[Kernel], seed: int, n: int, folder: Path) -> dict[str, np
         for i, k in enumerate(made)
     )
     path.write_text(
-        f'#define SHIM_ENTRY\n#include "cuda_shim.h"\n{source(made)}\nstatic int which;\nextern "C" void choose(int k) {{ which = k; }}\nextern "C" void shim_entry(void **args)\n{{\n{calls}}}\n'
+        f'#define SHIM_ENTRY\n#include "cuda_shim.h"\n{source(made)}\nstatic int which;\nextern "C" void '
+        f'choose(int k) {{ which = k; }}\nextern "C" void shim_entry(void **args)\n{{\n{calls}}}\n'
     )
     done = subprocess.run(
         [
@@ -445,7 +482,8 @@ def main() -> int:
     ratios = [r for v in done.values() for r in v.ratios]
     mean = float(np.exp(np.mean(np.log(ratios)))) if ratios else 0.0
     print(
-        f"{sum(v.kernels for v in done.values())} kernels ({sum(v.skipped for v in done.values())} wait too long to be judged whole), {bad} findings; "
+        f"{sum(v.kernels for v in done.values())} kernels ({sum(v.skipped for v in done.values())} wait "
+        f"too long to be judged whole), {bad} findings; "
         f"executed instructions: geometric mean {mean:.3f} of ptxas's, most {max(ratios, default=0):.2f}"
     )
     return bad > 0

@@ -83,15 +83,23 @@ class Source:
         if kind in _REAL:
             other = rng.choice(("int", "unsigned", "float" if kind == "double" else "int"))
             return rng.choice((
-                f"({a} + {b})", f"({a} * {b})", f"({a} - {b})", f"({a} < {b} ? {a} : {b})", f"fma{'f' if kind == 'float' else ''}({a}, {b}, {self.atom(kind)})", f"({kind})({self.atom(other)})",
-                f"(-{a})", f"fabs{'f' if kind == 'float' else ''}({a})", f"fmin{'f' if kind == 'float' else ''}({a}, {b})", f"({a} / {b})" if rng.random() < 0.3 else a,
+                f"({a} + {b})", f"({a} * {b})", f"({a} - {b})", f"({a} < {b} ? {a} : {b})",
+                    f"fma{'f' if kind == 'float' else ''}({a}, {b}, {self.atom(kind)})",
+                        f"({kind})({self.atom(other)})",
+                f"(-{a})", f"fabs{'f' if kind == 'float' else ''}({a})",
+                    f"fmin{'f' if kind == 'float' else ''}({a}, {b})", f"({a} / {b})" if rng.random() < 0.3 else a,
                 f"({self.condition(0)} ? {a} : {b})",
             ))  # fmt: skip
         wide = 63 if "long" in kind else 31
         made = [
-            f"({a} + {b})", f"({a} - {b})", f"({a} * {b})", f"({a} & {b})", f"({a} | {b})", f"({a} ^ {b})", f"({a} << ({b} & {wide}))", f"({a} >> ({b} & {wide}))", f"(~{a})", f"(-{a})",
-            f"({self.condition(0)} ? {a} : {b})", f"({kind})({self.condition(0)})", f"min({a}, {b})", f"max({a}, {b})", f"({kind})__popc((unsigned){a})", f"({a} / (({b} & 15) + 1))", f"({a} % {rng.choice((3, 7, 10, 16, 100))})",
-            f"({kind})__clz((int){a})", f"({kind})__umulhi((unsigned){a}, (unsigned){b})", f"({kind})__funnelshift_l((unsigned){a}, (unsigned){b}, (unsigned){a})", f"({kind})__byte_perm((unsigned){a}, (unsigned){b}, 0x{rng.getrandbits(16):04x})",
+            f"({a} + {b})", f"({a} - {b})", f"({a} * {b})", f"({a} & {b})", f"({a} | {b})", f"({a} ^ {b})",
+                f"({a} << ({b} & {wide}))", f"({a} >> ({b} & {wide}))", f"(~{a})", f"(-{a})",
+            f"({self.condition(0)} ? {a} : {b})", f"({kind})({self.condition(0)})", f"min({a}, {b})", f"max({a}, {b})",
+                f"({kind})__popc((unsigned){a})", f"({a} / (({b} & 15) + 1))",
+                    f"({a} % {rng.choice((3, 7, 10, 16, 100))})",
+            f"({kind})__clz((int){a})", f"({kind})__umulhi((unsigned){a}, (unsigned){b})",
+                f"({kind})__funnelshift_l((unsigned){a}, (unsigned){b}, (unsigned){a})",
+                    f"({kind})__byte_perm((unsigned){a}, (unsigned){b}, 0x{rng.getrandbits(16):04x})",
             f"({kind})({self.expression(rng.choice(('int', 'unsigned', 'long long', 'unsigned char', 'short')), depth - 1)})",
         ]  # fmt: skip
         return rng.choice(made)
@@ -158,7 +166,10 @@ class Source:
             i = self.new()
             bound = rng.choice((f"({self.atom('int')} & 7)", str(rng.randint(1, 9)), f"({self.atom('unsigned')} % 5u)"))
             mark = len(self.names)
-            body = f"{chr(10) + '#pragma unroll 1' if rng.random() < 0.5 else ''}\nfor (int {i} = 0; {i} < (int){bound}; {i}++) {{ "
+            body = (
+                f"{chr(10) + '#pragma unroll 1' if rng.random() < 0.5 else ''}\nfor (int {i} = 0; "
+                f"{i} < (int){bound}; {i}++) {{ "
+            )
             copy = self.new()
             self.names.append((copy, "int"))
             body += f"int {copy} = {i}; {self.block(depth - 1, True)}"
@@ -173,7 +184,8 @@ class Source:
         return text + "}\n"
 
     def counted(self, depth: int) -> str:
-        """A loop with a counter of any type that goes up or down by any step, or a pointer, beside sums that go round."""
+        """A loop with a counter of any type that goes up or down by any step, or a pointer, beside sums that go
+        round."""
         rng = self.rng
         i, n, copy = self.new(), self.new(), self.new()
         t = rng.choice(("int", "int", "unsigned", "long long", "unsigned long long", "short"))
@@ -216,9 +228,8 @@ class Source:
             return text + f"{n} = {i} + {n} * {step}; do {{ {body} {i} += {step}; }} while ({i} < {n}); }}\n".replace(
                 "continue;", ";"
             )
-        return (
-            text
-            + f"{n} = {i} + {n} * {step}; for (; {i} {rng.choice(('<', '!=', '<'))} {n}; {i} += {step}) {{ {body} }} }}\n"
+        return text + (
+            f"{n} = {i} + {n} * {step}; for (; {i} {rng.choice(('<', '!=', '<'))} {n}; {i} += {step}) {{ {body} }} }}\n"
         )
 
     def swap(self) -> str:
@@ -244,14 +255,21 @@ def _function(rng: random.Random, number: int) -> tuple[str, tuple[str, str, lis
     result = rng.choices(_TYPES, _WEIGHTS)[0]
     s.names = [(f"a{n}", t) for n, t in enumerate(params)]
     body = s.block(2, False)
-    text = f"__device__ __noinline__ {result} f{number}({', '.join(f'{t} {n}' for n, t in s.names)}) {{ {body} return {s.expression(result, 2)}; }}\n"
+    text = (
+        f"__device__ __noinline__ {result} f{number}({', '.join(f'{t} {n}' for n, t in s.names)}) {{ {body} "
+        f"return {s.expression(result, 2)}; }}\n"
+    )
     return text, (f"f{number}", result, params)
 
 
 def source(seed: int, kernels: int) -> str:
     """CUDA C with kernels k0... of the parameters of :mod:`tests.fuzz.programs`."""
     rng = random.Random(seed)
-    text = f"__constant__ unsigned char tab[64] = {{{','.join(str(rng.randrange(256)) for _ in range(64))}}};\nstruct alignas(16) S {{ int w[{OWN // 4}]; }};\n"
+    text = (
+        f"__constant__ unsigned char tab[64] = "
+        f"{{{','.join(str(rng.randrange(256)) for _ in range(64))}}};\nstruct alignas(16) S {{ int "
+        f"w[{OWN // 4}]; }};\n"
+    )
     functions = []
     for n in range(rng.choice((0, 1, 2))):
         body, f = _function(rng, n)
@@ -259,8 +277,15 @@ def source(seed: int, kernels: int) -> str:
         functions.append(f)
     for n in range(kernels):
         s = Source(rng, functions if rng.random() < 0.4 else [])
-        text += f'extern "C" __global__ void k{n}(const unsigned char *in, unsigned char *out, unsigned char *own, unsigned *common, int s0, unsigned s1, long long s2, float s3, S st) {{\n'
-        text += f"int me = blockIdx.x * 64 + threadIdx.x; in += me * {INPUT}; out += me * {OUTPUT}; own += me * {OWN}; alignas(16) unsigned char loc[32]; for (int i = 0; i < 8; i++) ((int *)loc)[i] = ((const int *)in)[i];\n"
+        text += (
+            f'extern "C" __global__ void k{n}(const unsigned char *in, unsigned char *out, unsigned char *own, '
+            f"unsigned *common, int s0, unsigned s1, long long s2, float s3, S st) {{\n"
+        )
+        text += (
+            f"int me = blockIdx.x * 64 + threadIdx.x; in += me * {INPUT}; out += me * {OUTPUT}; "
+            f"own += me * {OWN}; alignas(16) unsigned char loc[32]; for (int i = 0; i < 8; "
+            f"i++) ((int *)loc)[i] = ((const int *)in)[i];\n"
+        )
         s.names = [("s0", "int"), ("s1", "unsigned"), ("s2", "long long"), ("s3", "float"), ("me", "int")]
         for t in rng.choices(_TYPES, _WEIGHTS, k=rng.choice((3, 6, 6, 14))):
             name = s.new()

@@ -17,8 +17,10 @@ from typing import Final
 
 #: kind -> type of its registers, prefix of their names.
 KINDS: Final = {
-    "w": ("b32", "%w"), "l": ("b64", "%l"), "h": ("b16", "%h"), "p": ("pred", "%p"), "f": ("f32", "%f"), "d": ("f64", "%d"),
-    "e": ("b16", "%e"), "b": ("b16", "%b"), "v": ("b32", "%v"), "y": ("b32", "%y"), "u": ("b32", "%u"), "q": ("pred", "%q"),
+    "w": ("b32", "%w"), "l": ("b64", "%l"), "h": ("b16", "%h"), "p": ("pred", "%p"), "f": ("f32", "%f"),
+    "d": ("f64", "%d"),
+    "e": ("b16", "%e"), "b": ("b16", "%b"), "v": ("b32", "%v"), "y": ("b32", "%y"), "u": ("b32", "%u"),
+    "q": ("pred", "%q"),
 }  # fmt: skip
 
 INTEGER: Final = """
@@ -147,8 +149,10 @@ EDGES: Final = {
     "w": (0, 1, -1, 2, 31, 32, 0x7FFFFFFF, -0x80000000, 0x80, 0xFF, 0x8000, 0xFFFF, 0x10000, -2, 0x55555555),
     "l": (0, 1, -1, 0x7FFFFFFFFFFFFFFF, -0x8000000000000000, 0xFFFFFFFF, 0x100000000, -0x100000000, 63, 64),
     "h": (0, 1, -1, 0x7FFF, -0x8000, 0xFF, 0x80, 15, 16),
-    "f": (0, 0x80000000, 0x3F800000, 0xBF800000, 0x7F800000, 0xFF800000, 0x7FC00000, 1, 0x807FFFFF, 0x00800000, 0x7F7FFFFF, 0x3F000000, 0x4B000000, 0x4F000000, 0x40490FDB),
-    "d": (0, 1 << 63, 0x3FF << 52, 0xBFF << 52, 0x7FF << 52, 0xFFF << 52, 0x7FF8 << 48, 1, 0x0010 << 48, 0x7FEFFFFFFFFFFFFF, 0x41E0 << 48, 0x3FE0 << 48, 0x400921FB54442D18),
+    "f": (0, 0x80000000, 0x3F800000, 0xBF800000, 0x7F800000, 0xFF800000, 0x7FC00000, 1, 0x807FFFFF, 0x00800000,
+    0x7F7FFFFF, 0x3F000000, 0x4B000000, 0x4F000000, 0x40490FDB),
+    "d": (0, 1 << 63, 0x3FF << 52, 0xBFF << 52, 0x7FF << 52, 0xFFF << 52, 0x7FF8 << 48, 1, 0x0010 << 48,
+    0x7FEFFFFFFFFFFFFF, 0x41E0 << 48, 0x3FE0 << 48, 0x400921FB54442D18),
 }  # fmt: skip
 AMOUNTS: Final = (0, 1, 7, 8, 15, 16, 17, 31, 32, 33, 40, 63, 64, 65, 100, 127, 255)
 COMPARE: Final = ("eq", "ne", "lt", "le", "gt", "ge")

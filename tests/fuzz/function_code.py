@@ -373,7 +373,9 @@ class Body:
         out: list[Piece] = []
         at = 0
         while at < size:
-            fits = [(t, k) for t, k in (("b8", "h"), ("b16", "h"), ("b32", "w"), ("b64", "l"), ("u8", "w"), ("s8", "w"), ("s16", "w"), ("f32", "f"), ("f64", "d"), ("b32", "w"), ("b64", "l"))
+            fits = [(t, k) for t,
+                k in (("b8", "h"), ("b16", "h"), ("b32", "w"), ("b64", "l"), ("u8", "w"), ("s8", "w"), ("s16", "w"),
+                    ("f32", "f"), ("f64", "d"), ("b32", "w"), ("b64", "l"))
                     if (n := int(t[1:]) // 8) <= p.align and at % n == 0 and at + n <= size]  # fmt: skip
             if size > 24 and rng.random() < 0.8:
                 widest = max(int(t[1:]) for t, _ in fits)

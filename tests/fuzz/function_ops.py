@@ -1,4 +1,5 @@
-"""Operations of the functions of :mod:`functions`: the PTX text and the same in Python's integers, by the PTX manual."""
+"""Operations of the functions of :mod:`functions`: the PTX text and the same in Python's integers, by the PTX
+manual."""
 
 from __future__ import annotations
 
@@ -79,7 +80,8 @@ OPS: Final = (
     Op("w", "min.s32 {d}, {0}, {1};", "ww", lambda a, b: min(_s32(a), _s32(b)) & _W),
     Op("w", "max.u32 {d}, {0}, {1};", "ww", lambda a, b: max(a, b)),
     Op("w", "selp.b32 {d}, {0}, {1}, {2};", "wwp", lambda a, b, p: a if p else b),
-    Op("w", "prmt.b32 {d}, {0}, {1}, {n};", "ww", _prmt, lambda rng: rng.choice((0x3210, 0x0123, 0x5410, 0x7632, 0x2103))),
+    Op("w", "prmt.b32 {d}, {0}, {1}, {n};", "ww", _prmt,
+        lambda rng: rng.choice((0x3210, 0x0123, 0x5410, 0x7632, 0x2103))),
     Op("w", "popc.b32 {d}, {0};", "w", lambda a: a.bit_count()),
     Op("w", "cvt.u32.u64 {d}, {0};", "l", lambda a: a & _W),
     Op("w", "cvt.u32.u16 {d}, {0};", "h", lambda a: a),
@@ -113,7 +115,8 @@ OPS: Final = (
     Op("f", "cvt.rn.f32.u16 {d}, {0};", "h", lambda a: int.from_bytes(struct.pack("<f", float(a)), "little")),
     Op("d", "cvt.rn.f64.s32 {d}, {0};", "w", lambda a: _bits(float(_s32(a)))),
     Op("d", "mov.b64 {d}, {0};", "l", lambda a: a),
-    Op("d", "{{.reg .b32 t; .reg .f64 x, y; or.b32 t, {1}, 1; cvt.rn.f64.u32 x, {0}; cvt.rn.f64.u32 y, t; div.rn.f64 {d}, x, y;}}", "ww", lambda a, b: _bits(float(a) / float(b | 1))),
+    Op("d",
+        "{{.reg .b32 t; .reg .f64 x, y; or.b32 t, {1}, 1; cvt.rn.f64.u32 x, {0}; cvt.rn.f64.u32 y, t; div.rn.f64 {d}, x, y;}}", "ww", lambda a, b: _bits(float(a) / float(b | 1))),
     Op("p", "setp.lt.s32 {d}, {0}, {1};", "ww", lambda a, b: int(_s32(a) < _s32(b))),
     Op("p", "setp.gt.u32 {d}, {0}, {n};", "w", lambda a, n: int(a > n), _word),
     Op("p", "setp.eq.u64 {d}, {0}, {1};", "ll", lambda a, b: int(a == b)),
@@ -121,5 +124,6 @@ OPS: Final = (
     Op("p", "and.pred {d}, {0}, {1};", "pp", lambda a, b: a & b),
     Op("p", "xor.pred {d}, {0}, {1};", "pp", lambda a, b: a ^ b),
     Op("p", "not.pred {d}, {0};", "p", lambda a: 1 - a),
-    Op("p", "{{.reg .b32 t; and.b32 t, {0}, {n}; setp.ne.u32 {d}, t, 0;}}", "w", lambda a, n: int(a & n != 0), lambda rng: 1 << rng.randrange(4)),
+    Op("p", "{{.reg .b32 t; and.b32 t, {0}, {n}; setp.ne.u32 {d}, t, 0;}}", "w", lambda a, n: int(a & n != 0),
+        lambda rng: 1 << rng.randrange(4)),
 )  # fmt: skip

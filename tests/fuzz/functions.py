@@ -116,7 +116,8 @@ def _write(rng: random.Random, f: Function, callees: Sequence[Function], partner
 
 
 def _write_tiny(rng: random.Random, f: Function, halves: bool) -> None:
-    """A few operations on some of the arguments, and what comes of the last: much of what is made here is never read."""
+    """A few operations on some of the arguments, and what comes of the last: much of what is made here is never
+    read."""
     body = Body(rng, f, (), f"{f.name}_")
     for n, p in enumerate(f.params):
         made: list[tuple[str, str]] = []

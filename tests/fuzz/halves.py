@@ -116,8 +116,10 @@ class Writer:
     def binary(self, bits: int) -> Step:
         mask = W if bits == 32 else D
         name, f = self.rng.choice((
-            (f"add.u{bits}", lambda x, y: x + y), (f"sub.u{bits}", lambda x, y: x - y), (f"xor.b{bits}", lambda x, y: x ^ y), (f"and.b{bits}", lambda x, y: x & y),
-            (f"or.b{bits}", lambda x, y: x | y), (f"mul.lo.u{bits}", lambda x, y: x * y), (f"min.u{bits}", min), (f"max.s{bits}", lambda x, y: max(x, y, key=lambda v: _signed(v, bits))),
+            (f"add.u{bits}", lambda x, y: x + y), (f"sub.u{bits}", lambda x, y: x - y),
+            (f"xor.b{bits}", lambda x, y: x ^ y), (f"and.b{bits}", lambda x, y: x & y),
+            (f"or.b{bits}", lambda x, y: x | y), (f"mul.lo.u{bits}", lambda x, y: x * y), (f"min.u{bits}", min),
+            (f"max.s{bits}", lambda x, y: max(x, y, key=lambda v: _signed(v, bits))),
         ))  # fmt: skip
         to = self.w() if bits == 32 else self.d()
         (ta, a), (tb, b) = self.value(bits), self.value(bits)
@@ -183,7 +185,8 @@ class Writer:
 
     def test(self) -> Step:
         bits = self.rng.choice((32, 32, 64))
-        name, f = self.rng.choice(((f"eq.u{bits}", lambda x, y: x == y), (f"lt.u{bits}", lambda x, y: x < y), (f"ge.u{bits}", lambda x, y: x >= y), (f"ne.u{bits}", lambda x, y: x != y),
+        name, f = self.rng.choice(((f"eq.u{bits}", lambda x, y: x == y), (f"lt.u{bits}", lambda x, y: x < y),
+            (f"ge.u{bits}", lambda x, y: x >= y), (f"ne.u{bits}", lambda x, y: x != y),
                                    (f"gt.s{bits}", lambda x, y: _signed(x, bits) > _signed(y, bits))))  # fmt: skip
         p = self.p()
         (_, a), (tb, b) = (r := self.w() if bits == 32 else self.d(), lambda s: s[r]), self.value(bits)
@@ -377,7 +380,10 @@ class Case:
         if not len(wrong):
             return ""
         thread, at = wrong[0]
-        return f"{len(wrong)} words, thread {thread}, word {at}: {int(self.wanted[thread, at]):#010x} expected, {int(got[thread, at]):#010x} found"
+        return (
+            f"{len(wrong)} words, thread {thread}, word {at}: {int(self.wanted[thread, at]):#010x} expected, "
+            f"{int(got[thread, at]):#010x} found"
+        )
 
     def simulated(self, cubin: bytes, strict: bool = False) -> str:
         """Run a cubin; '' or what is wrong."""

@@ -83,7 +83,8 @@ def joined(k: Body) -> None:
         if rng.random() < 0.25:
             t, reg = rng.choice(_TYPES[:8])
             w.put(
-                f"setp.{rng.choice(COMPARE)}.{rng.choice(('and', 'or', 'xor'))}.{t} {out}, {w.pick(reg)}, {w.literal(reg)}, {rng.choice(('', '!'))}{a};"
+                f"setp.{rng.choice(COMPARE)}.{rng.choice(('and', 'or', 'xor'))}.{t} {out}, {w.pick(reg)}, "
+                f"{w.literal(reg)}, {rng.choice(('', '!'))}{a};"
             )
             a, made = out, w.new("p")
             out = made

@@ -159,7 +159,10 @@ def difference(a: Run, b: Run) -> str:
             slots = sorted({int(o) % size // 4 * 4 for o in wrong})
             at4 = at // 4 * 4
             good, bad = (int.from_bytes(v.view(np.uint8)[at4 : at4 + 4].tobytes(), "little") for v in (x, y))
-            return f"buffer {n}: {len(wrong)} bytes, first at {at4} (thread {at // size}): {good:#010x} expected, {bad:#010x} found; offsets {slots[:12]}"
+            return (
+                f"buffer {n}: {len(wrong)} bytes, first at {at4} (thread {at // size}): {good:#010x} expected, "
+                f"{bad:#010x} found; offsets {slots[:12]}"
+            )
     return ""
 
 

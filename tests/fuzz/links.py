@@ -97,7 +97,8 @@ def check(seed: int, arch: str, level: int, what: list[str]) -> list[str]:
         except OriasError as e:
             text = str(e).strip()
             found.append(
-                f"{label}: {text.splitlines()[-1] if 'internal fault' not in text else next(t for t in text.splitlines() if 'internal fault' in t)}"
+                f"{label}: "
+                f"{text.splitlines()[-1] if 'internal fault' not in text else next(t for t in text.splitlines() if 'internal fault' in t)}"
             )
             return b""
         if run:

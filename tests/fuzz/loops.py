@@ -52,7 +52,8 @@ _STEPS: Final = (
     -0x30000000,
 )
 _TESTS: Final[dict[str, Callable[[int, int], bool]]] = {
-    "lt": lambda a, b: a < b, "le": lambda a, b: a <= b, "gt": lambda a, b: a > b, "ge": lambda a, b: a >= b, "ne": lambda a, b: a != b, "eq": lambda a, b: a == b,
+    "lt": lambda a, b: a < b, "le": lambda a, b: a <= b, "gt": lambda a, b: a > b, "ge": lambda a, b: a >= b,
+    "ne": lambda a, b: a != b, "eq": lambda a, b: a == b,
 }  # fmt: skip
 _TURNED: Final = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "ne": "ne", "eq": "eq"}
 _NOT: Final = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt", "ne": "eq", "eq": "ne"}
@@ -437,8 +438,11 @@ class Loop:
 
 
 _CARRY: Final = {
-    "w": ("add.s32 {d}, {d}, {a}", "xor.b32 {d}, {d}, {a}", "mad.lo.s32 {d}, {a}, {b}, {d}", "add.s32 {d}, {c}, 1", "min.s32 {d}, {d}, {a}", "add.s32 {d}, {d}, 7", "shl.b32 {d}, {d}, 1", "sub.s32 {d}, {a}, {d}"),
-    "l": ("add.s64 {d}, {d}, {a}", "mad.wide.s32 {d}, {w}, 4, {d}", "mad.wide.u32 {d}, {w}, {w}, {d}", "add.s64 {d}, {d}, -16", "xor.b64 {d}, {d}, {a}", "add.s64 {d}, {c}, 4294967299", "sub.s64 {d}, {a}, {d}", "add.s64 {d}, {d}, {c}"),
+    "w": ("add.s32 {d}, {d}, {a}", "xor.b32 {d}, {d}, {a}", "mad.lo.s32 {d}, {a}, {b}, {d}", "add.s32 {d}, {c}, 1",
+    "min.s32 {d}, {d}, {a}", "add.s32 {d}, {d}, 7", "shl.b32 {d}, {d}, 1", "sub.s32 {d}, {a}, {d}"),
+    "l": ("add.s64 {d}, {d}, {a}", "mad.wide.s32 {d}, {w}, 4, {d}", "mad.wide.u32 {d}, {w}, {w}, {d}",
+    "add.s64 {d}, {d}, -16", "xor.b64 {d}, {d}, {a}", "add.s64 {d}, {c}, 4294967299", "sub.s64 {d}, {a}, {d}",
+    "add.s64 {d}, {d}, {c}"),
     "f": ("add.f32 {d}, {d}, {a}", "fma.rn.f32 {d}, {a}, {b}, {d}", "min.f32 {d}, {d}, {a}", "mov.f32 {d}, {c}"),
     "d": ("add.f64 {d}, {d}, {a}", "fma.rn.f64 {d}, {a}, {b}, {d}", "max.f64 {d}, {d}, {a}"),
 }  # fmt: skip

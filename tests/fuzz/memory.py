@@ -14,13 +14,17 @@ OWN: Final = 64
 #: Threads of a block.
 BLOCK: Final = 64
 _PLAIN: Final = (
-    ("u8", "w", 1), ("s8", "w", 1), ("u16", "w", 2), ("s16", "w", 2), ("b32", "w", 4), ("u32", "w", 4), ("b64", "l", 8), ("s32", "l", 4), ("u32", "l", 4), ("u8", "l", 1),
-    ("s16", "l", 2), ("u16", "h", 2), ("b16", "h", 2), ("s8", "h", 1), ("u8", "h", 1), ("f32", "f", 4), ("f64", "d", 8), ("b16", "e", 2), ("b32", "v", 4), ("b32", "y", 4),
+    ("u8", "w", 1), ("s8", "w", 1), ("u16", "w", 2), ("s16", "w", 2), ("b32", "w", 4), ("u32", "w", 4), ("b64", "l", 8),
+    ("s32", "l", 4), ("u32", "l", 4), ("u8", "l", 1),
+    ("s16", "l", 2), ("u16", "h", 2), ("b16", "h", 2), ("s8", "h", 1), ("u8", "h", 1), ("f32", "f", 4), ("f64", "d", 8),
+    ("b16", "e", 2), ("b32", "v", 4), ("b32", "y", 4),
     ("b32", "w", 4), ("b64", "l", 8),
 )  # fmt: skip
 _ATOMS: Final = (
-    ("add.u32", "w", 1), ("min.s32", "w", 1), ("max.u32", "w", 1), ("and.b32", "w", 1), ("or.b32", "w", 1), ("xor.b32", "w", 1), ("exch.b32", "w", 1), ("cas.b32", "w", 2),
-    ("inc.u32", "w", 1), ("dec.u32", "w", 1), ("add.u64", "l", 1), ("exch.b64", "l", 1), ("cas.b64", "l", 2), ("max.s64", "l", 1), ("and.b64", "l", 1), ("min.u64", "l", 1),
+    ("add.u32", "w", 1), ("min.s32", "w", 1), ("max.u32", "w", 1), ("and.b32", "w", 1), ("or.b32", "w", 1),
+    ("xor.b32", "w", 1), ("exch.b32", "w", 1), ("cas.b32", "w", 2),
+    ("inc.u32", "w", 1), ("dec.u32", "w", 1), ("add.u64", "l", 1), ("exch.b64", "l", 1), ("cas.b64", "l", 2),
+    ("max.s64", "l", 1), ("and.b64", "l", 1), ("min.u64", "l", 1),
 )  # fmt: skip
 #: Operations whose result does not depend on the order of threads, one for each word of the common memory.
 COMMON: Final = ("add.u32", "min.s32", "max.u32", "and.b32", "or.b32", "xor.b32", "max.s32", "min.u32")

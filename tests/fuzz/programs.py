@@ -83,7 +83,8 @@ def kernel(rng: random.Random, sm: int, number: int, callees: list[Signature]) -
         else:
             size = int(READ[kind][1:]) // 8
             w.put(
-                f"ld.global{rng.choice(('', '', '.nc'))}.{READ[kind]} {name}, [%in+{rng.randrange(INPUT // size) * size}];"
+                f"ld.global{rng.choice(('', '', '.nc'))}.{READ[kind]} {name}, "
+                f"[%in+{rng.randrange(INPUT // size) * size}];"
             )
         return name
 
@@ -136,7 +137,10 @@ def kernel(rng: random.Random, sm: int, number: int, callees: list[Signature]) -
             )
         at -= OWN
     head = [
-        f".visible .entry k{number}(.param .u64 in, .param .u64 out, .param .u64 own, .param .u64 common, .param .u32 s0, .param .u32 s1, .param .u64 s2, .param .f32 s3, .param .align 16 .b8 st[{OWN}])"
+        (
+            f".visible .entry k{number}(.param .u64 in, .param .u64 out, .param .u64 own, .param .u64 common, "
+            f".param .u32 s0, .param .u32 s1, .param .u64 s2, .param .f32 s3, .param .align 16 .b8 st[{OWN}])"
+        )
     ]
     head += ["{", *k.declarations(), ".reg .b32 %thr, %cta, %me, %mine;", ".reg .b64 %in, %out, %own;"]
     return [*head, *w.lines, rng.choice(("ret;", "exit;")), "}"]
@@ -291,8 +295,10 @@ def arguments(seed: int) -> list[Any]:
 
     scalars = mixed(OWN + 32)
     return [
-        mixed(threads * INPUT), np.zeros(threads * OUTPUT, np.uint8), mixed(threads * OWN), np.zeros(4 * len(COMMON), np.uint8),
-        scalars[:4].view(np.uint32)[0], scalars[4:8].view(np.uint32)[0], scalars[8:16].view(np.uint64)[0], scalars[16:20].view(np.float32)[0], scalars[32:].tobytes(),
+        mixed(threads * INPUT), np.zeros(threads * OUTPUT, np.uint8), mixed(threads * OWN),
+            np.zeros(4 * len(COMMON), np.uint8),
+        scalars[:4].view(np.uint32)[0], scalars[4:8].view(np.uint32)[0], scalars[8:16].view(np.uint64)[0],
+            scalars[16:20].view(np.float32)[0], scalars[32:].tobytes(),
     ]  # fmt: skip
 
 

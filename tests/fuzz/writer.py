@@ -158,7 +158,8 @@ class Writer:
         if what == "n":
             return str(rng.choice(AMOUNTS)) if rng.random() < 0.5 else self.pick("u" if uniform else "w")
         table: dict[str, Sequence[str]] = {
-            "c": COMPARE, "fc": FCOMPARE, "rnd": ROUNDINGS, "bool": ("and", "or", "xor"), "!": ("", "!"), "ne": ("ne", "eq"),
+            "c": COMPARE, "fc": FCOMPARE, "rnd": ROUNDINGS, "bool": ("and", "or", "xor"), "!": ("", "!"),
+            "ne": ("ne", "eq"),
             "seg": _SEGMENTS, "segup": _SEGMENTS_UP, "mask": (self.mask,), "leader": (self.leader,),
         }  # fmt: skip
         if what in table:
@@ -219,7 +220,9 @@ class Writer:
 TABLES = {
     name: forms.table(text)
     for name, text in (
-        ("integer", forms.INTEGER), ("conversion", forms.CONVERSION), ("carry", forms.CARRY), ("predicate", forms.PREDICATE), ("float", forms.FLOAT),
-        ("double", forms.DOUBLE), ("half", forms.HALF), ("brain", forms.BRAIN), ("warp", forms.WARP), ("part", forms.PART), ("uniform", forms.UNIFORM),
+        ("integer", forms.INTEGER), ("conversion", forms.CONVERSION), ("carry", forms.CARRY),
+        ("predicate", forms.PREDICATE), ("float", forms.FLOAT),
+        ("double", forms.DOUBLE), ("half", forms.HALF), ("brain", forms.BRAIN), ("warp", forms.WARP),
+        ("part", forms.PART), ("uniform", forms.UNIFORM),
     )
 }  # fmt: skip

@@ -214,7 +214,8 @@ def run(
 ) -> np.ndarray[tuple[int], np.dtype[np.uint32]]:
     """A kernel with an output buffer of words at %out; returns it."""
     text = (
-        f"{HEAD}{before}\n.visible .entry k(.param .u64 p)\n{{\n.reg .pred %p<9>; .reg .b32 %r<9>; .reg .b64 %d<9>, %out; {regs}\n"
+        f"{HEAD}{before}\n.visible .entry k(.param .u64 p)\n{{\n.reg .pred %p<9>; .reg .b32 %r<9>; "
+        f".reg .b64 %d<9>, %out; {regs}\n"
         f"ld.param.u64 %out, [p]; mov.u32 %r0, %tid.x; mad.wide.u32 %d0, %r0, 4, %out;\n{body}\nret;\n}}\n"
     )
     out = np.zeros(words, np.uint32)

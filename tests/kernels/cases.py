@@ -304,7 +304,8 @@ def divrem64(generator: Generator) -> list[Launch]:
             "sq": expected(quotient, mask=signed),
             "sr": expected(signed_a - quotient * safe_b, mask=signed),
         }
-        args: list[Arg] = [inp("a", a), inp("b", b), fresh("uq", n, "uint64"), fresh("ur", n, "uint64"), fresh("sq", n, "int64"),
+        args: list[Arg] = [inp("a", a), inp("b", b), fresh("uq", n, "uint64"), fresh("ur", n, "uint64"),
+            fresh("sq", n, "int64"),
                 fresh("sr", n, "int64"), s32("n", n)]  # fmt: skip
         launches.append(Launch("divrem64", f"n={n}", *line(blocks, threads), 0, args, expect=expect))
     return launches

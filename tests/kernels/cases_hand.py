@@ -353,8 +353,10 @@ def ftz_sat(g: Generator) -> list[Launch]:
             + np.isinf(y) * 16 + (np.isfinite(y) & ((np.abs(y) >= np.finfo(np.float32).tiny) | (y == 0))) * 32
         )  # fmt: skip
         parts = (
-            exact.ftz(a + b), exact.ftz(a * b), exact.ftz(exact.fma(a, b, a)), saturate(x + y), saturate(exact.ftz(a * b)),
-            saturate(exact.fma(x, y, y)), exact.ftz(a / b), exact.ftz(np.sqrt(a)), exact.ftz(one / b), exact.min_f32(a, b),
+            exact.ftz(a + b), exact.ftz(a * b), exact.ftz(exact.fma(a, b, a)), saturate(x + y),
+                saturate(exact.ftz(a * b)),
+            saturate(exact.fma(x, y, y)), exact.ftz(a / b), exact.ftz(np.sqrt(a)), exact.ftz(one / b),
+                exact.min_f32(a, b),
             exact.max_f32(a, b), np.abs(a), -b, tests.astype(np.uint32).view(np.float32), np.copysign(y, x),
         )  # fmt: skip
         want = expected(np.stack(parts, axis=1).astype(np.float32).ravel())
@@ -523,7 +525,8 @@ def redux_ops(g: Generator) -> list[Launch]:
 CASES: dict[str, KernelSpec] = {
     maker.__name__: KernelSpec(maker.__name__, maker, "hand", 80 if maker is redux_ops else 75)
     for maker in (
-        brx_switch, setp_forms, carry, bit_ops, int_forms, round_f32, round_f64, ftz_sat, int_cvt, func_params, generic_mem,
+        brx_switch, setp_forms, carry, bit_ops, int_forms, round_f32, round_f64, ftz_sat, int_cvt, func_params,
+            generic_mem,
         ordered_mem, named_bars, redux_ops,
     )
 }  # fmt: skip

@@ -86,7 +86,8 @@ def mma_float(g: Generator) -> list[Launch]:
         kinds = [
             first.astype(np.float32).view(np.uint32), packed_half.reshape(n, 16, 8),
             (first + product(half[0][..., :8], half[1][..., :8])).astype(np.float32).view(np.uint32),
-            (product(*brain) + acc).astype(np.float32).view(np.uint32), (product(*tf) + acc).astype(np.float32).view(np.uint32),
+            (product(*brain) + acc).astype(np.float32).view(np.uint32),
+            (product(*tf) + acc).astype(np.float32).view(np.uint32),
         ]  # fmt: skip
         start = np.tile(np.array([1.0, 2.0]), 4)
         inputs: dict[str, Array] = {
@@ -185,7 +186,8 @@ def cluster_pair(g: Generator) -> list[Launch]:
 
 #: (exponent bits, fraction bits, bits of the largest finite value); e4m3 has no infinity.
 SMALL = {
-    "f16": (5, 10, 0x7BFF), "bf16": (8, 7, 0x7F7F), "tf32": (8, 10, 0x3FBFF), "e4m3": (4, 3, 0x7E), "e5m2": (5, 2, 0x7B),
+    "f16": (5, 10, 0x7BFF), "bf16": (8, 7, 0x7F7F), "tf32": (8, 10, 0x3FBFF), "e4m3": (4, 3, 0x7E),
+    "e5m2": (5, 2, 0x7B),
 }  # fmt: skip
 CANONICAL_NAN = {"f16": 0x7FFF, "bf16": 0x7FFF, "tf32": 0x3FFFF, "e4m3": 0x7F, "e5m2": 0x7F}
 
@@ -291,14 +293,17 @@ def _small_row(f: float, h: float) -> tuple[bytes, set[int]]:
     least_f32 = float("nan") if both_nan else float(exact.min_f32(f, h))
     largest = max(abs(f), abs(h))
     crossed = -largest if np.signbit(f) != np.signbit(h) else largest
-    saturated = [0.0 if v != v else max(Fraction(0), min(Fraction(1), Fraction(v))) if abs(v) != float("inf") else float(v > 0)
+    saturated = [0.0 if v != v else max(Fraction(0),
+        min(Fraction(1), Fraction(v))) if abs(v) != float("inf") else float(v > 0)
                  for v in half_fused]  # fmt: skip
     largest_half = _extreme(hf, hh, "f16", True, True)
     row = [
         pair("bf16", f, h), pair("bf16", f, h, "rz"), pair("f16", _relu(f), _relu(h)), encode(f, "tf32", "rna") << 13,
-        e5 << 16 | e4, widen(e4, "e4m3"), widen(e5, "e5m2"), pair("bf16", fused[0], fused[1]), most << 16 | _extreme(bh, bf, "bf16", True, False),
+        e5 << 16 | e4, widen(e4, "e4m3"), widen(e5, "e5m2"), pair("bf16", fused[0], fused[1]),
+            most << 16 | _extreme(bh, bf, "bf16", True, False),
         least << 16 | least, (bf ^ 0x8000) << 16 | (bh ^ 0x8000), _f32_bits(least_f32), _f32_bits(crossed),
-        pair("bf16", _relu(fused[1]), _relu(fused[0])), largest_half << 16 | largest_half, pair("f16", saturated[0], saturated[1]),
+        pair("bf16", _relu(fused[1]), _relu(fused[0])), largest_half << 16 | largest_half,
+            pair("f16", saturated[0], saturated[1]),
     ]  # fmt: skip
     return struct.pack("<16I", *row), unchecked
 

@@ -89,7 +89,8 @@ def prepare(device: Device | Module, launch: Launch) -> tuple[dict[str, Array], 
 
 
 def run_launch(device: Device | Module, launch: Launch, **options: Any) -> tuple[list[str], Any]:
-    """What is wrong with a launch's results in the simulator or the interpreter, and its statistics.  Raises SimError; ``options`` go to ``launch``."""
+    """What is wrong with a launch's results in the simulator or the interpreter, and its statistics. Raises SimError;
+    ``options`` go to ``launch``."""
     memory, args = prepare(device, launch)
     stats = device.launch(launch.entry, launch.grid, launch.block, args, shared=launch.shared, **options)
     symbols = {name: device.get_global(name, want.values.dtype) for name, want in launch.expect_globals.items()}

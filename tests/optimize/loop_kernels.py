@@ -18,8 +18,10 @@ PARAMS = ".param .u64 p, .param .u64 q, .param .u32 n"
 #: p: words to read, q: words to write; %r1 = thread, %r2 = n, %rd3 = &p[thread], %rd5 = &q[thread], %r9 = p[thread] &
 #: 15: a divergent count.
 HEAD = (
-    "mov.u32 %r1, %tid.x; ld.param.u32 %r2, [n]; ld.param.u64 %rd1, [p]; ld.param.u64 %rd4, [q]; cvta.to.global.u64 %rd1, %rd1; cvta.to.global.u64 %rd4, %rd4; "
-    "mul.wide.u32 %rd2, %r1, 4; add.s64 %rd3, %rd1, %rd2; add.s64 %rd5, %rd4, %rd2; ld.global.u32 %r9, [%rd3]; and.b32 %r9, %r9, 15;\n"
+    "mov.u32 %r1, %tid.x; ld.param.u32 %r2, [n]; ld.param.u64 %rd1, [p]; ld.param.u64 %rd4, [q]; "
+    "cvta.to.global.u64 %rd1, %rd1; cvta.to.global.u64 %rd4, %rd4; "
+    "mul.wide.u32 %rd2, %r1, 4; add.s64 %rd3, %rd1, %rd2; add.s64 %rd5, %rd4, %rd2; ld.global.u32 %r9, "
+    "[%rd3]; and.b32 %r9, %r9, 15;\n"
 )
 WORDS = 4096
 THREADS = 64

@@ -13,7 +13,10 @@ END = "ret;"
 #: The results of an atomic sum differ from thread to thread; their order among threads is that of the lanes in both
 #: machines.
 STORE = "st.global.u32 [%rd5+8192], %r3; ret;"
-SHARED = "mov.u32 %r7, sh; and.b32 %r8, %r9, 3; shl.b32 %r8, %r8, 2; add.u32 %r7, %r7, %r8; mov.u32 %r6, 0; st.shared.u32 [%r7], %r6; bar.sync 0;"
+SHARED = (
+    "mov.u32 %r7, sh; and.b32 %r8, %r9, 3; shl.b32 %r8, %r8, 2; add.u32 %r7, %r7, %r8; mov.u32 %r6, 0; "
+    "st.shared.u32 [%r7], %r6; bar.sync 0;"
+)
 SHOWN = "bar.sync 0; ld.shared.u32 %r6, [%r7]; st.global.u32 [%rd5], %r6; ret;"
 
 
@@ -25,7 +28,10 @@ def atomics(unit: Unit) -> list[Inst]:
 @pytest.mark.parametrize("what", ["add.u32", "max.s32", "and.b32", "add.f32", "inc.u32"])
 def test_unread_results(what: str, target: str) -> None:
     """An operation on global memory without a reader of its result is RED."""
-    body = f"atom.global.{what} %{'f' if 'f32' in what else 'r'}3, [%rd5], {'0f3F800000' if 'f32' in what else '%r9'}; {END}"
+    body = (
+        f"atom.global.{what} %{'f' if 'f32' in what else 'r'}3, [%rd5], "
+        f"{'0f3F800000' if 'f32' in what else '%r9'}; {END}"
+    )
     unit, _ = optimized(body, target)
     (found,) = atomics(unit)
     assert found.op == ("REDG" if target == "sm_90" or target == "sm_120" else "RED") and not found.dsts
@@ -47,7 +53,10 @@ def test_swaps_stay(what: str, target: str) -> None:
 def test_acquire_keeps_its_result(target: str) -> None:
     """What stands behind an acquiring operation waits for it, so its result is asked for."""
     unit, _ = optimized(
-        f"atom.acquire.gpu.global.add.u32 %r3, [%rd5], %r9; ld.global.u32 %r4, [%rd3]; st.global.u32 [%rd5+64], %r4; {END}",
+        (
+            f"atom.acquire.gpu.global.add.u32 %r3, [%rd5], %r9; ld.global.u32 %r4, [%rd3]; "
+            f"st.global.u32 [%rd5+64], %r4; {END}"
+        ),
         target,
     )
     (found,) = atomics(unit)
@@ -70,7 +79,10 @@ def test_shared_counter(target: str) -> None:
 @pytest.mark.parametrize("result", [True, False])
 def test_counted(target: str, guard: str, value: str, result: bool) -> None:
     """One value, one place, any threads: one thread adds for all."""
-    body = f"mov.u32 %r3, 9; setp.gt.u32 %p1, %r9, %r2; {guard}atom.global.add.u32 %r3, [%rd4+4096], {value}; {STORE if result else END}"
+    body = (
+        f"mov.u32 %r3, 9; setp.gt.u32 %p1, %r9, %r2; {guard}atom.global.add.u32 %r3, [%rd4+4096], {value}; "
+        f"{STORE if result else END}"
+    )
     unit, stats = optimized(body, target)
     assert stats["atomics counted"] == 1
     (found,) = atomics(unit)
@@ -83,7 +95,10 @@ def test_counted(target: str, guard: str, value: str, result: bool) -> None:
 @pytest.mark.parametrize("target", SMS)
 def test_counted_apart(target: str) -> None:
     """Threads that are elsewhere do not count."""
-    body = f"mov.u32 %r3, 9; setp.gt.u32 %p1, %r9, %r2; @%p1 bra L; atom.global.add.u32 %r3, [%rd4+4096], 5; add.u32 %r3, %r3, %r1; bra M; L: atom.global.add.u32 %r3, [%rd4+2048], 3; M: {STORE}"
+    body = (
+        f"mov.u32 %r3, 9; setp.gt.u32 %p1, %r9, %r2; @%p1 bra L; atom.global.add.u32 %r3, [%rd4+4096], 5; "
+        f"add.u32 %r3, %r3, %r1; bra M; L: atom.global.add.u32 %r3, [%rd4+2048], 3; M: {STORE}"
+    )
     _, stats = optimized(body, target)
     assert stats["atomics counted"] == 2
     assert differences(body, target, (0, 1, 7, 15, 16)) == []
@@ -93,7 +108,10 @@ def test_counted_apart(target: str) -> None:
 @pytest.mark.parametrize("what", ["add.u32", "min.u32", "min.s32", "max.s32", "and.b32", "or.b32", "xor.b32"])
 def test_reduced(what: str, target: str) -> None:
     """Different values, no result: one operation for a warp."""
-    body = f"setp.gt.u32 %p1, %r9, %r2; @%p1 bra L; ld.global.u32 %r3, [%rd3]; atom.global.{what} %r4, [%rd4+4096], %r3; L: {END}"
+    body = (
+        f"setp.gt.u32 %p1, %r9, %r2; @%p1 bra L; ld.global.u32 %r3, [%rd3]; atom.global.{what} %r4, "
+        f"[%rd4+4096], %r3; L: {END}"
+    )
     unit, stats = optimized(body, target)
     assert (
         stats["atomics reduced"] == 1 and [i.op for b in unit.functions[0].blocks for i in b.insts].count("REDUX") == 1
@@ -113,7 +131,11 @@ def test_places_that_differ(target: str) -> None:
 @pytest.mark.parametrize("target", SMS)
 def test_scaled_addresses(target: str) -> None:
     """A shifted index into shared memory: the access shifts it, to sm_89."""
-    body = "mov.u32 %r7, sh; and.b32 %r8, %r9, 3; shl.b32 %r8, %r8, 2; add.u32 %r7, %r7, %r8; st.shared.u32 [%r7+16], %r1; bar.sync 0; ld.shared.u32 %r6, [%r7+16]; xor.b32 %r6, %r6, %r6; st.global.u32 [%rd5], %r6; ret;"
+    body = (
+        "mov.u32 %r7, sh; and.b32 %r8, %r9, 3; shl.b32 %r8, %r8, 2; add.u32 %r7, %r7, %r8; "
+        "st.shared.u32 [%r7+16], %r1; bar.sync 0; ld.shared.u32 %r6, [%r7+16]; xor.b32 %r6, %r6, %r6; "
+        "st.global.u32 [%rd5], %r6; ret;"
+    )
     unit, _ = optimized(body, target)
     (where,) = [o for b in unit.functions[0].blocks for i in b.insts if i.op == "STS" for o in i.srcs if type(o) is Mem]
     assert where.base is not None and where.base.mod == ("X4" if target in ("sm_75", "sm_80") else "")

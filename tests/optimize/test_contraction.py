@@ -30,7 +30,8 @@ F32 = {
     "one flushes": ("mul.ftz.f32 %f10,%f1,%f2; add.f32 %f20,%f10,%f3;", "FMUL FADD"),
     "saturated sum": ("mul.f32 %f10,%f1,%f2; add.sat.f32 %f20,%f10,%f3;", "FFMA"),
     "saturated product": ("mul.sat.f32 %f10,%f1,%f2; add.f32 %f20,%f10,%f3;", "FMUL FADD"),
-    "two sums": ("mul.f32 %f10,%f1,%f2; add.f32 %f11,%f10,%f3; sub.f32 %f12,%f10,%f4; mul.rn.f32 %f20,%f11,%f12;", "FFMA FFMA FMUL"),
+    "two sums": ("mul.f32 %f10,%f1,%f2; add.f32 %f11,%f10,%f3; sub.f32 %f12,%f10,%f4; mul.rn.f32 %f20,%f11,%f12;",
+    "FFMA FFMA FMUL"),
     "read elsewhere": ("mul.f32 %f10,%f1,%f2; add.f32 %f11,%f10,%f3; mul.rn.f32 %f20,%f10,%f11;", "FMUL FADD FMUL"),
     "two products": ("mul.f32 %f10,%f1,%f2; mul.f32 %f11,%f3,%f4; add.f32 %f20,%f10,%f11;", "FMUL FFMA"),
     "two products, exchanged": ("mul.f32 %f10,%f1,%f2; mul.f32 %f11,%f3,%f4; sub.f32 %f20,%f11,%f10;", "FMUL FFMA"),
@@ -41,8 +42,10 @@ F32 = {
     "double": ("mul.f32 %f10,%f1,%f2; add.f32 %f20,%f10,%f10;", "FMUL FADD"),
     "constants": ("mul.f32 %f10,%f1,0f3F800001; add.f32 %f20,%f10,0fBF800001;", "FFMA"),
     "factor rewritten": ("mul.f32 %f10,%f1,%f2; mul.rn.f32 %f1,%f3,%f4; add.f32 %f20,%f10,%f1;", "FMUL FFMA"),
-    "guarded sum": ("mul.f32 %f10,%f1,%f2; setp.gt.f32 %p1,%f3,%f4; mov.f32 %f20,%f1; @%p1 add.f32 %f20,%f10,%f3;", "FFMA"),
-    "chain": ("mul.f32 %f10,%f1,%f2; add.f32 %f11,%f10,%f3; mul.f32 %f12,%f11,%f4; add.f32 %f20,%f12,%f1;", "FFMA FFMA"),
+    "guarded sum": ("mul.f32 %f10,%f1,%f2; setp.gt.f32 %p1,%f3,%f4; mov.f32 %f20,%f1; @%p1 add.f32 %f20,%f10,%f3;",
+    "FFMA"),
+    "chain": ("mul.f32 %f10,%f1,%f2; add.f32 %f11,%f10,%f3; mul.f32 %f12,%f11,%f4; add.f32 %f20,%f12,%f1;",
+    "FFMA FFMA"),
 }  # fmt: skip
 F64 = {
     "sum": ("mul.f64 %d10,%d1,%d2; add.f64 %d11,%d10,%d3;", "DFMA"),

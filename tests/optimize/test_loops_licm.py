@@ -86,7 +86,10 @@ def test_loads(beside: str, leaves: bool, target: str) -> None:
 def test_read_only_loads_pass_stores(target: str) -> None:
     body = (
         START
-        + "ld.global.nc.u32 %r5, [%rd3]; xor.b32 %r7, %r3, %r5; st.global.u32 [%rd5+256], %r7; bar.sync 0; add.u32 %r4, %r4, %r7;"
+        + (
+            "ld.global.nc.u32 %r5, [%rd3]; xor.b32 %r7, %r3, %r5; st.global.u32 [%rd5+256], %r7; bar.sync 0; "
+            "add.u32 %r4, %r4, %r7;"
+        )
         + ROUND
         + END
     )
@@ -123,7 +126,10 @@ def test_a_load_that_may_not_run_stays(target: str) -> None:
     """Behind a way out of the loop, and in an arm too long for a guard; arithmetic leaves all the same."""
     early = (
         START
-        + "setp.gt.u32 %p2, %r3, %r9; @%p2 bra X; ld.global.u32 %r5, [%rd3+64]; popc.b32 %r6, %r1; add.u32 %r5, %r5, %r6; add.u32 %r4, %r4, %r5;"
+        + (
+            "setp.gt.u32 %p2, %r3, %r9; @%p2 bra X; ld.global.u32 %r5, [%rd3+64]; popc.b32 %r6, %r1; "
+            "add.u32 %r5, %r5, %r6; add.u32 %r4, %r4, %r5;"
+        )
         + ROUND
         + "X: "
         + END
@@ -134,7 +140,10 @@ def test_a_load_that_may_not_run_stays(target: str) -> None:
     arm = "xor.b32 %r7, %r7, %r3; mul.lo.u32 %r7, %r7, %r7;" * 8
     inner = (
         START
-        + f"mov.u32 %r7, 1; setp.gt.u32 %p2, %r3, %r9; @%p2 bra X; ld.global.u32 %r5, [%rd3+64]; xor.b32 %r7, %r5, %r3; {arm} X: add.u32 %r4, %r4, %r7;"
+        + (
+            f"mov.u32 %r7, 1; setp.gt.u32 %p2, %r3, %r9; @%p2 bra X; ld.global.u32 %r5, [%rd3+64]; "
+            f"xor.b32 %r7, %r5, %r3; {arm} X: add.u32 %r4, %r4, %r7;"
+        )
         + ROUND
         + END
     )
@@ -147,7 +156,8 @@ def test_a_load_that_may_not_run_stays(target: str) -> None:
 def test_out_of_two_loops(target: str) -> None:
     """As far out as the operands allow: one value out of both loops, one out of the inner."""
     body = (
-        'mov.u32 %r3, 0; mov.u32 %r4, 0; M: .pragma "nounroll"; mov.u32 %r10, 0; L: .pragma "nounroll"; popc.b32 %r5, %r1; brev.b32 %r6, %r3; xor.b32 %r7, %r5, %r10; mad.lo.u32 %r4, %r7, %r6, %r4; '
+        'mov.u32 %r3, 0; mov.u32 %r4, 0; M: .pragma "nounroll"; mov.u32 %r10, 0; L: .pragma "nounroll"; '
+        "popc.b32 %r5, %r1; brev.b32 %r6, %r3; xor.b32 %r7, %r5, %r10; mad.lo.u32 %r4, %r7, %r6, %r4; "
         "add.s32 %r10, %r10, 1; setp.lt.s32 %p2, %r10, %r9; @%p2 bra L;" + ROUND.replace("bra L", "bra M") + END
     )
     unit, _ = optimized(body, target)
@@ -161,7 +171,10 @@ def test_out_of_two_loops(target: str) -> None:
 def test_loop_with_two_ways_in_front(target: str) -> None:
     """A header that two blocks jump to gets a block of its own in front."""
     body = (
-        "mov.u32 %r4, 0; setp.gt.u32 %p2, %r1, 20; @%p2 bra A; mov.u32 %r3, 1; bra L; A: mov.u32 %r3, 2; L: popc.b32 %r5, %r9; xor.b32 %r7, %r3, %r5; add.u32 %r4, %r4, %r7;"
+        (
+            "mov.u32 %r4, 0; setp.gt.u32 %p2, %r1, 20; @%p2 bra A; mov.u32 %r3, 1; bra L; A: mov.u32 %r3, 2; "
+            "L: popc.b32 %r5, %r9; xor.b32 %r7, %r3, %r5; add.u32 %r4, %r4, %r7;"
+        )
         + ROUND
         + END
     )
@@ -172,7 +185,10 @@ def test_loop_with_two_ways_in_front(target: str) -> None:
 
 def test_cycle_with_two_entries_stays() -> None:
     body = (
-        "mov.u32 %r3, 0; mov.u32 %r4, 0; setp.gt.u32 %p2, %r1, 20; @%p2 bra M; L: popc.b32 %r5, %r9; add.u32 %r4, %r4, %r5; M: xor.b32 %r4, %r4, %r3;"
+        (
+            "mov.u32 %r3, 0; mov.u32 %r4, 0; setp.gt.u32 %p2, %r1, 20; @%p2 bra M; L: popc.b32 %r5, %r9; "
+            "add.u32 %r4, %r4, %r5; M: xor.b32 %r4, %r4, %r3;"
+        )
         + ROUND
         + END
     )
@@ -183,9 +199,10 @@ def test_cycle_with_two_entries_stays() -> None:
 
 def test_what_changes_in_the_loop_stays() -> None:
     """A register with two definitions in the loop, a result of a vote, the clock."""
-    body = (
-        START
-        + "mov.u32 %r5, %r9; setp.gt.u32 %p2, %r3, 3; @%p2 mov.u32 %r5, %r1; popc.b32 %r6, %r5; vote.sync.ballot.b32 %r7, %p2, 0xffffffff; mov.u32 %r8, %clock; add.u32 %r4, %r4, %r6; xor.b32 %r4, %r4, %r7; add.u32 %r4, %r4, %r8;"
+    body = START + (
+        "mov.u32 %r5, %r9; setp.gt.u32 %p2, %r3, 3; @%p2 mov.u32 %r5, %r1; popc.b32 %r6, %r5; "
+        "vote.sync.ballot.b32 %r7, %p2, 0xffffffff; mov.u32 %r8, %clock; add.u32 %r4, %r4, %r6; "
+        "xor.b32 %r4, %r4, %r7; add.u32 %r4, %r4, %r8;"
     )
     unit, _ = optimized(body + ROUND + END, "sm_90")
     assert {"POPC", "VOTE"} <= set(ops(unit)) and {"CS2R", "S2R", "S2UR"} & set(ops(unit))

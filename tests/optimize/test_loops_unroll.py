@@ -139,9 +139,11 @@ def _rounds(start: str, step: int, test: str, n: int) -> int:
 @pytest.mark.parametrize("target", SMS)
 @pytest.mark.parametrize("body", [
     "st.global.u32 [%rd3+8192], %r4; ld.global.u32 %r5, [%rd3]; add.u32 %r4, %r4, %r5; add.s64 %rd3, %rd3, 4;",
-    "and.b32 %r6, %r3, 1; setp.eq.u32 %p2, %r6, 0; @%p2 add.u32 %r4, %r4, %r3; @!%p2 xor.b32 %r4, %r4, 77; mul.lo.u32 %r4, %r4, 3;",
+    ("and.b32 %r6, %r3, 1; setp.eq.u32 %p2, %r6, 0; @%p2 add.u32 %r4, %r4, %r3; @!%p2 xor.b32 %r4, %r4, 77; "
+"mul.lo.u32 %r4, %r4, 3;"),
     "mov.u32 %r6, %r7; mov.u32 %r7, %r4; add.u32 %r4, %r6, %r7; add.u32 %r4, %r4, %r3;",
-    "bar.sync 0; mul.lo.u32 %r6, %r1, 4; mov.u32 %r8, sh; add.u32 %r6, %r6, %r8; st.shared.u32 [%r6], %r4; bar.sync 0; ld.shared.u32 %r5, [sh]; add.u32 %r4, %r4, %r5;",
+    ("bar.sync 0; mul.lo.u32 %r6, %r1, 4; mov.u32 %r8, sh; add.u32 %r6, %r6, %r8; st.shared.u32 [%r6], %r4; "
+"bar.sync 0; ld.shared.u32 %r5, [sh]; add.u32 %r4, %r4, %r5;"),
     "shfl.sync.bfly.b32 %r5, %r4, 1, 31, 0xffffffff; mad.lo.u32 %r4, %r5, 3, %r3;",
     "atom.global.add.u32 %r5, [%rd5+512], %r3; add.u32 %r4, %r4, %r5;",
     "red.global.add.u32 [%rd5+512], %r3; add.u32 %r4, %r4, 1;",
@@ -178,7 +180,8 @@ def test_known_rounds(target: str) -> None:
 def test_nest(target: str) -> None:
     """Inner rounds known: the inner loop goes, then the outer is a candidate."""
     body = (
-        "mov.u32 %r4, 1; mov.u32 %r10, 0; M: mov.u32 %r3, 0; L: ld.global.u32 %r5, [%rd3]; mad.lo.u32 %r4, %r4, %r5, %r3; add.s64 %rd3, %rd3, 4; add.u32 %r3, %r3, 1; "
+        "mov.u32 %r4, 1; mov.u32 %r10, 0; M: mov.u32 %r3, 0; L: ld.global.u32 %r5, [%rd3]; mad.lo.u32 %r4, "
+        "%r4, %r5, %r3; add.s64 %rd3, %rd3, 4; add.u32 %r3, %r3, 1; "
         "setp.ne.u32 %p1, %r3, 3; @%p1 bra L; add.u32 %r10, %r10, 1; setp.lt.s32 %p2, %r10, %r2; @%p2 bra M;" + END
     )
     unit, stats = optimized(body, target)
@@ -190,7 +193,8 @@ def test_nest(target: str) -> None:
 def test_a_counter_that_starts_once() -> None:
     """The inner counter goes on where the last run left it: its rounds are not known, though its start is."""
     body = (
-        "mov.u32 %r4, 1; mov.u32 %r3, 0; mov.u32 %r10, 0; M: mov.u32 %r11, 0; L: mad.lo.u32 %r4, %r4, 3, %r3; add.u32 %r3, %r3, 1; "
+        "mov.u32 %r4, 1; mov.u32 %r3, 0; mov.u32 %r10, 0; M: mov.u32 %r11, 0; L: mad.lo.u32 %r4, %r4, 3, "
+        "%r3; add.u32 %r3, %r3, 1; "
         "setp.lt.u32 %p1, %r3, 5; @%p1 bra L; add.u32 %r10, %r10, 1; setp.lt.s32 %p2, %r10, %r2; @%p2 bra M;" + END
     )
     _, stats = optimized(body, "sm_90")
@@ -208,15 +212,24 @@ STAY = [
     ("L: {b} add.s32 %r3, %r3, 1; setp.lt.s32 %p1, %r3, %r5; @%p1 bra L;", "a bound that changes"),
     ("L: {b} shl.b32 %r3, %r3, 1; add.s32 %r3, %r3, 1; setp.lt.s32 %p1, %r3, %r2; @%p1 bra L;", "no counter"),
     (
-        "L: {b} setp.gt.u32 %p2, %r4, 0xf0000000; @%p2 add.s32 %r3, %r3, 1; add.s32 %r3, %r3, 1; setp.lt.s32 %p1, %r3, %r2; @%p1 bra L;",
+        (
+            "L: {b} setp.gt.u32 %p2, %r4, 0xf0000000; @%p2 add.s32 %r3, %r3, 1; add.s32 %r3, %r3, 1; "
+            "setp.lt.s32 %p1, %r3, %r2; @%p1 bra L;"
+        ),
         "a step under a guard",
     ),
     (
-        "L: {b} setp.gt.u32 %p2, %r4, 0xf0000000; @%p2 bra X; add.s32 %r3, %r3, 1; setp.lt.s32 %p1, %r3, %r2; @%p1 bra L; X:",
+        (
+            "L: {b} setp.gt.u32 %p2, %r4, 0xf0000000; @%p2 bra X; add.s32 %r3, %r3, 1; setp.lt.s32 %p1, %r3, "
+            "%r2; @%p1 bra L; X:"
+        ),
         "a second way out",
     ),
     (
-        "L: {b} add.s32 %r3, %r3, 1; setp.lt.s32 %p1, %r3, %r9; shfl.sync.bfly.b32 %r5, %r4, 1, 31, 0xffffffff; @%p1 bra L;",
+        (
+            "L: {b} add.s32 %r3, %r3, 1; setp.lt.s32 %p1, %r3, %r9; shfl.sync.bfly.b32 %r5, %r4, 1, 31, "
+            "0xffffffff; @%p1 bra L;"
+        ),
         "threads that meet in a loop they leave one by one",
     ),
     (

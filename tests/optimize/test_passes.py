@@ -33,7 +33,10 @@ def of(unit: Unit, op: str) -> list[Inst]:
     return [i for i in insts(unit) if i.op == op]
 
 
-HEAD = "mov.u32 %r1, %tid.x; ld.param.u32 %r2, [n]; ld.param.u64 %rd1, [p]; cvta.to.global.u64 %rd1, %rd1; mul.wide.u32 %rd2, %r1, 4; add.s64 %rd3, %rd1, %rd2;"
+HEAD = (
+    "mov.u32 %r1, %tid.x; ld.param.u32 %r2, [n]; ld.param.u64 %rd1, [p]; cvta.to.global.u64 %rd1, %rd1; "
+    "mul.wide.u32 %rd2, %r1, 4; add.s64 %rd3, %rd1, %rd2;"
+)
 
 
 @pytest.mark.parametrize("target", SMS)
@@ -41,7 +44,10 @@ def test_short_arm_is_predicated(target: str) -> None:
     """A triangle with a load: no branch, no barrier, the load under a guard, the address computed in any case."""
     unit, stats = optimized(
         HEAD
-        + "setp.ge.u32 %p1, %r1, %r2; mov.u32 %r3, 7; @%p1 bra J; ld.global.u32 %r3, [%rd3]; add.s32 %r3, %r3, 1; J: st.global.u32 [%rd3+64], %r3; ret;",
+        + (
+            "setp.ge.u32 %p1, %r1, %r2; mov.u32 %r3, 7; @%p1 bra J; ld.global.u32 %r3, [%rd3]; add.s32 %r3, "
+            "%r3, 1; J: st.global.u32 [%rd3+64], %r3; ret;"
+        ),
         target,
     )
     assert stats["arms predicated"] == 1
@@ -55,7 +61,10 @@ def test_both_arms_are_predicated(target: str) -> None:
     """A diamond: each arm's store has one of two opposite guards."""
     unit, stats = optimized(
         HEAD
-        + "setp.ge.u32 %p1, %r1, %r2; @%p1 bra F; st.global.u32 [%rd3], %r1; bra J; F: st.global.u32 [%rd3], %r2; J: st.global.u32 [%rd3+64], %r2; ret;",
+        + (
+            "setp.ge.u32 %p1, %r1, %r2; @%p1 bra F; st.global.u32 [%rd3], %r1; bra J; F: st.global.u32 [%rd3], "
+            "%r2; J: st.global.u32 [%rd3+64], %r2; ret;"
+        ),
         target,
     )
     assert stats["arms predicated"] == 2
@@ -89,7 +98,10 @@ def test_value_from_before_survives() -> None:
     computes in it."""
     unit, _ = optimized(
         HEAD
-        + "setp.ge.u32 %p1, %r1, %r2; mov.u32 %r3, %r2; @%p1 bra J; mul.lo.s32 %r4, %r1, 5; add.s32 %r3, %r4, 1; J: st.global.u32 [%rd3], %r3; ret;",
+        + (
+            "setp.ge.u32 %p1, %r1, %r2; mov.u32 %r3, %r2; @%p1 bra J; mul.lo.s32 %r4, %r1, 5; add.s32 %r3, "
+            "%r4, 1; J: st.global.u32 [%rd3], %r3; ret;"
+        ),
         "sm_90",
     )
     (store,) = of(unit, "STG")
@@ -119,7 +131,10 @@ def test_order_stops_at_the_limit() -> None:
     """With more loads than registers the first users come before the last loads."""
     count = 19
     loads = "".join(
-        f"ld.global.v4.f32 {{%f1, %f2, %f3, %f4}}, [%rd3+{4096 * n}]; fma.rn.f32 %f5, %f1, %f2, %f5; fma.rn.f32 %f5, %f3, %f4, %f5;"
+        (
+            f"ld.global.v4.f32 {{%f1, %f2, %f3, %f4}}, [%rd3+{4096 * n}]; fma.rn.f32 %f5, %f1, %f2, %f5; "
+            f"fma.rn.f32 %f5, %f3, %f4, %f5;"
+        )
         for n in range(count)
     )
     unit, _ = optimized("mov.f32 %f5, 0f00000000;" + HEAD + loads + "st.global.f32 [%rd3], %f5; ret;", "sm_90")
@@ -130,9 +145,9 @@ def test_order_stops_at_the_limit() -> None:
 
 def test_order_keeps_memory_and_barriers() -> None:
     """A load stays behind the barrier, and behind a store in front of it that may be to the same place."""
-    body = (
-        HEAD
-        + "st.global.u32 [%rd3], %r1; ld.global.u32 %r3, [%rd1]; bar.sync 0; ld.global.u32 %r4, [%rd3+4]; add.s32 %r5, %r3, %r4; st.global.u32 [%rd3+8], %r5; ret;"
+    body = HEAD + (
+        "st.global.u32 [%rd3], %r1; ld.global.u32 %r3, [%rd1]; bar.sync 0; ld.global.u32 %r4, [%rd3+4]; "
+        "add.s32 %r5, %r3, %r4; st.global.u32 [%rd3+8], %r5; ret;"
     )
     unit, _ = optimized(body, "sm_80")
     assert [i for i in ops(unit) if i in ("STG", "LDG", "BAR")] == ["STG", "LDG", "BAR", "LDG", "STG"]
@@ -141,9 +156,9 @@ def test_order_keeps_memory_and_barriers() -> None:
 def test_warp_is_known_to_be_together() -> None:
     """The branch in front of a shuffle is gone, so nothing has to wait for the warp; behind a long divergent arm it
     does."""
-    text = (
-        HEAD
-        + "setp.ge.u32 %p1, %r1, %r2; @%p1 bra J; {} J: shfl.sync.bfly.b32 %r3, %r1, 1, 31, 0xffffffff; st.global.u32 [%rd3], %r3; ret;"
+    text = HEAD + (
+        "setp.ge.u32 %p1, %r1, %r2; @%p1 bra J; {} J: shfl.sync.bfly.b32 %r3, %r1, 1, 31, 0xffffffff; "
+        "st.global.u32 [%rd3], %r3; ret;"
     )
     short, _ = optimized(text.format("add.s32 %r1, %r1, 1;"), "sm_90")
     assert "WARPSYNC" not in ops(short)
@@ -169,7 +184,10 @@ def test_shift_and_sum_are_one(target: str) -> None:
     """LEA, also where several sums share the shift."""
     unit, _ = optimized(
         HEAD
-        + "shl.b32 %r3, %r1, 3; add.s32 %r4, %r3, %r2; add.s32 %r5, %r3, 100; st.global.u32 [%rd3], %r4; st.global.u32 [%rd3+4], %r5; ret;",
+        + (
+            "shl.b32 %r3, %r1, 3; add.s32 %r4, %r3, %r2; add.s32 %r5, %r3, 100; st.global.u32 [%rd3], %r4; "
+            "st.global.u32 [%rd3+4], %r5; ret;"
+        ),
         target,
     )
     assert ops(unit).count("LEA") == 2
@@ -183,7 +201,10 @@ def test_words_of_wide_shifts(amount: int, left: bool) -> None:
     want = "{%r5, %r6}" if left else "{%r6, %r5}"
     unit, _ = optimized(
         HEAD
-        + f"mov.b64 %rd4, {{%r1, %r2}}; {op} %rd4, %rd4, {amount}; mov.b64 {want}, %rd4; st.global.u32 [%rd3], %r6; ret;",
+        + (
+            f"mov.b64 %rd4, {{%r1, %r2}}; {op} %rd4, %rd4, {amount}; mov.b64 {want}, %rd4; "
+            f"st.global.u32 [%rd3], %r6; ret;"
+        ),
         "sm_90",
     )
     shifts = [i for i in of(unit, "SHF") if "U64" in i.mods]
@@ -196,7 +217,10 @@ def test_parameter_behind_its_address(target: str) -> None:
     """A parameter loaded through its address, plus an offset added in 64 bits, is a constant-bank operand without an
     index and without a sum."""
     unit, _ = optimized(
-        "mov.b64 %rd1, p; add.s64 %rd2, %rd1, 4; ld.param.u32 %r1, [%rd2+4]; ld.param.u64 %rd3, [p]; cvta.to.global.u64 %rd3, %rd3; st.global.u32 [%rd3], %r1; ret;",
+        (
+            "mov.b64 %rd1, p; add.s64 %rd2, %rd1, 4; ld.param.u32 %r1, [%rd2+4]; ld.param.u64 %rd3, [p]; "
+            "cvta.to.global.u64 %rd3, %rd3; st.global.u32 [%rd3], %r1; ret;"
+        ),
         target,
     )
     direct, _ = optimized(
@@ -229,8 +253,10 @@ def test_rows_of_a_tile_share_an_address(target: str) -> None:
     """(a + 0x1000) + b as an address is a + b with an offset where a + b is at hand, in a loop too, where a is no
     value."""
     body = (
-        'ld.param.u32 %r2, [n]; mov.u32 %r1, %tid.x; mov.u32 %r3, 0; cvta.to.global.u64 %rd1, %rd1; L: .pragma "nounroll"; add.s32 %r4, %r3, %r1; ld.shared.u32 %r5, [%r4];'
-        "add.s32 %r6, %r3, 4096; add.s32 %r7, %r6, %r1; ld.shared.u32 %r8, [%r7]; st.global.u32 [%rd1], %r5; st.global.u32 [%rd1+4], %r8;"
+        "ld.param.u32 %r2, [n]; mov.u32 %r1, %tid.x; mov.u32 %r3, 0; cvta.to.global.u64 %rd1, %rd1; L: "
+        '.pragma "nounroll"; add.s32 %r4, %r3, %r1; ld.shared.u32 %r5, [%r4];'
+        "add.s32 %r6, %r3, 4096; add.s32 %r7, %r6, %r1; ld.shared.u32 %r8, [%r7]; st.global.u32 [%rd1], "
+        "%r5; st.global.u32 [%rd1+4], %r8;"
         "add.s32 %r3, %r3, 128; setp.lt.s32 %p1, %r3, %r2; @%p1 bra L; ret;"
     )
     unit, _ = optimized("ld.param.u64 %rd1, [p];" + body, target)
@@ -275,7 +301,10 @@ def test_former_names_of_passes() -> None:
 def test_branch_on_a_constant(test: str, taken: bool, target: str) -> None:
     """Only the arm that runs is left, and no branch; of %r4 it is known that it is below 8."""
     long = "xor.b32 %r3, %r3, %r1; mul.lo.s32 %r3, %r3, %r3;" * 6
-    body = f"and.b32 %r4, %r2, 7; {test} mov.u32 %r3, 7; @%p1 bra X; {long} bra J; X: st.global.u32 [%rd3], %r1; J: st.global.u32 [%rd3+64], %r3; ret;"
+    body = (
+        f"and.b32 %r4, %r2, 7; {test} mov.u32 %r3, 7; @%p1 bra X; {long} bra J; X: st.global.u32 [%rd3], %r1; "
+        f"J: st.global.u32 [%rd3+64], %r3; ret;"
+    )
     unit, stats = optimized(HEAD + body, target)
     assert stats["branches on constants"] == 1 and "BRA" not in ops(unit)
     assert (len(of(unit, "STG")), "LOP3" in ops(unit)) == (2 if taken else 1, not taken)

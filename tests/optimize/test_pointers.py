@@ -1,4 +1,5 @@
-"""Pointers that run through a loop in step: which share one, that values stay, and that cheap results go behind a wait."""
+"""Pointers that run through a loop in step: which share one, that values stay, and that cheap results go behind a
+wait."""
 
 from __future__ import annotations
 
@@ -40,9 +41,15 @@ def rows(
 ) -> str:
     """A loop over ROWS pointers `begin + (row + k) * pitch * 4`; ``step``: the same for all, or a function of the
     number; ``read``: what the loop does with one."""
-    head = f".reg .b64 %q<{ROWS}>; .reg .b64 %a<{ROWS}>; .reg .b32 %v<{ROWS}>; .reg .b32 %t<{ROWS}>; shl.b32 %r5, %r1, 5; and.b32 %r5, %r5, 32; and.b32 %r6, %r1, 7; add.u32 %r6, %r6, 3;"
+    head = (
+        f".reg .b64 %q<{ROWS}>; .reg .b64 %a<{ROWS}>; .reg .b32 %v<{ROWS}>; .reg .b32 %t<{ROWS}>; shl.b32 %r5, "
+        f"%r1, 5; and.b32 %r5, %r5, 32; and.b32 %r6, %r1, 7; add.u32 %r6, %r6, 3;"
+    )
     start = "".join(
-        f"{sum_of} %t{n}, %r5, {n}; mul.lo.s32 %t{n}, %t{n}, %r6; mul.wide.{kind} %a{n}, %t{n}, 4; add.s64 %q{n}, {begin}, %a{n};{more.format(n=n)}"
+        (
+            f"{sum_of} %t{n}, %r5, {n}; mul.lo.s32 %t{n}, %t{n}, %r6; mul.wide.{kind} %a{n}, %t{n}, 4; "
+            f"add.s64 %q{n}, {begin}, %a{n};{more.format(n=n)}"
+        )
         for n in range(ROWS)
     )
     body = "".join(read.format(n=n) + f"xor.b32 %r4, %r4, %v{n}; add.u32 %r4, %r4, {n};" for n in range(ROWS))
@@ -98,7 +105,10 @@ def test_a_read_between_the_updates(target: str) -> None:
     """A pointer that is read where some have grown and others not stays out."""
     body = rows().replace(
         "add.s64 %q10, %q10, 128;",
-        "add.s64 %q10, %q10, 128; ld.volatile.global.u32 %r7, [%q3]; ld.volatile.global.u32 %r8, [%q20]; sub.u32 %r4, %r4, %r7; xor.b32 %r4, %r4, %r8;",
+        (
+            "add.s64 %q10, %q10, 128; ld.volatile.global.u32 %r7, [%q3]; ld.volatile.global.u32 %r8, [%q20]; "
+            "sub.u32 %r4, %r4, %r7; xor.b32 %r4, %r4, %r8;"
+        ),
     )
     _, stats = optimized(body, target)
     assert stats["pointers that share one"] == ROWS - 2
@@ -115,7 +125,8 @@ def test_a_pointer_that_is_read_behind_the_loop(target: str) -> None:
 
 @pytest.mark.parametrize("target", SMS)
 def test_pointers_of_an_inner_loop_that_go_on(target: str) -> None:
-    """Set once, in front of both loops: the shared pointer must not start again in the second round of the outer one."""
+    """Set once, in front of both loops: the shared pointer must not start again in the second round of the outer
+    one."""
     body = (
         rows()
         .replace("L: .pragma", "mov.u32 %r8, 0; M: mov.u32 %r3, 0; L: .pragma")
@@ -139,7 +150,10 @@ def test_nothing_changes_where_registers_suffice(target: str) -> None:
 #: 40 addresses in front of a barrier and a wait, for loads behind it; what they are made from grows from round to
 #: round.
 _WAIT = (
-    '.reg .b64 %a<40>; .reg .b32 %v<40>; and.b32 %r5, %r1, 31; mov.u32 %r4, 0; mov.u32 %r10, 0; mov.b64 %rd7, %rd3; M: .pragma "nounroll";'
+    (
+        ".reg .b64 %a<40>; .reg .b32 %v<40>; and.b32 %r5, %r1, 31; mov.u32 %r4, 0; mov.u32 %r10, 0; "
+        'mov.b64 %rd7, %rd3; M: .pragma "nounroll";'
+    )
     + "".join(f"mul.wide.u32 %rd6, %r5, {4 * n + 4}; add.s64 %a{n}, %rd7, %rd6;" for n in range(40))
     + "st.shared.u32 [sh], %r2; bar.sync 0; W: ld.volatile.shared.u32 %r6, [sh]; setp.ne.u32 %p1, %r6, %r2; @%p1 bra W;"
     + "".join(f"ld.global.u32 %v{n}, [%a{39 - n}];" for n in range(40))

@@ -31,7 +31,8 @@ def _loop(count: int) -> str:
     body = "".join(f"mad.lo.u32 %s{n}, %s{n}, %m{n}, %r2;" for n in range(count))
     end = "".join(f"st.global.u32 [%rd1+{4 * n}], %s{n};" for n in range(count))
     return (
-        f"{sums} mov.u32 %r1, %tid.x; ld.param.u32 %r2, [n]; ld.param.u64 %rd1, [p]; cvta.to.global.u64 %rd1, %rd1; {start}"
+        f"{sums} mov.u32 %r1, %tid.x; ld.param.u32 %r2, [n]; ld.param.u64 %rd1, [p]; "
+        f"cvta.to.global.u64 %rd1, %rd1; {start}"
         f"L: {body} sub.s32 %r2, %r2, 1; setp.gt.s32 %p1, %r2, 0; @%p1 bra L; {end} ret;"
     )
 
@@ -67,7 +68,10 @@ def test_nothing_is_made_again_where_all_fits(target: str) -> None:
 def test_addresses_are_computed_just_in_time(target: str) -> None:
     """130 addresses that are computed long before their loads would need 260 registers."""
     count = 130
-    head = f".reg .b64 %a<{count}>; .reg .b32 %v<{count}>; mov.u32 %r1, %tid.x; ld.param.u64 %rd1, [p]; cvta.to.global.u64 %rd1, %rd1; ld.global.u64 %rd2, [%rd1];"
+    head = (
+        f".reg .b64 %a<{count}>; .reg .b32 %v<{count}>; mov.u32 %r1, %tid.x; ld.param.u64 %rd1, [p]; "
+        f"cvta.to.global.u64 %rd1, %rd1; ld.global.u64 %rd2, [%rd1];"
+    )
     addresses = "".join(f"mul.wide.u32 %rd3, %r1, {4 * n + 12}; add.s64 %a{n}, %rd2, %rd3;" for n in range(count))
     loads = "".join(f"ld.global.u32 %v{n}, [%a{count - 1 - n}];" for n in range(count))
     total = "".join(f"add.s32 %r1, %r1, %v{n};" for n in range(count))
@@ -81,7 +85,10 @@ def test_addresses_are_computed_just_in_time(target: str) -> None:
 def test_addresses_come_behind_a_load_from_tensor_memory() -> None:
     """128 words from tensor memory and 128 addresses that are computed in front of the load."""
     words = ", ".join(f"%v{n}" for n in range(128))
-    head = ".reg .b64 %a<128>; .reg .b32 %v<128>; mov.u32 %r1, %tid.x; ld.param.u64 %rd1, [p]; cvta.to.global.u64 %rd1, %rd1; ld.global.u64 %rd2, [%rd1]; ld.global.u32 %r3, [%rd1+8];"
+    head = (
+        ".reg .b64 %a<128>; .reg .b32 %v<128>; mov.u32 %r1, %tid.x; ld.param.u64 %rd1, [p]; "
+        "cvta.to.global.u64 %rd1, %rd1; ld.global.u64 %rd2, [%rd1]; ld.global.u32 %r3, [%rd1+8];"
+    )
     addresses = "".join(f"mul.wide.u32 %rd3, %r1, {4 * n + 12}; add.s64 %a{n}, %rd2, %rd3;" for n in range(128))
     load = f"tcgen05.ld.sync.aligned.32x32b.x128.b32 {{{words}}}, [%r3]; tcgen05.wait::ld.sync.aligned;"
     body = head + addresses + load + "".join(f"st.global.u32 [%a{127 - n}], %v{n};" for n in range(128)) + "ret;"

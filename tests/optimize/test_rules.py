@@ -50,8 +50,10 @@ def test_what_needs_no_instruction(text: str, op: str, target: str) -> None:
 def test_upper_words_of_local_addresses(target: str) -> None:
     """An address in local memory has 32 bits: products and sums of it are of words, also around a loop."""
     body = (
-        "cvt.u64.u32 %rd7, %r9; mov.u64 %rd6, buf; mul.wide.u32 %rd8, %r9, 4; add.s64 %rd6, %rd6, %rd8; mov.u32 %r3, 0; "
-        "L: st.local.u32 [%rd6], %r3; ld.local.u32 %r4, [%rd6]; add.s64 %rd6, %rd6, 4; add.u32 %r3, %r3, 1; setp.lt.u32 %p1, %r3, %r2; @%p1 bra L; st.global.u32 [%rd5], %r4; ret;"
+        "cvt.u64.u32 %rd7, %r9; mov.u64 %rd6, buf; mul.wide.u32 %rd8, %r9, 4; add.s64 %rd6, %rd6, %rd8; "
+        "mov.u32 %r3, 0; "
+        "L: st.local.u32 [%rd6], %r3; ld.local.u32 %r4, [%rd6]; add.s64 %rd6, %rd6, 4; add.u32 %r3, %r3, "
+        "1; setp.lt.u32 %p1, %r3, %r2; @%p1 bra L; st.global.u32 [%rd5], %r4; ret;"
     )
     source = loop_text(body, target).replace("\n{ .shared", "\n{ .local .align 8 .b8 buf[512]; .shared")
     unit = from_text(source, target)
@@ -63,7 +65,9 @@ def test_upper_words_of_local_addresses(target: str) -> None:
 def test_signs_of_doubles(target: str) -> None:
     """-x and |x| in f64 arithmetic and comparisons cost nothing; where the number itself is stored it is made."""
     body = (
-        "{ .reg .f64 x, y, n, a, z; .reg .b32 w; ld.global.u32 w, [%rd5]; cvt.rn.f64.u32 x, w; cvt.rn.f64.s32 y, %r9; neg.f64 n, x; fma.rn.f64 z, n, y, n; abs.f64 a, n; mul.rn.f64 z, z, a; neg.f64 z, z; "
+        "{ .reg .f64 x, y, n, a, z; .reg .b32 w; ld.global.u32 w, [%rd5]; cvt.rn.f64.u32 x, w; "
+        "cvt.rn.f64.s32 y, %r9; neg.f64 n, x; fma.rn.f64 z, n, y, n; abs.f64 a, n; mul.rn.f64 z, z, a; "
+        "neg.f64 z, z; "
         "add.rn.f64 z, z, n; abs.f64 z, z; setp.lt.f64 %p1, n, z; @%p1 add.rn.f64 z, z, a; "
     )
     end = "cvt.rn.f32.f64 %f1, z; st.global.f32 [%rd5], %f1; ret; }"
@@ -80,7 +84,10 @@ def test_signs_of_doubles(target: str) -> None:
 @pytest.mark.parametrize("target", SMS)
 def test_signs_and_saturation(target: str) -> None:
     """|x|, -x and what is brought between 0 and 1 cost nothing of their own."""
-    body = "mov.b32 %f1, %r9; cvt.rn.f32.u32 %f1, %r9; neg.f32 %f2, %f1; fma.rn.f32 %f3, %f2, %f1, 0f3F800000; cvt.sat.f32.f32 %f3, %f3; abs.f32 %f4, %f2; mul.f32 %f4, %f4, %f3; st.global.f32 [%rd5], %f4; ret;"
+    body = (
+        "mov.b32 %f1, %r9; cvt.rn.f32.u32 %f1, %r9; neg.f32 %f2, %f1; fma.rn.f32 %f3, %f2, %f1, 0f3F800000; "
+        "cvt.sat.f32.f32 %f3, %f3; abs.f32 %f4, %f2; mul.f32 %f4, %f4, %f3; st.global.f32 [%rd5], %f4; ret;"
+    )
     unit, _ = looped(body, target)
     assert not of(unit, "FADD") and [i.mods for i in of(unit, "FFMA")] == [("SAT",)]
     assert differences(body, target, (1,)) == []

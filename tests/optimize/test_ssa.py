@@ -23,9 +23,9 @@ from tests.optimize.test_passes import HEAD, SMS, of, ops, optimized
 @pytest.mark.parametrize("target", SMS)
 def test_unrelated_values_of_one_register_part(target: str) -> None:
     """The zero that starts a counter is known where only it can arrive."""
-    body = (
-        HEAD
-        + "mov.u32 %r3, 0; mov.u32 %r4, %r3; mov.u32 %r5, %r3; L: add.u32 %r3, %r3, %r1; add.u32 %r4, %r4, %r3; setp.lt.u32 %p1, %r3, %r2; @%p1 bra L;"
+    body = HEAD + (
+        "mov.u32 %r3, 0; mov.u32 %r4, %r3; mov.u32 %r5, %r3; L: add.u32 %r3, %r3, %r1; add.u32 %r4, %r4, "
+        "%r3; setp.lt.u32 %p1, %r3, %r2; @%p1 bra L;"
     )
     unit, stats = optimized(body + "st.global.u32 [%rd3], %r4; st.global.u32 [%rd3+64], %r5; ret;", target)
     stores = of(unit, "STG")
@@ -36,9 +36,9 @@ def test_unrelated_values_of_one_register_part(target: str) -> None:
 @pytest.mark.parametrize("target", SMS)
 def test_a_predicate_passed_through_a_register(target: str) -> None:
     """selp 1, 0 and setp.ne 0: the predicate itself."""
-    body = (
-        HEAD
-        + "setp.lt.u32 %p1, %r1, %r2; selp.u32 %r3, 1, 0, %p1; setp.ne.s32 %p2, %r3, 0; @%p2 st.global.u32 [%rd3], %r1; ret;"
+    body = HEAD + (
+        "setp.lt.u32 %p1, %r1, %r2; selp.u32 %r3, 1, 0, %p1; setp.ne.s32 %p2, %r3, 0; "
+        "@%p2 st.global.u32 [%rd3], %r1; ret;"
     )
     unit, _ = optimized(body, target)
     assert "SEL" not in ops(unit) and len(of(unit, "ISETP")) == 1
@@ -61,7 +61,10 @@ def test_bits_are_tested_by_lop3(how: str, inverted: int) -> None:
 def test_tests_are_joined(op: str, mod: str) -> None:
     unit, _ = optimized(
         HEAD
-        + f"setp.lt.u32 %p1, %r1, %r2; setp.gt.s32 %p2, %r1, 9; {op}.pred %p3, %p1, %p2; @%p3 st.global.u32 [%rd3], %r2; ret;",
+        + (
+            f"setp.lt.u32 %p1, %r1, %r2; setp.gt.s32 %p2, %r1, 9; {op}.pred %p3, %p1, %p2; "
+            f"@%p3 st.global.u32 [%rd3], %r2; ret;"
+        ),
         "sm_80",
     )
     assert "PLOP3" not in ops(unit)
@@ -70,9 +73,9 @@ def test_tests_are_joined(op: str, mod: str) -> None:
 
 @pytest.mark.parametrize("target", SMS)
 def test_guarded_vectors_need_no_guarded_copies(target: str) -> None:
-    body = (
-        HEAD
-        + "mov.u32 %r3, 1; mov.u32 %r4, 2; setp.lt.u32 %p1, %r1, %r2; @%p1 ld.global.v2.u32 {%r3, %r4}, [%rd3]; st.global.v2.u32 [%rd3+64], {%r4, %r3}; ret;"
+    body = HEAD + (
+        "mov.u32 %r3, 1; mov.u32 %r4, 2; setp.lt.u32 %p1, %r1, %r2; @%p1 ld.global.v2.u32 {%r3, %r4}, "
+        "[%rd3]; st.global.v2.u32 [%rd3+64], {%r4, %r3}; ret;"
     )
     unit, stats = optimized(body, target)
     assert stats["guarded results in place"] == 1

@@ -8,7 +8,10 @@ from ir_format.model import Reg
 from tests.lower.helpers import insts, kernel, lower_text
 from tests.optimize.test_passes import HEAD, of, ops, optimized
 
-CALLEE = ".func (.param .b32 o) {name} (.param .b32 a) {{ .reg .b32 %x<3>; ld.param.u32 %x0, [a]; {body} st.param.b32 [o], %x0; ret; }}\n"
+CALLEE = (
+    ".func (.param .b32 o) {name} (.param .b32 a) {{ .reg .b32 %x<3>; ld.param.u32 %x0, [a]; "
+    "{body} st.param.b32 [o], %x0; ret; }}\n"
+)
 CALL = "{{ .param .b32 q; .param .b32 w; st.param.b32 [q], %r1; call.uni (w), {name}, (q); ld.param.b32 %r1, [w]; }}"
 
 
@@ -117,9 +120,9 @@ def test_debug_frame_names_the_return_register() -> None:
 def test_far_parameters_are_loaded_where_they_are_read(target: str) -> None:
     """The pointer of the last store is loaded behind the long arm, one that is read close by stays."""
     work = "mad.lo.s32 %r3, %r3, %r1, %r3; xor.b32 %r3, %r3, %r1;" * 30
-    body = (
-        HEAD
-        + f"mov.u32 %r3, %r1; ld.param.u64 %rd5, [p]; setp.ge.u32 %p1, %r1, %r2; @%p1 bra J; {work} J: st.global.u32 [%rd5+64], %r3; ret;"
+    body = HEAD + (
+        f"mov.u32 %r3, %r1; ld.param.u64 %rd5, [p]; setp.ge.u32 %p1, %r1, %r2; @%p1 bra J; {work} J: "
+        f"st.global.u32 [%rd5+64], %r3; ret;"
     )
     unit, stats = optimized(body, target)
     assert stats["loads sunk"] == 1
@@ -132,7 +135,10 @@ def test_far_parameters_are_loaded_where_they_are_read(target: str) -> None:
 def test_parts_of_a_warp_that_run_apart_share_no_words() -> None:
     """A loop with two entries has no barrier: its threads may run in groups, and one would see the other's uniform
     registers."""
-    loop = "setp.lt.u32 %p1, %r1, 7; @%p1 bra A; B: mad.lo.u32 %r3, %r3, %r2, %r1; A: mad.lo.u32 %r3, %r3, %r2, %r3; setp.lt.u32 %p2, %r3, %r1; @%p2 bra B;"
+    loop = (
+        "setp.lt.u32 %p1, %r1, 7; @%p1 bra A; B: mad.lo.u32 %r3, %r3, %r2, %r1; A: mad.lo.u32 %r3, %r3, %r2, "
+        "%r3; setp.lt.u32 %p2, %r3, %r1; @%p2 bra B;"
+    )
     unit, stats = optimized(HEAD + "mov.u32 %r3, %r1;" + loop + "st.global.u32 [%rd3], %r3; ret;", "sm_90")
     assert "words in uniform registers" not in stats
     _, stats = optimized(

@@ -10,9 +10,15 @@ from tests.optimize.loop_kernels import SMS, differences
 from tests.optimize.test_loops_licm import optimized
 
 #: sh is filled with 64 words that differ; %r7 = its address.
-FILL = "mov.u32 %r7, sh; shl.b32 %r8, %r1, 2; add.u32 %r8, %r7, %r8; ld.global.u32 %r6, [%rd3]; st.shared.u32 [%r8], %r6; bar.sync 0;"
+FILL = (
+    "mov.u32 %r7, sh; shl.b32 %r8, %r1, 2; add.u32 %r8, %r7, %r8; ld.global.u32 %r6, [%rd3]; "
+    "st.shared.u32 [%r8], %r6; bar.sync 0;"
+)
 ROW = "and.b32 %r8, %r9, 3; shl.b32 %r8, %r8, 4; add.u32 %r7, %r7, %r8;"
-SUM = "mad.lo.u32 %r10, %r11, 3, %r12; mad.lo.u32 %r10, %r10, 5, %r13; mad.lo.u32 %r10, %r10, 7, %r14; st.global.u32 [%rd5], %r10; ret;"
+SUM = (
+    "mad.lo.u32 %r10, %r11, 3, %r12; mad.lo.u32 %r10, %r10, 5, %r13; mad.lo.u32 %r10, %r10, 7, %r14; "
+    "st.global.u32 [%rd5], %r10; ret;"
+)
 
 
 def loads(unit: Unit) -> list[Inst]:
@@ -42,7 +48,8 @@ def four(*offsets: int, between: str = "") -> str:
     ],
 )
 def test_words_of_a_row(offsets: tuple[int, ...], wanted: list[str], target: str) -> None:
-    """Rows of 16 bytes from an array that is aligned: as many words as stand side by side on a boundary of their size."""
+    """Rows of 16 bytes from an array that is aligned: as many words as stand side by side on a boundary of their
+    size."""
     body = four(*offsets)
     unit, _ = optimized(body, target)
     assert sizes(unit) == wanted
@@ -84,7 +91,10 @@ def test_a_word_twice(target: str) -> None:
     body = (
         FILL
         + ROW
-        + "ld.shared.u32 %r11, [%r7]; ld.shared.u32 %r12, [%r7+4]; ld.shared.u32 %r13, [%r7]; ld.shared.u32 %r14, [%r7+4]; xor.b32 %r11, %r11, 5;"
+        + (
+            "ld.shared.u32 %r11, [%r7]; ld.shared.u32 %r12, [%r7+4]; ld.shared.u32 %r13, [%r7]; "
+            "ld.shared.u32 %r14, [%r7+4]; xor.b32 %r11, %r11, 5;"
+        )
         + SUM
     )
     assert differences(body, target, (1,)) == []
@@ -92,11 +102,16 @@ def test_a_word_twice(target: str) -> None:
 
 @pytest.mark.parametrize("target", SMS)
 def test_rounds_of_a_loop(target: str) -> None:
-    """Four rounds side by side: their words are one load; registers that are written several times keep their values."""
+    """Four rounds side by side: their words are one load; registers that are written several times keep their
+    values."""
     body = (
         FILL
         + ROW
-        + "mov.u32 %r3, 0; mov.u32 %r10, 1; L: ld.shared.u32 %r11, [%r7]; mad.lo.u32 %r10, %r10, 3, %r11; add.u32 %r7, %r7, 4; add.u32 %r3, %r3, 1; setp.lt.u32 %p1, %r3, 8; @%p1 bra L; st.global.u32 [%rd5], %r10; ret;"
+        + (
+            "mov.u32 %r3, 0; mov.u32 %r10, 1; L: ld.shared.u32 %r11, [%r7]; mad.lo.u32 %r10, %r10, 3, %r11; "
+            "add.u32 %r7, %r7, 4; add.u32 %r3, %r3, 1; setp.lt.u32 %p1, %r3, 8; @%p1 bra L; "
+            "st.global.u32 [%rd5], %r10; ret;"
+        )
     )
     unit, _ = optimized(body, target)
     assert sizes(unit) == ["128", "128"]

@@ -51,10 +51,13 @@ def sums(unit: Unit) -> list[str]:
 #: name -> (body behind HEAD, sums up to sm_110, sums from sm_120 on). %r1: thread, %r2: the parameter n, %rd1: p, %rd3:
 #: p + 8 * thread.
 SHAPES = {
-    "words": ("ld.global.u64 %rd5, [%rd21+8]; ld.global.u64 %rd6, [%rd21+16]; add.s64 %rd4, %rd5, %rd6;", ["IADD3", "IADD3.X"], ["IADD.64"]),
-    "difference": ("ld.global.u64 %rd5, [%rd21+8]; ld.global.u64 %rd6, [%rd21+16]; sub.s64 %rd4, %rd5, %rd6;", ["IADD3", "IADD3.X"], ["IADD.64"]),
+    "words": ("ld.global.u64 %rd5, [%rd21+8]; ld.global.u64 %rd6, [%rd21+16]; add.s64 %rd4, %rd5, %rd6;",
+    ["IADD3", "IADD3.X"], ["IADD.64"]),
+    "difference": ("ld.global.u64 %rd5, [%rd21+8]; ld.global.u64 %rd6, [%rd21+16]; sub.s64 %rd4, %rd5, %rd6;",
+    ["IADD3", "IADD3.X"], ["IADD.64"]),
     "constant": ("ld.global.u64 %rd5, [%rd21+8]; add.s64 %rd4, %rd5, -9;", ["IADD3", "IADD3.X"], ["IADD.64"]),
-    "large constant": ("ld.global.u64 %rd5, [%rd21+8]; add.s64 %rd4, %rd5, 0x80000000;", ["IADD3", "IADD3.X"], ["IADD3", "IADD3.X"]),
+    "large constant": ("ld.global.u64 %rd5, [%rd21+8]; add.s64 %rd4, %rd5, 0x80000000;", ["IADD3", "IADD3.X"],
+    ["IADD3", "IADD3.X"]),
     "three": ("ld.global.u64 %rd5, [%rd21+8]; ld.global.u64 %rd6, [%rd21+16]; ld.global.u64 %rd7, [%rd21+24]; add.s64 %rd8, %rd6, %rd7; add.s64 %rd4, %rd5, %rd8;",
               ["IADD3", "IADD3.X"], ["IADD.64", "IADD.64"]),
     "signed word": ("ld.global.u32 %r3, [%rd21+8]; ld.global.u64 %rd6, [%rd21+16]; cvt.s64.s32 %rd5, %r3; add.s64 %rd4, %rd6, %rd5;", ["IMAD.WIDE"], ["IMAD.WIDE"]),
@@ -78,15 +81,18 @@ def test_shapes_of_sums(shape: str, target: str) -> None:
 
 #: name -> (body that makes %r4 of %r1 and %r2, mnemonics that may be left besides those of HEAD and the store)
 BITS = {
-    "mask of a choice": ("setp.lt.u32 %p1, %r1, %r2; selp.u32 %r3, 1, 0, %p1; and.b32 %r4, %r3, 0xffff;", {"SEL", "ISETP"}),
+    "mask of a choice": ("setp.lt.u32 %p1, %r1, %r2; selp.u32 %r3, 1, 0, %p1; and.b32 %r4, %r3, 0xffff;",
+    {"SEL", "ISETP"}),
     "distance to a multiple of 16": ("shl.b32 %r3, %r2, 4; and.b32 %r3, %r3, 16; sub.u32 %r4, 16, %r3; and.b32 %r4, %r4, 15;", set()),
     "sign of a thread": ("shr.s32 %r4, %r1, 31;", set()),
     "thread below 1024": ("setp.gt.u32 %p1, %r1, 1023; selp.u32 %r4, %r2, 5, %p1;", set()),
     "mask of constants": ("bfi.b32 %r4, 1, 2, 1, 1;", set()),
-    "quotient of a thread": ("shr.s32 %r3, %r1, 31; shr.u32 %r3, %r3, 27; add.s32 %r3, %r1, %r3; shr.s32 %r4, %r3, 5;", {"SHF"}),
+    "quotient of a thread": ("shr.s32 %r3, %r1, 31; shr.u32 %r3, %r3, 27; add.s32 %r3, %r1, %r3; shr.s32 %r4, %r3, 5;",
+    {"SHF"}),
     "carry": ("mov.b64 %rd5, {%r1, %r2}; mov.b64 %rd6, 0x500000000; add.s64 %rd5, %rd5, %rd6; mov.b64 {%r3, %r4}, %rd5;", {"IADD3"}),
     "sum of a shift": ("ld.global.u32 %r3, [%rd21]; shr.u32 %r4, %r3, 29; add.u32 %r4, %r4, %r2;", {"LEA", "LDG"}),
-    "sum of a signed shift": ("ld.global.u32 %r3, [%rd21]; shr.s32 %r4, %r3, 7; add.u32 %r4, %r4, %r2;", {"LEA", "LDG"}),
+    "sum of a signed shift": ("ld.global.u32 %r3, [%rd21]; shr.s32 %r4, %r3, 7; add.u32 %r4, %r4, %r2;",
+    {"LEA", "LDG"}),
     "bit of a shifted word": ("shl.b32 %r3, %r2, 3; and.b32 %r3, %r3, 16; setp.ne.u32 %p1, %r3, 0; selp.u32 %r4, 1, 0, %p1;", {"LOP3", "SEL"}),
 }  # fmt: skip
 AROUND = {"S2R", "MOV", "COPY", "LDC", "ULDC", "LDCU", "IMAD", "STG", "EXIT", "UNDEF"}
@@ -121,7 +127,10 @@ def test_addresses_keep_their_constants() -> None:
     for target in SMS:
         unit, _ = optimized(
             HEAD
-            + "ld.global.u64 %rd5, [%rd21]; add.s64 %rd6, %rd5, %rd1; add.s64 %rd6, %rd6, 48; st.global.u32 [%rd6+8], %r1; ret;",
+            + (
+                "ld.global.u64 %rd5, [%rd21]; add.s64 %rd6, %rd5, %rd1; add.s64 %rd6, %rd6, 48; "
+                "st.global.u32 [%rd6+8], %r1; ret;"
+            ),
             target,
         )
         (store,) = of(unit, "STG")
@@ -132,7 +141,10 @@ def test_half_of_a_pair_dies() -> None:
     """The zero that extends a word is not made where nothing reads it."""
     unit, _ = optimized(
         HEAD
-        + "ld.global.u32 %r3, [%rd21]; cvt.u64.u32 %rd5, %r3; add.s64 %rd6, %rd5, %rd1; st.global.u32 [%rd6], %r3; ret;",
+        + (
+            "ld.global.u32 %r3, [%rd21]; cvt.u64.u32 %rd5, %r3; add.s64 %rd6, %rd5, %rd1; "
+            "st.global.u32 [%rd6], %r3; ret;"
+        ),
         "sm_80",
     )
     assert not [i for i in of(unit, "COPY") if any(getattr(d, "sub", 0) == 1 for d in i.dsts)]

@@ -76,7 +76,10 @@ def orias(
         ),  # clang -g
         ("-arch=sm_80 -m64 k.ptx -o k.cubin", "k.cubin"),  # nvcc
         (
-            "-w -split-compile=2 -arch=sm_80 -m64 --compile-only -maxrregcount=32 --generate-line-info -split-compile=2 k.ptx -o k.cubin",
+            (
+                "-w -split-compile=2 -arch=sm_80 -m64 --compile-only -maxrregcount=32 --generate-line-info "
+                "-split-compile=2 k.ptx -o k.cubin"
+            ),
             "k.cubin",
         ),
         (
@@ -113,12 +116,18 @@ def test_programs_that_ask_for_the_version_get_the_release(tmp_path: Path) -> No
         (
             "-warn-spills -maxrregcount 24",
             0,
-            r"ptxas warning : Registers are spilled to local memory in function 'wide', \d+ bytes spill stores, \d+ bytes spill loads\n",
+            (
+                r"ptxas warning : Registers are spilled to local memory in function 'wide', "
+                r"\d+ bytes spill stores, \d+ bytes spill loads\n"
+            ),
         ),
         (
             "-warn-spills -maxrregcount 24 -Werror",
             255,
-            r"ptxas error   : Registers are spilled to local memory in function 'wide', \d+ bytes spill stores, \d+ bytes spill loads\n",
+            (
+                r"ptxas error   : Registers are spilled to local memory in function 'wide', "
+                r"\d+ bytes spill stores, \d+ bytes spill loads\n"
+            ),
         ),
         ("-warn-spills -maxrregcount 24 -w", 0, ""),
         ("-warn-spills", 0, ""),
@@ -135,7 +144,10 @@ def test_programs_that_ask_for_the_version_get_the_release(tmp_path: Path) -> No
         (
             "-warn-double-usage -Werror",
             255,
-            r"(ptxas t.ptx, line \d+; error   : Program is doing double precision computations.\n){3}ptxas fatal   : Ptx assembly aborted due to errors\n",
+            (
+                r"(ptxas t.ptx, line \d+; error   : Program is doing double precision computations.\n){3}ptxas "
+                r"fatal   : Ptx assembly aborted due to errors\n"
+            ),
         ),
         ("-warn-double-usage -w -Werror", 0, ""),
         ("-e nosuch", 255, "ptxas fatal   : Unknown function nosuch\n"),
@@ -152,7 +164,10 @@ def test_programs_that_ask_for_the_version_get_the_release(tmp_path: Path) -> No
         (
             "-g -Werror",
             255,
-            "ptxas error   :  .debug_abbrev section not found\nptxas error   :  .debug_info section not found\nptxas fatal   : Ptx assembly aborted due to errors\n",
+            (
+                "ptxas error   :  .debug_abbrev section not found\nptxas error   : "
+                " .debug_info section not found\nptxas fatal   : Ptx assembly aborted due to errors\n"
+            ),
         ),
     ],
 )

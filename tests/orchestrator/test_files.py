@@ -159,7 +159,8 @@ def test_the_command_line(tmp_path: Path, words: str, code: int, said: str) -> N
     (tmp_path / "k.ptx").write_text(PTX)
     (tmp_path / "folder").mkdir()
     got = subprocess.run(
-        [sys.executable, "-P", "-m", "orchestrator", "k.ptx", *words.split()], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)},
+        [sys.executable, "-P", "-m", "orchestrator", "k.ptx", *words.split()], cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True, timeout=60, check=False,
     )  # fmt: skip
     assert got.returncode == code and re.fullmatch(said, got.stderr.decode()), got.stderr

@@ -78,21 +78,25 @@ def test_values_follow_or_are_joined() -> None:
         ("-m 64 --opt-level 1", {"opt-level": 1}, []),
         ("-g -O", {"opt-level": 0, "device-debug": 1, "generate-line-info": 1}, []),
         ("-g -lineinfo", {"opt-level": 0, "device-debug": 1, "generate-line-info": 1},
-         ["Conflicting options --device-debug and --generate-line-info specified, ignoring --generate-line-info option"]),
+         [("Conflicting options --device-debug and --generate-line-info specified, "
+"ignoring --generate-line-info option")]),
         ("-Ofc mid", {"opt-level": 1}, []),
         ("-dlcm ca -flcm cv", {"opt-level": 3, "force-load-cache": "cv"}, ["Conflicting options force-load-cache and def-load-cache specified, ignoring def-load-cache option"]),
         ("-func-maxrregcount 32", {"opt-level": 3},
-         ["Command line option 'device-function-maxrregcount' not supported for 'whole program compilation', will be ignored"]),
+         [("Command line option 'device-function-maxrregcount' not supported for 'whole program "
+"compilation', will be ignored")]),
         ("-c -func-maxrregcount 32", {"opt-level": 3, "compile-only": 1, "device-function-maxrregcount": 32}, []),
         ("-maxrregcount 40 -maxntid 64", {"opt-level": 3, "maxrregcount": 40}, ["Conflicting options -maxrregcount and -maxntid specified, ignoring -maxntid option"]),
         ("-c -ewp", {"opt-level": 3, "compile-only": 1},
-         ["Conflicting options '--compile-only' and '--extensible-whole-program' specified, ignoring '--extensible-whole-program' option"]),
+         [("Conflicting options '--compile-only' and '--extensible-whole-program' specified, "
+"ignoring '--extensible-whole-program' option")]),
         ("-lineinfo -suppress-debug-info", {"opt-level": 3, "suppress-debug-info": 1}, []),
         ("-arch sm_90 -preserve-relocs", {"opt-level": 3}, ["'--preserve-relocs' option is not fully implemented for 'sm_90' and may not work as expected"]),
         ("-blocks-are-clusters true -arch sm_80", {"opt-level": 3}, ["Command line option '--blocks-are-clusters' not supported for 'sm_80', will be ignored"]),
         ("-blocks-are-clusters true -arch sm_90", {"opt-level": 3, "blocks-are-clusters": 1}, []),
         ("-sw1729687=true -arch sm_100a", {"opt-level": 3}, ["Conflicting options -arch=sm_100a and --sw1729687 specified, ignoring --sw1729687 option"]),
-        ("-sw200387803=false", {"opt-level": 3}, ["'--sw200387803' is a deprecated option, It will be removed in future release and is not recommended"]),
+        ("-sw200387803=false", {"opt-level": 3}, [("'--sw200387803' is a deprecated option, It will be removed in future release and is not "
+"recommended")]),
         ("--key=1 --ptx-length=5", {"opt-level": 3}, ["option 'key' has been deprecated", "'--ptx-length' option is ignored unless '--okey' option is specified"]),
         ("-regUsageLevel=0x10", {"opt-level": 3}, ["Value of RegUsageLevel (16) is out of valid range {0..10}, option will be ignored"]),
     ],
@@ -240,7 +244,10 @@ def test_names_that_do_not_exist_list_the_known_ones(flags: dict[str, Flags], te
         ("optimize:skip=fold!", "stage optimize has no pass 'fold!'; it has "),
         (
             "optimize:onyl=fold",
-            "stage optimize has no option 'onyl'; it has only, skip, limit, stop-after, start-after, upto, dump-after, verify, stats",
+            (
+                "stage optimize has no option 'onyl'; it has only, skip, limit, stop-after, start-after, upto, "
+                "dump-after, verify, stats"
+            ),
         ),
         ("schedule:scheduler=x", "option 'scheduler' of stage schedule takes list, inorder, naive, not 'x'"),
         ("regalloc:limit=²", "'²': expected a number"),

@@ -63,7 +63,8 @@ def test_triton(tmp_path: Path) -> None:
     python = python_with("triton")
     ptxas = str(script(tmp_path))
     said = run([python, str(PROGRAMS / "triton_aot.py"), "80", "90", "100", "120"], tmp_path,
-               TRITON_PTXAS_PATH=ptxas, TRITON_PTXAS_BLACKWELL_PATH=ptxas, TRITON_CACHE_DIR=str(tmp_path / "cache"))  # fmt: skip
+               TRITON_PTXAS_PATH=ptxas, TRITON_PTXAS_BLACKWELL_PATH=ptxas,
+                   TRITON_CACHE_DIR=str(tmp_path / "cache"))  # fmt: skip
     assert said.count("True") == 12
     calls = (tmp_path / "calls").read_text()
     assert (
@@ -122,7 +123,8 @@ def test_clang(tmp_path: Path, words: str) -> None:
     _toolkit(tmp_path / "cuda")
     (tmp_path / "k.cu").write_text(CLANG)
     ptxas = script(tmp_path)
-    run(["clang", "-x", "cuda", "--cuda-device-only", "-nocudainc", "-nocudalib", "--cuda-gpu-arch=sm_80", f"--cuda-path={tmp_path}/cuda", f"--ptxas-path={ptxas}",
+    run(["clang", "-x", "cuda", "--cuda-device-only", "-nocudainc", "-nocudalib", "--cuda-gpu-arch=sm_80",
+        f"--cuda-path={tmp_path}/cuda", f"--ptxas-path={ptxas}",
          *words.split(), "-Wno-unknown-cuda-version", "-c", "k.cu", "-o", "k.o"], tmp_path)  # fmt: skip
     assert b"an open ptxas" in (tmp_path / "k.o").read_bytes() and (tmp_path / "calls").exists()
 

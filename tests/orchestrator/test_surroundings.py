@@ -117,7 +117,8 @@ def test_an_interrupt_ends_a_tool_without_a_traceback(tmp_path: Path, name: str,
     os.mkfifo(tmp_path / "fifo")
     words = ["fifo"] if name in ("show", "check") else []
     job = subprocess.Popen(
-        [sys.executable, "-P", "-m", f"stages.{name}", *words], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, stdin=subprocess.PIPE, stderr=subprocess.PIPE,
+        [sys.executable, "-P", "-m", f"stages.{name}", *words], cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)}, stdin=subprocess.PIPE, stderr=subprocess.PIPE,
         preexec_fn=listen,
     )  # fmt: skip
     settle(job.pid)

@@ -2,9 +2,9 @@
 
     python -m tests.parse.cuda_corpus FOLDER [--archs 75,80,90a,100a,120a]
 
-The headers are read where nvcc is installed: each declared function whose parameters are values or pointers becomes a kernel on
-one line, `R r = f(a, b)` with operands loaded from memory.  Lines that do not compile for an architecture are left out.
-One PTX file per header and architecture; `python -m tests.parse.corpus_check FOLDER` compares them.
+The headers are read where nvcc is installed: each declared function whose parameters are values or pointers becomes a
+kernel on one line, `R r = f(a, b)` with operands loaded from memory. Lines that do not compile for an architecture are
+left out. One PTX file per header and architecture; `python -m tests.parse.corpus_check FOLDER` compares them.
 """
 
 from __future__ import annotations
@@ -16,9 +16,12 @@ import subprocess
 from pathlib import Path
 
 HEADERS = (
-    "cuda_fp16.h", "cuda_bf16.h", "cuda_fp8.h", "cuda_fp6.h", "cuda_fp4.h", "mma.h", "cuda_pipeline_primitives.h", "cuda_awbarrier_primitives.h",
-    "crt/device_functions.h", "crt/math_functions.h", "device_atomic_functions.h", "sm_20_intrinsics.h", "sm_30_intrinsics.h", "sm_32_intrinsics.h",
-    "sm_35_intrinsics.h", "sm_60_atomic_functions.h", "sm_61_intrinsics.h", "sm_32_atomic_functions.h", "sm_20_atomic_functions.h", "crt/sm_70_rt.h", "crt/sm_80_rt.h", "crt/sm_90_rt.h",
+    "cuda_fp16.h", "cuda_bf16.h", "cuda_fp8.h", "cuda_fp6.h", "cuda_fp4.h", "mma.h", "cuda_pipeline_primitives.h",
+    "cuda_awbarrier_primitives.h",
+    "crt/device_functions.h", "crt/math_functions.h", "device_atomic_functions.h", "sm_20_intrinsics.h",
+    "sm_30_intrinsics.h", "sm_32_intrinsics.h",
+    "sm_35_intrinsics.h", "sm_60_atomic_functions.h", "sm_61_intrinsics.h", "sm_32_atomic_functions.h",
+    "sm_20_atomic_functions.h", "crt/sm_70_rt.h", "crt/sm_80_rt.h", "crt/sm_90_rt.h",
     "device_launch_parameters.h", "crt/sm_100_rt.h", "surface_indirect_functions.h", "texture_indirect_functions.h",
 )  # fmt: skip
 _DECLARED = re.compile(r"([A-Za-z_][\w :*]*?)\b(\w+) ?\(([^()]*)\)( const)?( noexcept)?")
@@ -88,7 +91,8 @@ def compile_all(lines: list[str], headers: list[str], arch: str, out: Path) -> i
     for _ in range(12):
         source.write_text(head + "\n".join(lines) + "\n")
         done = subprocess.run(
-            ["nvcc", "-ptx", "-w", f"-arch=compute_{arch}", "-Xcudafe", "--error_limit=100000", str(source), "-o", str(out)],
+            ["nvcc", "-ptx", "-w", f"-arch=compute_{arch}", "-Xcudafe", "--error_limit=100000", str(source), "-o",
+            str(out)],
             capture_output=True, text=True, check=False,
         )  # fmt: skip
         if done.returncode == 0:

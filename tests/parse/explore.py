@@ -2,10 +2,11 @@
 
     python -m tests.parse.explore [--target sm_100a] [--names add,mma] [--every N] [--show K]
 
-The generator of `generate.py` knows only what the table knows.  Here every row's simplest instruction is changed in every
-way that one step allows, with a vocabulary that holds the words of all rows and words of none: each word inserted, each
-modifier replaced by each word or left out, each type replaced by each type (registers following or not), each operand
-left out, added, or replaced by every kind of operand, each of the first elements of a vector (also of coordinates) by every kind of element.  Only verdicts are compared.
+The generator of `generate.py` knows only what the table knows. Here every row's simplest instruction is changed in
+every way that one step allows, with a vocabulary that holds the words of all rows and words of none: each word
+inserted, each modifier replaced by each word or left out, each type replaced by each type (registers following or not),
+each operand left out, added, or replaced by every kind of operand, each of the first elements of a vector (also of
+coordinates) by every kind of element. Only verdicts are compared.
 """
 
 from __future__ import annotations
@@ -33,15 +34,19 @@ kind::int8 collector::c::use collector::b::use disable_output_lane commit2 free 
 b5x16 b8x8 b16x8 128B 64B 256B bytes elements noftz2 oob2 NaN2 nan_prop abs2 neg inv not bit byte word half double quadword
 """
 OPERANDS = (
-    "%p4", "!%p4", "%bb4", "%h4", "%uh4", "%sh4", "%hf4", "%r4", "%u4", "%s4", "%f4", "%rd4", "%ud4", "%sd4", "%fd4", "%q4", "5", "-1", "1.5", "0f3F800000",
-    "0d3FF0000000000000", "_", "gm", "sm", "lm", "cm", "p0", "LL", "%tid.x", "%clock64", "%laneid", "WARP_SZ", "{%r4, %r5}", "{%h4, %h5}", "{%rd4, %rd5}", "{%r4}", "{%f4, %f5}",
-    "{%r4, %r5, %r6, %r7}", "{%f4, %f5, %f6, %f7}", "{_, %r4}", "{1, 2}", "[gm]", "[sm]", "[lm]", "[cm]", "[p0]", "[%rd4]", "[%rd4+8]", "[%r4]", "[%f4]", "[8]", "[tx, {%r4, %r5}]", "[tx]", "[sf]",
+    "%p4", "!%p4", "%bb4", "%h4", "%uh4", "%sh4", "%hf4", "%r4", "%u4", "%s4", "%f4", "%rd4", "%ud4", "%sd4", "%fd4",
+    "%q4", "5", "-1", "1.5", "0f3F800000",
+    "0d3FF0000000000000", "_", "gm", "sm", "lm", "cm", "p0", "LL", "%tid.x", "%clock64", "%laneid", "WARP_SZ",
+    "{%r4, %r5}", "{%h4, %h5}", "{%rd4, %rd5}", "{%r4}", "{%f4, %f5}",
+    "{%r4, %r5, %r6, %r7}", "{%f4, %f5, %f6, %f7}", "{_, %r4}", "{1, 2}", "[gm]", "[sm]", "[lm]", "[cm]", "[p0]",
+    "[%rd4]", "[%rd4+8]", "[%r4]", "[%f4]", "[8]", "[tx, {%r4, %r5}]", "[tx]", "[sf]",
     "[%rd4, {%r4, %r5}]", "%r4|%p4", "%p4|%p5", "%r4.b0", "%r4.h1", "-%r4", "%r4|_", "_|%p4", "tx", "sf",
 )  # fmt: skip
 
 
 _ELEMENTS = (
-    "%p4", "%bb4", "%h4", "%uh4", "%hf4", "%r4", "%u4", "%s4", "%f4", "%rd4", "%ud4", "%fd4", "%q4", "5", "1.5", "0f3F800000", "_", "gm", "LL", "tx",
+    "%p4", "%bb4", "%h4", "%uh4", "%hf4", "%r4", "%u4", "%s4", "%f4", "%rd4", "%ud4", "%fd4", "%q4", "5", "1.5",
+    "0f3F800000", "_", "gm", "LL", "tx",
     "%tid.x", "%clock64", "-%r4", "!%p4", "{%r4}", "[gm]", "%r4.b0", "%r4|%p4", "gm+4", "p0",
 )  # fmt: skip
 _VECTOR = re.compile(r"\{([^{}]*)\}")
@@ -112,7 +117,10 @@ def changed(row: Row, mods: list[str], types: tuple[str, ...], vocabulary: list[
             yield f"{opcode_text(row, mods, new)} {', '.join(operands_of(row, mods, new, False))};"
     if len(types) > 1:
         for word in _replacements(row):
-            yield f"{opcode_text(row, mods, (word,) * len(types))} {', '.join(operands_of(row, mods, (word,) * len(types), False))};"
+            yield (
+                f"{opcode_text(row, mods, (word,) * len(types))} "
+                f"{', '.join(operands_of(row, mods, (word,) * len(types), False))};"
+            )
     for k in range(len(operands)):
         yield f"{opcode} {', '.join([*operands[:k], *operands[k + 1 :]])};"
         for other in OPERANDS:
@@ -170,7 +178,8 @@ def main() -> None:
     print(args.target, dict(counts))
     n = counts["cases"] - counts["oracle crashed"]
     print(
-        f"verdicts equal: {n - counts['verdict differs']} of {n} = {100 * (n - counts['verdict differs']) / max(1, n):.3f} %"
+        f"verdicts equal: {n - counts['verdict differs']} of {n} = "
+        f"{100 * (n - counts['verdict differs']) / max(1, n):.3f} %"
     )
 
 

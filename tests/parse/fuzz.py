@@ -2,10 +2,10 @@
 
     python -m tests.parse.fuzz [--seconds N] [--seed S]
 
-Starts from the whole modules of `module_cases` and one instruction of every descriptor row; keeps mutants that reach new
-lines of the front end.  Anything but a module or a diagnostic is a failure: the input is printed.  An input of more than five
-seconds is read again without tracing (which makes everything some ten times slower); it is printed with both times, and a
-failure if the second is over five seconds too.
+Starts from the whole modules of `module_cases` and one instruction of every descriptor row; keeps mutants that reach
+new lines of the front end. Anything but a module or a diagnostic is a failure: the input is printed. An input of more
+than five seconds is read again without tracing (which makes everything some ten times slower); it is printed with both
+times, and a failure if the second is over five seconds too.
 """
 
 from __future__ import annotations
@@ -28,8 +28,10 @@ from tests.parse.module_cases import CASES
 _ARCHES = ("sm_75", "sm_80", "sm_90a", "sm_100a", "sm_120a", "compute_90")
 _PATIENCE = 5.0  # seconds
 _PIECES = (
-    "{", "}", "(", ")", "[", "]", ",", ";", ":", "@", "!", "|", "<", ">", "=", "+", "-", "*", "?", "#", "0", "1", "-1", "0x", "1.5", "0f3F800000",
-    "_", "%r1", "%p1", "%rd1", "%tid.x", ".reg", ".param", ".global", ".shared", ".b32", ".f32", ".v4", ".align", "generic(", "\n", "//", "/*", "*/",
+    "{", "}", "(", ")", "[", "]", ",", ";", ":", "@", "!", "|", "<", ">", "=", "+", "-", "*", "?", "#", "0", "1", "-1",
+    "0x", "1.5", "0f3F800000",
+    "_", "%r1", "%p1", "%rd1", "%tid.x", ".reg", ".param", ".global", ".shared", ".b32", ".f32", ".v4", ".align",
+    "generic(", "\n", "//", "/*", "*/",
     '"', "call", "bra", "ret", "add", ".loc", ".pragma", "\0", "\xff", "99999999999999999999",
 )  # fmt: skip
 
@@ -55,7 +57,8 @@ class Coverage:
 
 
 def attempt(text: str, arch: str) -> bool:
-    """Parses; checks that the end is orderly, and that what was accepted can be packed and printed.  True if accepted."""
+    """Parses; checks that the end is orderly, and that what was accepted can be packed and printed. True if
+    accepted."""
     module, units, diagnostics = parse_text(text, "t.ptx", arch)
     if module is None:
         assert any(d.severity in ("error", "fatal") for d in diagnostics), "no module and no error"
@@ -136,7 +139,8 @@ def main() -> None:
             pool.append(text)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     print(
-        f"{tried} inputs ({accepted_count} accepted), {failures} failures, lines reached {start_lines} -> {len(coverage.seen)}, "
+        f"{tried} inputs ({accepted_count} accepted), {failures} failures, "
+        f"lines reached {start_lines} -> {len(coverage.seen)}, "
         f"inputs kept {len(pool)}, slowest {worst:.2f} s, peak memory {peak} MiB"
     )
     sys.exit(1 if failures else 0)

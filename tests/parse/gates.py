@@ -2,9 +2,9 @@
 
     python -m tests.parse.gates [--every N] [--show K] [--names cp.async,tex] [--modules]
 
-Every form that the table makes and ptxas takes at PTX 9.0 on some target is given to both front ends under each of the 44
-versions (on that target), under each of the 45 targets (at 9.0), and under ten old versions with old targets.  Prints
-how often the verdict differs (so a minimum version or the set of targets), and how often the first message does.  With
+Every form that the table makes and ptxas takes at PTX 9.0 on some target is given to both front ends under each of the
+44 versions (on that target), under each of the 45 targets (at 9.0), and under ten old versions with old targets. Prints
+how often the verdict differs (so a minimum version or the set of targets), and how often the first message does. With
 `--modules` the same for whole modules, so for directives: those of `module_cases` and `manual_cases`.
 """
 
@@ -84,7 +84,10 @@ def architecture(target: str) -> str:
 def kernel(lines: list[str], version: str, target: str) -> tuple[str, int]:
     """A module as `generate.kernel` makes it, but everything declared, even what an old version refuses."""
     head = f".version {version}\n.target {target}\n.address_size 64\n"
-    head += ".global .align 16 .b8 gm[4096]; .const .align 16 .b8 cm[64]; .global .texref tx; .global .surfref sf;\n.entry k(.param .u64 p0)\n{ "
+    head += (
+        ".global .align 16 .b8 gm[4096]; .const .align 16 .b8 cm[64]; .global .texref tx; "
+        ".global .surfref sf;\n.entry k(.param .u64 p0)\n{ "
+    )
     head += " ".join([f".reg .{t} {name}<300>;" for t, name in REGISTERS.items()])
     head += " .shared .align 16 .b8 sm[4096]; .local .align 16 .b8 lm[64]; LL:\n"
     return head + "\n".join(lines) + "\nret;\n}\n", head.count("\n")
@@ -252,7 +255,8 @@ def main() -> None:
         print(f"{len(sample)} of {len(found)} forms, {len(VERSIONS)} versions, {len(TARGETS)} targets")
     print(
         f"verdicts equal: {n - bad} of {n} = {100 * (n - bad) / n:.3f} %; refused by both: {both}; first message: "
-        f"class equal {100 * result.counts['first class equal'] / both:.2f} %, text equal {100 * result.counts['first text equal'] / both:.2f} %"
+        f"class equal {100 * result.counts['first class equal'] / both:.2f} %, "
+        f"text equal {100 * result.counts['first text equal'] / both:.2f} %"
     )
 
 

@@ -19,7 +19,8 @@ from stages.parse.targets import parse_name
 
 TARGETS = ("sm_75", "sm_80", "sm_90a", "sm_100a", "sm_120a")
 REGISTERS = {
-    "pred": "%p", "b8": "%bb", "u8": "%ub", "s8": "%sb", "b16": "%h", "u16": "%uh", "s16": "%sh", "b32": "%r", "u32": "%u", "s32": "%s",
+    "pred": "%p", "b8": "%bb", "u8": "%ub", "s8": "%sb", "b16": "%h", "u16": "%uh", "s16": "%sh", "b32": "%r",
+    "u32": "%u", "s32": "%s",
     "b64": "%rd", "u64": "%ud", "s64": "%sd", "f32": "%f", "f64": "%fd", "f16": "%hf", "b128": "%q",
 }  # fmt: skip
 # Types that registers cannot be declared with at old versions: type -> (version, target).
@@ -115,10 +116,12 @@ def operand_text(spec: OperandSpec, row: Row, types: tuple[str, ...], mods: list
         space = _space(row, mods, memory)
         return f"[{_SYMBOL[space]}]" if space else f"[%rd{n}]"
     return {
-        "dp": "%p1", "dpp": "%p1", "ps": "%p2", "i": _CONSTANTS.get(row.checks[0] if row.checks else "", "0"), "l": "LL", "k": "_", "o": "%rd1", "dsel": "%r1.b0",
+        "dp": "%p1", "dpp": "%p1", "ps": "%p2", "i": _CONSTANTS.get(row.checks[0] if row.checks else "", "0"),
+        "l": "LL", "k": "_", "o": "%rd1", "dsel": "%r1.b0",
         "dpack": "{%r1, %r2}" if type_ == "b64" else "{%h1, %h2}" if type_ == "b32" else "{%rd1, %rd2}" if type_ == "b128" else "{%bb1, %bb2}",
         "spack": "{%r1, %r2}" if type_ == "b64" else "{%h1, %h2}" if type_ == "b32" else "{%rd1, %rd2}" if type_ == "b128" else "{%bb1, %bb2}",
-        "mt": _tensor(mods), "tx": _coordinates(row, types, mods), "ms": "[%rd1]", "mq": "[sf]" if row.name.startswith("suq") else "[tx]", "t": "TT",
+        "mt": _tensor(mods), "tx": _coordinates(row, types, mods), "ms": "[%rd1]",
+        "mq": "[sf]" if row.name.startswith("suq") else "[tx]", "t": "TT",
         "toff": _sized("%r", mods), "tgrad": _sized("%f", mods), "tcmp": "%f1",
     }[role]  # fmt: skip
 
@@ -288,9 +291,12 @@ _EVERY = (
     "8.8",
 )
 _RANDOM_MODIFIERS = (
-    "rn", "rz", "rni", "ftz", "sat", "relu", "satfinite", "approx", "full", "lt", "eq", "and", "add", "min", "global", "shared", "param", "const",
-    "v2", "v4", "ca", "cg", "volatile", "relaxed", "acquire", "gpu", "cta", "sync", "aligned", "uni", "nc", "wrap", "clamp", "trap", "x4", "row", "col",
-    "1d", "2d", "NaN", "abs", "cc", "noftz", "hi", "wide", "trans", "L2::cache_hint", "m8n8k4", "m16n8k16", "bulk_group", "xyz", "to", "b32", "f32",
+    "rn", "rz", "rni", "ftz", "sat", "relu", "satfinite", "approx", "full", "lt", "eq", "and", "add", "min", "global",
+    "shared", "param", "const",
+    "v2", "v4", "ca", "cg", "volatile", "relaxed", "acquire", "gpu", "cta", "sync", "aligned", "uni", "nc", "wrap",
+    "clamp", "trap", "x4", "row", "col",
+    "1d", "2d", "NaN", "abs", "cc", "noftz", "hi", "wide", "trans", "L2::cache_hint", "m8n8k4", "m16n8k16",
+    "bulk_group", "xyz", "to", "b32", "f32",
 )  # fmt: skip
 
 

@@ -37,7 +37,10 @@ def kernel(
 ) -> str:
     """A module with one kernel and some registers."""
     regs = ".reg .pred %p<4>; .reg .b32 %r<8>; .reg .b64 %rd<8>; .reg .f32 %f<8>; .reg .f64 %fd<8>; .reg .b16 %h<8>;"
-    return f".version {version}\n.target {target}\n.address_size 64\n{before}\n.visible .entry k({params})\n{{\n{regs}\n{body}\nret;\n}}\n"
+    return (
+        f".version {version}\n.target {target}\n.address_size 64\n{before}\n.visible .entry "
+        f"k({params})\n{{\n{regs}\n{body}\nret;\n}}\n"
+    )
 
 
 def corpus() -> list[Path]:

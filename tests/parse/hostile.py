@@ -89,9 +89,9 @@ def _hoisted(size: int) -> str:
 def _call(size: int) -> str:
     n = max(1, size // 22)
     params = ", ".join([f".param .b32 a{k}" for k in range(n)])
-    return (
-        HEAD
-        + f".extern .func f({params});\n.visible .entry k() {{ .reg .b32 %r<2>; call f, ({', '.join(['%r1'] * n)}); ret; }}\n"
+    return HEAD + (
+        f".extern .func f({params});\n.visible .entry k() {{ .reg .b32 %r<2>; call f, "
+        f"({', '.join(['%r1'] * n)}); ret; }}\n"
     )
 
 
@@ -138,7 +138,8 @@ INPUTS: dict[str, Callable[[int], str]] = {
     "operands that do not fit": lambda n: body(_fill(n, lambda k: "add.s32 %r1, %rd2, %r3;")),
     "symbols, unknown": lambda n: body(_fill(n, lambda k: f"mov.u32 %r1, u{k};")),
     "labels": lambda n: body(_fill(n, lambda k: f"L{k}: bra L{k};")),
-    "labels, backwards": lambda n: body(_fill(n // 2, lambda k: f"bra L{k};") + "\n" + _fill(n // 2, lambda k: f"L{9_999_999 - k}:")),
+    "labels, backwards": lambda n: body(_fill(n // 2, lambda k: f"bra L{k};") + "\n" + _fill(n // 2,
+    lambda k: f"L{9_999_999 - k}:")),
     "label, repeated": lambda n: body(_fill(n, lambda k: "L:")),
     "label of each scope": lambda n: body(_fill(n, lambda k: "{ L: bra L; }")),
     "branch table": lambda n: body("L: T: .branchtargets " + "L, " * (n // 3) + "L;\nbrx.idx %r1, T;"),
@@ -162,9 +163,11 @@ INPUTS: dict[str, Callable[[int], str]] = {
     "registers of one declaration": lambda n: body(".reg .b32 " + _fill(n, lambda k: f"a{k}", ",") + ";"),
     "register, repeated": lambda n: body(_fill(n, lambda k: ".reg .b32 a;")),
     "register families": lambda n: body(_fill(n, lambda k: f".reg .b32 a{k}_<9>;")),
-    "registers of a family": lambda n: body(".reg .b32 %big<2147483647>; " + _fill(n, lambda k: f"mov.u32 %big{k}, 1;")),
+    "registers of a family": lambda n: body(".reg .b32 %big<2147483647>; " + _fill(n,
+    lambda k: f"mov.u32 %big{k}, 1;")),
     "variables": lambda n: HEAD + _fill(n, lambda k: f".global .b32 a{k};") + "\n.entry k() { ret; }",
-    "variables, extern and not": lambda n: HEAD + _fill(n // 2, lambda k: f".extern .global .b32 a{k};") + _fill(n // 2, lambda k: f".visible .global .b32 a{k};"),
+    "variables, extern and not": lambda n: HEAD + _fill(n // 2, lambda k: f".extern .global .b32 a{k};") + _fill(n // 2,
+    lambda k: f".visible .global .b32 a{k};"),
     "variable, repeated": lambda n: HEAD + _fill(n, lambda k: ".global .b32 a;"),
     "variables of a function": lambda n: body(_fill(n, lambda k: f".local .b32 a{k};")),
     "variables of each scope": lambda n: body(_fill(n, lambda k: "{ .local .b32 a; }")),
@@ -183,7 +186,8 @@ INPUTS: dict[str, Callable[[int], str]] = {
     "pragmas": lambda n: body('.pragma "nounroll";\n' * (n // 20)),
     "files": lambda n: HEAD + _fill(n, lambda k: f'.file {k + 1} "a.cu"'),
     "locations": lambda n: body(_fill(n, lambda k: f".loc 1 {k} 1\nret;"), '.file 1 "a.cu"\n'),
-    "locations, inlined": lambda n: body(".loc 1 1 1\n" + _fill(n, lambda k: f".loc 1 {k} 1, function_name $L, inlined_at 1 1 1\nret;"), '.file 1 "a.cu"\n'),
+    "locations, inlined": lambda n: body(".loc 1 1 1\n" + _fill(n,
+    lambda k: f".loc 1 {k} 1, function_name $L, inlined_at 1 1 1\nret;"), '.file 1 "a.cu"\n'),
     "sections": lambda n: HEAD + _fill(n, lambda k: f".section .debug_x{k} {{ .b8 1 }}"),
     "section data": lambda n: HEAD + ".section .debug_str {" + ".b8 1\n" * (n // 6) + "}",
     "section data of one line": lambda n: HEAD + ".section .debug_str { .b8 " + "1," * (n // 2) + "1\n}",

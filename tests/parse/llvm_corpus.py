@@ -3,9 +3,9 @@ code.
 
     python tests/parse/llvm_corpus.py FOLDER [--every N]
 
-Needs `llvmlite` (any Python); nothing of this repository is imported.  The intrinsics' names are read from LLVM's library, their
-signatures are found by trying: LLVM's verifier says whether a declaration is right.  An intrinsic whose signature is not found,
-or that LLVM cannot select for any of the targets, is left out and counted.
+Needs `llvmlite` (any Python); nothing of this repository is imported. The intrinsics' names are read from LLVM's
+library, their signatures are found by trying: LLVM's verifier says whether a declaration is right. An intrinsic whose
+signature is not found, or that LLVM cannot select for any of the targets, is left out and counted.
 """
 
 from __future__ import annotations
@@ -23,16 +23,21 @@ from typing import Any
 
 TARGETS = (("sm_80", "+ptx78"), ("sm_90a", "+ptx83"), ("sm_100a", "+ptx88"), ("sm_120a", "+ptx88"), ("sm_75", "+ptx70"))
 _HEAD = 'target triple = "nvptx64-nvidia-cuda"\n'
-_SCALARS = ("i32", "float", "double", "i64", "i16", "i1", "half", "<2 x half>", "bfloat", "<2 x bfloat>", "i8", "ptr", "ptr addrspace(1)", "ptr addrspace(3)",
-            "ptr addrspace(4)", "ptr addrspace(5)", "ptr addrspace(6)", "ptr addrspace(7)", "<2 x i32>", "<4 x i32>", "<2 x float>", "<4 x float>", "i128")  # fmt: skip
+_SCALARS = ("i32", "float", "double", "i64", "i16", "i1", "half", "<2 x half>", "bfloat", "<2 x bfloat>", "i8", "ptr",
+"ptr addrspace(1)", "ptr addrspace(3)",
+            "ptr addrspace(4)", "ptr addrspace(5)", "ptr addrspace(6)", "ptr addrspace(7)", "<2 x i32>", "<4 x i32>",
+            "<2 x float>", "<4 x float>", "i128")  # fmt: skip
 _FRAGMENTS = ("i32", "float", "double", "<2 x half>")
 _RETURNS = (
     "void", *_SCALARS, "{ i32, i1 }", "{ float, i1 }",
-    *["{ " + ", ".join([t] * n) + " }" for t in ("i32", "float", "double", "<2 x half>", "i16", "i64", "half") for n in (2, 3, 4, 8)],
+    *["{ " + ", ".join([t] * n) + " }" for t in ("i32", "float", "double", "<2 x half>", "i16", "i64",
+    "half") for n in (2, 3, 4, 8)],
     "<4 x i8>", *[f"<{n} x {t}>" for t in ("i32", "float") for n in (8, 16, 32, 64, 128)],
 )  # fmt: skip
-_ZERO = {"i1": "0", "i3": "0", "i6": "0", "i8": "0", "fl": "0.0", "do": "0.0", "ha": "0.0", "bf": "0.0", "<2": "zeroinitializer", "<4": "zeroinitializer",
-         "<8": "zeroinitializer", "<1": "zeroinitializer", "<3": "zeroinitializer", "<6": "zeroinitializer"}  # fmt: skip
+_ZERO = {"i1": "0", "i3": "0", "i6": "0", "i8": "0", "fl": "0.0", "do": "0.0", "ha": "0.0", "bf": "0.0",
+"<2": "zeroinitializer", "<4": "zeroinitializer",
+         "<8": "zeroinitializer", "<1": "zeroinitializer", "<3": "zeroinitializer",
+         "<6": "zeroinitializer"}  # fmt: skip
 _ARGUMENTS = (
     "i32",
     "float",
@@ -128,7 +133,10 @@ class Signatures:
     def _verified(self, name: str, result: str, arguments: tuple[str, ...]) -> str:
         """What the verifier says of a call; "" if nothing.  (It does not look at declarations.)"""
         call = f"call {result} @{name}({', '.join([t + ' ' + _ZERO.get(t[:2], 'null') for t in arguments])})"
-        text = f"declare {result} @{name}({', '.join(arguments)})\ndefine void @t() {{ {'' if result == 'void' else '%r = '}{call}\n ret void }}\n"
+        text = (
+            f"declare {result} @{name}({', '.join(arguments)})\ndefine void @t() {{ "
+            f"{'' if result == 'void' else '%r = '}{call}\n ret void }}\n"
+        )
         try:
             module = self.binding.parse_assembly(_HEAD + text)
             module.verify()
@@ -183,7 +191,8 @@ def kernel(name: str, result: str, arguments: tuple[str, ...], constant: int | N
             given.append(f"{t} {constant & 1 if t == 'i1' else constant}")
             continue
         lines.append(
-            f"  %p{k} = getelementptr i8, ptr addrspace(1) %in, i64 {32 * k}\n  %a{k} = load {t}, ptr addrspace(1) %p{k}"
+            f"  %p{k} = getelementptr i8, ptr addrspace(1) %in, i64 {32 * k}\n  %a{k} = load {t}, "
+            f"ptr addrspace(1) %p{k}"
         )
         given.append(f"{t} %a{k}")
     call = f"call {result} @{name}({', '.join(given)})"
@@ -205,7 +214,9 @@ def ordinary() -> Iterator[tuple[str, str]]:
         compares = ("eq", "ne", "ugt", "uge", "ult", "ule", "sgt", "sge", "slt", "sle")
         yield f"icmp_{t}", _selects(t, "icmp", compares)
         unary = ("ctpop", "bswap", "bitreverse") if t != "i8" else ("ctpop", "bitreverse")
-        yield f"bits_{t}", _calls(t, [(f"llvm.{u}.{t}", 1) for u in unary] + [(f"llvm.{u}.{t}", 2) for u in ("smin", "smax", "umin", "umax", "sadd.sat", "usub.sat")]
+        yield f"bits_{t}", _calls(t,
+            [(f"llvm.{u}.{t}", 1) for u in unary] + [(f"llvm.{u}.{t}", 2) for u in ("smin", "smax", "umin", "umax",
+            "sadd.sat", "usub.sat")]
                                   + [(f"llvm.fshl.{t}", 3), (f"llvm.fshr.{t}", 3)])  # fmt: skip
     for t in floats:
         mangled = (
@@ -228,8 +239,11 @@ def ordinary() -> Iterator[tuple[str, str]]:
                     ("oeq", "ogt", "oge", "olt", "ole", "one", "ord", "ueq", "ugt", "uge", "ult", "ule", "une", "uno"),
                 ),
             )
-        yield f"fcalls_{mangled}", _calls(t, [(f"llvm.fma.{mangled}", 3), (f"llvm.fabs.{mangled}", 1), (f"llvm.copysign.{mangled}", 2), (f"llvm.minnum.{mangled}", 2),
-                                              (f"llvm.maximum.{mangled}", 2), (f"llvm.floor.{mangled}", 1), (f"llvm.rint.{mangled}", 1), (f"llvm.sqrt.{mangled}", 1)])  # fmt: skip
+        yield f"fcalls_{mangled}", _calls(t,
+            [(f"llvm.fma.{mangled}", 3), (f"llvm.fabs.{mangled}", 1), (f"llvm.copysign.{mangled}", 2),
+            (f"llvm.minnum.{mangled}", 2),
+                                              (f"llvm.maximum.{mangled}", 2), (f"llvm.floor.{mangled}", 1),
+                                              (f"llvm.rint.{mangled}", 1), (f"llvm.sqrt.{mangled}", 1)])  # fmt: skip
     for a, b in itertools.product((*ints, *floats[:4]), repeat=2):
         for op in _casts(a, b):
             yield f"{op}_{a}_{b}", _unary(a, b, op)
@@ -251,7 +265,10 @@ def _define(body: str, arguments: str = "ptr addrspace(1) %in, ptr addrspace(1) 
 
 def _chain(t: str, ops: list[str]) -> str:
     lines = [
-        f"  %p1 = getelementptr {t}, ptr addrspace(1) %in, i64 1\n  %x = load {t}, ptr addrspace(1) %in\n  %y = load {t}, ptr addrspace(1) %p1"
+        (
+            f"  %p1 = getelementptr {t}, ptr addrspace(1) %in, i64 1\n  %x = load {t}, "
+            f"ptr addrspace(1) %in\n  %y = load {t}, ptr addrspace(1) %p1"
+        )
     ]
     for k, op in enumerate(ops):
         lines.append(f"  %r{k} = {op} {'%x' if not k else f'%r{k - 1}'}, %y")
@@ -263,7 +280,10 @@ def _chain(t: str, ops: list[str]) -> str:
 
 def _selects(t: str, op: str, conditions: tuple[str, ...]) -> str:
     lines = [
-        f"  %p1 = getelementptr {t}, ptr addrspace(1) %in, i64 1\n  %x = load {t}, ptr addrspace(1) %in\n  %y = load {t}, ptr addrspace(1) %p1"
+        (
+            f"  %p1 = getelementptr {t}, ptr addrspace(1) %in, i64 1\n  %x = load {t}, "
+            f"ptr addrspace(1) %in\n  %y = load {t}, ptr addrspace(1) %p1"
+        )
     ]
     for k, c in enumerate(conditions):
         lines.append(f"  %c{k} = {op} {c} {t} %x, %y\n  %z{k} = select i1 %c{k}, i32 {k + 5}, i32 {k * 77}")
@@ -282,7 +302,8 @@ def _calls(t: str, calls: list[tuple[str, int]]) -> str:
     for k, (name, n) in enumerate(calls):
         given = ", ".join([f"{t} %a{i}" for i in range(n)])
         lines.append(
-            f"  %r{k} = call {t} @{name}({given})\n  %o{k} = getelementptr {t}, ptr addrspace(1) %out, i64 {k}\n  store {t} %r{k}, ptr addrspace(1) %o{k}"
+            f"  %r{k} = call {t} @{name}({given})\n  %o{k} = getelementptr {t}, ptr addrspace(1) %out, "
+            f"i64 {k}\n  store {t} %r{k}, ptr addrspace(1) %o{k}"
         )
     return _define("\n".join(lines), before=before)
 
@@ -323,22 +344,28 @@ def _atomics(t: str, space: int) -> str:
             (("monotonic", ""), ("acq_rel", ' syncscope("block")'), ("seq_cst", ' syncscope("device")'))
         ):
             lines.append(
-                f"  %r{k}_{j} = atomicrmw {op} {pointer} %in, {t} %v{scope} {order}\n  store volatile {t} %r{k}_{j}, ptr addrspace(1) %out"
+                f"  %r{k}_{j} = atomicrmw {op} {pointer} %in, {t} %v{scope} {order}\n  store volatile {t} "
+                f"%r{k}_{j}, ptr addrspace(1) %out"
             )
     if not floating:
         lines.append(
-            f"  %c = cmpxchg {pointer} %in, {t} %v, {t} 7 acq_rel monotonic\n  %d = extractvalue {{ {t}, i1 }} %c, 0\n  store volatile {t} %d, ptr addrspace(1) %out"
+            f"  %c = cmpxchg {pointer} %in, {t} %v, {t} 7 acq_rel monotonic\n  %d = extractvalue {{ {t}, "
+            f"i1 }} %c, 0\n  store volatile {t} %d, ptr addrspace(1) %out"
         )
     if t in ("i32", "i64", "float"):
         lines.append(
-            f'  %l = load atomic {t}, {pointer} %in acquire, align 8\n  store atomic {t} %l, {pointer} %in release, align 8\n  fence syncscope("device") seq_cst'
+            f"  %l = load atomic {t}, {pointer} %in acquire, align 8\n  store atomic {t} %l, "
+            f'{pointer} %in release, align 8\n  fence syncscope("device") seq_cst'
         )
     return _define("\n".join(lines), f"{pointer} %in, ptr addrspace(1) %out")
 
 
 def _memory(t: str, space: int) -> str:
     pointer = f"ptr addrspace({space})"
-    line = f"  %x = load {t}, {pointer} %in\n  store {t} %x, ptr addrspace(1) %out\n  %q = getelementptr {t}, {pointer} %in, i64 3\n  %y = load volatile {t}, {pointer} %q"
+    line = (
+        f"  %x = load {t}, {pointer} %in\n  store {t} %x, ptr addrspace(1) %out\n  %q = getelementptr {t}, "
+        f"{pointer} %in, i64 3\n  %y = load volatile {t}, {pointer} %q"
+    )
     line += f"\n  store volatile {t} %y, ptr addrspace(1) %out"
     return _define(
         line + (f"\n  store {t} %y, {pointer} %in" if space != 4 else ""), f"{pointer} %in, ptr addrspace(1) %out"

@@ -11,7 +11,8 @@ import sys
 from pathlib import Path
 
 _REGISTERS = (
-    ".reg .pred p, q, r; .reg .b16 h, h1, h2; .reg .u16 us; .reg .b32 a, b, c, d, i, j; .reg .u32 u, v; .reg .s32 s, t; "
+    ".reg .pred p, q, r; .reg .b16 h, h1, h2; .reg .u16 us; .reg .b32 a, b, c, d, i, j; .reg .u32 u, v; "
+    ".reg .s32 s, t; "
     ".reg .b64 x, y, z; .reg .u64 ptr, ux; .reg .s64 sx; .reg .f32 f, g, k, f0, f1, f2, f3; .reg .f64 fd, gd, kd;"
 )
 
@@ -197,17 +198,22 @@ Done: mov.u64 x, twice; Shape: .callprototype (.param .b32 _) _ (.param .b32 _);
   mov.u32 a, %warpid; mov.u32 b, %nwarpid; mov.u32 c, %smid; mov.u32 d, %nsmid; mov.u64 x, %gridid; mov.u32 i, %lanemask_lt; mov.u32 j, %clock; mov.u64 y, %globaltimer; mov.u32 u, %nctaid.z;
   mov.u32 v, %dynamic_smem_size; mov.u32 s, %total_smem_size; mov.u32 t, %envreg3; xor.b32 a, a, b; xor.b32 a, a, c; xor.b32 a, a, d; xor.b32 a, a, i; xor.b32 a, a, u; xor.b32 a, a, v; xor.b64 x, x, y;
 """)),
-    "performance directives": ("8.0", "sm_80", '.pragma "nounroll";\n' + _kernel("").replace("\n{\n", " .maxntid 16, 16, 1 .minnctapersm 2 .maxnreg 64\n{\n") + _kernel("", name="other").replace("\n{\n", " .reqntid 256\n{\n")),
+    "performance directives": ("8.0", "sm_80",
+    '.pragma "nounroll";\n' + _kernel("").replace("\n{\n",
+    " .maxntid 16, 16, 1 .minnctapersm 2 .maxnreg 64\n{\n") + _kernel("", name="other").replace("\n{\n",
+    " .reqntid 256\n{\n")),
     "clusters": ("8.0", "sm_90", _kernel("""
   mov.u32 a, %cluster_ctaid.x; mov.u32 b, %cluster_nctaid.y; mov.u32 c, %cluster_ctarank; mov.u32 d, %cluster_nctarank; mov.u32 i, %clusterid.x; mov.u32 j, %nclusterid.z; mov.pred p, %is_explicit_cluster;
   selp.u32 a, a, b, p; xor.b32 a, a, c; xor.b32 a, a, d; xor.b32 a, a, i;
-""").replace("\n{\n", " .reqnctapercluster 2, 1, 1 .explicitcluster\n{\n") + _kernel("", name="other").replace("\n{\n", " .maxclusterrank 8\n{\n")),
+""").replace("\n{\n", " .reqnctapercluster 2, 1, 1 .explicitcluster\n{\n") + _kernel("", name="other").replace("\n{\n",
+" .maxclusterrank 8\n{\n")),
     "debugging": ("8.0", "sm_80", _kernel("""
   .loc 1 10 3
   add.u32 a, a, 1;
   .loc 2 20 1, function_name $name, inlined_at 1 10 3
   mul.lo.u32 a, a, a;
-""", '.file 1 "kernel.cu", 1700000000, 123\n.file 2 "inline.h"') + '.section .debug_str { $name: .b8 110, 97\n.b8 109, 0 }\n.section .debug_info { .b32 0x10\n.b64 main\n.b32 .debug_str+2 }\n'),
+""",
+'.file 1 "kernel.cu", 1700000000, 123\n.file 2 "inline.h"') + '.section .debug_str { $name: .b8 110, 97\n.b8 109, 0 }\n.section .debug_info { .b32 0x10\n.b64 main\n.b32 .debug_str+2 }\n'),
     "linking": ("8.0", "sm_80", _kernel("""
   call (a), chosen, (a); ld.global.u32 b, [defaulted]; add.u32 a, a, b; ld.global.u32 c, [shared_one]; add.u32 a, a, c;
 """, """
@@ -218,7 +224,8 @@ Done: mov.u64 x, twice; Shape: .callprototype (.param .b32 _) _ (.param .b32 _);
 """)),
     "managed and pointers": ("8.0", "sm_80", _kernel("""
   ld.param.u64 x, [data]; ld.global.f32 f, [x]; ld.global.u32 a, [everywhere];
-""", ".global .attribute(.managed) .u32 everywhere; .visible .global .attribute(.managed) .f32 also[4];", ".param .u64 out, .param .u64 .ptr .global .align 16 data")),
+""", ".global .attribute(.managed) .u32 everywhere; .visible .global .attribute(.managed) .f32 also[4];",
+".param .u64 out, .param .u64 .ptr .global .align 16 data")),
     "old PTX": ("1.4", "sm_13", """
 .entry old ( .param .u32 out ) {
   .reg .u32 %r<4>; .reg .f32 %f<3>; .reg .pred %p;

@@ -212,7 +212,8 @@ _BODIES = {
     "call_variable": _entry("call v;", before=".global .u32 v;"),
     "call_indirect": _entry("P: .callprototype _ (); call %rd1, P;"),
     "call_indirect_args": _entry(
-        "P: .callprototype (.param .b32 _) _ (.param .b32 _);\n{ .param .b32 a; .param .b32 b; call (b), %rd1, (a), P; }"
+        "P: .callprototype (.param .b32 _) _ (.param .b32 _);\n{ .param .b32 a; .param .b32 b; call (b), "
+        "%rd1, (a), P; }"
     ),
     "call_indirect_few": _entry(
         "P: .callprototype (.param .b32 _) _ (.param .b32 _);\n{ .param .b32 b; call (b), %rd1, (), P; }"
@@ -254,7 +255,8 @@ _BODIES = {
     "local_var": _entry(".local .align 4 .b8 a[8]; st.local.u32 [a+4], %r1;"),
     "local_init": _entry(".local .u32 a = 1;"),
     "subscript": _entry(
-        ".shared .u32 a[4]; mov.u64 %rd1, a[1]; cvta.shared.u64 %rd1, a[2]; ld.shared.u32 %r1, a[3]; st.shared.u32 a[0], %r1;"
+        ".shared .u32 a[4]; mov.u64 %rd1, a[1]; cvta.shared.u64 %rd1, a[2]; ld.shared.u32 %r1, a[3]; "
+        "st.shared.u32 a[0], %r1;"
     ),
     "subscript_scalar": _entry(".shared .u32 a; mov.u64 %rd1, a[1];"),
     "subscript_function": _entry("mov.u64 %rd1, f[0];", before=_CALL),

@@ -12,7 +12,10 @@ from tests.parse.full import arch_of, ours, theirs
 
 OVERFLOW = "ptxas FILE, line 6; error   : Constant overflow"
 ZERO = "ptxas FILE, line 6; fatal   : Constant expression has division by zero"
-MMA = "mma.sync.aligned.kind::mxf8f6f4.block_scale.m16n8k32.row.col.f32.e4m3.e5m2.f32.ue8m0 {%f2,%f3,%f4,%f5}, {%r1,%r2,%r3,%r4}, {%r5,%r6}, {%f1,%f1,%f1,%f1}, "
+MMA = (
+    "mma.sync.aligned.kind::mxf8f6f4.block_scale.m16n8k32.row.col.f32.e4m3.e5m2.f32.ue8m0 {%f2,%f3,%f4,%f5}, "
+    "{%r1,%r2,%r3,%r4}, {%r5,%r6}, {%f1,%f1,%f1,%f1}, "
+)
 NO_32 = "ptxas warning : Program uses 32-bit address on line '6' which is conflicting with .address_size 64"
 NO_SIZE = "ptxas warning :  64 Bit host architecture (--machine) being used mismatches with .address_size of 32 bits"
 
@@ -27,7 +30,10 @@ def kernel(
 ) -> str:
     """A module with one kernel; `before` and the header share lines 1 to 5, the body is line 6."""
     regs = ".reg .pred %p<4>; .reg .b32 %r<8>; .reg .b64 %rd<8>; .reg .f32 %f<8>; .reg .f64 %fd<8>; .reg .b16 %h<8>;"
-    return f".version {version}\n.target {target}\n{size}\n{before} .visible .entry k(.param .u64 p) {hints}\n{{ {regs}\n{body}\nret; }}\n"
+    return (
+        f".version {version}\n.target {target}\n{size}\n{before} .visible .entry k(.param .u64 p) {hints}\n{{ "
+        f"{regs}\n{body}\nret; }}\n"
+    )
 
 
 def module(text: str, version: str = "9.0", target: str = "sm_90") -> str:
@@ -38,7 +44,8 @@ def module(text: str, version: str = "9.0", target: str = "sm_90") -> str:
 RANGES = {
     "range": (
         kernel(
-            ".param .u64 %P<2>; st.param.u64 [%P0], %rd1; .shared .u32 S<3>, T; st.shared.u32 [S2], %r1; .local .v2 .b32 L<4>; st.local.u32 [L03], %r1;"
+            ".param .u64 %P<2>; st.param.u64 [%P0], %rd1; .shared .u32 S<3>, T; st.shared.u32 [S2], %r1; "
+            ".local .v2 .b32 L<4>; st.local.u32 [L03], %r1;"
         ),
         "",
     ),
@@ -76,7 +83,10 @@ DECLARATIONS = {
     "no_semicolon": (module('.visible .func f()\n.file 1 "a.c"\n.visible .func f() { ret; }'), ""),
     "no_semicolon_params": (
         module(
-            ".func (.param .s32 r) f (.param .s32 p)\n.func (.param .s32 r) f (.param .s32 p) { st.param.s32 [r], 5; ret; }",
+            (
+                ".func (.param .s32 r) f (.param .s32 p)\n.func (.param .s32 r) f (.param .s32 p) { "
+                "st.param.s32 [r], 5; ret; }"
+            ),
             "2.3",
             "sm_20",
         ),
@@ -92,7 +102,10 @@ DECLARATIONS = {
     ),
     "negative_data": (
         module(".section .debug_str { .b8 5, -61 }", "7.4", "sm_80"),
-        "ptxas FILE, line 4; error   : Feature 'Negative numbers in dwarf section' requires PTX ISA .version 7.5 or later",
+        (
+            "ptxas FILE, line 4; error   : Feature 'Negative numbers in dwarf section' requires PTX ISA "
+            ".version 7.5 or later"
+        ),
     ),
 }
 CONSTANTS = {
@@ -108,7 +121,8 @@ CONSTANTS = {
     "float_denormal": (kernel("mov.f64 %fd1, 2.2e-308;"), OVERFLOW),
     "float_normal": (
         kernel(
-            "mov.f64 %fd1, 2.3e-308; mov.f64 %fd1, 0.0e-999; mov.f64 %fd1, 0e999; mov.f32 %f1, 1e39; mov.f64 %fd1, 1e308*10.0;"
+            "mov.f64 %fd1, 2.3e-308; mov.f64 %fd1, 0.0e-999; mov.f64 %fd1, 0e999; mov.f32 %f1, 1e39; "
+            "mov.f64 %fd1, 1e308*10.0;"
         ),
         "",
     ),
@@ -120,7 +134,11 @@ CONSTANTS = {
     "column_wrapped": (kernel(".loc 1 2 18446744073709551616\nmov.u32 %r1, 5;", '.file 1 "a"'), ""),
     "offsets": (
         kernel(
-            "ld.shared.u32 %r1, [s+16777216]; ld.shared.u32 %r1, [s+4294967296]; ld.const.u32 %r2, [c+65536]; ld.const.u32 %r2, [c+-4]; ld.param.u32 %r2, [p+65536]; .local .u32 l; ld.local.u32 %r3, [l+16777216];",
+            (
+                "ld.shared.u32 %r1, [s+16777216]; ld.shared.u32 %r1, [s+4294967296]; ld.const.u32 %r2, "
+                "[c+65536]; ld.const.u32 %r2, [c+-4]; ld.param.u32 %r2, [p+65536]; .local .u32 l; "
+                "ld.local.u32 %r3, [l+16777216];"
+            ),
             ".shared .u32 s; .const .u32 c;",
         ),
         "",
@@ -139,7 +157,11 @@ ADDRESSES = {
     "narrow_16": (kernel("ld.global.u32 %r1, [%h1];"), NO_32.replace("32-bit", "16-bit")),
     "narrow_elsewhere": (
         kernel(
-            "ld.shared.u32 %r1, [%r2]; ld.const.u32 %r1, [%r2]; ld.local.u32 %r1, [%r2]; cp.async.ca.shared.global [%r1], [%r2], 4; mov.u32 %r1, g+4; mbarrier.init.shared.b64 [%r1], 5;",
+            (
+                "ld.shared.u32 %r1, [%r2]; ld.const.u32 %r1, [%r2]; ld.local.u32 %r1, [%r2]; "
+                "cp.async.ca.shared.global [%r1], [%r2], 4; mov.u32 %r1, g+4; mbarrier.init.shared.b64 [%r1], "
+                "5;"
+            ),
             ".global .u32 g;",
         ),
         "",
@@ -148,7 +170,8 @@ ADDRESSES = {
 SUMS = {
     "sum": (
         kernel(
-            "st.global.u32 [%rd1], %r1 + 1; add.u32 %r1, %r2+(2), %r3+1+1; atom.global.add.u32 %r1, [%rd1], %r2+-1; bar.sync %r1+1; st.global.u32 [%rd1], %laneid+1;"
+            "st.global.u32 [%rd1], %r1 + 1; add.u32 %r1, %r2+(2), %r3+1+1; atom.global.add.u32 %r1, "
+            "[%rd1], %r2+-1; bar.sync %r1+1; st.global.u32 [%rd1], %laneid+1;"
         ),
         "",
     ),
@@ -216,24 +239,36 @@ OPERANDS = {
     ),
     "half_register_narrow": (
         kernel(
-            ".reg .f16x2 %x; .reg .b8 %b; cvt.rn.satfinite.relu.e2m1x2.f16x2 %b, %x; cvt.rn.f16x2.e2m1x2 %x, %b; cvt.rp.ue8m0x2.bf16x2 %h1, %x;",
+            (
+                ".reg .f16x2 %x; .reg .b8 %b; cvt.rn.satfinite.relu.e2m1x2.f16x2 %b, %x; "
+                "cvt.rn.f16x2.e2m1x2 %x, %b; cvt.rp.ue8m0x2.bf16x2 %h1, %x;"
+            ),
             target="sm_100a",
         ),
         "",
     ),
     "narrow_rounds_finite": (
         kernel(".reg .f16x2 %x; .reg .b8 %b; cvt.rn.e2m1x2.f16x2 %b, %x;", target="sm_100a"),
-        "ptxas FILE, line 6; error   : '.satfinite' modifier required for instruction 'cvt' with destination type '.e2m1x2'",
+        (
+            "ptxas FILE, line 6; error   : '.satfinite' modifier required for instruction 'cvt' with "
+            "destination type '.e2m1x2'"
+        ),
     ),
     "scales": (kernel(MMA + "{%r7}, {%h1, %h2}, {%r6}, {1, 3};", target="sm_120a"), ""),
     "scales_mixed": (kernel(MMA + "%r7, {2, 1}, {%f6}, {%h1, 0};", target="sm_120a"), ""),
     "scales_byte": (
         kernel(MMA + "{%r7}, {5, %h1}, {%r6}, {0, 0};", target="sm_120a"),
-        "ptxas FILE, line 6; error   : Argument 5 of instruction 'mma': value '5' out of range, expected to be in range [0..3]",
+        (
+            "ptxas FILE, line 6; error   : Argument 5 of instruction 'mma': value '5' out of range, "
+            "expected to be in range [0..3]"
+        ),
     ),
     "scales_thread": (
         kernel(MMA + "{%r7}, {0, 2}, {%r6}, {0, 0};", target="sm_120a"),
-        "ptxas FILE, line 6; error   : Argument 5 of instruction 'mma': value '2' out of range, expected to be in range [0..1]",
+        (
+            "ptxas FILE, line 6; error   : Argument 5 of instruction 'mma': value '2' out of range, "
+            "expected to be in range [0..1]"
+        ),
     ),
     "scales_constant": (
         kernel(MMA + "{5}, {0, 1}, {%r6}, {0, 0};", target="sm_120a"),
@@ -299,7 +334,11 @@ SIZES = {
     ),
     "lasting": (
         kernel(
-            ".global .u32 g = 5; { .const .u32 g = 6; ld.const.u32 %r1, [g]; } cvta.global.u64 %rd2, g; .shared .align 16 .b8 s[16]; .global .align 16 .b8 h[16]; cp.async.ca.shared.global [s], [h], 16; st.global.u64 [%rd1], %rd2;",
+            (
+                ".global .u32 g = 5; { .const .u32 g = 6; ld.const.u32 %r1, [g]; } cvta.global.u64 %rd2, g; "
+                ".shared .align 16 .b8 s[16]; .global .align 16 .b8 h[16]; cp.async.ca.shared.global [s], [h], "
+                "16; st.global.u64 [%rd1], %rd2;"
+            ),
             ".global .u32 g = 4;",
         ),
         "",
@@ -310,8 +349,10 @@ SIZES = {
 def old_texture(declared: str, coordinates: str, version: str = "1.4", target: str = "sm_13") -> str:
     """A kernel that reads `p` as PTX 1.x does; the declaration is on line 3, the access on line 6."""
     return (
-        f".version {version}\n.target {target}\n{declared}\n.entry k (.param .u64 out)\n{{ .reg .f32 %f<9>; .reg .u64 %d<3>;\n"
-        f"tex.2d.v4.f32.f32 {{%f5,%f6,%f7,%f8}}, [p, {{{coordinates}}}];\nld.param.u64 %d1, [out]; st.global.f32 [%d1], %f5; exit; }}\n"
+        f".version {version}\n.target {target}\n{declared}\n.entry k (.param .u64 out)\n{{ .reg .f32 "
+        f"%f<9>; .reg .u64 %d<3>;\n"
+        f"tex.2d.v4.f32.f32 {{%f5,%f6,%f7,%f8}}, [p, {{{coordinates}}}];\nld.param.u64 %d1, [out]; "
+        f"st.global.f32 [%d1], %f5; exit; }}\n"
     )
 
 
@@ -328,7 +369,10 @@ TEXTURES = {
     ),
     "handle": (
         kernel(
-            "mov.u64 %rd2, t; tex.1d.v4.f32.f32 {%f1,%f2,%f3,%f4}, [%rd2, {%f1}]; st.global.f32 [%rd1], %f1; mov.u64 %rd3, s; st.global.u64 [%rd1], %rd3;",
+            (
+                "mov.u64 %rd2, t; tex.1d.v4.f32.f32 {%f1,%f2,%f3,%f4}, [%rd2, {%f1}]; st.global.f32 [%rd1], "
+                "%f1; mov.u64 %rd3, s; st.global.u64 [%rd1], %rd3;"
+            ),
             ".global .texref t; .global .surfref s;",
         ),
         "",
@@ -423,7 +467,10 @@ def test_more_globals_than_addresses(count: int, crowded: bool, tmp_path: Path) 
         "ld.global.u32 %r1, [g8000]; st.global.u32 [g5], %r1;", "".join(f".global .u32 g{n};" for n in range(count))
     )
     got = ours(text.encode(), ["-arch", "sm_90"])
-    words = "ptxas info    : Disabling default position-independent-code(pic) compilation mode as program requires more resources than allowed."
+    words = (
+        "ptxas info    : Disabling default position-independent-code(pic) compilation mode as program requires "
+        "more resources than allowed."
+    )
     assert (got.taken, got.first) == (True, words if crowded else "")
     if oracle.find("ptxas") is not None:
         assert theirs(text.encode(), ["-arch", "sm_90"], tmp_path) == got

@@ -100,7 +100,10 @@ def test_subscripts_count_elements() -> None:
     """tinygrad writes `mov.u64 %a, local[0]`; the manual has it too. Elements of vectors and of inner arrays count
     alone (measured)."""
     before = ".global .u32 g[4]; .global .v2 .u16 v[4]; .global .u64 h[2][3];"
-    text = "mov.u64 %rd1, g[3]; mov.u64 %rd1, g[-1]; mov.u64 %rd1, v[3]; cvta.global.u64 %rd1, h[1]; ld.global.u32 %r1, g[2]; st.global.u32 g[1+2], %r1;"
+    text = (
+        "mov.u64 %rd1, g[3]; mov.u64 %rd1, g[-1]; mov.u64 %rd1, v[3]; cvta.global.u64 %rd1, h[1]; "
+        "ld.global.u32 %r1, g[2]; st.global.u32 g[1+2], %r1;"
+    )
     a, b, c, d, e, f = insts(text, before=before)
     assert [x.operands[1] for x in (a, b, c, d)] == [Sym("g", 12), Sym("g", -4), Sym("v", 6), Sym("h", 8)]
     assert (e.operands[1], f.operands[0]) == (Addr(Sym("g"), 8), Addr(Sym("g"), 12))
@@ -156,7 +159,10 @@ def test_vector_register_is_split() -> None:
 
 
 def test_calls() -> None:
-    callee = ".func (.param .b32 out) f(.param .b32 in, .reg .b64 w) { .reg .b32 %t; ld.param.b32 %t, [in]; st.param.b32 [out], %t; ret; }\n"
+    callee = (
+        ".func (.param .b32 out) f(.param .b32 in, .reg .b64 w) { .reg .b32 %t; ld.param.b32 %t, [in]; "
+        "st.param.b32 [out], %t; ret; }\n"
+    )
     body = "{ .param .b32 a; .param .b32 b; st.param.b32 [a], %r1; call.uni (b), f, (a, %rd1); }"
     _, units = parse_ok(kernel(body, before=callee))
     assert [f.name for f in units[0].functions] == ["k", "f"]
@@ -225,7 +231,10 @@ def test_pragma_keeps_its_place() -> None:
 
 
 def test_units_hold_what_they_reach() -> None:
-    text = ".version 9.0\n.target sm_90\n.address_size 64\n.global .u32 used; .global .u32 other; .global .u64 link = used;\n"
+    text = (
+        ".version 9.0\n.target sm_90\n.address_size 64\n.global .u32 used; .global .u32 other; "
+        ".global .u64 link = used;\n"
+    )
     text += ".func h() { ret; }\n.func g() { .reg .b64 %d; mov.u64 %d, link; call h; ret; }\n.func unused() { ret; }\n"
     text += ".entry a() { call g; ret; }\n.entry b() { ret; }\n"
     _, units = parse_ok(text)

@@ -59,7 +59,10 @@ CASES = {
     ),
 }
 TAKEN = {
-    "driver": ".extern .func (.param .b32 r) vprintf(.param .b64 x, .param .b64 y);\n.visible .func bar() { .param .b64 x; .param .b32 r; st.param.b64 [x], 1; call (r), vprintf, (x, x); ret; }\n"
+    "driver": (
+        ".extern .func (.param .b32 r) vprintf(.param .b64 x, .param .b64 y);\n.visible .func bar() { .param "
+        ".b64 x; .param .b32 r; st.param.b64 [x], 1; call (r), vprintf, (x, x); ret; }\n"
+    )
     + ENTRY,
     "declared": FOO + ENTRY,
     "alias": ".func foo(.param .b32 x);\n.func real(.param .b32 x) { ret; }\n.alias foo, real;\n.func bar() "

@@ -38,7 +38,8 @@ def elf(
     symbols = bytes(24) + struct.pack("<IBBHQQ", 1, 0x12, 0x10, 6, 0, len(code))
     general = struct.pack("<BBHII", 4, 0x2F, 8, 1, regs)
     bodies = [
-        ("", 0, b""), (".shstrtab", 3, b""), (".strtab", 3, strings), (".symtab", 2, symbols), (".nv.info", 0x70000000, general),
+        ("", 0, b""), (".shstrtab", 3, b""), (".strtab", 3, strings), (".symtab", 2, symbols),
+        (".nv.info", 0x70000000, general),
         (f".nv.info.{KERNEL}", 0x70000000, info), (f".text.{KERNEL}", 1, code), (f".nv.shared.{KERNEL}", 8, b""),
     ]  # fmt: skip
     names = b""

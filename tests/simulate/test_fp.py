@@ -89,7 +89,8 @@ def test_double(op: str, mode: str) -> None:
 
 
 def test_the_reference() -> None:
-    """The exact arithmetic itself, against rational numbers (whose conversion to a float is rounded to nearest even)."""
+    """The exact arithmetic itself, against rational numbers (whose conversion to a float is rounded to nearest
+    even)."""
     g = np.random.default_rng(11)
     wild = g.integers(0, 2**64, 3 * 500, dtype=np.uint64).view(np.float64)
     near = np.ldexp(g.integers(-(2**53), 2**53, 3 * 500).astype(np.float64), g.integers(-1100, -400, 3 * 500))

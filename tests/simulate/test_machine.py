@@ -94,8 +94,10 @@ def test_uniform_packed_bytes() -> None:
     def code(c: Reg) -> list[Inst]:
         return [
             *prologue(), *(Inst("UMOV", (), (ur[4 + n],), (imm(value),)) for n, value in enumerate((300, -1, 0x1234))),
-            Inst("UI2IP", ("U8", "S32", "SAT"), (ur[8],), (ur[4], ur[5], ur[6])), Inst("UI2IP", ("S8", "S32", "SAT"), (ur[9],), (ur[4], imm(5), c)),
-            Inst("ISETP", ("LT", "AND"), (p(0), PT), (r(0), imm(7), PT)), Inst("IADD3", (), (r(5),), (RZ, ur[9], RZ)), Inst("SEL", (), (r(6),), (r(5), ur[8], p(0))), store(6), EXIT,
+            Inst("UI2IP", ("U8", "S32", "SAT"), (ur[8],), (ur[4], ur[5], ur[6])),
+                Inst("UI2IP", ("S8", "S32", "SAT"), (ur[9],), (ur[4], imm(5), c)),
+            Inst("ISETP", ("LT", "AND"), (p(0), PT), (r(0), imm(7), PT)), Inst("IADD3", (), (r(5),), (RZ, ur[9], RZ)),
+                Inst("SEL", (), (r(6),), (r(5), ur[8], p(0))), store(6), EXIT,
         ]  # fmt: skip
 
     assert [int(x) for x in run(code(ur[6]))[[0, 31]]] == [0x12347F05, 0x1234FF00]
@@ -180,7 +182,10 @@ def test_one_warp_short_of_a_barrier_is_a_deadlock() -> None:
     ]
     with pytest.raises(
         SimError,
-        match=r"deadlock: 64 threads at barrier 0 \(64 of 96 threads\), SASS 0x0040.*: warp 0 of block \(0,0,0\) lanes 0xffffffff, warp 1 of block",
+        match=(
+            r"deadlock: 64 threads at barrier 0 \(64 of 96 threads\), SASS 0x0040.*: "
+            r"warp 0 of block \(0,0,0\) lanes 0xffffffff, warp 1 of block"
+        ),
     ):
         run(insts, 64, 64)
 
@@ -194,7 +199,10 @@ def test_out_of_bounds_names_the_instruction() -> None:
     insts = [*prologue(), store(0, offset=4), EXIT]
     with pytest.raises(
         SimError,
-        match=r"out-of-bounds global write of 4 bytes at .*\(128 bytes into 'argument 0' of 128 bytes.*SASS 0x0030.*thread \(31,0,0\)",
+        match=(
+            r"out-of-bounds global write of 4 bytes at .*\(128 bytes into 'argument 0' of 128 bytes.*SASS "
+            r"0x0030.*thread \(31,0,0\)"
+        ),
     ):
         run(insts)
 
@@ -386,10 +394,13 @@ def test_an_integer_of_64_bits_in_a_field_of_32_is_its_upper_half() -> None:
 def test_upper_bytes_of_a_dot_product_are_no_upper_half(arch: str) -> None:
     """IDP.2A.HI is as fast as any dot product: a product right behind it reads its result."""
     text = (
-        f".version 8.0\n.target {arch}\n.address_size 64\n.visible .entry k(.param .u64 a, .param .u64 b)\n{{ .reg .b64 %p, %q, %o; .reg .b32 %t, %x, %y, %z; .reg .pred %c;\n"
-        "ld.param.u64 %p, [a]; ld.param.u64 %q, [b]; mov.u32 %t, %tid.x; mul.wide.u32 %o, %t, 8; add.s64 %p, %p, %o; mul.wide.u32 %o, %t, 4; add.s64 %q, %q, %o;\n"
+        f".version 8.0\n.target {arch}\n.address_size 64\n.visible .entry k(.param .u64 a, "
+        f".param .u64 b)\n{{ .reg .b64 %p, %q, %o; .reg .b32 %t, %x, %y, %z; .reg .pred %c;\n"
+        "ld.param.u64 %p, [a]; ld.param.u64 %q, [b]; mov.u32 %t, %tid.x; mul.wide.u32 %o, %t, 8; "
+        "add.s64 %p, %p, %o; mul.wide.u32 %o, %t, 4; add.s64 %q, %q, %o;\n"
         "ld.global.b32 %x, [%p]; ld.global.b32 %y, [%p+4]; setp.gt.u32 %c, %x, 99;\n"
-        "mov.b32 %z, %x; @%c dp2a.hi.u32.u32 %z, %x, %y, %t; mul.hi.u32 %z, %z, 0x80000001; st.global.b32 [%q], %z; ret; }\n"
+        "mov.b32 %z, %x; @%c dp2a.hi.u32.u32 %z, %x, %y, %t; mul.hi.u32 %z, %z, 0x80000001; "
+        "st.global.b32 [%q], %z; ret; }\n"
     )
     put = np.random.default_rng(3).integers(0, 1 << 32, (32, 2), dtype=np.uint32)
     put[::3, 0] %= 99

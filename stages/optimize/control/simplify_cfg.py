@@ -85,7 +85,8 @@ def drop_unreachable(f: Function) -> None:
 
 
 def merge_blocks(f: Function) -> None:
-    """A block that control only falls into from the one before it, and that no operand names, becomes part of that one."""
+    """A block that control only falls into from the one before it, and that no operand names, becomes part of that
+    one."""
     named = named_blocks(f)
     out: list[Block] = []
     for b in f.blocks:

@@ -83,7 +83,8 @@ def _plain(i: Inst) -> bool:
 
 
 def _first(insts: list[Inst], reader: int) -> int:
-    """Where in its block a load for the instruction ``reader`` goes: at the start, or behind the last call before it."""
+    """Where in its block a load for the instruction ``reader`` goes: at the start, or behind the last call before
+    it."""
     calls = [n for n in range(reader) if insts[n].op == "CALL"]
     if calls:
         return calls[-1] + 1

@@ -199,7 +199,8 @@ def _with(inst: Inst, mods: tuple[str, ...], srcs: tuple[Operand, ...]) -> Inst:
 
 
 def _shared(inst: Inst, relocated: bool) -> bool:
-    """A constant-bank word without an index, or a block index. ``relocated``: words of named constants are not meant."""
+    """A constant-bank word without an index, or a block index. ``relocated``: words of named constants are not
+    meant."""
     o = inst.srcs[0]
     if inst.op == "S2R":
         return type(o) is Name and o.name.startswith("SR_CTAID")

@@ -299,7 +299,8 @@ Versions = dict[str, int]
 
 
 def _versions(f: Function, cfg: Cfg) -> list[tuple[Versions, Versions]]:
-    """Per block, the version of each space at its start and at its end: numbers of blocks, those of their starts below."""
+    """Per block, the version of each space at its start and at its end: numbers of blocks, those of their starts
+    below."""
     count = len(f.blocks)
     writes: list[set[str]] = []
     for b in f.blocks:

@@ -109,7 +109,8 @@ class Combiner:
     def build(
         self, i: Inst, op: str, mods: tuple[str, ...], dsts: tuple[Operand, ...], srcs: tuple[Operand, ...]
     ) -> Inst | None:
-        """An instruction to put in the place of ``i``, optional slots filled; None where the target has no such form."""
+        """An instruction to put in the place of ``i``, optional slots filled; None where the target has no such
+        form."""
         try:
             dsts, srcs, fits = self.target.completed(op, mods, dsts, srcs)
         except CompileError:

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 _DEPTH: Final = 8  # instructions to look back through
 # Special registers: bits that may be set. The limits are those of blocks and grids in the PTX manual (documented).
 _SPECIAL: Final = {
-    "SR_TID.X": 0x3FF, "SR_TID.Y": 0x3FF, "SR_TID.Z": 0x3F, "SR_CTAID.X": 0x7FFFFFFF, "SR_CTAID.Y": 0xFFFF, "SR_CTAID.Z": 0xFFFF, "SR_LANEID": 0x1F,
+    "SR_TID.X": 0x3FF, "SR_TID.Y": 0x3FF, "SR_TID.Z": 0x3F, "SR_CTAID.X": 0x7FFFFFFF, "SR_CTAID.Y": 0xFFFF,
+    "SR_CTAID.Z": 0xFFFF, "SR_LANEID": 0x1F,
 }  # fmt: skip
 _NARROW_LOADS: Final = {"U8": 0xFF, "U16": 0xFFFF}
 
@@ -189,8 +190,10 @@ def _know_count(s: Facts, i: Inst, o: Reg, depth: int) -> tuple[int, int]:
 
 
 _KNOW: Final = {
-    "LOP3": _know_lop3, "SHF": _know_shift, "SEL": _know_choice, "IADD3": _know_sum, "S2R": _know_special, "LDG": _know_load, "LDS": _know_load, "LDL": _know_load,
-    "LD": _know_load, "LDC": _know_load, "SGXT": _know_field, "LEA": _know_lea, "IMAD": _know_product, "PRMT": _know_bytes, "POPC": _know_count,
+    "LOP3": _know_lop3, "SHF": _know_shift, "SEL": _know_choice, "IADD3": _know_sum, "S2R": _know_special,
+    "LDG": _know_load, "LDS": _know_load, "LDL": _know_load,
+    "LD": _know_load, "LDC": _know_load, "SGXT": _know_field, "LEA": _know_lea, "IMAD": _know_product,
+    "PRMT": _know_bytes, "POPC": _know_count,
 }  # fmt: skip
 
 

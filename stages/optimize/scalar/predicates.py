@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from stages.optimize.scalar.combine import Combiner
 
 # Of floats: the opposite of an ordered comparison is an unordered one.
-_FLOAT_NOT: Final = {"LT": "GEU", "GEU": "LT", "LE": "GTU", "GTU": "LE", "GT": "LEU", "LEU": "GT", "GE": "LTU", "LTU": "GE", "EQ": "NEU", "NEU": "EQ", "NE": "EQU",
+_FLOAT_NOT: Final = {"LT": "GEU", "GEU": "LT", "LE": "GTU", "GTU": "LE", "GT": "LEU", "LEU": "GT", "GE": "LTU",
+"LTU": "GE", "EQ": "NEU", "NEU": "EQ", "NE": "EQU",
                      "EQU": "NE", "NUM": "NAN", "NAN": "NUM"}  # fmt: skip
 _NOT: Final = {"ISETP": OPPOSITE, "FSETP": _FLOAT_NOT, "DSETP": _FLOAT_NOT}
 # Truth tables of PLOP3 (a at 0xf0, b at 0xcc) that a comparison does on its own.

@@ -170,7 +170,8 @@ def _sum_at(s: Combiner, i: Inst) -> Sum | None:
 
 
 def _factor(s: Combiner, t: Term) -> tuple[tuple[str, ...], Operand, Operand] | None:
-    """(modifiers of IMAD.WIDE, x, y) when the term is a product of words x * y: also an extended word, shifted or not."""
+    """(modifiers of IMAD.WIDE, x, y) when the term is a product of words x * y: also an extended word, shifted or
+    not."""
     if (
         type(t.lo) is not Reg
         or type(t.hi) is not Reg
@@ -231,7 +232,8 @@ def _extended(s: Combiner, x: Reg, upper: Reg, n: int) -> tuple[tuple[str, ...],
 
 
 def fuse_wide(s: Combiner, i: Inst) -> Inst | None:
-    """The 64-bit sum `x * y + b`, done by one IMAD.WIDE; however many read the product: one instruction replaces two."""
+    """The 64-bit sum `x * y + b`, done by one IMAD.WIDE; however many read the product: one instruction replaces
+    two."""
     got = sum_at(s, i)
     if got is None:
         return None

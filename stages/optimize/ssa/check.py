@@ -53,7 +53,8 @@ def faults(f: Function, webs: Webs) -> list[str]:
 
 
 def _live(f: Function, webs: Webs, members: set[int]) -> list[dict[Cell, int]]:
-    """Per block position, (web, lane) -> the member alive there at the end; PHIs read at the ends of the blocks before."""
+    """Per block position, (web, lane) -> the member alive there at the end; PHIs read at the ends of the blocks
+    before."""
     cfg = build_cfg(f)
     cells: dict[Cell, int] = {}
     names: list[Cell] = []

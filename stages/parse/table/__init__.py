@@ -5,19 +5,20 @@ The files of this package hold rows as text, one per line, in five or six column
     name | types | slots | operands | gates | checks
 
 * name: the mnemonic with its fixed dotted parts (`mul.wide`, `mbarrier.init`).
-* types: alternatives separated by blanks; an alternative is a dotted tuple; each place a comma list.  `-` for none.
+* types: alternatives separated by blanks; an alternative is a dotted tuple; each place a comma list. `-` for none.
 * slots: modifiers in canonical order; `a/b` is a choice, `?` makes a slot optional, `$name` a named choice from
   `CHOICES`; `T` marks where the types stand if not at the end.
-* operands, in order: a role, then optionally a type, e.g. `d`, `s2`, `s:b32`, `dv4:f32`, `xV~`.
-  Roles: d destination register, s source register or constant, x the same or a special register, i constant,
-  m memory, mt tensor map, ta tensor memory, l label, dp predicate destination, dpp predicate destination or pair, ps predicate source,
-  d_ destination or `_`, `d|p` destination with optional predicate, others for textures and video (see `stages.parse.match`).
-  `V` after the role: a vector if a `.v` modifier is present; `v4` a vector of four, `v` of any length.
-  Type: a digit is the place in the type tuple (1 if absent), `:W` twice as wide as type 1, `:U` an unsigned 32-bit count,
-  `:A` an integer (an address), `:S` one of 32 or 64 bits, `:M` `:X` see `match.type_name`, `:name` that type.  `~`: wider registers are taken too.  `?`: may be absent.
-  `@mods`: present exactly if one of these modifiers is.
-* gates: `v7.0` minimum PTX version, `t80` minimum target, `b1.4` and `u20` the version and target that the form must be below, `on=90a+100f` the only targets (a: that one, f: its family
-  from that number on, g: that number and all greater); after `;` the same for a modifier: `relu v8.0 t90`.
+* operands, in order: a role, then optionally a type, e.g. `d`, `s2`, `s:b32`, `dv4:f32`, `xV~`. Roles: d destination
+  register, s source register or constant, x the same or a special register, i constant, m memory, mt tensor map, ta
+  tensor memory, l label, dp predicate destination, dpp predicate destination or pair, ps predicate source, d_
+  destination or `_`, `d|p` destination with optional predicate, others for textures and video (see
+  `stages.parse.match`). `V` after the role: a vector if a `.v` modifier is present; `v4` a vector of four, `v` of any
+  length. Type: a digit is the place in the type tuple (1 if absent), `:W` twice as wide as type 1, `:U` an unsigned
+  32-bit count, `:A` an integer (an address), `:S` one of 32 or 64 bits, `:M` `:X` see `match.type_name`, `:name` that
+  type. `~`: wider registers are taken too. `?`: may be absent. `@mods`: present exactly if one of these modifiers is.
+* gates: `v7.0` minimum PTX version, `t80` minimum target, `b1.4` and `u20` the version and target that the form must be
+  below, `on=90a+100f` the only targets (a: that one, f: its family from that number on, g: that number and all
+  greater); after `;` the same for a modifier: `relu v8.0 t90`.
 * checks: names of value checks in `stages.parse.checks`.
 
 Sources: the PTX ISA manual for forms, gates measured with ptxas 13.0 (tests/parse/agreement.py compares).

@@ -112,7 +112,8 @@ def _mma_rows() -> str:
                         tail = ", s:R32, i" if sparse else ""
                         check = " | sparse" if sparse else ""
                         out.append(
-                            f"mma | {d}.{ab}.{c} | {head} {shape} {slots} | dv{vd}, sv{va}, sv{vb}, sv{vc}{tail} | {gates}{check}"
+                            f"mma | {d}.{ab}.{c} | {head} {shape} {slots} | dv{vd}, sv{va}, sv{vb}, "
+                            f"sv{vc}{tail} | {gates}{check}"
                         )
     for text, sparse in ((_MMA_SCALED, False), (_MMA_SPARSE_SCALED, True)):
         for shape, ab, slots, scale in _expand(text):
@@ -155,7 +156,8 @@ def _wmma_rows() -> str:
         for matrix, size in (("a", va), ("b", vb)):
             layout = ("row" if matrix == "a" else "col") if sub else "row/col"
             out.append(
-                f"wmma.load.{matrix} | {types} | sync aligned {layout} {shape} {_SPACES} | dv{size}, m, s:u32? | {gates}"
+                f"wmma.load.{matrix} | {types} | sync aligned {layout} {shape} {_SPACES} | dv{size}, m, "
+                f"s:u32? | {gates}"
             )
         for pair in cd.split(","):
             c, vc = pair.split()
@@ -181,15 +183,18 @@ def _wmma_mma(shape: str, types: str, va: str, vb: str, accs: list[list[str]], g
                 out.append(f"wmma.mma | {d}.b1.b1.{c} | and popc sync aligned row col {shape} | {operands} | v7.1 t80")
             elif types == "f64":
                 out.append(
-                    f"wmma.mma | {d}.f64.f64.{c} | sync aligned row/col row/col {shape} rn/rz/rm/rp? | {operands} | {gates}"
+                    f"wmma.mma | {d}.f64.f64.{c} | sync aligned row/col row/col {shape} rn/rz/rm/rp? | "
+                    f"{operands} | {gates}"
                 )
             elif types == "u4,s4":
                 out.append(
-                    f"wmma.mma | {d}.u4.u4.{c} {d}.s4.s4.{c} | sync aligned row col {shape} satfinite? | {operands} | {gates}"
+                    f"wmma.mma | {d}.u4.u4.{c} {d}.s4.s4.{c} | sync aligned row col {shape} satfinite? | "
+                    f"{operands} | {gates}"
                 )
             elif types == "u8,s8":
                 out.append(
-                    f"wmma.mma | {d}.u8.u8.{c} {d}.s8.s8.{c} | sync aligned row/col row/col {shape} satfinite? | {operands} | {gates}"
+                    f"wmma.mma | {d}.u8.u8.{c} {d}.s8.s8.{c} | sync aligned row/col row/col {shape} "
+                    f"satfinite? | {operands} | {gates}"
                 )
             else:
                 out.append(
@@ -228,10 +233,12 @@ def _wgmma_rows() -> str:
                         continue
                     shaped = slots.replace(f"k{k}", f"k{kk}", 1)
                     out.append(
-                        f"wgmma.mma_async | {d}.{ab} | {sp}{shaped} | dv{size}, s:u64, s:u64{meta}, ps{imm_desc} | {gates} on=90a | wgmma{tag}"
+                        f"wgmma.mma_async | {d}.{ab} | {sp}{shaped} | dv{size}, s:u64, s:u64{meta}, "
+                        f"ps{imm_desc} | {gates} on=90a | wgmma{tag}"
                     )
                     out.append(
-                        f"wgmma.mma_async | {d}.{ab} | {sp}{shaped} | dv{size}, sv4:b32, s:u64{meta}, ps{imm_reg} | {gates} on=90a | wgmma{tag}"
+                        f"wgmma.mma_async | {d}.{ab} | {sp}{shaped} | dv{size}, sv4:b32, s:u64{meta}, "
+                        f"ps{imm_reg} | {gates} on=90a | wgmma{tag}"
                     )
     return "\n".join(out)
 

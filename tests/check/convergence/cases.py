@@ -319,17 +319,25 @@ def _make() -> list[Case]:
     small, odd = _words(96, 5000, 4), _words(128, 100, 5)
     two = _words(256, 900, 6)
     return [
-        _sorted(), _plain("scan_steps", 1, 128, a, 128, np.cumsum(a)), _plain("scan_tree", 1, 64, a, 128, np.concatenate([[0], np.cumsum(a)[:-1]])),
-        _plain("reduce_shared", 2, 128, two, 2, two.reshape(2, 128).sum(1)), _plain("reduce_shuffle", 1, 128, c, 1, [c.sum()], 1000 + 24),
-        _producer(), _halves(), _locked(), _tickets(), _exits_early(100, 0), _exits_early(70, 1), _plain("warp_parts", 1, 64, b, 64, _parts(b)),
-        _plain("tiles", 1, 128, a, 128, _tiled(a)), _last(), _plain("flag_wait", 2, 64, b, 128, np.concatenate([b, b[::-1] * 5])),
-        _plain("grid_barrier", 2, 64, two[:128], 128, _grid(two[:128])), _plain("votes", 1, 64, b, 64, _voted(b)), _plain("exits", 1, 64, c[:64], 64, _left(c[:64], 6), 6),
+        _sorted(), _plain("scan_steps", 1, 128, a, 128, np.cumsum(a)),
+        _plain("scan_tree", 1, 64, a, 128, np.concatenate([[0], np.cumsum(a)[:-1]])),
+        _plain("reduce_shared", 2, 128, two, 2, two.reshape(2, 128).sum(1)),
+        _plain("reduce_shuffle", 1, 128, c, 1, [c.sum()], 1000 + 24),
+        _producer(), _halves(), _locked(), _tickets(), _exits_early(100, 0), _exits_early(70, 1),
+        _plain("warp_parts", 1, 64, b, 64, _parts(b)),
+        _plain("tiles", 1, 128, a, 128, _tiled(a)), _last(),
+        _plain("flag_wait", 2, 64, b, 128, np.concatenate([b, b[::-1] * 5])),
+        _plain("grid_barrier", 2, 64, two[:128], 128, _grid(two[:128])), _plain("votes", 1, 64, b, 64, _voted(b)),
+        _plain("exits", 1, 64, c[:64], 64, _left(c[:64], 6), 6),
         _plain("counts", 1, 96, small, 96, [int((small & 1).sum()) + 1000 * bool((small < 1000).all()) + 5000] * 96),
         _plain("called", 1, 64, b, 64, _called(b)), _plain("switched", 1, 64, b, 64, _switched(b)),
         _plain("transpose", 1, (16, 16), c, 1024, c.reshape(4, 16, 16).transpose(0, 2, 1).reshape(-1)),
-        _plain("histogram", 1, 128, c[:500], 32, np.bincount(c[:500] & 31, minlength=32), 500), _plain("loop_barrier", 1, 96, small, 96, _looped(small, 3), 3),
-        _plain("rounds_shuffle", 1, 64, b, 64, _shuffled(b)), _plain("barrier_object", 1, 128, odd, 128, _objects(odd), sm=80),
-        _plain("copies", 1, 128, c[:512], 128, _copied(c[:512], 4), 4, sm=80), _plain("warp_reduce", 1, 64, b, 64, _reduced(b), sm=80), _message(),
+        _plain("histogram", 1, 128, c[:500], 32, np.bincount(c[:500] & 31, minlength=32), 500),
+        _plain("loop_barrier", 1, 96, small, 96, _looped(small, 3), 3),
+        _plain("rounds_shuffle", 1, 64, b, 64, _shuffled(b)),
+        _plain("barrier_object", 1, 128, odd, 128, _objects(odd), sm=80),
+        _plain("copies", 1, 128, c[:512], 128, _copied(c[:512], 4), 4, sm=80),
+        _plain("warp_reduce", 1, 64, b, 64, _reduced(b), sm=80), _message(),
     ]  # fmt: skip
 
 

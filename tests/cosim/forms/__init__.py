@@ -70,8 +70,8 @@ class Corpus:
         skip: int = 0,
         heads: screen.Heads | None = None,
     ) -> None:
-        """``limit``: most forms of one row; ``skip``: a limit whose forms are left out; ``only``: a pattern of names.  With the ``heads`` of a screen,
-        at most ``limit`` of its forms instead, whatever their row."""
+        """``limit``: most forms of one row; ``skip``: a limit whose forms are left out; ``only``: a pattern of names.
+        With the ``heads`` of a screen, at most ``limit`` of its forms instead, whatever their row."""
         self.target = target
         self.only = only
         self.limit = limit

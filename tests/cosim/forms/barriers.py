@@ -40,8 +40,12 @@ def form(row: Row, mods: list[str], types: tuple[str, ...], rng: random.Random) 
 
 
 def _probe(arrivals: int, address: str, tx: bool) -> str:
-    """After each of some arrivals, and a completed transaction: does the first phase count as complete?  The answers as bits in %r40."""
-    test = f"mbarrier.test_wait.parity.shared.b64 %p1, [{address}], 0; selp.u32 %t1, 1, 0, %p1; shl.b32 %r40, %r40, 1; or.b32 %r40, %r40, %t1;"
+    """After each of some arrivals, and a completed transaction: does the first phase count as complete? The answers as
+    bits in %r40."""
+    test = (
+        f"mbarrier.test_wait.parity.shared.b64 %p1, [{address}], 0; selp.u32 %t1, 1, 0, %p1; shl.b32 %r40, "
+        f"%r40, 1; or.b32 %r40, %r40, %t1;"
+    )
     lines = ["mov.u32 %r40, 0;", test]
     for _ in range(arrivals):
         lines += [f"mbarrier.arrive.shared.b64 %d41, [{address}];", test]
@@ -95,11 +99,16 @@ def _object(opcode: str, row: Row, mods: list[str], rng: random.Random) -> Form 
     dests = ["b32", "b32"] if after else ["b32"]
     local = ".shared .align 8 .b64 mb;"
     if not remote:
-        body = f"setp.ne.u32 %p2, %me, 0; @%p2 bra DONE;\n{init}\n{text}\n{after}\n{probe}\n{again}\nst.global.b32 [%out], %r40;\nDONE:"
+        body = (
+            f"setp.ne.u32 %p2, %me, 0; @%p2 bra "
+            f"DONE;\n{init}\n{text}\n{after}\n{probe}\n{again}\nst.global.b32 [%out], %r40;\nDONE:"
+        )
         return Form(opcode, text, body, [], dests, row.key, local=local, threads=32)
     body = (
-        f"mov.u32 %r5, %tid.x; mov.u32 %r61, %cluster_ctarank; setp.ne.u32 %p2, %r5, 0; setp.ne.u32 %p3, %r61, 0; or.pred %p4, %p2, %p3;\n@%p4 bra L1; {init} L1: {_ALL}\n"
-        f"not.pred %p3, %p3; or.pred %p5, %p2, %p3; @%p5 bra L2; mov.u32 %r60, mb; mov.u32 %r63, 0; mapa.shared::cluster.u32 %r62, %r60, %r63; {text} L2: {_ALL}\n"
+        f"mov.u32 %r5, %tid.x; mov.u32 %r61, %cluster_ctarank; setp.ne.u32 %p2, %r5, 0; setp.ne.u32 %p3, "
+        f"%r61, 0; or.pred %p4, %p2, %p3;\n@%p4 bra L1; {init} L1: {_ALL}\n"
+        f"not.pred %p3, %p3; or.pred %p5, %p2, %p3; @%p5 bra L2; mov.u32 %r60, mb; mov.u32 %r63, 0; "
+        f"mapa.shared::cluster.u32 %r62, %r60, %r63; {text} L2: {_ALL}\n"
         f"@%p4 bra L3; {probe}\n{again}\nst.global.b32 [%out], %r40; L3: {_ALL}"
     )
     return Form(opcode, text, body, [], ["b32"], row.key, local=local, threads=32, blocks=2, cluster=2)
@@ -109,12 +118,16 @@ def _waits(opcode: str, row: Row, what: str) -> Form | None:
     """Waiting: all threads of a block arrive, wait for the phase, and read what others wrote before."""
     if what == "pending_count":
         text = f"{opcode} %r40, %d40;"
-        body = f"setp.ne.u32 %p2, %me, 0; @%p2 bra DONE; mbarrier.init.shared.b64 [mb], 9; mbarrier.arrive.shared.b64 %d40, [mb]; {text} st.global.b32 [%out], %r40;\nDONE:"
+        body = (
+            f"setp.ne.u32 %p2, %me, 0; @%p2 bra DONE; mbarrier.init.shared.b64 [mb], 9; "
+            f"mbarrier.arrive.shared.b64 %d40, [mb]; {text} st.global.b32 [%out], %r40;\nDONE:"
+        )
         return Form(opcode, text, body, [], ["b32"], row.key, local=".shared .align 8 .b64 mb;", threads=32)
     state = "0" if "parity" in what else "%d40"
     text = f"{opcode} %p1, [mb], {state};"
     body = (
-        "ld.global.b32 %r0, [%in]; mov.u32 %r1, sm; mad.lo.u32 %r2, %me, 4, %r1; setp.ne.u32 %p2, %me, 0; @%p2 bra L1; mbarrier.init.shared.b64 [mb], 256; L1: bar.sync 0;\n"
+        "ld.global.b32 %r0, [%in]; mov.u32 %r1, sm; mad.lo.u32 %r2, %me, 4, %r1; setp.ne.u32 %p2, %me, 0; "
+        "@%p2 bra L1; mbarrier.init.shared.b64 [mb], 256; L1: bar.sync 0;\n"
         f"st.shared.b32 [%r2], %r0; mbarrier.arrive.shared.b64 %d40, [mb];\nL2: {text} @!%p1 bra L2;\n"
         "xor.b32 %r3, %me, 77; mad.lo.u32 %r2, %r3, 4, %r1; ld.shared.b32 %r4, [%r2]; st.global.b32 [%out], %r4;"
     )
@@ -149,7 +162,8 @@ def _copy(opcode: str, row: Row, mods: list[str], rng: random.Random) -> Form:
             sources = ["b32"]
         elif rng.random() < 0.6:
             lines.append(
-                f"ld.global.b32 %r0, [%in]; and.b32 %r0, %r0, {size - 1}; {'add.u32 %r0, %r0, 1;' if rng.random() < 0.5 else ''}"
+                f"ld.global.b32 %r0, [%in]; and.b32 %r0, %r0, {size - 1}; "
+                f"{'add.u32 %r0, %r0, 1;' if rng.random() < 0.5 else ''}"
             )
             texts.append("%r0")
             sources = ["b32"]
@@ -172,7 +186,8 @@ def _copies_arrive(opcode: str, row: Row, mods: list[str]) -> Form:
     arrive = "" if "noinc" in mods else "mbarrier.arrive.shared.b64 %d40, [mb];"
     body = (
         f"{_own()} {_ZERO}\nsetp.ne.u32 %p2, %me, 0; @%p2 bra L1; mbarrier.init.shared.b64 [mb], 256; L1: bar.sync 0;\n"
-        f"cp.async.ca.shared.global [%r60], [%mem+32], 16; {text} {arrive}\nL2: mbarrier.test_wait.parity.shared.b64 %p1, [mb], 0; @!%p1 bra L2;\n{_BACK}"
+        f"cp.async.ca.shared.global [%r60], [%mem+32], 16; {text} {arrive}\nL2: "
+        f"mbarrier.test_wait.parity.shared.b64 %p1, [mb], 0; @!%p1 bra L2;\n{_BACK}"
     )
     return Form(opcode, text, body, [], [], row.key, local=f"{_SHARED} .shared .align 8 .b64 mb;", memory="b8")
 
@@ -189,10 +204,13 @@ def _bulk(opcode: str, row: Row, mods: list[str], types: tuple[str, ...]) -> For
     policy = "createpolicy.fractional.L2::evict_last.b64 %d50, 1.0;" if hint else ""
     tail = ", %d50" if hint else ""
     load = " ".join([f"ld.global.b64 %d52, [%mem+{k}]; st.shared.b64 [%r60+{k}], %d52;" for k in range(0, PART, 8)])
-    head = f"{_own()} setp.ne.u32 %p2, %t2, 0; {policy} mov.u32 %r63, sm; mov.u32 %r64, so; mad.lo.u32 %r65, %t2, {PART}, %r64;"
-    local = f".shared .align 128 .b8 sm[{n}]; .shared .align 128 .b8 so[{n}]; .shared .align 8 .b64 mb; .reg .b32 %r<70>;".replace(
-        ".reg .b32 %r<70>;", ".reg .b32 %r64, %r65, %r66;"
+    head = (
+        f"{_own()} setp.ne.u32 %p2, %t2, 0; {policy} mov.u32 %r63, sm; mov.u32 %r64, so; mad.lo.u32 %r65, %t2, "
+        f"{PART}, %r64;"
     )
+    local = (
+        f".shared .align 128 .b8 sm[{n}]; .shared .align 128 .b8 so[{n}]; .shared .align 8 .b64 mb; .reg .b32 %r<70>;"
+    ).replace(".reg .b32 %r<70>;", ".reg .b32 %r64, %r65, %r66;")
     kind = types[0] if types else "b8"
     if row.name in ("cp.async.bulk.commit_group", "cp.async.bulk.wait_group", "cp.async.bulk.prefetch"):
         text = f"{opcode}{ {'cp.async.bulk.wait_group': ' 0', 'cp.async.bulk.prefetch': f' [%mem], {n}{tail}'}.get(row.name, '') };"
@@ -208,7 +226,10 @@ def _bulk(opcode: str, row: Row, mods: list[str], types: tuple[str, ...]) -> For
         if "prefetch" in opcode:
             body = f"{head} {_leader(text, 1)} ld.global.b32 %r40, [%mem]; st.global.b32 [%out], %r40;"
             return Form(opcode, text, body, [], ["b32"], row.key, local=local, memory="b8", threads=32)
-        body = f"{head} {flip} {_FENCE} bar.sync 0; {_leader(f'{copy} {commit} {text} {wait}', 1)} ld.global.b32 %r40, [%mem]; st.global.b32 [%out], %r40;"
+        body = (
+            f"{head} {flip} {_FENCE} bar.sync 0; {_leader(f'{copy} {commit} {text} {wait}', 1)} ld.global.b32 "
+            f"%r40, [%mem]; st.global.b32 [%out], %r40;"
+        )
         return Form(opcode, text, body, [], ["b32"], row.key, local=local, memory="b8", threads=32)
     if mods[:1] == ["global"]:
         extra = ", 0x5555" if "cp_mask" in mods else ""
@@ -219,14 +240,20 @@ def _bulk(opcode: str, row: Row, mods: list[str], types: tuple[str, ...]) -> For
                 for k in range(0, PART, 8)
             ]
         )
-        body = f"{head} {fill} {_FENCE} bar.sync 0; {_leader(f'{text} cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;', 1)}"
+        body = (
+            f"{head} {fill} {_FENCE} bar.sync 0; "
+            f"{_leader(f'{text} cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;', 1)}"
+        )
         return Form(opcode, text, body, [], [], row.key, local=local, memory=kind, threads=32)
     if mods[:2] == ["shared::cluster", "shared::cta"]:
         return _bulk_remote(opcode, row, kind, head, local, load, n)
     mask = ", %h1" if "multicast::cluster" in mods else ""
     cluster = 2 if mods[0] == "shared::cluster" else 1
     text = f"{opcode} [%r64], [%mem], {n}, [mb]{mask}{tail};"
-    init = f"mbarrier.init.shared.b64 [mb], 1; fence.mbarrier_init.release.cluster; mbarrier.arrive.expect_tx.shared.b64 %d40, [mb], {n};"
+    init = (
+        f"mbarrier.init.shared.b64 [mb], 1; fence.mbarrier_init.release.cluster; "
+        f"mbarrier.arrive.expect_tx.shared.b64 %d40, [mb], {n};"
+    )
     mine = (
         "mov.u16 %h1, 1; mov.u32 %r61, %cluster_ctarank; cvt.u16.u32 %h2, %r61; shl.b16 %h1, %h1, %r61;" if mask else ""
     )
@@ -250,12 +277,21 @@ def _bulk_remote(opcode: str, row: Row, kind: str, head: str, local: str, load: 
     own = " ".join(
         [f"ld.global.b64 %d52, [%mem+{(k + 16) % PART}]; st.shared.b64 [%r65+{k}], %d52;" for k in range(0, PART, 8)]
     )
-    init = f"mbarrier.init.shared.b64 [mb], 1; fence.mbarrier_init.release.cluster; mbarrier.arrive.expect_tx.shared.b64 %d40, [mb], {n};"
+    init = (
+        f"mbarrier.init.shared.b64 [mb], 1; fence.mbarrier_init.release.cluster; "
+        f"mbarrier.arrive.expect_tx.shared.b64 %d40, [mb], {n};"
+    )
     text = f"{opcode} [%r62], [%r63], {n}, [%r66];"
-    remote = "mov.u32 %r61, %cluster_ctarank; xor.b32 %r61, %r61, 1; mapa.shared::cluster.u32 %r62, %r64, %r61; mov.u32 %r59, mb; mapa.shared::cluster.u32 %r66, %r59, %r61;"
+    remote = (
+        "mov.u32 %r61, %cluster_ctarank; xor.b32 %r61, %r61, 1; mapa.shared::cluster.u32 %r62, %r64, %r61; "
+        "mov.u32 %r59, mb; mapa.shared::cluster.u32 %r66, %r59, %r61;"
+    )
     wait = "LW: mbarrier.try_wait.parity.shared.b64 %p1, [mb], 0; @!%p1 bra LW;"
     back = " ".join([f"ld.shared.b64 %d52, [%r65+{k}]; st.global.b64 [%mem+{k}], %d52;" for k in range(0, PART, 8)])
-    body = f"{head} {load} {own} {_leader(init, 1)} {_FENCE} {_ALL} {remote} {_leader(text, 2)} {wait} bar.sync 0; {back} {_ALL}"
+    body = (
+        f"{head} {load} {own} {_leader(init, 1)} {_FENCE} {_ALL} {remote} {_leader(text, 2)} {wait} bar.sync "
+        f"0; {back} {_ALL}"
+    )
     return Form(opcode, text, body, [], [], row.key, local=local, memory=kind, threads=32, blocks=2, cluster=2)
 
 
@@ -279,10 +315,14 @@ def _remote(opcode: str, row: Row, mods: list[str], types: tuple[str, ...]) -> F
     body = (
         f"{loads} {_own()} {fill} setp.ne.u32 %p2, %t2, 0; "
         + _leader(
-            f"mbarrier.init.shared.b64 [mb], 1; fence.mbarrier_init.release.cluster; mbarrier.arrive.expect_tx.shared.b64 %d40, [mb], {32 * size * n};",
+            (
+                f"mbarrier.init.shared.b64 [mb], 1; fence.mbarrier_init.release.cluster; "
+                f"mbarrier.arrive.expect_tx.shared.b64 %d40, [mb], {32 * size * n};"
+            ),
             1,
         )
-        + f" {_ALL} mov.u32 %r61, %cluster_ctarank; xor.b32 %r61, %r61, 1; mapa.shared::cluster.u32 %r62, %r60, %r61; mov.u32 %r59, mb; mapa.shared::cluster.u32 %r66, %r59, %r61;\n"
+        + f" {_ALL} mov.u32 %r61, %cluster_ctarank; xor.b32 %r61, %r61, 1; mapa.shared::cluster.u32 %r62, "
+        f"%r60, %r61; mov.u32 %r59, mb; mapa.shared::cluster.u32 %r66, %r59, %r61;\n"
         f"{text}\nLW: mbarrier.try_wait.parity.shared.b64 %p1, [mb], 0; @!%p1 bra LW; {_BACK} {_ALL}"
     )
     local = f".shared .align 128 .b8 sm[{32 * PART}]; .shared .align 8 .b64 mb; .reg .b32 %r66;"

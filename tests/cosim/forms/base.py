@@ -67,10 +67,13 @@ def kernel_text(form: Form, k: int) -> str:
     ins, outs = max(len(form.sources), 1) * SLOT, max(len(form.dests), 1) * SLOT
     text = (
         f"{form.module}\n.visible .entry k$$({params}){directives}\n{{\n"
-        ".reg .b16 %h<64>, %t0; .reg .b32 %r<64>, %t1, %t2, %me, %blk; .reg .b64 %d<64>, %in, %out, %mem, %o; .reg .b128 %q<48>; .reg .b8 %b<48>; .reg .pred %p<64>;\n"
+        ".reg .b16 %h<64>, %t0; .reg .b32 %r<64>, %t1, %t2, %me, %blk; .reg .b64 %d<64>, %in, %out, %mem, "
+        "%o; .reg .b128 %q<48>; .reg .b8 %b<48>; .reg .pred %p<64>;\n"
         f"{form.local}\n"
-        "ld.param.u64 %in, [pin]; ld.param.u64 %out, [pout]; ld.param.u64 %mem, [pmem]; mov.u32 %me, %tid.x; mov.u32 %blk, %ctaid.x;\n"
-        f"mad.lo.u32 %me, %blk, {form.threads}, %me; mad.wide.u32 %in, %me, {ins}, %in; mad.wide.u32 %out, %me, {outs}, %out;\n"
+        "ld.param.u64 %in, [pin]; ld.param.u64 %out, [pout]; ld.param.u64 %mem, [pmem]; mov.u32 %me, "
+        "%tid.x; mov.u32 %blk, %ctaid.x;\n"
+        f"mad.lo.u32 %me, %blk, {form.threads}, %me; mad.wide.u32 %in, %me, {ins}, %in; mad.wide.u32 %out, "
+        f"%me, {outs}, %out;\n"
         f"mad.wide.u32 %mem, %me, {PART}, %mem;\n{form.body}\nret;\n}}"
     )
     return text.replace("$$", str(k))
@@ -108,7 +111,10 @@ def load(kind: str, k: int, slot: int) -> str:
         return f"ld.global.u8 %t0, [%in+{slot * SLOT}]; and.b16 %t0, %t0, 1; setp.ne.u16 {register(kind, k)}, %t0, 0;"
     bits = _WIDTHS.get(kind) or BITS.get(kind, 32)
     if bits == 128:
-        return f"ld.global.b64 %d60, [%in+{slot * SLOT}]; ld.global.b64 %d61, [%in+{(slot + 1) * SLOT}]; mov.b128 %q{k}, {{%d60, %d61}};"
+        return (
+            f"ld.global.b64 %d60, [%in+{slot * SLOT}]; ld.global.b64 %d61, [%in+{(slot + 1) * SLOT}]; "
+            f"mov.b128 %q{k}, {{%d60, %d61}};"
+        )
     return f"ld.global.{'u' if bits == 8 else 'b'}{bits} {register(kind, k)}, [%in+{slot * SLOT}];"
 
 
@@ -215,7 +221,8 @@ def choices(row: Row, limit: int, seed: int) -> list[Choice]:
 
 
 def walk(target: str, only: str, limit: int, seed: int, skip: int = 0) -> Iterator[tuple[Row, Choice]]:
-    """Rows of the table that the target has, with modifiers and types; ``skip``: leave out what this limit would give."""
+    """Rows of the table that the target has, with modifiers and types; ``skip``: leave out what this limit would
+    give."""
     for name in table.names():
         if only and not re.fullmatch(only, name):
             continue

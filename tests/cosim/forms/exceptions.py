@@ -1,7 +1,8 @@
-"""Where ptxas 13.0 is known to leave the manual: patterns of instructions, and the cause.  The manual's answer is the interpreter's.
+"""Where ptxas 13.0 is known to leave the manual: patterns of instructions, and the cause. The manual's answer is the
+interpreter's.
 
-A form that differs and matches no pattern is a finding, and so is one that its model in `quirks` does not predict.  `tests/cosim/known` holds kernels
-for the main causes.
+A form that differs and matches no pattern is a finding, and so is one that its model in `quirks` does not predict.
+`tests/cosim/known` holds kernels for the main causes.
 """
 
 from __future__ import annotations
@@ -21,7 +22,10 @@ PTXAS: Final = (
     ),
     (
         _ARITH + r"\.sat %r40\.[bh]\d,",
-        "video, .sat into a byte or half: ptxas compares without sign, a negative intermediate becomes the greatest value",
+        (
+            "video, .sat into a byte or half: ptxas compares without sign, "
+            "a negative intermediate becomes the greatest value"
+        ),
     ),
     (r"vsh[lr]\.\S*\.sat\S* %r40\.[bh]\d,", "vshl, vshr with .sat into a byte or half: ptxas clamps to 32 bits only"),
     (
@@ -40,7 +44,10 @@ PTXAS: Final = (
     (r"bf[ei]\.[usb]64 ", "bfe, bfi of 64 bits: ptxas does not cut position and length to 8 bits"),
     (
         r"cvt\.rna(?:\.satfinite)?\.tf32\.f32 ",
-        "cvt.rna.tf32: a NaN whose payload lies in the 13 dropped bits becomes an infinity (with .satfinite: the greatest number)",
+        (
+            "cvt.rna.tf32: a NaN whose payload lies in the 13 dropped bits becomes an infinity (with "
+            ".satfinite: the greatest number)"
+        ),
     ),
     (r"cvt\.r[mp]\.ftz(?:\.sat)?\.f16\.f32 ", "cvt.rm/rp.ftz.f16.f32: ptxas drops .ftz"),
     (r"fns\.b32 ", "fns with the offset -2**31: ptxas finds the first bit where there is none"),

@@ -1,4 +1,5 @@
-"""Forms of matrices of a warp.  Numbers are drawn so that every sum is exact: in which order hardware adds is not documented."""
+"""Forms of matrices of a warp. Numbers are drawn so that every sum is exact: in which order hardware adds is not
+documented."""
 
 from __future__ import annotations
 
@@ -174,7 +175,8 @@ def _wmma_mma(
         texts[matrix] = _regs(letter, first, count)
         lines.append(f"mov.u32 %r59, m{matrix};")
         lines.append(
-            f"LD{matrix}: wmma.load.{matrix}.sync.aligned.{layout}.{shape}.shared.{type_} {texts[matrix]}, [%r59], {_stride(rows, cols, layout)};"
+            f"LD{matrix}: wmma.load.{matrix}.sync.aligned.{layout}.{shape}.shared.{type_} {texts[matrix]}, "
+            f"[%r59], {_stride(rows, cols, layout)};"
         )
     out, size = _matrix_memory("md", m * n, d)
     declared.append(out)
@@ -202,7 +204,8 @@ def _read_back(name: str, size: int, body: list[str], kind: str) -> list[str]:
     body.append(f"mov.u32 %t2, {name}; mad.lo.u32 %t2, %me, 4, %t2;")
     for j in range(-(-words // 32)):
         body.append(
-            f"mov.u32 %r60, 0; setp.lt.u32 %p50, %me, {words - 32 * j}; @%p50 ld.shared.b32 %r60, [%t2+{128 * j}]; st.global.b32 [%out+{8 * j}], %r60;"
+            f"mov.u32 %r60, 0; setp.lt.u32 %p50, %me, {words - 32 * j}; @%p50 ld.shared.b32 %r60, "
+            f"[%t2+{128 * j}]; st.global.b32 [%out+{8 * j}], %r60;"
         )
         dests.append(kind)
     return dests
@@ -235,7 +238,8 @@ def _from_global(name: str, size: int) -> str:
     words = size // 4
     for j in range(-(-words // 32)):
         lines.append(
-            f"setp.lt.u32 %p50, %me, {words - 32 * j}; @%p50 ld.global.b32 %r60, [%d56+{128 * j}]; @%p50 st.shared.b32 [%t2+{128 * j}], %r60;"
+            f"setp.lt.u32 %p50, %me, {words - 32 * j}; @%p50 ld.global.b32 %r60, [%d56+{128 * j}]; "
+            f"@%p50 st.shared.b32 [%t2+{128 * j}], %r60;"
         )
     return " ".join(lines)
 
@@ -243,7 +247,8 @@ def _from_global(name: str, size: int) -> str:
 def _wmma_move(
     opcode: str, row: Row, mods: list[str], type_: str, shape: str, dims: tuple[int, int, int], rng: random.Random
 ) -> Form | None:
-    """Loads and stores of accumulators: load in one layout, store in another.  Loads of A and B are seen through a product."""
+    """Loads and stores of accumulators: load in one layout, store in another. Loads of A and B are seen through a
+    product."""
     m, n, k = dims
     matrix = row.name[-1]
     layout = _layouts(mods)[0]
@@ -260,7 +265,10 @@ def _wmma_move(
     load = (
         f"wmma.load.c.sync.aligned.{load_layout}.{shape}.shared.{type_} {regs}, [%r59], {_stride(m, n, load_layout)};"
     )
-    store_ = f"wmma.store.d.sync.aligned.{store_layout}.{shape}.shared.{type_} [%r58], {regs}, {_stride(m, n, store_layout)};"
+    store_ = (
+        f"wmma.store.d.sync.aligned.{store_layout}.{shape}.shared.{type_} [%r58], {regs}, "
+        f"{_stride(m, n, store_layout)};"
+    )
     address = {"c": "%r59", "d": "%r58"}[matrix]
     pre, post = "", ""
     if space == "global":
@@ -351,7 +359,10 @@ def _tiles(opcode: str, row: Row, rng: random.Random) -> Form | None:
     vector = row.operands[0 if is_load else 1].vector
     regs = _regs("r", 0, vector)
     space = "shared" in opcode
-    head = "mov.u32 %r58, sm; mov.u32 %r57, %me; mul.lo.u32 %r56, %r57, 5; add.u32 %r56, %r56, 3; and.b32 %r56, %r56, 31; mad.lo.u32 %r58, %r56, 16, %r58;"
+    head = (
+        "mov.u32 %r58, sm; mov.u32 %r57, %me; mul.lo.u32 %r56, %r57, 5; add.u32 %r56, %r56, 3; and.b32 %r56, "
+        "%r56, 31; mad.lo.u32 %r58, %r56, 16, %r58;"
+    )
     address = "%r58"
     if not space:
         head += " cvt.u64.u32 %d51, %r58; cvta.shared.u64 %d51, %d51;"

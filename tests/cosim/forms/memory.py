@@ -63,13 +63,17 @@ class Place:
         word = kind.split("::")[0]
         if word == "shared":
             self.local = f".shared .align 128 .b8 sm[{PART * BLOCK}];"
-            self.before = f"mov.u32 %t2, %tid.x; mad.lo.u32 %t2, %t2, {PART}, 0; mov.u32 %r60, sm; add.u32 %r60, %r60, %t2; {_copy('shared', '%r60', 'global', '%mem')}"
+            self.before = (
+                f"mov.u32 %t2, %tid.x; mad.lo.u32 %t2, %t2, {PART}, 0; mov.u32 %r60, sm; add.u32 %r60, %r60, "
+                f"%t2; {_copy('shared', '%r60', 'global', '%mem')}"
+            )
             self.after = _copy("global", "%mem", "shared", "%r60")
             self.base = "%r60"
             if kind == "shared::cluster":
                 self.cluster = 2
                 self.before += (
-                    " barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned; mov.u32 %r61, %cluster_ctarank; xor.b32 %r61, %r61, 1; "
+                    " barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned; mov.u32 %r61, "
+                    "%cluster_ctarank; xor.b32 %r61, %r61, 1; "
                     "mapa.shared::cluster.u32 %r62, %r60, %r61;"
                 )
                 self.after = f"barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned; {self.after}"
@@ -190,7 +194,10 @@ def _func_param(row: Row, mods: list[str], types: tuple[str, ...], rng: random.R
     hint = _POLICY if any("cache_hint" in m for m in mods) else ""
     own = range(offset // 8 * 8, -(-(offset + size) // 8) * 8, 8) if name == "st" else range(0)
     element, unit = types[0].replace("s", "b").replace("u", "b").replace("f", "b"), BITS[types[0]] // 8
-    registers = ".reg .b8 %b<48>; .reg .b16 %h<64>, %t0; .reg .b32 %r<64>, %t1; .reg .b64 %d<64>, %out; .reg .b128 %q<48>; .reg .pred %p<64>;"
+    registers = (
+        ".reg .b8 %b<48>; .reg .b16 %h<64>, %t0; .reg .b32 %r<64>, %t1; .reg .b64 %d<64>, %out; "
+        ".reg .b128 %q<48>; .reg .pred %p<64>;"
+    )
     if name == "ld":
         inner = " ".join([hint, text, *o.stores()])
     else:
@@ -205,12 +212,18 @@ def _func_param(row: Row, mods: list[str], types: tuple[str, ...], rng: random.R
             ]
         )
         hint += " ".join(o.lines)
-    module = f".func f$$(.param .align 64 .b8 pa[{PART}], .param .b64 po) {{ {registers} ld.param.b64 %out, [po]; {inner} ret; }}"
+    module = (
+        f".func f$$(.param .align 64 .b8 pa[{PART}], .param .b64 po) {{ {registers} ld.param.b64 %out, [po]; "
+        f"{inner} ret; }}"
+    )
     fill = " ".join(
         [f"ld.global.b64 %d52, [%mem+{k}]; st.param.b64 [ca+{k}], %d52;" for k in range(0, PART, 8) if k not in own]
     )
     target = "%out" if name == "ld" else "%mem"
-    body = f"{hint if name == 'st' else ''}\n{{ .param .align 64 .b8 ca[{PART}]; .param .b64 co; {fill} {text if name == 'st' else ''}\nst.param.b64 [co], {target}; call.uni f$$, (ca, co); }}"
+    body = (
+        f"{hint if name == 'st' else ''}\n{{ .param .align 64 .b8 ca[{PART}]; .param .b64 co; "
+        f"{fill} {text if name == 'st' else ''}\nst.param.b64 [co], {target}; call.uni f$$, (ca, co); }}"
+    )
     return Form(opcode, text, body, o.sources, o.kinds(), row.key, module=module, memory=types[-1])
 
 
@@ -277,7 +290,10 @@ def _windows(
         if word in ("const", "param")
         else f"mov.u32 %r41, 77; st.{word}.b8 [%d40], %r41; ld.{word}.b8 %r40, [%d40];"
     )
-    body = f"{_address(space, 64)} cvta.{word}.u64 %d54, %d51; {text} sub.u64 %d41, %d40, %d51; {load} st.global.b32 [%out], %r40; st.global.b64 [%out+8], %d41;"
+    body = (
+        f"{_address(space, 64)} cvta.{word}.u64 %d54, %d51; {text} sub.u64 %d41, %d40, %d51; "
+        f"{load} st.global.b32 [%out], %r40; st.global.b64 [%out+8], %d41;"
+    )
     return Form(opcode, text, body, [], ["b32", "b64"], blob=blob, **base)  # type: ignore[arg-type]
 
 
@@ -288,7 +304,8 @@ def _ranks(opcode: str, name: str, mods: list[str], types: tuple[str, ...], base
     r = "d" if bits == "64" else "r"
     variable = "mov.u64 %d51, sv;" if shared else "mov.u64 %d51, sv; cvta.shared.u64 %d51, %d51;"
     setup = (
-        f"{variable} cvt.u32.u64 %r51, %d51; mov.u32 %r61, %cluster_ctarank; add.u32 %r53, %r61, 40; st.shared.u32 [sv], %r53; "
+        f"{variable} cvt.u32.u64 %r51, %d51; mov.u32 %r61, %cluster_ctarank; add.u32 %r53, %r61, 40; "
+        f"st.shared.u32 [sv], %r53; "
         "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned; xor.b32 %r61, %r61, 1;"
     )
     load = "ld.shared::cluster.u32" if shared else "ld.u32"
@@ -297,7 +314,10 @@ def _ranks(opcode: str, name: str, mods: list[str], types: tuple[str, ...], base
         rest = f"{load} %r41, [%{r}40]; st.global.b32 [%out], %r41;"
     else:
         text = f"{opcode} %r41, %{r}52;"
-        rest = f"mapa{'.shared::cluster' if shared else ''}.u{bits} %{r}52, %{r}51, %r61; {text} st.global.b32 [%out], %r41;"
+        rest = (
+            f"mapa{'.shared::cluster' if shared else ''}.u{bits} %{r}52, %{r}51, %r61; "
+            f"{text} st.global.b32 [%out], %r41;"
+        )
     body = (
         f"{setup} {text if name == 'mapa' else ''} {rest} barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;"
     )
@@ -312,7 +332,10 @@ def _policy(opcode: str, row: Row, mods: list[str]) -> Form:
         "createpolicy.cvt": "%d0",
     }[row.name]
     text = f"{opcode} %d40, {operands};"
-    body = f"ld.global.b64 %d0, [%in]; {text} ld.global.L2::cache_hint.b32 %r40, [%mem], {'%d50' if row.name == 'createpolicy.cvt' else '%d40'}; st.global.b32 [%out], %r40;"
+    body = (
+        f"ld.global.b64 %d0, [%in]; {text} ld.global.L2::cache_hint.b32 %r40, [%mem], "
+        f"{'%d50' if row.name == 'createpolicy.cvt' else '%d40'}; st.global.b32 [%out], %r40;"
+    )
     if row.name == "createpolicy.cvt":
         body = f"{_POLICY} {body}"
     return Form(opcode, text, body, ["b64"], ["b32"], row.key, memory="b32")
@@ -326,14 +349,18 @@ def _stack(opcode: str, name: str, types: tuple[str, ...]) -> Form:
     if name == "alloca":
         text = f"{opcode} %{r}40, 32, 16;"
         body = (
-            f"ld.global.b32 %r0, [%in]; {text} alloca.{t} %{r}41, 16; st.local.b32 [%{r}40+4], %r0; add.u32 %r1, %r0, 1; st.local.b32 [%{r}41], %r1; "
-            f"ld.local.b32 %r2, [%{r}40+4]; ld.local.b32 %r3, [%{r}41]; st.global.b32 [%out], %r2; st.global.b32 [%out+8], %r3; "
+            f"ld.global.b32 %r0, [%in]; {text} alloca.{t} %{r}41, 16; st.local.b32 [%{r}40+4], %r0; "
+            f"add.u32 %r1, %r0, 1; st.local.b32 [%{r}41], %r1; "
+            f"ld.local.b32 %r2, [%{r}40+4]; ld.local.b32 %r3, [%{r}41]; st.global.b32 [%out], %r2; "
+            f"st.global.b32 [%out+8], %r3; "
             f"and.b{t[1:]} %{r}42, %{r}40, 15; st.global.b{t[1:]} [%out+16], %{r}42;"
         )
         return Form(opcode, text, body, ["b32"], ["b32", "b32", f"b{t[1:]}"], rows[name])
     text = f"stacksave.{t} %{r}40;" if name == "stacksave" else f"stackrestore.{t} %{r}40;"
     body = (
-        f"ld.global.b32 %r0, [%in]; stacksave.{t} %{r}40; alloca.{t} %{r}41, 32; st.local.b32 [%{r}41], %r0; ld.local.b32 %r1, [%{r}41]; "
-        f"stackrestore.{t} %{r}40; stacksave.{t} %{r}42; sub.{t} %{r}43, %{r}42, %{r}40; st.global.b32 [%out], %r1; st.global.b{t[1:]} [%out+8], %{r}43;"
+        f"ld.global.b32 %r0, [%in]; stacksave.{t} %{r}40; alloca.{t} %{r}41, 32; st.local.b32 [%{r}41], "
+        f"%r0; ld.local.b32 %r1, [%{r}41]; "
+        f"stackrestore.{t} %{r}40; stacksave.{t} %{r}42; sub.{t} %{r}43, %{r}42, %{r}40; "
+        f"st.global.b32 [%out], %r1; st.global.b{t[1:]} [%out+8], %{r}43;"
     )
     return Form(opcode, text, body, ["b32"], ["b32", f"b{t[1:]}"], rows[name])

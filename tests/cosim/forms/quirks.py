@@ -1,8 +1,8 @@
 """What ptxas 13.0 computes where it leaves the manual: models read off its code, so that a known difference can be
 checked value by value.
 
-They serve this sweep alone.  A difference that a model predicts in every thread is ptxas's, not the simulator's; so is what ptxas makes of forms that
-the manual does not have.
+They serve this sweep alone. A difference that a model predicts in every thread is ptxas's, not the simulator's; so is
+what ptxas makes of forms that the manual does not have.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ LEFT_OUT: Final = re.compile(r"(ld|st)\.(?:acquire|relaxed|release)\.cluster\.(?
 
 #: Parameters of functions that are stored in part.
 _UNSET = re.compile(r"st\S*\.param\S*\.v8\.\w(8|16) \[ca(?:\+(\d+))?\]")
-#: What a form does as another one would: (pattern of the target and the instruction, the other instruction, whether its first result alone is
-#: defined).  "" for no instruction at all.  The interpreter runs the other one.
+#: What a form does as another one would: (pattern of the target and the instruction, the other instruction, whether its
+#: first result alone is defined). "" for no instruction at all. The interpreter runs the other one.
 AS_IF: Final = (
     (r"\S+ (ld\S*)\.v8\.(\w+) \{(%\w+), .*\}, (.*)", r"\1.\2 \3, \4", True),
     (r"\S+ (st\S*)\.v8\.(\w+) (\[.*\]), \{(%\w+),[^}]*\}(.*)", r"\1.\2 \3, \4\5", False),

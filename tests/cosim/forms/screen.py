@@ -1,8 +1,9 @@
 """Rows of the table with too many forms to try: ptxas takes one in fifty of the combinations of `ld` and `st`.
 
-A screen asks ptxas first which modifiers it takes at all, without regard to types and vectors: with one register of 32 bits, or with a vector of 256 bits,
-which some modifiers want.  What is drawn afterwards is drawn from all types and vectors of those modifiers.  Modifiers outside of the screen are held to have no
-form; what was drawn without it, from all combinations, is the check of that.
+A screen asks ptxas first which modifiers it takes at all, without regard to types and vectors: with one register of 32
+bits, or with a vector of 256 bits, which some modifiers want. What is drawn afterwards is drawn from all types and
+vectors of those modifiers. Modifiers outside of the screen are held to have no form; what was drawn without it, from
+all combinations, is the check of that.
 """
 
 from __future__ import annotations

@@ -27,8 +27,10 @@ def edges(kind: str) -> list[int]:
         one = (1 - f.emin) << f.prec - 1
         top = (1 << f.prec - 1) - 1
         positive = [
-            0, 1, 2, top - 1, top, top + 1, top + 2, 2 * (top + 1), one, one - 1, one + 1, one + (1 << f.prec - 2), one + top, one + top + 1,
-            one - top - 1, f.inf - 1, f.inf, one + (5 << f.prec - 1), one + (16 << f.prec - 1), one + (31 << f.prec - 1) + top // 3,
+            0, 1, 2, top - 1, top, top + 1, top + 2, 2 * (top + 1), one, one - 1, one + 1, one + (1 << f.prec - 2),
+            one + top, one + top + 1,
+            one - top - 1, f.inf - 1, f.inf, one + (5 << f.prec - 1), one + (16 << f.prec - 1),
+                one + (31 << f.prec - 1) + top // 3,
             one + (32 << f.prec - 1), one + (63 << f.prec - 1) + 3, one + (24 << f.prec - 1) + 1, f.nan, f.inf + 1,
         ]  # fmt: skip
         positive = [p for p in positive if 0 <= p < f.sign]
@@ -75,9 +77,12 @@ def edges(kind: str) -> list[int]:
 
 #: Small numbers of each element type whose products and sums stay exact.
 _SMALL: dict[str, list[float]] = {
-    "f16": [0, 0.5, 1, -1, 1.5, -2, 2, -0.5], "bf16": [0, 0.5, 1, -1, 1.5, -2, 2, -0.5], "tf32": [0, 0.5, 1, -1, 1.5, -2, 3, -0.25],
-    "f64": [0, 0.5, 1, -1, 1.5, -2, 3, -0.25], "f32": [0, 0.5, 1, -1, 1.5, -2, 3, 100.25], "e4m3": [0, 0.5, 1, -1, 1.5, -2, 2, -0.5],
-    "e5m2": [0, 0.5, 1, -1, 1.5, -2, 2, -0.5], "e3m2": [0, 0.5, 1, -1, 1.5, -2, 2, -0.5], "e2m3": [0, 0.5, 1, -1, 1.5, -2, 2, -0.5],
+    "f16": [0, 0.5, 1, -1, 1.5, -2, 2, -0.5], "bf16": [0, 0.5, 1, -1, 1.5, -2, 2, -0.5],
+    "tf32": [0, 0.5, 1, -1, 1.5, -2, 3, -0.25],
+    "f64": [0, 0.5, 1, -1, 1.5, -2, 3, -0.25], "f32": [0, 0.5, 1, -1, 1.5, -2, 3, 100.25],
+    "e4m3": [0, 0.5, 1, -1, 1.5, -2, 2, -0.5],
+    "e5m2": [0, 0.5, 1, -1, 1.5, -2, 2, -0.5], "e3m2": [0, 0.5, 1, -1, 1.5, -2, 2, -0.5],
+    "e2m3": [0, 0.5, 1, -1, 1.5, -2, 2, -0.5],
     "e2m1": [0, 0.5, 1, -1, 1.5, -2, 2, -0.5],
 }  # fmt: skip
 
@@ -116,7 +121,8 @@ _PAIRS = (0x4, 0x8, 0xC, 0x9, 0xD, 0xE)
 
 
 def _metadata(kind: str, n: int, rng: np.random.Generator) -> Array:
-    """Words of eight nibbles, each two ordered places among four (documented); for tf32 one of two places of each pair."""
+    """Words of eight nibbles, each two ordered places among four (documented); for tf32 one of two places of each
+    pair."""
     pairs = np.array((0x4, 0xE) if kind.endswith("tf32") else _PAIRS, U64)
     out = np.zeros(n, U64)
     for k in range(8):

@@ -52,7 +52,10 @@ def form(row: Row, mods: list[str], types: tuple[str, ...], rng: random.Random) 
         return Form(
             opcode,
             text,
-            f"ld.global.b32 %r0, [%in]; {aligned} st.global.b32 [%out], %r0; {text} ld.global.b32 %r1, [%out]; st.global.b32 [%out+8], %r1;",
+            (
+                f"ld.global.b32 %r0, [%in]; {aligned} st.global.b32 [%out], %r0; {text} ld.global.b32 %r1, "
+                f"[%out]; st.global.b32 [%out+8], %r1;"
+            ),
             ["b32"],
             ["b32", "b32"],
             row.key,
@@ -93,7 +96,8 @@ def _across(opcode: str, row: Row, mods: list[str], types: tuple[str, ...], rng:
     lines = list(o.lines)
     if some:
         lines.append(
-            f"mov.u32 %t2, %laneid; shr.b32 %t2, {member}, %t2; and.b32 %t2, %t2, 1; setp.eq.u32 %p50, %t2, 0; @%p50 bra DONE;"
+            f"mov.u32 %t2, %laneid; shr.b32 %t2, {member}, %t2; and.b32 %t2, %t2, 1; setp.eq.u32 %p50, "
+            f"%t2, 0; @%p50 bra DONE;"
         )
     lines += [text, *o.stores()]
     return Form(opcode, text, "\n".join(lines) + ("\nDONE:" if some else ""), o.sources, o.kinds(), row.key)
@@ -102,7 +106,8 @@ def _across(opcode: str, row: Row, mods: list[str], types: tuple[str, ...], rng:
 def _exchange(opcode: str, text: str, row: Row, partner: str, threads: int = 256, local: str = "") -> Form:
     """Threads write, meet, and read what a partner wrote."""
     body = (
-        f"ld.global.b32 %r0, [%in]; mov.u32 %r1, sm; mad.lo.u32 %r2, %me, 4, %r1; st.shared.b32 [%r2], %r0; {partner}\n{text}\n"
+        f"ld.global.b32 %r0, [%in]; mov.u32 %r1, sm; mad.lo.u32 %r2, %me, 4, %r1; st.shared.b32 [%r2], "
+        f"%r0; {partner}\n{text}\n"
         "mad.lo.u32 %r2, %r3, 4, %r1; ld.shared.b32 %r4, [%r2]; st.global.b32 [%out], %r4;"
     )
     return Form(
@@ -119,8 +124,10 @@ def _block(opcode: str, row: Row, mods: list[str], rng: random.Random) -> Form:
         wait = opcode.replace("arrive", "sync", 1) if row.name.startswith("barrier") else "bar.sync"
         text = f"{opcode} {number}, 256;"
         body = (
-            f"ld.global.b32 %r0, [%in]; mov.u32 %r1, sm; mad.lo.u32 %r2, %me, 4, %r1; st.shared.b32 [%r2], %r0; setp.lt.u32 %p1, %me, 128;\n"
-            f"@%p1 bra WAITS; {text} bra DONE;\nWAITS: {wait} {number}, 256; add.u32 %r3, %me, 128; mad.lo.u32 %r2, %r3, 4, %r1; ld.shared.b32 %r4, [%r2]; st.global.b32 [%out], %r4;\nDONE:"
+            f"ld.global.b32 %r0, [%in]; mov.u32 %r1, sm; mad.lo.u32 %r2, %me, 4, %r1; st.shared.b32 [%r2], "
+            f"%r0; setp.lt.u32 %p1, %me, 128;\n"
+            f"@%p1 bra WAITS; {text} bra DONE;\nWAITS: {wait} {number}, 256; add.u32 %r3, %me, 128; "
+            f"mad.lo.u32 %r2, %r3, 4, %r1; ld.shared.b32 %r4, [%r2]; st.global.b32 [%out], %r4;\nDONE:"
         )
         return Form(opcode, text, body, ["b32"], ["b32"], row.key, local=".shared .align 16 .b8 sm[1024];")
     if "red" in row.name:
@@ -143,8 +150,10 @@ def _cluster(opcode: str, row: Row) -> Form:
         f"{fence}{opcode}; barrier.cluster.wait{aligned};" if arrive else f"barrier.cluster.arrive{aligned}; {opcode};"
     )
     body = (
-        "ld.global.b32 %r0, [%in]; mov.u32 %r1, sm; mov.u32 %r5, %tid.x; mad.lo.u32 %r2, %r5, 4, %r1; st.shared.b32 [%r2], %r0;\n"
-        f"{meet}\nmov.u32 %r3, %cluster_ctarank; xor.b32 %r3, %r3, 1; mapa.shared::cluster.u32 %r4, %r2, %r3; ld.shared::cluster.b32 %r6, [%r4]; st.global.b32 [%out], %r6;\n"
+        "ld.global.b32 %r0, [%in]; mov.u32 %r1, sm; mov.u32 %r5, %tid.x; mad.lo.u32 %r2, %r5, 4, %r1; "
+        "st.shared.b32 [%r2], %r0;\n"
+        f"{meet}\nmov.u32 %r3, %cluster_ctarank; xor.b32 %r3, %r3, 1; mapa.shared::cluster.u32 %r4, %r2, "
+        f"%r3; ld.shared::cluster.b32 %r6, [%r4]; st.global.b32 [%out], %r6;\n"
         "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;"
     )
     return Form(
@@ -160,7 +169,10 @@ def _cluster(opcode: str, row: Row) -> Form:
     )
 
 
-_CALLEE = ".func (.reg .b32 fr) f$$(.reg .b32 fa) { add.u32 fr, fa, 7; ret; } .func (.reg .b32 fr) g$$(.reg .b32 fa) { mul.lo.u32 fr, fa, 3; ret; }"
+_CALLEE = (
+    ".func (.reg .b32 fr) f$$(.reg .b32 fa) { add.u32 fr, fa, 7; ret; "
+    "} .func (.reg .b32 fr) g$$(.reg .b32 fa) { mul.lo.u32 fr, fa, 3; ret; }"
+)
 
 
 def _flow(opcode: str, row: Row) -> Form | None:
@@ -173,11 +185,15 @@ def _flow(opcode: str, row: Row) -> Form | None:
     same = "shr.u32 %r1, %me, 5; and.b32 %r1, %r1, 3;" if "uni" in opcode else ""
     if name == "bra":
         text = f"@%p1 {opcode} L1;"
-        body = f"{head} {same} setp.eq.u32 %p1, %r1, 1; {text} add.u32 %r2, %r0, 5; bra L2; L1: xor.b32 %r2, %r0, 9; L2: {tail}"
+        body = (
+            f"{head} {same} setp.eq.u32 %p1, %r1, 1; {text} add.u32 %r2, %r0, 5; bra L2; L1: xor.b32 %r2, %r0, "
+            f"9; L2: {tail}"
+        )
     elif name == "brx":
         text = f"{opcode} %r1, TS;"
         body = (
-            f"{head} {same} TS: .branchtargets L0, L1, L2, L3; {text} L0: add.u32 %r2, %r0, 1; bra LX; L1: add.u32 %r2, %r0, 20; bra LX; "
+            f"{head} {same} TS: .branchtargets L0, L1, L2, L3; {text} L0: add.u32 %r2, %r0, 1; bra LX; L1: "
+            f"add.u32 %r2, %r0, 20; bra LX; "
             f"L2: xor.b32 %r2, %r0, 300; bra LX; L3: mul.lo.u32 %r2, %r0, 5; LX: {tail}"
         )
     elif name == "call":
@@ -209,7 +225,8 @@ def indirect_call() -> Form:
     module = _CALLEE
     text = "call (%r2), %d1, (%r0), PT;"
     body = (
-        "ld.global.b32 %r0, [%in]; and.b32 %r1, %r0, 1; setp.eq.u32 %p1, %r1, 0; mov.u64 %d0, f$$; mov.u64 %d2, g$$; selp.b64 %d1, %d0, %d2, %p1; "
+        "ld.global.b32 %r0, [%in]; and.b32 %r1, %r0, 1; setp.eq.u32 %p1, %r1, 0; mov.u64 %d0, f$$; "
+        "mov.u64 %d2, g$$; selp.b64 %d1, %d0, %d2, %p1; "
         f"PT: .callprototype (.reg .b32 _) _ (.reg .b32 _); {text} st.global.b32 [%out], %r2;"
     )
     return Form("call", text, body, ["b32"], ["b32"], "call#0", module=module)
