@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 
 class UsageError(Exception):
-    """A command line that ptxas would refuse; the text is what follows ``ptxas fatal   : ``. ``error``: it is an error, and the fatal line follows."""
+    """A command line that ptxas would refuse; the text is what follows ``ptxas fatal   : ``. ``error``: it is an error,
+    and the fatal line follows."""
 
     def __init__(self, text: str, error: bool = False) -> None:
         super().__init__(text)

@@ -221,9 +221,9 @@ def _floats(kind: Any, rng: np.random.Generator, style: str, count: int) -> Arr:
     word: Any = {2: np.uint16, 4: np.uint32, 8: np.uint64}[info.bits // 8]
     n = count // word().itemsize
     sign = np.uint64(1 << info.bits - 1)
-    if (
-        style == "small"
-    ):  # what is added to them is seen, however little it is; where subnormal results are flushed, with the least normal numbers
+    # what is added to them is seen, however little it is; where subnormal results are flushed, with the least normal
+    # numbers
+    if style == "small":
         least = np.where(rng.random(n) < 0.1, np.uint64(1 << info.nmant), np.uint64(0)) + rng.integers(
             0, 3, n, dtype=np.uint64
         )

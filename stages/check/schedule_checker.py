@@ -314,9 +314,9 @@ class _Walk:
             for k in bit_indices(both):
                 raised[k] = clock
         if node.slow_w & ACQUIRED:
-            _forget(
-                pending, ACQUIRED
-            )  # the CCTL of an acquire waits for its own access alone (measured behind weak, relaxed, volatile loads and atomics)
+            # the CCTL of an acquire waits for its own access alone (measured behind weak, relaxed, volatile loads and
+            # atomics)
+            _forget(pending, ACQUIRED)
         if node.slow_w or node.slow_r:
             _merge(pending, (n, bits_w, bits_r), (node.slow_w, node.slow_r, 0, clock))
         if node.early_w:

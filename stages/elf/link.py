@@ -116,7 +116,7 @@ class Linker:
         self.late_slots = False  # bank 4 begins with a function that only a later kernel calls
 
     # -- symbols
-    # ------------------------------------------------------------------------------------------------------------------------
+    # ------------------------------------------------------------------------------------------------------------------
 
     def symbols(self) -> None:
         """Create every symbol, in the order that the file has them."""
@@ -234,7 +234,7 @@ class Linker:
             table.section(f".nv.constant0.{k.name}")
 
     # -- sections
-    # -----------------------------------------------------------------------------------------------------------------------
+    # ------------------------------------------------------------------------------------------------------------------
 
     def sections(self) -> list[Section]:
         """All sections after the three tables, in file order."""
@@ -488,7 +488,7 @@ class Linker:
         return out + memory
 
     # -- the file
-    # -----------------------------------------------------------------------------------------------------------------------
+    # ------------------------------------------------------------------------------------------------------------------
 
     def segments(self, sections: list[Section], phoff: int) -> list[bytes]:
         """Program headers; two styles (measured)."""

@@ -165,7 +165,7 @@ class ObjectLinker:
             self.rows.setdefault(section, []).extend(self._data_rows(v, base))
 
     # -- relocations
-    # ----------------------------------------------------------------------------------------------------------------------
+    # ------------------------------------------------------------------------------------------------------------------
 
     def _text_row(self, k: Kernel, at: int, r: Reloc) -> Rows:
         """The relocation of an instruction; the field is emptied into the addend. Nothing for what lies in the same
@@ -246,7 +246,7 @@ class ObjectLinker:
         return rows
 
     # -- symbols
-    # ------------------------------------------------------------------------------------------------------------------------
+    # ------------------------------------------------------------------------------------------------------------------
 
     def symbols(self) -> None:
         """Create every symbol."""
@@ -311,9 +311,9 @@ class ObjectLinker:
             if what == k.name:
                 table.add(Symbol(name, GLOBAL, FUNC, text, 0, len(k.text)))
         table.section(text)
-        for f in k.functions[
-            1:
-        ]:  # of no type: nvlink crashes when it drops a function that is not called, with a second function in its section (measured)
+        # of no type: nvlink crashes when it drops a function that is not called, with a second function in its section
+        # (measured)
+        for f in k.functions[1:]:
             table.add(Symbol(f.symbol, LOCAL, NOTYPE, text, f.begin, f.size))
         own = self._shared_of(k)
         if own and k.unit.kind == "entry":
@@ -357,7 +357,7 @@ class ObjectLinker:
         return out
 
     # -- sections
-    # -----------------------------------------------------------------------------------------------------------------------
+    # ------------------------------------------------------------------------------------------------------------------
 
     def sections(self) -> list[Section]:
         """All sections behind the three tables."""
@@ -537,7 +537,7 @@ class ObjectLinker:
         return out
 
     # -- the file
-    # -----------------------------------------------------------------------------------------------------------------------
+    # ------------------------------------------------------------------------------------------------------------------
 
     def write(self) -> bytes:
         """The whole file."""

@@ -148,9 +148,9 @@ def _div(inst: PtxInst) -> Fn:
 
     def divide(a: Arr, b: Arr) -> Arr:
         x, y = np.broadcast_arrays(typed(a, type_), typed(b, type_))
-        zero = (
-            y == 0
-        )  # unspecified by the manual; all ones is what ptxas's code gives, for remainders too (measured in 16, 32 and 64 bits)
+        # unspecified by the manual; all ones is what ptxas's code gives, for remainders too (measured in 16, 32 and 64
+        # bits)
+        zero = y == 0
         negative = (x < 0) != (y < 0) if type_[0] == "s" else np.zeros(x.shape, np.bool_)
         mx, my = (np.abs(x).view(U64), np.abs(y).view(U64)) if type_[0] == "s" else (x, y)
         q = mx // np.where(zero, U64(1), my)

@@ -83,9 +83,20 @@ class Module:
         return self.values[name].copy().view(dtype)
 
     def launch(
-        self, entry: str, grid: Dim3, block: Dim3, args: Sequence[Arg] = (), *, shared: int = 0, seed: int = 0, shuffled: int = 0,
-        limit: int = DEFAULT_LIMIT, track: bool = False, other_nans: bool = False, errors: int = 0,
-    ) -> Result:  # fmt: skip
+        self,
+        entry: str,
+        grid: Dim3,
+        block: Dim3,
+        args: Sequence[Arg] = (),
+        *,
+        shared: int = 0,
+        seed: int = 0,
+        shuffled: int = 0,
+        limit: int = DEFAULT_LIMIT,
+        track: bool = False,
+        other_nans: bool = False,
+        errors: int = 0,
+    ) -> Result:
         """Run a kernel; arrays among `args` (and in records among them) are buffers, copied in and back.
 
         `seed` draws the contents of what is undefined (registers, shared and local memory), see :class:`Filler`;

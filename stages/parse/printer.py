@@ -174,9 +174,14 @@ def _parameters(params: Iterable[PtxParam], regs: dict[int, str]) -> str:
 
 
 def _signature(
-    linkage: str, entry: bool, name: str, rets: tuple[PtxParam, ...], params: tuple[PtxParam, ...], directives: PtxDirectives,
+    linkage: str,
+    entry: bool,
+    name: str,
+    rets: tuple[PtxParam, ...],
+    params: tuple[PtxParam, ...],
+    directives: PtxDirectives,
     regs: dict[int, str] | None = None,
-) -> str:  # fmt: skip
+) -> str:
     regs = regs or {}
     head = f".{linkage} " if linkage else ""
     head += ".entry " if entry else ".func "

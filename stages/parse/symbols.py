@@ -12,7 +12,7 @@ COLORS = ("r", "g", "b", "a")
 #   "r:f32"        register of that declared type          "i"            integer constant
 #   "d", "f", "D"  double literal, 0f literal, 0d literal  "l"            label, or a name not known (yet)
 #   "n"            negated predicate                       "s:u32"        special register of that type
-#   "_"            bit bucket                              "v:global"     variable of that space ("v:texref" and the like)
+#   "_"            bit bucket                              "v:global"     variable of that space (or "v:texref"...)
 #   "F"            function                                "(k,k)"        vector of kinds
 #   "p:k|k"        pair                                    "a:k"          address: base kind;  "a2:..." bracket list
 #   "b:..."        part of a register                      "-:k"          negated register

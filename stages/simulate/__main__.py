@@ -89,8 +89,15 @@ def _pairs(items: list[str], what: str) -> list[tuple[str, str]]:
     return pairs
 
 
-def _execute(cubin: Path, kernel: str, dims: tuple[str, str, str], args: list[str], files: tuple[list[str], list[int], list[str], list[str]],
-             options: dict[str, Any], stats: bool) -> None:  # fmt: skip
+def _execute(
+    cubin: Path,
+    kernel: str,
+    dims: tuple[str, str, str],
+    args: list[str],
+    files: tuple[list[str], list[int], list[str], list[str]],
+    options: dict[str, Any],
+    stats: bool,
+) -> None:
     import numpy as np
 
     from stages.simulate.argspec import ArgError, parse_arg, parse_dim

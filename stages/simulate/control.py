@@ -130,9 +130,9 @@ def _bra_div(b: Build, target: int) -> CtlFn:
         else:
             wanted = spread(want(view)[::32])
         alive = ~view.P[EXITED]
-        if (
-            asked is not None and not converged
-        ):  # ptxas asks so whether all have one mask: the warp branches where some do not ask (else groups of several masks would go on as one)
+        # ptxas asks so whether all have one mask: the warp branches where some do not ask (else groups of several masks
+        # would go on as one)
+        if asked is not None and not converged:
             return _branch(machine, bundle, act & warp_any(wanted & alive & ~asked), target)
         divergent = warp_any(wanted & alive & ~act)
         if converged:

@@ -278,9 +278,8 @@ def _warpsync(f: Function, a: Analyses) -> None:
             if id(i) in sync:
                 if not state and ctx.allow():
                     ctx.count("needless WARPSYNC")
-                    if (
-                        i.attrs and "fence" in i.attrs
-                    ):  # what the threads stored in front of it they read behind it (ptxas has a NOP there too: measured)
+                    # what the threads stored in front of it they read behind it (ptxas has a NOP there too: measured)
+                    if i.attrs and "fence" in i.attrs:
                         out.append(Inst("NOP", (), (), (), None, i.line, i.loc, attrs=i.attrs))
                     continue
                 state = False
