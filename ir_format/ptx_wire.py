@@ -16,7 +16,7 @@ Reading trusts nothing: types, lengths, ranges and indices are checked, and ever
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from ir_format import ptx
 from ir_format.diag import StreamError
@@ -464,3 +464,37 @@ def unit_from_wire(x: Wire) -> PtxUnit:
 def to_wire(x: PtxModule | PtxUnit) -> list[Wire]:
     """Either record."""
     return module_to_wire(x) if isinstance(x, PtxModule) else unit_to_wire(x)
+
+
+def without_lines(unit: Wire) -> Wire:
+    """A unit record (as lists) with the line numbers of instructions, labels, functions and prototypes left out: what
+    the unit's code depends on where no line table is wanted. The line of the one pragma that a message of a later stage
+    tells stays."""
+    name, functions, variables, externs = unit
+    at = [n for n, _ in _FUNCTION_FIELDS].index("line")
+    out = []
+    for f in functions:
+        *fields, ops, body = f
+        fields[at] = fields[at + 1] = 0
+        fields[_VARS] = [[*v[:-1], 0] for v in fields[_VARS]]
+        fields[_PROTOS] = [[*p[:-1], 0] for p in fields[_PROTOS]]
+        items = [[i[0], 0, *i[2:]] if i[0] >= 0 else i if i[1] == "enable_smem_spilling" else [*i[:2], 0] for i in body]
+        out.append([*fields, ops, items])
+    return [name, out, variables, [[*e[:-1], 0] for e in externs]]
+
+
+_VARS: Final = [n for n, _ in _FUNCTION_FIELDS].index("vars")
+_PROTOS: Final = [n for n, _ in _FUNCTION_FIELDS].index("protos")
+
+
+def shared_by_units(module: Wire) -> Wire:
+    """What code of a unit may depend on in a module record (as lists): all but line numbers and the kernels' names."""
+    out = list(module)
+    for name, at in _MODULE_LINES.items():
+        out[at] = [[*x[:-1], 0] for x in out[at]] if name != "entries" else []
+    return out
+
+
+_MODULE_LINES: Final = {
+    n: fields_of(ptx.PtxModule).index(n) for n in ("variables", "entries", "externs", "aliases", "sections")
+}

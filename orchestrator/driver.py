@@ -12,7 +12,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Sequence
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from ir_format import wire
 from ir_format.diag import Diagnostic, StreamError
@@ -24,6 +24,9 @@ from stages.plumbing.chain import MIDDLE, NAMES, check_stream, next_stage, stage
 from stages.plumbing.files import why, write_file
 from stages.plumbing.in_process import run_in_process
 from stages.plumbing.runner import Context, Flags, Stage, read_upto, run_stage, select, set_limit
+
+if TYPE_CHECKING:
+    from orchestrator.reuse import Reuse
 
 FAILED = 255  # ptxas's exit code for every failure
 MOST = 1 << 29  # bytes of one input: what a stream's record may hold, and memory for it, end not far beyond
@@ -57,6 +60,7 @@ class Run:
         self.target = cl.values.get("gpu-name", "sm_75").replace("compute_", "sm_").replace("lto_", "sm_")
         self.parse_only = not cl.values.get("gpu-name", "sm_75").startswith("sm_")
         self.options: dict[str, AttrValue] = stream_options(cl, self.target)
+        self.given: list[tuple[str, bytes]] | None = None  # the inputs, once they are read
         self.timeout = float(cl.number("stage-timeout", 600))
         self.foreign = self._foreign()
         self.flags = self._flags()
@@ -65,6 +69,14 @@ class Run:
         self.stop_after = cl.values.get("stop-after", "")
         if self.stop_after and self.stop_after not in NAMES:
             raise UsageError(f"'{self.stop_after}' is no stage; they are {', '.join(NAMES)}")
+        self.reuse = self._reuse()
+
+    def _reuse(self) -> Reuse | None:
+        if not (self.cl.values.get("cache") or os.environ.get("ORIAS_CACHE")):
+            return None
+        from orchestrator.reuse import reuse_of
+
+        return reuse_of(self.cl)
 
     def _foreign(self) -> dict[str, str]:
         out = {}
@@ -120,6 +132,8 @@ class Run:
 
     def sources(self) -> list[tuple[str, bytes]]:
         """(name, bytes) of every input, in order."""
+        if self.given is not None:
+            return self.given
         out: list[tuple[str, bytes]] = []
         for text in self.cl.lists.get("input-as-string", []):
             out.append(("application ptx input", text.encode("utf-8", "surrogateescape")))
@@ -133,6 +147,7 @@ class Run:
             if len(data) > MOST:
                 raise Abort(f"Input file '{path}' has more than {MOST} bytes, which is not supported by orias")
             out.append(("<stdin>" if path == "-" else path, data))
+        self.given = out
         return out
 
     def parse(self) -> bytes:
@@ -178,10 +193,14 @@ class Run:
             or "save-temps" in self.cl.values
         ):
             return False
-        if any(s.name in self.foreign or self.flags[s.name] != Flags(quiet=True) for s in MIDDLE):
+        if not self._usual():
             return False
         words = (b".entry", b".func") if self.options.get("compile-only") else (b".entry",)
         return self._jobs() == 1 or sum(text.count(word) for _, text in sources for word in words) < 2
+
+    def _usual(self) -> bool:
+        """Whether all stages between `parse` and `elf` are ours, as they are without options."""
+        return not any(s.name in self.foreign or self.flags[s.name] != Flags(quiet=True) for s in MIDDLE)
 
     def middle(self, data: bytes, stages: list[Stage]) -> bytes:
         """Run stages over a stream; several chains at once when there are several units."""
@@ -189,11 +208,13 @@ class Run:
         frames = list(wire.frames(io.BytesIO(data)))
         units = [d for tag, d in frames if tag == "unit"]
         head = [(tag, d) for tag, d in frames if tag != "unit"]
+        keys, out = self._known_units(stages, head, units)
+        todo = [i for i, d in enumerate(out) if not d]
         ahead, self.ahead = self.ahead, None
-        jobs = max(1, min(self._jobs() if ahead is None else 1, len(units)))
+        jobs = max(1, min(self._jobs() if ahead is None else 1, len(todo)))
         hands: list[list[int]] = [[] for _ in range(jobs)]
         load = [0] * jobs
-        for i in sorted(range(len(units)), key=lambda i: (-len(units[i]), i)):
+        for i in sorted(todo, key=lambda i: (-len(units[i]), i)):
             j = load.index(min(load))
             hands[j].append(i)
             load[j] += len(units[i])
@@ -213,7 +234,6 @@ class Run:
                 ahead.feed = memoryview(feed.getvalue())
                 pipelines.append(ahead)
         self._run(pipelines)
-        out: list[bytes] = [b""] * len(units)
         new_head: list[tuple[str, bytes]] = []
         for pl, hand in zip(pipelines, hands, strict=True):
             bad = pl.failed()
@@ -238,6 +258,8 @@ class Run:
                 raise Abort(f"{last} wrote {len(results)} units of {len(hand)}; no output is written")
             for i, d in zip(hand, results, strict=True):
                 out[i] = d
+                if self.reuse is not None and keys and not any(p.said for p in pl.processes):
+                    self.reuse.keep_unit(keys[i], d)
             new_head = [(tag, d) for tag, d in got if tag != "unit"]
         merged = io.BytesIO()
         w = wire.Writer(merged.write)
@@ -248,6 +270,17 @@ class Run:
         w.end()
         self.times.append((_joined(stages), time.perf_counter() - t))
         return merged.getvalue()
+
+    def _known_units(
+        self, stages: list[Stage], head: list[tuple[str, bytes]], units: list[bytes]
+    ) -> tuple[list[bytes], list[bytes]]:
+        """The cache's keys of units, and the records that it has for them at the level that ``stages`` write (empty
+        where it has none). No keys if the cache doesn't know what ``stages`` do."""
+        none = [b""] * len(units)
+        if self.reuse is None or not self._usual() or [s.name for s in stages] != [s.name for s in MIDDLE]:
+            return [], none
+        keys = self.reuse.unit_keys(head, units)
+        return keys, [self.reuse.cache.get(key) or b"" for key in keys]
 
     def elf(self, data: bytes) -> bytes:
         """The cubin. `elf` of ours works in this process: little is left to do, on units that the other stages made."""
@@ -384,6 +417,41 @@ class Run:
 
     def execute(self) -> None:
         """Everything; raises Abort."""
+        if self.reuse is None:
+            self._compile()
+            return
+        try:
+            self._cached(self.reuse)
+        finally:
+            self.reuse.cache.trim()
+
+    def _cached(self, reuse: Reuse) -> None:
+        """Everything, by the cache: a whole result is taken from there, or kept."""
+        from orchestrator.reuse import joined, plain, split
+        from stages.plumbing.console import recorded
+
+        if not plain(self.cl):
+            self._compile()
+            return
+        key = reuse.whole_key(self.cl, self.sources())
+        found = reuse.cache.get(key)
+        if found is not None:
+            text, data = split(found)
+            sys.stderr.write(text)
+            self._write(self.output, data)
+            return
+        said = recorded()
+        data = self._compile()
+        if said is not None and data:
+            reuse.cache.put(key, joined(said, data))
+
+    @property
+    def output(self) -> str:
+        """The name of the output file."""
+        return self.cl.values.get("output-file", "elf.o")
+
+    def _compile(self) -> bytes:
+        """Everything, without a look at whole results in the cache; what was written as the output."""
         cl = self.cl
         folder = cl.values.get("save-temps")
         if folder is not None:
@@ -395,8 +463,7 @@ class Run:
         if at == 1:
             self.temp(0, data)
         if self.parse_only and not self.stop_after:
-            return
-        output = cl.values.get("output-file", "elf.o")
+            return b""
         stop = NAMES.index(self.stop_after) if self.stop_after else len(NAMES) - 1
         last_middle = min(stop, len(MIDDLE))
         todo = [stage(n) for n in NAMES[at : last_middle + 1]]
@@ -405,12 +472,14 @@ class Run:
             data = self.middle(data, group)
             at = NAMES.index(group[-1].name)
             self.temp(at, data)
-        self._write(output, self.elf(data) if stop == len(NAMES) - 1 else data)
+        data = self.elf(data) if stop == len(NAMES) - 1 else data
+        self._write(self.output, data)
         if cl.flag("time"):
             for name, seconds in self.times:
                 sys.stderr.write(f"orias: {name:40} {seconds * 1000:8.1f} ms\n")
         if "compiler-stats" in cl.lists:
             self._statistics()
+        return data
 
     def _statistics(self) -> None:
         """What --compiler-stats asks for, to standard error or to the file of --compiler-stats-file."""

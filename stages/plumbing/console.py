@@ -24,8 +24,11 @@ class _StandardError(io.TextIOWrapper):
     """Standard error. If it is a full disk or a closed pipe, messages are lost and nothing else changes."""
 
     tool = ""  # replaces `ptxas` at the start of messages
+    record: list[str] | None = None  # takes what is written from now on
 
     def write(self, text: str) -> int:
+        if self.record is not None:
+            self.record.append(text)
         if self.tool:
             text = "".join(
                 [self.tool + line[5:] if line.startswith("ptxas ") else line for line in text.splitlines(True)]
@@ -70,6 +73,14 @@ def set_tool_name(tool: str) -> None:
     """Begin messages with this name, as --tool-name asks."""
     if isinstance(sys.stderr, _StandardError):
         sys.stderr.tool = tool
+
+
+def recorded() -> list[str] | None:
+    """A list that messages are added to from now on; None where standard error is not ours."""
+    if not isinstance(sys.stderr, _StandardError):
+        return None
+    sys.stderr.record = []
+    return sys.stderr.record
 
 
 def exit_process(name: str, code: int, failure: int, error: OSError | None = None) -> NoReturn:
