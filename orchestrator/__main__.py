@@ -3,26 +3,37 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
-from typing import Final
 
-FAILED: Final = 255  # ptxas's exit code for every failure
+FAILED = 255  # ptxas's exit code for every failure
 
 
 def main() -> None:
     """Entry point."""
+    gc.disable()  # a short life: collections while modules load find nothing
+    server = os.environ.get("ORIAS_SERVER", "")
+    if server:
+        from orchestrator.client import through_server
+
+        through_server(server, sys.argv[1:])
+    run_here(sys.argv[1:])
+
+
+def run_here(argv: list[str], resident: bool = False) -> None:
+    """Run a command line and end the process. ``resident``: it is a fork of a server."""
     from stages.plumbing.console import exit_process, prepare
 
-    gc.disable()  # a short life: collections while modules load find nothing
+    gc.disable()
     prepare()
     try:
-        code = _run(sys.argv[1:])
+        code = _run(argv, resident)
     except OSError as e:  # of standard output: files and processes have their own messages
         exit_process("orias", FAILED, FAILED, e)
     exit_process("orias", code, FAILED)
 
 
-def _run(argv: list[str]) -> int:
+def _run(argv: list[str], resident: bool = False) -> int:
     from orchestrator.conflicts import UsageError
     from orchestrator.options import read, release_of
 
@@ -53,6 +64,10 @@ def _run(argv: list[str]) -> int:
         from ir_format.target import LISTED
 
         sys.stdout.write("".join(f"{sm}\n" for sm in LISTED))
+    elif cl.flag("serve"):
+        from orchestrator.server import serve
+
+        return serve(cl.values["serve"])
     elif cl.flag("help") or not (cl.inputs or cl.lists.get("input-as-string") or "start-from" in cl.values):
         from orchestrator.help import usage
 
@@ -60,7 +75,7 @@ def _run(argv: list[str]) -> int:
     else:
         from orchestrator.driver import run
 
-        return run(cl)
+        return run(cl, resident)
     return 0
 
 

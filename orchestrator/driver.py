@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 FAILED = 255  # ptxas's exit code for every failure
 MOST = 1 << 29  # bytes of one input: what a stream's record may hold, and memory for it, end not far beyond
+SMALL = 1 << 16  # bytes of PTX, or of a stream, that a process of a server works on itself
 _SHARED = (
     "only",
     "skip",
@@ -65,6 +66,7 @@ class Run:
         self.foreign = self._foreign()
         self.flags = self._flags()
         self.times: list[tuple[str, float]] = []
+        self.resident = False
         self.ahead: Pipeline | None = None  # the chain that was started together with parse
         self.stop_after = cl.values.get("stop-after", "")
         if self.stop_after and self.stop_after not in NAMES:
@@ -155,6 +157,12 @@ class Run:
         from stages.plumbing.front_end import parse_to_stream
 
         sources = self.sources()
+        if self.resident and sum(len(text) for _, text in sources) <= SMALL:
+            from orchestrator.resident import parse_here
+
+            data = self._here("parse", lambda say: parse_here(sources, self.target, self.options, say))
+            if data is not None:
+                return data
 
         def body(inp: BinaryIO, out: BinaryIO) -> int:
             return parse_to_stream(sources, self.target, self.options, out.write, out.flush)
@@ -175,6 +183,21 @@ class Run:
         sys.stderr.write(pl.processes[0].said)
         self._judge(pl, reported=True)
         return bytes(pl.result)
+
+    def _here(self, name: str, work: Callable[[Callable[[str], object]], tuple[int, bytes]]) -> bytes | None:
+        """What stages make in this process (of a server); None where they broke. Raises Abort where `parse` refuses."""
+        from orchestrator.resident import here
+
+        t = time.perf_counter()
+        got = here(work, refuses=name == "parse")
+        if got is None:
+            return None
+        code, said, made = got
+        self.times.append((name, time.perf_counter() - t))
+        sys.stderr.write(said)
+        if code and name == "parse":
+            raise Abort("")
+        return made
 
     def _import_and_run(self, inp: BinaryIO, out: BinaryIO) -> int:
         """All stages between `parse` and `elf`; what they need is imported before the stream is there."""
@@ -204,6 +227,12 @@ class Run:
 
     def middle(self, data: bytes, stages: list[Stage]) -> bytes:
         """Run stages over a stream; several chains at once when there are several units."""
+        if self.resident and self.reuse is None and len(data) <= SMALL and self._usual() and len(stages) == len(MIDDLE):
+            from orchestrator.resident import middle_here
+
+            made = None if self.cl.flag("exec") else self._here(_joined(stages), lambda say: middle_here(data))
+            if made is not None:
+                return made
         t = time.perf_counter()
         frames = list(wire.frames(io.BytesIO(data)))
         units = [d for tag, d in frames if tag == "unit"]
@@ -522,12 +551,13 @@ def _import_stages(target: str) -> None:
             f()
 
 
-def run(cl: CommandLine) -> int:
-    """Run one invocation; returns the exit code."""
+def run(cl: CommandLine, resident: bool = False) -> int:
+    """Run one invocation; returns the exit code. ``resident``: this process is warm, and has nothing to lose."""
     job: Run | None = None
     end_with_stages()
     try:
         job = Run(cl)
+        job.resident = resident
         for d in cl.messages:
             if cl.flag("warning-as-error") and d.severity == "warning":
                 _say("error", d.message)

@@ -162,6 +162,7 @@ GROUPS: Final[tuple[tuple[str, tuple[Option, ...]], ...]] = (
     ("Beyond ptxas", (
         Option("jobs", "j", "int", "use", "kernels compiled at once (default: cores)"),
         Option("cache", "cache", "str", "use", "keep compiled code in this folder, and take from it what did not change (docs/speed.md); also by ORIAS_CACHE"),
+        Option("serve", "serve", "str", "use", "be the resident server at this socket, whose folder is closed to others (docs/speed.md); used, and started on demand, by ORIAS_SERVER"),
         Option("exec", "exec", "flag", "use", "run the stages as executables instead of forking them"),
         Option("stage", "stage", "str", "use", "NAME=COMMAND: run this shell command as a stage; may be repeated"),
         Option("save-temps", "save-temps", "str", "use", "keep the stream after every stage in this folder"),
@@ -342,6 +343,7 @@ def _read(argv: list[str], cl: CommandLine, depth: int) -> None:
 _BEYOND: Final = frozenset(
     {
         "cache",
+        "serve",
         "exec",
         "stage",
         "save-temps",

@@ -1,0 +1,61 @@
+"""Stages inside the process of a server's job: what they say is held back until they end, so that nothing is lost where
+they break. The caller then runs them again in a process of their own, whose end it reports as ever."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Sequence
+
+from ir_format.model import AttrValue
+
+Say = Callable[[str], object]
+
+
+def here(work: Callable[[Say], tuple[int, bytes]], refuses: bool) -> tuple[int, str, bytes] | None:
+    """The exit code, the messages and the result of ``work``; None where it broke. ``refuses``: exit code 1 without a
+    result is an answer."""
+    from contextlib import redirect_stderr
+
+    said = io.StringIO()
+    try:
+        with redirect_stderr(said):
+            code, data = work(said.write)
+    except Exception:
+        return None
+    if code > 1 or (code == 1 and not data and not refuses):
+        return None
+    return code, said.getvalue(), data
+
+
+def parse_here(
+    sources: Sequence[tuple[str, bytes]], target: str, options: dict[str, AttrValue], say: Say
+) -> tuple[int, bytes]:
+    """The stream at level `ptx`."""
+    from stages.plumbing.front_end import parse_to_stream
+
+    parts: list[bytes] = []
+    own = dict(options)  # parse adds to them
+    return parse_to_stream(sources, target, own, parts.append, say=say), b"".join(parts)
+
+
+def middle_here(data: bytes) -> tuple[int, bytes]:
+    """The stream at level `encoded`."""
+    from stages.plumbing.chain import MIDDLE
+    from stages.plumbing.in_process import run_in_process
+
+    out = io.BytesIO()
+    return run_in_process(MIDDLE, io.BytesIO(data), out, lambda name: None), out.getvalue()
+
+
+def warm() -> None:
+    """Import what any compile needs, for a server, whose jobs are forks of it."""
+    import stages.elf.link
+    import stages.elf.report
+    import stages.parse.sources
+    import stages.plumbing.back_end
+    import stages.plumbing.front_end  # noqa: F401
+    from orchestrator.driver import _import_stages
+    from stages.lower.rules.table import rules
+
+    _import_stages("sm_90")
+    rules()
