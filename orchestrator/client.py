@@ -48,7 +48,7 @@ def request(argv: list[str]) -> bytes:
 
 
 def through_server(path: str, argv: list[str]) -> None:
-    """Run a command line by the server at ``path``, and end this process as the job does; return where there is none."""
+    """Run a command line by the server at ``path`` and end this process as the job ends; return if there is none."""
     import _socket
     import struct
 
@@ -110,7 +110,8 @@ def _start(path: str) -> None:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # held by a server, and by one that is starting
         finally:
             os.close(lock)
-        program = f"import sys; sys.path.append({ROOT!r}); from orchestrator.server import serve; serve({os.path.abspath(path)!r})"
+        where = os.path.abspath(path)
+        program = f"import sys; sys.path.append({ROOT!r}); from orchestrator.server import serve; serve({where!r})"
         os.posix_spawn(
             sys.executable,
             [sys.executable, "-P", "-c", program],

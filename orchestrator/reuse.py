@@ -2,8 +2,8 @@
 
 A whole result is found by the bytes of the input files and the command line: the messages and the cubin, without a
 parse. Where that fails, the code of each kernel is found by its record after the parse (names, types and operands of
-all that it reaches, no comments, blanks and, unless line tables are wanted, line numbers), so that one changed kernel is
-compiled alone. Only what succeeded is kept, and of kernels only what gave rise to no message.
+all that it reaches, no comments, blanks and, unless line tables are wanted, line numbers), so that one changed kernel
+is compiled alone. Only what succeeded is kept, and of kernels only what gave rise to no message.
 """
 
 from __future__ import annotations

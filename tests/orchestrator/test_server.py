@@ -60,7 +60,7 @@ def _jobs(pid: int) -> list[int]:
 
 
 def test_same_results(server: tuple[Path, int], tmp_path: Path) -> None:
-    """Cubins, messages and exit codes, of compiles that succeed, warn and fail; relative names, text, standard input."""
+    """Cubins, messages and exit codes, of compiles that succeed, warn and fail; relative names, standard input."""
     bad = tmp_path / "bad.ptx"
     bad.write_text((PTX / "vadd.ptx").read_text().replace("add.f32", "odd.f32").replace("add.rn.f32", "odd.f32"))
     (tmp_path / "two.ptx").write_text((PTX / "saxpy.ptx").read_text())
@@ -92,7 +92,8 @@ def test_mask_and_environment(server: tuple[Path, int], tmp_path: Path) -> None:
     """A job has its client's mask, environment and limits."""
     program = f"umask 077; ORIAS_SERVER={server[0]} ORIAS_RELEASE=13.0 {sys.executable} -m orchestrator "
     done = subprocess.run(
-        f"{program} --version; {program} -arch sm_90 {PTX}/vadd.ptx -o {tmp_path}/o; ulimit -f 0; {program} -arch sm_90 {PTX}/vadd.ptx -o {tmp_path}/p",
+        f"{program} --version; {program} -arch sm_90 {PTX}/vadd.ptx -o {tmp_path}/o; "
+        f"ulimit -f 0; {program} -arch sm_90 {PTX}/vadd.ptx -o {tmp_path}/p",
         shell=True,
         cwd=ROOT,
         capture_output=True,
