@@ -235,6 +235,36 @@ class ImmCodec(Codec):
         return "-" + text if o.flags & NEG else text
 
 
+class HalfImmCodec(ImmCodec):
+    """An immediate of which a suffix names the half that counts."""
+
+    __slots__ = ("back", "halves", "part")
+
+    def __init__(self, bits: Bits, style: str, name: str, sub: tuple[tuple[str | None, ...], Bits]) -> None:
+        super().__init__(bits, style, name)
+        names, where = sub
+        self.part = bits_mask(where)
+        self.halves = {n: bits_put(where, i) for i, n in enumerate(names) if n is not None}
+        self.back = {v: n for n, v in self.halves.items()}
+        self.mask |= self.part
+
+    def enc(self, o: Operand) -> int:
+        half = self.halves.get(o.mod) if isinstance(o, Imm) else None
+        if half is None:
+            raise Mismatch(f"slot {self.name} does not take {operand_text(o)}")
+        return super().enc(o) | half
+
+    def dec(self, word: int) -> Imm:
+        half = self.back.get(word & self.part)
+        if half is None:
+            raise Mismatch(f"undefined suffix of {self.name}")
+        return super().dec(word)._replace(mod=half)
+
+    def fmt(self, o: Operand, pc: int) -> str:
+        assert isinstance(o, Imm)
+        return f"{super().fmt(o, pc)}.{o.mod}"
+
+
 class ConstCodec(Codec):
     """``c[bank][offset]`` of arithmetic: offset in words at 40-53, bank at 54-58."""
 

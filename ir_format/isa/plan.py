@@ -15,6 +15,7 @@ from ir_format.isa.codec import (
     Codec,
     ConstCodec,
     CxCodec,
+    HalfImmCodec,
     ImmCodec,
     InnerRegCodec,
     Mismatch,
@@ -457,6 +458,8 @@ def make_codec(spec: SlotSpec, form: Form, width: int, mods: tuple[str, ...]) ->
             form.row.op == "I2F" and source_type(tuple(m for m in mods if m not in ("F16", "BF16", "F64"))) in _SMALL
         )
         size = 16 if small else 32
+        if spec.enum == "lowhigh" and sub is not None:
+            return HalfImmCodec(((32, size),), style, spec.name, sub)
         return ImmCodec(((32, size),), style, spec.name)
     if kind in SPECIAL:
         return SPECIAL[kind](spec, form, width, mods)

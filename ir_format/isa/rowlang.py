@@ -94,6 +94,7 @@ class Row(NamedTuple):
 #: c. r register, i immediate, k constant, u uniform register, x constant through a descriptor (``cx``).
 LAYOUTS: dict[str, dict[str, int]] = {
     "ABC": {"rr": 1, "ri": 2, "rk": 3, "ir": 4, "kr": 5, "ur": 6, "ru": 7, "rx": 3, "xr": 5},
+    "3ABC": {"rr": 3, "ri": 7, "ir": 5},  # F2FP with a scale
     "ABc": {"rr": 1, "ir": 4, "kr": 5, "ur": 6, "xr": 5},
     "AB": {"r": 1, "i": 4, "k": 5, "u": 6, "x": 5},
     "AC": {"r": 1, "i": 2, "k": 3, "u": 7, "x": 3},

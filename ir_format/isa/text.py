@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ir_format.diag import CompileError
-from ir_format.isa.codec import Codec, ConstCodec, CxCodec, ImmCodec, Mismatch, NameCodec, RegCodec
+from ir_format.isa.codec import Codec, ConstCodec, CxCodec, HalfImmCodec, ImmCodec, Mismatch, NameCodec, RegCodec
 from ir_format.isa.exact import canonical, control, noted, split_notes
 from ir_format.isa.special import (
     HiddenCodec,
@@ -231,6 +231,10 @@ def _float_bits(text: str, style: str) -> int | None:
 def _read_imm(text: str, codec: ImmCodec, pc: int) -> Operand | None:
     style = codec.style
     text = text.strip()
+    if isinstance(codec, HalfImmCodec):
+        text, _, half = text.rpartition(".")
+        bits = _float_bits(text, style) if text else None
+        return None if bits is None else Imm("I", bits, mod=half)
     if style in ("f16x2", "bf16x2"):
         high, low = (_float_bits(part, style[:-2]) for part in text.split(","))
         return None if high is None or low is None else Imm("I", high << 16 | low)
@@ -353,6 +357,7 @@ _READERS: dict[type[Codec], Callable[[str, Any, int], Operand | None]] = {
     ScoreboardSet: _read_set,
     NameCodec: _read_name,
     ConstCodec: _read_const,
+    HalfImmCodec: _read_imm,
     ImmCodec: _read_imm,
     RegCodec: _read_reg,
 }

@@ -181,7 +181,9 @@ def _packed(inst: PtxInst) -> Fn:
     element = dest.removesuffix("x2")
     if inst.has("rs") or dest.endswith("x4"):
         raise Unsupported(inst.opcode)
-    if source.removesuffix("x2") in ("e4m3", "e5m2", "e2m3", "e3m2", "e2m1", "ue8m0"):
+    if element == "s2f6":
+        raise Unsupported(inst.opcode)
+    if source.removesuffix("x2") in ("s2f6", "e4m3", "e5m2", "e2m3", "e3m2", "e2m1", "ue8m0"):
         return _unpack(inst, source.removesuffix("x2"), FORMATS[element])
     f = FORMATS[source.removesuffix("x2")]
     width = 8 if element in ("e4m3", "e5m2", "e2m3", "e3m2", "ue8m0") else 4 if element == "e2m1" else 16
@@ -202,14 +204,23 @@ def _packed(inst: PtxInst) -> Fn:
 def _unpack(inst: PtxInst, element: str, g: Format) -> Fn:
     width = 4 if element == "e2m1" else 8
 
-    def one(x: Arr) -> Arr:
-        if element == "ue8m0":
+    def one(x: Arr, scale: Arr | None = None) -> Arr:
+        if element == "s2f6":
+            value = signed(x, 8) / 64.0
+        elif element == "ue8m0":
             value = np.where(x == 255, np.nan, np.ldexp(1.0, x.astype(np.int32) - 127))
         else:
             f = FORMATS[element]
             value = decode(unsigned(x, f.bits), f)
+        if scale is not None:
+            value = value * np.where(scale == 255, np.nan, np.ldexp(1.0, scale.astype(np.int32) - 127))
         return to_float(value, g, inst, "rn")
 
+    if inst.has("scaled::n2::ue8m0"):
+        return lambda a, s: (
+            (one((a >> U64(width)) & mask(width), (s >> U64(8)) & mask(8)) << U64(16))
+            | one(a & mask(width), s & mask(8))
+        )
     return lambda a: (one((a >> U64(width)) & mask(width)) << U64(16)) | one(a & mask(width))
 
 

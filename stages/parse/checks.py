@@ -245,6 +245,13 @@ def selectors(name: str, mods: tuple[str, ...], operands: tuple[Operand, ...]) -
     return out
 
 
+def completion(name: str, mods: tuple[str, ...], operands: tuple[Operand, ...]) -> list[str]:
+    """`st.async` with an mbarrier says how it completes there (a copy to the cluster without one is refused by its modifiers)."""
+    if len(operands) < 3 or "mbarrier::complete_tx::bytes" in mods or "shared::cluster" in mods:
+        return []
+    return [f"Modifier '.shared::cluster' requires modifier '.completion_mechanism' for instruction '{name}'"]
+
+
 CHECKS: Final[dict[str, Check]] = {
     "selectors": selectors,
     "barrier": barrier,
@@ -256,6 +263,8 @@ CHECKS: Final[dict[str, Check]] = {
     "pmevent": _within(0, 0, 15),
     "size16": _multiple(2, 16),
     "size16p": _multiple(1, 16),
+    "columns": _multiple(1, 32),
+    "completion": completion,
     "tensor": tensor,
     "tensormap": tensormap,
     "wgmma": wgmma,

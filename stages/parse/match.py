@@ -8,7 +8,7 @@ operand types ("Arguments mismatch"), then the form of each operand.
 
 from __future__ import annotations
 
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Final
 
 from ir_format.ptx import Addr, LabelList, LabelRef, Operand, Pair, Sym, Vec
@@ -120,6 +120,9 @@ class Matcher:
         verdict = opcode.verdicts.get(kinds)
         if verdict is None:
             verdict = opcode.verdicts[kinds] = _judge(opcode, kinds, self.gates)
+            spoken = rules.spoken(opcode.name)
+            if spoken != opcode.name:
+                verdict.errors = tuple([(s, t.replace(f"'{opcode.name}'", f"'{spoken}'")) for s, t in verdict.errors])
         for severity, message in verdict.errors:
             if severity == "fatal":
                 self.notes.fatal(message, line)
@@ -221,10 +224,8 @@ def _once(mods: list[str]) -> list[str]:
 
 
 def _misplaced_vector(mods: list[str]) -> bool:
-    """A `.vN` must stand right before the types (measured: a warning)."""
-    return any(
-        m in rules.VECTORS and (k + 1 >= len(mods) or mods[k + 1] not in rules.TYPES) for k, m in enumerate(mods)
-    )
+    """A `.vN` before other modifiers must stand right before the types (measured: a warning)."""
+    return any(m in rules.VECTORS and n not in rules.TYPES for m, n in pairwise(mods))
 
 
 def _assign(row: Row, mods: list[str], types: tuple[str, ...]) -> tuple[str, ...] | None:
@@ -262,7 +263,7 @@ def _modifier_errors(name: str, typed: list[Typed]) -> list[str]:
     spaces = [m for m in rest if m in rules.SPACES]
     if name.startswith("cp.") and len(spaces) > 2:
         return ["Multiple state spaces specified"]
-    if len(spaces) > 1 and not name.startswith(("cp.", "tensormap")):
+    if len(spaces) > 1 and not name.startswith(("cp.", "multimem.cp.", "tensormap")):
         return [f"Unexpected number of state spaces specified in instruction '{name}'"]
     alien = [m for m in rest if m not in taken]
     if alien:
@@ -381,14 +382,21 @@ def _refusal(opcode: Opcode, fitting: list[Typed], kinds: tuple[str, ...], gates
     if not bad or any(t.mods is not None for t in fitting):
         bad = [rules.conditional(opcode.name, first.rest)]
     related = relations.errors(opcode.name, first.rest, first.types, gates.target)
-    first_bad = first.rest and any(m in rules.POST for m in first.rest) and "Illegal modifier" in bad[0]
-    if "state space" in bad[0].lower() or opcode.op == "wgmma" or first_bad:
+    alien = next((m for m in first.rest if rules.illegal(m, opcode.name, True) in bad), "")
+    scoped = [text for text in related if "requires order" in text]
+    if alien in rules.EARLY_ILLEGAL or alien in rules.DIMENSIONS or alien in rules.POST:
         return bad + named + worded + related
+    if opcode.op in _LATE_GATES and not scoped:
+        return bad + named + worded + related
+    if scoped:
+        return scoped + named + bad + worded
     if any(m in rules.ORDERS for m in known):
         return named + worded + related + bad
     return named + bad + worded + related
 
 
+#: Instructions whose gates ptxas looks at after most of their modifiers (measured).
+_LATE_GATES: Final = frozenset(("atom", "mma", "red", "wgmma", "wmma"))
 Fits = dict[tuple[OperandSpec, str, str], bool]  # operand specification, type, operand kind
 
 

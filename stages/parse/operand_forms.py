@@ -353,6 +353,11 @@ def _bad_source(spec: OperandSpec, type_: str, vector: int, kind: str, index: in
     if kind[0] == "(" and "_" in elements(kind):
         return [("error", "Sink '_' not allowed as a source operand")]
     head = kind[:2]
+    if name in ("mapa", "getctarank") and spec.role == "x":
+        if head == "s:":
+            return [("error", f"Special register argument not allowed for instruction '{name}'")]
+        if kind.removeprefix("a:")[:2] == "v:" and kind.rsplit(":", 1)[1].partition("!")[0] != "shared":
+            return [("error", f"State space mismatch between instruction and address in instruction '{name}'")]
     if head == "a:":
         return [("error", f"Argument {index} of instruction '{name}': must be register")]
     if kind in ("v:texref", "v:surfref") and type_ != "u64" and name == "mov":

@@ -148,7 +148,10 @@ def without_sync(name: str, mods: tuple[str, ...], types: tuple[str, ...], targe
 
 
 def tensor_modes(name: str, mods: tuple[str, ...], types: tuple[str, ...], target: Target) -> list[str]:
-    """Dimensions that the modes of a tensor copy allow."""
+    """Dimensions that the modes of a tensor copy allow; a scope is without meaning there, and taken since 13.5."""
+    scope = next((m for m in mods if m in rules.SCOPES), "")
+    if scope and not target.since("13.5"):
+        return [rules.illegal(scope, name, True)]
     dim = next((m for m in mods if m in rules.DIMENSIONS), "")
     mode = next((m for m in mods if m.startswith(("im2col", "tile"))), "")
     if mode.startswith("im2col") and dim in ("1d", "2d"):
@@ -313,10 +316,20 @@ RULES: Final[dict[str, tuple[Rule, ...]]] = {
 RULES["multimem.ld_reduce"] = (order_and_scope, accumulate)
 
 
+def ordered_fence(mods: tuple[str, ...], target: Target) -> list[str]:
+    """`fence` of one direction came with sm_90; ptxas refuses it below since 13.5."""
+    order = next((m for m in mods if m in ("acquire", "release")), "")
+    if not order or target.number >= 90 or target.version < 60 or not target.since("13.5"):
+        return []
+    return [f"Modifier '.{order}' on 'fence' requires .target sm_90 or higher"]
+
+
 def first(name: str, mods: tuple[str, ...], types: tuple[str, ...], target: Target) -> list[str]:
     """What is reported before gates."""
     if name in _LOADS and types and _vector(mods) * compat.bit_size(types[0]) > 256 and types[0] != "pred":
         return ["Vector type too large, exceeds 128 bit limit"]
+    if name == "fence":
+        return ordered_fence(mods, target)
     return old_roundings(name, mods, types, target) if name in _NAMED_FIRST else []
 
 

@@ -26,6 +26,8 @@ SPACES: Final = frozenset(
 VECTORS: Final = frozenset(["v2", "v4", "v8"])
 CACHE: Final = frozenset(["ca", "cg", "cs", "lu", "cv", "wb", "wt"])
 POST: Final = frozenset(["and", "or", "xor", "add", "min", "max", "inc", "dec", "exch", "cas", "popc"])
+# What ptxas refuses on an instruction that has no use for it before it looks at the instruction's own gate (measured on 22 gated instructions).
+EARLY_ILLEGAL: Final = frozenset(("L2::cache_hint", "relu", "satfinite", "sync"))
 CLAMPS: Final = frozenset(["clamp", "wrap", "trap", "zero"])
 SCOPES: Final = frozenset(["cta", "cluster", "gpu", "sys"])
 ORDERS: Final = frozenset(["relaxed", "acquire", "release", "acq_rel", "sc", "weak", "volatile"])
@@ -148,6 +150,8 @@ def illegal(mod: str, name: str, spaced: bool) -> str:
         return f"Illegal modifier 'Clamp' for instruction '{name}'"
     if mod in DIMENSIONS:
         return f"Illegal modifier 'dimension' for instruction '{name}'"
+    if mod in ("row", "col"):
+        return f"Illegal modifier '.alayout or .blayout' for instruction '{name}'"
     return f"Illegal modifier '.{mod}' for instruction '{name}'"
 
 
@@ -210,7 +214,7 @@ def missing(values: tuple[str, ...], name: str, types: tuple[str, ...]) -> str:
     if first in SPACES:
         return ("State space incorrect" if name.startswith("cp.") else "State space modifier required") + tail
     if first in SCOPES:
-        return "scope modifier required" + tail
+        return ("Scope" if name == "fence" else "scope") + " modifier required" + tail
     if first in POST:
         return _missing_operation(name, types)
     if first[0] == "m" and first[1:2].isdigit():
@@ -228,6 +232,13 @@ def _missing_operation(name: str, types: tuple[str, ...]) -> str:
     if name.endswith(".red") and name.startswith("bar"):
         return f"Illegal reduction operation for instruction '{name}.{types[0]}'"
     return f"Reduction operation is required for instruction '{name}'"
+
+
+def spoken(name: str) -> str:
+    """What messages call an instruction: without what it waits for, fences or asks."""
+    if name.startswith(("tcgen05.fence::", "tcgen05.wait::")):
+        return name.split("::")[0]
+    return "clusterlaunchcontrol.query_cancel" if name.startswith("clusterlaunchcontrol.query_cancel.") else name
 
 
 def conditional(name: str, mods: tuple[str, ...]) -> str:

@@ -223,6 +223,8 @@ def f2fp(b: Build) -> InstFn:
         return b.emit_f(tf32, [get])
     if "E8" in mods:
         return _f2fp_exponents(b, mode)
+    if "UNPACK_B" in mods and len(b.s) == 2:
+        return _f2fp_scaled(b)
     if small:
         return _f2fp_small(b, _SMALL[small], small, relu)
     b.only("F16", "BF16", "F32", "PACK_AB", "PACK_B", "MERGE_C", "RZ", "RELU", "SATFINITE", "RN", "FTZ")
@@ -298,6 +300,29 @@ def _f2fp_small(b: Build, fmt: Format, name: str, relu: bool) -> InstFn:
         return b.emit(lambda x: x, [pair])
     mask = u32((1 << half_register) - 1)
     return b.emit(lambda x, c: (x & mask) | (c & ~mask if bits == 4 else (c << u32(16))), [pair, kept])
+
+
+def _f2fp_scaled(b: Build) -> InstFn:
+    """Two codes of a narrow format, each times the power of two that a byte of the second source names, to two brains."""
+    name = b.pick(*_SMALL, "S2_6")
+    b.only("BF16", name, "UNPACK_B", "RELU", "SATFINITE")
+    bits = 4 if name == "E2M1" else 8
+    relu, finite = "RELU" in b.mods, "SATFINITE" in b.mods
+    code, scale = b.raw(b.s[0]), b.raw(b.s[1])
+    at, of = u32(8 * _part(b.s[0])), u32(8 * _part(b.s[1]))
+
+    def one(x: Arr, power: Arr) -> Arr:
+        x = x & u32((1 << bits) - 1)
+        y = x.astype(u8).view(np.int8) / 64.0 if name == "S2_6" else fp.decode_small(x.astype(u8), _SMALL[name])
+        y = y * np.where(power == 255, np.nan, np.ldexp(1.0, power.astype(np.int32) - 127))
+        y = _relu(y) if relu else y
+        return fp.encode_half(fp.narrow(y, BF16, "RN", True) if finite else y, BF16)
+
+    def run(x: Arr, s: Arr) -> Arr:
+        x, s = x >> at, s >> of
+        return pack(one(x, s & u32(255)), one(x >> u32(bits), s >> u32(8) & u32(255)))
+
+    return b.emit(run, [code, scale])
 
 
 def _f2fp_exponents(b: Build, mode: str) -> InstFn:

@@ -3,10 +3,12 @@ Python's integers."""
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -48,10 +50,38 @@ def polynomial(a: int, b: int) -> int:
     return out
 
 
+def brains(format_: str, scaled: bool, relu: bool = False, finite: bool = False) -> Fn:
+    """Two codes (ml_dtypes', or eighths of eighths), times powers of two, as brains of ml_dtypes."""
+
+    def one(code: int, power: int) -> int:
+        if format_ == "s2f6":
+            x = (code - 256 if code & 128 else code) / 64
+        else:
+            x = float(np.array([code], np.uint8).view(getattr(ml_dtypes, format_))[0])
+        x *= math.nan if power == 255 else 2.0 ** (power - 127)
+        x = 0.0 if relu and x <= 0 else x
+        with np.errstate(over="ignore"):
+            bits = int(np.array([x]).astype(ml_dtypes.bfloat16).view(np.uint16)[0])
+        if finite and bits & 0x7FFF == 0x7F80:
+            bits -= 1
+        return 0x7FFF if math.isnan(x) else bits
+
+    def whole(a: int, b: int, c: int) -> int:
+        powers = (b & 255, b >> 8 & 255) if scaled else (127, 127)
+        return one(a & 255, powers[0]) | one(a >> 8 & 255, powers[1]) << 16
+
+    return whole
+
+
+def narrow(form: str) -> str:
+    """A conversion of the lower half of a word, by another's."""
+    return f"cvt.u16.u32 %x, {{1}}; cvt.u16.u32 %y, {{2}}; cvt.rn.{form}"
+
+
 # Instruction, registers (d, a, b, c), the value, targets.
 _ADD, _SUB = (lambda x, y: x + y), (lambda x, y: x - y)
 R, D = ("%r0", "%r1", "%r2", "%r3"), ("%rd0", "%rd1", "%rd2", "%rd3")
-PACKED = ("120a", "107a")
+PACKED, NARROW = ("120a", "107a"), ("107a", "120a")
 FORMS: dict[str, tuple[tuple[str, ...], Fn, tuple[str, ...]]] = {
     "add.u8x4 {0}, {1}, {2}": (R, lanes(8, False, _ADD), PACKED),
     "add.sat.u8x4 {0}, {1}, {2}": (R, lanes(8, False, _ADD, True), PACKED),
@@ -70,6 +100,14 @@ FORMS: dict[str, tuple[tuple[str, ...], Fn, tuple[str, ...]]] = {
     "clmad.lo.u64 {0}, {1}, {2}, {3}": (D, lambda a, b, c: polynomial(a, b) & M64 ^ c, ("80", "90", "100", "120a")),
     "clmad.hi.u64 {0}, {1}, {2}, {3}": (D, lambda a, b, c: polynomial(a, b) >> 64 ^ c, ("80", "90", "107a")),
     "clmad.hi.u64 {0}, {1}, {2}, 7": (D, lambda a, b, c: polynomial(a, b) >> 64 ^ 7, ("90", "120a")),
+    narrow("bf16x2.e4m3x2 {0}, %x"): (R, brains("float8_e4m3fn", False), NARROW),
+    narrow("relu.bf16x2.e5m2x2 {0}, %x"): (R, brains("float8_e5m2", False, relu=True), NARROW),
+    narrow("scaled::n2::ue8m0.bf16x2.e4m3x2 {0}, %x, %y"): (R, brains("float8_e4m3fn", True), NARROW),
+    narrow("satfinite.relu.scaled::n2::ue8m0.bf16x2.e5m2x2 {0}, %x, %y"): (
+        R, brains("float8_e5m2", True, True, True), NARROW
+    ),
+    narrow("scaled::n2::ue8m0.bf16x2.s2f6x2 {0}, %x, %y"): (R, brains("s2f6", True), NARROW),
+    "ld.proxy::readonly.u32 {0}, [%rd8+8]": (R, lambda a, b, c: b, ("90", *NARROW)),
 }  # fmt: skip
 
 
@@ -89,7 +127,7 @@ def module(target: str) -> tuple[str, list[str]]:
 .target sm_{target}
 .address_size 64
 .visible .entry k(.param .u64 p, .param .u64 q) {{
-.reg .b32 %r<8>; .reg .b64 %rd<12>;
+.reg .b32 %r<8>; .reg .b64 %rd<12>; .reg .b16 %x, %y;
 ld.param.u64 %rd8, [p]; ld.param.u64 %rd9, [q]; mov.u32 %r7, %tid.x;
 mad.wide.u32 %rd8, %r7, 32, %rd8; mad.wide.u32 %rd9, %r7, {8 * len(forms)}, %rd9;
 ld.global.v2.u64 {{%rd1, %rd2}}, [%rd8]; ld.global.u64 %rd3, [%rd8+16];

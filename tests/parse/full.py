@@ -5,7 +5,7 @@
     python -m tests.parse.full --modules                                                       the whole modules of module_cases
 
 ``--journal FILE`` keeps what each case said, a line each; a second run takes from there what it finds, so that a long
-campaign can be stopped and continued (and judged again after a change, with the lines of the changed cases taken out).
+campaign can be stopped and continued. ``--again`` takes only ptxas's side from there and compiles each case anew here.
 
 ptxas refuses much in code generation only, which its parse-only mode (`tests.parse.agreement`) does not show.  One process; each
 case is compiled alone on both sides.
@@ -113,8 +113,9 @@ def _lines(text: str) -> tuple[str, ...]:
 class Tally:
     """Counts, and examples of what differs."""
 
-    def __init__(self, journal: Path | None = None, release: str = "13.0") -> None:
+    def __init__(self, journal: Path | None = None, release: str = "13.0", again: bool = False) -> None:
         self.journal = journal
+        self.again = again
         self.tool = "ptxas" if release == "13.0" else f"ptxas-{release}"
         self.release = release
         self.known: dict[str, tuple[Verdict, Verdict]] = {}
@@ -149,9 +150,10 @@ class Tally:
     def both(self, name: str, data: bytes, options: list[str], folder: Path) -> tuple[Verdict, Verdict]:
         """What ptxas says and what orias says, perhaps in an earlier run."""
         key = hashlib.sha256(data + repr(options).encode()).hexdigest()[:24]
-        if key in self.known:
-            return self.known[key]
-        a = theirs(data, options, folder, self.tool)
+        found = self.known.get(key)
+        if found is not None and not self.again:
+            return found
+        a = found[0] if found is not None else theirs(data, options, folder, self.tool)
         start = time.process_time()
         b = ours(data, [*options, "--release", self.release])
         self.slow.append((time.process_time() - start, name))
@@ -191,11 +193,11 @@ def files(paths: list[Path]) -> Iterator[tuple[str, bytes]]:
 
 def generated(target: str, seed: int, count: int, versions: tuple[str, ...] = ()) -> Iterator[tuple[str, bytes]]:
     """Modules of one instruction: one half as rows make them, one half changed in one step; under each of ``versions``
-    in turn, where some are given."""
-    rng = random.Random(seed)
+    in turn, where some are given. Each target has cases of its own."""
+    rng = random.Random(f"{seed} {target}")
     good = list(accepted(target))
     cases = rng.sample(good, min(count // 2, len(good)))
-    cases += itertools.islice(mutated(target, seed, count), count - len(cases))
+    cases += itertools.islice(mutated(target, rng.randrange(1 << 31), count), count - len(cases))
     known = [v for v in versions if "107" not in target or v >= "9.4"]
     for n, case in enumerate(cases):
         if known and case.kind != "version":
@@ -230,8 +232,9 @@ def main() -> None:
     parser.add_argument("--modules", action="store_true")
     parser.add_argument("--show", type=int, default=3)
     parser.add_argument("--journal", type=Path, help="keep what was said here, and go on from there")
+    parser.add_argument("--again", action="store_true", help="take from the journal what ptxas said only")
     args = parser.parse_args()
-    tally = Tally(args.journal, args.release)
+    tally = Tally(args.journal, args.release, args.again)
     versions = tuple(args.versions.split(",")) if args.versions else ()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

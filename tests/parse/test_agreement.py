@@ -8,7 +8,7 @@ import pytest
 
 from stages.parse import table
 from tests import oracle
-from tests.parse import gates, tokens
+from tests.parse import agreement, gates, tokens
 from tests.parse.agreement import compare, compare_modules
 from tests.parse.generate import accepted, mutated
 from tests.parse.helpers import corpus
@@ -30,9 +30,10 @@ def test_every_row_makes_a_case() -> None:
 
 
 @pytest.mark.oracle
-@pytest.mark.parametrize("target", ["sm_80", "sm_100a"])
-def test_instructions(target: str) -> None:
-    oracle.require("ptxas")
+@pytest.mark.parametrize(("target", "release"), [("sm_80", "13.0"), ("sm_100a", "13.5")])
+def test_instructions(target: str, release: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    oracle.require("ptxas" if release == "13.0" else oracle.NEWER)
+    monkeypatch.setattr(agreement, "RELEASE", release)
     cases = list(accepted(target, 2))[::4] + list(mutated(target, 11, 1500))
     counts = compare(cases)
     n = counts["cases"] - counts["oracle crashed"]

@@ -7,6 +7,7 @@ def f2fr     = .{_ ? RP RZ ? ? ? ?}@79-81
 enum f2fs    = F32 F16 E5M2 E4M3 ? ? E2M3 E3M2 ? BF16 ? E8 ? ? ? ?
 enum f2fd    = F16 BF16 ? E2M1 ? TF32 E2M3 E3M2 E5M2 E4M3 ? ? E8 ? ? ?
 def f2fpm    = .SATFINITE@77 .RELU@75
+enum lowhigh = H0 H1 ? ?
 enum f2fp    = F16 BF16 ? TF32 E5M2 E4M3 ? ?
 enum isrc   = U8:1 S8:1 U16:1 S16:1 U32:1 _:1 U64:2 S64:2
 enum fsize  = ? F16:1 _:1 F64:2
@@ -57,6 +58,10 @@ F2FP        03e ABC sm=100+    d <- b<h1>@88 ; .RELU@75 .F16 76=0 85-87=0 77=0 .
 F2FP        03e ABC sm=100+    d <- b<h1>@88 ; .BF16 76=1 75=0 85-87=0 77=0 .E8 73-74=3 82-83=2 .UNPACK_B 78=0 89-90=1 79-81=0 24-31=255 64-71=255 ; imm=f32 csp=1 <90+>isa=2
 F2FP        03e ABC sm=100+    d <- a b c<h1>@72           ; .SATFINITE@77 75=0 .E8 76=0 85-87=6 .F32 73-74=0 82-83=0 .PACK_AB_MERGE_C 78=1 89-90=2 .{? ? RP RZ ? ? ? ?}@79-81 ; imm=f32 cspc=1 <90+>isa=2
 F2FP        03e ABC sm=100+    d <- b c<h1>@72             ; $f2fpm .{? ? ? ? ? ? E2M3 E3M2 E5M2 E4M3 ? ? ? ? ? ?}@76+85-87 .{F16 ? BF16 ?}@82-83 73-74=1 .UNPACK_B_MERGE_C 78=0 89-90=2 79-81=0 24-31=255 ; imm=f32 cspc=1 <90+>isa=2
+F2FP        03e 3ABC sm=100+   d <- b<h1>@88 c<lowhigh>@24 ; .SATFINITE@77 .RELU@75 .BF16 76=1 85-87=0 .{? ? E5M2 E4M3 ? ? E2M3 E3M2 ? ? S2_6 ? ? ? ? ?}@73-74+82-83 .UNPACK_B 72=0 78=0 89-90=1 79-81=0 ; imm=f32 isa=2
+F2FP        03e 3ABC sm=100+   d <- b<b4>@72+88 c<lowhigh>@24 ; .SATFINITE@77 .RELU@75 .BF16 76=1 85-87=0 .E2M1 73-74=1 82-83=1 .UNPACK_B 78=0 89-90=1 79-81=0 ; imm=f32 isa=2
+F2FP        03e ABC sm=100+    d <- a b c                  ; .SATFINITE@77=0 .RELU@75 .S2_6 76=1 85-87=5 .F32 72-74=0 82-83=0 .PACK_AB_MERGE_C 78=1 89-90=2 79-81=0 ; imm=f32 isa=2
+F2FP        03e ABC sm=100+    d <- b c                    ; .SATFINITE@77=0 .RELU@75 .S2_6 76=1 85-87=5 .BF16 72=0 73-74=1 82-83=2 .UNPACK_B_MERGE_C 78=0 89-90=2 79-81=0 ; imm=f32 isa=2
 F2FP        03e ABC sm=100+    d <- b c<h1>@72             ; .SATFINITE@77 75=0 .E8 76=0 85-87=6 .BF16 73-74=1 82-83=2 .UNPACK_B_MERGE_C 78=0 89-90=2 .{? ? RP RZ ? ? ? ?}@79-81 24-31=255 ; imm=f32 cspc=1 <90+>isa=2
 op I2I        pure class=alu
 I2I         038 AB             d <- b                      ; .{U8 S8 U16 S16}@76-77 .S32 .SAT      ; imm=s

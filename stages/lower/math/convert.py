@@ -282,8 +282,11 @@ _PACKED: Final = {
     "e4m3x2": ("E4M3", "eight-bit-float-conversions"), "e5m2x2": ("E5M2", "eight-bit-float-conversions"),
     "e2m3x2": ("E2M3", "narrow-float-conversions"), "e3m2x2": ("E3M2", "narrow-float-conversions"),
     "e2m1x2": ("E2M1", "narrow-float-conversions"), "ue8m0x2": ("E8", "narrow-float-conversions"),
+    "s2f6x2": ("S2_6", "narrow-float-conversions"),
 }  # fmt: skip
-_NARROW_BITS: Final = {"e4m3x2": 16, "e5m2x2": 16, "e2m3x2": 16, "e3m2x2": 16, "e2m1x2": 8, "ue8m0x2": 16}
+_NARROW_BITS: Final = {"e4m3x2": 16, "e5m2x2": 16, "e2m3x2": 16, "e3m2x2": 16, "e2m1x2": 8, "ue8m0x2": 16, "s2f6x2": 16}
+_SCALED: Final = "scaled::n2::ue8m0"
+_ONES: Final = Imm("I", 0x7F7F)  # two exponents of ue8m0, both of 1.0
 
 
 def pack_f32(b: Builder, inst: PtxInst) -> None:
@@ -298,9 +301,24 @@ def pack_f32(b: Builder, inst: PtxInst) -> None:
         srcs.append(b.src(inst.operands[3], "b32"))
     d = b.dst(inst.operands[0], dt)
     if dt in _NARROW_BITS:
-        b.emit(f"F2FP{_clamp_mods(inst)}.{name}.F32.PACK_AB_MERGE_C{rnd}", d, (*srcs, RZ))
+        below = _scale_above(b, inst, 3) if dt == "s2f6x2" else RZ
+        b.emit(f"F2FP{_clamp_mods(inst)}.{name}.F32.PACK_AB_MERGE_C{rnd}", d, (*srcs, below))
     else:
         f2fp(b, d, name, "F32", "PACK_AB", tuple(srcs), _clamp_mods(inst), rnd)
+
+
+def _scale(b: Builder, inst: PtxInst, index: int) -> Reg:
+    """The two scales of a conversion; ones where it has none."""
+    return b.in_reg(b.src(inst.operands[index], "b16")) if _SCALED in inst.mods else b.in_reg(_ONES)
+
+
+def _scale_above(b: Builder, inst: PtxInst, index: int) -> Val:
+    """The same in the upper half, where conversions to fixed-point numbers want it (measured)."""
+    if _SCALED not in inst.mods:
+        return Imm("I", _ONES.value << 16)
+    d = b.r()
+    b.emit("SHF.L.U32", d, (_scale(b, inst, index), Imm("I", 16), RZ))
+    return d
 
 
 def pack_four(b: Builder, inst: PtxInst) -> None:
@@ -326,7 +344,8 @@ def pack_half(b: Builder, inst: PtxInst) -> None:
         b.need(inst, "narrow-from-bf16")
     x = b.in_reg(b.src(inst.operands[1], inst.types[1]))
     op = f"F2FP{_clamp_mods(inst)}.{name}.{st}.UNPACK_B_MERGE_C{ROUND[rounding(inst)]}"
-    b.emit(op, b.dst(inst.operands[0], inst.types[0]), (x, RZ))
+    below = _scale_above(b, inst, 2) if inst.types[0] == "s2f6x2" else RZ
+    b.emit(op, b.dst(inst.operands[0], inst.types[0]), (x, below))
 
 
 def unpack_narrow(b: Builder, inst: PtxInst) -> None:
@@ -335,7 +354,8 @@ def unpack_narrow(b: Builder, inst: PtxInst) -> None:
     name, feature = _PACKED[st]
     b.need(inst, feature)
     x = b.in_reg(b.src(inst.operands[1], st))
-    b.emit(f"F2FP{_clamp_mods(inst)}.{_PACKED[dt][0]}.{name}.UNPACK_B", b.dst(inst.operands[0], dt), (x,))
+    scale = (_scale(b, inst, 2)._replace(mod="H0"),) if dt == "bf16x2" and st != "ue8m0x2" else ()
+    b.emit(f"F2FP{_clamp_mods(inst)}.{_PACKED[dt][0]}.{name}.UNPACK_B", b.dst(inst.operands[0], dt), (x, *scale))
 
 
 _FLOATS: Final = ("f16", "bf16", "f32", "f64")
@@ -353,7 +373,8 @@ RULES: dict[str, Rule] = {
     "cvt.tf32.f32": to_tf32,
     **{f"cvt.{d}.f32": pack_f32 for d in _PACKED},
     **{f"cvt.{d}.f32": pack_four for d in ("e4m3x4", "e5m2x4", "e2m3x4", "e3m2x4", "e2m1x4")},
-    **{f"cvt.{d}.f16x2": pack_half for d in _NARROW if d != "ue8m0x2"},
+    **{f"cvt.{d}.f16x2": pack_half for d in _NARROW if d not in ("ue8m0x2", "s2f6x2")},
     **{f"cvt.{d}.bf16x2": pack_half for d in _NARROW},
-    **{f"cvt.f16x2.{s}": unpack_narrow for s in _NARROW if s != "ue8m0x2"}, "cvt.bf16x2.ue8m0x2": unpack_narrow,
+    **{f"cvt.f16x2.{s}": unpack_narrow for s in _NARROW if s not in ("ue8m0x2", "s2f6x2")},
+    **{f"cvt.bf16x2.{s}": unpack_narrow for s in _NARROW},
 }  # fmt: skip

@@ -80,7 +80,7 @@ MODIFIERS: Final[dict[str, frozenset[str]]] = {
     "prmt": _s("f4e b4e rc8 ecl ecr rc16"), "bfind": _s("shiftamt"), "setp": _COMPARE, "set": _COMPARE,
     "slct": _s("ftz"), "dp2a": _s("lo hi"),
     "ld": _SPACES | _SCOPES | _VECTOR | _L1 | _L2_FETCH | _L2_EVICT | _HINT
-        | _s("weak relaxed acquire volatile mmio nc ca cg cs lu cv"),
+        | _s("weak relaxed acquire volatile mmio nc ca cg cs lu cv proxy::readonly"),
     "ldu": _s("global v2 v4"),
     "st": _SPACES | _SCOPES | _VECTOR | _L1 | _L2_EVICT | _HINT
         | _s("async mbarrier::complete_tx::bytes weak relaxed release volatile mmio wb cg cs wt bulk"),
@@ -103,7 +103,7 @@ MODIFIERS: Final[dict[str, frozenset[str]]] = {
     "shfl": _s("sync up down bfly idx"), "vote": _s("sync any all uni ballot"), "match": _s("sync any all"),
     "redux": _s("abs NaN sync add min max and or xor"), "elect": _s("sync"),
     "cp": _s("mbarrier arrive noinc async ca cg shared shared::cta global commit_group wait_group wait_all")
-        | _L2_FETCH | _HINT | _BULK,
+        | _L2_FETCH | _HINT | _BULK | _SCOPES,
     "tensormap": _s("replace tile global_address rank box_dim global_dim global_stride element_stride elemtype "
         "interleave_layout swizzle_mode fill_mode")
     | _s("swizzle_atomicity global shared::cta b1024 cp_fenceproxy tensormap::generic release sync aligned") | _SCOPES,

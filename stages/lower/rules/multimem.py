@@ -8,7 +8,7 @@ from ir_format.model import Mem, Reg
 from ir_format.ptx import PtxInst
 from stages.lower.builder import Builder, Rule
 from stages.lower.memory import acquired, fence, order_mods, order_of, wide_address
-from stages.lower.rules.bulk import REDUCTIONS
+from stages.lower.rules.bulk import REDUCTIONS, bulk
 from stages.lower.rules.memory import gather, put, vector_of
 
 _MC_HALF = {"f16": "F16", "bf16": "BF16", "f16x2": "F16", "bf16x2": "BF16"}
@@ -18,8 +18,11 @@ _RED_INT = {"u32": "", "b32": "", "s32": ".S32", "u64": ".64", "b64": ".64", "s6
 
 
 def multimem(b: Builder, inst: PtxInst) -> None:
-    """multimem.ld_reduce, .st and .red."""
+    """multimem.ld_reduce, .st and .red; a bulk copy is one to global memory (ptxas 13.5 writes the same)."""
     b.need(inst, "multimem")
+    if inst.mods[0] == "cp":
+        bulk(b, PtxInst("cp", inst.mods[1:], inst.types, inst.operands, inst.guard, inst.line, inst.loc, inst.row))
+        return
     what = inst.mods[0]
     t = inst.types[-1]
     count = next((int(m[1:]) for m in inst.mods if m in ("v2", "v4", "v8")), 1)

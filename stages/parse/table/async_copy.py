@@ -20,13 +20,13 @@ multimem.cp.async.bulk | - | weak? global shared::cta bulk_group cp_mask | m, m,
 cp.async.bulk.commit_group | - | | | v8.0 t90
 cp.async.bulk.wait_group | - | read? | i | v8.0 t90
 cp.async.bulk.prefetch | - | L2 global L2::cache_hint? | m, s:u32, s:u64@L2::cache_hint | v8.0 t90 | size16p
-cp.async.bulk.tensor | - | $dim shared::cluster global tile? mbarrier::complete_tx::bytes multicast::cluster? cta_group::1/cta_group::2? L2::cache_hint? | m, mt, m, s:u16@multicast::cluster, s:u64@L2::cache_hint | v8.0 t90 | tensor
-cp.async.bulk.tensor | - | $dim shared::cluster global im2col/im2col::w/im2col::w::128 mbarrier::complete_tx::bytes multicast::cluster? cta_group::1/cta_group::2? L2::cache_hint? | m, mt, m, sv:b16, s:u16@multicast::cluster, s:u64@L2::cache_hint | v8.0 t90 | tensor
-cp.async.bulk.tensor | - | $dim shared::cluster global tile::gather4 mbarrier::complete_tx::bytes multicast::cluster? cta_group::1/cta_group::2? L2::cache_hint? | m, mt, m, s:u16@multicast::cluster, s:u64@L2::cache_hint | v8.6 on=100f+110f | tensor
-cp.async.bulk.tensor | - | $dim shared::cta global tile? mbarrier::complete_tx::bytes cta_group::1/cta_group::2? L2::cache_hint? | m, mt, m, s:u64@L2::cache_hint | v8.6 t90 | tensor
-cp.async.bulk.tensor | - | $dim shared::cta global im2col/im2col::w/im2col::w::128 mbarrier::complete_tx::bytes cta_group::1/cta_group::2? L2::cache_hint? | m, mt, m, sv:b16, s:u64@L2::cache_hint | v8.6 t90 | tensor
-cp.async.bulk.tensor | - | $dim shared::cta global tile::gather4 mbarrier::complete_tx::bytes cta_group::1/cta_group::2? L2::cache_hint? | m, mt, m, s:u64@L2::cache_hint | v8.6 t100 | tensor
-cp.async.bulk.tensor | - | $dim global shared::cta tile/im2col_no_offs/tile::scatter4? bulk_group L2::cache_hint? | mt, m, s:u64@L2::cache_hint | v8.0 t90 | tensor
+cp.async.bulk.tensor | - | $dim $scope? shared::cluster global tile? mbarrier::complete_tx::bytes multicast::cluster? cta_group::1/cta_group::2? L2::cache_hint? | m, mt, m, s:u16@multicast::cluster, s:u64@L2::cache_hint | v8.0 t90 | tensor
+cp.async.bulk.tensor | - | $dim $scope? shared::cluster global im2col/im2col::w/im2col::w::128 mbarrier::complete_tx::bytes multicast::cluster? cta_group::1/cta_group::2? L2::cache_hint? | m, mt, m, sv:b16, s:u16@multicast::cluster, s:u64@L2::cache_hint | v8.0 t90 | tensor
+cp.async.bulk.tensor | - | $dim $scope? shared::cluster global tile::gather4 mbarrier::complete_tx::bytes multicast::cluster? cta_group::1/cta_group::2? L2::cache_hint? | m, mt, m, s:u16@multicast::cluster, s:u64@L2::cache_hint | v8.6 on=100f+110f | tensor
+cp.async.bulk.tensor | - | $dim $scope? shared::cta global tile? mbarrier::complete_tx::bytes cta_group::1/cta_group::2? L2::cache_hint? | m, mt, m, s:u64@L2::cache_hint | v8.6 t90 | tensor
+cp.async.bulk.tensor | - | $dim $scope? shared::cta global im2col/im2col::w/im2col::w::128 mbarrier::complete_tx::bytes cta_group::1/cta_group::2? L2::cache_hint? | m, mt, m, sv:b16, s:u64@L2::cache_hint | v8.6 t90 | tensor
+cp.async.bulk.tensor | - | $dim $scope? shared::cta global tile::gather4 mbarrier::complete_tx::bytes cta_group::1/cta_group::2? L2::cache_hint? | m, mt, m, s:u64@L2::cache_hint | v8.6 t100 | tensor
+cp.async.bulk.tensor | - | $dim $scope? global shared::cta tile/im2col_no_offs/tile::scatter4? bulk_group L2::cache_hint? | mt, m, s:u64@L2::cache_hint | v8.0 t90 | tensor
 cp.async.bulk.prefetch.tensor | - | $dim L2 global tile/tile::gather4? L2::cache_hint? | mt, s:u64@L2::cache_hint | v8.0 t90 | tensor
 cp.async.bulk.prefetch.tensor | - | $dim L2 global im2col/im2col::w/im2col::w::128 L2::cache_hint? | mt, sv:b16, s:u64@L2::cache_hint | v8.0 t90 | tensor
 cp.reduce.async.bulk | u32 | shared::cluster shared::cta mbarrier::complete_tx::bytes add/inc/dec/min/max | m, m, s:u32, m | v8.0 t90 | size16
@@ -40,7 +40,7 @@ cp.reduce.async.bulk | f16,bf16 | global shared::cta bulk_group L2::cache_hint? 
 cp.reduce.async.bulk | f16,bf16 | global shared::cta bulk_group L2::cache_hint? add noftz | m, m, s:u32, s:u64@L2::cache_hint | v8.0 t90 | size16
 cp.reduce.async.bulk | f32,f64 | global shared::cta bulk_group L2::cache_hint? add | m, m, s:u32, s:u64@L2::cache_hint | v8.0 t90 | size16
 cp.reduce.async.bulk | b32,b64 | global shared::cta bulk_group L2::cache_hint? and/or/xor | m, m, s:u32, s:u64@L2::cache_hint | v8.0 t90 | size16
-cp.reduce.async.bulk.tensor | - | $dim global shared::cta add/min/max/inc/dec/and/or/xor tile/im2col_no_offs? bulk_group L2::cache_hint? | mt, m, s:u64@L2::cache_hint | v8.0 t90 | tensor
+cp.reduce.async.bulk.tensor | - | $dim $scope? global shared::cta add/min/max/inc/dec/and/or/xor tile/im2col_no_offs? bulk_group L2::cache_hint? | mt, m, s:u64@L2::cache_hint | v8.0 t90 | tensor
 mbarrier.init | b64 | layout::v1? shared/shared::cta? | m, s:u32 | v7.0 t80
 mbarrier.check_layout | b64 | layout::v1 shared/shared::cta? | dp, m | v9.3 t90
 mbarrier.inval | b64 | shared/shared::cta? | m | v7.0 t80

@@ -220,6 +220,7 @@ mbarrier.check_layout | | F:{name} | v9.3 t90
 cp.async | <guard> | F:ignore-src on cp.async | v7.5
 mbarrier.arrive mbarrier.arrive_drop | !shared::cluster | F:{name} | v7.0 t80
 mbarrier.arrive_drop | shared::cluster | F:{name} | v7.0 t80
+mbarrier.arrive mbarrier.arrive_drop mbarrier.test_wait mbarrier.test_wait.parity | relaxed | M:.{mod}' on '{name} | v8.0 t90
 mbarrier.arrive mbarrier.arrive_drop | <3> !noComplete !shared::cluster | F:{name} with count argument and without '.noComplete' modifier | t90 v7.8
 mbarrier.arrive.expect_tx mbarrier.arrive_drop.expect_tx mbarrier.complete_tx mbarrier.expect_tx | | F:{name} | v8.0 t90
 mbarrier.arrive mbarrier.arrive_drop mbarrier.arrive.expect_tx mbarrier.arrive_drop.expect_tx mbarrier.complete_tx mbarrier.expect_tx | shared::cluster | F:.shared::cluster | v8.0 t90
@@ -391,7 +392,7 @@ tcgen05.ld.red | NaN | M:.NaN | t80
 * | relaxed/acquire/release/acq_rel/sc/weak | F:.{mod} | v6.0 t70
 fence | mbarrier_init | M:.{mod} | v8.0 t90
 prefetch | tensormap | M:.{mod} | t90 v8.0
-atom red fence fence.proxy ld st red.async tensormap.cp_fenceproxy | cluster | F:.cluster scope | t90 v7.8
+atom red fence fence.proxy ld st red.async tensormap.cp_fenceproxy mbarrier.* | cluster | F:.cluster scope | t90 v7.8
 ld | nc | I:ld.nc | t32
 ld | nc | F:.nc | v3.1
 ld mov st | b128 | F:Instruction type .b128 for instruction {name} | v8.3 t70

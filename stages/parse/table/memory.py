@@ -13,7 +13,7 @@ st | b8,b16,b32,b64,b128,u8,u16,u32,u64,s8,s16,s32,s64,f32,f64 | weak? $stspace?
 st | b8,b16,b32,b64,b128,u8,u16,u32,u64,s8,s16,s32,s64,f32,f64 | volatile $stspace? v2/v4/v8? | m, sV~ |
 st | b8,b16,b32,b64,b128,u8,u16,u32,u64,s8,s16,s32,s64,f32,f64 | relaxed/release $scope $stspace? $l1evict? $l2evict? L2::cache_hint? v2/v4/v8? | m, sV~, s:u64@L2::cache_hint | v6.0 t70
 st | b8,b16,b32,b64,u8,u16,u32,u64,s8,s16,s32,s64,f32,f64 | mmio relaxed sys global? v2/v4/v8? | m, sV~ | v8.2 t70
-st.async | b32,b64,u32,u64,s32,s64,f32,f64 | weak? shared::cluster? mbarrier::complete_tx::bytes? v2/v4? | m, sV, m? | v8.1 t90
+st.async | b32,b64,u32,u64,s32,s64,f32,f64 | weak? shared::cluster? mbarrier::complete_tx::bytes? v2/v4? | m, sV, m? | v8.1 t90 | completion
 st.async | b128 | weak? shared::cluster? mbarrier::complete_tx::bytes | m, s, m | v9.2 t90
 st.async | b8,b16,b32,b64,u8,u16,u32,u64,s8,s16,s32,s64,f32,f64 | weak? mmio? release? gpu/sys? global? | m, s | v8.1 t90
 st.bulk | - | weak? shared::cta? | m, s:u64, i | v8.6 t100 | zero2

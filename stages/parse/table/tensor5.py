@@ -62,8 +62,8 @@ def _mma() -> list[str]:
 
 
 _OTHER = f"""
-tcgen05.alloc | b32 | {_CG} sync aligned shared::cta? | m, s:u32 | {_ON}
-tcgen05.dealloc | b32 | {_CG} sync aligned | s:u32, s:u32 | {_ON}
+tcgen05.alloc | b32 | {_CG} sync aligned shared::cta? | m, s:u32 | {_ON} | columns
+tcgen05.dealloc | b32 | {_CG} sync aligned | s:u32, s:u32 | {_ON} | columns
 tcgen05.relinquish_alloc_permit | - | {_CG} sync aligned | | {_ON}
 tcgen05.cp | - | {_CG} 128x256b/4x256b/128x128b | ta:A, s:u64 | {_ON}
 tcgen05.cp | - | {_CG} 64x128b warpx2::02_13/warpx2::01_23 | ta:A, s:u64 | {_ON}
