@@ -177,6 +177,11 @@ HEAD = (
 )
 
 
+def ptx_version(sm: str) -> str:
+    """The PTX version of the corpus: one that knows the target."""
+    return "9.5" if sm.startswith("107") else "9.0"
+
+
 def compile_all(
     out: Path, sm: str, opt: str = "3", families: set[str] | None = None, bundle: int = 60
 ) -> tuple[int, int]:
@@ -192,7 +197,7 @@ def compile_all(
     path = out / "in.ptx"
     while todo:
         module, part = todo.pop()
-        head = HEAD.format(version="9.0", sm=sm + module[0]) + module[1]
+        head = HEAD.format(version=ptx_version(sm), sm=sm + module[0]) + module[1]
         lines: list[int] = []
         at = head.count("\n") + 1
         for text in part:

@@ -15,6 +15,7 @@ import subprocess
 from pathlib import Path
 
 from tests import oracle
+from tests.isa.corpus import ptx_version
 from tests.isa.listings import ptx_files
 
 #: Options of ptxas by a short name.
@@ -36,7 +37,16 @@ SHORT = ("O3", "g", "c", "spill")
 
 
 #: SMs that have no files of their own, and whose they take.
-FAMILY = {"86": "80", "87": "80", "88": "80", "89": "80", "103a": "100a", "110a": "100a", "121a": "120a"}
+FAMILY = {
+    "86": "80",
+    "87": "80",
+    "88": "80",
+    "89": "80",
+    "103a": "100a",
+    "107a": "100a",
+    "110a": "100a",
+    "121a": "120a",
+}
 
 
 def compile_files(out: Path, sm: str, files: list[Path], options: tuple[str, ...] = tuple(OPTIONS)) -> tuple[int, int]:
@@ -46,9 +56,10 @@ def compile_files(out: Path, sm: str, files: list[Path], options: tuple[str, ...
     path = out / "in.ptx"
     good = bad = 0
     for k, file in enumerate(files):
-        path.write_text(
-            re.sub(r"^\s*\.target\s+(?:sm|compute)_\d+[af]?", f".target sm_{sm}", file.read_text(), flags=re.M)
-        )
+        text = re.sub(r"^\s*\.target\s+(?:sm|compute)_\d+[af]?", f".target sm_{sm}", file.read_text(), flags=re.M)
+        if ptx_version(sm) > "9.0":
+            text = re.sub(r"^\s*\.version\s+[\d.]+", f".version {ptx_version(sm)}", text, flags=re.M)
+        path.write_text(text)
         for name in options:
             cubin = out / f"f{k:04d}_{name}.cubin"
             done = subprocess.run(

@@ -15,6 +15,7 @@ import subprocess
 from pathlib import Path
 
 from tests import oracle
+from tests.isa.corpus import ptx_version
 from tests.parse import generate
 
 
@@ -29,7 +30,7 @@ def compile_table(out: Path, sm: str, opt: str = "0", bundle: int = 150, names: 
         part = lines[start : start + bundle]
         path = out / "in.ptx"
         while part:
-            text, before = generate.kernel(part, "9.0", "sm_" + sm)
+            text, before = generate.kernel(part, ptx_version(sm), "sm_" + sm)
             path.write_text(text)
             cubin = out / f"t{start:05d}.cubin"
             done = subprocess.run(
@@ -62,7 +63,7 @@ def _halves(part: list[str], out: Path, sm: str, opt: str, ptxas: str, start: in
     good = bad = 0
     for k, line in enumerate(part):
         path = out / "in.ptx"
-        path.write_text(generate.kernel([line], "9.0", "sm_" + sm)[0])
+        path.write_text(generate.kernel([line], ptx_version(sm), "sm_" + sm)[0])
         cubin = out / f"t{start:05d}_{k}.cubin"
         done = subprocess.run(
             [ptxas, f"-arch=sm_{sm}", f"-O{opt}", str(path), "-o", str(cubin)],
