@@ -7,6 +7,7 @@ undefined field values.
 
 from __future__ import annotations
 
+from ir_format.features import has
 from ir_format.isa import numbers
 from ir_format.isa.rowlang import Bits
 from ir_format.model import ABS, INV, NEG, REUSE, ZERO, Const, Imm, Name, Operand, Reg
@@ -412,3 +413,21 @@ def _flag_text(text: str, flags: int, kind: str, mod: str) -> str:
     if flags & INV:
         text = ("!" if kind in ("P", "UP") else "~") + text
     return text
+
+
+def address_bits(letters: str, args: str, layout: str, sm: int) -> dict[int, int]:
+    """Bits that tell address forms apart: 91 a uniform register; ``W``: the base is 64 bits wide; ``X``: the uniform
+    register is a descriptor."""
+    fixed = {91: int(letters != "r")}
+    if layout.startswith("G") and letters != "r":
+        fixed[arg_of(args, "W", 90)] = int(letters != "v")
+        if has(sm, "descriptor-addresses"):
+            fixed[arg_of(args, "X", 76)] = int(letters in "dp")
+        if letters == "p":
+            fixed[101] = 1
+    return fixed
+
+
+def arg_of(args: str, letter: str, default: int) -> int:
+    """The bit that a slot's arguments give a letter."""
+    return next((int(a[1:]) for a in args.split(",") if a[0] == letter), default)

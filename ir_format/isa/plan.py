@@ -22,6 +22,7 @@ from ir_format.isa.codec import (
     NameCodec,
     RegCodec,
     SplitRegCodec,
+    address_bits,
     bits_get,
     bits_mask,
     bits_put,
@@ -233,8 +234,6 @@ class Form:
         self.guard = row.facts.get("guard") or ("UP" if row.op.startswith("U") else "P")
 
     def _address_mode(self) -> None:
-        from ir_format.isa.special import address_bits
-
         args = next(s.args for s in (*self.row.srcs, *self.row.dsts) if s.kind == "M")
         fixed = address_bits(self.letters, args, self.row.layout, self.sm)
         if self.letters in ("w", "d", "p") and any(

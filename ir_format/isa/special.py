@@ -432,23 +432,6 @@ class HiddenCodec(ImmCodec):
         return ""
 
 
-def address_bits(letters: str, args: str, layout: str, sm: int) -> dict[int, int]:
-    """Bits that tell address forms apart: 91 a uniform register; ``W``: the base is 64 bits wide; ``X``: the uniform
-    register is a descriptor."""
-    fixed = {91: int(letters != "r")}
-    if layout.startswith("G") and letters != "r":
-        fixed[_arg(args, "W", 90)] = int(letters != "v")
-        if has(sm, "descriptor-addresses"):
-            fixed[_arg(args, "X", 76)] = int(letters in "dp")
-        if letters == "p":
-            fixed[101] = 1
-    return fixed
-
-
-def _arg(args: str, letter: str, default: int) -> int:
-    return next((int(a[1:]) for a in args.split(",") if a[0] == letter), default)
-
-
 _SCALES = {"": 0, "X4": 1, "X8": 2, "X16": 3}
 _SCALE_NAMES = ("", "X4", "X8", "X16")
 

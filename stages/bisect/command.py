@@ -19,7 +19,8 @@ from stages.bisect.chain import Chain, parsed, target_of
 from stages.bisect.judges import Command, Cosim, Crash, Judge, NoInterpreter, NoProgram, run_on
 from stages.bisect.report import page, report
 from stages.bisect.search import Verdict
-from stages.check.command import compile_elsewhere, read
+from stages.check.command import compile_elsewhere
+from stages.check.files import read
 from stages.check.streams import is_stream
 from stages.plumbing.files import write_file
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import subprocess
 import sys
 import tempfile
@@ -10,18 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from stages.check.files import read
+
 TIMEOUT_S: Final = 120.0
-#: Bytes that a file may have.
-MOST: Final = 1 << 28
-
-
-def read(path: Path) -> bytes:
-    """A file's bytes.  Raises OSError, for files of more than `MOST` bytes too."""
-    with path.open("rb") as file:
-        data = file.read(MOST + 1)
-    if len(data) > MOST:
-        raise OSError(errno.EFBIG, f"more than {MOST} bytes", str(path))
-    return data
 
 
 def compile_elsewhere(compiler: Path, source: Path, arch: str, options: Sequence[str]) -> bytes | str:

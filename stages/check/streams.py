@@ -12,7 +12,7 @@ from typing import Any, Final
 from ir_format import isa, wire
 from ir_format.diag import CompileError, OriasError, StreamError
 from ir_format.model import PSEUDO, Header, Unit
-from stages.check.command import read
+from stages.check.files import read
 
 #: Warp-wide instructions that the allocation stage puts in or takes out behind the allocator proper (stages/regalloc:
 #: warpgroup, counts): no values move there.

@@ -19,10 +19,10 @@ from stages.optimize.memory.atomics import gather_atomics
 from stages.optimize.memory.guarded_vectors import place_guarded_vectors
 from stages.optimize.memory.redundancy import remove_dead_stores, remove_redundant_loads
 from stages.optimize.memory.vectorize_loads import vectorize_loads
-from stages.optimize.scalar.combine import combine
 from stages.optimize.scalar.constant_pool import pool_doubles
 from stages.optimize.scalar.contraction import contract
 from stages.optimize.scalar.dce import remove_dead_code
+from stages.optimize.scalar.rules import combine
 from stages.plumbing.runner import Pass
 
 _TABLE: tuple[FunctionPass | UnitPass, ...] = (

@@ -18,7 +18,9 @@ from stages.simulate.arr import Arr
 from stages.simulate.build import Build, Builder, Context, InstFn, View
 from stages.simulate.exact import BF16, F16
 from stages.simulate.memory import atomic
+from stages.simulate.ops_atomic import operation
 from stages.simulate.ops_barrier_words import step90
+from stages.simulate.ops_float import best
 from stages.simulate.ops_memory import active, address32, address64, data_rows, gather_data, locate, mem_of, words_of
 
 u8, u32, u64, i64 = np.uint8, np.uint32, np.uint64, np.int64
@@ -96,8 +98,6 @@ def _reduction(b: Build) -> Reduce:
     kind = next((x for x in words if x in ("S32", "U64", "S64", "F16", "BF16", "F32", "F64", "64", "U32")), "U32")
     if kind in ("F16", "BF16"):
         fmt = F16 if kind == "F16" else BF16
-        from stages.simulate.ops_float import best
-
         fn: Any = {
             "ADD": fp.add_odd,
             "MIN": lambda x, y: best(True, False, x, y),
@@ -210,8 +210,6 @@ def async_store(b: Build) -> InstFn:
     words = words_of(b)
     step: Any = None
     if b.inst.op == "REDAS":
-        from stages.simulate.ops_atomic import operation
-
         size, step = operation(b)
     else:
         size = next(({"64": 8, "128": 16}[x] for x in words if x in ("64", "128")), 4)

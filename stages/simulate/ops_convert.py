@@ -11,7 +11,7 @@ from ir_format.model import ABS, NEG, Imm, Operand, Reg
 from stages.simulate import exact, fp
 from stages.simulate.build import Arr, Build, Builder, Get, InstFn, flags_of, join64
 from stages.simulate.exact import BF16, F16, Format
-from stages.simulate.ops_half import half_source, pack
+from stages.simulate.halves import half_source, pack
 
 u8, u16, u32, u64, i32, i64, f32, f64 = (
     np.uint8,

@@ -11,6 +11,7 @@ from ir_format.model import Reg
 from stages.simulate import fp
 from stages.simulate.build import Arr, Build, Builder, Get, InstFn, View, count, put
 from stages.simulate.exact import BF16, F16
+from stages.simulate.halves import half_source, pack
 from stages.simulate.ops_compare import BOP, compare
 
 u32, u64, f32, f64 = np.uint32, np.uint64, np.float32, np.float64
@@ -288,7 +289,6 @@ def mufu(b: Build) -> InstFn:
 
 def _mufu_half(b: Build, fn: Callable[[Arr], Arr], kind: str, flush: bool) -> InstFn:
     """``flush``: subnormals become zeros (documented of ex2.ftz.bf16, which has no other form)."""
-    from stages.simulate.ops_half import half_source, pack
 
     def tiny(x: Arr) -> Arr:
         return np.where(np.abs(x) < 2.0**-126, np.copysign(0.0, x), x) if flush else x
@@ -354,13 +354,9 @@ def frnd(b: Build) -> InstFn:
     if "F64" in b.mods:
         return b.emit_q(fn, [b.f64(b.s[0])])
     if "F16" in b.mods:
-        from stages.simulate.ops_half import half_source
-
         halves = half_source(b, b.s[0], F16)
         return b.emit(lambda x: fp.to_f16(fn(x)).astype(u32), [lambda v: halves(v)[0]])
     if "BF16" in b.mods:
-        from stages.simulate.ops_half import half_source
-
         brains = half_source(b, b.s[0], BF16)
         return b.emit(lambda x: fp.encode_half(fn(x), BF16).astype(u32), [lambda v: brains(v)[0]])
     (x,) = ftz_in(b, [b.f(b.s[0])])

@@ -7,79 +7,22 @@ from typing import Any, Final
 
 import numpy as np
 
-from ir_format.model import ABS, NEG, Imm, Operand, Reg
+from ir_format.model import NEG, Imm, Reg
 from stages.simulate import fp
 from stages.simulate.build import Arr, Build, Builder, InstFn, View, flags_of, put
 from stages.simulate.exact import BF16, F16, Format
+from stages.simulate.halves import half_source, pack, swizzle
 from stages.simulate.ops_compare import BOP
 from stages.simulate.ops_float import FCMP, best, fcmp_of
 from stages.simulate.state import P_SINK
 
 u16, u32, f32, f64 = np.uint16, np.uint32, np.float32, np.float64
-Halves = Callable[[View], tuple[Arr, Arr]]
 _BF16: Final = ("BF16_V2", "BF16", "BF")
 
 
 def format_of(b: Build) -> Format:
     """F16, or BF16 where the modifiers say so."""
     return BF16 if "BF16_V2" in b.mods or "BF16" in b.mods else F16
-
-
-def pack(low: Arr, high: Arr) -> Arr:
-    """uint32 of two uint16."""
-    return low.astype(u32) | (high.astype(u32) << u32(16))
-
-
-def _swizzle(op: Operand) -> tuple[int, int]:
-    mod = getattr(op, "mod", "")
-    pairs = {
-        "": (0, 1),
-        "H1_H0": (0, 1),
-        "H0_H0": (0, 0),
-        "H1_H1": (1, 1),
-        "H0_NH1": (0, 1),
-        "H0": (0, 0),
-        "H1": (1, 1),
-    }
-    if mod not in pairs:
-        raise KeyError(mod)
-    return pairs[mod]
-
-
-def half_source(b: Build, op: Operand, fmt: Format, ftz: bool = False) -> Halves:
-    """(low, high) halves of a source as doubles, swizzled, with absolute value and negation. A ``.F32`` operand is one
-    float."""
-    get = b.raw(op)
-    flags = flags_of(op)
-    mod = getattr(op, "mod", "")
-    if mod == "F32":  # one float32 for both halves
-        single = b.f(op)
-
-        def wide(v: View) -> tuple[Arr, Arr]:
-            x = single(v)
-            y = (fp.ftz32(x) if ftz else x).astype(f64)
-            return y, y
-
-        return wide
-    try:
-        first, second = _swizzle(op)
-    except KeyError:
-        raise b.refuse(f"operand suffix {mod}") from None
-
-    def half(bits: Arr) -> Arr:
-        x = fp.decode_half(bits, fmt)
-        if ftz:
-            x = np.where(np.abs(x) < 2.0**fmt.emin, np.copysign(0.0, x), x)
-        if flags & ABS:
-            x = np.abs(x)
-        return -x if flags & NEG else x
-
-    def run(v: View) -> tuple[Arr, Arr]:
-        pairs = np.ascontiguousarray(get(v)).view(u16).reshape(-1, 2)
-        low = half(np.ascontiguousarray(pairs[:, first]))
-        return (low, low) if first == second else (low, half(np.ascontiguousarray(pairs[:, second])))
-
-    return run
 
 
 def _finish(b: Build, fmt: Format) -> Callable[[Arr], Arr]:
@@ -177,7 +120,7 @@ def hfma2(b: Build) -> InstFn:
 def _without_holes(b: Build, plain: InstFn) -> InstFn:
     """.OOB: halves of the product's operands that are all ones stand for elements out of bounds; the result is 0 there
     (documented)."""
-    parts = [(b.raw(o), _swizzle(o)) for o in b.s[:2]]
+    parts = [(b.raw(o), swizzle(o)) for o in b.s[:2]]
     d = b.dst()
 
     def run(v: View, m: Arr | None) -> None:

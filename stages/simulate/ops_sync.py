@@ -8,7 +8,6 @@ import numpy as np
 
 from ir_format.features import has
 from ir_format.model import ZERO, Mem, Reg
-from stages.simulate import ops_bulk
 from stages.simulate.arr import Arr
 from stages.simulate.build import Build, Builder, InstFn, View, put
 from stages.simulate.memory import CONST_HI, LOCAL_HI, SHARED_HI, atomic
@@ -159,4 +158,4 @@ def qspc(b: Build) -> InstFn:
     return run
 
 
-OPS: Final[dict[str, Builder]] = {"SYNCS": syncs, "ARRIVES": arrives, "QSPC": qspc, **ops_bulk.OPS}
+OPS: Final[dict[str, Builder]] = {"SYNCS": syncs, "ARRIVES": arrives, "QSPC": qspc}

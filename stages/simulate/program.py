@@ -12,6 +12,7 @@ from ir_format.model import Inst
 from stages.simulate import (
     control,
     ops_atomic,
+    ops_bulk,
     ops_convert,
     ops_float,
     ops_half,
@@ -35,7 +36,7 @@ Decoder = Callable[[int, int], Inst]
 OPS: Final[dict[str, Builder]] = {
     **ops_int.OPS, **ops_float.OPS, **ops_half.OPS, **ops_convert.OPS, **ops_memory.OPS, **ops_atomic.OPS,
     **ops_warp.OPS, **ops_matrix.OPS,
-    **ops_sync.OPS, **control.OPS,
+    **ops_sync.OPS, **ops_bulk.OPS, **control.OPS,
 }  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.api import compile_ptx
-from stages.check import command
+from stages.check import files
 from stages.check.command import check_file
 
 HEAD = ".version 8.0\n.target sm_90\n.address_size 64\n"
@@ -116,6 +116,6 @@ def test_names_and_sizes(tmp_path: Path, capsys: pytest.CaptureFixture[str], mon
     assert check(tmp_path, GOOD, arch="sm_80") == 2
     assert "ptxas fatal" in capsys.readouterr().err
     assert check(tmp_path, "nonsense") == 2
-    monkeypatch.setattr(command, "MOST", 10)
+    monkeypatch.setattr(files, "MOST", 10)
     assert check(tmp_path, GOOD) == 2
     assert "more than 10 bytes" in capsys.readouterr().err

@@ -93,7 +93,7 @@ def unroll_loops(f: Function, a: Analyses) -> None:
 
 def _clean(f: Function, a: Analyses) -> None:
     """Part the copies' registers, fold what is known now."""
-    from stages.optimize.scalar.combine import combine
+    from stages.optimize.scalar.rules import combine
 
     merge_blocks(f)
     a.enter_ssa()

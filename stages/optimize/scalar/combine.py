@@ -19,7 +19,6 @@ from ir_format.diag import CompileError
 from ir_format.flow import is_guarded, read_regs, written_regs
 from ir_format.model import NOT_PT, PT, RZ, ZERO, Const, Function, Imm, Inst, Mem, Operand, Reg, VReg
 from ir_format.target import target as find_target
-from stages.optimize.analyses import Analyses
 from stages.optimize.scalar.fold import value_of
 from stages.optimize.scalar.predicates import turn_test
 from stages.optimize.values import FREE, OPAQUE, Cell, Values, copied, is_pure
@@ -521,10 +520,3 @@ class Combiner:
 def _joined(inner: Reg, outer: Reg) -> int:
     """Flags of reading ``inner`` through ``outer`` (predicates: two inversions cancel)."""
     return inner.flags ^ outer.flags if outer.file in ("P", "UP") else outer.flags
-
-
-def combine(f: Function, a: Analyses) -> None:
-    """The pass."""
-    from stages.optimize.scalar.rules import RULES
-
-    Combiner(f, a.ctx, RULES, a.values).run()

@@ -1,10 +1,12 @@
-"""Which rules are tried on which mnemonic, in order."""
+"""Which rules are tried on which mnemonic, in order, and the pass that tries them."""
 
 from __future__ import annotations
 
 from ir_format.isa import facts
+from ir_format.model import Function
+from stages.optimize.analyses import Analyses
 from stages.optimize.scalar import constant_bank, fold, fuse, known_bits, predicates, wide_sums
-from stages.optimize.scalar.combine import Rule
+from stages.optimize.scalar.combine import Combiner, Rule
 
 #: Accesses whose address may take an offset along.
 _MEMORY = (*facts.loads(), *facts.stores(), *facts.atomics(), *facts.copies())
@@ -41,3 +43,8 @@ RULES: dict[str, tuple[Rule, ...]] = {
     "PLOP3": (predicates.opposite, predicates.join_tests),
     **{op: (fuse.fold_address,) for op in _MEMORY},
 }
+
+
+def combine(f: Function, a: Analyses) -> None:
+    """The pass."""
+    Combiner(f, a.ctx, RULES, a.values).run()
