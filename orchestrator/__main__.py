@@ -68,6 +68,10 @@ def _run(argv: list[str], resident: bool = False) -> int:
         from orchestrator.server import serve
 
         return serve(cl.values["serve"])
+    elif not cl.flag("help") and any(name in cl.values for name in ("batch", "output-dir", "report")):
+        from orchestrator.batch import run_batch
+
+        return run_batch(cl, argv)
     elif cl.flag("help") or not (cl.inputs or cl.lists.get("input-as-string") or "start-from" in cl.values):
         from orchestrator.help import usage
 

@@ -108,7 +108,7 @@ GROUPS: Final[tuple[tuple[str, tuple[Option, ...]], ...]] = (
         Option("dont-reserve-null-pointer", "dont-reserve-null-pointer", "flag", "ok", ""),
         Option("enable-extended-smem", "enable-extended-smem", "bool", "ok", ""),
         Option("force-externals", "", "flag", "ok", "deprecated"),
-        Option("jobserver", "jobserver", "flag", "ok", ""),
+        Option("jobserver", "jobserver", "flag", "ok", "with --batch and --output-dir: files beside the first wait for tokens of make"),
         Option("key", "", "str", "ok", "deprecated"),
         Option("link-info", "link-info", "str", "ok", "deprecated"),
         Option("no-fastreg", "no-fastreg", "flag", "ok", ""),
@@ -161,6 +161,9 @@ GROUPS: Final[tuple[tuple[str, tuple[Option, ...]], ...]] = (
     )),
     ("Beyond ptxas", (
         Option("jobs", "j", "int", "use", "kernels compiled at once (default: cores)"),
+        Option("batch", "batch", "str", "use", "compile each file of this list by itself; a line is a file name, with options of its own"),
+        Option("output-dir", "output-dir", "str", "use", "compile each PTX file by itself, into this folder"),
+        Option("report", "report", "str", "use", "with --batch and --output-dir: write what became of each file, as JSON"),
         Option("cache", "cache", "str", "use", "keep compiled code in this folder, and take from it what did not change (docs/speed.md); also by ORIAS_CACHE"),
         Option("serve", "serve", "str", "use", "be the resident server at this socket, whose folder is closed to others (docs/speed.md); used, and started on demand, by ORIAS_SERVER"),
         Option("exec", "exec", "flag", "use", "run the stages as executables instead of forking them"),
@@ -231,7 +234,7 @@ def _c_number(text: str) -> int | None:
     return sign * int(body, base)
 
 
-def _find(word: str) -> tuple[Option, str, str, bool]:
+def find(word: str) -> tuple[Option, str, str, bool]:
     """The option that a word names, its name as given, its value (or ''), and whether it has one. Raises UsageError."""
     name, eq, value = word.partition("=")
     opt = _LONG.get(name[2:]) if name.startswith("--") else _SHORT.get(name[1:])
@@ -304,7 +307,7 @@ def _read(argv: list[str], cl: CommandLine, depth: int) -> None:
         if word == "-" or not word.startswith("-"):
             cl.inputs.append(word)
             continue
-        opt, name, value, given = _find(word)
+        opt, name, value, given = find(word)
         if opt.kind == "flag":
             if given:
                 raise UsageError(f"no argument expected after '{name}'")
@@ -342,6 +345,9 @@ def _read(argv: list[str], cl: CommandLine, depth: int) -> None:
 
 _BEYOND: Final = frozenset(
     {
+        "batch",
+        "output-dir",
+        "report",
         "cache",
         "serve",
         "exec",

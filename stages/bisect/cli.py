@@ -20,7 +20,7 @@ class _WithOrias(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Split the words."""
         from orchestrator.conflicts import UsageError
-        from orchestrator.options import _find
+        from orchestrator.options import find
 
         own = {"-h", "--help", *(name for p in self.params for name in p.opts)}
         mine: list[str] = []
@@ -33,7 +33,7 @@ class _WithOrias(TyperCommand):
                 mine.append(word)
                 continue
             try:
-                opt, _, _, given = _find(word)
+                opt, _, _, given = find(word)
             except UsageError:
                 mine.append(word)
                 continue
