@@ -262,7 +262,7 @@ class Run:
             else:
                 ahead.feed = memoryview(feed.getvalue())
                 pipelines.append(ahead)
-        self._run(pipelines)
+        self._run(pipelines, len(todo))
         new_head: list[tuple[str, bytes]] = []
         for pl, hand in zip(pipelines, hands, strict=True):
             bad = pl.failed()
@@ -366,11 +366,20 @@ class Run:
         flags = self.flags[s.name]
         return Step(s.name, body=lambda inp, out: run_stage(s, inp, out, flags, trusted=True))
 
-    def _run(self, pipelines: list[Pipeline]) -> None:
+    def _run(self, pipelines: list[Pipeline], kernels: int = 0) -> None:
+        """Run pipelines to their end, with a line of progress where a person waits."""
+        progress = None
+        if sys.stderr.isatty():
+            from orchestrator.progress import Progress
+
+            progress = Progress(kernels, self.began, MIDDLE[0].name)
         try:
-            pump(pipelines, self.timeout)
+            pump(pipelines, self.timeout, progress)
         except Stalled as e:
             raise Abort(f"stage {e} made no progress for {self.timeout:g} seconds and was stopped") from None
+        finally:
+            if progress is not None:
+                progress.clear()
 
     def _judge(self, pl: Pipeline, reported: bool = False) -> None:
         """Raise Abort for a stage that broke. Exit code 1 of a middle stage is no breakage: the unit's diagnostics are in the stream."""

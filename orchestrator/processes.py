@@ -235,8 +235,14 @@ def _spawn(step: Step, src: int, dst: int, err_r: int, err: int) -> Process:
     os._exit(code)
 
 
-def pump(pipelines: Sequence[Pipeline], timeout: float) -> None:
+_LOOK: Final = 0.25  # seconds between two calls of a watcher
+
+
+def pump(
+    pipelines: Sequence[Pipeline], timeout: float, watch: Callable[[Sequence[Pipeline]], object] | None = None
+) -> None:
     """Run pipelines to their end. Raises Stalled after ``timeout`` seconds without a byte moved or a process ended.
+    ``watch`` is called now and then.
 
     On any way out every process is dead and reaped, every pipe closed.
     """
@@ -249,7 +255,12 @@ def pump(pipelines: Sequence[Pipeline], timeout: float) -> None:
                 sel.register(p.err_fd, selectors.EVENT_READ, ("err", pl, p))
         last = time.monotonic()
         while sel.get_map():
-            events = sel.select(timeout=max(0.0, last + timeout - time.monotonic()))
+            left = max(0.0, last + timeout - time.monotonic())
+            events = sel.select(timeout=left if watch is None else min(left, _LOOK))
+            if watch is not None:
+                watch(pipelines)
+                if not events and time.monotonic() < last + timeout:
+                    continue
             if not events:
                 names = sorted({p.at for pl in pipelines for p in pl.processes if not _reap(p, False)})
                 raise Stalled(", ".join(names))
