@@ -8,8 +8,8 @@ from typing import Final
 
 import numpy as np
 
-from tests.edges.floats import EXACT, C, host, is_nan, number, to_half
 from tests.edges.form import Form
+from tests.edges.formats import EXACT, C, host, is_nan, number, to_half
 from tests.edges.integers import PY, sg, un
 
 Warp = list[tuple[int, ...]]
