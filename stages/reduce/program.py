@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from ir_format.diag import OriasError
 from ir_format.ptx import (
+    Addr,
     Imm,
     ImmF32,
     ImmF64,
@@ -30,6 +31,8 @@ from ir_format.record import Record
 
 #: Instructions behind which control does not go on where they have no guard.
 _ENDS: Final = frozenset(("bra", "brx", "ret", "exit", "trap"))
+#: Instructions that a jump may skip for a guard to take its place.
+_SKIPPED: Final = 4
 
 
 class Program:
@@ -218,7 +221,9 @@ def same(a: PtxInst, b: PtxInst) -> bool:
 
 
 def simplified(f: PtxFunction, at: int) -> Iterator[PtxFunction]:
-    """The function with one instruction made simpler: without its guard, with a constant in the place of a register."""
+    """The function with one instruction made simpler: without its guard, with a constant in the place of a register, a
+    variable in that of an address; gone, with its source in the place of its result; a jump over a few instructions
+    as their guard."""
     i = f.body[at]
     if not isinstance(i, PtxInst):
         return
@@ -235,10 +240,75 @@ def simplified(f: PtxFunction, at: int) -> Iterator[PtxFunction]:
             if value is not None:
                 new.operands = (*i.operands[:n], value.operands[1], *i.operands[n + 1 :])
                 tries.append(new)
+        if isinstance(o, Addr) and isinstance(o.base, Reg):
+            for v in f.vars:
+                if v.space in i.mods:
+                    new = copy(i)
+                    new.operands = (*i.operands[:n], Addr(Sym(v.name)), *i.operands[n + 1 :])
+                    tries.append(new)
     for inst in tries:
-        out = copy(f)
-        out.body = [*f.body[:at], inst, *f.body[at + 1 :]]
-        yield out
+        yield _with(f, at, at + 1, [inst])
+    if i.op == "bra" and i.guard is not None:
+        yield from _guarded(f, at)
+    elif i.guard is None:
+        yield from _forwarded(f, at)
+
+
+def _with(f: PtxFunction, start: int, end: int, items: Sequence[Any]) -> PtxFunction:
+    new = copy(f)
+    new.body = [*f.body[:start], *items, *f.body[end:]]
+    return new
+
+
+def _guarded(f: PtxFunction, at: int) -> Iterator[PtxFunction]:
+    """In the place of a jump over a few instructions these, under its guard turned round."""
+    jump = f.body[at]
+    assert isinstance(jump, PtxInst) and jump.guard is not None
+    (target,) = jumps(jump) or [-1]
+    skipped: list[Any] = []
+    for x in f.body[at + 1 : at + 2 + _SKIPPED]:
+        if isinstance(x, PtxLabel) and x.index == target:
+            yield _with(f, at, at + 1 + len(skipped), skipped)
+            return
+        if not isinstance(x, PtxInst) or x.guard is not None:
+            return
+        under = copy(x)
+        under.guard = (jump.guard[0], not jump.guard[1])
+        skipped.append(under)
+
+
+def _forwarded(f: PtxFunction, at: int) -> Iterator[PtxFunction]:
+    """Without an instruction, one of its sources in the place of its result."""
+    i = f.body[at]
+    assert isinstance(i, PtxInst)
+    made = sorted(defined(i))
+    if len(made) != 1 or writes(i) != 1 or not isinstance(i.operands[0], Reg):
+        return
+    insts = [x for x in f.body if isinstance(x, PtxInst)]
+    size = _bits(f.regs[made[0]].type)
+    for source in dict.fromkeys(r for o in i.operands[1:] for r in registers(o)):
+        once = sum(source in defined(x) for x in insts) == sum(made[0] in defined(x) for x in insts) == 1
+        if source == made[0] or not once or _bits(f.regs[source].type) != size:
+            continue
+
+        def change(e: Any, by: int = source) -> Any:
+            if isinstance(e, Reg | NotPred) and e.index == made[0]:
+                e.index = by
+            return e
+
+        body: list[Any] = []
+        for x in (*f.body[:at], *f.body[at + 1 :]):
+            if isinstance(x, PtxInst) and made[0] in used(x):
+                x = copy(x)
+                x.operands = mapped(x.operands, change)
+                if x.guard is not None and x.guard[0] == made[0]:
+                    x.guard = (source, x.guard[1])
+            body.append(x)
+        yield _with(f, 0, len(f.body), body)
+
+
+def _bits(kind: str) -> str:
+    return kind if kind == "pred" else "".join(c for c in kind if c.isdigit())
 
 
 def tidied(f: PtxFunction) -> PtxFunction:

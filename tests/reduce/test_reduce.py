@@ -11,8 +11,10 @@ import stages.optimize.passes
 from ir_format.model import Unit, imm
 from stages.plumbing.runner import Context, Pass
 from stages.reduce.cli import app
-from stages.reduce.program import Program, undefined
+from stages.reduce.program import Program, simplified, undefined
 from tests.bisect.test_bisect import KERNEL, LOOP, SECOND, insts, planted, replace
+from tests.reduce.planted import CASES, MOST, instructions
+from tests.reduce.planted import reduced as reduced_case
 
 PTX = Path(__file__).parents[1] / "kernels/ptx/sm_90"
 
@@ -76,3 +78,37 @@ def test_what_shows_nothing_is_refused(tmp_path: Path) -> None:
     assert CliRunner().invoke(app, [str(file), "--test", "false #"]).exit_code == 1
     assert CliRunner().invoke(app, [str(file), "--crash"]).exit_code == 1
     assert CliRunner().invoke(app, [str(tmp_path / "none.ptx")]).exit_code == 2
+
+
+@pytest.mark.parametrize("name", ["barrier", "atomic"])
+def test_planted_failures_are_as_small_as_by_hand(name: str) -> None:
+    """A sample of ten (`python -m tests.reduce.planted`)."""
+    case = next(c for c in CASES if c.name == name)
+    assert instructions(reduced_case(case, 2)) <= MOST * instructions(case.hand)
+
+
+def test_a_jump_becomes_a_guard_and_a_copy_goes() -> None:
+    """By hand: `@!%p mov`, and the pointer itself as the address."""
+    text = (
+        "".join(KERNEL.partition(".visible")[:1])
+        + """.visible .entry k(.param .u64 out)
+{
+.reg .b32 %r<3>;
+.reg .b64 %d<3>;
+.reg .pred %p;
+ld.param.u64 %d1, [out];
+cvta.to.global.u64 %d2, %d1;
+mov.u32 %r1, 6;
+setp.eq.u32 %p, 7, 0;
+@%p bra END;
+mov.u32 %r1, 21;
+END:
+st.global.u32 [%d2], %r1;
+}
+"""
+    )
+    program = Program(text, "sm_80")
+    (f,) = program.functions().values()
+    texts = [program.text(None, {f.name: new}) for at in range(len(f.body)) for new in simplified(f, at)]
+    assert any("@!%p mov.u32 %r1, 21;" in x and "bra" not in x for x in texts)
+    assert any("[%d1], %r1" in x and "cvta" not in x for x in texts)
