@@ -162,7 +162,7 @@ def by_elements(bytes_: Arr, type_: str) -> Arr:
     return np.repeat(bytes_.reshape(-1, size).any(1), size)
 
 
-#: Infinities by the size of a float: what is greater without its sign is a NaN. bfloat16 first: its NaNs are binary16's.
+#: Infinities by the size of a float: what is greater without its sign is a NaN. bfloat16 first: all its NaNs are NaNs of f16.
 _INFINITIES: Final = ((8, 0x7FF0 << 48), (4, 0x7F80 << 16), (2, 0x7F80), (2, 0x7C00))
 
 

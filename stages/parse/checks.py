@@ -43,7 +43,10 @@ def _within(index: int, low: int, high: int) -> Check:
         if value is None or low <= value <= high:
             return []
         return [
-            f"Argument {index} of instruction '{name}': value '{value}' out of range, expected to be in range [{low}..{high}]"
+            (
+                f"Argument {index} of instruction '{name}': value '{value}' out of range, "
+                f"expected to be in range [{low}..{high}]"
+            )
         ]
 
     return check
@@ -93,7 +96,10 @@ def fraction(name: str, mods: tuple[str, ...], operands: tuple[Operand, ...]) ->
     if 0 < value <= 1:
         return []
     return [
-        f"Argument 2 of instruction '{name}': value '{value:f}' out of range, expected to be in range (0.000000 .. 1.000000]"
+        (
+            f"Argument 2 of instruction '{name}': value '{value:f}' out of range, "
+            f"expected to be in range (0.000000 .. 1.000000]"
+        )
     ]
 
 
@@ -110,7 +116,8 @@ _BYTES: Final = {"1X": (0, 1, 2, 3), "2X": (0, 2), "4X": (0,)}
 
 
 def scaled(name: str, mods: tuple[str, ...], operands: tuple[Operand, ...]) -> list[str]:
-    """Where the scales of a block-scaled mma stand: which byte of the registers, and which threads hold them (0 or 1 for A, 0 to 3 for B)."""
+    """Where the scales of a block-scaled mma stand: which byte of the registers, and which threads hold them (0 or 1
+    for A, 0 to 3 for B)."""
     vector = next(
         (m.partition("::")[2] for m in mods if m.startswith("scale_vec::")), "1X" if "kind::mxf8f6f4" in mods else "2X"
     )
@@ -208,7 +215,8 @@ def wgmma_sparse(name: str, mods: tuple[str, ...], operands: tuple[Operand, ...]
         kind = "FP8" if any(m in ("e4m3", "e5m2") for m in mods) else "integer"
         if value:
             out.append(
-                f"Argument 4 of instruction 'Sparse {name} with {kind} types': unexpected value '{value}', expected to be 0"
+                f"Argument 4 of instruction 'Sparse {name} with {kind} types': unexpected value '{value}', "
+                f"expected to be 0"
             )
     elif value is not None and not 0 <= value <= 3:
         out.append(
@@ -246,7 +254,8 @@ def selectors(name: str, mods: tuple[str, ...], operands: tuple[Operand, ...]) -
 
 
 def completion(name: str, mods: tuple[str, ...], operands: tuple[Operand, ...]) -> list[str]:
-    """`st.async` with an mbarrier says how it completes there (a copy to the cluster without one is refused by its modifiers)."""
+    """`st.async` with an mbarrier says how it completes there (a copy to the cluster without one is refused by its
+    modifiers)."""
     if len(operands) < 3 or "mbarrier::complete_tx::bytes" in mods or "shared::cluster" in mods:
         return []
     return [f"Modifier '.shared::cluster' requires modifier '.completion_mechanism' for instruction '{name}'"]

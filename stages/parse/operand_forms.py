@@ -45,7 +45,8 @@ def agrees(kind: str, type_: str, relaxed: bool) -> bool:
 
 
 def _vector_agrees(kind: str, type_: str, relaxed: bool, loose: bool = False) -> bool:
-    """A vector against a type; `loose`: integers pass for floats of their size (measured where a `.v` modifier asks for the vector)."""
+    """A vector against a type; `loose`: integers pass for floats of their size (measured where a `.v` modifier asks for
+    the vector)."""
     found, _ = common(elements(kind))
     if not found:
         return False

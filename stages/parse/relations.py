@@ -142,7 +142,10 @@ def without_sync(name: str, mods: tuple[str, ...], types: tuple[str, ...], targe
     """`shfl` and `vote` without `.sync` end with PTX 6.4 on sm_70."""
     if "sync" not in mods and target.number >= 70 and target.version >= 64:
         return [
-            f"Instruction '{name}' without '.sync' is not supported on .target sm_70 and higher from PTX ISA version 6.4"
+            (
+                f"Instruction '{name}' without '.sync' is not supported on .target sm_70 and higher from PTX "
+                f"ISA version 6.4"
+            )
         ]
     return []
 
@@ -165,7 +168,10 @@ def satfinite_wmma(name: str, mods: tuple[str, ...], types: tuple[str, ...], tar
     """`.satfinite` on float wmma ended with PTX 6.5."""
     if "satfinite" in mods and types[0] in ("f16", "f32") and target.version >= 65:
         return [
-            f"Instruction ''{name}' with floating point type' with '.satfinite' is not supported starting from PTX ISA version 6.5"
+            (
+                f"Instruction ''{name}' with floating point type' with '.satfinite' is not supported starting "
+                f"from PTX ISA version 6.5"
+            )
         ]
     return []
 
@@ -228,7 +234,8 @@ _NAMED_FIRST: Final = frozenset(("mad", "div", "rcp", "sqrt"))
 
 
 def old_roundings(name: str, mods: tuple[str, ...], types: tuple[str, ...], target: Target) -> list[str]:
-    """Roundings that came later: `.rm` and `.rp` with sm_20, all of `mad.f32` too, those of `div.f32` and its like with PTX 1.4.
+    """Roundings that came later: `.rm` and `.rp` with sm_20, all of `mad.f32` too, those of `div.f32` and its like with
+    PTX 1.4.
 
     For `.f64` sm_13 has them.
     """
@@ -259,7 +266,8 @@ def old_flush(name: str, mods: tuple[str, ...], types: tuple[str, ...], target: 
 
 
 def asynchronous_store(name: str, mods: tuple[str, ...], types: tuple[str, ...], target: Target) -> list[str]:
-    """What needs what in `st.async`: `.mmio` a release, a release a scope; vectors and the cluster's memory an mbarrier."""
+    """What needs what in `st.async`: `.mmio` a release, a release a scope; vectors and the cluster's memory an
+    mbarrier."""
     out: list[str] = []
     if "mmio" in mods and "release" not in mods:
         out.append(f"Modifier '.mmio' requires modifier '.release' for instruction '{name}'")
@@ -341,7 +349,8 @@ def errors(name: str, mods: tuple[str, ...], types: tuple[str, ...], target: Tar
     return out
 
 
-#: Instructions whose addresses of global memory ptxas wants in 64 bits; in others (copies, matrices, tensors) it takes any register (measured).
+#: Instructions whose addresses of global memory ptxas wants in 64 bits; in others (copies, matrices, tensors) it takes
+#: any register (measured).
 _WIDE: Final = frozenset(("ld", "ldu", "st", "atom", "red", "prefetch", "prefetchu", "applypriority", "discard"))
 
 
@@ -376,10 +385,16 @@ def notices(name: str, mods: tuple[str, ...], target: Target) -> list[tuple[str,
         out.append(
             (
                 "info",
-                "Advisory: '.sp::ordered_metadata' is preferred to '.sp' on 'mma': later architectures may run '.sp' much slower",
+                (
+                    "Advisory: '.sp::ordered_metadata' is preferred to '.sp' on 'mma': "
+                    "later architectures may run '.sp' much slower"
+                ),
             )
         )
     if "multicast::cluster" in mods and name.startswith("cp.async.bulk") and not target.suffix:
-        text = f"Advisory: '.multicast::cluster' on '{name}' runs well on targets with suffix 'a' or 'f' only, not on '{target.name}'"
+        text = (
+            f"Advisory: '.multicast::cluster' on '{name}' runs well on targets with suffix 'a' or 'f' only, "
+            f"not on '{target.name}'"
+        )
         out.append(("warning", text))
     return out

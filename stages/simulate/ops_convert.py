@@ -81,7 +81,8 @@ def float_source(b: Build, op: Operand, kind: str) -> Get:
 
 
 def from_int(x: Arr, prec: int) -> Arr:
-    """Doubles of 64-bit integers, rounded to odd where they do not fit (good for any later rounding to 51 bits or fewer)."""
+    """Doubles of 64-bit integers, rounded to odd where they do not fit (good for any later rounding to 51 bits or
+    fewer)."""
     s = x.astype(f64)
     if x.dtype == u64:
         over = s >= 2.0**64
@@ -155,7 +156,8 @@ def f2i(b: Build) -> InstFn:
 
 
 def f2ip(b: Build) -> InstFn:
-    """Two floats to clamped bytes below what c holds: the second source lowest (as I2IP; measured: with zeros above a single one)."""
+    """Two floats to clamped bytes below what c holds: the second source lowest (as I2IP; measured: with zeros above a
+    single one)."""
     b.only("U8", "S8", "F32", *_ROUND, "FTZ", "NTZ")
     kind = b.pick("U8", "S8", default="U8")
     mode = _mode(b)
@@ -303,7 +305,8 @@ def _f2fp_small(b: Build, fmt: Format, name: str, relu: bool) -> InstFn:
 
 
 def _f2fp_scaled(b: Build) -> InstFn:
-    """Two codes of a narrow format, each times the power of two that a byte of the second source names, to two brains."""
+    """Two codes of a narrow format, each times the power of two that a byte of the second source names, to two
+    brains."""
     name = b.pick(*_SMALL, "S2_6")
     b.only("BF16", name, "UNPACK_B", "RELU", "SATFINITE")
     bits = 4 if name == "E2M1" else 8
@@ -395,6 +398,7 @@ def i2ip(b: Build) -> InstFn:
 
 
 OPS: Final[dict[str, Builder]] = {
-    "I2F": i2f, "UI2F": i2f, "I2FP": i2f, "UI2FP": i2f, "F2I": f2i, "UF2I": f2i, "F2IP": f2ip, "F2F": f2f, "UF2F": f2f, "F2FP": f2fp, "UF2FP": f2fp, "I2I": i2i,
+    "I2F": i2f, "UI2F": i2f, "I2FP": i2f, "UI2FP": i2f, "F2I": f2i, "UF2I": f2i, "F2IP": f2ip, "F2F": f2f, "UF2F": f2f,
+    "F2FP": f2fp, "UF2FP": f2fp, "I2I": i2i,
     "I2IP": i2ip, "UI2IP": i2ip,
 }  # fmt: skip

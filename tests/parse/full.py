@@ -7,8 +7,8 @@
 ``--journal FILE`` keeps what each case said, a line each; a second run takes from there what it finds, so that a long
 campaign can be stopped and continued. ``--again`` takes only ptxas's side from there and compiles each case anew here.
 
-ptxas refuses much in code generation only, which its parse-only mode (`tests.parse.agreement`) does not show.  One process; each
-case is compiled alone on both sides.
+ptxas refuses much in code generation only, which its parse-only mode (`tests.parse.agreement`) does not show. One
+process; each case is compiled alone on both sides.
 """
 
 from __future__ import annotations
@@ -172,7 +172,8 @@ class Tally:
         same = self.counts["taken"] + self.counts["refused"]
         print(dict(self.counts))
         print(
-            f"verdicts equal: {same} of {n} = {100 * same / n:.2f} %; first line equal: {self.counts['first line equal']} of {same}"
+            f"verdicts equal: {same} of {n} = {100 * same / n:.2f} %; first line equal: "
+            f"{self.counts['first line equal']} of {same}"
         )
         print("slowest:", [f"{t:.1f} s {name}" for t, name in sorted(self.slow, reverse=True)[:5]])
 
