@@ -223,6 +223,10 @@ class Form:
         for bits, value in row.fix:
             self.fixmask |= bits_mask(bits)
             self.fixvalue = self.fixvalue & ~bits_mask(bits) | bits_put(bits, value)
+        hidden = row.facts.get("immsub", "")
+        for spec in specs if hidden else ():
+            if spec.kind == "alu" and _place(spec, self)[0] == "i":
+                self._hidden_suffix(spec, hidden)
         self.groups = [m for m in row.mods if m.bits]
         self.modmask = 0
         for group in self.groups:
@@ -232,6 +236,12 @@ class Form:
         self.by_mods: dict[tuple[str, ...], Plan | None] = {}
         self.widths = vectors.RULES.get(row.facts.get("widths", ""))
         self.guard = row.facts.get("guard") or ("UP" if row.op.startswith("U") else "P")
+
+    def _hidden_suffix(self, spec: SlotSpec, name: str) -> None:
+        """An immediate has this suffix in the word, though nvdisasm prints none (measured)."""
+        names, bits = _suffixes(spec, self, 0)
+        self.fixmask |= bits_mask(bits)
+        self.fixvalue |= bits_put(bits, names.index(name))
 
     def _address_mode(self) -> None:
         args = next(s.args for s in (*self.row.srcs, *self.row.dsts) if s.kind == "M")

@@ -43,11 +43,11 @@ CLMAD       02c ABC forms=rr,ur,ru sm=80+   d2 <- a2 b2 c2              ; .{LO H
 op DSETP      pure class=fp64
 DSETP       02a AC             Pu Pv <- a2-| b2-| Pp       ; .{MIN LT EQ LE GT NE GE NUM NAN LTU EQU LEU GTU NEU GEU MAX}@76-79 .bop@74-75                                       ; <120+>reuse=0 imm=f64
 op FADD2      pure class=fma
-FADD2       04b AC  sm=100-107 d2 <- a2-|<f2>@81-83 b2-|<f2>@84-86 ; .FTZ@80 .rnd@78-79 ; imm=f32 comm=ab
+FADD2       04b AC  sm=100-107 d2 <- a2-|<f2>@81-83 b2-|<f2>@84-86 ; .FTZ@80 .rnd@78-79 ; imm=f32 immsub=F32 comm=ab
 op FMUL2      pure class=fma fused=FADD2:FFMA2
-FMUL2       04a AB  sm=100-107 d2 <- a2-|<f2>@81-83 b2-|<f2s>@87-88 ; .{_ FTZ FMZ ?}@80+76 .rnd@78-79 ; imm=f32 comm=ab
+FMUL2       04a AB  sm=100-107 d2 <- a2-|<f2>@81-83 b2-|<f2s>@87-88 ; .{_ FTZ FMZ ?}@80+76 .rnd@78-79 ; imm=f32 immsub=F32 comm=ab
 op FFMA2      pure class=fma
-FFMA2       049 ABC sm=100-107 d2 <- a2-|<f2>@81-83 b2-|<f2s>@87-88 c2-|<f2>@84-86 ; .{_ FTZ FMZ ?}@80+76 .rnd@78-79 ; imm=f32 comm=ab
+FFMA2       049 ABC sm=100-107 d2 <- a2-|<f2>@81-83 b2-|<f2s>@87-88 c2-|<f2>@84-86 ; .{_ FTZ FMZ ?}@80+76 .rnd@78-79 ; imm=f32 immsub=F32 comm=ab
 op FHADD      pure class=fma
 FHADD       021 AC  sm=100+ forms=r,u d <- a-|<h1>@83 b-|         ; .{? _ ? BF16}@81-82 .rnd@78-79 .SAT@77                                         ; imm=f32 comm=ab
 op FHFMA      pure class=fma

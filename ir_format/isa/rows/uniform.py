@@ -50,6 +50,9 @@ R2UR         3c2 -  sm=75-89    Pu?=PT ud <- a                          ; 84=0
 R2UR         2ca -  sm=90+      Pu?=PT ud <- a                          ; 84=0 <100+>.{_ FILL BROADCAST ?}@86-87 ; reuse=1
 op S2UR       sreg speculatable constant class=sreg
 S2UR         9c3 -               ud <- sr:N(sr)@72-79                    ;                                                 ; guard=UP
+op CS2UR      sreg speculatable varies class=32:udp|udp64
+CS2UR        8cb - sm=120+      ud <- sr:N(sr)@72-79                     ; .32 80=0 ; guard=UP
+CS2UR        8cb - sm=120+      ud2 <- sr:N(sr)@72-79                    ; 80=1 ; guard=UP
 op VOTEU      effect=warp convergent synchronizing agrees class=uldc
 VOTEU        886 -              ud?=URZ UPu=UPT <- Pp                   ; .{ALL ANY EQ ?}@72-73
 op UFADD      pure class=uflt
