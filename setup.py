@@ -1,4 +1,11 @@
-"""Build hook: `ORIAS_COMPILE=1 pip install .` compiles the hot modules with mypyc (the value is the C compiler's -O
+"""Build hook.
+
+Installed, everything lies under the one name `orias` (`orias.stages`, `orias.ir_format`, `orias.orchestrator`): a
+wheel is made of a copy of the sources under `build/renamed`, in which their imports have that name in front. In a
+checkout (an editable install, `build_ext --inplace`, an sdist) the folders are what they are, and :mod:`orias` leads to
+them.
+
+`ORIAS_COMPILE=1 pip install .` compiles the hot modules with mypyc (the value is the C compiler's -O
 level, and after a colon folders of :data:`HOT` may stand, to compile those alone: `1:ir_format,stages/encode`).
 
 Without the variable nothing is compiled and the package is pure Python. The Python sources stay the one source: what is
@@ -8,9 +15,18 @@ compiled is generated from them, and makes the same bytes (tests/chain/test_comp
 from __future__ import annotations
 
 import os
+import re
+import shutil
+import sys
 import tomllib
+from pathlib import Path
 
-from setuptools import setup
+from setuptools import find_packages, setup
+
+FOLDERS = ("stages", "ir_format", "orchestrator")
+RENAMED = Path("build", "renamed")
+DATA = {"": ["*.ptx", "*.msgpack", "py.typed"]}
+_IMPORT = re.compile(rf"^(\s*(?:from|import) )({'|'.join(FOLDERS)})\b", re.M)
 
 #: Modules worth compiling, found by profile. Classes that others subclass, and what runs once, stay interpreted.
 HOT = {
@@ -42,11 +58,35 @@ def _dependencies() -> list[str]:
     return listed
 
 
+def _installs() -> bool:
+    """Whether this run makes what is copied into an installation."""
+    words = set(sys.argv[1:])
+    return "--inplace" not in words and bool(words & {"bdist_wheel", "install", "build", "build_py"})
+
+
+def _renamed() -> None:
+    """Copy the sources to :data:`RENAMED`, as modules of the package `orias`."""
+    shutil.rmtree(RENAMED, ignore_errors=True)
+    ignore = shutil.ignore_patterns("__pycache__", "*.so", "_checkout.py")
+    shutil.copytree("orias", RENAMED / "orias", ignore=ignore)
+    for folder in FOLDERS:
+        shutil.copytree(folder, RENAMED / "orias" / folder, ignore=ignore)
+    for path in RENAMED.rglob("*.py"):
+        path.write_text(_IMPORT.sub(r"\1orias.\2", path.read_text(encoding="utf-8")), encoding="utf-8")
+
+
 def main() -> None:
     """Set up, with or without extension modules."""
+    layout: dict[str, object] = {"packages": find_packages(include=[f"{f}*" for f in (*FOLDERS, "orias")])}
+    root = ""
+    if _installs():
+        _renamed()
+        layout = {"packages": find_packages(str(RENAMED)), "package_dir": {"": str(RENAMED)}}
+        root = f"{RENAMED}/orias/"
+    layout["package_data"] = DATA
     level, _, some = os.environ.get("ORIAS_COMPILE", "").partition(":")
     if not level:
-        setup()
+        setup(**layout)  # type: ignore[arg-type]
         return
     try:
         from mypyc.build import mypycify
@@ -54,13 +94,14 @@ def main() -> None:
         setup(setup_requires=["mypy>=1.11", "msgpack-types", *_dependencies()])
         return
     folders = some.split(",") if some else list(HOT)
-    paths = [f"{folder}/{name}.py" for folder in folders for name in HOT[folder].split()]
+    paths = [f"{root}{folder}/{name}.py" for folder in folders for name in HOT[folder].split()]
     options = (
         ["--ignore-missing-imports"]
         if os.path.exists("pyproject.toml")
         else ["--ignore-missing-imports", "--config-file="]
     )
-    setup(ext_modules=mypycify([*options, *paths], opt_level=level, debug_level="0", multi_file=True))  # type: ignore[arg-type]
+    modules = mypycify([*options, *paths], opt_level=level, debug_level="0", multi_file=True)
+    setup(**layout, ext_modules=modules)  # type: ignore[arg-type]
 
 
 if __name__ == "__main__":

@@ -539,8 +539,11 @@ def _executable(name: str) -> list[str]:
     path = os.path.join(os.path.dirname(sys.executable), f"orias-{name}")
     if os.access(path, os.X_OK):
         return [path]
-    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    program = f"import sys; sys.path.append({root!r}); sys.argv[0] = 'orias-{name}'; from stages.{name}.__main__ import main; main()"
+    home = __name__.removesuffix("orchestrator.driver")  # installed: "orias."
+    root = os.path.abspath(__file__)
+    for _ in range(2 + home.count(".")):
+        root = os.path.dirname(root)
+    program = f"import sys; sys.path.append({root!r}); sys.argv[0] = 'orias-{name}'; from {home}stages.{name}.__main__ import main; main()"
     return [sys.executable, "-P", "-c", program]
 
 

@@ -6,7 +6,13 @@ directory, so that ``from tests import oracle`` and ``from tests.kernels.cases i
 
 import os
 import sys
+from pathlib import Path
 
 # Tests start hundreds of processes, and each would compile every module that it imports anew: five times what it costs.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+
+# What tests start finds the folders of this checkout, whatever is installed.
+_ROOT = str(Path(__file__).parents[1])
+if _ROOT not in os.environ.get("PYTHONPATH", "").split(os.pathsep):
+    os.environ["PYTHONPATH"] = os.pathsep.join([_ROOT, *filter(None, [os.environ.get("PYTHONPATH", "")])])

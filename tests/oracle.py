@@ -102,6 +102,14 @@ def find(name: str) -> Path | None:
     return None
 
 
+def cuda_header(name: str) -> Path | None:
+    """A header of the CUDA toolkit, or of its wheels; None where it is absent."""
+    nvcc = find("nvcc")
+    folders = [nvcc.resolve().parents[1]] if nvcc is not None else []
+    folders += [f.parent for f in _wheel_folders()]
+    return next((f / "include" / name for f in folders if (f / "include" / name).exists()), None)
+
+
 def have(name: str) -> bool:
     """Whether tool ``name`` can be run here."""
     return find(name) is not None

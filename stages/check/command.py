@@ -7,7 +7,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from stages.check.files import read
 
@@ -121,35 +121,45 @@ def check_compiled(file: Path, before: Path | None = None) -> int:
     return check_schedule(file, data)
 
 
-def check_schedule(file: Path, data: bytes) -> int:
-    """Judge control words, convergence and records of a cubin; prints findings; 1 if a rule is broken, 2 if something could not be judged."""
-    from ir_format.diag import OriasError
+class Judged(NamedTuple):
+    """What the judges of a cubin found. ``notes``: where threads wait at a WARPSYNC while others wait at a BSYNC."""
+
+    findings: list[Any]
+    unjudged: list[str]
+    notes: list[Any]
+    instructions: int
+
+
+def judge(data: bytes) -> Judged:
+    """Judge control words, convergence and records of a cubin. Raises OriasError for what is no cubin."""
     from stages.check import convergence_checker, scoreboards
     from stages.check.records import check_records
     from stages.check.schedule_checker import check_bytes
 
+    report = check_bytes(data)
+    meeting = convergence_checker.check_bytes(data)
+    records = [f"record: {text}" for text in check_records(data)]
+    needless = scoreboards.check_bytes(data)
+    found = [*report.findings, *needless, *meeting.findings, *records]
+    return Judged(found, [*report.unjudged, *meeting.unjudged], meeting.notes, report.instructions)
+
+
+def check_schedule(file: Path, data: bytes) -> int:
+    """Judge a cubin; prints findings; 1 if a rule is broken, 2 if something could not be judged."""
+    from ir_format.diag import OriasError
+
     try:
-        report = check_bytes(data)
-        meeting = convergence_checker.check_bytes(data)
-        records = check_records(data)
-        needless = scoreboards.check_bytes(data)
+        found = judge(data)
     except OriasError as error:
         sys.stderr.write(f"orias-check: {file}: {error}\n")
         return 2
-    found = [
-        *report.findings,
-        *needless,
-        *meeting.findings,
-        *(f"record: {text}" for text in records),
-    ]
-    unjudged = [*report.unjudged, *meeting.unjudged]
-    for finding in found:
+    for finding in found.findings:
         print(finding)
-    for text in unjudged:
+    for text in found.unjudged:
         print(f"not judged: {text}")
-    if meeting.notes:
+    if found.notes:
         print(
-            f"note: {len(meeting.notes)} times threads wait at a WARPSYNC while others wait at a BSYNC for them, first in {meeting.notes[0]}"
+            f"note: {len(found.notes)} times threads wait at a WARPSYNC while others wait at a BSYNC for them, first in {found.notes[0]}"
         )
-    print(f"{len(found)} findings, {report.instructions} instructions")
-    return 1 if found else 2 if unjudged else 0
+    print(f"{len(found.findings)} findings, {found.instructions} instructions")
+    return 1 if found.findings else 2 if found.unjudged else 0

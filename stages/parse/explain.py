@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from difflib import get_close_matches
+from collections.abc import Iterable, Sequence
+from difflib import SequenceMatcher, get_close_matches
 
 from ir_format.diag import Diagnostic
 from stages.parse import table
@@ -30,15 +31,16 @@ def _explain(d: Diagnostic, lines: list[str], filename: str) -> Diagnostic:
         line = lines[d.line - 1].replace("\t", " ").rstrip("\r")
         number = f"{d.line:>6} | "
         extra.append(number + line)
-        column = _column(d.message, line)
+        column = column_of(d.message, line)
         extra.append(" " * (len(number) - 2) + "| " + " " * column + "^")
-    hint = _hint(d.message)
+    hint = hint_of(d.message, lines, d.line)
     if hint:
         extra.append(f"        hint: {hint}")
     return d._replace(message="\n".join([d.message, *extra])) if extra else d
 
 
-def _column(message: str, line: str) -> int:
+def column_of(message: str, line: str) -> int:
+    """Where in a line the message points to, from 0: what it quotes, else the first word."""
     for word in _QUOTED.findall(message):
         at = line.find(word)
         if at >= 0:
@@ -46,14 +48,19 @@ def _column(message: str, line: str) -> int:
     return len(line) - len(line.lstrip())
 
 
-def _hint(message: str) -> str:
+def hint_of(message: str, lines: Sequence[str], number: int) -> str:
+    """How the fault in line ``number`` (from 1) of the source may be mended, or ''."""
+    return _of_message(message)
+
+
+def _of_message(message: str) -> str:
     m = _UNKNOWN_NAME.search(message)
     if m:
-        near = get_close_matches(m.group(1), sorted({n.split(".")[0] for n in table.names()}), 3)
+        near = _nearest(m.group(1), {n.split(".")[0] for n in table.names()}, 3)
         return f"did you mean {' or '.join(near)}?" if near else ""
     m = _UNKNOWN_MODIFIER.search(message)
     if m:
-        near = get_close_matches(m.group(1), table.modifiers(), 3)
+        near = _nearest(m.group(1), table.modifiers(), 3)
         return f"did you mean .{' or .'.join(near)}?" if near else ""
     m = _UNKNOWN_SYMBOL.search(message)
     if m:
@@ -71,6 +78,13 @@ def _hint(message: str) -> str:
     if m:
         return _forms(m.group(1))
     return ""
+
+
+def _nearest(word: str, known: Iterable[str], most: int) -> list[str]:
+    """The closest names; of equally close ones first those that begin alike."""
+    near = get_close_matches(word, sorted(set(known)), 8)
+    near.sort(key=lambda n: (-round(SequenceMatcher(None, word, n).ratio(), 2), n[:1] != word[:1], n))
+    return near[:most]
 
 
 def _forms(name: str) -> str:

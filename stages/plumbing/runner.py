@@ -337,14 +337,15 @@ def check_unit(stage: Stage, source: Any, header: Header) -> None:
         raise StreamError(f"unit {source.name}: {e.message}" + (f" (PTX line {e.line})" if e.line else "")) from None
 
 
-def print_diags(unit: Unit, header: Header) -> None:
-    """Print the errors of a unit in ptxas's form, and its warnings as the options ask."""
+def print_diags(unit: Unit, header: Header, say: Callable[[str], object] | None = None) -> None:
+    """Print the errors of a unit in ptxas's form, and its warnings as the options ask, to ``say`` (standard error)."""
+    say = say or sys.stderr.write
     for sev, msg, line in unit.diags:
         if sev == "warning":
             if header.options.get("disable-warnings"):
                 continue
             sev = "error" if header.options.get("warning-as-error") else sev
-        sys.stderr.write(Diagnostic(sev, msg, header.source, line).render() + "\n")
+        say(Diagnostic(sev, msg, header.source, line).render() + "\n")
 
 
 def as_tuples(x: Any) -> Any:

@@ -23,4 +23,4 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(name)
     import importlib
 
-    return getattr(importlib.import_module(f"stages.simulate.{home}"), name)
+    return getattr(importlib.import_module(f"{__name__}.{home}"), name)

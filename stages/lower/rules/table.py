@@ -30,6 +30,7 @@ SELDOM: Final = {
     "vmin4 vset vset2 vset4 vshl vshr vsub vsub2 vsub4",
     "rules.wmma": "wmma",
 }
+_LOWER = __name__.removesuffix(".rules.table")
 _table: dict[str, Rule] = {}
 _owner: dict[str, str] = {}
 _left = {
@@ -39,7 +40,7 @@ _left = {
 
 def _take(name: str) -> None:
     """Add the rules of a module to the table. Raises RuntimeError if two modules have the same key."""
-    module = import_module(f"stages.lower.{name}")
+    module = import_module(f"{_LOWER}.{name}")
     for key, rule in getattr(module, "RULES", {}).items():
         if key in _table:
             raise RuntimeError(f"lowering rule '{key}' is in both {_owner[key]} and {name}")
