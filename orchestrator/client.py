@@ -111,7 +111,9 @@ def _start(path: str) -> None:
         finally:
             os.close(lock)
         where = os.path.abspath(path)
-        program = f"import sys; sys.path.append({ROOT!r}); from orchestrator.server import serve; serve({where!r})"
+        home = __name__.removesuffix("orchestrator.client")  # installed: "orias."
+        top = os.path.dirname(ROOT) if home else ROOT
+        program = f"import sys; sys.path.append({top!r}); from {home}orchestrator.server import serve; serve({where!r})"
         os.posix_spawn(
             sys.executable,
             [sys.executable, "-P", "-c", program],

@@ -540,9 +540,8 @@ def _executable(name: str) -> list[str]:
     if os.access(path, os.X_OK):
         return [path]
     home = __name__.removesuffix("orchestrator.driver")  # installed: "orias."
-    root = os.path.abspath(__file__)
-    for _ in range(2 + home.count(".")):
-        root = os.path.dirname(root)
+    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    root = os.path.dirname(root) if home else root
     program = f"import sys; sys.path.append({root!r}); sys.argv[0] = 'orias-{name}'; from {home}stages.{name}.__main__ import main; main()"
     return [sys.executable, "-P", "-c", program]
 

@@ -59,4 +59,5 @@ class _Lead:
 def lead() -> None:
     """Let the import system know."""
     if not any(isinstance(f, _Lead) for f in sys.meta_path):
-        sys.meta_path.append(_Lead())
+        # First: the finder of paths would find a second copy of what lies in a package's folder.
+        sys.meta_path.insert(0, _Lead())

@@ -173,7 +173,8 @@ def test_occupancy_is_that_of_the_toolkits_calculator(tmp_path: Path) -> None:
     p.sharedMemPerMultiprocessor = r[2]; p.numSms = 1; p.sharedMemPerBlockOptin = r[2] - 1024 * (r[0] > 7);
     p.reservedSharedMemPerBlock = 1024 * (r[0] > 7);
     cudaOccFuncAttributes a{};
-    a.maxThreadsPerBlock = 1024; a.numRegs = r[4]; a.sharedSizeBytes = r[5]; a.shmemLimitConfig = FUNC_SHMEM_LIMIT_OPTIN;
+    a.maxThreadsPerBlock = 1024; a.numRegs = r[4]; a.sharedSizeBytes = r[5];
+    a.shmemLimitConfig = FUNC_SHMEM_LIMIT_OPTIN;
     a.maxDynamicSharedSizeBytes = r[2];
     cudaOccDeviceState s{};
     s.carveoutConfig = 100;
