@@ -79,6 +79,13 @@ def _run(argv: list[str], resident: bool = False) -> int:
     else:
         from orchestrator.driver import run
 
+        form = cl.values.get("diagnostics-format", "text")
+        if form != "text":
+            from orchestrator.diagnostics import reported
+            from stages.plumbing.runner import VERSION
+
+            cl.values.pop("explain", None)  # each message has its line and hint
+            return reported(form, cl.inputs, VERSION, lambda: run(cl, resident))
         return run(cl, resident)
     return 0
 

@@ -7,15 +7,18 @@ line, and what follows without ptxas's lead belongs to it.
 
 from __future__ import annotations
 
+import io
 import json
+import os
 import re
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from ir_format.record import Record
 
 _LINE: Final = re.compile(r"ptxas (?:(?P<file>.+?), line (?P<line>\d+); )?(?P<severity>info|warning|error|fatal) *: ")
-FORMATS: Final = ("text", "json", "sarif")
+FORMATS: Final = ("json", "sarif")
 _LEVELS: Final = {"info": "note", "warning": "warning", "error": "error", "fatal": "error"}
 
 
@@ -52,7 +55,7 @@ def _finding(said: list[str], lines: dict[str, list[str]]) -> Finding:
     text = "\n".join(said)
     m = _LINE.match(text)
     if m is None:
-        return Finding("error", text, text=text)
+        return Finding("info" if text.startswith("orias: ") else "error", text, text=text)
     file, number, message = m["file"] or "", int(m["line"] or 0), text[m.end() :]
     body = lines.get(file, [])
     source = body[number - 1].rstrip("\r") if 0 < number <= len(body) else ""
@@ -95,3 +98,26 @@ def as_sarif(found: Sequence[Finding], version: str) -> str:
         "runs": [{"tool": {"driver": driver}, "results": results}],
     }
     return json.dumps(log, indent=1, ensure_ascii=False) + "\n"
+
+
+def reported(form: str, inputs: Sequence[str], version: str, work: Callable[[], int]) -> int:
+    """Run ``work``, and write what it says on standard error in one of :data:`FORMATS`."""
+    said, kept = io.StringIO(), sys.stderr
+    sys.stderr = said
+    # What a stage's process says goes through its descriptor, which this process reads.
+    os.register_at_fork(after_in_child=lambda: setattr(sys, "stderr", kept))
+    try:
+        code = work()
+    finally:
+        sys.stderr = kept
+    sources = []
+    for path in inputs:
+        try:
+            if os.path.isfile(path):
+                with open(path, "rb") as f:
+                    sources.append((path, f.read()))
+        except OSError:
+            pass  # it has been reported
+    found = read_back(said.getvalue(), sources)
+    sys.stderr.write(as_sarif(found, version) if form == "sarif" else as_json(found))
+    return code

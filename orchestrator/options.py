@@ -177,6 +177,7 @@ GROUPS: Final[tuple[tuple[str, tuple[Option, ...]], ...]] = (
         Option("release", "release", "str", "use", "stand in for ptxas of this release, 13.0 or 13.5 (default 13.5); also by ORIAS_RELEASE", tuple(RELEASES)),
         Option("pass", "pass", "str", "use", "STAGE:after=NAME:WHAT (or before=): a pass of your own, WHAT being MODULE:FUNCTION, an entry point or a command; may be repeated"),
         Option("accept-newer-ptx", "accept-newer-ptx", "flag", "use", "take a newer .version, and a NUL at the text's end, with a warning; also by ORIAS_ACCEPT_NEWER_PTX=1"),
+        Option("diagnostics-format", "diagnostics-format", "str", "use", "messages as text, or on standard error as one json array or sarif log with columns and hints", ("text", "json", "sarif")),
         Option("explain", "explain", "flag", "use", "show the source line and a hint under each diagnostic"),
         Option("time", "time", "flag", "use", "print where the time went"),
     )),
@@ -361,6 +362,7 @@ _BEYOND: Final = frozenset(
         "pass",
         "accept-newer-ptx",
         "release",
+        "diagnostics-format",
         "explain",
         "time",
     }

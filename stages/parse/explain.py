@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from difflib import SequenceMatcher, get_close_matches
 
 from ir_format.diag import Diagnostic
+from ir_format.framing import MAGIC
 from stages.parse import table
 from stages.parse.sregs import SREGS
 
@@ -30,8 +31,9 @@ def _explain(d: Diagnostic, lines: list[str], filename: str) -> Diagnostic:
     if d.file == filename and 0 < d.line <= len(lines):
         line = lines[d.line - 1].replace("\t", " ").rstrip("\r")
         number = f"{d.line:>6} | "
-        extra.append(number + line)
         column = column_of(d.message, line)
+        extra.append(f"    --> {d.file}:{d.line}:{column + 1}")
+        extra.append(number + line)
         extra.append(" " * (len(number) - 2) + "| " + " " * column + "^")
     hint = hint_of(d.message, lines, d.line)
     if hint:
@@ -50,7 +52,38 @@ def column_of(message: str, line: str) -> int:
 
 def hint_of(message: str, lines: Sequence[str], number: int) -> str:
     """How the fault in line ``number`` (from 1) of the source may be mended, or ''."""
+    if message.startswith("Parsing error near"):
+        return _semicolon(lines, number)
+    if message.startswith("Missing .version directive"):
+        return _other_language(lines)
     return _of_message(message)
+
+
+def _semicolon(lines: Sequence[str], number: int) -> str:
+    """Where the statement before a syntax error lacks its end."""
+    for at in range(number - 1, 0, -1):
+        text = lines[at - 1].partition("//")[0].strip()
+        if text:
+            ends = text[-1] in ";{}:,(" or text[0] in ".)@" and " " not in text
+            directive = text.startswith(
+                (".version", ".target", ".address_size", ".visible", ".entry", ".func", ".file")
+            )
+            return "" if ends or directive or text.startswith((".loc", ".pragma")) else f"line {at} does not end in ';'"
+    return ""
+
+
+def _other_language(lines: Sequence[str]) -> str:
+    """What a text without .version is instead of PTX."""
+    text = "\n".join(lines[:200])
+    if text.lstrip("\0\xdc\xdd\x82\x92\x93\x94\x95\xc4").startswith(MAGIC) or MAGIC in text[:64]:
+        return "this is a saved stream: continue from it with --start-from"
+    if text.startswith("\x7fELF"):
+        return "this is a cubin or an object: orias-disasm shows it"
+    if re.search(r"__global__|__device__|^\s*#\s*include", text, re.M):
+        return "this is CUDA C++: nvcc -ptx or clang -S --cuda-device-only make PTX of it"
+    if re.search(r"^target triple|^define .*\{", text, re.M):
+        return "this is LLVM IR: llc -march=nvptx64 makes PTX of it"
+    return "PTX begins with .version, .target and .address_size"
 
 
 def _of_message(message: str) -> str:

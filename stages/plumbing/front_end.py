@@ -30,10 +30,11 @@ def parse_to_stream(
     options: dict[str, AttrValue],
     out: Callable[[bytes], object],
     flush: Callable[[], object] | None = None,
-    say: Callable[[str], object] = sys.stderr.write,
+    say: Callable[[str], object] | None = None,
 ) -> int:
-    """Parse (name, bytes) sources into one module and write a stream at level `ptx`. Returns 0, or 1 after errors;
-    nothing is written then."""
+    """Parse (name, bytes) sources into one module and write a stream at level `ptx`. Returns 0, or 1 after errors,
+    which go to ``say`` (standard error); nothing is written then."""
+    say = say or sys.stderr.write
     from ir_format import ptx_wire
     from stages.parse import parse_sources
 

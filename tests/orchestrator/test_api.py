@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import threading
@@ -196,3 +197,49 @@ def test_occupancy_is_that_of_the_toolkits_calculator(tmp_path: Path) -> None:
 def test_importing_it_imports_little() -> None:
     code = "import sys; n = len(sys.modules); import orias; assert len(sys.modules) - n < 12, len(sys.modules) - n"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def _said(tmp_path: Path, text: str, *words: str) -> str:
+    """Standard error of a compile that fails."""
+    (tmp_path / "bad.ptx").write_text(text)
+    command = [sys.executable, "-m", "orchestrator", "bad.ptx", "-arch=sm_90", "-o", "o.cubin", *words]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 255 and not (tmp_path / "o.cubin").exists()
+    return done.stderr
+
+
+def test_messages_as_json_and_sarif(tmp_path: Path) -> None:
+    rows = json.loads(_said(tmp_path, BAD, "--diagnostics-format", "json"))
+    assert rows[0] == {
+        "severity": "error",
+        "message": "Not a name of any known instruction: 'ad'",
+        "file": "bad.ptx",
+        "line": 7,
+        "column": 3,
+        "source": "  ad.s32 %r1, %r2, %r3;",
+        "hint": rows[0]["hint"],
+    }
+    log = json.loads(_said(tmp_path, BAD, "--diagnostics-format=sarif"))
+    (one, *_) = log["runs"][0]["results"]
+    place = one["locations"][0]["physicalLocation"]
+    assert (one["level"], place["artifactLocation"]["uri"]) == ("error", "bad.ptx")
+    assert place["region"] == {"startLine": 7, "startColumn": 3, "snippet": {"text": "  ad.s32 %r1, %r2, %r3;"}}
+
+
+def test_explain_names_the_column(tmp_path: Path) -> None:
+    assert "\n    --> bad.ptx:7:3\n" in _said(tmp_path, BAD, "--explain")
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        (BAD.replace("ad.s32 %r1, %r2, %r3;", "add.s32 %r1, %r2, %r3"), "line 7 does not end in ';'"),
+        ("#include <a>\n__global__ void k(int *p) {}\n", "CUDA C++"),
+        ("target triple = 'nvptx64'\n", "LLVM IR"),
+        ("hello\n", "PTX begins with .version"),
+    ],
+)
+def test_hints(text: str, hint: str) -> None:
+    with pytest.raises(orias.CompileError) as e:
+        orias.compile(text, "sm_90")
+    assert any(hint in d.hint for d in e.value.diagnostics), e.value.diagnostics
