@@ -20,6 +20,7 @@ from ir_format.model import AttrValue, Header
 from orchestrator.conflicts import UsageError
 from orchestrator.options import CommandLine, stream_options
 from orchestrator.processes import NoProcess, Pipeline, Stalled, Step, end_with_stages, note, pump, start, stop
+from orchestrator.time_trace import Times
 from stages.plumbing.chain import MIDDLE, NAMES, check_stream, next_stage, stage
 from stages.plumbing.files import why, write_file
 from stages.plumbing.in_process import run_in_process
@@ -65,7 +66,7 @@ class Run:
         self.timeout = float(cl.number("stage-timeout", 600))
         self.foreign = self._foreign()
         self.flags = self._flags()
-        self.times: list[tuple[str, float]] = []
+        self.times = Times()
         self.resident = False
         self.ahead: Pipeline | None = None  # the chain that was started together with parse
         self.stop_after = cl.values.get("stop-after", "")
@@ -179,7 +180,7 @@ class Run:
         import stages.elf.link  # noqa: F401 - meanwhile
 
         self._run([pl])
-        self.times.append(("parse", time.perf_counter() - t))
+        self.times.took("parse", t)
         sys.stderr.write(pl.processes[0].said)
         self._judge(pl, reported=True)
         return bytes(pl.result)
@@ -193,7 +194,7 @@ class Run:
         if got is None:
             return None
         code, said, made = got
-        self.times.append((name, time.perf_counter() - t))
+        self.times.took(name, t)
         sys.stderr.write(said)
         if code and name == "parse":
             raise Abort("")
@@ -297,7 +298,7 @@ class Run:
         for d in out:
             w.frame("unit", d)
         w.end()
-        self.times.append((_joined(stages), time.perf_counter() - t))
+        self.times.took(_joined(stages), t)
         return merged.getvalue()
 
     def _known_units(
@@ -319,7 +320,7 @@ class Run:
         if "elf" not in self.foreign and not self.cl.flag("exec"):
             parts: list[bytes] = []
             code = elf_from_stream(io.BytesIO(data), parts.append)
-            self.times.append(("elf", time.perf_counter() - t))
+            self.times.took("elf", t)
             if code:
                 raise Abort(f"stage elf exit code {code}; no output is written" if code > 1 else "")
             return b"".join(parts)
@@ -328,7 +329,7 @@ class Run:
         )
         pl = start([step], data)
         self._run([pl])
-        self.times.append(("elf", time.perf_counter() - t))
+        self.times.took("elf", t)
         sys.stderr.write(pl.processes[0].said)
         self._judge(pl, reported="elf" not in self.foreign)
         if "elf" in self.foreign and pl.result[:4] != b"\x7fELF":
@@ -517,6 +518,8 @@ class Run:
                 sys.stderr.write(f"orias: {name:40} {seconds * 1000:8.1f} ms\n")
         if "compiler-stats" in cl.lists:
             self._statistics()
+        if "fdevice-time-trace" in cl.values:
+            self._write(cl.values["fdevice-time-trace"], self.times.trace(cl))
         return data
 
     def _statistics(self) -> None:

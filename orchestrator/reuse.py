@@ -21,7 +21,7 @@ _ASIDE: Final = frozenset({"output-file", "jobs", "split-compile", "stage-timeou
 #: Options whose result is more than messages and a cubin, or may depend on what no key holds.
 _APART: Final = frozenset(
     {"save-temps", "start-from", "stop-after", "exec", "time", "compiler-stats-file"}
-    | {"stage", "stage-option", "pass", "compiler-stats"}
+    | {"stage", "stage-option", "pass", "compiler-stats", "fdevice-time-trace"}
 )
 
 

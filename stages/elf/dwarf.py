@@ -111,8 +111,8 @@ def _apply(section: DebugSection, fixup: AttrValue, names: dict[str, tuple[str, 
             if minus:
                 value -= names.get(minus, ("", 0))[1]
             elif base and size in (4, 8):
+                # the addend stands in the bytes too, as in ptxas's: some readers apply no relocations
                 section.relocs.append((at, R_CUDA_64 if size == 8 else R_CUDA_32, base, value))
-                return
             section.data[at : at + size] = (value & (1 << 8 * size) - 1).to_bytes(size, "little")
         case _:
             raise CompileError(f"an address in section '{section.name}' is malformed")

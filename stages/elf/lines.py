@@ -128,8 +128,7 @@ def _tables(files: Sequence[tuple[int, str]]) -> tuple[bytes, dict[int, int]]:
         place = folders.setdefault(folder, len(folders) + 1) if folder else 0
         number[index] = len(number) + 1
         rows += _encode(name) + b"\0" + uleb(place) + b"\0\0"
-    # Four zero bytes follow the table's end: ptxas writes them, and nvdisasm reads no line table without them.
-    return b"".join(_encode(f) + b"\0" for f in folders) + b"\0" + bytes(rows) + b"\0" + bytes(4), number
+    return b"".join(_encode(f) + b"\0" for f in folders) + b"\0" + bytes(rows) + b"\0", number
 
 
 def _encode(text: str) -> bytes:
@@ -158,7 +157,7 @@ class _Source:
         started = False
         for f in k.functions:
             table = locs.get(f.code.name, ())
-            last = -1
+            last, first = -1, True
             self.sites = {}
             for at, _, loc in sorted(f.code.lines):
                 if loc < 0 or loc == last:
@@ -168,8 +167,9 @@ class _Source:
                 if not started:
                     self.program.begin(k.name)
                     started = True
-                self._row(f.begin + at, table, loc, 0)
-                last = loc
+                # what stands before the first position (the frame, parameters) belongs to it, as in ptxas's table
+                self._row(f.begin + (0 if first else at), table, loc, 0)
+                last, first = loc, False
         if started:
             self.program.end(len(k.text))
 
@@ -235,8 +235,10 @@ def line_info(module: Module, kernels: Sequence[Kernel]) -> LineInfo:
     for k in kernels:
         source.kernel(k)
     text = module.attrs.get("ptx_text")
+    # With inlined calls four bytes more stand at the header's end, the place of .debug_str's part (0): nvdisasm reads no
+    # such table without them, and readers of plain DWARF 2 warn of them where they are not wanted.
     return LineInfo(
-        source.program.finish(tables),
+        source.program.finish(tables + bytes(4) if source.strings.data else tables),
         bytes(source.strings.data),
         _sass(kernels) if isinstance(text, str) else None,
         ptx_copy(text) if isinstance(text, str) else b"",

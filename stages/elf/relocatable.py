@@ -47,6 +47,8 @@ from stages.elf.symbols import (
     SymbolTable,
 )
 
+ET_REL: Final = 1
+ET_EXTENSIBLE: Final = 0xFF00  # of an object with -ewp, measured
 SHT_PROTOTYPE: Final = 0x70000002
 SHT_GLOBAL: Final = 0x70000007
 SHT_GLOBAL_INIT: Final = 0x70000008
@@ -544,7 +546,8 @@ class ObjectLinker:
         self.symbols()
         laid = lay_out(self.table, self.strings, self.sections())
         flags = laid.index[CUINFO] << 24 | self.target.elf_sm << 8 | 0x04
-        return bytes(laid.pack(image.file_header(1, flags, 0, 0, laid.shoff, len(laid.sections) + 1)))
+        type_ = ET_EXTENSIBLE if self.header.options.get("extensible-whole-program") else ET_REL
+        return bytes(laid.pack(image.file_header(type_, flags, 0, 0, laid.shoff, len(laid.sections) + 1)))
 
 
 def link_object(header: Header, module: Module, units: list[Unit]) -> bytes:

@@ -9,6 +9,7 @@ import pytest
 from orchestrator.api import compile_ptx
 from stages.elf.dwarf import R_CUDA_64
 from tests import oracle
+from tests.elf.line_rows import decode
 from tests.elf.reader import Cubin, read
 
 TEXT = """.version {version}
@@ -140,3 +141,20 @@ def test_tools_read_it() -> None:
     path = oracle._new_path("debug", ".cubin")
     path.write_bytes(compile_ptx(text("90"), "sm_90", {"device-debug": 1, "generate-line-info": 1, "opt-level": 0}))
     assert '//## File "/tmp/k.cu", line 3' in oracle.nvdisasm(path, "-g", "-c")
+
+
+def test_readers_without_relocations() -> None:
+    """The addends stand in the bytes, as in ptxas's file; the table of lines is plain DWARF 2 and begins with the code."""
+    cubin = ours("90")
+    data = cubin.section(".debug_info").data
+    for at, (_, symbol, addend) in relocations(cubin).items():
+        if symbol == "k":
+            assert struct.unpack_from("<Q", data, at)[0] == addend
+    table = decode(cubin.section(".debug_line").data)
+    assert table.sequences[0][0][0].address == 0
+
+
+def test_type_of_an_extensible_object() -> None:
+    options = {"compile-only": 1, "extensible-whole-program": 1}
+    data = compile_ptx(text("90"), "sm_90", options)  # type: ignore[arg-type]
+    assert struct.unpack_from("<H", data, 16)[0] == 0xFF00  # as ptxas -ewp writes

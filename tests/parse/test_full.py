@@ -233,6 +233,11 @@ BOUNDS = {
     ),
 }
 OPERANDS = {
+    "movmatrix_layout": (kernel("movmatrix.sync.row.aligned.m8n8.trans.b16 %r1, %r2;"), ""),
+    "layout_elsewhere": (
+        kernel("rsqrt.approx.row.f32 %f1, %f2;"),
+        "ptxas FILE, line 6; error   : Illegal modifier '.alayout or .blayout' for instruction 'rsqrt'",
+    ),
     "half_register": (
         kernel(".reg .f16x2 %x; cvt.rn.f16x2.e4m3x2 %x, %h1; cvt.rn.satfinite.e5m2x2.f16x2 %h1, %x;"),
         "",

@@ -121,7 +121,7 @@ MODIFIERS: Final[dict[str, frozenset[str]]] = {
     "tex": _TEXTURE | _s("base level grad"), "tld4": _TEXTURE | _s("r g b a"), "txq": _QUERY, "suq": _QUERY,
     "suld": _SURFACE | _s("b ca cg cs cv"), "sust": _SURFACE | _s("b p wb cg cs wt"),
     "sured": _SURFACE | _s("b p add min max and or"),
-    "movmatrix": _s("sync aligned m8n8 trans"),
+    "movmatrix": _s("sync aligned m8n8 row col trans"),
     "mma": _MMA_SHAPES | _s("sync aligned row col satfinite xor and popc rn rz rm rp sp sp::ordered_metadata "
         "block_scale scale_vec::1X "
         "scale_vec::2X scale_vec::4X")
