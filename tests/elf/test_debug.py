@@ -144,7 +144,7 @@ def test_tools_read_it() -> None:
 
 
 def test_readers_without_relocations() -> None:
-    """The addends stand in the bytes, as in ptxas's file; the table of lines is plain DWARF 2 and begins with the code."""
+    """Addends stand in the bytes, as in ptxas's file; the table of lines is plain DWARF 2 and begins with the code."""
     cubin = ours("90")
     data = cubin.section(".debug_info").data
     for at, (_, symbol, addend) in relocations(cubin).items():
