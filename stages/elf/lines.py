@@ -235,7 +235,7 @@ def line_info(module: Module, kernels: Sequence[Kernel]) -> LineInfo:
     for k in kernels:
         source.kernel(k)
     text = module.attrs.get("ptx_text")
-    # With inlined calls four more bytes end the header, the place of .debug_str's part (0): nvdisasm reads no
+    # With inlined calls four zeros more end the header (measured on ptxas, their meaning unknown): nvdisasm reads no
     # such table without them, and readers of plain DWARF 2 warn of them where they are not wanted.
     return LineInfo(
         source.program.finish(tables + bytes(4) if source.strings.data else tables),
