@@ -219,8 +219,13 @@ def _approx(fn: Any, inst: PtxInst) -> Fn:
     return _arith(inst, lambda f, mode: lambda a: narrow(fn(decode(a, f)), f))
 
 
-row("sin")(partial(_approx, np.sin))
-row("cos")(partial(_approx, np.cos))
+def _turns(fn: Any, inst: PtxInst) -> Fn:
+    """A function of an angle, given in turns of a circle with `.2pi`."""
+    return _approx((lambda x: fn(x * (2 * np.pi))) if inst.has("2pi") else fn, inst)
+
+
+row("sin")(partial(_turns, np.sin))
+row("cos")(partial(_turns, np.cos))
 row("lg2")(partial(_approx, np.log2))
 row("ex2")(partial(_approx, lambda x: np.where(np.isnan(x), np.nan, _ex2(x))))
 row("tanh")(partial(_approx, np.tanh))

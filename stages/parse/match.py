@@ -18,6 +18,7 @@ from stages.parse.gating import Gates
 from stages.parse.operands import literal_bits
 from stages.parse.scan import Notes
 from stages.parse.table import OperandSpec, Row
+from stages.parse.table.gates import BEYOND, BEYOND_WORDS
 from stages.parse.targets import Target
 from stages.parse.vectors import elements
 
@@ -77,6 +78,19 @@ class Opcode:
         self.verdicts: dict[tuple[str, ...], Verdict] = {}
 
 
+def _beyond_table() -> list[tuple[str, str, table.Gate]]:
+    """Name, what messages call it, and gates of each line of `BEYOND`."""
+    out: list[tuple[str, str, table.Gate]] = []
+    for row in BEYOND.strip().splitlines():
+        names, kind, gate = [column.strip() for column in row.split("|")]
+        for name in names.split():
+            out.append((name, "Feature" if kind == "F" else "Instruction", table.parse_gate(gate.split())))
+    return out
+
+
+_BEYOND: Final = _beyond_table()
+
+
 class Matcher:
     """The opcodes and verdicts of one parse."""
 
@@ -96,7 +110,7 @@ class Matcher:
         if text in self.unknown:
             return None
         parts = text.split(".")
-        n = table.split_name(parts)
+        n = 0 if self._beyond(text) is not None else table.split_name(parts)
         if not n:
             self.unknown.add(text)
             return None
@@ -104,8 +118,20 @@ class Matcher:
         _analyse(found, parts, n, self.gates)
         return found
 
+    def _beyond(self, text: str) -> tuple[str, str, table.Gate] | None:
+        """Name, kind and gates of an opcode that ptxas of this release knows and orias does not support."""
+        if not self.target.since("13.5"):
+            return None
+        return next((b for b in _BEYOND if text == b[0] or text.startswith(b[0] + ".")), None)
+
     def complain(self, text: str, line: int) -> None:
-        """Reports an opcode that is not an instruction."""
+        """Reports an opcode that is not an instruction, or one that orias does not support."""
+        beyond = self._beyond(text)
+        if beyond is not None:
+            name, kind, gate = beyond
+            for message in self.target.refuses(gate, kind, name) or [f"Instruction '{text}' not supported by orias"]:
+                self.notes.error(message, line)
+            return
         for part in text.split(".")[1:]:
             if not table.is_modifier(part):
                 self.notes.error(f"Unknown modifier '.{part}'", line)
@@ -182,8 +208,14 @@ def _analyse(out: Opcode, parts: list[str], n: int, gates: Gates) -> None:
     own = table.modifiers_of(out.name)
     mods = [m for m in mods if m in own or m not in rules.IGNORED]
     known = [m for m in mods if m in own or m in rules.TYPES or table.is_modifier(m)]
+    newer = gates.target.since("13.5")
     errors = [
-        ("error", f"Unknown modifier '.{m}'")
+        (
+            "error",
+            f"Modifier '.{m}' of '{out.name}' not supported by orias"
+            if newer and m in BEYOND_WORDS
+            else f"Unknown modifier '.{m}'",
+        )
         for m in mods
         if not (m in own or m in rules.TYPES or table.is_modifier(m))
     ]

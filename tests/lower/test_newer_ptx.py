@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 import random
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from orchestrator.api import compile_ptx
+from orchestrator.api import ChainError, compile_ptx
 from stages.interpret.launch import Module
 from stages.simulate import Device
 from tests import oracle
@@ -190,3 +191,39 @@ def test_values_of_ptxas(target: str) -> None:
         Device(cubin.read_bytes()).launch("k", 1, THREADS, [data, out])
 
     check(target, run)
+
+
+def test_angles_in_turns() -> None:
+    """`.2pi` of PTX 9.5: MUFU takes turns, so nothing is multiplied (as in ptxas 13.5's code)."""
+    text = """.version 9.5
+.target sm_90
+.address_size 64
+.entry k(.param .u64 p) { .reg .b64 %p; .reg .f32 %f<3>; .reg .b32 %t; ld.param.u64 %p, [p]; mov.u32 %t, %tid.x;
+mad.wide.u32 %p, %t, 12, %p; ld.global.f32 %f0, [%p]; sin.approx.ftz.2pi.f32 %f1, %f0; cos.approx.ftz.2pi.f32 %f2, %f0;
+st.global.f32 [%p+4], %f1; st.global.f32 [%p+8], %f2; ret; }
+"""
+    for run in (
+        lambda data: Device(compile_ptx(text, "sm_90")).launch("k", 1, 32, [data], strict=True),
+        lambda data: Module(text, "sm_90").launch("k", (1, 1, 1), (32, 1, 1), [data]),
+    ):
+        data = np.zeros((32, 3), np.float32)
+        data[:, 0] = np.arange(32) / 16 - 1
+        run(data)
+        angle = 2 * np.pi * data[:, 0].astype(np.float64)
+        assert np.abs(data[:, 1] - np.sin(angle)).max() < 1e-5
+        assert np.abs(data[:, 2] - np.cos(angle)).max() < 1e-5
+
+
+@pytest.mark.parametrize(
+    ("line", "target", "said"),
+    [
+        ("fabric.submit;", "sm_100a", "Instruction 'fabric.submit' not supported by orias"),
+        ("fabric.submit;", "sm_90", "Feature 'fabric.submit' not supported on .target 'sm_90'"),
+        ("spcompress.x;", "sm_107a", "Instruction 'spcompress.x' not supported by orias"),
+        ("add.pzo.f32 %f, %f, %f;", "sm_107a", "Modifier '.pzo' of 'add' not supported by orias"),
+    ],
+)
+def test_refused_by_name(line: str, target: str, said: str) -> None:
+    text = f".version 9.5\n.target {target}\n.address_size 64\n.entry k() {{ .reg .f32 %f; {line} ret; }}\n"
+    with pytest.raises(ChainError, match=re.escape(said)):
+        compile_ptx(text, target)

@@ -263,8 +263,11 @@ def ex2(b: Builder, inst: PtxInst) -> None:
 def sincos(b: Builder, inst: PtxInst) -> None:
     """sin, cos: the operand of MUFU is in turns of a full circle."""
     d, x = inst.operands
-    t = b.r()
-    b.emit("FMUL.RZ", t, (b.src(x, T), INV_TWO_PI))
+    t = b.in_reg(b.src(x, T))
+    if "2pi" not in inst.mods:
+        turns = b.r()
+        b.emit("FMUL.RZ", turns, (t, INV_TWO_PI))
+        t = turns
     b.emit(f"MUFU.{inst.op.upper()}", b.dst(d), (t,))
 
 

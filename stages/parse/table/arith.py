@@ -147,6 +147,8 @@ rsqrt | f64 | approx | d, s |
 rsqrt | f64 | approx ftz | d, s | v4.0
 sin | f32 | approx ftz? | d, s |
 cos | f32 | approx ftz? | d, s |
+sin | f32 | approx ftz 2pi | d, s | v9.5
+cos | f32 | approx ftz 2pi | d, s | v9.5
 lg2 | f32 | approx ftz? | d, s |
 ex2 | f32 | approx ftz? | d, s |
 ex2 | f16,f16x2 | approx | d, s | v7.0 t75

@@ -19,6 +19,7 @@ multimem.cp.async.bulk | - | weak? global shared::cta bulk_group | m, m, s:u32 |
 multimem.cp.async.bulk | - | weak? global shared::cta bulk_group cp_mask | m, m, s:u32, s:u16 | v9.1 t100 | size16
 cp.async.bulk.commit_group | - | | | v8.0 t90
 cp.async.bulk.wait_group | - | read? | i | v8.0 t90
+cp.async.bulk.wait_group | - | sync_restrict::proxy::async | i | v9.5 t90
 cp.async.bulk.prefetch | - | L2 global L2::cache_hint? | m, s:u32, s:u64@L2::cache_hint | v8.0 t90 | size16p
 cp.async.bulk.tensor | - | $dim $scope? shared::cluster global tile? mbarrier::complete_tx::bytes multicast::cluster? cta_group::1/cta_group::2? L2::cache_hint? | m, mt, m, s:u16@multicast::cluster, s:u64@L2::cache_hint | v8.0 t90 | tensor
 cp.async.bulk.tensor | - | $dim $scope? shared::cluster global im2col/im2col::w/im2col::w::128 mbarrier::complete_tx::bytes multicast::cluster? cta_group::1/cta_group::2? L2::cache_hint? | m, mt, m, sv:b16, s:u16@multicast::cluster, s:u64@L2::cache_hint | v8.0 t90 | tensor

@@ -242,7 +242,8 @@ atom red | noftz f32 | F:{name} with .noftz and .f32 | v9.4 t90
 red.async st.async | mmio | F:st.async/red.async with .mmio modifier | t100 v8.7
 red.async st.async | global | F:st.async/red.async with .global state space | t100 v8.7
 st.bulk | | F:st.bulk | v8.6 t100
-multimem.* !multimem.cp.* | | F:{name} | t90 v8.1
+multimem.* !multimem.cp.* !multimem.st.async !multimem.red.async | | F:{name} | t90 v8.1
+multimem.st.async multimem.red.async | | F:{name} | t100 v9.3
 multimem.cp.* | | F:{name} | t90 v9.1
 multimem.* | e4m3/e5m2/e4m3x2/e5m2x2/e4m3x4/e5m2x4 | F:.{mod} | on=100f+110f+120a+121a v8.6
 tensormap.replace | !swizzle_atomicity | F:tensormap.replace | v8.3
@@ -327,6 +328,7 @@ tcgen05.ld.red | | I:tcgen05.ld.red | on=103f+110f
 
 _AFTER = """
 * | ignore_oob | F:.{mod} | t90 v9.2
+* | sync_restrict::proxy::async/2pi | F:.{mod} | v9.5
 * | layout::v1/phase_type::primary/phase_type::conditional | F:.{mod} | t90 v9.3
 * | proxy::readonly | F:.{mod} | t90 v9.4
 ld st | volatile local | F:ld/st with .local.volatile | v9.1
@@ -413,3 +415,41 @@ subc | | F:1.3 | v1.3
 # Of an instruction's own, then of its modifiers and of the spaces of its addresses (ld, st and atomics have those first).
 OWN = "ld st | <wide> | F:256 bit wide load/store | v8.8 t100" + _ADDRESSES + _MEMORY + _NAMED + _ASYNC + _MATRIX
 OTHER = _AFTER
+
+# What ptxas 13.5 knows and orias does not support: beginnings of opcodes, and the gates in front of that answer.
+BEYOND = """
+fabric.try_get fabric.try_put fabric.try_red fabric.try_pullred fabric.submit fabric.wait | F | v9.3 on=100g
+multimem.cp.reduce | F | t90 v9.1
+applypriority.async.bulk spcompress spdecompress | I | v9.4 on=107f
+tensormap.query | I | v9.5 on=90g
+fence.alias | F | v9.5 t90
+"""
+
+# Modifiers of which the same is true.
+BEYOND_WORDS = frozenset(
+    [
+        "multicast::cluster::16b",
+        "multicast::cluster::32b",
+        "override::global_address",
+        "override::global_dim",
+        "override::global_dim_stride",
+        "im2col_no_offs::w",
+        "mbarrier::report::fabric",
+        "report_mechanism",
+        "exclusive",
+        "spcompress",
+        "decompress::lut::b",
+        "kind::ti16",
+        "collector::b::fill",
+        "collector::b::use",
+        "collector::b::lastuse",
+        "collector::b::discard",
+        "sync_restrict::shared::read::mma::a",
+        "sync_restrict::read",
+        "pzo",
+        "alloc_class",
+        "counted::bytes",
+        "ue5m3",
+        "ue5m3x2",
+    ]
+)

@@ -86,6 +86,8 @@ multimem.st | u32,s32,u64,s64,b32,b64,f64 | weak/relaxed/release? $scope? global
 multimem.st | f32 | weak/relaxed/release? $scope? global? v2/v4? | m, sV | v8.1 t90
 multimem.st | f16,bf16 | weak/relaxed/release? $scope? global? v2/v4/v8 | m, sV | v8.1 t90
 multimem.st | f16x2,bf16x2 | weak/relaxed/release? $scope? global? v2/v4? | m, sV:X | v8.1 t90
+multimem.st.async | b8,b16,b32,b64,u8,u16,u32,u64,s8,s16,s32,s64,f32,f64 | release gpu/sys global? | m, s~ | v9.3 t100
+multimem.red.async | u32,s32,u64 | release gpu/sys global? add | m, s | v9.3 t100
 multimem.red | u32,s32,u64 | relaxed/release? $scope? global? min/max/add | m, s | v8.1 t90
 multimem.red | s64 | relaxed/release? $scope? global? min/max | m, s | v8.1 t90
 multimem.red | b32,b64 | relaxed/release? $scope? global? and/or/xor | m, s | v8.1 t90
