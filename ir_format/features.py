@@ -75,6 +75,7 @@ packed-f32            : 100-107  : FADD2, FMUL2, FFMA2
 int-min-max-vector    : 90-107,120+ : VIMNMX in place of IMNMX
 int-min-max-typed     : 107,120+ : VIMNMX names the type of both kinds
 add-64                : 107,120+ : IADD.64
+multiplier-pipe-apart : 75-119   : IMAD has a pipe beside the ALU's (ptxas balances both on sm_75 to 100, not on 120)
 dot-product           : 75-90,107 : IDP
 abs-diff-bytes        : 75-103,110 : VABSDIFF4
 mma-1688              : 75+      : HMMA.1688 of halves

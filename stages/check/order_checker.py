@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from ir_format.flow import is_guarded, read_regs, written_regs
 from ir_format.isa import facts
-from ir_format.model import REUSE, RZ, Block, Imm, Inst, Mem, Name, Operand, Reg, Unit
+from ir_format.model import REUSE, RZ, ZERO, Block, Imm, Inst, Mem, Name, Operand, Reg, Unit
 from ir_format.text import print_inst
 
 _WALLS: Final = facts.having("wall") | facts.having("synchronizing")
@@ -39,6 +39,28 @@ def _bare(o: Operand) -> Operand:
 
 def _cells(regs: Sequence[Reg]) -> list[Cell]:
     return [(r.file, n) for r in regs for n in range(r.num, r.num + r.width)]
+
+
+def _by_meaning(
+    op: str, mods: tuple[str, ...], dsts: tuple[Operand, ...], srcs: tuple[Operand, ...]
+) -> tuple[Any, ...]:
+    """What identifies an operation. A copy, a sum of two registers and a shift to the left by a constant may have
+    become products (and the other way round)."""
+    one = dsts[:1] if all(isinstance(d, Reg) and d.num == ZERO for d in dsts[1:]) else dsts
+    if op == "MOV" and not mods and srcs[1:] == (Imm("I", 15),):
+        return "copy", one, srcs[0]
+    if op == "IMAD" and mods == ("MOV", "U32") and srcs[:2] == (RZ, RZ):
+        return "copy", one, srcs[2]
+    plain = all(isinstance(s, Reg) and s.num == ZERO for s in srcs[3:])
+    if op == "IADD3" and not mods and srcs[2] == RZ and plain:
+        return "sum", one, frozenset(Counter(srcs[:2]).items())
+    if op == "IMAD" and mods == ("IADD",) and srcs[1] == Imm("I", 1):
+        return "sum", one, frozenset(Counter((srcs[0], srcs[2])).items())
+    if op == "SHF" and mods == ("L", "U32") and srcs[2] == RZ and isinstance(srcs[1], Imm) and 0 <= srcs[1].value < 32:
+        return "product", one, srcs[0], 1 << srcs[1].value
+    if op == "IMAD" and mods == ("SHL", "U32") and isinstance(srcs[1], Imm) and srcs[2] == RZ:
+        return "product", one, srcs[0], srcs[1].value
+    return op, mods, dsts, srcs
 
 
 class _Run:
@@ -78,9 +100,11 @@ class _Run:
                 self.cells[c] = self.number("zero", "zero")
             return
         srcs, dsts = tuple(map(_bare, i.srcs)), tuple(map(_bare, i.dsts))
-        key = (i.op, i.mods, dsts, srcs, i.guard, i.uses, i.defs)
+        key = (*_by_meaning(i.op, i.mods, dsts, srcs), i.guard, i.uses, i.defs)
         read = _cells(read_regs(i))
         values = tuple([self.cell(c) for c in read])
+        if key[0] == "sum":
+            values = tuple(sorted(values))
         written = _cells(written_regs(i))
         old = tuple([self.cell(c) for c in written]) if is_guarded(i) else ()
         space = _LOADS.get(i.op) or _STORES.get(i.op) or _ATOMICS.get(i.op)
@@ -126,6 +150,8 @@ def _zeroed(i: Inst) -> list[Cell]:
     if not isinstance(d, Reg) or d.num < 0:
         return []
     if i.op == "MOV" and i.srcs[0] in _ZERO and (len(i.srcs) < 2 or i.srcs[1] == Imm("I", 15)):
+        return _cells([d])
+    if i.op == "IMAD" and i.mods == ("MOV", "U32") and i.srcs[:2] == (RZ, RZ) and i.srcs[2] in _ZERO:
         return _cells([d])
     return _cells([d]) if i.op == "CS2R" and Name("N", "SRZ") in i.srcs else []
 

@@ -28,6 +28,12 @@ def _zero_pairs(unit: Unit, ctx: Context) -> None:
     pair_zero_moves(unit, ctx)
 
 
+def _pipe_balance(unit: Unit, ctx: Context) -> None:
+    from stages.schedule.pipe_balance import balance_pipes
+
+    balance_pipes(unit, ctx)
+
+
 def _control(unit: Unit, ctx: Context) -> None:
     if _kind(ctx) == "naive":
         from stages.schedule.naive import assign_serial_control
@@ -48,6 +54,7 @@ def _reuse(unit: Unit, ctx: Context) -> None:
 
 PASSES = (
     Pass("zero-pairs", _zero_pairs, min_opt=1),
+    Pass("pipe-balance", _pipe_balance, min_opt=1),
     Pass("list-schedule", _list_schedule, min_opt=1),
     Pass("control", _control, required=True),
     Pass("reuse", _reuse, min_opt=1),

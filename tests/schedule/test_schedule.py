@@ -189,4 +189,8 @@ def test_former_names_of_passes_are_taken() -> None:
     header = Header("allocated", "sm_90", "")
     header.options = {"opt-level": 3}
     ctx = Context(header, None, Flags(skip=("order",), stop_after="control"))
-    assert [p.name for p in select(SCHEDULE, SCHEDULE.passes(), ctx)] == ["zero-pairs", "control"]
+    assert [p.name for p in select(SCHEDULE, SCHEDULE.passes(), ctx)] == [
+        "zero-pairs",
+        "pipe-balance",
+        "control",
+    ]
