@@ -559,10 +559,9 @@ def _import_stages(target: str) -> None:
 
     hazards(target)
     for s in MIDDLE:
-        load: list[Callable[[], object]] = [s.passes]
-        load += [f for f in (s.begin, s.module) if f is not None]
-        for f in load:
-            f()
+        for f in (s.passes, s.begin, s.module):
+            if f is not None:
+                f()
 
 
 def run(cl: CommandLine, resident: bool = False) -> int:
