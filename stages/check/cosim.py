@@ -122,8 +122,14 @@ class Report:
 
 
 def approximates(unit: PtxUnit) -> bool:
-    """Whether any result depends on an approximation that hardware and interpreter may round differently."""
-    return any(isinstance(i, PtxInst) and bound_of(i) is not None for f in unit.functions for i in f.body)
+    """Whether any result depends on an approximation, or on the order of a matrix product's sums, that hardware and
+    interpreter may round differently."""
+    return any(
+        isinstance(i, PtxInst)
+        and (bound_of(i) is not None or (i.op in ("mma", "wmma") and i.types and i.types[0] in ("f16", "f32")))
+        for f in unit.functions
+        for i in f.body
+    )
 
 
 def unequal(a: Arr, b: Arr, type_: str, loose: bool, slack: Arr | None = None) -> Arr:

@@ -9,6 +9,7 @@ from stages.interpret import bulk
 from stages.interpret.code import Action, Code, Step, address, get
 from stages.interpret.loads import resolve
 from stages.interpret.machine import Machine
+from stages.interpret.memory import aligned
 from stages.interpret.rows import U64, Unsupported, unsigned
 
 
@@ -46,6 +47,7 @@ def cp(code: Code, step: Step, pc: int) -> Action:
         if len(some):
             a = np.broadcast_to(frm(m), threads.shape)[some]
             off = m.heap.offsets(a, 1, "copy")
+            aligned(off, size, "copy")  # the manual asks for it, however few bytes are read
             m.heap.offsets(a + (have[some] - 1).astype(U64), 1, "copy")
             span = np.arange(size)
             valid = span < have[some][:, None]

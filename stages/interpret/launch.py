@@ -100,7 +100,8 @@ class Module:
         """Run a kernel; arrays among `args` (and in records among them) are buffers, copied in and back.
 
         `seed` draws the contents of what is undefined (registers, shared and local memory), see :class:`Filler`;
-        `shuffled`, where it is not 0, runs warps one by one in an order drawn from it; `track` notes who wrote what;
+        `shuffled`, where it is not 0, runs warps one by one in an order drawn from it (and with an odd number, of
+        threads that store to one place at once the first one wins, in place of the last); `track` notes who wrote what;
         `other_nans` gives NaNs that the manual leaves open another payload; `errors`, where it is not 0, lets
         approximations err. Raises InterpreterError.
         """
@@ -151,8 +152,10 @@ class Module:
         done = 0
         while done < geometry.blocks:
             count = min(together, geometry.blocks - done)
+            window = Window("shared", dynamic + shared, count, filler)
+            window.backward = heap.backward = bool(shuffled % 2)
             machine = Machine(
-                code, geometry, heap, Window("shared", dynamic + shared, count, filler),
+                code, geometry, heap, window,
                     Window("local", stack, count * per, filler), const, kparam,
                 dynamic, shared, done, count, limit - result.steps, track,
             )  # fmt: skip

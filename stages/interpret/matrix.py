@@ -2,7 +2,8 @@
 
 With g = lane / 4, t = lane % 4 and e elements in a register: A holds in register r the row g + 8 (r % 2) and columns t
 e + i + 4 e (r / 2); B in register r the rows t e + i + 4 e r of column g; C and D the rows g, g + 8 and columns 2 t, 2
-t + 1. How the hardware rounds inside of a sum is not documented: products are added in float64 here and rounded once.
+t + 1. How the hardware rounds inside of a sum is not documented: products are added in float64 here and rounded once
+(:func:`inexact` shows which results depend on that).
 """
 
 from __future__ import annotations
@@ -105,6 +106,20 @@ def _expand(stored: Arr, meta: Arr, how: Sparse, type_: str) -> Arr:
     return full
 
 
+def inexact(m: Machine, product: Arr, left: Arr, right: Arr) -> Arr:
+    """Sums of products of floats: where the machine's :attr:`errors` ask for it, others that the hardware may make.
+
+    The manual says that sums are kept with at least single precision, and leaves order and rounding open. A term may
+    lose what lies 22 bits below the greatest one (a guess: 24 bits, less the bits that a sum of many terms needs), so
+    that sums whose terms cancel out may be small numbers instead."""
+    if m.errors is None or product.dtype != np.float64:
+        return product
+    with np.errstate(all="ignore"):
+        magnitude = np.abs(left) @ np.abs(right)
+        other = product + m.errors.uniform(-1.0, 1.0, product.shape) * 2.0**-22 * magnitude
+    return np.where(np.isfinite(other), other, product)
+
+
 def mma(code: Code, step: Step, pc: int) -> Action:
     """mma.sync and mma.sp"""
     inst = step.inst
@@ -161,7 +176,7 @@ def mma(code: Code, step: Step, pc: int) -> Action:
         elif scale is not None:
             product = scale(m, threads, left, right)
         else:
-            product = left @ right
+            product = inexact(m, left @ right, left, right)
         lane = threads % 32
         if td == "f64":
             _accumulate64(m, left, right, gathered[2], outs, where, lane, mode)

@@ -74,9 +74,10 @@ class Filler:
 class Bytes:
     """Flat bytes with typed views."""
 
-    __slots__ = ("data", "views", "writer")
+    __slots__ = ("backward", "data", "views", "writer")
 
     def __init__(self, data: Arr) -> None:
+        self.backward = False  # of threads that store to one place at once, the first one wins, not the last
         pad = -len(data) % 32 + 32
         self.data: Arr = np.concatenate([data, np.zeros(pad, np.uint8)])
         self.views: dict[int, Arr] = {size: self.data.view(kind) for size, kind in _VIEWS.items()}
@@ -88,6 +89,8 @@ class Bytes:
 
     def store(self, at: Arr, size: int, values: Arr) -> None:
         """Store the low bytes of uint64 values."""
+        if self.backward and np.ndim(values):
+            at, values = at[::-1], values[::-1]
         self.views[size][at // size] = np.asarray(values).astype(_VIEWS[size])
 
     def mark(self, at: Arr, size: int, pc: int) -> None:

@@ -20,7 +20,7 @@ from stages.interpret.code import Action, Code, Step, address, get, put, space_o
 from stages.interpret.floats import FORMATS, decode, narrow
 from stages.interpret.loads import resolve
 from stages.interpret.machine import Machine
-from stages.interpret.matrix import numbers
+from stages.interpret.matrix import inexact, numbers
 from stages.interpret.meeting import spread, warp_operation
 from stages.interpret.rows import U64, Arr, Unsupported, bits_of, rounding
 from stages.interpret.tiles import registers
@@ -141,7 +141,10 @@ def multiply(code: Code, step: Step, pc: int) -> Action:
                     FORMATS["f64"],
                 )
         else:
-            product = (a[:, :, :, None] != b[:, None, :, :]).sum(2).astype(np.int64) if operation == "xor" else a @ b
+            if operation == "xor":
+                product = (a[:, :, :, None] != b[:, None, :, :]).sum(2).astype(np.int64)
+            else:
+                product = inexact(m, a @ b, a, b)
             total = product + c
         if td == "s32":
             bits = bits_of(np.clip(total, -(1 << 31), (1 << 31) - 1) if inst.has("satfinite") else total, 32)

@@ -288,3 +288,32 @@ def test_indirect_call() -> None:
     P: .callprototype (.reg .b32 _) _ (.reg .b32 _);
     call (%r2), %d3, (%r0), P; st.global.u32 [%d0], %r2;"""
     assert run(body, before=before)[:32].tolist() == [2 * k if k % 2 == 0 else k + 9 for k in range(32)]
+
+
+def test_a_copy_of_sixteen_bytes_needs_their_alignment() -> None:
+    """However few bytes it reads (the manual): the hardware takes the low bits of the address for a count."""
+    body = "add.s64 %d2, %out, 8; mov.u32 %r1, buffer; "
+    copy = "cp.async.cg.shared.global [%r1], [%d2], 16, %r2;"
+    head = ".shared .align 16 .b8 buffer[16];\n"
+    with pytest.raises(InterpreterError, match="misaligned copy of 16 bytes"):
+        run(body + "mov.u32 %r2, 8; " + copy, before=head)
+    run(body + "mov.u32 %r2, 0; " + copy, before=head)  # nothing is read
+
+
+def test_an_order_in_which_the_first_of_threads_wins() -> None:
+    """32 threads store to one place: which of them wins is open."""
+    body = "mov.u32 %r1, %tid.x; st.global.u32 [%out], %r1;"
+    assert run(body, threads=32)[0] == 31
+    assert run(body, threads=32, shuffled=1)[0] == 0
+
+
+def test_sums_of_products_that_cancel_out_are_open() -> None:
+    """1 * 1 + (-1) * 1 in the first row: the manual leaves the rounding of sums open, so a small number is as good."""
+    regs = ".reg .f32 %f<9>;"
+    body = """mov.u32 %r1, %tid.x; mov.b32 %r2, 0; setp.eq.u32 %p1, %r1, 0; selp.b32 %r2, 0xbc003c00, 0, %p1;
+    mov.b32 %r3, 0x3c003c00; mov.f32 %f1, 0f00000000;
+    mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%f2, %f3, %f4, %f5}, {%r2, %r2}, {%r3}, {%f1, %f1, %f1, %f1};
+    mov.b32 %r4, %f2; setp.eq.u32 %p1, %r1, 0; @%p1 st.global.u32 [%out], %r4;"""
+    assert run(body, regs=regs)[0] == 0
+    other = np.array([run(body, regs=regs, errors=1)[0]], np.uint32).view(np.float32)[0]
+    assert 0 < abs(other) < 2.0**-19
