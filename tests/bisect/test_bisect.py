@@ -148,8 +148,9 @@ def test_without_any_part_the_words_of_both_schedulers_and_allocators_differ() -
     c = chain()
     cubins = [c.on(n).cubin for n in range(len(c.parts) + 1)]
     assert all(cubins) and cubins[0] != cubins[-1] and len(set(cubins)) > 4
-    assert [str(p) for p in parts_of(MIDDLE, 3)[-5:]] == [
-        "regalloc: allocate", "schedule: zero-pairs", "schedule: control", "schedule: list-schedule", "schedule: reuse",
+    assert [str(p) for p in parts_of(MIDDLE, 3)[-6:]] == [
+        "regalloc: allocate", "schedule: zero-pairs", "schedule: pipe-balance", "schedule: control",
+        "schedule: list-schedule", "schedule: reuse",
     ]  # fmt: skip
     assert [str(p) for p in parts_of(MIDDLE, 0)] == ["regalloc: allocate"]
 
