@@ -164,7 +164,7 @@ class Cosim(Judge):
                 self.unjudged.append(f"{kernel}: {said}")
 
     def _kernel(self, cubin: bytes, kernel: str, note: Note) -> tuple[bool, str, int, Any]:
-        from stages.check.cosim import approximates
+        from stages.check.sides import approximates
         from stages.simulate import Device
 
         note(kernel)
@@ -214,7 +214,7 @@ class Cosim(Judge):
         kernel, launch, base, stable = self.witness
 
         def job(note: Note) -> str:
-            from stages.check.cosim import approximates
+            from stages.check.sides import approximates
             from stages.simulate import Device
 
             note(kernel)

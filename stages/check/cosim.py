@@ -16,10 +16,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ir_format.ptx import PtxInst, PtxUnit
+from ir_format.ptx import PtxUnit
 from stages.check.launches import WIDE_SEEDS, Launch, doubles, launches, make, pointers_in_structs, shapes, threads_of
-from stages.check.sides import SIM_LIMIT, STEP_LIMIT, Outcome, interpret, last_store, simulate
-from stages.interpret.fpu import bound_of
+from stages.check.sides import SIM_LIMIT, STEP_LIMIT, Outcome, approximates, interpret, last_store, simulate
 from stages.interpret.launch import Module
 
 Arr = NDArray[Any]
@@ -119,17 +118,6 @@ class Report:
             0,
             why[-1].text if why else "no launch ended in time that left anything to compare",
         )
-
-
-def approximates(unit: PtxUnit) -> bool:
-    """Whether any result depends on an approximation, or on the order of a matrix product's sums, that hardware and
-    interpreter may round differently."""
-    return any(
-        isinstance(i, PtxInst)
-        and (bound_of(i) is not None or (i.op in ("mma", "wmma") and i.types and i.types[0] in ("f16", "f32")))
-        for f in unit.functions
-        for i in f.body
-    )
 
 
 def unequal(a: Arr, b: Arr, type_: str, loose: bool, slack: Arr | None = None) -> Arr:

@@ -11,7 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ir_format.isa import facts
+from ir_format.ptx import PtxInst, PtxUnit
 from stages.check.launches import Launch
+from stages.interpret.fpu import bound_of
 from stages.interpret.launch import InterpreterError, Module
 
 Arr = NDArray[Any]
@@ -169,3 +171,14 @@ def _last_store(device: Any, launch: Launch, argument: int, byte: int) -> str | 
     slot = 1 + list(launch.buffers).index(argument)
     index = log.get(heap.starts[slot] - GLOBAL_BASE + byte)
     return None if index is None else str(slots["program"].place(index, launch.entry))
+
+
+def approximates(unit: PtxUnit) -> bool:
+    """Whether any result depends on an approximation, or on the order of a matrix product's sums, that hardware and
+    interpreter may round differently."""
+    return any(
+        isinstance(i, PtxInst)
+        and (bound_of(i) is not None or (i.op in ("mma", "wmma") and i.types and i.types[0] in ("f16", "f32")))
+        for f in unit.functions
+        for i in f.body
+    )
