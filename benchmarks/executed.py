@@ -30,18 +30,17 @@ from pathlib import Path
 from typing import Any, Final
 
 from ir_format.hazards import load
-from ir_format.target import SM_RESIDENCY
 from orchestrator.api import compile_ptx
+from stages.analysis.occupancy import occupancy
 from stages.check.cosim import Cosim
 from stages.check.launches import Launch, launches
-from stages.check.sides import prepare
+from stages.check.sides import launched, prepare
 from stages.simulate import Device, SimError
 from tests import oracle
 
 #: A wait that is longer than this many cycles is one for memory (the latencies of other units end below 50).
 LONG_WAIT: Final = 100
 SIM_LIMIT: Final = 600_000
-_REGISTER_FILE, _SHARED = 65536, 100 * 1024
 COLUMNS: Final = ("issued", "lone", "full", "waits", "regs", "occ", "local")
 
 
@@ -58,36 +57,17 @@ class Cost:
     local: int = 0
 
 
-def occupancy(sm: int, registers: int, shared: int, threads: int) -> int:
-    """Resident warps of an SM; registers are dealt out by 256 for a warp (CUDA's occupancy calculator)."""
-    most_warps, most_blocks = SM_RESIDENCY.get(sm, (64, 32))
-    warps = -(-threads // 32)
-    by_registers = _REGISTER_FILE // (-(-registers * 32 // 256) * 256) // warps
-    by_shared = _SHARED // shared if shared else most_blocks
-    return max(1, min(most_blocks, most_warps // warps, by_registers, by_shared)) * warps
-
-
-def cost(device: Device, launched: list[Launch]) -> Cost:
+def cost(device: Device, made: list[Launch]) -> Cost:
     """Run the launches. Raises SimError."""
     out = Cost()
     classes = load.classes(device.sm)
     pipes = load.pipes()
-    for launch in launched:
-        args = prepare(device, launch)
-        stats = device.launch(
-            launch.entry,
-            launch.grid,
-            launch.block,
-            args,
-            shared=launch.shared,
-            seed=launch.seed,
-            limit=SIM_LIMIT,
-            cycles=True,
-        )
+    for launch in made:
+        stats = launched(device, launch, prepare(device, launch), seed=launch.seed, limit=SIM_LIMIT, cycles=True)
         entry = device.kernel(launch.entry)
         threads = launch.block[0] * launch.block[1] * launch.block[2]
-        out.regs = device.image.kernels[launch.entry].regs
-        out.occ = occupancy(device.sm, out.regs, entry.shared + launch.shared, threads)
+        out.regs = entry.regs
+        out.occ = occupancy(device.image.target, out.regs, entry.shared + launch.shared, threads).warps
         busy: Counter[str] = Counter()
         issued = lone = 0
         for _, _, text, _, issues, stall, waited in stats.cycles["instructions"]:  # type: ignore[attr-defined]
@@ -114,7 +94,7 @@ def runnable(cosim: Cosim, name: str, most: int, seconds: float) -> list[Launch]
     began = time.process_time()
     for shape, seed in launches(cosim.module.module, unit, 3 * most):
         cosim.began = time.process_time()
-        launch, base = cosim._sound(unit, shape, seed)
+        launch, base = cosim.sound(unit, shape, seed)
         if base is not None and base.steps > 5:
             found.append(launch)
         if len(found) == most or time.process_time() - began > seconds:
@@ -145,11 +125,11 @@ def measure(path: Path, sm: str, most: int, seconds: float) -> Iterator[tuple[st
     other = Device(theirs.read_bytes())
     cosim = Cosim(text, f"sm_{sm}", {}, seconds=seconds)
     for name in cosim.module.codes:
-        launched = runnable(cosim, name, most, seconds)
+        made = runnable(cosim, name, most, seconds)
         try:
-            if not launched:
+            if not made:
                 raise SimError("no launch that stays within its buffers and ends")
-            yield name, cost(ours, launched), cost(other, launched)
+            yield name, cost(ours, made), cost(other, made)
         except SimError as error:
             print(f"{path.name} {name} sm_{sm}: not measured: {error}", file=sys.stderr)
 

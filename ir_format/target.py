@@ -120,6 +120,11 @@ class Target(Record, frozen=True):
     # resident warps and CTAs per SM that launch bounds may ask for; beyond it minnctapersm is ignored (measured)
     max_warps: int
     max_ctas: int
+    # shared memory of an SM in KiB (CUDA's programming guide; 0: not known), bytes in which it is given out to blocks,
+    # and those of each block that the driver takes (CUDA's occupancy calculator)
+    shared_kib: int
+    shared_unit: int
+    shared_taken: int
 
     @property
     def elf_sm(self) -> int:
@@ -170,18 +175,18 @@ _SM_75: Final = Target(
     desc_operand=False, smem_base=0, pad_nops=0, branch_low8=False, kernel_prologue_bmov=False, exec_rel=True,
     compat=False, sw_war=1,
     sw2861232=False, reserved_smem_war=0, reserved_smem_offset0=ABSENT, vrc_record=False, mercury_isa=0,
-    accelerated=False, max_warps=32, max_ctas=16,
+    accelerated=False, max_warps=32, max_ctas=16, shared_kib=64, shared_unit=256, shared_taken=0,
 )  # fmt: skip
 _SM_80: Final = replace(
     _SM_75, name="sm_80", sm=80, isa=80, family=80, min_ptx=(7, 0), bank0=_BANK_80, pad_nops=8, sw_war=ABSENT,
     sw2861232=True,
-    max_warps=64, max_ctas=32,
+    max_warps=64, max_ctas=32, shared_kib=164, shared_unit=128, shared_taken=1024,
 )  # fmt: skip
 _SM_90: Final = replace(
     _SM_80, name="sm_90", sm=90, isa=90, family=90, min_ptx=(7, 8), bank0=_BANK_90, alu_const=False, desc_operand=True,
     smem_base=0x400,
     branch_low8=True, exec_rel=False, compat=True, sw_war=8, sw2861232=False, reserved_smem_offset0=0,
-    mercury_isa=0x101,
+    mercury_isa=0x101, shared_kib=228,
 )  # fmt: skip
 # ur_count on sm_100+: the field has 8 bits and UR63 is an ordinary register (measured); how many exist is not: 63 is
 # safe.
@@ -191,24 +196,33 @@ _SM_100: Final = replace(
     vrc_record=True,
 )  # fmt: skip
 _SM_103: Final = replace(_SM_100, name="sm_103", sm=103, min_ptx=(8, 8))
-_SM_107: Final = replace(_SM_100, name="sm_107", sm=107, min_ptx=(9, 4), sw_war=0, mercury_isa=0x103)
+_SM_107: Final = replace(_SM_100, name="sm_107", sm=107, min_ptx=(9, 4), sw_war=0, mercury_isa=0x103, shared_kib=0)
 _SM_110: Final = replace(
     _SM_103, name="sm_110", sm=110, family=110, min_ptx=(9, 0), reserved_smem_war=0x80, max_warps=48, max_ctas=24
 )
 _SM_120: Final = replace(
-    _SM_100, name="sm_120", sm=120, isa=120, family=120, min_ptx=(8, 7), sw_war=0, max_warps=48, max_ctas=24
+    _SM_100,
+    name="sm_120",
+    sm=120,
+    isa=120,
+    family=120,
+    min_ptx=(8, 7),
+    sw_war=0,
+    max_warps=48,
+    max_ctas=24,
+    shared_kib=100,
 )
 _SM_121: Final = replace(_SM_120, name="sm_121", sm=121, min_ptx=(8, 8))
 
 _BASES: Final = (
     _SM_75,
     _SM_80,
-    replace(_SM_80, name="sm_86", sm=86, min_ptx=(7, 1), max_warps=48, max_ctas=16),
+    replace(_SM_80, name="sm_86", sm=86, min_ptx=(7, 1), max_warps=48, max_ctas=16, shared_kib=100),
     replace(
         _SM_80, name="sm_87", sm=87, min_ptx=(7, 4), sw_war=2, kernel_prologue_bmov=True, max_warps=48, max_ctas=16
     ),
-    replace(_SM_80, name="sm_88", sm=88, min_ptx=(7, 3), max_warps=48, max_ctas=16),
-    replace(_SM_80, name="sm_89", sm=89, min_ptx=(7, 8), sw2861232=False, max_warps=48, max_ctas=24),
+    replace(_SM_80, name="sm_88", sm=88, min_ptx=(7, 3), max_warps=48, max_ctas=16, shared_kib=0),
+    replace(_SM_80, name="sm_89", sm=89, min_ptx=(7, 8), sw2861232=False, max_warps=48, max_ctas=24, shared_kib=100),
     _SM_90,
     _SM_100,
     _SM_103,

@@ -18,6 +18,8 @@ from collections.abc import Iterable
 from hashlib import blake2b
 from typing import Final
 
+from orchestrator.client import ROOT as _ROOT
+from orchestrator.client import why_open
 from stages.plumbing import files
 
 MAGIC: Final = b"orias cache 1\n"
@@ -27,7 +29,6 @@ _BUCKETS: Final = "0123456789abcdef"
 _SECRET: Final = "key"
 _ABANDONED: Final = 600  # seconds after which a half-written file has no writer any more
 _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
-_ROOT: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
 class Unusable(Exception):
@@ -165,12 +166,9 @@ def _private(path: str) -> None:
     except FileExistsError:
         pass
     s = os.stat(path, follow_symlinks=False)
-    if not stat.S_ISDIR(s.st_mode):
-        raise Unusable("it is no folder" if not stat.S_ISLNK(s.st_mode) else "it is a link")
-    if s.st_uid != os.geteuid():
-        raise Unusable("it belongs to another user")
-    if s.st_mode & 0o077:
-        raise Unusable("it is open to others (expected mode 0700)")
+    why = "it is a link" if stat.S_ISLNK(s.st_mode) else why_open(s)
+    if why:
+        raise Unusable(why)
 
 
 def _read(path: str) -> bytes | None:

@@ -23,11 +23,25 @@ def private_folder(path: str) -> str:
         s = os.lstat(folder)
     except OSError as e:
         return e.strerror or "it can't be read"
+    return why_open(s)
+
+
+def why_open(s: os.stat_result) -> str:
+    """Why what was found is no private folder; '' if it is one."""
     if s.st_mode & 0o170000 != 0o040000:
         return "it is no folder"
     if s.st_uid != os.geteuid():
         return "it belongs to another user"
     return "it is open to others (expected mode 0700)" if s.st_mode & 0o077 else ""
+
+
+def own_program(module: str, name: str, call: str, before: str = "") -> list[str]:
+    """The command that runs a function of ours in another Python: ``call`` calls ``name`` of ``module``. Nothing is
+    imported from the current folder."""
+    home = __name__.removesuffix("orchestrator.client")  # installed: "orias."
+    top = os.path.dirname(ROOT) if home else ROOT
+    program = f"import sys; sys.path.append({top!r}); {before}from {home}{module} import {name}; {call}"
+    return [sys.executable, "-P", "-c", program]
 
 
 def _numbers() -> list[int]:
@@ -110,13 +124,10 @@ def _start(path: str) -> None:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # held by a server, and by one that is starting
         finally:
             os.close(lock)
-        where = os.path.abspath(path)
-        home = __name__.removesuffix("orchestrator.client")  # installed: "orias."
-        top = os.path.dirname(ROOT) if home else ROOT
-        program = f"import sys; sys.path.append({top!r}); from {home}orchestrator.server import serve; serve({where!r})"
+        command = own_program("orchestrator.server", "serve", f"serve({os.path.abspath(path)!r})")
         os.posix_spawn(
             sys.executable,
-            [sys.executable, "-P", "-c", program],
+            command,
             {k: v for k, v in os.environ.items() if k != "ORIAS_SERVER"},
             file_actions=[
                 (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from ir_format import wire
 from ir_format.diag import Diagnostic, StreamError
 from ir_format.model import AttrValue, Header
+from orchestrator.client import own_program
 from orchestrator.conflicts import UsageError
 from orchestrator.options import CommandLine, stream_options
 from orchestrator.processes import NoProcess, Pipeline, Stalled, Step, end_with_stages, note, pump, start, stop
@@ -542,11 +543,7 @@ def _executable(name: str) -> list[str]:
     path = os.path.join(os.path.dirname(sys.executable), f"orias-{name}")
     if os.access(path, os.X_OK):
         return [path]
-    home = __name__.removesuffix("orchestrator.driver")  # installed: "orias."
-    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    root = os.path.dirname(root) if home else root
-    program = f"import sys; sys.path.append({root!r}); sys.argv[0] = 'orias-{name}'; from {home}stages.{name}.__main__ import main; main()"
-    return [sys.executable, "-P", "-c", program]
+    return own_program(f"stages.{name}.__main__", "main", "main()", f"sys.argv[0] = 'orias-{name}'; ")
 
 
 def _joined(stages: Sequence[Stage]) -> str:

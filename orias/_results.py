@@ -11,7 +11,7 @@ from ir_format.diag import OriasError
 from orchestrator.diagnostics import Finding
 
 if TYPE_CHECKING:
-    from orias._occupancy import Occupancy as Occupancy
+    from stages.analysis.occupancy import Occupancy as Occupancy
 
 
 class CompileError(OriasError):
@@ -55,9 +55,13 @@ class Kernel:
     def occupancy(self, threads: int = 0, dynamic_shared: int = 0) -> Occupancy:
         """How many blocks of ``threads`` threads (by default the PTX's bound, or 256) one SM holds, and what limits
         them."""
-        from orias._occupancy import occupancy
+        from ir_format.target import target
+        from stages.analysis.occupancy import occupancy
 
-        return occupancy(self, threads or self.threads or 256, dynamic_shared)
+        threads = threads or self.threads or 256
+        if dynamic_shared < 0:
+            raise ValueError(f"a block has 1 to 1024 threads and no negative amount of shared memory, not {threads}")
+        return occupancy(target(self.arch), self.registers, self.shared + dynamic_shared, threads)
 
 
 @dataclass(frozen=True)
@@ -105,7 +109,7 @@ class Verdict:
 
 def __getattr__(name: str) -> type:
     if name == "Occupancy":
-        from orias import _occupancy
+        from stages.analysis.occupancy import Occupancy
 
-        return _occupancy.Occupancy
+        return Occupancy
     raise AttributeError(name)

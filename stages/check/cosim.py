@@ -343,7 +343,7 @@ class Cosim:
                 break
             if done and self._left() < 1.5 * (start - self._left()) / done:
                 return
-            launch, base = self._sound(unit, shape, seed)
+            launch, base = self.sound(unit, shape, seed)
             if base is not None:
                 stable = self._stable(launch, base, quiet, left=("race",) if clean and seed >= SEEDS else ())
                 clean = clean and all(keep.all() for keep in stable.keep.values())
@@ -357,7 +357,7 @@ class Cosim:
             if not base.error:
                 yield launch, base, self._stable(launch, base, quiet, left=("undefined", "race"))
 
-    def _sound(self, unit: PtxUnit, shape: Any, seed: int) -> tuple[Launch, Outcome | None]:
+    def sound(self, unit: PtxUnit, shape: Any, seed: int) -> tuple[Launch, Outcome | None]:
         """A launch that stays within its buffers and ends, with its outcome."""
         launch, base = make(self.module.module, unit, shape, seed), Outcome()
         limit = self.limit

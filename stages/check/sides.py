@@ -85,6 +85,12 @@ def prepare(device: Any, launch: Launch) -> list[Any]:
     return launch.values()
 
 
+def launched(device: Any, launch: Launch, args: list[Any], **how: Any) -> Any:
+    """What :meth:`stages.simulate.Device.launch` returns for a launch; ``how``: its further arguments. Raises
+    SimError."""
+    return device.launch(launch.entry, launch.grid, launch.block, args, shared=launch.shared, names=launch.names, **how)
+
+
 def simulate(device: Any, launch: Launch, *, seed: int = 0, limit: int | None = None, strict: bool = False) -> Outcome:
     """Run a cubin; ``limit``: most warp instructions (`SIM_LIMIT` where it is None); ``strict``: in the machine that
     honours the control words."""
@@ -92,17 +98,7 @@ def simulate(device: Any, launch: Launch, *, seed: int = 0, limit: int | None = 
 
     args = prepare(device, launch)
     try:
-        stats = device.launch(
-            launch.entry,
-            launch.grid,
-            launch.block,
-            args,
-            shared=launch.shared,
-            seed=seed,
-            limit=limit or SIM_LIMIT,
-            names=launch.names,
-            strict=strict,
-        )
+        stats = launched(device, launch, args, seed=seed, limit=limit or SIM_LIMIT, strict=strict)
     except SimError as error:
         return Outcome(error=str(error), kind="simulator")
     variables = {name: device.get_global(name) for name, var in device.image.variables.items() if var.space == "global"}

@@ -382,7 +382,7 @@ class Bench:
             seen = {seed for *_, seed in self.runs}
             for entry, code in self.cosim.module.codes.items():
                 for shape, seed in launches(self.cosim.module.module, code.unit, MORE_SEEDS):
-                    launch, base = self.cosim._sound(code.unit, shape, seed) if seed not in seen else (None, None)
+                    launch, base = self.cosim.sound(code.unit, shape, seed) if seed not in seen else (None, None)
                     if launch is not None and base is not None:
                         self._more.append(
                             (
