@@ -75,7 +75,7 @@ def _run(argv: list[str], resident: bool = False) -> int:
     elif cl.flag("help") or not (cl.inputs or cl.lists.get("input-as-string") or "start-from" in cl.values):
         from orchestrator.help import usage
 
-        sys.stdout.write(usage())
+        sys.stdout.write(usage(stands_for))
     else:
         from orchestrator.driver import run
 

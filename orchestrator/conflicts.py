@@ -3,6 +3,7 @@ ptxas 13.0)."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
@@ -157,8 +158,14 @@ def settle(cl: CommandLine) -> None:
     for name in ("sw200387803", "legacy-bar-warp-wide-behavior"):
         if name in has:
             warn(f"'--{name}' is a deprecated option, It will be removed in future release and is not recommended")
-    if "jobserver" in has and "split-compile" in has:
-        warn("GNU Jobserver support requested, but no compatible jobserver found. Ignoring '--jobserver'")
+    if "jobserver" in has and cl.number("split-compile", 1) != 1:
+        from orchestrator.jobserver import broken
+
+        useless = broken(os.environ.get("MAKEFLAGS", ""))
+        if useless:
+            raise UsageError("Jobserver requested, but an error occurred")
+        if useless is None:
+            warn("GNU Jobserver support requested, but no compatible jobserver found. Ignoring '--jobserver'")
     for name, needed, text in _NEEDS:
         if name in has and needed not in has and needed not in cl.lists:
             warn(text)
@@ -169,9 +176,6 @@ def _for_target(cl: CommandLine, warn: Callable[[str], None]) -> None:
     has = cl.values
     target = has.get("gpu-name", "sm_75")
     sm = int("".join([c for c in target if c.isdigit()]))
-    if "gno-fabric-access-check" in has and not features.has(sm, "fabric-access-check"):
-        text = f"Command line option '--gno-fabric-access-check' not supported for '.target {target}', will be ignored"
-        cl.messages.append(Diagnostic("info", text))
     for name, feature, text in _ONLY_WITH:
         if name in has and not (feature and features.has(sm, feature)):
             del has[name]

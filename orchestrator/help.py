@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from ir_format.release import DEFAULT, RELEASES, Release
 from ir_format.target import targets
 from orchestrator.options import GROUPS, Option
 
@@ -16,9 +17,9 @@ def _row(option: Option) -> str:
     return f"  {'--' + option.long + _VALUE.get(option.kind, ' <value>') + short:58} {option.help}".rstrip()
 
 
-def _targets() -> list[str]:
+def _targets(release: Release) -> list[str]:
     """All values of -arch, quoted as tools that read a help text look for them."""
-    names = sorted(targets())
+    names = sorted([name for name, t in targets().items() if t.min_ptx <= release.newest])
     words = [f"'{kind}_{name.removeprefix('sm_')}'" for kind in ("compute", "lto", "sm") for name in names]
     lines = ["  Allowed values of --gpu-name:"]
     for word in words:
@@ -29,8 +30,8 @@ def _targets() -> list[str]:
     return lines
 
 
-def usage() -> str:
-    """Help text."""
+def usage(release: Release = RELEASES[DEFAULT]) -> str:
+    """Help text: the options and targets of a release."""
     rows = [
         "Usage  : orias [options] <ptx file>,...",
         "",
@@ -38,7 +39,8 @@ def usage() -> str:
     ]
     for title, options in GROUPS:
         rows += ["", f"{title}:"]
-        rows += [_row(o) for o in options]
+        known = [_row(o) for o in options if not o.since or float(o.since) <= float(release.name)]
         if options[0].long == "gpu-name":
-            rows[-len(options) + 1 : -len(options) + 1] = _targets()
+            known[1:1] = _targets(release)
+        rows += known
     return "\n".join(rows) + "\n"

@@ -6,6 +6,28 @@ from __future__ import annotations
 import os
 
 
+def _given(flags: str, names: tuple[str, ...]) -> str:
+    """The last of the options in MAKEFLAGS that have one of these names; '' without one."""
+    given = ""
+    for word in flags.split():
+        name, _, value = word.partition("=")
+        if name in names:
+            given = value
+    return given
+
+
+def broken(flags: str) -> bool | None:
+    """Whether the jobserver that MAKEFLAGS names cannot be used, which ends a compile in parts; None where it names
+    none. ptxas knows the newer of the two spellings only."""
+    if not _given(flags, ("--jobserver-auth",)):
+        return None
+    tokens = Tokens.of_make(flags)
+    if tokens.source < 0:
+        return True
+    tokens.close()
+    return False
+
+
 class Tokens:
     """Where tokens come from; without descriptors there are always some."""
 
@@ -16,11 +38,7 @@ class Tokens:
     @staticmethod
     def of_make(flags: str) -> Tokens:
         """The jobserver that MAKEFLAGS names; without one, tokens for everybody."""
-        given = ""
-        for word in flags.split():
-            name, _, value = word.partition("=")
-            if name in ("--jobserver-auth", "--jobserver-fds"):
-                given = value  # the last one counts
+        given = _given(flags, ("--jobserver-auth", "--jobserver-fds"))
         try:
             if given.startswith("fifo:"):
                 source = os.open(given[5:], os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -33,6 +51,10 @@ class Tokens:
         except OSError:
             pass
         return Tokens()
+
+    def close(self) -> None:
+        """Give back what was opened."""
+        os.close(self.source)
 
     def take(self) -> bytes | None:
         """A token, or None if there is none now."""

@@ -34,6 +34,8 @@ class Option(NamedTuple):
 
 
 _OFF: Final = ("false",)
+#: Options that change nothing in a whole program, neither in ptxas's code nor in ours.
+_OF_OBJECTS: Final = frozenset({"position-independent-code", "enable-func-clone-sc"})
 
 #: By group, in the order of the help. What has no effect was measured: cubins of 17 kernels, whole and relocatable, on sm_75, 90 and 120, with the option and without.
 GROUPS: Final[tuple[tuple[str, tuple[Option, ...]], ...]] = (
@@ -85,7 +87,7 @@ GROUPS: Final[tuple[tuple[str, tuple[Option, ...]], ...]] = (
         Option("suppress-debug-info", "suppress-debug-info", "flag", "use", "write no line tables and debug sections"),
         Option("compiler-annotations", "annotate", "flag", "use", "note the numbers of instructions and registers"),
         Option("verbose", "v", "flag", "use", "print resources of every kernel"),
-        Option("verbose2", "v2", "flag", "use", "as --verbose", since="13.5"),
+        Option("verbose2", "v2", "flag", "use", "as --verbose, behind the names of what is compiled", since="13.5"),
         Option("warning-as-error", "Werror", "flag", "use", "treat warnings as errors"),
         Option("disable-warnings", "w", "flag", "use", "print no warnings"),
         Option("warn-on-spills", "warn-spills", "flag", "use", "warn when registers are spilled"),
@@ -150,7 +152,7 @@ GROUPS: Final[tuple[tuple[str, tuple[Option, ...]], ...]] = (
         Option("verbose-tkinfo", "verbose-tkinfo", "bool", "none", "the note names no more than ever", (), _OFF),
     )),
     ("Refused", (
-        Option("apply-controls", "apply-controls", "str", "refuse", "controls from a file"),
+        Option("apply-controls", "apply-controls", "str", "refuse", "controls from a file, whose form only NVIDIA knows"),
         Option("compile-as-tools-patch", "astoolspatch", "flag", "refuse", "patch code for tools"),
         Option("ext-desc-file", "ext-desc-file", "str", "refuse", "extended description from a file"),
         Option("ext-desc-string", "ext-desc-string", "str", "refuse", "extended description"),
@@ -235,13 +237,15 @@ def _c_number(text: str) -> int | None:
     return sign * int(body, base)
 
 
-def find(word: str) -> tuple[Option, str, str, bool]:
-    """The option that a word names, its name as given, its value (or ''), and whether it has one. Raises UsageError."""
+def find(word: str, release: str = DEFAULT) -> tuple[Option, str, str, bool]:
+    """The option of a release that a word names, its name as given, its value (or ''), and whether it has one. Raises
+    UsageError."""
     name, eq, value = word.partition("=")
     opt = _LONG.get(name[2:]) if name.startswith("--") else _SHORT.get(name[1:])
     if opt is None and name[:2] in ("-O", "-m"):
         opt, name, eq, value = _SHORT[name[1]], name[:2], "=", word[2:].removeprefix("=")
-    if opt is None or (opt.long in _BEYOND and not name.startswith("--")):
+    later = opt is not None and opt.since and float(opt.since) > float(release)
+    if opt is None or later or (opt.long in _BEYOND and not name.startswith("--")):
         raise UsageError(f"Unknown option '{word.partition('=')[0][1:]}'")
     return opt, name, value, bool(eq)
 
@@ -258,7 +262,8 @@ def read(argv: list[str]) -> CommandLine:
     if given:
         _check(_LONG["release"], given)
         cl.values["release"] = given
-    _read(argv, cl, 0)
+    given = _wanted(argv) or given
+    _read(argv, cl, 0, given if given in RELEASES else DEFAULT)
     if cl.smuggled and "stage" not in cl.lists:
         raise UsageError("'--stage' in an options file runs a command: it needs a '--stage' on the command line")
     cl.lists.setdefault("stage", []).extend(cl.smuggled)
@@ -269,15 +274,30 @@ def read(argv: list[str]) -> CommandLine:
         raise UsageError("Option '--preserve-relocs' is not supported by orias below sm_90")
     for opt in OPTIONS:
         if opt.effect == "refuse" and (opt.long in cl.values or opt.long in cl.lists):
+            if opt.long == "apply-controls":
+                _controls(cl.values[opt.long])
             raise UsageError(f"Option '--{opt.long}' is not supported by orias")
     idle = [
         f"'--{o.long}'"
         for o in OPTIONS
-        if o.effect == "none" and o.long in cl.values and cl.values[o.long] not in o.idle
+        if o.effect == "none"
+        and o.long in cl.values
+        and cl.values[o.long] not in o.idle
+        and (o.long not in _OF_OBJECTS or "compile-only" in cl.values)
     ]
     if idle:
         cl.notes.append(f"without effect in orias: {', '.join(idle)}")
     return cl
+
+
+def _controls(path: str) -> None:
+    """What ptxas says of a file that holds no controls; raises UsageError."""
+    try:
+        with open(path, "rb") as f:
+            if not f.read(1):
+                raise UsageError(f"Input file '{path}' not in expected format")
+    except OSError:
+        raise UsageError(f"File '{path}' could not be opened") from None
 
 
 def release_of(cl: CommandLine) -> Release:
@@ -288,7 +308,7 @@ def release_of(cl: CommandLine) -> Release:
 def _of_release(cl: CommandLine) -> None:
     """What the release does not have is unknown to it; raises UsageError."""
     release = release_of(cl)
-    for opt in OPTIONS:
+    for opt in OPTIONS:  # an options file may choose the release behind them
         if opt.since and opt.long in cl.values and float(opt.since) > float(release.name):
             raise UsageError(f"Unknown option '-{opt.long}'")
     arch = cl.values.get("gpu-name", "sm_75")
@@ -300,7 +320,18 @@ def _of_release(cl: CommandLine) -> None:
         raise UsageError(f"Invalid value '{api}' for option '--cuda-api-version'")
 
 
-def _read(argv: list[str], cl: CommandLine, depth: int) -> None:
+def _wanted(argv: list[str]) -> str:
+    """The release that the last --release names, wherever it stands: the options before it are that release's too."""
+    given = ""
+    for at, word in enumerate(argv):
+        if word == "--release":
+            given = argv[at + 1] if at + 1 < len(argv) else ""
+        elif word.startswith("--release="):
+            given = word.partition("=")[2]
+    return given
+
+
+def _read(argv: list[str], cl: CommandLine, depth: int, release: str = DEFAULT) -> None:
     at = 0
     while at < len(argv):
         word = argv[at]
@@ -308,7 +339,7 @@ def _read(argv: list[str], cl: CommandLine, depth: int) -> None:
         if word == "-" or not word.startswith("-"):
             cl.inputs.append(word)
             continue
-        opt, name, value, given = find(word)
+        opt, name, value, given = find(word, release)
         if opt.kind == "flag":
             if given:
                 raise UsageError(f"no argument expected after '{name}'")
@@ -330,7 +361,7 @@ def _read(argv: list[str], cl: CommandLine, depth: int) -> None:
             if depth > 8:
                 raise UsageError("options files nest too deep")
             for path in value.split(","):
-                _read(_words(path), cl, depth + 1)
+                _read(_words(path), cl, depth + 1, release)
         elif opt.long == "pass" and depth:
             raise UsageError("'--pass' may run a command: it stands on the command line, not in an options file")
         elif opt.long == "stage" and depth:
@@ -407,7 +438,7 @@ def _words(path: str) -> list[str]:
 
 #: Flags and words that travel in the header under their own names.
 _TRAVEL: Final = (
-    "compile-only", "make-errors-visible-at-exit", "warn-on-double-precision-use", "verbose", "generate-line-info", "warning-as-error", "disable-warnings", "warn-on-spills",
+    "compile-only", "make-errors-visible-at-exit", "warn-on-double-precision-use", "verbose", "verbose2", "generate-line-info", "warning-as-error", "disable-warnings", "warn-on-spills",
     "warn-on-local-memory-usage", "explain", "override-directive-values", "legacy-bar-warp-wide-behavior", "sp-bounds-check", "compiler-annotations", "accept-newer-ptx",
     "suppress-async-bulk-multicast-advisory-warning", "suppress-sparse-mma-advisory-info", "suppress-stack-size-warning",
 )  # fmt: skip
@@ -435,6 +466,8 @@ def stream_options(cl: CommandLine, target: str) -> dict[str, AttrValue]:
         out["tensor-memory-checks"] = "gno"
     elif cl.flag("g-tensor-memory-access-check"):
         out["tensor-memory-checks"] = "g"
+    if cl.flag("gno-fabric-access-check"):
+        out["fabric-access-checks"] = "gno"
     if cl.flag("suppress-debug-info"):
         out["suppress-debug-info"] = 1
         out.pop("generate-line-info", None)

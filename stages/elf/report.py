@@ -30,6 +30,8 @@ def resource_lines(header: Header, module: Module, units: list[Unit]) -> list[st
     if banks:
         first += _bank(3, len(variables.const)) + _bank(4, 8 * len(variables.slot))
     out = [*_overridden(kernels, header), first]
+    if header.options.get("verbose2"):
+        out[:0] = [f"{INFO}Processing {k.name}" for k in kernels]
     for k in kernels:
         entry = k.unit.kind == "entry"
         if entry:

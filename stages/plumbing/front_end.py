@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from ir_format import wire
+from ir_format import features, wire
 from ir_format.diag import Diagnostic
 from ir_format.model import AttrValue, Header
 from stages.plumbing.runner import ABORTED, VERSION
@@ -122,6 +122,11 @@ def _for_target(module: PtxModule, options: dict[str, AttrValue], say: Callable[
                 "ptxas warning : Command line option '--legacy-bar-warp-wide-behavior' not supported for '.target "
                 "sm_70', will be ignored\n"
             )
+    if options.get("fabric-access-checks") and not features.has(number, "fabric-access-check"):
+        say(
+            f"ptxas info    : Command line option '--gno-fabric-access-check' not supported for '.target "
+            f"{module.target}', will be ignored\n"
+        )
     if options.get("device-debug") and not options.get("disable-warnings"):
         held = {s.name for s in module.sections}
         missing = [name for name in (".debug_abbrev", ".debug_info") if name not in held]

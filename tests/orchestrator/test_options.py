@@ -55,7 +55,11 @@ from tests import oracle
         (["--cuda-api-version=12.0"], "Invalid value '12.0' for option '--cuda-api-version'"),
         (["--limit-fold-fp", "k.ptx"], "'k.ptx': expected true or false"),
         (["--sw4915215=true", "-arch", "sm_90"], "Option 'sw4915215' not supported for gpu architecture 'sm_90'"),
-        (["--apply-controls=x"], "Option '--apply-controls' is not supported by orias"),
+        (["--apply-controls=/dev/full"], "Option '--apply-controls' is not supported by orias"),
+        (["--apply-controls=/dev/null"], "Input file '/dev/null' not in expected format"),
+        (["--apply-controls=/nonexistent"], "File '/nonexistent' could not be opened"),
+        (["--enable-func-clone-sc", "--release=13.0"], "Unknown option '-enable-func-clone-sc'"),
+        (["-v2", "--release", "13.0"], "Unknown option 'v2'"),
     ],
 )
 def test_refused_command_lines(argv: list[str], text: str) -> None:

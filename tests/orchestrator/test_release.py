@@ -12,6 +12,7 @@ from ir_format.release import PTX_VERSIONS, RELEASES
 from ir_format.target import LISTED, numbers
 from orchestrator.__main__ import _run
 from orchestrator.conflicts import UsageError
+from orchestrator.help import usage
 from orchestrator.options import read
 from tests import oracle
 from tests.parse.full import Verdict, ours, theirs
@@ -63,17 +64,39 @@ def test_lists_are_those_of_ptxas(release: str, capsys: pytest.CaptureFixture[st
 OPTIONS = (
     [], ["-pic=true"], ["-pic=false"], ["-pic=true", "--suppress-position-independent-code-warning"],
     ["--enable-func-clone-sc=true"], ["--enable-func-clone-sc=true", "-c"], ["--gno-fabric-access-check"],
+    ["--gno-fabric-access-check", "-w"], ["-v2", "-c"], ["--jobserver", "--split-compile=2"],
+    ["--jobserver", "--split-compile=1"], ["--apply-controls=/nonexistent"], ["--apply-controls=/dev/null"],
     ["--cuda-api-version=13.0"], ["--cuda-api-version=13.4"], ["--cuda-api-version=13.6"], ["--list-arch"],
 )  # fmt: skip
 
 
 @pytest.mark.oracle
 @pytest.mark.parametrize("release", RELEASES)
-def test_options_of_each_release(release: str, tmp_path: Path) -> None:
+def test_options_of_each_release(release: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Taken or refused, with the same first line."""
+    monkeypatch.delenv("MAKEFLAGS", raising=False)
     oracle.require(TOOLS[release])
     for words in OPTIONS[:-1] if release == "13.5" else OPTIONS:
         for arch in ("sm_90", "sm_100"):
             mine = ours(module("9.0", arch), [*words, "-arch", arch, "--release", release])
             told = theirs(module("9.0", arch), [*words, "-arch", arch], tmp_path, TOOLS[release])
             assert (mine.taken, mine.first) == (told.taken, told.first), (words, arch)
+    # The .target of the text counts, not -arch.
+    words = ["--gno-fabric-access-check", "-arch", "sm_100"]
+    if release == "13.5":
+        mine, told = (
+            ours(module("9.0", "sm_90"), words),
+            theirs(module("9.0", "sm_90"), words, tmp_path, TOOLS[release]),
+        )
+        assert mine == told and told.lines
+    monkeypatch.setenv("MAKEFLAGS", "-j2 --jobserver-auth=98,99")
+    words = ["-arch", "sm_90", "--jobserver", "--split-compile=2"]
+    mine = ours(module("9.0", "sm_90"), [*words, "--release", release])
+    assert mine.first == theirs(module("9.0", "sm_90"), words, tmp_path, TOOLS[release]).first
+
+
+def test_help_names_what_the_release_has() -> None:
+    """13.0 knows neither the options nor the targets that came after it."""
+    old, new = usage(RELEASES["13.0"]), usage(RELEASES["13.5"])
+    for word in ("--list-arch", "--verbose2", "'sm_107a'", "--enable-func-clone-sc", "--gno-fabric-access-check"):
+        assert word in new and word not in old
