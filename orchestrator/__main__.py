@@ -5,6 +5,10 @@ from __future__ import annotations
 import gc
 import os
 import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from orchestrator.options import CommandLine
 
 FAILED = 255  # ptxas's exit code for every failure
 
@@ -31,6 +35,13 @@ def run_here(argv: list[str], resident: bool = False) -> None:
     except OSError as e:  # of standard output: files and processes have their own messages
         exit_process("orias", FAILED, FAILED, e)
     exit_process("orias", code, FAILED)
+
+
+def _many(cl: CommandLine) -> bool:
+    """Whether several files are compiled, each by itself."""
+    report = cl.values.get("report", "")
+    page = report.endswith((".html", ".htm"))  # of the one file
+    return "batch" in cl.values or "output-dir" in cl.values or (bool(report) and not page)
 
 
 def _run(argv: list[str], resident: bool = False) -> int:
@@ -68,7 +79,7 @@ def _run(argv: list[str], resident: bool = False) -> int:
         from orchestrator.server import serve
 
         return serve(cl.values["serve"])
-    elif not cl.flag("help") and any(name in cl.values for name in ("batch", "output-dir", "report")):
+    elif not cl.flag("help") and _many(cl):
         from orchestrator.batch import run_batch
 
         return run_batch(cl, argv)

@@ -62,7 +62,7 @@ def apart(argv: Sequence[str]) -> tuple[list[str], list[str], str]:
             continue
         option, name, value, given = find(word)
         whole = [word]
-        if option.kind != "flag" and not given and name != "-O":
+        if option.kind not in ("flag", "maybe") and not given and name != "-O":
             value = next(words, "")
             whole.append(value)
         if option.long == "output-file":

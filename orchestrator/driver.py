@@ -29,6 +29,7 @@ from stages.plumbing.runner import Context, Flags, Stage, read_upto, run_stage, 
 
 if TYPE_CHECKING:
     from orchestrator.reuse import Reuse
+    from stages.plumbing.observe import Seen
 
 FAILED = 255  # ptxas's exit code for every failure
 MOST = 1 << 29  # bytes of one input: what a stream's record may hold, and memory for it, end not far beyond
@@ -44,6 +45,10 @@ _SHARED = (
     "verify",
     "stats",
 )  # --stage-option keys of every stage
+
+
+#: Options that ask to see more than the output (:mod:`orchestrator.seen`).
+_TELLING = ("time", "fdevice-time-trace", "stats-json", "remarks", "report")
 
 
 class Abort(Exception):
@@ -73,10 +78,17 @@ class Run:
         self.stop_after = cl.values.get("stop-after", "")
         if self.stop_after and self.stop_after not in NAMES:
             raise UsageError(f"'{self.stop_after}' is no stage; they are {', '.join(NAMES)}")
+        self.telling = any(name in cl.values for name in _TELLING) or "compiler-stats" in cl.lists
+        if self.telling:
+            from orchestrator.seen import observed
+
+            looks = observed(cl)
+            if looks:
+                self.options["observe"] = looks
         self.reuse = self._reuse()
 
     def _reuse(self) -> Reuse | None:
-        if not (self.cl.values.get("cache") or os.environ.get("ORIAS_CACHE")):
+        if "observe" in self.options or not (self.cl.values.get("cache") or os.environ.get("ORIAS_CACHE")):
             return None
         from orchestrator.reuse import reuse_of
 
@@ -430,9 +442,10 @@ class Run:
         """Keep a stream under --save-temps: ``N.stage.ori``."""
         folder = self.cl.values.get("save-temps")
         if folder is not None:
-            self._write(os.path.join(folder, f"{index}.{NAMES[index]}.ori"), data)
+            self.write(os.path.join(folder, f"{index}.{NAMES[index]}.ori"), data)
 
-    def _write(self, path: str, data: bytes) -> None:
+    def write(self, path: str, data: bytes) -> None:
+        """Write a file; raises Abort."""
         try:
             write_file(path, data)
         except (OSError, ValueError) as e:
@@ -478,7 +491,7 @@ class Run:
         if found is not None:
             text, data = split(found)
             sys.stderr.write(text)
-            self._write(self.output, data)
+            self.write(self.output, data)
             return
         said = recorded()
         data = self._compile()
@@ -512,30 +525,18 @@ class Run:
             data = self.middle(data, group)
             at = NAMES.index(group[-1].name)
             self.temp(at, data)
+        seen: list[Seen] = []
+        if "observe" in self.options:
+            from stages.plumbing.observe import taken
+
+            data, seen = taken(data)
         data = self.elf(data) if stop == len(NAMES) - 1 else data
-        self._write(self.output, data)
-        if cl.flag("time"):
-            for name, seconds in self.times:
-                sys.stderr.write(f"orias: {name:40} {seconds * 1000:8.1f} ms\n")
-        if "compiler-stats" in cl.lists:
-            self._statistics()
-        if "fdevice-time-trace" in cl.values:
-            self._write(cl.values["fdevice-time-trace"], self.times.trace(cl))
+        self.write(self.output, data)
+        if self.telling:
+            from orchestrator.seen import tell
+
+            tell(self, seen, data)
         return data
-
-    def _statistics(self) -> None:
-        """What --compiler-stats asks for, to standard error or to the file of --compiler-stats-file."""
-        from orchestrator.statistics import asked, lines
-
-        said = lines(asked(self.cl.lists["compiler-stats"]), self.times, time.perf_counter() - self.began)
-        path = self.cl.values.get("compiler-stats-file")
-        if path is not None:
-            names = self.cl.inputs or ["application ptx input"]
-            self._write(path, "".join([f"{names[0]} >>\n\n", *[f"{line}\n" for line in said], "\n"]).encode())
-            return
-        for line in said:
-            lead = "ptxas info    : STAT: " if " = " in line else ""
-            sys.stderr.write(f"{lead}{line}\n")
 
 
 def _executable(name: str) -> list[str]:

@@ -9,7 +9,7 @@ from ir_format.target import targets
 from orchestrator.options import GROUPS, Option
 
 WIDTH: Final = 100
-_VALUE: Final = {"flag": "", "bool": " <true|false>", "int": " <N>", "level": " <N>"}
+_VALUE: Final = {"flag": "", "bool": " <true|false>", "int": " <N>", "level": " <N>", "maybe": "[=<value>]"}
 
 
 def _row(option: Option) -> str:

@@ -19,7 +19,7 @@ from orchestrator.conflicts import FAST, UsageError, settle
 
 
 class Option(NamedTuple):
-    """``kind``: flag, str, int, bool (true|false), list (comma list), level (-O). ``effect``: ``use`` (acts here), ``ok`` (asks for what orias does anyway, or for what
+    """``kind``: flag, str, int, bool (true|false), list (comma list), level (-O), maybe (a value only behind `=`). ``effect``: ``use`` (acts here), ``ok`` (asks for what orias does anyway, or for what
     changes no code of ptxas's that was seen), ``none`` (changes ptxas's code and not ours: said once), ``refuse`` (not supported yet: refused by name).
     ``values``: all that are defined. ``idle``: values of a ``none`` option that change nothing in ptxas's code either. ``since``: the first release that has it."""
 
@@ -42,8 +42,8 @@ GROUPS: Final[tuple[tuple[str, tuple[Option, ...]], ...]] = (
     ("Input and output", (
         Option("gpu-name", "arch", "str", "use", "target; compute_XX and lto_XX parse only (default 'sm_75')"),
         Option("machine", "m", "int", "ok", "bits of the host: 64", ("64",)),
-        Option("compiler-stats", "", "list", "use", "print the time, the memory, the time of each stage (detailed: nothing more)", ("time", "memory", "phase-wise", "detailed", "t", "m", "p", "d")),
-        Option("fdevice-time-trace", "", "str", "use", "add the times of parsing, of the other stages and of the file to a Chrome trace, an existing file; none of single kernels and passes"),
+        Option("compiler-stats", "", "list", "use", "print the time, the memory, the time of each stage; detailed: of each pass time, memory, rewrites and instructions", ("time", "memory", "phase-wise", "detailed", "t", "m", "p", "d")),
+        Option("fdevice-time-trace", "", "str", "use", "add the times to a Chrome trace (made where there is none): of the compile's parts, and nested of each kernel, stage and pass"),
         Option("ftrace-phase-after", "", "str", "use", "the event of the trace behind which they stand, in its process and thread"),
         Option("use-trace-pid", "use-trace-pid", "int", "use", "the process of these events"),
         Option("compiler-stats-file", "", "str", "use", "the file that --compiler-stats prints to"),
@@ -165,7 +165,9 @@ GROUPS: Final[tuple[tuple[str, tuple[Option, ...]], ...]] = (
         Option("jobs", "j", "int", "use", "kernels compiled at once (default: cores)"),
         Option("batch", "batch", "str", "use", "compile each file of this list by itself; a line is a file name, with options of its own"),
         Option("output-dir", "output-dir", "str", "use", "compile each PTX file by itself, into this folder"),
-        Option("report", "report", "str", "use", "with --batch and --output-dir: write what became of each file, as JSON"),
+        Option("report", "report", "str", "use", "NAME.html: a page that shows the kernel through all stages and passes; another name, with --batch and --output-dir: what became of each file, as JSON"),
+        Option("remarks", "remarks", "maybe", "use", "what passes did, missed and found, and why: =FILE, YAML as LLVM's where it ends in .yaml; without FILE text on standard error"),
+        Option("stats-json", "stats-json", "str", "use", "write times, memory, rewrites and instructions of each kernel, stage and pass to this file"),
         Option("cache", "cache", "str", "use", "keep compiled code in this folder, and take from it what did not change (docs/speed.md); also by ORIAS_CACHE"),
         Option("serve", "serve", "str", "use", "be the resident server at this socket, whose folder is closed to others (docs/speed.md); used, and started on demand, by ORIAS_SERVER"),
         Option("exec", "exec", "flag", "use", "run the stages as executables instead of forking them"),
@@ -181,7 +183,7 @@ GROUPS: Final[tuple[tuple[str, tuple[Option, ...]], ...]] = (
         Option("accept-newer-ptx", "accept-newer-ptx", "flag", "use", "take a newer .version, and a NUL at the text's end, with a warning; also by ORIAS_ACCEPT_NEWER_PTX=1"),
         Option("diagnostics-format", "diagnostics-format", "str", "use", "messages as text, or on standard error as one json array or sarif log with columns and hints", ("text", "json", "sarif")),
         Option("explain", "explain", "flag", "use", "show the source line and a hint under each diagnostic"),
-        Option("time", "time", "flag", "use", "print where the time went"),
+        Option("time", "time", "flag", "use", "print where the time went, by stage and pass"),
     )),
 )  # fmt: skip
 OPTIONS: Final = tuple([o for _, group in GROUPS for o in group])
@@ -345,6 +347,9 @@ def _read(argv: list[str], cl: CommandLine, depth: int, release: str = DEFAULT) 
                 raise UsageError(f"no argument expected after '{name}'")
             cl.values[opt.long] = "1"
             continue
+        if opt.kind == "maybe":
+            cl.values[opt.long] = value
+            continue
         if name == "-O" and not given:  # accepted
             cl.values.setdefault("opt-level", "3")
             cl.values["bare-level"] = "1"
@@ -380,6 +385,8 @@ _BEYOND: Final = frozenset(
         "batch",
         "output-dir",
         "report",
+        "remarks",
+        "stats-json",
         "cache",
         "serve",
         "exec",

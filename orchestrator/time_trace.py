@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from orchestrator.options import CommandLine
+    from stages.plumbing.observe import Seen
 
 #: Names of ptxas for what our stages do.
 _NAMES = {"parse": "PTX parsing and setup time", "elf": "Post processing"}
@@ -29,8 +30,8 @@ class Times(list[tuple[str, float]]):
         self.append((name, spent))
         self.spans.append((name, begin - self.began, spent))
 
-    def trace(self, cl: CommandLine) -> bytes:
-        """What the file of --fdevice-time-trace holds from now on."""
+    def trace(self, cl: CommandLine, seen: Sequence[Seen]) -> bytes:
+        """What the file of --fdevice-time-trace holds from now on. Where there is none it is made (ptxas refuses)."""
         from orchestrator.driver import Abort
 
         path = cl.values["fdevice-time-trace"]
@@ -38,10 +39,12 @@ class Times(list[tuple[str, float]]):
         source = os.path.basename(cl.inputs[0]) if cl.inputs else ""
         spent = time.perf_counter() - self.began
         try:
-            with open(path, encoding="utf-8", errors="replace") as f:
-                text = f.read()
+            text = '{"traceEvents":[]}'
+            if os.path.lexists(path):
+                with open(path, encoding="utf-8", errors="replace") as f:
+                    text = f.read()
             after = cl.values.get("ftrace-phase-after", "")
-            return extended(text, source, spent, self.spans, pid, after).encode()
+            return extended(text, source, spent, self.spans, pid, after, _nested(seen, self.began)).encode()
         except TraceError:
             raise Abort(f"Input file '{path}' not in expected format") from None
         except (OSError, ValueError):
@@ -52,11 +55,45 @@ class TraceError(ValueError):
     """The file holds no trace."""
 
 
+#: The thread of the first kernel: far from those that others have written into the file.
+_KERNELS = 100_000
+
+
+def _nested(seen: Sequence[Seen], began: float) -> list[dict[str, Any]]:
+    """Events of kernels, in them stages, in them passes: a thread of its own for each kernel. Times count from
+    ``began``."""
+    out: list[dict[str, Any]] = []
+
+    def add(tid: int, name: str, begin: int, spent: int, args: dict[str, Any]) -> None:
+        at = begin // 1000 - round(began * 1e6)
+        end = (begin + spent) // 1000 - round(began * 1e6)  # rounded alike, so that what is inside stays inside
+        out.append({"args": args, "dur": end - at, "name": name, "ph": "X", "tid": tid, "ts": at})
+
+    for k, unit in enumerate(seen):
+        tid = _KERNELS + k
+        if not unit.passes:
+            continue
+        begin = min([row.begin for row in unit.passes])
+        end = max([row.begin + row.spent for row in unit.passes])
+        out.append({"args": {"name": unit.unit}, "name": "thread_name", "ph": "M", "tid": tid, "ts": 0})
+        add(tid, unit.unit, begin, end - begin, {"kernel": unit.unit})
+        for row in sorted(unit.passes, key=lambda row: (row.begin, -row.spent)):
+            args = {"before": row.before, "after": row.after, "rewrites": row.rewrites, "memory KiB": row.memory}
+            add(tid, f"{row.stage}/{row.name}" if row.name else row.stage, row.begin, row.spent, args)
+    return out
+
+
 def extended(
-    text: str, source: str, seconds: float, spans: Sequence[tuple[str, float, float]], pid: int | None, after: str
+    text: str,
+    source: str,
+    seconds: float,
+    spans: Sequence[tuple[str, float, float]],
+    pid: int | None,
+    after: str,
+    nested: Sequence[dict[str, Any]] = (),
 ) -> str:
     """The trace with our events behind the others; ``spans``: name, begin and duration in seconds. ``after``: the event
-    whose process, thread and end ours take over."""
+    whose process, thread and end ours take over. ``nested``: events of kernels, from the beginning of ours."""
     import json  # seldom wanted: every compilation loads this module
 
     try:
@@ -84,4 +121,5 @@ def extended(
 
     events.append(event("Total PTXAS Time", source, 0, seconds))
     events.extend([event(_NAMES.get(name, f"Stages {name}"), "", at, spent) for name, at, spent in spans])
+    events.extend([{**e, "pid": process, "ts": e["ts"] + begin * (e["ph"] == "X")} for e in nested])
     return json.dumps(trace, separators=(",", ":"))

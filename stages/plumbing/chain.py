@@ -105,10 +105,11 @@ def-store-cache force-load-cache force-store-cache make-errors-visible-at-exit w
 warn-on-spills warn-on-local-memory-usage warning-as-error disable-warnings explain legacy-bar-warp-wide-behavior
 sp-bounds-check compiler-annotations tensor-memory-checks blocks-are-clusters
 suppress-async-bulk-multicast-advisory-warning suppress-sparse-mma-advisory-info suppress-stack-size-warning
-accept-newer-ptx release verbose2 fabric-access-checks
+accept-newer-ptx release verbose2 observe fabric-access-checks
 """
 #: The options that a stream's header holds, by ptxas's long names (`tensor-memory-checks` tells which of two options
-#: was given, `fabric-access-checks` that they are not wanted).
+#: was given, `fabric-access-checks` that they are not wanted;
+#: `observe` is what several of them want to see, :mod:`stages.plumbing.observe`).
 OPTIONS: Final = frozenset(_OPTIONS.split())
 NAMES = ("parse", *(s.name for s in MIDDLE), "elf")
 

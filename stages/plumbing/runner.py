@@ -14,13 +14,16 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from copy import copy
-from typing import Any, BinaryIO, Final, NoReturn
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, NoReturn
 
 from ir_format import wire
 from ir_format.diag import CompileError, Diagnostic, StreamError
 from ir_format.model import Header, Module, Unit
 from ir_format.record import Record, fresh
 from stages.plumbing import files
+
+if TYPE_CHECKING:
+    from stages.plumbing.observe import Remark, Watch
 
 VERSION = "0.1.0"
 #: What ptxas says last when errors keep it from writing a file.
@@ -63,7 +66,7 @@ class Context(Record):
     """What a pass can see beside its unit. ``module`` is the module record of the level that the stage reads.
     ``rewrites`` counts those of the unit at hand, ``earlier`` those of the units before it. ``kept``
     holds results that one pass leaves for the next (:mod:`stages.optimize.manager`,
-    :mod:`stages.schedule.schedule_unit`)."""
+    :mod:`stages.schedule.schedule_unit`). ``remarks``: a list where somebody asked for remarks."""
 
     header: Header
     module: Any
@@ -72,6 +75,7 @@ class Context(Record):
     rewrites: int = 0
     kept: dict[str, Any] = fresh(default_factory=dict)
     earlier: int = 0
+    remarks: list[Remark] | None = None
 
     @property
     def opt(self) -> int:
@@ -87,6 +91,16 @@ class Context(Record):
             return False
         self.rewrites += 1
         return True
+
+    def remark(
+        self, kind: str, pass_name: str, name: str, function: str, line: int, message: str, value: str = ""
+    ) -> None:
+        """Say what a pass decided and why (:class:`stages.plumbing.observe.Remark`). Where making the message costs
+        something, ask before whether :attr:`remarks` is a list."""
+        if self.remarks is not None:
+            from stages.plumbing.observe import Remark
+
+            self.remarks.append(Remark(kind, pass_name, name, function, line, message, value))
 
     def count(self, what: str, n: int = 1) -> None:
         """Add to a statistic that --stats prints."""
@@ -203,6 +217,12 @@ def failed(unit: Unit) -> bool:
     return any(d[0] in ("error", "fatal") for d in unit.diags)
 
 
+def _watch(stage: Stage, ctx: Context, unit: Unit) -> Watch:
+    from stages.plumbing.observe import Watch
+
+    return Watch(stage.name, ctx, unit)
+
+
 def run_unit(stage: Stage, passes: Sequence[Pass], source: Any, ctx: Context) -> Unit:
     """Run the passes over one unit. A CompileError becomes a diagnostic of the unit, which is then emptied."""
     unit = source if isinstance(source, Unit) else Unit(source.name)
@@ -211,15 +231,20 @@ def run_unit(stage: Stage, passes: Sequence[Pass], source: Any, ctx: Context) ->
     given = ctx.flags
     ctx.flags = _flags_of(ctx, unit.name)
     ctx.earlier, ctx.rewrites = ctx.earlier + ctx.rewrites, 0
+    watch = _watch(stage, ctx, unit) if "observe" in ctx.header.options else None
     try:
         if stage.begin is not None:
             unit = stage.begin()(source, ctx)
         if failed(unit):
             return unit
+        if watch is not None:
+            watch.started(unit)
         for p in passes:
             if ctx.flags.upto is not None and ctx.flags.upto[0] == p.name:
                 _cut(ctx, ctx.flags.upto[1])
             p.run(unit, ctx)
+            if watch is not None:
+                watch.ran(p.name, unit)
             if p.name in ctx.flags.dump_after:
                 from ir_format.text import print_unit
 
@@ -236,6 +261,8 @@ def run_unit(stage: Stage, passes: Sequence[Pass], source: Any, ctx: Context) ->
         unit.code = []
     finally:
         ctx.flags = given
+        if watch is not None:
+            watch.end(unit)
     if timed:
         before = unit.attrs.get("compile_us", 0)
         unit.attrs["compile_us"] = (before if isinstance(before, int) else 0) + (time.perf_counter_ns() - began) // 1000

@@ -21,6 +21,7 @@ from stages.regalloc.divergent_ranges import WARP_FILES, widen
 from stages.regalloc.finish import finish_function
 from stages.regalloc.live_ranges import Ranges
 from stages.regalloc.parallel_copies import split_parallel
+from stages.regalloc.spill import Say
 
 FILES: Final = frozenset({"R", "UR", "P", "UP", "B", "M"})
 MAX_ROUNDS: Final = 60
@@ -33,7 +34,7 @@ class Job:
     """Data that the functions of a unit share. ``limit`` is the REGCOUNT limit; ``sure`` the alignment of the stack
     pointer; ``clobbers`` maps a function name to the registers that a call destroys, by file."""
 
-    __slots__ = ("clobbers", "limit", "naive", "standard", "sure", "target")
+    __slots__ = ("clobbers", "limit", "naive", "say", "standard", "sure", "target")
 
     def __init__(self, target: Target, limit: int, naive: bool = False, sure: int = 16) -> None:
         self.target = target
@@ -42,17 +43,25 @@ class Job:
         self.naive = naive
         self.standard: set[str] = set()
         self.clobbers: dict[str, dict[str, int]] = {}
+        self.say: Say | None = None
 
     def clobber(self, inst: Inst) -> dict[str, int]:
         """Registers that a CALL destroys, per file."""
         return self.clobbers.get(abi.callee(inst), abi.ABI_CLOBBER)
 
 
-def allocate_unit(unit: Unit, header: Header, options: Mapping[str, AttrValue] | None = None, limit: int = 0) -> Unit:
+def allocate_unit(
+    unit: Unit,
+    header: Header,
+    options: Mapping[str, AttrValue] | None = None,
+    limit: int = 0,
+    say: Say | None = None,
+) -> Unit:
     """Allocate every function of ``unit`` in place (level `ori` to `allocated`) and return it.
 
     ``options`` are ptxas's by long name (default: the header's), and ``allocator``: ``naive`` to spill everything.
-    ``limit`` overrides the REGCOUNT limit (tests). CompileError when a limit can't be met.
+    ``limit`` overrides the REGCOUNT limit (tests). ``say`` hears of spilled values. CompileError when a limit can't be
+    met.
     """
     options = header.options if options is None else options
     target = find_target(header.target)
@@ -62,6 +71,7 @@ def allocate_unit(unit: Unit, header: Header, options: Mapping[str, AttrValue] |
         options.get("allocator") == "naive",
         8 if unit.kind == "func" else 16,  # what another compiler's callers keep
     )
+    job.say = say
     order, job.standard = abi.plan(unit)
     gone: list[AttrValue] = []
     for func in order:
@@ -107,6 +117,8 @@ def allocate_function(func: Function, job: Job) -> tuple[int, ...]:
         if apart and all(func.vregs[v].file == "B" for v in victims):
             apart = False
             continue
+        if job.say is not None:
+            spill.explain(ranges, state, victims, job.say)
         spill.rewrite(ranges, state, victims, room=state.room)
         if attempt % 4 == 3:
             slack += 1

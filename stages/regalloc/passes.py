@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import deepcopy
 from typing import Final
 
@@ -22,7 +23,7 @@ def _allocate(unit: Unit, ctx: Context) -> None:
         raise CompileError(f"Unknown allocator '{name}': {', '.join(ALLOCATORS)}")
     options["allocator"] = name
     before = deepcopy(unit) if ctx.flags.verify else None
-    allocate_unit(unit, ctx.header, options)
+    allocate_unit(unit, ctx.header, options, say=_teller(ctx))
     if before is not None:
         _verify(before, unit)
     asked = unit.attrs.get("smem_spilling")
@@ -39,6 +40,27 @@ def _allocate(unit: Unit, ctx: Context) -> None:
         ctx.count("spill-store-bytes", func.spills[0])
         ctx.count("spill-load-bytes", func.spills[1])
         ctx.count("registers", func.regs.get("R", 0))
+    if ctx.remarks is not None:
+        _sum_up(unit, ctx)
+
+
+def _teller(ctx: Context) -> Callable[[str, str, str, int, str, str], object] | None:
+    """Who hears of spilled values."""
+    if ctx.remarks is None:
+        return None
+    return lambda kind, name, *rest: ctx.remark(kind, "regalloc", name, *rest)
+
+
+def _sum_up(unit: Unit, ctx: Context) -> None:
+    from ir_format.target import target
+    from stages.analysis.register_limits import register_limit
+
+    limit = register_limit(unit, target(ctx.header.target).sm, ctx.header.options)
+    for f in unit.functions:
+        used = f"{f.regs.get('R', 0)} registers of at most {limit}"
+        spilled = f"{f.spills[0]} bytes of spill stores, {f.spills[1]} of spill loads"
+        message = f"{used}, {f.frame} bytes of stack, {spilled}"
+        ctx.remark("analysis", "regalloc", "Resources", f.name, 0, message)
 
 
 def _verify(before: Unit, after: Unit) -> None:

@@ -28,7 +28,7 @@ def order_unit(unit: Unit, ctx: Context) -> None:
 def control_unit(unit: Unit, ctx: Context) -> None:
     """Give every instruction its control word. The order stays."""
     tables = hazards(ctx.header.target)
-    explain = ctx.flags.extra.get("why", "") not in ("", "0")
+    explain = ctx.flags.extra.get("why", "") not in ("", "0") or "pictures" in str(ctx.header.options.get("observe"))
     records: list[tuple[str, ...]] = []
     known: dict[int, Access] = ctx.kept.pop("accesses", {})
     for function in unit.functions:

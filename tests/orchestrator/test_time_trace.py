@@ -25,7 +25,8 @@ def compile_with(folder: Path, trace: str | None, *options: str) -> tuple[int, P
 def test_events(tmp_path: Path) -> None:
     code, path = compile_with(tmp_path, json.dumps({"traceEvents": [OLD]}), "--use-trace-pid", "5")
     assert code == 0
-    first, total, *parts = json.loads(path.read_text())["traceEvents"]
+    first, total, *rest = json.loads(path.read_text())["traceEvents"]
+    parts = [e for e in rest if e["tid"] == total["tid"]]  # kernels have threads of their own
     assert first == OLD
     assert total["name"] == "Total PTXAS Time" and total["args"] == {"name": "k.ptx"} and total["pid"] == 5
     assert [p["name"] for p in parts][0::2] == ["PTX parsing and setup time", "Post processing"]
@@ -41,9 +42,20 @@ def test_after(tmp_path: Path) -> None:
     assert code == 0 and (total["ts"], total["pid"], total["tid"]) == (1005, 77, 3)
 
 
-@pytest.mark.parametrize("trace", [None, "", "[]", '{"traceEvents":5}', '{"traceEvents":[5]}', "[" * 9999])
-def test_no_trace(tmp_path: Path, trace: str | None, capfd: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("trace", ["", "[]", '{"traceEvents":5}', '{"traceEvents":[5]}', "[" * 9999])
+def test_no_trace(tmp_path: Path, trace: str, capfd: pytest.CaptureFixture[str]) -> None:
     code, path = compile_with(tmp_path, trace, "--ftrace-phase-after", "x y")
     said = capfd.readouterr().err
-    want = f"File '{path}' could not be opened" if trace is None else f"Input file '{path}' not in expected format"
+    want = f"Input file '{path}' not in expected format"
     assert code == 255 and want in said and "Traceback" not in said
+
+
+def test_a_trace_is_made_where_there_is_none(tmp_path: Path) -> None:
+    code, path = compile_with(tmp_path, None)
+    assert code == 0 and json.loads(path.read_text())["traceEvents"][0]["name"] == "Total PTXAS Time"
+
+
+def test_a_trace_that_can_not_be_written(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "t.json").mkdir()
+    code, path = compile_with(tmp_path, None)
+    assert code == 255 and f"File '{path}' could not be opened" in capfd.readouterr().err

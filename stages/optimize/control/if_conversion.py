@@ -47,6 +47,7 @@ class _Converter:
     def __init__(self, f: Function, ctx: Context) -> None:
         self.f = f
         self.ctx = ctx
+        self.why = ("", "")  # why an arm can't be predicated: name and words
 
     def run(self) -> None:
         """Blocks from the last to the first, so that inner branches go before outer ones."""
@@ -85,6 +86,7 @@ class _Converter:
         assert last.guard is not None
         out = plain_jump(then.insts[-1])
         if self.preds[then.id] != 1 or self.named.get(then.id):
+            self._missed(head, "ArmEnteredElsewhere", "its arm is also reached from elsewhere")
             return
         if out < 0 and falls_through(then) and not is_guarded(then.insts[-1]):
             arms = [(then, then.insts, inverted(last.guard))]
@@ -96,10 +98,12 @@ class _Converter:
                 or not falls_through(third)
                 or (third.insts and plain_jump(third.insts[-1]) >= 0)
             ):
+                self._missed(head, "ArmEnteredElsewhere", "its other arm is also reached from elsewhere")
                 return
             arms = [(then, then.insts[:-1], inverted(last.guard)), (third, third.insts, last.guard)]
             join = blocks[n + 3]
         else:
+            self._missed(head, "ArmsDoNotMeet", "its arms do not meet at once")
             return
         bar = self._barrier(head, join)
         divergent = not self.f.vregs[last.guard.num].uniform
@@ -111,10 +115,14 @@ class _Converter:
                 wanted = wanted | self.live_in[third.id]
             got = self._arm(insts, guard, wanted, most)
             if got is None:
+                self._missed(head, *self.why)
                 return
             made += got
         if not self.ctx.allow():
             return
+        if self.ctx.remarks is not None:
+            message = f"branch replaced by predicates on {len(made)} instructions"
+            self._say("passed", "Predicated", head, message)
         self.ctx.count("arms predicated", len(arms))
         head.insts.pop()
         head.insts += made
@@ -134,6 +142,15 @@ class _Converter:
                     if where is join:
                         users[at] = (head, inst)
 
+    def _missed(self, head: Block, name: str, why: str) -> None:
+        if self.ctx.remarks is not None:
+            self._say("missed", name, head, f"branch not predicated because {why}")
+
+    def _say(self, kind: str, name: str, head: Block, message: str) -> None:
+        last = head.insts[-1]
+        value = self.f.vregs[last.guard.num].name if last.guard is not None else ""
+        self.ctx.remark(kind, "if-conversion", name, self.f.name, last.line, message, value)
+
     def _barrier(self, head: Block, join: Block) -> int | None:
         """The B register that is set in ``head`` and waited for at ``join`` and nowhere else; None if there is none."""
         first = join.insts[0] if join.insts else None
@@ -147,9 +164,9 @@ class _Converter:
     def _arm(self, insts: list[Inst], guard: Reg, wanted: set[int], most: int) -> list[Inst] | None:
         """The arm's instructions under ``guard``; None where it can't be. ``wanted``: cells whose values from before
         somebody else may read."""
-        if sum(i.op != "UNDEF" for i in insts) > most + any(
-            i.op == "LDL" for i in insts
-        ):  # seen in ptxas's sine and cosine
+        long = sum(i.op != "UNDEF" for i in insts)
+        if long > most + any(i.op == "LDL" for i in insts):  # seen in ptxas's sine and cosine
+            self.why = "LongArm", f"an arm of {long} instructions is longer than {most}"
             return None
         first = self.cells.first
         loose: set[int] = set()  # cells that hold their value under the guard only
@@ -159,16 +176,20 @@ class _Converter:
             cells = [c for r in written for c in range(first(r), first(r) + r.width)]
             if i.op == "UNDEF":
                 if any(c in wanted for c in cells):
+                    self.why = "ValueLost", "a value from before the branch would be lost"
                     return None
                 out.append(i)
                 continue
             if is_guarded(i) or i.uses or i.defs or i.attrs or "STRONG" in i.mods or "MMIO" in i.mods:
+                self.why = "NoGuard", f"{i.op} of PTX line {i.line} takes no further predicate"
                 return None
             if any(r.num == guard.num or self.f.vregs[r.num].fixed >= 0 for r in written):
+                self.why = "WritesPredicate", f"{i.op} of PTX line {i.line} writes the predicate or a fixed register"
                 return None
             # R2UR: which lane it asks would change; a constant bank may end before the index that the branch keeps away
             pure = is_pure(i) and i.op != "R2UR" and not any(type(o) is Const and o.ireg is not None for o in i.srcs)
             if not pure and i.op not in _GUARDED:
+                self.why = "SideEffects", f"{i.op} of PTX line {i.line} has effects that stay behind a branch"
                 return None
             free = pure and not any(c in wanted for c in cells)
             if free and loose:
@@ -178,6 +199,7 @@ class _Converter:
                 loose.difference_update(cells)
                 continue
             if any(r.file not in ("R", "P") for r in written):
+                self.why = "WritesUniform", f"{i.op} of PTX line {i.line} writes a register of the whole warp"
                 return None  # no guard of one thread for the warp's registers
             out += self._undefined(i, written, wanted, loose)
             loose.update(cells)

@@ -35,8 +35,15 @@ def promote_to_uniform(unit: Unit, ctx: Context) -> bool:
     if find_target(ctx.header.target).alu_const:
         return False
     sharers = [_Sharer(f, ctx) for f in unit.functions]
-    if any([s.find() for s in sharers]) and all(map(parts_meet, unit.functions)):
+    if not any([s.find() for s in sharers]):
+        return False
+    if all(map(parts_meet, unit.functions)):
         return any([s.run() for s in sharers])
+    if ctx.remarks is not None:
+        why = "threads that part do not meet again where their ways do: uniform registers would be overwritten"
+        for s in sharers:
+            for num, (_, _, made) in s.words.items():
+                s.say("missed", "ThreadsApart", num, made, f"uniform promotion blocked because {why}")
     return False
 
 
@@ -87,6 +94,7 @@ class _Sharer:
         uses = readers(self.f, words)
         depth = loop_depths(build_cfg(self.f))
         long_lived = 0
+        heard = self.ctx.remarks is not None
         for num, (pos, at, made) in words.items():
             read = [(p, n, self.f.blocks[p].insts[n]) for p, n in uses.get(num, ())]
             places = self._places(pos, at, read, depth)
@@ -95,15 +103,40 @@ class _Sharer:
                 or all(i.op in _COPIES for _, _, i in read)
                 or not all(self._takes(i, num) is not None for _, _, i in read)
             ):
+                if heard:
+                    self._missed(num, made, read, places)
                 continue
             over = len({p for p, _ in places}) < len({p for p, _, _ in read}) or places[0][0] != read[0][0]
             long_lived += over * self.f.vregs[num].width
+            if over and long_lived > _MOST and heard:
+                why = f"more than {_MOST} words would live over several blocks"
+                self.say("missed", "UniformPressure", num, made, f"uniform promotion blocked because {why}")
             if (over and long_lived > _MOST) or not self.ctx.allow():
                 continue
             self.ctx.count("words in uniform registers")
+            if heard:
+                self.say("passed", "Promoted", num, made, "value moved to a uniform register")
             self._move(num, made, read, places)
         insert(self.f, self.before, self.gone)
         return bool(self.gone)
+
+    def say(self, kind: str, name: str, num: int, made: Inst, message: str) -> None:
+        """Remark on a word."""
+        value = self.f.vregs[num].name or "?"
+        self.ctx.remark(kind, "uniform-promotion", name, self.f.name, made.line, message, value)
+
+    def _missed(self, num: int, made: Inst, read: list[Use], places: list[Place]) -> None:
+        """Say why a word stays in a general register."""
+        if not read:
+            return
+        other = [i for _, _, i in read if self._takes(i, num) is None]
+        if not places:
+            name, why = "CallsInLoop", "calls destroy uniform registers, and its readers are in a loop"
+        elif other:
+            name, why = "NoUniformForm", f"{other[0].op} of PTX line {other[0].line} can't read it from one"
+        else:
+            name, why = "OnlyCopies", "it is only copied"
+        self.say("missed", name, num, made, f"uniform promotion blocked because {why}")
 
     def _words(self) -> dict[int, Use]:
         """Register -> the one instruction that makes it, where that is a load from the constant bank or of a block

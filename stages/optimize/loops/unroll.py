@@ -22,9 +22,24 @@ from typing import Final
 
 from ir_format import isa
 from ir_format.features import has
-from ir_format.flow import Cfg, build_cfg
+from ir_format.flow import Cfg, Loop, build_cfg
 from ir_format.isa import facts
-from ir_format.model import NEG, NOT_PT, PSEUDO, PT, RZ, RZ2, Block, Function, Imm, Inst, Operand, Reg, label
+from ir_format.model import (
+    NEG,
+    NOT_PT,
+    PSEUDO,
+    PT,
+    RZ,
+    RZ2,
+    AttrValue,
+    Block,
+    Function,
+    Imm,
+    Inst,
+    Operand,
+    Reg,
+    label,
+)
 from ir_format.rename import duplicate
 from stages.optimize.analyses import FLOW, NOTHING, Analyses
 from stages.optimize.control.simplify_cfg import merge_blocks
@@ -84,8 +99,9 @@ _OR: Final = 0xFC  # a | b
 
 def unroll_loops(f: Function, a: Analyses) -> None:
     """The pass."""
+    given = f.attrs.get("nounroll", ())
     for _ in range(_ROUNDS):
-        if not has_loops(f) or not _Unroller(f, a.ctx).run():
+        if not has_loops(f) or not _Unroller(f, a.ctx, given).run():
             break
         a.keep(NOTHING)
         _clean(f, a)
@@ -154,9 +170,11 @@ def steps(block: Block) -> int:
 class _Unroller:
     """One walk over the loops of a function."""
 
-    def __init__(self, f: Function, ctx: Context) -> None:
+    def __init__(self, f: Function, ctx: Context, given: AttrValue = ()) -> None:
+        """``given``: the blocks that the program itself marked."""
         self.f = f
         self.ctx = ctx
+        self.given = given
         self.sm = isa.target(ctx.header.target).sm
         self.target = isa.target(ctx.header.target)
         marked = f.attrs.get("nounroll", ())
@@ -169,8 +187,11 @@ class _Unroller:
         f = self.f
         cfg = build_cfg(f)
         new: dict[int, list[Block]] = {}
-        for loop in find_loops(f, cfg):
+        loops = find_loops(f, cfg)
+        for loop in loops:
             if len(loop.body) != 1 or f.blocks[loop.header].id in self.marked:
+                if self.ctx.remarks is not None:
+                    self._passed_by(loop, loops)
                 continue
             made = self._loop(loop.header, cfg)
             if made is not None:
@@ -181,6 +202,27 @@ class _Unroller:
         f.attrs["nounroll"] = tuple(sorted(self.marked))
         return True
 
+    # ------------------------------------------------------------------ what is said of loops
+
+    def _passed_by(self, loop: Loop, loops: list[Loop]) -> None:
+        """Why the loop was not looked at."""
+        block = self.f.blocks[loop.header]
+        if isinstance(self.given, tuple) and block.id in self.given:
+            self._missed(block, "NoUnrollPragma", 'it is marked .pragma "nounroll"')
+        elif len(loop.body) != 1 and any(o.header in loop.body and o is not loop for o in loops):
+            self._missed(block, "NotInnermost", "it holds another loop")
+        elif len(loop.body) != 1:
+            self._missed(block, "SeveralBlocks", f"its body has {len(loop.body)} blocks: branches stay in it")
+
+    def _missed(self, block: Block, name: str, why: str, count: Count | None = None) -> None:
+        if self.ctx.remarks is not None:
+            self._say("missed", name, block, f"loop not unrolled because {why}", count)
+
+    def _say(self, kind: str, name: str, block: Block, message: str, count: Count | None) -> None:
+        value = self.f.vregs[count.counter.num].name if count is not None else ""
+        line = block.insts[-1].line if block.insts else 0
+        self.ctx.remark(kind, "unroll", name, self.f.name, line, message, value)
+
     # ------------------------------------------------------------------ one loop
 
     def _loop(self, pos: int, cfg: Cfg) -> list[Block] | None:
@@ -188,28 +230,37 @@ class _Unroller:
         f = self.f
         block = f.blocks[pos]
         count = count_of(block)
-        if count is None or not self._may(block, count):
+        if count is None:
+            self._missed(block, "NoCounter", "no register counts its rounds by a constant step up to one test")
+            return None
+        barred = self._barred(block, count)
+        if barred:
+            self._missed(block, "NotDuplicable", f"{barred} may not be copied", count)
             return None
         body = self._size(block, count)
         self.line, self.loc = block.insts[-1].line, block.insts[-1].loc
         start = start_of(f, cfg, pos, count.counter)
         made = rounds(count, start) if start is not None else None
         if made is not None:
-            return self._known(block, body, made)
-        if steps(block) - 3 <= _OPEN_BODY:  # test, branch and counter apart
+            return self._known(block, body, made, count)
+        long = steps(block) - 3  # test, branch and counter apart
+        if long <= _OPEN_BODY:
             return self._open(pos, block, count, start)
+        why = f"its rounds are known only at run time, and a body of {long} steps is longer than {_OPEN_BODY}"
+        self._missed(block, "UnknownRoundsLongBody", why, count)
         return None
 
-    def _may(self, block: Block, count: Count) -> bool:
+    def _barred(self, block: Block, count: Count) -> str:
+        """The instruction that may not be copied; '' where all may."""
         uniform = bool(self.f.vregs[count.on.num].uniform)
         for i in block.insts[:-1]:
             if i.op in _NEVER or (i.attrs is not None and "frame" in i.attrs):
-                return False
+                return i.op
             if not uniform and (i.op in _TOGETHER or (i.attrs is not None and "warp" in i.attrs)):
-                return False
+                return f"{i.op}, to which all threads of a warp come together,"
             if any(type(o) is Reg and o.file == "B" for o in (*i.dsts, *i.srcs)):
-                return False
-        return True
+                return i.op
+        return ""
 
     def _size(self, block: Block, count: Count) -> int:
         """Instructions of a round beside test, branch and counter."""
@@ -223,17 +274,29 @@ class _Unroller:
             out += map(duplicate, block.insts[:-1])
         return out
 
-    def _known(self, block: Block, body: int, made: int) -> list[Block] | None:
+    def _known(self, block: Block, body: int, made: int, count: Count) -> list[Block] | None:
         late = sum(i.op in _LATE for i in block.insts)
         if made == 1 or (made <= limit_whole(body) and late < _UNDER_WAY):
             if not self.ctx.allow():
                 return None
             self.ctx.count("loops unrolled for good")
+            if self.ctx.remarks is not None:
+                message = f"completely unrolled loop with {made} rounds of {body} instructions"
+                self._say("passed", "FullyUnrolled", block, message, count)
             return [Block(block.id, self._copies(block, made), block.depth)]
         copies = min(factor(body, made), max(1, _UNDER_WAY // max(1, late)))
+        if copies < 2:
+            why = f"{made} rounds of {body} instructions are too many, and"
+            if body > _PART_BODY:
+                self._missed(block, "LongBody", f"{why} a body longer than {_PART_BODY} is not copied", count)
+            else:
+                self._missed(block, "ManyLoads", f"{why} {late} loads of a round fill the registers", count)
         if copies < 2 or not self.ctx.allow():
             return None
         self.ctx.count("loops unrolled in part")
+        if self.ctx.remarks is not None:
+            message = f"unrolled loop by a factor of {copies}, {made} rounds of {body} instructions"
+            self._say("passed", "PartialUnrolled", block, message, count)
         rest = made % copies
         main = self._new(self._copies(block, copies), block.depth)
         last = block.insts[-1]
@@ -250,10 +313,14 @@ class _Unroller:
     def _open(self, pos: int, block: Block, count: Count, start: int | None) -> list[Block] | None:
         """Four copies while four rounds are left, two, one."""
         if (count.compare, count.step > 0) not in _TOWARDS or abs(count.step) >= 1 << 24:
+            why = f"its test ({count.compare}, step {count.step}) does not tell ahead how many rounds are left"
+            self._missed(block, "UnknownRounds", why, count)
             return None
         if not self.ctx.allow():
             return None
         self.ctx.count("loops unrolled by four")
+        if self.ctx.remarks is not None:
+            self._say("passed", "RuntimeUnrolled", block, "unrolled loop by a factor of 4 with a run-time test", count)
         f = self.f
         uniform = f.vregs[count.on.num].uniform
         inner = max(0, block.depth - 1)

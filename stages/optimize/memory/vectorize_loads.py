@@ -8,6 +8,7 @@ memory and nothing writes the base, and where they are near enough not to keep m
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Final
 
 from ir_format import isa
@@ -112,7 +113,29 @@ class _Joiner:
                         for o, _, _ in group:
                             del at[o]
                 left = [x for x in left if x[0] in at and at[x[0]][1] == x[1]]
+            if self.ctx.remarks is not None:
+                self._missed(aligned, left)
         seen.clear()
+
+    def _missed(self, aligned: int, left: list[Found]) -> None:
+        """Say of neighbours that were not joined why not."""
+        for (offset, n, i), (more, m, _) in pairwise(left):
+            if more != offset + 4:
+                continue
+            if aligned < 8:
+                name, why = "Alignment", f"its base is only known to be a multiple of {aligned}"
+            elif offset % 8:
+                name, why = "Alignment", f"its offset {offset} is no multiple of 8"
+            elif abs(n - m) > _NEAR:
+                name, why = "FarApart", f"{abs(n - m)} instructions lie between it and its neighbour, more than {_NEAR}"
+            else:
+                continue
+            self._say("missed", name, i, f"load not vectorized because {why}")
+
+    def _say(self, kind: str, name: str, i: Inst, message: str) -> None:
+        d = i.dsts[0]
+        value = self.f.vregs[d.num].name or "?" if type(d) is Reg and d.num >= 0 else ""
+        self.ctx.remark(kind, "load-vectorize", name, self.f.name, i.line, message, value)
 
     def _aligned(self, key: Mem) -> int:
         """A power of two, at most 16, that divides the address without its offset."""
@@ -141,3 +164,5 @@ class _Joiner:
             copies[n] = Inst("COPY", (), (i.dsts[0],), (wide._replace(sub=k, width=1),), None, i.line, i.loc)
         self.joined += 1
         self.ctx.count("loads joined", words)
+        if self.ctx.remarks is not None:
+            self._say("passed", "Vectorized", first[2], f"{words} loads of neighbouring words became one")
