@@ -110,7 +110,7 @@ class Matcher:
         if text in self.unknown:
             return None
         parts = text.split(".")
-        n = 0 if self._beyond(text) is not None else table.split_name(parts)
+        n = 0 if self._beyond(text) is not None else self.gates.words.split_name(parts)
         if not n:
             self.unknown.add(text)
             return None
@@ -132,10 +132,15 @@ class Matcher:
             for message in self.target.refuses(gate, kind, name) or [f"Instruction '{text}' not supported by orias"]:
                 self.notes.error(message, line)
             return
-        for part in text.split(".")[1:]:
-            if not table.is_modifier(part):
-                self.notes.error(f"Unknown modifier '.{part}'", line)
-        self.notes.error(f"Not a name of any known instruction: '{text.split('.')[0]}'", line)
+        parts = text.split(".")
+        for severity, message in _as_read(parts[1:], self.gates):
+            if severity == "fatal":
+                self.notes.fatal(message, line)
+            self.notes.error(message, line)
+        # `clmad.lo` is one name for a ptxas that does not have it; other names end at their first dot (measured)
+        n = table.split_name(parts)
+        known = n > 1 and all(self.gates.words.is_modifier(part) for part in parts[1:n])
+        self.notes.error(f"Not a name of any known instruction: '{'.'.join(parts[: n if known else 1])}'", line)
 
     def check(
         self, opcode: Opcode, operands: tuple[Operand, ...], kinds: tuple[str, ...], line: int
@@ -205,24 +210,12 @@ def _unbraced(operands: tuple[Operand, ...], kinds: tuple[str, ...]) -> tuple[tu
 def _analyse(out: Opcode, parts: list[str], n: int, gates: Gates) -> None:
     """Finds the rows whose types agree, and the faults that show before any operand is looked at."""
     mods = parts[n:]
-    own = table.modifiers_of(out.name)
+    words = gates.words
+    own = words.modifiers_of(out.name)
     mods = [m for m in mods if m in own or m not in rules.IGNORED]
-    known = [m for m in mods if m in own or m in rules.TYPES or table.is_modifier(m)]
-    newer = gates.target.since("13.5")
-    errors = [
-        (
-            "error",
-            f"Modifier '.{m}' of '{out.name}' not supported by orias"
-            if newer and m in BEYOND_WORDS
-            else f"Unknown modifier '.{m}'",
-        )
-        for m in mods
-        if not (m in own or m in rules.TYPES or table.is_modifier(m))
-    ]
-    early = [text for part in parts[1:n] for text in gates.named_early(part)] + [
-        text for m in known for text in gates.early(m)
-    ]
-    errors.extend([("error", text) for text in early])
+    known = [m for m in mods if m in own or words.is_type(m) or words.is_modifier(m)]
+    errors = [("error", text) for part in parts[1:n] for text in gates.named_early(part)]
+    errors.extend(_as_read(mods, gates, own, out.name))
     errors.extend([("error", text) for text in rules.duplicate(known)])
     if _misplaced_vector(mods):
         errors.append(("warning", "Vector Type not specified properly"))
@@ -231,7 +224,7 @@ def _analyse(out: Opcode, parts: list[str], n: int, gates: Gates) -> None:
     typed: list[Typed] = []
     types = tuple([m for m in known if m in rules.TYPES])
     untyped = _once([m for m in known if m not in rules.TYPES])
-    for row in table.rows_with(out.name, types):
+    for row in words.rows_with(out.name, types):
         split, rest = (types, untyped) if row.types else ((), _once(known))
         if gates.target.knows(row.gate):
             typed.append(Typed(row, split, tuple(rest), _assign(row, rest, split)))
@@ -244,6 +237,23 @@ def _analyse(out: Opcode, parts: list[str], n: int, gates: Gates) -> None:
         out.row = fit.row.key
     out.typed = tuple(typed)
     out.errors = tuple(errors)
+
+
+def _as_read(mods: list[str], gates: Gates, own: frozenset[str] = frozenset(), name: str = "") -> list[tuple[str, str]]:
+    """What ptxas says of modifiers as it reads them: unknown ones and their gates, in the order of the text."""
+    words = gates.words
+    out: list[tuple[str, str]] = []
+    for m in mods:
+        if m in own or words.is_type(m) or words.is_modifier(m):
+            out.extend([("error", text) for text in gates.early(m)])
+        elif name and m in BEYOND_WORDS and gates.target.since("13.5"):
+            out.append(("error", f"Modifier '.{m}' of '{name}' not supported by orias"))
+        elif m[0].isdigit() and not m.isdigit() and not any(words.is_modifier(m[:k]) for k in range(2, len(m))):
+            out.append(("fatal", f"Parsing error near '{m.lstrip('0123456789')}': syntax error"))  # a number and a name
+            break
+        else:
+            out.append(("error", f"Unknown modifier '.{m}'"))
+    return out
 
 
 _REPEATED = frozenset(("row", "col")) | rules.SPACES
@@ -300,7 +310,7 @@ def _modifier_errors(name: str, typed: list[Typed]) -> list[str]:
     alien = [m for m in rest if m not in taken]
     if alien:
         spaced = any(m in rules.SPACES for m in taken)
-        return [rules.illegal(m, name, spaced) for m in alien]
+        return [rules.illegal(m, name, spaced, typed[0].types) for m in alien]
     best: tuple[int, list[str]] | None = None
     for t in typed:
         left = list(t.rest)
@@ -311,7 +321,7 @@ def _modifier_errors(name: str, typed: list[Typed]) -> list[str]:
                 left.remove(hit)
             elif slot.required and slot.values:
                 missing.append(rules.missing(slot.values, name, t.types))
-        texts = missing + [rules.illegal(m, name, True) for m in left]
+        texts = missing + [rules.illegal(m, name, True, t.types) for m in left]
         if best is None or len(texts) < best[0]:
             best = (len(texts), texts)
     return best[1][:1] if best is not None else []

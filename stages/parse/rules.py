@@ -134,8 +134,14 @@ def duplicate(mods: list[str]) -> list[str]:
     return [t for t in out if not (t == _ONCE[-1][1] and "popc" in mods)]
 
 
-def illegal(mod: str, name: str, spaced: bool) -> str:
+#: What takes `.sat` with some integers.
+_SATURATED: Final = frozenset(("add", "sub", "mad.hi"))
+
+
+def illegal(mod: str, name: str, spaced: bool, types: tuple[str, ...] = ()) -> str:
     """The message for a modifier that the instruction does not take (`spaced`: it takes some state space)."""
+    if mod == "sat" and name in _SATURATED and types and types[0][0] in "us":
+        return f"Modifier '.sat' does not apply to '.{types[0]}' type"
     if mod in ROUNDINGS:
         return f"Illegal rounding modifier for instruction '{name}'"
     if mod in SPACES:
@@ -321,4 +327,4 @@ IGNORED: Final = frozenset(
 )
 
 # Words that ptxas knows as modifiers although no row here takes them.
-KNOWN_ELSEWHERE: Final = frozenset(("tex", "sp", "geom"))
+KNOWN_ELSEWHERE: Final = frozenset(("tex", "sp", "geom", "cp"))

@@ -16,6 +16,7 @@ from orchestrator.help import usage
 from orchestrator.options import read
 from tests import oracle
 from tests.parse.full import Verdict, ours, theirs
+from tests.parse.test_full import kernel
 
 TOOLS = {"13.0": "ptxas", "13.5": oracle.NEWER}
 
@@ -100,3 +101,38 @@ def test_help_names_what_the_release_has() -> None:
     old, new = usage(RELEASES["13.0"]), usage(RELEASES["13.5"])
     for word in ("--list-arch", "--verbose2", "'sm_107a'", "--enable-func-clone-sc", "--gno-fabric-access-check"):
         assert word in new and word not in old
+
+
+UNKNOWN = "error   : Unknown modifier '.{}'"
+#: What ptxas 13.0 says first of forms that came later, on sm_120a.
+LATER = {
+    "add.u8x4 %r1, %r2, %r3;": UNKNOWN.format("u8x4"),
+    "add.sat.u32 %r1, %r2, %r3;": "error   : Modifier '.sat' does not apply to '.u32' type",
+    "clmad.lo.u64 %rd1, %rd2, %rd3, %rd4;": "error   : Not a name of any known instruction: 'clmad.lo'",
+    "sin.approx.ftz.2pi.f32 %f1, %f2;": "fatal   : Parsing error near 'pi': syntax error",
+    "multimem.cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r1], %r2;": UNKNOWN.format("bulk"),
+    "mbarrier.init.layout::v1.b64 [%rd1], %r2;": UNKNOWN.format("layout::v1"),
+    "mbarrier.check_layout.layout::v1.b64 %p1, [%rd1];": UNKNOWN.format("check_layout"),
+    "cvt.rn.satfinite.s2f6x2.f32 %h1, %f1, %f2;": UNKNOWN.format("s2f6x2"),
+    "cvt.rn.satfinite.e4m3x2.bf16x2 %h1, %r1;": "error   : Unexpected instruction types specified for 'cvt'",
+    "prefetch.global.L1::32B.valid_addr [%rd1];": UNKNOWN.format("L1::32B"),
+    "atom.global.add.noftz.f32 %f1, [%rd1], %f2;": "error   : Illegal modifier '.noftz' for instruction 'atom'",
+    "multimem.st.async.release.sys.global.b32 [%rd1], %r1;": (
+        "error   : Illegal modifier '.async' for instruction 'multimem.st'"
+    ),
+    "ld.volatile.local.b32 %r1, [%rd1];": "error   : Modifier '.volatile' cannot be applied to '.local' space",
+    "ld.proxy::readonly.global.b32 %r1, [%rd1];": UNKNOWN.format("proxy::readonly"),
+    "add.bf16x2.ignore_oob %r1, %r2, %r3;": UNKNOWN.format("ignore_oob"),
+}
+
+
+def test_what_13_0_does_not_know(tmp_path: Path) -> None:
+    for body, want in LATER.items():
+        text = kernel(body, target="sm_120a").encode()
+        got = ours(text, ["-arch", "sm_120a", "--release", "13.0"])
+        assert (got.taken, got.first) == (False, f"ptxas FILE, line 6; {want}"), body
+        if oracle.find("ptxas") is not None:
+            assert theirs(text, ["-arch", "sm_120a"], tmp_path).first == got.first, body
+    assert ours(
+        kernel("add.sat.u32 %r1, %r2, %r3;", version="9.2", target="sm_120a").encode(), ["-arch", "sm_120a"]
+    ).taken

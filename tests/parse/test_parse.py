@@ -282,7 +282,7 @@ def test_explain_shows_line_and_hint() -> None:
     [
         ("add.u32 %r1, %r2;", "Arguments mismatch for instruction 'add'"),
         ("add.b32 %r1, %r2, %r3;", "Unexpected instruction types specified for 'add'"),
-        ("sub.sat.u32 %r1, %r2, %r3;", "Illegal modifier '.sat' for instruction 'sub'"),
+        ("sub.sat.u32 %r1, %r2, %r3;", "Modifier '.sat' does not apply to '.u32' type"),
         ("add.foo.u32 %r1, %r2, %r3;", "Unknown modifier '.foo'"),
         ("add.global.u32 %r1, %r2, %r3;", "No state space qualifier expected for instruction 'add'"),
         ("add.u32 1, %r2, %r3;", "Result register required for instruction 'add'"),
