@@ -22,7 +22,9 @@ app = new_app()
 def run(
     file: Annotated[Path, typer.Argument(help="cubin, saved stream, or PTX with --cosim")],
     cosim: Annotated[bool, typer.Option("--cosim", help="run the PTX interpreter and cubins side by side")] = False,
-    arch: Annotated[str, typer.Option("--arch", "-arch", help="architecture, such as sm_90")] = "sm_90",
+    arch: Annotated[
+        str, typer.Option("--arch", "-arch", help="architecture, such as sm_90 (otherwise the PTX file's own target)")
+    ] = "",
     kernel: Annotated[list[str] | None, typer.Option("--kernel", help="only this kernel (may be repeated)")] = None,
     seeds: Annotated[
         int | None,

@@ -17,7 +17,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ir_format.ptx import PtxUnit
-from stages.check.launches import WIDE_SEEDS, Launch, doubles, launches, make, pointers_in_structs, shapes, threads_of
+from stages.check.contents import KINDS, by_elements, memory_of, nans, nans_in_both, size_of, unequal
+from stages.check.launches import (
+    WIDE_SEEDS,
+    Launch,
+    doubles,
+    launches,
+    make,
+    pointers_in_structs,
+    shapes,
+    threads_of,
+    uses,
+)
 from stages.check.sides import SIM_LIMIT, STEP_LIMIT, Outcome, approximates, interpret, last_store, simulate
 from stages.interpret.launch import Module
 
@@ -34,14 +45,15 @@ CHEAP: Final = 40_000
 #: being run about eight times in all.
 SECONDS: Final = 9.0
 STEPS_A_SECOND: Final = 15_000
+#: Warp instructions that the simulator does in one (measured: 20,000 to 60,000), and steps of a run from which on its
+#: own speed is believed.
+INSTRUCTIONS_A_SECOND: Final = 20_000
+TELLING: Final = 500
 SHARE: Final = 10
 #: Warp instructions that a cubin may take for each step of the interpreter and warp before it is said not to end, and
 #: those that it may take in any case.
 EXPANSION: Final = 64
 AT_LEAST: Final = 20_000
-#: Relative and absolute error allowed to floats of kernels that use approximations (their bounds, 2**-20 or less, times
-#: some steps of arithmetic).
-APPROXIMATE: Final = (2.0**-16, 2.0**-19)
 #: How each launch is interpreted again (warps one by one take many times the steps).
 _AGAIN: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
     ("undefined", {"seed": 1}), ("undefined", {"seed": 3}), ("undefined", {"seed": 6}),
@@ -55,7 +67,10 @@ MORE_ORDERS: Final = range(3, 6)
 #: cubin may be off.
 ERRORS: Final = range(1, 9)
 MOVES: Final = 4.0
-_KINDS: Final[dict[str, Any]] = {"f16": np.float16, "f32": np.float32, "f64": np.float64}
+
+
+#: How fast these go is drawn together with what is undefined.
+_CLOCKS: Final = ("%clock", "%clock_hi", "%clock64", "%globaltimer", "%globaltimer_lo", "%globaltimer_hi")
 
 
 @dataclass(slots=True)
@@ -120,66 +135,6 @@ class Report:
         )
 
 
-def unequal(a: Arr, b: Arr, type_: str, loose: bool, slack: Arr | None = None) -> Arr:
-    """Bytes that differ; elements of float buffers count as equal if both are NaN or, where `loose`, close; `slack`:
-    how far apart elements may be, beside that."""
-    differ = a != b
-    kind = _KINDS.get(type_)
-    if kind is None or not differ.any() or len(a) % np.dtype(kind).itemsize:
-        return np.asarray(differ)
-    size = np.dtype(kind).itemsize
-    x, y = a.view(kind), b.view(kind)
-    with np.errstate(all="ignore"):
-        fine = np.isnan(x) & np.isnan(y)
-        if loose:
-            u, v = x.astype(np.float64), y.astype(np.float64)
-            near = np.maximum(
-                max(APPROXIMATE[0], float(np.finfo(kind).eps)) * np.maximum(np.abs(u), np.abs(v)), APPROXIMATE[1]
-            )
-            fine |= np.abs(u - v) <= (near if slack is None else near + slack)
-            if slack is not None:
-                fine |= np.isinf(slack)
-            fine |= u == v
-    return np.asarray(differ & ~np.repeat(fine, size))
-
-
-def memory_of(outcome: Outcome) -> dict[Any, Arr]:
-    """Buffers by argument and variables by name."""
-    return {**outcome.buffers, **outcome.variables}
-
-
-def by_elements(bytes_: Arr, type_: str) -> Arr:
-    """A mark on any byte of an element marks the whole element."""
-    size = _size(type_)
-    if len(bytes_) % size:
-        return bytes_
-    return np.repeat(bytes_.reshape(-1, size).any(1), size)
-
-
-#: Infinities by the size of a float: what is greater without its sign is a NaN. bfloat16 first: all its NaNs are NaNs of f16.
-_INFINITIES: Final = ((8, 0x7FF0 << 48), (4, 0x7F80 << 16), (2, 0x7F80), (2, 0x7C00))
-
-
-def nans(data: Arr, size: int, infinity: int) -> Arr:
-    """For each element of a size, whether it is a NaN."""
-    word = data[: len(data) // size * size].view(f"u{size}")
-    return np.asarray((word & word.dtype.type((1 << 8 * size - 1) - 1)) > word.dtype.type(infinity))
-
-
-def nans_in_both(a: Arr, b: Arr) -> list[tuple[int, int, Arr]]:
-    """What differs between two contents of a memory and is a NaN in both: size, infinity of the format, which elements.
-    The widest format counts."""
-    out = []
-    rest = a != b
-    for size, infinity in _INFINITIES:
-        whole = len(a) // size * size
-        found = nans(a, size, infinity) & nans(b, size, infinity) & rest[:whole].reshape(-1, size).any(1)
-        if found.any():
-            out.append((size, infinity, found))
-            rest[:whole] &= ~np.repeat(found, size)
-    return out
-
-
 @dataclass(slots=True)
 class Stable:
     """Bytes of each memory that are defined (`keep`), and elements of which no more is defined than that they are NaNs
@@ -212,20 +167,24 @@ class Cosim:
         limit: int = STEP_LIMIT,
         seconds: float | None = None,
         strict: bool = False,
+        spent: float = 0.0,
     ) -> None:
         """`devices`: simulator devices by name (ours, ptxas); `seeds`: launches of a kernel (None: see `SEEDS`);
         `limit`: steps of the interpreter after which a launch is made smaller; `seconds`: processor time of a kernel,
-        to which launches and loops are fitted (None: as long as it takes). Raises ParseError.
+        to which launches and loops are fitted (None: as long as it takes), of which compiling it has `spent` some.
+        Raises ParseError.
         """
         self.module = Module(text, arch)
         self.devices = devices
         self.seeds = seeds
         self.limit = limit
         self.seconds = seconds
+        self.spent = spent
         self.strict = (
             strict  # cubins run in the machine that honours the control words; what it reads too early is said
         )
         self.began = time.process_time()
+        self.rate: float = STEPS_A_SECOND  # of the interpreter, the least that was seen in the kernel
         self.report = Report()
         self.endless = False  # the last launch did not end
         self.cost = 0  # of the interpreter, for launches as they are
@@ -241,7 +200,7 @@ class Cosim:
         for name, code in self.module.codes.items():
             if not kernels or name in kernels:
                 before = dict(self.report.judged)
-                self.began = time.process_time()
+                self.began, self.rate = time.process_time() - self.spent, STEPS_A_SECOND
                 self._kernel(name, code.unit)
                 done = {side: self.report.judged.get(side, 0) - before.get(side, 0) for side in self.devices}
                 self.report.verdicts += [self.report.verdict(name, side, done[side]) for side in self.devices]
@@ -257,10 +216,21 @@ class Cosim:
         """Steps of the interpreter that a run of a launch may take."""
         if self.seconds is None:
             return most
-        weight = 1 + threads_of((launch.grid, launch.block)) / 8192 * (
+        return min(most, TELLING + int(self._left() * self.rate / share / self._weight(launch)))
+
+    def _weight(self, launch: Launch) -> float:
+        """What a step of the interpreter costs, beside one of few threads."""
+        return 1 + threads_of((launch.grid, launch.block)) / 8192 * (
             16 if doubles(self.module.codes[launch.entry].unit) else 1
         )
-        return min(most, 500 + int(self._left() * STEPS_A_SECOND / share / weight))
+
+    def _first_run(self, launch: Launch, most: int) -> Outcome:
+        """Interpret a launch as it is; how long that takes is told by its speed from now on."""
+        began = time.process_time()
+        out = interpret(self.module, launch, limit=self._steps(launch, most, SHARE))
+        if out.steps >= TELLING:
+            self.rate = min(self.rate, out.steps * self._weight(launch) / max(time.process_time() - began, 1e-3))
+        return out
 
     def _say(self, kind: str, kernel: str, side: str, text: str) -> None:
         finding = Finding(kind, kernel, side, text)
@@ -303,7 +273,9 @@ class Cosim:
             * -(-launch.block[0] * launch.block[1] * launch.block[2] // 32)
         )
         fair = AT_LEAST + EXPANSION * base.steps * warps
-        most = SIM_LIMIT if self.seconds is None else SIM_LIMIT // 4
+        most = (
+            SIM_LIMIT if self.seconds is None else min(SIM_LIMIT, AT_LEAST + int(self._left() * INSTRUCTIONS_A_SECOND))
+        )
         return min(fair, most), fair <= most
 
     def _failed(self, name: str, side: str, launch: Launch, base: Outcome, stable: Stable, got: Outcome) -> None:
@@ -341,7 +313,7 @@ class Cosim:
         for shape, seed in launches(self.module.module, unit, MOST_SEEDS if self.seeds is None else self.seeds):
             if self.seeds is None and seed >= SEEDS and self.cost - began > CHEAP:
                 break
-            if done and self._left() < 1.5 * (start - self._left()) / done:
+            if self._left() < (1.5 * (start - self._left()) / done if done else 0.1):
                 return
             launch, base = self.sound(unit, shape, seed)
             if base is not None:
@@ -372,7 +344,7 @@ class Cosim:
             if where != shape and base.kind != "address":
                 continue
             launch = make(self.module.module, unit, where, seed, attempt)
-            base = interpret(self.module, launch, limit=self._steps(launch, limit, SHARE))
+            base = self._first_run(launch, limit)
             self.cost += base.steps * (
                 1 + threads_of((launch.grid, launch.block)) * (16 if doubles(unit) else 1) // 8192
             )
@@ -420,9 +392,12 @@ class Cosim:
         if other.kind == "limit" and self.seconds is not None and fitted:
             stable.left = (*stable.left, kind)
             return
-        what = {"undefined": "on undefined values", "race": "on the order of warps", "payload": "on payloads of NaNs"}[
-            kind
-        ]
+        values = (
+            "the clock or undefined values"
+            if uses(self.module.codes[launch.entry].unit, _CLOCKS)
+            else "undefined values"
+        )
+        what = {"undefined": f"on {values}", "race": "on the order of warps", "payload": "on payloads of NaNs"}[kind]
         kind = kind.replace("payload", "undefined")
         if other.error:
             if not quiet:
@@ -520,7 +495,7 @@ class Cosim:
         other = interpret(self.module, launch, errors=errors, limit=10 * STEP_LIMIT)
         for k, v in memory_of(base).items():
             w = memory_of(other).get(k)
-            kind = _KINDS.get(self._type(launch, k))
+            kind = KINDS.get(self._type(launch, k))
             if w is None:  # it went wrong: a test of such a result decided
                 stable.keep[k][:] = False
             elif kind is None or len(v) % np.dtype(kind).itemsize:
@@ -575,7 +550,7 @@ class Cosim:
         k, byte = first
         where = small.names[k] if isinstance(k, int) else k
         want, have = (base.buffers[k], got.buffers[k]) if isinstance(k, int) else (base.variables[k], got.variables[k])
-        size = _size(small.types[k]) if isinstance(k, int) else 4
+        size = size_of(small.types[k]) if isinstance(k, int) else 4
         at = byte // size * size
         a, b = (int.from_bytes(bytes(v[at : at + size]), "little") for v in (want, have))
         text = f"{where}[{at // size}]: {b:#x}, interpreter {a:#x}"
@@ -587,8 +562,3 @@ class Cosim:
         if isinstance(k, int):
             text += f"; {last_store(device, small, k, byte)}"
         self._say("difference", small.entry, side, f"{text} ({small.describe()})")
-
-
-def _size(type_: str) -> int:
-    digits = "".join(c for c in type_ if c.isdigit())
-    return int(digits) // 8 if digits in ("8", "16", "32", "64") else 4

@@ -19,8 +19,9 @@ Dim3 = tuple[int, int, int]
 BUFFER_BYTES: Final = 1 << 16
 #: Attempts at a launch in which constant variables are filled; in the others they are zeros.
 ATTEMPTS_WITH_CONSTANTS: Final = 2
-#: Dynamic shared memory of a kernel that leaves a little.
+#: Dynamic shared memory of a kernel that leaves a little, and of one that leaves that (the most that any SM has).
 MUCH_SHARED: Final = 1 << 16
+MOST_SHARED: Final = 227 << 10
 _FLOATS: Final = {"f16": np.float16, "f32": np.float32, "f64": np.float64}
 _WIDTH: Final = {"8": 1, "16": 2, "32": 4, "64": 8}
 
@@ -74,7 +75,7 @@ class Launch:
         return replace(self, grid=grid, block=block)
 
 
-def _uses(unit: PtxUnit, names: tuple[str, ...]) -> bool:
+def uses(unit: PtxUnit, names: tuple[str, ...]) -> bool:
     for f in unit.functions:
         for item in f.body:
             for x in getattr(item, "operands", ()):
@@ -88,8 +89,22 @@ def doubles(unit: PtxUnit) -> bool:
     return any(isinstance(x, PtxInst) and "f64" in x.types for f in unit.functions for x in f.body)
 
 
+#: What all 32 threads of a warp have to take part in: with fewer, results are undefined.
+_WHOLE_WARPS: Final = ("mma", "wmma", "ldmatrix", "stmatrix", "movmatrix")
+
+
+def whole_warps(unit: PtxUnit) -> bool:
+    """Whether a kernel computes with matrices that a warp holds."""
+    return any(isinstance(x, PtxInst) and x.op in _WHOLE_WARPS for f in unit.functions for x in f.body)
+
+
 def shapes(unit: PtxUnit) -> list[tuple[Dim3, Dim3]]:
-    """Geometries to try: within the kernel's own bounds."""
+    """Geometries to try: within the kernel's own bounds, and of whole warps where it needs them."""
+    found = _shapes(unit)
+    return [x for x in found if threads_of((x[1], (1, 1, 1))) % 32 == 0] or found if whole_warps(unit) else found
+
+
+def _shapes(unit: PtxUnit) -> list[tuple[Dim3, Dim3]]:
     d = unit.functions[0].directives
     flat: list[tuple[Dim3, Dim3]] = [
         ((2, 1, 1), (64, 1, 1)),
@@ -99,7 +114,7 @@ def shapes(unit: PtxUnit) -> list[tuple[Dim3, Dim3]]:
         ((1, 1, 1), (640, 1, 1)),
     ]
     few: Dim3 = (3, 1, 1)
-    if _uses(unit, ("%tid.y", "%ctaid.y", "%ntid.y")):
+    if uses(unit, ("%tid.y", "%ctaid.y", "%ntid.y")):
         flat = [
             ((2, 2, 1), (16, 16, 1)),
             ((2, 2, 1), (8, 8, 1)),
@@ -141,11 +156,11 @@ def _three(x: tuple[int, ...]) -> Dim3:
 
 
 def _dynamic(module: PtxModule, unit: PtxUnit, threads: int, attempt: int) -> int:
-    """Bytes of dynamic shared memory: some at first, much where that was not enough."""
+    """Bytes of dynamic shared memory: some at first, more where that was not enough."""
     used = set(unit.variables)
     found = any(v.space == "shared" and v.linkage == "extern" and v.name in used for v in module.variables)
     found |= any(v.space == "shared" and v.linkage == "extern" for f in unit.functions for v in f.vars)
-    return (max(4096, 32 * threads) if attempt == 0 else MUCH_SHARED) if found else 0
+    return (max(4096, 32 * threads) if attempt == 0 else MUCH_SHARED if attempt == 1 else MOST_SHARED) if found else 0
 
 
 #: How buffers are filled, by seed: moderate numbers; special values among them; magnitudes from all over the format;

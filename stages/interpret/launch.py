@@ -99,8 +99,9 @@ class Module:
     ) -> Result:
         """Run a kernel; arrays among `args` (and in records among them) are buffers, copied in and back.
 
-        `seed` draws the contents of what is undefined (registers, shared and local memory), see :class:`Filler`;
-        `shuffled`, where it is not 0, runs warps one by one in an order drawn from it (and with an odd number, of
+        `seed` draws the contents of what is undefined (registers, shared and local memory), see :class:`Filler`, and
+        how fast clocks go;
+        `shuffled`, where it is not 0, runs warps one by one in an order that it names (and with an odd number, of
         threads that store to one place at once the first one wins, in place of the last); `track` notes who wrote what;
         `other_nans` gives NaNs that the manual leaves open another payload; `errors`, where it is not 0, lets
         approximations err. Raises InterpreterError.
@@ -161,6 +162,8 @@ class Module:
             )  # fmt: skip
             machine.other_nans = other_nans
             machine.errors = np.random.default_rng([errors, done, 23]) if errors else None
+            if seed:
+                machine.pace, machine.started = (int(x) for x in np.random.default_rng([seed, 29]).integers(2, 64, 2))
             machine.prepare(shuffled, filler)
             machine.run()
             result.steps += machine.executed

@@ -122,6 +122,8 @@ class Machine:
     pc: int = 0
     executed: int = 0
     clock: int = 0
+    pace: int = 1  # ticks of the clock a step, and what it shows at first
+    started: int = 0
     tired: bool = False  # the last group used up its patience
     other_nans: bool = False  # NaNs that the manual leaves open get another payload
     open_nans: bool = False  # there was one
@@ -130,7 +132,8 @@ class Machine:
 
     def prepare(self, shuffled: int, filler: Filler) -> None:
         """Lay out the threads; `shuffled`, where it is not 0, runs warps one by one in an order drawn from it instead
-        of together."""
+        of together: 1 from the first to the last, 2 from the last to the first, so that of any two each has gone
+        first."""
         g = self.geometry
         per = -(-g.threads // 32) * 32
         self.warps = per // 32
@@ -149,7 +152,10 @@ class Machine:
         self.last = np.zeros(n, np.int64)
         self.rank = np.zeros(n, np.int64)
         if shuffled:
-            self.rank = np.random.default_rng([shuffled, 19]).permutation(n // 32).astype(np.int64).repeat(32) << 48
+            order = np.arange(n // 32)[:: 1 if shuffled == 1 else -1]
+            if shuffled > 2:
+                order = np.random.default_rng([shuffled, 19]).permutation(n // 32)
+            self.rank = order.astype(np.int64).repeat(32) << 48
         self.wanted = np.zeros(n, U64)
         self.bar_id = np.full(n, -1, np.int64)
         self.bar_count = np.zeros(n, np.int64)

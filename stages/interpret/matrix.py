@@ -111,12 +111,13 @@ def inexact(m: Machine, product: Arr, left: Arr, right: Arr) -> Arr:
 
     The manual says that sums are kept with at least single precision, and leaves order and rounding open. A term may
     lose what lies 22 bits below the greatest one (a guess: 24 bits, less the bits that a sum of many terms needs), so
-    that sums whose terms cancel out may be small numbers instead."""
+    that sums whose terms cancel out may be small numbers instead. Nor does it say which sign a sum of nothing has."""
     if m.errors is None or product.dtype != np.float64:
         return product
     with np.errstate(all="ignore"):
         magnitude = np.abs(left) @ np.abs(right)
         other = product + m.errors.uniform(-1.0, 1.0, product.shape) * 2.0**-22 * magnitude
+        other = np.where(other == 0, np.copysign(0.0, m.errors.uniform(-1.0, 1.0, product.shape)), other)
     return np.where(np.isfinite(other), other, product)
 
 
@@ -152,7 +153,7 @@ def mma(code: Code, step: Step, pc: int) -> Action:
     mode = rounding(inst)
 
     def run(m: Machine, threads: Arr) -> None:
-        gathered = [[spread(m, threads, r(m))[0] for r in group] for group in reads]
+        gathered = [[spread(m, threads, r(m), whole=True)[0] for r in group] for group in reads]
         _, _, where = spread(m, threads, np.zeros(1, U64))
         ea = _elements(gathered[0], width, e)
         eb = _elements(gathered[1], width, e)
@@ -168,7 +169,7 @@ def mma(code: Code, step: Step, pc: int) -> Action:
             for i in range(e):
                 right[:, t * e + i + 4 * e * r, g] = numbers(eb[:, :, r, i], tb, nibbles)
         if how is not None:
-            left = _expand(left, spread(m, threads, meta(m))[0], how, ta)
+            left = _expand(left, spread(m, threads, meta(m), whole=True)[0], how, ta)
         if operation == "xor":
             product = (left[:, :, :, None] != right[:, None, :, :]).sum(2).astype(np.int64)
         elif td == "f64":
@@ -206,7 +207,7 @@ def _four(code: Code, step: Step, pc: int) -> Action:
         return (lane32 & 1) + (i & 2) + upper, (i & 4) + (lane32 & 2) + np.full(32, i & 1)
 
     def run(m: Machine, threads: Arr) -> None:
-        ga, gb, gc = ([spread(m, threads, r(m))[0] for r in group] for group in reads)
+        ga, gb, gc = ([spread(m, threads, r(m), whole=True)[0] for r in group] for group in reads)
         _, _, where = spread(m, threads, np.zeros(1, U64))
         ea, eb = (decode(_elements(g, 16, 2).reshape(-1, 32, 4), half) for g in (ga, gb))
         warps = ea.shape[0]
@@ -263,7 +264,7 @@ def _scales(code: Code, step: Step, operands: list[Any], depth: int) -> Any:
 
     def run(m: Machine, threads: Arr, left: Arr, right: Arr) -> Arr:
         (byte_a, pair), (byte_b, thread) = places
-        wa, wb = (spread(m, threads, r(m))[0] for r in reads)
+        wa, wb = (spread(m, threads, r(m), whole=True)[0] for r in reads)
         g = np.arange(8)
         block = depth // count
         total = np.zeros((left.shape[0], left.shape[1], right.shape[2]))

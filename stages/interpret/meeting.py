@@ -103,16 +103,19 @@ def release_warps(m: Machine, ended: Arr) -> bool:
     return fired
 
 
-def spread(m: Machine, threads: Arr, v: Arr, together: bool = False) -> tuple[Arr, Arr, Arr]:
+def spread(m: Machine, threads: Arr, v: Arr, together: bool = False, whole: bool = False) -> tuple[Arr, Arr, Arr]:
     """Values of the given threads as rows of 32 lanes, which lanes are there, and each thread's row. Threads of a warp
     that came with different member masks are rows of their own: each mask is an operation of its own; ``together``: one
-    row a warp whatever their masks."""
+    row a warp whatever their masks; ``whole``: the operation wants all 32 threads, and what those
+    hold that are not there is undefined."""
     v = np.broadcast_to(v, threads.shape)
     group = threads // 32
     if not together:
         group = (group.astype(U64) << U64(32)) | m.wanted[threads]
     warps, where = np.unique(group, return_inverse=True)
     out = np.zeros((len(warps), 32), U64)
+    if whole and len(threads) != out.size:
+        out[:] = m.junk[(warps >> U64(32)).astype(np.int64)[:, None] * 32 + np.arange(32)]
     there = np.zeros((len(warps), 32), np.bool_)
     out[where, threads % 32] = v
     there[where, threads % 32] = True

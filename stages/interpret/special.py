@@ -63,7 +63,7 @@ def special(m: Machine, name: str) -> Arr:
         return _one(1)
     if word in ("clock", "clock64", "globaltimer", "globaltimer_lo"):
         m.clock += 7
-        return _one(m.executed + m.clock)
+        return _one(m.started + m.pace * (m.executed + m.clock))
     if word in ("clock_hi", "globaltimer_hi"):
         return _one(0)
     if word == "dynamic_smem_size":

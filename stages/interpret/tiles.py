@@ -22,7 +22,7 @@ def registers(x: Any) -> list[Any]:
 
 def _shared_rows(m: Machine, threads: Arr, a: Arr, there: Arr, where: Arr, matrices: int, what: str) -> tuple[Arr, Arr]:
     """Byte offsets of the rows of each matrix: (warps, matrices, 8)."""
-    rows, _, _ = spread(m, threads, a)
+    rows, _, _ = spread(m, threads, a, whole=True)
     warps = rows.shape[0]
     chosen = rows[:, : 8 * matrices].reshape(warps, matrices, 8)
     first = np.unique(threads // 32) * 32
@@ -94,7 +94,7 @@ def movmatrix(code: Code, step: Step, pc: int) -> Action:
     read = get(code, step.function, inst.operands[1])
 
     def run(m: Machine, threads: Arr) -> None:
-        values, _, where = spread(m, threads, read(m))
+        values, _, where = spread(m, threads, read(m), whole=True)
         lane = threads % 32
         out: Any = U64(0)
         for i in (0, 1):
@@ -108,7 +108,7 @@ def movmatrix(code: Code, step: Step, pc: int) -> Action:
 
 def _row_at(m: Machine, threads: Arr, a: Arr, size: int, rows: int, matrices: int, what: str) -> Arr:
     """Byte offsets of rows whose addresses the lanes give in order: (warps, matrices, rows)."""
-    given, _, _ = spread(m, threads, a)
+    given, _, _ = spread(m, threads, a, whole=True)
     warps = given.shape[0]
     chosen = given[:, : rows * matrices].reshape(warps, matrices, rows)
     first = np.unique(threads // 32) * 32

@@ -105,7 +105,7 @@ def move(code: Code, step: Step, pc: int) -> Action:
 def _gather(m: Machine, threads: Arr, reads: list[Any], rows: int, cols: int, bits: int) -> Arr:
     """The matrix that a warp's fragments hold: element bits (warps, rows, cols)."""
     per = max(32 // bits, 1)
-    words = np.stack([spread(m, threads, r(m))[0] for r in reads], axis=2)  # (warps, 32, registers)
+    words = np.stack([spread(m, threads, r(m), whole=True)[0] for r in reads], axis=2)  # (warps, 32, registers)
     shifts = (np.arange(per) * bits).astype(U64)
     flat = ((words[..., None] >> shifts) & U64((1 << bits) - 1)).reshape(words.shape[0], -1)
     return np.asarray(flat[:, : rows * cols].reshape(-1, rows, cols))

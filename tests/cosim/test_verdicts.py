@@ -69,6 +69,33 @@ def test_a_kernel_has_its_time() -> None:
     assert time.process_time() - began < 4
 
 
+#: What a warp of less than 32 threads makes of a matrix product, and what a clock shows, is left open; the other store
+#: is not. Every thread's neighbours in other warps may have stored or not.
+OPEN = """.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 out, .param .u64 two) { .reg .b32 %r<9>; .reg .b64 %d<6>; ld.param.u64 %d1, [out];
+mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ntid.x; mad.lo.u32 %r1, %r2, %r3, %r1; mul.wide.u32 %d2, %r1, 8;
+and.b64 %d2, %d2, 65528; add.s64 %d1, %d1, %d2; BODY st.global.u32 [%d1], %r4; st.global.u32 [%d1+4], %r1; ret; }
+"""
+BODIES = {
+    "clock": "mov.u64 %d3, %clock64; nanosleep.u32 20; mov.u64 %d4, %clock64; sub.s64 %d4, %d4, %d3; cvt.u32.u64 %r4, %d4;",
+    "product": "mov.u32 %r4, 0; mov.u32 %r5, 3; mma.sync.aligned.m8n8k16.row.col.s32.s8.u8.s32 {%r4, %r6}, {%r5}, {%r1}, {%r4, %r4};",
+    "race": "ld.param.u64 %d3, [out]; mul.wide.u32 %d4, %r1, 40; and.b64 %d4, %d4, 2040; add.s64 %d3, %d3, %d4; ld.global.u32 %r4, [%d3+4];",
+}
+
+
+@pytest.mark.parametrize("what", BODIES)
+def test_what_the_manual_leaves_open_is_no_difference(what: str) -> None:
+    text = OPEN.replace("BODY", BODIES[what])
+    image = compile_ptx(text, "sm_80", {})
+    (verdict,) = Cosim(text, "sm_80", {"x": Device(image)}, seeds=3).run().verdicts
+    assert verdict.word == "equal", verdict
+    changed = text.replace("[%d1+4], %r1", "[%d1+4], %r2")
+    (verdict,) = Cosim(changed, "sm_80", {"x": Device(image)}, seeds=1).run().verdicts
+    assert verdict.word == "different", verdict
+
+
 #: Terms that cancel each other make errors of approximations as great as one likes; sines of great angles have no
 #: bound.
 CANCEL = """.version 8.0
