@@ -84,6 +84,11 @@ class Analyses:
             self._values = Values(self.f, self.webs, self.cfg, self.idom)
         return self._values
 
+    @property
+    def known_values(self) -> Values | None:
+        """:attr:`values` where they are known: to be kept up to date by a pass that does not ask for them."""
+        return self._values
+
     def keep(self, kept: frozenset[str]) -> None:
         """The function was changed, but not what these analyses say."""
         if "cfg" not in kept:
@@ -96,6 +101,13 @@ class Analyses:
             self._short = None
         if "values" not in kept:
             self._values = None
+
+    def bring_into(self, ssa: bool | None) -> None:
+        """Bring the function into the form that a pass wants; None: either will do."""
+        if ssa:
+            self.enter_ssa()
+        elif ssa is not None:
+            self.leave_ssa()
 
     def enter_ssa(self) -> None:
         """Bring the function into SSA form if it is not."""

@@ -13,12 +13,12 @@ from stages.plumbing.runner import Context, Pass
 
 class FunctionPass(Record, frozen=True):
     """A pass over one function. ``run`` returns False if it changed nothing. ``ssa``: whether it works on SSA form
-    (:mod:`stages.optimize.ssa`) or on registers. ``keeps``: analyses that are right behind it although it changed
-    something."""
+    (:mod:`stages.optimize.ssa`) or on registers; None for a pass that looks at either and leaves SSA form itself where
+    it finds something to do. ``keeps``: analyses that are right behind it although it changed something."""
 
     name: str
     run: Callable[[Function, Analyses], object]
-    ssa: bool = False
+    ssa: bool | None = False
     keeps: frozenset[str] = NOTHING
     min_opt: int = 1
 
@@ -26,10 +26,7 @@ class FunctionPass(Record, frozen=True):
         """Run it over all functions of a unit."""
         for f in unit.functions:
             a = analyses(f, unit, ctx)
-            if self.ssa:
-                a.enter_ssa()
-            else:
-                a.leave_ssa()
+            a.bring_into(self.ssa)
             if self.run(f, a) is not False:
                 a.keep(self.keeps)
 
@@ -43,7 +40,7 @@ class UnitPass(Record, frozen=True):
 
     name: str
     run: Callable[[Unit, Context], object]
-    ssa: bool = False
+    ssa: bool | None = False
     keeps: frozenset[str] = NOTHING
     min_opt: int = 1
 
@@ -51,10 +48,7 @@ class UnitPass(Record, frozen=True):
         """Run it."""
         known = [analyses(f, unit, ctx) for f in unit.functions]
         for a in known:
-            if self.ssa:
-                a.enter_ssa()
-            else:
-                a.leave_ssa()
+            a.bring_into(self.ssa)
         if self.run(unit, ctx) is not False:
             for a in known:
                 a.keep(self.keeps)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from stages.optimize.analyses import FLOW
 from stages.optimize.control.if_conversion import convert_ifs
-from stages.optimize.control.simplify_cfg import drop_warpsync, simplify_cfg
+from stages.optimize.control.simplify_cfg import drop_warpsync, merge_blocks, simplify_cfg
 from stages.optimize.late.list_schedule import schedule_blocks
 from stages.optimize.late.rematerialize import rematerialize
 from stages.optimize.late.return_register import lower_return_register
@@ -21,26 +21,30 @@ from stages.optimize.memory.redundancy import remove_dead_stores, remove_redunda
 from stages.optimize.memory.vectorize_loads import vectorize_loads
 from stages.optimize.scalar.constant_pool import pool_doubles
 from stages.optimize.scalar.contraction import contract
+from stages.optimize.scalar.copy_propagation import propagate_copies
 from stages.optimize.scalar.dce import remove_dead_code
 from stages.optimize.scalar.rules import combine
 from stages.plumbing.runner import Pass
 
+_VALUES = FLOW | {"values"}
 _TABLE: tuple[FunctionPass | UnitPass, ...] = (
+    FunctionPass("merge-blocks", merge_blocks),
     FunctionPass("guarded-vectors", place_guarded_vectors, keeps=FLOW),
-    FunctionPass("dce-first", remove_dead_code, ssa=True, keeps=FLOW),
-    FunctionPass("contraction", contract, ssa=True, keeps=FLOW),
-    FunctionPass("combine", combine, ssa=True, keeps=FLOW | {"values"}),
-    FunctionPass("load-elimination", remove_redundant_loads, ssa=True, keeps=FLOW),
-    FunctionPass("dead-stores", remove_dead_stores, ssa=True, keeps=FLOW),
-    FunctionPass("dce", remove_dead_code, ssa=True, keeps=FLOW),
-    FunctionPass("simplify-cfg", simplify_cfg),
-    FunctionPass("if-conversion", convert_ifs),
-    FunctionPass("warpsync", drop_warpsync, keeps=FLOW),
-    FunctionPass("atomics", gather_atomics, keeps=FLOW),
-    FunctionPass("rotate", rotate_loops, min_opt=2),
+    FunctionPass("copy-propagation", propagate_copies, keeps=FLOW),
+    FunctionPass("dce-first", remove_dead_code, keeps=FLOW),
+    FunctionPass("contraction", contract, ssa=True, keeps=_VALUES),
+    FunctionPass("combine", combine, ssa=True, keeps=_VALUES),
+    FunctionPass("load-elimination", remove_redundant_loads, ssa=True, keeps=_VALUES),
+    FunctionPass("dead-stores", remove_dead_stores, ssa=True, keeps=_VALUES),
+    FunctionPass("dce", remove_dead_code, ssa=True, keeps=_VALUES),
+    FunctionPass("simplify-cfg", simplify_cfg, ssa=None),
+    FunctionPass("if-conversion", convert_ifs, ssa=None),
+    FunctionPass("warpsync", drop_warpsync, ssa=None, keeps=FLOW),
+    FunctionPass("atomics", gather_atomics, ssa=None, keeps=FLOW),
+    FunctionPass("rotate", rotate_loops, ssa=None, min_opt=2),
     FunctionPass("combine-again", combine, ssa=True, keeps=FLOW, min_opt=2),
     UnitPass("constant-pool", pool_doubles, ssa=True, keeps=FLOW),
-    FunctionPass("dce-again", remove_dead_code, ssa=True, keeps=FLOW),
+    FunctionPass("dce-again", remove_dead_code, ssa=True, keeps=_VALUES),
     FunctionPass("licm", hoist_invariants, min_opt=2),
     FunctionPass("unroll", unroll_loops, min_opt=2),
     FunctionPass("load-vectorize", vectorize_loads, keeps=FLOW),
@@ -55,6 +59,8 @@ _TABLE: tuple[FunctionPass | UnitPass, ...] = (
 #: Why passes stand where they stand.
 _ORDER: tuple[Order, ...] = (
     Order("guarded-vectors", "combine", "its copies are looked through there"),
+    Order("guarded-vectors", "copy-propagation", "it looks for the copies as lowering made them"),
+    Order("copy-propagation", "dce-first", "copies are dead then"),
     Order("dce-first", "combine", "upper words of sums that are addresses of 32 bits would keep both halves together"),
     Order("contraction", "combine", "equal products, marked and not, become one there"),
     Order("combine", "if-conversion", "the length of an arm is counted in instructions that will be left"),

@@ -61,9 +61,12 @@ OPAQUE, FREE, SHARED = 0, 1, 2
 
 
 class Values:
-    """The value registers of a function at one moment. ``value[v]``: OPAQUE, FREE or SHARED; ``web[v]``: what its web
-    is named by; ``defs`` maps a cell of a value to its unguarded instruction; ``uses`` counts the operands that read a
-    cell."""
+    """The value registers of a function: definitions and use counts, which passes on SSA form keep up to date.
+    ``value[v]``: OPAQUE, FREE or SHARED; ``web[v]``: what its web is named by; ``defs`` maps a cell of a value to its
+    unguarded instruction, ``place`` to the block of that; ``uses`` counts the operands that read a cell.
+
+    ``combined``: whether instructions were combined; since the start of that ``stale`` holds registers that got another
+    definition or lost a reader, ``rewritten`` identities of instructions that became others."""
 
     def __init__(
         self, func: Function, webs: Webs | None = None, cfg: Cfg | None = None, idom: list[int] | None = None
@@ -84,6 +87,9 @@ class Values:
         self.defs: dict[Cell, Inst] = {}
         self.place: dict[Cell, int] = {}
         self.uses: dict[Cell, int] = {}
+        self.combined = False
+        self.stale: set[int] = set()
+        self.rewritten: set[int] = set()
         self._scan()
 
     def _number(self) -> None:
@@ -177,9 +183,37 @@ class Values:
         """Add or take away an instruction's reads from the counts."""
         uses = self.uses
         for r in read_regs(inst):
-            for c in range(r.sub, r.sub + r.width):
+            if by < 0:
+                self.stale.add(r.num)
+            for c in (r.sub,) if r.width == 1 else range(r.sub, r.sub + r.width):
                 cell = (r.num, c)
                 uses[cell] = uses.get(cell, 0) + by
+
+    def remove(self, inst: Inst) -> None:
+        """An instruction is taken out of the function."""
+        self.adjust(inst, -1)
+        defs = self.defs
+        for r in written_regs(inst):
+            for c in range(r.sub, r.sub + r.width):
+                if defs.get((r.num, c)) is inst:
+                    del defs[r.num, c]
+
+    def add(self, inst: Inst, pos: int) -> None:
+        """An instruction is put into the block at a position; registers that are new were announced
+        (:meth:`new_register`)."""
+        self.adjust(inst, +1)
+        for r in written_regs(inst):
+            self.stale.add(r.num)
+            for c in range(r.sub, r.sub + r.width):
+                if not is_guarded(inst):
+                    self.defs[r.num, c] = inst
+                self.place[r.num, c] = pos
+
+    def start_notes(self) -> None:
+        """Instructions are about to be combined: from now on it is noted what changes."""
+        self.combined = True
+        self.stale = set()
+        self.rewritten = set()
 
     def exchange(self, old: tuple[Operand, ...], new: tuple[Operand, ...]) -> None:
         """As :meth:`adjust`, for an instruction some of whose operands became others that stand in the same places
@@ -189,5 +223,6 @@ class Values:
             if a is not b:
                 for o, by in ((a, -1), (b, +1)):
                     for r in operand_regs(o):
+                        self.stale.add(r.num)
                         for c in range(r.sub, r.sub + r.width):
                             uses[(r.num, c)] = uses.get((r.num, c), 0) + by

@@ -20,6 +20,7 @@ from stages.optimize.analyses import Analyses
 from stages.optimize.control.simplify_cfg import (
     barrier_users,
     drop_barrier,
+    may_merge,
     merge_blocks,
     named_blocks,
     plain_jump,
@@ -34,11 +35,20 @@ _MOST: Final = {(True, False): 8, (False, False): 6, (True, True): 7, (False, Tr
 _GUARDED: Final = (facts.loads().keys() | facts.stores().keys() | {"LDC"}) - facts.having("convergent")
 
 
-def convert_ifs(f: Function, a: Analyses) -> None:
-    """The pass."""
-    if len(f.blocks) > 2:
-        _Converter(f, a.ctx).run()
-        merge_blocks(f)
+def convert_ifs(f: Function, a: Analyses) -> bool:
+    """The pass; it leaves SSA form where there is something to do."""
+    if len(f.blocks) < 3:
+        return False
+    work = _Converter(f, a.ctx)
+    if work.shapes():
+        a.leave_ssa()
+        work.run()
+    elif not may_merge(f):
+        return False
+    else:
+        a.leave_ssa()
+    merge_blocks(f)
+    return True
 
 
 class _Converter:
@@ -49,11 +59,13 @@ class _Converter:
         self.ctx = ctx
         self.why = ("", "")  # why an arm can't be predicated: name and words
 
+    def shapes(self) -> bool:
+        """Whether there is a triangle or diamond."""
+        return any(self._shape(n) for n in range(len(self.f.blocks) - 2))
+
     def run(self) -> None:
         """Blocks from the last to the first, so that inner branches go before outer ones."""
         f = self.f
-        if not any(self._shape(n) for n in range(len(f.blocks) - 2)):
-            return
         cfg = build_cfg(f)
         live = liveness(f, cfg)
         self.cells: Cells = live.cells

@@ -9,20 +9,24 @@ from __future__ import annotations
 
 from typing import Final
 
-from ir_format.flow import build_cfg, falls_through, is_guarded, is_terminator
+from ir_format.flow import Cfg, build_cfg, falls_through, is_guarded, is_terminator
 from ir_format.isa import facts
 from ir_format.model import INV, PT, ZERO, Block, Function, Imm, Inst, Label, Operand, Reg, label
 from stages.optimize.analyses import Analyses
 from stages.optimize.scalar.fold import inverted
-from stages.optimize.values import copied
+from stages.optimize.values import PURE, copied
 from stages.plumbing.runner import Context
 
 _PARTING: Final = facts.having("diverging")
 _ALL: Final = 0xFFFFFFFF
 
 
-def simplify_cfg(f: Function, a: Analyses) -> None:
-    """The pass."""
+def simplify_cfg(f: Function, a: Analyses) -> bool:
+    """The pass; it leaves SSA form where there is something to do."""
+    if a.webs is not None:
+        if not _may_simplify(f, a.cfg):
+            return False
+        a.leave_ssa()
     if _decide(f, a.ctx):
         drop_unreachable(f)
     _invert(f, a.ctx)
@@ -30,6 +34,36 @@ def simplify_cfg(f: Function, a: Analyses) -> None:
         _drop_last_barriers(f, a.ctx)
         _exit_at_once(f, a.ctx)
     drop_unreachable(f)
+    return True
+
+
+def _may_simplify(f: Function, cfg: Cfg) -> bool:
+    """Whether there may be something to do, in SSA form: a branch on a constant, to the next block, to a block without
+    more than a jump or EXIT; a barrier in front of EXIT; an empty block; one that nothing reaches."""
+    if len(cfg.rpo) < len(f.blocks):
+        return True
+    short: set[int] = set()  # blocks that hold a jump or EXIT, or nothing, beside PHIs and BSYNC
+    for b in f.blocks:
+        insts = b.insts
+        if len(insts) < 3 or insts[-2].op in ("PHI", "BSYNC"):
+            rest = [i for i in insts if i.op not in ("PHI", "BSYNC")]
+            if not rest:
+                return True
+            if len(rest) == 1 and (rest[0].op == "EXIT" or plain_jump(rest[0]) >= 0):
+                if len(rest) < len(insts) and insts[-2].op == "BSYNC":
+                    return True
+                short.add(b.id)
+    for n, b in enumerate(f.blocks):
+        last = b.insts[-1]
+        to = plain_jump(last)
+        if to >= 0 and (
+            to in short or (n + 1 < len(f.blocks) and (f.blocks[n + 1].id == to or f.blocks[n + 1].id in short))
+        ):
+            return True
+        guard = last.guard
+        if guard is not None and guard.num == ZERO and guard.file == "P":
+            return True
+    return False
 
 
 def _decide(f: Function, ctx: Context) -> bool:
@@ -69,6 +103,8 @@ def named_blocks(f: Function) -> dict[int, int]:
     found: dict[int, int] = {}
     for b in f.blocks:
         for i in b.insts:
+            if i.op in PURE:
+                continue
             for group in (i.dsts, i.srcs, i.uses):
                 for o in group:
                     if type(o) is Label:
@@ -84,9 +120,14 @@ def drop_unreachable(f: Function) -> None:
         f.blocks = [b for n, b in enumerate(f.blocks) if n in keep or b.id in named]
 
 
-def merge_blocks(f: Function) -> None:
-    """A block that control only falls into from the one before it, and that no operand names, becomes part of that
-    one."""
+def merge_blocks(f: Function, a: Analyses | None = None) -> bool:
+    """The pass: a block that control only falls into from the one before it, and that no operand names, becomes part of
+    that one; outside of SSA form. Whether there was one."""
+    if not any(
+        not (before.insts and is_terminator(before.insts[-1]))
+        for before, _ in zip(f.blocks, f.blocks[1:], strict=False)
+    ):
+        return False
     named = named_blocks(f)
     out: list[Block] = []
     for b in f.blocks:
@@ -95,7 +136,17 @@ def merge_blocks(f: Function) -> None:
             before.insts += b.insts
         else:
             out.append(b)
+    changed = len(out) < len(f.blocks)
     f.blocks = out
+    return changed
+
+
+def may_merge(f: Function) -> bool:
+    """Whether :func:`merge_blocks` would find something."""
+    for before, b in zip(f.blocks, f.blocks[1:], strict=False):
+        if not (before.insts and is_terminator(before.insts[-1])) and b.id not in named_blocks(f):
+            return True
+    return False
 
 
 def _invert(f: Function, ctx: Context) -> None:
@@ -214,11 +265,13 @@ def redirect(f: Function, moved: dict[int, int]) -> None:
             i.dsts, i.srcs, i.uses = new(i.dsts), new(i.srcs), new(i.uses)
 
 
-def drop_warpsync(f: Function, a: Analyses) -> None:
+def drop_warpsync(f: Function, a: Analyses) -> bool:
     """The pass: WARPSYNC of all threads goes where the warp can't have parted since the last one (ptxas has none there
     either: measured)."""
     if any(i.op == "WARPSYNC" for b in f.blocks for i in b.insts):
         _warpsync(f, a)
+        return True
+    return False
 
 
 def _warpsync(f: Function, a: Analyses) -> None:

@@ -23,10 +23,28 @@ from stages.plumbing.runner import Context
 _MOST: Final = 8  # instructions of a test that are worth a second copy (guessed)
 
 
-def rotate_loops(f: Function, a: Analyses) -> None:
-    """The pass."""
-    if has_loops(f) and _Rotator(f, a.ctx).run():
-        merge_blocks(f)
+def rotate_loops(f: Function, a: Analyses) -> bool:
+    """The pass; it leaves SSA form where there is something to do."""
+    if not has_loops(f):
+        return False
+    if a.webs is not None:
+        if not _candidates(f, find_loops(f, a.cfg, a.idom)):
+            return False
+        a.leave_ssa()
+    if not _Rotator(f, a.ctx).run():
+        return False
+    merge_blocks(f)
+    return True
+
+
+def _candidates(f: Function, found: list[Loop]) -> bool:
+    """Whether a loop of several blocks starts with a short test, in SSA form."""
+    for loop in found:
+        insts = f.blocks[loop.header].insts
+        if len(loop.body) > 1 and insts and is_guarded(insts[-1]) and plain_jump(insts[-1]) >= 0:
+            if sum(i.op != "PHI" for i in insts) <= _MOST + 1:
+                return True
+    return False
 
 
 class _Rotator:

@@ -45,10 +45,13 @@ _REDUX: Final = {
 _HOW: Final = frozenset(("E", "STRONG", "CTA", "SM", "GPU", "SYS", "VC"))  # modifiers that do not say which operation
 
 
-def gather_atomics(f: Function, a: Analyses) -> None:
-    """The pass."""
-    if any(_plain(i) for b in f.blocks for i in b.insts):
-        _Gatherer(f, a.ctx).run()
+def gather_atomics(f: Function, a: Analyses) -> bool:
+    """The pass; it leaves SSA form where there is something to do."""
+    if not any(_plain(i) for b in f.blocks for i in b.insts):
+        return False
+    a.leave_ssa()
+    _Gatherer(f, a.ctx).run()
+    return True
 
 
 def _plain(i: Inst) -> bool:

@@ -136,6 +136,7 @@ class _Loads:
         self.fixed: set[int] | None = None  # fixed registers that only the entry block writes
         self.now: State = {}
         self.count = 0
+        self.pos = 0  # the block at hand
         self.changed = False
 
     def run(self) -> bool:
@@ -152,6 +153,7 @@ class _Loads:
                 self.now = {
                     s: dict(ends[up][s]) if same or versions[pos][0][s] == versions[up][1][s] else {} for s in _SPACES
                 }
+            self.pos = pos
             self._block(pos)
             ends[pos] = self.now
         return self.changed
@@ -218,6 +220,9 @@ class _Loads:
                 part = d._replace(sub=d.sub + n, width=1)
                 old = [o._replace(sub=part.sub, width=1) for o in i.uses if type(o) is Reg and _holds(o, part.sub)]
                 out.append(Inst("COPY", (), (part,), (w,), i.guard, i.line, i.loc, None, tuple(old)))
+            self.values.remove(i)
+            for new in out:
+                self.values.add(new, self.pos)
             return out
         if not is_guarded(i) and self._free(d) and self._stable(x.base[1]):
             self._note(x, d, x.how if not x.words else ("CONSTANT" in i.mods,))
@@ -381,6 +386,7 @@ def _dead_stores(f: Function, insts: list[Inst], a: Analyses) -> set[int]:
         if (hidden or (over and x.base[0] == "local")) and a.ctx.allow():
             a.ctx.count("dead stores")
             dead.add(id(i))
+            a.values.remove(i)
         elif len(found) < _MOST:
             found.append((x.offset, x.size, guard))
     return dead

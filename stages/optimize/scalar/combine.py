@@ -27,6 +27,8 @@ from stages.plumbing.runner import Context
 Rule = Callable[["Combiner", Inst], "Inst | None"]
 #: Copies are looked through; two of them are not compared.
 _NEVER_EQUAL: Final = frozenset(("COPY", "MOV", "UNDEF"))
+#: How many instructions rules look back: a sum of sums of shifted words.
+_DEPTH: Final = 3
 
 
 class Combiner:
@@ -57,6 +59,10 @@ class Combiner:
             int, int
         ] = {}  # web or register that is not free -> index of its last writer in the block at hand
         self.index: dict[int, int] = {}  # identity of an instruction of the block at hand -> its index
+        self.again = False  # whether the function was combined before, so that only what changed since is looked at
+        self.stale: set[int] = set()  # what changed since then (:class:`Values`)
+        self.rewritten: set[int] = set()
+        self.near: dict[int, int] = {}  # register -> how many instructions further what changed may matter
 
     # ------------------------------------------------------------------ what rules may ask
 
@@ -169,6 +175,8 @@ class Combiner:
     def rewrite(self, i: Inst, new: Inst) -> None:
         """Let the earlier instruction ``i`` make what it makes as ``new`` would."""
         self.values.adjust(i, -1)
+        self.values.rewritten.add(id(i))
+        self.values.stale.update([d.num for d in new.dsts if type(d) is Reg])
         i.op, i.mods, i.dsts, i.srcs = new.op, new.mods, new.dsts, new.srcs
         self.values.adjust(i, +1)
 
@@ -196,6 +204,9 @@ class Combiner:
         v = self.values
         if not v.cfg.rpo:
             return
+        self.again = v.combined
+        self.stale, self.rewritten = v.stale, v.rewritten
+        v.start_notes()
         undo: list[list[object]] = []
         todo: list[tuple[str, int]] = [("enter", v.cfg.rpo[0])]
         while todo:
@@ -234,6 +245,14 @@ class Combiner:
                             written[web[o.num]] = n - 1
             if i.op == "PHI" or (i.attrs and "frame" in i.attrs):  # an immediate that is not known yet
                 continue
+            if self.again and not self._due(i):
+                self.index[id(i)] = n
+                if i.op in _NEVER_EQUAL:
+                    self._remember_copy(i)
+                else:
+                    out[n] = i = self._number(i, fresh)
+                    self.index[id(i)] = n
+                continue
             i = self._substitute(i)
             self.index[id(i)] = n
             for rule in self.rules.get(i.op, ()):
@@ -262,6 +281,21 @@ class Combiner:
                 self._remember_copy(i)
         self._insert(out)
 
+    def _due(self, i: Inst) -> bool:
+        """Whether anything that rules look at has changed since the function was combined: the instruction, or one that
+        makes an operand of it, or of that, so many times."""
+        old, new, near = self.stale, self.values.stale, self.near
+        best = _DEPTH if id(i) in self.rewritten else 0
+        for r in read_regs(i):
+            far = _DEPTH if r.num in old or r.num in new else near.get(r.num, 0)
+            if far > best:
+                best = far
+        if best > 1:
+            for r in written_regs(i):
+                if near.get(r.num, 0) < best - 1:
+                    near[r.num] = best - 1
+        return best > 0
+
     def _insert(self, out: list[Inst]) -> None:
         """Put the instructions of ``before`` into the block."""
         if self.before:
@@ -277,8 +311,10 @@ class Combiner:
             new.uses = old.uses
         v.adjust(old, -1)
         v.adjust(new, +1)
+        v.rewritten.add(id(new))
         for d in new.dsts:
             if type(d) is Reg and d.num != ZERO:
+                v.stale.add(d.num)
                 for c in range(d.sub, d.sub + d.width):
                     if (d.num, c) in v.defs:
                         v.defs[(d.num, c)] = new
@@ -399,6 +435,9 @@ class Combiner:
         srcs = i.srcs
         i.srcs = (*srcs[:n], new, *srcs[n + 1 :])
         uses = self.values.uses
+        self.values.stale.add(old.num)
+        if self.again:
+            self.values.stale.update([d.num for d in i.dsts if type(d) is Reg])
         if old.width == 1:
             uses[old.num, old.sub] -= 1
             cell = new.num, new.sub
@@ -463,6 +502,7 @@ class Combiner:
         i.dsts = old_d if dsts is None else dsts
         if (i.op in ("COPY", "PCOPY") or self.legal(i)) and self.ctx.allow():
             self.values.exchange((*old_d, *old_s), (*i.dsts, *i.srcs))
+            self.values.stale.update([d.num for d in i.dsts if type(d) is Reg])
             return True
         i.srcs, i.dsts = old_s, old_d
         return False

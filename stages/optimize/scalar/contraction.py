@@ -56,10 +56,10 @@ class _Contraction:
         self.joined = facts.contractions()
 
     def run(self) -> None:
-        for b in self.f.blocks:
+        for pos, b in enumerate(self.f.blocks):
             products = self._products(b)
             if products:
-                self._join(b, products)
+                self._join(b, pos, products)
             for i in b.insts:
                 if i.attrs and MARK in i.attrs:
                     i.attrs = {k: v for k, v in i.attrs.items() if k != MARK} or None
@@ -106,7 +106,7 @@ class _Contraction:
             if all(wrote.get(self._web(r), -1) <= p.at for r in read_regs(p.inst)):
                 p.sums.append((n, k))
 
-    def _join(self, b: Block, products: dict[int, _Product]) -> None:
+    def _join(self, b: Block, pos: int, products: dict[int, _Product]) -> None:
         taken: dict[int, _Product] = {}  # sum -> the product that it takes
         for p in self._by_first_source(products.values()):
             d = p.inst.dsts[0]
@@ -121,6 +121,10 @@ class _Contraction:
                 new[p.at] = []
         if new:
             self.fused = True
+            for n, made_of in new.items():
+                self.values.remove(b.insts[n])
+                for i in made_of:
+                    self.values.add(i, pos)
             b.insts = [i for n, old in enumerate(b.insts) for i in new.get(n, [old])]
 
     @staticmethod
@@ -146,6 +150,7 @@ class _Contraction:
             return [whole]
         if type(b) is Imm and type(x) is Reg and x.width == 1:
             reg = self.f.new_vreg("R")
+            self.values.new_register()
             whole = self._made(op, total, (a, reg, addend))
             if whole is not None:
                 return [Inst("MOV", (), (reg,), (b,), None, total.line, total.loc), whole]

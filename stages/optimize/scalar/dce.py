@@ -40,8 +40,9 @@ def _load(inst: Inst) -> bool:
 
 
 def remove_dead_code(f: Function, a: Analyses) -> None:
-    """The pass."""
+    """The pass. Where values are known they are kept up to date."""
     ctx = a.ctx
+    values = a.known_values
     cells = Cells(f)
     base = cells.base
     assert base is not None
@@ -87,6 +88,9 @@ def remove_dead_code(f: Function, a: Analyses) -> None:
         gone = [i for i in b.insts if id(i) not in alive and ctx.allow()]
         if gone:
             dead += len(gone)
+            if values is not None:
+                for i in gone:
+                    values.remove(i)
             ids = set(map(id, gone))
             b.insts = [i for i in b.insts if id(i) not in ids]
     if dead:
@@ -99,6 +103,9 @@ def remove_dead_code(f: Function, a: Analyses) -> None:
             for n, d in enumerate(i.dsts):
                 if type(d) is Reg and d.num != ZERO and d.file in ("P", "UP") and not readers[base[d.num] + d.sub]:
                     i.dsts = (*i.dsts[:n], d._replace(num=ZERO, sub=0), *i.dsts[n + 1 :])
+                    if values is not None:
+                        values.defs.pop((d.num, d.sub), None)
+                        values.rewritten.add(id(i))
 
 
 _PRED_OUT: Final = rowlang.predicate_results()

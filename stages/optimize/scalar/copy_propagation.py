@@ -1,0 +1,167 @@
+"""Copy propagation within blocks: whoever reads a copy reads what was copied.
+
+Lowering brings operands into vectors and results out of them by COPYs, which are half of what it makes. They go here,
+in front of all that is dear: SSA construction, value numbering, combining. Pre: a function at level `ori`. Post: the
+same values; copies that nobody reads any more are left to `dce`.
+
+Looked through are copies from registers every lane of which is written in one place, as long as neither side is written
+again in the block. Registers of fixed place live no longer than they did, and what an instruction reads and writes in
+place stays in its register. Other copies (over blocks, of constants, from registers that become values by SSA
+construction) are the business of :mod:`stages.optimize.scalar.combine`.
+"""
+
+from __future__ import annotations
+
+from ir_format.flow import is_guarded, written_regs
+from ir_format.model import ZERO, Block, Const, Function, Inst, Mem, Operand, Reg
+from stages.optimize.analyses import Analyses
+from stages.optimize.ssa.construct import written_again
+
+
+def propagate_copies(f: Function, a: Analyses) -> bool:
+    """The pass."""
+    work = _Propagation(f, a)
+    for b in f.blocks:
+        work.block(b)
+    return work.changed
+
+
+class _Propagation:
+    """The state of the walk. ``now``: register -> lane -> the register that it is a copy of here; ``sources``: register
+    -> the lanes that are copies of it."""
+
+    def __init__(self, f: Function, a: Analyses) -> None:
+        self.ctx = a.ctx
+        self.changed = False
+        self.now: dict[int, dict[int, Reg]] = {}
+        self.sources: dict[int, list[tuple[int, int]]] = {}
+        self.many = written_again(f)
+        self.held = bytearray(v.fixed >= 0 or v.file == "B" for v in f.vregs)
+
+    def block(self, b: Block) -> None:
+        """Walk a block; nothing is known at its start."""
+        now: dict[int, dict[int, Reg]] = {}
+        sources: dict[int, list[tuple[int, int]]] = {}
+        self.now, self.sources = now, sources
+        for i in b.insts:
+            if now:
+                for o in i.srcs:
+                    if type(o) is Reg:
+                        if o.num in now:
+                            self._rewrite(i)
+                            break
+                    elif type(o) is Mem or type(o) is Const:
+                        self._rewrite(i)
+                        break
+                else:
+                    if (i.guard is not None and i.guard.num in now) or (i.dsts and type(i.dsts[0]) is Mem):
+                        self._rewrite(i)
+                for o in i.dsts:
+                    if type(o) is Reg and (o.num in now or o.num in sources):
+                        self._forget(o)
+                if i.defs:
+                    for o in i.defs:
+                        if type(o) is Reg and (o.num in now or o.num in sources):
+                            self._forget(o)
+            if i.op == "COPY":
+                self._note(i)
+
+    def _note(self, i: Inst) -> None:
+        """Remember what a copy says."""
+        d, s = i.dsts[0], i.srcs[0]
+        if (
+            type(d) is not Reg
+            or type(s) is not Reg
+            or s.num == ZERO
+            or d.num == ZERO
+            or s.file != d.file
+            or s.flags
+            or s.mod
+            or d.width != s.width
+            or self.many[s.num]
+            or self.held[s.num]
+            or self.held[d.num]
+            or s.num == d.num
+            or is_guarded(i)
+            or i.uses
+        ):
+            return
+        lanes = self.now.setdefault(d.num, {})
+        found = self.sources.setdefault(s.num, [])
+        for c in range(d.width):
+            lanes[d.sub + c] = s if d.width == 1 else Reg(s.file, s.num, s.sub + c)
+            found.append((d.num, d.sub + c))
+
+    def _forget(self, r: Reg) -> None:
+        """A register is written: its lanes hold something else, and so do copies of it no longer hold what it holds."""
+        lanes = self.now.get(r.num)
+        if lanes is not None:
+            for c in range(r.sub, r.sub + r.width):
+                lanes.pop(c, None)
+        for num, lane in self.sources.pop(r.num, ()):
+            lanes = self.now.get(num)
+            if lanes is not None:
+                got = lanes.get(lane)
+                if got is not None and got.num == r.num:
+                    del lanes[lane]
+
+    def _rewrite(self, i: Inst) -> None:
+        """Let an instruction read what was copied. What it also writes stays in place."""
+        written = {r.num for r in written_regs(i)} if len(i.dsts) + len(i.defs) > 0 else set()
+        srcs = i.srcs
+        for n, o in enumerate(srcs):
+            new = self._operand(o, written)
+            if new is not o and self._allow():
+                srcs = (*srcs[:n], new, *srcs[n + 1 :])
+        i.srcs = srcs
+        for n, o in enumerate(i.dsts):
+            if type(o) is Mem:
+                new = self._operand(o, written)
+                if new is not o and self._allow():
+                    i.dsts = (*i.dsts[:n], new, *i.dsts[n + 1 :])
+        if i.guard is not None and i.guard.num != ZERO:
+            guard = self._reg(i.guard, written)
+            if guard is not i.guard and self._allow():
+                i.guard = guard
+
+    def _allow(self) -> bool:
+        if not self.ctx.allow():
+            return False
+        self.changed = True
+        return True
+
+    def _operand(self, o: Operand, written: set[int]) -> Operand:
+        """What to read in place of an operand; the operand itself if that is nothing else."""
+        if type(o) is Reg:
+            return self._reg(o, written) if o.num in self.now else o
+        if type(o) is Mem:
+            base, ubase, desc = o.base, o.ubase, o.desc
+            if base is not None and base.num in self.now:
+                base = self._reg(base, written)
+            if ubase is not None and ubase.num in self.now:
+                ubase = self._reg(ubase, written)
+            if desc is not None and desc.num in self.now:
+                desc = self._reg(desc, written)
+            if base is not o.base or ubase is not o.ubase or desc is not o.desc:
+                return o._replace(base=base, ubase=ubase, desc=desc)
+        elif type(o) is Const and o.ireg is not None and o.ireg.num in self.now:
+            ireg = self._reg(o.ireg, written)
+            if ireg is not o.ireg:
+                return o._replace(ireg=ireg)
+        return o
+
+    def _reg(self, r: Reg, written: set[int]) -> Reg:
+        lanes = self.now.get(r.num)
+        if not lanes or r.num in written:
+            return r
+        first = lanes.get(r.sub)
+        if first is None or first.num in written:
+            return r
+        if r.width > 1:
+            if first.sub % min(4, r.width if r.width != 3 else 4):
+                return r
+            for c in range(1, r.width):
+                got = lanes.get(r.sub + c)
+                if got is None or got.num != first.num or got.sub != first.sub + c:
+                    return r
+        return Reg(r.file, first.num, first.sub, r.width, r.flags, r.mod)
