@@ -452,6 +452,13 @@ def silent(b: Build) -> InstFn:
     return lambda v, m: None
 
 
+def register_count(b: Build) -> InstFn:
+    """USETMAXREG: a request for registers is granted at once; how many a warp has is not followed."""
+    b.only("TRY_ALLOC", "DEALLOC", "CTAPOOL")
+    got = b.pdst(0)
+    return lambda v, m: put(v.P[got], np.True_, m)
+
+
 CONTROL: Final[dict[str, CtlBuilder]] = {
     "BRA": bra, "BRX": indirect, "BRXU": indirect, "JMX": indirect, "JMXU": indirect, "JMP": bra, "RET": indirect,
     "CALL": call, "EXIT": exit_,
@@ -461,5 +468,5 @@ CONTROL: Final[dict[str, CtlBuilder]] = {
 }  # fmt: skip
 OPS: Final[dict[str, Builder]] = {
     "BSSY": bssy, "BMOV": bmov, "NANOSLEEP": silent, "ENDCOLLECTIVE": silent, "ACQBULK": silent,
-    "PREEXIT": silent, "USETMAXREG": silent,
+    "PREEXIT": silent, "USETMAXREG": register_count,
 }  # fmt: skip

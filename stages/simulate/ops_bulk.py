@@ -26,7 +26,7 @@ from stages.simulate.ops_memory import active, address32, address64, data_rows, 
 u8, u32, u64, i64 = np.uint8, np.uint32, np.uint64, np.int64
 
 
-def _leaders(v: View, m: Arr | None) -> Arr:
+def leaders(v: View, m: Arr | None) -> Arr:
     """One lane of each warp that runs."""
     lanes = np.arange(0, v.n, 32)
     if m is None:
@@ -35,7 +35,7 @@ def _leaders(v: View, m: Arr | None) -> Arr:
     return np.asarray((lanes + some.argmax(axis=1))[some.any(axis=1)])
 
 
-def _shared_at(ctx: Context, v: View, address: Arr, lanes: Arr, size: int, what: str) -> Arr:
+def shared_at(ctx: Context, v: View, address: Arr, lanes: Arr, size: int, what: str) -> Arr:
     """Byte offsets of shared addresses, whose upper byte names the block of the cluster."""
     launch = ctx.launch
     window = ctx.memory.shared
@@ -55,20 +55,20 @@ def _span(ctx: Context, v: View, space: str, address: Arr, lane: Arr, size: int,
         at = int(heap.offsets(address, 16, lane, what)[0])
         heap.offsets(address + u64(size - 16), 16, lane, what)
         return heap, slice(at, at + size)
-    at = int(_shared_at(ctx, v, address, lane, 16, what)[0])
-    _shared_at(ctx, v, address + u32(size - 16), lane, 16, what)
+    at = int(shared_at(ctx, v, address, lane, 16, what)[0])
+    shared_at(ctx, v, address + u32(size - 16), lane, 16, what)
     return memory.shared, slice(at, at + size)
 
 
-def _arrive(ctx: Context, v: View, address: Arr, lane: Arr, size: int) -> None:
+def arrive(ctx: Context, v: View, address: Arr, lane: Arr, size: int) -> None:
     """Bytes have come to a barrier object."""
-    at = _shared_at(ctx, v, address, lane, 8, "atomic")
+    at = shared_at(ctx, v, address, lane, 8, "atomic")
     view = ctx.memory.shared.views[8]
     count = np.array([size], u64)
     atomic(view, at // 8, lambda o, k: step90(o, np.zeros(len(k), u64), u64(0) - count[k]), count, True)
 
 
-def _in_block(address: Arr, rank: int) -> Arr:
+def in_block(address: Arr, rank: int) -> Arr:
     return np.asarray((address & u32(0xFFFFFF)) | u32(rank << 24))
 
 
@@ -78,13 +78,13 @@ def multicast(ctx: Context, v: View, lane: int, to: int, source: int, size: int,
     one = np.array([lane])
     memory, span = _span(ctx, v, "G", np.array([source], u64), one, size, "read")
     data = memory.data[span].copy()
-    for r in _bits(blocks):
-        dest, out = _span(ctx, v, "S", _in_block(np.array([to], u32), r), one, size, "write")
+    for r in bits(blocks):
+        dest, out = _span(ctx, v, "S", in_block(np.array([to], u32), r), one, size, "write")
         dest.data[out] = data
-        _arrive(ctx, v, _in_block(np.array([barrier], u32), r), one, size)
+        arrive(ctx, v, in_block(np.array([barrier], u32), r), one, size)
 
 
-def _bits(mask: int) -> list[int]:
+def bits(mask: int) -> list[int]:
     return [r for r in range(16) if mask >> r & 1]
 
 
@@ -92,10 +92,15 @@ Reduce = Callable[[Arr, Arr], Arr]
 
 
 def _reduction(b: Build) -> Reduce:
-    """Bytes of destination and source to those of the result."""
+    """What the modifiers of a reduction name."""
     words = words_of(b)
     op = next((x for x in words if x in ("ADD", "MIN", "MAX", "INC", "DEC", "AND", "OR", "XOR")), "ADD")
     kind = next((x for x in words if x in ("S32", "U64", "S64", "F16", "BF16", "F32", "F64", "64", "U32")), "U32")
+    return reduction(op, kind)
+
+
+def reduction(op: str, kind: str) -> Reduce:
+    """Bytes of destination and source to those of the result."""
     if kind in ("F16", "BF16"):
         fmt = F16 if kind == "F16" else BF16
         fn: Any = {
@@ -152,7 +157,7 @@ def bulk(b: Build) -> InstFn:
 
     def run(v: View, m: Arr | None) -> None:
         a, f = get_to(v), get_from(v)
-        for lane in _leaders(v, m):
+        for lane in leaders(v, m):
             one = np.array([lane])
             word = int(v.U[size_row][lane])
             size = 16 * (word & 0xFFFF)
@@ -160,9 +165,9 @@ def bulk(b: Build) -> InstFn:
                 continue
             memory, span = _span(b.ctx, v, spaces[1], f[one], one, size, "read")
             data = memory.data[span].copy()
-            ranks = _bits(word >> 16) if several else [-1]
+            ranks = bits(word >> 16) if several else [-1]
             for r in ranks:
-                address = a[one] if r < 0 else _in_block(a[one], r)
+                address = a[one] if r < 0 else in_block(a[one], r)
                 dest, out = _span(b.ctx, v, spaces[0], address, one, size, "write")
                 if masked:  # the upper half says which of each 16 bytes to write
                     keep = np.resize((word >> (16 + np.arange(16)) & 1).astype(np.bool_), size)
@@ -171,7 +176,7 @@ def bulk(b: Build) -> InstFn:
                 dest.data[out] = data if reduce is None else reduce(dest.data[out], data)
                 if barrier is not None:
                     bar = v.U[barrier][one]
-                    _arrive(b.ctx, v, bar if r < 0 else _in_block(bar, r), one, size)
+                    arrive(b.ctx, v, bar if r < 0 else in_block(bar, r), one, size)
 
     return run
 
@@ -234,7 +239,7 @@ def async_store(b: Build) -> InstFn:
         lanes = np.arange(v.n) if act is None else act
         for lane in lanes:
             one = np.array([lane])
-            _arrive(b.ctx, v, v.U[bar][one], one, size)
+            arrive(b.ctx, v, v.U[bar][one], one, size)
 
     return run
 
@@ -250,13 +255,13 @@ def fill(b: Build) -> InstFn:
 
     def run(v: View, m: Arr | None) -> None:
         address = get(v)
-        for lane in _leaders(v, m):
+        for lane in leaders(v, m):
             one = np.array([lane])
             size = 8 * int(v.U[count][lane])
             if size:
                 memory = b.ctx.memory.shared
-                at = int(_shared_at(b.ctx, v, address[one], one, 8, "write")[0])
-                _shared_at(b.ctx, v, address[one] + u32(size - 8), one, 8, "write")
+                at = int(shared_at(b.ctx, v, address[one], one, 8, "write")[0])
+                shared_at(b.ctx, v, address[one] + u32(size - 8), one, 8, "write")
                 memory.data[at : at + size] = 0
 
     return run

@@ -57,7 +57,7 @@ def _words(v: View, rows: list[int]) -> Arr:
     return np.stack([v.U[r] for r in rows], axis=1).reshape(-1, 32, len(rows))
 
 
-def _elements(words: Arr, bits: int, kind: str) -> Arr:
+def elements(words: Arr, bits: int, kind: str) -> Arr:
     """[warp, lane, register, element] numbers: float64 or int64."""
     flat = np.ascontiguousarray(words)
     if kind == "F16":
@@ -79,7 +79,7 @@ def _elements(words: Arr, bits: int, kind: str) -> Arr:
     return ((flat[..., None] >> np.arange(32, dtype=u32)) & u32(1)).astype(i64)
 
 
-def _matrix(x: Arr, m: int, k: int, is_a: bool) -> Arr:
+def fragment_matrix(x: Arr, m: int, k: int, is_a: bool) -> Arr:
     """[warp, rows, k] from fragments [warp, 4 g + t, register, element]; for B the "rows" are its columns."""
     w, _, registers, e = x.shape
     y = x.reshape(w, 8, 4, registers, e)
@@ -117,7 +117,7 @@ def _shape(b: Build) -> tuple[int, int, int]:
     raise b.refuse("shape")
 
 
-def _dense(packed: Arr, words: Arr, kind: str, bits: int, selector: int) -> Arr:
+def dense(packed: Arr, words: Arr, kind: str, bits: int, selector: int) -> Arr:
     """A of full width from its stored half ([warp, rows, k / 2]) and the words of metadata ([warp, 32]).
 
     A nibble of metadata tells where the stored elements of four (tf32: two; 4 bits: eight, in pairs) columns stand, two
@@ -170,7 +170,7 @@ class _Sparse:
         """A as the product needs it."""
         if not self.on:
             return packed
-        return _dense(packed, v.U[self.row].reshape(-1, 32), self.kind, self.bits, self.selector)
+        return dense(packed, v.U[self.row].reshape(-1, 32), self.kind, self.bits, self.selector)
 
 
 def _store(v: View, rows: list[int], words: Arr, m: Arr | None) -> None:
@@ -197,8 +197,8 @@ def hmma(b: Build) -> InstFn:
     rc, rd = _rows(b, values[2], nc), [b.dst(i) for i in range(nc)]
 
     def run(v: View, mask: Arr | None) -> None:
-        a = sparse.a(v, _matrix(_elements(_words(v, ra), bits, kind_a), m, stored, True))
-        bb = _matrix(_elements(_words(v, rb), bits, kind_b), 8, k, False)
+        a = sparse.a(v, fragment_matrix(elements(_words(v, ra), bits, kind_a), m, stored, True))
+        bb = fragment_matrix(elements(_words(v, rb), bits, kind_b), 8, k, False)
         cw = _words(v, rc)
         if half_sum:
             c = _accumulator(fp.decode_half(np.ascontiguousarray(cw).view(u16), F16), m)
@@ -252,13 +252,13 @@ def scaled(b: Build) -> InstFn:
     def numbers(v: View, rows: list[int], kind: str) -> Arr:
         words_ = _words(v, rows)
         if bits == 8:
-            return _elements(words_, 8, kind)
+            return elements(words_, 8, kind)
         nibbles = (np.ascontiguousarray(words_)[..., None] >> (u32(4) * np.arange(8, dtype=u32))) & u32(15)
         return np.asarray(_SMALL["E2M1"][nibbles])
 
     def run(v: View, mask: Arr | None) -> None:
-        a = sparse.a(v, _matrix(numbers(v, ra, kinds[0]), m, stored, True))
-        bb = _matrix(numbers(v, rb, kinds[-1]), 8, k, False)
+        a = sparse.a(v, fragment_matrix(numbers(v, ra, kinds[0]), m, stored, True))
+        bb = fragment_matrix(numbers(v, rb, kinds[-1]), 8, k, False)
         total = _accumulator(np.ascontiguousarray(_words(v, rc)).view(f32).astype(f64), m)
         word = int(v.U[selector][0])
         quads_a, quads_b = (v.U[r].reshape(-1, 8, 4) for r in (sa, sb))
@@ -295,8 +295,8 @@ def imma(b: Build) -> InstFn:
     saturate = "SAT" in b.mods
 
     def run(v: View, mask: Arr | None) -> None:
-        a = sparse.a(v, _matrix(_elements(_words(v, ra), bits, kinds[0]), m, stored, True))
-        bb = _matrix(_elements(_words(v, rb), bits, kinds[-1]), 8, k, False)
+        a = sparse.a(v, fragment_matrix(elements(_words(v, ra), bits, kinds[0]), m, stored, True))
+        bb = fragment_matrix(elements(_words(v, rb), bits, kinds[-1]), 8, k, False)
         c = _accumulator(np.ascontiguousarray(_words(v, rc)).view(np.int32).astype(i64), m)
         d = _scatter(a @ bb.transpose(0, 2, 1) + c, m)
         if saturate:
@@ -317,8 +317,8 @@ def bmma(b: Build) -> InstFn:
     xor = "XOR" in b.mods
 
     def run(v: View, mask: Arr | None) -> None:
-        a = _matrix(_elements(_words(v, ra), 1, "U1"), m, k, True)
-        bb = _matrix(_elements(_words(v, rb), 1, "U1"), 8, k, False)
+        a = fragment_matrix(elements(_words(v, ra), 1, "U1"), m, k, True)
+        bb = fragment_matrix(elements(_words(v, rb), 1, "U1"), 8, k, False)
         both = a @ bb.transpose(0, 2, 1)
         if xor:
             both = a.sum(axis=2)[:, :, None] + bb.sum(axis=2)[:, None, :] - 2 * both
@@ -342,8 +342,8 @@ def dmma(b: Build) -> InstFn:
         return np.ascontiguousarray(_words(v, rows)).view(f64).reshape(-1, 32, n)
 
     def run(v: View, mask: Arr | None) -> None:
-        a = _matrix(doubles(v, ra, na)[..., None], m, k, True)
-        bb = _matrix(doubles(v, rb, nb)[..., None], 8, k, False)
+        a = fragment_matrix(doubles(v, ra, na)[..., None], m, k, True)
+        bb = fragment_matrix(doubles(v, rb, nb)[..., None], 8, k, False)
         d = _accumulator(doubles(v, rc, nc), m)
         for i in range(k):
             x, y, z = np.broadcast_arrays(a[:, :, i, None], bb[:, None, :, i], d)

@@ -175,7 +175,7 @@ def locate(b: Build, space: str, op: Mem, size: int, what: str) -> Callable[[Vie
     return in_window
 
 
-def _fixed(b: Build, upper: int, what: str, size: int) -> Callable[[Arr, Arr], tuple[Bytes, Arr]]:
+def fixed_window(b: Build, upper: int, what: str, size: int) -> Callable[[Arr, Arr], tuple[Bytes, Arr]]:
     """``(memory, byte offsets)`` of addresses in a window of constants: the module's (bank 3), or the kernel's
     parameters (bank 0)."""
     number, start, name = (
@@ -219,7 +219,7 @@ def generic(b: Build, op: Mem, size: int, what: str) -> Callable[[View, Arr | No
             who = lanes[where]
             if high in (CONST_HI, PARAM_HI):
                 if high not in fixed:
-                    fixed[high] = _fixed(b, high, what, size)
+                    fixed[high] = fixed_window(b, high, what, size)
                 out.append((*fixed[high](address[where], who), where))
                 continue
             window = memory.shared if high == SHARED_HI else memory.local

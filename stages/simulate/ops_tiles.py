@@ -18,6 +18,23 @@ def _count(b: Build) -> int:
     return next((int(x) for x in b.inst.mods if x in ("2", "4")), 1)
 
 
+def _warps(v: View, m: Arr | None) -> Arr:
+    """Numbers of the warps that run: registers of the others in the view are none of the instruction's."""
+    return np.arange(v.n // 32) if m is None else np.flatnonzero(m.reshape(-1, 32).any(axis=1))
+
+
+def _first(warps: Arr, count: int) -> Arr:
+    """The first lanes of each warp, which give the addresses."""
+    return np.asarray((32 * warps[:, None] + np.arange(count)).ravel())
+
+
+def _set(v: View, row: int, warps: Arr, values: Arr, m: Arr | None) -> None:
+    """A word for each lane of the warps."""
+    full = np.zeros((v.n // 32, 32), u32)
+    full[warps] = values.reshape(-1, 32)
+    put(v.U[row], full.ravel(), m)
+
+
 def ldsm(b: Build) -> InstFn:
     """Load 1, 2 or 4 tiles of 8 rows of 16 bytes; lane i gives the address of row i. MT88: transposed."""
     if any(x in b.mods for x in ("M816", "MT1616")):
@@ -29,14 +46,14 @@ def ldsm(b: Build) -> InstFn:
     transposed = "MT88" in b.mods
 
     def run(v: View, m: Arr | None) -> None:
-        lanes = np.arange(v.n).reshape(-1, 32)[:, : 8 * n].ravel()
-        memory, at = place(v, lanes)
+        warps = _warps(v, m)
+        memory, at = place(v, _first(warps, 8 * n))
         tiles = memory.load(at, 16).reshape(-1, n, 8, 4)
         if transposed:
             halves = np.ascontiguousarray(tiles).view(u16).reshape(-1, n, 8, 8).transpose(0, 1, 3, 2)
             tiles = np.ascontiguousarray(halves).view(u32).reshape(-1, n, 8, 4)
         for i, row in enumerate(rows):
-            put(v.U[row], np.ascontiguousarray(tiles[:, i]).reshape(-1), m)
+            _set(v, row, warps, np.ascontiguousarray(tiles[:, i]), m)
 
     return run
 
@@ -53,12 +70,12 @@ def stsm(b: Build) -> InstFn:
     transposed = "MT88" in b.mods
 
     def run(v: View, m: Arr | None) -> None:
-        tiles = np.stack([v.U[r].reshape(-1, 8, 4) for r in rows], axis=1)
+        warps = _warps(v, m)
+        tiles = np.stack([v.U[r].reshape(-1, 8, 4)[warps] for r in rows], axis=1)
         if transposed:
             halves = np.ascontiguousarray(tiles).view(u16).reshape(-1, n, 8, 8).transpose(0, 1, 3, 2)
             tiles = np.ascontiguousarray(halves).view(u32).reshape(-1, n, 8, 4)
-        lanes = np.arange(v.n).reshape(-1, 32)[:, : 8 * n].ravel()
-        memory, at = place(v, lanes)
+        memory, at = place(v, _first(warps, 8 * n))
         memory.store(at, 16, tiles.reshape(-1, 4))
 
     return run
@@ -81,8 +98,8 @@ def _ldsm_bytes(b: Build) -> InstFn:
     packed = next((_PACKED[x] for x in b.inst.mods if x in _PACKED), None)
 
     def run(v: View, m: Arr | None) -> None:
-        lanes = np.arange(v.n).reshape(-1, 32)[:, : rows * n].ravel()
-        memory, at = place(v, lanes)
+        warps = _warps(v, m)
+        memory, at = place(v, _first(warps, rows * n))
         data = np.ascontiguousarray(memory.load(at, 16)).view(u8).reshape(-1, 16)
         if packed is not None:
             bits, shift = packed
@@ -95,7 +112,7 @@ def _ldsm_bytes(b: Build) -> InstFn:
         for i, row in enumerate(outs):
             tile, half = divmod(i, halves)
             part = np.ascontiguousarray(tiles[:, tile, 8 * half : 8 * half + 8])
-            put(v.U[row], part.view(u32).reshape(-1), m)
+            _set(v, row, warps, part.view(u32), m)
 
     return run
 
@@ -109,9 +126,9 @@ def _stsm_bytes(b: Build) -> InstFn:
     rows = [b.row(data[0], i) for i in range(n)]
 
     def run(v: View, m: Arr | None) -> None:
-        tiles = np.stack([v.U[r].reshape(-1, 8, 4) for r in rows], axis=1)  # lane 4 g + t: bytes 4 t and on of row g
-        lanes = np.arange(v.n).reshape(-1, 32)[:, : 8 * n].ravel()
-        memory, at = place(v, lanes)
+        warps = _warps(v, m)
+        tiles = np.stack([v.U[r].reshape(-1, 8, 4)[warps] for r in rows], axis=1)  # lane 4 g + t: bytes 4 t and on of row g
+        memory, at = place(v, _first(warps, 8 * n))
         memory.store(at, 16, tiles.reshape(-1, 4))
 
     return run
