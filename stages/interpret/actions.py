@@ -10,7 +10,7 @@ import numpy as np
 import stages.interpret.convert
 import stages.interpret.video  # noqa: F401  (both enter rows)
 from ir_format.ptx import Neg, Pair, Part, PtxInst, Reg, Sym, Vec
-from stages.interpret import alu, barriers, bulk, control, copies, warps
+from stages.interpret import alu, barriers, bulk, control, copies, tensormap, warps
 from stages.interpret.atomics import atomic
 from stages.interpret.code import Action, Code, Step, generic, get, put, symbol
 from stages.interpret.floats import Format
@@ -35,10 +35,10 @@ def action(code: Code, step: Step, pc: int) -> Action:
     maker = _ALL.get(inst.op)
     if maker is not None:
         return maker(code, step, pc)
-    if inst.op in ("ldmatrix", "stmatrix", "movmatrix", "mma", "wmma"):
-        from stages.interpret import matrix, tiles, wmma
+    if inst.op in ("ldmatrix", "stmatrix", "movmatrix", "mma", "wmma", "wgmma"):
+        from stages.interpret import matrix, tiles, warpgroup, wmma
 
-        return {**tiles.ACTIONS, **matrix.ACTIONS, **wmma.ACTIONS}[inst.op](code, step, pc)
+        return {**tiles.ACTIONS, **matrix.ACTIONS, **wmma.ACTIONS, **warpgroup.ACTIONS}[inst.op](code, step, pc)
     return pure(code, step)
 
 
@@ -404,7 +404,7 @@ ACTIONS: Final[dict[str, Maker]] = {
     "mov": mov, "cvta": cvta, "isspacep": isspacep, "mapa": mapa, "getctarank": rank, "createpolicy": policy,
     "ld": load, "ldu": load, "st": store, "atom": atomic, "red": atomic,
     "add": arith, "sub": arith, "mad": arith, "addc": carry, "subc": carry, "madc": carry, "cp": copies.cp,
-    "mbarrier": _mbarrier, "alloca": stack, "stacksave": stack,
+    "mbarrier": _mbarrier, "tensormap": tensormap.change, "alloca": stack, "stacksave": stack,
     "stackrestore": stack, "membar": nothing, "fence": nothing, "prefetch": nothing, "prefetchu": nothing,
     "nanosleep": nothing,
     "pmevent": nothing, "applypriority": nothing, "discard": nothing, "griddepcontrol": nothing, "setmaxnreg": nothing,

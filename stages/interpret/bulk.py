@@ -19,7 +19,7 @@ from stages.interpret.rows import BITS, U64, Arr, Unsupported, unsigned
 _SPACE: Final = {"global": "global", "shared": "shared", "shared::cta": "shared", "shared::cluster": "cluster"}
 
 
-def _complete(m: Machine, step: Step, where: Arr, counts: Arr, threads: Arr, space: str) -> None:
+def arrived(m: Machine, step: Step, where: Arr, counts: Arr, threads: Arr, space: str) -> None:
     """Bytes arrive at barrier objects."""
     off = np.zeros(len(threads), np.int64)
     for memory, offsets, which in resolve(m, space, where, 8, "mbarrier", threads):
@@ -48,8 +48,10 @@ def copy(code: Code, step: Step, pc: int) -> Action:
     inst = step.inst
     if inst.has("prefetch") or inst.has("commit_group") or inst.has("wait_group"):
         return lambda m: None
-    if any(x in ("tensor",) for x in inst.mods):
-        raise Unsupported(inst.opcode)
+    if inst.has("tensor"):
+        from stages.interpret import tensormap
+
+        return tensormap.copy(code, step, pc)
     spaces = [x for x in inst.mods if x in _SPACE][:2]
     to_space, from_space = _SPACE[spaces[0]], _SPACE[spaces[1]]
     operands = list(inst.operands)
@@ -80,7 +82,7 @@ def copy(code: Code, step: Step, pc: int) -> Action:
             one = threads[k : k + 1]
             source, span = _bytes(m, from_space, int(b[k]), size, one, "copy")
             data = source.data[span].copy()
-            ends = [int(a[k])] if masks is None else [_in_block(m, int(a[k]), r) for r in _bits(int(masks[k]) & 0xFFFF)]
+            ends = [int(a[k])] if masks is None else [in_block(m, int(a[k]), r) for r in bits(int(masks[k]) & 0xFFFF)]
             for j, end in enumerate(ends):
                 dest, out = _bytes(m, to_space, end, size, one, "copy")
                 if reduce is not None:
@@ -93,8 +95,8 @@ def copy(code: Code, step: Step, pc: int) -> Action:
                 if m.track:
                     dest.mark(np.arange(out.start, out.stop), 1, pc)
                 if bars is not None:
-                    at = int(bars[k]) if masks is None else _in_block(m, int(bars[k]), _bits(int(masks[k]) & 0xFFFF)[j])
-                    _complete(
+                    at = int(bars[k]) if masks is None else in_block(m, int(bars[k]), bits(int(masks[k]) & 0xFFFF)[j])
+                    arrived(
                         m,
                         step,
                         np.array([at], U64),
@@ -107,11 +109,11 @@ def copy(code: Code, step: Step, pc: int) -> Action:
     return run
 
 
-def _bits(mask: int) -> list[int]:
+def bits(mask: int) -> list[int]:
     return [r for r in range(16) if mask >> r & 1]
 
 
-def _in_block(m: Machine, a: int, rank: int) -> int:
+def in_block(m: Machine, a: int, rank: int) -> int:
     """The same place in shared memory of another block of the cluster."""
     return (a & (1 << RANK_SHIFT) - 1) | (rank + 1) << RANK_SHIFT
 
@@ -157,7 +159,7 @@ def remote(code: Code, step: Step, pc: int) -> Action:
             if m.track:
                 memory.mark(off, total, pc)
         if barrier is not None:
-            _complete(
+            arrived(
                 m, step, np.broadcast_to(barrier(m), threads.shape), np.full(len(threads), total), threads, "cluster"
             )
         return None

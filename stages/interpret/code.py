@@ -82,6 +82,7 @@ class Code:
         self.by_name: dict[str, int] = {}
         self.places: dict[str, Place] = {}
         self.shared_size = 0
+        self.dynamic_align = 16
         self.const_size = 0
         self.globals: list[tuple[str, int]] = []  # (name, size) of module variables in global memory
         self._place_variables()
@@ -112,6 +113,7 @@ class Code:
     def _shared(self, name: str, size: int, align: int, dynamic: bool, into: dict[str, Place]) -> None:
         if dynamic and size == 0:
             into[name] = Place("dynamic", align)
+            self.dynamic_align = max(self.dynamic_align, align)
             return
         at = -(-self.shared_size // max(align, 1)) * max(align, 1)
         into[name] = Place("shared", at, size)
@@ -185,6 +187,7 @@ CONTROL: Final = frozenset(
         "movmatrix",
         "mma",
         "wmma",
+        "wgmma",
     ]
 )
 

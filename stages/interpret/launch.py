@@ -144,7 +144,7 @@ class Module:
         self._relocate(code, heap, const)
         kparam = self._params(code, args, {place: heap.address(first + j) for j, (place, _) in enumerate(buffers)})
         result = Result()
-        align = 16
+        align = code.dynamic_align
         dynamic = -(-code.shared_size // align) * align
         per = -(-geometry.threads // 32) * 32
         cluster = geometry.cluster[0] * geometry.cluster[1] * geometry.cluster[2]

@@ -25,6 +25,8 @@ Arr = NDArray[Any]
 RUN, WAIT, BARRIER, DONE = 0, 1, 2, 3
 #: Steps of a group after which a waiting group gets its turn.
 PATIENCE: Final = 1000
+#: The same, once it has asked a barrier object in vain: enough to come back to the question.
+WAITING: Final = 8
 MAX_DEPTH: Final = 200
 LEVEL: Final = 1 << 32
 #: Negative quiet NaNs of which every part is unlike the canonical one's.
@@ -124,6 +126,7 @@ class Machine:
     clock: int = 0
     pace: int = 1  # ticks of the clock a step, and what it shows at first
     started: int = 0
+    vain: bool = False  # a wait for a barrier object that is not over: others should go on
     tired: bool = False  # the last group used up its patience
     other_nans: bool = False  # NaNs that the manual leaves open get another payload
     open_nans: bool = False  # there was one
@@ -260,6 +263,8 @@ class Machine:
                 raise InterpreterError(
                     "unsupported", f"not interpreted: {missing}", step.inst.line, step.inst.opcode
                 ) from missing
+            if self.vain and others:
+                budget, self.vain = min(budget, WAITING), False
             if at is None:
                 pc += 1
             elif at < 0:

@@ -66,7 +66,7 @@ class Sparse:
     chunk: int
 
 
-def _sparsity(shape: tuple[int, int, int], type_: str, selector: int) -> Sparse:
+def sparsity(shape: tuple[int, int, int], type_: str, selector: int) -> Sparse:
     depth = shape[2]
     if type_ == "tf32":
         one = depth == 8
@@ -79,7 +79,7 @@ def _sparsity(shape: tuple[int, int, int], type_: str, selector: int) -> Sparse:
     return Sparse(2 if pair else 4, 2 * selector if pair else 0, False, 2 if nibbles else 1, 8 if nibbles else 4)
 
 
-def _expand(stored: Arr, meta: Arr, how: Sparse, type_: str) -> Arr:
+def expanded(stored: Arr, meta: Arr, how: Sparse, type_: str) -> Arr:
     """The dense A of (warps, rows, half of the columns) and metadata words of (warps, 32)."""
     warps, rows, half = stored.shape
     full = np.zeros((warps, rows, 2 * half), stored.dtype)
@@ -142,7 +142,7 @@ def mma(code: Code, step: Step, pc: int) -> Action:
         meta = get(code, step.function, rest.pop(0))
         selector = rest.pop(0)
         assert isinstance(selector, Imm)
-        how = _sparsity((rows, cols, depth), ta, selector.value)
+        how = sparsity((rows, cols, depth), ta, selector.value)
     scale = _scales(code, step, rest, depth) if inst.has("block_scale") else None
     container = 64 if ta == "f64" else 32
     nibbles = any(x.startswith("kind::mxf4") for x in inst.mods)
@@ -169,7 +169,7 @@ def mma(code: Code, step: Step, pc: int) -> Action:
             for i in range(e):
                 right[:, t * e + i + 4 * e * r, g] = numbers(eb[:, :, r, i], tb, nibbles)
         if how is not None:
-            left = _expand(left, spread(m, threads, meta(m), whole=True)[0], how, ta)
+            left = expanded(left, spread(m, threads, meta(m), whole=True)[0], how, ta)
         if operation == "xor":
             product = (left[:, :, :, None] != right[:, None, :, :]).sum(2).astype(np.int64)
         elif td == "f64":

@@ -68,6 +68,8 @@ def mbarrier(code: Code, step: Step, pc: int) -> Action:
         results = np.zeros(len(threads), U64)
         for k in range(len(threads)):
             results[k] = _one(m, step, what, int(off[k]), [int(v[k]) for v in values], expect, parity)
+        if what in ("test_wait", "try_wait") and not results.all():
+            m.vain = True
         if out is not None:
             out(m, results)
         return None

@@ -380,12 +380,30 @@ def warpsync(b: Build) -> CtlFn:
 # --- CTA barriers ----------------------------------------------------------------------------------------------
 
 
-def _uniform_value(get: Get, bundle: Bundle) -> int:
-    values = get(bundle.view)[bundle.mask()]
-    value = int(values[0])
-    if count(values != values[0]):
+def _unlike(get: Get, bundle: Bundle) -> Arr | None:
+    """Lanes whose operand of a barrier is that of the first, where others, of other warps, have another."""
+    values, mask = get(bundle.view), bundle.mask()
+    like = mask & (values == values[int(mask.argmax())])
+    if count(like) == bundle.active:
+        return None
+    if count(warp_any(like) & mask & ~like):
         raise Fault("barrier operand differs between threads")
-    return value
+    return np.asarray(like)
+
+
+def _uniform_value(get: Get, bundle: Bundle) -> int:
+    return int(get(bundle.view)[int(bundle.mask().argmax())])
+
+
+def _take(machine: Machine, bundle: Bundle, some: Arr) -> Bundle:
+    """Lanes ``some`` (not all) of a bundle as one of its own; the rest is another, in front of the same instruction."""
+    rest = bundle.mask() & ~some
+    machine.retire(bundle)
+    machine.inherit(machine.spawn(bundle.view.lo, rest, bundle.pc), bundle)
+    taken = machine.spawn(bundle.view.lo, some, bundle.pc)
+    machine.inherit(taken, bundle)
+    assert taken is not None
+    return taken
 
 
 def bar(b: Build) -> CtlFn:
@@ -424,6 +442,11 @@ def bar(b: Build) -> CtlFn:
                 bundle.pc += 1
                 return True
             return machine.split(bundle, mask, bundle.pc)
+        for get in (number, expected):
+            like = _unlike(get, bundle) if get is not None else None
+            if like is not None:  # these now, the others when their turn comes
+                some = _take(machine, bundle, like)
+                return run(machine, some) and False
         which = _uniform_value(number, bundle) if number is not None else 0
         if not 0 <= which < 16:
             raise Fault(f"barrier {which} does not exist")
