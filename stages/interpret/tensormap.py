@@ -136,7 +136,7 @@ class Box:
     def __init__(self, t: TensorMap, coordinates: Arr) -> None:
         self.t = t
         inside = (coordinates >= 0) & (coordinates < np.array(t.extents))
-        self.there = inside.all(axis=1)
+        self.there: Arr = np.asarray(inside.all(axis=1))
         offset = (coordinates[self.there] * np.array(t.pitches)).sum(axis=1)
         self.at = (offset + t.address).astype(U64)
         self.bytes = len(coordinates) * t.size

@@ -118,8 +118,8 @@ def lower_unit(pu: PtxUnit, module: PtxModule, header: Header) -> Unit:
 
 
 def _align_params(params: Sequence[PtxParam], target: Target) -> None:
-    """Give parameters of a kernel places at which their address in the bank is aligned, not their offset alone (measured
-    on five targets: a tensor map, aligned to 64, may begin at offset 48 where the parameters begin at 0x210)."""
+    """Give parameters of a kernel places at which their address in the bank is aligned, not their offset alone
+    (measured on five targets: a tensor map, aligned to 64, begins at offset 48 where the parameters do at 0x210)."""
     base = target.param_base(0)
     for _ in range(2):  # more parameters may begin elsewhere
         at = 0

@@ -479,7 +479,7 @@ def register_count(b: Build) -> InstFn:
     """USETMAXREG: a request for registers is granted at once; how many a warp has is not followed."""
     b.only("TRY_ALLOC", "DEALLOC", "CTAPOOL")
     got = b.pdst(0)
-    return lambda v, m: put(v.P[got], np.True_, m)
+    return lambda v, m: put(v.P[got], np.ones(1, np.bool_), m)
 
 
 CONTROL: Final[dict[str, CtlBuilder]] = {

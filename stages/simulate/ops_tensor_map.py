@@ -1,7 +1,7 @@
 """Copies by a tensor map: UTMALDG, UTMASTG, UTMAREDG, made at once (measured operands: the rows of the ISA table).
 
-The map: 128 bytes. The places of the fields that ``tensormap.replace`` writes are measured from ptxas's code; the rest is
-this project's own (docs/simulator.md): :mod:`stages.simulate.tensor_maps` makes such maps.
+The map: 128 bytes. The places of the fields that ``tensormap.replace`` writes are measured from ptxas's code; the
+rest is this project's own (docs/simulator.md): :mod:`stages.simulate.tensor_maps` makes such maps.
 """
 
 from __future__ import annotations
@@ -90,9 +90,7 @@ class Map:
         by ``offsets`` (times nothing: the offsets are in elements)."""
         inner = self.rank - 2
         low = self.lower[:inner]
-        extent = [
-            (self.dims[1 + i] + self.upper[i] - 1 - low[i]) // self.steps[1 + i] + 1 for i in range(inner)
-        ]
+        extent = [(self.dims[1 + i] + self.upper[i] - 1 - low[i]) // self.steps[1 + i] + 1 for i in range(inner)]
         step = [self.steps[1 + i] for i in range(inner)]
         place = [(start[1 + i] - low[i]) // step[i] for i in range(inner)]
         count = wide or self.pixels
@@ -215,9 +213,7 @@ def load(b: Build) -> InstFn:
             data = _gather(b, m, *m.places(_index(b, m, mode, _signed(words[2:]), more)))
             one = np.array([lane])
             for rank in ops_bulk.bits(more >> 16) if several else [-1]:
-                to, bar = (
-                    (x if rank < 0 else int(ops_bulk.in_block(np.array([x], u32), rank)[0])) for x in words[:2]
-                )
+                to, bar = ((x if rank < 0 else int(ops_bulk.in_block(np.array([x], u32), rank)[0])) for x in words[:2])
                 memory, pieces = _box(b, v, m, to, int(lane), len(data), "write")
                 memory.quads[pieces] = data.view(u32).reshape(-1, 4)
                 ops_bulk.arrive(b.ctx, v, np.array([bar], u32), one, data.nbytes)

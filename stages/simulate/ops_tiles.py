@@ -127,7 +127,9 @@ def _stsm_bytes(b: Build) -> InstFn:
 
     def run(v: View, m: Arr | None) -> None:
         warps = _warps(v, m)
-        tiles = np.stack([v.U[r].reshape(-1, 8, 4)[warps] for r in rows], axis=1)  # lane 4 g + t: bytes 4 t and on of row g
+        tiles = np.stack(
+            [v.U[r].reshape(-1, 8, 4)[warps] for r in rows], axis=1
+        )  # lane 4 g + t: bytes 4 t and on of row g
         memory, at = place(v, _first(warps, 8 * n))
         memory.store(at, 16, tiles.reshape(-1, 4))
 

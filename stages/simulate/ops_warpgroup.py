@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ir_format.model import NEG, Mem, Name, Reg
+from ir_format.model import NEG, Imm, Mem, Name, Reg
 from stages.simulate import fp
 from stages.simulate.arr import Arr
 from stages.simulate.build import Build, Builder, InstFn, View, put
@@ -81,7 +81,9 @@ def _read(memory: Bytes, origin: int, size: int, d: Descriptor, offsets: Arr) ->
     """16 bytes at each place of a matrix in shared memory."""
     at = d.swizzled(d.start + offsets)
     if int(at.max()) + 16 > size:
-        raise Fault(f"out-of-bounds shared read by a matrix descriptor at {int(at.max()):#x} (window of {size:#x} bytes)")
+        raise Fault(
+            f"out-of-bounds shared read by a matrix descriptor at {int(at.max()):#x} (window of {size:#x} bytes)"
+        )
     return np.ascontiguousarray(memory.quads[(origin + at) // 16]).view(u8)
 
 
@@ -142,7 +144,7 @@ class Product:
         self.added = [] if gone else [b.row(rest[0], i) for i in range(count)]
         self.keep = b.psrc(0, False)
         self.meta = b.row(rest[1]) if self.sparse else -1
-        numbers = [o.value for o in b.s if getattr(o, "kind", "") == "I"]
+        numbers = [o.value for o in b.s if isinstance(o, Imm)]
         self.selector = int(numbers[-1]) if self.sparse and numbers else 0
         self.ends = any(isinstance(o, Name) and o.name == "gsb0" for o in b.inst.srcs)
 
@@ -276,7 +278,7 @@ def product(b: Build) -> InstFn:
 def order(b: Build) -> InstFn:
     """WARPGROUP.ARRIVE, .DEPBAR: registers are handed over; groups are waited for."""
     b.only("ARRIVE", "DEPBAR", "LE")
-    left = next((o.value for o in b.inst.srcs if getattr(o, "kind", "") == "I"), 0)
+    left = next((o.value for o in b.inst.srcs if isinstance(o, Imm)), 0)
     arrives = "ARRIVE" in b.mods
 
     def run(v: View, m: Arr | None) -> None:
@@ -337,7 +339,9 @@ class Flight:
         first = v.lo // 32
         numbers = {first + int(w) for w in warps}
         for op in self.under_way:
-            done = sorted(w for w, (_, group) in op.warps.items() if w in numbers and group < self.groups.get(w, 0) - left)
+            done = sorted(
+                w for w, (_, group) in op.warps.items() if w in numbers and group < self.groups.get(w, 0) - left
+            )
             if done:
                 op.made.apply(v, np.array(done) - first, np.stack([op.warps.pop(w)[0] for w in done]))
         self.under_way = [op for op in self.under_way if op.warps]

@@ -1,7 +1,7 @@
 """Tensor maps as a host program makes them, for launches of the simulator and of the PTX interpreter.
 
-The driver's encoding is not documented. The fields that ``tensormap.replace`` writes stand where ptxas's code puts them; the
-fields of im2col, which it can't write, have places of this project's own (docs/simulator.md).
+The driver's encoding is not documented. The fields that ``tensormap.replace`` writes stand where ptxas's code puts
+them; the fields of im2col, which it can't write, have places of this project's own (docs/simulator.md).
 """
 
 from __future__ import annotations
@@ -59,9 +59,7 @@ def tensor_map(
     steps = [int(x) for x in steps] or [1] * rank
     box = [int(x) for x in box]
     _check(dims, strides, steps, box, swizzle, size, corners is not None)
-    flags = (
-        (rank - 1) << 4 | TYPES.index(plain) << 7 | SWIZZLES[swizzle] << 13 | nan << 15 | (plain != name) << 16 | 1
-    )
+    flags = (rank - 1) << 4 | TYPES.index(plain) << 7 | SWIZZLES[swizzle] << 13 | nan << 15 | (plain != name) << 16 | 1
     out = bytearray(MAP_BYTES)
     struct.pack_into("<I", out, 8, flags)
     high = 0
@@ -90,8 +88,10 @@ def _check(
     rank = len(dims)
     if not 1 <= rank <= 5 or len(strides) != rank - 1 or len(steps) != rank or (len(box) != rank and not column):
         raise MapError("dimensions, strides, steps and box do not go together")
-    if any(not 1 <= x <= 1 << 32 for x in dims) or any(not 1 <= x <= 256 for x in box) or not all(
-        1 <= x <= 8 for x in steps
+    if (
+        any(not 1 <= x <= 1 << 32 for x in dims)
+        or any(not 1 <= x <= 256 for x in box)
+        or not all(1 <= x <= 8 for x in steps)
     ):
         raise MapError("a dimension, a box or a step is out of range")
     if any(x % 16 or x >= 1 << 40 for x in strides):
@@ -100,7 +100,9 @@ def _check(
         raise MapError("a swizzle is 0, 32, 64 or 128")
     inner = -(-box[0] // steps[0]) * size
     if inner % 16 or (swizzle and inner > swizzle):
-        raise MapError(f"the inner dimension of a box has {inner} bytes: a multiple of 16, and no more than the swizzle")
+        raise MapError(
+            f"the inner dimension of a box has {inner} bytes: a multiple of 16, and no more than the swizzle"
+        )
 
 
 __all__ = ["MAP_BYTES", "SWIZZLES", "TYPES", "MapError", "tensor_map"]

@@ -14,6 +14,7 @@ from stages.check.command import compile_elsewhere
 from stages.check.cosim import Cosim
 from stages.simulate import Device
 from tests import oracle
+from tests.lower.helpers import lower_text
 
 HEAD = ".version 8.7\n.target SM\n.address_size 64\n"
 #: The address of arguments and results, as LLVM takes it: chosen by a value, moved on by an index, read through .param,
@@ -213,3 +214,29 @@ def test_accesses_behind_the_end(body: str, warned: str, tmp_path: Path) -> None
     )
     said = f"ptxas {path}, line 5; warning : Access outside of parameter '{warned}'\n" if warned else ""
     assert (done.returncode, done.stdout + done.stderr) == (0, said)
+
+
+@pytest.mark.parametrize(
+    ("target", "align", "before", "places"),
+    [
+        ("sm_75", 64, 0, [32, 160, 224]),
+        ("sm_80", 256, 1, [0, 160, 288, 416]),
+        ("sm_90a", 16, 1, [0, 16, 144, 160]),
+        ("sm_90a", 32, 2, [0, 4, 16, 144, 176]),
+        ("sm_90a", 64, 0, [48, 176, 240]),
+        ("sm_90a", 128, 0, [112, 240, 368]),
+        ("sm_100a", 64, 1, [0, 64, 192, 256]),
+    ],
+)
+def test_addresses_of_parameters_are_aligned(target: str, align: int, before: int, places: list[int]) -> None:
+    """The place of a parameter is aligned in the bank (expected: ptxas 13.0's records): the copy unit refuses a tensor map
+    that is not at a multiple of 64."""
+    params = ", ".join(
+        [
+            *(f".param .u32 p{i}" for i in range(before)),
+            f".param .align {align} .b8 m[128], .param .u64 q, .param .align {align} .b8 z[128]",
+        ]
+    )
+    text = f".version 9.0\n.target {target}\n.address_size 64\n.visible .entry k({params}) {{ ret; }}"
+    (unit,) = lower_text(text, target)
+    assert [p.offset for p in unit.params] == places
