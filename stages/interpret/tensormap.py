@@ -1,7 +1,7 @@
 """Copies by a tensor map (cp.async.bulk.tensor, its reductions), tensormap.replace and tensormap.cp_fenceproxy.
 
-The contents of a map are opaque to PTX. Here they are those that the host side of this project makes (docs/judges.md): the
-fields that ``tensormap.replace`` writes stand where ptxas's code for it puts them.
+The contents of a map are opaque to PTX. Here they are those that the host side of this project makes (docs/judges.md):
+the fields that ``tensormap.replace`` writes stand where ptxas's code for it puts them.
 """
 
 from __future__ import annotations
@@ -106,8 +106,8 @@ def four_rows(t: TensorMap, start: list[int]) -> Arr:
 
 
 def pixels(t: TensorMap, start: list[int], offsets: list[int]) -> Arr:
-    """im2col: coordinates of the channels of pixels that follow each other in the bounding box, from the one given, each
-    moved by the offsets (documented)."""
+    """im2col: coordinates of the channels of pixels that follow each other in the bounding box, from the one given,
+    each moved by the offsets (documented)."""
     space = len(t.extents) - 2
     out = []
     at = list(start[1:])

@@ -229,8 +229,8 @@ def test_accesses_behind_the_end(body: str, warned: str, tmp_path: Path) -> None
     ],
 )
 def test_addresses_of_parameters_are_aligned(target: str, align: int, before: int, places: list[int]) -> None:
-    """The place of a parameter is aligned in the bank (expected: ptxas 13.0's records): the copy unit refuses a tensor map
-    that is not at a multiple of 64."""
+    """The place of a parameter is aligned in the bank (expected: ptxas 13.0's records): the copy unit refuses a tensor
+    map that is not at a multiple of 64."""
     params = ", ".join(
         [
             *(f".param .u32 p{i}" for i in range(before)),
