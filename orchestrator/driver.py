@@ -530,12 +530,13 @@ class Run:
             from stages.plumbing.observe import taken
 
             data, seen = taken(data)
+        encoded = data
         data = self.elf(data) if stop == len(NAMES) - 1 else data
         self.write(self.output, data)
         if self.telling:
             from orchestrator.seen import tell
 
-            tell(self, seen, data)
+            tell(self, seen, encoded, data)
         return data
 
 

@@ -66,8 +66,8 @@ def sums(seen: Sequence[Seen]) -> list[Sum]:
     return sorted(found.values(), key=lambda s: (order.get(s.stage, 99), s.name != ""))
 
 
-def tell(run: Run, seen: list[Seen], cubin: bytes) -> None:
-    """Say, and write, all that was asked for. Raises Abort."""
+def tell(run: Run, seen: list[Seen], encoded: bytes, cubin: bytes) -> None:
+    """Say, and write, all that was asked for. ``encoded``: the stream that `elf` read. Raises Abort."""
     cl = run.cl
     if cl.flag("time"):
         for line in _times(run, seen):
@@ -91,7 +91,7 @@ def tell(run: Run, seen: list[Seen], cubin: bytes) -> None:
     if is_page(cl.values.get("report", "")):
         from orchestrator.report import pages
 
-        for name, page in pages(run, seen, cubin):
+        for name, page in pages(run, seen, encoded, cubin):
             run.write(name, page)
 
 
