@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import accumulate
+from struct import iter_unpack
 from typing import Final
 
 from ir_format.isa import facts
@@ -172,14 +173,41 @@ def post_dominators(cfg: Cfg) -> list[int]:
     return [rename[idom[rename[p]]] if idom[rename[p]] >= 0 else -1 for p in range(count)]
 
 
-def dominates(idom: list[int], upper: int, lower: int) -> bool:
-    """Whether ``upper`` dominates ``lower`` (a block dominates itself); walks the dominator tree."""
-    while lower != upper:
-        above = idom[lower]
-        if above < 0 or above == lower:
-            return False
-        lower = above
-    return True
+class DominatorTree:
+    """The tree of immediate dominators (or post-dominators without a virtual exit), which answers in constant time who
+    dominates whom: a block's descendants are one range of numbers."""
+
+    __slots__ = ("_first", "_last", "order")
+
+    def __init__(self, idom: list[int]) -> None:
+        below: list[list[int]] = [[] for _ in idom]
+        roots = []
+        for pos, above in enumerate(idom):
+            if above == pos:
+                roots.append(pos)
+            elif above >= 0:
+                below[above].append(pos)
+        self._first = [-1] * len(idom)
+        self._last = [-1] * len(idom)
+        self.order: list[int] = []  # reachable positions, each in front of those that it dominates
+        work = roots
+        while work:
+            pos = work.pop()
+            if pos < 0:
+                self._last[~pos] = len(self.order)
+                continue
+            self._first[pos] = len(self.order)
+            self.order.append(pos)
+            work.append(~pos)
+            work.extend(reversed(below[pos]))
+
+    def dominates(self, upper: int, lower: int) -> bool:
+        """Whether ``upper`` dominates ``lower``. A block dominates itself; an unreachable one no other."""
+        return upper == lower or 0 <= self._first[upper] <= self._first[lower] < self._last[upper]
+
+    def below(self, upper: int) -> list[int]:
+        """The blocks that ``upper`` dominates, itself first."""
+        return self.order[self._first[upper] : self._last[upper]]
 
 
 class Loop:
@@ -195,10 +223,11 @@ class Loop:
 def loops(cfg: Cfg, idom: list[int] | None = None) -> list[Loop]:
     """Natural loops, one per header, in order of header position. Cycles with several entries are not reported."""
     idom = dominators(cfg) if idom is None else idom
+    tree = DominatorTree(idom)
     latches: dict[int, list[int]] = {}
     for pos in cfg.rpo:
         for succ in cfg.succs[pos]:
-            if dominates(idom, succ, pos):
+            if tree.dominates(succ, pos):
                 latches.setdefault(succ, []).append(pos)
     result: list[Loop] = []
     for header in sorted(latches):
@@ -374,13 +403,13 @@ class Liveness:
 def bit_indices(bits: int) -> list[int]:
     """Indices of the set bits, ascending."""
     found: list[int] = []
-    if bits.bit_count() * 16 < bits.bit_length():  # sparse: peel off the lowest bit byte by byte
-        data = bits.to_bytes((bits.bit_length() + 7) // 8, "little")
-        for offset, byte in enumerate(data):
-            while byte:
-                low = byte & -byte
-                found.append(offset * 8 + low.bit_length() - 1)
-                byte ^= low
+    if bits.bit_count() * 16 < bits.bit_length():  # sparse: peel off the lowest bit word by word
+        data = bits.to_bytes((bits.bit_length() + 63) // 64 * 8, "little")
+        for offset, (word,) in enumerate(iter_unpack("<Q", data)):
+            while word:
+                low = word & -word
+                found.append(offset * 64 + low.bit_length() - 1)
+                word ^= low
         return found
     text = bin(bits)[:1:-1]
     at = text.find("1")

@@ -9,7 +9,9 @@ use.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from heapq import heappop, heappush
+from itertools import accumulate
 from typing import Final, TypeAlias
 
 from ir_format.flow import is_guarded, read_regs, written_regs
@@ -20,6 +22,7 @@ from ir_format.rename import rename
 from ir_format.target import STACK_REG
 from stages.regalloc.coalescing import Group
 from stages.regalloc.live_ranges import Ranges, is_plain, overlap
+from stages.regalloc.load_tree import LoadTree
 
 HOME: Final = {"R": "M", "P": "R", "UR": "R", "UP": "UR", "B": "R"}  # where a spilled value of each file lives
 
@@ -150,26 +153,24 @@ def choose(ranges: Ranges, state: SpillState, file: str, capacity: int, at_call:
                 cost *= REMAT_COST
             score[vreg] = cost / freed
     active: dict[int, int] = {}
+    waiting: list[tuple[float, int]] = []  # a heap of (score, register), with some that are active no more
     extra: dict[int, int] = {}  # instruction -> registers for the temporaries of spilled values
     chosen: set[int] = set()
     live = 0
     for point in range(len(total)):
         for change, vreg in events[point]:
             if vreg not in chosen:
-                active[vreg] = active.get(vreg, 0) + change
+                before = active.get(vreg, 0)
+                if not before and vreg in score:
+                    heappush(waiting, (score[vreg], vreg))
+                active[vreg] = before + change
                 live += change
                 if not active[vreg]:
                     del active[vreg]
         i = point >> 1
         room = capacity if not point & 1 else at_call.get(i, capacity)
         while live + extra.get(i, 0) > room:
-            best = -1
-            best_score = 0.0
-            for vreg in active:
-                mine = score.get(vreg)
-                if mine is None or (best >= 0 and (mine, vreg) >= (best_score, best)) or _names(ranges, vreg, i):
-                    continue
-                best, best_score = vreg, mine
+            best = _cheapest(ranges, waiting, active, i)
             if best < 0:
                 break
             chosen.add(best)
@@ -180,38 +181,62 @@ def choose(ranges: Ranges, state: SpillState, file: str, capacity: int, at_call:
     return _keep_some(ranges, chosen, total, capacity, at_call) or chosen
 
 
+def _cheapest(ranges: Ranges, waiting: list[tuple[float, int]], active: dict[int, int], i: int) -> int:
+    """The register of the least score that is active and that instruction ``i`` doesn't name; -1: none. It leaves the
+    heap."""
+    named: list[tuple[float, int]] = []
+    best = -1
+    while waiting:
+        entry = heappop(waiting)
+        while waiting and waiting[0] == entry:  # it became active twice
+            heappop(waiting)
+        if entry[1] not in active:
+            continue
+        if _names(ranges, entry[1], i):
+            named.append(entry)
+            continue
+        best = entry[1]
+        break
+    for entry in named:
+        heappush(waiting, entry)
+    return best
+
+
+def _without(ranges: Ranges, victims: Iterable[int], total: list[int]) -> list[int]:
+    """The register pressure without the victims, but with a temporary at each of their accesses. ``total``: with
+    them."""
+    delta = [0] * (len(total) + 1)
+    for vreg in victims:
+        for cell in cells_of(ranges, vreg):
+            for start, stop in ranges.segs[cell]:
+                delta[start] -= 1
+                delta[stop] += 1
+        width = ranges.func.vregs[vreg].width
+        for i in ranges.touches[vreg]:
+            delta[2 * i] += width
+            delta[2 * i + 2] -= width
+    return [n + change for n, change in zip(total, accumulate(delta), strict=False)]
+
+
 def _keep_some(ranges: Ranges, chosen: set[int], total: list[int], capacity: int, at_call: dict[int, int]) -> set[int]:
     """Undo choices that later ones made needless, the costliest first: the sweep can't look ahead."""
-    load = list(total)
-    for vreg in chosen:
-        _add(ranges, vreg, load, -1)
-        _add_temps(ranges, vreg, load, 1)
+    tree = LoadTree(_without(ranges, chosen, total))
     calls = sorted(at_call)
     left = set(chosen)
     for vreg in sorted(chosen, key=lambda v: (-ranges.weight[v], v)):
         width = ranges.func.vregs[vreg].width
         segs = [seg for cell in cells_of(ranges, vreg) for seg in ranges.segs[cell]]
-        _add_temps(ranges, vreg, load, -1)
+        for i in ranges.touches[vreg]:  # without its temporaries
+            tree.add(2 * i, 2 * i + 2, -width)
         crosses = any(bisect_left(calls, start >> 1) < bisect_left(calls, stop >> 1) for start, stop in segs)
-        if not crosses and all(max(load[start:stop]) + width <= capacity for start, stop in segs):
-            _add(ranges, vreg, load, 1)
+        if not crosses and all(tree.most(start, stop) + width <= capacity for start, stop in segs):
+            for start, stop in segs:
+                tree.add(start, stop, 1)
             left.discard(vreg)
         else:
-            _add_temps(ranges, vreg, load, 1)
+            for i in ranges.touches[vreg]:
+                tree.add(2 * i, 2 * i + 2, width)
     return left
-
-
-def _add(ranges: Ranges, vreg: int, load: list[int], sign: int) -> None:
-    for cell in cells_of(ranges, vreg):
-        for start, stop in ranges.segs[cell]:
-            load[start:stop] = [n + sign for n in load[start:stop]]
-
-
-def _add_temps(ranges: Ranges, vreg: int, load: list[int], sign: int) -> None:
-    step = sign * ranges.func.vregs[vreg].width
-    for i in ranges.touches[vreg]:
-        load[2 * i] += step
-        load[2 * i + 1] += step
 
 
 def _names(ranges: Ranges, vreg: int, i: int) -> bool:
@@ -396,14 +421,8 @@ def _measure(plan: _Plan, victims: set[int]) -> None:
     """Compute the register pressure without the victims, but with a temporary at each of their accesses."""
     ranges = plan.ranges
     for file in sorted({ranges.func.vregs[v].file for v in victims}):
-        load = pressure(ranges, file)
-        for vreg in victims:
-            reg = ranges.func.vregs[vreg]
-            if reg.file != file:
-                continue
-            _add(ranges, vreg, load, -1)
-            _add_temps(ranges, vreg, load, 1)
-        plan.load[file] = load
+        leaving = [v for v in victims if ranges.func.vregs[v].file == file]
+        plan.load[file] = _without(ranges, leaving, pressure(ranges, file))
 
 
 def _runs(plan: _Plan, vreg: int) -> list[list[int]]:

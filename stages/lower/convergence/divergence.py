@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ir_format.flow import Cfg, build_cfg, dominators, is_guarded, is_terminator, read_regs, written_regs
+from ir_format.flow import Cfg, DominatorTree, build_cfg, dominators, is_guarded, is_terminator, read_regs, written_regs
 from ir_format.isa import facts
 from ir_format.isa.sregs import THREAD
 from ir_format.model import Block, Function, Inst, Name
@@ -40,7 +40,7 @@ class Flow:
     be reached; ``dead_end``: blocks that dominate all that can follow them, so that threads there end without meeting
     any others."""
 
-    __slots__ = ("_first", "_last", "_tree", "cfg", "dead_end", "depth", "exit_only", "fn", "idom", "leaves", "rank")
+    __slots__ = ("_tree", "cfg", "dead_end", "depth", "exit_only", "fn", "idom", "leaves", "rank")
 
     def __init__(self, fn: Function) -> None:
         self.fn = fn
@@ -55,34 +55,12 @@ class Flow:
                 self.depth[x] = self.depth[self.idom[x]] + 1
         self.exit_only = [_ends_thread(b) for b in fn.blocks]
         self.leaves = [_ends_soon(b) for b in fn.blocks]
-        self._number_dominators()
+        self._tree = DominatorTree(self.idom)
         self._find_dead_ends()
-
-    def _number_dominators(self) -> None:
-        """Intervals of the dominator tree."""
-        below: list[list[int]] = [[] for _ in self.rank]
-        for x in self.cfg.rpo[1:]:
-            below[self.idom[x]].append(x)
-        self._first = [-1] * len(self.rank)
-        self._last = [-1] * len(self.rank)
-        self._tree: list[int] = []
-        clock = 0
-        stack = [(self.cfg.rpo[0], 0)] if self.cfg.rpo else []
-        while stack:
-            x, k = stack.pop()
-            if k == 0:
-                self._first[x] = clock
-                self._tree.append(x)
-                clock += 1
-            if k < len(below[x]):
-                stack.append((x, k + 1))
-                stack.append((below[x][k], 0))
-            else:
-                self._last[x] = clock
 
     def dominates(self, a: int, b: int) -> bool:
         """Whether every way to ``b`` passes ``a`` (a block dominates itself)."""
-        return self._first[a] <= self._first[b] < self._last[a]
+        return self._tree.dominates(a, b)
 
     def apart(self, p: int, s: int) -> bool:
         """Whether threads on this edge end without meeting those that went elsewhere."""
@@ -90,7 +68,7 @@ class Flow:
 
     def below(self, a: int) -> list[int]:
         """The blocks that ``a`` dominates."""
-        return self._tree[self._first[a] : self._last[a]]
+        return self._tree.below(a)
 
     def common_dominator(self, a: int, b: int) -> int:
         """Nearest common dominator."""

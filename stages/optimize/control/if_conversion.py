@@ -72,6 +72,10 @@ class _Converter:
         self.live_in = {b.id: live.in_cells(n) for n, b in enumerate(f.blocks)}
         self.preds = {b.id: len(cfg.preds[n]) for n, b in enumerate(f.blocks)}
         self.users = barrier_users(f)
+        self.bars: dict[int, set[int]] = {}  # block id -> the barriers that it names
+        for bar, users in self.users.items():
+            for where, _ in users:
+                self.bars.setdefault(where.id, set()).add(bar)
         self.named = named_blocks(f)
         for n in range(len(f.blocks) - 3, -1, -1):
             if n < len(f.blocks) - 2:
@@ -140,19 +144,22 @@ class _Converter:
         head.insts += made
         if bar is not None:
             drop_barrier(self.users.pop(bar))
-        for arm, _, _ in arms:
-            blocks.remove(arm)
+        del blocks[n + 1 : n + 1 + len(arms)]
         self.preds[join.id] -= len(arms)
         self.named[join.id] = self.named.get(join.id, 0) - 1 - (bar is not None)
         if len(arms) > 1:
             self.preds[join.id] += 1
         if self.preds[join.id] == 1 and not self.named[join.id]:
             head.insts += join.insts
-            blocks.remove(join)
-            for users in self.users.values():
-                for at, (where, inst) in enumerate(users):
-                    if where is join:
-                        users[at] = (head, inst)
+            del blocks[n + 1]
+            self._moved(join, head)
+
+    def _moved(self, join: Block, head: Block) -> None:
+        """The instructions of ``join`` stand in ``head`` now."""
+        bars = self.bars.pop(join.id, set())
+        for bar in bars & self.users.keys():
+            self.users[bar] = [(head if where is join else where, inst) for where, inst in self.users[bar]]
+        self.bars.setdefault(head.id, set()).update(bars)
 
     def _missed(self, head: Block, name: str, why: str) -> None:
         if self.ctx.remarks is not None:

@@ -17,7 +17,7 @@ from typing import Final
 
 from ir_format.flow import (
     Cfg,
-    dominates,
+    DominatorTree,
     is_guarded,
     loop_depths,
     loops,
@@ -113,6 +113,7 @@ def _cheap(f: Function, a: Analyses) -> bool:
     for n, loop in enumerate(loops(cfg, idom)):
         for pos in loop.body:
             inside[pos].add(n)
+    tree = DominatorTree(idom)
     between = _Between(f, cfg)
     before: dict[Place, list[Inst]] = {}
     gone: set[int] = set()
@@ -124,7 +125,7 @@ def _cheap(f: Function, a: Analyses) -> bool:
             or places[-1][0] != to
             or (pos not in short and to not in short)
             or not inside[to] <= inside[pos]
-            or not dominates(idom, pos, to)
+            or not tree.dominates(pos, to)
         ):
             continue
         reads = read_regs(inst)

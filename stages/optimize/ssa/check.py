@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ir_format.flow import bit_indices, build_cfg, dominates, dominators, read_regs, written_regs
+from ir_format.flow import DominatorTree, bit_indices, build_cfg, dominators, read_regs, written_regs
 from ir_format.model import Function
 from stages.optimize.ssa.webs import Webs
 
@@ -14,7 +14,7 @@ def faults(f: Function, webs: Webs) -> list[str]:
     once. Opaque registers have no web and no rule."""
     found: list[str] = []
     cfg = build_cfg(f)
-    idom = dominators(cfg)
+    tree = DominatorTree(dominators(cfg))
     made: dict[Cell, tuple[int, int]] = {}
     members = {v for v in range(webs.count) if webs.shared[v]}
     twice: set[int] = set()
@@ -47,7 +47,7 @@ def faults(f: Function, webs: Webs) -> list[str]:
                         got = now.setdefault((webs.of(r.num), c), r.num)
                         if got != r.num:
                             found.append(f"block {f.blocks[pos].id}: {r.num} and {got} of one web are alive")
-                        if at is not None and not (at < (pos, n) if at[0] == pos else dominates(idom, at[0], pos)):
+                        if at is not None and not (at < (pos, n) if at[0] == pos else tree.dominates(at[0], pos)):
                             found.append(f"block {f.blocks[pos].id}: a read of {r.num} is not dominated")
     return found
 
