@@ -12,7 +12,7 @@ from stages.parse.table import _FAMILIES, _LINES
 NOT_INTERPRETED = {
     "textures and surfaces": "istypep suld suq sured sust tex tld4 txq",
     "warpgroup products and tensor memory": "tcgen05 wgmma",
-    "memory of several devices, tensor maps, work stealing": "clusterlaunchcontrol multimem tensormap",
+    "memory of several devices, work stealing": "clusterlaunchcontrol multimem",
     "ends the program": "brkpt",
 }
 
