@@ -159,16 +159,21 @@ def settle(cl: CommandLine) -> None:
         if name in has:
             warn(f"'--{name}' is a deprecated option, It will be removed in future release and is not recommended")
     if "jobserver" in has and cl.number("split-compile", 1) != 1:
-        from orchestrator.jobserver import broken
-
-        useless = broken(os.environ.get("MAKEFLAGS", ""))
-        if useless:
-            raise UsageError("Jobserver requested, but an error occurred")
-        if useless is None:
-            warn("GNU Jobserver support requested, but no compatible jobserver found. Ignoring '--jobserver'")
+        _look_for_jobserver(warn)
     for name, needed, text in _NEEDS:
         if name in has and needed not in has and needed not in cl.lists:
             warn(text)
+
+
+def _look_for_jobserver(warn: Callable[[str], None]) -> None:
+    """A warning where make gave no jobserver; raises UsageError where the one it gave is of no use."""
+    from orchestrator.jobserver import broken
+
+    useless = broken(os.environ.get("MAKEFLAGS", ""))
+    if useless:
+        raise UsageError("Jobserver requested, but an error occurred")
+    if useless is None:
+        warn("GNU Jobserver support requested, but no compatible jobserver found. Ignoring '--jobserver'")
 
 
 def _for_target(cl: CommandLine, warn: Callable[[str], None]) -> None:
