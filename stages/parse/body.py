@@ -22,13 +22,15 @@ from ir_format.ptx import (
     PtxInst,
     PtxLabel,
     PtxLoc,
+    PtxParam,
     PtxPragma,
     PtxProto,
+    PtxVar,
     Reg,
     Sym,
     Vec,
 )
-from stages.parse import declare, directives, match
+from stages.parse import compat, declare, directives, match
 from stages.parse.calls import check_call
 from stages.parse.operands import operand, unresolved
 from stages.parse.scan import Scanner
@@ -67,6 +69,7 @@ class Body:
         self.fs = fs
         self.function: PtxFunction = fs.function
         self.matcher = matcher
+        matcher.registers = fs.function.regs
         self.depth = 0
         self.end = 0
         self.rooted = fs.scope
@@ -432,10 +435,27 @@ class Body:
         line: int,
     ) -> None:
         """Checks an instruction against the descriptor table and appends it."""
+        if self.fs.named is not None:
+            self._beyond(opcode, self.fs.named, line)
+            self.fs.named = None
         operands, row = self.matcher.check(opcode, operands, kinds, line)
         self.function.body.append(
             PtxInst(opcode.op, opcode.mods, opcode.types, operands, guard, line, self.fs.loc, row)
         )
+
+    def _beyond(self, opcode: match.Opcode, named: tuple[str, PtxVar | PtxParam], line: int) -> None:
+        """Tells of a load or store that is wider than the variable that it names, at any offset (measured)."""
+        name, var = named
+        if opcode.op not in ("ld", "st") or "." in opcode.name or not opcode.types or var.dims or var.space == "tex":
+            return
+        have, want = var.vec * compat.bit_size(var.type), compat.bit_size(opcode.types[0])
+        if have < want:
+            self.notes.add(
+                "info",
+                f"Potential out of bound access while accessing symbol '{name}' of type '.{var.type}' "
+                f"with instruction type '.{opcode.types[0]}'.",
+                line,
+            )
 
     # ---------------------------------------------------------------- calls
 

@@ -52,13 +52,14 @@ def _within(index: int, low: int, high: int) -> Check:
     return check
 
 
-def _among(index: int, *values: int) -> Check:
+def _among(index: int, *values: int, shown: int = 0) -> Check:
     def check(name: str, mods: tuple[str, ...], operands: tuple[Operand, ...]) -> list[str]:
         value = _constant(operands, index)
         if value is None or value in values:
             return []
         allowed = " or ".join([str(v) for v in values])
-        return [f"Argument {index} of instruction '{name}': unexpected value '{value}', expected to be {allowed}"]
+        place = shown or index
+        return [f"Argument {place} of instruction '{name}': unexpected value '{value}', expected to be {allowed}"]
 
     return check
 
@@ -280,7 +281,7 @@ CHECKS: Final[dict[str, Check]] = {
     "wgmmasp": wgmma_sparse,
     "power2": power_of_two,
     "lut": lambda name, mods, operands: [],
-    "size128": _among(1, 128),
+    "size128": _among(1, 128, shown=2),
     "fence128": _among(2, 128),
     "zero2": _among(2, 0),
     "cpsize": _among(2, 4, 8, 16),

@@ -11,7 +11,7 @@ from __future__ import annotations
 from itertools import combinations, pairwise
 from typing import Final
 
-from ir_format.ptx import Addr, LabelList, LabelRef, Operand, Pair, Sym, Vec
+from ir_format.ptx import Addr, LabelList, LabelRef, Operand, Pair, PtxReg, Sym, Vec
 from ir_format.record import NamedTuple
 from stages.parse import checks, compat, operand_forms, relations, rules, table, textures
 from stages.parse.gating import Gates
@@ -94,7 +94,7 @@ _BEYOND: Final = _beyond_table()
 class Matcher:
     """The opcodes and verdicts of one parse."""
 
-    __slots__ = ("gates", "late", "narrow", "notes", "opcodes", "target", "unknown")
+    __slots__ = ("gates", "late", "narrow", "notes", "opcodes", "registers", "target", "unknown")
 
     def __init__(self, notes: Notes, target: Target) -> None:
         self.notes = notes
@@ -102,6 +102,7 @@ class Matcher:
         self.gates = Gates(target)
         self.opcodes: dict[str, Opcode] = {}
         self.unknown: set[str] = set()
+        self.registers: list[PtxReg] = []  # of the function that is read now: messages name them
         self.late: list[tuple[LabelList, list[LabelRef]]] = []
         self.narrow: list[tuple[int, int]] = []  # line and bits of each address of global memory that is too narrow
 
@@ -155,6 +156,8 @@ class Matcher:
             if spoken != opcode.name:
                 verdict.errors = tuple([(s, t.replace(f"'{opcode.name}'", f"'{spoken}'")) for s, t in verdict.errors])
         for severity, message in verdict.errors:
+            if "{operand" in message:
+                message = operand_forms.named(message, operands, self.registers)
             if severity == "fatal":
                 self.notes.fatal(message, line)
             self.notes.add(severity, message, line)
@@ -216,7 +219,10 @@ def _analyse(out: Opcode, parts: list[str], n: int, gates: Gates) -> None:
     known = [m for m in mods if m in own or words.is_type(m) or words.is_modifier(m)]
     errors = [("error", text) for part in parts[1:n] for text in gates.named_early(part)]
     errors.extend(_as_read(mods, gates, own, out.name))
-    errors.extend([("error", text) for text in rules.duplicate(known)])
+    errors.extend([("error", text) for text in rules.duplicate(out.name, known)])
+    if sum(m in ("row", "col") for m in known) > 2:
+        last = [m for m in known if m in ("row", "col")][2]
+        errors.append(("fatal", f"Parsing error near '.{last}': too many layout specifiers"))
     if _misplaced_vector(mods):
         errors.append(("warning", "Vector Type not specified properly"))
     out.mods = tuple(parts[1:])
@@ -309,7 +315,7 @@ def _modifier_errors(name: str, typed: list[Typed]) -> list[str]:
         return [f"Unexpected number of state spaces specified in instruction '{name}'"]
     alien = [m for m in rest if m not in taken]
     if alien:
-        spaced = any(m in rules.SPACES for m in taken)
+        spaced = name == "prefetchu" or any(m in rules.SPACES for m in taken)
         return [rules.illegal(m, name, spaced, typed[0].types) for m in alien]
     best: tuple[int, list[str]] | None = None
     for t in typed:
@@ -338,7 +344,12 @@ def _judge(opcode: Opcode, kinds: tuple[str, ...], gates: Gates) -> Verdict:
     """Matches operand kinds against the rows of an opcode, in ptxas's order: operand types, then gates and modifiers, then forms."""
     if opcode.op not in _SUBSCRIPTS or opcode.name == "cvta.to":
         kinds = tuple([f"?:{k[2:]}" if k[:2] == "V:" else k for k in kinds])
-    early = (*opcode.errors, *operand_forms.misfits(kinds))
+    early = (*opcode.errors, *operand_forms.misfits(kinds), *operand_forms.early_destination(opcode.op, kinds))
+    late = next((k for k in kinds[1:] if k == "_" or k[:2] == "p:"), "")
+    if late and not opcode.op.startswith("call"):
+        return Verdict(
+            opcode.row, (*early, ("fatal", f"Parsing error near '{late[0].replace('p', '|')}': syntax error")), (), ()
+        )
     if not opcode.typed:
         return Verdict(opcode.row, early, (), ())
     known: Fits = {}
@@ -361,14 +372,35 @@ def _judge(opcode: Opcode, kinds: tuple[str, ...], gates: Gates) -> Verdict:
             )
         if nearest is None or len(problems) < len(nearest):
             nearest = problems
+    if opcode.name == "mma":  # its advice stands before its gates
+        early = (*early, *relations.notices("mma", opcode.typed[0].rest, gates.target))
     bound = [(t, _bind(t, kinds, opcode.vector, None, known)) for t in opcode.typed]
     fitting = [t for t, specs in bound if specs is not None]
     taking = [t for t in opcode.typed if t.mods is not None]
     if not fitting or (taking and not any(t in taking for t in fitting)):
-        return Verdict(opcode.row, (*early, ("error", f"Arguments mismatch for instruction '{opcode.name}'")), (), ())
+        return Verdict(opcode.row, (*early, *_mismatch(opcode, kinds, gates)), (), ())
     if nearest is None:
         nearest = [("error", text) for text in _refusal(opcode, fitting, kinds, gates)]
     return Verdict(opcode.row, (*early, *nearest), (), ())
+
+
+def _mismatch(opcode: Opcode, kinds: tuple[str, ...], gates: Gates) -> list[tuple[str, str]]:
+    """The operands are those of no row: ptxas reports some modifiers before (measured)."""
+    t = opcode.typed[0]
+    out: list[str] = []
+    if opcode.op in ("shfl", "vote") and "sync" not in t.rest and len(kinds) == (5 if opcode.op == "shfl" else 3):
+        return [("error", f".sync modifier required for instruction '{opcode.name}'")]
+    if opcode.op in ("min", "max") and "xorsign" in t.rest and len(kinds) == 4:
+        return [("error", rules.illegal("xorsign", opcode.name, False))]
+    if opcode.op == "lop3" and kinds[0][:2] == "p:":
+        return [("error", rules.conditional(opcode.name, t.rest))]
+    related = relations.between(opcode.name, t.rest, t.types, gates.target) if opcode.op == "cp" else []
+    counted = opcode.name.startswith(_COUNTED) and any(
+        len(row.operands) == len(kinds) for row in table.rows(opcode.name)
+    )
+    if related or counted or opcode.name in _GATES_FIRST:
+        out = gates.refusals(t.row, (*t.rest, *t.types), t.types, kinds)[0] + related
+    return [("error", text) for text in (*out, f"Arguments mismatch for instruction '{opcode.name}'")]
 
 
 def _problems(
@@ -378,7 +410,10 @@ def _problems(
     named, worded = gates.refusals(t.row, mods, t.types, kinds)
     problems = [] if opcode.op != "st" else operand_forms.written_parameters(kinds)
     older = relations.first(opcode.name, mods, t.types, gates.target)
-    problems.extend([("error", text) for text in older + named + worded])
+    between = relations.between(opcode.name, mods, t.types, gates.target)
+    problems.extend([("error", text) for text in older + named + between + worded])
+    if opcode.name == "cvta":
+        problems.extend(operand_forms.converted(kinds, mods))
     problems.extend([("error", text) for text in relations.errors(opcode.name, mods, t.types, gates.target)])
     memory = operand_forms.Memory(opcode.name, mods)
     literals: list[tuple[int, str]] = []
@@ -395,7 +430,7 @@ def _problems(
         if spec.role == "m" and kind[:2] == "V:":
             literals.append((index, "["))
         if spec.role in ("m", "mt"):
-            problems.extend(memory.problems(spec.role, kind))
+            problems.extend(memory.problems(spec.role, kind, index))
     return problems, tuple(literals)
 
 
@@ -424,21 +459,49 @@ def _refusal(opcode: Opcode, fitting: list[Typed], kinds: tuple[str, ...], gates
     if not bad or any(t.mods is not None for t in fitting):
         bad = [rules.conditional(opcode.name, first.rest)]
     related = relations.errors(opcode.name, first.rest, first.types, gates.target)
-    alien = next((m for m in first.rest if rules.illegal(m, opcode.name, True) in bad), "")
-    scoped = [text for text in related if "requires order" in text]
-    if alien in rules.EARLY_ILLEGAL or alien in rules.DIMENSIONS or alien in rules.POST:
-        return bad + named + worded + related
-    if opcode.op in _LATE_GATES and not scoped:
-        return bad + named + worded + related
-    if scoped:
-        return scoped + named + bad + worded
-    if any(m in rules.ORDERS for m in known):
+    between = relations.between(opcode.name, first.rest, first.types, gates.target)
+    scoped = relations.lone_order(opcode.name, first.rest)
+    alien = next((m for m in first.rest if rules.illegal(m, opcode.name, True, first.types) in bad), "")
+    if opcode.op == "griddepcontrol" and not alien:
+        return bad + named
+    signs = relations.sign_of_product(first.rest) if opcode.op in ("min", "max") else []
+    if signs:
+        return signs + named + worded + related
+    if opcode.name.startswith("cp.") and bad == [rules.conditional(opcode.name, first.rest)]:
+        return bad
+    if sum(m in rules.POST for m in first.rest) > 1 and opcode.name.startswith(rules.LATE_OPERATIONS):
+        bad = [rules.TWO_OPERATIONS]
+    elif _before_gates(opcode, alien):
+        return bad + named + between + worded + related
+    elif opcode.op in _RELATED_FIRST:
+        return named + related + bad + worded
+    if scoped or between:
+        return named + scoped + between + bad + worded + related
+    if opcode.name == "st.async" and related:
+        return named + related + bad + worded
+    if any(m in rules.ORDERS for m in known) and opcode.op not in _LATE_GATES:
         return named + worded + related + bad
     return named + bad + worded + related
 
 
+def _before_gates(opcode: Opcode, alien: str) -> bool:
+    """True if ptxas refuses this modifier before it looks at the instruction's gates."""
+    if alien in rules.EARLY_ILLEGAL or alien in rules.DIMENSIONS or alien in rules.POST:
+        return True
+    late = alien in rules.LATE_ILLEGAL and not (opcode.op == "atom" and alien in rules.VECTORS)
+    return opcode.op in _LATE_GATES and opcode.name != "red.async" and not late
+
+
 #: Instructions whose gates ptxas looks at after most of their modifiers (measured).
 _LATE_GATES: Final = frozenset(("atom", "mma", "red", "wgmma", "wmma"))
+#: Those whose types and shapes it looks at before their modifiers.
+_RELATED_FIRST: Final = frozenset(("tex", "tld4", "sured", "shfl", "vote"))
+#: Those whose gates it looks at before their operands.
+_GATES_FIRST: Final = frozenset(
+    ("tcgen05.cp", "tcgen05.ld", "tcgen05.ld.red", "tcgen05.st", "clusterlaunchcontrol.query_cancel.is_canceled")
+)
+#: Those of which some form takes so many operands.
+_COUNTED: Final = ("tcgen05.mma", "tensormap.replace")
 Fits = dict[tuple[OperandSpec, str, str], bool]  # operand specification, type, operand kind
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from ir_format.ptx import Addr, Operand, PtxReg, Reg, Sym
 from stages.parse import compat, rules, textures
 from stages.parse.sregs import ANY_INTEGER
 from stages.parse.table import OperandSpec
@@ -30,9 +31,7 @@ def agrees(kind: str, type_: str, relaxed: bool) -> bool:
     if kind in ("i", "d", "f"):
         return kind in compat.literals(type_)
     if head == "v:":
-        return (
-            type_ != "pred" and "f" not in type_ and type_ != "R32"
-        )  # an address is no float (measured when code is made)
+        return type_ not in ("pred", "R32", "bf16", "bf16i", "bf16x2")  # refused by its form later (measured)
     if head == "V:":
         return type_[0] in "bus"
     if head == "a:":  # an address counts as 32 bits wide (measured)
@@ -57,8 +56,15 @@ def _vector_agrees(kind: str, type_: str, relaxed: bool, loose: bool = False) ->
 
 def _value(spec: OperandSpec, type_: str, vector: int, kind: str) -> bool:
     """Registers and constants, scalar or vector."""
-    if not spec.vector and not spec.type.isdigit() and spec.type != "W" and (kind[0] == "(" or kind[:2] == "v:"):
+    if (
+        not spec.vector
+        and not spec.type.isdigit()
+        and spec.type != "W"
+        and (kind[0] == "(" or kind[:2] in ("v:", "a:"))
+    ):
         return False
+    if kind[:2] == "v:" and (spec.vector > 0 or (spec.role == "x" and spec.vector == -1 and "f" in type_)):
+        return False  # where a vector stands, and for `mov` of a variable's address into a float
     if kind[0] == "(":
         return _vector_agrees(kind, type_, spec.relaxed, spec.vector == -1 and vector > 0)
     return agrees(kind, type_, spec.relaxed)
@@ -143,7 +149,7 @@ def _tensor_memory(spec: OperandSpec, type_: str, vector: int, kind: str) -> boo
     return kind[:4] == "a:r:" and kind[4:] in compat.STRICT["U"]
 
 
-_BRANCH: Final = compat.STRICT["U"] | compat.STRICT["u16"]
+_BRANCH: Final = compat.STRICT["A"] | {"b128"}
 
 _FITS: Final[dict[str, Callable[[OperandSpec, str, int, str], bool]]] = {
     "d": _destination,
@@ -218,7 +224,7 @@ def _form(spec: OperandSpec, type_: str, vector: int, kind: str, index: int, nam
     if role in ("dpack", "spack"):
         return _bad_pack(role, kind, name)
     if role == "m":
-        return _bad_address(kind, name)
+        return _bad_address(kind, index, name)
     if role == "ms" and kind in ("a:v:texref", "a:v:surfref"):
         return [("error", f"Argument {index} of instruction '{name}': .samplerref expected")]
     if role == "ms" and kind == "a:i":
@@ -257,7 +263,7 @@ def _vector_problem(spec: OperandSpec, vector: int, kind: str, index: int, name:
         if spec.vector > 0:
             text = (
                 f"Vector of size {want} is expected for argument {index} of instruction '{name}'"
-                if want == 1
+                if want == 1 or name.startswith("clusterlaunchcontrol")
                 else (f"Vector expected for argument {index}")
             )
             return [("error", text)]
@@ -269,6 +275,8 @@ def _vector_problem(spec: OperandSpec, vector: int, kind: str, index: int, name:
         return []
     if size not in _MAX_VECTOR:
         return [("error", f"Illegal vector size: {size}")]
+    if spec.vector == 0 and name in ("atom", "red"):
+        return [("error", f"Vector is not expected for argument {index} of instruction '{name}'")]
     if spec.vector == 0:
         return [("error", f"Vector operand is not allowed for instruction '{name}'")]
     return [("error", f"Argument vector size mismatch for instruction '{name}'")]
@@ -380,6 +388,23 @@ _TWO_SPACES: Final = ("cp.", "multimem.cp.", "tensormap.cp")
 _WRITES: Final = frozenset(("st", "red", "atom"))
 
 
+def early_destination(op: str, kinds: tuple[str, ...]) -> list[Problem]:
+    """A special register as a texture's result: reported before the instruction's modifiers."""
+    if op in ("tex", "tld4") and kinds and kinds[0][:2] == "s:":
+        return [("error", f"Special register argument not allowed for instruction '{op}'")]
+    return []
+
+
+def converted(kinds: tuple[str, ...], mods: tuple[str, ...]) -> list[Problem]:
+    """`cvta` of a variable names its space."""
+    if len(kinds) < 2 or kinds[1][:2] not in ("v:", "V:"):
+        return []
+    have = kinds[1].rsplit(":", 1)[1].partition("!")[0]
+    want = next((m.split("::")[0] for m in mods if m in rules.SPACES), have)
+    text = "State space mismatch between instruction and address in instruction 'cvta'"
+    return [("error", text)] if have != want and have in rules.SPACES else []
+
+
 def written_parameters(kinds: tuple[str, ...]) -> list[Problem]:
     """A store to an input parameter: reported before all else."""
     if kinds and kinds[0][:9] == "a:v:param" and "!" in kinds[0]:
@@ -403,8 +428,8 @@ class Memory:
         if len(self.spaces) > 1 and not name.startswith(_TWO_SPACES):
             self.spaces = self.spaces[:1]
 
-    def problems(self, role: str, kind: str) -> list[Problem]:
-        """Messages for the next address."""
+    def problems(self, role: str, kind: str, place: int) -> list[Problem]:
+        """Messages for the next address, which is the operand at this place."""
         index = self.seen
         self.seen += 1
         base = kind[2:]
@@ -421,8 +446,9 @@ class Memory:
             return []
         if self.name == "prefetchu" and space in ("shared", "local"):
             return [("error", "Non-generic address is not supported as operand for prefetchu instruction")]
-        if not self.spaces and self.name.startswith("mbarrier.") and space != "shared":
-            return [("error", f"Illegal state space for address operand '' with instruction '{self.name}'")]
+        if self.name.startswith("mbarrier.") and space != "shared" and self.spaces in ([], ["shared"]):
+            symbol = OPERAND % place
+            return [("error", f"Illegal state space for address operand '{symbol}' with instruction '{self.name}'")]
         if not self.spaces:
             bad = space in ("const", "param")  # not in the generic window
         else:
@@ -437,12 +463,32 @@ class Memory:
         )
 
 
-def _bad_address(kind: str, name: str) -> list[Problem]:
+#: Stands for the name of an operand in a message, until the operand is at hand: what is cached knows kinds only.
+OPERAND: Final = "{operand %d}"
+
+
+def named(message: str, operands: tuple[Operand, ...], registers: list[PtxReg]) -> str:
+    """A message with the names of the operands that it speaks of."""
+    for index, x in enumerate(operands):
+        if isinstance(x, Addr):
+            base = x.base
+            name = registers[base.index].name if isinstance(base, Reg) else base.name if isinstance(base, Sym) else ""
+            message = message.replace(OPERAND % index, name)
+    return message
+
+
+def _bad_address(kind: str, index: int, name: str) -> list[Problem]:
     base = kind[2:]
     if base[:2] == "r:" and base[2:] not in compat.STRICT["A"]:
         if base[2:] == "b128":
             return [("error", "Illegal operand type for address/array-index")]
-        return [("error", f"Illegal to use symbol '' of type .{base[2:]} as address operand. Use integer or bit only.")]
+        symbol = OPERAND % index
+        return [
+            (
+                "error",
+                f"Illegal to use symbol '{symbol}' of type .{base[2:]} as address operand. Use integer or bit only.",
+            )
+        ]
     if base[:1] == "(" or base[:2] == "s:":
         return [("error", "Illegal operand type for address/array-index")]
     if base in ("l", "F", "t", "_") or (name in ("ld", "st") and base in ("v:texref", "v:surfref", "v:samplerref")):

@@ -138,6 +138,7 @@ def _named(s: Scanner, fs: FunctionState) -> Typed:
         kind = head + symbol.space
         if head == "V:" and not symbol.var.dims:
             s.notes.error("Array indexing on non-array", s.line)
+        fs.named = name, symbol.var
         return Sym(symbol.unique, _offset(s, symbol.var.type)), kind if symbol.writable else f"{kind}!{name}"
     if isinstance(symbol, FuncSym):
         if s.kind == "[":

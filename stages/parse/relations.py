@@ -35,6 +35,8 @@ _PAIRED: Final = frozenset(
         "mbarrier.try_wait.parity",
     ]
 )
+#: Other instructions whose orders need a scope.
+_SCOPED: Final = frozenset(("ld", "st", "red.async", "fence.proxy"))
 _ADD_TYPES: Final = ".u32 or .s32 or .u64 or .f64 or f16 or f16x2 or .f32 or .bf16 or .bf16x2"
 
 
@@ -151,10 +153,7 @@ def without_sync(name: str, mods: tuple[str, ...], types: tuple[str, ...], targe
 
 
 def tensor_modes(name: str, mods: tuple[str, ...], types: tuple[str, ...], target: Target) -> list[str]:
-    """Dimensions that the modes of a tensor copy allow; a scope is without meaning there, and taken since 13.5."""
-    scope = next((m for m in mods if m in rules.SCOPES), "")
-    if scope and not target.since("13.5"):
-        return [rules.illegal(scope, name, True)]
+    """Dimensions that the modes of a tensor copy allow."""
     dim = next((m for m in mods if m in rules.DIMENSIONS), "")
     mode = next((m for m in mods if m.startswith(("im2col", "tile"))), "")
     if mode.startswith("im2col") and dim in ("1d", "2d"):
@@ -162,6 +161,12 @@ def tensor_modes(name: str, mods: tuple[str, ...], types: tuple[str, ...], targe
     if mode in ("tile::gather4", "tile::scatter4") and dim != "2d":
         return [f"Modifier '.{dim}' cannot be combined with modifier '.{mode}'"]
     return []
+
+
+def tensor_scope(name: str, mods: tuple[str, ...], types: tuple[str, ...], target: Target) -> list[str]:
+    """A scope is without meaning on a tensor copy, and taken since 13.5."""
+    scope = next((m for m in mods if m in rules.SCOPES), "")
+    return [rules.illegal(scope, name, True)] if scope and not target.since("13.5") else []
 
 
 def satfinite_wmma(name: str, mods: tuple[str, ...], types: tuple[str, ...], target: Target) -> list[str]:
@@ -299,16 +304,16 @@ RULES: Final[dict[str, tuple[Rule, ...]]] = {
     "tcgen05.ld": (aligned,),
     "tcgen05.st": (aligned,),
     "red.async": (reduction_scope,),
-    "st.async": (vector_size, asynchronous_store),
+    "st.async": (asynchronous_store, vector_size),
     "suld.b": (vector_size,),
     "sust.b": (vector_size,),
     "atom": (reduction_type,),
     "red": (reduction_type,),
     "shfl": (without_sync,),
     "vote": (without_sync,),
-    "cp.async.bulk.tensor": (tensor_modes,),
-    "cp.async.bulk.prefetch.tensor": (tensor_modes,),
-    "cp.reduce.async.bulk.tensor": (tensor_modes,),
+    "cp.async.bulk.tensor": (tensor_modes, tensor_scope),
+    "cp.async.bulk.prefetch.tensor": (tensor_modes, tensor_scope),
+    "cp.reduce.async.bulk.tensor": (tensor_modes, tensor_scope),
     "wmma.mma": (satfinite_wmma,),
     "fence": (proxy_restrict,),
     "fence.proxy": (proxy_restrict,),
@@ -324,12 +329,34 @@ RULES: Final[dict[str, tuple[Rule, ...]]] = {
 RULES["multimem.ld_reduce"] = (order_and_scope, accumulate)
 
 
+def sign_of_product(mods: tuple[str, ...]) -> list[str]:
+    """`.xorsign` is for absolute values."""
+    return ["Modifier '.xorsign' requires modifier '.abs'"] if "xorsign" in mods and "abs" not in mods else []
+
+
+def lone_order(name: str, mods: tuple[str, ...]) -> list[str]:
+    """An order without a scope, of what has both."""
+    order = next((m for m in mods if m in ("relaxed", "acquire", "release")), "")
+    if name not in _SCOPED or not order or any(m in rules.SCOPES for m in mods):
+        return []
+    return [f"Modifier '.{order}' requires scope with '{name}' instruction"]
+
+
 def ordered_fence(mods: tuple[str, ...], target: Target) -> list[str]:
     """`fence` of one direction came with sm_90; ptxas refuses it below since 13.5."""
     order = next((m for m in mods if m in ("acquire", "release")), "")
     if not order or target.number >= 90 or target.version < 60 or not target.since("13.5"):
         return []
     return [f"Modifier '.{order}' on 'fence' requires .target sm_90 or higher"]
+
+
+#: Rules that ptxas applies between the gates of an instruction and those of its modifiers, whatever the operands are.
+_BETWEEN: Final = frozenset((order_and_scope, tensor_modes))
+
+
+def between(name: str, mods: tuple[str, ...], types: tuple[str, ...], target: Target) -> list[str]:
+    """What is reported right behind an instruction's own gates."""
+    return [text for rule in RULES.get(name, ()) if rule in _BETWEEN for text in rule(name, mods, types, target)]
 
 
 def first(name: str, mods: tuple[str, ...], types: tuple[str, ...], target: Target) -> list[str]:
@@ -345,7 +372,8 @@ def errors(name: str, mods: tuple[str, ...], types: tuple[str, ...], target: Tar
     """All messages about an opcode's modifiers taken together."""
     out = [] if name in _NAMED_FIRST else old_roundings(name, mods, types, target)
     for rule in RULES.get(name, ()):
-        out.extend(rule(name, mods, types, target))
+        if rule not in _BETWEEN:
+            out.extend(rule(name, mods, types, target))
     return out
 
 

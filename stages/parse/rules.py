@@ -28,6 +28,11 @@ CACHE: Final = frozenset(["ca", "cg", "cs", "lu", "cv", "wb", "wt"])
 POST: Final = frozenset(["and", "or", "xor", "add", "min", "max", "inc", "dec", "exch", "cas", "popc"])
 # What ptxas refuses on an instruction that has no use for it before it looks at the instruction's own gate (measured on 22 gated instructions).
 EARLY_ILLEGAL: Final = frozenset(("L2::cache_hint", "relu", "satfinite", "sync"))
+# What it refuses after the gates of instructions whose other modifiers it looks at before them (measured on atom, red, mma and wgmma).
+LATE_ILLEGAL: Final = (
+    ROUNDINGS | COMPARISONS | VECTORS | CACHE | {"clamp", "wrap", "trap", "zero", "volatile", "relaxed", "acquire",
+    "release", "gpu", "cta", "sys", "cluster", "nc", "NaN", "trans", "x1", "x2", "x4", "cc"}
+)  # fmt: skip
 CLAMPS: Final = frozenset(["clamp", "wrap", "trap", "zero"])
 SCOPES: Final = frozenset(["cta", "cluster", "gpu", "sys"])
 ORDERS: Final = frozenset(["relaxed", "acquire", "release", "acq_rel", "sc", "weak", "volatile"])
@@ -98,7 +103,6 @@ _ONCE: Final = (
     (SCOPES, "Multiple scope modifiers specified"),
     (CLAMPS, "Multiple clamp modifiers specified"),
     (frozenset(["x1", "x2", "x4", "x8", "x16", "x32", "x64", "x128"]), "Multiple .num modifiers specified"),
-    (frozenset(("relaxed", "acquire", "release", "acq_rel", "sc")), "Duplicate .acquire modifier"),
     (POST, "Multiple instruction post-operation flags set"),
 )
 _SHAPE: Final = re.compile(r"m\d+n\d+(k\d+)?|\d+x\d+b(x2)?")
@@ -108,14 +112,30 @@ _TWICE: Final = (
 )  # fmt: skip
 
 
-def duplicate(mods: list[str]) -> list[str]:
+_ONE_ORDER: Final = frozenset(("relaxed", "acquire", "release", "acq_rel", "sc", "weak", "volatile"))
+TWO_OPERATIONS: Final = "Multiple instruction post-operation flags set"
+#: What is asked whether it has two operations only after its gates.
+LATE_OPERATIONS: Final = ("cp.reduce.", "multimem.", "red.async", "redux", "tcgen05.")
+
+
+def duplicate(name: str, mods: list[str]) -> list[str]:
     """Messages for modifiers of one class given twice."""
     out = [text for group, text in _ONCE if sum(m in group for m in mods) > 1]
+    orders = [m for m in mods if m in _ONE_ORDER]
+    if len(orders) > 1:
+        out.insert(0, f"Duplicate .{orders[1]} modifier")
+    mechanisms = [m for m in mods if m in ("bulk_group", "mbarrier::complete_tx::bytes", "mbarrier::arrive::one")]
+    if len(mechanisms) > 1 and len(set(mechanisms)) > 1:
+        out.append(f"Multiple .{mechanisms[1]} modifiers specified")
+    if sum(m in SPACES for m in mods) > 2:
+        out.append("Multiple state spaces specified")
     if sum(_SHAPE.fullmatch(m) is not None for m in mods) > 1:
         out.append("Multiple matrix shape modifiers specified")
     if sum(m in ("sp", "sp::ordered_metadata") for m in mods) > 1:
         out.append("Multiple sparsity modifiers specified")
-    if any(mods.count(m) > 1 for m in DIMENSIONS):
+    if any(mods.count(m) > 1 for m in DIMENSIONS) or (
+        name.startswith("cp.") and sum(m in DIMENSIONS for m in mods) > 1
+    ):
         out.append("Multiple dimension modifiers specified")
     if "relu" in mods and "sat" in mods:
         out.append("Modifier '.relu' cannot be combined with modifier '.sat'")
@@ -128,10 +148,11 @@ def duplicate(mods: list[str]) -> list[str]:
     for m in _TWICE:
         if mods.count(m) > 1:
             out.append(f"Multiple .{m} modifiers specified")
-    for m in ("volatile", "nc", "noftz"):
+    for m in ("nc", "noftz"):
         if mods.count(m) > 1:
             out.append(f"Duplicate .{m} modifier")
-    return [t for t in out if not (t == _ONCE[-1][1] and "popc" in mods)]
+    alone = "popc" in mods or name.startswith(LATE_OPERATIONS)
+    return [t for t in out if not (t == TWO_OPERATIONS and alone)]
 
 
 #: What takes `.sat` with some integers.
@@ -148,6 +169,8 @@ def illegal(mod: str, name: str, spaced: bool, types: tuple[str, ...] = ()) -> s
         if spaced:
             return f"State space incorrect for instruction '{name}'"
         return f"No state space qualifier expected for instruction '{name}'"
+    if mod in VECTORS and name.startswith("wmma."):
+        return f"Argument vector size mismatch for instruction '{name}'"
     if mod in VECTORS:
         return f"Vector qualifier is not allowed for instruction '{name}'"
     if mod in COMPARISONS:
@@ -191,12 +214,26 @@ _MISSING: Final[dict[str, str]] = {
     "rn": "Rounding modifier required",
 }
 _LEVELS: Final = frozenset(("L1", "L2"))
+_MISSING_OF: Final[dict[tuple[str, str], str]] = {
+    ("movmatrix", "trans"): ".trans modifier required",
+    ("discard", "L2"): ".L2 modifier required",
+    ("applypriority", "L2::evict_normal"): "cache eviction priority modifier required",
+    ("cp.async", "ca"): "'.ca or .cg' modifier required",
+    ("tensormap.replace", "b1024"): "Tensormap size modifier required",
+    ("rcp", "rn"): "Rounding modifier or '.approx' modifier required",
+}
 
 
 def missing(values: tuple[str, ...], name: str, types: tuple[str, ...]) -> str:
     """The message for a required modifier that is absent."""
     first = values[0]
     tail = f" for instruction '{name}'"
+    if (name, first) in _MISSING_OF:
+        return _MISSING_OF[name, first] + tail
+    if name.startswith("tensormap") and first in ("tile", "release", "tensormap::generic"):
+        return f".{first} modifier required{tail}"
+    if name == "vote" and first != "sync":
+        return ".mode modifier required" + tail
     if first == "approx" and len(values) > 1:
         return "Rounding modifier or '.approx' modifier required" + tail
     if first == "1d" and name.startswith("cp."):
@@ -218,7 +255,10 @@ def missing(values: tuple[str, ...], name: str, types: tuple[str, ...]) -> str:
     if first in _LEVELS:
         return ("Cache level modifier required" if name.startswith("prefetch") else ".level modifier required") + tail
     if first in SPACES:
-        return ("State space incorrect" if name.startswith("cp.") else "State space modifier required") + tail
+        if name == "tensormap.cp_fenceproxy":
+            return f"Unexpected number of state spaces specified in instruction '{name}'"
+        incorrect = name.startswith("cp.") and "prefetch" not in name
+        return ("State space incorrect" if incorrect else "State space modifier required") + tail
     if first in SCOPES:
         return ("Scope" if name == "fence" else "scope") + " modifier required" + tail
     if first in POST:
@@ -235,6 +275,8 @@ def missing(values: tuple[str, ...], name: str, types: tuple[str, ...]) -> str:
 def _missing_operation(name: str, types: tuple[str, ...]) -> str:
     if name in ("atom", "red"):
         return f"Illegal operation '' for instruction '{name}'"
+    if name == "sured.p":
+        return "Illegal operation '(null)' for instruction 'sured.p'"
     if name.endswith(".red") and name.startswith("bar"):
         return f"Illegal reduction operation for instruction '{name}.{types[0]}'"
     return f"Reduction operation is required for instruction '{name}'"

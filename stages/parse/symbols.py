@@ -134,7 +134,7 @@ class Scope:
 class FunctionState:
     """The function being read: its tables and open scopes."""
 
-    __slots__ = ("function", "lasting", "loc", "loc_index", "scope", "target", "threadwide", "unique")
+    __slots__ = ("function", "lasting", "loc", "loc_index", "named", "scope", "target", "threadwide", "unique")
 
     def __init__(self, function: PtxFunction, scope: Scope, target: Target, lasting: list[PtxVar]) -> None:
         self.function = function
@@ -144,6 +144,7 @@ class FunctionState:
         self.lasting = lasting
         self.threadwide: dict[ModuleReg, RegSym] = {}
         self.loc: int | None = None
+        self.named: tuple[str, PtxVar | PtxParam] | None = None  # the last variable that an operand named
         self.loc_index: dict[tuple[object, ...], int] = {}
         self.unique: dict[
             str, int

@@ -126,9 +126,9 @@ bfe | u32,s32,u64,s64 | | d, s, s:U, s:U | v2.0 t20 | bitfield
 bfi | b32,b64 | | d, s, s, s:U, s:U | v2.0 t20
 szext | u32,s32 | clamp/wrap | d, s, s:U | v7.6 t70
 bmsk | b32 | clamp/wrap | d:U, s:U, s:U | v7.6 t70
-dp4a | u32,s32.u32,s32 | | d:u32, s:u32, s:u32, s:u32 | v5.0 t61
-dp2a.lo | u32,s32.u32,s32 | | d:u32, s:u32, s:u32, s:u32 | v5.0 t61
-dp2a.hi | u32,s32.u32,s32 | | d:u32, s:u32, s:u32, s:u32 | v5.0 t61
+dp4a | u32,s32.u32,s32 | | d:u32, s1, s2, s:u32 | v5.0 t61
+dp2a.lo | u32,s32.u32,s32 | | d:u32, s1, s2, s:u32 | v5.0 t61
+dp2a.hi | u32,s32.u32,s32 | | d:u32, s1, s2, s:u32 | v5.0 t61
 fma | f32 | rn/rz/rm/rp ftz? sat? | d, s, s, s | v2.0 t20
 fma | f64 | rn/rz/rm/rp | d, s, s, s | v1.4
 fma | f16,f16x2 | rn ftz? sat? | d, s, s, s | v4.2 t53

@@ -218,21 +218,14 @@ mbarrier.test_wait.parity | | F:{name} | v7.1 t80
 mbarrier.try_wait mbarrier.try_wait.parity | | F:{name} | v7.8 t90
 mbarrier.check_layout | | F:{name} | v9.3 t90
 cp.async | <guard> | F:ignore-src on cp.async | v7.5
-mbarrier.arrive mbarrier.arrive_drop | !shared::cluster | F:{name} | v7.0 t80
-mbarrier.arrive_drop | shared::cluster | F:{name} | v7.0 t80
+mbarrier.arrive mbarrier.arrive_drop | | F:{name} | v7.0 t80
 mbarrier.arrive mbarrier.arrive_drop mbarrier.test_wait mbarrier.test_wait.parity | relaxed | M:.{mod}' on '{name} | v8.0 t90
-mbarrier.arrive mbarrier.arrive_drop | <3> !noComplete !shared::cluster | F:{name} with count argument and without '.noComplete' modifier | t90 v7.8
 mbarrier.arrive.expect_tx mbarrier.arrive_drop.expect_tx mbarrier.complete_tx mbarrier.expect_tx | | F:{name} | v8.0 t90
 mbarrier.arrive mbarrier.arrive_drop mbarrier.arrive.expect_tx mbarrier.arrive_drop.expect_tx mbarrier.complete_tx mbarrier.expect_tx | shared::cluster | F:.shared::cluster | v8.0 t90
 cp.async.bulk cp.async.bulk.* cp.reduce.async.bulk cp.reduce.async.bulk.* | | F:{name} | t90 v8.0
 cp.async.bulk cp.async.bulk.tensor | multicast::cluster | M:.{mod} | t90 v8.0
-cp.async.bulk.tensor | tile::gather4 shared::cluster | F:.tile::gather4 with destination state space as .shared::cluster | on=100f+110f
 cp.async.bulk cp.async.bulk.tensor | shared::cta mbarrier::complete_tx::bytes !shared::cluster | F:{name} with destination state space as .shared::cta | v8.6
-cp.async.bulk.tensor | cta_group::1/cta_group::2 | M:.{mod}' on '{name} | v8.6
-cp.async.bulk.tensor | cta_group::1/cta_group::2 | F:.{mod} | v8.6 on=100f+110f
 cp.async.bulk.tensor cp.async.bulk.prefetch.tensor cp.reduce.async.bulk.tensor | tile/im2col | F:.{mod} | t90 v8.0
-cp.async.bulk.tensor | tile::gather4 shared::cta | F:.tile::gather4 with destination state space as .shared::cta | t100
-cp.async.bulk.tensor | tile::* | F:.{mod} | v8.6
 cp.async.bulk multimem.cp.async.bulk | cp_mask | F:.cp_mask | t100 v8.6
 cp.async.bulk | weak | F:cp.async.bulk.weak | v9.3
 mma | scale_vec::4X ue8m0 | F:mma with .scale_vec::4X and .ue8m0 scale type | v9.1
@@ -245,7 +238,6 @@ st.bulk | | F:st.bulk | v8.6 t100
 multimem.* !multimem.cp.* !multimem.st.async !multimem.red.async | | F:{name} | t90 v8.1
 multimem.st.async multimem.red.async | | F:{name} | t100 v9.3
 multimem.cp.* | | F:{name} | t90 v9.1
-multimem.* | e4m3/e5m2/e4m3x2/e5m2x2/e4m3x4/e5m2x4 | F:.{mod} | on=100f+110f+120a+121a v8.6
 tensormap.replace | !swizzle_atomicity | F:tensormap.replace | v8.3
 tensormap.replace | !swizzle_atomicity | I:tensormap.replace | on=90a+100f+110f+120f
 tensormap.replace | swizzle_atomicity | F:tensormap.replace.swizzle_atomicity | v8.6
@@ -286,12 +278,12 @@ mma | m8n8k16/m8n8k32 | F:.{mod} | v6.5 t75
 mma | m8n8k128 | F:.m8n8k128 | v7.0 t75
 mma | sp/sp::ordered_metadata !kind::* !block_scale | F:Sparse MMA | v7.1 t80
 mma | m16n8k8 f16 | F:.m16n8k8 | v6.5 t75
-mma | e4m3/e5m2 !kind::* | F:mma with FP8 floating point type | v8.4 t89
 mma | and | M:.and' on 'mma | v7.1 t80
 mma | m16n8k4/m16n8k16/m16n8k32/m16n8k64/m16n8k128/m16n8k256 !f64 !kind::* !e4m3 !e5m2 | F:.{mod} | v7.0 t80
 mma | m16n8k8 !f16 !f64 | F:.m16n8k8 | v7.0 t80
 mma | kind::f8f6f4 e2m1/e2m3/e3m2 | F:mma with with FP6/FP4 floating point type | v8.7
 mma | kind::f8f6f4 e2m1/e2m3/e3m2 | I:mma with with FP6/FP4 floating point type | on=120f
+mma | e4m3/e5m2 !block_scale | F:mma with FP8 floating point type | v8.4 t89
 mma | block_scale !m16n8k128 | F:mma with block scale | v8.7
 mma | block_scale !m16n8k128 | I:mma with block scale | on=120f
 mma | block_scale m16n8k128 | F:Sparse mma with block scale | v8.7
@@ -327,6 +319,13 @@ tcgen05.ld.red | | I:tcgen05.ld.red | on=103f+110f
 """
 
 _AFTER = """
+mbarrier.arrive mbarrier.arrive_drop | <3> !noComplete | F:{name} with count argument and without '.noComplete' modifier | t90 v7.8
+multimem.* | e4m3/e5m2/e4m3x2/e5m2x2/e4m3x4/e5m2x4 | F:.{mod} | on=100f+110f+120a+121a v8.6
+cp.async.bulk.tensor | tile::gather4 shared::cluster | F:.tile::gather4 with destination state space as .shared::cluster | on=100f+110f
+cp.async.bulk.tensor | cta_group::1/cta_group::2 | M:.{mod}' on '{name} | v8.6
+cp.async.bulk.tensor | cta_group::1/cta_group::2 | F:.{mod} | v8.6 on=100f+110f
+cp.async.bulk.tensor | tile::gather4 shared::cta | F:.tile::gather4 with destination state space as .shared::cta | t100
+cp.async.bulk.tensor | tile::* | F:.{mod} | v8.6
 * | ignore_oob | F:.{mod} | t90 v9.2
 * | sync_restrict::proxy::async/2pi | F:.{mod} | v9.5
 * | layout::v1/phase_type::primary/phase_type::conditional | F:.{mod} | t90 v9.3
