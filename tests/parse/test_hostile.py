@@ -15,10 +15,10 @@ from tests.parse.helpers import corpus, kernel
 
 def refuse_or_take(text: str) -> None:
     """Parses; the only claim is an orderly end: a module, or at least one error."""
-    start = time.monotonic()
+    start = time.process_time()
     module, _, diagnostics = parse_text(text, "t.ptx", "sm_90a")
     assert module is not None or any(d.severity in ("error", "fatal") for d in diagnostics)
-    assert time.monotonic() - start < 5
+    assert time.process_time() - start < 5
 
 
 def _mutate(rng: random.Random, text: str) -> str:
@@ -117,7 +117,7 @@ def test_many_kernels_that_reach_much_are_refused() -> None:
 def test_ten_megabytes() -> None:
     line = "add.s32 %r1, %r2, %r3;\n"
     text = kernel(line * 90_000)
-    start = time.monotonic()
+    start = time.process_time()
     module, units, _ = parse_text(text, "t.ptx", "sm_90")
     assert module is not None and len(units[0].functions[0].body) == 90_001
-    assert time.monotonic() - start < 20
+    assert time.process_time() - start < 20
