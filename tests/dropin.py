@@ -3,9 +3,9 @@
     python -m tests.dropin [--install FOLDER] [--only WORD ...]
 
 Runs `tests/orchestrator/test_programs.py` and `test_drop_in.py`, and prints what each program did: how many runs
-passed, failed, or were skipped, and why. ``--install`` makes a private environment in the folder for each of Triton, Warp and
-TileLang (they are large; several can't share one) and looks for them there. nvcc, CMake, clang and GCC are those of the
-machine.
+passed, failed, or were skipped, and why. ``--install`` makes a private environment in the folder for each of Triton,
+Warp and TileLang (they are large; several can't share one) and looks for them there. nvcc, CMake, clang and GCC are
+those of the machine.
 """
 
 from __future__ import annotations
