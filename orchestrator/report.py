@@ -23,8 +23,7 @@ from stages.plumbing.runner import VERSION
 
 if TYPE_CHECKING:
     from orchestrator.driver import Run
-    from stages.disasm.cubin import CodeSection, Cubin
-    from stages.disasm.listing import Decoded
+    from stages.disasm.cubin import Cubin
 
 _FOLDER: Final = os.path.join(os.path.dirname(__file__), "page")
 _LINE: Final = re.compile(r" ; line (\d+)")
@@ -193,8 +192,9 @@ def _diff(a: list[str], b: list[str]) -> list[tuple[int, int, int]]:
 def _machine_code(unit: Unit, seen: Seen, image: Cubin) -> dict[str, Any]:
     """`code`: a row for each instruction, `blocks` and `ways` of the control-flow graph."""
     from ir_format import isa
-    from stages.analysis.life_ranges import life_ranges, of_file, pieces
+    from stages.analysis.life_ranges import of_file
     from stages.disasm.cubin import WORD
+    from stages.disasm.flow import blocks, lives
     from stages.disasm.labels import Names
     from stages.disasm.listing import decode_section, section_lines
 
@@ -206,8 +206,8 @@ def _machine_code(unit: Unit, seen: Seen, image: Cubin) -> dict[str, Any]:
     names = Names(image, decoded)
     list(section_lines(section, decoded[section.number], names, target))  # puts names into the texts
     items = decoded[section.number][: sum([len(c.data) for c in unit.code]) // WORD]  # without the padding
-    blocks = pieces([i.inst for i in items], _targets(items, section, names))
-    life = life_ranges([i.inst for i in items], blocks)
+    parts = blocks(items, section, names)
+    life = lives(items, section, names)
     origin = _origins(seen.pictures, unit)
     rows = []
     for n, item in enumerate(items):
@@ -215,21 +215,12 @@ def _machine_code(unit: Unit, seen: Seen, image: Cubin) -> dict[str, Any]:
         line, why = origin[n] if n < len(origin) else (0, "")
         alive = [of_file(life[n].occupied, f).bit_count() for f in ("R", "UR", "P")]
         rows.append([item.pc, item.text or f".word {item.word:#034x}", line, list(ctl or ()), why, *alive])
-    labels = {b.first: names.of((section.number, items[b.first].pc)) for b in blocks}
+    labels = {b.first: names.of((section.number, items[b.first].pc)) for b in parts}
     return {
         "code": rows,
-        "blocks": [[b.first, b.end, labels[b.first]] for b in blocks],
-        "ways": [[k, to, int(taken)] for k, b in enumerate(blocks) for to, taken in b.ways],
+        "blocks": [[b.first, b.end, labels[b.first]] for b in parts],
+        "ways": [[k, to, int(taken)] for k, b in enumerate(parts) for to, taken in b.ways],
     }
-
-
-def _targets(items: Sequence[Decoded], section: CodeSection, names: Any) -> dict[int, list[int]]:
-    out = {n: [item.target >> 4] for n, item in enumerate(items) if item.target >= 0}
-    for n, item in enumerate(items):
-        jumps = names.indirect.get((section.number, item.pc))
-        if jumps:
-            out[n] = [t >> 4 for t in jumps]
-    return out
 
 
 def _origins(pictures: Sequence[Picture], unit: Unit) -> list[tuple[int, str]]:

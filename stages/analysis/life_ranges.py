@@ -57,10 +57,12 @@ def _mask(regs: Sequence[Reg]) -> int:
     return mask
 
 
-def pieces(insts: Sequence[Inst | None], targets: Mapping[int, Sequence[int]]) -> list[Piece]:
+def pieces(
+    insts: Sequence[Inst | None], targets: Mapping[int, Sequence[int]], entries: Sequence[int] = ()
+) -> list[Piece]:
     """The blocks of code. ``insts``: None for a word that is no instruction; ``targets``: instruction -> where it may
-    jump to, as numbers of instructions."""
-    starts = {0, *(t for ts in targets.values() for t in ts)}
+    jump to, as numbers of instructions; ``entries``: where functions begin."""
+    starts = {0, *entries, *(t for ts in targets.values() for t in ts)}
     for n, i in enumerate(insts):
         if i is not None and (i.op in _LEAVES or i.op in _BRANCHES):
             starts.add(n + 1)
@@ -78,16 +80,20 @@ def pieces(insts: Sequence[Inst | None], targets: Mapping[int, Sequence[int]]) -
     return out
 
 
-def life_ranges(insts: Sequence[Inst | None], blocks: Sequence[Piece]) -> list[Life]:
-    """The registers at each instruction."""
+def life_ranges(
+    insts: Sequence[Inst | None], blocks: Sequence[Piece], calls: Mapping[int, int] | None = None
+) -> list[Life]:
+    """The registers at each instruction. ``calls``: a CALL -> the first instruction of the function that it calls, if
+    that is in the same code: it reads what is alive there, and writes what that function writes."""
     reads = [0 if i is None else _mask(read_regs(i)) for i in insts]
     writes = [0 if i is None else _mask(written_regs(i)) for i in insts]
-    kills = [0 if i is None or is_guarded(i) else w for i, w in zip(insts, writes)]
     live_in = [_STACK] * len(blocks)
     preds: dict[int, list[int]] = {}
     for k, b in enumerate(blocks):
         for to, _ in b.ways:
             preds.setdefault(to, []).append(k)
+    callee = _callees(blocks, calls or {}, writes, preds)
+    kills = [0 if i is None or is_guarded(i) else w for i, w in zip(insts, writes)]
     todo = list(range(len(blocks)))
     waiting = set(todo)
     while todo:
@@ -95,7 +101,7 @@ def life_ranges(insts: Sequence[Inst | None], blocks: Sequence[Piece]) -> list[L
         waiting.discard(k)
         live = _out_of(blocks[k], live_in)
         for n in range(blocks[k].end - 1, blocks[k].first - 1, -1):
-            live = live & ~kills[n] | reads[n]
+            live = live & ~kills[n] | reads[n] | (live_in[callee[n]] if n in callee else 0)
         if live | _STACK != live_in[k]:
             live_in[k] = live | _STACK
             for p in preds.get(k, ()):
@@ -106,10 +112,31 @@ def life_ranges(insts: Sequence[Inst | None], blocks: Sequence[Piece]) -> list[L
     for b in blocks:
         live = _out_of(b, live_in)
         for n in range(b.end - 1, b.first - 1, -1):
-            out[n] = Life(reads[n], writes[n], live)
-            live = live & ~kills[n] | reads[n]
+            read = reads[n] | (live_in[callee[n]] if n in callee else 0)
+            out[n] = Life(read, writes[n], live)
+            live = live & ~kills[n] | read
     if blocks:
         _begin(out, blocks, insts)
+    return out
+
+
+def _callees(
+    blocks: Sequence[Piece], calls: Mapping[int, int], writes: list[int], preds: dict[int, list[int]]
+) -> dict[int, int]:
+    """CALL -> the block that it calls; what the function there writes is added to what the CALL writes."""
+    number = {b.first: k for k, b in enumerate(blocks)}
+    entries = sorted({to for to in calls.values() if to in number})
+    written: dict[int, int] = {}
+    for at, first in enumerate(entries):
+        end = entries[at + 1] if at + 1 < len(entries) else len(writes)
+        for n in range(first, end):
+            written[first] = written.get(first, 0) | writes[n]
+    out: dict[int, int] = {}
+    for n, to in calls.items():
+        if to in number:
+            out[n] = number[to]
+            writes[n] |= written[to]
+            preds.setdefault(number[to], []).append(next(k for k, b in enumerate(blocks) if b.first <= n < b.end))
     return out
 
 

@@ -153,7 +153,7 @@ def _read(elf: ELFFile, sm: int, data: bytes) -> Cubin:
             found[index] = found[index]._replace(notes=tuple(_attributes(body)))
     for about, with_addend, body in tables:
         if about in found:
-            relocs = (*found[about].relocs, *_relocs(body, with_addend, symbols))
+            relocs = (*found[about].relocs, *relocations(body, with_addend, symbols))
             found[about] = found[about]._replace(relocs=tuple(sorted(relocs, key=lambda r: r.offset)))
     sections = []
     for index, code in found.items():
@@ -196,7 +196,8 @@ def _attributes(body: bytes) -> list[tuple[int, bytes]]:
     return out
 
 
-def _relocs(body: bytes, with_addend: bool, symbols: list[Symbol]) -> list[TextReloc]:
+def relocations(body: bytes, with_addend: bool, symbols: list[Symbol]) -> list[TextReloc]:
+    """The relocations of a section of such."""
     out: list[TextReloc] = []
     size = 24 if with_addend else 16
     for at in range(0, len(body) - size + 1, size):

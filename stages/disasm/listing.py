@@ -61,16 +61,24 @@ def branch_slot(plan: Plan) -> int:
     return -1
 
 
-def print_cubin(cubin: Cubin, hex_words: bool = False, exact: bool = False) -> Iterator[str]:
+def print_cubin(
+    cubin: Cubin, hex_words: bool = False, exact: bool = False, lines: str = "", separate: bool = False
+) -> Iterator[str]:
     """The listing of all code sections, line by line, as ``nvdisasm -c`` prints it; ``exact``: with notes that hold
-    what that text leaves out."""
+    what that text leaves out; ``lines``: with source lines (:func:`stages.disasm.source_lines.notes_of`);
+    ``separate``: with empty lines in front of each function."""
     target = isa.target(cubin.sm)
+    origin: dict[int, dict[int, list[str]]] = {}
+    if lines:
+        from stages.disasm.source_lines import notes_of
+
+        origin = notes_of(cubin, lines)
     decoded = {s.number: decode_section(s, target) for s in cubin.sections}
     names = Names(cubin, decoded)
     name = f"sm_{cubin.sm}{'a' if cubin.accelerated else ''}"
     yield f'\t.target\t{name}\n\n\t.elftype\t@"{"ET_EXEC" if cubin.linked else "ET_REL"}"\n\n'
     for section in cubin.sections:
-        yield f"\n//--------------------- {section.name:<25}--------------------------\n"
+        yield f"\n//--------------------- {section.name:<25} --------------------------\n"
         yield f'\t.section\t{section.name},"ax",@progbits\n'
         if section.registers:
             yield f'\t.sectioninfo\t@"SHI_REGISTERS={section.registers}"\n'
@@ -82,16 +90,19 @@ def print_cubin(cubin: Cubin, hex_words: bool = False, exact: bool = False) -> I
         opened = False
         for pc, line in section_lines(section, decoded[section.number], names, target, hex_words, exact):
             here = symbols.pop(pc, [])
+            if here and separate:
+                yield "\n\n\n\n"
             for symbol in (s for s in here if s.bind == "GLOBAL"):
-                yield from _head(symbol, names)
+                yield from function_head(symbol, names)
             if not opened:
                 opened = True
                 yield f"{section.name}:\n"
             for symbol in (s for s in here if s.bind != "GLOBAL"):
-                yield from _head(symbol, names)
+                yield from function_head(symbol, names)
             label = names.label((section.number, pc))
             if label:
                 yield f"{label}:\n"
+            yield from origin.get(section.number, {}).get(pc, ())
             yield line
         if not opened:
             yield f"{section.name}:\n"
@@ -102,7 +113,7 @@ def print_cubin(cubin: Cubin, hex_words: bool = False, exact: bool = False) -> I
     yield from _undefined(cubin)
 
 
-def _head(symbol: Symbol, names: Names) -> Iterator[str]:
+def function_head(symbol: Symbol, names: Names) -> Iterator[str]:
     """The lines before a function: binding, type, size, kind, name."""
     name = symbol.name
     if symbol.bind != "LOCAL":

@@ -7,21 +7,27 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ir_format.diag import StreamError
+from ir_format.record import Record
 from stages.disasm.cubin import Cubin, CubinError, patch_cubin, read_cubin
 
 if TYPE_CHECKING:
     from ir_format.model import Header, Unit
 
 
-def run(
-    path: Path,
-    hex_words: bool,
-    as_json: bool,
-    ori: bool,
-    patch: Path | None,
-    exact: bool = False,
-    allocated: bool = False,
-) -> bytes:
+class View(Record, frozen=True):
+    """How a listing looks. ``lines``: source, inline or ptx; ``life``: count, wide or narrow; ``graph``: hyperblocks or
+    blocks, in place of the listing; ``functions``: a comma list of those that are shown."""
+
+    hex_words: bool = False
+    exact: bool = False
+    lines: str = ""
+    life: str = ""
+    graph: str = ""
+    separate: bool = False
+    functions: str = ""
+
+
+def run(path: Path, view: View, as_json: bool, ori: bool, patch: Path | None, allocated: bool = False) -> bytes:
     """The output for one cubin. Raises OriasError."""
     from ir_format.isa.rowlang import SMS
 
@@ -34,9 +40,34 @@ def run(
         return stream(cubin, path.name, allocated)
     from stages.disasm.listing import json_cubin, print_cubin
 
+    if view.functions:
+        cubin = chosen(cubin, view.functions)
     if as_json:
         return json_cubin(cubin).encode()
-    return "".join(print_cubin(cubin, hex_words, exact)).encode()
+    if view.graph:
+        from stages.disasm.flow_graph import flow_graph
+
+        return "".join(flow_graph(cubin, view.graph == "blocks")).encode()
+    if view.life:
+        from stages.disasm.life_table import print_lives
+
+        return "".join(print_lives(cubin, view.life, view.separate)).encode()
+    return "".join(print_cubin(cubin, view.hex_words, view.exact, view.lines, view.separate)).encode()
+
+
+def chosen(cubin: Cubin, functions: str) -> Cubin:
+    """The cubin with the code sections of some functions alone. A function is named, or numbered as a symbol. Raises
+    CubinError."""
+    wanted: set[int] = set()
+    for word in functions.split(","):
+        found = {s.section for n, s in enumerate(cubin.symbols) if word in (str(n), s.name)}
+        found &= {s.number for s in cubin.sections}
+        if not found:
+            known = ", ".join(f"{n} {s.name}" for n, s in enumerate(cubin.symbols) if s.kind == "FUNC")
+            raise CubinError(f"no function '{word}'; there are {known or 'none'}")
+        wanted |= found
+    sections = tuple([s for s in cubin.sections if s.number in wanted])
+    return cubin._replace(sections=sections, noted=tuple([n for n in cubin.noted if n in wanted]))
 
 
 def stream(cubin: Cubin, source: str, allocated: bool = False) -> bytes:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import bisect
-import struct
 from typing import TYPE_CHECKING
+
+from stages.analysis.line_programs import rows_of
 
 if TYPE_CHECKING:
     from stages.simulate.image import Image
-
-_MAX_ROWS = 1 << 22
 
 
 class LineTable:
@@ -40,76 +39,10 @@ class LineTable:
                 section = elf.sections[symbol.section].name
                 if section in bases:
                     starts[r.offset] = bases[section] + symbol.value + (r.addend or 0)
-        rows: list[tuple[int, int]] = []
-        try:
-            _programs(elf.sections[index].data, starts, rows)
-        except (struct.error, IndexError):
-            pass  # a damaged table costs line numbers, nothing else
-        rows.sort()
+        rows = sorted([(row.address, row.line) for row in rows_of(elf.sections[index].data, starts.get)])
         return [a for a, _ in rows], [line for _, line in rows]
 
 
 def _find(table: tuple[list[int], list[int]], address: int) -> int:
     at = bisect.bisect_right(table[0], address) - 1
     return table[1][at] if at >= 0 and address - table[0][at] < 1 << 20 else 0
-
-
-def _leb(data: bytes, at: int, signed: bool) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = data[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        shift += 7
-        if not byte & 0x80:
-            break
-    if signed and byte & 0x40:
-        value -= 1 << shift
-    return value, at
-
-
-def _programs(data: bytes, starts: dict[int, int], rows: list[tuple[int, int]]) -> None:
-    """Run every line program; ``starts``: relocated addresses by place in the section."""
-    at = 0
-    while at + 10 < len(data):
-        length, version, header = struct.unpack_from("<IHI", data, at)
-        end = min(at + 4 + length, len(data))
-        minimum, _, line_base, line_range, opcode_base = struct.unpack_from("<BBbBB", data, at + 10)
-        sizes = data[at + 15 : at + 14 + opcode_base]
-        pc = at + 10 + header
-        address, line, known = 0, 1, False
-        while pc < end and len(rows) < _MAX_ROWS:
-            op = data[pc]
-            pc += 1
-            if op >= opcode_base and line_range:
-                op -= opcode_base
-                address += op // line_range * minimum
-                line += line_base + op % line_range
-                if known:
-                    rows.append((address, line))
-            elif op == 0:
-                size, pc = _leb(data, pc, False)
-                if size and data[pc] == 2:
-                    known = pc + 1 in starts
-                    address = starts.get(pc + 1, 0)
-                elif size and data[pc] == 1:
-                    line, known = 1, False
-                pc += size
-            elif op == 1:
-                if known:
-                    rows.append((address, line))
-            elif op == 2:
-                delta, pc = _leb(data, pc, False)
-                address += delta * minimum
-            elif op == 3:
-                delta, pc = _leb(data, pc, True)
-                line += delta
-            elif op == 8 and line_range:
-                address += (255 - opcode_base) // line_range * minimum
-            elif op == 9:
-                address += struct.unpack_from("<H", data, pc)[0]
-                pc += 2
-            else:
-                for _ in range(sizes[op - 1] if op - 1 < len(sizes) else 0):
-                    _, pc = _leb(data, pc, False)
-        at = end

@@ -279,7 +279,7 @@ def main(argv: list[str] | None = None) -> int:
                 from ir_format.diag import OriasError
 
                 try:
-                    work.run(path, False, number % 2 == 0, number % 3 == 0 and number % 2 == 1, None, False)
+                    work.run(path, work.View(), number % 2 == 0, number % 3 == 0 and number % 2 == 1, None)
                 except OriasError as e:
                     sys.stderr.write(str(e))
                     return 1

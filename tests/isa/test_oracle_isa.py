@@ -14,7 +14,7 @@ from stages.disasm.assemble import assemble
 from stages.disasm.cubin import CubinError, patch_cubin, read_cubin
 from stages.disasm.lift import lift, relowered
 from stages.disasm.listing import json_cubin, print_cubin
-from stages.disasm.work import run
+from stages.disasm.work import View, run
 from tests import oracle
 from tests.isa.corpus import compile_all
 from tests.isa.coverage import check, distinct_words, fault, spaces
@@ -125,13 +125,13 @@ def test_edit_in_place(sm: int, tmp_path: Path) -> None:
     oracle.require("ptxas", "nvdisasm")
     path = oracle.run_ptxas(KERNELS / f"sm_{sm}" / "saxpy.ptx", sm)
     assert isinstance(path, Path)
-    text = run(path, False, False, False, None).decode()
+    text = run(path, View(), False, False, None).decode()
     line = next(x for x in text.splitlines() if " FFMA " in x)
     head, _, last = line.rpartition(", ")
     new = line.replace("FFMA", "FADD") if line.count(",") == 2 else f"{head.replace('FFMA', 'FMUL')} ;"
     listing = tmp_path / "edited.sass"
     listing.write_text(text.replace(line, new))
-    patched = run(path, False, False, False, listing)
+    patched = run(path, View(), False, False, listing)
     cubin = read_cubin(path.read_bytes())
     place = next(s for s in cubin.sections if s.symbols).offset + int(line.split("/*")[1][:4], 16)
     changed = [i for i, (a, b) in enumerate(zip(patched, cubin.data)) if a != b]
