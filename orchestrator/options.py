@@ -78,7 +78,7 @@ GROUPS: Final[tuple[tuple[str, tuple[Option, ...]], ...]] = (
         Option("gno-tensor-memory-access-check", "gno-tmem-access-check", "flag", "use", "no tensor memory checks are made"),
         Option("gno-fabric-access-check", "gno-fabric-access-check", "flag", "use", "no checks of fabric operations are made", since="13.5"),
         Option("g-tensor-memory-access-check", "g-tmem-access-check", "flag", "use", "ignored for targets without tensor memory; refused for the others"),
-        Option("preserve-relocs", "preserve-relocs", "flag", "use", "nothing from sm_90 on, as in ptxas, with its warning; refused below"),
+        Option("preserve-relocs", "preserve-relocs", "flag", "use", "nothing: from sm_90 on as in ptxas, with its warning; below with one of orias"),
         Option("blocks-are-clusters", "blocks-are-clusters", "bool", "use", "as the directive .blocksareclusters in every kernel; from sm_90 on"),
     )),
     ("Debugging and messages", (
@@ -132,6 +132,7 @@ GROUPS: Final[tuple[tuple[str, tuple[Option, ...]], ...]] = (
     ("Taken, without effect in orias though ptxas's code changes with them (a warning says so)", (
         Option("register-usage-level", "regUsageLevel", "int", "none", "0..10", (), ("5",)),
         Option("regAllocOptLevel", "regAllocOptLevel", "int", "none", "effort of register allocation", (), ("1", "2")),
+        Option("sanitize", "sanitize", "str", "none", "nothing is instrumented", ("memcheck", "threadsteer")),
         Option("optimize-float-atomics", "opt-fp-atomics", "flag", "none", "atomics stay one for each thread"),
         Option("position-independent-code", "pic", "bool", "none", "whole programs are position-independent anyway; objects are not", (), _OFF),
         Option("device-stack-protector", "device-stack-protector", "bool", "none", "no stack canaries are made", (), _OFF),
@@ -159,7 +160,6 @@ GROUPS: Final[tuple[tuple[str, tuple[Option, ...]], ...]] = (
         Option("nv-host", "nv-host", "str", "refuse", "host code from a file"),
         Option("okey", "", "str", "refuse", "encrypted PTX"),
         Option("profile-options", "", "str", "refuse", "profiling"),
-        Option("sanitize", "sanitize", "str", "refuse", "instrument for a sanitizer", ("memcheck", "threadsteer")),
     )),
     ("Beyond ptxas", (
         Option("jobs", "j", "int", "use", "kernels compiled at once (default: cores)"),
@@ -271,9 +271,6 @@ def read(argv: list[str]) -> CommandLine:
     cl.lists.setdefault("stage", []).extend(cl.smuggled)
     _of_release(cl)
     settle(cl)
-    sm = "".join([c for c in cl.values.get("gpu-name", "sm_75") if c.isdigit()])
-    if cl.flag("preserve-relocs") and int(sm) < 90:
-        raise UsageError("Option '--preserve-relocs' is not supported by orias below sm_90")
     for opt in OPTIONS:
         if opt.effect == "refuse" and (opt.long in cl.values or opt.long in cl.lists):
             if opt.long == "apply-controls":
@@ -287,6 +284,9 @@ def read(argv: list[str]) -> CommandLine:
         and cl.values[o.long] not in o.idle
         and (o.long not in _OF_OBJECTS or "compile-only" in cl.values)
     ]
+    sm = "".join([c for c in cl.values.get("gpu-name", "sm_75") if c.isdigit()])
+    if cl.flag("preserve-relocs") and int(sm) < 90:
+        idle.append("'--preserve-relocs'")
     if idle:
         cl.notes.append(f"without effect in orias: {', '.join(idle)}")
     return cl

@@ -21,6 +21,7 @@ from stages.lower.legalize import legalize
 from stages.lower.rules.modifiers import unknown_modifier
 from stages.lower.rules.table import find_rule, own_check
 from stages.lower.rules.warpgroup import bind_vectors
+from stages.lower.rules.wide import convert_wide, is_wide
 from stages.lower.spaces import param_base, place_descriptor, space_name
 from stages.lower.unit import UnitContext, function_places, new_function
 
@@ -281,7 +282,10 @@ def lower_inst(b: Builder, inst: PtxInst) -> None:
     if "f64" in inst.types and b.ctx.header.options.get("warn-on-double-precision-use"):
         b.ctx.unit.diags.append(("warning", "Program is doing double precision computations.", inst.line))
     try:
-        rule(b, inst)
+        if inst.op == "cvt" and is_wide(b, inst):
+            convert_wide(b, inst, rule)
+        else:
+            rule(b, inst)
     except _FAULTS as e:
         if SHOW_FAULTS:
             raise

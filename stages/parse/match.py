@@ -473,13 +473,13 @@ def _refusal(opcode: Opcode, fitting: list[Typed], kinds: tuple[str, ...], gates
         bad = [rules.TWO_OPERATIONS]
     elif _before_gates(opcode, alien):
         return bad + named + between + worded + related
-    elif opcode.op in _RELATED_FIRST:
+    elif opcode.op in _RELATED_FIRST and alien in ("", "row", "col", "trans"):
         return named + related + bad + worded
     if scoped or between:
         return named + scoped + between + bad + worded + related
     if opcode.name == "st.async" and related:
         return named + related + bad + worded
-    if any(m in rules.ORDERS for m in known) and opcode.op not in _LATE_GATES:
+    if any(m in rules.ORDERS for m in known) and opcode.op not in _LATE_GATES and alien not in ("approx", "noftz"):
         return named + worded + related + bad
     return named + bad + worded + related
 

@@ -263,7 +263,7 @@ def _vector_problem(spec: OperandSpec, vector: int, kind: str, index: int, name:
         if spec.vector > 0:
             text = (
                 f"Vector of size {want} is expected for argument {index} of instruction '{name}'"
-                if want == 1 or name.startswith("clusterlaunchcontrol")
+                if want == 1 or name.startswith(("clusterlaunchcontrol", "stmatrix"))
                 else (f"Vector expected for argument {index}")
             )
             return [("error", text)]

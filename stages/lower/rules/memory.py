@@ -93,7 +93,7 @@ def put(b: Builder, to: ptx.Operand, words: Reg, at: int, t: str) -> None:
             if 4 * i < n:
                 b.copy(b.word(d, i), b.word(words, at // 4 + i))  # type: ignore[arg-type]
             else:
-                _fill_high(b, d, i, is_signed(t))
+                fill_high(b, d, i, is_signed(t))
         return
     w = b.word(words, at // 4)
     low = at & 3
@@ -104,10 +104,10 @@ def put(b: Builder, to: ptx.Operand, words: Reg, at: int, t: str) -> None:
         sel = low | hi << 4 | ((8 | hi) * 0x1100 if is_signed(t) else 0x4400)
     b.emit("PRMT", b.word(d, 0), (w, Imm("I", sel), RZ))
     for i in range(1, d.width):
-        _fill_high(b, d, i, is_signed(t))
+        fill_high(b, d, i, is_signed(t))
 
 
-def _fill_high(b: Builder, d: Reg, i: int, signed: bool) -> None:
+def fill_high(b: Builder, d: Reg, i: int, signed: bool) -> None:
     if signed:
         b.emit("SHF.R.S32.HI", b.word(d, i), (RZ, Imm("I", 31), b.word(d, i - 1)))
     else:
@@ -200,7 +200,7 @@ def put_extended(b: Builder, to: ptx.Operand, w: Reg, t: str) -> None:
     d = b.dst(to, t)
     b.copy(b.lo_r(d), w)
     for i in range(1, d.width):
-        _fill_high(b, d, i, is_signed(t))
+        fill_high(b, d, i, is_signed(t))
 
 
 def _ld_const(b: Builder, elems: tuple[ptx.Operand, ...], t: str, at: Const) -> None:
@@ -249,7 +249,7 @@ def _ld_function_param(b: Builder, inst: PtxInst, elems: tuple[ptx.Operand, ...]
                 b.copy(d._replace(sub=d.sub + k, width=piece.width), piece)
                 k += piece.width
             for j in range(n // 4, d.width):
-                _fill_high(b, d, j, is_signed(t))
+                fill_high(b, d, j, is_signed(t))
         elif n < 4 and (at & 3) + n <= 4:
             put(b, e, param_part(b, name, decl, at & ~3, 1)[0], at & 3, t)
         else:
@@ -551,7 +551,7 @@ def extend_to(b: Builder, d: Reg, x: Val, t: str) -> None:
     if b.bits(t) <= 32:
         b.copy(b.lo_r(d), v)
         for i in range(1, d.width):
-            _fill_high(b, d, i, is_signed(t))
+            fill_high(b, d, i, is_signed(t))
     else:
         b.copy(d, v)
 
