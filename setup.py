@@ -85,6 +85,7 @@ def main() -> None:
         layout = {"packages": find_packages(str(RENAMED)), "package_dir": {"": str(RENAMED)}}
         root = f"{RENAMED}/orias/"
     layout["package_data"] = DATA
+    layout["data_files"] = [("share/man/man1", sorted(map(str, Path("docs", "man").glob("*.1"))))]
     level, _, some = os.environ.get("ORIAS_COMPILE", "").partition(":")
     if not level:
         setup(**layout)  # type: ignore[arg-type]

@@ -67,6 +67,10 @@ def _run(argv: list[str], resident: bool = False) -> int:
             f"orias: an open PTX optimizing assembler\nVersion {VERSION}\n"
             f"In place of: Cuda compilation tools, release {stands_for.name}, {stands_for.build}\n"
         )
+    elif cl.flag("show-completion"):
+        from orchestrator.completion import script
+
+        sys.stdout.write(script(cl.values["show-completion"]))
     elif cl.flag("list-version"):
         from ir_format.release import PTX_VERSIONS
 

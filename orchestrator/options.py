@@ -182,6 +182,7 @@ GROUPS: Final[tuple[tuple[str, tuple[Option, ...]], ...]] = (
         Option("pass", "pass", "str", "use", "STAGE:after=NAME:WHAT (or before=): a pass of your own, WHAT being MODULE:FUNCTION, an entry point or a command; may be repeated"),
         Option("accept-newer-ptx", "accept-newer-ptx", "flag", "use", "take a newer .version, and a NUL at the text's end, with a warning; also by ORIAS_ACCEPT_NEWER_PTX=1"),
         Option("diagnostics-format", "diagnostics-format", "str", "use", "messages as text, or on standard error as one json array or sarif log with columns and hints", ("text", "json", "sarif")),
+        Option("show-completion", "show-completion", "str", "use", "print what a shell has to read to complete this command line, and stop", ("bash", "zsh", "fish")),
         Option("explain", "explain", "flag", "use", "show the source line and a hint under each diagnostic"),
         Option("time", "time", "flag", "use", "print where the time went, by stage and pass"),
     )),
@@ -402,6 +403,7 @@ _BEYOND: Final = frozenset(
         "release",
         "diagnostics-format",
         "explain",
+        "show-completion",
         "time",
     }
 )

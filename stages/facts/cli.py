@@ -47,7 +47,7 @@ def run(
         write_output(out, data)
     except OriasError as e:
         sys.stderr.write(f"orias-facts: {e}\n")
-        raise typer.Exit(1) from None
+        raise typer.Exit(2) from None
     except OSError as e:
         sys.stderr.write(f"orias-facts: can't use '{e.filename or what}': {e.strerror}\n")
-        raise typer.Exit(1) from None
+        raise typer.Exit(2) from None

@@ -7,6 +7,7 @@ command line to its Typer application. What it takes it reads as Typer does (tes
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 
 from ir_format.record import Record, fresh
@@ -26,11 +27,18 @@ class Plain(Record):
         return given[-1] if given else None
 
 
+def completing() -> bool:
+    """Whether a shell asks for completions: Typer reads the words from the environment then."""
+    return any([name.startswith("_ORIAS_") and name.endswith("_COMPLETE") for name in os.environ])
+
+
 def read(
     argv: Sequence[str], options: Mapping[str, str], flags: Sequence[str] = (), most: int = 1 << 30
 ) -> Plain | None:
     """Read a command line. ``options`` maps each spelling of an option with a value to the option's name, ``most`` is
     the highest number of files. Returns None where Typer has to read it."""
+    if completing():
+        return None
     out = Plain()
     words = iter(argv)
     for word in words:

@@ -480,10 +480,10 @@ def main(stage: Stage) -> NoReturn:
     gc.disable()
 
     def body() -> int:
-        if len(sys.argv) == 1:
-            return run_stage(stage, sys.stdin.buffer, sys.stdout.buffer, Flags())
-        from stages.plumbing.plain import path, read
+        from stages.plumbing.plain import completing, path, read
 
+        if len(sys.argv) == 1 and not completing():
+            return run_stage(stage, sys.stdin.buffer, sys.stdout.buffer, Flags())
         plain = read(sys.argv[1:], {"-o": "output", "--output": "output"}, most=1)
         if plain is not None:
             output = plain.last("output")

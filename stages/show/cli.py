@@ -59,7 +59,7 @@ def run(
             sys.stdout.write(part)
     except OriasError as e:
         sys.stderr.write(f"orias-show: {e}\n")
-        raise typer.Exit(1) from None
+        raise typer.Exit(2) from None
     except OSError as e:
         sys.stderr.write(f"orias-show: can't read '{e.filename}': {e.strerror}\n")
-        raise typer.Exit(1) from None
+        raise typer.Exit(2) from None

@@ -72,11 +72,15 @@ def run(
                  "races": races, "order": order, "progress": progress}, stats)  # fmt: skip
     except _Failure as e:
         sys.stderr.write(f"orias-run: error: {e}\n")
-        raise typer.Exit(1) from None
+        raise typer.Exit(e.code) from None
 
 
 class _Failure(Exception):
-    pass
+    """``code``: the exit code, 1 where the launch failed, 2 where there was none."""
+
+    def __init__(self, text: str, code: int = 2) -> None:
+        super().__init__(text)
+        self.code = code
 
 
 def _pairs(items: list[str], what: str) -> list[tuple[str, str]]:
@@ -131,7 +135,11 @@ def _execute(
             np.save(path, device.get_global(name))
     except OSError as e:
         raise _Failure(f"{e.filename}: {e.strerror}") from None
-    except (ArgError, ImageError, SimError, ValueError) as e:
+    except ImageError as e:
+        raise _Failure(f"'{cubin}': {e}") from None
+    except SimError as e:
+        raise _Failure(str(e), 1) from None
+    except (ArgError, ValueError) as e:
         raise _Failure(str(e)) from None
     if result.cycles:
         from stages.simulate.cycles import report

@@ -62,11 +62,11 @@ def test_annotated_streams_schedule_alike() -> None:
 def test_the_command_line(tmp_path: Path) -> None:
     run = CliRunner().invoke
     assert json.loads(run(app, ["sm_80"]).stdout)["target"]["sm"] == 80
-    assert run(app, ["sm_81"]).exit_code == 1
+    assert run(app, ["sm_81"]).exit_code == 2
     assert run(app, []).exit_code == 2
     bad = tmp_path / "x.ori"
     bad.write_bytes(b"no stream")
-    assert run(app, ["--annotate", str(bad)]).exit_code == 1
+    assert run(app, ["--annotate", str(bad)]).exit_code == 2
 
 
 def test_level_ptx_has_nothing_to_annotate() -> None:

@@ -123,7 +123,7 @@ def test_text_is_read_back(tmp_path: Path) -> None:
         assert CliRunner().invoke(show, ["--read", str(text), "-o", str(back)]).exit_code == 0
         assert CliRunner().invoke(show, [str(back)]).output == text.read_text()
     text.write_text("nonsense")
-    assert CliRunner().invoke(show, ["--read", str(text)]).exit_code == 1
+    assert CliRunner().invoke(show, ["--read", str(text)]).exit_code == 2
 
 
 def test_a_cubin_is_scheduled_again(tmp_path: Path) -> None:
