@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ir_format.model import ZERO, Reg
+from ir_format.model import ZERO, Imm, Reg
 from stages.simulate import fp
 from stages.simulate.arr import Arr
 from stages.simulate.build import Build, Builder, Context, InstFn, View
@@ -66,6 +66,45 @@ def arrive(ctx: Context, v: View, address: Arr, lane: Arr, size: int) -> None:
     view = ctx.memory.shared.views[8]
     count = np.array([size], u64)
     atomic(view, at // 8, lambda o, k: step90(o, np.zeros(len(k), u64), u64(0) - count[k]), count, True)
+
+
+def bring(ctx: Context, v: View, address: Arr, lane: Arr, size: int, deliver: Callable[[], None]) -> None:
+    """A copy to shared memory whose bytes arrive at a barrier object: at once, or when somebody waits for it."""
+    if ctx.copies is None:
+        deliver()
+        arrive(ctx, v, address, lane, size)
+        return
+
+    def later() -> None:
+        deliver()
+        arrive(ctx, v, address, lane, size)
+
+    ctx.copies.arrive(int(shared_at(ctx, v, address, lane, 8, "atomic")[0]), later)
+
+
+def send(ctx: Context, v: View, lane: int, act: Callable[[], None]) -> None:
+    """A copy from shared memory: at once, or when the warp waits for it."""
+    if ctx.copies is None:
+        act()
+    else:
+        ctx.copies.leave(v.lo // 32 + lane // 32, act)
+
+
+def commit(b: Build) -> InstFn:
+    """UTMACMDFLUSH: the warp's copies from shared memory so far are a group."""
+    copies = b.ctx.copies
+    if copies is None:
+        return quiet(b)
+    return lambda v, m: copies.commit(v.lo // 32 + leaders(v, m) // 32)
+
+
+def wait_copies(b: Build) -> InstFn:
+    """DEPBAR: waits for groups of copies from shared memory too."""
+    copies = b.ctx.copies
+    if copies is None:
+        return quiet(b)
+    left = next((o.value for o in b.inst.srcs if isinstance(o, Imm)), 0)
+    return lambda v, m: copies.finish(v.lo // 32 + leaders(v, m) // 32, left)
 
 
 def in_block(address: Arr, rank: int) -> Arr:
@@ -279,6 +318,6 @@ def prefetch_only(b: Build) -> InstFn:
 
 
 OPS: Final[dict[str, Builder]] = {
-    "UBLKCP": bulk, "UBLKRED": bulk, "UBLKPF": quiet, "UMEMSETS": fill, "UTMACMDFLUSH": quiet,
+    "UBLKCP": bulk, "UBLKRED": bulk, "UBLKPF": quiet, "UMEMSETS": fill, "UTMACMDFLUSH": commit, "DEPBAR": wait_copies,
     "UTMACCTL": prefetch_only, "PMTRIG": quiet, "STAS": async_store, "REDAS": async_store,
 }  # fmt: skip

@@ -490,6 +490,6 @@ OPS: Final[dict[str, Builder]] = {
     "STL": store("local"),
     "LD": load("generic"), "ST": store("generic"), "LDC": ldc, "ULDC": uldc, "LDCU": uldc, "LDGSTS": ldgsts,
     "LDGDEPBAR": nothing,
-    "DEPBAR": nothing, "MEMBAR": nothing, "ERRBAR": nothing, "CGAERRBAR": nothing, "CCTL": nothing, "CCTLL": nothing,
+    "MEMBAR": nothing, "ERRBAR": nothing, "CGAERRBAR": nothing, "CCTL": nothing, "CCTLL": nothing,
     "FENCE": nothing,
 }  # fmt: skip

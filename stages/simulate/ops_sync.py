@@ -56,11 +56,13 @@ def syncs(b: Build) -> InstFn:
     if "PHASECHK" in mods:
         b.only("PHASECHK", "TRANS64", "TRYWAIT")
         state = b.raw(others[-1])
-        pu = b.pdst(0)
+        pu, copies = b.pdst(0), b.ctx.copies
 
         def check(v: View, m: Arr | None) -> None:
             act = active(m)
             memory, at = place(v, act)
+            if copies is not None:
+                copies.ask(at)
             now = (memory.views[8][at // 8] >> u64(63)).astype(u32)
             passed = now != (cut(state(v), act) >> u32(31))
             v.P[pu][slice(None) if act is None else act] = passed

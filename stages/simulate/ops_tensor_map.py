@@ -210,13 +210,16 @@ def load(b: Build) -> InstFn:
         for lane in ops_bulk.leaders(v, mask):
             words, address, more = registers.read(v, int(lane))
             m = _map_at(b, address)
-            data = _gather(b, m, *m.places(_index(b, m, mode, _signed(words[2:]), more)))
-            one = np.array([lane])
+            places = m.places(_index(b, m, mode, _signed(words[2:]), more))
+            count = int(np.prod(np.broadcast_shapes(*(x.shape for x in places))))
             for rank in ops_bulk.bits(more >> 16) if several else [-1]:
-                to, bar = ((x if rank < 0 else int(ops_bulk.in_block(np.array([x], u32), rank)[0])) for x in words[:2])
-                memory, pieces = _box(b, v, m, to, int(lane), len(data), "write")
-                memory.quads[pieces] = data.view(u32).reshape(-1, 4)
-                ops_bulk.arrive(b.ctx, v, np.array([bar], u32), one, data.nbytes)
+                to, bar = (x if rank < 0 else int(ops_bulk.in_block(np.array([x], u32), rank)[0]) for x in words[:2])
+                memory, pieces = _box(b, v, m, to, int(lane), count, "write")
+
+                def deliver(m: Map = m, places: Any = places, memory: Any = memory, pieces: Arr = pieces) -> None:
+                    memory.quads[pieces] = _gather(b, m, *places).view(u32).reshape(-1, 4)
+
+                ops_bulk.bring(b.ctx, v, np.array([bar], u32), np.array([lane]), count * m.size, deliver)
 
     return run
 
@@ -249,14 +252,20 @@ def store(b: Build) -> InstFn:
             at, there = m.places(_index(b, m, mode, _signed(words[1:]), 0))
             count = int(np.prod(np.broadcast_shapes(at.shape, there.shape)))
             memory, pieces = _box(b, v, m, words[0], int(lane), count, "read")
-            data = np.ascontiguousarray(memory.quads[pieces]).view(_UNSIGNED[m.size]).ravel()
             numbers, some = _elements(b, m, at, there, "write")
-            target = b.ctx.memory.heap.views[m.size]
-            if not what:
-                target[numbers] = data[some]
-                continue
-            result = ops_bulk.reduction(what, m.kind)(target[numbers].view(u8), data[some].view(u8))
-            target[numbers] = result.view(_UNSIGNED[m.size])
+
+            def act(
+                m: Map = m, memory: Any = memory, pieces: Arr = pieces, to: Arr = numbers, some: Arr = some
+            ) -> None:
+                data = np.ascontiguousarray(memory.quads[pieces]).view(_UNSIGNED[m.size]).ravel()
+                target = b.ctx.memory.heap.views[m.size]
+                if not what:
+                    target[to] = data[some]
+                    return
+                result = ops_bulk.reduction(what, m.kind)(target[to].view(u8), data[some].view(u8))
+                target[to] = result.view(_UNSIGNED[m.size])
+
+            ops_bulk.send(b.ctx, v, int(lane), act)
 
     return run
 

@@ -2,13 +2,12 @@
 
 Each warp of a group of four has 16 of the 64 rows of A and of the sums, in the layout of HMMA's fragments, continued
 along the columns. A matrix in shared memory is read through its descriptor (:func:`tile`). A product is made at once,
-unless a :class:`Flight` is there (strict mode): then when a wait asks for it, with the descriptors of its issue, and
-the registers and the shared memory as they are then.
+unless a :class:`flight.Flight` is there (strict mode): then when a wait asks for it, with the descriptors of its issue,
+and the registers and the shared memory as they are then.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
@@ -16,7 +15,7 @@ import numpy as np
 from ir_format.model import NEG, Imm, Mem, Name, Reg
 from stages.simulate import fp
 from stages.simulate.arr import Arr
-from stages.simulate.build import Build, Builder, InstFn, View, put
+from stages.simulate.build import Build, Builder, InstFn, View
 from stages.simulate.exact import F16
 from stages.simulate.machine import Fault
 from stages.simulate.memory import Bytes
@@ -263,6 +262,9 @@ def product(b: Build) -> InstFn:
     """HGMMA, QGMMA, IGMMA, BGMMA."""
     made = Product(b)
 
+    # They have no latency and no scoreboard: a wait for groups covers them (:mod:`flight`).
+    b.writes.clear()
+
     def run(v: View, m: Arr | None) -> None:
         warps = warps_of(v, m)
         issued = made.issue(v, warps)
@@ -292,81 +294,6 @@ def order(b: Build) -> InstFn:
     return run
 
 
-class _Operation:
-    """A product under way: for each warp (by its number in the launch) what it was issued with and its group."""
-
-    __slots__ = ("made", "pc", "warps")
-
-    def __init__(self, made: Product, pc: int) -> None:
-        self.made, self.pc = made, pc
-        self.warps: dict[int, tuple[Arr, int]] = {}
-
-
-class Flight:
-    """Products under way. Registers that they read or write must rest until a wait: who touches them is told of."""
-
-    def __init__(self, note: Callable[[str, int, int, int], None]) -> None:
-        """``note(what, product, instruction, register)``: a register was touched under way."""
-        self.note = note
-        self.under_way: list[_Operation] = []
-        self.groups: dict[int, int] = {}  # groups that a warp has ended
-        self.fresh: dict[int, dict[int, int]] = {}  # by warp: registers written since its last ARRIVE, and by whom
-        self.used: frozenset[int] = frozenset()
-
-    def start(self, v: View, warps: Arr, issued: Arr, made: Product, pc: int) -> None:
-        """Products are issued."""
-        op = _Operation(made, pc)
-        first = v.lo // 32
-        busy = {*made.fragment, *made.added, *made.into}
-        for i, warp in enumerate(warps):
-            number = first + int(warp)
-            for row, writer in self.fresh.get(number, {}).items():
-                if row in busy:
-                    self.note("not handed over to", writer, pc, row)
-            op.warps[number] = issued[i], self.groups.get(number, 0)
-            if made.ends:
-                self.groups[number] = self.groups.get(number, 0) + 1
-        self.under_way.append(op)
-        self.used = self.used | busy
-
-    def arrive(self, v: View, warps: Arr) -> None:
-        """What the warps wrote is handed over."""
-        for warp in warps:
-            self.fresh.pop(v.lo // 32 + int(warp), None)
-
-    def finish(self, v: View, warps: Arr, left: int) -> None:
-        """The warps wait until ``left`` of their groups, the youngest, may be under way."""
-        first = v.lo // 32
-        numbers = {first + int(w) for w in warps}
-        for op in self.under_way:
-            done = sorted(
-                w for w, (_, group) in op.warps.items() if w in numbers and group < self.groups.get(w, 0) - left
-            )
-            if done:
-                op.made.apply(v, np.array(done) - first, np.stack([op.warps.pop(w)[0] for w in done]))
-        self.under_way = [op for op in self.under_way if op.warps]
-        self.used = frozenset(r for op in self.under_way for r in (*op.made.fragment, *op.made.added, *op.made.into))
-
-    def touches(self, v: View, m: Arr | None, reads: list[int], writes: list[int], pc: int) -> None:
-        """An instruction that is none of these reads and writes vector registers."""
-        first = v.lo // 32
-        some = range(v.n // 32) if m is None else np.flatnonzero(m.reshape(-1, 32).any(axis=1))
-        numbers = {first + int(w) for w in some}
-        for op in self.under_way:
-            if numbers.isdisjoint(op.warps):
-                continue
-            for row in reads:
-                if row in op.made.into:
-                    self.note("under way, read by", op.pc, pc, row)
-            for row in writes:
-                if row in op.made.into or row in op.made.fragment or row in op.made.added:
-                    self.note("under way, written by", op.pc, pc, row)
-        for row in writes:
-            for number in numbers:
-                self.fresh.setdefault(number, {})[row] = pc
-
-
 OPS: Final[dict[str, Builder]] = {
     "HGMMA": product, "QGMMA": product, "IGMMA": product, "BGMMA": product, "WARPGROUP": order,
 }  # fmt: skip
-__all__ = ["OPS", "Descriptor", "Flight", "put", "tile", "warps_of"]

@@ -24,6 +24,7 @@ from ir_format.model import ZERO, Ctl
 from stages.simulate.build import Unsupported, count, guarded
 from stages.simulate.control import CONTROL
 from stages.simulate.cycles import Profile
+from stages.simulate.flight import Copies, Flight
 from stages.simulate.machine import Bundle, Fault, Limits, Machine, SimError
 from stages.simulate.program import OPS, Compiled
 from stages.simulate.state import P_SINK, UP0, UR0, Lanes, View
@@ -54,12 +55,19 @@ class StrictMachine(Machine):
         self.runs = Runs(program, self.plan, self.sm)
         self.parked: list[tuple[View, Arr, Time]] = []
         self.watch: Profile | None = None
+        self.flight = Flight(lambda what, first, second, row: self.note(what, first, second, ("U", row), 0))
+        program.context.flight, program.context.copies = self.flight, Copies()
         #: (what, first, second, row) -> distance, for every register that two instructions use too close to each other.
         self.hazards: dict[tuple[str, int, int, Row], int] = {}
 
     # --- plans ---
 
+    def run(self) -> None:
+        super().run()
+        self.code.context.copies.end()
+
     def drop(self) -> None:
+        self.code.context.flight = self.code.context.copies = None
         self.plans.clear()
         del self.runs
 
@@ -344,8 +352,12 @@ class StrictMachine(Machine):
                 mask = None
         if self.watch is not None:
             self.watch.issued(plan.pc, bundle.many, ctl.stall or DRAIN, at - time.clock, at, not skip)
+        if self.flight.seen and not plan.warpgroup and not skip:
+            self.flight.touches(view, mask, plan.vector_reads, plan.vector_writes, plan.pc)
         ready = -1
-        if plan.variable:
+        if plan.warpgroup:
+            self._issue_warpgroup(time, view, plan, mask, at, skip)
+        elif plan.variable:
             ready = at + self.draw.result(plan.inst)
             if plan.pipe:
                 ready = time.pipes[plan.pipe] = max(ready, time.pipes.get(plan.pipe, 0))
@@ -386,6 +398,18 @@ class StrictMachine(Machine):
             self._issue_fixed(time, view, plan, mask, at, skip)
         time.reuse = self.keep(view, plan) if plan.reuse and not skip else {}
         time.clock = at + (ctl.stall or DRAIN)
+
+    def _issue_warpgroup(self, time: Time, view: View, plan: Plan, mask: Arr | None, at: int, skip: bool) -> None:
+        """A product of a warpgroup, or what orders them: see :mod:`flight`."""
+        for board in (plan.ctl.wr, plan.ctl.rd):
+            if board < 6:
+                time.hold(board, at + 2)
+        for row in plan.reads:
+            if row in time.pending:
+                self.settle(time, view, row, plan.reader, at, plan.pc)
+        if not skip:
+            assert plan.run is not None
+            plan.run(view, mask)
 
     def _issue_fixed(self, time: Time, view: View, plan: Plan, mask: Arr | None, at: int, skip: bool) -> None:
         """Issue an instruction of fixed latency at cycle ``at``; ``skip``: no lane runs it."""
@@ -457,7 +481,7 @@ class StrictMachine(Machine):
         plans = self.plans
         m, fns = bundle.m, program.fns
         known, find = self.runs.known, self.runs.find
-        direct = self.watch is None
+        direct, flight = self.watch is None, self.flight
         try:
             while True:
                 view.um = bundle.um
@@ -468,7 +492,13 @@ class StrictMachine(Machine):
                     i = k
                     plan = plans.get(k) or self.plan(k)
                     run = known[k] if k in known else find(k)
-                    if run is not None and run.stop <= stop and direct and self.enter(bundle, time, run, plan.ctl):
+                    if (
+                        run is not None
+                        and run.stop <= stop
+                        and direct
+                        and not flight.seen
+                        and self.enter(bundle, time, run, plan.ctl)
+                    ):
                         for i in range(k, run.stop):
                             fns[i](view, m)
                         time.clock += run.cycles

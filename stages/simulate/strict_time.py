@@ -14,7 +14,7 @@ from ir_format.model import REUSE, ZERO, Ctl, Imm, Inst, Name, Reg
 from stages.simulate.build import Build, count, is_uniform
 from stages.simulate.control import CONTROL
 from stages.simulate.machine import InstFn
-from stages.simulate.state import P_SINK, UP0, UR0, View, warp_any
+from stages.simulate.state import P_SINK, RZ_ROW, UP0, UR0, View, warp_any
 from stages.simulate.timing import is_dual, is_variable, pipe_of, reader_class, writer_class
 
 Arr = NDArray[Any]
@@ -23,6 +23,9 @@ DRAIN = 40  # cycles that a stall count of 0 stands for
 
 
 _READS_AT_ISSUE: Final = facts.having("sreg") | {"LDGDEPBAR", "BMOV"}
+
+
+_WARPGROUP: Final = facts.having("warpgroup") | {"WARPGROUP"}
 
 
 class Entry:
@@ -166,6 +169,9 @@ class Plan:
         "uniform",
         "uniform_out",
         "variable",
+        "vector_reads",
+        "vector_writes",
+        "warpgroup",
         "writer",
         "writes",
     )  # fmt: skip
@@ -212,6 +218,9 @@ class Plan:
         # The predicate of a generic atomic without a result is known when its address is (measured: the branch waits
         # for the read scoreboard).
         self.at_read = inst.op == "ATOM" and bool(self.writes) and all(kind == "P" for kind, _ in self.writes)
+        self.warpgroup = inst.op in _WARPGROUP
+        self.vector_reads = [r for kind, r in self.reads if kind == "U" and r < RZ_ROW]
+        self.vector_writes = [r for kind, r in self.writes if kind == "U" and r < RZ_ROW]
         self.slots: dict[int, int] = {}
         self.reuse: list[int] = []
         for i, op in enumerate(o for o in inst.srcs if not (isinstance(o, Reg) and o.file in ("P", "UP"))):

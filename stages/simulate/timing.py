@@ -50,7 +50,7 @@ _TOLD: Final = (
     facts.reading("texture", "surface")
     | facts.writing("surface")
     | facts.having("warpgroup")
-    | frozenset(["UF2I", "UI2F", "UFRND", "QMMA", "OMMA"])
+    | frozenset(["UF2I", "UI2F", "UFRND", "QMMA", "OMMA", "USETMAXREG"])
 )
 
 _W75: Final = ("disp64", "alu", "fma", "wlo", "whi", "fp64", "half", "mma1", "mma2", "imma")
@@ -198,6 +198,8 @@ def latency(writer: str, part: int, dual: bool, reader: str, kind: str, uniform:
         return min(latency(w, part, dual, reader, kind, uniform, sm) for w in ("alu", "fma"))
     if reader == "either":
         return min(latency(writer, part, dual, r, kind, uniform, sm) for r in ("alu", "fma"))
+    if writer == "r2ur" and kind == "P" and not uniform:
+        return 8  # measured: ptxas tests whether all threads hold one value
     if writer == "r2ur":
         return 13 if has(sm, "distance-r2ur-late") else 10
     if writer == "elect":  # its predicate as an ALU's, its uniform register as a moved one (measured)

@@ -8,15 +8,15 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from stages.parse.table import Row
-from tests.cosim.forms import arith, barriers, matrix, memory, screen, warp
+from tests.cosim.forms import arith, barriers, matrix, memory, screen, tensor, warp
 from tests.cosim.forms.base import Choice, Form, population, walk
 
 #: Families left for later, by a pattern of names: (pattern, what).
 APART = (
     (r"tex.*|tld4|txq.*|istypep", "textures"),
     (r"su(ld|st|red|q).*", "surfaces"),
-    (r"cp\.(reduce\.)?async\.bulk\.(prefetch\.)?tensor|tensormap\..*", "tensor copies"),
-    (r"wgmma\..*", "wgmma"),
+    (r"cp\.async\.bulk\.prefetch\.tensor|tensormap\.cp_fenceproxy", "no effect on values, or on the whole warp"),
+    (r"wgmma\.(fence|commit_group|wait_group)", "with the products"),
     (r"tcgen05\..*", "tcgen05"),
     (r"multimem\..*", "multimem: several devices"),
     (r"clusterlaunchcontrol\..*", "work stealing between clusters: depends on the grid's schedule"),
@@ -32,6 +32,8 @@ def apart(name: str) -> str:
 def make(row: Row, mods: list[str], types: tuple[str, ...], rng: random.Random) -> Form | None:
     """The form of a row with modifiers and types; None where no family has a rule for it."""
     first = row.name.split(".")[0]
+    if tensor.NAMES.fullmatch(row.name):
+        return tensor.form(row, mods, types, rng)
     if first in matrix.NAMES:
         return matrix.form(row, mods, types, rng)
     if row.name in barriers.NAMES or first in barriers.NAMES:

@@ -1,0 +1,141 @@
+"""What is under way in the strict machine beside results of registers: products of warpgroups, copies of the copy unit.
+
+Each acts as late as it may: a product when a wait for its group asks for it, a copy to shared memory when somebody has
+asked the barrier object in vain, a copy from shared memory when a wait for its group does. So who does not wait sees
+the old values, and who changes what is still to be read changes the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from stages.simulate.arr import Arr
+from stages.simulate.state import View
+
+
+class _Operation:
+    """A product under way: for each warp (by its number in the launch) what it was issued with and its group."""
+
+    __slots__ = ("made", "pc", "warps")
+
+    def __init__(self, made: Any, pc: int) -> None:
+        self.made, self.pc = made, pc
+        self.warps: dict[int, tuple[Arr, int]] = {}
+
+
+class Flight:
+    """Products under way. Registers that they read or write must rest until a wait: who touches them is told of."""
+
+    def __init__(self, note: Callable[[str, int, int, int], None]) -> None:
+        """``note(what, product, instruction, register)``: a register was touched under way."""
+        self.note = note
+        self.under_way: list[_Operation] = []
+        self.groups: dict[int, int] = {}  # groups that a warp has ended
+        self.fresh: dict[int, dict[int, int]] = {}  # by warp: registers written since its last ARRIVE, and by whom
+        self.seen = False  # there was a product: from now on who touches which register counts
+
+    def start(self, v: View, warps: Arr, issued: Arr, made: Any, pc: int) -> None:
+        """Products are issued."""
+        op = _Operation(made, pc)
+        first = v.lo // 32
+        busy = {*made.fragment, *made.added, *made.into}
+        for i, warp in enumerate(warps):
+            number = first + int(warp)
+            for row, writer in self.fresh.get(number, {}).items():
+                if row in busy:
+                    self.note("not handed over to", writer, pc, row)
+            op.warps[number] = issued[i], self.groups.get(number, 0)
+            if made.ends:
+                self.groups[number] = self.groups.get(number, 0) + 1
+        self.under_way.append(op)
+        self.seen = True
+
+    def arrive(self, v: View, warps: Arr) -> None:
+        """What the warps wrote is handed over."""
+        for warp in warps:
+            self.fresh.pop(v.lo // 32 + int(warp), None)
+
+    def finish(self, v: View, warps: Arr, left: int) -> None:
+        """The warps wait until ``left`` of their groups, the youngest, may be under way."""
+        first = v.lo // 32
+        numbers = {first + int(w) for w in warps}
+        for op in self.under_way:
+            done = sorted(
+                w for w, (_, group) in op.warps.items() if w in numbers and group < self.groups.get(w, 0) - left
+            )
+            if done:
+                op.made.apply(v, np.array(done) - first, np.stack([op.warps.pop(w)[0] for w in done]))
+        self.under_way = [op for op in self.under_way if op.warps]
+
+    def touches(self, v: View, m: Arr | None, reads: list[int], writes: list[int], pc: int) -> None:
+        """An instruction that is none of these reads and writes vector registers."""
+        first = v.lo // 32
+        some = range(v.n // 32) if m is None else np.flatnonzero(m.reshape(-1, 32).any(axis=1))
+        numbers = {first + int(w) for w in some}
+        for op in self.under_way:
+            if numbers.isdisjoint(op.warps):
+                continue
+            for row in reads:
+                if row in op.made.into:
+                    self.note("under way, read by", op.pc, pc, row)
+            for row in writes:
+                if row in op.made.into or row in op.made.fragment or row in op.made.added:
+                    self.note("under way, written by", op.pc, pc, row)
+        for row in writes:
+            for number in numbers:
+                self.fresh.setdefault(number, {})[row] = pc
+
+
+class Copies:
+    """Copies of the copy unit under way: to shared memory, by the barrier object that they arrive at; from shared
+    memory, by the warp that started them, in groups."""
+
+    def __init__(self) -> None:
+        self.arriving: dict[int, list[Callable[[], None]]] = {}
+        self.asked: set[int] = set()
+        self.leaving: dict[int, list[tuple[int, Callable[[], None]]]] = {}
+        self.groups: dict[int, int] = {}
+
+    def arrive(self, barrier: int, deliver: Callable[[], None]) -> None:
+        """A copy whose bytes arrive at the barrier object at this place of shared memory."""
+        self.arriving.setdefault(barrier, []).append(deliver)
+
+    def ask(self, barriers: Arr) -> None:
+        """The objects are asked: what they wait for comes in time for the second question."""
+        for at in np.unique(barriers) if self.arriving else ():
+            if at in self.asked:
+                self.asked.discard(int(at))
+                for deliver in self.arriving.pop(int(at), ()):
+                    deliver()
+            elif at in self.arriving:
+                self.asked.add(int(at))
+
+    def leave(self, warp: int, act: Callable[[], None]) -> None:
+        """A copy from shared memory by a warp."""
+        self.leaving.setdefault(warp, []).append((self.groups.get(warp, 0), act))
+
+    def commit(self, warps: Arr) -> None:
+        """The warps end a group."""
+        for warp in warps:
+            self.groups[int(warp)] = self.groups.get(int(warp), 0) + 1
+
+    def finish(self, warps: Arr, left: int) -> None:
+        """The warps wait until no more than so many groups, the youngest, are under way."""
+        for warp in warps:
+            held = self.leaving.get(int(warp))
+            if held:
+                last = self.groups.get(int(warp), 0) - left
+                self.leaving[int(warp)] = [x for x in held if x[0] >= last]
+                for group, act in held:
+                    if group < last:
+                        act()
+
+    def end(self) -> None:
+        """The launch ends: what still leaves does."""
+        for held in self.leaving.values():
+            for _, act in held:
+                act()
+        self.leaving.clear()
