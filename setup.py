@@ -39,7 +39,7 @@ HOT = {
     "stages/lower/convergence": "divergence converge",
     "stages/optimize": "analyses values",
     "stages/optimize/ssa": "construct destruct webs",
-    "stages/optimize/scalar": "combine constant_bank constant_pool copy_propagation dce fold fuse known_bits"
+    "stages/optimize/scalar": "combine constant_bank constant_pool copies copy_propagation dce fold fuse known_bits"
     " predicates rules wide_sums",
     "stages/optimize/control": "if_conversion simplify_cfg",
     "stages/optimize/memory": "atomics guarded_vectors redundancy vectorize_loads",

@@ -323,10 +323,12 @@ class Cells:
     """Numbering of cells. ``count`` cells; :meth:`first` gives the first cell that a register operand touches.
     ``base``: the first cell of each virtual register; None at physical levels."""
 
-    __slots__ = ("_owner", "_widths", "base", "count")
+    __slots__ = ("_files", "_owner", "_vregs", "_widths", "base", "count")
 
     def __init__(self, func: Function, physical: bool = False) -> None:
         self._owner: list[tuple[int, int]] | None = None
+        self._files: list[str] | None = None
+        self._vregs = func.vregs
         self._widths: list[int] = [] if physical else [v.width for v in func.vregs]
         self.base: list[int] | None = None
         self.count = 560
@@ -347,6 +349,19 @@ class Cells:
                 else:
                     owner += [(number, part) for part in range(width)]
         return owner
+
+    @property
+    def files(self) -> list[str]:
+        """Cell -> register file; empty at physical levels."""
+        files = self._files
+        if files is None:
+            files = self._files = []
+            for width, reg in zip(self._widths, self._vregs):
+                if width == 1:
+                    files.append(reg.file)
+                else:
+                    files += [reg.file] * width
+        return files
 
     def first(self, reg: Reg) -> int:
         """First cell of the operand; it touches ``reg.width`` cells from there."""
@@ -448,20 +463,22 @@ def liveness(
         may: set[int] = set()
         for inst in block.insts:
             for reg in read_regs(inst):
-                cell = PHYSICAL_BASE[reg.file] + reg.num if base is None else base[reg.num] + reg.sub
-                if reg.width == 1:
+                file, num, sub, width, _, _ = reg
+                cell = PHYSICAL_BASE[file] + num if base is None else base[num] + sub
+                if width == 1:
                     if cell not in kill:
                         use.add(cell)
                 else:
-                    use.update([c for c in range(cell, cell + reg.width) if c not in kill])
+                    use.update([c for c in range(cell, cell + width) if c not in kill])
             if inst.dsts or inst.defs:
-                target = may if is_guarded(inst) else kill
+                target = kill if inst.guard is None or not is_guarded(inst) else may
                 for reg in written_regs(inst):
-                    cell = PHYSICAL_BASE[reg.file] + reg.num if base is None else base[reg.num] + reg.sub
-                    if reg.width == 1:
+                    file, num, sub, width, _, _ = reg
+                    cell = PHYSICAL_BASE[file] + num if base is None else base[num] + sub
+                    if width == 1:
                         target.add(cell)
                     else:
-                        target.update(range(cell, cell + reg.width))
+                        target.update(range(cell, cell + width))
         exposed.append(use)
         killed.append(kill)
         written.append(may)

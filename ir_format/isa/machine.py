@@ -184,7 +184,7 @@ class Target:
             if out_d is None or out_s is None:
                 why = "no row takes these operands"
                 continue
-            if self.plan(Inst(op, mods, out_d, out_s)) is not None:
+            if self._plan_of(op, mods, (*out_d, *out_s)) is not None:
                 return out_d, out_s, True
             first = first or (out_d, out_s, False)
         if first is not None:
@@ -253,8 +253,14 @@ class Target:
 
     def plan(self, inst: Inst) -> Plan | None:
         """The plan that takes an instruction, None where none does (virtual register numbers count as any)."""
-        ops = (*inst.dsts, *inst.srcs)
-        for plan in self._candidates(inst.op, inst.mods, tuple([o[0] for o in ops])):
+        return self._plan_of(inst.op, inst.mods, (*inst.dsts, *inst.srcs))
+
+    def _plan_of(self, op: str, mods: tuple[str, ...], ops: tuple[Operand, ...]) -> Plan | None:
+        kinds = tuple([o[0] for o in ops])
+        plans = self._plans.get((op, mods, kinds))
+        if plans is None:
+            plans = self._candidates(op, mods, kinds)
+        for plan in plans:
             if plan.takes(ops):
                 return plan
         return None

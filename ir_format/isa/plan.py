@@ -58,8 +58,10 @@ def ur_bits(sm: int) -> int:
     return 8 if has(sm, "uniform-fields-8-bits") else 6
 
 
-#: All that codecs look at in a register but the number: whether it is RZ, flags, suffix.
-_Shape = tuple[bool, int, str]
+#: All that codecs look at in a register but the number: whether it is RZ, flags, suffix. Or an immediate.
+_Shape = tuple[bool, int, str] | Imm
+#: Immediates about which a slot remembers whether it takes them.
+_REMEMBERED = 512
 
 
 class Slot:
@@ -138,13 +140,22 @@ class Plan:
         self.kinds: list[frozenset[str]] = []
 
     def takes(self, ops: Sequence[Operand]) -> bool:
-        """Whether every slot takes its operand (:meth:`Slot.takes`); the answers for registers are remembered."""
+        """Whether every slot takes its operand (:meth:`Slot.takes`); the answers for registers and some immediates
+        are remembered."""
         for slot, o in zip(self.slots, ops):
             if type(o) is Reg:
                 key = o[1] == ZERO, o[4], o[5]
                 fits = slot.known.get(key)
                 if fits is None:
                     fits = slot.known[key] = slot.takes(o)
+                if not fits:
+                    return False
+            elif type(o) is Imm:
+                fits = slot.known.get(o)
+                if fits is None:
+                    fits = slot.takes(o)
+                    if len(slot.known) < _REMEMBERED:
+                        slot.known[o] = fits
                 if not fits:
                     return False
             elif not slot.takes(o):

@@ -55,6 +55,9 @@ _SIZES: Final = {"U8": 1, "S8": 1, "U16": 2, "S16": 2, "64": 8, "128": 16, "256"
 _SPACES: Final = ("global", "shared", "local", "generic")
 _WINDOW: Final = 24
 
+#: What neither touches memory nor orders it.
+_COMPUTES: Final = facts.having("pure") - _READ.keys() - _WRITE.keys() - _BOTH.keys() - FENCES
+
 Place = tuple[object, ...]
 
 
@@ -325,6 +328,8 @@ def build_graph(insts: list[Inst], model: Model) -> Graph:
             if convergent >= 0:
                 add(convergent, node, 1)
             convergent = node
+        if inst.op in _COMPUTES and inst.attrs is None:
+            continue
         memory_edges(memory, node, inst, writers, model.first_cell)
     return graph
 

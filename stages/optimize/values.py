@@ -119,9 +119,9 @@ class Values:
         value, defs, place, uses = self.value, self.defs, self.place, self.uses
         vregs = self.func.vregs
         web = self.web
-        for n in range(len(vregs)):
-            if web[n] != n:
-                value[n] = value[web[n]] = SHARED
+        for n, top in enumerate(web):
+            if top != n:
+                value[n] = value[top] = SHARED
         for n, v in enumerate(vregs):
             if v.fixed >= 0:
                 value[n] = OPAQUE
@@ -131,14 +131,16 @@ class Values:
             for inst in blocks[pos].insts:
                 phi = inst.op == "PHI"
                 for r in read_regs(inst):
-                    num, sub, width = r.num, r.sub, r.width
+                    _, num, sub, width, _, _ = r
                     for c in (sub,) if width == 1 else range(sub, sub + width):
                         cell = num, c
                         uses[cell] = uses.get(cell, 0) + 1
                         if not phi and place.get(cell) != pos:
                             early.append((cell, pos))
+                if not inst.dsts and not inst.defs:
+                    continue
                 written = written_regs(inst)
-                if written and is_guarded(inst):
+                if written and inst.guard is not None and is_guarded(inst):
                     for r in written:
                         if value[r.num] == SHARED and has_ties(inst):
                             for c in range(r.sub, r.sub + r.width):
@@ -147,8 +149,8 @@ class Values:
                             value[r.num] = OPAQUE
                     continue
                 for r in written:
-                    num, sub = r.num, r.sub
-                    for c in range(sub, sub + r.width):
+                    _, num, sub, width, _, _ = r
+                    for c in (sub,) if width == 1 else range(sub, sub + width):
                         cell = num, c
                         if cell in defs:
                             value[num] = OPAQUE

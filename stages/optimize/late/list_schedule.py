@@ -28,10 +28,11 @@ from ir_format.target import REG_CEILING, SM_RESIDENCY, STACK_REG
 from stages.analysis.dependences import Graph, ReadyList, Uses, build_graph, is_wall
 from stages.analysis.register_limits import REGISTERS_PER_SM
 from stages.optimize.analyses import Analyses
-from stages.optimize.values import is_pure
+from stages.optimize.values import PURE, is_pure
 
 #: Values alive per file up to which order is by latency (guessed; P has 7). For R it is what :func:`_steps` gives.
 _LIMITS: Final = {"UR": 24, "P": 4, "UP": 4, "B": 16}
+_FILES: Final = ("R", "P", "UR", "UP", "B")
 #: Registers below a step that values do not fill: vectors must be aligned, R1 is taken (guessed).
 _MARGIN: Final = 4
 #: Registers that what the program needs in its own order stays below a step (guessed).
@@ -79,7 +80,7 @@ def _function(f: Function, a: Analyses, tables: Hazards) -> bool:
     if not chosen:
         return False
     live = a.live
-    file = [f.vregs[v].file for v, _ in live.cells.owner]
+    file = live.cells.files
     words = 0
     for cell, bit in live.bit.items():
         if file[cell] == "R":
@@ -128,8 +129,10 @@ class _Virtual:
     """The access model of virtual registers: latencies of :func:`_timing`, whoever reads."""
 
     __slots__ = (
+        "_base",
         "_first",
         "_held",
+        "_holding",
         "_insts",
         "_vregs",
         "after",
@@ -145,16 +148,19 @@ class _Virtual:
         self._insts = insts
         self._vregs = f.vregs
         self._first = cells.first
+        assert cells.base is not None
+        self._base = cells.base
+        self._holding = bytes([v.fixed > 1 or v.file == "B" for v in f.vregs])
         self._held = bytearray(len(insts))  # nodes that name a fixed register or a barrier
         self.read: list[list[int]] = []  # cells by node
         self.written: list[list[int]] = []
-        vregs = f.vregs
+        stack = {n for n, v in enumerate(f.vregs) if v.fixed == STACK_REG}
         for node, inst in enumerate(insts):
             written = written_regs(inst)
             self.read.append(self._spread(read_regs(inst), node))
             self.written.append(self._spread(written, node))
             # R1 moves for a call below what alloca took (not where it is set at the kernel's begin)
-            if any([vregs[r.num].fixed == STACK_REG for r in written]) and type(inst.srcs[0]) is not Const:
+            if stack and any([r.num in stack for r in written]) and type(inst.srcs[0]) is not Const:
                 self._held[node] = 1
         self.late = [t[2] for t in timing]
         self.interval = [max(1, t[1]) for t in timing]
@@ -162,12 +168,12 @@ class _Virtual:
         self.coalesced = _coalesced(insts, cells, self.written)
 
     def _spread(self, regs: Iterable[Reg], node: int) -> list[int]:
-        first, vregs = self._first, self._vregs
+        base, holding = self._base, self._holding
         out: list[int] = []
         for r in regs:
-            if vregs[r.num].fixed > 1 or r.file == "B":
+            if holding[r.num]:
                 self._held[node] = 1
-            cell = first(r)
+            cell = base[r.num] + r.sub
             if r.width == 1:
                 out.append(cell)
             else:
@@ -189,6 +195,8 @@ class _Virtual:
     def is_wall(self, node: int) -> bool:
         """Walls, protocols, the frame, what names fixed registers or a barrier (BSSY may move)."""
         inst = self._insts[node]
+        if inst.op in PURE and not self._held[node] and inst.attrs is None:
+            return False  # most instructions
         if (
             is_wall(inst)
             or inst.op == "FENTRY"
@@ -301,42 +309,46 @@ class _Body:
 
 
 class _Pressure:
-    """Values alive per file while a block is put together."""
+    """Values alive per file (as in :data:`_FILES`) while a block is put together. ``over``: in how many files there are
+    more than ``limits`` says."""
 
-    __slots__ = ("_body", "_limits", "_uses", "alive", "live", "over")
+    __slots__ = ("_body", "_kind", "_limits", "_read", "_uses", "_written", "alive", "live", "over")
 
     def __init__(self, body: _Body, limits: dict[str, int]) -> None:
+        kinds = {name: n for n, name in enumerate(_FILES)}
         self._body = body
-        self._limits = limits
+        self._read = body.read
+        self._written = body.written
+        self._kind = bytes([kinds[name] for name in body.file])
+        self._limits = [limits[name] for name in _FILES]
         self._uses = body.uses.copy()
         self.live = body.live.copy()
-        self.alive = dict.fromkeys(limits, 0)
+        self.alive = [0] * len(_FILES)
         for c in self.live:
-            self.alive[body.file[c]] += 1
-        self.over = any(n > limits[k] for k, n in self.alive.items())
+            self.alive[self._kind[c]] += 1
+        self.over = sum([n > most for n, most in zip(self.alive, self._limits, strict=True)])
 
     def issue(self, node: int) -> None:
         """The instruction comes next."""
-        live, uses, alive, body = self.live, self._uses, self.alive, self._body
-        file = body.file
-        for c in body.read[node]:
-            uses[c] -= 1
-            if not uses[c] and c in live:
+        live, uses, alive, kind, limits = self.live, self._uses, self.alive, self._kind, self._limits
+        for c in self._read[node]:
+            left = uses[c] - 1
+            uses[c] = left
+            if not left and c in live:
                 live.discard(c)
-                alive[file[c]] -= 1
-        for c in body.written[node]:
+                k = kind[c]
+                if alive[k] == limits[k] + 1:
+                    self.over -= 1
+                alive[k] -= 1
+        for c in self._written[node]:
             if c not in live and uses[c]:
-                inst = body.insts[node]
+                inst = self._body.insts[node]
                 if inst.op != "UNDEF" or is_guarded(inst):
                     live.add(c)
-                    alive[file[c]] += 1
-        limits = self._limits
-        self.over = (
-            alive["R"] > limits["R"]
-            or alive["P"] > limits["P"]
-            or alive["UR"] > limits["UR"]
-            or alive["UP"] > limits["UP"]
-        )
+                    k = kind[c]
+                    if alive[k] == limits[k]:
+                        self.over += 1
+                    alive[k] += 1
 
 
 class _Tight:
@@ -448,10 +460,10 @@ def _order(body: _Body, limits: dict[str, int], tight: int, most: int) -> tuple[
     now = 0
     short: _Tight | None = None
     alive = pressure.alive
-    before = peak = alive["R"]
+    before = peak = alive[0]
     while len(out) < count:
         if pressure.over:
-            if alive["R"] > tight:
+            if alive[0] > tight:
                 if short is None:
                     short = _Tight(body, done, first, pressure.live)
                 node = short.best()
@@ -474,8 +486,8 @@ def _order(body: _Body, limits: dict[str, int], tight: int, most: int) -> tuple[
         done[node] = 1
         out.append(node)
         pressure.issue(node)
-        if alive["R"] > peak:
-            peak = alive["R"]
+        if alive[0] > peak:
+            peak = alive[0]
             if peak >= most:
                 return None
         if short is not None:
@@ -486,4 +498,4 @@ def _order(body: _Body, limits: dict[str, int], tight: int, most: int) -> tuple[
             if short is not None:
                 short.push(later)
         now += interval[node]
-    return out, peak, max(before, alive["R"]), now
+    return out, peak, max(before, alive[0]), now

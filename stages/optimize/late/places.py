@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Mapping, Sequence
 
 from ir_format.flow import is_guarded, read_regs, written_regs
 from ir_format.model import ZERO, Function, Inst, Reg
@@ -10,13 +10,13 @@ from ir_format.model import ZERO, Function, Inst, Reg
 Place = tuple[int, int]  # block position, index
 
 
-def made_once(f: Function, fits: Callable[[Inst], bool]) -> dict[int, tuple[Place, Inst]]:
-    """Register -> the one instruction that writes it, where that ``fits``, has no guard and makes all of the register
-    as its first result; none of fixed place."""
+def made_once(f: Function, ops: Container[str], fits: Callable[[Inst], bool]) -> dict[int, tuple[Place, Inst]]:
+    """Register -> the one instruction that writes it, where that is one of ``ops`` that ``fits``, has no guard and
+    makes all of the register as its first result; none of fixed place."""
     found: dict[int, tuple[Place, Inst]] = {}
     for pos, block in enumerate(f.blocks):
         for n, inst in enumerate(block.insts):
-            if fits(inst) and not is_guarded(inst):
+            if inst.op in ops and fits(inst) and not is_guarded(inst):
                 d = inst.dsts[0]
                 if type(d) is Reg and d.num != ZERO and f.vregs[d.num].fixed < 0 and d.width == f.vregs[d.num].width:
                     found[d.num] = (pos, n), inst
@@ -25,9 +25,14 @@ def made_once(f: Function, fits: Callable[[Inst], bool]) -> dict[int, tuple[Plac
     writers = dict.fromkeys(found, 0)
     for block in f.blocks:
         for inst in block.insts:
-            for r in written_regs(inst):
-                if r.num in writers:
-                    writers[r.num] += 1
+            if inst.defs:
+                for r in written_regs(inst):
+                    if r.num in writers:
+                        writers[r.num] += 1
+            else:
+                for o in inst.dsts:
+                    if type(o) is Reg and o.num in writers:
+                        writers[o.num] += 1
     return {num: made for num, made in found.items() if writers[num] == 1}
 
 

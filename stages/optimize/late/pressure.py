@@ -6,7 +6,7 @@ from typing import Final
 
 from ir_format.flow import Liveness, is_guarded, read_regs, written_regs
 from ir_format.isa import facts
-from ir_format.model import Function, Inst
+from ir_format.model import ZERO, Function, Inst, Reg
 
 #: Registers that stay free: vectors need room to be aligned, order needs some for what is under way (guessed).
 SHORT: Final = 20
@@ -23,12 +23,12 @@ class Alive:
     __slots__ = ("_first", "count", "now")
 
     def __init__(self, f: Function, live: Liveness, pos: int) -> None:
-        owner, vregs = live.cells.owner, f.vregs
+        files = live.cells.files
         self._first = live.cells.first
         self.now = live.out_cells(pos)
         self.count = {"R": 0, "P": 0, "UR": 0, "UP": 0, "B": 0}
         for c in self.now:
-            self.count[vregs[owner[c][0]].file] += 1
+            self.count[files[c]] += 1
 
     def step(self, inst: Inst) -> None:
         """From behind the instruction to in front of it."""
@@ -51,20 +51,21 @@ class Alive:
 def shortages(f: Function, live: Liveness, room: int) -> dict[int, int]:
     """Block position -> words of file R too many, where the blocks of a function have ``room`` for so many."""
     words = 0
-    owner = live.cells.owner
+    files = live.cells.files
     for cell, bit in live.bit.items():
-        if f.vregs[owner[cell][0]].file == "R":
+        if files[cell] == "R":
             words |= 1 << bit
+    wide = bytearray(v.width > _INNER for v in f.vregs)
     need: dict[int, int] = {}
     for pos, block in enumerate(f.blocks):
         ends = max((live.live_in[pos] & words).bit_count(), (live.live_out[pos] & words).bit_count())
         made = 0
         inner = _INNER
         for i in block.insts:
-            for r in written_regs(i):
-                if r.file == "R":
+            for r in i.dsts if not i.defs else written_regs(i):
+                if type(r) is Reg and r.num != ZERO and r.file == "R":
                     made += r.width
-                    if f.vregs[r.num].width > inner:
+                    if wide[r.num] and f.vregs[r.num].width > inner:
                         inner = f.vregs[r.num].width  # an operand is alive as a whole
         if ends + min(made, inner) <= room:
             continue
@@ -77,10 +78,25 @@ def shortages(f: Function, live: Liveness, room: int) -> dict[int, int]:
 def _peak(live: Liveness, f: Function, pos: int) -> int:
     """How many of the cells are words of file R where most cells of a block are alive (behind some instruction; the
     last such place)."""
-    alive = Alive(f, live, pos)
+    now = live.out_cells(pos)
+    files, base = live.cells.files, live.cells.base
+    assert base is not None
+    count = sum([files[c] == "R" for c in now])
     best = peak = 0
     for inst in reversed(f.blocks[pos].insts):
-        if len(alive.now) > best:
-            best, peak = len(alive.now), alive.count["R"]
-        alive.step(inst)
+        if len(now) > best:
+            best, peak = len(now), count
+        if not is_guarded(inst):
+            for r in written_regs(inst):
+                cell = base[r.num] + r.sub
+                for c in (cell,) if r.width == 1 else range(cell, cell + r.width):
+                    if c in now:
+                        now.discard(c)
+                        count -= r.file == "R"
+        for r in read_regs(inst):
+            cell = base[r.num] + r.sub
+            for c in (cell,) if r.width == 1 else range(cell, cell + r.width):
+                if c not in now:
+                    now.add(c)
+                    count += r.file == "R"
     return peak

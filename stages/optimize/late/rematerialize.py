@@ -21,11 +21,11 @@ from ir_format.isa import facts
 from ir_format.model import NOT_PT, PT, Const, Function, Inst, Reg
 from ir_format.record import NamedTuple
 from ir_format.rename import fresh_names, rename, rename_reads
-from stages.optimize.analyses import FLOW, Analyses
+from stages.optimize.analyses import Analyses
 from stages.optimize.late.places import Place, insert, readers
 from stages.optimize.late.pressure import CHEAP
 from stages.optimize.late.uniform_promotion import parts_meet
-from stages.optimize.scalar.dce import remove_dead_code
+from stages.optimize.scalar.dce import remove_unread
 from stages.optimize.values import Values, is_pure
 
 _CONSTANTS: Final = facts.having("constant")
@@ -65,10 +65,10 @@ def rematerialize(f: Function, a: Analyses) -> bool:
             break
         ctx.count("values made again")
         finder.chosen.append(r)
-    _rewrite(f, finder.chosen, uses)
     if finder.chosen:
-        a.keep(FLOW)
-        remove_dead_code(f, a)
+        _rewrite(f, values, finder.chosen, uses)
+        makers = [values.defs.get((r.vreg, c)) for r in finder.chosen for c in range(f.vregs[r.vreg].width)]
+        remove_unread(f, a, values, [i for i in makers if i is not None])
     return bool(finder.chosen)
 
 
@@ -310,7 +310,7 @@ def _choose(
     return chosen
 
 
-def _rewrite(f: Function, chosen: list[_Recipe], uses: dict[int, list[Place]]) -> None:
+def _rewrite(f: Function, values: Values, chosen: list[_Recipe], uses: dict[int, list[Place]]) -> None:
     """Put copies of the recipes in front of the uses. The originals are dead then."""
     before: dict[Place, list[Inst]] = {}
     for r in chosen:
@@ -325,11 +325,15 @@ def _rewrite(f: Function, chosen: list[_Recipe], uses: dict[int, list[Place]]) -
             for old in r.insts:
                 inst = Inst(old.op, old.mods, old.dsts, old.srcs, None, user.line, user.loc)
                 rename(inst, new)
+                values.adjust(inst, +1)
                 before.setdefault((pos, at), []).append(inst)
             for place, n in cluster:
+                reader = f.blocks[place].insts[n]
+                values.adjust(reader, -1)
                 rename_reads(
-                    f.blocks[place].insts[n],
+                    reader,
                     lambda reg, v=r.vreg, to=fresh[r.vreg]: reg._replace(num=to) if reg.num == v else reg,  # type: ignore[misc]
                 )
+                values.adjust(reader, +1)
     if before:
         insert(f, before)

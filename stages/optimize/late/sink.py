@@ -51,7 +51,7 @@ def sink_values(f: Function, a: Analyses) -> bool:
 
 def _loads(f: Function, a: Analyses) -> bool:
     ctx = a.ctx
-    loads = made_once(f, _plain)
+    loads = made_once(f, ("LDC",), _plain)
     if not loads:
         return False
     uses = readers(f, loads)
@@ -79,7 +79,7 @@ def _loads(f: Function, a: Analyses) -> bool:
 
 def _plain(i: Inst) -> bool:
     """A load from the constant bank without an index."""
-    return i.op == "LDC" and type(i.srcs[0]) is Const and i.srcs[0].ireg is None
+    return type(i.srcs[0]) is Const and i.srcs[0].ireg is None
 
 
 def _first(insts: list[Inst], reader: int) -> int:
@@ -103,10 +103,10 @@ def _cheap(f: Function, a: Analyses) -> bool:
     first, bit = live.cells.first, live.bit
 
     def fits(i: Inst) -> bool:
-        d = i.dsts[0] if i.op in CHEAP else None
+        d = i.dsts[0]
         return type(d) is Reg and d.num != ZERO and first(d) in bit and _is_cheap(i)
 
-    made = made_once(f, fits)
+    made = made_once(f, CHEAP, fits)
     uses = readers(f, made)
     cfg, idom = a.cfg, a.idom
     inside: list[set[int]] = [set() for _ in f.blocks]

@@ -98,11 +98,8 @@ class _Sharer:
         for num, (pos, at, made) in words.items():
             read = [(p, n, self.f.blocks[p].insts[n]) for p, n in uses.get(num, ())]
             places = self._places(pos, at, read, depth)
-            if (
-                not places
-                or all(i.op in _COPIES for _, _, i in read)
-                or not all(self._takes(i, num) is not None for _, _, i in read)
-            ):
+            forms = [] if not places or all(i.op in _COPIES for _, _, i in read) else self._forms(read, num)
+            if not forms:
                 if heard:
                     self._missed(num, made, read, places)
                 continue
@@ -116,7 +113,7 @@ class _Sharer:
             self.ctx.count("words in uniform registers")
             if heard:
                 self.say("passed", "Promoted", num, made, "value moved to a uniform register")
-            self._move(num, made, read, places)
+            self._move(num, made, read, forms, places)
         insert(self.f, self.before, self.gone)
         return bool(self.gone)
 
@@ -143,11 +140,11 @@ class _Sharer:
         index; the latter first."""
 
         def fits(i: Inst) -> bool:
-            return i.op in ("LDC", "S2R") and i.mods in ((), ("64",)) and _shared(i, self.relocated)
+            return i.mods in ((), ("64",)) and _shared(i, self.relocated)
 
         found = {
             num: (*place, inst)
-            for num, (place, inst) in made_once(self.f, fits).items()
+            for num, (place, inst) in made_once(self.f, ("LDC", "S2R"), fits).items()
             if self.f.vregs[num].width <= 2
         }
         return dict(sorted(found.items(), key=lambda x: (x[1][2].op != "S2R", x[1][:2])))
@@ -169,6 +166,16 @@ class _Sharer:
                 places.append((p, n))
                 last = p, calls
         return places
+
+    def _forms(self, read: list[Use], num: int) -> list[Inst]:
+        """What each reader would be (:meth:`_takes`); empty where one can't take the word."""
+        forms: list[Inst] = []
+        for _, _, inst in read:
+            form = self._takes(inst, num)
+            if form is None:
+                return []
+            forms.append(form)
+        return forms
 
     def _takes(self, inst: Inst, num: int) -> Inst | None:
         """The instruction with a uniform register in place of ``num`` (as a stand-in, of the same number); None where
@@ -205,11 +212,12 @@ class _Sharer:
                 continue
         return None
 
-    def _move(self, num: int, made: Inst, read: list[Use], places: list[Place]) -> None:
+    def _move(self, num: int, made: Inst, read: list[Use], forms: list[Inst], places: list[Place]) -> None:
+        """Let the readers take the word from a uniform register, each in its form with one."""
         fresh = -1
         todo = sorted(places)
         old = self.f.vregs[num]
-        for pos, n, inst in read:
+        for (pos, n, inst), new in zip(read, forms, strict=True):
             while todo and (todo[0] <= (pos, n) or len(places) == 1):
                 where = todo.pop(0)
                 fresh = len(self.f.vregs)
@@ -218,8 +226,6 @@ class _Sharer:
                 op = "S2UR" if made.op == "S2R" else self.load
                 dsts, srcs = self.target.complete(op, made.mods, (d,), made.srcs)
                 self.before.setdefault(where, []).append(Inst(op, made.mods, dsts, srcs, None, made.line, made.loc))
-            new = self._takes(inst, num)
-            assert new is not None
             inst.mods = new.mods
             inst.srcs = tuple(
                 o._replace(num=fresh) if type(o) is Reg and o.file == "UR" and o.num == num else o for o in new.srcs

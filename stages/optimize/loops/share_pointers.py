@@ -184,7 +184,7 @@ class _Sharer:
             type(x) is not Reg
             or not self._steady(x)
             or scale is None
-            or not (self._steady(base) or (type(base) is Const and base.ireg is None and not base.flags))
+            or not (self._steady(base, ("R", "UR")) or (type(base) is Const and base.ireg is None and not base.flags))
         ):
             return None
         own = {id(i) for i in (*steps, *sums)}
@@ -207,10 +207,11 @@ class _Sharer:
     def _at(self, place: Place) -> Inst:
         return self.f.blocks[place[0]].insts[place[1]]
 
-    def _steady(self, o: Operand) -> bool:
+    def _steady(self, o: Operand, files: tuple[str, ...] = ("R",)) -> bool:
+        """Whether an operand is a value of one of the register files."""
         return (
             type(o) is Reg
-            and o.file == "R"
+            and o.file in files
             and o.num != ZERO
             and not o.flags
             and not o.mod
@@ -288,7 +289,7 @@ class _Sharer:
         out = before.setdefault(home, [])
         line, loc = lead.start.line, lead.start.loc
         now: Operand = lead.base
-        if type(now) is Const:
+        if type(now) is Const or (type(now) is Reg and now.file == "UR"):
             out.append(Inst("COPY", (), (shared,), (now,), None, line, loc))
             now = shared
         more = self._more(lead)

@@ -45,15 +45,19 @@ def _function(f: Function, ctx: Context) -> None:
     }
     if not wanted:
         return
+    found = [_vectors(f, b, wanted) for b in f.blocks]
+    wanted = {t for vectors in found for t, _ in vectors}
+    if not wanted:
+        return
     reads: dict[int, int] = {}
     for b in f.blocks:
         for i in b.insts:
             for r in read_regs(i):
                 if r.num in wanted:
                     reads[r.num] = reads.get(r.num, 0) + 1
-    for b in f.blocks:
+    for b, vectors in zip(f.blocks, found, strict=True):
         firsts: dict[int, list[Inst]] = {}
-        for t, v in _vectors(f, b, wanted):
+        for t, v in vectors:
             if len(v.copies) == reads.get(t, 0) and ctx.allow():
                 at = b.insts[v.undef]
                 firsts[v.undef] = [
@@ -72,6 +76,8 @@ def _vectors(f: Function, b: Block, wanted: set[int]) -> list[tuple[int, _Vector
     done: list[tuple[int, _Vector]] = []
     written_at: dict[int, int] = {}
     for n, i in enumerate(b.insts):
+        if not open_ and i.op != "UNDEF":
+            continue
         d = i.dsts[0] if i.dsts else None
         s = i.srcs[0] if i.srcs else None
         if i.op == "UNDEF" and type(d) is Reg and d.num in wanted:

@@ -166,7 +166,7 @@ class _Loads:
             self.count += 1
             access = access_of(i) if i.op in _PLAIN else None
             if access is None:
-                if not quiet(i):
+                if (i.op not in PURE or i.attrs is not None) and not quiet(i):
                     self._forget(i)
                 out.append(i)
             elif access.load:
@@ -311,6 +311,8 @@ def _versions(f: Function, cfg: Cfg) -> list[tuple[Versions, Versions]]:
     for b in f.blocks:
         found: set[str] = set()
         for i in b.insts:
+            if i.op in PURE and i.attrs is None:
+                continue
             x = access_of(i) if i.op in _PLAIN else None
             if x is None:
                 if not quiet(i):
@@ -367,7 +369,7 @@ def _dead_stores(f: Function, insts: list[Inst], a: Analyses) -> set[int]:
     for i in reversed(insts):
         x = access_of(i) if i.op in _PLAIN else None
         if x is None:
-            if not quiet(i):
+            if (i.op not in PURE or i.attrs is not None) and not quiet(i):
                 later = {}
                 over = over and i.op in ENDS
             elif later and any(value[r.num] == OPAQUE for r in written_regs(i)):

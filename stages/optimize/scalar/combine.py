@@ -19,9 +19,10 @@ from ir_format.diag import CompileError
 from ir_format.flow import is_guarded, read_regs, written_regs
 from ir_format.model import NOT_PT, PT, RZ, ZERO, Const, Function, Imm, Inst, Mem, Operand, Reg, VReg
 from ir_format.target import target as find_target
+from stages.optimize.scalar.copies import Copies
 from stages.optimize.scalar.fold import value_of
 from stages.optimize.scalar.predicates import turn_test
-from stages.optimize.values import FREE, OPAQUE, Cell, Values, copied, is_pure
+from stages.optimize.values import FREE, OPAQUE, Cell, Values, is_pure
 from stages.plumbing.runner import Context
 
 Rule = Callable[["Combiner", Inst], "Inst | None"]
@@ -44,7 +45,7 @@ class Combiner:
         self.alu_const = find_target(ctx.header.target).alu_const
         self.rules = rules
         self.values = Values(func) if values is None else values
-        self.repl: dict[Cell, Operand] = {}  # a value's component -> what to read instead
+        self.copies = Copies(self.values)
         self.table: dict[object, tuple[Operand, ...]] = {}
         self.here: tuple[list[Inst], int] = ([], 0)  # the block being walked and the index in it
         self.bits: dict[
@@ -62,6 +63,10 @@ class Combiner:
         self.again = False  # whether the function was combined before, so that only what changed since is looked at
         self.stale: set[int] = set()  # what changed since then (:class:`Values`)
         self.rewritten: set[int] = set()
+        #: Whether nothing was changed yet: then no two values can have become equal, and instructions wait to be
+        #: numbered, with the list of keys of their block.
+        self.lazy = False
+        self.pending: list[tuple[list[object], Inst]] = []
         self.near: dict[int, int] = {}  # register -> how many instructions further what changed may matter
 
     # ------------------------------------------------------------------ what rules may ask
@@ -82,13 +87,8 @@ class Combiner:
         return self.values.place.get((r.num, r.sub)) == self.at_block
 
     def is_free(self, o: Operand) -> bool:
-        """Whether the operand may be read wherever its definition dominates: a free value, RZ, an immediate, a
-        constant-bank word."""
-        if type(o) is Reg:
-            return o.num == ZERO or self.values.value[o.num] == FREE
-        if type(o) is Const:
-            return o.ireg is None or self.is_free(o.ireg)
-        return type(o) is Imm
+        """Whether the operand may be read wherever its definition dominates (:meth:`Copies.is_free`)."""
+        return self.copies.is_free(o)
 
     def unchanged(self, since: Inst, *ops: Operand) -> bool:
         """Whether operands that ``since`` reads mean the same at the instruction at hand: they are steady, or ``since``
@@ -124,12 +124,12 @@ class Combiner:
 
     def copy_source(self, o: Operand) -> Operand:
         """What an operand is a copy of, whether or not the instruction at hand could read that."""
-        return self._operand(o)
+        return self.copies.operand(o)
 
     def constant(self, o: Operand) -> int | None:
         """The 32-bit value of an operand, also of a register that holds a constant; None where it is not known."""
         got = value_of(o)
-        return got if got is not None or type(o) is not Reg or o.flags or o.mod else value_of(self._reg(o))
+        return got if got is not None or type(o) is not Reg or o.flags or o.mod else value_of(self.copies.reg(o))
 
     def in_register(self, value: int) -> Reg:
         """A register with a constant, for a place that takes no immediate; shared with what the instruction at hand
@@ -166,7 +166,7 @@ class Combiner:
         i = Inst("COPY", (), (p,), (value,), None, *self._line())
         self.values.defs[(p.num, p.sub)] = i
         self.before.append((self.here[1], i))
-        self._remember_copy(i)
+        self.copies.remember(i)
 
     def _line(self) -> tuple[int, int]:
         here = self.here[0][self.here[1]]
@@ -204,7 +204,8 @@ class Combiner:
         v = self.values
         if not v.cfg.rpo:
             return
-        self.again = v.combined
+        self.again = self.lazy = v.combined
+        marks: list[int] = []  # per open block, how many instructions were pending at its start
         self.stale, self.rewritten = v.stale, v.rewritten
         v.start_notes()
         undo: list[list[object]] = []
@@ -214,9 +215,13 @@ class Combiner:
             if what == "leave":
                 for key in undo.pop():
                     del self.table[key]
+                if self.pending:
+                    del self.pending[marks[-1] :]
+                marks.pop()
                 continue
             fresh: list[object] = []
             undo.append(fresh)
+            marks.append(len(self.pending))
             self._block(pos, fresh)
             todo.append(("leave", pos))
             todo += [("enter", c) for c in reversed(v.children[pos])]
@@ -248,7 +253,9 @@ class Combiner:
             if self.again and not self._due(i):
                 self.index[id(i)] = n
                 if i.op in _NEVER_EQUAL:
-                    self._remember_copy(i)
+                    self.copies.remember(i)
+                elif self.lazy:
+                    self.pending.append((fresh, i))
                 else:
                     out[n] = i = self._number(i, fresh)
                     self.index[id(i)] = n
@@ -264,6 +271,7 @@ class Combiner:
                 new = rule(self, i)
                 if new is None:
                     continue
+                self.lazy = False
                 self.ctx.allow()
                 self.ctx.count(f"rule {rule.__name__}")
                 self._replace(i, new)
@@ -271,14 +279,20 @@ class Combiner:
                 changed, i = new.op != i.op, new
                 if changed:
                     break  # the other rules are of the old mnemonic
-            if i.op not in _NEVER_EQUAL:
-                i = self._number(i, fresh)
-                out[n] = i
-                self.index[id(i)] = n
-            else:
-                out[n] = i
             if i.op in _NEVER_EQUAL:
-                self._remember_copy(i)
+                out[n] = i
+                self.copies.remember(i)
+            elif self.lazy:
+                out[n] = i
+                self.pending.append((fresh, i))
+            else:
+                if self.pending:
+                    self._number_pending()
+                new = self._number(i, fresh)
+                out[n] = new
+                if new is not i:
+                    self.index[id(new)] = n
+                    self.copies.remember(new)
         self._insert(out)
 
     def _due(self, i: Inst) -> bool:
@@ -321,77 +335,21 @@ class Combiner:
 
     # ------------------------------------------------------------------ copies
 
-    def _remember_copy(self, i: Inst) -> None:
-        """Note that a copy's destination may be read through."""
-        s = copied(i)
-        if s is None:
-            return
-        d = i.dsts[0]
-        if type(d) is not Reg or d.num == ZERO or not self.values.value[d.num] or not self.is_free(s):
-            return
-        if type(s) is Reg:
-            if s.file != d.file or s.mod or (s.flags and d.file != "P"):
-                return
-            for c in range(d.width):
-                self.repl[(d.num, d.sub + c)] = s if s.num == ZERO else Reg(s.file, s.num, s.sub + c, 1, s.flags, s.mod)
-        elif (type(s) is Imm and d.width == 1 and not s.fmt) or (type(s) is Const and d.width == 1):
-            self.repl[(d.num, d.sub)] = s
-        elif type(s) is Const and d.width == 2 == s.width and s.ireg is None and not s.sym and not s.flags:
-            self.repl[(d.num, d.sub)] = s._replace(width=1)
-            self.repl[(d.num, d.sub + 1)] = s._replace(width=1, offset=s.offset + 4)
-
-    def _reg(self, r: Reg) -> Operand:
-        """What to read instead of a register operand (itself if nothing)."""
-        if r.num == ZERO:
-            return r
-        first = self.repl.get((r.num, r.sub))
-        if first is None:
-            return r
-        if r.width == 1:
-            if type(first) is Reg:
-                return Reg(first.file, first.num, first.sub, 1, _joined(first, r), r.mod)
-            return first if not r.flags and not r.mod else r
-        if type(first) is Const and r.width == 2:
-            return self._const_pair(r, first)
-        if type(first) is not Reg or first.flags:
-            return r
-        for c in range(1, r.width):
-            got = self.repl.get((r.num, r.sub + c))
-            if first.num == ZERO:
-                if got != first:
-                    return r
-            elif type(got) is not Reg or got.num != first.num or got.sub != first.sub + c or got.flags:
-                return r
-        if first.num != ZERO and first.sub % min(4, r.width if r.width != 3 else 4):
-            return r
-        return Reg(r.file, first.num, first.sub if first.num != ZERO else 0, r.width, r.flags, r.mod)
-
-    def _const_pair(self, r: Reg, low: Const) -> Operand:
-        """The pair of constant-bank words that a register pair is a copy of, or the pair itself."""
-        high = self.repl.get((r.num, r.sub + 1))
-        if (
-            low.ireg is not None
-            or low.sym
-            or low.flags
-            or low.offset % 8
-            or r.mod
-            or high != low._replace(offset=low.offset + 4)
-        ):
-            return r
-        return low._replace(width=2, flags=r.flags)
-
     def _substitute(self, i: Inst) -> Inst:
         """The instruction with copies read through where the result is legal; the same object, changed in place."""
-        repl = self.repl
-        if i.op == "UNDEF" or not repl:
+        copies = self.copies.registers
+        if not copies or i.op == "UNDEF":
             return i
         if i.op == "COPY" and self._within(i):
             return i
         for n in range(len(i.srcs)):
             o = i.srcs[n]  # read again each time: a swap moves operands
-            if type(o) is Imm or (type(o) is Reg and (o.num, o.sub) not in repl):
+            if type(o) is Reg:
+                if o.num not in copies:
+                    continue
+            elif type(o) is Imm:
                 continue
-            new = self._operand(o)
+            new = self.copies.operand(o)
             if new is o or new == o:
                 continue
             if type(new) is Reg and type(o) is Reg and self._renamed(i, n, o, new):
@@ -406,14 +364,15 @@ class Combiner:
                 self._try(
                     i, srcs=(i.srcs[1], new, *i.srcs[2:])
                 )  # an immediate or constant is only encoded in the second place
-        for n, o in enumerate(i.dsts):
-            if type(o) is Mem:
-                new = self._operand(o)
-                if new != o:
-                    self._try(i, dsts=(*i.dsts[:n], new, *i.dsts[n + 1 :]))
+        if i.dsts and type(i.dsts[0]) is not Reg:
+            for n, o in enumerate(i.dsts):
+                if type(o) is Mem:
+                    new = self.copies.operand(o)
+                    if new != o:
+                        self._try(i, dsts=(*i.dsts[:n], new, *i.dsts[n + 1 :]))
         g = i.guard
-        if g is not None and g.num != ZERO:
-            new = self._reg(g)
+        if g is not None and g.num in copies:
+            new = self.copies.reg(g)
             if new != g and type(new) is Reg and self.ctx.allow():
                 self.values.adjust(i, -1)
                 i.guard = new
@@ -438,6 +397,7 @@ class Combiner:
         self.values.stale.add(old.num)
         if self.again:
             self.values.stale.update([d.num for d in i.dsts if type(d) is Reg])
+            self.lazy = False
         if old.width == 1:
             uses[old.num, old.sub] -= 1
             cell = new.num, new.sub
@@ -457,36 +417,6 @@ class Combiner:
         web = self.values.web
         return web[d.num] == web[s.num] and d.sub == s.sub
 
-    def _operand(self, o: Operand) -> Operand:
-        if type(o) is Reg:
-            return self._reg(o)
-        if type(o) is Mem:
-            return self._address(o)
-        if type(o) is Const and o.ireg is not None:
-            new = self._reg(o.ireg)
-            return o._replace(ireg=new) if type(new) is Reg and new.num != ZERO else o
-        return o
-
-    def _address(self, m: Mem) -> Mem:
-        base = m.base
-        if base is None or base.num == ZERO:
-            return m
-        new = self._reg(base)
-        if new is base:
-            return m
-        if type(new) is Reg and not new.flags:
-            return m._replace(base=new)
-        if (
-            type(new) is Imm
-            and base.width == 1
-            and not new.sym
-            and not base.mod
-            and m.ubase is None
-            and new.value + m.offset < 1 << 23
-        ):
-            return m._replace(base=base._replace(num=ZERO, sub=0), offset=m.offset + new.value)
-        return m
-
     def change(self, i: Inst, mods: tuple[str, ...], srcs: tuple[Operand, ...]) -> bool:
         """Change modifiers and sources if the target has the form; whether it did."""
         old, i.mods = i.mods, mods
@@ -503,6 +433,7 @@ class Combiner:
         if (i.op in ("COPY", "PCOPY") or self.legal(i)) and self.ctx.allow():
             self.values.exchange((*old_d, *old_s), (*i.dsts, *i.srcs))
             self.values.stale.update([d.num for d in i.dsts if type(d) is Reg])
+            self.lazy = False
             return True
         i.srcs, i.dsts = old_s, old_d
         return False
@@ -511,7 +442,7 @@ class Combiner:
 
     def _number(self, i: Inst, fresh: list[object]) -> Inst:
         """A copy of an earlier equal computation, or the instruction itself."""
-        if not is_pure(i) or is_guarded(i):
+        if i.uses or not is_pure(i) or (i.guard is not None and is_guarded(i)):
             return i
         dsts, value = i.dsts, self.values.value
         for d in dsts:
@@ -534,29 +465,48 @@ class Combiner:
         self._replace(i, new)
         return new
 
+    def _number_pending(self) -> None:
+        """Something changed: number what dominates the instruction at hand. What reads registers that are no values
+        stays out."""
+        value = self.values.value
+        pending, self.pending = self.pending, []
+        for fresh, i in pending:
+            if (
+                id(i) in self.retired
+                or not is_pure(i)
+                or is_guarded(i)
+                or not all(type(d) is Reg and (d.num == ZERO or value[d.num] == FREE) for d in i.dsts)
+                or any(type(o) is Reg and o.num != ZERO and value[o.num] == OPAQUE for o in i.srcs)
+            ):
+                continue
+            key = self.key(i.op, i.mods, i.dsts, i.srcs)
+            if key is not None and key not in self.table:
+                self.table[key] = i.dsts
+                fresh.append(key)
+
     def key(self, op: str, mods: tuple[str, ...], dsts: tuple[Operand, ...], srcs: tuple[Operand, ...]) -> object:
         """What equal computations have in common; None where that can't be said. A register that is no value is named
         with its last writer in the block: it is the same only there, and until it is written again. Names (special
         registers) are steady in a pure instruction."""
-        stamps: list[tuple[int, int]] = []
+        stamps: tuple[tuple[int, int], ...] = ()
         value = self.values.value
         for o in srcs:
             if type(o) is Reg:
                 if o.num != ZERO and value[o.num] == OPAQUE:
-                    stamps.append((self.at_block, self.written.get(o.num, -1)))
+                    stamps = (*stamps, (self.at_block, self.written.get(o.num, -1)))
+            elif type(o) is Imm:
+                continue
             elif type(o) is Mem or (type(o) is Const and not self.is_free(o)):
                 return None
-        return (op, mods, srcs, tuple([(d.width, d.num == ZERO) for d in dsts]), *stamps)  # type: ignore[union-attr]
+        shape: object = tuple([d.width if d.num != ZERO else -d.width for d in dsts])  # type: ignore[union-attr]
+        return (op, mods, srcs, shape, stamps)
 
     def earlier(self, a: Reg, b: Reg) -> Reg | None:
         """A value that is a + b already; None if there is none."""
+        if self.pending:
+            self._number_pending()
         for x, y in ((a, b), (b, a)):
             got = self.table.get(self.key("IADD3", (), (a, PT, PT), (x, y, RZ, NOT_PT, NOT_PT)))
             if got is not None and type(got[0]) is Reg:
                 return got[0]
         return None
-
-
-def _joined(inner: Reg, outer: Reg) -> int:
-    """Flags of reading ``inner`` through ``outer`` (predicates: two inversions cancel)."""
-    return inner.flags ^ outer.flags if outer.file in ("P", "UP") else outer.flags

@@ -13,7 +13,7 @@ construction) are the business of :mod:`stages.optimize.scalar.combine`.
 from __future__ import annotations
 
 from ir_format.flow import is_guarded, written_regs
-from ir_format.model import ZERO, Block, Const, Function, Inst, Mem, Operand, Reg
+from ir_format.model import ZERO, Block, Const, Function, Imm, Inst, Mem, Operand, Reg
 from stages.optimize.analyses import Analyses
 from stages.optimize.ssa.construct import written_again
 
@@ -36,7 +36,7 @@ class _Propagation:
         self.now: dict[int, dict[int, Reg]] = {}
         self.sources: dict[int, list[tuple[int, int]]] = {}
         self.many = written_again(f)
-        self.held = bytearray(v.fixed >= 0 or v.file == "B" for v in f.vregs)
+        self.held = bytearray([v.fixed >= 0 or v.file == "B" for v in f.vregs])
 
     def block(self, b: Block) -> None:
         """Walk a block; nothing is known at its start."""
@@ -57,8 +57,10 @@ class _Propagation:
                     if (i.guard is not None and i.guard.num in now) or (i.dsts and type(i.dsts[0]) is Mem):
                         self._rewrite(i)
                 for o in i.dsts:
-                    if type(o) is Reg and (o.num in now or o.num in sources):
-                        self._forget(o)
+                    if type(o) is Reg:
+                        num = o.num
+                        if num in now or num in sources:
+                            self._forget(o)
                 if i.defs:
                     for o in i.defs:
                         if type(o) is Reg and (o.num in now or o.num in sources):
@@ -69,28 +71,37 @@ class _Propagation:
     def _note(self, i: Inst) -> None:
         """Remember what a copy says."""
         d, s = i.dsts[0], i.srcs[0]
+        if type(d) is not Reg or type(s) is not Reg:
+            return
+        file, num, sub, width, flags, mod = s
+        to, first = d.num, d.sub
         if (
-            type(d) is not Reg
-            or type(s) is not Reg
-            or s.num == ZERO
-            or d.num == ZERO
-            or s.file != d.file
-            or s.flags
-            or s.mod
-            or d.width != s.width
-            or self.many[s.num]
-            or self.held[s.num]
-            or self.held[d.num]
-            or s.num == d.num
-            or is_guarded(i)
+            flags
+            or ZERO in (num, to)
+            or file != d.file
+            or mod
+            or width != d.width
+            or self.many[num]
+            or self.held[num]
+            or self.held[to]
+            or num == to
             or i.uses
+            or (i.guard is not None and is_guarded(i))
         ):
             return
-        lanes = self.now.setdefault(d.num, {})
-        found = self.sources.setdefault(s.num, [])
-        for c in range(d.width):
-            lanes[d.sub + c] = s if d.width == 1 else Reg(s.file, s.num, s.sub + c)
-            found.append((d.num, d.sub + c))
+        lanes = self.now.get(to)
+        if lanes is None:
+            lanes = self.now[to] = {}
+        found = self.sources.get(num)
+        if found is None:
+            found = self.sources[num] = []
+        if width == 1:
+            lanes[first] = s
+            found.append((to, first))
+            return
+        for c in range(width):
+            lanes[first + c] = Reg(file, num, sub + c)
+            found.append((to, first + c))
 
     def _forget(self, r: Reg) -> None:
         """A register is written: its lanes hold something else, and so do copies of it no longer hold what it holds."""
@@ -107,13 +118,24 @@ class _Propagation:
 
     def _rewrite(self, i: Inst) -> None:
         """Let an instruction read what was copied. What it also writes stays in place."""
-        written = {r.num for r in written_regs(i)} if len(i.dsts) + len(i.defs) > 0 else set()
-        srcs = i.srcs
-        for n, o in enumerate(srcs):
-            new = self._operand(o, written)
+        written = [r.num for r in written_regs(i)]
+        now = self.now
+        out: list[Operand] | None = None
+        for n, o in enumerate(i.srcs):
+            if type(o) is Reg:
+                if o.num not in now:
+                    continue
+                new: Operand = self._reg(o, written)
+            elif type(o) is Imm:
+                continue
+            else:
+                new = self._operand(o, written)
             if new is not o and self._allow():
-                srcs = (*srcs[:n], new, *srcs[n + 1 :])
-        i.srcs = srcs
+                if out is None:
+                    out = list(i.srcs)
+                out[n] = new
+        if out is not None:
+            i.srcs = tuple(out)
         for n, o in enumerate(i.dsts):
             if type(o) is Mem:
                 new = self._operand(o, written)
@@ -130,10 +152,8 @@ class _Propagation:
         self.changed = True
         return True
 
-    def _operand(self, o: Operand, written: set[int]) -> Operand:
-        """What to read in place of an operand; the operand itself if that is nothing else."""
-        if type(o) is Reg:
-            return self._reg(o, written) if o.num in self.now else o
+    def _operand(self, o: Operand, written: list[int]) -> Operand:
+        """What to read in place of an address or constant; itself if that is nothing else."""
         if type(o) is Mem:
             base, ubase, desc = o.base, o.ubase, o.desc
             if base is not None and base.num in self.now:
@@ -150,7 +170,7 @@ class _Propagation:
                 return o._replace(ireg=ireg)
         return o
 
-    def _reg(self, r: Reg, written: set[int]) -> Reg:
+    def _reg(self, r: Reg, written: list[int]) -> Reg:
         lanes = self.now.get(r.num)
         if not lanes or r.num in written:
             return r

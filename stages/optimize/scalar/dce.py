@@ -7,15 +7,16 @@ words of a pair do not.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
-from ir_format.flow import Cells, read_regs
+from ir_format.flow import Cells, read_regs, written_regs
 from ir_format.isa import facts, rowlang
 from ir_format.model import ZERO, Function, Inst, Reg
 from stages.analysis.dependences import ordered
 from stages.optimize.analyses import Analyses
 from stages.optimize.ssa.webs import has_ties
-from stages.optimize.values import PURE, computes, is_pure
+from stages.optimize.values import PURE, Values, computes, is_pure
 
 # Loads whose result nobody wants may go as well (a fault that they would have raised is no defined behaviour), unless
 # ordered or volatile.
@@ -46,54 +47,22 @@ def remove_dead_code(f: Function, a: Analyses) -> None:
     cells = Cells(f)
     base = cells.base
     assert base is not None
-    writer: list[Inst | None] = [None] * cells.count  # cell -> the first instruction that writes it and may go
-    more: dict[int, list[Inst]] = {}  # the others
-    alive: set[int] = set()  # identities of the instructions that stay
-    work: list[Inst] = []
-    for b in f.blocks:
-        for i in b.insts:
-            # the first test is quick, and true of most that stay
-            if (i.op not in PURE or i.uses or i.defs or i.attrs) and not is_removable(i):
-                alive.add(id(i))
-                work.append(i)
-                continue
-            for r in i.dsts:
-                if type(r) is Reg and r.num != ZERO:
-                    cell = base[r.num] + r.sub
-                    for c in (cell,) if r.width == 1 else range(cell, cell + r.width):
-                        if writer[c] is None:
-                            writer[c] = i
-                        else:
-                            more.setdefault(c, []).append(i)
-    readers = bytearray(cells.count)
-    while work:
-        for r in read_regs(work.pop()):
-            cell = base[r.num] + r.sub
-            for c in (cell,) if r.width == 1 else range(cell, cell + r.width):
-                if not readers[c]:
-                    readers[c] = 1
-                    made = writer[c]
-                    if made is None:
-                        continue
-                    if id(made) not in alive:
-                        alive.add(id(made))
-                        work.append(made)
-                    if c in more:
-                        for i in more[c]:
-                            if id(i) not in alive:
-                                alive.add(id(i))
-                                work.append(i)
-    dead = 0
-    for b in f.blocks:
-        gone = [i for i in b.insts if id(i) not in alive and ctx.allow()]
-        if gone:
-            dead += len(gone)
-            if values is not None:
-                for i in gone:
-                    values.remove(i)
-            ids = set(map(id, gone))
-            b.insts = [i for i in b.insts if id(i) not in ids]
-    if dead:
+    insts = [i for b in f.blocks for i in b.insts]
+    alive, readers = _mark(insts, base, cells.count)
+    if 0 in alive:
+        dead = 0
+        at = 0
+        for b in f.blocks:
+            kept: list[Inst] = []
+            for i in b.insts:
+                if alive[at] or not ctx.allow():
+                    kept.append(i)
+                else:
+                    dead += 1
+                    if values is not None:
+                        values.remove(i)
+                at += 1
+            b.insts = kept
         ctx.count("dead instructions", dead)
     # An unused predicate output of a live instruction becomes PT, so that it needs no register.
     for b in f.blocks:
@@ -106,6 +75,76 @@ def remove_dead_code(f: Function, a: Analyses) -> None:
                     if values is not None:
                         values.defs.pop((d.num, d.sub), None)
                         values.rewritten.add(id(i))
+
+
+def _mark(insts: list[Inst], base: list[int], cells: int) -> tuple[bytearray, bytearray]:
+    """Which instructions are of use, and which cells they read. ``base``: the first cell of each register."""
+    writer = [-1] * cells  # cell -> the first instruction that writes it and may go
+    more: dict[int, list[int]] = {}  # the others
+    alive = bytearray(len(insts))
+    work: list[int] = []
+    for n, i in enumerate(insts):
+        # the first test is quick, and true of most that stay
+        if (i.op not in PURE or i.uses or i.defs or i.attrs) and not is_removable(i):
+            alive[n] = 1
+            work.append(n)
+            continue
+        for r in i.dsts:
+            if type(r) is Reg:
+                _, num, sub, width, _, _ = r
+                if num != ZERO:
+                    cell = base[num] + sub
+                    for c in (cell,) if width == 1 else range(cell, cell + width):
+                        if writer[c] < 0:
+                            writer[c] = n
+                        else:
+                            more.setdefault(c, []).append(n)
+    readers = bytearray(cells)
+    while work:
+        for r in read_regs(insts[work.pop()]):
+            _, num, sub, width, _, _ = r
+            cell = base[num] + sub
+            for c in (cell,) if width == 1 else range(cell, cell + width):
+                if not readers[c]:
+                    readers[c] = 1
+                    n = writer[c]
+                    if n < 0:
+                        continue
+                    if not alive[n]:
+                        alive[n] = 1
+                        work.append(n)
+                    if c in more:
+                        for n in more[c]:
+                            if not alive[n]:
+                                alive[n] = 1
+                                work.append(n)
+    return alive, readers
+
+
+def remove_unread(f: Function, a: Analyses, values: Values, roots: Iterable[Inst]) -> None:
+    """Take out those of ``roots`` whose results nobody reads, and what only they read. ``values`` are kept up to date;
+    they say who reads."""
+    gone: set[int] = set()
+    work = list(roots)
+    while work:
+        i = work.pop()
+        if id(i) in gone or not is_removable(i):
+            continue
+        if any(values.uses.get((r.num, c), 0) for r in written_regs(i) for c in range(r.sub, r.sub + r.width)):
+            continue
+        if not a.ctx.allow():
+            break
+        gone.add(id(i))
+        values.remove(i)
+        for r in read_regs(i):
+            for c in range(r.sub, r.sub + r.width):
+                made = values.defs.get((r.num, c))
+                if made is not None:
+                    work.append(made)
+    if gone:
+        a.ctx.count("dead instructions", len(gone))
+        for b in f.blocks:
+            b.insts = [i for i in b.insts if id(i) not in gone]
 
 
 _PRED_OUT: Final = rowlang.predicate_results()

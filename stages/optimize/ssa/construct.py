@@ -57,11 +57,14 @@ def written_again(f: Function) -> bytearray:
     for b in f.blocks:
         for i in b.insts:
             for r in i.dsts:
-                if type(r) is Reg and r.num != ZERO:
-                    bits = (1 << r.width) - 1 << r.sub
-                    if lanes[r.num] & bits:
-                        many[r.num] = 1
-                    lanes[r.num] |= bits
+                if type(r) is Reg:
+                    _, num, sub, width, _, _ = r
+                    if num != ZERO:
+                        bits = (1 << width) - 1 << sub
+                        old = lanes[num]
+                        if old & bits:
+                            many[num] = 1
+                        lanes[num] = old | bits
             if i.defs:
                 for r in i.defs:
                     if type(r) is Reg and r.num != ZERO:
@@ -69,9 +72,12 @@ def written_again(f: Function) -> bytearray:
                         if lanes[r.num] & bits:
                             many[r.num] = 1
                         lanes[r.num] |= bits
-    for n, v in enumerate(f.vregs):
-        if many[n] and (v.fixed >= 0 or v.file == "B"):
+    n = many.find(1)
+    while n >= 0:
+        v = f.vregs[n]
+        if v.fixed >= 0 or v.file == "B":
             many[n] = 0
+        n = many.find(1, n + 1)
     return many
 
 
@@ -407,12 +413,12 @@ class _Builder:
     def _webs(self) -> Webs:
         """The webs; each but the first of a register is a rewrite (:meth:`Context.allow`)."""
         first: dict[int, int] = {}
-        tops = [self._find(n) for n in range(len(self.up))]
         unset = set(self.unset.values())
-        for n, top in enumerate(tops):
+        many = self.many
+        ours = [n for n, v in enumerate(self.owner) if many[v]]
+        tops = [n for n in ours if self._find(n) == n]
+        for n in tops:
             v = self.owner[n]
-            if top != n or not self.many[v]:
-                continue
             if n in unset:  # read, never written: any register will do
                 self._join(first.get(v, v), n)
                 continue
@@ -422,7 +428,10 @@ class _Builder:
                 self.ctx.count("webs split")
             else:
                 self._join(first[v], n)
-        return Webs([self._find(n) for n in range(len(self.up))], len(self.many) - 1)
+        top = list(range(len(self.up)))
+        for n in ours:
+            top[n] = self._find(n)
+        return Webs(top, len(self.many) - 1)
 
 
 def _change(to: dict[Place, int]) -> Change:

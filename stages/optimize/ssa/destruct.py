@@ -40,8 +40,8 @@ def _number(f: Function, name: list[int], first: int) -> list[Inst]:
     unset: dict[int, None] = {}  # what is read only
     vregs = f.vregs
     kept = vregs[:first]
-    wide = bytearray(v.width > 1 for v in vregs)
-    other = bytearray(n != k or n >= first for k, n in enumerate(name))
+    wide = bytearray([v.width > 1 for v in vregs])
+    other = bytearray([n != k or n >= first for k, n in enumerate(name)])
     lanes: dict[int, int] = {}
     moved: list[Inst] = []
     for b in f.blocks:
@@ -50,23 +50,23 @@ def _number(f: Function, name: list[int], first: int) -> list[Inst]:
                 continue
             touched = bool(i.uses)
             for r in written_regs(i):
-                k = r.num
+                _, k, sub, width, _, _ = r
                 if other[k]:
                     touched = True
                     n = name[k]
                     if n >= first and n not in new:
                         new[n] = len(kept)
                         kept.append(vregs[n])
-                if wide[k] and r.sub + r.width > lanes.get(name[k], 0):
-                    lanes[name[k]] = r.sub + r.width
+                if wide[k] and sub + width > lanes.get(name[k], 0):
+                    lanes[name[k]] = sub + width
             for r in read_regs(i):
-                k = r.num
+                _, k, sub, width, _, _ = r
                 if other[k]:
                     touched = True
                     if name[k] >= first:
                         unset[name[k]] = None
-                if wide[k] and r.sub + r.width > lanes.get(name[k], 0):
-                    lanes[name[k]] = r.sub + r.width
+                if wide[k] and sub + width > lanes.get(name[k], 0):
+                    lanes[name[k]] = sub + width
             if touched:
                 moved.append(i)
     for n in unset:
@@ -78,7 +78,7 @@ def _number(f: Function, name: list[int], first: int) -> list[Inst]:
         if used < v.width and v.fixed < 0:
             kept[new.get(n, n)] = VReg(v.file, used, min(v.align, 4 if used == 3 else used), -1, v.uniform, v.name)
     f.vregs = kept
-    for k, old in enumerate(name):
-        if old >= first:
-            name[k] = new.get(old, -2)
+    for k in range(len(name)):
+        if other[k] and name[k] >= first:
+            name[k] = new.get(name[k], -2)
     return moved
