@@ -37,6 +37,13 @@ def run_here(argv: list[str], resident: bool = False) -> None:
     exit_process("orias", code, FAILED)
 
 
+def serve(path: str) -> int:
+    """Compile for others at a socket until idle; returns the exit code."""
+    from orchestrator import server
+
+    return server.serve(path, lambda argv: run_here(argv, resident=True))
+
+
 def _many(cl: CommandLine) -> bool:
     """Whether several files are compiled, each by itself."""
     report = cl.values.get("report", "")
@@ -80,13 +87,11 @@ def _run(argv: list[str], resident: bool = False) -> int:
 
         sys.stdout.write("".join(f"{sm}\n" for sm in LISTED))
     elif cl.flag("serve"):
-        from orchestrator.server import serve
-
         return serve(cl.values["serve"])
     elif not cl.flag("help") and _many(cl):
         from orchestrator.batch import run_batch
 
-        return run_batch(cl, argv)
+        return run_batch(cl, argv, lambda line: run_here(line, resident=True))
     elif cl.flag("help") or not (cl.inputs or cl.lists.get("input-as-string") or "start-from" in cl.values):
         from orchestrator.help import usage
 

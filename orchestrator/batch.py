@@ -14,7 +14,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import BinaryIO, Final
 
 from ir_format.diag import Diagnostic
@@ -133,10 +133,11 @@ def files_of(cl: CommandLine, argv: Sequence[str]) -> list[File]:
 
 
 class Batch:
-    """A batch at work."""
+    """A batch at work. ``work``: run one command line and end the process."""
 
-    def __init__(self, files: list[File], jobs: int, tokens: Tokens) -> None:
+    def __init__(self, files: list[File], jobs: int, tokens: Tokens, work: Callable[[list[str]], None]) -> None:
         self.files = files
+        self.work = work
         self.jobs = jobs
         self.tokens = tokens
         self.running: dict[int, Running] = {}
@@ -166,8 +167,6 @@ class Batch:
         os.kill(os.getpid(), number)
 
     def _start(self, index: int, token: bytes) -> None:
-        from orchestrator.__main__ import run_here
-
         file = self.files[index]
         file.began = time.monotonic()
         said = tempfile.TemporaryFile()
@@ -180,7 +179,7 @@ class Batch:
         try:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
             os.dup2(said.fileno(), 2)
-            run_here(file.argv, resident=True)
+            self.work(file.argv)
         finally:
             os._exit(FAILED)
 
@@ -222,8 +221,9 @@ def report(files: Sequence[File]) -> str:
     return json.dumps(rows, indent=1, ensure_ascii=True) + "\n"
 
 
-def run_batch(cl: CommandLine, argv: Sequence[str]) -> int:
-    """Run a batch; returns the exit code: 0 if every file was compiled."""
+def run_batch(cl: CommandLine, argv: Sequence[str], work: Callable[[list[str]], None]) -> int:
+    """Run a batch, whose files are compiled by ``work`` in forks of this process; returns the exit code: 0 if every
+    file was compiled."""
     from orchestrator.resident import warm
     from stages.plumbing.files import write_output
 
@@ -244,7 +244,7 @@ def run_batch(cl: CommandLine, argv: Sequence[str]) -> int:
         for f in files:
             f.argv += ["--jobs", "1"]
     warm()
-    Batch(files, jobs, tokens).run()
+    Batch(files, jobs, tokens, work).run()
     path = cl.values.get("report")
     if path is not None:
         try:

@@ -124,7 +124,7 @@ def _start(path: str) -> None:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # held by a server, and by one that is starting
         finally:
             os.close(lock)
-        command = own_program("orchestrator.server", "serve", f"serve({os.path.abspath(path)!r})")
+        command = own_program("orchestrator.__main__", "serve", f"serve({os.path.abspath(path)!r})")
         os.posix_spawn(
             sys.executable,
             command,

@@ -17,9 +17,11 @@ from typing import TYPE_CHECKING, BinaryIO
 from ir_format import wire
 from ir_format.diag import Diagnostic, StreamError
 from ir_format.model import AttrValue, Header
+from orchestrator.abort import Abort
 from orchestrator.client import own_program
 from orchestrator.conflicts import UsageError
 from orchestrator.options import CommandLine, stream_options
+from orchestrator.preload import import_stages
 from orchestrator.processes import NoProcess, Pipeline, Stalled, Step, end_with_stages, note, pump, start, stop
 from orchestrator.time_trace import Times
 from stages.plumbing.chain import MIDDLE, NAMES, check_stream, next_stage, stage
@@ -49,10 +51,6 @@ _SHARED = (
 
 #: Options that ask to see more than the output (:mod:`orchestrator.seen`).
 _TELLING = ("time", "fdevice-time-trace", "stats-json", "remarks", "report")
-
-
-class Abort(Exception):
-    """Stop with exit code 255; what is to be said has been said or is the message."""
 
 
 def _say(severity: str, message: str) -> None:
@@ -186,7 +184,7 @@ class Run:
         if self._one_chain(sources):
             self.ahead = start([Step(_joined(MIDDLE), self._import_and_run)], b"")
         elif not self.foreign and not self.cl.flag("exec"):
-            _import_stages(self.target)
+            import_stages(self.target)
             from stages.lower.rules.table import rules
 
             rules()
@@ -215,7 +213,7 @@ class Run:
 
     def _import_and_run(self, inp: BinaryIO, out: BinaryIO) -> int:
         """All stages between `parse` and `elf`; what they need is imported before the stream is there."""
-        _import_stages(self.target)
+        import_stages(self.target)
         return run_in_process(MIDDLE, inp, out, note)
 
     def _jobs(self) -> int:
@@ -550,17 +548,6 @@ def _executable(name: str) -> list[str]:
 
 def _joined(stages: Sequence[Stage]) -> str:
     return "+".join(s.name for s in stages)
-
-
-def _import_stages(target: str) -> None:
-    """Import what the chains need while parse runs, and read the tables of the target, so that forks share it."""
-    from ir_format.hazards import hazards
-
-    hazards(target)
-    for s in MIDDLE:
-        for f in (s.passes, s.begin, s.module):
-            if f is not None:
-                f()
 
 
 def run(cl: CommandLine, resident: bool = False) -> int:

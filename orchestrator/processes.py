@@ -221,7 +221,7 @@ def _spawn(step: Step, src: int, dst: int, err_r: int, err: int) -> Process:
                 os._exit(127)
         for fd in _open - {src, dst}:
             os.close(fd)
-        gc.disable()  # as in stages.plumbing.runner.main: the process ends before a collection could find anything
+        gc.disable()  # as in stages.plumbing.stage_main.main: the process ends before a collection could find anything
         with os.fdopen(src, "rb") as inp, os.fdopen(dst, "wb") as out:
             code = step.body(inp, out)
         sys.stderr.flush()

@@ -54,8 +54,8 @@ def warm() -> None:
     import stages.parse.sources
     import stages.plumbing.back_end
     import stages.plumbing.front_end  # noqa: F401
-    from orchestrator.driver import _import_stages
+    from orchestrator.preload import import_stages
     from stages.lower.rules.table import rules
 
-    _import_stages("sm_90")
+    import_stages("sm_90")
     rules()

@@ -17,6 +17,7 @@ import socket
 import struct
 import sys
 import time
+from collections.abc import Callable
 from typing import Any, Final
 
 from orchestrator.client import DONE, GO, HELLO, ROOT, private_folder
@@ -63,9 +64,10 @@ class Job:
 class Server:
     """The server behind a bound socket."""
 
-    def __init__(self, listener: socket.socket, path: str) -> None:
+    def __init__(self, listener: socket.socket, path: str, work: Callable[[list[str]], None]) -> None:
         from orchestrator.cache import code_state
 
+        self.work = work
         self.listener = listener
         self.path = path
         self.state = code_state()
@@ -116,7 +118,7 @@ class Server:
             if not pid:
                 self.selector.close()
                 self.listener.close()
-                _work(asked, fds, link)
+                _work(asked, fds, link, self.work)
             link.sendall(GO)
             link.setblocking(False)
             job = Job(pid, os.pidfd_open(pid), link)
@@ -198,13 +200,11 @@ def _receive(link: socket.socket) -> tuple[Any, list[int]]:
         return None, fds
 
 
-def _work(asked: Any, fds: list[int], link: socket.socket) -> None:
+def _work(asked: Any, fds: list[int], link: socket.socket, run: Callable[[list[str]], None]) -> None:
     """Be the job; never returns."""
     code = 255
     try:
         import resource
-
-        from orchestrator import __main__ as entry
 
         _, argv, environment, mask, bounds, _ = asked
         link.close()
@@ -221,7 +221,7 @@ def _work(asked: Any, fds: list[int], link: socket.socket) -> None:
         os.environb.clear()
         os.environb.update(environment)
         sys.stdin = sys.stdout = sys.stderr = None
-        entry.run_here(list(argv), resident=True)
+        run(list(argv))
     finally:
         os._exit(code)
 
@@ -244,8 +244,8 @@ def _listen(path: str) -> tuple[socket.socket, int]:
     return listener, lock
 
 
-def serve(path: str) -> int:
-    """Serve at ``path`` until idle; returns the exit code."""
+def serve(path: str, work: Callable[[list[str]], None]) -> int:
+    """Serve at ``path`` until idle; returns the exit code. ``work``: run a command line and end the process."""
     folder = os.path.dirname(os.path.abspath(path))
     if not os.path.lexists(folder):
         os.mkdir(folder, 0o700)
@@ -270,7 +270,7 @@ def serve(path: str) -> int:
     warm()
     gc.freeze()
     try:
-        Server(listener, path).run(float(given) if given.isascii() and given.isdigit() else IDLE)
+        Server(listener, path, work).run(float(given) if given.isascii() and given.isdigit() else IDLE)
     finally:
         try:
             os.unlink(path)

@@ -32,7 +32,7 @@ class Times(list[tuple[str, float]]):
 
     def trace(self, cl: CommandLine, seen: Sequence[Seen]) -> bytes:
         """What the file of --fdevice-time-trace holds from now on. Where there is none it is made (ptxas refuses)."""
-        from orchestrator.driver import Abort
+        from orchestrator.abort import Abort
 
         path = cl.values["fdevice-time-trace"]
         pid = cl.number("use-trace-pid", 0) if "use-trace-pid" in cl.values else None

@@ -11,7 +11,7 @@ def main() -> None:
 
     from stages.plumbing.console import run_tool
 
-    gc.disable()  # as in stages.plumbing.runner.main
+    gc.disable()  # as in stages.plumbing.stage_main.main
 
     def body() -> int:
         from stages.plumbing.plain import path, read

@@ -3,6 +3,7 @@ headers."""
 
 from __future__ import annotations
 
+from ir_format.alignment import align_up
 from ir_format.record import Record
 from stages.elf import image
 from stages.elf.image import SHT_NOBITS, Section, Strings
@@ -47,4 +48,4 @@ def lay_out(table: SymbolTable, strings: Strings, others: list[Section]) -> Layo
     shstrtab.data = names.data
     for s in (shstrtab, strtab, symtab):
         s.size = len(s.data)
-    return Layout(sections, index, name_at, image.align_up(image.place(sections), 8))
+    return Layout(sections, index, name_at, align_up(image.place(sections), 8))

@@ -9,9 +9,9 @@ from __future__ import annotations
 import struct
 from typing import Final
 
+from ir_format.alignment import align_up
 from ir_format.record import Record, fresh
 from ir_format.target import RETURN_REG, STACK_REG, Target
-from stages.elf.image import align_up
 from stages.elf.layout import Kernel, Placed
 
 R: Final = 0x05000000

@@ -8,6 +8,7 @@ from __future__ import annotations
 import struct
 from typing import Final
 
+from ir_format.alignment import align_up
 from ir_format.diag import CompileError
 
 EHDR_SIZE: Final = 64
@@ -92,11 +93,6 @@ class Strings:
             except UnicodeEncodeError:
                 raise CompileError(f"name {text!r} is not valid text") from None
         return at
-
-
-def align_up(value: int, align: int) -> int:
-    """The least multiple of ``align`` (a power of two) that is not below ``value``."""
-    return (value + align - 1) & -align
 
 
 def number(sections: list[Section]) -> dict[str, int]:

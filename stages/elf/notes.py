@@ -6,8 +6,8 @@ import re
 import struct
 from typing import Final
 
+from ir_format.alignment import align_up
 from ir_format.model import Header
-from stages.elf.image import align_up
 from stages.elf.info import TOOLKIT
 from stages.plumbing.runner import VERSION
 

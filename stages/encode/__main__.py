@@ -8,7 +8,7 @@ import sys
 def main() -> None:
     """Run the stage."""
     from stages.plumbing.chain import ENCODE
-    from stages.plumbing.runner import main as run
+    from stages.plumbing.stage_main import main as run
 
     sys.exit(run(ENCODE))
 

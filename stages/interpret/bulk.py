@@ -46,12 +46,6 @@ def _bytes(m: Machine, space: str, a: int, size: int, thread: Arr, what: str) ->
 def copy(code: Code, step: Step, pc: int) -> Action:
     """cp.async.bulk and cp.reduce.async.bulk: between global memory and shared memory of a block or its cluster"""
     inst = step.inst
-    if inst.has("prefetch") or inst.has("commit_group") or inst.has("wait_group"):
-        return lambda m: None
-    if inst.has("tensor"):
-        from stages.interpret import tensormap
-
-        return tensormap.copy(code, step, pc)
     spaces = [x for x in inst.mods if x in _SPACE][:2]
     to_space, from_space = _SPACE[spaces[0]], _SPACE[spaces[1]]
     operands = list(inst.operands)

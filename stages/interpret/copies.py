@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ir_format.ptx import Addr, PtxInst, Reg
-from stages.interpret import bulk
+from stages.interpret import bulk, tensormap
 from stages.interpret.code import Action, Code, Step, address, get
 from stages.interpret.loads import resolve
 from stages.interpret.machine import Machine
@@ -19,7 +19,9 @@ def cp(code: Code, step: Step, pc: int) -> Action:
     if "mbarrier" in inst.mods:
         return _copy_arrives(code, step, pc)
     if "bulk" in inst.mods:
-        return bulk.copy(code, step, pc)
+        if "prefetch" in inst.mods or "commit_group" in inst.mods or "wait_group" in inst.mods:
+            return lambda m: None
+        return tensormap.copy(code, step, pc) if "tensor" in inst.mods else bulk.copy(code, step, pc)
     if "commit_group" in inst.mods or "wait_group" in inst.mods or "wait_all" in inst.mods:
         return lambda m: None
     dest, source, amount = inst.operands[:3]

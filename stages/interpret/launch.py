@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 
 from ir_format.diag import Diagnostic
 from ir_format.ptx import CallTarget, PtxInst, PtxVar, Sym
+from stages.interpret.actions import action
+from stages.interpret.barriers import release_all
 from stages.interpret.code import FUNCTION_BASE, Code
 from stages.interpret.machine import Geometry, InterpreterError, Machine
 from stages.interpret.memory import MOST, WINDOWS, Filler, Heap, TooMuch, Window
@@ -158,7 +160,7 @@ class Module:
             machine = Machine(
                 code, geometry, heap, window,
                     Window("local", stack, count * per, filler), const, kparam,
-                dynamic, shared, done, count, limit - result.steps, track,
+                dynamic, shared, done, count, limit - result.steps, action, release_all, track,
             )  # fmt: skip
             machine.other_nans = other_nans
             machine.errors = np.random.default_rng([errors, done, 23]) if errors else None

@@ -8,13 +8,14 @@ other.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from stages.interpret.code import Code, FunctionCode
+from stages.interpret.code import Action, Code, FunctionCode, Step
 from stages.interpret.floats import FORMATS, Format, decode, is_nan, narrow
 from stages.interpret.fpu import Bound
 from stages.interpret.memory import Filler, Heap, MemoryFault, Window
@@ -94,6 +95,8 @@ class Machine:
     first_block: int
     blocks: int
     limit: int
+    action: Callable[[Code, Step, int], Action]  # from an instruction to what it does
+    release: Callable[[Machine], bool]  # lets threads go on whose partners at barriers have ended
     track: bool = False
     n: int = 0
     warps: int = 0
@@ -281,11 +284,9 @@ class Machine:
                 return
 
     def _compile(self, pc: int) -> None:
-        from stages.interpret.actions import action
-
         step = self.code.steps[pc]
         try:
-            step.run = action(self.code, step, pc)
+            step.run = self.action(self.code, step, pc)
         except Outside as missing:
             raise InterpreterError("outside", str(missing), step.inst.line) from missing
         except Unsupported as missing:
@@ -308,9 +309,7 @@ class Machine:
 
     def _release(self) -> bool:
         """Let waiting threads go on whose partners have ended."""
-        from stages.interpret.barriers import release_all
-
-        return release_all(self)
+        return self.release(self)
 
     def write_wide(self, i: int, v: Any) -> None:
         """Write a 128-bit register."""

@@ -14,6 +14,7 @@ import numpy as np
 
 from ir_format.ptx import Addr, Bracket, Imm, PtxInst, Vec
 from stages.interpret.atomics import update
+from stages.interpret.bulk import arrived, bits, in_block
 from stages.interpret.code import Action, Code, Step, address, get, space_of
 from stages.interpret.loads import resolve
 from stages.interpret.machine import InterpreterError, Machine
@@ -218,8 +219,6 @@ def copy(code: Code, step: Step, pc: int) -> Action:
 
 
 def _load(code: Code, step: Step, pc: int) -> Action:
-    from stages.interpret.bulk import arrived, bits, in_block
-
     inst = step.inst
     operands = list(inst.operands)
     to, bar = operands[0], operands[2]
@@ -354,12 +353,12 @@ def change(code: Code, step: Step, pc: int) -> Action:
     def run(m: Machine) -> int | None:
         threads = m.all[m.act]
         for k, (a, v) in enumerate(_rows(m, threads, [where, value])):
-            for at, low, width, bits in _field(inst, ordinal, v):
+            for at, low, width, value_bits in _field(inst, ordinal, v):
                 size = 8 if width == 64 else 4 if width == 32 or at in (8, 0x1C, 0x34) else 1
                 memory, off, _ = resolve(m, space, np.array([a + at], U64), size, "store", threads[k : k + 1])[0]
                 mask = ((1 << width) - 1) << low
                 old = int(memory.load(off, size)[0])
-                new = np.array([old & ~mask | bits << low & mask], U64)
+                new = np.array([old & ~mask | value_bits << low & mask], U64)
                 memory.store(off, size, new)
                 if m.track:
                     memory.mark(off, size, pc)

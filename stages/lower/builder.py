@@ -411,6 +411,4 @@ class Builder:
 
     def call_helper(self, name: str, args: Sequence[Reg | Imm]) -> list[Reg]:
         """Call a library function; one operand per PTX parameter, one fresh Reg per return value."""
-        from stages.lower.abi.calls import call_helper
-
-        return call_helper(self, name, args)
+        return self.ctx.call_helper(self, name, args)

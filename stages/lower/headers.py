@@ -16,9 +16,9 @@ from collections.abc import Sequence
 from ir_format import ptx
 from ir_format.model import RZ, ZERO, Const, Imm, Operand, Reg
 from ir_format.ptx import PtxInst, PtxParam, PtxVar
+from stages.lower.abi.arguments import param_base
 from stages.lower.abi.frame import load_const
 from stages.lower.builder import Builder
-from stages.lower.spaces import param_base
 
 HEADERS = {"texref": "texture", "samplerref": "sampler", "surfref": "surface"}
 #: Unit attribute: (kind, symbol, byte offset in bank 0) per word.

@@ -11,7 +11,7 @@ from ir_format.ptx import PtxFunction, PtxInst, PtxLabel, PtxModule, PtxParam, P
 from ir_format.record import replace
 from ir_format.target import Target
 from stages.analysis.abi import without_saves
-from stages.lower.abi.arguments import signature_text
+from stages.lower.abi.arguments import param_base, signature_text
 from stages.lower.abi.frame import begin_function, end_function
 from stages.lower.builder import Builder
 from stages.lower.cleanup import tidy_blocks
@@ -22,7 +22,7 @@ from stages.lower.rules.modifiers import unknown_modifier
 from stages.lower.rules.table import find_rule, own_check
 from stages.lower.rules.warpgroup import bind_vectors
 from stages.lower.rules.wide import convert_wide, is_wide
-from stages.lower.spaces import param_base, place_descriptor, space_name
+from stages.lower.spaces import place_descriptor, space_name
 from stages.lower.unit import UnitContext, function_places, new_function
 
 # A rule that raises an exception (on a forged stream, or an unforeseen form) refuses the instruction. Tests let the

@@ -9,9 +9,10 @@ from ir_format.model import RZ, Const, Imm, Mem, Name, Operand, Reg
 from ir_format.ptx import PtxInst, PtxParam, PtxVar
 from ir_format.record import NamedTuple
 from ir_format.target import CONST_MAX
+from stages.lower.abi.arguments import param_base
 from stages.lower.abi.frame import local_place
 from stages.lower.builder import Builder
-from stages.lower.spaces import descriptor, param_base, shared_place, space_name, to_generic
+from stages.lower.spaces import descriptor, shared_place, space_name, to_generic
 
 _OFFSET_MIN, _OFFSET_END = -(1 << 23), 1 << 23
 

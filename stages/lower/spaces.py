@@ -8,7 +8,7 @@ from ir_format import ptx
 from ir_format.diag import CompileError
 from ir_format.model import RZ, Const, Imm, Name, Reg
 from ir_format.ptx import PtxFunction, PtxProto, PtxVar
-from stages.lower.abi.arguments import signature_text
+from stages.lower.abi.arguments import param_base, signature_text
 from stages.lower.abi.calls import note
 from stages.lower.abi.frame import in_prologue, load_const, local_place
 
@@ -256,9 +256,3 @@ def from_generic(b: Builder, space: str, x: Reg | Imm) -> Reg | Imm:
         add32(b, b.lo_r(d), b.in_reg(b.lo(x)), negated(b.lo(base)))
     b.copy(b.hi_r(d), RZ)
     return d
-
-
-def param_base(b: Builder) -> int:
-    """Bank-0 offset of the kernel's parameters."""
-    size = max((p.offset + p.size for p in b.pf.params), default=0)
-    return b.ctx.target.param_base(size)

@@ -3,17 +3,15 @@ library functions."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ir_format import ptx
+from ir_format.alignment import align_up
 from ir_format.diag import CompileError
 from ir_format.model import Function, Header, Imm, Reg, Unit
 from ir_format.ptx import PtxFunction, PtxInst, PtxModule, PtxUnit, PtxVar
 from ir_format.target import CONST_MAX, Target, target
 from stages.lower.builder import Builder
-
-
-def align_up(n: int, a: int) -> int:
-    """``n`` rounded up to a multiple of ``a``."""
-    return -(-n // a) * a if a else n
 
 
 class UnitContext:
@@ -168,6 +166,12 @@ class UnitContext:
         from stages.lower.spaces import symbol_address
 
         return symbol_address(b, x)
+
+    def call_helper(self, b: Builder, name: str, args: Sequence[Reg | Imm]) -> list[Reg]:
+        """Call a library function (:func:`stages.lower.abi.calls.call_helper`)."""
+        from stages.lower.abi.calls import call_helper
+
+        return call_helper(b, name, args)
 
     def special(self, b: Builder, name: str, t: str) -> Reg:
         """The value of a special register."""

@@ -14,7 +14,7 @@ from ir_format import wire
 from ir_format.diag import CompileError, StreamError
 from ir_format.model import Unit
 from ir_format.verify import verify_unit
-from stages.plumbing.runner import Context, Pass, Stage, as_tuples
+from stages.plumbing.stage import Context, Pass, Stage, as_tuples
 
 #: The group of entry points that name passes.
 GROUP: Final = "orias.passes"

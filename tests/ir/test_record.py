@@ -79,7 +79,7 @@ def test_slots_hash_and_replace() -> None:
 def test_the_chain_imports_neither_dataclasses_nor_inspect() -> None:
     """They cost a fifth of what a small kernel takes."""
     code = (
-        "import sys, orchestrator.driver as d; d._import_stages('sm_90'); import stages.parse; "
+        "import sys, orchestrator.preload as d; d.import_stages('sm_90'); import stages.parse; "
         "print(sorted({'dataclasses', 'inspect'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ir_format.alignment import align_up
 from ir_format.diag import CompileError
 from ir_format.model import RZ, Imm, Reg
 from ir_format.ptx import Addr, PtxFunction, PtxInst, PtxParam, PtxVar, Sym, Vec
@@ -17,7 +18,6 @@ from ir_format.ptx_types import TYPE_BITS
 from ir_format.target import ARG_REGS, PARAM_MAX
 from stages.lower.abi.register_arguments import in_words
 from stages.lower.builder import Builder
-from stages.lower.unit import align_up
 
 _FIRST, _LAST = ARG_REGS[0], ARG_REGS[-1]
 _LETTERS = {1: "b", 2: "h", 4: "i", 8: "l", 16: "x"}
@@ -188,3 +188,9 @@ def rechunk(b: Builder, arg: Sequence[Reg | Imm], words: int, w: int) -> list[Re
             b.copy(whole._replace(sub=k, width=1), flat[i + k])
         out.append(whole)
     return out
+
+
+def param_base(b: Builder) -> int:
+    """Bank-0 offset of the kernel's parameters."""
+    size = max((p.offset + p.size for p in b.pf.params), default=0)
+    return b.ctx.target.param_base(size)

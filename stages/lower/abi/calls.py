@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ir_format import ptx
+from ir_format.alignment import align_up
 from ir_format.diag import CompileError
 from ir_format.model import RZ, AttrValue, Const, Imm, Label, Mem, Operand, Reg, Sym
 from ir_format.ptx import CallTarget, PtxFunction, PtxInst, PtxParam, PtxProto, PtxVar
@@ -26,7 +27,6 @@ from stages.lower.abi.arguments import (
 from stages.lower.abi.frame import DRIVER_STACK, STACK, check_param, lifted, load_const, signature, stack_move
 from stages.lower.abi.register_arguments import from_words, to_words
 from stages.lower.builder import Builder
-from stages.lower.unit import align_up
 
 _FIRST, _LAST = ARG_REGS[0], ARG_REGS[-1]
 _TARGETS = tuple(range(_LAST - 1, _FIRST - 1, -2))  # pairs that a call destroys and that may be free of arguments

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from ir_format import ptx
+from ir_format.alignment import align_up
 from ir_format.diag import CompileError
 from ir_format.model import RZ, ZERO, Const, Imm, Mem, Name, Operand, Reg, Sym
 from ir_format.ptx import CallTarget, PtxFunction, PtxInst, PtxParam, PtxProto, PtxVar
@@ -27,7 +28,6 @@ from stages.lower.abi.arguments import (
 )
 from stages.lower.abi.register_arguments import from_words, in_words, registers_of, to_words
 from stages.lower.builder import Builder
-from stages.lower.unit import align_up
 
 _FIRST = ARG_REGS[0]
 #: Bytes of stack that the arguments of the driver's copy functions take.

@@ -10,6 +10,7 @@ from ir_format import ptx
 from ir_format.model import INV, PT, RZ, Imm, Reg
 from ir_format.ptx import PtxParam
 from stages.lower.builder import Builder
+from stages.lower.elements import gather, put
 
 
 def in_words(p: PtxParam) -> bool:
@@ -24,8 +25,6 @@ def registers_of(p: PtxParam) -> ptx.Operand:
 
 def to_words(b: Builder, x: ptx.Operand, p: PtxParam) -> Reg | Imm:
     """The words of an operand that is a predicate or a vector."""
-    from stages.lower.rules.memory import gather
-
     if isinstance(x, ptx.Vec):
         return gather(b, x.elems, p.type)
     v = b.src(x, "pred")
@@ -37,8 +36,6 @@ def to_words(b: Builder, x: ptx.Operand, p: PtxParam) -> Reg | Imm:
 
 def from_words(b: Builder, x: ptx.Operand, p: PtxParam, words: Sequence[Reg]) -> None:
     """Move the words into a predicate or a vector."""
-    from stages.lower.rules.memory import put
-
     if isinstance(x, ptx.Vec):
         whole = b.r(sum([w.width for w in words]))
         at = 0

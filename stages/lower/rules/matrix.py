@@ -13,9 +13,9 @@ from ir_format import ptx
 from ir_format.model import RZ, Imm, Reg
 from ir_format.ptx import PtxInst
 from stages.lower.builder import Builder, Rule
+from stages.lower.elements import gather, vector_of
 from stages.lower.rules.async_copy import shared_address
 from stages.lower.rules.integer import logic, negated, saturated
-from stages.lower.rules.memory import gather, vector_of
 
 _COUNT = {"x1": 1, "x2": 2, "x4": 4}
 

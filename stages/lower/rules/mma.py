@@ -14,10 +14,10 @@ from ir_format import ptx
 from ir_format.model import RZ, URZ, Imm, Operand, Reg
 from ir_format.ptx import PtxInst
 from stages.lower.builder import Builder, Rule
+from stages.lower.elements import vector_of
 from stages.lower.math.common import ROUND
 from stages.lower.rules.integer import logic
 from stages.lower.rules.matrix import by_planes, dense, operand
-from stages.lower.rules.memory import vector_of
 from stages.lower.rules.quads import quads
 from stages.lower.rules.sparse_eight import sparse_eight
 

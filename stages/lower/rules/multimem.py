@@ -7,9 +7,9 @@ from ir_format import ptx
 from ir_format.model import Mem, Reg
 from ir_format.ptx import PtxInst
 from stages.lower.builder import Builder, Rule
+from stages.lower.elements import gather, put, vector_of
 from stages.lower.memory import acquired, fence, order_mods, order_of, wide_address
 from stages.lower.rules.bulk import REDUCTIONS, bulk
-from stages.lower.rules.memory import gather, put, vector_of
 
 _MC_HALF = {"f16": "F16", "bf16": "BF16", "f16x2": "F16", "bf16x2": "BF16"}
 _MC_BYTE = {"e4m3": "E4M3", "e5m2": "E5M2"}

@@ -13,9 +13,9 @@ from ir_format import ptx
 from ir_format.model import PT, RZ, Imm, Name, Reg
 from ir_format.ptx import PtxInst
 from stages.lower.builder import Builder
+from stages.lower.elements import vector_of
 from stages.lower.rules.integer import compare, logic
 from stages.lower.rules.matrix import operand
-from stages.lower.rules.memory import vector_of
 
 _ALL = Imm("I", 0x1F)  # any lane of the warp
 

@@ -6,7 +6,7 @@ from ir_format import ptx
 from ir_format.ptx import PtxInst
 from ir_format.record import replace
 from stages.lower.builder import Builder, Rule, is_signed
-from stages.lower.rules.memory import fill_high
+from stages.lower.elements import fill_high
 
 _RESULT = -1  # the index that no register of a program has
 

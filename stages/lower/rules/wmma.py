@@ -17,13 +17,14 @@ from ir_format.ptx import PtxInst
 from ir_format.ptx_types import TYPE_BITS
 from ir_format.record import NamedTuple
 from stages.lower.builder import Builder, Rule
+from stages.lower.elements import vector_of
 from stages.lower.math.common import NEG_RZ
 from stages.lower.math.convert import f2fp
 from stages.lower.math.half import NEG_RZ_LOW
 from stages.lower.memory import resolve
 from stages.lower.rules.integer import Val, wide
 from stages.lower.rules.matrix import small_product
-from stages.lower.rules.memory import access_op, vector_of
+from stages.lower.rules.memory import access_op
 
 #: shape, bits of an element, matrix (c is d too): bits of the row index | bits of the column index, lowest first. L:
 #: bit of the lane, R: bit of the number of the register in the fragment, E: bit of the number of the element in the
