@@ -10,6 +10,7 @@ replaces it.
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from typing import Final
 
@@ -21,6 +22,17 @@ ABSENT: Final = -1
 # What the driver supplies; any other external function is unresolved in a whole program (measured).
 DRIVER_FUNCTIONS: Final = frozenset({"vprintf", "vfprintf", "malloc", "free", "__assertfail"})
 DRIVER_PREFIXES: Final = ("__cuda_syscall_", "cnp")
+
+
+#: The target where a tool is given none, and the PTX names none.
+DEFAULT_TARGET: Final = "sm_90"
+_NAMED: Final = re.compile(rb"^[ \t]*\.target[ \t]+(sm_\w+)", re.MULTILINE)
+
+
+def named_target(ptx: bytes) -> str:
+    """The target that a PTX file names in its `.target` line, whether there is such a target or not; '' for none."""
+    found = _NAMED.search(ptx)
+    return found[1].decode() if found else ""
 
 
 def given_by_driver(name: str) -> bool:
@@ -278,6 +290,12 @@ def target(name: str) -> Target:
     if found is None:
         raise CompileError(f"Value '{name}' is not defined for option 'gpu-name'", severity="fatal")
     return found
+
+
+def fitting_target(ptx: bytes) -> str:
+    """The target to compile PTX for where none is given: the one that it names, if there is such a target."""
+    name = named_target(ptx)
+    return name if name in targets() else DEFAULT_TARGET
 
 
 @cache

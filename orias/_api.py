@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import io
 import os
-import re
 import threading
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ir_format import wire
 from ir_format.diag import Diagnostic
 from ir_format.model import AttrValue, Header, Module, Unit
+from ir_format.target import named_target
 from orchestrator.diagnostics import Finding, read_back
 from orias._results import CompileError, Cubin, InternalError, Kernel, OptionError, PassInfo, Verdict
 
@@ -27,7 +27,6 @@ Value = bool | int | str | Sequence[int] | Sequence[str]
 #: Threads take turns: the stages keep tables that they fill on first use, and one interpreter runs one of them at a
 #: time anyway.
 _turn: Final = threading.RLock()
-_TARGET: Final = re.compile(rb"^\s*\.target\s+(sm_\w+)", re.M)
 #: Options of the command line whose meaning for the stages has another name in a stream's header.
 _OTHERS: Final = frozenset({"Ofast-compile", "gno-tensor-memory-access-check", "g-tensor-memory-access-check"})
 _OWN: Final = frozenset({"tensor-memory-checks", "explain"})
@@ -115,10 +114,9 @@ def compile(ptx: Source, arch: str | None = None, *, name: str = "", **options: 
     """
     source = _source(ptx, name)
     if arch is None:
-        found = _TARGET.search(source[1])
-        if found is None:
+        arch = named_target(source[1])
+        if not arch:
             raise OptionError("the PTX has no .target: name an arch")
-        arch = found.group(1).decode()
     with _turn:
         settings, warnings = _settings(arch, options)
         said = io.StringIO()

@@ -15,7 +15,7 @@ from ir_format.diag import OriasError
 from ir_format.record import Record, fresh
 from stages.bisect.chain import Chain, Made, Part, Setting
 from stages.bisect.judges import Command, Cosim, Crash, Judge, Static
-from stages.bisect.look import Rule, first_look
+from stages.bisect.look import Rule, first_look, left_undefined
 from stages.bisect.search import Verdict, first_wrong
 from stages.plumbing.chain import NAMES
 from stages.plumbing.runner import Context, Flags, select
@@ -127,11 +127,25 @@ class Hunt:
             elif given.kernels:
                 self._only(given.kernels[0])
         guilt = self._search(blamed, made)
+        guilt = self._or_lower(guilt)
         guilt.said, guilt.judge = self.said, self.judge.name
         guilt.kernels = list(self.judge.kernels or given.kernels)
         if looked is not None:
             guilt.notes += [f"{looked[0].name}: {text}" for text in looked[1][1:4]]
         return guilt
+
+    def _or_lower(self, guilt: Guilt) -> Guilt:
+        """Where co-simulation names a later stage, `lower` all the same if it left a word undefined that is read: any
+        change behind it may make that word another."""
+        chain = self.chain
+        if not isinstance(self.judge, Cosim) or guilt.stage == "lower" or "lower" not in [s.name for s in chain.stages]:
+            return guilt
+        found = left_undefined(chain.on(0), chain.data)
+        if not found:
+            return guilt
+        note = f"behind lower nothing defines a word that the PTX defines: {found[0]}"
+        shows = f"it shows from {guilt.parts[0]} on" if guilt.parts else ""
+        return Guilt("lower", wrong=chain.setting(len(chain.parts)), notes=[n for n in (note, shows) if n])
 
     def _judge_by(self, rule: Rule, found: Sequence[str]) -> None:
         """Go on with a judge that needs no test, on the kernel that it speaks of."""

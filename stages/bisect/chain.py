@@ -9,7 +9,6 @@ stage."""
 from __future__ import annotations
 
 import io
-import re
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr
 from copy import copy
@@ -38,7 +37,6 @@ from stages.plumbing.runner import (
 )
 
 _ALLOCATE: Final = "allocate"
-_TARGET: Final = re.compile(rb"^\s*\.target\s+(sm_\d+[af]?)", re.MULTILINE)
 _CONTROL: Final = "control"
 #: What is left out of the chain in a run beside what flags can leave out: a required pass.
 Bypass = tuple[str, str]
@@ -66,12 +64,17 @@ class Setting(Record):
     bypass: tuple[Bypass, ...] = ()
 
 
+#: What a stage made: the stream, the rewrites, the statistics.
+Ran = tuple[bytes, dict[tuple[str, str, str], tuple[int, int]], dict[str, int]]
+
+
 class Made(Record):
     """What came of it: the stream behind each stage, the rewrites counted (stage, unit, pass) -> (before, after), the
-    cubin; or how far it came."""
+    cubin; or how far it came. ``counts``: the statistics of each stage."""
 
     streams: dict[str, bytes] = fresh(default_factory=dict)
     marks: dict[tuple[str, str, str], tuple[int, int]] = fresh(default_factory=dict)
+    counts: dict[str, dict[str, int]] = fresh(default_factory=dict)
     cubin: bytes = b""
     failure: Failure | None = None
 
@@ -169,7 +172,7 @@ class Chain:
         self.without = {name.replace(":", ": ", 1).replace(":  ", ": ") for name in without}
         self.parts = [p for p in parts if str(p) not in self.without]
         self.off = [p for p in parts if str(p) in self.without]
-        self._made: dict[str, tuple[bytes, dict[tuple[str, str, str], tuple[int, int]]]] = {}
+        self._made: dict[str, Ran] = {}
         self._whole: dict[str, Made] = {}
 
     # ------------------------------------------------------------ settings
@@ -218,10 +221,11 @@ class Chain:
             made = Made()
 
             def keep(got: tuple[Any, ...]) -> None:
-                which, key, data, marks = got
-                self._made[key] = data, marks
+                which, key, data, marks, counts = got
+                self._made[key] = data, marks, counts
                 made.streams[which] = data
                 made.marks.update(marks)
+                made.counts[which] = counts
 
             got = attempt(lambda note: self._job(setting, upto, note), self.seconds, self.say, keep)
             if isinstance(got, Failure):
@@ -271,12 +275,6 @@ class Chain:
         return max([a for a, _ in found], default=0), max([b for _, b in found], default=0)
 
 
-def target_of(ptx: bytes) -> str:
-    """The target that a PTX file names; sm_90 where it names none of today's."""
-    named = _TARGET.search(ptx)
-    return named[1].decode() if named else "sm_90"
-
-
 def parsed(
     name: str,
     data: bytes,
@@ -310,14 +308,12 @@ def linked(data: bytes) -> bytes:
     return b"".join(parts)
 
 
-def run_row(
-    s: Stage, data: bytes, flags: Flags, command: str, bypass: Sequence[str], note: Note
-) -> tuple[bytes, dict[tuple[str, str, str], tuple[int, int]]]:
+def run_row(s: Stage, data: bytes, flags: Flags, command: str, bypass: Sequence[str], note: Note) -> Ran:
     """One stage over a stream, as :func:`stages.plumbing.runner.run_stage` has it, but that faults get out and each
     pass is noted. Raises Refused."""
     if command:
         note(f"{s.name}: {command}")
-        return _by_command(s, data, command), {}
+        return _by_command(s, data, command), {}, {}
     header = header_of(data)
     header.level = s.writes
     header.producers.append((s.name, VERSION))
@@ -343,7 +339,7 @@ def run_row(
                 raise Refused(f"{bad[0][1]}" + (f" (PTX line {bad[0][2]})" if bad[0][2] else ""))
             writer.record("unit", wire.unit_to_wire(unit))
     writer.end()
-    return b"".join(parts), marks
+    return b"".join(parts), marks, ctx.stats if ctx is not None else {}
 
 
 def _noted(p: Pass, stage_name: str, note: Note, marks: dict[tuple[str, str, str], tuple[int, int]]) -> Pass:

@@ -10,13 +10,14 @@ from typing import Final
 from ir_format.diag import OriasError
 from ir_format.model import AttrValue
 from ir_format.record import Record
+from ir_format.target import fitting_target
 from orchestrator.conflicts import UsageError
 from orchestrator.driver import Run
 from orchestrator.options import read as read_options
 from stages.bisect.attempt import Failure
 from stages.bisect.bisect import Guilt, Hunt, Unfit
-from stages.bisect.chain import Chain, parsed, target_of
-from stages.bisect.judges import Command, Cosim, Crash, Judge, NoInterpreter, NoProgram, run_on
+from stages.bisect.chain import Chain, parsed
+from stages.bisect.judges import Command, Cosim, Crash, CubinJudge, Judge, NoInterpreter, NoProgram, run_on
 from stages.bisect.report import page, report
 from stages.bisect.search import Verdict
 from stages.check.command import compile_elsewhere
@@ -78,7 +79,7 @@ class Source:
         self.saved = is_stream(self.data)
         words = list(request.words)
         if not self.saved and not any(w.startswith(("-arch", "--gpu-name", "-gpu-name")) for w in words):
-            words += ["-arch", target_of(self.data)]
+            words += ["-arch", fitting_target(self.data)]
         if not self.saved and self._compares() and not any(w.startswith(("--fmad", "-fmad")) for w in words):
             words.append("--fmad=false")  # so that results are what the PTX says
         self.words = words
@@ -141,7 +142,7 @@ class Source:
         return lambda kernel: self.chain(kernel)
 
 
-class Unjudged(Judge):
+class Unjudged(CubinJudge):
     """Where there is no judge of values: static judges and failures of the chain are left."""
 
     name = "nobody"

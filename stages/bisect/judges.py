@@ -10,6 +10,7 @@ import shlex
 import signal
 import subprocess
 import tempfile
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -42,7 +43,7 @@ class NoInterpreter(OriasError):
     """The interpreter does not take the module."""
 
 
-class Judge:
+class Judge(ABC):
     """What all judges are. ``said``: what the last verdict rests on; ``kernels``: the wrong ones, where the judge
     knows them."""
 
@@ -53,19 +54,27 @@ class Judge:
         self.said = ""
         self.kernels: list[str] = []
 
+    @abstractmethod
     def judge(self, made: Made) -> Verdict:
         """The verdict on what the chain made."""
+
+
+class CubinJudge(Judge):
+    """A judge that looks at a cubin alone."""
+
+    def judge(self, made: Made) -> Verdict:
+        """The verdict on the cubin; none where there is no cubin."""
         if made.failure is not None:
             self.said = f"no cubin: {made.failure}"
             return Verdict.OPEN
         return self(made.cubin)
 
+    @abstractmethod
     def __call__(self, cubin: bytes) -> Verdict:
         """The verdict on a cubin."""
-        raise NotImplementedError
 
 
-class Command(Judge):
+class Command(CubinJudge):
     """A shell command that is given a cubin's path, in the place of `{}` or at its end. Exit code 0: right, 125: can't
     tell, others, signals and no end within ``seconds``: wrong."""
 
@@ -115,9 +124,10 @@ def run_on(command: str, data: bytes, name: str, seconds: float) -> tuple[int | 
         return running.returncode, text
 
 
-class Cosim(Judge):
+class Cosim(CubinJudge):
     """Co-simulation (:mod:`stages.check.cosim`) of a module's kernels. From the first wrong launch on, that launch
-    alone is judged (with ``whole``, everything again)."""
+    alone is judged. ``how``: in which way the first wrong one is: `value`, `failed` (an access out of bounds, no end)
+    or `hazard`."""
 
     name = "co-simulation"
 
@@ -143,27 +153,28 @@ class Cosim(Judge):
         self.cosim.seconds = min(KERNEL_SECONDS, max(LEAST_SECONDS, ALL_SECONDS / max(len(self.chosen), 1)))
         self.witness: tuple[str, Any, Any, Any] | None = None
         self.strict = False
+        self.how = ""
 
     def look(self, cubin: bytes, note: Callable[[str], object] = lambda text: None) -> None:
         """Judge every kernel: `kernels` are the wrong ones, `said` the first finding, `witness` its launch, and
         `unjudged` why others were not judged."""
-        self.kernels, self.unjudged, self.launches, self.witness = [], [], 0, None
+        self.kernels, self.unjudged, self.launches, self.witness, self.how = [], [], 0, None, ""
         for kernel in self.chosen:
             note(f"co-simulation of {kernel}")
             got = attempt(lambda n, k=kernel: self._kernel(cubin, k, n), self.seconds)  # type: ignore[misc]
             if isinstance(got, Failure):
                 self.unjudged.append(f"{kernel}: {got}")
                 continue
-            wrong, said, count, witness = got
+            how, said, count, witness = got
             self.launches += count
-            if wrong:
+            if how:
                 if not self.kernels:
-                    self.said, self.witness = said, witness
+                    self.said, self.witness, self.how = said, witness, how
                 self.kernels.append(kernel)
             elif not count:
                 self.unjudged.append(f"{kernel}: {said}")
 
-    def _kernel(self, cubin: bytes, kernel: str, note: Note) -> tuple[bool, str, int, Any]:
+    def _kernel(self, cubin: bytes, kernel: str, note: Note) -> tuple[str, str, int, Any]:
         from stages.check.sides import approximates
         from stages.simulate import Device
 
@@ -172,17 +183,17 @@ class Cosim(Judge):
         c.began, device, launches = _now(), Device(cubin), 0
         unit = c.module.codes[kernel].unit
         for launch, base, stable in c.judged(unit, quiet=True):
-            said = self._wrong(device, launch, base, stable, approximates(unit))
-            if said:
-                return True, said, launches, (kernel, launch, base, stable)
+            how, said = self._wrong(device, launch, base, stable, approximates(unit))
+            if how:
+                return how, said, launches, (kernel, launch, base, stable)
             launches += any(v.any() for v in stable.keep.values())
             if self.strict and launches >= STRICT_LAUNCHES:
                 break
         why = c.report.findings
-        return False, str(why[-1]) if why else "no launch could be judged", launches, None
+        return "", str(why[-1]) if why else "no launch could be judged", launches, None
 
-    def _wrong(self, device: Any, launch: Any, base: Any, stable: Any, loose: bool) -> str:
-        """What is wrong with a launch; '' if nothing, or nothing that can be told."""
+    def _wrong(self, device: Any, launch: Any, base: Any, stable: Any, loose: bool) -> tuple[str, str]:
+        """In which way a launch is wrong, and what is; '' if nothing, or nothing that can be told."""
         from stages.check.sides import simulate
 
         c = self.cosim
@@ -191,13 +202,13 @@ class Cosim(Judge):
             before = len(c.report.findings)
             c._failed(launch.entry, "ours", launch, base, stable, got)
             new = [f for f in c.report.findings[before:] if f.kind == "failed"]
-            return str(new[0]) if new else ""
+            return ("failed", str(new[0])) if new else ("", "")
         if self.strict and got.hazards:
-            return f"{launch.entry}: {got.hazards[0]}"
+            return "hazard", f"{launch.entry}: {got.hazards[0]}"
         if c._wrong(launch, base, got, stable, loose, device):
             first = c._first(launch, base, got, stable, loose)
-            return f"{launch.entry}: {_difference(launch, base, got, first)}"
-        return ""
+            return "value", f"{launch.entry}: {_difference(launch, base, got, first)}"
+        return "", ""
 
     def __call__(self, cubin: bytes) -> Verdict:
         """Judge one cubin, by the launch that was wrong if one is known."""
@@ -219,7 +230,8 @@ class Cosim(Judge):
 
             note(kernel)
             self.cosim.began = _now()
-            return self._wrong(Device(cubin), launch, base, stable, approximates(self.cosim.module.codes[kernel].unit))
+            unit = self.cosim.module.codes[kernel].unit
+            return self._wrong(Device(cubin), launch, base, stable, approximates(unit))[1]
 
         got = attempt(job, self.seconds)
         if isinstance(got, Failure):

@@ -106,6 +106,25 @@ RULES: Final = (
 CONVERGENCE: Final = Rule("convergence checker", "", ("",), _convergence)
 
 
+def left_undefined(made: Made, ptx: bytes) -> list[str]:
+    """Effects that depend on words which nothing defines in the stream behind `lower`, though the PTX (a stream of
+    level `ptx`) writes all that it reads. What such a word holds is up to the stages behind, so that a right cubin is
+    luck."""
+    import io
+
+    from stages.check.ptx_uses import undefined as unread
+    from stages.check.streams import undefined
+    from stages.plumbing.chain import stage
+    from stages.plumbing.runner import read_unit
+
+    if "lower" not in made.streams:
+        return []
+    row = stage("lower")
+    units = [read_unit(row, b) for tag, b in wire.records(io.BytesIO(ptx), raw_lists=True) if tag == "unit"]
+    open_units = {u.name for u in units if any(unread(f) for f in u.functions)}
+    return [f for f in undefined(Stream(made.streams["lower"])) if f.partition(":")[0] not in open_units]
+
+
 def applicable(rule: Rule, made: Made) -> bool:
     """Whether there is what a rule looks at."""
     return all(made.cubin if not name else name in made.streams for name in rule.needs)

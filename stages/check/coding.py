@@ -44,10 +44,16 @@ def encoding(before: Unit, after: Unit, target: str) -> Iterator[str]:
 
 def _function(f: Function, code: Code, insts: list[tuple[int, Inst]], spec: Target) -> Iterator[str]:
     begin: dict[int, int] = {}
+    behind: dict[tuple[int, int], int] = {}  # (block, convergence barrier) -> the place behind its BSYNC
     at = 0
     for b in f.blocks:
         begin[b.id] = at
-        at += _WORD * len(b.insts)
+        for i in b.insts:
+            at += _WORD
+            if i.op == "BSYNC":
+                for o in i.srcs:
+                    if isinstance(o, Reg) and o.file == "B":
+                        behind.setdefault((b.id, o.num), at)
     filled = {r.offset for r in code.relocs}
     for n, (block, inst) in enumerate(insts):
         pc = n * _WORD
@@ -56,9 +62,19 @@ def _function(f: Function, code: Code, insts: list[tuple[int, Inst]], spec: Targ
         if isinstance(got, Refusal):
             why: str = f"the decoder refuses the word ({got.reason})"
         else:
-            why = _unlike(inst, got, begin, pc in filled, spec)
+            why = _unlike(inst, got, _labels(inst, begin, behind), pc in filled, spec)
         if why:
             yield f"{f.name}, block .L{block}, {pc:#x}: {print_inst(inst, None)}: {why}"
+
+
+def _labels(i: Inst, begin: dict[int, int], behind: dict[tuple[int, int], int]) -> dict[int, int]:
+    """Where blocks are for an instruction: BSSY names the place behind the BSYNC of its convergence barrier, if the
+    block has one."""
+    bar = next((o.num for o in i.dsts if isinstance(o, Reg) and o.file == "B"), -1) if i.op == "BSSY" else -1
+    if bar < 0:
+        return begin
+    named = [o.block for o in i.srcs if isinstance(o, Label)]
+    return {n: behind.get((n, bar), begin.get(n, -1)) for n in named}
 
 
 def _unlike(i: Inst, got: Inst, begin: dict[int, int], filled: bool, spec: Target) -> str:
@@ -74,7 +90,7 @@ def _unlike(i: Inst, got: Inst, begin: dict[int, int], filled: bool, spec: Targe
         if len(want) != len(have):
             return f"{len(have)} {side}s"
         for n, (a, b) in enumerate(zip(want, have)):
-            if not _same(a, b, begin, filled, i.op):
+            if not _same(a, b, begin, filled):
                 return f"{side} {n + 1} reads {b}"
     return ""
 
@@ -83,9 +99,9 @@ def _guarded(i: Inst) -> bool:
     return i.guard is not None and (i.guard.num >= 0 or bool(i.guard.flags))
 
 
-def _same(a: Operand, b: Operand, begin: dict[int, int], filled: bool, op: str) -> bool:
+def _same(a: Operand, b: Operand, begin: dict[int, int], filled: bool) -> bool:
     if isinstance(a, Label):
-        return op == "BSSY" or (isinstance(b, Imm) and b.value == begin.get(a.block, -1))
+        return isinstance(b, Imm) and b.value == begin.get(a.block, -1)
     if isinstance(a, Sym) or (filled and isinstance(a, Imm | Const | Mem) and a.sym):
         return True
     if isinstance(a, Reg):
@@ -129,6 +145,8 @@ def image(module: Module, units: list[Unit], cubin: bytes) -> Iterator[str]:
                 yield f"{unit.name}: function {code.name} is not in its code section"
                 continue
             yield from _code(unit, code, section.data[offset : offset + len(code.data)])
+    if not read.linked:  # what variables hold is known when it is linked
+        return
     loaded = load_image(cubin)
     for v in module.vars:
         there = loaded.variables.get(v.name)

@@ -34,7 +34,7 @@ def run(
     everything: Annotated[bool, typer.Option("--all", help="also the instructions that are the same")] = False,
 ) -> None:
     from ir_format.diag import OriasError
-    from stages.diff.diff import aligned, page, paired, text
+    from stages.diff.diff import page, paired, text
     from stages.diff.timed import read_codes
 
     codes = []
@@ -47,10 +47,10 @@ def run(
         except OriasError as e:
             sys.stderr.write(f"orias-diff: {path}: {e}\n")
             raise typer.Exit(2) from None
-    a, b = codes
+    pairs = paired(codes[0], codes[1])
     if format is Format.html:
-        sys.stdout.write(page(a, b, (str(first), str(second))))
+        sys.stdout.write(page(pairs, (str(first), str(second))))
     else:
-        for line in text(a, b, everything):
+        for line in text(pairs, everything):
             print(line)
-    raise typer.Exit(int(any(mark != "=" for x, y in paired(a, b) for mark, _, _ in aligned(x, y))))
+    raise typer.Exit(int(not all(p.same for p in pairs)))

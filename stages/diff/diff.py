@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import difflib
 import html
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
+from ir_format.record import Record
 from stages.diff.timed import Code, Line
 
 #: Lines of PTX in the table of cycles.
@@ -26,17 +27,35 @@ def aligned(a: Code, b: Code) -> Iterator[Row]:
             yield from (("+", None, y) for y in b.lines[k:m])
 
 
-def paired(a: list[Code], b: list[Code]) -> Iterator[tuple[Code, Code]]:
+class Pair(Record):
+    """A function of both, and its rows."""
+
+    a: Code
+    b: Code
+    rows: list[Row]
+
+    @property
+    def same(self) -> bool:
+        """Whether nothing differs."""
+        return all(mark == "=" for mark, _, _ in self.rows)
+
+
+def pair(a: Code, b: Code) -> Pair:
+    """Two functions, aligned."""
+    return Pair(a, b, list(aligned(a, b)))
+
+
+def paired(a: list[Code], b: list[Code]) -> list[Pair]:
     """The functions of both, by name, in the order of the first; what is in one alone stands against nothing."""
     others = {c.name: c for c in b}
-    for c in a:
-        yield c, others.pop(c.name, Code(c.name, 0, []))
-    yield from ((Code(c.name, 0, []), c) for c in others.values())
+    out = [pair(c, others.pop(c.name, Code(c.name, 0, []))) for c in a]
+    return out + [pair(Code(c.name, 0, []), c) for c in others.values()]
 
 
-def summary(a: Code, b: Code) -> list[str]:
+def summary(p: Pair) -> list[str]:
     """What differs, in numbers: the whole, and the lines of PTX whose estimated cycles differ most."""
-    marks = [mark for mark, _, _ in aligned(a, b)]
+    a, b = p.a, p.b
+    marks = [mark for mark, _, _ in p.rows]
     same, other, first, second = (marks.count(mark) for mark in "=~-+")
     out = [
         f"{a.name}: instructions {len(a.lines)} | {len(b.lines)}, registers {a.registers} | {b.registers}, "
@@ -59,11 +78,11 @@ def _cell(x: Line | None) -> str:
     return f"{x.line:5}{cycles} {x.text}" + (f"  {{{x.ctl}}}" if x.ctl else "") + (f"  ; {x.why}" if x.why else "")
 
 
-def text(a: list[Code], b: list[Code], everything: bool = False) -> Iterator[str]:
+def text(pairs: Iterable[Pair], everything: bool = False) -> Iterator[str]:
     """Lines for people: the summary of each function, then what differs (with the reasons of both), or everything."""
-    for x, y in paired(a, b):
-        yield from summary(x, y)
-        for mark, left, right in aligned(x, y):
+    for p in pairs:
+        yield from summary(p)
+        for mark, left, right in p.rows:
             if mark == "=":
                 if everything:
                     yield f"  {_cell(left)}"
@@ -74,7 +93,7 @@ def text(a: list[Code], b: list[Code], everything: bool = False) -> Iterator[str
                 yield f"{mark} {_cell(left if mark == '-' else right)}"
 
 
-def page(a: list[Code], b: list[Code], names: tuple[str, str]) -> str:
+def page(pairs: Iterable[Pair], names: tuple[str, str]) -> str:
     """One HTML page, both side by side."""
     style = (
         "body{font-family:sans-serif;margin:1em}table{border-collapse:collapse;font:12px monospace;width:100%}"
@@ -83,9 +102,9 @@ def page(a: list[Code], b: list[Code], names: tuple[str, str]) -> str:
     )
     out = [f"<!DOCTYPE html><html lang='en'><meta charset='utf-8'><title>orias-diff</title><style>{style}</style>"]
     out.append(f"<h1>{html.escape(names[0])} | {html.escape(names[1])}</h1>")
-    for x, y in paired(a, b):
-        out.append(f"<h2>{html.escape(x.name)}</h2><pre>{html.escape(chr(10).join(summary(x, y)))}</pre><table>")
-        for mark, left, right in aligned(x, y):
+    for p in pairs:
+        out.append(f"<h2>{html.escape(p.a.name)}</h2><pre>{html.escape(chr(10).join(summary(p)))}</pre><table>")
+        for mark, left, right in p.rows:
             kind = {"=": "", "~": " class=c", "-": " class=d", "+": " class=a"}[mark]
             out.append(f"<tr{kind}><td>{html.escape(_cell(left))}</td><td>{html.escape(_cell(right))}</td></tr>")
         out.append("</table>")

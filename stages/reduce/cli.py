@@ -42,7 +42,7 @@ def run(
 ) -> None:
     from ir_format.diag import OriasError
     from ir_format.model import AttrValue
-    from stages.bisect.chain import target_of
+    from ir_format.target import fitting_target
     from stages.plumbing.files import write_file
     from stages.reduce.judges import ByChain, Command
     from stages.reduce.reduce import Reducer
@@ -57,7 +57,7 @@ def run(
         sys.stderr.write(f"orias-reduce: {file}: {e.strerror}\n")
         raise typer.Exit(2) from None
     text = data.decode("latin-1")
-    target = arch or target_of(data)
+    target = arch or fitting_target(data)
     options: dict[str, AttrValue] = {"opt-level": opt_level, "fmad": 0}
     wanted = message if crash or message else None
     try:

@@ -39,6 +39,7 @@ class ByChain:
         self.seconds = seconds
         self.wanted = ""
         self.first: Failure | None = None
+        self.how = ""  # in which way co-simulation finds it wrong: another way is another fault
 
     def begin(self, text: str) -> str:
         """Look at the text as it is; what is wrong with it, in words. Raises OriasError where nothing is."""
@@ -57,7 +58,8 @@ class ByChain:
             return str(self.first)
         if self.message is not None:
             raise OriasError("the chain makes a cubin")
-        if not self._differs(text):
+        self.how = self._differs(text)
+        if not self.how:
             raise OriasError("co-simulation finds nothing wrong")
         return "co-simulation finds it wrong"
 
@@ -74,24 +76,26 @@ class ByChain:
                 return self.message in str(failure)
             same = Crash("", self.first)
             return failure.kind == "hang" or same.alike(failure)
-        return self._differs(text)
+        return bool(self.how) and self._differs(text) == self.how
 
     def _chain(self, text: str) -> Chain | Failure:
         got = parsed("reduced.ptx", text.encode("latin-1", "replace"), self.target, self.options, self.seconds)
         return got if isinstance(got, Failure) else Chain(got, False, seconds=self.seconds)
 
-    def _differs(self, text: str) -> bool:
-        def job(note: Note) -> bool:
+    def _differs(self, text: str) -> str:
+        """In which way co-simulation finds a text wrong; '' if it does not."""
+
+        def job(note: Note) -> str:
             chain = self._chain(text)
             if isinstance(chain, Failure):
-                return False
+                return ""
             cubin = chain.on(len(chain.parts)).cubin
             judge = Cosim(text, self.target, (), 3, self.seconds)
             judge.look(cubin)
-            return bool(judge.kernels)
+            return judge.how
 
         got = attempt(job, self.seconds)
-        return False if isinstance(got, Failure) else bool(got)
+        return "" if isinstance(got, Failure) else str(got)
 
     def _culprit(self, text: str) -> str:
         """The stage and pass that `orias-bisect` names; '' for none."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from copy import copy
 from typing import Any, Final
 
@@ -12,25 +12,19 @@ from ir_format.ptx import (
     Imm,
     ImmF32,
     ImmF64,
-    LabelList,
-    LabelRef,
     NotPred,
-    Pair,
-    Part,
     PtxFunction,
     PtxInst,
     PtxLabel,
     PtxModule,
     PtxUnit,
     Reg,
-    Sink,
     Sym,
     Vec,
 )
-from ir_format.record import Record
+from ir_format.ptx_types import TYPE_BITS
+from stages.check.ptx_uses import defined, jumps, mapped, registers, used, writes
 
-#: Instructions behind which control does not go on where they have no guard.
-_ENDS: Final = frozenset(("bra", "brx", "ret", "exit", "trap"))
 #: Instructions that a jump may skip for a guard to take its place.
 _SKIPPED: Final = 4
 
@@ -64,113 +58,6 @@ class Program:
                 new.functions = [(changed or {}).get(f.name, f) for f in u.functions]
                 units.append(new)
         return print_module(module, units)
-
-
-def mapped(x: Any, change: Callable[[Any], Any]) -> Any:
-    """An operand with a function applied to everything in it, from the inside out."""
-    if isinstance(x, tuple):
-        return tuple([mapped(e, change) for e in x])
-    if isinstance(x, Record):
-        new = copy(x)
-        for name in type(x).__annotations__:
-            value = getattr(x, name)
-            if isinstance(value, tuple | Record):
-                setattr(new, name, mapped(value, change))
-        return change(new)
-    return x
-
-
-def registers(x: Any) -> Iterator[int]:
-    """The registers of an operand."""
-    found: list[int] = []
-
-    def note(e: Any) -> Any:
-        if isinstance(e, Reg | NotPred):
-            found.append(e.index)
-        return e
-
-    mapped(x, note)
-    yield from found
-
-
-def writes(i: PtxInst) -> int:
-    """How many operands an instruction writes: the first, where its descriptor row says so (or we made it)."""
-    from stages.parse.table import rows
-
-    if i.op == "call" or not i.operands:
-        return 0
-    name, _, number = i.row.partition("#")
-    specs = rows(name)[int(number)].operands if number else ()
-    if not i.row:
-        return 1
-    return int(
-        bool(specs) and specs[0].role.startswith("d") and isinstance(i.operands[0], Reg | Vec | Pair | Part | Sink)
-    )
-
-
-def defined(i: PtxInst) -> set[int]:
-    """Registers that an instruction writes."""
-    if i.op == "call":
-        return {r for o in i.operands for x in getattr(o, "rets", ()) for r in registers(x)}
-    return {r for o in i.operands[: writes(i)] for r in registers(o)}
-
-
-def used(i: PtxInst) -> set[int]:
-    """Registers that it reads."""
-    out = {r for o in i.operands[writes(i) :] for r in registers(o)}
-    if i.op == "call":
-        out -= defined(i)
-    return out | ({i.guard[0]} if i.guard is not None else set())
-
-
-def undefined(f: PtxFunction) -> set[int]:
-    """Registers that are read on some path on which nothing has written them (a guarded write counts as one)."""
-    places = {x.index: n for n, x in enumerate(f.body) if isinstance(x, PtxLabel)}
-    everything = frozenset(range(len(f.regs)))
-    state: dict[int, frozenset[int]] = {0: frozenset()}
-    todo = [0]
-    out: set[int] = set()
-    while todo:
-        at = todo.pop()
-        held = set(state[at])
-        while at < len(f.body):
-            x = f.body[at]
-            at += 1
-            if isinstance(x, PtxInst):
-                out |= used(x) - held
-                held |= defined(x)
-                for target in jumps(x):
-                    _join(state, places.get(target, len(f.body)), held, todo, everything)
-                if x.op in _ENDS and x.guard is None:
-                    break
-            elif isinstance(x, PtxLabel):
-                _join(state, at, held, todo, everything)
-                break
-    return out
-
-
-def _join(
-    state: dict[int, frozenset[int]], at: int, held: set[int], todo: list[int], everything: frozenset[int]
-) -> None:
-    new = state.get(at, everything) & held
-    if at not in state or new != state[at]:
-        state[at] = new
-        todo.append(at)
-
-
-def jumps(i: PtxInst) -> list[int]:
-    """Labels that an instruction may go to."""
-    found: list[int] = []
-
-    def note(e: Any) -> Any:
-        if isinstance(e, LabelRef):
-            found.append(e.index)
-        elif isinstance(e, LabelList):
-            found.extend(e.labels)
-        return e
-
-    mapped(i.operands, note)
-    return found
 
 
 def without(f: PtxFunction, start: int, end: int) -> Iterator[PtxFunction]:
@@ -221,8 +108,8 @@ def same(a: PtxInst, b: PtxInst) -> bool:
 
 
 def simplified(f: PtxFunction, at: int) -> Iterator[PtxFunction]:
-    """The function with one instruction made simpler: without its guard, with a constant in the place of a register, a
-    variable in that of an address; gone, with its source in the place of its result; a jump over a few instructions
+    """The function with one instruction made simpler: without its guard, with a constant in the place of a register, an
+    end of a variable in that of an address; gone, with its source in the place of its result; a jump over a few instructions
     as their guard."""
     i = f.body[at]
     if not isinstance(i, PtxInst):
@@ -243,15 +130,24 @@ def simplified(f: PtxFunction, at: int) -> Iterator[PtxFunction]:
         if isinstance(o, Addr) and isinstance(o.base, Reg):
             for v in f.vars:
                 if v.space in i.mods:
-                    new = copy(i)
-                    new.operands = (*i.operands[:n], Addr(Sym(v.name)), *i.operands[n + 1 :])
-                    tries.append(new)
+                    for offset in dict.fromkeys(
+                        (0, max(v.size - _access_size(i), 0))
+                    ):  # its first and its last element
+                        new = copy(i)
+                        new.operands = (*i.operands[:n], Addr(Sym(v.name), offset), *i.operands[n + 1 :])
+                        tries.append(new)
     for inst in tries:
         yield _with(f, at, at + 1, [inst])
     if i.op == "bra" and i.guard is not None:
         yield from _guarded(f, at)
     elif i.guard is None:
         yield from _forwarded(f, at)
+
+
+def _access_size(i: PtxInst) -> int:
+    """Bytes that a memory instruction accesses."""
+    parts = max([len(o.elems) for o in i.operands if isinstance(o, Vec)], default=1)
+    return TYPE_BITS.get(i.types[0], 32) // 8 * parts if i.types else 4
 
 
 def _with(f: PtxFunction, start: int, end: int, items: Sequence[Any]) -> PtxFunction:

@@ -13,7 +13,8 @@ from copy import copy
 
 from ir_format.diag import OriasError
 from ir_format.ptx import PtxFunction
-from stages.reduce.program import Program, simplified, tidied, undefined, without
+from stages.check.ptx_uses import undefined
+from stages.reduce.program import Program, simplified, tidied, without
 
 Judge = Callable[[str], bool]
 

@@ -215,20 +215,20 @@ class Result:
 
 def hunt(fault: Fault, say: Callable[[str], object] = lambda text: None) -> Result:
     """Search for a fault as the command line does."""
-    began = _seconds()
+    began = processor_seconds()
     file = PTX / fault.sm / f"{fault.kernel}.ptx"
     try:
         with planted(fault):
             source = Source(Request(file, ["-arch", fault.sm]), say)
             guilt = Hunt(source.chain(), source.judge(), say, source.narrow()).run()
             same = reproduces(source, guilt)
-        result = Result(fault, guilt, "", _seconds() - began)
+        result = Result(fault, guilt, "", processor_seconds() - began)
         if not same:
             result.name = result.stage = False
             result.why, result.guilt = "the printed commands do not reproduce", None
         return result
     except Unfit as e:
-        return Result(fault, None, str(e), _seconds() - began)
+        return Result(fault, None, str(e), processor_seconds() - began)
 
 
 def reproduces(source: Source, guilt: Guilt) -> bool:
@@ -269,7 +269,8 @@ def seen(fault: Fault) -> bool:
     return bool(Cosim(text, fault.sm, {"ours": Device(wrong)}, seconds=20.0).run().differences())
 
 
-def _seconds() -> float:
+def processor_seconds() -> float:
+    """Processor seconds of this process and its children."""
     own, children = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
     return own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime
 

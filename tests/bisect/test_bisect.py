@@ -24,6 +24,8 @@ from stages.bisect.search import TRIES, Verdict, first_wrong
 from stages.plumbing.chain import MIDDLE
 from stages.plumbing.front_end import parse_to_stream
 from stages.plumbing.runner import Context, Pass
+from tests.bisect.known import KNOWN, replanted
+from tests.bisect.known import hunt as hunt_known
 from tests.bisect.planted import AREAS, Fault, hunt
 
 KERNEL = """.version 8.0
@@ -356,3 +358,24 @@ def test_planted_faults_are_named(area: str) -> None:
             assert result.stage and result.name, str(result)
             return
     pytest.fail("no fault was seen")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "a predicate lost as a result",  # what lower left undefined shows as a fault of a later pass
+        "arguments behind a large result",  # an object, which can't be executed
+        "BSSY names its BSYNC",
+    ],
+)
+def test_known_faults_are_named(name: str) -> None:
+    """A sample of `python -m tests.bisect.known`."""
+    fault = next(k for k in KNOWN if k.name.startswith(name))
+    result = hunt_known(fault)
+    assert result.stage and result.name, str(result)
+
+
+def test_the_text_of_known_faults_is_there() -> None:
+    for fault in KNOWN:
+        with replanted(fault):
+            pass

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from orchestrator.api import compile_ptx
 from stages.diff.cli import app
-from stages.diff.diff import aligned, summary
+from stages.diff.diff import pair, summary
 from stages.diff.timed import read_codes
 from stages.plumbing.runner import Flags
 
@@ -38,9 +38,9 @@ def test_control_words_and_their_reasons(folder: Path) -> None:
     done = CliRunner().invoke(app, [str(folder / "a.cubin"), str(folder / "b.cubin")])
     assert done.exit_code == 1 and "SB1 of" in done.output and "class ldg" in done.output
     (a,), (b,) = (read_codes((folder / f"{n}.cubin").read_bytes()) for n in "ab")
-    assert a.cycles < b.cycles and f"estimated cycles {a.cycles} | {b.cycles}" in summary(a, b)[0]
+    assert a.cycles < b.cycles and f"estimated cycles {a.cycles} | {b.cycles}" in summary(pair(a, b))[0]
     assert a.registers == b.registers
-    rows = list(aligned(a, b))
+    rows = pair(a, b).rows
     assert [r[1] for r in rows if r[1] is not None] == a.lines and [r[2] for r in rows if r[2] is not None] == b.lines
 
 

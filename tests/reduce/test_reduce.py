@@ -9,9 +9,10 @@ from typer.testing import CliRunner
 
 import stages.optimize.passes
 from ir_format.model import Unit, imm
+from stages.check.ptx_uses import undefined
 from stages.plumbing.runner import Context, Pass
 from stages.reduce.cli import app
-from stages.reduce.program import Program, simplified, undefined
+from stages.reduce.program import Program, simplified
 from tests.bisect.test_bisect import KERNEL, LOOP, SECOND, insts, planted, replace
 from tests.reduce.planted import CASES, MOST, instructions
 from tests.reduce.planted import reduced as reduced_case
