@@ -109,8 +109,8 @@ def same(a: PtxInst, b: PtxInst) -> bool:
 
 def simplified(f: PtxFunction, at: int) -> Iterator[PtxFunction]:
     """The function with one instruction made simpler: without its guard, with a constant in the place of a register, an
-    end of a variable in that of an address; gone, with its source in the place of its result; a jump over a few instructions
-    as their guard."""
+    end of a variable in that of an address; gone, with its source in the place of its result; a jump over a few
+    instructions as their guard."""
     i = f.body[at]
     if not isinstance(i, PtxInst):
         return
