@@ -26,7 +26,7 @@ class Guilt(Record):
     parts of the chain that can be left out, several where what lies between them can't be judged. ``rewrite``: the
     first wrong rewrite of a unit, counted in its stage, 0 where none can be told; ``of``: how many were applied before
     and behind the pass. ``right``, ``wrong``: settings of the chain, whose cubins differ by that step; ``before``,
-    ``after``: streams behind the guilty pass."""
+    ``after``: streams behind the guilty pass; ``evidence``: what was computed, and what should be."""
 
     stage: str
     name: str = ""
@@ -40,6 +40,7 @@ class Guilt(Record):
     after: bytes = b""
     said: str = ""
     judge: str = ""
+    evidence: list[str] = fresh(default_factory=list)
     kernels: list[str] = fresh(default_factory=list)
     notes: list[str] = fresh(default_factory=list)
 
@@ -130,6 +131,8 @@ class Hunt:
         guilt = self._or_lower(guilt)
         guilt.said, guilt.judge = self.said, self.judge.name
         guilt.kernels = list(self.judge.kernels or given.kernels)
+        if isinstance(self.judge, Cosim):
+            guilt.evidence = self.judge.explain(made.cubin)[1]
         if looked is not None:
             guilt.notes += [f"{looked[0].name}: {text}" for text in looked[1][1:4]]
         return guilt

@@ -101,6 +101,19 @@ def run(
         Path | None,
         typer.Option("--keep", help="folder for right.cubin, wrong.cubin and the streams behind the guilty part"),
     ] = None,
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            "--report", help="folder for all that a bug report needs: the lines, the page, the table, the reduced PTX"
+        ),
+    ] = None,
+    vendor: Annotated[
+        Path | None,
+        typer.Option("--vendor", help="judge this compiler, with ptxas's command line, in place of ours"),
+    ] = None,
+    witness: Annotated[
+        Path | None, typer.Option("--witness", help="with --vendor: one more compiler, whose word counts against it")
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="only the result")] = False,
 ) -> None:
     from stages.bisect.command import Request, run_file
@@ -116,5 +129,5 @@ def run(
     said = (lambda text: None) if quiet else (lambda text: print(text, file=sys.stderr, flush=True))
     wanted = message if crash or message else None
     request = Request(file, words, test, wanted, metric, ptxas, tuple(kernel or ()), seeds, timeout, keep, html,
-                      tuple(without or ()), every, table)  # fmt: skip
+                      tuple(without or ()), every, table, report, vendor, witness)  # fmt: skip
     raise typer.Exit(run_file(request, said))

@@ -16,6 +16,7 @@ from orchestrator.driver import Run
 from orchestrator.options import read as read_options
 from stages.bisect.attempt import Failure
 from stages.bisect.bisect import Guilt, Hunt, Unfit
+from stages.bisect.bundle import numbered, reduced
 from stages.bisect.chain import Chain, parsed
 from stages.bisect.judges import Command, Cosim, Crash, CubinJudge, Judge, NoInterpreter, NoProgram, run_on
 from stages.bisect.report import page, report
@@ -54,6 +55,9 @@ class Request(Record):
     without: tuple[str, ...] = ()
     every: bool = False
     table: bool = False
+    report: Path | None = None
+    vendor: Path | None = None
+    witness: Path | None = None
 
 
 class Refusal(OriasError):
@@ -174,6 +178,8 @@ def run_file(request: Request, say: Callable[[str], object]) -> int:
         say(f"reading {request.file}")
         source = Source(request, say)
         try:
+            if request.vendor is not None:
+                return _vendor(source, request, request.vendor, say)
             if request.metric:
                 return _metric(source, request)
             return _hunt(source, request, say)
@@ -209,8 +215,9 @@ def _hunt(source: Source, request: Request, say: Callable[[str], object]) -> int
     while len(found) < (MOST if request.every else 1):
         chain = source.chain(without=tuple(found))
         judge = source.judge()
+        hunt = Hunt(chain, judge, say, source.narrow())
         try:
-            guilt = Hunt(chain, judge, say, source.narrow()).run()
+            guilt = hunt.run()
         except Unfit:
             if not found:
                 raise
@@ -218,20 +225,70 @@ def _hunt(source: Source, request: Request, say: Callable[[str], object]) -> int
             break
         whole = Source.chain(source, without=tuple(found)) if found else chain
         lines = report(whole, guilt, str(request.file), source.words)
-        if request.table:
+        if request.table or request.report is not None:
             lines += _table(source, judge)
+        if request.report is not None and (least := reduced(source, guilt, hunt.judge, say)):
+            lines += ["reduced:", *least.splitlines()]
         for line in lines:
             print(line)
-        if request.keep is not None:
-            keep(request.keep, whole, guilt)
-        if request.html is not None:
-            write_file(str(request.html), page(whole, guilt, lines).encode())
+        _write(request, whole, guilt, lines, len(found) + 1)
         if not guilt.stage:
             code = NOT_FOUND
         if len(guilt.parts) != 1:
             break
         found.append(str(guilt.parts[0]))
     return code
+
+
+def _write(request: Request, chain: Chain, guilt: Guilt, lines: list[str], number: int) -> None:
+    """The files that were asked for. Raises OSError."""
+    for folder in (request.keep, request.report):
+        if folder is not None:
+            keep(numbered(folder, number), chain, guilt)
+    if request.html is not None:
+        write_file(str(numbered(request.html, number)), page(chain, guilt, lines).encode())
+    if request.report is not None:
+        folder = numbered(request.report, number)
+        write_file(str(folder / "report.txt"), ("\n".join(lines) + "\n").encode())
+        write_file(str(folder / "report.html"), page(chain, guilt, lines).encode())
+        if "reduced:" in lines:
+            text = "\n".join(lines[lines.index("reduced:") + 1 :]) + "\n"
+            write_file(str(folder / "reduced.ptx"), text.encode("latin-1", "replace"))
+
+
+def _vendor(source: Source, request: Request, program: Path, say: Callable[[str], object]) -> int:
+    """Judge another compiler in place of ours."""
+    from stages.bisect.vendor import Vendor, find, folder, report
+
+    if source.saved:
+        raise Refusal("--vendor wants PTX")
+    words = without_target(source.words)
+    vendor = Vendor(program, request.file, source.data.decode("latin-1"), source.arch, words,
+                    request.kernels, request.seeds, source.seconds)  # fmt: skip
+    lines, case = find(vendor, request.witness, say)
+    if case is None:
+        print("\n".join(lines))
+        judged = any(line.endswith(": ok") for line in lines)
+        sys.stderr.write(f"orias-bisect: {'nothing is wrong' if judged else 'no cubin could be judged'}\n")
+        return RIGHT if judged else UNJUDGED
+    lines = report(vendor, lines, case)
+    print("\n".join(lines))
+    if request.report is not None:
+        folder(vendor, case, lines, request.report)
+    return FOUND if case.witnesses else UNJUDGED
+
+
+def without_target(words: list[str]) -> list[str]:
+    """Options without the target and the -O level."""
+    out, at = [], 0
+    while at < len(words):
+        word = words[at]
+        at += 1
+        if word.startswith(("-arch", "--gpu-name", "-gpu-name")):
+            at += "=" not in word
+        elif not word.startswith("-O"):
+            out.append(word)
+    return out
 
 
 def _table(source: Source, judge: Judge) -> list[str]:
@@ -261,14 +318,7 @@ def _metric(source: Source, request: Request) -> int:
     for on in range(len(chain.parts) + 1):
         rows.append((str(chain.parts[on - 1]) if on else "plain", chain.on(on).cubin or None))
     if request.ptxas:
-        words, at = [], 0
-        given = source.words
-        while at < len(given):
-            if given[at].startswith("-arch"):
-                at += 2
-                continue
-            words.append(given[at])
-            at += 1
+        words = [*without_target(source.words), *[w for w in source.words if w.startswith("-O")]]
         got = compile_elsewhere(Path(request.ptxas), request.file, source.arch, words)
         rows.append(("ptxas", got if isinstance(got, bytes) else None))
     last = ""

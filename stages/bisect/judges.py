@@ -154,6 +154,7 @@ class Cosim(CubinJudge):
         self.witness: tuple[str, Any, Any, Any] | None = None
         self.strict = False
         self.how = ""
+        self.progress = False  # as docs/simulator.md has it: what ptxas's code needs
 
     def look(self, cubin: bytes, note: Callable[[str], object] = lambda text: None) -> None:
         """Judge every kernel: `kernels` are the wrong ones, `said` the first finding, `witness` its launch, and
@@ -180,7 +181,7 @@ class Cosim(CubinJudge):
 
         note(kernel)
         c = self.cosim
-        c.began, device, launches = _now(), Device(cubin), 0
+        c.began, device, launches = _now(), Device(cubin, progress=self.progress), 0
         unit = c.module.codes[kernel].unit
         for launch, base, stable in c.judged(unit, quiet=True):
             how, said = self._wrong(device, launch, base, stable, approximates(unit))
@@ -231,7 +232,8 @@ class Cosim(CubinJudge):
             note(kernel)
             self.cosim.began = _now()
             unit = self.cosim.module.codes[kernel].unit
-            return self._wrong(Device(cubin), launch, base, stable, approximates(unit))[1]
+            device = Device(cubin, progress=self.progress)
+            return self._wrong(device, launch, base, stable, approximates(unit))[1]
 
         got = attempt(job, self.seconds)
         if isinstance(got, Failure):
@@ -239,6 +241,26 @@ class Cosim(CubinJudge):
             return Verdict.OPEN if got.kind != "hang" else Verdict.WRONG
         self.said = got or f"{kernel} is right on that launch"
         return Verdict.WRONG if got else Verdict.RIGHT
+
+    def explain(self, cubin: bytes) -> tuple[Any, list[str], tuple[int, int] | None]:
+        """The wrong launch, shrunk, what its first wrong element should be made of and what the cubin makes it of, and
+        that element (argument, byte)."""
+
+        def job(note: Note) -> Any:
+            from stages.check.arithmetic import explained
+            from stages.check.sides import approximates
+            from stages.simulate import Device
+
+            assert self.witness is not None
+            kernel, launch, _, _ = self.witness
+            self.cosim.began = _now()
+            loose = approximates(self.cosim.module.codes[kernel].unit)
+            return explained(self.cosim, launch, Device(cubin, progress=self.progress), loose)
+
+        if self.witness is None or self.how != "value":
+            return None, [], None
+        got = attempt(job, self.seconds)
+        return (None, [], None) if isinstance(got, Failure) else got
 
 
 def _now() -> float:
@@ -249,13 +271,14 @@ def _now() -> float:
 
 def _difference(launch: Any, base: Any, got: Any, first: tuple[Any, int] | None) -> str:
     """The first differing element, in words."""
+    from stages.check.contents import size_of
+
     if first is None:
         return f"memory differs ({launch.describe()})"
     k, byte = first
     where = launch.names[k] if isinstance(k, int) else k
     want, have = (base.buffers[k], got.buffers[k]) if isinstance(k, int) else (base.variables[k], got.variables[k])
-    digits = "".join(c for c in launch.types[k] if c.isdigit()) if isinstance(k, int) else "32"
-    size = int(digits) // 8 if digits in ("8", "16", "32", "64") else 4
+    size = size_of(launch.types[k]) if isinstance(k, int) else 4
     at = byte // size * size
     a, b = (int.from_bytes(bytes(v[at : at + size]), "little") for v in (want, have))
     return f"{where}[{at // size}] is {b:#x}, by the interpreter {a:#x} ({launch.describe()})"

@@ -123,16 +123,31 @@ def headline(guilt: Guilt) -> str:
     )
 
 
+def rules_of(chain: Chain, guilt: Guilt) -> list[str]:
+    """What the guilty stage counts of the wrong step: rules that the pass applied, in its own words."""
+    if guilt.right is None or guilt.wrong is None:
+        return []
+    right, wrong = (chain.make(s).counts.get(guilt.stage, {}) for s in (guilt.right, guilt.wrong))
+    return [k.removeprefix("rule ") for k, n in wrong.items() if n > right.get(k, 0)]
+
+
 def report(chain: Chain, guilt: Guilt, source: str, given: Sequence[str] = ()) -> list[str]:
     """Lines for people. ``chain``: of the whole module."""
     lines = [headline(guilt), f"found by {guilt.judge}: {guilt.said}"]
     options = shlex.join(given) or f"-O{chain.opt}"
     lines.append(f"orias {VERSION}, {chain.header.target}, {options}; kernel: {', '.join(guilt.kernels) or 'any'}")
+    rules = rules_of(chain, guilt)
+    lines += [f"rule: {', '.join(rules)}"] if rules else []
     lines += [f"note: {n}" for n in (*guilt.notes, *undefined_by(chain, guilt))]
     if guilt.right is not None:
         lines.append("right: " + command(chain, guilt.right, source, given, "right.cubin"))
     if guilt.wrong is not None:
         lines.append("wrong: " + command(chain, guilt.wrong, source, given, "wrong.cubin"))
+    if guilt.wrong is not None and "simulation" in guilt.judge and not chain.saved:
+        words = ["orias-check", source, "--cosim", "--arch", chain.header.target, "--cubin", "wrong.cubin"]
+        words += [w for k in guilt.kernels[:1] for w in ("--kernel", k)]
+        lines.append("check: " + shlex.join([*words, *(["--strict"] if guilt.judge.startswith("strict") else [])]))
+    lines += guilt.evidence
     lines += [f"  {t}" for t in _schedule(chain, guilt)[:10]]
     if guilt.before and guilt.after:
         diff = changed(guilt.before, guilt.after)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import html
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from ir_format.record import Record
 from stages.diff.timed import Code, Line
@@ -93,8 +93,8 @@ def text(pairs: Iterable[Pair], everything: bool = False) -> Iterator[str]:
                 yield f"{mark} {_cell(left if mark == '-' else right)}"
 
 
-def page(pairs: Iterable[Pair], names: tuple[str, str]) -> str:
-    """One HTML page, both side by side."""
+def page(pairs: Iterable[Pair], names: tuple[str, str], said: Sequence[str] = ()) -> str:
+    """One HTML page, both side by side; ``said``: lines in front."""
     style = (
         "body{font-family:sans-serif;margin:1em}table{border-collapse:collapse;font:12px monospace;width:100%}"
         "td{padding:0 .6em;vertical-align:top;white-space:pre-wrap;width:50%}.d{background:#ffe0b3;color:#111}"
@@ -102,6 +102,8 @@ def page(pairs: Iterable[Pair], names: tuple[str, str]) -> str:
     )
     out = [f"<!DOCTYPE html><html lang='en'><meta charset='utf-8'><title>orias-diff</title><style>{style}</style>"]
     out.append(f"<h1>{html.escape(names[0])} | {html.escape(names[1])}</h1>")
+    if said:
+        out.append(f"<pre>{html.escape(chr(10).join(said))}</pre>")
     for p in pairs:
         out.append(f"<h2>{html.escape(p.a.name)}</h2><pre>{html.escape(chr(10).join(summary(p)))}</pre><table>")
         for mark, left, right in p.rows:

@@ -259,6 +259,11 @@ def print_function(f: PtxFunction) -> list[str]:
     return out
 
 
+def print_instruction(f: PtxFunction, inst: PtxInst) -> str:
+    """One instruction of a function."""
+    return _Body(f).instruction(inst)
+
+
 def _prototype(proto: PtxProto) -> str:
     rets = _parameters(proto.rets, {}) + " " if proto.rets else ""
     tail = "".join(f" {line}" for line in _directives(proto.directives))
