@@ -5,9 +5,10 @@ The ``op`` line of an instruction names its class (``class=``, :mod:`ir_format.i
 WIDE) and its SMs after it (``mma1/80-90``). The alternative with the most modifiers wins.
 
 ``PIPES``: a line is ``class : pipe interval latency``. ``interval``: issue cycles after which the pipe takes the next
-instruction of a warp (measured C4; a wrong one costs time, never a wrong result). ``latency``: cycles until the result
-can be used, for priorities only (memory: a guess at the loaded machine; the rest from the published Turing
-microbenchmarks).
+instruction of a warp (measured C4; a wrong one costs time, never a wrong result). Constant-bank loads keep no distance
+from other memory accesses in ptxas's code (LDC to LDG or S2R 1; LDC to LDC 8 on sm_90 and sm_120, which costs more than
+it brings by the estimate here), nor do S2R. ``latency``: cycles until the result can be used, for priorities only
+(memory: a guess at the loaded machine; the rest from the published Turing microbenchmarks).
 
 ``SCOREBOARDS``: a line is ``class tag SMs : W, R, WR or -``. W: the result has a scoreboard; R: the reading of general
 registers has one. Later lines win. Provenance tags: m measured (what ptxas -O0 tags, C2), d documented, g guessed on
@@ -43,12 +44,13 @@ utcatom : mio 4 30
 ldg     : mio 4 300
 tex     : tex 4 400
 ldl     : mio 4 120
-ldc     : mio 4 40
+ldc     : cbank 4 40
 stg sts red sust ldgdep bar membar fence cctl cgaerrbar syncs bulk arrives gate setreg setregd cctlu : mio 4 12
 errbar : mio 1 12
 ldgsts  : mio 4 300
 atom    : mio 4 300
-shfl sreg redux : mio 4 26
+shfl redux : mio 4 26
+sreg    : sreg 4 26
 credux elect : alu 2 13
 bmov    : branch 2 12
 bssy branch call ret nop depbar : branch 1 2
@@ -73,6 +75,7 @@ mma1 mma2 imma1               m 100-110 : 8
 mma1.SP mma2.SP               m 100-110 : 9
 mma1 mma2 imma1               m 120+   : 16
 dmma                          m 80-89  : 10
+sreg.S2R                      m 90+    : 1
 """
 
 #: class(es), provenance, SMs, scoreboards

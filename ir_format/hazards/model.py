@@ -166,7 +166,7 @@ class Hazards:
             facts = self._facts[klass, inst.op] = self._about(klass, inst.op)
         pipe, tags, a.stall, roles = facts
         a.pipe, a.interval, a.latency = pipe
-        if pipe.name == "tensor" or klass == "dmma":
+        if pipe.name in ("tensor", "sreg") or klass == "dmma":
             a.interval = self.pace(inst, klass, pipe.interval)
         variable = tags is not None
         a.guarded = is_guarded(inst)

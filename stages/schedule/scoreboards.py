@@ -31,6 +31,8 @@ _MOST: Final = 32
 BOUNDARIES: Final = facts.having("boundary")
 #: Estimated cycles until an instruction has read its sources.
 _READ: Final = 16
+#: The same until a result that was under way when the block began is there: a load's, by half (guessed).
+_INHERITED: Final = 150
 #: The cost of taking a free scoreboard, in cycles of waiting, by the number of scoreboards in use (found by trials).
 _SCARCE: Final = (0, 0, 0, 0, 1, 2, 2)
 #: The same while reads further down still need a scoreboard: one of their own keeps them from waiting for a result.
@@ -159,10 +161,15 @@ def assign(blocks: list[ScoreboardedBlock], cfg: Cfg) -> None:
         exits[pos] = _Allocator(blocks[pos], entry, later[pos], reserved).run()
     for pos in order:  # a second time for loops of one block: now the state at the end of an iteration is known
         if pos in cfg.succs[pos] and exits[pos].any:
-            entry = _State()
+            outside = _State()
             for pred in cfg.preds[pos]:
-                entry.join(exits[pred])
-            _Allocator(blocks[pos], entry, later[pos], reserved).run()
+                if pred != pos:
+                    outside.join(exits[pred])
+            entry = outside.copy()
+            entry.join(exits[pos])
+            again = _Allocator(blocks[pos], entry, later[pos], reserved)
+            again.coming = [bool(mask) for mask in outside.results]
+            again.run()
     add_waits(blocks, cfg)
 
 
@@ -243,7 +250,7 @@ def _needs(block: ScoreboardedBlock, later: int) -> list[tuple[int, int]]:
 class _Allocator:
     """Gives scoreboards to the instructions of one block. The times are estimates; only the choice depends on them."""
 
-    __slots__ = ("block", "counts", "due", "here", "last_read", "needs", "now", "ready", "state", "usable")
+    __slots__ = ("block", "coming", "counts", "due", "here", "last_read", "needs", "now", "ready", "state", "usable")
 
     def __init__(self, block: ScoreboardedBlock, entry: _State, later: int, reserved: bool) -> None:
         self.block = block
@@ -256,6 +263,9 @@ class _Allocator:
         self.ready = [0] * COUNT  # time at which the scoreboard is zero again
         self.now = 0
         self.here = 0
+        #: Scoreboards of results under way when a loop begins. Who waits in the next round for what shares them also
+        #: waits in the first.
+        self.coming = [False] * COUNT
         if entry.any:
             self._inherit(entry)
 
@@ -267,6 +277,8 @@ class _Allocator:
             for cell, _, _ in (*a.writes, *a.reads):
                 first_touch[cell] = i
         for k in range(COUNT):
+            if entry.results[k]:
+                self.ready[k] = _INHERITED
             for cell, at in first_touch.items():
                 if (entry.results[k] | entry.reads[k]) >> cell & 1 and at < self.due[k]:
                     self.due[k] = at
@@ -320,6 +332,8 @@ class _Allocator:
                 cost = (max(early, 0) + max(late, 0)) * 16 + k
                 if counts[k] >= _MOST:
                     cost += 1 << 30
+            if due_at == _FAR and self.coming[k]:
+                cost += _INHERITED
             if cost < best_cost:
                 best_cost = cost
                 best = k

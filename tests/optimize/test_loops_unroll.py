@@ -234,7 +234,7 @@ STAY = [
     ),
     (
         "L: {b} "
-        + "mad.lo.u32 %r4, %r4, %r4, %r3; xor.b32 %r4, %r4, %r9;" * 10
+        + "mad.lo.u32 %r4, %r4, %r4, %r3; xor.b32 %r4, %r4, %r9;" * 24
         + "add.s32 %r3, %r3, 1; setp.lt.s32 %p1, %r3, %r2; @%p1 bra L;",
         "a long body",
     ),
@@ -358,3 +358,15 @@ def test_steps_fold() -> None:
         (2, 8),
         (2, 16),
     ]  # type: ignore[union-attr]
+
+
+def test_open_loops_with_loads_are_longer() -> None:
+    """By four: 47 steps with a load in them, 18 without (ptxas: likewise)."""
+    for body, count, there in ((BODY, 16, True), (BODY, 24, False), ("", 7, True), ("", 10, False)):
+        loop = "mad.lo.u32 %r4, %r4, %r4, %r3; xor.b32 %r4, %r4, %r9;" * count
+        _, stats = optimized(
+            f"mov.u32 %r4, 1; mov.u32 %r3, 0; L: {body} {loop} add.s32 %r3, %r3, 1; setp.lt.s32 %p1, %r3, %r2; "
+            "@%p1 bra L;" + END,
+            "sm_90",
+        )
+        assert bool(stats.get("loops unrolled by four")) == there, (body, count)

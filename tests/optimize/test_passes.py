@@ -308,3 +308,31 @@ def test_branch_on_a_constant(test: str, taken: bool, target: str) -> None:
     unit, stats = optimized(HEAD + body, target)
     assert stats["branches on constants"] == 1 and "BRA" not in ops(unit)
     assert (len(of(unit, "STG")), "LOP3" in ops(unit)) == (2 if taken else 1, not taken)
+
+
+def _with_q(body: str, target: str) -> tuple[Unit, dict[str, int]]:
+    """As :func:`optimized`, with a parameter more."""
+    text = kernel(body, target, ".param .u64 p, .param .u32 n, .param .u64 q")
+    (unit,) = lower_text(text, target)
+    ctx = Context(Header("ori", target), None, Flags())
+    for p in PASSES:
+        p.run(unit, ctx)
+    return unit, ctx.stats
+
+
+def test_parameters_load_behind_the_exits() -> None:
+    """Threads that end at a second test load no parameter that only the others read; what is read before and behind a
+    loop, and not in it, is loaded twice and held in no register meanwhile."""
+    early = "ld.param.u64 %rd4, [q]; " + HEAD + "setp.ge.s32 %p1, %r1, %r2; @%p1 ret; "
+    unit, stats = _with_q(
+        early + "ld.global.u32 %r3, [%rd3]; setp.ne.s32 %p1, %r3, 7; @%p1 ret; st.global.u64 [%rd3], %rd4; ret;",
+        "sm_90",
+    )
+    assert stats["loads sunk"] >= 1
+    assert [i.op for i in unit.functions[0].blocks[-1].insts].count("LDC") == 1
+    loop = (
+        "add.s64 %rd5, %rd4, %rd2; L: ld.global.u32 %r3, [%rd5]; add.s64 %rd5, %rd5, 64; setp.ne.s32 %p1, %r3, 7; "
+        "@%p1 bra L; mul.wide.u32 %rd6, %r3, 4; add.s64 %rd6, %rd4, %rd6; st.global.u32 [%rd6], %r3; ret;"
+    )
+    _, stats = _with_q(early + loop, "sm_90")
+    assert stats["loads sunk apart"] == 1

@@ -7,7 +7,7 @@ import copy
 
 import pytest
 
-from ir_format.flow import liveness
+from ir_format.flow import liveness, written_regs
 from ir_format.hazards import hazards
 from ir_format.model import Block, Function, Header
 from stages.analysis.dependences import build_graph
@@ -119,10 +119,15 @@ def test_random_programs_mean_the_same(first: int) -> None:
 
 
 def _alive(f: Function, block: Block, pos: int) -> int:
-    """Most words of file R alive behind an instruction of the block."""
+    """Most words of file R alive behind an instruction of the block, of those that hold something by then."""
     live = liveness(f)
-    owner = live.cells.owner
-    return max(sum(f.vregs[owner[c][0]].file == "R" for c in now) for _, _, now in live.walk_back(block, pos))
+    owner, first = live.cells.owner, live.cells.first
+    there = live.in_cells(pos)
+    most = 0
+    for inst, (_, _, now) in zip(block.insts, [(a, b, set(c)) for a, b, c in live.walk_back(block, pos)][::-1]):
+        there |= {c for r in written_regs(inst) for c in range(first(r), first(r) + r.width)}
+        most = max(most, sum(f.vregs[owner[c][0]].file == "R" for c in now & there))
+    return most
 
 
 @pytest.mark.parametrize("tight", [2, 8, 40])
@@ -133,7 +138,7 @@ def test_order_counts_what_is_alive(tight: int) -> None:
         (f,) = make_unit(seed, 40).functions[:1]
         live = liveness(f)
         for pos, block in enumerate(f.blocks):
-            timing = list_schedule._timing(block, hazards("sm_80"))
+            timing = list_schedule._timing(block, hazards("sm_80"), 1)
             if timing is None or any(i.op == "UNDEF" for i in block.insts):
                 continue
             model = list_schedule._Virtual(block.insts, timing, f, live.cells)

@@ -91,3 +91,25 @@ def test_signs_and_saturation(target: str) -> None:
     unit, _ = looped(body, target)
     assert not of(unit, "FADD") and [i.mods for i in of(unit, "FFMA")] == [("SAT",)]
     assert differences(body, target, (1,)) == []
+
+
+@pytest.mark.parametrize("target", SMS)
+def test_minima_and_conditions(target: str) -> None:
+    """A sum in a minimum, a minimum of three, a condition that is added, the sign of a byte: as few instructions as in
+    ptxas's code where the SM has them, and the values of the program everywhere."""
+    body = (
+        "setp.lt.u32 %p1, %r1, 5; selp.u32 %r3, 1, 0, %p1; add.s32 %r3, %r3, %r9; add.s32 %r4, %r1, -7; "
+        "min.s32 %r4, %r4, %r3; max.s32 %r5, %r1, %r9; max.s32 %r5, %r5, %r3; xor.b32 %r4, %r4, %r5; "
+        "st.global.u32 [%rd5], %r4; ret;"
+    )
+    unit, _ = looped(body, target)
+    assert not of(unit, "SEL")
+    if target == "sm_90":
+        assert len(of(unit, "VIADDMNMX")) == len(of(unit, "VIMNMX3")) == 1 and not of(unit, "VIMNMX")
+    assert differences(body, target, (0, 7, 40)) == []
+    signs = (
+        ".reg .b16 %c<3>; ld.global.u8 %c1, [%rd5]; cvt.s32.s16 %r3, %c1; ld.global.s8 %c2, [%rd5]; "
+        "cvt.s32.s8 %r4, %c2; "
+        "add.s32 %r3, %r3, %r4; st.global.u32 [%rd5], %r3; ret;"
+    )
+    assert differences(signs, target, (0, 7, 40)) == []

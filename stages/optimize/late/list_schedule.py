@@ -8,7 +8,7 @@ order that keeps every dependence.
 List scheduling by the longest chain of latencies, as in :mod:`stages.schedule.list_scheduling`, until the values alive
 reach a limit (the registers that cost no resident warps); from there on in program order, which uses up what is under
 way, until there is room again. Where registers are about to run out, whatever frees some goes first. Only blocks with
-several results of long latency are touched.
+several results of long latency are touched, and long ones in loops.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from itertools import accumulate
 from typing import Final
 
 from ir_format.diag import CompileError
-from ir_format.flow import Cells, is_guarded, read_regs, written_regs
+from ir_format.flow import Cells, is_guarded, loop_depths, read_regs, written_regs
 from ir_format.hazards import Hazards, hazards
 from ir_format.hazards.load import pipes
 from ir_format.isa import facts
 from ir_format.model import ZERO, Block, Const, Function, Inst, Reg
-from ir_format.target import REG_CEILING, SM_RESIDENCY, STACK_REG
+from ir_format.target import STACK_REG
 from stages.analysis.dependences import Graph, ReadyList, Uses, build_graph, is_wall
-from stages.analysis.register_limits import REGISTERS_PER_SM
 from stages.optimize.analyses import Analyses
+from stages.optimize.late.register_steps import Choice, Order, best_step, register_steps, within
 from stages.optimize.values import PURE, is_pure
 
-#: Values alive per file up to which order is by latency (guessed; P has 7). For R it is what :func:`_steps` gives.
+#: Values alive per file up to which order is by latency (guessed; P has 7). R: :mod:`register_steps`.
 _LIMITS: Final = {"UR": 24, "P": 4, "UP": 4, "B": 16}
 _FILES: Final = ("R", "P", "UR", "UP", "B")
 #: Registers below a step that values do not fill: vectors must be aligned, R1 is taken (guessed).
@@ -45,6 +45,8 @@ _SPARE: Final = 8
 #: Registers below the limit where order is by what frees registers (guessed: vectors need room to be aligned).
 _TIGHT: Final = 16
 _PSEUDO: Final = {"COPY": ("alu", 2, 4), "PCOPY": ("alu", 2, 4), "UNDEF": ("none", 0, 0), "FENTRY": ("none", 0, 0)}
+#: Pipes that take turns: each has an interval of 2, together they take an instruction each cycle.
+_SHARED: Final = frozenset(("alu", "fma", "uni"))
 #: Results at least so late are worth an early start.
 _LONG: Final = 16
 #: Loads that come when they are needed where registers are short.
@@ -53,6 +55,17 @@ _NEAR: Final = frozenset(op for op, space in facts.loads().items() if space == "
 _STAND: Final = facts.having("protocol")
 #: Those of them that what only computes may come behind.
 _PASSED: Final = (facts.reading("tensor") | facts.writing("tensor")) & facts.having("convergent")
+#: So many late results are worth an order of their own, or so many instructions in a loop, whose chains then overlap.
+_SEVERAL: Final = 2
+_CHAINS: Final = 12
+#: Registers that chains of a loop without loads may take beyond those that the program's own order needs (guessed).
+_APART: Final = 12
+#: Steps above the least one that are tried.
+_MORE: Final = 1
+#: Instructions that are looked at for one that needs no register more.
+_FOREMOST: Final = 6
+#: Words of a result that many instructions make; where fewer are left, it is looked at what they need.
+_WIDEST: Final = 4
 _LARGE: Final = 4000  # instructions of a block; above, the estimate of pressure is not worth its time
 
 
@@ -61,20 +74,13 @@ def schedule_blocks(f: Function, a: Analyses) -> bool:
     return _function(f, a, hazards(a.ctx.header.target))
 
 
-def _steps(sm: int) -> list[int]:
-    """Register counts from which on fewer warps are resident, beginning with the count that is free of charge: 64 on
-    sm_75, 32 on sm_80, 40 on sm_120 (ptxas fills them so too: measured)."""
-    warps = SM_RESIDENCY.get(sm, (64, 32))[0] // 4
-    file = REGISTERS_PER_SM // 128
-    return sorted({min(REG_CEILING, file // n // 8 * 8) for n in range(1, warps + 1)})
-
-
 def _function(f: Function, a: Analyses, tables: Hazards) -> bool:
     ctx, most = a.ctx, a.register_limit
     changed = False
     chosen: list[tuple[int, list[tuple[str, int, int]]]] = []
+    depth = loop_depths(a.cfg)
     for pos, block in enumerate(f.blocks):
-        timing = _timing(block, tables)
+        timing = _timing(block, tables, depth[pos])
         if timing is not None:
             chosen.append((pos, timing))
     if not chosen:
@@ -86,43 +92,80 @@ def _function(f: Function, a: Analyses, tables: Hazards) -> bool:
         if file[cell] == "R":
             words |= 1 << bit
     ends = max((alive & words).bit_count() for alive in (*live.live_in, *live.live_out))
-    steps = _steps(tables.sm)
+    steps = register_steps(tables.sm)
+    choices: list[Choice] = []
     for pos, timing in chosen:
         if not ctx.allow():
-            return changed
+            break
         block = f.blocks[pos]
         model = _Virtual(block.insts, timing, f, live.cells)
         graph = build_graph(block.insts, model)
         body = _Body(block.insts, model, graph, live.in_cells(pos), live.out_cells(pos), file)
-        need = max(ends, body.peak())
-        room = next((n for n in steps if n >= need + _NEED), steps[-1])
-        if room > _WIDE:
-            room = min(room, need + _MARGIN)
-        rooms = sorted({min(n - _MARGIN, most - _SPARE) for n in (steps[0], room)})
-        order = _fitting(body, rooms, most - _TIGHT)
+        late = _late(block.insts, timing) >= _SEVERAL
+        choices.append(Choice(_orders(body, steps, ends, most, late), _issue(timing), depth[pos]))
+    if not choices:
+        return False
+    step = best_step(choices, tables.sm)
+    for (pos, _), c in zip(chosen, choices):
+        order = min(within(c, step), key=lambda o: o.latency).nodes
         if order != list(range(len(order))):
+            block = f.blocks[pos]
             block.insts = [block.insts[n] for n in order]
             ctx.count("blocks in a new order")
             changed = True
     return changed
 
 
-def _timing(block: Block, tables: Hazards) -> list[tuple[str, int, int]] | None:
+def _orders(body: _Body, steps: list[int], ends: int, most: int, late: bool) -> list[Order]:
+    """Ways to put a block in order: the one for the registers that it needs or that are free of charge, and where loads
+    stay apart for lack of registers, those for some steps more."""
+    need = max(ends, body.peak())
+    room = next((n for n in steps if n >= need + _NEED), steps[-1])
+    if room > _WIDE:
+        room = min(room, need + _MARGIN)
+    low = min(steps[0], room if late else need + _APART)
+    nodes, peak, end = _fitting(body, sorted({min(n - _MARGIN, most - _SPARE) for n in (low, room)}), most - _TIGHT)
+    out = [Order(room, end, nodes)]
+    if not late or room > _WIDE:
+        return out
+    for step in [n for n in steps if n > room][:_MORE]:
+        limit = min(step, most) - _MARGIN
+        if peak < room - 2 * _MARGIN or step > most - _SPARE:
+            break
+        nodes, peak, end = _fitting(body, [limit], most - _TIGHT)
+        if end < out[-1].latency and peak <= limit:
+            out.append(Order(step, end, nodes))
+        room = step
+    return out
+
+
+def _late(insts: list[Inst], timing: list[tuple[str, int, int]]) -> int:
+    """How many results of a block come late."""
+    return sum([t[2] >= _LONG and bool(i.dsts) for i, t in zip(insts, timing)])
+
+
+def _issue(timing: list[tuple[str, int, int]]) -> int:
+    """Cycles that a scheduler needs for the instructions of a block, and its pipes."""
+    busy: dict[str, int] = {}
+    for pipe, interval, _ in timing:
+        busy[pipe] = busy.get(pipe, 0) + interval
+    return max(len(timing), *busy.values())
+
+
+def _timing(block: Block, tables: Hazards, depth: int) -> list[tuple[str, int, int]] | None:
     """(pipe, interval, latency) per instruction; None for a block that stays as it is."""
     insts = block.insts
     if not 4 <= len(insts) <= _LARGE:
         return None
     known = pipes()
     out: list[tuple[str, int, int]] = []
-    late = 0
     try:
         for i in insts:
             t = _PSEUDO.get(i.op) or known[tables.klass(i)]
             out.append((t[0], t[1], t[2]))
-            late += t[2] >= _LONG and bool(i.dsts)
     except CompileError:
         return None
-    return out if late >= 2 else None
+    return out if _late(insts, out) >= _SEVERAL or (depth and len(insts) >= _CHAINS) else None
 
 
 class _Virtual:
@@ -163,7 +206,7 @@ class _Virtual:
             if stack and any([r.num in stack for r in written]) and type(inst.srcs[0]) is not Const:
                 self._held[node] = 1
         self.late = [t[2] for t in timing]
-        self.interval = [max(1, t[1]) for t in timing]
+        self.interval = [1 if t[0] in _SHARED else max(1, t[1]) for t in timing]
         self.after = self.until = [1] * len(insts)
         self.coalesced = _coalesced(insts, cells, self.written)
 
@@ -247,10 +290,11 @@ def _coalesced(insts: list[Inst], cells: Cells, written: list[list[int]]) -> dic
 class _Body:
     """A block and what all tries to put it in order begin with. What a cell holds from one unguarded write to the next
     is a *value*: a loop variable is two, the one that comes in and the one that goes out. ``read``, ``written``: values
-    by node; ``file`` of every value; ``uses``: how often it is read, and once more if it is alive at the end; ``live``,
-    ``live_out``: values alive at the start and at the end."""
+    by node; ``scarce``: nodes that make values of other files than R; ``file`` of every value; ``uses``: how often it
+    is read, and once more if it is alive at the end; ``live``, ``live_out``: values alive at the start and at the
+    end."""
 
-    __slots__ = ("file", "graph", "height", "insts", "live", "live_out", "model", "read", "uses", "written")
+    __slots__ = ("file", "graph", "height", "insts", "live", "live_out", "model", "read", "scarce", "uses", "written")
 
     def __init__(
         self, insts: list[Inst], model: _Virtual, graph: Graph, live_in: set[int], live_out: set[int], file: list[str]
@@ -283,6 +327,9 @@ class _Body:
         for v in self.live_out:
             self.uses[v] += 1
         self.live = {v for v in coming if self.uses[v]}
+        self.scarce = bytearray(
+            any([self.file[v] != "R" and self.uses[v] > 0 for v in values]) for values in self.written
+        )
 
     def peak(self) -> int:
         """The most R values alive at once in the order of the program."""
@@ -327,6 +374,16 @@ class _Pressure:
         for c in self.live:
             self.alive[self._kind[c]] += 1
         self.over = sum([n > most for n, most in zip(self.alive, self._limits, strict=True)])
+
+    def growth(self, node: int) -> int:
+        """R values that the instruction would start, less those that it would end."""
+        live, uses, body = self.live, self._uses, self._body
+        file, read = body.file, body.read[node]
+        grown = sum([c not in live and uses[c] > 0 and file[c] == "R" for c in body.written[node]])
+        for n, c in enumerate(read):
+            if file[c] == "R" and c in live and uses[c] == read.count(c) and c not in read[:n]:
+                grown -= 1
+        return grown
 
     def issue(self, node: int) -> None:
         """The instruction comes next."""
@@ -422,10 +479,10 @@ class _Tight:
         return due[0][1]
 
 
-def _fitting(body: _Body, rooms: list[int], tight: int) -> list[int]:
+def _fitting(body: _Body, rooms: list[int], tight: int) -> tuple[list[int], int, int]:
     """The new order: the fastest of those by latency as long as not more registers are in use than ``rooms`` says.
     Where it needs more registers than there are, another try begins to save them earlier; the order that needs the
-    fewest stands."""
+    fewest stands. With it, the most R values alive at once and the cycles of a lone warp."""
     best = list(range(len(body.insts)))
     soonest, fewest = 1 << 60, 1 << 60
     for room in rooms:
@@ -439,7 +496,44 @@ def _fitting(body: _Body, rooms: list[int], tight: int) -> list[int]:
                 break
         if end < soonest and peak <= max(fewest, room):
             best, soonest, fewest = order, end, peak
-    return best
+    return best, fewest, soonest
+
+
+def _next_of(
+    ready: list[tuple[int, int]],
+    coming: list[tuple[int, int]],
+    makers: list[tuple[int, int]],
+    scarce: bytearray,
+    height: list[int],
+    done: bytearray,
+    now: int,
+) -> list[tuple[int, int]]:
+    """``ready``, once what may come now has left ``coming`` for it or for ``makers``, and what is done has left it."""
+    while coming and coming[0][0] <= now:
+        node = heapq.heappop(coming)[1]
+        if not done[node]:
+            heapq.heappush(makers if scarce[node] else ready, (-height[node], node))
+    while ready and done[ready[0][1]]:
+        heapq.heappop(ready)
+    return ready
+
+
+def _modest(ready: list[tuple[int, int]], done: bytearray, pressure: _Pressure, room: int) -> int:
+    """The first of the foremost instructions that makes no more R values than it ends and there is room for; -1 if
+    there is none."""
+    found = -1
+    aside: list[tuple[int, int]] = []
+    while ready and len(aside) < _FOREMOST:
+        entry = heapq.heappop(ready)
+        if done[entry[1]]:
+            continue
+        if pressure.growth(entry[1]) <= room:
+            found = entry[1]
+            break
+        aside.append(entry)
+    for entry in aside:
+        heapq.heappush(ready, entry)
+    return found
 
 
 def _order(body: _Body, limits: dict[str, int], tight: int, most: int) -> tuple[list[int], int, int, int] | None:
@@ -451,8 +545,10 @@ def _order(body: _Body, limits: dict[str, int], tight: int, most: int) -> tuple[
     pressure = _Pressure(body, limits)
     earliest = front.earliest
     done = bytearray(count)
+    scarce = body.scarce
     coming: list[tuple[int, int]] = [(0, n) for n in front.first()]
     ready: list[tuple[int, int]] = []
+    makers: list[tuple[int, int]] = []  # of ``ready``, those that make values of the scarce files
     first = [n for _, n in coming]  # whatever may come next, in program order
     heapq.heapify(coming)
     heapq.heapify(first)
@@ -468,21 +564,29 @@ def _order(body: _Body, limits: dict[str, int], tight: int, most: int) -> tuple[
                     short = _Tight(body, done, first, pressure.live)
                 node = short.best()
             else:
-                node = heapq.heappop(first)
+                others = _next_of(ready, coming, makers, scarce, height, done, now)
+                node = _modest(others, done, pressure, max(0, limits["R"] - alive[0]))
+                if node < 0:
+                    node = heapq.heappop(first)
             if done[node]:
                 continue
             now = max(now, earliest[node])
         else:
-            while coming and coming[0][0] <= now:
-                _, node = heapq.heappop(coming)
-                if not done[node]:
-                    heapq.heappush(ready, (-height[node], node))
-            while ready and done[ready[0][1]]:
-                heapq.heappop(ready)
-            if not ready:
+            got = _next_of(ready, coming, makers, scarce, height, done, now)
+            while makers and done[makers[0][1]]:
+                heapq.heappop(makers)
+            if makers and (not got or makers[0] < got[0]):
+                got = makers
+            if not got:
                 now = max(now + 1, coming[0][0])
                 continue
-            node = heapq.heappop(ready)[1]
+            left = limits["R"] - alive[0]
+            node = heapq.heappop(got)[1] if left >= _WIDEST else _modest(got, done, pressure, left)
+            if node < 0:
+                node = heapq.heappop(first)
+                if done[node]:
+                    continue
+                now = max(now, earliest[node])
         done[node] = 1
         out.append(node)
         pressure.issue(node)

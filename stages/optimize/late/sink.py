@@ -1,8 +1,8 @@
 """What stands far before its readers goes to the block that reads it.
 
 Loads from the constant bank: front ends load all parameters at the entry. Kept over calls and loops they hold registers
-for nothing; ptxas loads them where they are read. Near their readers they stay: the load's latency is hidden there, and
-a few registers less would bring nothing.
+for nothing, and threads that end early need none; ptxas loads them where they are read. Near their readers they stay:
+the load's latency is hidden there, and a few registers less would bring nothing.
 
 Cheap results where registers run short: addresses that are computed in front of a wait, for loads behind it, go behind
 it where what they are made from is alive there anyway.
@@ -18,6 +18,7 @@ from typing import Final
 from ir_format.flow import (
     Cfg,
     DominatorTree,
+    Loop,
     is_guarded,
     loop_depths,
     loops,
@@ -26,14 +27,19 @@ from ir_format.flow import (
 )
 from ir_format.isa import facts
 from ir_format.model import ZERO, Const, Function, Inst, Reg
+from ir_format.rename import duplicate
 from stages.optimize.analyses import FLOW, Analyses
 from stages.optimize.late.places import Place, insert, made_once, readers
 from stages.optimize.late.pressure import CHEAP
-from stages.optimize.values import is_pure
+from stages.optimize.values import computes, is_pure
 
 #: Instructions in layout between the load and its first reader from which on it moves (guessed: some 40 cycles are its
 #: latency).
 _FAR: Final = 40
+#: Steps up the dominator tree to the block that dominates all readers; loops of a function that are looked at.
+_CLIMB: Final = 64
+#: Blocks that may load a value each for itself (guessed).
+_BLOCKS: Final = 3
 _LEADING: Final = facts.with_value("ctl", "bssy", "bsync") | {"WARPSYNC"}  # they stand first in their blocks
 
 
@@ -51,7 +57,7 @@ def sink_values(f: Function, a: Analyses) -> bool:
 
 def _loads(f: Function, a: Analyses) -> bool:
     ctx = a.ctx
-    loads = made_once(f, ("LDC",), _plain)
+    loads = made_once(f, ("LDC", "S2R"), _plain)
     if not loads:
         return False
     uses = readers(f, loads)
@@ -59,27 +65,96 @@ def _loads(f: Function, a: Analyses) -> bool:
     for block in f.blocks:
         starts.append(starts[-1] + len(block.insts))
     depth = loop_depths(a.cfg)
+    paths = _Paths(f, a)
     before: dict[Place, list[Inst]] = {}
     gone: set[int] = set()
     for num, ((pos, at), inst) in loads.items():
         places = uses.get(num, [])
         blocks = {p for p, _ in places}
-        if len(blocks) != 1 or pos in blocks:
+        if inst.op == "LDC" and pos not in blocks and paths.apart(num, pos, blocks, depth) and ctx.allow():
+            ctx.count("loads sunk apart")
+            for to in sorted(blocks):
+                reader = next(n for p, n in places if p == to)
+                before.setdefault((to, _first(f.blocks[to].insts, reader)), []).append(duplicate(inst))
+            gone.add(id(inst))
             continue
-        to = places[0][0]
-        if depth[to] > depth[pos] or starts[to] + places[0][1] - starts[pos] - at < _FAR or not ctx.allow():
+        to = paths.meeting(blocks)
+        if to < 0 or to == pos or depth[to] > depth[pos] or not paths.tree.dominates(pos, to):
+            continue
+        reader = next((n for p, n in places if p == to), len(f.blocks[to].insts) - 1)
+        far = len(blocks) == 1 and starts[to] + reader - starts[pos] - at >= _FAR
+        if not (far and inst.op == "LDC" or paths.left(pos, to)) or not ctx.allow():
             continue
         ctx.count("loads sunk")
-        before.setdefault((to, _first(f.blocks[to].insts, places[0][1])), []).append(inst)
+        before.setdefault((to, _first(f.blocks[to].insts, reader)), []).append(inst)
         gone.add(id(inst))
     if gone:
         insert(f, before, gone)
     return bool(gone)
 
 
+class _Paths:
+    """Blocks where values are read, and whether threads end before they come there."""
+
+    def __init__(self, f: Function, a: Analyses) -> None:
+        self.f = f
+        self.a = a
+        self.loops: list[Loop] | None = None
+        self.idom = a.idom
+        self.tree = DominatorTree(a.idom)
+        self.level = [0] * len(f.blocks)
+        self.exit = [-1] * len(f.blocks)  # level of the nearest dominator, itself apart, behind which threads may end
+        for pos in a.cfg.rpo[1:]:
+            above = a.idom[pos]
+            self.level[pos] = self.level[above] + 1
+            last = f.blocks[above].insts[-1:]
+            self.exit[pos] = self.level[above] if last and last[0].op == "EXIT" else self.exit[above]
+        self.reached = set(a.cfg.rpo)
+
+    def meeting(self, blocks: set[int]) -> int:
+        """The last block that dominates all these; -1 where one can't be reached or it is far away."""
+        if not blocks or not blocks <= self.reached:
+            return -1
+        left = _CLIMB
+        idom, level = self.idom, self.level
+        work = list(blocks)
+        one = work.pop()
+        for other in work:
+            while one != other:
+                if level[one] < level[other]:
+                    one, other = other, one
+                one = idom[one]
+                left -= 1
+                if not left:
+                    return -1
+        return one
+
+    def apart(self, num: int, pos: int, blocks: set[int], depth: list[int]) -> bool:
+        """Whether each of these blocks should load the value for itself: it would live through a loop that does not
+        read it, and none of them is in a deeper loop than the load."""
+        if not blocks or len(blocks) > _BLOCKS or any([depth[b] > depth[pos] for b in blocks]):
+            return False
+        if not all([b in self.reached and self.tree.dominates(pos, b) for b in blocks]):
+            return False
+        if self.loops is None:
+            self.loops = loops(self.a.cfg, self.idom)
+        if len(self.loops) > _CLIMB:
+            return False
+        live = self.a.live
+        bit = live.bit.get(live.cells.first(Reg("R", num)), -1)
+        return bit >= 0 and any(
+            [live.live_in[x.header] >> bit & 1 and pos not in x.body and blocks.isdisjoint(x.body) for x in self.loops]
+        )
+
+    def left(self, pos: int, to: int) -> bool:
+        """Whether threads may end on the way behind another block than ``pos``: in the block behind the first test, the
+        load's latency would be seen, while in front of the test it hides behind that of thread and block indices."""
+        return self.exit[to] > self.level[pos]
+
+
 def _plain(i: Inst) -> bool:
-    """A load from the constant bank without an index."""
-    return type(i.srcs[0]) is Const and i.srcs[0].ireg is None
+    """A load from the constant bank without an index, or of what a thread is."""
+    return computes(i) if i.op == "S2R" else type(i.srcs[0]) is Const and i.srcs[0].ireg is None
 
 
 def _first(insts: list[Inst], reader: int) -> int:

@@ -82,7 +82,8 @@ _COPIES: Final = 16  # copies of a loop unrolled in part (ptxas: up to 171)
 #: Loads of all copies: more than these find no registers, and those of later rounds take them from earlier ones. A
 #: round with so many stays alone.
 _UNDER_WAY: Final = 16
-_OPEN_BODY: Final = 18  # longest body of a loop whose rounds are not known, in steps (:func:`steps`; measured)
+#: Longest body of a loop whose rounds are not known, in steps (:func:`steps`; measured): without and with loads.
+_OPEN_BODY: Final = (18, 47)
 _LATE: Final = facts.fetching()
 _FREE: Final = ("COPY", "UNDEF", "PCOPY")
 _AT_ONCE: Final = 4
@@ -244,9 +245,11 @@ class _Unroller:
         if made is not None:
             return self._known(block, body, made, count)
         long = steps(block) - 3  # test, branch and counter apart
-        if long <= _OPEN_BODY:
+        late = sum(i.op in _LATE for i in block.insts)
+        most = _OPEN_BODY[0 < late <= _UNDER_WAY // _AT_ONCE]
+        if long <= most:
             return self._open(pos, block, count, start)
-        why = f"its rounds are known only at run time, and a body of {long} steps is longer than {_OPEN_BODY}"
+        why = f"its rounds are known only at run time, and a body of {long} steps is longer than {most}"
         self._missed(block, "UnknownRoundsLongBody", why, count)
         return None
 

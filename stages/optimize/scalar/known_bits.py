@@ -220,6 +220,27 @@ def mask_of_known(s: Combiner, i: Inst) -> Inst | None:
     return None
 
 
+def bytes_of_known(s: Combiner, i: Inst) -> Inst | None:
+    """A permutation of bytes that leaves one of its inputs as it is: signs of what is not negative, zeros that are
+    there."""
+    sel = s.constant(i.srcs[1])
+    if i.mods or sel is None or len(i.dsts) != 1:
+        return None
+    made = _know_bytes(s, i, RZ, _DEPTH)
+    for first, o in ((0, i.srcs[0]), (4, i.srcs[2])):
+        if type(o) is not Reg or o.num == ZERO or o.flags or o.mod:
+            continue
+        there = known_bits(s, o)
+        same = 0
+        for n in range(4):
+            bits = 0xFF << 8 * n
+            if sel >> 4 * n & 15 == first + n:
+                same |= bits
+        if all((m ^ t) & WORD & ~same == 0 for m, t in zip(made, there)) and (made[0] | made[1] | same) == WORD:
+            return copy_of(i, i.dsts[0], o)
+    return None
+
+
 def shift_of_known(s: Combiner, i: Inst) -> Inst | None:
     """A shift whose result has no bit that can be set, or a signed one of what is not negative."""
     if i.mods not in (("R", "U32", "HI"), ("R", "S32", "HI"), ("L", "U32")):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ir_format.isa import facts
 from ir_format.model import Function
 from stages.optimize.analyses import Analyses
-from stages.optimize.scalar import constant_bank, fold, fuse, known_bits, predicates, wide_sums
+from stages.optimize.scalar import constant_bank, fold, fuse, known_bits, min_max, predicates, wide_sums
 from stages.optimize.scalar.combine import Combiner, Rule
 
 #: Accesses whose address may take an offset along.
@@ -18,6 +18,7 @@ RULES: dict[str, tuple[Rule, ...]] = {
         known_bits.drop_carry,
         fold.fold_iadd3,
         fuse.fuse_iadd3,
+        min_max.add_condition,
         wide_sums.fuse_wide,
         wide_sums.fuse_shifted,
         wide_sums.fuse_pair,
@@ -28,7 +29,8 @@ RULES: dict[str, tuple[Rule, ...]] = {
     "LOP3": (fold.fold_lop3, known_bits.mask_of_known, fuse.fuse_lop3, known_bits.test_of_shifted),
     "SHF": (fold.fold_shift, fold.scaled_choice, known_bits.shift_of_known),
     "SEL": (fold.fold_sel, predicates.fold_choice),
-    "PRMT": (fold.fold_prmt,),
+    "PRMT": (fold.fold_prmt, known_bits.bytes_of_known),
+    "VIMNMX": (min_max.fuse_min_max,),
     "ISETP": (
         fold.fold_isetp,
         known_bits.test_of_known,
