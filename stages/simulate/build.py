@@ -30,7 +30,7 @@ class Unsupported(Exception):
 class Context:
     """What instructions of a launch share: registers, banks, memories (see :mod:`device`)."""
 
-    __slots__ = ("banks", "code", "copies", "flight", "kernel", "lanes", "launch", "memory", "sm", "watcher")
+    __slots__ = ("banks", "code", "copies", "flight", "kernel", "lanes", "launch", "memory", "sm", "tensor", "watcher")
 
     def __init__(
         self,
@@ -44,6 +44,7 @@ class Context:
         watcher: Any = None,
     ) -> None:
         self.watcher = watcher
+        self.tensor: Any = None  # tensor memory, where there is any
         self.copies: Any = None  # the same for copies of the copy unit
         self.flight: Any = None  # products of warpgroups under way, where they are not made at once
         self.lanes = lanes

@@ -261,6 +261,9 @@ class Device:
             if code.context.watcher is not None:
                 code.context.watcher.begin(lanes.n)
             launch.machine = machine
+            memory.shared.data[: memory.shared.stride * launch.resident].reshape(launch.resident, -1)[
+                :, : self.image.target.smem_base
+            ] = 0  # what the driver prepares
             launch.cluster_arrivals.clear()
             machine.start(exists, start)
             machine.executed = stats.instructions

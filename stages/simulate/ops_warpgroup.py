@@ -50,14 +50,22 @@ class Descriptor:
 
 
 def tile(
-    memory: Bytes, origin: int, size: int, d: Descriptor, first: int, rows: int, k_bytes: int, transposed: bool
+    memory: Bytes,
+    origin: int,
+    size: int,
+    d: Descriptor,
+    first: int,
+    rows: int,
+    k_bytes: int,
+    transposed: bool,
+    unit: int = 2,
 ) -> Arr:
     """``rows`` rows from ``first`` of a matrix whose rows (of K) have ``k_bytes`` bytes: [row, bytes].
 
     Without a swizzle the matrix consists of 8 rows of 16 bytes that lie together, with one they are 8 rows of as many
     bytes as the pattern's. K contiguous: the stride offset goes from 8 rows to the next 8, the leading offset, without
-    a swizzle alone, from 16 bytes of K to the next. M or N contiguous (``transposed``, elements of 16 bits): the lines
-    of 8 or more elements are for one k; 8 lines lie together. Without a swizzle the leading offset goes to the next 8
+    a swizzle alone, from 16 bytes of K to the next. M or N contiguous (``transposed``, elements of ``unit`` bytes): the
+    lines of 16 or more bytes are for one k; 8 lines lie together. Without a swizzle the leading offset goes to the next 8
     k, the stride offset to the next 8 rows; with one, the leading offset to the next rows, the stride offset to the
     next 8 k (documented)."""
     if not transposed:
@@ -66,13 +74,14 @@ def tile(
         if d.span != 16 and k_bytes > d.span:
             raise Fault(f"a matrix of {k_bytes} bytes of K in a pattern of {d.span}")
         return _read(memory, origin, size, d, row // 8 * d.stride + row % 8 * d.span + chunk * step).reshape(rows, -1)
-    chunk, k = np.arange(first // 8, (first + rows) // 8)[:, None], np.arange(k_bytes // 2)
+    held = 16 // unit
+    chunk, k = np.arange(first // held, (first + rows) // held)[:, None], np.arange(k_bytes // unit)
     wide = d.span // 16
     if wide == 1:
         at = chunk * d.stride + k % 8 * 16 + k // 8 * d.lead
     else:
         at = chunk // wide * d.lead + chunk % wide * 16 + k % 8 * d.span + k // 8 * d.stride
-    lines = _read(memory, origin, size, d, at).view(u16)  # [chunk, k, 8]
+    lines = _read(memory, origin, size, d, at).view((u8, u16, u32)[unit // 2])  # [chunk, k, element]
     return np.ascontiguousarray(lines.transpose(0, 2, 1)).view(u8).reshape(rows, -1)
 
 
@@ -86,7 +95,7 @@ def _read(memory: Bytes, origin: int, size: int, d: Descriptor, offsets: Arr) ->
     return np.ascontiguousarray(memory.quads[(origin + at) // 16]).view(u8)
 
 
-def _numbers(data: Arr, kind: str) -> Arr:
+def numbers(data: Arr, kind: str) -> Arr:
     """Values, as doubles, of rows of bytes."""
     n = len(data)
     if kind == "U1":
@@ -193,7 +202,7 @@ class Product:
                 if key not in found:
                     d = Descriptor(key[2], key[3])
                     data = tile(window, key[0], window.size, d, 16 * key[1], 16, stored * bits // 8, self.turn[0])
-                    found[key] = _numbers(data, kind)
+                    found[key] = numbers(data, kind)
                 rows.append(found[key])
             out = np.stack(rows)
         if self.sparse:
@@ -210,7 +219,7 @@ class Product:
             if key not in found:
                 d = Descriptor(key[1], key[2])
                 data = tile(window, key[0], window.size, d, 0, self.n, self.k * _BITS[kind] // 8, self.turn[1])
-                found[key] = _numbers(data, kind)
+                found[key] = numbers(data, kind)
             out.append(found[key])
         stacked = np.stack(out)
         return -stacked if self.negative[1] else stacked

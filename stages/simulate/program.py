@@ -21,6 +21,7 @@ from stages.simulate import (
     ops_memory,
     ops_sync,
     ops_tensor_map,
+    ops_tensor_memory,
     ops_warp,
     ops_warpgroup,
 )
@@ -38,7 +39,7 @@ Decoder = Callable[[int, int], Inst]
 OPS: Final[dict[str, Builder]] = {
     **ops_int.OPS, **ops_float.OPS, **ops_half.OPS, **ops_convert.OPS, **ops_memory.OPS, **ops_atomic.OPS,
     **ops_warp.OPS, **ops_matrix.OPS,
-    **ops_sync.OPS, **ops_bulk.OPS, **ops_tensor_map.OPS, **ops_warpgroup.OPS, **control.OPS,
+    **ops_sync.OPS, **ops_bulk.OPS, **ops_tensor_map.OPS, **ops_tensor_memory.OPS, **ops_warpgroup.OPS, **control.OPS,
 }  # fmt: skip
 
 
