@@ -10,7 +10,7 @@ import numpy as np
 import stages.interpret.convert
 import stages.interpret.video  # noqa: F401  (both enter rows)
 from ir_format.ptx import Neg, Pair, Part, PtxInst, Reg, Sym, Vec
-from stages.interpret import alu, barriers, bulk, control, copies, tensormap, warps
+from stages.interpret import alu, barriers, bulk, control, copies, tensor_memory, tensormap, warps
 from stages.interpret.atomics import atomic
 from stages.interpret.code import Action, Code, Step, generic, get, put, symbol
 from stages.interpret.floats import Format
@@ -404,7 +404,8 @@ ACTIONS: Final[dict[str, Maker]] = {
     "mov": mov, "cvta": cvta, "isspacep": isspacep, "mapa": mapa, "getctarank": rank, "createpolicy": policy,
     "ld": load, "ldu": load, "st": store, "atom": atomic, "red": atomic,
     "add": arith, "sub": arith, "mad": arith, "addc": carry, "subc": carry, "madc": carry, "cp": copies.cp,
-    "mbarrier": _mbarrier, "tensormap": tensormap.change, "alloca": stack, "stacksave": stack,
+    "mbarrier": _mbarrier, "tensormap": tensormap.change, "tcgen05": tensor_memory.tcgen05,
+    "alloca": stack, "stacksave": stack,
     "stackrestore": stack, "membar": nothing, "fence": nothing, "prefetch": nothing, "prefetchu": nothing,
     "nanosleep": nothing,
     "pmevent": nothing, "applypriority": nothing, "discard": nothing, "griddepcontrol": nothing, "setmaxnreg": nothing,

@@ -188,6 +188,7 @@ CONTROL: Final = frozenset(
         "mma",
         "wmma",
         "wgmma",
+        "tcgen05",
     ]
 )
 

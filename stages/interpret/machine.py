@@ -112,6 +112,7 @@ class Machine:
     bar_value: Arr = field(default_factory=lambda: np.zeros(0, np.uint64))
     arrived: dict[tuple[int, int], int] = field(default_factory=dict)
     barriers: dict[int, Any] = field(default_factory=dict)  # mbarrier objects by their place in shared memory
+    tensor: dict[int, Any] = field(default_factory=dict)  # tensor memory by block
     last: Arr = field(default_factory=lambda: np.zeros(0, np.int64))
     sp: Arr = field(default_factory=lambda: np.zeros(0, np.uint64))
     base: Arr = field(default_factory=lambda: np.zeros(0, np.uint64))

@@ -1,5 +1,5 @@
-"""Tensor memory (sm_100a and its kin): products UTCHMMA, UTCQMMA, UTCIMMA of one block, LDTM and STTM, UTCBAR, the mask of
-columns in use. All are done at once.
+"""Tensor memory (sm_100a and its kin): products UTCHMMA, UTCQMMA, UTCIMMA of one block, LDTM and STTM, UTCBAR, the mask
+of columns in use. All are done at once.
 
 A block has 128 lanes of 512 cells of 32 bits. A product is started by one lane of a warp; what it does stands in the
 instruction descriptor (documented for PTX). Refused by name: pairs of blocks, block scales, sparse A, .WS, sums of 16
@@ -153,15 +153,13 @@ def arrive(b: Build) -> InstFn:
     """UTCBAR: what was started arrives, once, when it is done, which it is."""
     b.only()
     row = b.row(mem_of(b).ubase)  # type: ignore[arg-type]
+    one_more, nothing = np.ones(1, u64), np.zeros(1, u64)
 
     def run(v: View, m: Arr | None) -> None:
         for lane in ops_bulk.leaders(v, m):
             one = np.array([lane])
             at = ops_bulk.shared_at(b.ctx, v, v.U[row][one], one, 8, "atomic")
-            values = np.ones(1, u64)
-            atomic(
-                b.ctx.memory.shared.views[8], at // 8, lambda o, k: step90(o, values, np.zeros(1, u64)), values, True
-            )
+            atomic(b.ctx.memory.shared.views[8], at // 8, lambda o, k: step90(o, one_more, nothing), one_more, True)
 
     return run
 
@@ -258,6 +256,7 @@ def columns(b: Build) -> InstFn:
 
 
 OPS: Final[dict[str, Builder]] = {
-    "UTCHMMA": mma, "UTCQMMA": mma, "UTCIMMA": mma, "UTCBAR": arrive, "UTCATOMSWS": columns, "UVIRTCOUNT": ops_bulk.quiet,
+    "UTCHMMA": mma, "UTCQMMA": mma, "UTCIMMA": mma, "UTCBAR": arrive, "UTCATOMSWS": columns,
+    "UVIRTCOUNT": ops_bulk.quiet,
     "LDTM": lambda b: _transfer(b, False), "STTM": lambda b: _transfer(b, True),
 }  # fmt: skip

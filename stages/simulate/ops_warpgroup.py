@@ -65,9 +65,9 @@ def tile(
     Without a swizzle the matrix consists of 8 rows of 16 bytes that lie together, with one they are 8 rows of as many
     bytes as the pattern's. K contiguous: the stride offset goes from 8 rows to the next 8, the leading offset, without
     a swizzle alone, from 16 bytes of K to the next. M or N contiguous (``transposed``, elements of ``unit`` bytes): the
-    lines of 16 or more bytes are for one k; 8 lines lie together. Without a swizzle the leading offset goes to the next 8
-    k, the stride offset to the next 8 rows; with one, the leading offset to the next rows, the stride offset to the
-    next 8 k (documented)."""
+    lines of 16 or more bytes are for one k; 8 lines lie together. Without a swizzle the leading offset goes to the
+    next 8 k, the stride offset to the next 8 rows; with one, the leading offset to the next rows, the stride offset to
+    the next 8 k (documented)."""
     if not transposed:
         row, chunk = np.arange(first, first + rows)[:, None], np.arange(k_bytes // 16)
         step = d.lead if d.span == 16 else 16

@@ -198,7 +198,7 @@ class StrictMachine(Machine):
             else:
                 visible = at - e.at >= latency(e.writer, e.part, e.dual, reader, kind, uniform, self.sm)
             (seen if visible else rest).append(e)
-        for e in rest if pc >= 0 else ():
+        for e in _unseen(rest, seen) if pc >= 0 else ():
             self.note("read too early by", e.pc, pc, row, at - e.at)
         if not seen:
             return
@@ -333,6 +333,9 @@ class StrictMachine(Machine):
             if len(times) > least:
                 at = max(at, times[len(times) - least - 1])
                 time.boards[board] = times[len(times) - least :]
+        for board in plan.depbar_all:
+            at = max([at, *time.boards[board]])
+            time.boards[board].clear()
         queue = time.queue
         while queue and queue[0].read_at <= at:
             self.perform(time, view, queue.popleft())
@@ -548,6 +551,11 @@ class StrictMachine(Machine):
             time.hold(plan.ctl.rd, at + 2)
         time.clock = at + (plan.ctl.stall or DRAIN)
         return self.program.ctls[index](self, bundle)
+
+
+def _unseen(rest: list[Entry], seen: list[Entry]) -> list[Entry]:
+    """What a reader misses: not what a younger write that it sees stands for in any case."""
+    return [e for e in rest if not any(s.ready < 0 and s.at > e.at and s.mask is None for s in seen)]
 
 
 def _superseded(rest: list[Entry], seen: list[Entry]) -> list[Entry]:

@@ -149,6 +149,7 @@ class Plan:
         "at_read",
         "ctl",
         "depbar",
+        "depbar_all",
         "dual",
         "early",
         "guard",
@@ -229,7 +230,10 @@ class Plan:
                 if op.flags & REUSE:
                     self.reuse.append(i)
         self.depbar: tuple[int, int] | None = None
+        self.depbar_all: tuple[int, ...] = ()  # DEPBAR {5,4,...}: all that these count
         if inst.op == "DEPBAR":
+            listed = next((o.name for o in inst.srcs if isinstance(o, Name) and o.name[:1] == "{"), "")
+            self.depbar_all = tuple([int(x) for x in listed.strip("{}").split(",") if x])
             board = next((int(o.name[2]) for o in inst.srcs if isinstance(o, Name) and o.name.startswith("SB")), -1)
             least = next((o.value for o in inst.srcs if isinstance(o, Imm)), 0)
             if 0 <= board < 6:

@@ -50,7 +50,7 @@ _TOLD: Final = (
     facts.reading("texture", "surface")
     | facts.writing("surface")
     | facts.having("warpgroup")
-    | frozenset(["UF2I", "UI2F", "UFRND", "QMMA", "OMMA", "USETMAXREG"])
+    | frozenset(["UF2I", "UI2F", "UFRND", "QMMA", "OMMA", "USETMAXREG", "UTCATOMSWS", "LDTM"])
 )
 
 _W75: Final = ("disp64", "alu", "fma", "wlo", "whi", "fp64", "half", "mma1", "mma2", "imma")

@@ -110,6 +110,26 @@ def attention(g: np.random.Generator, heads: int, queries: int, keys: int) -> Ca
     return Case("attention", (queries // 64, heads), 128, [*maps, out, np.int32(keys)], out, want, 3 * 8192, 1e-3)
 
 
+def memory(g: np.random.Generator, m: int, n: int, k: int) -> Case:
+    """sm_100a: sums in tensor memory, K contiguous."""
+    a, b = (_integers(g, (rows, k), np.float16) for rows in (m, n))
+    c = np.zeros((m, n), np.float32)
+    maps = [tensor_map(a, (64, 128), swizzle=128), tensor_map(b, (64, 64), swizzle=128)]
+    want = a.astype(np.float64) @ b.astype(np.float64).T
+    args = [*maps, c, np.int32(n), np.int32(k)]
+    return Case("gemm5_f16", (n // 64, m // 128), 128, args, c, want, 2 * (128 * 128 + 64 * 128))
+
+
+def memory_major(g: np.random.Generator, m: int, n: int, k: int) -> Case:
+    """sm_100a: M and N contiguous, 64 rows."""
+    a, b = (_integers(g, (k, rows), ml_dtypes.bfloat16) for rows in (m, n))
+    c = np.zeros((m, n), np.float32)
+    maps = [tensor_map(x, (32, 32), swizzle=64) for x in (a, b)]
+    want = a.astype(np.float64).T @ b.astype(np.float64)
+    args = [*maps, c, np.int32(n), np.int32(k)]
+    return Case("gemm5_major", (n // 64, m // 64), 128, args, c, want, 4 * 2048)
+
+
 Maker = Callable[[np.random.Generator], Case]
 
 
@@ -123,5 +143,7 @@ KERNELS: Final[dict[str, tuple[str, Maker, Maker]]] = {
     "gemm_special": ("special", lambda g: special(g, 256, 64, 320), lambda g: special(g, 256, 256, 256)),
     "gemm_major": ("major", lambda g: major(g, 64, 64, 128), lambda g: major(g, 256, 256, 256)),
     "gemm_split": ("major", lambda g: split(g, 64, 64, 128), lambda g: split(g, 256, 256, 256)),
+    "gemm5_f16": ("memory_100", lambda g: memory(g, 128, 64, 192), lambda g: memory(g, 256, 256, 256)),
+    "gemm5_major": ("memory_100", lambda g: memory_major(g, 64, 64, 64), lambda g: memory_major(g, 256, 256, 256)),
     "attention": ("major", lambda g: attention(g, 1, 64, 128), lambda g: attention(g, 2, 128, 256)),
 }

@@ -22,8 +22,9 @@ def main() -> int:
         return 1
     for source in sorted((HERE / "cuda").glob("*.cu")):
         target = HERE / "ptx" / f"{source.stem}.ptx"
+        arch = "sm_100a" if source.stem.endswith("_100") else "sm_90a"
         subprocess.run(
-            [str(nvcc), "-arch=sm_90a", "-ptx", "-o", str(target), source.name], cwd=source.parent, check=True
+            [str(nvcc), f"-arch={arch}", "-ptx", "-o", str(target), source.name], cwd=source.parent, check=True
         )
     return 0
 

@@ -23,7 +23,11 @@ from tests import oracle
 from tests.tensor.cases import KERNELS, Case
 
 HERE = Path(__file__).resolve().parent
-SM = "90a"
+
+
+def sm_of(name: str) -> str:
+    """The target of a file."""
+    return "100a" if name.endswith("_100") else "90a"
 
 
 def text_of(name: str) -> str:
@@ -35,8 +39,8 @@ def text_of(name: str) -> str:
 def cubin(name: str, who: str, level: int = 3) -> bytes:
     """A file compiled by us or by ptxas."""
     if who == "ours":
-        return compile_ptx(text_of(name), f"sm_{SM}", {"opt-level": level}, name=f"{name}.ptx")
-    path = oracle.run_ptxas(HERE / "ptx" / f"{name}.ptx", SM, f"-O{level}")
+        return compile_ptx(text_of(name), f"sm_{sm_of(name)}", {"opt-level": level}, name=f"{name}.ptx")
+    path = oracle.run_ptxas(HERE / "ptx" / f"{name}.ptx", sm_of(name), f"-O{level}")
     if not isinstance(path, Path):
         raise RuntimeError(str(path))
     return path.read_bytes()
@@ -51,7 +55,7 @@ def three(x: tuple[int, ...]) -> tuple[int, int, int]:
 def execute(case: Case, file: str, who: str, strict: bool = False, seed: int = 0, level: int = 3) -> list[str]:
     """Run a launch; what is wrong with it."""
     if who == "interpreter":
-        module = Module(text_of(file), f"sm_{SM}")
+        module = Module(text_of(file), f"sm_{sm_of(file)}")
         module.launch(case.kernel, three(case.grid), (case.block, 1, 1), case.args, shared=case.shared)
         return [x for x in (case.off(),) if x]
     device = Device(cubin(file, who, level), progress=who == "ptxas")

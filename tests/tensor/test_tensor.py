@@ -13,7 +13,7 @@ from tests.tensor.cases import KERNELS
 from tests.tensor.run import cubin, execute
 
 #: What the suite runs of the kernels: the others take the command (tests.tensor.run).
-QUICK = ("gemm_special", "gemm_major", "gemm_split", "attention")
+QUICK = ("gemm_special", "gemm_major", "gemm_split", "attention", "gemm5_f16", "gemm5_major")
 
 
 @pytest.mark.parametrize("name", QUICK)
@@ -24,7 +24,7 @@ def test_our_code(name: str) -> None:
 
 
 @pytest.mark.oracle
-@pytest.mark.parametrize("name", ["gemm_bf16", "gemm_tf32", "gemm_special"])
+@pytest.mark.parametrize("name", ["gemm_bf16", "gemm_tf32", "gemm_special", "gemm5_f16", "gemm5_major"])
 def test_code_of_ptxas(name: str) -> None:
     """So does ptxas's: its code uses what is measured of the machine."""
     oracle.require("ptxas")
@@ -32,7 +32,7 @@ def test_code_of_ptxas(name: str) -> None:
     assert execute(small(np.random.default_rng(2)), file, "ptxas") == []
 
 
-@pytest.mark.parametrize("name", ["gemm_e4m3", "gemm_s8", "gemm_major", "gemm_split"])
+@pytest.mark.parametrize("name", ["gemm_e4m3", "gemm_s8", "gemm_major", "gemm_split", "gemm5_f16", "gemm5_major"])
 def test_interpreter(name: str) -> None:
     """So does the interpreter."""
     file, small, _ = KERNELS[name]
