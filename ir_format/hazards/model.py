@@ -250,6 +250,8 @@ class Hazards:
             "UP": "guard" if klass == "uldc" else u_role if u_role != "var" else "vec",
             "B": "",
         }
+        if klass in ("gmma", "utc"):
+            roles["UP"] = "guard"  # measured: UISETP -> HGMMA at 11, UTCHMMA never nearer than 12
         if klass == "branch":
             roles["P"] = "guard"
             roles["UP"] = "jump"

@@ -337,7 +337,7 @@ class StrictMachine(Machine):
             at = max([at, *time.boards[board]])
             time.boards[board].clear()
         queue = time.queue
-        while queue and queue[0].read_at <= at:
+        while queue and (queue[0].read_at <= at or plan.inst.op == "FENCE"):
             self.perform(time, view, queue.popleft())
         pending = time.pending
         base = bundle.um if plan.uniform else bundle.m
@@ -390,7 +390,8 @@ class StrictMachine(Machine):
                 if direct and all(r not in pending or self.landed(time, view, r, at) for r in plan.writes):
                     assert plan.run is not None
                     plan.run(view, mask)
-                elif plan.late:
+                elif plan.late or (queue and plan.memory):  # behind stores that have yet to read their registers
+                    read_at = max(read_at, time.read_pipe)
                     for kind, number in plan.early:
                         source = (view.U if kind == "U" else view.P)[number]
                         held.append((source, source.copy()))

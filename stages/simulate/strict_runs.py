@@ -46,6 +46,7 @@ _READERS: Final = (
     "uni",
     "guard",
     "branch",
+    "gmma",
     "call",
 )
 #: Instructions that a search for waits looks at before it gives up.

@@ -15,7 +15,7 @@ from stages.simulate.build import Build, count, is_uniform
 from stages.simulate.control import CONTROL
 from stages.simulate.machine import InstFn
 from stages.simulate.state import P_SINK, RZ_ROW, UP0, UR0, View, warp_any
-from stages.simulate.timing import is_dual, is_variable, pipe_of, reader_class, writer_class
+from stages.simulate.timing import is_dual, is_memory, is_variable, pipe_of, reader_class, writer_class
 
 Arr = NDArray[Any]
 Row = tuple[str, int]
@@ -157,6 +157,7 @@ class Plan:
         "inst",
         "late",
         "late_reads",
+        "memory",
         "parts",
         "pc",
         "pipe",
@@ -214,6 +215,7 @@ class Plan:
         self.late = (
             self.variable and inst.op not in _READS_AT_ISSUE and any(r[0] == "U" and r[1] < 256 for r in self.reads)
         )
+        self.memory = self.variable and is_memory(inst)
         self.early = [r for r in self.reads if not (r[0] == "U" and r[1] < 256)]
         self.late_reads = [r for r in self.reads if r[0] == "U" and r[1] < 256]
         # The predicate of a generic atomic without a result is known when its address is (measured: the branch waits

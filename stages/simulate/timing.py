@@ -96,7 +96,7 @@ _P80: Final = {
 _P_GUARD: Final = {75: (12, 12, 14, 15), 80: (13, 13, 13, 14)}
 #: Uniform registers: reader -> (from the uniform datapath, from ULDC, UMOV or VOTEU).
 _UNIFORM: Final = {"uni": (4, 2), "mem": (9, 2), "xu": (9, 2), "branch": (9, 2)}
-_UNIFORM_P: Final = {"uni": (4, 1), "guard": (11, 5), "branch": (9, 2)}
+_UNIFORM_P: Final = {"uni": (4, 1), "guard": (11, 5), "branch": (9, 2), "gmma": (11, 5)}
 
 
 #: Matrix products by shape (measured on sm_80 from ptxas's distances, with TF32 as with twice the shape: IMMA.8816,
@@ -165,6 +165,8 @@ def reader_class(inst: Inst, sm: int) -> str:
         return "fp64"
     if op in _TENSOR:
         return "mma"
+    if op in facts.having("warpgroup"):
+        return "gmma"
     if op in _XU or op in _EARLY:
         return "xu"
     if op in _MEMORY:
@@ -250,6 +252,11 @@ def latency(writer: str, part: int, dual: bool, reader: str, kind: str, uniform:
         if has(sm, "add-64") and (dual or reader == "dual") and name == "alu":
             return base + 1
     return base + (2 if reader == "call" and has(sm, "distance-call-late") else 0)
+
+
+def is_memory(inst: Inst) -> bool:
+    """Does it go through the pipe of loads and stores, in order with them?"""
+    return inst.op in _MEMORY
 
 
 def is_dual(inst: Inst) -> bool:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ir_format.model import Inst
+from ir_format.model import Inst, Reg
+from orchestrator.api import compile_ptx
 from stages.simulate.device import Device
 from stages.simulate.program import isa_decoder
 from tests import oracle
@@ -71,3 +72,37 @@ def test_strict_mode_misses_waits(name: str, without: str, seen: str) -> None:
     device = Device(cubin(file, "ours"), decoder)
     stats = device.launch(case.kernel, case.grid, case.block, case.args, shared=case.shared, strict=True, limit=100_000)
     assert decoder.gone and any(seen in x for x in stats.hazards)
+
+
+_FLAG = """.version 9.0
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 a, .param .u64 b, .param .u32 n, .param .u64 o) .maxntid 128 {
+.reg .b64 %rd<4>; .reg .b32 %r<4>; .reg .f32 %f<4>; .reg .pred %p<3>;
+ld.param.u64 %rd1, [a]; ld.param.u64 %rd2, [b]; ld.param.u32 %r1, [n]; ld.param.u64 %rd3, [o]; mov.u32 %r2, 0;
+mov.f32 %f0, 0f00000000; mov.f32 %f1, %f0; mov.f32 %f2, %f0; mov.f32 %f3, %f0;
+wgmma.fence.sync.aligned;
+L: setp.ne.u32 %p1, %r2, 0;
+wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, %rd1, %rd2, %p1, 1, 1, 0, 0;
+add.u32 %r2, %r2, 1; setp.lt.u32 %p2, %r2, %r1; @%p2 bra L;
+wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0; st.global.v4.f32 [%rd3], {%f0, %f1, %f2, %f3}; ret; }
+"""
+
+
+def test_the_flag_of_a_product_comes_in_time() -> None:
+    """The uniform predicate that says whether sums count is written at least 11 cycles before (ptxas 13.0 keeps exactly
+    that in four such loops); at 6 the product may read the old one."""
+    image = compile_ptx(_FLAG, "sm_90a", {}, name="k.ptx")
+    program = Device(image).program
+    written: dict[int, int] = {}
+    clock, least = 0, 1000
+    for i in range(len(program.words)):
+        inst = program.inst(i)
+        if inst.op == "HGMMA":
+            flags = [o.num for o in inst.srcs if isinstance(o, Reg) and o.file == "UP" and o.num in written]
+            least = min([least, *(clock - written[n] for n in flags)])
+        for o in inst.dsts:
+            if isinstance(o, Reg) and o.file == "UP" and o.num >= 0:
+                written[o.num] = clock
+        clock += inst.ctl.stall if inst.ctl is not None else 1
+    assert 11 <= least < 1000
