@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ir_format.model import Inst, Reg
+from ir_format.hazards.model import file_of, hazards
+from ir_format.model import Inst
 from orchestrator.api import compile_ptx
 from stages.simulate.device import Device
 from stages.simulate.program import isa_decoder
@@ -90,19 +91,12 @@ wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0; st.global.v4.f
 
 
 def test_the_flag_of_a_product_comes_in_time() -> None:
-    """The uniform predicate that says whether sums count is written at least 11 cycles before (ptxas 13.0 keeps exactly
-    that in four such loops); at 6 the product may read the old one."""
-    image = compile_ptx(_FLAG, "sm_90a", {}, name="k.ptx")
-    program = Device(image).program
-    written: dict[int, int] = {}
-    clock, least = 0, 1000
-    for i in range(len(program.words)):
-        inst = program.inst(i)
-        if inst.op == "HGMMA":
-            flags = [o.num for o in inst.srcs if isinstance(o, Reg) and o.file == "UP" and o.num in written]
-            least = min([least, *(clock - written[n] for n in flags)])
-        for o in inst.dsts:
-            if isinstance(o, Reg) and o.file == "UP" and o.num >= 0:
-                written[o.num] = clock
-        clock += inst.ctl.stall if inst.ctl is not None else 1
-    assert 11 <= least < 1000
+    """The uniform predicate that says whether sums count is written at least 11 cycles before by UISETP (ptxas 13.0 keeps
+    exactly that in four loops like this one); at 6, as other operands, the product may read the old one."""
+    program = Device(compile_ptx(_FLAG, "sm_90a", {}, name="k.ptx")).program
+    table = hazards("sm_90a")
+    products = [x for x in map(program.inst, range(len(program.words))) if x.op == "HGMMA" and x.dsts]
+    flags = [r for x in products for r in table.access(x).reads if file_of(r[0]) == "UP"]
+    assert flags
+    for _, role, _ in flags:
+        assert table.cell("raw", "UP", "udp", role).cycles == 11
