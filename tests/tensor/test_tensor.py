@@ -91,8 +91,8 @@ wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0; st.global.v4.f
 
 
 def test_the_flag_of_a_product_comes_in_time() -> None:
-    """The uniform predicate that says whether sums count is written at least 11 cycles before by UISETP (ptxas 13.0 keeps
-    exactly that in four loops like this one); at 6, as other operands, the product may read the old one."""
+    """The uniform predicate that says whether sums count is written at least 11 cycles before by UISETP (ptxas 13.0
+    keeps exactly that in four loops like this one); at 6, as other operands, the product may read the old one."""
     program = Device(compile_ptx(_FLAG, "sm_90a", {}, name="k.ptx")).program
     table = hazards("sm_90a")
     products = [x for x in map(program.inst, range(len(program.words))) if x.op == "HGMMA" and x.dsts]
