@@ -22,7 +22,10 @@ def run(
     cluster: Annotated[str, typer.Option(help="blocks of a cluster: N or N,N,N")] = "",
     arg: Annotated[
         list[str] | None,
-        typer.Option("--arg", help="buf:TYPE[COUNT]=FILL, buf:FILE.npy or TYPE=VALUE; once for each parameter"),
+        typer.Option(
+            "--arg",
+            help="buf:TYPE[COUNT]=FILL, buf:FILE.npy, TYPE=VALUE or map:FILE.npy,box=..; once for each parameter",
+        ),
     ] = None,
     out: Annotated[list[str] | None, typer.Option("--out", help="INDEX=FILE.npy: save a buffer afterwards")] = None,
     show: Annotated[list[int] | None, typer.Option("--show", help="INDEX: print a buffer afterwards")] = None,
@@ -173,7 +176,7 @@ def _orders(device: Any, what: tuple[Any, ...], values: list[Any], options: dict
     out: list[str] = []
     first: list[Any] | None = None
     for name in ("", *ORDERS):
-        mine = [v.copy() if isinstance(v, np.ndarray) else v for v in values]
+        mine = [_copied(v) for v in values]
         try:
             device.launch(*what, mine, **(options | {"order": name, "races": False, "cycles": False}))
         except SimError as e:
@@ -184,7 +187,7 @@ def _orders(device: Any, what: tuple[Any, ...], values: list[Any], options: dict
         finally:
             state = device.globals.copy()
             device.globals[:] = variables
-        ends = [*(v for v in mine if isinstance(v, np.ndarray)), state]
+        ends = [*(a for v in mine for a in _arrays(v)), state]
         if first is None:
             first = ends
         for k, (one, two) in enumerate(zip(first, ends, strict=True)):
@@ -196,11 +199,23 @@ def _orders(device: Any, what: tuple[Any, ...], values: list[Any], options: dict
 
 
 def _buffer(values: list[Any], index: str) -> Any:
+    found = _arrays(values[int(index)]) if index.isdecimal() and int(index) < len(values) else []
+    if not found:
+        raise _Failure(f"argument {index} is not a buffer")
+    return found[0]
+
+
+def _arrays(value: Any) -> list[Any]:
+    """The buffers of an argument: itself, or those of a record (of a tensor map its tensor)."""
     import numpy as np
 
-    if not index.isdecimal() or int(index) >= len(values) or not isinstance(values[int(index)], np.ndarray):
-        raise _Failure(f"argument {index} is not a buffer")
-    return values[int(index)]
+    return list(value[1].values()) if isinstance(value, tuple) else [value] if isinstance(value, np.ndarray) else []
+
+
+def _copied(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return value[0], {at: a.copy() for at, a in value[1].items()}
+    return value.copy() if _arrays(value) else value
 
 
 def main() -> None:

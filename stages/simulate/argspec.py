@@ -1,7 +1,8 @@
 """Arguments of a launch as the command line writes them.
 
 ``buf:TYPE[COUNT]=FILL`` a buffer, FILL one of zero, ones, iota, random, random:LOW:HIGH or a number; ``buf:FILE.npy`` a
-buffer from a file; ``TYPE=VALUE`` a scalar. TYPE: i8 u8 i16 u16 f16 i32 u32 f32 i64 u64 f64.
+buffer from a file; ``TYPE=VALUE`` a scalar; ``map:ARRAY,box=64x128,...`` a tensor map over a buffer, see
+:func:`parse_map`. TYPE: i8 u8 i16 u16 f16 i32 u32 f32 i64 u64 f64.
 """
 
 from __future__ import annotations
@@ -68,8 +69,57 @@ def _fill(dtype: np.dtype[Any], count: int, fill: str, generator: np.random.Gene
     return np.full(count, _number(fill, dtype), dtype)
 
 
+_ARRAY: Final = re.compile(r"(?P<type>\w+)\[(?P<dims>\d+(?:x\d+)*)\](?:=(?P<fill>.+))?$")
+_NUMBERS: Final = ("box", "dims", "strides", "steps")
+
+
+def parse_map(text: str, generator: np.random.Generator) -> tuple[bytes, dict[int, NDArray[Any]]]:
+    """A tensor map, ``ARRAY,NAME=VALUE,...``: ARRAY is FILE.npy or ``TYPE[ROWSxCOLUMNS]=FILL``, whose last extent is
+    the innermost dimension. ``box=``, ``dims=``, ``strides=`` (bytes, without the innermost), ``steps=``: numbers with x
+    between, innermost first; ``swizzle=`` 32, 64 or 128; ``type=`` the element type, where it is not the array's;
+    ``nan``: what lies outside is NaN. Raises :class:`ArgError`."""
+    from stages.simulate.tensor_maps import MapError, tensor_map
+
+    first, *options = text.split(",")
+    match = _ARRAY.match(first)
+    if match:
+        dims = [int(x) for x in match["dims"].split("x")]
+        count = int(np.prod(dims, dtype=object))
+        if count > MAX_ELEMENTS:
+            raise ArgError(f"more than {MAX_ELEMENTS} elements")
+        array = _fill(_dtype(match["type"]), count, match["fill"] or "zero", generator).reshape(dims)
+    else:
+        array = parse_arg(f"buf:{first}", generator)
+    given: dict[str, Any] = {}
+    for option in options:
+        name, _, value = option.partition("=")
+        try:
+            if name in _NUMBERS:
+                given[name] = [int(x) for x in value.split("x")]
+            elif name == "swizzle":
+                given[name] = int(value)
+            elif name == "type":
+                given["type_"] = value
+            elif option == "nan":
+                given["nan"] = True
+            else:
+                raise ArgError(f"a tensor map has no '{option}'")
+        except ArgError:
+            raise
+        except ValueError:
+            raise ArgError(f"'{option}' of a tensor map is not a number") from None
+    if "box" not in given:
+        raise ArgError("a tensor map needs box=")
+    try:
+        return tensor_map(array, given.pop("box"), **given)
+    except MapError as e:
+        raise ArgError(f"a tensor map can't be: {e}") from None
+
+
 def parse_arg(text: str, generator: np.random.Generator) -> Any:
-    """A numpy array (buffer) or numpy scalar. Raises :class:`ArgError`."""
+    """A numpy array (buffer), a numpy scalar or the record of a tensor map. Raises :class:`ArgError`."""
+    if text.startswith("map:"):
+        return parse_map(text[4:], generator)
     if text.startswith("buf:") and text.endswith(".npy"):
         try:
             loaded = np.load(text[4:], allow_pickle=False)

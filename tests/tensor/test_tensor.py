@@ -8,8 +8,10 @@ import pytest
 from ir_format.hazards.model import file_of, hazards
 from ir_format.model import Inst
 from orchestrator.api import compile_ptx
+from stages.simulate.argspec import ArgError, parse_arg
 from stages.simulate.device import Device
 from stages.simulate.program import isa_decoder
+from stages.simulate.tensor_maps import tensor_map
 from tests import oracle
 from tests.tensor.cases import KERNELS
 from tests.tensor.run import cubin, execute
@@ -100,3 +102,19 @@ def test_the_flag_of_a_product_comes_in_time() -> None:
     assert flags
     for _, role, _ in flags:
         assert table.cell("raw", "UP", "udp", role).cycles == 11
+
+
+def test_maps_on_the_command_line() -> None:
+    """What orias-run reads is what a program makes; mistakes are said."""
+    generator = np.random.default_rng(0)
+    got, buffers = parse_arg("map:f16[128x256]=iota,box=64x32,swizzle=128,steps=1x2,type=bf16", generator)
+    tensor = np.arange(128 * 256).astype(np.float16).reshape(128, 256)
+    want, _ = tensor_map(tensor, (64, 32), swizzle=128, steps=(1, 2), type_="bf16")
+    assert got == want and np.array_equal(buffers[0], tensor)
+    for text, why in (
+        ("map:f16[8x8],boxx=8", "no 'boxx=8'"),
+        ("map:f16[8x8]", "needs box"),
+        ("map:f16[8x8],box=4x4", "16"),
+    ):
+        with pytest.raises(ArgError, match=why):
+            parse_arg(text, generator)
