@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from ir_format import ptx
 from ir_format.diag import CompileError
-from ir_format.model import Header, Module, Param, Unit, Var
+from ir_format.model import Header, Inst, Module, Param, Unit, Var
 from ir_format.ptx import PtxFunction, PtxInst, PtxLabel, PtxModule, PtxParam, PtxPragma, PtxReloc, PtxUnit, PtxVar
 from ir_format.record import replace
 from ir_format.target import Target
@@ -182,10 +183,15 @@ def lower_function(ctx: UnitContext, pf: PtxFunction) -> Builder:
     bind_vectors(b)
     placed: set[int] = set()
     nounroll: dict[int, None] = {}
+    used_bytes = 0  # of the load that follows, by a pragma
     for item in pf.body:
         k = type(item)
         if k is PtxInst:
+            start = len(b.block.insts)
             lower_inst(b, item)  # type: ignore[arg-type]
+            if used_bytes:
+                _tell_used_bytes(b.block.insts[start:], used_bytes)
+                used_bytes = 0
         elif k is PtxLabel:
             index = item.index  # type: ignore[union-attr]
             if index in placed:
@@ -196,6 +202,8 @@ def lower_function(ctx: UnitContext, pf: PtxFunction) -> Builder:
             nounroll[b.block.id] = None
         elif k is PtxPragma and item.text == "enable_smem_spilling":  # type: ignore[union-attr]
             ctx.unit.attrs["smem_spilling"] = item.line
+        elif k is PtxPragma and (found := _USED_BYTES.match(item.text)):  # type: ignore[union-attr]
+            used_bytes = int(found[1], 0)
     if nounroll:
         fn.attrs["nounroll"] = tuple(nounroll)
     for index in b.labels:
@@ -206,6 +214,16 @@ def lower_function(ctx: UnitContext, pf: PtxFunction) -> Builder:
     tidy_blocks(fn)
     ctx.unit.functions.append(fn)
     return b
+
+
+_USED_BYTES = re.compile(r"used_bytes_mask\s+(0[xX][0-9a-fA-F]+|[1-9]\d*)\s*$")
+
+
+def _tell_used_bytes(made: list[Inst], mask: int) -> None:
+    """Mark a load with the bytes that the program says it needs. One that has become several loads gets no mark."""
+    loads = [i for i in made if i.op in ("LD", "LDG", "LDL", "LDS")]
+    if len(loads) == 1:
+        loads[0].attrs = {**(loads[0].attrs or {}), "mark": "unused", "mark_value": mask}
 
 
 def _debug_places(b: Builder) -> None:

@@ -10,6 +10,7 @@ from stages.optimize.late.rematerialize import rematerialize
 from stages.optimize.late.return_register import lower_return_register
 from stages.optimize.late.sink import sink_values
 from stages.optimize.late.uniform_promotion import promote_to_uniform
+from stages.optimize.late.used_bytes import mark_used_bytes
 from stages.optimize.loops.licm import hoist_invariants
 from stages.optimize.loops.rotate import rotate_loops
 from stages.optimize.loops.share_pointers import share_pointers
@@ -54,6 +55,7 @@ _TABLE: tuple[FunctionPass | UnitPass, ...] = (
     FunctionPass("rematerialize", rematerialize, keeps=FLOW),
     UnitPass("return-register", lower_return_register, keeps=FLOW),
     FunctionPass("list-schedule", schedule_blocks, keeps=FLOW),
+    FunctionPass("used-bytes", mark_used_bytes, keeps=FLOW),
 )
 
 #: Why passes stand where they stand.
@@ -83,6 +85,7 @@ _ORDER: tuple[Order, ...] = (
     Order("uniform-promotion", "sink", "words in uniform registers need no place near their readers"),
     Order("sink", "rematerialize", "what moves costs nothing, what is made again costs instructions"),
     Order("rematerialize", "list-schedule", "the schedule is made for the values that are alive at last"),
+    Order("rematerialize", "used-bytes", "readers that are made again elsewhere read a word no more"),
     Order("return-register", "list-schedule", "fixed registers hold instructions in place"),
 )
 

@@ -1,6 +1,6 @@
 """Compare every record, section and symbol of two compilers' cubins of one PTX file, whose code differs.
 
-    python -m tests.elf.records [FOLDER...]     # PTX files; default: all kernels of tests/
+    python -m tests.elf.records [PTX_OR_FOLDER...]     # each for its folder's SM or its own; default: all of tests/
 
 What does not depend on the code must be equal. What names places or counts of the code is held against the code on each
 side by `stages/check/records.py`; here the program's own instructions are counted by kind: each compiler lists all of
@@ -28,6 +28,7 @@ from pathlib import Path
 
 from ir_format import isa
 from ir_format.isa.machine import Refusal
+from stages.check.command import own_target
 from stages.check.record_facts import Info
 from stages.check.records import check_records
 from tests.elf.compare import is_second_copy
@@ -240,13 +241,16 @@ def files() -> list[tuple[Path, str]]:
     return out
 
 
+def _sm_of(path: Path) -> str:
+    if path.parent.name.startswith("sm_"):
+        return path.parent.name.removeprefix("sm_")
+    return own_target(path.read_text()).removeprefix("sm_")
+
+
 def main(folders: list[str]) -> int:
     """Print every difference; 1 if there are any."""
-    found = (
-        [(p, p.parent.name.removeprefix("sm_")) for f in folders for p in sorted(Path(f).glob("**/*.ptx"))]
-        if folders
-        else files()
-    )
+    given = [p for f in map(Path, folders) for p in (sorted(f.glob("**/*.ptx")) if f.is_dir() else [f])]
+    found = [(p, _sm_of(p)) for p in given] if folders else files()
     bad = 0
     for path, sm in found:
         rows = compare(path, sm)

@@ -3,11 +3,16 @@
 
 from __future__ import annotations
 
+import re
+import struct
 from pathlib import Path
 
 import pytest
 
+from orchestrator.api import compile_ptx
+from stages.check.record_facts import Info
 from tests import oracle
+from tests.elf.reader import info_records, read
 from tests.elf.records import compare, files
 
 #: Kernels whose records have much in them; the command takes all.
@@ -27,6 +32,44 @@ PICKED = (
 def test_no_difference_without_a_reason(path: Path, sm: str) -> None:
     oracle.require("ptxas")
     assert compare(path, sm) == []
+
+
+#: Loads, and which of their results are used (ptxas's list of unused bytes depends on both).
+LOADS = (
+    ("ld.global.v4.b32", "012"), ("ld.global.v4.b32", "013"), ("ld.global.nc.v4.b32", "123"),
+    ("ld.global.v4.b32", "0123"),
+    ("ld.volatile.global.v2.b32", "1"), ("ld.volatile.global.v4.b32", "0"), ("ld.volatile.global.v4.b32", "23"),
+    ("ld.volatile.global.v4.b32", ""), ("ld.relaxed.gpu.global.v4.b32", "023"),
+    ('.pragma "used_bytes_mask 0xfff"; ld.global.v4.b32', "0123"),
+    ('.pragma "used_bytes_mask 243"; ld.global.v2.b32', "01"),
+    ('.pragma "used_bytes_mask 3"; ld.global.b32', "0"),
+)  # fmt: skip
+
+
+def _used_bytes(data: bytes) -> dict[str, list[int]]:
+    """Kernel -> the masks of its UNUSED_LOAD_BYTE_OFFSET."""
+    found = {}
+    for s in read(data).sections:
+        if s.name.startswith(".nv.info.k"):
+            words = [p for _, code, p in info_records(s.data) if code == Info.UNUSED_LOAD_BYTE_OFFSET]
+            found[s.name] = [mask for p in words for _, mask in struct.iter_unpack("<II", p)]
+    return found
+
+
+@pytest.mark.parametrize("sm", ["80", "90", "100"])
+def test_bytes_that_a_load_does_not_need(sm: str) -> None:
+    text = f".version 9.0\n.target sm_{sm}\n.address_size 64\n"
+    for n, (load, used) in enumerate(LOADS):
+        count = int(found[1]) if (found := re.search(r"\.v(\d)", load)) else 1
+        into = ", ".join(f"%r{k}" for k in range(count))
+        text += f""".visible .entry k{n}(.param .u64 a, .param .u64 b) {{ .reg .b32 %r<4>; .reg .b64 %d<2>;
+            ld.param.u64 %d0, [a]; ld.param.u64 %d1, [b]; {load} {f"{{{into}}}" if count > 1 else into}, [%d0];
+            {"".join(f"st.global.b32 [%d1+{16 * int(k)}], %r{k}; " for k in used)} ret; }}\n"""
+    theirs = oracle.compile_ptx(text, sm)
+    assert isinstance(theirs, Path)
+    wanted = _used_bytes(theirs.read_bytes())
+    assert sum(map(len, wanted.values())) == len(LOADS) - 2
+    assert _used_bytes(compile_ptx(text, f"sm_{sm}")) == wanted
 
 
 OPERATIONS = """
