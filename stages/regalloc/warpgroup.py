@@ -12,12 +12,14 @@ Post: every ARRIVE uses the registers that the products after it read, so that i
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from ir_format.diag import CompileError
 from ir_format.flow import Cfg, build_cfg, read_regs, written_regs
 from ir_format.isa import facts
 from ir_format.model import NOT_UPT, ZERO, Function, Imm, Inst, Mem, Name, Operand, Reg, Unit
+from stages.analysis.abi import callee
 
 PRODUCTS: Final = facts.having("warpgroup")
 _OPEN: Final = Name("N", "none")
@@ -32,28 +34,35 @@ class _State:
     ended groups, youngest first. ``written`` holds the registers written since the last ARRIVE, or all registers if
     there was none."""
 
-    __slots__ = ("groups", "shapes", "written")
+    __slots__ = ("groups", "shapes", "stale", "written")
 
-    def __init__(self, groups: tuple[int, ...], written: int, shapes: frozenset[int]) -> None:
+    def __init__(self, groups: tuple[int, ...], written: int, shapes: frozenset[int], stale: int) -> None:
         self.groups = groups
         self.written = written
         self.shapes = shapes  # accumulator blocks of outstanding products, as register masks
+        self.stale = (
+            stale  # since the last ARRIVE: 1 if the threads may have parted or come back, 2 if a stage was left
+        )
 
-    def key(self) -> tuple[tuple[int, ...], int, frozenset[int]]:
-        return self.groups, self.written, self.shapes
+    def key(self) -> tuple[tuple[int, ...], int, frozenset[int], int]:
+        return self.groups, self.written, self.shapes, self.stale
 
 
 _EMPTY: Final = (0,) * (_MOST + 1)
 
 
-def order_warpgroups(unit: Unit) -> int:
+def order_warpgroups(unit: Unit, relocatable: bool = False, parted: Mapping[str, frozenset[int]] | None = None) -> int:
     """The pass, on physical registers. Returns the number of inserted instructions; reports the reasons as ptxas
-    does."""
+    does. ``parted``: function -> ids of the blocks that a part of the warp runs (:mod:`stages.regalloc.parted`)."""
     added = 0
+    own = {f.name for f in unit.functions}
     for f in unit.functions:
         if any(i.op in PRODUCTS for b in f.blocks for i in b.insts):
             notes: list[tuple[int, int]] = []
-            added += _function(f, notes)
+            added += _function(f, notes, (parted or {}).get(f.name, frozenset()))
+            calls = [callee(i) for b in f.blocks for i in b.insts if i.op == "CALL"]
+            if any(name not in own for name in calls):
+                notes.append((7509 if relocatable else 7510, 0))
             unit.diags += _advisories(f.name, notes)
     return added
 
@@ -66,6 +75,7 @@ _INJECTED: Final = {
     "'{}'",
 }
 _SERIALIZED: Final = {
+    7509: "the presence of Extern calls in the function '{}'",
     7510: "wgmma pipeline crossing function boundary at a function call in the function '{}'",
     7513: "non wgmma instructions defining input registers of a wgmma between start and end of the pipeline stage in "
     "the function '{}'",
@@ -73,11 +83,18 @@ _SERIALIZED: Final = {
     "stage in the function '{}'",
     7515: "non wgmma instructions defining accumulator registers of a wgmma between start and end of the pipeline "
     "stage in the function '{}'",
+    7518: "program dependence on compiler-inserted WG.DP in divergent path in the function '{}'",
+    7520: "program dependence on compiler-inserted WG.AR in divergent path in the function '{}'",
 }
+#: Reasons that are given alone, in this order (measured: a function with several of them).
+_ALONE: Final = (7520, 7518, 7509, 7510)
 
 
 def _advisories(name: str, notes: list[tuple[int, int]]) -> list[tuple[str, str, int]]:
-    """The insertions by line, then each reason for serialized products one time."""
+    """The insertions by line, then each reason for serialized products one time; of some reasons no more than that."""
+    alone = next((code for code in _ALONE if any(n == code for n, _ in notes)), 0)
+    if alone:
+        notes = [(alone, 0)]
     out = [
         f"(C{code}) " + _INJECTED[code].format(line, name) for code, line in dict.fromkeys(notes) if code in _INJECTED
     ]
@@ -107,7 +124,7 @@ def _accumulators(inst: Inst) -> int:
     return _mask([d])
 
 
-def _function(func: Function, notes: list[tuple[int, int]]) -> int:
+def _function(func: Function, notes: list[tuple[int, int]], parted: frozenset[int]) -> int:
     cfg = build_cfg(func)
     exits: dict[int, _State] = {}
     added = 0
@@ -117,9 +134,11 @@ def _function(func: Function, notes: list[tuple[int, int]]) -> int:
             if pos not in dirty:
                 continue
             dirty.discard(pos)
-            state = _entry(cfg, pos, exits)
             block = func.blocks[pos]
-            walk = _Walk(state, notes)
+            state = _entry(cfg, pos, exits)
+            if block.id in parted and any(func.blocks[p].id not in parted for p in cfg.preds[pos]):
+                state.stale = max(state.stale, 1)
+            walk = _Walk(state, notes, block.id in parted)
             state = walk.run(block.insts)
             block.insts = walk.out
             added += walk.added
@@ -133,26 +152,30 @@ def _function(func: Function, notes: list[tuple[int, int]]) -> int:
 
 
 def _entry(cfg: Cfg, pos: int, exits: dict[int, _State]) -> _State:
-    groups, written, shapes = list(_EMPTY), 0, frozenset[int]()
+    groups, written, shapes, stale = list(_EMPTY), 0, frozenset[int](), 0
     for pred in cfg.preds[pos]:
         s = exits.get(pred)
         if s is not None:
             groups = [a | b for a, b in zip(groups, s.groups)]
             written |= s.written
             shapes |= s.shapes
-    return _State(tuple(groups), -1 if pos == cfg.rpo[0] else written, shapes)
+            stale = max(stale, s.stale)
+    return _State(tuple(groups), -1 if pos == cfg.rpo[0] else written, shapes, stale)
 
 
 class _Walk:
-    """Follows the groups through one block and inserts the waits. ``out`` holds the new instructions."""
+    """Follows the groups through one block and inserts the waits. ``out`` holds the new instructions. ``parted``: a
+    part of the warp may run the block alone; what is inserted there has a reason of its own."""
 
-    __slots__ = ("added", "drained", "groups", "notes", "out", "shapes", "written")
+    __slots__ = ("added", "drained", "groups", "notes", "out", "parted", "shapes", "stale", "written")
 
-    def __init__(self, state: _State, notes: list[tuple[int, int]]) -> None:
+    def __init__(self, state: _State, notes: list[tuple[int, int]], parted: bool) -> None:
         self.out: list[Inst] = []
         self.groups = list(state.groups)
         self.written = state.written
         self.shapes = state.shapes
+        self.stale = state.stale
+        self.parted = parted
         self.notes = notes
         self.added = 0
         self.drained = False  # whether nothing came since a wait for all groups that this pass inserted
@@ -165,6 +188,7 @@ class _Walk:
             elif inst.op == "WARPGROUP":
                 if "ARRIVE" in inst.mods:
                     self.written = 0
+                    self.stale = 0
                 else:
                     n = inst.srcs[1]
                     assert isinstance(n, Imm)
@@ -176,7 +200,7 @@ class _Walk:
                 self.out.append(inst)
             else:
                 self._other(insts, at, inst)
-        return _State(tuple(self.groups), self.written, self.shapes)
+        return _State(tuple(self.groups), self.written, self.shapes, self.stale)
 
     def _product(self, inst: Inst) -> None:
         own = _accumulators(inst)
@@ -188,6 +212,8 @@ class _Walk:
         if others & reads or self._busy() & own and own not in self.shapes:
             self.notes.append((7517, inst.line))
             self._wait_for_all(inst.line)
+        if self.stale > 1 or self.stale and (self.parted or self.written & reads):
+            self.notes.append((7520, inst.line))
         if self.written & reads:
             self.notes.append((7519, inst.line))
             self.out.append(Inst("WARPGROUP", ("ARRIVE",), (), (), None, inst.line))
@@ -207,12 +233,15 @@ class _Walk:
         for s in self.shapes:
             accumulators |= s
         busy = self._busy()
+        stage = self.groups[0] != 0
         call = inst.op == "CALL" and busy != 0  # the callee may save and restore an accumulator that is being written
         if call or busy & writes or accumulators & busy & (writes | reads):
             inside = self.groups[0] != 0 and _goes_on(insts, at)
             number = _reason(call, accumulators & busy & reads != 0, busy & writes, accumulators, inside)
-            self.notes.append((number, inst.line))
+            self.notes.append((7518 if self.parted else number, inst.line))
             self._wait_for_all(inst.line)
+        if inst.op == "CALL":
+            self.stale = max(self.stale, 2 if stage else 1)
         self.written |= writes
         self.out.append(inst)
 

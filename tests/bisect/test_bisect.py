@@ -115,8 +115,8 @@ def test_the_allocator_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
 
     plain = module.allocate_unit
 
-    def wrong(unit: Unit, header: object, options: dict[str, object]) -> None:
-        plain(unit, header, options)  # type: ignore[arg-type]
+    def wrong(unit: Unit, header: object, options: dict[str, object], **more: object) -> None:
+        plain(unit, header, options, **more)  # type: ignore[arg-type]
         if options["allocator"] == "greedy":
             replace(unit, 1234567)
 

@@ -2,17 +2,19 @@
 silent.
 
     python -m tests.check.alarms [--who ptxas|ours] [--judge schedule,strict] [--launches N] [--every N [--first K]]
-    [--seconds S] PTX_OR_FOLDER...
+    [--seconds S] [--budget S] [--journal FILE] PTX_OR_FOLDER...
 
 The target is the file's own. The strict simulator runs each kernel with launches made up as for co-simulation
 (:mod:`stages.check.launches`; those that the plain simulator runs to the end), with three draws of latencies (short,
 long, random); a hazard that it lists, or another result than the plain one's, is an alarm. Alarms are printed by their
-rule with an example; what no simulator can run is counted by its reason.
+rule with an example; what no simulator can run is counted by its reason. ``--budget``: processor seconds of the
+simulator for a file; ``--journal``: a line of JSON a file, with which a run that was interrupted goes on.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import sys
 import time
@@ -43,12 +45,24 @@ class Strict:
         self.alarms: Counter[str] = Counter()
         self.examples: dict[str, str] = {}
         self.idle: Counter[str] = Counter()
+        self.until = 1e18  # processor time at which no further launch is begun
+
+    def add(self, other: Strict) -> None:
+        """The counts of another file."""
+        self.kernels += other.kernels
+        self.launches += other.launches
+        self.alarms += other.alarms
+        self.idle += other.idle
+        self.examples = {**other.examples, **self.examples}
 
     def kernel(self, name: str, device: Any, module: Module, unit: PtxUnit, launches: int) -> None:
         """One kernel: launches that the plain simulator ends, each in all draws."""
         done = 0
         why = "no launch"
         for shape, seed in [(s, k) for k in range(launches) for s in shapes(unit)[k % 2 : k % 2 + 1]]:
+            if time.process_time() > self.until:
+                why = "no time" if not done else why
+                break
             for attempt in range(6):
                 launch = make(module.module, unit, shape, seed, attempt)
                 plain = simulate(device, launch, seed=seed, limit=LIMIT)
@@ -134,14 +148,20 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--every", type=int, default=1)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=1e9)
+    parser.add_argument("--budget", type=float, default=1e9)
+    parser.add_argument("--journal", type=Path)
     parser.add_argument("paths", nargs="+", type=Path)
     options = parser.parse_args(argv)
     began = time.monotonic()
+    told = _told(options.journal)
     sweep, strict = Sweep(f"schedule, {options.who}", None), Strict()
     for path in list(files(options.paths))[options.first :: options.every]:
         if time.monotonic() - began > options.seconds:
             print(f"time is over before {path}")
             break
+        if str(path) in told:
+            strict.add(told[str(path)])
+            continue
         text = path.read_text()
         target = re.search(r"^\s*\.target\s+sm_(\w+)", text, re.MULTILINE)
         got: bytes | str = compiler(target.group(1), options.who, 3)(text) if target else "no target"
@@ -151,10 +171,32 @@ def main(argv: list[str] | None = None) -> int:
         if "schedule" in options.judge:
             sweep.judge(got, path.stem)
         if "strict" in options.judge:
-            _strict(strict, path.stem, got, text, options.launches)
+            own = Strict()
+            own.until = time.process_time() + options.budget
+            _strict(own, path.stem, got, text, options.launches)
+            strict.add(own)
+            _tell(options.journal, path, own)
     sweep.print()
     strict.print()
     return 1 if sweep.groups or strict.alarms else 0
+
+
+def _told(journal: Path | None) -> dict[str, Strict]:
+    """What a journal has of the strict simulator, by file."""
+    found = {}
+    for line in journal.read_text().splitlines() if journal is not None and journal.exists() else ():
+        row = json.loads(line)
+        s = found[row["file"]] = Strict()
+        s.kernels, s.launches, s.examples = row["kernels"], row["launches"], row["examples"]
+        s.alarms, s.idle = Counter(row["alarms"]), Counter(row["idle"])
+    return found
+
+
+def _tell(journal: Path | None, path: Path, s: Strict) -> None:
+    if journal is not None:
+        row = {"file": str(path), "kernels": s.kernels, "launches": s.launches, "alarms": s.alarms, "idle": s.idle}
+        with journal.open("a") as f:
+            f.write(json.dumps({**row, "examples": s.examples}) + "\n")
 
 
 def _strict(strict: Strict, name: str, data: bytes, text: str, launches: int) -> None:

@@ -10,11 +10,12 @@ import pytest
 
 from tests import oracle
 
-_PRODUCTS = """.version 8.6
+_HEAD = """.version 8.6
 .target sm_90a
 .address_size 64
 .extern .func (.param .b32 r) vprintf (.param .b64 a, .param .b64 b);
-.visible .entry k(.param .u64 p, .param .u64 da, .param .u64 db) {
+"""
+_PRODUCTS = """.visible .entry k(.param .u64 p, .param .u64 da, .param .u64 db) {
     .reg .b32 %r<40>; .reg .f32 %f<64>; .reg .b64 %rd<14>; .reg .pred %p<4>;
     ld.param.u64 %rd1, [p]; ld.param.u64 %rd2, [da]; ld.param.u64 %rd3, [db];
     ld.global.v4.f32 {%f0, %f1, %f2, %f3}, [%rd1];
@@ -33,6 +34,8 @@ _CALL = (
     "{ .param .b64 a; .param .b64 b; .param .b32 c; st.param.b64 [a], %rd1; st.param.b64 [b], %rd1; call.uni "
     "(c), vprintf, (a, b); }\n"
 )
+_SOME = "mov.u32 %r1, %tid.x; setp.eq.s32 %p1, %r1, 0; @%p1 bra L1;\n"
+_LOOP = "add.u32 %r1, %r1, 1; setp.lt.u32 %p1, %r1, 9; @%p1 bra L1;\n"
 STAGES = {
     "right": _FENCE + _PRODUCT + _COMMIT + _WAIT,
     "no fence": _PRODUCT + _COMMIT + _WAIT,
@@ -40,6 +43,17 @@ STAGES = {
     "read before the wait": _FENCE + _PRODUCT + _COMMIT + "add.f32 %f0, %f0, %f1;\n" + _WAIT,
     "read inside": _FENCE + _PRODUCT + "st.global.f32 [%rd1+128], %f2;\n" + _PRODUCT + _COMMIT + _WAIT,
     "call before the wait": _FENCE + _PRODUCT + _COMMIT + _CALL + _WAIT,
+    "call before": _CALL + _FENCE + _PRODUCT + _COMMIT + _WAIT,
+    "call before, no wait": _CALL + _FENCE + _PRODUCT + _COMMIT,
+    "call before, no fence": _CALL + _PRODUCT + _COMMIT + _WAIT,
+    "call behind": _FENCE + _PRODUCT + _COMMIT + _WAIT + _CALL,
+    "call inside": _FENCE + _PRODUCT + _CALL + _PRODUCT + _COMMIT + _WAIT,
+    "call inside, fence": _FENCE + _PRODUCT + _CALL + _FENCE + _PRODUCT + _COMMIT + _WAIT,
+    "some threads": _SOME + _FENCE + _PRODUCT + _COMMIT + _WAIT + "L1:\n",
+    "some threads, no fence": _SOME + _PRODUCT + _COMMIT + _WAIT + "L1:\n",
+    "some threads, fence outside": _FENCE + _SOME + _PRODUCT + _COMMIT + _WAIT + "L1:\n",
+    "some threads read": _SOME + _FENCE + _PRODUCT + _COMMIT + "add.f32 %f0, %f0, %f1;\n" + _WAIT + "L1:\n",
+    "loop without a fence": "mov.u32 %r1, %tid.x;\nL1:\n" + _PRODUCT + _COMMIT + _LOOP + _WAIT,
 }
 
 _COUNTS = """.version 8.6
@@ -72,12 +86,20 @@ def _both(text: str, options: list[str], folder: Path) -> tuple[list[str], list[
     return said[0], said[1]
 
 
-@pytest.mark.parametrize("name", STAGES)
-def test_products(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("options", [[], ["-c"]], ids=["whole", "object"])
+def test_products(options: list[str], tmp_path: Path) -> None:
+    """Each stage in a kernel of its own: both compilers say the same of it."""
     oracle.require("ptxas")
-    theirs, ours = _both(_PRODUCTS.replace("BODY", STAGES[name].rstrip()), [], tmp_path)
-    assert ours == theirs
-    assert bool(theirs) == (name != "right")
+    text, names = _HEAD, {}
+    for n, (name, body) in enumerate(STAGES.items()):
+        names[f"'k{n}'"] = name
+        text += _PRODUCTS.replace("entry k", f"entry k{n}").replace("BODY", body.rstrip())
+    said = [
+        {name: [line for line in lines if quoted in line] for quoted, name in names.items()}
+        for lines in _both(text, options, tmp_path)
+    ]
+    assert said[1] == said[0]
+    assert [name for name, lines in said[0].items() if not lines] == ["right", "some threads"]
 
 
 @pytest.mark.parametrize(
