@@ -35,6 +35,8 @@ def divergent_regions(ranges: Ranges) -> list[list[int]]:
         if fork in covered:
             continue
         stop = join[fork]
+        if sum(s != stop for s in cfg.succs[fork]) < 2:
+            continue
         sides: list[set[int]] = []
         for succ in cfg.succs[fork]:
             side: set[int] = set()

@@ -144,6 +144,7 @@ def _choose(flow: Flow, found: Regions, state: Divergence, exact: frozenset[str]
     """The regions that can all be had together. Giving one up lets its groups run on apart, which may make more values
     and branches differ, so the groups are found again."""
     groups = state.groups
+    whole = [n for n, b in enumerate(flow.fn.blocks) if any(_needs_warp(i) for i in b.insts)]
     while True:
         state.settle()
         gone: set[int] = set()
@@ -152,7 +153,7 @@ def _choose(flow: Flow, found: Regions, state: Divergence, exact: frozenset[str]
             r = found.at(j)
             if r is None or j in groups.dropped:
                 continue
-            if _stands_still(flow, groups, r) or (
+            if _stands_still(whole, groups, r) or (
                 any(not flow.leaves[v] for _, v in r.leaving) and _kept_elsewhere(flow, r, exact)
             ):
                 gone.add(j)
@@ -179,11 +180,11 @@ def _choose(flow: Flow, found: Regions, state: Divergence, exact: frozenset[str]
         groups.dropped |= gone
 
 
-def _stands_still(flow: Flow, groups: Groups, r: Region) -> bool:
-    """Whether threads in the region may wait for the whole warp when others wait at its join: wherever not all that
-    begin the region come together."""
+def _stands_still(whole: list[int], groups: Groups, r: Region) -> bool:
+    """Whether threads in the region may wait for the whole warp, as those of the blocks ``whole`` do, when others wait
+    at its join: wherever not all that begin the region come together."""
     start = groups.start(r)
-    return any(_needs_warp(i) for x in r.inside if groups.label[x] != start for i in flow.fn.blocks[x].insts)
+    return any(x in r.inside and groups.label[x] != start for x in whole)
 
 
 def _needs_warp(i: Inst) -> bool:
