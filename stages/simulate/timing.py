@@ -50,7 +50,7 @@ _TOLD: Final = (
     facts.reading("texture", "surface")
     | facts.writing("surface")
     | facts.having("warpgroup")
-    | frozenset(["UF2I", "UI2F", "UFRND", "QMMA", "OMMA", "USETMAXREG", "UTCATOMSWS", "LDTM"])
+    | frozenset(["QMMA", "OMMA", "USETMAXREG", "UTCATOMSWS", "LDTM"])
 )
 
 _W75: Final = ("disp64", "alu", "fma", "wlo", "whi", "fp64", "half", "mma1", "mma2", "imma")
@@ -130,6 +130,8 @@ def writer_class(inst: Inst, sm: int) -> str:
         return "halfmma" if "MMA" in inst.mods else "half"
     if op in _FP64:
         return "fp64"
+    if op == "IMMA" and has(sm, "distance-products-late"):
+        return "imma"  # of every shape (measured: IMMA.16832 -> IMMA at 27, STG at 26)
     if op in _PRODUCTS:
         kind = op + "".join(f".{m}" for m in ("SP", "TF32") if op == "HMMA" and m in inst.mods)
         return next((k for k in map(_PRODUCTS[kind].get, inst.mods) if k), "mma1")
