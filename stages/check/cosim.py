@@ -473,12 +473,12 @@ class Cosim:
         more = [(kind, how) for kind, how in _AGAIN if kind in left] + [
             ("race", {"shuffled": k, "limit": 10 * STEP_LIMIT}) for k in MORE_ORDERS
         ]
-        for kind, how in more:
-            if self._first(launch, base, got, stable, loose) is not None:
-                self._drop(launch, base, stable, kind, how, quiet)
         for errors in ERRORS if loose else ():
             if self._first(launch, base, got, stable, loose) is not None:
                 self._err(launch, base, stable, errors)
+        for kind, how in more:
+            if self._first(launch, base, got, stable, loose) is not None:
+                self._drop(launch, base, stable, kind, how, quiet)
         for seed in MORE_CONTENTS:
             if self._first(launch, base, got, stable, loose) is None:
                 return False

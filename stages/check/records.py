@@ -96,7 +96,8 @@ def _frame(c: Code, f: Symbol) -> int | None:
 
 def _frames(c: Code) -> Iterator[str]:
     """What each function takes. ptxas gives its kernel's frame to a copy of a function, the largest to the kernel, and
-    0 to a recursive function from sm_90 on (measured)."""
+    0 to a recursive function from sm_90 on; where functions are called by pointer, what the deepest chain of calls from
+    a function on takes (measured)."""
     if not c.cubin.linked:
         return
     taken = [_frame(c, f) for f in c.functions]
@@ -106,8 +107,40 @@ def _frames(c: Code) -> Iterator[str]:
         said, found = c.said(Info.FRAME_SIZE, f.name), taken[k]
         if said is None:
             yield f"FRAME_SIZE of {f.name} is missing"
-        elif found is not None and said not in ((found, whole) if k == 0 else (found, entry, 0)):
+        elif found is not None and said not in (
+            *((found, whole) if k == 0 else (found, entry, 0)),
+            *_chains(c, taken, k),
+        ):
             yield f"FRAME_SIZE of {f.name} is {said}, its code takes {found} bytes"
+
+
+def _chains(c: Code, taken: list[int | None], k: int) -> tuple[int, ...]:
+    """Bytes of the deepest chain of calls from a function on, where any function is called by pointer: by calls of
+    known functions alone, and by calls of any."""
+    edges, pointed = _calls(c)
+    if not pointed:
+        return ()
+    own = {f.name: n or 0 for f, n in zip(c.functions, taken, strict=True)}
+    start, callees = c.functions[k].name, [f for n, f in enumerate(c.functions) if n not in (0, k)]
+    known = _deepest(own, edges, start)
+    return known, own[start] + max((_deepest(own, edges, f.name) for f in callees), default=0)
+
+
+def _calls(c: Code) -> tuple[dict[str, list[Symbol]], bool]:
+    """Function -> those that it calls by name; whether any is called otherwise."""
+    edges: dict[str, list[Symbol]] = {f.name: [] for f in c.functions}
+    starts = {f.value: f for f in c.functions}
+    pointed = False
+    for f in c.functions:
+        for at in range(f.value, c.end(f), 16):
+            i = c.inst(at)
+            if i is not None and i.op == "CALL":
+                by_register = any(isinstance(s, Reg) and s.num >= 0 for s in i.srcs)
+                to = None if by_register else starts.get(c.items[at].label)
+                pointed |= to is None and at not in c.words(Info.SYSCALL_OFFSETS)
+                if to is not None:
+                    edges[f.name].append(to)
+    return edges, pointed
 
 
 def _stack(c: Code) -> Iterator[str]:
@@ -119,37 +152,26 @@ def _stack(c: Code) -> Iterator[str]:
     if said is None:
         yield "MIN_STACK_SIZE is missing"
         return
-    edges: dict[str, list[Symbol]] = {f.name: [] for f in c.functions}
-    starts = {f.value: f for f in c.functions}
-    for f in c.functions:
-        for at in range(f.value, c.end(f), 16):
-            i = c.inst(at)
-            if i is not None and i.op == "CALL":
-                pointed = any(isinstance(s, Reg) and s.num >= 0 for s in i.srcs)
-                to = None if pointed else starts.get(c.items[at].label)
-                if to is None and at not in c.words(Info.SYSCALL_OFFSETS):
-                    return  # by pointer: the callees are not known
-                if to is not None:
-                    edges[f.name].append(to)
-    found = _deepest(c, edges)
-    if found is not None and said not in (found, c.said(Info.FRAME_SIZE, c.name)):
+    edges, pointed = _calls(c)
+    own = {f.name: c.said(Info.FRAME_SIZE, f.name) for f in c.functions}
+    if pointed or any(n is None for n in own.values()):
+        return  # by pointer: the callees are not known
+    found = _deepest({name: n or 0 for name, n in own.items()}, edges, c.functions[0].name)
+    if said not in (found, c.said(Info.FRAME_SIZE, c.name)):
         yield f"MIN_STACK_SIZE is {said}, the deepest chain of calls takes {found} bytes"
 
 
-def _deepest(c: Code, edges: dict[str, list[Symbol]]) -> int | None:
+def _deepest(own: dict[str, int], edges: dict[str, list[Symbol]], start: str) -> int:
     """Bytes of the deepest chain of calls. Functions in a circle count nothing: it may go round any number of times."""
-    own = {f.name: c.said(Info.FRAME_SIZE, f.name) for f in c.functions}
-    if any(n is None for n in own.values()):
-        return None
     total: dict[str, int] = {}
     path: list[str] = []
     circle: set[str] = set()
-    stack = [(c.functions[0].name, False)]
+    stack = [(start, False)]
     while stack:
         name, done = stack.pop()
         if done:
             path.pop()
-            total[name] = (0 if name in circle else own[name] or 0) + max(
+            total[name] = (0 if name in circle else own[name]) + max(
                 (total.get(to.name, 0) for to in edges[name]), default=0
             )
         elif name not in total and name not in path:
@@ -160,7 +182,7 @@ def _deepest(c: Code, edges: dict[str, list[Symbol]]) -> int | None:
                     circle.update(path[path.index(to.name) :])
                 else:
                     stack.append((to.name, False))
-    return total[c.functions[0].name]
+    return total[start]
 
 
 # --------------------------------------------------------------------------- places in the code
