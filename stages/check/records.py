@@ -23,7 +23,8 @@ _WARP_WIDE: Final = facts.exchanging()
 _TOOLKITS: Final = (0x82, 0x87)  # CUDA_API_VERSION of 13.0 and 13.5
 _ALIGNMENTS: Final = 15  # exponents of the alignment of what a parameter points to
 _SPACES: Final = 5  # state spaces it may point to
-_VRC: Final = 0x80  # VRC_CTA_INIT_COUNT of kernels that allocate tensor memory
+_VRC: Final = 0x80  # VRC_CTA_INIT_COUNT of kernels that allocate tensor memory, or compute there
+_TENSOR_PRODUCTS: Final = frozenset(("UTCHMMA", "UTCIMMA", "UTCQMMA", "UTCOMMA"))
 
 Judge = Callable[[Code], Iterator[str]]
 
@@ -403,7 +404,8 @@ def _constants(c: Code) -> Iterator[str]:
     ):
         if there != (code in c.records):
             yield f"{code.name} is {'missing' if there else 'there'} on {t.name}"
-    vrc = _VRC if Info.AT_ENTRY_FRAGMENTS in c.records else 0
+    tensor = Info.AT_ENTRY_FRAGMENTS in c.records or any(i.op in _TENSOR_PRODUCTS for _, i in c.insts())
+    vrc = _VRC if tensor else 0
     for code, value in ((Info.VRC_CTA_INIT_COUNT, vrc), (Info.SPARSE_MMA_MASK, 0), (Info.CRS_STACK_SIZE, 0)):
         if c.words(code)[:1] not in ((), (value,)):
             yield f"{code.name} is {_hex(c.words(code))}, not {value:#x}"

@@ -391,9 +391,9 @@ def module_info(
     return bytes(out)
 
 
-def compat(t: Target, isa_class: int, fast_finalize: int, tensormap: int) -> bytes:
+def compat(t: Target, isa_class: int, fast_finalize: int, tensormap: int, byte_products: bool) -> bytes:
     """The bytes of ``.nv.compat`` (sm_90+). ``isa_class``: 1 plain, 2 textures, bulk copies, setmaxnreg or tcgen05, 4
-    wgmma; ``tensormap``: 1 with tensor copies (measured).
+    wgmma; ``tensormap``: 1 with tensor copies; ``byte_products``: with tcgen05 of kind i8 (measured).
 
     ``fast_finalize``: SMs of the family that could run the code unchanged, as bits; ptxas writes 0x09 for plain kernels
     on sm_100, 0x01 for kernels with f64, 0x50 on sm_120, 0 elsewhere (measured; that the bits name SMs is a guess). 0
@@ -403,7 +403,7 @@ def compat(t: Target, isa_class: int, fast_finalize: int, tensormap: int) -> byt
         (
             record(BVAL, 9, int(t.accelerated)),
             record(BVAL, 2, isa_class),
-            record(BVAL, 5, 5),
+            record(BVAL, 5, 6 if byte_products else 5),
             record(HVAL, 7, 0x101),
             record(BVAL, 3, tensormap),
             record(BVAL, 6, 1),

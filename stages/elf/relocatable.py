@@ -476,7 +476,9 @@ class ObjectLinker:
         if t.compat:
             isa = max((attrs.number(k.unit, "isa_class", 1, 4, 1) for k in self.kernels), default=1)
             tensormap = max((attrs.number(k.unit, "tensormap", 0, 1) for k in self.kernels), default=0)
-            out.append(Section(COMPAT, image.SHT_COMPAT, 0, info.compat(t, isa, 0, tensormap), align=4))
+            byte_products = any(attrs.number(k.unit, "byte_products", 0, 1) for k in self.kernels)
+            data = info.compat(t, isa, 0, tensormap, byte_products)
+            out.append(Section(COMPAT, image.SHT_COMPAT, 0, data, align=4))
         graph = struct.pack("<Ii", 0, -1)
         for k in self.kernels:
             called = list(self.callees.get(k.name, ()))

@@ -107,3 +107,20 @@ def test_each_operation_is_listed(sm: str, tmp_path: Path) -> None:
     path = tmp_path / "k.ptx"
     path.write_text(OPERATIONS)
     assert compare(path, sm) == []
+
+
+@pytest.mark.parametrize("kind", ["i8", "f16"])
+def test_byte_products_are_told(kind: str, tmp_path: Path) -> None:
+    """`.nv.compat` has another number where tcgen05 multiplies bytes."""
+    oracle.require("ptxas")
+    path = tmp_path / "k.ptx"
+    path.write_text(f""".version 9.0
+.target sm_100a
+.address_size 64
+.visible .entry k(.param .u64 a, .param .u64 b, .param .u32 c) {{
+    .reg .b64 %d<4>; .reg .b32 %r<4>; .reg .pred %p<3>;
+    ld.param.u64 %d1, [a]; ld.param.u64 %d2, [b]; ld.param.u32 %r1, [c]; setp.ne.u32 %p1, %r1, 0;
+    tcgen05.mma.cta_group::1.kind::{kind} [%r1], %d1, %d2, %r1, %p1; ret;
+}}
+""")
+    assert compare(path, "100a") == []

@@ -124,6 +124,8 @@ def _mma(b: Builder, inst: PtxInst) -> None:
     if ws and ops:
         zero = b.in_reg(b.src(ops.pop(0), "b64"), 2)
         extra = [b.word(zero, 0), b.word(zero, 1)]
+    if op == "UTCIMMA":
+        b.ctx.unit.attrs["byte_products"] = 1
     if op == "UTCHMMA":
         scale = [Imm("I", _number(b, inst, ops.pop(0)) if ops else 0)]
     if ops:
