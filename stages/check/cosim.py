@@ -43,7 +43,7 @@ CHEAP: Final = 40_000
 #: Processor seconds of a kernel where nothing else is asked for; steps of the interpreter in one of them, for few
 #: threads (measured: 60 us a step); parts of the time that is left which one run of the interpreter may take, a launch
 #: being run about eight times in all.
-SECONDS: Final = 9.0
+SECONDS: Final = 8.0
 STEPS_A_SECOND: Final = 15_000
 #: Warp instructions that the simulator does in one (measured: 20,000 to 60,000), and steps of a run from which on its
 #: own speed is believed.

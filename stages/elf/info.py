@@ -393,7 +393,8 @@ def module_info(
 
 def compat(t: Target, isa_class: int, fast_finalize: int, tensormap: int, byte_products: bool) -> bytes:
     """The bytes of ``.nv.compat`` (sm_90+). ``isa_class``: 1 plain, 2 textures, bulk copies, setmaxnreg or tcgen05, 4
-    wgmma; ``tensormap``: 1 with tensor copies; ``byte_products``: with tcgen05 of kind i8 (measured).
+    wgmma; ``tensormap``: bits, 1 with tensor copies, 2 where maps are changed;
+    ``byte_products``: with tcgen05 of kind i8 (measured).
 
     ``fast_finalize``: SMs of the family that could run the code unchanged, as bits; ptxas writes 0x09 for plain kernels
     on sm_100, 0x01 for kernels with f64, 0x50 on sm_120, 0 elsewhere (measured; that the bits name SMs is a guess). 0

@@ -294,7 +294,9 @@ class Linker:
         if t.compat:
             isa = max((attrs.number(k.unit, "isa_class", 1, 4, 1) for k in self.kernels), default=1)
             fast = min((attrs.number(k.unit, "fast_finalize", 0, 0xFF) for k in self.kernels), default=0)
-            tensormap = max((attrs.number(k.unit, "tensormap", 0, 1) for k in self.kernels), default=0)
+            tensormap = 0
+            for k in self.kernels:
+                tensormap |= attrs.number(k.unit, "tensormap", 0, 3)
             byte_products = any(attrs.number(k.unit, "byte_products", 0, 1) for k in self.kernels)
             data = info.compat(t, isa, fast, tensormap, byte_products)
             out.append(Section(COMPAT, image.SHT_COMPAT, 0, data, align=4))

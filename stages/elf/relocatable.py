@@ -475,7 +475,9 @@ class ObjectLinker:
         out = [Section(".nv.info", image.SHT_INFO, 0, bytes(body), link=".symtab", align=4)]
         if t.compat:
             isa = max((attrs.number(k.unit, "isa_class", 1, 4, 1) for k in self.kernels), default=1)
-            tensormap = max((attrs.number(k.unit, "tensormap", 0, 1) for k in self.kernels), default=0)
+            tensormap = 0
+            for k in self.kernels:
+                tensormap |= attrs.number(k.unit, "tensormap", 0, 3)
             byte_products = any(attrs.number(k.unit, "byte_products", 0, 1) for k in self.kernels)
             data = info.compat(t, isa, 0, tensormap, byte_products)
             out.append(Section(COMPAT, image.SHT_COMPAT, 0, data, align=4))

@@ -124,3 +124,22 @@ def test_byte_products_are_told(kind: str, tmp_path: Path) -> None:
 }}
 """)
     assert compare(path, "100a") == []
+
+
+def test_arrivals_and_maps_are_told(tmp_path: Path) -> None:
+    """Arrivals that expect bytes are in no list; `.nv.compat` tells copies of tensors and changes of their maps."""
+    oracle.require("ptxas")
+    path = tmp_path / "k.ptx"
+    path.write_text(""".version 9.0
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .align 64 .b8 m[128], .param .u32 c) {
+    .reg .b64 %d<4>; .reg .b32 %r<4>; .shared .align 128 .b8 s[4096]; .shared .align 8 .b64 bar;
+    mov.b64 %d1, m; cvta.param.u64 %d1, %d1; ld.param.u32 %r1, [c]; mov.u32 %r2, s; mov.u32 %r3, bar;
+    mbarrier.init.shared.b64 [bar], 1; mbarrier.arrive.expect_tx.shared.b64 _, [bar], 64;
+    tensormap.replace.tile.global_address.shared::cta.b1024.b64 [s], %d1;
+    cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%r2], [%d1, {%r1, %r1}], [%r3];
+    mbarrier.arrive.shared.b64 %d2, [bar]; st.shared.u64 [s], %d2; ret;
+}
+""")
+    assert compare(path, "90a") == []

@@ -138,7 +138,7 @@ def _arrive(b: Builder, inst: PtxInst) -> None:
         f"SYNCS.ARRIVE.TRANS64{remote}{'.OPTOUT' if drop else ''}{how}",
         RZ if remote else state,
         (_syncs(at), RZ if count is None else b.in_reg(count)),
-        attrs=listed("arrive_drop" if drop else "arrive"),
+        attrs=None if tx else listed("arrive_drop" if drop else "arrive"),  # (measured)
     )
 
 

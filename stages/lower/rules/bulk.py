@@ -451,11 +451,17 @@ def _wait(b: Builder, inst: PtxInst) -> None:
         invalidate(b)
 
 
+def told(b: Builder, bit: int) -> None:
+    """Tell what a unit does with maps, as `.nv.compat` has it: 1 copies tensors, 2 changes maps (measured)."""
+    old = b.ctx.unit.attrs.get("tensormap", 0)
+    b.ctx.unit.attrs["tensormap"] = (old if isinstance(old, int) else 0) | bit
+
+
 def bulk(b: Builder, inst: PtxInst) -> None:
     """Every ``cp`` that is a bulk copy."""
     b.need(inst, "bulk-copies")
     if inst.has("tensor"):
-        b.ctx.unit.attrs["tensormap"] = 1
+        told(b, 1)
     bulk_class(b)
     if inst.has("commit_group"):
         _commit(b, inst)

@@ -13,7 +13,7 @@ from ir_format.model import PT, RZ, Imm, Mem, Name, Reg
 from ir_format.ptx import PtxInst
 from stages.lower.builder import Builder, Rule
 from stages.lower.memory import SCOPES, resolve
-from stages.lower.rules.bulk import shared_word, wide_word
+from stages.lower.rules.bulk import shared_word, told, wide_word
 from stages.lower.rules.integer import Val, add64, logic
 
 #: Field of a map: (byte offset of its word, shift, mask). An enumerated or plain value is stored unchanged. Measured,
@@ -36,6 +36,7 @@ def tensormap(b: Builder, inst: PtxInst) -> None:
     if inst.has("cp_fenceproxy"):
         _publish(b, inst)
         return
+    told(b, 2)
     field = next((m for m in inst.mods if m in _FIELDS or m in _INDEXED or m == "global_address"), "")
     where = resolve(b, inst, inst.operands[0])
     if not field or not isinstance(where.at, Mem) or where.space not in _ACCESS:
