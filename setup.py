@@ -25,7 +25,7 @@ from setuptools import find_packages, setup
 
 FOLDERS = ("stages", "ir_format", "orchestrator")
 RENAMED = Path("build", "renamed")
-DATA = {"": ["*.ptx", "*.msgpack", "py.typed", "*.js", "*.css", "*.html", "*.txt"]}
+DATA = {"": ["*.ptx", "*.msgpack", "py.typed", "page/*"]}
 _IMPORT = re.compile(rf"^(\s*(?:from|import) )({'|'.join(FOLDERS)})\b", re.M)
 
 #: Modules worth compiling, found by profile. Classes that others subclass, and what runs once, stay interpreted.

@@ -9,6 +9,7 @@ from difflib import SequenceMatcher, get_close_matches
 from ir_format.diag import Diagnostic
 from ir_format.framing import MAGIC
 from stages.parse import table
+from stages.parse.hints import allowing, nearest_register, wrong_operand
 from stages.parse.sregs import SREGS
 
 _QUOTED = re.compile(r"'([^']+)'")
@@ -56,7 +57,15 @@ def hint_of(message: str, lines: Sequence[str], number: int) -> str:
         return _semicolon(lines, number)
     if message.startswith("Missing .version directive"):
         return _other_language(lines)
-    return _of_message(message)
+    line = lines[number - 1] if 0 < number <= len(lines) else ""
+    if " not supported on .target" in message and line:
+        return allowing(message, lines, number)
+    m = _UNKNOWN_SYMBOL.search(message)
+    near = nearest_register(m.group(1), lines) if m else ""
+    if near:
+        return f"did you mean {near}? Registers are declared with .reg"
+    wrong = wrong_operand(line, lines) if _MISMATCH.search(message) else ""
+    return wrong or _of_message(message)
 
 
 def _semicolon(lines: Sequence[str], number: int) -> str:
