@@ -1,14 +1,10 @@
 """Order before register allocation: long latencies start early, as far as registers allow.
 
-The allocator gives short-lived values the same few registers, and the scheduler behind it can't move an instruction
-over one that uses its register. So loads that stand one by one in front of their users stay there unless they are moved
-while registers are still virtual. Pre: a function at level `ori`. Post: the same instructions in every block, in an
-order that keeps every dependence.
+The scheduler behind the allocator can't move an instruction over one that uses its register: loads are moved while
+registers are still virtual. Pre: a function at level `ori`. Post: the same instructions, every dependence kept.
 
-List scheduling by the longest chain of latencies, as in :mod:`stages.schedule.list_scheduling`, until the values alive
-reach a limit (the registers that cost no resident warps); from there on in program order, which uses up what is under
-way, until there is room again. Where registers are about to run out, whatever frees some goes first. Only blocks with
-several results of long latency are touched, and long ones in loops.
+List scheduling by the longest chain of latencies until the values alive reach a limit (the registers that cost no
+resident warps), then in program order until there is room. Where registers run out, whatever frees some goes first.
 """
 
 from __future__ import annotations
