@@ -33,8 +33,7 @@ _FILES: Final = ("R", "P", "UR", "UP", "B")
 _MARGIN: Final = 4
 #: Registers that what the program needs in its own order stays below a step (guessed).
 _NEED: Final = 2
-#: Above this step values alive do not grow beyond what the program's own order needs (found by trials: Triton's and
-#: CUTLASS's tiles).
+#: Above this step values alive do not grow beyond what the program's own order needs (by trials: tiles of Triton's).
 _WIDE: Final = 80
 #: Registers that stay free below a limit that directives or options set.
 _SPARE: Final = 8
