@@ -11,7 +11,7 @@ from stages.parse.table import _FAMILIES, _LINES
 #: What the interpreter does not evaluate, by the reason that docs/judges.md gives.
 NOT_INTERPRETED = {
     "textures and surfaces": "istypep suld suq sured sust tex tld4 txq",
-    "warpgroup products and tensor memory": "tcgen05 wgmma",
+    "warpgroup products": "wgmma",
     "memory of several devices, work stealing": "clusterlaunchcontrol multimem",
     "ends the program": "brkpt",
 }
