@@ -16,6 +16,7 @@ clusters              : 90+      : clusters of CTAs: launch values, CGAERRBAR, s
 cluster-values-indexed: 100+     : launch values of clusters are indexed by c[0][SR_CgaSize]
 cluster-copies-called : 120+     : copies to another CTA of the cluster are functions of the driver
 prefetch-l2-control   : 107      : prefetches of copies are UBLKL2CCTL and UTMAL2CCTL; elsewhere UBLKPF and UTMAPF
+barrier-layout-1      : 107      : mbarriers of PTX 9.3's second layout have counts of their own, and conditional phases
 sync-uniform-named    : 107      : what uniform registers give to the sync unit is USYNCS; elsewhere SYNCS
 sync-unit             : 90+      : mbarriers are worked by SYNCS; before, by atomics and loads
 red-named-redg        : 90+      : a reduction in global memory is REDG; before, RED

@@ -16,12 +16,14 @@ from stages.interpret.rows import U64, Arr, Unsupported
 
 @dataclass(slots=True)
 class State:
-    """Arrivals expected in each phase, still pending in this one; bytes still to come; the number of the phase."""
+    """Arrivals expected in each phase, still pending in this one; bytes still to come; the number of the phase;
+    the layout that `init` asked for."""
 
     expected: int
     pending: int
     tx: int = 0
     phase: int = 0
+    layout: int = 0
 
     def settle(self) -> None:
         """Go to the next phase if this one is complete."""
@@ -80,11 +82,13 @@ def mbarrier(code: Code, step: Step, pc: int) -> Action:
 def _one(m: Machine, step: Step, what: str, at: int, values: list[int], expect: bool, parity: bool) -> int:
     inst = step.inst
     if what == "init":
-        m.barriers[at] = State(values[0], values[0])
+        m.barriers[at] = State(values[0], values[0], layout=int(inst.has("layout::v1")))
         return 0
     state: State | None = m.barriers.get(at)
     if state is None:
         raise InterpreterError("undefined", "an mbarrier that was not initialised", inst.line, inst.opcode)
+    if what == "check_layout":
+        return int(state.layout == inst.has("layout::v1"))
     if what == "inval":
         del m.barriers[at]
         return 0

@@ -90,12 +90,12 @@ class Builder:
         "block",
         "cache",
         "ctx",
+        "definitions",
         "desc_reg",
         "fn",
         "guard",
         "labels",
         "line",
-        "literals",
         "loc",
         "local_base",
         "local_offset",
@@ -132,9 +132,7 @@ class Builder:
         self.ret_block = -1
         self.ret_addr: Reg | None = None
         self.cache: dict[str, Reg] = {}
-        self.literals: dict[int, int] | None = (
-            None  # PTX registers that only ever hold one number: found when a rule asks
-        )
+        self.definitions: dict[int, PtxInst | None] | None = None  # :func:`stages.lower.alike.definitions`, once asked
         self.low: LowStack | None = None  # of the call being made, in a function with a dynamic stack
         self.r1 = fn.new_vreg("R", 1, 1, fixed=1, name="R1")
         self.block = Block(-1)

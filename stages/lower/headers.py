@@ -11,13 +11,14 @@ sm_90 on it has uniform registers for texture and sampler (0 if they are one); s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ir_format import ptx
 from ir_format.model import RZ, ZERO, Const, Imm, Operand, Reg
 from ir_format.ptx import PtxInst, PtxParam, PtxVar
 from stages.lower.abi.arguments import param_base
 from stages.lower.abi.frame import load_const
+from stages.lower.alike import alike, rounds
 from stages.lower.builder import Builder
 
 HEADERS = {"texref": "texture", "samplerref": "sampler", "surfref": "surface"}
@@ -34,9 +35,12 @@ class Header:
     """A header as PTX names it. ``texture`` and ``sampler`` are byte offsets of words in bank 0, registers with the
     number, or None."""
 
-    __slots__ = ("sampler", "surface", "texture")
+    __slots__ = ("alike", "sampler", "surface", "texture")
 
-    def __init__(self, texture: int | Reg, sampler: int | Reg | None, surface: bool = False) -> None:
+    def __init__(
+        self, texture: int | Reg, sampler: int | Reg | None, surface: bool = False, alike: bool = True
+    ) -> None:
+        self.alike = alike  # in all threads of a warp
         self.texture = texture
         self.sampler = sampler
         self.surface = surface
@@ -58,8 +62,20 @@ class Header:
         b.emit("LOP3.LUT", both, (low, Imm("I", 0xFFFFF), up, Imm("I", 0xEA)))
         return both
 
-    def uniform(self, b: Builder) -> tuple[Operand, ...]:
-        """The uniform registers, and the other header operands of the instruction on this SM."""
+    def uniform(
+        self, b: Builder, make: Callable[[tuple[Operand, ...], Reg | None], None], results: Sequence[Reg] = ()
+    ) -> None:
+        """Make an instruction with the uniform registers, and the other header operands of this SM; where the handles
+        differ between threads, in a loop, under a predicate."""
+        if not self.alike:
+            words = [_loaded(b, self.texture)]
+            if not self.surface:
+                words.append(RZ if self.sampler is None else _loaded(b, self.sampler))
+            for x in results:
+                if x.num != ZERO:
+                    b.emit("UNDEF", x, ())
+            rounds(b, words, lambda to, who: make(_operands(b, to, self.surface), who))
+            return
         to = b.fn.new_vreg("UR", 1 if self.surface else 2, 0, -1, 1)
         self._put(b, to._replace(width=1), self.texture)
         if not self.surface:
@@ -68,9 +84,7 @@ class Header:
                 b.emit("COPY", high, (Imm("I", 0),))
             else:
                 self._put(b, high, self.sampler)
-        if b.has("header-immediate"):
-            return to, Imm("I", 0)
-        return (to, Reg("UR", ZERO)) if b.has("header-pair") else (to,)
+        make(_operands(b, to, self.surface), None)
 
     @staticmethod
     def _put(b: Builder, to: Reg, x: int | Reg) -> None:
@@ -78,6 +92,13 @@ class Header:
             b.emit("LDCU" if b.has("uniform-const-load") else "ULDC", to, (Const("C", 0, x),))
         else:
             b.emit("R2UR", to, (x,))
+
+
+def _operands(b: Builder, to: Reg, surface: bool) -> tuple[Operand, ...]:
+    """The header operands of an instruction whose uniform registers are these."""
+    if b.has("header-immediate"):
+        return to, Imm("I", 0)
+    return (to, Reg("UR", ZERO)) if b.has("header-pair") else (to,)
 
 
 def _loaded(b: Builder, x: int | Reg) -> Reg:
@@ -100,7 +121,7 @@ def handle(b: Builder, inst: PtxInst, parts: Sequence[ptx.Operand], surface: boo
             return Header(header_word(b, *[n for n in names if n]), None)
     texture = _one(b, inst, parts[0])
     sampler = _one(b, inst, parts[1]) if len(parts) == 2 else None
-    return Header(texture, sampler, surface)
+    return Header(texture, sampler, surface, all([alike(b, p) for p in parts]))
 
 
 def _one(b: Builder, inst: PtxInst, x: ptx.Operand) -> int | Reg:

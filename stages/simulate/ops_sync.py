@@ -36,6 +36,8 @@ def arrive_shared(b: Build) -> InstFn:
 def syncs(b: Build) -> InstFn:
     """SYNCS: exchange (init), arrive, phase check."""
     mods = b.inst.mods
+    if mods[:2] == ("CCTL", "IVALL"):
+        return lambda v, m: None  # the memory has what the unit knows
     target = mem_of(b)
     place = locate(b, "shared", target, 8, "atomic")
     others = [o for o in b.s if isinstance(o, Reg)]
@@ -68,6 +70,18 @@ def syncs(b: Build) -> InstFn:
             v.P[pu][slice(None) if act is None else act] = passed
 
         return check
+    if mods[:1] == ("LD",):
+        b.only("LD", "64")
+        loaded = [b.dst(0), b.dst(1)]
+
+        def load(v: View, m: Arr | None) -> None:
+            act = active(m)
+            memory, at = place(v, act)
+            word = memory.views[8][at // 8]
+            for i, row in enumerate(loaded):
+                v.U[row][slice(None) if act is None else act] = (word >> u64(32 * i)).astype(u32)
+
+        return load
     if mods[:2] == ("CCTL", "IV"):
         return lambda v, m: None  # the barrier is given up
     kind = next((x for x in mods if len(x) == 4 and x[0] == "A" and x[2] == "T"), "A1TR")
@@ -160,4 +174,4 @@ def qspc(b: Build) -> InstFn:
     return run
 
 
-OPS: Final[dict[str, Builder]] = {"SYNCS": syncs, "ARRIVES": arrives, "QSPC": qspc}
+OPS: Final[dict[str, Builder]] = {"SYNCS": syncs, "USYNCS": syncs, "ARRIVES": arrives, "QSPC": qspc}

@@ -1,25 +1,30 @@
 """Compares gates with ptxas's: under which `.version` and `.target` each form is taken, and what is said if not.
 
     python -m tests.parse.gates [--every N] [--show K] [--names cp.async,tex] [--modules]
+    python -m tests.parse.gates --release 13.5 --new
 
 Every form that the table makes and ptxas takes at PTX 9.0 on some target is given to both front ends under each of the
 44 versions (on that target), under each of the 45 targets (at 9.0), and under ten old versions with old targets. Prints
 how often the verdict differs (so a minimum version or the set of targets), and how often the first message does. With
-`--modules` the same for whole modules, so for directives: those of `module_cases` and `manual_cases`.
+`--modules` the same for whole modules, so for directives: those of `module_cases` and `manual_cases`. With `--new` the
+forms that ptxas 13.5 takes at PTX 9.5 on some target and at 9.0 on none of `BASES`: under 8.8 to 9.5, and on each target at 9.5.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 
-from stages.parse import parse_text
+from ir_format.release import PTX_VERSIONS
+from stages.parse import parse_text, table
+from stages.parse.table import Row
 from stages.parse.targets import VERSIONS
 from tests.parse import agreement
 from tests.parse.agreement import Messages, _ptxas, judge, message_class, refused
-from tests.parse.generate import REGISTERS, accepted
+from tests.parse.generate import REGISTERS, accepted, modifier_lists, opcode_text, operands_of, type_tuples
 from tests.parse.manual_cases import MODULES, text_of
 from tests.parse.module_cases import CASES
 
@@ -140,15 +145,52 @@ def forms(limit: int = 6) -> dict[Form, str]:
     waiting: dict[Form, None] = dict.fromkeys(fetches())
     for target in BASES:
         waiting.update(dict.fromkeys((c.row, c.text) for c in accepted(target, limit)))
+    return taken(waiting, "9.0", BASES)
+
+
+def taken(waiting: Iterable[Form], version: str, bases: tuple[str, ...]) -> dict[Form, str]:
+    """The forms that ptxas takes under a version, with the first target on which it does."""
     found: dict[Form, str] = {}
-    for target in BASES:
+    for target in bases:
         keys = [k for k in waiting if k not in found]
         for start in range(0, len(keys), 4000):
             part = keys[start : start + 4000]
-            for key, messages in zip(part, theirs([k[1] for k in part], "9.0", target), strict=True):
+            for key, messages in zip(part, theirs([k[1] for k in part], version, target), strict=True):
                 if not refused(messages):
                     found[key] = target
     return found
+
+
+def new_forms(limit: int = 6) -> dict[Form, str]:
+    """Forms of PTX 9.1 to 9.5: what ptxas 13.5 takes at 9.5 on some target and at 9.0 nowhere. Of each modifier list
+    some pairs too, since new words stand beside others."""
+    bases = ("sm_107a", *BASES)
+    waiting: dict[Form, None] = {}
+    for target in bases:
+        waiting.update(dict.fromkeys((c.row, c.text) for c in accepted(target, limit)))
+    for name in table.names():
+        for row in () if name in ("call", "brx.idx", "ret", "exit") else table.rows(name):
+            if row.gate.version_below or row.gate.target_below:
+                continue
+            tuples = type_tuples(row)
+            for mods in pairs_of(row):
+                for types in tuples[:: max(1, len(tuples) // 3)]:
+                    text = f"{opcode_text(row, mods, types)} {', '.join(operands_of(row, mods, types, False))};"
+                    waiting[row.key, text] = None
+    newest = taken(waiting, "9.5", bases)
+    old = taken(newest, "9.0", bases[1:])
+    return {k: v for k, v in newest.items() if k not in old}
+
+
+def pairs_of(row: Row) -> Iterator[list[str]]:
+    """Modifiers of two slots changed at once."""
+    base = modifier_lists(row)[0]
+    slots = [(k, v) for k, slot in enumerate(row.slots) for v in slot.values if v != base[k]]
+    for (j, v), (k, w) in itertools.combinations(slots, 2):
+        if j != k:
+            mods = list(base)
+            mods[j], mods[k] = v, w
+            yield mods
 
 
 class Comparison:
@@ -189,9 +231,13 @@ def _errors(messages: Messages) -> list[str]:
 
 
 def compare(
-    found: dict[Form, str], versions: list[str], targets: list[str], both: tuple[tuple[str, str], ...]
+    found: dict[Form, str],
+    versions: list[str],
+    targets: list[str],
+    both: tuple[tuple[str, str], ...],
+    newest: str = "9.0",
 ) -> Comparison:
-    """Compares forms under versions (each form on its own target), under targets (at 9.0), and under pairs."""
+    """Compares forms under versions (each form on its own target), under targets (at `newest`), and under pairs."""
     out = Comparison()
     by_base: dict[str, list[Form]] = defaultdict(list)
     for key, base in found.items():
@@ -200,7 +246,7 @@ def compare(
         for version in versions:
             out.run(keys, version, base)
     everything = list(found)
-    for version, target in (*[("9.0", t) for t in targets], *both):
+    for version, target in (*[(newest, t) for t in targets], *both):
         out.run(everything, version, target)
     return out
 
@@ -234,6 +280,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--names", default="", help="only forms of these instructions")
     parser.add_argument("--modules", action="store_true", help="whole modules instead of instructions")
+    parser.add_argument("--new", action="store_true", help="the forms of PTX 9.1 to 9.5, with --release 13.5")
+    parser.add_argument("--list", action="store_true", help="print the forms and their targets only")
     parser.add_argument("--every", type=int, default=20, help="take each N-th form; 1 takes about 20 minutes")
     parser.add_argument("--show", type=int, default=1)
     parser.add_argument("--release", default="13.0", help="the ptxas to be compared with: 13.0 or 13.5")
@@ -242,10 +290,17 @@ def main() -> None:
     if args.modules:
         result = compare_modules(args.every)
     else:
-        found = forms()
+        found = new_forms() if args.new else forms()
         names = set(args.names.split(",")) if args.names else {row.split("#")[0] for row, _ in found}
         sample = dict([item for item in found.items() if item[0][0].split("#")[0] in names][:: args.every])
-        result = compare(sample, sorted(VERSIONS, key=float), TARGETS, BOTH)
+        if args.list:
+            print(*[f"{base} {row}: {text}" for (row, text), base in sample.items()], sep="\n")
+            return
+        if args.new:
+            later = [f"{a}.{b}" for a, b in PTX_VERSIONS if (a, b) >= (8, 8)]
+            result = compare(sample, later, [*TARGETS, "sm_107", "sm_107a", "sm_107f"], (), "9.5")
+        else:
+            result = compare(sample, sorted(VERSIONS, key=float), TARGETS, BOTH)
     for key in sorted(result.wrong, key=lambda k: (k[0], -len(result.wrong[k]))):
         print(f"{len(result.wrong[key]):6} {key[0]}: {key[1]}")
         for text in result.wrong[key][: args.show]:

@@ -130,7 +130,8 @@ op USYNCS     read=shared write=shared waits fence protocol noduplicate class=sy
 USYNCS.EXCH.64 5b2+91 - sm=107   ud2 <- m:MUO(U24,O40-63) us2:UR@32      ; 72-73=1 ; guard=UP
 op SYNCS      read=shared write=shared waits fence protocol noduplicate class=syncs
 SYNCS.PHASECHK.TRANS64 5a7+91 - sm=90 Pu=PT <- m:MT(R24,O40-63,U64) s:R@32 ; 70-71=1 .TRYWAIT@72
-SYNCS.PHASECHK.TRANS64 5a7+91 - sm=100+ Pu=PT <- m:MT(R24,O40-63,U64) s:R@32 ; 76-77=1 .TRYWAIT@72
+SYNCS.PHASECHK.TRANS64 5a7+91 - sm=100+ Pu=PT <- m:MT(R24,O40-63,U64) s:R@32 ; 76-77=1 .TRYWAIT@72 <107>.CONDITIONAL@74
+SYNCS.LD.64  5b1+91 - sm=90+   d2 <- m:MT(R24,O40-63,U64)                ; 73=1 .WATCH@74
 SYNCS.ARRIVE.TRANS64 1a7 L forms=u sm=90+ d2 <- m:M(R24,O40-63,U64) s:R@32 ; .{_ TMASK RED ?}@73-74 .OPTOUT@75 .synop@84-86 <90>70-71=0
 SYNCS.CCTL   9b1 L forms=u sm=90+ <- m:M(R24,O40-63,U64)                ; .{IV WB}@72
 SYNCS.CCTL   9b1 - sm=90+      <-                                      ; .{IVALL WBALL}@72 91=0

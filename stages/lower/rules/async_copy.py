@@ -11,9 +11,10 @@ from contextlib import nullcontext
 from ir_format import ptx
 from ir_format.model import PT, RZ, URZ, Imm, Mem, Name, Reg
 from ir_format.ptx import PtxInst
+from stages.lower.alike import alike
 from stages.lower.builder import Builder, Rule
 from stages.lower.memory import Order, acquired, fence, resolve
-from stages.lower.rules.bulk import wide_word
+from stages.lower.rules.bulk import each_thread, wide_word
 from stages.lower.rules.integer import Val, add32, add64, logic, minmax, negated, pair
 from stages.lower.rules.mbarriers import listed
 from stages.lower.spaces import from_generic, shared_place
@@ -71,6 +72,8 @@ def mbarrier(b: Builder, inst: PtxInst) -> None:
 
 
 def _init(b: Builder, inst: PtxInst) -> None:
+    """The counts as the hardware keeps them. Bit 0 tells the layout; that of PTX 9.3 has smaller counts on sm_107
+    (measured on 13.5)."""
     at = shared_address(b, inst, inst.operands[0])
     n = b.src(inst.operands[1], "u32")
     if not b.has("sync-unit"):
@@ -80,21 +83,39 @@ def _init(b: Builder, inst: PtxInst) -> None:
         b.emit("STS.64", (), (at, pair(b, lo, hi)), attrs={**listed("init"), "strong": 1})
         return
     left, lo, hi = b.r(), b.r(), b.r()
-    b.emit("IADD3", left, (negated(b.in_reg(n)), Imm("I", 0x100000), RZ))
+    second = inst.has("layout::v1")
+    most, shift = (0x200, 4) if second and b.has("barrier-layout-1") else (0x100000, 1)
+    b.emit("IADD3", left, (negated(b.in_reg(n)), Imm("I", most), RZ))
     b.emit("SHF.L.U32", hi, (left, Imm("I", 11), RZ))
-    b.emit("SHF.L.U32", lo, (left, Imm("I", 1), RZ))
-    where, value = b.ur(), b.ur(2)
-    low = b.r()
-    b.emit("IADD3", low, (at.base if at.base is not None else RZ, Imm("I", at.offset & 0xFFFFFFFF), RZ))
-    b.emit("R2UR", where, (low,))
-    b.emit("R2UR", value._replace(width=1), (lo,))
-    b.emit("R2UR", value._replace(sub=1, width=1), (hi,))
-    b.emit(
-        "USYNCS.EXCH.64" if b.has("sync-uniform-named") else "SYNCS.EXCH.64",
-        URZ._replace(width=2),
-        (Mem("M", None, where, 0), value),
-        attrs=listed("init"),
-    )
+    b.emit("SHF.L.U32", lo, (left, Imm("I", shift), RZ))
+    if second:
+        low = b.r()
+        logic(b, low, 0xFC, lo, Imm("I", 1))
+        lo = low
+    word = b.r()
+    b.emit("IADD3", word, (at.base if at.base is not None else RZ, Imm("I", at.offset & 0xFFFFFFFF), RZ))
+
+    def exchange(where: Reg, value: Reg) -> None:
+        name = "USYNCS.EXCH.64" if b.has("sync-uniform-named") else "SYNCS.EXCH.64"
+        b.emit(name, URZ._replace(width=2), (Mem("M", None, where, 0), value), attrs=listed("init"))
+
+    if alike(b, inst.operands[0]):
+        where, value = b.ur(), b.ur(2)
+        b.emit("R2UR", where, (word,))
+        b.emit("R2UR", value._replace(width=1), (lo,))
+        b.emit("R2UR", value._replace(sub=1, width=1), (hi,))
+        exchange(where, value)
+    else:  # the address and the word of one thread after the other
+        each_thread(b, lambda u: exchange(u.block([word]), u.block([lo, hi])))
+
+
+def _check_layout(b: Builder, inst: PtxInst) -> None:
+    """Whether a barrier has a layout: bit 0 of its word."""
+    p = b.dst(inst.operands[0], "pred")
+    at = shared_address(b, inst, inst.operands[1])
+    got = b.r(2)
+    b.emit("SYNCS.LD.64", got, (_syncs(at),))
+    b.emit("LOP3.LUT", (p, RZ), (b.lo_r(got), Imm("I", 1), RZ, Imm("I", 0xC0 if inst.has("layout::v1") else 0x0C)))
 
 
 def _inval(b: Builder, inst: PtxInst) -> None:
@@ -204,6 +225,7 @@ def _wait(b: Builder, inst: PtxInst) -> None:
         phase = b.in_reg(b.hi(b.src(inst.operands[2], "b64")))
     what = listed(("try_wait" if inst.has("try_wait") else "test_wait") + (".parity" if inst.has("parity") else ""))
     q = b.p()
+    conditional = ".CONDITIONAL" if inst.has("phase_type::conditional") and b.has("barrier-layout-1") else ""
     if not b.has("sync-unit"):
         if inst.has("try_wait"):
             raise b.unsupported(inst)
@@ -224,7 +246,10 @@ def _wait(b: Builder, inst: PtxInst) -> None:
         b.emit("LOP3.LUT", (q, RZ), (w, Imm("I", 0x80000000), phase, Imm("I", 0x48)))
     else:
         b.emit(
-            "SYNCS.PHASECHK.TRANS64" + (".TRYWAIT" if inst.has("try_wait") else ""), q, (_syncs(at), phase), attrs=what
+            "SYNCS.PHASECHK.TRANS64" + (".TRYWAIT" if inst.has("try_wait") else "") + conditional,
+            q,
+            (_syncs(at), phase),
+            attrs=what,
         )
     if any(m in ("cluster", "gpu", "sys") for m in inst.mods) and not inst.has("relaxed"):
         b.emit("CCTL.IVALL", (), (), q)
@@ -247,7 +272,7 @@ def _pending(b: Builder, inst: PtxInst) -> None:
 
 _OPS: dict[str, Rule] = {
     "init": _init, "inval": _inval, "arrive": _arrive, "arrive_drop": _arrive, "expect_tx": _tx, "complete_tx": _tx,
-    "test_wait": _wait,
+    "test_wait": _wait, "check_layout": _check_layout,
     "try_wait": _wait, "pending_count": _pending,
 }  # fmt: skip
 

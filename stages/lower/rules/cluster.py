@@ -10,6 +10,7 @@ from ir_format import ptx
 from ir_format.diag import CompileError
 from ir_format.model import RZ, URZ, Imm, Mem, Reg
 from ir_format.ptx import PtxInst
+from stages.lower.alike import alike, rounds
 from stages.lower.builder import Builder, Rule
 from stages.lower.rules.async_copy import shared_address
 from stages.lower.rules.bulk import Uniform, each_thread, shared_word
@@ -73,21 +74,22 @@ def arrive_copies(b: Builder, inst: PtxInst) -> None:
     noinc = inst.has("noinc")
     low = b.r()
     add32(b, low, at.base if at.base is not None else RZ, Imm("I", at.offset & 0xFFFFFFFF))
-    u = b.ur()
-    b.emit("R2UR", u, (low,))
-    if not b.has("sync-unit"):
-        if not noinc:
-            b.emit("ATOMS.ADD", RZ, (Mem("M", low, None, 4), b.in_reg(Imm("I", 0xFFFFFFFF))))
-        b.emit("ARRIVES.LDGSTSBAR.64", (), (Mem("M", RZ, u, 0),), attrs=listed("cp.async"))
-        return
-    if not noinc:
-        b.emit("SYNCS.ARRIVE.TRANS64.RED.A0T1", RZ, (Mem("M", RZ, u, 0), RZ))
-    b.emit(
-        "ARRIVES.LDGSTSBAR.64." + ("ARVCNT" if noinc else "TRANSCNT"),
-        (),
-        (Mem("M", RZ, u, 0),),
-        attrs=listed("cp.async"),
-    )
+    unit = b.has("sync-unit")
+    if not unit and not noinc:
+        b.emit("ATOMS.ADD", RZ, (Mem("M", low, None, 4), b.in_reg(Imm("I", 0xFFFFFFFF))))
+    name = "ARRIVES.LDGSTSBAR.64" + (".ARVCNT" if unit and noinc else ".TRANSCNT" if unit else "")
+
+    def arrive(u: Reg, who: Reg | None) -> None:
+        if unit and not noinc:
+            b.emit("SYNCS.ARRIVE.TRANS64.RED.A0T1", RZ, (Mem("M", RZ, u, 0), RZ), who)
+        b.emit(name, (), (Mem("M", RZ, u, 0),), who, attrs=listed("cp.async"))
+
+    if alike(b, inst.operands[0]):
+        u = b.ur()
+        b.emit("R2UR", u, (low,))
+        arrive(u, None)
+    else:
+        rounds(b, [low], arrive)
 
 
 # --------------------------------------------------------------------------- clusterlaunchcontrol

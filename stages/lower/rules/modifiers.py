@@ -127,7 +127,7 @@ MODIFIERS: Final[dict[str, frozenset[str]]] = {
         "scale_vec::2X scale_vec::4X")
     | _s("kind::f8f6f4 kind::mxf8f6f4 kind::mxf4 kind::mxf4nvf4"),
     "mbarrier": _s("init inval arrive arrive_drop expect_tx complete_tx test_wait try_wait pending_count parity "
-        "noComplete shared shared::cta layout::v1 phase_type::primary phase_type::conditional")
+        "noComplete check_layout shared shared::cta layout::v0 layout::v1 phase_type::primary phase_type::conditional")
     | _s("relaxed acquire release shared::cluster") | _SCOPES,
     **{op + n: _s("sat add min max wrap clamp po shr7 shr15 eq ne lt le gt ge") for op in ("vadd", "vsub", "vabsdiff",
         "vmin", "vmax", "vshl", "vshr", "vset", "vmad", "vavrg") for n in ("", "2", "4")},

@@ -54,10 +54,16 @@ def _place(b: Builder, inst: PtxInst, bracket: ptx.Operand) -> tuple[str, Mem, H
     return name, Mem("M", b.in_reg(base, base.width)), header, clamp
 
 
-def _where(b: Builder, header: Header) -> tuple[Operand, ...]:
+def _with_header(b: Builder, header: Header, text: str, dsts: tuple[Reg, ...], srcs: tuple[Operand, ...]) -> None:
+    """The instruction, with the operands of its header behind the others."""
     if b.has("header-in-uniform"):
-        return header.uniform(b)
-    return header.numbers or (header.register(b),)
+
+        def make(where: tuple[Operand, ...], who: Reg | None) -> None:
+            b.emit(text, dsts, (*srcs, *where), who)
+
+        header.uniform(b, make, dsts)
+    else:
+        b.emit(text, dsts, (*srcs, *(header.numbers or (header.register(b),))))
 
 
 def _dotted(*names: str) -> str:
@@ -74,9 +80,8 @@ def load(b: Builder, inst: PtxInst) -> None:
         total = size * len(elems)
         hint, order = _order(b, inst)
         d = b.r(max(1, total // 32))
-        b.emit(
-            _dotted("SULD.D.BA", name, hint, SIZES[total], order, clamp), (Reg("P", -1), d), (at, *_where(b, header))
-        )
+        text = _dotted("SULD.D.BA", name, hint, SIZES[total], order, clamp)
+        _with_header(b, header, text, (Reg("P", -1), d), (at,))
         for k, e in enumerate(elems):
             if isinstance(e, ptx.Sink):
                 continue
@@ -126,7 +131,7 @@ def store(b: Builder, inst: PtxInst) -> None:
             size = TYPE_BITS[inst.types[0]]
             data = block(b, _packed(b, inst, elems, size))
             text = _dotted("SUST.D.BA", name, hint, SIZES[size * len(elems)], order, clamp)
-        b.emit(text, (), (at, b.in_reg(data, data.width), *_where(b, header)))
+        _with_header(b, header, text, (), (at, b.in_reg(data, data.width)))
 
 
 def _packed(b: Builder, inst: PtxInst, elems: tuple[ptx.Operand, ...], size: int) -> list[Val]:
@@ -164,7 +169,7 @@ def reduce(b: Builder, inst: PtxInst) -> None:
             raise b.unsupported(inst, "type")
         data = b.in_reg(b.src(value, kind), b.words(kind))
         text = _dotted("SURED.D", "" if texels else "BA", name, operation.upper(), suffix, "STRONG.SYS", clamp)
-        b.emit(text, (), (at, data, *_where(b, header)))
+        _with_header(b, header, text, (), (at, data))
 
 
 RULES: dict[str, Rule] = {"suld": load, "sust": store, "sured": reduce}

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from ir_format import ptx
 from ir_format.model import PT, RZ, AttrValue, Imm, Mem, Name, Reg
 from ir_format.ptx import PtxInst
+from stages.lower.alike import definitions
 from stages.lower.builder import Builder, Rule
 from stages.lower.memory import fence, invalidate, wide_address, with_policy
 from stages.lower.rules import masked
@@ -73,38 +72,14 @@ def mask_of(b: Builder, x: ptx.Operand) -> Val:
     """The mask of a warp-wide instruction. A register that holds a number counts as this number, as in ptxas (nvcc
     writes masks so up to sm_90)."""
     if type(x) is ptx.Reg:
-        if b.literals is None:
-            b.literals = _literals(b.pf.body)
-        value = b.literals.get(x.index)
-        if value is not None:
-            return b.const(value, "b32")
+        if b.definitions is None:
+            b.definitions = definitions(b.pf.body)
+        inst = b.definitions.get(x.index)
+        if inst is not None and inst.op == "mov" and len(inst.operands) == 2:
+            number = inst.operands[1]
+            if type(number) is ptx.Imm:
+                return b.const(number.value, "b32")
     return b.src(x, "b32")
-
-
-def _literals(body: Sequence[object]) -> dict[int, int]:
-    """The PTX registers whose only definition is a `mov` of a number."""
-    found: dict[int, int] = {}
-    defined: set[int] = set()
-    for inst in body:
-        if type(inst) is not PtxInst or not inst.operands or (inst.op in ("bar", "barrier") and not inst.has("red")):
-            continue
-        work = list(inst.operands if inst.op == "call" else inst.operands[:1])
-        while work:
-            x = work.pop()
-            if type(x) is ptx.Vec:
-                work += x.elems
-            elif type(x) is ptx.Pair:
-                work += (x.first, x.second)
-            elif type(x) is ptx.Reg:
-                number = (
-                    inst.operands[1] if inst.op == "mov" and len(inst.operands) == 2 and inst.guard is None else None
-                )
-                if type(number) is ptx.Imm and x.index not in defined:
-                    found[x.index] = number.value
-                else:
-                    found.pop(x.index, None)
-                defined.add(x.index)
-    return found
 
 
 def members(b: Builder, inst: PtxInst, index: int) -> masked.Members:

@@ -188,8 +188,9 @@ def emit_fetch(b: Builder, inst: PtxInst, f: Fetch, header: Header, out: ptx.Ope
     values = list(f.rest)
     gradient = f.op == "TXD"
     place = list(f.place)
-    if b.has("header-in-uniform"):
-        where = header.uniform(b)
+    uniform = b.has("header-in-uniform")
+    if uniform:
+        where = ()
     elif header.numbers is not None:
         where = header.numbers
     else:
@@ -223,7 +224,15 @@ def emit_fetch(b: Builder, inst: PtxInst, f: Fetch, header: Header, out: ptx.Ope
     residency = b.p() if flag is not None and not isinstance(flag, ptx.Sink) else Reg("P", ZERO)
     # The predicate needs the fetch even if no component is read: the mask must not be empty then.
     dsts = (residency, e, d) if need else (residency, RZ, RZ)
-    b.emit(".".join((f.op, *[m for m in mods if m])), dsts, (a, c, *where, Name("N", f.geometry), Imm("I", mask)))
+    name = ".".join((f.op, *[m for m in mods if m]))
+
+    def fetch(where: tuple[Operand, ...], who: Reg | None) -> None:
+        b.emit(name, dsts, (a, c, *where, Name("N", f.geometry), Imm("I", mask)), who)
+
+    if uniform:
+        header.uniform(b, fetch, dsts)
+    else:
+        fetch(where, None)
     if half and not packed:
         for k, element in enumerate(elems[k] for k in wanted):
             pack_halves(b, b.dst(element), results[2 * k], results[2 * k + 1])
@@ -462,21 +471,24 @@ def query(b: Builder, inst: PtxInst) -> None:
         level = b.src(rest[0], "b32") if rest else Imm("I", 0)
         place: list[Val] = [level]
         mods: list[str] = []
-        where: tuple[Operand, ...]
-        if b.has("header-in-uniform"):
-            where = (header.uniform(b)[0], Imm("I", 0))
-        elif header.numbers is not None:
+        where: tuple[Operand, ...] = ()
+        uniform = b.has("header-in-uniform")
+        if not uniform and header.numbers is not None:
             where = header.numbers
-        else:
-            where = ()
+        elif not uniform:
             place.insert(0, header.register(b))
             mods = ["B"]
         d = b.r()
-        b.emit(
-            ".".join(("TXQ", *mods)),
-            (RZ, d),
-            (block(b, place), Name("N", "TEX_HEADER_DIMENSION"), *where, Imm("I", DIMENSIONS[what])),
-        )
+        at_place = block(b, place)
+
+        def ask(where: tuple[Operand, ...], who: Reg | None) -> None:
+            srcs = (at_place, Name("N", "TEX_HEADER_DIMENSION"), *where, Imm("I", DIMENSIONS[what]))
+            b.emit(".".join(("TXQ", *mods)), (RZ, d), srcs, who)
+
+        if uniform:
+            header.uniform(b, lambda where, who: ask((where[0], Imm("I", 0)), who), (d,))
+        else:
+            ask(where, None)
         b.copy(b.dst(dst), d)
 
 

@@ -42,8 +42,8 @@ cp.reduce.async.bulk | f16,bf16 | global shared::cta bulk_group L2::cache_hint? 
 cp.reduce.async.bulk | f32,f64 | global shared::cta bulk_group L2::cache_hint? add | m, m, s:u32, s:u64@L2::cache_hint | v8.0 t90 | size16
 cp.reduce.async.bulk | b32,b64 | global shared::cta bulk_group L2::cache_hint? and/or/xor | m, m, s:u32, s:u64@L2::cache_hint | v8.0 t90 | size16
 cp.reduce.async.bulk.tensor | - | $dim $scope? global shared::cta add/min/max/inc/dec/and/or/xor tile/im2col_no_offs? bulk_group L2::cache_hint? | mt, m, s:u64@L2::cache_hint | v8.0 t90 | tensor
-mbarrier.init | b64 | layout::v1? shared/shared::cta? | m, s:u32 | v7.0 t80
-mbarrier.check_layout | b64 | layout::v1 shared/shared::cta? | dp, m | v9.3 t90
+mbarrier.init | b64 | layout::v0/layout::v1? shared/shared::cta? | m, s:u32 | v7.0 t80
+mbarrier.check_layout | b64 | layout::v0/layout::v1 shared/shared::cta? | dp, m | v9.3 t90
 mbarrier.inval | b64 | shared/shared::cta? | m | v7.0 t80
 mbarrier.expect_tx | b64 | relaxed? cta/cluster? shared/shared::cta/shared::cluster? | m, s:u32 | v8.0 t90
 mbarrier.complete_tx | b64 | relaxed? cta/cluster? shared/shared::cta/shared::cluster? | m, s:u32 | v8.0 t90

@@ -328,7 +328,8 @@ cp.async.bulk.tensor | tile::gather4 shared::cta | F:.tile::gather4 with destina
 cp.async.bulk.tensor | tile::* | F:.{mod} | v8.6
 * | ignore_oob | F:.{mod} | t90 v9.2
 * | sync_restrict::proxy::async/2pi | F:.{mod} | v9.5
-* | layout::v1/phase_type::primary/phase_type::conditional | F:.{mod} | t90 v9.3
+* | layout::v0/layout::v1 | F:.{mod} | v9.3 t90
+* | phase_type::primary/phase_type::conditional | F:.{mod} | t90 v9.3
 * | proxy::readonly | F:.{mod} | t90 v9.4
 ld st | volatile local | F:ld/st with .local.volatile | v9.1
 * !ld !st !atom !red !wmma.* | <generic> | F:generic addressing | t20 v2.0
