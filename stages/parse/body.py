@@ -30,7 +30,7 @@ from ir_format.ptx import (
     Sym,
     Vec,
 )
-from stages.parse import compat, declare, directives, match
+from stages.parse import compat, declare, directives, match, operand_forms
 from stages.parse.calls import check_call
 from stages.parse.operands import operand, unresolved
 from stages.parse.scan import Scanner
@@ -438,6 +438,9 @@ class Body:
         if self.fs.named is not None:
             self._beyond(opcode, self.fs.named, line)
             self.fs.named = None
+        if self.function.entry and "param::func" in opcode.mods and self.fs.target.since("13.5"):
+            for text in operand_forms.parameter_of_kernel(opcode.op, kinds):
+                self.notes.error(text, line)
         operands, row = self.matcher.check(opcode, operands, kinds, line)
         self.function.body.append(
             PtxInst(opcode.op, opcode.mods, opcode.types, operands, guard, line, self.fs.loc, row)

@@ -72,6 +72,12 @@ def recursive(units: list[PtxUnit]) -> list[str]:
     return out
 
 
+def allocating(units: list[PtxUnit]) -> list[str]:
+    """The kernels that reach a function in which the stack moves."""
+    moving = ("alloca", "stackrestore")
+    return [u.name for u in units if any(type(x) is PtxInst and x.op in moving for f in u.functions for x in f.body)]
+
+
 def _called(function: PtxFunction) -> list[str]:
     found: dict[str, None] = {}
     for item in function.body:

@@ -284,6 +284,7 @@ CHECKS: Final[dict[str, Check]] = {
     "size128": _among(1, 128, shown=2),
     "fence128": _among(2, 128),
     "zero2": _among(2, 0),
+    "parity": _among(2, 0, 1),
     "cpsize": _among(2, 4, 8, 16),
     "cpsize16": _among(2, 16),
 }

@@ -412,6 +412,13 @@ def written_parameters(kinds: tuple[str, ...]) -> list[Problem]:
     return []
 
 
+def parameter_of_kernel(name: str, kinds: tuple[str, ...]) -> list[str]:
+    """`.param::func` at a kernel's parameter: ptxas takes it for the kernel's until 13.5."""
+    if any(k[:9] == "a:v:param" and "!" in k for k in kinds):
+        return [f"Illegal state space for address operand '::func' with instruction '{name}'"]
+    return []
+
+
 class Memory:
     """Compares the spaces of an instruction's addresses with those that its modifiers name, in order.
 

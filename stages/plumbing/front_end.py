@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from ir_format import features, wire
 from ir_format.diag import Diagnostic
 from ir_format.model import AttrValue, Header
+from ir_format.release import DEFAULT
 from stages.plumbing.runner import ABORTED, VERSION
 
 if TYPE_CHECKING:
@@ -86,14 +87,18 @@ def parse_to_stream(
 
 
 def _stacks(result: ParseResult, options: dict[str, AttrValue], say: Callable[[str], object]) -> str:
-    """With -g, warn of kernels whose stack size can't be determined (measured: recursion counts, a call by pointer does
-    not). Returns a text that ends the compile, or ''."""
-    from stages.parse.bounds import recursive
+    """Warn of kernels whose stack size can't be determined (measured: recursion counts, a call by pointer does not).
+    13.0 warns with -g only; 13.5 always, and without -g of allocations too. Returns a text that ends the compile, or
+    ''."""
+    from stages.parse.bounds import allocating, recursive
 
     quiet = options.get("suppress-stack-size-warning") or options.get("disable-warnings")
-    if quiet or not options.get("device-debug") or options.get("compile-only"):
+    debug = options.get("device-debug")
+    old = options.get("release", DEFAULT) == "13.0"
+    if quiet or (old and not debug) or options.get("compile-only"):
         return ""
-    names = recursive(result.units)
+    found = {*recursive(result.units), *(() if debug or old else allocating(result.units))}
+    names = [u.name for u in result.units if u.name in found]
     strict = bool(options.get("warning-as-error"))
     for name in names:
         say(

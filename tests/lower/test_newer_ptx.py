@@ -214,6 +214,34 @@ st.global.f32 [%p+4], %f1; st.global.f32 [%p+8], %f2; ret; }
         assert np.abs(data[:, 2] - np.cos(angle)).max() < 1e-5
 
 
+@pytest.mark.oracle
+def test_results_in_wider_registers() -> None:
+    """The words of a destination above a conversion's result are zero, as in ptxas's code."""
+    oracle.require(oracle.NEWER)
+    text = """.version 9.0
+.target sm_100
+.address_size 64
+.entry k(.param .u64 p) { .reg .b64 %p, %a, %x<4>; .reg .b128 %q; .reg .f64 %d; .reg .f32 %f; .reg .b16 %h;
+.reg .b32 %t; ld.param.u64 %p, [p]; mov.u32 %t, %tid.x; mad.wide.u32 %p, %t, 48, %p; ld.global.u64 %a, [%p];
+mov.b64 %d, %a; cvt.u16.u64 %h, %a; cvt.u32.u64 %t, %a; mov.b32 %f, %t;
+cvt.rn.f32.f64 %x0, %d; cvt.rn.f32.u64 %x1, %a; cvt.f32.f16 %x2, %h; cvt.rn.f16.f32 %x3, %f;
+st.global.v2.u64 [%p], {%x0, %x1}; st.global.v2.u64 [%p+16], {%x2, %x3}; ret; }
+"""
+    cubin = oracle.compile_ptx(text, "100", tool=oracle.NEWER)
+    assert isinstance(cubin, Path), cubin
+    results = []
+    for image in (compile_ptx(text, "sm_100"), cubin.read_bytes()):
+        data = np.zeros((32, 6), np.uint64)
+        data[:, 0] = [random.Random(t).getrandbits(64) for t in range(32)]
+        Device(image).launch("k", 1, 32, [data])
+        results.append(data)
+    assert (results[0] == results[1]).all() and (results[0][:, 0] >> np.uint64(32) == 0).all()
+    wide = text[: text.index("cvt.rn.f32.f64")] + "cvt.f64.f16 %q, %h; st.global.b128 [%p], %q; ret; }"
+    data = np.full((32, 6), 0x7FFF3C00, np.uint64)
+    Device(compile_ptx(wide, "sm_100")).launch("k", 1, 32, [data])
+    assert data[0, :2].tolist() == [0x3FF0000000000000, 0]
+
+
 @pytest.mark.parametrize(
     ("line", "target", "said"),
     [

@@ -494,18 +494,25 @@ RECURSION = """.version 7.0
 STACK = "ptxas warning : Stack size for entry function 'deep' cannot be statically determined"
 
 
+@pytest.mark.parametrize("release", ["13.0", "13.5"])
 @pytest.mark.parametrize(
     "words, warned",
-    [("-g", True), ("", False), ("-g -suppress-stack-size-warning", False), ("-g -c", False), ("-g -w", False)],
+    [("-g", True), ("", None), ("-g -suppress-stack-size-warning", False), ("-g -c", False), ("-g -w", False)],
 )
-def test_stacks_of_unknown_size(words: str, warned: bool, tmp_path: Path) -> None:
+def test_stacks_of_unknown_size(words: str, warned: bool | None, release: str, tmp_path: Path) -> None:
+    """13.5 warns without -g too, and then of `alloca` and `stackrestore`."""
     asked = ["-arch", "sm_80", *words.split()]
-    got = ours(RECURSION.encode(), asked)
-    assert [said for said in got.lines if "Stack" in said] == [STACK] * warned
-    if oracle.find("ptxas") is not None:
-        assert [said for said in theirs(RECURSION.encode(), asked, tmp_path).lines if "Stack" in said] == [
-            STACK
-        ] * warned
+    warned = release == "13.5" if warned is None else warned
+    tool = "ptxas" if release == "13.0" else oracle.NEWER
+    text = RECURSION + ".entry moves() { .reg .u64 %s; stackrestore.u64 %s; ret; }\n"
+    expected = [STACK] * warned
+    if warned and not words:
+        expected.append(STACK.replace("deep", "moves"))
+    got = ours(text.encode(), [*asked, "--release", release])
+    assert sorted(said for said in got.lines if "Stack" in said) == sorted(expected)
+    if oracle.find(tool) is not None:
+        told = theirs(text.encode(), asked, tmp_path, tool)
+        assert [said for said in told.lines if "Stack" in said] == [said for said in got.lines if "Stack" in said]
 
 
 @pytest.mark.parametrize("size", [20_000_000, 1_000_000_000, 4_000_000_000])

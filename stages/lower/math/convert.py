@@ -361,6 +361,27 @@ def unpack_narrow(b: Builder, inst: PtxInst) -> None:
 _FLOATS: Final = ("f16", "bf16", "f32", "f64")
 _NARROW: Final = tuple(_NARROW_BITS)
 
+
+def _widened(rule: Rule) -> Rule:
+    """A rule whose destination may be wider than its result: the words above are zero (measured: ptxas's code)."""
+
+    def whole(b: Builder, inst: PtxInst) -> None:
+        to = inst.operands[0]
+        words = max(1, b.bits(inst.types[0]) // 32)
+        if type(to) is not ptx.Reg or b.reg(to.index).width <= words:
+            rule(b, inst)
+            return
+        t = b.regs[_APART] = b.r(words)
+        rule(b, PtxInst(inst.op, inst.mods, inst.types, (ptx.Reg(_APART), *inst.operands[1:]), None, inst.line))
+        d = b.reg(to.index)
+        for i in range(d.width):
+            b.copy(b.word(d, i), b.word(t, i))  # type: ignore[arg-type]
+
+    return whole
+
+
+_APART: Final = -1  # stands for a register that PTX does not have
+
 RULES: dict[str, Rule] = {
     **{f"cvt.{f}.{i}": with_sat(int_to_float) for f in _FLOATS for i in INTS},
     **{f"cvt.{i}.{f}": float_to_int for f in _FLOATS for i in INTS},
@@ -378,3 +399,6 @@ RULES: dict[str, Rule] = {
     **{f"cvt.f16x2.{s}": unpack_narrow for s in _NARROW if s not in ("ue8m0x2", "s2f6x2")},
     **{f"cvt.bf16x2.{s}": unpack_narrow for s in _NARROW},
 }  # fmt: skip
+for _name, _rule in RULES.items():
+    if _rule is not float_to_int:
+        RULES[_name] = _widened(_rule)

@@ -257,6 +257,8 @@ def _bulk(b: Builder, inst: PtxInst) -> None:
     policy = _policy(b, inst, ops)
     if inst.has("multicast::cluster"):
         mask = b.src(ops.pop(), "u16")
+    if inst.has("ignore_oob"):  # counts of bytes that need not be copied: they are, as in ptxas's code
+        del ops[3:5]
     _finish(b, inst, ops, 3 if form == "G.S" else 4)
     by_driver = b.has("cluster-copies-called") and inst.has("multicast::cluster")
     size = _size(b, inst, ops[2], None if by_driver else mask)

@@ -26,7 +26,7 @@ _WIDTH = _s("lo hi wide")
 _CLAMP = _s("clamp wrap")
 _BULK = _s(
     "bulk reduce prefetch tensor L2 shared::cluster bulk_group read mbarrier::complete_tx::bytes multicast::cluster "
-    "cp_mask noftz weak sync_restrict::proxy::async"
+    "cp_mask noftz weak ignore_oob sync_restrict::proxy::async"
 ) | _s(
     "add min max inc dec and or xor 1d 2d 3d 4d 5d tile im2col im2col::w im2col::w::128 im2col_no_offs tile::gather4 "
     "tile::scatter4 cta_group::1 cta_group::2"

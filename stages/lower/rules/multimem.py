@@ -27,7 +27,8 @@ def multimem(b: Builder, inst: PtxInst) -> None:
     t = inst.types[-1]
     count = next((int(m[1:]) for m in inst.mods if m in ("v2", "v4", "v8")), 1)
     bits = b.bits(t) * count
-    if bits < 32 or bits > 128 or bits & bits - 1:
+    least = 8 if inst.has("async") else 32
+    if bits < least or bits > 128 or bits & bits - 1:
         raise b.unsupported(inst)
     op = next((m for m in inst.mods[1:] if m in REDUCTIONS), "")
     o = order_of(inst, "weak" if what == "st" else "relaxed")
@@ -50,7 +51,7 @@ def multimem(b: Builder, inst: PtxInst) -> None:
     at = wide_address(b, b.src(_base(b, inst, inst.operands[0]), "u64"), _offset(inst.operands[0]))
     data = gather(b, vector_of(inst.operands[1]), t)
     if what == "st":
-        size = {32: "", 64: ".64", 128: ".128"}[bits]
+        size = {8: ".U8", 16: ".U16", 32: "", 64: ".64", 128: ".128"}[bits]
         b.emit(f"STG.E{size}" + (f".{order}" if order else ""), (), (at, data))
     elif what == "red":
         b.emit(f"REDG.E.{_red(b, inst, op, t, bits)}.{order}", (), (at, data))

@@ -60,8 +60,8 @@ mbarrier.arrive_drop.expect_tx | b64 | release/relaxed? cta/cluster? shared/shar
 mbarrier.arrive_drop.expect_tx | b64 | release/relaxed? cta/cluster? shared::cluster | k, m, s:u32 | v8.0 t90
 mbarrier.arrive_drop | b64 | release? cta? noComplete shared/shared::cta? | d, m, s:u32 | v7.0 t80
 mbarrier.test_wait | b64 | phase_type::primary? acquire/relaxed? cta/cluster? shared/shared::cta? | dp, m, s:u64 | v7.0 t80
-mbarrier.test_wait.parity | b64 | phase_type::primary/phase_type::conditional? acquire/relaxed? cta/cluster? shared/shared::cta? | dp, m, s:u32 | v7.1 t80
+mbarrier.test_wait.parity | b64 | phase_type::primary/phase_type::conditional? acquire/relaxed? cta/cluster? shared/shared::cta? | dp, m, s:u32 | v7.1 t80 | parity
 mbarrier.try_wait | b64 | phase_type::primary? acquire/relaxed? cta/cluster? shared/shared::cta? | dp, m, s:u64, s:u32? | v7.8 t90
-mbarrier.try_wait.parity | b64 | phase_type::primary/phase_type::conditional? acquire/relaxed? cta/cluster? shared/shared::cta? | dp, m, s:u32, s:u32? | v7.8 t90
+mbarrier.try_wait.parity | b64 | phase_type::primary/phase_type::conditional? acquire/relaxed? cta/cluster? shared/shared::cta? | dp, m, s:u32, s:u32? | v7.8 t90 | parity
 mbarrier.pending_count | b64 | | d:u32, s:u64 | v7.0 t80
 """

@@ -12,7 +12,7 @@ pmevent | - | | i | v1.4 | pmevent
 pmevent.mask | - | | i | v3.0 t20
 nanosleep | u32 | | s | v6.2 t70
 stacksave | u32,u64 | | d | v7.3 t52
-stackrestore | u32,u64 | | s | v7.3 t52
+stackrestore | u32,u64 | | d | v7.3 t52
 alloca | u32,u64 | | d, s, i? | v7.3 t52 | power2
 setmaxnreg.inc | u32,s32 | sync aligned | i | v8.0 on=90a+100f+110f+120f | maxnreg
 setmaxnreg.dec | u32,s32 | sync aligned | i | v8.0 on=90a+100f+110f+120f | maxnreg
