@@ -98,7 +98,7 @@ def _stacks(result: ParseResult, options: dict[str, AttrValue], say: Callable[[s
     if quiet or (old and not debug) or options.get("compile-only"):
         return ""
     found = {*recursive(result.units), *(() if debug or old else allocating(result.units))}
-    names = [u.name for u in result.units if u.name in found]
+    names = [u.name for u in (result.units if debug else result.units[::-1]) if u.name in found]
     strict = bool(options.get("warning-as-error"))
     for name in names:
         say(

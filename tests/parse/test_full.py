@@ -481,7 +481,7 @@ def test_more_globals_than_addresses(count: int, crowded: bool, tmp_path: Path) 
         assert theirs(text.encode(), ["-arch", "sm_90"], tmp_path) == got
 
 
-RECURSION = """.version 7.0
+RECURSION = """.version 7.4
 .target sm_80
 .address_size 64
 .func g();
