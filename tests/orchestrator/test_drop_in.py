@@ -188,15 +188,13 @@ __device__ float other(float x) { float a[9]; for (int i = 0; i < 9; i++) a[i * 
 """
 
 
-def _toolkit(folder: Path) -> Path:
-    """A tree of links to the toolkit whose ptxas is orias; nvcc of it. Skips without a whole toolkit."""
-    oracle.require("nvcc", "nvlink", "cuobjdump")
-    listing = oracle.run_tool("nvcc", "--dryrun", "-cubin", "x.cu")
-    text = listing.stderr if isinstance(listing, oracle.ToolError) else listing
-    done = subprocess.run(
-        [str(oracle.find("nvcc")), "--dryrun", "-cubin", "x.cu"], capture_output=True, text=True, check=False
-    )
-    top = re.search(r"^#\$ TOP=(.*)$", done.stderr + text, re.M)
+def _toolkit(folder: Path, nvcc: Path | None = None) -> Path:
+    """A tree of links to the toolkit (of ``nvcc``) whose ptxas is orias; nvcc of it. Skips without a whole toolkit."""
+    if nvcc is None:
+        oracle.require("nvcc", "nvlink", "cuobjdump")
+        nvcc = oracle.find("nvcc")
+    done = subprocess.run([str(nvcc), "--dryrun", "-cubin", "x.cu"], capture_output=True, text=True, check=False)
+    top = re.search(r"^#\$ TOP=(.*)$", done.stderr + done.stdout, re.M)
     if top is None or shutil.which("g++") is None:
         pytest.skip("no whole CUDA toolkit, or no host compiler")
     real = Path(top[1]).resolve()
